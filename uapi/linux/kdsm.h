@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * kdsm - distributed shared memory over RDMA.
+ *
+ * This header is the whole contract between the module and user space:
+ *
+ *   1. /dev/kdsm: ioctls, mmap, close            (programs; usually by libkdsm)
+ *   2. the generic netlink family "kdsm"         (administration; usually by kdsmctl)
+ *
+ * Conventions of the ioctls
+ *
+ *   - Every argument struct starts with argsz and flags. The caller sets argsz
+ *     to the size of the struct it was compiled with. A module that knows a
+ *     larger struct takes the missing tail as zero; a module that knows a
+ *     smaller one accepts the tail only if it is zero (-E2BIG otherwise). argsz
+ *     below the first published size of a struct is -EINVAL.
+ *   - Unknown flags and reserved fields that are not zero are -EINVAL.
+ *   - Fields marked (out) are written by the module, at most argsz bytes of the
+ *     struct. Structs hold no pointers or longs: user addresses are __u64, so
+ *     32-bit programs use the same layout.
+ *   - Sizes, offsets and lengths are bytes, times are nanoseconds.
+ *   - Errors that every ioctl may give: -EFAULT (bad user address), -ENOTTY
+ *     (unknown ioctl), -ENOMEM, -ERESTARTSYS/-EINTR (signal).
+ *
+ * Words: a node is one kernel with the module loaded, numbered 0..N-1. A region
+ * is a named piece of memory to which every node contributes an equal part. A
+ * place in a region is (node, offset in the part of that node).
+ */
+#ifndef _UAPI_LINUX_KDSM_H
+#define _UAPI_LINUX_KDSM_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define KDSM_DEVICE		"/dev/kdsm"
+
+/* Raised when an existing program would break; KDSM_IOC_INFO tells it. */
+#define KDSM_ABI_VERSION	1
+
+/* Limits. Names and locations are NUL-terminated within these sizes. */
+#define KDSM_MAX_NODES		1024
+#define KDSM_NAME_SIZE		64	/* clusters and regions */
+#define KDSM_LOCATION_SIZE	64
+#define KDSM_UUID_SIZE		16
+#define KDSM_MAX_OPS		1024	/* operations in one KDSM_IOC_SUBMIT */
+#define KDSM_MAX_OP_LENGTH	(1U << 21)	/* bytes of one get or put */
+#define KDSM_MAX_TICKETS	1024	/* submitted, not yet completed, per file */
+#define KDSM_MAX_INFLIGHT_BYTES	(8U << 20)	/* of those, bytes of gets and puts */
+
+/*
+ * The atomicity domain of the cluster (design: a device's atomics are in
+ * general atomic only against that device's other atomics).
+ */
+enum kdsm_domain {
+	KDSM_DOMAIN_AUTO = 0,	/* only as a wish: GLOB if the device can, else SW */
+	KDSM_DOMAIN_SW,		/* CPUs do all atomics; remote ones are messages */
+	KDSM_DOMAIN_HCA,	/* devices do all atomics, local ones included */
+	KDSM_DOMAIN_GLOB,	/* CPU and device atomics mix */
+};
+
+/* What a region promises about its memory. */
+enum kdsm_policy {
+	KDSM_POLICY_PARTITIONED = 1,	/* reached by operations; own part mapped */
+};
+
+/*
+ * KDSM_IOC_INFO: about this node. Works on any open file.
+ *
+ * -ENETDOWN: the cluster is not up.
+ */
+struct kdsm_info {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u32 abi_version;	/* (out) KDSM_ABI_VERSION of the module */
+	__u32 domain;		/* (out) enum kdsm_domain in force, never AUTO */
+	__u32 node;		/* (out) number of this node */
+	__u32 nodes;		/* (out) number of nodes in the cluster */
+	__u8  uuid[KDSM_UUID_SIZE];	/* (out) */
+	char  cluster[KDSM_NAME_SIZE];	/* (out) */
+};
+
+#define KDSM_INFO_SIZE_VER0	104
+
+/*
+ * KDSM_IOC_REGION_OPEN: bind this file to a region, creating it if told to.
+ *
+ * A file is bound once. A region lives while some file on some node is bound to
+ * it or to a mapping of it; with KDSM_REGION_KEEP it lives until it is destroyed
+ * by name and no longer bound. New memory is zero.
+ *
+ * @flags with KDSM_REGION_CREATE: create it if it does not exist; with
+ * KDSM_REGION_EXCL as well: fail if it does. Without CREATE, size, block_size,
+ * policy and mode are ignored on input. With CREATE and an existing region,
+ * size, block_size and policy must match it.
+ *
+ * Errors:
+ *   -ENETDOWN	the cluster is not up
+ *   -EBUSY	the file is already bound
+ *   -EINVAL	name empty, without NUL or not printable; size 0; bad policy,
+ *		block size or mode; the existing region differs
+ *   -ENOENT	no such region (without CREATE)
+ *   -EEXIST	it exists (with EXCL)
+ *   -EACCES	mode, owner and group of the region do not allow it
+ *   -ENOMEM	some node cannot hold its part
+ *   -EFBIG	the size exceeds what any node can address
+ *   -EHOSTDOWN	a node that must take part cannot be reached
+ *   -ETIMEDOUT	a node took part but did not answer in time
+ *   -ENOSPC	too many regions
+ */
+struct kdsm_region_open {
+	__u32 argsz;
+	__u32 flags;		/* KDSM_REGION_* */
+	char  name[KDSM_NAME_SIZE];
+	__u64 size;		/* bytes wanted over all nodes; (out) what it has */
+	__u32 block_size;	/* 0: 4096; a power of two, 4 KiB to 2 MiB; (out) */
+	__u32 policy;		/* enum kdsm_policy; (out) */
+	__u32 mode;		/* permission bits, 0777 at most; 0: 0600; (out) */
+	__u32 id;		/* (out) number of the region in the cluster */
+	__u64 part_size;	/* (out) bytes on each node, a multiple of block_size */
+	__u64 base;		/* (out) address of the region in every program */
+};
+
+#define KDSM_REGION_OPEN_SIZE_VER0	112
+
+#define KDSM_REGION_CREATE	(1U << 0)
+#define KDSM_REGION_EXCL	(1U << 1)
+#define KDSM_REGION_KEEP	(1U << 2)	/* survives its last close */
+
+/*
+ * KDSM_IOC_REGION_DESTROY: remove a name. Files that are bound go on; the
+ * memory is freed with the last of them. Any open file can be used.
+ *
+ * -ENOENT: no such region. -EACCES: caller is neither its owner nor has
+ * CAP_SYS_ADMIN. -ENETDOWN, -EHOSTDOWN, -ETIMEDOUT as above.
+ */
+struct kdsm_region_destroy {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	char  name[KDSM_NAME_SIZE];
+};
+
+#define KDSM_REGION_DESTROY_SIZE_VER0	72
+
+/* One operation on (node, offset) of the region that the file is bound to. */
+enum kdsm_opcode {
+	KDSM_OP_GET = 1,	/* region -> memory at addr, length bytes */
+	KDSM_OP_PUT,		/* memory at addr -> region, length bytes */
+	KDSM_OP_CAS,		/* 8 bytes: if *place == compare, *place = operand */
+	KDSM_OP_FAA,		/* 8 bytes: *place += operand */
+};
+
+/*
+ * CAS and FAA leave the former value in result. They work on 8-byte aligned
+ * offsets and are atomic against all other CAS and FAA on the place, against
+ * aligned loads, and, unless the domain is HCA, against CPU atomics on the
+ * mapping of the node that holds the place. Gets and puts are not atomic: a
+ * concurrent change may be seen in part, on some devices even inside a word.
+ *
+ * Operations of one submission may take effect in any order, except that puts
+ * with KDSM_OP_NOTIFY take effect after earlier puts of the same submission to
+ * the same node. status is 0 or a negative errno:
+ *   -EINVAL	bad opcode, flags, node, length or alignment, reserved not 0
+ *   -ERANGE	the place is not inside the part
+ *   -EFAULT	addr
+ *   -EACCES	PUT, CAS or FAA without permission to write the region
+ *   -ENOMEM	the target has no memory for the place
+ *   -EHOSTDOWN	the target cannot be reached
+ *   -EIO	the operation failed on the wire, or the region is gone there
+ */
+struct kdsm_op {
+	__u8  opcode;		/* enum kdsm_opcode */
+	__u8  flags;		/* KDSM_OP_* */
+	__u16 node;
+	__u32 length;		/* 1..KDSM_MAX_OP_LENGTH; CAS and FAA: 8 */
+	__u64 offset;		/* in the part of node */
+	__u64 addr;		/* GET, PUT: user address */
+	__u64 operand;		/* CAS: new value; FAA: what to add */
+	__u64 compare;		/* CAS: value expected */
+	__u64 result;		/* (out) CAS, FAA: the value before */
+	__s32 status;		/* (out) 0 or -errno */
+	__u32 reserved;		/* 0 */
+};
+
+#define KDSM_OP_NOTIFY	(1U << 0)	/* PUT: then wake KDSM_IOC_WAIT there */
+
+/*
+ * KDSM_IOC_SUBMIT: start count operations together, so that they overlap.
+ *
+ * What a put writes is copied before the call returns. With KDSM_SUBMIT_WAIT
+ * the call waits, stores results and statuses into the array, and returns 0 if
+ * all succeeded, else the status of the first that failed. Without it the call
+ * returns at once with a ticket; results, statuses and the bytes of gets are
+ * stored by the KDSM_IOC_COMPLETE of that ticket, through the same array, which
+ * must stay until then.
+ *
+ * Errors: -EBADFD (file not bound), -EINVAL (count 0 or above KDSM_MAX_OPS),
+ * -EFAULT, -EAGAIN (without WAIT: too many tickets or bytes in flight),
+ * -EINTR (a fatal signal; the operations may or may not take effect).
+ */
+struct kdsm_submit {
+	__u32 argsz;
+	__u32 flags;		/* KDSM_SUBMIT_WAIT */
+	__u64 ops;		/* user address of struct kdsm_op[count] */
+	__u32 count;
+	__u32 reserved;		/* 0 */
+	__u64 ticket;		/* (out) without WAIT; never 0 */
+};
+
+#define KDSM_SUBMIT_SIZE_VER0	32
+
+#define KDSM_SUBMIT_WAIT	(1U << 0)
+
+/*
+ * KDSM_IOC_COMPLETE: wait for a submission and store what it brought.
+ *
+ * Returns as KDSM_IOC_SUBMIT with WAIT does; the ticket is gone then. Must be
+ * called with the memory (fork: parent or child) that should get the results.
+ * -ETIMEDOUT: not done in timeout ns, the ticket stays. -ENOENT: no such ticket.
+ * -EBUSY: another thread is completing it. timeout 0 polls, ~0 waits for ever.
+ */
+struct kdsm_complete {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u64 ticket;
+	__u64 timeout;
+};
+
+#define KDSM_COMPLETE_SIZE_VER0	24
+
+/*
+ * KDSM_IOC_WAIT: sleep while the 8-byte word at offset of the own part equals
+ * value. Returns 0 when it was seen to differ, at once if it does already.
+ *
+ * It is woken by a put with KDSM_OP_NOTIFY to that word from another node, and
+ * by KDSM_IOC_WAKE on this one; a plain store wakes nobody. As the word may be
+ * seen while half of a put is done, compare with a value that ends the wait
+ * before trusting it.
+ *
+ * -EBADFD, -EINVAL (alignment), -ERANGE, -ETIMEDOUT (timeout as above), -EINTR,
+ * -ENETDOWN (the cluster went down).
+ */
+struct kdsm_wait {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u64 offset;
+	__u64 value;
+	__u64 timeout;
+};
+
+#define KDSM_WAIT_SIZE_VER0	32
+
+/* KDSM_IOC_WAKE: wake all that wait for the word at offset of the own part. */
+struct kdsm_wake {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u64 offset;
+};
+
+#define KDSM_WAKE_SIZE_VER0	16
+
+#define KDSM_IOC_MAGIC		0xB5
+#define KDSM_IOC_INFO		_IOWR(KDSM_IOC_MAGIC, 0, struct kdsm_info)
+#define KDSM_IOC_REGION_OPEN	_IOWR(KDSM_IOC_MAGIC, 1, struct kdsm_region_open)
+#define KDSM_IOC_REGION_DESTROY	_IOW(KDSM_IOC_MAGIC, 2, struct kdsm_region_destroy)
+#define KDSM_IOC_SUBMIT		_IOWR(KDSM_IOC_MAGIC, 3, struct kdsm_submit)
+#define KDSM_IOC_COMPLETE	_IOW(KDSM_IOC_MAGIC, 4, struct kdsm_complete)
+#define KDSM_IOC_WAIT		_IOW(KDSM_IOC_MAGIC, 5, struct kdsm_wait)
+#define KDSM_IOC_WAKE		_IOW(KDSM_IOC_MAGIC, 6, struct kdsm_wake)
+
+/*
+ * mmap of a bound file: offset 0 is the start of the region, node k's part
+ * starts at k * part_size. Only MAP_SHARED, only at base + offset (an address
+ * hint of NULL goes there by itself), write permission as the file and the
+ * region allow. Own part: plain memory. Elsewhere, and where there is no memory
+ * for a page: SIGBUS. mremap to another place and executable mappings are
+ * refused. -EBADFD, -EINVAL, -EACCES, -ENOMEM (address taken).
+ */
+
+/*
+ * Generic netlink. Commands with (admin) need CAP_NET_ADMIN.
+ *
+ * KDSM_CMD_UP (admin)		CLUSTER, UUID, NODE, NODES required; PORT and
+ *				DOMAIN optional. -EALREADY: is up. -ENODEV: no
+ *				RDMA device has the node's address. -EADDRINUSE,
+ *				-EOPNOTSUPP: the device cannot do DOMAIN.
+ * KDSM_CMD_DOWN (admin)	-EBUSY: regions are open here. -ENETDOWN.
+ * KDSM_CMD_STATUS		reply: CLUSTER, UUID, NODE, NODE_COUNT, PORT,
+ *				DOMAIN, DEVICE, the REFUSED_* counters and
+ *				MEMORY. -ENETDOWN.
+ * KDSM_CMD_PROBE (admin)	connect to NODE_ID and exchange one message.
+ *				-EHOSTDOWN, -ETIMEDOUT, -EINVAL, -ENETDOWN.
+ * KDSM_CMD_PEERS		dump, one message a node: NODE_ID, NODE_ADDRESS,
+ *				NODE_LOCATION, PEER_STATE, PEER_CONNECTS,
+ *				PEER_ERRORS.
+ * KDSM_CMD_STATS		dump, one message a node: NODE_ID and STATS.
+ * KDSM_CMD_REGIONS		dump, one message a region: REGION_*.
+ *
+ * Errors carry an extended acknowledgement with a sentence.
+ */
+#define KDSM_GENL_NAME		"kdsm"
+#define KDSM_GENL_VERSION	1
+
+enum kdsm_cmd {
+	KDSM_CMD_UNSPEC,
+	KDSM_CMD_UP,
+	KDSM_CMD_DOWN,
+	KDSM_CMD_STATUS,
+	KDSM_CMD_PROBE,
+	KDSM_CMD_PEERS,
+	KDSM_CMD_STATS,
+	KDSM_CMD_REGIONS,
+	__KDSM_CMD_LAST,
+};
+
+#define KDSM_CMD_MAX	(__KDSM_CMD_LAST - 1)
+
+#define KDSM_DEFAULT_PORT	18815	/* of rdma_cm, TCP port space */
+
+enum kdsm_attr {
+	KDSM_A_UNSPEC,
+	KDSM_A_PAD,
+	KDSM_A_CLUSTER,		/* string, printable, KDSM_NAME_SIZE with NUL */
+	KDSM_A_UUID,		/* binary, KDSM_UUID_SIZE */
+	KDSM_A_NODE,		/* u32: number of this node */
+	KDSM_A_NODE_COUNT,	/* u32 */
+	KDSM_A_PORT,		/* u16, host order, not 0 */
+	KDSM_A_DOMAIN,		/* u32, enum kdsm_domain */
+	KDSM_A_DEVICE,		/* string: name of the RDMA device */
+	KDSM_A_NODES,		/* nest of KDSM_A_NODE_ENTRY, in order of number */
+	KDSM_A_NODE_ENTRY,	/* nest: NODE_ID, NODE_ADDRESS, NODE_LOCATION */
+	KDSM_A_NODE_ID,		/* u32; entries count from 0 without gaps */
+	KDSM_A_NODE_ADDRESS,	/* binary: struct in_addr or in6_addr */
+	KDSM_A_NODE_LOCATION,	/* string: "rack0/chassis2", may be empty */
+	KDSM_A_PEER_STATE,	/* u32, enum kdsm_peer_state */
+	KDSM_A_PEER_CONNECTS,	/* u64: connections made so far */
+	KDSM_A_PEER_ERRORS,	/* u64: connections lost or not made */
+	KDSM_A_REFUSED_CLUSTER,	/* u64: wrong magic, name or UUID of cluster */
+	KDSM_A_REFUSED_VERSION,	/* u64: other version of the protocol */
+	KDSM_A_REFUSED_NODE,	/* u64: node number unknown, or not at that address */
+	KDSM_A_REFUSED_MESSAGE,	/* u64: messages that made no sense */
+	KDSM_A_MEMORY,		/* u64: bytes of regions that this node holds */
+	KDSM_A_STATS,		/* nest of u64, attribute = 1 + enum kdsm_stat */
+	KDSM_A_REGION_ID,	/* u32 */
+	KDSM_A_REGION_NAME,	/* string */
+	KDSM_A_REGION_SIZE,	/* u64 */
+	KDSM_A_REGION_PART_SIZE,	/* u64 */
+	KDSM_A_REGION_BLOCK_SIZE,	/* u32 */
+	KDSM_A_REGION_POLICY,	/* u32 */
+	KDSM_A_REGION_MODE,	/* u32 */
+	KDSM_A_REGION_UID,	/* u32 */
+	KDSM_A_REGION_GID,	/* u32 */
+	KDSM_A_REGION_OPENS,	/* u32: files bound on this node */
+	KDSM_A_REGION_FLAGS,	/* u32: KDSM_REGION_KEEP */
+	KDSM_A_REGION_RESIDENT,	/* u64: bytes of it that this node holds */
+	__KDSM_A_LAST,
+};
+
+#define KDSM_A_MAX	(__KDSM_A_LAST - 1)
+
+enum kdsm_peer_state {
+	KDSM_PEER_IDLE = 0,	/* not used yet */
+	KDSM_PEER_CONNECTING,
+	KDSM_PEER_UP,
+	KDSM_PEER_DOWN,		/* tried, and stays so until it answers */
+	KDSM_PEER_SELF,
+};
+
+/* Counters of remote operations to one peer, since the cluster came up. */
+enum kdsm_stat {
+	KDSM_STAT_GET,		/* RDMA reads */
+	KDSM_STAT_PUT,		/* RDMA writes */
+	KDSM_STAT_PUT_NOTIFY,	/* RDMA writes with immediate */
+	KDSM_STAT_CAS,		/* RDMA compare-and-swaps */
+	KDSM_STAT_FAA,		/* RDMA fetch-and-adds */
+	KDSM_STAT_AM,		/* active messages sent, atomics in domain sw too */
+	KDSM_STAT_AM_CAS,	/* of those, compare-and-swaps */
+	KDSM_STAT_AM_FAA,	/* of those, fetch-and-adds */
+	KDSM_STAT_AM_SERVED,	/* active messages answered */
+	KDSM_STAT_GET_BYTES,
+	KDSM_STAT_PUT_BYTES,
+	KDSM_STAT_CHAINS,	/* doorbells: chains of work requests posted */
+	KDSM_STAT_ERRORS,	/* operations and messages that failed */
+	KDSM_STAT_WAIT_POLLED,	/* waits that ended while polling */
+	KDSM_STAT_WAIT_SLEPT,	/* waits that slept */
+	KDSM_STAT_CREDIT_WAITS,	/* messages that waited for a credit */
+	__KDSM_STAT_COUNT,
+};
+
+#define KDSM_STAT_COUNT	__KDSM_STAT_COUNT
+
+#endif /* _UAPI_LINUX_KDSM_H */
