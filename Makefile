@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# make help lists the targets. The module and the programs are built under
+# build/: one directory per kernel release, build/bin and build/lib for user
+# space, so that several kernels can be served from one tree.
+
+VERSION := 0.1.0
+SOVERSION := 0
+
+KDIR ?= $(shell ls -d /lib/modules/$$(uname -r)/build 2>/dev/null || \
+	ls -d /usr/src/linux-headers-6.1*-amd64 2>/dev/null | sort -V | tail -n 1)
+W ?= 1
+C ?= 0
+
+prefix ?= /usr/local
+bindir ?= $(prefix)/bin
+sbindir ?= $(prefix)/sbin
+libdir ?= $(prefix)/lib
+includedir ?= $(prefix)/include
+mandir ?= $(prefix)/share/man
+
+CC ?= gcc
+CFLAGS ?= -O2 -g
+ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -pthread \
+	-fvisibility=default -MMD -MP -Iuapi -Ilib/include -Ilib $(CFLAGS)
+
+B := build
+OBJ := $(B)/obj
+
+LIB_SRC := $(wildcard lib/*.c)
+LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o)
+LIB_LIBS := -lgmp -lexpat
+TOOLS := $(notdir $(patsubst %/,%,$(wildcard tools/*/)))
+TOOL_BIN := $(addprefix $(B)/bin/,$(TOOLS))
+TOOL_LIBS := -lmnl -ljson-c
+UNIT_SRC := $(wildcard tests/unit/*.c)
+UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
+GUEST_SRC := $(wildcard tests/guest/*.c)
+GUEST_BIN := $(GUEST_SRC:tests/guest/%.c=$(B)/guest/%)
+
+.PHONY: all user module install clean help demo check check-debug check-style bench packages
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: module user
+
+help:
+	@echo 'make               module, library and tools'
+	@echo 'make module        kdsm.ko for one kernel, into build/RELEASE/; KDIR=DIR names its build tree'
+	@echo 'make user          libkdsm and the tools, into build/lib and build/bin'
+	@echo 'make install       all of it; DESTDIR, prefix and KDIR are honoured'
+	@echo 'make demo          a cluster of two machines computes the reachable states of models'
+	@echo 'make check         all tests (under 40 minutes on two cores)'
+	@echo 'make check-debug   the cluster tests on a kernel with KASAN, lockdep and kmemleak'
+	@echo 'make check-style   sparse, checkpatch and W=1 on both kernels'
+	@echo 'make bench         the operations against raw verbs, in the same machines'
+	@echo 'make packages      install the Debian packages that all of this needs'
+	@echo 'make clean         remove build/'
+
+# --- module -----------------------------------------------------------------
+
+# A shadow of the sources per kernel release keeps the objects of different
+# kernels apart. The recipe always asks kbuild, which knows what is up to date.
+module:
+	@test -n "$(KDIR)" || { echo 'make: no kernel build tree; install linux-headers-amd64 or give KDIR=DIR' >&2; exit 2; }
+	@test -f "$(KDIR)/Makefile" || { echo 'make: KDIR=$(KDIR) is no kernel build tree' >&2; exit 2; }
+	@set -e; rel=$$($(MAKE) -s --no-print-directory -C $(KDIR) kernelrelease); \
+	dir=$(CURDIR)/$(B)/$$rel; mkdir -p $$dir/kmod; \
+	ln -sfn $(CURDIR)/uapi $$dir/uapi; ln -sf $(CURDIR)/Kbuild $$dir/Kbuild; \
+	ln -sf $(CURDIR)/kmod/*.[ch] $$dir/kmod/; \
+	$(MAKE) --no-print-directory -C $(KDIR) M=$$dir W=$(W) C=$(C) modules
+
+# --- user space -------------------------------------------------------------
+
+user: $(B)/lib/libkdsm.so $(B)/lib/libkdsm.a $(B)/lib/pkgconfig/libkdsm.pc $(TOOL_BIN)
+
+$(OBJ)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fPIC -c -o $@ $<
+
+$(B)/lib/libkdsm.a: $(LIB_OBJ)
+	@mkdir -p $(@D)
+	rm -f $@ && $(AR) rcs $@ $^
+
+$(B)/lib/libkdsm.so.$(SOVERSION): $(LIB_OBJ) lib/libkdsm.map
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,libkdsm.so.$(SOVERSION) \
+		-Wl,--version-script=lib/libkdsm.map -o $@ $(LIB_OBJ) $(LDFLAGS) $(LIB_LIBS)
+
+$(B)/lib/libkdsm.so: $(B)/lib/libkdsm.so.$(SOVERSION)
+	ln -sf libkdsm.so.$(SOVERSION) $@
+
+$(B)/lib/pkgconfig/libkdsm.pc: lib/libkdsm.pc.in Makefile
+	@mkdir -p $(@D)
+	sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@includedir@|$(includedir)|; s|@version@|$(VERSION)|' $< >$@
+
+# One directory a tool; its objects are all its C files. Linked statically with
+# libkdsm, so that a tool runs from the build directory as it is.
+define tool
+$(B)/bin/$(1): $(patsubst %.c,$(OBJ)/%.o,$(wildcard tools/$(1)/*.c)) $(B)/lib/libkdsm.a
+	@mkdir -p $$(@D)
+	$$(CC) $$(ALL_CFLAGS) -o $$@ $$^ $$(LDFLAGS) $$(LIB_LIBS) $$(TOOL_LIBS)
+endef
+$(foreach t,$(TOOLS),$(eval $(call tool,$(t))))
+
+$(B)/unit/%: $(OBJ)/tests/unit/%.o $(B)/lib/libkdsm.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS) -lcmocka
+
+$(B)/guest/%: $(OBJ)/tests/guest/%.o $(B)/lib/libkdsm.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS)
+
+.PHONY: tests
+tests: user $(UNIT_BIN) $(GUEST_BIN)
+
+-include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
+
+# --- the rest ---------------------------------------------------------------
+
+install: all
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DESTDIR)$(libdir)/pkgconfig \
+		$(DESTDIR)$(includedir)/kdsm $(DESTDIR)$(includedir)/linux \
+		$(DESTDIR)$(mandir)/man7 $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(mandir)/man8
+	install -m 755 $(B)/bin/kdsm-* $(DESTDIR)$(bindir)
+	install -m 755 $(B)/bin/kdsmctl $(DESTDIR)$(sbindir)
+	install -m 644 $(B)/lib/libkdsm.a $(DESTDIR)$(libdir)
+	install -m 755 $(B)/lib/libkdsm.so.$(SOVERSION) $(DESTDIR)$(libdir)
+	ln -sf libkdsm.so.$(SOVERSION) $(DESTDIR)$(libdir)/libkdsm.so
+	install -m 644 $(B)/lib/pkgconfig/libkdsm.pc $(DESTDIR)$(libdir)/pkgconfig
+	install -m 644 lib/include/kdsm/*.h $(DESTDIR)$(includedir)/kdsm
+	install -m 644 uapi/linux/kdsm.h $(DESTDIR)$(includedir)/linux
+	install -m 644 Documentation/*.1 $(DESTDIR)$(mandir)/man1
+	install -m 644 Documentation/*.7 $(DESTDIR)$(mandir)/man7
+	install -m 644 Documentation/*.8 $(DESTDIR)$(mandir)/man8
+	set -e; rel=$$($(MAKE) -s --no-print-directory -C $(KDIR) kernelrelease); \
+	install -D -m 644 $(B)/$$rel/kdsm.ko $(DESTDIR)/lib/modules/$$rel/extra/kdsm.ko
+
+packages:
+	@tests/packages
+
+demo: packages
+	@tests/demo
+
+check: packages
+	@tests/check
+
+check-debug: packages
+	@tests/check -k debug
+
+check-style: packages
+	@tests/style
+
+bench: packages
+	@tests/bench
+
+clean:
+	rm -rf $(B)
