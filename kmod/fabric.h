@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The fabric: everything that speaks verbs, seen from above.
+ *
+ * Peers, memory that peers can reach, operations on it, and messages. No file
+ * above the fabric includes <rdma/...>; no file of the fabric knows regions,
+ * files or names.
+ *
+ * Context: functions here may sleep unless they say otherwise.
+ */
+#ifndef KDSM_FABRIC_H
+#define KDSM_FABRIC_H
+
+#include <linux/completion.h>
+#include <linux/list.h>
+#include <linux/socket.h>
+#include <linux/types.h>
+#include <linux/uuid.h>
+
+#include "wire.h"
+
+struct kdsm_connection;
+struct kdsm_fabric;
+struct kdsm_memory;
+struct page;
+
+/* ---- start and stop (fabric.c) ---- */
+
+/* A message that a peer sent, while it is served. */
+struct kdsm_request {
+	unsigned int from;	/* node, checked when the connection was made */
+	bool can_sleep;
+	const void *data;	/* length bytes, hostile until checked */
+	unsigned int length;
+	void *reply;		/* KDSM_MESSAGE_ROOM bytes to fill in */
+	unsigned int reply_length;
+};
+
+/*
+ * Serve a message and return the status for the reply, 0 or -errno. First
+ * called with can_sleep false in the completion context (softirq); a handler
+ * that has to sleep returns -EAGAIN then, and is called again from a workqueue.
+ */
+typedef int (*kdsm_handler_t)(void *context, struct kdsm_request *request);
+
+struct kdsm_fabric_config {
+	unsigned int node;
+	unsigned int nodes;
+	u16 port;
+	u32 domain;			/* enum kdsm_domain, as wished */
+	uuid_t uuid;
+	const struct sockaddr_storage *addresses;	/* of every node; copied */
+
+	/* What the layers above do with what comes in. */
+	void *context;
+	kdsm_handler_t handlers[KDSM_MESSAGE_TYPES];
+	void (*notified)(void *context, u32 id, u32 slot);	/* softirq */
+	void (*peer_down)(void *context, unsigned int node);	/* may sleep */
+};
+
+struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config);
+/* All memory must be destroyed, nobody may be inside any function below. */
+void kdsm_fabric_stop(struct kdsm_fabric *fabric);
+
+unsigned int kdsm_fabric_node(const struct kdsm_fabric *fabric);
+unsigned int kdsm_fabric_nodes(const struct kdsm_fabric *fabric);
+u32 kdsm_fabric_domain(const struct kdsm_fabric *fabric);
+const char *kdsm_fabric_device(const struct kdsm_fabric *fabric);
+
+/* Connections that were refused, by reason. */
+struct kdsm_refused {
+	atomic64_t cluster, version, node, message;
+};
+
+const struct kdsm_refused *kdsm_fabric_refused(const struct kdsm_fabric *fabric);
+
+struct kdsm_peer_info {
+	u32 state;		/* enum kdsm_peer_state */
+	u64 connects, errors;
+};
+
+void kdsm_fabric_peer(struct kdsm_fabric *fabric, unsigned int node,
+		      struct kdsm_peer_info *info);
+/* Sum up the counters of one peer: KDSM_STAT_COUNT values. */
+void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats);
+
+/* ---- memory (memory.c) ---- */
+
+/*
+ * The part of this node of a space that has the same id and size on every node.
+ * Pages are allocated a chunk at a time, when first touched from here or there,
+ * zeroed, and charged to the memory cgroup of the task that touches.
+ */
+#define KDSM_CHUNK_SHIFT	21
+#define KDSM_CHUNK_SIZE		(1UL << KDSM_CHUNK_SHIFT)
+
+struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 size);
+/* Nobody may use it any more, no operation on it may be in flight anywhere. */
+void kdsm_memory_destroy(struct kdsm_memory *memory);
+/* The page at index, or ERR_PTR(-ENOMEM); it stays until destroy. */
+struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index);
+/* Address of the aligned word at offset; NULL if not allocated. Any context. */
+u64 *kdsm_memory_word(struct kdsm_memory *memory, u64 offset);
+/* Bytes allocated. */
+u64 kdsm_memory_resident(const struct kdsm_memory *memory);
+
+/* ---- operations (operation.c) ---- */
+
+struct kdsm_batch;
+
+/*
+ * One operation, in memory from kmalloc(), on length bytes at (node, offset) of memory. data is a buffer
+ * from kmalloc() or the linear mapping, at most KDSM_SEGMENT_MAX bytes, which
+ * belongs to the fabric until the batch is done. A place must not cross a chunk.
+ */
+#define KDSM_SEGMENT_MAX	SZ_64K
+
+struct kdsm_operation {
+	/* set by the caller */
+	u8 opcode;		/* enum kdsm_opcode */
+	bool notify;		/* PUT: wake the waiters there afterwards */
+	u32 node;
+	u32 length;
+	u64 offset;
+	void *data;
+	u64 operand, compare;
+
+	/* set when the batch is done */
+	int status;
+	u64 result;
+
+	/* the fabric's own; word is where the device stores the former value */
+	struct list_head link;
+	u64 word;
+};
+
+/* Operations that are posted and waited for together. */
+struct kdsm_batch {
+	struct kdsm_fabric *fabric;
+	struct kdsm_memory *memory;
+	struct list_head operations;
+	struct list_head parts;		/* chains and calls that were started */
+	atomic_t pending;
+	ktime_t posted;
+	struct completion done;
+};
+
+void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
+		     struct kdsm_memory *memory);
+void kdsm_batch_add(struct kdsm_batch *batch, struct kdsm_operation *op);
+/*
+ * Start all of it: a chain of work requests with one doorbell for each peer.
+ * Errors are left in the operations. Every batch that was posted must be
+ * waited for until done, then finished.
+ */
+void kdsm_batch_post(struct kdsm_batch *batch);
+/*
+ * 0: done. -ETIMEDOUT, or -ERESTARTSYS at a signal (a fatal one only, if
+ * killable): not done, wait again. With KDSM_NO_TIMEOUT and no signal it ends
+ * in bounded time in any case, since peers that do not answer are dropped.
+ */
+int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state);
+void kdsm_batch_finish(struct kdsm_batch *batch);
+
+#define KDSM_NO_TIMEOUT		U64_MAX
+
+/* ---- messages (message.c) ---- */
+
+/*
+ * Send a message to a peer (or serve it at once, if it is this node) and wait
+ * for the reply. reply has room for *reply_length bytes, which is set to what
+ * came. Returns the status that the handler gave, or -EHOSTDOWN, -EIO,
+ * -ETIMEDOUT.
+ */
+int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
+		 enum kdsm_message_type type, const void *data, unsigned int length,
+		 void *reply, unsigned int *reply_length);
+
+#endif /* KDSM_FABRIC_H */

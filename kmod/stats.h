@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Counters of remote operations: one set a peer and CPU, summed when read. */
+#ifndef KDSM_STATS_H
+#define KDSM_STATS_H
+
+#include <linux/percpu.h>
+#include <linux/kdsm.h>
+
+struct kdsm_counters {
+	u64 count[KDSM_STAT_COUNT];
+};
+
+/* Any context. */
+static inline void kdsm_count_add(struct kdsm_counters __percpu *counters,
+				  enum kdsm_stat stat, u64 n)
+{
+	this_cpu_add(counters->count[stat], n);
+}
+
+static inline void kdsm_count(struct kdsm_counters __percpu *counters,
+			      enum kdsm_stat stat)
+{
+	kdsm_count_add(counters, stat, 1);
+}
+
+void kdsm_counters_sum(struct kdsm_counters __percpu *counters, u64 *sums);
+
+#endif /* KDSM_STATS_H */

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Inside the fabric: the structs that its files share. Nothing above the fabric
+ * includes this.
+ */
+#ifndef KDSM_VERBS_H
+#define KDSM_VERBS_H
+
+#include <linux/interrupt.h>
+#include <linux/kref.h>
+#include <linux/mutex.h>
+#include <linux/wait.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#include "fabric.h"
+#include "stats.h"
+
+/* Connections to one peer: one a CPU, at most so many. */
+#define KDSM_QUEUES_MAX		4U
+/* Work requests of operations that may be posted on one connection. */
+#define KDSM_SEND_ROOM		128U
+/* Work requests in one chain. */
+#define KDSM_CHAIN_MAX		32U
+/* Receives beyond the credits: notices take one without asking. */
+#define KDSM_RECEIVES		(KDSM_CREDITS + 32U)
+
+/*
+ * Answer times: a peer that does not acknowledge is given up by the transport
+ * after 8 x 4.096 us x 2^17 = 4.3 s, and one that acknowledges, but does not
+ * reply to a message, after KDSM_REPLY_TIMEOUT.
+ */
+#define KDSM_ACK_TIMEOUT	17
+#define KDSM_RETRY_COUNT	7
+#define KDSM_REPLY_TIMEOUT	(30 * HZ)
+
+enum kdsm_connection_state {
+	KDSM_CONNECTION_IDLE,		/* no queue pair */
+	KDSM_CONNECTION_CONNECTING,	/* being made; not yet to be used */
+	KDSM_CONNECTION_UP,
+	KDSM_CONNECTION_BROKEN,		/* teardown is queued or runs */
+};
+
+/* A buffer for one message that arrives. */
+struct kdsm_receive {
+	struct ib_cqe cqe;
+	struct kdsm_connection *connection;
+	u64 dma;
+	void *buffer;
+};
+
+/*
+ * A buffer for one message that leaves. On a connection that this node made it
+ * holds a request and is busy until the reply is here and the send is done; on
+ * one that it accepted it holds a reply and is busy until the send is done.
+ */
+struct kdsm_slot {
+	struct ib_cqe cqe;
+	struct kdsm_connection *connection;
+	u64 dma;
+	void *buffer;
+	u16 sequence;		/* in the cookie: tells a late reply */
+	u8 references;		/* send, reply */
+	struct kdsm_call *call;	/* request: who gets the reply */
+};
+
+/*
+ * One queue pair to or from a peer. The lock guards the state, room, the slots
+ * and the list of chains; it is taken with bottom halves off, as completions
+ * take it in softirq. Locks nest: poll_lock, then lock.
+ */
+struct kdsm_connection {
+	struct kdsm_fabric *fabric;
+	struct kdsm_peer *peer;
+	unsigned int queue;
+	bool accepted;		/* made by the peer */
+	struct kref kref;
+	struct list_head link;	/* accepted: in fabric->accepted */
+
+	struct mutex setup;	/* one task connects */
+	struct rdma_cm_id *id;
+	struct ib_cq *cq;
+	struct tasklet_struct tasklet;
+	spinlock_t poll_lock;	/* one task or tasklet takes completions */
+	bool cq_dead;		/* under poll_lock */
+
+	struct completion event;	/* of rdma_cm, while connecting */
+	int event_status;
+
+	spinlock_t lock;
+	enum kdsm_connection_state state;
+	unsigned int room;	/* work requests that chains may still post */
+	struct list_head chains;	/* posted */
+	unsigned long free_slots;	/* bit mask */
+	struct kdsm_slot slots[KDSM_CREDITS];
+	struct kdsm_receive receives[KDSM_RECEIVES];
+	wait_queue_head_t wait;	/* for room, a slot, or the end of the state */
+
+	void *buffers;		/* of slots and receives; one mapping */
+	u64 buffers_dma;
+	struct work_struct teardown;
+};
+
+struct kdsm_peer {
+	struct kdsm_fabric *fabric;
+	unsigned int node;
+	struct sockaddr_storage address;
+	struct kdsm_connection *queues[KDSM_QUEUES_MAX];	/* made on first use */
+	struct mutex lock;	/* guards the making of queues, incarnation */
+	u64 incarnation;
+	u32 state;		/* enum kdsm_peer_state */
+	unsigned long retry_at;	/* jiffies: no attempt before, while down */
+	unsigned int backoff;	/* jiffies */
+	u32 latency;		/* running mean of waits, ns */
+	atomic64_t connects, errors;
+	struct kdsm_counters __percpu *counters;
+};
+
+struct kdsm_fabric {
+	struct kdsm_fabric_config config;
+	u64 incarnation;
+	u32 domain;
+	unsigned int queues;	/* connections to each peer */
+	struct ib_device *device;
+	struct ib_pd *pd;
+	struct rdma_cm_id *listener;
+	struct workqueue_struct *workqueue;
+	struct xarray memories;	/* by id */
+	struct mutex accepted_lock;
+	struct list_head accepted;
+	atomic_t accepted_count;
+	wait_queue_head_t accepted_wait;
+	bool stopping;
+	struct kdsm_refused refused;
+	struct kdsm_peer peers[];
+};
+
+/* ---- connection.c ---- */
+
+/*
+ * The connection of this CPU to a peer, up, connecting it if need be; it stays
+ * allocated as long as the fabric, but may break at any time. ERR_PTR(-EHOSTDOWN).
+ */
+struct kdsm_connection *kdsm_connection_get(struct kdsm_fabric *fabric,
+					    unsigned int node);
+/* Something went wrong: fail all that is under way, then be idle. Any context. */
+void kdsm_connection_break(struct kdsm_connection *connection);
+/* Take completions now, if nobody else does. */
+void kdsm_connection_poll(struct kdsm_connection *connection);
+void kdsm_connection_put(struct kdsm_connection *connection);
+int kdsm_connection_listen(struct kdsm_fabric *fabric);
+/* No connection is left, none comes. */
+void kdsm_connection_stop(struct kdsm_fabric *fabric);
+
+/* ---- memory.c ---- */
+
+/* Key of the chunk at offset on a peer, asking it if need be. Sleeps. */
+int kdsm_memory_key(struct kdsm_memory *memory, unsigned int node, u64 offset,
+		    u32 *key);
+/* Forget the keys of a peer, which came up anew. */
+void kdsm_memory_forget(struct kdsm_fabric *fabric, unsigned int node);
+u32 kdsm_memory_id(const struct kdsm_memory *memory);
+u64 kdsm_memory_size(const struct kdsm_memory *memory);
+/* Copy between a part of this node and a buffer, within a chunk. */
+int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
+		     unsigned int length, bool write);
+int kdsm_memory_serve_keys(void *context, struct kdsm_request *request);
+
+/* ---- operation.c ---- */
+
+/* After the queue pair is gone: all chains on it that are not done have failed. */
+void kdsm_operation_fail(struct kdsm_connection *connection);
+/* The CPU's own compare-and-swap or fetch-and-add. Any context. */
+int kdsm_operation_atomic(struct kdsm_memory *memory, bool cas, u64 offset,
+			  u64 operand, u64 compare, u64 *former);
+int kdsm_operation_serve_cas(void *context, struct kdsm_request *request);
+int kdsm_operation_serve_faa(void *context, struct kdsm_request *request);
+
+/* ---- message.c ---- */
+
+/* A request under way. done() is called once, in softirq or by a task. */
+struct kdsm_call {
+	int status;		/* of the reply, or -EIO */
+	void *reply;		/* room for reply_length bytes; then what came */
+	unsigned int reply_length;
+	void (*done)(struct kdsm_call *call);
+	unsigned int node;
+};
+
+/*
+ * A request that is served: what handlers see, and the connection that the
+ * reply takes.
+ */
+struct kdsm_serving {
+	struct kdsm_request request;
+	struct kdsm_connection *connection;
+};
+
+/* Send; done() follows if and only if this returns 0. Sleeps for a credit. */
+int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
+		   enum kdsm_message_type type, const void *data,
+		   unsigned int length, struct kdsm_call *call);
+void kdsm_message_setup(struct kdsm_connection *connection);
+int kdsm_message_post_receives(struct kdsm_connection *connection);
+/* After the queue pair is gone: no reply comes any more. */
+void kdsm_message_fail(struct kdsm_connection *connection);
+
+/* ---- fabric.c ---- */
+
+/* Was this status the end of the connection, rather than a consequence? Log it. */
+void kdsm_fabric_log_completion(struct kdsm_connection *connection,
+				const struct ib_wc *wc, const char *what);
+
+#endif /* KDSM_VERBS_H */

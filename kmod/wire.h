@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What goes over the wire. All integers are little-endian. Everything that
+ * arrives is checked before use: a peer may be wrong, old or hostile.
+ *
+ * A connection is one way: the node that made it sends requests and one-sided
+ * operations, the node that accepted it sends replies.
+ */
+#ifndef KDSM_WIRE_H
+#define KDSM_WIRE_H
+
+#include <linux/types.h>
+#include <linux/uuid.h>
+#include <linux/kdsm.h>
+
+#define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
+#define KDSM_WIRE_VERSION	1
+
+/* Private data of a connection request: who asks. At most 56 bytes. */
+struct kdsm_wire_hello {
+	__le32 magic;
+	__le16 version;
+	__le16 node;		/* number of the asking node */
+	__le16 nodes;		/* how many it thinks there are */
+	u8 domain;		/* enum kdsm_domain in force there */
+	u8 queue;		/* which of the asking node's connections */
+	__le32 target;		/* number of the node that it means to reach */
+	__le64 incarnation;	/* random; differs each time that node comes up */
+	u8 uuid[KDSM_UUID_SIZE];
+} __packed;
+
+/* Private data of a rejection. */
+struct kdsm_wire_refusal {
+	__le32 magic;
+	__le16 version;
+	__le16 reason;		/* enum kdsm_refusal */
+} __packed;
+
+enum kdsm_refusal {
+	KDSM_REFUSED_CLUSTER = 1,
+	KDSM_REFUSED_VERSION,
+	KDSM_REFUSED_NODE,
+	KDSM_REFUSED_DOMAIN,
+	KDSM_REFUSED_BUSY,
+};
+
+/* Messages, requests and replies alike: a header and a payload. */
+#define KDSM_MESSAGE_SIZE	1024
+#define KDSM_MESSAGE_ROOM	(KDSM_MESSAGE_SIZE - sizeof(struct kdsm_wire_header))
+
+/* Requests that may be under way on one connection. */
+#define KDSM_CREDITS		32
+
+struct kdsm_wire_header {
+	__le16 type;		/* enum kdsm_message_type */
+	__le16 length;		/* of the payload */
+	__le32 cookie;		/* the reply carries that of its request */
+	__le32 status;		/* reply: 0 or -errno; request: 0 */
+	__le32 reserved;
+} __packed;
+
+enum kdsm_message_type {
+	KDSM_MESSAGE_PROBE,	/* nothing, to see whether the peer answers */
+	KDSM_MESSAGE_KEYS,	/* kdsm_wire_keys -> __le32 rkey[count] */
+	KDSM_MESSAGE_CAS,	/* kdsm_wire_atomic -> __le64 former value */
+	KDSM_MESSAGE_FAA,	/* kdsm_wire_atomic -> __le64 former value */
+	KDSM_MESSAGE_OPEN,	/* kdsm_wire_open -> kdsm_wire_region */
+	KDSM_MESSAGE_CLOSE,	/* __le32 id: no file of the sender is bound to it */
+	KDSM_MESSAGE_DESTROY,	/* __le32 id */
+	KDSM_MESSAGE_ADD,	/* kdsm_wire_region: make a part for it */
+	KDSM_MESSAGE_REMOVE,	/* __le32 id: free the part */
+	KDSM_MESSAGE_TYPES
+};
+
+/* Keys of the chunks first..first+count-1; 0 for those that do not exist yet,
+ * except that the first is made.
+ */
+struct kdsm_wire_keys {
+	__le32 id;
+	__le32 first;
+	__le32 count;		/* 1..KDSM_KEYS_MAX */
+} __packed;
+
+#define KDSM_KEYS_MAX		64U
+
+struct kdsm_wire_atomic {
+	__le32 id;
+	__le32 reserved;
+	__le64 offset;
+	__le64 operand;
+	__le64 compare;
+} __packed;
+
+struct kdsm_wire_open {
+	char name[KDSM_NAME_SIZE];
+	__le32 flags;		/* KDSM_REGION_* */
+	__le32 policy;
+	__le64 size;
+	__le32 block_size;
+	__le32 mode;
+	__le32 uid;
+	__le32 gid;
+} __packed;
+
+struct kdsm_wire_region {
+	char name[KDSM_NAME_SIZE];
+	__le32 id;
+	__le32 flags;		/* KDSM_REGION_KEEP */
+	__le32 policy;
+	__le32 block_size;
+	__le64 part_size;
+	__le64 base;
+	__le32 mode;
+	__le32 uid;
+	__le32 gid;
+	__le32 created;		/* reply to OPEN: 1 if it is new */
+} __packed;
+
+/*
+ * The immediate of a notifying put: what to wake. Ids are below 65536; slot is
+ * the low 16 bits of the number of the 8-byte word, so waiters may wake for
+ * another word and must look at theirs.
+ */
+static inline u32 kdsm_wire_notice(u32 id, u64 offset)
+{
+	return id << 16 | ((offset >> 3) & 0xffff);
+}
+
+#endif /* KDSM_WIRE_H */
