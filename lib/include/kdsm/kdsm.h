@@ -70,7 +70,11 @@ struct kdsm_region_attr {
 /*
  * Open a region by name and map it. With attr it is created if need be (all
  * programs of a job may call this at once: one creates, the others open), and
- * must fit attr if it exists. With attr NULL it must exist.
+ * must fit attr if it exists. With attr NULL it must exist; who may only read it
+ * gets it read-only then, so that puts and atomics give -EACCES.
+ *
+ * A region that this struct kdsm has open already gives the same pointer again;
+ * it is closed with the last of as many calls of kdsm_region_close().
  *
  * Errors: those of KDSM_IOC_REGION_OPEN in <linux/kdsm.h>. -EADDRINUSE: this
  * program has something else at the address of the region.
@@ -122,14 +126,16 @@ int kdsm_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int co
 /*
  * The same in two steps: submit starts them, complete waits. Between the two,
  * ops and the memory of gets belong to the library. A ticket must be completed
- * exactly once (-ETIMEDOUT does not complete it). count: at most KDSM_MAX_OPS.
- * -EAGAIN: too much in flight, complete something first.
+ * exactly once (-ETIMEDOUT does not complete it; -ENOENT: it has been). count: at
+ * most KDSM_MAX_OPS. When submit fails, nothing has been done. -EAGAIN: too much
+ * in flight, complete something first.
  */
 struct kdsm_ticket {
 	struct kdsm_op *ops;
+	struct kdsm_op *remote;	/* copies of those for other nodes, or NULL */
 	uint64_t kernel;	/* 0: nothing remote in it */
 	unsigned int count;
-	int status;
+	int status;		/* with ops NULL: what completing it gives */
 };
 
 int kdsm_submit(struct kdsm_region *region, struct kdsm_op *ops,
@@ -173,7 +179,12 @@ struct kdsm_barrier {
 
 void kdsm_barrier_init(struct kdsm_barrier *barrier, struct kdsm_region *region,
 		       uint64_t offset);
-/* -ETIMEDOUT: somebody did not come; the barrier is broken then. */
+/*
+ * -ETIMEDOUT: somebody did not come; the barrier is broken then. -EINVAL: the
+ * words there do not belong to this barrier (were not zero at first, or are used
+ * by something else). A node that cannot be told gives its status, after the
+ * others have been told.
+ */
 int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout);
 
 /* ---- counts ---- */

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the files of libkdsm share: the objects behind the opaque pointers of
+ * kdsm/kdsm.h and the table of functions that makes a backend. Nothing here is
+ * installed.
+ */
+#ifndef KDSM_INTERNAL_H
+#define KDSM_INTERNAL_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <kdsm/kdsm.h>
+
+/* The shared library exports only what starts with kdsm_; so does an archive. */
+#define KDSM_PRIVATE __attribute__((visibility("hidden")))
+
+/*
+ * A backend says how to reach memory of other nodes and how to sleep. What can
+ * be done by the CPU on the own part is the same in all and not its business.
+ * Every function gives 0 or a negative errno.
+ */
+struct kdsm_backend {
+	/* Release what opening the backend took; kdsm itself is the caller's. */
+	void (*close)(struct kdsm *kdsm);
+	/*
+	 * Find or create a region as KDSM_IOC_REGION_OPEN does, fill the (out)
+	 * fields of arg, and set fd (and memory) of region. Called, like unbind
+	 * and destroy, with kdsm->lock held.
+	 */
+	int (*bind)(struct kdsm *kdsm, struct kdsm_region_open *arg,
+		    struct kdsm_region *region);
+	void (*unbind)(struct kdsm_region *region);
+	/* Map a bound region: set base, length and part. */
+	int (*map)(struct kdsm_region *region);
+	int (*destroy)(struct kdsm *kdsm, const char *name);
+	/*
+	 * Start operations, none of them for this node's CPU. ticket NULL: and
+	 * wait for them. Otherwise *ticket is not 0 if there is something to
+	 * complete.
+	 */
+	int (*submit)(struct kdsm_region *region, struct kdsm_op *ops,
+		      unsigned int count, uint64_t *ticket);
+	int (*complete)(struct kdsm_region *region, uint64_t ticket,
+			uint64_t timeout);
+	/* Sleep and wake as KDSM_IOC_WAIT and KDSM_IOC_WAKE; checked offset. */
+	int (*wait)(struct kdsm_region *region, uint64_t offset, uint64_t value,
+		    uint64_t timeout);
+	int (*wake)(struct kdsm_region *region, uint64_t offset);
+};
+
+extern const struct kdsm_backend kdsm_device_backend KDSM_PRIVATE;
+extern const struct kdsm_backend kdsm_local_backend KDSM_PRIVATE;
+
+/* Counters of one or a few threads, on a cache line of their own. */
+struct kdsm_count_slot {
+	_Alignas(64) uint64_t get;
+	uint64_t put, cas, faa, am, bytes, calls;
+};
+
+#define KDSM_COUNT_SLOTS 16
+
+struct kdsm_memory;		/* local.c: what the module is to the device */
+
+struct kdsm {
+	const struct kdsm_backend *backend;
+	int fd;				/* device: for what needs no region */
+	unsigned int node, nodes;
+	enum kdsm_domain domain;
+	char cluster[KDSM_NAME_SIZE];
+	bool may_spin;			/* there is more than one CPU to run on */
+
+	/* Guards the lists below and the reference counts of what is in them. */
+	pthread_mutex_t lock;
+	struct kdsm_region *regions;
+	struct kdsm_memory *memories;	/* local: by name, or still bound */
+	uint32_t last_id;		/* local: of the newest memory */
+
+	struct kdsm_count_slot counts[KDSM_COUNT_SLOTS];
+};
+
+/* Everything but refs, next and spin is constant once the region is open. */
+struct kdsm_region {
+	struct kdsm *kdsm;
+	const struct kdsm_backend *backend;
+	uint8_t *part;			/* own part, part_size bytes */
+	uint64_t part_size;
+	unsigned int node;		/* own number, here for speed */
+	bool cpu_atomics;		/* the domain lets the CPU do own ones */
+	bool writable;
+	int fd;
+	uint32_t id;
+	uint8_t *base;			/* of the mapping */
+	size_t length;			/* of the mapping */
+	uint64_t address;		/* device: where the mapping must be */
+	struct kdsm_memory *memory;	/* local */
+	uint32_t spin;			/* sync.c: nanoseconds, relaxed */
+	unsigned int refs;
+	struct kdsm_region *next;
+};
+
+/* client.c */
+int kdsm_name_check(const char *name) KDSM_PRIVATE;
+void kdsm_count(struct kdsm *kdsm, const struct kdsm_op *ops, unsigned int count) KDSM_PRIVATE;
+void kdsm_count_call(struct kdsm *kdsm) KDSM_PRIVATE;
+int kdsm_device_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* device.c */
+int kdsm_local_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* local.c */
+
+/* sync.c: CLOCK_MONOTONIC, and what is left of a timeout that began then. */
+uint64_t kdsm_now(void) KDSM_PRIVATE;
+uint64_t kdsm_left(uint64_t begin, uint64_t timeout) KDSM_PRIVATE;
+
+
+static inline uint64_t *kdsm_word(const struct kdsm_region *region, uint64_t offset)
+{
+	return (uint64_t *)(region->part + offset);
+}
+
+/* Whether length bytes at offset lie in a part. */
+static inline int kdsm_range_check(const struct kdsm_region *region,
+				   uint64_t offset, uint64_t length)
+{
+	return offset > region->part_size || length > region->part_size - offset ?
+	       -ERANGE : 0;
+}
+
+#endif /* KDSM_INTERNAL_H */

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The local backend: a cluster of one node inside one process and the children
+ * that it forks. A region is a memfd, mapped shared. What the module does for
+ * names, references and sleepers is done here.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
+#include "internal.h"
+
+/*
+ * Sleepers of a region meet in buckets, by offset of the word, in a page behind
+ * the part: it is shared over fork() as the part is. A futex on the word itself
+ * would see only half of it.
+ *
+ * A sleeper counts itself in waiters, reads turn, looks at the word, and sleeps
+ * while turn is what it read. A waker has stored the word before; it looks at
+ * waiters, and if there are any, changes turn and wakes. All of these accesses
+ * are sequentially consistent, so either the sleeper sees the new word, or the
+ * waker sees the sleeper; and if turn changed since it was read, the futex does
+ * not sleep. A sleeper that was killed leaves waiters too high, which costs
+ * later wakers a system call and nothing else.
+ */
+struct bucket {
+	_Alignas(64) uint32_t waiters;
+	uint32_t turn;
+};
+
+#define BUCKETS		64
+#define BUCKETS_SIZE	(BUCKETS * sizeof(struct bucket))
+
+/* A region, as the module would keep it. Guarded by the lock of the cluster. */
+struct kdsm_memory {
+	struct kdsm_memory *next;
+	char name[KDSM_NAME_SIZE];
+	struct kdsm_region_open made;	/* how, with the (out) fields */
+	int fd;
+	unsigned int bound;		/* struct kdsm_regions */
+	bool named;			/* not destroyed yet */
+};
+
+#define HUGE_PAGE (2UL << 20)
+
+int kdsm_local_open(struct kdsm *kdsm)
+{
+	kdsm->backend = &kdsm_local_backend;
+	kdsm->node = 0;
+	kdsm->nodes = 1;
+	kdsm->domain = KDSM_DOMAIN_SW;
+	strcpy(kdsm->cluster, "local");
+	return 0;
+}
+
+static void memory_free(struct kdsm *kdsm, struct kdsm_memory *memory)
+{
+	struct kdsm_memory **link = &kdsm->memories;
+
+	while (*link != memory)
+		link = &(*link)->next;
+	*link = memory->next;
+	close(memory->fd);
+	free(memory);
+}
+
+static void memory_release(struct kdsm *kdsm, struct kdsm_memory *memory)
+{
+	if (!memory->bound && !(memory->named && (memory->made.flags & KDSM_REGION_KEEP)))
+		memory_free(kdsm, memory);
+}
+
+static void local_close(struct kdsm *kdsm)
+{
+	while (kdsm->memories)
+		memory_free(kdsm, kdsm->memories);
+}
+
+static struct kdsm_memory *memory_find(struct kdsm *kdsm, const char *name)
+{
+	struct kdsm_memory *memory;
+
+	for (memory = kdsm->memories; memory; memory = memory->next)
+		if (memory->named && !strcmp(memory->name, name))
+			return memory;
+	return NULL;
+}
+
+/* Fill the defaults; the checks are those of KDSM_IOC_REGION_OPEN. */
+static int attr_check(struct kdsm_region_open *arg)
+{
+	uint64_t block;
+
+	if (!arg->block_size)
+		arg->block_size = 4096;
+	if (!arg->mode)
+		arg->mode = 0600;
+	block = arg->block_size;
+	if (!arg->size || block < 4096 || block > HUGE_PAGE || (block & (block - 1)) ||
+	    arg->policy != KDSM_POLICY_PARTITIONED || arg->mode > 0777)
+		return -EINVAL;
+	/* The address space of a program and a little room for arithmetic. */
+	if (arg->size > (uint64_t)SIZE_MAX / 4 || arg->size > 1ULL << 46)
+		return -EFBIG;
+	arg->part_size = (arg->size + block - 1) & ~(block - 1);
+	return 0;
+}
+
+/* Pages come when they are touched; more than can ever come is refused now. */
+static int memory_check(uint64_t size)
+{
+	struct sysinfo info;
+
+	if (sysinfo(&info))
+		return -errno;
+	if (size / info.mem_unit > (uint64_t)info.totalram + info.totalswap)
+		return -ENOMEM;
+	return 0;
+}
+
+static int memory_create(struct kdsm *kdsm, struct kdsm_region_open *arg,
+			 struct kdsm_memory **out)
+{
+	struct kdsm_memory *memory;
+	int ret;
+
+	ret = memory_check(arg->part_size);
+	if (ret)
+		return ret;
+	memory = calloc(1, sizeof(*memory));
+	if (!memory)
+		return -ENOMEM;
+	memory->fd = memfd_create(arg->name, MFD_CLOEXEC);
+	if (memory->fd < 0) {
+		ret = -errno;
+		free(memory);
+		return ret;
+	}
+	if (ftruncate(memory->fd, arg->part_size + BUCKETS_SIZE)) {
+		ret = errno == EINVAL ? -EFBIG : -errno;
+		close(memory->fd);
+		free(memory);
+		return ret;
+	}
+	memcpy(memory->name, arg->name, sizeof(memory->name));
+	memory->named = true;
+	memory->made = *arg;
+	memory->made.size = arg->part_size;
+	memory->made.id = ++kdsm->last_id;
+	memory->next = kdsm->memories;
+	kdsm->memories = memory;
+	*out = memory;
+	return 0;
+}
+
+static int local_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
+		      struct kdsm_region *region)
+{
+	struct kdsm_memory *memory = memory_find(kdsm, arg->name);
+	int ret;
+
+	if (arg->flags & KDSM_REGION_CREATE) {
+		ret = attr_check(arg);
+		if (ret)
+			return ret;
+		if (memory && (arg->flags & KDSM_REGION_EXCL))
+			return -EEXIST;
+		if (memory && (memory->made.part_size != arg->part_size ||
+			       memory->made.block_size != arg->block_size ||
+			       memory->made.policy != arg->policy))
+			return -EINVAL;
+		if (!memory) {
+			ret = memory_create(kdsm, arg, &memory);
+			if (ret)
+				return ret;
+		}
+	} else if (!memory) {
+		return -ENOENT;
+	}
+	memory->bound++;
+	*arg = memory->made;
+	region->memory = memory;
+	region->fd = memory->fd;
+	region->writable = true;
+	return 0;
+}
+
+static void local_unbind(struct kdsm_region *region)
+{
+	if (region->base)
+		munmap(region->base, region->length);
+	region->memory->bound--;
+	memory_release(region->kdsm, region->memory);
+}
+
+/*
+ * Huge pages spare a large table most of its TLB misses, if the kernel is set
+ * up to give them for shared memory; they need an aligned place. Take more
+ * address space than needed, map into it, and give the rest back.
+ */
+static int local_map(struct kdsm_region *region)
+{
+	size_t length = region->part_size + BUCKETS_SIZE;
+	uintptr_t start, begin;
+	void *space, *base;
+	int ret;
+
+	space = mmap(NULL, length + HUGE_PAGE, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (space == MAP_FAILED)
+		return -errno;
+	start = (uintptr_t)space;
+	begin = (start + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+	base = mmap((void *)begin, length, PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_NORESERVE | MAP_FIXED, region->fd, 0);
+	if (base == MAP_FAILED) {
+		ret = -errno;
+		munmap(space, length + HUGE_PAGE);
+		return ret;
+	}
+	if (begin > start)
+		munmap(space, begin - start);
+	if (begin - start < HUGE_PAGE)
+		munmap((void *)(begin + length), HUGE_PAGE - (begin - start));
+	madvise(base, length, MADV_HUGEPAGE);
+	region->base = base;
+	region->length = length;
+	region->part = region->base;
+	return 0;
+}
+
+static int local_destroy(struct kdsm *kdsm, const char *name)
+{
+	struct kdsm_memory *memory = memory_find(kdsm, name);
+
+	if (!memory)
+		return -ENOENT;
+	memory->named = false;
+	memory_release(kdsm, memory);
+	return 0;
+}
+
+/* There are no other nodes, so whatever comes here names one in error. */
+static int local_submit(struct kdsm_region *region, struct kdsm_op *ops,
+			unsigned int count, uint64_t *ticket)
+{
+	unsigned int i;
+
+	(void)region;
+	for (i = 0; i < count; i++)
+		ops[i].status = -EINVAL;
+	if (ticket)
+		*ticket = 0;
+	return -EINVAL;
+}
+
+static int local_complete(struct kdsm_region *region, uint64_t ticket,
+			  uint64_t timeout)
+{
+	(void)region, (void)ticket, (void)timeout;
+	return -ENOENT;
+}
+
+static struct bucket *bucket_of(struct kdsm_region *region, uint64_t offset)
+{
+	struct bucket *buckets = (void *)(region->base + region->part_size);
+
+	return &buckets[offset / 8 % BUCKETS];
+}
+
+static int futex(uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+{
+	/* Not FUTEX_PRIVATE_FLAG: sleepers may be in other processes. */
+	return syscall(SYS_futex, word, op, value, timeout, NULL, 0) < 0 ? -errno : 0;
+}
+
+static int local_wait(struct kdsm_region *region, uint64_t offset,
+		      uint64_t value, uint64_t timeout)
+{
+	struct bucket *bucket = bucket_of(region, offset);
+	uint64_t *word = kdsm_word(region, offset);
+	uint64_t begin = kdsm_now();
+	struct timespec ts;
+	uint64_t left;
+	uint32_t turn;
+	int ret;
+
+	__atomic_fetch_add(&bucket->waiters, 1, __ATOMIC_SEQ_CST);
+	for (;;) {
+		turn = __atomic_load_n(&bucket->turn, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != value) {
+			ret = 0;
+			break;
+		}
+		left = kdsm_left(begin, timeout);
+		if (!left) {
+			ret = -ETIMEDOUT;
+			break;
+		}
+		ts.tv_sec = left / 1000000000;
+		ts.tv_nsec = left % 1000000000;
+		ret = futex(&bucket->turn, FUTEX_WAIT, turn,
+			    timeout == KDSM_FOREVER ? NULL : &ts);
+		if (ret == -EINTR)
+			break;
+	}
+	__atomic_fetch_sub(&bucket->waiters, 1, __ATOMIC_SEQ_CST);
+	return ret;
+}
+
+static int local_wake(struct kdsm_region *region, uint64_t offset)
+{
+	struct bucket *bucket = bucket_of(region, offset);
+
+	if (!__atomic_load_n(&bucket->waiters, __ATOMIC_SEQ_CST))
+		return 0;
+	__atomic_fetch_add(&bucket->turn, 1, __ATOMIC_SEQ_CST);
+	futex(&bucket->turn, FUTEX_WAKE, INT_MAX, NULL);
+	return 0;
+}
+
+const struct kdsm_backend kdsm_local_backend = {
+	.close = local_close,
+	.bind = local_bind,
+	.unbind = local_unbind,
+	.map = local_map,
+	.destroy = local_destroy,
+	.submit = local_submit,
+	.complete = local_complete,
+	.wait = local_wait,
+	.wake = local_wake,
+};

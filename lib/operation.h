@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What pgas.c (one operation) and vector.c (several) share. */
+#ifndef KDSM_OPERATION_H
+#define KDSM_OPERATION_H
+
+#include "internal.h"
+
+/* Do one operation on the own part by the CPU; 0 or its status. */
+int kdsm_own_op(struct kdsm_region *region, struct kdsm_op *op) KDSM_PRIVATE;
+
+/* Whether the CPU may do it: the own part, and no atomic that a device must do. */
+static inline bool kdsm_op_is_own(const struct kdsm_region *region,
+				  const struct kdsm_op *op)
+{
+	return op->node == region->node &&
+	       (region->cpu_atomics ||
+		(op->opcode != KDSM_OP_CAS && op->opcode != KDSM_OP_FAA));
+}
+
+#endif /* KDSM_OPERATION_H */
