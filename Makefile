@@ -32,7 +32,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o)
 LIB_LIBS := -lgmp -lexpat
 TOOLS := $(notdir $(patsubst %/,%,$(wildcard tools/*/)))
 TOOL_BIN := $(addprefix $(B)/bin/,$(TOOLS))
-TOOL_LIBS := -lmnl -ljson-c
+TOOL_LIBS := -Wl,--as-needed -lmnl -ljson-c -luuid
 UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
 GUEST_SRC := $(wildcard tests/guest/*.c)
@@ -107,6 +107,9 @@ $(B)/unit/%: $(OBJ)/tests/unit/%.o $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS) -lcmocka
 
+# What a test needs beside libkdsm: more objects are more prerequisites.
+$(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
+
 $(B)/guest/%: $(OBJ)/tests/guest/%.o $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS)
@@ -121,7 +124,8 @@ tests: user $(UNIT_BIN) $(GUEST_BIN)
 install: all
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DESTDIR)$(libdir)/pkgconfig \
 		$(DESTDIR)$(includedir)/kdsm $(DESTDIR)$(includedir)/linux \
-		$(DESTDIR)$(mandir)/man7 $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(mandir)/man8
+		$(DESTDIR)$(mandir)/man1 $(DESTDIR)$(mandir)/man5 \
+		$(DESTDIR)$(mandir)/man7 $(DESTDIR)$(mandir)/man8
 	install -m 755 $(B)/bin/kdsm-* $(DESTDIR)$(bindir)
 	install -m 755 $(B)/bin/kdsmctl $(DESTDIR)$(sbindir)
 	install -m 644 $(B)/lib/libkdsm.a $(DESTDIR)$(libdir)
@@ -131,6 +135,7 @@ install: all
 	install -m 644 lib/include/kdsm/*.h $(DESTDIR)$(includedir)/kdsm
 	install -m 644 uapi/linux/kdsm.h $(DESTDIR)$(includedir)/linux
 	install -m 644 Documentation/*.1 $(DESTDIR)$(mandir)/man1
+	install -m 644 Documentation/*.5 $(DESTDIR)$(mandir)/man5
 	install -m 644 Documentation/*.7 $(DESTDIR)$(mandir)/man7
 	install -m 644 Documentation/*.8 $(DESTDIR)$(mandir)/man8
 	set -e; rel=$$($(MAKE) -s --no-print-directory -C $(KDIR) kernelrelease); \

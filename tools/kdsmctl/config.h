@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The configuration file of a cluster (kdsm.conf(5)), as data.
+ */
+#ifndef KDSMCTL_CONFIG_H
+#define KDSMCTL_CONFIG_H
+
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <linux/kdsm.h>
+
+/* A file above this is no configuration: the largest table is a tenth of it. */
+#define CONFIG_MAX_BYTES	(1U << 20)
+
+struct config_node {
+	unsigned int line;	/* where it was given; 0: not yet */
+	int family;		/* AF_INET or AF_INET6 */
+	union {
+		struct in_addr v4;
+		struct in6_addr v6;
+	} address;
+	char location[KDSM_LOCATION_SIZE];	/* "" if none was given */
+};
+
+struct config {
+	char cluster[KDSM_NAME_SIZE];
+	uint8_t uuid[KDSM_UUID_SIZE];
+	uint16_t port;		/* KDSM_DEFAULT_PORT unless given */
+	enum kdsm_domain domain;	/* KDSM_DOMAIN_AUTO unless given */
+	unsigned int node_count;
+	struct config_node nodes[KDSM_MAX_NODES];	/* by number */
+};
+
+/*
+ * Both return 0, or -1 with one line in error, without a newline, that says
+ * file, line, what is wrong and what to do. name is what to call the text.
+ */
+int config_parse(struct config *config, const char *name, const char *text,
+		 size_t length, char *error, size_t error_size);
+int config_load(struct config *config, const char *path, char *error,
+		size_t error_size);
+
+/* 0, or -1 if word is none of auto, sw, hca, glob. */
+int config_domain(const char *word, enum kdsm_domain *domain);
+
+/* The address of a node as text; buffer of INET6_ADDRSTRLEN bytes. */
+const char *config_address(const struct config_node *node, char *buffer);
+
+/*
+ * The UUID of a cluster that was given none: the same on every node that has
+ * the same name and node table. Expects all the rest to be filled in.
+ */
+int config_derive_uuid(struct config *config);
+
+#endif /* KDSMCTL_CONFIG_H */

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The module's generic netlink family. Nothing here knows what the commands
+ * mean, except for the few errors that a user should be told more about.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/genetlink.h>
+
+#include "module.h"
+
+struct module {
+	struct mnl_socket *socket;
+	uint16_t family;
+	uint32_t sequence;
+	uint32_t port;
+	char why[256];		/* the extended acknowledgement of the last error */
+	char request[MODULE_MAX_REQUEST];
+};
+
+struct receiver {
+	struct module *module;
+	reply reply;
+	void *data;
+};
+
+/* The text follows a copy of the request's header, or of all of it. */
+static void remember_why(struct module *module, const struct nlmsghdr *header,
+			 size_t offset)
+{
+	const struct nlattr *attr;
+
+	module->why[0] = '\0';
+	if (!(header->nlmsg_flags & NLM_F_ACK_TLVS))
+		return;
+	mnl_attr_for_each(attr, header, offset) {
+		if (mnl_attr_get_type(attr) != NLMSGERR_ATTR_MSG ||
+		    mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) < 0)
+			continue;
+		snprintf(module->why, sizeof(module->why), "%s",
+			 mnl_attr_get_str(attr));
+	}
+}
+
+static int on_error(const struct nlmsghdr *header, void *data)
+{
+	struct receiver *receiver = data;
+	const struct nlmsgerr *error = mnl_nlmsg_get_payload(header);
+	size_t offset = sizeof(*error);
+
+	if (header->nlmsg_len < mnl_nlmsg_size(sizeof(*error))) {
+		errno = EBADMSG;
+		return MNL_CB_ERROR;
+	}
+	if (!(header->nlmsg_flags & NLM_F_CAPPED))
+		offset += mnl_nlmsg_get_payload_len(&error->msg);
+	remember_why(receiver->module, header, offset);
+	errno = -error->error;
+	return error->error ? MNL_CB_ERROR : MNL_CB_STOP;
+}
+
+static int on_done(const struct nlmsghdr *header, void *data)
+{
+	struct receiver *receiver = data;
+	const int *error = mnl_nlmsg_get_payload(header);
+
+	if (header->nlmsg_len < mnl_nlmsg_size(sizeof(*error)) || *error >= 0)
+		return MNL_CB_STOP;
+	remember_why(receiver->module, header, sizeof(*error));
+	errno = -*error;
+	return MNL_CB_ERROR;
+}
+
+/* Not const only because libmnl does not say so. */
+static mnl_cb_t control[] = {
+	[NLMSG_ERROR] = on_error,
+	[NLMSG_DONE] = on_done,
+};
+
+struct parsed {
+	const struct nlattr *at[KDSM_A_MAX + 1];
+};
+
+static int on_attr(const struct nlattr *attr, void *data)
+{
+	struct parsed *parsed = data;
+
+	/* What a newer module says beyond this program's knowledge is skipped. */
+	if (mnl_attr_type_valid(attr, KDSM_A_MAX) > 0)
+		parsed->at[mnl_attr_get_type(attr)] = attr;
+	return MNL_CB_OK;
+}
+
+static int on_message(const struct nlmsghdr *header, void *data)
+{
+	struct receiver *receiver = data;
+	struct parsed parsed = { 0 };
+
+	if (header->nlmsg_len < mnl_nlmsg_size(GENL_HDRLEN)) {
+		errno = EBADMSG;
+		return MNL_CB_ERROR;
+	}
+	mnl_attr_parse(header, GENL_HDRLEN, on_attr, &parsed);
+	if (receiver->reply)
+		receiver->reply(parsed.at, receiver->data);
+	return MNL_CB_OK;
+}
+
+/* Send what is in module->request, and receive until its end or an error. */
+static int talk(struct module *module, mnl_cb_t message, struct receiver *receiver)
+{
+	struct nlmsghdr *header = (struct nlmsghdr *)module->request;
+	char buffer[32768];
+	int result;
+
+	module->why[0] = '\0';
+	if (mnl_socket_sendto(module->socket, header, header->nlmsg_len) < 0)
+		return -errno;
+	do {
+		ssize_t length = mnl_socket_recvfrom(module->socket, buffer,
+						     sizeof(buffer));
+
+		if (length < 0 && errno == EINTR)
+			continue;
+		if (length < 0)
+			return -errno;
+		errno = 0;
+		result = mnl_cb_run2(buffer, length, module->sequence,
+				     module->port, message, receiver, control,
+				     MNL_ARRAY_SIZE(control));
+	} while (result > MNL_CB_STOP);
+	return result < 0 ? -errno : 0;
+}
+
+static struct nlmsghdr *begin(struct module *module, uint16_t family,
+			      uint8_t cmd, uint8_t version)
+{
+	struct nlmsghdr *header = mnl_nlmsg_put_header(module->request);
+	struct genlmsghdr *genl;
+
+	header->nlmsg_type = family;
+	header->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
+	header->nlmsg_seq = ++module->sequence;
+	genl = mnl_nlmsg_put_extra_header(header, sizeof(*genl));
+	genl->cmd = cmd;
+	genl->version = version;
+	return header;
+}
+
+struct nlmsghdr *module_begin(struct module *module, enum kdsm_cmd cmd)
+{
+	return begin(module, module->family, cmd, KDSM_GENL_VERSION);
+}
+
+int module_send(struct module *module, reply reply, void *data)
+{
+	struct receiver receiver = { module, reply, data };
+
+	return talk(module, on_message, &receiver);
+}
+
+int module_dump(struct module *module, enum kdsm_cmd cmd, reply reply, void *data)
+{
+	struct nlmsghdr *header = module_begin(module, cmd);
+	struct receiver receiver = { module, reply, data };
+
+	header->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	return talk(module, on_message, &receiver);
+}
+
+static int on_family_attr(const struct nlattr *attr, void *data)
+{
+	struct receiver *receiver = data;
+
+	if (mnl_attr_get_type(attr) == CTRL_ATTR_FAMILY_ID &&
+	    mnl_attr_validate(attr, MNL_TYPE_U16) >= 0)
+		receiver->module->family = mnl_attr_get_u16(attr);
+	return MNL_CB_OK;
+}
+
+static int on_family(const struct nlmsghdr *header, void *data)
+{
+	return mnl_attr_parse(header, GENL_HDRLEN, on_family_attr, data);
+}
+
+static int find_family(struct module *module)
+{
+	struct receiver receiver = { .module = module };
+	struct nlmsghdr *header;
+
+	header = begin(module, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1);
+	mnl_attr_put_strz(header, CTRL_ATTR_FAMILY_NAME, KDSM_GENL_NAME);
+	return talk(module, on_family, &receiver);
+}
+
+struct module *module_open(void)
+{
+	struct module *module = calloc(1, sizeof(*module));
+	int one = 1, error;
+
+	if (!module) {
+		fprintf(stderr, "kdsmctl: out of memory\n");
+		return NULL;
+	}
+	module->sequence = time(NULL);
+	module->socket = mnl_socket_open2(NETLINK_GENERIC, SOCK_CLOEXEC);
+	if (!module->socket ||
+	    mnl_socket_bind(module->socket, 0, MNL_SOCKET_AUTOPID) < 0) {
+		fprintf(stderr, "kdsmctl: cannot open a netlink socket: %s\n",
+			strerror(errno));
+		goto fail;
+	}
+	module->port = mnl_socket_get_portid(module->socket);
+	mnl_socket_setsockopt(module->socket, NETLINK_EXT_ACK, &one, sizeof(one));
+	mnl_socket_setsockopt(module->socket, NETLINK_CAP_ACK, &one, sizeof(one));
+	error = find_family(module);
+	if (error == -ENOENT || (!error && !module->family)) {
+		if (access("/sys/module/kdsm", F_OK))
+			fprintf(stderr, "kdsmctl: the kdsm module is not loaded (insmod kdsm.ko)\n");
+		else
+			fprintf(stderr, "kdsmctl: the kdsm module is loaded, but not for this network namespace; use the machine's own\n");
+		goto fail;
+	}
+	if (error) {
+		module_complain(module, "find the kdsm module", error);
+		goto fail;
+	}
+	return module;
+fail:
+	module_close(module);
+	return NULL;
+}
+
+void module_close(struct module *module)
+{
+	if (module->socket)
+		mnl_socket_close(module->socket);
+	free(module);
+}
+
+void module_complain(struct module *module, const char *doing, int error)
+{
+	if (module->why[0])
+		fprintf(stderr, "kdsmctl: cannot %s: %s (%s)\n", doing,
+			module->why, strerror(-error));
+	else if (error == -EPERM)
+		fprintf(stderr, "kdsmctl: cannot %s without the privilege CAP_NET_ADMIN; run it as root\n",
+			doing);
+	else if (error == -ENETDOWN)
+		fprintf(stderr, "kdsmctl: cannot %s: the cluster is not up (kdsmctl up -f FILE)\n",
+			doing);
+	else
+		fprintf(stderr, "kdsmctl: cannot %s: %s\n", doing,
+			strerror(-error));
+}
+
+uint32_t attr_u32(attrs at, enum kdsm_attr type)
+{
+	if (!at[type] || mnl_attr_validate(at[type], MNL_TYPE_U32) < 0)
+		return 0;
+	return mnl_attr_get_u32(at[type]);
+}
+
+uint64_t attr_u64(attrs at, enum kdsm_attr type)
+{
+	if (!at[type] || mnl_attr_validate(at[type], MNL_TYPE_U64) < 0)
+		return 0;
+	return mnl_attr_get_u64(at[type]);
+}
+
+const char *attr_string(attrs at, enum kdsm_attr type)
+{
+	if (!at[type] || mnl_attr_validate(at[type], MNL_TYPE_NUL_STRING) < 0)
+		return "";
+	return mnl_attr_get_str(at[type]);
+}

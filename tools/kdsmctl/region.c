@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kdsmctl region: list and destroy.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "module.h"
+#include "print.h"
+#include "table.h"
+
+static const char *policy_name(uint32_t policy)
+{
+	static const char *const names[] = {
+		[KDSM_POLICY_PARTITIONED] = "partitioned",
+	};
+
+	return name_of(names, MNL_ARRAY_SIZE(names), policy);
+}
+
+static void user_cell(struct table *table, uint32_t uid)
+{
+	const struct passwd *user = getpwuid(uid);
+
+	if (user)
+		table_cell(table, "%s", user->pw_name);
+	else
+		table_cell(table, "%u", uid);
+}
+
+static void group_cell(struct table *table, uint32_t gid)
+{
+	const struct group *group = getgrgid(gid);
+
+	if (group)
+		table_cell(table, "%s", group->gr_name);
+	else
+		table_cell(table, "%u", gid);
+}
+
+static void region_text(attrs at, void *data)
+{
+	struct table *table = data;
+	char size[HUMAN_SIZE];
+
+	table_cell(table, "%u", attr_u32(at, KDSM_A_REGION_ID));
+	table_cell(table, "%s", attr_string(at, KDSM_A_REGION_NAME));
+	table_cell(table, "%s", policy_name(attr_u32(at, KDSM_A_REGION_POLICY)));
+	table_cell(table, "%s", human_bytes(attr_u64(at, KDSM_A_REGION_SIZE), size));
+	table_cell(table, "%s", human_bytes(attr_u64(at, KDSM_A_REGION_RESIDENT), size));
+	table_cell(table, "%s", human_bytes(attr_u32(at, KDSM_A_REGION_BLOCK_SIZE), size));
+	table_cell(table, "%04o", attr_u32(at, KDSM_A_REGION_MODE));
+	user_cell(table, attr_u32(at, KDSM_A_REGION_UID));
+	group_cell(table, attr_u32(at, KDSM_A_REGION_GID));
+	table_cell(table, "%u", attr_u32(at, KDSM_A_REGION_OPENS));
+	table_cell(table, "%s", attr_u32(at, KDSM_A_REGION_FLAGS) & KDSM_REGION_KEEP ?
+				"yes" : "no");
+}
+
+static void region_json(attrs at, void *data)
+{
+	struct json_object *region = json_object_new_object();
+	uint32_t flags = attr_u32(at, KDSM_A_REGION_FLAGS);
+
+	json_number(region, "id", attr_u32(at, KDSM_A_REGION_ID));
+	json_text(region, "name", attr_string(at, KDSM_A_REGION_NAME));
+	json_text(region, "policy", policy_name(attr_u32(at, KDSM_A_REGION_POLICY)));
+	json_number(region, "size", attr_u64(at, KDSM_A_REGION_SIZE));
+	json_number(region, "part_size", attr_u64(at, KDSM_A_REGION_PART_SIZE));
+	json_number(region, "block_size", attr_u32(at, KDSM_A_REGION_BLOCK_SIZE));
+	json_number(region, "resident", attr_u64(at, KDSM_A_REGION_RESIDENT));
+	json_number(region, "mode", attr_u32(at, KDSM_A_REGION_MODE));
+	json_number(region, "uid", attr_u32(at, KDSM_A_REGION_UID));
+	json_number(region, "gid", attr_u32(at, KDSM_A_REGION_GID));
+	json_number(region, "opens", attr_u32(at, KDSM_A_REGION_OPENS));
+	json_object_object_add(region, "keep",
+			       json_object_new_boolean(flags & KDSM_REGION_KEEP));
+	json_object_array_add(data, region);
+}
+
+static int print_text(struct module *module)
+{
+	struct table *table = table_new();
+	int error;
+
+	table_column(table, 1, "ID");
+	table_column(table, 0, "NAME");
+	table_column(table, 0, "POLICY");
+	table_column(table, 1, "SIZE");
+	table_column(table, 1, "HERE");
+	table_column(table, 1, "BLOCK");
+	table_column(table, 0, "MODE");
+	table_column(table, 0, "OWNER");
+	table_column(table, 0, "GROUP");
+	table_column(table, 1, "OPENS");
+	table_column(table, 0, "KEEP");
+	error = module_dump(module, KDSM_CMD_REGIONS, region_text, table);
+	if (!error)
+		table_print(table);
+	return error;
+}
+
+static int print_json(struct module *module)
+{
+	struct json_object *out = json_object_new_array();
+	int error = module_dump(module, KDSM_CMD_REGIONS, region_json, out);
+
+	if (!error)
+		json_print(out);
+	json_object_put(out);
+	return error;
+}
+
+static int list(int argc, char **argv)
+{
+	struct module *module;
+	int json, error;
+
+	error = only_json(argc, argv, &json);
+	if (error)
+		return error;
+	module = module_open();
+	if (!module)
+		return EXIT_FAILURE;
+	error = json ? print_json(module) : print_text(module);
+	if (error)
+		module_complain(module, "list the regions", error);
+	module_close(module);
+	return error ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static const char *destroy_error(int error)
+{
+	switch (error) {
+	case ENOENT:
+		return "there is no such region (kdsmctl region list)";
+	case EACCES:
+		return "it belongs to somebody else; run this as its owner or as root";
+	case ENETDOWN:
+		return "the cluster is not up (kdsmctl up -f FILE)";
+	case EHOSTDOWN:
+		return "a node cannot be reached (kdsmctl status)";
+	case ETIMEDOUT:
+		return "a node did not answer in time (kdsmctl status)";
+	default:
+		return strerror(error);
+	}
+}
+
+static int destroy(int argc, char **argv)
+{
+	struct kdsm_region_destroy arg = { .argsz = sizeof(arg) };
+	int file, result;
+
+	if (argc != 2 || argv[1][0] == '-' || !argv[1][0])
+		return usage_error("region destroy needs the name of a region");
+	if (strlen(argv[1]) >= sizeof(arg.name)) {
+		fprintf(stderr, "kdsmctl: '%.16s...' is no region: names have %zu characters at most\n",
+			argv[1], sizeof(arg.name) - 1);
+		return EXIT_FAILURE;
+	}
+	strcpy(arg.name, argv[1]);
+	file = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
+	if (file < 0 && (errno == ENOENT || errno == ENXIO || errno == ENODEV)) {
+		fprintf(stderr, "kdsmctl: the kdsm module is not loaded (insmod kdsm.ko)\n");
+		return EXIT_FAILURE;
+	}
+	if (file < 0) {
+		fprintf(stderr, "kdsmctl: cannot open %s: %s\n", KDSM_DEVICE,
+			strerror(errno));
+		return EXIT_FAILURE;
+	}
+	result = ioctl(file, KDSM_IOC_REGION_DESTROY, &arg);
+	if (result)
+		fprintf(stderr, "kdsmctl: cannot destroy region %s: %s\n",
+			arg.name, destroy_error(errno));
+	close(file);
+	return result ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int command_region(int argc, char **argv)
+{
+	if (argc >= 2 && !strcmp(argv[1], "list"))
+		return list(argc - 1, argv + 1);
+	if (argc >= 2 && !strcmp(argv[1], "destroy"))
+		return destroy(argc - 1, argv + 1);
+	return usage_error("region list or region destroy NAME?");
+}

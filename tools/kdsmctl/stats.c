@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kdsmctl stats: counters of remote operations, one column a node.
+ */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "module.h"
+#include "print.h"
+#include "table.h"
+
+static const char *const names[KDSM_STAT_COUNT] = {
+	[KDSM_STAT_GET] = "get",
+	[KDSM_STAT_PUT] = "put",
+	[KDSM_STAT_PUT_NOTIFY] = "put_notify",
+	[KDSM_STAT_CAS] = "cas",
+	[KDSM_STAT_FAA] = "faa",
+	[KDSM_STAT_AM] = "am",
+	[KDSM_STAT_AM_CAS] = "am_cas",
+	[KDSM_STAT_AM_FAA] = "am_faa",
+	[KDSM_STAT_AM_SERVED] = "am_served",
+	[KDSM_STAT_GET_BYTES] = "get_bytes",
+	[KDSM_STAT_PUT_BYTES] = "put_bytes",
+	[KDSM_STAT_CHAINS] = "chains",
+	[KDSM_STAT_ERRORS] = "errors",
+	[KDSM_STAT_WAIT_POLLED] = "wait_polled",
+	[KDSM_STAT_WAIT_SLEPT] = "wait_slept",
+	[KDSM_STAT_CREDIT_WAITS] = "credit_waits",
+};
+
+struct row {
+	uint32_t node;
+	uint64_t value[KDSM_STAT_COUNT];
+};
+
+struct sample {
+	struct timespec time;
+	struct row *rows;	/* one a node, in order of number */
+	size_t count, room;
+	struct row total;
+};
+
+static int one_stat(const struct nlattr *attr, void *data)
+{
+	uint16_t type = mnl_attr_get_type(attr);
+	struct row *row = data;
+
+	if (type >= 1 && type <= KDSM_STAT_COUNT &&
+	    mnl_attr_validate(attr, MNL_TYPE_U64) >= 0)
+		row->value[type - 1] = mnl_attr_get_u64(attr);
+	return MNL_CB_OK;
+}
+
+static void one_node(attrs at, void *data)
+{
+	struct sample *sample = data;
+	struct row *row;
+
+	if (sample->count == sample->room) {
+		size_t room = 2 * sample->room + 16;
+		struct row *rows = realloc(sample->rows, room * sizeof(*rows));
+
+		if (!rows)
+			return;
+		sample->rows = rows;
+		sample->room = room;
+	}
+	row = &sample->rows[sample->count++];
+	*row = (struct row){ .node = attr_u32(at, KDSM_A_NODE_ID) };
+	if (at[KDSM_A_STATS])
+		mnl_attr_parse_nested(at[KDSM_A_STATS], one_stat, row);
+	for (int i = 0; i < KDSM_STAT_COUNT; i++)
+		sample->total.value[i] += row->value[i];
+}
+
+static int take(struct module *module, struct sample *sample)
+{
+	struct row *rows = sample->rows;
+	size_t room = sample->room;
+
+	*sample = (struct sample){ .rows = rows, .room = room };
+	clock_gettime(CLOCK_MONOTONIC, &sample->time);
+	return module_dump(module, KDSM_CMD_STATS, one_node, sample);
+}
+
+static double seconds_between(const struct timespec *from, const struct timespec *to)
+{
+	return to->tv_sec - from->tv_sec + (to->tv_nsec - from->tv_nsec) * 1e-9;
+}
+
+/* What was counted per second; the counters start anew with the cluster. */
+static struct row rate(const struct row *old, const struct row *new, double seconds)
+{
+	struct row result = { .node = new->node };
+
+	for (int i = 0; i < KDSM_STAT_COUNT; i++)
+		if (new->value[i] > old->value[i])
+			result.value[i] = (new->value[i] - old->value[i]) / seconds + 0.5;
+	return result;
+}
+
+static unsigned int screen_width(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || size.ws_col < 40)
+		return 80;
+	return size.ws_col;
+}
+
+/*
+ * Counters down, nodes across; as many nodes in one table as the screen takes.
+ * total: the counters themselves where the rest are rates, else NULL.
+ */
+static void print_tables(const struct row *rows, size_t count,
+			 const struct row *total, const struct row *sum)
+{
+	size_t fit = (screen_width() - 36) / 12 + 1;
+
+	for (size_t from = 0; from < count; from += fit) {
+		size_t to = from + fit < count ? from + fit : count;
+		struct table *table = table_new();
+
+		table_column(table, 0, "%s", total ? "PER SECOND" : "COUNTER");
+		if (total)
+			table_column(table, 1, "SO FAR");
+		table_column(table, 1, "ALL NODES");
+		for (size_t i = from; i < to; i++)
+			table_column(table, 1, "NODE %u", rows[i].node);
+		for (int s = 0; s < KDSM_STAT_COUNT; s++) {
+			table_cell(table, "%s", names[s]);
+			if (total)
+				table_cell(table, "%ju", (uintmax_t)total->value[s]);
+			table_cell(table, "%ju", (uintmax_t)sum->value[s]);
+			for (size_t i = from; i < to; i++)
+				table_cell(table, "%ju", (uintmax_t)rows[i].value[s]);
+		}
+		if (from)
+			putchar('\n');
+		table_print(table);
+	}
+}
+
+static struct json_object *row_json(const struct row *row)
+{
+	struct json_object *object = json_object_new_object();
+
+	for (int i = 0; i < KDSM_STAT_COUNT; i++)
+		json_number(object, names[i], row->value[i]);
+	return object;
+}
+
+static struct json_object *rows_json(const struct row *rows, size_t count)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (size_t i = 0; i < count; i++) {
+		struct json_object *object = row_json(&rows[i]);
+
+		json_number(object, "node", rows[i].node);
+		json_object_array_add(array, object);
+	}
+	return array;
+}
+
+static void print_json(const struct sample *sample, const struct row *rates,
+		       const struct row *rate_total, double seconds)
+{
+	struct json_object *out = json_object_new_object();
+
+	json_object_object_add(out, "total", row_json(&sample->total));
+	json_object_object_add(out, "nodes", rows_json(sample->rows, sample->count));
+	if (rates) {
+		json_object_object_add(out, "seconds", json_object_new_double(seconds));
+		json_object_object_add(out, "total_per_second", row_json(rate_total));
+		json_object_object_add(out, "nodes_per_second",
+				       rows_json(rates, sample->count));
+	}
+	json_print(out);
+	json_object_put(out);
+}
+
+static int once(struct module *module, bool json)
+{
+	struct sample sample = { 0 };
+	int error = take(module, &sample);
+
+	if (!error && json)
+		print_json(&sample, NULL, NULL, 0);
+	else if (!error)
+		print_tables(sample.rows, sample.count, NULL, &sample.total);
+	free(sample.rows);
+	return error;
+}
+
+static void show_rates(const struct sample *old, const struct sample *new, bool json)
+{
+	double seconds = seconds_between(&old->time, &new->time);
+	struct row total = rate(&old->total, &new->total, seconds);
+	struct row *rates = calloc(new->count + 1, sizeof(*rates));
+
+	if (!rates)
+		return;
+	/* A restart in between may have changed the number of nodes. */
+	for (size_t i = 0; i < new->count; i++)
+		rates[i] = rate(i < old->count ? &old->rows[i] : &new->rows[i],
+				&new->rows[i], seconds);
+	if (json) {
+		print_json(new, rates, &total, seconds);
+	} else {
+		if (isatty(STDOUT_FILENO))
+			fputs("\033[H\033[2J", stdout);
+		print_tables(rates, new->count, &new->total, &total);
+		if (!isatty(STDOUT_FILENO))
+			putchar('\n');
+	}
+	fflush(stdout);
+	free(rates);
+}
+
+/* Until interrupted, or the cluster goes down, or nobody reads any more. */
+static int watch(struct module *module, bool json, double seconds)
+{
+	struct sample samples[2] = { 0 };
+	struct timespec pause = { .tv_sec = (time_t)seconds };
+	int error, at = 0;
+
+	pause.tv_nsec = (seconds - pause.tv_sec) * 1e9;
+	error = take(module, &samples[at]);
+	while (!error) {
+		nanosleep(&pause, NULL);
+		error = take(module, &samples[!at]);
+		if (error)
+			break;
+		show_rates(&samples[at], &samples[!at], json);
+		if (ferror(stdout))
+			break;
+		at = !at;
+	}
+	free(samples[0].rows);
+	free(samples[1].rows);
+	return error;
+}
+
+int command_stats(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "watch", required_argument, NULL, 'w' },
+		{ 0 },
+	};
+	struct module *module;
+	bool json = false;
+	double seconds = 0;
+	int c, error;
+
+	while ((c = getopt_long(argc, argv, ":w:", options, NULL)) != -1) {
+		switch (c) {
+		case 'j':
+			json = true;
+			break;
+		case 'w':
+			if (parse_seconds(optarg, &seconds))
+				return usage_error("-w %s: not a time in seconds",
+						   optarg);
+			break;
+		case ':':
+			return usage_error("%s needs a value", argv[optind - 1]);
+		default:
+			return usage_error("stats does not take %s", argv[optind - 1]);
+		}
+	}
+	if (optind < argc)
+		return usage_error("stats does not take '%s'", argv[optind]);
+	module = module_open();
+	if (!module)
+		return EXIT_FAILURE;
+	error = seconds > 0 ? watch(module, json, seconds) : once(module, json);
+	if (error)
+		module_complain(module, "show the counters", error);
+	module_close(module);
+	return error ? EXIT_FAILURE : EXIT_SUCCESS;
+}

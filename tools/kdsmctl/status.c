@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kdsmctl status: this node, and how it sees the others.
+ */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <json-c/json.h>
+#include <uuid/uuid.h>
+
+#include "commands.h"
+#include "config.h"
+#include "module.h"
+#include "print.h"
+#include "table.h"
+
+struct peers {
+	struct table *table;
+	struct json_object *json;
+};
+
+static const char *state_name(uint32_t state)
+{
+	static const char *const names[] = {
+		[KDSM_PEER_IDLE] = "idle",
+		[KDSM_PEER_CONNECTING] = "connecting",
+		[KDSM_PEER_UP] = "up",
+		[KDSM_PEER_DOWN] = "down",
+		[KDSM_PEER_SELF] = "self",
+	};
+
+	return name_of(names, MNL_ARRAY_SIZE(names), state);
+}
+
+static const char *domain_name(uint32_t domain)
+{
+	static const char *const names[] = {
+		[KDSM_DOMAIN_AUTO] = "auto",
+		[KDSM_DOMAIN_SW] = "sw",
+		[KDSM_DOMAIN_HCA] = "hca",
+		[KDSM_DOMAIN_GLOB] = "glob",
+	};
+
+	return name_of(names, MNL_ARRAY_SIZE(names), domain);
+}
+
+static const char *address_text(attrs at, char *buffer)
+{
+	const struct nlattr *attr = at[KDSM_A_NODE_ADDRESS];
+	int family;
+
+	if (!attr)
+		return "?";
+	family = mnl_attr_get_payload_len(attr) == sizeof(struct in_addr) ?
+		 AF_INET : AF_INET6;
+	if (family == AF_INET6 &&
+	    mnl_attr_get_payload_len(attr) != sizeof(struct in6_addr))
+		return "?";
+	return inet_ntop(family, mnl_attr_get_payload(attr), buffer,
+			 INET6_ADDRSTRLEN);
+}
+
+static const char *uuid_text(attrs at, char buffer[UUID_STR_LEN])
+{
+	if (!at[KDSM_A_UUID] ||
+	    mnl_attr_get_payload_len(at[KDSM_A_UUID]) != KDSM_UUID_SIZE)
+		return "?";
+	uuid_unparse_lower(mnl_attr_get_payload(at[KDSM_A_UUID]), buffer);
+	return buffer;
+}
+
+static void status_text(attrs at, void *data)
+{
+	char uuid[UUID_STR_LEN], size[HUMAN_SIZE];
+
+	(void)data;
+	printf("cluster  %s (%s)\n", attr_string(at, KDSM_A_CLUSTER),
+	       uuid_text(at, uuid));
+	printf("node     %u of %u\n", attr_u32(at, KDSM_A_NODE),
+	       attr_u32(at, KDSM_A_NODE_COUNT));
+	printf("device   %s, port %u, atomics %s\n",
+	       attr_string(at, KDSM_A_DEVICE),
+	       at[KDSM_A_PORT] ? mnl_attr_get_u16(at[KDSM_A_PORT]) : 0,
+	       domain_name(attr_u32(at, KDSM_A_DOMAIN)));
+	printf("memory   %s in regions\n",
+	       human_bytes(attr_u64(at, KDSM_A_MEMORY), size));
+	printf("refused  %ju of other clusters, %ju of other versions, %ju of wrong nodes, %ju messages\n\n",
+	       (uintmax_t)attr_u64(at, KDSM_A_REFUSED_CLUSTER),
+	       (uintmax_t)attr_u64(at, KDSM_A_REFUSED_VERSION),
+	       (uintmax_t)attr_u64(at, KDSM_A_REFUSED_NODE),
+	       (uintmax_t)attr_u64(at, KDSM_A_REFUSED_MESSAGE));
+}
+
+static void status_json(attrs at, void *data)
+{
+	struct json_object *out = data, *refused = json_object_new_object();
+	char uuid[UUID_STR_LEN];
+
+	json_text(out, "cluster", attr_string(at, KDSM_A_CLUSTER));
+	json_text(out, "uuid", uuid_text(at, uuid));
+	json_number(out, "node", attr_u32(at, KDSM_A_NODE));
+	json_number(out, "nodes", attr_u32(at, KDSM_A_NODE_COUNT));
+	json_text(out, "device", attr_string(at, KDSM_A_DEVICE));
+	json_number(out, "port", at[KDSM_A_PORT] ?
+				 mnl_attr_get_u16(at[KDSM_A_PORT]) : 0);
+	json_text(out, "atomics", domain_name(attr_u32(at, KDSM_A_DOMAIN)));
+	json_number(out, "memory", attr_u64(at, KDSM_A_MEMORY));
+	json_number(refused, "cluster", attr_u64(at, KDSM_A_REFUSED_CLUSTER));
+	json_number(refused, "version", attr_u64(at, KDSM_A_REFUSED_VERSION));
+	json_number(refused, "node", attr_u64(at, KDSM_A_REFUSED_NODE));
+	json_number(refused, "message", attr_u64(at, KDSM_A_REFUSED_MESSAGE));
+	json_object_object_add(out, "refused", refused);
+}
+
+static void peer_text(attrs at, void *data)
+{
+	char address[INET6_ADDRSTRLEN];
+	struct peers *peers = data;
+	struct table *table = peers->table;
+
+	table_cell(table, "%u", attr_u32(at, KDSM_A_NODE_ID));
+	table_cell(table, "%s", address_text(at, address));
+	table_cell(table, "%s", attr_string(at, KDSM_A_NODE_LOCATION));
+	table_cell(table, "%s", state_name(attr_u32(at, KDSM_A_PEER_STATE)));
+	table_cell(table, "%ju", (uintmax_t)attr_u64(at, KDSM_A_PEER_CONNECTS));
+	table_cell(table, "%ju", (uintmax_t)attr_u64(at, KDSM_A_PEER_ERRORS));
+}
+
+static void peer_json(attrs at, void *data)
+{
+	struct json_object *peer = json_object_new_object();
+	char address[INET6_ADDRSTRLEN];
+	struct peers *peers = data;
+
+	json_number(peer, "node", attr_u32(at, KDSM_A_NODE_ID));
+	json_text(peer, "address", address_text(at, address));
+	json_text(peer, "location", attr_string(at, KDSM_A_NODE_LOCATION));
+	json_text(peer, "state", state_name(attr_u32(at, KDSM_A_PEER_STATE)));
+	json_number(peer, "connects", attr_u64(at, KDSM_A_PEER_CONNECTS));
+	json_number(peer, "errors", attr_u64(at, KDSM_A_PEER_ERRORS));
+	json_object_array_add(peers->json, peer);
+}
+
+static int print_text(struct module *module)
+{
+	struct peers peers = { .table = table_new() };
+	int error;
+
+	table_column(peers.table, 1, "NODE");
+	table_column(peers.table, 0, "ADDRESS");
+	table_column(peers.table, 0, "LOCATION");
+	table_column(peers.table, 0, "STATE");
+	table_column(peers.table, 1, "CONNECTS");
+	table_column(peers.table, 1, "ERRORS");
+	module_begin(module, KDSM_CMD_STATUS);
+	error = module_send(module, status_text, NULL);
+	if (!error)
+		error = module_dump(module, KDSM_CMD_PEERS, peer_text, &peers);
+	if (!error)
+		table_print(peers.table);
+	return error;
+}
+
+static int print_json(struct module *module)
+{
+	struct json_object *out = json_object_new_object();
+	struct peers peers = { .json = json_object_new_array() };
+	int error;
+
+	module_begin(module, KDSM_CMD_STATUS);
+	error = module_send(module, status_json, out);
+	if (!error)
+		error = module_dump(module, KDSM_CMD_PEERS, peer_json, &peers);
+	json_object_object_add(out, "peers", peers.json);
+	if (!error)
+		json_print(out);
+	json_object_put(out);
+	return error;
+}
+
+int command_status(int argc, char **argv)
+{
+	struct module *module;
+	int json, error;
+
+	error = only_json(argc, argv, &json);
+	if (error)
+		return error;
+	module = module_open();
+	if (!module)
+		return EXIT_FAILURE;
+	error = json ? print_json(module) : print_text(module);
+	if (error)
+		module_complain(module, "show the status", error);
+	module_close(module);
+	return error ? EXIT_FAILURE : EXIT_SUCCESS;
+}
