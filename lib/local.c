@@ -255,9 +255,10 @@ static int local_submit(struct kdsm_region *region, struct kdsm_op *ops,
 	(void)region;
 	for (i = 0; i < count; i++)
 		ops[i].status = -EINVAL;
-	if (ticket)
-		*ticket = 0;
-	return -EINVAL;
+	if (!ticket)
+		return -EINVAL;
+	*ticket = 0;
+	return 0;
 }
 
 static int local_complete(struct kdsm_region *region, uint64_t ticket,

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The Boolean operations and quantification. Each is the textbook recursion
+ * (Brace, Rudell, Bryant, DAC 1990; with complement edges as in Sylvan): terminal
+ * cases, a normal form for the cache, the cache, cofactors, recursion, node.
+ */
+#include <stdlib.h>
+
+#include "bdd_int.h"
+
+static inline bool valid(kdsm_bdd e)
+{
+	return e != KDSM_BDD_INVALID;
+}
+
+kdsm_bdd kd_and(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, uint32_t above)
+{
+	struct kd_top ta, tb;
+	kdsm_bdd ah, al, bh, bl, high, low, result;
+	uint32_t variable;
+	struct kd_key key;
+
+	if (a == b || b == KDSM_BDD_TRUE)
+		return a;
+	if (a == KDSM_BDD_TRUE)
+		return b;
+	if (kd_terminal(a) || kd_terminal(b) || (a ^ b) == KDSM_BDD_COMPLEMENT)
+		return KDSM_BDD_FALSE;
+	if (kd_number(a) > kd_number(b)) {
+		kdsm_bdd t = a;
+
+		a = b;
+		b = t;
+	}
+
+	key = kd_key(KD_OP_AND, a, b, 0);
+	if (kd_cache_get(w, &key, &result))
+		return result;
+
+	if (kd_unlikely(!w->alone))
+		kd_nodes_ahead(w, (kdsm_bdd[]){ a, b }, 2);
+	if (!kd_top(w, a, &ta) || !kd_top(w, b, &tb))
+		return KDSM_BDD_INVALID;
+	variable = ta.variable < tb.variable ? ta.variable : tb.variable;
+	if (!kd_descends(w, variable, above))
+		return KDSM_BDD_INVALID;
+	kd_split(&ta, a, variable, &ah, &al);
+	kd_split(&tb, b, variable, &bh, &bl);
+
+	high = kd_and(w, ah, bh, variable + 1);
+	if (kd_unlikely(!valid(high)))
+		return high;
+	low = kd_and(w, al, bl, variable + 1);
+	if (kd_unlikely(!valid(low)))
+		return low;
+	result = kd_make(w, variable, high, low);
+	if (kd_likely(valid(result)))
+		kd_cache_put(w, &key, result);
+	return result;
+}
+
+/* Of valid operands. */
+kdsm_bdd kd_or(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, uint32_t above)
+{
+	return kdsm_bdd_not(kd_and(w, a ^ KDSM_BDD_COMPLEMENT,
+				   b ^ KDSM_BDD_COMPLEMENT, above));
+}
+
+static kdsm_bdd ite(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, kdsm_bdd c,
+		    uint32_t above)
+{
+	struct kd_top ta, tb = { KD_NO_VARIABLE, 0, 0 }, tc = tb;
+	kdsm_bdd ah, al, bh, bl, ch, cl, high, low, result, complement;
+	struct kd_key key;
+	uint32_t variable;
+
+	if (a == KDSM_BDD_TRUE || b == c)
+		return b;
+	if (a == KDSM_BDD_FALSE)
+		return c;
+	/* where a is true it may stand for true, elsewhere for false */
+	if (kd_number(a) == kd_number(b))
+		b = a == b ? KDSM_BDD_TRUE : KDSM_BDD_FALSE;
+	if (kd_number(a) == kd_number(c))
+		c = a == c ? KDSM_BDD_FALSE : KDSM_BDD_TRUE;
+	if (c == KDSM_BDD_FALSE)
+		return kd_and(w, a, b, above);
+	if (b == KDSM_BDD_FALSE)
+		return kd_and(w, a ^ KDSM_BDD_COMPLEMENT, c, above);
+	if (b == KDSM_BDD_TRUE)
+		return kd_or(w, a, c, above);
+	if (c == KDSM_BDD_TRUE)
+		return kd_or(w, a ^ KDSM_BDD_COMPLEMENT, b, above);
+	if (b == c)
+		return b;
+	/* ite(!a, b, c) = ite(a, c, b); ite(a, !b, !c) = !ite(a, b, c) */
+	if (a & KDSM_BDD_COMPLEMENT) {
+		kdsm_bdd t = b;
+
+		a ^= KDSM_BDD_COMPLEMENT;
+		b = c;
+		c = t;
+	}
+	complement = b & KDSM_BDD_COMPLEMENT;
+	b ^= complement;
+	c ^= complement;
+
+	key = kd_key(KD_OP_ITE, a, b, c);
+	if (kd_cache_get(w, &key, &result))
+		return result ^ complement;
+
+	if (kd_unlikely(!w->alone))
+		kd_nodes_ahead(w, (kdsm_bdd[]){ a, b, c }, 3);
+	if (!kd_top(w, a, &ta) || !kd_top(w, b, &tb) || !kd_top(w, c, &tc))
+		return KDSM_BDD_INVALID;
+	variable = ta.variable < tb.variable ? ta.variable : tb.variable;
+	variable = variable < tc.variable ? variable : tc.variable;
+	if (!kd_descends(w, variable, above))
+		return KDSM_BDD_INVALID;
+	kd_split(&ta, a, variable, &ah, &al);
+	kd_split(&tb, b, variable, &bh, &bl);
+	kd_split(&tc, c, variable, &ch, &cl);
+
+	high = ite(w, ah, bh, ch, variable + 1);
+	if (kd_unlikely(!valid(high)))
+		return high;
+	low = ite(w, al, bl, cl, variable + 1);
+	if (kd_unlikely(!valid(low)))
+		return low;
+	result = kd_make(w, variable, high, low);
+	if (kd_unlikely(!valid(result)))
+		return result;
+	kd_cache_put(w, &key, result);
+	return result ^ complement;
+}
+
+/* cube is a conjunction of variables. */
+static kdsm_bdd exists(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd cube,
+		       uint32_t above)
+{
+	struct kd_top ta, tc;
+	kdsm_bdd high, low, result;
+	struct kd_key key;
+
+	if (kd_terminal(a) || cube == KDSM_BDD_TRUE)
+		return a;
+	if (!kd_top(w, a, &ta))
+		return KDSM_BDD_INVALID;
+	if (!kd_descends(w, ta.variable, above))
+		return KDSM_BDD_INVALID;
+	for (;;) {
+		uint32_t before;
+
+		if (kd_terminal(cube))
+			return cube == KDSM_BDD_TRUE ? a : kd_fail(w, -EINVAL);
+		if (!kd_top(w, cube, &tc))
+			return KDSM_BDD_INVALID;
+		if (tc.variable >= ta.variable)
+			break;
+		before = tc.variable;
+		cube = tc.high;
+		if (!kd_terminal(cube)) {
+			if (!kd_top(w, cube, &tc))
+				return KDSM_BDD_INVALID;
+			if (!kd_descends(w, tc.variable, before + 1))
+				return KDSM_BDD_INVALID;
+		}
+	}
+
+	key = kd_key(KD_OP_EXISTS, a, cube, 0);
+	if (kd_cache_get(w, &key, &result))
+		return result;
+
+	if (tc.variable == ta.variable) {
+		high = exists(w, ta.high, tc.high, ta.variable + 1);
+		if (!valid(high))
+			return high;
+		if (high == KDSM_BDD_TRUE) {
+			result = high;
+		} else {
+			low = exists(w, ta.low, tc.high, ta.variable + 1);
+			if (!valid(low))
+				return low;
+			result = kd_or(w, high, low, ta.variable + 1);
+		}
+	} else {
+		high = exists(w, ta.high, cube, ta.variable + 1);
+		if (!valid(high))
+			return high;
+		low = exists(w, ta.low, cube, ta.variable + 1);
+		if (!valid(low))
+			return low;
+		result = kd_make(w, ta.variable, high, low);
+	}
+	if (valid(result))
+		kd_cache_put(w, &key, result);
+	return result;
+}
+
+kdsm_bdd kdsm_bdd_and(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b)
+{
+	return valid(a) && valid(b) ? kd_and(worker, a, b, 0) : KDSM_BDD_INVALID;
+}
+
+kdsm_bdd kdsm_bdd_or(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b)
+{
+	return valid(a) && valid(b) ? kd_or(worker, a, b, 0) : KDSM_BDD_INVALID;
+}
+
+kdsm_bdd kdsm_bdd_ite(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b, kdsm_bdd c)
+{
+	return valid(a) && valid(b) && valid(c) ? ite(worker, a, b, c, 0) :
+	       KDSM_BDD_INVALID;
+}
+
+kdsm_bdd kdsm_bdd_xor(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b)
+{
+	return kdsm_bdd_ite(worker, a, kdsm_bdd_not(b), b);
+}
+
+kdsm_bdd kdsm_bdd_exists(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd cube)
+{
+	return valid(a) && valid(cube) ? exists(worker, a, cube, 0) : KDSM_BDD_INVALID;
+}
+
+kdsm_bdd kdsm_bdd_variable(struct kdsm_bdd_worker *worker, uint32_t variable)
+{
+	return kdsm_bdd_make(worker, variable, KDSM_BDD_TRUE, KDSM_BDD_FALSE);
+}
+
+static bool below(struct kdsm_bdd_worker *w, kdsm_bdd e, uint32_t variable)
+{
+	struct kd_top top;
+
+	if (kd_terminal(e))
+		return true;
+	if (!kd_top(w, e, &top))
+		return false;
+	if (top.variable > variable)
+		return true;
+	kd_fail(w, -EINVAL);
+	return false;
+}
+
+kdsm_bdd kdsm_bdd_make(struct kdsm_bdd_worker *worker, uint32_t variable,
+		       kdsm_bdd high, kdsm_bdd low)
+{
+	if (!valid(high) || !valid(low))
+		return KDSM_BDD_INVALID;
+	if (variable > KDSM_BDD_MAX_VARIABLE)
+		return kd_fail(worker, -EINVAL);
+	if (!below(worker, high, variable) || !below(worker, low, variable))
+		return KDSM_BDD_INVALID;
+	return kd_make(worker, variable, high, low);
+}
+
+kdsm_bdd kdsm_bdd_cube(struct kdsm_bdd_worker *worker, const uint32_t *variables,
+		       unsigned int count)
+{
+	kdsm_bdd cube = KDSM_BDD_TRUE;
+
+	while (count--)
+		cube = kdsm_bdd_make(worker, variables[count], cube, KDSM_BDD_FALSE);
+	return cube;
+}
+
+int kdsm_bdd_look(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint32_t *variable,
+		  kdsm_bdd *high, kdsm_bdd *low)
+{
+	struct kd_top top;
+
+	if (!valid(a) || kd_terminal(a))
+		return -EINVAL;
+	if (!kd_top(worker, a, &top))
+		return kdsm_bdd_error(worker);
+	*variable = top.variable;
+	*high = top.high;
+	*low = top.low;
+	return 0;
+}
+
+int kdsm_bdd_evaluate(struct kdsm_bdd_worker *worker, kdsm_bdd a,
+		      const uint8_t *values, uint32_t count)
+{
+	uint32_t above = 0;
+	struct kd_top top;
+
+	while (valid(a) && !kd_terminal(a)) {
+		if (!kd_top(worker, a, &top) || !kd_descends(worker, top.variable, above))
+			return kdsm_bdd_error(worker);
+		if (top.variable >= count)
+			return -EINVAL;
+		above = top.variable + 1;
+		a = values[top.variable] ? top.high : top.low;
+	}
+	return valid(a) ? a == KDSM_BDD_TRUE : -EINVAL;
+}

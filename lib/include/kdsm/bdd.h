@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Binary decision diagrams in the memory of a cluster: reduced, ordered, with
+ * complement edges, in the distributed unique table of <kdsm/table.h>.
+ *
+ * A function is a 64-bit edge: bits 0-39 the number of a node, bit 63 set if
+ * the node's function is complemented; the rest is zero. Number 0 is the
+ * terminal false. Equal functions have equal edges, in every process of a job.
+ * Of a node, a is the high edge, b the low edge, which is never complemented,
+ * and in its bits 40-63 the variable; lower variables are nearer the root.
+ *
+ * Operations are called with a worker, one for each thread. They return an
+ * edge, or KDSM_BDD_INVALID; kdsm_bdd_error() then says why. An operand that is
+ * KDSM_BDD_INVALID gives KDSM_BDD_INVALID, so a chain of operations needs one
+ * look at the end. Nodes are never removed.
+ */
+#ifndef KDSM_BDD_H
+#define KDSM_BDD_H
+
+#include <stdint.h>
+#include <gmp.h>
+#include <kdsm/kdsm.h>
+#include <kdsm/table.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef uint64_t kdsm_bdd;
+
+#define KDSM_BDD_COMPLEMENT	(UINT64_C(1) << 63)
+#define KDSM_BDD_FALSE		UINT64_C(0)
+#define KDSM_BDD_TRUE		KDSM_BDD_COMPLEMENT
+#define KDSM_BDD_INVALID	UINT64_MAX
+
+#define KDSM_BDD_MAX_VARIABLE	((UINT32_C(1) << 24) - 2)
+
+/* ---- store and workers ---- */
+
+/* The nodes and the operation cache of a job. */
+struct kdsm_bdd_store;
+struct kdsm_bdd_worker;
+
+struct kdsm_bdd_attr {
+	uint64_t table_bytes;	/* of all nodes of the cluster together */
+	uint64_t cache_bytes;	/* likewise */
+	/*
+	 * Relational products look for their results on other nodes, and store
+	 * them there, at every so-manieth variable: 0 for never, 1 for each.
+	 */
+	unsigned int granularity;
+};
+
+/* Bytes that a store takes in every part of a region over cluster_nodes nodes. */
+uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *attr,
+			     unsigned int cluster_nodes);
+
+/*
+ * Open the store at offset (a multiple of 64) of every part of region, whose
+ * memory must be zero when the first process does. All processes give the same
+ * offset and attributes. -EINVAL, -ERANGE, -EFBIG, -ENOMEM as kdsm_table_open().
+ */
+int kdsm_bdd_open(struct kdsm_bdd_store **store, struct kdsm_region *region,
+		  uint64_t offset, const struct kdsm_bdd_attr *attr);
+void kdsm_bdd_close(struct kdsm_bdd_store *store);	/* NULL is ignored */
+struct kdsm_table *kdsm_bdd_table(struct kdsm_bdd_store *store);
+
+int kdsm_bdd_worker_new(struct kdsm_bdd_store *store,
+			struct kdsm_bdd_worker **worker);
+void kdsm_bdd_worker_free(struct kdsm_bdd_worker *worker);
+
+/*
+ * Why the first failed operation since the last call failed, 0 if none did:
+ * -ENOSPC: the table is full. -EIO: memory holds what is no BDD, or the wire
+ * failed. -EINVAL: a variable out of range or out of order. -ENOMEM. Others as
+ * those of operations on the region.
+ */
+int kdsm_bdd_error(struct kdsm_bdd_worker *worker);
+
+struct kdsm_bdd_counts {
+	uint64_t tasks;		/* recursive steps that no terminal case decided */
+	uint64_t hits;		/* of those, found in the operation cache */
+	uint64_t home_get;	/* results looked for on other nodes */
+	uint64_t home_hit;	/* and found there */
+	uint64_t home_put;	/* results stored on other nodes */
+	struct kdsm_table_counts table;
+};
+
+void kdsm_bdd_counts(const struct kdsm_bdd_worker *worker,
+		     struct kdsm_bdd_counts *counts);
+
+/* ---- operations ---- */
+
+static inline kdsm_bdd kdsm_bdd_not(kdsm_bdd a)
+{
+	return a == KDSM_BDD_INVALID ? a : a ^ KDSM_BDD_COMPLEMENT;
+}
+
+/* The function "variable is true". */
+kdsm_bdd kdsm_bdd_variable(struct kdsm_bdd_worker *worker, uint32_t variable);
+
+/* If variable then high else low, of which neither depends on it or a lower one. */
+kdsm_bdd kdsm_bdd_make(struct kdsm_bdd_worker *worker, uint32_t variable,
+		       kdsm_bdd high, kdsm_bdd low);
+
+kdsm_bdd kdsm_bdd_and(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b);
+kdsm_bdd kdsm_bdd_or(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b);
+kdsm_bdd kdsm_bdd_xor(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b);
+kdsm_bdd kdsm_bdd_ite(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b,
+		      kdsm_bdd c);
+
+/*
+ * A set of variables is passed as a cube: the conjunction of the variables.
+ * kdsm_bdd_cube() makes one of count variables in increasing order.
+ */
+kdsm_bdd kdsm_bdd_cube(struct kdsm_bdd_worker *worker, const uint32_t *variables,
+		       unsigned int count);
+
+kdsm_bdd kdsm_bdd_exists(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd cube);
+
+/* The variables that a depends on, as a cube. */
+kdsm_bdd kdsm_bdd_support(struct kdsm_bdd_worker *worker, kdsm_bdd a);
+
+/* Top variable and cofactors. -EINVAL: a is a terminal. */
+int kdsm_bdd_look(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint32_t *variable,
+		  kdsm_bdd *high, kdsm_bdd *low);
+
+/* Nodes of a, the terminal not counted. */
+int kdsm_bdd_count_nodes(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint64_t *count);
+
+/*
+ * Over the count variables, in increasing order, how many assignments satisfy
+ * a? result must be initialised. -EINVAL: a depends on another variable.
+ */
+int kdsm_bdd_count_states(struct kdsm_bdd_worker *worker, kdsm_bdd a,
+			  const uint32_t *variables, unsigned int count,
+			  mpz_t result);
+
+/* The value of a where variable v has the value values[v]. 0, 1 or an error. */
+int kdsm_bdd_evaluate(struct kdsm_bdd_worker *worker, kdsm_bdd a,
+		      const uint8_t *values, uint32_t count);
+
+/* ---- relations ---- */
+
+/*
+ * Relations are read at every step by every worker, so they do not live in the
+ * table: between kdsm_bdd_private(worker, 1) and (worker, 0) the worker makes
+ * nodes in a store of its process. Operations then take only operands that were
+ * made so, and no other worker of the process may be at work. All processes must
+ * make the same ones in the same order, because their edges are keys of the
+ * operation cache; kdsm_bdd_private_digest() is equal where they have.
+ */
+void kdsm_bdd_private(struct kdsm_bdd_worker *worker, int on);
+uint64_t kdsm_bdd_private_digest(const struct kdsm_bdd_store *store);
+
+/*
+ * A transition relation. Bit i of the current state is variable 2i, of the next
+ * state 2i + 1. variables is a function whose support, all below
+ * first_action, is the set of variables that the relation speaks of; both are
+ * private. Other bits stay as they are, except that a bit of which only the
+ * current variable is in the set is read and stays. The variables of the
+ * relation from first_action on are quantified. -EINVAL: the relation depends on
+ * a variable below first_action that is not in the set. -ENOMEM.
+ */
+struct kdsm_relation;
+
+int kdsm_relation_new(struct kdsm_bdd_worker *worker, kdsm_bdd relation,
+		      kdsm_bdd variables, uint32_t first_action,
+		      struct kdsm_relation **result);
+void kdsm_relation_free(struct kdsm_relation *relation);
+
+/* The successors, in current variables, of a set of states in current variables. */
+kdsm_bdd kdsm_bdd_successors(struct kdsm_bdd_worker *worker, kdsm_bdd states,
+			     const struct kdsm_relation *relation);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* KDSM_BDD_H */

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The node cache: its memory. What is done with it is inline in nodecache.h. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nodecache.h"
+
+int kd_nodecache_init(struct kd_nodecache *cache, uint64_t entries)
+{
+	uint64_t size = 1024;
+
+	while (size < entries && size < UINT64_C(1) << 32)
+		size *= 2;
+	cache->mask = size - 1;
+	cache->nodes = calloc(size, sizeof(*cache->nodes));
+	cache->hints = calloc(size, sizeof(*cache->hints));
+	if (!cache->nodes || !cache->hints) {
+		kd_nodecache_destroy(cache);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void kd_nodecache_destroy(struct kd_nodecache *cache)
+{
+	free(cache->nodes);
+	free(cache->hints);
+	cache->nodes = NULL;
+	cache->hints = NULL;
+}

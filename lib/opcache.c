@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The operation cache: setting it up, and what goes to the home of a key on
+ * another node. Looking into the own part is inline in opcache.h.
+ */
+#include <errno.h>
+
+#include <kdsm/kdsm.h>
+
+#include "opcache.h"
+
+int kd_opcache_init(struct kd_opcache *cache, struct kdsm_region *region,
+		    uint64_t offset, uint64_t part_bytes)
+{
+	struct kdsm *kdsm = kdsm_region_cluster(region);
+	uint64_t size = kdsm_region_part_size(region);
+
+	if (offset % sizeof(struct kd_result) || part_bytes < sizeof(struct kd_result))
+		return -EINVAL;
+	if (offset > size || part_bytes > size - offset)
+		return -ERANGE;
+	cache->region = region;
+	cache->offset = offset;
+	cache->self = kdsm_node(kdsm);
+	cache->parts = kdsm_nodes(kdsm);
+	cache->count = part_bytes / sizeof(struct kd_result);
+	cache->entries = (void *)((char *)kdsm_region_part(region) + offset);
+	return 0;
+}
+
+/* From the low bits of the hash; the place in the part is from the high ones. */
+unsigned int kd_opcache_home(const struct kd_opcache *cache, const struct kd_key *key)
+{
+	return ((key->hash & 0xffff) * cache->parts) >> 16;
+}
+
+static uint64_t place(const struct kd_opcache *cache, const struct kd_key *key)
+{
+	return cache->offset +
+	       kd_reduce(key->hash, cache->count) * sizeof(struct kd_result);
+}
+
+/* 1: *value is filled; 0: not there; else a negative errno. */
+int kd_opcache_get_home(struct kd_opcache *cache, const struct kd_key *key,
+			uint64_t *value)
+{
+	struct kd_result e;
+	int r;
+
+	r = kdsm_get(cache->region, kd_opcache_home(cache, key),
+		     place(cache, key), &e, sizeof(e));
+	if (r < 0)
+		return r;
+	return kd_result_fits(&e, key, value);
+}
+
+int kd_opcache_put_home(struct kd_opcache *cache, const struct kd_key *key,
+			uint64_t value)
+{
+	struct kd_result e = { key->key0, key->key1, value,
+			       kd_result_check(key, value) };
+
+	return kdsm_put(cache->region, kd_opcache_home(cache, key),
+			place(cache, key), &e, sizeof(e));
+}

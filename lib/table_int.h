@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Inside the unique table: its layout, and the path that stays in the own part,
+ * inline because every step of every BDD operation takes it. What goes to other
+ * nodes is in table_remote.c, opening and blocks in table.c.
+ *
+ * A part, from its offset in the region:
+ *	header		one page
+ *	index		slots entries of 8 bytes
+ *	data		slots nodes of 16 bytes, in blocks
+ *
+ * Order. A worker stores a node into data, then claims an index entry by
+ * compare-and-swap. Who sees the entry, sees the node: here the claim is a
+ * release that pairs with the acquire load of the entry. On another node the get
+ * of the node starts after the get of the entry has ended, and the node was
+ * stored before the entry was claimed, because a claim by CPU is a release, and
+ * one by message or device is a system call after the store, which the kernel
+ * does not post before (posting orders the CPU's stores before the device's
+ * reads). The numbers themselves travel through other words too, such as the
+ * operation cache; those are stored with release and loaded with acquire as well.
+ *
+ * Blocks. Data is handed out in blocks; a block is filled in order by the worker
+ * that took it, and a node is final before the next one is begun. So whoever has
+ * a number may take everything in front of it in its block for final, and one get
+ * brings a window of nodes instead of one (kd_table_fetch()).
+ */
+#ifndef KD_TABLE_INT_H
+#define KD_TABLE_INT_H
+
+#include <errno.h>
+
+#include "nodecache.h"
+#include "table_entry.h"
+
+#define kd_likely(x)	__builtin_expect(!!(x), 1)
+#define kd_unlikely(x)	__builtin_expect(!!(x), 0)
+
+/* Entries looked at in one part before going on in the next. The same everywhere. */
+#define KD_PROBE_LIMIT	512
+#define KD_WINDOW_NODES	128	/* nodes brought by one get at most */
+#define KD_RANGE_MAX	128	/* index entries brought by one get at most */
+#define KD_HEADER_BYTES	4096
+
+struct kd_table_header {
+	uint64_t blocks __attribute__((aligned(64)));	/* taken, by faa */
+	uint64_t used __attribute__((aligned(64)));	/* nodes, by CPUs of the node */
+};
+
+struct kdsm_table {
+	/* read by every operation */
+	uint64_t *index;		/* of the own part */
+	struct kdsm_node *data;
+	uint64_t slots;			/* of a part */
+	uint64_t first;			/* number of slot 0 of the own part */
+	unsigned int self, parts;
+	bool cpu_atomics;		/* on the own part */
+	struct kd_nodecache cache;
+
+	struct kdsm_region *region;
+	struct kd_table_header *header;
+	uint64_t offset;		/* of the header in a part */
+	uint64_t index_offset, data_offset;
+	uint64_t block;			/* nodes in a block, a power of two */
+};
+
+struct kdsm_table_worker {
+	struct kdsm_table *table;
+	uint64_t next, end;		/* numbers left of the own block */
+	unsigned int source;		/* parts found without blocks so far */
+	uint64_t flushed;		/* of counts.put, in header->used */
+	uint32_t load;			/* of index entries fetched, of 65536 */
+	struct kdsm_table_counts counts;
+	uint64_t range[KD_RANGE_MAX];
+	struct kdsm_node window[KD_WINDOW_NODES];
+};
+
+/* table.c */
+int kd_table_take(struct kdsm_table_worker *w, const struct kdsm_node *node,
+		  uint64_t *number);
+/* table_remote.c */
+int kd_table_fetch(struct kdsm_table_worker *w, uint64_t number,
+		   struct kdsm_node *node);
+int kd_table_probe_remote(struct kdsm_table_worker *w, unsigned int part,
+			  const struct kdsm_node *node, uint64_t hash,
+			  uint64_t *number);
+int kd_table_claim_by_op(struct kdsm_table_worker *w, unsigned int part,
+			 uint64_t slot, uint64_t entry, uint64_t *former);
+int kd_table_find_or_put(struct kdsm_table_worker *w, const struct kdsm_node *node,
+			 uint64_t hash, unsigned int home, uint64_t *number);
+
+static inline struct kdsm_node kd_node_load(const struct kdsm_node *from)
+{
+	struct kdsm_node node = {
+		__atomic_load_n(&from->a, __ATOMIC_RELAXED),
+		__atomic_load_n(&from->b, __ATOMIC_RELAXED),
+	};
+
+	return node;
+}
+
+static inline unsigned int kd_table_home(const struct kdsm_table *t, uint64_t hash)
+{
+	return ((hash >> KD_FRAGMENT_BITS & 0xffff) * t->parts) >> 16;
+}
+
+/* 0: *node is filled; else a negative errno. */
+static inline int kd_table_get(struct kdsm_table_worker *w, uint64_t number,
+			       struct kdsm_node *node)
+{
+	const struct kdsm_table *t = w->table;
+	uint64_t slot = number - t->first;
+
+	if (kd_likely(slot < t->slots)) {
+		*node = kd_node_load(&t->data[slot]);
+		return 0;
+	}
+	return kd_table_fetch(w, number, node);
+}
+
+/* Of an entry whose fragment matches: does it lead to this node? */
+static inline int kd_table_same(struct kdsm_table_worker *w, uint64_t entry,
+				const struct kdsm_node *node, uint64_t *number)
+{
+	struct kdsm_node other;
+	int r;
+
+	*number = kd_entry_number(entry);
+	r = kd_table_get(w, *number, &other);
+	if (kd_unlikely(r < 0))
+		return r;
+	if (kd_likely(other.a == node->a && other.b == node->b))
+		return 1;
+	w->counts.false_match++;
+	return 0;
+}
+
+/* What probing a part comes to, beside errors. */
+enum { KD_FOUND, KD_PUT, KD_OVERFLOW };
+
+static inline int kd_table_probe_local(struct kdsm_table_worker *w,
+				       const struct kdsm_node *node,
+				       uint64_t hash, uint64_t *number)
+{
+	struct kdsm_table *t = w->table;
+	const uint64_t fragment = kd_fragment(hash);
+	uint64_t slot = kd_reduce(hash, t->slots);
+	unsigned int probes = 0, torn = 0;
+	int r;
+
+	while (probes < KD_PROBE_LIMIT) {
+		uint64_t e = __atomic_load_n(&t->index[slot], __ATOMIC_ACQUIRE);
+
+		if (e == 0) {
+			uint64_t mine, entry;
+
+			r = kd_table_take(w, node, &mine);
+			if (kd_unlikely(r < 0))
+				return r;
+			entry = kd_entry(fragment, mine);
+			if (kd_unlikely(!t->cpu_atomics)) {
+				r = kd_table_claim_by_op(w, t->self, slot, entry, &e);
+				if (r < 0)
+					return r;
+			} else {
+				__atomic_compare_exchange_n(&t->index[slot], &e,
+							    entry, false,
+							    __ATOMIC_RELEASE,
+							    __ATOMIC_ACQUIRE);
+			}
+			if (kd_likely(e == 0)) {
+				w->next++;
+				w->counts.put++;
+				*number = mine;
+				return KD_PUT;
+			}
+		}
+		if ((e & KD_FRAGMENT_MASK) == fragment) {
+			r = kd_table_same(w, e, node, number);
+			if (r) {
+				w->counts.found += r > 0;
+				return r < 0 ? r : KD_FOUND;
+			}
+		} else if (kd_unlikely(!kd_entry_whole(e))) {
+			/* only a device's atomics, in domain hca, can do that */
+			w->counts.torn++;
+			if (++torn == 1000)
+				return -EIO;
+			continue;
+		}
+		probes++;
+		if (kd_unlikely(++slot == t->slots))
+			slot = 0;
+	}
+	return KD_OVERFLOW;
+}
+
+/* The whole of find-or-put. Returns KD_FOUND, KD_PUT or a negative errno. */
+static inline int kd_table_put(struct kdsm_table_worker *w,
+			       const struct kdsm_node *node, uint64_t hash,
+			       unsigned int home, uint64_t *number)
+{
+	if (kd_likely(home == w->table->self)) {
+		int r = kd_table_probe_local(w, node, hash, number);
+
+		if (kd_likely(r != KD_OVERFLOW))
+			return r;
+	}
+	return kd_table_find_or_put(w, node, hash, home, number);
+}
+
+#endif /* KD_TABLE_INT_H */
