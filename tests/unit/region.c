@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Regions of the local backend: names, attributes, lifetime. */
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "unit.h"
+
+static void sizes(void **state)
+{
+	struct unit *unit = *state;
+	struct kdsm_region_attr attr = { .size = 1 };
+	struct kdsm_region *region;
+	uint8_t *part;
+
+	assert_int_equal(kdsm_region_part_size(unit->region), UNIT_PART);
+	assert_int_equal(kdsm_region_open(unit->kdsm, "one", &attr, &region), 0);
+	assert_int_equal(kdsm_region_part_size(region), 4096);
+	part = kdsm_region_part(region);
+	assert_int_equal(part[0] | part[4095], 0);
+	kdsm_region_close(region);
+
+	attr = (struct kdsm_region_attr){ .size = (2 << 20) + 1, .block_size = 2 << 20 };
+	assert_int_equal(kdsm_region_open(unit->kdsm, "two", &attr, &region), 0);
+	assert_int_equal(kdsm_region_part_size(region), 4 << 20);
+	kdsm_region_close(region);
+}
+
+static int try_open(struct kdsm *kdsm, const char *name, struct kdsm_region_attr attr)
+{
+	struct kdsm_region *region = (void *)1;
+	int ret = kdsm_region_open(kdsm, name, &attr, &region);
+
+	if (ret)
+		assert_null(region);
+	kdsm_region_close(region);
+	return ret;
+}
+
+static void bad_attributes(void **state)
+{
+	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
+	char name[KDSM_NAME_SIZE + 1];
+
+#define TRY(...) try_open(kdsm, "bad", (struct kdsm_region_attr){ __VA_ARGS__ })
+	assert_int_equal(TRY(.size = 0), -EINVAL);
+	assert_int_equal(TRY(.size = 1, .block_size = 2048), -EINVAL);
+	assert_int_equal(TRY(.size = 1, .block_size = 4 << 20), -EINVAL);
+	assert_int_equal(TRY(.size = 1, .block_size = 12288), -EINVAL);
+	assert_int_equal(TRY(.size = 1, .policy = 77), -EINVAL);
+	assert_int_equal(TRY(.size = 1, .mode = 01000), -EINVAL);
+	assert_int_equal(TRY(.size = 1, .flags = KDSM_REGION_CREATE), -EINVAL);
+	assert_int_equal(TRY(.size = 1, .flags = 1U << 30), -EINVAL);
+	assert_int_equal(TRY(.size = UINT64_MAX), -EFBIG);
+	assert_int_equal(TRY(.size = 1ULL << 62), -EFBIG);
+	assert_int_equal(TRY(.size = 1ULL << 45), -ENOMEM);
+#undef TRY
+	assert_int_equal(try_open(kdsm, "", (struct kdsm_region_attr){ .size = 1 }), -EINVAL);
+	assert_int_equal(try_open(kdsm, NULL, (struct kdsm_region_attr){ .size = 1 }), -EINVAL);
+	assert_int_equal(try_open(kdsm, "a\nb", (struct kdsm_region_attr){ .size = 1 }), -EINVAL);
+	memset(name, 'n', sizeof(name));
+	name[KDSM_NAME_SIZE] = '\0';
+	assert_int_equal(try_open(kdsm, name, (struct kdsm_region_attr){ .size = 1 }), -EINVAL);
+	name[KDSM_NAME_SIZE - 1] = '\0';
+	assert_int_equal(try_open(kdsm, name, (struct kdsm_region_attr){ .size = 1 }), 0);
+	assert_int_equal(kdsm_region_destroy(kdsm, "a\nb"), -EINVAL);
+}
+
+static void names(void **state)
+{
+	struct unit *unit = *state;
+	struct kdsm_region_attr attr = { .size = UNIT_PART };
+	struct kdsm_region *again, *other;
+
+	assert_int_equal(kdsm_region_open(unit->kdsm, "none", NULL, &again), -ENOENT);
+	assert_int_equal(kdsm_region_open(unit->kdsm, "unit", NULL, &again), 0);
+	assert_ptr_equal(again, unit->region);
+	assert_int_equal(kdsm_region_open(unit->kdsm, "unit", &attr, &again), 0);
+	assert_ptr_equal(again, unit->region);
+	/* Two closes leave the first open of it in force. */
+	kdsm_region_close(again);
+	kdsm_region_close(again);
+	*(uint64_t *)kdsm_region_part(unit->region) = 1;
+
+	attr.flags = KDSM_REGION_EXCL;
+	assert_int_equal(kdsm_region_open(unit->kdsm, "unit", &attr, &other), -EEXIST);
+	attr = (struct kdsm_region_attr){ .size = UNIT_PART + 1 };
+	assert_int_equal(kdsm_region_open(unit->kdsm, "unit", &attr, &other), -EINVAL);
+	attr = (struct kdsm_region_attr){ .size = UNIT_PART, .block_size = 8192 };
+	assert_int_equal(kdsm_region_open(unit->kdsm, "unit", &attr, &other), -EINVAL);
+}
+
+/* New memory is zero, also under a name that was there before. */
+static void last_close(void **state)
+{
+	struct unit *unit = *state;
+	struct kdsm_region_attr attr = { .size = 4096 };
+	struct kdsm_region *region;
+	uint64_t *word;
+
+	assert_int_equal(kdsm_region_open(unit->kdsm, "short", &attr, &region), 0);
+	word = kdsm_region_part(region);
+	*word = 5;
+	kdsm_region_close(region);
+	assert_int_equal(kdsm_region_open(unit->kdsm, "short", NULL, &region), -ENOENT);
+	assert_int_equal(kdsm_region_open(unit->kdsm, "short", &attr, &region), 0);
+	word = kdsm_region_part(region);
+	assert_int_equal(*word, 0);
+	kdsm_region_close(region);
+
+	attr.flags = KDSM_REGION_KEEP;
+	assert_int_equal(kdsm_region_open(unit->kdsm, "long", &attr, &region), 0);
+	word = kdsm_region_part(region);
+	*word = 6;
+	kdsm_region_close(region);
+	assert_int_equal(kdsm_region_open(unit->kdsm, "long", NULL, &region), 0);
+	word = kdsm_region_part(region);
+	assert_int_equal(*word, 6);
+	kdsm_region_close(region);
+	assert_int_equal(kdsm_region_destroy(unit->kdsm, "long"), 0);
+	assert_int_equal(kdsm_region_open(unit->kdsm, "long", NULL, &region), -ENOENT);
+}
+
+static void destroy(void **state)
+{
+	struct unit *unit = *state;
+	struct kdsm_region_attr attr = { .size = 4096, .flags = KDSM_REGION_EXCL };
+	struct kdsm_region *region;
+	uint64_t value = 9;
+
+	assert_int_equal(kdsm_region_destroy(unit->kdsm, "none"), -ENOENT);
+	assert_int_equal(kdsm_region_destroy(unit->kdsm, "unit"), 0);
+	assert_int_equal(kdsm_region_destroy(unit->kdsm, "unit"), -ENOENT);
+	/* Who has it open goes on; the name can be given anew. */
+	assert_int_equal(kdsm_put(unit->region, 0, 0, &value, 8), 0);
+	assert_int_equal(kdsm_region_open(unit->kdsm, "unit", &attr, &region), 0);
+	assert_ptr_not_equal(region, unit->region);
+	assert_int_equal(*(uint64_t *)kdsm_region_part(region), 0);
+	kdsm_region_close(region);
+}
+
+/* Closing the cluster frees what was kept: nothing for a leak checker to find. */
+static void kept_until_close(void **state)
+{
+	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
+	struct kdsm_region_attr attr = { .size = 4096, .flags = KDSM_REGION_KEEP };
+
+	assert_int_equal(try_open(kdsm, "kept", attr), 0);
+}
+
+static void over_fork(void **state)
+{
+	struct unit *unit = *state;
+	uint64_t value;
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		value = 4711;
+		_exit(kdsm_put(unit->region, 0, UNIT_PART - 8, &value, 8) ||
+		      kdsm_faa(unit->region, 0, 0, 7, NULL));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(kdsm_get(unit->region, 0, UNIT_PART - 8, &value, 8), 0);
+	assert_int_equal(value, 4711);
+	assert_int_equal(kdsm_get(unit->region, 0, 0, &value, 8), 0);
+	assert_int_equal(value, 7);
+}
+
+#define THREADS	4
+#define ROUNDS	200
+
+static int failures;
+
+static void *open_close(void *arg)
+{
+	struct kdsm_region_attr attr = { .size = 8192 };
+	struct kdsm *kdsm = arg;
+	struct kdsm_region *region;
+	char name[8];
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		snprintf(name, sizeof(name), "r%d", i % 3);
+		if (kdsm_region_open(kdsm, name, &attr, &region)) {
+			UNIT_CHECK(&failures, 0);
+			continue;
+		}
+		UNIT_CHECK(&failures, !kdsm_faa(region, 0, 8, 1, NULL));
+		kdsm_region_close(region);
+		if (i % 16 == 0)
+			kdsm_region_destroy(kdsm, name);
+	}
+	return NULL;
+}
+
+static void by_threads(void **state)
+{
+	struct unit *unit = *state;
+	pthread_t threads[THREADS];
+	int i;
+
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, open_close, unit->kdsm), 0);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(failures, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		unit_case(sizes),
+		unit_case(bad_attributes),
+		unit_case(names),
+		unit_case(last_close),
+		unit_case(destroy),
+		unit_case(kept_until_close),
+		unit_case(over_fork),
+		unit_case(by_threads),
+	};
+
+	return UNIT_RUN(tests);
+}
