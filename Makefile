@@ -9,6 +9,8 @@ SOVERSION := 0
 
 KDIR ?= $(shell ls -d /lib/modules/$$(uname -r)/build 2>/dev/null || \
 	ls -d /usr/src/linux-headers-6.1*-amd64 2>/dev/null | sort -V | tail -n 1)
+# The release as the running kernel tells it; Debian's kernelrelease is another.
+release = $$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h)
 W ?= 1
 C ?= 0
 
@@ -63,8 +65,8 @@ help:
 # kernels apart. The recipe always asks kbuild, which knows what is up to date.
 module:
 	@test -n "$(KDIR)" || { echo 'make: no kernel build tree; install linux-headers-amd64 or give KDIR=DIR' >&2; exit 2; }
-	@test -f "$(KDIR)/Makefile" || { echo 'make: KDIR=$(KDIR) is no kernel build tree' >&2; exit 2; }
-	@set -e; rel=$$($(MAKE) -s --no-print-directory -C $(KDIR) kernelrelease); \
+	@test -f "$(KDIR)/include/generated/utsrelease.h" || { echo 'make: KDIR=$(KDIR) is no kernel build tree' >&2; exit 2; }
+	@set -e; rel=$(release); \
 	dir=$(CURDIR)/$(B)/$$rel; mkdir -p $$dir/kmod; \
 	ln -sfn $(CURDIR)/uapi $$dir/uapi; ln -sf $(CURDIR)/Kbuild $$dir/Kbuild; \
 	ln -sf $(CURDIR)/kmod/*.[ch] $$dir/kmod/; \
@@ -109,6 +111,9 @@ $(B)/unit/%: $(OBJ)/tests/unit/%.o $(B)/lib/libkdsm.a
 
 # What a test needs beside libkdsm: more objects are more prerequisites.
 $(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
+$(B)/guest/hostile-fuzz: $(OBJ)/tests/guest/fuzz/calls.o
+$(B)/guest/hostile-wire: $(OBJ)/tests/guest/wire/attack.o
+$(B)/guest/hostile-wire: private TOOL_LIBS += -lrdmacm -libverbs
 
 $(B)/guest/%: $(OBJ)/tests/guest/%.o $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
@@ -138,7 +143,7 @@ install: all
 	install -m 644 Documentation/*.5 $(DESTDIR)$(mandir)/man5
 	install -m 644 Documentation/*.7 $(DESTDIR)$(mandir)/man7
 	install -m 644 Documentation/*.8 $(DESTDIR)$(mandir)/man8
-	set -e; rel=$$($(MAKE) -s --no-print-directory -C $(KDIR) kernelrelease); \
+	set -e; rel=$(release); \
 	install -D -m 644 $(B)/$$rel/kdsm.ko $(DESTDIR)/lib/modules/$$rel/extra/kdsm.ko
 
 packages:

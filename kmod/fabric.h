@@ -59,7 +59,14 @@ struct kdsm_fabric_config {
 };
 
 struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config);
-/* All memory must be destroyed, nobody may be inside any function below. */
+/* Let peers in: handlers are called from now on. */
+int kdsm_fabric_listen(struct kdsm_fabric *fabric);
+/*
+ * Drop all connections for good and let no new ones come: no handler runs any
+ * more when this returns, and operations and messages give -EHOSTDOWN.
+ */
+void kdsm_fabric_disconnect(struct kdsm_fabric *fabric);
+/* After disconnect; all memory must be destroyed, nobody be inside the fabric. */
 void kdsm_fabric_stop(struct kdsm_fabric *fabric);
 
 unsigned int kdsm_fabric_node(const struct kdsm_fabric *fabric);

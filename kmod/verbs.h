@@ -10,6 +10,7 @@
 #include <linux/kref.h>
 #include <linux/mutex.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
@@ -48,6 +49,7 @@ struct kdsm_receive {
 	struct kdsm_connection *connection;
 	u64 dma;
 	void *buffer;
+	struct work_struct work;	/* serves it where that may sleep */
 };
 
 /*
@@ -80,6 +82,7 @@ struct kdsm_connection {
 
 	struct mutex setup;	/* one task connects */
 	struct rdma_cm_id *id;
+	struct ib_qp *qp;
 	struct ib_cq *cq;
 	struct tasklet_struct tasklet;
 	spinlock_t poll_lock;	/* one task or tasklet takes completions */
@@ -149,7 +152,8 @@ void kdsm_connection_break(struct kdsm_connection *connection);
 /* Take completions now, if nobody else does. */
 void kdsm_connection_poll(struct kdsm_connection *connection);
 void kdsm_connection_put(struct kdsm_connection *connection);
-int kdsm_connection_listen(struct kdsm_fabric *fabric);
+/* Make the listening id; this finds the device. */
+int kdsm_connection_bind(struct kdsm_fabric *fabric);
 /* No connection is left, none comes. */
 void kdsm_connection_stop(struct kdsm_fabric *fabric);
 
@@ -165,17 +169,17 @@ u64 kdsm_memory_size(const struct kdsm_memory *memory);
 /* Copy between a part of this node and a buffer, within a chunk. */
 int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
 		     unsigned int length, bool write);
+/* The CPU's own compare-and-swap or fetch-and-add on this node's part. */
+int kdsm_memory_local_atomic(struct kdsm_memory *memory, bool cas, u64 offset,
+			     u64 operand, u64 compare, u64 *former);
 int kdsm_memory_serve_keys(void *context, struct kdsm_request *request);
+int kdsm_memory_serve_atomic(struct kdsm_fabric *fabric, bool cas,
+			     struct kdsm_request *request);
 
 /* ---- operation.c ---- */
 
 /* After the queue pair is gone: all chains on it that are not done have failed. */
 void kdsm_operation_fail(struct kdsm_connection *connection);
-/* The CPU's own compare-and-swap or fetch-and-add. Any context. */
-int kdsm_operation_atomic(struct kdsm_memory *memory, bool cas, u64 offset,
-			  u64 operand, u64 compare, u64 *former);
-int kdsm_operation_serve_cas(void *context, struct kdsm_request *request);
-int kdsm_operation_serve_faa(void *context, struct kdsm_request *request);
 
 /* ---- message.c ---- */
 
@@ -185,7 +189,7 @@ struct kdsm_call {
 	void *reply;		/* room for reply_length bytes; then what came */
 	unsigned int reply_length;
 	void (*done)(struct kdsm_call *call);
-	unsigned int node;
+	struct kdsm_connection *connection;	/* that it was sent on */
 };
 
 /*
@@ -205,11 +209,5 @@ void kdsm_message_setup(struct kdsm_connection *connection);
 int kdsm_message_post_receives(struct kdsm_connection *connection);
 /* After the queue pair is gone: no reply comes any more. */
 void kdsm_message_fail(struct kdsm_connection *connection);
-
-/* ---- fabric.c ---- */
-
-/* Was this status the end of the connection, rather than a consequence? Log it. */
-void kdsm_fabric_log_completion(struct kdsm_connection *connection,
-				const struct ib_wc *wc, const char *what);
 
 #endif /* KDSM_VERBS_H */

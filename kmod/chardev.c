@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /dev/kdsm: a file is opened, bound to a region once, and then takes operations
+ * and mappings. Checks the shape of arguments; what they mean is checked below.
+ */
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "chardev.h"
+#include "pgas.h"
+#include "region.h"
+#include "vm.h"
+
+struct kdsm_file {
+	struct mutex lock;		/* guards the binding */
+	struct kdsm_region *region;	/* set once */
+	struct kdsm_submissions submissions;
+};
+
+static int kdsm_file_open(struct inode *inode, struct file *file)
+{
+	struct kdsm_file *kfile = kzalloc(sizeof(*kfile), GFP_KERNEL_ACCOUNT);
+
+	if (!kfile)
+		return -ENOMEM;
+	mutex_init(&kfile->lock);
+	file->private_data = kfile;
+	return 0;
+}
+
+/* The region that a file is bound to, for as long as the file is open. */
+static struct kdsm_region *kdsm_file_region(struct file *file)
+{
+	struct kdsm_file *kfile = file->private_data;
+
+	/* Pairs with the release in kdsm_file_bind(). */
+	return smp_load_acquire(&kfile->region);
+}
+
+static int kdsm_file_release(struct inode *inode, struct file *file)
+{
+	struct kdsm_file *kfile = file->private_data;
+	struct kdsm_region *region = kfile->region;
+
+	if (region) {
+		struct kdsm_cluster *cluster = region->cluster;
+
+		kdsm_submissions_drain(&kfile->submissions);
+		kdsm_region_close(region);
+		kdsm_cluster_unbind(cluster);
+	}
+	kfree(kfile);
+	return 0;
+}
+
+/* Copy in an argument struct of any known size; see <linux/kdsm.h>. */
+static int kdsm_args_get(void *args, size_t size, size_t least, void __user *user,
+			 u32 *argsz)
+{
+	if (get_user(*argsz, (u32 __user *)user))
+		return -EFAULT;
+	if (*argsz < least)
+		return -EINVAL;
+	if (*argsz > PAGE_SIZE)
+		return -E2BIG;
+	return copy_struct_from_user(args, size, user, *argsz);
+}
+
+static int kdsm_args_put(const void *args, size_t size, void __user *user, u32 argsz)
+{
+	return copy_to_user(user, args, min_t(size_t, size, argsz)) ? -EFAULT : 0;
+}
+
+static int kdsm_ioctl_info(void __user *user)
+{
+	struct kdsm_cluster *cluster;
+	struct kdsm_info info = {};
+	u32 argsz;
+	int err;
+
+	err = kdsm_args_get(&info, sizeof(info), KDSM_INFO_SIZE_VER0, user, &argsz);
+	if (err)
+		return err;
+	if (info.flags)
+		return -EINVAL;
+	cluster = kdsm_cluster_get();
+	if (!cluster)
+		return -ENETDOWN;
+	info.abi_version = KDSM_ABI_VERSION;
+	info.domain = kdsm_fabric_domain(cluster->fabric);
+	info.node = cluster->node;
+	info.nodes = cluster->nodes;
+	export_uuid(info.uuid, &cluster->uuid);
+	strscpy_pad(info.cluster, cluster->name, sizeof(info.cluster));
+	kdsm_cluster_put(cluster);
+	return kdsm_args_put(&info, sizeof(info), user, argsz);
+}
+
+static int kdsm_file_bind(struct file *file, struct kdsm_region_open *args)
+{
+	struct kdsm_file *kfile = file->private_data;
+	bool write = file->f_mode & FMODE_WRITE;
+	struct kdsm_cluster *cluster;
+	struct kdsm_region *region;
+
+	lockdep_assert_held(&kfile->lock);
+	if (kfile->region)
+		return -EBUSY;
+	cluster = kdsm_cluster_bind();
+	if (!cluster)
+		return -ENETDOWN;
+	region = kdsm_region_open(cluster, args, write);
+	if (IS_ERR(region)) {
+		kdsm_cluster_unbind(cluster);
+		return PTR_ERR(region);
+	}
+	kdsm_submissions_init(&kfile->submissions, region, write);
+	smp_store_release(&kfile->region, region);
+	return 0;
+}
+
+static int kdsm_ioctl_region_open(struct file *file, void __user *user)
+{
+	const u32 flags = KDSM_REGION_CREATE | KDSM_REGION_EXCL | KDSM_REGION_KEEP;
+	struct kdsm_file *kfile = file->private_data;
+	struct kdsm_region_open args;
+	u32 argsz;
+	int err;
+
+	err = kdsm_args_get(&args, sizeof(args), KDSM_REGION_OPEN_SIZE_VER0, user, &argsz);
+	if (err)
+		return err;
+	if (args.flags & ~flags || !kdsm_region_name_valid(args.name))
+		return -EINVAL;
+	if (args.flags & ~KDSM_REGION_CREATE && !(args.flags & KDSM_REGION_CREATE))
+		return -EINVAL;
+	mutex_lock(&kfile->lock);
+	err = kdsm_file_bind(file, &args);
+	mutex_unlock(&kfile->lock);
+	return err ?: kdsm_args_put(&args, sizeof(args), user, argsz);
+}
+
+static int kdsm_ioctl_region_destroy(void __user *user)
+{
+	struct kdsm_region_destroy args;
+	struct kdsm_cluster *cluster;
+	u32 argsz;
+	int err;
+
+	err = kdsm_args_get(&args, sizeof(args), KDSM_REGION_DESTROY_SIZE_VER0, user, &argsz);
+	if (err)
+		return err;
+	if (args.flags || !kdsm_region_name_valid(args.name))
+		return -EINVAL;
+	cluster = kdsm_cluster_get();
+	if (!cluster)
+		return -ENETDOWN;
+	err = kdsm_region_destroy(cluster, args.name);
+	kdsm_cluster_put(cluster);
+	return err;
+}
+
+static int kdsm_ioctl_submit(struct kdsm_file *kfile, void __user *user)
+{
+	struct kdsm_submit args;
+	u32 argsz;
+	int err;
+
+	err = kdsm_args_get(&args, sizeof(args), KDSM_SUBMIT_SIZE_VER0, user, &argsz);
+	if (err)
+		return err;
+	args.ticket = 0;
+	err = kdsm_pgas_submit(&kfile->submissions, &args);
+	if (err || args.flags & KDSM_SUBMIT_WAIT)
+		return err;
+	return kdsm_args_put(&args, sizeof(args), user, argsz);
+}
+
+static int kdsm_ioctl_complete(struct kdsm_file *kfile, void __user *user)
+{
+	struct kdsm_complete args;
+	u32 argsz;
+
+	return kdsm_args_get(&args, sizeof(args), KDSM_COMPLETE_SIZE_VER0, user, &argsz) ?:
+	       kdsm_pgas_complete(&kfile->submissions, &args);
+}
+
+static int kdsm_ioctl_wait(struct kdsm_file *kfile, void __user *user)
+{
+	struct kdsm_wait args;
+	u32 argsz;
+
+	return kdsm_args_get(&args, sizeof(args), KDSM_WAIT_SIZE_VER0, user, &argsz) ?:
+	       kdsm_pgas_wait(kfile->region, &args);
+}
+
+static int kdsm_ioctl_wake(struct kdsm_file *kfile, void __user *user)
+{
+	struct kdsm_wake args;
+	u32 argsz;
+
+	return kdsm_args_get(&args, sizeof(args), KDSM_WAKE_SIZE_VER0, user, &argsz) ?:
+	       kdsm_pgas_wake(kfile->region, &args);
+}
+
+static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned long arg)
+{
+	struct kdsm_file *kfile = file->private_data;
+	void __user *user = (void __user *)arg;
+
+	switch (command) {
+	case KDSM_IOC_INFO:
+		return kdsm_ioctl_info(user);
+	case KDSM_IOC_REGION_OPEN:
+		return kdsm_ioctl_region_open(file, user);
+	case KDSM_IOC_REGION_DESTROY:
+		return kdsm_ioctl_region_destroy(user);
+	case KDSM_IOC_SUBMIT:
+	case KDSM_IOC_COMPLETE:
+	case KDSM_IOC_WAIT:
+	case KDSM_IOC_WAKE:
+		break;
+	default:
+		return -ENOTTY;
+	}
+	if (!kdsm_file_region(file))
+		return -EBADFD;
+	switch (command) {
+	case KDSM_IOC_SUBMIT:
+		return kdsm_ioctl_submit(kfile, user);
+	case KDSM_IOC_COMPLETE:
+		return kdsm_ioctl_complete(kfile, user);
+	case KDSM_IOC_WAIT:
+		return kdsm_ioctl_wait(kfile, user);
+	default:
+		return kdsm_ioctl_wake(kfile, user);
+	}
+}
+
+static int kdsm_file_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct kdsm_region *region = kdsm_file_region(file);
+
+	return region ? kdsm_vm_mmap(region, vma) : -EBADFD;
+}
+
+static unsigned long kdsm_file_unmapped_area(struct file *file, unsigned long address,
+					     unsigned long length, unsigned long pgoff,
+					     unsigned long flags)
+{
+	struct kdsm_region *region = kdsm_file_region(file);
+
+	if (!region)
+		return -EBADFD;
+	return kdsm_vm_unmapped_area(region, address, length, pgoff, flags);
+}
+
+static const struct file_operations kdsm_file_operations = {
+	.owner = THIS_MODULE,
+	.open = kdsm_file_open,
+	.release = kdsm_file_release,
+	.unlocked_ioctl = kdsm_file_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = kdsm_file_mmap,
+	.get_unmapped_area = kdsm_file_unmapped_area,
+	.llseek = noop_llseek,
+};
+
+static struct miscdevice kdsm_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "kdsm",
+	.fops = &kdsm_file_operations,
+	.mode = 0660,
+};
+
+int kdsm_chardev_init(void)
+{
+	return misc_register(&kdsm_device);
+}
+
+void kdsm_chardev_exit(void)
+{
+	misc_deregister(&kdsm_device);
+}

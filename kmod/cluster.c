@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Up and down of the cluster on this node, and who uses it meanwhile. Only puts
+ * together what the layers below offer.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "cluster.h"
+#include "region.h"
+
+/* Ups and downs, one at a time; may be held long. Taken before the other. */
+static DEFINE_MUTEX(kdsm_admin_lock);
+/* Guards the pointer and who is bound; held shortly. */
+static DEFINE_MUTEX(kdsm_cluster_lock);
+static struct kdsm_cluster *kdsm_current;
+
+static void kdsm_cluster_peer_down(void *context, unsigned int node)
+{
+	kdsm_directory_node_down(context, node);
+}
+
+static int kdsm_cluster_start(struct kdsm_cluster *cluster, u32 domain)
+{
+	struct kdsm_fabric_config config = {
+		.node = cluster->node,
+		.nodes = cluster->nodes,
+		.port = cluster->port,
+		.domain = domain,
+		.uuid = cluster->uuid,
+		.context = cluster,
+		.handlers = {
+			[KDSM_MESSAGE_OPEN] = kdsm_directory_serve_open,
+			[KDSM_MESSAGE_CLOSE] = kdsm_directory_serve_close,
+			[KDSM_MESSAGE_DESTROY] = kdsm_directory_serve_destroy,
+			[KDSM_MESSAGE_ADD] = kdsm_region_serve_add,
+			[KDSM_MESSAGE_REMOVE] = kdsm_region_serve_remove,
+		},
+		.notified = kdsm_region_notified,
+		.peer_down = kdsm_cluster_peer_down,
+	};
+	struct sockaddr_storage *addresses;
+	unsigned int i;
+	int err;
+
+	addresses = kvmalloc_array(cluster->nodes, sizeof(*addresses), GFP_KERNEL);
+	if (!addresses)
+		return -ENOMEM;
+	for (i = 0; i < cluster->nodes; i++)
+		addresses[i] = cluster->table[i].address;
+	config.addresses = addresses;
+	cluster->fabric = kdsm_fabric_start(&config);
+	kvfree(addresses);
+	if (IS_ERR(cluster->fabric))
+		return PTR_ERR(cluster->fabric);
+	err = kdsm_fabric_listen(cluster->fabric);
+	if (err) {
+		kdsm_fabric_disconnect(cluster->fabric);
+		kdsm_fabric_stop(cluster->fabric);
+	}
+	return err;
+}
+
+int kdsm_cluster_up(struct kdsm_cluster_config *config)
+{
+	struct kdsm_cluster *cluster;
+	int err = -EALREADY;
+
+	mutex_lock(&kdsm_admin_lock);
+	if (kdsm_current)
+		goto unlock;
+	err = -ENOMEM;
+	cluster = kzalloc(sizeof(*cluster), GFP_KERNEL);
+	if (!cluster)
+		goto unlock;
+	strscpy(cluster->name, config->name, sizeof(cluster->name));
+	cluster->uuid = config->uuid;
+	cluster->port = config->port;
+	cluster->node = config->node;
+	cluster->nodes = config->nodes;
+	cluster->table = config->table;
+	refcount_set(&cluster->references, 1);
+	init_completion(&cluster->released);
+	kdsm_regions_init(cluster);
+	err = kdsm_directory_init(cluster);
+	if (err)
+		goto free;
+	err = kdsm_cluster_start(cluster, config->domain);
+	if (err)
+		goto exit_directory;
+	config->table = NULL;
+	mutex_lock(&kdsm_cluster_lock);
+	kdsm_current = cluster;
+	mutex_unlock(&kdsm_cluster_lock);
+	mutex_unlock(&kdsm_admin_lock);
+	pr_info("kdsm: node %u of %u of cluster %s is up on %s\n", cluster->node,
+		cluster->nodes, cluster->name, kdsm_fabric_device(cluster->fabric));
+	return 0;
+
+exit_directory:
+	kdsm_directory_exit(cluster);
+free:
+	kdsm_regions_exit(cluster);
+	kfree(cluster);
+unlock:
+	mutex_unlock(&kdsm_admin_lock);
+	return err;
+}
+
+int kdsm_cluster_down(void)
+{
+	struct kdsm_cluster *cluster;
+	int err = 0;
+
+	mutex_lock(&kdsm_admin_lock);
+	mutex_lock(&kdsm_cluster_lock);
+	cluster = kdsm_current;
+	if (!cluster)
+		err = -ENETDOWN;
+	else if (cluster->bound)
+		err = -EBUSY;
+	else
+		kdsm_current = NULL;
+	mutex_unlock(&kdsm_cluster_lock);
+	if (err)
+		goto unlock;
+
+	/* Nobody else gets it now; wait for who has it. */
+	kdsm_cluster_put(cluster);
+	wait_for_completion(&cluster->released);
+	kdsm_fabric_disconnect(cluster->fabric);
+	kdsm_directory_exit(cluster);
+	kdsm_regions_exit(cluster);
+	kdsm_fabric_stop(cluster->fabric);
+	pr_info("kdsm: cluster %s is down on this node\n", cluster->name);
+	kvfree(cluster->table);
+	kfree(cluster);
+unlock:
+	mutex_unlock(&kdsm_admin_lock);
+	return err;
+}
+
+struct kdsm_cluster *kdsm_cluster_get(void)
+{
+	struct kdsm_cluster *cluster;
+
+	mutex_lock(&kdsm_cluster_lock);
+	cluster = kdsm_current;
+	if (cluster)
+		refcount_inc(&cluster->references);
+	mutex_unlock(&kdsm_cluster_lock);
+	return cluster;
+}
+
+void kdsm_cluster_put(struct kdsm_cluster *cluster)
+{
+	if (refcount_dec_and_test(&cluster->references))
+		complete(&cluster->released);
+}
+
+struct kdsm_cluster *kdsm_cluster_bind(void)
+{
+	struct kdsm_cluster *cluster;
+
+	mutex_lock(&kdsm_cluster_lock);
+	cluster = kdsm_current;
+	if (cluster) {
+		refcount_inc(&cluster->references);
+		cluster->bound++;
+	}
+	mutex_unlock(&kdsm_cluster_lock);
+	return cluster;
+}
+
+void kdsm_cluster_unbind(struct kdsm_cluster *cluster)
+{
+	mutex_lock(&kdsm_cluster_lock);
+	cluster->bound--;
+	kdsm_cluster_put(cluster);
+	mutex_unlock(&kdsm_cluster_lock);
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Start and stop of the module. */
+#include <linux/module.h>
+
+#include "chardev.h"
+#include "cluster.h"
+#include "netlink.h"
+
+static int __init kdsm_init(void)
+{
+	int err;
+
+	err = kdsm_chardev_init();
+	if (err)
+		return err;
+	err = kdsm_netlink_init();
+	if (err)
+		goto exit_chardev;
+	return 0;
+
+exit_chardev:
+	kdsm_chardev_exit();
+	return err;
+}
+
+static void __exit kdsm_exit(void)
+{
+	kdsm_netlink_exit();
+	/* Open files keep the module; so none are bound, and this cannot fail. */
+	kdsm_cluster_down();
+	kdsm_chardev_exit();
+}
+
+module_init(kdsm_init);
+module_exit(kdsm_exit);
+
+MODULE_DESCRIPTION("Distributed shared memory over RDMA");
+MODULE_AUTHOR("The kdsm developers");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The generic netlink family "kdsm": administration and reports. Turns
+ * attributes into calls and back; its manual is <linux/kdsm.h>.
+ */
+#include <linux/ctype.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/slab.h>
+#include <net/genetlink.h>
+
+#include "netlink.h"
+#include "region.h"
+
+static struct genl_family kdsm_family;
+
+static const struct nla_policy kdsm_policy[KDSM_A_MAX + 1] = {
+	[KDSM_A_CLUSTER] = { .type = NLA_NUL_STRING, .len = KDSM_NAME_SIZE - 1 },
+	[KDSM_A_UUID] = NLA_POLICY_EXACT_LEN(KDSM_UUID_SIZE),
+	[KDSM_A_NODE] = NLA_POLICY_MAX(NLA_U32, KDSM_MAX_NODES - 1),
+	[KDSM_A_PORT] = NLA_POLICY_MIN(NLA_U16, 1),
+	[KDSM_A_DOMAIN] = NLA_POLICY_MAX(NLA_U32, KDSM_DOMAIN_GLOB),
+	[KDSM_A_NODES] = { .type = NLA_NESTED },
+	[KDSM_A_NODE_ID] = NLA_POLICY_MAX(NLA_U32, KDSM_MAX_NODES - 1),
+};
+
+static const struct nla_policy kdsm_node_policy[KDSM_A_NODE_LOCATION + 1] = {
+	[KDSM_A_NODE_ID] = NLA_POLICY_MAX(NLA_U32, KDSM_MAX_NODES - 1),
+	[KDSM_A_NODE_ADDRESS] = NLA_POLICY_RANGE(NLA_BINARY, sizeof(struct in_addr),
+						 sizeof(struct in6_addr)),
+	[KDSM_A_NODE_LOCATION] = { .type = NLA_NUL_STRING, .len = KDSM_LOCATION_SIZE - 1 },
+};
+
+/* ---- up ---- */
+
+static int kdsm_parse_address(const struct nlattr *attr, struct sockaddr_storage *address)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)address;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)address;
+
+	switch (nla_len(attr)) {
+	case sizeof(struct in_addr):
+		in->sin_family = AF_INET;
+		nla_memcpy(&in->sin_addr, attr, sizeof(in->sin_addr));
+		return in->sin_addr.s_addr ? 0 : -EINVAL;
+	case sizeof(struct in6_addr):
+		in6->sin6_family = AF_INET6;
+		nla_memcpy(&in6->sin6_addr, attr, sizeof(in6->sin6_addr));
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int kdsm_parse_node(const struct nlattr *attr, unsigned int expected,
+			   struct kdsm_node *node, struct netlink_ext_ack *extack)
+{
+	struct nlattr *attrs[KDSM_A_NODE_LOCATION + 1];
+	const char *c;
+	int err;
+
+	err = nla_parse_nested(attrs, KDSM_A_NODE_LOCATION, attr, kdsm_node_policy, extack);
+	if (err)
+		return err;
+	if (!attrs[KDSM_A_NODE_ID] || nla_get_u32(attrs[KDSM_A_NODE_ID]) != expected) {
+		NL_SET_ERR_MSG_ATTR(extack, attr, "nodes must count from 0 without gaps");
+		return -EINVAL;
+	}
+	if (!attrs[KDSM_A_NODE_ADDRESS] ||
+	    kdsm_parse_address(attrs[KDSM_A_NODE_ADDRESS], &node->address)) {
+		NL_SET_ERR_MSG_ATTR(extack, attr, "a node needs an IPv4 or IPv6 address");
+		return -EINVAL;
+	}
+	if (!attrs[KDSM_A_NODE_LOCATION])
+		return 0;
+	nla_strscpy(node->location, attrs[KDSM_A_NODE_LOCATION], sizeof(node->location));
+	for (c = node->location; *c; c++) {
+		if (!isascii(*c) || !isgraph(*c)) {
+			NL_SET_ERR_MSG_ATTR(extack, attr, "a location must be printable");
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int kdsm_parse_nodes(const struct nlattr *nest, struct kdsm_cluster_config *config,
+			    struct netlink_ext_ack *extack)
+{
+	const struct nlattr *attr;
+	unsigned int count = 0;
+	int err, rem;
+
+	nla_for_each_nested(attr, nest, rem) {
+		if (nla_type(attr) != KDSM_A_NODE_ENTRY) {
+			NL_SET_ERR_MSG_ATTR(extack, attr, "not a node");
+			return -EINVAL;
+		}
+		count++;
+	}
+	if (!count || count > KDSM_MAX_NODES) {
+		NL_SET_ERR_MSG(extack, "a cluster has 1 to 1024 nodes");
+		return -EINVAL;
+	}
+	if (config->node >= count) {
+		NL_SET_ERR_MSG(extack, "this node is not in the table of nodes");
+		return -EINVAL;
+	}
+	config->table = kvcalloc(count, sizeof(*config->table), GFP_KERNEL);
+	if (!config->table)
+		return -ENOMEM;
+	nla_for_each_nested(attr, nest, rem) {
+		err = kdsm_parse_node(attr, config->nodes, &config->table[config->nodes],
+				      extack);
+		if (err)
+			return err;
+		config->nodes++;
+	}
+	return 0;
+}
+
+static int kdsm_do_up(struct sk_buff *skb, struct genl_info *info)
+{
+	struct kdsm_cluster_config config = { .port = KDSM_DEFAULT_PORT };
+	struct nlattr **attrs = info->attrs;
+	int err;
+
+	if (!attrs[KDSM_A_CLUSTER] || !attrs[KDSM_A_UUID] || !attrs[KDSM_A_NODE] ||
+	    !attrs[KDSM_A_NODES]) {
+		NL_SET_ERR_MSG(info->extack, "name, uuid, node or table of nodes is missing");
+		return -EINVAL;
+	}
+	nla_strscpy(config.name, attrs[KDSM_A_CLUSTER], sizeof(config.name));
+	if (!kdsm_region_name_valid(config.name)) {
+		NL_SET_ERR_MSG(info->extack, "the cluster's name is empty or not printable");
+		return -EINVAL;
+	}
+	import_uuid(&config.uuid, nla_data(attrs[KDSM_A_UUID]));
+	config.node = nla_get_u32(attrs[KDSM_A_NODE]);
+	if (attrs[KDSM_A_PORT])
+		config.port = nla_get_u16(attrs[KDSM_A_PORT]);
+	if (attrs[KDSM_A_DOMAIN])
+		config.domain = nla_get_u32(attrs[KDSM_A_DOMAIN]);
+	err = kdsm_parse_nodes(attrs[KDSM_A_NODES], &config, info->extack);
+	if (!err)
+		err = kdsm_cluster_up(&config);
+	kvfree(config.table);
+	switch (err) {
+	case -EALREADY:
+		NL_SET_ERR_MSG(info->extack, "a cluster is up already");
+		break;
+	case -ENODEV:
+		NL_SET_ERR_MSG(info->extack, "no RDMA device has the address of this node");
+		break;
+	case -EADDRINUSE:
+		NL_SET_ERR_MSG(info->extack, "the port is in use");
+		break;
+	case -EOPNOTSUPP:
+		NL_SET_ERR_MSG(info->extack,
+			       "the RDMA device lacks the atomics or memory registration asked for");
+		break;
+	}
+	return err;
+}
+
+/* ---- the other commands ---- */
+
+static int kdsm_do_down(struct sk_buff *skb, struct genl_info *info)
+{
+	int err = kdsm_cluster_down();
+
+	if (err == -EBUSY)
+		NL_SET_ERR_MSG(info->extack, "programs on this node have regions open");
+	else if (err == -ENETDOWN)
+		NL_SET_ERR_MSG(info->extack, "no cluster is up");
+	return err;
+}
+
+static struct kdsm_cluster *kdsm_cluster_get_for(struct netlink_ext_ack *extack)
+{
+	struct kdsm_cluster *cluster = kdsm_cluster_get();
+
+	if (!cluster)
+		NL_SET_ERR_MSG(extack, "no cluster is up");
+	return cluster;
+}
+
+static int kdsm_do_probe(struct sk_buff *skb, struct genl_info *info)
+{
+	struct kdsm_cluster *cluster;
+	unsigned int node;
+	int err = -EINVAL;
+
+	cluster = kdsm_cluster_get_for(info->extack);
+	if (!cluster)
+		return -ENETDOWN;
+	if (!info->attrs[KDSM_A_NODE_ID]) {
+		NL_SET_ERR_MSG(info->extack, "which node?");
+		goto put;
+	}
+	node = nla_get_u32(info->attrs[KDSM_A_NODE_ID]);
+	if (node >= cluster->nodes) {
+		NL_SET_ERR_MSG(info->extack, "no such node");
+		goto put;
+	}
+	err = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_PROBE, NULL, 0, NULL, NULL);
+	if (err)
+		NL_SET_ERR_MSG(info->extack, "the node cannot be reached");
+put:
+	kdsm_cluster_put(cluster);
+	return err;
+}
+
+static int kdsm_put_u64(struct sk_buff *skb, int type, u64 value)
+{
+	return nla_put_u64_64bit(skb, type, value, KDSM_A_PAD);
+}
+
+/* Bytes of all regions that this node holds. */
+static u64 kdsm_cluster_memory(struct kdsm_cluster *cluster)
+{
+	struct kdsm_region *region;
+	unsigned long id = 0;
+	u64 bytes = 0;
+
+	while ((region = kdsm_region_next(cluster, &id))) {
+		bytes += kdsm_memory_resident(region->memory);
+		kdsm_region_put(region);
+		id++;
+	}
+	return bytes;
+}
+
+static int kdsm_fill_status(struct sk_buff *skb, struct kdsm_cluster *cluster)
+{
+	const struct kdsm_refused *refused = kdsm_fabric_refused(cluster->fabric);
+	u8 uuid[KDSM_UUID_SIZE];
+
+	export_uuid(uuid, &cluster->uuid);
+	if (nla_put_string(skb, KDSM_A_CLUSTER, cluster->name) ||
+	    nla_put(skb, KDSM_A_UUID, sizeof(uuid), uuid) ||
+	    nla_put_u32(skb, KDSM_A_NODE, cluster->node) ||
+	    nla_put_u32(skb, KDSM_A_NODE_COUNT, cluster->nodes) ||
+	    nla_put_u16(skb, KDSM_A_PORT, cluster->port) ||
+	    nla_put_u32(skb, KDSM_A_DOMAIN, kdsm_fabric_domain(cluster->fabric)) ||
+	    nla_put_string(skb, KDSM_A_DEVICE, kdsm_fabric_device(cluster->fabric)) ||
+	    kdsm_put_u64(skb, KDSM_A_REFUSED_CLUSTER, atomic64_read(&refused->cluster)) ||
+	    kdsm_put_u64(skb, KDSM_A_REFUSED_VERSION, atomic64_read(&refused->version)) ||
+	    kdsm_put_u64(skb, KDSM_A_REFUSED_NODE, atomic64_read(&refused->node)) ||
+	    kdsm_put_u64(skb, KDSM_A_REFUSED_MESSAGE, atomic64_read(&refused->message)) ||
+	    kdsm_put_u64(skb, KDSM_A_MEMORY, kdsm_cluster_memory(cluster)))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int kdsm_do_status(struct sk_buff *skb, struct genl_info *info)
+{
+	struct kdsm_cluster *cluster;
+	struct sk_buff *reply;
+	void *header;
+	int err = -ENOMEM;
+
+	cluster = kdsm_cluster_get_for(info->extack);
+	if (!cluster)
+		return -ENETDOWN;
+	reply = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	if (!reply)
+		goto put;
+	header = genlmsg_put_reply(reply, info, &kdsm_family, 0, KDSM_CMD_STATUS);
+	err = header ? kdsm_fill_status(reply, cluster) : -EMSGSIZE;
+	if (err) {
+		nlmsg_free(reply);
+		goto put;
+	}
+	genlmsg_end(reply, header);
+	err = genlmsg_reply(reply, info);
+put:
+	kdsm_cluster_put(cluster);
+	return err;
+}
+
+/* ---- dumps ---- */
+
+/*
+ * One message for each index from cb->args[0] on, until fill() returns
+ * -ENOENT (the end) or the skb is full.
+ */
+static int kdsm_dump(struct sk_buff *skb, struct netlink_callback *cb, u8 command,
+		     int (*fill)(struct sk_buff *skb, struct kdsm_cluster *cluster,
+				 unsigned long *index))
+{
+	struct kdsm_cluster *cluster = kdsm_cluster_get_for(cb->extack);
+	unsigned long index;
+	void *header;
+	int err = 0;
+
+	if (!cluster)
+		return -ENETDOWN;
+	for (;;) {
+		header = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
+				     &kdsm_family, NLM_F_MULTI, command);
+		if (!header)
+			break;
+		index = cb->args[0];
+		err = fill(skb, cluster, &index);
+		if (err) {
+			genlmsg_cancel(skb, header);
+			break;
+		}
+		genlmsg_end(skb, header);
+		cb->args[0] = index + 1;
+	}
+	kdsm_cluster_put(cluster);
+	return skb->len;
+}
+
+static int kdsm_fill_peer(struct sk_buff *skb, struct kdsm_cluster *cluster,
+			  unsigned long *index)
+{
+	const struct kdsm_node *node;
+	struct kdsm_peer_info peer;
+	int err;
+
+	if (*index >= cluster->nodes)
+		return -ENOENT;
+	node = &cluster->table[*index];
+	kdsm_fabric_peer(cluster->fabric, *index, &peer);
+	if (node->address.ss_family == AF_INET6)
+		err = nla_put_in6_addr(skb, KDSM_A_NODE_ADDRESS,
+				       &((struct sockaddr_in6 *)&node->address)->sin6_addr);
+	else
+		err = nla_put_in_addr(skb, KDSM_A_NODE_ADDRESS,
+				      ((struct sockaddr_in *)&node->address)->sin_addr.s_addr);
+	if (err || nla_put_u32(skb, KDSM_A_NODE_ID, *index) ||
+	    nla_put_string(skb, KDSM_A_NODE_LOCATION, node->location) ||
+	    nla_put_u32(skb, KDSM_A_PEER_STATE, peer.state) ||
+	    kdsm_put_u64(skb, KDSM_A_PEER_CONNECTS, peer.connects) ||
+	    kdsm_put_u64(skb, KDSM_A_PEER_ERRORS, peer.errors))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int kdsm_dump_peers(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return kdsm_dump(skb, cb, KDSM_CMD_PEERS, kdsm_fill_peer);
+}
+
+static int kdsm_fill_stats(struct sk_buff *skb, struct kdsm_cluster *cluster,
+			   unsigned long *index)
+{
+	u64 stats[KDSM_STAT_COUNT];
+	struct nlattr *nest;
+	unsigned int i;
+
+	if (*index >= cluster->nodes)
+		return -ENOENT;
+	kdsm_fabric_stats(cluster->fabric, *index, stats);
+	if (nla_put_u32(skb, KDSM_A_NODE_ID, *index))
+		return -EMSGSIZE;
+	nest = nla_nest_start(skb, KDSM_A_STATS);
+	if (!nest)
+		return -EMSGSIZE;
+	for (i = 0; i < KDSM_STAT_COUNT; i++)
+		if (nla_put_u64_64bit(skb, 1 + i, stats[i], 0))
+			return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int kdsm_dump_stats(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return kdsm_dump(skb, cb, KDSM_CMD_STATS, kdsm_fill_stats);
+}
+
+static int kdsm_fill_region(struct sk_buff *skb, struct kdsm_cluster *cluster,
+			    unsigned long *index)
+{
+	struct kdsm_region *region = kdsm_region_next(cluster, index);
+	int err = -EMSGSIZE;
+
+	if (!region)
+		return -ENOENT;
+	if (nla_put_u32(skb, KDSM_A_REGION_ID, region->id) ||
+	    nla_put_string(skb, KDSM_A_REGION_NAME, region->name) ||
+	    kdsm_put_u64(skb, KDSM_A_REGION_SIZE, kdsm_region_size(region)) ||
+	    kdsm_put_u64(skb, KDSM_A_REGION_PART_SIZE, region->part_size) ||
+	    nla_put_u32(skb, KDSM_A_REGION_BLOCK_SIZE, region->block_size) ||
+	    nla_put_u32(skb, KDSM_A_REGION_POLICY, region->policy) ||
+	    nla_put_u32(skb, KDSM_A_REGION_MODE, region->mode) ||
+	    nla_put_u32(skb, KDSM_A_REGION_UID, region->uid) ||
+	    nla_put_u32(skb, KDSM_A_REGION_GID, region->gid) ||
+	    nla_put_u32(skb, KDSM_A_REGION_OPENS, READ_ONCE(region->opens)) ||
+	    nla_put_u32(skb, KDSM_A_REGION_FLAGS, region->flags) ||
+	    kdsm_put_u64(skb, KDSM_A_REGION_RESIDENT,
+			 kdsm_memory_resident(region->memory)))
+		goto put;
+	err = 0;
+put:
+	kdsm_region_put(region);
+	return err;
+}
+
+static int kdsm_dump_regions(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return kdsm_dump(skb, cb, KDSM_CMD_REGIONS, kdsm_fill_region);
+}
+
+static const struct genl_small_ops kdsm_commands[] = {
+	{ .cmd = KDSM_CMD_UP, .doit = kdsm_do_up, .flags = GENL_ADMIN_PERM },
+	{ .cmd = KDSM_CMD_DOWN, .doit = kdsm_do_down, .flags = GENL_ADMIN_PERM },
+	{ .cmd = KDSM_CMD_STATUS, .doit = kdsm_do_status },
+	{ .cmd = KDSM_CMD_PROBE, .doit = kdsm_do_probe, .flags = GENL_ADMIN_PERM },
+	{ .cmd = KDSM_CMD_PEERS, .dumpit = kdsm_dump_peers },
+	{ .cmd = KDSM_CMD_STATS, .dumpit = kdsm_dump_stats },
+	{ .cmd = KDSM_CMD_REGIONS, .dumpit = kdsm_dump_regions },
+};
+
+static struct genl_family kdsm_family __ro_after_init = {
+	.name = KDSM_GENL_NAME,
+	.version = KDSM_GENL_VERSION,
+	.maxattr = KDSM_A_MAX,
+	.policy = kdsm_policy,
+	.module = THIS_MODULE,
+	.small_ops = kdsm_commands,
+	.n_small_ops = ARRAY_SIZE(kdsm_commands),
+	.resv_start_op = __KDSM_CMD_LAST,
+	.parallel_ops = true,	/* a probe may take seconds */
+};
+
+int __init kdsm_netlink_init(void)
+{
+	return genl_register_family(&kdsm_family);
+}
+
+void kdsm_netlink_exit(void)
+{
+	genl_unregister_family(&kdsm_family);
+}

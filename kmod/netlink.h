@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The generic netlink family. Its manual is <linux/kdsm.h>. */
+#ifndef KDSM_NETLINK_H
+#define KDSM_NETLINK_H
+
+int kdsm_netlink_init(void);
+void kdsm_netlink_exit(void);
+
+#endif /* KDSM_NETLINK_H */

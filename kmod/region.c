@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Regions on this node: the table of those that exist, opening and closing,
+ * permissions. Which exist is decided by the directory (directory.c); it tells
+ * every node to add a region before anybody can open it, and to remove it after
+ * the last close.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/ctype.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/uidgid.h>
+#include <linux/user_namespace.h>
+
+#include "region.h"
+
+void kdsm_regions_init(struct kdsm_cluster *cluster)
+{
+	xa_init(&cluster->regions);
+	mutex_init(&cluster->open_lock);
+}
+
+static void kdsm_region_free(struct kref *kref)
+{
+	struct kdsm_region *region = container_of(kref, struct kdsm_region, kref);
+
+	kdsm_memory_destroy(region->memory);
+	/* A notice may still be looking at it. */
+	kfree_rcu(region, rcu);
+}
+
+void kdsm_region_put(struct kdsm_region *region)
+{
+	kref_put(&region->kref, kdsm_region_free);
+}
+
+void kdsm_regions_exit(struct kdsm_cluster *cluster)
+{
+	struct kdsm_region *region;
+	unsigned long id;
+
+	xa_for_each(&cluster->regions, id, region) {
+		xa_erase(&cluster->regions, id);
+		kdsm_region_put(region);
+	}
+	xa_destroy(&cluster->regions);
+}
+
+static struct kdsm_region *kdsm_region_lookup(struct kdsm_cluster *cluster, u32 id)
+{
+	struct kdsm_region *region;
+
+	xa_lock(&cluster->regions);
+	region = xa_load(&cluster->regions, id);
+	if (region)
+		kref_get(&region->kref);
+	xa_unlock(&cluster->regions);
+	return region;
+}
+
+struct kdsm_region *kdsm_region_next(struct kdsm_cluster *cluster, unsigned long *id)
+{
+	struct kdsm_region *region;
+
+	xa_lock(&cluster->regions);
+	region = xa_find(&cluster->regions, id, ULONG_MAX, XA_PRESENT);
+	if (region)
+		kref_get(&region->kref);
+	xa_unlock(&cluster->regions);
+	return region;
+}
+
+bool kdsm_region_name_valid(const char name[KDSM_NAME_SIZE])
+{
+	size_t i, length = strnlen(name, KDSM_NAME_SIZE);
+
+	if (!length || length == KDSM_NAME_SIZE)
+		return false;
+	for (i = 0; i < length; i++)
+		if (!isascii(name[i]) || !isgraph(name[i]))
+			return false;
+	return true;
+}
+
+/* ---- what the directory says ---- */
+
+/* Would a part of so many bytes fit, next to what other regions may still take? */
+static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 part_size)
+{
+	u64 available = (u64)si_mem_available() << PAGE_SHIFT, promised = 0;
+	struct kdsm_region *region;
+	unsigned long id = 0;
+
+	while ((region = kdsm_region_next(cluster, &id))) {
+		promised += region->part_size - kdsm_memory_resident(region->memory);
+		kdsm_region_put(region);
+		id++;
+	}
+	return promised < available && part_size < available - promised;
+}
+
+int kdsm_region_serve_add(void *context, struct kdsm_request *request)
+{
+	const struct kdsm_wire_region *wire = request->data;
+	struct kdsm_cluster *cluster = context;
+	struct kdsm_region *region;
+	unsigned int i;
+	int err;
+
+	if (request->from != 0 || request->length != sizeof(*wire) ||
+	    !kdsm_region_name_valid(wire->name))
+		return -EINVAL;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	region = kzalloc(sizeof(*region), GFP_KERNEL);
+	if (!region)
+		return -ENOMEM;
+	region->cluster = cluster;
+	kref_init(&region->kref);
+	strscpy(region->name, wire->name, sizeof(region->name));
+	region->id = le32_to_cpu(wire->id);
+	region->flags = le32_to_cpu(wire->flags);
+	region->policy = le32_to_cpu(wire->policy);
+	region->block_size = le32_to_cpu(wire->block_size);
+	region->mode = le32_to_cpu(wire->mode);
+	region->uid = le32_to_cpu(wire->uid);
+	region->gid = le32_to_cpu(wire->gid);
+	region->part_size = le64_to_cpu(wire->part_size);
+	region->base = le64_to_cpu(wire->base);
+	for (i = 0; i < KDSM_WAIT_BUCKETS; i++)
+		init_waitqueue_head(&region->waits[i]);
+
+	err = -EINVAL;
+	if (!region->part_size || !PAGE_ALIGNED(region->part_size) ||
+	    !PAGE_ALIGNED(region->base) || region->id > U16_MAX)
+		goto free;
+	err = -ENOMEM;
+	if (!kdsm_region_fits(cluster, region->part_size))
+		goto free;
+	region->memory = kdsm_memory_create(cluster->fabric, region->id,
+					    region->part_size);
+	if (IS_ERR(region->memory)) {
+		err = PTR_ERR(region->memory);
+		goto free;
+	}
+	err = xa_insert(&cluster->regions, region->id, region, GFP_KERNEL);
+	if (err) {
+		kdsm_region_put(region);
+		return err == -EBUSY ? -EEXIST : err;
+	}
+	return 0;
+
+free:
+	kfree(region);
+	return err;
+}
+
+int kdsm_region_serve_remove(void *context, struct kdsm_request *request)
+{
+	struct kdsm_cluster *cluster = context;
+	struct kdsm_region *region;
+
+	if (request->from != 0 || request->length != sizeof(__le32))
+		return -EINVAL;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	region = xa_erase(&cluster->regions, le32_to_cpu(*(__le32 *)request->data));
+	if (!region)
+		return -ENOENT;
+	/* If files are bound to it here after all, they keep this part of it. */
+	kdsm_region_put(region);
+	return 0;
+}
+
+void kdsm_region_notified(void *context, u32 id, u32 slot)
+{
+	struct kdsm_cluster *cluster = context;
+	struct kdsm_region *region;
+	wait_queue_head_t *waits;
+
+	rcu_read_lock();
+	region = xa_load(&cluster->regions, id);
+	if (region) {
+		waits = kdsm_region_waits(region, slot);
+		/* The barrier pairs with that of prepare_to_wait(). */
+		if (wq_has_sleeper(waits))
+			wake_up_all(waits);
+	}
+	rcu_read_unlock();
+}
+
+/* ---- open, close, destroy ---- */
+
+static bool kdsm_region_may(const struct kdsm_region *region, bool write)
+{
+	unsigned int want = write ? 06 : 04, have = region->mode & 7;
+
+	if (from_kuid(&init_user_ns, current_fsuid()) == region->uid)
+		have = region->mode >> 6 & 7;
+	else if (in_egroup_p(make_kgid(&init_user_ns, region->gid)))
+		have = region->mode >> 3 & 7;
+	return (have & want) == want || capable(CAP_DAC_OVERRIDE);
+}
+
+static int kdsm_region_tell_closed(struct kdsm_cluster *cluster, u32 id)
+{
+	__le32 wire = cpu_to_le32(id);
+
+	return kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_CLOSE, &wire, sizeof(wire),
+			    NULL, NULL);
+}
+
+struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
+				     struct kdsm_region_open *args, bool want_write)
+{
+	struct kdsm_wire_open wire = {
+		.flags = cpu_to_le32(args->flags),
+		.policy = cpu_to_le32(args->policy),
+		.size = cpu_to_le64(args->size),
+		.block_size = cpu_to_le32(args->block_size),
+		.mode = cpu_to_le32(args->mode),
+		.uid = cpu_to_le32(from_kuid(&init_user_ns, current_fsuid())),
+		.gid = cpu_to_le32(from_kgid(&init_user_ns, current_fsgid())),
+	};
+	struct kdsm_wire_region reply = {};
+	unsigned int length = sizeof(reply);
+	struct kdsm_region *region;
+	int err;
+
+	strscpy_pad(wire.name, args->name, sizeof(wire.name));
+	mutex_lock(&cluster->open_lock);
+	err = kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_OPEN, &wire, sizeof(wire),
+			   &reply, &length);
+	if (!err && length != sizeof(reply))
+		err = -EIO;
+	if (err)
+		goto unlock;
+	region = kdsm_region_lookup(cluster, le32_to_cpu(reply.id));
+	if (!region) {
+		err = -EIO;
+		goto unlock;
+	}
+	if (!kdsm_region_may(region, want_write)) {
+		if (!region->opens)
+			kdsm_region_tell_closed(cluster, region->id);
+		kdsm_region_put(region);
+		err = -EACCES;
+		goto unlock;
+	}
+	region->opens++;
+	mutex_unlock(&cluster->open_lock);
+
+	args->size = kdsm_region_size(region);
+	args->block_size = region->block_size;
+	args->policy = region->policy;
+	args->mode = region->mode;
+	args->id = region->id;
+	args->part_size = region->part_size;
+	args->base = region->base;
+	return region;
+
+unlock:
+	mutex_unlock(&cluster->open_lock);
+	return ERR_PTR(err);
+}
+
+void kdsm_region_close(struct kdsm_region *region)
+{
+	struct kdsm_cluster *cluster = region->cluster;
+
+	mutex_lock(&cluster->open_lock);
+	/* If node 0 cannot be told, it finds out that this node is gone. */
+	if (!--region->opens)
+		kdsm_region_tell_closed(cluster, region->id);
+	mutex_unlock(&cluster->open_lock);
+	kdsm_region_put(region);
+}
+
+int kdsm_region_destroy(struct kdsm_cluster *cluster, const char *name)
+{
+	struct kdsm_region *region;
+	unsigned long id = 0;
+	__le32 wire;
+	int err = -ENOENT;
+
+	while ((region = kdsm_region_next(cluster, &id))) {
+		if (strcmp(region->name, name)) {
+			kdsm_region_put(region);
+			id++;
+			continue;
+		}
+		wire = cpu_to_le32(region->id);
+		if (from_kuid(&init_user_ns, current_fsuid()) != region->uid &&
+		    !capable(CAP_SYS_ADMIN))
+			err = -EACCES;
+		else
+			err = kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_DESTROY, &wire,
+					   sizeof(wire), NULL, NULL);
+		kdsm_region_put(region);
+		if (err != -ENOENT)
+			break;
+		/* An unlinked one of the same name: go on. */
+		id++;
+	}
+	return err;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Tracepoints: /sys/kernel/tracing/events/kdsm/. */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM kdsm
+
+#if !defined(KDSM_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define KDSM_TRACE_H
+
+#include <linux/tracepoint.h>
+
+/* States: 0 idle, 1 connecting, 2 up, 3 broken. */
+TRACE_EVENT(kdsm_connection,
+	TP_PROTO(unsigned int node, unsigned int queue, bool accepted,
+		 unsigned int from, unsigned int to),
+	TP_ARGS(node, queue, accepted, from, to),
+	TP_STRUCT__entry(
+		__field(unsigned int, node)
+		__field(unsigned int, queue)
+		__field(bool, accepted)
+		__field(unsigned int, from)
+		__field(unsigned int, to)
+	),
+	TP_fast_assign(
+		__entry->node = node;
+		__entry->queue = queue;
+		__entry->accepted = accepted;
+		__entry->from = from;
+		__entry->to = to;
+	),
+	TP_printk("node=%u queue=%u %s state=%u->%u", __entry->node, __entry->queue,
+		  __entry->accepted ? "accepted" : "made", __entry->from, __entry->to)
+);
+
+/* Opcodes: enum kdsm_opcode. */
+TRACE_EVENT(kdsm_operation,
+	TP_PROTO(unsigned int node, unsigned int opcode, u32 id, u64 offset,
+		 unsigned int length),
+	TP_ARGS(node, opcode, id, offset, length),
+	TP_STRUCT__entry(
+		__field(unsigned int, node)
+		__field(unsigned int, opcode)
+		__field(u32, id)
+		__field(u64, offset)
+		__field(unsigned int, length)
+	),
+	TP_fast_assign(
+		__entry->node = node;
+		__entry->opcode = opcode;
+		__entry->id = id;
+		__entry->offset = offset;
+		__entry->length = length;
+	),
+	TP_printk("node=%u opcode=%u memory=%u offset=0x%llx length=%u", __entry->node,
+		  __entry->opcode, __entry->id, __entry->offset, __entry->length)
+);
+
+/* Types: enum kdsm_message_type. */
+TRACE_EVENT(kdsm_message,
+	TP_PROTO(unsigned int node, unsigned int type, unsigned int length),
+	TP_ARGS(node, type, length),
+	TP_STRUCT__entry(
+		__field(unsigned int, node)
+		__field(unsigned int, type)
+		__field(unsigned int, length)
+	),
+	TP_fast_assign(
+		__entry->node = node;
+		__entry->type = type;
+		__entry->length = length;
+	),
+	TP_printk("node=%u type=%u length=%u", __entry->node, __entry->type,
+		  __entry->length)
+);
+
+TRACE_EVENT(kdsm_serve,
+	TP_PROTO(unsigned int node, unsigned int type, int status),
+	TP_ARGS(node, type, status),
+	TP_STRUCT__entry(
+		__field(unsigned int, node)
+		__field(unsigned int, type)
+		__field(int, status)
+	),
+	TP_fast_assign(
+		__entry->node = node;
+		__entry->type = type;
+		__entry->status = status;
+	),
+	TP_printk("node=%u type=%u status=%d", __entry->node, __entry->type,
+		  __entry->status)
+);
+
+#endif /* KDSM_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE trace
+#include <trace/define_trace.h>

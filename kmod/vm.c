@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Mappings of partitioned regions: the own part is plain memory, the others are
+ * not there (SIGBUS). Mappings hold page frame numbers, not pages, so nothing
+ * outside can pin the memory; access() serves debuggers instead.
+ */
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/sched/mm.h>
+
+#include "compat.h"
+#include "region.h"
+#include "vm.h"
+
+/* Pages that a fault maps, around the one it is for. */
+#define KDSM_FAULT_AROUND	16
+
+/* Where the own part starts in the region, in pages, and how long it is. */
+static pgoff_t kdsm_part_start(const struct kdsm_region *region)
+{
+	return (region->part_size >> PAGE_SHIFT) * region->cluster->node;
+}
+
+static bool kdsm_part_has(const struct kdsm_region *region, pgoff_t pgoff)
+{
+	pgoff_t start = kdsm_part_start(region);
+
+	return pgoff >= start && pgoff - start < region->part_size >> PAGE_SHIFT;
+}
+
+static vm_fault_t kdsm_vm_fault(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct kdsm_region *region = vma->vm_private_data;
+	pgoff_t pgoff = round_down(vmf->pgoff, KDSM_FAULT_AROUND);
+	pgoff_t last = vma->vm_pgoff + vma_pages(vma);
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+	struct page *page;
+
+	if (!kdsm_part_has(region, vmf->pgoff))
+		return VM_FAULT_SIGBUS;
+	page = kdsm_memory_page(region->memory, vmf->pgoff - kdsm_part_start(region));
+	if (IS_ERR(page))
+		return VM_FAULT_SIGBUS;	/* no memory: never the OOM killer */
+	ret = vmf_insert_pfn(vma, vmf->address, page_to_pfn(page));
+
+	/*
+	 * The neighbours of an aligned group are of the same chunk or outside the
+	 * part, so they are there now. Failing to map one ahead is no error.
+	 */
+	for (last = min(last, pgoff + KDSM_FAULT_AROUND);
+	     pgoff < last && ret == VM_FAULT_NOPAGE; pgoff++) {
+		if (pgoff < vma->vm_pgoff || pgoff == vmf->pgoff ||
+		    !kdsm_part_has(region, pgoff))
+			continue;
+		page = kdsm_memory_page(region->memory, pgoff - kdsm_part_start(region));
+		if (IS_ERR(page) ||
+		    vmf_insert_pfn(vma, vma->vm_start +
+				   ((pgoff - vma->vm_pgoff) << PAGE_SHIFT),
+				   page_to_pfn(page)) != VM_FAULT_NOPAGE)
+			break;
+	}
+	return ret;
+}
+
+/* ptrace and /proc/PID/mem. */
+static int kdsm_vm_access(struct vm_area_struct *vma, unsigned long address, void *buffer,
+			  int length, int write)
+{
+	struct kdsm_region *region = vma->vm_private_data;
+	unsigned long offset = address - vma->vm_start + (vma->vm_pgoff << PAGE_SHIFT);
+	unsigned int left = PAGE_SIZE - offset_in_page(offset);
+	struct page *page;
+
+	if (!kdsm_part_has(region, offset >> PAGE_SHIFT))
+		return -EFAULT;
+	if (write && !(vma->vm_flags & VM_MAYWRITE))
+		return -EACCES;
+	page = kdsm_memory_page(region->memory,
+				(offset >> PAGE_SHIFT) - kdsm_part_start(region));
+	if (IS_ERR(page))
+		return PTR_ERR(page);
+	length = min_t(unsigned int, length, left);
+	if (write)
+		memcpy(page_address(page) + offset_in_page(offset), buffer, length);
+	else
+		memcpy(buffer, page_address(page) + offset_in_page(offset), length);
+	return length;
+}
+
+/* To move it would break the promise that a region has one address. */
+static int kdsm_vm_mremap(struct vm_area_struct *vma)
+{
+	return -EINVAL;
+}
+
+static const struct vm_operations_struct kdsm_vm_ops = {
+	.fault = kdsm_vm_fault,
+	.access = kdsm_vm_access,
+	.mremap = kdsm_vm_mremap,
+};
+
+int kdsm_vm_mmap(struct kdsm_region *region, struct vm_area_struct *vma)
+{
+	u64 pages = kdsm_region_size(region) >> PAGE_SHIFT;
+
+	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff >= pages ||
+	    vma_pages(vma) > pages - vma->vm_pgoff ||
+	    vma->vm_start != region->base + ((u64)vma->vm_pgoff << PAGE_SHIFT))
+		return -EINVAL;
+	if (vma->vm_flags & VM_EXEC)
+		return -EACCES;
+	vm_flags_clear(vma, VM_MAYEXEC);
+	vm_flags_set(vma, VM_PFNMAP | VM_DONTEXPAND);
+	vma->vm_private_data = region;	/* the file of the mapping holds it */
+	vma->vm_ops = &kdsm_vm_ops;
+	return 0;
+}
+
+unsigned long kdsm_vm_unmapped_area(struct kdsm_region *region, unsigned long address,
+				    unsigned long length, unsigned long pgoff,
+				    unsigned long flags)
+{
+	if (flags & MAP_FIXED)
+		return address;		/* checked by mmap */
+	if (pgoff > kdsm_region_size(region) >> PAGE_SHIFT)
+		return -EINVAL;
+	address = region->base + ((u64)pgoff << PAGE_SHIFT);
+	if (length > TASK_SIZE || address > TASK_SIZE - length ||
+	    find_vma_intersection(current->mm, address, address + length))
+		return -ENOMEM;
+	return address;
+}
