@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The random calls of hostile-fuzz.
+ */
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/time.h>
+
+#include "fuzz.h"
+
+struct fuzz fuzz;
+
+static struct random *const rnd = &fuzz.random;
+static sigjmp_buf jump;
+static volatile sig_atomic_t jumping;
+
+static void on_signal(int signal)
+{
+	if (signal == SIGALRM)
+		return;
+	if (!jumping)
+		_exit(100 + signal);
+	siglongjmp(jump, signal);
+}
+
+void fuzz_signals(void)
+{
+	const struct sigaction action = { .sa_handler = on_signal };
+	const struct itimerval alarm = { { 0, 30000 }, { 0, 30000 } };
+
+	sigaction(SIGALRM, &action, NULL);
+	sigaction(SIGSEGV, &action, NULL);
+	sigaction(SIGBUS, &action, NULL);
+	setitimer(ITIMER_REAL, &alarm, NULL);
+}
+
+/* Where a struct goes: mostly where it can be read, else where it hurts. */
+static void *place(size_t size)
+{
+	switch (random_below(rnd, 24)) {
+	case 0:
+		return fuzz.arena + VANISHING * PAGE - random_below(rnd, size + 1);
+	case 1:
+		return fuzz.arena + VANISHING * PAGE + random_below(rnd, 4 * PAGE);
+	case 2:
+		return fuzz.arena + READ_ONLY * PAGE + random_below(rnd, PAGE - size);
+	case 3:
+		return fuzz.arena + NO_ACCESS * PAGE - random_below(rnd, size + 1);
+	case 4:
+		return (void *)random_nasty(rnd);
+	default:
+		return fuzz.arena + random_below(rnd, 4 * PAGE);
+	}
+}
+
+/* Copy there if that is possible; if not, what lies there has to do. */
+static void *placed(const void *object, size_t size)
+{
+	void *at = place(size);
+
+	if ((char *)at < fuzz.arena || (char *)at >= fuzz.arena + ARENA_PAGES * PAGE)
+		return at;
+	jumping = 1;
+	if (!sigsetjmp(jump, 1))
+		memcpy(at, object, size);
+	jumping = 0;
+	return at;
+}
+
+static uint64_t address(uint64_t length)
+{
+	switch (random_below(rnd, 12)) {
+	case 0:
+		return (uintptr_t)place(64);
+	case 1:
+		return random_nasty(rnd);
+	default:
+		return (uintptr_t)fuzz.data + random_below(rnd, length < DATA ? DATA - length : 1);
+	}
+}
+
+static uint64_t offset_in(const struct bound *bound)
+{
+	uint64_t part = bound->part_size ? bound->part_size : PAGE;
+
+	switch (random_below(rnd, 8)) {
+	case 0:
+		return part - 8 * random_below(rnd, 4);
+	case 1:
+		return random_nasty(rnd);
+	case 2:
+		return random_below(rnd, part);
+	default:
+		return random_below(rnd, part) & ~7ULL;
+	}
+}
+
+static uint32_t some_length(void)
+{
+	if (random_one_in(rnd, 200))
+		return 2 << 20;
+	if (random_one_in(rnd, 16))
+		return random_nasty(rnd);
+	return 1 + random_below(rnd, random_one_in(rnd, 10) ? 70000 : 64);
+}
+
+static uint32_t some_argsz(uint32_t size)
+{
+	return random_one_in(rnd, 20) ? random_nasty(rnd) : size;
+}
+
+/* ---- ioctls ---- */
+
+static int do_call(struct bound *bound, const char *what, unsigned long number,
+		   void *arg, size_t size)
+{
+	if (random_one_in(rnd, 10))
+		random_mangle(rnd, arg, size);
+	fuzz.progress->what = what;
+	return call(bound->file, number, placed(arg, size));
+}
+
+static int do_info(struct bound *bound)
+{
+	struct kdsm_info arg = { .argsz = some_argsz(sizeof(arg)) };
+
+	return do_call(bound, "INFO", KDSM_IOC_INFO, &arg, sizeof(arg));
+}
+
+static void some_name(char *name)
+{
+	snprintf(name, KDSM_NAME_SIZE, "fuzz-%d", (int)random_below(rnd, NAMES));
+}
+
+static int do_open(struct bound *bound)
+{
+	struct kdsm_region_open arg = {
+		.argsz = some_argsz(sizeof(arg)),
+		.flags = random_one_in(rnd, 8) ? random_below(rnd, 8) : KDSM_REGION_CREATE,
+		.size = (1 + random_below(rnd, 4)) << 20,
+		.block_size = random_one_in(rnd, 4) ? PAGE << random_below(rnd, 10) : 0,
+		.policy = KDSM_POLICY_PARTITIONED,
+		.mode = 0666,
+	};
+	int error;
+
+	some_name(arg.name);
+	/* Mangled sizes may be gigabytes; that is somebody else's test. */
+	if (random_one_in(rnd, 4))
+		return do_call(bound, "REGION_OPEN mangled", KDSM_IOC_REGION_OPEN,
+			       &arg, sizeof(arg));
+	fuzz.progress->what = "REGION_OPEN";
+	error = call(bound->file, KDSM_IOC_REGION_OPEN, &arg);
+	if (!error) {
+		bound->part_size = arg.part_size;
+		bound->base = arg.base;
+	}
+	return error;
+}
+
+static int do_destroy(struct bound *bound)
+{
+	struct kdsm_region_destroy arg = { .argsz = some_argsz(sizeof(arg)) };
+
+	some_name(arg.name);
+	return do_call(bound, "REGION_DESTROY", KDSM_IOC_REGION_DESTROY, &arg, sizeof(arg));
+}
+
+static int do_submit(struct bound *bound)
+{
+	static struct kdsm_op ops[KDSM_MAX_OPS];
+	struct kdsm_submit arg = {
+		.argsz = some_argsz(sizeof(arg)),
+		.flags = random_one_in(rnd, 3) ? 0 : KDSM_SUBMIT_WAIT,
+		.count = random_one_in(rnd, 50) ? random_below(rnd, KDSM_MAX_OPS) :
+						  1 + random_below(rnd, 8),
+	};
+	struct kdsm_submit *there;
+	int error;
+
+	for (uint32_t i = 0; i < arg.count; i++) {
+		ops[i] = (struct kdsm_op){
+			.opcode = 1 + random_below(rnd, 4),
+			.node = random_below(rnd, fuzz.info.nodes),
+			.operand = random_64(rnd),
+			.compare = random_below(rnd, 2),
+			.offset = offset_in(bound),
+		};
+		ops[i].length = ops[i].opcode >= KDSM_OP_CAS ? 8 : some_length();
+		ops[i].addr = address(ops[i].length);
+		if (ops[i].opcode == KDSM_OP_PUT && random_one_in(rnd, 4)) {
+			ops[i].flags = KDSM_OP_NOTIFY;
+			ops[i].length = 8;
+		}
+		if (random_one_in(rnd, 60))
+			random_mangle(rnd, &ops[i], sizeof(ops[i]));
+	}
+	/* Results come into the array; a copy of it in a bad place is as good. */
+	arg.ops = (uintptr_t)(arg.count > 32 ? ops : placed(ops, arg.count * sizeof(*ops)));
+	if (random_one_in(rnd, 10))
+		random_mangle(rnd, &arg, sizeof(arg));
+	fuzz.progress->what = "SUBMIT";
+	there = placed(&arg, sizeof(arg));
+	error = call(bound->file, KDSM_IOC_SUBMIT, there);
+	if (!error && there >= (struct kdsm_submit *)fuzz.arena &&
+	    there < (struct kdsm_submit *)(fuzz.arena + 4 * PAGE))
+		bound->ticket[random_below(rnd, TICKETS)] = there->ticket;
+	return error;
+}
+
+static int do_complete(struct bound *bound)
+{
+	struct kdsm_complete arg = {
+		.argsz = some_argsz(sizeof(arg)),
+		.ticket = bound->ticket[random_below(rnd, TICKETS)],
+		.timeout = random_one_in(rnd, 2) ? UINT64_MAX : random_below(rnd, 1000000),
+	};
+
+	return do_call(bound, "COMPLETE", KDSM_IOC_COMPLETE, &arg, sizeof(arg));
+}
+
+static int do_wait(struct bound *bound)
+{
+	struct kdsm_wait arg = {
+		.argsz = some_argsz(sizeof(arg)),
+		.offset = offset_in(bound),
+		.value = random_one_in(rnd, 4),
+		.timeout = random_below(rnd, 1000000),
+	};
+
+	/* A mangled time may be for ever: the alarm ends it. */
+	return do_call(bound, "WAIT", KDSM_IOC_WAIT, &arg, sizeof(arg));
+}
+
+static int do_wake(struct bound *bound)
+{
+	struct kdsm_wake arg = {
+		.argsz = some_argsz(sizeof(arg)),
+		.offset = offset_in(bound),
+	};
+
+	return do_call(bound, "WAKE", KDSM_IOC_WAKE, &arg, sizeof(arg));
+}
+
+static int do_junk_ioctl(struct bound *bound)
+{
+	unsigned char junk[256];
+	unsigned long number = random_below(rnd, 8) |
+			       KDSM_IOC_MAGIC << 8 | random_64(rnd) << 16;
+
+	for (size_t i = 0; i < sizeof(junk); i++)
+		junk[i] = random_one_in(rnd, 4) ? random_64(rnd) : 0;
+	if (random_one_in(rnd, 2))
+		number = random_64(rnd);
+	/* Ioctls of files in general are none of ours. */
+	if ((number >> 8 & 0xff) != KDSM_IOC_MAGIC)
+		number = (number & ~0xff00UL) | KDSM_IOC_MAGIC << 8;
+	fuzz.progress->what = "junk ioctl";
+	return call(bound->file, number, placed(junk, sizeof(junk)));
+}
+
+/* ---- files and memory ---- */
+
+static int do_mmap(struct bound *bound)
+{
+	uint64_t whole = bound->part_size * fuzz.info.nodes;
+	void *hint = random_one_in(rnd, 4) ? (void *)(bound->base + PAGE * random_below(rnd, 64)) : NULL;
+	size_t length = random_one_in(rnd, 4) ? random_nasty(rnd) : whole;
+	off_t offset = random_one_in(rnd, 3) ? PAGE * random_below(rnd, 512) : 0;
+	void *at;
+
+	fuzz.progress->what = "mmap";
+	at = mmap(hint, length, random_one_in(rnd, 8) ? random_below(rnd, 8) :
+		  PROT_READ | PROT_WRITE,
+		  random_one_in(rnd, 16) ? MAP_PRIVATE : MAP_SHARED, bound->file, offset);
+	return at == MAP_FAILED ? -errno : 0;
+}
+
+/* Only what could be the module's, lest the program unmap itself. */
+static int do_munmap(struct bound *bound)
+{
+	uint64_t whole = bound->part_size * fuzz.info.nodes, from, length;
+
+	if (!bound->base || !whole)
+		return -EINVAL;
+	from = random_one_in(rnd, 2) ? 0 : random_below(rnd, whole) & -PAGE;
+	length = random_one_in(rnd, 2) ? whole - from : PAGE;
+	fuzz.progress->what = "munmap and the like";
+	switch (random_below(rnd, 6)) {
+	case 0:
+		return madvise((void *)(bound->base + from), length, random_below(rnd, 26)) ? -errno : 0;
+	case 1:
+		return mprotect((void *)(bound->base + from), length, random_below(rnd, 8)) ? -errno : 0;
+	default:
+		return munmap((void *)(bound->base + from), length) ? -errno : 0;
+	}
+}
+
+static int do_touch(struct bound *bound)
+{
+	volatile uint64_t *at;
+	int signal;
+
+	if (!bound->base || !bound->part_size)
+		return -EINVAL;
+	at = (void *)(bound->base + (random_below(rnd, bound->part_size * fuzz.info.nodes) & ~7ULL));
+	fuzz.progress->what = "touch";
+	jumping = 1;
+	signal = sigsetjmp(jump, 1);
+	if (!signal) {
+		if (random_one_in(rnd, 2))
+			*at += 1;
+		else
+			(void)*at;
+	}
+	jumping = 0;
+	return signal ? -EFAULT : 0;
+}
+
+static int do_reopen(struct bound *bound)
+{
+	fuzz.progress->what = "close";
+	close(bound->file);
+	fuzz.progress->what = "open";
+	*bound = (struct bound){
+		.file = device(random_one_in(rnd, 8) ? O_RDONLY : O_RDWR),
+	};
+	return 0;
+}
+
+static int do_other(struct bound *bound)
+{
+	struct pollfd poller = { .fd = bound->file, .events = POLLIN | POLLOUT };
+	char bytes[64];
+
+	fuzz.progress->what = "read, write and the like";
+	switch (random_below(rnd, 6)) {
+	case 0:
+		return read(bound->file, bytes, sizeof(bytes)) < 0 ? -errno : 0;
+	case 1:
+		return write(bound->file, bytes, sizeof(bytes)) < 0 ? -errno : 0;
+	case 2:
+		return poll(&poller, 1, 0) < 0 ? -errno : 0;
+	case 3:
+		return lseek(bound->file, random_nasty(rnd), SEEK_SET) < 0 ? -errno : 0;
+	case 4:
+		return fsync(bound->file) ? -errno : 0;
+	default:
+		return ftruncate(bound->file, 0) ? -errno : 0;
+	}
+}
+
+/* ---- netlink ---- */
+
+static void put_random(struct nlmsghdr *header, int depth)
+{
+	unsigned char bytes[80];
+	size_t length = random_below(rnd, 4) ? random_below(rnd, 24) : random_below(rnd, 80);
+	uint16_t type = random_below(rnd, KDSM_A_MAX + 3);
+
+	if (depth && random_one_in(rnd, 3)) {
+		struct nlattr *nest = mnl_attr_nest_start(header, random_one_in(rnd, 2) ?
+			KDSM_A_NODES : KDSM_A_NODE_ENTRY);
+
+		for (int i = random_below(rnd, 6); i > 0; i--)
+			put_random(header, depth - 1);
+		mnl_attr_nest_end(header, nest);
+		return;
+	}
+	for (size_t i = 0; i < length; i++)
+		bytes[i] = random_64(rnd);
+	if (random_one_in(rnd, 2))
+		length = 4;
+	if (random_one_in(rnd, 4))
+		length = snprintf((char *)bytes, sizeof(bytes), "text-%d", type) + 1;
+	if (type == KDSM_A_NODE_ID && random_one_in(rnd, 2))
+		memcpy(bytes, &(uint32_t){ random_below(rnd, fuzz.info.nodes + 1) }, length = 4);
+	mnl_attr_put(header, type, length, bytes);
+}
+
+static int do_netlink(void)
+{
+	static const uint8_t cmds[] = {
+		KDSM_CMD_UP, KDSM_CMD_STATUS, KDSM_CMD_PROBE, KDSM_CMD_PEERS,
+		KDSM_CMD_STATS, KDSM_CMD_REGIONS,
+	};
+	static char buffer[1 << 16];
+	struct nlmsghdr *header;
+	struct genlmsghdr *extra;
+	uint32_t length;
+
+	header = genl_begin(&fuzz.genl, buffer,
+			    random_one_in(rnd, 10) ? random_64(rnd) : cmds[random_below(rnd, 6)],
+			    random_one_in(rnd, 4) ? NLM_F_DUMP : NLM_F_ACK);
+	for (int i = random_below(rnd, 10); i > 0; i--)
+		put_random(header, 3);
+	length = header->nlmsg_len;
+	if (random_one_in(rnd, 3) && length > MNL_NLMSG_HDRLEN)
+		random_mangle(rnd, buffer + MNL_NLMSG_HDRLEN, length - MNL_NLMSG_HDRLEN);
+	if (random_one_in(rnd, 10))
+		header->nlmsg_len = random_below(rnd, length + 8);
+	extra = mnl_nlmsg_get_payload(header);
+	/* The cluster is not to go down, and not by accident either. */
+	if (fuzz.privileged && extra->cmd == KDSM_CMD_DOWN)
+		extra->cmd = KDSM_CMD_STATUS;
+	fuzz.progress->what = "netlink";
+	if (mnl_socket_sendto(fuzz.genl.socket, buffer, length) < 0)
+		return -errno;
+	/* Answers are there when the call is back; some are left unread. */
+	while (!random_one_in(rnd, 8) &&
+	       recv(mnl_socket_get_fd(fuzz.genl.socket), buffer, sizeof(buffer), MSG_DONTWAIT) > 0)
+		;
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+static int do_fork(void)
+{
+	pid_t child;
+
+	fuzz.progress->what = "fork";
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fuzz_signals();		/* timers are not inherited */
+		for (int i = 0; i < 20; i++)
+			fuzz_call(false);
+		_exit(0);
+	}
+	if (child < 0)
+		return -errno;
+	if (random_one_in(rnd, 2)) {
+		usleep(random_below(rnd, 2000));
+		kill(child, SIGKILL);
+	}
+	fuzz.progress->what = "waiting for a child";
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+	return 0;
+}
+
+int fuzz_call(bool may_fork)
+{
+	static int (*const on_file[])(struct bound *bound) = {
+		do_info, do_open, do_open, do_open, do_destroy,
+		do_submit, do_submit, do_submit, do_submit, do_submit, do_submit,
+		do_complete, do_complete, do_complete, do_wait, do_wait, do_wake,
+		do_junk_ioctl, do_mmap, do_mmap, do_munmap, do_touch, do_touch,
+		do_reopen, do_reopen, do_other,
+	};
+	struct bound *bound = &fuzz.files[random_below(rnd, FILES)];
+
+	if (random_one_in(rnd, 4))
+		return do_netlink();
+	if (may_fork && random_one_in(rnd, 200))
+		return do_fork();
+	return on_file[random_below(rnd, sizeof(on_file) / sizeof(on_file[0]))](bound);
+}
+

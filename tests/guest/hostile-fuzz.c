@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hostile-fuzz [-s SEED] [-n CALLS] [-p PROCESSES] [-t SECONDS]: random ioctls
+ * and netlink messages, well-formed and mangled, from several processes at once,
+ * with mappings, forks, signals and closes in between, and pages that vanish
+ * while the kernel reads them. Whatever the answers are: the kernel must not
+ * complain, nothing may hang, and the cluster must be up and working at the end.
+ *
+ * The calls repeat with the seed; how they interleave does not.
+ */
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "fuzz/fuzz.h"
+
+#define MAX_PROCESSES	64
+
+/* Takes pages away under the kernel's hands, and puts others there. */
+static void *vanish(void *arg)
+{
+	struct random own = { (uintptr_t)arg };
+
+	for (;;) {
+		char *at = fuzz.arena + (VANISHING + random_below(&own, 4)) * PAGE;
+
+		if (random_one_in(&own, 2))
+			munmap(at, PAGE);
+		else
+			mmap(at, PAGE, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		usleep(random_below(&own, 300));
+	}
+	return NULL;
+}
+
+static void worker(unsigned long calls, uint64_t seed)
+{
+	pthread_t thread;
+
+	fuzz.random.state = seed;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	fuzz.arena = mmap(NULL, (ARENA_PAGES + 1) * PAGE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	fuzz.data = mmap(NULL, DATA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (fuzz.arena == MAP_FAILED || fuzz.data == MAP_FAILED)
+		_exit(1);
+	mprotect(fuzz.arena + READ_ONLY * PAGE, PAGE, PROT_READ);
+	mprotect(fuzz.arena + NO_ACCESS * PAGE, 3 * PAGE, PROT_NONE);
+	/* The device is opened before: its mode is not what is tested. */
+	for (int i = 0; i < FILES; i++)
+		fuzz.files[i].file = device(O_RDWR);
+	fuzz.privileged = seed % 4;
+	if (!fuzz.privileged && (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
+		_exit(1);
+	if (access(KDSM_DEVICE, R_OK | W_OK))
+		_exit(0);
+	genl_open(&fuzz.genl);
+	if (pthread_create(&thread, NULL, vanish, (void *)(uintptr_t)random_64(&fuzz.random)))
+		_exit(1);
+	fuzz_signals();
+	for (; fuzz.progress->calls < calls; fuzz.progress->calls++)
+		fuzz.progress->good += !fuzz_call(true);
+	_exit(0);
+}
+
+/* Names that outlived their files, so that the cluster can go down. */
+static void clean_up(int file)
+{
+	for (int i = 0; i < NAMES; i++) {
+		struct kdsm_region_destroy arg = { .argsz = sizeof(arg) };
+
+		snprintf(arg.name, sizeof(arg.name), "fuzz-%d", i);
+		call(file, KDSM_IOC_REGION_DESTROY, &arg);
+	}
+}
+
+static void still_works(int file)
+{
+	struct kdsm_region_open open = region(file, "after-fuzz");
+	uint64_t word = 0x6b64736d, back = 0;
+	struct kdsm_op ops[2] = {
+		{ .opcode = KDSM_OP_PUT, .node = fuzz.info.nodes - 1, .length = 8,
+		  .addr = (uintptr_t)&word },
+		{ .opcode = KDSM_OP_GET, .node = fuzz.info.nodes - 1, .length = 8,
+		  .addr = (uintptr_t)&back },
+	};
+	struct kdsm_submit arg = {
+		.argsz = sizeof(arg), .flags = KDSM_SUBMIT_WAIT, .count = 1,
+	};
+
+	tap_result(call(file, KDSM_IOC_REGION_OPEN, &open), 0, "a region can be opened");
+	arg.ops = (uintptr_t)&ops[0];
+	tap_result(call(file, KDSM_IOC_SUBMIT, &arg), 0, "and written");
+	arg.ops = (uintptr_t)&ops[1];
+	tap_result(call(file, KDSM_IOC_SUBMIT, &arg), 0, "and read");
+	tap_ok(back == word, "it holds what was written");
+}
+
+static void show_stuck(const struct progress *progress)
+{
+	char line[256], path[64];
+	FILE *stack;
+
+	printf("# process %d is at call %lu, %s:\n", progress->pid, progress->calls,
+	       progress->what);
+	snprintf(path, sizeof(path), "/proc/%d/stack", progress->pid);
+	stack = fopen(path, "re");
+	while (stack && fgets(line, sizeof(line), stack))
+		printf("#   %s", line);
+	if (stack)
+		fclose(stack);
+}
+
+static void run(struct progress *all, unsigned long processes, unsigned long calls,
+		uint64_t seed, unsigned long seconds)
+{
+	unsigned long left = processes, total = 0, good = 0;
+	bool fine = true;
+	time_t end = time(NULL) + seconds;
+
+	fflush(stdout);
+	for (unsigned long i = 0; i < processes; i++) {
+		fuzz.progress = &all[i];
+		fuzz.progress->pid = fork();
+		if (!fuzz.progress->pid)
+			worker(calls / processes, seed + i);
+	}
+	while (left && time(NULL) < end) {
+		int status;
+		pid_t pid = waitpid(-1, &status, WNOHANG);
+
+		if (pid <= 0) {
+			usleep(100000);
+			continue;
+		}
+		left--;
+		for (unsigned long i = 0; i < processes; i++)
+			if (all[i].pid == pid)
+				all[i].pid = 0;
+		if (!status)
+			continue;
+		fine = false;
+		printf("# a process ended with status 0x%x\n", status);
+	}
+	for (unsigned long i = 0; i < processes; i++) {
+		total += all[i].calls;
+		good += all[i].good;
+		if (!all[i].pid)
+			continue;
+		show_stuck(&all[i]);
+		kill(all[i].pid, SIGKILL);
+	}
+	tap_ok(fine && !left, "%lu random calls, %lu of them successful", total, good);
+}
+
+static unsigned long parse(const char *word, unsigned long max)
+{
+	char *end;
+	unsigned long value = strtoul(word, &end, 0);
+
+	if (end == word || *end || !value || value > max) {
+		fprintf(stderr, "hostile-fuzz: not a number from 1 to %lu: %s\n", max, word);
+		exit(2);
+	}
+	return value;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long calls = 100000, processes = 4, seconds = 600;
+	struct progress *all;
+	struct timespec now;
+	uint64_t seed;
+	int c, file;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	seed = (now.tv_sec * 1000000007UL + now.tv_nsec) & 0xffffffff;
+	while ((c = getopt(argc, argv, "s:n:p:t:")) != -1) {
+		switch (c) {
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'n':
+			calls = parse(optarg, 1UL << 40);
+			break;
+		case 'p':
+			processes = parse(optarg, MAX_PROCESSES);
+			break;
+		case 't':
+			seconds = parse(optarg, 1000000);
+			break;
+		default:
+			fprintf(stderr, "usage: hostile-fuzz [-s SEED] [-n CALLS] [-p PROCESSES] [-t SECONDS]\n");
+			return 2;
+		}
+	}
+	printf("# seed %lu\n", (unsigned long)seed);
+	file = device(O_RDWR);
+	fuzz.info = information(file);
+	all = mmap(NULL, MAX_PROCESSES * sizeof(*all), PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (all == MAP_FAILED)
+		tap_bail("mmap: %s", strerror(errno));
+	run(all, processes, calls, seed, seconds);
+	tap_ok(information(file).nodes == fuzz.info.nodes, "the cluster is up");
+	still_works(file);
+	clean_up(file);
+	close(file);
+	return tap_end();
+}

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The conventions of all ioctls, and every documented error of the ioctls that
+ * open and destroy regions. Operations have hostile-operation.c.
+ */
+#include "hostile.h"
+
+static long page;
+static char *readable;		/* a page that cannot be written */
+
+struct spec {
+	const char *name;
+	unsigned long number;
+	uint32_t size;		/* the first published one */
+	int good, other;	/* results for a struct of zeros, file not bound */
+};
+
+static const struct spec specs[] = {
+	{ "INFO", KDSM_IOC_INFO, KDSM_INFO_SIZE_VER0, 0, 0 },
+	{ "REGION_OPEN", KDSM_IOC_REGION_OPEN, KDSM_REGION_OPEN_SIZE_VER0, -EINVAL, -EINVAL },
+	{ "REGION_DESTROY", KDSM_IOC_REGION_DESTROY, KDSM_REGION_DESTROY_SIZE_VER0, -EINVAL, -EINVAL },
+	{ "SUBMIT", KDSM_IOC_SUBMIT, KDSM_SUBMIT_SIZE_VER0, -EBADFD, -EINVAL },
+	{ "COMPLETE", KDSM_IOC_COMPLETE, KDSM_COMPLETE_SIZE_VER0, -ENOENT, -EBADFD },
+	{ "WAIT", KDSM_IOC_WAIT, KDSM_WAIT_SIZE_VER0, -EBADFD, -EBADFD },
+	{ "WAKE", KDSM_IOC_WAKE, KDSM_WAKE_SIZE_VER0, -EBADFD, -EBADFD },
+};
+
+/* Where in the struct's first bytes argsz and flags are. */
+static int with(int file, const struct spec *spec, void *arg, uint32_t argsz,
+		uint32_t flags)
+{
+	memcpy(arg, &argsz, sizeof(argsz));
+	memcpy((char *)arg + 4, &flags, sizeof(flags));
+	return call(file, spec->number, arg);
+}
+
+static void good(int got, const struct spec *spec, const char *what)
+{
+	tap_either(got, spec->good, spec->other, "%s, %s", spec->name, what);
+}
+
+static void conventions(int file, const struct spec *spec)
+{
+	char *edge = lone_page() + page;	/* what starts before it ends at it */
+	char *arg = lone_page();
+	uint32_t flags = spec->number == KDSM_IOC_SUBMIT ? KDSM_SUBMIT_WAIT << 1 :
+			 spec->number == KDSM_IOC_REGION_OPEN ? KDSM_REGION_KEEP << 1 : 1;
+
+	tap_result(with(file, spec, arg, 0, 0), -EINVAL, "%s, argsz 0", spec->name);
+	memset(arg, 0, page);
+	tap_result(with(file, spec, arg, 4, 0), -EINVAL, "%s, argsz 4", spec->name);
+	memset(arg, 0, page);
+	tap_result(with(file, spec, arg, spec->size - 1, 0), -EINVAL,
+		   "%s, argsz one too small", spec->name);
+	memset(arg, 0, page);
+	good(with(file, spec, arg, spec->size, 0), spec, "argsz right");
+	memset(arg, 0, page);
+	good(with(file, spec, arg, spec->size + 64, 0), spec,
+	     "argsz larger, tail zero");
+	memset(arg, 0, page);
+	arg[spec->size + 63] = 1;
+	tap_result(with(file, spec, arg, spec->size + 64, 0), -E2BIG,
+		   "%s, argsz larger, tail not zero", spec->name);
+	tap_ok(arg[spec->size + 63] == 1, "%s, a tail is left alone", spec->name);
+	memset(arg, 0, page);
+	tap_either(with(file, spec, arg, UINT32_MAX, 0), -E2BIG, -EFAULT,
+		   "%s, argsz absurd", spec->name);
+	memset(arg, 0, page);
+	tap_either(with(file, spec, arg, spec->size, flags), -EINVAL,
+		   spec->good ? spec->good : -EINVAL, "%s, unknown flag", spec->name);
+	memset(arg, 0, page);
+	tap_either(with(file, spec, arg, spec->size, 1U << 31), -EINVAL,
+		   spec->good ? spec->good : -EINVAL, "%s, last flag", spec->name);
+	memset(arg, 0, page);
+	good(with(file, spec, arg + 1, spec->size, 0), spec, "odd address");
+
+	tap_result(call(file, spec->number, NULL), -EFAULT, "%s, NULL", spec->name);
+	tap_result(call(file, spec->number, edge), -EFAULT, "%s, no access", spec->name);
+	tap_result(call(file, spec->number, edge - 4), -EFAULT,
+		   "%s, only argsz can be read", spec->name);
+	tap_result(with(file, spec, edge - spec->size + 8, spec->size, 0), -EFAULT,
+		   "%s, cut off", spec->name);
+	tap_result(call(file, spec->number, (void *)0xffff888000000000UL), -EFAULT,
+		   "%s, an address of the kernel", spec->name);
+	tap_result(call(file, spec->number, (void *)-4096L), -EFAULT,
+		   "%s, the last page", spec->name);
+	munmap(arg, 2 * page);
+	munmap(edge - page, 2 * page);
+}
+
+static void unknown_ioctls(int file)
+{
+	char buffer[256] = { 0 };
+
+	*(uint32_t *)buffer = sizeof(buffer);
+	tap_result(call(file, _IOWR(KDSM_IOC_MAGIC, 7, char[32]), buffer), -ENOTTY,
+		   "ioctl 7");
+	tap_result(call(file, _IO(KDSM_IOC_MAGIC, 255), buffer), -ENOTTY, "ioctl 255");
+	tap_result(call(file, _IOWR('k', 0, struct kdsm_info), buffer), -ENOTTY,
+		   "ioctl of somebody else");
+	tap_result(call(file, 0, buffer), -ENOTTY, "ioctl 0");
+	tap_result(call(file, 0xffffffff, buffer), -ENOTTY, "ioctl of all ones");
+}
+
+/* Out of a struct in memory that cannot be written. */
+static void read_only_structs(int file)
+{
+	struct kdsm_info info = { .argsz = sizeof(info) };
+	struct kdsm_region_open open = region(file, "readonly");
+	int error;
+
+	mprotect(readable, page, PROT_READ | PROT_WRITE);
+	memcpy(readable, &info, sizeof(info));
+	mprotect(readable, page, PROT_READ);
+	tap_result(call(file, KDSM_IOC_INFO, readable), -EFAULT, "INFO into read-only memory");
+	mprotect(readable, page, PROT_READ | PROT_WRITE);
+	memcpy(readable, &open, sizeof(open));
+	mprotect(readable, page, PROT_READ);
+	file = device(O_RDWR);
+	tap_result(call(file, KDSM_IOC_REGION_OPEN, readable), -EFAULT,
+		   "REGION_OPEN into read-only memory");
+	close(file);
+	/* Whether it was bound or not: it must be gone with the file. */
+	file = device(O_RDWR);
+	error = call(file, KDSM_IOC_REGION_OPEN, &open);
+	tap_result(error, 0, "the same region anew");
+	close(file);
+}
+
+static void bad_open(const char *what, const struct kdsm_region_open *good,
+		     struct kdsm_region_open bad, int expected)
+{
+	int file = device(O_RDWR);
+	struct kdsm_region_open again = *good;
+
+	tap_result(call(file, KDSM_IOC_REGION_OPEN, &bad), expected,
+		   "REGION_OPEN, %s", what);
+	tap_result(call(file, KDSM_IOC_REGION_OPEN, &again), 0,
+		   "the file can still be bound after that");
+	close(file);
+}
+
+static void bad_fields(int file)
+{
+	const struct kdsm_region_open good = region(file, "fields");
+	struct kdsm_region_open bad;
+
+#define TRY(what, field, value, expected) do {				\
+	bad = good;							\
+	bad.field = (value);						\
+	bad_open(what, &good, bad, expected);				\
+} while (0)
+	TRY("name empty", name[0], '\0', -EINVAL);
+	TRY("newline in name", name[1], '\n', -EINVAL);
+	TRY("escape in name", name[1], '\033', -EINVAL);
+	TRY("DEL in name", name[1], '\177', -EINVAL);
+	TRY("byte 255 in name", name[1], '\377', -EINVAL);
+	TRY("size 0", size, 0, -EINVAL);
+	TRY("policy 0", policy, 0, -EINVAL);
+	TRY("policy 99", policy, 99, -EINVAL);
+	TRY("policy -1", policy, UINT32_MAX, -EINVAL);
+	TRY("block size 1", block_size, 1, -EINVAL);
+	TRY("block size 2 KiB", block_size, 2048, -EINVAL);
+	TRY("block size 4097", block_size, 4097, -EINVAL);
+	TRY("block size 12 KiB", block_size, 12288, -EINVAL);
+	TRY("block size 4 MiB", block_size, 4 << 20, -EINVAL);
+	TRY("block size 2 GiB", block_size, 1U << 31, -EINVAL);
+	TRY("mode 01000", mode, 01000, -EINVAL);
+	TRY("mode -1", mode, UINT32_MAX, -EINVAL);
+	TRY("size 2^64 - 1", size, UINT64_MAX, -EFBIG);
+	TRY("size 2^63", size, 1ULL << 63, -EFBIG);
+	TRY("size 2^64 - 4096", size, -4096ULL, -EFBIG);
+	TRY("size 16 EiB less than a block", size, -(2ULL << 20) + 1, -EFBIG);
+#undef TRY
+	bad = good;
+	memset(bad.name, 'a', sizeof(bad.name));
+	bad_open("name without end", &good, bad, -EINVAL);
+
+	bad = good;
+	bad.size = 1ULL << 42;
+	file = device(O_RDWR);
+	tap_either(call(file, KDSM_IOC_REGION_OPEN, &bad), -ENOMEM, -EFBIG,
+		   "REGION_OPEN, size 4 TiB");
+	close(file);
+	bad = good;
+	bad.flags = 0;
+	file = device(O_RDWR);
+	tap_result(call(file, KDSM_IOC_REGION_OPEN, &bad), -ENOENT,
+		   "REGION_OPEN of what is not there");
+	bad = good;
+	bad.flags = KDSM_REGION_EXCL;
+	tap_either(call(file, KDSM_IOC_REGION_OPEN, &bad), -EINVAL, -ENOENT,
+		   "REGION_OPEN, EXCL without CREATE");
+	close(file);
+}
+
+static void second_open(int file)
+{
+	struct kdsm_region_open first = region(file, "second"), arg;
+	int one = device(O_RDWR), two = device(O_RDWR);
+
+	arg = first;
+	tap_result(call(one, KDSM_IOC_REGION_OPEN, &arg), 0, "REGION_OPEN");
+	tap_ok(arg.mode == 0600 && arg.block_size == 4096 &&
+	       arg.size >= 1 << 20 && arg.part_size % 4096 == 0 && arg.base,
+	       "it says what was made");
+	first.size = arg.size;
+	arg = first;
+	tap_result(call(one, KDSM_IOC_REGION_OPEN, &arg), -EBUSY,
+		   "REGION_OPEN of a bound file, same name");
+	arg = first;
+	arg.name[0] = 'S';
+	tap_result(call(one, KDSM_IOC_REGION_OPEN, &arg), -EBUSY,
+		   "REGION_OPEN of a bound file, other name");
+	arg = first;
+	tap_result(call(two, KDSM_IOC_REGION_OPEN, &arg), -EEXIST,
+		   "REGION_OPEN, EXCL, of what exists");
+	arg = first;
+	arg.flags = KDSM_REGION_CREATE;
+	arg.size += 1 << 20;
+	tap_result(call(two, KDSM_IOC_REGION_OPEN, &arg), -EINVAL,
+		   "REGION_OPEN, CREATE, other size");
+	arg = first;
+	arg.flags = KDSM_REGION_CREATE;
+	arg.block_size = 8192;
+	tap_result(call(two, KDSM_IOC_REGION_OPEN, &arg), -EINVAL,
+		   "REGION_OPEN, CREATE, other block size");
+	arg = first;
+	arg.flags = KDSM_REGION_CREATE;
+	tap_result(call(two, KDSM_IOC_REGION_OPEN, &arg), 0,
+		   "REGION_OPEN, CREATE, of the same");
+	close(two);
+	two = device(O_RDWR);
+	memset(&arg, 0xff, sizeof(arg));
+	arg.argsz = sizeof(arg);
+	arg.flags = 0;
+	memcpy(arg.name, first.name, sizeof(arg.name));
+	tap_result(call(two, KDSM_IOC_REGION_OPEN, &arg), 0,
+		   "REGION_OPEN without CREATE ignores the rest");
+	tap_ok(arg.size == first.size && arg.block_size == 4096 && arg.mode == 0600,
+	       "and tells it");
+	close(one);
+	close(two);
+	one = device(O_RDWR);
+	arg = first;
+	arg.flags = 0;
+	tap_result(call(one, KDSM_IOC_REGION_OPEN, &arg), -ENOENT,
+		   "REGION_OPEN after the last close");
+	close(one);
+}
+
+struct attempt {
+	int file;
+	unsigned long number;
+	void *arg;
+};
+
+static int attempt(void *data)
+{
+	struct attempt *a = data;
+
+	return call(a->file, a->number, a->arg);
+}
+
+/* Files are opened by root here: it is the region's mode that counts. */
+static void permissions(int file)
+{
+	struct kdsm_region_destroy destroy = { .argsz = sizeof(destroy) };
+	struct kdsm_region_open first = region(file, "permissions"), arg;
+	int one = device(O_RDWR), two = device(O_RDWR), three = device(O_RDONLY);
+	struct attempt open = { two, KDSM_IOC_REGION_OPEN, &arg };
+
+	memcpy(destroy.name, first.name, sizeof(destroy.name));
+	arg = first;
+	tap_result(call(one, KDSM_IOC_REGION_OPEN, &arg), 0, "REGION_OPEN, mode 0600");
+	arg = first;
+	arg.flags = 0;
+	tap_result(as_nobody(attempt, &open), -EACCES, "REGION_OPEN by another user");
+	arg.flags = KDSM_REGION_CREATE;
+	tap_result(as_nobody(attempt, &open), -EACCES,
+		   "REGION_OPEN, CREATE, by another user");
+	open.number = KDSM_IOC_REGION_DESTROY;
+	open.arg = &destroy;
+	tap_result(as_nobody(attempt, &open), -EACCES, "REGION_DESTROY by another user");
+	close(one);
+
+	one = device(O_RDWR);
+	arg = first;
+	arg.mode = 0604;
+	tap_result(call(one, KDSM_IOC_REGION_OPEN, &arg), 0, "REGION_OPEN, mode 0604");
+	open.number = KDSM_IOC_REGION_OPEN;
+	open.arg = &arg;
+	arg.flags = 0;
+	tap_result(as_nobody(attempt, &open), -EACCES,
+		   "REGION_OPEN by another user, file for reading and writing");
+	open.file = three;
+	arg.flags = 0;
+	tap_result(as_nobody(attempt, &open), 0,
+		   "REGION_OPEN by another user, file for reading");
+	close(one);
+	close(two);
+	close(three);
+}
+
+static void destroying(int file)
+{
+	struct kdsm_region_destroy destroy = { .argsz = sizeof(destroy) }, bad;
+	struct kdsm_region_open first = region(file, "destroy"), arg;
+	int one = device(O_RDWR), two = device(O_RDWR);
+	uint32_t id;
+
+	tap_result(call(file, KDSM_IOC_REGION_DESTROY, &destroy), -EINVAL,
+		   "REGION_DESTROY, name empty");
+	bad = destroy;
+	memset(bad.name, 'a', sizeof(bad.name));
+	tap_result(call(file, KDSM_IOC_REGION_DESTROY, &bad), -EINVAL,
+		   "REGION_DESTROY, name without end");
+	memcpy(destroy.name, first.name, sizeof(destroy.name));
+	tap_result(call(file, KDSM_IOC_REGION_DESTROY, &destroy), -ENOENT,
+		   "REGION_DESTROY of what is not there");
+	arg = first;
+	tap_result(call(one, KDSM_IOC_REGION_OPEN, &arg), 0, "REGION_OPEN");
+	id = arg.id;
+	tap_result(call(file, KDSM_IOC_REGION_DESTROY, &destroy), 0,
+		   "REGION_DESTROY while it is open");
+	tap_result(call(file, KDSM_IOC_REGION_DESTROY, &destroy), -ENOENT,
+		   "REGION_DESTROY again");
+	arg = first;
+	arg.flags = 0;
+	tap_result(call(two, KDSM_IOC_REGION_OPEN, &arg), -ENOENT,
+		   "REGION_OPEN of what was destroyed");
+	arg = first;
+	tap_result(call(two, KDSM_IOC_REGION_OPEN, &arg), 0,
+		   "REGION_OPEN of a new one of that name");
+	tap_ok(arg.id != id, "it is another one");
+	close(one);
+	close(two);
+
+	one = device(O_RDWR);
+	arg = first;
+	arg.flags |= KDSM_REGION_KEEP;
+	tap_result(call(one, KDSM_IOC_REGION_OPEN, &arg), 0, "REGION_OPEN, KEEP");
+	close(one);
+	one = device(O_RDWR);
+	arg = first;
+	arg.flags = 0;
+	tap_result(call(one, KDSM_IOC_REGION_OPEN, &arg), 0, "it outlived its file");
+	close(one);
+	tap_result(call(file, KDSM_IOC_REGION_DESTROY, &destroy), 0,
+		   "REGION_DESTROY when nobody has it open");
+	one = device(O_RDWR);
+	arg = first;
+	arg.flags = 0;
+	tap_result(call(one, KDSM_IOC_REGION_OPEN, &arg), -ENOENT, "it is gone");
+	close(one);
+}
+
+/* Until there is no more room; then everything must come back. */
+static void too_many(int file)
+{
+	struct kdsm_region_open arg = region(file, "many");
+	enum { MANY = 200 };
+	int files[MANY], count, error = 0;
+
+	for (count = 0; count < MANY && !error; count++) {
+		files[count] = device(O_RDWR);
+		snprintf(arg.name, sizeof(arg.name), "many-%u-%d",
+			 information(file).node, count);
+		arg.size = 8192;
+		arg.part_size = arg.base = 0;
+		error = call(files[count], KDSM_IOC_REGION_OPEN, &arg);
+	}
+	tap_ok(!error || error == -ENOSPC || error == -ENOMEM,
+	       "%d regions at once, the last: %s", count, tap_error(error));
+	while (count)
+		close(files[--count]);
+}
+
+int main(void)
+{
+	int file = device(O_RDWR);
+
+	page = sysconf(_SC_PAGESIZE);
+	readable = lone_page();
+	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
+		conventions(file, &specs[i]);
+	unknown_ioctls(file);
+	read_only_structs(file);
+	bad_fields(file);
+	second_open(file);
+	permissions(file);
+	destroying(file);
+	too_many(file);
+	return tap_end();
+}

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Every netlink command with attributes missing, cut off, too long, of the
+ * wrong kind, twice and as junk; and that none of it changes anything.
+ *
+ * With one node, this takes it down and brings it up again: what is wrong with
+ * KDSM_CMD_UP can only be told to a node that is down.
+ */
+#include <arpa/inet.h>
+
+#include "genl.h"
+#include "hostile.h"
+
+#define MAX_NODES	64
+
+static struct genl genl;
+static char buffer[1 << 18];
+
+/* The cluster as it was found. */
+static struct {
+	char cluster[KDSM_NAME_SIZE];
+	uint8_t uuid[KDSM_UUID_SIZE];
+	uint32_t node, nodes, domain;
+	uint16_t port;
+	struct in_addr address[MAX_NODES];
+	char location[MAX_NODES][KDSM_LOCATION_SIZE];
+} found;
+
+/* Instead of what belongs into an attribute; without data: leave it out. */
+struct swap {
+	uint16_t type;
+	const void *data;
+	size_t length;
+};
+
+static bool swapped(struct nlmsghdr *header, uint16_t type, const struct swap *swap)
+{
+	if (!swap || swap->type != type)
+		return false;
+	if (swap->data)
+		mnl_attr_put(header, type, swap->length, swap->data);
+	return true;
+}
+
+static void put(struct nlmsghdr *header, const struct swap *swap, uint16_t type,
+		size_t length, const void *data)
+{
+	if (!swapped(header, type, swap))
+		mnl_attr_put(header, type, length, data);
+}
+
+static void put_entry(struct nlmsghdr *header, uint32_t id, const struct swap *swap)
+{
+	struct in_addr far = { htonl(0x0a4d0100 + id) };
+	struct nlattr *nest;
+
+	nest = mnl_attr_nest_start(header, KDSM_A_NODE_ENTRY);
+	put(header, swap, KDSM_A_NODE_ID, 4, &id);
+	put(header, swap, KDSM_A_NODE_ADDRESS, 4,
+	    id < found.nodes ? &found.address[id] : &far);
+	put(header, swap, KDSM_A_NODE_LOCATION,
+	    strlen(found.location[id % MAX_NODES]) + 1, found.location[id % MAX_NODES]);
+	mnl_attr_nest_end(header, nest);
+}
+
+/* A good KDSM_CMD_UP but for swap, and for in_entry in the last node's entry. */
+static struct nlmsghdr *up_message(uint32_t nodes, const struct swap *swap,
+				   const struct swap *in_entry)
+{
+	struct nlmsghdr *header = genl_begin(&genl, buffer, KDSM_CMD_UP, NLM_F_ACK);
+	struct nlattr *nest;
+
+	put(header, swap, KDSM_A_CLUSTER, strlen(found.cluster) + 1, found.cluster);
+	put(header, swap, KDSM_A_UUID, sizeof(found.uuid), found.uuid);
+	put(header, swap, KDSM_A_NODE, 4, &found.node);
+	put(header, swap, KDSM_A_PORT, 2, &found.port);
+	put(header, swap, KDSM_A_DOMAIN, 4, &found.domain);
+	if (swapped(header, KDSM_A_NODES, swap))
+		return header;
+	nest = mnl_attr_nest_start(header, KDSM_A_NODES);
+	for (uint32_t i = 0; i < nodes; i++)
+		put_entry(header, i, i == nodes - 1 ? in_entry : NULL);
+	mnl_attr_nest_end(header, nest);
+	return header;
+}
+
+static int status(void)
+{
+	return genl_simple(&genl, KDSM_CMD_STATUS, NLM_F_ACK);
+}
+
+static void remember(void)
+{
+	const struct nlattr *attr;
+
+	if (status())
+		tap_bail("the cluster is not up");
+	snprintf(found.cluster, sizeof(found.cluster), "%s",
+		 mnl_attr_get_str(genl_attr(&genl, KDSM_A_CLUSTER)));
+	memcpy(found.uuid, mnl_attr_get_payload(genl_attr(&genl, KDSM_A_UUID)),
+	       sizeof(found.uuid));
+	found.node = mnl_attr_get_u32(genl_attr(&genl, KDSM_A_NODE));
+	found.nodes = mnl_attr_get_u32(genl_attr(&genl, KDSM_A_NODE_COUNT));
+	found.domain = mnl_attr_get_u32(genl_attr(&genl, KDSM_A_DOMAIN));
+	found.port = mnl_attr_get_u16(genl_attr(&genl, KDSM_A_PORT));
+	if (found.nodes > 1)
+		return;
+	if (genl_simple(&genl, KDSM_CMD_PEERS, NLM_F_DUMP))
+		tap_bail("no peers");
+	attr = genl_attr(&genl, KDSM_A_NODE_ADDRESS);
+	memcpy(&found.address[0], mnl_attr_get_payload(attr), sizeof(found.address[0]));
+	attr = genl_attr(&genl, KDSM_A_NODE_LOCATION);
+	snprintf(found.location[0], sizeof(found.location[0]), "%s", mnl_attr_get_str(attr));
+}
+
+/* Is it all as it was? */
+static void unchanged(const char *after)
+{
+	bool same = !status() &&
+		!strcmp(found.cluster, mnl_attr_get_str(genl_attr(&genl, KDSM_A_CLUSTER))) &&
+		!memcmp(found.uuid, mnl_attr_get_payload(genl_attr(&genl, KDSM_A_UUID)), 16) &&
+		found.node == mnl_attr_get_u32(genl_attr(&genl, KDSM_A_NODE)) &&
+		found.nodes == mnl_attr_get_u32(genl_attr(&genl, KDSM_A_NODE_COUNT)) &&
+		found.port == mnl_attr_get_u16(genl_attr(&genl, KDSM_A_PORT)) &&
+		genl_attr(&genl, KDSM_A_MEMORY) && genl_attr(&genl, KDSM_A_DEVICE);
+
+	tap_ok(same, "nothing has changed after %s", after);
+}
+
+/* ---- while up ---- */
+
+static void unknown_commands(void)
+{
+	struct nlmsghdr *header;
+
+	tap_result(genl_simple(&genl, KDSM_CMD_UNSPEC, NLM_F_ACK), -EOPNOTSUPP, "command 0");
+	tap_result(genl_simple(&genl, KDSM_CMD_MAX + 1, NLM_F_ACK), -EOPNOTSUPP,
+		   "the command after the last");
+	tap_result(genl_simple(&genl, 255, NLM_F_ACK), -EOPNOTSUPP, "command 255");
+	tap_result(genl_simple(&genl, KDSM_CMD_STATUS, NLM_F_DUMP), -EOPNOTSUPP, "a dump of STATUS");
+	tap_ok(genl_simple(&genl, KDSM_CMD_PEERS, NLM_F_ACK), "PEERS without dump: refused");
+	header = genl_begin(&genl, buffer, KDSM_CMD_STATUS, NLM_F_ACK);
+	header->nlmsg_len -= 2;
+	tap_ok(genl_send(&genl, header), "half a generic header: refused");
+	unchanged("unknown commands");
+}
+
+static void probes(void)
+{
+	struct nlmsghdr *header;
+	uint32_t other = (found.node + 1) % found.nodes;
+
+	tap_result(genl_simple(&genl, KDSM_CMD_PROBE, NLM_F_ACK), -EINVAL, "PROBE of nobody");
+	for (size_t length = 0; length < 12; length++) {
+		header = genl_begin(&genl, buffer, KDSM_CMD_PROBE, NLM_F_ACK);
+		mnl_attr_put(header, KDSM_A_NODE_ID, length, &(uint64_t[]){ other, 0 });
+		if (length < 4)
+			tap_ok(genl_send(&genl, header) < 0, "PROBE, id of %zu bytes: refused", length);
+	}
+	for (const uint32_t *id = (const uint32_t[]){ found.nodes, KDSM_MAX_NODES, 1U << 31,
+						     UINT32_MAX, 0 }; *id; id++) {
+		header = genl_begin(&genl, buffer, KDSM_CMD_PROBE, NLM_F_ACK);
+		mnl_attr_put_u32(header, KDSM_A_NODE_ID, *id);
+		tap_result(genl_send(&genl, header), -EINVAL, "PROBE of node %u", *id);
+		tap_ok(genl.why[0], "with a sentence: %s", genl.why);
+	}
+	header = genl_begin(&genl, buffer, KDSM_CMD_PROBE, NLM_F_ACK);
+	mnl_attr_put_u32(header, KDSM_A_NODE_ID, found.nodes);
+	mnl_attr_put_u32(header, KDSM_A_NODE_ID, found.nodes);
+	tap_ok(genl_send(&genl, header) < 0, "PROBE, id given twice, both bad: refused");
+	if (found.nodes > 1) {
+		header = genl_begin(&genl, buffer, KDSM_CMD_PROBE, NLM_F_ACK);
+		mnl_attr_put_u32(header, KDSM_A_NODE_ID, other);
+		tap_result(genl_send(&genl, header), 0, "PROBE of node %u", other);
+	}
+	unchanged("probes");
+}
+
+struct request {
+	uint8_t cmd;
+	uint16_t flags;
+};
+
+static int ask(void *data)
+{
+	const struct request *request = data;
+	struct genl own;
+	char bytes[256];
+	struct nlmsghdr *header;
+
+	genl_open(&own);
+	header = genl_begin(&own, bytes, request->cmd, request->flags);
+	if (request->cmd == KDSM_CMD_PROBE)
+		mnl_attr_put_u32(header, KDSM_A_NODE_ID, 0);
+	return genl_send(&own, header);
+}
+
+static void without_privilege(void)
+{
+	struct request request = { KDSM_CMD_UP, NLM_F_ACK };
+
+	tap_result(as_nobody(ask, &request), -EPERM, "UP by anybody");
+	request.cmd = KDSM_CMD_DOWN;
+	tap_result(as_nobody(ask, &request), -EPERM, "DOWN by anybody");
+	request.cmd = KDSM_CMD_PROBE;
+	tap_result(as_nobody(ask, &request), -EPERM, "PROBE by anybody");
+	request.cmd = KDSM_CMD_STATUS;
+	tap_result(as_nobody(ask, &request), 0, "STATUS by anybody");
+	request = (struct request){ KDSM_CMD_STATS, NLM_F_DUMP };
+	tap_result(as_nobody(ask, &request), 0, "STATS by anybody");
+	request.cmd = KDSM_CMD_REGIONS;
+	tap_result(as_nobody(ask, &request), 0, "REGIONS by anybody");
+	unchanged("attempts without privilege");
+}
+
+static void down_while_busy(void)
+{
+	struct kdsm_region_open arg;
+	int file = device(O_RDWR), error;
+	char *at;
+
+	arg = region(file, "netlink");
+	error = call(file, KDSM_IOC_REGION_OPEN, &arg);
+	tap_result(error, 0, "REGION_OPEN");
+	tap_result(genl_simple(&genl, KDSM_CMD_DOWN, NLM_F_ACK), -EBUSY, "DOWN while a file is bound");
+	tap_ok(genl.why[0], "with a sentence: %s", genl.why);
+	unchanged("DOWN in vain");
+	at = mmap(NULL, 4096, PROT_READ, MAP_SHARED, file, 0);
+	close(file);
+	tap_result(genl_simple(&genl, KDSM_CMD_DOWN, NLM_F_ACK), -EBUSY, "DOWN while it is mapped");
+	unchanged("DOWN in vain");
+	munmap(at, 4096);
+}
+
+/* Begun and never read; read in sips. */
+static void dumps(void)
+{
+	static const uint8_t cmds[] = { KDSM_CMD_PEERS, KDSM_CMD_STATS, KDSM_CMD_REGIONS };
+	char bytes[256];
+
+	for (int i = 0; i < 300; i++) {
+		struct genl own;
+
+		genl_open(&own);
+		if (mnl_socket_sendto(own.socket, bytes,
+				      genl_begin(&own, bytes, cmds[i % 3], NLM_F_DUMP)->nlmsg_len) < 0)
+			tap_bail("send: %s", strerror(errno));
+		genl_close(&own);
+	}
+	for (int i = 0; i < 3; i++)
+		tap_result(genl_simple(&genl, cmds[i], NLM_F_DUMP), 0, "dump %u after dumps that nobody read", cmds[i]);
+	tap_result(genl_simple(&genl, KDSM_CMD_PEERS, NLM_F_DUMP), 0, "PEERS");
+	tap_ok(genl.messages == (int)found.nodes, "%u messages", found.nodes);
+	unchanged("dumps");
+}
+
+/* ---- while down ---- */
+
+static void bad_up(const char *what, const struct nlmsghdr *header, int expected)
+{
+	int got = genl_send(&genl, header);
+
+	if (expected)
+		tap_result(got, expected, "UP, %s", what);
+	else
+		tap_ok(got < 0, "UP, %s: refused with %s", what, tap_error(got));
+	if (got && !genl.why[0])
+		tap_ok(false, "with a sentence");
+	if (!got)
+		genl_simple(&genl, KDSM_CMD_DOWN, NLM_F_ACK);
+}
+
+static void bad_attributes(void)
+{
+	static const char long_name[] = "0123456789012345678901234567890123456789012345678901234567890123456789";
+	const uint32_t one = 1, max = UINT32_MAX, far = htonl(0x0a4d0163);
+	const uint64_t zero[4] = { 0 };
+	const struct {
+		const char *what;
+		bool in_entry;
+		struct swap swap;
+		int expected;		/* 0: any error */
+	} cases[] = {
+		{ "no name", false, { KDSM_A_CLUSTER, NULL, 0 }, -EINVAL },
+		{ "no UUID", false, { KDSM_A_UUID, NULL, 0 }, -EINVAL },
+		{ "no own number", false, { KDSM_A_NODE, NULL, 0 }, -EINVAL },
+		{ "no nodes", false, { KDSM_A_NODES, NULL, 0 }, -EINVAL },
+		{ "name of nothing", false, { KDSM_A_CLUSTER, "", 0 }, 0 },
+		{ "name empty", false, { KDSM_A_CLUSTER, "", 1 }, -EINVAL },
+		{ "name without end", false, { KDSM_A_CLUSTER, long_name, 64 }, 0 },
+		{ "name too long", false, { KDSM_A_CLUSTER, long_name, sizeof(long_name) }, 0 },
+		{ "name with newline", false, { KDSM_A_CLUSTER, "a\nb", 4 }, -EINVAL },
+		{ "name with escape", false, { KDSM_A_CLUSTER, "\033[2J", 5 }, -EINVAL },
+		{ "UUID of 15 bytes", false, { KDSM_A_UUID, zero, 15 }, 0 },
+		{ "UUID of 17 bytes", false, { KDSM_A_UUID, zero, 17 }, 0 },
+		{ "UUID of nothing", false, { KDSM_A_UUID, zero, 0 }, 0 },
+		{ "own number of 2 bytes", false, { KDSM_A_NODE, zero, 2 }, 0 },
+		{ "own number too large", false, { KDSM_A_NODE, &one, 4 }, -EINVAL },
+		{ "own number absurd", false, { KDSM_A_NODE, &max, 4 }, -EINVAL },
+		{ "port 0", false, { KDSM_A_PORT, zero, 2 }, 0 },
+		{ "port of 1 byte", false, { KDSM_A_PORT, &one, 1 }, 0 },
+		{ "domain unknown", false, { KDSM_A_DOMAIN, &(uint32_t){ 4 }, 4 }, 0 },
+		{ "domain absurd", false, { KDSM_A_DOMAIN, &max, 4 }, 0 },
+		{ "domain of 2 bytes", false, { KDSM_A_DOMAIN, &one, 2 }, 0 },
+		{ "domain that the device cannot do", false,
+		  { KDSM_A_DOMAIN, &(uint32_t){ KDSM_DOMAIN_GLOB }, 4 }, -EOPNOTSUPP },
+		{ "nodes empty", false, { KDSM_A_NODES, "", 0 }, 0 },
+		{ "nodes too short", false, { KDSM_A_NODES, "abc", 3 }, 0 },
+		{ "nodes of length 0", false, { KDSM_A_NODES, zero, 8 }, 0 },
+		{ "nodes that overrun", false, { KDSM_A_NODES, "\xff\xff\x0a\0aaaa", 8 }, 0 },
+		{ "nodes of another kind", false, { KDSM_A_NODES, "\x08\0\x63\0aaaa", 8 }, 0 },
+		{ "an entry that overruns", false, { KDSM_A_NODES, "\x08\0\x0a\0\x40\0\x0b\0", 8 }, 0 },
+		{ "an entry of nothing", false, { KDSM_A_NODES, "\x04\0\x0a\0", 4 }, 0 },
+		{ "entry without number", true, { KDSM_A_NODE_ID, NULL, 0 }, -EINVAL },
+		{ "entry without address", true, { KDSM_A_NODE_ADDRESS, NULL, 0 }, -EINVAL },
+		{ "entry's number wrong", true, { KDSM_A_NODE_ID, &one, 4 }, -EINVAL },
+		{ "entry's number absurd", true, { KDSM_A_NODE_ID, &max, 4 }, -EINVAL },
+		{ "entry's number of 3 bytes", true, { KDSM_A_NODE_ID, zero, 3 }, 0 },
+		{ "address of nothing", true, { KDSM_A_NODE_ADDRESS, zero, 0 }, 0 },
+		{ "address of 3 bytes", true, { KDSM_A_NODE_ADDRESS, zero, 3 }, 0 },
+		{ "address of 5 bytes", true, { KDSM_A_NODE_ADDRESS, zero, 5 }, 0 },
+		{ "address of 15 bytes", true, { KDSM_A_NODE_ADDRESS, zero, 15 }, 0 },
+		{ "address of 17 bytes", true, { KDSM_A_NODE_ADDRESS, zero, 17 }, 0 },
+		{ "address 0.0.0.0", true, { KDSM_A_NODE_ADDRESS, zero, 4 }, 0 },
+		{ "address ::", true, { KDSM_A_NODE_ADDRESS, zero, 16 }, 0 },
+		{ "address of another machine", true, { KDSM_A_NODE_ADDRESS, &far, 4 }, -ENODEV },
+		{ "location without end", true, { KDSM_A_NODE_LOCATION, long_name, 64 }, 0 },
+		{ "location too long", true, { KDSM_A_NODE_LOCATION, long_name, sizeof(long_name) }, 0 },
+		{ "location with bell", true, { KDSM_A_NODE_LOCATION, "\a", 2 }, -EINVAL },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		bad_up(cases[i].what,
+		       up_message(1, cases[i].in_entry ? NULL : &cases[i].swap,
+				  cases[i].in_entry ? &cases[i].swap : NULL),
+		       cases[i].expected);
+}
+
+static void bad_tables(void)
+{
+	struct nlmsghdr *header;
+	uint32_t id = 0;
+
+	bad_up("too many nodes", up_message(KDSM_MAX_NODES + 1, NULL, NULL), -EINVAL);
+	bad_up("an address twice", up_message(2, NULL, &(struct swap){
+		KDSM_A_NODE_ADDRESS, &found.address[0], 4 }), -EINVAL);
+	bad_up("a number twice", up_message(2, NULL, &(struct swap){
+		KDSM_A_NODE_ID, &id, 4 }), -EINVAL);
+	id = 2;
+	bad_up("a gap", up_message(2, NULL, &(struct swap){
+		KDSM_A_NODE_ID, &id, 4 }), -EINVAL);
+	header = up_message(1, NULL, NULL);
+	mnl_attr_put(header, KDSM_A_NODES, 0, "");
+	bad_up("nodes twice, the second empty", header, 0);
+	header = up_message(1, NULL, NULL);
+	mnl_attr_put(header, KDSM_A_UUID, 3, "abc");
+	bad_up("UUID twice, the second short", header, 0);
+	header = up_message(1, NULL, NULL);
+	memset(mnl_nlmsg_get_payload_tail(header), 0xff, 8);
+	header->nlmsg_len += 8;
+	bad_up("junk behind the last attribute", header, 0);
+	/* Cut off anywhere, as far as the last attribute that counts. */
+	for (uint32_t length = up_message(1, NULL, NULL)->nlmsg_len - 1;
+	     length >= NLMSG_HDRLEN; length -= 3) {
+		int got;
+
+		header = up_message(1, NULL, NULL);
+		header->nlmsg_len = length;
+		got = genl_send(&genl, header);
+		if (got)
+			continue;
+		tap_ok(false, "UP, cut off after %u bytes: refused", length);
+		genl_simple(&genl, KDSM_CMD_DOWN, NLM_F_ACK);
+	}
+	tap_ok(true, "UP, cut off anywhere");
+}
+
+static void nothing_works(int file)
+{
+	struct kdsm_info info = { .argsz = sizeof(info) };
+	struct kdsm_region_destroy destroy = { .argsz = sizeof(destroy), .name = "x" };
+	struct kdsm_region_open arg = {
+		.argsz = sizeof(arg), .name = "x", .flags = KDSM_REGION_CREATE,
+		.size = 4096, .policy = KDSM_POLICY_PARTITIONED,
+	};
+	struct nlmsghdr *header;
+
+	tap_result(status(), -ENETDOWN, "STATUS while down");
+	tap_ok(genl.why[0], "with a sentence: %s", genl.why);
+	tap_result(genl_simple(&genl, KDSM_CMD_DOWN, NLM_F_ACK), -ENETDOWN, "DOWN while down");
+	header = genl_begin(&genl, buffer, KDSM_CMD_PROBE, NLM_F_ACK);
+	mnl_attr_put_u32(header, KDSM_A_NODE_ID, 0);
+	tap_result(genl_send(&genl, header), -ENETDOWN, "PROBE while down");
+	tap_either(genl_simple(&genl, KDSM_CMD_PEERS, NLM_F_DUMP), -ENETDOWN, 0, "PEERS while down");
+	tap_either(genl_simple(&genl, KDSM_CMD_STATS, NLM_F_DUMP), -ENETDOWN, 0, "STATS while down");
+	tap_either(genl_simple(&genl, KDSM_CMD_REGIONS, NLM_F_DUMP), -ENETDOWN, 0, "REGIONS while down");
+	tap_result(call(file, KDSM_IOC_INFO, &info), -ENETDOWN, "INFO while down");
+	tap_result(call(file, KDSM_IOC_REGION_OPEN, &arg), -ENETDOWN, "REGION_OPEN while down");
+	tap_result(call(file, KDSM_IOC_REGION_DESTROY, &destroy), -ENETDOWN,
+		   "REGION_DESTROY while down");
+}
+
+static void while_down(void)
+{
+	int file = device(O_RDWR);
+	uint32_t domain = found.domain;
+
+	tap_result(genl_simple(&genl, KDSM_CMD_DOWN, NLM_F_ACK), 0,
+		   "DOWN while a file is open, but not bound");
+	nothing_works(file);
+	bad_attributes();
+	bad_tables();
+	nothing_works(file);
+	found.domain = KDSM_DOMAIN_HCA;
+	tap_result(genl_send(&genl, up_message(1, NULL, NULL)), 0, "UP in domain hca");
+	tap_result(genl_simple(&genl, KDSM_CMD_DOWN, NLM_F_ACK), 0, "DOWN");
+	found.domain = domain;
+	for (int i = 0; i < 3; i++) {
+		tap_result(genl_send(&genl, up_message(1, NULL, NULL)), 0, "UP after all that");
+		unchanged("that");
+		tap_result(genl_send(&genl, up_message(1, NULL, NULL)), -EALREADY, "UP again");
+		unchanged("that");
+		if (i < 2)
+			tap_result(genl_simple(&genl, KDSM_CMD_DOWN, NLM_F_ACK), 0, "DOWN");
+	}
+	close(file);
+}
+
+int main(void)
+{
+	genl_open(&genl);
+	remember();
+	unknown_commands();
+	probes();
+	without_privilege();
+	dumps();
+	down_while_busy();
+	if (found.nodes == 1)
+		while_down();
+	else
+		tap_ok(true, "UP and DOWN # SKIP they need a cluster of one node");
+	return tap_end();
+}

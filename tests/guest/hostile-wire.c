@@ -1,0 +1,553 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A program on node 0 that talks to the module of node 1 as no node would: with
+ * bad introductions, and, introduced as node 0, with bad messages. Node 1 only
+ * answers questions about its counters, by an ordinary socket.
+ *
+ * The program gets in the way of node 0's own module, whose connection to node 1
+ * ends when somebody else claims to be node 0 come up anew; at the end the two
+ * must have found each other again.
+ */
+#include <arpa/inet.h>
+#include <time.h>
+#include <json-c/json.h>
+
+#include "hostile.h"
+#include "random.h"
+#include "wire/attack.h"
+
+#define QUESTIONS	18816	/* port of the ordinary socket */
+
+struct counters {
+	int64_t cluster, version, node, message, log;
+};
+
+static struct sockaddr_in own, target;
+static struct kdsm_wire_hello hello;
+static FILE *to_victim, *from_victim;
+
+/* ---- node 1 ---- */
+
+static struct json_object *own_status(void)
+{
+	struct json_object *status = NULL;
+	FILE *pipe = popen("kdsmctl status --json", "re");
+	static char text[1 << 16];
+	size_t length;
+
+	if (pipe) {
+		length = fread(text, 1, sizeof(text) - 1, pipe);
+		text[length] = '\0';
+		if (!pclose(pipe))
+			status = json_tokener_parse(text);
+	}
+	if (!status)
+		tap_bail("kdsmctl status failed");
+	return status;
+}
+
+static int64_t member(struct json_object *object, const char *key)
+{
+	return json_object_get_int64(json_object_object_get(object, key));
+}
+
+static int log_lines(void)
+{
+	FILE *pipe = popen("dmesg | grep -c 'kdsm: refused a connection'", "re");
+	int lines = 0;
+
+	if (!pipe || fscanf(pipe, "%d", &lines) != 1)
+		tap_bail("dmesg failed");
+	pclose(pipe);
+	return lines;
+}
+
+/* A line for a line: any question, the same answer. */
+static int answer_questions(void)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(QUESTIONS) };
+	int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0), file;
+	FILE *stream;
+
+	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(listener, (struct sockaddr *)&any, sizeof(any)) || listen(listener, 1))
+		tap_bail("cannot listen: %s", strerror(errno));
+	file = accept(listener, NULL, NULL);
+	stream = fdopen(file, "r+");
+	if (!stream)
+		tap_bail("nobody asks");
+	setvbuf(stream, NULL, _IONBF, 0);
+	while (fgetc(stream) == '?') {
+		struct json_object *status = own_status();
+		struct json_object *refused = json_object_object_get(status, "refused");
+
+		fprintf(stream, "%jd %jd %jd %jd %d\n", (intmax_t)member(refused, "cluster"),
+			(intmax_t)member(refused, "version"), (intmax_t)member(refused, "node"),
+			(intmax_t)member(refused, "message"), log_lines());
+		json_object_put(status);
+	}
+	return EXIT_SUCCESS;
+}
+
+/* ---- node 0 ---- */
+
+static void introduce(void)
+{
+	int file;
+
+	for (int i = 0; i < 300; i++) {
+		struct sockaddr_in victim = target;
+
+		victim.sin_port = htons(QUESTIONS);
+		file = socket(AF_INET, SOCK_STREAM, 0);
+		if (!connect(file, (struct sockaddr *)&victim, sizeof(victim))) {
+			to_victim = fdopen(file, "w");
+			from_victim = fdopen(dup(file), "r");
+			return;
+		}
+		close(file);
+		usleep(100000);
+	}
+	tap_bail("node 1 does not answer questions");
+}
+
+static struct counters ask(void)
+{
+	struct counters c;
+
+	fputc('?', to_victim);
+	fflush(to_victim);
+	if (fscanf(from_victim, "%ld %ld %ld %ld %ld", &c.cluster, &c.version, &c.node,
+		   &c.message, &c.log) != 5)
+		tap_bail("node 1 does not answer");
+	return c;
+}
+
+static bool same(const struct counters *a, const struct counters *b)
+{
+	return a->cluster == b->cluster && a->version == b->version &&
+	       a->node == b->node && a->message == b->message;
+}
+
+/* Refused for that reason, and counted there. */
+static void refused(const char *what, const struct kdsm_wire_hello *bad, size_t length,
+		    int reason)
+{
+	struct counters before = ask(), after;
+	struct attack attack;
+	int error;
+
+	error = attack_connect(&attack, &own, &target, bad, length, true);
+	if (!error)
+		attack_close(&attack);
+	tap_result(error, -ECONNREFUSED, "connect, %s", what);
+	tap_ok(attack.refused == reason, "told why: %d", reason);
+	if (attack.refused != reason)
+		printf("# got %d\n", attack.refused);
+	switch (reason) {
+	case KDSM_REFUSED_VERSION:
+		before.version++;
+		break;
+	case KDSM_REFUSED_NODE:
+		before.node++;
+		break;
+	default:
+		before.cluster++;
+		break;
+	}
+	after = ask();
+	tap_ok(same(&before, &after), "and counted as that");
+	if (!same(&before, &after))
+		printf("# cluster %ld for %ld, version %ld for %ld, node %ld for %ld\n",
+		       after.cluster, before.cluster, after.version, before.version,
+		       after.node, before.node);
+}
+
+static void bad_introductions(void)
+{
+	struct kdsm_wire_hello bad = hello;
+
+	refused("no introduction", NULL, 0, KDSM_REFUSED_CLUSTER);
+	refused("introduction cut off after the version", &bad, 6, KDSM_REFUSED_CLUSTER);
+	refused("introduction cut off in the UUID", &bad, sizeof(bad) - 1, KDSM_REFUSED_CLUSTER);
+#define TRY(what, field, value, reason) do {				\
+	bad = hello;							\
+	bad.field = (value);						\
+	refused(what, &bad, sizeof(bad), reason);			\
+} while (0)
+	TRY("wrong magic", magic, KDSM_WIRE_MAGIC + 1, KDSM_REFUSED_CLUSTER);
+	TRY("magic of the other byte order", magic, __builtin_bswap32(KDSM_WIRE_MAGIC),
+	    KDSM_REFUSED_CLUSTER);
+	TRY("next version", version, KDSM_WIRE_VERSION + 1, KDSM_REFUSED_VERSION);
+	TRY("version 0", version, 0, KDSM_REFUSED_VERSION);
+	TRY("other UUID", uuid[15], hello.uuid[15] ^ 1, KDSM_REFUSED_CLUSTER);
+	TRY("node too large", node, hello.nodes, KDSM_REFUSED_NODE);
+	TRY("node absurd", node, UINT16_MAX, KDSM_REFUSED_NODE);
+	TRY("node at another address", node, 1, KDSM_REFUSED_NODE);
+	TRY("other number of nodes", nodes, hello.nodes + 1, KDSM_REFUSED_NODE);
+	TRY("meant for another node", target, 0, KDSM_REFUSED_NODE);
+	TRY("meant for no node", target, UINT32_MAX, KDSM_REFUSED_NODE);
+	TRY("queue absurd", queue, 255, KDSM_REFUSED_NODE);
+	TRY("other domain", domain, hello.domain + 1, KDSM_REFUSED_DOMAIN);
+#undef TRY
+}
+
+/* At most one line a second in the log, however many knock. */
+static void quiet_log(void)
+{
+	struct kdsm_wire_hello bad = hello;
+	struct counters before = ask(), after;
+	time_t from = time(NULL), seconds;
+	struct attack attack;
+
+	bad.version = 99;
+	for (int i = 0; i < 60; i++)
+		if (!attack_connect(&attack, &own, &target, &bad, sizeof(bad), true))
+			attack_close(&attack);
+	after = ask();
+	seconds = time(NULL) - from;
+	tap_ok(after.version - before.version == 60, "60 connections refused and counted");
+	tap_ok(after.log - before.log <= seconds + 2, "%ld lines about it in %ld seconds",
+	       after.log - before.log, seconds);
+}
+
+static bool connected(struct attack *attack, bool with_receives)
+{
+	int error = attack_connect(attack, &own, &target, &hello, sizeof(hello), with_receives);
+
+	return tap_ok(!error, "connect as node 0: %s", tap_error(error));
+}
+
+static struct kdsm_wire_header *compose(struct attack *attack, u16 type, u16 length)
+{
+	struct kdsm_wire_header *header = (void *)attack->send;
+
+	memset(attack->send, 0, BIG);
+	header->type = type;
+	header->length = length;
+	header->cookie = 0xc001c0de;
+	return header;
+}
+
+/* What makes no sense ends the connection; counted: is it a message at all? */
+static void nonsense(const char *what, u16 type, u16 length, u32 reserved, size_t sent,
+		     bool counted)
+{
+	struct counters before = ask(), after;
+	struct kdsm_wire_header reply;
+	struct attack attack;
+	int error;
+
+	if (!connected(&attack, true))
+		return;
+	compose(&attack, type, length)->reserved = reserved;
+	attack_send(&attack, sent);
+	error = attack_reply(&attack, &reply, 15000);
+	tap_result(error, -ECONNRESET, "message, %s", what);
+	attack_close(&attack);
+	after = ask();
+	tap_ok(after.message == before.message + counted, "and counted %d times", counted);
+}
+
+static void nonsenses(void)
+{
+	const size_t header = sizeof(struct kdsm_wire_header);
+
+	nonsense("no bytes", 0, 0, 0, 0, true);
+	nonsense("1 byte", 0, 0, 0, 1, true);
+	nonsense("a byte less than a header", 0, 0, 0, header - 1, true);
+	nonsense("length too large", KDSM_MESSAGE_PROBE, 1, 0, header, true);
+	nonsense("length absurd", KDSM_MESSAGE_PROBE, UINT16_MAX, 0, header, true);
+	nonsense("length too small", KDSM_MESSAGE_PROBE, 0, 0, header + 8, true);
+	nonsense("unknown type", KDSM_MESSAGE_TYPES, 0, 0, header, true);
+	nonsense("type absurd", UINT16_MAX, 0, 0, header, true);
+	nonsense("reserved", KDSM_MESSAGE_PROBE, 0, 1, header, true);
+	nonsense("a byte too long", KDSM_MESSAGE_PROBE,
+		 KDSM_MESSAGE_SIZE + 1 - header, 0, KDSM_MESSAGE_SIZE + 1, false);
+	nonsense("far too long", KDSM_MESSAGE_PROBE, BIG - header, 0, BIG, false);
+}
+
+/* A message that can be understood, and is wrong: the reply says so. */
+static void wrong(struct attack *attack, const char *what, u16 type, const void *payload,
+		  u16 length)
+{
+	struct kdsm_wire_header reply = { 0 };
+	int error;
+
+	compose(attack, type, length);
+	memcpy(attack->send + sizeof(struct kdsm_wire_header), payload, length);
+	error = attack_send(attack, sizeof(struct kdsm_wire_header) + length);
+	if (!error)
+		error = attack_reply(attack, &reply, 15000);
+	tap_ok(!error && (int32_t)reply.status < 0 && reply.cookie == 0xc001c0de,
+	       "message, %s: status %s", what, error ? "none" :
+	       tap_error((int32_t)reply.status));
+}
+
+static void wrong_keys_and_atomics(struct attack *attack)
+{
+	struct kdsm_wire_keys keys = { .id = 0xffff, .count = 1 };
+	struct kdsm_wire_atomic atomic = { .id = 0xffff };
+
+	wrong(attack, "keys of no region", KDSM_MESSAGE_KEYS, &keys, sizeof(keys));
+	keys.id = UINT32_MAX;
+	wrong(attack, "keys, id absurd", KDSM_MESSAGE_KEYS, &keys, sizeof(keys));
+	keys = (struct kdsm_wire_keys){ .id = 1, .count = 0 };
+	wrong(attack, "no keys", KDSM_MESSAGE_KEYS, &keys, sizeof(keys));
+	keys.count = KDSM_KEYS_MAX + 1;
+	wrong(attack, "too many keys", KDSM_MESSAGE_KEYS, &keys, sizeof(keys));
+	keys.count = UINT32_MAX;
+	wrong(attack, "keys without end", KDSM_MESSAGE_KEYS, &keys, sizeof(keys));
+	keys = (struct kdsm_wire_keys){ .id = 1, .count = 2, .first = UINT32_MAX };
+	wrong(attack, "keys that wrap", KDSM_MESSAGE_KEYS, &keys, sizeof(keys));
+	wrong(attack, "keys cut off", KDSM_MESSAGE_KEYS, &keys, sizeof(keys) - 1);
+	wrong(attack, "keys too long", KDSM_MESSAGE_KEYS, &(char[64]){ 0 }, 64);
+	for (u16 type = KDSM_MESSAGE_CAS; type <= KDSM_MESSAGE_FAA; type++) {
+		atomic = (struct kdsm_wire_atomic){ .id = 0xffff };
+		wrong(attack, "atomic on no region", type, &atomic, sizeof(atomic));
+		atomic.id = 1;
+		atomic.offset = -8ULL;
+		wrong(attack, "atomic at the end of all", type, &atomic, sizeof(atomic));
+		atomic.offset = 1ULL << 63;
+		wrong(attack, "atomic far out", type, &atomic, sizeof(atomic));
+		atomic.offset = 4;
+		wrong(attack, "atomic at 4", type, &atomic, sizeof(atomic));
+		wrong(attack, "atomic cut off", type, &atomic, 8);
+		wrong(attack, "atomic of nothing", type, &atomic, 0);
+	}
+}
+
+/* Node 1 keeps no directory; node 0 may tell it to add, but not this. */
+static void wrong_regions(struct attack *attack)
+{
+	struct kdsm_wire_open open = { .name = "wire", .flags = KDSM_REGION_CREATE,
+		.policy = KDSM_POLICY_PARTITIONED, .size = 1 << 20 };
+	struct kdsm_wire_region add = { .name = "wire", .id = 0x7777,
+		.policy = KDSM_POLICY_PARTITIONED, .block_size = 4096,
+		.part_size = 1 << 20, .base = 0x200000000000ULL, .mode = 0600 }, bad;
+	__le32 id = 0x7777;
+
+	wrong(attack, "open, not at the directory", KDSM_MESSAGE_OPEN, &open, sizeof(open));
+	memset(open.name, 'a', sizeof(open.name));
+	wrong(attack, "open, name without end", KDSM_MESSAGE_OPEN, &open, sizeof(open));
+	wrong(attack, "open, cut off", KDSM_MESSAGE_OPEN, &open, sizeof(open) - 4);
+	wrong(attack, "close of nothing", KDSM_MESSAGE_CLOSE, &id, sizeof(id));
+	wrong(attack, "close, cut off", KDSM_MESSAGE_CLOSE, &id, 3);
+	wrong(attack, "destroy of nothing", KDSM_MESSAGE_DESTROY, &id, sizeof(id));
+	wrong(attack, "destroy, too long", KDSM_MESSAGE_DESTROY, &(char[8]){ 0 }, 8);
+	wrong(attack, "remove of nothing", KDSM_MESSAGE_REMOVE, &id, sizeof(id));
+	wrong(attack, "remove, cut off", KDSM_MESSAGE_REMOVE, &id, 0);
+#define TRY(what, field, value) do {					\
+	bad = add;							\
+	bad.field = (value);						\
+	wrong(attack, "add, " what, KDSM_MESSAGE_ADD, &bad, sizeof(bad));	\
+} while (0)
+	TRY("no name", name[0], 0);
+	TRY("escape in name", name[0], '\033');
+	TRY("id too large", id, 1 << 16);
+	TRY("part empty", part_size, 0);
+	TRY("part not of pages", part_size, 4097);
+	TRY("part absurd", part_size, -4096ULL);
+	TRY("part of 2^63", part_size, 1ULL << 63);
+	TRY("part of 1 TiB", part_size, 1ULL << 40);
+	TRY("policy unknown", policy, 99);
+	TRY("block size 0", block_size, 0);
+	TRY("block size absurd", block_size, UINT32_MAX);
+	TRY("mode absurd", mode, UINT32_MAX);
+	TRY("base odd", base, 1);
+	TRY("base in the kernel", base, 0xffff888000000000ULL);
+	TRY("base 0", base, 0);
+#undef TRY
+	memset(bad.name, 'a', sizeof(bad.name));
+	wrong(attack, "add, name without end", KDSM_MESSAGE_ADD, &bad, sizeof(bad));
+	wrong(attack, "add, cut off", KDSM_MESSAGE_ADD, &add, sizeof(add) - 1);
+}
+
+static void wrong_messages(void)
+{
+	struct kdsm_wire_header reply;
+	struct attack attack;
+
+	if (!connected(&attack, true))
+		return;
+	wrong_keys_and_atomics(&attack);
+	wrong_regions(&attack);
+	compose(&attack, KDSM_MESSAGE_PROBE, 0);
+	attack_send(&attack, sizeof(reply));
+	tap_ok(!attack_reply(&attack, &reply, 15000) && !reply.status,
+	       "the connection still answers a good message");
+	attack_close(&attack);
+}
+
+/* One-sided operations with keys that were guessed. */
+static void stolen_keys(void)
+{
+	static const enum ibv_wr_opcode opcodes[] = {
+		IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_ATOMIC_CMP_AND_SWP,
+		IBV_WR_ATOMIC_FETCH_AND_ADD,
+	};
+	struct kdsm_wire_header reply;
+	struct attack attack;
+
+	for (int i = 0; i < 12; i++) {
+		struct ibv_send_wr wr = { .opcode = opcodes[i % 4] };
+
+		if (attack_connect(&attack, &own, &target, &hello, sizeof(hello), true)) {
+			tap_ok(false, "connect as node 0");
+			return;
+		}
+		if (i % 4 < 2) {
+			wr.wr.rdma.remote_addr = 0x1000 * i;
+			wr.wr.rdma.rkey = i < 4 ? 0 : 0x100 * i + i;
+		} else {
+			wr.wr.atomic.remote_addr = 0x1000 * i;
+			wr.wr.atomic.rkey = i < 4 ? 0 : 0x100 * i + i;
+		}
+		attack_post(&attack, &wr, 8);
+		if (attack_reply(&attack, &reply, 15000) != -ECONNRESET)
+			tap_ok(false, "one-sided operation %d: refused", i);
+		attack_close(&attack);
+	}
+	tap_ok(true, "one-sided operations with guessed keys");
+}
+
+/* More than anybody reads, and notices for nobody; then gone. */
+static void floods(void)
+{
+	struct ibv_send_wr notice = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM };
+	struct kdsm_wire_header reply;
+	struct attack attack;
+
+	if (!connected(&attack, false))
+		return;
+	compose(&attack, KDSM_MESSAGE_PROBE, 0);
+	for (int i = 0; i < 300; i++)
+		attack_send(&attack, sizeof(reply));
+	usleep(500000);
+	attack_close(&attack);
+	if (!connected(&attack, true))
+		return;
+	for (uint32_t i = 0; i < 300; i++) {
+		notice.imm_data = htonl(i * 0x01234567);
+		attack_post(&attack, &notice, 0);
+	}
+	tap_result(attack_reply(&attack, &reply, 1000), -ETIMEDOUT, "notices for nobody");
+	attack_close(&attack);
+}
+
+static void random_messages(struct random *random)
+{
+	struct kdsm_wire_header reply;
+	struct attack attack = { 0 };
+	int connects = 0, replies = 0;
+
+	for (int i = 0; i < 1000; i++) {
+		/* Not those that change what exists, should they be good. */
+		u16 type = random_below(random, KDSM_MESSAGE_OPEN);
+		size_t length = random_below(random, 64), sent;
+		struct kdsm_wire_header *header;
+
+		if (!attack.id) {
+			if (attack_connect(&attack, &own, &target, &hello, sizeof(hello), true))
+				continue;
+			connects++;
+		}
+		header = compose(&attack, type, length);
+		for (size_t at = 0; at < length; at++)
+			attack.send[sizeof(*header) + at] = random_one_in(random, 3) ?
+							    random_64(random) : 0;
+		sent = sizeof(*header) + length;
+		if (random_one_in(random, 20))
+			random_mangle(random, header, sizeof(*header));
+		if (random_one_in(random, 50))
+			sent = random_below(random, BIG);
+		attack_send(&attack, sent);
+		if (attack_reply(&attack, &reply, 15000))
+			attack_close(&attack);
+		else
+			replies++;
+	}
+	if (attack.id)
+		attack_close(&attack);
+	tap_ok(replies > 500, "1000 random messages, %d replies, %d connections",
+	       replies, connects);
+}
+
+/* The two modules find each other again, by themselves. */
+static void recovers(void)
+{
+	int error = -1;
+
+	for (int i = 0; i < 40 && error; i++) {
+		int file = device(O_RDWR);
+		struct kdsm_region_open open = region(file, "after-wire");
+		uint64_t word = 1;
+		struct kdsm_op op = { .opcode = KDSM_OP_PUT, .node = 1, .length = 8,
+			.addr = (uintptr_t)&word };
+		struct kdsm_submit submit = { .argsz = sizeof(submit), .count = 1,
+			.flags = KDSM_SUBMIT_WAIT, .ops = (uintptr_t)&op };
+
+		error = call(file, KDSM_IOC_REGION_OPEN, &open);
+		if (!error)
+			error = call(file, KDSM_IOC_SUBMIT, &submit);
+		close(file);
+		if (error)
+			usleep(500000);
+	}
+	tap_result(error, 0, "the nodes work together again");
+}
+
+static struct sockaddr_in address_of(struct json_object *status, int node)
+{
+	struct json_object *peers = json_object_object_get(status, "peers");
+	struct json_object *peer = json_object_array_get_idx(peers, node);
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	const char *text;
+
+	text = json_object_get_string(json_object_object_get(peer, "address"));
+	if (!text || inet_pton(AF_INET, text, &address.sin_addr) != 1)
+		tap_bail("no IPv4 address of node %d", node);
+	return address;
+}
+
+int main(int argc, char **argv)
+{
+	struct random random = { argc > 1 ? strtoull(argv[1], NULL, 0) : 1 };
+	struct json_object *status = own_status();
+	int file = device(O_RDWR);
+	struct kdsm_info info = information(file);
+
+	close(file);
+	if (info.nodes < 2 || info.node > 1)
+		return tap_end();
+	if (info.node == 1)
+		return answer_questions();
+	own = address_of(status, 0);
+	target = address_of(status, 1);
+	target.sin_port = htons(member(status, "port"));
+	introduce();
+	if (system("modprobe -a ib_uverbs rdma_ucm")) {
+		tap_ok(true, "# SKIP no verbs for programs in this kernel");
+		return tap_end();
+	}
+	/* In the byte order of the wire only on a little-endian machine. */
+	hello = (struct kdsm_wire_hello){
+		.magic = KDSM_WIRE_MAGIC,
+		.version = KDSM_WIRE_VERSION,
+		.nodes = info.nodes,
+		.domain = info.domain,
+		.target = 1,
+		.incarnation = 0x6b64736d,
+	};
+	memcpy(hello.uuid, info.uuid, sizeof(hello.uuid));
+	json_object_put(status);
+	bad_introductions();
+	quiet_log();
+	nonsenses();
+	wrong_messages();
+	stolen_keys();
+	floods();
+	random_messages(&random);
+	recovers();
+	return tap_end();
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests of hostile input share: the device without the library, since
+ * the library would not let such calls through.
+ */
+#ifndef KDSM_TESTS_HOSTILE_H
+#define KDSM_TESTS_HOSTILE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <linux/kdsm.h>
+
+#include "tap.h"
+
+#define NOBODY	65534
+
+/* 0 or a negative errno. */
+static inline int call(int file, unsigned long number, void *arg)
+{
+	return ioctl(file, number, arg) < 0 ? -errno : 0;
+}
+
+static inline int device(int flags)
+{
+	int file = open(KDSM_DEVICE, flags | O_CLOEXEC);
+
+	if (file < 0)
+		tap_bail("cannot open " KDSM_DEVICE ": %s", strerror(errno));
+	return file;
+}
+
+static inline struct kdsm_info information(int file)
+{
+	struct kdsm_info info = { .argsz = sizeof(info) };
+	int error = call(file, KDSM_IOC_INFO, &info);
+
+	if (error)
+		tap_bail("the cluster is not up: %s", strerror(-error));
+	return info;
+}
+
+/* All nodes run a test at once: each has regions of its own. */
+static inline struct kdsm_region_open region(int file, const char *name)
+{
+	struct kdsm_region_open arg = {
+		.argsz = sizeof(arg),
+		.flags = KDSM_REGION_CREATE | KDSM_REGION_EXCL,
+		.size = 1 << 20,
+		.policy = KDSM_POLICY_PARTITIONED,
+	};
+
+	snprintf(arg.name, sizeof(arg.name), "%s-%u", name,
+		 information(file).node);
+	return arg;
+}
+
+/* A page with nothing behind it, so that what runs over it faults. */
+static inline char *lone_page(void)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED || mprotect(at + page, page, PROT_NONE))
+		tap_bail("mmap: %s", strerror(errno));
+	return at;
+}
+
+/*
+ * Run a function in a child as nobody, without capabilities; its result (0 or
+ * a negative errno above -256) is the child's.
+ */
+static inline int as_nobody(int (*function)(void *data), void *data)
+{
+	int status;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (!child) {
+		if (setgroups(0, NULL) ||
+		    setresgid(NOBODY, NOBODY, NOBODY) ||
+		    setresuid(NOBODY, NOBODY, NOBODY))
+			_exit(255);
+		_exit(-function(data));
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		tap_bail("a child died");
+	return -WEXITSTATUS(status);
+}
+
+#endif /* KDSM_TESTS_HOSTILE_H */

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A connection to the module's port from a program, by librdmacm.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <infiniband/verbs.h>
+
+#include "attack.h"
+
+#define RESOLVE_MS	4000
+#define SENDS		512
+
+static int post_receive(struct attack *attack, unsigned int i)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)attack->receive + i * KDSM_MESSAGE_SIZE,
+		.length = KDSM_MESSAGE_SIZE,
+		.lkey = attack->mr->lkey,
+	};
+	struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return -ibv_post_recv(attack->id->qp, &wr, &bad);
+}
+
+static int prepare(struct attack *attack, bool with_receives)
+{
+	const size_t room = BIG + REPLIES * KDSM_MESSAGE_SIZE;
+	struct ibv_qp_init_attr attr = {
+		.cap = {
+			.max_send_wr = SENDS, .max_recv_wr = REPLIES,
+			.max_send_sge = 1, .max_recv_sge = 1,
+		},
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+
+	attack->send = calloc(1, room);
+	if (!attack->send)
+		return -ENOMEM;
+	attack->receive = attack->send + BIG;
+	if (rdma_create_qp(attack->id, NULL, &attr))
+		return -errno;
+	attack->mr = ibv_reg_mr(attack->id->pd, attack->send, room, IBV_ACCESS_LOCAL_WRITE);
+	if (!attack->mr)
+		return -errno;
+	for (unsigned int i = 0; with_receives && i < REPLIES; i++)
+		post_receive(attack, i);
+	return 0;
+}
+
+static int refusal(const struct rdma_cm_event *event)
+{
+	const struct kdsm_wire_refusal *refusal;
+
+	if (!event || event->event != RDMA_CM_EVENT_REJECTED)
+		return 0;
+	refusal = event->param.conn.private_data;
+	if (!refusal || event->param.conn.private_data_len < sizeof(*refusal) ||
+	    refusal->magic != KDSM_WIRE_MAGIC)
+		return -1;
+	return refusal->reason;
+}
+
+int attack_connect(struct attack *attack, const struct sockaddr_in *from,
+		   const struct sockaddr_in *to, const void *hello, size_t length,
+		   bool with_receives)
+{
+	struct rdma_conn_param param = {
+		.private_data = hello,
+		.private_data_len = length,
+		.responder_resources = 1,
+		.initiator_depth = 1,
+		.retry_count = 3,
+		.rnr_retry_count = 7,
+	};
+	int error;
+
+	memset(attack, 0, sizeof(*attack));
+	/* Without an event channel the calls below wait by themselves. */
+	if (rdma_create_id(NULL, &attack->id, NULL, RDMA_PS_TCP))
+		return -errno;
+	if (rdma_resolve_addr(attack->id, (struct sockaddr *)from,
+			      (struct sockaddr *)to, RESOLVE_MS) ||
+	    rdma_resolve_route(attack->id, RESOLVE_MS)) {
+		error = -errno;
+		goto close;
+	}
+	error = prepare(attack, with_receives);
+	if (error)
+		goto close;
+	if (rdma_connect(attack->id, &param)) {
+		error = -errno;
+		attack->refused = refusal(attack->id->event);
+		if (attack->refused)
+			error = -ECONNREFUSED;
+		goto close;
+	}
+	return 0;
+close:
+	attack_close(attack);
+	return error;
+}
+
+void attack_close(struct attack *attack)
+{
+	if (!attack->id)
+		return;
+	if (attack->id->qp) {
+		rdma_disconnect(attack->id);
+		rdma_destroy_qp(attack->id);
+	}
+	if (attack->mr)
+		ibv_dereg_mr(attack->mr);
+	rdma_destroy_id(attack->id);
+	free(attack->send);
+	attack->id = NULL;
+}
+
+int attack_post(struct attack *attack, struct ibv_send_wr *wr, size_t length)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)attack->send,
+		.length = length,
+		.lkey = attack->mr->lkey,
+	};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc[16];
+
+	/* Who cares how former ones went: make room. */
+	while (ibv_poll_cq(attack->id->send_cq, 16, wc) > 0)
+		;
+	wr->sg_list = &sge;
+	wr->num_sge = !!length;
+	return -ibv_post_send(attack->id->qp, wr, &bad);
+}
+
+int attack_send(struct attack *attack, size_t length)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
+
+	return attack_post(attack, &wr, length);
+}
+
+/* Has the module, or the transport, ended the connection? */
+static bool is_over(struct attack *attack)
+{
+	struct pollfd poller = { .fd = attack->id->channel->fd, .events = POLLIN };
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(attack->id->send_cq, 1, &wc) > 0)
+		if (wc.status != IBV_WC_SUCCESS)
+			return true;
+	/* After the connection there is no other event than its end. */
+	return poll(&poller, 1, 0) > 0;
+}
+
+int attack_reply(struct attack *attack, struct kdsm_wire_header *header, int ms)
+{
+	const struct timespec pause = { .tv_nsec = 1000 * 1000 };
+	struct timespec from, now;
+	struct ibv_wc wc;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	for (;;) {
+		if (ibv_poll_cq(attack->id->recv_cq, 1, &wc) > 0) {
+			if (wc.status != IBV_WC_SUCCESS)
+				return -ECONNRESET;
+			memcpy(header, attack->receive + wc.wr_id * KDSM_MESSAGE_SIZE,
+			       sizeof(*header));
+			post_receive(attack, wc.wr_id);
+			return 0;
+		}
+		if (is_over(attack))
+			return -ECONNRESET;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if ((now.tv_sec - from.tv_sec) * 1000 +
+		    (now.tv_nsec - from.tv_nsec) / 1000000 > ms)
+			return -ETIMEDOUT;
+		nanosleep(&pause, NULL);
+	}
+}
