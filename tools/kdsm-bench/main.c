@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kdsm-bench(1): times and counts of operations on the memory of other nodes.
+ * Here: the command line.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bench.h"
+
+static const char doc[] =
+	"Start it on every node of a cluster with the same arguments: node 0 "
+	"measures and prints, the others hold the memory.\v"
+	"KIND: get, put, cas, faa: latency of one operation, or of a vector of "
+	"them. am: round trip of an active message (a faa in domain sw). bw: "
+	"bandwidth of gets and puts. table: find-or-put of 16-byte nodes in a "
+	"distributed table.\n\nSizes take a suffix K or M. Exit status: 0 success, "
+	"1 failure, 2 wrong usage. See kdsm-bench(1).";
+
+enum {
+	KEY_LOCAL = 256,
+	KEY_TIMEOUT,
+	KEY_ENTRIES,
+	KEY_CACHE,
+	KEY_LOADS,
+	KEY_WARMUP,
+	KEY_SECONDS,
+};
+
+static const struct argp_option arguments[] = {
+	{ "json", 'j', NULL, 0, "Print one JSON object", 0 },
+	{ "size", 's', "BYTES[,BYTES...]", 0, "Of a get or put; default 8, bw 4K,64K,1M", 0 },
+	{ "vector", 'v', "N", 0, "Operations in one call; default 1, bw 4", 0 },
+	{ "calls", 'n', "N", 0, "Calls to measure; default 1000", 0 },
+	{ "warmup", KEY_WARMUP, "N", 0, "Calls before that; default a tenth", 0 },
+	{ "target", 't', "NODE", 0, "Whose memory; default 1; 0 measures local operations", 0 },
+	{ "seconds", KEY_SECONDS, "S", 0, "bw: for each size and direction; default 1", 0 },
+	{ "entries", KEY_ENTRIES, "N", 0, "table: of all nodes together; default 64K", 0 },
+	{ "loads", KEY_LOADS, "L[,L...]", 0, "table: default 0.5,0.8,0.9", 0 },
+	{ "cache", KEY_CACHE, "N", 0, "table: remote nodes kept in a cache; default 1, none in effect", 0 },
+	{ "timeout", KEY_TIMEOUT, "S", 0, "How long to wait for the other nodes; default 300", 0 },
+	{ "local", KEY_LOCAL, NULL, 0, "One node without module: table only, or --target 0", 0 },
+	{ 0 }
+};
+
+int complain(const struct options *options, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "kdsm-bench %s: ", options->kind);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return 1;
+}
+
+static uint64_t parse_size(struct argp_state *state, const char *word, char **end,
+			   uint64_t most)
+{
+	unsigned long long value;
+
+	errno = 0;
+	value = strtoull(word, end, 10);
+	if (*end == word || errno || word[0] < '0' || word[0] > '9')
+		argp_error(state, "'%s' is not a number", word);
+	if (**end == 'K' || **end == 'M') {
+		if (value > most)
+			value = most + 1;
+		else
+			value <<= **end == 'K' ? 10 : 20;
+		(*end)++;
+	}
+	if ((**end && **end != ',') || value < 1 || value > most)
+		argp_error(state, "'%s' is not from 1 to %llu", word,
+			   (unsigned long long)most);
+	return value;
+}
+
+static uint64_t parse_one(struct argp_state *state, const char *word, uint64_t most)
+{
+	uint64_t value;
+	char *end;
+
+	value = parse_size(state, word, &end, most);
+	if (*end)
+		argp_error(state, "'%s' is not one number", word);
+	return value;
+}
+
+static double parse_real(struct argp_state *state, const char *word, char **end,
+			 double least, double most)
+{
+	double value = strtod(word, end);
+
+	if (*end == word || (**end && **end != ',') || !(value >= least && value <= most))
+		argp_error(state, "'%s' is not from %g to %g", word, least, most);
+	return value;
+}
+
+static double parse_seconds(struct argp_state *state, const char *word)
+{
+	double value;
+	char *end;
+
+	value = parse_real(state, word, &end, 0.001, 1e6);
+	if (*end)
+		argp_error(state, "'%s' is not one number", word);
+	return value;
+}
+
+static void parse_sizes(struct argp_state *state, const char *word, struct options *options)
+{
+	char *end;
+
+	for (options->size_count = 0;; word = end + 1) {
+		if (options->size_count == MAX_LIST)
+			argp_error(state, "more than %d sizes", MAX_LIST);
+		options->sizes[options->size_count++] =
+			parse_size(state, word, &end, KDSM_MAX_OP_LENGTH);
+		if (!*end)
+			break;
+	}
+}
+
+static void parse_loads(struct argp_state *state, const char *word, struct options *options)
+{
+	double load, last = 0;
+	char *end;
+
+	for (options->load_count = 0;; word = end + 1) {
+		if (options->load_count == MAX_LIST)
+			argp_error(state, "more than %d loads", MAX_LIST);
+		load = parse_real(state, word, &end, 0.01, 0.97);
+		/* The table is filled further from one to the next. */
+		if (load <= last)
+			argp_error(state, "loads must grow");
+		options->loads[options->load_count++] = last = load;
+		if (!*end)
+			break;
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	static const char *const kinds[] = { "get", "put", "cas", "faa", "am", "bw", "table" };
+	struct options *options = state->input;
+	unsigned int i;
+
+	switch (key) {
+	case 'j':
+		options->json = true;
+		return 0;
+	case 's':
+		parse_sizes(state, arg, options);
+		return 0;
+	case 'v':
+		options->vector = parse_one(state, arg, KDSM_MAX_OPS);
+		return 0;
+	case 'n':
+		options->calls = parse_one(state, arg, 100000000);
+		return 0;
+	case KEY_WARMUP:
+		options->warmup = parse_one(state, arg, 100000000);
+		return 0;
+	case 't':
+		options->target = !strcmp(arg, "0") ? 0 :
+			(int)parse_one(state, arg, KDSM_MAX_NODES - 1);
+		return 0;
+	case KEY_SECONDS:
+		options->seconds = parse_seconds(state, arg);
+		return 0;
+	case KEY_TIMEOUT:
+		options->timeout = parse_seconds(state, arg);
+		return 0;
+	case KEY_ENTRIES:
+		options->entries = parse_one(state, arg, 1ULL << 36);
+		return 0;
+	case KEY_CACHE:
+		options->cache = parse_one(state, arg, 1ULL << 32);
+		return 0;
+	case KEY_LOADS:
+		parse_loads(state, arg, options);
+		return 0;
+	case KEY_LOCAL:
+		options->local = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (options->kind)
+			argp_error(state, "more than one KIND: '%s'", arg);
+		for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+			if (!strcmp(arg, kinds[i]))
+				options->kind = kinds[i];
+		if (!options->kind)
+			argp_error(state, "unknown KIND '%s'", arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (!options->kind)
+			argp_error(state, "which KIND?");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct argp argp = {
+		.options = arguments,
+		.parser = parse,
+		.args_doc = "KIND",
+		.doc = doc,
+	};
+	struct options options = {
+		.target = -1,
+		.calls = 1000,
+		.seconds = 1,
+		.timeout = 300,
+		.entries = 65536,
+		.cache = 1,
+		.loads = { 0.5, 0.8, 0.9 },
+		.load_count = 3,
+	};
+
+	argp_err_exit_status = 2;
+	argp_parse(&argp, argc, argv, 0, NULL, &options);
+	if (!options.warmup)
+		options.warmup = options.calls / 10 + 1;
+	if (!strcmp(options.kind, "bw"))
+		return bench_bandwidth(&options);
+	if (!strcmp(options.kind, "table"))
+		return bench_table(&options);
+	return bench_latency(&options);
+}

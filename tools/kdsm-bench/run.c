@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The frame of a run: every node opens the same region and meets the others. */
+#include <errno.h>
+#include <string.h>
+#include "bench.h"
+
+#define REGION "kdsm-bench"
+
+static int no_cluster(const struct options *options, int error)
+{
+	switch (-error) {
+	case ENOENT:
+		return complain(options, "there is no " KDSM_DEVICE
+				": load the module (insmod kdsm.ko) and bring the cluster up (kdsmctl up)");
+	case ENETDOWN:
+		return complain(options, "the cluster is not up on this node: kdsmctl up -f FILE");
+	case EACCES:
+		return complain(options, "no permission to use " KDSM_DEVICE);
+	case EPROTO:
+		return complain(options, "the loaded module and this program are of different versions");
+	default:
+		return complain(options, "opening the cluster: %s", strerror(-error));
+	}
+}
+
+static int no_region(const struct options *options, int error)
+{
+	switch (-error) {
+	case EINVAL:
+		return complain(options, "region '" REGION "' exists with another size: "
+				"is another kdsm-bench running, or was this one started with other arguments on another node?");
+	case ENOMEM:
+		return complain(options, "some node has no memory for its part of region '" REGION "'");
+	case EHOSTDOWN:
+	case ETIMEDOUT:
+		return complain(options, "region '" REGION "': a node of the cluster does not answer (kdsmctl status)");
+	default:
+		return complain(options, "region '" REGION "': %s", strerror(-error));
+	}
+}
+
+int run_meet(struct run *run)
+{
+	int ret;
+
+	ret = kdsm_barrier_wait(&run->barrier, run->options->timeout * 1e9);
+	switch (-ret) {
+	case 0:
+		return 0;
+	case ETIMEDOUT:
+		return complain(run->options, "node %u: not all of the %u nodes came within %g seconds; "
+				"kdsm-bench has to be started on every node",
+				run->node, run->nodes, run->options->timeout);
+	case EINVAL:
+		return complain(run->options, "node %u: the barrier is in use: is another kdsm-bench running?",
+				run->node);
+	default:
+		return complain(run->options, "node %u: barrier: %s", run->node, strerror(-ret));
+	}
+}
+
+int run_region(struct run *run, uint64_t part_bytes)
+{
+	struct kdsm_region_attr attr = {
+		.size = (DATA_OFFSET + part_bytes) * run->nodes,
+	};
+	int ret;
+
+	ret = kdsm_region_open(run->kdsm, REGION, &attr, &run->region);
+	if (ret)
+		return no_region(run->options, ret);
+	kdsm_barrier_init(&run->barrier, run->region, 0);
+	/*
+	 * Once all have it, the name goes: a run that follows at once makes a
+	 * region of its own, even if a slow node still has this one.
+	 */
+	ret = run_meet(run);
+	if (!ret && run->node == 0) {
+		ret = kdsm_region_destroy(run->kdsm, REGION);
+		if (ret)
+			ret = complain(run->options, "removing the name '" REGION "': %s", strerror(-ret));
+	}
+	if (!ret)
+		ret = run_meet(run);
+	return ret;
+}
+
+int run_open(struct run *run, const struct options *options)
+{
+	int ret;
+
+	memset(run, 0, sizeof(*run));
+	run->options = options;
+	ret = kdsm_open(&run->kdsm, options->local ? KDSM_OPEN_LOCAL : 0);
+	if (ret)
+		return no_cluster(options, ret);
+	run->node = kdsm_node(run->kdsm);
+	run->nodes = kdsm_nodes(run->kdsm);
+	run->measures = run->node == 0;
+	run->target = options->target >= 0 ? options->target : 1;
+	/* A table of one node is of use; operations on nobody are not. */
+	if (options->target < 0 && run->nodes == 1 && strcmp(options->kind, "table"))
+		ret = complain(options, "this cluster has one node, and it needs two to measure remote operations "
+			       "(--target 0 measures local ones)");
+	else if (options->target >= (int)run->nodes)
+		ret = complain(options, "there is no node %d in a cluster of %u", options->target, run->nodes);
+	if (ret)
+		run_close(run);
+	else
+		run->result = report_begin(run);
+	return ret;
+}
+
+void run_close(struct run *run)
+{
+	json_object_put(run->result);
+	kdsm_region_close(run->region);
+	kdsm_close(run->kdsm);
+}
