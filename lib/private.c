@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "bdd_int.h"
+#include "walk.h"
 
 void kd_private_destroy(struct kd_private *own)
 {
@@ -67,4 +67,62 @@ int kd_private_put(struct kd_private *own, const struct kdsm_node *node,
 	own->index[slot & (own->index_size - 1)] = own->count;
 	own->digest = kd_mix(own->digest ^ hash, UINT64_C(0xd6e8feb86659fd93)) + 1;
 	return 0;
+}
+
+static int compare_numbers(const void *x, const void *y)
+{
+	const struct kd_walked *a = x, *b = y;
+
+	return (a->number > b->number) - (a->number < b->number);
+}
+
+/* The table's edge for a private one, whose node is before end in walked. */
+static kdsm_bdd translate(const struct kd_walked *walked, const kdsm_bdd *edges,
+			  uint64_t count, kdsm_bdd e)
+{
+	struct kd_walked key = { .number = kd_number(e) }, *found;
+
+	if (kd_terminal(e))
+		return e;
+	found = bsearch(&key, walked, count, sizeof(*walked), compare_numbers);
+	return edges[found - walked] ^ (e & KDSM_BDD_COMPLEMENT);
+}
+
+kdsm_bdd kdsm_bdd_publish(struct kdsm_bdd_worker *worker, kdsm_bdd a)
+{
+	kdsm_bdd result = KDSM_BDD_INVALID, *edges;
+	bool was_private = worker->private;
+	struct kd_walk walk;
+	uint64_t i;
+	int r;
+
+	if (a == KDSM_BDD_INVALID)
+		return a;
+	r = kd_walk(&walk, worker, a);
+	edges = malloc((walk.count + 1) * sizeof(*edges));
+	if (r == 0 && !edges)
+		r = -ENOMEM;
+	if (r < 0) {
+		kd_fail(worker, r);
+		goto out;
+	}
+	/* A node is made after its children, so its number is greater. */
+	if (walk.count)
+		qsort(walk.nodes, walk.count, sizeof(*walk.nodes), compare_numbers);
+	worker->private = false;
+	for (i = 0; i < walk.count; i++) {
+		const struct kdsm_node *node = &walk.nodes[i].node;
+
+		edges[i] = kd_make(worker, kd_variable(node),
+				   translate(walk.nodes, edges, i, kd_high(node, 0)),
+				   translate(walk.nodes, edges, i, kd_low(node, 0)));
+		if (edges[i] == KDSM_BDD_INVALID)
+			goto out;
+	}
+	result = translate(walk.nodes, edges, walk.count, a);
+out:
+	worker->private = was_private;
+	free(edges);
+	kd_walk_destroy(&walk);
+	return result;
 }

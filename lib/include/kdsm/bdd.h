@@ -151,6 +151,8 @@ int kdsm_bdd_evaluate(struct kdsm_bdd_worker *worker, kdsm_bdd a,
  * operation cache; kdsm_bdd_private_digest() is equal where they have.
  */
 void kdsm_bdd_private(struct kdsm_bdd_worker *worker, int on);
+/* The table's edge of a private function. */
+kdsm_bdd kdsm_bdd_publish(struct kdsm_bdd_worker *worker, kdsm_bdd a);
 uint64_t kdsm_bdd_private_digest(const struct kdsm_bdd_store *store);
 
 /*

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Models: reading the file, whatever its format, and what is common to all. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "model.h"
+#include "net.h"
+
+/* What a model file may take; a larger one is not meant for this program. */
+#define MAX_FILE	(UINT64_C(1) << 32)
+
+void kd_say(struct kd_message *message, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message->text, sizeof(message->text), format, args);
+	va_end(args);
+}
+
+static int read_all(int fd, const char *path, unsigned char **file, size_t *size,
+		    struct kd_message *message)
+{
+	struct stat st;
+	size_t got = 0;
+	ssize_t n;
+
+	if (fstat(fd, &st) < 0) {
+		kd_say(message, "%s: %s", path, strerror(errno));
+		return -errno;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		kd_say(message, "%s: is not a regular file; give the file of a model", path);
+		return -EINVAL;
+	}
+	if (st.st_size == 0) {
+		kd_say(message, "%s: is empty", path);
+		return -EINVAL;
+	}
+	if ((uint64_t)st.st_size > MAX_FILE) {
+		kd_say(message, "%s: has %lld bytes, too many for a model", path,
+		       (long long)st.st_size);
+		return -EFBIG;
+	}
+	*file = malloc(st.st_size);
+	if (!*file) {
+		kd_say(message, "%s: no memory for its %lld bytes", path,
+		       (long long)st.st_size);
+		return -ENOMEM;
+	}
+	while (got < (size_t)st.st_size) {
+		n = read(fd, *file + got, st.st_size - got);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			kd_say(message, "%s: %s", path, strerror(errno));
+			return -errno;
+		}
+		if (n == 0)	/* it shrank: the format's reader will say so */
+			break;
+		got += n;
+	}
+	*size = got;
+	return 0;
+}
+
+static char *name_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	const char *dot = strrchr(name, '.');
+
+	return dot && dot != name ? strndup(name, dot - name) : strdup(name);
+}
+
+static bool ends_with(const char *string, const char *end)
+{
+	size_t n = strlen(string), m = strlen(end);
+
+	return n >= m && strcmp(string + n - m, end) == 0;
+}
+
+int kd_model_load(struct kdsm_bdd_worker *worker, const char *path,
+		  struct kd_model *model, struct kd_message *message)
+{
+	unsigned char *file = NULL;
+	size_t size = 0;
+	int fd, r;
+
+	memset(model, 0, sizeof(*model));
+	message->text[0] = 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0) {
+		r = -errno;
+		kd_say(message, "%s: %s", path, strerror(errno));
+		return r;
+	}
+	r = read_all(fd, path, &file, &size, message);
+	close(fd);
+	if (r == 0) {
+		model->name = name_of(path);
+		kdsm_bdd_private(worker, 1);
+		if (!model->name)
+			r = -ENOMEM;
+		else if (ends_with(path, ".pnml"))
+			r = kd_model_read_pnml(worker, path, file, size, model, message);
+		else
+			r = kd_model_read_bdd(worker, path, file, size, model, message);
+		kdsm_bdd_private(worker, 0);
+	}
+	free(file);
+	if (r < 0) {
+		kd_model_free(model);
+		if (!message->text[0])
+			kd_say(message, "%s: %s", path, strerror(-r));
+	}
+	return r;
+}
+
+void kd_model_free(struct kd_model *model)
+{
+	unsigned int i;
+
+	for (i = 0; i < model->relations; i++) {
+		if (model->relation)
+			kdsm_relation_free(model->relation[i]);
+		if (model->trap)
+			kdsm_relation_free(model->trap[i]);
+	}
+	free(model->relation);
+	free(model->trap);
+	free(model->variables);
+	free(model->name);
+	kd_net_free(model->net);
+	memset(model, 0, sizeof(*model));
+}

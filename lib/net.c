@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Petri nets: from the objects of a PNML file to places, transitions and arcs
+ * between them. References stand for the node that they lead to.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net.h"
+#include "pnml.h"
+
+#define MAX_PLACES	32768	/* operations on markings recurse as deep */
+#define MAX_WEIGHT	1000000	/* more is as good as that */
+
+struct kd_object *kd_pnml_add(struct kd_pnml *pnml)
+{
+	if (pnml->objects == pnml->capacity) {
+		size_t capacity = pnml->capacity ? 2 * pnml->capacity : 256;
+		void *p = reallocarray(pnml->object, capacity, sizeof(*pnml->object));
+
+		if (!p)
+			return NULL;
+		pnml->object = p;
+		pnml->capacity = capacity;
+	}
+	memset(&pnml->object[pnml->objects], 0, sizeof(*pnml->object));
+	return &pnml->object[pnml->objects++];
+}
+
+static void pnml_free(struct kd_pnml *pnml)
+{
+	size_t i;
+
+	for (i = 0; i < pnml->objects; i++) {
+		free(pnml->object[i].id);
+		free(pnml->object[i].from);
+		free(pnml->object[i].to);
+	}
+	free(pnml->object);
+}
+
+static int bad(const struct kd_pnml *pnml, const struct kd_object *object,
+	       const char *what, const char *which)
+{
+	kd_say(pnml->message, "%s:%lu: %s %s", pnml->path, object->line, what, which);
+	return -EINVAL;
+}
+
+/* All but arcs, by id. */
+struct ids {
+	struct kd_object **object;
+	size_t count;
+};
+
+static int compare_ids(const void *x, const void *y)
+{
+	const struct kd_object *const *a = x, *const *b = y;
+
+	return strcmp((*a)->id, (*b)->id);
+}
+
+static int sort_ids(const struct kd_pnml *pnml, struct ids *ids)
+{
+	size_t i;
+
+	ids->object = malloc((pnml->objects + 1) * sizeof(*ids->object));
+	if (!ids->object)
+		return -ENOMEM;
+	for (i = 0; i < pnml->objects; i++)
+		if (pnml->object[i].kind != KD_ARC)
+			ids->object[ids->count++] = &pnml->object[i];
+	qsort(ids->object, ids->count, sizeof(*ids->object), compare_ids);
+	for (i = 1; i < ids->count; i++)
+		if (!strcmp(ids->object[i - 1]->id, ids->object[i]->id))
+			return bad(pnml, ids->object[i], "a second node with the id",
+				   ids->object[i]->id);
+	return 0;
+}
+
+static struct kd_object *find(const struct ids *ids, char *id)
+{
+	struct kd_object key = { .id = id }, *k = &key, **found;
+
+	found = bsearch(&k, ids->object, ids->count, sizeof(*ids->object), compare_ids);
+	return found ? *found : NULL;
+}
+
+static bool is_reference(const struct kd_object *object)
+{
+	return object->kind == KD_REFERENCE_PLACE || object->kind == KD_REFERENCE_TRANSITION;
+}
+
+/* The place or transition that an id means, through references. */
+static struct kd_object *resolve(const struct ids *ids, char *id)
+{
+	struct kd_object *object = find(ids, id);
+	size_t steps;
+
+	for (steps = 0; object && is_reference(object); steps++) {
+		struct kd_object *next = steps < ids->count ? find(ids, object->from) : NULL;
+		bool place = object->kind == KD_REFERENCE_PLACE;
+
+		if (next && place != (next->kind == KD_PLACE ||
+				      next->kind == KD_REFERENCE_PLACE))
+			next = NULL;
+		object = next;
+	}
+	return object;
+}
+
+static int collect(struct kd_net *net, struct kd_pnml *pnml)
+{
+	size_t i, places = 0, transitions = 0;
+
+	for (i = 0; i < pnml->objects; i++) {
+		places += pnml->object[i].kind == KD_PLACE;
+		transitions += pnml->object[i].kind == KD_TRANSITION;
+	}
+	if (!places || !transitions || places > MAX_PLACES) {
+		kd_say(pnml->message,
+		       "%s: the net has %zu places and %zu transitions; there must be both, and at most %d places",
+		       pnml->path, places, transitions, MAX_PLACES);
+		return -EINVAL;
+	}
+	net->place = calloc(places, sizeof(*net->place));
+	net->transition = calloc(transitions, sizeof(*net->transition));
+	if (!net->place || !net->transition)
+		return -ENOMEM;
+	for (i = 0; i < pnml->objects; i++) {
+		struct kd_object *object = &pnml->object[i];
+
+		if (object->kind == KD_PLACE) {
+			object->index = net->places++;
+			net->place[object->index].id = strdup(object->id);
+			net->place[object->index].marking = object->number;
+			if (!net->place[object->index].id)
+				return -ENOMEM;
+		} else if (object->kind == KD_TRANSITION) {
+			object->index = net->transitions++;
+			net->transition[object->index].id = strdup(object->id);
+			if (!net->transition[object->index].id)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* Appends; room is made whenever the count is a power of two. */
+static int add_arc(struct kd_arc **arcs, unsigned int *count, unsigned int place,
+		   unsigned int weight)
+{
+	if ((*count & (*count - 1)) == 0) {
+		void *p = reallocarray(*arcs, *count ? 2 * (size_t)*count : 1,
+				       sizeof(**arcs));
+
+		if (!p)
+			return -ENOMEM;
+		*arcs = p;
+	}
+	(*arcs)[(*count)++] = (struct kd_arc){ place, weight };
+	return 0;
+}
+
+static int compare_arcs(const void *x, const void *y)
+{
+	const struct kd_arc *a = x, *b = y;
+
+	return (a->place > b->place) - (a->place < b->place);
+}
+
+/* By place, and several arcs to one place as one. */
+static void merge_arcs(struct kd_arc *arcs, unsigned int *count)
+{
+	unsigned int n = 0, i;
+
+	if (!*count)
+		return;
+	qsort(arcs, *count, sizeof(*arcs), compare_arcs);
+	for (i = 1; i < *count; i++) {
+		if (arcs[i].place != arcs[n].place)
+			arcs[++n] = arcs[i];
+		else if (arcs[n].weight <= MAX_WEIGHT)
+			arcs[n].weight += arcs[i].weight;
+	}
+	*count = n + 1;
+}
+
+static int connect(struct kd_net *net, const struct kd_pnml *pnml, const struct ids *ids,
+		   const struct kd_object *arc)
+{
+	struct kd_object *from = resolve(ids, arc->from), *to = resolve(ids, arc->to);
+	struct kd_transition *t;
+
+	if (!from)
+		return bad(pnml, arc, "an arc from what is not there:", arc->from);
+	if (!to)
+		return bad(pnml, arc, "an arc to what is not there:", arc->to);
+	if (from->kind == to->kind)
+		return bad(pnml, arc, "an arc between two places or two transitions, to",
+			   arc->to);
+	if (arc->number == 0)
+		return bad(pnml, arc, "an arc of weight 0 to", arc->to);
+	if (from->kind == KD_PLACE) {
+		t = &net->transition[to->index];
+		return add_arc(&t->in, &t->ins, from->index, arc->number);
+	}
+	t = &net->transition[from->index];
+	return add_arc(&t->out, &t->outs, to->index, arc->number);
+}
+
+static int build(struct kd_net *net, struct kd_pnml *pnml)
+{
+	struct ids ids = { 0 };
+	size_t i;
+	int r;
+
+	r = sort_ids(pnml, &ids);
+	if (r == 0)
+		r = collect(net, pnml);
+	for (i = 0; r == 0 && i < pnml->objects; i++) {
+		struct kd_object *object = &pnml->object[i];
+
+		if (object->kind == KD_ARC)
+			r = connect(net, pnml, &ids, object);
+		else if (is_reference(object) && !resolve(&ids, object->id))
+			r = bad(pnml, object, "a reference that leads to no node:", object->id);
+	}
+	for (i = 0; i < net->transitions; i++) {
+		merge_arcs(net->transition[i].in, &net->transition[i].ins);
+		merge_arcs(net->transition[i].out, &net->transition[i].outs);
+	}
+	free(ids.object);
+	return r;
+}
+
+int kd_net_read(const char *path, const unsigned char *file, size_t size,
+		struct kd_net **net, struct kd_message *message)
+{
+	struct kd_pnml pnml = { .path = path, .message = message };
+	int r;
+
+	*net = calloc(1, sizeof(**net));
+	if (!*net)
+		return -ENOMEM;
+	r = kd_pnml_parse(&pnml, file, size);
+	if (r == 0)
+		r = build(*net, &pnml);
+	pnml_free(&pnml);
+	return r;
+}
+
+void kd_net_free(struct kd_net *net)
+{
+	unsigned int i;
+
+	if (!net)
+		return;
+	for (i = 0; i < net->places; i++)
+		free(net->place[i].id);
+	for (i = 0; i < net->transitions; i++) {
+		free(net->transition[i].id);
+		free(net->transition[i].in);
+		free(net->transition[i].out);
+	}
+	free(net->place);
+	free(net->transition);
+	free(net);
+}
+
+unsigned int kd_net_weight(const struct kd_arc *arcs, unsigned int count,
+			   unsigned int place)
+{
+	struct kd_arc key = { .place = place }, *arc = NULL;
+
+	if (count)
+		arc = bsearch(&key, arcs, count, sizeof(*arcs), compare_arcs);
+	return arc ? arc->weight : 0;
+}

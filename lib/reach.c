@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Reachability: from a file and options to the numbers. Brings up region,
+ * gang, store, model and threads, has search.c do the rounds, and says in one
+ * sentence what went wrong if something did.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "internal.h"
+#include "search.h"
+
+#define STACK	(UINT64_C(64) << 20)	/* as the other members have */
+
+/* A former job of the name that is being given up may still be there. */
+#define OPEN_TRIES	25
+#define OPEN_PAUSE	200000000	/* ns between them */
+
+void kd_reach_result_init(struct kd_reach_result *result)
+{
+	memset(result, 0, sizeof(*result));
+	mpz_init(result->states);
+}
+
+void kd_reach_result_free(struct kd_reach_result *result)
+{
+	mpz_clear(result->states);
+	free(result->model);
+}
+
+static int open_region(struct kd_search *s)
+{
+	struct kdsm_region_attr attr = {
+		.size = (KD_STORE + kdsm_bdd_part_bytes(&s->options->bdd,
+							kdsm_nodes(s->kdsm))) *
+			kdsm_nodes(s->kdsm),
+	};
+	struct timespec pause = { 0, OPEN_PAUSE };
+	char name[KDSM_NAME_SIZE];
+	unsigned int tries;
+	int r, n;
+
+	n = snprintf(name, sizeof(name), "kdsm-reach.%s", s->options->job);
+	if (n >= (int)sizeof(name)) {
+		kd_say(s->message, "job %s: the name is too long; at most %zu characters",
+		       s->options->job, sizeof(name) - sizeof("kdsm-reach."));
+		return -EINVAL;
+	}
+	for (tries = 1; ; tries++) {
+		r = kdsm_region_open(s->kdsm, name, &attr, &s->region);
+		if (r == 0) {
+			r = kd_gang_join(&s->gang, s->region, 0, s->options->timeout);
+			if (r == 0 && kd_gang_aborted(&s->gang, NULL))
+				r = -EBUSY;
+			if (r == 0)
+				return 0;
+			kd_gang_leave(&s->gang);
+			kdsm_region_close(s->region);
+			s->region = NULL;
+		}
+		if ((r != -EBUSY && r != -EINVAL) || tries == OPEN_TRIES)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	if (r == -EBUSY)
+		kd_say(s->message,
+		       "job %s: is running on this node already, or was given up and not left yet; give --job another name",
+		       s->options->job);
+	else if (r == -EINVAL)
+		kd_say(s->message,
+		       "job %s: runs on another node with other sizes; give the same --table and --cache everywhere, or --job another name",
+		       s->options->job);
+	else if (r == -ENOMEM || r == -EFBIG)
+		kd_say(s->message,
+		       "no node could give %" PRIu64 " MiB for table and cache; make --table and --cache smaller",
+		       attr.size / kdsm_nodes(s->kdsm) >> 20);
+	else
+		kd_say(s->message, "region %s: cannot be opened: %s", name, strerror(-r));
+	return r;
+}
+
+/* What all members must agree on, and what is known of them together. */
+enum { DIGEST, THREADS };
+
+static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
+{
+	(void)context;
+	mine[THREADS] += theirs[THREADS];
+	return mine[DIGEST] == theirs[DIGEST] ? 0 : -EPROTO;
+}
+
+static int meet(struct kd_search *s, struct kd_reach_result *result)
+{
+	const struct kdsm_bdd_attr *bdd = &s->options->bdd;
+	uint64_t words[KD_GANG_WORDS] = { 0 };
+	char name[KDSM_NAME_SIZE];
+	int r;
+
+	words[DIGEST] = kd_hash(kdsm_bdd_private_digest(s->store) + s->model.relations,
+				kd_hash(bdd->table_bytes + bdd->granularity,
+					bdd->cache_bytes + s->model.bits));
+	words[THREADS] = s->members;
+	r = kd_gang_gather(&s->gang, words, agree, NULL);
+	if (r == 0)
+		r = kd_gang_scatter(&s->gang, words);
+	if (r == -ETIMEDOUT)
+		kd_say(s->message,
+		       "job %s: node %u did not come within %" PRIu64 " s; start kdsm-reach on every node of the cluster",
+		       s->options->job, s->gang.culprit,
+		       (uint64_t)(s->options->timeout / 1000000000));
+	else if (r == -EPROTO)
+		kd_say(s->message,
+		       "job %s: not all nodes have the same model and options; start kdsm-reach alike everywhere",
+		       s->options->job);
+	if (r < 0)
+		return r;
+	result->workers = words[THREADS];
+	/*
+	 * All have opened the region: its name is free for the next job, and
+	 * nothing stays behind if this one is killed.
+	 */
+	if (s->gang.node == 0) {
+		snprintf(name, sizeof(name), "kdsm-reach.%s", s->options->job);
+		r = kdsm_region_destroy(s->kdsm, name);
+		if (r < 0)
+			kd_say(s->message, "region %s: cannot be removed: %s", name,
+			       strerror(-r));
+	}
+	return r;
+}
+
+/* The initial states: node 0 puts them into the table. */
+static int begin(struct kd_search *s)
+{
+	uint64_t words[KD_GANG_WORDS] = { 0 };
+	int r;
+
+	if (s->gang.node == 0) {
+		words[0] = kdsm_bdd_publish(s->member[0].worker, s->model.initial);
+		if (words[0] == KDSM_BDD_INVALID)
+			return kdsm_bdd_error(s->member[0].worker);
+	}
+	r = kd_gang_scatter(&s->gang, words);
+	s->current = words[0] & KD_EDGE;
+	return r;
+}
+
+static int add_up(void *context, uint64_t *mine, const uint64_t *theirs)
+{
+	unsigned int i;
+
+	(void)context;
+	for (i = 0; i < KD_GANG_WORDS; i++)
+		mine[i] += theirs[i];
+	return 0;
+}
+
+static uint64_t tasks(const struct kd_search *s, struct kdsm_bdd_counts *sum)
+{
+	struct kdsm_bdd_counts one;
+	unsigned int i, k;
+
+	memset(sum, 0, sizeof(*sum));
+	for (i = 0; i < s->members; i++) {
+		kdsm_bdd_counts(s->member[i].worker, &one);
+		for (k = 0; k < sizeof(one) / sizeof(uint64_t); k++)
+			((uint64_t *)sum)[k] += ((uint64_t *)&one)[k];
+	}
+	return sum->tasks;
+}
+
+/* Numbers of all nodes to node 0, and what it counts of the states found. */
+static int conclude(struct kd_search *s, struct kd_reach_result *result)
+{
+	struct kdsm_bdd_worker *w = s->member[0].worker;
+	struct kdsm_counts c;
+	int r;
+
+	kdsm_table_flush(w->table);
+	kdsm_counts(s->kdsm, &c);
+	uint64_t words[KD_GANG_WORDS] = {
+		tasks(s, &result->counts), c.get, c.put, c.cas, c.faa, c.am, c.bytes,
+	};
+	r = kd_gang_gather(&s->gang, words, add_up, NULL);
+	if (r < 0)
+		return r;
+	if (s->gang.node == 0) {
+		result->tasks = words[0];
+		result->remote = (struct kdsm_counts){
+			.get = words[1], .put = words[2], .cas = words[3],
+			.faa = words[4], .am = words[5], .bytes = words[6],
+		};
+		result->levels = s->levels;
+		result->cluster_nodes = s->gang.nodes;
+		result->model = strdup(s->model.name);
+		r = result->model ? 0 : -ENOMEM;
+		if (r == 0)
+			r = kdsm_table_usage(kdsm_bdd_table(s->store), &result->table_used,
+					     &result->table_size);
+		if (r == 0)
+			r = kdsm_bdd_count_nodes(w, s->visited, &result->nodes);
+		if (r == 0)
+			r = kdsm_bdd_count_states(w, s->visited, s->model.variables,
+						  s->model.bits, result->states);
+		if (r < 0)
+			return r;
+	}
+	/* nobody leaves while node 0 reads the parts of others */
+	return kd_gang_scatter(&s->gang, words);
+}
+
+/* A sentence for what has none yet. */
+static void explain(struct kd_search *s, int error)
+{
+	uint64_t used, size, mib = s->options->bdd.table_bytes >> 20;
+	int reason = error;
+
+	if (error == -ECANCELED)
+		reason = kd_gang_aborted(&s->gang, &s->gang.culprit);
+
+	if (s->message->text[0])
+		return;
+	if (reason == -ENOSPC) {
+		if (kdsm_table_usage(kdsm_bdd_table(s->store), &used, &size) < 0)
+			size = 0;
+		kd_say(s->message,
+		       "the table of %" PRIu64 " nodes is full after %" PRIu64 " levels; give --table %" PRIu64 " or more (MiB, the same on every node)",
+		       size, s->levels, mib ? 2 * mib : 2);
+	} else if (error == -ECANCELED) {
+		kd_say(s->message, "node %u gave up: %s; see what it says",
+		       s->gang.culprit, strerror(-reason));
+	} else if (error == -ETIMEDOUT) {
+		kd_say(s->message,
+		       "node %u has given no sign of life for %" PRIu64 " s; its kdsm-reach or the machine is gone, start the job anew",
+		       s->gang.culprit, (uint64_t)(s->options->timeout / 1000000000));
+	} else if (error == -EHOSTDOWN || error == -EIO) {
+		kd_say(s->message,
+		       "another node cannot be reached, or its kdsm-reach is gone (%s); see kdsmctl status, start the job anew",
+		       strerror(-error));
+	} else {
+		kd_say(s->message, "the search failed: %s", strerror(-error));
+	}
+}
+
+static int search(struct kd_search *s, struct kd_reach_result *result)
+{
+	int r;
+
+	r = open_region(s);
+	if (r < 0)
+		return r;
+	r = kdsm_bdd_open(&s->store, s->region, KD_STORE, &s->options->bdd);
+	if (r < 0)
+		return r;
+	s->members = s->options->workers;
+	r = kd_search_start(s);
+	if (r == 0)
+		r = kd_model_load(s->member[0].worker, s->options->path, &s->model,
+				  s->message);
+	if (r == 0)
+		r = meet(s, result);
+	if (r == 0)
+		r = begin(s);
+	if (r == 0) {
+		s->began = kdsm_now();
+		r = kd_search_run(s);
+		result->seconds = (kdsm_now() - s->began) / 1e9;
+	}
+	if (r == 0)
+		r = conclude(s, result);
+	if (r < 0) {
+		explain(s, r);
+		if (r != -ECANCELED)
+			kd_gang_abort(&s->gang, r);
+	}
+	return r;
+}
+
+struct call {
+	struct kd_search *search;
+	struct kd_reach_result *result;
+	int status;
+};
+
+static void *run(void *data)
+{
+	struct call *call = data;
+
+	call->status = search(call->search, call->result);
+	return NULL;
+}
+
+int kd_reach(struct kdsm *kdsm, const struct kd_reach_options *options,
+	     struct kd_reach_result *result, struct kd_message *message)
+{
+	struct kd_search s = {
+		.options = options, .message = message, .kdsm = kdsm,
+	};
+	struct call call = { &s, result, 0 };
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r;
+
+	message->text[0] = 0;
+	/* operations recurse as deep as states have bits: on a stack for that */
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK);
+	r = -pthread_create(&thread, &attr, run, &call);
+	pthread_attr_destroy(&attr);
+	if (r == 0) {
+		pthread_join(thread, NULL);
+		r = call.status;
+	}
+	kd_search_stop(&s);
+	kd_model_free(&s.model);
+	kdsm_bdd_close(s.store);
+	kd_gang_leave(&s.gang);
+	kdsm_region_close(s.region);
+	if (r < 0 && !message->text[0])
+		kd_say(message, "%s: %s", options->path, strerror(-r));
+	return r;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Reachability: all states of a model that can be reached, found breadth first
+ * by all workers of all nodes.
+ */
+#ifndef KD_REACH_H
+#define KD_REACH_H
+
+#include "model.h"
+
+struct kd_progress {
+	unsigned int level;
+	mpz_t states;			/* so far */
+	uint64_t table_used, table_size;	/* nodes */
+	double seconds;
+	uint64_t remote;		/* operations by this process */
+};
+
+struct kd_reach_options {
+	const char *path;		/* of the model */
+	const char *job;		/* programs of one job meet by this name */
+	unsigned int workers;		/* threads, on this node */
+	uint64_t timeout;		/* ns, for others to give a sign of life */
+	struct kdsm_bdd_attr bdd;
+	/* On node 0, after levels, at most so often as a person can read. */
+	void (*progress)(void *context, const struct kd_progress *progress);
+	void *context;
+};
+
+struct kd_reach_result {
+	char *model;
+	mpz_t states;
+	uint64_t nodes, levels, tasks, table_used, table_size;
+	double seconds;			/* of searching */
+	unsigned int workers, cluster_nodes;	/* threads of all nodes */
+	struct kdsm_counts remote;	/* of all nodes */
+	struct kdsm_bdd_counts counts;	/* of this node's workers */
+};
+
+/*
+ * Search. Called on every node at about the same time, with the same model and
+ * options but for workers. The result is filled on node 0 only (elsewhere counts
+ * is) and to be freed. On failure a negative errno, and *message says what a
+ * person has to know.
+ */
+int kd_reach(struct kdsm *kdsm, const struct kd_reach_options *options,
+	     struct kd_reach_result *result, struct kd_message *message);
+void kd_reach_result_init(struct kd_reach_result *result);
+void kd_reach_result_free(struct kd_reach_result *result);
+
+#endif /* KD_REACH_H */
