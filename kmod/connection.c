@@ -167,19 +167,27 @@ free:
 	return ERR_PTR(-ENOMEM);
 }
 
+/* Give up what the device has of it. */
+static void kdsm_connection_unmap(struct kdsm_connection *connection)
+{
+	ib_dma_unmap_single(connection->fabric->device, connection->buffers_dma,
+			    (KDSM_CREDITS + KDSM_RECEIVES) * KDSM_MESSAGE_SIZE,
+			    DMA_BIDIRECTIONAL);
+}
+
 static void kdsm_connection_free(struct kref *kref)
 {
 	struct kdsm_connection *connection =
 		container_of(kref, struct kdsm_connection, kref);
 	struct kdsm_fabric *fabric = connection->fabric;
+	bool accepted = connection->accepted;
 
-	ib_dma_unmap_single(fabric->device, connection->buffers_dma,
-			    (KDSM_CREDITS + KDSM_RECEIVES) * KDSM_MESSAGE_SIZE,
-			    DMA_BIDIRECTIONAL);
+	if (accepted)
+		kdsm_connection_unmap(connection);
 	kfree(connection->buffers);
-	if (connection->accepted && atomic_dec_and_test(&fabric->accepted_count))
-		wake_up_all(&fabric->accepted_wait);
 	kfree(connection);
+	if (accepted && atomic_dec_and_test(&fabric->accepted_count))
+		wake_up_all(&fabric->accepted_wait);
 }
 
 void kdsm_connection_put(struct kdsm_connection *connection)
@@ -492,7 +500,9 @@ static struct kdsm_connection *kdsm_connection_queue(struct kdsm_peer *peer,
 
 	mutex_lock(&peer->lock);
 	connection = peer->queues[queue];
-	if (!connection) {
+	if (!connection && READ_ONCE(peer->fabric->stopping)) {
+		connection = ERR_PTR(-EHOSTDOWN);
+	} else if (!connection) {
 		connection = kdsm_connection_create(peer, queue, false);
 		if (!IS_ERR(connection))
 			/* Pairs with the acquire in kdsm_connection_get(). */
@@ -754,6 +764,7 @@ int kdsm_connection_bind(struct kdsm_fabric *fabric)
 	}
 	fabric->listener = id;
 	fabric->device = id->device;
+	strscpy(fabric->device_name, id->device->name, sizeof(fabric->device_name));
 	return 0;
 }
 
@@ -767,7 +778,7 @@ void kdsm_connection_stop(struct kdsm_fabric *fabric)
 	rdma_destroy_id(fabric->listener);
 	for (node = 0; node < fabric->config.nodes; node++)
 		for (i = 0; i < fabric->queues; i++) {
-			connection = fabric->peers[node].queues[i];
+			connection = smp_load_acquire(&fabric->peers[node].queues[i]);
 			if (!connection)
 				continue;
 			mutex_lock(&connection->setup);
@@ -780,6 +791,20 @@ void kdsm_connection_stop(struct kdsm_fabric *fabric)
 	mutex_unlock(&fabric->accepted_lock);
 	wait_event(fabric->accepted_wait, !atomic_read(&fabric->accepted_count));
 	drain_workqueue(fabric->workqueue);
+
+	/* Who found a connection before it went, or made one meanwhile, is out. */
+	percpu_down_write(&fabric->gate);
+	for (node = 0; node < fabric->config.nodes; node++)
+		for (i = 0; i < fabric->queues; i++)
+			if (fabric->peers[node].queues[i])
+				kdsm_connection_unmap(fabric->peers[node].queues[i]);
+	percpu_up_write(&fabric->gate);
+}
+
+void kdsm_connection_free_all(struct kdsm_fabric *fabric)
+{
+	unsigned int node, i;
+
 	for (node = 0; node < fabric->config.nodes; node++)
 		for (i = 0; i < fabric->queues; i++)
 			if (fabric->peers[node].queues[i])

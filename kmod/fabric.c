@@ -10,6 +10,38 @@
 
 #define KDSM_BACKLOG	128
 
+/*
+ * The fabric that uses a device, so that it lets go when the device is removed.
+ * There is one at most, as there is one cluster.
+ */
+static DEFINE_MUTEX(kdsm_attached_lock);
+static struct kdsm_fabric *kdsm_attached;
+
+static void kdsm_fabric_device_removed(struct ib_device *device, void *data)
+{
+	mutex_lock(&kdsm_attached_lock);
+	if (kdsm_attached && kdsm_attached->device == device) {
+		pr_warn("kdsm: RDMA device %s was removed\n", device->name);
+		kdsm_fabric_disconnect(kdsm_attached);
+	}
+	mutex_unlock(&kdsm_attached_lock);
+}
+
+static struct ib_client kdsm_client = {
+	.name = "kdsm",
+	.remove = kdsm_fabric_device_removed,
+};
+
+int kdsm_fabric_init(void)
+{
+	return ib_register_client(&kdsm_client);
+}
+
+void kdsm_fabric_exit(void)
+{
+	ib_unregister_client(&kdsm_client);
+}
+
 static int kdsm_fabric_check_device(struct kdsm_fabric *fabric)
 {
 	const struct ib_device_attr *attrs = &fabric->device->attrs;
@@ -85,6 +117,7 @@ static void kdsm_fabric_free(struct kdsm_fabric *fabric)
 
 	for (node = 0; node < fabric->config.nodes; node++)
 		free_percpu(fabric->peers[node].counters);
+	percpu_free_rwsem(&fabric->gate);
 	kvfree(fabric);
 }
 
@@ -96,7 +129,13 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 	fabric = kvzalloc(struct_size(fabric, peers, config->nodes), GFP_KERNEL);
 	if (!fabric)
 		return ERR_PTR(-ENOMEM);
+	err = percpu_init_rwsem(&fabric->gate);
+	if (err) {
+		kvfree(fabric);
+		return ERR_PTR(err);
+	}
 	fabric->config = *config;
+	mutex_init(&fabric->disconnect_lock);
 	fabric->incarnation = get_random_u64() | 1;
 	fabric->queues = min(num_online_cpus(), KDSM_QUEUES_MAX);
 	xa_init(&fabric->memories);
@@ -126,6 +165,9 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 		err = PTR_ERR(fabric->pd);
 		goto destroy_listener;
 	}
+	mutex_lock(&kdsm_attached_lock);
+	kdsm_attached = fabric;
+	mutex_unlock(&kdsm_attached_lock);
 	return fabric;
 
 destroy_listener:
@@ -144,13 +186,23 @@ int kdsm_fabric_listen(struct kdsm_fabric *fabric)
 
 void kdsm_fabric_disconnect(struct kdsm_fabric *fabric)
 {
-	kdsm_connection_stop(fabric);
+	mutex_lock(&fabric->disconnect_lock);
+	if (!fabric->disconnected) {
+		kdsm_connection_stop(fabric);
+		kdsm_memory_unregister_all(fabric);
+		ib_dealloc_pd(fabric->pd);
+		fabric->disconnected = true;
+	}
+	mutex_unlock(&fabric->disconnect_lock);
 }
 
 void kdsm_fabric_stop(struct kdsm_fabric *fabric)
 {
-	WARN_ON(!xa_empty(&fabric->memories));
-	ib_dealloc_pd(fabric->pd);
+	mutex_lock(&kdsm_attached_lock);
+	kdsm_attached = NULL;
+	mutex_unlock(&kdsm_attached_lock);
+	WARN_ON(!fabric->disconnected || !xa_empty(&fabric->memories));
+	kdsm_connection_free_all(fabric);
 	destroy_workqueue(fabric->workqueue);
 	xa_destroy(&fabric->memories);
 	kdsm_fabric_free(fabric);
@@ -173,7 +225,7 @@ u32 kdsm_fabric_domain(const struct kdsm_fabric *fabric)
 
 const char *kdsm_fabric_device(const struct kdsm_fabric *fabric)
 {
-	return fabric->device->name;
+	return fabric->device_name;
 }
 
 const struct kdsm_refused *kdsm_fabric_refused(const struct kdsm_fabric *fabric)

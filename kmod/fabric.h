@@ -58,12 +58,17 @@ struct kdsm_fabric_config {
 	void (*peer_down)(void *context, unsigned int node);	/* may sleep */
 };
 
+/* With the module. */
+int kdsm_fabric_init(void);
+void kdsm_fabric_exit(void);
+
 struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config);
 /* Let peers in: handlers are called from now on. */
 int kdsm_fabric_listen(struct kdsm_fabric *fabric);
 /*
  * Drop all connections for good and let no new ones come: no handler runs any
- * more when this returns, and operations and messages give -EHOSTDOWN.
+ * more when this returns, and operations on peers and messages give -EHOSTDOWN.
+ * Also happens when the device is removed. May be called again.
  */
 void kdsm_fabric_disconnect(struct kdsm_fabric *fabric);
 /* After disconnect; all memory must be destroyed, nobody be inside the fabric. */
@@ -116,9 +121,9 @@ u64 kdsm_memory_resident(const struct kdsm_memory *memory);
 struct kdsm_batch;
 
 /*
- * One operation, in memory from kmalloc(), on length bytes at (node, offset) of memory. data is a buffer
- * from kmalloc() or the linear mapping, at most KDSM_SEGMENT_MAX bytes, which
- * belongs to the fabric until the batch is done. A place must not cross a chunk.
+ * One operation on length bytes at (node, offset) of a memory. It and its data
+ * are in memory from kmalloc() and belong to the fabric until the batch is done.
+ * At most KDSM_SEGMENT_MAX bytes, and the place must not cross a chunk.
  */
 #define KDSM_SEGMENT_MAX	SZ_64K
 

@@ -10,9 +10,12 @@ static int __init kdsm_init(void)
 {
 	int err;
 
-	err = kdsm_chardev_init();
+	err = kdsm_fabric_init();
 	if (err)
 		return err;
+	err = kdsm_chardev_init();
+	if (err)
+		goto exit_fabric;
 	err = kdsm_netlink_init();
 	if (err)
 		goto exit_chardev;
@@ -20,6 +23,8 @@ static int __init kdsm_init(void)
 
 exit_chardev:
 	kdsm_chardev_exit();
+exit_fabric:
+	kdsm_fabric_exit();
 	return err;
 }
 
@@ -29,6 +34,7 @@ static void __exit kdsm_exit(void)
 	/* Open files keep the module; so none are bound, and this cannot fail. */
 	kdsm_cluster_down();
 	kdsm_chardev_exit();
+	kdsm_fabric_exit();
 }
 
 module_init(kdsm_init);

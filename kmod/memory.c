@@ -66,16 +66,23 @@ struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 s
 	return memory;
 }
 
+static void kdsm_chunk_unregister(struct kdsm_memory *memory, struct kdsm_chunk *chunk)
+{
+	if (!chunk->mr)
+		return;
+	ib_dereg_mr(chunk->mr);
+	ib_dma_unmap_sgtable_attrs(memory->fabric->device, &chunk->table,
+				   DMA_BIDIRECTIONAL, 0);
+	sg_free_table(&chunk->table);
+	chunk->mr = NULL;
+	chunk->key = 0;
+}
+
 static void kdsm_chunk_free(struct kdsm_memory *memory, struct kdsm_chunk *chunk)
 {
 	unsigned int i;
 
-	if (chunk->mr) {
-		ib_dereg_mr(chunk->mr);
-		ib_dma_unmap_sgtable_attrs(memory->fabric->device, &chunk->table,
-					   DMA_BIDIRECTIONAL, 0);
-		sg_free_table(&chunk->table);
-	}
+	kdsm_chunk_unregister(memory, chunk);
 	for (i = 0; i < chunk->count; i++)
 		__free_page(chunk->pages[i]);
 	kvfree(chunk);
@@ -432,8 +439,8 @@ int kdsm_memory_key(struct kdsm_memory *memory, unsigned int node, u64 offset, u
 	*key = READ_ONCE(keys[index]);
 	if (likely(*key))
 		return 0;
-	err = kdsm_message(memory->fabric, node, KDSM_MESSAGE_KEYS, &request,
-			   sizeof(request), reply, &length);
+	err = kdsm_message_gated(memory->fabric, node, KDSM_MESSAGE_KEYS, &request,
+				 sizeof(request), reply, &length);
 	if (err)
 		return err == -ENOMEM || err == -EHOSTDOWN ? err : -EIO;
 	if (length != le32_to_cpu(request.count) * sizeof(*reply) || !reply[0])
@@ -442,6 +449,28 @@ int kdsm_memory_key(struct kdsm_memory *memory, unsigned int node, u64 offset, u
 		WRITE_ONCE(keys[index + i], le32_to_cpu(reply[i]));
 	*key = le32_to_cpu(reply[0]);
 	return 0;
+}
+
+/*
+ * Memories may be destroyed at the same time, but not between the erase and the
+ * end of their unregistering: a reference keeps them.
+ */
+void kdsm_memory_unregister_all(struct kdsm_fabric *fabric)
+{
+	struct kdsm_memory *memory;
+	unsigned long id, i;
+
+	xa_for_each(&fabric->memories, id, memory) {
+		memory = kdsm_memory_lookup(fabric, id);
+		if (!memory)
+			continue;
+		mutex_lock(&memory->lock);
+		for (i = 0; i < memory->chunks_count; i++)
+			if (memory->chunks[i])
+				kdsm_chunk_unregister(memory, memory->chunks[i]);
+		mutex_unlock(&memory->lock);
+		kdsm_memory_put(memory);
+	}
 }
 
 void kdsm_memory_forget(struct kdsm_fabric *fabric, unsigned int node)

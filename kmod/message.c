@@ -453,9 +453,9 @@ static int kdsm_message_self(struct kdsm_fabric *fabric, enum kdsm_message_type 
 	return err;
 }
 
-int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
-		 enum kdsm_message_type type, const void *data, unsigned int length,
-		 void *reply, unsigned int *reply_length)
+int kdsm_message_gated(struct kdsm_fabric *fabric, unsigned int node,
+		       enum kdsm_message_type type, const void *data,
+		       unsigned int length, void *reply, unsigned int *reply_length)
 {
 	struct kdsm_sync_call sync = {
 		.call.reply = reply,
@@ -486,4 +486,16 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 	if (sync.call.status)
 		kdsm_count(fabric->peers[node].counters, KDSM_STAT_ERRORS);
 	return sync.call.status;
+}
+
+int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
+		 enum kdsm_message_type type, const void *data, unsigned int length,
+		 void *reply, unsigned int *reply_length)
+{
+	int err;
+
+	percpu_down_read(&fabric->gate);
+	err = kdsm_message_gated(fabric, node, type, data, length, reply, reply_length);
+	percpu_up_read(&fabric->gate);
+	return err;
 }

@@ -23,7 +23,7 @@
 struct kdsm_part {
 	struct list_head link;		/* in batch->parts */
 	struct kdsm_batch *batch;
-	struct kdsm_connection *connection;	/* of a chain */
+	struct kdsm_connection *connection;	/* NULL: could not be posted */
 	bool is_chain;
 };
 
@@ -44,6 +44,7 @@ struct kdsm_chain {
 	struct kdsm_part part;
 	struct list_head link;		/* in connection->chains, under its lock */
 	unsigned int count;
+	unsigned int room;		/* that it took of the connection's */
 	struct kdsm_wr wrs[];
 };
 
@@ -91,14 +92,28 @@ kdsm_operation_counters(const struct kdsm_batch *batch, const struct kdsm_operat
 static void kdsm_chain_done(struct kdsm_chain *chain)
 {
 	struct kdsm_connection *connection = chain->part.connection;
+	unsigned int i;
 
+	for (i = 0; i < chain->count; i++)
+		ib_dma_unmap_single(connection->fabric->device, chain->wrs[i].dma,
+				    chain->wrs[i].sge.length, chain->wrs[i].direction);
 	spin_lock_bh(&connection->lock);
-	list_del(&chain->link);
-	connection->room += chain->count;
+	list_del_init(&chain->link);
+	connection->room += chain->room;
 	spin_unlock_bh(&connection->lock);
 	wake_up(&connection->wait);
 	/* The batch may be gone after this, and the chain with it. */
 	kdsm_batch_part_done(chain->part.batch);
+}
+
+/* It is not posted, or nothing of it is under way any more. */
+static void kdsm_chain_fail(struct kdsm_chain *chain, int status)
+{
+	unsigned int i;
+
+	for (i = 0; i < chain->count; i++)
+		chain->wrs[i].op->status = status;
+	kdsm_chain_done(chain);
 }
 
 static void kdsm_wr_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -125,16 +140,12 @@ void kdsm_operation_fail(struct kdsm_connection *connection)
 {
 	struct kdsm_chain *chain, *next;
 	LIST_HEAD(chains);
-	unsigned int i;
 
 	spin_lock_bh(&connection->lock);
 	list_splice_init(&connection->chains, &chains);
 	spin_unlock_bh(&connection->lock);
-	list_for_each_entry_safe(chain, next, &chains, link) {
-		for (i = 0; i < chain->count; i++)
-			chain->wrs[i].op->status = -EIO;
-		kdsm_chain_done(chain);
-	}
+	list_for_each_entry_safe(chain, next, &chains, link)
+		kdsm_chain_fail(chain, -EIO);
 }
 
 static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_memory *memory,
@@ -206,7 +217,8 @@ static bool kdsm_chain_try_post(struct kdsm_chain *chain, int *err)
 	} else if (connection->room < chain->count) {
 		posted = false;
 	} else {
-		connection->room -= chain->count;
+		chain->room = chain->count;
+		connection->room -= chain->room;
 		list_add_tail(&chain->link, &connection->chains);
 		/* After a failure part of it may be on its way: see below. */
 		*err = ib_post_send(connection->qp, &chain->wrs[0].rdma.wr, NULL) ?
@@ -219,20 +231,14 @@ static bool kdsm_chain_try_post(struct kdsm_chain *chain, int *err)
 /* Post a chain whose work requests are prepared and linked. */
 static void kdsm_chain_post(struct kdsm_chain *chain)
 {
-	struct kdsm_batch *batch = chain->part.batch;
-	unsigned int i;
 	int err = 0;
 
-	atomic_inc(&batch->pending);
+	atomic_inc(&chain->part.batch->pending);
 	wait_event(chain->part.connection->wait, kdsm_chain_try_post(chain, &err));
-	if (err == -EINPROGRESS) {
-		/* The teardown ends it. */
-		kdsm_connection_break(chain->part.connection);
-	} else if (err) {
-		for (i = 0; i < chain->count; i++)
-			chain->wrs[i].op->status = err;
-		kdsm_batch_part_done(batch);
-	}
+	if (err == -EINPROGRESS)
+		kdsm_connection_break(chain->part.connection);	/* which ends it */
+	else if (err)
+		kdsm_chain_fail(chain, err);
 }
 
 static void kdsm_count_operation(struct kdsm_batch *batch, const struct kdsm_operation *op)
@@ -273,6 +279,7 @@ static void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops,
 	chain->part.batch = batch;
 	chain->part.connection = connection;
 	chain->part.is_chain = true;
+	INIT_LIST_HEAD(&chain->link);
 	list_for_each_entry_safe(op, next, ops, link) {
 		list_del(&op->link);
 		wr = &chain->wrs[chain->count];
@@ -316,6 +323,9 @@ static void kdsm_atomic_call_done(struct kdsm_call *call)
 	if (call->status == -ENOENT ||
 	    (!call->status && call->reply_length != sizeof(atomic->former)))
 		call->status = -EIO;
+	if (call->status)
+		kdsm_count(kdsm_operation_counters(atomic->part.batch, atomic->op),
+			   KDSM_STAT_ERRORS);
 	atomic->op->status = call->status;
 	atomic->op->result = le64_to_cpu(atomic->former);
 	kdsm_batch_part_done(atomic->part.batch);
@@ -348,6 +358,7 @@ static void kdsm_atomic_call_start(struct kdsm_batch *batch, struct kdsm_operati
 	op->status = kdsm_call_post(batch->fabric, op->node,
 				    cas ? KDSM_MESSAGE_CAS : KDSM_MESSAGE_FAA,
 				    &wire, sizeof(wire), &atomic->call);
+	atomic->part.connection = atomic->call.connection;
 	if (op->status)
 		kdsm_batch_part_done(batch);
 }
@@ -416,6 +427,7 @@ void kdsm_batch_post(struct kdsm_batch *batch)
 	LIST_HEAD(local);
 
 	batch->posted = ktime_get();
+	percpu_down_read(&fabric->gate);
 	while (!list_empty(&batch->operations)) {
 		unsigned int node;
 		LIST_HEAD(ops);
@@ -440,6 +452,7 @@ void kdsm_batch_post(struct kdsm_batch *batch)
 		if (!list_empty(&ops))
 			kdsm_batch_post_peer(batch, &ops, node);
 	}
+	percpu_up_read(&fabric->gate);
 	/* While the others are on their way. */
 	list_for_each_entry_safe(op, next, &local, link) {
 		list_del(&op->link);
@@ -453,28 +466,20 @@ static void kdsm_batch_give_up(struct kdsm_batch *batch)
 {
 	struct kdsm_part *part;
 
-	list_for_each_entry(part, &batch->parts, link) {
-		struct kdsm_connection *connection = part->connection;
-
-		if (!part->is_chain)
-			connection = container_of(part, struct kdsm_atomic_call,
-						  part)->call.connection;
-		if (connection)
-			kdsm_connection_break(connection);
-	}
+	list_for_each_entry(part, &batch->parts, link)
+		if (part->connection)
+			kdsm_connection_break(part->connection);
 }
 
+/* One of the peers that the batch waits for, or NULL. */
 static struct kdsm_peer *kdsm_batch_peer(struct kdsm_batch *batch)
 {
-	struct kdsm_part *part =
-		list_first_entry_or_null(&batch->parts, struct kdsm_part, link);
+	struct kdsm_part *part;
 
-	if (!part)
-		return NULL;
-	if (part->is_chain)
-		return part->connection->peer;
-	return &batch->fabric->peers[container_of(part, struct kdsm_atomic_call,
-						  part)->op->node];
+	list_for_each_entry(part, &batch->parts, link)
+		if (part->connection)
+			return part->connection->peer;
+	return NULL;
 }
 
 /*
@@ -493,7 +498,7 @@ static bool kdsm_batch_poll(struct kdsm_batch *batch, const struct kdsm_peer *pe
 	end = ktime_get_ns() + 2 * mean + 1000;
 	do {
 		list_for_each_entry(part, &batch->parts, link)
-			if (part->is_chain)
+			if (part->connection)
 				kdsm_connection_poll(part->connection);
 		if (completion_done(&batch->done))
 			return true;
@@ -509,7 +514,7 @@ int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state
 	long ret;
 
 	if (!peer)
-		goto wait;	/* local operations only, done by now */
+		goto wait;	/* nothing remote: it is done */
 	if (kdsm_batch_poll(batch, peer)) {
 		kdsm_count(peer->counters, KDSM_STAT_WAIT_POLLED);
 		goto done;
@@ -547,7 +552,6 @@ done:
 
 void kdsm_batch_finish(struct kdsm_batch *batch)
 {
-	struct ib_device *device = batch->fabric->device;
 	struct kdsm_part *part, *next;
 	struct kdsm_chain *chain;
 	unsigned int i;
@@ -561,8 +565,6 @@ void kdsm_batch_finish(struct kdsm_batch *batch)
 		for (i = 0; i < chain->count; i++) {
 			struct kdsm_wr *wr = &chain->wrs[i];
 
-			ib_dma_unmap_single(device, wr->dma, wr->sge.length,
-					    wr->direction);
 			if (wr->op->status)
 				kdsm_count(kdsm_operation_counters(batch, wr->op),
 					   KDSM_STAT_ERRORS);

@@ -9,6 +9,7 @@
 #include <linux/interrupt.h>
 #include <linux/kref.h>
 #include <linux/mutex.h>
+#include <linux/percpu-rwsem.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -91,7 +92,7 @@ struct kdsm_connection {
 	struct completion event;	/* of rdma_cm, while connecting */
 	int event_status;
 
-	spinlock_t lock;
+	spinlock_t lock;		/* see above */
 	enum kdsm_connection_state state;
 	unsigned int room;	/* work requests that chains may still post */
 	struct list_head chains;	/* posted */
@@ -130,6 +131,14 @@ struct kdsm_fabric {
 	struct rdma_cm_id *listener;
 	struct workqueue_struct *workqueue;
 	struct xarray memories;	/* by id */
+	/*
+	 * Read-held from getting a connection to having posted on it. Taken for
+	 * writing after connections were stopped: then nobody is at it any more.
+	 */
+	struct percpu_rw_semaphore gate;
+	struct mutex disconnect_lock;	/* guards disconnected */
+	bool disconnected;		/* no device resource is left */
+	char device_name[IB_DEVICE_NAME_MAX];
 	struct mutex accepted_lock;
 	struct list_head accepted;
 	atomic_t accepted_count;
@@ -154,14 +163,20 @@ void kdsm_connection_poll(struct kdsm_connection *connection);
 void kdsm_connection_put(struct kdsm_connection *connection);
 /* Make the listening id; this finds the device. */
 int kdsm_connection_bind(struct kdsm_fabric *fabric);
-/* No connection is left, none comes. */
+/*
+ * No connection is up any more, none comes, and none has resources of the
+ * device; those made here stay allocated until kdsm_connection_free_all().
+ */
 void kdsm_connection_stop(struct kdsm_fabric *fabric);
+void kdsm_connection_free_all(struct kdsm_fabric *fabric);
 
 /* ---- memory.c ---- */
 
 /* Key of the chunk at offset on a peer, asking it if need be. Sleeps. */
 int kdsm_memory_key(struct kdsm_memory *memory, unsigned int node, u64 offset,
 		    u32 *key);
+/* No chunk is registered any more. */
+void kdsm_memory_unregister_all(struct kdsm_fabric *fabric);
 /* Forget the keys of a peer, which came up anew. */
 void kdsm_memory_forget(struct kdsm_fabric *fabric, unsigned int node);
 u32 kdsm_memory_id(const struct kdsm_memory *memory);
@@ -201,7 +216,11 @@ struct kdsm_serving {
 	struct kdsm_connection *connection;
 };
 
-/* Send; done() follows if and only if this returns 0. Sleeps for a credit. */
+/* kdsm_message() for who holds the gate. */
+int kdsm_message_gated(struct kdsm_fabric *fabric, unsigned int node,
+		       enum kdsm_message_type type, const void *data,
+		       unsigned int length, void *reply, unsigned int *reply_length);
+/* With the gate held. Send; done() follows if and only if this returns 0. Sleeps for a credit. */
 int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 		   enum kdsm_message_type type, const void *data,
 		   unsigned int length, struct kdsm_call *call);

@@ -45,7 +45,7 @@ enum kdsm_refusal {
 };
 
 /* Messages, requests and replies alike: a header and a payload. */
-#define KDSM_MESSAGE_SIZE	1024
+#define KDSM_MESSAGE_SIZE	512
 #define KDSM_MESSAGE_ROOM	(KDSM_MESSAGE_SIZE - sizeof(struct kdsm_wire_header))
 
 /* Requests that may be under way on one connection. */

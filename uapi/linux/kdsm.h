@@ -194,8 +194,8 @@ struct kdsm_op {
  * must stay until then.
  *
  * Errors: -EBADFD (file not bound), -EINVAL (count 0 or above KDSM_MAX_OPS),
- * -EFAULT, -EAGAIN (without WAIT: too many tickets or bytes in flight),
- * -EINTR (a fatal signal; the operations may or may not take effect).
+ * -EFAULT, -EAGAIN (without WAIT: too many tickets or bytes in flight), -E2BIG
+ * (without WAIT: more than KDSM_MAX_INFLIGHT_BYTES in this one), -EINTR (a fatal signal; the operations may or may not take effect).
  */
 struct kdsm_submit {
 	__u32 argsz;
@@ -295,7 +295,7 @@ struct kdsm_wake {
  * KDSM_CMD_STATS		dump, one message a node: NODE_ID and STATS.
  * KDSM_CMD_REGIONS		dump, one message a region: REGION_*.
  *
- * Errors carry an extended acknowledgement with a sentence.
+ * Errors carry an extended acknowledgment with a sentence.
  */
 #define KDSM_GENL_NAME		"kdsm"
 #define KDSM_GENL_VERSION	1
