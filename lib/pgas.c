@@ -104,11 +104,8 @@ static int own_notify(struct kdsm_region *region, const struct kdsm_op *op)
 {
 	int ret;
 
-	/* What wakes is a word. */
-	if (op->length != 8 || (op->offset & 7))
-		return -EINVAL;
-	ret = own_put(region, op->offset, (const void *)(uintptr_t)op->addr, 8);
-	return ret ? ret : region->backend->wake(region, op->offset);
+	ret = own_put(region, op->offset, (const void *)(uintptr_t)op->addr, op->length);
+	return ret ? ret : region->backend->wake(region, op->offset & ~7ULL);
 }
 
 /* One operation of a vector on the own part; the checks are the module's. */

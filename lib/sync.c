@@ -101,6 +101,8 @@ int kdsm_put_notify(struct kdsm_region *region, unsigned int node,
 {
 	struct kdsm_op op = kdsm_op_put(node, offset, &value, 8);
 
+	if (offset & 7)
+		return -EINVAL;
 	op.flags = KDSM_OP_NOTIFY;
 	return kdsm_vector(region, &op, 1);
 }
