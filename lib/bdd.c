@@ -191,12 +191,14 @@ kdsm_bdd kd_make_elsewhere(struct kdsm_bdd_worker *w, const struct kdsm_node *no
 		hash = kd_hash(node->a, node->b);
 		if (!child)
 			child = kd_number(node->b);
-		if (child - w->first < w->slots)
+		if (!child)	/* which is in part 0, but belongs to none */
+			home = kd_table_home(t, hash);
+		else if (child - w->first < w->slots)
 			home = t->self;
-		else if (child && child < t->slots * t->parts)
+		else if (child < t->slots * t->parts)
 			home = child / t->slots;
 		else
-			home = kd_table_home(t, hash);
+			return kd_fail(w, -EIO);
 		r = kd_table_put(w->table, node, hash, home, &number);
 	}
 	return r < 0 ? kd_fail(w, r) : number;

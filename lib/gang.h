@@ -7,7 +7,9 @@
  *
  * Steps go along a binomial tree with node 0 at its root: gather moves up,
  * scatter down, one put and one notifying put to the next node each. All members
- * take the same steps in the same order, one thread each.
+ * take the same steps, one thread each, gather and scatter in turn: that a member
+ * takes a step shows that it has read the words of the one before, whose place
+ * the next words take.
  */
 #ifndef KD_GANG_H
 #define KD_GANG_H

@@ -84,7 +84,7 @@ static int open_region(struct kd_search *s)
 }
 
 /* What all members must agree on, and what is known of them together. */
-enum { DIGEST, THREADS };
+enum { DIGEST, THREADS, INITIAL };
 
 static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
 {
@@ -93,11 +93,29 @@ static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
 	return mine[DIGEST] == theirs[DIGEST] ? 0 : -EPROTO;
 }
 
+/*
+ * All have opened the region: its name is free for the next job, and nothing
+ * stays behind if this one is killed. The initial states go into the table.
+ */
+static int begin(struct kd_search *s, uint64_t *initial)
+{
+	char name[KDSM_NAME_SIZE];
+	int r;
+
+	snprintf(name, sizeof(name), "kdsm-reach.%s", s->options->job);
+	r = kdsm_region_destroy(s->kdsm, name);
+	if (r < 0) {
+		kd_say(s->message, "region %s: cannot be removed: %s", name, strerror(-r));
+		return r;
+	}
+	*initial = kdsm_bdd_publish(s->member[0].worker, s->model.initial);
+	return *initial == KDSM_BDD_INVALID ? kdsm_bdd_error(s->member[0].worker) : 0;
+}
+
 static int meet(struct kd_search *s, struct kd_reach_result *result)
 {
 	const struct kdsm_bdd_attr *bdd = &s->options->bdd;
 	uint64_t words[KD_GANG_WORDS] = { 0 };
-	char name[KDSM_NAME_SIZE];
 	int r;
 
 	words[DIGEST] = kd_hash(kdsm_bdd_private_digest(s->store) + s->model.relations,
@@ -105,6 +123,8 @@ static int meet(struct kd_search *s, struct kd_reach_result *result)
 					bdd->cache_bytes + s->model.bits));
 	words[THREADS] = s->members;
 	r = kd_gang_gather(&s->gang, words, agree, NULL);
+	if (r == 0 && s->gang.node == 0)
+		r = begin(s, &words[INITIAL]);
 	if (r == 0)
 		r = kd_gang_scatter(&s->gang, words);
 	if (r == -ETIMEDOUT)
@@ -119,34 +139,8 @@ static int meet(struct kd_search *s, struct kd_reach_result *result)
 	if (r < 0)
 		return r;
 	result->workers = words[THREADS];
-	/*
-	 * All have opened the region: its name is free for the next job, and
-	 * nothing stays behind if this one is killed.
-	 */
-	if (s->gang.node == 0) {
-		snprintf(name, sizeof(name), "kdsm-reach.%s", s->options->job);
-		r = kdsm_region_destroy(s->kdsm, name);
-		if (r < 0)
-			kd_say(s->message, "region %s: cannot be removed: %s", name,
-			       strerror(-r));
-	}
-	return r;
-}
-
-/* The initial states: node 0 puts them into the table. */
-static int begin(struct kd_search *s)
-{
-	uint64_t words[KD_GANG_WORDS] = { 0 };
-	int r;
-
-	if (s->gang.node == 0) {
-		words[0] = kdsm_bdd_publish(s->member[0].worker, s->model.initial);
-		if (words[0] == KDSM_BDD_INVALID)
-			return kdsm_bdd_error(s->member[0].worker);
-	}
-	r = kd_gang_scatter(&s->gang, words);
-	s->current = words[0] & KD_EDGE;
-	return r;
+	s->current = words[INITIAL] & KD_EDGE;
+	return 0;
 }
 
 static int add_up(void *context, uint64_t *mine, const uint64_t *theirs)
@@ -263,8 +257,6 @@ static int search(struct kd_search *s, struct kd_reach_result *result)
 				  s->message);
 	if (r == 0)
 		r = meet(s, result);
-	if (r == 0)
-		r = begin(s);
 	if (r == 0) {
 		s->began = kdsm_now();
 		r = kd_search_run(s);

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Several nodes in one process, for tests of what goes between nodes: a backend
+ * of the library whose remote operations read and write the memory of other
+ * struct kdsms, byte by byte, stopping in the middle now and then, as Soft-RoCE
+ * may. Atomics are done by the CPU, as in domain sw.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "internal.h"
+
+#define SIM_NODES	8
+
+struct sim_memory {
+	struct sim_memory *next;
+	char name[KDSM_NAME_SIZE];
+	struct kdsm_region_open made;
+	uint8_t *part[SIM_NODES];
+	unsigned int bound;
+	bool named;
+};
+
+struct sim {
+	unsigned int nodes;
+	struct kdsm *kdsm[SIM_NODES];
+	pthread_mutex_t lock;
+	pthread_cond_t notified;
+	struct sim_memory *memories;
+	uint32_t last_id;
+	uint64_t delay;		/* ns a submission takes */
+	bool tear;		/* stop in the middle of gets and puts */
+	unsigned int dead;	/* node that no longer answers, plus 1 */
+};
+
+/* One cluster at a time. */
+static struct sim sim;
+
+static uint32_t sim_random(void)
+{
+	static _Thread_local uint32_t state;
+
+	if (!state)
+		state = (uintptr_t)&state >> 4 | 1;
+	state ^= state << 13;
+	state ^= state >> 17;
+	state ^= state << 5;
+	return state;
+}
+
+static void sim_copy(uint8_t *to, const uint8_t *from, size_t length)
+{
+	size_t i, stop = sim.tear ? sim_random() % (4 * length + 1) : length + 1;
+
+	for (i = 0; i < length; i++) {
+		if (i == stop)
+			sched_yield();
+		__atomic_store_n(&to[i], __atomic_load_n(&from[i], __ATOMIC_RELAXED),
+				 __ATOMIC_RELAXED);
+	}
+}
+
+static void sim_notify(void)
+{
+	pthread_mutex_lock(&sim.lock);
+	pthread_cond_broadcast(&sim.notified);
+	pthread_mutex_unlock(&sim.lock);
+}
+
+static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
+{
+	struct sim_memory *memory = (void *)region->memory;
+	uint8_t *place = memory->part[op->node] + op->offset;
+	uint8_t *user = (uint8_t *)(uintptr_t)op->addr;
+
+	if (op->node >= sim.nodes)
+		return -EINVAL;
+	if (op->offset > memory->made.part_size ||
+	    op->length > memory->made.part_size - op->offset)
+		return -ERANGE;
+	if (__atomic_load_n(&sim.dead, __ATOMIC_RELAXED) == op->node + 1u)
+		return -EHOSTDOWN;
+	switch (op->opcode) {
+	case KDSM_OP_GET:
+		sim_copy(user, place, op->length);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		return 0;
+	case KDSM_OP_PUT:
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		sim_copy(place, user, op->length);
+		if (op->flags & KDSM_OP_NOTIFY)
+			sim_notify();
+		return 0;
+	case KDSM_OP_CAS:
+		op->result = op->compare;
+		__atomic_compare_exchange_n((uint64_t *)place, &op->result, op->operand,
+					    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		return 0;
+	case KDSM_OP_FAA:
+		op->result = __atomic_fetch_add((uint64_t *)place, op->operand,
+						__ATOMIC_SEQ_CST);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int sim_submit(struct kdsm_region *region, struct kdsm_op *ops,
+		      unsigned int count, uint64_t *ticket)
+{
+	struct timespec delay = { sim.delay / 1000000000, sim.delay % 1000000000 };
+	unsigned int i;
+	int first = 0;
+
+	kdsm_count(region->kdsm, ops, count);
+	kdsm_count_call(region->kdsm);
+	if (sim.delay)
+		nanosleep(&delay, NULL);
+	for (i = 0; i < count; i++) {
+		ops[i].status = sim_op(region, &ops[i]);
+		if (!first)
+			first = ops[i].status;
+	}
+	if (!ticket)
+		return first;
+	*ticket = 0;
+	return 0;
+}
+
+static int sim_complete(struct kdsm_region *region, uint64_t ticket, uint64_t timeout)
+{
+	(void)region, (void)ticket, (void)timeout;
+	return -ENOENT;
+}
+
+static int sim_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
+		    uint64_t timeout)
+{
+	uint64_t begin = kdsm_now();
+	struct timespec until;
+	int ret = 0;
+
+	pthread_mutex_lock(&sim.lock);
+	while (__atomic_load_n(kdsm_word(region, offset), __ATOMIC_SEQ_CST) == value) {
+		if (kdsm_left(begin, timeout) == 0) {
+			ret = -ETIMEDOUT;
+			break;
+		}
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += 10000000;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		pthread_cond_timedwait(&sim.notified, &sim.lock, &until);
+	}
+	pthread_mutex_unlock(&sim.lock);
+	return ret;
+}
+
+static int sim_wake(struct kdsm_region *region, uint64_t offset)
+{
+	(void)region, (void)offset;
+	sim_notify();
+	return 0;
+}
+
+static struct sim_memory *sim_find(const char *name)
+{
+	struct sim_memory *memory;
+
+	for (memory = sim.memories; memory; memory = memory->next)
+		if (memory->named && !strcmp(memory->name, name))
+			return memory;
+	return NULL;
+}
+
+static void sim_release(struct sim_memory *memory)
+{
+	struct sim_memory **link = &sim.memories;
+	unsigned int i;
+
+	if (memory->bound)
+		return;
+	while (*link != memory)
+		link = &(*link)->next;
+	*link = memory->next;
+	for (i = 0; i < sim.nodes; i++)
+		munmap(memory->part[i], memory->made.part_size);
+	free(memory);
+}
+
+static int sim_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
+		    struct kdsm_region *region)
+{
+	struct sim_memory *memory;
+	unsigned int i;
+
+	(void)kdsm;
+	pthread_mutex_lock(&sim.lock);
+	memory = sim_find(arg->name);
+	if (!memory) {
+		memory = calloc(1, sizeof(*memory));
+		memcpy(memory->name, arg->name, sizeof(memory->name));
+		memory->named = true;
+		memory->made = *arg;
+		memory->made.id = ++sim.last_id;
+		memory->made.part_size = (arg->size / sim.nodes + 4096) / 4096 * 4096;
+		for (i = 0; i < sim.nodes; i++)
+			memory->part[i] = mmap(NULL, memory->made.part_size,
+					       PROT_READ | PROT_WRITE,
+					       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memory->next = sim.memories;
+		sim.memories = memory;
+	}
+	memory->bound++;
+	pthread_mutex_unlock(&sim.lock);
+	*arg = memory->made;
+	region->memory = (void *)memory;
+	region->writable = true;
+	return 0;
+}
+
+static int sim_map(struct kdsm_region *region)
+{
+	region->part = ((struct sim_memory *)(void *)region->memory)->part[region->node];
+	return 0;
+}
+
+static void sim_unbind(struct kdsm_region *region)
+{
+	struct sim_memory *memory = (void *)region->memory;
+
+	pthread_mutex_lock(&sim.lock);
+	memory->bound--;
+	sim_release(memory);
+	pthread_mutex_unlock(&sim.lock);
+}
+
+static int sim_destroy(struct kdsm *kdsm, const char *name)
+{
+	struct sim_memory *memory;
+
+	(void)kdsm;
+	pthread_mutex_lock(&sim.lock);
+	memory = sim_find(name);
+	if (memory) {
+		memory->named = false;
+		sim_release(memory);
+	}
+	pthread_mutex_unlock(&sim.lock);
+	return memory ? 0 : -ENOENT;
+}
+
+static void sim_close(struct kdsm *kdsm)
+{
+	(void)kdsm;
+}
+
+static const struct kdsm_backend sim_backend = {
+	.close = sim_close, .bind = sim_bind, .unbind = sim_unbind, .map = sim_map,
+	.destroy = sim_destroy, .submit = sim_submit, .complete = sim_complete,
+	.wait = sim_wait, .wake = sim_wake,
+};
+
+static inline void sim_start(unsigned int nodes)
+{
+	unsigned int i;
+
+	memset(&sim, 0, sizeof(sim));
+	sim.nodes = nodes;
+	pthread_mutex_init(&sim.lock, NULL);
+	pthread_cond_init(&sim.notified, NULL);
+	for (i = 0; i < nodes; i++) {
+		struct kdsm *kdsm = aligned_alloc(_Alignof(struct kdsm), sizeof(*kdsm));
+
+		memset(kdsm, 0, sizeof(*kdsm));
+		kdsm->backend = &sim_backend;
+		kdsm->fd = -1;
+		kdsm->node = i;
+		kdsm->nodes = nodes;
+		kdsm->domain = KDSM_DOMAIN_SW;
+		pthread_mutex_init(&kdsm->lock, NULL);
+		sim.kdsm[i] = kdsm;
+	}
+}
+
+static inline void sim_stop(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < sim.nodes; i++)
+		kdsm_close(sim.kdsm[i]);
+	pthread_cond_destroy(&sim.notified);
+	pthread_mutex_destroy(&sim.lock);
+}
+
+#endif /* SIM_H */
