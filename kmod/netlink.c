@@ -82,6 +82,19 @@ static int kdsm_parse_node(const struct nlattr *attr, unsigned int expected,
 	return 0;
 }
 
+/* A table that gives two nodes one address would connect them to the wrong one. */
+static bool kdsm_addresses_differ(const struct kdsm_cluster_config *config)
+{
+	unsigned int i, j;
+
+	for (i = 1; i < config->nodes; i++)
+		for (j = 0; j < i; j++)
+			if (!memcmp(&config->table[i].address, &config->table[j].address,
+				    sizeof(config->table[i].address)))
+				return false;
+	return true;
+}
+
 static int kdsm_parse_nodes(const struct nlattr *nest, struct kdsm_cluster_config *config,
 			    struct netlink_ext_ack *extack)
 {
@@ -113,6 +126,10 @@ static int kdsm_parse_nodes(const struct nlattr *nest, struct kdsm_cluster_confi
 		if (err)
 			return err;
 		config->nodes++;
+	}
+	if (!kdsm_addresses_differ(config)) {
+		NL_SET_ERR_MSG(extack, "two nodes have the same address");
+		return -EINVAL;
 	}
 	return 0;
 }

@@ -8,7 +8,9 @@
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/ctype.h>
+#include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
@@ -100,6 +102,20 @@ static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 part_size)
 	return promised < available && part_size < available - promised;
 }
 
+/* Node 0 checks what programs ask for, but may be of another mind, or hostile. */
+static bool kdsm_region_sane(const struct kdsm_region *region)
+{
+	u64 size, end;
+
+	return region->id <= U16_MAX && region->policy == KDSM_POLICY_PARTITIONED &&
+	       !(region->mode & ~0777) && is_power_of_2(region->block_size) &&
+	       region->block_size >= 4096 && region->block_size <= KDSM_CHUNK_SIZE &&
+	       region->part_size && PAGE_ALIGNED(region->part_size) &&
+	       region->base && PAGE_ALIGNED(region->base) &&
+	       !check_mul_overflow(region->part_size, (u64)region->cluster->nodes, &size) &&
+	       !check_add_overflow(region->base, size, &end) && end <= TASK_SIZE_MAX;
+}
+
 int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 {
 	const struct kdsm_wire_region *wire = request->data;
@@ -132,8 +148,7 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 		init_waitqueue_head(&region->waits[i]);
 
 	err = -EINVAL;
-	if (!region->part_size || !PAGE_ALIGNED(region->part_size) ||
-	    !PAGE_ALIGNED(region->base) || region->id > U16_MAX)
+	if (!kdsm_region_sane(region))
 		goto free;
 	err = -ENOMEM;
 	if (!kdsm_region_fits(cluster, region->part_size))
