@@ -41,7 +41,7 @@ static const struct argp_option arguments[] = {
 	{ "seconds", KEY_SECONDS, "S", 0, "bw: for each size and direction; default 1", 0 },
 	{ "entries", KEY_ENTRIES, "N", 0, "table: of all nodes together; default 64K", 0 },
 	{ "loads", KEY_LOADS, "L[,L...]", 0, "table: default 0.5,0.8,0.9", 0 },
-	{ "cache", KEY_CACHE, "N", 0, "table: remote nodes kept in a cache; default 1, none in effect", 0 },
+	{ "cache", KEY_CACHE, "N", 0, "table: remote nodes kept in a cache; default the least, 1K", 0 },
 	{ "timeout", KEY_TIMEOUT, "S", 0, "How long to wait for the other nodes; default 300", 0 },
 	{ "local", KEY_LOCAL, NULL, 0, "One node without module: table only, or --target 0", 0 },
 	{ 0 }

@@ -3,7 +3,8 @@
  * table: find-or-put of 16-byte nodes in a table over all nodes, at several
  * loads and mixes of finds and inserts: times, and remote operations a call.
  *
- * Every node fills its share of the keys; then node 0 works alone. Keys are
+ * Every node fills its share of the keys; then node 0 works alone, through a
+ * handle of its own, whose caches know nothing of the filling. Keys are
  * numbers from 0 on, made random and spread evenly by a mixing function. As all
  * nodes know beforehand how many are inserted in which step, nothing but
  * barriers has to be exchanged.
@@ -27,10 +28,15 @@ struct side {
 	uint64_t count, reads, atomics, other;
 };
 
-struct table {
-	struct run *run;
+/* A view of the table, with caches of its own. */
+struct view {
 	struct kdsm_table *table;
 	struct kdsm_table_worker *worker;
+};
+
+struct table {
+	struct run *run;
+	struct view filling, measuring;
 	uint64_t size;		/* nodes it holds */
 	uint64_t keys;		/* those below are in it */
 	uint64_t random;
@@ -76,7 +82,7 @@ static int fill(struct table *table, uint64_t want)
 		if (i % run->nodes != run->node)
 			continue;
 		node = key(i);
-		ret = kdsm_table_find_or_put(table->worker, &node, &number);
+		ret = kdsm_table_find_or_put(table->filling.worker, &node, &number);
 		if (ret < 0)
 			return complain(run->options, "node %u: filling to %llu of %llu: %s", run->node,
 					(unsigned long long)i, (unsigned long long)table->size,
@@ -88,16 +94,17 @@ static int fill(struct table *table, uint64_t want)
 static int one_call(struct table *table, bool insert, struct side *side)
 {
 	uint64_t i = insert ? table->keys : random_below(table, table->keys);
+	struct kdsm_table_worker *worker = table->measuring.worker;
 	struct kdsm_table_counts before, after;
 	struct kdsm_node node = key(i);
 	uint64_t number, begin;
 	int ret;
 
-	kdsm_table_counts(table->worker, &before);
+	kdsm_table_counts(worker, &before);
 	begin = now_ns();
-	ret = kdsm_table_find_or_put(table->worker, &node, &number);
+	ret = kdsm_table_find_or_put(worker, &node, &number);
 	samples_add(&side->samples, now_ns() - begin);
-	kdsm_table_counts(table->worker, &after);
+	kdsm_table_counts(worker, &after);
 	if (ret < 0)
 		return complain(table->run->options, "find-or-put: %s", strerror(-ret));
 	if (ret != insert)
@@ -230,7 +237,7 @@ static int all_loads(struct table *table)
 	uint64_t used;
 	unsigned int i;
 
-	kdsm_table_usage(table->table, &used, &table->size);
+	kdsm_table_usage(table->filling.table, &used, &table->size);
 	json_object_object_add(run->result, "table_size", json_object_new_uint64(table->size));
 	if (run->measures && !run->options->json)
 		printf("find-or-put in a table of %llu 16-byte nodes over %u node%s, domain %s, %u calls a line\n"
@@ -244,6 +251,20 @@ static int all_loads(struct table *table)
 	if (!table->failed && run->measures)
 		report_end(run);
 	return table->failed;
+}
+
+static int view_open(struct view *view, struct run *run, const struct kdsm_table_attr *attr)
+{
+	int ret;
+
+	ret = kdsm_table_open(&view->table, run->region, DATA_OFFSET, attr);
+	return ret ? ret : kdsm_table_worker_new(view->table, &view->worker);
+}
+
+static void view_close(struct view *view)
+{
+	kdsm_table_worker_free(view->worker);
+	kdsm_table_close(view->table);
 }
 
 int bench_table(const struct options *options)
@@ -263,16 +284,16 @@ int bench_table(const struct options *options)
 	if (ret)
 		goto out;
 	table.run = &run;
-	ret = kdsm_table_open(&table.table, run.region, DATA_OFFSET, &attr);
+	ret = view_open(&table.filling, &run, &attr);
 	if (!ret)
-		ret = kdsm_table_worker_new(table.table, &table.worker);
+		ret = view_open(&table.measuring, &run, &attr);
 	if (ret)
 		ret = complain(options, "a table of %llu nodes: %s",
 			       (unsigned long long)options->entries, strerror(-ret));
 	else
 		ret = all_loads(&table);
-	kdsm_table_worker_free(table.worker);
-	kdsm_table_close(table.table);
+	view_close(&table.measuring);
+	view_close(&table.filling);
 out:
 	run_close(&run);
 	return ret;
