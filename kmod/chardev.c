@@ -118,6 +118,7 @@ static int kdsm_file_bind(struct file *file, struct kdsm_region_open *args)
 		return PTR_ERR(region);
 	}
 	kdsm_submissions_init(&kfile->submissions, region, write);
+	/* Pairs with the acquire in kdsm_file_region(). */
 	smp_store_release(&kfile->region, region);
 	return 0;
 }

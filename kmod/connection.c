@@ -520,6 +520,7 @@ struct kdsm_connection *kdsm_connection_get(struct kdsm_fabric *fabric,
 	struct kdsm_connection *connection;
 	int err = 0;
 
+	/* Pairs with the release in kdsm_connection_queue(). */
 	connection = smp_load_acquire(&peer->queues[queue]);
 	if (likely(connection && READ_ONCE(connection->state) == KDSM_CONNECTION_UP))
 		return connection;
@@ -778,6 +779,7 @@ void kdsm_connection_stop(struct kdsm_fabric *fabric)
 	rdma_destroy_id(fabric->listener);
 	for (node = 0; node < fabric->config.nodes; node++)
 		for (i = 0; i < fabric->queues; i++) {
+			/* Pairs with the release in kdsm_connection_queue(). */
 			connection = smp_load_acquire(&fabric->peers[node].queues[i]);
 			if (!connection)
 				continue;

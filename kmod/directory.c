@@ -25,7 +25,7 @@
  */
 #define KDSM_ARENA_START	0x200000000000ULL
 #define KDSM_ARENA_END		0x500000000000ULL
-#define KDSM_SIZE_MAX		(1ULL << 44)
+#define KDSM_SIZE_MAX		BIT_ULL(44)
 #define KDSM_REGIONS_MAX	4096
 
 struct kdsm_entry {

@@ -104,7 +104,7 @@ void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats
  * zeroed, and charged to the memory cgroup of the task that touches.
  */
 #define KDSM_CHUNK_SHIFT	21
-#define KDSM_CHUNK_SIZE		(1UL << KDSM_CHUNK_SHIFT)
+#define KDSM_CHUNK_SIZE		BIT(KDSM_CHUNK_SHIFT)
 
 struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 size);
 /* Nobody may use it any more, no operation on it may be in flight anywhere. */

@@ -199,6 +199,7 @@ static struct kdsm_chunk *kdsm_chunk_get(struct kdsm_memory *memory, unsigned lo
 	if (!chunk) {
 		chunk = kdsm_chunk_alloc(memory, index);
 		if (chunk)
+			/* Pairs with the acquire in kdsm_chunk_peek(). */
 			smp_store_release(&memory->chunks[index], chunk);
 	}
 	mutex_unlock(&memory->lock);

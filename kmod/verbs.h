@@ -86,7 +86,7 @@ struct kdsm_connection {
 	struct ib_qp *qp;
 	struct ib_cq *cq;
 	struct tasklet_struct tasklet;
-	spinlock_t poll_lock;	/* one task or tasklet takes completions */
+	spinlock_t poll_lock;		/* one task or tasklet takes completions */
 	bool cq_dead;		/* under poll_lock */
 
 	struct completion event;	/* of rdma_cm, while connecting */
@@ -136,10 +136,10 @@ struct kdsm_fabric {
 	 * writing after connections were stopped: then nobody is at it any more.
 	 */
 	struct percpu_rw_semaphore gate;
-	struct mutex disconnect_lock;	/* guards disconnected */
+	struct mutex disconnect_lock;	/* guards the next */
 	bool disconnected;		/* no device resource is left */
 	char device_name[IB_DEVICE_NAME_MAX];
-	struct mutex accepted_lock;
+	struct mutex accepted_lock;	/* guards the list */
 	struct list_head accepted;
 	atomic_t accepted_count;
 	wait_queue_head_t accepted_wait;

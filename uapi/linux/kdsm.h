@@ -195,7 +195,8 @@ struct kdsm_op {
  *
  * Errors: -EBADFD (file not bound), -EINVAL (count 0 or above KDSM_MAX_OPS),
  * -EFAULT, -EAGAIN (without WAIT: too many tickets or bytes in flight), -E2BIG
- * (without WAIT: more than KDSM_MAX_INFLIGHT_BYTES in this one), -EINTR (a fatal signal; the operations may or may not take effect).
+ * (without WAIT: more than KDSM_MAX_INFLIGHT_BYTES in this one), -EINTR (a fatal
+ * signal; the operations may or may not take effect).
  */
 struct kdsm_submit {
 	__u32 argsz;
