@@ -81,7 +81,7 @@ const char *kdsm_cluster_name(const struct kdsm *kdsm)
 	return kdsm->cluster;
 }
 
-/* The names that the module takes: printable ASCII, NUL within the size. */
+/* The names that the module takes: printable ASCII without spaces, NUL within the size. */
 int kdsm_name_check(const char *name)
 {
 	size_t i;
@@ -89,7 +89,7 @@ int kdsm_name_check(const char *name)
 	if (!name || !name[0])
 		return -EINVAL;
 	for (i = 0; name[i]; i++)
-		if (i == KDSM_NAME_SIZE - 1 || name[i] < 0x20 || name[i] > 0x7e)
+		if (i == KDSM_NAME_SIZE - 1 || name[i] < 0x21 || name[i] > 0x7e)
 			return -EINVAL;
 	return 0;
 }
