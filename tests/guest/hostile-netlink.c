@@ -161,7 +161,7 @@ static void probes(void)
 						     UINT32_MAX, 0 }; *id; id++) {
 		header = genl_begin(&genl, buffer, KDSM_CMD_PROBE, NLM_F_ACK);
 		mnl_attr_put_u32(header, KDSM_A_NODE_ID, *id);
-		tap_result(genl_send(&genl, header), -EINVAL, "PROBE of node %u", *id);
+		tap_either(genl_send(&genl, header), -EINVAL, -ERANGE, "PROBE of node %u", *id);
 		tap_ok(genl.why[0], "with a sentence: %s", genl.why);
 	}
 	header = genl_begin(&genl, buffer, KDSM_CMD_PROBE, NLM_F_ACK);
@@ -296,7 +296,7 @@ static void bad_attributes(void)
 		{ "UUID of nothing", false, { KDSM_A_UUID, zero, 0 }, 0 },
 		{ "own number of 2 bytes", false, { KDSM_A_NODE, zero, 2 }, 0 },
 		{ "own number too large", false, { KDSM_A_NODE, &one, 4 }, -EINVAL },
-		{ "own number absurd", false, { KDSM_A_NODE, &max, 4 }, -EINVAL },
+		{ "own number absurd", false, { KDSM_A_NODE, &max, 4 }, 0 },
 		{ "port 0", false, { KDSM_A_PORT, zero, 2 }, 0 },
 		{ "port of 1 byte", false, { KDSM_A_PORT, &one, 1 }, 0 },
 		{ "domain unknown", false, { KDSM_A_DOMAIN, &(uint32_t){ 4 }, 4 }, 0 },
@@ -314,7 +314,7 @@ static void bad_attributes(void)
 		{ "entry without number", true, { KDSM_A_NODE_ID, NULL, 0 }, -EINVAL },
 		{ "entry without address", true, { KDSM_A_NODE_ADDRESS, NULL, 0 }, -EINVAL },
 		{ "entry's number wrong", true, { KDSM_A_NODE_ID, &one, 4 }, -EINVAL },
-		{ "entry's number absurd", true, { KDSM_A_NODE_ID, &max, 4 }, -EINVAL },
+		{ "entry's number absurd", true, { KDSM_A_NODE_ID, &max, 4 }, 0 },
 		{ "entry's number of 3 bytes", true, { KDSM_A_NODE_ID, zero, 3 }, 0 },
 		{ "address of nothing", true, { KDSM_A_NODE_ADDRESS, zero, 0 }, 0 },
 		{ "address of 3 bytes", true, { KDSM_A_NODE_ADDRESS, zero, 3 }, 0 },

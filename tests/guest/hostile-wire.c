@@ -4,9 +4,9 @@
  * bad introductions, and, introduced as node 0, with bad messages. Node 1 only
  * answers questions about its counters, by an ordinary socket.
  *
- * The program gets in the way of node 0's own module, whose connection to node 1
- * ends when somebody else claims to be node 0 come up anew; at the end the two
- * must have found each other again.
+ * Node 0's own module is down meanwhile: it and the program would keep ending
+ * each other's connections, since to node 1 each is the other come up anew. At the
+ * end it is up again, an impostor gets in its way, and it must find its way back.
  */
 #include <arpa/inet.h>
 #include <time.h>
@@ -267,80 +267,74 @@ static void nonsenses(void)
 	nonsense("far too long", KDSM_MESSAGE_PROBE, BIG - header, 0, BIG, false);
 }
 
-/* A message that can be understood, and is wrong: the reply says so. */
-static void wrong(struct attack *attack, const char *what, u16 type, const void *payload,
-		  u16 length)
+/* A message that can be understood: the reply has that status, or any error. */
+#define ANY_ERROR	1
+
+static void message(struct attack *attack, const char *what, u16 type,
+		    const void *payload, u16 length, int status)
 {
 	struct kdsm_wire_header reply = { 0 };
-	int error;
+	int error, got;
 
 	compose(attack, type, length);
 	memcpy(attack->send + sizeof(struct kdsm_wire_header), payload, length);
 	error = attack_send(attack, sizeof(struct kdsm_wire_header) + length);
 	if (!error)
 		error = attack_reply(attack, &reply, 15000);
-	tap_ok(!error && (int32_t)reply.status < 0 && reply.cookie == 0xc001c0de,
-	       "message, %s: status %s", what, error ? "none" :
-	       tap_error((int32_t)reply.status));
+	got = (int32_t)reply.status;
+	tap_ok(!error && reply.cookie == 0xc001c0de &&
+	       (status == ANY_ERROR ? got < 0 : got == status), "message, %s: %s", what,
+	       error ? "no reply" : tap_error(got));
 }
 
-static void wrong_keys_and_atomics(struct attack *attack)
+/* The region is there, so that only what is wrong can be the reason. */
+static void keys_and_atomics(struct attack *attack, u32 id, u64 end)
 {
-	struct kdsm_wire_keys keys = { .id = 0xffff, .count = 1 };
-	struct kdsm_wire_atomic atomic = { .id = 0xffff };
+	struct kdsm_wire_keys keys;
+	struct kdsm_wire_atomic atomic;
 
-	wrong(attack, "keys of no region", KDSM_MESSAGE_KEYS, &keys, sizeof(keys));
-	keys.id = UINT32_MAX;
-	wrong(attack, "keys, id absurd", KDSM_MESSAGE_KEYS, &keys, sizeof(keys));
-	keys = (struct kdsm_wire_keys){ .id = 1, .count = 0 };
-	wrong(attack, "no keys", KDSM_MESSAGE_KEYS, &keys, sizeof(keys));
-	keys.count = KDSM_KEYS_MAX + 1;
-	wrong(attack, "too many keys", KDSM_MESSAGE_KEYS, &keys, sizeof(keys));
-	keys.count = UINT32_MAX;
-	wrong(attack, "keys without end", KDSM_MESSAGE_KEYS, &keys, sizeof(keys));
-	keys = (struct kdsm_wire_keys){ .id = 1, .count = 2, .first = UINT32_MAX };
-	wrong(attack, "keys that wrap", KDSM_MESSAGE_KEYS, &keys, sizeof(keys));
-	wrong(attack, "keys cut off", KDSM_MESSAGE_KEYS, &keys, sizeof(keys) - 1);
-	wrong(attack, "keys too long", KDSM_MESSAGE_KEYS, &(char[64]){ 0 }, 64);
+#define TRY(what, first_, count_, id_, status) do {			\
+	keys = (struct kdsm_wire_keys){ .id = (id_), .first = (first_), .count = (count_) }; \
+	message(attack, "keys, " what, KDSM_MESSAGE_KEYS, &keys, sizeof(keys), status); \
+} while (0)
+	TRY("as they should be", 0, 1, id, 0);
+	TRY("of no region", 0, 1, id + 1, ANY_ERROR);
+	TRY("id absurd", 0, 1, UINT32_MAX, ANY_ERROR);
+	TRY("none", 0, 0, id, ANY_ERROR);
+	TRY("too many", 0, KDSM_KEYS_MAX + 1, id, ANY_ERROR);
+	TRY("without end", 0, UINT32_MAX, id, ANY_ERROR);
+	TRY("behind the end", end >> 21, 1, id, ANY_ERROR);
+	TRY("over the end", 0, (end >> 21) + 1, id, ANY_ERROR);
+	TRY("far out", 1U << 31, 1, id, ANY_ERROR);
+	TRY("that wrap", UINT32_MAX, 2, id, ANY_ERROR);
+#undef TRY
+	message(attack, "keys, cut off", KDSM_MESSAGE_KEYS, &keys, sizeof(keys) - 1, ANY_ERROR);
+	message(attack, "keys, too long", KDSM_MESSAGE_KEYS, &(char[64]){ 0 }, 64, ANY_ERROR);
 	for (u16 type = KDSM_MESSAGE_CAS; type <= KDSM_MESSAGE_FAA; type++) {
-		atomic = (struct kdsm_wire_atomic){ .id = 0xffff };
-		wrong(attack, "atomic on no region", type, &atomic, sizeof(atomic));
-		atomic.id = 1;
-		atomic.offset = -8ULL;
-		wrong(attack, "atomic at the end of all", type, &atomic, sizeof(atomic));
-		atomic.offset = 1ULL << 63;
-		wrong(attack, "atomic far out", type, &atomic, sizeof(atomic));
-		atomic.offset = 4;
-		wrong(attack, "atomic at 4", type, &atomic, sizeof(atomic));
-		wrong(attack, "atomic cut off", type, &atomic, 8);
-		wrong(attack, "atomic of nothing", type, &atomic, 0);
+#define TRY(what, offset_, id_, status) do {				\
+	atomic = (struct kdsm_wire_atomic){ .id = (id_), .offset = (offset_) };	\
+	message(attack, "atomic, " what, type, &atomic, sizeof(atomic), status);	\
+} while (0)
+		TRY("as it should be", end - 8, id, 0);
+		TRY("on no region", 0, id + 1, ANY_ERROR);
+		TRY("at 4", 4, id, ANY_ERROR);
+		TRY("at the end", end, id, ANY_ERROR);
+		TRY("far out", 1ULL << 63, id, ANY_ERROR);
+		TRY("at the end of all", -8ULL, id, ANY_ERROR);
+#undef TRY
+		message(attack, "atomic, cut off", type, &atomic, 8, ANY_ERROR);
+		message(attack, "atomic, of nothing", type, &atomic, 0, ANY_ERROR);
 	}
 }
 
-/* Node 1 keeps no directory; node 0 may tell it to add, but not this. */
-static void wrong_regions(struct attack *attack)
+static void bad_regions(struct attack *attack, const struct kdsm_wire_region *good)
 {
-	struct kdsm_wire_open open = { .name = "wire", .flags = KDSM_REGION_CREATE,
-		.policy = KDSM_POLICY_PARTITIONED, .size = 1 << 20 };
-	struct kdsm_wire_region add = { .name = "wire", .id = 0x7777,
-		.policy = KDSM_POLICY_PARTITIONED, .block_size = 4096,
-		.part_size = 1 << 20, .base = 0x200000000000ULL, .mode = 0600 }, bad;
-	__le32 id = 0x7777;
+	struct kdsm_wire_region bad;
 
-	wrong(attack, "open, not at the directory", KDSM_MESSAGE_OPEN, &open, sizeof(open));
-	memset(open.name, 'a', sizeof(open.name));
-	wrong(attack, "open, name without end", KDSM_MESSAGE_OPEN, &open, sizeof(open));
-	wrong(attack, "open, cut off", KDSM_MESSAGE_OPEN, &open, sizeof(open) - 4);
-	wrong(attack, "close of nothing", KDSM_MESSAGE_CLOSE, &id, sizeof(id));
-	wrong(attack, "close, cut off", KDSM_MESSAGE_CLOSE, &id, 3);
-	wrong(attack, "destroy of nothing", KDSM_MESSAGE_DESTROY, &id, sizeof(id));
-	wrong(attack, "destroy, too long", KDSM_MESSAGE_DESTROY, &(char[8]){ 0 }, 8);
-	wrong(attack, "remove of nothing", KDSM_MESSAGE_REMOVE, &id, sizeof(id));
-	wrong(attack, "remove, cut off", KDSM_MESSAGE_REMOVE, &id, 0);
 #define TRY(what, field, value) do {					\
-	bad = add;							\
+	bad = *good;							\
 	bad.field = (value);						\
-	wrong(attack, "add, " what, KDSM_MESSAGE_ADD, &bad, sizeof(bad));	\
+	message(attack, "add, " what, KDSM_MESSAGE_ADD, &bad, sizeof(bad), ANY_ERROR); \
 } while (0)
 	TRY("no name", name[0], 0);
 	TRY("escape in name", name[0], '\033');
@@ -358,9 +352,40 @@ static void wrong_regions(struct attack *attack)
 	TRY("base in the kernel", base, 0xffff888000000000ULL);
 	TRY("base 0", base, 0);
 #undef TRY
+	bad = *good;
 	memset(bad.name, 'a', sizeof(bad.name));
-	wrong(attack, "add, name without end", KDSM_MESSAGE_ADD, &bad, sizeof(bad));
-	wrong(attack, "add, cut off", KDSM_MESSAGE_ADD, &add, sizeof(add) - 1);
+	message(attack, "add, name without end", KDSM_MESSAGE_ADD, &bad, sizeof(bad), ANY_ERROR);
+	message(attack, "add, cut off", KDSM_MESSAGE_ADD, good, sizeof(*good) - 1, ANY_ERROR);
+}
+
+/* Node 0 keeps the directory: node 1 takes no orders for it, but obeys it. */
+static void regions(struct attack *attack)
+{
+	struct kdsm_wire_open open = { .name = "wire", .flags = KDSM_REGION_CREATE,
+		.policy = KDSM_POLICY_PARTITIONED, .size = 1 << 20 };
+	const struct kdsm_wire_region add = { .name = "wire", .id = 0x7777,
+		.policy = KDSM_POLICY_PARTITIONED, .block_size = 4096,
+		.part_size = 4 << 20, .base = 0x200000000000ULL, .mode = 0600 };
+	const u16 id_size = sizeof(add.id);
+
+	message(attack, "open, not at the directory", KDSM_MESSAGE_OPEN, &open, sizeof(open),
+		ANY_ERROR);
+	memset(open.name, 'a', sizeof(open.name));
+	message(attack, "open, name without end", KDSM_MESSAGE_OPEN, &open, sizeof(open),
+		ANY_ERROR);
+	message(attack, "open, cut off", KDSM_MESSAGE_OPEN, &open, 4, ANY_ERROR);
+	message(attack, "close of nothing", KDSM_MESSAGE_CLOSE, &add.id, id_size, ANY_ERROR);
+	message(attack, "close, cut off", KDSM_MESSAGE_CLOSE, &add.id, 3, ANY_ERROR);
+	message(attack, "destroy of nothing", KDSM_MESSAGE_DESTROY, &add.id, id_size, ANY_ERROR);
+	message(attack, "destroy, too long", KDSM_MESSAGE_DESTROY, &add, 8, ANY_ERROR);
+	message(attack, "remove of nothing", KDSM_MESSAGE_REMOVE, &add.id, id_size, ANY_ERROR);
+	message(attack, "remove, cut off", KDSM_MESSAGE_REMOVE, &add.id, 0, ANY_ERROR);
+	bad_regions(attack, &add);
+	message(attack, "add, as it should be", KDSM_MESSAGE_ADD, &add, sizeof(add), 0);
+	message(attack, "add, again", KDSM_MESSAGE_ADD, &add, sizeof(add), -EEXIST);
+	keys_and_atomics(attack, add.id, add.part_size);
+	message(attack, "remove, as it should be", KDSM_MESSAGE_REMOVE, &add.id, id_size, 0);
+	message(attack, "remove, again", KDSM_MESSAGE_REMOVE, &add.id, id_size, ANY_ERROR);
 }
 
 static void wrong_messages(void)
@@ -370,8 +395,7 @@ static void wrong_messages(void)
 
 	if (!connected(&attack, true))
 		return;
-	wrong_keys_and_atomics(&attack);
-	wrong_regions(&attack);
+	regions(&attack);
 	compose(&attack, KDSM_MESSAGE_PROBE, 0);
 	attack_send(&attack, sizeof(reply));
 	tap_ok(!attack_reply(&attack, &reply, 15000) && !reply.status,
@@ -473,6 +497,24 @@ static void random_messages(struct random *random)
 	       replies, connects);
 }
 
+static void own_module(const char *command)
+{
+	if (system(command))
+		tap_bail("%s failed", command);
+}
+
+/* Somebody claims to be node 0, while node 0 is there. */
+static void impostors(void)
+{
+	struct attack attack;
+
+	for (int i = 0; i < 5; i++) {
+		hello.incarnation++;
+		if (!attack_connect(&attack, &own, &target, &hello, sizeof(hello), true))
+			attack_close(&attack);
+	}
+}
+
 /* The two modules find each other again, by themselves. */
 static void recovers(void)
 {
@@ -541,6 +583,7 @@ int main(int argc, char **argv)
 	};
 	memcpy(hello.uuid, info.uuid, sizeof(hello.uuid));
 	json_object_put(status);
+	own_module("kdsmctl down");
 	bad_introductions();
 	quiet_log();
 	nonsenses();
@@ -548,6 +591,9 @@ int main(int argc, char **argv)
 	stolen_keys();
 	floods();
 	random_messages(&random);
+	own_module("kdsmctl up -f \"$KDSM_CONFIG\" -w 60");
+	recovers();
+	impostors();
 	recovers();
 	return tap_end();
 }

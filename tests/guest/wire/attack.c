@@ -109,10 +109,9 @@ void attack_close(struct attack *attack)
 {
 	if (!attack->id)
 		return;
-	if (attack->id->qp) {
-		rdma_disconnect(attack->id);
+	/* No rdma_disconnect(): it may wait for ever. The kernel does it anyway. */
+	if (attack->id->qp)
 		rdma_destroy_qp(attack->id);
-	}
 	if (attack->mr)
 		ibv_dereg_mr(attack->mr);
 	rdma_destroy_id(attack->id);
