@@ -36,7 +36,7 @@
 #define kd_unlikely(x)	__builtin_expect(!!(x), 0)
 
 /* Entries looked at in one part before going on in the next. The same everywhere. */
-#define KD_PROBE_LIMIT	512
+#define KD_PROBE_LIMIT	2048
 #define KD_WINDOW_NODES	128	/* nodes brought by one get at most */
 #define KD_RANGE_MAX	128	/* index entries brought by one get at most */
 #define KD_HEADER_BYTES	4096

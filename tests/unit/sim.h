@@ -77,8 +77,8 @@ static void sim_notify(void)
 static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
 {
 	struct sim_memory *memory = (void *)region->memory;
-	uint8_t *place = memory->part[op->node] + op->offset;
 	uint8_t *user = (uint8_t *)(uintptr_t)op->addr;
+	uint8_t *place;
 
 	if (op->node >= sim.nodes)
 		return -EINVAL;
@@ -87,6 +87,7 @@ static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
 		return -ERANGE;
 	if (__atomic_load_n(&sim.dead, __ATOMIC_RELAXED) == op->node + 1u)
 		return -EHOSTDOWN;
+	place = memory->part[op->node] + op->offset;
 	switch (op->opcode) {
 	case KDSM_OP_GET:
 		sim_copy(user, place, op->length);

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The unique table: on one node, on several, full, torn, hostile. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "sim.h"
+#include "table_int.h"
+
+static uint64_t random_state = 88172645463325252;
+
+static uint64_t random64(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+/* Node i of a set of distinct ones. */
+static struct kdsm_node node(uint64_t i)
+{
+	return (struct kdsm_node){ i * UINT64_C(0x9e3779b97f4a7c15), i + 1 };
+}
+
+static void entries(void **state)
+{
+	unsigned int i, mask, byte;
+
+	(void)state;
+	for (i = 0; i < 20000; i++) {
+		uint64_t number = random64() & KDSM_NUMBER_MASK, hash = random64();
+		uint64_t fragment = kd_fragment(hash), e = kd_entry(fragment, number);
+
+		assert_int_equal(kd_gather(kd_spread(random64() >> 8)) >> 56, 0);
+		assert_true(kd_entry_whole(e));
+		assert_int_equal(kd_entry_number(e), number);
+		assert_int_equal(kd_gather(e), number << 16 | (hash & 0xffff));
+		assert_int_equal(e & KD_FRAGMENT_MASK, fragment);
+		/* every way to see it in part */
+		for (mask = 1; mask < 255; mask++) {
+			uint64_t torn = 0;
+
+			for (byte = 0; byte < 8; byte++)
+				if (mask & 1u << byte)
+					torn |= e & UINT64_C(0xff) << (8 * byte);
+			assert_int_not_equal(torn, 0);
+			assert_false(kd_entry_whole(torn));
+			assert_int_not_equal(torn & KD_FRAGMENT_MASK, fragment);
+		}
+	}
+}
+
+/* ---- clusters of tables ---- */
+
+#define MAX_THREADS	8
+
+struct bench {
+	struct kdsm_region *region[SIM_NODES];
+	struct kdsm_table *table[SIM_NODES];
+};
+
+static void open_tables(struct bench *b, unsigned int nodes, uint64_t capacity)
+{
+	struct kdsm_table_attr attr = { .nodes = capacity };
+	struct kdsm_region_attr region = {
+		.size = (64 + kdsm_table_part_bytes(&attr, nodes)) * nodes,
+	};
+	unsigned int i;
+
+	sim_start(nodes);
+	for (i = 0; i < nodes; i++) {
+		assert_int_equal(kdsm_region_open(sim.kdsm[i], "t", &region, &b->region[i]), 0);
+		assert_int_equal(kdsm_table_open(&b->table[i], b->region[i], 64, &attr), 0);
+	}
+}
+
+static void close_tables(struct bench *b)
+{
+	unsigned int i;
+
+	for (i = 0; i < sim.nodes; i++) {
+		kdsm_table_close(b->table[i]);
+		kdsm_region_close(b->region[i]);
+	}
+	sim_stop();
+}
+
+struct thread {
+	pthread_t id;
+	struct kdsm_table *table;
+	unsigned int seed, count;
+	uint64_t *numbers;
+	struct kdsm_table_counts counts;
+	int error;
+};
+
+/* Puts nodes 0..count-1, each thread in an order of its own, some twice. */
+static void *put_all(void *data)
+{
+	struct thread *t = data;
+	struct kdsm_table_worker *w;
+	unsigned int i;
+	int r;
+
+	t->error = kdsm_table_worker_new(t->table, &w);
+	for (i = 0; t->error == 0 && i < t->count + t->count / 4; i++) {
+		unsigned int k = (i * 7919ULL + t->seed * 104729ULL) % t->count;
+		struct kdsm_node n = node(k), back;
+		uint64_t number;
+
+		r = kdsm_table_find_or_put(w, &n, &number);
+		if (r < 0)
+			t->error = r;
+		else if (t->numbers[k] && t->numbers[k] != number)
+			t->error = -EEXIST;
+		else if (kdsm_table_read(w, number, &back) || back.a != n.a || back.b != n.b)
+			t->error = -EBADF;
+		t->numbers[k] = number;
+	}
+	kdsm_table_counts(w, &t->counts);
+	kdsm_table_worker_free(w);
+	return NULL;
+}
+
+static void together(unsigned int nodes, unsigned int threads, unsigned int count,
+		     uint64_t capacity)
+{
+	struct thread t[MAX_THREADS] = { 0 };
+	uint64_t used, size, put = 0;
+	struct bench b;
+	unsigned int i, k;
+
+	open_tables(&b, nodes, capacity);
+	sim.tear = true;
+	for (i = 0; i < threads; i++) {
+		t[i].table = b.table[i % nodes];
+		t[i].seed = i;
+		t[i].count = count;
+		t[i].numbers = calloc(count, sizeof(uint64_t));
+		assert_int_equal(pthread_create(&t[i].id, NULL, put_all, &t[i]), 0);
+	}
+	for (i = 0; i < threads; i++) {
+		pthread_join(t[i].id, NULL);
+		assert_int_equal(t[i].error, 0);
+		put += t[i].counts.put;
+		for (k = 0; k < count; k++)
+			assert_int_equal(t[i].numbers[k], t[0].numbers[k]);
+	}
+	assert_int_equal(put, count);
+	assert_int_equal(kdsm_table_usage(b.table[0], &used, &size), 0);
+	assert_int_equal(used, count);
+	assert_true(size >= capacity);
+	for (i = 0; i < threads; i++)
+		free(t[i].numbers);
+	close_tables(&b);
+}
+
+static void one_thread(void **state)
+{
+	(void)state;
+	together(1, 1, 20000, 25000);
+}
+
+static void four_threads(void **state)
+{
+	(void)state;
+	together(1, 4, 20000, 25000);
+}
+
+static void three_nodes(void **state)
+{
+	(void)state;
+	together(3, 6, 10000, 13000);
+}
+
+static void load_09(void **state)
+{
+	(void)state;
+	together(1, 4, 18000, 20000);
+	together(2, 4, 18000, 20000);
+}
+
+/* Fill until it is full; what is in stays found, and little space is lost. */
+static void fill(unsigned int nodes)
+{
+	struct kdsm_table_worker *w;
+	uint64_t number, used, size, i, n;
+	struct bench b;
+	int r = 0;
+
+	open_tables(&b, nodes, 20000);
+	assert_int_equal(kdsm_table_worker_new(b.table[0], &w), 0);
+	for (n = 0; r >= 0; n++) {
+		struct kdsm_node x = node(n);
+
+		r = kdsm_table_find_or_put(w, &x, &number);
+		assert_true(n < 21000);
+	}
+	assert_int_equal(r, -ENOSPC);
+	kdsm_table_flush(w);
+	assert_int_equal(kdsm_table_usage(b.table[0], &used, &size), 0);
+	assert_int_equal(used, n - 1);
+	print_message("# full at load %.3f\n", (double)used / size);
+	assert_true(used * 100 >= size * 95);
+	for (i = 0; i < n - 1; i++) {
+		struct kdsm_node x = node(i), y;
+
+		assert_int_equal(kdsm_table_find_or_put(w, &x, &number), 0);
+		assert_int_equal(kdsm_table_read(w, number, &y), 0);
+		assert_memory_equal(&x, &y, sizeof(x));
+	}
+	kdsm_table_worker_free(w);
+	close_tables(&b);
+}
+
+static void full(void **state)
+{
+	(void)state;
+	fill(1);
+	fill(3);	/* one node fills the parts of the others, too */
+}
+
+/* Operations that a find and a put take, half of the index being remote. */
+static void operations(void **state)
+{
+	const unsigned int capacity = 60000, load = capacity / 10 * 8, step = 1000;
+	struct kdsm_table_counts before, puts, finds;
+	struct kdsm_table_worker *w[2];
+	struct kdsm_node x;
+	uint64_t number;
+	struct bench b;
+	unsigned int i;
+
+	(void)state;
+	open_tables(&b, 2, capacity);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(kdsm_table_worker_new(b.table[i], &w[i]), 0);
+	/* both nodes fill it */
+	for (i = 0; i < load - step; i++) {
+		x = node(i);
+		assert_int_equal(kdsm_table_find_or_put(w[i & 1], &x, &number), 1);
+	}
+	kdsm_table_counts(w[0], &before);
+	for (; i < load; i++) {
+		x = node(i);
+		assert_int_equal(kdsm_table_find_or_put(w[0], &x, &number), 1);
+	}
+	kdsm_table_counts(w[0], &puts);
+	/* what either put, seldom enough that hardly a window brings a neighbour */
+	for (i = 0; i < load - step; i += 131) {
+		x = node(i);
+		assert_int_equal(kdsm_table_find_or_put(w[0], &x, &number), 0);
+	}
+	kdsm_table_counts(w[0], &finds);
+	double n = step, get = puts.index_get - before.index_get, cas = puts.cas - before.cas;
+
+	get += puts.node_get - before.node_get;
+	print_message("# put at load 0.8: %.2f reads, %.2f atomics\n", get / n, cas / n);
+	assert_true(get / n <= 0.7);
+	assert_true(cas / n <= 0.6);
+	n = finds.found - puts.found;
+	get = finds.index_get - puts.index_get + finds.node_get - puts.node_get;
+	print_message("# find at load 0.8: %.2f reads\n", get / n);
+	assert_true(get / n <= 1.2);
+	for (i = 0; i < 2; i++)
+		kdsm_table_worker_free(w[i]);
+	close_tables(&b);
+}
+
+/* Memory that others may write holds anything; it may fail, and no more. */
+static void hostile(void **state)
+{
+	struct kdsm_table_worker *w;
+	struct bench b;
+	unsigned int round, i;
+
+	(void)state;
+	for (round = 0; round < 40; round++) {
+		uint64_t *word, words;
+		struct kdsm_node x;
+		uint64_t number;
+
+		open_tables(&b, 2, 2000);
+		for (i = 0; i < 2; i++) {
+			word = kdsm_region_part(b.region[i]);
+			words = kdsm_region_part_size(b.region[i]) / 8;
+			for (uint64_t k = 0; k < words; k++)
+				if (round % 4 == 0 || random64() % (round + 1) == 0)
+					word[k] = round & 1 ? random64() :
+						  random64() | KD_ENTRY_TOPS;
+		}
+		assert_int_equal(kdsm_table_worker_new(b.table[0], &w), 0);
+		for (i = 0; i < 50; i++) {
+			x = node(i);
+			assert_in_range(kdsm_table_find_or_put(w, &x, &number) + 4096, 0, 4097);
+			kdsm_table_read(w, random64() & KDSM_NUMBER_MASK, &x);
+			number = random64() % 3000;
+			kdsm_table_read(w, number, &x);
+			kdsm_table_prefetch(w, &number, 1);
+		}
+		kdsm_table_worker_free(w);
+		close_tables(&b);
+	}
+}
+
+static void bad_calls(void **state)
+{
+	struct kdsm_node zero = { 0, 0 }, x = { 1, 1 };
+	struct kdsm_table_attr attr = { .nodes = 1000 };
+	struct kdsm_table_worker *w;
+	struct kdsm_table *table;
+	uint64_t number;
+	struct bench b;
+
+	(void)state;
+	open_tables(&b, 1, 1000);
+	assert_int_equal(kdsm_table_worker_new(b.table[0], &w), 0);
+	assert_int_equal(kdsm_table_find_or_put(w, &zero, &number), -EINVAL);
+	assert_int_equal(kdsm_table_find_or_put_at(w, &x, 1, &number), -EINVAL);
+	assert_true(kdsm_table_read(w, 0, &x) == 0 || kdsm_table_read(w, 0, &x) < 0);
+	assert_true(kdsm_table_read(w, 100000, &x) < 0);
+	assert_true(kdsm_table_read(w, UINT64_MAX, &x) < 0);
+	assert_int_equal(kdsm_table_open(&table, b.region[0], 4, &attr), -EINVAL);
+	assert_int_equal(kdsm_table_open(&table, b.region[0], UINT64_MAX - 63, &attr), -ERANGE);
+	attr.nodes = 0;
+	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -EINVAL);
+	attr.nodes = 100000;
+	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -ERANGE);
+	attr.nodes = UINT64_C(1) << 60;
+	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -EFBIG);
+	kdsm_table_worker_free(w);
+	close_tables(&b);
+}
+
+/* A node that no longer answers: an error, and what is local still works. */
+static void peer_gone(void **state)
+{
+	struct kdsm_table_worker *w;
+	unsigned int i, failed = 0;
+	uint64_t number;
+	struct bench b;
+
+	(void)state;
+	open_tables(&b, 2, 2000);
+	assert_int_equal(kdsm_table_worker_new(b.table[0], &w), 0);
+	sim.dead = 2;
+	for (i = 0; i < 500; i++) {
+		struct kdsm_node x = node(i);
+		int r = kdsm_table_find_or_put(w, &x, &number);
+
+		assert_true(r == 1 || r == -EHOSTDOWN);
+		failed += r < 0;
+	}
+	assert_in_range(failed, 150, 350);
+	kdsm_table_worker_free(w);
+	close_tables(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(entries),
+		cmocka_unit_test(one_thread),
+		cmocka_unit_test(four_threads),
+		cmocka_unit_test(three_nodes),
+		cmocka_unit_test(load_09),
+		cmocka_unit_test(full),
+		cmocka_unit_test(operations),
+		cmocka_unit_test(hostile),
+		cmocka_unit_test(bad_calls),
+		cmocka_unit_test(peer_gone),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("table", tests, NULL, NULL);
+}
