@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * BDD operations against truth tables, on one node and on three, where every
+ * operation is done by the worker of another node: results must be equal edges.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "sim.h"
+#include "bdd_int.h"
+
+struct fixture {
+	unsigned int nodes, turn;
+	struct kdsm_region *region[SIM_NODES];
+	struct kdsm_bdd_store *store[SIM_NODES];
+	struct kdsm_bdd_worker *worker[SIM_NODES];
+};
+
+static void begin(struct fixture *f, unsigned int nodes, unsigned int granularity)
+{
+	struct kdsm_bdd_attr attr = {
+		.table_bytes = 8 << 20, .cache_bytes = 1 << 20, .granularity = granularity,
+	};
+	struct kdsm_region_attr region = {
+		.size = kdsm_bdd_part_bytes(&attr, nodes) * nodes,
+	};
+	unsigned int i;
+
+	f->nodes = nodes;
+	f->turn = 0;
+	sim_start(nodes);
+	sim.tear = true;
+	for (i = 0; i < nodes; i++) {
+		assert_int_equal(kdsm_region_open(sim.kdsm[i], "b", &region, &f->region[i]), 0);
+		assert_int_equal(kdsm_bdd_open(&f->store[i], f->region[i], 0, &attr), 0);
+		assert_int_equal(kdsm_bdd_worker_new(f->store[i], &f->worker[i]), 0);
+	}
+}
+
+static void end(struct fixture *f)
+{
+	unsigned int i;
+
+	for (i = 0; i < f->nodes; i++) {
+		kdsm_bdd_worker_free(f->worker[i]);
+		kdsm_bdd_close(f->store[i]);
+		kdsm_region_close(f->region[i]);
+	}
+	sim_stop();
+}
+
+/* The next worker, of the next node. */
+static struct kdsm_bdd_worker *w(struct fixture *f)
+{
+	return f->worker[f->turn++ % f->nodes];
+}
+
+static uint64_t random_state = 0x2545f4914f6cdd1d;
+
+static uint64_t random64(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+/*
+ * A truth table over n variables: bit i is the value where variable v has bit v
+ * of i. Variable v of a BDD is variable[v], in increasing order.
+ */
+static kdsm_bdd from_table(struct kdsm_bdd_worker *worker, uint64_t table,
+			   const uint32_t *variable, unsigned int n, unsigned int at,
+			   unsigned int index)
+{
+	if (at == n)
+		return table >> index & 1 ? KDSM_BDD_TRUE : KDSM_BDD_FALSE;
+	return kdsm_bdd_make(worker, variable[at],
+			     from_table(worker, table, variable, n, at + 1, index | 1u << at),
+			     from_table(worker, table, variable, n, at + 1, index));
+}
+
+static uint64_t mask(unsigned int n)
+{
+	return n == 6 ? UINT64_MAX : (UINT64_C(1) << (1u << n)) - 1;
+}
+
+static const uint32_t plain[] = { 0, 2, 4, 6, 8, 10 };
+
+static void binary(struct fixture *f, unsigned int n, uint64_t x, uint64_t y)
+{
+	kdsm_bdd a = from_table(w(f), x, plain, n, 0, 0);
+	kdsm_bdd b = from_table(w(f), y, plain, n, 0, 0);
+
+	assert_int_equal(kdsm_bdd_not(a), from_table(w(f), ~x & mask(n), plain, n, 0, 0));
+	assert_int_equal(kdsm_bdd_and(w(f), a, b), from_table(w(f), x & y, plain, n, 0, 0));
+	assert_int_equal(kdsm_bdd_or(w(f), a, b), from_table(w(f), x | y, plain, n, 0, 0));
+	assert_int_equal(kdsm_bdd_xor(w(f), a, b), from_table(w(f), x ^ y, plain, n, 0, 0));
+}
+
+/* All functions of three variables with all. */
+static void exhaustive(void **state)
+{
+	struct fixture f;
+	unsigned int x, y;
+
+	(void)state;
+	begin(&f, 1, 0);
+	for (x = 0; x < 256; x++)
+		for (y = 0; y < 256; y++)
+			binary(&f, 3, x, y);
+	end(&f);
+}
+
+static void random_functions(unsigned int nodes, unsigned int rounds)
+{
+	struct fixture f;
+	unsigned int i;
+
+	begin(&f, nodes, 0);
+	for (i = 0; i < rounds; i++) {
+		uint64_t x = random64(), y = random64(), z = random64();
+		kdsm_bdd a, b, c;
+
+		binary(&f, 6, x, y);
+		a = from_table(w(&f), x, plain, 6, 0, 0);
+		b = from_table(w(&f), y, plain, 6, 0, 0);
+		c = from_table(w(&f), z, plain, 6, 0, 0);
+		assert_int_equal(kdsm_bdd_ite(w(&f), a, b, c),
+				 from_table(w(&f), (x & y) | (~x & z), plain, 6, 0, 0));
+		assert_int_equal(kdsm_bdd_ite(w(&f), a, b, kdsm_bdd_not(b)),
+				 from_table(w(&f), ~(x ^ y), plain, 6, 0, 0));
+		assert_int_equal(kdsm_bdd_ite(w(&f), a, kdsm_bdd_not(a), c),
+				 from_table(w(&f), ~x & z, plain, 6, 0, 0));
+	}
+	end(&f);
+}
+
+static void random_local(void **state)
+{
+	(void)state;
+	random_functions(1, 2000);
+}
+
+static void random_three_nodes(void **state)
+{
+	(void)state;
+	random_functions(3, 300);
+}
+
+/* Some v of quantified: the value does not depend on it any more. */
+static uint64_t brute_exists(uint64_t table, unsigned int n, unsigned int quantified)
+{
+	unsigned int v, i;
+
+	for (v = 0; v < n; v++) {
+		uint64_t result = 0;
+
+		if (!(quantified & 1u << v))
+			continue;
+		for (i = 0; i < 1u << n; i++)
+			if ((table >> (i & ~(1u << v)) & 1) || (table >> (i | 1u << v) & 1))
+				result |= UINT64_C(1) << i;
+		table = result;
+	}
+	return table;
+}
+
+static kdsm_bdd cube_of(struct kdsm_bdd_worker *worker, const uint32_t *variable,
+			unsigned int set)
+{
+	uint32_t variables[6];
+	unsigned int v, k = 0;
+
+	for (v = 0; v < 6; v++)
+		if (set & 1u << v)
+			variables[k++] = variable[v];
+	return kdsm_bdd_cube(worker, variables, k);
+}
+
+static void quantify(void **state)
+{
+	struct fixture f;
+	unsigned int i;
+
+	(void)state;
+	begin(&f, 2, 0);
+	for (i = 0; i < 1000; i++) {
+		uint64_t x = random64() & random64();
+		unsigned int set = random64() % 64;
+		kdsm_bdd a = from_table(w(&f), x, plain, 6, 0, 0);
+
+		assert_int_equal(kdsm_bdd_exists(w(&f), a, cube_of(w(&f), plain, set)),
+				 from_table(w(&f), brute_exists(x, 6, set), plain, 6, 0, 0));
+	}
+	end(&f);
+}
+
+static void counts(void **state)
+{
+	struct fixture f;
+	unsigned int i, v, n;
+	mpz_t count;
+
+	(void)state;
+	mpz_init(count);
+	begin(&f, 2, 0);
+	for (i = 0; i < 1000; i++) {
+		uint64_t x = i < 2 ? -(uint64_t)i : random64() & random64(), nodes;
+		kdsm_bdd a = from_table(w(&f), x, plain, 6, 0, 0);
+		unsigned int set = 0;
+
+		assert_int_equal(kdsm_bdd_count_states(w(&f), a, plain, 6, count), 0);
+		assert_int_equal(mpz_get_ui(count), __builtin_popcountll(x));
+		for (v = 0; v < 6; v++)
+			if (brute_exists(x, 6, 1u << v) != x)
+				set |= 1u << v;
+		assert_int_equal(kdsm_bdd_support(w(&f), a), cube_of(w(&f), plain, set));
+		assert_int_equal(kdsm_bdd_count_nodes(w(&f), a, &nodes), 0);
+		assert_in_range(nodes, __builtin_popcount(set), 40);
+		for (n = 0; n < 64; n++) {
+			uint8_t values[11] = { 0 };
+
+			for (v = 0; v < 6; v++)
+				values[2 * v] = n >> v & 1;
+			assert_int_equal(kdsm_bdd_evaluate(w(&f), a, values, 11), x >> n & 1);
+		}
+	}
+	/* larger than any machine word: all of 200 variables but one assignment */
+	{
+		uint32_t many[200];
+		kdsm_bdd all;
+
+		for (i = 0; i < 200; i++)
+			many[i] = i;
+		all = kdsm_bdd_not(kdsm_bdd_cube(w(&f), many, 200));
+		assert_int_equal(kdsm_bdd_count_states(w(&f), all, many, 200, count), 0);
+		mpz_add_ui(count, count, 1);
+		assert_int_equal(mpz_sizeinbase(count, 2), 201);
+		assert_int_equal(mpz_scan1(count, 0), 200);
+		assert_int_equal(kdsm_bdd_count_states(w(&f), all, many, 100, count), -EINVAL);
+	}
+	end(&f);
+	mpz_clear(count);
+}
+
+/*
+ * Successors by brute force. States have three bits; the relation's truth table is
+ * over current 0 1 2 and next 3 4 5; bits outside set stay.
+ */
+static unsigned int brute_successors(unsigned int states, uint64_t relation,
+				     unsigned int set)
+{
+	unsigned int s, t, result = 0;
+
+	for (s = 0; s < 8; s++)
+		for (t = 0; t < 8; t++)
+			if (states >> s & 1 && relation >> (s | t << 3) & 1 &&
+			    (s & ~set) == (t & ~set))
+				result |= 1u << t;
+	return result;
+}
+
+/* Interleaved: bit v of index i is bit order[v] of the brute-force index. */
+static const unsigned int order[] = { 0, 3, 1, 4, 2, 5 };
+
+static uint64_t interleave(uint64_t relation)
+{
+	uint64_t result = 0;
+	unsigned int i, v;
+
+	for (i = 0; i < 64; i++) {
+		unsigned int from = 0;
+
+		for (v = 0; v < 6; v++)
+			from |= (i >> v & 1) << order[v];
+		result |= (relation >> from & 1) << i;
+	}
+	return result;
+}
+
+static void one_relation(struct fixture *f, unsigned int set, bool labels)
+{
+	static const uint32_t all[] = { 0, 1, 2, 3, 4, 5 };
+	static const uint32_t current[] = { 0, 2, 4 };
+	unsigned int pairs = (set & 1) * 3 | (set & 2) * 6 | (set & 4) * 12;
+	unsigned int outside = ~(set | set << 3) & 63, states, i;
+	/* bits outside the set are none of the relation's business */
+	uint64_t x = random64() & random64(), y = random64() & random64();
+	struct kdsm_relation *relation[SIM_NODES];
+
+	x = brute_exists(x, 6, outside);
+	y = labels ? brute_exists(y, 6, outside) : x;
+	for (i = 0; i < f->nodes; i++) {
+		struct kdsm_bdd_worker *worker = f->worker[i];
+		kdsm_bdd a, b, r, variables;
+
+		kdsm_bdd_private(worker, 1);
+		a = from_table(worker, interleave(x), all, 6, 0, 0);
+		b = from_table(worker, interleave(y), all, 6, 0, 0);
+		r = kdsm_bdd_ite(worker, kdsm_bdd_variable(worker, 1000003), a, b);
+		/* any function whose support is the set */
+		variables = kdsm_bdd_not(cube_of(worker, all, pairs));
+		assert_int_equal(kdsm_relation_new(worker, r, variables, 1000000,
+						   &relation[i]), 0);
+		kdsm_bdd_private(worker, 0);
+	}
+	for (states = 0; states < 256; states += 1 + random64() % 16) {
+		unsigned int expected = brute_successors(states, x | y, set);
+		kdsm_bdd a = from_table(w(f), states, current, 3, 0, 0);
+		unsigned int node = random64() % f->nodes;
+
+		assert_int_equal(kdsm_bdd_successors(f->worker[node], a, relation[node]),
+				 from_table(w(f), expected, current, 3, 0, 0));
+	}
+	for (i = 0; i < f->nodes; i++)
+		kdsm_relation_free(relation[i]);
+}
+
+static void relations(unsigned int nodes, unsigned int granularity, unsigned int rounds)
+{
+	struct fixture f;
+	unsigned int i;
+
+	begin(&f, nodes, granularity);
+	for (i = 0; i < rounds; i++)
+		one_relation(&f, i % 8, i & 8);
+	for (i = 1; i < nodes; i++)
+		assert_int_equal(kdsm_bdd_private_digest(f.store[i]),
+				 kdsm_bdd_private_digest(f.store[0]));
+	end(&f);
+}
+
+static void relations_local(void **state)
+{
+	(void)state;
+	relations(1, 0, 800);
+}
+
+static void relations_three_nodes(void **state)
+{
+	(void)state;
+	relations(3, 0, 160);
+	relations(3, 1, 160);	/* results shared at every variable */
+	relations(2, 2, 160);
+}
+
+/* A bit of which only the current variable is in the set is read, and stays. */
+static void read_only_bit(void **state)
+{
+	static const uint32_t current[] = { 0, 2 }, set[] = { 0, 2, 3 };
+	struct kdsm_relation *relation, *bad;
+	struct kdsm_bdd_worker *worker;
+	kdsm_bdd r, v, a, expected;
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 1, 0);
+	worker = f.worker[0];
+	kdsm_bdd_private(worker, 1);
+	r = kdsm_bdd_and(worker, kdsm_bdd_variable(worker, 0), kdsm_bdd_variable(worker, 3));
+	v = kdsm_bdd_cube(worker, set, 3);
+	assert_int_equal(kdsm_relation_new(worker, r, v, 1000000, &relation), 0);
+	v = kdsm_bdd_variable(worker, 3);
+	assert_int_equal(kdsm_relation_new(worker, r, v, 1000000, &bad), -EINVAL);
+	kdsm_bdd_private(worker, 0);
+	a = kdsm_bdd_not(kdsm_bdd_variable(worker, 2));
+	expected = kdsm_bdd_cube(worker, current, 2);
+	assert_int_equal(kdsm_bdd_successors(worker, a, relation), expected);
+	kdsm_relation_free(relation);
+	end(&f);
+}
+
+static void errors(void **state)
+{
+	struct kdsm_bdd_worker *worker;
+	struct kdsm_node *data;
+	struct fixture f;
+	kdsm_bdd a, b, bad = KDSM_BDD_INVALID;
+	uint64_t count, i;
+	mpz_t states;
+
+	(void)state;
+	begin(&f, 1, 0);
+	worker = f.worker[0];
+	a = kdsm_bdd_variable(worker, 4);
+	b = kdsm_bdd_variable(worker, 6);
+	assert_int_equal(kdsm_bdd_make(worker, 5, a, b), bad);
+	assert_int_equal(kdsm_bdd_error(worker), -EINVAL);
+	assert_int_equal(kdsm_bdd_error(worker), 0);
+	assert_int_equal(kdsm_bdd_variable(worker, KDSM_BDD_MAX_VARIABLE + 1), bad);
+	assert_int_equal(kdsm_bdd_error(worker), -EINVAL);
+	assert_int_equal(kdsm_bdd_and(worker, a, bad), bad);
+	assert_int_equal(kdsm_bdd_ite(worker, a, bad, b), bad);
+	assert_int_equal(kdsm_bdd_not(bad), bad);
+	assert_int_equal(kdsm_bdd_error(worker), 0);
+	/* an edge of no node */
+	assert_int_equal(kdsm_bdd_and(worker, a, 123456789), bad);
+	assert_int_equal(kdsm_bdd_error(worker), -EIO);
+	/* a node that is its own child: no endless recursion */
+	data = f.store[0]->table->data;
+	i = kd_number(a);
+	data[i].a = i;
+	data[i].b = i | UINT64_C(4) << KDSM_NUMBER_BITS;
+	assert_int_equal(kdsm_bdd_and(worker, a, b), bad);
+	assert_int_equal(kdsm_bdd_error(worker), -EIO);
+	assert_int_equal(kdsm_bdd_exists(worker, a, kdsm_bdd_variable(worker, 8)), bad);
+	assert_int_equal(kdsm_bdd_error(worker), -EIO);
+	assert_int_equal(kdsm_bdd_count_nodes(worker, a, &count), 0);
+	mpz_init(states);
+	assert_int_equal(kdsm_bdd_count_states(worker, a, plain, 6, states), -EIO);
+	mpz_clear(states);
+	assert_int_equal(kdsm_bdd_evaluate(worker, a, (uint8_t[8]){ 0 }, 8), -EIO);
+	end(&f);
+}
+
+/* Four workers of two nodes build the same functions in different orders. */
+struct builder {
+	pthread_t thread;
+	struct kdsm_bdd_store *store;
+	unsigned int seed;
+	kdsm_bdd result[200];
+};
+
+static void *build(void *data)
+{
+	struct builder *b = data;
+	struct kdsm_bdd_worker *worker;
+	unsigned int i, v, k;
+
+	kdsm_bdd_worker_new(b->store, &worker);
+	for (i = 0; i < 200; i++) {
+		unsigned int f = (i * 37 + b->seed * 50) % 200;
+		kdsm_bdd sum = KDSM_BDD_FALSE;
+
+		for (k = 0; k < 8; k++) {
+			kdsm_bdd term = KDSM_BDD_TRUE;
+
+			for (v = 0; v < 24; v++) {
+				unsigned int bits = (f * 8 + k + 1) * 2654435761u >> (v % 28);
+				kdsm_bdd x = kdsm_bdd_variable(worker, v);
+
+				if (bits & 1)
+					term = kdsm_bdd_and(worker, term, bits & 2 ? x : kdsm_bdd_not(x));
+			}
+			sum = kdsm_bdd_xor(worker, sum, term);
+		}
+		b->result[f] = sum;
+	}
+	kdsm_bdd_worker_free(worker);
+	return NULL;
+}
+
+static void threads(void **state)
+{
+	static struct builder b[4];
+	struct fixture f;
+	unsigned int i, k;
+
+	(void)state;
+	begin(&f, 2, 1);
+	for (i = 0; i < 4; i++) {
+		b[i].store = f.store[i % 2];
+		b[i].seed = i;
+		assert_int_equal(pthread_create(&b[i].thread, NULL, build, &b[i]), 0);
+	}
+	for (i = 0; i < 4; i++)
+		pthread_join(b[i].thread, NULL);
+	for (k = 0; k < 200; k++) {
+		assert_int_not_equal(b[0].result[k], KDSM_BDD_INVALID);
+		for (i = 1; i < 4; i++)
+			assert_int_equal(b[i].result[k], b[0].result[k]);
+	}
+	end(&f);
+}
+
+/* The cache: what is torn or another's is not there. */
+static void cache(void **state)
+{
+	struct kd_opcache *c;
+	struct fixture f;
+	uint64_t i, value;
+
+	(void)state;
+	begin(&f, 2, 0);
+	c = f.worker[0]->cache;
+	for (i = 0; i < 5000; i++) {
+		struct kd_key key = kd_key(1 + i % 5, random64() & KD_EDGE,
+					   random64() & KD_EDGE, random64() & KD_EDGE);
+		uint64_t result = random64() & KD_EDGE;
+		uint8_t *bytes;
+
+		kd_opcache_put(c, &key, result);
+		assert_true(kd_opcache_get(c, &key, &value));
+		assert_int_equal(value, result);
+		assert_int_equal(kd_opcache_put_home(c, &key, result), 0);
+		assert_int_equal(kd_opcache_get_home(c, &key, &value), 1);
+		assert_int_equal(value, result);
+		bytes = (uint8_t *)kd_opcache_own(c, &key);
+		bytes[random64() % sizeof(struct kd_result)] ^= 1 + random64() % 255;
+		assert_false(kd_opcache_get(c, &key, &value));
+	}
+	/* three edges and an operation make distinct keys */
+	for (i = 0; i < 123; i++) {
+		uint64_t bit = UINT64_C(1) << (i % 41 == 40 ? 63 : i % 41);
+		struct kd_key one = kd_key(1, 0, 0, 0);
+		struct kd_key other = kd_key(1, i / 41 == 0 ? bit : 0, i / 41 == 1 ? bit : 0,
+					     i / 41 == 2 ? bit : 0);
+
+		assert_true(one.key0 != other.key0 || one.key1 != other.key1);
+		assert_int_equal(__builtin_popcountll(one.key0 ^ other.key0) +
+				 __builtin_popcountll(one.key1 ^ other.key1), 1);
+	}
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exhaustive),
+		cmocka_unit_test(random_local),
+		cmocka_unit_test(random_three_nodes),
+		cmocka_unit_test(quantify),
+		cmocka_unit_test(counts),
+		cmocka_unit_test(relations_local),
+		cmocka_unit_test(relations_three_nodes),
+		cmocka_unit_test(read_only_bit),
+		cmocka_unit_test(errors),
+		cmocka_unit_test(threads),
+		cmocka_unit_test(cache),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("bdd", tests, NULL, NULL);
+}
