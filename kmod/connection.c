@@ -15,20 +15,12 @@
  * fails what is left. Posting happens under the lock and only while up; hence
  * after the drain nothing is under way.
  */
-#include <linux/ratelimit.h>
 #include <linux/slab.h>
-#include <net/ipv6.h>
-#include <rdma/ib_cm.h>
 
-#include "compat.h"
 #include "trace.h"
 #include "verbs.h"
 
 #define KDSM_POLL_BUDGET	256
-#define KDSM_RESOLVE_MS		2000
-#define KDSM_CONNECT_TIMEOUT	(5 * HZ)
-#define KDSM_BACKOFF_MIN	(HZ / 10)
-#define KDSM_BACKOFF_MAX	(3 * HZ)
 /* What the receiver of a request without a buffer asks for: 0.64 ms. */
 #define KDSM_RNR_TIMER		12
 
@@ -104,8 +96,8 @@ static void kdsm_connection_qp_event(struct ib_event *event, void *context)
 
 /* ---- making and unmaking of one ---- */
 
-static struct kdsm_connection *
-kdsm_connection_create(struct kdsm_peer *peer, unsigned int queue, bool accepted)
+struct kdsm_connection *kdsm_connection_create(struct kdsm_peer *peer,
+					       unsigned int queue, bool accepted)
 {
 	const unsigned int count = KDSM_CREDITS + KDSM_RECEIVES;
 	struct kdsm_fabric *fabric = peer->fabric;
@@ -195,8 +187,7 @@ void kdsm_connection_put(struct kdsm_connection *connection)
 	kref_put(&connection->kref, kdsm_connection_free);
 }
 
-/* The queue pair of a connection whose id has a device. */
-static int kdsm_connection_create_qp(struct kdsm_connection *connection)
+int kdsm_connection_create_qp(struct kdsm_connection *connection)
 {
 	const unsigned int sends = KDSM_SEND_ROOM + KDSM_CREDITS + 8;
 	const unsigned int receives = KDSM_RECEIVES + 1;
@@ -247,7 +238,7 @@ free_cq:
 	return err;
 }
 
-static void kdsm_connection_destroy_qp(struct kdsm_connection *connection)
+void kdsm_connection_destroy_qp(struct kdsm_connection *connection)
 {
 	ib_drain_qp(connection->qp);
 	rdma_destroy_qp(connection->id);
@@ -260,8 +251,8 @@ static void kdsm_connection_destroy_qp(struct kdsm_connection *connection)
 	tasklet_kill(&connection->tasklet);
 }
 
-static void kdsm_connection_set_state(struct kdsm_connection *connection,
-				      enum kdsm_connection_state state)
+void kdsm_connection_set_state(struct kdsm_connection *connection,
+			       enum kdsm_connection_state state)
 {
 	spin_lock_bh(&connection->lock);
 	trace_kdsm_connection(connection->peer->node, connection->queue,
@@ -323,451 +314,7 @@ static void kdsm_connection_teardown(struct work_struct *work)
 	kdsm_connection_put(connection);	/* of the work */
 }
 
-/* ---- connecting ---- */
-
-static const char *kdsm_refusal_text(const struct rdma_cm_event *event)
-{
-	const struct kdsm_wire_refusal *refusal = event->param.conn.private_data;
-
-	if (!refusal || event->param.conn.private_data_len < sizeof(*refusal) ||
-	    le32_to_cpu(refusal->magic) != KDSM_WIRE_MAGIC)
-		return "kdsm is not up there";
-	switch (le16_to_cpu(refusal->reason)) {
-	case KDSM_REFUSED_CLUSTER:
-		return "it belongs to another cluster";
-	case KDSM_REFUSED_VERSION:
-		return "it speaks another version of the protocol";
-	case KDSM_REFUSED_NODE:
-		return "it knows this node by another number or address";
-	case KDSM_REFUSED_DOMAIN:
-		return "it uses another domain for atomics";
-	default:
-		return "it is busy";
-	}
-}
-
-static int kdsm_connection_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
-{
-	struct kdsm_connection *connection = id->context;
-
-	switch (event->event) {
-	case RDMA_CM_EVENT_ADDR_RESOLVED:
-	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-	case RDMA_CM_EVENT_ESTABLISHED:
-		connection->event_status = 0;
-		complete(&connection->event);
-		break;
-	case RDMA_CM_EVENT_REJECTED:
-		pr_info_ratelimited("kdsm: node %u refuses: %s\n",
-				    connection->peer->node, kdsm_refusal_text(event));
-		fallthrough;
-	case RDMA_CM_EVENT_ADDR_ERROR:
-	case RDMA_CM_EVENT_ROUTE_ERROR:
-	case RDMA_CM_EVENT_CONNECT_ERROR:
-	case RDMA_CM_EVENT_UNREACHABLE:
-		connection->event_status = -EHOSTDOWN;
-		complete(&connection->event);
-		break;
-	case RDMA_CM_EVENT_DISCONNECTED:
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-	case RDMA_CM_EVENT_ADDR_CHANGE:
-		connection->event_status = -EHOSTDOWN;
-		complete(&connection->event);
-		kdsm_connection_break(connection);
-		break;
-	default:
-		break;
-	}
-	return 0;
-}
-
-static int kdsm_connection_await(struct kdsm_connection *connection)
-{
-	if (!wait_for_completion_timeout(&connection->event, KDSM_CONNECT_TIMEOUT))
-		return -EHOSTDOWN;
-	return connection->event_status;
-}
-
-static int kdsm_connection_connect(struct kdsm_connection *connection)
-{
-	struct kdsm_fabric *fabric = connection->fabric;
-	struct kdsm_peer *peer = connection->peer;
-	const struct ib_device_attr *device = &fabric->device->attrs;
-	struct kdsm_wire_hello hello = {
-		.magic = cpu_to_le32(KDSM_WIRE_MAGIC),
-		.version = cpu_to_le16(KDSM_WIRE_VERSION),
-		.node = cpu_to_le16(fabric->config.node),
-		.nodes = cpu_to_le16(fabric->config.nodes),
-		.domain = fabric->domain,
-		.queue = connection->queue,
-		.target = cpu_to_le32(peer->node),
-		.incarnation = cpu_to_le64(fabric->incarnation),
-	};
-	struct rdma_conn_param param = {
-		.private_data = &hello,
-		.private_data_len = sizeof(hello),
-		.responder_resources = min(device->max_qp_rd_atom, 16),
-		.initiator_depth = min(device->max_qp_init_rd_atom, 16),
-		.retry_count = KDSM_RETRY_COUNT,
-		.rnr_retry_count = 7,	/* for ever: receivers always come back */
-	};
-	struct sockaddr_storage from = fabric->peers[fabric->config.node].address;
-	struct sockaddr_storage to = peer->address;
-	int err;
-
-	export_uuid(hello.uuid, &fabric->config.uuid);
-	kdsm_connection_set_state(connection, KDSM_CONNECTION_CONNECTING);
-	reinit_completion(&connection->event);
-	connection->id = rdma_create_id(&init_net, kdsm_connection_event, connection,
-					RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(connection->id)) {
-		err = PTR_ERR(connection->id);
-		goto idle;
-	}
-	/* The source has to have a port of its own. */
-	if (from.ss_family == AF_INET6)
-		((struct sockaddr_in6 *)&from)->sin6_port = 0;
-	else
-		((struct sockaddr_in *)&from)->sin_port = 0;
-
-	err = rdma_resolve_addr(connection->id, (struct sockaddr *)&from,
-				(struct sockaddr *)&to, KDSM_RESOLVE_MS);
-	if (!err)
-		err = kdsm_connection_await(connection);
-	if (!err)
-		err = rdma_resolve_route(connection->id, KDSM_RESOLVE_MS);
-	if (!err)
-		err = kdsm_connection_await(connection);
-	if (!err && connection->id->device != fabric->device)
-		err = -ENODEV;
-	if (err)
-		goto destroy_id;
-	err = kdsm_connection_create_qp(connection);
-	if (err)
-		goto destroy_id;
-	err = rdma_connect(connection->id, &param);
-	if (!err)
-		err = kdsm_connection_await(connection);
-	if (err)
-		goto destroy_qp;
-
-	kdsm_connection_set_state(connection, KDSM_CONNECTION_UP);
-	/* A disconnect that came before the state was up broke nothing. */
-	if (connection->event_status)
-		kdsm_connection_break(connection);
-	return 0;
-
-destroy_qp:
-	kdsm_connection_destroy_qp(connection);
-destroy_id:
-	rdma_destroy_id(connection->id);
-	connection->id = NULL;
-	kdsm_message_fail(connection);
-idle:
-	kdsm_connection_set_state(connection, KDSM_CONNECTION_IDLE);
-	return err;
-}
-
-static void kdsm_peer_answered(struct kdsm_peer *peer)
-{
-	atomic64_inc(&peer->connects);
-	peer->backoff = 0;
-	WRITE_ONCE(peer->state, peer->node == peer->fabric->config.node ?
-		   KDSM_PEER_SELF : KDSM_PEER_UP);
-}
-
-static void kdsm_peer_failed(struct kdsm_peer *peer)
-{
-	struct kdsm_fabric *fabric = peer->fabric;
-	bool was_down = peer->state == KDSM_PEER_DOWN;
-
-	atomic64_inc(&peer->errors);
-	peer->backoff = clamp(peer->backoff * 2, (unsigned int)KDSM_BACKOFF_MIN,
-			      (unsigned int)KDSM_BACKOFF_MAX);
-	peer->retry_at = jiffies + peer->backoff;
-	WRITE_ONCE(peer->state, KDSM_PEER_DOWN);
-	if (!was_down) {
-		pr_info("kdsm: node %u is down\n", peer->node);
-		if (fabric->config.peer_down)
-			fabric->config.peer_down(fabric->config.context, peer->node);
-	}
-}
-
-static struct kdsm_connection *kdsm_connection_queue(struct kdsm_peer *peer,
-						     unsigned int queue)
-{
-	struct kdsm_connection *connection;
-
-	mutex_lock(&peer->lock);
-	connection = peer->queues[queue];
-	if (!connection && READ_ONCE(peer->fabric->stopping)) {
-		connection = ERR_PTR(-EHOSTDOWN);
-	} else if (!connection) {
-		connection = kdsm_connection_create(peer, queue, false);
-		if (!IS_ERR(connection))
-			/* Pairs with the acquire in kdsm_connection_get(). */
-			smp_store_release(&peer->queues[queue], connection);
-	}
-	mutex_unlock(&peer->lock);
-	return connection;
-}
-
-struct kdsm_connection *kdsm_connection_get(struct kdsm_fabric *fabric,
-					    unsigned int node)
-{
-	struct kdsm_peer *peer = &fabric->peers[node];
-	unsigned int queue = raw_smp_processor_id() % fabric->queues;
-	struct kdsm_connection *connection;
-	int err = 0;
-
-	/* Pairs with the release in kdsm_connection_queue(). */
-	connection = smp_load_acquire(&peer->queues[queue]);
-	if (likely(connection && READ_ONCE(connection->state) == KDSM_CONNECTION_UP))
-		return connection;
-	if (READ_ONCE(fabric->stopping))
-		return ERR_PTR(-EHOSTDOWN);
-	if (!connection) {
-		connection = kdsm_connection_queue(peer, queue);
-		if (IS_ERR(connection))
-			return connection;
-	}
-
-	mutex_lock(&connection->setup);
-	wait_event(connection->wait,
-		   READ_ONCE(connection->state) != KDSM_CONNECTION_BROKEN);
-	if (READ_ONCE(connection->state) != KDSM_CONNECTION_UP) {
-		if (READ_ONCE(fabric->stopping) ||
-		    (READ_ONCE(peer->state) == KDSM_PEER_DOWN &&
-		     time_before(jiffies, READ_ONCE(peer->retry_at)))) {
-			err = -EHOSTDOWN;
-		} else {
-			if (READ_ONCE(peer->state) == KDSM_PEER_IDLE)
-				WRITE_ONCE(peer->state, KDSM_PEER_CONNECTING);
-			err = kdsm_connection_connect(connection);
-			if (err)
-				kdsm_peer_failed(peer);
-			else
-				kdsm_peer_answered(peer);
-		}
-	}
-	mutex_unlock(&connection->setup);
-	if (err == -ENOMEM)
-		return ERR_PTR(err);
-	return err ? ERR_PTR(-EHOSTDOWN) : connection;
-}
-
-/* ---- accepting ---- */
-
-static bool kdsm_same_host(const struct sockaddr *a, const struct sockaddr_storage *b)
-{
-	if (a->sa_family != b->ss_family)
-		return false;
-	if (a->sa_family == AF_INET)
-		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
-		       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
-	return a->sa_family == AF_INET6 &&
-	       ipv6_addr_equal(&((const struct sockaddr_in6 *)a)->sin6_addr,
-			       &((const struct sockaddr_in6 *)b)->sin6_addr);
-}
-
-/* Who asks, and may it? 0 or enum kdsm_refusal; counts what it refuses. */
-static int kdsm_check_hello(struct kdsm_fabric *fabric, const struct rdma_cm_id *id,
-			    const struct kdsm_wire_hello *hello, unsigned int length)
-{
-	static DEFINE_RATELIMIT_STATE(limit, HZ, 1);
-	const struct sockaddr *from = (struct sockaddr *)&id->route.addr.dst_addr;
-	const char *why;
-	int reason;
-	uuid_t uuid;
-
-	if (length < sizeof(*hello) ||
-	    le32_to_cpu(hello->magic) != KDSM_WIRE_MAGIC) {
-		reason = KDSM_REFUSED_CLUSTER;
-		why = "no kdsm node";
-		atomic64_inc(&fabric->refused.cluster);
-		goto refused;
-	}
-	if (le16_to_cpu(hello->version) != KDSM_WIRE_VERSION) {
-		reason = KDSM_REFUSED_VERSION;
-		why = "other version of the protocol";
-		atomic64_inc(&fabric->refused.version);
-		goto refused;
-	}
-	import_uuid(&uuid, hello->uuid);
-	if (!uuid_equal(&uuid, &fabric->config.uuid)) {
-		reason = KDSM_REFUSED_CLUSTER;
-		why = "other cluster";
-		atomic64_inc(&fabric->refused.cluster);
-		goto refused;
-	}
-	if (le16_to_cpu(hello->node) >= fabric->config.nodes ||
-	    le16_to_cpu(hello->nodes) != fabric->config.nodes ||
-	    le32_to_cpu(hello->target) != fabric->config.node ||
-	    hello->queue >= KDSM_QUEUES_MAX ||
-	    !kdsm_same_host(from, &fabric->peers[le16_to_cpu(hello->node)].address)) {
-		reason = KDSM_REFUSED_NODE;
-		why = "unknown node, or not at its address";
-		atomic64_inc(&fabric->refused.node);
-		goto refused;
-	}
-	if (hello->domain != fabric->domain) {
-		reason = KDSM_REFUSED_DOMAIN;
-		why = "other domain for atomics";
-		atomic64_inc(&fabric->refused.cluster);
-		goto refused;
-	}
-	return 0;
-
-refused:
-	if (__ratelimit(&limit))
-		pr_warn("kdsm: refused a connection from %pISc: %s\n", from, why);
-	return reason;
-}
-
-/*
- * A peer connects. If it came up anew, what we knew of its former life is void;
- * and a queue that it had before and has now again is dead at its end.
- */
-static void kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation,
-			      unsigned int queue)
-{
-	struct kdsm_fabric *fabric = peer->fabric;
-	struct kdsm_connection *old;
-	bool anew;
-
-	mutex_lock(&peer->lock);
-	anew = peer->incarnation && peer->incarnation != incarnation;
-	peer->incarnation = incarnation;
-	/* It is there: no need to wait for the next attempt. */
-	WRITE_ONCE(peer->retry_at, jiffies);
-	mutex_unlock(&peer->lock);
-
-	mutex_lock(&fabric->accepted_lock);
-	list_for_each_entry(old, &fabric->accepted, link)
-		if (old->peer == peer && (anew || old->queue == queue))
-			kdsm_connection_break(old);
-	mutex_unlock(&fabric->accepted_lock);
-
-	if (anew) {
-		unsigned int i;
-
-		kdsm_memory_forget(fabric, peer->node);
-		for (i = 0; i < fabric->queues; i++)
-			if (peer->queues[i])
-				kdsm_connection_break(peer->queues[i]);
-		if (fabric->config.peer_down)
-			fabric->config.peer_down(fabric->config.context, peer->node);
-	}
-}
-
-static int kdsm_connection_request(struct kdsm_fabric *fabric, struct rdma_cm_id *id,
-				   const struct rdma_cm_event *event)
-{
-	const struct kdsm_wire_hello *hello = event->param.conn.private_data;
-	struct rdma_conn_param param = {
-		.responder_resources = event->param.conn.responder_resources,
-		.initiator_depth = event->param.conn.initiator_depth,
-		.retry_count = KDSM_RETRY_COUNT,
-		.rnr_retry_count = 7,
-	};
-	struct kdsm_wire_refusal refusal = {
-		.magic = cpu_to_le32(KDSM_WIRE_MAGIC),
-		.version = cpu_to_le16(KDSM_WIRE_VERSION),
-	};
-	struct kdsm_connection *connection;
-	int reason, err;
-
-	reason = kdsm_check_hello(fabric, id, hello,
-				  hello ? event->param.conn.private_data_len : 0);
-	if (reason)
-		goto reject;
-	reason = KDSM_REFUSED_BUSY;
-	if (READ_ONCE(fabric->stopping) || id->device != fabric->device)
-		goto reject;
-	kdsm_peer_greeted(&fabric->peers[le16_to_cpu(hello->node)],
-			  le64_to_cpu(hello->incarnation), hello->queue);
-	connection = kdsm_connection_create(&fabric->peers[le16_to_cpu(hello->node)],
-					    hello->queue, true);
-	if (IS_ERR(connection))
-		goto reject;
-	connection->id = id;
-	err = kdsm_connection_create_qp(connection);
-	if (err) {
-		kdsm_connection_put(connection);
-		goto reject;
-	}
-	id->context = connection;
-	/*
-	 * Up before accept: requests may come before the event that says so. The
-	 * teardown cannot destroy the id before this handler returns.
-	 */
-	mutex_lock(&fabric->accepted_lock);
-	list_add_tail(&connection->link, &fabric->accepted);
-	mutex_unlock(&fabric->accepted_lock);
-	kdsm_connection_set_state(connection, KDSM_CONNECTION_UP);
-	err = rdma_accept(id, &param);
-	if (err)
-		kdsm_connection_break(connection);
-	return 0;
-
-reject:
-	refusal.reason = cpu_to_le16(reason);
-	rdma_reject(id, &refusal, sizeof(refusal), IB_CM_REJ_CONSUMER_DEFINED);
-	return -ECONNREFUSED;	/* rdma_cm destroys the id */
-}
-
-static int kdsm_accepted_event(struct kdsm_connection *connection,
-			       const struct rdma_cm_event *event)
-{
-	switch (event->event) {
-	case RDMA_CM_EVENT_CONNECT_ERROR:
-	case RDMA_CM_EVENT_UNREACHABLE:
-	case RDMA_CM_EVENT_REJECTED:
-	case RDMA_CM_EVENT_DISCONNECTED:
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-	case RDMA_CM_EVENT_ADDR_CHANGE:
-		kdsm_connection_break(connection);
-		break;
-	default:
-		break;
-	}
-	return 0;
-}
-
-/* Events of the listening id, and of the ids that it brought forth. */
-static int kdsm_listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
-{
-	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		return kdsm_connection_request(id->context, id, event);
-	/* Ids whose queue pair is gone are about to be destroyed. */
-	if (id->qp)
-		return kdsm_accepted_event(id->context, event);
-	return 0;
-}
-
-int kdsm_connection_bind(struct kdsm_fabric *fabric)
-{
-	struct sockaddr *address =
-		(struct sockaddr *)&fabric->peers[fabric->config.node].address;
-	struct rdma_cm_id *id;
-	int err;
-
-	id = rdma_create_id(&init_net, kdsm_listener_event, fabric, RDMA_PS_TCP,
-			    IB_QPT_RC);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-	err = rdma_bind_addr(id, address);
-	if (!err && !id->device)
-		err = -ENODEV;
-	if (err) {
-		rdma_destroy_id(id);
-		return err == -EADDRNOTAVAIL ? -ENODEV : err;
-	}
-	fabric->listener = id;
-	fabric->device = id->device;
-	strscpy(fabric->device_name, id->device->name, sizeof(fabric->device_name));
-	return 0;
-}
+/* ---- all of them ---- */
 
 void kdsm_connection_stop(struct kdsm_fabric *fabric)
 {

@@ -152,7 +152,7 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 	fabric->workqueue = alloc_workqueue("kdsm", WQ_UNBOUND, 0);
 	if (!fabric->workqueue)
 		goto free;
-	err = kdsm_connection_bind(fabric);
+	err = kdsm_accept_bind(fabric);
 	if (err)
 		goto destroy_workqueue;
 	err = kdsm_fabric_check_device(fabric);

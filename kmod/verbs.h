@@ -150,25 +150,41 @@ struct kdsm_fabric {
 
 /* ---- connection.c ---- */
 
-/*
- * The connection of this CPU to a peer, up, connecting it if need be; it stays
- * allocated as long as the fabric, but may break at any time. ERR_PTR(-EHOSTDOWN).
- */
-struct kdsm_connection *kdsm_connection_get(struct kdsm_fabric *fabric,
-					    unsigned int node);
+/* An idle connection, with one reference. ERR_PTR(-ENOMEM). */
+struct kdsm_connection *kdsm_connection_create(struct kdsm_peer *peer,
+					       unsigned int queue, bool accepted);
+void kdsm_connection_put(struct kdsm_connection *connection);
+/* The queue pair, once the id has a device. */
+int kdsm_connection_create_qp(struct kdsm_connection *connection);
+/* Drains it first: no completion comes any more. */
+void kdsm_connection_destroy_qp(struct kdsm_connection *connection);
+void kdsm_connection_set_state(struct kdsm_connection *connection,
+			       enum kdsm_connection_state state);
 /* Something went wrong: fail all that is under way, then be idle. Any context. */
 void kdsm_connection_break(struct kdsm_connection *connection);
 /* Take completions now, if nobody else does. */
 void kdsm_connection_poll(struct kdsm_connection *connection);
-void kdsm_connection_put(struct kdsm_connection *connection);
-/* Make the listening id; this finds the device. */
-int kdsm_connection_bind(struct kdsm_fabric *fabric);
 /*
  * No connection is up any more, none comes, and none has resources of the
  * device; those made here stay allocated until kdsm_connection_free_all().
  */
 void kdsm_connection_stop(struct kdsm_fabric *fabric);
 void kdsm_connection_free_all(struct kdsm_fabric *fabric);
+
+/* ---- connect.c ---- */
+
+/*
+ * The connection of this CPU to a peer, up, connecting it if need be; it stays
+ * allocated as long as the fabric, but may break at any time. Sleeps.
+ * ERR_PTR(-EHOSTDOWN), ERR_PTR(-ENOMEM).
+ */
+struct kdsm_connection *kdsm_connection_get(struct kdsm_fabric *fabric,
+					    unsigned int node);
+
+/* ---- accept.c ---- */
+
+/* Make the listening id; this finds the device. */
+int kdsm_accept_bind(struct kdsm_fabric *fabric);
 
 /* ---- memory.c ---- */
 

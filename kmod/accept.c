@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Peers that connect: who they say they are is checked, and what does not fit is
+ * refused, counted, and logged once a second at most.
+ */
+#include <linux/ratelimit.h>
+#include <net/ipv6.h>
+#include <rdma/ib_cm.h>
+
+#include "verbs.h"
+
+static bool kdsm_same_host(const struct sockaddr *a, const struct sockaddr_storage *b)
+{
+	if (a->sa_family != b->ss_family)
+		return false;
+	if (a->sa_family == AF_INET)
+		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+		       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+	return a->sa_family == AF_INET6 &&
+	       ipv6_addr_equal(&((const struct sockaddr_in6 *)a)->sin6_addr,
+			       &((const struct sockaddr_in6 *)b)->sin6_addr);
+}
+
+/* Who asks, and may it? 0 or enum kdsm_refusal; counts what it refuses. */
+static int kdsm_check_hello(struct kdsm_fabric *fabric, const struct rdma_cm_id *id,
+			    const struct kdsm_wire_hello *hello, unsigned int length)
+{
+	static DEFINE_RATELIMIT_STATE(limit, HZ, 1);
+	const struct sockaddr *from = (struct sockaddr *)&id->route.addr.dst_addr;
+	const char *why;
+	int reason;
+	uuid_t uuid;
+
+	if (length < sizeof(*hello) ||
+	    le32_to_cpu(hello->magic) != KDSM_WIRE_MAGIC) {
+		reason = KDSM_REFUSED_CLUSTER;
+		why = "no kdsm node";
+		atomic64_inc(&fabric->refused.cluster);
+		goto refused;
+	}
+	if (le16_to_cpu(hello->version) != KDSM_WIRE_VERSION) {
+		reason = KDSM_REFUSED_VERSION;
+		why = "other version of the protocol";
+		atomic64_inc(&fabric->refused.version);
+		goto refused;
+	}
+	import_uuid(&uuid, hello->uuid);
+	if (!uuid_equal(&uuid, &fabric->config.uuid)) {
+		reason = KDSM_REFUSED_CLUSTER;
+		why = "other cluster";
+		atomic64_inc(&fabric->refused.cluster);
+		goto refused;
+	}
+	if (le16_to_cpu(hello->node) >= fabric->config.nodes ||
+	    le16_to_cpu(hello->nodes) != fabric->config.nodes ||
+	    le32_to_cpu(hello->target) != fabric->config.node ||
+	    hello->queue >= KDSM_QUEUES_MAX ||
+	    !kdsm_same_host(from, &fabric->peers[le16_to_cpu(hello->node)].address)) {
+		reason = KDSM_REFUSED_NODE;
+		why = "unknown node, or not at its address";
+		atomic64_inc(&fabric->refused.node);
+		goto refused;
+	}
+	if (hello->domain != fabric->domain) {
+		reason = KDSM_REFUSED_DOMAIN;
+		why = "other domain for atomics";
+		atomic64_inc(&fabric->refused.cluster);
+		goto refused;
+	}
+	return 0;
+
+refused:
+	if (__ratelimit(&limit))
+		pr_warn("kdsm: refused a connection from %pISc: %s\n", from, why);
+	return reason;
+}
+
+/*
+ * A peer connects. If it came up anew, what we knew of its former life is void;
+ * and a queue that it had before and has now again is dead at its end.
+ */
+static void kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation,
+			      unsigned int queue)
+{
+	struct kdsm_fabric *fabric = peer->fabric;
+	struct kdsm_connection *old;
+	bool anew;
+
+	mutex_lock(&peer->lock);
+	anew = peer->incarnation && peer->incarnation != incarnation;
+	peer->incarnation = incarnation;
+	/* It is there: no need to wait for the next attempt. */
+	WRITE_ONCE(peer->retry_at, jiffies);
+	mutex_unlock(&peer->lock);
+
+	mutex_lock(&fabric->accepted_lock);
+	list_for_each_entry(old, &fabric->accepted, link)
+		if (old->peer == peer && (anew || old->queue == queue))
+			kdsm_connection_break(old);
+	mutex_unlock(&fabric->accepted_lock);
+
+	if (anew) {
+		unsigned int i;
+
+		kdsm_memory_forget(fabric, peer->node);
+		for (i = 0; i < fabric->queues; i++)
+			if (peer->queues[i])
+				kdsm_connection_break(peer->queues[i]);
+		if (fabric->config.peer_down)
+			fabric->config.peer_down(fabric->config.context, peer->node);
+	}
+}
+
+static int kdsm_accept_request(struct kdsm_fabric *fabric, struct rdma_cm_id *id,
+			       const struct rdma_cm_event *event)
+{
+	const struct kdsm_wire_hello *hello = event->param.conn.private_data;
+	struct rdma_conn_param param = {
+		.responder_resources = event->param.conn.responder_resources,
+		.initiator_depth = event->param.conn.initiator_depth,
+		.retry_count = KDSM_RETRY_COUNT,
+		.rnr_retry_count = 7,
+	};
+	struct kdsm_wire_refusal refusal = {
+		.magic = cpu_to_le32(KDSM_WIRE_MAGIC),
+		.version = cpu_to_le16(KDSM_WIRE_VERSION),
+	};
+	struct kdsm_connection *connection;
+	int reason, err;
+
+	reason = kdsm_check_hello(fabric, id, hello,
+				  hello ? event->param.conn.private_data_len : 0);
+	if (reason)
+		goto reject;
+	reason = KDSM_REFUSED_BUSY;
+	if (READ_ONCE(fabric->stopping) || id->device != fabric->device)
+		goto reject;
+	kdsm_peer_greeted(&fabric->peers[le16_to_cpu(hello->node)],
+			  le64_to_cpu(hello->incarnation), hello->queue);
+	connection = kdsm_connection_create(&fabric->peers[le16_to_cpu(hello->node)],
+					    hello->queue, true);
+	if (IS_ERR(connection))
+		goto reject;
+	connection->id = id;
+	err = kdsm_connection_create_qp(connection);
+	if (err) {
+		kdsm_connection_put(connection);
+		goto reject;
+	}
+	id->context = connection;
+	/*
+	 * Up before accept: requests may come before the event that says so. The
+	 * teardown cannot destroy the id before this handler returns.
+	 */
+	mutex_lock(&fabric->accepted_lock);
+	list_add_tail(&connection->link, &fabric->accepted);
+	mutex_unlock(&fabric->accepted_lock);
+	kdsm_connection_set_state(connection, KDSM_CONNECTION_UP);
+	err = rdma_accept(id, &param);
+	if (err)
+		kdsm_connection_break(connection);
+	return 0;
+
+reject:
+	refusal.reason = cpu_to_le16(reason);
+	rdma_reject(id, &refusal, sizeof(refusal), IB_CM_REJ_CONSUMER_DEFINED);
+	return -ECONNREFUSED;	/* rdma_cm destroys the id */
+}
+
+static int kdsm_accept_event(struct kdsm_connection *connection,
+			     const struct rdma_cm_event *event)
+{
+	switch (event->event) {
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		kdsm_connection_break(connection);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+/* Events of the listening id, and of the ids that it brought forth. */
+static int kdsm_listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		return kdsm_accept_request(id->context, id, event);
+	/* Ids whose queue pair is gone are about to be destroyed. */
+	if (id->qp)
+		return kdsm_accept_event(id->context, event);
+	return 0;
+}
+
+int kdsm_accept_bind(struct kdsm_fabric *fabric)
+{
+	struct sockaddr *address =
+		(struct sockaddr *)&fabric->peers[fabric->config.node].address;
+	struct rdma_cm_id *id;
+	int err;
+
+	id = rdma_create_id(&init_net, kdsm_listener_event, fabric, RDMA_PS_TCP,
+			    IB_QPT_RC);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	err = rdma_bind_addr(id, address);
+	if (!err && !id->device)
+		err = -ENODEV;
+	if (err) {
+		rdma_destroy_id(id);
+		return err == -EADDRNOTAVAIL ? -ENODEV : err;
+	}
+	fabric->listener = id;
+	fabric->device = id->device;
+	strscpy(fabric->device_name, id->device->name, sizeof(fabric->device_name));
+	return 0;
+}
