@@ -319,6 +319,15 @@ static void pgas_tickets_limits(void)
 	free(big);
 }
 
+/* Until the word is value: it may be seen while half of it is there. */
+static void await(uint64_t word, uint64_t value)
+{
+	uint64_t seen;
+
+	while ((seen = word_at(word)) != value && !failures)
+		CHECK_IS(kdsm_wait(region, word, seen, 20 * SECOND), 0);
+}
+
 /* The first two nodes, back and forth; the others look on. */
 static void pgas_notify_wait(void)
 {
@@ -336,9 +345,7 @@ static void pgas_notify_wait(void)
 	for (i = 1; i <= 300 && node < 2 && nodes > 1; i++) {
 		if (node == 0)
 			CHECK_IS(kdsm_put_notify(region, 1, word, i), 0);
-		/* It may be seen while half of it is there. */
-		while (word_at(word) != i && !failures)
-			CHECK_IS(kdsm_wait(region, word, word_at(word), 20 * SECOND), 0);
+		await(word, i);
 		if (node == 1)
 			CHECK_IS(kdsm_put_notify(region, 0, word, i), 0);
 	}
@@ -388,8 +395,7 @@ static void pgas_notify_order(void)
 		ops[2] = kdsm_op_put(next(), flag, &i, 8);
 		ops[2].flags = KDSM_OP_NOTIFY;
 		CHECK_IS(kdsm_vector(region, ops, 3), 0);
-		while (word_at(flag) != i && !failures)
-			CHECK_IS(kdsm_wait(region, flag, word_at(flag), 20 * SECOND), 0);
+		await(flag, i);
 		for (k = 0; k < sizeof(out) + 100; k++)
 			if (!CHECK(part[data + k] == i))
 				break;
