@@ -51,6 +51,7 @@ int complain(const struct options *options, const char *format, ...)
 {
 	va_list args;
 
+	fflush(stdout);
 	fprintf(stderr, "kdsm-bench %s: ", options->kind);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
