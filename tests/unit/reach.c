@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reachability: the demonstration models by one to three nodes with one and four
+ * workers, against what is known of them (tests/models/expected.csv) and
+ * against a search that goes from state to state; and what happens when it
+ * cannot succeed.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+#include <libgen.h>
+#include <unistd.h>
+
+#include "sim.h"
+#include "net.h"
+#include "reach.h"
+#include "walk.h"
+
+static char models[4096];	/* the directory */
+
+/* ---- the search from state to state ---- */
+
+typedef unsigned __int128 marking;
+
+struct explicit {
+	struct kd_net *net;
+	marking *state;		/* in the order of discovery */
+	size_t states, capacity;
+	uint32_t *index;	/* place in state plus 1 */
+	size_t index_size;
+	unsigned int levels;
+};
+
+static size_t slot_of(const struct explicit *e, marking m)
+{
+	size_t slot = kd_hash((uint64_t)m, (uint64_t)(m >> 64));
+
+	for (slot &= e->index_size - 1; e->index[slot]; slot = (slot + 1) & (e->index_size - 1))
+		if (e->state[e->index[slot] - 1] == m)
+			break;
+	return slot;
+}
+
+static void discover(struct explicit *e, marking m)
+{
+	size_t slot = slot_of(e, m);
+
+	if (e->index[slot])
+		return;
+	assert_true(e->states < e->capacity);
+	e->state[e->states++] = m;
+	e->index[slot] = e->states;
+}
+
+static void fire_all(struct explicit *e, marking m)
+{
+	unsigned int t, i;
+
+	for (t = 0; t < e->net->transitions; t++) {
+		const struct kd_transition *tr = &e->net->transition[t];
+		marking next = m;
+		bool enabled = true;
+
+		for (i = 0; i < tr->ins; i++) {
+			enabled &= next >> tr->in[i].place & 1;
+			next &= ~((marking)1 << tr->in[i].place);
+		}
+		if (!enabled)
+			continue;
+		for (i = 0; i < tr->outs; i++) {
+			assert_false(next >> tr->out[i].place & 1);
+			next |= (marking)1 << tr->out[i].place;
+		}
+		discover(e, next);
+	}
+}
+
+static void explore(struct explicit *e, const char *name, size_t most)
+{
+	static unsigned char text[1 << 20];
+	struct kd_message message;
+	marking initial = 0;
+	char path[8192];
+	size_t size, at, end;
+	unsigned int i;
+	FILE *file;
+
+	memset(e, 0, sizeof(*e));
+	snprintf(path, sizeof(path), "%s/%s.pnml", models, name);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	size = fread(text, 1, sizeof(text), file);
+	fclose(file);
+	assert_int_equal(kd_net_read(path, text, size, &e->net, &message), 0);
+	assert_true(e->net->places <= 128);
+	e->capacity = most;
+	e->state = malloc(most * sizeof(*e->state));
+	for (e->index_size = 1; e->index_size < 2 * most; )
+		e->index_size *= 2;
+	e->index = calloc(e->index_size, sizeof(*e->index));
+	for (i = 0; i < e->net->places; i++)
+		initial |= (marking)e->net->place[i].marking << i;
+	discover(e, initial);
+	for (at = 0; at < e->states; e->levels++)
+		for (end = e->states; at < end; at++)
+			fire_all(e, e->state[at]);
+}
+
+static void forget(struct explicit *e)
+{
+	kd_net_free(e->net);
+	free(e->state);
+	free(e->index);
+}
+
+/* Nodes of the BDD of these states, united one by one. */
+static uint64_t nodes_of(const struct explicit *e)
+{
+	struct kdsm_bdd_attr attr = { .table_bytes = 128 << 20, .cache_bytes = 8 << 20 };
+	struct kdsm_region_attr size = { .size = kdsm_bdd_part_bytes(&attr, 1) };
+	struct kdsm_bdd_worker *worker;
+	struct kdsm_bdd_store *store;
+	struct kdsm_region *region;
+	kdsm_bdd set = KDSM_BDD_FALSE;
+	uint64_t nodes;
+	size_t i;
+
+	sim_start(1);
+	assert_int_equal(kdsm_region_open(sim.kdsm[0], "n", &size, &region), 0);
+	assert_int_equal(kdsm_bdd_open(&store, region, 0, &attr), 0);
+	assert_int_equal(kdsm_bdd_worker_new(store, &worker), 0);
+	for (i = 0; i < e->states; i++) {
+		kdsm_bdd one = KDSM_BDD_TRUE;
+		unsigned int p;
+
+		for (p = e->net->places; p--; )
+			one = e->state[i] >> p & 1 ?
+			      kdsm_bdd_make(worker, 2 * p, one, KDSM_BDD_FALSE) :
+			      kdsm_bdd_make(worker, 2 * p, KDSM_BDD_FALSE, one);
+		set = kdsm_bdd_or(worker, set, one);
+	}
+	assert_int_equal(kdsm_bdd_count_nodes(worker, set, &nodes), 0);
+	kdsm_bdd_worker_free(worker);
+	kdsm_bdd_close(store);
+	kdsm_region_close(region);
+	sim_stop();
+	return nodes;
+}
+
+/* ---- the search that is tested ---- */
+
+struct job {
+	pthread_t thread;
+	struct kdsm *kdsm;
+	struct kd_reach_options options;
+	struct kd_reach_result result;
+	struct kd_message message;
+	int status;
+};
+
+static void *run(void *data)
+{
+	struct job *job = data;
+
+	kd_reach_result_init(&job->result);
+	job->status = kd_reach(job->kdsm, &job->options, &job->result, &job->message);
+	return NULL;
+}
+
+static void prepare(struct job *job, unsigned int nodes, unsigned int workers,
+		    const char *path)
+{
+	unsigned int i;
+
+	memset(job, 0, nodes * sizeof(*job));
+	for (i = 0; i < nodes; i++)
+		job[i].options = (struct kd_reach_options){
+			.path = path, .job = "test", .workers = workers,
+			.timeout = 10000000000,
+			.bdd = { .table_bytes = 64 << 20, .cache_bytes = 8 << 20 },
+		};
+}
+
+static void start(struct job *job, unsigned int nodes)
+{
+	unsigned int i;
+
+	for (i = 0; i < nodes; i++) {
+		job[i].kdsm = sim.kdsm[i];
+		assert_int_equal(pthread_create(&job[i].thread, NULL, run, &job[i]), 0);
+	}
+}
+
+static void finish(struct job *job, unsigned int nodes)
+{
+	unsigned int i;
+
+	for (i = 0; i < nodes; i++)
+		pthread_join(job[i].thread, NULL);
+}
+
+static void drop(struct job *job, unsigned int nodes)
+{
+	unsigned int i;
+
+	for (i = 0; i < nodes; i++)
+		kd_reach_result_free(&job[i].result);
+}
+
+struct expected {
+	char model[64], states[64];
+	uint64_t nodes, levels;
+};
+
+static unsigned int read_expected(struct expected *expected, unsigned int most)
+{
+	char path[8192], line[256];
+	unsigned int n = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/expected.csv", models);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	assert_non_null(fgets(line, sizeof(line), file));
+	while (n < most && fgets(line, sizeof(line), file)) {
+		assert_int_equal(sscanf(line, "%63[^,],%63[^,],%lu,%lu", expected[n].model,
+					expected[n].states, &expected[n].nodes,
+					&expected[n].levels), 4);
+		n++;
+	}
+	fclose(file);
+	return n;
+}
+
+static void search(const struct expected *expected, unsigned int nodes,
+		   unsigned int workers, unsigned int granularity)
+{
+	struct job job[SIM_NODES];
+	char path[8192], *states;
+	unsigned int i;
+
+	snprintf(path, sizeof(path), "%s/%s.pnml", models, expected->model);
+	sim_start(nodes);
+	sim.tear = true;
+	prepare(job, nodes, workers, path);
+	for (i = 0; i < nodes; i++)
+		job[i].options.bdd.granularity = granularity;
+	start(job, nodes);
+	finish(job, nodes);
+	for (i = 0; i < nodes; i++)
+		if (job[i].status)
+			fail_msg("node %u: %s", i, job[i].message.text);
+	states = mpz_get_str(NULL, 10, job[0].result.states);
+	assert_string_equal(states, expected->states);
+	free(states);
+	assert_string_equal(job[0].result.model, expected->model);
+	assert_int_equal(job[0].result.nodes, expected->nodes);
+	assert_int_equal(job[0].result.levels, expected->levels);
+	assert_int_equal(job[0].result.workers, nodes * workers);
+	assert_int_equal(job[0].result.cluster_nodes, nodes);
+	assert_true(job[0].result.table_used > expected->nodes);
+	if (nodes == 1)
+		assert_int_equal(job[0].result.remote.calls + job[0].result.remote.get +
+				 job[0].result.remote.cas, 0);
+	drop(job, nodes);
+	sim_stop();
+}
+
+static void searches(unsigned int nodes)
+{
+	struct expected expected[20];
+	unsigned int n = read_expected(expected, 20), i;
+
+	assert_true(n >= 6);
+	for (i = 0; i < n; i++) {
+		search(&expected[i], nodes, 1, 0);
+		search(&expected[i], nodes, 4, i % 3);
+	}
+}
+
+static void one_node(void **state)
+{
+	(void)state;
+	searches(1);
+}
+
+static void two_nodes(void **state)
+{
+	(void)state;
+	searches(2);
+}
+
+static void three_nodes(void **state)
+{
+	(void)state;
+	searches(3);
+}
+
+static void five_nodes(void **state)
+{
+	struct expected expected[1];
+
+	(void)state;
+	read_expected(expected, 1);
+	search(expected, 5, 2, 1);
+}
+
+static void from_state_to_state(void **state)
+{
+	struct expected expected[20];
+	unsigned int n = read_expected(expected, 20), i, compared = 0;
+	struct explicit e;
+	char states[64];
+
+	(void)state;
+	for (i = 0; i < n; i++) {
+		if (strlen(expected[i].states) > 7)
+			continue;
+		explore(&e, expected[i].model, 2000000);
+		snprintf(states, sizeof(states), "%zu", e.states);
+		assert_string_equal(states, expected[i].states);
+		assert_int_equal(e.levels, expected[i].levels);
+		if (e.states < 100000)
+			assert_int_equal(nodes_of(&e), expected[i].nodes);
+		forget(&e);
+		compared++;
+	}
+	assert_true(compared >= 5);
+}
+
+/* What is known without any search. */
+static void formulas(void **state)
+{
+	struct expected expected[20];
+	unsigned int n = read_expected(expected, 20), i, size;
+	char *text;
+	mpz_t count;
+
+	(void)state;
+	mpz_init(count);
+	for (i = 0; i < n; i++) {
+		if (sscanf(expected[i].model, "philosophers-%u", &size) == 1) {
+			mpz_ui_pow_ui(count, 3, size);
+			assert_int_equal(expected[i].levels, size + 1);
+		} else if (sscanf(expected[i].model, "token-ring-%u", &size) == 1) {
+			mpz_set_ui(count, 3 * size);
+			mpz_mul_2exp(count, count, size - 1);
+		} else {
+			continue;
+		}
+		text = mpz_get_str(NULL, 10, count);
+		assert_string_equal(text, expected[i].states);
+		free(text);
+	}
+	mpz_clear(count);
+}
+
+/* ---- failures ---- */
+
+static void expect(const struct job *job, int status, const char *part)
+{
+	assert_int_equal(job->status, status);
+	if (!strstr(job->message.text, part))
+		fail_msg("expected '%s' in '%s'", part, job->message.text);
+}
+
+static void write_file(char *name, const char *text)
+{
+	FILE *file;
+
+	strcpy(name, "/tmp/kdsm-reach-XXXXXX.pnml");
+	file = fdopen(mkstemps(name, 5), "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void unsafe(void **state)
+{
+	static const char text[] = "<pnml><net id='n' type='x/ptnet'>"
+		"<place id='source'><initialMarking><text>1</text></initialMarking></place>"
+		"<place id='flag'/><place id='sink'/>"
+		"<transition id='first'/><arc source='source' target='first'/>"
+		"<arc source='first' target='source'/><arc source='first' target='flag'/>"
+		"<transition id='second'/><arc source='flag' target='second'/>"
+		"<arc source='second' target='sink'/></net></pnml>";
+	struct job job[2];
+	char name[64];
+	unsigned int nodes, i;
+
+	(void)state;
+	write_file(name, text);
+	for (nodes = 1; nodes <= 2; nodes++) {
+		sim_start(nodes);
+		prepare(job, nodes, 1, name);
+		start(job, nodes);
+		finish(job, nodes);
+		for (i = 0; i < nodes; i++)
+			expect(&job[i], -EDOM, "firing transition first puts a second token on place flag");
+		drop(job, nodes);
+		sim_stop();
+	}
+	unlink(name);
+}
+
+static void table_full(void **state)
+{
+	char path[8192];
+	struct job job[2];
+	unsigned int i;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/philosophers-20.pnml", models);
+	sim_start(2);
+	prepare(job, 2, 2, path);
+	for (i = 0; i < 2; i++)
+		job[i].options.bdd.table_bytes = 1 << 20;
+	start(job, 2);
+	finish(job, 2);
+	for (i = 0; i < 2; i++) {
+		assert_true(job[i].status == -ENOSPC || job[i].status == -ECANCELED);
+		expect(&job[i], job[i].status, "give --table 2");
+	}
+	drop(job, 2);
+	sim_stop();
+}
+
+static void nobody_comes(void **state)
+{
+	char path[8192];
+	struct job job[2];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/peterson.pnml", models);
+	sim_start(2);
+	prepare(job, 2, 1, path);
+	job[0].options.timeout = 1000000000;
+	start(job, 1);
+	finish(job, 1);
+	expect(&job[0], -ETIMEDOUT, "node 1 did not come within 1 s");
+	drop(job, 1);
+	sim_stop();
+}
+
+static void other_model(void **state)
+{
+	char path[8192], other[8192];
+	struct job job[2];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/peterson.pnml", models);
+	snprintf(other, sizeof(other), "%s/philosophers-4.pnml", models);
+	sim_start(2);
+	prepare(job, 2, 1, path);
+	job[1].options.path = other;
+	start(job, 2);
+	finish(job, 2);
+	expect(&job[0], -EPROTO, "not all nodes have the same model");
+	expect(&job[1], -ECANCELED, "node 0 gave up");
+	drop(job, 2);
+	sim_stop();
+}
+
+static void bad_on_one(void **state)
+{
+	char path[8192];
+	struct job job[3];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/peterson.pnml", models);
+	sim_start(3);
+	prepare(job, 3, 1, path);
+	job[2].options.path = "/nonexistent.pnml";
+	start(job, 3);
+	finish(job, 3);
+	expect(&job[0], -ECANCELED, "node 2 gave up: No such file");
+	expect(&job[1], -ECANCELED, "node 2 gave up: No such file");
+	expect(&job[2], -ENOENT, "/nonexistent.pnml: No such file");
+	drop(job, 3);
+	sim_stop();
+}
+
+static void peer_vanishes(void **state)
+{
+	struct timespec while_searching = { 0, 400000000 };
+	char path[8192];
+	struct job job[2];
+	unsigned int i;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/token-ring-16.pnml", models);
+	sim_start(2);
+	sim.delay = 2000000;
+	prepare(job, 2, 1, path);
+	for (i = 0; i < 2; i++)
+		job[i].options.timeout = 1000000000;
+	start(job, 2);
+	nanosleep(&while_searching, NULL);
+	__atomic_store_n(&sim.dead, 2, __ATOMIC_RELAXED);
+	finish(job, 2);
+	expect(&job[0], -EHOSTDOWN, "another node cannot be reached");
+	assert_true(job[1].status < 0 && job[1].message.text[0]);
+	drop(job, 2);
+	sim_stop();
+}
+
+/* A job after one that was given up, under the same name. */
+static void again(void **state)
+{
+	struct expected expected[1];
+
+	other_model(state);
+	read_expected(expected, 1);
+	search(expected, 2, 1, 0);
+	search(expected, 2, 1, 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(formulas),
+		cmocka_unit_test(from_state_to_state),
+		cmocka_unit_test(one_node),
+		cmocka_unit_test(two_nodes),
+		cmocka_unit_test(three_nodes),
+		cmocka_unit_test(five_nodes),
+		cmocka_unit_test(unsafe),
+		cmocka_unit_test(table_full),
+		cmocka_unit_test(nobody_comes),
+		cmocka_unit_test(other_model),
+		cmocka_unit_test(bad_on_one),
+		cmocka_unit_test(peer_vanishes),
+		cmocka_unit_test(again),
+	};
+	char self[2000];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	(void)argc, (void)argv;
+	if (n < 0)
+		return 1;
+	self[n] = 0;		/* build/unit/reach */
+	snprintf(models, sizeof(models), "%s/../../tests/models", dirname(self));
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("reach", tests, NULL, NULL);
+}
