@@ -11,7 +11,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <cmocka.h>
-#include <libgen.h>
 #include <unistd.h>
 
 #include "sim.h"
@@ -535,14 +534,21 @@ int main(int argc, char **argv)
 		cmocka_unit_test(peer_vanishes),
 		cmocka_unit_test(again),
 	};
-	char self[2000];
+	char self[2000], *slash;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	(void)argc, (void)argv;
 	if (n < 0)
 		return 1;
-	self[n] = 0;		/* build/unit/reach */
-	snprintf(models, sizeof(models), "%s/../../tests/models", dirname(self));
+	self[n] = 0;
+	/* in a directory above the program, wherever it was built, or here */
+	do {
+		slash = strrchr(self, '/');
+		if (slash)
+			*slash = 0;
+		snprintf(models, sizeof(models), "%s%stests/models", slash ? self : "",
+			 slash ? "/" : "");
+	} while (slash && access(models, X_OK));
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("reach", tests, NULL, NULL);
 }

@@ -154,6 +154,8 @@ int main(int argc, char **argv)
 	struct kdsm *kdsm;
 	int r;
 
+	if (argc)	/* getopt's messages begin with it */
+		argv[0] = program_invocation_short_name;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	a.reach.bdd.table_bytes = (uint64_t)a.table << 20;
 	a.reach.bdd.cache_bytes = (uint64_t)a.cache << 20;
