@@ -100,7 +100,7 @@ static kdsm_bdd work(struct kd_member *m)
 {
 	struct kd_search *s = m->search;
 	kdsm_bdd mine = KDSM_BDD_FALSE;
-	unsigned int relation;
+	unsigned int relation = 0;
 	int r;
 
 	while ((r = take_relation(s, &relation)) > 0) {

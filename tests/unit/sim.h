@@ -91,10 +91,10 @@ static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
 	switch (op->opcode) {
 	case KDSM_OP_GET:
 		sim_copy(user, place, op->length);
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		return 0;
 	case KDSM_OP_PUT:
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		sim_copy(place, user, op->length);
 		if (op->flags & KDSM_OP_NOTIFY)
 			sim_notify();
