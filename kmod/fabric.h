@@ -113,6 +113,8 @@ void kdsm_memory_destroy(struct kdsm_memory *memory);
 struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index);
 /* Address of the aligned word at offset; NULL if not allocated. Any context. */
 u64 *kdsm_memory_word(struct kdsm_memory *memory, u64 offset);
+/* Bytes that the memory of this node may still grow by. */
+u64 kdsm_memory_available(void);
 /* Bytes allocated. */
 u64 kdsm_memory_resident(const struct kdsm_memory *memory);
 

@@ -144,6 +144,18 @@ u64 kdsm_memory_resident(const struct kdsm_memory *memory)
 
 /* ---- chunks ---- */
 
+/*
+ * All that can be had is too much: whoever needs a page next, be it one of its
+ * own program text, would wake the OOM killer. A sixteenth is left to the others.
+ */
+u64 kdsm_memory_available(void)
+{
+	u64 available = (u64)max(si_mem_available(), 0L) << PAGE_SHIFT;
+	u64 reserve = clamp_t(u64, (u64)totalram_pages() << PAGE_SHIFT >> 4, SZ_32M, SZ_1G);
+
+	return available > reserve ? available - reserve : 0;
+}
+
 /* Never the OOM killer: who needs the page gets an error. */
 #define KDSM_GFP (GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN)
 
@@ -157,6 +169,8 @@ static struct kdsm_chunk *kdsm_chunk_alloc(struct kdsm_memory *memory,
 	struct kdsm_chunk *chunk;
 	struct page *page;
 
+	if (kdsm_memory_available() < bytes)
+		return NULL;
 	chunk = kvzalloc(struct_size(chunk, pages, count), GFP_KERNEL);
 	if (!chunk)
 		return NULL;

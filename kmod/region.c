@@ -90,7 +90,7 @@ bool kdsm_region_name_valid(const char name[KDSM_NAME_SIZE])
 /* Would a part of so many bytes fit, next to what other regions may still take? */
 static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 part_size)
 {
-	u64 available = (u64)si_mem_available() << PAGE_SHIFT, promised = 0;
+	u64 available = kdsm_memory_available(), promised = 0;
 	struct kdsm_region *region;
 	unsigned long id = 0;
 
