@@ -37,6 +37,19 @@ static void *vanish(void *arg)
 	return NULL;
 }
 
+/* So that a fuzzer whose calls all fail early does not go unnoticed. */
+static void count(struct progress *progress, const char *what, unsigned long calls,
+		  unsigned long good)
+{
+	struct kind *kind = progress->kinds;
+
+	while (kind->what && kind->what != what && kind < progress->kinds + KINDS - 1)
+		kind++;
+	kind->what = what;
+	kind->calls += calls;
+	kind->good += good;
+}
+
 static void worker(unsigned long calls, uint64_t seed)
 {
 	pthread_t thread;
@@ -59,8 +72,11 @@ static void worker(unsigned long calls, uint64_t seed)
 	if (pthread_create(&thread, NULL, vanish, (void *)(uintptr_t)random_64(&fuzz.random)))
 		_exit(1);
 	fuzz_signals();
-	for (; fuzz.progress->calls < calls; fuzz.progress->calls++)
-		fuzz.progress->good += !fuzz_call(true);
+	for (; fuzz.progress->calls < calls; fuzz.progress->calls++) {
+		bool good = !fuzz_call(true);
+
+		count(fuzz.progress, fuzz.progress->what, 1, good);
+	}
 	_exit(0);
 }
 
@@ -115,7 +131,8 @@ static void show_stuck(const struct progress *progress)
 static void run(struct progress *all, unsigned long processes, unsigned long calls,
 		uint64_t seed, unsigned long seconds)
 {
-	unsigned long left = processes, total = 0, good = 0;
+	unsigned long left = processes, total = 0;
+	static struct progress sum;
 	bool fine = true;
 	time_t end = time(NULL) + seconds;
 
@@ -145,13 +162,16 @@ static void run(struct progress *all, unsigned long processes, unsigned long cal
 	}
 	for (unsigned long i = 0; i < processes; i++) {
 		total += all[i].calls;
-		good += all[i].good;
+		for (struct kind *kind = all[i].kinds; kind->what; kind++)
+			count(&sum, kind->what, kind->calls, kind->good);
 		if (!all[i].pid)
 			continue;
 		show_stuck(&all[i]);
 		kill(all[i].pid, SIGKILL);
 	}
-	tap_ok(fine && !left, "%lu random calls, %lu of them successful", total, good);
+	for (struct kind *kind = sum.kinds; kind->what; kind++)
+		printf("# %s: %lu, %lu successful\n", kind->what, kind->calls, kind->good);
+	tap_ok(fine && !left, "%lu random calls", total);
 }
 
 static unsigned long parse(const char *word, unsigned long max)

@@ -129,9 +129,12 @@ static int do_info(struct bound *bound)
 	return do_call(bound, "INFO", KDSM_IOC_INFO, &arg, sizeof(arg));
 }
 
-static void some_name(char *name)
+static unsigned int some_name(char *name)
 {
-	snprintf(name, KDSM_NAME_SIZE, "fuzz-%d", (int)random_below(rnd, NAMES));
+	unsigned int number = random_below(rnd, NAMES);
+
+	snprintf(name, KDSM_NAME_SIZE, "fuzz-%u", number);
+	return number;
 }
 
 static int do_open(struct bound *bound)
@@ -139,15 +142,14 @@ static int do_open(struct bound *bound)
 	struct kdsm_region_open arg = {
 		.argsz = some_argsz(sizeof(arg)),
 		.flags = random_one_in(rnd, 8) ? random_below(rnd, 8) : KDSM_REGION_CREATE,
-		.size = (1 + random_below(rnd, 4)) << 20,
-		.block_size = random_one_in(rnd, 4) ? PAGE << random_below(rnd, 10) : 0,
 		.policy = KDSM_POLICY_PARTITIONED,
 		.mode = 0666,
 	};
 	int error;
 
-	some_name(arg.name);
-	/* Mangled sizes may be gigabytes; that is somebody else's test. */
+	/* The same of a name for all, so that they meet. */
+	arg.size = (1 + some_name(arg.name) % 5) << 20;
+	arg.block_size = random_one_in(rnd, 16) ? PAGE << random_below(rnd, 10) : 0;
 	if (random_one_in(rnd, 4))
 		return do_call(bound, "REGION_OPEN mangled", KDSM_IOC_REGION_OPEN,
 			       &arg, sizeof(arg));
@@ -214,11 +216,19 @@ static int do_complete(struct bound *bound)
 {
 	struct kdsm_complete arg = {
 		.argsz = some_argsz(sizeof(arg)),
-		.ticket = bound->ticket[random_below(rnd, TICKETS)],
 		.timeout = random_one_in(rnd, 2) ? UINT64_MAX : random_below(rnd, 1000000),
 	};
+	uint64_t *ticket = bound->ticket + random_below(rnd, TICKETS / 2);
+	int error;
 
-	return do_call(bound, "COMPLETE", KDSM_IOC_COMPLETE, &arg, sizeof(arg));
+	/* Rather one that was given out than one that was not. */
+	while (!*ticket && ticket < bound->ticket + TICKETS - 1)
+		ticket++;
+	arg.ticket = *ticket;
+	error = do_call(bound, "COMPLETE", KDSM_IOC_COMPLETE, &arg, sizeof(arg));
+	if (!error || error == -ENOENT)
+		*ticket = 0;
+	return error;
 }
 
 static int do_wait(struct bound *bound)
@@ -283,11 +293,11 @@ static int do_munmap(struct bound *bound)
 {
 	uint64_t whole = bound->part_size * fuzz.info.nodes, from, length;
 
+	fuzz.progress->what = "munmap and the like";
 	if (!bound->base || !whole)
 		return -EINVAL;
 	from = random_one_in(rnd, 2) ? 0 : random_below(rnd, whole) & -PAGE;
 	length = random_one_in(rnd, 2) ? whole - from : PAGE;
-	fuzz.progress->what = "munmap and the like";
 	switch (random_below(rnd, 6)) {
 	case 0:
 		return madvise((void *)(bound->base + from), length, random_below(rnd, 26)) ? -errno : 0;
@@ -303,10 +313,10 @@ static int do_touch(struct bound *bound)
 	volatile uint64_t *at;
 	int signal;
 
+	fuzz.progress->what = "touch";
 	if (!bound->base || !bound->part_size)
 		return -EINVAL;
 	at = (void *)(bound->base + (random_below(rnd, bound->part_size * fuzz.info.nodes) & ~7ULL));
-	fuzz.progress->what = "touch";
 	jumping = 1;
 	signal = sigsetjmp(jump, 1);
 	if (!signal) {
@@ -322,6 +332,9 @@ static int do_touch(struct bound *bound)
 static int do_reopen(struct bound *bound)
 {
 	fuzz.progress->what = "close";
+	/* Mappings keep regions, and these keep memory. */
+	if (bound->base && !random_one_in(rnd, 4))
+		munmap((void *)bound->base, bound->part_size * fuzz.info.nodes);
 	close(bound->file);
 	fuzz.progress->what = "open";
 	*bound = (struct bound){
@@ -445,11 +458,11 @@ static int do_fork(void)
 int fuzz_call(bool may_fork)
 {
 	static int (*const on_file[])(struct bound *bound) = {
-		do_info, do_open, do_open, do_open, do_destroy,
+		do_info, do_open, do_destroy,
 		do_submit, do_submit, do_submit, do_submit, do_submit, do_submit,
 		do_complete, do_complete, do_complete, do_wait, do_wait, do_wake,
 		do_junk_ioctl, do_mmap, do_mmap, do_munmap, do_touch, do_touch,
-		do_reopen, do_reopen, do_other,
+		do_reopen, do_other,
 	};
 	struct bound *bound = &fuzz.files[random_below(rnd, FILES)];
 
@@ -457,6 +470,9 @@ int fuzz_call(bool may_fork)
 		return do_netlink();
 	if (may_fork && random_one_in(rnd, 200))
 		return do_fork();
+	/* Most calls have something to do only on a bound file. */
+	if (!bound->part_size && random_one_in(rnd, 3))
+		return do_open(bound);
 	return on_file[random_below(rnd, sizeof(on_file) / sizeof(on_file[0]))](bound);
 }
 

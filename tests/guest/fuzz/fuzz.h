@@ -13,6 +13,7 @@
 #define FILES		6
 #define NAMES		8
 #define TICKETS		16
+#define KINDS		24
 #define PAGE		4096UL
 
 /*
@@ -36,8 +37,12 @@ struct bound {
 /* What a process is at, for the one that watches. */
 struct progress {
 	pid_t pid;
-	volatile unsigned long calls, good;
+	volatile unsigned long calls;
 	const char *volatile what;
+	struct kind {
+		const char *what;
+		unsigned long calls, good;
+	} kinds[KINDS];
 };
 
 /* All of one process. */
