@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The device backend against a module that is played here: open(), mmap() and
+ * ioctl() below stand in front of those of the C library, and hold a cluster of
+ * two nodes of which this is node 0. What the library asks of the module is
+ * what is tested; the module itself is tested in machines.
+ */
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "unit.h"
+
+#ifdef __SANITIZE_THREAD__
+/* Its runtime calls mmap() before there is anything of ours to answer. */
+int main(void)
+{
+	puts("1..0 # SKIP not under ThreadSanitizer");
+	return 0;
+}
+#else
+
+#define PART	(8UL << 20)
+#define BASE	0x6b0000000000UL
+#define FAKES	16
+
+/* How the module behaves, and what it was asked. */
+static struct {
+	uint32_t abi, domain;
+	int open_error, write_error;	/* of REGION_OPEN; and only if writable */
+	int submit_error;		/* of SUBMIT without WAIT */
+	unsigned int interrupt;		/* so many COMPLETEs are interrupted */
+	int complete_error;
+	uintptr_t misplace;		/* map so far from where it belongs */
+	unsigned int submits, waits, completes, wakes;
+	unsigned int ops, own_ops, largest;
+	uint64_t ticket;
+	struct kdsm_op *pending;
+	unsigned int pending_count;
+} module;
+
+static struct {
+	int fd;
+	bool writable;
+} files[FAKES];
+
+static int find(int fd)
+{
+	int i;
+
+	for (i = 0; i < FAKES; i++)
+		if (files[i].fd == fd + 1)
+			return i;
+	return -1;
+}
+
+int open(const char *path, int flags, ...)
+{
+	static int next;
+	int fd;
+
+	if (strcmp(path, KDSM_DEVICE))
+		return syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
+	fd = syscall(SYS_memfd_create, "module", 0);
+	/* A number that was used and closed before is another file now. */
+	if (find(fd) >= 0)
+		files[find(fd)].fd = 0;
+	files[next % FAKES].fd = fd + 1;
+	files[next++ % FAKES].writable = (flags & O_ACCMODE) == O_RDWR;
+	return fd;
+}
+
+static void *real_mmap(void *address, size_t length, int prot, int flags, int fd, off_t offset)
+{
+	return (void *)syscall(SYS_mmap, address, length, prot, flags, fd, offset);
+}
+
+void *mmap(void *address, size_t length, int prot, int flags, int fd, off_t offset)
+{
+	if (fd < 0 || find(fd) < 0)
+		return real_mmap(address, length, prot, flags, fd, offset);
+	return real_mmap((void *)(BASE + module.misplace), length, prot,
+			 flags | MAP_FIXED_NOREPLACE, fd, offset);
+}
+
+static int refuse(int error)
+{
+	errno = -error;
+	return -1;
+}
+
+/* The other part is mapped here, too. */
+static int operate(struct kdsm_op *op)
+{
+	uint8_t *place = (uint8_t *)BASE + op->node * PART + op->offset;
+	void *memory = (void *)(uintptr_t)op->addr;
+	uint64_t *word = (uint64_t *)place;
+
+	module.ops++;
+	module.own_ops += op->node == 0;
+	if (op->length > module.largest)
+		module.largest = op->length;
+	if (op->node > 1 || op->length > KDSM_MAX_OP_LENGTH)
+		return -EINVAL;
+	if (op->offset > PART || op->length > PART - op->offset)
+		return -ERANGE;
+	switch (op->opcode) {
+	case KDSM_OP_GET:
+		memcpy(memory, place, op->length);
+		return 0;
+	case KDSM_OP_PUT:
+		memcpy(place, memory, op->length);
+		return 0;
+	case KDSM_OP_CAS:
+		op->result = *word;
+		*word = *word == op->compare ? op->operand : *word;
+		return 0;
+	default:
+		op->result = *word;
+		*word += op->operand;
+		return 0;
+	}
+}
+
+static int run(struct kdsm_op *ops, unsigned int count)
+{
+	unsigned int i;
+	int first = 0;
+
+	for (i = 0; i < count; i++) {
+		ops[i].status = operate(&ops[i]);
+		if (!first)
+			first = ops[i].status;
+	}
+	return first ? refuse(first) : 0;
+}
+
+static int fake_submit(struct kdsm_submit *arg)
+{
+	struct kdsm_op *ops = (void *)(uintptr_t)arg->ops;
+
+	if (!arg->count || arg->count > KDSM_MAX_OPS)
+		return refuse(-EINVAL);
+	module.submits++;
+	if (arg->flags & KDSM_SUBMIT_WAIT) {
+		module.waits++;
+		return run(ops, arg->count);
+	}
+	if (module.submit_error)
+		return refuse(module.submit_error);
+	module.pending = ops;
+	module.pending_count = arg->count;
+	arg->ticket = ++module.ticket;
+	return 0;
+}
+
+static int fake_complete(struct kdsm_complete *arg)
+{
+	struct kdsm_op *ops = module.pending;
+
+	module.completes++;
+	if (module.interrupt) {
+		module.interrupt--;
+		return refuse(-EINTR);
+	}
+	if (module.complete_error)
+		return refuse(module.complete_error);
+	if (!ops || arg->ticket != module.ticket)
+		return refuse(-ENOENT);
+	module.pending = NULL;
+	return run(ops, module.pending_count);
+}
+
+static int fake_region_open(int fd, struct kdsm_region_open *arg)
+{
+	bool writable = files[find(fd)].writable;
+
+	if (module.open_error)
+		return refuse(module.open_error);
+	if (module.write_error && writable)
+		return refuse(module.write_error);
+	arg->part_size = PART;
+	arg->base = BASE;
+	arg->id = 7;
+	return ftruncate(fd, 2 * PART);
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	struct kdsm_info *info;
+	va_list args;
+	void *arg;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (find(fd) < 0)
+		return syscall(SYS_ioctl, fd, request, arg);
+	switch (request) {
+	case KDSM_IOC_INFO:
+		info = arg;
+		info->abi_version = module.abi;
+		info->domain = module.domain;
+		info->nodes = 2;
+		strcpy(info->cluster, "played");
+		return 0;
+	case KDSM_IOC_REGION_OPEN:
+		return fake_region_open(fd, arg);
+	case KDSM_IOC_REGION_DESTROY:
+		return refuse(-EHOSTDOWN);
+	case KDSM_IOC_SUBMIT:
+		return fake_submit(arg);
+	case KDSM_IOC_COMPLETE:
+		return fake_complete(arg);
+	case KDSM_IOC_WAIT:
+		return refuse(-ENETDOWN);
+	case KDSM_IOC_WAKE:
+		module.wakes++;
+		return 0;
+	default:
+		return refuse(-ENOTTY);
+	}
+}
+
+static struct kdsm *kdsm;
+static struct kdsm_region *region;
+
+static int setup(void **state)
+{
+	struct kdsm_region_attr attr = { .size = 2 * PART };
+
+	(void)state;
+	memset(&module, 0, sizeof(module));
+	memset(files, 0, sizeof(files));
+	module.abi = KDSM_ABI_VERSION;
+	module.domain = KDSM_DOMAIN_SW;
+	return kdsm_open(&kdsm, 0) || kdsm_region_open(kdsm, "r", &attr, &region);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	kdsm_region_close(region);
+	kdsm_close(kdsm);
+	return 0;
+}
+
+static uint8_t *other_part(void)
+{
+	return (uint8_t *)kdsm_region_part(region) + PART;
+}
+
+static void about(void **state)
+{
+	(void)state;
+	assert_int_equal(kdsm_nodes(kdsm), 2);
+	assert_int_equal(kdsm_is_local(kdsm), 0);
+	assert_string_equal(kdsm_cluster_name(kdsm), "played");
+	assert_int_equal(kdsm_region_part_size(region), PART);
+	assert_int_equal((uintptr_t)kdsm_region_part(region), BASE);
+	assert_int_equal(kdsm_region_destroy(kdsm, "r"), -EHOSTDOWN);
+	assert_int_equal(kdsm_wait(region, 0, 0, 1000), -ENETDOWN);
+	assert_int_equal(kdsm_put_notify(region, 0, 0, 0), 0);
+	assert_int_equal(module.wakes, 1);
+}
+
+static void single(void **state)
+{
+	struct kdsm_counts counts;
+	uint64_t value = 5, former;
+
+	(void)state;
+	assert_int_equal(kdsm_put(region, 1, 8, &value, 8), 0);
+	assert_int_equal(kdsm_faa(region, 1, 8, 2, &former), 0);
+	assert_int_equal(former, 5);
+	assert_int_equal(kdsm_cas(region, 1, 8, 7, 9, &former), 0);
+	assert_int_equal(former, 7);
+	assert_int_equal(kdsm_get(region, 1, 8, &value, 8), 0);
+	assert_int_equal(value, 9);
+	assert_int_equal(module.submits, 4);
+	assert_int_equal(module.waits, 4);
+	assert_int_equal(kdsm_get(region, 1, PART, &value, 8), -ERANGE);
+	assert_int_equal(kdsm_get(region, 2, 0, &value, 8), -EINVAL);
+	kdsm_counts(kdsm, &counts);
+	assert_int_equal(counts.get, 3);
+	assert_int_equal(counts.put, 1);
+	assert_int_equal(counts.cas, 1);
+	assert_int_equal(counts.faa, 1);
+	assert_int_equal(counts.am, 2);
+	assert_int_equal(counts.bytes, 48);
+	assert_int_equal(counts.calls, 6);
+}
+
+static void in_pieces(void **state)
+{
+	const size_t length = PART - 5;
+	uint8_t *out = malloc(length), *in = calloc(1, length);
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < length; i++)
+		out[i] = i * 31 >> 3;
+	assert_int_equal(kdsm_put(region, 1, 5, out, length), 0);
+	assert_int_equal(kdsm_get(region, 1, 5, in, length), 0);
+	assert_memory_equal(in, out, length);
+	assert_int_equal(module.largest, KDSM_MAX_OP_LENGTH);
+	assert_int_equal(module.ops, 8);
+	assert_int_equal(module.submits, 2);
+	/* Nothing of what does not fit is written. */
+	assert_int_equal(kdsm_put(region, 1, 6, out, PART), -ERANGE);
+	assert_int_equal(module.submits, 2);
+	free(out);
+	free(in);
+}
+
+static void fill_mixed(struct kdsm_op *ops, unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		ops[i] = kdsm_op_faa(i % 3 == 0, 64, 1);
+}
+
+/* The module sees the remote ones only, in their order, and each gets its own. */
+static void mixed(unsigned int count)
+{
+	struct kdsm_op *ops = calloc(count, sizeof(*ops));
+	unsigned int i, own = 0, remote = 0;
+
+	fill_mixed(ops, count);
+	assert_int_equal(kdsm_vector(region, ops, count), 0);
+	for (i = 0; i < count; i++)
+		assert_int_equal(ops[i].result, i % 3 == 0 ? remote++ : own++);
+	assert_int_equal(module.ops, remote);
+	assert_int_equal(module.own_ops, 0);
+	free(ops);
+}
+
+static void mixed_small(void **state)
+{
+	(void)state;
+	mixed(9);
+	assert_int_equal(module.waits, 0);
+	assert_int_equal(module.completes, 1);
+}
+
+static void mixed_large(void **state)
+{
+	(void)state;
+	mixed(2 * KDSM_MAX_OPS + 100);
+	assert_int_equal(module.submits, 3);
+}
+
+/* No room to overlap: done all the same. */
+static void mixed_crowded(void **state)
+{
+	(void)state;
+	module.submit_error = -EAGAIN;
+	mixed(300);
+	assert_int_equal(module.waits, 1);
+}
+
+static void mixed_interrupted(void **state)
+{
+	(void)state;
+	module.interrupt = 3;
+	mixed(30);
+	assert_int_equal(module.completes, 4);
+}
+
+static void failures(void **state)
+{
+	struct kdsm_op ops[4];
+
+	(void)state;
+	fill_mixed(ops, 4);
+	ops[1].offset = PART;		/* own */
+	ops[3].offset = PART;		/* remote */
+	assert_int_equal(kdsm_vector(region, ops, 4), -ERANGE);
+	assert_int_equal(ops[0].status, 0);
+	assert_int_equal(ops[1].status, -ERANGE);
+	assert_int_equal(ops[2].status, 0);
+	assert_int_equal(ops[3].status, -ERANGE);
+
+	/* The call fails as a whole: so does what it was for. */
+	fill_mixed(ops, 4);
+	module.submit_error = -EBADFD;
+	assert_int_equal(kdsm_vector(region, ops, 4), -EBADFD);
+	assert_int_equal(ops[0].status, -EBADFD);
+	assert_int_equal(ops[1].status, 0);
+}
+
+static void tickets(void **state)
+{
+	struct kdsm_ticket ticket;
+	struct kdsm_op ops[4];
+
+	(void)state;
+	fill_mixed(ops, 4);
+	assert_int_equal(kdsm_submit(region, ops, 4, &ticket), 0);
+	module.complete_error = -ETIMEDOUT;
+	assert_int_equal(kdsm_complete(region, &ticket, 5), -ETIMEDOUT);
+	module.complete_error = -EBUSY;
+	assert_int_equal(kdsm_complete(region, &ticket, 5), -EBUSY);
+	module.complete_error = 0;
+	module.interrupt = 1;
+	assert_int_equal(kdsm_complete(region, &ticket, 1000000000), 0);
+	assert_int_equal(ops[3].result, 1);
+	assert_int_equal(kdsm_complete(region, &ticket, 5), -ENOENT);
+
+	/* Refused: nothing has been done, the own ones neither. */
+	module.submit_error = -EAGAIN;
+	*(uint64_t *)((uint8_t *)kdsm_region_part(region) + 64) = 50;
+	assert_int_equal(kdsm_submit(region, ops, 4, &ticket), -EAGAIN);
+	assert_int_equal(*(uint64_t *)((uint8_t *)kdsm_region_part(region) + 64), 50);
+	assert_int_equal(kdsm_complete(region, &ticket, 5), -ENOENT);
+
+	/* The module does not know it any more. */
+	module.submit_error = 0;
+	assert_int_equal(kdsm_submit(region, ops, 4, &ticket), 0);
+	module.pending = NULL;
+	assert_int_equal(kdsm_complete(region, &ticket, 5), -ENOENT);
+	assert_int_equal(ops[0].status, -ENOENT);
+	assert_int_equal(ops[1].status, 0);
+}
+
+/* Node 1 comes first, we are the last and tell it. */
+static void barrier(void **state)
+{
+	struct kdsm_barrier barrier;
+	uint64_t *words = kdsm_region_part(region);
+
+	(void)state;
+	kdsm_barrier_init(&barrier, region, 0);
+	words[0] = 1;
+	assert_int_equal(kdsm_barrier_wait(&barrier, 0), 0);
+	assert_int_equal(((uint64_t *)other_part())[1], 1);
+	assert_int_equal(module.ops, 1);
+	/* Nobody else comes. */
+	assert_int_equal(kdsm_barrier_wait(&barrier, 0), -ETIMEDOUT);
+}
+
+static void atomics_by_device(void **state)
+{
+	struct kdsm *hca;
+	struct kdsm_region *r;
+	struct kdsm_counts counts;
+	struct kdsm_op ops[2] = { kdsm_op_faa(0, 0, 1), kdsm_op_cas(0, 0, 1, 2) };
+	uint64_t value;
+
+	kdsm_region_close(region);
+	region = NULL;
+	module.domain = KDSM_DOMAIN_HCA;
+	(void)state;
+	assert_int_equal(kdsm_open(&hca, 0), 0);
+	assert_int_equal(kdsm_region_open(hca, "r", NULL, &r), 0);
+	assert_int_equal(kdsm_vector(r, ops, 2), 0);
+	assert_int_equal(kdsm_faa(r, 0, 0, 1, &value), 0);
+	assert_int_equal(value, 2);
+	assert_int_equal(module.own_ops, 3);
+	assert_int_equal(kdsm_get(r, 0, 0, &value, 8), 0);
+	assert_int_equal(module.own_ops, 3);
+	kdsm_counts(hca, &counts);
+	assert_int_equal(counts.am, 0);
+	kdsm_region_close(r);
+	kdsm_close(hca);
+}
+
+static void read_only(void **state)
+{
+	struct kdsm_region_attr attr = { .size = 2 * PART };
+	struct kdsm_region *r;
+	uint64_t value = 1;
+
+	(void)state;
+	kdsm_region_close(region);
+	region = NULL;
+	module.write_error = -EACCES;
+	/* Who wants to create wants to write. */
+	assert_int_equal(kdsm_region_open(kdsm, "r", &attr, &r), -EACCES);
+	assert_int_equal(kdsm_region_open(kdsm, "r", NULL, &r), 0);
+	assert_int_equal(kdsm_get(r, 0, 0, &value, 8), 0);
+	assert_int_equal(kdsm_put(r, 0, 0, &value, 8), -EACCES);
+	assert_int_equal(kdsm_faa(r, 0, 0, 1, &value), -EACCES);
+	kdsm_region_close(r);
+}
+
+static void opened_twice(void **state)
+{
+	struct kdsm_region *again;
+
+	(void)state;
+	assert_int_equal(kdsm_region_open(kdsm, "r", NULL, &again), 0);
+	assert_ptr_equal(again, region);
+	kdsm_region_close(again);
+	*(uint64_t *)kdsm_region_part(region) = 1;
+}
+
+static void misplaced(void **state)
+{
+	struct kdsm_region *r;
+
+	(void)state;
+	/* Something else is there. */
+	kdsm_region_close(region);
+	region = NULL;
+	assert_ptr_equal(real_mmap((void *)BASE, 4096, PROT_NONE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), (void *)BASE);
+	assert_int_equal(kdsm_region_open(kdsm, "r", NULL, &r), -EADDRINUSE);
+	munmap((void *)BASE, 4096);
+	/* A module that maps elsewhere. */
+	module.misplace = 1 << 30;
+	assert_int_equal(kdsm_region_open(kdsm, "r", NULL, &r), -EADDRINUSE);
+	module.misplace = 0;
+	module.open_error = -ENOMEM;
+	assert_int_equal(kdsm_region_open(kdsm, "r", NULL, &r), -ENOMEM);
+}
+
+static void other_version(void **state)
+{
+	struct kdsm *k;
+
+	(void)state;
+	module.abi = KDSM_ABI_VERSION + 1;
+	assert_int_equal(kdsm_open(&k, 0), -EPROTO);
+	/* Not a reason to go on alone. */
+	assert_int_equal(kdsm_open(&k, KDSM_OPEN_ALLOW_LOCAL), -EPROTO);
+	module.abi = KDSM_ABI_VERSION;
+	module.domain = 99;
+	assert_int_equal(kdsm_open(&k, 0), -EPROTO);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(about), TEST(single), TEST(in_pieces), TEST(mixed_small),
+		TEST(mixed_large), TEST(mixed_crowded), TEST(mixed_interrupted),
+		TEST(failures), TEST(tickets), TEST(barrier), TEST(atomics_by_device),
+		TEST(read_only), TEST(opened_twice), TEST(misplaced), TEST(other_version),
+	};
+
+	return UNIT_RUN(tests);
+}
+#endif
