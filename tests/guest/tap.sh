@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Test results as TAP lines, for the scripts in this directory, which run inside
+# a machine of tests/cluster.
+
+count=0 failures=0
+guest=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../build/guest" && pwd)
+module=$(. /run/settings && echo "$module")
+
+# ok WHAT COMMAND...: it succeeds
+ok() {
+	local what=$1
+	shift
+	count=$((count + 1))
+	if "$@" >/tmp/said 2>&1; then
+		echo "ok $count - $what"
+	else
+		failures=$((failures + 1))
+		echo "not ok $count - $what"
+		sed 's/^/# /' /tmp/said
+	fi
+}
+
+# refused WHAT STATUS TEXT COMMAND...: it fails with that status, and says one
+# line on stderr that has TEXT in it, and nothing on stdout
+refused() {
+	local what=$1 expected=$2 text=$3 status
+	shift 3
+	count=$((count + 1))
+	"$@" >/tmp/said 2>/tmp/complained </dev/null
+	status=$?
+	if [ $status = "$expected" ] && [ ! -s /tmp/said ] &&
+	   [ "$(wc -l </tmp/complained)" = 1 ] && grep -qF -- "$text" /tmp/complained; then
+		echo "ok $count - $what: $(cat /tmp/complained)"
+	else
+		failures=$((failures + 1))
+		echo "not ok $count - $what"
+		echo "# status $status for $expected, should say: $text"
+		sed 's/^/# /' /tmp/complained /tmp/said
+	fi
+}
+
+# hold WHAT NAME: see hold.c; until release
+hold() {
+	coproc holder { exec "$guest/hold" "$1" "$2"; }
+	read -r -t 30 _ <&"${holder[0]}"
+}
+
+release() {
+	local pid=$holder_PID
+	eval "exec ${holder[1]}>&-"
+	wait "$pid" 2>/dev/null
+}
+
+as_nobody() {
+	setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@"
+}
+
+end() {
+	echo "1..$count"
+	[ $failures = 0 ]
+	exit
+}

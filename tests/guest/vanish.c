@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * vanish NODE: on every node at once; that one loses its network for a minute in
+ * the middle of operations. Nobody may hang: operations that need it end with an
+ * error in time, the others go on, and all is well when it is back.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+#include <kdsm/kdsm.h>
+
+#include "tap.h"
+
+#define SECOND		1000000000ULL
+#define PART		(64 << 10)
+#define AWAY		60	/* seconds */
+/* The stated time is about ten seconds; an emulated machine may be late. */
+#define LIMIT		15.0
+/* To find a node gone by a message, and then by a second one to another node. */
+#define OPEN_LIMIT	40.0
+
+static struct kdsm *kdsm;
+static struct kdsm_region *region;
+static struct kdsm_barrier barrier;
+static unsigned int node, nodes, gone;
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec * 1e-9;
+}
+
+static void must(int error, const char *what)
+{
+	if (error)
+		tap_bail("%s: %s", what, strerror(-error));
+}
+
+/* One operation after the other, of every kind. */
+static int operate(unsigned int on)
+{
+	static unsigned int turn;
+	char buffer[8192] = { 0 };
+	uint64_t former;
+
+	switch (turn++ % 4) {
+	case 0:
+		return kdsm_put(region, on, 8192, buffer, sizeof(buffer));
+	case 1:
+		return kdsm_get(region, on, 8192, buffer, sizeof(buffer));
+	case 2:
+		return kdsm_cas(region, on, 4096, 0, 1, &former);
+	default:
+		return kdsm_faa(region, on, 4104, 1, &former);
+	}
+}
+
+static bool is_gone(int error)
+{
+	return error == -EIO || error == -EHOSTDOWN || error == -ETIMEDOUT;
+}
+
+/* One operation that cannot succeed. */
+static void fails(unsigned int on, const char *what)
+{
+	double start = now();
+	int error = operate(on);
+
+	tap_ok(is_gone(error) && now() - start < LIMIT, "%s: %s after %.1f s", what,
+	       tap_error(error), now() - start);
+}
+
+static void opens_nothing(void)
+{
+	struct kdsm_region_attr attr = { .size = nodes * PART };
+	struct kdsm_region *other;
+	double start = now();
+	char name[32];
+	int error;
+
+	snprintf(name, sizeof(name), "nothing-%u", node);
+	error = kdsm_region_open(kdsm, name, &attr, &other);
+	tap_ok(is_gone(error) && now() - start < OPEN_LIMIT,
+	       "opening a region without node %u: %s after %.1f s", gone,
+	       tap_error(error), now() - start);
+	if (!error)
+		kdsm_region_close(other);
+}
+
+/* Until it works, or for so many seconds. */
+static void works_again(unsigned int on, double seconds)
+{
+	double start = now();
+	int error;
+
+	while ((error = operate(on)) && now() - start < seconds)
+		usleep(200000);
+	tap_ok(!error, "operations on node %u again: %s after %.1f s", on,
+	       tap_error(error), now() - start);
+}
+
+static void vanish(void)
+{
+	double start;
+	unsigned int on;
+
+	usleep(1500000);
+	start = now();
+	if (system("ip link set eth0 down"))
+		tap_bail("cannot take the link down");
+	for (on = 0; on < nodes; on++) {
+		if (on == node)
+			continue;
+		fails(on, "an operation without a network");
+		fails(on, "another one");
+	}
+	tap_result(operate(node), 0, "an operation on the own part");
+	opens_nothing();
+	while (now() - start < AWAY)
+		usleep(100000);
+	if (system("ip link set eth0 up"))
+		tap_bail("cannot take the link up");
+}
+
+static void survive(void)
+{
+	unsigned int other = 0;
+	double start, worst = 0;
+	int error;
+
+	while (other == node || other == gone)
+		other++;
+	do {
+		start = now();
+		error = operate(gone);
+		if (now() - start > worst)
+			worst = now() - start;
+	} while (!error);
+	tap_ok(is_gone(error) && worst < LIMIT, "node %u vanishes: %s after %.1f s", gone,
+	       tap_error(error), worst);
+	for (int i = 0; i < 20; i++)
+		if (operate(other))
+			tap_ok(false, "operations on node %u meanwhile", other);
+	for (int i = 0; i < 4; i++)
+		fails(gone, "an operation on it");
+	opens_nothing();
+	for (int i = 0; i < 20; i++)
+		if (operate(other))
+			tap_ok(false, "operations on node %u meanwhile", other);
+	tap_ok(true, "operations on node %u meanwhile", other);
+}
+
+/* All take part in something new. */
+static void together(void)
+{
+	struct kdsm_region_attr attr = { .size = nodes * PART };
+	struct kdsm_region *after;
+	struct kdsm_barrier meeting;
+	int error = -1;
+
+	/* The directory may just have found out that a node is back. */
+	for (int i = 0; i < 20 && error; i++) {
+		error = kdsm_region_open(kdsm, "after", &attr, &after);
+		if (error)
+			usleep(500000);
+	}
+	tap_result(error, 0, "opening a new region");
+	if (error)
+		return;
+	kdsm_barrier_init(&meeting, after, 0);
+	tap_result(kdsm_barrier_wait(&meeting, 60 * SECOND), 0, "a barrier in it");
+	kdsm_region_close(after);
+}
+
+int main(int argc, char **argv)
+{
+	struct kdsm_region_attr attr = { .mode = 0600 };
+
+	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	node = kdsm_node(kdsm);
+	nodes = kdsm_nodes(kdsm);
+	gone = argc > 1 ? strtoul(argv[1], NULL, 0) : nodes - 1;
+	if (nodes < 3 || gone >= nodes)
+		tap_bail("vanish needs three nodes, and the number of one of them");
+	attr.size = nodes * PART;
+	must(kdsm_region_open(kdsm, "vanish", &attr, &region), "kdsm_region_open");
+	kdsm_barrier_init(&barrier, region, 0);
+	must(kdsm_barrier_wait(&barrier, 60 * SECOND), "kdsm_barrier_wait");
+	if (node == gone)
+		vanish();
+	else
+		survive();
+	for (unsigned int on = 0; on < nodes; on++)
+		if (on != node)
+			works_again(on, 2 * AWAY);
+	tap_result(kdsm_barrier_wait(&barrier, 60 * SECOND), 0, "a barrier when all are back");
+	kdsm_region_close(region);
+	together();
+	kdsm_close(kdsm);
+	return tap_end();
+}
