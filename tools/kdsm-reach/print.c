@@ -44,12 +44,15 @@ int print_json(const struct kd_reach_result *result)
 	struct json_object *object = json_object_new_object();
 	struct json_object *remote = json_object_new_object();
 	char *states = mpz_get_str(NULL, 10, result->states);
+	char seconds[64];
 
 	json_object_object_add(object, "model", json_object_new_string(result->model));
 	json_object_object_add(object, "states", json_object_new_string(states));
 	add_u64(object, "nodes", result->nodes);
 	add_u64(object, "levels", result->levels);
-	json_object_object_add(object, "seconds", json_object_new_double(result->seconds));
+	snprintf(seconds, sizeof(seconds), "%.6f", result->seconds);
+	json_object_object_add(object, "seconds",
+			       json_object_new_double_s(result->seconds, seconds));
 	add_u64(object, "workers", result->workers);
 	add_u64(object, "cluster_nodes", result->cluster_nodes);
 	add_u64(object, "table_used", result->table_used);
