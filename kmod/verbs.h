@@ -30,11 +30,11 @@
 
 /*
  * Answer times: a peer that does not acknowledge is given up by the transport
- * after 8 x 4.096 us x 2^17 = 4.3 s, and one that acknowledges, but does not
+ * after 7 x 4.096 us x 2^17 = 3.8 s, and one that acknowledges, but does not
  * reply to a message, after KDSM_REPLY_TIMEOUT.
  */
 #define KDSM_ACK_TIMEOUT	17
-#define KDSM_RETRY_COUNT	7
+#define KDSM_RETRY_COUNT	6	/* Soft-RoCE takes 7 for ever */
 #define KDSM_REPLY_TIMEOUT	(30 * HZ)
 
 enum kdsm_connection_state {
