@@ -241,8 +241,8 @@ static unsigned int read_expected(struct expected *expected, unsigned int most)
 	return n;
 }
 
-static void search(const struct expected *expected, unsigned int nodes,
-		   unsigned int workers, unsigned int granularity)
+static void search_in(enum kdsm_domain domain, const struct expected *expected,
+		      unsigned int nodes, unsigned int workers, unsigned int granularity)
 {
 	struct job job[SIM_NODES];
 	char path[8192], *states;
@@ -252,8 +252,10 @@ static void search(const struct expected *expected, unsigned int nodes,
 	sim_start(nodes);
 	sim.tear = true;
 	prepare(job, nodes, workers, path);
-	for (i = 0; i < nodes; i++)
+	for (i = 0; i < nodes; i++) {
+		sim.kdsm[i]->domain = domain;
 		job[i].options.bdd.granularity = granularity;
+	}
 	start(job, nodes);
 	finish(job, nodes);
 	for (i = 0; i < nodes; i++)
@@ -268,11 +270,17 @@ static void search(const struct expected *expected, unsigned int nodes,
 	assert_int_equal(job[0].result.workers, nodes * workers);
 	assert_int_equal(job[0].result.cluster_nodes, nodes);
 	assert_true(job[0].result.table_used > expected->nodes);
-	if (nodes == 1)
+	if (nodes == 1 && domain != KDSM_DOMAIN_HCA)
 		assert_int_equal(job[0].result.remote.calls + job[0].result.remote.get +
 				 job[0].result.remote.cas, 0);
 	drop(job, nodes);
 	sim_stop();
+}
+
+static void search(const struct expected *expected, unsigned int nodes,
+		   unsigned int workers, unsigned int granularity)
+{
+	search_in(KDSM_DOMAIN_SW, expected, nodes, workers, granularity);
 }
 
 static void searches(unsigned int nodes)
@@ -314,6 +322,20 @@ static void five_nodes(void **state)
 	(void)state;
 	read_expected(expected, 1);
 	search(expected, 5, 2, 1);
+}
+
+/* Domains in which devices do atomics, on the own part too in one of them. */
+static void other_domains(void **state)
+{
+	struct expected expected[3];
+	unsigned int n = read_expected(expected, 3), i;
+
+	(void)state;
+	for (i = 0; i < n; i++) {
+		search_in(KDSM_DOMAIN_HCA, &expected[i], 1, 2, 0);
+		search_in(KDSM_DOMAIN_HCA, &expected[i], 2, 2, 1);
+		search_in(KDSM_DOMAIN_GLOB, &expected[i], 2, 2, 0);
+	}
 }
 
 static void from_state_to_state(void **state)
@@ -536,6 +558,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(two_nodes),
 		cmocka_unit_test(three_nodes),
 		cmocka_unit_test(five_nodes),
+		cmocka_unit_test(other_domains),
 		cmocka_unit_test(unsafe),
 		cmocka_unit_test(table_full),
 		cmocka_unit_test(nobody_comes),
