@@ -216,6 +216,8 @@ int kdsm_accept_bind(struct kdsm_fabric *fabric)
 	}
 	fabric->listener = id;
 	fabric->device = id->device;
+	fabric->device_is_software = id->device->ops.driver_id == RDMA_DRIVER_RXE ||
+				     id->device->ops.driver_id == RDMA_DRIVER_SIW;
 	strscpy(fabric->device_name, id->device->name, sizeof(fabric->device_name));
 	return 0;
 }

@@ -111,8 +111,6 @@ struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 s
 void kdsm_memory_destroy(struct kdsm_memory *memory);
 /* The page at index, or ERR_PTR(-ENOMEM); it stays until destroy. */
 struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index);
-/* Address of the aligned word at offset; NULL if not allocated. Any context. */
-u64 *kdsm_memory_word(struct kdsm_memory *memory, u64 offset);
 /* Bytes that the memory of this node may still grow by. */
 u64 kdsm_memory_available(void);
 /* Bytes allocated. */

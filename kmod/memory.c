@@ -88,7 +88,7 @@ static void kdsm_chunk_free(struct kdsm_memory *memory, struct kdsm_chunk *chunk
 	kvfree(chunk);
 }
 
-static struct kdsm_memory *kdsm_memory_lookup(struct kdsm_fabric *fabric, u32 id)
+struct kdsm_memory *kdsm_memory_lookup(struct kdsm_fabric *fabric, u32 id)
 {
 	struct kdsm_memory *memory;
 
@@ -101,7 +101,7 @@ static struct kdsm_memory *kdsm_memory_lookup(struct kdsm_fabric *fabric, u32 id
 	return memory;
 }
 
-static void kdsm_memory_put(struct kdsm_memory *memory)
+void kdsm_memory_put(struct kdsm_memory *memory)
 {
 	if (refcount_dec_and_test(&memory->references))
 		complete(&memory->released);
@@ -230,28 +230,29 @@ struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index)
 	return chunk->pages[index & ((KDSM_CHUNK_SIZE >> PAGE_SHIFT) - 1)];
 }
 
-u64 *kdsm_memory_word(struct kdsm_memory *memory, u64 offset)
+/* Where the place at offset is, up to the end of its page. ERR_PTR(). */
+static void *kdsm_memory_address(struct kdsm_memory *memory, u64 offset, bool can_sleep)
 {
-	struct kdsm_chunk *chunk = kdsm_chunk_peek(memory, offset >> KDSM_CHUNK_SHIFT);
+	unsigned long index = offset >> KDSM_CHUNK_SHIFT;
+	struct kdsm_chunk *chunk;
 
+	chunk = can_sleep ? kdsm_chunk_get(memory, index) : kdsm_chunk_peek(memory, index);
 	if (!chunk)
-		return NULL;
+		return ERR_PTR(can_sleep ? -ENOMEM : -EAGAIN);
 	offset &= KDSM_CHUNK_SIZE - 1;
 	return page_address(chunk->pages[offset >> PAGE_SHIFT]) + offset_in_page(offset);
 }
 
 int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
-		     unsigned int length, bool write)
+		     unsigned int length, bool write, bool can_sleep)
 {
 	while (length) {
 		unsigned int n = min_t(unsigned int, length,
 				       PAGE_SIZE - offset_in_page(offset));
-		struct page *page = kdsm_memory_page(memory, offset >> PAGE_SHIFT);
-		void *place;
+		void *place = kdsm_memory_address(memory, offset, can_sleep);
 
-		if (IS_ERR(page))
-			return PTR_ERR(page);
-		place = page_address(page) + offset_in_page(offset);
+		if (IS_ERR(place))
+			return PTR_ERR(place);
 		/* A word is moved as one: others may be using it. */
 		if (n == 8 && IS_ALIGNED(offset, 8) && IS_ALIGNED((uintptr_t)buffer, 8)) {
 			if (write)
@@ -267,6 +268,20 @@ int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
 		buffer += n;
 		length -= n;
 	}
+	return 0;
+}
+
+int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset, u64 operand,
+		       u64 compare, u64 *former, bool can_sleep)
+{
+	void *word = kdsm_memory_address(memory, offset, can_sleep);
+
+	if (IS_ERR(word))
+		return PTR_ERR(word);
+	if (cas)
+		*former = cmpxchg64((u64 *)word, compare, operand);
+	else
+		*former = atomic64_fetch_add(operand, word);
 	return 0;
 }
 
@@ -501,61 +516,4 @@ void kdsm_memory_forget(struct kdsm_fabric *fabric, unsigned int node)
 			WRITE_ONCE(keys[i], 0);
 	}
 	xa_unlock(&fabric->memories);
-}
-
-/* ---- atomics by the CPU ---- */
-
-static int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset,
-			      u64 operand, u64 compare, u64 *former)
-{
-	u64 *word = kdsm_memory_word(memory, offset);
-
-	if (!word)
-		return -EAGAIN;
-	if (cas)
-		*former = cmpxchg64(word, compare, operand);
-	else
-		*former = atomic64_fetch_add(operand, (atomic64_t *)word);
-	return 0;
-}
-
-int kdsm_memory_local_atomic(struct kdsm_memory *memory, bool cas, u64 offset,
-			     u64 operand, u64 compare, u64 *former)
-{
-	if (!kdsm_chunk_get(memory, offset >> KDSM_CHUNK_SHIFT))
-		return -ENOMEM;
-	return kdsm_memory_atomic(memory, cas, offset, operand, compare, former);
-}
-
-int kdsm_memory_serve_atomic(struct kdsm_fabric *fabric, bool cas,
-			     struct kdsm_request *request)
-{
-	const struct kdsm_wire_atomic *atomic = request->data;
-	struct kdsm_memory *memory;
-	u64 offset, former;
-	int err;
-
-	/* In the other domains a CPU's atomic would race with the device's. */
-	if (request->length != sizeof(*atomic) || fabric->domain != KDSM_DOMAIN_SW)
-		return -EINVAL;
-	offset = le64_to_cpu(atomic->offset);
-	memory = kdsm_memory_lookup(fabric, le32_to_cpu(atomic->id));
-	if (!memory)
-		return -ENOENT;
-	if (offset % 8 || offset >= memory->size)
-		err = -ERANGE;
-	else if (request->can_sleep)
-		err = kdsm_memory_local_atomic(memory, cas, offset,
-					       le64_to_cpu(atomic->operand),
-					       le64_to_cpu(atomic->compare), &former);
-	else
-		err = kdsm_memory_atomic(memory, cas, offset,
-					 le64_to_cpu(atomic->operand),
-					 le64_to_cpu(atomic->compare), &former);
-	kdsm_memory_put(memory);
-	if (err)
-		return err;
-	*(__le64 *)request->reply = cpu_to_le64(former);
-	request->reply_length = sizeof(__le64);
-	return 0;
 }

@@ -209,9 +209,11 @@ static int kdsm_message_dispatch(struct kdsm_fabric *fabric, unsigned int type,
 	case KDSM_MESSAGE_KEYS:
 		return kdsm_memory_serve_keys(fabric, request);
 	case KDSM_MESSAGE_CAS:
-		return kdsm_memory_serve_atomic(fabric, true, request);
+		return kdsm_delegate_serve_cas(fabric, request);
 	case KDSM_MESSAGE_FAA:
-		return kdsm_memory_serve_atomic(fabric, false, request);
+		return kdsm_delegate_serve_faa(fabric, request);
+	case KDSM_MESSAGE_GATHER:
+		return kdsm_delegate_serve_gather(fabric, request);
 	}
 	handler = fabric->config.handlers[type];
 	return handler ? handler(fabric->config.context, request) : -EOPNOTSUPP;

@@ -18,14 +18,8 @@
 
 /* Means of waiting up to this are polled for, longer ones are slept. */
 #define KDSM_POLL_LIMIT_NS	25000
-
-/* What a batch has started: a chain of work requests, or a message. */
-struct kdsm_part {
-	struct list_head link;		/* in batch->parts */
-	struct kdsm_batch *batch;
-	struct kdsm_connection *connection;	/* NULL: could not be posted */
-	bool is_chain;
-};
+/* Fewer gets than this are faster as reads. */
+#define KDSM_GATHER_MIN		3
 
 struct kdsm_wr {
 	struct ib_cqe cqe;
@@ -48,13 +42,10 @@ struct kdsm_chain {
 	struct kdsm_wr wrs[];
 };
 
-/* An atomic that the peer's CPU does. */
-struct kdsm_atomic_call {
-	struct kdsm_part part;
-	struct kdsm_call call;
-	struct kdsm_operation *op;
-	__le64 former;
-};
+static bool kdsm_is_atomic(const struct kdsm_operation *op)
+{
+	return op->opcode == KDSM_OP_CAS || op->opcode == KDSM_OP_FAA;
+}
 
 void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
 		     struct kdsm_memory *memory)
@@ -75,7 +66,7 @@ void kdsm_batch_add(struct kdsm_batch *batch, struct kdsm_operation *op)
 }
 
 /* Everything that was written before is seen by who sees done. */
-static void kdsm_batch_part_done(struct kdsm_batch *batch)
+void kdsm_batch_part_done(struct kdsm_batch *batch)
 {
 	if (atomic_dec_and_test(&batch->pending))
 		complete_all(&batch->done);
@@ -151,7 +142,7 @@ void kdsm_operation_fail(struct kdsm_connection *connection)
 static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_memory *memory,
 			   struct kdsm_wr *wr, struct kdsm_operation *op, u32 key)
 {
-	bool is_atomic = op->opcode == KDSM_OP_CAS || op->opcode == KDSM_OP_FAA;
+	bool is_atomic = kdsm_is_atomic(op);
 	void *data = is_atomic ? &op->word : op->data;
 	struct ib_send_wr *send;
 
@@ -263,6 +254,23 @@ static void kdsm_count_operation(struct kdsm_batch *batch, const struct kdsm_ope
 	}
 }
 
+/* Bring back what the device stored, and forget the chain. */
+static void kdsm_chain_release(struct kdsm_part *part)
+{
+	struct kdsm_chain *chain = container_of(part, struct kdsm_chain, part);
+	struct kdsm_operation *op;
+	unsigned int i;
+
+	for (i = 0; i < chain->count; i++) {
+		op = chain->wrs[i].op;
+		if (op->status)
+			kdsm_count(kdsm_operation_counters(part->batch, op), KDSM_STAT_ERRORS);
+		else if (kdsm_is_atomic(op))
+			op->result = op->word;
+	}
+	kfree(chain);
+}
+
 static void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops,
 			     unsigned int count, struct kdsm_connection *connection)
 {
@@ -278,7 +286,7 @@ static void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops,
 		goto fail;
 	chain->part.batch = batch;
 	chain->part.connection = connection;
-	chain->part.is_chain = true;
+	chain->part.release = kdsm_chain_release;
 	INIT_LIST_HEAD(&chain->link);
 	list_for_each_entry_safe(op, next, ops, link) {
 		list_del(&op->link);
@@ -314,75 +322,20 @@ fail:
 	INIT_LIST_HEAD(ops);
 }
 
-/* ---- atomics by message ---- */
-
-static void kdsm_atomic_call_done(struct kdsm_call *call)
-{
-	struct kdsm_atomic_call *atomic = container_of(call, struct kdsm_atomic_call, call);
-
-	if (call->status == -ENOENT ||
-	    (!call->status && call->reply_length != sizeof(atomic->former)))
-		call->status = -EIO;
-	if (call->status)
-		kdsm_count(kdsm_operation_counters(atomic->part.batch, atomic->op),
-			   KDSM_STAT_ERRORS);
-	atomic->op->status = call->status;
-	atomic->op->result = le64_to_cpu(atomic->former);
-	kdsm_batch_part_done(atomic->part.batch);
-}
-
-static void kdsm_atomic_call_start(struct kdsm_batch *batch, struct kdsm_operation *op)
-{
-	struct kdsm_counters __percpu *counters = kdsm_operation_counters(batch, op);
-	bool cas = op->opcode == KDSM_OP_CAS;
-	struct kdsm_wire_atomic wire = {
-		.id = cpu_to_le32(kdsm_memory_id(batch->memory)),
-		.offset = cpu_to_le64(op->offset),
-		.operand = cpu_to_le64(op->operand),
-		.compare = cpu_to_le64(op->compare),
-	};
-	struct kdsm_atomic_call *atomic = kzalloc(sizeof(*atomic), GFP_KERNEL);
-
-	if (!atomic) {
-		op->status = -ENOMEM;
-		return;
-	}
-	atomic->part.batch = batch;
-	atomic->op = op;
-	atomic->call.reply = &atomic->former;
-	atomic->call.reply_length = sizeof(atomic->former);
-	atomic->call.done = kdsm_atomic_call_done;
-	list_add_tail(&atomic->part.link, &batch->parts);
-	kdsm_count(counters, cas ? KDSM_STAT_AM_CAS : KDSM_STAT_AM_FAA);
-	atomic_inc(&batch->pending);
-	op->status = kdsm_call_post(batch->fabric, op->node,
-				    cas ? KDSM_MESSAGE_CAS : KDSM_MESSAGE_FAA,
-				    &wire, sizeof(wire), &atomic->call);
-	atomic->part.connection = atomic->call.connection;
-	if (op->status)
-		kdsm_batch_part_done(batch);
-}
-
 /* ---- batches ---- */
-
-static bool kdsm_is_atomic(const struct kdsm_operation *op)
-{
-	return op->opcode == KDSM_OP_CAS || op->opcode == KDSM_OP_FAA;
-}
 
 static void kdsm_operation_local(struct kdsm_batch *batch, struct kdsm_operation *op)
 {
 	const struct kdsm_fabric_config *config = &batch->fabric->config;
 
 	if (kdsm_is_atomic(op)) {
-		op->status = kdsm_memory_local_atomic(batch->memory,
-						      op->opcode == KDSM_OP_CAS,
-						      op->offset, op->operand,
-						      op->compare, &op->result);
+		op->status = kdsm_memory_atomic(batch->memory, op->opcode == KDSM_OP_CAS,
+						op->offset, op->operand, op->compare,
+						&op->result, true);
 		return;
 	}
 	op->status = kdsm_memory_copy(batch->memory, op->offset, op->data, op->length,
-				      op->opcode == KDSM_OP_PUT);
+				      op->opcode == KDSM_OP_PUT, true);
 	if (op->notify && !op->status) {
 		u32 notice = kdsm_wire_notice(kdsm_memory_id(batch->memory), op->offset);
 
@@ -420,6 +373,38 @@ static void kdsm_batch_post_peer(struct kdsm_batch *batch, struct list_head *ops
 	}
 }
 
+/* Operations on one peer: each by the means that suits it. */
+static void kdsm_batch_start_peer(struct kdsm_batch *batch, struct list_head *ops,
+				  unsigned int node)
+{
+	struct kdsm_fabric *fabric = batch->fabric;
+	struct kdsm_operation *op, *next;
+	unsigned int count = 0;
+	LIST_HEAD(gets);
+
+	list_for_each_entry_safe(op, next, ops, link) {
+		if (kdsm_is_atomic(op) && fabric->domain == KDSM_DOMAIN_SW) {
+			list_del(&op->link);
+			kdsm_delegate_atomic(batch, op);
+		} else if (kdsm_delegates_get(fabric, op)) {
+			list_move_tail(&op->link, &gets);
+			count++;
+		}
+	}
+	if (count < KDSM_GATHER_MIN)
+		list_splice_tail_init(&gets, ops);
+	kdsm_delegate_gets(batch, &gets);
+	if (!list_empty(ops))
+		kdsm_batch_post_peer(batch, ops, node);
+}
+
+static bool kdsm_operation_is_local(const struct kdsm_fabric *fabric,
+				    const struct kdsm_operation *op)
+{
+	return op->node == fabric->config.node &&
+	       !(kdsm_is_atomic(op) && fabric->domain == KDSM_DOMAIN_HCA);
+}
+
 void kdsm_batch_post(struct kdsm_batch *batch)
 {
 	struct kdsm_fabric *fabric = batch->fabric;
@@ -434,23 +419,12 @@ void kdsm_batch_post(struct kdsm_batch *batch)
 
 		op = list_first_entry(&batch->operations, struct kdsm_operation, link);
 		node = op->node;
-		list_for_each_entry_safe(op, next, &batch->operations, link) {
-			if (op->node != node)
-				continue;
-			if (kdsm_is_atomic(op) && fabric->domain == KDSM_DOMAIN_SW &&
-			    node != fabric->config.node) {
-				list_del(&op->link);
-				kdsm_atomic_call_start(batch, op);
-			} else if (node == fabric->config.node &&
-				   !(kdsm_is_atomic(op) &&
-				     fabric->domain == KDSM_DOMAIN_HCA)) {
-				list_move_tail(&op->link, &local);
-			} else {
-				list_move_tail(&op->link, &ops);
-			}
-		}
+		list_for_each_entry_safe(op, next, &batch->operations, link)
+			if (op->node == node)
+				list_move_tail(&op->link, kdsm_operation_is_local(fabric, op) ?
+					       &local : &ops);
 		if (!list_empty(&ops))
-			kdsm_batch_post_peer(batch, &ops, node);
+			kdsm_batch_start_peer(batch, &ops, node);
 	}
 	percpu_up_read(&fabric->gate);
 	/* While the others are on their way. */
@@ -553,25 +527,8 @@ done:
 void kdsm_batch_finish(struct kdsm_batch *batch)
 {
 	struct kdsm_part *part, *next;
-	struct kdsm_chain *chain;
-	unsigned int i;
 
-	list_for_each_entry_safe(part, next, &batch->parts, link) {
-		if (!part->is_chain) {
-			kfree(container_of(part, struct kdsm_atomic_call, part));
-			continue;
-		}
-		chain = container_of(part, struct kdsm_chain, part);
-		for (i = 0; i < chain->count; i++) {
-			struct kdsm_wr *wr = &chain->wrs[i];
-
-			if (wr->op->status)
-				kdsm_count(kdsm_operation_counters(batch, wr->op),
-					   KDSM_STAT_ERRORS);
-			else if (kdsm_is_atomic(wr->op))
-				wr->op->result = wr->op->word;
-		}
-		kfree(chain);
-	}
+	list_for_each_entry_safe(part, next, &batch->parts, link)
+		part->release(part);
 	INIT_LIST_HEAD(&batch->parts);
 }

@@ -127,6 +127,7 @@ struct kdsm_fabric {
 	u32 domain;
 	unsigned int queues;	/* connections to each peer */
 	struct ib_device *device;
+	bool device_is_software;	/* it works on the CPUs of both ends */
 	struct ib_pd *pd;
 	struct rdma_cm_id *listener;
 	struct workqueue_struct *workqueue;
@@ -197,20 +198,45 @@ void kdsm_memory_unregister_all(struct kdsm_fabric *fabric);
 void kdsm_memory_forget(struct kdsm_fabric *fabric, unsigned int node);
 u32 kdsm_memory_id(const struct kdsm_memory *memory);
 u64 kdsm_memory_size(const struct kdsm_memory *memory);
-/* Copy between a part of this node and a buffer, within a chunk. */
+/* The memory with this id, with a reference, or NULL. Any context. */
+struct kdsm_memory *kdsm_memory_lookup(struct kdsm_fabric *fabric, u32 id);
+void kdsm_memory_put(struct kdsm_memory *memory);
+/*
+ * Copy between this node's part and a buffer; a compare-and-swap or fetch-and-add
+ * of the CPU's own on it. Without can_sleep in any context, and -EAGAIN where
+ * the chunk does not exist yet. -ENOMEM.
+ */
 int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
-		     unsigned int length, bool write);
-/* The CPU's own compare-and-swap or fetch-and-add on this node's part. */
-int kdsm_memory_local_atomic(struct kdsm_memory *memory, bool cas, u64 offset,
-			     u64 operand, u64 compare, u64 *former);
+		     unsigned int length, bool write, bool can_sleep);
+int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset, u64 operand,
+		       u64 compare, u64 *former, bool can_sleep);
 int kdsm_memory_serve_keys(void *context, struct kdsm_request *request);
-int kdsm_memory_serve_atomic(struct kdsm_fabric *fabric, bool cas,
-			     struct kdsm_request *request);
 
 /* ---- operation.c ---- */
 
+/* What a batch has started: a chain of work requests, or a delegation. */
+struct kdsm_part {
+	struct list_head link;		/* in batch->parts */
+	struct kdsm_batch *batch;
+	struct kdsm_connection *connection;	/* NULL: could not be posted */
+	void (*release)(struct kdsm_part *part);
+};
+
+/* The last touch of a part; the batch may be gone when it returns. */
+void kdsm_batch_part_done(struct kdsm_batch *batch);
 /* After the queue pair is gone: all chains on it that are not done have failed. */
 void kdsm_operation_fail(struct kdsm_connection *connection);
+
+/* ---- delegate.c ---- */
+
+void kdsm_delegate_atomic(struct kdsm_batch *batch, struct kdsm_operation *op);
+/* Is it better to ask for a few such gets by message? */
+bool kdsm_delegates_get(const struct kdsm_fabric *fabric, const struct kdsm_operation *op);
+/* Ask for all gets of the list, which are on one peer. */
+void kdsm_delegate_gets(struct kdsm_batch *batch, struct list_head *gets);
+int kdsm_delegate_serve_cas(void *context, struct kdsm_request *request);
+int kdsm_delegate_serve_faa(void *context, struct kdsm_request *request);
+int kdsm_delegate_serve_gather(void *context, struct kdsm_request *request);
 
 /* ---- message.c ---- */
 

@@ -64,6 +64,7 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_KEYS,	/* kdsm_wire_keys -> __le32 rkey[count] */
 	KDSM_MESSAGE_CAS,	/* kdsm_wire_atomic -> __le64 former value */
 	KDSM_MESSAGE_FAA,	/* kdsm_wire_atomic -> __le64 former value */
+	KDSM_MESSAGE_GATHER,	/* kdsm_wire_gather -> the bytes of all places */
 	KDSM_MESSAGE_OPEN,	/* kdsm_wire_open -> kdsm_wire_region */
 	KDSM_MESSAGE_CLOSE,	/* __le32 id: no file of the sender is bound to it */
 	KDSM_MESSAGE_DESTROY,	/* __le32 id */
@@ -90,6 +91,19 @@ struct kdsm_wire_atomic {
 	__le64 operand;
 	__le64 compare;
 } __packed;
+
+/* Gets of at most KDSM_GATHER_LENGTH bytes each, whose bytes fit into a reply. */
+struct kdsm_wire_gather {
+	__le32 id;
+	__le32 count;		/* 1..KDSM_GATHER_MAX */
+	struct {
+		__le64 offset;
+		__le32 length;
+	} __packed places[40];
+} __packed;
+
+#define KDSM_GATHER_MAX		40U
+#define KDSM_GATHER_LENGTH	64U
 
 struct kdsm_wire_open {
 	char name[KDSM_NAME_SIZE];

@@ -25,6 +25,7 @@ static const char *const names[KDSM_STAT_COUNT] = {
 	[KDSM_STAT_AM] = "am",
 	[KDSM_STAT_AM_CAS] = "am_cas",
 	[KDSM_STAT_AM_FAA] = "am_faa",
+	[KDSM_STAT_AM_GET] = "am_get",
 	[KDSM_STAT_AM_SERVED] = "am_served",
 	[KDSM_STAT_GET_BYTES] = "get_bytes",
 	[KDSM_STAT_PUT_BYTES] = "put_bytes",

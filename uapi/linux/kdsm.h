@@ -376,6 +376,7 @@ enum kdsm_stat {
 	KDSM_STAT_AM,		/* active messages sent, atomics in domain sw too */
 	KDSM_STAT_AM_CAS,	/* of those, compare-and-swaps */
 	KDSM_STAT_AM_FAA,	/* of those, fetch-and-adds */
+	KDSM_STAT_AM_GET,	/* small gets that messages brought, several in one */
 	KDSM_STAT_AM_SERVED,	/* active messages answered */
 	KDSM_STAT_GET_BYTES,
 	KDSM_STAT_PUT_BYTES,
