@@ -84,6 +84,32 @@ void kdsm_connection_poll(struct kdsm_connection *connection)
 	local_bh_enable();
 }
 
+static void kdsm_connection_nudged(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kdsm_connection *connection =
+		container_of(wc->wr_cqe, struct kdsm_connection, nudge);
+
+	spin_lock_bh(&connection->lock);
+	connection->nudging = false;
+	spin_unlock_bh(&connection->lock);
+	if (wc->status != IB_WC_SUCCESS)
+		kdsm_connection_break(connection);
+}
+
+void kdsm_connection_nudge(struct kdsm_connection *connection)
+{
+	struct ib_rdma_wr wr = {
+		.wr.wr_cqe = &connection->nudge,
+		.wr.opcode = IB_WR_RDMA_WRITE,
+		.wr.send_flags = IB_SEND_SIGNALED,
+	};
+
+	spin_lock_bh(&connection->lock);
+	if (connection->state == KDSM_CONNECTION_UP && !connection->nudging)
+		connection->nudging = !ib_post_send(connection->qp, &wr.wr, NULL);
+	spin_unlock_bh(&connection->lock);
+}
+
 static void kdsm_connection_qp_event(struct ib_event *event, void *context)
 {
 	struct kdsm_connection *connection = context;
@@ -147,6 +173,7 @@ struct kdsm_connection *kdsm_connection_create(struct kdsm_peer *peer,
 	init_waitqueue_head(&connection->wait);
 	INIT_WORK(&connection->teardown, kdsm_connection_teardown);
 	tasklet_setup(&connection->tasklet, kdsm_connection_tasklet);
+	connection->nudge.done = kdsm_connection_nudged;
 	kdsm_message_setup(connection);
 	if (accepted)
 		atomic_inc(&fabric->accepted_count);

@@ -430,6 +430,18 @@ static void kdsm_sync_call_done(struct kdsm_call *call)
 	complete(&container_of(call, struct kdsm_sync_call, call)->done);
 }
 
+static bool kdsm_sync_call_wait(struct kdsm_sync_call *sync)
+{
+	unsigned long waited;
+
+	for (waited = 0; waited < KDSM_REPLY_TIMEOUT; waited += KDSM_NUDGE_AFTER) {
+		if (wait_for_completion_timeout(&sync->done, KDSM_NUDGE_AFTER))
+			return true;
+		kdsm_connection_nudge(sync->call.connection);
+	}
+	return false;
+}
+
 /* A message to this very node, without the network. */
 static int kdsm_message_self(struct kdsm_fabric *fabric, enum kdsm_message_type type,
 			     const void *data, unsigned int length, void *reply,
@@ -476,7 +488,7 @@ int kdsm_message_gated(struct kdsm_fabric *fabric, unsigned int node,
 	err = kdsm_call_post(fabric, node, type, data, length, &sync.call);
 	if (err)
 		return err;
-	if (!wait_for_completion_timeout(&sync.done, KDSM_REPLY_TIMEOUT)) {
+	if (!kdsm_sync_call_wait(&sync)) {
 		pr_warn_ratelimited("kdsm: node %u does not answer\n", node);
 		kdsm_connection_break(sync.call.connection);
 		wait_for_completion(&sync.done);

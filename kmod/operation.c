@@ -441,6 +441,15 @@ void kdsm_batch_post(struct kdsm_batch *batch)
 	kdsm_batch_part_done(batch);
 }
 
+static void kdsm_batch_nudge(struct kdsm_batch *batch)
+{
+	struct kdsm_part *part;
+
+	list_for_each_entry(part, &batch->parts, link)
+		if (part->connection)
+			kdsm_connection_nudge(part->connection);
+}
+
 /* Messages have no time-out of the transport's once they are acknowledged. */
 static void kdsm_batch_give_up(struct kdsm_batch *batch)
 {
@@ -490,7 +499,8 @@ static bool kdsm_batch_poll(struct kdsm_batch *batch, const struct kdsm_peer *pe
 int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state)
 {
 	struct kdsm_peer *peer = kdsm_batch_peer(batch);
-	unsigned long left, limit = KDSM_REPLY_TIMEOUT;
+	u64 left = KDSM_REPLY_TIMEOUT;
+	unsigned long slice;
 	long ret;
 
 	if (!peer)
@@ -502,22 +512,29 @@ int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state
 	if (!completion_done(&batch->done))
 		kdsm_count(peer->counters, KDSM_STAT_WAIT_SLEPT);
 wait:
-	left = timeout_ns == KDSM_NO_TIMEOUT ? limit :
-	       min_t(u64, nsecs_to_jiffies64(timeout_ns) + !!timeout_ns, limit);
+	if (timeout_ns != KDSM_NO_TIMEOUT)
+		left = nsecs_to_jiffies64(timeout_ns) + !!timeout_ns;
 	for (;;) {
+		slice = min_t(u64, left, KDSM_NUDGE_AFTER);
 		if (state == TASK_KILLABLE)
-			ret = wait_for_completion_killable_timeout(&batch->done, left);
+			ret = wait_for_completion_killable_timeout(&batch->done, slice);
 		else if (state == TASK_INTERRUPTIBLE)
-			ret = wait_for_completion_interruptible_timeout(&batch->done, left);
+			ret = wait_for_completion_interruptible_timeout(&batch->done, slice);
 		else
-			ret = wait_for_completion_timeout(&batch->done, left);
+			ret = wait_for_completion_timeout(&batch->done, slice);
 		if (ret < 0)
 			return ret;
 		if (ret > 0)
 			break;
+		left -= slice;
+		if (left) {
+			kdsm_batch_nudge(batch);
+			continue;
+		}
 		if (timeout_ns != KDSM_NO_TIMEOUT)
 			return -ETIMEDOUT;
 		kdsm_batch_give_up(batch);
+		left = KDSM_REPLY_TIMEOUT;
 	}
 done:
 	if (peer) {

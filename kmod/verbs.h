@@ -36,6 +36,8 @@
 #define KDSM_ACK_TIMEOUT	17
 #define KDSM_RETRY_COUNT	6	/* Soft-RoCE takes 7 for ever */
 #define KDSM_REPLY_TIMEOUT	(30 * HZ)
+/* After so long without an answer the transport is asked whether the peer is there. */
+#define KDSM_NUDGE_AFTER	(3 * HZ)
 
 enum kdsm_connection_state {
 	KDSM_CONNECTION_IDLE,		/* no queue pair */
@@ -100,6 +102,8 @@ struct kdsm_connection {
 	struct kdsm_slot slots[KDSM_CREDITS];
 	struct kdsm_receive receives[KDSM_RECEIVES];
 	wait_queue_head_t wait;	/* for room, a slot, or the end of the state */
+	struct ib_cqe nudge;
+	bool nudging;		/* one is under way */
 
 	void *buffers;		/* of slots and receives; one mapping */
 	u64 buffers_dma;
@@ -165,6 +169,11 @@ void kdsm_connection_set_state(struct kdsm_connection *connection,
 void kdsm_connection_break(struct kdsm_connection *connection);
 /* Take completions now, if nobody else does. */
 void kdsm_connection_poll(struct kdsm_connection *connection);
+/*
+ * A reply is overdue. If the peer took the request and then vanished, nothing is
+ * under way that the transport could give up: write nothing, to be acknowledged.
+ */
+void kdsm_connection_nudge(struct kdsm_connection *connection);
 /*
  * No connection is up any more, none comes, and none has resources of the
  * device; those made here stay allocated until kdsm_connection_free_all().
