@@ -107,7 +107,7 @@ static void kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation,
 			if (peer->queues[i])
 				kdsm_connection_break(peer->queues[i]);
 		if (fabric->config.peer_down)
-			fabric->config.peer_down(fabric->config.context, peer->node);
+			fabric->config.peer_down(fabric->config.context, peer->node, true);
 	}
 }
 

@@ -15,9 +15,11 @@ static DEFINE_MUTEX(kdsm_admin_lock);
 static DEFINE_MUTEX(kdsm_cluster_lock);
 static struct kdsm_cluster *kdsm_current;
 
-static void kdsm_cluster_peer_down(void *context, unsigned int node)
+static void kdsm_cluster_peer_down(void *context, unsigned int node, bool anew)
 {
 	kdsm_directory_node_down(context, node);
+	if (node == 0 && anew)
+		kdsm_regions_forget(context);
 }
 
 static int kdsm_cluster_start(struct kdsm_cluster *cluster, u32 domain)

@@ -176,7 +176,7 @@ static void kdsm_peer_failed(struct kdsm_peer *peer)
 	if (!was_down) {
 		pr_info("kdsm: node %u is down\n", peer->node);
 		if (fabric->config.peer_down)
-			fabric->config.peer_down(fabric->config.context, peer->node);
+			fabric->config.peer_down(fabric->config.context, peer->node, false);
 	}
 }
 

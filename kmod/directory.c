@@ -13,6 +13,7 @@
  * for (add, remove) take neither.
  */
 #include <linux/bitmap.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 
 #include "cluster.h"
@@ -42,6 +43,8 @@ int kdsm_directory_init(struct kdsm_cluster *cluster)
 	struct kdsm_directory *directory = &cluster->directory;
 
 	mutex_init(&directory->lock);
+	/* Not those of a former life, which nodes may still have open. */
+	directory->last_id = get_random_u16();
 	INIT_LIST_HEAD(&directory->entries);
 	INIT_WORK(&directory->work, kdsm_directory_work);
 	directory->down = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
@@ -171,7 +174,7 @@ static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wir
 	u64 size = le64_to_cpu(open->size), part, base;
 	struct kdsm_entry *entry;
 	struct list_head *before;
-	int err;
+	int err, tries = 16;
 
 	if (!size || !is_power_of_2(block_size) || block_size < 4096 ||
 	    block_size > KDSM_CHUNK_SIZE || mode & ~0777 ||
@@ -195,7 +198,6 @@ static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wir
 		return -ENOMEM;
 	}
 	entry->region = (struct kdsm_wire_region) {
-		.id = cpu_to_le32(kdsm_find_id(directory)),
 		.flags = open->flags & cpu_to_le32(KDSM_REGION_KEEP),
 		.policy = open->policy,
 		.block_size = cpu_to_le32(block_size),
@@ -207,10 +209,13 @@ static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wir
 	};
 	strscpy(entry->region.name, open->name, sizeof(entry->region.name));
 	list_add_tail(&entry->link, before);
-	err = kdsm_entry_add(cluster, entry);
+	do {
+		entry->region.id = cpu_to_le32(kdsm_find_id(directory));
+		err = kdsm_entry_add(cluster, entry);
+	} while (err == -EEXIST && tries--);
 	if (err) {
 		kdsm_entry_free(entry);
-		return err;
+		return err == -EEXIST ? -ENOSPC : err;
 	}
 	*result = entry;
 	return 0;

@@ -55,7 +55,8 @@ struct kdsm_fabric_config {
 	void *context;
 	kdsm_handler_t handlers[KDSM_MESSAGE_TYPES];
 	void (*notified)(void *context, u32 id, u32 slot);	/* softirq */
-	void (*peer_down)(void *context, unsigned int node);	/* may sleep */
+	/* A peer went, or, if anew, came back knowing nothing; may sleep. */
+	void (*peer_down)(void *context, unsigned int node, bool anew);
 };
 
 /* With the module. */

@@ -73,6 +73,28 @@ struct kdsm_region *kdsm_region_next(struct kdsm_cluster *cluster, unsigned long
 	return region;
 }
 
+/* The directory does not know it any more, so nobody will say REMOVE. */
+static void kdsm_region_forget(struct kdsm_region *region)
+{
+	if (xa_cmpxchg(&region->cluster->regions, region->id, region, NULL, GFP_KERNEL) ==
+	    region)
+		kdsm_region_put(region);
+}
+
+void kdsm_regions_forget(struct kdsm_cluster *cluster)
+{
+	struct kdsm_region *region;
+	unsigned long id = 0;
+
+	while ((region = kdsm_region_next(cluster, &id))) {
+		/* Not under open_lock: its holder may wait for node 0. */
+		if (!READ_ONCE(region->opens))
+			kdsm_region_forget(region);
+		kdsm_region_put(region);
+		id++;
+	}
+}
+
 bool kdsm_region_name_valid(const char name[KDSM_NAME_SIZE])
 {
 	size_t i, length = strnlen(name, KDSM_NAME_SIZE);
@@ -286,8 +308,9 @@ void kdsm_region_close(struct kdsm_region *region)
 
 	mutex_lock(&cluster->open_lock);
 	/* If node 0 cannot be told, it finds out that this node is gone. */
-	if (!--region->opens)
-		kdsm_region_tell_closed(cluster, region->id);
+	if (!--region->opens &&
+	    kdsm_region_tell_closed(cluster, region->id) == -ENOENT)
+		kdsm_region_forget(region);
 	mutex_unlock(&cluster->open_lock);
 	kdsm_region_put(region);
 }

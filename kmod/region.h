@@ -54,6 +54,8 @@ static inline wait_queue_head_t *kdsm_region_waits(struct kdsm_region *region, u
 /* The table of regions, of a cluster that comes up or goes down. */
 void kdsm_regions_init(struct kdsm_cluster *cluster);
 void kdsm_regions_exit(struct kdsm_cluster *cluster);
+/* Node 0 came up with an empty directory: drop what nobody here has open. */
+void kdsm_regions_forget(struct kdsm_cluster *cluster);
 /* The next region with an id from *id on, with a reference, or NULL. */
 struct kdsm_region *kdsm_region_next(struct kdsm_cluster *cluster, unsigned long *id);
 void kdsm_region_put(struct kdsm_region *region);
