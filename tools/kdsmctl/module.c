@@ -245,15 +245,16 @@ void module_close(struct module *module)
 
 void module_complain(struct module *module, const char *doing, int error)
 {
-	if (module->why[0])
-		fprintf(stderr, "kdsmctl: cannot %s: %s (%s)\n", doing,
-			module->why, strerror(-error));
-	else if (error == -EPERM)
+	/* Of these, more is known here than there: what to do. */
+	if (error == -EPERM)
 		fprintf(stderr, "kdsmctl: cannot %s without the privilege CAP_NET_ADMIN; run it as root\n",
 			doing);
 	else if (error == -ENETDOWN)
 		fprintf(stderr, "kdsmctl: cannot %s: the cluster is not up (kdsmctl up -f FILE)\n",
 			doing);
+	else if (module->why[0])
+		fprintf(stderr, "kdsmctl: cannot %s: %s (%s)\n", doing,
+			module->why, strerror(-error));
 	else
 		fprintf(stderr, "kdsmctl: cannot %s: %s\n", doing,
 			strerror(-error));
