@@ -112,7 +112,7 @@ $(B)/unit/%: $(OBJ)/tests/unit/%.o $(B)/lib/libkdsm.a
 # What a test needs beside libkdsm: more objects are more prerequisites.
 $(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
 $(B)/guest/hostile-fuzz: $(OBJ)/tests/guest/fuzz/calls.o
-$(B)/guest/hostile-wire: $(OBJ)/tests/guest/wire/attack.o
+$(B)/guest/hostile-wire: $(OBJ)/tests/guest/wire/attack.o $(OBJ)/tests/guest/wire/victim.o
 $(B)/guest/hostile-wire: private TOOL_LIBS += -lrdmacm -libverbs
 
 $(B)/guest/%: $(OBJ)/tests/guest/%.o $(B)/lib/libkdsm.a

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Node 1 of hostile-wire: what its module counted, for whoever asks by an ordinary
+ * socket.
+ */
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "../hostile.h"
+#include "victim.h"
+
+struct json_object *own_status(void)
+{
+	struct json_object *status = NULL;
+	FILE *pipe = popen("kdsmctl status --json", "re");
+	static char text[1 << 16];
+	size_t length;
+
+	if (pipe) {
+		length = fread(text, 1, sizeof(text) - 1, pipe);
+		text[length] = '\0';
+		if (!pclose(pipe))
+			status = json_tokener_parse(text);
+	}
+	if (!status)
+		tap_bail("kdsmctl status failed");
+	return status;
+}
+
+int64_t member(struct json_object *object, const char *key)
+{
+	return json_object_get_int64(json_object_object_get(object, key));
+}
+
+static int log_lines(void)
+{
+	FILE *pipe = popen("dmesg | grep -c 'kdsm: refused a connection'", "re");
+	int lines = 0;
+
+	if (!pipe || fscanf(pipe, "%d", &lines) != 1)
+		tap_bail("dmesg failed");
+	pclose(pipe);
+	return lines;
+}
+
+static int listener(uint16_t port)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(port) };
+	int one = 1, file = socket(AF_INET, SOCK_STREAM, 0);
+
+	setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(file, (struct sockaddr *)&any, sizeof(any)) || listen(file, 64))
+		tap_bail("cannot listen: %s", strerror(errno));
+	return file;
+}
+
+/* A line for a line: any question, the same answer. */
+int answer_questions(void)
+{
+	int file;
+	FILE *stream;
+
+	/* Nobody accepts there: it ends with this process. */
+	listener(THE_END);
+	file = accept(listener(QUESTIONS), NULL, NULL);
+	stream = fdopen(file, "r+");
+	if (!stream)
+		tap_bail("nobody asks");
+	setvbuf(stream, NULL, _IONBF, 0);
+	while (fgetc(stream) == '?') {
+		struct json_object *status = own_status();
+		struct json_object *refused = json_object_object_get(status, "refused");
+
+		fprintf(stream, "%jd %jd %jd %jd %d\n", (intmax_t)member(refused, "cluster"),
+			(intmax_t)member(refused, "version"), (intmax_t)member(refused, "node"),
+			(intmax_t)member(refused, "message"), log_lines());
+		json_object_put(status);
+	}
+	return EXIT_SUCCESS;
+}
