@@ -128,21 +128,24 @@ static void show_stuck(const struct progress *progress)
 		fclose(stack);
 }
 
-static void run(struct progress *all, unsigned long processes, unsigned long calls,
-		uint64_t seed, unsigned long seconds)
+static void start(struct progress *progress, unsigned long calls, uint64_t seed)
 {
-	unsigned long left = processes, total = 0;
-	static struct progress sum;
-	bool fine = true;
-	time_t end = time(NULL) + seconds;
-
 	fflush(stdout);
-	for (unsigned long i = 0; i < processes; i++) {
-		fuzz.progress = &all[i];
-		fuzz.progress->pid = fork();
-		if (!fuzz.progress->pid)
-			worker(calls / processes, seed + i);
-	}
+	fuzz.progress = progress;
+	progress->pid = fork();
+	if (!progress->pid)
+		worker(calls, seed);
+}
+
+/*
+ * Who has the results of gets written to wrong addresses, which are good ones now
+ * and then, must expect to fall over its own memory. Another process goes on.
+ */
+static unsigned long watch(struct progress *all, unsigned long processes,
+			   unsigned long calls, uint64_t seed, time_t end)
+{
+	unsigned long left = processes, fallen = 0;
+
 	while (left && time(NULL) < end) {
 		int status;
 		pid_t pid = waitpid(-1, &status, WNOHANG);
@@ -151,15 +154,33 @@ static void run(struct progress *all, unsigned long processes, unsigned long cal
 			usleep(100000);
 			continue;
 		}
-		left--;
-		for (unsigned long i = 0; i < processes; i++)
-			if (all[i].pid == pid)
-				all[i].pid = 0;
-		if (!status)
-			continue;
-		fine = false;
-		printf("# a process ended with status 0x%x\n", status);
+		for (unsigned long i = 0; i < processes; i++) {
+			if (all[i].pid != pid)
+				continue;
+			if (status && ++fallen < 1000) {
+				/* The call that it fell over is done as well. */
+				all[i].calls++;
+				start(&all[i], calls, seed + 1000 * fallen + i);
+				continue;
+			}
+			all[i].pid = 0;
+			left--;
+		}
 	}
+	if (fallen)
+		printf("# %lu processes fell over themselves\n", fallen);
+	return left;
+}
+
+static void run(struct progress *all, unsigned long processes, unsigned long calls,
+		uint64_t seed, unsigned long seconds)
+{
+	unsigned long left, total = 0;
+	static struct progress sum;
+
+	for (unsigned long i = 0; i < processes; i++)
+		start(&all[i], calls / processes, seed + i);
+	left = watch(all, processes, calls / processes, seed, time(NULL) + seconds);
 	for (unsigned long i = 0; i < processes; i++) {
 		total += all[i].calls;
 		for (struct kind *kind = all[i].kinds; kind->what; kind++)
@@ -171,7 +192,7 @@ static void run(struct progress *all, unsigned long processes, unsigned long cal
 	}
 	for (struct kind *kind = sum.kinds; kind->what; kind++)
 		printf("# %s: %lu, %lu successful\n", kind->what, kind->calls, kind->good);
-	tap_ok(fine && !left, "%lu random calls", total);
+	tap_ok(!left && total >= calls / processes * processes, "%lu random calls", total);
 }
 
 static unsigned long parse(const char *word, unsigned long max)
