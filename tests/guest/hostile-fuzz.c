@@ -130,11 +130,15 @@ static void show_stuck(const struct progress *progress)
 
 static void start(struct progress *progress, unsigned long calls, uint64_t seed)
 {
+	pid_t pid;
+
 	fflush(stdout);
 	fuzz.progress = progress;
-	progress->pid = fork();
-	if (!progress->pid)
+	pid = fork();
+	if (!pid)
 		worker(calls, seed);
+	/* The child shares it, and would write a zero. */
+	progress->pid = pid;
 }
 
 /*
