@@ -92,7 +92,9 @@ $(B)/lib/libkdsm.so.$(SOVERSION): $(LIB_OBJ) lib/libkdsm.map
 $(B)/lib/libkdsm.so: $(B)/lib/libkdsm.so.$(SOVERSION)
 	ln -sf libkdsm.so.$(SOVERSION) $@
 
-$(B)/lib/pkgconfig/libkdsm.pc: lib/libkdsm.pc.in Makefile
+# Always: the prefix may be another than last time.
+.PHONY: $(B)/lib/pkgconfig/libkdsm.pc
+$(B)/lib/pkgconfig/libkdsm.pc: lib/libkdsm.pc.in
 	@mkdir -p $(@D)
 	sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@includedir@|$(includedir)|; s|@version@|$(VERSION)|' $< >$@
 
