@@ -116,7 +116,7 @@ static int talk(struct module *module, mnl_cb_t message, struct receiver *receiv
 {
 	struct nlmsghdr *header = (struct nlmsghdr *)module->request;
 	char buffer[32768];
-	int result;
+	int result = 0;
 
 	module->why[0] = '\0';
 	if (mnl_socket_sendto(module->socket, header, header->nlmsg_len) < 0)
