@@ -497,6 +497,7 @@ static void other_model(void **state)
 
 static void bad_on_one(void **state)
 {
+	struct timespec until_they_wait = { 2, 0 };
 	char path[8192];
 	struct job job[3];
 
@@ -505,7 +506,11 @@ static void bad_on_one(void **state)
 	sim_start(3);
 	prepare(job, 3, 1, path);
 	job[2].options.path = "/nonexistent.pnml";
-	start(job, 3);
+	/* A node that failed before the others came could not tell them. */
+	start(job, 2);
+	nanosleep(&until_they_wait, NULL);
+	job[2].kdsm = sim.kdsm[2];
+	assert_int_equal(pthread_create(&job[2].thread, NULL, run, &job[2]), 0);
 	finish(job, 3);
 	expect(&job[0], -ECANCELED, "node 2 gave up: No such file");
 	expect(&job[1], -ECANCELED, "node 2 gave up: No such file");
