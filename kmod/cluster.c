@@ -17,7 +17,7 @@ static struct kdsm_cluster *kdsm_current;
 
 static void kdsm_cluster_peer_down(void *context, unsigned int node, bool anew)
 {
-	kdsm_directory_node_down(context, node);
+	kdsm_directory_node_down(context, node, anew);
 	if (node == 0 && anew)
 		kdsm_regions_forget(context);
 }

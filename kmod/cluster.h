@@ -9,6 +9,7 @@
 #include <linux/mutex.h>
 #include <linux/socket.h>
 #include <linux/uuid.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 #include "directory.h"
@@ -30,6 +31,7 @@ struct kdsm_cluster {
 
 	struct xarray regions;		/* by id; see region.c */
 	struct mutex open_lock;		/* opens and closes of regions, one by one */
+	struct delayed_work close_work;	/* tells node 0 of closes that it did not hear */
 	struct kdsm_directory directory;	/* on node 0 */
 
 	refcount_t references;		/* of those who are using it now */

@@ -6,7 +6,11 @@
  *
  * A region is added on every node before its creator hears of it, so whoever
  * opens it finds it everywhere. It is removed when no node has it open, unless
- * it was made to be kept; then, when it was destroyed as well.
+ * it was made to be kept; then, when it was destroyed as well. Its addresses are
+ * not used again before every node that had a part has said that it is gone.
+ *
+ * A node that cannot be reached may come back with all that it had open, so it
+ * keeps that for a minute. One that came up anew has nothing.
  *
  * Nobody waits in a circle: nodes wait for node 0 holding their open_lock, node
  * 0 waits for nodes holding the directory's lock, and the handlers that it waits
@@ -29,11 +33,16 @@
 #define KDSM_SIZE_MAX		BIT_ULL(44)
 #define KDSM_REGIONS_MAX	4096
 
+/* A silent node is asked again so often, and its opens are dropped so late. */
+#define KDSM_DIRECTORY_RETRY	(5 * HZ)
+#define KDSM_DIRECTORY_FORGET	(60 * HZ)
+
 struct kdsm_entry {
 	struct list_head link;		/* ordered by base */
 	struct kdsm_wire_region region;
-	bool unlinked;			/* destroyed: no name any more */
+	bool unlinked;			/* destroyed or unused: no name any more */
 	unsigned long *opened;		/* by which nodes */
+	unsigned long *parts;		/* which nodes hold a part */
 };
 
 static void kdsm_directory_work(struct work_struct *work);
@@ -46,15 +55,20 @@ int kdsm_directory_init(struct kdsm_cluster *cluster)
 	/* Not those of a former life, which nodes may still have open. */
 	directory->last_id = get_random_u16();
 	INIT_LIST_HEAD(&directory->entries);
-	INIT_WORK(&directory->work, kdsm_directory_work);
-	directory->down = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
-	return directory->down ? 0 : -ENOMEM;
+	INIT_DELAYED_WORK(&directory->work, kdsm_directory_work);
+	directory->anew = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
+	directory->silent = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
+	directory->asked = kvcalloc(cluster->nodes, sizeof(*directory->asked), GFP_KERNEL);
+	if (directory->anew && directory->silent && directory->asked)
+		return 0;
+	kdsm_directory_exit(cluster);
+	return -ENOMEM;
 }
 
 static void kdsm_entry_free(struct kdsm_entry *entry)
 {
-	list_del(&entry->link);
 	bitmap_free(entry->opened);
+	bitmap_free(entry->parts);
 	kfree(entry);
 }
 
@@ -63,23 +77,44 @@ void kdsm_directory_exit(struct kdsm_cluster *cluster)
 	struct kdsm_directory *directory = &cluster->directory;
 	struct kdsm_entry *entry, *next;
 
-	cancel_work_sync(&directory->work);
+	cancel_delayed_work_sync(&directory->work);
 	list_for_each_entry_safe(entry, next, &directory->entries, link)
 		kdsm_entry_free(entry);
-	bitmap_free(directory->down);
+	bitmap_free(directory->anew);
+	bitmap_free(directory->silent);
+	kvfree(directory->asked);
 }
 
 /* ---- telling the nodes ---- */
 
-static void kdsm_entry_remove(struct kdsm_cluster *cluster, const struct kdsm_entry *entry,
-			      unsigned int nodes)
+/* The node did what it was told, or never hears it. */
+static bool kdsm_entry_told(int err)
 {
-	while (nodes--)
-		kdsm_message(cluster->fabric, nodes, KDSM_MESSAGE_REMOVE,
-			     &entry->region.id, sizeof(entry->region.id), NULL, NULL);
+	return err != -EIO && err != -EHOSTDOWN && err != -ETIMEDOUT;
 }
 
-static int kdsm_entry_add(struct kdsm_cluster *cluster, const struct kdsm_entry *entry)
+/* Tell the nodes that hold a part to free it. True: none does any more. */
+static bool kdsm_entry_remove(struct kdsm_cluster *cluster, struct kdsm_entry *entry)
+{
+	struct kdsm_directory *directory = &cluster->directory;
+	unsigned int node;
+	int err;
+
+	for_each_set_bit(node, entry->parts, cluster->nodes) {
+		/* Not to wait for it under the lock: the work finds out. */
+		if (test_bit(node, directory->silent))
+			continue;
+		err = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_REMOVE,
+				   &entry->region.id, sizeof(entry->region.id), NULL, NULL);
+		if (kdsm_entry_told(err))
+			__clear_bit(node, entry->parts);
+		else
+			set_bit(node, directory->silent);
+	}
+	return bitmap_empty(entry->parts, cluster->nodes);
+}
+
+static int kdsm_entry_add(struct kdsm_cluster *cluster, struct kdsm_entry *entry)
 {
 	unsigned int node;
 	int err;
@@ -87,15 +122,18 @@ static int kdsm_entry_add(struct kdsm_cluster *cluster, const struct kdsm_entry 
 	for (node = 0; node < cluster->nodes; node++) {
 		err = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_ADD,
 				   &entry->region, sizeof(entry->region), NULL, NULL);
+		/* Who did not answer may have added it all the same. */
+		if (!err || !kdsm_entry_told(err))
+			__set_bit(node, entry->parts);
 		if (err) {
-			kdsm_entry_remove(cluster, entry, node);
+			kdsm_entry_remove(cluster, entry);
 			return err == -EIO ? -EHOSTDOWN : err;
 		}
 	}
 	return 0;
 }
 
-/* Remove it if nobody needs it any more. */
+/* Remove it if nobody needs it any more; nodes that do not answer later. */
 static void kdsm_entry_release(struct kdsm_cluster *cluster, struct kdsm_entry *entry)
 {
 	bool kept = le32_to_cpu(entry->region.flags) & KDSM_REGION_KEEP;
@@ -103,7 +141,12 @@ static void kdsm_entry_release(struct kdsm_cluster *cluster, struct kdsm_entry *
 	lockdep_assert_held(&cluster->directory.lock);
 	if (!bitmap_empty(entry->opened, cluster->nodes) || (kept && !entry->unlinked))
 		return;
-	kdsm_entry_remove(cluster, entry, cluster->nodes);
+	entry->unlinked = true;
+	if (!kdsm_entry_remove(cluster, entry)) {
+		schedule_delayed_work(&cluster->directory.work, KDSM_DIRECTORY_RETRY);
+		return;
+	}
+	list_del(&entry->link);
 	kdsm_entry_free(entry);
 }
 
@@ -193,8 +236,9 @@ static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wir
 	if (!entry)
 		return -ENOMEM;
 	entry->opened = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
-	if (!entry->opened) {
-		kfree(entry);
+	entry->parts = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
+	if (!entry->opened || !entry->parts) {
+		kdsm_entry_free(entry);
 		return -ENOMEM;
 	}
 	entry->region = (struct kdsm_wire_region) {
@@ -212,9 +256,10 @@ static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wir
 	do {
 		entry->region.id = cpu_to_le32(kdsm_find_id(directory));
 		err = kdsm_entry_add(cluster, entry);
-	} while (err == -EEXIST && tries--);
+	} while (err == -EEXIST && bitmap_empty(entry->parts, cluster->nodes) && tries--);
 	if (err) {
-		kdsm_entry_free(entry);
+		entry->unlinked = true;
+		kdsm_entry_release(cluster, entry);
 		return err == -EEXIST ? -ENOSPC : err;
 	}
 	*result = entry;
@@ -233,6 +278,116 @@ static bool kdsm_entry_fits(const struct kdsm_cluster *cluster,
 	       open->policy == entry->region.policy &&
 	       kdsm_part_size(size, cluster->nodes, block_size) ==
 		       le64_to_cpu(entry->region.part_size);
+}
+
+/* ---- nodes that are gone ---- */
+
+void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, bool anew)
+{
+	struct kdsm_directory *directory = &cluster->directory;
+
+	if (cluster->node != 0)
+		return;
+	/* Not here: the caller may be the one that the lock's holder waits for. */
+	set_bit(node, anew ? directory->anew : directory->silent);
+	if (anew)
+		mod_delayed_work(system_wq, &directory->work, 0);
+	else
+		schedule_delayed_work(&directory->work, KDSM_DIRECTORY_RETRY);
+}
+
+static void kdsm_directory_drop(struct kdsm_cluster *cluster, unsigned int node, bool parts)
+{
+	struct kdsm_directory *directory = &cluster->directory;
+	struct kdsm_entry *entry, *next;
+
+	lockdep_assert_held(&directory->lock);
+	list_for_each_entry_safe(entry, next, &directory->entries, link) {
+		if (parts)
+			__clear_bit(node, entry->parts);
+		__clear_bit(node, entry->opened);
+		kdsm_entry_release(cluster, entry);
+	}
+}
+
+/*
+ * What a node had open before it came up anew is void. It is marked before it is
+ * let in, so a request of its new life finds the mark.
+ */
+static void kdsm_directory_catch_up(struct kdsm_cluster *cluster, unsigned int node)
+{
+	if (test_and_clear_bit(node, cluster->directory.anew))
+		kdsm_directory_drop(cluster, node, true);
+}
+
+/* Has it anything open, or a part that is to go? */
+static bool kdsm_directory_needs(struct kdsm_directory *directory, unsigned int node)
+{
+	struct kdsm_entry *entry;
+	bool needs = false;
+
+	mutex_lock(&directory->lock);
+	list_for_each_entry(entry, &directory->entries, link)
+		needs |= test_bit(node, entry->opened) ||
+			 (entry->unlinked && test_bit(node, entry->parts));
+	mutex_unlock(&directory->lock);
+	return needs;
+}
+
+/* Is a node that was silent still so, and for too long? */
+static bool kdsm_directory_ask(struct kdsm_cluster *cluster, unsigned int node)
+{
+	struct kdsm_directory *directory = &cluster->directory;
+	unsigned long *asked = &directory->asked[node];
+
+	if (!kdsm_directory_needs(directory, node) ||
+	    !kdsm_message(cluster->fabric, node, KDSM_MESSAGE_PROBE, NULL, 0, NULL, NULL)) {
+		clear_bit(node, directory->silent);
+		*asked = 0;
+		return false;
+	}
+	if (!*asked)
+		*asked = jiffies ?: 1;
+	return time_after_eq(jiffies, *asked + KDSM_DIRECTORY_FORGET);
+}
+
+static bool kdsm_directory_is_waiting(const struct kdsm_directory *directory)
+{
+	struct kdsm_entry *entry;
+
+	list_for_each_entry(entry, &directory->entries, link)
+		if (entry->unlinked)
+			return true;
+	return false;
+}
+
+static void kdsm_directory_work(struct work_struct *work)
+{
+	struct kdsm_cluster *cluster =
+		container_of(work, struct kdsm_cluster, directory.work.work);
+	struct kdsm_directory *directory = &cluster->directory;
+	struct kdsm_entry *entry, *next;
+	unsigned int node;
+	bool again;
+
+	for_each_set_bit(node, directory->silent, cluster->nodes) {
+		if (!kdsm_directory_ask(cluster, node))
+			continue;
+		mutex_lock(&directory->lock);
+		kdsm_directory_drop(cluster, node, false);
+		mutex_unlock(&directory->lock);
+	}
+	mutex_lock(&directory->lock);
+	for_each_set_bit(node, directory->anew, cluster->nodes)
+		kdsm_directory_catch_up(cluster, node);
+	list_for_each_entry_safe(entry, next, &directory->entries, link)
+		if (entry->unlinked)
+			kdsm_entry_release(cluster, entry);
+	again = kdsm_directory_is_waiting(directory) ||
+		!bitmap_empty(directory->silent, cluster->nodes);
+	mutex_unlock(&directory->lock);
+	if (again)
+		schedule_delayed_work(&directory->work, KDSM_DIRECTORY_RETRY);
 }
 
 /* ---- handlers ---- */
@@ -255,6 +410,7 @@ int kdsm_directory_serve_open(void *context, struct kdsm_request *request)
 		return -EAGAIN;
 	flags = le32_to_cpu(open->flags);
 	mutex_lock(&directory->lock);
+	kdsm_directory_catch_up(cluster, request->from);
 	entry = kdsm_entry_by_name(directory, open->name);
 	if (!entry && !(flags & KDSM_REGION_CREATE)) {
 		err = -ENOENT;
@@ -314,33 +470,4 @@ int kdsm_directory_serve_destroy(void *context, struct kdsm_request *request)
 	}
 	mutex_unlock(&cluster->directory.lock);
 	return err;
-}
-
-/* ---- nodes that are gone ---- */
-
-void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node)
-{
-	if (cluster->node != 0)
-		return;
-	set_bit(node, cluster->directory.down);
-	/* Not here: the caller may be the one that the lock's holder waits for. */
-	schedule_work(&cluster->directory.work);
-}
-
-static void kdsm_directory_work(struct work_struct *work)
-{
-	struct kdsm_cluster *cluster =
-		container_of(work, struct kdsm_cluster, directory.work);
-	struct kdsm_directory *directory = &cluster->directory;
-	struct kdsm_entry *entry, *next;
-	unsigned int node;
-
-	mutex_lock(&directory->lock);
-	for_each_set_bit(node, directory->down, cluster->nodes) {
-		clear_bit(node, directory->down);
-		list_for_each_entry_safe(entry, next, &directory->entries, link)
-			if (__test_and_clear_bit(node, entry->opened))
-				kdsm_entry_release(cluster, entry);
-	}
-	mutex_unlock(&directory->lock);
 }

@@ -18,15 +18,17 @@ struct kdsm_directory {
 	struct mutex lock;	/* over all of it, also while nodes are told */
 	struct list_head entries;
 	u32 last_id;
-	unsigned long *down;	/* nodes whose opens are void, to be dropped */
-	struct work_struct work;
+	unsigned long *anew;	/* nodes whose former opens and parts are void */
+	unsigned long *silent;	/* nodes that did not answer */
+	unsigned long *asked;	/* jiffies: by the work in vain, first; or 0 */
+	struct delayed_work work;
 };
 
 int kdsm_directory_init(struct kdsm_cluster *cluster);
 /* After the fabric was disconnected. */
 void kdsm_directory_exit(struct kdsm_cluster *cluster);
-/* A node is gone, or came up anew: it has nothing open. Any context. */
-void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node);
+/* A node cannot be reached, or came up anew: then it has nothing open. Any context. */
+void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, bool anew);
 
 /* Handlers; context is the cluster. */
 int kdsm_directory_serve_open(void *context, struct kdsm_request *request);

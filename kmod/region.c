@@ -17,10 +17,16 @@
 
 #include "region.h"
 
+/* When node 0 could not be told something, it is told again so often. */
+#define KDSM_CLOSE_RETRY	(5 * HZ)
+
+static void kdsm_region_close_work(struct work_struct *work);
+
 void kdsm_regions_init(struct kdsm_cluster *cluster)
 {
 	xa_init(&cluster->regions);
 	mutex_init(&cluster->open_lock);
+	INIT_DELAYED_WORK(&cluster->close_work, kdsm_region_close_work);
 }
 
 static void kdsm_region_free(struct kref *kref)
@@ -42,6 +48,7 @@ void kdsm_regions_exit(struct kdsm_cluster *cluster)
 	struct kdsm_region *region;
 	unsigned long id;
 
+	cancel_delayed_work_sync(&cluster->close_work);
 	xa_for_each(&cluster->regions, id, region) {
 		xa_erase(&cluster->regions, id);
 		kdsm_region_put(region);
@@ -240,12 +247,47 @@ static bool kdsm_region_may(const struct kdsm_region *region, bool write)
 	return (have & want) == want || capable(CAP_DAC_OVERRIDE);
 }
 
-static int kdsm_region_tell_closed(struct kdsm_cluster *cluster, u32 id)
+/*
+ * Nothing here has it open: tell node 0, once it hears it. To say so again does
+ * no harm. False: it did not hear.
+ */
+static bool kdsm_region_tell_closed(struct kdsm_region *region)
 {
-	__le32 wire = cpu_to_le32(id);
+	struct kdsm_cluster *cluster = region->cluster;
+	__le32 wire = cpu_to_le32(region->id);
+	int err;
 
-	return kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_CLOSE, &wire, sizeof(wire),
-			    NULL, NULL);
+	lockdep_assert_held(&cluster->open_lock);
+	err = kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_CLOSE, &wire, sizeof(wire),
+			   NULL, NULL);
+	if (err == -ENOENT)
+		kdsm_region_forget(region);
+	if (err != -EIO && err != -EHOSTDOWN && err != -ETIMEDOUT)
+		return true;
+	schedule_delayed_work(&cluster->close_work, KDSM_CLOSE_RETRY);
+	return false;
+}
+
+/*
+ * Node 0 did not answer to a close, or to an open that it may have granted: tell
+ * it of all that is not open here.
+ */
+static void kdsm_region_close_work(struct work_struct *work)
+{
+	struct kdsm_cluster *cluster =
+		container_of(work, struct kdsm_cluster, close_work.work);
+	struct kdsm_region *region;
+	unsigned long id = 0;
+	bool told = true;
+
+	while (told && (region = kdsm_region_next(cluster, &id))) {
+		mutex_lock(&cluster->open_lock);
+		if (!region->opens)
+			told = kdsm_region_tell_closed(region);
+		mutex_unlock(&cluster->open_lock);
+		kdsm_region_put(region);
+		id++;
+	}
 }
 
 struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
@@ -271,6 +313,8 @@ struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
 			   &reply, &length);
 	if (!err && length != sizeof(reply))
 		err = -EIO;
+	if (err == -EIO || err == -ETIMEDOUT)
+		schedule_delayed_work(&cluster->close_work, KDSM_CLOSE_RETRY);
 	if (err)
 		goto unlock;
 	region = kdsm_region_lookup(cluster, le32_to_cpu(reply.id));
@@ -280,7 +324,7 @@ struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
 	}
 	if (!kdsm_region_may(region, want_write)) {
 		if (!region->opens)
-			kdsm_region_tell_closed(cluster, region->id);
+			kdsm_region_tell_closed(region);
 		kdsm_region_put(region);
 		err = -EACCES;
 		goto unlock;
@@ -307,10 +351,8 @@ void kdsm_region_close(struct kdsm_region *region)
 	struct kdsm_cluster *cluster = region->cluster;
 
 	mutex_lock(&cluster->open_lock);
-	/* If node 0 cannot be told, it finds out that this node is gone. */
-	if (!--region->opens &&
-	    kdsm_region_tell_closed(cluster, region->id) == -ENOENT)
-		kdsm_region_forget(region);
+	if (!--region->opens)
+		kdsm_region_tell_closed(region);
 	mutex_unlock(&cluster->open_lock);
 	kdsm_region_put(region);
 }
@@ -320,7 +362,7 @@ int kdsm_region_destroy(struct kdsm_cluster *cluster, const char *name)
 	struct kdsm_region *region;
 	unsigned long id = 0;
 	__le32 wire;
-	int err = -ENOENT;
+	int err = -ENOENT, told;
 
 	while ((region = kdsm_region_next(cluster, &id))) {
 		if (strcmp(region->name, name)) {
@@ -331,14 +373,16 @@ int kdsm_region_destroy(struct kdsm_cluster *cluster, const char *name)
 		wire = cpu_to_le32(region->id);
 		if (from_kuid(&init_user_ns, current_fsuid()) != region->uid &&
 		    !capable(CAP_SYS_ADMIN))
-			err = -EACCES;
+			told = -EACCES;
 		else
-			err = kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_DESTROY, &wire,
-					   sizeof(wire), NULL, NULL);
+			told = kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_DESTROY, &wire,
+					    sizeof(wire), NULL, NULL);
 		kdsm_region_put(region);
-		if (err != -ENOENT)
+		if (told != -ENOENT)
+			err = told;
+		/* One that was destroyed before may have had the name: go on. */
+		if (told != -ENOENT && told != -EACCES)
 			break;
-		/* An unlinked one of the same name: go on. */
 		id++;
 	}
 	return err;
