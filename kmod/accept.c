@@ -75,47 +75,32 @@ refused:
 	return reason;
 }
 
-/*
- * A peer connects. If it came up anew, what we knew of its former life is void;
- * and a queue that it had before and has now again is dead at its end.
- */
-static void kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation,
-			      unsigned int queue)
+/* A queue that the peer had before and makes again is dead at its end. */
+static void kdsm_accept_replaces(struct kdsm_peer *peer, unsigned int queue)
 {
 	struct kdsm_fabric *fabric = peer->fabric;
 	struct kdsm_connection *old;
-	bool anew;
-
-	mutex_lock(&peer->lock);
-	anew = peer->incarnation && peer->incarnation != incarnation;
-	peer->incarnation = incarnation;
-	/* It is there: no need to wait for the next attempt. */
-	WRITE_ONCE(peer->retry_at, jiffies);
-	mutex_unlock(&peer->lock);
 
 	mutex_lock(&fabric->accepted_lock);
 	list_for_each_entry(old, &fabric->accepted, link)
-		if (old->peer == peer && (anew || old->queue == queue))
+		if (old->peer == peer && old->queue == queue)
 			kdsm_connection_break(old);
 	mutex_unlock(&fabric->accepted_lock);
-
-	if (anew) {
-		unsigned int i;
-
-		kdsm_memory_forget(fabric, peer->node);
-		for (i = 0; i < fabric->queues; i++)
-			if (peer->queues[i])
-				kdsm_connection_break(peer->queues[i]);
-		if (fabric->config.peer_down)
-			fabric->config.peer_down(fabric->config.context, peer->node, true);
-	}
 }
 
 static int kdsm_accept_request(struct kdsm_fabric *fabric, struct rdma_cm_id *id,
 			       const struct rdma_cm_event *event)
 {
 	const struct kdsm_wire_hello *hello = event->param.conn.private_data;
+	struct kdsm_wire_welcome welcome = {
+		.magic = cpu_to_le32(KDSM_WIRE_MAGIC),
+		.version = cpu_to_le16(KDSM_WIRE_VERSION),
+		.node = cpu_to_le16(fabric->config.node),
+		.incarnation = cpu_to_le64(fabric->incarnation),
+	};
 	struct rdma_conn_param param = {
+		.private_data = &welcome,
+		.private_data_len = sizeof(welcome),
 		.responder_resources = event->param.conn.responder_resources,
 		.initiator_depth = event->param.conn.initiator_depth,
 		.retry_count = KDSM_RETRY_COUNT,
@@ -126,6 +111,7 @@ static int kdsm_accept_request(struct kdsm_fabric *fabric, struct rdma_cm_id *id
 		.version = cpu_to_le16(KDSM_WIRE_VERSION),
 	};
 	struct kdsm_connection *connection;
+	struct kdsm_peer *peer;
 	int reason, err;
 
 	reason = kdsm_check_hello(fabric, id, hello,
@@ -135,10 +121,12 @@ static int kdsm_accept_request(struct kdsm_fabric *fabric, struct rdma_cm_id *id
 	reason = KDSM_REFUSED_BUSY;
 	if (READ_ONCE(fabric->stopping) || id->device != fabric->device)
 		goto reject;
-	kdsm_peer_greeted(&fabric->peers[le16_to_cpu(hello->node)],
-			  le64_to_cpu(hello->incarnation), hello->queue);
-	connection = kdsm_connection_create(&fabric->peers[le16_to_cpu(hello->node)],
-					    hello->queue, true);
+	peer = &fabric->peers[le16_to_cpu(hello->node)];
+	kdsm_peer_greeted(peer, le64_to_cpu(hello->incarnation));
+	/* It is there: no need to wait for the next attempt. */
+	WRITE_ONCE(peer->retry_at, jiffies);
+	kdsm_accept_replaces(peer, hello->queue);
+	connection = kdsm_connection_create(peer, hello->queue, true);
 	if (IS_ERR(connection))
 		goto reject;
 	connection->id = id;

@@ -33,6 +33,20 @@ static const char *kdsm_refusal_text(const struct rdma_cm_event *event)
 	}
 }
 
+static int kdsm_connection_welcomed(struct kdsm_connection *connection,
+				    const struct rdma_cm_event *event)
+{
+	const struct kdsm_wire_welcome *welcome = event->param.conn.private_data;
+
+	if (!welcome || event->param.conn.private_data_len < sizeof(*welcome) ||
+	    le32_to_cpu(welcome->magic) != KDSM_WIRE_MAGIC ||
+	    le16_to_cpu(welcome->version) != KDSM_WIRE_VERSION ||
+	    le16_to_cpu(welcome->node) != connection->peer->node)
+		return -EPROTO;
+	connection->incarnation = le64_to_cpu(welcome->incarnation);
+	return 0;
+}
+
 static int kdsm_connection_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kdsm_connection *connection = id->context;
@@ -40,8 +54,11 @@ static int kdsm_connection_event(struct rdma_cm_id *id, struct rdma_cm_event *ev
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-	case RDMA_CM_EVENT_ESTABLISHED:
 		connection->event_status = 0;
+		complete(&connection->event);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		connection->event_status = kdsm_connection_welcomed(connection, event);
 		complete(&connection->event);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
@@ -138,6 +155,8 @@ static int kdsm_connection_connect(struct kdsm_connection *connection)
 	if (err)
 		goto destroy_qp;
 
+	/* Before anything is sent: no key of a former life goes with it. */
+	kdsm_peer_greeted(peer, connection->incarnation);
 	kdsm_connection_set_state(connection, KDSM_CONNECTION_UP);
 	/* A disconnect that came before the state was up broke nothing. */
 	if (connection->event_status)
@@ -153,6 +172,34 @@ destroy_id:
 idle:
 	kdsm_connection_set_state(connection, KDSM_CONNECTION_IDLE);
 	return err;
+}
+
+void kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation)
+{
+	struct kdsm_fabric *fabric = peer->fabric;
+	struct kdsm_connection *old;
+	unsigned int i;
+	bool anew;
+
+	mutex_lock(&peer->lock);
+	anew = peer->incarnation && peer->incarnation != incarnation;
+	peer->incarnation = incarnation;
+	mutex_unlock(&peer->lock);
+	if (!anew)
+		return;
+
+	mutex_lock(&fabric->accepted_lock);
+	list_for_each_entry(old, &fabric->accepted, link)
+		if (old->peer == peer)
+			kdsm_connection_break(old);
+	mutex_unlock(&fabric->accepted_lock);
+	/* Those that are up; the one that brought the news is not yet. */
+	for (i = 0; i < fabric->queues; i++)
+		if (peer->queues[i])
+			kdsm_connection_break(peer->queues[i]);
+	kdsm_memory_forget(fabric, peer->node);
+	if (fabric->config.peer_down)
+		fabric->config.peer_down(fabric->config.context, peer->node, true);
 }
 
 static void kdsm_peer_answered(struct kdsm_peer *peer)

@@ -461,6 +461,8 @@ int kdsm_memory_key(struct kdsm_memory *memory, unsigned int node, u64 offset, u
 		.count = cpu_to_le32(min_t(unsigned long, KDSM_KEYS_MAX,
 					   memory->chunks_count - index)),
 	};
+	struct kdsm_peer *peer = &memory->fabric->peers[node];
+	u64 incarnation = READ_ONCE(peer->incarnation);
 	u32 *keys = kdsm_memory_keys(memory, node);
 	int err;
 
@@ -475,10 +477,19 @@ int kdsm_memory_key(struct kdsm_memory *memory, unsigned int node, u64 offset, u
 		return err == -ENOMEM || err == -EHOSTDOWN ? err : -EIO;
 	if (length != le32_to_cpu(request.count) * sizeof(*reply) || !reply[0])
 		return -EIO;
-	for (i = 0; i < length / sizeof(*reply); i++)
+	/*
+	 * With the lock of kdsm_memory_forget(), which follows the change of the
+	 * incarnation: no key of a former life is kept. The first greeting, from 0,
+	 * is no change.
+	 */
+	xa_lock(&memory->fabric->memories);
+	if (incarnation && READ_ONCE(peer->incarnation) != incarnation)
+		err = -EIO;
+	for (i = 0; i < length / sizeof(*reply) && !err; i++)
 		WRITE_ONCE(keys[index + i], le32_to_cpu(reply[i]));
+	xa_unlock(&memory->fabric->memories);
 	*key = le32_to_cpu(reply[0]);
-	return 0;
+	return err;
 }
 
 /*

@@ -29,6 +29,14 @@ struct kdsm_wire_hello {
 	u8 uuid[KDSM_UUID_SIZE];
 } __packed;
 
+/* Private data of an acceptance: who was reached. */
+struct kdsm_wire_welcome {
+	__le32 magic;
+	__le16 version;
+	__le16 node;
+	__le64 incarnation;
+} __packed;
+
 /* Private data of a rejection. */
 struct kdsm_wire_refusal {
 	__le32 magic;
