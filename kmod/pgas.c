@@ -97,7 +97,7 @@ static int kdsm_op_check(const struct kdsm_submissions *submissions,
 		return -EINVAL;
 	if (!op->length || op->length > KDSM_MAX_OP_LENGTH)
 		return -EINVAL;
-	if (is_atomic && (op->length != 8 || op->offset % 8))
+	if ((is_atomic || op->flags & KDSM_OP_NOTIFY) && (op->length != 8 || op->offset % 8))
 		return -EINVAL;
 	if (op->offset >= region->part_size || op->length > region->part_size - op->offset)
 		return -ERANGE;
@@ -127,6 +127,7 @@ static int kdsm_op_append(struct kdsm_submission *submission, unsigned int index
 		segment->op.node = op->node;
 		segment->op.operand = op->operand;
 		segment->op.compare = op->compare;
+		segment->op.notify = op->flags & KDSM_OP_NOTIFY;
 		if (op->opcode == KDSM_OP_PUT &&
 		    copy_from_user(segment->op.data, u64_to_user_ptr(address),
 				   segment->op.length)) {
@@ -136,8 +137,6 @@ static int kdsm_op_append(struct kdsm_submission *submission, unsigned int index
 		left -= segment->op.length;
 		offset += segment->op.length;
 		address += segment->op.length;
-		/* Waiters wake when all of it is there: pieces go in order. */
-		segment->op.notify = op->flags & KDSM_OP_NOTIFY && !left;
 	}
 	list_for_each_entry(segment, &segments, link)
 		kdsm_batch_add(&submission->batch, &segment->op);

@@ -104,8 +104,10 @@ static int own_notify(struct kdsm_region *region, const struct kdsm_op *op)
 {
 	int ret;
 
+	if (op->length != 8 || op->offset % 8)
+		return -EINVAL;
 	ret = own_put(region, op->offset, (const void *)(uintptr_t)op->addr, op->length);
-	return ret ? ret : region->backend->wake(region, op->offset & ~7ULL);
+	return ret ? ret : region->backend->wake(region, op->offset);
 }
 
 /* One operation of a vector on the own part; the checks are the module's. */

@@ -130,6 +130,13 @@ static void operations_on(int file, uint16_t node)
 	TRY("get to addresses that wrap", KDSM_OP_GET, addr, -4ULL, -EFAULT);
 #undef TRY
 	op = operation(KDSM_OP_PUT, node);
+	op.flags = KDSM_OP_NOTIFY;
+	op.length = 16;
+	bad_op(file, "notifying put of two words", op, -EINVAL);
+	op.length = 8;
+	op.offset = 4;
+	bad_op(file, "notifying put across two words", op, -EINVAL);
+	op = operation(KDSM_OP_PUT, node);
 	op.addr = (uintptr_t)operations_on & -4096UL;	/* code can be read */
 	tap_result(submit(file, KDSM_SUBMIT_WAIT, &op, 1, NULL), 0,
 		   "put from read-only memory");

@@ -76,7 +76,7 @@ static void statuses(void **state)
 	ops[7].opcode = 99;
 	ops[8].flags = KDSM_OP_NOTIFY;
 	ops[9].reserved = 1;
-	ops[10].flags = KDSM_OP_NOTIFY;		/* of any bytes */
+	ops[10].flags = KDSM_OP_NOTIFY;		/* not of a word */
 	assert_int_equal(kdsm_vector(region, ops, 12), -ERANGE);
 	assert_int_equal(ops[0].status, 0);
 	assert_int_equal(ops[1].status, -ERANGE);
@@ -88,7 +88,7 @@ static void statuses(void **state)
 	assert_int_equal(ops[7].status, -EINVAL);
 	assert_int_equal(ops[8].status, -EINVAL);
 	assert_int_equal(ops[9].status, -EINVAL);
-	assert_int_equal(ops[10].status, 0);
+	assert_int_equal(ops[10].status, -EINVAL);
 	assert_int_equal(ops[11].status, 0);
 	assert_int_equal(ops[11].result, 0);
 }

@@ -181,7 +181,11 @@ struct kdsm_op {
 	__u32 reserved;		/* 0 */
 };
 
-#define KDSM_OP_NOTIFY	(1U << 0)	/* PUT: then wake KDSM_IOC_WAIT there */
+/*
+ * PUT of one aligned word of 8 bytes: then wake those who wait for it there
+ * (KDSM_IOC_WAIT). What they are to find goes in earlier puts.
+ */
+#define KDSM_OP_NOTIFY	(1U << 0)
 
 /*
  * KDSM_IOC_SUBMIT: start count operations together, so that they overlap.
@@ -259,14 +263,18 @@ struct kdsm_wake {
 
 #define KDSM_WAKE_SIZE_VER0	16
 
+/*
+ * Plain numbers: with the size of its struct in it a number would change when the
+ * struct grows.
+ */
 #define KDSM_IOC_MAGIC		0xB5
-#define KDSM_IOC_INFO		_IOWR(KDSM_IOC_MAGIC, 0, struct kdsm_info)
-#define KDSM_IOC_REGION_OPEN	_IOWR(KDSM_IOC_MAGIC, 1, struct kdsm_region_open)
-#define KDSM_IOC_REGION_DESTROY	_IOW(KDSM_IOC_MAGIC, 2, struct kdsm_region_destroy)
-#define KDSM_IOC_SUBMIT		_IOWR(KDSM_IOC_MAGIC, 3, struct kdsm_submit)
-#define KDSM_IOC_COMPLETE	_IOW(KDSM_IOC_MAGIC, 4, struct kdsm_complete)
-#define KDSM_IOC_WAIT		_IOW(KDSM_IOC_MAGIC, 5, struct kdsm_wait)
-#define KDSM_IOC_WAKE		_IOW(KDSM_IOC_MAGIC, 6, struct kdsm_wake)
+#define KDSM_IOC_INFO		_IO(KDSM_IOC_MAGIC, 0)
+#define KDSM_IOC_REGION_OPEN	_IO(KDSM_IOC_MAGIC, 1)
+#define KDSM_IOC_REGION_DESTROY	_IO(KDSM_IOC_MAGIC, 2)
+#define KDSM_IOC_SUBMIT		_IO(KDSM_IOC_MAGIC, 3)
+#define KDSM_IOC_COMPLETE	_IO(KDSM_IOC_MAGIC, 4)
+#define KDSM_IOC_WAIT		_IO(KDSM_IOC_MAGIC, 5)
+#define KDSM_IOC_WAKE		_IO(KDSM_IOC_MAGIC, 6)
 
 /*
  * mmap of a bound file: offset 0 is the start of the region, node k's part
@@ -296,7 +304,9 @@ struct kdsm_wake {
  * KDSM_CMD_STATS		dump, one message a node: NODE_ID and STATS.
  * KDSM_CMD_REGIONS		dump, one message a region: REGION_*.
  *
- * Errors carry an extended acknowledgment with a sentence.
+ * -EINVAL: an attribute is missing, or its length or content is wrong; -ERANGE:
+ * a number, string or nest is out of its bounds; -EPERM: (admin) only. Errors
+ * carry an extended acknowledgment with a sentence.
  */
 #define KDSM_GENL_NAME		"kdsm"
 #define KDSM_GENL_VERSION	1
