@@ -216,7 +216,7 @@ void kdsm_connection_put(struct kdsm_connection *connection)
 
 int kdsm_connection_create_qp(struct kdsm_connection *connection)
 {
-	const unsigned int sends = KDSM_SEND_ROOM + KDSM_CREDITS + 8;
+	const unsigned int sends = KDSM_SEND_ROOM + KDSM_MESSAGE_SENDS + 8;
 	const unsigned int receives = KDSM_RECEIVES + 1;
 	struct kdsm_fabric *fabric = connection->fabric;
 	struct ib_cq_init_attr cq_attr = {
@@ -250,6 +250,8 @@ int kdsm_connection_create_qp(struct kdsm_connection *connection)
 		goto free_cq;
 	connection->qp = connection->id->qp;
 	connection->room = KDSM_SEND_ROOM;
+	connection->sends = KDSM_MESSAGE_SENDS;
+	connection->unsignalled = 0;
 	err = kdsm_message_post_receives(connection);
 	if (err)
 		goto free_qp;

@@ -3,15 +3,22 @@
  * Active messages: a short request that a handler in the peer's kernel answers.
  *
  * A connection has KDSM_CREDITS slots. A request takes one until its reply is
- * here and its send is done, so never more requests are under way than the peer
- * has receives for, and every reply finds a receive here.
+ * here, so never more requests are under way than the peer has receives for, and
+ * every reply finds a receive here. The reply leaves from the slot of the same
+ * number at the other end.
+ *
+ * Most sends are not signalled. A slot can be written again all the same: what
+ * follows (the reply, or the next request with its number) tells that the message
+ * arrived, and should the device repeat it for want of an acknowledgment, it is
+ * dropped as a duplicate unread. Only the room in the send queue has to be
+ * counted, for which one in KDSM_SIGNAL_EVERY is signalled.
  */
 #include <linux/slab.h>
 
 #include "trace.h"
 #include "verbs.h"
 
-static void kdsm_message_send_done(struct ib_cq *cq, struct ib_wc *wc);
+static void kdsm_message_sent(struct ib_cq *cq, struct ib_wc *wc);
 static void kdsm_message_received(struct ib_cq *cq, struct ib_wc *wc);
 static void kdsm_message_serve_work(struct work_struct *work);
 
@@ -20,8 +27,7 @@ void kdsm_message_setup(struct kdsm_connection *connection)
 	unsigned int i;
 
 	connection->free_slots = GENMASK(KDSM_CREDITS - 1, 0);
-	for (i = 0; i < KDSM_CREDITS; i++)
-		connection->slots[i].cqe.done = kdsm_message_send_done;
+	connection->sent.done = kdsm_message_sent;
 	for (i = 0; i < KDSM_RECEIVES; i++) {
 		connection->receives[i].cqe.done = kdsm_message_received;
 		INIT_WORK(&connection->receives[i].work, kdsm_message_serve_work);
@@ -38,33 +44,16 @@ static struct kdsm_slot *kdsm_slot_get(struct kdsm_connection *connection, bool 
 
 	spin_lock_bh(&connection->lock);
 	*over = connection->state != KDSM_CONNECTION_UP;
-	if (!*over && connection->free_slots) {
+	if (!*over && connection->free_slots && connection->sends) {
 		i = __ffs(connection->free_slots);
 		__clear_bit(i, &connection->free_slots);
+		connection->sends--;
 		slot = &connection->slots[i];
-		slot->references = 1;
 		slot->sequence++;
 		slot->call = NULL;
 	}
 	spin_unlock_bh(&connection->lock);
 	return slot;
-}
-
-static void kdsm_slot_put_locked(struct kdsm_slot *slot)
-{
-	struct kdsm_connection *connection = slot->connection;
-
-	lockdep_assert_held(&connection->lock);
-	if (!--slot->references)
-		__set_bit(slot - connection->slots, &connection->free_slots);
-}
-
-static void kdsm_slot_put(struct kdsm_slot *slot)
-{
-	spin_lock_bh(&slot->connection->lock);
-	kdsm_slot_put_locked(slot);
-	spin_unlock_bh(&slot->connection->lock);
-	wake_up(&slot->connection->wait);
 }
 
 static bool kdsm_slot_wait_for(struct kdsm_connection *connection,
@@ -81,18 +70,30 @@ static u32 kdsm_slot_cookie(const struct kdsm_slot *slot)
 	return (u32)slot->sequence << 16 | (slot - slot->connection->slots);
 }
 
-static void kdsm_message_send_done(struct ib_cq *cq, struct ib_wc *wc)
+static void kdsm_slot_free_locked(struct kdsm_slot *slot)
 {
-	struct kdsm_slot *slot = container_of(wc->wr_cqe, struct kdsm_slot, cqe);
+	lockdep_assert_held(&slot->connection->lock);
+	__set_bit(slot - slot->connection->slots, &slot->connection->free_slots);
+}
 
-	if (wc->status != IB_WC_SUCCESS)
-		kdsm_connection_break(slot->connection);
-	kdsm_slot_put(slot);
+static void kdsm_message_sent(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kdsm_connection *connection =
+		container_of(wc->wr_cqe, struct kdsm_connection, sent);
+
+	if (wc->status != IB_WC_SUCCESS) {
+		kdsm_connection_break(connection);
+		return;
+	}
+	spin_lock_bh(&connection->lock);
+	connection->sends += KDSM_SIGNAL_EVERY;
+	spin_unlock_bh(&connection->lock);
+	wake_up(&connection->wait);
 }
 
 /*
- * Send what is in the slot. Takes a reference to the slot for the send, and if
- * call is not NULL another for the reply. -EIO: the connection is not up, or
+ * Send what is in the slot, for which there is room. With a call the slot stays
+ * busy until its reply, else it is free. -EIO: the connection is not up, or
  * posting failed; nothing follows then.
  */
 static int kdsm_slot_send(struct kdsm_slot *slot, unsigned int length,
@@ -106,9 +107,8 @@ static int kdsm_slot_send(struct kdsm_slot *slot, unsigned int length,
 		.lkey = fabric->pd->local_dma_lkey,
 	};
 	struct ib_send_wr wr = {
-		.wr_cqe = &slot->cqe,
+		.wr_cqe = &connection->sent,
 		.opcode = IB_WR_SEND,
-		.send_flags = IB_SEND_SIGNALED,
 		.sg_list = &sge,
 		.num_sge = 1,
 	};
@@ -118,17 +118,17 @@ static int kdsm_slot_send(struct kdsm_slot *slot, unsigned int length,
 				      DMA_TO_DEVICE);
 	spin_lock_bh(&connection->lock);
 	if (connection->state == KDSM_CONNECTION_UP) {
-		slot->references++;
-		if (call) {
-			slot->references++;
-			slot->call = call;
+		if (++connection->unsignalled == KDSM_SIGNAL_EVERY) {
+			connection->unsignalled = 0;
+			wr.send_flags = IB_SEND_SIGNALED;
 		}
-		err = ib_post_send(connection->qp, &wr, NULL);
-		if (err) {
-			slot->references = 1;
-			slot->call = NULL;
-			err = -EIO;
-		}
+		slot->call = call;
+		if (!ib_post_send(connection->qp, &wr, NULL))
+			err = 0;
+	}
+	if (err || !call) {
+		slot->call = NULL;
+		kdsm_slot_free_locked(slot);
 	}
 	spin_unlock_bh(&connection->lock);
 	if (err)
@@ -219,14 +219,42 @@ static int kdsm_message_dispatch(struct kdsm_fabric *fabric, unsigned int type,
 	return handler ? handler(fabric->config.context, request) : -EOPNOTSUPP;
 }
 
-/* Serve into the slot and reply. False: it has to be done where it may sleep. */
-static bool kdsm_message_serve(struct kdsm_receive *receive, struct kdsm_slot *slot,
-			       bool can_sleep)
+/* The slot for the reply to a request, or NULL: there can be no such request. */
+static struct kdsm_slot *kdsm_reply_slot(struct kdsm_connection *connection, u32 cookie)
+{
+	unsigned int i = cookie & 0xffff;
+	bool was_free;
+
+	if (i >= KDSM_CREDITS)
+		return NULL;
+	spin_lock_bh(&connection->lock);
+	was_free = __test_and_clear_bit(i, &connection->free_slots);
+	spin_unlock_bh(&connection->lock);
+	return was_free ? &connection->slots[i] : NULL;
+}
+
+/* Take room for the reply. True also if there is nobody to reply to: *over. */
+static bool kdsm_reply_room(struct kdsm_connection *connection, bool *over)
+{
+	bool room;
+
+	spin_lock_bh(&connection->lock);
+	*over = connection->state != KDSM_CONNECTION_UP;
+	room = !*over && connection->sends;
+	connection->sends -= room;
+	spin_unlock_bh(&connection->lock);
+	return room || *over;
+}
+
+/* Serve and reply, if still asked. False: it has to be done where it may sleep. */
+static bool kdsm_message_serve(struct kdsm_receive *receive, bool can_sleep)
 {
 	struct kdsm_connection *connection = receive->connection;
 	struct kdsm_fabric *fabric = connection->fabric;
 	const struct kdsm_wire_header *header = receive->buffer;
 	unsigned int type = le16_to_cpu(header->type);
+	u32 cookie = le32_to_cpu(header->cookie);
+	struct kdsm_slot *slot = &connection->slots[cookie & 0xffff];
 	struct kdsm_serving serving = {
 		.request = {
 			.from = connection->peer->node,
@@ -237,12 +265,22 @@ static bool kdsm_message_serve(struct kdsm_receive *receive, struct kdsm_slot *s
 		},
 		.connection = connection,
 	};
-	u32 cookie = le32_to_cpu(header->cookie);
 	int status;
+	bool over;
 
-	status = kdsm_message_dispatch(fabric, type, &serving.request);
-	if (status == -EAGAIN && !can_sleep)
+	if (can_sleep)
+		wait_event(connection->wait, kdsm_reply_room(connection, &over));
+	else if (!kdsm_reply_room(connection, &over))
 		return false;
+	if (over)
+		return true;
+	status = kdsm_message_dispatch(fabric, type, &serving.request);
+	if (status == -EAGAIN && !can_sleep) {
+		spin_lock_bh(&connection->lock);
+		connection->sends++;
+		spin_unlock_bh(&connection->lock);
+		return false;
+	}
 	if (status)
 		serving.request.reply_length = 0;
 	trace_kdsm_serve(connection->peer->node, type, status);
@@ -251,7 +289,6 @@ static bool kdsm_message_serve(struct kdsm_receive *receive, struct kdsm_slot *s
 	/* Before the reply, which gives the peer its credit back. */
 	kdsm_receive_repost(receive);
 	kdsm_slot_send(slot, serving.request.reply_length, NULL);
-	kdsm_slot_put(slot);
 	return true;
 }
 
@@ -259,31 +296,24 @@ static void kdsm_message_serve_work(struct work_struct *work)
 {
 	struct kdsm_receive *receive = container_of(work, struct kdsm_receive, work);
 	struct kdsm_connection *connection = receive->connection;
-	struct kdsm_slot *slot;
 
-	wait_event(connection->wait, kdsm_slot_wait_for(connection, &slot));
-	if (slot)
-		kdsm_message_serve(receive, slot, true);
+	kdsm_message_serve(receive, true);
 	kdsm_connection_put(connection);
 }
 
-static void kdsm_message_request(struct kdsm_receive *receive)
+static bool kdsm_message_request(struct kdsm_receive *receive)
 {
 	struct kdsm_connection *connection = receive->connection;
-	struct kdsm_slot *slot;
-	bool over;
+	const struct kdsm_wire_header *header = receive->buffer;
 
-	slot = kdsm_slot_get(connection, &over);
-	if (over)
-		return;
-	if (slot) {
-		if (kdsm_message_serve(receive, slot, false))
-			return;
-		kdsm_slot_put(slot);
-	}
+	if (!kdsm_reply_slot(connection, le32_to_cpu(header->cookie)))
+		return false;
+	if (kdsm_message_serve(receive, false))
+		return true;
 	/* The work's reference. The buffer stays untouched until it is served. */
 	kref_get(&connection->kref);
 	queue_work(connection->fabric->workqueue, &receive->work);
+	return true;
 }
 
 /* ---- replies ---- */
@@ -316,7 +346,10 @@ static bool kdsm_message_reply(struct kdsm_receive *receive)
 	memcpy(call->reply, header + 1, call->reply_length);
 	/* Receive and credit come back before the caller can ask again. */
 	kdsm_receive_repost(receive);
-	kdsm_slot_put(slot);
+	spin_lock_bh(&connection->lock);
+	kdsm_slot_free_locked(slot);
+	spin_unlock_bh(&connection->lock);
+	wake_up(&connection->wait);
 	call->done(call);
 	return true;
 }
@@ -348,11 +381,8 @@ static void kdsm_message_received(struct ib_cq *cq, struct ib_wc *wc)
 	    le16_to_cpu(header->length) != wc->byte_len - sizeof(*header) ||
 	    le16_to_cpu(header->type) >= KDSM_MESSAGE_TYPES || header->reserved)
 		goto nonsense;
-	if (connection->accepted)
-		kdsm_message_request(receive);
-	else if (!kdsm_message_reply(receive))
-		goto nonsense;
-	return;
+	if (connection->accepted ? kdsm_message_request(receive) : kdsm_message_reply(receive))
+		return;
 
 nonsense:
 	atomic64_inc(&fabric->refused.message);
@@ -374,7 +404,7 @@ void kdsm_message_fail(struct kdsm_connection *connection)
 		call = slot->call;
 		slot->call = NULL;
 		if (call)
-			kdsm_slot_put_locked(slot);
+			kdsm_slot_free_locked(slot);
 		spin_unlock_bh(&connection->lock);
 		if (call) {
 			call->status = -EIO;
@@ -394,7 +424,6 @@ int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 	struct kdsm_connection *connection;
 	struct kdsm_slot *slot;
 	bool over;
-	int err;
 
 	connection = kdsm_connection_get(fabric, node);
 	if (IS_ERR(connection)) {
@@ -415,9 +444,7 @@ int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 	memcpy(slot->buffer + sizeof(struct kdsm_wire_header), data, length);
 	kdsm_count(counters, KDSM_STAT_AM);
 	trace_kdsm_message(node, type, length);
-	err = kdsm_slot_send(slot, length, call);
-	kdsm_slot_put(slot);
-	return err;
+	return kdsm_slot_send(slot, length, call);
 }
 
 struct kdsm_sync_call {

@@ -23,6 +23,10 @@
 #define KDSM_QUEUES_MAX		4U
 /* Work requests of operations that may be posted on one connection. */
 #define KDSM_SEND_ROOM		128U
+/* Messages that may be posted on one connection and not be known to have arrived. */
+#define KDSM_MESSAGE_SENDS	64U
+/* Every so many of them one is signalled, and its completion tells of all before. */
+#define KDSM_SIGNAL_EVERY	16U
 /* Work requests in one chain. */
 #define KDSM_CHAIN_MAX		32U
 /* Receives beyond the credits: notices take one without asking. */
@@ -57,16 +61,15 @@ struct kdsm_receive {
 
 /*
  * A buffer for one message that leaves. On a connection that this node made it
- * holds a request and is busy until the reply is here and the send is done; on
- * one that it accepted it holds a reply and is busy until the send is done.
+ * holds a request and is busy until the reply is here; on one that it accepted
+ * the slot with the same number holds the reply, and is busy from the arrival of
+ * the request until the reply is posted.
  */
 struct kdsm_slot {
-	struct ib_cqe cqe;
 	struct kdsm_connection *connection;
 	u64 dma;
 	void *buffer;
 	u16 sequence;		/* in the cookie: tells a late reply */
-	u8 references;		/* send, reply */
 	struct kdsm_call *call;	/* request: who gets the reply */
 };
 
@@ -93,11 +96,15 @@ struct kdsm_connection {
 
 	struct completion event;	/* of rdma_cm, while connecting */
 	int event_status;
+	u64 incarnation;	/* of the peer, as the acceptance said */
 
 	spinlock_t lock;		/* see above */
 	enum kdsm_connection_state state;
 	unsigned int room;	/* work requests that chains may still post */
 	struct list_head chains;	/* posted */
+	unsigned int sends;	/* messages that may still be posted */
+	unsigned int unsignalled;	/* messages since the last signalled one */
+	struct ib_cqe sent;	/* of messages */
 	unsigned long free_slots;	/* bit mask */
 	struct kdsm_slot slots[KDSM_CREDITS];
 	struct kdsm_receive receives[KDSM_RECEIVES];
@@ -190,6 +197,12 @@ void kdsm_connection_free_all(struct kdsm_fabric *fabric);
  */
 struct kdsm_connection *kdsm_connection_get(struct kdsm_fabric *fabric,
 					    unsigned int node);
+
+/*
+ * A peer said which incarnation of it is there. If it came up anew, all that was
+ * known of its former life is void.
+ */
+void kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation);
 
 /* ---- accept.c ---- */
 
