@@ -508,10 +508,6 @@ int kdsm_message_gated(struct kdsm_fabric *fabric, unsigned int node,
 
 	if (WARN_ON_ONCE(length > KDSM_MESSAGE_ROOM || node >= fabric->config.nodes))
 		return -EINVAL;
-	/* Keys are made on a connection, even for this node. */
-	if (node == fabric->config.node && type != KDSM_MESSAGE_KEYS)
-		return kdsm_message_self(fabric, type, data, length, reply, reply_length);
-
 	err = kdsm_call_post(fabric, node, type, data, length, &sync.call);
 	if (err)
 		return err;
@@ -535,6 +531,9 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 {
 	int err;
 
+	/* Without the gate: the handler may send messages, and takes it then. */
+	if (node == fabric->config.node)
+		return kdsm_message_self(fabric, type, data, length, reply, reply_length);
 	percpu_down_read(&fabric->gate);
 	err = kdsm_message_gated(fabric, node, type, data, length, reply, reply_length);
 	percpu_up_read(&fabric->gate);
