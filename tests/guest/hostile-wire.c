@@ -170,6 +170,11 @@ static bool connected(struct attack *attack, bool with_receives)
 	return tap_ok(!error, "connect as node 0: %s", tap_error(error));
 }
 
+/* The low half is the number of a slot. */
+#define COOKIE	0xc001001e
+
+static u32 cookie = COOKIE;
+
 static struct kdsm_wire_header *compose(struct attack *attack, u16 type, u16 length)
 {
 	struct kdsm_wire_header *header = (void *)attack->send;
@@ -177,7 +182,7 @@ static struct kdsm_wire_header *compose(struct attack *attack, u16 type, u16 len
 	memset(attack->send, 0, BIG);
 	header->type = type;
 	header->length = length;
-	header->cookie = 0xc001c0de;
+	header->cookie = cookie;
 	return header;
 }
 
@@ -214,6 +219,9 @@ static void nonsenses(void)
 	nonsense("unknown type", KDSM_MESSAGE_TYPES, 0, 0, header, true);
 	nonsense("type absurd", UINT16_MAX, 0, 0, header, true);
 	nonsense("reserved", KDSM_MESSAGE_PROBE, 0, 1, header, true);
+	for (cookie = KDSM_CREDITS; cookie <= UINT16_MAX; cookie <<= 1)
+		nonsense("slot that is not there", KDSM_MESSAGE_PROBE, 0, 0, header, true);
+	cookie = COOKIE;
 	nonsense("a byte too long", KDSM_MESSAGE_PROBE,
 		 KDSM_MESSAGE_SIZE + 1 - header, 0, KDSM_MESSAGE_SIZE + 1, false);
 	nonsense("far too long", KDSM_MESSAGE_PROBE, BIG - header, 0, BIG, false);
@@ -234,7 +242,7 @@ static void message(struct attack *attack, const char *what, u16 type,
 	if (!error)
 		error = attack_reply(attack, &reply, 15000);
 	got = (int32_t)reply.status;
-	tap_ok(!error && reply.cookie == 0xc001c0de &&
+	tap_ok(!error && reply.cookie == COOKIE &&
 	       (status == ANY_ERROR ? got < 0 : got == status), "message, %s: %s", what,
 	       error ? "no reply" : tap_error(got));
 }
@@ -242,6 +250,7 @@ static void message(struct attack *attack, const char *what, u16 type,
 /* The region is there, so that only what is wrong can be the reason. */
 static void keys_and_atomics(struct attack *attack, u32 id, u64 end)
 {
+	const char zero[64] = { 0 };
 	struct kdsm_wire_keys keys;
 	struct kdsm_wire_atomic atomic;
 
@@ -261,7 +270,7 @@ static void keys_and_atomics(struct attack *attack, u32 id, u64 end)
 	TRY("that wrap", UINT32_MAX, 2, id, ANY_ERROR);
 #undef TRY
 	message(attack, "keys, cut off", KDSM_MESSAGE_KEYS, &keys, sizeof(keys) - 1, ANY_ERROR);
-	message(attack, "keys, too long", KDSM_MESSAGE_KEYS, &(char[64]){ 0 }, 64, ANY_ERROR);
+	message(attack, "keys, too long", KDSM_MESSAGE_KEYS, zero, sizeof(zero), ANY_ERROR);
 	for (u16 type = KDSM_MESSAGE_CAS; type <= KDSM_MESSAGE_FAA; type++) {
 #define TRY(what, offset_, id_, status) do {				\
 	atomic = (struct kdsm_wire_atomic){ .id = (id_), .offset = (offset_) };	\
