@@ -273,9 +273,9 @@ static int collect_bits(struct kdsm_bdd_worker *w, struct kdsm_relation *rel,
 				/* read only: its next value is its current one */
 				kdsm_bdd x = kdsm_bdd_variable(w, v);
 				kdsm_bdd y = kdsm_bdd_variable(w, v + 1);
+				kdsm_bdd same = kdsm_bdd_not(kdsm_bdd_xor(w, x, y));
 
-				rel->relation = kdsm_bdd_and(w, rel->relation,
-					kdsm_bdd_not(kdsm_bdd_xor(w, x, y)));
+				rel->relation = kdsm_bdd_and(w, rel->relation, same);
 			}
 		}
 	}

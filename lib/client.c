@@ -100,8 +100,8 @@ int kdsm_name_check(const char *name)
  */
 static struct kdsm_count_slot *count_slot(struct kdsm *kdsm)
 {
-	static unsigned int next;
 	static _Thread_local unsigned int slot = ~0U;
+	static unsigned int next;
 
 	if (slot == ~0U)
 		slot = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % KDSM_COUNT_SLOTS;

@@ -20,7 +20,8 @@ struct line {
 struct area {
 	struct line up[MAX_CHILDREN];	/* from the children */
 	struct line down;		/* from the parent */
-	uint64_t beat __attribute__((aligned(64)));	/* counts up while the process lives */
+
+	_Alignas(64) uint64_t beat;	/* counts up while the process lives */
 	uint64_t claim;			/* not 0: a process of this node has joined */
 	uint64_t abort;			/* not 0: ABORT, node, errno */
 };

@@ -108,9 +108,9 @@ int kdsm_device_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* device.c */
 int kdsm_local_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* local.c */
 
 /* sync.c: CLOCK_MONOTONIC, and what is left of a timeout that began then. */
-uint64_t kdsm_now(void) KDSM_PRIVATE;
+uint64_t kdsm_now(void)
+	KDSM_PRIVATE;
 uint64_t kdsm_left(uint64_t begin, uint64_t timeout) KDSM_PRIVATE;
-
 
 static inline uint64_t *kdsm_word(const struct kdsm_region *region, uint64_t offset)
 {

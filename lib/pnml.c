@@ -115,7 +115,8 @@ static void start_net(struct reader *r, const char **attributes)
 		     type);
 }
 
-static void start_object(struct reader *r, enum element element, const char **attributes)
+static void start_object(struct reader *r,
+			 enum element element, const char **attributes)
 {
 	const char *id = attribute(attributes, "id");
 	const char *from = NULL, *to = NULL;

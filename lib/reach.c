@@ -222,7 +222,8 @@ static void explain(struct kd_search *s, int error)
 		if (kdsm_table_usage(kdsm_bdd_table(s->store), &used, &size) < 0)
 			size = 0;
 		kd_say(s->message,
-		       "the table of %" PRIu64 " nodes is full after %" PRIu64 " levels; give --table %" PRIu64 " or more (MiB, the same on every node)",
+		       "the table of %" PRIu64 " nodes is full after %" PRIu64
+		       " levels; give --table %" PRIu64 " or more (MiB, the same on every node)",
 		       size, s->levels, mib ? 2 * mib : 2);
 	} else if (error == -ECANCELED) {
 		kd_say(s->message, "node %u gave up: %s; see what it says",

@@ -17,7 +17,7 @@ struct genl {
 	struct mnl_socket *socket;
 	uint16_t family;
 	uint32_t sequence;
-	char why[256];			/* the last extended acknowledgement */
+	char why[256];			/* the last extended acknowledgment */
 	char reply[8192];		/* the first message of the last answer */
 	bool replied;
 	int messages;			/* how many came */
@@ -35,7 +35,7 @@ static inline void genl_why(struct genl *genl, const struct nlmsghdr *header, si
 				 mnl_attr_get_str(attr));
 }
 
-/* Read answers until an acknowledgement or the end of a dump: its errno. */
+/* Read answers until an acknowledgment or the end of a dump: its errno. */
 static inline int genl_receive(struct genl *genl)
 {
 	char buffer[32768];

@@ -57,7 +57,7 @@ static void worker(unsigned long calls, uint64_t seed)
 	fuzz.random.state = seed;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fuzz.arena = mmap(NULL, (ARENA_PAGES + 1) * PAGE, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	fuzz.data = mmap(NULL, DATA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (fuzz.arena == MAP_FAILED || fuzz.data == MAP_FAILED)
 		_exit(1);
@@ -66,7 +66,8 @@ static void worker(unsigned long calls, uint64_t seed)
 	for (int i = 0; i < FILES; i++)
 		fuzz.files[i].file = device(O_RDWR);
 	fuzz.privileged = seed % 4;
-	if (!fuzz.privileged && (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
+	if (!fuzz.privileged &&
+	    (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
 		_exit(1);
 	genl_open(&fuzz.genl);
 	if (pthread_create(&thread, NULL, vanish, (void *)(uintptr_t)random_64(&fuzz.random)))

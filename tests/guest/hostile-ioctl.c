@@ -379,7 +379,8 @@ static void too_many(int file)
 		snprintf(arg.name, sizeof(arg.name), "many-%u-%d",
 			 information(file).node, count);
 		arg.size = 8192;
-		arg.part_size = arg.base = 0;
+		arg.part_size = 0;
+		arg.base = 0;
 		error = call(files[count], KDSM_IOC_REGION_OPEN, &arg);
 	}
 	tap_ok(!error || error == -ENOSPC || error == -ENOMEM,

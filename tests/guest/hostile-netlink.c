@@ -149,16 +149,18 @@ static void probes(void)
 {
 	struct nlmsghdr *header;
 	uint32_t other = (found.node + 1) % found.nodes;
+	const uint32_t bad[] = { found.nodes, KDSM_MAX_NODES, 1U << 31, UINT32_MAX, 0 };
+	const uint64_t id_bytes[] = { other, 0 };
 
 	tap_result(genl_simple(&genl, KDSM_CMD_PROBE, NLM_F_ACK), -EINVAL, "PROBE of nobody");
 	for (size_t length = 0; length < 12; length++) {
 		header = genl_begin(&genl, buffer, KDSM_CMD_PROBE, NLM_F_ACK);
-		mnl_attr_put(header, KDSM_A_NODE_ID, length, &(uint64_t[]){ other, 0 });
+		mnl_attr_put(header, KDSM_A_NODE_ID, length, id_bytes);
 		if (length < 4)
-			tap_ok(genl_send(&genl, header) < 0, "PROBE, id of %zu bytes: refused", length);
+			tap_ok(genl_send(&genl, header) < 0,
+			       "PROBE, id of %zu bytes: refused", length);
 	}
-	for (const uint32_t *id = (const uint32_t[]){ found.nodes, KDSM_MAX_NODES, 1U << 31,
-						     UINT32_MAX, 0 }; *id; id++) {
+	for (const uint32_t *id = bad; *id; id++) {
 		header = genl_begin(&genl, buffer, KDSM_CMD_PROBE, NLM_F_ACK);
 		mnl_attr_put_u32(header, KDSM_A_NODE_ID, *id);
 		tap_either(genl_send(&genl, header), -EINVAL, -ERANGE, "PROBE of node %u", *id);
@@ -239,16 +241,18 @@ static void dumps(void)
 	char bytes[256];
 
 	for (int i = 0; i < 300; i++) {
+		struct nlmsghdr *header;
 		struct genl own;
 
 		genl_open(&own);
-		if (mnl_socket_sendto(own.socket, bytes,
-				      genl_begin(&own, bytes, cmds[i % 3], NLM_F_DUMP)->nlmsg_len) < 0)
+		header = genl_begin(&own, bytes, cmds[i % 3], NLM_F_DUMP);
+		if (mnl_socket_sendto(own.socket, header, header->nlmsg_len) < 0)
 			tap_bail("send: %s", strerror(errno));
 		genl_close(&own);
 	}
 	for (int i = 0; i < 3; i++)
-		tap_result(genl_simple(&genl, cmds[i], NLM_F_DUMP), 0, "dump %u after dumps that nobody read", cmds[i]);
+		tap_result(genl_simple(&genl, cmds[i], NLM_F_DUMP), 0,
+			   "dump %u after dumps that nobody read", cmds[i]);
 	tap_result(genl_simple(&genl, KDSM_CMD_PEERS, NLM_F_DUMP), 0, "PEERS");
 	tap_ok(genl.messages == (int)found.nodes, "%u messages", found.nodes);
 	unchanged("dumps");
@@ -272,7 +276,8 @@ static void bad_up(const char *what, const struct nlmsghdr *header, int expected
 
 static void bad_attributes(void)
 {
-	static const char long_name[] = "0123456789012345678901234567890123456789012345678901234567890123456789";
+	static const char long_name[] =
+		"0123456789012345678901234567890123456789012345678901234567890123456789";
 	const uint32_t one = 1, max = UINT32_MAX, far = htonl(0x0a4d0163);
 	const uint64_t zero[4] = { 0 };
 	const struct {
@@ -309,7 +314,8 @@ static void bad_attributes(void)
 		{ "nodes of length 0", false, { KDSM_A_NODES, zero, 8 }, 0 },
 		{ "nodes that overrun", false, { KDSM_A_NODES, "\xff\xff\x0a\0aaaa", 8 }, 0 },
 		{ "nodes of another kind", false, { KDSM_A_NODES, "\x08\0\x63\0aaaa", 8 }, 0 },
-		{ "an entry that overruns", false, { KDSM_A_NODES, "\x08\0\x0a\0\x40\0\x0b\0", 8 }, 0 },
+		{ "an entry that overruns", false,
+		  { KDSM_A_NODES, "\x08\0\x0a\0\x40\0\x0b\0", 8 }, 0 },
 		{ "an entry of nothing", false, { KDSM_A_NODES, "\x04\0\x0a\0", 4 }, 0 },
 		{ "entry without number", true, { KDSM_A_NODE_ID, NULL, 0 }, -EINVAL },
 		{ "entry without address", true, { KDSM_A_NODE_ADDRESS, NULL, 0 }, -EINVAL },
@@ -325,15 +331,21 @@ static void bad_attributes(void)
 		{ "address ::", true, { KDSM_A_NODE_ADDRESS, zero, 16 }, 0 },
 		{ "address of another machine", true, { KDSM_A_NODE_ADDRESS, &far, 4 }, -ENODEV },
 		{ "location without end", true, { KDSM_A_NODE_LOCATION, long_name, 64 }, 0 },
-		{ "location too long", true, { KDSM_A_NODE_LOCATION, long_name, sizeof(long_name) }, 0 },
+		{ "location too long", true,
+		  { KDSM_A_NODE_LOCATION, long_name, sizeof(long_name) }, 0 },
 		{ "location with bell", true, { KDSM_A_NODE_LOCATION, "\a", 2 }, -EINVAL },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		bad_up(cases[i].what,
-		       up_message(1, cases[i].in_entry ? NULL : &cases[i].swap,
-				  cases[i].in_entry ? &cases[i].swap : NULL),
-		       cases[i].expected);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct swap *swap = &cases[i].swap;
+		struct nlmsghdr *header;
+
+		if (cases[i].in_entry)
+			header = up_message(1, NULL, swap);
+		else
+			header = up_message(1, swap, NULL);
+		bad_up(cases[i].what, header, cases[i].expected);
+	}
 }
 
 static void bad_tables(void)

@@ -120,7 +120,8 @@ static void *add(void *arg)
 			CHECK_IS(kdsm_faa(region, target, WORDS, 3, &former), 0);
 			seen = 0;
 			for (;;) {
-				CHECK_IS(kdsm_cas(region, target, WORDS + 8, seen, seen + 1, &former), 0);
+				CHECK_IS(kdsm_cas(region, target, WORDS + 8, seen, seen + 1,
+						  &former), 0);
 				if (former == seen)
 					break;
 				seen = former;
@@ -234,7 +235,8 @@ static void pgas_bad_operations(void)
 	CHECK_IS(kdsm_vector(region, ops, 16), -ERANGE);
 	for (i = 0; i < 16; i++)
 		if (ops[i].status != expected[i] && CHECK(ops[i].status == expected[i]) == 0)
-			printf("#   operation %u: %d, should be %d\n", i, ops[i].status, expected[i]);
+			printf("#   operation %u: %d, should be %d\n",
+			       i, ops[i].status, expected[i]);
 	CHECK(ops[15].result + ops[0].result == 1);
 	CHECK_IS(kdsm_get(region, nodes, 0, &value, 8), -EINVAL);
 	CHECK_IS(kdsm_get(region, next(), PART - 4 * MIB, &value, 5 * MIB), -ERANGE);

@@ -418,7 +418,8 @@ static int die_busy(void)
 		return 2;
 	for (n = 0; n < 10; n++) {
 		for (i = 0; i < 32; i++)
-			ops[i] = i & 1 ? kdsm_op_get((node + 1) % nodes, 4096 * i, buffer[i], 4096) :
+			ops[i] = i & 1 ?
+				 kdsm_op_get((node + 1) % nodes, 4096 * i, buffer[i], 4096) :
 				 kdsm_op_put((node + 1) % nodes, 4096 * i, buffer[i], 4096);
 		if (kdsm_submit(region, ops, 32, &ticket))
 			return 3;

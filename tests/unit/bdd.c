@@ -381,6 +381,7 @@ static void errors(void **state)
 	struct kdsm_node *data;
 	struct fixture f;
 	kdsm_bdd a, b, bad = KDSM_BDD_INVALID;
+	const uint8_t values[8] = { 0 };
 	uint64_t count, i;
 	mpz_t states;
 
@@ -414,7 +415,7 @@ static void errors(void **state)
 	mpz_init(states);
 	assert_int_equal(kdsm_bdd_count_states(worker, a, plain, 6, states), -EIO);
 	mpz_clear(states);
-	assert_int_equal(kdsm_bdd_evaluate(worker, a, (uint8_t[8]){ 0 }, 8), -EIO);
+	assert_int_equal(kdsm_bdd_evaluate(worker, a, values, 8), -EIO);
 	end(&f);
 }
 
@@ -445,7 +446,8 @@ static void *build(void *data)
 				kdsm_bdd x = kdsm_bdd_variable(worker, v);
 
 				if (bits & 1)
-					term = kdsm_bdd_and(worker, term, bits & 2 ? x : kdsm_bdd_not(x));
+					term = kdsm_bdd_and(worker, term,
+							    bits & 2 ? x : kdsm_bdd_not(x));
 			}
 			sum = kdsm_bdd_xor(worker, sum, term);
 		}

@@ -194,7 +194,8 @@ static void checks_names(void **state)
 	     *at; at++) {
 		snprintf(text, sizeof(text), "node 0 10.0.0.1 %s\n", *at);
 		snprintf(expected, sizeof(expected),
-			 "c:1: location '%s' has an empty level; write it like rack0/chassis2", *at);
+			 "c:1: location '%s' has an empty level; write it like rack0/chassis2",
+			 *at);
 		bad(text, expected);
 	}
 }

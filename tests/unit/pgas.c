@@ -28,7 +28,8 @@ static void get_put(void **state)
 			assert_memory_equal(part + 4096 - shift, out, length);
 			assert_int_equal(part[4096 - shift - 1], 0);
 			assert_int_equal(part[4096 - shift + length], 0);
-			assert_int_equal(kdsm_get(unit->region, 0, 4096 - shift, in + 1, length), 0);
+			assert_int_equal(kdsm_get(unit->region, 0, 4096 - shift, in + 1,
+						  length), 0);
 			assert_memory_equal(in + 1, out, length);
 			assert_int_equal(in[0], 0xee);
 			assert_int_equal(in[length + 1], 0xee);

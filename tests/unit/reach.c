@@ -232,9 +232,11 @@ static unsigned int read_expected(struct expected *expected, unsigned int most)
 	assert_non_null(file);
 	assert_non_null(fgets(line, sizeof(line), file));
 	while (n < most && fgets(line, sizeof(line), file)) {
-		assert_int_equal(sscanf(line, "%63[^,],%63[^,],%lu,%lu", expected[n].model,
-					expected[n].states, &expected[n].nodes,
-					&expected[n].levels), 4);
+		int fields = sscanf(line, "%63[^,],%63[^,],%lu,%lu", expected[n].model,
+				    expected[n].states, &expected[n].nodes,
+				    &expected[n].levels);
+
+		assert_int_equal(fields, 4);
 		n++;
 	}
 	fclose(file);
@@ -575,7 +577,8 @@ int main(int argc, char **argv)
 	char self[2000], *slash;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	(void)argc, (void)argv;
+	(void)argc;
+	(void)argv;
 	if (n < 0)
 		return 1;
 	self[n] = 0;

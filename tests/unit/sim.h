@@ -166,7 +166,8 @@ static int sim_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
 
 static int sim_wake(struct kdsm_region *region, uint64_t offset)
 {
-	(void)region, (void)offset;
+	(void)region;
+	(void)offset;
 	sim_notify();
 	return 0;
 }

@@ -41,7 +41,8 @@ static const struct argp_option arguments[] = {
 	{ "seconds", KEY_SECONDS, "S", 0, "bw: for each size and direction; default 1", 0 },
 	{ "entries", KEY_ENTRIES, "N", 0, "table: of all nodes together; default 64K", 0 },
 	{ "loads", KEY_LOADS, "L[,L...]", 0, "table: default 0.5,0.8,0.9", 0 },
-	{ "cache", KEY_CACHE, "N", 0, "table: remote nodes kept in a cache; default the least, 1K", 0 },
+	{ "cache", KEY_CACHE, "N", 0,
+	  "table: remote nodes kept in a cache; default the least, 1K", 0 },
 	{ "timeout", KEY_TIMEOUT, "S", 0, "How long to wait for the other nodes; default 300", 0 },
 	{ "local", KEY_LOCAL, NULL, 0, "One node without module: table only, or --target 0", 0 },
 	{ 0 }
@@ -140,7 +141,8 @@ static void parse_loads(struct argp_state *state, const char *word, struct optio
 		/* The table is filled further from one to the next. */
 		if (load <= last)
 			argp_error(state, "loads must grow");
-		options->loads[options->load_count++] = last = load;
+		options->loads[options->load_count++] = load;
+		last = load;
 		if (!*end)
 			break;
 	}

@@ -78,7 +78,8 @@ int run_region(struct run *run, uint64_t part_bytes)
 	if (!ret && run->node == 0) {
 		ret = kdsm_region_destroy(run->kdsm, REGION);
 		if (ret)
-			ret = complain(run->options, "removing the name '" REGION "': %s", strerror(-ret));
+			ret = complain(run->options, "removing the name '" REGION "': %s",
+				       strerror(-ret));
 	}
 	if (!ret)
 		ret = run_meet(run);
@@ -103,7 +104,8 @@ int run_open(struct run *run, const struct options *options)
 		ret = complain(options, "this cluster has one node, and it needs two to measure remote operations "
 			       "(--target 0 measures local ones)");
 	else if (options->target >= (int)run->nodes)
-		ret = complain(options, "there is no node %d in a cluster of %u", options->target, run->nodes);
+		ret = complain(options, "there is no node %d in a cluster of %u",
+			       options->target, run->nodes);
 	if (ret)
 		run_close(run);
 	else

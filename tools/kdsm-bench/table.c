@@ -84,9 +84,9 @@ static int fill(struct table *table, uint64_t want)
 		node = key(i);
 		ret = kdsm_table_find_or_put(table->filling.worker, &node, &number);
 		if (ret < 0)
-			return complain(run->options, "node %u: filling to %llu of %llu: %s", run->node,
-					(unsigned long long)i, (unsigned long long)table->size,
-					strerror(-ret));
+			return complain(run->options, "node %u: filling to %llu of %llu: %s",
+					run->node, (unsigned long long)i,
+					(unsigned long long)table->size, strerror(-ret));
 	}
 	return 0;
 }

@@ -125,9 +125,11 @@ static void explain_open(int error)
 {
 	const char *what =
 		error == -ENOENT ? "/dev/kdsm is not there; load kdsm.ko (insmod), or use --local" :
-		error == -EACCES ? "no permission on /dev/kdsm; see its owner, group and mode, or use --local" :
+		error == -EACCES ?
+		"no permission on /dev/kdsm; see its owner, group and mode, or use --local" :
 		error == -ENETDOWN ? "the cluster is not up; use kdsmctl up, or --local" :
-		error == -EPROTO ? "the module kdsm.ko and this program do not fit; install both from one release" :
+		error == -EPROTO ?
+		"the module kdsm.ko and this program do not fit; install both from one release" :
 		NULL;
 
 	if (what)

@@ -19,13 +19,13 @@ struct module {
 	uint16_t family;
 	uint32_t sequence;
 	uint32_t port;
-	char why[256];		/* the extended acknowledgement of the last error */
+	char why[256];		/* the extended acknowledgment of the last error */
 	char request[MODULE_MAX_REQUEST];
 };
 
 struct receiver {
 	struct module *module;
-	reply reply;
+	void (*reply)(attrs at, void *data);
 	void *data;
 };
 
@@ -157,14 +157,15 @@ struct nlmsghdr *module_begin(struct module *module, enum kdsm_cmd cmd)
 	return begin(module, module->family, cmd, KDSM_GENL_VERSION);
 }
 
-int module_send(struct module *module, reply reply, void *data)
+int module_send(struct module *module, void (*reply)(attrs at, void *data), void *data)
 {
 	struct receiver receiver = { module, reply, data };
 
 	return talk(module, on_message, &receiver);
 }
 
-int module_dump(struct module *module, enum kdsm_cmd cmd, reply reply, void *data)
+int module_dump(struct module *module, enum kdsm_cmd cmd,
+		void (*reply)(attrs at, void *data), void *data)
 {
 	struct nlmsghdr *header = module_begin(module, cmd);
 	struct receiver receiver = { module, reply, data };

@@ -14,7 +14,6 @@ struct module;
 
 /* Parsed attributes of one message; NULL where one is absent. */
 typedef const struct nlattr *const *attrs;
-typedef void (*reply)(attrs at, void *data);
 
 /* NULL after a message on stderr. */
 struct module *module_open(void);
@@ -29,8 +28,9 @@ void module_close(struct module *module);
 #define MODULE_MAX_REQUEST	(256U << 10)
 
 struct nlmsghdr *module_begin(struct module *module, enum kdsm_cmd cmd);
-int module_send(struct module *module, reply reply, void *data);
-int module_dump(struct module *module, enum kdsm_cmd cmd, reply reply, void *data);
+int module_send(struct module *module, void (*reply)(attrs at, void *data), void *data);
+int module_dump(struct module *module, enum kdsm_cmd cmd,
+		void (*reply)(attrs at, void *data), void *data);
 void module_complain(struct module *module, const char *doing, int error);
 
 /* Absent numbers are 0, absent strings "": the module may be older. */

@@ -93,7 +93,7 @@ static int take(struct module *module, struct sample *sample)
 
 static double seconds_between(const struct timespec *from, const struct timespec *to)
 {
-	return to->tv_sec - from->tv_sec + (to->tv_nsec - from->tv_nsec) * 1e-9;
+	return to->tv_sec - from->tv_sec + (to->tv_nsec - from->tv_nsec) / 1e9;
 }
 
 /* What was counted per second; the counters start anew with the cluster. */

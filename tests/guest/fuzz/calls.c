@@ -276,7 +276,8 @@ static int do_junk_ioctl(struct bound *bound)
 static int do_mmap(struct bound *bound)
 {
 	uint64_t whole = bound->part_size * fuzz.info.nodes;
-	void *hint = random_one_in(rnd, 4) ? (void *)(bound->base + PAGE * random_below(rnd, 64)) : NULL;
+	void *hint = random_one_in(rnd, 4) ?
+		     (void *)(bound->base + PAGE * random_below(rnd, 64)) : NULL;
 	size_t length = random_one_in(rnd, 4) ? random_nasty(rnd) : whole;
 	off_t offset = random_one_in(rnd, 3) ? PAGE * random_below(rnd, 512) : 0;
 	void *at;
@@ -292,19 +293,21 @@ static int do_mmap(struct bound *bound)
 static int do_munmap(struct bound *bound)
 {
 	uint64_t whole = bound->part_size * fuzz.info.nodes, from, length;
+	void *at;
 
 	fuzz.progress->what = "munmap and the like";
 	if (!bound->base || !whole)
 		return -EINVAL;
 	from = random_one_in(rnd, 2) ? 0 : random_below(rnd, whole) & -PAGE;
 	length = random_one_in(rnd, 2) ? whole - from : PAGE;
+	at = (void *)(bound->base + from);
 	switch (random_below(rnd, 6)) {
 	case 0:
-		return madvise((void *)(bound->base + from), length, random_below(rnd, 26)) ? -errno : 0;
+		return madvise(at, length, random_below(rnd, 26)) ? -errno : 0;
 	case 1:
-		return mprotect((void *)(bound->base + from), length, random_below(rnd, 8)) ? -errno : 0;
+		return mprotect(at, length, random_below(rnd, 8)) ? -errno : 0;
 	default:
-		return munmap((void *)(bound->base + from), length) ? -errno : 0;
+		return munmap(at, length) ? -errno : 0;
 	}
 }
 
@@ -316,7 +319,8 @@ static int do_touch(struct bound *bound)
 	fuzz.progress->what = "touch";
 	if (!bound->base || !bound->part_size)
 		return -EINVAL;
-	at = (void *)(bound->base + (random_below(rnd, bound->part_size * fuzz.info.nodes) & ~7ULL));
+	at = (void *)(bound->base +
+		      (random_below(rnd, bound->part_size * fuzz.info.nodes) & ~7ULL));
 	jumping = 1;
 	signal = sigsetjmp(jump, 1);
 	if (!signal) {
