@@ -121,6 +121,14 @@ $(B)/guest/%: $(OBJ)/tests/guest/%.o $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS)
 
+# A 32-bit program without a library, as there need be none of 32 bits; nor has
+# the compiler to know where the kernel's headers for this machine are.
+$(B)/guest/compat: tests/guest/compat.c uapi/linux/kdsm.h
+	@mkdir -p $(@D)
+	$(CC) -m32 -std=gnu11 -O2 -g -Wall -Wextra -Werror -ffreestanding -fno-stack-protector \
+		-fno-pie -no-pie -static -nostdlib -Iuapi \
+		-idirafter /usr/include/x86_64-linux-gnu -o $@ $<
+
 .PHONY: tests
 tests: user $(UNIT_BIN) $(GUEST_BIN)
 

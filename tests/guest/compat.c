@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /dev/kdsm as a 32-bit program on the 64-bit kernel sees it: every ioctl, with
+ * the same structs, and no mapping. A program of its own on every node at once;
+ * each has places of its own in the one region, so none waits for another.
+ *
+ * There is no C library of 32 bits where these tests run, so this does without:
+ * system calls by int $0x80, which pass nothing that a library made fit.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <asm/unistd.h>
+#include <linux/errno.h>
+#include <linux/fcntl.h>
+#include <linux/kdsm.h>
+#include <linux/mman.h>
+
+/*
+ * A u64 is aligned to 4 bytes here and to 8 there: a struct is laid out in the
+ * same way in both if it needs no padding there, that is, if it is of one size.
+ */
+_Static_assert(sizeof(struct kdsm_info) == KDSM_INFO_SIZE_VER0, "kdsm_info");
+_Static_assert(sizeof(struct kdsm_region_open) == KDSM_REGION_OPEN_SIZE_VER0,
+	       "kdsm_region_open");
+_Static_assert(sizeof(struct kdsm_region_destroy) == KDSM_REGION_DESTROY_SIZE_VER0,
+	       "kdsm_region_destroy");
+_Static_assert(sizeof(struct kdsm_op) == 56, "kdsm_op");
+_Static_assert(sizeof(struct kdsm_submit) == KDSM_SUBMIT_SIZE_VER0, "kdsm_submit");
+_Static_assert(sizeof(struct kdsm_complete) == KDSM_COMPLETE_SIZE_VER0, "kdsm_complete");
+_Static_assert(sizeof(struct kdsm_wait) == KDSM_WAIT_SIZE_VER0, "kdsm_wait");
+_Static_assert(sizeof(struct kdsm_wake) == KDSM_WAKE_SIZE_VER0, "kdsm_wake");
+_Static_assert(sizeof(void *) == 4, "this is for 32 bits");
+
+/* What a node has to itself in the part of every node, and what is where in it. */
+#define SLOT		256
+#define PART		(KDSM_MAX_NODES * SLOT)
+#define BYTES		128	/* from 0 */
+#define WORD		128	/* for atomics */
+#define WAITED		136	/* only in the own part */
+
+#define SECOND		1000000000ULL
+#define ABOVE		0x100000000ULL	/* makes an address one above 4 GiB */
+
+static struct kdsm_op ops[KDSM_MAX_NODES], more[KDSM_MAX_NODES];
+static uint64_t words[KDSM_MAX_NODES];
+static uint8_t put[BYTES], got[BYTES];
+static unsigned int node, nodes;
+static int device, count, failures;
+
+/* ---- instead of a library ---- */
+
+/* The sixth argument, which only mmap2 has, is 0. */
+static long call5(long number, long a, long b, long c, long d, long e)
+{
+	asm volatile("push %%ebp; xor %%ebp, %%ebp; int $0x80; pop %%ebp"
+		     : "+a" (number)
+		     : "b" (a), "c" (b), "d" (c), "S" (d), "D" (e)
+		     : "memory", "cc");
+	return number;
+}
+
+static long call(long number, long a, long b, long c)
+{
+	return call5(number, a, b, c, 0, 0);
+}
+
+/* The compiler may ask for these two wherever it likes. */
+void *memset(void *to, int byte, size_t size)
+{
+	void *at = to;
+
+	asm volatile("rep stosb" : "+D" (at), "+c" (size) : "a" (byte) : "memory");
+	return to;
+}
+
+void *memcpy(void *to, const void *from, size_t size)
+{
+	void *at = to;
+
+	asm volatile("rep movsb" : "+D" (at), "+S" (from), "+c" (size) : : "memory");
+	return to;
+}
+
+/* Whole lines at a time: those of other nodes may go to the same place. */
+static void say(const char *text)
+{
+	static char line[256];
+	static size_t length;
+
+	for (; *text; text++) {
+		if (length < sizeof(line))
+			line[length++] = *text;
+		if (*text == '\n') {
+			call(__NR_write, 1, (long)line, length);
+			length = 0;
+		}
+	}
+}
+
+static void say_number(long value)
+{
+	char digits[16], *at = digits + sizeof(digits) - 1;
+	unsigned long rest = value < 0 ? -value : value;
+
+	*at = '\0';
+	do {
+		*--at = '0' + rest % 10;
+		rest /= 10;
+	} while (rest);
+	if (value < 0)
+		*--at = '-';
+	say(at);
+}
+
+static void __attribute__((noreturn)) leave(int status)
+{
+	for (;;)
+		call(__NR_exit_group, status, 0, 0);
+}
+
+/* ---- results ---- */
+
+#define NOWHERE (-1)
+
+static void ok_at(int where, bool good, const char *what)
+{
+	say(good ? "ok " : "not ok ");
+	say_number(++count);
+	say(" - 32 bits: ");
+	say(what);
+	if (where != NOWHERE) {
+		say(", node ");
+		say_number(where);
+	}
+	say("\n");
+	failures += !good;
+}
+
+static void result_at(int where, long is, long expected, const char *what)
+{
+	ok_at(where, is == expected, what);
+	if (is == expected)
+		return;
+	say("# got ");
+	say_number(is);
+	say(", should be ");
+	say_number(expected);
+	say("\n");
+}
+
+static void ok(bool good, const char *what)
+{
+	ok_at(NOWHERE, good, what);
+}
+
+static void result(long is, long expected, const char *what)
+{
+	result_at(NOWHERE, is, expected, what);
+}
+
+/* Without it there is no point in going on. */
+static void must(long is, const char *what)
+{
+	result(is < 0 ? is : 0, 0, what);
+	if (is >= 0)
+		return;
+	say("Bail out!\n");
+	leave(1);
+}
+
+/* ---- the device ---- */
+
+static long control(unsigned long number, void *arg)
+{
+	return call(__NR_ioctl, device, number, (long)arg);
+}
+
+static uint64_t address(void *at)
+{
+	return (uintptr_t)at;
+}
+
+static uint64_t place(unsigned int offset)
+{
+	return node * SLOT + offset;
+}
+
+static struct kdsm_op transfer(int opcode, unsigned int to, void *data, unsigned int length,
+			       unsigned int offset)
+{
+	return (struct kdsm_op){
+		.opcode = opcode,
+		.node = to,
+		.length = length,
+		.offset = place(offset),
+		.addr = address(data),
+		.status = 1,
+	};
+}
+
+static struct kdsm_op atomic(int opcode, unsigned int to, uint64_t compare, uint64_t operand)
+{
+	return (struct kdsm_op){
+		.opcode = opcode,
+		.node = to,
+		.length = 8,
+		.offset = place(WORD),
+		.compare = compare,
+		.operand = operand,
+		.status = 1,
+	};
+}
+
+static long submit_wait(struct kdsm_op *array, unsigned int number)
+{
+	struct kdsm_submit args = {
+		.argsz = sizeof(args),
+		.flags = KDSM_SUBMIT_WAIT,
+		.ops = address(array),
+		.count = number,
+	};
+
+	return control(KDSM_IOC_SUBMIT, &args);
+}
+
+static long submit(struct kdsm_op *array, unsigned int number, uint64_t *ticket)
+{
+	struct kdsm_submit args = {
+		.argsz = sizeof(args),
+		.ops = address(array),
+		.count = number,
+	};
+	long ret = control(KDSM_IOC_SUBMIT, &args);
+
+	*ticket = args.ticket;
+	return ret;
+}
+
+static long complete(uint64_t ticket)
+{
+	struct kdsm_complete args = {
+		.argsz = sizeof(args),
+		.ticket = ticket,
+		.timeout = 60 * SECOND,
+	};
+
+	return control(KDSM_IOC_COMPLETE, &args);
+}
+
+static long wait_while(uint64_t value, uint64_t timeout)
+{
+	struct kdsm_wait args = {
+		.argsz = sizeof(args),
+		.offset = place(WAITED),
+		.value = value,
+		.timeout = timeout,
+	};
+
+	return control(KDSM_IOC_WAIT, &args);
+}
+
+static long put_word(unsigned int to, unsigned int offset, uint64_t value)
+{
+	struct kdsm_op op = transfer(KDSM_OP_PUT, to, &value, sizeof(value), offset);
+
+	return submit_wait(&op, 1);
+}
+
+/* ---- the tests ---- */
+
+static void information(void)
+{
+	struct kdsm_info info = { .argsz = sizeof(info) };
+
+	/* compat_ptr() and u64_to_user_ptr() are put to the test by such addresses. */
+	ok(address(&info) >> 31 == 1, "the stack is above 2 GiB");
+	must(control(KDSM_IOC_INFO, &info), "INFO");
+	ok(info.abi_version == KDSM_ABI_VERSION, "INFO, version");
+	ok(info.node < info.nodes && info.nodes <= KDSM_MAX_NODES, "INFO, nodes");
+	ok(info.cluster[0] && !info.cluster[KDSM_NAME_SIZE - 1], "INFO, name");
+	node = info.node;
+	nodes = info.nodes;
+	result(control(KDSM_IOC_WAKE + 1, &info), -ENOTTY, "an ioctl that is not there");
+	result(control(KDSM_IOC_INFO, NULL), -EFAULT, "INFO, NULL");
+}
+
+static void opening(void)
+{
+	struct kdsm_region_open open = {
+		.argsz = sizeof(open),
+		.flags = KDSM_REGION_CREATE,
+		.name = "compat",
+		.size = (uint64_t)nodes * PART,
+		.policy = KDSM_POLICY_PARTITIONED,
+	};
+	struct kdsm_region_destroy destroy = {
+		.argsz = sizeof(destroy),
+		.name = "compat-that-is-not-there",
+	};
+
+	result(submit_wait(ops, 1), -EBADFD, "SUBMIT before REGION_OPEN");
+	must(control(KDSM_IOC_REGION_OPEN, &open), "REGION_OPEN, CREATE");
+	ok(open.part_size == PART && open.size == (uint64_t)nodes * PART, "REGION_OPEN, sizes");
+	ok(open.block_size == 4096 && open.policy == KDSM_POLICY_PARTITIONED &&
+	   open.mode == 0600, "REGION_OPEN, the rest");
+	ok(open.base >= 32ULL << 40, "REGION_OPEN, base above 32 TiB");
+	result(control(KDSM_IOC_REGION_DESTROY, &destroy), -ENOENT,
+	       "REGION_DESTROY of what is not there");
+}
+
+static void put_and_get(unsigned int to)
+{
+	struct kdsm_op op = transfer(KDSM_OP_PUT, to, put, BYTES, 0);
+	unsigned int i, wrong = 0;
+
+	for (i = 0; i < BYTES; i++) {
+		put[i] = 16 * node + to + i;
+		got[i] = ~put[i];
+	}
+	result_at(to, submit_wait(&op, 1), 0, "put");
+	result_at(to, op.status, 0, "put, status");
+	op = transfer(KDSM_OP_GET, to, got, BYTES, 0);
+	result_at(to, submit_wait(&op, 1), 0, "get");
+	for (i = 0; i < BYTES; i++)
+		wrong += got[i] != put[i];
+	result_at(to, wrong, 0, "get, wrong bytes");
+}
+
+static void one_atomic(const char *what, struct kdsm_op op, uint64_t before)
+{
+	result_at(op.node, submit_wait(&op, 1), 0, what);
+	ok_at(op.node, !op.status && op.result == before, "the value before");
+}
+
+/* With carries into the upper half, and values that differ only in it. */
+static void atomics(unsigned int to)
+{
+	const uint64_t first = 0x10ffffff00ULL + node, second = first + 0x1ff;
+
+	result_at(to, put_word(to, WORD, first), 0, "put of a word");
+	one_atomic("faa", atomic(KDSM_OP_FAA, to, 0, 0x1ff), first);
+	one_atomic("cas of another value",
+		   atomic(KDSM_OP_CAS, to, second ^ 1ULL << 40, 1), second);
+	one_atomic("cas", atomic(KDSM_OP_CAS, to, second, ~second), second);
+	one_atomic("faa after cas", atomic(KDSM_OP_FAA, to, 0, -1ULL), ~second);
+}
+
+/* Two submissions at once over all nodes; what they bring goes to two arrays. */
+static void tickets(void)
+{
+	uint64_t one, two;
+	unsigned int i, wrong = 0;
+
+	for (i = 0; i < nodes; i++) {
+		put_word(i, 0, ABOVE * i + node);
+		put_word(i, WORD, ABOVE * node + i);
+		words[i] = ~0ULL;
+		ops[i] = transfer(KDSM_OP_GET, i, &words[i], sizeof(words[i]), 0);
+		more[i] = atomic(KDSM_OP_FAA, i, 0, 1);
+	}
+	result(submit(ops, nodes, &one), 0, "SUBMIT of gets without WAIT");
+	result(submit(more, nodes, &two), 0, "SUBMIT of faas without WAIT");
+	ok(one && two && one != two, "tickets");
+	result(complete(two), 0, "COMPLETE of the second");
+	result(complete(one), 0, "COMPLETE of the first");
+	result(complete(one), -ENOENT, "COMPLETE again");
+	result(complete(one | ABOVE), -ENOENT, "COMPLETE, the upper half of the ticket counts");
+	for (i = 0; i < nodes; i++) {
+		wrong += words[i] != ABOVE * i + node || ops[i].status;
+		wrong += more[i].result != ABOVE * node + i || more[i].status;
+	}
+	result(wrong, 0, "COMPLETE, wrong results");
+}
+
+/* The lower half alone would do: whoever dropped the upper one would succeed. */
+static void addresses_above(void)
+{
+	struct kdsm_submit args = {
+		.argsz = sizeof(args),
+		.flags = KDSM_SUBMIT_WAIT,
+		.count = 1,
+	};
+	struct kdsm_op op;
+
+	op = transfer(KDSM_OP_PUT, node, put, BYTES, 0);
+	op.addr += ABOVE;
+	result(submit_wait(&op, 1), -EFAULT, "put from above 4 GiB");
+	result(op.status, -EFAULT, "put from above 4 GiB, status");
+	op = transfer(KDSM_OP_GET, node, got, BYTES, 0);
+	op.addr += ABOVE;
+	result(submit_wait(&op, 1), -EFAULT, "get to above 4 GiB");
+	result(op.status, -EFAULT, "get to above 4 GiB, status");
+	op = atomic(KDSM_OP_FAA, node, 0, 1);
+	args.ops = address(&op) + ABOVE;
+	result(control(KDSM_IOC_SUBMIT, &args), -EFAULT, "SUBMIT, operations above 4 GiB");
+	args.ops = address(&op);
+	op.offset += ABOVE;
+	result(control(KDSM_IOC_SUBMIT, &args), -ERANGE, "faa, offset above 4 GiB");
+}
+
+/* Its child sleeps until it is woken; or finds the new value, if it comes late. */
+static void waking(void)
+{
+	struct kdsm_wake wake = { .argsz = sizeof(wake), .offset = place(WAITED) };
+	struct { long seconds, nanoseconds; } pause = { 0, SECOND / 5 };
+	const uint64_t value = ABOVE + 7;
+	long child, status = -1;
+
+	must(put_word(node, WAITED, value), "put of the word that is waited for");
+	result(wait_while(value, 0), -ETIMEDOUT, "WAIT, equal, timeout 0");
+	result(wait_while(value, 1000), -ETIMEDOUT, "WAIT, equal, timeout 1 us");
+	result(wait_while(7, 0), 0, "WAIT, differs in the upper half, timeout 0");
+	result(wait_while(7, ~0ULL), 0, "WAIT, differs, for ever");
+	result(control(KDSM_IOC_WAKE, &wake), 0, "WAKE of nobody");
+	child = call(__NR_fork, 0, 0, 0);
+	if (!child)
+		leave(!!wait_while(value, 60 * SECOND));
+	must(child, "fork");
+	call(__NR_nanosleep, (long)&pause, 0, 0);
+	result(put_word(node, WAITED, value + 1), 0, "put of another value");
+	result(control(KDSM_IOC_WAKE, &wake), 0, "WAKE");
+	result(call(__NR_waitpid, child, (long)&status, 0), child, "the child ends");
+	result(status, 0, "it was woken");
+	wake.offset += ABOVE;
+	result(control(KDSM_IOC_WAKE, &wake), -ERANGE, "WAKE, offset above 4 GiB");
+}
+
+/* Regions have one address in every program, and none that fits in here. */
+static void mapping(void)
+{
+	const long protection = PROT_READ | PROT_WRITE;
+
+	result(call5(__NR_mmap2, 0, PART, protection, MAP_SHARED, device), -ENOMEM, "mmap2");
+	result(call5(__NR_mmap2, 0x10000000, PART, protection, MAP_SHARED | MAP_FIXED, device),
+	       -EINVAL, "mmap2 to a place of its own choice");
+}
+
+static void __attribute__((noreturn)) all(void)
+{
+	unsigned int i;
+
+	device = call(__NR_open, (long)KDSM_DEVICE, O_RDWR, 0);
+	must(device, "open of " KDSM_DEVICE);
+	information();
+	opening();
+	for (i = 0; i < nodes; i++) {
+		put_and_get(i);
+		atomics(i);
+	}
+	tickets();
+	addresses_above();
+	waking();
+	mapping();
+	say("1..");
+	say_number(count);
+	say("\n");
+	leave(!!failures);
+}
+
+/* The stack is aligned as the kernel leaves it, not as it is at a call. */
+void __attribute__((noreturn, force_align_arg_pointer)) _start(void)
+{
+	all();
+}
