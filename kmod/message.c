@@ -91,13 +91,36 @@ static void kdsm_message_sent(struct ib_cq *cq, struct ib_wc *wc)
 	wake_up(&connection->wait);
 }
 
+static int kdsm_receive_post(struct kdsm_receive *receive)
+{
+	struct kdsm_connection *connection = receive->connection;
+	struct ib_sge sge = {
+		.addr = receive->dma,
+		.length = KDSM_MESSAGE_SIZE,
+		.lkey = connection->fabric->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = {
+		.wr_cqe = &receive->cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+
+	ib_dma_sync_single_for_device(connection->fabric->device, receive->dma,
+				      KDSM_MESSAGE_SIZE, DMA_FROM_DEVICE);
+	return ib_post_recv(connection->qp, &wr, NULL);
+}
+
 /*
- * Send what is in the slot, for which there is room. With a call the slot stays
- * busy until its reply, else it is free. -EIO: the connection is not up, or
- * posting failed; nothing follows then.
+ * Send what is in the slot, for which there is room: a request, whose slot stays
+ * busy until the reply, or the reply to what came in receive, which is posted
+ * again. -EIO: the connection is not up, or posting failed; nothing follows then.
+ *
+ * The reply goes first, since somebody waits for it. The peer may ask again before
+ * the receive is back, from the same slot; the receives beyond the credits are as
+ * many as there are slots.
  */
 static int kdsm_slot_send(struct kdsm_slot *slot, unsigned int length,
-			  struct kdsm_call *call)
+			  struct kdsm_call *call, struct kdsm_receive *receive)
 {
 	struct kdsm_connection *connection = slot->connection;
 	struct kdsm_fabric *fabric = connection->fabric;
@@ -123,7 +146,8 @@ static int kdsm_slot_send(struct kdsm_slot *slot, unsigned int length,
 			wr.send_flags = IB_SEND_SIGNALED;
 		}
 		slot->call = call;
-		if (!ib_post_send(connection->qp, &wr, NULL))
+		if (!ib_post_send(connection->qp, &wr, NULL) &&
+		    (!receive || !kdsm_receive_post(receive)))
 			err = 0;
 	}
 	if (err || !call) {
@@ -149,25 +173,6 @@ static void kdsm_header_write(struct kdsm_slot *slot, u16 type, unsigned int len
 }
 
 /* ---- receives ---- */
-
-static int kdsm_receive_post(struct kdsm_receive *receive)
-{
-	struct kdsm_connection *connection = receive->connection;
-	struct ib_sge sge = {
-		.addr = receive->dma,
-		.length = KDSM_MESSAGE_SIZE,
-		.lkey = connection->fabric->pd->local_dma_lkey,
-	};
-	struct ib_recv_wr wr = {
-		.wr_cqe = &receive->cqe,
-		.sg_list = &sge,
-		.num_sge = 1,
-	};
-
-	ib_dma_sync_single_for_device(connection->fabric->device, receive->dma,
-				      KDSM_MESSAGE_SIZE, DMA_FROM_DEVICE);
-	return ib_post_recv(connection->qp, &wr, NULL);
-}
 
 /* The lock keeps the queue pair: it goes only after the state was left. */
 static void kdsm_receive_repost(struct kdsm_receive *receive)
@@ -286,9 +291,7 @@ static bool kdsm_message_serve(struct kdsm_receive *receive, bool can_sleep)
 	trace_kdsm_serve(connection->peer->node, type, status);
 	kdsm_count(connection->peer->counters, KDSM_STAT_AM_SERVED);
 	kdsm_header_write(slot, type, serving.request.reply_length, cookie, status);
-	/* Before the reply, which gives the peer its credit back. */
-	kdsm_receive_repost(receive);
-	kdsm_slot_send(slot, serving.request.reply_length, NULL);
+	kdsm_slot_send(slot, serving.request.reply_length, NULL, receive);
 	return true;
 }
 
@@ -349,7 +352,9 @@ static bool kdsm_message_reply(struct kdsm_receive *receive)
 	spin_lock_bh(&connection->lock);
 	kdsm_slot_free_locked(slot);
 	spin_unlock_bh(&connection->lock);
-	wake_up(&connection->wait);
+	/* Who waits for a slot looks under the lock, after it is in the queue. */
+	if (wq_has_sleeper(&connection->wait))
+		wake_up(&connection->wait);
 	call->done(call);
 	return true;
 }
@@ -444,7 +449,7 @@ int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 	memcpy(slot->buffer + sizeof(struct kdsm_wire_header), data, length);
 	kdsm_count(counters, KDSM_STAT_AM);
 	trace_kdsm_message(node, type, length);
-	return kdsm_slot_send(slot, length, call);
+	return kdsm_slot_send(slot, length, call, NULL);
 }
 
 struct kdsm_sync_call {
