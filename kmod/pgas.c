@@ -33,6 +33,7 @@ struct kdsm_submission {
 	unsigned int count;
 	struct list_head segments;
 	struct kdsm_batch batch;
+	struct kdsm_segment first;	/* spares most submissions an allocation */
 	s32 status[];			/* of the operations */
 };
 
@@ -47,20 +48,25 @@ void kdsm_submissions_init(struct kdsm_submissions *submissions,
 
 /* ---- segments ---- */
 
-static void kdsm_segment_free(struct kdsm_segment *segment)
+static void kdsm_segment_free(struct kdsm_submission *submission,
+			      struct kdsm_segment *segment)
 {
 	if (segment->op.data != segment->data)
 		kfree(segment->op.data);
-	kfree(segment);
+	if (segment != &submission->first)
+		kfree(segment);
 }
 
 /* As long a piece of the next left bytes at offset as memory can be had for. */
-static struct kdsm_segment *kdsm_segment_alloc(u64 offset, unsigned int left)
+static struct kdsm_segment *kdsm_segment_alloc(struct kdsm_submission *submission,
+					       u64 offset, unsigned int left)
 {
-	struct kdsm_segment *segment = kzalloc(sizeof(*segment), GFP_KERNEL_ACCOUNT);
+	struct kdsm_segment *segment = &submission->first;
 	unsigned int length;
 	u64 chunk_left = KDSM_CHUNK_SIZE - (offset & (KDSM_CHUNK_SIZE - 1));
 
+	if (segment->op.length)
+		segment = kzalloc(sizeof(*segment), GFP_KERNEL_ACCOUNT);
 	if (!segment)
 		return NULL;
 	length = min3((u64)left, chunk_left, (u64)KDSM_SEGMENT_MAX);
@@ -75,7 +81,7 @@ static struct kdsm_segment *kdsm_segment_alloc(u64 offset, unsigned int left)
 			length /= 2;
 		}
 		if (!segment->op.data) {
-			kfree(segment);
+			kdsm_segment_free(submission, segment);
 			return NULL;
 		}
 	}
@@ -117,7 +123,7 @@ static int kdsm_op_append(struct kdsm_submission *submission, unsigned int index
 	int err = -ENOMEM;
 
 	while (left) {
-		segment = kdsm_segment_alloc(offset, left);
+		segment = kdsm_segment_alloc(submission, offset, left);
 		if (!segment)
 			goto free;
 		list_add_tail(&segment->link, &segments);
@@ -146,7 +152,7 @@ static int kdsm_op_append(struct kdsm_submission *submission, unsigned int index
 
 free:
 	list_for_each_entry_safe(segment, next, &segments, link)
-		kdsm_segment_free(segment);
+		kdsm_segment_free(submission, segment);
 	return err;
 }
 
@@ -157,7 +163,7 @@ static void kdsm_submission_free(struct kdsm_submission *submission)
 	struct kdsm_segment *segment, *next;
 
 	list_for_each_entry_safe(segment, next, &submission->segments, link)
-		kdsm_segment_free(segment);
+		kdsm_segment_free(submission, segment);
 	kvfree(submission);
 }
 
