@@ -118,6 +118,8 @@ static int kdsm_file_bind(struct file *file, struct kdsm_region_open *args)
 		return PTR_ERR(region);
 	}
 	kdsm_submissions_init(&kfile->submissions, region, write);
+	if (region->inode)
+		file->f_mapping = region->inode->i_mapping;
 	/* Pairs with the acquire in kdsm_file_region(). */
 	smp_store_release(&kfile->region, region);
 	return 0;
@@ -207,6 +209,51 @@ static int kdsm_ioctl_wake(struct kdsm_file *kfile, void __user *user)
 	       kdsm_pgas_wake(kfile->region, &args);
 }
 
+static int kdsm_ioctl_fence(struct kdsm_coherence *coherence, void __user *user,
+			    bool release)
+{
+	struct kdsm_signature *signature;
+	struct kdsm_fence args;
+	void __user *place;
+	u32 argsz;
+	int err;
+
+	err = kdsm_args_get(&args, sizeof(args), KDSM_FENCE_SIZE_VER0, user, &argsz);
+	if (err)
+		return err;
+	if (args.flags || (!release && !args.signature))
+		return -EINVAL;
+	if (!coherence)
+		return -EOPNOTSUPP;
+	place = u64_to_user_ptr(args.signature);
+	signature = kzalloc(sizeof(*signature), GFP_KERNEL);
+	if (!signature)
+		return -ENOMEM;
+	if (release) {
+		err = kdsm_coherence_release(coherence, signature);
+		if (!err && args.signature &&
+		    copy_to_user(place, signature, KDSM_SIGNATURE_BYTES(signature->count)))
+			err = -EFAULT;
+		goto free;
+	}
+	err = -EFAULT;
+	if (copy_from_user(signature, place, KDSM_SIGNATURE_BYTES(0)))
+		goto free;
+	err = -EINVAL;
+	if (signature->count > KDSM_NOTICES_MAX)
+		goto free;
+	err = -EFAULT;
+	if (copy_from_user(signature->notices, place + KDSM_SIGNATURE_BYTES(0),
+			   signature->count * sizeof(signature->notices[0])))
+		goto free;
+	err = -EINVAL;
+	if (kdsm_signature_sane(signature, coherence->nodes, coherence->blocks))
+		err = kdsm_coherence_acquire(coherence, signature);
+free:
+	kfree(signature);
+	return err;
+}
+
 static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned long arg)
 {
 	struct kdsm_file *kfile = file->private_data;
@@ -223,12 +270,19 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 	case KDSM_IOC_COMPLETE:
 	case KDSM_IOC_WAIT:
 	case KDSM_IOC_WAKE:
+	case KDSM_IOC_RELEASE:
+	case KDSM_IOC_ACQUIRE:
 		break;
 	default:
 		return -ENOTTY;
 	}
 	if (!kdsm_file_region(file))
 		return -EBADFD;
+	if (command == KDSM_IOC_RELEASE || command == KDSM_IOC_ACQUIRE)
+		return kdsm_ioctl_fence(kfile->region->coherence, user,
+					command == KDSM_IOC_RELEASE);
+	if (kfile->region->coherence)
+		return -EOPNOTSUPP;
 	switch (command) {
 	case KDSM_IOC_SUBMIT:
 		return kdsm_ioctl_submit(kfile, user);

@@ -177,7 +177,9 @@ static int kdsm_serve_atomic(struct kdsm_fabric *fabric, bool cas,
 	if (!memory)
 		return -ENOENT;
 	err = -ERANGE;
-	if (offset % 8 == 0 && offset < kdsm_memory_size(memory))
+	if (kdsm_memory_read_only(memory))
+		err = -EACCES;
+	else if (offset % 8 == 0 && offset < kdsm_memory_size(memory))
 		err = kdsm_memory_atomic(memory, cas, offset, le64_to_cpu(atomic->operand),
 					 le64_to_cpu(atomic->compare), &former,
 					 request->can_sleep);

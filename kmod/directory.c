@@ -30,7 +30,6 @@
  */
 #define KDSM_ARENA_START	0x200000000000ULL
 #define KDSM_ARENA_END		0x500000000000ULL
-#define KDSM_SIZE_MAX		BIT_ULL(44)
 #define KDSM_REGIONS_MAX	4096
 
 /* A silent node is asked again so often, and its opens are dropped so late. */
@@ -192,7 +191,8 @@ static u64 kdsm_find_base(struct kdsm_directory *directory, u64 size, unsigned i
 
 		if (start - base >= size)
 			break;
-		base = ALIGN(start + le64_to_cpu(entry->region.part_size) * nodes,
+		base = ALIGN(start + le64_to_cpu(entry->region.part_size) *
+			     kdsm_policy_parts(le32_to_cpu(entry->region.policy), nodes),
 			     KDSM_CHUNK_SIZE);
 	}
 	*before = &entry->link;
@@ -214,6 +214,8 @@ static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wir
 	struct kdsm_directory *directory = &cluster->directory;
 	u32 block_size = le32_to_cpu(open->block_size) ?: 4096;
 	u32 mode = le32_to_cpu(open->mode) ?: 0600;
+	u32 policy = le32_to_cpu(open->policy);
+	unsigned int parts = kdsm_policy_parts(policy, cluster->nodes);
 	u64 size = le64_to_cpu(open->size), part, base;
 	struct kdsm_entry *entry;
 	struct list_head *before;
@@ -221,14 +223,14 @@ static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wir
 
 	if (!size || !is_power_of_2(block_size) || block_size < 4096 ||
 	    block_size > KDSM_CHUNK_SIZE || mode & ~0777 ||
-	    le32_to_cpu(open->policy) != KDSM_POLICY_PARTITIONED)
+	    policy < KDSM_POLICY_PARTITIONED || policy > KDSM_POLICY_RELEASE)
 		return -EINVAL;
 	if (size > KDSM_SIZE_MAX)
 		return -EFBIG;
 	if (list_count_nodes(&directory->entries) >= KDSM_REGIONS_MAX)
 		return -ENOSPC;
-	part = kdsm_part_size(size, cluster->nodes, block_size);
-	base = kdsm_find_base(directory, part * cluster->nodes, cluster->nodes, &before);
+	part = kdsm_part_size(size, parts, block_size);
+	base = kdsm_find_base(directory, part * parts, cluster->nodes, &before);
 	if (!base)
 		return -ENOSPC;
 
@@ -276,7 +278,8 @@ static bool kdsm_entry_fits(const struct kdsm_cluster *cluster,
 	return size && size <= KDSM_SIZE_MAX && is_power_of_2(block_size) &&
 	       block_size == le32_to_cpu(entry->region.block_size) &&
 	       open->policy == entry->region.policy &&
-	       kdsm_part_size(size, cluster->nodes, block_size) ==
+	       kdsm_part_size(size, kdsm_policy_parts(le32_to_cpu(open->policy),
+						      cluster->nodes), block_size) ==
 		       le64_to_cpu(entry->region.part_size);
 }
 

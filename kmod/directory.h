@@ -14,6 +14,8 @@
 
 struct kdsm_cluster;
 
+#define KDSM_SIZE_MAX		BIT_ULL(44)	/* of a region */
+
 struct kdsm_directory {
 	struct mutex lock;	/* over all of it, also while nodes are told */
 	struct list_head entries;

@@ -107,7 +107,9 @@ void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats
 #define KDSM_CHUNK_SHIFT	21
 #define KDSM_CHUNK_SIZE		BIT(KDSM_CHUNK_SHIFT)
 
-struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 size);
+/* read_only: peers may not write it. ERR_PTR(-ENOMEM), ERR_PTR(-EEXIST). */
+struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 size,
+				       bool read_only);
 /* Nobody may use it any more, no operation on it may be in flight anywhere. */
 void kdsm_memory_destroy(struct kdsm_memory *memory);
 /* The page at index, or ERR_PTR(-ENOMEM); it stays until destroy. */

@@ -27,6 +27,7 @@ struct kdsm_memory {
 	struct kdsm_fabric *fabric;
 	u32 id;
 	u64 size;
+	bool read_only;		/* for peers */
 	unsigned long chunks_count;
 	refcount_t references;	/* the owner's, and of requests that are served */
 	struct completion released;
@@ -36,7 +37,8 @@ struct kdsm_memory {
 	u32 *keys[];		/* of each peer's chunks, made on first use; 0: ask */
 };
 
-struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 size)
+struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 size,
+				       bool read_only)
 {
 	struct kdsm_memory *memory;
 	int err;
@@ -47,6 +49,7 @@ struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 s
 	memory->fabric = fabric;
 	memory->id = id;
 	memory->size = size;
+	memory->read_only = read_only;
 	memory->chunks_count = DIV_ROUND_UP_ULL(size, KDSM_CHUNK_SIZE);
 	refcount_set(&memory->references, 1);
 	init_completion(&memory->released);
@@ -135,6 +138,11 @@ u32 kdsm_memory_id(const struct kdsm_memory *memory)
 u64 kdsm_memory_size(const struct kdsm_memory *memory)
 {
 	return memory->size;
+}
+
+bool kdsm_memory_read_only(const struct kdsm_memory *memory)
+{
+	return memory->read_only;
 }
 
 u64 kdsm_memory_resident(const struct kdsm_memory *memory)
@@ -338,15 +346,16 @@ static int kdsm_chunk_register(struct kdsm_memory *memory, unsigned long index,
 	struct ib_reg_wr wr = {
 		.wr.opcode = IB_WR_REG_MR,
 		.wr.send_flags = IB_SEND_SIGNALED,
-		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
-			  IB_ACCESS_REMOTE_WRITE,
+		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ,
 	};
 	struct ib_mr *mr;
 	int err, n;
 
 	lockdep_assert_held(&memory->lock);
+	if (!memory->read_only)
+		wr.access |= IB_ACCESS_REMOTE_WRITE;
 	/* In domain SW no device does atomics here, so nobody is given the right. */
-	if (fabric->domain != KDSM_DOMAIN_SW)
+	if (!memory->read_only && fabric->domain != KDSM_DOMAIN_SW)
 		wr.access |= IB_ACCESS_REMOTE_ATOMIC;
 	err = sg_alloc_table_from_pages(&chunk->table, chunk->pages, chunk->count, 0,
 					(size_t)chunk->count << PAGE_SHIFT, GFP_KERNEL);

@@ -16,6 +16,7 @@
 #include <linux/user_namespace.h>
 
 #include "region.h"
+#include "vm.h"
 
 /* When node 0 could not be told something, it is told again so often. */
 #define KDSM_CLOSE_RETRY	(5 * HZ)
@@ -29,10 +30,67 @@ void kdsm_regions_init(struct kdsm_cluster *cluster)
 	INIT_DELAYED_WORK(&cluster->close_work, kdsm_region_close_work);
 }
 
+/* ---- coherent regions ---- */
+
+/* Twins are a memory of their own: of those ids no region has. */
+#define KDSM_TWINS_ID	BIT(16)
+
+static int kdsm_region_make_coherent(struct kdsm_region *region)
+{
+	struct kdsm_fabric *fabric = region->cluster->fabric;
+	struct kdsm_coherence *coherence;
+	int err = -ENOMEM;
+
+	coherence = kzalloc(sizeof(*coherence), GFP_KERNEL);
+	if (!coherence)
+		return -ENOMEM;
+	err = kdsm_coherence_init(coherence, fabric, region->id, region->policy,
+				  region->part_size, region->block_size);
+	if (err)
+		goto free;
+	coherence->region = region;
+	coherence->frames = region->memory;
+	coherence->twins = kdsm_memory_create(fabric, region->id | KDSM_TWINS_ID,
+					      region->part_size, true);
+	if (IS_ERR(coherence->twins)) {
+		err = PTR_ERR(coherence->twins);
+		goto exit;
+	}
+	region->inode = kdsm_vm_inode_create();
+	if (IS_ERR(region->inode)) {
+		err = PTR_ERR(region->inode);
+		goto destroy_twins;
+	}
+	region->coherence = coherence;
+	return 0;
+
+destroy_twins:
+	kdsm_memory_destroy(coherence->twins);
+exit:
+	kdsm_coherence_exit(coherence);
+free:
+	kfree(coherence);
+	return err;
+}
+
+static void kdsm_region_incoherent(struct kdsm_region *region)
+{
+	struct kdsm_coherence *coherence = region->coherence;
+
+	kdsm_vm_inode_destroy(region->inode);
+	kdsm_memory_destroy(coherence->twins);
+	kdsm_coherence_exit(coherence);
+	kfree(coherence);
+}
+
+/* ---- the table ---- */
+
 static void kdsm_region_free(struct kref *kref)
 {
 	struct kdsm_region *region = container_of(kref, struct kdsm_region, kref);
 
+	if (region->coherence)
+		kdsm_region_incoherent(region);
 	kdsm_memory_destroy(region->memory);
 	/* A notice may still be looking at it. */
 	kfree_rcu(region, rcu);
@@ -117,18 +175,19 @@ bool kdsm_region_name_valid(const char name[KDSM_NAME_SIZE])
 /* ---- what the directory says ---- */
 
 /* Would a part of so many bytes fit, next to what other regions may still take? */
-static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 part_size)
+static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 share)
 {
 	u64 available = kdsm_memory_available(), promised = 0;
 	struct kdsm_region *region;
 	unsigned long id = 0;
 
 	while ((region = kdsm_region_next(cluster, &id))) {
-		promised += region->part_size - kdsm_memory_resident(region->memory);
+		promised += max(region->share, kdsm_memory_resident(region->memory)) -
+			    kdsm_memory_resident(region->memory);
 		kdsm_region_put(region);
 		id++;
 	}
-	return promised < available && part_size < available - promised;
+	return promised < available && share < available - promised;
 }
 
 /* Node 0 checks what programs ask for, but may be of another mind, or hostile. */
@@ -136,12 +195,15 @@ static bool kdsm_region_sane(const struct kdsm_region *region)
 {
 	u64 size, end;
 
-	return region->id <= U16_MAX && region->policy == KDSM_POLICY_PARTITIONED &&
+	return region->id <= U16_MAX && region->policy >= KDSM_POLICY_PARTITIONED &&
+	       region->policy <= KDSM_POLICY_RELEASE &&
 	       !(region->mode & ~0777) && is_power_of_2(region->block_size) &&
 	       region->block_size >= 4096 && region->block_size <= KDSM_CHUNK_SIZE &&
 	       region->part_size && PAGE_ALIGNED(region->part_size) &&
 	       region->base && PAGE_ALIGNED(region->base) &&
-	       !check_mul_overflow(region->part_size, (u64)region->cluster->nodes, &size) &&
+	       !check_mul_overflow(region->part_size,
+				   (u64)kdsm_policy_parts(region->policy, region->cluster->nodes),
+				   &size) && size <= 2 * KDSM_SIZE_MAX &&
 	       !check_add_overflow(region->base, size, &end) && end <= TASK_SIZE_MAX;
 }
 
@@ -180,13 +242,22 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 	if (!kdsm_region_sane(region))
 		goto free;
 	err = -ENOMEM;
-	if (!kdsm_region_fits(cluster, region->part_size))
+	/* A node holds its share of a coherent region, at least; all if it touches it. */
+	region->share = div_u64(kdsm_region_size(region), cluster->nodes);
+	if (!kdsm_region_fits(cluster, region->share))
 		goto free;
-	region->memory = kdsm_memory_create(cluster->fabric, region->id,
-					    region->part_size);
+	region->memory = kdsm_memory_create(cluster->fabric, region->id, region->part_size,
+					    region->policy != KDSM_POLICY_PARTITIONED);
 	if (IS_ERR(region->memory)) {
 		err = PTR_ERR(region->memory);
 		goto free;
+	}
+	if (region->policy != KDSM_POLICY_PARTITIONED) {
+		err = kdsm_region_make_coherent(region);
+		if (err) {
+			kdsm_memory_destroy(region->memory);
+			goto free;
+		}
 	}
 	err = xa_insert(&cluster->regions, region->id, region, GFP_KERNEL);
 	if (err) {
@@ -215,6 +286,43 @@ int kdsm_region_serve_remove(void *context, struct kdsm_request *request)
 	/* If files are bound to it here after all, they keep this part of it. */
 	kdsm_region_put(region);
 	return 0;
+}
+
+static int kdsm_region_serve_block(void *context, struct kdsm_request *request,
+				   int (*serve)(struct kdsm_coherence *coherence,
+						struct kdsm_request *request))
+{
+	const struct kdsm_wire_block *wire = request->data;
+	struct kdsm_cluster *cluster = context;
+	struct kdsm_region *region;
+	int err = -EOPNOTSUPP;
+
+	if (request->length != sizeof(*wire))
+		return -EINVAL;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	region = kdsm_region_lookup(cluster, le32_to_cpu(wire->id));
+	if (!region)
+		return -ENOENT;
+	if (region->coherence)
+		err = serve(region->coherence, request);
+	kdsm_region_put(region);
+	return err;
+}
+
+int kdsm_region_serve_block_read(void *context, struct kdsm_request *request)
+{
+	return kdsm_region_serve_block(context, request, kdsm_coherence_serve_read);
+}
+
+int kdsm_region_serve_block_own(void *context, struct kdsm_request *request)
+{
+	return kdsm_region_serve_block(context, request, kdsm_coherence_serve_own);
+}
+
+int kdsm_region_serve_block_grant(void *context, struct kdsm_request *request)
+{
+	return kdsm_region_serve_block(context, request, kdsm_coherence_serve_grant);
 }
 
 void kdsm_region_notified(void *context, u32 id, u32 slot)

@@ -7,6 +7,7 @@
 #include <linux/wait.h>
 
 #include "cluster.h"
+#include "coherence.h"
 
 #define KDSM_WAIT_BUCKETS	64
 
@@ -23,8 +24,11 @@ struct kdsm_region {
 	u32 mode;
 	u32 uid, gid;		/* in the initial user namespace */
 	u64 part_size;
+	u64 share;		/* bytes that were promised to be here */
 	u64 base;
-	struct kdsm_memory *memory;	/* the part of this node */
+	struct kdsm_memory *memory;	/* the part of this node; coherent: its frames */
+	struct kdsm_coherence *coherence;	/* NULL: partitioned */
+	struct inode *inode;	/* coherent: has all mappings */
 	unsigned int opens;	/* files bound; under cluster->open_lock */
 	wait_queue_head_t waits[KDSM_WAIT_BUCKETS];	/* by word */
 };
@@ -41,9 +45,15 @@ int kdsm_region_destroy(struct kdsm_cluster *cluster, const char *name);
 /* Is it a name: not empty, NUL-terminated, printable without blanks? */
 bool kdsm_region_name_valid(const char name[KDSM_NAME_SIZE]);
 
+/* Into how many parts a region of this policy is cut. */
+static inline unsigned int kdsm_policy_parts(u32 policy, unsigned int nodes)
+{
+	return policy == KDSM_POLICY_PARTITIONED ? nodes : 1;
+}
+
 static inline u64 kdsm_region_size(const struct kdsm_region *region)
 {
-	return region->part_size * region->cluster->nodes;
+	return region->part_size * kdsm_policy_parts(region->policy, region->cluster->nodes);
 }
 
 static inline wait_queue_head_t *kdsm_region_waits(struct kdsm_region *region, u32 slot)
@@ -63,6 +73,9 @@ void kdsm_region_put(struct kdsm_region *region);
 /* Handlers; context is the cluster. */
 int kdsm_region_serve_add(void *context, struct kdsm_request *request);
 int kdsm_region_serve_remove(void *context, struct kdsm_request *request);
+int kdsm_region_serve_block_read(void *context, struct kdsm_request *request);
+int kdsm_region_serve_block_own(void *context, struct kdsm_request *request);
+int kdsm_region_serve_block_grant(void *context, struct kdsm_request *request);
 /* A notice for a word of a region came. Softirq. */
 void kdsm_region_notified(void *context, u32 id, u32 slot);
 

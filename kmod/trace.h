@@ -89,6 +89,21 @@ TRACE_EVENT(kdsm_serve,
 		  __entry->status)
 );
 
+/* Two nodes wrote the same bytes of the block at offset without synchronisation. */
+TRACE_EVENT(kdsm_race,
+	TP_PROTO(u32 region, u64 offset),
+	TP_ARGS(region, offset),
+	TP_STRUCT__entry(
+		__field(u32, region)
+		__field(u64, offset)
+	),
+	TP_fast_assign(
+		__entry->region = region;
+		__entry->offset = offset;
+	),
+	TP_printk("region=%u offset=%llu", __entry->region, __entry->offset)
+);
+
 #endif /* KDSM_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH

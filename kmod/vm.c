@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mappings of partitioned regions: the own part is plain memory, the others are
- * not there (SIGBUS). Mappings hold page frame numbers, not pages, so nothing
- * outside can pin the memory; access() serves debuggers instead.
+ * Mappings. Of partitioned regions the own part is plain memory, the others are
+ * not there (SIGBUS); faults of coherent regions are in fault.c, and what is done
+ * to their mappings is here. Mappings hold page frame numbers, not pages, so
+ * nothing outside can pin the memory; access() serves debuggers instead.
  */
+#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
+#include <linux/mount.h>
+#include <linux/pseudo_fs.h>
 #include <linux/sched/mm.h>
 
 #include "compat.h"
@@ -113,7 +117,7 @@ int kdsm_vm_mmap(struct kdsm_region *region, struct vm_area_struct *vma)
 	vm_flags_clear(vma, VM_MAYEXEC);
 	vm_flags_set(vma, VM_PFNMAP | VM_DONTEXPAND);
 	vma->vm_private_data = region;	/* the file of the mapping holds it */
-	vma->vm_ops = &kdsm_vm_ops;
+	vma->vm_ops = region->coherence ? &kdsm_fault_ops : &kdsm_vm_ops;
 	return 0;
 }
 
@@ -130,4 +134,69 @@ unsigned long kdsm_vm_unmapped_area(struct kdsm_region *region, unsigned long ad
 	    find_vma_intersection(current->mm, address, address + length))
 		return -ENOMEM;
 	return address;
+}
+
+/* ---- coherent regions ---- */
+
+/*
+ * A region needs an inode of its own: what is mapped where in which process is
+ * found by way of the inode, and that of /dev/kdsm is shared by all regions. They
+ * live on a file system that is mounted nowhere.
+ */
+#define KDSM_FS_MAGIC	0x6b64736d	/* "kdsm" */
+
+static int kdsm_fs_init(struct fs_context *context)
+{
+	return init_pseudo(context, KDSM_FS_MAGIC) ? 0 : -ENOMEM;
+}
+
+static struct file_system_type kdsm_fs = {
+	.name = "kdsm",
+	.owner = THIS_MODULE,
+	.init_fs_context = kdsm_fs_init,
+	.kill_sb = kill_anon_super,
+};
+
+static struct vfsmount *kdsm_fs_mount;
+static int kdsm_fs_count;
+
+struct inode *kdsm_vm_inode_create(void)
+{
+	struct inode *inode;
+	int err;
+
+	err = simple_pin_fs(&kdsm_fs, &kdsm_fs_mount, &kdsm_fs_count);
+	if (err)
+		return ERR_PTR(err);
+	inode = alloc_anon_inode(kdsm_fs_mount->mnt_sb);
+	if (IS_ERR(inode))
+		simple_release_fs(&kdsm_fs_mount, &kdsm_fs_count);
+	return inode;
+}
+
+void kdsm_vm_inode_destroy(struct inode *inode)
+{
+	iput(inode);
+	simple_release_fs(&kdsm_fs_mount, &kdsm_fs_count);
+}
+
+void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
+{
+	unmap_mapping_range(region->inode->i_mapping, offset, length, 1);
+}
+
+bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
+		     unsigned long *bitmap)
+{
+	pgoff_t first = offset >> PAGE_SHIFT, pages = length >> PAGE_SHIFT;
+	pgoff_t start = pages, end = 0;
+
+	return clean_record_shared_mapping_range(region->inode->i_mapping, first, pages,
+						 first, bitmap, &start, &end);
+}
+
+void kdsm_vm_protect(struct kdsm_region *region, u64 offset, u64 length)
+{
+	wp_shared_mapping_range(region->inode->i_mapping, offset >> PAGE_SHIFT,
+				length >> PAGE_SHIFT);
 }

@@ -78,6 +78,9 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_DESTROY,	/* __le32 id */
 	KDSM_MESSAGE_ADD,	/* kdsm_wire_region: make a part for it */
 	KDSM_MESSAGE_REMOVE,	/* __le32 id: free the part */
+	KDSM_MESSAGE_BLOCK_READ,	/* kdsm_wire_block -> kdsm_wire_answer */
+	KDSM_MESSAGE_BLOCK_OWN,		/* kdsm_wire_block -> kdsm_wire_answer */
+	KDSM_MESSAGE_BLOCK_GRANT,	/* kdsm_wire_block: it is yours */
 	KDSM_MESSAGE_TYPES
 };
 
@@ -136,6 +139,29 @@ struct kdsm_wire_region {
 	__le32 uid;
 	__le32 gid;
 	__le32 created;		/* reply to OPEN: 1 if it is new */
+} __packed;
+
+/* About one block of a coherent region. */
+struct kdsm_wire_block {
+	__le32 id;		/* of the region */
+	__le32 status;		/* GRANT: 0, or -errno: it failed */
+	__le64 index;
+	__le64 clock;		/* READ: of the asking node */
+	__le64 wts, rts;	/* GRANT: of the content */
+} __packed;
+
+enum kdsm_answer {
+	KDSM_ANSWER_YES,	/* wts and rts are of the content at the answering node */
+	KDSM_ANSWER_QUEUED,	/* OWN: a GRANT follows */
+	KDSM_ANSWER_ASK,	/* node: it may know */
+	KDSM_ANSWER_RETRY,	/* in a while */
+};
+
+struct kdsm_wire_answer {
+	__le16 answer;		/* enum kdsm_answer */
+	__le16 node;
+	__le32 reserved;
+	__le64 wts, rts;
 } __packed;
 
 /*

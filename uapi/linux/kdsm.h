@@ -23,8 +23,9 @@
  *     (unknown ioctl), -ENOMEM, -ERESTARTSYS/-EINTR (signal).
  *
  * Words: a node is one kernel with the module loaded, numbered 0..N-1. A region
- * is a named piece of memory to which every node contributes an equal part. A
- * place in a region is (node, offset in the part of that node).
+ * is a named piece of memory that spans the nodes. In a partitioned region every
+ * node contributes an equal part, and a place is (node, offset in the part of that
+ * node). A coherent region is one memory that every node sees whole.
  */
 #ifndef _UAPI_LINUX_KDSM_H
 #define _UAPI_LINUX_KDSM_H
@@ -61,6 +62,7 @@ enum kdsm_domain {
 /* What a region promises about its memory. */
 enum kdsm_policy {
 	KDSM_POLICY_PARTITIONED = 1,	/* reached by operations; own part mapped */
+	KDSM_POLICY_RELEASE,		/* coherent for programs without data races */
 };
 
 /*
@@ -116,7 +118,9 @@ struct kdsm_region_open {
 	__u32 policy;		/* enum kdsm_policy; (out) */
 	__u32 mode;		/* permission bits, 0777 at most; 0: 0600; (out) */
 	__u32 id;		/* (out) number of the region in the cluster */
-	__u64 part_size;	/* (out) bytes on each node, a multiple of block_size */
+	__u64 part_size;	/* (out) bytes on each node, a multiple of block_size;
+				 * coherent: of the whole region
+				 */
 	__u64 base;		/* (out) address of the region in every program */
 };
 
@@ -264,6 +268,57 @@ struct kdsm_wake {
 #define KDSM_WAKE_SIZE_VER0	16
 
 /*
+ * A write notice: the blocks first..first+count-1 were written by node writer. The
+ * timestamp orders it against others of the same block.
+ */
+struct kdsm_notice {
+	__u64 ts;
+	__u64 first;
+	__u32 count;
+	__u16 writer;
+	__u16 reserved;		/* 0 */
+};
+
+#define KDSM_NOTICES_MAX	128
+
+/*
+ * What a release hands to an acquire: for programs a sequence of bytes, of which
+ * the first KDSM_SIGNATURE_BYTES(count) count. It may be passed on by any means,
+ * to any node of the cluster.
+ */
+struct kdsm_signature {
+	__u64 floor;		/* writes up to this timestamp may not be listed */
+	__u32 count;
+	__u32 reserved;		/* 0 */
+	struct kdsm_notice notices[KDSM_NOTICES_MAX];	/* oldest first */
+};
+
+#define KDSM_SIGNATURE_BYTES(count)	(16 + (count) * 24)
+
+/*
+ * KDSM_IOC_RELEASE: complete all writes that programs of this node have made to
+ * the coherent region that the file is bound to, and store the signature that
+ * tells of them, and of all that this node has acquired.
+ *
+ * KDSM_IOC_ACQUIRE: see all writes that the signature tells of. It is read from
+ * user memory. -EINVAL: it is none.
+ *
+ * Both work for the whole node: what one thread acquires, all threads and
+ * processes of the node see.
+ *
+ * Errors: -EBADFD (not bound), -EOPNOTSUPP (the policy has no signatures), -EFAULT,
+ * -ENOMEM, -EHOSTDOWN, -EIO, -ETIMEDOUT: some writes are not complete, or some
+ * copies are too old; the call can be repeated.
+ */
+struct kdsm_fence {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u64 signature;	/* user address of struct kdsm_signature; 0: none */
+};
+
+#define KDSM_FENCE_SIZE_VER0	16
+
+/*
  * Plain numbers: with the size of its struct in it a number would change when the
  * struct grows.
  */
@@ -275,6 +330,8 @@ struct kdsm_wake {
 #define KDSM_IOC_COMPLETE	_IO(KDSM_IOC_MAGIC, 4)
 #define KDSM_IOC_WAIT		_IO(KDSM_IOC_MAGIC, 5)
 #define KDSM_IOC_WAKE		_IO(KDSM_IOC_MAGIC, 6)
+#define KDSM_IOC_RELEASE	_IO(KDSM_IOC_MAGIC, 7)
+#define KDSM_IOC_ACQUIRE	_IO(KDSM_IOC_MAGIC, 8)
 
 /*
  * mmap of a bound file: offset 0 is the start of the region, node k's part
@@ -284,6 +341,26 @@ struct kdsm_wake {
  * for a page: SIGBUS. mremap to another place and executable mappings are
  * refused. -EBADFD, -EINVAL, -EACCES, -ENOMEM (address taken).
  */
+
+/* Counters of a coherent region on this node; attribute = 1 + this. */
+enum kdsm_coherence_stat {
+	KDSM_COHERENCE_READ_FAULTS,
+	KDSM_COHERENCE_WRITE_FAULTS,
+	KDSM_COHERENCE_UPGRADES,	/* blocks that joined the write set */
+	KDSM_COHERENCE_FAST_READS,	/* misses with a known writer */
+	KDSM_COHERENCE_SLOW_READS,	/* misses that asked for the owner */
+	KDSM_COHERENCE_FAST_RELEASES,	/* blocks released by their owner */
+	KDSM_COHERENCE_SLOW_RELEASES,	/* blocks taken over to be released */
+	KDSM_COHERENCE_MIGRATIONS,	/* blocks handed over to others */
+	KDSM_COHERENCE_INVALIDATIONS,
+	KDSM_COHERENCE_MERGES,
+	KDSM_COHERENCE_RACES,		/* merges that saw one byte written by two */
+	KDSM_COHERENCE_FLUSHES,		/* ranges whose mappings were changed */
+	KDSM_COHERENCE_BYTES,		/* of content brought here */
+	__KDSM_COHERENCE_COUNT,
+};
+
+#define KDSM_COHERENCE_COUNT	__KDSM_COHERENCE_COUNT
 
 /*
  * Generic netlink. Commands with (admin) need CAP_NET_ADMIN.

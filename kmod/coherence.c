@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the policies of coherent regions share: the blocks, the way of their
+ * content over the network, and the calls from above that each policy answers.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "coherence.h"
+
+/* Remote reads that are posted together. */
+#define KDSM_FETCH_MAX		64U
+
+int kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
+			u32 id, u32 policy, u64 size, u32 block_size)
+{
+	memset(coherence, 0, sizeof(*coherence));
+	coherence->fabric = fabric;
+	coherence->id = id;
+	coherence->policy = policy;
+	coherence->block_shift = ilog2(block_size);
+	coherence->blocks = size >> coherence->block_shift;
+	coherence->node = kdsm_fabric_node(fabric);
+	coherence->nodes = kdsm_fabric_nodes(fabric);
+	init_waitqueue_head(&coherence->wait);
+	mutex_init(&coherence->fence);
+	spin_lock_init(&coherence->lock);
+	INIT_LIST_HEAD(&coherence->dirty);
+	INIT_LIST_HEAD(&coherence->cached);
+	kdsm_signature_init(&coherence->signature);
+	coherence->tables = kvcalloc(DIV_ROUND_UP_ULL(coherence->blocks, KDSM_TABLE_SIZE),
+				     sizeof(*coherence->tables), GFP_KERNEL);
+	return coherence->tables ? 0 : -ENOMEM;
+}
+
+void kdsm_coherence_exit(struct kdsm_coherence *coherence)
+{
+	u64 i;
+
+	for (i = 0; i < DIV_ROUND_UP_ULL(coherence->blocks, KDSM_TABLE_SIZE); i++)
+		kvfree(coherence->tables[i]);
+	kvfree(coherence->tables);
+}
+
+/* ---- blocks ---- */
+
+static struct kdsm_block *kdsm_table_create(struct kdsm_coherence *coherence, u64 first)
+{
+	struct kdsm_block *table;
+	unsigned int i;
+
+	table = kvcalloc(KDSM_TABLE_SIZE, sizeof(*table), GFP_KERNEL_ACCOUNT);
+	if (!table)
+		return NULL;
+	for (i = 0; i < KDSM_TABLE_SIZE; i++) {
+		struct kdsm_block *block = &table[i];
+
+		mutex_init(&block->lock);
+		INIT_LIST_HEAD(&block->dirty);
+		INIT_LIST_HEAD(&block->cached);
+		block->index = first + i;
+		block->next = KDSM_NOBODY;
+		block->writer = KDSM_NOBODY;
+		/* Spread by groups, so that neighbours start on one node. */
+		block->owner = (first >> KDSM_TABLE_SHIFT) % coherence->nodes;
+		if (block->owner == coherence->node) {
+			/* Nobody has written it: its frame is zero, and good. */
+			block->role = KDSM_ROLE_OWNER;
+			block->state = KDSM_BLOCK_READABLE;
+		}
+	}
+	return table;
+}
+
+struct kdsm_block *kdsm_block(struct kdsm_coherence *coherence, u64 index)
+{
+	u64 i = index >> KDSM_TABLE_SHIFT;
+	struct kdsm_block *table, *other;
+
+	/* Pairs with the cmpxchg below. */
+	table = smp_load_acquire(&coherence->tables[i]);
+	if (unlikely(!table)) {
+		table = kdsm_table_create(coherence, i << KDSM_TABLE_SHIFT);
+		if (!table)
+			return NULL;
+		other = cmpxchg(&coherence->tables[i], NULL, table);
+		if (other) {
+			kvfree(table);
+			table = other;
+		}
+	}
+	return &table[index & (KDSM_TABLE_SIZE - 1)];
+}
+
+void *kdsm_block_page(struct kdsm_coherence *coherence, struct kdsm_memory *memory,
+		      const struct kdsm_block *block, unsigned int i)
+{
+	struct page *page;
+
+	page = kdsm_memory_page(memory, (kdsm_block_offset(coherence, block) >> PAGE_SHIFT) + i);
+	return IS_ERR(page) ? ERR_CAST(page) : page_address(page);
+}
+
+/* ---- content ---- */
+
+struct kdsm_bounce *kdsm_bounce_alloc(struct kdsm_coherence *coherence)
+{
+	unsigned int count = kdsm_block_size(coherence) >> PAGE_SHIFT;
+	struct kdsm_bounce *bounce;
+
+	bounce = kzalloc(struct_size(bounce, pages, count), GFP_KERNEL);
+	if (!bounce)
+		return NULL;
+	while (bounce->count < count) {
+		bounce->pages[bounce->count] = (void *)__get_free_page(GFP_KERNEL);
+		if (!bounce->pages[bounce->count]) {
+			kdsm_bounce_free(bounce);
+			return NULL;
+		}
+		bounce->count++;
+	}
+	return bounce;
+}
+
+void kdsm_bounce_free(struct kdsm_bounce *bounce)
+{
+	if (!bounce)
+		return;
+	while (bounce->count)
+		free_page((unsigned long)bounce->pages[--bounce->count]);
+	kfree(bounce);
+}
+
+static int kdsm_fetch_pages(struct kdsm_coherence *coherence, const struct kdsm_block *block,
+			    struct kdsm_memory *memory, unsigned int node,
+			    struct kdsm_bounce *bounce, unsigned int first,
+			    unsigned int count)
+{
+	struct kdsm_operation *ops;
+	struct kdsm_batch batch;
+	unsigned int i;
+	int err = 0;
+
+	ops = kcalloc(count, sizeof(*ops), GFP_KERNEL);
+	if (!ops)
+		return -ENOMEM;
+	kdsm_batch_init(&batch, coherence->fabric, memory);
+	for (i = 0; i < count; i++) {
+		struct kdsm_operation *op = &ops[i];
+
+		op->opcode = KDSM_OP_GET;
+		op->node = node;
+		op->length = PAGE_SIZE;
+		op->offset = kdsm_block_offset(coherence, block) +
+			     ((u64)(first + i) << PAGE_SHIFT);
+		op->data = bounce ? bounce->pages[first + i] :
+			   kdsm_block_page(coherence, coherence->frames, block, first + i);
+		if (IS_ERR(op->data)) {
+			err = PTR_ERR(op->data);
+			goto free;
+		}
+		kdsm_batch_add(&batch, op);
+	}
+	kdsm_batch_post(&batch);
+	/* Ends in bounded time: peers that do not answer are given up. */
+	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
+	kdsm_batch_finish(&batch);
+	for (i = 0; i < count && !err; i++)
+		err = ops[i].status;
+free:
+	kfree(ops);
+	return err;
+}
+
+int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *block,
+		     struct kdsm_memory *memory, unsigned int node,
+		     struct kdsm_bounce *bounce)
+{
+	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT, i, count;
+	int err = 0;
+
+	for (i = 0; i < pages && !err; i += count) {
+		count = min(pages - i, KDSM_FETCH_MAX);
+		err = kdsm_fetch_pages(coherence, block, memory, node, bounce, i, count);
+	}
+	if (!err)
+		kdsm_coherence_count(coherence, BYTES, kdsm_block_size(coherence));
+	return err;
+}

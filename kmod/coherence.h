@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Coherence of the blocks of one region: what its policies share. Every node has
+ * a frame for every block, in a memory as large as the region; here is which of
+ * them are good, and who has the newest content.
+ *
+ * The files of a policy (release.c, strict.c) know the fabric's messages and
+ * operations and the mapping functions of vm.h, and nothing of verbs or page
+ * tables. They also run in the simulator (tests/sim), unmodified.
+ */
+#ifndef KDSM_COHERENCE_H
+#define KDSM_COHERENCE_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+#include <linux/kdsm.h>
+
+#include "fabric.h"
+#include "signature.h"
+
+struct kdsm_region;
+
+#define KDSM_NOBODY	U16_MAX
+
+/* No timestamp is above this. */
+#define KDSM_CLOCK_MAX	(1ULL << 62)
+
+/* Blocks in one table. */
+#define KDSM_TABLE_SHIFT	9
+#define KDSM_TABLE_SIZE		BIT(KDSM_TABLE_SHIFT)
+
+/* What this node may do with its frame. */
+enum kdsm_block_state {
+	KDSM_BLOCK_INVALID = 0,		/* mapped nowhere */
+	KDSM_BLOCK_READABLE,		/* mapped for reading, if at all */
+	KDSM_BLOCK_WRITABLE,		/* in the write set; mapped as programs like */
+};
+
+/* Where this node stands in the queue for ownership. */
+enum kdsm_block_role {
+	KDSM_ROLE_NONE = 0,
+	KDSM_ROLE_WAITING,	/* asked, not granted */
+	KDSM_ROLE_TAKING,	/* granted; not yet done with taking over */
+	KDSM_ROLE_OWNER,	/* has the newest released content */
+};
+
+/*
+ * One block, as this node sees it. The lock guards all of it and the mapping of
+ * the block; it is held for short, local work only and never over a message or a
+ * remote operation. Nests inside mmap_lock; inside it: the region's lock, and
+ * what vm takes.
+ */
+struct kdsm_block {
+	struct mutex lock;	/* guards all of this */
+	u64 index;
+	u8 state;		/* enum kdsm_block_state */
+	u8 role;		/* enum kdsm_block_role */
+	bool busy;		/* a task is at it over the network; others wait */
+	bool twin;		/* the twin holds the content as last merged */
+	bool modified;		/* since the last release, for sure */
+	u8 idle;		/* releases that found it not modified */
+	u16 owner;		/* whom to ask, if this node is not it */
+	u16 next;		/* whom to hand it to when done; KDSM_NOBODY */
+	u16 writer;		/* who wrote what this node lacks; KDSM_NOBODY: unknown */
+	u16 from;		/* TAKING: who granted it; KDSM_NOBODY: it failed */
+	u64 wts, rts;		/* of the content here: written at, good until */
+	u64 wanted;		/* timestamp of what writer wrote */
+	struct list_head dirty;		/* in coherence->dirty, while in the write set */
+	struct list_head cached;	/* in coherence->cached, while valid and not owned */
+};
+
+/* The blocks of one region on this node. */
+struct kdsm_coherence {
+	struct kdsm_region *region;	/* for vm.h */
+	struct kdsm_fabric *fabric;
+	struct kdsm_memory *frames;
+	struct kdsm_memory *twins;	/* release only */
+	u32 id;				/* of the region */
+	u32 policy;
+	u64 blocks;
+	unsigned int block_shift;
+	unsigned int node, nodes;
+	wait_queue_head_t wait;		/* for the end of busy, and for grants */
+
+	struct kdsm_block **tables;	/* each made when first needed; see kdsm_block() */
+
+	/* release: */
+	struct mutex fence;		/* releases and acquires, one by one */
+	spinlock_t lock;		/* guards the rest; innermost */
+	u64 clock;			/* newest timestamp that this node knows of */
+	struct kdsm_signature signature;	/* all that happened before here */
+	struct list_head dirty, cached;
+	atomic64_t stats[KDSM_COHERENCE_COUNT];
+};
+
+/*
+ * id, size, block_size and policy as the region's. frames (and for release twins)
+ * are memories of the region's whole size. -ENOMEM.
+ */
+int kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
+			u32 id, u32 policy, u64 size, u32 block_size);
+/* Nobody uses it any more. */
+void kdsm_coherence_exit(struct kdsm_coherence *coherence);
+
+/*
+ * Make a block readable or writable here. Then map() is called with the block's
+ * lock held: the mapping that it makes cannot be missed by who takes the block
+ * away. -EIO, -EHOSTDOWN, -ETIMEDOUT, -ENOMEM; or what map() returned.
+ */
+int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool write,
+			  int (*map)(void *arg, bool writable), void *arg);
+/*
+ * All that was written here before is done when this returns; the signature is
+ * what the acquirer is to be given. Errors as above: some writes are not done.
+ */
+int kdsm_coherence_release(struct kdsm_coherence *coherence,
+			   struct kdsm_signature *signature);
+/* What the releaser of the signature had written or seen is seen here from now on. */
+int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
+			   const struct kdsm_signature *signature);
+/*
+ * Mappings of blocks first..last go away, and with them the page table's notes
+ * of what was modified.
+ */
+void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 last);
+
+/* Handlers of KDSM_MESSAGE_BLOCK_*, where they may sleep. */
+int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
+			      struct kdsm_request *request);
+int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
+			     struct kdsm_request *request);
+int kdsm_coherence_serve_grant(struct kdsm_coherence *coherence,
+			       struct kdsm_request *request);
+
+/* ---- for the policies ---- */
+
+/* The block, made if need be, or NULL: out of memory. Stays until exit. */
+struct kdsm_block *kdsm_block(struct kdsm_coherence *coherence, u64 index);
+/* Page number i of the block in a memory; ERR_PTR(-ENOMEM). */
+void *kdsm_block_page(struct kdsm_coherence *coherence, struct kdsm_memory *memory,
+		      const struct kdsm_block *block, unsigned int i);
+
+/* Pages for the content of one block. */
+struct kdsm_bounce {
+	unsigned int count;
+	void *pages[];
+};
+
+struct kdsm_bounce *kdsm_bounce_alloc(struct kdsm_coherence *coherence);
+void kdsm_bounce_free(struct kdsm_bounce *bounce);
+/*
+ * Bring the content of a block from a node's frame or twin, into bounce, or, if
+ * that is NULL, into the frame here. Remote operations: one a page, in chains.
+ */
+int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *block,
+		     struct kdsm_memory *memory, unsigned int node,
+		     struct kdsm_bounce *bounce);
+
+/*
+ * Become the one who waits for the block longest: ask along the links. When it
+ * returns 0 the role is TAKING, and from, wts and rts are as the former owner
+ * said. Only the task that has made the block busy may call it.
+ */
+int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			unsigned int *from, u64 *wts, u64 *rts);
+/* It was granted, but cannot be used: who waits behind this node hears it. */
+void kdsm_ownership_lost(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			 int status);
+/*
+ * Called with the block's lock held, which it drops: from TAKING to OWNER, and on
+ * to the next if one waits.
+ */
+void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *block);
+/* Find the owner and have it raise its read timestamp: who it is, and both. */
+int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			unsigned int *from, u64 *wts, u64 *rts);
+
+/*
+ * What a policy does when this node is about to lose a block. The block's lock is
+ * held, the role is OWNER. -ENOMEM: it stays.
+ */
+int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_block *block);
+
+/* In the list of blocks that are good here and not owned; in the write set. */
+void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		       bool is_cached);
+void kdsm_block_dirty(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		      bool is_dirty);
+/*
+ * With the block's lock, which begin may drop: wait until nobody is at the block
+ * over the network, then be the one.
+ */
+void kdsm_block_begin(struct kdsm_coherence *coherence, struct kdsm_block *block);
+void kdsm_block_end(struct kdsm_coherence *coherence, struct kdsm_block *block);
+
+/* With the block's lock: the twin becomes what the frame is. -ENOMEM. */
+int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
+/* Is there anything in the frame that the twin has not? */
+bool kdsm_twin_differs(struct kdsm_coherence *coherence, struct kdsm_block *block);
+void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		     const struct kdsm_bounce *theirs, bool keep);
+
+#define kdsm_coherence_count(coherence, which, n)				\
+	atomic64_add(n, &(coherence)->stats[KDSM_COHERENCE_##which])
+
+static inline u64 kdsm_block_size(const struct kdsm_coherence *coherence)
+{
+	return 1ULL << coherence->block_shift;
+}
+
+static inline u64 kdsm_block_offset(const struct kdsm_coherence *coherence,
+				    const struct kdsm_block *block)
+{
+	return block->index << coherence->block_shift;
+}
+
+static inline bool kdsm_block_is_owned(const struct kdsm_block *block)
+{
+	return block->role == KDSM_ROLE_OWNER;
+}
+
+#endif /* KDSM_COHERENCE_H */

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Policy release: many writers a block, sequentially consistent for programs
+ * without data races. After Endo's dissertation, chapter 3: an owner that floats
+ * to whoever released last, twins, write notices and logical leases in bounded
+ * signatures, fast release and fast read. What is different here:
+ *
+ * - Links are followed by messages, which the asked kernel answers (ownership.c).
+ * - The owner that hands a block over makes the twin itself, at once, and the
+ *   next one reads that: what it merges is what the twin says, with no copy sent
+ *   back.
+ * - A block that is handed over while there are unreleased writes in it is
+ *   released by that, with a notice: they are in what was handed over.
+ * - What was modified is told by the dirty bits of page tables, harvested at the
+ *   release. A block that was not written twice in a row leaves the write set.
+ *
+ * Why a read cannot see too old a value: let a write w be released before an
+ * acquire. Its notice, with timestamp ts, is in the signature, or its floor is at
+ * least ts. With the notice, every copy here that is older than ts becomes
+ * invalid, and the next content comes from w's node, or from an owner that came
+ * after it. With the floor, every copy that is good only until less than ts
+ * becomes invalid; and a copy without w is such a one, as ts was chosen above the
+ * read timestamp that all copies without w have at most: it is raised by the
+ * owner, under the block's lock, when a copy is asked for, and passed on with the
+ * ownership.
+ */
+#include <linux/bitmap.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+
+#include "coherence.h"
+#include "vm.h"
+
+/* So many releases in a row a block may be not modified before it is protected. */
+#define KDSM_IDLE_MAX	2
+/* Neighbours that are harvested together. */
+#define KDSM_RUN_MAX	4096U
+
+/* ---- timestamps ---- */
+
+/*
+ * This node's writes to the block up to now are released: give them a timestamp
+ * of at least ts, above all read timestamps, and a notice, which is appended to
+ * the former if it continues that.
+ */
+static u64 kdsm_block_publish(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			      u64 ts, struct kdsm_notice *notice)
+{
+	lockdep_assert_held(&block->lock);
+	spin_lock(&coherence->lock);
+	ts = max3(ts, block->rts + 1, block->wts + 1);
+	coherence->clock = max(coherence->clock, ts);
+	if (notice->count && (notice->ts != ts || notice->count == U32_MAX ||
+			      notice->first + notice->count != block->index)) {
+		kdsm_signature_add(&coherence->signature, notice);
+		notice->count = 0;
+	}
+	if (!notice->count)
+		*notice = (struct kdsm_notice) {
+			.ts = ts, .first = block->index, .writer = coherence->node,
+		};
+	notice->count++;
+	spin_unlock(&coherence->lock);
+	block->wts = ts;
+	block->rts = ts;
+	return ts;
+}
+
+static void kdsm_notice_flush(struct kdsm_coherence *coherence, struct kdsm_notice *notice)
+{
+	spin_lock(&coherence->lock);
+	if (notice->count)
+		kdsm_signature_add(&coherence->signature, notice);
+	notice->count = 0;
+	spin_unlock(&coherence->lock);
+}
+
+/* ---- handing over ---- */
+
+int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	struct kdsm_notice notice = {};
+	int err;
+
+	/*
+	 * The next one reads the twin. It stays as it is until that is done: only
+	 * an upgrade after a newer copy was fetched makes another, and while the
+	 * next one is taking over there is no newer copy.
+	 */
+	err = kdsm_twin_make(coherence, block);
+	if (err)
+		return err;
+	if (block->state == KDSM_BLOCK_WRITABLE) {
+		kdsm_block_publish(coherence, block, 0, &notice);
+		kdsm_notice_flush(coherence, &notice);
+	}
+	kdsm_block_cached(coherence, block, true);
+	kdsm_coherence_count(coherence, MIGRATIONS, 1);
+	return 0;
+}
+
+/* ---- the write set ---- */
+
+/* Blocks in order of index, and what the release found out about them. */
+struct kdsm_writes {
+	unsigned int count;
+	struct kdsm_write {
+		struct kdsm_block *block;
+		bool modified;
+	} list[];
+};
+
+static int kdsm_write_compare(const void *a, const void *b)
+{
+	const struct kdsm_write *one = a, *other = b;
+
+	return one->block->index < other->block->index ? -1 :
+	       one->block->index > other->block->index;
+}
+
+/* The write set as it is now; more may join meanwhile, which need not be seen. */
+static struct kdsm_writes *kdsm_writes_take(struct kdsm_coherence *coherence)
+{
+	struct kdsm_writes *writes;
+	struct kdsm_block *block;
+	unsigned int count = 0;
+
+	spin_lock(&coherence->lock);
+	list_for_each_entry(block, &coherence->dirty, dirty)
+		count++;
+	spin_unlock(&coherence->lock);
+	writes = kvzalloc(struct_size(writes, list, count), GFP_KERNEL);
+	if (!writes)
+		return NULL;
+	spin_lock(&coherence->lock);
+	/* The fence is held, so none leaves; who joined since is at the end. */
+	list_for_each_entry(block, &coherence->dirty, dirty) {
+		if (writes->count == count)
+			break;
+		writes->list[writes->count++].block = block;
+	}
+	spin_unlock(&coherence->lock);
+	sort(writes->list, writes->count, sizeof(writes->list[0]), kdsm_write_compare, NULL);
+	return writes;
+}
+
+/* How many blocks from i on are neighbours. */
+static unsigned int kdsm_writes_run(const struct kdsm_writes *writes, unsigned int i)
+{
+	unsigned int n = 1;
+
+	while (i + n < writes->count && n < KDSM_RUN_MAX &&
+	       writes->list[i + n].block->index == writes->list[i].block->index + n)
+		n++;
+	return n;
+}
+
+/* Take the dirty bits of the page tables, one flush of TLBs a run. */
+static int kdsm_writes_harvest(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
+{
+	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT, i, j, n;
+	unsigned long *bitmap;
+
+	bitmap = kvcalloc(BITS_TO_LONGS(KDSM_RUN_MAX * pages), sizeof(long), GFP_KERNEL);
+	if (!bitmap)
+		return -ENOMEM;
+	for (i = 0; i < writes->count; i += n) {
+		struct kdsm_write *write = &writes->list[i];
+
+		n = kdsm_writes_run(writes, i);
+		bitmap_zero(bitmap, n * pages);
+		if (kdsm_vm_harvest(coherence->region,
+				    kdsm_block_offset(coherence, write->block),
+				    n * kdsm_block_size(coherence), bitmap))
+			kdsm_coherence_count(coherence, FLUSHES, 1);
+		for (j = 0; j < n; j++) {
+			struct kdsm_block *block = write[j].block;
+
+			mutex_lock(&block->lock);
+			write[j].modified = block->modified ||
+				find_next_bit(bitmap, (j + 1) * pages, j * pages) <
+				(j + 1) * pages;
+			/* From here on others note it for the next release. */
+			block->modified = false;
+			mutex_unlock(&block->lock);
+		}
+	}
+	kvfree(bitmap);
+	return 0;
+}
+
+/*
+ * Become the owner of a block with unreleased writes and merge them with what
+ * others released. Its own hand-over publishes them if somebody waits already.
+ */
+static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	struct kdsm_bounce *bounce = NULL;
+	unsigned int from;
+	u64 wts, rts;
+	int err = 0;
+
+	mutex_lock(&block->lock);
+	kdsm_block_begin(coherence, block);
+	/* Handed over since, with all that is to be released? Then it is done. */
+	if (kdsm_block_is_owned(block) || !kdsm_twin_differs(coherence, block))
+		goto end;
+	mutex_unlock(&block->lock);
+
+	bounce = kdsm_bounce_alloc(coherence);
+	if (!bounce)
+		err = -ENOMEM;
+	if (!err)
+		err = kdsm_ownership_take(coherence, block, &from, &wts, &rts);
+	if (!err) {
+		err = kdsm_block_fetch(coherence, block, coherence->twins, from, bounce);
+		if (err)
+			kdsm_ownership_lost(coherence, block, err);
+	}
+	mutex_lock(&block->lock);
+	if (err)
+		goto end;
+	kdsm_twin_merge(coherence, block, bounce, false);
+	block->twin = false;
+	block->state = KDSM_BLOCK_WRITABLE;
+	block->writer = KDSM_NOBODY;
+	block->wts = wts;
+	block->rts = rts;
+	kdsm_block_cached(coherence, block, false);
+	kdsm_coherence_count(coherence, SLOW_RELEASES, 1);
+	kdsm_block_end(coherence, block);
+	kdsm_ownership_taken(coherence, block);		/* unlocks */
+	kdsm_bounce_free(bounce);
+	return 0;
+end:
+	kdsm_block_end(coherence, block);
+	mutex_unlock(&block->lock);
+	kdsm_bounce_free(bounce);
+	return err;
+}
+
+/*
+ * Give what was modified a timestamp. A block that was handed over meanwhile got
+ * its own then.
+ */
+static void kdsm_writes_publish(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
+{
+	struct kdsm_notice notice = {};
+	unsigned int i;
+	u64 ts;
+
+	ts = READ_ONCE(coherence->clock) + 1;
+	for (i = 0; i < writes->count; i++)
+		if (writes->list[i].modified)
+			ts = max(ts, READ_ONCE(writes->list[i].block->rts) + 1);
+	for (i = 0; i < writes->count; i++) {
+		struct kdsm_block *block = writes->list[i].block;
+
+		if (!writes->list[i].modified)
+			continue;
+		mutex_lock(&block->lock);
+		if (kdsm_block_is_owned(block)) {
+			ts = kdsm_block_publish(coherence, block, ts, &notice);
+			kdsm_coherence_count(coherence, FAST_RELEASES, 1);
+		}
+		mutex_unlock(&block->lock);
+	}
+	kdsm_notice_flush(coherence, &notice);
+}
+
+/*
+ * Blocks that nobody writes leave the write set. First readable, so that a write
+ * that faults brings it back; then write-protected; then a last look whether
+ * something was written in between, which the next release sees to.
+ */
+static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
+{
+	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT, i;
+	unsigned long *bitmap;
+
+	bitmap = bitmap_zalloc(pages, GFP_KERNEL);
+	if (!bitmap)
+		return;
+	for (i = 0; i < writes->count; i++) {
+		struct kdsm_block *block = writes->list[i].block;
+		u64 offset = kdsm_block_offset(coherence, block);
+
+		mutex_lock(&block->lock);
+		if (block->state != KDSM_BLOCK_WRITABLE || writes->list[i].modified ||
+		    block->modified || ++block->idle < KDSM_IDLE_MAX) {
+			if (writes->list[i].modified)
+				block->idle = 0;
+			mutex_unlock(&block->lock);
+			continue;
+		}
+		/* With the lock: whoever faults waits for the outcome. */
+		kdsm_vm_protect(coherence->region, offset, kdsm_block_size(coherence));
+		bitmap_zero(bitmap, pages);
+		kdsm_vm_harvest(coherence->region, offset, kdsm_block_size(coherence), bitmap);
+		kdsm_coherence_count(coherence, FLUSHES, 1);
+		if (bitmap_empty(bitmap, pages)) {
+			block->state = KDSM_BLOCK_READABLE;
+			/* An unmodified frame is its own twin. */
+			if (!kdsm_block_is_owned(block))
+				block->twin = false;
+			kdsm_block_dirty(coherence, block, false);
+		} else {
+			block->modified = true;
+			block->idle = 0;
+		}
+		mutex_unlock(&block->lock);
+	}
+	bitmap_free(bitmap);
+}
+
+int kdsm_coherence_release(struct kdsm_coherence *coherence,
+			   struct kdsm_signature *signature)
+{
+	struct kdsm_writes *writes;
+	unsigned int i;
+	int err, first = 0;
+
+	/* Who comes while another releases waits: its writes may be in that. */
+	mutex_lock(&coherence->fence);
+	writes = kdsm_writes_take(coherence);
+	if (!writes) {
+		mutex_unlock(&coherence->fence);
+		return -ENOMEM;
+	}
+	first = kdsm_writes_harvest(coherence, writes);
+	for (i = 0; i < writes->count && !first; i++) {
+		struct kdsm_block *block = writes->list[i].block;
+
+		if (!writes->list[i].modified || kdsm_block_is_owned(block))
+			continue;
+		err = kdsm_block_take(coherence, block);
+		if (!err)
+			continue;
+		first = err;
+		/* Not released: it stays so. */
+		mutex_lock(&block->lock);
+		block->modified = true;
+		mutex_unlock(&block->lock);
+		writes->list[i].modified = false;
+	}
+	for (; i < writes->count; i++)
+		if (writes->list[i].modified)
+			WRITE_ONCE(writes->list[i].block->modified, true);
+	kdsm_writes_publish(coherence, writes);
+	if (!first)
+		kdsm_writes_retire(coherence, writes);
+	if (signature) {
+		spin_lock(&coherence->lock);
+		*signature = coherence->signature;
+		spin_unlock(&coherence->lock);
+	}
+	mutex_unlock(&coherence->fence);
+	kvfree(writes);
+	return first;
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Coherent regions of policy release, on every node at once, on the bare ABI: what
+ * one node writes and releases the others read after they have acquired it;
+ * several write to one block; blocks of several sizes.
+ */
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+#define KIB		1024UL
+#define SIZE		(4096 * KIB)
+#define WORDS		(SIZE / 8)
+
+/* Where signatures are passed on: one for each node in the part of each node. */
+static struct kdsm_region *board;
+static int file;
+static uint64_t *words;
+static uint32_t block_size;
+
+static int call(unsigned long number, void *arg)
+{
+	return ioctl(file, number, arg) ? -errno : 0;
+}
+
+static int fence(unsigned long number, struct kdsm_signature *signature)
+{
+	struct kdsm_fence arg = { .argsz = sizeof(arg), .signature = (uintptr_t)signature };
+
+	return call(number, &arg);
+}
+
+static int release(struct kdsm_signature *signature)
+{
+	return fence(KDSM_IOC_RELEASE, signature);
+}
+
+static int acquire(struct kdsm_signature *signature)
+{
+	return fence(KDSM_IOC_ACQUIRE, signature);
+}
+
+/* A barrier over all nodes at which everybody releases, then acquires from all. */
+static void exchange(void)
+{
+	static struct kdsm_signature mine, theirs;
+	unsigned int i;
+
+	CHECK_IS(release(&mine), 0);
+	CHECK_IS(kdsm_put(board, node, 8192, &mine, sizeof(mine)), 0);
+	meet();
+	for (i = 0; i < nodes; i++) {
+		if (i == node)
+			continue;
+		CHECK_IS(kdsm_get(board, i, 8192, &theirs, sizeof(theirs)), 0);
+		CHECK_IS(acquire(&theirs), 0);
+	}
+	meet();
+}
+
+static void attach(const char *name)
+{
+	struct kdsm_region_open open_ = {
+		.argsz = sizeof(open_),
+		.flags = KDSM_REGION_CREATE,
+		.policy = KDSM_POLICY_RELEASE,
+		.size = SIZE,
+		.block_size = block_size,
+	};
+
+	snprintf(open_.name, sizeof(open_.name), "%s-%u", name, block_size);
+	file = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
+	if (file < 0)
+		guest_die("open", -errno);
+	CHECK_IS(call(KDSM_IOC_REGION_OPEN, &open_), 0);
+	words = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (words == MAP_FAILED)
+		guest_die("mmap", -errno);
+	CHECK((uintptr_t)words == open_.base);
+	meet();
+}
+
+static void detach(void)
+{
+	meet();
+	munmap(words, SIZE);
+	close(file);
+	meet();
+}
+
+static uint64_t value(unsigned int who, unsigned int round, size_t word)
+{
+	return (uint64_t)(who + 1) << 56 | (uint64_t)round << 40 | word;
+}
+
+/* New memory is zero everywhere, and writes are seen after a barrier. */
+static void coherent_handing_on(void)
+{
+	unsigned int round, i, writer;
+	size_t bad = 0;
+
+	attach("on");
+	for (i = 0; i < WORDS; i += 512)
+		bad += words[i] != 0;
+	exchange();
+	for (round = 0; round < 6; round++) {
+		writer = round % nodes;
+		if (node == writer)
+			for (i = 0; i < WORDS; i += 64)
+				words[i] = value(writer, round, i);
+		exchange();
+		for (i = 0; i < WORDS; i += 64)
+			bad += words[i] != value(writer, round, i);
+		exchange();
+	}
+	CHECK_IS(bad, 0);
+	detach();
+}
+
+/* All write to all blocks at once, every node its own words. */
+static void coherent_false_sharing(void)
+{
+	unsigned int round;
+	size_t i, bad = 0;
+
+	attach("false");
+	for (round = 0; round < 5; round++) {
+		for (i = 0; i < WORDS / 16; i++)
+			if (i % nodes == node)
+				words[i] = value(node, round, i);
+		exchange();
+		for (i = 0; i < WORDS / 16; i++)
+			bad += words[i] != value(i % nodes, round, i);
+		exchange();
+	}
+	CHECK_IS(bad, 0);
+	detach();
+}
+
+/* Bytes, too; and some blocks are left out in some rounds. */
+static void coherent_bytes(void)
+{
+	uint8_t *bytes, expected;
+	unsigned int round, last;
+	size_t i, bad = 0;
+
+	attach("bytes");
+	bytes = (uint8_t *)words;
+	for (round = 1; round < 8; round++) {
+		for (i = 0; i < 64 * KIB; i++)
+			if (i % nodes == node && (i / 4096) % round == 0)
+				bytes[i] = round ^ i;
+		exchange();
+		for (i = 0; i < 64 * KIB; i++) {
+			for (last = round; last && (i / 4096) % last; last--)
+				;
+			expected = last ^ i;
+			bad += bytes[i] != expected;
+		}
+		exchange();
+	}
+	CHECK_IS(bad, 0);
+	detach();
+}
+
+/* What a child writes before it exits belongs to the node's next release. */
+static void coherent_child(void)
+{
+	unsigned int i;
+	size_t bad = 0;
+	pid_t child;
+
+	attach("child");
+	for (i = 0; i < nodes; i++)
+		bad += words[512 * i] != 0;
+	meet();
+	fflush(stdout);
+	child = fork();
+	if (!child) {
+		words[512 * node] = value(node, 1, 0);
+		_exit(0);
+	}
+	CHECK(waitpid(child, NULL, 0) == child);
+	exchange();
+	for (i = 0; i < nodes; i++)
+		bad += words[512 * i] != value(i, 1, 0);
+	CHECK_IS(bad, 0);
+	detach();
+}
+
+static void coherent_bad_calls(void)
+{
+	static struct kdsm_signature bad;
+	struct kdsm_submit submit = { .argsz = sizeof(submit), .count = 1 };
+
+	attach("bad");
+	CHECK_IS(acquire(NULL), -EINVAL);
+	CHECK_IS(release(NULL), 0);
+	CHECK_IS(release((void *)8), -EFAULT);
+	CHECK_IS(acquire((void *)8), -EFAULT);
+	bad.count = KDSM_NOTICES_MAX + 1;
+	CHECK_IS(acquire(&bad), -EINVAL);
+	bad = (struct kdsm_signature){ .count = 1, .notices[0] = { .writer = nodes, .count = 1 } };
+	CHECK_IS(acquire(&bad), -EINVAL);
+	bad.notices[0].writer = 0;
+	bad.notices[0].first = SIZE / block_size;
+	CHECK_IS(acquire(&bad), -EINVAL);
+	bad.notices[0].first = SIZE / block_size - 1;
+	bad.notices[0].count = 2;
+	CHECK_IS(acquire(&bad), -EINVAL);
+	bad.notices[0].count = 1;
+	bad.notices[0].ts = UINT64_MAX;
+	CHECK_IS(acquire(&bad), -EINVAL);
+	CHECK_IS(call(KDSM_IOC_SUBMIT, &submit), -EOPNOTSUPP);
+	CHECK(mmap(NULL, SIZE, PROT_READ, MAP_PRIVATE, file, 0) == MAP_FAILED);
+	CHECK(madvise(words, 4096, MADV_DONTNEED) && errno == EINVAL);
+	detach();
+}
+
+#define TEST(name) { #name, name }
+static const struct guest_test tests[] = {
+	TEST(coherent_handing_on),
+	TEST(coherent_false_sharing),
+	TEST(coherent_bytes),
+	TEST(coherent_child),
+	TEST(coherent_bad_calls),
+	{ NULL, NULL }
+};
+
+int main(int argc, char **argv)
+{
+	static const uint32_t sizes[] = { 4096, 32768, 1 << 20 };
+	struct kdsm_region_attr attr = { 0 };
+	int status = 0;
+
+	guest_open("coherent-meeting");
+	attr.size = nodes * 64 * KIB;
+	if (kdsm_region_open(kdsm, "coherent-board", &attr, &board))
+		guest_die("region", -EIO);
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		block_size = sizes[i];
+		printf("# blocks of %u bytes\n", block_size);
+		status |= guest_run(tests, argc > 1 ? argv[1] : NULL);
+	}
+	kdsm_region_close(board);
+	guest_close();
+	return status;
+}
