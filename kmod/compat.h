@@ -6,6 +6,11 @@
 #include <linux/mm.h>
 #include <linux/version.h>
 
+/* Selected by drivers such as vmwgfx, so distributions have them. */
+#ifndef CONFIG_MAPPING_DIRTY_HELPERS
+#error "kdsm needs a kernel with CONFIG_MAPPING_DIRTY_HELPERS"
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 {
