@@ -72,6 +72,7 @@ static int bind_file(struct kdsm_region_open *arg, int mode)
 static int device_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 		       struct kdsm_region *region)
 {
+	unsigned int parts;
 	int fd;
 
 	region->writable = true;
@@ -85,7 +86,8 @@ static int device_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 		return fd;
 	region->fd = fd;
 	region->address = arg->base;
-	if (!arg->part_size || arg->part_size > SIZE_MAX / kdsm->nodes) {
+	parts = arg->policy > KDSM_POLICY_PARTITIONED ? 1 : kdsm->nodes;
+	if (!arg->part_size || arg->part_size > SIZE_MAX / parts) {
 		/* A 32-bit program cannot hold what a 64-bit one made. */
 		close(fd);
 		return -EFBIG;
@@ -103,7 +105,7 @@ static void device_unbind(struct kdsm_region *region)
 static int device_map(struct kdsm_region *region)
 {
 	int prot = PROT_READ | (region->writable ? PROT_WRITE : 0);
-	size_t length = region->part_size * region->kdsm->nodes;
+	size_t length = region->size;
 	void *base;
 
 	base = mmap(NULL, length, prot, MAP_SHARED, region->fd, 0);
@@ -115,7 +117,8 @@ static int device_map(struct kdsm_region *region)
 	/* Pointers stored in the region count on it. */
 	if ((uintptr_t)base != region->address)
 		return -EADDRINUSE;
-	region->part = region->base + region->node * region->part_size;
+	if (!region->coherent)
+		region->part = region->base + region->node * region->part_size;
 	return 0;
 }
 
@@ -190,6 +193,33 @@ static int device_wake(struct kdsm_region *region, uint64_t offset)
 	return device_ioctl(region->fd, KDSM_IOC_WAKE, &arg);
 }
 
+static int device_fence(struct kdsm_region *region, unsigned long request,
+			const struct kdsm_signature *signature)
+{
+	struct kdsm_fence arg = {
+		.argsz = sizeof(arg),
+		.signature = (uintptr_t)signature,
+	};
+	int ret;
+
+	/* What a signal left undone is done by calling again. */
+	do {
+		ret = device_ioctl(region->fd, request, &arg);
+	} while (ret == -EINTR);
+	return ret;
+}
+
+static int device_release(struct kdsm_region *region, struct kdsm_signature *signature)
+{
+	return device_fence(region, KDSM_IOC_RELEASE, signature);
+}
+
+static int device_acquire(struct kdsm_region *region,
+			  const struct kdsm_signature *signature)
+{
+	return device_fence(region, KDSM_IOC_ACQUIRE, signature);
+}
+
 const struct kdsm_backend kdsm_device_backend = {
 	.close = device_close,
 	.bind = device_bind,
@@ -200,4 +230,6 @@ const struct kdsm_backend kdsm_device_backend = {
 	.complete = device_complete,
 	.wait = device_wait,
 	.wake = device_wake,
+	.release = device_release,
+	.acquire = device_acquire,
 };

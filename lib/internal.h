@@ -32,7 +32,7 @@ struct kdsm_backend {
 	int (*bind)(struct kdsm *kdsm, struct kdsm_region_open *arg,
 		    struct kdsm_region *region);
 	void (*unbind)(struct kdsm_region *region);
-	/* Map a bound region: set base, length and part. */
+	/* Map a bound region: set base, length and, if it has parts, part. */
 	int (*map)(struct kdsm_region *region);
 	int (*destroy)(struct kdsm *kdsm, const char *name);
 	/*
@@ -48,6 +48,10 @@ struct kdsm_backend {
 	int (*wait)(struct kdsm_region *region, uint64_t offset, uint64_t value,
 		    uint64_t timeout);
 	int (*wake)(struct kdsm_region *region, uint64_t offset);
+	/* As KDSM_IOC_RELEASE and KDSM_IOC_ACQUIRE, of a coherent region. */
+	int (*release)(struct kdsm_region *region, struct kdsm_signature *signature);
+	int (*acquire)(struct kdsm_region *region,
+		       const struct kdsm_signature *signature);
 };
 
 extern const struct kdsm_backend kdsm_device_backend KDSM_PRIVATE;
@@ -85,12 +89,15 @@ struct kdsm_region {
 	struct kdsm *kdsm;
 	const struct kdsm_backend *backend;
 	uint8_t *part;			/* own part, part_size bytes */
-	uint64_t part_size;
+	uint64_t part_size;		/* coherent: 0, there are none */
 	unsigned int node;		/* own number, here for speed */
 	bool cpu_atomics;		/* the domain lets the CPU do own ones */
 	bool writable;
+	bool coherent;
 	int fd;
 	uint32_t id;
+	uint32_t block_size;
+	uint64_t size;			/* over all nodes */
 	uint8_t *base;			/* of the mapping */
 	size_t length;			/* of the mapping */
 	uint64_t address;		/* device: where the mapping must be */
@@ -111,18 +118,22 @@ int kdsm_local_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* local.c */
 uint64_t kdsm_now(void)
 	KDSM_PRIVATE;
 uint64_t kdsm_left(uint64_t begin, uint64_t timeout) KDSM_PRIVATE;
+/* Wait until the word at offset of the own part is value; a checked offset. */
+int kdsm_await(struct kdsm_region *region, uint64_t offset, uint64_t value,
+	       uint64_t timeout) KDSM_PRIVATE;
 
 static inline uint64_t *kdsm_word(const struct kdsm_region *region, uint64_t offset)
 {
 	return (uint64_t *)(region->part + offset);
 }
 
-/* Whether length bytes at offset lie in a part. */
+/* Whether length bytes, at least one, at offset lie in a part, if there are any. */
 static inline int kdsm_range_check(const struct kdsm_region *region,
 				   uint64_t offset, uint64_t length)
 {
-	return offset > region->part_size || length > region->part_size - offset ?
-	       -ERANGE : 0;
+	if (offset <= region->part_size && length <= region->part_size - offset)
+		return 0;
+	return region->coherent ? -EOPNOTSUPP : -ERANGE;
 }
 
 #endif /* KDSM_INTERNAL_H */

@@ -14,6 +14,7 @@
 #include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
+#include <kdsm/coherent.h>
 #include "internal.h"
 
 /*
@@ -103,7 +104,8 @@ static int attr_check(struct kdsm_region_open *arg)
 		arg->mode = 0600;
 	block = arg->block_size;
 	if (!arg->size || block < 4096 || block > HUGE_PAGE || (block & (block - 1)) ||
-	    arg->policy != KDSM_POLICY_PARTITIONED || arg->mode > 0777)
+	    arg->policy < KDSM_POLICY_PARTITIONED || arg->policy > KDSM_POLICY_RELEASE ||
+	    arg->mode > 0777)
 		return -EINVAL;
 	/* The address space of a program and a little room for arithmetic. */
 	if (arg->size > (uint64_t)SIZE_MAX / 4 || arg->size > 1ULL << 46)
@@ -206,7 +208,7 @@ static void local_unbind(struct kdsm_region *region)
  */
 static int local_map(struct kdsm_region *region)
 {
-	size_t length = region->part_size + BUCKETS_SIZE;
+	size_t length = region->size + BUCKETS_SIZE;
 	uintptr_t start, begin;
 	void *space, *base;
 	int ret;
@@ -231,7 +233,8 @@ static int local_map(struct kdsm_region *region)
 	madvise(base, length, MADV_HUGEPAGE);
 	region->base = base;
 	region->length = length;
-	region->part = region->base;
+	if (!region->coherent)
+		region->part = region->base;
 	return 0;
 }
 
@@ -270,7 +273,7 @@ static int local_complete(struct kdsm_region *region, uint64_t ticket,
 
 static struct bucket *bucket_of(struct kdsm_region *region, uint64_t offset)
 {
-	struct bucket *buckets = (void *)(region->base + region->part_size);
+	struct bucket *buckets = (void *)(region->base + region->size);
 
 	return &buckets[offset / 8 % BUCKETS];
 }
@@ -326,6 +329,28 @@ static int local_wake(struct kdsm_region *region, uint64_t offset)
 	return 0;
 }
 
+/*
+ * There is one copy of a coherent region, which all threads and children share:
+ * nothing to tell of, and nothing that could be too old.
+ */
+static int local_release(struct kdsm_region *region, struct kdsm_signature *signature)
+{
+	(void)region;
+	__sync_synchronize();
+	if (signature)
+		kdsm_signature_init(signature);
+	return 0;
+}
+
+static int local_acquire(struct kdsm_region *region,
+			 const struct kdsm_signature *signature)
+{
+	(void)region;
+	(void)signature;
+	__sync_synchronize();
+	return 0;
+}
+
 const struct kdsm_backend kdsm_local_backend = {
 	.close = local_close,
 	.bind = local_bind,
@@ -336,4 +361,6 @@ const struct kdsm_backend kdsm_local_backend = {
 	.complete = local_complete,
 	.wait = local_wait,
 	.wake = local_wake,
+	.release = local_release,
+	.acquire = local_acquire,
 };

@@ -18,10 +18,13 @@
 static int copy_check(const struct kdsm_region *region, uint64_t offset,
 		      const void *memory, size_t length)
 {
+	int ret;
+
 	if (!length)
 		return -EINVAL;
-	if (kdsm_range_check(region, offset, length))
-		return -ERANGE;
+	ret = kdsm_range_check(region, offset, length);
+	if (ret)
+		return ret;
 	return memory ? 0 : -EFAULT;
 }
 
@@ -65,10 +68,13 @@ static int own_put(const struct kdsm_region *region, uint64_t offset,
 
 static int word_check(const struct kdsm_region *region, uint64_t offset)
 {
+	int ret;
+
 	if (offset & 7)
 		return -EINVAL;
-	if (kdsm_range_check(region, offset, 8))
-		return -ERANGE;
+	ret = kdsm_range_check(region, offset, 8);
+	if (ret)
+		return ret;
 	return region->writable ? 0 : -EACCES;
 }
 
@@ -151,6 +157,8 @@ int kdsm_own_op(struct kdsm_region *region, struct kdsm_op *op)
 
 static int remote_op(struct kdsm_region *region, struct kdsm_op *op)
 {
+	if (region->coherent)
+		return -EOPNOTSUPP;
 	return region->backend->submit(region, op, 1, NULL);
 }
 
@@ -166,8 +174,9 @@ static int remote_copy(struct kdsm_region *region, struct kdsm_op op, size_t len
 		return remote_op(region, &op);
 	}
 	/* All of it or nothing, as far as that can be known beforehand. */
-	if (kdsm_range_check(region, op.offset, length))
-		return -ERANGE;
+	ret = kdsm_range_check(region, op.offset, length);
+	if (ret)
+		return ret;
 	while (length) {
 		for (n = 0; n < PIECES && length; n++) {
 			op.length = length < KDSM_MAX_OP_LENGTH ? length : KDSM_MAX_OP_LENGTH;

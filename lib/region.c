@@ -51,7 +51,14 @@ static int region_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 	if (ret)
 		return ret;
 	region->id = arg->id;
-	region->part_size = arg->part_size;
+	region->block_size = arg->block_size;
+	region->coherent = arg->policy > KDSM_POLICY_PARTITIONED;
+	if (region->coherent) {
+		region->size = arg->part_size;
+	} else {
+		region->part_size = arg->part_size;
+		region->size = arg->part_size * kdsm->nodes;
+	}
 	*out = region_find(kdsm, arg->id, region->writable);
 	if (*out) {
 		(*out)->refs++;
@@ -129,6 +136,21 @@ int kdsm_region_destroy(struct kdsm *kdsm, const char *name)
 	ret = kdsm->backend->destroy(kdsm, name);
 	pthread_mutex_unlock(&kdsm->lock);
 	return ret;
+}
+
+uint64_t kdsm_region_size(const struct kdsm_region *region)
+{
+	return region->size;
+}
+
+uint32_t kdsm_region_block_size(const struct kdsm_region *region)
+{
+	return region->block_size;
+}
+
+void *kdsm_region_address(const struct kdsm_region *region)
+{
+	return region->base;
 }
 
 uint64_t kdsm_region_part_size(const struct kdsm_region *region)

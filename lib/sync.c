@@ -80,11 +80,13 @@ int kdsm_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
 	      uint64_t timeout)
 {
 	uint64_t begin = 0;
+	int ret;
 
 	if (offset & 7)
 		return -EINVAL;
-	if (kdsm_range_check(region, offset, 8))
-		return -ERANGE;
+	ret = kdsm_range_check(region, offset, 8);
+	if (ret)
+		return ret;
 	if (load_word(region, offset) != value)
 		return 0;
 	if (!timeout)
@@ -94,6 +96,29 @@ int kdsm_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
 	if (region->kdsm->may_spin && spin(region, offset, value, timeout))
 		return 0;
 	return region->backend->wait(region, offset, value, kdsm_left(begin, timeout));
+}
+
+/*
+ * Only the exact value ends the wait. The put of it may be seen in parts, on
+ * some devices byte by byte; but a mixture of old and new bytes that equals the
+ * new value has all its bytes new, so what is left of the put changes nothing.
+ * Any other mixture is waited out like the old value: it is given to kdsm_wait()
+ * as the value to differ from, and the notification follows the put, so the
+ * sleeper looks again when the word is whole.
+ */
+int kdsm_await(struct kdsm_region *region, uint64_t offset, uint64_t value,
+	       uint64_t timeout)
+{
+	uint64_t begin = kdsm_now();
+	uint64_t seen;
+	int ret;
+
+	while ((seen = load_word(region, offset)) != value) {
+		ret = kdsm_wait(region, offset, seen, kdsm_left(begin, timeout));
+		if (ret && ret != -EINTR)
+			return ret;
+	}
+	return 0;
 }
 
 int kdsm_put_notify(struct kdsm_region *region, unsigned int node,
@@ -154,29 +179,6 @@ static int release_others(struct kdsm_region *region, uint64_t offset,
 	return first;
 }
 
-/*
- * Only the exact generation ends the wait. The put of it may be seen in parts,
- * on some devices byte by byte; but a mixture of old and new bytes that equals
- * the new value has all its bytes new, so what is left of the put changes
- * nothing. Any other mixture is waited out like the old value: it is given to
- * kdsm_wait() as the value to differ from, and the notification follows the
- * put, so the sleeper looks again when the word is whole.
- */
-static int await_release(struct kdsm_region *region, uint64_t offset,
-			 uint64_t generation, uint64_t timeout)
-{
-	uint64_t begin = kdsm_now();
-	uint64_t seen;
-	int ret;
-
-	while ((seen = load_word(region, offset)) != generation) {
-		ret = kdsm_wait(region, offset, seen, kdsm_left(begin, timeout));
-		if (ret && ret != -EINTR)
-			return ret;
-	}
-	return 0;
-}
-
 int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout)
 {
 	struct kdsm_region *region = barrier->region;
@@ -187,8 +189,9 @@ int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout)
 
 	if (barrier->offset & 7)
 		return -EINVAL;
-	if (kdsm_range_check(region, barrier->offset, KDSM_BARRIER_SIZE))
-		return -ERANGE;
+	ret = kdsm_range_check(region, barrier->offset, KDSM_BARRIER_SIZE);
+	if (ret)
+		return ret;
 	generation = barrier->generation + 1;
 	ret = kdsm_faa(region, 0, barrier->offset + ARRIVALS, 1, &former);
 	if (ret)
@@ -198,7 +201,7 @@ int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout)
 		return -EINVAL;
 	barrier->generation = generation;
 	if (order < nodes - 1)
-		return await_release(region, release, generation, timeout);
+		return kdsm_await(region, release, generation, timeout);
 	/* One thread a node: nobody sleeps on the own word. */
 	ret = kdsm_put(region, region->node, release, &generation, 8);
 	return ret ? ret : release_others(region, release, generation);

@@ -136,6 +136,8 @@ int kdsm_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int co
 	int first = 0;
 	int ret;
 
+	if (region->coherent)
+		return -EOPNOTSUPP;
 	/* One batch is complete before the next starts, so order is kept. */
 	for (; count; ops += n, count -= n) {
 		n = count < KDSM_MAX_OPS ? count : KDSM_MAX_OPS;
@@ -163,6 +165,8 @@ int kdsm_submit(struct kdsm_region *region, struct kdsm_op *ops,
 	ticket_done(ticket, count ? -ENOENT : 0);
 	if (count > KDSM_MAX_OPS)
 		return -EINVAL;
+	if (region->coherent)
+		return -EOPNOTSUPP;
 	own = count_own(region, ops, count);
 	set_pending(ops, count);
 	if (own < count) {

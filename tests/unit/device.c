@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "unit.h"
+#include <kdsm/coherent.h>
 
 #ifdef __SANITIZE_THREAD__
 /* Its runtime calls mmap() before there is anything of ours to answer. */
@@ -36,6 +37,9 @@ static struct {
 	unsigned int interrupt;		/* so many COMPLETEs are interrupted */
 	int complete_error;
 	uintptr_t misplace;		/* map so far from where it belongs */
+	bool coherent;			/* what regions are */
+	int fence_error;
+	unsigned int releases, acquires;
 	unsigned int submits, waits, completes, wakes;
 	unsigned int ops, own_ops, largest;
 	uint64_t ticket;
@@ -183,10 +187,34 @@ static int fake_region_open(int fd, struct kdsm_region_open *arg)
 		return refuse(module.open_error);
 	if (module.write_error && writable)
 		return refuse(module.write_error);
-	arg->part_size = PART;
+	arg->part_size = module.coherent ? 2 * PART : PART;
+	arg->policy = module.coherent ? KDSM_POLICY_RELEASE : KDSM_POLICY_PARTITIONED;
+	arg->block_size = 4096;
 	arg->base = BASE;
 	arg->id = 7;
 	return ftruncate(fd, 2 * PART);
+}
+
+static int fake_fence(struct kdsm_fence *arg, bool release)
+{
+	struct kdsm_signature *signature = (void *)(uintptr_t)arg->signature;
+
+	if (release)
+		module.releases++;
+	else
+		module.acquires++;
+	if (module.interrupt) {
+		module.interrupt--;
+		return refuse(-EINTR);
+	}
+	if (module.fence_error)
+		return refuse(module.fence_error);
+	if (release && signature) {
+		signature->floor = 4711;
+		signature->count = 0;
+		signature->reserved = 0;
+	}
+	return release || signature->floor == 4711 ? 0 : refuse(-EINVAL);
 }
 
 int ioctl(int fd, unsigned long request, ...)
@@ -221,6 +249,10 @@ int ioctl(int fd, unsigned long request, ...)
 	case KDSM_IOC_WAKE:
 		module.wakes++;
 		return 0;
+	case KDSM_IOC_RELEASE:
+		return fake_fence(arg, true);
+	case KDSM_IOC_ACQUIRE:
+		return fake_fence(arg, false);
 	default:
 		return refuse(-ENOTTY);
 	}
@@ -500,6 +532,40 @@ static void opened_twice(void **state)
 	*(uint64_t *)kdsm_region_part(region) = 1;
 }
 
+static void coherent(void **state)
+{
+	struct kdsm_signature signature;
+	struct kdsm_region *r;
+	uint64_t value;
+
+	(void)state;
+	kdsm_region_close(region);
+	region = NULL;
+	module.coherent = true;
+	assert_int_equal(kdsm_region_open(kdsm, "r", NULL, &r), 0);
+	assert_int_equal((uintptr_t)kdsm_region_address(r), BASE);
+	assert_int_equal(kdsm_region_size(r), 2 * PART);
+	assert_int_equal(kdsm_region_part_size(r), 0);
+	assert_null(kdsm_region_part(r));
+	((uint8_t *)kdsm_region_address(r))[2 * PART - 1] = 1;
+	assert_int_equal(kdsm_get(r, 1, 0, &value, 8), -EOPNOTSUPP);
+	assert_int_equal(module.submits, 0);
+
+	module.interrupt = 2;
+	assert_int_equal(kdsm_release(r, &signature), 0);
+	assert_int_equal(module.releases, 3);
+	assert_int_equal(signature.floor, 4711);
+	assert_int_equal(kdsm_release(r, NULL), 0);
+	module.interrupt = 1;
+	assert_int_equal(kdsm_acquire(r, &signature), 0);
+	assert_int_equal(module.acquires, 2);
+	signature.floor = 1;
+	assert_int_equal(kdsm_acquire(r, &signature), -EINVAL);
+	module.fence_error = -EHOSTDOWN;
+	assert_int_equal(kdsm_release(r, &signature), -EHOSTDOWN);
+	kdsm_region_close(r);
+}
+
 static void misplaced(void **state)
 {
 	struct kdsm_region *r;
@@ -541,7 +607,8 @@ int main(void)
 		TEST(about), TEST(single), TEST(in_pieces), TEST(mixed_small),
 		TEST(mixed_large), TEST(mixed_crowded), TEST(mixed_interrupted),
 		TEST(failures), TEST(tickets), TEST(barrier), TEST(atomics_by_device),
-		TEST(read_only), TEST(opened_twice), TEST(misplaced), TEST(other_version),
+		TEST(read_only), TEST(opened_twice), TEST(coherent), TEST(misplaced),
+		TEST(other_version),
 	};
 
 	return UNIT_RUN(tests);

@@ -4,6 +4,10 @@
  * of the library whose remote operations read and write the memory of other
  * struct kdsms, byte by byte, stopping in the middle now and then, as Soft-RoCE
  * may. Atomics are done by the CPU, as in domain sw.
+ *
+ * Of a coherent region every node has a copy of its own, and sees what others wrote
+ * only after an acquire of a signature that tells of it: a signature that gets lost
+ * on its way is seen in the data.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -15,15 +19,38 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include <kdsm/coherent.h>
 #include "internal.h"
 
 #define SIM_NODES	8
+#define SIM_BLOCK	4096
+
+/* What one release found written to one block. */
+struct sim_write {
+	struct sim_write *next;		/* newer */
+	uint64_t ts, block;
+	unsigned int writer;
+	bool seen[SIM_NODES];
+	bool mask[SIM_BLOCK];
+	uint8_t data[SIM_BLOCK];
+};
+
+/* Coherent: the copies of all nodes, and what is between them. */
+struct sim_coherence {
+	uint8_t *twin[SIM_NODES];	/* the copy as last released or acquired */
+	struct kdsm_signature told[SIM_NODES];
+	struct sim_write *oldest, **newest;
+	uint64_t clock;
+	unsigned int releases, acquires, races;
+	int fail;			/* what releases and acquires give */
+};
 
 struct sim_memory {
 	struct sim_memory *next;
 	char name[KDSM_NAME_SIZE];
 	struct kdsm_region_open made;
-	uint8_t *part[SIM_NODES];
+	uint8_t *part[SIM_NODES];	/* coherent: the copy of the node */
+	struct sim_coherence coherence;
 	unsigned int bound;
 	bool named;
 };
@@ -172,6 +199,126 @@ static int sim_wake(struct kdsm_region *region, uint64_t offset)
 	return 0;
 }
 
+/*
+ * Not told to ThreadSanitizer: other threads may write, though not the bytes that an
+ * acquire changes, if the program has no races.
+ */
+__attribute__((no_sanitize("thread")))
+static bool sim_differences(struct sim_write *write, const uint8_t *copy, uint8_t *twin)
+{
+	const volatile uint8_t *now = copy;
+	bool any = false;
+	size_t i;
+
+	for (i = 0; i < SIM_BLOCK; i++) {
+		write->data[i] = now[i];
+		write->mask[i] = write->data[i] != twin[i];
+		twin[i] = write->data[i];
+		any |= write->mask[i];
+	}
+	return any;
+}
+
+__attribute__((no_sanitize("thread")))
+static unsigned int sim_apply(const struct sim_write *write, uint8_t *copy, uint8_t *twin)
+{
+	volatile uint8_t *now = copy;
+	unsigned int races = 0;
+	size_t i;
+
+	for (i = 0; i < SIM_BLOCK; i++) {
+		if (!write->mask[i])
+			continue;
+		if (now[i] == twin[i])
+			now[i] = write->data[i];
+		else
+			races++;
+		twin[i] = write->data[i];
+	}
+	return races;
+}
+
+static void sim_tell(struct kdsm_signature *signature, const struct sim_write *write)
+{
+	struct kdsm_signature one = { .count = 1 };
+
+	one.notices[0] = (struct kdsm_notice){ .ts = write->ts, .first = write->block,
+					       .count = 1, .writer = write->writer };
+	kdsm_signature_merge(signature, &one);
+}
+
+static int sim_fence_release(struct kdsm_region *region, struct kdsm_signature *signature)
+{
+	struct sim_memory *memory = (void *)region->memory;
+	struct sim_coherence *coherence = &memory->coherence;
+	struct sim_write *write = NULL;
+	uint64_t block, ts;
+
+	pthread_mutex_lock(&sim.lock);
+	coherence->releases++;
+	ts = ++coherence->clock;
+	for (block = 0; block < memory->made.part_size / SIM_BLOCK; block++) {
+		if (!write)
+			write = calloc(1, sizeof(*write));
+		if (!sim_differences(write, memory->part[region->node] + block * SIM_BLOCK,
+				     coherence->twin[region->node] + block * SIM_BLOCK))
+			continue;
+		write->ts = ts;
+		write->block = block;
+		write->writer = region->node;
+		write->seen[region->node] = true;
+		sim_tell(&coherence->told[region->node], write);
+		*coherence->newest = write;
+		coherence->newest = &write->next;
+		write = NULL;
+	}
+	free(write);
+	if (signature)
+		*signature = coherence->told[region->node];
+	pthread_mutex_unlock(&sim.lock);
+	return coherence->fail;
+}
+
+static bool sim_told(const struct kdsm_signature *signature, const struct sim_write *write)
+{
+	const struct kdsm_notice *notice = signature->notices;
+	unsigned int i;
+
+	for (i = 0; i < signature->count; i++, notice++)
+		if (notice->ts == write->ts && notice->writer == write->writer &&
+		    write->block - notice->first < notice->count)
+			return true;
+	return write->ts <= signature->floor;
+}
+
+static int sim_fence_acquire(struct kdsm_region *region,
+			     const struct kdsm_signature *signature)
+{
+	struct sim_memory *memory = (void *)region->memory;
+	struct sim_coherence *coherence = &memory->coherence;
+	unsigned int node = region->node;
+	struct sim_write *write;
+
+	pthread_mutex_lock(&sim.lock);
+	coherence->acquires++;
+	for (write = coherence->oldest; write; write = write->next) {
+		if (write->seen[node] || !sim_told(signature, write))
+			continue;
+		write->seen[node] = true;
+		coherence->races += sim_apply(write,
+					      memory->part[node] + write->block * SIM_BLOCK,
+					      coherence->twin[node] + write->block * SIM_BLOCK);
+	}
+	kdsm_signature_merge(&coherence->told[node], signature);
+	pthread_mutex_unlock(&sim.lock);
+	return coherence->fail;
+}
+
+static inline struct sim_coherence *sim_coherence(struct kdsm_region *region)
+{
+	return &((struct sim_memory *)(void *)region->memory)->coherence;
+}
+
 static struct sim_memory *sim_find(const char *name)
 {
 	struct sim_memory *memory;
@@ -185,6 +332,7 @@ static struct sim_memory *sim_find(const char *name)
 static void sim_release(struct sim_memory *memory)
 {
 	struct sim_memory **link = &sim.memories;
+	struct sim_write *write;
 	unsigned int i;
 
 	if (memory->bound)
@@ -192,31 +340,50 @@ static void sim_release(struct sim_memory *memory)
 	while (*link != memory)
 		link = &(*link)->next;
 	*link = memory->next;
-	for (i = 0; i < sim.nodes; i++)
+	for (i = 0; i < sim.nodes; i++) {
 		munmap(memory->part[i], memory->made.part_size);
+		free(memory->coherence.twin[i]);
+	}
+	while ((write = memory->coherence.oldest)) {
+		memory->coherence.oldest = write->next;
+		free(write);
+	}
 	free(memory);
+}
+
+static void sim_make(struct sim_memory *memory, const struct kdsm_region_open *arg)
+{
+	bool coherent = arg->policy == KDSM_POLICY_RELEASE;
+	uint64_t size = arg->size / (coherent ? 1 : sim.nodes);
+	unsigned int i;
+
+	memcpy(memory->name, arg->name, sizeof(memory->name));
+	memory->named = true;
+	memory->made = *arg;
+	memory->made.id = ++sim.last_id;
+	memory->made.block_size = SIM_BLOCK;
+	memory->made.part_size = coherent ? (size + SIM_BLOCK - 1) / SIM_BLOCK * SIM_BLOCK :
+					    (size + 4096) / 4096 * 4096;
+	for (i = 0; i < sim.nodes; i++) {
+		memory->part[i] = mmap(NULL, memory->made.part_size, PROT_READ | PROT_WRITE,
+				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (coherent)
+			memory->coherence.twin[i] = calloc(1, memory->made.part_size);
+	}
+	memory->coherence.newest = &memory->coherence.oldest;
 }
 
 static int sim_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 		    struct kdsm_region *region)
 {
 	struct sim_memory *memory;
-	unsigned int i;
 
 	(void)kdsm;
 	pthread_mutex_lock(&sim.lock);
 	memory = sim_find(arg->name);
 	if (!memory) {
 		memory = calloc(1, sizeof(*memory));
-		memcpy(memory->name, arg->name, sizeof(memory->name));
-		memory->named = true;
-		memory->made = *arg;
-		memory->made.id = ++sim.last_id;
-		memory->made.part_size = (arg->size / sim.nodes + 4096) / 4096 * 4096;
-		for (i = 0; i < sim.nodes; i++)
-			memory->part[i] = mmap(NULL, memory->made.part_size,
-					       PROT_READ | PROT_WRITE,
-					       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		sim_make(memory, arg);
 		memory->next = sim.memories;
 		sim.memories = memory;
 	}
@@ -230,7 +397,9 @@ static int sim_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 
 static int sim_map(struct kdsm_region *region)
 {
-	region->part = ((struct sim_memory *)(void *)region->memory)->part[region->node];
+	region->base = ((struct sim_memory *)(void *)region->memory)->part[region->node];
+	if (!region->coherent)
+		region->part = region->base;
 	return 0;
 }
 
@@ -268,6 +437,7 @@ static const struct kdsm_backend sim_backend = {
 	.close = sim_close, .bind = sim_bind, .unbind = sim_unbind, .map = sim_map,
 	.destroy = sim_destroy, .submit = sim_submit, .complete = sim_complete,
 	.wait = sim_wait, .wake = sim_wake,
+	.release = sim_fence_release, .acquire = sim_fence_acquire,
 };
 
 static inline void sim_start(unsigned int nodes)

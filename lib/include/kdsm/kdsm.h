@@ -62,7 +62,7 @@ struct kdsm_region;
 struct kdsm_region_attr {
 	uint64_t size;		/* bytes over all nodes, rounded up */
 	uint32_t block_size;	/* 0: 4096 */
-	uint32_t policy;	/* 0: KDSM_POLICY_PARTITIONED */
+	uint32_t policy;	/* enum kdsm_policy; 0: KDSM_POLICY_PARTITIONED */
 	uint32_t mode;		/* permission bits; 0: 0600 */
 	uint32_t flags;		/* KDSM_REGION_EXCL, KDSM_REGION_KEEP */
 };
@@ -75,6 +75,10 @@ struct kdsm_region_attr {
  *
  * A region that this struct kdsm has open already gives the same pointer again;
  * it is closed with the last of as many calls of kdsm_region_close().
+ *
+ * A region of policy KDSM_POLICY_RELEASE is coherent: one memory that every node
+ * maps whole, see <kdsm/coherent.h>. It has no parts, and operations on places,
+ * waiting and the barrier below give -EOPNOTSUPP for it.
  *
  * Errors: those of KDSM_IOC_REGION_OPEN in <linux/kdsm.h>. -EADDRINUSE: this
  * program has something else at the address of the region.
@@ -89,8 +93,19 @@ void kdsm_region_close(struct kdsm_region *region);
 /* Remove a name. Errors: those of KDSM_IOC_REGION_DESTROY. */
 int kdsm_region_destroy(struct kdsm *kdsm, const char *name);
 
+/* Bytes over all nodes, and of one block. */
+uint64_t kdsm_region_size(const struct kdsm_region *region);
+uint32_t kdsm_region_block_size(const struct kdsm_region *region);
+/*
+ * Where it is mapped, the same in every program on every node (the local backend:
+ * in this program). Coherent: the whole region as memory. Partitioned: the part
+ * of node 0, of use only for telling addresses.
+ */
+void *kdsm_region_address(const struct kdsm_region *region);
+
+/* Partitioned: bytes of each part. Coherent: 0. */
 uint64_t kdsm_region_part_size(const struct kdsm_region *region);
-/* This node's part as plain memory, part_size bytes. */
+/* This node's part as plain memory, part_size bytes. Coherent: NULL. */
 void *kdsm_region_part(const struct kdsm_region *region);
 struct kdsm *kdsm_region_cluster(const struct kdsm_region *region);
 

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The barrier of coherent regions: a tree of nodes on which signatures travel. The
+ * flat one of partitioned regions is in sync.c.
+ *
+ * On each node arrivals are counted and never reset: of P participants the n-th to
+ * arrive (from 0) belongs to generation n / P + 1, and the last of a generation
+ * carries the node's signature while the others wait for done. Nobody arrives for a
+ * generation before the one before it is done on the node, so places of messages are
+ * free again when they are put to: a child puts generation g + 1 after it got g from
+ * its parent, which sent that after it had read all of its children's; and a parent
+ * sends g + 1 after it got the child's g + 1, before which the child had read g.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <kdsm/coherent.h>
+#include "signature.h"
+
+#define ARITY	KDSM_TREE_BARRIER_ARITY
+
+struct place {
+	_Alignas(64) uint64_t value;	/* the generation that is here */
+	uint8_t bytes[KDSM_SIGNATURE_PLACE - 8];
+};
+
+/* The words of a part. Arrivals and broken are touched by atomics. */
+struct area {
+	uint64_t arrivals;		/* of this node's participants */
+
+	_Alignas(64) uint64_t done;	/* generation, put by this node alone */
+
+	_Alignas(64) uint64_t broken;	/* 0, or BROKEN and the culprit */
+	struct place up[ARITY], down;
+};
+
+_Static_assert(sizeof(struct area) <= KDSM_TREE_BARRIER_SIZE, "the area outgrew its place");
+_Static_assert(sizeof(struct place) % KDSM_SIGNATURE_PLACE == 0, "places have no tail");
+
+#define BROKEN		(UINT64_C(0xb10c) << 48)
+#define SLICE		100000000	/* ns between looks around while waiting */
+#define PLACE(barrier, field) ((barrier)->offset + offsetof(struct area, field))
+
+static uint64_t load(const struct kdsm_tree_barrier *barrier, uint64_t place)
+{
+	return __atomic_load_n(kdsm_word(barrier->sync, place), __ATOMIC_SEQ_CST);
+}
+
+static unsigned int own_node(const struct kdsm_tree_barrier *barrier)
+{
+	return barrier->sync->node;
+}
+
+static bool is_root(const struct kdsm_tree_barrier *barrier)
+{
+	return barrier->parent == own_node(barrier);
+}
+
+/* ---- the tree ---- */
+
+static uint32_t count_of(const uint32_t *participants, unsigned int node)
+{
+	return participants ? participants[node] : 1;
+}
+
+/*
+ * Nodes that take part are ranked by number; children of rank r are those of rank
+ * r * ARITY + 1 and so on.
+ */
+static void find_relatives(struct kdsm_tree_barrier *barrier, const uint32_t *participants,
+			   unsigned int own_rank)
+{
+	unsigned int node, rank = 0;
+
+	barrier->parent = own_node(barrier);
+	for (node = 0; node < barrier->sync->kdsm->nodes; node++) {
+		if (!count_of(participants, node))
+			continue;
+		if (rank && (rank - 1) / ARITY == own_rank)
+			barrier->children[barrier->child_count++] = node;
+		if (own_rank && rank == (own_rank - 1) / ARITY)
+			barrier->parent = node;
+		rank++;
+	}
+	if (own_rank)
+		barrier->order = (own_rank - 1) % ARITY;
+}
+
+int kdsm_tree_barrier_init(struct kdsm_tree_barrier *barrier, struct kdsm_region *region,
+			   struct kdsm_region *sync, uint64_t offset,
+			   const uint32_t *participants)
+{
+	unsigned int node, rank = 0, all = 0;
+
+	memset(barrier, 0, sizeof(*barrier));
+	if (sync->coherent || (region && !region->coherent))
+		return -EOPNOTSUPP;
+	if (offset % 64 || (region && region->kdsm != sync->kdsm))
+		return -EINVAL;
+	if (kdsm_range_check(sync, offset, KDSM_TREE_BARRIER_SIZE))
+		return -ERANGE;
+	for (node = 0; node < sync->kdsm->nodes; node++) {
+		if (node == sync->node)
+			rank = all;
+		all += count_of(participants, node) != 0;
+	}
+	if (!all)
+		return -EINVAL;
+	barrier->region = region;
+	barrier->sync = sync;
+	barrier->offset = offset;
+	barrier->participants = count_of(participants, sync->node);
+	if (barrier->participants)
+		find_relatives(barrier, participants, rank);
+	return 0;
+}
+
+/* ---- failing ---- */
+
+static bool is_broken(const struct kdsm_tree_barrier *barrier, unsigned int *culprit)
+{
+	uint64_t word = load(barrier, PLACE(barrier, broken));
+
+	if (!word)
+		return false;
+	*culprit = word & 0xffff;
+	return true;
+}
+
+/* The first reason stands, and who cannot be told finds out by itself. */
+static void tell_all(const struct kdsm_tree_barrier *barrier, unsigned int culprit)
+{
+	unsigned int node, nodes = barrier->sync->kdsm->nodes, n = 0;
+	struct kdsm_op ops[32];
+
+	for (node = 0; node < nodes; node++) {
+		ops[n++] = kdsm_op_cas(node, PLACE(barrier, broken), 0, BROKEN | culprit);
+		if (n == 32 || node == nodes - 1) {
+			kdsm_vector(barrier->sync, ops, n);
+			n = 0;
+		}
+	}
+}
+
+/* Whose message is not there, looking at the own part alone. */
+static unsigned int missing(const struct kdsm_tree_barrier *barrier, uint64_t generation)
+{
+	unsigned int i;
+
+	if (load(barrier, PLACE(barrier, arrivals)) < generation * barrier->participants)
+		return own_node(barrier);
+	for (i = 0; i < barrier->child_count; i++)
+		if (load(barrier, PLACE(barrier, up[i].value)) != generation)
+			return barrier->children[i];
+	return barrier->parent;
+}
+
+/* ---- waiting ---- */
+
+/* One participant at the barrier. */
+struct turn {
+	const struct kdsm_tree_barrier *barrier;
+	uint64_t generation;
+	uint64_t begin, timeout;
+	unsigned int culprit;
+	bool told;		/* by others that it is broken */
+};
+
+static int look_around(struct turn *turn, unsigned int from)
+{
+	const struct kdsm_tree_barrier *barrier = turn->barrier;
+	uint64_t word;
+
+	if (is_broken(barrier, &turn->culprit)) {
+		turn->told = true;
+		return -EPIPE;
+	}
+	if (!kdsm_left(turn->begin, turn->timeout)) {
+		turn->culprit = missing(barrier, turn->generation);
+		return -ETIMEDOUT;
+	}
+	/* Does it live? */
+	if (from != own_node(barrier) &&
+	    kdsm_get(barrier->sync, from, PLACE(barrier, broken), &word, sizeof(word))) {
+		turn->culprit = from;
+		return -EPIPE;
+	}
+	return 0;
+}
+
+/* Wait for a place of the own part, or done, to be of this generation. */
+static int await(struct turn *turn, uint64_t place, unsigned int from)
+{
+	uint64_t left;
+	int ret;
+
+	do {
+		left = kdsm_left(turn->begin, turn->timeout);
+		ret = kdsm_await(turn->barrier->sync, place, turn->generation,
+				 left < SLICE ? left : SLICE);
+		if (ret != -ETIMEDOUT)
+			return ret;
+		ret = look_around(turn, from);
+	} while (!ret);
+	return ret;
+}
+
+static int receive(struct turn *turn, uint64_t place, unsigned int from,
+		   struct kdsm_signature *signature)
+{
+	int ret = await(turn, place, from);
+
+	if (ret)
+		return ret;
+	ret = kdsm_signature_get(turn->barrier->sync, place, signature);
+	if (ret)
+		turn->culprit = from;
+	return ret;
+}
+
+static int send_up(struct turn *turn, const struct kdsm_signature *signature)
+{
+	const struct kdsm_tree_barrier *barrier = turn->barrier;
+	int ret = kdsm_signature_put(barrier->sync, barrier->parent,
+				     PLACE(barrier, up[barrier->order]), signature,
+				     turn->generation);
+
+	if (ret)
+		turn->culprit = barrier->parent;
+	return ret == -EHOSTDOWN ? -EPIPE : ret;
+}
+
+static int send_down(struct turn *turn, const struct kdsm_signature *signature)
+{
+	const struct kdsm_tree_barrier *barrier = turn->barrier;
+	struct kdsm_op ops[2 * ARITY];
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < barrier->child_count; i++)
+		kdsm_signature_ops(&ops[2 * i], barrier->children[i], PLACE(barrier, down),
+				   signature, &turn->generation);
+	ret = kdsm_vector(barrier->sync, ops, 2 * i);
+	while (i--)
+		if (ops[2 * i].status || ops[2 * i + 1].status)
+			turn->culprit = barrier->children[i];
+	return ret == -EHOSTDOWN ? -EPIPE : ret;
+}
+
+/* Up and down the tree, for the whole node. */
+static int carry(struct turn *turn)
+{
+	const struct kdsm_tree_barrier *barrier = turn->barrier;
+	struct kdsm_signature sum, theirs;
+	unsigned int i;
+	int ret = 0;
+
+	kdsm_signature_init(&sum);
+	if (barrier->region)
+		ret = kdsm_release(barrier->region, &sum);
+	for (i = 0; i < barrier->child_count && !ret; i++) {
+		ret = receive(turn, PLACE(barrier, up[i]), barrier->children[i], &theirs);
+		if (!ret)
+			kdsm_signature_merge(&sum, &theirs);
+	}
+	if (!ret && !is_root(barrier)) {
+		ret = send_up(turn, &sum);
+		if (!ret)
+			ret = receive(turn, PLACE(barrier, down), barrier->parent, &sum);
+	}
+	/* Those below wait longest, so they come first. */
+	if (!ret && barrier->child_count)
+		ret = send_down(turn, &sum);
+	if (!ret && barrier->region)
+		ret = kdsm_acquire(barrier->region, &sum);
+	return ret;
+}
+
+/* The last on the node to come. */
+static int lead(struct turn *turn)
+{
+	const struct kdsm_tree_barrier *barrier = turn->barrier;
+	int ret = 0;
+
+	/* Alone with the threads of this node, which share its copies anyway. */
+	if (barrier->child_count || !is_root(barrier))
+		ret = carry(turn);
+	if (!ret)
+		ret = kdsm_put_notify(barrier->sync, own_node(barrier),
+				      PLACE(barrier, done), turn->generation);
+	return ret;
+}
+
+static int take_part(struct turn *turn)
+{
+	const struct kdsm_tree_barrier *barrier = turn->barrier;
+	unsigned int own = own_node(barrier);
+	uint64_t former, done;
+	int ret;
+
+	if (is_broken(barrier, &turn->culprit)) {
+		turn->told = true;
+		return -EPIPE;
+	}
+	ret = kdsm_faa(barrier->sync, own, PLACE(barrier, arrivals), 1, &former);
+	if (ret)
+		return ret;
+	turn->generation = former / barrier->participants + 1;
+	/* Those who came meanwhile may have finished it. */
+	done = load(barrier, PLACE(barrier, done));
+	if (done != turn->generation - 1 && done != turn->generation)
+		return -EINVAL;
+	if (former % barrier->participants == barrier->participants - 1)
+		return lead(turn);
+	return await(turn, PLACE(barrier, done), own);
+}
+
+int kdsm_tree_barrier_wait(const struct kdsm_tree_barrier *barrier, uint64_t timeout,
+			   unsigned int *culprit)
+{
+	struct turn turn = { .barrier = barrier, .timeout = timeout, .begin = kdsm_now() };
+	int ret;
+
+	turn.culprit = own_node(barrier);
+	if (!barrier->participants)
+		return -EINVAL;
+	ret = take_part(&turn);
+	if (ret && !turn.told)
+		tell_all(barrier, turn.culprit);
+	if (ret && culprit)
+		*culprit = turn.culprit;
+	return ret;
+}

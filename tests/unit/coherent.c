@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Coherent regions on the local backend, and signatures. */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "unit.h"
+#include <kdsm/coherent.h>
+
+#define SIZE	(1UL << 20)
+#define MS	1000000ULL
+
+static void opening(void **state)
+{
+	struct kdsm_region_attr attr = { .size = SIZE - 5, .policy = KDSM_POLICY_RELEASE };
+	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
+	struct kdsm_region *region, *again;
+	uint8_t *memory;
+
+	assert_int_equal(kdsm_region_open(kdsm, "c", &attr, &region), 0);
+	assert_int_equal(kdsm_region_size(region), SIZE);
+	assert_int_equal(kdsm_region_block_size(region), 4096);
+	assert_int_equal(kdsm_region_part_size(region), 0);
+	assert_null(kdsm_region_part(region));
+	memory = kdsm_region_address(region);
+	assert_int_equal(memory[0] | memory[SIZE - 1], 0);
+	memory[SIZE - 1] = 1;
+
+	assert_int_equal(kdsm_region_open(kdsm, "c", NULL, &again), 0);
+	assert_ptr_equal(again, region);
+	kdsm_region_close(again);
+	attr.policy = 0;
+	assert_int_equal(kdsm_region_open(kdsm, "c", &attr, &again), -EINVAL);
+	kdsm_region_close(region);
+
+	region = ((struct unit *)*state)->region;
+	assert_int_equal(kdsm_region_size(region), UNIT_PART);
+	assert_ptr_equal(kdsm_region_address(region), kdsm_region_part(region));
+}
+
+static void no_operations(void **state)
+{
+	struct kdsm_region_attr attr = { .size = SIZE, .policy = KDSM_POLICY_RELEASE };
+	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
+	struct kdsm_op op = kdsm_op_faa(0, 0, 1);
+	struct kdsm_barrier barrier;
+	struct kdsm_region *region;
+	struct kdsm_ticket ticket;
+	uint64_t word = 0;
+
+	assert_int_equal(kdsm_region_open(kdsm, "c", &attr, &region), 0);
+	assert_int_equal(kdsm_get(region, 0, 0, &word, 8), -EOPNOTSUPP);
+	assert_int_equal(kdsm_put(region, 0, 0, &word, 8), -EOPNOTSUPP);
+	assert_int_equal(kdsm_get(region, 1, 0, &word, 8), -EOPNOTSUPP);
+	assert_int_equal(kdsm_get(region, 1, 0, &word, 8 << 20), -EOPNOTSUPP);
+	assert_int_equal(kdsm_cas(region, 0, 0, 0, 1, NULL), -EOPNOTSUPP);
+	assert_int_equal(kdsm_faa(region, 0, 0, 1, NULL), -EOPNOTSUPP);
+	assert_int_equal(kdsm_faa(region, 1, 0, 1, NULL), -EOPNOTSUPP);
+	assert_int_equal(kdsm_vector(region, &op, 1), -EOPNOTSUPP);
+	assert_int_equal(kdsm_submit(region, &op, 1, &ticket), -EOPNOTSUPP);
+	assert_int_equal(kdsm_complete(region, &ticket, 0), -ENOENT);
+	assert_int_equal(kdsm_put_notify(region, 0, 0, 1), -EOPNOTSUPP);
+	assert_int_equal(kdsm_wait(region, 0, 1, 0), -EOPNOTSUPP);
+	kdsm_barrier_init(&barrier, region, 0);
+	assert_int_equal(kdsm_barrier_wait(&barrier, 0), -EOPNOTSUPP);
+	kdsm_region_close(region);
+}
+
+static void beside(void **state)
+{
+	struct kdsm_region_attr attr = { .size = SIZE };
+	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
+	struct kdsm_region *region, *sync, *found, *other;
+	char name[KDSM_NAME_SIZE];
+
+	assert_int_equal(kdsm_region_open_coherent(kdsm, "two", NULL, 0, &region, &sync), -ENOENT);
+	assert_int_equal(kdsm_region_open_coherent(kdsm, "two", &attr, 5000, &region, &sync), 0);
+	assert_int_equal(kdsm_region_size(region), SIZE);
+	assert_int_equal(kdsm_region_part_size(sync), 8192);
+	assert_int_equal(kdsm_region_open(kdsm, "two.sync", NULL, &found), 0);
+	assert_ptr_equal(found, sync);
+	kdsm_region_close(found);
+	assert_int_equal(kdsm_region_open_coherent(kdsm, "two", NULL, 0, &found, &sync), 0);
+	assert_ptr_equal(found, region);
+	kdsm_region_close(found);
+	kdsm_region_close(sync);
+
+	/* Without its companion it does not stay open. */
+	kdsm_region_destroy(kdsm, "two.sync");
+	assert_int_equal(kdsm_region_open_coherent(kdsm, "two", NULL, 0, &found, &other), -ENOENT);
+	assert_null(found);
+	kdsm_region_close(region);
+	kdsm_region_close(sync);
+	assert_int_equal(kdsm_region_open(kdsm, "two", NULL, &region), -ENOENT);
+
+	assert_int_equal(kdsm_region_open_coherent(kdsm, "unit", NULL, 0, &region, &sync),
+			 -EOPNOTSUPP);
+	assert_int_equal(kdsm_region_open_coherent(kdsm, "two", &attr, 0, &region, &sync), -EINVAL);
+	assert_int_equal(kdsm_region_open_coherent(kdsm, "two", &attr, UINT64_MAX, &region, &sync),
+			 -EFBIG);
+	attr.policy = KDSM_POLICY_PARTITIONED;
+	assert_int_equal(kdsm_region_open_coherent(kdsm, "two", &attr, 1, &region, &sync),
+			 -EOPNOTSUPP);
+	attr.policy = KDSM_POLICY_RELEASE;
+	memset(name, 'n', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	assert_int_equal(kdsm_region_open_coherent(kdsm, name, &attr, 1, &region, &sync), -EINVAL);
+	name[sizeof(name) - 6] = '\0';
+	assert_int_equal(kdsm_region_open_coherent(kdsm, name, &attr, 1, &region, &sync), 0);
+	kdsm_region_close(region);
+	kdsm_region_close(sync);
+}
+
+static void fences(void **state)
+{
+	struct kdsm_region_attr attr = { .size = SIZE };
+	struct unit *unit = *state;
+	struct kdsm_region *region, *sync;
+	struct kdsm_signature signature;
+
+	assert_int_equal(kdsm_region_open_coherent(unit->kdsm, "f", &attr, 4096, &region, &sync),
+			 0);
+	memset(&signature, 0xff, sizeof(signature));
+	assert_int_equal(kdsm_acquire(region, &signature), -EINVAL);
+	assert_int_equal(kdsm_release(region, &signature), 0);
+	assert_int_equal(signature.count | signature.floor | signature.reserved, 0);
+	assert_int_equal(kdsm_release(region, NULL), 0);
+	assert_int_equal(kdsm_acquire(region, &signature), 0);
+	assert_int_equal(kdsm_acquire(region, NULL), -EINVAL);
+	assert_int_equal(kdsm_release(sync, &signature), -EOPNOTSUPP);
+	assert_int_equal(kdsm_acquire(sync, &signature), -EOPNOTSUPP);
+	kdsm_region_close(region);
+	kdsm_region_close(sync);
+}
+
+/* ---- signatures ---- */
+
+static bool tells_of(const struct kdsm_signature *signature, uint64_t ts, unsigned int writer,
+		     uint64_t block)
+{
+	unsigned int i;
+
+	for (i = 0; i < signature->count; i++)
+		if (signature->notices[i].ts == ts && signature->notices[i].writer == writer &&
+		    block - signature->notices[i].first < signature->notices[i].count)
+			return true;
+	return ts <= signature->floor;
+}
+
+static void check_tells(const struct kdsm_signature *sum, const struct kdsm_signature *of)
+{
+	const struct kdsm_notice *notice;
+	uint64_t block;
+	unsigned int i;
+
+	assert_true(sum->floor >= of->floor);
+	for (i = 0; i < of->count; i++) {
+		notice = &of->notices[i];
+		for (block = notice->first; block < notice->first + notice->count; block++)
+			assert_true(tells_of(sum, notice->ts, notice->writer, block));
+	}
+}
+
+static void make_signature(struct kdsm_signature *signature, unsigned int count, uint64_t step)
+{
+	uint64_t ts = rand() % 50;
+	unsigned int i;
+
+	kdsm_signature_init(signature);
+	signature->floor = ts;
+	signature->count = count;
+	for (i = 0; i < count; i++) {
+		ts += rand() % step + (i == 0);
+		signature->notices[i] = (struct kdsm_notice){
+			.ts = ts, .first = rand() % 8, .count = 1 + rand() % 4,
+			.writer = rand() % 3,
+		};
+	}
+}
+
+static void check_form(const struct kdsm_signature *signature)
+{
+	unsigned int i;
+
+	assert_true(signature->count <= KDSM_NOTICES_MAX);
+	assert_int_equal(signature->reserved, 0);
+	for (i = 0; i < signature->count; i++) {
+		assert_true(signature->notices[i].ts > signature->floor);
+		assert_true(!i || signature->notices[i - 1].ts <= signature->notices[i].ts);
+	}
+}
+
+static void merging(void **state)
+{
+	struct kdsm_signature a, b, sum;
+	unsigned int i;
+
+	(void)state;
+	srand(1);
+	for (i = 0; i < 2000; i++) {
+		make_signature(&a, rand() % (KDSM_NOTICES_MAX + 1), 1 + rand() % 4);
+		make_signature(&b, rand() % (KDSM_NOTICES_MAX + 1), 1 + rand() % 4);
+		sum = a;
+		kdsm_signature_merge(&sum, &b);
+		check_form(&sum);
+		check_tells(&sum, &a);
+		check_tells(&sum, &b);
+		/* No more than it must. */
+		if (a.count + b.count <= KDSM_NOTICES_MAX)
+			assert_int_equal(sum.floor, a.floor > b.floor ? a.floor : b.floor);
+		b = sum;
+		kdsm_signature_merge(&sum, &a);
+		assert_int_equal(sum.floor, b.floor);
+		assert_int_equal(sum.count, b.count);
+	}
+}
+
+static void merging_bounds(void **state)
+{
+	static struct kdsm_signature a, b;
+
+	(void)state;
+	kdsm_signature_init(&a);
+	kdsm_signature_merge(&a, &a);
+	assert_int_equal(a.count | a.floor, 0);
+	make_signature(&b, KDSM_NOTICES_MAX, 2);
+	b.count = UINT32_MAX;
+	kdsm_signature_merge(&a, &b);
+	assert_true(a.count <= KDSM_NOTICES_MAX);
+	a.count = UINT32_MAX;
+	kdsm_signature_merge(&a, &b);
+	assert_true(a.count <= KDSM_NOTICES_MAX);
+}
+
+static void *hand_over(void *arg)
+{
+	struct kdsm_region *region = arg;
+	struct kdsm_signature signature;
+
+	make_signature(&signature, KDSM_NOTICES_MAX, 3);
+	usleep(1000);
+	return (void *)(intptr_t)kdsm_signature_put(region, 0, 64, &signature, 9);
+}
+
+static void places(void **state)
+{
+	struct kdsm_region *region = ((struct unit *)*state)->region;
+	struct kdsm_signature sent, got;
+	pthread_t thread;
+	void *ret;
+
+	make_signature(&sent, 3, 3);
+	assert_int_equal(kdsm_signature_put(region, 0, 4, &sent, 1), -EINVAL);
+	assert_int_equal(kdsm_signature_put(region, 0, UNIT_PART - 8, &sent, 1), -ERANGE);
+	assert_int_equal(kdsm_signature_wait(region, 4, 1, &got, 0), -EINVAL);
+	assert_int_equal(kdsm_signature_wait(region, UNIT_PART - 8, 1, &got, 0), -ERANGE);
+	assert_int_equal(kdsm_signature_wait(region, 64, 1, &got, 10 * MS), -ETIMEDOUT);
+	assert_int_equal(kdsm_signature_put(region, 0, 64, &sent, 1), 0);
+	assert_int_equal(kdsm_signature_wait(region, 64, 1, &got, 0), 0);
+	assert_memory_equal(&got, &sent, KDSM_SIGNATURE_BYTES(3));
+
+	assert_int_equal(pthread_create(&thread, NULL, hand_over, region), 0);
+	assert_int_equal(kdsm_signature_wait(region, 64, 9, &got, KDSM_FOREVER), 0);
+	pthread_join(thread, &ret);
+	assert_null(ret);
+	assert_int_equal(got.count, KDSM_NOTICES_MAX);
+
+	/* Bytes that are none. */
+	memset((char *)kdsm_region_part(region) + 64 + 8, 0xff, 16);
+	assert_int_equal(kdsm_signature_wait(region, 64, 9, &got, 0), -EPROTO);
+	assert_int_equal(got.count, 0);
+}
+
+/* ---- the barrier, with threads and processes of one node ---- */
+
+#define THREADS		3
+#define PROCESSES	2
+#define ROUNDS		200
+
+struct member {
+	struct kdsm_tree_barrier barrier;
+	uint64_t *words;
+	unsigned int number;
+	int failures;
+};
+
+static void *meet(void *arg)
+{
+	struct member *member = arg;
+	unsigned int round, i;
+
+	for (round = 1; round <= ROUNDS; round++) {
+		member->words[member->number] = round;
+		UNIT_CHECK(&member->failures,
+			   !kdsm_tree_barrier_wait(&member->barrier, 20000 * MS, NULL));
+		for (i = 0; i < THREADS * PROCESSES; i++)
+			UNIT_CHECK(&member->failures, member->words[i] == round);
+		UNIT_CHECK(&member->failures,
+			   !kdsm_tree_barrier_wait(&member->barrier, 20000 * MS, NULL));
+	}
+	return NULL;
+}
+
+/* All threads of a process; how many failures. */
+static int meet_all(const struct member *like, unsigned int process)
+{
+	struct member members[THREADS];
+	pthread_t threads[THREADS];
+	int i, failures = 0;
+
+	for (i = 0; i < THREADS; i++) {
+		members[i] = *like;
+		members[i].number = process * THREADS + i;
+		pthread_create(&threads[i], NULL, meet, &members[i]);
+	}
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], NULL);
+		failures += members[i].failures;
+	}
+	return failures;
+}
+
+static void one_node(void **state)
+{
+	struct kdsm_region_attr attr = { .size = SIZE };
+	const uint32_t participants[1] = { THREADS * PROCESSES };
+	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
+	struct kdsm_region *region, *sync;
+	struct member member = { .failures = 0 };
+	int status;
+	pid_t pid;
+
+	assert_int_equal(kdsm_region_open_coherent(kdsm, "m", &attr, KDSM_TREE_BARRIER_SIZE,
+						   &region, &sync), 0);
+	assert_int_equal(kdsm_tree_barrier_init(&member.barrier, region, sync, 0, participants), 0);
+	member.words = kdsm_region_address(region);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(meet_all(&member, 1) != 0);
+	assert_int_equal(meet_all(&member, 0), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	kdsm_region_close(region);
+	kdsm_region_close(sync);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		unit_case(opening),
+		unit_case(no_operations),
+		unit_case(beside),
+		unit_case(fences),
+		unit_case(merging),
+		unit_case(merging_bounds),
+		unit_case(places),
+		unit_case(one_node),
+	};
+
+	return UNIT_RUN(tests);
+}
