@@ -55,6 +55,7 @@ help:
 	@echo 'make check         all tests (under 40 minutes on two cores)'
 	@echo 'make check-debug   the cluster tests on a kernel with KASAN, lockdep and kmemleak'
 	@echo 'make check-style   sparse, checkpatch and W=1 on both kernels'
+	@echo 'make sim           the coherence protocol on simulated nodes; SEEDS=N NODES=M'
 	@echo 'make bench         the operations against raw verbs, in the same machines'
 	@echo 'make packages      install the Debian packages that all of this needs'
 	@echo 'make clean         remove build/'
@@ -128,6 +129,34 @@ $(B)/guest/compat: tests/guest/compat.c uapi/linux/kdsm.h
 	$(CC) -m32 -std=gnu11 -O2 -g -Wall -Wextra -Werror -ffreestanding -fno-stack-protector \
 		-fno-pie -no-pie -static -nostdlib -Iuapi \
 		-idirafter /usr/include/x86_64-linux-gnu -o $@ $<
+
+# The coherence protocol as it is in the module, on simulated nodes; sim-few has
+# signatures that are soon full. tests/sim/include has the kernel's headers.
+SIM_SRC := $(wildcard tests/sim/*.c) \
+	$(addprefix kmod/,coherence.c ownership.c access.c twin.c release.c acquire.c signature.c)
+SIM_WRAP := kdsm_twin_make kdsm_twin_merge kdsm_signature_add
+SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -U_FORTIFY_SOURCE -Wall -Wextra -Werror \
+	-Wno-sign-compare -Wno-unused-parameter -MMD -MP -Itests/sim/include -Itests/sim -Iuapi -Ikmod $(CFLAGS)
+SEEDS ?= 1000
+NODES ?= 2-8
+
+$(OBJ)/sim/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) -c -o $@ $<
+
+$(OBJ)/sim-few/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) -DKDSM_NOTICES_MAX=5 -c -o $@ $<
+
+$(B)/sim: $(SIM_SRC:%.c=$(OBJ)/sim/%.o)
+$(B)/sim-few: $(SIM_SRC:%.c=$(OBJ)/sim-few/%.o)
+$(B)/sim $(B)/sim-few:
+	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(SIM_WRAP:%=-Wl,--wrap=%)
+
+.PHONY: sim
+sim: $(B)/sim $(B)/sim-few
+	$(B)/sim -n $(SEEDS) -N $(NODES)
+	$(B)/sim-few -n $(SEEDS) -N $(NODES)
 
 .PHONY: tests
 tests: user $(UNIT_BIN) $(GUEST_BIN)

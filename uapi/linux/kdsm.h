@@ -279,7 +279,9 @@ struct kdsm_notice {
 	__u16 reserved;		/* 0 */
 };
 
+#ifndef KDSM_NOTICES_MAX
 #define KDSM_NOTICES_MAX	128
+#endif
 
 /*
  * What a release hands to an acquire: for programs a sequence of bytes, of which

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Deliberate faults in what the protocol files call of each other, to show that
+ * the simulator would find such. Linked with --wrap.
+ */
+#include "sim.h"
+
+int __real_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
+int __wrap_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
+bool __real_kdsm_signature_add(struct kdsm_signature *signature,
+			       const struct kdsm_notice *notice);
+bool __wrap_kdsm_signature_add(struct kdsm_signature *signature,
+			       const struct kdsm_notice *notice);
+void __real_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			    const struct kdsm_bounce *theirs, bool keep);
+void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			    const struct kdsm_bounce *theirs, bool keep);
+
+int __wrap_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	if (sim_broken == SIM_BREAK_TWIN && kdsm_block_is_owned(block)) {
+		block->twin = true;
+		return 0;
+	}
+	return __real_kdsm_twin_make(coherence, block);
+}
+
+bool __wrap_kdsm_signature_add(struct kdsm_signature *signature,
+			       const struct kdsm_notice *notice)
+{
+	if (sim_broken == SIM_BREAK_NOTICE && sim_chance(20))
+		return false;
+	return __real_kdsm_signature_add(signature, notice);
+}
+
+void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			    const struct kdsm_bounce *theirs, bool keep)
+{
+	unsigned int i;
+
+	if (sim_broken == SIM_BREAK_MERGE)
+		for (i = 0; i < theirs->count; i++)
+			memcpy(kdsm_block_page(coherence, coherence->frames, block, i),
+			       theirs->pages[i], PAGE_SIZE);
+	else
+		__real_kdsm_twin_merge(coherence, block, theirs, keep);
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Invariants of the protocol, looked at between steps, and with events being kept
+ * what every step changed in the blocks.
+ */
+#include <stdio.h>
+
+#include "sim.h"
+
+static struct kdsm_block before[SIM_NODES][SIM_BLOCKS];
+static u64 written[SIM_BLOCKS];
+
+static struct kdsm_block *peek(unsigned int node, u64 index)
+{
+	struct kdsm_block *table;
+
+	table = sim_nodes[node].coherence.tables[index >> KDSM_TABLE_SHIFT];
+	return table ? &table[index & (KDSM_TABLE_SIZE - 1)] : NULL;
+}
+
+void sim_check_start(void)
+{
+	memset(before, 0, sizeof(before));
+	memset(written, 0, sizeof(written));
+}
+
+static void changes(unsigned int node, unsigned int i, const struct kdsm_block *block)
+{
+	static const char * const states[] = { "invalid", "readable", "WRITABLE" };
+	static const char * const roles[] = { "none", "waiting", "TAKING", "OWNER" };
+	struct kdsm_block *was = &before[node][i];
+
+	if (was->state == block->state && was->role == block->role &&
+	    was->busy == block->busy && was->twin == block->twin &&
+	    was->modified == block->modified && was->owner == block->owner &&
+	    was->next == block->next && was->writer == block->writer &&
+	    was->wts == block->wts && was->rts == block->rts && was->wanted == block->wanted &&
+	    was->lock.owner)
+		return;
+	*was = *block;
+	was->lock.owner = (void *)1;
+	sim_event(block->index,
+		  "  [%u] %s %s%s%s%s owner %u next %d wts %llu rts %llu wanted %llu of %d",
+		  node, states[block->state], roles[block->role], block->busy ? " busy" : "",
+		  block->twin ? " twin" : "", block->modified ? " modified" : "",
+		  block->owner, (s16)block->next, block->wts, block->rts, block->wanted,
+		  (s16)block->writer);
+}
+
+void sim_check_step(void)
+{
+	unsigned int i, node;
+
+	for (i = 0; i < sim.blocks; i++) {
+		unsigned int holders = 0;
+
+		for (node = 0; node < sim.nodes; node++) {
+			struct kdsm_block *block = peek(node, sim.index[i]);
+
+			if (!block)
+				continue;
+			if (sim_tracing)
+				changes(node, i, block);
+			if (block->role == KDSM_ROLE_OWNER ||
+			    (block->role == KDSM_ROLE_TAKING && block->from != KDSM_NOBODY))
+				holders++;
+			if (block->role != KDSM_ROLE_OWNER)
+				continue;
+			if (block->wts < written[i])
+				sim_fail(sim.index[i], "write timestamp went from %llu to %llu",
+					 written[i], block->wts);
+			written[i] = block->wts;
+		}
+		if (holders > 1)
+			sim_fail(sim.index[i], "%u nodes hold the block", holders);
+	}
+}
+
+static void check_block(u64 index)
+{
+	unsigned int node, at, hops, owner = KDSM_NOBODY;
+	struct kdsm_block *block;
+
+	for (node = 0; node < sim.nodes; node++) {
+		block = peek(node, index);
+		if (!block) {
+			if ((index >> KDSM_TABLE_SHIFT) % sim.nodes == node)
+				owner = node;
+			continue;
+		}
+		if (block->busy || block->next != KDSM_NOBODY ||
+		    (block->role != KDSM_ROLE_NONE && block->role != KDSM_ROLE_OWNER))
+			sim_fail(index, "node %u is still at it", node);
+		if (block->role == KDSM_ROLE_OWNER)
+			owner = node;
+		if (block->state == KDSM_BLOCK_WRITABLE && list_empty(&block->dirty))
+			sim_fail(index, "node %u: writable, but not in the write set", node);
+	}
+	if (owner == KDSM_NOBODY)
+		sim_fail(index, "nobody owns it");
+	for (node = 0; node < sim.nodes; node++) {
+		for (at = node, hops = 0; at != owner; hops++) {
+			if (hops > sim.nodes)
+				sim_fail(index, "node %u does not reach the owner, %u",
+					 node, owner);
+			block = peek(at, index);
+			at = block ? block->owner :
+			     (index >> KDSM_TABLE_SHIFT) % sim.nodes;
+		}
+		/* With these faults it is to be seen in what a program reads. */
+		if (sim_broken == SIM_BREAK_RTS || sim_broken == SIM_BREAK_LEASE)
+			continue;
+		block = peek(node, index);
+		if (block && block->state != KDSM_BLOCK_INVALID && peek(owner, index) &&
+		    block->rts > peek(owner, index)->rts)
+			sim_fail(index, "a copy at node %u is good until after the owner's", node);
+	}
+}
+
+void sim_check_quiet(void)
+{
+	unsigned int i;
+
+	if (!sim_quiet() || sim_unreliable || sim.error || sim.down)
+		return;
+	for (i = 0; i < sim.blocks; i++)
+		check_block(sim.index[i]);
+}

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The fabric of simulated nodes: memory, remote reads that are torn, messages
+ * that overtake each other; and memory that runs out.
+ */
+#include <stdio.h>
+
+#include "sim.h"
+
+/* ---- memory ---- */
+
+static s64 allocated;
+
+static bool no_memory(void)
+{
+	if (!sim_chance(sim.nomem) || sim_fiber_name()[0] == '-')
+		return false;
+	sim_event(-1, "an allocation fails");
+	return true;
+}
+
+void *sim_alloc(size_t size, bool zero)
+{
+	void *p;
+
+	if (no_memory())
+		return NULL;
+	p = zero ? calloc(1, size ? size : 1) : malloc(size ? size : 1);
+	if (!zero)
+		memset(p, 0xa5, size);
+	allocated++;
+	return p;
+}
+
+void sim_free(void *p)
+{
+	if (p)
+		allocated--;
+	free(p);
+}
+
+struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index)
+{
+	if (index >= sim_pages())
+		sim_fail(sim_block_of(index), "a page outside of the region");
+	if (!memory->pages[index]) {
+		if (no_memory())
+			return ERR_PTR(-ENOMEM);
+		memory->pages[index] = calloc(1, sizeof(struct page));
+	}
+	return memory->pages[index];
+}
+
+#define PIECES	8
+
+/* In pieces, which others see half done. */
+static void copy_torn(void *to, const void *from)
+{
+	unsigned int size = PAGE_SIZE / PIECES, start = sim_below(PIECES), i;
+
+	for (i = 0; i < PIECES; i++) {
+		unsigned int at = (start + i) % PIECES * size;
+
+		memcpy((char *)to + at, (const char *)from + at, size);
+		sim_yield();
+	}
+}
+
+void copy_page(void *to, const void *from)
+{
+	copy_torn(to, from);
+}
+
+/* ---- nodes that are away ---- */
+
+static u64 down_from, down_until;
+static unsigned int down_node;
+
+static bool is_down(unsigned int node)
+{
+	return sim.down && node == down_node && sim_now() >= down_from &&
+	       sim_now() < down_until;
+}
+
+static u64 delay(unsigned int from, unsigned int to)
+{
+	u64 us = 1 + sim_below(sim.delay);
+
+	if (sim_chance(sim.late))
+		us *= 30;
+	if (from == sim.slow || to == sim.slow)
+		us *= 20;
+	return us;
+}
+
+/* ---- operations ---- */
+
+unsigned int kdsm_fabric_node(const struct kdsm_fabric *fabric)
+{
+	return fabric->node;
+}
+
+unsigned int kdsm_fabric_nodes(const struct kdsm_fabric *fabric)
+{
+	(void)fabric;
+	return sim.nodes;
+}
+
+void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
+		     struct kdsm_memory *memory)
+{
+	batch->fabric = fabric;
+	batch->memory = memory;
+	INIT_LIST_HEAD(&batch->operations);
+}
+
+void kdsm_batch_add(struct kdsm_batch *batch, struct kdsm_operation *op)
+{
+	list_add_tail(&op->link, &batch->operations);
+}
+
+static void operate(struct kdsm_batch *batch, struct kdsm_operation *op)
+{
+	struct sim_node *node;
+	struct kdsm_memory *memory;
+	struct page *page;
+
+	if (op->node >= sim.nodes)
+		sim_fail(sim_block_of(op->offset >> PAGE_SHIFT), "a read of no node");
+	if (op->opcode != KDSM_OP_GET || op->length != PAGE_SIZE || op->offset % PAGE_SIZE)
+		sim_fail(-1, "an operation that is not known");
+	if (sim_chance(sim.error) || is_down(op->node) || is_down(batch->fabric->node)) {
+		op->status = -EIO;
+		return;
+	}
+	node = &sim_nodes[op->node];
+	memory = batch->memory->twins ? &node->twins : &node->frames;
+	page = kdsm_memory_page(memory, op->offset >> PAGE_SHIFT);
+	if (IS_ERR(page)) {
+		op->status = PTR_ERR(page);
+		return;
+	}
+	op->status = 0;
+	copy_torn(op->data, page);
+}
+
+/* Each starts and ends at a time of its own; this one does not care which is first. */
+void kdsm_batch_post(struct kdsm_batch *batch)
+{
+	struct kdsm_operation *op;
+
+	sim_might_sleep();
+	list_for_each_entry(op, &batch->operations, link) {
+		sim_counts.fetches++;
+		sim_event(sim_block_of(op->offset >> PAGE_SHIFT), "reads %s of node %u",
+			  batch->memory->twins ? "twin" : "frame", op->node);
+		sim_sleep(delay(batch->fabric->node, op->node));
+		operate(batch, op);
+		sim_sleep(delay(batch->fabric->node, op->node));
+		sim_event(sim_block_of(op->offset >> PAGE_SHIFT), "has read %s of node %u: %d",
+			  batch->memory->twins ? "twin" : "frame", op->node, op->status);
+	}
+}
+
+int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state)
+{
+	(void)batch;
+	(void)timeout_ns;
+	(void)state;
+	sim_yield();
+	return 0;
+}
+
+void kdsm_batch_finish(struct kdsm_batch *batch)
+{
+	(void)batch;
+}
+
+/* ---- messages ---- */
+
+struct message {
+	unsigned int from, to;
+	enum kdsm_message_type type;
+	u8 data[64], reply[64];
+	unsigned int length, reply_length;
+	int status;
+	bool done, lost, twice;
+	struct sim_queue queue;
+};
+
+static unsigned int under_way;
+
+static void check_index(u64 index)
+{
+	unsigned int i;
+
+	for (i = 0; i < sim.blocks; i++)
+		if (sim.index[i] == index)
+			return;
+	sim_fail(index, "a message about a block that is not used");
+}
+
+static const char *type_name(enum kdsm_message_type type)
+{
+	return type == KDSM_MESSAGE_BLOCK_READ ? "READ" :
+	       type == KDSM_MESSAGE_BLOCK_OWN ? "OWN" : "GRANT";
+}
+
+static void serve_once(struct message *message)
+{
+	struct kdsm_coherence *coherence = &sim_nodes[message->to].coherence;
+	const struct kdsm_wire_block *wire = (const void *)message->data;
+	u8 room[KDSM_MESSAGE_ROOM];
+	struct kdsm_request request = {
+		.from = message->from,
+		.can_sleep = true,
+		.data = message->data,
+		.length = message->length,
+		.reply = room,
+	};
+	struct kdsm_block *block;
+	u64 rts;
+
+	switch (message->type) {
+	case KDSM_MESSAGE_BLOCK_READ:
+		block = kdsm_block(coherence, wire->index);
+		rts = block ? block->rts : 0;
+		message->status = kdsm_coherence_serve_read(coherence, &request);
+		if (sim_broken == SIM_BREAK_RTS && block)
+			block->rts = rts;
+		break;
+	case KDSM_MESSAGE_BLOCK_OWN:
+		message->status = kdsm_coherence_serve_own(coherence, &request);
+		break;
+	case KDSM_MESSAGE_BLOCK_GRANT:
+		message->status = kdsm_coherence_serve_grant(coherence, &request);
+		break;
+	default:
+		sim_fail(-1, "a message of unknown type");
+	}
+	if (request.reply_length > sizeof(message->reply))
+		sim_fail(-1, "a reply that is too long");
+	memcpy(message->reply, room, request.reply_length);
+	if (sim_broken == SIM_BREAK_LEASE && message->type == KDSM_MESSAGE_BLOCK_OWN)
+		((struct kdsm_wire_answer *)message->reply)->rts = 0;
+	message->reply_length = request.reply_length;
+}
+
+static void serve(void *arg)
+{
+	struct message *message = arg;
+	const struct kdsm_wire_block *wire = (const void *)message->data;
+	const struct kdsm_wire_answer *answer = (const void *)message->reply;
+	s64 index = wire->index;
+
+	if (is_down(message->from) || is_down(message->to)) {
+		sim_sleep(1000000);
+		message->lost = true;
+		message->status = -EHOSTDOWN;
+	} else if (sim_chance(sim.error)) {
+		message->lost = true;
+		message->status = -EIO;
+		sim_event(index, "%s of node %u does not arrive", type_name(message->type),
+			  message->from);
+	} else if (sim_broken == SIM_BREAK_GRANT &&
+		   message->type == KDSM_MESSAGE_BLOCK_GRANT && sim_chance(20)) {
+		sim_event(index, "GRANT of node %u is forgotten", message->from);
+		message->status = 0;
+	} else {
+		sim_event(index, "%s of node %u: status %d wts %llu rts %llu",
+			  type_name(message->type), message->from, (int)wire->status,
+			  wire->wts, wire->rts);
+		serve_once(message);
+		if (sim_broken == SIM_BREAK_TWICE && message->type == KDSM_MESSAGE_BLOCK_OWN &&
+		    sim_chance(10))
+			serve_once(message);
+		sim_event(index, "%s of node %u answered: status %d, %s%u wts %llu rts %llu",
+			  type_name(message->type), message->from, message->status,
+			  message->reply_length ? answer->answer == KDSM_ANSWER_YES ? "yes " :
+			  answer->answer == KDSM_ANSWER_QUEUED ? "queued " :
+			  answer->answer == KDSM_ANSWER_ASK ? "ask " : "retry " : "",
+			  answer->node, answer->wts, answer->rts);
+		sim_sleep(delay(message->to, message->from));
+		if (sim_chance(sim.error) || is_down(message->from) || is_down(message->to)) {
+			message->lost = true;
+			message->status = -EIO;
+			sim_event(index, "the reply to %s of node %u does not arrive",
+				  type_name(message->type), message->from);
+		}
+	}
+	message->done = true;
+	under_way--;
+	sim_wake(&message->queue);
+}
+
+int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
+		 enum kdsm_message_type type, const void *data, unsigned int length,
+		 void *reply, unsigned int *reply_length)
+{
+	struct message *message;
+	char name[24];
+	int status;
+
+	sim_might_sleep();
+	if (node >= sim.nodes)
+		sim_fail(-1, "a message to no node");
+	sim_counts.messages++;
+	message = calloc(1, sizeof(*message));
+	message->from = fabric->node;
+	message->to = node;
+	message->type = type;
+	message->length = length;
+	memcpy(message->data, data, length);
+	check_index(((const struct kdsm_wire_block *)message->data)->index);
+	if (node == fabric->node) {
+		serve_once(message);
+	} else {
+		under_way++;
+		snprintf(name, sizeof(name), "serves %s", type_name(type));
+		sim_spawn(node, name, delay(fabric->node, node), serve, message);
+		while (!message->done) {
+			sim_prepare(&message->queue);
+			sim_block(&message->queue, U64_MAX);
+		}
+	}
+	status = message->status;
+	if (reply && !status) {
+		if (message->reply_length > *reply_length)
+			sim_fail(-1, "no room for a reply");
+		*reply_length = message->reply_length;
+		memcpy(reply, message->reply, message->reply_length);
+	}
+	free(message);
+	return status;
+}
+
+bool sim_quiet(void)
+{
+	return !under_way;
+}
+
+/* ---- start and stop ---- */
+
+void sim_fabric_start(void)
+{
+	unsigned int nomem = sim.nomem, i;
+
+	sim.nomem = 0;
+	allocated = 0;
+	under_way = 0;
+	if (sim.down) {
+		down_node = sim_below(sim.nodes);
+		down_from = sim_below(20000);
+		down_until = down_from + sim_below(20000);
+	}
+	for (i = 0; i < sim.nodes; i++) {
+		struct sim_node *node = &sim_nodes[i];
+
+		memset(node, 0, sizeof(*node));
+		node->fabric.node = i;
+		node->region.node = i;
+		node->frames.node = i;
+		node->twins.node = i;
+		node->twins.twins = true;
+		node->frames.pages = calloc(sim_pages(), sizeof(struct page *));
+		node->twins.pages = calloc(sim_pages(), sizeof(struct page *));
+		if (kdsm_coherence_init(&node->coherence, &node->fabric, 7,
+					KDSM_POLICY_RELEASE,
+					sim.region_blocks * sim.pages * PAGE_SIZE,
+					sim.pages * PAGE_SIZE))
+			sim_fail(-1, "init fails");
+		node->coherence.region = &node->region;
+		node->coherence.frames = &node->frames;
+		node->coherence.twins = &node->twins;
+	}
+	sim.nomem = nomem;
+}
+
+static void memory_stop(struct kdsm_memory *memory)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < sim.blocks; i++)
+		for (j = 0; j < sim.pages; j++) {
+			u64 page = sim.index[i] * sim.pages + j;
+
+			free(memory->pages[page]);
+			memory->pages[page] = NULL;
+		}
+	free(memory->pages);
+}
+
+void sim_fabric_stop(void)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < sim.nodes; i++) {
+		struct sim_node *node = &sim_nodes[i];
+
+		for (j = 0; j < KDSM_COHERENCE_COUNT; j++)
+			sim_counts.stats[j] += node->coherence.stats[j].counter;
+		kdsm_coherence_exit(&node->coherence);
+		memory_stop(&node->frames);
+		memory_stop(&node->twins);
+	}
+	if (allocated)
+		sim_fail(-1, "%lld allocations were not freed", (long long)allocated);
+}

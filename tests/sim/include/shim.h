@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The few primitives of the kernel that the protocol files use, for the
+ * simulator. One OS thread runs all fibers (sched.c), so that only a scheduling
+ * point, sim_yield() or what blocks, lets others run; wherever another CPU could
+ * get in between in the kernel there is one.
+ */
+#ifndef KDSM_SIM_SHIM_H
+#define KDSM_SIM_SHIM_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <asm/types.h>
+
+typedef __s16 s16;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s64 s64;
+typedef unsigned long pgoff_t;
+typedef unsigned int gfp_t;
+typedef s64 ktime_t;
+
+#define U16_MAX		0xffff
+#define U32_MAX		0xffffffffU
+#define U64_MAX		0xffffffffffffffffULL
+#define PAGE_SHIFT	12
+#define PAGE_SIZE	(1UL << PAGE_SHIFT)
+#define SZ_64K		0x10000
+#define BIT(n)		(1UL << (n))
+#define HZ		250
+
+#define __packed	__attribute__((packed))
+#define unlikely(x)	__builtin_expect(!!(x), 0)
+#define likely(x)	__builtin_expect(!!(x), 1)
+#define fallthrough	__attribute__((fallthrough))
+
+#define DIV_ROUND_UP_ULL(n, d)	(((n) + (d) - 1) / (d))
+#define ilog2(n)		(63 - __builtin_clzll(n))
+#define struct_size(p, member, n)	(sizeof(*(p)) + (n) * sizeof((p)->member[0]))
+#define container_of(p, type, member)	((type *)((char *)(p) - offsetof(type, member)))
+
+#define min(a, b)	({ typeof(a) _a = (a); typeof(b) _b = (b); _a < _b ? _a : _b; })
+#define max(a, b)	({ typeof(a) _a = (a); typeof(b) _b = (b); _a > _b ? _a : _b; })
+#define max3(a, b, c)	max(max(a, b), c)
+#define min_t(t, a, b)	min((t)(a), (t)(b))
+#define max_t(t, a, b)	max((t)(a), (t)(b))
+
+#define cpu_to_le16(x)	((__le16)(x))
+#define cpu_to_le32(x)	((__le32)(x))
+#define cpu_to_le64(x)	((__le64)(x))
+#define le16_to_cpu(x)	((u16)(x))
+#define le32_to_cpu(x)	((u32)(x))
+#define le64_to_cpu(x)	((u64)(x))
+
+struct vm_area_struct;
+struct vm_operations_struct;
+struct sockaddr_storage;
+struct inode;
+
+typedef struct { u8 b[16]; } uuid_t;
+
+/* ---- errors ---- */
+
+#define ERR_PTR(err)	((void *)(long)(err))
+#define PTR_ERR(p)	((long)(p))
+#define IS_ERR(p)	((unsigned long)(p) >= (unsigned long)-4095)
+#define ERR_CAST(p)	((void *)(p))
+
+/* ---- scheduling points; all of sched.c ---- */
+
+struct fiber;
+
+struct sim_queue {
+	struct fiber *first;
+};
+
+void sim_yield(void);
+void sim_sleep(u64 microseconds);
+u64 sim_now(void);
+void sim_prepare(struct sim_queue *queue);
+void sim_cancel(struct sim_queue *queue);
+bool sim_block(struct sim_queue *queue, u64 deadline);	/* false: it was too late */
+void sim_wake(struct sim_queue *queue);
+
+#define READ_ONCE(x)		({ sim_yield(); *(const volatile typeof(x) *)&(x); })
+#define WRITE_ONCE(x, v)	({ sim_yield(); *(volatile typeof(x) *)&(x) = (v); })
+#define smp_load_acquire(p)	READ_ONCE(*(p))
+#define smp_store_release(p, v)	WRITE_ONCE(*(p), v)
+#define smp_mb()		sim_yield()
+#define cmpxchg(p, old, new) ({						\
+	sim_yield();							\
+	typeof(*(p)) _was = *(p);					\
+	if (_was == (old))						\
+		*(p) = (new);						\
+	_was; })
+
+typedef struct { s64 counter; } atomic64_t;
+typedef struct { int counter; } atomic_t;
+
+static inline s64 atomic64_read(const atomic64_t *v)
+{
+	return READ_ONCE(v->counter);
+}
+
+static inline void atomic64_add(s64 n, atomic64_t *v)
+{
+	v->counter += n;
+}
+
+static inline void atomic64_xor(s64 bits, atomic64_t *v)
+{
+	sim_yield();
+	v->counter ^= bits;
+}
+
+/* ---- locks ---- */
+
+struct mutex {
+	struct fiber *owner;
+	struct sim_queue queue;
+};
+
+typedef struct mutex spinlock_t;
+
+void mutex_init(struct mutex *mutex);
+void mutex_lock(struct mutex *mutex);
+void mutex_unlock(struct mutex *mutex);
+void sim_assert_held(const struct mutex *mutex);
+
+#define lockdep_assert_held(l)	sim_assert_held(l)
+#define spin_lock_init(l)	mutex_init(l)
+void spin_lock(spinlock_t *lock);
+void spin_unlock(spinlock_t *lock);
+void sim_might_sleep(void);
+
+/* ---- waiting ---- */
+
+typedef struct sim_queue wait_queue_head_t;
+
+#define init_waitqueue_head(q)	((q)->first = NULL)
+#define wake_up_all(q)		({ sim_yield(); sim_wake(q); })
+#define TASK_UNINTERRUPTIBLE	2
+
+#define jiffies			((unsigned long)(sim_now() / (1000000 / HZ)))
+#define time_after(a, b)	((long)((b) - (a)) < 0)
+#define usleep_range(a, b)	sim_sleep(a)
+
+/* What is left, at least 1; 0: the time is over and the condition false. */
+#define wait_event_timeout(q, condition, timeout) ({			\
+	u64 _end = sim_now() + (u64)(timeout) * (1000000 / HZ);		\
+	long _left = 1;							\
+	sim_might_sleep();						\
+	for (;;) {							\
+		sim_prepare(&(q));					\
+		if (condition)						\
+			break;						\
+		if (!sim_block(&(q), _end)) {				\
+			_left = !!(condition);				\
+			break;						\
+		}							\
+	}								\
+	sim_cancel(&(q));						\
+	_left; })
+#define wait_event(q, condition) do {					\
+	sim_might_sleep();						\
+	for (;;) {							\
+		sim_prepare(&(q));					\
+		if (condition)						\
+			break;						\
+		sim_block(&(q), U64_MAX);				\
+	}								\
+	sim_cancel(&(q));						\
+} while (0)
+
+struct completion {
+	struct sim_queue queue;
+};
+
+/* ---- memory; each may fail (fabric.c) ---- */
+
+#define GFP_KERNEL		0
+#define GFP_KERNEL_ACCOUNT	0
+
+void *sim_alloc(size_t size, bool zero);
+void sim_free(void *p);
+
+#define kmalloc(n, f)		sim_alloc(n, false)
+#define kzalloc(n, f)		sim_alloc(n, true)
+#define kvzalloc(n, f)		sim_alloc(n, true)
+#define kcalloc(n, s, f)	sim_alloc((size_t)(n) * (s), true)
+#define kvcalloc(n, s, f)	sim_alloc((size_t)(n) * (s), true)
+#define kvmalloc_array(n, s, f)	sim_alloc((size_t)(n) * (s), false)
+#define kmalloc_array(n, s, f)	sim_alloc((size_t)(n) * (s), false)
+#define kfree(p)		sim_free((void *)(p))
+#define kvfree(p)		sim_free((void *)(p))
+#define __get_free_page(f)	((unsigned long)sim_alloc(PAGE_SIZE, false))
+#define free_page(p)		sim_free((void *)(p))
+
+struct page {
+	u64 words[PAGE_SIZE / sizeof(u64)];
+};
+
+#define page_address(page)	((void *)(page)->words)
+/* In pieces, as other CPUs may write meanwhile. */
+void copy_page(void *to, const void *from);
+
+/* ---- lists ---- */
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+#define LIST_HEAD(name)		struct list_head name = { &(name), &(name) }
+
+static inline void INIT_LIST_HEAD(struct list_head *list)
+{
+	list->next = list;
+	list->prev = list;
+}
+
+static inline bool list_empty(const struct list_head *list)
+{
+	return list->next == list;
+}
+
+static inline void list_add_tail(struct list_head *entry, struct list_head *list)
+{
+	entry->prev = list->prev;
+	entry->next = list;
+	list->prev->next = entry;
+	list->prev = entry;
+}
+
+static inline void list_del_init(struct list_head *entry)
+{
+	entry->prev->next = entry->next;
+	entry->next->prev = entry->prev;
+	INIT_LIST_HEAD(entry);
+}
+
+static inline void list_move_tail(struct list_head *entry, struct list_head *list)
+{
+	list_del_init(entry);
+	list_add_tail(entry, list);
+}
+
+static inline void list_splice_tail(struct list_head *from, struct list_head *list)
+{
+	if (list_empty(from))
+		return;
+	from->next->prev = list->prev;
+	list->prev->next = from->next;
+	from->prev->next = list;
+	list->prev = from->prev;
+}
+
+#define list_splice_tail_init(from, list) ({				\
+	list_splice_tail(from, list);					\
+	INIT_LIST_HEAD(from); })
+
+#define list_entry(p, type, member)	container_of(p, type, member)
+#define list_first_entry(l, type, member)	list_entry((l)->next, type, member)
+#define list_for_each_entry(p, l, member)				\
+	for (p = list_entry((l)->next, typeof(*p), member);		\
+	     &p->member != (l);						\
+	     p = list_entry(p->member.next, typeof(*p), member))
+#define list_for_each_entry_safe(p, n, l, member)			\
+	for (p = list_entry((l)->next, typeof(*p), member),		\
+	     n = list_entry(p->member.next, typeof(*p), member);	\
+	     &p->member != (l);						\
+	     p = n, n = list_entry(n->member.next, typeof(*n), member))
+
+/* ---- bitmaps and sort ---- */
+
+#define BITS_PER_LONG		64
+#define BITS_TO_LONGS(n)	(((n) + 63) / 64)
+
+static inline void sim_set_bit(unsigned int i, unsigned long *map)
+{
+	map[i / 64] |= 1UL << (i % 64);
+}
+
+#define __set_bit(i, map)	sim_set_bit(i, map)
+#define set_bit(i, map)		sim_set_bit(i, map)
+
+static inline void bitmap_zero(unsigned long *map, unsigned int bits)
+{
+	memset(map, 0, BITS_TO_LONGS(bits) * sizeof(long));
+}
+
+#define bitmap_zalloc(bits, f)	((unsigned long *)sim_alloc(BITS_TO_LONGS(bits) * 8, true))
+#define bitmap_free(map)	sim_free(map)
+
+static inline unsigned long find_next_bit(const unsigned long *map, unsigned long size,
+					  unsigned long from)
+{
+	while (from < size && !(map[from / 64] >> (from % 64) & 1))
+		from++;
+	return from;
+}
+
+#define bitmap_empty(map, bits)	(find_next_bit(map, bits, 0) >= (bits))
+
+static inline void sort(void *base, size_t count, size_t size,
+			int (*compare)(const void *, const void *), void *swap)
+{
+	(void)swap;
+	if (count)
+		qsort(base, count, size, compare);
+}
+
+/* ---- tracepoints are nothing ---- */
+
+#define TP_PROTO(args...)	args
+#define TRACE_EVENT(name, proto, ...)					\
+	static inline void trace_##name(proto)				\
+	{								\
+	}
+
+#endif /* KDSM_SIM_SHIM_H */

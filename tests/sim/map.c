@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Mappings of simulated processes: page tables with dirty bits, a TLB for each
+ * process that remembers entries until it is flushed, and the functions of vm.h.
+ */
+#include "sim.h"
+
+/* ---- what vm.c does ---- */
+
+static void flush(struct sim_process *process, u64 first, u64 count)
+{
+	u64 i;
+
+	sim_yield();
+	if (sim_broken == SIM_BREAK_FLUSH && sim_chance(4))
+		return;
+	for (i = first; i < first + count; i++)
+		process->tlb[i].present = false;
+}
+
+void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
+{
+	u64 first = offset >> PAGE_SHIFT, count = length >> PAGE_SHIFT, i;
+	unsigned int p;
+
+	sim_might_sleep();
+	if (first + count > sim_pages())
+		sim_fail(-1, "unmaps beyond the region");
+	if (sim_broken == SIM_BREAK_UNMAP && sim_chance(20))
+		return;
+	for (p = 0; p < sim.processes; p++) {
+		struct sim_process *process = &sim_nodes[region->node].processes[p];
+
+		for (i = first; i < first + count; i++) {
+			if (!process->entries[i].present)
+				continue;
+			sim_event(sim_block_of(i), "unmapped in process %u%s", p,
+				  process->entries[i].dirty ? ", dirty" : "");
+			process->entries[i] = (struct sim_entry) {};
+			sim_yield();
+		}
+		flush(process, first, count);
+	}
+}
+
+bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
+		     unsigned long *bitmap)
+{
+	u64 first = offset >> PAGE_SHIFT, count = length >> PAGE_SHIFT, i;
+	bool any = false;
+	unsigned int p;
+
+	sim_might_sleep();
+	if (first + count > sim_pages())
+		sim_fail(-1, "harvests beyond the region");
+	for (p = 0; p < sim.processes; p++) {
+		struct sim_process *process = &sim_nodes[region->node].processes[p];
+		bool found = false;
+
+		for (i = first; i < first + count; i++) {
+			if (!process->entries[i].dirty)
+				continue;
+			found = true;
+			process->entries[i].dirty = false;
+			sim_event(sim_block_of(i), "harvested in process %u", p);
+			if (sim_broken != SIM_BREAK_DIRTY || !sim_chance(20))
+				sim_set_bit(i - first, bitmap);
+			sim_yield();
+		}
+		if (found)
+			flush(process, first, count);
+		any |= found;
+	}
+	return any;
+}
+
+void kdsm_vm_protect(struct kdsm_region *region, u64 offset, u64 length)
+{
+	u64 first = offset >> PAGE_SHIFT, count = length >> PAGE_SHIFT, i;
+	unsigned int p;
+
+	sim_might_sleep();
+	for (p = 0; p < sim.processes; p++) {
+		struct sim_process *process = &sim_nodes[region->node].processes[p];
+
+		for (i = first; i < first + count; i++) {
+			if (!process->entries[i].writable)
+				continue;
+			process->entries[i].writable = false;
+			sim_event(sim_block_of(i), "protected in process %u", p);
+			sim_yield();
+		}
+		flush(process, first, count);
+	}
+}
+
+/* ---- what fault.c does ---- */
+
+struct fault {
+	unsigned int node, process;
+	u64 page;
+	bool present;	/* at the time of the fault there was an entry, for reading */
+};
+
+static int map(void *arg, bool writable)
+{
+	struct fault *fault = arg;
+	struct sim_process *process = &sim_nodes[fault->node].processes[fault->process];
+	struct sim_entry *entry = &process->entries[fault->page];
+
+	if (IS_ERR(kdsm_memory_page(&sim_nodes[fault->node].frames, fault->page)))
+		return -ENOMEM;
+	sim_yield();
+	if (fault->present && entry->present) {
+		*entry = (struct sim_entry) {};
+		sim_yield();
+		process->tlb[fault->page].present = false;
+	}
+	if (!entry->present) {
+		*entry = (struct sim_entry) { .present = true, .writable = writable };
+		sim_event(sim_block_of(fault->page), "mapped %s in process %u",
+			  writable ? "writable" : "readable", fault->process);
+	}
+	return 0;
+}
+
+static int take_fault(unsigned int node, unsigned int process, u64 page, bool write,
+		      bool present)
+{
+	struct fault fault = { node, process, page, present };
+
+	return kdsm_coherence_access(&sim_nodes[node].coherence, sim_block_of(page), write,
+				     map, &fault);
+}
+
+void sim_unmap_process(unsigned int node, unsigned int number, u64 first, u64 last)
+{
+	struct sim_process *process = &sim_nodes[node].processes[number];
+	struct kdsm_coherence *coherence = &sim_nodes[node].coherence;
+	u64 i;
+
+	sim_counts.unmaps++;
+	if (sim_broken != SIM_BREAK_LATE)
+		kdsm_coherence_unmapped(coherence, first, last);
+	for (i = first * sim.pages; i < (last + 1) * sim.pages; i++) {
+		if (process->entries[i].present)
+			sim_event(sim_block_of(i), "process %u unmaps%s", number,
+				  process->entries[i].dirty ? ", dirty" : "");
+		process->entries[i] = (struct sim_entry) {};
+		process->tlb[i] = (struct sim_entry) {};
+	}
+	if (sim_broken == SIM_BREAK_LATE)
+		kdsm_coherence_unmapped(coherence, first, last);
+}
+
+/* ---- what the CPU does ---- */
+
+static struct sim_entry *look_up(unsigned int node, unsigned int number, u64 page)
+{
+	struct sim_process *process = &sim_nodes[node].processes[number];
+	struct sim_entry *tlb = &process->tlb[page];
+
+	sim_yield();
+	if (sim_chance(sim.evict))
+		tlb->present = false;
+	if (!tlb->present && process->entries[page].present)
+		*tlb = process->entries[page];
+	return tlb;
+}
+
+static char *frame(unsigned int node, u64 offset)
+{
+	struct page *page = sim_nodes[node].frames.pages[offset >> PAGE_SHIFT];
+
+	if (!page)
+		sim_fail(sim_block_of(offset >> PAGE_SHIFT), "mapped without a page");
+	return (char *)page->words + offset % PAGE_SIZE;
+}
+
+int sim_load(unsigned int node, unsigned int process, u64 offset, void *to,
+	     unsigned int length)
+{
+	u64 page = offset >> PAGE_SHIFT;
+	int err;
+
+	while (!look_up(node, process, page)->present) {
+		err = take_fault(node, process, page, false, false);
+		if (err)
+			return err;
+	}
+	memcpy(to, frame(node, offset), length);
+	return 0;
+}
+
+int sim_store(unsigned int node, unsigned int number, u64 offset, const void *from,
+	      unsigned int length)
+{
+	struct sim_process *process = &sim_nodes[node].processes[number];
+	u64 page = offset >> PAGE_SHIFT;
+	struct sim_entry *tlb;
+	int err;
+
+	for (;;) {
+		tlb = look_up(node, number, page);
+		if (tlb->present && tlb->writable && tlb->dirty)
+			break;
+		/* It has to look at the page table to set the dirty bit there. */
+		*tlb = process->entries[page];
+		if (tlb->present && tlb->writable) {
+			process->entries[page].dirty = true;
+			tlb->dirty = true;
+			break;
+		}
+		err = take_fault(node, number, page, true, tlb->present);
+		if (err)
+			return err;
+	}
+	memcpy(frame(node, offset), from, length);
+	return 0;
+}

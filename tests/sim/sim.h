@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The simulator of coherence protocols: nodes, processes and threads as fibers of
+ * one OS thread, under a scheduler that a seed decides.
+ */
+#ifndef KDSM_SIM_H
+#define KDSM_SIM_H
+
+#include <linux/types.h>
+
+#include "coherence.h"
+#include "vm.h"
+
+#define SIM_NODES	16
+#define SIM_PROCESSES	2
+#define SIM_BLOCKS	8
+
+/* ---- chance (main.c) ---- */
+
+u64 sim_random(void);
+/* Less than n. */
+static inline unsigned int sim_below(unsigned int n)
+{
+	return (sim_random() >> 32) % n;
+}
+
+/* One time in n; 0: never. */
+static inline bool sim_chance(unsigned int n)
+{
+	return n && !sim_below(n);
+}
+
+static inline unsigned int sim_between(unsigned int a, unsigned int b)
+{
+	return a + sim_below(b - a + 1);
+}
+
+/* ---- one run ---- */
+
+/* What the seed chose. */
+struct sim_config {
+	unsigned int nodes, processes, threads;	/* processes a node, threads a process */
+	unsigned int blocks, pages;		/* in use; a block */
+	u64 index[SIM_BLOCKS];			/* which */
+	u64 region_blocks;
+	unsigned int words, locks, phases, rounds;
+	unsigned int values;		/* different ones; 0: each once */
+	unsigned int yield;		/* one scheduling point in so many switches */
+	unsigned int preempt;		/* one in so many sleeps long */
+	unsigned int delay;		/* of messages, microseconds at most */
+	unsigned int late;		/* one message in so many takes much longer */
+	unsigned int slow;		/* this node is slow; nodes: none is */
+	unsigned int unmap;		/* one operation in so many unmaps */
+	unsigned int evict;		/* one access in so many evicts a TLB entry */
+	unsigned int nomem;		/* one allocation in so many fails */
+	unsigned int error;		/* one message or operation in so many fails */
+	bool down;			/* a node goes away for a while */
+};
+
+/* Deliberate faults. */
+enum sim_break {
+	SIM_BREAK_NONE,
+	SIM_BREAK_RTS,
+	SIM_BREAK_TWIN,
+	SIM_BREAK_NOTICE,
+	SIM_BREAK_FLOOR,
+	SIM_BREAK_DIRTY,
+	SIM_BREAK_MERGE,
+	SIM_BREAK_UNMAP,
+	SIM_BREAK_GRANT,
+	SIM_BREAK_TWICE,
+	SIM_BREAK_LEASE,
+	SIM_BREAK_FLUSH,
+	SIM_BREAK_LATE,
+	SIM_BREAK_COUNT
+};
+
+struct sim_counts {
+	u64 steps, loads, stores, acquires, releases, messages, fetches, floors;
+	u64 unmaps, errors;
+	u64 stats[KDSM_COHERENCE_COUNT];
+};
+
+extern struct sim_config sim;
+extern enum sim_break sim_broken;
+extern struct sim_counts sim_counts;
+extern bool sim_tracing;	/* keep events */
+extern bool sim_verbose;	/* print them at once */
+/* Somebody was told of an error: values are not checked from here on. */
+extern bool sim_unreliable;
+
+/* The seed has failed: say what, and end the process. block: -1 if none. */
+void __attribute__((noreturn, format(printf, 2, 3)))
+sim_fail(s64 block, const char *format, ...);
+void __attribute__((format(printf, 2, 3)))
+sim_note(s64 block, const char *format, ...);
+
+/* An event, about a block or (-1) none. */
+#define sim_event(block, ...) do {					\
+	if (unlikely(sim_tracing))					\
+		sim_note(block, __VA_ARGS__);				\
+} while (0)
+
+/* ---- fibers (sched.c) ---- */
+
+void sim_spawn(unsigned int node, const char *name, u64 delay, void (*run)(void *arg),
+	       void *arg);
+/* Until all fibers have ended. */
+void sim_run(void);
+unsigned int sim_fiber_node(void);
+const char *sim_fiber_name(void);
+
+/* ---- nodes ---- */
+
+struct sim_entry {
+	bool present, writable, dirty;
+};
+
+/* Page table, and what a CPU remembers of it. */
+struct sim_process {
+	struct sim_entry *entries, *tlb;	/* by page of the region */
+};
+
+struct kdsm_memory {
+	unsigned int node;
+	bool twins;
+	struct page **pages;
+};
+
+struct kdsm_fabric {
+	unsigned int node;
+};
+
+struct kdsm_region {
+	unsigned int node;
+};
+
+struct sim_node {
+	struct kdsm_fabric fabric;
+	struct kdsm_region region;
+	struct kdsm_memory frames, twins;
+	struct kdsm_coherence coherence;
+	struct sim_process processes[SIM_PROCESSES];
+};
+
+extern struct sim_node sim_nodes[SIM_NODES];
+
+static inline u64 sim_pages(void)
+{
+	return sim.region_blocks * sim.pages;
+}
+
+static inline s64 sim_block_of(u64 page)
+{
+	return page / sim.pages;
+}
+
+/* fabric.c */
+void sim_fabric_start(void);
+void sim_fabric_stop(void);
+/* No message is under way. */
+bool sim_quiet(void);
+
+/* map.c: what the CPU does. -errno as the fault handler gave. */
+int sim_load(unsigned int node, unsigned int process, u64 offset, void *to,
+	     unsigned int length);
+int sim_store(unsigned int node, unsigned int process, u64 offset, const void *from,
+	      unsigned int length);
+void sim_unmap_process(unsigned int node, unsigned int process, u64 first, u64 last);
+
+/* program.c */
+void sim_program_start(void);
+void sim_program_stop(void);
+
+/* check.c: invariants of the protocol. */
+void sim_check_start(void);
+void sim_check_step(void);	/* with what may be at any time */
+void sim_check_quiet(void);	/* when nothing is under way */
+
+#endif /* KDSM_SIM_H */
