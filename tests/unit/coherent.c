@@ -276,7 +276,12 @@ static void places(void **state)
 /* ---- the barrier, with threads and processes of one node ---- */
 
 #define THREADS		3
+/* ThreadSanitizer does not see what orders threads by way of another process. */
+#ifdef __SANITIZE_THREAD__
+#define PROCESSES	1
+#else
 #define PROCESSES	2
+#endif
 #define ROUNDS		200
 
 struct member {
@@ -336,13 +341,15 @@ static void one_node(void **state)
 						   &region, &sync), 0);
 	assert_int_equal(kdsm_tree_barrier_init(&member.barrier, region, sync, 0, participants), 0);
 	member.words = kdsm_region_address(region);
-	pid = fork();
+	pid = PROCESSES > 1 ? fork() : 1;
 	assert_true(pid >= 0);
 	if (!pid)
 		_exit(meet_all(&member, 1) != 0);
 	assert_int_equal(meet_all(&member, 0), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	if (PROCESSES > 1) {
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
 	kdsm_region_close(region);
 	kdsm_region_close(sync);
 }
