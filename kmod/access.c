@@ -87,8 +87,6 @@ static int kdsm_block_read_miss(struct kdsm_coherence *coherence, struct kdsm_bl
 			kdsm_coherence_count(coherence, FAST_READS, 1);
 		else
 			kdsm_coherence_count(coherence, SLOW_READS, 1);
-		if (!known && block->role == KDSM_ROLE_NONE)
-			block->owner = from;
 		if (bounce)
 			kdsm_twin_merge(coherence, block, bounce, true);
 		block->wts = wts;

@@ -3,6 +3,7 @@
  * Policy release: an acquire. Copies that may lack what the signature tells of
  * become invalid, and are unmapped in ranges, one flush of TLBs each.
  */
+#include <linux/bitmap.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
@@ -10,15 +11,21 @@
 #include "coherence.h"
 #include "vm.h"
 
+/* Neighbours that are unmapped together. */
+#define KDSM_RUN_MAX	4096U
+
 /* Blocks that became invalid, to be unmapped. */
 struct kdsm_victims {
-	u64 *list;
+	struct kdsm_victim {
+		struct kdsm_block *block;
+		bool writable;		/* was */
+	} *list;
 	size_t count, room;
 };
 
-static int kdsm_victims_add(struct kdsm_victims *victims, u64 index)
+static int kdsm_victims_add(struct kdsm_victims *victims, struct kdsm_block *block)
 {
-	u64 *list;
+	struct kdsm_victim *list;
 
 	if (victims->count == victims->room) {
 		size_t room = max_t(size_t, 64, 2 * victims->room);
@@ -32,7 +39,9 @@ static int kdsm_victims_add(struct kdsm_victims *victims, u64 index)
 		victims->list = list;
 		victims->room = room;
 	}
-	victims->list[victims->count++] = index;
+	list = &victims->list[victims->count++];
+	list->block = block;
+	list->writable = block->state == KDSM_BLOCK_WRITABLE;
 	return 0;
 }
 
@@ -48,12 +57,10 @@ static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_b
 	int err;
 
 	lockdep_assert_held(&block->lock);
-	err = kdsm_victims_add(victims, block->index);
+	err = kdsm_victims_add(victims, block);
 	if (err)
 		return err;
-	if (block->state == KDSM_BLOCK_WRITABLE)
-		block->modified = true;	/* the page table will not tell */
-	else
+	if (block->state != KDSM_BLOCK_WRITABLE)
 		block->twin = false;
 	block->state = KDSM_BLOCK_INVALID;
 	kdsm_block_cached(coherence, block, false);
@@ -115,11 +122,47 @@ static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
 	return err;
 }
 
-static int kdsm_index_compare(const void *a, const void *b)
+static int kdsm_victim_compare(const void *a, const void *b)
 {
-	const u64 *one = a, *other = b;
+	const struct kdsm_victim *one = a, *other = b;
 
-	return *one < *other ? -1 : *one > *other;
+	return one->block->index < other->block->index ? -1 :
+	       one->block->index > other->block->index;
+}
+
+/*
+ * Before they are unmapped, n neighbours: which of them were modified? The others
+ * leave the write set.
+ */
+static void kdsm_victims_harvest(struct kdsm_coherence *coherence,
+				 struct kdsm_victim *victims, size_t n)
+{
+	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT;
+	u64 offset = kdsm_block_offset(coherence, victims->block);
+	u64 length = n * kdsm_block_size(coherence);
+	unsigned long *bitmap;
+	size_t i;
+
+	bitmap = kvcalloc(BITS_TO_LONGS(n * pages), sizeof(long), GFP_KERNEL);
+	kdsm_vm_protect(coherence->region, offset, length);
+	if (bitmap)
+		kdsm_vm_harvest(coherence->region, offset, length, bitmap);
+	for (i = 0; i < n; i++) {
+		struct kdsm_block *block = victims[i].block;
+
+		if (!victims[i].writable)
+			continue;
+		mutex_lock(&block->lock);
+		if (!bitmap ||
+		    find_next_bit(bitmap, (i + 1) * pages, i * pages) < (i + 1) * pages)
+			block->modified = true;
+		if (!block->modified && block->state == KDSM_BLOCK_INVALID) {
+			block->twin = false;
+			kdsm_block_dirty(coherence, block, false);
+		}
+		mutex_unlock(&block->lock);
+	}
+	kvfree(bitmap);
 }
 
 /*
@@ -131,17 +174,23 @@ static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
 {
 	size_t i, n;
 
-	sort(victims->list, victims->count, sizeof(*victims->list), kdsm_index_compare, NULL);
+	sort(victims->list, victims->count, sizeof(*victims->list), kdsm_victim_compare, NULL);
 	for (i = 0; i < victims->count; i += n) {
-		u64 first = victims->list[i];
+		struct kdsm_victim *victim = &victims->list[i];
+		u64 first = victim->block->index;
+		bool writable = victim->writable;
 
-		for (n = 1; i + n < victims->count; n++)
-			if (victims->list[i + n] > victims->list[i + n - 1] + 1)
+		for (n = 1; i + n < victims->count && n < KDSM_RUN_MAX; n++) {
+			if (victim[n].block->index != first + n)
 				break;
+			writable |= victim[n].writable;
+		}
+		if (writable)
+			kdsm_victims_harvest(coherence, victim, n);
 		kdsm_vm_unmap(coherence->region, first << coherence->block_shift,
-			      (victims->list[i + n - 1] - first + 1) << coherence->block_shift);
+			      n << coherence->block_shift);
 		kdsm_coherence_count(coherence, FLUSHES, 1);
-		kdsm_coherence_unmapped(coherence, first, victims->list[i + n - 1]);
+		kdsm_coherence_unmapped(coherence, first, first + n - 1);
 	}
 }
 

@@ -43,6 +43,7 @@ enum kdsm_block_state {
 enum kdsm_block_role {
 	KDSM_ROLE_NONE = 0,
 	KDSM_ROLE_WAITING,	/* asked, not granted */
+	KDSM_ROLE_GRANTED,	/* but nobody here takes over; passed on to who asks */
 	KDSM_ROLE_TAKING,	/* granted; not yet done with taking over */
 	KDSM_ROLE_OWNER,	/* has the newest released content */
 };
@@ -60,12 +61,14 @@ struct kdsm_block {
 	u8 role;		/* enum kdsm_block_role */
 	bool busy;		/* a task is at it over the network; others wait */
 	bool twin;		/* the twin holds the content as last merged */
-	bool modified;		/* since the last release, for sure */
+	bool modified;		/* not published yet, and page tables may not tell */
 	u8 idle;		/* releases that found it not modified */
 	u16 owner;		/* whom to ask, if this node is not it */
 	u16 next;		/* whom to hand it to when done; KDSM_NOBODY */
 	u16 writer;		/* who wrote what this node lacks; KDSM_NOBODY: unknown */
-	u16 from;		/* TAKING: who granted it; KDSM_NOBODY: it failed */
+	/* GRANTED, TAKING: who has the content (KDSM_NOBODY: it failed), and its */
+	u16 from;
+	u64 from_wts, from_rts;
 	u64 wts, rts;		/* of the content here: written at, good until */
 	u64 wanted;		/* timestamp of what writer wrote */
 	struct list_head dirty;		/* in coherence->dirty, while in the write set */
@@ -161,20 +164,25 @@ int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *
 
 /*
  * Become the one who waits for the block longest: ask along the links. When it
- * returns 0 the role is TAKING, and from, wts and rts are as the former owner
- * said. Only the task that has made the block busy may call it.
+ * returns 0 the role is TAKING, from is who has the content, in its twin, and wts
+ * and rts are of that. Only the task that has made the block busy may call it.
  */
 int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			unsigned int *from, u64 *wts, u64 *rts);
-/* It was granted, but cannot be used: who waits behind this node hears it. */
-void kdsm_ownership_lost(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			 int status);
+/*
+ * The content cannot be brought here: who waits behind this node is granted it, or
+ * who asks next; that may be this node again.
+ */
+void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *block);
 /*
  * Called with the block's lock held, which it drops: from TAKING to OWNER, and on
  * to the next if one waits.
  */
 void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *block);
-/* Find the owner and have it raise its read timestamp: who it is, and both. */
+/*
+ * Find the owner and have it raise its read timestamp: who has the content, in its
+ * frame, and both timestamps.
+ */
 int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			unsigned int *from, u64 *wts, u64 *rts);
 
@@ -198,8 +206,6 @@ void kdsm_block_end(struct kdsm_coherence *coherence, struct kdsm_block *block);
 
 /* With the block's lock: the twin becomes what the frame is. -ENOMEM. */
 int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
-/* Is there anything in the frame that the twin has not? */
-bool kdsm_twin_differs(struct kdsm_coherence *coherence, struct kdsm_block *block);
 void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		     const struct kdsm_bounce *theirs, bool keep);
 

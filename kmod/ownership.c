@@ -11,6 +11,12 @@
  * Links lead forward: from a node to one that had the block, or was promised it,
  * after it. So there is no circle, and nobody is queued behind itself: who waits
  * was asked by the one in front of it only.
+ *
+ * What is granted to a node may not be wanted there any more, as it gave up
+ * waiting, or could not bring the content. Such a node holds the place for who
+ * asks next, and tells that where the content still is. One that is told that it
+ * will not get the block leads back to whom it asked last. For a while there may
+ * then be a circle, which ends with the grant that some node in it waits for.
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
@@ -80,28 +86,43 @@ static int kdsm_chase(struct kdsm_coherence *coherence, struct kdsm_block *block
 			return -ETIMEDOUT;
 		usleep_range(pause, 2 * pause);
 		pause = min(2 * pause, (unsigned int)KDSM_RETRY_MAX);
+		if (type != KDSM_MESSAGE_BLOCK_OWN)
+			continue;
+		/* Granted at last to one that had given up waiting, and wants it again? */
+		if (READ_ONCE(block->role) != KDSM_ROLE_WAITING) {
+			answer->answer = cpu_to_le16(KDSM_ANSWER_QUEUED);
+			return 0;
+		}
+		if (*node == coherence->node)
+			*node = READ_ONCE(block->owner);
 	}
 }
 
 int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			unsigned int *from, u64 *wts, u64 *rts)
 {
+	unsigned int node = READ_ONCE(block->owner);
 	struct kdsm_wire_answer answer;
 	int err;
 
-	*from = READ_ONCE(block->owner);
-	err = kdsm_chase(coherence, block, from, KDSM_MESSAGE_BLOCK_READ, &answer);
+	err = kdsm_chase(coherence, block, &node, KDSM_MESSAGE_BLOCK_READ, &answer);
 	if (err)
 		return err;
 	if (le16_to_cpu(answer.answer) != KDSM_ANSWER_YES)
 		return -EIO;
+	mutex_lock(&block->lock);
+	if (block->role == KDSM_ROLE_NONE && node != coherence->node)
+		block->owner = node;
+	mutex_unlock(&block->lock);
+	*from = le16_to_cpu(answer.node);
 	*wts = le64_to_cpu(answer.wts);
 	*rts = le64_to_cpu(answer.rts);
 	return 0;
 }
 
-static int kdsm_grant(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		      unsigned int node, int status, u64 wts, u64 rts)
+/* To who was queued: node from has the content. Or it will not come: status. */
+static void kdsm_grant(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		       unsigned int next, int status, unsigned int from, u64 wts, u64 rts)
 {
 	struct kdsm_wire_block wire = {
 		.id = cpu_to_le32(coherence->id),
@@ -109,25 +130,48 @@ static int kdsm_grant(struct kdsm_coherence *coherence, struct kdsm_block *block
 		.index = cpu_to_le64(block->index),
 		.wts = cpu_to_le64(wts),
 		.rts = cpu_to_le64(rts),
+		.node = cpu_to_le32(from),
 	};
 
-	return kdsm_message(coherence->fabric, node, KDSM_MESSAGE_BLOCK_GRANT, &wire,
-			    sizeof(wire), NULL, NULL);
+	/* A node that is gone takes along what it was granted. */
+	kdsm_message(coherence->fabric, next, KDSM_MESSAGE_BLOCK_GRANT, &wire, sizeof(wire),
+		     NULL, NULL);
 }
 
-/* It did not come. Who waits behind this node will not get it either. */
-void kdsm_ownership_lost(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			 int status)
+void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	unsigned int next;
 
 	mutex_lock(&block->lock);
-	block->role = KDSM_ROLE_NONE;
 	next = block->next;
 	block->next = KDSM_NOBODY;
+	if (next == KDSM_NOBODY) {
+		block->role = KDSM_ROLE_GRANTED;
+		block->owner = coherence->node;
+	} else {
+		/* Links have led to it since it was queued. */
+		block->role = KDSM_ROLE_NONE;
+	}
 	mutex_unlock(&block->lock);
 	if (next != KDSM_NOBODY)
-		kdsm_grant(coherence, block, next, status, 0, 0);
+		kdsm_grant(coherence, block, next, 0, block->from, block->from_wts,
+			   block->from_rts);
+}
+
+/* It will not come: who waits behind this node will not get it either. */
+static void kdsm_give_up(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			 unsigned int asked, int status)
+{
+	unsigned int next = block->next;
+
+	lockdep_assert_held(&block->lock);
+	block->role = KDSM_ROLE_NONE;
+	block->next = KDSM_NOBODY;
+	if (asked != coherence->node)
+		block->owner = asked;
+	mutex_unlock(&block->lock);
+	if (next != KDSM_NOBODY)
+		kdsm_grant(coherence, block, next, status, 0, 0, 0);
 }
 
 int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
@@ -137,38 +181,45 @@ int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	unsigned int node;
 	int err;
 
+	mutex_lock(&block->lock);
+	if (block->role == KDSM_ROLE_GRANTED) {
+		block->role = KDSM_ROLE_TAKING;
+		goto granted;
+	}
 	/*
 	 * Waiting before asking: as soon as the owner knows of this node, others
 	 * may be sent here.
 	 */
-	mutex_lock(&block->lock);
 	block->role = KDSM_ROLE_WAITING;
 	node = block->owner;
 	mutex_unlock(&block->lock);
 
 	err = kdsm_chase(coherence, block, &node, KDSM_MESSAGE_BLOCK_OWN, &answer);
+	if (!err && le16_to_cpu(answer.answer) == KDSM_ANSWER_QUEUED &&
+	    !wait_event_timeout(coherence->wait, READ_ONCE(block->role) != KDSM_ROLE_WAITING,
+				KDSM_GRANT_TIMEOUT))
+		err = -ETIMEDOUT;
+
+	mutex_lock(&block->lock);
 	if (!err && le16_to_cpu(answer.answer) == KDSM_ANSWER_YES) {
-		mutex_lock(&block->lock);
+		block->from = le16_to_cpu(answer.node);
+		block->from_wts = le64_to_cpu(answer.wts);
+		block->from_rts = le64_to_cpu(answer.rts);
 		block->role = KDSM_ROLE_TAKING;
-		block->from = node;
-		block->wts = le64_to_cpu(answer.wts);
-		block->rts = le64_to_cpu(answer.rts);
-		mutex_unlock(&block->lock);
-	} else if (!err) {
-		if (!wait_event_timeout(coherence->wait,
-					READ_ONCE(block->role) == KDSM_ROLE_TAKING,
-					KDSM_GRANT_TIMEOUT))
-			err = -ETIMEDOUT;
-		else if (block->from == KDSM_NOBODY)
-			err = -EIO;
+	} else if (block->role != KDSM_ROLE_TAKING) {
+		err = err ?: -EIO;
+	} else {
+		err = block->from == KDSM_NOBODY ? -EIO : 0;
 	}
 	if (err) {
-		kdsm_ownership_lost(coherence, block, err);
+		kdsm_give_up(coherence, block, node, err);	/* unlocks */
 		return err;
 	}
+granted:
 	*from = block->from;
-	*wts = block->wts;
-	*rts = block->rts;
+	*wts = block->from_wts;
+	*rts = block->from_rts;
+	mutex_unlock(&block->lock);
 	return 0;
 }
 
@@ -192,14 +243,8 @@ void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *b
 	wts = block->wts;
 	rts = block->rts;
 	mutex_unlock(&block->lock);
-	if (next == KDSM_NOBODY)
-		return;
-	if (kdsm_grant(coherence, block, next, err, wts, rts) == -EINVAL && !err) {
-		/* It has given up waiting, and is there to say so: nobody else owns it. */
-		mutex_lock(&block->lock);
-		block->role = KDSM_ROLE_OWNER;
-		mutex_unlock(&block->lock);
-	}
+	if (next != KDSM_NOBODY)
+		kdsm_grant(coherence, block, next, err, coherence->node, wts, rts);
 }
 
 /* ---- being asked ---- */
@@ -218,15 +263,15 @@ static struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
 }
 
 static int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what,
-		       const struct kdsm_block *block)
+		       unsigned int node, u64 wts, u64 rts)
 {
 	struct kdsm_wire_answer *answer = request->reply;
 
 	*answer = (struct kdsm_wire_answer) {
 		.answer = cpu_to_le16(what),
-		.node = cpu_to_le16(what == KDSM_ANSWER_ASK ? block->owner : 0),
-		.wts = cpu_to_le64(block->wts),
-		.rts = cpu_to_le64(block->rts),
+		.node = cpu_to_le16(node),
+		.wts = cpu_to_le64(wts),
+		.rts = cpu_to_le64(rts),
 	};
 	request->reply_length = sizeof(*answer);
 	return 0;
@@ -237,7 +282,6 @@ int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 {
 	const struct kdsm_wire_block *wire = request->data;
 	struct kdsm_block *block = kdsm_asked_block(coherence, request);
-	enum kdsm_answer what = KDSM_ANSWER_RETRY;
 	u64 clock;
 	int err;
 
@@ -247,17 +291,28 @@ int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 	if (clock > KDSM_CLOCK_MAX)
 		return -EINVAL;
 	mutex_lock(&block->lock);
-	if (block->role == KDSM_ROLE_OWNER) {
-		/*
-		 * From here on the next write timestamp is above it, whoever
-		 * gives it: the read timestamp goes with the ownership.
-		 */
-		what = KDSM_ANSWER_YES;
+	/*
+	 * From here on the next write timestamp is above the read timestamp,
+	 * whoever gives it: the read timestamp goes with the ownership.
+	 */
+	switch (block->role) {
+	case KDSM_ROLE_OWNER:
 		block->rts = max(block->rts, max(block->wts, clock) + KDSM_LEASE);
-	} else if (block->role == KDSM_ROLE_NONE) {
-		what = KDSM_ANSWER_ASK;
+		err = kdsm_answer(request, KDSM_ANSWER_YES, coherence->node, block->wts,
+				  block->rts);
+		break;
+	case KDSM_ROLE_GRANTED:
+		block->from_rts = max(block->from_rts,
+				      max(block->from_wts, clock) + KDSM_LEASE);
+		err = kdsm_answer(request, KDSM_ANSWER_YES, block->from, block->from_wts,
+				  block->from_rts);
+		break;
+	case KDSM_ROLE_NONE:
+		err = kdsm_answer(request, KDSM_ANSWER_ASK, block->owner, 0, 0);
+		break;
+	default:
+		err = kdsm_answer(request, KDSM_ANSWER_RETRY, 0, 0, 0);
 	}
-	err = kdsm_answer(request, what, block);
 	mutex_unlock(&block->lock);
 	return err;
 }
@@ -266,28 +321,34 @@ int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
 			     struct kdsm_request *request)
 {
 	struct kdsm_block *block = kdsm_asked_block(coherence, request);
-	enum kdsm_answer what = KDSM_ANSWER_ASK;
 	int err = 0;
 
 	if (IS_ERR(block))
 		return PTR_ERR(block);
-	if (request->from == coherence->node)
-		return -EINVAL;
 	mutex_lock(&block->lock);
-	if (block->role == KDSM_ROLE_OWNER) {
+	if (request->from == coherence->node) {
+		/* Led back here while some node in the circle waits for a grant. */
+		err = kdsm_answer(request, KDSM_ANSWER_RETRY, 0, 0, 0);
+	} else if (block->role == KDSM_ROLE_OWNER) {
 		err = kdsm_release_handover(coherence, block);
 		if (!err) {
-			what = KDSM_ANSWER_YES;
 			block->role = KDSM_ROLE_NONE;
 			block->owner = request->from;
+			err = kdsm_answer(request, KDSM_ANSWER_YES, coherence->node,
+					  block->wts, block->rts);
 		}
+	} else if (block->role == KDSM_ROLE_GRANTED) {
+		block->role = KDSM_ROLE_NONE;
+		block->owner = request->from;
+		err = kdsm_answer(request, KDSM_ANSWER_YES, block->from, block->from_wts,
+				  block->from_rts);
 	} else if (block->role != KDSM_ROLE_NONE && block->next == KDSM_NOBODY) {
-		what = KDSM_ANSWER_QUEUED;
 		block->next = request->from;
 		block->owner = request->from;
+		err = kdsm_answer(request, KDSM_ANSWER_QUEUED, 0, 0, 0);
+	} else {
+		err = kdsm_answer(request, KDSM_ANSWER_ASK, block->owner, 0, 0);
 	}
-	if (!err)
-		err = kdsm_answer(request, what, block);
 	mutex_unlock(&block->lock);
 	return err;
 }
@@ -301,14 +362,27 @@ int kdsm_coherence_serve_grant(struct kdsm_coherence *coherence,
 
 	if (IS_ERR(block))
 		return PTR_ERR(block);
+	if (le32_to_cpu(wire->node) >= coherence->nodes ||
+	    le64_to_cpu(wire->wts) > KDSM_CLOCK_MAX || le64_to_cpu(wire->rts) > KDSM_CLOCK_MAX)
+		return -EINVAL;
 	mutex_lock(&block->lock);
-	if (block->role == KDSM_ROLE_WAITING) {
-		block->from = wire->status ? KDSM_NOBODY : request->from;
-		block->wts = le64_to_cpu(wire->wts);
-		block->rts = le64_to_cpu(wire->rts);
-		WRITE_ONCE(block->role, KDSM_ROLE_TAKING);
-	} else {
+	if (block->role != KDSM_ROLE_WAITING && block->role != KDSM_ROLE_NONE) {
 		err = -EINVAL;
+	} else if (wire->status) {
+		block->from = KDSM_NOBODY;
+		if (block->role == KDSM_ROLE_WAITING)
+			WRITE_ONCE(block->role, KDSM_ROLE_TAKING);
+	} else {
+		block->from = le32_to_cpu(wire->node);
+		block->from_wts = le64_to_cpu(wire->wts);
+		block->from_rts = le64_to_cpu(wire->rts);
+		if (block->role == KDSM_ROLE_NONE) {
+			/* It came too late. */
+			block->owner = coherence->node;
+			block->role = KDSM_ROLE_GRANTED;
+		} else {
+			WRITE_ONCE(block->role, KDSM_ROLE_TAKING);
+		}
 	}
 	mutex_unlock(&block->lock);
 	wake_up_all(&coherence->wait);

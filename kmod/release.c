@@ -12,7 +12,8 @@
  * - A block that is handed over while there are unreleased writes in it is
  *   released by that, with a notice: they are in what was handed over.
  * - What was modified is told by the dirty bits of page tables, harvested at the
- *   release. A block that was not written twice in a row leaves the write set.
+ *   release and when a block is handed over or becomes invalid. A block that was
+ *   not written twice in a row leaves the write set.
  *
  * Why a read cannot see too old a value: let a write w be released before an
  * acquire. Its notice, with timestamp ts, is in the signature, or its floor is at
@@ -23,6 +24,11 @@
  * read timestamp that all copies without w have at most: it is raised by the
  * owner, under the block's lock, when a copy is asked for, and passed on with the
  * ownership.
+ *
+ * A copy may also have what is not released yet. It was read from a frame while a
+ * program wrote there, so whatever was written has to be released with a notice
+ * of its own, even if in the end it is what the twin says: 0, 1 and again 0 may
+ * have been read as 1. Hence it is the dirty bits that tell, never a comparison.
  */
 #include <linux/bitmap.h>
 #include <linux/mm.h>
@@ -64,6 +70,7 @@ static u64 kdsm_block_publish(struct kdsm_coherence *coherence, struct kdsm_bloc
 	spin_unlock(&coherence->lock);
 	block->wts = ts;
 	block->rts = ts;
+	block->modified = false;
 	return ts;
 }
 
@@ -78,11 +85,35 @@ static void kdsm_notice_flush(struct kdsm_coherence *coherence, struct kdsm_noti
 
 /* ---- handing over ---- */
 
+/* Take the dirty bits of the block's page tables over into modified. -ENOMEM. */
+static int kdsm_block_harvest(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT;
+	unsigned long *bitmap;
+
+	lockdep_assert_held(&block->lock);
+	bitmap = bitmap_zalloc(pages, GFP_KERNEL);
+	if (!bitmap)
+		return -ENOMEM;
+	if (kdsm_vm_harvest(coherence->region, kdsm_block_offset(coherence, block),
+			    kdsm_block_size(coherence), bitmap)) {
+		block->modified = true;
+		kdsm_coherence_count(coherence, FLUSHES, 1);
+	}
+	bitmap_free(bitmap);
+	return 0;
+}
+
 int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	struct kdsm_notice notice = {};
-	int err;
+	int err = 0;
 
+	/* First, so that what is written from here on is noted for the next release. */
+	if (block->state == KDSM_BLOCK_WRITABLE)
+		err = kdsm_block_harvest(coherence, block);
+	if (err)
+		return err;
 	/*
 	 * The next one reads the twin. It stays as it is until that is done: only
 	 * an upgrade after a newer copy was fetched makes another, and while the
@@ -91,7 +122,7 @@ int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_block *b
 	err = kdsm_twin_make(coherence, block);
 	if (err)
 		return err;
-	if (block->state == KDSM_BLOCK_WRITABLE) {
+	if (block->modified) {
 		kdsm_block_publish(coherence, block, 0, &notice);
 		kdsm_notice_flush(coherence, &notice);
 	}
@@ -178,11 +209,10 @@ static int kdsm_writes_harvest(struct kdsm_coherence *coherence, struct kdsm_wri
 			struct kdsm_block *block = write[j].block;
 
 			mutex_lock(&block->lock);
-			write[j].modified = block->modified ||
-				find_next_bit(bitmap, (j + 1) * pages, j * pages) <
-				(j + 1) * pages;
-			/* From here on others note it for the next release. */
-			block->modified = false;
+			if (find_next_bit(bitmap, (j + 1) * pages, j * pages) <
+			    (j + 1) * pages)
+				block->modified = true;
+			write[j].modified = block->modified;
 			mutex_unlock(&block->lock);
 		}
 	}
@@ -203,8 +233,8 @@ static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *
 
 	mutex_lock(&block->lock);
 	kdsm_block_begin(coherence, block);
-	/* Handed over since, with all that is to be released? Then it is done. */
-	if (kdsm_block_is_owned(block) || !kdsm_twin_differs(coherence, block))
+	/* Handed over since, and released by that? */
+	if (kdsm_block_is_owned(block) || !block->modified)
 		goto end;
 	mutex_unlock(&block->lock);
 
@@ -216,7 +246,7 @@ static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *
 	if (!err) {
 		err = kdsm_block_fetch(coherence, block, coherence->twins, from, bounce);
 		if (err)
-			kdsm_ownership_lost(coherence, block, err);
+			kdsm_ownership_fail(coherence, block);
 	}
 	mutex_lock(&block->lock);
 	if (err)
@@ -260,7 +290,7 @@ static void kdsm_writes_publish(struct kdsm_coherence *coherence, struct kdsm_wr
 		if (!writes->list[i].modified)
 			continue;
 		mutex_lock(&block->lock);
-		if (kdsm_block_is_owned(block)) {
+		if (kdsm_block_is_owned(block) && block->modified) {
 			ts = kdsm_block_publish(coherence, block, ts, &notice);
 			kdsm_coherence_count(coherence, FAST_RELEASES, 1);
 		}
@@ -276,15 +306,10 @@ static void kdsm_writes_publish(struct kdsm_coherence *coherence, struct kdsm_wr
  */
 static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
 {
-	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT, i;
-	unsigned long *bitmap;
+	unsigned int i;
 
-	bitmap = bitmap_zalloc(pages, GFP_KERNEL);
-	if (!bitmap)
-		return;
 	for (i = 0; i < writes->count; i++) {
 		struct kdsm_block *block = writes->list[i].block;
-		u64 offset = kdsm_block_offset(coherence, block);
 
 		mutex_lock(&block->lock);
 		if (block->state != KDSM_BLOCK_WRITABLE || writes->list[i].modified ||
@@ -295,23 +320,22 @@ static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_wri
 			continue;
 		}
 		/* With the lock: whoever faults waits for the outcome. */
-		kdsm_vm_protect(coherence->region, offset, kdsm_block_size(coherence));
-		bitmap_zero(bitmap, pages);
-		kdsm_vm_harvest(coherence->region, offset, kdsm_block_size(coherence), bitmap);
+		kdsm_vm_protect(coherence->region, kdsm_block_offset(coherence, block),
+				kdsm_block_size(coherence));
 		kdsm_coherence_count(coherence, FLUSHES, 1);
-		if (bitmap_empty(bitmap, pages)) {
+		if (kdsm_block_harvest(coherence, block))
+			block->modified = true;		/* maybe */
+		if (!block->modified) {
 			block->state = KDSM_BLOCK_READABLE;
 			/* An unmodified frame is its own twin. */
 			if (!kdsm_block_is_owned(block))
 				block->twin = false;
 			kdsm_block_dirty(coherence, block, false);
 		} else {
-			block->modified = true;
 			block->idle = 0;
 		}
 		mutex_unlock(&block->lock);
 	}
-	bitmap_free(bitmap);
 }
 
 int kdsm_coherence_release(struct kdsm_coherence *coherence,
@@ -319,7 +343,7 @@ int kdsm_coherence_release(struct kdsm_coherence *coherence,
 {
 	struct kdsm_writes *writes;
 	unsigned int i;
-	int err, first = 0;
+	int first;
 
 	/* Who comes while another releases waits: its writes may be in that. */
 	mutex_lock(&coherence->fence);
@@ -334,19 +358,9 @@ int kdsm_coherence_release(struct kdsm_coherence *coherence,
 
 		if (!writes->list[i].modified || kdsm_block_is_owned(block))
 			continue;
-		err = kdsm_block_take(coherence, block);
-		if (!err)
-			continue;
-		first = err;
-		/* Not released: it stays so. */
-		mutex_lock(&block->lock);
-		block->modified = true;
-		mutex_unlock(&block->lock);
-		writes->list[i].modified = false;
+		/* What is not taken over stays modified. */
+		first = kdsm_block_take(coherence, block);
 	}
-	for (; i < writes->count; i++)
-		if (writes->list[i].modified)
-			WRITE_ONCE(writes->list[i].block->modified, true);
 	kdsm_writes_publish(coherence, writes);
 	if (!first)
 		kdsm_writes_retire(coherence, writes);

@@ -63,15 +63,3 @@ void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		trace_kdsm_race(coherence->id, kdsm_block_offset(coherence, block));
 	}
 }
-
-/* Is there anything in the frame that the twin has not? */
-bool kdsm_twin_differs(struct kdsm_coherence *coherence, struct kdsm_block *block)
-{
-	unsigned int i;
-
-	for (i = 0; i < kdsm_block_size(coherence) >> PAGE_SHIFT; i++)
-		if (memcmp(kdsm_block_page(coherence, coherence->frames, block, i),
-			   kdsm_block_page(coherence, coherence->twins, block, i), PAGE_SIZE))
-			return true;
-	return false;
-}

@@ -148,10 +148,12 @@ struct kdsm_wire_block {
 	__le64 index;
 	__le64 clock;		/* READ: of the asking node */
 	__le64 wts, rts;	/* GRANT: of the content */
+	__le32 node;		/* GRANT: who has it */
+	__le32 reserved;
 } __packed;
 
 enum kdsm_answer {
-	KDSM_ANSWER_YES,	/* wts and rts are of the content at the answering node */
+	KDSM_ANSWER_YES,	/* node has the content, wts and rts are of that */
 	KDSM_ANSWER_QUEUED,	/* OWN: a GRANT follows */
 	KDSM_ANSWER_ASK,	/* node: it may know */
 	KDSM_ANSWER_RETRY,	/* in a while */

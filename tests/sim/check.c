@@ -27,7 +27,7 @@ void sim_check_start(void)
 static void changes(unsigned int node, unsigned int i, const struct kdsm_block *block)
 {
 	static const char * const states[] = { "invalid", "readable", "WRITABLE" };
-	static const char * const roles[] = { "none", "waiting", "TAKING", "OWNER" };
+	static const char * const roles[] = { "none", "waiting", "GRANTED", "TAKING", "OWNER" };
 	struct kdsm_block *was = &before[node][i];
 
 	if (was->state == block->state && was->role == block->role &&
@@ -62,6 +62,7 @@ void sim_check_step(void)
 			if (sim_tracing)
 				changes(node, i, block);
 			if (block->role == KDSM_ROLE_OWNER ||
+			    block->role == KDSM_ROLE_GRANTED ||
 			    (block->role == KDSM_ROLE_TAKING && block->from != KDSM_NOBODY))
 				holders++;
 			if (block->role != KDSM_ROLE_OWNER)
@@ -74,6 +75,11 @@ void sim_check_step(void)
 		if (holders > 1)
 			sim_fail(sim.index[i], "%u nodes hold the block", holders);
 	}
+}
+
+static u64 good_until(const struct kdsm_block *block)
+{
+	return block->role == KDSM_ROLE_GRANTED ? block->from_rts : block->rts;
 }
 
 static void check_block(u64 index)
@@ -89,9 +95,9 @@ static void check_block(u64 index)
 			continue;
 		}
 		if (block->busy || block->next != KDSM_NOBODY ||
-		    (block->role != KDSM_ROLE_NONE && block->role != KDSM_ROLE_OWNER))
+		    block->role == KDSM_ROLE_WAITING || block->role == KDSM_ROLE_TAKING)
 			sim_fail(index, "node %u is still at it", node);
-		if (block->role == KDSM_ROLE_OWNER)
+		if (block->role != KDSM_ROLE_NONE)
 			owner = node;
 		if (block->state == KDSM_BLOCK_WRITABLE && list_empty(&block->dirty))
 			sim_fail(index, "node %u: writable, but not in the write set", node);
@@ -112,7 +118,7 @@ static void check_block(u64 index)
 			continue;
 		block = peek(node, index);
 		if (block && block->state != KDSM_BLOCK_INVALID && peek(owner, index) &&
-		    block->rts > peek(owner, index)->rts)
+		    block->rts > good_until(peek(owner, index)))
 			sim_fail(index, "a copy at node %u is good until after the owner's", node);
 	}
 }

@@ -185,7 +185,7 @@ static void choose(u64 seed)
 	sim.locks = sim_below(11);
 	sim.phases = sim_between(1, 4);
 	sim.rounds = sim_between(2, 16);
-	sim.values = sim_chance(5) ? sim_between(2, 4) : 0;
+	sim.values = sim_chance(3) ? sim_between(2, 4) : 0;
 	sim.yield = sim_chance(3) ? 1 : sim_between(2, 12);
 	sim.preempt = sim_chance(3) ? 20 : 400;
 	sim.delay = sim_chance(3) ? 5 : sim_between(10, 200);

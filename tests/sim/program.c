@@ -67,7 +67,9 @@ static bool again(int err, unsigned int *tries, const char *what)
 		sim_sleep(10);
 		return true;
 	}
+	/* From here on it is enough that the threads come to an end. */
 	sim_unreliable = true;
+	sim_wake(&barrier.queue);
 	return ++*tries < TRIES;
 }
 
@@ -231,7 +233,7 @@ static void barrier_pass(struct thread *thread)
 		kdsm_signature_init(&barrier.signatures[barrier.phase % 2]);
 		sim_wake(&barrier.queue);
 	} else {
-		while (barrier.phase == phase) {
+		while (barrier.phase == phase && !sim_unreliable) {
 			sim_prepare(&barrier.queue);
 			sim_block(&barrier.queue, U64_MAX);
 		}
@@ -331,6 +333,8 @@ static void thread_run(void *arg)
 
 	for (phase = 0; phase < sim.phases; phase++) {
 		for (round = sim_between(sim.rounds / 2, sim.rounds); round; round--) {
+			if (sim_unreliable && sim_between(0, 3))
+				return;
 			if (sim_chance(sim.unmap))
 				unmap_some(thread);
 			if (sim.locks && !sim_chance(3))
@@ -344,9 +348,10 @@ static void thread_run(void *arg)
 		}
 		barrier_pass(thread);
 	}
-	for (i = 0; i < word_count; i++)
+	for (i = 0; i < word_count && !sim_unreliable; i++)
 		load(thread, &words[i]);
-	barrier_pass(thread);
+	if (!sim_unreliable)
+		barrier_pass(thread);
 }
 
 /* ---- start and stop ---- */
