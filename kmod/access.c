@@ -27,23 +27,6 @@ void kdsm_block_dirty(struct kdsm_coherence *coherence, struct kdsm_block *block
 	spin_unlock(&coherence->lock);
 }
 
-/* Wait until nobody is at the block over the network, then be the one. */
-void kdsm_block_begin(struct kdsm_coherence *coherence, struct kdsm_block *block)
-{
-	while (block->busy) {
-		mutex_unlock(&block->lock);
-		wait_event(coherence->wait, !READ_ONCE(block->busy));
-		mutex_lock(&block->lock);
-	}
-	WRITE_ONCE(block->busy, true);
-}
-
-void kdsm_block_end(struct kdsm_coherence *coherence, struct kdsm_block *block)
-{
-	WRITE_ONCE(block->busy, false);
-	wake_up_all(&coherence->wait);
-}
-
 /*
  * Bring content that is new enough. Drops the lock meanwhile; what an acquire asks
  * for in that time is looked at again. A notice that the floor has passed does not
@@ -119,22 +102,13 @@ static int kdsm_block_upgrade(struct kdsm_coherence *coherence, struct kdsm_bloc
 	return 0;
 }
 
-int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool write,
-			  int (*map)(void *arg, bool writable), void *arg)
+/* Of the policy; see kdsm_coherence_access(). */
+int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
+			int (*map)(void *arg, bool writable), void *arg)
 {
-	struct kdsm_block *block;
 	int err = 0;
 
-	if (index >= coherence->blocks)
-		return -ERANGE;
-	block = kdsm_block(coherence, index);
-	if (!block)
-		return -ENOMEM;
 	mutex_lock(&block->lock);
-	if (write)
-		kdsm_coherence_count(coherence, WRITE_FAULTS, 1);
-	else
-		kdsm_coherence_count(coherence, READ_FAULTS, 1);
 	if (block->state == KDSM_BLOCK_INVALID) {
 		kdsm_block_begin(coherence, block);
 		if (block->state == KDSM_BLOCK_INVALID)

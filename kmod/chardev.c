@@ -223,7 +223,8 @@ static int kdsm_ioctl_fence(struct kdsm_coherence *coherence, void __user *user,
 		return err;
 	if (args.flags || (!release && !args.signature))
 		return -EINVAL;
-	if (!coherence)
+	/* Of policy strict everybody sees everything at once. */
+	if (!coherence || coherence->policy != &kdsm_policy_release)
 		return -EOPNOTSUPP;
 	place = u64_to_user_ptr(args.signature);
 	signature = kzalloc(sizeof(*signature), GFP_KERNEL);

@@ -39,6 +39,7 @@ static int kdsm_cluster_start(struct kdsm_cluster *cluster, u32 domain)
 			[KDSM_MESSAGE_REMOVE] = kdsm_region_serve_remove,
 			[KDSM_MESSAGE_BLOCK_READ] = kdsm_region_serve_block_read,
 			[KDSM_MESSAGE_BLOCK_OWN] = kdsm_region_serve_block_own,
+			[KDSM_MESSAGE_BLOCK_INVALIDATE] = kdsm_region_serve_block_invalidate,
 			[KDSM_MESSAGE_BLOCK_GRANT] = kdsm_region_serve_block_grant,
 		},
 		.notified = kdsm_region_notified,

@@ -3,6 +3,7 @@
  * What the policies of coherent regions share: the blocks, the way of their
  * content over the network, and the calls from above that each policy answers.
  */
+#include <linux/bitmap.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
@@ -17,7 +18,9 @@ int kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fa
 	memset(coherence, 0, sizeof(*coherence));
 	coherence->fabric = fabric;
 	coherence->id = id;
-	coherence->policy = policy;
+	coherence->policy = policy == KDSM_POLICY_STRICT ? &kdsm_policy_strict :
+			    &kdsm_policy_release;
+	coherence->lease = KDSM_LEASE_DEFAULT;
 	coherence->block_shift = ilog2(block_size);
 	coherence->blocks = size >> coherence->block_shift;
 	coherence->node = kdsm_fabric_node(fabric);
@@ -25,6 +28,8 @@ int kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fa
 	init_waitqueue_head(&coherence->wait);
 	mutex_init(&coherence->fence);
 	spin_lock_init(&coherence->lock);
+	INIT_WORK(&coherence->owed_work, kdsm_ownership_owed_work);
+	INIT_LIST_HEAD(&coherence->owed);
 	INIT_LIST_HEAD(&coherence->dirty);
 	INIT_LIST_HEAD(&coherence->cached);
 	kdsm_signature_init(&coherence->signature);
@@ -33,12 +38,22 @@ int kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fa
 	return coherence->tables ? 0 : -ENOMEM;
 }
 
+static void kdsm_table_free(struct kdsm_block *table)
+{
+	unsigned int i;
+
+	for (i = 0; table && i < KDSM_TABLE_SIZE; i++)
+		bitmap_free(table[i].readers);
+	kvfree(table);
+}
+
 void kdsm_coherence_exit(struct kdsm_coherence *coherence)
 {
 	u64 i;
 
+	cancel_work_sync(&coherence->owed_work);
 	for (i = 0; i < DIV_ROUND_UP_ULL(coherence->blocks, KDSM_TABLE_SIZE); i++)
-		kvfree(coherence->tables[i]);
+		kdsm_table_free(coherence->tables[i]);
 	kvfree(coherence->tables);
 }
 
@@ -56,6 +71,7 @@ static struct kdsm_block *kdsm_table_create(struct kdsm_coherence *coherence, u6
 		struct kdsm_block *block = &table[i];
 
 		mutex_init(&block->lock);
+		INIT_LIST_HEAD(&block->owed);
 		INIT_LIST_HEAD(&block->dirty);
 		INIT_LIST_HEAD(&block->cached);
 		block->index = first + i;
@@ -90,6 +106,23 @@ struct kdsm_block *kdsm_block(struct kdsm_coherence *coherence, u64 index)
 		}
 	}
 	return &table[index & (KDSM_TABLE_SIZE - 1)];
+}
+
+/* Wait until nobody is at the block over the network, then be the one. */
+void kdsm_block_begin(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	while (block->busy) {
+		mutex_unlock(&block->lock);
+		wait_event(coherence->wait, !READ_ONCE(block->busy));
+		mutex_lock(&block->lock);
+	}
+	WRITE_ONCE(block->busy, true);
+}
+
+void kdsm_block_end(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	WRITE_ONCE(block->busy, false);
+	wake_up_all(&coherence->wait);
 }
 
 void *kdsm_block_page(struct kdsm_coherence *coherence, struct kdsm_memory *memory,
@@ -186,4 +219,23 @@ int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *
 	if (!err)
 		kdsm_coherence_count(coherence, BYTES, kdsm_block_size(coherence));
 	return err;
+}
+
+/* ---- from above ---- */
+
+int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool write,
+			  int (*map)(void *arg, bool writable), void *arg)
+{
+	struct kdsm_block *block;
+
+	if (index >= coherence->blocks)
+		return -ERANGE;
+	block = kdsm_block(coherence, index);
+	if (!block)
+		return -ENOMEM;
+	if (write)
+		kdsm_coherence_count(coherence, WRITE_FAULTS, 1);
+	else
+		kdsm_coherence_count(coherence, READ_FAULTS, 1);
+	return coherence->policy->access(coherence, block, write, map, arg);
 }

@@ -14,8 +14,10 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
+#include <linux/time64.h>
 #include <linux/types.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 #include <linux/kdsm.h>
 
 #include "fabric.h"
@@ -24,6 +26,9 @@
 struct kdsm_region;
 
 #define KDSM_NOBODY	U16_MAX
+
+/* A node keeps what it got for so long, in ns, unless told otherwise. */
+#define KDSM_LEASE_DEFAULT	(100 * NSEC_PER_USEC)
 
 /* No timestamp is above this. */
 #define KDSM_CLOCK_MAX	(1ULL << 62)
@@ -71,9 +76,37 @@ struct kdsm_block {
 	u64 from_wts, from_rts;
 	u64 wts, rts;		/* of the content here: written at, good until */
 	u64 wanted;		/* timestamp of what writer wrote */
+	/* strict: */
+	bool stale;		/* what is being fetched is not to be used */
+	u64 lease_end;		/* in ns of ktime: not to be taken away before */
+	unsigned long *readers;	/* OWNER, TAKING: who has copies; NULL: nobody */
+	struct list_head owed;	/* in coherence->owed, while next waits for the lease */
 	struct list_head dirty;		/* in coherence->dirty, while in the write set */
 	struct list_head cached;	/* in coherence->cached, while valid and not owned */
 };
+
+struct kdsm_block;
+struct kdsm_coherence;
+
+/* What makes a policy. All are called with the block's lock held, but for access. */
+struct kdsm_policy_ops {
+	/* See kdsm_coherence_access(); takes the lock. */
+	int (*access)(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
+		      int (*map)(void *arg, bool writable), void *arg);
+	/*
+	 * This node is the owner and is about to lose the block to another. -EAGAIN:
+	 * not before lease_end. -ENOMEM: it stays.
+	 */
+	int (*handover)(struct kdsm_coherence *coherence, struct kdsm_block *block);
+	/*
+	 * This node is the owner, or was granted the block, and another wants a copy
+	 * of the content with these timestamps. -EAGAIN: not now.
+	 */
+	int (*lend)(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		    unsigned int to, u64 clock, u64 *wts, u64 *rts);
+};
+
+extern const struct kdsm_policy_ops kdsm_policy_release, kdsm_policy_strict;
 
 /* The blocks of one region on this node. */
 struct kdsm_coherence {
@@ -82,13 +115,18 @@ struct kdsm_coherence {
 	struct kdsm_memory *frames;
 	struct kdsm_memory *twins;	/* release only */
 	u32 id;				/* of the region */
-	u32 policy;
+	const struct kdsm_policy_ops *policy;
 	u64 blocks;
 	unsigned int block_shift;
 	unsigned int node, nodes;
 	wait_queue_head_t wait;		/* for the end of busy, and for grants */
 
 	struct kdsm_block **tables;	/* each made when first needed; see kdsm_block() */
+
+	/* strict: */
+	u64 lease;			/* ns that a node keeps what it got, at least */
+	struct work_struct owed_work;
+	struct list_head owed;		/* blocks with a next, under lock */
 
 	/* release: */
 	struct mutex fence;		/* releases and acquires, one by one */
@@ -137,6 +175,8 @@ int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
 			     struct kdsm_request *request);
 int kdsm_coherence_serve_grant(struct kdsm_coherence *coherence,
 			       struct kdsm_request *request);
+int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
+				    struct kdsm_request *request);
 
 /* ---- for the policies ---- */
 
@@ -186,12 +226,21 @@ void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *b
 int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			unsigned int *from, u64 *wts, u64 *rts);
 
-/*
- * What a policy does when this node is about to lose a block. The block's lock is
- * held, the role is OWNER. -ENOMEM: it stays.
- */
-int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_block *block);
+/* Passes on what waited for the end of a lease. */
+void kdsm_ownership_owed_work(struct work_struct *work);
+/* One message about a block, and its answer, which is checked. */
+int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
+	     unsigned int node, enum kdsm_message_type type,
+	     struct kdsm_wire_answer *answer);
+/* For handlers: the block that is asked about, or ERR_PTR(); an answer. */
+struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
+				    const struct kdsm_request *request);
+int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what,
+		unsigned int node, u64 wts, u64 rts);
 
+/* access.c, of policy release */
+int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
+			int (*map)(void *arg, bool writable), void *arg);
 /* In the list of blocks that are good here and not owned; in the write set. */
 void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		       bool is_cached);

@@ -223,7 +223,7 @@ static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wir
 
 	if (!size || !is_power_of_2(block_size) || block_size < 4096 ||
 	    block_size > KDSM_CHUNK_SIZE || mode & ~0777 ||
-	    policy < KDSM_POLICY_PARTITIONED || policy > KDSM_POLICY_RELEASE)
+	    policy < KDSM_POLICY_PARTITIONED || policy > KDSM_POLICY_STRICT)
 		return -EINVAL;
 	if (size > KDSM_SIZE_MAX)
 		return -EFBIG;

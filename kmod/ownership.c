@@ -18,13 +18,13 @@
  * will not get the block leads back to whom it asked last. For a while there may
  * then be a circle, which ends with the grant that some node in it waits for.
  */
+#include <linux/bitmap.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
+#include <linux/ktime.h>
 
 #include "coherence.h"
 
-/* A copy may be used until so much later than it was asked for, in timestamps. */
-#define KDSM_LEASE		16
 /* What a granted block may take to come: every holder in front has to be quick. */
 #define KDSM_GRANT_TIMEOUT	(60 * HZ)
 /* A block that others take over is asked for again after, in microseconds. */
@@ -34,9 +34,9 @@
 
 /* ---- asking ---- */
 
-static int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		    unsigned int node, enum kdsm_message_type type,
-		    struct kdsm_wire_answer *answer)
+int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
+	     unsigned int node, enum kdsm_message_type type,
+	     struct kdsm_wire_answer *answer)
 {
 	struct kdsm_wire_block wire = {
 		.id = cpu_to_le32(coherence->id),
@@ -120,32 +120,83 @@ int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	return 0;
 }
 
-/* To who was queued: node from has the content. Or it will not come: status. */
-static void kdsm_grant(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		       unsigned int next, int status, unsigned int from, u64 wts, u64 rts)
-{
-	struct kdsm_wire_block wire = {
-		.id = cpu_to_le32(coherence->id),
-		.status = cpu_to_le32(status),
-		.index = cpu_to_le64(block->index),
-		.wts = cpu_to_le64(wts),
-		.rts = cpu_to_le64(rts),
-		.node = cpu_to_le32(from),
-	};
+/* ---- granting ---- */
 
-	/* A node that is gone takes along what it was granted. */
-	kdsm_message(coherence->fabric, next, KDSM_MESSAGE_BLOCK_GRANT, &wire, sizeof(wire),
-		     NULL, NULL);
+/* Policy strict: the set of readers goes with the ownership. To the wire, ... */
+static void kdsm_readers_put(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			     void *readers)
+{
+	__le64 *wire = readers;
+	unsigned int i;
+
+	if (!block->readers)
+		return;
+	for_each_set_bit(i, block->readers, coherence->nodes)
+		wire[i / 64] |= cpu_to_le64(1ULL << i % 64);
+	bitmap_zero(block->readers, coherence->nodes);
+}
+
+/* ... and from it. -ENOMEM */
+static int kdsm_readers_get(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			    const void *readers)
+{
+	const __le64 *wire = readers;
+	unsigned int i;
+
+	for (i = 0; i < coherence->nodes; i++) {
+		if (!(le64_to_cpu(wire[i / 64]) & 1ULL << i % 64))
+			continue;
+		if (!block->readers)
+			block->readers = bitmap_zalloc(coherence->nodes, GFP_KERNEL_ACCOUNT);
+		if (!block->readers)
+			return -ENOMEM;
+		__set_bit(i, block->readers);
+	}
+	return 0;
+}
+
+struct kdsm_grant {
+	unsigned int next;
+	struct kdsm_wire_block wire;
+};
+
+/* With the block's lock: node from has the content. Or it will not come: status. */
+static void kdsm_grant_fill(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			    struct kdsm_grant *grant, int status, unsigned int from,
+			    u64 wts, u64 rts)
+{
+	*grant = (struct kdsm_grant) {
+		.next = block->next,
+		.wire = {
+			.id = cpu_to_le32(coherence->id),
+			.status = cpu_to_le32(status),
+			.index = cpu_to_le64(block->index),
+			.wts = cpu_to_le64(wts),
+			.rts = cpu_to_le64(rts),
+			.node = cpu_to_le32(from),
+		},
+	};
+	block->next = KDSM_NOBODY;
+	if (!status && grant->next != KDSM_NOBODY)
+		kdsm_readers_put(coherence, block, grant->wire.readers);
+}
+
+/* To who was queued, if somebody was. A node that is gone takes along what it got. */
+static void kdsm_grant_send(struct kdsm_coherence *coherence, const struct kdsm_grant *grant)
+{
+	if (grant->next != KDSM_NOBODY)
+		kdsm_message(coherence->fabric, grant->next, KDSM_MESSAGE_BLOCK_GRANT,
+			     &grant->wire, sizeof(grant->wire), NULL, NULL);
 }
 
 void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	unsigned int next;
+	struct kdsm_grant grant;
 
 	mutex_lock(&block->lock);
-	next = block->next;
-	block->next = KDSM_NOBODY;
-	if (next == KDSM_NOBODY) {
+	kdsm_grant_fill(coherence, block, &grant, 0, block->from, block->from_wts,
+			block->from_rts);
+	if (grant.next == KDSM_NOBODY) {
 		block->role = KDSM_ROLE_GRANTED;
 		block->owner = coherence->node;
 	} else {
@@ -153,25 +204,22 @@ void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *bl
 		block->role = KDSM_ROLE_NONE;
 	}
 	mutex_unlock(&block->lock);
-	if (next != KDSM_NOBODY)
-		kdsm_grant(coherence, block, next, 0, block->from, block->from_wts,
-			   block->from_rts);
+	kdsm_grant_send(coherence, &grant);
 }
 
 /* It will not come: who waits behind this node will not get it either. */
 static void kdsm_give_up(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			 unsigned int asked, int status)
 {
-	unsigned int next = block->next;
+	struct kdsm_grant grant;
 
 	lockdep_assert_held(&block->lock);
 	block->role = KDSM_ROLE_NONE;
-	block->next = KDSM_NOBODY;
 	if (asked != coherence->node)
 		block->owner = asked;
+	kdsm_grant_fill(coherence, block, &grant, status, 0, 0, 0);
 	mutex_unlock(&block->lock);
-	if (next != KDSM_NOBODY)
-		kdsm_grant(coherence, block, next, status, 0, 0, 0);
+	kdsm_grant_send(coherence, &grant);
 }
 
 int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
@@ -206,6 +254,7 @@ int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *blo
 		block->from_wts = le64_to_cpu(answer.wts);
 		block->from_rts = le64_to_cpu(answer.rts);
 		block->role = KDSM_ROLE_TAKING;
+		err = kdsm_readers_get(coherence, block, answer.readers);
 	} else if (block->role != KDSM_ROLE_TAKING) {
 		err = err ?: -EIO;
 	} else {
@@ -223,34 +272,89 @@ granted:
 	return 0;
 }
 
+/* Pass it on when the lease is over. */
+static void kdsm_ownership_owe(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	lockdep_assert_held(&block->lock);
+	spin_lock(&coherence->lock);
+	if (list_empty(&block->owed))
+		list_add_tail(&block->owed, &coherence->owed);
+	spin_unlock(&coherence->lock);
+	queue_work(system_unbound_wq, &coherence->owed_work);
+}
+
+/*
+ * With the block's lock: hand the block over to the next, if there is one and the
+ * policy lets it go; then there is a grant to be sent.
+ */
+static void kdsm_ownership_pass(struct kdsm_coherence *coherence, struct kdsm_block *block,
+				struct kdsm_grant *grant)
+{
+	int err;
+
+	lockdep_assert_held(&block->lock);
+	grant->next = KDSM_NOBODY;
+	if (!kdsm_block_is_owned(block) || block->next == KDSM_NOBODY)
+		return;
+	err = coherence->policy->handover(coherence, block);
+	if (err == -EAGAIN) {
+		kdsm_ownership_owe(coherence, block);
+		return;
+	}
+	/* Links have led to the next since it was queued. */
+	if (err)
+		block->owner = coherence->node;
+	else
+		block->role = KDSM_ROLE_NONE;
+	kdsm_grant_fill(coherence, block, grant, err, coherence->node, block->wts, block->rts);
+}
+
 void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	unsigned int next = block->next;
-	u64 wts, rts;
-	int err = 0;
+	struct kdsm_grant grant;
 
 	lockdep_assert_held(&block->lock);
 	block->role = KDSM_ROLE_OWNER;
-	block->next = KDSM_NOBODY;
-	if (next != KDSM_NOBODY) {
-		/* Links have led to it since it was queued. */
-		err = kdsm_release_handover(coherence, block);
-		if (!err)
-			block->role = KDSM_ROLE_NONE;
-		else
-			block->owner = coherence->node;
-	}
-	wts = block->wts;
-	rts = block->rts;
+	kdsm_ownership_pass(coherence, block, &grant);
 	mutex_unlock(&block->lock);
-	if (next != KDSM_NOBODY)
-		kdsm_grant(coherence, block, next, err, coherence->node, wts, rts);
+	kdsm_grant_send(coherence, &grant);
+}
+
+/* ---- what waits for the end of a lease ---- */
+
+/* In the order in which they were asked for, so about that of their leases. */
+void kdsm_ownership_owed_work(struct work_struct *work)
+{
+	struct kdsm_coherence *coherence =
+		container_of(work, struct kdsm_coherence, owed_work);
+	struct kdsm_grant grant;
+	struct kdsm_block *block;
+	u64 now, end;
+
+	for (;;) {
+		spin_lock(&coherence->lock);
+		block = list_first_entry_or_null(&coherence->owed, struct kdsm_block, owed);
+		if (block)
+			list_del_init(&block->owed);
+		spin_unlock(&coherence->lock);
+		if (!block)
+			return;
+		now = ktime_get_ns();
+		end = READ_ONCE(block->lease_end);
+		if (end > now)
+			usleep_range((end - now) / NSEC_PER_USEC + 1,
+				     (end - now) / NSEC_PER_USEC + 50);
+		mutex_lock(&block->lock);
+		kdsm_ownership_pass(coherence, block, &grant);
+		mutex_unlock(&block->lock);
+		kdsm_grant_send(coherence, &grant);
+	}
 }
 
 /* ---- being asked ---- */
 
-static struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
-					   const struct kdsm_request *request)
+struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
+				    const struct kdsm_request *request)
 {
 	const struct kdsm_wire_block *wire = request->data;
 	struct kdsm_block *block;
@@ -262,8 +366,8 @@ static struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
 	return block ?: ERR_PTR(-ENOMEM);
 }
 
-static int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what,
-		       unsigned int node, u64 wts, u64 rts)
+int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what,
+		unsigned int node, u64 wts, u64 rts)
 {
 	struct kdsm_wire_answer *answer = request->reply;
 
@@ -291,30 +395,63 @@ int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 	if (clock > KDSM_CLOCK_MAX)
 		return -EINVAL;
 	mutex_lock(&block->lock);
-	/*
-	 * From here on the next write timestamp is above the read timestamp,
-	 * whoever gives it: the read timestamp goes with the ownership.
-	 */
 	switch (block->role) {
 	case KDSM_ROLE_OWNER:
-		block->rts = max(block->rts, max(block->wts, clock) + KDSM_LEASE);
-		err = kdsm_answer(request, KDSM_ANSWER_YES, coherence->node, block->wts,
-				  block->rts);
+		err = coherence->policy->lend(coherence, block, request->from, clock, &block->wts,
+					      &block->rts);
+		if (!err)
+			err = kdsm_answer(request, KDSM_ANSWER_YES, coherence->node,
+					  block->wts, block->rts);
 		break;
 	case KDSM_ROLE_GRANTED:
-		block->from_rts = max(block->from_rts,
-				      max(block->from_wts, clock) + KDSM_LEASE);
-		err = kdsm_answer(request, KDSM_ANSWER_YES, block->from, block->from_wts,
-				  block->from_rts);
+		err = coherence->policy->lend(coherence, block, request->from, clock,
+					      &block->from_wts, &block->from_rts);
+		if (!err)
+			err = kdsm_answer(request, KDSM_ANSWER_YES, block->from,
+					  block->from_wts, block->from_rts);
 		break;
 	case KDSM_ROLE_NONE:
 		err = kdsm_answer(request, KDSM_ANSWER_ASK, block->owner, 0, 0);
 		break;
 	default:
-		err = kdsm_answer(request, KDSM_ANSWER_RETRY, 0, 0, 0);
+		err = -EAGAIN;
 	}
+	if (err == -EAGAIN)
+		err = kdsm_answer(request, KDSM_ANSWER_RETRY, 0, 0, 0);
 	mutex_unlock(&block->lock);
 	return err;
+}
+
+/* The block is here, or comes, and nobody is next: it is for who asks. */
+static int kdsm_own(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		    struct kdsm_request *request)
+{
+	struct kdsm_wire_answer *answer = request->reply;
+	int err = -EAGAIN;
+
+	if (block->role == KDSM_ROLE_OWNER) {
+		err = coherence->policy->handover(coherence, block);
+		if (!err)
+			kdsm_answer(request, KDSM_ANSWER_YES, coherence->node, block->wts,
+				    block->rts);
+	} else if (block->role == KDSM_ROLE_GRANTED) {
+		err = kdsm_answer(request, KDSM_ANSWER_YES, block->from, block->from_wts,
+				  block->from_rts);
+	}
+	if (err == -EAGAIN) {
+		/* Not yet. */
+		block->next = request->from;
+		block->owner = request->from;
+		if (block->role == KDSM_ROLE_OWNER)
+			kdsm_ownership_owe(coherence, block);
+		return kdsm_answer(request, KDSM_ANSWER_QUEUED, 0, 0, 0);
+	}
+	if (err)
+		return err;
+	kdsm_readers_put(coherence, block, answer->readers);
+	block->role = KDSM_ROLE_NONE;
+	block->owner = request->from;
+	return 0;
 }
 
 int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
@@ -329,25 +466,10 @@ int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
 	if (request->from == coherence->node) {
 		/* Led back here while some node in the circle waits for a grant. */
 		err = kdsm_answer(request, KDSM_ANSWER_RETRY, 0, 0, 0);
-	} else if (block->role == KDSM_ROLE_OWNER) {
-		err = kdsm_release_handover(coherence, block);
-		if (!err) {
-			block->role = KDSM_ROLE_NONE;
-			block->owner = request->from;
-			err = kdsm_answer(request, KDSM_ANSWER_YES, coherence->node,
-					  block->wts, block->rts);
-		}
-	} else if (block->role == KDSM_ROLE_GRANTED) {
-		block->role = KDSM_ROLE_NONE;
-		block->owner = request->from;
-		err = kdsm_answer(request, KDSM_ANSWER_YES, block->from, block->from_wts,
-				  block->from_rts);
-	} else if (block->role != KDSM_ROLE_NONE && block->next == KDSM_NOBODY) {
-		block->next = request->from;
-		block->owner = request->from;
-		err = kdsm_answer(request, KDSM_ANSWER_QUEUED, 0, 0, 0);
-	} else {
+	} else if (block->role == KDSM_ROLE_NONE || block->next != KDSM_NOBODY) {
 		err = kdsm_answer(request, KDSM_ANSWER_ASK, block->owner, 0, 0);
+	} else {
+		err = kdsm_own(coherence, block, request);
 	}
 	mutex_unlock(&block->lock);
 	return err;
@@ -376,6 +498,8 @@ int kdsm_coherence_serve_grant(struct kdsm_coherence *coherence,
 		block->from = le32_to_cpu(wire->node);
 		block->from_wts = le64_to_cpu(wire->wts);
 		block->from_rts = le64_to_cpu(wire->rts);
+		if (kdsm_readers_get(coherence, block, wire->readers))
+			block->from = KDSM_NOBODY;
 		if (block->role == KDSM_ROLE_NONE) {
 			/* It came too late. */
 			block->owner = coherence->node;

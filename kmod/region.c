@@ -196,7 +196,7 @@ static bool kdsm_region_sane(const struct kdsm_region *region)
 	u64 size, end;
 
 	return region->id <= U16_MAX && region->policy >= KDSM_POLICY_PARTITIONED &&
-	       region->policy <= KDSM_POLICY_RELEASE &&
+	       region->policy <= KDSM_POLICY_STRICT &&
 	       !(region->mode & ~0777) && is_power_of_2(region->block_size) &&
 	       region->block_size >= 4096 && region->block_size <= KDSM_CHUNK_SIZE &&
 	       region->part_size && PAGE_ALIGNED(region->part_size) &&
@@ -318,6 +318,11 @@ int kdsm_region_serve_block_read(void *context, struct kdsm_request *request)
 int kdsm_region_serve_block_own(void *context, struct kdsm_request *request)
 {
 	return kdsm_region_serve_block(context, request, kdsm_coherence_serve_own);
+}
+
+int kdsm_region_serve_block_invalidate(void *context, struct kdsm_request *request)
+{
+	return kdsm_region_serve_block(context, request, kdsm_coherence_serve_invalidate);
 }
 
 int kdsm_region_serve_block_grant(void *context, struct kdsm_request *request)

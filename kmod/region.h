@@ -76,6 +76,7 @@ int kdsm_region_serve_remove(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_read(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_own(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_grant(void *context, struct kdsm_request *request);
+int kdsm_region_serve_block_invalidate(void *context, struct kdsm_request *request);
 /* A notice for a word of a region came. Softirq. */
 void kdsm_region_notified(void *context, u32 id, u32 slot);
 

@@ -40,6 +40,8 @@
 
 /* So many releases in a row a block may be not modified before it is protected. */
 #define KDSM_IDLE_MAX	2
+/* A copy may be used until so much later than it was asked for, in timestamps. */
+#define KDSM_LEASE	16
 /* Neighbours that are harvested together. */
 #define KDSM_RUN_MAX	4096U
 
@@ -104,7 +106,7 @@ static int kdsm_block_harvest(struct kdsm_coherence *coherence, struct kdsm_bloc
 	return 0;
 }
 
-int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_block *block)
+static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	struct kdsm_notice notice = {};
 	int err = 0;
@@ -130,6 +132,23 @@ int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_block *b
 	kdsm_coherence_count(coherence, MIGRATIONS, 1);
 	return 0;
 }
+
+/*
+ * A copy is good until the read timestamp. From here on the next write timestamp
+ * is above that, whoever gives it: it goes with the ownership.
+ */
+static int kdsm_release_lend(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			     unsigned int to, u64 clock, u64 *wts, u64 *rts)
+{
+	*rts = max(*rts, max(*wts, clock) + KDSM_LEASE);
+	return 0;
+}
+
+const struct kdsm_policy_ops kdsm_policy_release = {
+	.access = kdsm_release_access,
+	.handover = kdsm_release_handover,
+	.lend = kdsm_release_lend,
+};
 
 /* ---- the write set ---- */
 

@@ -81,6 +81,7 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_BLOCK_READ,	/* kdsm_wire_block -> kdsm_wire_answer */
 	KDSM_MESSAGE_BLOCK_OWN,		/* kdsm_wire_block -> kdsm_wire_answer */
 	KDSM_MESSAGE_BLOCK_GRANT,	/* kdsm_wire_block: it is yours */
+	KDSM_MESSAGE_BLOCK_INVALIDATE,	/* kdsm_wire_block -> kdsm_wire_answer */
 	KDSM_MESSAGE_TYPES
 };
 
@@ -141,6 +142,9 @@ struct kdsm_wire_region {
 	__le32 created;		/* reply to OPEN: 1 if it is new */
 } __packed;
 
+/* Nodes as bits, bit 0 of the first word first. */
+#define KDSM_READERS_WORDS	(KDSM_MAX_NODES / 64)
+
 /* About one block of a coherent region. */
 struct kdsm_wire_block {
 	__le32 id;		/* of the region */
@@ -150,6 +154,7 @@ struct kdsm_wire_block {
 	__le64 wts, rts;	/* GRANT: of the content */
 	__le32 node;		/* GRANT: who has it */
 	__le32 reserved;
+	__le64 readers[KDSM_READERS_WORDS];	/* GRANT, policy strict: who has copies */
 } __packed;
 
 enum kdsm_answer {
@@ -164,6 +169,7 @@ struct kdsm_wire_answer {
 	__le16 node;
 	__le32 reserved;
 	__le64 wts, rts;
+	__le64 readers[KDSM_READERS_WORDS];	/* OWN, YES, policy strict */
 } __packed;
 
 /*

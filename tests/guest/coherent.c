@@ -13,7 +13,8 @@
 #include "guest.h"
 
 #define KIB		1024UL
-#define SIZE		(4096 * KIB)
+/* 256 blocks, but 1 to 4 MiB */
+#define SIZE		(block_size < 16384 ? 1024 * KIB : 4096 * KIB)
 #define WORDS		(SIZE / 8)
 
 /* Where signatures are passed on: one for each node in the part of each node. */

@@ -181,7 +181,7 @@ void kdsm_batch_finish(struct kdsm_batch *batch)
 struct message {
 	unsigned int from, to;
 	enum kdsm_message_type type;
-	u8 data[64], reply[64];	/* a block's are smaller */
+	u8 data[256], reply[256];	/* a block's are smaller */
 	unsigned int length, reply_length;
 	int status;
 	bool done, lost, twice;

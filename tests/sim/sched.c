@@ -354,3 +354,21 @@ void sim_assert_held(const struct mutex *mutex)
 	if (mutex->owner != current)
 		sim_fail(-1, "a lock is not held");
 }
+
+/* ---- work ---- */
+
+static void sim_work_run(void *arg)
+{
+	struct work_struct *work = arg;
+
+	work->pending = false;
+	work->run(work);
+}
+
+void sim_work(struct work_struct *work)
+{
+	if (work->pending)
+		return;
+	work->pending = true;
+	sim_spawn(sim_fiber_node(), "work", 0, sim_work_run, work);
+}

@@ -63,6 +63,7 @@ enum kdsm_domain {
 enum kdsm_policy {
 	KDSM_POLICY_PARTITIONED = 1,	/* reached by operations; own part mapped */
 	KDSM_POLICY_RELEASE,		/* coherent for programs without data races */
+	KDSM_POLICY_STRICT,		/* coherent for all; one writer or many readers */
 };
 
 /*

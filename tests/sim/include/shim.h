@@ -277,6 +277,31 @@ static inline void list_splice_tail(struct list_head *from, struct list_head *li
 	     &p->member != (l);						\
 	     p = n, n = list_entry(n->member.next, typeof(*n), member))
 
+#ifndef list_first_entry_or_null
+#define list_first_entry_or_null(head, type, member)			\
+	(list_empty(head) ? NULL : list_first_entry(head, type, member))
+#endif
+
+/* ---- work ---- */
+
+struct work_struct {
+	void (*run)(struct work_struct *work);
+	unsigned int node;
+	bool pending;
+};
+
+#define INIT_WORK(work, function)					\
+	(*(work) = (struct work_struct){ .run = (function) })
+#define queue_work(queue, work)	sim_work(work)
+#define system_unbound_wq	NULL
+/* Runs end when all fibers have, so there is none. */
+#define cancel_work_sync(work)	((void)(work))
+
+void sim_work(struct work_struct *work);
+
+#define NSEC_PER_USEC		1000L
+#define ktime_get_ns()		((u64)sim_now())
+
 /* ---- bitmaps and sort ---- */
 
 #define BITS_PER_LONG		64
@@ -305,6 +330,11 @@ static inline unsigned long find_next_bit(const unsigned long *map, unsigned lon
 		from++;
 	return from;
 }
+
+#define for_each_set_bit(i, map, bits)					\
+	for ((i) = find_next_bit(map, bits, 0); (i) < (bits);		\
+	     (i) = find_next_bit(map, bits, (i) + 1))
+#define __clear_bit(i, map)	((map)[(i) / 64] &= ~(1UL << ((i) % 64)))
 
 #define bitmap_empty(map, bits)	(find_next_bit(map, bits, 0) >= (bits))
 

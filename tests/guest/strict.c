@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Coherent regions of policy strict, on every node at once: ordinary atomics and
+ * loads and stores of threads that know nothing of nodes.
+ */
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+#define SIZE		(4UL << 20)
+#define BLOCK		(block_size / 8)	/* words */
+
+static uint64_t *words;
+static uint32_t block_size;
+static int file;
+
+static void attach(const char *name)
+{
+	struct kdsm_region_open arg = {
+		.argsz = sizeof(arg),
+		.flags = KDSM_REGION_CREATE,
+		.policy = KDSM_POLICY_STRICT,
+		.size = SIZE,
+		.block_size = block_size,
+	};
+
+	snprintf(arg.name, sizeof(arg.name), "strict-%s-%u", name, block_size);
+	file = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
+	if (file < 0)
+		guest_die("open", -errno);
+	CHECK(!ioctl(file, KDSM_IOC_REGION_OPEN, &arg));
+	words = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (words == MAP_FAILED)
+		guest_die("mmap", -errno);
+	meet();
+}
+
+static void detach(void)
+{
+	meet();
+	munmap(words, SIZE);
+	close(file);
+	meet();
+}
+
+static uint64_t load(size_t word)
+{
+	return __atomic_load_n(&words[word], __ATOMIC_SEQ_CST);
+}
+
+static void store(size_t word, uint64_t value)
+{
+	__atomic_store_n(&words[word], value, __ATOMIC_SEQ_CST);
+}
+
+/* Ten thousand increments of one word from each node. */
+static void strict_increments(void)
+{
+	unsigned int i;
+
+	attach("increments");
+	for (i = 0; i < 10000; i++)
+		__atomic_fetch_add(&words[0], 1, __ATOMIC_SEQ_CST);
+	meet();
+	CHECK_IS(load(0), 10000 * nodes);
+	detach();
+}
+
+/* Message passing: who sees the flag sees what was written before it. */
+static void strict_message_passing(void)
+{
+	uint64_t i, seen, bad = 0;
+
+	attach("passing");
+	for (i = 1; i <= 300; i++) {
+		if (node == i % nodes) {
+			words[BLOCK] = i;
+			words[2 * BLOCK + node] = i;
+			store(0, i);
+			continue;
+		}
+		while ((seen = load(0)) < i)
+			;
+		bad += words[BLOCK] < i || words[2 * BLOCK + i % nodes] < i;
+	}
+	CHECK_IS(bad, 0);
+	detach();
+}
+
+/* Store buffering: of two that store and then load the other's, one sees it. */
+static void strict_store_buffering(void)
+{
+	uint64_t round, bad = 0;
+
+	attach("buffering");
+	for (round = 0; round < 100; round++) {
+		size_t at = (round % 16) * 8;
+
+		store(node * BLOCK + at, round + 1);
+		store((nodes + node) * BLOCK + at, load((node + 1) % nodes * BLOCK + at));
+		meet();
+		if (nodes == 2 && node == 0)
+			bad += load(2 * BLOCK + at) != round + 1 && load(3 * BLOCK + at) != round + 1;
+		meet();
+	}
+	CHECK_IS(bad, 0);
+	detach();
+}
+
+/* Independent reads of independent writes: all see one order. */
+static void strict_one_order(void)
+{
+	uint64_t round, last[2] = { 0, 0 }, now[2], bad = 0;
+
+	attach("order");
+	for (round = 1; round <= 200; round++) {
+		if (node < 2)
+			store(node * BLOCK, round);
+		now[0] = load(0);
+		now[1] = load(BLOCK);
+		bad += now[0] < last[0] || now[1] < last[1];
+		memcpy(last, now, sizeof(last));
+	}
+	CHECK_IS(bad, 0);
+	detach();
+}
+
+/* Many blocks, each changed by everybody in turn. */
+static void strict_turns(void)
+{
+	const size_t blocks = SIZE / block_size < 64 ? SIZE / block_size : 64;
+	size_t block, bad = 0;
+	unsigned int round;
+
+	attach("turns");
+	for (round = 0; round < 3 * nodes; round++) {
+		for (block = 0; block < blocks; block++) {
+			if ((block + round) % nodes != node)
+				continue;
+			bad += words[block * BLOCK + 7] != round;
+			words[block * BLOCK + 7]++;
+		}
+		meet();
+	}
+	CHECK_IS(bad, 0);
+	detach();
+}
+
+#define TEST(name) { #name, name }
+static const struct guest_test tests[] = {
+	TEST(strict_increments),
+	TEST(strict_message_passing),
+	TEST(strict_store_buffering),
+	TEST(strict_one_order),
+	TEST(strict_turns),
+	{ NULL, NULL }
+};
+
+int main(int argc, char **argv)
+{
+	static const uint32_t sizes[] = { 4096, 65536 };
+	int status = 0;
+
+	guest_open("strict-meeting");
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		block_size = sizes[i];
+		printf("# blocks of %u bytes\n", block_size);
+		status |= guest_run(tests, argc > 1 ? argv[1] : NULL);
+	}
+	guest_close();
+	return status;
+}
