@@ -167,7 +167,8 @@ static void kdsm_victims_harvest(struct kdsm_coherence *coherence,
 
 /*
  * A block that was brought back and written before its range is unmapped loses
- * the page table's note of that: it counts as modified.
+ * the page table's note of that: it counts as modified. No release can miss that
+ * in between, as the fence is held.
  */
 static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
 			       struct kdsm_victims *victims)

@@ -163,8 +163,9 @@ int kdsm_coherence_release(struct kdsm_coherence *coherence,
 int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
 			   const struct kdsm_signature *signature);
 /*
- * Mappings of blocks first..last go away, and with them the page table's notes
- * of what was modified.
+ * Mappings of blocks first..last are going away, and with them the page table's
+ * notes of what was modified. Called before they do: a release that comes between
+ * would find neither those notes nor this one.
  */
 void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 last);
 

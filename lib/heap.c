@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The heap as programs see it: its shape, finding the object of a pointer, guard bytes.
- * Small objects are in heap_slot.c, large ones in heap_run.c.
+ * Small objects are in heap_slot.c, large ones in heap_run.c, and what freeing either
+ * takes between nodes in heap_free.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -140,7 +141,9 @@ int kdsm_heap_open(struct kdsm_region *region, struct kdsm_region *sync,
 
 int kdsm_heap_flush(struct kdsm_heap *heap)
 {
-	return kd_slot_flush(heap);
+	bool any;
+
+	return kd_free_flush(heap, &any);
 }
 
 int kdsm_heap_close(struct kdsm_heap *heap)
@@ -149,7 +152,7 @@ int kdsm_heap_close(struct kdsm_heap *heap)
 
 	if (!heap)
 		return 0;
-	ret = kd_slot_flush(heap);
+	ret = kdsm_heap_flush(heap);
 	heap_free(heap);
 	return ret;
 }
@@ -292,10 +295,20 @@ static unsigned int aligned_class(size_t alignment, uint64_t size)
 	return class;
 }
 
+static int allocate(struct kdsm_heap *heap, size_t alignment, uint64_t size,
+		    uint64_t *offset)
+{
+	unsigned int class = aligned_class(alignment, size);
+
+	if (kd_slot_size(class) <= kd_slot_max(heap))
+		return kd_slot_alloc(heap, class, offset);
+	return kd_run_alloc(heap, size, offset);
+}
+
 int kdsm_allocate(struct kdsm_heap *heap, size_t alignment, size_t size, void **memory)
 {
 	uint64_t need, front = 0, offset = 0;
-	unsigned int class;
+	bool any;
 	int ret;
 
 	*memory = NULL;
@@ -310,11 +323,10 @@ int kdsm_allocate(struct kdsm_heap *heap, size_t alignment, size_t size, void **
 		front = alignment;
 		need += front + TAIL;
 	}
-	class = aligned_class(alignment, need);
-	if (kd_slot_size(class) <= kd_slot_max(heap))
-		ret = kd_slot_alloc(heap, class, &offset);
-	else
-		ret = kd_run_alloc(heap, need, &offset);
+	ret = allocate(heap, alignment, need, &offset);
+	/* Some of what is missing may be what was put off here. */
+	if (ret == -ENOMEM && !kd_free_flush(heap, &any) && any)
+		ret = allocate(heap, alignment, need, &offset);
 	if (ret)
 		return ret;
 	if (front)
@@ -395,9 +407,13 @@ int kdsm_free(struct kdsm_heap *heap, void *memory)
 	ret = find(heap, memory, &object);
 	if (!ret)
 		ret = inspect(heap, &object);
-	if (!ret && kd_heap_kind(object.desc) == KD_HEAP_SMALL)
-		ret = kd_slot_free(heap, object.desc, object.chunk, object.slot);
-	else if (!ret)
-		ret = kd_run_free(heap, object.desc, object.chunk);
+	if (ret)
+		return complain(heap, memory, ret);
+	/* Memory of small objects stays with the node that allocates it. */
+	if (kd_heap_kind(object.desc) == KD_HEAP_SMALL &&
+	    kd_heap_node(object.desc) == heap->node)
+		ret = kd_slot_free(heap, object.chunk, object.slot);
+	else
+		ret = kd_free_later(heap, object.desc, object.chunk, object.slot);
 	return complain(heap, memory, ret);
 }

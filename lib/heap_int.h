@@ -23,7 +23,7 @@
 
 #define KD_HEAP_GRAIN	16		/* the smallest object */
 #define KD_HEAP_CLASSES	128
-#define KD_HEAP_PENDING	64		/* frees that are put off */
+#define KD_HEAP_PENDING	256		/* frees that are put off */
 
 enum {
 	KD_HEAP_HEAD = 0,
@@ -38,6 +38,11 @@ struct kd_heap_layout {
 	uint64_t used;			/* offset of the bitmaps from the heap's */
 };
 
+/* An object that is to be freed; of a large one the word as it was, and no slot. */
+struct kd_pending {
+	uint64_t desc, chunk, slot;
+};
+
 struct kdsm_heap {
 	struct kdsm_region *region, *sync;
 	uint64_t offset;
@@ -50,7 +55,8 @@ struct kdsm_heap {
 
 	pthread_mutex_t lock;		/* of what follows */
 	unsigned int pending_count;
-	uint64_t pending[KD_HEAP_PENDING];	/* chunk << 32 | slot */
+	uint64_t pending_bytes;
+	struct kd_pending pending[KD_HEAP_PENDING];
 };
 
 /* ---- the word of a chunk: kind, class, node, length in chunks ---- */
@@ -154,14 +160,22 @@ uint64_t kd_slot_size(unsigned int class);
 /* The largest that is small. */
 uint64_t kd_slot_max(const struct kdsm_heap *heap);
 int kd_slot_alloc(struct kdsm_heap *heap, unsigned int class, uint64_t *offset);
-int kd_slot_free(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t slot);
+/* By the node that allocates there. -EINVAL: it was not in use. */
+int kd_slot_free(struct kdsm_heap *heap, uint64_t chunk, uint64_t slot);
 /* Whether it is in use; 0 or -EINVAL. */
 int kd_slot_check(struct kdsm_heap *heap, uint64_t chunk, uint64_t slot);
-int kd_slot_flush(struct kdsm_heap *heap);
 
 /* ---- heap_run.c: large objects ---- */
 
 int kd_run_alloc(struct kdsm_heap *heap, uint64_t size, uint64_t *offset);
-int kd_run_free(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk);
+/* The two ends of freeing one: nobody else can (-EINVAL: somebody did); it is free. */
+int kd_run_leave(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk);
+int kd_run_finish(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk);
+
+/* ---- heap_free.c: what is to be released before it is free ---- */
+
+int kd_free_later(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t slot);
+/* Do it now; *any: there was something. */
+int kd_free_flush(struct kdsm_heap *heap, bool *any);
 
 #endif /* KDSM_HEAP_INT_H */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Large objects of the heap: runs of whole chunks, claimed chunk by chunk and given
- * back when another was faster. Who frees one releases first, and who claims a chunk
- * acquires that.
+ * back when another was faster. Who frees one releases first (heap_free.c), and who
+ * claims a chunk acquires that.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -149,53 +149,33 @@ int kd_run_alloc(struct kdsm_heap *heap, uint64_t size, uint64_t *offset)
 	return ret;
 }
 
-/* Nobody but the one whose change of the first succeeds frees the run. */
-static int leave(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t *former)
+int kd_run_leave(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk)
 {
-	return kdsm_cas(heap->sync, kd_heap_home(heap, chunk), kd_heap_chunk_place(heap, chunk),
-			desc, KD_HEAP_CHANGING, former);
-}
-
-static int release(struct kdsm_heap *heap, uint64_t chunk, uint64_t length)
-{
-	unsigned int home = kd_heap_home(heap, chunk);
-	unsigned int last = kd_heap_home(heap, chunk + length - 1);
-	uint64_t floor;
-	int ret;
-
-	ret = kd_heap_release(heap, &floor);
-	for (; home <= last && !ret; home++)
-		ret = kd_heap_raise(heap, home, floor);
-	return ret;
-}
-
-int kd_run_free(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk)
-{
-	uint64_t length = kd_heap_length(desc), former, i;
-	uint64_t tail = kd_heap_desc(KD_HEAP_TAIL, 0, kd_heap_node(desc), 0);
-	struct kdsm_op *ops;
+	uint64_t length = kd_heap_length(desc), former;
 	int ret;
 
 	if (!length || length > heap->layout.chunks - chunk)
 		return -EINVAL;
-	ops = malloc(length * sizeof(*ops));
-	if (!ops)
-		return -ENOMEM;
-	ret = leave(heap, desc, chunk, &former);
-	if (!ret && former != desc)
-		ret = -EINVAL;
+	ret = kdsm_cas(heap->sync, kd_heap_home(heap, chunk), kd_heap_chunk_place(heap, chunk),
+		       desc, KD_HEAP_CHANGING, &former);
 	if (ret)
-		goto out;
-	ret = release(heap, chunk, length);
-	if (ret) {
-		kdsm_cas(heap->sync, kd_heap_home(heap, chunk), kd_heap_chunk_place(heap, chunk),
-			 KD_HEAP_CHANGING, desc, NULL);
-		goto out;
+		return ret;
+	return former == desc ? 0 : -EINVAL;
+}
+
+int kd_run_finish(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk)
+{
+	uint64_t tail = kd_heap_desc(KD_HEAP_TAIL, 0, kd_heap_node(desc), 0);
+	uint64_t length = kd_heap_length(desc), i, j;
+	struct kdsm_op ops[64];
+	int ret, error = 0;
+
+	for (i = 0; i < length; i += j) {
+		for (j = 0; j < 64 && i + j < length; j++)
+			ops[j] = change(heap, chunk + i + j, i + j ? tail : KD_HEAP_CHANGING,
+					KD_HEAP_FREE);
+		ret = kdsm_vector(heap->sync, ops, j);
+		error = error ? error : ret;
 	}
-	for (i = 0; i < length; i++)
-		ops[i] = change(heap, chunk + i, i ? tail : KD_HEAP_CHANGING, KD_HEAP_FREE);
-	kdsm_vector(heap->sync, ops, length);
-out:
-	free(ops);
-	return ret;
+	return error;
 }

@@ -4,7 +4,7 @@
  *
  * A slot is taken by setting its bit in used. The node that allocates from the chunk
  * frees it by clearing that; the others set its bit in freed, after they have
- * released. Who finds no room clears bits in freed, which makes the slots his, then
+ * released (heap_free.c). Who finds no room clears bits in freed, which makes the slots his, then
  * acquires what was released, and then clears the same bits in used.
  */
 #include <errno.h>
@@ -321,135 +321,15 @@ int kd_slot_alloc(struct kdsm_heap *heap, unsigned int class, uint64_t *offset)
 
 /* ---- freeing ---- */
 
-static int by_place(const void *one, const void *other)
+int kd_slot_free(struct kdsm_heap *heap, uint64_t chunk, uint64_t slot)
 {
-	const uint64_t *a = one, *b = other;
-
-	return (*a > *b) - (*a < *b);
-}
-
-/* All that are pending released, and the homes told. */
-static int publish(struct kdsm_heap *heap)
-{
-	unsigned int i, home, last = ~0U;
-	uint64_t floor;
-	int ret;
-
-	ret = kd_heap_release(heap, &floor);
-	for (i = 0; i < heap->pending_count && !ret; i++) {
-		home = kd_heap_home(heap, heap->pending[i] >> 32);
-		if (home != last)
-			ret = kd_heap_raise(heap, home, floor);
-		last = home;
-	}
-	return ret;
-}
-
-/*
- * Set the bits of pending slots, those of one word together and all words in one
- * vector, again and again until no word was another than expected. A slot that is freed
- * twice: -EINVAL. After an error it cannot be known what has been done, and what has
- * been must not be done again, so what has not is lost.
- */
-static int mark_freed(struct kdsm_heap *heap)
-{
-	struct kdsm_op ops[KD_HEAP_PENDING];
-	uint64_t bits[KD_HEAP_PENDING], last = ~0ULL, word;
-	unsigned int i, n = 0, left;
-	int error = 0;
-
-	for (i = 0; i < heap->pending_count; i++) {
-		uint64_t chunk = heap->pending[i] >> 32, slot = heap->pending[i] & 0xffffffff;
-
-		word = heap->pending[i] >> 6;
-		if (word != last) {
-			ops[n] = kdsm_op_cas(kd_heap_home(heap, chunk),
-					     kd_heap_freed_place(heap, chunk, slot / 64), 0, 0);
-			bits[n++] = 0;
-		}
-		last = word;
-		if (bits[n - 1] >> slot % 64 & 1)
-			error = -EINVAL;
-		bits[n - 1] |= 1ULL << slot % 64;
-		ops[n - 1].operand = bits[n - 1];
-	}
-	while (n) {
-		kdsm_vector(heap->sync, ops, n);
-		for (i = 0, left = 0; i < n; i++) {
-			if (ops[i].status && !error)
-				error = ops[i].status;
-			if (ops[i].status || ops[i].result == ops[i].compare)
-				continue;
-			if (ops[i].result & bits[i])
-				error = -EINVAL;
-			bits[left] = bits[i];
-			ops[left] = ops[i];
-			ops[left].compare = ops[i].result;
-			ops[left].operand = ops[i].result | bits[i];
-			left++;
-		}
-		n = left;
-	}
-	return error;
-}
-
-static int flush_locked(struct kdsm_heap *heap)
-{
-	int ret;
-
-	if (!heap->pending_count)
-		return 0;
-	qsort(heap->pending, heap->pending_count, sizeof(heap->pending[0]), by_place);
-	ret = publish(heap);
-	if (ret)
-		return ret;
-	ret = mark_freed(heap);
-	heap->pending_count = 0;
-	return ret;
-}
-
-int kd_slot_flush(struct kdsm_heap *heap)
-{
-	int ret;
-
-	pthread_mutex_lock(&heap->lock);
-	ret = flush_locked(heap);
-	pthread_mutex_unlock(&heap->lock);
-	return ret;
-}
-
-/* Of another node: later, unless somebody is looking for mistakes. */
-static int free_later(struct kdsm_heap *heap, uint64_t chunk, uint64_t slot)
-{
-	int ret = 0;
-
-	pthread_mutex_lock(&heap->lock);
-	if (heap->pending_count == KD_HEAP_PENDING)
-		ret = flush_locked(heap);
-	if (heap->pending_count < KD_HEAP_PENDING) {
-		heap->pending[heap->pending_count++] = chunk << 32 | slot;
-		if (heap->flags & KDSM_HEAP_DEBUG)
-			ret = flush_locked(heap);
-		/* If it was not done now, it is put off after all. */
-		if (heap->pending_count && ret != -EINVAL)
-			ret = 0;
-	}
-	pthread_mutex_unlock(&heap->lock);
-	return ret;
-}
-
-int kd_slot_free(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t slot)
-{
-	uint64_t place, changed, bit = 1ULL << slot % 64, seen;
+	uint64_t place = kd_heap_used_place(heap, chunk, slot / 64), changed, seen;
 	unsigned int home = kd_heap_home(heap, chunk);
 	int ret;
 
-	if (kd_heap_node(desc) != heap->node)
-		return free_later(heap, chunk, slot);
-	place = kd_heap_used_place(heap, chunk, slot / 64);
 	ret = kd_heap_glance(heap, home, place, &seen, 1);
 	if (!ret)
-		ret = kd_heap_clear(heap, home, place, seen, bit, &changed);
+		ret = kd_heap_clear(heap, home, place, seen, 1ULL << slot % 64, &changed);
 	if (ret)
 		return ret;
 	return changed ? 0 : -EINVAL;

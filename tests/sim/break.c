@@ -5,17 +5,6 @@
  */
 #include "sim.h"
 
-int __real_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
-int __wrap_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
-bool __real_kdsm_signature_add(struct kdsm_signature *signature,
-			       const struct kdsm_notice *notice);
-bool __wrap_kdsm_signature_add(struct kdsm_signature *signature,
-			       const struct kdsm_notice *notice);
-void __real_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			    const struct kdsm_bounce *theirs, bool keep);
-void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			    const struct kdsm_bounce *theirs, bool keep);
-
 int __wrap_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	if (sim_broken == SIM_BREAK_TWIN && kdsm_block_is_owned(block)) {

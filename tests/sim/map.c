@@ -140,6 +140,7 @@ void sim_unmap_process(unsigned int node, unsigned int number, u64 first, u64 la
 	u64 i;
 
 	sim_counts.unmaps++;
+	/* Before: a release may harvest at any time. */
 	if (sim_broken != SIM_BREAK_LATE)
 		kdsm_coherence_unmapped(coherence, first, last);
 	for (i = first * sim.pages; i < (last + 1) * sim.pages; i++) {
@@ -149,8 +150,10 @@ void sim_unmap_process(unsigned int node, unsigned int number, u64 first, u64 la
 		process->entries[i] = (struct sim_entry) {};
 		process->tlb[i] = (struct sim_entry) {};
 	}
-	if (sim_broken == SIM_BREAK_LATE)
+	if (sim_broken == SIM_BREAK_LATE) {
+		sim_sleep(sim_below(sim.delay));
 		kdsm_coherence_unmapped(coherence, first, last);
+	}
 }
 
 /* ---- what the CPU does ---- */

@@ -244,6 +244,12 @@ void sim_sleep(u64 microseconds)
 	leave();
 }
 
+/* Before something is tried again: that it never succeeds is soon seen. */
+void sim_pause(u64 microseconds)
+{
+	sim_sleep(sim.error || sim.down ? 100 * microseconds : microseconds);
+}
+
 void sim_cancel(struct sim_queue *queue)
 {
 	struct fiber **at;

@@ -177,4 +177,16 @@ void sim_check_start(void);
 void sim_check_step(void);	/* with what may be at any time */
 void sim_check_quiet(void);	/* when nothing is under way */
 
+/* break.c: by --wrap, called instead and calling the real ones. */
+int __real_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
+int __wrap_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
+bool __real_kdsm_signature_add(struct kdsm_signature *signature,
+			       const struct kdsm_notice *notice);
+bool __wrap_kdsm_signature_add(struct kdsm_signature *signature,
+			       const struct kdsm_notice *notice);
+void __real_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			    const struct kdsm_bounce *theirs, bool keep);
+void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			    const struct kdsm_bounce *theirs, bool keep);
+
 #endif /* KDSM_SIM_H */

@@ -12,11 +12,12 @@
  *
  * Allocating takes no remote operation while there is room in the node's own share (an
  * equal part of the region), and several once that is used up. Freeing an object that
- * this node allocated takes none; freeing that of another is put off until several can
- * be freed together: then the region is released, as by kdsm_release(), and the node
- * that allocated it acquires that when it runs out of room. So what the freeing node
- * wrote to an object cannot reach who gets the memory next. An object of more than an
- * eighth of a chunk takes whole chunks, and a few remote operations a chunk.
+ * this node allocated takes none; freeing that of another is put off until there are
+ * 256 of them, or 1/64 of the region: then the region is released, as by kdsm_release(),
+ * and the node that allocated them acquires that when it runs out of room. So what the
+ * freeing node wrote to an object cannot reach who gets the memory next. An object of
+ * more than an eighth of a chunk takes whole chunks, and a few remote operations a
+ * chunk; freeing it is put off in any case, as any node may get them.
  *
  * As with any memory of the region, a node that is given a pointer must acquire what
  * the giver released before it follows it; and so must who frees an object that others

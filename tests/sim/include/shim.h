@@ -38,8 +38,6 @@ typedef s64 ktime_t;
 
 #define __packed	__attribute__((packed))
 #define unlikely(x)	__builtin_expect(!!(x), 0)
-#define likely(x)	__builtin_expect(!!(x), 1)
-#define fallthrough	__attribute__((fallthrough))
 
 #define DIV_ROUND_UP_ULL(n, d)	(((n) + (d) - 1) / (d))
 #define ilog2(n)		(63 - __builtin_clzll(n))
@@ -49,7 +47,6 @@ typedef s64 ktime_t;
 #define min(a, b)	({ typeof(a) _a = (a); typeof(b) _b = (b); _a < _b ? _a : _b; })
 #define max(a, b)	({ typeof(a) _a = (a); typeof(b) _b = (b); _a > _b ? _a : _b; })
 #define max3(a, b, c)	max(max(a, b), c)
-#define min_t(t, a, b)	min((t)(a), (t)(b))
 #define max_t(t, a, b)	max((t)(a), (t)(b))
 
 #define cpu_to_le16(x)	((__le16)(x))
@@ -83,6 +80,7 @@ struct sim_queue {
 
 void sim_yield(void);
 void sim_sleep(u64 microseconds);
+void sim_pause(u64 microseconds);
 u64 sim_now(void);
 void sim_prepare(struct sim_queue *queue);
 void sim_cancel(struct sim_queue *queue);
@@ -92,8 +90,6 @@ void sim_wake(struct sim_queue *queue);
 #define READ_ONCE(x)		({ sim_yield(); *(const volatile typeof(x) *)&(x); })
 #define WRITE_ONCE(x, v)	({ sim_yield(); *(volatile typeof(x) *)&(x) = (v); })
 #define smp_load_acquire(p)	READ_ONCE(*(p))
-#define smp_store_release(p, v)	WRITE_ONCE(*(p), v)
-#define smp_mb()		sim_yield()
 #define cmpxchg(p, old, new) ({						\
 	sim_yield();							\
 	typeof(*(p)) _was = *(p);					\
@@ -150,7 +146,7 @@ typedef struct sim_queue wait_queue_head_t;
 
 #define jiffies			((unsigned long)(sim_now() / (1000000 / HZ)))
 #define time_after(a, b)	((long)((b) - (a)) < 0)
-#define usleep_range(a, b)	sim_sleep(a)
+#define usleep_range(a, b)	sim_pause(a)
 
 /* What is left, at least 1; 0: the time is over and the condition false. */
 #define wait_event_timeout(q, condition, timeout) ({			\
@@ -191,13 +187,11 @@ struct completion {
 void *sim_alloc(size_t size, bool zero);
 void sim_free(void *p);
 
-#define kmalloc(n, f)		sim_alloc(n, false)
 #define kzalloc(n, f)		sim_alloc(n, true)
 #define kvzalloc(n, f)		sim_alloc(n, true)
 #define kcalloc(n, s, f)	sim_alloc((size_t)(n) * (s), true)
 #define kvcalloc(n, s, f)	sim_alloc((size_t)(n) * (s), true)
 #define kvmalloc_array(n, s, f)	sim_alloc((size_t)(n) * (s), false)
-#define kmalloc_array(n, s, f)	sim_alloc((size_t)(n) * (s), false)
 #define kfree(p)		sim_free((void *)(p))
 #define kvfree(p)		sim_free((void *)(p))
 #define __get_free_page(f)	((unsigned long)sim_alloc(PAGE_SIZE, false))
@@ -261,21 +255,12 @@ static inline void list_splice_tail(struct list_head *from, struct list_head *li
 	list->prev = from->prev;
 }
 
-#define list_splice_tail_init(from, list) ({				\
-	list_splice_tail(from, list);					\
-	INIT_LIST_HEAD(from); })
-
 #define list_entry(p, type, member)	container_of(p, type, member)
 #define list_first_entry(l, type, member)	list_entry((l)->next, type, member)
 #define list_for_each_entry(p, l, member)				\
 	for (p = list_entry((l)->next, typeof(*p), member);		\
 	     &p->member != (l);						\
 	     p = list_entry(p->member.next, typeof(*p), member))
-#define list_for_each_entry_safe(p, n, l, member)			\
-	for (p = list_entry((l)->next, typeof(*p), member),		\
-	     n = list_entry(p->member.next, typeof(*p), member);	\
-	     &p->member != (l);						\
-	     p = n, n = list_entry(n->member.next, typeof(*n), member))
 
 #ifndef list_first_entry_or_null
 #define list_first_entry_or_null(head, type, member)			\
@@ -312,8 +297,6 @@ static inline void sim_set_bit(unsigned int i, unsigned long *map)
 	map[i / 64] |= 1UL << (i % 64);
 }
 
-#define __set_bit(i, map)	sim_set_bit(i, map)
-#define set_bit(i, map)		sim_set_bit(i, map)
 
 static inline void bitmap_zero(unsigned long *map, unsigned int bits)
 {
