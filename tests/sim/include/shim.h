@@ -298,6 +298,8 @@ static inline void sim_set_bit(unsigned int i, unsigned long *map)
 }
 
 
+#define __set_bit(i, map)	sim_set_bit(i, map)
+
 static inline void bitmap_zero(unsigned long *map, unsigned int bits)
 {
 	memset(map, 0, BITS_TO_LONGS(bits) * sizeof(long));
