@@ -140,7 +140,8 @@ void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 la
 		}
 		block = kdsm_block(coherence, i);
 		mutex_lock(&block->lock);
-		if (block->state == KDSM_BLOCK_WRITABLE)
+		/* Or invalid: an acquire may not have harvested it yet. */
+		if (!list_empty(&block->dirty))
 			block->modified = true;
 		mutex_unlock(&block->lock);
 	}

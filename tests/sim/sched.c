@@ -247,7 +247,7 @@ void sim_sleep(u64 microseconds)
 /* Before something is tried again: that it never succeeds is soon seen. */
 void sim_pause(u64 microseconds)
 {
-	sim_sleep(sim.error || sim.down ? 100 * microseconds : microseconds);
+	sim_sleep(sim.error || sim.down ? 1000 * microseconds : microseconds);
 }
 
 void sim_cancel(struct sim_queue *queue)
