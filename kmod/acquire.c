@@ -195,8 +195,8 @@ static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
 	}
 }
 
-int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
-			   const struct kdsm_signature *signature)
+int kdsm_release_acquire(struct kdsm_coherence *coherence,
+			 const struct kdsm_signature *signature)
 {
 	struct kdsm_victims victims = {};
 	unsigned int i;

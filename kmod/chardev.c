@@ -223,8 +223,7 @@ static int kdsm_ioctl_fence(struct kdsm_coherence *coherence, void __user *user,
 		return err;
 	if (args.flags || (!release && !args.signature))
 		return -EINVAL;
-	/* Of policy strict everybody sees everything at once. */
-	if (!coherence || coherence->policy != &kdsm_policy_release)
+	if (!coherence)
 		return -EOPNOTSUPP;
 	place = u64_to_user_ptr(args.signature);
 	signature = kzalloc(sizeof(*signature), GFP_KERNEL);

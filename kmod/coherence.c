@@ -239,3 +239,22 @@ int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool writ
 		kdsm_coherence_count(coherence, READ_FAULTS, 1);
 	return coherence->policy->access(coherence, block, write, map, arg);
 }
+
+/* Of policy strict everybody sees everything at once: nothing is left to do. */
+int kdsm_coherence_release(struct kdsm_coherence *coherence,
+			   struct kdsm_signature *signature)
+{
+	if (coherence->policy->release)
+		return coherence->policy->release(coherence, signature);
+	if (signature)
+		kdsm_signature_init(signature);
+	return 0;
+}
+
+int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
+			   const struct kdsm_signature *signature)
+{
+	if (coherence->policy->acquire)
+		return coherence->policy->acquire(coherence, signature);
+	return 0;
+}

@@ -88,7 +88,7 @@ struct kdsm_block {
 struct kdsm_block;
 struct kdsm_coherence;
 
-/* What makes a policy. All are called with the block's lock held, but for access. */
+/* What makes a policy. Called with the block's lock held, where nothing else is said. */
 struct kdsm_policy_ops {
 	/* See kdsm_coherence_access(); takes the lock. */
 	int (*access)(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
@@ -104,6 +104,10 @@ struct kdsm_policy_ops {
 	 */
 	int (*lend)(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		    unsigned int to, u64 clock, u64 *wts, u64 *rts);
+	/* See kdsm_coherence_release() and acquire; without locks. NULL: nothing to do. */
+	int (*release)(struct kdsm_coherence *coherence, struct kdsm_signature *signature);
+	int (*acquire)(struct kdsm_coherence *coherence,
+		       const struct kdsm_signature *signature);
 };
 
 extern const struct kdsm_policy_ops kdsm_policy_release, kdsm_policy_strict;
@@ -239,7 +243,9 @@ struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
 int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what,
 		unsigned int node, u64 wts, u64 rts);
 
-/* access.c, of policy release */
+/* acquire.c and access.c, of policy release */
+int kdsm_release_acquire(struct kdsm_coherence *coherence,
+			 const struct kdsm_signature *signature);
 int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
 			int (*map)(void *arg, bool writable), void *arg);
 /* In the list of blocks that are good here and not owned; in the write set. */

@@ -144,12 +144,6 @@ static int kdsm_release_lend(struct kdsm_coherence *coherence, struct kdsm_block
 	return 0;
 }
 
-const struct kdsm_policy_ops kdsm_policy_release = {
-	.access = kdsm_release_access,
-	.handover = kdsm_release_handover,
-	.lend = kdsm_release_lend,
-};
-
 /* ---- the write set ---- */
 
 /* Blocks in order of index, and what the release found out about them. */
@@ -357,8 +351,8 @@ static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_wri
 	}
 }
 
-int kdsm_coherence_release(struct kdsm_coherence *coherence,
-			   struct kdsm_signature *signature)
+static int kdsm_release_release(struct kdsm_coherence *coherence,
+				struct kdsm_signature *signature)
 {
 	struct kdsm_writes *writes;
 	unsigned int i;
@@ -392,3 +386,11 @@ int kdsm_coherence_release(struct kdsm_coherence *coherence,
 	kvfree(writes);
 	return first;
 }
+
+const struct kdsm_policy_ops kdsm_policy_release = {
+	.access = kdsm_release_access,
+	.handover = kdsm_release_handover,
+	.lend = kdsm_release_lend,
+	.release = kdsm_release_release,
+	.acquire = kdsm_release_acquire,
+};

@@ -104,7 +104,7 @@ static int attr_check(struct kdsm_region_open *arg)
 		arg->mode = 0600;
 	block = arg->block_size;
 	if (!arg->size || block < 4096 || block > HUGE_PAGE || (block & (block - 1)) ||
-	    arg->policy < KDSM_POLICY_PARTITIONED || arg->policy > KDSM_POLICY_RELEASE ||
+	    arg->policy < KDSM_POLICY_PARTITIONED || arg->policy > KDSM_POLICY_STRICT ||
 	    arg->mode > 0777)
 		return -EINVAL;
 	/* The address space of a program and a little room for arithmetic. */

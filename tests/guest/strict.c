@@ -149,6 +149,19 @@ static void strict_turns(void)
 	detach();
 }
 
+/* What a program for policy release calls does no harm. */
+static void strict_fences(void)
+{
+	struct kdsm_signature signature = { .floor = 1, .count = 1 };
+	struct kdsm_fence fence = { .argsz = sizeof(fence), .signature = (uintptr_t)&signature };
+
+	attach("fences");
+	CHECK(!ioctl(file, KDSM_IOC_RELEASE, &fence));
+	CHECK(!signature.floor && !signature.count);
+	CHECK(!ioctl(file, KDSM_IOC_ACQUIRE, &fence));
+	detach();
+}
+
 #define TEST(name) { #name, name }
 static const struct guest_test tests[] = {
 	TEST(strict_increments),
@@ -156,6 +169,7 @@ static const struct guest_test tests[] = {
 	TEST(strict_store_buffering),
 	TEST(strict_one_order),
 	TEST(strict_turns),
+	TEST(strict_fences),
 	{ NULL, NULL }
 };
 

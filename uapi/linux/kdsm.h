@@ -306,10 +306,13 @@ struct kdsm_signature {
  * KDSM_IOC_ACQUIRE: see all writes that the signature tells of. It is read from
  * user memory. -EINVAL: it is none.
  *
+ * In a region of policy STRICT all writes are seen at once: both do nothing, and
+ * the signature is empty.
+ *
  * Both work for the whole node: what one thread acquires, all threads and
  * processes of the node see.
  *
- * Errors: -EBADFD (not bound), -EOPNOTSUPP (the policy has no signatures), -EFAULT,
+ * Errors: -EBADFD (not bound), -EOPNOTSUPP (the region is partitioned), -EFAULT,
  * -ENOMEM, -EHOSTDOWN, -EIO, -ETIMEDOUT: some writes are not complete, or some
  * copies are too old; the call can be repeated.
  */
