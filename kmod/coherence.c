@@ -221,6 +221,39 @@ int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *
 	return err;
 }
 
+/* ---- statistics ---- */
+
+/* Nobody is kept from changing them meanwhile. */
+static void kdsm_table_count(const struct kdsm_block *table, u64 blocks, u64 *stats)
+{
+	static const u8 which[] = {
+		[KDSM_BLOCK_INVALID] = KDSM_COHERENCE_INVALID,
+		[KDSM_BLOCK_READABLE] = KDSM_COHERENCE_READABLE,
+		[KDSM_BLOCK_WRITABLE] = KDSM_COHERENCE_WRITABLE,
+	};
+	u64 i;
+
+	for (i = 0; i < blocks; i++) {
+		stats[which[READ_ONCE(table[i].state)]]++;
+		stats[KDSM_COHERENCE_OWNED] += READ_ONCE(table[i].role) == KDSM_ROLE_OWNER;
+	}
+}
+
+void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats)
+{
+	const struct kdsm_block *table;
+	u64 i;
+
+	for (i = 0; i < KDSM_COHERENCE_COUNT; i++)
+		stats[i] = atomic64_read(&coherence->stats[i]);
+	for (i = 0; i < coherence->blocks; i += KDSM_TABLE_SIZE) {
+		table = smp_load_acquire(&coherence->tables[i >> KDSM_TABLE_SHIFT]);
+		if (table)
+			kdsm_table_count(table, min(coherence->blocks - i, (u64)KDSM_TABLE_SIZE),
+					 stats);
+	}
+}
+
 /* ---- from above ---- */
 
 int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool write,

@@ -173,6 +173,9 @@ int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
  */
 void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 last);
 
+/* KDSM_COHERENCE_COUNT values. */
+void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats);
+
 /* Handlers of KDSM_MESSAGE_BLOCK_*, where they may sleep. */
 int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 			      struct kdsm_request *request);

@@ -387,6 +387,23 @@ static int kdsm_dump_stats(struct sk_buff *skb, struct netlink_callback *cb)
 	return kdsm_dump(skb, cb, KDSM_CMD_STATS, kdsm_fill_stats);
 }
 
+static int kdsm_fill_coherence(struct sk_buff *skb, struct kdsm_coherence *coherence)
+{
+	u64 stats[KDSM_COHERENCE_COUNT];
+	struct nlattr *nest;
+	unsigned int i;
+
+	nest = nla_nest_start(skb, KDSM_A_REGION_STATS);
+	if (!nest)
+		return -EMSGSIZE;
+	kdsm_coherence_stats(coherence, stats);
+	for (i = 0; i < KDSM_COHERENCE_COUNT; i++)
+		if (nla_put_u64_64bit(skb, 1 + i, stats[i], 0))
+			return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
 static int kdsm_fill_region(struct sk_buff *skb, struct kdsm_cluster *cluster,
 			    unsigned long *index)
 {
@@ -409,7 +426,7 @@ static int kdsm_fill_region(struct sk_buff *skb, struct kdsm_cluster *cluster,
 	    kdsm_put_u64(skb, KDSM_A_REGION_RESIDENT,
 			 kdsm_memory_resident(region->memory)))
 		goto put;
-	err = 0;
+	err = region->coherence ? kdsm_fill_coherence(skb, region->coherence) : 0;
 put:
 	kdsm_region_put(region);
 	return err;

@@ -14,7 +14,7 @@
 
 #define KIB		1024UL
 /* 256 blocks, but 1 to 4 MiB */
-#define SIZE		(block_size < 16384 ? 1024 * KIB : 4096 * KIB)
+#define SIZE		(many ? many * block_size : block_size < 16384 ? 1024 * KIB : 4096 * KIB)
 #define WORDS		(SIZE / 8)
 
 /* Where signatures are passed on: one for each node in the part of each node. */
@@ -22,6 +22,7 @@ static struct kdsm_region *board;
 static int file;
 static uint64_t *words;
 static uint32_t block_size;
+static size_t many;		/* blocks, if a test wants to say how many */
 
 static int call(unsigned long number, void *arg)
 {
@@ -193,6 +194,86 @@ static void coherent_child(void)
 	detach();
 }
 
+/* ---- what it costs ---- */
+
+#define BLOCKS	1000
+
+/* A counter of this node, as kdsmctl tells it. */
+static long counter(const char *name)
+{
+	char command[128], text[4096] = "", *at;
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "kdsmctl region show cost-%u --json", block_size);
+	pipe = popen(command, "r");
+	if (!pipe || !fread(text, 1, sizeof(text) - 1, pipe))
+		guest_die(command, -EIO);
+	pclose(pipe);
+	snprintf(command, sizeof(command), "\"%s\":", name);
+	at = strstr(text, command);
+	return at ? strtol(at + strlen(command), NULL, 10) : -1;
+}
+
+/* Node 0 writes a word in every block of ranges of so many, with as long gaps. */
+static void write_ranges(size_t length, uint64_t what)
+{
+	for (size_t i = 0; i < BLOCKS; i++)
+		if (node == 0 && i / length % 2 == 0)
+			words[i * (block_size / 8)] = what;
+}
+
+static void coherent_cost(void)
+{
+	long flushes, faults, fast, slow, reads, taken, sum = 0;
+
+	if (block_size > 4096)
+		return;
+	many = 2 * BLOCKS;
+	attach("cost");
+	write_ranges(BLOCKS, 1);
+	exchange();
+	/* All of them are owned now: the next round needs nobody. */
+	flushes = counter("flushes");
+	faults = counter("write_faults");
+	fast = counter("fast_releases");
+	slow = counter("slow_releases");
+	write_ranges(BLOCKS, 2);
+	if (node == 0) {
+		CHECK_IS(release(NULL), 0);
+		printf("# release of %u blocks: %ld flushes, %ld write faults, %ld taken over\n",
+		       BLOCKS, counter("flushes") - flushes, counter("write_faults") - faults,
+		       counter("slow_releases") - slow);
+		CHECK(counter("flushes") - flushes <= 3);
+		CHECK_IS(counter("write_faults") - faults, 0);
+		CHECK_IS(counter("slow_releases") - slow, 0);
+		CHECK_IS(counter("fast_releases") - fast, BLOCKS);
+	}
+	exchange();
+	/* The others know who wrote what they lack. */
+	reads = counter("fast_reads");
+	slow = counter("slow_reads");
+	for (size_t i = 0; i < BLOCKS; i++)
+		sum += words[i * (block_size / 8)];
+	CHECK_IS(sum, 2 * BLOCKS);
+	if (node != 0)
+		CHECK_IS(counter("fast_reads") - reads, BLOCKS);
+	CHECK_IS(counter("slow_reads") - slow, 0);
+	exchange();
+	/* Ten ranges of what they have cached become invalid. */
+	flushes = counter("flushes");
+	taken = counter("invalidations");
+	write_ranges(BLOCKS / 20, 3);
+	exchange();
+	if (node != 0) {
+		printf("# %ld blocks in 10 ranges made invalid: %ld flushes\n",
+		       counter("invalidations") - taken, counter("flushes") - flushes);
+		CHECK_IS(counter("invalidations") - taken, BLOCKS / 2);
+		CHECK(counter("flushes") - flushes <= 20);
+	}
+	detach();
+	many = 0;
+}
+
 static void coherent_bad_calls(void)
 {
 	static struct kdsm_signature bad;
@@ -228,6 +309,7 @@ static const struct guest_test tests[] = {
 	TEST(coherent_false_sharing),
 	TEST(coherent_bytes),
 	TEST(coherent_child),
+	TEST(coherent_cost),
 	TEST(coherent_bad_calls),
 	{ NULL, NULL }
 };

@@ -22,6 +22,8 @@ static const char help[] =
 "  stats [--json] [-w SECONDS]\n"
 "                          counters of remote operations; -w: rates, repeatedly\n"
 "  region list [--json]    the regions that this node knows\n"
+"  region show NAME [--json]\n"
+"                          one of them, and the counters of a coherent one\n"
 "  region destroy NAME     remove a region's name; its memory goes with its last user\n"
 "\n"
 "  -f, --file FILE         configuration, see kdsm.conf(5)\n"

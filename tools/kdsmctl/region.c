@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kdsmctl region: list and destroy.
+ * kdsmctl region: list, show and destroy.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +21,8 @@ static const char *policy_name(uint32_t policy)
 {
 	static const char *const names[] = {
 		[KDSM_POLICY_PARTITIONED] = "partitioned",
+		[KDSM_POLICY_RELEASE] = "release",
+		[KDSM_POLICY_STRICT] = "strict",
 	};
 
 	return name_of(names, MNL_ARRAY_SIZE(names), policy);
@@ -137,6 +139,115 @@ static int list(int argc, char **argv)
 	return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* ---- show ---- */
+
+/* What is told of a coherent region: name in JSON, words for people. */
+static const struct {
+	const char *name, *words;
+} counters[KDSM_COHERENCE_COUNT] = {
+	[KDSM_COHERENCE_OWNED] = { "owned", "blocks owned" },
+	[KDSM_COHERENCE_READABLE] = { "readable", "blocks readable" },
+	[KDSM_COHERENCE_WRITABLE] = { "writable", "blocks writable" },
+	[KDSM_COHERENCE_INVALID] = { "invalid", "blocks invalid" },
+	[KDSM_COHERENCE_READ_FAULTS] = { "read_faults", "read faults" },
+	[KDSM_COHERENCE_WRITE_FAULTS] = { "write_faults", "write faults" },
+	[KDSM_COHERENCE_UPGRADES] = { "upgrades", "blocks into the write set" },
+	[KDSM_COHERENCE_FAST_READS] = { "fast_reads", "misses, writer known" },
+	[KDSM_COHERENCE_SLOW_READS] = { "slow_reads", "misses, owner asked" },
+	[KDSM_COHERENCE_FAST_RELEASES] = { "fast_releases", "blocks released as owner" },
+	[KDSM_COHERENCE_SLOW_RELEASES] = { "slow_releases", "blocks taken over" },
+	[KDSM_COHERENCE_MIGRATIONS] = { "migrations", "blocks handed over" },
+	[KDSM_COHERENCE_INVALIDATIONS] = { "invalidations", "invalidations" },
+	[KDSM_COHERENCE_MERGES] = { "merges", "merges" },
+	[KDSM_COHERENCE_RACES] = { "races", "data races seen" },
+	[KDSM_COHERENCE_FLUSHES] = { "flushes", "ranges remapped" },
+	[KDSM_COHERENCE_BYTES] = { "bytes", "bytes brought here" },
+};
+
+struct show {
+	const char *name;
+	struct json_object *json;	/* or NULL: text */
+	uint64_t value[KDSM_COHERENCE_COUNT];
+	int found;
+};
+
+static int one_counter(const struct nlattr *attr, void *data)
+{
+	struct show *show = data;
+	unsigned int i = mnl_attr_get_type(attr) - 1;
+
+	if (i < KDSM_COHERENCE_COUNT && mnl_attr_validate(attr, MNL_TYPE_U64) >= 0)
+		show->value[i] = mnl_attr_get_u64(attr);
+	return MNL_CB_OK;
+}
+
+static void show_text(attrs at, const struct show *show)
+{
+	char size[HUMAN_SIZE];
+
+	printf("%-26s %s\n", "region", show->name);
+	printf("%-26s %s\n", "policy", policy_name(attr_u32(at, KDSM_A_REGION_POLICY)));
+	printf("%-26s %s\n", "size", human_bytes(attr_u64(at, KDSM_A_REGION_SIZE), size));
+	printf("%-26s %s\n", "held here",
+	       human_bytes(attr_u64(at, KDSM_A_REGION_RESIDENT), size));
+	printf("%-26s %s\n", "block size",
+	       human_bytes(attr_u32(at, KDSM_A_REGION_BLOCK_SIZE), size));
+	printf("%-26s %u\n", "files bound here", attr_u32(at, KDSM_A_REGION_OPENS));
+	for (int i = 0; at[KDSM_A_REGION_STATS] && i < KDSM_COHERENCE_COUNT; i++)
+		printf("%-26s %llu\n", counters[i].words, (unsigned long long)show->value[i]);
+}
+
+static void one_region(attrs at, void *data)
+{
+	struct show *show = data;
+
+	if (strcmp(attr_string(at, KDSM_A_REGION_NAME), show->name) || show->found)
+		return;
+	show->found = 1;
+	if (at[KDSM_A_REGION_STATS])
+		mnl_attr_parse_nested(at[KDSM_A_REGION_STATS], one_counter, show);
+	if (!show->json) {
+		show_text(at, show);
+		return;
+	}
+	region_json(at, show->json);
+	for (int i = 0; at[KDSM_A_REGION_STATS] && i < KDSM_COHERENCE_COUNT; i++)
+		json_number(json_object_array_get_idx(show->json, 0), counters[i].name,
+			    show->value[i]);
+}
+
+static int show(int argc, char **argv)
+{
+	struct show show = { 0 };
+	struct module *module;
+	int error, json;
+
+	if (argc < 2 || argv[1][0] == '-' || !argv[1][0])
+		return usage_error("region show needs the name of a region");
+	show.name = argv[1];
+	error = only_json(argc - 1, argv + 1, &json);
+	if (error)
+		return error;
+	module = module_open();
+	if (!module)
+		return EXIT_FAILURE;
+	if (json)
+		show.json = json_object_new_array();
+	error = module_dump(module, KDSM_CMD_REGIONS, one_region, &show);
+	if (error)
+		module_complain(module, "show a region", error);
+	else if (!show.found)
+		fprintf(stderr, "kdsmctl: there is no region %s here (kdsmctl region list)\n",
+			show.name);
+	else if (json)
+		json_print(json_object_array_get_idx(show.json, 0));
+	json_object_put(show.json);
+	module_close(module);
+	return error || !show.found ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* ---- destroy ---- */
+
 static const char *destroy_error(int error)
 {
 	switch (error) {
@@ -192,5 +303,7 @@ int command_region(int argc, char **argv)
 		return list(argc - 1, argv + 1);
 	if (argc >= 2 && !strcmp(argv[1], "destroy"))
 		return destroy(argc - 1, argv + 1);
-	return usage_error("region list or region destroy NAME?");
+	if (argc >= 2 && !strcmp(argv[1], "show"))
+		return show(argc - 1, argv + 1);
+	return usage_error("region list, region show NAME or region destroy NAME?");
 }

@@ -363,6 +363,11 @@ enum kdsm_coherence_stat {
 	KDSM_COHERENCE_RACES,		/* merges that saw one byte written by two */
 	KDSM_COHERENCE_FLUSHES,		/* ranges whose mappings were changed */
 	KDSM_COHERENCE_BYTES,		/* of content brought here */
+	/* as it is now, in blocks: */
+	KDSM_COHERENCE_OWNED,
+	KDSM_COHERENCE_READABLE,	/* owned or not */
+	KDSM_COHERENCE_WRITABLE,	/* owned or not */
+	KDSM_COHERENCE_INVALID,		/* of those that this node has heard of */
 	__KDSM_COHERENCE_COUNT,
 };
 
@@ -446,6 +451,9 @@ enum kdsm_attr {
 	KDSM_A_REGION_OPENS,	/* u32: files bound on this node */
 	KDSM_A_REGION_FLAGS,	/* u32: KDSM_REGION_KEEP */
 	KDSM_A_REGION_RESIDENT,	/* u64: bytes of it that this node holds */
+	KDSM_A_REGION_STATS,	/* coherent: nest of u64, attribute =
+				 * 1 + enum kdsm_coherence_stat
+				 */
 	__KDSM_A_LAST,
 };
 
