@@ -23,6 +23,8 @@ static const struct spec specs[] = {
 	{ "COMPLETE", KDSM_IOC_COMPLETE, KDSM_COMPLETE_SIZE_VER0, -ENOENT },
 	{ "WAIT", KDSM_IOC_WAIT, KDSM_WAIT_SIZE_VER0, -ETIMEDOUT },
 	{ "WAKE", KDSM_IOC_WAKE, KDSM_WAKE_SIZE_VER0, 0 },
+	{ "RELEASE", KDSM_IOC_RELEASE, KDSM_FENCE_SIZE_VER0, -EOPNOTSUPP },
+	{ "ACQUIRE", KDSM_IOC_ACQUIRE, KDSM_FENCE_SIZE_VER0, -EINVAL },
 };
 
 /* Where in the struct's first bytes argsz and flags are. */

@@ -103,7 +103,8 @@ static void strict_store_buffering(void)
 		store((nodes + node) * BLOCK + at, load((node + 1) % nodes * BLOCK + at));
 		meet();
 		if (nodes == 2 && node == 0)
-			bad += load(2 * BLOCK + at) != round + 1 && load(3 * BLOCK + at) != round + 1;
+			bad += load(2 * BLOCK + at) != round + 1 &&
+			       load(3 * BLOCK + at) != round + 1;
 		meet();
 	}
 	CHECK_IS(bad, 0);

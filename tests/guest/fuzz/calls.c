@@ -145,10 +145,14 @@ static int do_open(struct bound *bound)
 		.policy = KDSM_POLICY_PARTITIONED,
 		.mode = 0666,
 	};
+	unsigned int number;
 	int error;
 
 	/* The same of a name for all, so that they meet. */
-	arg.size = (1 + some_name(arg.name) % 5) << 20;
+	number = some_name(arg.name);
+	arg.size = (1 + number % 5) << 20;
+	if (number % 4 > 1)
+		arg.policy = number % 4 == 2 ? KDSM_POLICY_RELEASE : KDSM_POLICY_STRICT;
 	arg.block_size = random_one_in(rnd, 16) ? PAGE << random_below(rnd, 10) : 0;
 	if (random_one_in(rnd, 4))
 		return do_call(bound, "REGION_OPEN mangled", KDSM_IOC_REGION_OPEN,
@@ -252,6 +256,28 @@ static int do_wake(struct bound *bound)
 	};
 
 	return do_call(bound, "WAKE", KDSM_IOC_WAKE, &arg, sizeof(arg));
+}
+
+static int do_fence(struct bound *bound)
+{
+	struct kdsm_signature signature = {
+		.floor = random_one_in(rnd, 8) ? random_64(rnd) : random_below(rnd, 1000),
+		.count = random_below(rnd, 8),
+	};
+	struct kdsm_fence arg = { .argsz = some_argsz(sizeof(arg)) };
+
+	for (unsigned int i = 0; i < signature.count; i++)
+		signature.notices[i] = (struct kdsm_notice){
+			.ts = random_below(rnd, 1000),
+			.first = random_below(rnd, 1024),
+			.count = 1 + random_below(rnd, 64),
+			.writer = random_below(rnd, fuzz.info.nodes),
+		};
+	if (random_one_in(rnd, 4))
+		random_mangle(rnd, &signature, KDSM_SIGNATURE_BYTES(signature.count));
+	arg.signature = (uintptr_t)placed(&signature, sizeof(signature));
+	return do_call(bound, "RELEASE or ACQUIRE", random_one_in(rnd, 2) ? KDSM_IOC_RELEASE :
+		       KDSM_IOC_ACQUIRE, &arg, sizeof(arg));
 }
 
 static int do_junk_ioctl(struct bound *bound)
@@ -464,8 +490,8 @@ int fuzz_call(bool may_fork)
 	static int (*const on_file[])(struct bound *bound) = {
 		do_info, do_open, do_destroy,
 		do_submit, do_submit, do_submit, do_submit, do_submit, do_submit,
-		do_complete, do_complete, do_complete, do_wait, do_wait, do_wake,
-		do_junk_ioctl, do_mmap, do_mmap, do_munmap, do_touch, do_touch,
+		do_complete, do_complete, do_complete, do_wait, do_wait, do_wake, do_fence,
+		do_fence, do_junk_ioctl, do_mmap, do_mmap, do_munmap, do_touch, do_touch,
 		do_reopen, do_other,
 	};
 	struct bound *bound = &fuzz.files[random_below(rnd, FILES)];
