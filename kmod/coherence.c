@@ -247,6 +247,7 @@ void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats)
 	for (i = 0; i < KDSM_COHERENCE_COUNT; i++)
 		stats[i] = atomic64_read(&coherence->stats[i]);
 	for (i = 0; i < coherence->blocks; i += KDSM_TABLE_SIZE) {
+		/* Pairs with the cmpxchg in kdsm_block(). */
 		table = smp_load_acquire(&coherence->tables[i >> KDSM_TABLE_SHIFT]);
 		if (table)
 			kdsm_table_count(table, min(coherence->blocks - i, (u64)KDSM_TABLE_SIZE),
