@@ -279,7 +279,8 @@ static void usage(FILE *file)
 
 static void print_stats(const struct sim_counts *counts)
 {
-	static const char * const names[KDSM_COHERENCE_COUNT] = {
+	/* The counters; what follows them in the enum says how it is now. */
+	static const char * const names[KDSM_COHERENCE_BYTES + 1] = {
 		"read-faults", "write-faults", "upgrades", "fast-reads", "slow-reads",
 		"fast-releases", "slow-releases", "migrations", "invalidations", "merges",
 		"races", "flushes", "bytes",
@@ -290,10 +291,9 @@ static void print_stats(const struct sim_counts *counts)
 	       "reads of pages %llu unmaps %llu errors %llu\n",
 	       counts->stores, counts->acquires, counts->releases, counts->floors,
 	       counts->messages, counts->fetches, counts->unmaps, counts->errors);
-	for (i = 0; i < KDSM_COHERENCE_COUNT; i++)
-		if (names[i])
-			printf("%s %llu%s", names[i], counts->stats[i],
-			       i + 1 < KDSM_COHERENCE_COUNT ? " " : "\n");
+	for (i = 0; i <= KDSM_COHERENCE_BYTES; i++)
+		printf("%s %llu%s", names[i], counts->stats[i],
+		       i < KDSM_COHERENCE_BYTES ? " " : "\n");
 }
 
 int main(int argc, char **argv)
