@@ -56,6 +56,7 @@ help:
 	@echo 'make check-debug   the cluster tests on a kernel with KASAN, lockdep and kmemleak'
 	@echo 'make check-style   sparse, checkpatch and W=1 on both kernels'
 	@echo 'make sim           the coherence protocol on simulated nodes; SEEDS=N NODES=M'
+	@echo 'make models        Promela models of the coherence protocol, checked with spin'
 	@echo 'make bench         the operations against raw verbs, in the same machines'
 	@echo 'make packages      install the Debian packages that all of this needs'
 	@echo 'make clean         remove build/'
@@ -157,6 +158,10 @@ $(B)/sim $(B)/sim-few:
 sim: $(B)/sim $(B)/sim-few
 	$(B)/sim -n $(SEEDS) -N $(NODES)
 	$(B)/sim-few -n $(SEEDS) -N $(NODES)
+
+.PHONY: models
+models: packages
+	@tests/spin/check
 
 .PHONY: tests
 tests: user $(UNIT_BIN) $(GUEST_BIN)

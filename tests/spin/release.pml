@@ -1,0 +1,797 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Policy release with its data (kmod/access.c, acquire.c, release.c, twin.c,
+ * signature.c): one block of two words, each guarded by a lock of the program, so
+ * that two nodes may write the block at a time (false sharing). Threads lock, read
+ * the word, maybe write it, and unlock; the lock carries the signature from the
+ * release to the acquire.
+ *
+ * Checked at every read under the lock: it sees exactly what was written last
+ * under the lock. And by spin: no thread waits forever.
+ *
+ * What is a step: what the code does under the lock of the block is one step, or
+ * two with `lock` set in between where somebody who does not take that lock may
+ * see the difference: a program that writes, an acquire that only takes the lock of
+ * the coherence. A remote read is a step of its own for each word, between any two
+ * of which the others run. Programs write words at any time that they are mapped.
+ *
+ * What is left out: links and the way to the owner, which are in ownership.pml: a
+ * question goes to the end of the queue, and one about a copy waits until there is
+ * an owner. Failures. Other blocks, but for OTHERS=n releases in all of some other
+ * block, which raise clocks and floors. Instead of every IDLE_MAX-th time an
+ * unmodified block may leave the write set at any release. A lease is 1.
+ *
+ * NOTICES=n: a signature has room for so many (0: there is only the floor).
+ * VALUES=n: words count modulo n. With TWICE a thread may write twice under the
+ * lock, so that with VALUES=2 it leaves what was there.
+ *
+ * FAULT=n puts a mistake into the protocol. Each must be found (tests/spin/check).
+ */
+#ifndef FAULT
+#define FAULT	0
+#endif
+#define RTS_NOT_RAISED_FOR_COPY		(FAULT == 1)
+#define TIMESTAMP_NOT_ABOVE_RTS		(FAULT == 2)
+#define RTS_NOT_PASSED_ON		(FAULT == 3)
+#define NO_TWIN_AT_HANDOVER		(FAULT == 4)
+#define NO_NOTICE_AT_HANDOVER		(FAULT == 5)
+#define TAKEN_FROM_FRAME		(FAULT == 6)
+#define COPIED_NOT_MERGED		(FAULT == 7)
+#define TWIN_KEPT_AT_READ		(FAULT == 8)
+#define NOTICES_IGNORED			(FAULT == 9)
+#define FLOOR_IGNORED			(FAULT == 10)
+#define NOT_LOOKED_AGAIN		(FAULT == 11)
+#define COMPARED_WITH_TWIN		(FAULT == 12)
+#define HARVESTED_AFTER_TWIN		(FAULT == 13)
+#define NOT_HARVESTED_WHEN_INVALID	(FAULT == 14)
+#define FLOOR_LOOKED_AT_TOO_EARLY	(FAULT == 15)
+#define NO_TWIN_AT_FIRST_WRITE		(FAULT == 16)
+#define OLD_NOTICE_FORGOTTEN		(FAULT == 17)
+
+/* Threads, the node of each, how often each locks, and what it may do. */
+#ifndef T
+#define T		3
+#endif
+#ifndef N
+#define N		3
+#endif
+#define node_of(t)	((t) % N)
+#ifndef ROUNDS
+#define ROUNDS		2
+#endif
+#ifndef NOTICES
+#define NOTICES		1
+#endif
+#ifndef OTHERS
+#define OTHERS		0
+#endif
+#ifndef VALUES
+#define VALUES		16
+#endif
+/*
+ * By default each does with each word what it likes. WRITERS: threads 0 and 1
+ * write word 0 and word 1, the others read. NO_READERS: who locks a word writes it.
+ */
+#ifdef WRITERS
+#define may_lock(t, w)	((t) > 1 || (t) == (w))
+#define may_write(t, w)	((t) < 2)
+#define may_skip(t)	false
+#else
+#define may_lock(t, w)	true
+#define may_write(t, w)	true
+#ifdef NO_READERS
+#define may_skip(t)	false
+#else
+#define may_skip(t)	true
+#endif
+#endif
+
+#define NOBODY	255
+#define OTHER	254	/* writer of another block */
+
+#define INVALID		0	/* enum kdsm_block_state */
+#define READABLE	1
+#define WRITABLE	2
+
+#define NONE	0		/* enum kdsm_block_role; WAITING is NONE with */
+#define TAKING	1		/* somebody in front in the queue */
+#define OWNER	2
+
+#define UNMAPPED	0	/* page table */
+#define READING		1
+#define WRITING		2
+
+#define max(a, b)	((a) > (b) -> (a) : (b))
+
+/* ---- each node ---- */
+
+bool lock[N], busy[N], twinned[N], modified[N], dirty[N], cached[N];
+byte state[N], role[N], next[N], writer[N], wanted[N], wts[N], rts[N];
+byte from[N], from_wts[N], from_rts[N];
+byte frame[2 * N], twin[2 * N];
+byte map[N];
+bool written[N];		/* its dirty bit */
+bool fence[N];
+byte clock[N];
+
+/* Signatures: of each node, and behind them of each lock of the program. */
+#define SIGS	(N + 2)
+byte floor[SIGS];
+#if NOTICES > 0
+byte old_ts[SIGS], old_by[SIGS];	/* ts 0: none */
+#endif
+#if NOTICES > 1
+byte new_ts[SIGS], new_by[SIGS];	/* none, if there is no old one */
+#endif
+
+/* ---- the program ---- */
+
+bool held[2];
+byte value[2];			/* as last written under the lock */
+
+/* ---- the cluster ---- */
+
+byte last = 0;			/* in the queue for ownership */
+byte holder = 0;		/* the owner, or who takes over */
+#if OTHERS > 0
+byte others;
+#endif
+
+/* ---- signature.c ---- */
+
+byte ts;			/* of no meaning between steps */
+
+inline notice_add(s, t, by)
+{
+	if
+	:: t <= floor[s] -> skip
+#if NOTICES == 0
+	:: else -> floor[s] = t
+#elif NOTICES == 1
+	:: else ->
+		if
+		:: old_ts[s] == 0 -> old_ts[s] = t; old_by[s] = by
+		:: old_ts[s] == t && old_by[s] == by -> skip
+		:: old_ts[s] > t -> floor[s] = t
+		:: else ->
+			if
+			:: !OLD_NOTICE_FORGOTTEN -> floor[s] = old_ts[s]
+			:: else
+			fi;
+			old_ts[s] = t;
+			old_by[s] = by
+		fi
+#else
+	:: else ->
+		if
+		:: old_ts[s] == 0 -> old_ts[s] = t; old_by[s] = by
+		:: old_ts[s] == t && old_by[s] == by -> skip
+		:: new_ts[s] == t && new_by[s] == by -> skip
+		:: old_ts[s] != 0 && new_ts[s] == 0 &&
+		   !(old_ts[s] == t && old_by[s] == by) ->
+			if
+			:: t >= old_ts[s] -> new_ts[s] = t; new_by[s] = by
+			:: else ->
+				new_ts[s] = old_ts[s];
+				new_by[s] = old_by[s];
+				old_ts[s] = t;
+				old_by[s] = by
+			fi
+		:: else ->
+			if
+			:: t < old_ts[s] -> floor[s] = t
+			:: else ->
+				floor[s] = old_ts[s];
+				if
+				:: t < new_ts[s] -> old_ts[s] = t; old_by[s] = by
+				:: else ->
+					old_ts[s] = new_ts[s];
+					old_by[s] = new_by[s];
+					new_ts[s] = t;
+					new_by[s] = by
+				fi
+			fi
+		fi
+#endif
+	fi
+}
+
+inline signature_merge(s, o)
+{
+#if NOTICES > 0
+	if
+	:: old_ts[o] != 0 -> notice_add(s, old_ts[o], old_by[o])
+	:: else
+	fi;
+#endif
+#if NOTICES > 1
+	if
+	:: new_ts[o] != 0 -> notice_add(s, new_ts[o], new_by[o])
+	:: else
+	fi;
+#endif
+	if
+	:: floor[o] > floor[s] ->
+		floor[s] = floor[o];
+#if NOTICES > 1
+		if
+		:: old_ts[s] <= floor[s] ->
+			old_ts[s] = new_ts[s];
+			old_by[s] = new_by[s];
+			new_ts[s] = 0;
+			new_by[s] = 0
+		:: else
+		fi;
+#endif
+#if NOTICES > 0
+		if
+		:: old_ts[s] <= floor[s] -> old_ts[s] = 0; old_by[s] = 0
+		:: else
+		fi
+#endif
+	:: else
+	fi
+}
+
+inline signature_copy(s, o)
+{
+	floor[s] = floor[o];
+#if NOTICES > 0
+	old_ts[s] = old_ts[o];
+	old_by[s] = old_by[o];
+#endif
+#if NOTICES > 1
+	new_ts[s] = new_ts[o];
+	new_by[s] = new_by[o]
+#endif
+}
+
+/* ---- release.c, twin.c: under the lock of the block ---- */
+
+/* kdsm_block_publish(), kdsm_notice_flush() */
+inline publish(n, at_least)
+{
+	ts = max(at_least, wts[n] + 1);
+	if
+	:: !TIMESTAMP_NOT_ABOVE_RTS -> ts = max(ts, rts[n] + 1)
+	:: else
+	fi;
+	clock[n] = max(clock[n], ts);
+	if
+	:: !(NO_NOTICE_AT_HANDOVER && at_least == 0) -> notice_add(n, ts, n)
+	:: else
+	fi;
+	wts[n] = ts;
+	rts[n] = ts;
+	modified[n] = false;
+	ts = 0
+}
+
+/* kdsm_block_harvest() */
+inline harvest(n)
+{
+	modified[n] = modified[n] || written[n];
+	written[n] = false
+}
+
+inline twin_make(n)
+{
+	twin[2 * n] = frame[2 * n];
+	twin[2 * n + 1] = frame[2 * n + 1];
+	twinned[n] = true
+}
+
+inline merge_word(n, at, news, keep)
+{
+	if
+	:: COPIED_NOT_MERGED -> frame[2 * n + at] = news
+	:: else -> frame[2 * n + at] = frame[2 * n + at] ^ news ^ twin[2 * n + at]
+	fi;
+	if
+	:: keep -> twin[2 * n + at] = news
+	:: else
+	fi
+}
+
+/* kdsm_twin_merge(), of what the thread has fetched into word0 and word1 */
+inline twin_merge(n, keep)
+{
+	merge_word(n, 0, word0, keep);
+	merge_word(n, 1, word1, keep);
+	word0 = 0;
+	word1 = 0
+}
+
+/* kdsm_release_handover(), up to where the twin is made ... */
+inline handover_begin(n)
+{
+	lock[n] = true;
+	if
+	:: HARVESTED_AFTER_TWIN -> twin_make(n)
+	:: !HARVESTED_AFTER_TWIN && state[n] == WRITABLE -> harvest(n)
+	:: else
+	fi
+}
+
+/* ... and from there. The role is NONE then; the lock is dropped by the caller. */
+inline handover_end(n)
+{
+	if
+	:: HARVESTED_AFTER_TWIN ->
+		if
+		:: state[n] == WRITABLE -> harvest(n)
+		:: else
+		fi
+	:: !HARVESTED_AFTER_TWIN && !NO_TWIN_AT_HANDOVER -> twin_make(n)
+	:: NO_TWIN_AT_HANDOVER -> twinned[n] = true
+	fi;
+	if
+	:: modified[n] -> publish(n, 0)
+	:: else
+	fi;
+	cached[n] = true;
+	role[n] = NONE
+}
+
+/* The answer YES, or GRANT, of n to m: m may take over. */
+inline grant(n, m)
+{
+	from[m] = n;
+	from_wts[m] = wts[n];
+	from_rts[m] = (RTS_NOT_PASSED_ON -> wts[n] : rts[n]);
+	role[m] = TAKING;
+	holder = m
+}
+
+/* ---- threads; the variables are those of proctype thread ---- */
+
+/* kdsm_block_invalidate() */
+inline invalidate()
+{
+	victim = true;
+	if
+	:: state[me] == WRITABLE -> was_writable = true
+	:: else -> twinned[me] = false
+	fi;
+	state[me] = INVALID;
+	cached[me] = false
+}
+
+/* kdsm_acquire_notice() */
+inline acquire_notice(t, by)
+{
+	if
+	:: t != 0 && by != me && by != OTHER ->
+		d_step {
+			!lock[me] ->
+			if
+			:: role[me] != OWNER && t > wts[me] && t > wanted[me] &&
+			   !NOTICES_IGNORED ->
+				if
+				:: state[me] != INVALID -> invalidate()
+				:: else
+				fi;
+				wanted[me] = t;
+				writer[me] = by
+			:: else
+			fi
+		}
+	:: else
+	fi
+}
+
+/* kdsm_release_acquire() of the signature that came with lock w */
+inline acquire()
+{
+	d_step {
+		!fence[me] ->
+		fence[me] = true;
+		clock[me] = max(clock[me], floor[N + w]);
+#if NOTICES > 0
+		clock[me] = max(clock[me], old_ts[N + w]);
+#endif
+#if NOTICES > 1
+		clock[me] = max(clock[me], new_ts[N + w]);
+#endif
+		signature_merge(me, N + w);
+		least = floor[me]
+	};
+#if NOTICES > 0
+	acquire_notice(old_ts[N + w], old_by[N + w]);
+#endif
+#if NOTICES > 1
+	acquire_notice(new_ts[N + w], new_by[N + w]);
+#endif
+	/* kdsm_acquire_floor(): a block that is not in the list is not looked at. */
+	if
+	:: cached[me] ->
+		d_step {
+			!lock[me] ->
+			if
+			:: state[me] != INVALID && role[me] != OWNER && rts[me] < least &&
+			   !FLOOR_IGNORED -> invalidate()
+			:: else
+			fi;
+			least = 0
+		}
+	:: d_step { !cached[me] -> least = 0 }
+	fi;
+	/* kdsm_victims_unmap() */
+	if
+	:: victim ->
+		if
+		:: was_writable ->
+			/* kdsm_victims_harvest() */
+			d_step {
+				map[me] = (map[me] == WRITING -> READING : map[me]);
+				found = written[me] && !NOT_HARVESTED_WHEN_INVALID;
+				written[me] = false
+			};
+			d_step {
+				!lock[me] ->
+				modified[me] = modified[me] || found;
+				if
+				:: !modified[me] && state[me] == INVALID ->
+					twinned[me] = false;
+					dirty[me] = false
+				:: else
+				fi;
+				found = false;
+				was_writable = false
+			}
+		:: else
+		fi;
+		/* kdsm_vm_unmap(), kdsm_coherence_unmapped() */
+		d_step {
+			map[me] = UNMAPPED;
+			written[me] = false
+		};
+		d_step {
+			!lock[me] ->
+			modified[me] = modified[me] || dirty[me];
+			victim = false
+		}
+	:: else
+	fi;
+	fence[me] = false
+}
+
+/* What is to be brought: from a known writer, or from the owner. */
+inline read_miss_begin()
+{
+	known = writer[me] != NOBODY && wanted[me] >= floor[me] && wanted[me] > 0;
+	if
+	:: known ->
+		whom = writer[me];
+		copy_wts = wanted[me];
+		copy_rts = wanted[me]
+	:: else ->
+		least = clock[me]		/* goes with the question */
+	fi
+}
+
+/* kdsm_block_upgrade(), and the mapping is made. */
+inline access_end()
+{
+	if
+	:: writing && state[me] == READABLE ->
+		if
+		:: role[me] != OWNER && !twinned[me] && !NO_TWIN_AT_FIRST_WRITE ->
+			twin_make(me)
+		:: else
+		fi;
+		state[me] = WRITABLE;
+		dirty[me] = true
+	:: else
+	fi;
+	if
+	:: state[me] == WRITABLE ->
+		modified[me] = modified[me] || writing;
+		map[me] = WRITING
+	:: else ->
+		map[me] = READING
+	fi
+}
+
+/* kdsm_release_access(): a fault, because the program is reading or writing. */
+inline access()
+{
+	if
+	:: d_step { state[me] != INVALID && !lock[me] -> access_end() }
+	:: d_step {
+		/* kdsm_block_read_miss() */
+		state[me] == INVALID && !busy[me] && !lock[me] ->
+		busy[me] = true;
+		bounce = twinned[me];
+		read_miss_begin()
+	   };
+		do
+		:: d_step {
+			/* kdsm_ownership_read(), kdsm_release_lend() */
+			!known && role[holder] == OWNER && !lock[holder] ->
+			whom = holder;
+			copy_wts = wts[whom];
+			copy_rts = max(rts[whom], max(wts[whom], least) + 1);
+			if
+			:: !RTS_NOT_RAISED_FOR_COPY -> rts[whom] = copy_rts
+			:: else
+			fi;
+			least = 0;
+			known = true
+		   }
+		:: d_step {
+			known ->
+			if
+			:: bounce -> word0 = frame[2 * whom]
+			:: else -> frame[2 * me] = frame[2 * whom]
+			fi
+		   };
+			d_step {
+				if
+				:: bounce -> word1 = frame[2 * whom + 1]
+				:: else -> frame[2 * me + 1] = frame[2 * whom + 1]
+				fi
+			};
+			d_step {
+				!lock[me] ->
+				if
+				:: bounce -> twin_merge(me, !TWIN_KEPT_AT_READ)
+				:: else
+				fi;
+				wts[me] = copy_wts;
+				rts[me] = copy_rts;
+				whom = 0;
+				copy_wts = 0;
+				copy_rts = 0;
+				if
+				:: (wanted[me] > wts[me] || rts[me] < floor[me]) &&
+				   !NOT_LOOKED_AGAIN ->
+					read_miss_begin()
+				:: else ->
+					/* One step for an acquire: under its lock. */
+					cached[me] = !FLOOR_LOOKED_AT_TOO_EARLY;
+					known = false;
+					lock[me] = true;
+					done = true
+				fi
+			};
+			if
+			:: done -> break
+			:: else
+			fi
+		od;
+		atomic {
+			done = false;
+			bounce = false;
+			writer[me] = NOBODY;
+			state[me] = (dirty[me] -> WRITABLE : READABLE);
+			cached[me] = true;
+			busy[me] = false;
+			access_end();
+			lock[me] = false
+		}
+	fi
+}
+
+#define differs(n)	(frame[2 * n] != twin[2 * n] || frame[2 * n + 1] != twin[2 * n + 1])
+
+/* kdsm_block_take() */
+inline block_take()
+{
+	d_step {
+		!lock[me] && !busy[me] ->
+		done = role[me] == OWNER || !modified[me] ||
+		       COMPARED_WITH_TWIN && !differs(me);
+		busy[me] = !done
+	};
+	if
+	:: !done ->
+		/* kdsm_ownership_take(), kdsm_coherence_serve_own() */
+		if
+		:: d_step {
+			role[last] == OWNER && !lock[last] ->
+			whom = last;
+			handover_begin(whom)
+		   };
+			d_step {
+				handover_end(whom);
+				grant(whom, me);
+				lock[whom] = false;
+				whom = 0;
+				last = me
+			}
+		:: d_step {
+			role[last] != OWNER && !lock[last] ->
+			next[last] = me;
+			last = me
+		   };
+			role[me] == TAKING
+		fi;
+		word0 = (TAKEN_FROM_FRAME -> frame[2 * from[me]] : twin[2 * from[me]]);
+		word1 = (TAKEN_FROM_FRAME -> frame[2 * from[me] + 1] : twin[2 * from[me] + 1]);
+		d_step {
+			!lock[me] ->
+			twin_merge(me, false);
+			twinned[me] = false;
+			state[me] = WRITABLE;
+			writer[me] = NOBODY;
+			wts[me] = from_wts[me];
+			rts[me] = from_rts[me];
+			from[me] = 0;
+			from_wts[me] = 0;
+			from_rts[me] = 0;
+			cached[me] = false;
+			busy[me] = false;
+			role[me] = OWNER;
+			/* kdsm_ownership_taken() */
+			if
+			:: next[me] != NOBODY -> handover_begin(me)
+			:: else -> done = true
+			fi
+		};
+		if
+		:: !done ->
+			d_step {
+				handover_end(me);
+				grant(me, next[me]);
+				next[me] = NOBODY;
+				lock[me] = false
+			}
+		:: else
+		fi
+	:: else
+	fi;
+	done = false
+}
+
+/* kdsm_release_release(); the signature goes with lock w, which is dropped. */
+inline release()
+{
+	/* kdsm_writes_take(), kdsm_writes_harvest() */
+	d_step {
+		!fence[me] ->
+		fence[me] = true;
+		listed = dirty[me];
+		found = listed && written[me];
+		written[me] = written[me] && !listed
+	};
+	if
+	:: listed ->
+		d_step {
+			!lock[me] ->
+			modified[me] = modified[me] || found;
+			found = modified[me]
+		};
+		if
+		:: found && role[me] != OWNER -> block_take()
+		:: else
+		fi;
+		/* kdsm_writes_publish() */
+		if
+		:: found ->
+			d_step {
+				!lock[me] ->
+				if
+				:: role[me] == OWNER && modified[me] ->
+					publish(me, clock[me] + 1)
+				:: else
+				fi
+			}
+		:: else
+		fi
+	:: else
+	fi;
+#if OTHERS > 0
+	if
+	:: d_step {
+		others < OTHERS ->
+		others++;
+		clock[me]++;
+		notice_add(me, clock[me], OTHER)
+	   }
+	:: true
+	fi;
+#endif
+	/* kdsm_writes_retire() */
+	if
+	:: listed && !found ->
+		if
+		:: d_step {
+			!lock[me] && state[me] == WRITABLE && !modified[me] ->
+			map[me] = (map[me] == WRITING -> READING : map[me]);
+			harvest(me);
+			if
+			:: !modified[me] ->
+				state[me] = READABLE;
+				twinned[me] = twinned[me] && role[me] == OWNER;
+				dirty[me] = false
+			:: else
+			fi
+		   }
+		:: true
+		fi
+	:: else
+	fi;
+	d_step {
+		listed = false;
+		found = false;
+		signature_copy(N + w, me);
+		fence[me] = false;
+		held[w] = false;
+		w = 0
+	}
+}
+
+proctype thread(byte t)
+{
+	byte me = node_of(t), w, rounds;
+	bool writing, again;
+	/* acquire, release */
+	bool victim, was_writable, found, listed;
+	byte least;
+	/* access, block_take */
+	bool known, bounce, done;
+	byte whom, copy_wts, copy_rts, word0, word1;
+
+	do
+	:: rounds == ROUNDS -> break
+	:: rounds < ROUNDS ->
+		if
+		:: d_step { may_lock(t, 0) && !held[0] -> held[0] = true }
+		:: d_step { may_lock(t, 1) && !held[1] -> held[1] = true; w = 1 }
+		fi;
+		rounds++;
+		acquire();
+		do
+		:: d_step {
+			!writing && map[me] != UNMAPPED ->
+			assert(frame[2 * me + w] == value[w])
+		   };
+			if
+			:: may_write(t, w) -> writing = true
+			:: may_write(t, w) && may_skip(t) -> break
+			:: !may_write(t, w) -> break
+			fi
+		:: d_step {
+			writing && map[me] == WRITING ->
+			value[w] = (value[w] + 1) % VALUES;
+			frame[2 * me + w] = value[w];
+			written[me] = true
+		   };
+#ifdef TWICE
+			if
+			:: !again -> again = true
+			:: break
+			fi
+#else
+			break
+#endif
+		:: else -> access()
+		od;
+		writing = false;
+		again = false;
+		release()
+	od
+}
+
+init {
+	byte n;
+
+	atomic {
+		do
+		:: n < N ->
+			next[n] = NOBODY;
+			writer[n] = NOBODY;
+			n++
+		:: else -> break
+		od;
+		role[0] = OWNER;
+		state[0] = READABLE;
+		n = 0;
+		do
+		:: n < T -> run thread(n); n++
+		:: else -> break
+		od;
+		n = 0
+	}
+}
