@@ -74,14 +74,22 @@ static int kdsm_block_read_miss(struct kdsm_coherence *coherence, struct kdsm_bl
 			kdsm_twin_merge(coherence, block, bounce, true);
 		block->wts = wts;
 		block->rts = rts;
-		floor = READ_ONCE(coherence->signature.floor);
+		/*
+		 * In the list first, then the look at the floor: an acquire that raises
+		 * it finds the block there, or has raised it before.
+		 */
+		kdsm_block_cached(coherence, block, true);
+		spin_lock(&coherence->lock);
+		floor = coherence->signature.floor;
+		spin_unlock(&coherence->lock);
 	} while (err || block->wanted > wts || rts < floor);
 	kdsm_bounce_free(bounce);
-	if (err)
+	if (err) {
+		kdsm_block_cached(coherence, block, false);
 		return err;
+	}
 	block->writer = KDSM_NOBODY;
 	block->state = list_empty(&block->dirty) ? KDSM_BLOCK_READABLE : KDSM_BLOCK_WRITABLE;
-	kdsm_block_cached(coherence, block, true);
 	return 0;
 }
 
