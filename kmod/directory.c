@@ -86,12 +86,6 @@ void kdsm_directory_exit(struct kdsm_cluster *cluster)
 
 /* ---- telling the nodes ---- */
 
-/* The node did what it was told, or never hears it. */
-static bool kdsm_entry_told(int err)
-{
-	return err != -EIO && err != -EHOSTDOWN && err != -ETIMEDOUT;
-}
-
 /* Tell the nodes that hold a part to free it. True: none does any more. */
 static bool kdsm_entry_remove(struct kdsm_cluster *cluster, struct kdsm_entry *entry)
 {
@@ -105,7 +99,7 @@ static bool kdsm_entry_remove(struct kdsm_cluster *cluster, struct kdsm_entry *e
 			continue;
 		err = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_REMOVE,
 				   &entry->region.id, sizeof(entry->region.id), NULL, NULL);
-		if (kdsm_entry_told(err))
+		if (kdsm_message_was_heard(err))
 			__clear_bit(node, entry->parts);
 		else
 			set_bit(node, directory->silent);
@@ -122,7 +116,7 @@ static int kdsm_entry_add(struct kdsm_cluster *cluster, struct kdsm_entry *entry
 		err = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_ADD,
 				   &entry->region, sizeof(entry->region), NULL, NULL);
 		/* Who did not answer may have added it all the same. */
-		if (!err || !kdsm_entry_told(err))
+		if (!err || !kdsm_message_was_heard(err))
 			__set_bit(node, entry->parts);
 		if (err) {
 			kdsm_entry_remove(cluster, entry);

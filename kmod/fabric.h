@@ -191,4 +191,10 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 		 enum kdsm_message_type type, const void *data, unsigned int length,
 		 void *reply, unsigned int *reply_length);
 
+/* Of what kdsm_message() returned: its handler ran. If not, it may have, too. */
+static inline bool kdsm_message_was_heard(int err)
+{
+	return err != -EIO && err != -EHOSTDOWN && err != -ETIMEDOUT;
+}
+
 #endif /* KDSM_FABRIC_H */

@@ -375,7 +375,7 @@ static bool kdsm_region_tell_closed(struct kdsm_region *region)
 			   NULL, NULL);
 	if (err == -ENOENT)
 		kdsm_region_forget(region);
-	if (err != -EIO && err != -EHOSTDOWN && err != -ETIMEDOUT)
+	if (kdsm_message_was_heard(err))
 		return true;
 	schedule_delayed_work(&cluster->close_work, KDSM_CLOSE_RETRY);
 	return false;
