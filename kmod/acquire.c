@@ -3,29 +3,22 @@
  * Policy release: an acquire. Copies that may lack what the signature tells of
  * become invalid, and are unmapped in ranges, one flush of TLBs each.
  */
-#include <linux/bitmap.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
-#include <linux/sort.h>
 
 #include "coherence.h"
+#include "run.h"
 #include "vm.h"
-
-/* Neighbours that are unmapped together. */
-#define KDSM_RUN_MAX	4096U
 
 /* Blocks that became invalid, to be unmapped. */
 struct kdsm_victims {
-	struct kdsm_victim {
-		struct kdsm_block *block;
-		bool writable;		/* was */
-	} *list;
+	struct kdsm_picked *list;
 	size_t count, room;
 };
 
 static int kdsm_victims_add(struct kdsm_victims *victims, struct kdsm_block *block)
 {
-	struct kdsm_victim *list;
+	struct kdsm_picked *list;
 
 	if (victims->count == victims->room) {
 		size_t room = max_t(size_t, 64, 2 * victims->room);
@@ -122,47 +115,33 @@ static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
 	return err;
 }
 
-static int kdsm_victim_compare(const void *a, const void *b)
-{
-	const struct kdsm_victim *one = a, *other = b;
-
-	return one->block->index < other->block->index ? -1 :
-	       one->block->index > other->block->index;
-}
-
 /*
- * Before they are unmapped, n neighbours: which of them were modified? The others
- * leave the write set.
+ * Before a run is unmapped: which of its blocks were modified? The others leave
+ * the write set.
  */
-static void kdsm_victims_harvest(struct kdsm_coherence *coherence,
-				 struct kdsm_victim *victims, size_t n)
+static void kdsm_run_retire(struct kdsm_coherence *coherence, const struct kdsm_picked *run,
+			    size_t n)
 {
-	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT;
-	u64 offset = kdsm_block_offset(coherence, victims->block);
-	u64 length = n * kdsm_block_size(coherence);
-	unsigned long *bitmap;
 	size_t i;
+	int err;
 
-	bitmap = kvcalloc(BITS_TO_LONGS(n * pages), sizeof(long), GFP_KERNEL);
-	kdsm_vm_protect(coherence->region, offset, length);
-	if (bitmap)
-		kdsm_vm_harvest(coherence->region, offset, length, bitmap);
+	kdsm_vm_protect(coherence->region, kdsm_block_offset(coherence, run->block),
+			n * kdsm_block_size(coherence));
+	err = kdsm_run_harvest(coherence, run, n);
 	for (i = 0; i < n; i++) {
-		struct kdsm_block *block = victims[i].block;
+		struct kdsm_block *block = run[i].block;
 
-		if (!victims[i].writable)
+		if (!run[i].writable)
 			continue;
 		mutex_lock(&block->lock);
-		if (!bitmap ||
-		    find_next_bit(bitmap, (i + 1) * pages, i * pages) < (i + 1) * pages)
-			block->modified = true;
+		if (err)
+			block->modified = true;		/* maybe */
 		if (!block->modified && block->state == KDSM_BLOCK_INVALID) {
 			block->twin = false;
 			kdsm_block_dirty(coherence, block, false);
 		}
 		mutex_unlock(&block->lock);
 	}
-	kvfree(bitmap);
 }
 
 /*
@@ -173,21 +152,18 @@ static void kdsm_victims_harvest(struct kdsm_coherence *coherence,
 static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
 			       struct kdsm_victims *victims)
 {
-	size_t i, n;
+	size_t i, j, n;
 
-	sort(victims->list, victims->count, sizeof(*victims->list), kdsm_victim_compare, NULL);
+	kdsm_picked_sort(victims->list, victims->count);
 	for (i = 0; i < victims->count; i += n) {
-		struct kdsm_victim *victim = &victims->list[i];
-		u64 first = victim->block->index;
-		bool writable = victim->writable;
+		struct kdsm_picked *run = &victims->list[i];
+		u64 first = run->block->index;
 
-		for (n = 1; i + n < victims->count && n < KDSM_RUN_MAX; n++) {
-			if (victim[n].block->index != first + n)
-				break;
-			writable |= victim[n].writable;
-		}
-		if (writable)
-			kdsm_victims_harvest(coherence, victim, n);
+		n = kdsm_run_length(run, victims->count - i);
+		for (j = 0; j < n && !run[j].writable; j++)
+			;
+		if (j < n)
+			kdsm_run_retire(coherence, run, n);
 		kdsm_vm_unmap(coherence->region, first << coherence->block_shift,
 			      n << coherence->block_shift);
 		kdsm_coherence_count(coherence, FLUSHES, 1);

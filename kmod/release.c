@@ -33,17 +33,15 @@
 #include <linux/bitmap.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
-#include <linux/sort.h>
 
 #include "coherence.h"
+#include "run.h"
 #include "vm.h"
 
 /* So many releases in a row a block may be not modified before it is protected. */
 #define KDSM_IDLE_MAX	2
 /* A copy may be used until so much later than it was asked for, in timestamps. */
 #define KDSM_LEASE	16
-/* Neighbours that are harvested together. */
-#define KDSM_RUN_MAX	4096U
 
 /* ---- timestamps ---- */
 
@@ -146,29 +144,18 @@ static int kdsm_release_lend(struct kdsm_coherence *coherence, struct kdsm_block
 
 /* ---- the write set ---- */
 
-/* Blocks in order of index, and what the release found out about them. */
+/* Blocks in order of index. */
 struct kdsm_writes {
-	unsigned int count;
-	struct kdsm_write {
-		struct kdsm_block *block;
-		bool modified;
-	} list[];
+	size_t count;
+	struct kdsm_picked list[];
 };
-
-static int kdsm_write_compare(const void *a, const void *b)
-{
-	const struct kdsm_write *one = a, *other = b;
-
-	return one->block->index < other->block->index ? -1 :
-	       one->block->index > other->block->index;
-}
 
 /* The write set as it is now; more may join meanwhile, which need not be seen. */
 static struct kdsm_writes *kdsm_writes_take(struct kdsm_coherence *coherence)
 {
 	struct kdsm_writes *writes;
 	struct kdsm_block *block;
-	unsigned int count = 0;
+	size_t count = 0;
 
 	spin_lock(&coherence->lock);
 	list_for_each_entry(block, &coherence->dirty, dirty)
@@ -185,51 +172,29 @@ static struct kdsm_writes *kdsm_writes_take(struct kdsm_coherence *coherence)
 		writes->list[writes->count++].block = block;
 	}
 	spin_unlock(&coherence->lock);
-	sort(writes->list, writes->count, sizeof(writes->list[0]), kdsm_write_compare, NULL);
+	kdsm_picked_sort(writes->list, writes->count);
 	return writes;
 }
 
-/* How many blocks from i on are neighbours. */
-static unsigned int kdsm_writes_run(const struct kdsm_writes *writes, unsigned int i)
-{
-	unsigned int n = 1;
-
-	while (i + n < writes->count && n < KDSM_RUN_MAX &&
-	       writes->list[i + n].block->index == writes->list[i].block->index + n)
-		n++;
-	return n;
-}
-
-/* Take the dirty bits of the page tables, one flush of TLBs a run. */
+/* What of it was modified, with one flush of TLBs a run. -ENOMEM. */
 static int kdsm_writes_harvest(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
 {
-	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT, i, j, n;
-	unsigned long *bitmap;
+	size_t i, j, n;
+	int err;
 
-	bitmap = kvcalloc(BITS_TO_LONGS(KDSM_RUN_MAX * pages), sizeof(long), GFP_KERNEL);
-	if (!bitmap)
-		return -ENOMEM;
 	for (i = 0; i < writes->count; i += n) {
-		struct kdsm_write *write = &writes->list[i];
+		struct kdsm_picked *run = &writes->list[i];
 
-		n = kdsm_writes_run(writes, i);
-		bitmap_zero(bitmap, n * pages);
-		if (kdsm_vm_harvest(coherence->region,
-				    kdsm_block_offset(coherence, write->block),
-				    n * kdsm_block_size(coherence), bitmap))
-			kdsm_coherence_count(coherence, FLUSHES, 1);
+		n = kdsm_run_length(run, writes->count - i);
+		err = kdsm_run_harvest(coherence, run, n);
+		if (err)
+			return err;
 		for (j = 0; j < n; j++) {
-			struct kdsm_block *block = write[j].block;
-
-			mutex_lock(&block->lock);
-			if (find_next_bit(bitmap, (j + 1) * pages, j * pages) <
-			    (j + 1) * pages)
-				block->modified = true;
-			write[j].modified = block->modified;
-			mutex_unlock(&block->lock);
+			mutex_lock(&run[j].block->lock);
+			run[j].modified = run[j].block->modified;
+			mutex_unlock(&run[j].block->lock);
 		}
 	}
-	kvfree(bitmap);
 	return 0;
 }
 
@@ -290,7 +255,7 @@ end:
 static void kdsm_writes_publish(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
 {
 	struct kdsm_notice notice = {};
-	unsigned int i;
+	size_t i;
 	u64 ts;
 
 	ts = READ_ONCE(coherence->clock) + 1;
@@ -319,7 +284,7 @@ static void kdsm_writes_publish(struct kdsm_coherence *coherence, struct kdsm_wr
  */
 static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
 {
-	unsigned int i;
+	size_t i;
 
 	for (i = 0; i < writes->count; i++) {
 		struct kdsm_block *block = writes->list[i].block;
@@ -355,7 +320,7 @@ static int kdsm_release_release(struct kdsm_coherence *coherence,
 				struct kdsm_signature *signature)
 {
 	struct kdsm_writes *writes;
-	unsigned int i;
+	size_t i;
 	int first;
 
 	/* Who comes while another releases waits: its writes may be in that. */
