@@ -50,8 +50,9 @@ static int kdsm_region_make_coherent(struct kdsm_region *region)
 		goto free;
 	coherence->region = region;
 	coherence->frames = region->memory;
-	coherence->twins = kdsm_memory_create(fabric, region->id | KDSM_TWINS_ID,
-					      region->part_size, true);
+	if (region->policy == KDSM_POLICY_RELEASE)
+		coherence->twins = kdsm_memory_create(fabric, region->id | KDSM_TWINS_ID,
+						      region->part_size, true);
 	if (IS_ERR(coherence->twins)) {
 		err = PTR_ERR(coherence->twins);
 		goto exit;
@@ -65,7 +66,8 @@ static int kdsm_region_make_coherent(struct kdsm_region *region)
 	return 0;
 
 destroy_twins:
-	kdsm_memory_destroy(coherence->twins);
+	if (coherence->twins)
+		kdsm_memory_destroy(coherence->twins);
 exit:
 	kdsm_coherence_exit(coherence);
 free:
@@ -78,7 +80,8 @@ static void kdsm_region_incoherent(struct kdsm_region *region)
 	struct kdsm_coherence *coherence = region->coherence;
 
 	kdsm_vm_inode_destroy(region->inode);
-	kdsm_memory_destroy(coherence->twins);
+	if (coherence->twins)
+		kdsm_memory_destroy(coherence->twins);
 	kdsm_coherence_exit(coherence);
 	kfree(coherence);
 }
