@@ -33,40 +33,35 @@ int kd_heap_glance(struct kdsm_heap *heap, unsigned int node, uint64_t place,
 	return ret;
 }
 
-int kd_heap_set(struct kdsm_heap *heap, unsigned int node, uint64_t place,
-		uint64_t from, uint64_t bits, uint64_t *changed)
+/* The bits of set become 1, those of clear 0; *changed are those that were not so. */
+static int update(struct kdsm_heap *heap, unsigned int node, uint64_t place, uint64_t from,
+		  uint64_t set, uint64_t clear, uint64_t *changed)
 {
 	uint64_t former;
 	int ret;
 
 	for (;; from = former) {
-		ret = kdsm_cas(heap->sync, node, place, from, from | bits, &former);
+		ret = kdsm_cas(heap->sync, node, place, from, (from | set) & ~clear, &former);
 		if (ret)
 			return ret;
 		if (former == from)
 			break;
 	}
 	if (changed)
-		*changed = bits & ~former;
+		*changed = former ^ ((former | set) & ~clear);
 	return 0;
+}
+
+int kd_heap_set(struct kdsm_heap *heap, unsigned int node, uint64_t place,
+		uint64_t from, uint64_t bits, uint64_t *changed)
+{
+	return update(heap, node, place, from, bits, 0, changed);
 }
 
 int kd_heap_clear(struct kdsm_heap *heap, unsigned int node, uint64_t place,
 		  uint64_t from, uint64_t bits, uint64_t *changed)
 {
-	uint64_t former;
-	int ret;
-
-	for (;; from = former) {
-		ret = kdsm_cas(heap->sync, node, place, from, from & ~bits, &former);
-		if (ret)
-			return ret;
-		if (former == from)
-			break;
-	}
-	if (changed)
-		*changed = bits & former;
-	return 0;
+	return update(heap, node, place, from, 0, bits, changed);
 }
 
 int kd_heap_release(struct kdsm_heap *heap, uint64_t *floor)
