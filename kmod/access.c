@@ -7,24 +7,27 @@
 
 #include "coherence.h"
 
+/* An entry is at the end of a list, or in none. */
+static void kdsm_entry_place(struct kdsm_coherence *coherence, struct list_head *entry,
+			     struct list_head *list)
+{
+	spin_lock(&coherence->lock);
+	list_del_init(entry);
+	if (list)
+		list_add_tail(entry, list);
+	spin_unlock(&coherence->lock);
+}
+
 void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		       bool is_cached)
 {
-	spin_lock(&coherence->lock);
-	list_del_init(&block->cached);
-	if (is_cached)
-		list_add_tail(&block->cached, &coherence->cached);
-	spin_unlock(&coherence->lock);
+	kdsm_entry_place(coherence, &block->cached, is_cached ? &coherence->cached : NULL);
 }
 
 void kdsm_block_dirty(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      bool is_dirty)
 {
-	spin_lock(&coherence->lock);
-	list_del_init(&block->dirty);
-	if (is_dirty)
-		list_add_tail(&block->dirty, &coherence->dirty);
-	spin_unlock(&coherence->lock);
+	kdsm_entry_place(coherence, &block->dirty, is_dirty ? &coherence->dirty : NULL);
 }
 
 /*

@@ -85,7 +85,6 @@ struct kdsm_block {
 	struct list_head cached;	/* in coherence->cached, while valid and not owned */
 };
 
-struct kdsm_block;
 struct kdsm_coherence;
 
 /* What makes a policy. Called with the block's lock held, where nothing else is said. */

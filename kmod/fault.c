@@ -134,15 +134,10 @@ static void kdsm_fault_close(struct vm_area_struct *vma)
 				region->coherence->block_shift);
 }
 
-static int kdsm_fault_mremap(struct vm_area_struct *vma)
-{
-	return -EINVAL;
-}
-
 const struct vm_operations_struct kdsm_fault_ops = {
 	.close = kdsm_fault_close,
 	.fault = kdsm_fault_missing,
 	.pfn_mkwrite = kdsm_fault_write,
 	.access = kdsm_fault_peek,
-	.mremap = kdsm_fault_mremap,
+	.mremap = kdsm_vm_mremap,
 };

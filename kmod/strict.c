@@ -39,17 +39,22 @@ static bool kdsm_lease_is_over(const struct kdsm_block *block)
 
 /* ---- losing a block ---- */
 
+/* Nobody here can use it any more. */
+static void kdsm_strict_invalidate(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	block->state = KDSM_BLOCK_INVALID;
+	kdsm_vm_unmap(coherence->region, kdsm_block_offset(coherence, block),
+		      kdsm_block_size(coherence));
+	kdsm_coherence_count(coherence, FLUSHES, 1);
+}
+
 static int kdsm_strict_handover(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	lockdep_assert_held(&block->lock);
 	if (!kdsm_lease_is_over(block))
 		return -EAGAIN;
-	if (block->state != KDSM_BLOCK_INVALID) {
-		block->state = KDSM_BLOCK_INVALID;
-		kdsm_vm_unmap(coherence->region, kdsm_block_offset(coherence, block),
-			      kdsm_block_size(coherence));
-		kdsm_coherence_count(coherence, FLUSHES, 1);
-	}
+	if (block->state != KDSM_BLOCK_INVALID)
+		kdsm_strict_invalidate(coherence, block);
 	kdsm_coherence_count(coherence, MIGRATIONS, 1);
 	return 0;
 }
@@ -94,10 +99,7 @@ int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 	if (block->state == KDSM_BLOCK_READABLE && !kdsm_lease_is_over(block)) {
 		what = KDSM_ANSWER_RETRY;
 	} else if (block->state == KDSM_BLOCK_READABLE) {
-		block->state = KDSM_BLOCK_INVALID;
-		kdsm_vm_unmap(coherence->region, kdsm_block_offset(coherence, block),
-			      kdsm_block_size(coherence));
-		kdsm_coherence_count(coherence, FLUSHES, 1);
+		kdsm_strict_invalidate(coherence, block);
 		kdsm_coherence_count(coherence, INVALIDATIONS, 1);
 	}
 	/* What is being fetched at this moment is not to be used. */

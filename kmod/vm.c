@@ -92,8 +92,7 @@ static int kdsm_vm_access(struct vm_area_struct *vma, unsigned long address, voi
 	return length;
 }
 
-/* To move it would break the promise that a region has one address. */
-static int kdsm_vm_mremap(struct vm_area_struct *vma)
+int kdsm_vm_mremap(struct vm_area_struct *vma)
 {
 	return -EINVAL;
 }

@@ -23,6 +23,9 @@ unsigned long kdsm_vm_unmapped_area(struct kdsm_region *region, unsigned long ad
 				    unsigned long length, unsigned long pgoff,
 				    unsigned long flags);
 
+/* Refuses: to move a mapping would break the promise that a region has one address. */
+int kdsm_vm_mremap(struct vm_area_struct *vma);
+
 /*
  * Mappings of a coherent region, in all processes of this node. Offsets and
  * lengths are bytes, multiples of the page size. All may sleep.
