@@ -59,15 +59,27 @@ static int kdsm_strict_handover(struct kdsm_coherence *coherence, struct kdsm_bl
 	return 0;
 }
 
+/* Room for the set of readers. With the block's lock; stays until exit. */
+static int kdsm_readers_alloc(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	lockdep_assert_held(&block->lock);
+	if (!block->readers)
+		block->readers = bitmap_zalloc(coherence->nodes, GFP_KERNEL_ACCOUNT);
+	return block->readers ? 0 : -ENOMEM;
+}
+
 static int kdsm_strict_lend(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    unsigned int to, u64 clock, u64 *wts, u64 *rts)
 {
 	lockdep_assert_held(&block->lock);
-	if (!kdsm_block_is_owned(block) || block->next != KDSM_NOBODY || !kdsm_lease_is_over(block))
+	/*
+	 * This node may also have been granted the block and have failed to bring the
+	 * content: that stays as it is, where it is, until somebody takes it over, and
+	 * with it the set of readers.
+	 */
+	if (block->next != KDSM_NOBODY || !kdsm_lease_is_over(block))
 		return -EAGAIN;
-	if (!block->readers)
-		block->readers = bitmap_zalloc(coherence->nodes, GFP_KERNEL_ACCOUNT);
-	if (!block->readers)
+	if (kdsm_readers_alloc(coherence, block))
 		return -ENOMEM;
 	if (block->state == KDSM_BLOCK_WRITABLE) {
 		kdsm_vm_protect(coherence->region, kdsm_block_offset(coherence, block),
@@ -182,8 +194,12 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 	unsigned int from = coherence->node;
 	bool has_copy;
 	u64 wts, rts;
-	int err = 0;
+	int err;
 
+	/* Before asking: an owner whose set has no room would be lost with the block. */
+	err = kdsm_readers_alloc(coherence, block);
+	if (err)
+		return err;
 	if (kdsm_block_is_owned(block)) {
 		/* Who asks meanwhile waits, as if this node had just got it. */
 		block->role = KDSM_ROLE_TAKING;
