@@ -22,6 +22,25 @@ bool __wrap_kdsm_signature_add(struct kdsm_signature *signature,
 	return __real_kdsm_signature_add(signature, notice);
 }
 
+/* Of policy strict, the owner: a reader is to drop its copy. */
+int __wrap_kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		    unsigned int node, enum kdsm_message_type type,
+		    struct kdsm_wire_answer *answer)
+{
+	int err;
+
+	if (type != KDSM_MESSAGE_BLOCK_INVALIDATE)
+		return __real_kdsm_ask(coherence, block, node, type, answer);
+	if (sim_broken == SIM_BREAK_READER && sim_chance(10)) {
+		answer->answer = cpu_to_le16(KDSM_ANSWER_YES);
+		return 0;
+	}
+	err = __real_kdsm_ask(coherence, block, node, type, answer);
+	if (sim_broken == SIM_BREAK_EARLY && !err)
+		answer->answer = cpu_to_le16(KDSM_ANSWER_YES);
+	return err;
+}
+
 void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    const struct kdsm_bounce *theirs, bool keep)
 {

@@ -10,6 +10,13 @@
 static struct kdsm_block before[SIM_NODES][SIM_BLOCKS];
 static u64 written[SIM_BLOCKS];
 
+/* Of policy strict: what a node may do with a block, and until when at least. */
+static struct {
+	u8 state;
+	bool exists;
+	u64 until;
+} held[SIM_NODES][SIM_BLOCKS];
+
 static struct kdsm_block *peek(unsigned int node, u64 index)
 {
 	struct kdsm_block *table;
@@ -22,6 +29,7 @@ void sim_check_start(void)
 {
 	memset(before, 0, sizeof(before));
 	memset(written, 0, sizeof(written));
+	memset(held, 0, sizeof(held));
 }
 
 static void changes(unsigned int node, unsigned int i, const struct kdsm_block *block)
@@ -47,6 +55,33 @@ static void changes(unsigned int node, unsigned int i, const struct kdsm_block *
 		  (s16)block->writer);
 }
 
+/*
+ * What a node has come to, it keeps for a lease. As nobody else can write meanwhile,
+ * a block that two fight over moves once a lease at most.
+ */
+static void check_lease(unsigned int node, unsigned int i, const struct kdsm_block *block)
+{
+	typeof(held[0][0]) *was = &held[node][i];
+
+	if (was->exists && block->state > was->state)
+		was->until = sim_now() + KDSM_LEASE_DEFAULT / NSEC_PER_USEC;
+	else if (block->state < was->state && sim_now() < was->until)
+		sim_fail(block->index, "node %u loses the block %llu us before its lease is over",
+			 node, was->until - sim_now());
+	was->exists = true;	/* a table is made with what nobody has asked for yet */
+	was->state = block->state;
+}
+
+/* One writer, whom programs may have to thank for that there is no other entry. */
+static void check_writer(unsigned int writer, u64 index)
+{
+	unsigned int node;
+
+	for (node = 0; node < sim.nodes; node++)
+		if (node != writer && sim_is_mapped(node, index))
+			sim_fail(index, "node %u writes what node %u has mapped", writer, node);
+}
+
 void sim_check_step(void)
 {
 	unsigned int i, node;
@@ -61,6 +96,11 @@ void sim_check_step(void)
 				continue;
 			if (sim_tracing)
 				changes(node, i, block);
+			if (sim.policy == KDSM_POLICY_STRICT) {
+				check_lease(node, i, block);
+				if (block->state == KDSM_BLOCK_WRITABLE)
+					check_writer(node, sim.index[i]);
+			}
 			if (block->role == KDSM_ROLE_OWNER ||
 			    block->role == KDSM_ROLE_GRANTED ||
 			    (block->role == KDSM_ROLE_TAKING && block->from != KDSM_NOBODY))
@@ -82,6 +122,26 @@ static u64 good_until(const struct kdsm_block *block)
 	return block->role == KDSM_ROLE_GRANTED ? block->from_rts : block->rts;
 }
 
+/* Of policy strict: the owner knows who has copies, and has the only one if it writes. */
+static void check_readers(u64 index, unsigned int owner)
+{
+	const struct kdsm_block *own = peek(owner, index), *block;
+	unsigned int node;
+
+	for (node = 0; node < sim.nodes; node++) {
+		block = peek(node, index);
+		if (node == owner || !block || block->state == KDSM_BLOCK_INVALID)
+			continue;
+		if (block->state == KDSM_BLOCK_WRITABLE)
+			sim_fail(index, "node %u writes, node %u owns", node, owner);
+		if (own->state == KDSM_BLOCK_WRITABLE)
+			sim_fail(index, "node %u has a copy, node %u writes", node, owner);
+		if (!own->readers || !(own->readers[0] >> node & 1))
+			sim_fail(index, "node %u has a copy that node %u does not know of",
+				 node, owner);
+	}
+}
+
 static void check_block(u64 index)
 {
 	unsigned int node, at, hops, owner = KDSM_NOBODY;
@@ -99,11 +159,14 @@ static void check_block(u64 index)
 			sim_fail(index, "node %u is still at it", node);
 		if (block->role != KDSM_ROLE_NONE)
 			owner = node;
-		if (block->state == KDSM_BLOCK_WRITABLE && list_empty(&block->dirty))
+		if (sim.policy == KDSM_POLICY_RELEASE &&
+		    block->state == KDSM_BLOCK_WRITABLE && list_empty(&block->dirty))
 			sim_fail(index, "node %u: writable, but not in the write set", node);
 	}
 	if (owner == KDSM_NOBODY)
 		sim_fail(index, "nobody owns it");
+	if (sim.policy == KDSM_POLICY_STRICT)
+		check_readers(index, owner);
 	for (node = 0; node < sim.nodes; node++) {
 		for (at = node, hops = 0; at != owner; hops++) {
 			if (hops > sim.nodes)
@@ -114,7 +177,8 @@ static void check_block(u64 index)
 			     (index >> KDSM_TABLE_SHIFT) % sim.nodes;
 		}
 		/* With these faults it is to be seen in what a program reads. */
-		if (sim_broken == SIM_BREAK_RTS || sim_broken == SIM_BREAK_LEASE)
+		if (sim_broken == SIM_BREAK_RTS || sim_broken == SIM_BREAK_LEASE ||
+		    sim.policy == KDSM_POLICY_STRICT)
 			continue;
 		block = peek(node, index);
 		if (block && block->state != KDSM_BLOCK_INVALID && peek(owner, index) &&

@@ -203,7 +203,8 @@ static void check_index(u64 index)
 static const char *type_name(enum kdsm_message_type type)
 {
 	return type == KDSM_MESSAGE_BLOCK_READ ? "READ" :
-	       type == KDSM_MESSAGE_BLOCK_OWN ? "OWN" : "GRANT";
+	       type == KDSM_MESSAGE_BLOCK_OWN ? "OWN" :
+	       type == KDSM_MESSAGE_BLOCK_GRANT ? "GRANT" : "INVALIDATE";
 }
 
 static void serve_once(struct message *message)
@@ -235,6 +236,12 @@ static void serve_once(struct message *message)
 	case KDSM_MESSAGE_BLOCK_GRANT:
 		message->status = kdsm_coherence_serve_grant(coherence, &request);
 		break;
+	case KDSM_MESSAGE_BLOCK_INVALIDATE:
+		message->status = kdsm_coherence_serve_invalidate(coherence, &request);
+		block = kdsm_block(coherence, wire->index);
+		if (sim_broken == SIM_BREAK_STALE && block)
+			block->stale = false;
+		break;
 	default:
 		sim_fail(-1, "a message of unknown type");
 	}
@@ -243,6 +250,9 @@ static void serve_once(struct message *message)
 	memcpy(message->reply, room, request.reply_length);
 	if (sim_broken == SIM_BREAK_LEASE && message->type == KDSM_MESSAGE_BLOCK_OWN)
 		((struct kdsm_wire_answer *)message->reply)->rts = 0;
+	if (sim_broken == SIM_BREAK_SET && message->type == KDSM_MESSAGE_BLOCK_OWN)
+		memset(((struct kdsm_wire_answer *)message->reply)->readers, 0,
+		       sizeof(((struct kdsm_wire_answer *)message->reply)->readers));
 	message->reply_length = request.reply_length;
 }
 
@@ -365,10 +375,12 @@ void sim_fabric_start(void)
 		node->frames.pages = calloc(sim_pages(), sizeof(struct page *));
 		node->twins.pages = calloc(sim_pages(), sizeof(struct page *));
 		if (kdsm_coherence_init(&node->coherence, &node->fabric, 7,
-					KDSM_POLICY_RELEASE,
+					sim.policy,
 					sim.region_blocks * sim.pages * PAGE_SIZE,
 					sim.pages * PAGE_SIZE))
 			sim_fail(-1, "init fails");
+		if (sim_broken == SIM_BREAK_HASTE)
+			node->coherence.lease = 0;
 		node->coherence.region = &node->region;
 		node->coherence.frames = &node->frames;
 		node->coherence.twins = &node->twins;

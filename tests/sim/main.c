@@ -20,6 +20,7 @@ bool sim_tracing, sim_verbose, sim_unreliable;
 
 static const struct {
 	const char *name, *what;
+	u32 policy;		/* in which it is to be found; 0: release */
 } breaks[SIM_BREAK_COUNT] = {
 	[SIM_BREAK_RTS] = { "rts", "an owner does not raise the read timestamp when it is read" },
 	[SIM_BREAK_TWIN] = { "twin", "no twin is made when a block is handed over" },
@@ -33,6 +34,23 @@ static const struct {
 	[SIM_BREAK_LEASE] = { "lease", "the read timestamp does not go with the ownership" },
 	[SIM_BREAK_FLUSH] = { "flush", "one flush of TLBs in 4 does not happen" },
 	[SIM_BREAK_LATE] = { "late", "unmapped() is called after a process has unmapped" },
+	[SIM_BREAK_READER] = { "reader", "one reader in 10 is not told to drop its copy",
+			       KDSM_POLICY_STRICT },
+	[SIM_BREAK_EARLY] = { "early", "a writer does not wait for the leases of readers",
+			      KDSM_POLICY_STRICT },
+	[SIM_BREAK_STALE] = { "stale", "a reader uses what it fetched while it was to drop it",
+			      KDSM_POLICY_STRICT },
+	[SIM_BREAK_SET] = { "set", "the set of readers does not go with the ownership",
+			    KDSM_POLICY_STRICT },
+	[SIM_BREAK_PROTECT] = { "protect", "one lent block in 10 stays mapped for writing",
+				KDSM_POLICY_STRICT },
+	[SIM_BREAK_DEFER] = { "defer", "one range in 10 is unmapped a while later",
+			      KDSM_POLICY_STRICT },
+	[SIM_BREAK_MAP] = { "map", "one mapping in 20 is for writing, whatever the block's state",
+			    KDSM_POLICY_STRICT },
+	[SIM_BREAK_LOCK] = { "lock", "one mapping in 4 is made without the block's lock",
+			     KDSM_POLICY_STRICT },
+	[SIM_BREAK_HASTE] = { "haste", "there are no leases", KDSM_POLICY_STRICT },
 };
 
 /* What the processes that run seeds tell the one that started them. */
@@ -44,8 +62,10 @@ struct job {
 };
 
 static struct job *jobs, *job;
+static u64 *taken;	/* seeds, by whichever process is free */
 static unsigned int nodes_min = 2, nodes_max = 8;
 static bool no_faults;
+static u32 only;		/* this policy; 0: both */
 
 /* ---- chance ---- */
 
@@ -176,6 +196,7 @@ static void choose(u64 seed)
 	state = seed * 0xd1342543de82ef95ULL + 1;
 	sim_random();
 	memset(&sim, 0, sizeof(sim));
+	sim.policy = only ?: seed % 2 ? KDSM_POLICY_RELEASE : KDSM_POLICY_STRICT;
 	sim.nodes = sim_between(nodes_min, nodes_max);
 	sim.processes = sim_between(1, SIM_PROCESSES);
 	sim.threads = sim_between(1, 2);
@@ -208,6 +229,7 @@ static void run_seed(u64 seed)
 	job->seed = seed;
 	choose(seed);
 	sim_unreliable = false;
+	sim_event(-1, "policy %s", sim.policy == KDSM_POLICY_STRICT ? "strict" : "release");
 	sim_event(-1, "nodes %u processes %u threads %u blocks %u of %u pages, words %u locks %u",
 		  sim.nodes, sim.processes, sim.threads, sim.blocks, sim.pages, sim.words,
 		  sim.locks);
@@ -228,7 +250,7 @@ static void run_seed(u64 seed)
 
 /* ---- many seeds ---- */
 
-static void child(u64 first, u64 count, unsigned int step, double seconds)
+static void child(u64 first, u64 count, double seconds)
 {
 	static char stack[65536];
 	stack_t alternative = { .ss_sp = stack, .ss_size = sizeof(stack) };
@@ -242,7 +264,7 @@ static void child(u64 first, u64 count, unsigned int step, double seconds)
 	sigaction(SIGFPE, &action, NULL);
 	sigaction(SIGABRT, &action, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	for (i = 0; i < count; i += step) {
+	while ((i = __atomic_fetch_add(taken, 1, __ATOMIC_RELAXED)) < count) {
 		run_seed(first + i);
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if (seconds && now.tv_sec - start.tv_sec +
@@ -263,6 +285,7 @@ static void usage(FILE *file)
 		"  -s, --seed SEED      the first seed (1)\n"
 		"  -n, --count COUNT    so many seeds (1000; 1 with -v)\n"
 		"  -N, --nodes N[-M]    so many nodes (2-8; at most %u)\n"
+		"  -P, --policy NAME    release or strict (odd seeds: release, even ones: strict)\n"
 		"  -t, --seconds TIME   stop after that many seconds\n"
 		"  -j, --jobs JOBS      processes (1)\n"
 		"  -p, --plain          no seed with errors or lack of memory\n"
@@ -271,7 +294,7 @@ static void usage(FILE *file)
 		"  -b, --break NAME     put in a fault; succeeds if it is found\n"
 		"  -h, --help           print this\n\n"
 		"A seed that fails is run again, and the last events of its block are\n"
-		"printed; -s SEED -v prints all. With -N, -p and -b as before.\n\nFaults:\n",
+		"printed; -s SEED -v prints all. With -N, -P, -p and -b as before.\n\nFaults:\n",
 		SIM_NODES);
 	for (i = 1; i < SIM_BREAK_COUNT; i++)
 		fprintf(file, "  %-8s %s\n", breaks[i].name, breaks[i].what);
@@ -302,6 +325,7 @@ int main(int argc, char **argv)
 		{ "seed", required_argument, NULL, 's' },
 		{ "count", required_argument, NULL, 'n' },
 		{ "nodes", required_argument, NULL, 'N' },
+		{ "policy", required_argument, NULL, 'P' },
 		{ "seconds", required_argument, NULL, 't' },
 		{ "jobs", required_argument, NULL, 'j' },
 		{ "plain", no_argument, NULL, 'p' },
@@ -320,7 +344,7 @@ int main(int argc, char **argv)
 	double seconds = 0;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "s:n:N:t:j:pvSb:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "s:n:N:P:t:j:pvSb:h", options, NULL)) != -1) {
 		switch (option) {
 		case 's':
 			seed = strtoull(optarg, NULL, 0);
@@ -334,6 +358,12 @@ int main(int argc, char **argv)
 				nodes_max = nodes_min;
 			if (!i || nodes_min < 1 || nodes_min > nodes_max ||
 			    nodes_max > SIM_NODES)
+				goto wrong;
+			break;
+		case 'P':
+			only = !strcmp(optarg, "strict") ? KDSM_POLICY_STRICT :
+			       !strcmp(optarg, "release") ? KDSM_POLICY_RELEASE : 0;
+			if (!only)
 				goto wrong;
 			break;
 		case 't':
@@ -367,10 +397,13 @@ int main(int argc, char **argv)
 	}
 	if (optind < argc)
 		goto wrong;
+	if (sim_broken && !only)
+		only = breaks[sim_broken].policy ?: KDSM_POLICY_RELEASE;
 	if (!count)
 		count = sim_verbose ? 1 : 1000;
-	jobs = mmap(NULL, workers * sizeof(*jobs), PROT_READ | PROT_WRITE,
+	jobs = mmap(NULL, workers * sizeof(*jobs) + sizeof(*taken), PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	taken = (u64 *)(jobs + workers);
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	if (sim_verbose) {
 		sim_tracing = true;
@@ -380,7 +413,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < workers && i < count; i++) {
 		job = &jobs[i];
 		if (!fork())
-			child(seed + i, count - i, workers, seconds);
+			child(seed, count, seconds);
 	}
 	while (wait(NULL) > 0)
 		;
@@ -417,9 +450,10 @@ int main(int argc, char **argv)
 		events = calloc(EVENTS_MAX, sizeof(*events));
 		job = &jobs[0];
 		seed = failed->seed;
+		*taken = 0;
 		fflush(stdout);
 		if (!fork())
-			child(seed, 1, 1, 0);
+			child(seed, 1, 0);
 		while (wait(NULL) > 0)
 			;
 	}

@@ -18,16 +18,11 @@ static void flush(struct sim_process *process, u64 first, u64 count)
 		process->tlb[i].present = false;
 }
 
-void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
+static void unmap(struct kdsm_region *region, u64 first, u64 count)
 {
-	u64 first = offset >> PAGE_SHIFT, count = length >> PAGE_SHIFT, i;
 	unsigned int p;
+	u64 i;
 
-	sim_might_sleep();
-	if (first + count > sim_pages())
-		sim_fail(-1, "unmaps beyond the region");
-	if (sim_broken == SIM_BREAK_UNMAP && sim_chance(20))
-		return;
 	for (p = 0; p < sim.processes; p++) {
 		struct sim_process *process = &sim_nodes[region->node].processes[p];
 
@@ -41,6 +36,38 @@ void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
 		}
 		flush(process, first, count);
 	}
+}
+
+struct deferred {
+	struct kdsm_region *region;
+	u64 first, count;
+};
+
+static void unmap_late(void *arg)
+{
+	struct deferred *deferred = arg;
+
+	unmap(deferred->region, deferred->first, deferred->count);
+	free(deferred);
+}
+
+void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
+{
+	u64 first = offset >> PAGE_SHIFT, count = length >> PAGE_SHIFT;
+	struct deferred *deferred;
+
+	sim_might_sleep();
+	if (first + count > sim_pages())
+		sim_fail(-1, "unmaps beyond the region");
+	if (sim_broken == SIM_BREAK_UNMAP && sim_chance(20))
+		return;
+	if (sim_broken == SIM_BREAK_DEFER && sim_chance(10)) {
+		deferred = malloc(sizeof(*deferred));
+		*deferred = (struct deferred) { region, first, count };
+		sim_spawn(region->node, "unmaps", 1 + sim_below(sim.delay), unmap_late, deferred);
+		return;
+	}
+	unmap(region, first, count);
 }
 
 bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
@@ -80,6 +107,8 @@ void kdsm_vm_protect(struct kdsm_region *region, u64 offset, u64 length)
 	unsigned int p;
 
 	sim_might_sleep();
+	if (sim_broken == SIM_BREAK_PROTECT && sim_chance(10))
+		return;
 	for (p = 0; p < sim.processes; p++) {
 		struct sim_process *process = &sim_nodes[region->node].processes[p];
 
@@ -100,6 +129,8 @@ struct fault {
 	unsigned int node, process;
 	u64 page;
 	bool present;	/* at the time of the fault there was an entry, for reading */
+	bool late;	/* a deliberate fault: remember, and map without the lock */
+	bool called, writable;
 };
 
 static int map(void *arg, bool writable)
@@ -108,6 +139,13 @@ static int map(void *arg, bool writable)
 	struct sim_process *process = &sim_nodes[fault->node].processes[fault->process];
 	struct sim_entry *entry = &process->entries[fault->page];
 
+	if (fault->late) {
+		fault->called = true;
+		fault->writable = writable;
+		return 0;
+	}
+	if (sim_broken == SIM_BREAK_MAP && sim_chance(20))
+		writable = true;
 	if (IS_ERR(kdsm_memory_page(&sim_nodes[fault->node].frames, fault->page)))
 		return -ENOMEM;
 	sim_yield();
@@ -127,10 +165,34 @@ static int map(void *arg, bool writable)
 static int take_fault(unsigned int node, unsigned int process, u64 page, bool write,
 		      bool present)
 {
-	struct fault fault = { node, process, page, present };
+	struct fault fault = { node, process, page, present, false, false, false };
+	int err;
 
-	return kdsm_coherence_access(&sim_nodes[node].coherence, sim_block_of(page), write,
-				     map, &fault);
+	fault.late = sim_broken == SIM_BREAK_LOCK && sim_chance(4);
+	err = kdsm_coherence_access(&sim_nodes[node].coherence, sim_block_of(page), write,
+				    map, &fault);
+	if (fault.called && !err) {
+		fault.late = false;
+		err = map(&fault, fault.writable);
+	}
+	return err;
+}
+
+bool sim_is_mapped(unsigned int node, u64 index)
+{
+	unsigned int p, i;
+
+	for (p = 0; p < sim.processes; p++) {
+		const struct sim_process *process = &sim_nodes[node].processes[p];
+
+		for (i = 0; i < sim.pages; i++) {
+			u64 page = index * sim.pages + i;
+
+			if (process->entries[page].present || process->tlb[page].present)
+				return true;
+		}
+	}
+	return false;
 }
 
 void sim_unmap_process(unsigned int node, unsigned int number, u64 first, u64 last)
@@ -195,8 +257,8 @@ int sim_load(unsigned int node, unsigned int process, u64 offset, void *to,
 	return 0;
 }
 
-int sim_store(unsigned int node, unsigned int number, u64 offset, const void *from,
-	      unsigned int length)
+/* Until the page can be written. */
+static int make_writable(unsigned int node, unsigned int number, u64 offset)
 {
 	struct sim_process *process = &sim_nodes[node].processes[number];
 	u64 page = offset >> PAGE_SHIFT;
@@ -206,18 +268,41 @@ int sim_store(unsigned int node, unsigned int number, u64 offset, const void *fr
 	for (;;) {
 		tlb = look_up(node, number, page);
 		if (tlb->present && tlb->writable && tlb->dirty)
-			break;
+			return 0;
 		/* It has to look at the page table to set the dirty bit there. */
 		*tlb = process->entries[page];
 		if (tlb->present && tlb->writable) {
 			process->entries[page].dirty = true;
 			tlb->dirty = true;
-			break;
+			return 0;
 		}
 		err = take_fault(node, number, page, true, tlb->present);
 		if (err)
 			return err;
 	}
-	memcpy(frame(node, offset), from, length);
+}
+
+int sim_store(unsigned int node, unsigned int process, u64 offset, const void *from,
+	      unsigned int length)
+{
+	int err = make_writable(node, process, offset);
+
+	if (!err)
+		memcpy(frame(node, offset), from, length);
+	return err;
+}
+
+int sim_add(unsigned int node, unsigned int process, u64 offset, u64 add,
+	    unsigned int length, u64 *old)
+{
+	int err = make_writable(node, process, offset);
+	u64 sum;
+
+	if (err)
+		return err;
+	*old = 0;
+	memcpy(old, frame(node, offset), length);
+	sum = *old + add;
+	memcpy(frame(node, offset), &sum, length);
 	return 0;
 }

@@ -48,8 +48,7 @@ static struct {
 
 /* ---- calls that may fail ---- */
 
-/* Shall it be tried again? What ran out of memory has to work in the end. */
-static bool again(int err, unsigned int *tries, const char *what)
+bool sim_again(int err, unsigned int *tries, const char *what)
 {
 	if (!err)
 		return false;
@@ -83,7 +82,7 @@ static void release(struct thread *thread, struct kdsm_signature *signature)
 		sim_counts.releases++;
 		sim_event(-1, "%u releases", thread->number);
 		err = kdsm_coherence_release(coherence, signature);
-	} while (again(err, &tries, "release"));
+	} while (sim_again(err, &tries, "release"));
 	sim_event(-1, "%u has released: floor %llu, %u notices", thread->number,
 		  signature->floor, signature->count);
 	if (signature->floor)
@@ -108,7 +107,7 @@ static void acquire(struct thread *thread, const struct kdsm_signature *from)
 		sim_event(-1, "%u acquires: floor %llu, %u notices", thread->number,
 			  signature->floor, signature->count);
 		err = kdsm_coherence_acquire(coherence, signature);
-	} while (again(err, &tries, "acquire"));
+	} while (sim_again(err, &tries, "acquire"));
 	sim_event(-1, "%u has acquired", thread->number);
 	free(signature);
 }
@@ -128,7 +127,7 @@ static void load(struct thread *thread, struct word *word)
 	do {
 		err = sim_load(thread->node, thread->process, word->offset, &value,
 			       word->size);
-	} while (again(err, &tries, "load"));
+	} while (sim_again(err, &tries, "load"));
 	if (err || sim_unreliable)
 		return;
 	sim_counts.loads++;
@@ -150,7 +149,7 @@ static void store(struct thread *thread, struct word *word)
 	do {
 		err = sim_store(thread->node, thread->process, word->offset, &value,
 				word->size);
-	} while (again(err, &tries, "store"));
+	} while (sim_again(err, &tries, "store"));
 	sim_counts.stores++;
 	sim_event(sim_block_of(word->offset >> PAGE_SHIFT), "%u stores word %u at %llx: %llu",
 		  thread->number, (unsigned int)(word - words), word->offset, value);
@@ -314,7 +313,7 @@ static void use_phase(struct thread *thread)
 	}
 }
 
-static void unmap_some(struct thread *thread)
+void sim_unmap_some(unsigned int node)
 {
 	unsigned int i = sim_below(sim.blocks);
 	u64 first = sim.index[i], last = first;
@@ -323,7 +322,7 @@ static void unmap_some(struct thread *thread)
 		i++;
 		last++;
 	}
-	sim_unmap_process(thread->node, sim_below(sim.processes), first, last);
+	sim_unmap_process(node, sim_below(sim.processes), first, last);
 }
 
 static void thread_run(void *arg)
@@ -336,7 +335,7 @@ static void thread_run(void *arg)
 			if (sim_unreliable && sim_between(0, 3))
 				return;
 			if (sim_chance(sim.unmap))
-				unmap_some(thread);
+				sim_unmap_some(thread->node);
 			if (sim.locks && !sim_chance(3))
 				use_lock(thread, sim_below(sim.locks));
 			else
@@ -382,11 +381,29 @@ static void words_make(void)
 	}
 }
 
+static void processes_make(void)
+{
+	unsigned int node, process;
+
+	for (node = 0; node < sim.nodes; node++)
+		for (process = 0; process < sim.processes; process++) {
+			struct sim_process *p = &sim_nodes[node].processes[process];
+
+			p->entries = calloc(sim_pages(), sizeof(*p->entries));
+			p->tlb = calloc(sim_pages(), sizeof(*p->tlb));
+		}
+}
+
 void sim_program_start(void)
 {
 	unsigned int node, process, i;
 	char name[24];
 
+	processes_make();
+	if (sim.policy == KDSM_POLICY_STRICT) {
+		sim_race_start();
+		return;
+	}
 	last_value = 0;
 	salt = sim_random();
 	words_make();
@@ -396,11 +413,7 @@ void sim_program_start(void)
 	memset(&barrier, 0, sizeof(barrier));
 	thread_count = 0;
 	for (node = 0; node < sim.nodes; node++)
-		for (process = 0; process < sim.processes; process++) {
-			struct sim_process *p = &sim_nodes[node].processes[process];
-
-			p->entries = calloc(sim_pages(), sizeof(*p->entries));
-			p->tlb = calloc(sim_pages(), sizeof(*p->tlb));
+		for (process = 0; process < sim.processes; process++)
 			for (i = 0; i < sim.threads; i++) {
 				threads[thread_count] = (struct thread) {
 					thread_count, node, process, 0,
@@ -409,7 +422,6 @@ void sim_program_start(void)
 				sim_spawn(node, name, 1 + sim_below(sim.delay), thread_run,
 					  &threads[thread_count++]);
 			}
-		}
 }
 
 void sim_program_stop(void)

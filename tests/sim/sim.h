@@ -39,6 +39,7 @@ static inline unsigned int sim_between(unsigned int a, unsigned int b)
 
 /* What the seed chose. */
 struct sim_config {
+	u32 policy;
 	unsigned int nodes, processes, threads;	/* processes a node, threads a process */
 	unsigned int blocks, pages;		/* in use; a block */
 	u64 index[SIM_BLOCKS];			/* which */
@@ -72,6 +73,16 @@ enum sim_break {
 	SIM_BREAK_LEASE,
 	SIM_BREAK_FLUSH,
 	SIM_BREAK_LATE,
+	/* of policy strict: */
+	SIM_BREAK_READER,
+	SIM_BREAK_EARLY,
+	SIM_BREAK_STALE,
+	SIM_BREAK_SET,
+	SIM_BREAK_PROTECT,
+	SIM_BREAK_DEFER,
+	SIM_BREAK_MAP,
+	SIM_BREAK_LOCK,
+	SIM_BREAK_HASTE,
 	SIM_BREAK_COUNT
 };
 
@@ -166,11 +177,23 @@ int sim_load(unsigned int node, unsigned int process, u64 offset, void *to,
 	     unsigned int length);
 int sim_store(unsigned int node, unsigned int process, u64 offset, const void *from,
 	      unsigned int length);
+/* An atomic instruction that adds; *old is what was there. */
+int sim_add(unsigned int node, unsigned int process, u64 offset, u64 add,
+	    unsigned int length, u64 *old);
+/* Is there an entry for a page of the block, or does a TLB remember one? */
+bool sim_is_mapped(unsigned int node, u64 index);
 void sim_unmap_process(unsigned int node, unsigned int process, u64 first, u64 last);
 
 /* program.c */
 void sim_program_start(void);
 void sim_program_stop(void);
+/* Shall what gave this be tried again? What ran out of memory has to work in the end. */
+bool sim_again(int err, unsigned int *tries, const char *what);
+/* A process of the node unmaps some blocks. */
+void sim_unmap_some(unsigned int node);
+
+/* race.c: threads of a program that has data races, for policy strict */
+void sim_race_start(void);
 
 /* check.c: invariants of the protocol. */
 void sim_check_start(void);
@@ -186,6 +209,12 @@ bool __wrap_kdsm_signature_add(struct kdsm_signature *signature,
 			       const struct kdsm_notice *notice);
 void __real_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    const struct kdsm_bounce *theirs, bool keep);
+int __real_kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		    unsigned int node, enum kdsm_message_type type,
+		    struct kdsm_wire_answer *answer);
+int __wrap_kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		    unsigned int node, enum kdsm_message_type type,
+		    struct kdsm_wire_answer *answer);
 void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    const struct kdsm_bounce *theirs, bool keep);
 

@@ -285,7 +285,7 @@ struct work_struct {
 void sim_work(struct work_struct *work);
 
 #define NSEC_PER_USEC		1000L
-#define ktime_get_ns()		((u64)sim_now())
+#define ktime_get_ns()		(sim_now() * NSEC_PER_USEC)
 
 /* ---- bitmaps and sort ---- */
 
