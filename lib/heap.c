@@ -14,6 +14,7 @@
 #define MIN_CHUNK	65536
 #define MOST_CHUNKS	16384
 #define MOST_ALIGNMENT	4096
+#define ROUNDED_TO	(2UL << 20)
 
 /* ---- shape ---- */
 
@@ -40,13 +41,24 @@ static uint64_t layout_bytes(const struct kd_heap_layout *layout)
 	return layout->used + layout->per_node * 2 * layout->words * 8;
 }
 
+/*
+ * The region may be larger than what was asked for: rounded up to blocks, and by the
+ * module to 2 MiB if it has so much.
+ */
 uint64_t kdsm_heap_sync_size(uint64_t size, uint32_t block_size, unsigned int nodes)
 {
+	uint64_t block = block_size ? block_size : 4096, least, most;
 	struct kd_heap_layout layout;
-	uint64_t block = block_size ? block_size : 4096;
 
-	make_layout(&layout, round_up(size, block), block, nodes ? nodes : 1);
-	return layout_bytes(&layout);
+	size = round_up(size, block);
+	make_layout(&layout, size, block, nodes ? nodes : 1);
+	least = layout_bytes(&layout);
+	if (size < ROUNDED_TO)
+		return least;
+	/* Which is less where a chunk becomes twice as large. */
+	make_layout(&layout, round_up(size, ROUNDED_TO), block, nodes ? nodes : 1);
+	most = layout_bytes(&layout);
+	return most > least ? most : least;
 }
 
 /* ---- making and opening ---- */

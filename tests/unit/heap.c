@@ -106,6 +106,31 @@ static void making(void **state)
 	kdsm_region_close(sync);
 }
 
+/* The module makes a region of 2 MiB or more a multiple of that. */
+static void rounded_up(void **state)
+{
+	static const uint64_t sizes[] = { 1 << 20, (2 << 20) + 1, (33 << 20) + 5, 1 << 30,
+					  (1 << 30) + 1 };
+	struct kdsm_region_attr attr;
+	struct kdsm_region *region, *sync;
+	struct kdsm_heap *heap;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		attr = (struct kdsm_region_attr) { .size = sizes[i] };
+		if (attr.size >= 2 << 20)
+			attr.size = (attr.size + (2 << 20) - 1) / (2 << 20) * (2 << 20);
+		assert_int_equal(kdsm_region_open_coherent(place.kdsm, "rounded", &attr,
+							   kdsm_heap_sync_size(sizes[i], 0, 1),
+							   &region, &sync), 0);
+		assert_int_equal(kdsm_heap_create(region, sync, 0, 0, &heap), 0);
+		assert_int_equal(kdsm_heap_close(heap), 0);
+		kdsm_region_close(region);
+		kdsm_region_close(sync);
+	}
+}
+
 #define OBJECTS 300
 
 /* Objects of all sizes come and go; each holds a pattern of its own. */
@@ -791,6 +816,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(classes),
 		TEST(making),
+		TEST(rounded_up),
 		TEST(churning),
 		TEST(exhausting),
 		TEST(of_c),
