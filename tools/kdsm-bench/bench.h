@@ -19,7 +19,7 @@ struct options {
 	uint64_t sizes[MAX_LIST];
 	unsigned int size_count;	/* 0: the default of the kind */
 	unsigned int vector;	/* operations a call; 0: the default */
-	unsigned int calls;	/* measured */
+	unsigned int calls;	/* measured; rounds, where a kind goes by rounds */
 	unsigned int warmup;	/* calls before, not measured */
 	double seconds;		/* bw: for each size and direction */
 	double timeout;		/* for the others to come to a barrier */
@@ -27,6 +27,9 @@ struct options {
 	uint64_t cache;		/* table: remote nodes kept */
 	double loads[MAX_LIST];
 	unsigned int load_count;
+	uint32_t block;		/* bytes of a block; 0: the default of the kind */
+	uint64_t blocks, ranges;	/* fence; 0: the default */
+	const char *only;	/* fence: one of its three; NULL: all */
 };
 
 /* A run: the cluster, the region that it measures in, and the result. */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "bench.h"
+#include "coherent.h"
 
 static const char doc[] =
 	"Start it on every node of a cluster with the same arguments: node 0 "
@@ -18,7 +18,9 @@ static const char doc[] =
 	"KIND: get, put, cas, faa: latency of one operation, or of a vector of "
 	"them. am: round trip of an active message (a faa in domain sw). bw: "
 	"bandwidth of gets and puts. table: find-or-put of 16-byte nodes in a "
-	"distributed table.\n\nSizes take a suffix K or M. Exit status: 0 success, "
+	"distributed table.\n\nOf coherent regions: fault: read misses of what another "
+	"node wrote. fence: releases and acquires. falseshare: stripes of one block "
+	"that all nodes write. migrate: a block that nodes write in turn.\n\nSizes take a suffix K or M. Exit status: 0 success, "
 	"1 failure, 2 wrong usage. See kdsm-bench(1).";
 
 enum {
@@ -29,13 +31,42 @@ enum {
 	KEY_LOADS,
 	KEY_WARMUP,
 	KEY_SECONDS,
+	KEY_BLOCK,
+	KEY_BLOCKS,
+	KEY_RANGES,
+	KEY_ONLY,
+};
+
+/* What may be said after the kind, and what counts if it is not. */
+static const struct kind {
+	const char *name;
+	int (*bench)(const struct options *options);
+	uint64_t size_max;
+	unsigned int calls;
+} kinds[] = {
+	{ "get", bench_latency, KDSM_MAX_OP_LENGTH, 1000 },
+	{ "put", bench_latency, KDSM_MAX_OP_LENGTH, 1000 },
+	{ "cas", bench_latency, KDSM_MAX_OP_LENGTH, 1000 },
+	{ "faa", bench_latency, KDSM_MAX_OP_LENGTH, 1000 },
+	{ "am", bench_latency, KDSM_MAX_OP_LENGTH, 1000 },
+	{ "bw", bench_bandwidth, KDSM_MAX_OP_LENGTH, 1000 },
+	{ "table", bench_table, KDSM_MAX_OP_LENGTH, 1000 },
+	{ "fault", bench_fault, 1ULL << 32, 500 },
+	{ "fence", bench_fence, 0, 5 },
+	{ "falseshare", bench_share, 2 << 20, 200 },
+	{ "migrate", bench_share, 2 << 20, 200 },
+	{ 0 }
 };
 
 static const struct argp_option arguments[] = {
 	{ "json", 'j', NULL, 0, "Print one JSON object", 0 },
-	{ "size", 's', "BYTES[,BYTES...]", 0, "Of a get or put; default 8, bw 4K,64K,1M", 0 },
+	{ "size", 's', "BYTES[,BYTES...]", 0,
+	  "Of a get or put; default 8, bw 4K,64K,1M; fault: of the region; falseshare: of a stripe; migrate: of the block",
+	  0 },
 	{ "vector", 'v', "N", 0, "Operations in one call; default 1, bw 4", 0 },
-	{ "calls", 'n', "N", 0, "Calls to measure; default 1000", 0 },
+	{ "calls", 'n', "N", 0,
+	  "Calls to measure; default 1000, fault 500; fence: rounds, 5; falseshare, migrate: rounds, 200",
+	  0 },
 	{ "warmup", KEY_WARMUP, "N", 0, "Calls before that; default a tenth", 0 },
 	{ "target", 't', "NODE", 0, "Whose memory; default 1; 0 measures local operations", 0 },
 	{ "seconds", KEY_SECONDS, "S", 0, "bw: for each size and direction; default 1", 0 },
@@ -43,6 +74,12 @@ static const struct argp_option arguments[] = {
 	{ "loads", KEY_LOADS, "L[,L...]", 0, "table: default 0.5,0.8,0.9", 0 },
 	{ "cache", KEY_CACHE, "N", 0,
 	  "table: remote nodes kept in a cache; default the least, 1K", 0 },
+	{ "block", KEY_BLOCK, "BYTES", 0,
+	  "fault, fence: of a block; default 4K; falseshare: 32K", 0 },
+	{ "blocks", KEY_BLOCKS, "N", 0, "fence: written in each round; default 1000", 0 },
+	{ "ranges", KEY_RANGES, "N", 0,
+	  "fence: that the blocks lie in for an acquire; default 10", 0 },
+	{ "only", KEY_ONLY, "WHAT", 0, "fence: stayed, migrated or acquire, not all three", 0 },
 	{ "timeout", KEY_TIMEOUT, "S", 0, "How long to wait for the other nodes; default 300", 0 },
 	{ "local", KEY_LOCAL, NULL, 0, "One node without module: table only, or --target 0", 0 },
 	{ 0 }
@@ -123,7 +160,7 @@ static void parse_sizes(struct argp_state *state, const char *word, struct optio
 		if (options->size_count == MAX_LIST)
 			argp_error(state, "more than %d sizes", MAX_LIST);
 		options->sizes[options->size_count++] =
-			parse_size(state, word, &end, KDSM_MAX_OP_LENGTH);
+			parse_size(state, word, &end, 1ULL << 32);
 		if (!*end)
 			break;
 	}
@@ -148,11 +185,39 @@ static void parse_loads(struct argp_state *state, const char *word, struct optio
 	}
 }
 
+static const struct kind *kind_of(const char *name)
+{
+	const struct kind *kind = kinds;
+
+	while (kind->name && strcmp(name, kind->name))
+		kind++;
+	return kind->name ? kind : NULL;
+}
+
+/* What holds for one kind only can be said when all options are known. */
+static void check(struct argp_state *state, struct options *options)
+{
+	const struct kind *kind;
+	unsigned int i;
+
+	if (!options->kind)
+		argp_error(state, "which KIND?");
+	kind = kind_of(options->kind);
+	if (options->size_count && !kind->size_max)
+		argp_error(state, "%s has no --size", kind->name);
+	for (i = 0; i < options->size_count; i++)
+		if (options->sizes[i] > kind->size_max)
+			argp_error(state, "a size of %s is at most %llu", kind->name,
+				   (unsigned long long)kind->size_max);
+	if (!options->calls)
+		options->calls = kind->calls;
+	if (!options->warmup)
+		options->warmup = options->calls / 10 + 1;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	static const char *const kinds[] = { "get", "put", "cas", "faa", "am", "bw", "table" };
 	struct options *options = state->input;
-	unsigned int i;
 
 	switch (key) {
 	case 'j':
@@ -189,21 +254,34 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_LOADS:
 		parse_loads(state, arg, options);
 		return 0;
+	case KEY_BLOCK:
+		options->block = parse_one(state, arg, 2 << 20);
+		if (options->block < 4096 || options->block & (options->block - 1))
+			argp_error(state, "a block has 4K to 2M bytes, a power of two");
+		return 0;
+	case KEY_BLOCKS:
+		options->blocks = parse_one(state, arg, 1 << 24);
+		return 0;
+	case KEY_RANGES:
+		options->ranges = parse_one(state, arg, 1 << 24);
+		return 0;
+	case KEY_ONLY:
+		if (strcmp(arg, "stayed") && strcmp(arg, "migrated") && strcmp(arg, "acquire"))
+			argp_error(state, "'%s' is not stayed, migrated or acquire", arg);
+		options->only = arg;
+		return 0;
 	case KEY_LOCAL:
 		options->local = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (options->kind)
 			argp_error(state, "more than one KIND: '%s'", arg);
-		for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-			if (!strcmp(arg, kinds[i]))
-				options->kind = kinds[i];
-		if (!options->kind)
+		if (!kind_of(arg))
 			argp_error(state, "unknown KIND '%s'", arg);
+		options->kind = kind_of(arg)->name;
 		return 0;
 	case ARGP_KEY_END:
-		if (!options->kind)
-			argp_error(state, "which KIND?");
+		check(state, options);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -220,7 +298,6 @@ int main(int argc, char **argv)
 	};
 	struct options options = {
 		.target = -1,
-		.calls = 1000,
 		.seconds = 1,
 		.timeout = 300,
 		.entries = 65536,
@@ -231,11 +308,5 @@ int main(int argc, char **argv)
 
 	argp_err_exit_status = 2;
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
-	if (!options.warmup)
-		options.warmup = options.calls / 10 + 1;
-	if (!strcmp(options.kind, "bw"))
-		return bench_bandwidth(&options);
-	if (!strcmp(options.kind, "table"))
-		return bench_table(&options);
-	return bench_latency(&options);
+	return kind_of(options.kind)->bench(&options);
 }

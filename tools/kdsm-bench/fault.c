@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * fault: node 0 reads a region that another node wrote and released, each time
+ * anew. One miss at a time in an order that is no sequence, and all of it in
+ * sequence; when it was told who wrote, and when it was not. After the memory read
+ * benchmark of Endo's dissertation, 3.7.3.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "coherent.h"
+
+/* Of reading in sequence, at least. */
+#define ROUNDS_MIN	3
+
+static const uint64_t default_sizes[] = { 4096, 65536, 1048576, 16777216 };
+
+enum order { SCATTERED, SEQUENTIAL };
+
+struct way {
+	enum order order;
+	bool known;		/* who wrote */
+};
+
+static const struct way ways[] = {
+	{ SCATTERED, true }, { SCATTERED, false },
+	{ SEQUENTIAL, true }, { SEQUENTIAL, false },
+};
+
+static uint64_t value(uint64_t round, uint64_t word)
+{
+	return round << 32 | word;
+}
+
+/*
+ * A signature that was full for long tells the same by its floor alone: that
+ * something was written, and not by whom.
+ */
+static void forget_writers(struct kdsm_signature *signature)
+{
+	uint32_t i;
+
+	for (i = 0; i < signature->count; i++)
+		if (signature->floor < signature->notices[i].ts)
+			signature->floor = signature->notices[i].ts;
+	signature->count = 0;
+}
+
+static int write_all(struct coherent *coherent, uint64_t round)
+{
+	static struct kdsm_signature signature;
+	uint64_t i;
+	int ret;
+
+	for (i = 0; i < coherent->size / 8; i++)
+		coherent->words[i] = value(round, i);
+	ret = coherent_release(coherent, &signature);
+	return ret ? ret : coherent_put(coherent, 0, round, &signature);
+}
+
+/* In a round. */
+static uint64_t scattered_reads(const struct coherent *coherent)
+{
+	uint64_t blocks = coherent->size / coherent->block;
+	unsigned int calls = coherent->run.options->calls;
+
+	return calls < blocks ? calls : blocks;
+}
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+	return b ? gcd(b, a % b) : a;
+}
+
+/*
+ * Blocks, each once and none after the one before it, as many as are wanted. Gives
+ * how many words were wrong.
+ */
+static uint64_t read_scattered(struct coherent *coherent, uint64_t round,
+			       struct samples *samples)
+{
+	uint64_t words = coherent->block / 8, blocks = coherent->size / coherent->block;
+	uint64_t count = scattered_reads(coherent);
+	uint64_t step = blocks > 4 ? blocks * 618 / 1000 : blocks - 1;
+	uint64_t i, at = blocks - 1, seen, begin, bad = 0;
+
+	while (blocks > 1 && gcd(step, blocks) != 1)
+		step--;
+	for (i = 0; i < count; i++) {
+		begin = now_ns();
+		seen = coherent->words[at * words];
+		samples_add(samples, now_ns() - begin);
+		bad += seen != value(round, at * words);
+		at = (at + step) % blocks;
+	}
+	return bad;
+}
+
+static uint64_t read_sequential(struct coherent *coherent, uint64_t round,
+				struct samples *samples)
+{
+	uint64_t i, begin, bad = 0;
+
+	begin = now_ns();
+	for (i = 0; i < coherent->size / 8; i++)
+		bad |= coherent->words[i] ^ value(round, i);
+	samples_add(samples, now_ns() - begin);
+	return bad;
+}
+
+/* What node 0 does in a round. samples NULL: not measured. */
+static int read_round(struct coherent *coherent, const struct way *way, uint64_t round,
+		      struct samples *samples)
+{
+	static struct kdsm_signature signature;
+	struct samples unused = { 0 };
+	uint64_t bad;
+	int ret;
+
+	ret = coherent_get(coherent, round, &signature);
+	if (ret)
+		return ret;
+	if (!way->known)
+		forget_writers(&signature);
+	ret = coherent_acquire(coherent, &signature);
+	if (!ret)
+		ret = counting_begin(coherent);
+	if (ret)
+		return ret;
+	if (way->order == SCATTERED)
+		bad = read_scattered(coherent, round, samples ? samples : &unused);
+	else
+		bad = read_sequential(coherent, round, samples ? samples : &unused);
+	if (bad)
+		return complain(coherent->run.options, "what was read is not what was written");
+	return samples ? counting_end(coherent) : 0;
+}
+
+static void report_way(struct coherent *coherent, const struct way *way,
+		       struct samples *samples, unsigned int rounds)
+{
+	double per = way->order == SCATTERED ? samples->count : rounds;
+	struct json_object *object;
+	struct summary summary;
+
+	samples_summarise(samples, &summary);
+	object = coherent_result(coherent, way->order == SCATTERED ? "miss" : "sequence",
+				 coherent->size, per);
+	json_object_object_add(object, "writer_known", json_object_new_boolean(way->known));
+	json_object_object_add(object, "latency_us", report_latency(&summary));
+	if (way->order == SEQUENTIAL)
+		json_object_object_add(object, "bytes_per_second",
+				       json_object_new_double(coherent->size / summary.median *
+							      1e6));
+	if (coherent->run.options->json)
+		return;
+	printf("%10llu  %-7s  ", (unsigned long long)coherent->size,
+	       way->known ? "known" : "unknown");
+	if (way->order == SCATTERED)
+		printf("one miss  %12.2f %12.2f %9s", summary.median, summary.p99, "");
+	else
+		printf("sequence  %12.2f %12.2f %9.2f", summary.median, summary.p99,
+		       coherent->size / summary.median);
+	printf(" %8.2f %8.2f %8.2f %8.2f\n",
+	       counted(coherent, KDSM_COHERENCE_READ_FAULTS, per),
+	       coherent->sum.remote[KDSM_STAT_GET] / per,
+	       coherent->sum.remote[KDSM_STAT_CHAINS] / per,
+	       coherent->sum.remote[KDSM_STAT_AM] / per);
+}
+
+/* All nodes come through here; the writer writes, node 0 reads, the others wait. */
+static int measure_way(struct coherent *coherent, const struct way *way)
+{
+	const struct run *run = &coherent->run;
+	unsigned int calls = run->options->calls, reads, rounds, i;
+	struct samples samples;
+	int ret = 0;
+
+	reads = scattered_reads(coherent);
+	rounds = (calls + reads - 1) / reads;
+	if (way->order == SEQUENTIAL && rounds < ROUNDS_MIN)
+		rounds = ROUNDS_MIN;
+	if (samples_init(&samples, way->order == SCATTERED ? rounds * reads : rounds))
+		return complain(run->options, "no memory");
+	counting_reset(coherent);
+	/* The first makes memory and connections. */
+	for (i = 0; i <= rounds && !ret; i++) {
+		coherent->handed++;
+		if (run->node == run->target)
+			ret = write_all(coherent, coherent->handed);
+		else if (run->measures)
+			ret = read_round(coherent, way, coherent->handed, i ? &samples : NULL);
+		if (!ret)
+			ret = run_meet(&coherent->run);
+	}
+	if (!ret && run->measures)
+		report_way(coherent, way, &samples, rounds);
+	samples_free(&samples);
+	return ret;
+}
+
+int bench_fault(const struct options *options)
+{
+	unsigned int i, way, count = options->size_count;
+	uint32_t block = options->block ? options->block : 4096;
+	const uint64_t *sizes = options->sizes;
+	static struct coherent coherent;
+	int ret;
+
+	if (!count) {
+		sizes = default_sizes;
+		count = sizeof(default_sizes) / sizeof(default_sizes[0]);
+	}
+	for (i = 0; i < count; i++)
+		if (sizes[i] % block)
+			return complain(options, "a region of %llu bytes is not made of blocks of %u",
+					(unsigned long long)sizes[i], block) + 1;
+	ret = coherent_begin(&coherent, options);
+	if (ret)
+		return ret;
+	if (coherent.run.measures && !options->json)
+		printf("node %u of %u reads what node %u wrote, blocks of %u bytes; a miss, or all in sequence\n"
+		       "      size  writer                    median         99th                   to the kernel and over the network\n"
+		       "     bytes                      microseconds                   MB/s   faults     gets   chains messages\n",
+		       coherent.run.node, coherent.run.nodes, coherent.run.target, block);
+	for (i = 0; i < count && !ret; i++) {
+		ret = coherent_open(&coherent, sizes[i], block);
+		for (way = 0; way < sizeof(ways) / sizeof(ways[0]) && !ret; way++)
+			ret = measure_way(&coherent, &ways[way]);
+		if (!ret)
+			ret = coherent_close(&coherent);
+	}
+	if (!ret && coherent.run.measures)
+		report_end(&coherent.run);
+	coherent_end(&coherent);
+	return ret;
+}

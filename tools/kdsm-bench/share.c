@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * falseshare: all nodes write stripes of one block at the same time, and meet. After
+ * Endo's dissertation, 3.7.4. migrate: nodes write a block in turn.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "coherent.h"
+
+#define SHARED_BLOCK	32768
+
+static const uint64_t default_stripes[] = { 8, 32, 128, 512, 2048, 4096 };
+static const uint64_t default_blocks[] = { 4096, 32768, 262144 };
+
+/* What one iteration, or one turn, did to the word. */
+static uint64_t value(unsigned int node, uint64_t round)
+{
+	return round << 16 | (node + 1);
+}
+
+/* ---- falseshare ---- */
+
+static unsigned int stripe_writer(const struct coherent *coherent, uint64_t word,
+				  uint64_t stripe)
+{
+	return word * 8 / stripe % coherent->run.nodes;
+}
+
+static int share_round(struct coherent *coherent, uint64_t stripe, uint64_t round,
+		       struct samples *samples)
+{
+	unsigned int node = coherent->run.node;
+	uint64_t i, begin = now_ns();
+	int ret;
+
+	for (i = 0; i < coherent->block / 8; i++)
+		if (stripe_writer(coherent, i, stripe) == node)
+			coherent->words[i] = value(node, round);
+	ret = coherent_exchange(coherent);
+	if (samples)
+		samples_add(samples, now_ns() - begin);
+	return ret;
+}
+
+/* Everything that everybody wrote last is there. */
+static int share_check(struct coherent *coherent, uint64_t stripe, uint64_t round)
+{
+	uint64_t i, bad = 0;
+
+	for (i = 0; i < coherent->block / 8; i++)
+		bad += coherent->words[i] != value(stripe_writer(coherent, i, stripe), round);
+	return bad ? complain(coherent->run.options, "node %u: %llu words are not what was written",
+			      coherent->run.node, (unsigned long long)bad) : 0;
+}
+
+/* ---- migrate ---- */
+
+/*
+ * This node's turn: timed and counted from the acquire to the release, if samples is
+ * given. What it finds has to be what the one before left.
+ */
+static int migrate_round(struct coherent *coherent, uint64_t round, struct samples *samples)
+{
+	static struct kdsm_signature signature;
+	const struct run *run = &coherent->run;
+	uint64_t turn = coherent->handed + round * run->nodes + run->node;
+	uint64_t i, begin, bad = 0;
+	int ret = 0;
+
+	if (turn != coherent->handed + run->nodes)	/* the very first waits for nobody */
+		ret = coherent_get(coherent, turn, &signature);
+	else
+		kdsm_signature_init(&signature);
+	if (!ret && samples)
+		ret = counting_begin(coherent);
+	if (ret)
+		return ret;
+	begin = now_ns();
+	ret = coherent_acquire(coherent, &signature);
+	if (ret)
+		return ret;
+	for (i = 0; i < coherent->block / 8; i += 64) {
+		bad += coherent->words[i] != (round - 1) * run->nodes + run->node;
+		coherent->words[i]++;
+	}
+	ret = coherent_release(coherent, &signature);
+	if (!ret && samples) {
+		samples_add(samples, now_ns() - begin);
+		ret = counting_end(coherent);
+	}
+	if (!ret && bad)
+		ret = complain(run->options, "node %u: what was read is not what was written",
+			       run->node);
+	return ret ? ret : coherent_put(coherent, (run->node + 1) % run->nodes, turn + 1,
+					&signature);
+}
+
+/* ---- both ---- */
+
+static void report(struct coherent *coherent, const char *what, uint64_t size,
+		   struct samples *samples, unsigned int rounds)
+{
+	struct json_object *object;
+	struct summary summary;
+
+	samples_summarise(samples, &summary);
+	object = coherent_result(coherent, what, size, rounds);
+	json_object_object_add(object, "latency_us", report_latency(&summary));
+	if (coherent->run.options->json)
+		return;
+	printf("%10llu %12.2f %12.2f %10.2f %8.2f %10.2f %8.2f %8.2f\n",
+	       (unsigned long long)size, summary.median, summary.p99,
+	       counted_remote(coherent, rounds),
+	       counted(coherent, KDSM_COHERENCE_READ_FAULTS, rounds) +
+	       counted(coherent, KDSM_COHERENCE_WRITE_FAULTS, rounds),
+	       counted(coherent, KDSM_COHERENCE_SLOW_RELEASES, rounds),
+	       counted(coherent, KDSM_COHERENCE_MERGES, rounds),
+	       counted(coherent, KDSM_COHERENCE_FLUSHES, rounds));
+}
+
+static int measure(struct coherent *coherent, bool migrates, uint64_t size)
+{
+	const struct options *options = coherent->run.options;
+	unsigned int rounds = options->calls, warmup = options->warmup, i;
+	struct samples samples;
+	int ret = 0;
+
+	if (samples_init(&samples, rounds))
+		return complain(options, "no memory");
+	counting_reset(coherent);
+	for (i = 1; i <= warmup + rounds && !ret; i++) {
+		struct samples *to = i > warmup ? &samples : NULL;
+
+		if (migrates) {
+			ret = migrate_round(coherent, i, to);
+			continue;
+		}
+		if (i == warmup + 1)
+			ret = counting_begin(coherent);
+		if (!ret)
+			ret = share_round(coherent, size, i, to);
+	}
+	if (!ret && !migrates)
+		ret = counting_end(coherent);
+	if (!ret && !migrates)
+		ret = share_check(coherent, size, warmup + rounds);
+	/* The last signature of a ring is for the first node, which need not wait for it. */
+	coherent->handed += (warmup + rounds + 2) * coherent->run.nodes;
+	if (!ret && coherent->run.measures)
+		report(coherent, migrates ? "turn" : "iteration", size, &samples, rounds);
+	samples_free(&samples);
+	return ret;
+}
+
+int bench_share(const struct options *options)
+{
+	bool migrates = !strcmp(options->kind, "migrate");
+	const uint64_t *sizes = options->sizes;
+	unsigned int i, count = options->size_count;
+	uint32_t block = options->block ? options->block : SHARED_BLOCK;
+	static struct coherent coherent;
+	int ret;
+
+	if (!count) {
+		sizes = migrates ? default_blocks : default_stripes;
+		count = migrates ? sizeof(default_blocks) / sizeof(default_blocks[0]) :
+				   sizeof(default_stripes) / sizeof(default_stripes[0]);
+	}
+	for (i = 0; i < count; i++) {
+		if (migrates && (sizes[i] < 4096 || sizes[i] & (sizes[i] - 1)))
+			return complain(options, "a block has 4K to 2M bytes, a power of two") + 1;
+		if (!migrates && (sizes[i] % 8 || sizes[i] > block))
+			return complain(options, "a stripe has a multiple of 8 bytes, at most %u",
+					block) + 1;
+	}
+	ret = coherent_begin(&coherent, options);
+	if (ret)
+		return ret;
+	if (coherent.run.measures && !options->json && migrates)
+		printf("%u nodes write a block in turn; acquire, writing, and release of node %u\n"
+		       "     block", coherent.run.nodes, coherent.run.node);
+	else if (coherent.run.measures && !options->json)
+		printf("%u nodes write stripes of one block of %u bytes, and meet; on node %u\n"
+		       "    stripe", coherent.run.nodes, block, coherent.run.node);
+	if (coherent.run.measures && !options->json)
+		printf("       median         99th     remote                taken\n"
+		       "     bytes microseconds            operations   faults       over   merges  flushes\n");
+	for (i = 0; i < count && !ret; i++) {
+		if (migrates)
+			block = sizes[i];
+		ret = coherent_open(&coherent, block, block);
+		if (!ret)
+			ret = measure(&coherent, migrates, sizes[i]);
+		if (!ret)
+			ret = coherent_close(&coherent);
+	}
+	if (!ret && coherent.run.measures)
+		report_end(&coherent.run);
+	coherent_end(&coherent);
+	return ret;
+}
