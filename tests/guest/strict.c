@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Coherent regions of policy strict, on every node at once: ordinary atomics and
- * loads and stores of threads that know nothing of nodes.
+ * loads and stores of threads that know nothing of nodes. Litmus tests are in litmus.c.
  */
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -69,7 +69,7 @@ static void strict_increments(void)
 	detach();
 }
 
-/* Message passing: who sees the flag sees what was written before it. */
+/* Who waits for a flag to change sees what was written before it. */
 static void strict_message_passing(void)
 {
 	uint64_t i, seen, bad = 0;
@@ -85,45 +85,6 @@ static void strict_message_passing(void)
 		while ((seen = load(0)) < i)
 			;
 		bad += words[BLOCK] < i || words[2 * BLOCK + i % nodes] < i;
-	}
-	CHECK_IS(bad, 0);
-	detach();
-}
-
-/* Store buffering: of two that store and then load the other's, one sees it. */
-static void strict_store_buffering(void)
-{
-	uint64_t round, bad = 0;
-
-	attach("buffering");
-	for (round = 0; round < 100; round++) {
-		size_t at = (round % 16) * 8;
-
-		store(node * BLOCK + at, round + 1);
-		store((nodes + node) * BLOCK + at, load((node + 1) % nodes * BLOCK + at));
-		meet();
-		if (nodes == 2 && node == 0)
-			bad += load(2 * BLOCK + at) != round + 1 &&
-			       load(3 * BLOCK + at) != round + 1;
-		meet();
-	}
-	CHECK_IS(bad, 0);
-	detach();
-}
-
-/* Independent reads of independent writes: all see one order. */
-static void strict_one_order(void)
-{
-	uint64_t round, last[2] = { 0, 0 }, now[2], bad = 0;
-
-	attach("order");
-	for (round = 1; round <= 200; round++) {
-		if (node < 2)
-			store(node * BLOCK, round);
-		now[0] = load(0);
-		now[1] = load(BLOCK);
-		bad += now[0] < last[0] || now[1] < last[1];
-		memcpy(last, now, sizeof(last));
 	}
 	CHECK_IS(bad, 0);
 	detach();
@@ -167,8 +128,6 @@ static void strict_fences(void)
 static const struct guest_test tests[] = {
 	TEST(strict_increments),
 	TEST(strict_message_passing),
-	TEST(strict_store_buffering),
-	TEST(strict_one_order),
 	TEST(strict_turns),
 	TEST(strict_fences),
 	{ NULL, NULL }

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a litmus test is, and how one is read.
+ *
+ * A test is a few short programs, one for each role, separated by |:
+ *
+ *	x=1	store to the variable x; y is the other one
+ *	a=x	load x into the register a; up to d
+ *	a=x:2	exchange: load and store in one
+ *	#	a barrier of all threads that makes the region consistent (kdsm_tree_barrier)
+ *	!0	release, and send the signature to who says ?0
+ *	?0	wait for that signature, and acquire it
+ *
+ * Forbidden are outcomes in which a register, or (X, Y) a variable at the end, has a
+ * value (a=1) or has not (a!1). In policy strict loads and stores need no more than
+ * the CPU's atomics; of policy release only what is ordered is forbidden.
+ */
+#ifndef GUEST_LITMUS_H
+#define GUEST_LITMUS_H
+
+#include "guest.h"
+
+#define ROLES		4
+#define STEPS		8
+#define REGISTERS	4
+#define VARIABLES	2
+#define SIGNATURES	6
+#define OLD		0	/* from before the batch */
+#define STRANGE		3	/* nobody ever wrote this */
+
+enum kind { STORE, LOAD, EXCHANGE, BARRIER_ALL, SEND, RECEIVE };
+
+struct step {
+	enum kind kind;
+	unsigned int variable, value, which;	/* which: register or signature */
+};
+
+struct litmus {
+	const char *name, *programs, *forbidden;
+};
+
+/* The test that runs. */
+static const struct litmus *test;
+static struct step program[ROLES][STEPS];
+static unsigned int steps[ROLES], roles, barriers;
+static unsigned int loader[REGISTERS];		/* the role that has it; ROLES: none */
+
+static void __attribute__((noreturn)) bad_test(const char *at)
+{
+	printf("Bail out! %s: what is %s\n", test->name, at);
+	exit(1);
+}
+
+static inline struct step parse_step(unsigned int role, const char *token)
+{
+	struct step step = { BARRIER_ALL, 0, 0, 0 };
+
+	if (token[0] == '!' || token[0] == '?') {
+		step.kind = token[0] == '!' ? SEND : RECEIVE;
+		step.which = token[1] - '0';
+	} else if (token[0] >= 'x' && token[1] == '=') {
+		step.kind = STORE;
+		step.variable = token[0] - 'x';
+		step.value = token[2] - '0';
+	} else if (token[0] >= 'a' && token[0] < 'a' + REGISTERS && token[1] == '=') {
+		step.kind = token[3] == ':' ? EXCHANGE : LOAD;
+		step.which = token[0] - 'a';
+		step.variable = token[2] - 'x';
+		step.value = token[3] == ':' ? token[4] - '0' : 0;
+		loader[step.which] = role;
+	} else if (token[0] != '#') {
+		bad_test(token);
+	}
+	if (step.variable >= VARIABLES || step.value >= STRANGE || step.which >= SIGNATURES)
+		bad_test(token);
+	return step;
+}
+
+static inline void parse(void)
+{
+	char text[128], *token, *rest;
+	unsigned int i;
+
+	snprintf(text, sizeof(text), "%s", test->programs);
+	memset(steps, 0, sizeof(steps));
+	for (i = 0; i < REGISTERS; i++)
+		loader[i] = ROLES;
+	roles = 1;
+	barriers = 0;
+	for (token = strtok_r(text, " ", &rest); token; token = strtok_r(NULL, " ", &rest)) {
+		if (*token == '|') {
+			roles++;
+			continue;
+		}
+		if (roles > ROLES || steps[roles - 1] == STEPS)
+			bad_test(token);
+		/* All roles have as many. */
+		barriers += roles == 1 && *token == '#';
+		program[roles - 1][steps[roles - 1]++] = parse_step(roles - 1, token);
+	}
+}
+
+/* Two bits of the outcome. */
+static inline unsigned int value_of(unsigned int outcome, char name)
+{
+	return outcome >> 2 * (name >= 'a' ? name - 'a' : REGISTERS + name - 'X') & 3;
+}
+
+static inline bool is_forbidden(unsigned int outcome)
+{
+	char text[128], *token, *rest;
+	bool all = true;
+
+	snprintf(text, sizeof(text), "%s", test->forbidden);
+	for (token = strtok_r(text, " ", &rest); token; token = strtok_r(NULL, " ", &rest)) {
+		if (!strcmp(token, "or")) {
+			if (all)
+				return true;
+			all = true;
+			continue;
+		}
+		if (!strchr("abcdXY", token[0]))
+			bad_test(token);
+		all &= (value_of(outcome, token[0]) == (unsigned int)(token[2] - '0')) ==
+		       (token[1] == '=');
+	}
+	return all;
+}
+
+#endif /* GUEST_LITMUS_H */
