@@ -11,12 +11,13 @@
 #include <stdint.h>
 #include <time.h>
 #include <unistd.h>
-#include <kdsm/kdsm.h>
+#include <kdsm/coherent.h>
 
 #include "tap.h"
 
 #define SECOND		1000000000ULL
 #define PART		(64 << 10)
+#define TREE		(32 << 10)	/* where in a part the words of tree are */
 #define AWAY		40	/* seconds; less than what node 0 forgets it after */
 /* The stated time is about ten seconds; an emulated machine may be late. */
 #define LIMIT		15.0
@@ -26,6 +27,7 @@
 static struct kdsm *kdsm;
 static struct kdsm_region *region, *own;
 static struct kdsm_barrier barrier;
+static struct kdsm_tree_barrier tree;
 static unsigned int node, nodes, gone;
 
 static double now(void)
@@ -73,6 +75,23 @@ static void fails(unsigned int on, const char *what)
 	int error = operate(on);
 
 	tap_ok(is_gone(error) && now() - start < LIMIT, "%s: %s after %.1f s", what,
+	       tap_error(error), now() - start);
+}
+
+/* A barrier to which a node cannot come; whom: that one, or nodes: here it is this one. */
+static void meets_nobody(unsigned int whom)
+{
+	unsigned int culprit = nodes;
+	double start = now();
+	int error = kdsm_tree_barrier_wait(&tree, 60 * SECOND, &culprit);
+
+	tap_ok(error == -EPIPE && now() - start < LIMIT &&
+	       (culprit == whom || (whom == nodes && culprit < nodes)),
+	       "a barrier of all: %s after %.1f s, on account of node %u", tap_error(error),
+	       now() - start, culprit);
+	start = now();
+	error = kdsm_tree_barrier_wait(&tree, 60 * SECOND, &culprit);
+	tap_ok(error == -EPIPE && now() - start < 1.0, "the same again: %s after %.1f s",
 	       tap_error(error), now() - start);
 }
 
@@ -139,6 +158,7 @@ static void vanish(void)
 	usleep(1500000);
 	start = now();
 	mute(true);
+	meets_nobody(nodes);
 	for (on = 0; on < nodes; on++) {
 		if (on == node)
 			continue;
@@ -160,6 +180,7 @@ static void survive(void)
 
 	while (other == node || other == gone)
 		other++;
+	meets_nobody(gone);
 	do {
 		start = now();
 		error = operate(gone);
@@ -216,6 +237,8 @@ int main(int argc, char **argv)
 	must(kdsm_region_open(kdsm, "vanish", &attr, &region), "kdsm_region_open");
 	kdsm_barrier_init(&barrier, region, 0);
 	must(kdsm_barrier_wait(&barrier, 60 * SECOND), "kdsm_barrier_wait");
+	must(kdsm_tree_barrier_init(&tree, NULL, region, TREE, NULL), "kdsm_tree_barrier_init");
+	must(kdsm_tree_barrier_wait(&tree, 60 * SECOND, NULL), "kdsm_tree_barrier_wait");
 	if (node == gone)
 		vanish();
 	else

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Several processes and threads of a node that work on one coherent region. What a
+ * region is mapped as is not for a child that opens it itself, so the parent opens
+ * nothing but the meeting.
+ */
+#ifndef GUEST_CREW_H
+#define GUEST_CREW_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <kdsm/coherent.h>
+
+#include "guest.h"
+
+#define CREW_PROCESSES	4
+#define CREW_THREADS	4
+#define CREW_NODES	64
+
+/* What a process has open. */
+struct crew {
+	unsigned int process;		/* of this node */
+	struct kdsm *kdsm;
+	struct kdsm_region *region, *sync;
+	struct kdsm_tree_barrier barrier;	/* in the first bytes of sync */
+};
+
+static inline void must(int error, const char *what)
+{
+	if (error)
+		guest_die(what, error);
+}
+
+static inline double crew_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+/* participants: of the barrier; sync_size without that. */
+static inline void crew_open(struct crew *crew, const char *name,
+			     const struct kdsm_region_attr *attr, uint64_t sync_size,
+			     const uint32_t *participants)
+{
+	must(kdsm_open(&crew->kdsm, 0), "kdsm_open");
+	must(kdsm_region_open_coherent(crew->kdsm, name, attr,
+				       KDSM_TREE_BARRIER_SIZE + sync_size, &crew->region,
+				       &crew->sync), name);
+	must(kdsm_tree_barrier_init(&crew->barrier, crew->region, crew->sync, 0, participants),
+	     "kdsm_tree_barrier_init");
+}
+
+static inline void crew_close(struct crew *crew)
+{
+	kdsm_region_close(crew->region);
+	kdsm_region_close(crew->sync);
+	kdsm_close(crew->kdsm);
+}
+
+static inline void crew_wait(const struct crew *crew)
+{
+	unsigned int culprit = KDSM_MAX_NODES;
+	int ret = kdsm_tree_barrier_wait(&crew->barrier, 120 * SECOND, &culprit);
+
+	if (ret) {
+		printf("# node %u is why\n", culprit);
+		guest_die("kdsm_tree_barrier_wait", ret);
+	}
+}
+
+/* A process that runs this and ends with what CHECK() found. */
+static inline pid_t crew_fork(void (*run)(unsigned int process), unsigned int process)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		guest_die("fork", -errno);
+	if (!pid) {
+		failures = 0;
+		run(process);
+		fflush(stdout);
+		_exit(failures != 0);
+	}
+	return pid;
+}
+
+/* Its exit status, or minus the signal that ended it. */
+static inline int crew_join(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid)
+		guest_die("waitpid", -errno);
+	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* So many processes, all of which have to end well. */
+static inline void crew_run(void (*run)(unsigned int process), unsigned int processes)
+{
+	pid_t pids[CREW_PROCESSES];
+	unsigned int i;
+
+	for (i = 0; i < processes; i++)
+		pids[i] = crew_fork(run, i);
+	for (i = 0; i < processes; i++)
+		CHECK_IS(crew_join(pids[i]), 0);
+}
+
+/* The same for threads; arguments are elements of size bytes. */
+static inline void crew_threads(void *(*run)(void *arg), void *args, size_t size,
+				unsigned int threads)
+{
+	pthread_t ids[CREW_THREADS];
+	unsigned int i;
+
+	for (i = 0; i < threads; i++)
+		must(-pthread_create(&ids[i], NULL, run, (char *)args + i * size),
+		     "pthread_create");
+	for (i = 0; i < threads; i++)
+		pthread_join(ids[i], NULL);
+}
+
+#endif /* GUEST_CREW_H */
