@@ -202,7 +202,8 @@ void sim_unmap_process(unsigned int node, unsigned int number, u64 first, u64 la
 	u64 i;
 
 	sim_counts.unmaps++;
-	/* Before: a release may harvest at any time. */
+	process->unmapping++;
+	/* Before they go: a release may harvest at any time. */
 	if (sim_broken != SIM_BREAK_LATE)
 		kdsm_coherence_unmapped(coherence, first, last);
 	for (i = first * sim.pages; i < (last + 1) * sim.pages; i++) {
@@ -216,6 +217,7 @@ void sim_unmap_process(unsigned int node, unsigned int number, u64 first, u64 la
 		sim_sleep(sim_below(sim.delay));
 		kdsm_coherence_unmapped(coherence, first, last);
 	}
+	process->unmapping--;
 }
 
 /* ---- what the CPU does ---- */
@@ -226,6 +228,9 @@ static struct sim_entry *look_up(unsigned int node, unsigned int number, u64 pag
 	struct sim_entry *tlb = &process->tlb[page];
 
 	sim_yield();
+	/* Nobody touches what a thread of the same process unmaps: it might be gone. */
+	while (process->unmapping)
+		sim_sleep(1);
 	if (sim_chance(sim.evict))
 		tlb->present = false;
 	if (!tlb->present && process->entries[page].present)

@@ -130,6 +130,7 @@ struct sim_entry {
 /* Page table, and what a CPU remembers of it. */
 struct sim_process {
 	struct sim_entry *entries, *tlb;	/* by page of the region */
+	unsigned int unmapping;			/* calls that are at it */
 };
 
 struct kdsm_memory {
