@@ -39,6 +39,8 @@ UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
 GUEST_SRC := $(wildcard tests/guest/*.c)
 GUEST_BIN := $(GUEST_SRC:tests/guest/%.c=$(B)/guest/%)
+PROGRAMS := matmul cg is ep
+PROGRAM_BIN := $(addprefix $(B)/programs/,$(PROGRAMS))
 
 .PHONY: all user module install clean help demo check check-debug check-style bench packages
 .DELETE_ON_ERROR:
@@ -50,6 +52,7 @@ help:
 	@echo 'make               module, library and tools'
 	@echo 'make module        kdsm.ko for one kernel, into build/RELEASE/; KDIR=DIR names its build tree'
 	@echo 'make user          libkdsm and the tools, into build/lib and build/bin'
+	@echo 'make programs      example programs of coherent regions, into build/programs'
 	@echo 'make install       all of it; DESTDIR, prefix and KDIR are honoured'
 	@echo 'make demo          a cluster of two machines computes the reachable states of models'
 	@echo 'make check         all tests (under 40 minutes on two cores)'
@@ -111,7 +114,7 @@ $(foreach t,$(TOOLS),$(eval $(call tool,$(t))))
 
 $(B)/unit/%: $(OBJ)/tests/unit/%.o $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS) -lcmocka
+	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS) -lcmocka
 
 # What a test needs beside libkdsm: more objects are more prerequisites.
 $(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
@@ -122,6 +125,16 @@ $(B)/guest/hostile-wire: private TOOL_LIBS += -lrdmacm -libverbs
 $(B)/guest/%: $(OBJ)/tests/guest/%.o $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS)
+
+# One C file a program, and what they share. They are not installed.
+PROGRAM_OBJ := $(addprefix $(OBJ)/,programs/job.o programs/counters.o tools/kdsmctl/module.o)
+
+$(B)/programs/%: $(OBJ)/programs/%.o $(PROGRAM_OBJ) $(B)/lib/libkdsm.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS) -lm
+
+.PHONY: programs
+programs: $(PROGRAM_BIN)
 
 # A 32-bit program without a library, as there need be none of 32 bits; nor has
 # the compiler to know where the kernel's headers for this machine are.
@@ -164,7 +177,7 @@ models: packages
 	@tests/spin/check
 
 .PHONY: tests
-tests: user $(UNIT_BIN) $(GUEST_BIN)
+tests: user programs $(UNIT_BIN) $(GUEST_BIN)
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
 

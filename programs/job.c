@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0
+/* See job.h: command line, regions, processes and threads, measuring. */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "job.h"
+
+const char *argp_program_version = "kdsm programs 0.1.0";
+
+#define MAX_THREADS	64
+#define MAX_PROCESSES	16
+#define DEFAULT_TIMEOUT	300	/* s */
+
+/* What a node has measured, in its own part of the partitioned region. */
+struct report {
+	uint64_t ns, barriers, expected;
+	struct counters counters;
+};
+
+/* ---- command line ---- */
+
+enum { OPTION_LOCAL = 256, OPTION_JOB, OPTION_TIMEOUT, OPTION_PACKED };
+
+static const struct argp_option options[] = {
+	{ "class", 'c', "S|W", 0, "The size of the problem (S)", 0 },
+	{ "threads", 'n', "THREADS", 0, "Workers of a process (1)", 0 },
+	{ "processes", 'p', "PROCESSES", 0, "Processes on a node (1)", 0 },
+	{ "block", 'b', "BYTES", 0, "Block size of the memory, 4096 to 2097152 (4096)", 0 },
+	{ "packed", OPTION_PACKED, NULL, 0,
+	  "Let nodes share blocks where their shares meet, to see what that costs", 0 },
+	{ "local", OPTION_LOCAL, NULL, 0,
+	  "On this machine alone, even if there is a cluster", 0 },
+	{ "job", OPTION_JOB, "NAME", 0,
+	  "Programs with the same name work together (the program's name)", 0 },
+	{ "timeout", OPTION_TIMEOUT, "SECONDS", 0,
+	  "Give up when another worker does not come for so long (300)", 0 },
+	{ NULL, 0, NULL, 0, NULL, 0 },
+};
+
+static unsigned long number(struct argp_state *state, const char *option,
+			    const char *text, unsigned long least, unsigned long most)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || value < least || value > most)
+		argp_error(state, "%s: not a number from %lu to %lu: %s", option, least,
+			   most, text);
+	return value;
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+	struct job *job = state->input;
+
+	switch (key) {
+	case 'c':
+		if (strcmp(text, "S") && strcmp(text, "W"))
+			argp_error(state, "--class: neither S nor W: %s", text);
+		job->class = *text;
+		break;
+	case 'n':
+		job->threads = number(state, "--threads", text, 1, MAX_THREADS);
+		break;
+	case 'p':
+		job->processes = number(state, "--processes", text, 1, MAX_PROCESSES);
+		break;
+	case 'b':
+		job->block_size = number(state, "--block", text, 4096, 2097152);
+		if (job->block_size & (job->block_size - 1))
+			argp_error(state, "--block: not a power of two: %s", text);
+		break;
+	case OPTION_PACKED:
+		job->packed = true;
+		break;
+	case OPTION_LOCAL:
+		job->local = true;
+		break;
+	case OPTION_JOB:
+		if (!*text)
+			argp_error(state, "--job: the name is empty");
+		job->name = text;
+		break;
+	case OPTION_TIMEOUT:
+		job->timeout = number(state, "--timeout", text, 1, 86400) * 1000000000;
+		break;
+	case ARGP_KEY_ARG:
+		argp_error(state, "no arguments, please: %s", text);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+void job_check(const char *what, int error)
+{
+	if (error >= 0)
+		return;
+	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, strerror(-error));
+	exit(EXIT_FAILURE);
+}
+
+static uint64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+}
+
+/* ---- memory ---- */
+
+static uint64_t round_up(uint64_t bytes, uint64_t to)
+{
+	return (bytes + to - 1) / to * to;
+}
+
+void *job_alloc(struct job *job, uint64_t bytes)
+{
+	uint64_t offset = job->used;
+
+	job->used += round_up(bytes, job->block_size);
+	return (void *)(job->base + offset);
+}
+
+uint64_t job_alloc_sync(struct job *job, uint64_t bytes)
+{
+	uint64_t offset = job->sync_used;
+
+	job->sync_used += round_up(bytes, 64);
+	return offset;
+}
+
+struct spread job_spread(struct job *job, uint64_t count, uint64_t size)
+{
+	uint64_t most = (count + job->nodes - 1) / job->nodes;
+	struct spread spread = {
+		.stride = round_up(most * size, job->packed ? 64 : job->block_size),
+		.count = count,
+		.size = size,
+		.nodes = job->nodes,
+	};
+
+	spread.base = job_alloc(job, spread.stride * job->nodes);
+	return spread;
+}
+
+static void layout(struct job *job)
+{
+	job->used = 0;
+	job->sync_used = 0;
+	/* First: kdsm_tree_barrier_init() is told 0. */
+	job_alloc_sync(job, KDSM_TREE_BARRIER_SIZE);
+	job->failures = job_alloc_sync(job, sizeof(uint64_t));
+	job->report = job_alloc_sync(job, sizeof(struct report));
+	job->program->layout(job);
+}
+
+static struct report *own_report(const struct job *job)
+{
+	return (struct report *)((char *)kdsm_region_part(job->sync) + job->report);
+}
+
+static void open_regions(struct job *job)
+{
+	uint32_t participants[KDSM_MAX_NODES];
+	struct kdsm_region_attr attr = { .block_size = job->block_size };
+	unsigned int i;
+
+	job_check("the cluster cannot be used",
+		  kdsm_open(&job->kdsm, job->local ? KDSM_OPEN_LOCAL : KDSM_OPEN_ALLOW_LOCAL));
+	job->node = kdsm_node(job->kdsm);
+	job->nodes = kdsm_nodes(job->kdsm);
+	job->per_node = job->threads * job->processes;
+	job->workers = job->per_node * job->nodes;
+
+	layout(job);
+	attr.size = job->used ? job->used : job->block_size;
+	job_check("no memory to share",
+		  kdsm_region_open_coherent(job->kdsm, job->name, &attr, job->sync_used,
+					    &job->region, &job->sync));
+	job->base = (uintptr_t)kdsm_region_address(job->region);
+	layout(job);
+
+	for (i = 0; i < job->nodes; i++)
+		participants[i] = job->per_node;
+	job_check("barrier", kdsm_tree_barrier_init(&job->barrier, job->region, job->sync, 0,
+						    participants));
+}
+
+/* ---- workers ---- */
+
+static void meet(struct job *job)
+{
+	unsigned int culprit = 0;
+	int ret = kdsm_tree_barrier_wait(&job->barrier, job->timeout, &culprit);
+
+	if (ret < 0) {
+		fprintf(stderr, "%s: barrier: %s, on account of node %u\n",
+			program_invocation_short_name, strerror(-ret), culprit);
+		exit(EXIT_FAILURE);
+	}
+}
+
+void worker_barrier(struct worker *worker)
+{
+	worker->barriers++;
+	meet(worker->job);
+}
+
+/* What is counted from here on, or since the call with begin. */
+static void measure(struct job *job, bool begin)
+{
+	struct report *report = own_report(job);
+	uint64_t *was = (uint64_t *)&report->counters, *is, i;
+	struct counters counters = { 0 };
+
+	if (!kdsm_is_local(job->kdsm))
+		job_check("counters", counters_read(job->name, &counters));
+	is = (uint64_t *)&counters;
+	for (i = 0; i < sizeof(counters) / sizeof(*is); i++)
+		was[i] = is[i] - (begin ? 0 : was[i]);
+	report->ns = now() - (begin ? 0 : report->ns);
+}
+
+void worker_begin(struct worker *worker)
+{
+	worker_barrier(worker);
+	if (worker->first)
+		measure(worker->job, true);
+	worker->barriers = 0;
+	worker_barrier(worker);
+}
+
+void worker_end(struct worker *worker)
+{
+	worker_barrier(worker);
+	if (worker->first) {
+		measure(worker->job, false);
+		own_report(worker->job)->barriers = worker->barriers;
+	}
+	worker_barrier(worker);
+}
+
+void worker_expects(struct worker *worker, uint64_t blocks)
+{
+	own_report(worker->job)->expected = blocks;
+}
+
+static void *run_worker(void *data)
+{
+	struct worker *worker = data;
+	struct job *job = worker->job;
+
+	if (!job->program->work(worker))
+		job_check("the result cannot be told",
+			  kdsm_faa(job->sync, 0, job->failures, 1, NULL));
+	/* From here on all failures have been told, and all reports are there. */
+	meet(job);
+	return NULL;
+}
+
+static void run_threads(struct job *job)
+{
+	pthread_t threads[MAX_THREADS];
+	struct worker workers[MAX_THREADS];
+	unsigned int i, n;
+
+	if (job->program->open)
+		job->program->open(job);
+	for (i = 0; i < job->threads; i++) {
+		n = job->process * job->threads + i;
+		workers[i] = (struct worker) {
+			.job = job,
+			.rank = job->node * job->per_node + n,
+			.first = n == 0,
+		};
+		job_check("no thread",
+			  -pthread_create(&threads[i], NULL, run_worker, &workers[i]));
+	}
+	for (i = 0; i < job->threads; i++)
+		pthread_join(threads[i], NULL);
+	if (job->program->close)
+		job->program->close(job);
+}
+
+/* In a child: its number; in the process that was started: 0. */
+static unsigned int start_processes(const struct job *job)
+{
+	pid_t parent = getpid(), child;
+	unsigned int i;
+
+	fflush(NULL);
+	for (i = 1; i < job->processes; i++) {
+		child = fork();
+		if (child < 0)
+			job_check("no process", -errno);
+		if (child)
+			continue;
+		/* None is left behind when the one that was started is killed. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(EXIT_FAILURE);
+		return i;
+	}
+	return 0;
+}
+
+/* Whether all children ended well. */
+static bool end_processes(const struct job *job)
+{
+	unsigned int i;
+	bool good = true;
+	int status;
+
+	for (i = 1; i < job->processes; i++)
+		if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
+			good = false;
+	return good;
+}
+
+/* ---- afterwards ---- */
+
+static void add_report(struct total *total, const struct report *report)
+{
+	const uint64_t *operations = report->counters.operations;
+	unsigned int i;
+
+	total->expected += report->expected;
+	total->gets += operations[KDSM_STAT_GET];
+	total->puts += operations[KDSM_STAT_PUT] + operations[KDSM_STAT_PUT_NOTIFY];
+	/* The device's own atomics count as what they are elsewhere. */
+	total->messages += operations[KDSM_STAT_AM] + operations[KDSM_STAT_CAS] +
+			   operations[KDSM_STAT_FAA];
+	total->bytes += operations[KDSM_STAT_GET_BYTES] + operations[KDSM_STAT_PUT_BYTES];
+	for (i = 0; i < KDSM_COHERENCE_COUNT; i++)
+		total->coherence[i] += report->counters.coherence[i];
+}
+
+static void print_coherence(const uint64_t *c)
+{
+	printf("faults: %" PRIu64 " read, %" PRIu64 " write; blocks read: %" PRIu64
+	       " of a known writer, %" PRIu64 " of an owner that was asked\n",
+	       c[KDSM_COHERENCE_READ_FAULTS], c[KDSM_COHERENCE_WRITE_FAULTS],
+	       c[KDSM_COHERENCE_FAST_READS], c[KDSM_COHERENCE_SLOW_READS]);
+	printf("blocks released: %" PRIu64 " by their owner, %" PRIu64
+	       " taken over; made invalid: %" PRIu64 "; merges: %" PRIu64
+	       "; data races seen: %" PRIu64 "\n",
+	       c[KDSM_COHERENCE_FAST_RELEASES], c[KDSM_COHERENCE_SLOW_RELEASES],
+	       c[KDSM_COHERENCE_INVALIDATIONS], c[KDSM_COHERENCE_MERGES],
+	       c[KDSM_COHERENCE_RACES]);
+	printf("ranges remapped: %" PRIu64 "; bytes of blocks brought: %" PRIu64 "\n",
+	       c[KDSM_COHERENCE_FLUSHES], c[KDSM_COHERENCE_BYTES]);
+}
+
+static void print_total(const struct job *job, const struct total *total)
+{
+	printf("time: %.3f s, %" PRIu64 " barriers\n", total->ns / 1e9, total->barriers);
+	if (job->nodes == 1)
+		return;
+	printf("remote operations: %" PRIu64 " reads, %" PRIu64 " messages, %" PRIu64
+	       " writes; %" PRIu64 " bytes\n",
+	       total->gets, total->messages, total->puts, total->bytes);
+	print_coherence(total->coherence);
+	if (total->expected)
+		printf("blocks that must move: %" PRIu64 "\n", total->expected);
+}
+
+/* Whether no worker has found anything wrong. */
+static bool finish(struct job *job)
+{
+	struct report report;
+	struct total total = { 0 };
+	uint64_t failures;
+	unsigned int i;
+
+	job_check("the result cannot be known",
+		  kdsm_get(job->sync, 0, job->failures, &failures, sizeof(failures)));
+	if (job->node || job->process)
+		return !failures;
+	for (i = 0; i < job->nodes; i++) {
+		job_check("a node's report cannot be read",
+			  kdsm_get(job->sync, i, job->report, &report, sizeof(report)));
+		add_report(&total, &report);
+		if (!i) {
+			total.ns = report.ns;
+			total.barriers = report.barriers;
+		}
+	}
+	printf("%s class %c on %u node%s, %u process%s of %u thread%s, blocks of %u bytes\n",
+	       job->program->name, job->class, job->nodes, job->nodes == 1 ? "" : "s",
+	       job->processes, job->processes == 1 ? "" : "es",
+	       job->threads, job->threads == 1 ? "" : "s", job->block_size);
+	job->program->print(job, &total);
+	print_total(job, &total);
+	if (failures)
+		printf("FAILED on %" PRIu64 " workers\n", failures);
+	else
+		printf("VERIFIED\n");
+	if (fflush(stdout))
+		job_check("the result cannot be written", -errno);
+	return !failures;
+}
+
+int job_main(int argc, char **argv, const struct program *program)
+{
+	const struct argp argp = { .options = options, .parser = parse, .doc = program->doc };
+	struct job job = {
+		.program = program,
+		.name = program->name,
+		.class = 'S',
+		.threads = 1,
+		.processes = 1,
+		.block_size = 4096,
+		.timeout = DEFAULT_TIMEOUT * UINT64_C(1000000000),
+	};
+	bool good;
+
+	if (argc)	/* getopt's messages begin with it */
+		argv[0] = program_invocation_short_name;
+	argp_parse(&argp, argc, argv, 0, NULL, &job);
+	open_regions(&job);
+	job.process = start_processes(&job);
+	run_threads(&job);
+	good = finish(&job);
+	if (!job.process)
+		good &= end_processes(&job);
+	/*
+	 * Node 0's part is read by finish() of all processes of all nodes: it goes with
+	 * its last user, and the module keeps it until then.
+	 */
+	kdsm_region_close(job.sync);
+	kdsm_region_close(job.region);
+	kdsm_close(job.kdsm);
+	return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}
