@@ -39,7 +39,7 @@ UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
 GUEST_SRC := $(wildcard tests/guest/*.c)
 GUEST_BIN := $(GUEST_SRC:tests/guest/%.c=$(B)/guest/%)
-PROGRAMS := matmul cg is ep
+PROGRAMS := matmul cg is ep btree
 PROGRAM_BIN := $(addprefix $(B)/programs/,$(PROGRAMS))
 
 .PHONY: all user module install clean help demo check check-debug check-style bench packages
@@ -118,6 +118,8 @@ $(B)/unit/%: $(OBJ)/tests/unit/%.o $(B)/lib/libkdsm.a
 
 # What a test needs beside libkdsm: more objects are more prerequisites.
 $(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
+$(B)/unit/programs: $(addprefix $(OBJ)/programs/,tree.o lock.o job.o counters.o) \
+	$(OBJ)/tools/kdsmctl/module.o
 $(B)/guest/hostile-fuzz: $(OBJ)/tests/guest/fuzz/calls.o
 $(B)/guest/hostile-wire: $(OBJ)/tests/guest/wire/attack.o $(OBJ)/tests/guest/wire/victim.o
 $(B)/guest/hostile-wire: private TOOL_LIBS += -lrdmacm -libverbs
@@ -132,6 +134,8 @@ PROGRAM_OBJ := $(addprefix $(OBJ)/,programs/job.o programs/counters.o tools/kdsm
 $(B)/programs/%: $(OBJ)/programs/%.o $(PROGRAM_OBJ) $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS) -lm
+
+$(B)/programs/btree: $(OBJ)/programs/tree.o $(OBJ)/programs/lock.o
 
 .PHONY: programs
 programs: $(PROGRAM_BIN)

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the programs are made of: random numbers, arrays that nodes share without
+ * sharing blocks, the B-tree, and the lock, over simulated nodes whose copies of the
+ * region differ until they synchronise.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "unit.h"
+#include "sim.h"
+#include "../../programs/lock.h"
+#include "../../programs/random.h"
+#include "../../programs/tree.h"
+
+#define S	1000000000ULL
+
+static int failures;
+
+/* ---- random numbers ---- */
+
+static void random_numbers(void **state)
+{
+	uint64_t x = 314159265, y = x;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 1000; i++) {
+		assert_int_equal(lcg_skip(314159265, i), x);
+		y = (__uint128_t)y * 1220703125 % (1ULL << 46);
+		assert_true(lcg_next(&x) == (double)y / (double)(1ULL << 46));
+		assert_int_equal(x, y);
+	}
+}
+
+/* ---- arrays ---- */
+
+/* Elements of a node follow one another, and no block has those of two nodes. */
+static void spreading(unsigned int nodes, uint64_t count, uint64_t size)
+{
+	struct job job = { .nodes = nodes, .block_size = 4096, .base = 4096 };
+	struct spread spread = job_spread(&job, count, size);
+	uint64_t i, index, last = 0;
+	unsigned int node;
+
+	for (node = 0; node < nodes; node++)
+		for (i = share(count, node, nodes); i < share(count, node + 1, nodes); i++) {
+			index = spread_index(&spread, i);
+			assert_ptr_equal(spread_at(&spread, i), spread.base + index * size);
+			assert_int_equal(index * size / spread.stride, node);
+			assert_int_equal(index, i == share(count, node, nodes) ?
+						node * spread.stride / size : last + 1);
+			assert_true((index + 1) * size <= job.used);
+			last = index;
+		}
+	assert_int_equal(share(count, nodes, nodes), count);
+	assert_int_equal(spread.stride % job.block_size, 0);
+}
+
+static void spreads(void **state)
+{
+	static const uint64_t counts[] = { 8, 9, 63, 64, 1000, 1400, 4097 };
+	unsigned int nodes, i;
+
+	(void)state;
+	for (nodes = 1; nodes <= 8; nodes++)
+		for (i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+			spreading(nodes, counts[i], 8);
+			spreading(nodes, counts[i], 128);
+			spreading(nodes, counts[i], 2048);
+		}
+}
+
+/* ---- the tree ---- */
+
+#define KEYS	600
+#define NONE	UINT64_MAX
+
+struct grown {
+	struct kdsm *kdsm;
+	struct kdsm_region *region, *sync;
+	struct kdsm_heap *heap;
+	struct tree tree;
+	uint64_t values[KEYS], count;
+};
+
+static struct grown grown;
+
+static int plant(void **state)
+{
+	struct kdsm_region_attr attr = { .size = 4 << 20 };
+	unsigned int i;
+
+	(void)state;
+	grown.count = 0;
+	for (i = 0; i < KEYS; i++)
+		grown.values[i] = NONE;
+	return kdsm_open(&grown.kdsm, KDSM_OPEN_LOCAL) ||
+	       kdsm_region_open_coherent(grown.kdsm, "tree", &attr,
+					 kdsm_heap_sync_size(attr.size, 0, 1), &grown.region,
+					 &grown.sync) ||
+	       kdsm_heap_create(grown.region, grown.sync, 0, KDSM_HEAP_DEBUG, &grown.heap) ||
+	       tree_init(&grown.tree, grown.heap);
+}
+
+static int fell(void **state)
+{
+	(void)state;
+	kdsm_heap_close(grown.heap);
+	kdsm_region_close(grown.sync);
+	kdsm_region_close(grown.region);
+	kdsm_close(grown.kdsm);
+	return 0;
+}
+
+static void insert(uint64_t key, uint64_t value)
+{
+	struct tree_record *record;
+	bool is_new;
+
+	assert_int_equal(tree_insert(&grown.tree, grown.heap, key, &record, &is_new), 0);
+	assert_int_equal(is_new, grown.values[key] == NONE);
+	assert_int_equal(record->key, key);
+	if (!is_new)
+		assert_int_equal(record->value, grown.values[key]);
+	grown.count += is_new;
+	grown.values[key] = value;
+	record->value = value;
+}
+
+static void take_out(uint64_t key)
+{
+	bool is_there = grown.values[key] != NONE;
+	uint64_t was = 0;
+
+	assert_int_equal(tree_remove(&grown.tree, grown.heap, key, &was),
+			 is_there ? 0 : -ENOENT);
+	if (!is_there)
+		return;
+	assert_int_equal(was, grown.values[key]);
+	grown.values[key] = NONE;
+	grown.count--;
+}
+
+static void same(void *context, const struct tree_record *record)
+{
+	UNIT_CHECK(&failures, grown.values[record->key] == record->value);
+	++*(uint64_t *)context;
+}
+
+static void compare(void)
+{
+	uint64_t visited = 0, key;
+
+	failures = 0;
+	assert_true(tree_check(&grown.tree, same, &visited));
+	assert_int_equal(failures, 0);
+	assert_int_equal(visited, grown.count);
+	assert_int_equal(grown.tree.count, grown.count);
+	for (key = 0; key < KEYS; key += 7)
+		assert_int_equal(!tree_find(&grown.tree, key), grown.values[key] == NONE);
+}
+
+static void in_order(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < KEYS; i++, compare())
+		insert(i, i);
+	for (i = 0; i < KEYS; i++, compare())
+		take_out(i);
+	for (i = KEYS; i--; compare())
+		insert(i, 2 * i);
+	for (i = KEYS; i--; compare())
+		take_out(i);
+	assert_true(grown.tree.root->is_leaf);
+}
+
+/* It grows and shrinks by turns. */
+static void at_random(void **state)
+{
+	unsigned int i;
+	uint64_t random;
+
+	(void)state;
+	for (i = 0; i < 30000; i++) {
+		random = mix(i);
+		if (random % 10 < (i / 3000 % 2 ? 2 : 8))
+			insert(random / 16 % KEYS, i);
+		else
+			take_out(random / 16 % KEYS);
+		compare();
+	}
+}
+
+/* What is wrong with a tree is seen. */
+static void faults(void **state)
+{
+	struct tree_node *root, *child;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 200; i++)
+		insert(i, i);
+	root = grown.tree.root;
+	assert_false(root->is_leaf);
+	child = root->child[0];
+
+	child->record[0]->key++;
+	assert_false(tree_check(&grown.tree, NULL, NULL));
+	child->record[0]->key--;
+	assert_true(tree_check(&grown.tree, NULL, NULL));
+	root->key[0] = 0;
+	assert_false(tree_check(&grown.tree, NULL, NULL));
+	root->key[0] = root->record[0]->key;
+	assert_true(tree_check(&grown.tree, NULL, NULL));
+	i = child->count;
+	child->count = 1;
+	assert_false(tree_check(&grown.tree, NULL, NULL));
+	child->count = i;
+	grown.tree.count++;
+	assert_false(tree_check(&grown.tree, NULL, NULL));
+	grown.tree.count--;
+	root->child[0] = root;
+	assert_false(tree_check(&grown.tree, NULL, NULL));
+	root->child[0] = child;
+	assert_true(tree_check(&grown.tree, NULL, NULL));
+}
+
+/* ---- the lock ---- */
+
+#define NODES	4
+#define THREADS	2
+#define TURNS	150
+#define WORDS	4096
+
+static struct job jobs[NODES];
+
+struct locker {
+	struct job *job;
+	unsigned int rank;
+};
+
+/* Words that are changed together, all over the region. */
+static void *locking(void *data)
+{
+	struct locker *locker = data;
+	struct worker worker = { .job = locker->job, .rank = locker->rank };
+	uint64_t *words = kdsm_region_address(locker->job->region);
+	unsigned int turn, i;
+	struct lock lock;
+
+	lock_init(&lock, locker->job, 64);
+	for (turn = 0; turn < TURNS; turn++) {
+		UNIT_CHECK(&failures, !lock_take(&lock, &worker));
+		for (i = 0; i < WORDS; i += 500)
+			UNIT_CHECK(&failures, words[i] == words[0] + i);
+		for (i = WORDS - WORDS % 500; i; i -= 500)
+			words[i]++;
+		words[0]++;
+		/* So that it is free at times. */
+		if (turn % 16 == 0)
+			sched_yield();
+		UNIT_CHECK(&failures, !lock_give(&lock, &worker));
+	}
+	return NULL;
+}
+
+static void open_job(unsigned int node, struct kdsm *kdsm, unsigned int nodes)
+{
+	struct kdsm_region_attr attr = { .size = WORDS * 8 };
+	struct job *job = &jobs[node];
+
+	*job = (struct job) {
+		.kdsm = kdsm, .node = node, .nodes = nodes, .per_node = THREADS,
+		.workers = nodes * THREADS, .timeout = 60 * S,
+	};
+	assert_int_equal(kdsm_region_open_coherent(kdsm, "lock", &attr,
+						   64 + lock_sync_size(job), &job->region,
+						   &job->sync), 0);
+}
+
+static void run_lockers(unsigned int nodes)
+{
+	struct locker lockers[NODES * THREADS];
+	pthread_t threads[NODES * THREADS];
+	uint64_t *words;
+	unsigned int i;
+
+	failures = 0;
+	words = kdsm_region_address(jobs[0].region);
+	for (i = 0; i < WORDS; i += 500)
+		words[i] = i;
+	/* As what is before the first turn: everybody has seen it. */
+	for (i = 0; i < nodes; i++) {
+		struct kdsm_signature signature;
+
+		assert_int_equal(kdsm_release(jobs[0].region, &signature), 0);
+		assert_int_equal(kdsm_acquire(jobs[i].region, &signature), 0);
+	}
+	for (i = 0; i < nodes * THREADS; i++) {
+		lockers[i] = (struct locker) { &jobs[i / THREADS], i };
+		pthread_create(&threads[i], NULL, locking, &lockers[i]);
+	}
+	for (i = 0; i < nodes * THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(failures, 0);
+}
+
+static void close_jobs(unsigned int nodes)
+{
+	while (nodes--) {
+		kdsm_region_close(jobs[nodes].sync);
+		kdsm_region_close(jobs[nodes].region);
+	}
+}
+
+/* Who has it last has seen all of it. */
+static uint64_t last_count(unsigned int nodes)
+{
+	struct worker worker = { .job = &jobs[nodes - 1], .rank = nodes * THREADS - 1 };
+	uint64_t *words = kdsm_region_address(jobs[nodes - 1].region);
+	struct lock lock;
+
+	lock_init(&lock, &jobs[nodes - 1], 64);
+	assert_int_equal(lock_take(&lock, &worker), 0);
+	assert_int_equal(lock_give(&lock, &worker), 0);
+	return words[0];
+}
+
+static void lock_local(void **state)
+{
+	struct kdsm *kdsm;
+
+	(void)state;
+	assert_int_equal(kdsm_open(&kdsm, KDSM_OPEN_LOCAL), 0);
+	open_job(0, kdsm, 1);
+	run_lockers(1);
+	assert_int_equal(last_count(1), THREADS * TURNS);
+	close_jobs(1);
+	kdsm_close(kdsm);
+}
+
+static void lock_nodes(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	sim_start(NODES);
+	sim.tear = true;
+	for (i = 0; i < NODES; i++)
+		open_job(i, sim.kdsm[i], NODES);
+	run_lockers(NODES);
+	assert_int_equal(last_count(NODES), NODES * THREADS * TURNS);
+	assert_int_equal(sim_coherence(jobs[0].region)->races, 0);
+	close_jobs(NODES);
+	sim_stop();
+}
+
+/* Its time-out passes on. */
+static void lock_timeout(void **state)
+{
+	struct worker one = { .job = &jobs[0], .rank = 0 }, two = { .job = &jobs[0], .rank = 1 };
+	struct kdsm *kdsm;
+	struct lock lock;
+
+	(void)state;
+	assert_int_equal(kdsm_open(&kdsm, KDSM_OPEN_LOCAL), 0);
+	open_job(0, kdsm, 1);
+	jobs[0].timeout = S / 100;
+	lock_init(&lock, &jobs[0], 64);
+	assert_int_equal(lock_take(&lock, &one), 0);
+	assert_int_equal(lock_take(&lock, &two), -ETIMEDOUT);
+	close_jobs(1);
+	kdsm_close(kdsm);
+}
+
+#define TREE_TEST(function) cmocka_unit_test_setup_teardown(function, plant, fell)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_numbers),
+		cmocka_unit_test(spreads),
+		TREE_TEST(in_order),
+		TREE_TEST(at_random),
+		TREE_TEST(faults),
+		cmocka_unit_test(lock_local),
+		cmocka_unit_test(lock_nodes),
+		cmocka_unit_test(lock_timeout),
+	};
+
+	return UNIT_RUN(tests);
+}
