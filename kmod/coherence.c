@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the policies of coherent regions share: the blocks, the way of their
- * content over the network, and the calls from above that each policy answers.
+ * What the policies of coherent regions share: the blocks, and the calls from
+ * above that each policy answers.
  */
 #include <linux/bitmap.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "coherence.h"
-
-/* Remote reads that are posted together. */
-#define KDSM_FETCH_MAX		64U
 
 int kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
 			u32 id, u32 policy, u64 size, u32 block_size)
@@ -134,93 +131,6 @@ void *kdsm_block_page(struct kdsm_coherence *coherence, struct kdsm_memory *memo
 	return IS_ERR(page) ? ERR_CAST(page) : page_address(page);
 }
 
-/* ---- content ---- */
-
-struct kdsm_bounce *kdsm_bounce_alloc(struct kdsm_coherence *coherence)
-{
-	unsigned int count = kdsm_block_size(coherence) >> PAGE_SHIFT;
-	struct kdsm_bounce *bounce;
-
-	bounce = kzalloc(struct_size(bounce, pages, count), GFP_KERNEL);
-	if (!bounce)
-		return NULL;
-	while (bounce->count < count) {
-		bounce->pages[bounce->count] = (void *)__get_free_page(GFP_KERNEL);
-		if (!bounce->pages[bounce->count]) {
-			kdsm_bounce_free(bounce);
-			return NULL;
-		}
-		bounce->count++;
-	}
-	return bounce;
-}
-
-void kdsm_bounce_free(struct kdsm_bounce *bounce)
-{
-	if (!bounce)
-		return;
-	while (bounce->count)
-		free_page((unsigned long)bounce->pages[--bounce->count]);
-	kfree(bounce);
-}
-
-static int kdsm_fetch_pages(struct kdsm_coherence *coherence, const struct kdsm_block *block,
-			    struct kdsm_memory *memory, unsigned int node,
-			    struct kdsm_bounce *bounce, unsigned int first,
-			    unsigned int count)
-{
-	struct kdsm_operation *ops;
-	struct kdsm_batch batch;
-	unsigned int i;
-	int err = 0;
-
-	ops = kcalloc(count, sizeof(*ops), GFP_KERNEL);
-	if (!ops)
-		return -ENOMEM;
-	kdsm_batch_init(&batch, coherence->fabric, memory);
-	for (i = 0; i < count; i++) {
-		struct kdsm_operation *op = &ops[i];
-
-		op->opcode = KDSM_OP_GET;
-		op->node = node;
-		op->length = PAGE_SIZE;
-		op->offset = kdsm_block_offset(coherence, block) +
-			     ((u64)(first + i) << PAGE_SHIFT);
-		op->data = bounce ? bounce->pages[first + i] :
-			   kdsm_block_page(coherence, coherence->frames, block, first + i);
-		if (IS_ERR(op->data)) {
-			err = PTR_ERR(op->data);
-			goto free;
-		}
-		kdsm_batch_add(&batch, op);
-	}
-	kdsm_batch_post(&batch);
-	/* Ends in bounded time: peers that do not answer are given up. */
-	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
-	kdsm_batch_finish(&batch);
-	for (i = 0; i < count && !err; i++)
-		err = ops[i].status;
-free:
-	kfree(ops);
-	return err;
-}
-
-int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *block,
-		     struct kdsm_memory *memory, unsigned int node,
-		     struct kdsm_bounce *bounce)
-{
-	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT, i, count;
-	int err = 0;
-
-	for (i = 0; i < pages && !err; i += count) {
-		count = min(pages - i, KDSM_FETCH_MAX);
-		err = kdsm_fetch_pages(coherence, block, memory, node, bounce, i, count);
-	}
-	if (!err)
-		kdsm_coherence_count(coherence, BYTES, kdsm_block_size(coherence));
-	return err;
-}
-
 /* ---- statistics ---- */
 
 /* Nobody is kept from changing them meanwhile. */
@@ -258,7 +168,7 @@ void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats)
 /* ---- from above ---- */
 
 int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool write,
-			  int (*map)(void *arg, bool writable), void *arg)
+			  kdsm_map_t map, void *arg)
 {
 	struct kdsm_block *block;
 

@@ -37,6 +37,9 @@ struct kdsm_region;
 #define KDSM_TABLE_SHIFT	9
 #define KDSM_TABLE_SIZE		BIT(KDSM_TABLE_SHIFT)
 
+/* Sequences of read misses that are told apart. */
+#define KDSM_STREAMS		4U
+
 /* What this node may do with its frame. */
 enum kdsm_block_state {
 	KDSM_BLOCK_INVALID = 0,		/* mapped nowhere */
@@ -87,11 +90,19 @@ struct kdsm_block {
 
 struct kdsm_coherence;
 
+/*
+ * Map a block of that index as far as it is of use to the caller, which gave arg:
+ * the one that it touched, and, before that, any that came along for reading. With
+ * the block's lock held, so that the mapping cannot be missed by who takes the
+ * block away.
+ */
+typedef int (*kdsm_map_t)(void *arg, u64 index, bool writable);
+
 /* What makes a policy. Called with the block's lock held, where nothing else is said. */
 struct kdsm_policy_ops {
 	/* See kdsm_coherence_access(); takes the lock. */
 	int (*access)(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
-		      int (*map)(void *arg, bool writable), void *arg);
+		      kdsm_map_t map, void *arg);
 	/*
 	 * This node is the owner and is about to lose the block to another. -EAGAIN:
 	 * not before lease_end. -ENOMEM: it stays.
@@ -137,6 +148,11 @@ struct kdsm_coherence {
 	u64 clock;			/* newest timestamp that this node knows of */
 	struct kdsm_signature signature;	/* all that happened before here */
 	struct list_head dirty, cached;
+	struct kdsm_stream {
+		u64 next;		/* the block that would be missed next */
+		unsigned int window;	/* blocks that came along last time */
+	} streams[KDSM_STREAMS];	/* of read misses in sequence */
+	unsigned int stream;		/* who is forgotten next */
 	atomic64_t stats[KDSM_COHERENCE_COUNT];
 };
 
@@ -150,12 +166,11 @@ int kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fa
 void kdsm_coherence_exit(struct kdsm_coherence *coherence);
 
 /*
- * Make a block readable or writable here. Then map() is called with the block's
- * lock held: the mapping that it makes cannot be missed by who takes the block
- * away. -EIO, -EHOSTDOWN, -ETIMEDOUT, -ENOMEM; or what map() returned.
+ * Make a block readable or writable here, and have map() called for it, and maybe
+ * for others that are readable now. -EIO, -EHOSTDOWN, -ETIMEDOUT, -ENOMEM; or what map() returned.
  */
 int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool write,
-			  int (*map)(void *arg, bool writable), void *arg);
+			  kdsm_map_t map, void *arg);
 /*
  * All that was written here before is done when this returns; the signature is
  * what the acquirer is to be given. Errors as above: some writes are not done.
@@ -203,7 +218,8 @@ struct kdsm_bounce *kdsm_bounce_alloc(struct kdsm_coherence *coherence);
 void kdsm_bounce_free(struct kdsm_bounce *bounce);
 /*
  * Bring the content of a block from a node's frame or twin, into bounce, or, if
- * that is NULL, into the frame here. Remote operations: one a page, in chains.
+ * that is NULL, into the frame here. Remote operations: one for every piece of
+ * memory here, of 4 to 64 KiB, in chains.
  */
 int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *block,
 		     struct kdsm_memory *memory, unsigned int node,
@@ -249,7 +265,7 @@ int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what,
 int kdsm_release_acquire(struct kdsm_coherence *coherence,
 			 const struct kdsm_signature *signature);
 int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
-			int (*map)(void *arg, bool writable), void *arg);
+			kdsm_map_t map, void *arg);
 /* In the list of blocks that are good here and not owned; in the write set. */
 void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		       bool is_cached);

@@ -15,28 +15,55 @@ struct kdsm_fault {
 	struct vm_area_struct *vma;
 	unsigned long address;		/* of the page */
 	pgoff_t pgoff;			/* in the region */
+	u64 index;			/* of the block */
 	bool present;			/* there is an entry, for reading */
 	vm_fault_t ret;
 };
 
-static int kdsm_fault_map(void *arg, bool writable)
+/* One page of a block. An entry that is there stays as it is. */
+static vm_fault_t kdsm_fault_insert(struct kdsm_fault *fault, pgoff_t pgoff, bool writable)
 {
-	struct kdsm_fault *fault = arg;
+	struct page *page = kdsm_memory_page(fault->region->memory, pgoff);
 	struct vm_area_struct *vma = fault->vma;
 	vm_flags_t flags = vma->vm_flags;
-	struct page *page;
 
-	page = kdsm_memory_page(fault->region->memory, fault->pgoff);
 	if (IS_ERR(page))
-		return PTR_ERR(page);
+		return VM_FAULT_SIGBUS;
 	/* As a private mapping would be: for reading only. */
 	if (!writable)
 		flags &= ~VM_SHARED;
-	/* One that is there is not replaced. */
-	if (fault->present)
-		zap_vma_ptes(vma, fault->address, PAGE_SIZE);
-	fault->ret = vmf_insert_pfn_prot(vma, fault->address, page_to_pfn(page),
-					 vm_get_page_prot(flags));
+	return vmf_insert_pfn_prot(vma, vma->vm_start + ((pgoff - vma->vm_pgoff) << PAGE_SHIFT),
+				   page_to_pfn(page), vm_get_page_prot(flags));
+}
+
+/*
+ * All of the block that the mapping has, so that there is no fault for each page.
+ * That one ahead of need cannot be mapped is no error.
+ */
+static void kdsm_fault_around(struct kdsm_fault *fault, u64 index, bool writable)
+{
+	unsigned int shift = fault->region->coherence->block_shift - PAGE_SHIFT;
+	pgoff_t pgoff = max_t(pgoff_t, index << shift, fault->vma->vm_pgoff);
+	pgoff_t end = min_t(pgoff_t, (index + 1) << shift,
+			    fault->vma->vm_pgoff + vma_pages(fault->vma));
+
+	for (; pgoff < end; pgoff++)
+		if (pgoff != fault->pgoff &&
+		    kdsm_fault_insert(fault, pgoff, writable) != VM_FAULT_NOPAGE)
+			break;
+}
+
+static int kdsm_fault_map(void *arg, u64 index, bool writable)
+{
+	struct kdsm_fault *fault = arg;
+
+	if (index == fault->index) {
+		/* One that is there is not replaced. */
+		if (fault->present)
+			zap_vma_ptes(fault->vma, fault->address, PAGE_SIZE);
+		fault->ret = kdsm_fault_insert(fault, fault->pgoff, writable);
+	}
+	kdsm_fault_around(fault, index, writable);
 	return 0;
 }
 
@@ -51,11 +78,9 @@ static vm_fault_t kdsm_fault_access(struct vm_fault *vmf, bool write, bool prese
 		.present = present,
 		.ret = VM_FAULT_NOPAGE,		/* look again */
 	};
-	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
 
-	if (kdsm_coherence_access(region->coherence,
-				  offset >> region->coherence->block_shift, write,
-				  kdsm_fault_map, &fault))
+	fault.index = (u64)vmf->pgoff << PAGE_SHIFT >> region->coherence->block_shift;
+	if (kdsm_coherence_access(region->coherence, fault.index, write, kdsm_fault_map, &fault))
 		return VM_FAULT_SIGBUS;		/* no memory: never the OOM killer */
 	return fault.ret;
 }
@@ -81,12 +106,15 @@ struct kdsm_peek {
 	bool done;
 };
 
-static int kdsm_peek_copy(void *arg, bool writable)
+static int kdsm_peek_copy(void *arg, u64 index, bool writable)
 {
 	struct kdsm_peek *peek = arg;
-	struct page *page = kdsm_memory_page(peek->region->memory, peek->offset >> PAGE_SHIFT);
+	struct page *page;
 	void *place;
 
+	if (index != peek->offset >> peek->region->coherence->block_shift)
+		return 0;
+	page = kdsm_memory_page(peek->region->memory, peek->offset >> PAGE_SHIFT);
 	if (IS_ERR(page))
 		return PTR_ERR(page);
 	place = page_address(page) + offset_in_page(peek->offset);

@@ -239,7 +239,7 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 }
 
 static int kdsm_strict_access(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			      bool write, int (*map)(void *arg, bool writable), void *arg)
+			      bool write, kdsm_map_t map, void *arg)
 {
 	enum kdsm_block_state need = write ? KDSM_BLOCK_WRITABLE : KDSM_BLOCK_READABLE;
 	int err = 0;
@@ -253,7 +253,7 @@ static int kdsm_strict_access(struct kdsm_coherence *coherence, struct kdsm_bloc
 		kdsm_block_end(coherence, block);
 	}
 	if (!err)
-		err = map(arg, block->state == KDSM_BLOCK_WRITABLE);
+		err = map(arg, block->index, block->state == KDSM_BLOCK_WRITABLE);
 	mutex_unlock(&block->lock);
 	return err;
 }

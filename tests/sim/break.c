@@ -53,3 +53,17 @@ void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block 
 	else
 		__real_kdsm_twin_merge(coherence, block, theirs, keep);
 }
+
+/* Called by another file: for what came along. */
+bool __wrap_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			       u64 wts, u64 rts)
+{
+	if (sim_broken != SIM_BREAK_AHEAD)
+		return __real_kdsm_block_brought(coherence, block, wts, rts);
+	block->wts = wts;
+	block->rts = rts;
+	kdsm_block_cached(coherence, block, true);
+	block->writer = KDSM_NOBODY;
+	block->state = KDSM_BLOCK_READABLE;
+	return true;
+}

@@ -4,6 +4,7 @@
  * that overtake each other; and memory that runs out.
  */
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "sim.h"
 
@@ -46,7 +47,8 @@ struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index)
 	if (!memory->pages[index]) {
 		if (no_memory())
 			return ERR_PTR(-ENOMEM);
-		memory->pages[index] = calloc(1, sizeof(struct page));
+		memory->pages[index] = memory->piece ? memory->piece + index :
+				       calloc(1, sizeof(struct page));
 	}
 	return memory->pages[index];
 }
@@ -124,10 +126,12 @@ static void operate(struct kdsm_batch *batch, struct kdsm_operation *op)
 	struct sim_node *node;
 	struct kdsm_memory *memory;
 	struct page *page;
+	u64 done;
 
 	if (op->node >= sim.nodes)
 		sim_fail(sim_block_of(op->offset >> PAGE_SHIFT), "a read of no node");
-	if (op->opcode != KDSM_OP_GET || op->length != PAGE_SIZE || op->offset % PAGE_SIZE)
+	if (op->opcode != KDSM_OP_GET || !op->length || op->length % PAGE_SIZE ||
+	    op->length > KDSM_SEGMENT_MAX || op->offset % PAGE_SIZE)
 		sim_fail(-1, "an operation that is not known");
 	if (sim_chance(sim.error) || is_down(op->node) || is_down(batch->fabric->node)) {
 		op->status = -EIO;
@@ -135,13 +139,15 @@ static void operate(struct kdsm_batch *batch, struct kdsm_operation *op)
 	}
 	node = &sim_nodes[op->node];
 	memory = batch->memory->twins ? &node->twins : &node->frames;
-	page = kdsm_memory_page(memory, op->offset >> PAGE_SHIFT);
-	if (IS_ERR(page)) {
-		op->status = PTR_ERR(page);
-		return;
-	}
 	op->status = 0;
-	copy_torn(op->data, page);
+	for (done = 0; done < op->length; done += PAGE_SIZE) {
+		page = kdsm_memory_page(memory, (op->offset + done) >> PAGE_SHIFT);
+		if (IS_ERR(page)) {
+			op->status = PTR_ERR(page);
+			return;
+		}
+		copy_torn(op->data + done, page);
+	}
 }
 
 /* Each starts and ends at a time of its own; this one does not care which is first. */
@@ -351,6 +357,19 @@ bool sim_quiet(void)
 
 /* ---- start and stop ---- */
 
+static void memory_start(struct kdsm_memory *memory, unsigned int node, bool twins)
+{
+	memory->node = node;
+	memory->twins = twins;
+	memory->pages = calloc(sim_pages(), sizeof(struct page *));
+	if (!sim.pieces)
+		return;
+	memory->piece = mmap(NULL, sim_pages() * sizeof(struct page), PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory->piece == MAP_FAILED)
+		sim_fail(-1, "no memory");
+}
+
 void sim_fabric_start(void)
 {
 	unsigned int nomem = sim.nomem, i;
@@ -369,11 +388,8 @@ void sim_fabric_start(void)
 		memset(node, 0, sizeof(*node));
 		node->fabric.node = i;
 		node->region.node = i;
-		node->frames.node = i;
-		node->twins.node = i;
-		node->twins.twins = true;
-		node->frames.pages = calloc(sim_pages(), sizeof(struct page *));
-		node->twins.pages = calloc(sim_pages(), sizeof(struct page *));
+		memory_start(&node->frames, i, false);
+		memory_start(&node->twins, i, true);
 		if (kdsm_coherence_init(&node->coherence, &node->fabric, 7,
 					sim.policy,
 					sim.region_blocks * sim.pages * PAGE_SIZE,
@@ -392,7 +408,9 @@ static void memory_stop(struct kdsm_memory *memory)
 {
 	unsigned int i, j;
 
-	for (i = 0; i < sim.blocks; i++)
+	if (memory->piece)
+		munmap(memory->piece, sim_pages() * sizeof(struct page));
+	for (i = 0; i < sim.blocks && !memory->piece; i++)
 		for (j = 0; j < sim.pages; j++) {
 			u64 page = sim.index[i] * sim.pages + j;
 

@@ -33,6 +33,7 @@ static const struct {
 	[SIM_BREAK_TWICE] = { "twice", "one request for ownership in 10 is served twice" },
 	[SIM_BREAK_LEASE] = { "lease", "the read timestamp does not go with the ownership" },
 	[SIM_BREAK_FLUSH] = { "flush", "one flush of TLBs in 4 does not happen" },
+	[SIM_BREAK_AHEAD] = { "ahead", "what came along with a miss is taken, be it too old" },
 	[SIM_BREAK_LATE] = { "late", "unmapped() is called after a process has unmapped" },
 	[SIM_BREAK_READER] = { "reader", "one reader in 10 is not told to drop its copy",
 			       KDSM_POLICY_STRICT },
@@ -214,6 +215,7 @@ static void choose(u64 seed)
 	sim.slow = sim_chance(4) ? sim_below(sim.nodes) : sim.nodes;
 	sim.unmap = sim_chance(3) ? 10 : 0;
 	sim.evict = sim_chance(2) ? 3 : 50;
+	sim.pieces = sim_chance(2);
 	if (no_faults)
 		return;
 	if (sim_chance(12))
@@ -311,9 +313,10 @@ static void print_stats(const struct sim_counts *counts)
 	unsigned int i;
 
 	printf("stores %llu acquires %llu releases %llu (with a floor %llu) messages %llu\n"
-	       "reads of pages %llu unmaps %llu errors %llu\n",
+	       "remote reads %llu blocks ahead %llu unmaps %llu errors %llu\n",
 	       counts->stores, counts->acquires, counts->releases, counts->floors,
-	       counts->messages, counts->fetches, counts->unmaps, counts->errors);
+	       counts->messages, counts->fetches, counts->ahead, counts->unmaps,
+	       counts->errors);
 	for (i = 0; i <= KDSM_COHERENCE_BYTES; i++)
 		printf("%s %llu%s", names[i], counts->stats[i],
 		       i < KDSM_COHERENCE_BYTES ? " " : "\n");
@@ -428,6 +431,7 @@ int main(int argc, char **argv)
 		sum.floors += jobs[i].counts.floors;
 		sum.messages += jobs[i].counts.messages;
 		sum.fetches += jobs[i].counts.fetches;
+		sum.ahead += jobs[i].counts.ahead;
 		sum.unmaps += jobs[i].counts.unmaps;
 		sum.errors += jobs[i].counts.errors;
 		for (j = 0; j < KDSM_COHERENCE_COUNT; j++)

@@ -133,33 +133,48 @@ struct fault {
 	bool called, writable;
 };
 
-static int map(void *arg, bool writable)
+static int map_page(struct fault *fault, u64 page, bool writable)
+{
+	struct sim_process *process = &sim_nodes[fault->node].processes[fault->process];
+	struct sim_entry *entry = &process->entries[page];
+
+	if (IS_ERR(kdsm_memory_page(&sim_nodes[fault->node].frames, page)))
+		return -ENOMEM;
+	sim_yield();
+	if (page == fault->page && fault->present && entry->present) {
+		*entry = (struct sim_entry) {};
+		sim_yield();
+		process->tlb[page].present = false;
+	}
+	if (!entry->present) {
+		*entry = (struct sim_entry) { .present = true, .writable = writable };
+		sim_event(sim_block_of(page), "mapped %s in process %u",
+			  writable ? "writable" : "readable", fault->process);
+	}
+	return 0;
+}
+
+static int map(void *arg, u64 index, bool writable)
 {
 	struct fault *fault = arg;
-	struct sim_process *process = &sim_nodes[fault->node].processes[fault->process];
-	struct sim_entry *entry = &process->entries[fault->page];
+	int err = 0;
+	u64 page;
 
 	if (fault->late) {
-		fault->called = true;
+		fault->called |= (s64)index == sim_block_of(fault->page);
 		fault->writable = writable;
 		return 0;
 	}
 	if (sim_broken == SIM_BREAK_MAP && sim_chance(20))
 		writable = true;
-	if (IS_ERR(kdsm_memory_page(&sim_nodes[fault->node].frames, fault->page)))
-		return -ENOMEM;
-	sim_yield();
-	if (fault->present && entry->present) {
-		*entry = (struct sim_entry) {};
-		sim_yield();
-		process->tlb[fault->page].present = false;
-	}
-	if (!entry->present) {
-		*entry = (struct sim_entry) { .present = true, .writable = writable };
-		sim_event(sim_block_of(fault->page), "mapped %s in process %u",
-			  writable ? "writable" : "readable", fault->process);
-	}
-	return 0;
+	if ((s64)index == sim_block_of(fault->page))
+		err = map_page(fault, fault->page, writable);
+	else
+		sim_counts.ahead++;
+	for (page = index * sim.pages; page < (index + 1) * sim.pages && !err; page++)
+		if (page != fault->page && map_page(fault, page, writable))
+			break;
+	return err;
 }
 
 static int take_fault(unsigned int node, unsigned int process, u64 page, bool write,
@@ -173,7 +188,7 @@ static int take_fault(unsigned int node, unsigned int process, u64 page, bool wr
 				    map, &fault);
 	if (fault.called && !err) {
 		fault.late = false;
-		err = map(&fault, fault.writable);
+		err = map(&fault, sim_block_of(page), fault.writable);
 	}
 	return err;
 }

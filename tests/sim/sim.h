@@ -56,6 +56,7 @@ struct sim_config {
 	unsigned int nomem;		/* one allocation in so many fails */
 	unsigned int error;		/* one message or operation in so many fails */
 	bool down;			/* a node goes away for a while */
+	bool pieces;			/* memory is in one piece */
 };
 
 /* Deliberate faults. */
@@ -73,6 +74,7 @@ enum sim_break {
 	SIM_BREAK_LEASE,
 	SIM_BREAK_FLUSH,
 	SIM_BREAK_LATE,
+	SIM_BREAK_AHEAD,
 	/* of policy strict: */
 	SIM_BREAK_READER,
 	SIM_BREAK_EARLY,
@@ -88,7 +90,7 @@ enum sim_break {
 
 struct sim_counts {
 	u64 steps, loads, stores, acquires, releases, messages, fetches, floors;
-	u64 unmaps, errors;
+	u64 unmaps, errors, ahead;
 	u64 stats[KDSM_COHERENCE_COUNT];
 };
 
@@ -136,6 +138,7 @@ struct sim_process {
 struct kdsm_memory {
 	unsigned int node;
 	bool twins;
+	struct page *piece;	/* all pages are of this, or NULL: each is alone */
 	struct page **pages;
 };
 
@@ -218,5 +221,9 @@ int __wrap_kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		    struct kdsm_wire_answer *answer);
 void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    const struct kdsm_bounce *theirs, bool keep);
+bool __real_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			       u64 wts, u64 rts);
+bool __wrap_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			       u64 wts, u64 rts);
 
 #endif /* KDSM_SIM_H */

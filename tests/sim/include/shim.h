@@ -32,7 +32,9 @@ typedef s64 ktime_t;
 #define U64_MAX		0xffffffffffffffffULL
 #define PAGE_SHIFT	12
 #define PAGE_SIZE	(1UL << PAGE_SHIFT)
+#define SZ_16K		0x4000
 #define SZ_64K		0x10000
+#define SZ_1M		0x100000
 #define BIT(n)		(1UL << (n))
 #define HZ		250
 
@@ -47,6 +49,7 @@ typedef s64 ktime_t;
 #define min(a, b)	({ typeof(a) _a = (a); typeof(b) _b = (b); _a < _b ? _a : _b; })
 #define max(a, b)	({ typeof(a) _a = (a); typeof(b) _b = (b); _a > _b ? _a : _b; })
 #define max3(a, b, c)	max(max(a, b), c)
+#define min_t(t, a, b)	min((t)(a), (t)(b))
 #define max_t(t, a, b)	max((t)(a), (t)(b))
 
 #define cpu_to_le16(x)	((__le16)(x))

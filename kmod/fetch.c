@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Content of blocks from other nodes: remote reads, many of them posted together,
+ * and pages for what is not to go into a frame at once.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "fetch.h"
+
+/* Remote reads that are posted together, at most. */
+#define KDSM_FETCH_MAX		64U
+
+/* ---- bounces ---- */
+
+struct kdsm_bounce *kdsm_bounce_alloc(struct kdsm_coherence *coherence)
+{
+	unsigned int count = kdsm_block_size(coherence) >> PAGE_SHIFT;
+	struct kdsm_bounce *bounce;
+
+	bounce = kzalloc(struct_size(bounce, pages, count), GFP_KERNEL);
+	if (!bounce)
+		return NULL;
+	while (bounce->count < count) {
+		bounce->pages[bounce->count] = (void *)__get_free_page(GFP_KERNEL);
+		if (!bounce->pages[bounce->count]) {
+			kdsm_bounce_free(bounce);
+			return NULL;
+		}
+		bounce->count++;
+	}
+	return bounce;
+}
+
+void kdsm_bounce_free(struct kdsm_bounce *bounce)
+{
+	if (!bounce)
+		return;
+	while (bounce->count)
+		free_page((unsigned long)bounce->pages[--bounce->count]);
+	kfree(bounce);
+}
+
+/* ---- fetching ---- */
+
+int kdsm_fetch_begin(struct kdsm_fetch *fetch, struct kdsm_coherence *coherence,
+		     struct kdsm_memory *memory, unsigned int blocks)
+{
+	u64 pages = blocks * kdsm_block_size(coherence) >> PAGE_SHIFT;
+
+	fetch->coherence = coherence;
+	fetch->memory = memory;
+	fetch->room = min_t(u64, pages, KDSM_FETCH_MAX);
+	fetch->count = 0;
+	fetch->err = 0;
+	fetch->ops = kcalloc(fetch->room, sizeof(*fetch->ops), GFP_KERNEL);
+	return fetch->ops ? 0 : -ENOMEM;
+}
+
+/* Post what was gathered, and wait for it. */
+static void kdsm_fetch_run(struct kdsm_fetch *fetch)
+{
+	struct kdsm_batch batch;
+	unsigned int i;
+
+	kdsm_batch_init(&batch, fetch->coherence->fabric, fetch->memory);
+	for (i = 0; i < fetch->count; i++)
+		kdsm_batch_add(&batch, &fetch->ops[i]);
+	kdsm_batch_post(&batch);
+	/* Ends in bounded time: peers that do not answer are given up. */
+	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
+	kdsm_batch_finish(&batch);
+	for (i = 0; i < fetch->count && !fetch->err; i++) {
+		fetch->err = fetch->ops[i].status;
+		kdsm_coherence_count(fetch->coherence, BYTES, fetch->ops[i].length);
+	}
+	fetch->count = 0;
+}
+
+/* Pages of a chunk often lie in one piece: one operation brings several then. */
+static bool kdsm_fetch_append(struct kdsm_fetch *fetch, unsigned int node, u64 offset,
+			      const void *data)
+{
+	struct kdsm_operation *last = &fetch->ops[fetch->count - 1];
+
+	if (!fetch->count || last->node != node || last->offset + last->length != offset ||
+	    last->data + last->length != data || last->length == KDSM_SEGMENT_MAX ||
+	    !(offset & (KDSM_CHUNK_SIZE - 1)))
+		return false;
+	last->length += PAGE_SIZE;
+	return true;
+}
+
+void kdsm_fetch_add(struct kdsm_fetch *fetch, const struct kdsm_block *block,
+		    unsigned int node, struct kdsm_bounce *bounce)
+{
+	struct kdsm_coherence *coherence = fetch->coherence;
+	u64 offset = kdsm_block_offset(coherence, block);
+	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT, i;
+	void *data;
+
+	for (i = 0; i < pages && !fetch->err; i++, offset += PAGE_SIZE) {
+		data = bounce ? bounce->pages[i] :
+		       kdsm_block_page(coherence, coherence->frames, block, i);
+		if (IS_ERR(data)) {
+			fetch->err = PTR_ERR(data);
+			return;
+		}
+		if (kdsm_fetch_append(fetch, node, offset, data))
+			continue;
+		if (fetch->count == fetch->room)
+			kdsm_fetch_run(fetch);
+		fetch->ops[fetch->count++] = (struct kdsm_operation) {
+			.opcode = KDSM_OP_GET,
+			.node = node,
+			.length = PAGE_SIZE,
+			.offset = offset,
+			.data = data,
+		};
+	}
+}
+
+int kdsm_fetch_end(struct kdsm_fetch *fetch)
+{
+	if (fetch->count && !fetch->err)
+		kdsm_fetch_run(fetch);
+	kfree(fetch->ops);
+	return fetch->err;
+}
+
+int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *block,
+		     struct kdsm_memory *memory, unsigned int node,
+		     struct kdsm_bounce *bounce)
+{
+	struct kdsm_fetch fetch;
+	int err;
+
+	err = kdsm_fetch_begin(&fetch, coherence, memory, 1);
+	if (err)
+		return err;
+	kdsm_fetch_add(&fetch, block, node, bounce);
+	return kdsm_fetch_end(&fetch);
+}
