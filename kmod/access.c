@@ -4,6 +4,7 @@
  * write set that they fill.
  */
 #include <linux/mm.h>
+#include <linux/slab.h>
 
 #include "access.h"
 
@@ -64,87 +65,171 @@ bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	return true;
 }
 
-/* The block, into the frame or bounce, and what comes along. */
-static int kdsm_block_bring(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			    unsigned int from, struct kdsm_bounce *bounce,
-			    const struct kdsm_ahead *ahead)
+/* ---- read misses ---- */
+
+/*
+ * A read miss. What is brought replaces what is in the frame; if there are writes in
+ * that which are not released (there is a twin), it is merged with them.
+ */
+struct kdsm_miss {
+	struct kdsm_block *block;
+	struct kdsm_bounce *bounce;	/* for content that is to be looked at first */
+	bool merge;
+	bool known;			/* from: the writer, not the owner */
+	unsigned int from;
+	u64 wts, rts;			/* of what was brought */
+	u64 need;			/* the least read timestamp that is of use */
+};
+
+/* From who wrote it, with others that come along. */
+static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
+				 kdsm_map_t map, void *arg)
 {
+	struct kdsm_memory *frames = coherence->frames;
+	struct kdsm_bounce *bounce = miss->merge ? miss->bounce : NULL;
+	struct kdsm_ahead *ahead;
 	struct kdsm_fetch fetch;
+	bool alone;
 	int err;
 
-	err = kdsm_fetch_begin(&fetch, coherence, coherence->frames,
-			       1 + (ahead ? ahead->count : 0));
-	if (err)
-		return err;
-	kdsm_fetch_add(&fetch, block, from, bounce);
-	kdsm_ahead_add(&fetch, ahead);
-	return kdsm_fetch_end(&fetch);
+	ahead = kdsm_ahead_begin(coherence, miss->block);
+	alone = !ahead;
+	err = kdsm_fetch_begin(&fetch, coherence, frames, ahead ? 1 + ahead->count : 1);
+	if (!err) {
+		kdsm_fetch_add(&fetch, miss->block, miss->from, bounce);
+		kdsm_ahead_add(&fetch, ahead);
+		err = kdsm_fetch_end(&fetch);
+	}
+	kdsm_ahead_end(coherence, ahead, !err, map, arg);
+	/* Maybe it was one of those that were to come along. */
+	if (err && !alone)
+		err = kdsm_block_fetch(coherence, miss->block, frames, miss->from, bounce);
+	return err;
 }
 
 /*
- * Try to bring content that is new enough: from who is known to have written it, or
- * from the owner. Drops the lock meanwhile. Positive: it has to be tried again, as
- * an acquire asked for more, or the writer is gone, while an owner may be there.
+ * Read the block's stamp and content where the owner may be, at once: what the
+ * content is good until, or 0. Into the bounce, since it may as well be older than
+ * what is in the frame here, which others may be told to read.
  */
-static int kdsm_block_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			   struct kdsm_bounce *bounce, kdsm_map_t map, void *arg)
+static u64 kdsm_block_probe(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			    unsigned int node, struct kdsm_bounce *bounce)
 {
-	bool known = kdsm_block_writer_known(coherence, block);
-	u64 wts = block->wanted, rts = block->wanted;
-	struct kdsm_ahead *ahead = NULL;
-	unsigned int from = block->writer;
-	bool retry;
+	struct kdsm_fetch fetch;
+	u64 good = 0;
+
+	if (kdsm_fetch_begin(&fetch, coherence, coherence->frames, 1))
+		return 0;
+	kdsm_fetch_stamp(&fetch, block, node);
+	kdsm_fetch_add(&fetch, block, node, bounce);
+	if (!kdsm_fetch_end(&fetch))
+		good = kdsm_stamp_value(fetch.stamp);
+	kfree(fetch.stamp);
+	return good;
+}
+
+/* From the owner, or who was it not long ago. */
+static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_miss *miss)
+{
+	unsigned int node = READ_ONCE(miss->block->owner);
+	u64 good = 0;
+	int err;
+
+	/* A block that nobody told this node of may never have been written. */
+	if (miss->need && node != coherence->node)
+		good = kdsm_block_probe(coherence, miss->block, node, miss->bounce);
+	if (good && good >= miss->need) {
+		miss->wts = good;
+		miss->rts = good;
+		return 0;
+	}
+	err = kdsm_ownership_read(coherence, miss->block, &miss->from, &miss->wts, &miss->rts);
+	if (err)
+		return err;
+	/* The newest write is in what was promised: only the promise was too short. */
+	if (good && miss->from == node && miss->wts <= good)
+		return 0;
+	return kdsm_block_fetch(coherence, miss->block, coherence->frames, miss->from,
+				miss->bounce);
+}
+
+/* What is in the bounce goes into the frame. */
+static int kdsm_miss_settle(struct kdsm_coherence *coherence, struct kdsm_miss *miss)
+{
+	unsigned int i;
+	void *page;
+
+	if (miss->merge) {
+		kdsm_twin_merge(coherence, miss->block, miss->bounce, true);
+		return 0;
+	}
+	for (i = 0; !miss->known && i < miss->bounce->count; i++) {
+		page = kdsm_block_page(coherence, coherence->frames, miss->block, i);
+		if (IS_ERR(page))
+			return PTR_ERR(page);
+		copy_page(page, miss->bounce->pages[i]);
+	}
+	return 0;
+}
+
+/*
+ * Try to bring content that is new enough. Drops the lock meanwhile; what an acquire
+ * asks for in that time is looked at afterwards. Positive: it has to be tried
+ * again, for more than was asked for, or as the writer is gone, while an owner may be
+ * there.
+ */
+static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
+			 kdsm_map_t map, void *arg)
+{
+	struct kdsm_block *block = miss->block;
 	int err = 0;
 
+	miss->known = kdsm_block_writer_known(coherence, block);
+	miss->merge = block->twin;
+	miss->from = block->writer;
+	miss->wts = block->wanted;
+	miss->rts = block->wanted;
+	miss->need = max3(block->wanted, max(block->wts, block->rts),
+			  READ_ONCE(coherence->signature.floor));
 	mutex_unlock(&block->lock);
-	if (known)
-		ahead = kdsm_ahead_begin(coherence, block);
+	if (!miss->bounce && (miss->merge || !miss->known))
+		miss->bounce = kdsm_bounce_alloc(coherence);
+	if (!miss->bounce && (miss->merge || !miss->known))
+		err = -ENOMEM;
+	else if (miss->known)
+		err = kdsm_miss_from_writer(coherence, miss, map, arg);
 	else
-		err = kdsm_ownership_read(coherence, block, &from, &wts, &rts);
-	if (!err)
-		err = kdsm_block_bring(coherence, block, from, bounce, ahead);
-	retry = err && ahead;
-	kdsm_ahead_end(coherence, ahead, !err, map, arg);
-	/* Maybe it was one of those that were to come along. */
-	if (retry)
-		err = kdsm_block_bring(coherence, block, from, bounce, NULL);
+		err = kdsm_miss_from_owner(coherence, miss);
 	mutex_lock(&block->lock);
-	if (err && known) {
+	if (err && miss->known) {
 		block->writer = KDSM_NOBODY;
 		return 1;
 	}
+	if (!err)
+		err = kdsm_miss_settle(coherence, miss);
 	if (err)
 		return err;
-	if (known)
+	if (miss->known)
 		kdsm_coherence_count(coherence, FAST_READS, 1);
 	else
 		kdsm_coherence_count(coherence, SLOW_READS, 1);
-	if (bounce)
-		kdsm_twin_merge(coherence, block, bounce, true);
-	return !kdsm_block_brought(coherence, block, wts, rts);
+	return !kdsm_block_brought(coherence, block, miss->wts, miss->rts);
 }
 
-/*
- * Bring content that is new enough. Drops the lock meanwhile; what an acquire asks
- * for in that time is looked at again.
- */
 static int kdsm_block_read_miss(struct kdsm_coherence *coherence, struct kdsm_block *block,
 				kdsm_map_t map, void *arg)
 {
-	struct kdsm_bounce *bounce = NULL;
+	struct kdsm_miss miss = { .block = block };
 	int err;
 
-	if (block->twin) {
-		bounce = kdsm_bounce_alloc(coherence);
-		if (!bounce)
-			return -ENOMEM;
-	}
 	do {
-		err = kdsm_block_read(coherence, block, bounce, map, arg);
+		err = kdsm_miss_try(coherence, &miss, map, arg);
 	} while (err > 0);
-	kdsm_bounce_free(bounce);
+	kdsm_bounce_free(miss.bounce);
 	return err;
 }
+
+/* ---- access ---- */
 
 /* From readable to writable, into the write set. An owner needs no twin. */
 static int kdsm_block_upgrade(struct kdsm_coherence *coherence, struct kdsm_block *block)

@@ -127,7 +127,7 @@ struct kdsm_coherence {
 	struct kdsm_region *region;	/* for vm.h */
 	struct kdsm_fabric *fabric;
 	struct kdsm_memory *frames;
-	struct kdsm_memory *twins;	/* release only */
+	struct kdsm_memory *twins, *stamps;	/* release only */
 	u32 id;				/* of the region */
 	const struct kdsm_policy_ops *policy;
 	u64 blocks;
@@ -158,7 +158,7 @@ struct kdsm_coherence {
 
 /*
  * id, size, block_size and policy as the region's. frames (and for release twins)
- * are memories of the region's whole size. -ENOMEM.
+ * are memories of the region's whole size, stamps of kdsm_stamps_size(). -ENOMEM.
  */
 int kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
 			u32 id, u32 policy, u64 size, u32 block_size);

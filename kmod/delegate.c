@@ -149,7 +149,7 @@ static void kdsm_delegate_some(struct kdsm_batch *batch, struct list_head *gets)
 
 bool kdsm_delegates_get(const struct kdsm_fabric *fabric, const struct kdsm_operation *op)
 {
-	return fabric->device_is_software && op->opcode == KDSM_OP_GET &&
+	return fabric->device_is_software && op->opcode == KDSM_OP_GET && !op->ordered &&
 	       op->length <= KDSM_GATHER_LENGTH;
 }
 

@@ -134,6 +134,7 @@ struct kdsm_operation {
 	/* set by the caller */
 	u8 opcode;		/* enum kdsm_opcode */
 	bool notify;		/* PUT: wake the waiters there afterwards */
+	bool ordered;		/* GET: after all ordered ones on that peer before it */
 	u32 node;
 	u32 length;
 	u64 offset;
@@ -145,6 +146,7 @@ struct kdsm_operation {
 	u64 result;
 
 	/* the fabric's own; word is where the device stores the former value */
+	struct kdsm_memory *memory;
 	struct list_head link;
 	u64 word;
 };
@@ -163,6 +165,9 @@ struct kdsm_batch {
 void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
 		     struct kdsm_memory *memory);
 void kdsm_batch_add(struct kdsm_batch *batch, struct kdsm_operation *op);
+/* The same on another memory than the batch's. */
+void kdsm_batch_add_to(struct kdsm_batch *batch, struct kdsm_memory *memory,
+		       struct kdsm_operation *op);
 /*
  * Start all of it: a chain of work requests with one doorbell for each peer.
  * Errors are left in the operations. Every batch that was posted must be

@@ -50,11 +50,18 @@ int kdsm_fetch_begin(struct kdsm_fetch *fetch, struct kdsm_coherence *coherence,
 
 	fetch->coherence = coherence;
 	fetch->memory = memory;
-	fetch->room = min_t(u64, pages, KDSM_FETCH_MAX);
+	fetch->room = min_t(u64, 1 + pages, KDSM_FETCH_MAX);
+	fetch->stamp = NULL;
 	fetch->count = 0;
 	fetch->err = 0;
 	fetch->ops = kcalloc(fetch->room, sizeof(*fetch->ops), GFP_KERNEL);
 	return fetch->ops ? 0 : -ENOMEM;
+}
+
+static struct kdsm_memory *kdsm_fetch_memory(const struct kdsm_fetch *fetch,
+					     const struct kdsm_operation *op)
+{
+	return op->data == fetch->stamp ? fetch->coherence->stamps : fetch->memory;
 }
 
 /* Post what was gathered, and wait for it. */
@@ -65,7 +72,8 @@ static void kdsm_fetch_run(struct kdsm_fetch *fetch)
 
 	kdsm_batch_init(&batch, fetch->coherence->fabric, fetch->memory);
 	for (i = 0; i < fetch->count; i++)
-		kdsm_batch_add(&batch, &fetch->ops[i]);
+		kdsm_batch_add_to(&batch, kdsm_fetch_memory(fetch, &fetch->ops[i]),
+				  &fetch->ops[i]);
 	kdsm_batch_post(&batch);
 	/* Ends in bounded time: peers that do not answer are given up. */
 	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
@@ -83,9 +91,9 @@ static bool kdsm_fetch_append(struct kdsm_fetch *fetch, unsigned int node, u64 o
 {
 	struct kdsm_operation *last = &fetch->ops[fetch->count - 1];
 
-	if (!fetch->count || last->node != node || last->offset + last->length != offset ||
-	    last->data + last->length != data || last->length == KDSM_SEGMENT_MAX ||
-	    !(offset & (KDSM_CHUNK_SIZE - 1)))
+	if (!fetch->count || last->data == fetch->stamp || last->node != node ||
+	    last->offset + last->length != offset || last->data + last->length != data ||
+	    last->length == KDSM_SEGMENT_MAX || !(offset & (KDSM_CHUNK_SIZE - 1)))
 		return false;
 	last->length += PAGE_SIZE;
 	return true;
@@ -116,8 +124,27 @@ void kdsm_fetch_add(struct kdsm_fetch *fetch, const struct kdsm_block *block,
 			.length = PAGE_SIZE,
 			.offset = offset,
 			.data = data,
+			.ordered = fetch->stamp,
 		};
 	}
+}
+
+void kdsm_fetch_stamp(struct kdsm_fetch *fetch, const struct kdsm_block *block,
+		      unsigned int node)
+{
+	fetch->stamp = kzalloc(sizeof(*fetch->stamp), GFP_KERNEL);
+	if (!fetch->stamp) {
+		fetch->err = -ENOMEM;
+		return;
+	}
+	fetch->ops[fetch->count++] = (struct kdsm_operation) {
+		.opcode = KDSM_OP_GET,
+		.node = node,
+		.length = sizeof(*fetch->stamp),
+		.offset = kdsm_stamp_offset(block),
+		.data = fetch->stamp,
+		.ordered = true,
+	};
 }
 
 int kdsm_fetch_end(struct kdsm_fetch *fetch)

@@ -3,12 +3,13 @@
 #ifndef KDSM_FETCH_H
 #define KDSM_FETCH_H
 
-#include "coherence.h"
+#include "stamp.h"
 
 struct kdsm_fetch {
 	struct kdsm_coherence *coherence;
 	struct kdsm_memory *memory;
 	struct kdsm_operation *ops;
+	struct kdsm_stamp *stamp;
 	unsigned int count, room;
 	int err;
 };
@@ -22,6 +23,12 @@ int kdsm_fetch_begin(struct kdsm_fetch *fetch, struct kdsm_coherence *coherence,
 /* One block more, of that node, into bounce, or, if that is NULL, into the frame here. */
 void kdsm_fetch_add(struct kdsm_fetch *fetch, const struct kdsm_block *block,
 		    unsigned int node, struct kdsm_bounce *bounce);
+/*
+ * Before the first block, which is of that node: its stamp, too, read before its
+ * content. It is in fetch->stamp at the end, which the caller frees.
+ */
+void kdsm_fetch_stamp(struct kdsm_fetch *fetch, const struct kdsm_block *block,
+		      unsigned int node);
 /* All of it is here when it returns 0; otherwise it is not known what is. */
 int kdsm_fetch_end(struct kdsm_fetch *fetch);
 

@@ -64,11 +64,18 @@ void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
 	init_completion(&batch->done);
 }
 
-void kdsm_batch_add(struct kdsm_batch *batch, struct kdsm_operation *op)
+void kdsm_batch_add_to(struct kdsm_batch *batch, struct kdsm_memory *memory,
+		       struct kdsm_operation *op)
 {
+	op->memory = memory;
 	op->status = 0;
 	op->result = 0;
 	list_add_tail(&op->link, &batch->operations);
+}
+
+void kdsm_batch_add(struct kdsm_batch *batch, struct kdsm_operation *op)
+{
+	kdsm_batch_add_to(batch, batch->memory, op);
 }
 
 /* Everything that was written before is seen by who sees done. */
@@ -145,8 +152,8 @@ void kdsm_operation_fail(struct kdsm_connection *connection)
 		kdsm_chain_fail(chain, -EIO);
 }
 
-static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_memory *memory,
-			   struct kdsm_wr *wr, struct kdsm_operation *op, u32 key)
+static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_wr *wr,
+			   struct kdsm_operation *op, u32 key)
 {
 	bool is_atomic = kdsm_is_atomic(op);
 	void *data = is_atomic ? &op->word : op->data;
@@ -176,13 +183,19 @@ static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_memory *memor
 	switch (op->opcode) {
 	case KDSM_OP_GET:
 		send->opcode = IB_WR_RDMA_READ;
+		/*
+		 * Those made of software execute one after the other; what hardware
+		 * may fetch from memory for a later one is fenced off.
+		 */
+		if (op->ordered && !fabric->device_is_software)
+			send->send_flags = IB_SEND_FENCE;
 		break;
 	case KDSM_OP_PUT:
 		send->opcode = IB_WR_RDMA_WRITE;
 		if (op->notify) {
 			send->opcode = IB_WR_RDMA_WRITE_WITH_IMM;
 			send->ex.imm_data =
-				cpu_to_be32(kdsm_wire_notice(kdsm_memory_id(memory),
+				cpu_to_be32(kdsm_wire_notice(kdsm_memory_id(op->memory),
 							     op->offset));
 		}
 		break;
@@ -298,9 +311,9 @@ static void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops,
 		list_del(&op->link);
 		wr = &chain->wrs[chain->count];
 		wr->chain = chain;
-		err = kdsm_memory_key(batch->memory, op->node, op->offset, &key);
+		err = kdsm_memory_key(op->memory, op->node, op->offset, &key);
 		if (!err)
-			err = kdsm_wr_prepare(fabric, batch->memory, wr, op, key);
+			err = kdsm_wr_prepare(fabric, wr, op, key);
 		if (err) {
 			op->status = err;
 			continue;
@@ -309,7 +322,7 @@ static void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops,
 			wr[-1].rdma.wr.next = &wr->rdma.wr;
 		chain->count++;
 		kdsm_count_operation(batch, op);
-		trace_kdsm_operation(op->node, op->opcode, kdsm_memory_id(batch->memory),
+		trace_kdsm_operation(op->node, op->opcode, kdsm_memory_id(op->memory),
 				     op->offset, op->length);
 	}
 	if (!chain->count) {
@@ -318,7 +331,7 @@ static void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops,
 	}
 	list_add_tail(&chain->part.link, &batch->parts);
 	kdsm_count(fabric->peers[connection->peer->node].counters, KDSM_STAT_CHAINS);
-	chain->wrs[chain->count - 1].rdma.wr.send_flags = IB_SEND_SIGNALED;
+	chain->wrs[chain->count - 1].rdma.wr.send_flags |= IB_SEND_SIGNALED;
 	kdsm_chain_post(chain);
 	return;
 
@@ -335,15 +348,15 @@ static void kdsm_operation_local(struct kdsm_batch *batch, struct kdsm_operation
 	const struct kdsm_fabric_config *config = &batch->fabric->config;
 
 	if (kdsm_is_atomic(op)) {
-		op->status = kdsm_memory_atomic(batch->memory, op->opcode == KDSM_OP_CAS,
+		op->status = kdsm_memory_atomic(op->memory, op->opcode == KDSM_OP_CAS,
 						op->offset, op->operand, op->compare,
 						&op->result, true);
 		return;
 	}
-	op->status = kdsm_memory_copy(batch->memory, op->offset, op->data, op->length,
+	op->status = kdsm_memory_copy(op->memory, op->offset, op->data, op->length,
 				      op->opcode == KDSM_OP_PUT, true);
 	if (op->notify && !op->status) {
-		u32 notice = kdsm_wire_notice(kdsm_memory_id(batch->memory), op->offset);
+		u32 notice = kdsm_wire_notice(kdsm_memory_id(op->memory), op->offset);
 
 		smp_mb();	/* the store, then the look at who waits */
 		local_bh_disable();

@@ -16,6 +16,7 @@
 #include <linux/user_namespace.h>
 
 #include "region.h"
+#include "stamp.h"
 #include "vm.h"
 
 /* When node 0 could not be told something, it is told again so often. */
@@ -32,8 +33,34 @@ void kdsm_regions_init(struct kdsm_cluster *cluster)
 
 /* ---- coherent regions ---- */
 
-/* Twins are a memory of their own: of those ids no region has. */
+/* Twins and stamps are memories of their own: of those ids no region has. */
 #define KDSM_TWINS_ID	BIT(16)
+#define KDSM_STAMPS_ID	BIT(17)
+
+/* What only policy release has. */
+static int kdsm_region_make_release(struct kdsm_region *region,
+				    struct kdsm_coherence *coherence)
+{
+	struct kdsm_fabric *fabric = region->cluster->fabric;
+
+	coherence->twins = kdsm_memory_create(fabric, region->id | KDSM_TWINS_ID,
+					      region->part_size, true);
+	if (IS_ERR(coherence->twins))
+		return PTR_ERR(coherence->twins);
+	coherence->stamps = kdsm_memory_create(fabric, region->id | KDSM_STAMPS_ID,
+					       kdsm_stamps_size(coherence->blocks), true);
+	if (IS_ERR(coherence->stamps)) {
+		kdsm_memory_destroy(coherence->twins);
+		return PTR_ERR(coherence->stamps);
+	}
+	return 0;
+}
+
+static void kdsm_region_unmake_release(struct kdsm_coherence *coherence)
+{
+	kdsm_memory_destroy(coherence->stamps);
+	kdsm_memory_destroy(coherence->twins);
+}
 
 static int kdsm_region_make_coherent(struct kdsm_region *region)
 {
@@ -51,23 +78,20 @@ static int kdsm_region_make_coherent(struct kdsm_region *region)
 	coherence->region = region;
 	coherence->frames = region->memory;
 	if (region->policy == KDSM_POLICY_RELEASE)
-		coherence->twins = kdsm_memory_create(fabric, region->id | KDSM_TWINS_ID,
-						      region->part_size, true);
-	if (IS_ERR(coherence->twins)) {
-		err = PTR_ERR(coherence->twins);
+		err = kdsm_region_make_release(region, coherence);
+	if (err)
 		goto exit;
-	}
 	region->inode = kdsm_vm_inode_create();
 	if (IS_ERR(region->inode)) {
 		err = PTR_ERR(region->inode);
-		goto destroy_twins;
+		goto unmake;
 	}
 	region->coherence = coherence;
 	return 0;
 
-destroy_twins:
-	if (coherence->twins)
-		kdsm_memory_destroy(coherence->twins);
+unmake:
+	if (region->policy == KDSM_POLICY_RELEASE)
+		kdsm_region_unmake_release(coherence);
 exit:
 	kdsm_coherence_exit(coherence);
 free:
@@ -80,8 +104,8 @@ static void kdsm_region_incoherent(struct kdsm_region *region)
 	struct kdsm_coherence *coherence = region->coherence;
 
 	kdsm_vm_inode_destroy(region->inode);
-	if (coherence->twins)
-		kdsm_memory_destroy(coherence->twins);
+	if (region->policy == KDSM_POLICY_RELEASE)
+		kdsm_region_unmake_release(coherence);
 	kdsm_coherence_exit(coherence);
 	kfree(coherence);
 }

@@ -36,6 +36,7 @@
 
 #include "coherence.h"
 #include "run.h"
+#include "stamp.h"
 #include "vm.h"
 
 /* So many releases in a row a block may be not modified before it is protected. */
@@ -71,6 +72,7 @@ static u64 kdsm_block_publish(struct kdsm_coherence *coherence, struct kdsm_bloc
 	block->wts = ts;
 	block->rts = ts;
 	block->modified = false;
+	kdsm_stamp_raise(coherence, block);
 	return ts;
 }
 
@@ -139,6 +141,9 @@ static int kdsm_release_lend(struct kdsm_coherence *coherence, struct kdsm_block
 			     unsigned int to, u64 clock, u64 *wts, u64 *rts)
 {
 	*rts = max(*rts, max(*wts, clock) + KDSM_LEASE);
+	/* If it was granted only, the content is elsewhere. */
+	if (kdsm_block_is_owned(block))
+		kdsm_stamp_raise(coherence, block);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
  * the simulator would find such. Linked with --wrap.
  */
 #include "sim.h"
+#include "stamp.h"
 
 int __wrap_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
@@ -66,4 +67,13 @@ bool __wrap_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_blo
 	block->writer = KDSM_NOBODY;
 	block->state = KDSM_BLOCK_READABLE;
 	return true;
+}
+
+void __wrap_kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block *block)
+{
+	struct kdsm_block other = *block;
+
+	if (sim_broken == SIM_BREAK_STAMP)
+		other.rts += 20;
+	__real_kdsm_stamp_raise(coherence, &other);
 }

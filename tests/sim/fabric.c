@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "sim.h"
+#include "stamp.h"
 
 /* ---- memory ---- */
 
@@ -42,7 +43,7 @@ void sim_free(void *p)
 
 struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index)
 {
-	if (index >= sim_pages())
+	if (index >= memory->count)
 		sim_fail(sim_block_of(index), "a page outside of the region");
 	if (!memory->pages[index]) {
 		if (no_memory())
@@ -116,30 +117,52 @@ void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
 	INIT_LIST_HEAD(&batch->operations);
 }
 
-void kdsm_batch_add(struct kdsm_batch *batch, struct kdsm_operation *op)
+void kdsm_batch_add_to(struct kdsm_batch *batch, struct kdsm_memory *memory,
+		       struct kdsm_operation *op)
 {
+	op->memory = memory;
 	list_add_tail(&op->link, &batch->operations);
+}
+
+/* Byte by byte, which is worse than any device does to a word. */
+static void copy_few(void *to, const void *from, unsigned int length)
+{
+	unsigned int start = sim_below(length), i;
+
+	for (i = 0; i < length; i++) {
+		((char *)to)[(start + i) % length] = ((const char *)from)[(start + i) % length];
+		sim_yield();
+	}
 }
 
 static void operate(struct kdsm_batch *batch, struct kdsm_operation *op)
 {
-	struct sim_node *node;
+	bool is_stamp = op->memory == &sim_nodes[batch->fabric->node].stamps;
 	struct kdsm_memory *memory;
 	struct page *page;
 	u64 done;
 
 	if (op->node >= sim.nodes)
-		sim_fail(sim_block_of(op->offset >> PAGE_SHIFT), "a read of no node");
-	if (op->opcode != KDSM_OP_GET || !op->length || op->length % PAGE_SIZE ||
-	    op->length > KDSM_SEGMENT_MAX || op->offset % PAGE_SIZE)
+		sim_fail(-1, "a read of no node");
+	if (op->opcode != KDSM_OP_GET || !op->length || op->length > KDSM_SEGMENT_MAX ||
+	    (!is_stamp && (op->length % PAGE_SIZE || op->offset % PAGE_SIZE)) ||
+	    (is_stamp && (op->length > PAGE_SIZE - op->offset % PAGE_SIZE || !op->ordered)))
 		sim_fail(-1, "an operation that is not known");
 	if (sim_chance(sim.error) || is_down(op->node) || is_down(batch->fabric->node)) {
 		op->status = -EIO;
 		return;
 	}
-	node = &sim_nodes[op->node];
-	memory = batch->memory->twins ? &node->twins : &node->frames;
+	memory = (void *)&sim_nodes[op->node] + op->memory->place;
 	op->status = 0;
+	if (is_stamp) {
+		page = kdsm_memory_page(memory, op->offset >> PAGE_SHIFT);
+		if (IS_ERR(page))
+			op->status = PTR_ERR(page);
+		else
+			copy_few(op->data, (char *)page + op->offset % PAGE_SIZE, op->length);
+		sim_counts.probes++;
+		return;
+	}
 	for (done = 0; done < op->length; done += PAGE_SIZE) {
 		page = kdsm_memory_page(memory, (op->offset + done) >> PAGE_SHIFT);
 		if (IS_ERR(page)) {
@@ -150,21 +173,31 @@ static void operate(struct kdsm_batch *batch, struct kdsm_operation *op)
 	}
 }
 
-/* Each starts and ends at a time of its own; this one does not care which is first. */
+static s64 operation_block(const struct kdsm_operation *op)
+{
+	return op->length < PAGE_SIZE ? (s64)(op->offset / sizeof(struct kdsm_stamp)) :
+	       sim_block_of(op->offset >> PAGE_SHIFT);
+}
+
+/*
+ * Each starts and ends at a time of its own, one after the other; the protocol relies
+ * on that for ordered ones only.
+ */
 void kdsm_batch_post(struct kdsm_batch *batch)
 {
 	struct kdsm_operation *op;
 
 	sim_might_sleep();
+	if (sim_broken == SIM_BREAK_ORDER)
+		list_move_tail(batch->operations.next, &batch->operations);
 	list_for_each_entry(op, &batch->operations, link) {
 		sim_counts.fetches++;
-		sim_event(sim_block_of(op->offset >> PAGE_SHIFT), "reads %s of node %u",
-			  batch->memory->twins ? "twin" : "frame", op->node);
+		sim_event(operation_block(op), "reads %s of node %u", op->memory->name, op->node);
 		sim_sleep(delay(batch->fabric->node, op->node));
 		operate(batch, op);
 		sim_sleep(delay(batch->fabric->node, op->node));
-		sim_event(sim_block_of(op->offset >> PAGE_SHIFT), "has read %s of node %u: %d",
-			  batch->memory->twins ? "twin" : "frame", op->node, op->status);
+		sim_event(operation_block(op), "has read %s of node %u: %d", op->memory->name,
+			  op->node, op->status);
 	}
 }
 
@@ -357,14 +390,17 @@ bool sim_quiet(void)
 
 /* ---- start and stop ---- */
 
-static void memory_start(struct kdsm_memory *memory, unsigned int node, bool twins)
+static void memory_start(struct kdsm_memory *memory, unsigned int node, const char *name,
+			 u64 count)
 {
 	memory->node = node;
-	memory->twins = twins;
-	memory->pages = calloc(sim_pages(), sizeof(struct page *));
+	memory->name = name;
+	memory->count = count;
+	memory->place = (char *)memory - (char *)&sim_nodes[node];
+	memory->pages = calloc(count, sizeof(struct page *));
 	if (!sim.pieces)
 		return;
-	memory->piece = mmap(NULL, sim_pages() * sizeof(struct page), PROT_READ | PROT_WRITE,
+	memory->piece = mmap(NULL, count * sizeof(struct page), PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory->piece == MAP_FAILED)
 		sim_fail(-1, "no memory");
@@ -388,8 +424,10 @@ void sim_fabric_start(void)
 		memset(node, 0, sizeof(*node));
 		node->fabric.node = i;
 		node->region.node = i;
-		memory_start(&node->frames, i, false);
-		memory_start(&node->twins, i, true);
+		memory_start(&node->frames, i, "frame", sim_pages());
+		memory_start(&node->twins, i, "twin", sim_pages());
+		memory_start(&node->stamps, i, "stamp",
+			     kdsm_stamps_size(sim.region_blocks) >> PAGE_SHIFT);
 		if (kdsm_coherence_init(&node->coherence, &node->fabric, 7,
 					sim.policy,
 					sim.region_blocks * sim.pages * PAGE_SIZE,
@@ -400,23 +438,19 @@ void sim_fabric_start(void)
 		node->coherence.region = &node->region;
 		node->coherence.frames = &node->frames;
 		node->coherence.twins = &node->twins;
+		node->coherence.stamps = &node->stamps;
 	}
 	sim.nomem = nomem;
 }
 
 static void memory_stop(struct kdsm_memory *memory)
 {
-	unsigned int i, j;
+	u64 i;
 
 	if (memory->piece)
-		munmap(memory->piece, sim_pages() * sizeof(struct page));
-	for (i = 0; i < sim.blocks && !memory->piece; i++)
-		for (j = 0; j < sim.pages; j++) {
-			u64 page = sim.index[i] * sim.pages + j;
-
-			free(memory->pages[page]);
-			memory->pages[page] = NULL;
-		}
+		munmap(memory->piece, memory->count * sizeof(struct page));
+	for (i = 0; i < memory->count && !memory->piece; i++)
+		free(memory->pages[i]);
 	free(memory->pages);
 }
 
@@ -432,6 +466,7 @@ void sim_fabric_stop(void)
 		kdsm_coherence_exit(&node->coherence);
 		memory_stop(&node->frames);
 		memory_stop(&node->twins);
+		memory_stop(&node->stamps);
 	}
 	if (allocated)
 		sim_fail(-1, "%lld allocations were not freed", (long long)allocated);

@@ -34,6 +34,8 @@ static const struct {
 	[SIM_BREAK_LEASE] = { "lease", "the read timestamp does not go with the ownership" },
 	[SIM_BREAK_FLUSH] = { "flush", "one flush of TLBs in 4 does not happen" },
 	[SIM_BREAK_AHEAD] = { "ahead", "what came along with a miss is taken, be it too old" },
+	[SIM_BREAK_STAMP] = { "stamp", "a stamp promises more than its owner's read timestamp" },
+	[SIM_BREAK_ORDER] = { "order", "content is read before its stamp" },
 	[SIM_BREAK_LATE] = { "late", "unmapped() is called after a process has unmapped" },
 	[SIM_BREAK_READER] = { "reader", "one reader in 10 is not told to drop its copy",
 			       KDSM_POLICY_STRICT },
@@ -313,10 +315,10 @@ static void print_stats(const struct sim_counts *counts)
 	unsigned int i;
 
 	printf("stores %llu acquires %llu releases %llu (with a floor %llu) messages %llu\n"
-	       "remote reads %llu blocks ahead %llu unmaps %llu errors %llu\n",
+	       "remote reads %llu stamps %llu blocks ahead %llu unmaps %llu errors %llu\n",
 	       counts->stores, counts->acquires, counts->releases, counts->floors,
-	       counts->messages, counts->fetches, counts->ahead, counts->unmaps,
-	       counts->errors);
+	       counts->messages, counts->fetches, counts->probes, counts->ahead,
+	       counts->unmaps, counts->errors);
 	for (i = 0; i <= KDSM_COHERENCE_BYTES; i++)
 		printf("%s %llu%s", names[i], counts->stats[i],
 		       i < KDSM_COHERENCE_BYTES ? " " : "\n");
@@ -431,6 +433,7 @@ int main(int argc, char **argv)
 		sum.floors += jobs[i].counts.floors;
 		sum.messages += jobs[i].counts.messages;
 		sum.fetches += jobs[i].counts.fetches;
+		sum.probes += jobs[i].counts.probes;
 		sum.ahead += jobs[i].counts.ahead;
 		sum.unmaps += jobs[i].counts.unmaps;
 		sum.errors += jobs[i].counts.errors;

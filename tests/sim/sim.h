@@ -75,6 +75,8 @@ enum sim_break {
 	SIM_BREAK_FLUSH,
 	SIM_BREAK_LATE,
 	SIM_BREAK_AHEAD,
+	SIM_BREAK_STAMP,
+	SIM_BREAK_ORDER,
 	/* of policy strict: */
 	SIM_BREAK_READER,
 	SIM_BREAK_EARLY,
@@ -90,7 +92,7 @@ enum sim_break {
 
 struct sim_counts {
 	u64 steps, loads, stores, acquires, releases, messages, fetches, floors;
-	u64 unmaps, errors, ahead;
+	u64 unmaps, errors, ahead, probes;
 	u64 stats[KDSM_COHERENCE_COUNT];
 };
 
@@ -137,7 +139,9 @@ struct sim_process {
 
 struct kdsm_memory {
 	unsigned int node;
-	bool twins;
+	const char *name;
+	u64 count;		/* of pages */
+	size_t place;		/* in struct sim_node */
 	struct page *piece;	/* all pages are of this, or NULL: each is alone */
 	struct page **pages;
 };
@@ -153,7 +157,7 @@ struct kdsm_region {
 struct sim_node {
 	struct kdsm_fabric fabric;
 	struct kdsm_region region;
-	struct kdsm_memory frames, twins;
+	struct kdsm_memory frames, twins, stamps;
 	struct kdsm_coherence coherence;
 	struct sim_process processes[SIM_PROCESSES];
 };
@@ -225,5 +229,7 @@ bool __real_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_blo
 			       u64 wts, u64 rts);
 bool __wrap_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       u64 wts, u64 rts);
+void __real_kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block *block);
+void __wrap_kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block *block);
 
 #endif /* KDSM_SIM_H */

@@ -32,6 +32,7 @@ typedef s64 ktime_t;
 #define U64_MAX		0xffffffffffffffffULL
 #define PAGE_SHIFT	12
 #define PAGE_SIZE	(1UL << PAGE_SHIFT)
+#define PAGE_MASK	(~(PAGE_SIZE - 1))
 #define SZ_16K		0x4000
 #define SZ_64K		0x10000
 #define SZ_1M		0x100000
@@ -92,6 +93,7 @@ void sim_wake(struct sim_queue *queue);
 
 #define READ_ONCE(x)		({ sim_yield(); *(const volatile typeof(x) *)&(x); })
 #define WRITE_ONCE(x, v)	({ sim_yield(); *(volatile typeof(x) *)&(x) = (v); })
+#define smp_mb()		sim_yield()
 #define smp_load_acquire(p)	READ_ONCE(*(p))
 #define cmpxchg(p, old, new) ({						\
 	sim_yield();							\
