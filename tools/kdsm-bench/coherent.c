@@ -204,6 +204,9 @@ struct json_object *coherent_result(struct coherent *coherent, const char *what,
 	add_number(counts, "gets", coherent->sum.remote[KDSM_STAT_GET] / per);
 	add_number(counts, "messages", coherent->sum.remote[KDSM_STAT_AM] / per);
 	add_number(counts, "chains", coherent->sum.remote[KDSM_STAT_CHAINS] / per);
+	/* One chain, or message, after the other, as it is where one thread waits. */
+	add_number(counts, "round_trips", (coherent->sum.remote[KDSM_STAT_CHAINS] +
+					   coherent->sum.remote[KDSM_STAT_AM]) / per);
 	for (i = 0; i < sizeof(region) / sizeof(region[0]); i++)
 		add_number(counts, region[i].name, counted(coherent, region[i].which, per));
 	json_object_object_add(object, "counts", counts);
