@@ -12,8 +12,8 @@
  * - A block that is handed over while there are unreleased writes in it is
  *   released by that, with a notice: they are in what was handed over.
  * - What was modified is told by the dirty bits of page tables, harvested at the
- *   release and when a block is handed over or becomes invalid. A block that was
- *   not written twice in a row leaves the write set.
+ *   release and when a block is handed over or becomes invalid. A block that many
+ *   releases in a row find not modified leaves the write set.
  *
  * Why a read cannot see too old a value: let a write w be released before an
  * acquire. Its notice, with timestamp ts, is in the signature, or its floor is at
@@ -39,8 +39,15 @@
 #include "stamp.h"
 #include "vm.h"
 
-/* So many releases in a row a block may be not modified before it is protected. */
-#define KDSM_IDLE_MAX	2
+/*
+ * So many releases in a row a block may be not modified before it is protected. To
+ * look at a clean block costs next to nothing, a write fault that brings it back
+ * much, and iterations of programs often have several releases. The simulator has
+ * less patience.
+ */
+#ifndef KDSM_IDLE_MAX
+#define KDSM_IDLE_MAX	8
+#endif
 /* A copy may be used until so much later than it was asked for, in timestamps. */
 #define KDSM_LEASE	16
 
