@@ -8,10 +8,10 @@
  * lease, so that two that fight over a block both make progress.
  *
  * The owner's copy is writable only while there are no readers. Why no two nodes
- * disagree: content is fetched from the owner's frame after the owner has made it
- * readable only, or unmapped it, under the block's lock; an owner makes it writable
- * again only after every reader has said that its copy is gone, or never came: a
- * reader that is fetching is told so by stale, and asks again.
+ * disagree: content is fetched from the owner's frame after the owner has unmapped it,
+ * under the block's lock; an owner makes it writable again only after every reader
+ * has said that its copy is gone, or never came: a reader that is fetching is told so
+ * by stale, and asks again.
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
@@ -39,10 +39,15 @@ static bool kdsm_lease_is_over(const struct kdsm_block *block)
 
 /* ---- losing a block ---- */
 
-/* Nobody here can use it any more. */
-static void kdsm_strict_invalidate(struct kdsm_coherence *coherence, struct kdsm_block *block)
+/*
+ * Nobody here can use it any more, or for reading only. To protect it from writing is
+ * not enough for that: of an entry that is dirty mprotect makes a writable one, without
+ * a fault.
+ */
+static void kdsm_strict_unmap(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			      enum kdsm_block_state state)
 {
-	block->state = KDSM_BLOCK_INVALID;
+	block->state = state;
 	kdsm_vm_unmap(coherence->region, kdsm_block_offset(coherence, block),
 		      kdsm_block_size(coherence));
 	kdsm_coherence_count(coherence, FLUSHES, 1);
@@ -54,7 +59,7 @@ static int kdsm_strict_handover(struct kdsm_coherence *coherence, struct kdsm_bl
 	if (!kdsm_lease_is_over(block))
 		return -EAGAIN;
 	if (block->state != KDSM_BLOCK_INVALID)
-		kdsm_strict_invalidate(coherence, block);
+		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
 	kdsm_coherence_count(coherence, MIGRATIONS, 1);
 	return 0;
 }
@@ -81,12 +86,8 @@ static int kdsm_strict_lend(struct kdsm_coherence *coherence, struct kdsm_block 
 		return -EAGAIN;
 	if (kdsm_readers_alloc(coherence, block))
 		return -ENOMEM;
-	if (block->state == KDSM_BLOCK_WRITABLE) {
-		kdsm_vm_protect(coherence->region, kdsm_block_offset(coherence, block),
-				kdsm_block_size(coherence));
-		kdsm_coherence_count(coherence, FLUSHES, 1);
-		block->state = KDSM_BLOCK_READABLE;
-	}
+	if (block->state == KDSM_BLOCK_WRITABLE)
+		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_READABLE);
 	__set_bit(to, block->readers);
 	return 0;
 }
@@ -111,7 +112,7 @@ int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 	if (block->state == KDSM_BLOCK_READABLE && !kdsm_lease_is_over(block)) {
 		what = KDSM_ANSWER_RETRY;
 	} else if (block->state == KDSM_BLOCK_READABLE) {
-		kdsm_strict_invalidate(coherence, block);
+		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
 		kdsm_coherence_count(coherence, INVALIDATIONS, 1);
 	}
 	/* What is being fetched at this moment is not to be used. */

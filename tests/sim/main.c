@@ -36,7 +36,8 @@ static const struct {
 	[SIM_BREAK_AHEAD] = { "ahead", "what came along with a miss is taken, be it too old" },
 	[SIM_BREAK_STAMP] = { "stamp", "a stamp promises more than its owner's read timestamp" },
 	[SIM_BREAK_ORDER] = { "order", "content is read before its stamp" },
-	[SIM_BREAK_LATE] = { "late", "unmapped() is called after a process has unmapped" },
+	[SIM_BREAK_LATE] = { "late", "nobody is told before a process unmaps" },
+	[SIM_BREAK_END] = { "end", "what a process unmapped is marked before TLBs are flushed" },
 	[SIM_BREAK_READER] = { "reader", "one reader in 10 is not told to drop its copy",
 			       KDSM_POLICY_STRICT },
 	[SIM_BREAK_EARLY] = { "early", "a writer does not wait for the leases of readers",
@@ -216,6 +217,8 @@ static void choose(u64 seed)
 	sim.late = sim_chance(2) ? 10 : 100;
 	sim.slow = sim_chance(4) ? sim_below(sim.nodes) : sim.nodes;
 	sim.unmap = sim_chance(3) ? 10 : 0;
+	if (sim_broken == SIM_BREAK_END)	/* it takes many to show */
+		sim.unmap = 3;
 	sim.evict = sim_chance(2) ? 3 : 50;
 	sim.pieces = sim_chance(2);
 	if (no_faults)

@@ -61,6 +61,10 @@ void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
 		sim_fail(-1, "unmaps beyond the region");
 	if (sim_broken == SIM_BREAK_UNMAP && sim_chance(20))
 		return;
+	if (sim_broken == SIM_BREAK_PROTECT && sim_chance(10) &&
+	    kdsm_block(&sim_nodes[region->node].coherence, sim_block_of(first))->state ==
+	    KDSM_BLOCK_READABLE)
+		return;
 	if (sim_broken == SIM_BREAK_DEFER && sim_chance(10)) {
 		deferred = malloc(sizeof(*deferred));
 		*deferred = (struct deferred) { region, first, count };
@@ -98,6 +102,14 @@ bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
 			flush(process, first, count);
 		any |= found;
 	}
+	/* After that, as notifier.c does: all, while a process unmaps something. */
+	for (p = 0; p < sim.processes; p++) {
+		if (!sim_nodes[region->node].processes[p].leaving)
+			continue;
+		any = true;
+		for (i = 0; i < count; i++)
+			sim_set_bit(i, bitmap);
+	}
 	return any;
 }
 
@@ -107,8 +119,6 @@ void kdsm_vm_protect(struct kdsm_region *region, u64 offset, u64 length)
 	unsigned int p;
 
 	sim_might_sleep();
-	if (sim_broken == SIM_BREAK_PROTECT && sim_chance(10))
-		return;
 	for (p = 0; p < sim.processes; p++) {
 		struct sim_process *process = &sim_nodes[region->node].processes[p];
 
@@ -210,29 +220,61 @@ bool sim_is_mapped(unsigned int node, u64 index)
 	return false;
 }
 
+/*
+ * As the kernel does it: it notifies, drops the entries, flushes the TLBs, and calls
+ * close(). Other threads go on meanwhile.
+ */
 void sim_unmap_process(unsigned int node, unsigned int number, u64 first, u64 last)
 {
 	struct sim_process *process = &sim_nodes[node].processes[number];
-	struct kdsm_coherence *coherence = &sim_nodes[node].coherence;
+	bool notified = sim_broken != SIM_BREAK_LATE;
 	u64 i;
 
 	sim_counts.unmaps++;
-	process->unmapping++;
-	/* Before they go: a release may harvest at any time. */
-	if (sim_broken != SIM_BREAK_LATE)
-		kdsm_coherence_unmapped(coherence, first, last);
+	if (notified)
+		process->leaving++;
 	for (i = first * sim.pages; i < (last + 1) * sim.pages; i++) {
-		if (process->entries[i].present)
-			sim_event(sim_block_of(i), "process %u unmaps%s", number,
-				  process->entries[i].dirty ? ", dirty" : "");
+		if (!process->entries[i].present)
+			continue;
+		sim_event(sim_block_of(i), "process %u unmaps%s", number,
+			  process->entries[i].dirty ? ", dirty" : "");
 		process->entries[i] = (struct sim_entry) {};
-		process->tlb[i] = (struct sim_entry) {};
+		sim_yield();
 	}
-	if (sim_broken == SIM_BREAK_LATE) {
+	/* The end of the notification would be too early: a TLB may still be used. */
+	if (sim_broken == SIM_BREAK_END) {
+		kdsm_coherence_unmapped(&sim_nodes[node].coherence, first, last);
+		process->leaving--;
+		notified = false;
+	}
+	if (sim_chance(4))
+		sim_sleep(sim_below(20 * sim.delay));
+	flush(process, first * sim.pages, (last + 1 - first) * sim.pages);
+	if (sim_chance(4))
 		sim_sleep(sim_below(sim.delay));
-		kdsm_coherence_unmapped(coherence, first, last);
+	kdsm_coherence_unmapped(&sim_nodes[node].coherence, first, last);
+	if (notified)
+		process->leaving--;
+}
+
+/*
+ * mprotect, to what it was: the kernel makes entries that are dirty writable without
+ * a fault.
+ */
+void sim_protect_process(unsigned int node, unsigned int number, u64 first, u64 last)
+{
+	struct sim_process *process = &sim_nodes[node].processes[number];
+	u64 i;
+
+	for (i = first * sim.pages; i < (last + 1) * sim.pages; i++) {
+		if (!process->entries[i].present)
+			continue;
+		process->entries[i].writable = process->entries[i].dirty;
+		sim_event(sim_block_of(i), "process %u protects%s", number,
+			  process->entries[i].dirty ? ", dirty" : "");
+		sim_yield();
 	}
-	process->unmapping--;
+	flush(process, first * sim.pages, (last + 1 - first) * sim.pages);
 }
 
 /* ---- what the CPU does ---- */
@@ -243,9 +285,6 @@ static struct sim_entry *look_up(unsigned int node, unsigned int number, u64 pag
 	struct sim_entry *tlb = &process->tlb[page];
 
 	sim_yield();
-	/* Nobody touches what a thread of the same process unmaps: it might be gone. */
-	while (process->unmapping)
-		sim_sleep(1);
 	if (sim_chance(sim.evict))
 		tlb->present = false;
 	if (!tlb->present && process->entries[page].present)

@@ -322,7 +322,10 @@ void sim_unmap_some(unsigned int node)
 		i++;
 		last++;
 	}
-	sim_unmap_process(node, sim_below(sim.processes), first, last);
+	if (sim_chance(3))
+		sim_protect_process(node, sim_below(sim.processes), first, last);
+	else
+		sim_unmap_process(node, sim_below(sim.processes), first, last);
 }
 
 static void thread_run(void *arg)
@@ -391,6 +394,7 @@ static void processes_make(void)
 
 			p->entries = calloc(sim_pages(), sizeof(*p->entries));
 			p->tlb = calloc(sim_pages(), sizeof(*p->tlb));
+			p->leaving = 0;
 		}
 }
 

@@ -77,6 +77,7 @@ enum sim_break {
 	SIM_BREAK_AHEAD,
 	SIM_BREAK_STAMP,
 	SIM_BREAK_ORDER,
+	SIM_BREAK_END,
 	/* of policy strict: */
 	SIM_BREAK_READER,
 	SIM_BREAK_EARLY,
@@ -134,7 +135,7 @@ struct sim_entry {
 /* Page table, and what a CPU remembers of it. */
 struct sim_process {
 	struct sim_entry *entries, *tlb;	/* by page of the region */
-	unsigned int unmapping;			/* calls that are at it */
+	unsigned int leaving;			/* who is unmapping some of it */
 };
 
 struct kdsm_memory {
@@ -191,13 +192,14 @@ int sim_add(unsigned int node, unsigned int process, u64 offset, u64 add,
 /* Is there an entry for a page of the block, or does a TLB remember one? */
 bool sim_is_mapped(unsigned int node, u64 index);
 void sim_unmap_process(unsigned int node, unsigned int process, u64 first, u64 last);
+void sim_protect_process(unsigned int node, unsigned int process, u64 first, u64 last);
 
 /* program.c */
 void sim_program_start(void);
 void sim_program_stop(void);
 /* Shall what gave this be tried again? What ran out of memory has to work in the end. */
 bool sim_again(int err, unsigned int *tries, const char *what);
-/* A process of the node unmaps some blocks. */
+/* A process of the node unmaps some blocks, or changes their protection and back. */
 void sim_unmap_some(unsigned int node);
 
 /* race.c: threads of a program that has data races, for policy strict */
