@@ -181,9 +181,10 @@ int kdsm_coherence_release(struct kdsm_coherence *coherence,
 int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
 			   const struct kdsm_signature *signature);
 /*
- * Mappings of blocks first..last are going away, and with them the page table's
- * notes of what was modified. Called before they do: a release that comes between
- * would find neither those notes nor this one.
+ * Mappings of blocks first..last are gone, and with them the page table's notes of
+ * what was modified: what may have been counts as such. From before the first of those
+ * notes is dropped until this has returned kdsm_vm_harvest() gives all, or a release in
+ * between would find neither.
  */
 void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 last);
 

@@ -11,6 +11,11 @@
 #error "kdsm needs a kernel with CONFIG_MAPPING_DIRTY_HELPERS"
 #endif
 
+/* Selected by KVM and by RDMA drivers, likewise. */
+#ifndef CONFIG_MMU_NOTIFIER
+#error "kdsm needs a kernel with CONFIG_MMU_NOTIFIER"
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 {

@@ -151,18 +151,35 @@ static int kdsm_fault_peek(struct vm_area_struct *vma, unsigned long address, vo
 	return err ?: peek.length;
 }
 
-/* The page tables' notes of what was written are gone with the mapping. */
+/* A part of a mapping, or a child's. */
+static void kdsm_fault_open(struct vm_area_struct *vma)
+{
+	struct kdsm_region *region = vma->vm_private_data;
+
+	/* Nobody can be told that it failed. */
+	if (region->policy == KDSM_POLICY_RELEASE && kdsm_mappings_add(region, vma->vm_mm))
+		kdsm_mappings_add_unwatched(region);
+}
+
+/*
+ * The page tables' notes of what was written are gone with the mapping, and no CPU has
+ * an entry any more. Until the blocks are marked notifier.c stands in for them.
+ */
 static void kdsm_fault_close(struct vm_area_struct *vma)
 {
 	struct kdsm_region *region = vma->vm_private_data;
 	u64 first = (u64)vma->vm_pgoff << PAGE_SHIFT;
 
+	if (region->policy != KDSM_POLICY_RELEASE)
+		return;
 	kdsm_coherence_unmapped(region->coherence, first >> region->coherence->block_shift,
 				(first + (vma->vm_end - vma->vm_start) - 1) >>
 				region->coherence->block_shift);
+	kdsm_mappings_remove(region, vma->vm_mm);
 }
 
 const struct vm_operations_struct kdsm_fault_ops = {
+	.open = kdsm_fault_open,
 	.close = kdsm_fault_close,
 	.fault = kdsm_fault_missing,
 	.pfn_mkwrite = kdsm_fault_write,

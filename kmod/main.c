@@ -5,6 +5,7 @@
 #include "chardev.h"
 #include "cluster.h"
 #include "netlink.h"
+#include "notifier.h"
 
 static int __init kdsm_init(void)
 {
@@ -34,6 +35,7 @@ static void __exit kdsm_exit(void)
 	/* Open files keep the module; so none are bound, and this cannot fail. */
 	kdsm_cluster_down();
 	kdsm_chardev_exit();
+	kdsm_notifier_exit();
 	kdsm_fabric_exit();
 }
 

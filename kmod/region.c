@@ -252,6 +252,7 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 		return -ENOMEM;
 	region->cluster = cluster;
 	kref_init(&region->kref);
+	kdsm_mappings_init(&region->mappings);
 	strscpy(region->name, wire->name, sizeof(region->name));
 	region->id = le32_to_cpu(wire->id);
 	region->flags = le32_to_cpu(wire->flags);

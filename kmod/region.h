@@ -8,6 +8,7 @@
 
 #include "cluster.h"
 #include "coherence.h"
+#include "notifier.h"
 
 #define KDSM_WAIT_BUCKETS	64
 
@@ -29,6 +30,7 @@ struct kdsm_region {
 	struct kdsm_memory *memory;	/* the part of this node; coherent: its frames */
 	struct kdsm_coherence *coherence;	/* NULL: partitioned */
 	struct inode *inode;	/* coherent: has all mappings */
+	struct kdsm_mappings mappings;	/* policy release: who has them */
 	unsigned int opens;	/* files bound; under cluster->open_lock */
 	wait_queue_head_t waits[KDSM_WAIT_BUCKETS];	/* by word */
 };

@@ -106,6 +106,7 @@ static const struct vm_operations_struct kdsm_vm_ops = {
 int kdsm_vm_mmap(struct kdsm_region *region, struct vm_area_struct *vma)
 {
 	u64 pages = kdsm_region_size(region) >> PAGE_SHIFT;
+	int err;
 
 	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff >= pages ||
 	    vma_pages(vma) > pages - vma->vm_pgoff ||
@@ -113,6 +114,12 @@ int kdsm_vm_mmap(struct kdsm_region *region, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EACCES;
+	if (region->policy == KDSM_POLICY_RELEASE) {
+		err = kdsm_mappings_add(region, vma->vm_mm);
+		/* A signal came: mmap has no such error, so it is called again. */
+		if (err)
+			return err == -EINTR ? -ERESTARTNOINTR : err;
+	}
 	vm_flags_clear(vma, VM_MAYEXEC);
 	vm_flags_set(vma, VM_PFNMAP | VM_DONTEXPAND);
 	vma->vm_private_data = region;	/* the file of the mapping holds it */
@@ -190,8 +197,15 @@ bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
 	pgoff_t first = offset >> PAGE_SHIFT, pages = length >> PAGE_SHIFT;
 	pgoff_t start = pages, end = 0;
 
-	return clean_record_shared_mapping_range(region->inode->i_mapping, first, pages,
-						 first, bitmap, &start, &end);
+	bool any;
+
+	any = clean_record_shared_mapping_range(region->inode->i_mapping, first, pages,
+						first, bitmap, &start, &end);
+	/* After that: what was dropped from page tables before it was looked for. */
+	if (!kdsm_mappings_doubt(region))
+		return any;
+	bitmap_set(bitmap, 0, pages);
+	return true;
 }
 
 void kdsm_vm_protect(struct kdsm_region *region, u64 offset, u64 length)

@@ -36,7 +36,9 @@ void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length);
 /*
  * Set the bits of the pages that were written since they were mapped writable or
  * harvested; the first page of the range is bit 0. Mappings stay writable. True:
- * there were some.
+ * there were some. While some process unmaps some of the region it may be all of them.
+ * A block that is not among them has to be looked at after this for the mark of
+ * kdsm_coherence_unmapped().
  */
 bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
 		     unsigned long *bitmap);
