@@ -4,94 +4,21 @@
  * one node writes and releases the others read after they have acquired it;
  * several write to one block; blocks of several sizes.
  */
-#include <fcntl.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "guest.h"
+#include "coherent.h"
 
 #define KIB		1024UL
 /* 256 blocks, but 1 to 4 MiB */
 #define SIZE		(many ? many * block_size : block_size < 16384 ? 1024 * KIB : 4096 * KIB)
 #define WORDS		(SIZE / 8)
 
-/* Where signatures are passed on: one for each node in the part of each node. */
-static struct kdsm_region *board;
-static int file;
-static uint64_t *words;
 static uint32_t block_size;
 static size_t many;		/* blocks, if a test wants to say how many */
 
-static int call(unsigned long number, void *arg)
-{
-	return ioctl(file, number, arg) ? -errno : 0;
-}
-
-static int fence(unsigned long number, struct kdsm_signature *signature)
-{
-	struct kdsm_fence arg = { .argsz = sizeof(arg), .signature = (uintptr_t)signature };
-
-	return call(number, &arg);
-}
-
-static int release(struct kdsm_signature *signature)
-{
-	return fence(KDSM_IOC_RELEASE, signature);
-}
-
-static int acquire(struct kdsm_signature *signature)
-{
-	return fence(KDSM_IOC_ACQUIRE, signature);
-}
-
-/* A barrier over all nodes at which everybody releases, then acquires from all. */
-static void exchange(void)
-{
-	static struct kdsm_signature mine, theirs;
-	unsigned int i;
-
-	CHECK_IS(release(&mine), 0);
-	CHECK_IS(kdsm_put(board, node, 8192, &mine, sizeof(mine)), 0);
-	meet();
-	for (i = 0; i < nodes; i++) {
-		if (i == node)
-			continue;
-		CHECK_IS(kdsm_get(board, i, 8192, &theirs, sizeof(theirs)), 0);
-		CHECK_IS(acquire(&theirs), 0);
-	}
-	meet();
-}
-
 static void attach(const char *name)
 {
-	struct kdsm_region_open open_ = {
-		.argsz = sizeof(open_),
-		.flags = KDSM_REGION_CREATE,
-		.policy = KDSM_POLICY_RELEASE,
-		.size = SIZE,
-		.block_size = block_size,
-	};
-
-	snprintf(open_.name, sizeof(open_.name), "%s-%u", name, block_size);
-	file = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
-	if (file < 0)
-		guest_die("open", -errno);
-	CHECK_IS(call(KDSM_IOC_REGION_OPEN, &open_), 0);
-	words = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-	if (words == MAP_FAILED)
-		guest_die("mmap", -errno);
-	CHECK((uintptr_t)words == open_.base);
-	meet();
-}
-
-static void detach(void)
-{
-	meet();
-	munmap(words, SIZE);
-	close(file);
-	meet();
+	attach_region(name, KDSM_POLICY_RELEASE, SIZE, block_size);
 }
 
 static uint64_t value(unsigned int who, unsigned int round, size_t word)
@@ -197,22 +124,6 @@ static void coherent_child(void)
 /* ---- what it costs ---- */
 
 #define BLOCKS	1000
-
-/* A counter of this node, as kdsmctl tells it. */
-static long counter(const char *name)
-{
-	char command[128], text[4096] = "", *at;
-	FILE *pipe;
-
-	snprintf(command, sizeof(command), "kdsmctl region show cost-%u --json", block_size);
-	pipe = popen(command, "r");
-	if (!pipe || !fread(text, 1, sizeof(text) - 1, pipe))
-		guest_die(command, -EIO);
-	pclose(pipe);
-	snprintf(command, sizeof(command), "\"%s\":", name);
-	at = strstr(text, command);
-	return at ? strtol(at + strlen(command), NULL, 10) : -1;
-}
 
 /* Node 0 writes a word in every block of ranges of so many, with as long gaps. */
 static void write_ranges(size_t length, uint64_t what)
@@ -323,13 +234,10 @@ static const struct guest_test tests[] = {
 int main(int argc, char **argv)
 {
 	static const uint32_t sizes[] = { 4096, 32768, 1 << 20 };
-	struct kdsm_region_attr attr = { 0 };
 	int status = 0;
 
 	guest_open("coherent-meeting");
-	attr.size = nodes * 64 * KIB;
-	if (kdsm_region_open(kdsm, "coherent-board", &attr, &board))
-		guest_die("region", -EIO);
+	board_open("coherent-board");
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		block_size = sizes[i];
 		printf("# blocks of %u bytes\n", block_size);

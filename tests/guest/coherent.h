@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the tests of coherent regions share: one such region, on the bare ABI. */
+#ifndef COHERENT_H
+#define COHERENT_H
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+/* Where signatures are passed on: one for each node in the part of each node. */
+static struct kdsm_region *board;
+static int file;
+static uint64_t *words;
+static uint64_t mapped;		/* bytes, of words */
+static char attached[KDSM_NAME_SIZE];
+
+static inline int call(unsigned long number, void *arg)
+{
+	return ioctl(file, number, arg) ? -errno : 0;
+}
+
+static inline int fence(unsigned long number, struct kdsm_signature *signature)
+{
+	struct kdsm_fence arg = { .argsz = sizeof(arg), .signature = (uintptr_t)signature };
+
+	return call(number, &arg);
+}
+
+static inline int release(struct kdsm_signature *signature)
+{
+	return fence(KDSM_IOC_RELEASE, signature);
+}
+
+static inline int acquire(struct kdsm_signature *signature)
+{
+	return fence(KDSM_IOC_ACQUIRE, signature);
+}
+
+static inline void board_open(const char *name)
+{
+	struct kdsm_region_attr attr = { .size = nodes * 65536 };
+
+	if (kdsm_region_open(kdsm, name, &attr, &board))
+		guest_die("region", -EIO);
+}
+
+/* Everybody acquires what node from, or every node (-1), has put into its part. */
+static inline void acquire_put(int from)
+{
+	static struct kdsm_signature theirs;
+	unsigned int i;
+
+	for (i = 0; i < nodes; i++) {
+		if (i == node || (from >= 0 && i != (unsigned int)from))
+			continue;
+		CHECK_IS(kdsm_get(board, i, 8192, &theirs, sizeof(theirs)), 0);
+		CHECK_IS(acquire(&theirs), 0);
+	}
+}
+
+/* A barrier over all nodes at which everybody releases, then acquires from all. */
+static inline void exchange(void)
+{
+	static struct kdsm_signature mine;
+
+	CHECK_IS(release(&mine), 0);
+	CHECK_IS(kdsm_put(board, node, 8192, &mine, sizeof(mine)), 0);
+	meet();
+	acquire_put(-1);
+	meet();
+}
+
+static inline void attach_region(const char *name, uint32_t policy, uint64_t size,
+				 uint32_t block)
+{
+	struct kdsm_region_open open_ = {
+		.argsz = sizeof(open_),
+		.flags = KDSM_REGION_CREATE,
+		.policy = policy,
+		.size = size,
+		.block_size = block,
+	};
+
+	snprintf(attached, sizeof(attached), "%s-%u-%u", name, policy, block);
+	strcpy(open_.name, attached);
+	file = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
+	if (file < 0)
+		guest_die("open", -errno);
+	CHECK_IS(call(KDSM_IOC_REGION_OPEN, &open_), 0);
+	words = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (words == MAP_FAILED)
+		guest_die("mmap", -errno);
+	CHECK((uintptr_t)words == open_.base);
+	mapped = size;
+	meet();
+}
+
+static inline void detach(void)
+{
+	meet();
+	munmap(words, mapped);
+	close(file);
+	meet();
+}
+
+/* A counter of the region on this node, as kdsmctl tells it. */
+static inline long counter(const char *name)
+{
+	char command[128], text[4096] = "", *at;
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "kdsmctl region show %s --json", attached);
+	pipe = popen(command, "r");
+	if (!pipe || !fread(text, 1, sizeof(text) - 1, pipe))
+		guest_die(command, -EIO);
+	pclose(pipe);
+	snprintf(command, sizeof(command), "\"%s\":", name);
+	at = strstr(text, command);
+	return at ? strtol(at + strlen(command), NULL, 10) : -1;
+}
+
+#endif /* COHERENT_H */
