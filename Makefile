@@ -151,7 +151,7 @@ $(B)/guest/compat: tests/guest/compat.c uapi/linux/kdsm.h
 # The coherence protocol as it is in the module, on simulated nodes; sim-few has
 # signatures that are soon full, and soon protects what is not written. tests/sim/include has the kernel's headers.
 SIM_SRC := $(wildcard tests/sim/*.c) \
-	$(addprefix kmod/,coherence.c fetch.c ownership.c access.c ahead.c stamp.c twin.c release.c acquire.c run.c signature.c strict.c)
+	$(addprefix kmod/,coherence.c fetch.c ownership.c chase.c access.c ahead.c stamp.c twin.c release.c acquire.c run.c signature.c strict.c)
 SIM_WRAP := kdsm_block_brought kdsm_stamp_raise kdsm_twin_make kdsm_twin_merge kdsm_signature_add kdsm_ask
 SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -U_FORTIFY_SOURCE -Wall -Wextra -Werror \
 	-Wno-sign-compare -Wno-unused-parameter -MMD -MP -Itests/sim/include -Itests/sim -Iuapi -Ikmod $(CFLAGS)

@@ -76,6 +76,7 @@ struct kdsm_miss {
 	struct kdsm_bounce *bounce;	/* for content that is to be looked at first */
 	bool merge;
 	bool known;			/* from: the writer, not the owner */
+	bool here;			/* from: this node */
 	unsigned int from;
 	u64 wts, rts;			/* of what was brought */
 	u64 need;			/* the least read timestamp that is of use */
@@ -146,6 +147,13 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 	err = kdsm_ownership_read(coherence, miss->block, &miss->from, &miss->wts, &miss->rts);
 	if (err)
 		return err;
+	/*
+	 * From here on its way to a new owner, who has not come yet: the frame has it,
+	 * besides what was written here since.
+	 */
+	miss->here = miss->from == coherence->node;
+	if (miss->here)
+		return 0;
 	/* The newest write is in what was promised: only the promise was too short. */
 	if (good && miss->from == node && miss->wts <= good)
 		return 0;
@@ -159,6 +167,8 @@ static int kdsm_miss_settle(struct kdsm_coherence *coherence, struct kdsm_miss *
 	unsigned int i;
 	void *page;
 
+	if (miss->here)
+		return 0;
 	if (miss->merge) {
 		kdsm_twin_merge(coherence, miss->block, miss->bounce, true);
 		return 0;
@@ -185,6 +195,7 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 	int err = 0;
 
 	miss->known = kdsm_block_writer_known(coherence, block);
+	miss->here = false;
 	miss->merge = block->twin;
 	miss->from = block->writer;
 	miss->wts = block->wanted;

@@ -76,6 +76,7 @@ static struct kdsm_block *kdsm_table_create(struct kdsm_coherence *coherence, u6
 		block->writer = KDSM_NOBODY;
 		/* Spread by groups, so that neighbours start on one node. */
 		block->owner = (first >> KDSM_TABLE_SHIFT) % coherence->nodes;
+		block->handover = 1;
 		if (block->owner == coherence->node) {
 			/* Nobody has written it: its frame is zero, and good. */
 			block->role = KDSM_ROLE_OWNER;

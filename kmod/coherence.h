@@ -71,10 +71,13 @@ struct kdsm_block {
 	bool twin;		/* the twin holds the content as last merged */
 	bool modified;		/* not published yet, and page tables may not tell */
 	u8 idle;		/* releases that found it not modified */
-	u16 owner;		/* whom to ask, if this node is not it */
+	u16 owner;		/* who had the block after the newest hand-over known here */
 	u16 next;		/* whom to hand it to when done; KDSM_NOBODY */
+	u64 handover;		/* its number; the first is that to whom all blocks are at first */
+	bool given;		/* this node made it, and says so again if asked */
+	bool again;		/* WAITING: what it waits for may not come; ask again */
 	u16 writer;		/* who wrote what this node lacks; KDSM_NOBODY: unknown */
-	/* GRANTED, TAKING: who has the content (KDSM_NOBODY: it failed), and its */
+	/* What was said with that hand-over: who has the content, and its */
 	u16 from;
 	u64 from_wts, from_rts;
 	u64 wts, rts;		/* of the content here: written at, good until */
@@ -82,7 +85,7 @@ struct kdsm_block {
 	/* strict: */
 	bool stale;		/* what is being fetched is not to be used */
 	u64 lease_end;		/* in ns of ktime: not to be taken away before */
-	unsigned long *readers;	/* OWNER, TAKING: who has copies; NULL: nobody */
+	unsigned long *readers;	/* who has copies; goes with hand-overs. NULL: nobody */
 	struct list_head owed;	/* in coherence->owed, while next waits for the lease */
 	struct list_head dirty;		/* in coherence->dirty, while in the write set */
 	struct list_head cached;	/* in coherence->cached, while valid and not owned */
@@ -230,6 +233,7 @@ int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *
  * Become the one who waits for the block longest: ask along the links. When it
  * returns 0 the role is TAKING, from is who has the content, in its twin, and wts
  * and rts are of that. Only the task that has made the block busy may call it.
+ * -EHOSTDOWN, -EIO, -ETIMEDOUT (after a minute), -ENOMEM: it may be tried again.
  */
 int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			unsigned int *from, u64 *wts, u64 *rts);
@@ -259,8 +263,7 @@ int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 /* For handlers: the block that is asked about, or ERR_PTR(); an answer. */
 struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
 				    const struct kdsm_request *request);
-int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what,
-		unsigned int node, u64 wts, u64 rts);
+int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what, unsigned int node);
 
 /* acquire.c and access.c, of policy release */
 int kdsm_release_acquire(struct kdsm_coherence *coherence,

@@ -1,169 +1,157 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who owns a block. Every node has a link: whom to ask. A node that wants a block
- * asks along the links. The owner hands it over at once; a node that waits for it
- * itself, or has not finished taking it over, notes who comes next, if nobody
- * does yet, and grants it later; everybody else names whom to ask instead. So
- * those who want a block form one queue over the nodes, each knowing its
- * successor, and the newest is where links lead to (the block lock with link
- * chasing of Endo's dissertation, 3.4.2; the queue is that of an MCS lock).
+ * Who owns a block. A node that wants a block asks along links. The owner hands it
+ * over at once; a node that waits for it itself, or has not finished taking it
+ * over, notes who comes next, if nobody does yet, and grants it later; everybody
+ * else names whom to ask instead. So those who want a block form one queue over the
+ * nodes, each knowing its successor (the block lock with link chasing of Endo's
+ * dissertation, 3.4.2; the queue is that of an MCS lock).
  *
- * Links lead forward: from a node to one that had the block, or was promised it,
- * after it. So there is no circle, and nobody is queued behind itself: who waits
- * was asked by the one in front of it only.
+ * Hand-overs of a block are numbered. A node's link is to whom the block went by the
+ * newest hand-over that the node knows of; the one it leads to knows a newer one, or
+ * has the block. So links alone make no circle, and end at who has it. A node with a
+ * successor leads there instead, which is a promise only. A successor that has given
+ * up has an old link; who asks does not follow a link that is older than what it has
+ * heard of already, but goes back, and waits. So nobody is queued behind one that is
+ * queued behind it: along a link n it comes to a node that had the block after
+ * hand-over n, and waits for it again now; so that one has heard of n + 1. Of those in
+ * a circle the one that has heard of the newest could not have come to be in it.
  *
- * What is granted to a node may not be wanted there any more, as it gave up
- * waiting, or could not bring the content. Such a node holds the place for who
- * asks next, and tells that where the content still is. One that is told that it
- * will not get the block leads back to whom it asked last. For a while there may
- * then be a circle, which ends with the grant that some node in it waits for.
+ * Messages may get lost, heard or not, and may be heard long after their sender was
+ * told that they are lost. So what a node said it says again when asked again. Who
+ * is next is told that it is next. Who made the last hand-over that it knows of says
+ * all of it again to everybody that it sends on: to the node that it was made to, if
+ * that asks again; or to another, who then asks that node, and tells it. There the
+ * hand-over counts as if it had come from who made it; it may be that the node has
+ * given up, or never knew that it was still asking. What is said then is what was
+ * said first, and the content has not changed: nobody has newer content before
+ * somebody has taken this over, and the policies' handover() leaves it as it is until
+ * then. Who is queued asks now and then whether it still is. As a number is used
+ * once, and only the node that the block went to can take it up, once, there is one
+ * owner whatever is heard late, or twice.
+ *
+ * What is granted to a node may not be wanted there any more. Such a node holds the
+ * place for who asks next, and tells that where the content still is.
+ *
+ * What is lost are blocks whose owner, or the node to which they were handed over,
+ * is gone for good: nobody else may ever take them, as that node could be alive, and
+ * have written. Who wants such a block gets an error, at the latest after
+ * KDSM_OWN_TIMEOUT (chase.c). A node that came up anew has no part of the regions that were
+ * there before (directory.c), so it does not answer with what it has forgotten.
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
-#include <linux/jiffies.h>
 #include <linux/ktime.h>
 
-#include "coherence.h"
+#include "ownership.h"
 
-/* What a granted block may take to come: every holder in front has to be quick. */
-#define KDSM_GRANT_TIMEOUT	(60 * HZ)
-/* A block that others take over is asked for again after, in microseconds. */
-#define KDSM_RETRY_MIN		50
-#define KDSM_RETRY_MAX		2000
-#define KDSM_RETRY_TIMEOUT	(60 * HZ)
+/* ---- hand-overs ---- */
 
-/* ---- asking ---- */
-
-int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
-	     unsigned int node, enum kdsm_message_type type,
-	     struct kdsm_wire_answer *answer)
+void kdsm_handover_put(const struct kdsm_coherence *coherence, const struct kdsm_block *block,
+		       struct kdsm_wire_handover *wire)
 {
-	struct kdsm_wire_block wire = {
-		.id = cpu_to_le32(coherence->id),
-		.index = cpu_to_le64(block->index),
-		.clock = cpu_to_le64(READ_ONCE(coherence->clock)),
-	};
-	unsigned int length = sizeof(*answer);
-	int err;
+	unsigned int i;
 
-	err = kdsm_message(coherence->fabric, node, type, &wire, sizeof(wire), answer, &length);
-	if (err)
-		return err;
-	if (length != sizeof(*answer) || le16_to_cpu(answer->answer) > KDSM_ANSWER_RETRY ||
-	    le16_to_cpu(answer->node) >= coherence->nodes)
-		return -EIO;
+	lockdep_assert_held(&block->lock);
+	*wire = (struct kdsm_wire_handover) {
+		.number = cpu_to_le64(block->handover),
+		.from = cpu_to_le16(KDSM_NOBODY),
+	};
+	if (!block->given)
+		return;
+	wire->wts = cpu_to_le64(block->from_wts);
+	wire->rts = cpu_to_le64(block->from_rts);
+	wire->from = cpu_to_le16(block->from);
+	/* Policy strict: the set of readers goes with the ownership. */
+	if (!block->readers)
+		return;
+	for_each_set_bit(i, block->readers, coherence->nodes)
+		wire->readers[i / 64] |= cpu_to_le64(1ULL << i % 64);
+}
+
+bool kdsm_handover_sane(const struct kdsm_coherence *coherence,
+			const struct kdsm_wire_handover *wire)
+{
+	unsigned int from = le16_to_cpu(wire->from);
+
+	return le64_to_cpu(wire->number) <= KDSM_CLOCK_MAX &&
+	       le64_to_cpu(wire->wts) <= KDSM_CLOCK_MAX &&
+	       le64_to_cpu(wire->rts) <= KDSM_CLOCK_MAX &&
+	       (from < coherence->nodes || from == KDSM_NOBODY);
+}
+
+int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		      const struct kdsm_wire_handover *wire)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&block->lock);
+	if (le64_to_cpu(wire->number) <= block->handover ||
+	    le16_to_cpu(wire->from) == KDSM_NOBODY)
+		return 0;
+	if (!kdsm_handover_sane(coherence, wire) ||
+	    (block->role != KDSM_ROLE_WAITING && block->role != KDSM_ROLE_NONE))
+		return -EINVAL;
+	if (coherence->policy == &kdsm_policy_strict) {
+		/* Who asks has room for it before; see kdsm_strict_write_miss(). */
+		if (!block->readers)
+			return -EINVAL;
+		bitmap_zero(block->readers, coherence->nodes);
+		for (i = 0; i < coherence->nodes; i++)
+			if (le64_to_cpu(wire->readers[i / 64]) & 1ULL << i % 64)
+				__set_bit(i, block->readers);
+	}
+	block->handover = le64_to_cpu(wire->number);
+	block->given = false;
+	block->owner = coherence->node;
+	block->from = le16_to_cpu(wire->from);
+	block->from_wts = le64_to_cpu(wire->wts);
+	block->from_rts = le64_to_cpu(wire->rts);
+	WRITE_ONCE(block->role, block->role == KDSM_ROLE_WAITING ? KDSM_ROLE_TAKING :
+								   KDSM_ROLE_GRANTED);
+	wake_up_all(&coherence->wait);
 	return 0;
 }
 
-/*
- * Ask along the links from *node on, until the answer is no other node. Who is
- * being asked while it is about to hand over says so, and is asked again.
- */
-static int kdsm_chase(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		      unsigned int *node, enum kdsm_message_type type,
-		      struct kdsm_wire_answer *answer)
+/* The block is this node's, and goes to another: from.. is where the content is. */
+static void kdsm_hand_over(struct kdsm_block *block, unsigned int to)
 {
-	unsigned long end = jiffies + KDSM_RETRY_TIMEOUT;
-	unsigned int pause = KDSM_RETRY_MIN, hops = 0;
-	int err;
-
-	for (;;) {
-		err = kdsm_ask(coherence, block, *node, type, answer);
-		if (err)
-			return err;
-		switch (le16_to_cpu(answer->answer)) {
-		case KDSM_ANSWER_YES:
-		case KDSM_ANSWER_QUEUED:
-			return 0;
-		case KDSM_ANSWER_ASK:
-			*node = le16_to_cpu(answer->node);
-			/* Further than there are nodes only if it moves all the time. */
-			if (*node != coherence->node && ++hops % (2 * coherence->nodes))
-				continue;
-			break;
-		}
-		if (time_after(jiffies, end))
-			return -ETIMEDOUT;
-		usleep_range(pause, 2 * pause);
-		pause = min(2 * pause, (unsigned int)KDSM_RETRY_MAX);
-		if (type != KDSM_MESSAGE_BLOCK_OWN)
-			continue;
-		/* Granted at last to one that had given up waiting, and wants it again? */
-		if (READ_ONCE(block->role) != KDSM_ROLE_WAITING) {
-			answer->answer = cpu_to_le16(KDSM_ANSWER_QUEUED);
-			return 0;
-		}
-		if (*node == coherence->node)
-			*node = READ_ONCE(block->owner);
-	}
+	lockdep_assert_held(&block->lock);
+	block->role = KDSM_ROLE_NONE;
+	block->owner = to;
+	block->handover++;
+	block->given = true;
 }
 
-int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			unsigned int *from, u64 *wts, u64 *rts)
+/* As its owner, if the policy lets it go. */
+static int kdsm_owner_hand_over(struct kdsm_coherence *coherence, struct kdsm_block *block,
+				unsigned int to)
 {
-	unsigned int node = READ_ONCE(block->owner);
-	struct kdsm_wire_answer answer;
 	int err;
 
-	err = kdsm_chase(coherence, block, &node, KDSM_MESSAGE_BLOCK_READ, &answer);
+	err = coherence->policy->handover(coherence, block);
 	if (err)
 		return err;
-	if (le16_to_cpu(answer.answer) != KDSM_ANSWER_YES)
-		return -EIO;
-	mutex_lock(&block->lock);
-	if (block->role == KDSM_ROLE_NONE && node != coherence->node)
-		block->owner = node;
-	mutex_unlock(&block->lock);
-	*from = le16_to_cpu(answer.node);
-	*wts = le64_to_cpu(answer.wts);
-	*rts = le64_to_cpu(answer.rts);
+	block->from = coherence->node;
+	block->from_wts = block->wts;
+	block->from_rts = block->rts;
+	kdsm_hand_over(block, to);
 	return 0;
 }
 
 /* ---- granting ---- */
-
-/* Policy strict: the set of readers goes with the ownership. To the wire, ... */
-static void kdsm_readers_put(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			     void *readers)
-{
-	__le64 *wire = readers;
-	unsigned int i;
-
-	if (!block->readers)
-		return;
-	for_each_set_bit(i, block->readers, coherence->nodes)
-		wire[i / 64] |= cpu_to_le64(1ULL << i % 64);
-	bitmap_zero(block->readers, coherence->nodes);
-}
-
-/* ... and from it. -ENOMEM */
-static int kdsm_readers_get(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			    const void *readers)
-{
-	const __le64 *wire = readers;
-	unsigned int i;
-
-	for (i = 0; i < coherence->nodes; i++) {
-		if (!(le64_to_cpu(wire[i / 64]) & 1ULL << i % 64))
-			continue;
-		if (!block->readers)
-			block->readers = bitmap_zalloc(coherence->nodes, GFP_KERNEL_ACCOUNT);
-		if (!block->readers)
-			return -ENOMEM;
-		__set_bit(i, block->readers);
-	}
-	return 0;
-}
 
 struct kdsm_grant {
 	unsigned int next;
 	struct kdsm_wire_block wire;
 };
 
-/* With the block's lock: node from has the content. Or it will not come: status. */
+/*
+ * To who was queued, if somebody was: the hand-over that was made. Or status says
+ * that there is none, and that it may ask again, from here on.
+ */
 static void kdsm_grant_fill(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			    struct kdsm_grant *grant, int status, unsigned int from,
-			    u64 wts, u64 rts)
+			    struct kdsm_grant *grant, int status)
 {
 	*grant = (struct kdsm_grant) {
 		.next = block->next,
@@ -171,17 +159,14 @@ static void kdsm_grant_fill(struct kdsm_coherence *coherence, struct kdsm_block 
 			.id = cpu_to_le32(coherence->id),
 			.status = cpu_to_le32(status),
 			.index = cpu_to_le64(block->index),
-			.wts = cpu_to_le64(wts),
-			.rts = cpu_to_le64(rts),
-			.node = cpu_to_le32(from),
 		},
 	};
 	block->next = KDSM_NOBODY;
-	if (!status && grant->next != KDSM_NOBODY)
-		kdsm_readers_put(coherence, block, grant->wire.readers);
+	if (!status)
+		kdsm_handover_put(coherence, block, &grant->wire.handover);
 }
 
-/* To who was queued, if somebody was. A node that is gone takes along what it got. */
+/* If it does not arrive, who waits for it will ask for it. */
 static void kdsm_grant_send(struct kdsm_coherence *coherence, const struct kdsm_grant *grant)
 {
 	if (grant->next != KDSM_NOBODY)
@@ -191,85 +176,28 @@ static void kdsm_grant_send(struct kdsm_coherence *coherence, const struct kdsm_
 
 void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	struct kdsm_grant grant;
+	struct kdsm_grant grant = { .next = KDSM_NOBODY };
 
 	mutex_lock(&block->lock);
-	kdsm_grant_fill(coherence, block, &grant, 0, block->from, block->from_wts,
-			block->from_rts);
-	if (grant.next == KDSM_NOBODY) {
+	if (block->next == KDSM_NOBODY) {
 		block->role = KDSM_ROLE_GRANTED;
-		block->owner = coherence->node;
 	} else {
-		/* Links have led to it since it was queued. */
-		block->role = KDSM_ROLE_NONE;
+		kdsm_hand_over(block, block->next);
+		kdsm_grant_fill(coherence, block, &grant, 0);
 	}
 	mutex_unlock(&block->lock);
 	kdsm_grant_send(coherence, &grant);
 }
 
-/* It will not come: who waits behind this node will not get it either. */
-static void kdsm_give_up(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			 unsigned int asked, int status)
+void kdsm_ownership_leave(struct kdsm_coherence *coherence, struct kdsm_block *block, int err)
 {
 	struct kdsm_grant grant;
 
 	lockdep_assert_held(&block->lock);
 	block->role = KDSM_ROLE_NONE;
-	if (asked != coherence->node)
-		block->owner = asked;
-	kdsm_grant_fill(coherence, block, &grant, status, 0, 0, 0);
+	kdsm_grant_fill(coherence, block, &grant, err);
 	mutex_unlock(&block->lock);
 	kdsm_grant_send(coherence, &grant);
-}
-
-int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			unsigned int *from, u64 *wts, u64 *rts)
-{
-	struct kdsm_wire_answer answer;
-	unsigned int node;
-	int err;
-
-	mutex_lock(&block->lock);
-	if (block->role == KDSM_ROLE_GRANTED) {
-		block->role = KDSM_ROLE_TAKING;
-		goto granted;
-	}
-	/*
-	 * Waiting before asking: as soon as the owner knows of this node, others
-	 * may be sent here.
-	 */
-	block->role = KDSM_ROLE_WAITING;
-	node = block->owner;
-	mutex_unlock(&block->lock);
-
-	err = kdsm_chase(coherence, block, &node, KDSM_MESSAGE_BLOCK_OWN, &answer);
-	if (!err && le16_to_cpu(answer.answer) == KDSM_ANSWER_QUEUED &&
-	    !wait_event_timeout(coherence->wait, READ_ONCE(block->role) != KDSM_ROLE_WAITING,
-				KDSM_GRANT_TIMEOUT))
-		err = -ETIMEDOUT;
-
-	mutex_lock(&block->lock);
-	if (!err && le16_to_cpu(answer.answer) == KDSM_ANSWER_YES) {
-		block->from = le16_to_cpu(answer.node);
-		block->from_wts = le64_to_cpu(answer.wts);
-		block->from_rts = le64_to_cpu(answer.rts);
-		block->role = KDSM_ROLE_TAKING;
-		err = kdsm_readers_get(coherence, block, answer.readers);
-	} else if (block->role != KDSM_ROLE_TAKING) {
-		err = err ?: -EIO;
-	} else {
-		err = block->from == KDSM_NOBODY ? -EIO : 0;
-	}
-	if (err) {
-		kdsm_give_up(coherence, block, node, err);	/* unlocks */
-		return err;
-	}
-granted:
-	*from = block->from;
-	*wts = block->from_wts;
-	*rts = block->from_rts;
-	mutex_unlock(&block->lock);
-	return 0;
 }
 
 /* Pass it on when the lease is over. */
@@ -296,17 +224,11 @@ static void kdsm_ownership_pass(struct kdsm_coherence *coherence, struct kdsm_bl
 	grant->next = KDSM_NOBODY;
 	if (!kdsm_block_is_owned(block) || block->next == KDSM_NOBODY)
 		return;
-	err = coherence->policy->handover(coherence, block);
-	if (err == -EAGAIN) {
+	err = kdsm_owner_hand_over(coherence, block, block->next);
+	if (err == -EAGAIN)
 		kdsm_ownership_owe(coherence, block);
-		return;
-	}
-	/* Links have led to the next since it was queued. */
-	if (err)
-		block->owner = coherence->node;
 	else
-		block->role = KDSM_ROLE_NONE;
-	kdsm_grant_fill(coherence, block, grant, err, coherence->node, block->wts, block->rts);
+		kdsm_grant_fill(coherence, block, grant, err);
 }
 
 void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *block)
@@ -366,18 +288,47 @@ struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
 	return block ?: ERR_PTR(-ENOMEM);
 }
 
-int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what,
-		unsigned int node, u64 wts, u64 rts)
+int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what, unsigned int node)
 {
 	struct kdsm_wire_answer *answer = request->reply;
 
 	*answer = (struct kdsm_wire_answer) {
 		.answer = cpu_to_le16(what),
 		.node = cpu_to_le16(node),
-		.wts = cpu_to_le64(wts),
-		.rts = cpu_to_le64(rts),
 	};
 	request->reply_length = sizeof(*answer);
+	return 0;
+}
+
+/* Yes to OWN; or this node is not it: ask whom the block was handed to. */
+static int kdsm_answer_handover(struct kdsm_coherence *coherence, struct kdsm_block *block,
+				struct kdsm_request *request, enum kdsm_answer what)
+{
+	struct kdsm_wire_answer *answer = request->reply;
+
+	kdsm_answer(request, what, block->owner);
+	kdsm_handover_put(coherence, block, &answer->handover);
+	return 0;
+}
+
+/* Yes to READ. */
+static int kdsm_answer_content(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			       struct kdsm_request *request, u64 clock, unsigned int from,
+			       u64 *wts, u64 *rts)
+{
+	struct kdsm_wire_answer *answer = request->reply;
+	int err;
+
+	err = coherence->policy->lend(coherence, block, request->from, clock, wts, rts);
+	if (err == -EAGAIN)
+		return kdsm_answer(request, KDSM_ANSWER_RETRY, 0);
+	if (err)
+		return err;
+	kdsm_answer(request, KDSM_ANSWER_YES, coherence->node);
+	answer->handover.number = cpu_to_le64(block->handover);
+	answer->handover.from = cpu_to_le16(from);
+	answer->handover.wts = cpu_to_le64(*wts);
+	answer->handover.rts = cpu_to_le64(*rts);
 	return 0;
 }
 
@@ -395,29 +346,25 @@ int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 	if (clock > KDSM_CLOCK_MAX)
 		return -EINVAL;
 	mutex_lock(&block->lock);
+	err = kdsm_handover_get(coherence, block, &wire->handover);
+	if (err)
+		goto unlock;
 	switch (block->role) {
 	case KDSM_ROLE_OWNER:
-		err = coherence->policy->lend(coherence, block, request->from, clock, &block->wts,
-					      &block->rts);
-		if (!err)
-			err = kdsm_answer(request, KDSM_ANSWER_YES, coherence->node,
-					  block->wts, block->rts);
+		err = kdsm_answer_content(coherence, block, request, clock, coherence->node,
+					  &block->wts, &block->rts);
 		break;
 	case KDSM_ROLE_GRANTED:
-		err = coherence->policy->lend(coherence, block, request->from, clock,
-					      &block->from_wts, &block->from_rts);
-		if (!err)
-			err = kdsm_answer(request, KDSM_ANSWER_YES, block->from,
-					  block->from_wts, block->from_rts);
+		err = kdsm_answer_content(coherence, block, request, clock, block->from,
+					  &block->from_wts, &block->from_rts);
 		break;
 	case KDSM_ROLE_NONE:
-		err = kdsm_answer(request, KDSM_ANSWER_ASK, block->owner, 0, 0);
+		err = kdsm_answer_handover(coherence, block, request, KDSM_ANSWER_ASK);
 		break;
 	default:
-		err = -EAGAIN;
+		err = kdsm_answer(request, KDSM_ANSWER_RETRY, 0);
 	}
-	if (err == -EAGAIN)
-		err = kdsm_answer(request, KDSM_ANSWER_RETRY, 0, 0, 0);
+unlock:
 	mutex_unlock(&block->lock);
 	return err;
 }
@@ -426,51 +373,49 @@ int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 static int kdsm_own(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		    struct kdsm_request *request)
 {
-	struct kdsm_wire_answer *answer = request->reply;
 	int err = -EAGAIN;
 
 	if (block->role == KDSM_ROLE_OWNER) {
-		err = coherence->policy->handover(coherence, block);
-		if (!err)
-			kdsm_answer(request, KDSM_ANSWER_YES, coherence->node, block->wts,
-				    block->rts);
+		err = kdsm_owner_hand_over(coherence, block, request->from);
 	} else if (block->role == KDSM_ROLE_GRANTED) {
-		err = kdsm_answer(request, KDSM_ANSWER_YES, block->from, block->from_wts,
-				  block->from_rts);
+		kdsm_hand_over(block, request->from);
+		err = 0;
 	}
-	if (err == -EAGAIN) {
-		/* Not yet. */
-		block->next = request->from;
-		block->owner = request->from;
-		if (block->role == KDSM_ROLE_OWNER)
-			kdsm_ownership_owe(coherence, block);
-		return kdsm_answer(request, KDSM_ANSWER_QUEUED, 0, 0, 0);
-	}
-	if (err)
+	if (!err)
+		return kdsm_answer_handover(coherence, block, request, KDSM_ANSWER_YES);
+	if (err != -EAGAIN)
 		return err;
-	kdsm_readers_put(coherence, block, answer->readers);
-	block->role = KDSM_ROLE_NONE;
-	block->owner = request->from;
-	return 0;
+	block->next = request->from;
+	if (block->role == KDSM_ROLE_OWNER)
+		kdsm_ownership_owe(coherence, block);
+	return kdsm_answer(request, KDSM_ANSWER_QUEUED, 0);
 }
 
 int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
 			     struct kdsm_request *request)
 {
+	const struct kdsm_wire_block *wire = request->data;
 	struct kdsm_block *block = kdsm_asked_block(coherence, request);
-	int err = 0;
+	int err;
 
 	if (IS_ERR(block))
 		return PTR_ERR(block);
+	/* A node is never led to itself, see kdsm_chase_follow(). */
+	if (request->from == coherence->node)
+		return -EINVAL;
 	mutex_lock(&block->lock);
-	if (request->from == coherence->node) {
-		/* Led back here while some node in the circle waits for a grant. */
-		err = kdsm_answer(request, KDSM_ANSWER_RETRY, 0, 0, 0);
-	} else if (block->role == KDSM_ROLE_NONE || block->next != KDSM_NOBODY) {
-		err = kdsm_answer(request, KDSM_ANSWER_ASK, block->owner, 0, 0);
-	} else {
+	err = kdsm_handover_get(coherence, block, &wire->handover);
+	if (err)
+		goto unlock;
+	if (block->next == request->from)
+		err = kdsm_answer(request, KDSM_ANSWER_QUEUED, 0);
+	else if (block->next != KDSM_NOBODY)
+		err = kdsm_answer(request, KDSM_ANSWER_ASK, block->next);
+	else if (block->role == KDSM_ROLE_NONE)
+		err = kdsm_answer_handover(coherence, block, request, KDSM_ANSWER_ASK);
+	else
 		err = kdsm_own(coherence, block, request);
-	}
+unlock:
 	mutex_unlock(&block->lock);
 	return err;
 }
@@ -484,31 +429,13 @@ int kdsm_coherence_serve_grant(struct kdsm_coherence *coherence,
 
 	if (IS_ERR(block))
 		return PTR_ERR(block);
-	if (le32_to_cpu(wire->node) >= coherence->nodes ||
-	    le64_to_cpu(wire->wts) > KDSM_CLOCK_MAX || le64_to_cpu(wire->rts) > KDSM_CLOCK_MAX)
-		return -EINVAL;
 	mutex_lock(&block->lock);
-	if (block->role != KDSM_ROLE_WAITING && block->role != KDSM_ROLE_NONE) {
-		err = -EINVAL;
-	} else if (wire->status) {
-		block->from = KDSM_NOBODY;
-		if (block->role == KDSM_ROLE_WAITING)
-			WRITE_ONCE(block->role, KDSM_ROLE_TAKING);
+	if (wire->status) {
+		WRITE_ONCE(block->again, true);
+		wake_up_all(&coherence->wait);
 	} else {
-		block->from = le32_to_cpu(wire->node);
-		block->from_wts = le64_to_cpu(wire->wts);
-		block->from_rts = le64_to_cpu(wire->rts);
-		if (kdsm_readers_get(coherence, block, wire->readers))
-			block->from = KDSM_NOBODY;
-		if (block->role == KDSM_ROLE_NONE) {
-			/* It came too late. */
-			block->owner = coherence->node;
-			block->role = KDSM_ROLE_GRANTED;
-		} else {
-			WRITE_ONCE(block->role, KDSM_ROLE_TAKING);
-		}
+		err = kdsm_handover_get(coherence, block, &wire->handover);
 	}
 	mutex_unlock(&block->lock);
-	wake_up_all(&coherence->wait);
 	return err;
 }

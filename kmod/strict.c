@@ -118,7 +118,7 @@ int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 	/* What is being fetched at this moment is not to be used. */
 	if (what == KDSM_ANSWER_YES)
 		block->stale = true;
-	err = kdsm_answer(request, what, 0, 0, 0);
+	err = kdsm_answer(request, what, 0);
 	mutex_unlock(&block->lock);
 	return err;
 }

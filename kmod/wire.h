@@ -145,22 +145,33 @@ struct kdsm_wire_region {
 /* Nodes as bits, bit 0 of the first word first. */
 #define KDSM_READERS_WORDS	(KDSM_MAX_NODES / 64)
 
+/*
+ * The ownership of a block went from one node to another. Hand-overs of a block
+ * are numbered, that to its first owner being 1; of each number there is one, so to
+ * hear of it twice does no harm.
+ */
+struct kdsm_wire_handover {
+	__le64 number;		/* 0: none */
+	__le64 wts, rts;	/* of the content */
+	__le16 from;		/* who has it; KDSM_NOBODY: known to who made this only */
+	__le16 reserved[3];
+	__le64 readers[KDSM_READERS_WORDS];	/* policy strict: who has copies */
+} __packed;
+
 /* About one block of a coherent region. */
 struct kdsm_wire_block {
 	__le32 id;		/* of the region */
-	__le32 status;		/* GRANT: 0, or -errno: it failed */
+	__le32 status;		/* GRANT: 0, or -errno: it is not; ask again */
 	__le64 index;
 	__le64 clock;		/* READ: of the asking node */
-	__le64 wts, rts;	/* GRANT: of the content */
-	__le32 node;		/* GRANT: who has it */
-	__le32 reserved;
-	__le64 readers[KDSM_READERS_WORDS];	/* GRANT, policy strict: who has copies */
+	/* GRANT: this one. READ, OWN: one to the asked node, which may not know it. */
+	struct kdsm_wire_handover handover;
 } __packed;
 
 enum kdsm_answer {
-	KDSM_ANSWER_YES,	/* node has the content, wts and rts are of that */
+	KDSM_ANSWER_YES,	/* OWN: this hand-over. READ: who has what; the newest */
 	KDSM_ANSWER_QUEUED,	/* OWN: a GRANT follows */
-	KDSM_ANSWER_ASK,	/* node: it may know */
+	KDSM_ANSWER_ASK,	/* node: the hand-over was to it; none: it will be next */
 	KDSM_ANSWER_RETRY,	/* in a while */
 };
 
@@ -168,8 +179,7 @@ struct kdsm_wire_answer {
 	__le16 answer;		/* enum kdsm_answer */
 	__le16 node;
 	__le32 reserved;
-	__le64 wts, rts;
-	__le64 readers[KDSM_READERS_WORDS];	/* OWN, YES, policy strict */
+	struct kdsm_wire_handover handover;
 } __packed;
 
 /*

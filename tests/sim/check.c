@@ -43,14 +43,16 @@ static void changes(unsigned int node, unsigned int i, const struct kdsm_block *
 	    was->modified == block->modified && was->owner == block->owner &&
 	    was->next == block->next && was->writer == block->writer &&
 	    was->wts == block->wts && was->rts == block->rts && was->wanted == block->wanted &&
+	    was->handover == block->handover && was->given == block->given &&
 	    was->lock.owner)
 		return;
 	*was = *block;
 	was->lock.owner = (void *)1;
 	sim_event(block->index,
-		  "  [%u] %s %s%s%s%s owner %u next %d wts %llu rts %llu wanted %llu of %d",
+		  "  [%u] %s %s%s%s%s %llu%s owner %u next %d wts %llu rts %llu wanted %llu of %d",
 		  node, states[block->state], roles[block->role], block->busy ? " busy" : "",
 		  block->twin ? " twin" : "", block->modified ? " modified" : "",
+		  block->handover, block->given ? " given" : "",
 		  block->owner, (s16)block->next, block->wts, block->rts, block->wanted,
 		  (s16)block->writer);
 }
@@ -103,7 +105,7 @@ void sim_check_step(void)
 			}
 			if (block->role == KDSM_ROLE_OWNER ||
 			    block->role == KDSM_ROLE_GRANTED ||
-			    (block->role == KDSM_ROLE_TAKING && block->from != KDSM_NOBODY))
+			    block->role == KDSM_ROLE_TAKING)
 				holders++;
 			if (block->role != KDSM_ROLE_OWNER)
 				continue;
@@ -187,12 +189,17 @@ static void check_block(u64 index)
 	}
 }
 
-void sim_check_quiet(void)
+void sim_check_end(void)
 {
 	unsigned int i;
 
-	if (!sim_quiet() || sim_unreliable || sim.error || sim.down)
-		return;
 	for (i = 0; i < sim.blocks; i++)
 		check_block(sim.index[i]);
+}
+
+void sim_check_quiet(void)
+{
+	/* After failures a node may be next that does not want it any more. */
+	if (sim_quiet() && !sim.error && !sim.stall && !sim.down && !sim.healed)
+		sim_check_end();
 }

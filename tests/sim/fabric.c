@@ -163,6 +163,8 @@ static void operate(struct kdsm_batch *batch, struct kdsm_operation *op)
 		sim_counts.probes++;
 		return;
 	}
+	if (sim_chance(sim.stall))
+		sim_sleep(sim_between(50, 200) * 1000000ULL);
 	for (done = 0; done < op->length; done += PAGE_SIZE) {
 		page = kdsm_memory_page(memory, (op->offset + done) >> PAGE_SHIFT);
 		if (IS_ERR(page)) {
@@ -223,7 +225,7 @@ struct message {
 	u8 data[256], reply[256];	/* a block's are smaller */
 	unsigned int length, reply_length;
 	int status;
-	bool done, lost, twice;
+	bool done;
 	struct sim_queue queue;
 };
 
@@ -258,13 +260,16 @@ static void serve_once(struct message *message)
 		.length = message->length,
 		.reply = room,
 	};
-	struct kdsm_block *block;
-	u64 rts;
+	struct kdsm_wire_answer *answer = (void *)message->reply;
+	struct kdsm_block *block = kdsm_block(coherence, wire->index);
+	u64 rts = block ? block->rts : 0;
 
+	if (block && sim_broken == SIM_BREAK_FORGET)
+		block->given = false;
+	if (block && sim_broken == SIM_BREAK_NUMBER && block->role == KDSM_ROLE_NONE)
+		block->handover = 0;
 	switch (message->type) {
 	case KDSM_MESSAGE_BLOCK_READ:
-		block = kdsm_block(coherence, wire->index);
-		rts = block ? block->rts : 0;
 		message->status = kdsm_coherence_serve_read(coherence, &request);
 		if (sim_broken == SIM_BREAK_RTS && block)
 			block->rts = rts;
@@ -277,64 +282,97 @@ static void serve_once(struct message *message)
 		break;
 	case KDSM_MESSAGE_BLOCK_INVALIDATE:
 		message->status = kdsm_coherence_serve_invalidate(coherence, &request);
-		block = kdsm_block(coherence, wire->index);
 		if (sim_broken == SIM_BREAK_STALE && block)
 			block->stale = false;
 		break;
 	default:
 		sim_fail(-1, "a message of unknown type");
 	}
+	if (message->status == -EINVAL && message->type != KDSM_MESSAGE_BLOCK_INVALIDATE)
+		sim_fail(wire->index, "%s of node %u makes no sense to node %u",
+			 type_name(message->type), message->from, message->to);
 	if (request.reply_length > sizeof(message->reply))
 		sim_fail(-1, "a reply that is too long");
 	memcpy(message->reply, room, request.reply_length);
 	if (sim_broken == SIM_BREAK_LEASE && message->type == KDSM_MESSAGE_BLOCK_OWN)
-		((struct kdsm_wire_answer *)message->reply)->rts = 0;
+		answer->handover.rts = 0;
 	if (sim_broken == SIM_BREAK_SET && message->type == KDSM_MESSAGE_BLOCK_OWN)
-		memset(((struct kdsm_wire_answer *)message->reply)->readers, 0,
-		       sizeof(((struct kdsm_wire_answer *)message->reply)->readers));
+		memset(answer->handover.readers, 0, sizeof(answer->handover.readers));
 	message->reply_length = request.reply_length;
+	if (sim_broken == SIM_BREAK_OLD && message->type == KDSM_MESSAGE_BLOCK_OWN &&
+	    message->reply_length && answer->answer == KDSM_ANSWER_ASK) {
+		/* Without a number it is a promise; of no use to who does not know yet. */
+		block = kdsm_block(&sim_nodes[answer->node].coherence, wire->index);
+		if (block && block->handover >= answer->handover.number)
+			answer->handover.number = 0;
+	}
 }
 
-static void serve(void *arg)
+static void serve(struct message *message, const char *how)
 {
-	struct message *message = arg;
+	static const char * const answers[] = { "yes", "queued", "ask", "retry" };
 	const struct kdsm_wire_block *wire = (const void *)message->data;
 	const struct kdsm_wire_answer *answer = (const void *)message->reply;
 	s64 index = wire->index;
 
+	sim_event(index, "%s of node %u%s: status %d handover %llu of %u",
+		  type_name(message->type), message->from, how, (int)wire->status,
+		  wire->handover.number, wire->handover.from);
+	serve_once(message);
+	if (message->reply_length)
+		sim_event(index, "%s of node %u%s answered: %s %u handover %llu of %u",
+			  type_name(message->type), message->from, how,
+			  answers[answer->answer], answer->node, answer->handover.number,
+			  answer->handover.from);
+	else
+		sim_event(index, "%s of node %u%s: %d", type_name(message->type),
+			  message->from, how, message->status);
+}
+
+/* Its sender does not wait for it any more. */
+static void serve_late(void *arg)
+{
+	struct message *message = arg;
+
+	serve(message, ", late");
+	under_way--;
+	free(message);
+}
+
+static void send_late(const struct message *message)
+{
+	struct message *copy = malloc(sizeof(*copy));
+
+	*copy = *message;
+	under_way++;
+	sim_spawn(message->to, "serves late", 1 + sim_below(sim_chance(2) ? 10000 : 1000000),
+		  serve_late, copy);
+}
+
+/* The sender is told that it is lost; it may be, or the reply is, or it is late. */
+static void deliver(void *arg)
+{
+	struct message *message = arg;
+	const struct kdsm_wire_block *wire = (const void *)message->data;
+
 	if (is_down(message->from) || is_down(message->to)) {
 		sim_sleep(1000000);
-		message->lost = true;
 		message->status = -EHOSTDOWN;
 	} else if (sim_chance(sim.error)) {
-		message->lost = true;
-		message->status = -EIO;
-		sim_event(index, "%s of node %u does not arrive", type_name(message->type),
-			  message->from);
-	} else if (sim_broken == SIM_BREAK_GRANT &&
-		   message->type == KDSM_MESSAGE_BLOCK_GRANT && sim_chance(20)) {
-		sim_event(index, "GRANT of node %u is forgotten", message->from);
-		message->status = 0;
+		if (sim_chance(2))
+			send_late(message);
+		sim_event(wire->index, "%s of node %u does not arrive",
+			  type_name(message->type), message->from);
+		message->status = sim_chance(4) ? -EHOSTDOWN : -EIO;
 	} else {
-		sim_event(index, "%s of node %u: status %d wts %llu rts %llu",
-			  type_name(message->type), message->from, (int)wire->status,
-			  wire->wts, wire->rts);
-		serve_once(message);
-		if (sim_broken == SIM_BREAK_TWICE && message->type == KDSM_MESSAGE_BLOCK_OWN &&
-		    sim_chance(10))
-			serve_once(message);
-		sim_event(index, "%s of node %u answered: status %d, %s%u wts %llu rts %llu",
-			  type_name(message->type), message->from, message->status,
-			  message->reply_length ? answer->answer == KDSM_ANSWER_YES ? "yes " :
-			  answer->answer == KDSM_ANSWER_QUEUED ? "queued " :
-			  answer->answer == KDSM_ANSWER_ASK ? "ask " : "retry " : "",
-			  answer->node, answer->wts, answer->rts);
+		serve(message, "");
 		sim_sleep(delay(message->to, message->from));
 		if (sim_chance(sim.error) || is_down(message->from) || is_down(message->to)) {
-			message->lost = true;
-			message->status = -EIO;
-			sim_event(index, "the reply to %s of node %u does not arrive",
+			if (sim_chance(4))
+				send_late(message);
+			sim_event(wire->index, "the reply to %s of node %u does not arrive",
 				  type_name(message->type), message->from);
+			message->status = sim_chance(2) ? -EIO : -ETIMEDOUT;
 		}
 	}
 	message->done = true;
@@ -366,7 +404,7 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 	} else {
 		under_way++;
 		snprintf(name, sizeof(name), "serves %s", type_name(type));
-		sim_spawn(node, name, delay(fabric->node, node), serve, message);
+		sim_spawn(node, name, delay(fabric->node, node), deliver, message);
 		while (!message->done) {
 			sim_prepare(&message->queue);
 			sim_block(&message->queue, U64_MAX);
@@ -386,6 +424,15 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 bool sim_quiet(void)
 {
 	return !under_way;
+}
+
+void sim_fabric_heal(void)
+{
+	sim.error = 0;
+	sim.stall = 0;
+	sim.down = false;
+	sim.healed = true;
+	sim.pause = 1;
 }
 
 /* ---- start and stop ---- */

@@ -16,7 +16,7 @@ struct sim_config sim;
 enum sim_break sim_broken;
 struct sim_counts sim_counts;
 struct sim_node sim_nodes[SIM_NODES];
-bool sim_tracing, sim_verbose, sim_unreliable;
+bool sim_tracing, sim_verbose;
 
 static const struct {
 	const char *name, *what;
@@ -29,8 +29,10 @@ static const struct {
 	[SIM_BREAK_DIRTY] = { "dirty", "one dirty bit in 20 is not seen by a harvest" },
 	[SIM_BREAK_MERGE] = { "merge", "a merge takes what is theirs and drops what is ours" },
 	[SIM_BREAK_UNMAP] = { "unmap", "one range in 20 is not unmapped" },
-	[SIM_BREAK_GRANT] = { "grant", "one grant in 20 is forgotten" },
-	[SIM_BREAK_TWICE] = { "twice", "one request for ownership in 10 is served twice" },
+	[SIM_BREAK_FORGET] = { "forget", "a node forgets to whom it handed a block over" },
+	[SIM_BREAK_OLD] = { "old", "links that are older than what is known are followed",
+			    KDSM_POLICY_STRICT },
+	[SIM_BREAK_NUMBER] = { "number", "a node does not know which hand-over it had last" },
 	[SIM_BREAK_LEASE] = { "lease", "the read timestamp does not go with the ownership" },
 	[SIM_BREAK_FLUSH] = { "flush", "one flush of TLBs in 4 does not happen" },
 	[SIM_BREAK_AHEAD] = { "ahead", "what came along with a miss is taken, be it too old" },
@@ -68,7 +70,7 @@ struct job {
 static struct job *jobs, *job;
 static u64 *taken;	/* seeds, by whichever process is free */
 static unsigned int nodes_min = 2, nodes_max = 8;
-static bool no_faults;
+static bool no_faults, lossy;
 static u32 only;		/* this policy; 0: both */
 
 /* ---- chance ---- */
@@ -221,34 +223,49 @@ static void choose(u64 seed)
 		sim.unmap = 3;
 	sim.evict = sim_chance(2) ? 3 : 50;
 	sim.pieces = sim_chance(2);
+	sim.pause = 1;
+	if (sim_broken == SIM_BREAK_FORGET || sim_broken == SIM_BREAK_NUMBER ||
+	    sim_broken == SIM_BREAK_OLD)
+		sim.error = sim_between(3, 30);
 	if (no_faults)
 		return;
 	if (sim_chance(12))
 		sim.nomem = sim_between(10, 200);
-	if (sim_chance(12))
-		sim.error = sim_between(30, 500);
+	if (lossy || sim_chance(8))
+		sim.error = sim_chance(2) ? sim_between(3, 30) : sim_between(30, 500);
+	if (sim_chance(20))
+		sim.stall = sim_between(50, 500);
 	if (sim_chance(20))
 		sim.down = true;
+	/* That something never succeeds is soon seen. */
+	if (sim.stall || sim.down || (sim.error && sim_chance(2)))
+		sim.pause = 1000;
 }
 
 static void run_seed(u64 seed)
 {
 	job->seed = seed;
 	choose(seed);
-	sim_unreliable = false;
-	sim_event(-1, "policy %s", sim.policy == KDSM_POLICY_STRICT ? "strict" : "release");
 	sim_event(-1, "nodes %u processes %u threads %u blocks %u of %u pages, words %u locks %u",
 		  sim.nodes, sim.processes, sim.threads, sim.blocks, sim.pages, sim.words,
 		  sim.locks);
 	sim_event(-1, "phases %u rounds %u values %u yield %u preempt %u delay %u slow %u unmap %u",
 		  sim.phases, sim.rounds, sim.values, sim.yield, sim.preempt, sim.delay,
 		  sim.slow, sim.unmap);
-	sim_event(-1, "nomem %u error %u down %u", sim.nomem, sim.error, sim.down);
+	sim_event(-1, "policy %s nomem %u error %u stall %u down %u",
+		  sim.policy == KDSM_POLICY_STRICT ? "strict" : "release", sim.nomem,
+		  sim.error, sim.stall, sim.down);
+	sim_clock_start();
 	sim_check_start();
 	sim_fabric_start();
 	sim_program_start();
 	sim_run();
-	sim_check_quiet();
+	if (sim.error || sim.stall || sim.down) {
+		sim_fabric_heal();
+		sim_program_again();
+		sim_run();
+	}
+	sim_check_end();
 	sim_program_stop();
 	sim_fabric_stop();
 	job->seeds++;
@@ -296,12 +313,13 @@ static void usage(FILE *file)
 		"  -t, --seconds TIME   stop after that many seconds\n"
 		"  -j, --jobs JOBS      processes (1)\n"
 		"  -p, --plain          no seed with errors or lack of memory\n"
+		"  -l, --lossy          in every seed messages get lost\n"
 		"  -v, --verbose        print every event of the seed\n"
 		"  -S, --stats          print what was done\n"
 		"  -b, --break NAME     put in a fault; succeeds if it is found\n"
 		"  -h, --help           print this\n\n"
 		"A seed that fails is run again, and the last events of its block are\n"
-		"printed; -s SEED -v prints all. With -N, -P, -p and -b as before.\n\nFaults:\n",
+		"printed; -s SEED -v prints all. With -N, -P, -p, -l and -b as before.\n\nFaults:\n",
 		SIM_NODES);
 	for (i = 1; i < SIM_BREAK_COUNT; i++)
 		fprintf(file, "  %-8s %s\n", breaks[i].name, breaks[i].what);
@@ -337,6 +355,7 @@ int main(int argc, char **argv)
 		{ "seconds", required_argument, NULL, 't' },
 		{ "jobs", required_argument, NULL, 'j' },
 		{ "plain", no_argument, NULL, 'p' },
+		{ "lossy", no_argument, NULL, 'l' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "stats", no_argument, NULL, 'S' },
 		{ "break", required_argument, NULL, 'b' },
@@ -352,7 +371,7 @@ int main(int argc, char **argv)
 	double seconds = 0;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "s:n:N:P:t:j:pvSb:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "s:n:N:P:t:j:plvSb:h", options, NULL)) != -1) {
 		switch (option) {
 		case 's':
 			seed = strtoull(optarg, NULL, 0);
@@ -382,6 +401,9 @@ int main(int argc, char **argv)
 			break;
 		case 'p':
 			no_faults = true;
+			break;
+		case 'l':
+			lossy = true;
 			break;
 		case 'v':
 			sim_verbose = true;

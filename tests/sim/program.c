@@ -54,22 +54,14 @@ bool sim_again(int err, unsigned int *tries, const char *what)
 		return false;
 	sim_counts.errors++;
 	sim_event(-1, "%s: error %d", what, err);
-	if (err == -ENOMEM && sim.nomem) {
-		if (++*tries > 10000)
-			sim_fail(-1, "%s: no memory ten thousand times", what);
-		sim_sleep(10);
-		return true;
-	}
-	if (!sim.error && !sim.down && !(sim.nomem && err == -EIO))
+	if (!(err == -ENOMEM && sim.nomem) &&
+	    !((err == -EIO || err == -EHOSTDOWN) && (sim.error || sim.down)) &&
+	    !(err == -ETIMEDOUT && (sim.error || sim.stall || sim.down)))
 		sim_fail(-1, "%s: error %d", what, err);
-	if (sim.nomem && !sim.error && !sim.down && ++*tries < 10000) {
-		sim_sleep(10);
-		return true;
-	}
-	/* From here on it is enough that the threads come to an end. */
-	sim_unreliable = true;
-	sim_wake(&barrier.queue);
-	return ++*tries < TRIES;
+	if (++*tries > 10000)
+		sim_fail(-1, "%s: error %d ten thousand times", what, err);
+	sim_sleep(10);
+	return true;
 }
 
 static void release(struct thread *thread, struct kdsm_signature *signature)
@@ -128,8 +120,6 @@ static void load(struct thread *thread, struct word *word)
 		err = sim_load(thread->node, thread->process, word->offset, &value,
 			       word->size);
 	} while (sim_again(err, &tries, "load"));
-	if (err || sim_unreliable)
-		return;
 	sim_counts.loads++;
 	sim_event(block, "%u loads word %u at %llx: %llu", thread->number,
 		  (unsigned int)(word - words), word->offset, value);
@@ -232,7 +222,7 @@ static void barrier_pass(struct thread *thread)
 		kdsm_signature_init(&barrier.signatures[barrier.phase % 2]);
 		sim_wake(&barrier.queue);
 	} else {
-		while (barrier.phase == phase && !sim_unreliable) {
+		while (barrier.phase == phase) {
 			sim_prepare(&barrier.queue);
 			sim_block(&barrier.queue, U64_MAX);
 		}
@@ -335,8 +325,6 @@ static void thread_run(void *arg)
 
 	for (phase = 0; phase < sim.phases; phase++) {
 		for (round = sim_between(sim.rounds / 2, sim.rounds); round; round--) {
-			if (sim_unreliable && sim_between(0, 3))
-				return;
 			if (sim_chance(sim.unmap))
 				sim_unmap_some(thread->node);
 			if (sim.locks && !sim_chance(3))
@@ -350,10 +338,9 @@ static void thread_run(void *arg)
 		}
 		barrier_pass(thread);
 	}
-	for (i = 0; i < word_count && !sim_unreliable; i++)
+	for (i = 0; i < word_count; i++)
 		load(thread, &words[i]);
-	if (!sim_unreliable)
-		barrier_pass(thread);
+	barrier_pass(thread);
 }
 
 /* ---- start and stop ---- */
@@ -426,6 +413,41 @@ void sim_program_start(void)
 				sim_spawn(node, name, 1 + sim_below(sim.delay), thread_run,
 					  &threads[thread_count++]);
 			}
+}
+
+/* Every node has to come by every block. */
+static void thread_run_again(void *arg)
+{
+	struct thread *thread = arg;
+	unsigned int i;
+
+	for (i = 0; i < word_count; i++) {
+		if (i % thread_count == thread->number)
+			store(thread, &words[i]);
+	}
+	barrier_pass(thread);
+	for (i = 0; i < word_count; i++)
+		load(thread, &words[i]);
+	barrier_pass(thread);
+	for (i = 0; i < word_count; i++) {
+		if ((i + 1) % thread_count == thread->number)
+			store(thread, &words[i]);
+	}
+	barrier_pass(thread);
+	for (i = 0; i < word_count; i++)
+		load(thread, &words[i]);
+}
+
+void sim_program_again(void)
+{
+	unsigned int i;
+
+	if (sim.policy == KDSM_POLICY_STRICT) {
+		sim_race_again();
+		return;
+	}
+	for (i = 0; i < thread_count; i++)
+		sim_spawn(threads[i].node, "again", 1, thread_run_again, &threads[i]);
 }
 
 void sim_program_stop(void)

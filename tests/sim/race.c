@@ -44,8 +44,7 @@ static u64 mask(const struct word *word)
 
 /*
  * What an access gave. Nobody else has run since it was done: what does not end
- * at a scheduling point is one step. Also after errors: who was told of one may not
- * have the block, but nobody may have what is not right.
+ * at a scheduling point is one step.
  */
 static void saw(struct thread *thread, struct word *word, const char *how, u64 value)
 {
@@ -161,8 +160,6 @@ static void thread_run(void *arg)
 		bool reads = sim_chance(4);
 
 		for (round = sim_between(sim.rounds / 2, 2 * sim.rounds); round; round--) {
-			if (sim_unreliable && sim_between(0, 3))
-				break;
 			if (sim_chance(sim.unmap))
 				sim_unmap_some(thread->node);
 			if (reads)
@@ -174,7 +171,7 @@ static void thread_run(void *arg)
 		}
 		meet();
 	}
-	for (i = 0; i < word_count && !sim_unreliable; i++)
+	for (i = 0; i < word_count; i++)
 		load(thread, &words[i]);
 }
 
@@ -225,4 +222,25 @@ void sim_race_start(void)
 				sim_spawn(node, name, 1 + sim_below(sim.delay), thread_run,
 					  &threads[thread_count++]);
 			}
+}
+
+/* Every node has to come by every block. */
+static void thread_run_again(void *arg)
+{
+	struct thread *thread = arg;
+	unsigned int i;
+
+	for (i = 0; i < word_count; i++)
+		add(thread, &words[i]);
+	meet();
+	for (i = 0; i < word_count; i++)
+		load(thread, &words[i]);
+}
+
+void sim_race_again(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < thread_count; i++)
+		sim_spawn(threads[i].node, "again", 1, thread_run_again, &threads[i]);
 }

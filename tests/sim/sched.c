@@ -195,6 +195,10 @@ void sim_run(void)
 		current = NULL;
 		sim_check_step();
 	}
+}
+
+void sim_clock_start(void)
+{
 	now = 0;
 	earliest = U64_MAX;
 }
@@ -247,7 +251,7 @@ void sim_sleep(u64 microseconds)
 /* Before something is tried again: that it never succeeds is soon seen. */
 void sim_pause(u64 microseconds)
 {
-	sim_sleep(sim.error || sim.down ? 1000 * microseconds : microseconds);
+	sim_sleep(sim.pause * microseconds);
 }
 
 void sim_cancel(struct sim_queue *queue)

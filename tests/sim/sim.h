@@ -55,8 +55,11 @@ struct sim_config {
 	unsigned int evict;		/* one access in so many evicts a TLB entry */
 	unsigned int nomem;		/* one allocation in so many fails */
 	unsigned int error;		/* one message or operation in so many fails */
+	unsigned int stall;		/* one operation in so many takes minutes */
+	unsigned int pause;		/* what is tried again is so many times later */
 	bool down;			/* a node goes away for a while */
 	bool pieces;			/* memory is in one piece */
+	bool healed;			/* it was so, and is over */
 };
 
 /* Deliberate faults. */
@@ -69,8 +72,9 @@ enum sim_break {
 	SIM_BREAK_DIRTY,
 	SIM_BREAK_MERGE,
 	SIM_BREAK_UNMAP,
-	SIM_BREAK_GRANT,
-	SIM_BREAK_TWICE,
+	SIM_BREAK_FORGET,
+	SIM_BREAK_NUMBER,
+	SIM_BREAK_OLD,
 	SIM_BREAK_LEASE,
 	SIM_BREAK_FLUSH,
 	SIM_BREAK_LATE,
@@ -102,9 +106,6 @@ extern enum sim_break sim_broken;
 extern struct sim_counts sim_counts;
 extern bool sim_tracing;	/* keep events */
 extern bool sim_verbose;	/* print them at once */
-/* Somebody was told of an error: values are not checked from here on. */
-extern bool sim_unreliable;
-
 /* The seed has failed: say what, and end the process. block: -1 if none. */
 void __attribute__((noreturn, format(printf, 2, 3)))
 sim_fail(s64 block, const char *format, ...);
@@ -121,6 +122,7 @@ sim_note(s64 block, const char *format, ...);
 
 void sim_spawn(unsigned int node, const char *name, u64 delay, void (*run)(void *arg),
 	       void *arg);
+void sim_clock_start(void);
 /* Until all fibers have ended. */
 void sim_run(void);
 unsigned int sim_fiber_node(void);
@@ -180,6 +182,8 @@ void sim_fabric_start(void);
 void sim_fabric_stop(void);
 /* No message is under way. */
 bool sim_quiet(void);
+/* From now on nothing fails. */
+void sim_fabric_heal(void);
 
 /* map.c: what the CPU does. -errno as the fault handler gave. */
 int sim_load(unsigned int node, unsigned int process, u64 offset, void *to,
@@ -196,19 +200,23 @@ void sim_protect_process(unsigned int node, unsigned int process, u64 first, u64
 
 /* program.c */
 void sim_program_start(void);
+/* When all of it has ended, and nothing fails: has what failed left no trace? */
+void sim_program_again(void);
 void sim_program_stop(void);
-/* Shall what gave this be tried again? What ran out of memory has to work in the end. */
+/* Shall what gave this be tried again? What fails has to work in the end. */
 bool sim_again(int err, unsigned int *tries, const char *what);
 /* A process of the node unmaps some blocks, or changes their protection and back. */
 void sim_unmap_some(unsigned int node);
 
 /* race.c: threads of a program that has data races, for policy strict */
 void sim_race_start(void);
+void sim_race_again(void);
 
 /* check.c: invariants of the protocol. */
 void sim_check_start(void);
 void sim_check_step(void);	/* with what may be at any time */
-void sim_check_quiet(void);	/* when nothing is under way */
+void sim_check_quiet(void);	/* when nobody wants anything, if nothing is under way */
+void sim_check_end(void);	/* when nothing runs any more */
 
 /* break.c: by --wrap, called instead and calling the real ones. */
 int __real_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
