@@ -1,28 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The queue for the ownership of one block (kmod/ownership.c): N nodes want the
- * block to release (OWN), and with READS to read, too, again and again, or with
- * ROUNDS=n so many times each. LEASES: an owner may keep the block for a while, as
- * with policy strict; who asks meanwhile is queued.
+ * The queue for the ownership of one block (kmod/ownership.c, kmod/chase.c): N nodes
+ * want the block to release (OWN), and with READS to read, too, again and again, or
+ * with ROUNDS=n so many times each. LEASES: an owner may keep the block for a while,
+ * as with policy strict; who asks meanwhile is queued.
  *
  * What is a step: whatever the code does under the lock of the block is one step;
  * between any two of them the others run. A message takes arbitrarily long and is
  * overtaken by others: a node has one question under way at most, as the block is
  * busy meanwhile, so each has a channel of its own for that, and for the answer.
  *
+ * FAILURES=n, with ROUNDS: so many times in all something fails. A message or its
+ * reply gets lost, and its sender is told so; it may be heard all the same, then or
+ * at any time later. A grant gets lost. A node gives up waiting, or cannot bring the
+ * content; an owner has no memory to hand over. Only then hand-overs have numbers, as
+ * else nothing is ever said twice. Time: who asks again after a pause, or to make
+ * sure that it is queued, does so when nothing else can happen; with EARLY, always.
+ *
  * What is left out: the content and the timestamps, which are in release.pml. For
  * how long a node pauses before it asks again. That the granting node waits for
- * the reply to GRANT: it goes on at once, which is more than it may do. All that
- * fails: a hand-over for want of memory, a wait that takes too long, messages and
- * nodes that get lost; and so what is done then (role GRANTED).
+ * the reply to GRANT: it goes on at once, which is more than it may do.
  *
  * Checked after every step, see check():
- *	one	there is one owner, node that takes over, or grant on its way
- *	queue	nobody is queued behind itself, or twice
+ *	one	there is one owner, node that takes over, or grant on its way; with
+ *		FAILURES: one that has the newest hand-over, or was given that and has
+ *		not heard, which is then known to who gave it; nobody has an older one
+ *	queue	nobody is queued behind itself, or, without FAILURES, twice
  *	links	from every node links lead to the owner, with no circle
  * And by spin: that nobody waits for what does not come (invalid end states); with
- * ROUNDS, that everybody who asks gets it, as there is no cycle, or with READS,
- * where a node may be told to ask again, none that is fair to the other nodes.
+ * ROUNDS, that everybody who asks gets it, or fails, as there is no cycle, or with
+ * READS, where a node may be told to ask again, none that is fair to the other nodes.
  * OUTRUN: node 2 wants the block once while the others go on for ever. It can be
  * outrun by a block that always has moved on when the question comes. Only chance
  * ends that, or the timeout.
@@ -36,7 +43,7 @@
 #define FAULT	0
 #endif
 #define WAITING_SET_AFTER_ASKING	(FAULT == 1)
-#define LINK_KEPT_WHEN_QUEUEING		(FAULT == 2)
+#define NEXT_NOT_TOLD			(FAULT == 2)
 #define LINK_KEPT_AT_HANDOVER		(FAULT == 3)
 #define SUCCESSOR_OVERWRITTEN		(FAULT == 4)
 #define SUCCESSOR_KEPT			(FAULT == 5)
@@ -44,53 +51,110 @@
 #define HANDED_OVER_WHILE_TAKING	(FAULT == 7)
 #define OWNER_KEPT_AT_HANDOVER		(FAULT == 8)
 #define WHO_WAITS_SENDS_ON		(FAULT == 9)
+/* With FAILURES: */
+#define NOT_SAID_AGAIN			(FAULT == 10)
+#define TAKEN_UP_TWICE			(FAULT == 11)
+#define QUEUED_IS_NOT_CHECKED		(FAULT == 12)
+#define LATE_GRANT_DROPPED		(FAULT == 13)
+#define LINK_FROM_QUEUEING		(FAULT == 14)
+#define LOST_IF_NOT_BROUGHT		(FAULT == 15)
 
 #define NOBODY	255
 
 /* enum kdsm_block_role */
 #define NONE	0
 #define WAITING	1
-#define TAKING	2
-#define OWNER	3
+#define GRANTED	2
+#define TAKING	3
+#define OWNER	4
 
-mtype = { OWN, READ, YES, QUEUED, ASK, RETRY };
+mtype = { OWN, READ, YES, QUEUED, ASK, RETRY, REFUSED, LOST };
 
 /* struct kdsm_block, of each node. At first all links lead to node 0. */
 byte role[N], owner[N], next[N];
 bool busy[N];
 
-/* Whom a node that waits asked last: the variable node of kdsm_ownership_take(). */
+#ifdef FAILURES
+byte handover[N];
+bool given[N], retry[N];
+byte failures;
+#define may_fail	(failures < FAILURES)
+#else
+/* Whom a node that waits asked last: the variable chase.node. */
 byte asked[N];
+#endif
 
-chan question[N] = [1] of { mtype, byte };	/* of a node: what, to whom */
-chan answer[N] = [1] of { mtype, byte };	/* to a node: what, ASK: whom */
-chan grant[N] = [1] of { bool };		/* to a node */
+/* Of a node: what, to whom, and the number of a hand-over to that one, or 0. */
+chan question[N] = [1] of { mtype, byte, byte };
+/*
+ * To a node: what; ASK: whom; and the number of a hand-over, for ASK that to whom,
+ * 0: whom is next. That somebody who has only heard of a hand-over cannot tell it to
+ * whom makes no difference: then it was heard there.
+ */
+chan answer[N] = [1] of { mtype, byte, byte };
+/* To a node: the number of the hand-over; 0: ask again. */
+#ifdef FAILURES
+chan grant[N] = [6] of { byte };
+/* Of a node, who was told that it is lost. */
+chan late[N] = [2] of { mtype, byte, byte };
+#else
+chan grant[N] = [1] of { byte };
+#endif
 
 /* ---- what is true after every step ---- */
 
 /* Of no meaning between steps. */
-byte i, j, k, front, steps, tokens;
+byte i, j, k, front, steps, tokens, newest, said, whom_said, number_said;
 
-#define has_it(n)	(role[n] >= TAKING)
-/* YES,1 is the answer to READ, which grants nothing. */
-#define on_its_way(n)	(answer[n]?[YES,0] || grant[n]?[true])
+#define has_it(n)	(role[n] >= GRANTED)
+/* YES to READ grants nothing: it has a 1. */
+#define on_its_way(n)	(answer[n]?[YES,0,0] || grant[n]?[1])
 
 inline check()
 {
 	i = 0;
+#ifdef FAILURES
+	do
+	:: i < N ->
+		if
+		:: handover[i] > newest -> newest = handover[i]
+		:: else
+		fi;
+		i++
+	:: else -> break
+	od;
+	i = 0;
+	do
+	:: i < N ->
+		if
+		:: has_it(i) -> tokens++; assert(handover[i] == newest)		/* one */
+		:: !has_it(i) && given[i] && handover[i] == newest &&
+		   handover[owner[i]] < newest -> tokens++
+		:: else
+		fi;
+		i++
+	:: else -> break
+	od;
+#else
 	do
 	:: i < N ->
 		tokens = tokens + has_it(i) + on_its_way(i);
 		i++
 	:: else -> break
 	od;
+#endif
 	assert(tokens == 1);			/* one */
 	i = 0;
 	do
 	:: i < N ->
 		j = i;
 		steps = 0;
+		assert(next[i] != i);		/* queue */
 		do
+#ifdef FAILURES
+		:: has_it(j) || given[j] && handover[owner[j]] < handover[j] -> break
+		:: else -> j = owner[j];
+#else
 		:: has_it(j) || on_its_way(j) -> break
 		:: else ->
 			/* Who is in front of it in the queue, if it is in one? */
@@ -100,7 +164,7 @@ inline check()
 			:: k < N ->
 				if
 				:: next[k] == j ->
-					assert(k != j && front == NOBODY);	/* queue */
+					assert(front == NOBODY);	/* queue */
 					front = k
 				:: else
 				fi;
@@ -112,102 +176,342 @@ inline check()
 			:: front == NOBODY && role[j] == WAITING -> j = asked[j]
 			:: else -> j = owner[j]
 			fi;
+#endif
 			steps++;
 			assert(steps < N)		/* links */
 		od;
 		i++
 	:: else -> break
 	od;
-	i = 0; j = 0; k = 0; front = 0; steps = 0; tokens = 0
+	i = 0; j = 0; k = 0; front = 0; steps = 0; tokens = 0; newest = 0
 }
+
+/* ---- hand-overs ---- */
+
+/* kdsm_handover_get() */
+inline get(taker, number)
+{
+#ifdef FAILURES
+	if
+	:: number > handover[taker] || TAKEN_UP_TWICE && number && role[taker] == NONE ->
+		assert(role[taker] == WAITING || role[taker] == NONE);
+		handover[taker] = number;
+		given[taker] = false;
+		owner[taker] = taker;
+		role[taker] = (role[taker] == WAITING -> TAKING : GRANTED)
+	:: else
+	fi
+#else
+	assert(role[taker] == WAITING);		/* one */
+	role[taker] = TAKING
+#endif
+}
+
+/* kdsm_hand_over() */
+inline hand_over(giver, heir)
+{
+	if
+	:: !OWNER_KEPT_AT_HANDOVER -> role[giver] = NONE
+	:: else
+	fi;
+	if
+	:: !LINK_KEPT_AT_HANDOVER -> owner[giver] = heir
+	:: else
+	fi;
+#ifdef FAILURES
+	handover[giver] = handover[giver] + 1;
+	given[giver] = true
+#endif
+}
+
+/* ... and kdsm_grant_fill(), kdsm_grant_send() */
+inline grant_next(n)
+{
+	hand_over(n, next[n]);
+#ifdef FAILURES
+	grant[next[n]]!handover[n];
+#else
+	grant[next[n]]!1;
+#endif
+	if
+	:: !SUCCESSOR_KEPT -> next[n] = NOBODY
+	:: else
+	fi
+}
+
+#ifdef FAILURES
+#define known(n)	handover[n]
+#else
+#define known(n)	0
+#endif
 
 /* ---- being asked: under the lock of block `to` ---- */
 
 #define takes_next(n)	(next[n] == NOBODY || SUCCESSOR_OVERWRITTEN)
 #define waits(n)	(role[n] == WAITING && !WHO_WAITS_SENDS_ON || \
 			 role[n] == TAKING && !HANDED_OVER_WHILE_TAKING)
-#define gives(n)	(role[n] == OWNER && next[n] == NOBODY || \
+#define gives(n)	((role[n] == OWNER || role[n] == GRANTED) && next[n] == NOBODY || \
 			 role[n] == TAKING && HANDED_OVER_WHILE_TAKING)
 
 /* kdsm_coherence_serve_own(), kdsm_own() */
-inline serve_own(from, to)
+inline serve_own(from, to, tells)
 {
+	whom_said = 0;
+	number_said = 0;
+#ifdef FAILURES
+	get(to, tells);
+#endif
 	if
+#ifdef FAILURES
+	:: next[to] == from ->
+		said = QUEUED
+	:: role[to] == OWNER && next[to] == NOBODY && may_fail ->
+		failures++;
+		said = REFUSED
+#endif
 #ifdef LEASES
 	:: role[to] == OWNER && next[to] == NOBODY ->
 		next[to] = from;
-		owner[to] = from;
-		answer[from]!QUEUED,0
+		said = QUEUED
 #endif
 	:: gives(to) ->
-		if
-		:: !OWNER_KEPT_AT_HANDOVER -> role[to] = NONE
-		:: else
-		fi;
-		if
-		:: !LINK_KEPT_AT_HANDOVER -> owner[to] = from
-		:: else
-		fi;
-		answer[from]!YES,0
-	:: waits(to) && takes_next(to) ->
+		hand_over(to, from);
+		said = YES;
+#ifdef FAILURES
+		number_said = handover[to]
+#endif
+	:: waits(to) && takes_next(to) && next[to] != from ->
 		next[to] = from;
+#ifdef FAILURES
 		if
-		:: !LINK_KEPT_WHEN_QUEUEING -> owner[to] = from
+		:: LINK_FROM_QUEUEING -> owner[to] = from
 		:: else
 		fi;
-		answer[from]!QUEUED,0
+#endif
+		said = QUEUED
 	:: else ->
-		answer[from]!ASK,owner[to]
+		said = ASK;
+		if
+		:: next[to] != NOBODY && !NEXT_NOT_TOLD -> whom_said = next[to]
+		:: else ->
+			whom_said = owner[to];
+			number_said = known(to)
+		fi
 	fi
 }
 
 /* kdsm_coherence_serve_read() */
-inline serve_read(from, to)
+inline serve_read(to, tells)
 {
+	whom_said = 0;
+	number_said = 0;
+#ifdef FAILURES
+	get(to, tells);
+#endif
 	if
-	:: role[to] == OWNER -> answer[from]!YES,1
-	:: role[to] == NONE -> answer[from]!ASK,owner[to]
-	:: else -> answer[from]!RETRY,0
+	:: role[to] == OWNER || role[to] == GRANTED ->
+		said = YES;
+		whom_said = 1;
+		number_said = known(to)
+	:: role[to] == NONE ->
+		said = ASK;
+		whom_said = owner[to];
+		number_said = known(to)
+	:: else ->
+		said = RETRY
 	fi
+}
+
+inline forget_said()
+{
+	said = 0; whom_said = 0; number_said = 0; to = 0; tells = 0
 }
 
 /* Messages of a node and to it arrive. */
 proctype wire(byte me)
 {
-	byte to;
+	byte to, tells;
+	mtype what;
 
 end:	do
-	:: atomic { question[me]?OWN,to; serve_own(me, to); d_step { to = 0; check() } }
+	:: atomic {
+		question[me]?OWN,to,tells;
+		serve_own(me, to, tells);
+		answer[me]!said,whom_said,number_said;
+		forget_said();
+		d_step { check() }
+	   }
 #ifdef READS
-	:: d_step { question[me]?READ,to; serve_read(me, to); to = 0; check() }
+	:: atomic {
+		question[me]?READ,to,tells;
+		serve_read(to, tells);
+		answer[me]!said,whom_said,number_said;
+		forget_said();
+		d_step { check() }
+	   }
 #endif
 	/* kdsm_coherence_serve_grant() */
 	:: d_step {
-		grant[me]?true;
-		assert(role[me] == WAITING);		/* one */
-		role[me] = TAKING;
+		grant[me]?tells ->
+#ifdef FAILURES
+		if
+		:: tells == 0 -> retry[me] = (role[me] == WAITING)
+		:: tells && LATE_GRANT_DROPPED && role[me] == NONE ->
+			handover[me] = (tells > handover[me] -> tells : handover[me])
+		:: else -> get(me, tells)
+		fi;
+#else
+		get(me, tells);
+#endif
+		tells = 0;
 		check()
 	   }
 #ifdef LEASES
 	/* kdsm_ownership_owed_work() */
 	:: d_step {
 		role[me] == OWNER && next[me] != NOBODY ->
-		role[me] = NONE;
-		to = next[me];
-		next[me] = NOBODY;
-		grant[to]!true;
-		to = 0;
+		grant_next(me);
 		check()
 	   }
+#endif
+#ifdef FAILURES
+	/* The question is lost; or so it seems. */
+	:: atomic {
+		may_fail && full(question[me]) ->
+		failures++;
+		question[me]?what,to,tells;
+		if
+		:: true
+		:: late[me]!what,to,tells
+		fi;
+		answer[me]!LOST,0,0;
+		forget_said(); what = 0
+	   }
+	/* The answer is; and the question may come a second time. */
+	:: atomic {
+		may_fail && full(answer[me]) && !answer[me]?[LOST,_,_] ->
+		failures++;
+		answer[me]?_,_,_;
+		answer[me]!LOST,0,0
+	   }
+	:: d_step { may_fail && nempty(grant[me]) -> failures++; grant[me]?_ }
+	:: atomic {
+		late[me]?OWN,to,tells;
+		serve_own(me, to, tells);
+		forget_said();
+		d_step { check() }
+	   }
+#ifdef READS
+	:: atomic {
+		late[me]?READ,to,tells;
+		serve_read(to, tells);
+		forget_said();
+		d_step { check() }
+	   }
+#endif
 #endif
 	od
 }
 
 /* ---- asking ---- */
 
+/* kdsm_chase_start() */
+inline start()
+{
+	whom = owner[me];
+#ifdef FAILURES
+	best = whom;
+	heard = handover[me]
+#endif
+}
+
+#ifdef FAILURES
+#define tell	(whom == best && !NOT_SAID_AGAIN -> heard : 0)
+
+inline forget()
+{
+	whom = 0; best = 0; heard = 0; n = 0
+}
+
+/* kdsm_chase_follow(). n: the number with the answer; then: ask again later. */
+inline follow()
+{
+	if
+	:: n > heard ->
+		best = whom;
+		heard = n;
+		if
+		:: whom == me && !NOT_SAID_AGAIN -> get(me, n); start(); n = 1
+		:: whom == me && NOT_SAID_AGAIN -> start(); n = 1
+		:: else -> n = 0
+		fi
+	:: n && n <= heard || !n && whom == me ->
+		whom = best;
+		n = 1
+	:: else
+	fi
+}
+#else
+#define tell	0
+
+inline forget()
+{
+	whom = 0; n = 0
+}
+#endif
+
+#ifdef FAILURES
+/* Who asks again after a while, when nothing else can happen. */
+#ifdef EARLY
+#define later		true
+#else
+#define later		retry[me]
+
+proctype time()
+{
+	byte n;
+
+end:	do
+	:: atomic {
+		timeout && (role[0] == WAITING || role[1] == WAITING ||
+			    role[N - 2] == WAITING || role[N - 1] == WAITING) ->
+		d_step {
+			do
+			:: n < N -> retry[n] = (role[n] == WAITING); n++
+			:: else -> break
+			od;
+			n = 0
+		}
+	   }
+	od
+}
+#endif
+
+/* kdsm_ownership_leave() */
+inline leave()
+{
+	if
+	:: role[me] == WAITING ->
+		role[me] = NONE;
+		if
+		:: next[me] != NOBODY -> grant[next[me]]!0; next[me] = NOBODY
+		:: else
+		fi;
+		retry[me] = false;
+		busy[me] = false;
+		hops = 0;
+		forget()
+	:: else
+	fi
+}
+#endif
+
 proctype node(byte me)
 {
-	byte whom;
+	byte whom, n;
+#ifdef FAILURES
+	byte best, heard, hops;
+#endif
 #ifdef ROUNDS
 	byte rounds;
 #define once_more	rounds < ROUNDS
@@ -224,11 +528,22 @@ end:	do
 	:: d_step { once_more && !busy[me] && role[me] == OWNER -> count_round }
 #endif
 	/* kdsm_block_take(): begin, and not owned. kdsm_ownership_take(): */
+#ifdef FAILURES
+	:: d_step {
+		once_more && !busy[me] && role[me] == GRANTED ->
+		busy[me] = true;
+		role[me] = TAKING;
+		count_round
+	   };
+	   goto bring
+#endif
 	:: d_step {
 		once_more && !busy[me] && role[me] == NONE ->
 		busy[me] = true;
-		whom = owner[me];
+		start();
+#ifndef FAILURES
 		asked[me] = whom;
+#endif
 		if
 		:: !WAITING_SET_AFTER_ASKING -> role[me] = WAITING
 		:: else
@@ -237,22 +552,61 @@ end:	do
 		check()
 	   };
 		/* kdsm_chase() */
-again:		question[me]!OWN,whom;
+again:
+#ifdef FAILURES
+		atomic {
+			retry[me] = false;
+			if
+			:: role[me] != WAITING -> goto bring
+			:: else -> question[me]!OWN,whom,tell
+			fi
+		};
+#else
+		question[me]!OWN,whom,0;
+#endif
 		if
+#ifdef FAILURES
+		/* kdsm_chase_follow() */
+		:: atomic {
+			answer[me]?ASK,whom,n ->
+			d_step { follow(); check() };
+			if
+			:: n -> n = 0; goto pause
+			:: else -> goto hop
+			fi
+		   }
+		:: atomic { answer[me]?YES,_,n -> get(me, n); n = 0; check();
+			assert(role[me] == TAKING) }		/* one */
+		:: atomic { answer[me]?QUEUED,_,_ -> goto queued }
+		:: atomic { answer[me]?REFUSED,_,_ -> leave(); check();
+			if
+			:: busy[me] -> goto bring
+			:: else -> goto done
+			fi }
+		:: atomic { answer[me]?LOST,_,_ ->
+			if
+			:: true -> goto again
+			:: leave();
+			   if
+			   :: busy[me] -> goto bring
+			   :: else -> goto done
+			   fi
+			fi }
+#else
 		:: d_step {
-			answer[me]?ASK,whom;
+			answer[me]?ASK,whom,n;
 			assert(whom != me);		/* links */
 			asked[me] = whom;
 			check()
 		   };
 		   goto again
 		:: d_step {
-			answer[me]?YES,0;
+			answer[me]?YES,_,n;
 			role[me] = TAKING;
 			check()
 		   }
 		:: d_step {
-			answer[me]?QUEUED,0;
+			answer[me]?QUEUED,_,n;
 			if
 			:: WAITING_SET_AFTER_ASKING -> role[me] = WAITING
 			:: else
@@ -260,29 +614,85 @@ again:		question[me]!OWN,whom;
 			check()
 		   };
 		   role[me] == TAKING
+#endif
 		fi;
+#ifdef FAILURES
+		goto bring;
+hop:		/* Round and round it is asked only after pauses. */
+		hops++;
+		if
+		:: hops < 2 * N -> goto again
+		:: else -> hops = 0
+		fi;
+pause:		if
+		:: role[me] != WAITING -> goto bring
+		:: later -> goto again
+		:: atomic { may_fail -> failures++; leave();
+			if
+			:: busy[me] -> goto bring
+			:: else -> goto done
+			fi }
+		fi;
+queued:		hops = 0;
+		if
+		:: role[me] != WAITING
+		:: retry[me] && !QUEUED_IS_NOT_CHECKED -> goto again
+#ifdef EARLY
+		:: goto again
+#endif
+		:: atomic { may_fail -> failures++; leave();
+			if
+			:: busy[me] -> goto bring
+			:: else -> goto done
+			fi }
+		fi;
+bring:		hops = 0;
+		if
+		/* kdsm_ownership_fail() */
+		:: d_step {
+			may_fail ->
+			failures++;
+			busy[me] = false;
+			forget();
+			if
+			:: next[me] != NOBODY -> grant_next(me)
+			:: next[me] == NOBODY && LOST_IF_NOT_BROUGHT -> role[me] = NONE
+			:: else -> role[me] = GRANTED
+			fi;
+			check()
+		   };
+		   goto done
+		/* The policy's hand-over refuses. */
+		:: d_step {
+			may_fail && next[me] != NOBODY ->
+			failures++;
+			busy[me] = false;
+			forget();
+			role[me] = OWNER;
+			grant[next[me]]!0;
+			next[me] = NOBODY;
+			check()
+		   };
+		   goto done
+		:: true
+		fi;
+#endif
 		/* Here the content is brought. Then kdsm_ownership_taken(): */
 		d_step {
 			role[me] = OWNER;
-			whom = next[me];
 			busy[me] = false;
 			if
-			:: whom != NOBODY ->
-				role[me] = NONE;
-				if
-				:: !SUCCESSOR_KEPT -> next[me] = NOBODY
-				:: else
-				fi;
-				if
-				:: !SUCCESSOR_FORGOTTEN -> grant[whom]!true
-				:: else -> role[me] = OWNER
-				fi
+			:: next[me] != NOBODY && !SUCCESSOR_FORGOTTEN -> grant_next(me)
+			:: next[me] != NOBODY && SUCCESSOR_FORGOTTEN -> next[me] = NOBODY
 			:: else
 			fi;
-			whom = 0;
+			forget();
+#ifndef FAILURES
 			asked[me] = 0;
+#endif
 			check()
 		};
+done:
 #ifdef OUTRUN
 		if
 		:: me == 2 -> break
@@ -296,25 +706,46 @@ again:		question[me]!OWN,whom;
 	:: d_step {
 		once_more && !busy[me] && role[me] == NONE ->
 		busy[me] = true;
-		whom = owner[me];
+		start();
 		count_round
 	   };
-read:		question[me]!READ,whom;
+read:		question[me]!READ,whom,tell;
 		if
 		:: d_step {
-			answer[me]?ASK,whom;
+			answer[me]?ASK,whom,n;
+#ifdef FAILURES
+			follow(); n = 0;
+			check()
+#else
 			assert(whom != me)		/* links */
+#endif
 		   };
 		   goto read
-		:: answer[me]?RETRY,0; goto read
-		:: answer[me]?YES,1
+		:: answer[me]?RETRY,_,_; goto read
+#ifdef FAILURES
+		:: answer[me]?LOST,_,_;
+		   if
+		   :: goto read
+		   :: true
+		   fi
+#endif
+		:: d_step {
+			answer[me]?YES,1,n;
+			if
+#ifdef FAILURES
+			:: role[me] == NONE && whom != me && n > handover[me] ->
+				owner[me] = whom;
+				handover[me] = n;
+				given[me] = false
+#else
+			:: role[me] == NONE -> owner[me] = whom
+#endif
+			:: else
+			fi
+		   }
 		fi;
 		d_step {
-			if
-			:: role[me] == NONE -> owner[me] = whom
-			:: else
-			fi;
-			whom = 0;
+			forget();
 			busy[me] = false;
 			check()
 		}
@@ -329,12 +760,18 @@ init {
 		do
 		:: n < N ->
 			next[n] = NOBODY;
+#ifdef FAILURES
+			handover[n] = 1;
+#endif
 			run wire(n);
 			run node(n);
 			n++
 		:: else -> break
 		od;
 		n = 0;
+#if defined(FAILURES) && !defined(EARLY)
+		run time();
+#endif
 		role[0] = OWNER
 	}
 }
