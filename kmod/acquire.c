@@ -82,6 +82,7 @@ static int kdsm_acquire_notice(struct kdsm_coherence *coherence,
 			if (!err) {
 				block->wanted = notice->ts;
 				block->writer = notice->writer;
+				block->hint = notice->writer;
 			}
 		}
 		mutex_unlock(&block->lock);

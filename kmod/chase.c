@@ -61,6 +61,7 @@ struct kdsm_chase {
 	/* The newest hand-over heard of, and to whom it was. */
 	struct kdsm_wire_handover handover;
 	unsigned int owner;
+	unsigned int hint;		/* whom to ask if nobody is there */
 	unsigned int hops, lost, pause;
 	unsigned long end;		/* jiffies */
 };
@@ -72,6 +73,7 @@ static void kdsm_chase_start(struct kdsm_coherence *coherence, struct kdsm_block
 	lockdep_assert_held(&block->lock);
 	chase->node = block->owner;
 	chase->owner = block->owner;
+	chase->hint = block->hint;
 	kdsm_handover_put(coherence, block, &chase->handover);
 }
 
@@ -115,6 +117,17 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 	if (err && !kdsm_message_was_heard(err) && err != -EHOSTDOWN &&
 	    ++chase->lost <= KDSM_LOST_MAX)
 		return -EAGAIN;
+	/*
+	 * Not that the block is lost with a node that once had it: a later notice said
+	 * who wrote the block, and nobody writes it who does not become its owner. So
+	 * that node knows a newer hand-over than the link here.
+	 */
+	if (err && chase->hint != KDSM_NOBODY && chase->hint != coherence->node) {
+		chase->node = chase->hint;
+		chase->hint = KDSM_NOBODY;
+		chase->lost = 0;
+		return -EAGAIN;
+	}
 	if (err)
 		return err;
 	chase->lost = 0;
@@ -182,6 +195,7 @@ int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *blo
 		block->owner = chase.node;
 		block->handover = le64_to_cpu(answer.handover.number);
 		block->given = false;
+		block->hint = KDSM_NOBODY;
 	}
 	mutex_unlock(&block->lock);
 	*from = le16_to_cpu(answer.handover.from);

@@ -74,6 +74,7 @@ static struct kdsm_block *kdsm_table_create(struct kdsm_coherence *coherence, u6
 		block->index = first + i;
 		block->next = KDSM_NOBODY;
 		block->writer = KDSM_NOBODY;
+		block->hint = KDSM_NOBODY;
 		/* Spread by groups, so that neighbours start on one node. */
 		block->owner = (first >> KDSM_TABLE_SHIFT) % coherence->nodes;
 		block->handover = 1;

@@ -77,6 +77,7 @@ struct kdsm_block {
 	bool given;		/* this node made it, and says so again if asked */
 	bool again;		/* WAITING: what it waits for may not come; ask again */
 	u16 writer;		/* who wrote what this node lacks; KDSM_NOBODY: unknown */
+	u16 hint;		/* who had the block after owner; KDSM_NOBODY: unknown */
 	/* What was said with that hand-over: who has the content, and its */
 	u16 from;
 	u64 from_wts, from_rts;

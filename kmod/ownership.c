@@ -104,6 +104,7 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
 	block->handover = le64_to_cpu(wire->number);
 	block->given = false;
 	block->owner = coherence->node;
+	block->hint = KDSM_NOBODY;
 	block->from = le16_to_cpu(wire->from);
 	block->from_wts = le64_to_cpu(wire->wts);
 	block->from_rts = le64_to_cpu(wire->rts);
