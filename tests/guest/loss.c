@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * loss NODE: on every node at once; that one loses its network for a while, as in
+ * vanish.c, while it owns blocks of coherent regions that others want. An access
+ * that cannot be done is SIGBUS with the address, a release that cannot an errno;
+ * nobody hangs. When the node is back nothing has been lost, whatever was heard of
+ * by one side only.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+#include <kdsm/kdsm.h>
+#include <kdsm/coherent.h>
+
+#include "tap.h"
+
+#define SECOND		1000000000ULL
+#define BLOCK		4096
+#define WORDS		(BLOCK / 8)	/* of a block */
+#define SIZE		(64 * BLOCK)
+#define AWAY		40	/* seconds; less than what node 0 forgets it after */
+/* A miss may find two nodes gone, one after the other. */
+#define LIMIT		45.0
+/* Whoever waits in a queue may have one in front who finds out first. */
+#define QUEUE_LIMIT	90.0
+/* Blocks: what the one that goes has written; one that all write; one for survivors. */
+#define LOST		16
+#define SHARED		24
+#define KEPT		40
+
+static struct kdsm *kdsm;
+static struct kdsm_region *region, *board, *strict;
+static struct kdsm_barrier barrier;
+static unsigned int node, nodes, gone;
+static volatile uint64_t *words, *counters;
+static struct kdsm_signature signature;
+
+static sigjmp_buf back;
+static void *volatile where;
+
+static void on_sigbus(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)context;
+	where = info->si_addr;
+	siglongjmp(back, 1);
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static void must(int error, const char *what)
+{
+	if (error)
+		tap_bail("%s: %s", what, strerror(-error));
+}
+
+static void meet(void)
+{
+	must(kdsm_barrier_wait(&barrier, 300 * SECOND), "kdsm_barrier_wait");
+}
+
+static bool is_gone(int error)
+{
+	return error == -EIO || error == -EHOSTDOWN || error == -ETIMEDOUT;
+}
+
+/* Whether an access to a word works. The value is stored, or is what was loaded. */
+static bool load(volatile uint64_t *word, uint64_t *value)
+{
+	if (sigsetjmp(back, 1))
+		return false;
+	*value = *word;
+	return true;
+}
+
+static bool store(volatile uint64_t *word, uint64_t value)
+{
+	if (sigsetjmp(back, 1))
+		return false;
+	*word = value;
+	return true;
+}
+
+static bool increment(volatile uint64_t *word)
+{
+	if (sigsetjmp(back, 1))
+		return false;
+	__atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+static void cannot_load(volatile uint64_t *word, const char *what)
+{
+	double start = now();
+	uint64_t value = 0;
+	bool done;
+
+	where = NULL;
+	done = load(word, &value);
+	tap_ok(!done && where == word && now() - start < LIMIT,
+	       "%s: %s, the address is %s, after %.1f s", what, done ? "loaded" : "SIGBUS",
+	       where == word ? "right" : "wrong", now() - start);
+}
+
+static void loads(volatile uint64_t *word, uint64_t expected, const char *what)
+{
+	uint64_t value = 0;
+	bool done = load(word, &value);
+
+	if (!tap_ok(done && value == expected, "%s", what))
+		printf("# %s %llu, should be %llu\n", done ? "loaded" : "SIGBUS; ",
+		       (unsigned long long)value, (unsigned long long)expected);
+}
+
+/* Signatures are left in the own part, for the others to fetch. */
+static void publish(void)
+{
+	must(kdsm_put(board, node, 4096, &signature, sizeof(signature)), "kdsm_put");
+}
+
+static int catch_up(unsigned int from)
+{
+	static struct kdsm_signature theirs;
+	int error = kdsm_get(board, from, 4096, &theirs, sizeof(theirs));
+
+	return error ?: kdsm_acquire(region, &theirs);
+}
+
+static void mute(bool on)
+{
+	const char *command = on ?
+		"while read -r word id address rest; do"
+		"	[ \"$word\" != node ] || [ \"$id\" = \"$KDSM_NODE\" ] || ip neighbour"
+		"	replace \"$address\" lladdr 02:00:00:00:00:99 nud permanent dev eth0;"
+		" done <\"$KDSM_CONFIG\"" :
+		"ip neighbour flush dev eth0 nud permanent";
+
+	if (system(command))
+		tap_bail("cannot change the neighbours");
+}
+
+/* Each writes a word of its own of the block. */
+static volatile uint64_t *own_word(unsigned int block, unsigned int of)
+{
+	return &words[block * WORDS + of];
+}
+
+static uint64_t value_of(unsigned int of, unsigned int round)
+{
+	return 1000 * (of + 1) + round;
+}
+
+/* Who goes owns its blocks, a survivor those of survivors; all have a copy of one. */
+static void prepare(void)
+{
+	unsigned int survivor = gone == 0, i;
+	uint64_t value;
+
+	if (node == gone) {
+		for (i = LOST; i < LOST + 16; i++)
+			*own_word(i, node) = value_of(node, 0);
+		increment(&counters[0]);
+		increment(&counters[WORDS]);
+	} else if (node == survivor) {
+		*own_word(KEPT, node) = value_of(node, 0);
+		*own_word(KEPT + 1, node) = value_of(node, 0);
+	}
+	must(kdsm_release(region, &signature), "kdsm_release");
+	publish();
+	meet();
+	must(catch_up(gone) ?: catch_up(survivor), "kdsm_acquire");
+	loads(own_word(SHARED, gone), value_of(gone, 0), "the shared block before");
+	if (node != gone && !load(own_word(KEPT, node), &value))
+		tap_ok(false, "the survivors' block before");
+	meet();
+}
+
+static uint64_t increments;
+
+static void go(void)
+{
+	double start = now();
+
+	usleep(1500000);
+	mute(true);
+	cannot_load(own_word(KEPT + 1, 0), "a block without a network");
+	loads(own_word(LOST, node), value_of(node, 0), "an own block without a network");
+	*own_word(LOST, node) = value_of(node, 1);
+	tap_result(kdsm_release(region, &signature), 0,
+		   "releasing what it owns without a network");
+	increments += increment(&counters[0]);
+	while (now() - start < AWAY)
+		usleep(100000);
+	mute(false);
+}
+
+static void survive(void)
+{
+	unsigned int other = 0;
+	double start;
+	int error;
+
+	while (other == node || other == gone)
+		other++;
+	/* Until the operation fails, the node is there. */
+	do {
+		uint64_t former;
+
+		error = kdsm_faa(board, gone, 0, 0, &former);
+	} while (!error);
+	cannot_load(own_word(LOST, 0), "a block of the node that went");
+	cannot_load(&counters[WORDS], "a strict block of it");
+
+	/* The survivors go on. */
+	*own_word(KEPT, node) = value_of(node, 1);
+	start = now();
+	tap_result(kdsm_release(region, &signature), 0, "releasing what survivors share");
+	publish();
+	must(kdsm_put_notify(board, other, 8 * (1 + node), 1), "kdsm_put_notify");
+	must(kdsm_wait(board, 8 * (1 + other), 0, 120 * SECOND), "kdsm_wait");
+	tap_result(catch_up(other), 0, "acquiring what survivors share");
+	loads(own_word(KEPT, other), value_of(other, 1), "what the other survivor wrote");
+
+	/* A copy is there, so it can be written; but not released. */
+	tap_ok(store(own_word(SHARED, node), value_of(node, 2)),
+	       "writing a copy of a block of the node that went");
+	start = now();
+	error = kdsm_release(region, &signature);
+	tap_ok(is_gone(error) && now() - start < QUEUE_LIMIT,
+	       "releasing that: %s after %.1f s", tap_error(error), now() - start);
+	start = now();
+	increments += increment(&counters[0]);
+	tap_ok(now() - start < QUEUE_LIMIT, "an increment in its strict block: %s after %.1f s",
+	       increments ? "done" : "SIGBUS", now() - start);
+}
+
+/* All is back: what could not be released can be, and nothing was lost. */
+static void recover(void)
+{
+	double start = now();
+	uint64_t former, sum;
+	unsigned int on;
+	int error = 0;
+
+	for (on = 0; on < nodes; on++)
+		while ((error = kdsm_faa(board, on, 0, 0, &former)) && now() - start < 2 * AWAY)
+			usleep(200000);
+	tap_result(error, 0, "operations on all nodes again");
+	while ((error = kdsm_release(region, &signature)) && now() - start < 3 * AWAY)
+		usleep(200000);
+	tap_ok(!error, "releasing again: %s after %.1f s", tap_error(error), now() - start);
+	for (on = 0; on < 20; on++)
+		increments += increment(&counters[0]);
+	publish();
+	kdsm_faa(board, 0, 64, increments, &former);
+	meet();
+	for (on = 0; on < nodes; on++)
+		tap_result(catch_up(on), 0, "acquiring what node %u released", on);
+	loads(own_word(LOST, gone), value_of(gone, 1), "what was written during the loss");
+	for (on = 0; on < nodes; on++)
+		loads(own_word(SHARED, on), value_of(on, on == gone ? 0 : 2),
+		      "the shared block after it");
+	must(kdsm_faa(board, 0, 64, 0, &sum), "kdsm_faa");
+	loads(&counters[0], sum + 1, "every increment that was made is there");
+	meet();
+}
+
+int main(int argc, char **argv)
+{
+	struct kdsm_region_attr attr = { .mode = 0600, .size = SIZE };
+	struct kdsm_region_attr small = { .size = 3 * 16384, .mode = 0600 };
+	struct sigaction action = { .sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO };
+	char name[32];
+
+	sigaction(SIGBUS, &action, NULL);
+	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	node = kdsm_node(kdsm);
+	nodes = kdsm_nodes(kdsm);
+	gone = argc > 1 ? strtoul(argv[1], NULL, 0) : nodes - 1;
+	if (nodes != 3 || gone >= nodes)
+		tap_bail("loss needs three nodes, and the number of one of them");
+	snprintf(name, sizeof(name), "loss-%u", gone);
+	attr.policy = KDSM_POLICY_RELEASE;
+	must(kdsm_region_open(kdsm, name, &attr, &region), "kdsm_region_open");
+	attr.policy = KDSM_POLICY_STRICT;
+	snprintf(name, sizeof(name), "loss-strict-%u", gone);
+	must(kdsm_region_open(kdsm, name, &attr, &strict), "kdsm_region_open");
+	snprintf(name, sizeof(name), "loss-board-%u", gone);
+	must(kdsm_region_open(kdsm, name, &small, &board), "kdsm_region_open");
+	kdsm_barrier_init(&barrier, board, 8192);
+	words = kdsm_region_address(region);
+	counters = kdsm_region_address(strict);
+	meet();
+	prepare();
+	if (node == gone)
+		go();
+	else
+		survive();
+	recover();
+	kdsm_region_close(board);
+	kdsm_region_close(strict);
+	kdsm_region_close(region);
+	kdsm_close(kdsm);
+	return tap_end();
+}
