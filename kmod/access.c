@@ -61,7 +61,7 @@ bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *blo
 		return false;
 	}
 	block->writer = KDSM_NOBODY;
-	block->state = list_empty(&block->dirty) ? KDSM_BLOCK_READABLE : KDSM_BLOCK_WRITABLE;
+	block->state = kdsm_block_valid_state(block);
 	return true;
 }
 

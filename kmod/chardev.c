@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -254,6 +255,32 @@ free:
 	return err;
 }
 
+static int kdsm_ioctl_advise(struct file *file, struct kdsm_region *region, void __user *user)
+{
+	struct kdsm_coherence *coherence = region->coherence;
+	struct kdsm_advise args;
+	u64 last;
+	u32 argsz;
+	int err;
+
+	err = kdsm_args_get(&args, sizeof(args), KDSM_ADVISE_SIZE_VER0, user, &argsz);
+	if (err)
+		return err;
+	if (args.flags || args.reserved || !args.length || args.advice < KDSM_ADVICE_PREFETCH ||
+	    args.advice > KDSM_ADVICE_OWN)
+		return -EINVAL;
+	if (!coherence)
+		return -EOPNOTSUPP;
+	if (check_add_overflow(args.offset, args.length - 1, &last) ||
+	    last >= kdsm_region_size(region))
+		return -ERANGE;
+	if (args.advice == KDSM_ADVICE_OWN && !(file->f_mode & FMODE_WRITE))
+		return -EACCES;
+	err = kdsm_coherence_advise(coherence, args.advice, args.offset >> coherence->block_shift,
+				    last >> coherence->block_shift);
+	return err == -EINTR ? -ERESTARTSYS : err;
+}
+
 static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned long arg)
 {
 	struct kdsm_file *kfile = file->private_data;
@@ -272,6 +299,7 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 	case KDSM_IOC_WAKE:
 	case KDSM_IOC_RELEASE:
 	case KDSM_IOC_ACQUIRE:
+	case KDSM_IOC_ADVISE:
 		break;
 	default:
 		return -ENOTTY;
@@ -281,6 +309,8 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 	if (command == KDSM_IOC_RELEASE || command == KDSM_IOC_ACQUIRE)
 		return kdsm_ioctl_fence(kfile->region->coherence, user,
 					command == KDSM_IOC_RELEASE);
+	if (command == KDSM_IOC_ADVISE)
+		return kdsm_ioctl_advise(file, kfile->region, user);
 	if (kfile->region->coherence)
 		return -EOPNOTSUPP;
 	switch (command) {

@@ -5,6 +5,7 @@
  */
 #include <linux/bitmap.h>
 #include <linux/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "coherence.h"
@@ -203,4 +204,40 @@ int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
 	if (coherence->policy->acquire)
 		return coherence->policy->acquire(coherence, signature);
 	return 0;
+}
+
+/* ---- hints ---- */
+
+static int kdsm_advise_nothing(void *arg, u64 index, bool writable)
+{
+	return 0;
+}
+
+static int kdsm_block_advise(struct kdsm_coherence *coherence, enum kdsm_advice advice,
+			     u64 index)
+{
+	struct kdsm_block *block = kdsm_block(coherence, index);
+
+	if (!block)
+		return -ENOMEM;
+	if (advice == KDSM_ADVICE_OWN)
+		return coherence->policy->own(coherence, block);
+	return coherence->policy->access(coherence, block, false, kdsm_advise_nothing, NULL);
+}
+
+int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice advice,
+			  u64 first, u64 last)
+{
+	int err = 0;
+
+	if (advice == KDSM_ADVICE_FLUSH)
+		return coherence->policy->flush ?
+		       coherence->policy->flush(coherence, first, last) : 0;
+	for (; first <= last && !err; first++) {
+		if (signal_pending(current))
+			return -EINTR;
+		err = kdsm_block_advise(coherence, advice, first);
+		cond_resched();
+	}
+	return err;
 }

@@ -122,6 +122,10 @@ struct kdsm_policy_ops {
 	int (*release)(struct kdsm_coherence *coherence, struct kdsm_signature *signature);
 	int (*acquire)(struct kdsm_coherence *coherence,
 		       const struct kdsm_signature *signature);
+	/* Hints; without locks. Release some blocks; NULL: nothing to do. */
+	int (*flush)(struct kdsm_coherence *coherence, u64 first, u64 last);
+	/* Become the owner. */
+	int (*own)(struct kdsm_coherence *coherence, struct kdsm_block *block);
 };
 
 extern const struct kdsm_policy_ops kdsm_policy_release, kdsm_policy_strict;
@@ -184,6 +188,12 @@ int kdsm_coherence_release(struct kdsm_coherence *coherence,
 /* What the releaser of the signature had written or seen is seen here from now on. */
 int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
 			   const struct kdsm_signature *signature);
+/*
+ * A hint about blocks first..last, which exist; see KDSM_IOC_ADVISE. -EINTR: a signal
+ * came. Other errors as above.
+ */
+int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice advice,
+			  u64 first, u64 last);
 /*
  * Mappings of blocks first..last are gone, and with them the page table's notes of
  * what was modified: what may have been counts as such. From before the first of those
@@ -305,6 +315,12 @@ static inline u64 kdsm_block_offset(const struct kdsm_coherence *coherence,
 static inline bool kdsm_block_is_owned(const struct kdsm_block *block)
 {
 	return block->role == KDSM_ROLE_OWNER;
+}
+
+/* release: what a block becomes that has good content. */
+static inline enum kdsm_block_state kdsm_block_valid_state(const struct kdsm_block *block)
+{
+	return list_empty(&block->dirty) ? KDSM_BLOCK_READABLE : KDSM_BLOCK_WRITABLE;
 }
 
 #endif /* KDSM_COHERENCE_H */

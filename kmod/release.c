@@ -162,8 +162,17 @@ struct kdsm_writes {
 	struct kdsm_picked list[];
 };
 
-/* The write set as it is now; more may join meanwhile, which need not be seen. */
-static struct kdsm_writes *kdsm_writes_take(struct kdsm_coherence *coherence)
+static bool kdsm_block_is_in(const struct kdsm_block *block, u64 first, u64 last)
+{
+	return block->index >= first && block->index <= last;
+}
+
+/*
+ * What of the write set is in first..last, as it is now; more may join meanwhile, which
+ * need not be seen.
+ */
+static struct kdsm_writes *kdsm_writes_take(struct kdsm_coherence *coherence, u64 first,
+					    u64 last)
 {
 	struct kdsm_writes *writes;
 	struct kdsm_block *block;
@@ -171,7 +180,7 @@ static struct kdsm_writes *kdsm_writes_take(struct kdsm_coherence *coherence)
 
 	spin_lock(&coherence->lock);
 	list_for_each_entry(block, &coherence->dirty, dirty)
-		count++;
+		count += kdsm_block_is_in(block, first, last);
 	spin_unlock(&coherence->lock);
 	writes = kvzalloc(struct_size(writes, list, count), GFP_KERNEL);
 	if (!writes)
@@ -181,7 +190,8 @@ static struct kdsm_writes *kdsm_writes_take(struct kdsm_coherence *coherence)
 	list_for_each_entry(block, &coherence->dirty, dirty) {
 		if (writes->count == count)
 			break;
-		writes->list[writes->count++].block = block;
+		if (kdsm_block_is_in(block, first, last))
+			writes->list[writes->count++].block = block;
 	}
 	spin_unlock(&coherence->lock);
 	kdsm_picked_sort(writes->list, writes->count);
@@ -211,10 +221,11 @@ static int kdsm_writes_harvest(struct kdsm_coherence *coherence, struct kdsm_wri
 }
 
 /*
- * Become the owner of a block with unreleased writes and merge them with what
- * others released. Its own hand-over publishes them if somebody waits already.
+ * Become the owner of a block with unreleased writes, or of any, and merge them with
+ * what others released. Its own hand-over publishes them if somebody waits already.
  */
-static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block)
+static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			   bool any)
 {
 	struct kdsm_bounce *bounce = NULL;
 	unsigned int from;
@@ -224,7 +235,16 @@ static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *
 	mutex_lock(&block->lock);
 	kdsm_block_begin(coherence, block);
 	/* Handed over since, and released by that? */
-	if (kdsm_block_is_owned(block) || !block->modified)
+	if (kdsm_block_is_owned(block) || (!any && !block->modified))
+		goto end;
+	/*
+	 * Without writes of this node there may be no twin; one of whatever is in the frame
+	 * does, and writes that begin meanwhile go by it. It stays, as the fence is held and
+	 * the block busy.
+	 */
+	if (!block->twin)
+		err = kdsm_twin_make(coherence, block);
+	if (err)
 		goto end;
 	mutex_unlock(&block->lock);
 
@@ -243,7 +263,7 @@ static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *
 		goto end;
 	kdsm_twin_merge(coherence, block, bounce, false);
 	block->twin = false;
-	block->state = KDSM_BLOCK_WRITABLE;
+	block->state = kdsm_block_valid_state(block);
 	block->writer = KDSM_NOBODY;
 	block->wts = wts;
 	block->rts = rts;
@@ -328,8 +348,8 @@ static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_wri
 	}
 }
 
-static int kdsm_release_release(struct kdsm_coherence *coherence,
-				struct kdsm_signature *signature)
+static int kdsm_release_some(struct kdsm_coherence *coherence, u64 from, u64 to,
+			     struct kdsm_signature *signature)
 {
 	struct kdsm_writes *writes;
 	size_t i;
@@ -337,7 +357,7 @@ static int kdsm_release_release(struct kdsm_coherence *coherence,
 
 	/* Who comes while another releases waits: its writes may be in that. */
 	mutex_lock(&coherence->fence);
-	writes = kdsm_writes_take(coherence);
+	writes = kdsm_writes_take(coherence, from, to);
 	if (!writes) {
 		mutex_unlock(&coherence->fence);
 		return -ENOMEM;
@@ -349,7 +369,7 @@ static int kdsm_release_release(struct kdsm_coherence *coherence,
 		if (!writes->list[i].modified || kdsm_block_is_owned(block))
 			continue;
 		/* What is not taken over stays modified. */
-		first = kdsm_block_take(coherence, block);
+		first = kdsm_block_take(coherence, block, false);
 	}
 	kdsm_writes_publish(coherence, writes);
 	if (!first)
@@ -364,10 +384,36 @@ static int kdsm_release_release(struct kdsm_coherence *coherence,
 	return first;
 }
 
+static int kdsm_release_release(struct kdsm_coherence *coherence,
+				struct kdsm_signature *signature)
+{
+	return kdsm_release_some(coherence, 0, U64_MAX, signature);
+}
+
+/* ---- hints ---- */
+
+/* As if these blocks were handed over: they get a notice of their own. */
+static int kdsm_release_flush(struct kdsm_coherence *coherence, u64 first, u64 last)
+{
+	return kdsm_release_some(coherence, first, last, NULL);
+}
+
+static int kdsm_release_own(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	int err;
+
+	mutex_lock(&coherence->fence);
+	err = kdsm_block_take(coherence, block, true);
+	mutex_unlock(&coherence->fence);
+	return err;
+}
+
 const struct kdsm_policy_ops kdsm_policy_release = {
 	.access = kdsm_release_access,
 	.handover = kdsm_release_handover,
 	.lend = kdsm_release_lend,
 	.release = kdsm_release_release,
 	.acquire = kdsm_release_acquire,
+	.flush = kdsm_release_flush,
+	.own = kdsm_release_own,
 };

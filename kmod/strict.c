@@ -259,8 +259,20 @@ static int kdsm_strict_access(struct kdsm_coherence *coherence, struct kdsm_bloc
 	return err;
 }
 
+static int kdsm_strict_own_map(void *arg, u64 index, bool writable)
+{
+	return 0;
+}
+
+/* A hint: as if it were written. */
+static int kdsm_strict_own(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	return kdsm_strict_access(coherence, block, true, kdsm_strict_own_map, NULL);
+}
+
 const struct kdsm_policy_ops kdsm_policy_strict = {
 	.access = kdsm_strict_access,
 	.handover = kdsm_strict_handover,
 	.lend = kdsm_strict_lend,
+	.own = kdsm_strict_own,
 };

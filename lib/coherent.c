@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Coherent regions: opening one with its partitioned companion, the two fences. */
+/* Coherent regions: opening one with its partitioned companion, the two fences, hints. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,4 +69,31 @@ int kdsm_acquire(struct kdsm_region *region, const struct kdsm_signature *signat
 	if (!signature || signature->count > KDSM_NOTICES_MAX || signature->reserved)
 		return -EINVAL;
 	return region->backend->acquire(region, signature);
+}
+
+/* ---- hints ---- */
+
+static int advise(struct kdsm_region *region, enum kdsm_advice advice, uint64_t offset,
+		  uint64_t length)
+{
+	if (!region->coherent)
+		return -EOPNOTSUPP;
+	if (offset > region->size || length > region->size - offset)
+		return -ERANGE;
+	return length ? region->backend->advise(region, advice, offset, length) : 0;
+}
+
+int kdsm_prefetch(struct kdsm_region *region, uint64_t offset, uint64_t length)
+{
+	return advise(region, KDSM_ADVICE_PREFETCH, offset, length);
+}
+
+int kdsm_flush(struct kdsm_region *region, uint64_t offset, uint64_t length)
+{
+	return advise(region, KDSM_ADVICE_FLUSH, offset, length);
+}
+
+int kdsm_pin(struct kdsm_region *region, uint64_t offset, uint64_t length)
+{
+	return advise(region, KDSM_ADVICE_OWN, offset, length);
 }

@@ -220,6 +220,24 @@ static int device_acquire(struct kdsm_region *region,
 	return device_fence(region, KDSM_IOC_ACQUIRE, signature);
 }
 
+static int device_advise(struct kdsm_region *region, enum kdsm_advice advice,
+			 uint64_t offset, uint64_t length)
+{
+	struct kdsm_advise arg = {
+		.argsz = sizeof(arg),
+		.advice = advice,
+		.offset = offset,
+		.length = length,
+	};
+	int ret;
+
+	/* What is done already costs little the second time. */
+	do {
+		ret = device_ioctl(region->fd, KDSM_IOC_ADVISE, &arg);
+	} while (ret == -EINTR);
+	return ret;
+}
+
 const struct kdsm_backend kdsm_device_backend = {
 	.close = device_close,
 	.bind = device_bind,
@@ -232,4 +250,5 @@ const struct kdsm_backend kdsm_device_backend = {
 	.wake = device_wake,
 	.release = device_release,
 	.acquire = device_acquire,
+	.advise = device_advise,
 };

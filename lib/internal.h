@@ -52,6 +52,9 @@ struct kdsm_backend {
 	int (*release)(struct kdsm_region *region, struct kdsm_signature *signature);
 	int (*acquire)(struct kdsm_region *region,
 		       const struct kdsm_signature *signature);
+	/* As KDSM_IOC_ADVISE; a checked range. */
+	int (*advise)(struct kdsm_region *region, enum kdsm_advice advice,
+		      uint64_t offset, uint64_t length);
 };
 
 extern const struct kdsm_backend kdsm_device_backend KDSM_PRIVATE;

@@ -351,6 +351,17 @@ static int local_acquire(struct kdsm_region *region,
 	return 0;
 }
 
+/* All is here always, and nobody else can own it. */
+static int local_advise(struct kdsm_region *region, enum kdsm_advice advice,
+			uint64_t offset, uint64_t length)
+{
+	(void)region;
+	(void)advice;
+	(void)offset;
+	(void)length;
+	return 0;
+}
+
 const struct kdsm_backend kdsm_local_backend = {
 	.close = local_close,
 	.bind = local_bind,
@@ -363,4 +374,5 @@ const struct kdsm_backend kdsm_local_backend = {
 	.wake = local_wake,
 	.release = local_release,
 	.acquire = local_acquire,
+	.advise = local_advise,
 };

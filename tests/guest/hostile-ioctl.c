@@ -25,6 +25,7 @@ static const struct spec specs[] = {
 	{ "WAKE", KDSM_IOC_WAKE, KDSM_WAKE_SIZE_VER0, 0 },
 	{ "RELEASE", KDSM_IOC_RELEASE, KDSM_FENCE_SIZE_VER0, -EOPNOTSUPP },
 	{ "ACQUIRE", KDSM_IOC_ACQUIRE, KDSM_FENCE_SIZE_VER0, -EINVAL },
+	{ "ADVISE", KDSM_IOC_ADVISE, KDSM_ADVISE_SIZE_VER0, -EINVAL },
 };
 
 /* Where in the struct's first bytes argsz and flags are. */
@@ -369,6 +370,60 @@ static void destroying(int file)
 	close(one);
 }
 
+static void hints(int file, uint32_t policy)
+{
+	struct kdsm_region_open open = region(file, "hints");
+	struct kdsm_advise good = { .argsz = sizeof(good), .length = 8192, .advice = 1 }, arg;
+	int bound = device(O_RDWR), reader = device(O_RDONLY);
+	static const struct {
+		uint64_t offset, length;
+		int error;
+	} ranges[] = {
+		{ 0, 0, -EINVAL }, { 1 << 20, 1, -ERANGE }, { (1 << 20) - 1, 2, -ERANGE },
+		{ (1 << 20) - 1, 1, 0 }, { 5000, 1, 0 }, { 0, 1 << 20, 0 },
+		{ 0, (1 << 20) + 1, -ERANGE }, { UINT64_MAX, 1, -ERANGE },
+		{ 1, UINT64_MAX, -ERANGE }, { UINT64_MAX, UINT64_MAX, -ERANGE },
+	};
+
+	tap_result(call(bound, KDSM_IOC_ADVISE, &good), -EBADFD, "ADVISE, not bound");
+	open.policy = policy;
+	tap_result(call(bound, KDSM_IOC_REGION_OPEN, &open), 0, "policy %u", policy);
+	open.flags = 0;
+	tap_result(call(reader, KDSM_IOC_REGION_OPEN, &open), 0, "policy %u again", policy);
+	for (uint32_t advice = 0; advice < 5; advice++) {
+		arg = good;
+		arg.advice = advice;
+		tap_result(call(bound, KDSM_IOC_ADVISE, &arg),
+			   policy == KDSM_POLICY_PARTITIONED && advice % 4 ? -EOPNOTSUPP :
+			   advice % 4 ? 0 : -EINVAL, "advice %u", advice);
+	}
+	arg = good;
+	arg.reserved = 1;
+	tap_result(call(bound, KDSM_IOC_ADVISE, &arg), -EINVAL, "ADVISE, reserved");
+	arg = good;
+	arg.advice = UINT32_MAX;
+	tap_result(call(bound, KDSM_IOC_ADVISE, &arg), -EINVAL, "ADVISE, last advice");
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		if (policy == KDSM_POLICY_PARTITIONED)
+			continue;
+		for (uint32_t advice = 1; advice < 4; advice++) {
+			arg.advice = advice;
+			arg.offset = ranges[i].offset;
+			arg.length = ranges[i].length;
+			tap_result(call(bound, KDSM_IOC_ADVISE, &arg), ranges[i].error,
+				   "advice %u, %llu bytes at %llu", advice,
+				   (unsigned long long)arg.length, (unsigned long long)arg.offset);
+		}
+	}
+	arg = good;
+	for (arg.advice = 1; policy != KDSM_POLICY_PARTITIONED && arg.advice < 4; arg.advice++)
+		tap_result(call(reader, KDSM_IOC_ADVISE, &arg),
+			   arg.advice == KDSM_ADVICE_OWN ? -EACCES : 0,
+			   "advice %u by a reader", arg.advice);
+	close(bound);
+	close(reader);
+}
+
 /* Until there is no more room; then everything must come back. */
 static void too_many(int file)
 {
@@ -404,6 +459,8 @@ int main(void)
 	second_open(file);
 	permissions(file);
 	destroying(file);
+	for (uint32_t policy = KDSM_POLICY_PARTITIONED; policy <= KDSM_POLICY_STRICT; policy++)
+		hints(file, policy);
 	too_many(file);
 	return tap_end();
 }

@@ -221,6 +221,7 @@ static void choose(u64 seed)
 	sim.unmap = sim_chance(3) ? 10 : 0;
 	if (sim_broken == SIM_BREAK_END)	/* it takes many to show */
 		sim.unmap = 3;
+	sim.advise = sim_chance(3) ? 8 : 0;
 	sim.evict = sim_chance(2) ? 3 : 50;
 	sim.pieces = sim_chance(2);
 	sim.pause = 1;

@@ -303,15 +303,38 @@ static void use_phase(struct thread *thread)
 	}
 }
 
-void sim_unmap_some(unsigned int node)
+/* Some neighbours. */
+static void choose_range(u64 *first, u64 *last)
 {
 	unsigned int i = sim_below(sim.blocks);
-	u64 first = sim.index[i], last = first;
 
-	while (sim_chance(2) && i + 1 < sim.blocks && sim.index[i + 1] == last + 1) {
+	*first = sim.index[i];
+	*last = *first;
+	while (sim_chance(2) && i + 1 < sim.blocks && sim.index[i + 1] == *last + 1) {
 		i++;
-		last++;
+		++*last;
 	}
+}
+
+void sim_advise_some(unsigned int node)
+{
+	enum kdsm_advice advice = sim_between(KDSM_ADVICE_PREFETCH, KDSM_ADVICE_OWN);
+	unsigned int tries = 0;
+	u64 first, last;
+	int err;
+
+	choose_range(&first, &last);
+	do {
+		sim_event(first, "advice %u up to block %llu", advice, last);
+		err = kdsm_coherence_advise(&sim_nodes[node].coherence, advice, first, last);
+	} while (sim_again(err, &tries, "advise"));
+}
+
+void sim_unmap_some(unsigned int node)
+{
+	u64 first, last;
+
+	choose_range(&first, &last);
 	if (sim_chance(3))
 		sim_protect_process(node, sim_below(sim.processes), first, last);
 	else
@@ -327,6 +350,8 @@ static void thread_run(void *arg)
 		for (round = sim_between(sim.rounds / 2, sim.rounds); round; round--) {
 			if (sim_chance(sim.unmap))
 				sim_unmap_some(thread->node);
+			if (sim_chance(sim.advise))
+				sim_advise_some(thread->node);
 			if (sim.locks && !sim_chance(3))
 				use_lock(thread, sim_below(sim.locks));
 			else

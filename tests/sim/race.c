@@ -162,6 +162,8 @@ static void thread_run(void *arg)
 		for (round = sim_between(sim.rounds / 2, 2 * sim.rounds); round; round--) {
 			if (sim_chance(sim.unmap))
 				sim_unmap_some(thread->node);
+			if (sim_chance(sim.advise))
+				sim_advise_some(thread->node);
 			if (reads)
 				load(thread, &words[sim_below(word_count)]);
 			else

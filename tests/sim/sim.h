@@ -52,6 +52,7 @@ struct sim_config {
 	unsigned int late;		/* one message in so many takes much longer */
 	unsigned int slow;		/* this node is slow; nodes: none is */
 	unsigned int unmap;		/* one operation in so many unmaps */
+	unsigned int advise;		/* one operation in so many gives a hint */
 	unsigned int evict;		/* one access in so many evicts a TLB entry */
 	unsigned int nomem;		/* one allocation in so many fails */
 	unsigned int error;		/* one message or operation in so many fails */
@@ -207,6 +208,8 @@ void sim_program_stop(void);
 bool sim_again(int err, unsigned int *tries, const char *what);
 /* A process of the node unmaps some blocks, or changes their protection and back. */
 void sim_unmap_some(unsigned int node);
+/* It asks for something ahead of time. */
+void sim_advise_some(unsigned int node);
 
 /* race.c: threads of a program that has data races, for policy strict */
 void sim_race_start(void);

@@ -135,6 +135,33 @@ static void fences(void **state)
 	kdsm_region_close(sync);
 }
 
+static void hints(void **state)
+{
+	static int (*const all[])(struct kdsm_region *, uint64_t, uint64_t) = {
+		kdsm_prefetch, kdsm_flush, kdsm_pin,
+	};
+	struct kdsm_region_attr attr = { .size = SIZE };
+	struct kdsm_region *region, *sync;
+	struct unit *unit = *state;
+	uint64_t size;
+
+	assert_int_equal(kdsm_region_open_coherent(unit->kdsm, "h", &attr, 4096, &region, &sync),
+			 0);
+	size = kdsm_region_size(region);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		assert_int_equal(all[i](region, 0, size), 0);
+		assert_int_equal(all[i](region, size - 1, 1), 0);
+		assert_int_equal(all[i](region, size, 0), 0);
+		assert_int_equal(all[i](region, size, 1), -ERANGE);
+		assert_int_equal(all[i](region, 1, size), -ERANGE);
+		assert_int_equal(all[i](region, UINT64_MAX, 2), -ERANGE);
+		assert_int_equal(all[i](region, 2, UINT64_MAX), -ERANGE);
+		assert_int_equal(all[i](sync, 0, 1), -EOPNOTSUPP);
+	}
+	kdsm_region_close(region);
+	kdsm_region_close(sync);
+}
+
 /* ---- signatures ---- */
 
 static bool tells_of(const struct kdsm_signature *signature, uint64_t ts, unsigned int writer,
@@ -361,6 +388,7 @@ int main(void)
 		unit_case(no_operations),
 		unit_case(beside),
 		unit_case(fences),
+		unit_case(hints),
 		unit_case(merging),
 		unit_case(merging_bounds),
 		unit_case(places),

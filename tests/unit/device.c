@@ -40,6 +40,7 @@ static struct {
 	bool coherent;			/* what regions are */
 	int fence_error;
 	unsigned int releases, acquires;
+	struct kdsm_advise advise;	/* the last one */
 	unsigned int submits, waits, completes, wakes;
 	unsigned int ops, own_ops, largest;
 	uint64_t ticket;
@@ -253,6 +254,12 @@ int ioctl(int fd, unsigned long request, ...)
 		return fake_fence(arg, true);
 	case KDSM_IOC_ACQUIRE:
 		return fake_fence(arg, false);
+	case KDSM_IOC_ADVISE:
+		module.advise = *(struct kdsm_advise *)arg;
+		if (!module.interrupt)
+			return 0;
+		module.interrupt--;
+		return refuse(-EINTR);
 	default:
 		return refuse(-ENOTTY);
 	}
@@ -563,6 +570,18 @@ static void coherent(void **state)
 	assert_int_equal(kdsm_acquire(r, &signature), -EINVAL);
 	module.fence_error = -EHOSTDOWN;
 	assert_int_equal(kdsm_release(r, &signature), -EHOSTDOWN);
+
+	module.interrupt = 1;
+	assert_int_equal(kdsm_flush(r, 4096, 8), 0);
+	assert_int_equal(module.interrupt, 0);
+	assert_int_equal(module.advise.argsz, sizeof(module.advise));
+	assert_int_equal(module.advise.advice, KDSM_ADVICE_FLUSH);
+	assert_int_equal(module.advise.offset, 4096);
+	assert_int_equal(module.advise.length, 8);
+	assert_int_equal(kdsm_prefetch(r, 0, 2 * PART), 0);
+	assert_int_equal(module.advise.advice, KDSM_ADVICE_PREFETCH);
+	assert_int_equal(kdsm_pin(r, 0, 1), 0);
+	assert_int_equal(module.advise.advice, KDSM_ADVICE_OWN);
 	kdsm_region_close(r);
 }
 

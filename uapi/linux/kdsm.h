@@ -325,6 +325,41 @@ struct kdsm_fence {
 #define KDSM_FENCE_SIZE_VER0	16
 
 /*
+ * KDSM_IOC_ADVISE: do something now for the blocks of the coherent region that
+ * have bytes in offset..offset+length-1, so that it need not be done later. It changes
+ * nothing that a program can see but time, and promises nothing: what was brought here
+ * may go again at any moment. Done block by block before the call returns.
+ *
+ * PREFETCH	have a copy, as if each block were read.
+ * FLUSH	release what was written to these blocks, and nothing else. Who is to see
+ *		it needs the signature of a KDSM_IOC_RELEASE after it, as always; that
+ *		has less to do then. STRICT: nothing.
+ * OWN		be the owner. RELEASE: until another node writes to the block and
+ *		releases, releases here need no network for it. STRICT: as if each block
+ *		were written. -EACCES: the file is not open for writing.
+ *
+ * Errors: -EBADFD (not bound), -EINVAL (advice, length 0), -EOPNOTSUPP (the region is
+ * partitioned), -ERANGE (not inside the region), -ENOMEM, -EHOSTDOWN, -EIO, -ETIMEDOUT,
+ * -ERESTARTSYS: some blocks are as they were.
+ */
+enum kdsm_advice {
+	KDSM_ADVICE_PREFETCH = 1,
+	KDSM_ADVICE_FLUSH,
+	KDSM_ADVICE_OWN,
+};
+
+struct kdsm_advise {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u64 offset;
+	__u64 length;		/* not 0 */
+	__u32 advice;		/* enum kdsm_advice */
+	__u32 reserved;		/* 0 */
+};
+
+#define KDSM_ADVISE_SIZE_VER0	32
+
+/*
  * Plain numbers: with the size of its struct in it a number would change when the
  * struct grows.
  */
@@ -338,6 +373,7 @@ struct kdsm_fence {
 #define KDSM_IOC_WAKE		_IO(KDSM_IOC_MAGIC, 6)
 #define KDSM_IOC_RELEASE	_IO(KDSM_IOC_MAGIC, 7)
 #define KDSM_IOC_ACQUIRE	_IO(KDSM_IOC_MAGIC, 8)
+#define KDSM_IOC_ADVISE		_IO(KDSM_IOC_MAGIC, 9)
 
 /*
  * mmap of a bound file: offset 0 is the start of the region, node k's part

@@ -113,6 +113,38 @@ int kdsm_signature_put(struct kdsm_region *sync, unsigned int node, uint64_t off
 int kdsm_signature_wait(struct kdsm_region *sync, uint64_t offset, uint64_t value,
 			struct kdsm_signature *signature, uint64_t timeout);
 
+/* ---- hints ---- */
+
+/*
+ * To have something done now, for the blocks that have bytes in length bytes at offset,
+ * which later would keep a program waiting. What a program reads, and what it has to
+ * release and acquire, is the same with and without them. They return when it is done,
+ * and promise nothing: what other nodes do next may undo it. length 0 is nothing.
+ *
+ * The local backend does nothing.
+ *
+ * -EOPNOTSUPP: a partitioned region. -ERANGE: not inside the region. -EACCES: the region
+ * was opened without permission to write (kdsm_pin). Other errors: those of
+ * KDSM_IOC_ADVISE in <linux/kdsm.h>; some blocks are as they were then.
+ */
+
+/* Have copies here, as if all of it were read: several blocks a round trip. */
+int kdsm_prefetch(struct kdsm_region *region, uint64_t offset, uint64_t length);
+
+/*
+ * Release what this node wrote there, and nothing else, so that there is less to do
+ * for the next kdsm_release(), which is needed all the same: its signature is what tells
+ * others. With policy strict: nothing.
+ */
+int kdsm_flush(struct kdsm_region *region, uint64_t offset, uint64_t length);
+
+/*
+ * Become the owner, so that releases of this node cost nothing there, until another
+ * node writes there and releases (or, with policy strict, reads or writes it). There is
+ * nothing to take back.
+ */
+int kdsm_pin(struct kdsm_region *region, uint64_t offset, uint64_t length);
+
 /* ---- barrier ---- */
 
 /*

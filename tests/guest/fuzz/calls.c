@@ -280,6 +280,18 @@ static int do_fence(struct bound *bound)
 		       KDSM_IOC_ACQUIRE, &arg, sizeof(arg));
 }
 
+static int do_advise(struct bound *bound)
+{
+	struct kdsm_advise arg = {
+		.argsz = some_argsz(sizeof(arg)),
+		.offset = offset_in(bound),
+		.length = random_one_in(rnd, 8) ? random_nasty(rnd) : random_below(rnd, 20000),
+		.advice = random_below(rnd, KDSM_ADVICE_OWN + 2),
+	};
+
+	return do_call(bound, "ADVISE", KDSM_IOC_ADVISE, &arg, sizeof(arg));
+}
+
 static int do_junk_ioctl(struct bound *bound)
 {
 	unsigned char junk[256];
@@ -491,7 +503,7 @@ int fuzz_call(bool may_fork)
 		do_info, do_open, do_destroy,
 		do_submit, do_submit, do_submit, do_submit, do_submit, do_submit,
 		do_complete, do_complete, do_complete, do_wait, do_wait, do_wake, do_fence,
-		do_fence, do_junk_ioctl, do_mmap, do_mmap, do_munmap, do_touch, do_touch,
+		do_fence, do_advise, do_junk_ioctl, do_mmap, do_mmap, do_munmap, do_touch, do_touch,
 		do_reopen, do_other,
 	};
 	struct bound *bound = &fuzz.files[random_below(rnd, FILES)];

@@ -74,6 +74,11 @@ typedef struct { u8 b[16]; } uuid_t;
 #define IS_ERR(p)	((unsigned long)(p) >= (unsigned long)-4095)
 #define ERR_CAST(p)	((void *)(p))
 
+/* ---- signals: there are none ---- */
+
+#define signal_pending(task)	false
+#define cond_resched()		((void)0)
+
 /* ---- scheduling points; all of sched.c ---- */
 
 struct fiber;

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Hints for coherent regions, on every node at once: what they leave to be done is
+ * counted, and they change nothing else.
+ */
+#include "coherent.h"
+
+#define BLOCK	4096UL
+#define BLOCKS	256UL
+#define SIZE	(2 * BLOCKS * BLOCK)
+#define WORD(i)	((i) * BLOCK / 8)
+
+static uint32_t policy;
+
+static void attach(const char *name)
+{
+	char full[32];
+
+	snprintf(full, sizeof(full), "hint-%s", name);
+	attach_region(full, policy, SIZE, BLOCK);
+}
+
+static int advise(enum kdsm_advice advice, uint64_t first, uint64_t blocks)
+{
+	struct kdsm_advise arg = {
+		.argsz = sizeof(arg),
+		.advice = advice,
+		/* Some bytes of the first and of the last one are enough. */
+		.offset = first * BLOCK + 100,
+		.length = (blocks - 1) * BLOCK,
+	};
+
+	return call(KDSM_IOC_ADVISE, &arg);
+}
+
+static void fill(uint64_t first, uint64_t blocks, uint64_t value)
+{
+	for (uint64_t i = first; i < first + blocks; i++)
+		words[WORD(i)] = value + i;
+}
+
+static size_t wrong(uint64_t first, uint64_t blocks, uint64_t value)
+{
+	size_t bad = 0;
+
+	for (uint64_t i = first; i < first + blocks; i++)
+		bad += words[WORD(i)] != value + i;
+	return bad;
+}
+
+/* What was prefetched comes over the network once, and is not waited for later. */
+static void hints_prefetch(void)
+{
+	long bytes, misses;
+
+	attach("prefetch");
+	if (node == 0)
+		fill(0, BLOCKS, 1000);
+	exchange();
+	if (node == 1) {
+		bytes = counter("bytes");
+		CHECK_IS(advise(KDSM_ADVICE_PREFETCH, 1, BLOCKS - 2), 0);
+		CHECK(counter("bytes") - bytes >= (long)((BLOCKS - 2) * BLOCK));
+		CHECK(counter("bytes") - bytes <= (long)(BLOCKS * BLOCK));
+		bytes = counter("bytes");
+		misses = counter("fast_reads") + counter("slow_reads");
+		CHECK_IS(wrong(1, BLOCKS - 2, 1000), 0);
+		CHECK_IS(counter("bytes") - bytes, 0);
+		CHECK_IS(counter("fast_reads") + counter("slow_reads") - misses, 0);
+		/* Again: there is nothing to do. */
+		CHECK_IS(advise(KDSM_ADVICE_PREFETCH, 1, BLOCKS - 2), 0);
+		CHECK_IS(counter("bytes") - bytes, 0);
+	}
+	exchange();
+	CHECK_IS(wrong(0, BLOCKS, 1000), 0);
+	detach();
+}
+
+/* Half of what was written is flushed: the release takes over the other half. */
+static void hints_flush(void)
+{
+	long taken, released;
+
+	attach("flush");
+	/* All of it belongs to node 1 at first. */
+	if (node == 1)
+		fill(0, BLOCKS, 1);
+	exchange();
+	if (node == 0) {
+		fill(0, BLOCKS, 2000);
+		taken = counter("slow_releases");
+		CHECK_IS(advise(KDSM_ADVICE_FLUSH, 0, BLOCKS / 2), 0);
+		if (policy == KDSM_POLICY_RELEASE)
+			CHECK_IS(counter("slow_releases") - taken, BLOCKS / 2);
+		released = counter("fast_releases");
+		taken = counter("slow_releases");
+		CHECK_IS(release(NULL), 0);
+		if (policy == KDSM_POLICY_RELEASE) {
+			CHECK_IS(counter("slow_releases") - taken, BLOCKS / 2);
+			CHECK_IS(counter("fast_releases") - released, BLOCKS / 2);
+		}
+	}
+	exchange();
+	CHECK_IS(wrong(0, BLOCKS, 2000), 0);
+	detach();
+}
+
+/* What is flushed is not seen by that alone, but by the signature of a release. */
+static void hints_flush_signature(void)
+{
+	attach("signature");
+	for (unsigned int round = 0; round < 5; round++) {
+		if (node == round % nodes) {
+			fill(0, 64, 100 * round);
+			CHECK_IS(advise(KDSM_ADVICE_FLUSH, 0, 64), 0);
+			fill(32, 32, 100 * round + 50);
+		}
+		exchange();
+		CHECK_IS(wrong(0, 32, 100 * round), 0);
+		CHECK_IS(wrong(32, 32, 100 * round + 50), 0);
+		exchange();
+	}
+	detach();
+}
+
+/* Who owns blocks releases them alone, and has what was in them. */
+static void hints_own(void)
+{
+	long taken, owned, bytes;
+
+	attach("own");
+	if (node == 1)
+		fill(0, BLOCKS, 3000);
+	exchange();
+	if (node == 0) {
+		/* With a copy of some, with an old one, and with writes of its own. */
+		CHECK_IS(wrong(0, BLOCKS / 4, 3000), 0);
+		for (uint64_t i = 0; i < BLOCKS; i += 2)
+			words[WORD(i) + 1] = i;
+		owned = counter("owned");
+		CHECK_IS(advise(KDSM_ADVICE_OWN, 0, BLOCKS), 0);
+		CHECK_IS(counter("owned") - owned, policy == KDSM_POLICY_RELEASE ?
+			 BLOCKS : BLOCKS / 2);
+		CHECK_IS(wrong(0, BLOCKS, 3000), 0);
+		taken = counter("slow_releases");
+		bytes = counter("bytes");
+		for (uint64_t i = 0; i < BLOCKS; i++)
+			words[WORD(i) + 2] = i;
+		CHECK_IS(release(NULL), 0);
+		CHECK_IS(counter("slow_releases") - taken, 0);
+		CHECK_IS(counter("bytes") - bytes, 0);
+	}
+	exchange();
+	CHECK_IS(wrong(0, BLOCKS, 3000), 0);
+	for (uint64_t i = 0; i < BLOCKS; i++) {
+		CHECK(words[WORD(i) + 2] == i);
+		CHECK(words[WORD(i) + 1] == (i % 2 ? 0 : i));
+	}
+	detach();
+}
+
+/* All at once, and everything is as it was written. */
+static void hints_together(void)
+{
+	size_t bad = 0;
+
+	attach("together");
+	for (unsigned int round = 1; round <= 12; round++) {
+		for (uint64_t i = 0; i < 64; i++) {
+			words[WORD(i) + node] = round;
+			if (i % 16 == round)
+				CHECK_IS(advise(KDSM_ADVICE_PREFETCH + (round + node) % 3, 0, 64),
+					 0);
+		}
+		exchange();
+		for (uint64_t i = 0; i < 64; i++)
+			for (unsigned int n = 0; n < nodes; n++)
+				bad += words[WORD(i) + n] != round;
+		exchange();
+	}
+	CHECK_IS(bad, 0);
+	detach();
+}
+
+#define TEST(name) { #name, name }
+static const struct guest_test tests[] = {
+	TEST(hints_prefetch),
+	TEST(hints_flush),
+	TEST(hints_flush_signature),
+	TEST(hints_own),
+	TEST(hints_together),
+	{ NULL, NULL }
+};
+
+int main(int argc, char **argv)
+{
+	int status = 0;
+
+	guest_open("hints-meeting");
+	board_open("hints-board");
+	for (policy = KDSM_POLICY_RELEASE; policy <= KDSM_POLICY_STRICT; policy++) {
+		printf("# policy %s\n", policy == KDSM_POLICY_STRICT ? "strict" : "release");
+		status |= guest_run(tests, argc > 1 ? argv[1] : NULL);
+	}
+	kdsm_region_close(board);
+	guest_close();
+	return status;
+}
