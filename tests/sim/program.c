@@ -463,9 +463,27 @@ static void thread_run_again(void *arg)
 		load(thread, &words[i]);
 }
 
+/* Also of the blocks that have no words: hints have been given for them. */
+static void own_all(void *arg)
+{
+	unsigned int node = (unsigned long)arg, tries, i;
+	int err;
+
+	for (i = 0; i < sim.blocks; i++) {
+		tries = 0;
+		do {
+			err = kdsm_coherence_advise(&sim_nodes[node].coherence, KDSM_ADVICE_OWN,
+						    sim.index[i], sim.index[i]);
+		} while (sim_again(err, &tries, "advise"));
+	}
+}
+
 void sim_program_again(void)
 {
 	unsigned int i;
+
+	for (i = 0; i < sim.nodes; i++)
+		sim_spawn(i, "owns all", 1, own_all, (void *)(unsigned long)i);
 
 	if (sim.policy == KDSM_POLICY_STRICT) {
 		sim_race_again();
