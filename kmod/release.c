@@ -48,6 +48,9 @@
 #ifndef KDSM_IDLE_MAX
 #define KDSM_IDLE_MAX	8
 #endif
+/* Blocks that a release takes over at the same time, and their bytes, at most. */
+#define KDSM_TAKES_MAX		16U
+#define KDSM_TAKES_BYTES	SZ_4M
 /* A copy may be used until so much later than it was asked for, in timestamps. */
 #define KDSM_LEASE	16
 
@@ -280,6 +283,107 @@ end:
 	return err;
 }
 
+/* ---- taking over many ---- */
+
+/*
+ * Most of a take is waiting for the network, so several are under way at once: one by
+ * the task that releases, the others by works, as far as there are any. Each gets the
+ * next block that is to be taken over.
+ *
+ * Who takes over a block waits for nothing but this one block: it holds no lock and
+ * has no other block busy meanwhile, here or elsewhere, and whoever has or wants the
+ * block does not either. So no take waits for another one of the same release, and
+ * two releases that take over the same blocks, each in its own order, do not wait for
+ * each other in a circle. Nor has any work to run for a release to come to an end: the
+ * task takes over what is left.
+ */
+struct kdsm_takes {
+	struct kdsm_coherence *coherence;
+	const struct kdsm_writes *writes;
+	spinlock_t lock;		/* guards the rest */
+	size_t next;
+	int err;			/* the first; no more are begun then */
+	struct kdsm_takes_work {
+		struct work_struct work;
+		struct kdsm_takes *takes;
+	} works[KDSM_TAKES_MAX - 1];
+};
+
+static bool kdsm_write_needs_take(const struct kdsm_picked *write)
+{
+	return write->modified && !kdsm_block_is_owned(write->block);
+}
+
+/* NULL: there are no more, or one has failed. */
+static struct kdsm_block *kdsm_takes_next(struct kdsm_takes *takes)
+{
+	const struct kdsm_writes *writes = takes->writes;
+	struct kdsm_block *block = NULL;
+
+	spin_lock(&takes->lock);
+	while (!takes->err && !block && takes->next < writes->count) {
+		if (kdsm_write_needs_take(&writes->list[takes->next]))
+			block = writes->list[takes->next].block;
+		takes->next++;
+	}
+	spin_unlock(&takes->lock);
+	return block;
+}
+
+static void kdsm_takes_run(struct kdsm_takes *takes)
+{
+	struct kdsm_block *block;
+	int err;
+
+	while ((block = kdsm_takes_next(takes))) {
+		err = kdsm_block_take(takes->coherence, block, false);
+		if (!err)
+			continue;
+		spin_lock(&takes->lock);
+		takes->err = takes->err ?: err;
+		spin_unlock(&takes->lock);
+	}
+}
+
+static void kdsm_takes_work(struct work_struct *work)
+{
+	kdsm_takes_run(container_of(work, struct kdsm_takes_work, work)->takes);
+}
+
+/* Become the owner of all that was modified. What is not taken over stays modified. */
+static int kdsm_writes_take_over(struct kdsm_coherence *coherence,
+				 const struct kdsm_writes *writes)
+{
+	unsigned int wanted = 0, works, most, i;
+	struct kdsm_takes *takes;
+	int err;
+
+	most = clamp_t(u64, KDSM_TAKES_BYTES >> coherence->block_shift, 1, KDSM_TAKES_MAX);
+	for (i = 0; i < writes->count && wanted < most; i++)
+		wanted += kdsm_write_needs_take(&writes->list[i]);
+	if (!wanted)
+		return 0;
+	takes = kzalloc(sizeof(*takes), GFP_KERNEL);
+	if (!takes)
+		return -ENOMEM;
+	takes->coherence = coherence;
+	takes->writes = writes;
+	spin_lock_init(&takes->lock);
+	works = wanted - 1;
+	for (i = 0; i < works; i++) {
+		takes->works[i].takes = takes;
+		INIT_WORK(&takes->works[i].work, kdsm_takes_work);
+		queue_work(system_unbound_wq, &takes->works[i].work);
+	}
+	kdsm_takes_run(takes);
+	/* Those that have not begun have nothing to do any more. */
+	for (i = 0; i < works; i++)
+		cancel_work_sync(&takes->works[i].work);
+	err = takes->err;
+	kfree(takes);
+	return err;
+}
+
 /*
  * Give what was modified a timestamp. A block that was handed over meanwhile got
  * its own then.
@@ -352,8 +456,7 @@ static int kdsm_release_some(struct kdsm_coherence *coherence, u64 from, u64 to,
 			     struct kdsm_signature *signature)
 {
 	struct kdsm_writes *writes;
-	size_t i;
-	int first;
+	int err;
 
 	/* Who comes while another releases waits: its writes may be in that. */
 	mutex_lock(&coherence->fence);
@@ -362,17 +465,11 @@ static int kdsm_release_some(struct kdsm_coherence *coherence, u64 from, u64 to,
 		mutex_unlock(&coherence->fence);
 		return -ENOMEM;
 	}
-	first = kdsm_writes_harvest(coherence, writes);
-	for (i = 0; i < writes->count && !first; i++) {
-		struct kdsm_block *block = writes->list[i].block;
-
-		if (!writes->list[i].modified || kdsm_block_is_owned(block))
-			continue;
-		/* What is not taken over stays modified. */
-		first = kdsm_block_take(coherence, block, false);
-	}
+	err = kdsm_writes_harvest(coherence, writes);
+	if (!err)
+		err = kdsm_writes_take_over(coherence, writes);
 	kdsm_writes_publish(coherence, writes);
-	if (!first)
+	if (!err)
 		kdsm_writes_retire(coherence, writes);
 	if (signature) {
 		spin_lock(&coherence->lock);
@@ -381,7 +478,7 @@ static int kdsm_release_some(struct kdsm_coherence *coherence, u64 from, u64 to,
 	}
 	mutex_unlock(&coherence->fence);
 	kvfree(writes);
-	return first;
+	return err;
 }
 
 static int kdsm_release_release(struct kdsm_coherence *coherence,

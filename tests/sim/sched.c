@@ -367,12 +367,17 @@ void sim_assert_held(const struct mutex *mutex)
 
 /* ---- work ---- */
 
+static struct sim_queue works_ended;
+
 static void sim_work_run(void *arg)
 {
 	struct work_struct *work = arg;
 
 	work->pending = false;
+	work->running = true;
 	work->run(work);
+	work->running = false;
+	sim_wake(&works_ended);
 }
 
 void sim_work(struct work_struct *work)
@@ -380,5 +385,15 @@ void sim_work(struct work_struct *work)
 	if (work->pending)
 		return;
 	work->pending = true;
-	sim_spawn(sim_fiber_node(), "work", 0, sim_work_run, work);
+	sim_spawn(sim_fiber_node(), "work", sim_chance(4) ? sim_below(sim.delay) : 0,
+		  sim_work_run, work);
+}
+
+/* One that has not begun is let run, which has to do no harm. */
+void sim_work_end(struct work_struct *work)
+{
+	while (work->pending || work->running) {
+		sim_prepare(&works_ended);
+		sim_block(&works_ended, U64_MAX);
+	}
 }

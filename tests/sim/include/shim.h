@@ -36,6 +36,7 @@ typedef s64 ktime_t;
 #define SZ_16K		0x4000
 #define SZ_64K		0x10000
 #define SZ_1M		0x100000
+#define SZ_4M		0x400000
 #define BIT(n)		(1UL << (n))
 #define HZ		250
 
@@ -52,6 +53,7 @@ typedef s64 ktime_t;
 #define max3(a, b, c)	max(max(a, b), c)
 #define min_t(t, a, b)	min((t)(a), (t)(b))
 #define max_t(t, a, b)	max((t)(a), (t)(b))
+#define clamp_t(t, v, a, b)	min((t)(b), max((t)(a), (t)(v)))
 
 #define cpu_to_le16(x)	((__le16)(x))
 #define cpu_to_le32(x)	((__le32)(x))
@@ -282,17 +284,17 @@ static inline void list_splice_tail(struct list_head *from, struct list_head *li
 struct work_struct {
 	void (*run)(struct work_struct *work);
 	unsigned int node;
-	bool pending;
+	bool pending, running;
 };
 
 #define INIT_WORK(work, function)					\
 	(*(work) = (struct work_struct){ .run = (function) })
 #define queue_work(queue, work)	sim_work(work)
 #define system_unbound_wq	NULL
-/* Runs end when all fibers have, so there is none. */
-#define cancel_work_sync(work)	((void)(work))
+#define cancel_work_sync(work)	sim_work_end(work)
 
 void sim_work(struct work_struct *work);
+void sim_work_end(struct work_struct *work);
 
 #define NSEC_PER_USEC		1000L
 #define ktime_get_ns()		(sim_now() * NSEC_PER_USEC)
