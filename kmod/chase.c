@@ -109,6 +109,7 @@ static int kdsm_chase_follow(struct kdsm_coherence *coherence, struct kdsm_block
 static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			   struct kdsm_chase *chase, struct kdsm_wire_answer *answer)
 {
+	unsigned int node;
 	int err;
 
 	err = kdsm_ask_with(coherence, block, chase->node, chase->type,
@@ -120,10 +121,15 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 	/*
 	 * Not that the block is lost with a node that once had it: a later notice said
 	 * who wrote the block, and nobody writes it who does not become its owner. So
-	 * that node knows a newer hand-over than the link here.
+	 * that node knows a newer hand-over than the link here; but maybe than no link
+	 * on the way, so those are forgotten.
 	 */
 	if (err && chase->hint != KDSM_NOBODY && chase->hint != coherence->node) {
-		chase->node = chase->hint;
+		mutex_lock(&block->lock);
+		node = chase->hint;
+		kdsm_chase_start(coherence, block, chase);
+		mutex_unlock(&block->lock);
+		chase->node = node;
 		chase->hint = KDSM_NOBODY;
 		chase->lost = 0;
 		return -EAGAIN;
