@@ -37,6 +37,8 @@ static int kdsm_cluster_start(struct kdsm_cluster *cluster, u32 domain)
 			[KDSM_MESSAGE_DESTROY] = kdsm_directory_serve_destroy,
 			[KDSM_MESSAGE_ADD] = kdsm_region_serve_add,
 			[KDSM_MESSAGE_REMOVE] = kdsm_region_serve_remove,
+			[KDSM_MESSAGE_TUNE] = kdsm_directory_serve_tune,
+			[KDSM_MESSAGE_TUNED] = kdsm_region_serve_tuned,
 			[KDSM_MESSAGE_BLOCK_READ] = kdsm_region_serve_block_read,
 			[KDSM_MESSAGE_BLOCK_OWN] = kdsm_region_serve_block_own,
 			[KDSM_MESSAGE_BLOCK_INVALIDATE] = kdsm_region_serve_block_invalidate,

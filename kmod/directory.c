@@ -468,3 +468,37 @@ int kdsm_directory_serve_destroy(void *context, struct kdsm_request *request)
 	mutex_unlock(&cluster->directory.lock);
 	return err;
 }
+
+int kdsm_directory_serve_tune(void *context, struct kdsm_request *request)
+{
+	const struct kdsm_wire_tune *wire = request->data;
+	struct kdsm_cluster *cluster = context;
+	struct kdsm_directory *directory = &cluster->directory;
+	struct kdsm_entry *entry;
+	unsigned int node;
+	int err = 0, told;
+
+	if (cluster->node != 0 || request->length != sizeof(*wire) ||
+	    le64_to_cpu(wire->lease) > KDSM_LEASE_MAX)
+		return -EINVAL;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	mutex_lock(&directory->lock);
+	entry = kdsm_entry_by_id(directory, le32_to_cpu(wire->id));
+	if (!entry || entry->unlinked)
+		err = -ENOENT;
+	else if (entry->region.policy != cpu_to_le32(KDSM_POLICY_STRICT))
+		err = -EOPNOTSUPP;
+	/* The handler takes no lock that somebody holds who waits for this node. */
+	for (node = 0; node < cluster->nodes && (!err || err == -EHOSTDOWN); node++) {
+		if (!test_bit(node, entry->parts))
+			continue;
+		told = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_TUNED, wire,
+				    sizeof(*wire), NULL, NULL);
+		/* The others are told all the same. */
+		if (told)
+			err = kdsm_message_was_heard(told) ? told : -EHOSTDOWN;
+	}
+	mutex_unlock(&directory->lock);
+	return err;
+}

@@ -36,5 +36,6 @@ void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, b
 int kdsm_directory_serve_open(void *context, struct kdsm_request *request);
 int kdsm_directory_serve_close(void *context, struct kdsm_request *request);
 int kdsm_directory_serve_destroy(void *context, struct kdsm_request *request);
+int kdsm_directory_serve_tune(void *context, struct kdsm_request *request);
 
 #endif /* KDSM_DIRECTORY_H */

@@ -14,6 +14,8 @@
 
 static struct genl_family kdsm_family;
 
+static struct netlink_range_validation kdsm_lease_range = { .max = KDSM_LEASE_MAX };
+
 static const struct nla_policy kdsm_policy[KDSM_A_MAX + 1] = {
 	[KDSM_A_CLUSTER] = { .type = NLA_NUL_STRING, .len = KDSM_NAME_SIZE - 1 },
 	[KDSM_A_UUID] = NLA_POLICY_EXACT_LEN(KDSM_UUID_SIZE),
@@ -22,6 +24,8 @@ static const struct nla_policy kdsm_policy[KDSM_A_MAX + 1] = {
 	[KDSM_A_DOMAIN] = NLA_POLICY_MAX(NLA_U32, KDSM_DOMAIN_GLOB),
 	[KDSM_A_NODES] = { .type = NLA_NESTED },
 	[KDSM_A_NODE_ID] = NLA_POLICY_MAX(NLA_U32, KDSM_MAX_NODES - 1),
+	[KDSM_A_REGION_NAME] = { .type = NLA_NUL_STRING, .len = KDSM_NAME_SIZE - 1 },
+	[KDSM_A_REGION_LEASE] = NLA_POLICY_FULL_RANGE(NLA_U64, &kdsm_lease_range),
 };
 
 static const struct nla_policy kdsm_node_policy[KDSM_A_NODE_LOCATION + 1] = {
@@ -226,6 +230,37 @@ put:
 	return err;
 }
 
+static int kdsm_do_region_set(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nlattr **attrs = info->attrs;
+	struct kdsm_cluster *cluster;
+	char name[KDSM_NAME_SIZE];
+	int err;
+
+	if (!attrs[KDSM_A_REGION_NAME] || !attrs[KDSM_A_REGION_LEASE]) {
+		NL_SET_ERR_MSG(info->extack, "name of the region or lease is missing");
+		return -EINVAL;
+	}
+	nla_strscpy(name, attrs[KDSM_A_REGION_NAME], sizeof(name));
+	cluster = kdsm_cluster_get_for(info->extack);
+	if (!cluster)
+		return -ENETDOWN;
+	err = kdsm_region_tune(cluster, name, nla_get_u64(attrs[KDSM_A_REGION_LEASE]));
+	kdsm_cluster_put(cluster);
+	switch (err) {
+	case -ENOENT:
+		NL_SET_ERR_MSG(info->extack, "there is no such region");
+		break;
+	case -EOPNOTSUPP:
+		NL_SET_ERR_MSG(info->extack, "only regions of policy strict have a lease");
+		break;
+	case -EHOSTDOWN:
+		NL_SET_ERR_MSG(info->extack, "a node cannot be reached, and has the former lease");
+		break;
+	}
+	return err;
+}
+
 static int kdsm_put_u64(struct sk_buff *skb, int type, u64 value)
 {
 	return nla_put_u64_64bit(skb, type, value, KDSM_A_PAD);
@@ -426,6 +461,9 @@ static int kdsm_fill_region(struct sk_buff *skb, struct kdsm_cluster *cluster,
 	    kdsm_put_u64(skb, KDSM_A_REGION_RESIDENT,
 			 kdsm_memory_resident(region->memory)))
 		goto put;
+	if (region->policy == KDSM_POLICY_STRICT &&
+	    kdsm_put_u64(skb, KDSM_A_REGION_LEASE, READ_ONCE(region->coherence->lease)))
+		goto put;
 	err = region->coherence ? kdsm_fill_coherence(skb, region->coherence) : 0;
 put:
 	kdsm_region_put(region);
@@ -445,6 +483,7 @@ static const struct genl_small_ops kdsm_commands[] = {
 	{ .cmd = KDSM_CMD_PEERS, .dumpit = kdsm_dump_peers },
 	{ .cmd = KDSM_CMD_STATS, .dumpit = kdsm_dump_stats },
 	{ .cmd = KDSM_CMD_REGIONS, .dumpit = kdsm_dump_regions },
+	{ .cmd = KDSM_CMD_REGION_SET, .doit = kdsm_do_region_set, .flags = GENL_ADMIN_PERM },
 };
 
 static struct genl_family kdsm_family __ro_after_init = {

@@ -44,6 +44,11 @@ struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
 				     struct kdsm_region_open *args, bool want_write);
 void kdsm_region_close(struct kdsm_region *region);
 int kdsm_region_destroy(struct kdsm_cluster *cluster, const char *name);
+/*
+ * Set the lease of a region of policy strict, at most KDSM_LEASE_MAX, on all nodes.
+ * -ENOENT, -EOPNOTSUPP (other policy), -EHOSTDOWN: some node could not be told.
+ */
+int kdsm_region_tune(struct kdsm_cluster *cluster, const char *name, u64 lease);
 /* Is it a name: not empty, NUL-terminated, printable without blanks? */
 bool kdsm_region_name_valid(const char name[KDSM_NAME_SIZE]);
 
@@ -75,6 +80,7 @@ void kdsm_region_put(struct kdsm_region *region);
 /* Handlers; context is the cluster. */
 int kdsm_region_serve_add(void *context, struct kdsm_request *request);
 int kdsm_region_serve_remove(void *context, struct kdsm_request *request);
+int kdsm_region_serve_tuned(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_read(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_own(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_grant(void *context, struct kdsm_request *request);

@@ -29,7 +29,7 @@
 
 static void kdsm_lease_begin(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	block->lease_end = ktime_get_ns() + coherence->lease;
+	block->lease_end = ktime_get_ns() + READ_ONCE(coherence->lease);
 }
 
 static bool kdsm_lease_is_over(const struct kdsm_block *block)

@@ -82,6 +82,8 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_BLOCK_OWN,		/* kdsm_wire_block -> kdsm_wire_answer */
 	KDSM_MESSAGE_BLOCK_GRANT,	/* kdsm_wire_block: it is yours */
 	KDSM_MESSAGE_BLOCK_INVALIDATE,	/* kdsm_wire_block -> kdsm_wire_answer */
+	KDSM_MESSAGE_TUNE,	/* kdsm_wire_tune, to node 0: tell all nodes */
+	KDSM_MESSAGE_TUNED,	/* kdsm_wire_tune, from node 0 */
 	KDSM_MESSAGE_TYPES
 };
 
@@ -140,6 +142,13 @@ struct kdsm_wire_region {
 	__le32 uid;
 	__le32 gid;
 	__le32 created;		/* reply to OPEN: 1 if it is new */
+} __packed;
+
+/* A setting of a region of policy strict. */
+struct kdsm_wire_tune {
+	__le32 id;
+	__le32 reserved;
+	__le64 lease;		/* ns, at most KDSM_LEASE_MAX */
 } __packed;
 
 /* Nodes as bits, bit 0 of the first word first. */

@@ -159,6 +159,65 @@ static void hints_own(void)
 	detach();
 }
 
+/* Two nodes fight over a block for a while: how often does it move? */
+static long fight(const char *lease)
+{
+	struct timespec now, end;
+	char command[128];
+	long moves;
+
+	if (node == 1) {
+		snprintf(command, sizeof(command), "kdsmctl region set %s lease=%s", attached,
+			 lease);
+		CHECK_IS(system(command), 0);
+	}
+	meet();
+	moves = counter("migrations");
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += 2;
+	do {
+		if (node < 2)
+			__atomic_fetch_add(&words[node], 1, __ATOMIC_SEQ_CST);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec < end.tv_sec ||
+		 (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec));
+	moves = counter("migrations") - moves;
+	meet();
+	return moves;
+}
+
+/* The lease of a strict region is that of all nodes. */
+static void hints_lease(void)
+{
+	long moves;
+
+	attach("lease");
+	if (policy != KDSM_POLICY_STRICT) {
+		char command[128];
+
+		CHECK_IS(counter("lease"), -1);
+		snprintf(command, sizeof(command), "kdsmctl region set %s lease=1ms 2>&1",
+			 attached);
+		CHECK(system(command) != 0);
+		detach();
+		return;
+	}
+	CHECK_IS(counter("lease"), 100000);
+	meet();
+	moves = fight("0.25s");
+	CHECK_IS(counter("lease"), 250000000);
+	printf("# a lease of 250 ms: handed over %ld times in 2 s\n", moves);
+	/* Each has it for a lease at least: so much for what comes before and after. */
+	CHECK(moves <= 6);
+	meet();
+	moves = fight("20us");
+	CHECK_IS(counter("lease"), 20000);
+	printf("# a lease of 20 us: handed over %ld times in 2 s\n", moves);
+	/* How many there can be is a matter of the machine. */
+	CHECK(node > 1 || moves > 0);
+	detach();
+}
+
 /* All at once, and everything is as it was written. */
 static void hints_together(void)
 {
@@ -188,6 +247,7 @@ static const struct guest_test tests[] = {
 	TEST(hints_flush),
 	TEST(hints_flush_signature),
 	TEST(hints_own),
+	TEST(hints_lease),
 	TEST(hints_together),
 	{ NULL, NULL }
 };

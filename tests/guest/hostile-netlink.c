@@ -178,6 +178,58 @@ static void probes(void)
 	unchanged("probes");
 }
 
+static int set_lease(const char *name, uint64_t lease)
+{
+	struct nlmsghdr *header = genl_begin(&genl, buffer, KDSM_CMD_REGION_SET, NLM_F_ACK);
+
+	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, name);
+	mnl_attr_put_u64(header, KDSM_A_REGION_LEASE, lease);
+	return genl_send(&genl, header);
+}
+
+static void region_settings(void)
+{
+	int files[] = { device(O_RDWR), device(O_RDWR) };
+	struct kdsm_region_open release = region(files[0], "set-release");
+	struct kdsm_region_open strict = region(files[1], "set-strict");
+	const uint64_t bytes[4] = { 0 };
+	struct nlmsghdr *header;
+	char name[256];
+
+	release.policy = KDSM_POLICY_RELEASE;
+	strict.policy = KDSM_POLICY_STRICT;
+	tap_result(call(files[0], KDSM_IOC_REGION_OPEN, &release), 0, "policy release");
+	tap_result(call(files[1], KDSM_IOC_REGION_OPEN, &strict), 0, "policy strict");
+	tap_result(genl_simple(&genl, KDSM_CMD_REGION_SET, NLM_F_ACK), -EINVAL,
+		   "REGION_SET of nothing");
+	header = genl_begin(&genl, buffer, KDSM_CMD_REGION_SET, NLM_F_ACK);
+	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, strict.name);
+	tap_result(genl_send(&genl, header), -EINVAL, "REGION_SET, nothing but a name");
+	for (size_t length = 0; length < 20; length += 4) {
+		header = genl_begin(&genl, buffer, KDSM_CMD_REGION_SET, NLM_F_ACK);
+		mnl_attr_put_strz(header, KDSM_A_REGION_NAME, strict.name);
+		mnl_attr_put(header, KDSM_A_REGION_LEASE, length, bytes);
+		if (length < 8)
+			tap_ok(genl_send(&genl, header) < 0, "a lease of %zu bytes: refused",
+			       length);
+	}
+	memset(name, 'x', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	tap_ok(set_lease(name, 0) < 0, "REGION_SET, a name too long: refused");
+	tap_result(set_lease("", 0), -ENOENT, "REGION_SET, no name");
+	tap_result(set_lease("not-there", 0), -ENOENT, "REGION_SET, a name that is not there");
+	tap_ok(genl.why[0], "with a sentence: %s", genl.why);
+	tap_result(set_lease(release.name, 0), -EOPNOTSUPP, "REGION_SET of policy release");
+	tap_result(set_lease(strict.name, KDSM_LEASE_MAX + 1), -ERANGE, "a lease too long");
+	tap_result(set_lease(strict.name, UINT64_MAX), -ERANGE, "the longest lease");
+	tap_result(set_lease(strict.name, KDSM_LEASE_MAX), 0, "a lease of a second");
+	tap_result(set_lease(strict.name, 0), 0, "no lease");
+	close(files[0]);
+	close(files[1]);
+	tap_result(set_lease(strict.name, 0), -ENOENT, "REGION_SET when it is gone");
+	unchanged("settings");
+}
+
 struct request {
 	uint8_t cmd;
 	uint16_t flags;
@@ -206,6 +258,8 @@ static void without_privilege(void)
 	tap_result(as_nobody(ask, &request), -EPERM, "DOWN by anybody");
 	request.cmd = KDSM_CMD_PROBE;
 	tap_result(as_nobody(ask, &request), -EPERM, "PROBE by anybody");
+	request.cmd = KDSM_CMD_REGION_SET;
+	tap_result(as_nobody(ask, &request), -EPERM, "REGION_SET by anybody");
 	request.cmd = KDSM_CMD_STATUS;
 	tap_result(as_nobody(ask, &request), 0, "STATUS by anybody");
 	request = (struct request){ KDSM_CMD_STATS, NLM_F_DUMP };
@@ -444,6 +498,7 @@ int main(void)
 	remember();
 	unknown_commands();
 	probes();
+	region_settings();
 	without_privilege();
 	dumps();
 	down_while_busy();

@@ -24,6 +24,8 @@ static const char help[] =
 "  region list [--json]    the regions that this node knows\n"
 "  region show NAME [--json]\n"
 "                          one of them, and the counters of a coherent one\n"
+"  region set NAME lease=TIME\n"
+"                          how long a node keeps a block of policy strict, 0s to 1s\n"
 "  region destroy NAME     remove a region's name; its memory goes with its last user\n"
 "\n"
 "  -f, --file FILE         configuration, see kdsm.conf(5)\n"

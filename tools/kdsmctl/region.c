@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kdsmctl region: list, show and destroy.
+ * kdsmctl region: list, show, set and destroy.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,6 +83,8 @@ static void region_json(attrs at, void *data)
 	json_number(region, "uid", attr_u32(at, KDSM_A_REGION_UID));
 	json_number(region, "gid", attr_u32(at, KDSM_A_REGION_GID));
 	json_number(region, "opens", attr_u32(at, KDSM_A_REGION_OPENS));
+	if (at[KDSM_A_REGION_LEASE])
+		json_number(region, "lease", attr_u64(at, KDSM_A_REGION_LEASE));
 	json_object_object_add(region, "keep",
 			       json_object_new_boolean(flags & KDSM_REGION_KEEP));
 	json_object_array_add(data, region);
@@ -193,6 +195,8 @@ static void show_text(attrs at, const struct show *show)
 	printf("%-26s %s\n", "block size",
 	       human_bytes(attr_u32(at, KDSM_A_REGION_BLOCK_SIZE), size));
 	printf("%-26s %u\n", "files bound here", attr_u32(at, KDSM_A_REGION_OPENS));
+	if (at[KDSM_A_REGION_LEASE])
+		printf("%-26s %g us\n", "lease", attr_u64(at, KDSM_A_REGION_LEASE) / 1e3);
 	for (int i = 0; at[KDSM_A_REGION_STATS] && i < KDSM_COHERENCE_COUNT; i++)
 		printf("%-26s %llu\n", counters[i].words, (unsigned long long)show->value[i]);
 }
@@ -244,6 +248,61 @@ static int show(int argc, char **argv)
 	json_object_put(show.json);
 	module_close(module);
 	return error || !show.found ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* ---- set ---- */
+
+/* "200us" and the like, in ns; or -1. */
+static int64_t parse_lease(const char *word)
+{
+	static const struct {
+		const char *unit;
+		double ns;
+	} units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 } };
+	double value;
+	char *end;
+
+	/* No sign, and nothing else that strtod() takes for a number. */
+	if (*word < '0' || *word > '9' || word[strspn(word, "0123456789.")] == 'x')
+		return -1;
+	value = strtod(word, &end);
+	for (size_t i = 0; i < MNL_ARRAY_SIZE(units); i++) {
+		if (strcmp(end, units[i].unit))
+			continue;
+		value = value * units[i].ns + 0.5;
+		return value < KDSM_LEASE_MAX + 1.0 ? (int64_t)value : -1;
+	}
+	return -1;
+}
+
+static int set(int argc, char **argv)
+{
+	struct nlmsghdr *header;
+	struct module *module;
+	int64_t lease;
+	int error;
+
+	if (argc != 3 || argv[1][0] == '-' || !argv[1][0] || strncmp(argv[2], "lease=", 6))
+		return usage_error("region set needs the name of a region and lease=TIME");
+	lease = parse_lease(argv[2] + 6);
+	if (lease < 0)
+		return usage_error("a lease is a time from 0s to 1s, as in lease=200us");
+	if (strlen(argv[1]) >= KDSM_NAME_SIZE) {
+		fprintf(stderr, "kdsmctl: '%.16s...' is no region: names have %d characters at most\n",
+			argv[1], KDSM_NAME_SIZE - 1);
+		return EXIT_FAILURE;
+	}
+	module = module_open();
+	if (!module)
+		return EXIT_FAILURE;
+	header = module_begin(module, KDSM_CMD_REGION_SET);
+	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, argv[1]);
+	mnl_attr_put_u64(header, KDSM_A_REGION_LEASE, lease);
+	error = module_send(module, NULL, NULL);
+	if (error)
+		module_complain(module, "set the lease of a region", error);
+	module_close(module);
+	return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* ---- destroy ---- */
@@ -305,5 +364,7 @@ int command_region(int argc, char **argv)
 		return destroy(argc - 1, argv + 1);
 	if (argc >= 2 && !strcmp(argv[1], "show"))
 		return show(argc - 1, argv + 1);
-	return usage_error("region list, region show NAME or region destroy NAME?");
+	if (argc >= 2 && !strcmp(argv[1], "set"))
+		return set(argc - 1, argv + 1);
+	return usage_error("region list, show NAME, set NAME lease=TIME or destroy NAME?");
 }

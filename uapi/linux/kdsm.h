@@ -45,6 +45,7 @@
 #define KDSM_UUID_SIZE		16
 #define KDSM_MAX_OPS		1024	/* operations in one KDSM_IOC_SUBMIT */
 #define KDSM_MAX_OP_LENGTH	(1U << 21)	/* bytes of one get or put */
+#define KDSM_LEASE_MAX		1000000000U	/* ns; of a region of policy STRICT */
 #define KDSM_MAX_TICKETS	1024	/* submitted, not yet completed, per file */
 #define KDSM_MAX_INFLIGHT_BYTES	(8U << 20)	/* of those, bytes of gets and puts */
 
@@ -427,6 +428,11 @@ enum kdsm_coherence_stat {
  *				PEER_ERRORS.
  * KDSM_CMD_STATS		dump, one message a node: NODE_ID and STATS.
  * KDSM_CMD_REGIONS		dump, one message a region: REGION_*.
+ * KDSM_CMD_REGION_SET (admin)	set the lease of the region REGION_NAME, of policy
+ *				STRICT, to REGION_LEASE, on all nodes; for what comes
+ *				to a node from then on. -ENOENT, -EOPNOTSUPP (other
+ *				policy), -ENETDOWN, -EHOSTDOWN, -ETIMEDOUT: some nodes
+ *				may have been told.
  *
  * -EINVAL: an attribute is missing, or its length or content is wrong; -ERANGE:
  * a number, string or nest is out of its bounds; -EPERM: (admin) only. Errors
@@ -444,6 +450,7 @@ enum kdsm_cmd {
 	KDSM_CMD_PEERS,
 	KDSM_CMD_STATS,
 	KDSM_CMD_REGIONS,
+	KDSM_CMD_REGION_SET,
 	__KDSM_CMD_LAST,
 };
 
@@ -489,6 +496,9 @@ enum kdsm_attr {
 	KDSM_A_REGION_RESIDENT,	/* u64: bytes of it that this node holds */
 	KDSM_A_REGION_STATS,	/* coherent: nest of u64, attribute =
 				 * 1 + enum kdsm_coherence_stat
+				 */
+	KDSM_A_REGION_LEASE,	/* STRICT: u64, ns that a node keeps what it got,
+				 * 0 to KDSM_LEASE_MAX
 				 */
 	__KDSM_A_LAST,
 };
