@@ -40,6 +40,13 @@ bool kdsm_block_writer_known(struct kdsm_coherence *coherence,
 	       block->wanted >= READ_ONCE(coherence->signature.floor);
 }
 
+u64 kdsm_block_need(struct kdsm_coherence *coherence, const struct kdsm_block *block)
+{
+	lockdep_assert_held(&block->lock);
+	return max3(block->wanted, max(block->wts, block->rts),
+		    READ_ONCE(coherence->signature.floor));
+}
+
 bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			u64 wts, u64 rts)
 {
@@ -93,7 +100,7 @@ static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_m
 	bool alone;
 	int err;
 
-	ahead = kdsm_ahead_begin(coherence, miss->block);
+	ahead = kdsm_ahead_begin(coherence, miss->block, KDSM_NOBODY);
 	alone = !ahead;
 	err = kdsm_fetch_begin(&fetch, coherence, frames, ahead ? 1 + ahead->count : 1);
 	if (!err) {
@@ -111,26 +118,34 @@ static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_m
 /*
  * Read the block's stamp and content where the owner may be, at once: what the
  * content is good until, or 0. Into the bounce, since it may as well be older than
- * what is in the frame here, which others may be told to read.
+ * what is in the frame here, which others may be told to read. Others come along.
  */
-static u64 kdsm_block_probe(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			    unsigned int node, struct kdsm_bounce *bounce)
+static u64 kdsm_miss_probe(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
+			   unsigned int node, kdsm_map_t map, void *arg)
 {
+	struct kdsm_memory *frames = coherence->frames;
+	struct kdsm_ahead *ahead;
 	struct kdsm_fetch fetch;
+	bool is_here = false;
 	u64 good = 0;
 
-	if (kdsm_fetch_begin(&fetch, coherence, coherence->frames, 1))
-		return 0;
-	kdsm_fetch_stamp(&fetch, block, node);
-	kdsm_fetch_add(&fetch, block, node, bounce);
-	if (!kdsm_fetch_end(&fetch))
-		good = kdsm_stamp_value(fetch.stamp);
-	kfree(fetch.stamp);
+	ahead = kdsm_ahead_begin(coherence, miss->block, node);
+	if (!kdsm_fetch_begin(&fetch, coherence, frames, 1)) {
+		kdsm_fetch_stamps(&fetch, miss->block, node, ahead ? ahead->stamps : 1);
+		kdsm_fetch_add(&fetch, miss->block, node, miss->bounce);
+		if (!kdsm_fetch_end(&fetch))
+			good = kdsm_stamp_value(fetch.stamps);
+		if (good && good >= miss->need)
+			is_here = kdsm_ahead_fetch(coherence, ahead, miss->block, fetch.stamps);
+		kfree(fetch.stamps);
+	}
+	kdsm_ahead_end(coherence, ahead, is_here, map, arg);
 	return good;
 }
 
 /* From the owner, or who was it not long ago. */
-static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_miss *miss)
+static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
+				kdsm_map_t map, void *arg)
 {
 	unsigned int node = READ_ONCE(miss->block->owner);
 	u64 good = 0;
@@ -138,7 +153,7 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 
 	/* A block that nobody told this node of may never have been written. */
 	if (miss->need && node != coherence->node)
-		good = kdsm_block_probe(coherence, miss->block, node, miss->bounce);
+		good = kdsm_miss_probe(coherence, miss, node, map, arg);
 	if (good && good >= miss->need) {
 		miss->wts = good;
 		miss->rts = good;
@@ -200,8 +215,7 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 	miss->from = block->writer;
 	miss->wts = block->wanted;
 	miss->rts = block->wanted;
-	miss->need = max3(block->wanted, max(block->wts, block->rts),
-			  READ_ONCE(coherence->signature.floor));
+	miss->need = kdsm_block_need(coherence, block);
 	mutex_unlock(&block->lock);
 	if (!miss->bounce && (miss->merge || !miss->known))
 		miss->bounce = kdsm_bounce_alloc(coherence);
@@ -210,7 +224,7 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 	else if (miss->known)
 		err = kdsm_miss_from_writer(coherence, miss, map, arg);
 	else
-		err = kdsm_miss_from_owner(coherence, miss);
+		err = kdsm_miss_from_owner(coherence, miss, map, arg);
 	mutex_lock(&block->lock);
 	if (err && miss->known) {
 		block->writer = KDSM_NOBODY;

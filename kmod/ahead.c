@@ -4,8 +4,13 @@
  * said that the next would be brings the blocks behind it along, twice as many
  * each time, up to KDSM_AHEAD_MAX bytes.
  *
- * Only blocks whose writer is known from a notice come along, as they need nobody
- * to be asked. They become valid copies by the rules of a read miss: each is busy
+ * Only blocks come along that need nobody to be asked: those whose writer is known
+ * from a notice and, if that of the missed one is not and its stamp is read, those
+ * whose stamps at the same node promise enough. These are read in a second chain,
+ * when the stamps are here: so it is known before that what is put into the frame is
+ * not older than what was there, and what would be too old is not brought at all.
+ *
+ * They become valid copies by the rules of a read miss: each is busy
  * meanwhile, enters the list of copies, and then looks at the floor. What an
  * acquire asked for since stays invalid. Nobody waits for a busy block here, who
  * has one already: those that are busy are left to whoever is at them.
@@ -61,20 +66,22 @@ static void kdsm_stream_expect(struct kdsm_coherence *coherence, struct kdsm_str
 
 /* False: the sequence ends before this block, which needs more than a read. */
 static bool kdsm_ahead_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			    struct kdsm_ahead *ahead)
+			    unsigned int owner, struct kdsm_ahead *ahead)
 {
-	bool more = true;
+	bool known, more = true;
 
 	mutex_lock(&block->lock);
 	if (block->state == KDSM_BLOCK_INVALID && !block->busy) {
-		more = kdsm_block_writer_known(coherence, block) && !block->twin &&
-		       list_empty(&block->dirty);
+		known = kdsm_block_writer_known(coherence, block);
+		more = (known || (owner != KDSM_NOBODY && block->owner == owner)) &&
+		       !block->twin && list_empty(&block->dirty);
 		if (more) {
 			kdsm_block_begin(coherence, block);	/* without waiting */
 			ahead->list[ahead->count++] = (struct kdsm_ahead_block) {
 				.block = block,
-				.from = block->writer,
-				.wts = block->wanted,
+				.known = known,
+				.from = known ? block->writer : owner,
+				.wts = known ? block->wanted : 0,
 			};
 		}
 	}
@@ -83,7 +90,7 @@ static bool kdsm_ahead_take(struct kdsm_coherence *coherence, struct kdsm_block 
 }
 
 struct kdsm_ahead *kdsm_ahead_begin(struct kdsm_coherence *coherence,
-				    const struct kdsm_block *block)
+				    const struct kdsm_block *block, unsigned int owner)
 {
 	struct kdsm_stream *stream;
 	struct kdsm_ahead *ahead;
@@ -97,14 +104,66 @@ struct kdsm_ahead *kdsm_ahead_begin(struct kdsm_coherence *coherence,
 	ahead = kzalloc(struct_size(ahead, list, window), GFP_KERNEL);
 	if (!ahead)
 		return NULL;
+	ahead->stream = stream;
 	end = min(block->index + 1 + window, coherence->blocks);
+	if (owner != KDSM_NOBODY)
+		end = min(end, block->index + kdsm_stamps_left(block));
 	for (i = block->index + 1; i < end; i++) {
 		next = kdsm_block(coherence, i);
-		if (!next || !kdsm_ahead_take(coherence, next, ahead))
+		if (!next || !kdsm_ahead_take(coherence, next, owner, ahead))
 			break;
 	}
 	kdsm_stream_expect(coherence, stream, i);
+	ahead->stamps = i - block->index;
 	return ahead;
+}
+
+/* It is busy no more, and valid if it is here and good. */
+static void kdsm_ahead_drop(struct kdsm_coherence *coherence,
+			    const struct kdsm_ahead_block *entry, bool is_here,
+			    kdsm_map_t map, void *arg)
+{
+	struct kdsm_block *block = entry->block;
+
+	mutex_lock(&block->lock);
+	if (is_here && entry->known)
+		kdsm_coherence_count(coherence, FAST_READS, 1);
+	else if (is_here)
+		kdsm_coherence_count(coherence, SLOW_READS, 1);
+	if (is_here && kdsm_block_brought(coherence, block, entry->wts, entry->wts))
+		map(arg, block->index, false);
+	kdsm_block_end(coherence, block);
+	mutex_unlock(&block->lock);
+}
+
+/* Leave out what is too old. */
+static void kdsm_ahead_choose(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead,
+			      const struct kdsm_block *block, const struct kdsm_stamp *stamps)
+{
+	unsigned int i, kept = 0;
+	u64 good, need;
+
+	for (i = 0; i < ahead->count; i++) {
+		struct kdsm_ahead_block entry = ahead->list[i];
+
+		if (!entry.known) {
+			good = kdsm_stamp_value(&stamps[entry.block->index - block->index]);
+			mutex_lock(&entry.block->lock);
+			need = kdsm_block_need(coherence, entry.block);
+			mutex_unlock(&entry.block->lock);
+			if (good >= need)
+				entry.wts = good;
+		}
+		if (entry.wts) {
+			ahead->list[kept++] = entry;
+			continue;
+		}
+		/* Here is where the sequence will miss next. */
+		if (kept == i)
+			kdsm_stream_expect(coherence, ahead->stream, entry.block->index);
+		kdsm_ahead_drop(coherence, &entry, false, NULL, NULL);
+	}
+	ahead->count = kept;
 }
 
 void kdsm_ahead_add(struct kdsm_fetch *fetch, const struct kdsm_ahead *ahead)
@@ -115,22 +174,26 @@ void kdsm_ahead_add(struct kdsm_fetch *fetch, const struct kdsm_ahead *ahead)
 		kdsm_fetch_add(fetch, ahead->list[i].block, ahead->list[i].from, NULL);
 }
 
+bool kdsm_ahead_fetch(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead,
+		      const struct kdsm_block *block, const struct kdsm_stamp *stamps)
+{
+	struct kdsm_fetch fetch;
+
+	if (!ahead)
+		return true;
+	kdsm_ahead_choose(coherence, ahead, block, stamps);
+	if (kdsm_fetch_begin(&fetch, coherence, coherence->frames, ahead->count))
+		return false;
+	kdsm_ahead_add(&fetch, ahead);
+	return !kdsm_fetch_end(&fetch);
+}
+
 void kdsm_ahead_end(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead, bool is_here,
 		    kdsm_map_t map, void *arg)
 {
 	unsigned int i;
 
-	for (i = 0; ahead && i < ahead->count; i++) {
-		struct kdsm_block *block = ahead->list[i].block;
-		u64 wts = ahead->list[i].wts;
-
-		mutex_lock(&block->lock);
-		if (is_here)
-			kdsm_coherence_count(coherence, FAST_READS, 1);
-		if (is_here && kdsm_block_brought(coherence, block, wts, wts))
-			map(arg, block->index, false);
-		kdsm_block_end(coherence, block);
-		mutex_unlock(&block->lock);
-	}
+	for (i = 0; ahead && i < ahead->count; i++)
+		kdsm_ahead_drop(coherence, &ahead->list[i], is_here, map, arg);
 	kfree(ahead);
 }

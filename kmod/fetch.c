@@ -51,7 +51,7 @@ int kdsm_fetch_begin(struct kdsm_fetch *fetch, struct kdsm_coherence *coherence,
 	fetch->coherence = coherence;
 	fetch->memory = memory;
 	fetch->room = min_t(u64, 1 + pages, KDSM_FETCH_MAX);
-	fetch->stamp = NULL;
+	fetch->stamps = NULL;
 	fetch->count = 0;
 	fetch->err = 0;
 	fetch->ops = kcalloc(fetch->room, sizeof(*fetch->ops), GFP_KERNEL);
@@ -61,7 +61,7 @@ int kdsm_fetch_begin(struct kdsm_fetch *fetch, struct kdsm_coherence *coherence,
 static struct kdsm_memory *kdsm_fetch_memory(const struct kdsm_fetch *fetch,
 					     const struct kdsm_operation *op)
 {
-	return op->data == fetch->stamp ? fetch->coherence->stamps : fetch->memory;
+	return op->data == fetch->stamps ? fetch->coherence->stamps : fetch->memory;
 }
 
 /* Post what was gathered, and wait for it. */
@@ -89,9 +89,12 @@ static void kdsm_fetch_run(struct kdsm_fetch *fetch)
 static bool kdsm_fetch_append(struct kdsm_fetch *fetch, unsigned int node, u64 offset,
 			      const void *data)
 {
-	struct kdsm_operation *last = &fetch->ops[fetch->count - 1];
+	struct kdsm_operation *last;
 
-	if (!fetch->count || last->data == fetch->stamp || last->node != node ||
+	if (!fetch->count)
+		return false;
+	last = &fetch->ops[fetch->count - 1];
+	if (last->data == fetch->stamps || last->node != node ||
 	    last->offset + last->length != offset || last->data + last->length != data ||
 	    last->length == KDSM_SEGMENT_MAX || !(offset & (KDSM_CHUNK_SIZE - 1)))
 		return false;
@@ -124,25 +127,25 @@ void kdsm_fetch_add(struct kdsm_fetch *fetch, const struct kdsm_block *block,
 			.length = PAGE_SIZE,
 			.offset = offset,
 			.data = data,
-			.ordered = fetch->stamp,
+			.ordered = fetch->stamps,
 		};
 	}
 }
 
-void kdsm_fetch_stamp(struct kdsm_fetch *fetch, const struct kdsm_block *block,
-		      unsigned int node)
+void kdsm_fetch_stamps(struct kdsm_fetch *fetch, const struct kdsm_block *block,
+		       unsigned int node, unsigned int count)
 {
-	fetch->stamp = kzalloc(sizeof(*fetch->stamp), GFP_KERNEL);
-	if (!fetch->stamp) {
+	fetch->stamps = kcalloc(count, sizeof(*fetch->stamps), GFP_KERNEL);
+	if (!fetch->stamps) {
 		fetch->err = -ENOMEM;
 		return;
 	}
 	fetch->ops[fetch->count++] = (struct kdsm_operation) {
 		.opcode = KDSM_OP_GET,
 		.node = node,
-		.length = sizeof(*fetch->stamp),
+		.length = count * sizeof(*fetch->stamps),
 		.offset = kdsm_stamp_offset(block),
-		.data = fetch->stamp,
+		.data = fetch->stamps,
 		.ordered = true,
 	};
 }

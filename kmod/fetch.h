@@ -9,7 +9,7 @@ struct kdsm_fetch {
 	struct kdsm_coherence *coherence;
 	struct kdsm_memory *memory;
 	struct kdsm_operation *ops;
-	struct kdsm_stamp *stamp;
+	struct kdsm_stamp *stamps;
 	unsigned int count, room;
 	int err;
 };
@@ -25,10 +25,11 @@ void kdsm_fetch_add(struct kdsm_fetch *fetch, const struct kdsm_block *block,
 		    unsigned int node, struct kdsm_bounce *bounce);
 /*
  * Before the first block, which is of that node: its stamp, too, read before its
- * content. It is in fetch->stamp at the end, which the caller frees.
+ * content, and those of count - 1 blocks behind it, no more than kdsm_stamps_left().
+ * They are in fetch->stamps at the end, which the caller frees.
  */
-void kdsm_fetch_stamp(struct kdsm_fetch *fetch, const struct kdsm_block *block,
-		      unsigned int node);
+void kdsm_fetch_stamps(struct kdsm_fetch *fetch, const struct kdsm_block *block,
+		       unsigned int node, unsigned int count);
 /* All of it is here when it returns 0; otherwise it is not known what is. */
 int kdsm_fetch_end(struct kdsm_fetch *fetch);
 

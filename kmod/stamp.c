@@ -10,7 +10,7 @@
  * timestamps above its read timestamp, which is what the stamp says. It is never
  * taken back: a frame changes by stores of programs, which belong to newer writes,
  * and by content that is newer than what is there. For this it matters that
- * nothing is put into a frame that may be older (see kdsm_block_probe()).
+ * nothing is put into a frame that may be older (see kdsm_miss_probe()).
  *
  * So a reader needs no owner for content that is good until the stamp, if that is
  * not before its floor. Otherwise the owner has to raise its read timestamp, and

@@ -16,6 +16,12 @@ static inline u64 kdsm_stamp_offset(const struct kdsm_block *block)
 	return block->index * sizeof(struct kdsm_stamp);
 }
 
+/* From that block on, stamps that can be read at once, as they lie in one page. */
+static inline unsigned int kdsm_stamps_left(const struct kdsm_block *block)
+{
+	return (PAGE_SIZE - kdsm_stamp_offset(block) % PAGE_SIZE) / sizeof(struct kdsm_stamp);
+}
+
 /* Bytes of the memory for so many blocks. */
 static inline u64 kdsm_stamps_size(u64 blocks)
 {

@@ -303,6 +303,24 @@ static void use_phase(struct thread *thread)
 	}
 }
 
+/* Block by block, what may be read without a lock: a sequence, in which misses read ahead. */
+static void use_all(struct thread *thread)
+{
+	unsigned int block, i, writer;
+
+	for (block = 0; block < sim.blocks; block++)
+		for (i = 0; i < word_count; i++) {
+			if (words[i].lock >= 0 ||
+			    sim_block_of(words[i].offset >> PAGE_SHIFT) != (s64)sim.index[block])
+				continue;
+			writer = phase_writer(i);
+			if (writer == thread->number || writer == thread_count) {
+				load(thread, &words[i]);
+				break;
+			}
+		}
+}
+
 /* Some neighbours. */
 static void choose_range(u64 *first, u64 *last)
 {
@@ -354,6 +372,8 @@ static void thread_run(void *arg)
 				sim_advise_some(thread->node);
 			if (sim.locks && !sim_chance(3))
 				use_lock(thread, sim_below(sim.locks));
+			else if (sim_chance(4))
+				use_all(thread);
 			else
 				use_phase(thread);
 			if (sim_chance(50))	/* an old signature does no harm */
