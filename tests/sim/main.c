@@ -219,8 +219,8 @@ static void choose(u64 seed)
 	sim.late = sim_chance(2) ? 10 : 100;
 	sim.slow = sim_chance(4) ? sim_below(sim.nodes) : sim.nodes;
 	sim.unmap = sim_chance(3) ? 10 : 0;
-	if (sim_broken == SIM_BREAK_END)	/* it takes many to show */
-		sim.unmap = 3;
+	if (sim_broken == SIM_BREAK_END || sim_broken == SIM_BREAK_LATE)
+		sim.unmap = 3;		/* it takes many to show */
 	sim.advise = sim_chance(3) ? 8 : 0;
 	sim.evict = sim_chance(2) ? 3 : 50;
 	sim.pieces = sim_chance(2);
