@@ -430,16 +430,40 @@ static void put_random(struct nlmsghdr *header, int depth)
 		length = 4;
 	if (random_one_in(rnd, 4))
 		length = snprintf((char *)bytes, sizeof(bytes), "text-%d", type) + 1;
+	if (type == KDSM_A_REGION_NAME && random_one_in(rnd, 2))
+		length = snprintf((char *)bytes, sizeof(bytes), "fuzz-%d",
+				  (int)random_below(rnd, NAMES)) + 1;
+	if (type == KDSM_A_REGION_LEASE && random_one_in(rnd, 2))
+		memcpy(bytes, &(uint64_t){ random_below(rnd, 1000000) }, length = 8);
 	if (type == KDSM_A_NODE_ID && random_one_in(rnd, 2))
 		memcpy(bytes, &(uint32_t){ random_below(rnd, fuzz.info.nodes + 1) }, length = 4);
 	mnl_attr_put(header, type, length, bytes);
+}
+
+/* Of a region that may be there, while others use it. */
+static int do_lease(void)
+{
+	struct nlmsghdr *header;
+	char name[KDSM_NAME_SIZE], buffer[256];
+
+	some_name(name);
+	header = genl_begin(&fuzz.genl, buffer, KDSM_CMD_REGION_SET, NLM_F_ACK);
+	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, name);
+	mnl_attr_put_u64(header, KDSM_A_REGION_LEASE, random_one_in(rnd, 8) ? random_nasty(rnd) :
+			 random_below(rnd, random_one_in(rnd, 50) ? KDSM_LEASE_MAX : 1000000));
+	fuzz.progress->what = "REGION_SET";
+	/* What was left unread is not the answer, and room for that is needed. */
+	while (recv(mnl_socket_get_fd(fuzz.genl.socket), fuzz.genl.reply,
+		    sizeof(fuzz.genl.reply), MSG_DONTWAIT) > 0 || errno == ENOBUFS)
+		;
+	return genl_send(&fuzz.genl, header);
 }
 
 static int do_netlink(void)
 {
 	static const uint8_t cmds[] = {
 		KDSM_CMD_UP, KDSM_CMD_STATUS, KDSM_CMD_PROBE, KDSM_CMD_PEERS,
-		KDSM_CMD_STATS, KDSM_CMD_REGIONS,
+		KDSM_CMD_STATS, KDSM_CMD_REGIONS, KDSM_CMD_REGION_SET,
 	};
 	static char buffer[1 << 16];
 	struct nlmsghdr *header;
@@ -447,7 +471,8 @@ static int do_netlink(void)
 	uint32_t length;
 
 	header = genl_begin(&fuzz.genl, buffer,
-			    random_one_in(rnd, 10) ? random_64(rnd) : cmds[random_below(rnd, 6)],
+			    random_one_in(rnd, 10) ? random_64(rnd) :
+			    cmds[random_below(rnd, sizeof(cmds))],
 			    random_one_in(rnd, 4) ? NLM_F_DUMP : NLM_F_ACK);
 	for (int i = random_below(rnd, 10); i > 0; i--)
 		put_random(header, 3);
@@ -509,7 +534,7 @@ int fuzz_call(bool may_fork)
 	struct bound *bound = &fuzz.files[random_below(rnd, FILES)];
 
 	if (random_one_in(rnd, 4))
-		return do_netlink();
+		return random_one_in(rnd, 10) ? do_lease() : do_netlink();
 	if (may_fork && random_one_in(rnd, 200))
 		return do_fork();
 	/* Most calls have something to do only on a bound file. */
