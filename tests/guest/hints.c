@@ -14,10 +14,7 @@ static uint32_t policy;
 
 static void attach(const char *name)
 {
-	char full[32];
-
-	snprintf(full, sizeof(full), "hint-%s", name);
-	attach_region(full, policy, SIZE, BLOCK);
+	attach_region(name, policy, SIZE, BLOCK);
 }
 
 static int advise(enum kdsm_advice advice, uint64_t first, uint64_t blocks)

@@ -25,10 +25,7 @@ static uint32_t policy;
 
 static void attach(const char *name)
 {
-	char full[32];
-
-	snprintf(full, sizeof(full), "map-%s", name);
-	attach_region(full, policy, SIZE, BLOCK);
+	attach_region(name, policy, SIZE, BLOCK);
 }
 
 /* The word is value on every node, once all have released and acquired. */

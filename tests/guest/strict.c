@@ -3,47 +3,16 @@
  * Coherent regions of policy strict, on every node at once: ordinary atomics and
  * loads and stores of threads that know nothing of nodes. Litmus tests are in litmus.c.
  */
-#include <fcntl.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "guest.h"
+#include "coherent.h"
 
 #define SIZE		(4UL << 20)
 #define BLOCK		(block_size / 8)	/* words */
 
-static uint64_t *words;
 static uint32_t block_size;
-static int file;
 
 static void attach(const char *name)
 {
-	struct kdsm_region_open arg = {
-		.argsz = sizeof(arg),
-		.flags = KDSM_REGION_CREATE,
-		.policy = KDSM_POLICY_STRICT,
-		.size = SIZE,
-		.block_size = block_size,
-	};
-
-	snprintf(arg.name, sizeof(arg.name), "strict-%s-%u", name, block_size);
-	file = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
-	if (file < 0)
-		guest_die("open", -errno);
-	CHECK(!ioctl(file, KDSM_IOC_REGION_OPEN, &arg));
-	words = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-	if (words == MAP_FAILED)
-		guest_die("mmap", -errno);
-	meet();
-}
-
-static void detach(void)
-{
-	meet();
-	munmap(words, SIZE);
-	close(file);
-	meet();
+	attach_region(name, KDSM_POLICY_STRICT, SIZE, block_size);
 }
 
 static uint64_t load(size_t word)
@@ -115,12 +84,11 @@ static void strict_turns(void)
 static void strict_fences(void)
 {
 	struct kdsm_signature signature = { .floor = 1, .count = 1 };
-	struct kdsm_fence fence = { .argsz = sizeof(fence), .signature = (uintptr_t)&signature };
 
 	attach("fences");
-	CHECK(!ioctl(file, KDSM_IOC_RELEASE, &fence));
+	CHECK_IS(release(&signature), 0);
 	CHECK(!signature.floor && !signature.count);
-	CHECK(!ioctl(file, KDSM_IOC_ACQUIRE, &fence));
+	CHECK_IS(acquire(&signature), 0);
 	detach();
 }
 
