@@ -119,7 +119,7 @@ u64 kdsm_memory_available(void);
 /* Bytes allocated. */
 u64 kdsm_memory_resident(const struct kdsm_memory *memory);
 
-/* ---- operations (operation.c) ---- */
+/* ---- operations (batch.c) ---- */
 
 struct kdsm_batch;
 

@@ -235,7 +235,7 @@ int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset, u64 ope
 		       u64 compare, u64 *former, bool can_sleep);
 int kdsm_memory_serve_keys(void *context, struct kdsm_request *request);
 
-/* ---- operation.c ---- */
+/* ---- batch.c ---- */
 
 /* What a batch has started: a chain of work requests, or a delegation. */
 struct kdsm_part {
@@ -247,6 +247,28 @@ struct kdsm_part {
 
 /* The last touch of a part; the batch may be gone when it returns. */
 void kdsm_batch_part_done(struct kdsm_batch *batch);
+
+static inline bool kdsm_operation_is_atomic(const struct kdsm_operation *op)
+{
+	return op->opcode == KDSM_OP_CAS || op->opcode == KDSM_OP_FAA;
+}
+
+/* Of the peer that it is on. */
+static inline struct kdsm_counters __percpu *
+kdsm_operation_counters(const struct kdsm_batch *batch, const struct kdsm_operation *op)
+{
+	return batch->fabric->peers[op->node].counters;
+}
+
+/* ---- operation.c ---- */
+
+/*
+ * With the gate held. Take count operations, at most KDSM_CHAIN_MAX, all there are in
+ * the list, and post them on the connection, in order. What cannot be posted has its
+ * status; the rest is a part of the batch. Sleeps for room.
+ */
+void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned int count,
+		      struct kdsm_connection *connection);
 /* After the queue pair is gone: all chains on it that are not done have failed. */
 void kdsm_operation_fail(struct kdsm_connection *connection);
 
