@@ -149,7 +149,8 @@ $(B)/guest/compat: tests/guest/compat.c uapi/linux/kdsm.h
 		-idirafter /usr/include/x86_64-linux-gnu -o $@ $<
 
 # The coherence protocol as it is in the module, on simulated nodes; sim-few has
-# signatures that are soon full, and soon protects what is not written. tests/sim/include has the kernel's headers.
+# signatures that are soon full, and soon protects what is not written.
+# tests/sim/include has the kernel's headers.
 SIM_SRC := $(wildcard tests/sim/*.c) \
 	$(addprefix kmod/,coherence.c fetch.c ownership.c chase.c access.c ahead.c stamp.c twin.c release.c acquire.c run.c signature.c strict.c)
 SIM_WRAP := kdsm_block_brought kdsm_stamp_raise kdsm_twin_make kdsm_twin_merge kdsm_signature_add kdsm_ask

@@ -73,7 +73,7 @@ struct kdsm_block {
 	u8 idle;		/* releases that found it not modified */
 	u16 owner;		/* who had the block after the newest hand-over known here */
 	u16 next;		/* whom to hand it to when done; KDSM_NOBODY */
-	u64 handover;		/* its number; the first is that to whom all blocks are at first */
+	u64 handover;		/* its number; the first is that to its first owner */
 	bool given;		/* this node made it, and says so again if asked */
 	bool again;		/* WAITING: what it waits for may not come; ask again */
 	u16 writer;		/* who wrote what this node lacks; KDSM_NOBODY: unknown */
@@ -175,7 +175,8 @@ void kdsm_coherence_exit(struct kdsm_coherence *coherence);
 
 /*
  * Make a block readable or writable here, and have map() called for it, and maybe
- * for others that are readable now. -EIO, -EHOSTDOWN, -ETIMEDOUT, -ENOMEM; or what map() returned.
+ * for others that are readable now. -EIO, -EHOSTDOWN, -ETIMEDOUT, -ENOMEM; or what
+ * map() returned.
  */
 int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool write,
 			  kdsm_map_t map, void *arg);
