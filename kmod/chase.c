@@ -5,6 +5,7 @@
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
+#include <linux/string.h>
 
 #include "ownership.h"
 
@@ -34,13 +35,17 @@ static int kdsm_ask_with(struct kdsm_coherence *coherence, struct kdsm_block *bl
 
 	if (handover)
 		wire.handover = *handover;
-	err = kdsm_message(coherence->fabric, node, type, &wire, sizeof(wire), answer, &length);
+	/* What is not sent back is 0. */
+	memset(answer, 0, sizeof(*answer));
+	err = kdsm_message(coherence->fabric, node, type, &wire,
+			   kdsm_handover_cut(&wire.handover, sizeof(wire)), answer, &length);
 	/* No such region there: it came up anew. */
 	if (err == -ENOENT)
 		return -EHOSTDOWN;
 	if (err)
 		return err;
-	if (length != sizeof(*answer) || le16_to_cpu(answer->answer) > KDSM_ANSWER_RETRY ||
+	if (!kdsm_wire_handover_fits(length, sizeof(*answer)) ||
+	    le16_to_cpu(answer->answer) > KDSM_ANSWER_RETRY ||
 	    le16_to_cpu(answer->node) >= coherence->nodes ||
 	    !kdsm_handover_sane(coherence, &answer->handover))
 		return -EIO;

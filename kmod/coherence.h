@@ -272,9 +272,13 @@ void kdsm_ownership_owed_work(struct work_struct *work);
 int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 	     unsigned int node, enum kdsm_message_type type,
 	     struct kdsm_wire_answer *answer);
-/* For handlers: the block that is asked about, or ERR_PTR(); an answer. */
+/*
+ * For handlers: the block that is asked about, and all that is said of it, what was not
+ * sent being 0; or ERR_PTR(-EINVAL), ERR_PTR(-ENOMEM). An answer without a hand-over.
+ */
 struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
-				    const struct kdsm_request *request);
+				    const struct kdsm_request *request,
+				    struct kdsm_wire_block *wire);
 int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what, unsigned int node);
 
 /* acquire.c and access.c, of policy release */

@@ -42,6 +42,7 @@
 #include <linux/bitmap.h>
 #include <linux/delay.h>
 #include <linux/ktime.h>
+#include <linux/string.h>
 
 #include "ownership.h"
 
@@ -67,6 +68,16 @@ void kdsm_handover_put(const struct kdsm_coherence *coherence, const struct kdsm
 		return;
 	for_each_set_bit(i, block->readers, coherence->nodes)
 		wire->readers[i / 64] |= cpu_to_le64(1ULL << i % 64);
+}
+
+unsigned int kdsm_handover_cut(const struct kdsm_wire_handover *wire, unsigned int whole)
+{
+	unsigned int i;
+
+	for (i = 0; i < KDSM_READERS_WORDS; i++)
+		if (wire->readers[i])
+			return whole;
+	return whole - KDSM_READERS_SIZE;
 }
 
 bool kdsm_handover_sane(const struct kdsm_coherence *coherence,
@@ -172,7 +183,9 @@ static void kdsm_grant_send(struct kdsm_coherence *coherence, const struct kdsm_
 {
 	if (grant->next != KDSM_NOBODY)
 		kdsm_message(coherence->fabric, grant->next, KDSM_MESSAGE_BLOCK_GRANT,
-			     &grant->wire, sizeof(grant->wire), NULL, NULL);
+			     &grant->wire,
+			     kdsm_handover_cut(&grant->wire.handover, sizeof(grant->wire)),
+			     NULL, NULL);
 }
 
 void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *block)
@@ -277,13 +290,17 @@ void kdsm_ownership_owed_work(struct work_struct *work)
 /* ---- being asked ---- */
 
 struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
-				    const struct kdsm_request *request)
+				    const struct kdsm_request *request,
+				    struct kdsm_wire_block *wire)
 {
-	const struct kdsm_wire_block *wire = request->data;
 	struct kdsm_block *block;
 
-	if (request->length != sizeof(*wire) ||
-	    le64_to_cpu(wire->index) >= coherence->blocks)
+	if (!kdsm_wire_handover_fits(request->length, sizeof(*wire)))
+		return ERR_PTR(-EINVAL);
+	/* Behind what came there may be anything. */
+	memset(wire, 0, sizeof(*wire));
+	memcpy(wire, request->data, request->length);
+	if (le64_to_cpu(wire->index) >= coherence->blocks)
 		return ERR_PTR(-EINVAL);
 	block = kdsm_block(coherence, le64_to_cpu(wire->index));
 	return block ?: ERR_PTR(-ENOMEM);
@@ -297,7 +314,7 @@ int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what, unsigned in
 		.answer = cpu_to_le16(what),
 		.node = cpu_to_le16(node),
 	};
-	request->reply_length = sizeof(*answer);
+	request->reply_length = kdsm_handover_cut(&answer->handover, sizeof(*answer));
 	return 0;
 }
 
@@ -309,6 +326,7 @@ static int kdsm_answer_handover(struct kdsm_coherence *coherence, struct kdsm_bl
 
 	kdsm_answer(request, what, block->owner);
 	kdsm_handover_put(coherence, block, &answer->handover);
+	request->reply_length = kdsm_handover_cut(&answer->handover, sizeof(*answer));
 	return 0;
 }
 
@@ -336,18 +354,18 @@ static int kdsm_answer_content(struct kdsm_coherence *coherence, struct kdsm_blo
 int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 			      struct kdsm_request *request)
 {
-	const struct kdsm_wire_block *wire = request->data;
-	struct kdsm_block *block = kdsm_asked_block(coherence, request);
+	struct kdsm_wire_block wire;
+	struct kdsm_block *block = kdsm_asked_block(coherence, request, &wire);
 	u64 clock;
 	int err;
 
 	if (IS_ERR(block))
 		return PTR_ERR(block);
-	clock = le64_to_cpu(wire->clock);
+	clock = le64_to_cpu(wire.clock);
 	if (clock > KDSM_CLOCK_MAX)
 		return -EINVAL;
 	mutex_lock(&block->lock);
-	err = kdsm_handover_get(coherence, block, &wire->handover);
+	err = kdsm_handover_get(coherence, block, &wire.handover);
 	if (err)
 		goto unlock;
 	switch (block->role) {
@@ -395,8 +413,8 @@ static int kdsm_own(struct kdsm_coherence *coherence, struct kdsm_block *block,
 int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
 			     struct kdsm_request *request)
 {
-	const struct kdsm_wire_block *wire = request->data;
-	struct kdsm_block *block = kdsm_asked_block(coherence, request);
+	struct kdsm_wire_block wire;
+	struct kdsm_block *block = kdsm_asked_block(coherence, request, &wire);
 	int err;
 
 	if (IS_ERR(block))
@@ -405,7 +423,7 @@ int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
 	if (request->from == coherence->node)
 		return -EINVAL;
 	mutex_lock(&block->lock);
-	err = kdsm_handover_get(coherence, block, &wire->handover);
+	err = kdsm_handover_get(coherence, block, &wire.handover);
 	if (err)
 		goto unlock;
 	if (block->next == request->from)
@@ -424,18 +442,18 @@ unlock:
 int kdsm_coherence_serve_grant(struct kdsm_coherence *coherence,
 			       struct kdsm_request *request)
 {
-	const struct kdsm_wire_block *wire = request->data;
-	struct kdsm_block *block = kdsm_asked_block(coherence, request);
+	struct kdsm_wire_block wire;
+	struct kdsm_block *block = kdsm_asked_block(coherence, request, &wire);
 	int err = 0;
 
 	if (IS_ERR(block))
 		return PTR_ERR(block);
 	mutex_lock(&block->lock);
-	if (wire->status) {
+	if (wire.status) {
 		WRITE_ONCE(block->again, true);
 		wake_up_all(&coherence->wait);
 	} else {
-		err = kdsm_handover_get(coherence, block, &wire->handover);
+		err = kdsm_handover_get(coherence, block, &wire.handover);
 	}
 	mutex_unlock(&block->lock);
 	return err;

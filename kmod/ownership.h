@@ -8,6 +8,8 @@
 /* With the block's lock: what is said of the newest hand-over, which this node made. */
 void kdsm_handover_put(const struct kdsm_coherence *coherence, const struct kdsm_block *block,
 		       struct kdsm_wire_handover *wire);
+/* What is sent of a message of whole bytes that ends with this: no set of nobody. */
+unsigned int kdsm_handover_cut(const struct kdsm_wire_handover *wire, unsigned int whole);
 bool kdsm_handover_sane(const struct kdsm_coherence *coherence,
 			const struct kdsm_wire_handover *wire);
 /*

@@ -325,7 +325,7 @@ static int kdsm_region_serve_block(void *context, struct kdsm_request *request,
 	struct kdsm_region *region;
 	int err = -EOPNOTSUPP;
 
-	if (request->length != sizeof(*wire))
+	if (!kdsm_wire_handover_fits(request->length, sizeof(*wire)))
 		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;

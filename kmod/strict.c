@@ -96,7 +96,8 @@ static int kdsm_strict_lend(struct kdsm_coherence *coherence, struct kdsm_block 
 int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 				    struct kdsm_request *request)
 {
-	struct kdsm_block *block = kdsm_asked_block(coherence, request);
+	struct kdsm_wire_block wire;
+	struct kdsm_block *block = kdsm_asked_block(coherence, request, &wire);
 	enum kdsm_answer what = KDSM_ANSWER_YES;
 	int err;
 

@@ -153,6 +153,7 @@ struct kdsm_wire_tune {
 
 /* Nodes as bits, bit 0 of the first word first. */
 #define KDSM_READERS_WORDS	(KDSM_MAX_NODES / 64)
+#define KDSM_READERS_SIZE	(KDSM_READERS_WORDS * sizeof(__le64))
 
 /*
  * The ownership of a block went from one node to another. Hand-overs of a block
@@ -164,8 +165,18 @@ struct kdsm_wire_handover {
 	__le64 wts, rts;	/* of the content */
 	__le16 from;		/* who has it; KDSM_NOBODY: known to who made this only */
 	__le16 reserved[3];
-	__le64 readers[KDSM_READERS_WORDS];	/* policy strict: who has copies */
+	/* Policy strict: who has copies. Not sent if that is nobody; see below. */
+	__le64 readers[KDSM_READERS_WORDS];
 } __packed;
+
+/*
+ * A message that ends with a hand-over is one of two lengths: the whole, or without
+ * the readers.
+ */
+static inline bool kdsm_wire_handover_fits(unsigned int length, unsigned int whole)
+{
+	return length == whole || length == whole - KDSM_READERS_SIZE;
+}
 
 /* About one block of a coherent region. */
 struct kdsm_wire_block {

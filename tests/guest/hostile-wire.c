@@ -170,10 +170,7 @@ static bool connected(struct attack *attack, bool with_receives)
 	return tap_ok(!error, "connect as node 0: %s", tap_error(error));
 }
 
-/* The low half is the number of a slot. */
-#define COOKIE	0xc001001e
-
-static u32 cookie = COOKIE;
+static u32 cookie = ATTACK_COOKIE;
 
 static struct kdsm_wire_header *compose(struct attack *attack, u16 type, u16 length)
 {
@@ -221,7 +218,7 @@ static void nonsenses(void)
 	nonsense("reserved", KDSM_MESSAGE_PROBE, 0, 1, header, true);
 	for (cookie = KDSM_CREDITS; cookie <= UINT16_MAX; cookie <<= 1)
 		nonsense("slot that is not there", KDSM_MESSAGE_PROBE, 0, 0, header, true);
-	cookie = COOKIE;
+	cookie = ATTACK_COOKIE;
 	nonsense("a byte too long", KDSM_MESSAGE_PROBE,
 		 KDSM_MESSAGE_SIZE + 1 - header, 0, KDSM_MESSAGE_SIZE + 1, false);
 	nonsense("far too long", KDSM_MESSAGE_PROBE, BIG - header, 0, BIG, false);
@@ -234,15 +231,10 @@ static void message(struct attack *attack, const char *what, u16 type,
 		    const void *payload, u16 length, int status)
 {
 	struct kdsm_wire_header reply = { 0 };
-	int error, got;
+	int error = attack_ask(attack, type, payload, length, &reply), got;
 
-	compose(attack, type, length);
-	memcpy(attack->send + sizeof(struct kdsm_wire_header), payload, length);
-	error = attack_send(attack, sizeof(struct kdsm_wire_header) + length);
-	if (!error)
-		error = attack_reply(attack, &reply, 15000);
 	got = (int32_t)reply.status;
-	tap_ok(!error && reply.cookie == COOKIE &&
+	tap_ok(!error &&
 	       (status == ANY_ERROR ? got < 0 : got == status), "message, %s: %s", what,
 	       error ? "no reply" : tap_error(got));
 }
@@ -357,6 +349,7 @@ static void wrong_messages(void)
 	if (!connected(&attack, true))
 		return;
 	regions(&attack);
+	attack_blocks(&attack);
 	compose(&attack, KDSM_MESSAGE_PROBE, 0);
 	attack_send(&attack, sizeof(reply));
 	tap_ok(!attack_reply(&attack, &reply, 15000) && !reply.status,

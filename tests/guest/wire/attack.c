@@ -182,3 +182,22 @@ int attack_reply(struct attack *attack, struct kdsm_wire_header *header, int ms)
 		nanosleep(&pause, NULL);
 	}
 }
+
+int attack_ask(struct attack *attack, u16 type, const void *payload, u16 length,
+	       struct kdsm_wire_header *reply)
+{
+	const struct kdsm_wire_header header = {
+		.type = type, .length = length, .cookie = ATTACK_COOKIE,
+	};
+	int error;
+
+	memcpy(attack->send, &header, sizeof(header));
+	if (length)
+		memcpy(attack->send + sizeof(header), payload, length);
+	error = attack_send(attack, sizeof(header) + length);
+	if (!error)
+		error = attack_reply(attack, reply, 15000);
+	if (!error && reply->cookie != ATTACK_COOKIE)
+		error = -EBADMSG;
+	return error;
+}

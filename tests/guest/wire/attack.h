@@ -49,4 +49,14 @@ int attack_send(struct attack *attack, size_t length);
  */
 int attack_reply(struct attack *attack, struct kdsm_wire_header *header, int ms);
 
+/* Of requests; the low half is the number of a slot. */
+#define ATTACK_COOKIE	0xc001001e
+
+/* A request that can be understood, and its reply; errors as above, -EBADMSG: of another. */
+int attack_ask(struct attack *attack, u16 type, const void *payload, u16 length,
+	       struct kdsm_wire_header *reply);
+
+/* blocks.c: as node 0, makes coherent regions, misuses them, and removes them. */
+void attack_blocks(struct attack *attack);
+
 #endif /* KDSM_TESTS_ATTACK_H */
