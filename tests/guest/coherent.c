@@ -220,6 +220,61 @@ static void coherent_bad_calls(void)
 	detach();
 }
 
+/*
+ * Who may read a region can spoil it by a signature that no release gave. Others go on
+ * meanwhile, and afterwards there can be a sound one of that name.
+ */
+static void coherent_forged(void)
+{
+	static struct kdsm_signature given;
+	struct kdsm_signature forged = { .floor = 1ULL << 62 };
+	struct kdsm_fence fence_ = { .argsz = sizeof(fence_), .signature = (uintptr_t)&forged };
+	struct kdsm_region_open spoiled = {
+		.argsz = sizeof(spoiled), .flags = KDSM_REGION_CREATE,
+		.policy = KDSM_POLICY_RELEASE, .size = SIZE, .block_size = block_size,
+	};
+	int other = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC), reader;
+	struct kdsm_region_open again;
+
+	attach("sound");
+	snprintf(spoiled.name, sizeof(spoiled.name), "spoiled-%u-%u", KDSM_POLICY_RELEASE,
+		 block_size);
+	again = spoiled;
+	again.flags = 0;
+	CHECK(!ioctl(other, KDSM_IOC_REGION_OPEN, &spoiled));
+	meet();
+	if (node == 0) {
+		reader = open(KDSM_DEVICE, O_RDONLY | O_CLOEXEC);
+		CHECK(!ioctl(reader, KDSM_IOC_REGION_OPEN, &again));
+		CHECK(!ioctl(reader, KDSM_IOC_ACQUIRE, &fence_));
+		forged.floor++;
+		CHECK(ioctl(reader, KDSM_IOC_ACQUIRE, &fence_) && errno == EINVAL);
+		close(reader);
+	}
+	/* The next release passes it on. */
+	fence_.signature = (uintptr_t)&given;
+	CHECK(!ioctl(other, KDSM_IOC_RELEASE, &fence_));
+	CHECK_IS(kdsm_put(board, node, 8192, &given, sizeof(given)), 0);
+	meet();
+	CHECK_IS(kdsm_get(board, 0, 8192, &given, sizeof(given)), 0);
+	CHECK(given.floor == 1ULL << 62);
+	CHECK(!ioctl(other, KDSM_IOC_ACQUIRE, &fence_));
+	meet();
+	words[node] = value(node, 1, 0);
+	exchange();
+	for (unsigned int i = 0; i < nodes; i++)
+		CHECK(words[i] == value(i, 1, 0));
+	close(other);
+	detach();
+
+	attach("spoiled");
+	words[node] = value(node, 2, 0);
+	exchange();
+	for (unsigned int i = 0; i < nodes; i++)
+		CHECK(words[i] == value(i, 2, 0));
+	detach();
+}
+
 #define TEST(name) { #name, name }
 static const struct guest_test tests[] = {
 	TEST(coherent_handing_on),
@@ -228,6 +283,7 @@ static const struct guest_test tests[] = {
 	TEST(coherent_child),
 	TEST(coherent_cost),
 	TEST(coherent_bad_calls),
+	TEST(coherent_forged),
 	{ NULL, NULL }
 };
 

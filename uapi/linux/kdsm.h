@@ -305,7 +305,8 @@ struct kdsm_signature {
  * tells of them, and of all that this node has acquired.
  *
  * KDSM_IOC_ACQUIRE: see all writes that the signature tells of. It is read from
- * user memory. -EINVAL: it is none.
+ * user memory. -EINVAL: it is none. One that no release gave may spoil this region
+ * for all its users, and nothing else.
  *
  * In a region of policy STRICT all writes are seen at once: both do nothing, and
  * the signature is empty.
