@@ -223,6 +223,13 @@ static void choose(u64 seed)
 		sim.unmap = 3;		/* it takes many to show */
 	sim.advise = sim_chance(3) ? 8 : 0;
 	sim.evict = sim_chance(2) ? 3 : 50;
+	if (sim_broken == SIM_BREAK_END) {
+		/* Threads that go on by what a TLB remembers. */
+		sim.threads = 2;
+		sim.evict = 50;
+		sim.processes = 1;
+		sim.delay = 200;
+	}
 	sim.pieces = sim_chance(2);
 	sim.pause = 1;
 	if (sim_broken == SIM_BREAK_FORGET || sim_broken == SIM_BREAK_NUMBER ||

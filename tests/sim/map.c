@@ -247,7 +247,7 @@ void sim_unmap_process(unsigned int node, unsigned int number, u64 first, u64 la
 		process->leaving--;
 		notified = false;
 	}
-	if (sim_chance(4))
+	if (sim_broken == SIM_BREAK_END || sim_chance(4))
 		sim_sleep(sim_below(20 * sim.delay));
 	flush(process, first * sim.pages, (last + 1 - first) * sim.pages);
 	if (sim_chance(4))
