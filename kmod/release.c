@@ -122,7 +122,7 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 	int err = 0;
 
 	/* First, so that what is written from here on is noted for the next release. */
-	if (block->state == KDSM_BLOCK_WRITABLE)
+	if (!list_empty(&block->dirty))
 		err = kdsm_block_harvest(coherence, block);
 	if (err)
 		return err;
@@ -413,42 +413,69 @@ static void kdsm_writes_publish(struct kdsm_coherence *coherence, struct kdsm_wr
 	kdsm_notice_flush(coherence, &notice);
 }
 
+/* ---- blocks that nobody writes ---- */
+
 /*
- * Blocks that nobody writes leave the write set. First readable, so that a write
- * that faults brings it back; then write-protected; then a last look whether
- * something was written in between, which the next release sees to.
+ * Blocks that nobody writes leave the write set. First each is readable, so that a
+ * write that faults brings it back; then the run is write-protected; then a last look
+ * whether something was written in between, which the next release sees to. Meanwhile
+ * a block is in the write set and readable: its page tables may have notes of what was
+ * modified, as those of any in the write set; see kdsm_release_handover(). As the
+ * fence is held it becomes neither invalid nor owned, and nobody else takes it out of
+ * the set.
  */
+static bool kdsm_write_is_idle(struct kdsm_picked *write)
+{
+	struct kdsm_block *block = write->block;
+	bool idle;
+
+	mutex_lock(&block->lock);
+	idle = block->state == KDSM_BLOCK_WRITABLE && !write->modified && !block->modified &&
+	       ++block->idle >= KDSM_IDLE_MAX;
+	if (idle)
+		block->state = KDSM_BLOCK_READABLE;
+	else if (write->modified)
+		block->idle = 0;
+	mutex_unlock(&block->lock);
+	return idle;
+}
+
+/* What was mapped for writing since, or written before it was protected, stays. */
+static void kdsm_write_retire(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			      bool unknown)
+{
+	mutex_lock(&block->lock);
+	block->modified |= unknown;
+	if (block->state == KDSM_BLOCK_READABLE && !block->modified) {
+		/* An unmodified frame is its own twin. */
+		if (!kdsm_block_is_owned(block))
+			block->twin = false;
+		kdsm_block_dirty(coherence, block, false);
+	} else {
+		block->state = KDSM_BLOCK_WRITABLE;
+		block->idle = 0;
+	}
+	mutex_unlock(&block->lock);
+}
+
 static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
 {
-	size_t i;
+	struct kdsm_picked *idle = writes->list;
+	size_t count = 0, i, j, n;
+	int err;
 
-	for (i = 0; i < writes->count; i++) {
-		struct kdsm_block *block = writes->list[i].block;
-
-		mutex_lock(&block->lock);
-		if (block->state != KDSM_BLOCK_WRITABLE || writes->list[i].modified ||
-		    block->modified || ++block->idle < KDSM_IDLE_MAX) {
-			if (writes->list[i].modified)
-				block->idle = 0;
-			mutex_unlock(&block->lock);
-			continue;
-		}
-		/* With the lock: whoever faults waits for the outcome. */
-		kdsm_vm_protect(coherence->region, kdsm_block_offset(coherence, block),
-				kdsm_block_size(coherence));
+	/* Nobody needs the others any more. */
+	for (i = 0; i < writes->count; i++)
+		if (kdsm_write_is_idle(&writes->list[i]))
+			idle[count++] = writes->list[i];
+	for (i = 0; i < count; i += n) {
+		n = kdsm_run_length(&idle[i], count - i);
+		kdsm_vm_protect(coherence->region, kdsm_block_offset(coherence, idle[i].block),
+				n * kdsm_block_size(coherence));
 		kdsm_coherence_count(coherence, FLUSHES, 1);
-		if (kdsm_block_harvest(coherence, block))
-			block->modified = true;		/* maybe */
-		if (!block->modified) {
-			block->state = KDSM_BLOCK_READABLE;
-			/* An unmodified frame is its own twin. */
-			if (!kdsm_block_is_owned(block))
-				block->twin = false;
-			kdsm_block_dirty(coherence, block, false);
-		} else {
-			block->idle = 0;
-		}
-		mutex_unlock(&block->lock);
+		err = kdsm_run_harvest(coherence, &idle[i], n);
+		for (j = i; j < i + n; j++)
+			kdsm_write_retire(coherence, idle[j].block, err);
 	}
 }
 

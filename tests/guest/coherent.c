@@ -191,6 +191,48 @@ static void coherent_cost(void)
 	many = 0;
 }
 
+/* What is not written for some releases is write-protected, neighbours at once. */
+static void coherent_retire(void)
+{
+	struct timespec begin, end;
+	long flushes, most = 0, sum = 0, faults;
+
+	if (block_size > 4096)
+		return;
+	many = 2 * BLOCKS;
+	attach("retire");
+	write_ranges(BLOCKS / 20, 1);
+	exchange();
+	for (unsigned int i = 0; node == 0 && i < 12; i++) {
+		flushes = counter("flushes");
+		clock_gettime(CLOCK_MONOTONIC, &begin);
+		CHECK_IS(release(NULL), 0);
+		clock_gettime(CLOCK_MONOTONIC, &end);
+		flushes = counter("flushes") - flushes;
+		sum += flushes;
+		if (flushes <= most)
+			continue;
+		most = flushes;
+		printf("# release of %u blocks in 10 ranges, not written lately: %ld flushes, %.1f ms\n",
+		       BLOCKS / 2, flushes, (end.tv_sec - begin.tv_sec) * 1e3 +
+		       (end.tv_nsec - begin.tv_nsec) / 1e6);
+	}
+	if (node == 0)
+		CHECK(sum >= 10 && sum <= 20);
+	/* They are protected: what is written from now on is noted all the same. */
+	faults = counter("write_faults");
+	write_ranges(BLOCKS / 20, 2);
+	if (node == 0)
+		CHECK_IS(counter("write_faults") - faults, BLOCKS / 2);
+	exchange();
+	sum = 0;
+	for (size_t i = 0; i < BLOCKS; i++)
+		sum += words[i * (block_size / 8)];
+	CHECK_IS(sum, BLOCKS);
+	detach();
+	many = 0;
+}
+
 static void coherent_bad_calls(void)
 {
 	static struct kdsm_signature bad;
@@ -282,6 +324,7 @@ static const struct guest_test tests[] = {
 	TEST(coherent_bytes),
 	TEST(coherent_child),
 	TEST(coherent_cost),
+	TEST(coherent_retire),
 	TEST(coherent_bad_calls),
 	TEST(coherent_forged),
 	{ NULL, NULL }
