@@ -148,8 +148,16 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 	if (err)
 		goto free;
 
+	/*
+	 * For handlers that sleep: they are short, and somebody waits for each. So they
+	 * run on the CPU that took the completion, which has the request in its cache,
+	 * rather than on one that has to be woken up for it; connections are spread over
+	 * CPUs. And before the programs of the node, which may use all of its CPUs: a
+	 * worker of their priority may have to wait for the end of a time slice. One that
+	 * sleeps does not hold up the others.
+	 */
 	err = -ENOMEM;
-	fabric->workqueue = alloc_workqueue("kdsm", WQ_UNBOUND, 0);
+	fabric->workqueue = alloc_workqueue("kdsm", WQ_HIGHPRI, 0);
 	if (!fabric->workqueue)
 		goto free;
 	err = kdsm_accept_bind(fabric);
