@@ -55,7 +55,7 @@ static void introduce(void)
 /* What comes next must not begin while node 0 is down. */
 static int await_the_end(void)
 {
-	int file = connect_to(THE_END, 30);
+	int file = connect_to(THE_END, 60);
 	char c;
 
 	while (file >= 0 && read(file, &c, 1) > 0)
@@ -519,7 +519,7 @@ int main(int argc, char **argv)
 		return tap_end();
 	}
 	if (info.node == 1)
-		return answer_questions();
+		return answer_questions(info.nodes - 2);
 	own = address_of(status, 0);
 	target = address_of(status, 1);
 	if (info.node > 1)
@@ -541,6 +541,8 @@ int main(int argc, char **argv)
 	};
 	memcpy(hello.uuid, info.uuid, sizeof(hello.uuid));
 	json_object_put(status);
+	/* There is an answer when all others are here, and done with what was before. */
+	ask();
 	own_module("kdsmctl down");
 	bad_introductions();
 	quiet_log();

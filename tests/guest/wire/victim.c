@@ -55,14 +55,16 @@ static int listener(uint16_t port)
 }
 
 /* A line for a line: any question, the same answer. */
-int answer_questions(void)
+int answer_questions(unsigned int others)
 {
-	int file;
+	int end = listener(THE_END), questions = listener(QUESTIONS), file;
 	FILE *stream;
 
-	/* Nobody accepts there: it ends with this process. */
-	listener(THE_END);
-	file = accept(listener(QUESTIONS), NULL, NULL);
+	/* Their connections end with this process. */
+	while (others--)
+		if (accept(end, NULL, NULL) < 0)
+			tap_bail("accept: %s", strerror(errno));
+	file = accept(questions, NULL, NULL);
 	stream = fdopen(file, "r+");
 	if (!stream)
 		tap_bail("nobody asks");

@@ -11,8 +11,11 @@
 #define QUESTIONS	18816	/* port of the ordinary socket */
 #define THE_END		18817	/* who connects there hears when all is over */
 
-/* Serve questions until who asks them goes: an exit status. */
-int answer_questions(void);
+/*
+ * Wait for so many that wait for the end, then serve questions until who asks them
+ * goes: an exit status.
+ */
+int answer_questions(unsigned int others);
 
 /* kdsmctl status --json of this node; ends the program if that fails. */
 struct json_object *own_status(void);
