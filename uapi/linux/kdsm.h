@@ -361,6 +361,297 @@ struct kdsm_advise {
 
 #define KDSM_ADVISE_SIZE_VER0	32
 
+/* ---- locks ---- */
+
+/*
+ * Locks of a region, of any policy, that exclude threads of all nodes. They live as
+ * long as the region, have a number in it, and a name if they were given one.
+ *
+ * A lock is at one node at a time. There the threads of the node, of all processes,
+ * take turns; nodes queue for it. From a node that has it and where nobody else wants
+ * it, it is taken and released without a system call; see the lock words below.
+ *
+ * Levels: the nodes form a tree by their locations ("rack0/chassis2"). Level 1 is the
+ * whole cluster, the last level a node, whose members are threads. An element of
+ * level i passes the lock on inside itself T_L,i times in a row at most while
+ * another element waits for it. T_L,1 has no meaning.
+ */
+#define KDSM_MAX_LOCKS		4096	/* of a region */
+#define KDSM_LOCK_LEVELS	8	/* deeper locations are cut */
+#define KDSM_LOCK_ANY		(~0U)	/* as number: any that is free */
+#define KDSM_MAX_LOCK_THREADS	65536	/* of a region on one node */
+
+enum kdsm_lock_kind {
+	KDSM_LOCK_DMCS = 1,	/* two levels, the cluster and its nodes */
+	KDSM_LOCK_RMA_MCS,	/* the levels that the locations tell of */
+	KDSM_LOCK_RMA_RW,	/* RMA_MCS for writers, and many readers at once */
+};
+
+/* Options of a lock, which it keeps. */
+#define KDSM_LOCK_CAS		(1U << 0)	/* nodes queue by compare-and-swap in a loop
+						 * rather than by tickets: for comparison
+						 */
+
+/*
+ * What can be set. mask: which of the fields are given, KDSM_LOCK_SET_*; the
+ * others have their default in a new lock, and stay as they are in KDSM_IOC_LOCK_SET.
+ * (out) all fields; mask tells which of them matter for the kind. A DMCS has none but
+ * keep, and T_L,2 is 1.
+ */
+struct kdsm_lock_settings {
+	__u32 mask;
+	__u32 t_dc;	/* RMA_RW: one node in so many has a counter of readers; 1 to nodes */
+	__u32 t_r;	/* RMA_RW: readers in a row while a writer waits; 1 to T_MAX */
+	__u32 t_w;	/* RMA_RW: writers in a row while readers wait; 1 to T_MAX;
+			 * default: the product of T_L,2 and on
+			 */
+	__u32 t_l[KDSM_LOCK_LEVELS];	/* t_l[i - 1] of level i; 1 to T_MAX */
+	__u64 keep;	/* ns; see below */
+};
+
+#define KDSM_LOCK_T_MAX		(1U << 20)
+
+#define KDSM_LOCK_SET_T_DC	(1U << 0)
+#define KDSM_LOCK_SET_T_R	(1U << 1)
+#define KDSM_LOCK_SET_T_W	(1U << 2)
+#define KDSM_LOCK_SET_KEEP	(1U << 3)
+#define KDSM_LOCK_SET_T_L(i)	(1U << (7 + (i)))	/* i: level, 2 to KDSM_LOCK_LEVELS */
+
+/*
+ * How long a node keeps a lock that nobody wants, at least; it may be up to twice as
+ * long. 0: it lets go with every unlock, with one remote atomic. FOREVER, the default:
+ * until another node wants it.
+ */
+#define KDSM_LOCK_KEEP_FOREVER	(~0ULL)
+
+/*
+ * KDSM_IOC_LOCK_OPEN: find a lock of the region that the file is bound to, making it
+ * if told to. Nothing has to be closed.
+ *
+ * name: which one; number is (out). Empty name: number says which one; with CREATE it
+ * may be KDSM_LOCK_ANY. kind, options and settings: of a new lock; an existing one
+ * must be of that kind and those options if CREATE is given, and keeps its settings.
+ * All three tell (out) how it is.
+ *
+ * Errors:
+ *   -EBADFD	the file is not bound
+ *   -EINVAL	flags, options, name or mask; number not below KDSM_MAX_LOCKS; no such
+ *		kind; the existing lock differs
+ *   -ERANGE	a setting is out of its range, names a level that there is not, or is
+ *		not one of that kind
+ *   -EACCES	the file is not open for writing
+ *   -ENOENT	no such lock (without CREATE)
+ *   -EEXIST	it exists (with EXCL)
+ *   -ENOSPC	all numbers are taken
+ *   -EOPNOTSUPP	the module has no locks of that kind, or no atomics of a device
+ *   -EHOSTDOWN, -ETIMEDOUT	node 0, which knows the names, does not answer
+ */
+struct kdsm_lock_open {
+	__u32 argsz;
+	__u32 flags;		/* KDSM_LOCK_CREATE, KDSM_LOCK_EXCL */
+	char  name[KDSM_NAME_SIZE];
+	__u32 number;
+	__u32 kind;		/* enum kdsm_lock_kind */
+	__u32 options;		/* KDSM_LOCK_CAS */
+	__u32 levels;		/* (out) that there are, 2 to KDSM_LOCK_LEVELS */
+	struct kdsm_lock_settings settings;
+};
+
+#define KDSM_LOCK_OPEN_SIZE_VER0	144
+
+#define KDSM_LOCK_CREATE	(1U << 0)
+#define KDSM_LOCK_EXCL		(1U << 1)
+
+/*
+ * KDSM_IOC_LOCK_THREAD: the number by which the calling thread owns locks of the
+ * region, through this file. The same at every call by the same thread; another one
+ * for other threads (after fork(), too) and other files. Never 0. It stands for the
+ * thread until that has ended or the file is closed: what it then owns goes to the
+ * next with -EOWNERDEAD.
+ *
+ * -EBADFD, -EACCES (not open for writing), -ENOSPC (KDSM_MAX_LOCK_THREADS).
+ */
+struct kdsm_lock_thread {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u32 thread;		/* (out) */
+	__u32 reserved;		/* 0 */
+};
+
+#define KDSM_LOCK_THREAD_SIZE_VER0	16
+
+/*
+ * KDSM_IOC_LOCK: lock it for the calling thread, whose number is thread. Threads of
+ * a node get it in the order in which they asked, as do nodes, within the thresholds.
+ *
+ * flags: TRY: not if that takes waiting for another thread. READ: of a lock of kind
+ * RMA_RW, share it with other readers. timeout: ns to wait at most, ~0: for ever; not
+ * counted is the time that the network takes for an answer.
+ *
+ * What was written to coherent memory of policy RELEASE before the unlock is seen
+ * after the lock, if the lock is of that region.
+ *
+ * 0 and -EOWNERDEAD: the caller has it. Errors:
+ *   -EOWNERDEAD	and who had it died with it, or its node did. KDSM_IOC_LOCK_CONSISTENT
+ *		tells that what the lock guards is in order again; without that, nobody
+ *		will have the lock any more once it is unlocked
+ *   -ENOTRECOVERABLE	it was unlocked so, or cannot be found any more since a node is gone
+ *   -EBUSY	with TRY: somebody has it
+ *   -ETIMEDOUT	timeout is over
+ *   -EINTR	a signal came
+ *   -EDEADLK	this thread has it
+ *   -EPERM	thread is not the number of the calling thread
+ *   -ENOENT	no such lock, or not opened on this node
+ *   -EINVAL	flags; READ of a lock of another kind
+ *   -EACCES	the file is not open for writing
+ *   -EBADFD	the file is not bound
+ *   -EHOSTDOWN, -EIO	a node that has to take part cannot be reached; the queue may
+ *		have to be mended, which is done within the detection time: try again
+ */
+struct kdsm_lock_take {
+	__u32 argsz;
+	__u32 flags;		/* KDSM_LOCK_TRY, KDSM_LOCK_READ */
+	__u32 number;
+	__u32 thread;
+	__u64 timeout;
+};
+
+#define KDSM_LOCK_TAKE_SIZE_VER0	24
+
+#define KDSM_LOCK_TRY		(1U << 0)
+#define KDSM_LOCK_READ		(1U << 1)
+
+/*
+ * KDSM_IOC_UNLOCK: who waits next has it, or nobody. Returns 0 as soon as the calling
+ * thread does not have it any more, whatever the network says.
+ *
+ * KDSM_IOC_LOCK_CONSISTENT: of a lock that was got with -EOWNERDEAD: it is as any
+ * other again. -EINVAL: it is not such a lock.
+ *
+ * -EPERM: thread does not have the lock, or is not the number of the calling thread.
+ * -ENOENT, -EINVAL (flags), -EACCES, -EBADFD as above.
+ */
+struct kdsm_lock_give {
+	__u32 argsz;
+	__u32 flags;		/* KDSM_LOCK_READ: was locked so; CONSISTENT: 0 */
+	__u32 number;
+	__u32 thread;
+};
+
+#define KDSM_LOCK_GIVE_SIZE_VER0	16
+
+/*
+ * KDSM_IOC_LOCK_SET: change the settings that mask names, on all nodes; the lock
+ * may be in use. It holds on each node from the next hand-over there.
+ *
+ * -ERANGE: out of range, or no such level, or not of that kind: nothing is changed.
+ * -EINVAL (mask is 0 or unknown), -ENOENT, -EACCES, -EBADFD as above; -EHOSTDOWN: some
+ * node that has it open could not be told.
+ */
+struct kdsm_lock_set {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u32 number;
+	__u32 reserved;		/* 0 */
+	struct kdsm_lock_settings settings;
+};
+
+#define KDSM_LOCK_SET_SIZE_VER0	72
+
+/* Counters of a lock on this node, since it was first opened here. */
+enum kdsm_lock_stat {
+	KDSM_LOCK_STAT_LOCKS,		/* by KDSM_IOC_LOCK; for writing, if RMA_RW */
+	KDSM_LOCK_STAT_FAST,		/* without a system call, as the lock word says */
+	KDSM_LOCK_STAT_READS,		/* for reading */
+	KDSM_LOCK_STAT_BUSY,		/* ended with -EBUSY */
+	KDSM_LOCK_STAT_TIMEDOUT,	/* with -ETIMEDOUT or -EINTR */
+	KDSM_LOCK_STAT_DEAD,		/* owners that died */
+	KDSM_LOCK_STAT_ENTERED,		/* times that this node queued */
+	KDSM_LOCK_STAT_FREE,		/* of those, found nobody before it */
+	KDSM_LOCK_STAT_FREED,		/* times that it let go and nobody waited */
+	KDSM_LOCK_STAT_ATOMICS,		/* remote operations that queueing took here */
+	KDSM_LOCK_STAT_PUTS,
+	KDSM_LOCK_STAT_GETS,
+	KDSM_LOCK_STAT_MESSAGES,
+	KDSM_LOCK_STAT_SWITCHES,	/* between readers and writers */
+	KDSM_LOCK_STAT_READERS_IN_ROW,	/* the most while a writer waited */
+	KDSM_LOCK_STAT_WAITED,		/* ns that threads waited in KDSM_IOC_LOCK, all */
+	KDSM_LOCK_STAT_LONGEST,		/* ns that one of them did at most */
+	__KDSM_LOCK_STAT_COUNT,
+};
+
+#define KDSM_LOCK_STAT_COUNT	__KDSM_LOCK_STAT_COUNT
+#define KDSM_LOCK_WAITS		40
+
+/*
+ * KDSM_IOC_LOCK_INFO: what a lock is, and what it has done on this node.
+ *
+ * KDSM_LOCK_NEXT: of the lock with the lowest number from number on that is open on
+ * this node. -ENOENT: there is none. -EBADFD, -EINVAL. The file need not be open for
+ * writing.
+ */
+struct kdsm_lock_info {
+	__u32 argsz;
+	__u32 flags;		/* KDSM_LOCK_NEXT */
+	__u32 number;
+	__u32 kind;		/* (out) from here on */
+	__u32 options;
+	__u32 levels;
+	char  name[KDSM_NAME_SIZE];
+	struct kdsm_lock_settings settings;
+	__u64 stats[KDSM_LOCK_STAT_COUNT];
+	__u64 handed[KDSM_LOCK_LEVELS];	/* [i - 1]: from here to another element of level i */
+	__u64 waits[KDSM_LOCK_WAITS];	/* [i]: that took 2^i to 2^(i+1) - 1 ns */
+};
+
+#define KDSM_LOCK_INFO_SIZE_VER0	664
+
+#define KDSM_LOCK_NEXT		(1U << 0)
+
+/*
+ * Lock words. mmap of a bound file, open for writing, at offset KDSM_LOCKS_OFFSET
+ * gives KDSM_LOCKS_SIZE bytes: an array of struct kdsm_lock_word by number, shared by
+ * all programs of this node that have the region. MAP_SHARED, PROT_READ | PROT_WRITE or
+ * less, at any address. All or a part of whole pages may be mapped; 32-bit programs
+ * pass KDSM_LOCKS_OFFSET / 4096 to mmap2.
+ *
+ * state is the number of the thread of this node that has the lock, 0 for none, in
+ * its low half, and flags in the other. Programs change it by an atomic
+ * compare-and-swap of all 8 bytes, in two ways only:
+ *
+ *   lock	AT_NODE, 0 -> AT_NODE, thread		with acquire semantics
+ *   unlock	AT_NODE, thread -> AT_NODE, 0		with release semantics
+ *
+ * If it is anything else they call KDSM_IOC_LOCK or KDSM_IOC_UNLOCK, which work
+ * always. While any other flag is set, or AT_NODE is not, only the module changes it.
+ * So: a thread that waits sets WAITERS by way of the module, and then whoever has the
+ * lock has to call KDSM_IOC_UNLOCK. Who locks in the first way adds 1 to uses while
+ * it has the lock, with a plain store. A word stays all zero before the lock is opened
+ * on this node.
+ *
+ * If the owner in the word is this thread, KDSM_IOC_LOCK gives -EDEADLK.
+ *
+ * The module does not trust the words: where one was overwritten, locking that lock may
+ * fail, or let two threads have it, or end with -EOWNERDEAD. Other locks go on.
+ */
+struct kdsm_lock_word {
+	__u64 state;
+	__u64 uses;
+	__u64 reserved[6];	/* the module's */
+};
+
+#define KDSM_LOCK_OWNER(state)	((__u32)(state))
+#define KDSM_LOCK_FLAG(n)	(1ULL << (32 + (n)))
+#define KDSM_LOCK_AT_NODE	KDSM_LOCK_FLAG(0)	/* this node has it */
+#define KDSM_LOCK_WAITERS	KDSM_LOCK_FLAG(1)	/* threads of this node wait */
+#define KDSM_LOCK_WANTED	KDSM_LOCK_FLAG(2)	/* another node waits, or keep is not FOREVER */
+#define KDSM_LOCK_DEAD		KDSM_LOCK_FLAG(3)	/* got with -EOWNERDEAD, not consistent */
+#define KDSM_LOCK_LOST		KDSM_LOCK_FLAG(4)	/* -ENOTRECOVERABLE */
+#define KDSM_LOCK_READERS	KDSM_LOCK_FLAG(5)	/* readers of this node have it */
+
+#define KDSM_LOCKS_SIZE		(KDSM_MAX_LOCKS * 64)
+#define KDSM_LOCKS_OFFSET	0xfff00000000ULL	/* behind the largest region */
+
 /*
  * Plain numbers: with the size of its struct in it a number would change when the
  * struct grows.
@@ -376,6 +667,13 @@ struct kdsm_advise {
 #define KDSM_IOC_RELEASE	_IO(KDSM_IOC_MAGIC, 7)
 #define KDSM_IOC_ACQUIRE	_IO(KDSM_IOC_MAGIC, 8)
 #define KDSM_IOC_ADVISE		_IO(KDSM_IOC_MAGIC, 9)
+#define KDSM_IOC_LOCK_OPEN	_IO(KDSM_IOC_MAGIC, 10)
+#define KDSM_IOC_LOCK_THREAD	_IO(KDSM_IOC_MAGIC, 11)
+#define KDSM_IOC_LOCK		_IO(KDSM_IOC_MAGIC, 12)
+#define KDSM_IOC_UNLOCK		_IO(KDSM_IOC_MAGIC, 13)
+#define KDSM_IOC_LOCK_CONSISTENT _IO(KDSM_IOC_MAGIC, 14)
+#define KDSM_IOC_LOCK_SET	_IO(KDSM_IOC_MAGIC, 15)
+#define KDSM_IOC_LOCK_INFO	_IO(KDSM_IOC_MAGIC, 16)
 
 /*
  * mmap of a bound file: offset 0 is the start of the region, node k's part
@@ -384,6 +682,8 @@ struct kdsm_advise {
  * region allow. Own part: plain memory. Elsewhere, and where there is no memory
  * for a page: SIGBUS. mremap to another place and executable mappings are
  * refused. -EBADFD, -EINVAL, -EACCES, -ENOMEM (address taken).
+ *
+ * Offset KDSM_LOCKS_OFFSET: the lock words, see there.
  */
 
 /* Counters of a coherent region on this node; attribute = 1 + this. */
