@@ -97,6 +97,8 @@ static int device_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 
 static void device_unbind(struct kdsm_region *region)
 {
+	if (region->lock_words)
+		munmap(region->lock_words, KDSM_LOCKS_SIZE);
 	if (region->base)
 		munmap(region->base, region->length);
 	close(region->fd);
@@ -251,4 +253,5 @@ const struct kdsm_backend kdsm_device_backend = {
 	.release = device_release,
 	.acquire = device_acquire,
 	.advise = device_advise,
+	.locks = &kdsm_device_locks,
 };

@@ -55,10 +55,31 @@ struct kdsm_backend {
 	/* As KDSM_IOC_ADVISE; a checked range. */
 	int (*advise)(struct kdsm_region *region, enum kdsm_advice advice,
 		      uint64_t offset, uint64_t length);
+	const struct kdsm_lock_backend *locks;
+};
+
+/*
+ * Locks of a region, which is open for writing, as the ioctls of the same names: they
+ * find, make, wait and give, the caller does what the lock words allow by itself. Numbers
+ * of locks are below KDSM_MAX_LOCKS.
+ */
+struct kdsm_lock_backend {
+	/* Set lock_words. Called once a region, with kdsm->lock held; unbind undoes it. */
+	int (*map)(struct kdsm_region *region);
+	int (*open)(struct kdsm_region *region, struct kdsm_lock_open *arg);
+	/* The number of the calling thread. */
+	int (*thread)(struct kdsm_region *region, uint32_t *thread);
+	int (*take)(struct kdsm_region *region, struct kdsm_lock_take *arg);
+	int (*give)(struct kdsm_region *region, struct kdsm_lock_give *arg);
+	int (*consistent)(struct kdsm_region *region, struct kdsm_lock_give *arg);
+	int (*set)(struct kdsm_region *region, struct kdsm_lock_set *arg);
+	int (*info)(struct kdsm_region *region, struct kdsm_lock_info *arg);
 };
 
 extern const struct kdsm_backend kdsm_device_backend KDSM_PRIVATE;
 extern const struct kdsm_backend kdsm_local_backend KDSM_PRIVATE;
+extern const struct kdsm_lock_backend kdsm_device_locks KDSM_PRIVATE;
+extern const struct kdsm_lock_backend kdsm_local_locks KDSM_PRIVATE;
 
 /* Counters of one or a few threads, on a cache line of their own. */
 struct kdsm_count_slot {
@@ -87,7 +108,12 @@ struct kdsm {
 	struct kdsm_count_slot counts[KDSM_COUNT_SLOTS];
 };
 
-/* Everything but refs, next and spin is constant once the region is open. */
+/* How long to spin next time, in nanoseconds; threads race on it, relaxed. */
+struct kdsm_spin {
+	uint32_t most;
+};
+
+/* Everything but refs, next, spin and lock_words is constant once the region is open. */
 struct kdsm_region {
 	struct kdsm *kdsm;
 	const struct kdsm_backend *backend;
@@ -105,7 +131,9 @@ struct kdsm_region {
 	size_t length;			/* of the mapping */
 	uint64_t address;		/* device: where the mapping must be */
 	struct kdsm_memory *memory;	/* local */
-	uint32_t spin;			/* sync.c: nanoseconds, relaxed */
+	struct kdsm_spin spin;		/* of waits for words of the part */
+	struct kdsm_lock_word *lock_words;	/* NULL until the first lock is opened */
+	uint64_t serial;		/* no other region of this program had it */
 	unsigned int refs;
 	struct kdsm_region *next;
 };
@@ -121,6 +149,12 @@ int kdsm_local_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* local.c */
 uint64_t kdsm_now(void)
 	KDSM_PRIVATE;
 uint64_t kdsm_left(uint64_t begin, uint64_t timeout) KDSM_PRIVATE;
+/*
+ * Look at something for a short while, which is longer where it paid before; timeout
+ * at most. Whether done() came true.
+ */
+bool kdsm_spin(struct kdsm_spin *spin, uint64_t timeout, bool (*done)(const void *),
+	       const void *what) KDSM_PRIVATE;
 /* Wait until the word at offset of the own part is value; a checked offset. */
 int kdsm_await(struct kdsm_region *region, uint64_t offset, uint64_t value,
 	       uint64_t timeout) KDSM_PRIVATE;

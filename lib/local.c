@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <kdsm/coherent.h>
-#include "internal.h"
+#include "lock_local.h"
 
 /*
  * Sleepers of a region meet in buckets, by offset of the word, in a page behind
@@ -50,8 +50,18 @@ struct kdsm_memory {
 
 #define HUGE_PAGE (2UL << 20)
 
+/* Where the locks are in the file of a region of that size: no page is larger. */
+static uint64_t locks_offset(uint64_t size)
+{
+	return (size + BUCKETS_SIZE + 0xffff) & ~0xffffULL;
+}
+
 int kdsm_local_open(struct kdsm *kdsm)
 {
+	int ret = kdsm_lives_start();
+
+	if (ret)
+		return ret;
 	kdsm->backend = &kdsm_local_backend;
 	kdsm->node = 0;
 	kdsm->nodes = 1;
@@ -144,7 +154,8 @@ static int memory_create(struct kdsm *kdsm, struct kdsm_region_open *arg,
 		free(memory);
 		return ret;
 	}
-	if (ftruncate(memory->fd, arg->part_size + BUCKETS_SIZE)) {
+	if (ftruncate(memory->fd, locks_offset(arg->part_size) +
+				  sizeof(struct kdsm_local_area))) {
 		ret = errno == EINVAL ? -EFBIG : -errno;
 		close(memory->fd);
 		free(memory);
@@ -195,6 +206,8 @@ static int local_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 
 static void local_unbind(struct kdsm_region *region)
 {
+	if (region->lock_words)
+		munmap(region->lock_words, sizeof(struct kdsm_local_area));
 	if (region->base)
 		munmap(region->base, region->length);
 	region->memory->bound--;
@@ -235,6 +248,22 @@ static int local_map(struct kdsm_region *region)
 	region->length = length;
 	if (!region->coherent)
 		region->part = region->base;
+	return 0;
+}
+
+int kdsm_local_map_locks(struct kdsm_region *region)
+{
+	struct kdsm_local_area *area;
+	uint64_t serial = 0;
+
+	area = mmap(NULL, sizeof(*area), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+		    region->fd, locks_offset(region->size));
+	if (area == MAP_FAILED)
+		return -errno;
+	/* Relatives that map it at the same time agree on one. */
+	__atomic_compare_exchange_n(&area->serial, &serial, kdsm_lives_serial(), false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	region->lock_words = area->words;
 	return 0;
 }
 
@@ -375,4 +404,5 @@ const struct kdsm_backend kdsm_local_backend = {
 	.release = local_release,
 	.acquire = local_acquire,
 	.advise = local_advise,
+	.locks = &kdsm_local_locks,
 };

@@ -80,6 +80,7 @@ static int region_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 int kdsm_region_open(struct kdsm *kdsm, const char *name,
 		     const struct kdsm_region_attr *attr, struct kdsm_region **out)
 {
+	static uint64_t serial;
 	struct kdsm_region_open arg;
 	struct kdsm_region *region;
 	int ret;
@@ -94,6 +95,7 @@ int kdsm_region_open(struct kdsm *kdsm, const char *name,
 	region->kdsm = kdsm;
 	region->backend = kdsm->backend;
 	region->node = kdsm->node;
+	region->serial = __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED);
 	region->cpu_atomics = kdsm->domain != KDSM_DOMAIN_HCA;
 
 	/* Held throughout, so that two threads do not map the same region. */

@@ -46,39 +46,52 @@ static void relax(void)
 }
 
 /*
- * Spin for a while; whether the word changed. The while doubles when spinning
- * paid and halves when it did not, so that waits which last long soon cost
- * little, and short ones no system call. Threads race on region->spin, which is
- * a guess and needs no more than to stay within its bounds.
+ * The while doubles when spinning paid and halves when it did not, so that waits
+ * which last long soon cost little, and short ones no system call. Threads race on
+ * it: it is a guess and needs no more than to stay within its bounds.
  */
-static bool spin(struct kdsm_region *region, uint64_t offset, uint64_t value,
-		 uint64_t timeout)
+bool kdsm_spin(struct kdsm_spin *spin, uint64_t timeout, bool (*done)(const void *),
+	       const void *what)
 {
-	uint32_t most = __atomic_load_n(&region->spin, __ATOMIC_RELAXED);
+	uint32_t most = __atomic_load_n(&spin->most, __ATOMIC_RELAXED);
 	uint64_t begin;
 	unsigned int i;
-	bool changed = false;
+	bool paid = false;
 
 	if (most < SPIN_MIN)
 		most = SPIN_MIN;
 	begin = kdsm_now();
 	do {
-		for (i = 0; i < SPIN_LOOKS && !changed; i++) {
+		for (i = 0; i < SPIN_LOOKS && !paid; i++) {
 			relax();
-			changed = load_word(region, offset) != value;
+			paid = done(what);
 		}
-	} while (!changed && kdsm_now() - begin < (most < timeout ? most : timeout));
+	} while (!paid && kdsm_now() - begin < (most < timeout ? most : timeout));
 
-	most = changed ? most * 2 : most / 2;
+	most = paid ? most * 2 : most / 2;
 	if (most > SPIN_MAX)
 		most = SPIN_MAX;
-	__atomic_store_n(&region->spin, most, __ATOMIC_RELAXED);
-	return changed;
+	__atomic_store_n(&spin->most, most, __ATOMIC_RELAXED);
+	return paid;
+}
+
+/* A word that is to differ from value. */
+struct awaited {
+	const uint64_t *word;
+	uint64_t value;
+};
+
+static bool differs(const void *what)
+{
+	const struct awaited *awaited = what;
+
+	return __atomic_load_n(awaited->word, __ATOMIC_SEQ_CST) != awaited->value;
 }
 
 int kdsm_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
 	      uint64_t timeout)
 {
+	struct awaited awaited;
 	uint64_t begin = 0;
 	int ret;
 
@@ -93,7 +106,8 @@ int kdsm_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
 		return -ETIMEDOUT;
 	if (timeout != KDSM_FOREVER)
 		begin = kdsm_now();
-	if (region->kdsm->may_spin && spin(region, offset, value, timeout))
+	awaited = (struct awaited){ kdsm_word(region, offset), value };
+	if (region->kdsm->may_spin && kdsm_spin(&region->spin, timeout, differs, &awaited))
 		return 0;
 	return region->backend->wait(region, offset, value, kdsm_left(begin, timeout));
 }
