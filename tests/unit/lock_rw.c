@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Readers and writers of a lock of the local backend; thresholds and counters. */
+#include "lock.h"
+
+static int read_and_unlock(struct kdsm_lock *lock)
+{
+	int ret = kdsm_read_lock(lock);
+
+	return ret ? ret : kdsm_read_unlock(lock);
+}
+
+static int read_timed_10ms(struct kdsm_lock *lock)
+{
+	return kdsm_read_lock_timed(lock, 10 * MS);
+}
+
+static int try_and_unlock(struct kdsm_lock *lock)
+{
+	int ret = kdsm_lock_try(lock);
+
+	return ret ? ret : kdsm_unlock(lock);
+}
+
+static void sharing(void **state)
+{
+	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_RW);
+
+	assert_int_equal(kdsm_lock_kind(lock), KDSM_LOCK_RMA_RW);
+	assert_int_equal(kdsm_read_unlock(lock), -EPERM);
+	assert_int_equal(kdsm_read_lock(lock), 0);
+	assert_int_equal(kdsm_lock_is_mine(lock), 0);
+	assert_int_equal(call_by_other(read_and_unlock, lock), 0);
+	assert_int_equal(call_by_other(kdsm_read_unlock, lock), -EPERM);
+	assert_int_equal(call_by_other(try_and_unlock, lock), -EBUSY);
+	assert_int_equal(kdsm_read_lock(lock), -EDEADLK);
+	assert_int_equal(kdsm_read_lock_try(lock), -EDEADLK);
+	assert_int_equal(kdsm_lock(lock), -EDEADLK);
+	assert_int_equal(kdsm_unlock(lock), -EPERM);
+	assert_int_equal(kdsm_lock_consistent(lock), -EINVAL);
+	assert_int_equal(kdsm_read_unlock(lock), 0);
+	assert_int_equal(kdsm_read_unlock(lock), -EPERM);
+
+	assert_int_equal(kdsm_lock(lock), 0);
+	assert_int_equal(kdsm_read_lock(lock), -EDEADLK);
+	assert_int_equal(kdsm_read_unlock(lock), -EPERM);
+	assert_int_equal(call_by_other(kdsm_read_lock_try, lock), -EBUSY);
+	assert_int_equal(call_by_other(read_timed_10ms, lock), -ETIMEDOUT);
+	assert_int_equal(kdsm_unlock(lock), 0);
+	assert_int_equal(call_by_other(try_and_unlock, lock), 0);
+	assert_int_equal(kdsm_read_lock_interruptible(lock, 0), 0);
+	assert_int_equal(kdsm_read_unlock(lock), 0);
+	kdsm_lock_close(lock);
+}
+
+/* ---- all together ---- */
+
+#define ROUNDS 4000
+
+struct crowd {
+	struct kdsm_lock *lock;
+	uint64_t *words;	/* two that writers alone change, and one that counts readers */
+	uint64_t most;
+	int failures;
+};
+
+static void *read_much(void *arg)
+{
+	struct crowd *crowd = arg;
+	uint64_t readers;
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		UNIT_CHECK(&crowd->failures, !kdsm_read_lock(crowd->lock));
+		readers = __atomic_add_fetch(&crowd->words[2], 1, __ATOMIC_RELAXED);
+		if (readers > __atomic_load_n(&crowd->most, __ATOMIC_RELAXED))
+			__atomic_store_n(&crowd->most, readers, __ATOMIC_RELAXED);
+		UNIT_CHECK(&crowd->failures, crowd->words[0] == crowd->words[1]);
+		if (i % 64 == 0)
+			sched_yield();
+		__atomic_sub_fetch(&crowd->words[2], 1, __ATOMIC_RELAXED);
+		UNIT_CHECK(&crowd->failures, !kdsm_read_unlock(crowd->lock));
+	}
+	return NULL;
+}
+
+static void *write_much(void *arg)
+{
+	struct crowd *crowd = arg;
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		UNIT_CHECK(&crowd->failures, !kdsm_lock(crowd->lock));
+		crowd->words[0]++;
+		UNIT_CHECK(&crowd->failures,
+			   !__atomic_load_n(&crowd->words[2], __ATOMIC_RELAXED));
+		if (i % 64 == 0)
+			sched_yield();
+		crowd->words[1]++;
+		UNIT_CHECK(&crowd->failures, !kdsm_unlock(crowd->lock));
+	}
+	return NULL;
+}
+
+static void readers_and_writers(void **state)
+{
+	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_RW);
+	struct crowd crowd = { lock, unit_words(state), 0, 0 };
+	pthread_t threads[6];
+	pid_t pid;
+	int i;
+
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		read_much(&crowd);
+		write_much(&crowd);
+		_exit(!!crowd.failures);
+	}
+	for (i = 0; i < 6; i++)
+		threads[i] = start(i % 3 ? read_much : write_much, &crowd);
+	for (i = 0; i < 6; i++)
+		join(threads[i]);
+	reap(pid);
+	assert_int_equal(crowd.failures, 0);
+	assert_int_equal(crowd.words[0], 3 * ROUNDS);
+	assert_true(crowd.most >= 2);
+	kdsm_lock_close(lock);
+}
+
+/* ---- thresholds ---- */
+
+struct flow {
+	struct kdsm_lock *lock;
+	uint64_t *stop;
+	uint64_t readers;
+	int failures;
+};
+
+/* Two of these have it for reading at any time, if nothing is done about it. */
+static void *read_without_end(void *arg)
+{
+	struct flow *flow = arg;
+
+	while (!load(flow->stop)) {
+		UNIT_CHECK(&flow->failures, !kdsm_read_lock(flow->lock));
+		usleep(300);
+		UNIT_CHECK(&flow->failures, !kdsm_read_unlock(flow->lock));
+		__atomic_add_fetch(&flow->readers, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void writers_come_through(void **state)
+{
+	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_RW);
+	struct kdsm_lock_settings settings = { .mask = KDSM_LOCK_SET_T_R, .t_r = 5 };
+	struct flow flow = { lock, &unit_words(state)[0], 0, 0 };
+	struct kdsm_lock_info info;
+	pthread_t readers[3];
+	int i;
+
+	assert_int_equal(kdsm_lock_set(lock, &settings), 0);
+	for (i = 0; i < 3; i++)
+		readers[i] = start(read_without_end, &flow);
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(kdsm_lock_timed(lock, 20 * SECOND), 0);
+		usleep(500);
+		assert_int_equal(kdsm_unlock(lock), 0);
+	}
+	store(flow.stop, 1);
+	for (i = 0; i < 3; i++)
+		join(readers[i]);
+	assert_int_equal(flow.failures, 0);
+	assert_true(flow.readers > 0);
+	assert_int_equal(kdsm_lock_info(lock, &info), 0);
+	assert_true(info.stats[KDSM_LOCK_STAT_READERS_IN_ROW] <= 5);
+	assert_true(info.stats[KDSM_LOCK_STAT_SWITCHES] >= 2);
+	kdsm_lock_close(lock);
+}
+
+static void *write_without_end(void *arg)
+{
+	struct flow *flow = arg;
+
+	while (!load(flow->stop)) {
+		UNIT_CHECK(&flow->failures, !kdsm_lock(flow->lock));
+		usleep(300);
+		UNIT_CHECK(&flow->failures, !kdsm_unlock(flow->lock));
+	}
+	return NULL;
+}
+
+static void readers_come_through(void **state)
+{
+	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_RW);
+	struct kdsm_lock_settings settings = { .mask = KDSM_LOCK_SET_T_W, .t_w = 2 };
+	struct flow flow = { lock, &unit_words(state)[0], 0, 0 };
+	pthread_t writers[3];
+	int i;
+
+	assert_int_equal(kdsm_lock_set(lock, &settings), 0);
+	for (i = 0; i < 3; i++)
+		writers[i] = start(write_without_end, &flow);
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(kdsm_read_lock_timed(lock, 20 * SECOND), 0);
+		assert_int_equal(kdsm_read_unlock(lock), 0);
+	}
+	store(flow.stop, 1);
+	for (i = 0; i < 3; i++)
+		join(writers[i]);
+	assert_int_equal(flow.failures, 0);
+	kdsm_lock_close(lock);
+}
+
+static void check_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *settings, int ret)
+{
+	struct kdsm_lock_info before, after;
+
+	assert_int_equal(kdsm_lock_info(lock, &before), 0);
+	assert_int_equal(kdsm_lock_set(lock, settings), ret);
+	assert_int_equal(kdsm_lock_info(lock, &after), 0);
+	if (ret)
+		assert_memory_equal(&before.settings, &after.settings, sizeof(before.settings));
+}
+
+static void setting(void **state)
+{
+	struct kdsm_lock *dmcs = make_lock(state, KDSM_LOCK_DMCS);
+	struct kdsm_lock *mcs = make_lock(state, KDSM_LOCK_RMA_MCS);
+	struct kdsm_lock_settings settings = { .mask = 0 };
+	struct kdsm_region *region = ((struct unit *)*state)->region;
+	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_RMA_RW };
+	struct kdsm_lock_info info;
+	struct kdsm_lock *lock;
+
+	/* What there is, and what it is if nobody says. */
+	assert_int_equal(kdsm_lock_info(dmcs, &info), 0);
+	assert_int_equal(info.kind, KDSM_LOCK_DMCS);
+	assert_int_equal(info.levels, 2);
+	assert_int_equal(info.settings.mask, KDSM_LOCK_SET_KEEP);
+	assert_true(info.settings.keep == KDSM_LOCK_KEEP_FOREVER);
+	assert_int_equal(kdsm_lock_info(mcs, &info), 0);
+	assert_int_equal(info.settings.mask, KDSM_LOCK_SET_KEEP | KDSM_LOCK_SET_T_L(2));
+	assert_in_range(info.settings.t_l[1], 1, KDSM_LOCK_T_MAX);
+
+	attr.settings.mask = KDSM_LOCK_SET_T_L(2) | KDSM_LOCK_SET_T_R;
+	attr.settings.t_l[1] = 7;
+	attr.settings.t_r = 9;
+	assert_int_equal(kdsm_lock_create(region, "tuned", 0, &attr, &lock), 0);
+	assert_int_equal(kdsm_lock_info(lock, &info), 0);
+	assert_string_equal(info.name, "tuned");
+	assert_int_equal(info.number, kdsm_lock_number(lock));
+	assert_int_equal(info.settings.t_l[1], 7);
+	assert_int_equal(info.settings.t_r, 9);
+	assert_int_equal(info.settings.t_w, 7);
+	assert_int_equal(info.settings.t_dc, 1);
+
+	check_set(lock, &settings, -EINVAL);
+	settings.mask = 1U << 31;
+	check_set(lock, &settings, -EINVAL);
+	settings.mask = 1U << 8;	/* T_L,1 has no meaning */
+	check_set(lock, &settings, -EINVAL);
+	settings.mask = KDSM_LOCK_SET_T_R;
+	check_set(lock, &settings, -ERANGE);
+	settings.t_r = KDSM_LOCK_T_MAX + 1;
+	check_set(lock, &settings, -ERANGE);
+	settings.t_r = KDSM_LOCK_T_MAX;
+	check_set(lock, &settings, 0);
+	settings.mask = KDSM_LOCK_SET_T_L(2) | KDSM_LOCK_SET_T_R;
+	check_set(lock, &settings, -ERANGE);
+	settings.mask = KDSM_LOCK_SET_T_L(3);	/* no such level */
+	settings.t_l[2] = 1;
+	check_set(lock, &settings, -ERANGE);
+	settings.mask = KDSM_LOCK_SET_T_DC;
+	settings.t_dc = 2;
+	check_set(lock, &settings, -ERANGE);
+	settings.mask = KDSM_LOCK_SET_T_R;
+	check_set(mcs, &settings, -ERANGE);
+	settings.mask = KDSM_LOCK_SET_T_L(2);
+	settings.t_l[1] = 3;
+	check_set(dmcs, &settings, -ERANGE);
+	check_set(mcs, &settings, 0);
+	assert_int_equal(kdsm_lock_info(mcs, &info), 0);
+	assert_int_equal(info.settings.t_l[1], 3);
+	settings.mask = KDSM_LOCK_SET_KEEP;
+	settings.keep = 0;
+	check_set(dmcs, &settings, 0);
+	check_set(lock, &settings, 0);
+	assert_int_equal(kdsm_lock_info(lock, &info), 0);
+	assert_int_equal(info.settings.t_r, KDSM_LOCK_T_MAX);
+	assert_int_equal(info.settings.keep, 0);
+	kdsm_lock_close(lock);
+
+	/* It exists, and keeps what it has; a new one is not made of what is wrong. */
+	attr.settings.t_l[1] = 8;
+	assert_int_equal(kdsm_lock_create(region, "tuned", 0, &attr, &lock), 0);
+	assert_int_equal(kdsm_lock_info(lock, &info), 0);
+	assert_int_equal(info.settings.t_l[1], 7);
+	kdsm_lock_close(lock);
+	attr.settings.t_l[1] = 0;
+	assert_int_equal(kdsm_lock_create(region, "wrong", 0, &attr, &lock), -ERANGE);
+	attr.settings.mask = 1U << 31;
+	assert_int_equal(kdsm_lock_create(region, "wrong", 0, &attr, &lock), -EINVAL);
+	attr.settings.mask = 0;
+	assert_int_equal(kdsm_lock_open(region, "wrong", 0, &lock), -ENOENT);
+	kdsm_lock_close(mcs);
+	kdsm_lock_close(dmcs);
+}
+
+static void counting(void **state)
+{
+	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_RW);
+	struct call wait = { lock_and_unlock, lock, 0 };
+	struct kdsm_lock_info info;
+	uint64_t waits = 0;
+	pthread_t waiter;
+	int i;
+
+	assert_int_equal(read_and_unlock(lock), 0);
+	assert_int_equal(kdsm_lock(lock), 0);
+	assert_int_equal(call_by_other(kdsm_lock_try, lock), -EBUSY);
+	assert_int_equal(call_by_other(read_timed_10ms, lock), -ETIMEDOUT);
+	waiter = start(call_it, &wait);
+	usleep(30000);
+	assert_int_equal(kdsm_unlock(lock), 0);
+	join(waiter);
+	assert_int_equal(kdsm_lock_info(lock, &info), 0);
+	assert_int_equal(info.stats[KDSM_LOCK_STAT_READS], 1);
+	assert_int_equal(info.stats[KDSM_LOCK_STAT_FAST] + info.stats[KDSM_LOCK_STAT_LOCKS], 2);
+	assert_int_equal(info.stats[KDSM_LOCK_STAT_LOCKS], 1);
+	assert_int_equal(info.stats[KDSM_LOCK_STAT_BUSY], 1);
+	assert_int_equal(info.stats[KDSM_LOCK_STAT_TIMEDOUT], 1);
+	assert_int_equal(info.stats[KDSM_LOCK_STAT_SWITCHES], 2);
+	assert_in_range(info.stats[KDSM_LOCK_STAT_LONGEST], 1 * MS, 60 * SECOND);
+	assert_int_equal(info.stats[KDSM_LOCK_STAT_WAITED], info.stats[KDSM_LOCK_STAT_LONGEST]);
+	for (i = 0; i < KDSM_LOCK_WAITS; i++)
+		waits += info.waits[i];
+	assert_int_equal(waits, 1);
+	kdsm_lock_close(lock);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		unit_case(sharing),
+		unit_case(readers_and_writers),
+		unit_case(writers_come_through),
+		unit_case(readers_come_through),
+		unit_case(setting),
+		unit_case(counting),
+	};
+
+	return UNIT_RUN(tests);
+}
