@@ -172,10 +172,18 @@ $(B)/sim-few: $(SIM_SRC:%.c=$(OBJ)/sim-few/%.o)
 $(B)/sim $(B)/sim-few:
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(SIM_WRAP:%=-Wl,--wrap=%)
 
+# The same for the queue of nodes for a lock.
+SIM_LOCK_SRC := $(wildcard tests/sim/lock/*.c) tests/sim/sched.c \
+	$(addprefix kmod/,lock_queue.c lock_leave.c lock_ring.c)
+
+$(B)/sim-lock: $(SIM_LOCK_SRC:%.c=$(OBJ)/sim/%.o)
+	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS)
+
 .PHONY: sim
-sim: $(B)/sim $(B)/sim-few
+sim: $(B)/sim $(B)/sim-few $(B)/sim-lock
 	$(B)/sim -n $(SEEDS) -N $(NODES)
 	$(B)/sim-few -n $(SEEDS) -N $(NODES)
+	$(B)/sim-lock -n $(SEEDS) -N $(NODES)
 
 .PHONY: models
 models: packages

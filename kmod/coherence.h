@@ -25,8 +25,6 @@
 
 struct kdsm_region;
 
-#define KDSM_NOBODY	U16_MAX
-
 /* A node keeps what it got for so long, in ns, unless told otherwise. */
 #define KDSM_LEASE_DEFAULT	(100 * NSEC_PER_USEC)
 

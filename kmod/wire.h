@@ -84,6 +84,11 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_BLOCK_INVALIDATE,	/* kdsm_wire_block -> kdsm_wire_answer */
 	KDSM_MESSAGE_TUNE,	/* kdsm_wire_tune, to node 0: tell all nodes */
 	KDSM_MESSAGE_TUNED,	/* kdsm_wire_tune, from node 0 */
+	KDSM_MESSAGE_LOCK_OPEN,	/* kdsm_wire_lock_open, to node 0 -> the same */
+	KDSM_MESSAGE_LOCK_SET,	/* kdsm_wire_lock_open, from node 0: it is so now */
+	KDSM_MESSAGE_LOCK_TELL,	/* kdsm_wire_lock: the sender has that ticket, and is next */
+	KDSM_MESSAGE_LOCK_HAND,	/* kdsm_wire_lock_hand: the lock is yours */
+	KDSM_MESSAGE_LOCK_LOOK,	/* kdsm_wire_lock -> kdsm_wire_lock_state */
 	KDSM_MESSAGE_TYPES
 };
 
@@ -155,6 +160,9 @@ struct kdsm_wire_tune {
 #define KDSM_READERS_WORDS	(KDSM_MAX_NODES / 64)
 #define KDSM_READERS_SIZE	(KDSM_READERS_WORDS * sizeof(__le64))
 
+/* As the number of a node: none. */
+#define KDSM_NOBODY	U16_MAX
+
 /*
  * The ownership of a block went from one node to another. Hand-overs of a block
  * are numbered, that to its first owner being 1; of each number there is one, so to
@@ -201,6 +209,61 @@ struct kdsm_wire_answer {
 	__le32 reserved;
 	struct kdsm_wire_handover handover;
 } __packed;
+
+/* A queue of nodes for a lock; see lock_queue.c. */
+struct kdsm_wire_lock {
+	__le32 id;		/* of the region */
+	__le16 number;
+	__le16 level;		/* of the queue; 1: the whole cluster */
+	__le32 ticket;
+	__le32 reserved;
+} __packed;
+
+#define KDSM_WIRE_SUCCESSORS	128U
+
+/* The lock goes to who has that ticket. */
+struct kdsm_wire_lock_hand {
+	struct kdsm_wire_lock lock;
+	__le32 debt;
+	__le32 debt_sum;
+	__le32 flags;		/* KDSM_BATON_* */
+	__le16 known;
+	__le16 reserved;
+	__le16 successors[KDSM_WIRE_SUCCESSORS];	/* known of them are sent */
+} __packed;
+
+#define KDSM_BATON_MORE		(1U << 0)	/* more wait than are known */
+#define KDSM_BATON_DEAD		(1U << 1)	/* for programs: -EOWNERDEAD */
+#define KDSM_BATON_LOST		(1U << 2)	/* for programs: -ENOTRECOVERABLE */
+
+/* Where the asked node stands in that queue. */
+struct kdsm_wire_lock_state {
+	__le16 state;		/* enum kdsm_queue_state */
+	__le16 has_held;
+	__le32 ticket;		/* the last that it knows of; DOUBT: it has none from that on */
+	__le32 held;		/* the last with which it had the lock, if it has_held */
+	__le32 reserved;
+} __packed;
+
+/*
+ * A lock: asked for by name or number, or as it is.
+ */
+struct kdsm_wire_lock_open {
+	__le32 id;		/* of the region */
+	__le32 flags;		/* KDSM_LOCK_CREATE, KDSM_LOCK_EXCL; SET: KDSM_WIRE_LOCK_SET */
+	char name[KDSM_NAME_SIZE];
+	__le32 number;
+	__le32 kind;
+	__le32 options;
+	__le32 mask;		/* the rest is struct kdsm_lock_settings */
+	__le32 t_dc;
+	__le32 t_r;
+	__le32 t_w;
+	__le32 t_l[KDSM_LOCK_LEVELS];
+	__le64 keep;
+} __packed;
+
+#define KDSM_WIRE_LOCK_SET	(1U << 31)	/* to node 0: change what is in mask */
 
 /*
  * The immediate of a notifying put: what to wake. Ids are below 65536; slot is

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Locks between threads of all nodes.
+ * Locks between threads of all nodes, and what is made of them: condition variables
+ * and semaphores.
  *
  * A lock belongs to a region of any policy, and lives as long as that. It is at one
  * node at a time: there the threads of the node, of all processes, take turns, and
@@ -63,7 +64,7 @@ int kdsm_lock_open(struct kdsm_region *region, const char *name, uint32_t number
 
 /*
  * The lock goes on without this view; whoever has it keeps it. NULL is ignored. What
- * is closed must not be in use.
+ * is closed must not be in use, by kdsm_cond_wait() or a semaphore either.
  */
 void kdsm_lock_close(struct kdsm_lock *lock);
 
@@ -145,6 +146,128 @@ int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *setti
  * opened here. The struct is the caller's; all of it is filled.
  */
 int kdsm_lock_info(struct kdsm_lock *lock, struct kdsm_lock_info *info);
+
+/* ---- waiting lines ---- */
+
+/*
+ * Condition variables and semaphores live in a partitioned region: KDSM_LINE_SIZE bytes
+ * at offset (a multiple of 64) of every part, zero at first and used for nothing else
+ * while the region lives. One node is the home: a call that has nobody to wait for or to
+ * wake is one remote atomic there (local at home), and to wake a thread one notifying put
+ * more. Who waits sleeps on a word of its own part.
+ *
+ * As many as KDSM_LINE_MOST threads of the cluster wait at a time. Those who come when
+ * so many do already get -EAGAIN from kdsm_sem_wait(), and a spurious wake-up, after a
+ * moment, from kdsm_cond_wait().
+ *
+ * A thread that is killed while it waits does not take a wake-up with it: if it is given
+ * one, that goes to the next within some seconds.
+ */
+#define KDSM_LINE_SIZE	16448
+#define KDSM_LINE_MOST	1024
+
+/* ---- condition variables ---- */
+
+/*
+ * As those of POSIX. A struct kdsm_cond is not changed after init: threads may share one,
+ * or a program open another on the same words later. It holds the region but does not
+ * own it, and there is nothing to destroy.
+ */
+struct kdsm_cond {
+	struct kdsm_region *region;
+	uint64_t offset;
+	uint32_t home;
+	uint32_t reserved;
+};
+
+/*
+ * All programs give the same offset and home (a node). -EOPNOTSUPP: a coherent region.
+ * -EINVAL: offset, or no such node. -ERANGE: not inside the part. -EACCES: the region was
+ * opened without permission to write. Others are those of kdsm_cas().
+ */
+int kdsm_cond_init(struct kdsm_cond *cond, struct kdsm_region *region, uint64_t offset,
+		   uint32_t home);
+
+/*
+ * Unlock the lock, which this thread has (not for reading), wait until the condition
+ * variable is signalled, and lock it again. Unlocking and beginning to wait are one step
+ * for those who signal with, or after they had, the lock. As with POSIX, all who wait at
+ * a time use the same lock, and 0 may be returned though nobody signalled: look at the
+ * predicate again.
+ *
+ * kdsm_cond_timed() gives -ETIMEDOUT when timeout is over and nobody signalled. The lock
+ * is locked again whatever that takes, also when the wait failed. Signals do not end it.
+ *
+ * -EPERM: this thread does not have the lock; nothing has been done. What else locking
+ * gives: -EOWNERDEAD with the lock, and others without it: call kdsm_lock_is_mine() after
+ * an error that is neither of these nor -ETIMEDOUT. -EPROTO: the words are not those of
+ * a condition variable. Errors of operations on the region, the lock being held.
+ */
+int kdsm_cond_wait(struct kdsm_cond *cond, struct kdsm_lock *lock);
+int kdsm_cond_timed(struct kdsm_cond *cond, struct kdsm_lock *lock, uint64_t timeout);
+
+/*
+ * Wake one of those who wait, the one who waits longest; or all of them. With nobody
+ * waiting they do nothing. They may be called with and without the lock.
+ *
+ * -EPROTO as above; errors of operations on the region: some may not have been woken by
+ * this call, and find out within some seconds.
+ */
+int kdsm_cond_signal(struct kdsm_cond *cond);
+int kdsm_cond_broadcast(struct kdsm_cond *cond);
+
+/* ---- semaphores ---- */
+
+/* As struct kdsm_cond. */
+struct kdsm_sem {
+	struct kdsm_region *region;
+	struct kdsm_lock *lock;
+	uint64_t offset;
+	uint32_t home;
+	uint32_t reserved;
+};
+
+#define KDSM_SEM_MAX	0x3fffffff	/* the largest value */
+
+/*
+ * Give it the value, if the words are zero; if not, it has one already, which stays. All
+ * programs give the same arguments.
+ *
+ * A semaphore tells nothing of coherent memory by itself. With lock, which is not NULL
+ * then, what was written to the lock's region before a post is seen after the wait that
+ * it let pass: each post and each successful wait locks and unlocks it, which must not
+ * be locked by the caller, and costs little on a node where it stays.
+ *
+ * Errors: as kdsm_cond_init(). -EINVAL: value above KDSM_SEM_MAX, too.
+ */
+int kdsm_sem_init(struct kdsm_sem *sem, struct kdsm_region *region, uint64_t offset,
+		  uint32_t home, uint32_t value, struct kdsm_lock *lock);
+
+/*
+ * Take one of the value, waiting until there is one. Threads get it in the order in
+ * which they came.
+ *
+ * kdsm_sem_wait() is ended by a signal that is caught: -EINTR. kdsm_sem_try(): -EAGAIN,
+ * there is none. kdsm_sem_timed(): as wait, and -ETIMEDOUT.
+ *
+ * After an error nothing has been taken, except that with a lock those of kdsm_lock()
+ * are told after it was. -EPROTO: the words are not those of a semaphore. -EAGAIN: see
+ * KDSM_LINE_MOST.
+ */
+int kdsm_sem_wait(struct kdsm_sem *sem);
+int kdsm_sem_try(struct kdsm_sem *sem);
+int kdsm_sem_timed(struct kdsm_sem *sem, uint64_t timeout);
+
+/*
+ * Add one, or wake the thread that waits longest. -EOVERFLOW: the value is
+ * KDSM_SEM_MAX. With a lock: errors of kdsm_lock(), nothing has been added. After other
+ * errors one was added, and a thread that should have been woken finds out within some
+ * seconds.
+ */
+int kdsm_sem_post(struct kdsm_sem *sem);
+
+/* *value: what is left, or, below 0, how many wait (some may have given up since). */
+int kdsm_sem_value(struct kdsm_sem *sem, int32_t *value);
 
 #ifdef __cplusplus
 }

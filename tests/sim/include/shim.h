@@ -45,6 +45,7 @@ typedef s64 ktime_t;
 
 #define DIV_ROUND_UP_ULL(n, d)	(((n) + (d) - 1) / (d))
 #define ilog2(n)		(63 - __builtin_clzll(n))
+#define roundup_pow_of_two(n)	(1UL << (64 - __builtin_clzll((n) - 1)))
 #define struct_size(p, member, n)	(sizeof(*(p)) + (n) * sizeof((p)->member[0]))
 #define container_of(p, type, member)	((type *)((char *)(p) - offsetof(type, member)))
 
@@ -147,6 +148,10 @@ void sim_assert_held(const struct mutex *mutex);
 void spin_lock(spinlock_t *lock);
 void spin_unlock(spinlock_t *lock);
 void sim_might_sleep(void);
+
+/* There are no interrupts; what they do is done by fibers. */
+#define spin_lock_bh(l)		spin_lock(l)
+#define spin_unlock_bh(l)	spin_unlock(l)
 
 /* ---- waiting ---- */
 
@@ -297,6 +302,7 @@ void sim_work(struct work_struct *work);
 void sim_work_end(struct work_struct *work);
 
 #define NSEC_PER_USEC		1000L
+#define NSEC_PER_SEC		1000000000L
 #define ktime_get_ns()		(sim_now() * NSEC_PER_USEC)
 
 /* ---- bitmaps and sort ---- */

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Leaving the queue for a lock: is anybody next, and who, and handing over. See
+ * lock_queue.c.
+ */
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/string.h>
+
+#include "lock_queue.h"
+
+/* Nodes in doubt that are tried in all combinations. */
+#define KDSM_DOUBTERS_MAX	16U
+
+/* A debt above this is taken off the word. */
+#define KDSM_DEBT_PAY		(KDSM_DEBT_MAX / 2)
+
+/* The ring is read again so often, and every so many calls all nodes are asked. */
+#define KDSM_RING_TRIES		8
+#define KDSM_FIND_AFTER		16
+
+/* ---- looking for successors ---- */
+
+/* A node in doubt: its ticket, if it has one, is one of the first before of those that wait. */
+struct kdsm_doubter {
+	u32 id, before;
+};
+
+/* Into the order of that; there are few. */
+static void kdsm_doubter_add(struct kdsm_doubter *doubters, unsigned int count, u32 id,
+			     u32 before)
+{
+	for (; count && doubters[count - 1].before > before; count--)
+		doubters[count] = doubters[count - 1];
+	doubters[count].id = id;
+	doubters[count].before = before;
+}
+
+/*
+ * Which of the doubters (bits) have the tickets at those places, count of them? Their
+ * ids add up to sum. 0: it cannot be told yet.
+ */
+static u32 kdsm_doubters_choose(const struct kdsm_doubter *doubters, unsigned int n,
+				const u32 *places, unsigned int count, u32 sum)
+{
+	unsigned int i, chosen;
+	u32 set, left;
+
+	for (set = 1; set < 1U << n; set++) {
+		left = sum;
+		chosen = 0;
+		for (i = 0; i < n; i++) {
+			if (!(set >> i & 1))
+				continue;
+			if (chosen == count || places[chosen++] >= doubters[i].before)
+				break;
+			left -= doubters[i].id;
+		}
+		if (i == n && chosen == count && !left)
+			return set;
+	}
+	return 0;
+}
+
+/*
+ * Several are missing for long. Write for them what they could not: those that know
+ * their tickets, and of those in doubt such whose ids make up what is left of the sum.
+ * Should one of them have no ticket after all, and another its, the sum is right still.
+ */
+static int kdsm_queue_find(struct kdsm_queue *queue)
+{
+	u32 first = queue->ticket + 1, rest = queue->rest, places[KDSM_DOUBTERS_MAX], set;
+	struct kdsm_doubter doubters[KDSM_DOUBTERS_MAX];
+	unsigned int node, doubts = 0, count = 0, at, i, n;
+	struct kdsm_queue_place place;
+	int err;
+
+	for (node = 0; node < queue->nodes; node++) {
+		if (node == queue->node)
+			continue;
+		err = kdsm_queue_ask(queue, node, &place);
+		if (err)
+			return err;
+		if (place.state == KDSM_QUEUE_ENTERING)
+			return -EAGAIN;
+		at = kdsm_ticket_distance(first, place.ticket);
+		if (place.state == KDSM_QUEUE_DOUBT && at && doubts < KDSM_DOUBTERS_MAX &&
+		    at <= KDSM_OUTSTANDING_MAX)
+			kdsm_doubter_add(doubters, doubts++, node + 1, at);
+		if (place.state != KDSM_QUEUE_WAITING || at >= queue->waiters)
+			continue;
+		err = kdsm_ring_write(queue, place.ticket, node);
+		if (err)
+			return err;
+	}
+	for (at = 0; at < queue->waiters; at += n) {
+		n = min(queue->waiters - at, KDSM_RING_WINDOW);
+		err = kdsm_ring_read(queue, first + at, n);
+		if (err)
+			return err;
+		for (i = 0; i < n; i++) {
+			node = kdsm_ring_node(queue, i, first + at + i);
+			if (node != KDSM_NOBODY)
+				rest -= node + 1;
+			else if (count == KDSM_DOUBTERS_MAX)
+				return -EAGAIN;
+			else
+				places[count++] = at + i;
+		}
+	}
+	set = kdsm_doubters_choose(doubters, doubts, places, count, rest);
+	if (!set)
+		return -EAGAIN;
+	for (i = 0, at = 0; i < doubts && !err; i++)
+		if (set >> i & 1)
+			err = kdsm_ring_write(queue, (first + places[at++]) & KDSM_TICKET_MASK,
+					      doubters[i].id - 1);
+	return err;
+}
+
+/* Who waits, from the ring: at least the first, or an error. */
+static int kdsm_queue_gather(struct kdsm_queue *queue)
+{
+	u32 first = queue->ticket + 1, sum = 0, missing = 0, hole = 0, known = 0, i, n, at;
+	u16 *successors = queue->baton.successors;
+	unsigned int node;
+	int err;
+
+	for (at = 0; at < queue->waiters; at += n) {
+		/* More than the baton carries is read only for the sake of the sum. */
+		if (at >= KDSM_SUCCESSORS_MAX && !missing)
+			break;
+		n = min(queue->waiters - at, KDSM_RING_WINDOW);
+		err = kdsm_ring_read(queue, first + at, n);
+		if (err)
+			return err;
+		for (i = 0; i < n; i++) {
+			node = kdsm_ring_node(queue, i, first + at + i);
+			if (at + i < KDSM_SUCCESSORS_MAX)
+				successors[at + i] = node;
+			if (node != KDSM_NOBODY)
+				sum += node + 1;
+			else if (!missing++)
+				hole = at + i;
+		}
+	}
+	if (missing == 1) {
+		node = queue->rest - sum - 1;
+		if (node >= queue->nodes || node == queue->node)
+			return -EAGAIN;
+		if (hole < KDSM_SUCCESSORS_MAX)
+			successors[hole] = node;
+	} else if (!missing && at >= queue->waiters && sum != queue->rest) {
+		return -EAGAIN;
+	}
+	while (known < queue->waiters && known < KDSM_SUCCESSORS_MAX &&
+	       successors[known] != KDSM_NOBODY)
+		known++;
+	if (!known)
+		return -EAGAIN;
+	queue->baton.known = known;
+	queue->baton.flags &= ~KDSM_BATON_MORE;
+	if (known < queue->waiters)
+		queue->baton.flags |= KDSM_BATON_MORE;
+	return 0;
+}
+
+/* ---- the word ---- */
+
+static u64 kdsm_queue_next(const struct kdsm_queue *queue)
+{
+	return (queue->ticket + 1) & KDSM_TICKET_MASK;
+}
+
+/* What the word is while nobody waits. */
+static u64 kdsm_queue_known(const struct kdsm_queue *queue)
+{
+	const struct kdsm_baton *baton = &queue->baton;
+
+	return kdsm_queue_next(queue) * KDSM_WORD_TAIL + (baton->debt + 1) * KDSM_WORD_COUNT +
+	       baton->debt_sum + kdsm_queue_id(queue);
+}
+
+static void kdsm_queue_no_debt(struct kdsm_queue *queue)
+{
+	queue->baton.debt = 0;
+	queue->baton.debt_sum = 0;
+}
+
+/* The word is not what is known: somebody waits. -EIO: it makes no sense. */
+static int kdsm_queue_waiters(struct kdsm_queue *queue, u64 word)
+{
+	u32 mine = queue->baton.debt_sum + kdsm_queue_id(queue);
+	u32 waiters = kdsm_ticket_distance(kdsm_queue_next(queue), kdsm_word_tail(word));
+
+	if (!waiters || kdsm_word_count(word) != waiters + queue->baton.debt + 1 ||
+	    kdsm_word_sum(word) <= mine)
+		return -EIO;
+	queue->waiters = waiters;
+	queue->rest = kdsm_word_sum(word) - mine;
+	return 0;
+}
+
+/*
+ * Whether the word was made what was attempted is not known. 0: it was, and the
+ * attempt is over. -EAGAIN: it was not. Other errors: it is still not known.
+ */
+static int kdsm_queue_was_done(struct kdsm_queue *queue)
+{
+	u32 waiters, count;
+	bool done;
+	u64 word;
+	int err;
+
+	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, &word);
+	if (err)
+		return err;
+	waiters = kdsm_ticket_distance(kdsm_queue_next(queue), kdsm_word_tail(word));
+	count = kdsm_word_count(word);
+	/*
+	 * While this node is outstanding, so are all that came after it. If it is not
+	 * any more, others may have come and gone, but no more are outstanding than came.
+	 */
+	done = count != waiters + queue->baton.debt + 1 || word == queue->attempted;
+	if (done && kdsm_word_count(queue->attempted) && count != waiters + 1)
+		return -EIO;
+	queue->uncertain = false;
+	return done ? 0 : -EAGAIN;
+}
+
+/*
+ * Change the word from what is known to this node and those that wait, or no waiters,
+ * by a compare-and-swap. -EAGAIN: it is not that; *word is what it is.
+ */
+static int kdsm_queue_attempt(struct kdsm_queue *queue, u64 wanted, u64 *word)
+{
+	u64 known = kdsm_queue_known(queue);
+	int err;
+
+	queue->attempted = wanted;
+	err = kdsm_queue_atomic(queue, KDSM_OP_CAS, wanted, known, word);
+	queue->uncertain = err != 0;
+	if (err)
+		return err;
+	return *word == known ? 0 : -EAGAIN;
+}
+
+/*
+ * If nobody waits, this node is the only one outstanding from now on (keep), or
+ * nobody is. 1: so it is. 0: somebody waits.
+ */
+static int kdsm_queue_settle(struct kdsm_queue *queue, bool keep)
+{
+	u64 wanted = kdsm_queue_next(queue) * KDSM_WORD_TAIL, word;
+	int err;
+
+	if (keep)
+		wanted += KDSM_WORD_COUNT + kdsm_queue_id(queue);
+	err = kdsm_queue_attempt(queue, wanted, &word);
+	if (!err && keep)
+		kdsm_queue_no_debt(queue);
+	if (!err)
+		queue->baton.flags &= ~KDSM_BATON_MORE;
+	if (err != -EAGAIN)
+		return err ?: 1;
+	return kdsm_queue_waiters(queue, word);
+}
+
+/* Take a large debt off the word. */
+static int kdsm_queue_pay(struct kdsm_queue *queue)
+{
+	u64 debt = queue->baton.debt * KDSM_WORD_COUNT + queue->baton.debt_sum, word;
+	u32 waiters;
+	int err;
+
+	if (queue->paying) {
+		err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, &word);
+		if (err)
+			return err;
+		waiters = kdsm_ticket_distance(kdsm_queue_next(queue), kdsm_word_tail(word));
+		queue->paying = false;
+		if (kdsm_word_count(word) == waiters + 1) {
+			kdsm_queue_no_debt(queue);
+			return 0;
+		}
+	}
+	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, -debt, 0, &word);
+	queue->paying = err != 0;
+	if (!err)
+		kdsm_queue_no_debt(queue);
+	return err;
+}
+
+/* ---- handing over ---- */
+
+/* To the node with the next ticket, which is known. */
+static int kdsm_queue_hand(struct kdsm_queue *queue)
+{
+	const struct kdsm_baton *baton = &queue->baton;
+	struct kdsm_wire_lock_hand wire;
+	unsigned int i, left = baton->known - 1;
+
+	kdsm_queue_name(queue, &wire.lock, kdsm_queue_next(queue));
+	wire.debt = cpu_to_le32(baton->debt + 1);
+	wire.debt_sum = cpu_to_le32(baton->debt_sum + kdsm_queue_id(queue));
+	wire.flags = cpu_to_le32(baton->flags);
+	wire.known = cpu_to_le16(left);
+	wire.reserved = 0;
+	for (i = 0; i < left; i++)
+		wire.successors[i] = cpu_to_le16(baton->successors[i + 1]);
+	return kdsm_queue_send(queue, baton->successors[0], KDSM_MESSAGE_LOCK_HAND, &wire,
+			       offsetof(struct kdsm_wire_lock_hand, successors[left]), NULL);
+}
+
+static void kdsm_queue_left(struct kdsm_queue *queue, enum kdsm_queue_state state)
+{
+	spin_lock_bh(&queue->lock);
+	queue->tries = 0;
+	kdsm_queue_set(queue, state);
+	spin_unlock_bh(&queue->lock);
+}
+
+/* Find out who is next, by the word and the ring. */
+static int kdsm_queue_search(struct kdsm_queue *queue)
+{
+	unsigned int i;
+	int err;
+
+	if (++queue->tries % KDSM_FIND_AFTER == 0) {
+		err = kdsm_queue_find(queue);
+		if (err)
+			return err;
+	}
+	for (i = 0; i < KDSM_RING_TRIES; i++) {
+		err = kdsm_queue_gather(queue);
+		if (err != -EAGAIN)
+			return err;
+		usleep_range(5, 20);
+	}
+	return err;
+}
+
+int kdsm_queue_leave(struct kdsm_queue *queue, bool keep)
+{
+	struct kdsm_baton *baton = &queue->baton;
+	int err;
+
+	spin_lock_bh(&queue->lock);
+	kdsm_queue_set(queue, KDSM_QUEUE_LEAVING);
+	queue->looked = false;
+	/* Of a baton with names this is the first of them. */
+	if (!baton->known && queue->told != KDSM_NOBODY) {
+		baton->known = 1;
+		baton->successors[0] = queue->told;
+	}
+	spin_unlock_bh(&queue->lock);
+	if (queue->uncertain) {
+		err = kdsm_queue_was_done(queue);
+		if (!err && !kdsm_word_count(queue->attempted)) {
+			queue->stats.freed++;
+			kdsm_queue_left(queue, KDSM_QUEUE_NONE);
+			return 0;
+		}
+		if (!err)
+			kdsm_queue_no_debt(queue);
+		else if (err != -EAGAIN)
+			return err;
+	}
+	while (!baton->known) {
+		if (!queue->waiters) {
+			err = kdsm_queue_settle(queue, keep);
+			if (err < 0)
+				return err;
+			if (err) {
+				queue->stats.freed += !keep;
+				kdsm_queue_left(queue, keep ? KDSM_QUEUE_HELD : KDSM_QUEUE_NONE);
+				return 0;
+			}
+		}
+		err = kdsm_queue_search(queue);
+		if (err)
+			return err;
+	}
+	if (baton->debt >= KDSM_DEBT_PAY) {
+		err = kdsm_queue_pay(queue);
+		if (err)
+			return err;
+	}
+	err = kdsm_queue_hand(queue);
+	if (err == -ESTALE) {
+		/* It does not wait with that ticket: what is known is wrong. */
+		spin_lock_bh(&queue->lock);
+		queue->told = KDSM_NOBODY;
+		baton->known = 0;
+		queue->waiters = 0;
+		spin_unlock_bh(&queue->lock);
+		return -EAGAIN;
+	}
+	if (err)
+		return err;
+	queue->stats.handed++;
+	kdsm_queue_left(queue, KDSM_QUEUE_NONE);
+	return 0;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The queue of nodes for a lock: who has it, and who is next. It knows the fabric's
+ * operations and messages and nothing of threads, files or regions, and runs in the
+ * simulator (tests/sim/lock) unmodified.
+ */
+#ifndef KDSM_LOCK_QUEUE_H
+#define KDSM_LOCK_QUEUE_H
+
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/kdsm.h>
+
+#include "fabric.h"
+
+/* Tickets count up and wrap. */
+#define KDSM_TICKET_MASK	0x7fffffffU
+
+/* Nobody hears of a ticket so long after it was handed over. */
+#define KDSM_TICKETS_RECENT	BIT(24)
+#define KDSM_BATON_LIFE		(120 * NSEC_PER_SEC)
+
+/*
+ * A node has one ticket that waits, and is in the debt once for each time that it
+ * handed over. So both the number of those outstanding and the sum of their ids fit
+ * into the word.
+ */
+#define KDSM_DEBT_MAX		1024U
+#define KDSM_OUTSTANDING_MAX	(KDSM_DEBT_MAX + KDSM_MAX_NODES)
+
+/* Successors that travel with the lock. */
+#define KDSM_SUCCESSORS_MAX	KDSM_WIRE_SUCCESSORS
+
+/* Entries of a ring that are read at once. */
+#define KDSM_RING_WINDOW	128U
+
+enum kdsm_queue_state {
+	KDSM_QUEUE_NONE = 0,	/* this node has nothing to do with the lock */
+	KDSM_QUEUE_ENTERING,	/* its ticket is under way */
+	KDSM_QUEUE_DOUBT,	/* it may have a ticket: the answer was lost */
+	KDSM_QUEUE_WAITING,
+	KDSM_QUEUE_HELD,
+	KDSM_QUEUE_LEAVING,	/* it looks for the next one, or tells it */
+};
+
+/* What goes from node to node with the lock. */
+struct kdsm_baton {
+	u32 ticket;		/* of who gets it */
+	u32 debt, debt_sum;	/* tickets not yet taken off the word, and their ids */
+	u32 flags;		/* KDSM_BATON_* */
+	u16 known;
+	u16 successors[KDSM_SUCCESSORS_MAX];	/* nodes with the tickets after that */
+};
+
+/* An entry of the ring; what a reader finds half written fails the check. */
+struct kdsm_ring_entry {
+	__le64 who;		/* ticket << 16 | id */
+	__le64 check;
+};
+
+struct kdsm_queue;
+
+struct kdsm_queue_ops {
+	/* This node was given the lock; another wants it. In any context, without locks. */
+	void (*granted)(struct kdsm_queue *queue);
+	void (*wanted)(struct kdsm_queue *queue);
+};
+
+struct kdsm_queue_stats {
+	u64 entered, free, freed, handed;
+	u64 atomics, puts, gets, messages;
+};
+
+/*
+ * One node's part in one queue; from kmalloc(). What is called by tasks (enter, try,
+ * poll, leave) must be called by one at a time; messages come in between.
+ */
+struct kdsm_queue {
+	struct kdsm_fabric *fabric;
+	struct kdsm_memory *memory;	/* of the words; atomics by one authority */
+	const struct kdsm_queue_ops *ops;
+	u32 region, number, level;
+	u32 home;			/* the node that has the word */
+	u64 word;			/* where */
+	u64 ring;			/* entries, of which there are ring_mask + 1 */
+	u32 ring_mask;
+	unsigned int node, nodes;
+	bool cas;			/* KDSM_LOCK_CAS */
+
+	spinlock_t lock;		/* guards what follows, up to stats */
+	u8 state;			/* enum kdsm_queue_state */
+	bool published;			/* WAITING: who goes before can find this node */
+	bool looked;			/* HELD: somebody waits who may not be known */
+	bool stashed;			/* ENTERING: the lock came before the ticket */
+	u32 ticket;			/* the last that is known */
+	bool has_held;
+	u32 held;			/* the last with which this node had the lock */
+	u64 held_at;			/* when it got it, in ns of ktime */
+	u16 before;			/* whom to tell; KDSM_NOBODY: the ring */
+	u16 told;			/* has ticket + 1; KDSM_NOBODY: not known */
+	u32 told_ticket;		/* ENTERING: that ticket, as told says */
+	u32 tail;			/* DOUBT: a ticket of this node's is below that */
+	bool tail_known;
+	struct kdsm_baton baton;	/* HELD, LEAVING; and what was stashed */
+
+	/* LEAVING; of the task that leaves. */
+	u32 waiters;			/* tickets from ticket + 1 on; 0: not known */
+	u32 rest;			/* the sum of their ids */
+	u64 attempted;			/* what the word was to become */
+	bool uncertain;			/* and maybe did */
+	bool paying;			/* the debt may be taken off the word */
+	unsigned int tries;		/* to find the next one */
+
+	struct kdsm_queue_stats stats;
+	struct kdsm_operation op[2];
+	struct kdsm_ring_entry entry;
+	struct kdsm_ring_entry window[KDSM_RING_WINDOW];
+};
+
+/*
+ * All but the first block of fields is filled in. ring_mask + 1: a power of two above
+ * the number of nodes.
+ */
+void kdsm_queue_init(struct kdsm_queue *queue);
+/* Size of a word and a ring in the memory, at a multiple of that; a power of two. */
+u64 kdsm_queue_size(unsigned int nodes);
+/* The word and the ring are those at offset. */
+void kdsm_queue_place(struct kdsm_queue *queue, u64 offset);
+
+/*
+ * NONE: queue. 0: it is HELD or WAITING or, for want of an answer, DOUBT. -EHOSTDOWN,
+ * -EIO, -ENOMEM: it is NONE or DOUBT.
+ */
+int kdsm_queue_enter(struct kdsm_queue *queue);
+/* NONE: be the holder if there is none. -EBUSY: there is. Other errors as above. */
+int kdsm_queue_try(struct kdsm_queue *queue);
+/*
+ * WAITING or DOUBT: whatever was lost is said or asked again. Every few milliseconds,
+ * and with look every second. Errors as above.
+ */
+int kdsm_queue_poll(struct kdsm_queue *queue, bool look);
+/*
+ * HELD or LEAVING, and no thread of this node has it. 0: it is NONE, and the next one has
+ * the lock, or nobody; or, with keep, it is HELD, as nobody else is in the queue; wanted()
+ * says when that changes, but see kdsm_queue_is_wanted() after this. An error: it is
+ * LEAVING, and this is to be called again in a while.
+ */
+int kdsm_queue_leave(struct kdsm_queue *queue, bool keep);
+/* HELD: is somebody known to wait for it? */
+bool kdsm_queue_is_wanted(struct kdsm_queue *queue);
+/* HELD: can it stay so, without a task, until wanted() is called? */
+bool kdsm_queue_can_idle(struct kdsm_queue *queue);
+
+static inline enum kdsm_queue_state kdsm_queue_state(const struct kdsm_queue *queue)
+{
+	return READ_ONCE(queue->state);
+}
+
+/* Handlers, in any context. */
+int kdsm_queue_serve_tell(struct kdsm_queue *queue, const struct kdsm_request *request);
+int kdsm_queue_serve_hand(struct kdsm_queue *queue, const struct kdsm_request *request);
+int kdsm_queue_serve_look(struct kdsm_queue *queue, struct kdsm_request *request);
+
+/* ---- between its files ---- */
+
+/* lock_queue.c. With the spinlock. */
+void kdsm_queue_set(struct kdsm_queue *queue, enum kdsm_queue_state state);
+/* The baton is there; the same for who has it without debt. */
+void kdsm_queue_take(struct kdsm_queue *queue);
+void kdsm_queue_take_alone(struct kdsm_queue *queue, u32 ticket);
+
+/* Where another node stands. */
+struct kdsm_queue_place {
+	u32 state;		/* enum kdsm_queue_state */
+	u32 ticket, held;
+	bool has_held;
+};
+
+int kdsm_queue_ask(struct kdsm_queue *queue, unsigned int node,
+		   struct kdsm_queue_place *place);
+
+/* lock_ring.c: an atomic on the word. */
+int kdsm_queue_atomic(struct kdsm_queue *queue, enum kdsm_opcode opcode, u64 operand,
+		      u64 compare, u64 *old);
+int kdsm_queue_send(struct kdsm_queue *queue, unsigned int node, enum kdsm_message_type type,
+		    const void *data, unsigned int length, struct kdsm_wire_lock_state *reply);
+void kdsm_queue_name(const struct kdsm_queue *queue, struct kdsm_wire_lock *wire, u32 ticket);
+/* Into the window: the entries of count tickets from first on; at most KDSM_RING_WINDOW. */
+int kdsm_ring_read(struct kdsm_queue *queue, u32 first, unsigned int count);
+/* Whom entry i of the window names for a ticket, or KDSM_NOBODY: nobody yet. */
+unsigned int kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket);
+int kdsm_ring_write(struct kdsm_queue *queue, u32 ticket, unsigned int node);
+
+/* The word: the next ticket, how many are not yet taken off, and the sum of their ids. */
+#define KDSM_WORD_COUNT		(1ULL << 21)
+#define KDSM_WORD_TAIL		(1ULL << 33)
+
+static inline u32 kdsm_word_sum(u64 word)
+{
+	return word & (KDSM_WORD_COUNT - 1);
+}
+
+static inline u32 kdsm_word_count(u64 word)
+{
+	return (word & (KDSM_WORD_TAIL - 1)) >> 21;
+}
+
+static inline u32 kdsm_word_tail(u64 word)
+{
+	return word >> 33;
+}
+
+static inline u32 kdsm_queue_id(const struct kdsm_queue *queue)
+{
+	return queue->node + 1;
+}
+
+/* How far b is behind a. */
+static inline u32 kdsm_ticket_distance(u32 a, u32 b)
+{
+	return (b - a) & KDSM_TICKET_MASK;
+}
+
+#endif /* KDSM_LOCK_QUEUE_H */

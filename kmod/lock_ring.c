@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Of the queue for a lock: its operations on the home's memory, its messages, and what
+ * is done when one comes. See lock_queue.c.
+ */
+#include <linux/err.h>
+#include <linux/ktime.h>
+#include <linux/log2.h>
+#include <linux/string.h>
+
+#include "lock_queue.h"
+
+/* The word has a cache line of its own. */
+#define KDSM_WORD_SIZE		64U
+
+static u32 kdsm_ring_entries(unsigned int nodes)
+{
+	return roundup_pow_of_two(nodes + 1);
+}
+
+u64 kdsm_queue_size(unsigned int nodes)
+{
+	return roundup_pow_of_two(KDSM_WORD_SIZE +
+				  kdsm_ring_entries(nodes) * sizeof(struct kdsm_ring_entry));
+}
+
+void kdsm_queue_place(struct kdsm_queue *queue, u64 offset)
+{
+	queue->word = offset;
+	queue->ring = offset + KDSM_WORD_SIZE;
+	queue->ring_mask = kdsm_ring_entries(queue->nodes) - 1;
+}
+
+/* ---- operations ---- */
+
+static void kdsm_queue_post(struct kdsm_queue *queue, struct kdsm_operation **ops,
+			    unsigned int count)
+{
+	struct kdsm_batch batch;
+	unsigned int i;
+
+	kdsm_batch_init(&batch, queue->fabric, queue->memory);
+	for (i = 0; i < count; i++)
+		kdsm_batch_add(&batch, ops[i]);
+	kdsm_batch_post(&batch);
+	/* Of bounded length, as peers that do not answer are dropped. */
+	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
+	kdsm_batch_finish(&batch);
+}
+
+static struct kdsm_operation *kdsm_queue_op(struct kdsm_queue *queue, unsigned int i,
+					    enum kdsm_opcode opcode, u64 offset, void *data,
+					    unsigned int length)
+{
+	struct kdsm_operation *op = &queue->op[i];
+
+	memset(op, 0, sizeof(*op));
+	op->opcode = opcode;
+	op->node = queue->home;
+	op->offset = offset;
+	op->length = length;
+	op->data = data;
+	return op;
+}
+
+int kdsm_queue_atomic(struct kdsm_queue *queue, enum kdsm_opcode opcode, u64 operand,
+		      u64 compare, u64 *old)
+{
+	struct kdsm_operation *op = kdsm_queue_op(queue, 0, opcode, queue->word, NULL, 8);
+
+	op->operand = operand;
+	op->compare = compare;
+	queue->stats.atomics++;
+	kdsm_queue_post(queue, &op, 1);
+	*old = op->result;
+	return op->status;
+}
+
+/* ---- the ring ---- */
+
+static __le64 kdsm_ring_check(u64 who)
+{
+	return cpu_to_le64((who ^ (who >> 29)) * 0x9e3779b97f4a7c15ULL + 1);
+}
+
+static u64 kdsm_ring_place(const struct kdsm_queue *queue, u32 ticket)
+{
+	return queue->ring + (ticket & queue->ring_mask) * sizeof(struct kdsm_ring_entry);
+}
+
+int kdsm_ring_read(struct kdsm_queue *queue, u32 first, unsigned int count)
+{
+	/* Those up to the end of the ring, then those from its beginning on. */
+	unsigned int n = min(count, queue->ring_mask + 1 - (first & queue->ring_mask));
+	struct kdsm_operation *ops[2];
+
+	ops[0] = kdsm_queue_op(queue, 0, KDSM_OP_GET, kdsm_ring_place(queue, first),
+			       queue->window, n * sizeof(queue->window[0]));
+	if (n < count)
+		ops[1] = kdsm_queue_op(queue, 1, KDSM_OP_GET, kdsm_ring_place(queue, first + n),
+				       queue->window + n,
+				       (count - n) * sizeof(queue->window[0]));
+	queue->stats.gets += 1 + (n < count);
+	kdsm_queue_post(queue, ops, 1 + (n < count));
+	return ops[0]->status ?: n < count ? ops[1]->status : 0;
+}
+
+unsigned int kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket)
+{
+	const struct kdsm_ring_entry *entry = &queue->window[i];
+	u64 who = le64_to_cpu(entry->who);
+	unsigned int node = (who & 0xffff) - 1;
+
+	/* Half of a newer entry, an older one, or what no node has written. */
+	if (entry->check != kdsm_ring_check(who) || who >> 16 != (ticket & KDSM_TICKET_MASK) ||
+	    node >= queue->nodes || node == queue->node)
+		return KDSM_NOBODY;
+	return node;
+}
+
+int kdsm_ring_write(struct kdsm_queue *queue, u32 ticket, unsigned int node)
+{
+	struct kdsm_operation *op =
+		kdsm_queue_op(queue, 0, KDSM_OP_PUT, kdsm_ring_place(queue, ticket),
+			      &queue->entry, sizeof(queue->entry));
+	u64 who = (u64)ticket << 16 | (node + 1);
+
+	queue->entry.who = cpu_to_le64(who);
+	queue->entry.check = kdsm_ring_check(who);
+	queue->stats.puts++;
+	kdsm_queue_post(queue, &op, 1);
+	return op->status;
+}
+
+/* ---- messages ---- */
+
+void kdsm_queue_name(const struct kdsm_queue *queue, struct kdsm_wire_lock *wire, u32 ticket)
+{
+	wire->id = cpu_to_le32(queue->region);
+	wire->number = cpu_to_le16(queue->number);
+	wire->level = cpu_to_le16(queue->level);
+	wire->ticket = cpu_to_le32(ticket);
+	wire->reserved = 0;
+}
+
+int kdsm_queue_send(struct kdsm_queue *queue, unsigned int node, enum kdsm_message_type type,
+		    const void *data, unsigned int length, struct kdsm_wire_lock_state *reply)
+{
+	unsigned int got = reply ? sizeof(*reply) : 0;
+	int err;
+
+	queue->stats.messages++;
+	err = kdsm_message(queue->fabric, node, type, data, length, reply, reply ? &got : NULL);
+	if (!err && reply && got != sizeof(*reply))
+		err = -EIO;
+	return err;
+}
+
+/* Had this node the lock with that ticket, or a later one? With the spinlock. */
+static bool kdsm_queue_is_old(const struct kdsm_queue *queue, u32 ticket)
+{
+	/* Of what was longer ago nobody hears again; tickets may have wrapped since. */
+	return queue->has_held && ktime_get_ns() - queue->held_at < KDSM_BATON_LIFE &&
+	       kdsm_ticket_distance(ticket, queue->held) < KDSM_TICKETS_RECENT;
+}
+
+static bool kdsm_queue_may_be_mine(const struct kdsm_queue *queue, u32 ticket)
+{
+	return kdsm_ticket_distance(ticket, queue->tail) - 1 < KDSM_OUTSTANDING_MAX;
+}
+
+/* Who sent it has the ticket after one of this node's. */
+int kdsm_queue_serve_tell(struct kdsm_queue *queue, const struct kdsm_request *request)
+{
+	const struct kdsm_wire_lock *wire = request->data;
+	bool granted = false, wanted = false;
+	u32 ticket, mine;
+	int err = 0;
+
+	if (request->length != sizeof(*wire) || request->from == queue->node)
+		return -EINVAL;
+	ticket = le32_to_cpu(wire->ticket);
+	mine = (ticket - 1) & KDSM_TICKET_MASK;
+	if (ticket > KDSM_TICKET_MASK)
+		return -EINVAL;
+	spin_lock_bh(&queue->lock);
+	switch (queue->state) {
+	case KDSM_QUEUE_ENTERING:
+		if (kdsm_queue_is_old(queue, mine))
+			break;
+		if (queue->told == KDSM_NOBODY || queue->told_ticket == ticket) {
+			queue->told = request->from;
+			queue->told_ticket = ticket;
+		} else {
+			err = -EBUSY;
+		}
+		break;
+	case KDSM_QUEUE_DOUBT:
+		/* Nobody else was outstanding, so this node is the holder. */
+		if (kdsm_queue_is_old(queue, mine))
+			break;
+		err = -EBUSY;
+		if (queue->tail_known && kdsm_queue_may_be_mine(queue, mine)) {
+			err = 0;
+			kdsm_queue_take_alone(queue, mine);
+			queue->told = request->from;
+			granted = true;
+		}
+		break;
+	case KDSM_QUEUE_WAITING:
+	case KDSM_QUEUE_HELD:
+	case KDSM_QUEUE_LEAVING:
+		if (mine != queue->ticket)
+			break;		/* said again, of long ago */
+		wanted = queue->state == KDSM_QUEUE_HELD && queue->told == KDSM_NOBODY;
+		queue->told = request->from;
+		break;
+	}
+	spin_unlock_bh(&queue->lock);
+	if (granted)
+		queue->ops->granted(queue);
+	if (wanted)
+		queue->ops->wanted(queue);
+	return err;
+}
+
+/* The baton that came, or an error. */
+static int kdsm_baton_read(const struct kdsm_queue *queue, const struct kdsm_request *request,
+			   struct kdsm_baton *baton)
+{
+	const struct kdsm_wire_lock_hand *wire = request->data;
+	unsigned int i, node;
+
+	if (request->length < offsetof(struct kdsm_wire_lock_hand, successors))
+		return -EINVAL;
+	baton->ticket = le32_to_cpu(wire->lock.ticket);
+	baton->debt = le32_to_cpu(wire->debt);
+	baton->debt_sum = le32_to_cpu(wire->debt_sum);
+	baton->flags = le32_to_cpu(wire->flags);
+	baton->known = le16_to_cpu(wire->known);
+	if (baton->known > KDSM_SUCCESSORS_MAX ||
+	    request->length != offsetof(struct kdsm_wire_lock_hand, successors[baton->known]) ||
+	    baton->ticket > KDSM_TICKET_MASK || baton->debt > KDSM_DEBT_MAX ||
+	    baton->debt_sum > baton->debt * queue->nodes)
+		return -EINVAL;
+	for (i = 0; i < baton->known; i++) {
+		node = le16_to_cpu(wire->successors[i]);
+		if (node >= queue->nodes || node == queue->node)
+			return -EINVAL;
+		baton->successors[i] = node;
+	}
+	return 0;
+}
+
+int kdsm_queue_serve_hand(struct kdsm_queue *queue, const struct kdsm_request *request)
+{
+	const struct kdsm_wire_lock_hand *wire = request->data;
+	bool granted = false;
+	u32 ticket;
+	int err = 0;
+
+	if (request->length < sizeof(wire->lock) || request->from == queue->node)
+		return -EINVAL;
+	ticket = le32_to_cpu(wire->lock.ticket);
+	spin_lock_bh(&queue->lock);
+	if (kdsm_queue_is_old(queue, ticket))
+		goto unlock;	/* said again */
+	switch (queue->state) {
+	case KDSM_QUEUE_ENTERING:
+		/* Its ticket follows. */
+		if (queue->stashed && queue->baton.ticket != ticket)
+			err = -EBUSY;
+		else if (!queue->stashed)
+			err = kdsm_baton_read(queue, request, &queue->baton);
+		queue->stashed |= !err;
+		break;
+	case KDSM_QUEUE_DOUBT:
+		if (!queue->tail_known)
+			err = -EBUSY;
+		else if (!kdsm_queue_may_be_mine(queue, ticket))
+			err = -ESTALE;
+		else
+			err = kdsm_baton_read(queue, request, &queue->baton);
+		granted = !err;
+		break;
+	case KDSM_QUEUE_WAITING:
+		err = ticket == queue->ticket ?
+		      kdsm_baton_read(queue, request, &queue->baton) : -ESTALE;
+		granted = !err;
+		break;
+	default:
+		err = -ESTALE;
+		break;
+	}
+	if (granted)
+		kdsm_queue_take(queue);
+unlock:
+	spin_unlock_bh(&queue->lock);
+	if (granted)
+		queue->ops->granted(queue);
+	return err;
+}
+
+int kdsm_queue_serve_look(struct kdsm_queue *queue, struct kdsm_request *request)
+{
+	struct kdsm_wire_lock_state *reply = request->reply;
+	u32 state, ticket;
+	bool wanted;
+
+	if (request->length != sizeof(struct kdsm_wire_lock))
+		return -EINVAL;
+	spin_lock_bh(&queue->lock);
+	wanted = queue->state == KDSM_QUEUE_HELD && !queue->looked;
+	if (wanted)
+		queue->looked = true;
+	state = queue->state;
+	ticket = queue->ticket;
+	if (state == KDSM_QUEUE_DOUBT) {
+		ticket = queue->tail;
+		/* As long as it is not known, that is as good as under way. */
+		if (!queue->tail_known)
+			state = KDSM_QUEUE_ENTERING;
+	}
+	reply->state = cpu_to_le16(state);
+	reply->has_held = cpu_to_le16(queue->has_held);
+	reply->ticket = cpu_to_le32(ticket);
+	reply->held = cpu_to_le32(queue->held);
+	reply->reserved = 0;
+	spin_unlock_bh(&queue->lock);
+	request->reply_length = sizeof(*reply);
+	if (wanted)
+		queue->ops->wanted(queue);
+	return 0;
+}
+
+bool kdsm_queue_is_wanted(struct kdsm_queue *queue)
+{
+	bool wanted;
+
+	spin_lock_bh(&queue->lock);
+	wanted = queue->baton.known || queue->told != KDSM_NOBODY || queue->looked ||
+		 queue->baton.flags & KDSM_BATON_MORE;
+	spin_unlock_bh(&queue->lock);
+	return wanted;
+}
+
+bool kdsm_queue_can_idle(struct kdsm_queue *queue)
+{
+	/* Who comes sees a debt and does not tell. */
+	return !kdsm_queue_is_wanted(queue) && !queue->baton.debt;
+}

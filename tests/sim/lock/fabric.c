@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The fabric of the nodes that queue for a lock: one memory at the home, whose words
+ * the device changes, messages, and what gets lost of both.
+ */
+#include <stdio.h>
+
+#include "lock.h"
+
+/* That of the home; there is only one. */
+static struct kdsm_memory memory;
+static u8 *bytes;
+static u64 size;
+static struct kdsm_fabric fabrics[LOCK_NODES];
+static unsigned int under_way;
+static s64 allocated;
+
+void *sim_alloc(size_t size, bool zero)
+{
+	(void)zero;
+	allocated++;
+	return calloc(1, size);
+}
+
+void sim_free(void *p)
+{
+	if (p)
+		allocated--;
+	free(p);
+}
+
+bool sim_quiet(void)
+{
+	return !under_way;
+}
+
+static u64 delay(void)
+{
+	u64 us = 1 + sim_below(sim.delay);
+
+	return sim_chance(sim.late) ? us * 30 : us;
+}
+
+/* ---- operations ---- */
+
+void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
+		     struct kdsm_memory *memory)
+{
+	batch->fabric = fabric;
+	batch->memory = memory;
+	INIT_LIST_HEAD(&batch->operations);
+}
+
+void kdsm_batch_add(struct kdsm_batch *batch, struct kdsm_operation *op)
+{
+	op->memory = batch->memory;
+	list_add_tail(&op->link, &batch->operations);
+}
+
+/* Byte by byte, which is worse than any device does to a word. */
+static void copy_torn(void *to, const void *from, unsigned int length)
+{
+	unsigned int i, at = sim_below(length);
+
+	for (i = 0; i < length; i++, at++) {
+		((char *)to)[at % length] = ((const char *)from)[at % length];
+		if (sim_chance(8))
+			sim_yield();
+	}
+}
+
+static void operate(struct kdsm_operation *op)
+{
+	u64 *word = (u64 *)(bytes + op->offset);
+
+	if (op->node != lock.home || op->offset + op->length > size)
+		sim_fail(-1, "an operation on a wrong place");
+	switch (op->opcode) {
+	case KDSM_OP_GET:
+		copy_torn(op->data, word, op->length);
+		break;
+	case KDSM_OP_PUT:
+		copy_torn(word, op->data, op->length);
+		break;
+	case KDSM_OP_CAS:
+		op->result = *word;
+		if (*word == op->compare)
+			*word = op->operand;
+		break;
+	default:
+		op->result = *word;
+		*word += op->operand;
+		break;
+	}
+}
+
+void kdsm_batch_post(struct kdsm_batch *batch)
+{
+	struct kdsm_operation *op;
+
+	sim_might_sleep();
+	list_for_each_entry(op, &batch->operations, link) {
+		sim_sleep(delay());
+		op->status = 0;
+		if (sim_chance(sim.error)) {
+			/* Whether it was done is not known. */
+			if (sim_chance(2))
+				operate(op);
+			op->result = 0xdeadULL;
+			op->status = sim_chance(2) ? -EIO : -EHOSTDOWN;
+		} else {
+			operate(op);
+		}
+		sim_event(-1, "operation %u at %llu: %016llx, status %d", op->opcode,
+			  op->offset, op->result, op->status);
+		sim_sleep(delay());
+	}
+}
+
+int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state)
+{
+	(void)batch;
+	(void)timeout_ns;
+	(void)state;
+	sim_yield();
+	return 0;
+}
+
+void kdsm_batch_finish(struct kdsm_batch *batch)
+{
+	(void)batch;
+}
+
+/* ---- messages ---- */
+
+struct message {
+	unsigned int from, to;
+	enum kdsm_message_type type;
+	u8 data[KDSM_MESSAGE_ROOM], reply[KDSM_MESSAGE_ROOM];
+	unsigned int length, reply_length;
+	int status;
+	bool done;
+	struct sim_queue queue;
+};
+
+static void serve(struct message *message)
+{
+	struct kdsm_wire_lock_hand *hand = (void *)message->data;
+	struct kdsm_queue *queue = lock_queue(message->to);
+	struct kdsm_request request = {
+		.from = message->from,
+		.data = message->data,
+		.length = message->length,
+		.reply = message->reply,
+	};
+
+	switch (message->type) {
+	case KDSM_MESSAGE_LOCK_TELL:
+		message->status = lock_broken == LOCK_BREAK_TELL ? 0 :
+				  kdsm_queue_serve_tell(queue, &request);
+		break;
+	case KDSM_MESSAGE_LOCK_HAND:
+		if (lock_broken == LOCK_BREAK_DEBT)
+			hand->debt = 0;
+		if (lock_broken == LOCK_BREAK_OLD)
+			queue->has_held = false;
+		message->status = kdsm_queue_serve_hand(queue, &request);
+		break;
+	case KDSM_MESSAGE_LOCK_LOOK:
+		message->status = kdsm_queue_serve_look(queue, &request);
+		break;
+	default:
+		sim_fail(-1, "a message of unknown type");
+	}
+	if (message->status == -EINVAL)
+		sim_fail(-1, "message %u of node %u makes no sense to node %u", message->type,
+			 message->from, message->to);
+	message->reply_length = request.reply_length;
+	sim_event(-1, "%s of node %u, ticket %u: %d",
+		  message->type == KDSM_MESSAGE_LOCK_TELL ? "TELL" :
+		  message->type == KDSM_MESSAGE_LOCK_HAND ? "HAND" : "LOOK", message->from,
+		  hand->lock.ticket, message->status);
+}
+
+static void serve_late(void *arg)
+{
+	struct message *message = arg;
+
+	serve(message);
+	under_way--;
+	free(message);
+}
+
+static void send_late(const struct message *message)
+{
+	struct message *copy = malloc(sizeof(*copy));
+
+	*copy = *message;
+	under_way++;
+	sim_spawn(message->to, "serves late", 1 + sim_below(sim_chance(2) ? 1000 : 1000000),
+		  serve_late, copy);
+}
+
+static void deliver(void *arg)
+{
+	struct message *message = arg;
+
+	if (sim_chance(sim.error)) {
+		if (sim_chance(2))
+			send_late(message);
+		message->status = sim_chance(4) ? -EHOSTDOWN : -EIO;
+	} else {
+		serve(message);
+		sim_sleep(delay());
+		if (sim_chance(sim.error)) {
+			if (sim_chance(4))
+				send_late(message);
+			message->status = sim_chance(2) ? -EIO : -ETIMEDOUT;
+		}
+	}
+	if (lock_broken == LOCK_BREAK_HAND && message->type == KDSM_MESSAGE_LOCK_HAND &&
+	    !kdsm_message_was_heard(message->status))
+		message->status = 0;
+	message->done = true;
+	under_way--;
+	sim_wake(&message->queue);
+}
+
+int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
+		 enum kdsm_message_type type, const void *data, unsigned int length,
+		 void *reply, unsigned int *reply_length)
+{
+	struct message *message = calloc(1, sizeof(*message));
+	int status;
+
+	sim_might_sleep();
+	if (node >= lock.nodes || node == fabric->node || length > sizeof(message->data))
+		sim_fail(-1, "a message to node %u", node);
+	message->from = fabric->node;
+	message->to = node;
+	message->type = type;
+	message->length = length;
+	memcpy(message->data, data, length);
+	sim_counts.messages++;
+	under_way++;
+	sim_spawn(node, "serves", delay(), deliver, message);
+	while (!message->done) {
+		sim_prepare(&message->queue);
+		sim_block(&message->queue, U64_MAX);
+	}
+	status = message->status;
+	if (reply && !status) {
+		*reply_length = message->reply_length;
+		memcpy(reply, message->reply, message->reply_length);
+	}
+	free(message);
+	return status;
+}
+
+/* ---- start and stop ---- */
+
+u64 lock_word(void)
+{
+	return *(u64 *)bytes;
+}
+
+void lock_fabric_start(void)
+{
+	unsigned int i;
+
+	under_way = 0;
+	allocated = 0;
+	size = kdsm_queue_size(lock.nodes);
+	bytes = calloc(1, size);
+	*(u64 *)bytes = lock.ticket * KDSM_WORD_TAIL;
+	for (i = 0; i < lock.nodes; i++) {
+		struct kdsm_queue *queue = lock_queue(i);
+
+		fabrics[i].node = i;
+		queue->fabric = &fabrics[i];
+		queue->memory = &memory;
+	}
+}
+
+void lock_fabric_stop(void)
+{
+	free(bytes);
+	if (allocated)
+		sim_fail(-1, "%lld allocations were not freed", (long long)allocated);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The simulator of the queue of nodes for a lock. Fibers, time and the kernel's
+ * primitives are those of the simulator of coherence protocols.
+ */
+#ifndef KDSM_SIM_LOCK_H
+#define KDSM_SIM_LOCK_H
+
+#include "lock_queue.h"
+#include "sim.h"
+
+#define LOCK_NODES	256
+
+enum lock_break {
+	LOCK_BREAK_NONE,
+	LOCK_BREAK_TELL,
+	LOCK_BREAK_DEBT,
+	LOCK_BREAK_OLD,
+	LOCK_BREAK_KEEP,
+	LOCK_BREAK_DOUBT,
+	LOCK_BREAK_HAND,
+	LOCK_BREAK_RING,
+	LOCK_BREAK_TWICE,
+	LOCK_BREAK_COUNT
+};
+
+/* What the seed chose, beside struct sim_config. */
+struct lock_config {
+	unsigned int nodes, home;
+	unsigned int rounds;		/* acquisitions of a node */
+	unsigned int hold, away;	/* microseconds at most */
+	unsigned int keep;		/* one in so many times an idle lock is kept; 0: never */
+	unsigned int again;		/* times that a kept lock is taken again at most */
+	unsigned int try;		/* one in so many acquisitions tries; 0: none */
+	u32 ticket;			/* the first */
+};
+
+/* Remote operations, of all nodes. */
+struct lock_counts {
+	u64 enters, frees, enter_ops, enter_max;
+	u64 leaves, leave_ops, hands;
+	u64 tries, busy, holds;
+};
+
+extern struct lock_config lock;
+extern enum lock_break lock_broken;
+extern struct lock_counts lock_counts;
+
+/* fabric.c */
+void lock_fabric_start(void);
+void lock_fabric_stop(void);
+u64 lock_word(void);
+
+/* node.c */
+void lock_nodes_start(void);
+void lock_nodes_stop(void);
+struct kdsm_queue *lock_queue(unsigned int node);
+
+#endif /* KDSM_SIM_LOCK_H */

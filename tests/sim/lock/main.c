@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Seeds of the simulator of the queue for a lock, and what is told of them. */
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lock.h"
+
+struct sim_config sim;
+struct sim_counts sim_counts;
+bool sim_tracing, sim_verbose;
+struct lock_config lock;
+enum lock_break lock_broken;
+struct lock_counts lock_counts;
+
+static const struct {
+	const char *name, *what;
+	bool lossy;		/* it shows where messages get lost */
+} breaks[LOCK_BREAK_COUNT] = {
+	[LOCK_BREAK_TELL] = { "tell", "a holder does not heed who tells it that it is next", false },
+	[LOCK_BREAK_DEBT] = { "debt", "the debt does not go with the lock", false },
+	[LOCK_BREAK_OLD] = { "old", "a node forgets which tickets it has had", true },
+	[LOCK_BREAK_KEEP] = { "keep", "a lock is kept, be there a debt", false },
+	[LOCK_BREAK_DOUBT] = { "doubt", "who does not know whether it queues does so again", true },
+	[LOCK_BREAK_HAND] = { "hand", "a hand-over that nobody answered is taken for done", true },
+	[LOCK_BREAK_RING] = { "ring", "what is read of a ring is not checked", false },
+	[LOCK_BREAK_TWICE] = { "twice", "what an atomic did whose answer is lost is not asked", true },
+};
+
+static u64 state;
+static bool lossy, plain;
+static unsigned int nodes_min = 2, nodes_max = 8, rounds, contention;
+static struct result {
+	u64 seeds, failed;
+	struct lock_counts counts;
+	char what[256];
+} *result;
+
+u64 sim_random(void)
+{
+	u64 z = state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}
+
+void sim_note(s64 block, const char *format, ...)
+{
+	va_list args;
+
+	(void)block;
+	printf("%8llu us  node %u %-12s ", sim_now(), sim_fiber_node(), sim_fiber_name());
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+}
+
+void sim_fail(s64 block, const char *format, ...)
+{
+	va_list args;
+
+	(void)block;
+	va_start(args, format);
+	vsnprintf(result->what, sizeof(result->what), format, args);
+	va_end(args);
+	fflush(stdout);
+	_exit(1);
+}
+
+/* ---- a seed ---- */
+
+static void choose(u64 seed)
+{
+	state = seed * 0xd1342543de82ef95ULL + 1;
+	sim_random();
+	memset(&sim, 0, sizeof(sim));
+	memset(&lock, 0, sizeof(lock));
+	lock.nodes = sim_between(nodes_min, nodes_max);
+	lock.home = sim_below(lock.nodes);
+	lock.rounds = rounds ?: sim_between(1, 20);
+	lock.hold = sim_chance(2) ? 3 : sim_between(1, 200);
+	lock.away = sim_chance(2) ? 3 : sim_between(1, 1000);
+	lock.keep = sim_below(4);
+	lock.again = sim_below(3);
+	lock.try = sim_chance(2) ? sim_between(2, 10) : 0;
+	/* Tickets wrap. */
+	lock.ticket = sim_chance(2) ? 0 : KDSM_TICKET_MASK - sim_below(20);
+	sim.nodes = lock.nodes;
+	sim.slow = lock.nodes;
+	sim.yield = sim_chance(3) ? 1 : sim_between(2, 12);
+	sim.preempt = sim_chance(3) ? 20 : 400;
+	sim.delay = sim_chance(3) ? 5 : sim_between(10, 200);
+	sim.late = sim_chance(2) ? 10 : 100;
+	sim.pause = 1;
+	if (lossy || (!plain && sim_chance(4)))
+		sim.error = sim_chance(2) ? sim_between(4, 30) : sim_between(30, 500);
+	if (contention) {
+		lock.away = contention == 1 ? 0 : contention;
+		lock.hold = 2;
+		lock.keep = 0;
+		lock.again = 0;
+		lock.try = 0;
+		sim.delay = 3;
+		sim.late = 0;
+		sim.preempt = 0;
+	}
+}
+
+static void run_seed(u64 seed)
+{
+	choose(seed);
+	sim_event(-1, "nodes %u home %u rounds %u hold %u away %u keep %u again %u try %u error %u",
+		  lock.nodes, lock.home, lock.rounds, lock.hold, lock.away, lock.keep,
+		  lock.again, lock.try, sim.error);
+	sim_clock_start();
+	lock_nodes_start();
+	lock_fabric_start();
+	sim_run();
+	lock_nodes_stop();
+	lock_fabric_stop();
+	result->seeds++;
+	result->counts = lock_counts;
+}
+
+static void usage(FILE *file)
+{
+	unsigned int i;
+
+	fprintf(file,
+		"usage: sim-lock [OPTION...]\n"
+		"Runs the queue of nodes for a lock on simulated nodes, once for each seed.\n\n"
+		"  -s SEED      the first seed (1)\n"
+		"  -n COUNT     so many seeds (1000; 1 with -v)\n"
+		"  -N N[-M]     so many nodes (2-8; at most %u)\n"
+		"  -r ROUNDS    acquisitions of a node\n"
+		"  -c US        count operations: away that long between acquisitions; 1: not at all\n"
+		"  -p           no seed with errors\n"
+		"  -l           in every seed messages and operations get lost\n"
+		"  -v           print every event\n"
+		"  -b NAME      put in a fault; succeeds if it is found\n"
+		"  -h           print this\n\nFaults:\n", LOCK_NODES);
+	for (i = 1; i < LOCK_BREAK_COUNT; i++)
+		fprintf(file, "  %-8s %s\n", breaks[i].name, breaks[i].what);
+}
+
+int main(int argc, char **argv)
+{
+	u64 seed = 1, count = 0, done = 0;
+	int option, status = 0;
+	unsigned int i;
+	pid_t pid;
+
+	result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	while ((option = getopt(argc, argv, "s:n:N:r:c:plvb:h")) != -1) {
+		switch (option) {
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'n':
+			count = strtoull(optarg, NULL, 0);
+			break;
+		case 'N':
+			if (sscanf(optarg, "%u-%u", &nodes_min, &nodes_max) == 1)
+				nodes_max = nodes_min;
+			break;
+		case 'r':
+			rounds = atoi(optarg);
+			break;
+		case 'c':
+			contention = atoi(optarg);
+			break;
+		case 'p':
+			plain = true;
+			break;
+		case 'l':
+			lossy = true;
+			break;
+		case 'v':
+			sim_tracing = true;
+			sim_verbose = true;
+			break;
+		case 'b':
+			for (i = 1; i < LOCK_BREAK_COUNT; i++)
+				if (!strcmp(optarg, breaks[i].name))
+					lock_broken = i;
+			if (!lock_broken)
+				goto wrong;
+			break;
+		case 'h':
+			usage(stdout);
+			return 0;
+		default:
+			goto wrong;
+		}
+	}
+	if (optind < argc || nodes_min < 2 || nodes_min > nodes_max || nodes_max > LOCK_NODES)
+		goto wrong;
+	if (lock_broken) {
+		lossy |= breaks[lock_broken].lossy;
+		plain = !lossy;
+	}
+	if (!count)
+		count = sim_verbose ? 1 : 1000;
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		for (; done < count; done++)
+			run_seed(seed + done);
+		fflush(stdout);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	printf("%llu seeds\n", result->seeds);
+	if (contention && result->seeds) {
+		const struct lock_counts *c = &result->counts;
+
+		printf("nodes %u-%u: %llu acquisitions, operations an enqueue %.3f (most %llu), "
+		       "a release %.3f, of which %.1f %% hand over\n", nodes_min, nodes_max,
+		       c->enters, (double)c->enter_ops / c->enters, c->enter_max,
+		       (double)c->leave_ops / c->leaves, 100.0 * c->hands / c->leaves);
+	}
+	if (!status)
+		return lock_broken ? 1 : 0;
+	if (WIFSIGNALED(status))
+		snprintf(result->what, sizeof(result->what), "signal %d", WTERMSIG(status));
+	printf("seed %llu failed: %s\n", seed + result->seeds, result->what);
+	return lock_broken ? 0 : 1;
+wrong:
+	usage(stderr);
+	return 2;
+}

@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The queue of a distributed lock between nodes, by tickets: a word
+ * W = {tail, count, sum} that is only changed by fetch-and-add, a ring of R entries
+ * {ticket, id} beside it, messages TELL and HAND. N nodes lock ROUNDS times each.
+ *
+ * A node that enqueues finds nobody (count 0: the lock is its own), one node (count 1:
+ * it tells that one, whose id is the sum), or more (it writes its id into the ring).
+ * Who releases and knows no successor subtracts itself and the debt, which are those who
+ * released before and did not subtract themselves. If somebody is left, the first of
+ * them is the one that the sum leaves over when the others have been read from the
+ * ring. So many as are known, BATCH at most, go with HAND from one to the next.
+ *
+ * A holder is *alone* if whoever comes next finds count 1 and tells it: only then may
+ * it keep the lock when nobody at the node wants it (KEEP). Who is not alone subtracts
+ * the debt before, and looks.
+ *
+ * What is a step: a fetch-and-add at the home is one, and the node hears of the result
+ * in another; so is a write into the ring, and a read of it. Messages take arbitrarily
+ * long and overtake each other. TIMEOUTS: those who wait at a node may give up; the
+ * node stays in the queue, and passes the lock on if nobody has come back.
+ *
+ * WRAP: tickets are counted modulo TICKETS, and the nodes lock for ever. Then TELL
+ * arrives at once, as it would have to be late by 2^31 tickets to be mistaken.
+ * What no longer can be used is swept out of the ring by who holds certain tickets.
+ *
+ * What is left out: failures, which are in lock-recovery.pml; threads of a node: here it
+ * is one at a time.
+ *
+ * Checked after every step, see check(): there is one holder, or HAND on its way; the
+ * order is that of the tickets; W is those in the queue and the debt, and 0 if the lock is
+ * free; it never counts 2 * N. And by spin: nobody waits for what does not come (invalid
+ * end state); with WRAP, that a node that waits gets the lock.
+ *
+ * FAULT=n puts a mistake into the protocol. Each must be found (tests/spin/check).
+ */
+#ifndef FAULT
+#define FAULT	0
+#endif
+#define TELL_DROPPED_WHILE_ENQUEUEING	(FAULT == 1)
+#define HAND_REFUSED_WHILE_ENQUEUEING	(FAULT == 2)
+#define OLD_TELL_OVERWRITES_NEW		(FAULT == 3)
+#define TELL_DROPPED_WHILE_WAITING	(FAULT == 4)
+#define TOLD_FORGOTTEN_AT_HAND		(FAULT == 5)
+#define TICKET_OF_TELL_NOT_LOOKED_AT	(FAULT == 6)
+#define DEBT_NOT_PASSED_ON		(FAULT == 7)
+#define NOT_ADDED_TO_DEBT		(FAULT == 8)
+#define DEBT_NOT_SUBTRACTED		(FAULT == 9)
+#define FIRST_WAITED_FOR_IN_RING	(FAULT == 10)
+#define FIRST_FROM_SUM_TOO_EARLY	(FAULT == 11)
+#define TICKET_IN_RING_NOT_LOOKED_AT	(FAULT == 12)
+#define WRITE_TO_RING_NOT_WAITED_FOR	(FAULT == 13)
+#define RING_CLEARED_LATE		(FAULT == 14)
+#define RING_TOO_SMALL			(FAULT == 15)
+#define TOLD_IF_TWO_ARE_THERE		(FAULT == 16)
+#define RELEASED_IF_NOBODY_WAITS	(FAULT == 17)
+#define NOT_PASSED_ON_AFTER_TIMEOUT	(FAULT == 18)
+/* With KEEP: */
+#define KEPT_WITH_DEBT			(FAULT == 19)
+#define KEPT_WITH_SOMEBODY_IN_RING	(FAULT == 20)
+/* With WRAP: */
+#define RING_NOT_SWEPT			(FAULT == 21)
+#define TOO_MUCH_SWEPT			(FAULT == 22)
+
+#ifndef N
+#define N	3
+#endif
+#ifndef BATCH
+#define BATCH	N
+#endif
+#if RING_TOO_SMALL
+#define R	2
+#else
+#define R	4	/* at least N */
+#endif
+#ifdef WRAP
+#define TICKETS	8
+#define ticket_after(t)	(((t) + 1) % TICKETS)
+#else
+#define ticket_after(t)	((t) + 1)
+#ifndef ROUNDS
+#define ROUNDS	2
+#endif
+#endif
+
+#define id(n)	((n) + 1)
+
+/* The home */
+byte tail, count, sum;
+byte ring_ticket[R], ring_id[R];
+
+/* A node */
+#define NONE		0
+#define ENQUEUEING	1	/* it may be in the queue, and does not know its ticket */
+#define WAITING		2
+#define HELD		3
+#define KEPT		4
+#define RELEASING	5
+
+byte state[N], ticket[N];
+byte told[N], told_ticket[N];	/* id of the successor, 0: none */
+bool alone[N];
+byte debt[N], debt_sum[N];
+/* Who comes next: three bits for each, the first in the lowest ones. */
+short batch[N];
+
+/* ticket, alone, debt, its sum, batch */
+chan hand[N] = [1] of { byte, bool, byte, byte, short };
+/* of a node: to whom, ticket */
+chan tell[N] = [1] of { byte, byte };
+#if WRITE_TO_RING_NOT_WAITED_FOR || RING_CLEARED_LATE
+/* of a node, on its way to the ring: ticket, id or 0 */
+chan late[N] = [3] of { byte, byte };
+#endif
+
+/* What is true, of which the nodes do not know */
+byte turn;			/* ticket of whom it is */
+byte present, present_sum;	/* those in the queue, with the holder */
+byte owed, owed_sum;
+bool inside;
+
+inline enter_queue(n)
+{
+	present++;
+	present_sum = present_sum + id(n)
+}
+
+inline leave_queue(n)
+{
+	present--;
+	present_sum = present_sum - id(n);
+	turn = ticket_after(turn)
+}
+
+#define has_it(n)	(state[n] == HELD || state[n] == KEPT || len(hand[n]) == 1)
+
+inline check()
+{
+	assert(has_it(0) + has_it(1) + has_it(2) + has_it(N - 1) * (N > 3) <= 1);
+	assert(count == present + owed);
+	assert(sum == present_sum + owed_sum);
+	assert(count < 2 * N)
+}
+
+inline is_held(n)
+{
+	assert(ticket[n] == turn);	/* order */
+	state[n] = HELD
+}
+
+#define in_ring(t)	(ring_id[(t) % R] != 0 && \
+			 (ring_ticket[(t) % R] == (t) || TICKET_IN_RING_NOT_LOOKED_AT))
+
+/* Messages to a node arrive. */
+inline tell_arrives(n)
+{
+	if
+	:: state[n] == NONE -> skip
+	:: state[n] == ENQUEUEING && !TELL_DROPPED_WHILE_ENQUEUEING &&
+	   (told[n] == 0 || at > told_ticket[n] || OLD_TELL_OVERWRITES_NEW) ->
+		told[n] = id(from);
+		told_ticket[n] = at
+	:: state[n] > ENQUEUEING &&
+	   (at == ticket_after(ticket[n]) || TICKET_OF_TELL_NOT_LOOKED_AT) &&
+	   !(state[n] == WAITING && TELL_DROPPED_WHILE_WAITING) ->
+		told[n] = id(from);
+		told_ticket[n] = at
+	:: else
+	fi
+}
+
+proctype wire(byte me)
+{
+	byte at, from;
+
+end:	do
+#ifndef WRAP
+	:: d_step {
+		tell[0]?[eval(me), _] || tell[1]?[eval(me), _] ||
+		tell[2]?[eval(me), _] || tell[N - 1]?[eval(me), _] ->
+		if
+		:: tell[0]?[eval(me), _] -> from = 0
+		:: else ->
+			if
+			:: tell[1]?[eval(me), _] -> from = 1
+			:: else ->
+				if
+				:: tell[2]?[eval(me), _] -> from = 2
+				:: else -> from = N - 1
+				fi
+			fi
+		fi;
+		tell[from]?_,at;
+		tell_arrives(me);
+		at = 0;
+		from = 0
+	   }
+#endif
+	:: d_step {
+		full(hand[me]) &&
+		(state[me] != ENQUEUEING || HAND_REFUSED_WHILE_ENQUEUEING) ->
+		hand[me]?at,alone[me],debt[me],debt_sum[me],batch[me];
+		assert(state[me] == WAITING && at == ticket[me]);	/* taken */
+		if
+		:: TOLD_FORGOTTEN_AT_HAND -> told[me] = 0; told_ticket[me] = 0
+		:: else
+		fi;
+		is_held(me);
+		at = 0;
+		check()
+	   }
+#if WRITE_TO_RING_NOT_WAITED_FOR || RING_CLEARED_LATE
+	:: d_step {
+		late[me]?at,from;
+		ring_ticket[at % R] = at;
+		ring_id[at % R] = from;
+		at = 0;
+		from = 0
+	   }
+#endif
+	od
+}
+
+inline forget(n)
+{
+	told[n] = 0;
+	told_ticket[n] = 0;
+	alone[n] = false;
+	debt[n] = 0;
+	debt_sum[n] = 0;
+	batch[n] = 0;
+	ticket[n] = 0;
+	state[n] = NONE
+}
+
+inline send_hand(whom, is_alone, much, much_sum, others)
+{
+	assert(whom > 0 && whom <= N && nfull(hand[whom - 1]));
+	hand[whom - 1]!ticket_after(ticket[me]),is_alone,much,much_sum,others
+}
+
+#define told_next(n)	(told[n] != 0 && \
+			 (told_ticket[n] == ticket_after(ticket[n]) || \
+			  TICKET_OF_TELL_NOT_LOOKED_AT))
+#define successor(n)	(batch[n] != 0 || told_next(n))
+
+/* To the known successor. */
+inline hand_over()
+{
+	who = (batch[me] != 0 -> batch[me] & 7 : told[me]);
+	if
+	:: NOT_ADDED_TO_DEBT -> send_hand(who, false, debt[me], debt_sum[me], batch[me] >> 3)
+	:: DEBT_NOT_PASSED_ON -> send_hand(who, false, 1, id(me), batch[me] >> 3)
+	:: else ->
+		send_hand(who, false, debt[me] + 1, debt_sum[me] + id(me), batch[me] >> 3)
+	fi;
+	leave_queue(me);
+	owed++;
+	owed_sum = owed_sum + id(me);
+	who = 0;
+	forget(me);
+	check()
+}
+
+/* The debt, and the node itself if it does not want to stay. */
+inline subtract(staying)
+{
+	stays = staying;
+	old_count = count;
+	rest = sum - debt_sum[me] - id(me);
+	if
+	:: !DEBT_NOT_SUBTRACTED ->
+		count = count - debt[me];
+		sum = sum - debt_sum[me]
+	:: else
+	fi;
+	owed = owed - debt[me];
+	owed_sum = owed_sum - debt_sum[me];
+	if
+	:: !stays ->
+		count--;
+		sum = sum - id(me);
+		leave_queue(me)
+	:: else
+	fi;
+	state[me] = RELEASING;
+	check()
+}
+
+/* There are n who wait; who of them is first, and who comes then? */
+inline read_ring()
+{
+	at = ticket_after(ticket[me]);
+	who = (in_ring(at) && (n > 1 || FIRST_WAITED_FOR_IN_RING) -> ring_id[at % R] : 0);
+	i = 1;
+	do
+	:: i < n ->
+		at = ticket_after(at);
+		if
+		:: !in_ring(at) -> gap = true
+		:: else ->
+			rest = rest - ring_id[at % R];
+			if
+			:: !gap && i < BATCH ->
+				others = others | (ring_id[at % R] << (3 * (i - 1)))
+			:: else
+			fi
+		fi;
+		i++
+	:: else -> break
+	od;
+	if
+	:: who == 0 && !FIRST_WAITED_FOR_IN_RING -> who = rest
+	:: else
+	fi;
+	at = 0;
+	i = 0;
+	gap = false
+}
+
+/* That is known if it is in the ring, or everybody else is. */
+#define second		ticket_after(ticket_after(ticket[me]))
+#define can_read	(in_ring(ticket_after(ticket[me])) || FIRST_FROM_SUM_TOO_EARLY || \
+	!FIRST_WAITED_FOR_IN_RING && (n == 1 || in_ring(second) && \
+				      (n == 2 || in_ring(ticket_after(second)))))
+
+/* Who stays keeps the lock if nobody waits. */
+#ifdef KEEP
+#define may_stay	true
+#else
+#define may_stay	false
+#endif
+
+inline release()
+{
+	if
+	:: d_step { successor(me) -> hand_over() }
+	:: atomic {
+		!successor(me) ->
+		if
+		:: subtract(false)
+		:: may_stay && !alone[me] -> subtract(true)
+		fi
+	   };
+		/* It hears of the result. */
+		d_step {
+			n = old_count - debt[me] - 1;
+			old_count = 0;
+			debt[me] = stays;
+			debt_sum[me] = (stays -> id(me) : 0);
+			if
+			:: n == 0 && stays ->
+				debt[me] = 0;
+				debt_sum[me] = 0;
+				rest = 0;
+				alone[me] = true;
+				state[me] = KEPT
+			:: n == 0 && !stays -> forget(me)
+			:: n > 0 && RELEASED_IF_NOBODY_WAITS -> forget(me); n = 0
+			:: else
+			fi
+		};
+		if
+		:: d_step { n == 0 -> rest = 0; stays = false }
+		:: d_step {
+			n > 0 && can_read ->
+			read_ring();
+			send_hand(who, n == 1 && !stays, debt[me], debt_sum[me], others);
+#if RING_CLEARED_LATE
+			i = 1;
+			do
+			:: i < n && nfull(late[me]) -> late[me]!ticket[me] + 1 + i,0; i++
+			:: else -> break
+			od;
+			i = 0;
+#endif
+			if
+			:: stays ->
+				leave_queue(me);
+				owed++;
+				owed_sum = owed_sum + id(me)
+			:: else
+			fi;
+			forget(me);
+			who = 0;
+			others = 0;
+			rest = 0;
+			n = 0;
+			stays = false;
+			check()
+		   }
+		fi
+	fi
+}
+
+inline enqueue()
+{
+	d_step {
+		state[me] = ENQUEUEING;
+		at = tail;
+		old_count = count;
+		rest = sum;
+		tail = ticket_after(tail);
+		count++;
+		sum = sum + id(me);
+		present++;
+		present_sum = present_sum + id(me);
+		check()
+	};
+	/* It hears of the result. */
+	d_step {
+		ticket[me] = at;
+		at = 0;
+		if
+		:: told_ticket[me] != ticket_after(ticket[me]) &&
+		   !TICKET_OF_TELL_NOT_LOOKED_AT ->
+			told[me] = 0;
+			told_ticket[me] = 0
+		:: else
+		fi;
+		if
+		:: old_count == 0 -> alone[me] = true; is_held(me)
+		:: else -> state[me] = WAITING
+		fi;
+		check()
+	};
+	d_step {
+		if
+		:: old_count == 1 || old_count == 2 && TOLD_IF_TWO_ARE_THERE ->
+			if
+			:: old_count == 2 -> rest = rest - (rest > 3 -> 3 : 1)
+			:: else
+			fi;
+			assert(rest > 0 && rest <= N);
+#ifdef WRAP
+			at = ticket[me];
+			n = rest - 1;
+			from = me;
+			tell_arrives(n);
+			at = 0;
+			n = 0;
+			from = 0
+#else
+			tell[me]!rest - 1,ticket[me]
+#endif
+		:: old_count > 1 && !TOLD_IF_TWO_ARE_THERE ->
+#if WRITE_TO_RING_NOT_WAITED_FOR
+			late[me]!ticket[me],id(me)
+#else
+			ring_ticket[ticket[me] % R] = ticket[me];
+			ring_id[ticket[me] % R] = id(me)
+#endif
+		:: old_count > 2 && TOLD_IF_TWO_ARE_THERE ->
+			ring_ticket[ticket[me] % R] = ticket[me];
+			ring_id[ticket[me] % R] = id(me)
+		:: else
+		fi;
+		rest = 0;
+		old_count = 0
+	}
+}
+
+proctype node(byte me)
+{
+	byte at, from, old_count, rest, n, i, who;
+	short others;
+	bool gap, stays, wanted;
+#ifdef WRAP
+#define once_more	true
+#define count_round	skip
+#else
+	byte rounds;
+#define once_more	rounds < ROUNDS
+#define count_round	rounds++
+#endif
+
+end:	do
+	:: once_more && state[me] == NONE && empty(tell[me]) ->
+		count_round;
+		wanted = true;
+		enqueue();
+		do
+		:: state[me] == HELD -> break
+#ifdef TIMEOUTS
+		:: d_step { state[me] == WAITING && wanted -> wanted = false }
+		:: d_step { state[me] == WAITING && !wanted && once_more ->
+			wanted = true; count_round }
+#endif
+		od;
+locked:		if
+		:: wanted ->
+			d_step { assert(!inside); inside = true };
+			d_step { inside = false; }
+		:: else
+		fi;
+#ifdef WRAP
+		/* Not in use now: behind N - 1 who wait; and its own. */
+		d_step {
+			if
+			:: !RING_NOT_SWEPT && (ticket[me] == 0 || ticket[me] == 2) ->
+				ring_id[ticket[me] % R] = 0;
+				ring_ticket[ticket[me] % R] = 0;
+				ring_id[(ticket[me] + 3) % R] = 0;
+				ring_ticket[(ticket[me] + 3) % R] = 0
+			:: TOO_MUCH_SWEPT ->
+				ring_id[(ticket[me] + 2) % R] = 0;
+				ring_ticket[(ticket[me] + 2) % R] = 0
+			:: else
+			fi
+		};
+#endif
+		if
+		:: NOT_PASSED_ON_AFTER_TIMEOUT && !wanted -> skip
+#ifdef KEEP
+		:: d_step {
+			(alone[me] || KEPT_WITH_DEBT && batch[me] == 0 ||
+			 KEPT_WITH_SOMEBODY_IN_RING && debt[me] == 0 && batch[me] == 0) &&
+			!told_next(me) -> state[me] = KEPT
+		   }
+#endif
+		:: !NOT_PASSED_ON_AFTER_TIMEOUT || wanted -> release()
+		fi;
+		wanted = false
+#ifdef KEEP
+	:: state[me] == KEPT && told_next(me) -> release()	/* hands over */
+	:: d_step { state[me] == KEPT && once_more ->
+		count_round; wanted = true; state[me] = HELD };
+		goto locked
+#if KEEP == 2
+	/* The time to keep it is over. */
+	:: state[me] == KEPT -> release()
+#endif
+#endif
+	od
+}
+
+init {
+	byte n;
+
+	atomic {
+		do
+		:: n < N -> run wire(n); run node(n); n++
+		:: else -> break
+		od;
+		n = 0
+	}
+}
+
+#ifdef WRAP
+ltl gets { [] (state[0] == WAITING -> <> (state[0] != WAITING)) }
+#endif
