@@ -117,7 +117,6 @@ chan late[N] = [3] of { byte, byte };
 byte turn;			/* ticket of whom it is */
 byte present, present_sum;	/* those in the queue, with the holder */
 byte owed, owed_sum;
-bool inside;
 
 inline enter_queue(n)
 {
@@ -487,11 +486,10 @@ end:	do
 			wanted = true; count_round }
 #endif
 		od;
+		/* Here it is used. */
 locked:		if
-		:: wanted ->
-			d_step { assert(!inside); inside = true };
-			d_step { inside = false; }
-		:: else
+		:: NOT_PASSED_ON_AFTER_TIMEOUT && !wanted -> goto end
+		:: else -> wanted = false
 		fi;
 #ifdef WRAP
 		/* Not in use now: behind N - 1 who wait; and its own. */
@@ -510,7 +508,6 @@ locked:		if
 		};
 #endif
 		if
-		:: NOT_PASSED_ON_AFTER_TIMEOUT && !wanted -> skip
 #ifdef KEEP
 		:: d_step {
 			(alone[me] || KEPT_WITH_DEBT && batch[me] == 0 ||
@@ -518,9 +515,8 @@ locked:		if
 			!told_next(me) -> state[me] = KEPT
 		   }
 #endif
-		:: !NOT_PASSED_ON_AFTER_TIMEOUT || wanted -> release()
-		fi;
-		wanted = false
+		:: release()
+		fi
 #ifdef KEEP
 	:: state[me] == KEPT && told_next(me) -> release()	/* hands over */
 	:: d_step { state[me] == KEPT && once_more ->
