@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Locks of the device backend: each function is one system call on the region's file. */
-#define _FILE_OFFSET_BITS 64	/* KDSM_LOCKS_OFFSET is beyond 32 bits */
 #include <errno.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include "internal.h"
+
+_Static_assert(sizeof(off_t) == 8, "KDSM_LOCKS_OFFSET has more than 32 bits: -D_FILE_OFFSET_BITS=64");
 
 static int lock_ioctl(struct kdsm_region *region, unsigned long request, void *arg)
 {

@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Locks of the device backend against a module that is played here, as in device.c:
+ * which system calls the library makes, and which it does not. And waiting lines where
+ * the home is another node: what of it is remote.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include "lock.h"
+
+#ifdef __SANITIZE_THREAD__
+/* Its runtime calls mmap() before there is anything of ours to answer. */
+int main(void)
+{
+	puts("1..0 # SKIP not under ThreadSanitizer");
+	return 0;
+}
+#else
+
+#define PART	(1UL << 20)
+#define BASE	0x6c0000000000UL
+#define NUMBER	9
+#define THREAD	4711
+
+/* How the module behaves, and what it was asked. */
+static struct {
+	int fd;				/* the last one opened */
+	bool writable;			/* that one */
+	bool read_only;			/* the region */
+	uint32_t number;		/* of locks that are opened */
+	int error;			/* of all calls about locks */
+	unsigned int interrupt;		/* so many calls are interrupted before */
+	uint64_t delay;			/* us that an interrupted call takes */
+	unsigned int threads, calls;
+	struct kdsm_lock_open open;
+	struct kdsm_lock_take take;
+	struct kdsm_lock_give give;
+	struct kdsm_lock_set set;
+	unsigned long request;		/* the last one */
+	struct kdsm_lock_word *words;
+	unsigned int unmapped;
+	unsigned int remote;		/* operations on node 1 */
+} module;
+
+static bool is_device(int fd)
+{
+	return fd >= 0 && fd <= module.fd && module.fd;
+}
+
+int open(const char *path, int flags, ...)
+{
+	if (strcmp(path, KDSM_DEVICE))
+		return syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
+	module.fd = syscall(SYS_memfd_create, "module", 0);
+	module.writable = (flags & O_ACCMODE) == O_RDWR;
+	return module.fd;
+}
+
+static void *real_mmap(void *address, size_t length, int flags, int fd, off_t offset)
+{
+	return (void *)syscall(SYS_mmap, address, length, PROT_READ | PROT_WRITE, flags, fd,
+			       offset);
+}
+
+void *mmap(void *address, size_t length, int prot, int flags, int fd, off_t offset)
+{
+	if (!is_device(fd))
+		return (void *)syscall(SYS_mmap, address, length, prot, flags, fd, offset);
+	if (offset != KDSM_LOCKS_OFFSET)
+		return real_mmap((void *)BASE, length, flags | MAP_FIXED_NOREPLACE, fd, offset);
+	if (length != KDSM_LOCKS_SIZE || prot != (PROT_READ | PROT_WRITE) || flags != MAP_SHARED) {
+		errno = EINVAL;
+		return MAP_FAILED;
+	}
+	module.words = real_mmap(NULL, length, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return module.words;
+}
+
+int munmap(void *address, size_t length)
+{
+	if (address == module.words && address)
+		module.unmapped++;
+	return syscall(SYS_munmap, address, length);
+}
+
+static int refuse(int error)
+{
+	errno = -error;
+	return -1;
+}
+
+static int result(unsigned long request)
+{
+	module.request = request;
+	module.calls++;
+	if (module.interrupt) {
+		module.interrupt--;
+		usleep(module.delay);
+		return refuse(-EINTR);
+	}
+	return module.error ? refuse(module.error) : 0;
+}
+
+static int fake_region_open(int fd, struct kdsm_region_open *arg)
+{
+	if (module.read_only && module.writable)
+		return refuse(-EACCES);
+	arg->part_size = PART;
+	arg->policy = KDSM_POLICY_PARTITIONED;
+	arg->block_size = 4096;
+	arg->base = BASE;
+	arg->id = 7;
+	return ftruncate(fd, 2 * PART);
+}
+
+static int fake_submit(struct kdsm_submit *arg)
+{
+	struct kdsm_op *ops = (void *)(uintptr_t)arg->ops;
+	uint64_t *word;
+	unsigned int i;
+
+	for (i = 0; i < arg->count; i++) {
+		word = (uint64_t *)(BASE + ops[i].node * PART + ops[i].offset);
+		module.remote += ops[i].node == 1;
+		ops[i].result = *word;
+		if (ops[i].opcode == KDSM_OP_FAA)
+			*word += ops[i].operand;
+		else if (ops[i].opcode == KDSM_OP_CAS && *word == ops[i].compare)
+			*word = ops[i].operand;
+		else if (ops[i].opcode == KDSM_OP_PUT)
+			memcpy(word, (void *)(uintptr_t)ops[i].addr, ops[i].length);
+		ops[i].status = 0;
+	}
+	return 0;
+}
+
+static int fake_lock_open(struct kdsm_lock_open *arg)
+{
+	module.open = *arg;
+	/* What a call that failed leaves in it is not to be relied on. */
+	memset(arg->name, 0xff, sizeof(arg->name));
+	arg->number = module.number;
+	arg->kind = KDSM_LOCK_RMA_RW;
+	arg->levels = 3;
+	return result(KDSM_IOC_LOCK_OPEN);
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	struct kdsm_info *info;
+	va_list args;
+	void *arg;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (!is_device(fd))
+		return syscall(SYS_ioctl, fd, request, arg);
+	switch (request) {
+	case KDSM_IOC_INFO:
+		info = arg;
+		info->abi_version = KDSM_ABI_VERSION;
+		info->domain = KDSM_DOMAIN_SW;
+		info->nodes = 2;
+		return 0;
+	case KDSM_IOC_REGION_OPEN:
+		return fake_region_open(fd, arg);
+	case KDSM_IOC_SUBMIT:
+		return fake_submit(arg);
+	case KDSM_IOC_WAIT:
+		return refuse(-ETIMEDOUT);
+	case KDSM_IOC_WAKE:
+		return 0;
+	case KDSM_IOC_LOCK_OPEN:
+		return fake_lock_open(arg);
+	case KDSM_IOC_LOCK_THREAD:
+		((struct kdsm_lock_thread *)arg)->thread = THREAD + module.threads++;
+		return result(request);
+	case KDSM_IOC_LOCK:
+		module.take = *(struct kdsm_lock_take *)arg;
+		return result(request);
+	case KDSM_IOC_UNLOCK:
+	case KDSM_IOC_LOCK_CONSISTENT:
+		module.give = *(struct kdsm_lock_give *)arg;
+		return result(request);
+	case KDSM_IOC_LOCK_SET:
+		module.set = *(struct kdsm_lock_set *)arg;
+		return result(request);
+	case KDSM_IOC_LOCK_INFO:
+		((struct kdsm_lock_info *)arg)->levels = 3;
+		return result(request);
+	default:
+		return refuse(-ENOTTY);
+	}
+}
+
+static struct kdsm *kdsm;
+static struct kdsm_region *region;
+static struct kdsm_lock *lock;
+
+static int setup(void **state)
+{
+	struct kdsm_region_attr attr = { .size = 2 * PART };
+
+	(void)state;
+	memset(&module, 0, sizeof(module));
+	module.number = NUMBER;
+	if (kdsm_open(&kdsm, 0) || kdsm_region_open(kdsm, "r", &attr, &region) ||
+	    kdsm_lock_create(region, "l", 0, NULL, &lock))
+		return -1;
+	/* Learn the number of this thread. */
+	kdsm_lock_is_mine(lock);
+	module.calls = 0;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	kdsm_lock_close(lock);
+	kdsm_region_close(region);
+	kdsm_close(kdsm);
+	return 0;
+}
+
+static __u64 *word(void)
+{
+	return &module.words[NUMBER].state;
+}
+
+static void opening(void **state)
+{
+	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS, .options = KDSM_LOCK_CAS,
+				       .flags = KDSM_LOCK_EXCL };
+	struct kdsm_lock *other;
+
+	(void)state;
+	assert_string_equal(module.open.name, "l");
+	assert_int_equal(module.open.flags, KDSM_LOCK_CREATE);
+	assert_int_equal(module.open.kind, KDSM_LOCK_RMA_MCS);
+	assert_int_equal(module.open.argsz, sizeof(module.open));
+	assert_int_equal(kdsm_lock_number(lock), NUMBER);
+	assert_int_equal(kdsm_lock_kind(lock), KDSM_LOCK_RMA_RW);
+	assert_int_equal(kdsm_lock_levels(lock), 3);
+
+	attr.settings.mask = KDSM_LOCK_SET_KEEP;
+	attr.settings.keep = 5;
+	/* Interrupted, it is asked for as it was at first. */
+	module.interrupt = 2;
+	assert_int_equal(kdsm_lock_create(region, "name", 3, &attr, &other), 0);
+	assert_int_equal(module.calls, 3);
+	assert_string_equal(module.open.name, "name");
+	assert_int_equal(module.open.flags, KDSM_LOCK_CREATE | KDSM_LOCK_EXCL);
+	assert_int_equal(module.open.kind, KDSM_LOCK_DMCS);
+	assert_int_equal(module.open.options, KDSM_LOCK_CAS);
+	assert_int_equal(module.open.settings.keep, 5);
+	kdsm_lock_close(other);
+
+	assert_int_equal(kdsm_lock_open(region, NULL, 3, &other), 0);
+	assert_int_equal(module.open.number, 3);
+	assert_int_equal(module.open.flags | module.open.kind | module.open.name[0], 0);
+	kdsm_lock_close(other);
+
+	/* Nothing behind the array, whatever the module says. */
+	module.number = KDSM_MAX_LOCKS;
+	assert_int_equal(kdsm_lock_open(region, NULL, 3, &other), -EPROTO);
+	module.error = -ENOENT;
+	assert_int_equal(kdsm_lock_open(region, NULL, 3, &other), -ENOENT);
+	assert_null(other);
+}
+
+static void read_only(void **state)
+{
+	struct kdsm_lock *other;
+
+	(void)state;
+	kdsm_lock_close(lock);
+	kdsm_region_close(region);
+	module.read_only = true;
+	assert_int_equal(kdsm_region_open(kdsm, "r", NULL, &region), 0);
+	assert_int_equal(kdsm_lock_open(region, "l", 0, &other), -EACCES);
+	assert_int_equal(module.calls, 0);
+	lock = NULL;
+}
+
+static void words_come_and_go(void **state)
+{
+	(void)state;
+	assert_int_equal(module.unmapped, 0);
+	kdsm_lock_close(lock);
+	kdsm_region_close(region);
+	assert_int_equal(module.unmapped, 1);
+	lock = NULL;
+	region = NULL;
+}
+
+static void no_call(void **state)
+{
+	int i;
+
+	(void)state;
+	*word() = KDSM_LOCK_AT_NODE;
+	for (i = 0; i < 10; i++) {
+		assert_int_equal(kdsm_lock(lock), 0);
+		assert_int_equal(*word(), KDSM_LOCK_AT_NODE | THREAD);
+		assert_int_equal(kdsm_lock_is_mine(lock), 1);
+		assert_int_equal(kdsm_lock_try(lock), -EDEADLK);
+		assert_int_equal(kdsm_lock(lock), -EDEADLK);
+		assert_int_equal(kdsm_unlock(lock), 0);
+		assert_int_equal(*word(), KDSM_LOCK_AT_NODE);
+		assert_int_equal(kdsm_lock_try(lock), 0);
+		assert_int_equal(kdsm_unlock(lock), 0);
+		assert_int_equal(kdsm_lock_timed(lock, 5), 0);
+		assert_int_equal(kdsm_unlock(lock), 0);
+	}
+	assert_int_equal(module.calls, 0);
+	assert_int_equal(module.words[NUMBER].uses, 30);
+	for (i = 0; i < KDSM_MAX_LOCKS; i++)
+		if (i != NUMBER)
+			assert_int_equal(module.words[i].state | module.words[i].uses, 0);
+}
+
+static void check_take(uint32_t flags, uint64_t timeout)
+{
+	assert_int_equal(module.request, KDSM_IOC_LOCK);
+	assert_int_equal(module.take.argsz, sizeof(module.take));
+	assert_int_equal(module.take.flags, flags);
+	assert_int_equal(module.take.number, NUMBER);
+	assert_int_equal(module.take.thread, THREAD);
+	assert_true(module.take.timeout == timeout);
+}
+
+/* Whatever else is in the word is the module's business, and the word is left alone. */
+static void calls(void **state)
+{
+	static const __u64 states[] = {
+		0, KDSM_LOCK_AT_NODE | KDSM_LOCK_WANTED, KDSM_LOCK_AT_NODE | KDSM_LOCK_WAITERS | 5,
+		KDSM_LOCK_AT_NODE | KDSM_LOCK_DEAD, KDSM_LOCK_LOST, KDSM_LOCK_AT_NODE | 5,
+		KDSM_LOCK_AT_NODE | KDSM_LOCK_READERS, 5, ~0ULL,
+	};
+	unsigned int i;
+
+	(void)state;
+	module.error = -EOWNERDEAD;
+	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		*word() = states[i];
+		assert_int_equal(kdsm_lock(lock), -EOWNERDEAD);
+		check_take(0, KDSM_FOREVER);
+		assert_int_equal(kdsm_lock_try(lock), -EOWNERDEAD);
+		check_take(KDSM_LOCK_TRY, 0);
+		assert_int_equal(kdsm_lock_timed(lock, 0), -EOWNERDEAD);
+		check_take(0, 0);
+		assert_int_equal(kdsm_read_lock(lock), -EOWNERDEAD);
+		check_take(KDSM_LOCK_READ, KDSM_FOREVER);
+		assert_int_equal(kdsm_read_lock_try(lock), -EOWNERDEAD);
+		check_take(KDSM_LOCK_READ | KDSM_LOCK_TRY, 0);
+		assert_int_equal(kdsm_unlock(lock), -EOWNERDEAD);
+		assert_int_equal(module.request, KDSM_IOC_UNLOCK);
+		assert_int_equal(module.give.flags, 0);
+		assert_int_equal(module.give.number, NUMBER);
+		assert_int_equal(module.give.thread, THREAD);
+		assert_int_equal(kdsm_read_unlock(lock), -EOWNERDEAD);
+		assert_int_equal(module.request, KDSM_IOC_UNLOCK);
+		assert_int_equal(module.give.flags, KDSM_LOCK_READ);
+		assert_true(*word() == states[i]);
+	}
+	/* Somebody waits for what this thread has. */
+	*word() = KDSM_LOCK_AT_NODE | KDSM_LOCK_WAITERS | THREAD;
+	module.error = 0;
+	assert_int_equal(kdsm_unlock(lock), 0);
+	assert_int_equal(module.request, KDSM_IOC_UNLOCK);
+	assert_int_equal(kdsm_lock_consistent(lock), 0);
+	assert_int_equal(module.request, KDSM_IOC_LOCK_CONSISTENT);
+	assert_int_equal(module.give.number, NUMBER);
+}
+
+static void interrupted(void **state)
+{
+	(void)state;
+	module.interrupt = 3;
+	assert_int_equal(kdsm_lock(lock), 0);
+	assert_int_equal(module.calls, 4);
+	module.interrupt = 1;
+	assert_int_equal(kdsm_lock_interruptible(lock, KDSM_FOREVER), -EINTR);
+	module.interrupt = 1;
+	assert_int_equal(kdsm_read_lock_interruptible(lock, KDSM_FOREVER), -EINTR);
+	module.interrupt = 1;
+	assert_int_equal(kdsm_unlock(lock), 0);
+
+	/* What is left of the time, and no more. */
+	module.interrupt = 1;
+	module.delay = 20000;
+	assert_int_equal(kdsm_lock_timed(lock, SECOND), 0);
+	assert_in_range(module.take.timeout, 1, SECOND - 20 * MS);
+	module.interrupt = 1;
+	assert_int_equal(kdsm_read_lock_timed(lock, 10 * MS), 0);
+	assert_int_equal(module.take.timeout, 0);
+}
+
+static void *learn(void *arg)
+{
+	kdsm_lock_is_mine(arg);
+	kdsm_lock_is_mine(arg);
+	return NULL;
+}
+
+/* Each thread asks for its number once for a region, a child again. */
+static void numbers(void **state)
+{
+	struct kdsm_lock *other;
+	unsigned int threads = module.threads;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(kdsm_lock_create(region, "other", 0, NULL, &other), 0);
+	learn(lock);
+	learn(other);
+	assert_int_equal(module.threads, threads);
+	kdsm_lock_close(other);
+	join(start(learn, lock));
+	assert_int_equal(module.threads, threads + 1);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		learn(lock);
+		_exit(module.threads != threads + 2);
+	}
+	reap(pid);
+
+	/* A number is not kept if there was none. */
+	module.error = -ENOSPC;
+	assert_int_equal(call_by_other(kdsm_lock, lock), -ENOSPC);
+}
+
+static void tuning(void **state)
+{
+	struct kdsm_lock_settings settings = { .mask = KDSM_LOCK_SET_T_R, .t_r = 3 };
+	struct kdsm_lock_info info;
+
+	(void)state;
+	module.interrupt = 1;
+	assert_int_equal(kdsm_lock_set(lock, &settings), 0);
+	assert_int_equal(module.calls, 2);
+	assert_int_equal(module.set.number, NUMBER);
+	assert_int_equal(module.set.settings.t_r, 3);
+	assert_int_equal(kdsm_lock_info(lock, &info), 0);
+	assert_int_equal(info.number, NUMBER);
+	assert_int_equal(info.levels, 3);
+	module.error = -ERANGE;
+	assert_int_equal(kdsm_lock_set(lock, &settings), -ERANGE);
+}
+
+/* ---- waiting lines, at home on the other node ---- */
+
+static void check_remote(unsigned int count)
+{
+	assert_int_equal(module.remote, count);
+	module.remote = 0;
+}
+
+static void remote_lines(void **state)
+{
+	struct kdsm_cond cond;
+	struct kdsm_sem sem;
+
+	(void)state;
+	assert_int_equal(kdsm_cond_init(&cond, region, 0, 1), 0);
+	assert_int_equal(kdsm_sem_init(&sem, region, KDSM_LINE_SIZE, 1, 1, NULL), 0);
+	module.remote = 0;
+	assert_int_equal(kdsm_sem_wait(&sem), 0);
+	check_remote(1);
+	assert_int_equal(kdsm_sem_post(&sem), 0);
+	check_remote(1);
+	assert_int_equal(kdsm_cond_signal(&cond), 0);
+	check_remote(1);
+	assert_int_equal(kdsm_cond_broadcast(&cond), 0);
+	check_remote(1);
+
+	/* To draw a ticket, to come into the line, and to give up. */
+	assert_int_equal(kdsm_sem_wait(&sem), 0);
+	module.remote = 0;
+	assert_int_equal(kdsm_sem_timed(&sem, 0), -ETIMEDOUT);
+	check_remote(4);
+	/* The post finds that, and is made again. */
+	assert_int_equal(kdsm_sem_post(&sem), 0);
+	check_remote(3);
+	assert_int_equal(kdsm_sem_try(&sem), 0);
+	assert_int_equal(kdsm_sem_try(&sem), -EAGAIN);
+}
+
+/* One of another node waits: it is told there. */
+static void remote_waiter(void **state)
+{
+	uint64_t *words = kdsm_region_part(region), *there;
+	struct kdsm_sem sem;
+
+	(void)state;
+	there = words + PART / 8;
+	assert_int_equal(kdsm_sem_init(&sem, region, 0, 1, 0, NULL), 0);
+	there[0] += (1ULL << 32) - 1;
+	there[8] = 1 << 16 | 1;		/* ticket 0 waits, on node 1 */
+	module.remote = 0;
+	assert_int_equal(kdsm_sem_post(&sem), 0);
+	check_remote(4);
+	assert_int_equal(there[8], 2 << 16 | 1);
+	assert_int_equal(there[8 + KDSM_LINE_MOST], 1);
+	assert_int_equal(words[8 + KDSM_LINE_MOST], 0);
+}
+
+#define device_case(function) \
+	cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		device_case(opening),
+		device_case(read_only),
+		device_case(words_come_and_go),
+		device_case(no_call),
+		device_case(calls),
+		device_case(interrupted),
+		device_case(numbers),
+		device_case(tuning),
+		device_case(remote_lines),
+		device_case(remote_waiter),
+	};
+
+	return UNIT_RUN(tests);
+}
+#endif
