@@ -9,9 +9,6 @@
 
 #include "lock_queue.h"
 
-/* Nodes in doubt that are tried in all combinations. */
-#define KDSM_DOUBTERS_MAX	16U
-
 /* A debt above this is taken off the word. */
 #define KDSM_DEBT_PAY		(KDSM_DEBT_MAX / 2)
 
@@ -21,60 +18,47 @@
 
 /* ---- looking for successors ---- */
 
-/* A node in doubt: its ticket, if it has one, is one of the first before of those that wait. */
-struct kdsm_doubter {
-	u32 id, before;
-};
-
-/* Into the order of that; there are few. */
-static void kdsm_doubter_add(struct kdsm_doubter *doubters, unsigned int count, u32 id,
-			     u32 before)
+static u64 kdsm_queue_next(const struct kdsm_queue *queue)
 {
-	for (; count && doubters[count - 1].before > before; count--)
-		doubters[count] = doubters[count - 1];
-	doubters[count].id = id;
-	doubters[count].before = before;
+	return (queue->ticket + 1) & KDSM_TICKET_MASK;
 }
 
-/*
- * Which of the doubters (bits) have the tickets at those places, count of them? Their
- * ids add up to sum. 0: it cannot be told yet.
- */
-static u32 kdsm_doubters_choose(const struct kdsm_doubter *doubters, unsigned int n,
-				const u32 *places, unsigned int count, u32 sum)
+/* The word is not what is known: somebody waits. -EIO: it makes no sense. */
+static int kdsm_queue_waiters(struct kdsm_queue *queue, u64 word)
 {
-	unsigned int i, chosen;
-	u32 set, left;
+	u32 mine = queue->baton.debt_sum + kdsm_queue_id(queue);
+	u32 waiters = kdsm_ticket_distance(kdsm_queue_next(queue), kdsm_word_tail(word));
 
-	for (set = 1; set < 1U << n; set++) {
-		left = sum;
-		chosen = 0;
-		for (i = 0; i < n; i++) {
-			if (!(set >> i & 1))
-				continue;
-			if (chosen == count || places[chosen++] >= doubters[i].before)
-				break;
-			left -= doubters[i].id;
-		}
-		if (i == n && chosen == count && !left)
-			return set;
-	}
+	if (!waiters || kdsm_word_count(word) != waiters + queue->baton.debt + 1 ||
+	    kdsm_word_sum(word) <= mine)
+		return -EIO;
+	queue->waiters = waiters;
+	queue->rest = kdsm_word_sum(word) - mine;
 	return 0;
 }
 
 /*
  * Several are missing for long. Write for them what they could not: those that know
  * their tickets, and of those in doubt such whose ids make up what is left of the sum.
- * Should one of them have no ticket after all, and another its, the sum is right still.
+ * Should one of them have no ticket after all, and another its, the sum is right still:
+ * for that, all that may have a ticket are to be considered, so the word is read first,
+ * and who may have one that is newer is no candidate.
  */
 static int kdsm_queue_find(struct kdsm_queue *queue)
 {
-	u32 first = queue->ticket + 1, rest = queue->rest, places[KDSM_DOUBTERS_MAX], set;
+	u32 first = queue->ticket + 1, rest, places[KDSM_DOUBTERS_MAX], set;
 	struct kdsm_doubter doubters[KDSM_DOUBTERS_MAX];
 	unsigned int node, doubts = 0, count = 0, at, i, n;
 	struct kdsm_queue_place place;
+	u64 word;
 	int err;
 
+	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, 0, &word);
+	if (!err)
+		err = kdsm_queue_waiters(queue, word);
+	if (err)
+		return err;
+	rest = queue->rest;
 	for (node = 0; node < queue->nodes; node++) {
 		if (node == queue->node)
 			continue;
@@ -84,8 +68,8 @@ static int kdsm_queue_find(struct kdsm_queue *queue)
 		if (place.state == KDSM_QUEUE_ENTERING)
 			return -EAGAIN;
 		at = kdsm_ticket_distance(first, place.ticket);
-		if (place.state == KDSM_QUEUE_DOUBT && at && doubts < KDSM_DOUBTERS_MAX &&
-		    at <= KDSM_OUTSTANDING_MAX)
+		if (place.state == KDSM_QUEUE_DOUBT && doubts < KDSM_DOUBTERS_MAX &&
+		    at - 1 < queue->waiters)
 			kdsm_doubter_add(doubters, doubts++, node + 1, at);
 		if (place.state != KDSM_QUEUE_WAITING || at >= queue->waiters)
 			continue;
@@ -100,12 +84,14 @@ static int kdsm_queue_find(struct kdsm_queue *queue)
 			return err;
 		for (i = 0; i < n; i++) {
 			node = kdsm_ring_node(queue, i, first + at + i);
-			if (node != KDSM_NOBODY)
+			if (node != KDSM_NOBODY) {
 				rest -= node + 1;
-			else if (count == KDSM_DOUBTERS_MAX)
-				return -EAGAIN;
-			else
+				doubts = kdsm_doubters_drop(doubters, doubts, node + 1);
+			} else if (count < KDSM_DOUBTERS_MAX) {
 				places[count++] = at + i;
+			} else {
+				return -EAGAIN;
+			}
 		}
 	}
 	set = kdsm_doubters_choose(doubters, doubts, places, count, rest);
@@ -167,11 +153,6 @@ static int kdsm_queue_gather(struct kdsm_queue *queue)
 
 /* ---- the word ---- */
 
-static u64 kdsm_queue_next(const struct kdsm_queue *queue)
-{
-	return (queue->ticket + 1) & KDSM_TICKET_MASK;
-}
-
 /* What the word is while nobody waits. */
 static u64 kdsm_queue_known(const struct kdsm_queue *queue)
 {
@@ -187,20 +168,6 @@ static void kdsm_queue_no_debt(struct kdsm_queue *queue)
 	queue->baton.debt_sum = 0;
 }
 
-/* The word is not what is known: somebody waits. -EIO: it makes no sense. */
-static int kdsm_queue_waiters(struct kdsm_queue *queue, u64 word)
-{
-	u32 mine = queue->baton.debt_sum + kdsm_queue_id(queue);
-	u32 waiters = kdsm_ticket_distance(kdsm_queue_next(queue), kdsm_word_tail(word));
-
-	if (!waiters || kdsm_word_count(word) != waiters + queue->baton.debt + 1 ||
-	    kdsm_word_sum(word) <= mine)
-		return -EIO;
-	queue->waiters = waiters;
-	queue->rest = kdsm_word_sum(word) - mine;
-	return 0;
-}
-
 /*
  * Whether the word was made what was attempted is not known. 0: it was, and the
  * attempt is over. -EAGAIN: it was not. Other errors: it is still not known.
@@ -212,7 +179,7 @@ static int kdsm_queue_was_done(struct kdsm_queue *queue)
 	u64 word;
 	int err;
 
-	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, &word);
+	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, 0, &word);
 	if (err)
 		return err;
 	waiters = kdsm_ticket_distance(kdsm_queue_next(queue), kdsm_word_tail(word));
@@ -238,7 +205,7 @@ static int kdsm_queue_attempt(struct kdsm_queue *queue, u64 wanted, u64 *word)
 	int err;
 
 	queue->attempted = wanted;
-	err = kdsm_queue_atomic(queue, KDSM_OP_CAS, wanted, known, word);
+	err = kdsm_queue_atomic(queue, KDSM_OP_CAS, 0, wanted, known, word);
 	queue->uncertain = err != 0;
 	if (err)
 		return err;
@@ -274,7 +241,7 @@ static int kdsm_queue_pay(struct kdsm_queue *queue)
 	int err;
 
 	if (queue->paying) {
-		err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, &word);
+		err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, 0, &word);
 		if (err)
 			return err;
 		waiters = kdsm_ticket_distance(kdsm_queue_next(queue), kdsm_word_tail(word));
@@ -284,7 +251,7 @@ static int kdsm_queue_pay(struct kdsm_queue *queue)
 			return 0;
 		}
 	}
-	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, -debt, 0, &word);
+	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, -debt, 0, &word);
 	queue->paying = err != 0;
 	if (!err)
 		kdsm_queue_no_debt(queue);

@@ -32,12 +32,9 @@
  *
  * What gets lost. An atomic whose answer is lost may have been done. Of those of a
  * holder the word tells: nobody else changes what it adds up to but by queueing. Of
- * one that queues it does not: the node is in DOUBT then. If its ticket is the only one
- * outstanding, or it is told who comes next, it is the holder; if the baton comes with a
- * ticket that can be its own it takes it; if nobody is outstanding, or a ticket that was
- * given later was served, it has none. Who looks for names and misses several for long
- * asks all nodes (LOOK): those in doubt whose ids make up the rest of the sum are it,
- * and if they are not, their ids add up all the same.
+ * one that queues it does not: the node is in DOUBT then; see lock_doubt.c. Who looks
+ * for names and misses several for long asks all nodes (LOOK): those in doubt whose ids
+ * make up the rest of the sum are it, and if they are not, their ids add up all the same.
  *
  * TELL and HAND are said again until they are answered; each ticket is handed over
  * once, and who hears of one that it has had says yes. A waiter that waits long asks
@@ -135,40 +132,6 @@ void kdsm_queue_take_alone(struct kdsm_queue *queue, u32 ticket)
 	kdsm_queue_take(queue);
 }
 
-/*
- * DOUBT: what the word says about it. If this node has a ticket it is below the tail
- * that was seen first.
- */
-static int kdsm_queue_doubt(struct kdsm_queue *queue)
-{
-	bool granted = false;
-	u32 tail, count;
-	u64 word;
-	int err;
-
-	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, &word);
-	if (err)
-		return err;
-	tail = kdsm_word_tail(word);
-	count = kdsm_word_count(word);
-	spin_lock_bh(&queue->lock);
-	if (queue->state == KDSM_QUEUE_DOUBT) {
-		if (!count) {
-			kdsm_queue_set(queue, KDSM_QUEUE_NONE);
-		} else if (count == 1 && kdsm_word_sum(word) == kdsm_queue_id(queue)) {
-			kdsm_queue_take_alone(queue, (tail - 1) & KDSM_TICKET_MASK);
-			granted = true;
-		} else if (!queue->tail_known) {
-			queue->tail = tail;
-			queue->tail_known = true;
-		}
-	}
-	spin_unlock_bh(&queue->lock);
-	if (granted)
-		queue->ops->granted(queue);
-	return 0;
-}
-
 static int kdsm_queue_lost(struct kdsm_queue *queue, int err)
 {
 	spin_lock_bh(&queue->lock);
@@ -177,15 +140,13 @@ static int kdsm_queue_lost(struct kdsm_queue *queue, int err)
 		kdsm_queue_take(queue);
 		if (queue->told_ticket != ((queue->ticket + 1) & KDSM_TICKET_MASK))
 			queue->told = KDSM_NOBODY;
-	} else if (queue->told != KDSM_NOBODY) {
-		kdsm_queue_take_alone(queue, (queue->told_ticket - 1) & KDSM_TICKET_MASK);
 	} else {
 		queue->tail_known = false;
 		kdsm_queue_set(queue, KDSM_QUEUE_DOUBT);
 	}
 	spin_unlock_bh(&queue->lock);
 	if (kdsm_queue_state(queue) == KDSM_QUEUE_DOUBT)
-		kdsm_queue_doubt(queue);
+		kdsm_queue_resolve(queue, false);
 	return kdsm_queue_state(queue) == KDSM_QUEUE_HELD ? 0 : err;
 }
 
@@ -210,7 +171,7 @@ int kdsm_queue_enter(struct kdsm_queue *queue)
 	int err;
 
 	kdsm_queue_begin(queue);
-	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, kdsm_queue_mine(queue), 0, &word);
+	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, kdsm_queue_mine(queue), 0, &word);
 	if (err)
 		return kdsm_queue_lost(queue, err);
 	count = kdsm_word_count(word);
@@ -226,13 +187,13 @@ int kdsm_queue_try(struct kdsm_queue *queue)
 	u64 word, old;
 	int err;
 
-	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, &word);
+	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, 0, &word);
 	if (err)
 		return err;
 	if (kdsm_word_count(word))
 		return -EBUSY;
 	kdsm_queue_begin(queue);
-	err = kdsm_queue_atomic(queue, KDSM_OP_CAS, word + kdsm_queue_mine(queue), word, &old);
+	err = kdsm_queue_atomic(queue, KDSM_OP_CAS, 0, word + kdsm_queue_mine(queue), word, &old);
 	if (err)
 		return kdsm_queue_lost(queue, err);
 	if (old == word) {
@@ -268,35 +229,6 @@ int kdsm_queue_ask(struct kdsm_queue *queue, unsigned int node,
 	       place->held <= KDSM_TICKET_MASK ? 0 : -EIO;
 }
 
-/* DOUBT: has one been served whose ticket was given later? */
-static bool kdsm_queue_was_passed(struct kdsm_queue *queue)
-{
-	struct kdsm_queue_place place;
-	unsigned int node;
-
-	for (node = 0; node < queue->nodes; node++)
-		if (node != queue->node && !kdsm_queue_ask(queue, node, &place) &&
-		    place.has_held &&
-		    kdsm_ticket_distance(queue->tail, place.held) < KDSM_TICKETS_RECENT)
-			return true;
-	return false;
-}
-
-static int kdsm_queue_resolve(struct kdsm_queue *queue)
-{
-	int err;
-
-	err = kdsm_queue_doubt(queue);
-	if (err || kdsm_queue_state(queue) != KDSM_QUEUE_DOUBT ||
-	    !kdsm_queue_was_passed(queue))
-		return err;
-	spin_lock_bh(&queue->lock);
-	if (queue->state == KDSM_QUEUE_DOUBT)
-		kdsm_queue_set(queue, KDSM_QUEUE_NONE);
-	spin_unlock_bh(&queue->lock);
-	return 0;
-}
-
 int kdsm_queue_poll(struct kdsm_queue *queue, bool look)
 {
 	enum kdsm_queue_state state = kdsm_queue_state(queue);
@@ -304,7 +236,7 @@ int kdsm_queue_poll(struct kdsm_queue *queue, bool look)
 	unsigned int node;
 
 	if (state == KDSM_QUEUE_DOUBT)
-		return kdsm_queue_resolve(queue);
+		return kdsm_queue_resolve(queue, true);
 	if (state != KDSM_QUEUE_WAITING)
 		return 0;
 	if (!queue->published)

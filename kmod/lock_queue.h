@@ -179,9 +179,32 @@ struct kdsm_queue_place {
 int kdsm_queue_ask(struct kdsm_queue *queue, unsigned int node,
 		   struct kdsm_queue_place *place);
 
-/* lock_ring.c: an atomic on the word. */
-int kdsm_queue_atomic(struct kdsm_queue *queue, enum kdsm_opcode opcode, u64 operand,
-		      u64 compare, u64 *old);
+/* Nodes in doubt that are told apart. */
+#define KDSM_DOUBTERS_MAX	12U
+
+/* A node in doubt: its ticket, if it has one, is one of the first before of some. */
+struct kdsm_doubter {
+	u32 id, before;
+};
+
+/* lock_doubt.c: one more, into their order. */
+void kdsm_doubter_add(struct kdsm_doubter *doubters, unsigned int count, u32 id, u32 before);
+/* All but that one; how many there are then. */
+unsigned int kdsm_doubters_drop(struct kdsm_doubter *doubters, unsigned int count, u32 id);
+/*
+ * Which of the doubters (bits) have the tickets at those places, count of them? Their
+ * ids add up to sum. 0: it cannot be told yet.
+ */
+u32 kdsm_doubters_choose(const struct kdsm_doubter *doubters, unsigned int n,
+			 const u32 *places, unsigned int count, u32 sum);
+/* DOUBT: try to find out. */
+int kdsm_queue_resolve(struct kdsm_queue *queue, bool scan);
+
+/* lock_ring.c: an atomic on the word, or on that of claims behind it. */
+#define KDSM_CLAIM_OFFSET	8
+
+int kdsm_queue_atomic(struct kdsm_queue *queue, enum kdsm_opcode opcode, u64 offset,
+		      u64 operand, u64 compare, u64 *old);
 int kdsm_queue_send(struct kdsm_queue *queue, unsigned int node, enum kdsm_message_type type,
 		    const void *data, unsigned int length, struct kdsm_wire_lock_state *reply);
 void kdsm_queue_name(const struct kdsm_queue *queue, struct kdsm_wire_lock *wire, u32 ticket);
@@ -219,6 +242,12 @@ static inline u32 kdsm_queue_id(const struct kdsm_queue *queue)
 static inline u32 kdsm_ticket_distance(u32 a, u32 b)
 {
 	return (b - a) & KDSM_TICKET_MASK;
+}
+
+/* DOUBT, with the spinlock: could this node have been given that ticket? */
+static inline bool kdsm_queue_may_be_mine(const struct kdsm_queue *queue, u32 ticket)
+{
+	return kdsm_ticket_distance(ticket, queue->tail) - 1 < KDSM_OUTSTANDING_MAX;
 }
 
 #endif /* KDSM_LOCK_QUEUE_H */

@@ -63,10 +63,11 @@ static struct kdsm_operation *kdsm_queue_op(struct kdsm_queue *queue, unsigned i
 	return op;
 }
 
-int kdsm_queue_atomic(struct kdsm_queue *queue, enum kdsm_opcode opcode, u64 operand,
-		      u64 compare, u64 *old)
+int kdsm_queue_atomic(struct kdsm_queue *queue, enum kdsm_opcode opcode, u64 offset,
+		      u64 operand, u64 compare, u64 *old)
 {
-	struct kdsm_operation *op = kdsm_queue_op(queue, 0, opcode, queue->word, NULL, 8);
+	struct kdsm_operation *op =
+		kdsm_queue_op(queue, 0, opcode, queue->word + offset, NULL, 8);
 
 	op->operand = operand;
 	op->compare = compare;
@@ -164,16 +165,11 @@ static bool kdsm_queue_is_old(const struct kdsm_queue *queue, u32 ticket)
 	       kdsm_ticket_distance(ticket, queue->held) < KDSM_TICKETS_RECENT;
 }
 
-static bool kdsm_queue_may_be_mine(const struct kdsm_queue *queue, u32 ticket)
-{
-	return kdsm_ticket_distance(ticket, queue->tail) - 1 < KDSM_OUTSTANDING_MAX;
-}
-
 /* Who sent it has the ticket after one of this node's. */
 int kdsm_queue_serve_tell(struct kdsm_queue *queue, const struct kdsm_request *request)
 {
 	const struct kdsm_wire_lock *wire = request->data;
-	bool granted = false, wanted = false;
+	bool wanted = false;
 	u32 ticket, mine;
 	int err = 0;
 
@@ -186,26 +182,16 @@ int kdsm_queue_serve_tell(struct kdsm_queue *queue, const struct kdsm_request *r
 	spin_lock_bh(&queue->lock);
 	switch (queue->state) {
 	case KDSM_QUEUE_ENTERING:
-		if (kdsm_queue_is_old(queue, mine))
-			break;
-		if (queue->told == KDSM_NOBODY || queue->told_ticket == ticket) {
-			queue->told = request->from;
-			queue->told_ticket = ticket;
-		} else {
-			err = -EBUSY;
-		}
-		break;
 	case KDSM_QUEUE_DOUBT:
-		/* Nobody else was outstanding, so this node is the holder. */
+		/* That may be the ticket that this node waits for. */
 		if (kdsm_queue_is_old(queue, mine))
 			break;
-		err = -EBUSY;
-		if (queue->tail_known && kdsm_queue_may_be_mine(queue, mine)) {
-			err = 0;
-			kdsm_queue_take_alone(queue, mine);
-			queue->told = request->from;
-			granted = true;
+		if (queue->told != KDSM_NOBODY && queue->told_ticket != ticket) {
+			err = -EBUSY;
+			break;
 		}
+		queue->told = request->from;
+		queue->told_ticket = ticket;
 		break;
 	case KDSM_QUEUE_WAITING:
 	case KDSM_QUEUE_HELD:
@@ -217,8 +203,6 @@ int kdsm_queue_serve_tell(struct kdsm_queue *queue, const struct kdsm_request *r
 		break;
 	}
 	spin_unlock_bh(&queue->lock);
-	if (granted)
-		queue->ops->granted(queue);
 	if (wanted)
 		queue->ops->wanted(queue);
 	return err;

@@ -47,6 +47,7 @@ typedef s64 ktime_t;
 #define ilog2(n)		(63 - __builtin_clzll(n))
 #define roundup_pow_of_two(n)	(1UL << (64 - __builtin_clzll((n) - 1)))
 #define struct_size(p, member, n)	(sizeof(*(p)) + (n) * sizeof((p)->member[0]))
+#define BUILD_BUG_ON(c)		_Static_assert(!(c), #c)
 #define container_of(p, type, member)	((type *)((char *)(p) - offsetof(type, member)))
 
 #define min(a, b)	({ typeof(a) _a = (a); typeof(b) _b = (b); _a < _b ? _a : _b; })
@@ -317,6 +318,8 @@ static inline void sim_set_bit(unsigned int i, unsigned long *map)
 
 
 #define __set_bit(i, map)	sim_set_bit(i, map)
+#define test_bit(i, map)	((map)[(i) / 64] >> ((i) % 64) & 1)
+#define __ffs(x)		__builtin_ctzl(x)
 
 static inline void bitmap_zero(unsigned long *map, unsigned int bits)
 {

@@ -90,6 +90,8 @@ static void operate(struct kdsm_operation *op)
 	default:
 		op->result = *word;
 		*word += op->operand;
+		if (op->operand >> 33 == 1)
+			sim_event(-1, "is given ticket %u", kdsm_word_tail(op->result));
 		break;
 	}
 }
@@ -129,6 +131,19 @@ int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state
 void kdsm_batch_finish(struct kdsm_batch *batch)
 {
 	(void)batch;
+}
+
+/* By --wrap, called instead and calling the real one. */
+unsigned int __real_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket);
+unsigned int __wrap_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket);
+
+unsigned int __wrap_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket)
+{
+	unsigned int node = (queue->window[i].who & 0xffff) - 1;
+
+	if (lock_broken != LOCK_BREAK_RING)
+		return __real_kdsm_ring_node(queue, i, ticket);
+	return node < queue->nodes && node != queue->node ? node : KDSM_NOBODY;
 }
 
 /* ---- messages ---- */
@@ -175,6 +190,9 @@ static void serve(struct message *message)
 	if (message->status == -EINVAL)
 		sim_fail(-1, "message %u of node %u makes no sense to node %u", message->type,
 			 message->from, message->to);
+	if (message->status == -ESTALE && !sim.error)
+		sim_fail(-1, "nothing is lost, but node %u does not wait for what node %u hands it",
+			 message->to, message->from);
 	message->reply_length = request.reply_length;
 	sim_event(-1, "%s of node %u, ticket %u: %d",
 		  message->type == KDSM_MESSAGE_LOCK_TELL ? "TELL" :

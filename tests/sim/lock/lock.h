@@ -54,6 +54,7 @@ u64 lock_word(void);
 /* node.c */
 void lock_nodes_start(void);
 void lock_nodes_stop(void);
+void lock_nodes_tell(void);
 struct kdsm_queue *lock_queue(unsigned int node);
 
 #endif /* KDSM_SIM_LOCK_H */

@@ -69,6 +69,8 @@ void sim_fail(s64 block, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(result->what, sizeof(result->what), format, args);
 	va_end(args);
+	if (sim_verbose)
+		lock_nodes_tell();
 	fflush(stdout);
 	_exit(1);
 }
@@ -100,6 +102,9 @@ static void choose(u64 seed)
 	sim.pause = 1;
 	if (lossy || (!plain && sim_chance(4)))
 		sim.error = sim_chance(2) ? sim_between(4, 30) : sim_between(30, 500);
+	/* Some questions have to be answered by all nodes. */
+	if (sim.error && lock.nodes > 8)
+		sim.error += 8 * lock.nodes;
 	if (contention) {
 		lock.away = contention == 1 ? 0 : contention;
 		lock.hold = 2;

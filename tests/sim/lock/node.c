@@ -121,7 +121,8 @@ static bool acquire(struct node *node)
 			return true;
 		default:
 			node_wait(node, 2000);
-			kdsm_queue_poll(queue, ++polls % 64 == 0);
+			/* If nothing is lost everybody is found without a search. */
+			kdsm_queue_poll(queue, sim.error && ++polls % 64 == 0);
 			break;
 		}
 	}
@@ -137,6 +138,8 @@ static void leave(struct node *node, bool keep)
 	while ((err = kdsm_queue_leave(queue, keep))) {
 		if (!sim.error && err != -EAGAIN)
 			sim_fail(-1, "nothing is lost, but leaving gave %d", err);
+		if (lock_broken == LOCK_BREAK_TWICE)
+			queue->uncertain = false;
 		sim_sleep(100);
 	}
 	lock_counts.leaves++;
@@ -230,4 +233,19 @@ void lock_nodes_stop(void)
 		if (kdsm_queue_state(&nodes[i].queue) != KDSM_QUEUE_NONE)
 			sim_fail(-1, "all have left, but node %u is in state %u", i,
 				 nodes[i].queue.state);
+}
+
+/* How they stand, for who looks for the reason of a failure. */
+void lock_nodes_tell(void)
+{
+	unsigned int i;
+
+	printf("word %016llx\n", lock_word());
+	for (i = 0; i < lock.nodes; i++) {
+		const struct kdsm_queue *queue = &nodes[i].queue;
+
+		printf("node %u: state %u ticket %u held %u told %u tail %u waiters %u rest %u\n", i,
+		       queue->state, queue->ticket, queue->held, queue->told, queue->tail,
+		       queue->waiters, queue->rest);
+	}
 }
