@@ -199,7 +199,7 @@ tests: user programs $(UNIT_BIN) $(GUEST_BIN)
 install: all
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DESTDIR)$(libdir)/pkgconfig \
 		$(DESTDIR)$(includedir)/kdsm $(DESTDIR)$(includedir)/linux \
-		$(DESTDIR)$(mandir)/man1 $(DESTDIR)$(mandir)/man5 \
+		$(DESTDIR)$(mandir)/man1 $(DESTDIR)$(mandir)/man3 $(DESTDIR)$(mandir)/man5 \
 		$(DESTDIR)$(mandir)/man7 $(DESTDIR)$(mandir)/man8
 	install -m 755 $(B)/bin/kdsm-* $(DESTDIR)$(bindir)
 	install -m 755 $(B)/bin/kdsmctl $(DESTDIR)$(sbindir)
@@ -210,6 +210,7 @@ install: all
 	install -m 644 lib/include/kdsm/*.h $(DESTDIR)$(includedir)/kdsm
 	install -m 644 uapi/linux/kdsm.h $(DESTDIR)$(includedir)/linux
 	install -m 644 Documentation/*.1 $(DESTDIR)$(mandir)/man1
+	install -m 644 Documentation/*.3 $(DESTDIR)$(mandir)/man3
 	install -m 644 Documentation/*.5 $(DESTDIR)$(mandir)/man5
 	install -m 644 Documentation/*.7 $(DESTDIR)$(mandir)/man7
 	install -m 644 Documentation/*.8 $(DESTDIR)$(mandir)/man8
