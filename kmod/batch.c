@@ -111,7 +111,8 @@ static void kdsm_batch_start_peer(struct kdsm_batch *batch, struct list_head *op
 	LIST_HEAD(gets);
 
 	list_for_each_entry_safe(op, next, ops, link) {
-		if (kdsm_operation_is_atomic(op) && fabric->domain == KDSM_DOMAIN_SW) {
+		if (kdsm_operation_is_atomic(op) &&
+		    kdsm_memory_domain(op->memory) == KDSM_DOMAIN_SW) {
 			list_del(&op->link);
 			kdsm_delegate_atomic(batch, op);
 		} else if (kdsm_delegates_get(fabric, op)) {
@@ -130,7 +131,8 @@ static bool kdsm_operation_is_local(const struct kdsm_fabric *fabric,
 				    const struct kdsm_operation *op)
 {
 	return op->node == fabric->config.node &&
-	       !(kdsm_operation_is_atomic(op) && fabric->domain == KDSM_DOMAIN_HCA);
+	       !(kdsm_operation_is_atomic(op) &&
+		 kdsm_memory_domain(op->memory) == KDSM_DOMAIN_HCA);
 }
 
 void kdsm_batch_post(struct kdsm_batch *batch)

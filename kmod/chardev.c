@@ -19,6 +19,7 @@ struct kdsm_file {
 	struct mutex lock;		/* guards the binding */
 	struct kdsm_region *region;	/* set once */
 	struct kdsm_submissions submissions;
+	struct kdsm_lock_file locks;
 };
 
 static int kdsm_file_open(struct inode *inode, struct file *file)
@@ -50,6 +51,7 @@ static int kdsm_file_release(struct inode *inode, struct file *file)
 		struct kdsm_cluster *cluster = region->cluster;
 
 		kdsm_submissions_drain(&kfile->submissions);
+		kdsm_lock_file_release(&kfile->locks);
 		kdsm_region_close(region);
 		kdsm_cluster_unbind(cluster);
 	}
@@ -57,9 +59,7 @@ static int kdsm_file_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* Copy in an argument struct of any known size; see <linux/kdsm.h>. */
-static int kdsm_args_get(void *args, size_t size, size_t least, void __user *user,
-			 u32 *argsz)
+int kdsm_args_get(void *args, size_t size, size_t least, void __user *user, u32 *argsz)
 {
 	if (get_user(*argsz, (u32 __user *)user))
 		return -EFAULT;
@@ -70,7 +70,7 @@ static int kdsm_args_get(void *args, size_t size, size_t least, void __user *use
 	return copy_struct_from_user(args, size, user, *argsz);
 }
 
-static int kdsm_args_put(const void *args, size_t size, void __user *user, u32 argsz)
+int kdsm_args_put(const void *args, size_t size, void __user *user, u32 argsz)
 {
 	return copy_to_user(user, args, min_t(size_t, size, argsz)) ? -EFAULT : 0;
 }
@@ -119,6 +119,7 @@ static int kdsm_file_bind(struct file *file, struct kdsm_region_open *args)
 		return PTR_ERR(region);
 	}
 	kdsm_submissions_init(&kfile->submissions, region, write);
+	kdsm_lock_file_init(&kfile->locks, region, write);
 	if (region->inode)
 		file->f_mapping = region->inode->i_mapping;
 	/* Pairs with the acquire in kdsm_file_region(). */
@@ -300,6 +301,13 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 	case KDSM_IOC_RELEASE:
 	case KDSM_IOC_ACQUIRE:
 	case KDSM_IOC_ADVISE:
+	case KDSM_IOC_LOCK_OPEN:
+	case KDSM_IOC_LOCK_THREAD:
+	case KDSM_IOC_LOCK:
+	case KDSM_IOC_UNLOCK:
+	case KDSM_IOC_LOCK_CONSISTENT:
+	case KDSM_IOC_LOCK_SET:
+	case KDSM_IOC_LOCK_INFO:
 		break;
 	default:
 		return -ENOTTY;
@@ -309,6 +317,8 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 	if (command == KDSM_IOC_RELEASE || command == KDSM_IOC_ACQUIRE)
 		return kdsm_ioctl_fence(kfile->region->coherence, user,
 					command == KDSM_IOC_RELEASE);
+	if (command >= KDSM_IOC_LOCK_OPEN)
+		return kdsm_lock_ioctl(&kfile->locks, command, user);
 	if (command == KDSM_IOC_ADVISE)
 		return kdsm_ioctl_advise(file, kfile->region, user);
 	if (kfile->region->coherence)
@@ -340,7 +350,7 @@ static unsigned long kdsm_file_unmapped_area(struct file *file, unsigned long ad
 
 	if (!region)
 		return -EBADFD;
-	return kdsm_vm_unmapped_area(region, address, length, pgoff, flags);
+	return kdsm_vm_unmapped_area(file, region, address, length, pgoff, flags);
 }
 
 static const struct file_operations kdsm_file_operations = {

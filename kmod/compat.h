@@ -28,4 +28,16 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 }
 #endif
 
+/* Where the kernel puts what may be anywhere. */
+static inline unsigned long kdsm_any_unmapped_area(struct file *file, unsigned long address,
+						   unsigned long length, unsigned long pgoff,
+						   unsigned long flags)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+	return current->mm->get_unmapped_area(file, address, length, pgoff, flags);
+#else
+	return mm_get_unmapped_area(current->mm, file, address, length, pgoff, flags);
+#endif
+}
+
 #endif /* KDSM_COMPAT_H */

@@ -169,15 +169,17 @@ static int kdsm_serve_atomic(struct kdsm_fabric *fabric, bool cas,
 	u64 offset, former;
 	int err;
 
-	/* In the other domains a CPU's atomic would race with the device's. */
-	if (request->length != sizeof(*atomic) || fabric->domain != KDSM_DOMAIN_SW)
+	if (request->length != sizeof(*atomic))
 		return -EINVAL;
 	offset = le64_to_cpu(atomic->offset);
 	memory = kdsm_memory_lookup(fabric, le32_to_cpu(atomic->id));
 	if (!memory)
 		return -ENOENT;
 	err = -ERANGE;
-	if (kdsm_memory_read_only(memory))
+	/* In the other domains a CPU's atomic would race with the device's. */
+	if (kdsm_memory_domain(memory) != KDSM_DOMAIN_SW)
+		err = -EINVAL;
+	else if (kdsm_memory_read_only(memory))
 		err = -EACCES;
 	else if (offset % 8 == 0 && offset < kdsm_memory_size(memory))
 		err = kdsm_memory_atomic(memory, cas, offset, le64_to_cpu(atomic->operand),

@@ -14,7 +14,8 @@
 
 struct kdsm_cluster;
 
-#define KDSM_SIZE_MAX		BIT_ULL(44)	/* of a region */
+/* Of a region: its parts are rounded up, and end before KDSM_LOCKS_OFFSET. */
+#define KDSM_SIZE_MAX		(BIT_ULL(44) - BIT_ULL(33))
 
 struct kdsm_directory {
 	struct mutex lock;	/* over all of it, also while nodes are told */

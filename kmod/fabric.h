@@ -107,9 +107,18 @@ void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats
 #define KDSM_CHUNK_SHIFT	21
 #define KDSM_CHUNK_SIZE		BIT(KDSM_CHUNK_SHIFT)
 
-/* read_only: peers may not write it. ERR_PTR(-ENOMEM), ERR_PTR(-EEXIST). */
+/* Peers may not write it. */
+#define KDSM_MEMORY_READ_ONLY	BIT(0)
+/*
+ * Atomics on it are done by the device, local ones, too, whatever the domain: a
+ * message each would cost more. No CPU may do any; loads are fine. Not if the device
+ * has no atomics; nor are local ones if it lets CPUs do them.
+ */
+#define KDSM_MEMORY_DEVICE	BIT(1)
+
+/* ERR_PTR(-ENOMEM), ERR_PTR(-EEXIST). */
 struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 size,
-				       bool read_only);
+				       unsigned int flags);
 /* Nobody may use it any more, no operation on it may be in flight anywhere. */
 void kdsm_memory_destroy(struct kdsm_memory *memory);
 /* The page at index, or ERR_PTR(-ENOMEM); it stays until destroy. */

@@ -79,6 +79,7 @@ struct kdsm_queue {
 	struct kdsm_fabric *fabric;
 	struct kdsm_memory *memory;	/* of the words; atomics by one authority */
 	const struct kdsm_queue_ops *ops;
+	void *owner;			/* for ops */
 	u32 region, number, level;
 	u32 home;			/* the node that has the word */
 	u64 word;			/* where */
@@ -157,8 +158,8 @@ static inline enum kdsm_queue_state kdsm_queue_state(const struct kdsm_queue *qu
 }
 
 /* Handlers, in any context. */
-int kdsm_queue_serve_tell(struct kdsm_queue *queue, const struct kdsm_request *request);
-int kdsm_queue_serve_hand(struct kdsm_queue *queue, const struct kdsm_request *request);
+int kdsm_queue_serve_tell(struct kdsm_queue *queue, struct kdsm_request *request);
+int kdsm_queue_serve_hand(struct kdsm_queue *queue, struct kdsm_request *request);
 int kdsm_queue_serve_look(struct kdsm_queue *queue, struct kdsm_request *request);
 
 /* ---- between its files ---- */

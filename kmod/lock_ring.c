@@ -6,6 +6,7 @@
 #include <linux/err.h>
 #include <linux/ktime.h>
 #include <linux/log2.h>
+#include <linux/sched/signal.h>
 #include <linux/string.h>
 
 #include "lock_queue.h"
@@ -166,7 +167,7 @@ static bool kdsm_queue_is_old(const struct kdsm_queue *queue, u32 ticket)
 }
 
 /* Who sent it has the ticket after one of this node's. */
-int kdsm_queue_serve_tell(struct kdsm_queue *queue, const struct kdsm_request *request)
+int kdsm_queue_serve_tell(struct kdsm_queue *queue, struct kdsm_request *request)
 {
 	const struct kdsm_wire_lock *wire = request->data;
 	bool wanted = false;
@@ -236,7 +237,7 @@ static int kdsm_baton_read(const struct kdsm_queue *queue, const struct kdsm_req
 	return 0;
 }
 
-int kdsm_queue_serve_hand(struct kdsm_queue *queue, const struct kdsm_request *request)
+int kdsm_queue_serve_hand(struct kdsm_queue *queue, struct kdsm_request *request)
 {
 	const struct kdsm_wire_lock_hand *wire = request->data;
 	bool granted = false;

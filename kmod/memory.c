@@ -28,6 +28,7 @@ struct kdsm_memory {
 	u32 id;
 	u64 size;
 	bool read_only;		/* for peers */
+	u32 domain;		/* enum kdsm_domain: who does its atomics */
 	unsigned long chunks_count;
 	refcount_t references;	/* the owner's, and of requests that are served */
 	struct completion released;
@@ -37,8 +38,17 @@ struct kdsm_memory {
 	u32 *keys[];		/* of each peer's chunks, made on first use; 0: ask */
 };
 
+/* Who does atomics on the memory. */
+static u32 kdsm_memory_choose_domain(const struct kdsm_fabric *fabric, unsigned int flags)
+{
+	if (flags & KDSM_MEMORY_DEVICE && fabric->domain == KDSM_DOMAIN_SW &&
+	    fabric->device->attrs.atomic_cap != IB_ATOMIC_NONE)
+		return KDSM_DOMAIN_HCA;
+	return fabric->domain;
+}
+
 struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 size,
-				       bool read_only)
+				       unsigned int flags)
 {
 	struct kdsm_memory *memory;
 	int err;
@@ -49,7 +59,8 @@ struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 s
 	memory->fabric = fabric;
 	memory->id = id;
 	memory->size = size;
-	memory->read_only = read_only;
+	memory->read_only = flags & KDSM_MEMORY_READ_ONLY;
+	memory->domain = kdsm_memory_choose_domain(fabric, flags);
 	memory->chunks_count = DIV_ROUND_UP_ULL(size, KDSM_CHUNK_SIZE);
 	refcount_set(&memory->references, 1);
 	init_completion(&memory->released);
@@ -143,6 +154,11 @@ u64 kdsm_memory_size(const struct kdsm_memory *memory)
 bool kdsm_memory_read_only(const struct kdsm_memory *memory)
 {
 	return memory->read_only;
+}
+
+u32 kdsm_memory_domain(const struct kdsm_memory *memory)
+{
+	return memory->domain;
 }
 
 u64 kdsm_memory_resident(const struct kdsm_memory *memory)
@@ -354,8 +370,8 @@ static int kdsm_chunk_register(struct kdsm_memory *memory, unsigned long index,
 	lockdep_assert_held(&memory->lock);
 	if (!memory->read_only)
 		wr.access |= IB_ACCESS_REMOTE_WRITE;
-	/* In domain SW no device does atomics here, so nobody is given the right. */
-	if (!memory->read_only && fabric->domain != KDSM_DOMAIN_SW)
+	/* Where no device does atomics nobody is given the right. */
+	if (!memory->read_only && memory->domain != KDSM_DOMAIN_SW)
 		wr.access |= IB_ACCESS_REMOTE_ATOMIC;
 	err = sg_alloc_table_from_pages(&chunk->table, chunk->pages, chunk->count, 0,
 					(size_t)chunk->count << PAGE_SHIFT, GFP_KERNEL);

@@ -44,11 +44,12 @@ static int kdsm_region_make_release(struct kdsm_region *region,
 	struct kdsm_fabric *fabric = region->cluster->fabric;
 
 	coherence->twins = kdsm_memory_create(fabric, region->id | KDSM_TWINS_ID,
-					      region->part_size, true);
+					      region->part_size, KDSM_MEMORY_READ_ONLY);
 	if (IS_ERR(coherence->twins))
 		return PTR_ERR(coherence->twins);
 	coherence->stamps = kdsm_memory_create(fabric, region->id | KDSM_STAMPS_ID,
-					       kdsm_stamps_size(coherence->blocks), true);
+					       kdsm_stamps_size(coherence->blocks),
+					       KDSM_MEMORY_READ_ONLY);
 	if (IS_ERR(coherence->stamps)) {
 		kdsm_memory_destroy(coherence->twins);
 		return PTR_ERR(coherence->stamps);
@@ -116,6 +117,7 @@ static void kdsm_region_free(struct kref *kref)
 {
 	struct kdsm_region *region = container_of(kref, struct kdsm_region, kref);
 
+	kdsm_locks_destroy(region);
 	if (region->coherence)
 		kdsm_region_incoherent(region);
 	kdsm_memory_destroy(region->memory);
@@ -141,7 +143,7 @@ void kdsm_regions_exit(struct kdsm_cluster *cluster)
 	xa_destroy(&cluster->regions);
 }
 
-static struct kdsm_region *kdsm_region_lookup(struct kdsm_cluster *cluster, u32 id)
+struct kdsm_region *kdsm_region_get(struct kdsm_cluster *cluster, u32 id)
 {
 	struct kdsm_region *region;
 
@@ -275,17 +277,22 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 	if (!kdsm_region_fits(cluster, region->share))
 		goto free;
 	region->memory = kdsm_memory_create(cluster->fabric, region->id, region->part_size,
-					    region->policy != KDSM_POLICY_PARTITIONED);
+					    region->policy != KDSM_POLICY_PARTITIONED ?
+					    KDSM_MEMORY_READ_ONLY : 0);
 	if (IS_ERR(region->memory)) {
 		err = PTR_ERR(region->memory);
 		goto free;
 	}
 	if (region->policy != KDSM_POLICY_PARTITIONED) {
 		err = kdsm_region_make_coherent(region);
-		if (err) {
-			kdsm_memory_destroy(region->memory);
-			goto free;
-		}
+		if (err)
+			goto destroy;
+	}
+	err = kdsm_locks_create(region);
+	if (err) {
+		if (region->coherence)
+			kdsm_region_incoherent(region);
+		goto destroy;
 	}
 	err = xa_insert(&cluster->regions, region->id, region, GFP_KERNEL);
 	if (err) {
@@ -294,6 +301,8 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 	}
 	return 0;
 
+destroy:
+	kdsm_memory_destroy(region->memory);
 free:
 	kfree(region);
 	return err;
@@ -329,7 +338,7 @@ static int kdsm_region_serve_block(void *context, struct kdsm_request *request,
 		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;
-	region = kdsm_region_lookup(cluster, le32_to_cpu(wire->id));
+	region = kdsm_region_get(cluster, le32_to_cpu(wire->id));
 	if (!region)
 		return -ENOENT;
 	if (region->coherence)
@@ -458,7 +467,7 @@ struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
 		schedule_delayed_work(&cluster->close_work, KDSM_CLOSE_RETRY);
 	if (err)
 		goto unlock;
-	region = kdsm_region_lookup(cluster, le32_to_cpu(reply.id));
+	region = kdsm_region_get(cluster, le32_to_cpu(reply.id));
 	if (!region) {
 		err = -EIO;
 		goto unlock;

@@ -8,6 +8,7 @@
 
 #include "cluster.h"
 #include "coherence.h"
+#include "lock.h"
 #include "notifier.h"
 
 #define KDSM_WAIT_BUCKETS	64
@@ -29,6 +30,7 @@ struct kdsm_region {
 	u64 base;
 	struct kdsm_memory *memory;	/* the part of this node; coherent: its frames */
 	struct kdsm_coherence *coherence;	/* NULL: partitioned */
+	struct kdsm_locks *locks;
 	struct inode *inode;	/* coherent: has all mappings */
 	struct kdsm_mappings mappings;	/* policy release: who has them */
 	unsigned int opens;	/* files bound; under cluster->open_lock */
@@ -75,6 +77,8 @@ void kdsm_regions_exit(struct kdsm_cluster *cluster);
 void kdsm_regions_forget(struct kdsm_cluster *cluster);
 /* The next region with an id from *id on, with a reference, or NULL. */
 struct kdsm_region *kdsm_region_next(struct kdsm_cluster *cluster, unsigned long *id);
+/* That with the id, with a reference, or NULL. */
+struct kdsm_region *kdsm_region_get(struct kdsm_cluster *cluster, u32 id);
 void kdsm_region_put(struct kdsm_region *region);
 
 /* Handlers; context is the cluster. */

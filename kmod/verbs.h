@@ -221,6 +221,8 @@ void kdsm_memory_forget(struct kdsm_fabric *fabric, unsigned int node);
 u32 kdsm_memory_id(const struct kdsm_memory *memory);
 u64 kdsm_memory_size(const struct kdsm_memory *memory);
 bool kdsm_memory_read_only(const struct kdsm_memory *memory);
+/* Who does atomics on it: that of the cluster, unless it is KDSM_MEMORY_DEVICE. */
+u32 kdsm_memory_domain(const struct kdsm_memory *memory);
 /* The memory with this id, with a reference, or NULL. Any context. */
 struct kdsm_memory *kdsm_memory_lookup(struct kdsm_fabric *fabric, u32 id);
 void kdsm_memory_put(struct kdsm_memory *memory);

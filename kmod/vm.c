@@ -103,11 +103,48 @@ static const struct vm_operations_struct kdsm_vm_ops = {
 	.mremap = kdsm_vm_mremap,
 };
 
+/* ---- lock words: of any region, at any address ---- */
+
+#define KDSM_LOCKS_FIRST	(KDSM_LOCKS_OFFSET >> PAGE_SHIFT)
+#define KDSM_LOCKS_PAGES	(KDSM_LOCKS_SIZE >> PAGE_SHIFT)
+
+static vm_fault_t kdsm_vm_locks_fault(struct vm_fault *vmf)
+{
+	struct kdsm_region *region = vmf->vma->vm_private_data;
+	struct page *page = kdsm_locks_page(region->locks, vmf->pgoff - KDSM_LOCKS_FIRST);
+
+	return IS_ERR(page) ? VM_FAULT_SIGBUS :
+	       vmf_insert_pfn(vmf->vma, vmf->address, page_to_pfn(page));
+}
+
+static const struct vm_operations_struct kdsm_vm_locks_ops = {
+	.fault = kdsm_vm_locks_fault,
+	.mremap = kdsm_vm_mremap,
+};
+
+static int kdsm_vm_mmap_locks(struct kdsm_region *region, struct vm_area_struct *vma)
+{
+	if (!(vma->vm_flags & VM_MAYSHARE) ||
+	    vma->vm_pgoff - KDSM_LOCKS_FIRST >= KDSM_LOCKS_PAGES ||
+	    vma_pages(vma) > KDSM_LOCKS_PAGES - (vma->vm_pgoff - KDSM_LOCKS_FIRST))
+		return -EINVAL;
+	/* Those who may only read the region do not lock. */
+	if (vma->vm_flags & VM_EXEC || !(vma->vm_file->f_mode & FMODE_WRITE))
+		return -EACCES;
+	vm_flags_clear(vma, VM_MAYEXEC);
+	vm_flags_set(vma, VM_PFNMAP | VM_DONTEXPAND);
+	vma->vm_private_data = region;	/* the file of the mapping holds it */
+	vma->vm_ops = &kdsm_vm_locks_ops;
+	return 0;
+}
+
 int kdsm_vm_mmap(struct kdsm_region *region, struct vm_area_struct *vma)
 {
 	u64 pages = kdsm_region_size(region) >> PAGE_SHIFT;
 	int err;
 
+	if (vma->vm_pgoff >= KDSM_LOCKS_FIRST)
+		return kdsm_vm_mmap_locks(region, vma);
 	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff >= pages ||
 	    vma_pages(vma) > pages - vma->vm_pgoff ||
 	    vma->vm_start != region->base + ((u64)vma->vm_pgoff << PAGE_SHIFT))
@@ -127,10 +164,12 @@ int kdsm_vm_mmap(struct kdsm_region *region, struct vm_area_struct *vma)
 	return 0;
 }
 
-unsigned long kdsm_vm_unmapped_area(struct kdsm_region *region, unsigned long address,
-				    unsigned long length, unsigned long pgoff,
-				    unsigned long flags)
+unsigned long kdsm_vm_unmapped_area(struct file *file, struct kdsm_region *region,
+				    unsigned long address, unsigned long length,
+				    unsigned long pgoff, unsigned long flags)
 {
+	if (pgoff >= KDSM_LOCKS_FIRST)
+		return kdsm_any_unmapped_area(file, address, length, pgoff, flags);
 	if (flags & MAP_FIXED)
 		return address;		/* checked by mmap */
 	if (pgoff > kdsm_region_size(region) >> PAGE_SHIFT)

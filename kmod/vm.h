@@ -19,9 +19,9 @@ extern const struct vm_operations_struct kdsm_fault_ops;
 
 /* For the file operations, once the file is bound to region. */
 int kdsm_vm_mmap(struct kdsm_region *region, struct vm_area_struct *vma);
-unsigned long kdsm_vm_unmapped_area(struct kdsm_region *region, unsigned long address,
-				    unsigned long length, unsigned long pgoff,
-				    unsigned long flags);
+unsigned long kdsm_vm_unmapped_area(struct file *file, struct kdsm_region *region,
+				    unsigned long address, unsigned long length,
+				    unsigned long pgoff, unsigned long flags);
 
 /* Refuses: to move a mapping would break the promise that a region has one address. */
 int kdsm_vm_mremap(struct vm_area_struct *vma);

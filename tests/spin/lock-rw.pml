@@ -45,8 +45,9 @@
 #define ARRIVALS_NOT_LOOKED_AT		(FAULT == 12)
 #define OPENED_WITHOUT_WAKING		(FAULT == 13)
 #define ENTERED_AFTER_FIRST_COUNTER	(FAULT == 14)
+#define GO_BEFORE_ANSWER_DROPPED	(FAULT == 15)
 /* With LTL: */
-#define JOINED_WITHOUT_END		(FAULT == 15)
+#define JOINED_WITHOUT_END		(FAULT == 16)
 
 #ifndef READERS
 #define READERS		2
@@ -66,14 +67,16 @@
 #ifndef T_L
 #define T_L		0
 #endif
-#define MODULUS		4		/* of arrivals; more than T_R */
 #define counter_of(r)	((r) % COUNTERS)
 
 #define NOBODY		255
 
 /* The words */
-byte arrivals[COUNTERS], readers[COUNTERS], writer[COUNTERS];
+byte readers[COUNTERS], writer[COUNTERS];
 bool want[COUNTERS], write[COUNTERS];
+/* Since a writer has read the counter, to add WANT; not more than T_R. */
+byte arrivals[COUNTERS];
+bool counting[COUNTERS];
 /* At the home of each */
 bool registered[READERS];
 
@@ -85,10 +88,13 @@ byte state[READERS];
 /* Of who reads: to a writer, about its counter. */
 chan tell[READERS] = [1] of { byte };
 chan go[READERS] = [1] of { bool };
+#if GO_BEFORE_ANSWER_DROPPED
+bool asked[READERS];		/* and has not heard */
+#endif
 
 /* A node that writes */
 bool told[WRITERS * COUNTERS];
-bool wants[WRITERS];
+bool wants[WRITERS], closing[WRITERS];
 chan open[COUNTERS] = [1] of { bool };
 
 /* The root: the first in the list has it. */
@@ -114,13 +120,13 @@ inline enter(r)
 	assert(!inside)				/* both */
 }
 
-/* The fetch-and-add of -1 by whom it may concern. */
+/* The fetch-and-add of -1, for who reads. */
 inline subtract(r, k, tells)
 {
 	readers[k]--;
 	if
 	:: readers[k] == 0 && (want[k] && !NOT_TOLD_BEFORE_WRITE || write[k]) && tells ->
-		to = writer[k]
+		tell[r]!writer[k]
 	:: else
 	fi
 }
@@ -131,14 +137,25 @@ proctype wire(byte me)
 	byte w, r;
 
 end:	do
-	:: d_step { tell[me]?w -> told[of(w, counter_of(me))] = true; w = 0 }
+	:: d_step {
+		tell[me]?w ->
+		told[of(w, counter_of(me))] = closing[w];
+		w = 0
+	   }
+#if GO_BEFORE_ANSWER_DROPPED
+	:: d_step { full(go[me]) && !asked[me] -> go[me]?_; enter(me) }
+	:: full(go[me]) && asked[me] -> go[me]?_
+#else
 	:: d_step { go[me]?_ -> enter(me) }
+#endif
 	:: d_step {
 		me < COUNTERS && nempty(open[me % COUNTERS]) ->
 		open[me]?_;
 		want[me] = false;
 		write[me] = false;
 		writer[me] = 0;
+		counting[me] = false;
+		arrivals[me] = 0;
 		entered[me] = 0;
 		r = me;
 		do
@@ -164,58 +181,62 @@ end:	do
 
 proctype reader(byte me)
 {
-	byte k = counter_of(me), to = NOBODY, joins;
-	bool blocked;
+	byte k = counter_of(me), joins;
 
 end:	do
+	:: state[me] == OUT -> break			/* It need not go on. */
 	/* Acquire */
 	:: d_step {
 		state[me] == OUT ->
-		state[me] = ASKING;
-		blocked = blocks(k);
 		if
-		:: want[k] && !write[k] && !blocked ->
-			entered[k]++;
-			assert(entered[k] <= T_R)		/* T_R */
-		:: else
-		fi;
-		arrivals[k] = (arrivals[k] + 1) % MODULUS;
-		readers[k]++
-	   };
-		if
-		:: d_step { !blocked -> enter(me) }
+		:: blocks(k) -> state[me] = ASKING
 		:: else ->
-			/* The home is asked. */
-			d_step {
-				if
-				:: !want[k] && !write[k] && !REGISTERED_THOUGH_OPEN -> enter(me)
-				:: else ->
-					subtract(me, k, !NOT_TOLD_BY_WHO_IS_REGISTERED);
-					registered[me] = true
-				fi;
-				blocked = false
-			};
+			enter(me);
 			if
-			:: to != NOBODY -> atomic { tell[me]!to -> to = NOBODY }
+			:: want[k] && !write[k] ->
+				entered[k]++;
+				assert(entered[k] <= T_R)		/* T_R */
 			:: else
 			fi
 		fi;
-		state[me] == IN;
-		/* Here it reads. Then, another thread joins the first, which leaves. */
+		arrivals[k] = arrivals[k] + (counting[k] && arrivals[k] < T_R);
+		readers[k]++
+	   };
+		if
+		:: state[me] == IN
+		:: d_step {
+			/* The home is asked. */
+			state[me] == ASKING && nfull(tell[me]) ->
+			if
+			:: !want[k] && !write[k] && !REGISTERED_THOUGH_OPEN -> enter(me)
+			:: else ->
+				subtract(me, k, !NOT_TOLD_BY_WHO_IS_REGISTERED);
+				registered[me] = true;
+#if GO_BEFORE_ANSWER_DROPPED
+				asked[me] = true
+#endif
+			fi
+		   };
+#if GO_BEFORE_ANSWER_DROPPED
+			asked[me] = false;
+#endif
+			state[me] == IN
+		fi;
+		/* Here it reads. */
+#if T_L > 0
+		/* Another thread joins the first, which leaves. */
 		do
 		:: joins < T_L || JOINED_WITHOUT_END -> joins = joins + !JOINED_WITHOUT_END
 		:: true -> break
 		od;
+#endif
 		/* Release */
-		d_step {
+		atomic {
+			nfull(tell[me]) ->
 			joins = 0;
 			state[me] = OUT;
 			subtract(me, k, true)
-		};
-		if
-		:: to != NOBODY -> atomic { tell[me]!to -> to = NOBODY }
-		:: else
-		fi
+		}
 	od
 }
 
@@ -245,53 +266,37 @@ inline overtake()
 
 proctype writer_of(byte me)
 {
-	byte k, r, n, counted;
+	byte k, r, n;
 	byte stage[COUNTERS];
 
 end:	do
+	:: !wants[me] -> break				/* It need not go on. */
 	:: d_step { !wants[me] -> wants[me] = true; root!me };
-		root?[eval(me)];
 		if
-		:: !closed ->
-			k = 0;
+		:: atomic { root?[eval(me)] && closed -> skip }
+		:: atomic { root?[eval(me)] && !closed -> closing[me] = true };
 			do
 			:: k < COUNTERS ->
+				d_step { counting[k] = true };
 				d_step {
-					if
-					:: !TOLD_CLEARED_TOO_LATE -> told[of(me, k)] = false
-					:: else
-					fi;
-					counted = arrivals[k]
-				};
-				d_step {
-					arrivals[k] = (arrivals[k] + MODULUS - counted) % MODULUS;
-					counted = 0;
 					assert(!want[k] && !write[k] && writer[k] == 0);
 					want[k] = true;
 					writer[k] = me;
-					stage[k] = (readers[k] == 0 -> EMPTY : WANTED)
-				};
-				k++
-			:: else -> break
+					stage[k] = (readers[k] == 0 -> EMPTY : WANTED);
+					k++
+				}
+			:: atomic { k == COUNTERS -> k = 0; break }
 			od;
-			k = 0;
-			n = 0;
 			do
-			:: n == COUNTERS || n == 1 && ENTERED_AFTER_FIRST_COUNTER -> break
-			:: n < COUNTERS ->
+			:: d_step {
 				/* One that something is known of. */
+				stage[0] == EMPTY || stage[0] != DRAINED && told[of(me, 0)] ->
 				if
-				:: stage[0] != DRAINED && (stage[0] == EMPTY || told[of(me, 0)])
-#if COUNTERS > 1
-				:: stage[1] != DRAINED && (stage[1] == EMPTY || told[of(me, 1)]) ->
-					k = 1
-#endif
-				fi;
-				if
-				:: !TOLD_CLEARED_TOO_LATE -> told[of(me, k)] = false
+				:: !TOLD_CLEARED_TOO_LATE -> told[of(me, 0)] = false
 				:: else
-				fi;
-				d_step {
+				fi
+			   };
+look:				atomic {
 					if
 					:: stage[k] == CLOSED ->
 						if
@@ -315,47 +320,60 @@ end:	do
 				:: else
 				fi;
 				k = 0
-			od;
-			d_step {
-				k = 0;
+#if COUNTERS > 1
+			:: d_step {
+				stage[1] == EMPTY || stage[1] != DRAINED && told[of(me, 1)] ->
+				if
+				:: !TOLD_CLEARED_TOO_LATE -> told[of(me, 1)] = false
+				:: else
+				fi;
+				k = 1
+			   };
+				goto look
+#endif
+			:: atomic {
+				n == COUNTERS || n == 1 && ENTERED_AFTER_FIRST_COUNTER ->
+				n = 0;
 				do
-				:: k < COUNTERS -> stage[k] = 0; k++
+				:: k < COUNTERS -> stage[k] = 0; told[of(me, k)] = false; k++
 				:: else -> break
 				od;
 				k = 0;
-				n = 0;
-				closed = true
-			}
-		:: else
+				closing[me] = false;
+				closed = true;
+				break
+			   }
+			od
 		fi;
 		/* Write */
-		d_step {
+		atomic {
 			row = row + !WRITERS_IN_A_ROW_NOT_COUNTED;
 			overtake();
 			assert(!inside);			/* both */
 			inside = true
 		};
-		inside = false;
+		atomic {
+			inside = false;
+			if
+			:: len(root) > 1 && row < T_W -> root?_
+			:: len(root) == 1 && KEPT_CLOSED -> row = 0; root?_
+			:: else -> n = 1
+			fi
+		};
 		if
-		:: d_step { len(root) > 1 && row < T_W -> root?_ }
-		:: d_step { len(root) == 1 && KEPT_CLOSED -> row = 0; root?_ }
-		:: !(len(root) > 1 && row < T_W) && !(len(root) == 1 && KEPT_CLOSED) ->
+		:: n == 1 ->
 			do
 			:: k < COUNTERS -> open[k]!true; k++
-			:: else -> break
+			:: atomic { k == COUNTERS -> k = 0; n = 0; break }
 			od;
-			k = 0;
-			/* Their answers. */
-			if
-			:: !ROOT_PASSED_ON_BEFORE_OPEN ->
-				empty(open[0]) && empty(open[COUNTERS - 1])
-			:: else
-			fi;
-			d_step {
+			atomic {
+				/* Their answers. */
+				empty(open[0]) && empty(open[COUNTERS - 1]) || ROOT_PASSED_ON_BEFORE_OPEN ->
 				closed = false;
 				row = 0;
 				root?_
 			}
+		:: else
 		fi;
 		wants[me] = false
 	od

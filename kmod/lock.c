@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The threads of a node take turns at a lock.
+ *
+ * What is between nodes is the queue's business (lock_queue.c): as long as that says
+ * HELD, the lock is at this node. Then the lock word says which thread has it, and
+ * programs change it themselves as long as no flag but AT_NODE is set. Under the mutex
+ * the module first freezes the word, by setting WAITERS: whatever a program that keeps
+ * to the rules does after that is a call. So what is read then stays, and what the
+ * module writes replaces nothing. A program that does not keep to the rules harms the
+ * users of this lock: of the word only the number of a thread is taken, and that has
+ * to be one that lives, or the lock's owner counts as dead.
+ *
+ * Whoever has the mutex brings the lock forward (kdsm_lock_step()): a waiting thread, a
+ * thread that unlocks, or the work, where nobody is there to do it.
+ */
+#include <linux/err.h>
+#include <linux/ktime.h>
+#include <linux/log2.h>
+#include <linux/sched/signal.h>
+
+#include "lock.h"
+#include "region.h"
+
+/* An owner that others wait for is looked after so often. */
+#define KDSM_LOCK_CHECK		(HZ / 10)
+/* What the network did not do is tried again after so long. */
+#define KDSM_LOCK_RETRY		msecs_to_jiffies(2)
+/* Every so many polls of a waiting node it asks all others. */
+#define KDSM_LOCK_LOOK		10
+
+struct kdsm_lock_waiter {
+	struct list_head link;
+	u32 thread;
+	bool done;
+	int status;		/* of done */
+};
+
+/* ---- the word ---- */
+
+/* Nobody else changes the word from now on. Who has the lock: a thread, or 0. */
+static u32 kdsm_lock_freeze(struct kdsm_lock *lock)
+{
+	lockdep_assert_held(&lock->mutex);
+	return KDSM_LOCK_OWNER(atomic64_fetch_or(KDSM_LOCK_WAITERS, lock->state));
+}
+
+/* Where programs may go on by themselves, they do so after this. */
+static void kdsm_lock_write(struct kdsm_lock *lock, u32 owner)
+{
+	u64 state = owner;
+
+	if (kdsm_queue_state(lock->queue) == KDSM_QUEUE_HELD)
+		state |= KDSM_LOCK_AT_NODE;
+	if (!list_empty(&lock->waiters))
+		state |= KDSM_LOCK_WAITERS;
+	if (kdsm_queue_is_wanted(lock->queue) || lock->queue->baton.debt ||
+	    lock->settings.keep != KDSM_LOCK_KEEP_FOREVER)
+		state |= KDSM_LOCK_WANTED;
+	if (lock->dead)
+		state |= KDSM_LOCK_DEAD;
+	if (lock->lost)
+		state |= KDSM_LOCK_LOST;
+	/* With release semantics: what was done before is seen by who takes it next. */
+	atomic64_set_release(lock->state, state);
+}
+
+static void kdsm_lock_count_uses(struct kdsm_lock *lock)
+{
+	u64 uses = READ_ONCE(lock->word->uses);
+
+	lock->stats[KDSM_LOCK_STAT_FAST] += uses - lock->uses;
+	lock->uses = uses;
+}
+
+/* ---- bringing it forward ---- */
+
+static void kdsm_lock_later(struct kdsm_lock *lock, unsigned long delay)
+{
+	mod_delayed_work(system_highpri_wq, &lock->work, delay);
+}
+
+static void kdsm_lock_end_wait(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter,
+			       int status)
+{
+	list_del_init(&waiter->link);
+	waiter->status = status;
+	/* The waiter may be gone as soon as it sees done. */
+	smp_store_release(&waiter->done, true);
+}
+
+static void kdsm_lock_fail_waiters(struct kdsm_lock *lock, int err)
+{
+	struct kdsm_lock_waiter *waiter, *next;
+
+	list_for_each_entry_safe(waiter, next, &lock->waiters, link)
+		kdsm_lock_end_wait(lock, waiter, err);
+	wake_up_all(&lock->wait);
+}
+
+/* The lock is here and nobody has it: the thread that has waited longest does now. */
+static void kdsm_lock_grant(struct kdsm_lock *lock)
+{
+	struct kdsm_lock_waiter *waiter =
+		list_first_entry(&lock->waiters, struct kdsm_lock_waiter, link);
+	u32 thread = waiter->thread;
+
+	list_del_init(&waiter->link);
+	kdsm_lock_write(lock, thread);
+	waiter->status = lock->dead ? -EOWNERDEAD : 0;
+	/* The waiter may be gone as soon as it sees done. */
+	smp_store_release(&waiter->done, true);
+	wake_up_all(&lock->wait);
+}
+
+/* It came here, by queueing or from another node. */
+static void kdsm_lock_arrive(struct kdsm_lock *lock)
+{
+	u32 flags = lock->queue->baton.flags;
+
+	if (!lock->arrived)
+		return;
+	lock->arrived = false;
+	lock->passes = 0;
+	lock->polls = 0;
+	lock->dead = flags & KDSM_BATON_DEAD;
+	lock->lost |= !!(flags & KDSM_BATON_LOST);
+}
+
+/* No thread has it. May those that wait have it, before another node does? */
+static bool kdsm_lock_may_pass(struct kdsm_lock *lock)
+{
+	u32 limit = lock->settings.t_l[lock->levels - 1];
+
+	if (list_empty(&lock->waiters))
+		return false;
+	if (!kdsm_queue_is_wanted(lock->queue)) {
+		lock->passes = 0;
+		return true;
+	}
+	return lock->passes++ < limit;
+}
+
+/* Does it stay here though nobody has it? */
+static bool kdsm_lock_may_stay(struct kdsm_lock *lock)
+{
+	u64 keep = lock->settings.keep, now;
+
+	if (!kdsm_queue_can_idle(lock->queue))
+		return false;
+	/* What another node is to be told would be forgotten if it were let go. */
+	if (lock->dead || lock->lost || keep == KDSM_LOCK_KEEP_FOREVER)
+		return true;
+	now = ktime_get_ns();
+	if (!lock->idle_since)
+		lock->idle_since = now;
+	if (now - lock->idle_since >= keep)
+		return false;
+	kdsm_lock_later(lock, nsecs_to_jiffies(lock->idle_since + keep - now) + 1);
+	return true;
+}
+
+/* Let it go, to another node or for good. The word says so before. */
+static int kdsm_lock_leave(struct kdsm_lock *lock)
+{
+	struct kdsm_queue *queue = lock->queue;
+	bool keep = lock->dead || lock->lost || lock->settings.keep;
+	u64 handed = queue->stats.handed;
+	int err;
+
+	/* A lock that was idle for as long as it may be goes. */
+	if (lock->idle_since && !lock->dead && !lock->lost)
+		keep = false;
+	queue->baton.flags &= KDSM_BATON_MORE;
+	if (lock->dead)
+		queue->baton.flags |= KDSM_BATON_DEAD;
+	if (lock->lost)
+		queue->baton.flags |= KDSM_BATON_LOST;
+	atomic64_set(lock->state, lock->lost ? KDSM_LOCK_LOST : 0);
+	err = kdsm_queue_leave(queue, keep);
+	if (err)
+		return err;
+	lock->handed[0] += queue->stats.handed - handed;
+	if (kdsm_queue_state(queue) == KDSM_QUEUE_NONE)
+		lock->dead = false;
+	return 0;
+}
+
+/*
+ * One step. True: there may be another. Errors of the network are tried again later
+ * by the work; *err is for the thread that asked for it.
+ */
+static bool kdsm_lock_step(struct kdsm_lock *lock, int *err)
+{
+	struct kdsm_queue *queue = lock->queue;
+	u32 owner;
+
+	switch (kdsm_queue_state(queue)) {
+	case KDSM_QUEUE_NONE:
+		if (list_empty(&lock->waiters) || lock->lost)
+			break;
+		lock->arrived = true;
+		lock->idle_since = 0;
+		*err = kdsm_queue_enter(queue);
+		if (*err) {
+			kdsm_lock_later(lock, KDSM_LOCK_RETRY);
+			return false;
+		}
+		return true;
+	case KDSM_QUEUE_ENTERING:
+		break;
+	case KDSM_QUEUE_DOUBT:
+	case KDSM_QUEUE_WAITING:
+		/* The work is called again, and does this; see kdsm_lock_work(). */
+		break;
+	case KDSM_QUEUE_LEAVING:
+		*err = kdsm_lock_leave(lock);
+		if (*err)
+			kdsm_lock_later(lock, KDSM_LOCK_RETRY);
+		return !*err;
+	case KDSM_QUEUE_HELD:
+		kdsm_lock_arrive(lock);
+		owner = kdsm_lock_freeze(lock);
+		kdsm_lock_count_uses(lock);
+		if (owner && kdsm_lock_thread_lives(lock->locks, owner)) {
+			if (!list_empty(&lock->waiters) || kdsm_queue_is_wanted(queue))
+				kdsm_lock_later(lock, KDSM_LOCK_CHECK);
+			kdsm_lock_write(lock, owner);
+			break;
+		}
+		if (owner) {
+			lock->dead = true;
+			lock->stats[KDSM_LOCK_STAT_DEAD]++;
+		}
+		if (lock->lost)
+			kdsm_lock_fail_waiters(lock, -ENOTRECOVERABLE);
+		if (kdsm_lock_may_pass(lock)) {
+			lock->idle_since = 0;
+			kdsm_lock_grant(lock);
+			return true;	/* others may wait behind it: look after it */
+		}
+		if (list_empty(&lock->waiters) && kdsm_lock_may_stay(lock)) {
+			kdsm_lock_write(lock, 0);
+			/* Who was told in between did not see the flag. */
+			return kdsm_queue_is_wanted(queue);
+		}
+		*err = kdsm_lock_leave(lock);
+		if (*err)
+			kdsm_lock_later(lock, KDSM_LOCK_RETRY);
+		return !*err;
+	}
+	return false;
+}
+
+static int kdsm_lock_advance(struct kdsm_lock *lock)
+{
+	int err = 0;
+
+	lockdep_assert_held(&lock->mutex);
+	while (kdsm_lock_step(lock, &err))
+		;
+	if (lock->lost)
+		kdsm_lock_fail_waiters(lock, -ENOTRECOVERABLE);
+	/* What was lost on the way is asked for again; the first time soon. */
+	switch (kdsm_queue_state(lock->queue)) {
+	case KDSM_QUEUE_DOUBT:
+		kdsm_lock_later(lock, KDSM_LOCK_RETRY);
+		break;
+	case KDSM_QUEUE_WAITING:
+		kdsm_lock_later(lock, lock->queue->published ? KDSM_LOCK_CHECK : KDSM_LOCK_RETRY);
+		break;
+	default:
+		break;
+	}
+	return err;
+}
+
+static void kdsm_lock_work(struct work_struct *work)
+{
+	struct kdsm_lock *lock = container_of(work, struct kdsm_lock, work.work);
+	enum kdsm_queue_state state;
+
+	mutex_lock(&lock->mutex);
+	state = kdsm_queue_state(lock->queue);
+	if (state == KDSM_QUEUE_WAITING || state == KDSM_QUEUE_DOUBT)
+		kdsm_queue_poll(lock->queue, ++lock->polls % KDSM_LOCK_LOOK == 0);
+	kdsm_lock_advance(lock);
+	mutex_unlock(&lock->mutex);
+}
+
+void kdsm_lock_check(struct kdsm_lock *lock)
+{
+	mutex_lock(&lock->mutex);
+	kdsm_lock_advance(lock);
+	mutex_unlock(&lock->mutex);
+}
+
+/* ---- what the queue says, in any context ---- */
+
+static void kdsm_lock_granted(struct kdsm_queue *queue)
+{
+	struct kdsm_lock *lock = queue->owner;
+
+	/* The first thread sees to it; if there is none, the work. */
+	if (wq_has_sleeper(&lock->wait))
+		wake_up_all(&lock->wait);
+	else
+		kdsm_lock_later(lock, 0);
+}
+
+static void kdsm_lock_wanted(struct kdsm_queue *queue)
+{
+	kdsm_lock_later(queue->owner, 0);
+}
+
+const struct kdsm_queue_ops kdsm_lock_queue_ops = {
+	.granted = kdsm_lock_granted,
+	.wanted = kdsm_lock_wanted,
+};
+
+/* ---- threads ---- */
+
+/* With the mutex. 0 or -EOWNERDEAD: the thread has it. -EBUSY: it has to wait. */
+static int kdsm_lock_try(struct kdsm_lock *lock, u32 thread, bool remote)
+{
+	u32 owner;
+	int err;
+
+	if (lock->lost)
+		return -ENOTRECOVERABLE;
+	if (kdsm_queue_state(lock->queue) == KDSM_QUEUE_NONE && remote &&
+	    list_empty(&lock->waiters)) {
+		lock->arrived = true;
+		lock->idle_since = 0;
+		err = kdsm_queue_try(lock->queue);
+		if (err)
+			return err;
+	}
+	if (kdsm_queue_state(lock->queue) != KDSM_QUEUE_HELD)
+		return -EBUSY;
+	kdsm_lock_arrive(lock);
+	if (lock->lost)
+		return -ENOTRECOVERABLE;
+	owner = kdsm_lock_freeze(lock);
+	kdsm_lock_count_uses(lock);
+	if (owner == thread) {
+		kdsm_lock_write(lock, owner);
+		return -EDEADLK;
+	}
+	if (owner && !kdsm_lock_thread_lives(lock->locks, owner)) {
+		lock->dead = true;
+		lock->stats[KDSM_LOCK_STAT_DEAD]++;
+		owner = 0;
+	}
+	/* Those that wait were first; and so was another node, if this has passed it on. */
+	if (owner || !list_empty(&lock->waiters)) {
+		kdsm_lock_write(lock, owner);
+		return -EBUSY;
+	}
+	lock->idle_since = 0;
+	kdsm_lock_write(lock, thread);
+	return lock->dead ? -EOWNERDEAD : 0;
+}
+
+static bool kdsm_lock_is_first(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter)
+{
+	return READ_ONCE(lock->waiters.next) == &waiter->link;
+}
+
+/* Is there something to do for a waiting thread? A hint: the mutex tells. */
+static bool kdsm_lock_calls(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter)
+{
+	/* Pairs with the release of who ended the wait. */
+	return smp_load_acquire(&waiter->done) ||
+	       (READ_ONCE(lock->arrived) && kdsm_lock_is_first(lock, waiter) &&
+		kdsm_queue_state(lock->queue) == KDSM_QUEUE_HELD);
+}
+
+/* Until it is called; -ETIMEDOUT, -EINTR. */
+static int kdsm_lock_sleep(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter,
+			   u64 timeout)
+{
+	int err;
+
+	if (timeout >= KTIME_MAX)
+		return wait_event_interruptible(lock->wait, kdsm_lock_calls(lock, waiter)) ?
+		       -EINTR : 0;
+	err = wait_event_interruptible_hrtimeout(lock->wait, kdsm_lock_calls(lock, waiter),
+						 ns_to_ktime(timeout));
+	return err == -ETIME ? -ETIMEDOUT : err ? -EINTR : 0;
+}
+
+/* Queue behind the others; the status of the wait. */
+static int kdsm_lock_wait(struct kdsm_lock *lock, u32 thread, u64 timeout)
+{
+	struct kdsm_lock_waiter waiter = { .thread = thread };
+	u64 start = ktime_get_ns(), waited;
+	int err, ret;
+
+	list_add_tail(&waiter.link, &lock->waiters);
+	for (;;) {
+		err = kdsm_lock_advance(lock);
+		if (waiter.done)
+			break;
+		/* Who would have to wait for a network that is down is told so. */
+		if (err && err != -EAGAIN &&
+		    kdsm_queue_state(lock->queue) != KDSM_QUEUE_LEAVING) {
+			kdsm_lock_end_wait(lock, &waiter, err);
+			break;
+		}
+		mutex_unlock(&lock->mutex);
+		waited = ktime_get_ns() - start;
+		ret = timeout < KTIME_MAX && waited >= timeout ? -ETIMEDOUT :
+		      kdsm_lock_sleep(lock, &waiter, timeout - waited);
+		mutex_lock(&lock->mutex);
+		if (waiter.done)
+			break;
+		if (ret) {
+			kdsm_lock_end_wait(lock, &waiter, ret);
+			/* The word says that there are waiters. */
+			kdsm_lock_advance(lock);
+			break;
+		}
+	}
+	waited = ktime_get_ns() - start;
+	lock->stats[KDSM_LOCK_STAT_WAITED] += waited;
+	lock->stats[KDSM_LOCK_STAT_LONGEST] = max(lock->stats[KDSM_LOCK_STAT_LONGEST], waited);
+	lock->waits[min_t(u32, ilog2(waited | 1), KDSM_LOCK_WAITS - 1)]++;
+	return waiter.status;
+}
+
+int kdsm_lock_take(struct kdsm_lock *lock, u32 thread, u32 flags, u64 timeout)
+{
+	int err;
+
+	if (mutex_lock_interruptible(&lock->mutex))
+		return -EINTR;
+	err = kdsm_lock_try(lock, thread, flags & KDSM_LOCK_TRY);
+	if (err == -EBUSY && !(flags & KDSM_LOCK_TRY))
+		err = kdsm_lock_wait(lock, thread, timeout);
+	else if (err)
+		kdsm_lock_advance(lock);
+	if (!err || err == -EOWNERDEAD)
+		lock->stats[KDSM_LOCK_STAT_LOCKS]++;
+	else if (err == -EBUSY)
+		lock->stats[KDSM_LOCK_STAT_BUSY]++;
+	else if (err == -ETIMEDOUT || err == -EINTR)
+		lock->stats[KDSM_LOCK_STAT_TIMEDOUT]++;
+	mutex_unlock(&lock->mutex);
+	return err;
+}
+
+/* With the mutex: is the thread the owner? The word is frozen then. */
+static bool kdsm_lock_owned(struct kdsm_lock *lock, u32 thread)
+{
+	u32 owner;
+
+	if (kdsm_queue_state(lock->queue) != KDSM_QUEUE_HELD)
+		return false;
+	owner = kdsm_lock_freeze(lock);
+	if (owner == thread)
+		return true;
+	kdsm_lock_write(lock, owner);
+	return false;
+}
+
+int kdsm_lock_give(struct kdsm_lock *lock, u32 thread)
+{
+	int err = -EPERM;
+
+	mutex_lock(&lock->mutex);
+	if (kdsm_lock_owned(lock, thread)) {
+		/* What it guards was left as the one that died had it. */
+		if (lock->dead) {
+			lock->dead = false;
+			lock->lost = true;
+		}
+		kdsm_lock_write(lock, 0);
+		kdsm_lock_advance(lock);
+		err = 0;
+	}
+	mutex_unlock(&lock->mutex);
+	return err;
+}
+
+int kdsm_lock_consistent(struct kdsm_lock *lock, u32 thread)
+{
+	int err = -EPERM;
+
+	mutex_lock(&lock->mutex);
+	if (kdsm_lock_owned(lock, thread)) {
+		err = lock->dead ? 0 : -EINVAL;
+		lock->dead = false;
+		kdsm_lock_write(lock, thread);
+	}
+	mutex_unlock(&lock->mutex);
+	return err;
+}
+
+/* ---- start and stop ---- */
+
+void kdsm_lock_init(struct kdsm_lock *lock)
+{
+	mutex_init(&lock->mutex);
+	INIT_LIST_HEAD(&lock->waiters);
+	init_waitqueue_head(&lock->wait);
+	INIT_DELAYED_WORK(&lock->work, kdsm_lock_work);
+}
+
+void kdsm_lock_exit(struct kdsm_lock *lock)
+{
+	cancel_delayed_work_sync(&lock->work);
+}

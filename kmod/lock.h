@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Locks of regions, as this node knows them: which are open, what threads wait, and
+ * who they are. The queue of nodes is lock_queue.h.
+ */
+#ifndef KDSM_LOCK_H
+#define KDSM_LOCK_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <linux/kdsm.h>
+
+#include "lock_queue.h"
+
+struct kdsm_cluster;
+struct kdsm_region;
+struct pid;
+struct vm_area_struct;
+
+/* Locks live in a memory of their own, with ids that no region has. */
+#define KDSM_LOCKS_ID		BIT(18)
+
+/* Of one region; made with it. */
+struct kdsm_locks {
+	struct kdsm_region *region;
+	struct kdsm_memory *memory;	/* words and rings of those whose home is here */
+	struct mutex mutex;		/* guards what is open, pages and the registry */
+	struct xarray open;		/* struct kdsm_lock by number */
+	struct xarray registry;		/* node 0: struct kdsm_wire_lock_open by number */
+	struct mutex registry_mutex;	/* node 0: makes and changes, one by one */
+	struct xarray threads;		/* struct kdsm_lock_owner by number */
+	u32 last_thread;
+	struct page *pages[KDSM_LOCKS_SIZE / PAGE_SIZE];	/* lock words, once touched */
+};
+
+/* One lock that is open here; until the region goes. */
+struct kdsm_lock {
+	struct kdsm_locks *locks;
+	u32 number, kind, options, levels;
+	char name[KDSM_NAME_SIZE];
+	struct mutex mutex;		/* guards all of it; held over the network */
+	struct kdsm_lock_settings settings;
+	struct list_head waiters;	/* who came first is first */
+	wait_queue_head_t wait;
+	bool arrived;			/* it came from another node; nobody has seen to it */
+	bool dead, lost;		/* see KDSM_LOCK_DEAD and LOST */
+	unsigned int passes;		/* here, while another node waited */
+	unsigned int polls;
+	u64 uses;			/* last seen in the word */
+	u64 idle_since;			/* ns of ktime; 0: it is not */
+	atomic64_t *state;		/* the word's; programs write it, too */
+	struct kdsm_lock_word *word;
+	struct delayed_work work;
+	struct kdsm_queue *queue;
+	u64 stats[KDSM_LOCK_STAT_COUNT];
+	u64 handed[KDSM_LOCK_LEVELS];
+	u64 waits[KDSM_LOCK_WAITS];
+};
+
+/* A thread that may own locks, by way of a file. */
+struct kdsm_lock_owner {
+	struct rcu_head rcu;
+	struct list_head link;		/* in the file's */
+	struct kdsm_lock_file *file;
+	struct pid *pid;
+	u32 number;
+};
+
+/* What a bound file has of locks. */
+struct kdsm_lock_file {
+	struct kdsm_region *region;
+	bool may_write;
+	struct mutex mutex;		/* guards what follows */
+	struct list_head owners;
+	unsigned int count, reap_at;
+};
+
+/* With the region. -ENOMEM. */
+int kdsm_locks_create(struct kdsm_region *region);
+void kdsm_locks_destroy(struct kdsm_region *region);
+/* The page of lock words, or ERR_PTR(-ENOMEM). */
+struct page *kdsm_locks_page(struct kdsm_locks *locks, pgoff_t index);
+
+void kdsm_lock_file_init(struct kdsm_lock_file *file, struct kdsm_region *region,
+			 bool may_write);
+/* The file is closed: who owns locks by it is dead. */
+void kdsm_lock_file_release(struct kdsm_lock_file *file);
+long kdsm_lock_ioctl(struct kdsm_lock_file *file, unsigned int command, void __user *user);
+
+/* ---- lock_table.c: which there are ---- */
+
+/* ERR_PTR(): those of KDSM_IOC_LOCK_OPEN. */
+struct kdsm_lock *kdsm_lock_open(struct kdsm_locks *locks, struct kdsm_lock_open *args);
+/* One that is open here, or NULL. */
+struct kdsm_lock *kdsm_lock_find(struct kdsm_locks *locks, u32 number);
+int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *settings);
+
+/* Handlers; context is the cluster. */
+int kdsm_lock_serve_open(void *context, struct kdsm_request *request);
+int kdsm_lock_serve_set(void *context, struct kdsm_request *request);
+int kdsm_lock_serve_tell(void *context, struct kdsm_request *request);
+int kdsm_lock_serve_hand(void *context, struct kdsm_request *request);
+int kdsm_lock_serve_look(void *context, struct kdsm_request *request);
+
+/* ---- lock_thread.c: who owns them ---- */
+
+/* The calling thread's number by way of file. -ENOSPC, -ENOMEM. */
+int kdsm_lock_thread(struct kdsm_lock_file *file, u32 *number);
+/* Is that the calling thread's, by way of file? */
+bool kdsm_lock_thread_is_current(struct kdsm_lock_file *file, u32 number);
+/* Does the thread with that number live? */
+bool kdsm_lock_thread_lives(struct kdsm_locks *locks, u32 number);
+
+/* ---- lock.c: taking turns ---- */
+
+void kdsm_lock_init(struct kdsm_lock *lock);
+/* Nobody waits any more. */
+void kdsm_lock_exit(struct kdsm_lock *lock);
+int kdsm_lock_take(struct kdsm_lock *lock, u32 thread, u32 flags, u64 timeout);
+int kdsm_lock_give(struct kdsm_lock *lock, u32 thread);
+int kdsm_lock_consistent(struct kdsm_lock *lock, u32 thread);
+/* Settings have changed, or an owner may have died: see to it. */
+void kdsm_lock_check(struct kdsm_lock *lock);
+
+extern const struct kdsm_queue_ops kdsm_lock_queue_ops;
+
+#endif /* KDSM_LOCK_H */

@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which locks a region has, and their settings. Node 0 keeps the list, as it does that
+ * of regions, and tells all nodes of new settings. A node knows those that were opened
+ * on it; as the nodes that queue for a lock have it open, so do all that they ask.
+ */
+#include <linux/err.h>
+#include <linux/gfp.h>
+#include <linux/hash.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "lock.h"
+#include "region.h"
+
+#define KDSM_LOCK_PAGES		(KDSM_LOCKS_SIZE / PAGE_SIZE)
+
+/* What can be set of a kind, and of that what it has levels for. */
+static u32 kdsm_lock_mask(u32 kind, unsigned int levels)
+{
+	u32 mask = KDSM_LOCK_SET_KEEP;
+	unsigned int i;
+
+	if (kind != KDSM_LOCK_DMCS)
+		for (i = 2; i <= levels; i++)
+			mask |= KDSM_LOCK_SET_T_L(i);
+	return mask;
+}
+
+/* ---- with the region ---- */
+
+int kdsm_locks_create(struct kdsm_region *region)
+{
+	struct kdsm_cluster *cluster = region->cluster;
+	struct kdsm_locks *locks = kzalloc(sizeof(*locks), GFP_KERNEL);
+	int err;
+
+	if (!locks)
+		return -ENOMEM;
+	locks->region = region;
+	mutex_init(&locks->mutex);
+	mutex_init(&locks->registry_mutex);
+	xa_init(&locks->open);
+	xa_init(&locks->registry);
+	xa_init_flags(&locks->threads, XA_FLAGS_ALLOC1);
+	/* One for each number, used only if a lock with that number has its home here. */
+	locks->memory = kdsm_memory_create(cluster->fabric, region->id | KDSM_LOCKS_ID,
+					   KDSM_MAX_LOCKS * kdsm_queue_size(cluster->nodes),
+					   KDSM_MEMORY_DEVICE);
+	if (IS_ERR(locks->memory)) {
+		err = PTR_ERR(locks->memory);
+		kfree(locks);
+		return err;
+	}
+	region->locks = locks;
+	return 0;
+}
+
+void kdsm_locks_destroy(struct kdsm_region *region)
+{
+	struct kdsm_locks *locks = region->locks;
+	struct kdsm_lock *lock;
+	unsigned long i;
+	void *entry;
+
+	xa_for_each(&locks->open, i, lock) {
+		kdsm_lock_exit(lock);
+		kfree(lock->queue);
+		kfree(lock);
+	}
+	xa_destroy(&locks->open);
+	xa_for_each(&locks->registry, i, entry)
+		kfree(entry);
+	xa_destroy(&locks->registry);
+	xa_destroy(&locks->threads);
+	for (i = 0; i < KDSM_LOCK_PAGES; i++)
+		if (locks->pages[i])
+			__free_page(locks->pages[i]);
+	kdsm_memory_destroy(locks->memory);
+	kfree(locks);
+}
+
+struct page *kdsm_locks_page(struct kdsm_locks *locks, pgoff_t index)
+{
+	struct page *page;
+
+	if (index >= KDSM_LOCK_PAGES)
+		return ERR_PTR(-EINVAL);
+	mutex_lock(&locks->mutex);
+	page = locks->pages[index];
+	if (!page) {
+		page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		locks->pages[index] = page;
+	}
+	mutex_unlock(&locks->mutex);
+	return page ?: ERR_PTR(-ENOMEM);
+}
+
+/* ---- opening ---- */
+
+struct kdsm_lock *kdsm_lock_find(struct kdsm_locks *locks, u32 number)
+{
+	return xa_load(&locks->open, number);
+}
+
+static void kdsm_lock_settings_read(struct kdsm_lock_settings *settings,
+				    const struct kdsm_wire_lock_open *wire)
+{
+	unsigned int i;
+
+	settings->mask = le32_to_cpu(wire->mask);
+	settings->t_dc = le32_to_cpu(wire->t_dc);
+	settings->t_r = le32_to_cpu(wire->t_r);
+	settings->t_w = le32_to_cpu(wire->t_w);
+	for (i = 0; i < KDSM_LOCK_LEVELS; i++)
+		settings->t_l[i] = le32_to_cpu(wire->t_l[i]);
+	settings->keep = le64_to_cpu(wire->keep);
+}
+
+static void kdsm_lock_settings_write(struct kdsm_wire_lock_open *wire,
+				     const struct kdsm_lock_settings *settings)
+{
+	unsigned int i;
+
+	wire->mask = cpu_to_le32(settings->mask);
+	wire->t_dc = cpu_to_le32(settings->t_dc);
+	wire->t_r = cpu_to_le32(settings->t_r);
+	wire->t_w = cpu_to_le32(settings->t_w);
+	for (i = 0; i < KDSM_LOCK_LEVELS; i++)
+		wire->t_l[i] = cpu_to_le32(settings->t_l[i]);
+	wire->keep = cpu_to_le64(settings->keep);
+}
+
+/* The homes of locks are spread over the nodes. */
+static u32 kdsm_lock_home(const struct kdsm_region *region, u32 number)
+{
+	return (hash_32(region->id, 16) + number) % region->cluster->nodes;
+}
+
+static struct kdsm_lock *kdsm_lock_make(struct kdsm_locks *locks,
+					const struct kdsm_wire_lock_open *wire)
+{
+	struct kdsm_cluster *cluster = locks->region->cluster;
+	u32 number = le32_to_cpu(wire->number);
+	u64 offset = (u64)number * sizeof(struct kdsm_lock_word);
+	struct kdsm_queue *queue;
+	struct kdsm_lock *lock;
+	struct page *page;
+
+	page = kdsm_locks_page(locks, offset >> PAGE_SHIFT);
+	if (IS_ERR(page))
+		return ERR_CAST(page);
+	lock = kzalloc(sizeof(*lock), GFP_KERNEL_ACCOUNT);
+	queue = kzalloc(sizeof(*queue), GFP_KERNEL_ACCOUNT);
+	if (!lock || !queue) {
+		kfree(lock);
+		kfree(queue);
+		return ERR_PTR(-ENOMEM);
+	}
+	lock->locks = locks;
+	lock->number = number;
+	lock->kind = le32_to_cpu(wire->kind);
+	lock->options = le32_to_cpu(wire->options);
+	lock->levels = 2;
+	strscpy(lock->name, wire->name, sizeof(lock->name));
+	kdsm_lock_settings_read(&lock->settings, wire);
+	lock->word = page_address(page) + offset_in_page(offset);
+	lock->state = (atomic64_t *)&lock->word->state;
+	lock->queue = queue;
+	queue->owner = lock;
+	queue->fabric = cluster->fabric;
+	queue->memory = locks->memory;
+	queue->ops = &kdsm_lock_queue_ops;
+	queue->region = locks->region->id;
+	queue->number = number;
+	queue->level = 1;
+	queue->home = kdsm_lock_home(locks->region, number);
+	queue->node = cluster->node;
+	queue->nodes = cluster->nodes;
+	kdsm_queue_place(queue, number * kdsm_queue_size(cluster->nodes));
+	kdsm_queue_init(queue);
+	kdsm_lock_init(lock);
+	return lock;
+}
+
+/* Node 0 says that it is so; or may be of another mind. */
+static bool kdsm_lock_is_sane(const struct kdsm_wire_lock_open *wire)
+{
+	struct kdsm_lock_settings settings;
+
+	kdsm_lock_settings_read(&settings, wire);
+	return le32_to_cpu(wire->number) < KDSM_MAX_LOCKS && !wire->options &&
+	       strnlen(wire->name, sizeof(wire->name)) < sizeof(wire->name) &&
+	       le32_to_cpu(wire->kind) == KDSM_LOCK_DMCS && settings.t_l[1] >= 1 &&
+	       settings.t_l[1] <= KDSM_LOCK_T_MAX;
+}
+
+/* It is open here from now on. */
+static struct kdsm_lock *kdsm_lock_add(struct kdsm_locks *locks,
+				       const struct kdsm_wire_lock_open *wire)
+{
+	struct kdsm_lock *lock = kdsm_lock_find(locks, le32_to_cpu(wire->number)), *other;
+
+	if (lock)
+		return lock;
+	lock = kdsm_lock_make(locks, wire);
+	if (IS_ERR(lock))
+		return lock;
+	other = xa_cmpxchg(&locks->open, lock->number, NULL, lock, GFP_KERNEL);
+	if (!other)
+		return lock;
+	kfree(lock->queue);
+	kfree(lock);
+	return xa_is_err(other) ? ERR_PTR(xa_err(other)) : other;
+}
+
+static int kdsm_lock_ask(struct kdsm_locks *locks, struct kdsm_wire_lock_open *wire)
+{
+	struct kdsm_region *region = locks->region;
+	struct kdsm_wire_lock_open reply;
+	unsigned int length = sizeof(reply);
+	int err;
+
+	wire->id = cpu_to_le32(region->id);
+	err = kdsm_message(region->cluster->fabric, 0, KDSM_MESSAGE_LOCK_OPEN, wire,
+			   sizeof(*wire), &reply, &length);
+	if (err)
+		return err == -EIO ? -EHOSTDOWN : err;
+	if (length != sizeof(reply) || !kdsm_lock_is_sane(&reply))
+		return -EHOSTDOWN;
+	*wire = reply;
+	return 0;
+}
+
+struct kdsm_lock *kdsm_lock_open(struct kdsm_locks *locks, struct kdsm_lock_open *args)
+{
+	struct kdsm_wire_lock_open wire = {
+		.flags = cpu_to_le32(args->flags),
+		.number = cpu_to_le32(args->number),
+		.kind = cpu_to_le32(args->kind),
+		.options = cpu_to_le32(args->options),
+	};
+	int err;
+
+	strscpy_pad(wire.name, args->name, sizeof(wire.name));
+	kdsm_lock_settings_write(&wire, &args->settings);
+	err = kdsm_lock_ask(locks, &wire);
+	return err ? ERR_PTR(err) : kdsm_lock_add(locks, &wire);
+}
+
+int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *settings)
+{
+	struct kdsm_wire_lock_open wire = {
+		.flags = cpu_to_le32(KDSM_WIRE_LOCK_SET),
+		.number = cpu_to_le32(lock->number),
+	};
+
+	kdsm_lock_settings_write(&wire, settings);
+	return kdsm_lock_ask(lock->locks, &wire);
+}
+
+/* ---- node 0 ---- */
+
+static bool kdsm_lock_in_range(u32 value)
+{
+	return value >= 1 && value <= KDSM_LOCK_T_MAX;
+}
+
+/* Change what is given. Nothing is changed if it cannot be. */
+static int kdsm_lock_settings_apply(struct kdsm_lock_settings *settings,
+				    const struct kdsm_lock_settings *given, u32 mask)
+{
+	unsigned int i;
+
+	if (given->mask & ~mask)
+		return -ERANGE;
+	for (i = 2; i <= KDSM_LOCK_LEVELS; i++)
+		if (given->mask & KDSM_LOCK_SET_T_L(i) && !kdsm_lock_in_range(given->t_l[i - 1]))
+			return -ERANGE;
+	for (i = 2; i <= KDSM_LOCK_LEVELS; i++)
+		if (given->mask & KDSM_LOCK_SET_T_L(i))
+			settings->t_l[i - 1] = given->t_l[i - 1];
+	if (given->mask & KDSM_LOCK_SET_KEEP)
+		settings->keep = given->keep;
+	settings->mask = mask;
+	return 0;
+}
+
+static struct kdsm_wire_lock_open *kdsm_registry_find(struct kdsm_locks *locks,
+						      const struct kdsm_wire_lock_open *wire)
+{
+	struct kdsm_wire_lock_open *entry;
+	unsigned long i;
+
+	if (!wire->name[0])
+		return xa_load(&locks->registry, le32_to_cpu(wire->number));
+	xa_for_each(&locks->registry, i, entry)
+		if (!strcmp(entry->name, wire->name))
+			return entry;
+	return NULL;
+}
+
+static int kdsm_registry_make(struct kdsm_locks *locks, const struct kdsm_wire_lock_open *wire,
+			      struct kdsm_wire_lock_open **result)
+{
+	struct kdsm_lock_settings settings = { .keep = KDSM_LOCK_KEEP_FOREVER }, given;
+	bool any = wire->name[0] || le32_to_cpu(wire->number) == KDSM_LOCK_ANY;
+	u32 number = le32_to_cpu(wire->number), kind = le32_to_cpu(wire->kind);
+	struct kdsm_wire_lock_open *entry;
+	int err;
+
+	if (kind < KDSM_LOCK_DMCS || kind > KDSM_LOCK_RMA_RW ||
+	    le32_to_cpu(wire->options) & ~KDSM_LOCK_CAS)
+		return -EINVAL;
+	if (kind != KDSM_LOCK_DMCS || wire->options)
+		return -EOPNOTSUPP;
+	settings.t_l[1] = 1;
+	kdsm_lock_settings_read(&given, wire);
+	err = kdsm_lock_settings_apply(&settings, &given, kdsm_lock_mask(kind, 2));
+	if (err)
+		return err;
+	entry = kmemdup(wire, sizeof(*wire), GFP_KERNEL);
+	if (!entry)
+		return -ENOMEM;
+	kdsm_lock_settings_write(entry, &settings);
+	entry->flags = 0;
+	if (any)
+		err = xa_alloc(&locks->registry, &number, entry,
+			       XA_LIMIT(0, KDSM_MAX_LOCKS - 1), GFP_KERNEL);
+	else
+		err = xa_insert(&locks->registry, number, entry, GFP_KERNEL);
+	if (err) {
+		kfree(entry);
+		return err == -EBUSY ? -ENOSPC : err;
+	}
+	entry->number = cpu_to_le32(number);
+	*result = entry;
+	return 0;
+}
+
+/* Tell all nodes; who does not have it open does not need it. */
+static int kdsm_registry_set(struct kdsm_locks *locks, struct kdsm_wire_lock_open *entry,
+			     const struct kdsm_wire_lock_open *wire)
+{
+	struct kdsm_cluster *cluster = locks->region->cluster;
+	struct kdsm_lock_settings settings, given;
+	unsigned int node;
+	int err, told;
+
+	kdsm_lock_settings_read(&settings, entry);
+	kdsm_lock_settings_read(&given, wire);
+	err = kdsm_lock_settings_apply(&settings, &given,
+				       kdsm_lock_mask(le32_to_cpu(entry->kind), 2));
+	if (err)
+		return err;
+	kdsm_lock_settings_write(entry, &settings);
+	/* The handler takes no lock that somebody holds who waits for this node. */
+	for (node = 0; node < cluster->nodes; node++) {
+		told = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_LOCK_SET, entry,
+				    sizeof(*entry), NULL, NULL);
+		if (!kdsm_message_was_heard(told))
+			err = -EHOSTDOWN;
+	}
+	return err;
+}
+
+static int kdsm_registry_serve(struct kdsm_locks *locks,
+			       const struct kdsm_wire_lock_open *wire,
+			       struct kdsm_wire_lock_open *reply)
+{
+	u32 flags = le32_to_cpu(wire->flags);
+	struct kdsm_wire_lock_open *entry;
+	int err = 0;
+
+	lockdep_assert_held(&locks->registry_mutex);
+	entry = kdsm_registry_find(locks, wire);
+	if (flags & KDSM_WIRE_LOCK_SET) {
+		err = entry ? kdsm_registry_set(locks, entry, wire) : -ENOENT;
+	} else if (!entry) {
+		err = flags & KDSM_LOCK_CREATE ? kdsm_registry_make(locks, wire, &entry) :
+						 -ENOENT;
+	} else if (flags & KDSM_LOCK_CREATE) {
+		if (flags & KDSM_LOCK_EXCL)
+			err = -EEXIST;
+		else if (entry->kind != wire->kind || entry->options != wire->options)
+			err = -EINVAL;
+	}
+	if (!err)
+		*reply = *entry;
+	return err;
+}
+
+int kdsm_lock_serve_open(void *context, struct kdsm_request *request)
+{
+	const struct kdsm_wire_lock_open *wire = request->data;
+	struct kdsm_cluster *cluster = context;
+	struct kdsm_region *region;
+	u32 number;
+	int err;
+
+	BUILD_BUG_ON(sizeof(*wire) > KDSM_MESSAGE_ROOM);
+	if (cluster->node != 0 || request->length != sizeof(*wire))
+		return -EINVAL;
+	number = le32_to_cpu(wire->number);
+	if (wire->name[0] ? !kdsm_region_name_valid(wire->name) :
+	    number >= KDSM_MAX_LOCKS && number != KDSM_LOCK_ANY)
+		return -EINVAL;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	region = kdsm_region_get(cluster, le32_to_cpu(wire->id));
+	if (!region)
+		return -ENOENT;
+	mutex_lock(&region->locks->registry_mutex);
+	err = kdsm_registry_serve(region->locks, wire, request->reply);
+	mutex_unlock(&region->locks->registry_mutex);
+	kdsm_region_put(region);
+	request->reply_length = sizeof(*wire);
+	return err;
+}
+
+/* ---- all nodes ---- */
+
+int kdsm_lock_serve_set(void *context, struct kdsm_request *request)
+{
+	const struct kdsm_wire_lock_open *wire = request->data;
+	struct kdsm_region *region;
+	struct kdsm_lock *lock;
+	int err = -ENOENT;
+
+	if (request->from != 0 || request->length != sizeof(*wire) || !kdsm_lock_is_sane(wire))
+		return -EINVAL;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	region = kdsm_region_get(context, le32_to_cpu(wire->id));
+	if (!region)
+		return -ENOENT;
+	lock = kdsm_lock_find(region->locks, le32_to_cpu(wire->number));
+	if (lock) {
+		mutex_lock(&lock->mutex);
+		kdsm_lock_settings_read(&lock->settings, wire);
+		mutex_unlock(&lock->mutex);
+		kdsm_lock_check(lock);
+		err = 0;
+	}
+	kdsm_region_put(region);
+	return err;
+}
+
+static int kdsm_lock_serve(void *context, struct kdsm_request *request,
+			   int (*serve)(struct kdsm_queue *queue, struct kdsm_request *request))
+{
+	const struct kdsm_wire_lock *wire = request->data;
+	struct kdsm_region *region;
+	struct kdsm_lock *lock;
+	int err = -ENOENT;
+
+	if (request->length < sizeof(*wire))
+		return -EINVAL;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	region = kdsm_region_get(context, le32_to_cpu(wire->id));
+	if (!region)
+		return -ENOENT;
+	lock = le16_to_cpu(wire->level) == 1 ?
+	       kdsm_lock_find(region->locks, le16_to_cpu(wire->number)) : NULL;
+	if (lock)
+		err = serve(lock->queue, request);
+	kdsm_region_put(region);
+	return err;
+}
+
+int kdsm_lock_serve_tell(void *context, struct kdsm_request *request)
+{
+	return kdsm_lock_serve(context, request, kdsm_queue_serve_tell);
+}
+
+int kdsm_lock_serve_hand(void *context, struct kdsm_request *request)
+{
+	return kdsm_lock_serve(context, request, kdsm_queue_serve_hand);
+}
+
+int kdsm_lock_serve_look(void *context, struct kdsm_request *request)
+{
+	return kdsm_lock_serve(context, request, kdsm_queue_serve_look);
+}
