@@ -18,8 +18,9 @@
  * registered; and only then it passes on the root. A node that reads may be joined by other
  * threads of its own, at most T_L times.
  *
- * What is a step: a fetch-and-add, and the hearing of its result; what a home does under its
- * lock. TELL, OPEN and GO arrive at any time later.
+ * What is a step: a fetch-and-add; what a home does under its lock. TELL, OPEN and GO
+ * arrive at any time later. Everybody may stop for ever when he has nothing to do with
+ * the lock, so that nobody can rely on somebody who comes later.
  *
  * Checked: no writer with a reader or another writer; at most T_R readers enter a counter
  * that a writer waits for; who is registered waits for at most T_W writers. And by
