@@ -42,7 +42,7 @@ int kdsm_locks_create(struct kdsm_region *region)
 	mutex_init(&locks->mutex);
 	mutex_init(&locks->registry_mutex);
 	xa_init(&locks->open);
-	xa_init(&locks->registry);
+	xa_init_flags(&locks->registry, XA_FLAGS_ALLOC);
 	xa_init_flags(&locks->threads, XA_FLAGS_ALLOC1);
 	/* One for each number, used only if a lock with that number has its home here. */
 	locks->memory = kdsm_memory_create(cluster->fabric, region->id | KDSM_LOCKS_ID,

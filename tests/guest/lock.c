@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Locks by the module's calls and by the lock words, from a program on every node at
+ * once: exclusion, the cost of what nobody disputes, errors, owners that die, waits
+ * that end early, words that are overwritten. Two nodes at least.
+ *
+ * usage: lock [PART-OF-A-TEST-NAME]
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "guest.h"
+
+#define NAME "lock-test"
+#define THREADS 3
+#define FOREVER (~0ULL)
+
+static struct kdsm_region *region;
+static int file;			/* bound to it */
+static struct kdsm_lock_word *words;
+
+static int call(int on, unsigned long number, void *arg)
+{
+	return ioctl(on, number, arg) < 0 ? -errno : 0;
+}
+
+static int bind_file(void)
+{
+	struct kdsm_region_open args = { .argsz = sizeof(args) };
+	int on = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
+
+	snprintf(args.name, sizeof(args.name), "%s", NAME);
+	if (on < 0 || call(on, KDSM_IOC_REGION_OPEN, &args))
+		guest_die("bind", -errno);
+	return on;
+}
+
+static int open_lock(int on, const char *name, uint32_t flags, uint32_t *number)
+{
+	struct kdsm_lock_open args = {
+		.argsz = sizeof(args), .flags = flags, .kind = KDSM_LOCK_DMCS,
+	};
+	int ret;
+
+	snprintf(args.name, sizeof(args.name), "%s", name);
+	ret = call(on, KDSM_IOC_LOCK_OPEN, &args);
+	*number = args.number;
+	return ret;
+}
+
+/* One for each test, the same on all nodes. */
+static uint32_t make_lock(const char *name)
+{
+	uint32_t number = KDSM_LOCK_ANY;
+
+	CHECK_IS(open_lock(file, name, KDSM_LOCK_CREATE, &number), 0);
+	return number;
+}
+
+static uint32_t thread_of(int on)
+{
+	struct kdsm_lock_thread args = { .argsz = sizeof(args) };
+
+	if (call(on, KDSM_IOC_LOCK_THREAD, &args))
+		guest_die("thread", -errno);
+	return args.thread;
+}
+
+static int take(int on, uint32_t number, uint32_t thread, uint32_t flags, uint64_t timeout)
+{
+	struct kdsm_lock_take args = {
+		.argsz = sizeof(args), .flags = flags, .number = number, .thread = thread,
+		.timeout = timeout,
+	};
+
+	return call(on, KDSM_IOC_LOCK, &args);
+}
+
+static int give(int on, uint32_t number, uint32_t thread)
+{
+	struct kdsm_lock_give args = {
+		.argsz = sizeof(args), .number = number, .thread = thread,
+	};
+
+	return call(on, KDSM_IOC_UNLOCK, &args);
+}
+
+static int consistent(int on, uint32_t number, uint32_t thread)
+{
+	struct kdsm_lock_give args = {
+		.argsz = sizeof(args), .number = number, .thread = thread,
+	};
+
+	return call(on, KDSM_IOC_LOCK_CONSISTENT, &args);
+}
+
+/* The two changes of a word that programs make. */
+static bool fast_take(uint32_t number, uint32_t thread)
+{
+	uint64_t expected = KDSM_LOCK_AT_NODE;
+
+	if (!__atomic_compare_exchange_n(&words[number].state, &expected,
+					 KDSM_LOCK_AT_NODE | thread, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return false;
+	words[number].uses++;
+	return true;
+}
+
+static bool fast_give(uint32_t number, uint32_t thread)
+{
+	uint64_t expected = KDSM_LOCK_AT_NODE | thread;
+
+	return __atomic_compare_exchange_n(&words[number].state, &expected, KDSM_LOCK_AT_NODE,
+					   false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+static struct kdsm_lock_info info_of(uint32_t number)
+{
+	struct kdsm_lock_info info = { .argsz = sizeof(info), .number = number };
+
+	CHECK_IS(call(file, KDSM_IOC_LOCK_INFO, &info), 0);
+	return info;
+}
+
+/* ---- tests ---- */
+
+static void lock_alone(void)
+{
+	uint32_t number = make_lock("alone"), me = thread_of(file);
+	struct kdsm_lock_info info;
+	unsigned int i;
+
+	meet();
+	if (node == 1) {
+		CHECK_IS(words[number].state, 0);
+		CHECK(!fast_take(number, me));
+		CHECK_IS(take(file, number, me, 0, FOREVER), 0);
+		info = info_of(number);
+		/* One atomic, and nothing else. */
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], 1);
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_PUTS] + info.stats[KDSM_LOCK_STAT_GETS] +
+			 info.stats[KDSM_LOCK_STAT_MESSAGES], 0);
+		CHECK_IS(words[number].state, KDSM_LOCK_AT_NODE | me);
+		CHECK(fast_give(number, me));
+		for (i = 0; i < 1000; i++) {
+			CHECK(fast_take(number, me));
+			CHECK(fast_give(number, me));
+		}
+		CHECK_IS(take(file, number, me, 0, FOREVER), 0);
+		CHECK_IS(give(file, number, me), 0);
+		info = info_of(number);
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], 1);
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_FAST], 1000);
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_LOCKS], 2);
+		CHECK_IS(info.kind, KDSM_LOCK_DMCS);
+		CHECK_IS(info.levels, 2);
+		CHECK(!strcmp(info.name, "alone"));
+	}
+	meet();
+	/* It is kept there, and comes from there. */
+	if (node == 0) {
+		CHECK_IS(take(file, number, me, KDSM_LOCK_TRY, 0), -EBUSY);
+		CHECK_IS(take(file, number, me, 0, FOREVER), 0);
+		CHECK_IS(give(file, number, me), 0);
+	}
+	meet();
+	if (node == 1)
+		CHECK(!fast_take(number, me));
+}
+
+/* Without keeping, every unlock gives it back to the home. */
+static void lock_let_go(void)
+{
+	struct kdsm_lock_open args = {
+		.argsz = sizeof(args), .flags = KDSM_LOCK_CREATE, .name = "let-go",
+		.kind = KDSM_LOCK_DMCS, .settings.mask = KDSM_LOCK_SET_KEEP,
+	};
+	uint32_t me = thread_of(file);
+	struct kdsm_lock_info info;
+	unsigned int i;
+
+	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &args), 0);
+	CHECK_IS(args.settings.keep, 0);
+	meet();
+	if (node == 0) {
+		for (i = 0; i < 10; i++) {
+			CHECK_IS(take(file, args.number, me, 0, FOREVER), 0);
+			CHECK_IS(give(file, args.number, me), 0);
+			CHECK_IS(words[args.number].state, 0);
+		}
+		info = info_of(args.number);
+		/* One atomic to lock, one to unlock. */
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], 20);
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_FREE], 10);
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_FREED], 10);
+	}
+	meet();
+	if (node == 1) {
+		CHECK_IS(take(file, args.number, me, KDSM_LOCK_TRY, 0), 0);
+		CHECK_IS(give(file, args.number, me), 0);
+	}
+	meet();
+	if (node == 0) {
+		struct kdsm_lock_set set = {
+			.argsz = sizeof(set), .number = args.number,
+			.settings = { .mask = KDSM_LOCK_SET_KEEP, .keep = FOREVER },
+		};
+
+		CHECK_IS(call(file, KDSM_IOC_LOCK_SET, &set), 0);
+		set.settings.mask = KDSM_LOCK_SET_T_L(2);
+		CHECK_IS(call(file, KDSM_IOC_LOCK_SET, &set), -ERANGE);
+		set.settings.mask = 0;
+		CHECK_IS(call(file, KDSM_IOC_LOCK_SET, &set), -EINVAL);
+	}
+	meet();
+	info = info_of(args.number);
+	CHECK_IS(info.settings.keep, FOREVER);
+}
+
+/* ---- a counter that needs the lock ---- */
+
+#define ROUNDS 300
+
+static uint32_t counted;
+
+static void *count(void *arg)
+{
+	uint32_t me = thread_of(file);
+	uint64_t value;
+	unsigned int i;
+
+	(void)arg;
+	for (i = 0; i < ROUNDS; i++) {
+		if (!fast_take(counted, me))
+			CHECK_IS(take(file, counted, me, 0, FOREVER), 0);
+		CHECK_IS(kdsm_get(region, 0, 0, &value, 8), 0);
+		value++;
+		CHECK_IS(kdsm_put(region, 0, 0, &value, 8), 0);
+		if (!fast_give(counted, me))
+			CHECK_IS(give(file, counted, me), 0);
+	}
+	return NULL;
+}
+
+static void lock_counter(void)
+{
+	uint64_t zero = 0, value = 0;
+	pthread_t threads[THREADS];
+	struct kdsm_lock_info info;
+	unsigned int i;
+
+	counted = make_lock("counter");
+	if (node == 0)
+		CHECK_IS(kdsm_put(region, 0, 0, &zero, 8), 0);
+	meet();
+	for (i = 0; i < THREADS; i++)
+		CHECK_IS(pthread_create(&threads[i], NULL, count, NULL), 0);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	meet();
+	CHECK_IS(kdsm_get(region, 0, 0, &value, 8), 0);
+	CHECK_IS(value, (uint64_t)ROUNDS * THREADS * nodes);
+	info = info_of(counted);
+	printf("# locks %llu fast %llu queued %llu free %llu atomics %llu puts %llu gets %llu messages %llu longest %llu us\n",
+	       info.stats[KDSM_LOCK_STAT_LOCKS], info.stats[KDSM_LOCK_STAT_FAST],
+	       info.stats[KDSM_LOCK_STAT_ENTERED], info.stats[KDSM_LOCK_STAT_FREE],
+	       info.stats[KDSM_LOCK_STAT_ATOMICS], info.stats[KDSM_LOCK_STAT_PUTS],
+	       info.stats[KDSM_LOCK_STAT_GETS], info.stats[KDSM_LOCK_STAT_MESSAGES],
+	       info.stats[KDSM_LOCK_STAT_LONGEST] / 1000);
+	CHECK_IS(info.stats[KDSM_LOCK_STAT_LOCKS] + info.stats[KDSM_LOCK_STAT_FAST],
+		 ROUNDS * THREADS);
+}
+
+/* ---- errors ---- */
+
+static void lock_errors(void)
+{
+	uint32_t number = make_lock("errors"), me = thread_of(file), other;
+	struct kdsm_lock_open bad = { .argsz = sizeof(bad) };
+	int reader = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
+
+	CHECK_IS(thread_of(file), me);
+	CHECK_IS(open_lock(file, "nowhere", 0, &other), -ENOENT);
+	CHECK_IS(open_lock(file, "errors", KDSM_LOCK_CREATE | KDSM_LOCK_EXCL, &other), -EEXIST);
+	CHECK_IS(open_lock(file, "errors", KDSM_LOCK_EXCL, &other), -EINVAL);
+	CHECK_IS(open_lock(file, "no name", KDSM_LOCK_CREATE, &other), -EINVAL);
+	CHECK_IS(open_lock(reader, "errors", 0, &other), -EBADFD);
+	bad.number = KDSM_MAX_LOCKS;
+	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &bad), -EINVAL);
+	bad.number = KDSM_MAX_LOCKS - 1;
+	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &bad), -ENOENT);
+	bad.flags = KDSM_LOCK_CREATE;
+	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &bad), -EINVAL);	/* no kind */
+	bad.kind = KDSM_LOCK_DMCS;
+	bad.settings.mask = KDSM_LOCK_SET_T_R;
+	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &bad), -ERANGE);
+	CHECK_IS(take(file, KDSM_MAX_LOCKS - 2, me, 0, FOREVER), -ENOENT);
+	CHECK_IS(take(file, ~0U, me, 0, FOREVER), -ENOENT);
+	CHECK_IS(take(file, number, me + 1000, 0, FOREVER), -EPERM);
+	CHECK_IS(take(file, number, 0, 0, FOREVER), -EPERM);
+	CHECK_IS(take(file, number, me, KDSM_LOCK_READ, FOREVER), -EINVAL);
+	CHECK_IS(take(file, number, me, 1U << 31, FOREVER), -EINVAL);
+	CHECK_IS(give(file, number, me), -EPERM);
+	CHECK_IS(consistent(file, number, me), -EPERM);
+	CHECK_IS(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, file,
+		      KDSM_LOCKS_OFFSET) == MAP_FAILED, true);
+	CHECK_IS(mmap(NULL, KDSM_LOCKS_SIZE + 4096, PROT_READ, MAP_SHARED, file,
+		      KDSM_LOCKS_OFFSET) == MAP_FAILED, true);
+	close(reader);
+	meet();
+	if (node == 0) {
+		CHECK_IS(take(file, number, me, 0, FOREVER), 0);
+		CHECK_IS(take(file, number, me, 0, FOREVER), -EDEADLK);
+		CHECK_IS(take(file, number, me, KDSM_LOCK_TRY, FOREVER), -EDEADLK);
+		CHECK_IS(consistent(file, number, me), -EINVAL);
+		/* The flags are as they were: no call is needed. */
+		CHECK(fast_give(number, me));
+		CHECK(fast_take(number, me));
+	}
+	meet();
+	if (node == 1) {
+		CHECK_IS(give(file, number, me), -EPERM);
+		CHECK_IS(take(file, number, me, KDSM_LOCK_TRY, FOREVER), -EBUSY);
+		CHECK_IS(take(file, number, me, 0, 0), -ETIMEDOUT);
+		CHECK_IS(take(file, number, me, 0, 50 * MS), -ETIMEDOUT);
+	}
+	meet();
+	/* Who gave up waiting is still in the queue of nodes; that has to be whole. */
+	if (node == 0) {
+		CHECK(!fast_give(number, me));
+		CHECK_IS(give(file, number, me), 0);
+		CHECK_IS(take(file, number, me, 0, 10 * SECOND), 0);
+		CHECK_IS(give(file, number, me), 0);
+	}
+	meet();
+	CHECK_IS(take(file, number, me, 0, 10 * SECOND), 0);
+	CHECK_IS(give(file, number, me), 0);
+}
+
+/* ---- signals ---- */
+
+static void nothing(int number)
+{
+	(void)number;
+}
+
+static void *interrupt(void *arg)
+{
+	usleep(100000);
+	pthread_kill(*(pthread_t *)arg, SIGUSR1);
+	return NULL;
+}
+
+static void lock_signal(void)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	uint32_t number = make_lock("signal"), me = thread_of(file);
+	pthread_t self = pthread_self(), other;
+
+	sigaction(SIGUSR1, &action, NULL);
+	if (node == 0)
+		CHECK_IS(take(file, number, me, 0, FOREVER), 0);
+	meet();
+	if (node == 1) {
+		CHECK_IS(pthread_create(&other, NULL, interrupt, &self), 0);
+		CHECK_IS(take(file, number, me, 0, FOREVER), -EINTR);
+		pthread_join(other, NULL);
+	}
+	meet();
+	if (node == 0)
+		CHECK_IS(give(file, number, me), 0);
+	meet();
+	CHECK_IS(take(file, number, me, 0, 10 * SECOND), 0);
+	CHECK_IS(give(file, number, me), 0);
+}
+
+/* ---- owners that die ---- */
+
+static void *die_with_it(void *arg)
+{
+	uint32_t me = thread_of(file);
+
+	CHECK_IS(take(file, *(uint32_t *)arg, me, 0, FOREVER), 0);
+	return NULL;
+}
+
+static void lock_thread_dies(void)
+{
+	uint32_t number = make_lock("thread-dies"), me = thread_of(file);
+	pthread_t thread;
+
+	meet();
+	if (node == 0) {
+		CHECK_IS(pthread_create(&thread, NULL, die_with_it, &number), 0);
+		pthread_join(thread, NULL);
+		CHECK_IS(take(file, number, me, 0, 10 * SECOND), -EOWNERDEAD);
+		CHECK_IS(give(file, number, me + 1), -EPERM);
+		CHECK_IS(consistent(file, number, me), 0);
+		CHECK_IS(consistent(file, number, me), -EINVAL);
+		CHECK_IS(give(file, number, me), 0);
+		CHECK_IS(take(file, number, me, 0, 10 * SECOND), 0);
+		CHECK_IS(give(file, number, me), 0);
+		CHECK_IS(info_of(number).stats[KDSM_LOCK_STAT_DEAD], 1);
+	}
+	meet();
+	CHECK_IS(take(file, number, me, 0, 10 * SECOND), 0);
+	CHECK_IS(give(file, number, me), 0);
+}
+
+/* A process with a file of its own locks it and is killed. */
+static void kill_owner(uint32_t number)
+{
+	int ready[2], on;
+	char byte;
+	pid_t pid;
+
+	CHECK_IS(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		on = bind_file();
+		if (take(on, number, thread_of(on), 0, FOREVER))
+			_exit(1);
+		if (write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	close(ready[1]);
+	CHECK_IS(read(ready[0], &byte, 1), 1);
+	meet();
+	usleep(300000);		/* so that the other node waits */
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(ready[0]);
+}
+
+static void lock_process_dies(void)
+{
+	uint32_t number = make_lock("process-dies"), me = thread_of(file);
+
+	if (node == 0)
+		kill_owner(number);
+	else
+		meet();
+	if (node == 1) {
+		CHECK_IS(take(file, number, me, 0, 10 * SECOND), -EOWNERDEAD);
+		CHECK_IS(consistent(file, number, me), 0);
+		CHECK_IS(give(file, number, me), 0);
+	}
+	meet();
+	CHECK_IS(take(file, number, me, 0, 10 * SECOND), 0);
+	CHECK_IS(give(file, number, me), 0);
+}
+
+/* Nobody waits at the time, and who comes later still hears of it. */
+static void lock_dies_unseen(void)
+{
+	uint32_t number = make_lock("dies-unseen"), me = thread_of(file);
+
+	if (node == 1)
+		kill_owner(number);
+	else
+		meet();
+	meet();
+	if (node == 0) {
+		CHECK_IS(take(file, number, me, 0, 10 * SECOND), -EOWNERDEAD);
+		/* Not repaired: nobody has it any more. */
+		CHECK_IS(give(file, number, me), 0);
+		CHECK_IS(take(file, number, me, 0, 10 * SECOND), -ENOTRECOVERABLE);
+	}
+	meet();
+	CHECK_IS(take(file, number, me, 0, 10 * SECOND), -ENOTRECOVERABLE);
+	CHECK_IS(take(file, number, me, 0, 10 * SECOND), -ENOTRECOVERABLE);
+}
+
+/* ---- words that are overwritten ---- */
+
+static void lock_hostile_words(void)
+{
+	static const uint64_t values[] = {
+		0, ~0ULL, KDSM_LOCK_AT_NODE, KDSM_LOCK_AT_NODE | 77777, KDSM_LOCK_LOST,
+		KDSM_LOCK_WAITERS | 1, 0x0123456789abcdefULL, 0xffffffff,
+	};
+	uint32_t number = make_lock("hostile"), sound = make_lock("sound"), me = thread_of(file);
+	unsigned int i;
+	int ret;
+
+	meet();
+	for (i = 0; i < 200; i++) {
+		__atomic_store_n(&words[number].state, values[(i + node) % 8], __ATOMIC_RELAXED);
+		words[number].uses = guest_mix(i);
+		ret = take(file, number, me, i % 2 ? KDSM_LOCK_TRY : 0, 5 * MS);
+		CHECK(ret == 0 || ret == -EOWNERDEAD || ret == -EBUSY || ret == -ETIMEDOUT ||
+		      ret == -EDEADLK || ret == -ENOTRECOVERABLE);
+		__atomic_store_n(&words[number].state, values[(i / 8) % 8], __ATOMIC_RELAXED);
+		ret = give(file, number, me);
+		CHECK(ret == 0 || ret == -EPERM);
+		CHECK_IS(take(file, sound, me, 0, 10 * SECOND), 0);
+		CHECK_IS(give(file, sound, me), 0);
+	}
+}
+
+static const struct guest_test tests[] = {
+	{ "lock_alone", lock_alone },
+	{ "lock_let_go", lock_let_go },
+	{ "lock_counter", lock_counter },
+	{ "lock_errors", lock_errors },
+	{ "lock_signal", lock_signal },
+	{ "lock_thread_dies", lock_thread_dies },
+	{ "lock_process_dies", lock_process_dies },
+	{ "lock_dies_unseen", lock_dies_unseen },
+	{ "lock_hostile_words", lock_hostile_words },
+	{}
+};
+
+int main(int argc, char **argv)
+{
+	struct kdsm_region_attr attr = { .size = 4096 };
+	int ret, status;
+
+	guest_open("lock-meeting");
+	attr.size *= nodes;
+	ret = kdsm_region_open(kdsm, NAME, &attr, &region);
+	if (ret)
+		guest_die("region", ret);
+	file = bind_file();
+	words = mmap(NULL, KDSM_LOCKS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file,
+		     KDSM_LOCKS_OFFSET);
+	if (words == MAP_FAILED)
+		guest_die("lock words", -errno);
+	status = guest_run(tests, argc > 1 ? argv[1] : NULL);
+	close(file);
+	kdsm_region_close(region);
+	guest_close();
+	return status;
+}

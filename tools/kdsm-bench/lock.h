@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* kdsm-bench lock: what its files share. */
+#ifndef BENCH_LOCK_H
+#define BENCH_LOCK_H
+
+#include <pthread.h>
+#include <kdsm/lock.h>
+#include "bench.h"
+
+struct lock_worker;
+
+/* What a thread does with the lock, over and over. */
+struct lock_benchmark {
+	const char *name;
+	const char *what;		/* for people */
+	/* With the lock. write: it was not locked for reading. Gives 0 or -errno. */
+	int (*inside)(struct lock_worker *worker, bool write);
+	bool waits_after;		/* 1 to 4 us after each unlock */
+};
+
+/* One line of the result: a benchmark with one lock and one share of writers. */
+struct lock_round {
+	const struct lock_benchmark *benchmark;
+	enum kdsm_lock_kind kind;
+	double writers;			/* per cent */
+	struct kdsm_lock_settings settings;
+};
+
+/* Of all nodes together; what each puts to node 0. */
+struct lock_totals {
+	uint64_t locks, writes;		/* acquisitions, and of these for writing */
+	uint64_t elapsed;		/* ns of the slowest node */
+	uint64_t median, longest;	/* ns, of the node whose is the longest */
+	uint64_t remote;		/* operations and messages of the lock itself */
+	uint64_t error;			/* errno of a thread, or 0 */
+	uint64_t reserved;
+};
+
+struct lock_run {
+	struct run run;
+	struct kdsm_lock *lock;
+	struct lock_round round;
+	unsigned int number;		/* of the round: each has a lock of its own */
+};
+
+struct lock_worker {
+	struct lock_run *run;
+	pthread_t thread;
+	uint64_t random;
+	unsigned int count;		/* acquisitions, of which the first are not measured */
+	struct samples samples;		/* lock and unlock, without what is inside */
+	uint64_t writes;
+	int error;
+};
+
+/* lock_inside.c */
+extern const struct lock_benchmark lock_benchmarks[];	/* ends with a name of NULL */
+uint64_t lock_random(struct lock_worker *worker);
+void lock_pause(struct lock_worker *worker);		/* 1 to 4 us of work */
+/* Bytes of a part beside DATA_OFFSET. */
+uint64_t lock_part_bytes(const struct run *run);
+/* Node 0: as before any round. -errno. */
+int lock_clear(struct run *run);
+/* Node 0, after a round: is what the lock guarded as it has to be? Complains. */
+int lock_verify(struct lock_run *run, const struct lock_totals *totals);
+/* Where node 0 is told a node's totals. */
+uint64_t lock_totals_offset(unsigned int node);
+
+#endif /* BENCH_LOCK_H */

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * lock: what is done with the lock, and after it. The benchmarks are those of Schmid,
+ * Besta and Hoefler, "High-Performance Distributed RMA Locks", HPDC 2016, section 5.
+ *
+ * What the lock guards lies on node 0 and is reached by plain gets and puts, so that a
+ * lock that two have at a time shows in the sum: a counter, and the cells of a hash
+ * table with linear probing.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include "lock.h"
+
+#define CELLS		4096
+#define KEYS		(CELLS / 2)
+
+struct guarded {
+	uint64_t counter;
+	_Alignas(64) uint64_t cells[CELLS];	/* keys, 0: free */
+	struct lock_totals totals[KDSM_MAX_NODES];
+};
+
+#define PLACE(field) (DATA_OFFSET + offsetof(struct guarded, field))
+
+uint64_t lock_part_bytes(const struct run *run)
+{
+	return offsetof(struct guarded, totals) + run->nodes * sizeof(struct lock_totals);
+}
+
+uint64_t lock_totals_offset(unsigned int node)
+{
+	return PLACE(totals) + node * sizeof(struct lock_totals);
+}
+
+uint64_t lock_random(struct lock_worker *worker)
+{
+	uint64_t z = worker->random += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}
+
+void lock_pause(struct lock_worker *worker)
+{
+	uint64_t end = now_ns() + 1000 + lock_random(worker) % 3001;
+
+	while (now_ns() < end)
+		;
+}
+
+/* ---- inside ---- */
+
+static int nothing(struct lock_worker *worker, bool write)
+{
+	(void)worker;
+	(void)write;
+	return 0;
+}
+
+static int look(struct lock_worker *worker)
+{
+	uint64_t value;
+
+	return kdsm_get(worker->run->run.region, 0, PLACE(counter), &value, sizeof(value));
+}
+
+static int count(struct lock_worker *worker)
+{
+	struct kdsm_region *region = worker->run->run.region;
+	uint64_t value;
+	int ret;
+
+	ret = kdsm_get(region, 0, PLACE(counter), &value, sizeof(value));
+	if (ret)
+		return ret;
+	value++;
+	return kdsm_put(region, 0, PLACE(counter), &value, sizeof(value));
+}
+
+static int single(struct lock_worker *worker, bool write)
+{
+	return write ? count(worker) : look(worker);
+}
+
+static int workload(struct lock_worker *worker, bool write)
+{
+	int ret = single(worker, write);
+
+	lock_pause(worker);
+	return ret;
+}
+
+/* A key is found, or, by who may write, put into the first free cell after its own. */
+static int table(struct lock_worker *worker, bool write)
+{
+	struct kdsm_region *region = worker->run->run.region;
+	uint64_t key = 1 + lock_random(worker) % KEYS, cell, at;
+	int ret;
+
+	for (at = key * 0x9e3779b97f4a7c15ULL >> 52;; at = (at + 1) % CELLS) {
+		ret = kdsm_get(region, 0, PLACE(cells) + at * 8, &cell, sizeof(cell));
+		if (ret || cell == key || (!cell && !write))
+			return ret;
+		if (!cell)
+			break;
+	}
+	ret = kdsm_put(region, 0, PLACE(cells) + at * 8, &key, sizeof(key));
+	/* It counts keys, too, so that one that was lost or put twice shows. */
+	return ret ? ret : count(worker);
+}
+
+const struct lock_benchmark lock_benchmarks[] = {
+	{ "empty", "empty critical section", nothing, false },
+	{ "single", "one access inside", single, false },
+	{ "workload", "an access and 1 to 4 us of work inside", workload, false },
+	{ "wait", "1 to 4 us of work after each release", nothing, true },
+	{ "table", "a look into a hash table inside", table, false },
+	{ NULL, NULL, NULL, false }
+};
+
+/* ---- before and after ---- */
+
+int lock_clear(struct run *run)
+{
+	memset(kdsm_word(run->region, DATA_OFFSET), 0, offsetof(struct guarded, totals));
+	return 0;
+}
+
+int lock_verify(struct lock_run *run, const struct lock_totals *totals)
+{
+	const struct guarded *guarded = (void *)kdsm_word(run->run.region, DATA_OFFSET);
+	const struct lock_benchmark *benchmark = run->round.benchmark;
+	static unsigned char seen[KEYS + 1];
+	uint64_t keys = 0, i;
+
+	if (benchmark->inside == nothing)
+		return 0;
+	if (benchmark->inside != table)
+		return guarded->counter == totals->writes ? 0 :
+		       complain(run->run.options, "the counter is %llu after %llu increments: the lock does not exclude",
+				(unsigned long long)guarded->counter,
+				(unsigned long long)totals->writes);
+	memset(seen, 0, sizeof(seen));
+	for (i = 0; i < CELLS; i++) {
+		uint64_t key = guarded->cells[i];
+
+		if (!key)
+			continue;
+		keys++;
+		if (key > KEYS || seen[key]++)
+			return complain(run->run.options, "key %llu is in the table twice: the lock does not exclude",
+					(unsigned long long)key);
+	}
+	return guarded->counter == keys ? 0 :
+	       complain(run->run.options, "%llu keys were put and %llu are there: the lock does not exclude",
+			(unsigned long long)guarded->counter, (unsigned long long)keys);
+}
