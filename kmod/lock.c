@@ -134,6 +134,8 @@ static bool kdsm_lock_may_pass(struct kdsm_lock *lock)
 
 	if (list_empty(&lock->waiters))
 		return false;
+	/* If that fails the lock is handed over, or the next time tells. */
+	kdsm_queue_check(lock->queue);
 	if (!kdsm_queue_is_wanted(lock->queue)) {
 		lock->passes = 0;
 		return true;

@@ -233,6 +233,27 @@ static int kdsm_queue_settle(struct kdsm_queue *queue, bool keep)
 	return kdsm_queue_waiters(queue, word);
 }
 
+int kdsm_queue_check(struct kdsm_queue *queue)
+{
+	struct kdsm_baton *baton = &queue->baton;
+	int ret;
+
+	if (!baton->debt || kdsm_queue_is_wanted(queue))
+		return 0;
+	if (queue->uncertain) {
+		ret = kdsm_queue_was_done(queue);
+		if (ret && ret != -EAGAIN)
+			return ret;
+		if (!ret)
+			kdsm_queue_no_debt(queue);
+	}
+	ret = baton->debt ? kdsm_queue_settle(queue, true) : 0;
+	/* Those that wait are looked for when it is handed over. */
+	if (!ret && baton->debt)
+		baton->flags |= KDSM_BATON_MORE;
+	return min(ret, 0);
+}
+
 /* Take a large debt off the word. */
 static int kdsm_queue_pay(struct kdsm_queue *queue)
 {

@@ -147,6 +147,12 @@ int kdsm_queue_poll(struct kdsm_queue *queue, bool look);
  * LEAVING, and this is to be called again in a while.
  */
 int kdsm_queue_leave(struct kdsm_queue *queue, bool keep);
+/*
+ * HELD, by a thread or not: find out whether others wait who could not tell, because
+ * of the debt; kdsm_queue_is_wanted() knows then. At most one atomic, once each time that
+ * the lock comes here. Errors as above, and it may be called again.
+ */
+int kdsm_queue_check(struct kdsm_queue *queue);
 /* HELD: is somebody known to wait for it? */
 bool kdsm_queue_is_wanted(struct kdsm_queue *queue);
 /* HELD: can it stay so, without a task, until wanted() is called? */

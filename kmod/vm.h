@@ -7,6 +7,7 @@
 #include <linux/mm_types.h>
 #include <linux/types.h>
 
+struct file;
 struct inode;
 struct kdsm_region;
 

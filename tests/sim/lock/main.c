@@ -91,6 +91,7 @@ static void choose(u64 seed)
 	lock.keep = sim_below(4);
 	lock.again = sim_below(3);
 	lock.try = sim_chance(2) ? sim_between(2, 10) : 0;
+	lock.check = sim_below(4);
 	/* Tickets wrap. */
 	lock.ticket = sim_chance(2) ? 0 : KDSM_TICKET_MASK - sim_below(20);
 	sim.nodes = lock.nodes;
@@ -110,6 +111,7 @@ static void choose(u64 seed)
 		lock.hold = 2;
 		lock.keep = 0;
 		lock.again = 0;
+		lock.check = 0;
 		lock.try = 0;
 		sim.delay = 3;
 		sim.late = 0;

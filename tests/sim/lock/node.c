@@ -185,6 +185,11 @@ static void run(void *arg)
 		anew = kdsm_queue_state(&node->queue) == KDSM_QUEUE_NONE;
 		if (acquire(node)) {
 			hold(node, anew);
+			/* As when it is passed on among the threads of a node. */
+			if (sim_chance(lock.check)) {
+				kdsm_queue_check(&node->queue);
+				hold(node, false);
+			}
 			for (again = sim_below(lock.again + 1); again; again--)
 				if (can_idle(node))
 					hold(node, false);
