@@ -3,12 +3,28 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include <argp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <json-c/json.h>
 #include <kdsm/kdsm.h>
 
 #define MAX_LIST 16
+
+/* lock_options.c */
+struct lock_options {
+	const char *benchmark;		/* one of them; NULL: all */
+	const char *kind;		/* likewise */
+	bool cas;
+	unsigned int threads;		/* on each node */
+	double writers[MAX_LIST];	/* per cent */
+	unsigned int writer_count;
+	struct kdsm_lock_settings settings;
+	const char *sweep;		/* file; NULL: none */
+};
+
+/* Of the command line; the input is a struct lock_options. */
+extern const struct argp lock_argp;
 
 /* What the command line says. */
 struct options {
@@ -30,6 +46,7 @@ struct options {
 	uint32_t block;		/* bytes of a block; 0: the default of the kind */
 	uint64_t blocks, ranges;	/* fence; 0: the default */
 	const char *only;	/* fence: one of its three; NULL: all */
+	struct lock_options lock;
 };
 
 /* A run: the cluster, the region that it measures in, and the result. */
@@ -60,6 +77,7 @@ void run_close(struct run *run);
 int bench_latency(const struct options *options);
 int bench_bandwidth(const struct options *options);
 int bench_table(const struct options *options);
+int bench_lock(const struct options *options);
 
 /* samples.c: times of calls, nanoseconds. */
 struct samples {

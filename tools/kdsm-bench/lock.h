@@ -16,6 +16,7 @@ struct lock_benchmark {
 	/* With the lock. write: it was not locked for reading. Gives 0 or -errno. */
 	int (*inside)(struct lock_worker *worker, bool write);
 	bool waits_after;		/* 1 to 4 us after each unlock */
+	bool alone;			/* one thread of the target node, and nobody else */
 };
 
 /* One line of the result: a benchmark with one lock and one share of writers. */
@@ -53,17 +54,30 @@ struct lock_worker {
 	int error;
 };
 
+/* lock.c; 0, "?": there is no such */
+enum kdsm_lock_kind lock_kind_of(const char *name);
+const char *lock_kind_name(enum kdsm_lock_kind kind);
+
 /* lock_inside.c */
 extern const struct lock_benchmark lock_benchmarks[];	/* ends with a name of NULL */
 uint64_t lock_random(struct lock_worker *worker);
 void lock_pause(struct lock_worker *worker);		/* 1 to 4 us of work */
 /* Bytes of a part beside DATA_OFFSET. */
 uint64_t lock_part_bytes(const struct run *run);
-/* Node 0: as before any round. -errno. */
-int lock_clear(struct run *run);
+/* Node 0: as before any round. */
+void lock_clear(struct run *run);
 /* Node 0, after a round: is what the lock guarded as it has to be? Complains. */
 int lock_verify(struct lock_run *run, const struct lock_totals *totals);
 /* Where node 0 is told a node's totals. */
 uint64_t lock_totals_offset(unsigned int node);
+
+/* lock_sweep.c: a table of results, and curves of it. */
+struct lock_sweep;
+
+/* NULL: complained. */
+struct lock_sweep *lock_sweep_begin(const struct options *options);
+void lock_sweep_add(struct lock_sweep *sweep, const struct lock_run *run,
+		    const struct lock_totals *totals);
+int lock_sweep_end(struct lock_sweep *sweep);		/* draws; complains */
 
 #endif /* BENCH_LOCK_H */

@@ -17,11 +17,18 @@
 
 struct guarded {
 	uint64_t counter;
+
 	_Alignas(64) uint64_t cells[CELLS];	/* keys, 0: free */
 	struct lock_totals totals[KDSM_MAX_NODES];
 };
 
 #define PLACE(field) (DATA_OFFSET + offsetof(struct guarded, field))
+
+/* Of this node, which is node 0. */
+static struct guarded *guarded_of(const struct run *run)
+{
+	return (struct guarded *)((char *)kdsm_region_part(run->region) + DATA_OFFSET);
+}
 
 uint64_t lock_part_bytes(const struct run *run)
 {
@@ -112,25 +119,27 @@ static int table(struct lock_worker *worker, bool write)
 }
 
 const struct lock_benchmark lock_benchmarks[] = {
-	{ "empty", "empty critical section", nothing, false },
-	{ "single", "one access inside", single, false },
-	{ "workload", "an access and 1 to 4 us of work inside", workload, false },
-	{ "wait", "1 to 4 us of work after each release", nothing, true },
-	{ "table", "a look into a hash table inside", table, false },
-	{ NULL, NULL, NULL, false }
+	{ .name = "latency", .what = "one thread alone", .inside = nothing, .alone = true },
+	{ .name = "empty", .what = "nothing inside", .inside = nothing },
+	{ .name = "single", .what = "one access inside", .inside = single },
+	{ .name = "workload", .what = "an access and 1 to 4 us of work inside",
+	  .inside = workload },
+	{ .name = "wait", .what = "1 to 4 us of work after each unlock", .inside = nothing,
+	  .waits_after = true },
+	{ .name = "table", .what = "a look into a hash table inside", .inside = table },
+	{ .name = NULL }
 };
 
 /* ---- before and after ---- */
 
-int lock_clear(struct run *run)
+void lock_clear(struct run *run)
 {
-	memset(kdsm_word(run->region, DATA_OFFSET), 0, offsetof(struct guarded, totals));
-	return 0;
+	memset(guarded_of(run), 0, offsetof(struct guarded, totals));
 }
 
 int lock_verify(struct lock_run *run, const struct lock_totals *totals)
 {
-	const struct guarded *guarded = (void *)kdsm_word(run->run.region, DATA_OFFSET);
+	const struct guarded *guarded = guarded_of(&run->run);
 	const struct lock_benchmark *benchmark = run->round.benchmark;
 	static unsigned char seen[KEYS + 1];
 	uint64_t keys = 0, i;

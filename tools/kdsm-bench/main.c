@@ -20,7 +20,8 @@ static const char doc[] =
 	"bandwidth of gets and puts. table: find-or-put of 16-byte nodes in a "
 	"distributed table.\n\nOf coherent regions: fault: read misses of what another "
 	"node wrote. fence: releases and acquires. falseshare: stripes of one block "
-	"that all nodes write. migrate: a block that nodes write in turn.\n\nSizes take a suffix K or M. Exit status: 0 success, "
+	"that all nodes write. migrate: a block that nodes write in turn.\n\nlock: how often "
+	"threads of all nodes get a lock, and how long it takes.\n\nSizes take a suffix K or M. Exit status: 0 success, "
 	"1 failure, 2 wrong usage. See kdsm-bench(1).";
 
 enum {
@@ -55,6 +56,7 @@ static const struct kind {
 	{ "fence", bench_fence, 0, 5 },
 	{ "falseshare", bench_share, 2 << 20, 200 },
 	{ "migrate", bench_share, 2 << 20, 200 },
+	{ "lock", bench_lock, 0, 500 },
 	{ 0 }
 };
 
@@ -65,7 +67,7 @@ static const struct argp_option arguments[] = {
 	  0 },
 	{ "vector", 'v', "N", 0, "Operations in one call; default 1, bw 4", 0 },
 	{ "calls", 'n', "N", 0,
-	  "Calls to measure; default 1000, fault 500; fence: rounds, 5; falseshare, migrate: rounds, 200",
+	  "Calls to measure; default 1000, fault 500; fence: rounds, 5; falseshare, migrate: rounds, 200; lock: of each thread, 500",
 	  0 },
 	{ "warmup", KEY_WARMUP, "N", 0, "Calls before that; default a tenth", 0 },
 	{ "target", 't', "NODE", 0, "Whose memory; default 1; 0 measures local operations", 0 },
@@ -220,6 +222,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct options *options = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &options->lock;
+		return 0;
 	case 'j':
 		options->json = true;
 		return 0;
@@ -288,6 +293,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+static const struct argp_child children[] = {
+	{ &lock_argp, 0, "Of locks:", 0 },
+	{ 0 }
+};
+
 int main(int argc, char **argv)
 {
 	const struct argp argp = {
@@ -295,6 +305,7 @@ int main(int argc, char **argv)
 		.parser = parse,
 		.args_doc = "KIND",
 		.doc = doc,
+		.children = children,
 	};
 	struct options options = {
 		.target = -1,

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * lock: how often threads of all nodes get a lock, for reading and for writing, and
+ * how long that takes. Every round has a lock of its own.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "lock.h"
+
+static const struct {
+	const char *name;
+	enum kdsm_lock_kind kind;
+} kinds[] = {
+	{ "dmcs", KDSM_LOCK_DMCS },
+	{ "rma-mcs", KDSM_LOCK_RMA_MCS },
+	{ "rma-rw", KDSM_LOCK_RMA_RW },
+};
+
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+enum kdsm_lock_kind lock_kind_of(const char *name)
+{
+	for (unsigned int i = 0; i < KINDS; i++)
+		if (!strcmp(kinds[i].name, name))
+			return kinds[i].kind;
+	return 0;
+}
+
+const char *lock_kind_name(enum kdsm_lock_kind kind)
+{
+	for (unsigned int i = 0; i < KINDS; i++)
+		if (kinds[i].kind == kind)
+			return kinds[i].name;
+	return "?";
+}
+
+/* ---- threads ---- */
+
+static int lock_once(struct lock_worker *worker, bool measured)
+{
+	struct lock_run *run = worker->run;
+	bool write = lock_random(worker) % 100000 < run->round.writers * 1000;
+	bool shared = !write && run->round.kind == KDSM_LOCK_RMA_RW;
+	uint64_t begin = now_ns(), had, end;
+	int ret;
+
+	ret = shared ? kdsm_read_lock(run->lock) : kdsm_lock(run->lock);
+	if (ret)
+		return ret;
+	had = now_ns();
+	ret = run->round.benchmark->inside(worker, write);
+	end = now_ns();
+	if (shared)
+		ret = kdsm_read_unlock(run->lock) ?: ret;
+	else
+		ret = kdsm_unlock(run->lock) ?: ret;
+	if (measured)
+		samples_add(&worker->samples, had - begin + now_ns() - end);
+	worker->writes += write;
+	if (run->round.benchmark->waits_after)
+		lock_pause(worker);
+	return ret;
+}
+
+static void *lock_often(void *arg)
+{
+	struct lock_worker *worker = arg;
+	unsigned int warmup = worker->run->run.options->warmup, i;
+
+	for (i = 0; i < worker->count && !worker->error; i++)
+		worker->error = lock_once(worker, i >= warmup);
+	return NULL;
+}
+
+/* ---- a round on this node ---- */
+
+static uint64_t remote_of(struct kdsm_lock *lock)
+{
+	struct kdsm_lock_info info;
+
+	if (kdsm_lock_info(lock, &info))
+		return 0;
+	return info.stats[KDSM_LOCK_STAT_ATOMICS] + info.stats[KDSM_LOCK_STAT_PUTS] +
+	       info.stats[KDSM_LOCK_STAT_GETS] + info.stats[KDSM_LOCK_STAT_MESSAGES];
+}
+
+/* All threads' times as one. */
+static void summarise(struct lock_worker *workers, unsigned int threads,
+		      struct lock_totals *totals)
+{
+	struct samples all;
+	struct summary summary;
+	unsigned int i, k, room = 0;
+
+	for (i = 0; i < threads; i++)
+		room += workers[i].samples.count;
+	if (!room || samples_init(&all, room))
+		return;
+	for (i = 0; i < threads; i++)
+		for (k = 0; k < workers[i].samples.count; k++)
+			samples_add(&all, workers[i].samples.ns[k]);
+	samples_summarise(&all, &summary);
+	totals->median = summary.median * 1e3;
+	totals->longest = summary.max * 1e3;
+	samples_free(&all);
+}
+
+static int threads_run(struct lock_run *run, struct lock_worker *workers,
+		       unsigned int threads, struct lock_totals *totals)
+{
+	const struct options *options = run->run.options;
+	uint64_t remote = remote_of(run->lock), begin = now_ns();
+	unsigned int i, started;
+	int ret = 0;
+
+	for (i = 0; i < threads; i++) {
+		workers[i] = (struct lock_worker){
+			.run = run,
+			.random = (run->run.node + 1) * 1000003ULL + i * 7919 + run->number,
+			.count = options->warmup + options->calls,
+		};
+		if (samples_init(&workers[i].samples, options->calls))
+			ret = -ENOMEM;
+	}
+	for (started = 0; started < threads && !ret; started++)
+		ret = -pthread_create(&workers[started].thread, NULL, lock_often,
+				      &workers[started]);
+	if (ret)
+		started -= started > 0;
+	for (i = 0; i < started; i++) {
+		pthread_join(workers[i].thread, NULL);
+		totals->locks += workers[i].count;
+		totals->writes += workers[i].writes;
+		if (workers[i].error && !ret)
+			ret = workers[i].error;
+	}
+	totals->elapsed = now_ns() - begin;
+	totals->remote = remote_of(run->lock) - remote;
+	if (!ret)
+		summarise(workers, threads, totals);
+	for (i = 0; i < threads; i++)
+		samples_free(&workers[i].samples);
+	return ret;
+}
+
+/* ---- a round on all nodes ---- */
+
+static void totals_add(struct lock_totals *all, const struct lock_totals *one)
+{
+	all->locks += one->locks;
+	all->writes += one->writes;
+	all->remote += one->remote;
+	if (one->elapsed > all->elapsed)
+		all->elapsed = one->elapsed;
+	if (one->longest > all->longest) {
+		all->longest = one->longest;
+		all->median = one->median;
+	}
+	if (one->error)
+		all->error = one->error;
+}
+
+static int gather(struct lock_run *run, struct lock_totals *all)
+{
+	const struct run *r = &run->run;
+	struct lock_totals one;
+	unsigned int node;
+	int ret = 0;
+
+	memset(all, 0, sizeof(*all));
+	for (node = 0; node < r->nodes && !ret; node++) {
+		ret = kdsm_get(r->region, 0, lock_totals_offset(node), &one, sizeof(one));
+		if (!ret)
+			totals_add(all, &one);
+		if (!ret && one.error)
+			return complain(r->options, "node %u: %s with lock %u: %s", node,
+					run->round.benchmark->name, run->number,
+					strerror(one.error));
+	}
+	return ret ? complain(r->options, "totals: %s", strerror(-ret)) : 0;
+}
+
+static int lock_open(struct lock_run *run)
+{
+	const struct options *options = run->run.options;
+	struct kdsm_lock_attr attr = {
+		.kind = run->round.kind,
+		.options = options->lock.cas ? KDSM_LOCK_CAS : 0,
+		.settings = run->round.settings,
+	};
+	int ret;
+
+	/* What the kind does not have is not asked for. */
+	if (attr.kind != KDSM_LOCK_RMA_RW)
+		attr.settings.mask &= ~(KDSM_LOCK_SET_T_DC | KDSM_LOCK_SET_T_R |
+					KDSM_LOCK_SET_T_W);
+	if (attr.kind == KDSM_LOCK_DMCS)
+		attr.settings.mask &= KDSM_LOCK_SET_KEEP;
+	ret = kdsm_lock_create(run->run.region, NULL, run->number, &attr, &run->lock);
+	return ret ? complain(options, "node %u: a lock of kind %s: %s", run->run.node,
+			      lock_kind_name(attr.kind), strerror(-ret)) : 0;
+}
+
+static void report(struct lock_run *run, const struct lock_totals *totals)
+{
+	const struct lock_round *round = &run->round;
+	double rate = totals->elapsed ? totals->locks * 1e9 / totals->elapsed : 0;
+	struct json_object *object;
+
+	if (!run->run.options->json) {
+		printf("%-9s %-8s %7g %12.0f %12.2f %12.2f %9.1f %9.2f\n",
+		       round->benchmark->name, lock_kind_name(round->kind), round->writers,
+		       rate, totals->median / 1e3, totals->longest / 1e3,
+		       totals->median ? (double)totals->longest / totals->median : 0,
+		       (double)totals->remote / totals->locks);
+		fflush(stdout);
+		return;
+	}
+	object = json_object_new_object();
+	json_object_object_add(object, "benchmark",
+			       json_object_new_string(round->benchmark->name));
+	json_object_object_add(object, "kind",
+			       json_object_new_string(lock_kind_name(round->kind)));
+	json_object_object_add(object, "writers", json_object_new_double(round->writers));
+	json_object_object_add(object, "locks", json_object_new_uint64(totals->locks));
+	json_object_object_add(object, "locks_per_second", json_object_new_double(rate));
+	json_object_object_add(object, "median_us",
+			       json_object_new_double(totals->median / 1e3));
+	json_object_object_add(object, "longest_us",
+			       json_object_new_double(totals->longest / 1e3));
+	json_object_object_add(object, "remote_operations",
+			       json_object_new_uint64(totals->remote));
+	json_object_array_add(json_object_object_get(run->run.result, "results"), object);
+}
+
+static int round_on_all(struct lock_run *run, struct lock_worker *workers,
+			struct lock_sweep *sweep)
+{
+	struct run *r = &run->run;
+	const struct options *options = r->options;
+	bool alone = run->round.benchmark->alone;
+	unsigned int threads = alone ? 1 : options->lock.threads;
+	struct lock_totals totals = { .locks = 0 };
+	int ret;
+
+	ret = lock_open(run);
+	if (!ret && r->measures)
+		lock_clear(r);
+	if (!ret)
+		ret = run_meet(r);
+	if (ret)
+		goto close;
+	if (!alone || r->node == r->target)
+		totals.error = -threads_run(run, workers, threads, &totals);
+	ret = kdsm_put(r->region, 0, lock_totals_offset(r->node), &totals, sizeof(totals));
+	if (ret)
+		ret = complain(options, "node %u: totals: %s", r->node, strerror(-ret));
+	else
+		ret = run_meet(r);
+	if (!ret && r->measures)
+		ret = gather(run, &totals);
+	if (!ret && r->measures)
+		ret = lock_verify(run, &totals);
+	if (!ret && r->measures) {
+		report(run, &totals);
+		if (sweep)
+			lock_sweep_add(sweep, run, &totals);
+	}
+	if (!ret)
+		ret = run_meet(r);	/* node 0 is done with what is there */
+close:
+	kdsm_lock_close(run->lock);
+	run->lock = NULL;
+	run->number++;
+	return ret;
+}
+
+/* ---- rounds ---- */
+
+static bool wanted(const char *list, const char *name)
+{
+	return !list || !strcmp(list, name);
+}
+
+static int rounds(struct lock_run *run, struct lock_worker *workers,
+		  struct lock_sweep *sweep)
+{
+	const struct lock_options *lock = &run->run.options->lock;
+	const struct lock_benchmark *benchmark;
+	unsigned int kind, i;
+	int ret = 0;
+
+	for (benchmark = lock_benchmarks; benchmark->name; benchmark++)
+		for (i = 0; wanted(lock->benchmark, benchmark->name) && i < lock->writer_count; i++)
+			for (kind = 0; kind < KINDS && !ret; kind++) {
+				if (!wanted(lock->kind, kinds[kind].name))
+					continue;
+				run->round = (struct lock_round){
+					.benchmark = benchmark,
+					.kind = kinds[kind].kind,
+					.writers = lock->writers[i],
+					.settings = lock->settings,
+				};
+				ret = round_on_all(run, workers, sweep);
+			}
+	return ret;
+}
+
+int bench_lock(const struct options *options)
+{
+	struct lock_sweep *sweep = NULL;
+	struct lock_worker *workers;
+	struct lock_run run = { .number = 0 };
+	int ret;
+
+	ret = run_open(&run.run, options);
+	if (ret)
+		return ret;
+	workers = calloc(options->lock.threads, sizeof(*workers));
+	if (!workers)
+		ret = complain(options, "no memory");
+	if (!ret && options->lock.sweep && run.run.measures) {
+		sweep = lock_sweep_begin(options);
+		ret = !sweep;
+	}
+	if (!ret)
+		ret = run_region(&run.run, lock_part_bytes(&run.run));
+	if (!ret && run.run.measures && !options->json)
+		printf("locks of %u nodes, %u threads on each, %u acquisitions by each thread\n"
+		       "                    writers        locks       median      longest  longest/    remote\n"
+		       "what      kind     per cent     a second microseconds microseconds    median    a lock\n",
+		       run.run.nodes, options->lock.threads, options->calls);
+	if (!ret)
+		ret = rounds(&run, workers, sweep);
+	if (sweep)
+		ret = lock_sweep_end(sweep) || ret;
+	if (!ret && run.run.measures)
+		report_end(&run.run);
+	free(workers);
+	run_close(&run.run);
+	return ret;
+}
