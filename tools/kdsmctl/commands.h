@@ -13,6 +13,7 @@ int command_down(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_stats(int argc, char **argv);
 int command_region(int argc, char **argv);
+int command_lock(int argc, char **argv);
 
 /* One line on stderr that points to the help; returns EXIT_USAGE. */
 int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

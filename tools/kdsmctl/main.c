@@ -27,6 +27,13 @@ static const char help[] =
 "  region set NAME lease=TIME\n"
 "                          how long a node keeps a block of policy strict, 0s to 1s\n"
 "  region destroy NAME     remove a region's name; its memory goes with its last user\n"
+"  lock list [--json]      the locks that are open on this node\n"
+"  lock show NAME [--json] one of them: its settings, counters and waits\n"
+"  lock watch NAME [SECONDS]\n"
+"                          the same, every second or so\n"
+"  lock set NAME SETTING=VALUE...\n"
+"                          T_L.2=N and so on, T_DC=N, T_R=N, T_W=N, keep=US or forever\n"
+"                          of a lock in use; NAME is a name, or REGION/NAME, REGION/NUMBER\n"
 "\n"
 "  -f, --file FILE         configuration, see kdsm.conf(5)\n"
 "  -n, --node NODE         number of this node; by default found by its addresses\n"
@@ -44,6 +51,7 @@ static const struct {
 	{ "status", command_status },
 	{ "stats", command_stats },
 	{ "region", command_region },
+	{ "lock", command_lock },
 };
 
 int usage_error(const char *format, ...)
@@ -96,7 +104,7 @@ int main(int argc, char **argv)
 	int status;
 
 	if (!name)
-		return usage_error("which command? up, down, status, stats or region");
+		return usage_error("which command? up, down, status, stats, region or lock");
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
 		fputs(help, stdout);
 		return EXIT_SUCCESS;
@@ -113,6 +121,6 @@ int main(int argc, char **argv)
 		}
 		return status;
 	}
-	return usage_error("there is no command '%s'; up, down, status, stats and region are",
+	return usage_error("there is no command '%s'; up, down, status, stats, region and lock are",
 			   name);
 }
