@@ -1,66 +1,68 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The queue of a distributed lock between nodes, by tickets: a word
- * W = {tail, count, sum} that is only changed by fetch-and-add, a ring of R entries
- * {ticket, id} beside it, messages TELL and HAND. N nodes lock ROUNDS times each.
+ * The queue for a lock between nodes (kmod/lock_queue.c, lock_leave.c): a word
+ * W = {tail, count, sum}, a ring of R entries {ticket, id} beside it, messages TELL and
+ * HAND. N nodes lock ROUNDS times each.
  *
- * A node that enqueues finds nobody (count 0: the lock is its own), one node (count 1:
- * it tells that one, whose id is the sum), or more (it writes its id into the ring).
- * Who releases and knows no successor subtracts itself and the debt, which are those who
- * released before and did not subtract themselves. If somebody is left, the first of
- * them is the one that the sum leaves over when the others have been read from the
- * ring. So many as are known, BATCH at most, go with HAND from one to the next.
+ * A node queues by a fetch-and-add, and finds nobody outstanding (count 0: the lock is its
+ * own), one node (count 1: it tells that one, whose id is the sum), or more (it writes its
+ * id into the ring). Who leaves and knows no successor swaps the word for one with nobody,
+ * or with nobody but itself (KEEP), if it is what it has to be if nobody waits. If it is
+ * not, those who wait are known by their number and the sum of their ids: one of
+ * them may be missing in the ring. So many as are known, BATCH at most, go with HAND from
+ * one to the next; and so does the debt, which are those who have handed over. From PAY
+ * on it is taken off the word.
  *
  * A holder is *alone* if whoever comes next finds count 1 and tells it: only then may
- * it keep the lock when nobody at the node wants it (KEEP). Who is not alone subtracts
- * the debt before, and looks.
+ * it keep the lock when nobody at the node wants it. It is if it has found nobody, or has
+ * swapped the word for one with nobody but itself.
  *
- * What is a step: a fetch-and-add at the home is one, and the node hears of the result
- * in another; so is a write into the ring, and a read of it. Messages take arbitrarily
- * long and overtake each other. TIMEOUTS: those who wait at a node may give up; the
- * node stays in the queue, and passes the lock on if nobody has come back.
+ * What is a step: an atomic at the home is one, and the node hears of the result in
+ * another; so is a write into the ring, and a read of it. Messages take arbitrarily long
+ * and overtake each other. TIMEOUTS: those who wait at a node may give up; the node stays in
+ * the queue, and passes the lock on if nobody has come back.
  *
  * WRAP: tickets are counted modulo TICKETS, and the nodes lock for ever. Then TELL
- * arrives at once, as it would have to be late by 2^31 tickets to be mistaken.
- * What no longer can be used is swept out of the ring by who holds certain tickets.
+ * arrives at once, as it would have to be late by 2^31 tickets to be mistaken, and the ring
+ * has nothing of the last time in it; what happens if it has is in the code: HAND
+ * is refused, and all nodes are asked.
  *
- * What is left out: failures, which are in lock-recovery.pml; threads of a node: here it
- * is one at a time.
+ * What is left out: what gets lost, doubt, and threads of a node: here it is one at a
+ * time.
  *
  * Checked after every step, see check(): there is one holder, or HAND on its way; the
  * order is that of the tickets; W is those in the queue and the debt, and 0 if the lock is
- * free; it never counts 2 * N. And by spin: nobody waits for what does not come (invalid
- * end state); with WRAP, that a node that waits gets the lock.
+ * free; it never counts more than PAY + N. And by spin: nobody waits for what does not come
+ * (invalid end state); with WRAP, that a node that waits gets the lock.
  *
  * FAULT=n puts a mistake into the protocol. Each must be found (tests/spin/check).
  */
 #ifndef FAULT
 #define FAULT	0
 #endif
-#define TELL_DROPPED_WHILE_ENQUEUEING	(FAULT == 1)
-#define HAND_REFUSED_WHILE_ENQUEUEING	(FAULT == 2)
-#define OLD_TELL_OVERWRITES_NEW		(FAULT == 3)
-#define TELL_DROPPED_WHILE_WAITING	(FAULT == 4)
-#define TOLD_FORGOTTEN_AT_HAND		(FAULT == 5)
-#define TICKET_OF_TELL_NOT_LOOKED_AT	(FAULT == 6)
-#define DEBT_NOT_PASSED_ON		(FAULT == 7)
-#define NOT_ADDED_TO_DEBT		(FAULT == 8)
-#define DEBT_NOT_SUBTRACTED		(FAULT == 9)
-#define FIRST_WAITED_FOR_IN_RING	(FAULT == 10)
-#define FIRST_FROM_SUM_TOO_EARLY	(FAULT == 11)
-#define TICKET_IN_RING_NOT_LOOKED_AT	(FAULT == 12)
-#define WRITE_TO_RING_NOT_WAITED_FOR	(FAULT == 13)
-#define RING_CLEARED_LATE		(FAULT == 14)
-#define RING_TOO_SMALL			(FAULT == 15)
-#define TOLD_IF_TWO_ARE_THERE		(FAULT == 16)
-#define RELEASED_IF_NOBODY_WAITS	(FAULT == 17)
-#define NOT_PASSED_ON_AFTER_TIMEOUT	(FAULT == 18)
+#define HAND_REFUSED_WHILE_ENQUEUEING	(FAULT == 1)
+#define TICKET_OF_TELL_NOT_LOOKED_AT	(FAULT == 2)
+#define DEBT_NOT_PASSED_ON		(FAULT == 3)
+#define NOT_ADDED_TO_DEBT		(FAULT == 4)
+#define DEBT_STAYS_IN_WORD		(FAULT == 5)
+#define FIRST_WAITED_FOR_IN_RING	(FAULT == 6)
+#define FIRST_FROM_SUM_TOO_EARLY	(FAULT == 7)
+#define TICKET_IN_RING_NOT_LOOKED_AT	(FAULT == 8)
+#define WRITE_TO_RING_NOT_WAITED_FOR	(FAULT == 9)
+#define RING_CLEARED_LATE		(FAULT == 10)
+#define RING_TOO_SMALL			(FAULT == 11)
+#define TOLD_IF_TWO_ARE_THERE		(FAULT == 12)
+#define FREED_THOUGH_SOMEBODY_WAITS	(FAULT == 13)
+#define NOT_PASSED_ON_AFTER_TIMEOUT	(FAULT == 14)
+#define PAID_TWICE			(FAULT == 15)
+#define NEVER_PAID			(FAULT == 16)
 /* With KEEP: */
-#define KEPT_WITH_DEBT			(FAULT == 19)
-#define KEPT_WITH_SOMEBODY_IN_RING	(FAULT == 20)
+#define KEPT_WITH_DEBT			(FAULT == 17)
+#define TELL_DROPPED_WHILE_ENQUEUEING	(FAULT == 18)
+#define OLD_TELL_OVERWRITES_NEW		(FAULT == 19)
+#define TELL_DROPPED_WHILE_LEAVING	(FAULT == 20)
 /* With WRAP: */
-#define RING_NOT_SWEPT			(FAULT == 21)
-#define TOO_MUCH_SWEPT			(FAULT == 22)
+#define OLD_ENTRIES_STAY		(FAULT == 21)
 
 #ifndef N
 #define N	3
@@ -68,16 +70,20 @@
 #ifndef BATCH
 #define BATCH	N
 #endif
+#ifndef PAY
+#define PAY	N
+#endif
 #if RING_TOO_SMALL
-#define R	2
+#define R	1
 #else
-#define R	4	/* at least N */
+#define R	4	/* more than N - 2 */
 #endif
 #ifdef WRAP
 #define TICKETS	8
 #define ticket_after(t)	(((t) + 1) % TICKETS)
 #else
 #define ticket_after(t)	((t) + 1)
+#define TICKETS	256
 #ifndef ROUNDS
 #define ROUNDS	2
 #endif
@@ -95,7 +101,7 @@ byte ring_ticket[R], ring_id[R];
 #define WAITING		2
 #define HELD		3
 #define KEPT		4
-#define RELEASING	5
+#define LEAVING		5
 
 byte state[N], ticket[N];
 byte told[N], told_ticket[N];	/* id of the successor, 0: none */
@@ -104,8 +110,8 @@ byte debt[N], debt_sum[N];
 /* Who comes next: three bits for each, the first in the lowest ones. */
 short batch[N];
 
-/* ticket, alone, debt, its sum, batch */
-chan hand[N] = [1] of { byte, bool, byte, byte, short };
+/* ticket, debt, its sum, batch */
+chan hand[N] = [1] of { byte, byte, byte, short };
 /* of a node: to whom, ticket */
 chan tell[N] = [1] of { byte, byte };
 #if WRITE_TO_RING_NOT_WAITED_FOR || RING_CLEARED_LATE
@@ -138,7 +144,7 @@ inline check()
 	assert(has_it(0) + has_it(1) + has_it(2) + has_it(N - 1) * (N > 3) <= 1);
 	assert(count == present + owed);
 	assert(sum == present_sum + owed_sum);
-	assert(count < 2 * N)
+	assert(count <= PAY + N)		/* room */
 }
 
 inline is_held(n)
@@ -154,19 +160,19 @@ inline is_held(n)
 inline tell_arrives(n)
 {
 	if
-	:: state[n] == NONE -> skip
-	:: state[n] == ENQUEUEING && !TELL_DROPPED_WHILE_ENQUEUEING &&
-	   (told[n] == 0 || at > told_ticket[n] || OLD_TELL_OVERWRITES_NEW) ->
-		told[n] = id(from);
-		told_ticket[n] = at
-	:: state[n] > ENQUEUEING &&
+	:: state[n] == ENQUEUEING && !TELL_DROPPED_WHILE_ENQUEUEING ||
+	   state[n] > ENQUEUEING &&
 	   (at == ticket_after(ticket[n]) || TICKET_OF_TELL_NOT_LOOKED_AT) &&
-	   !(state[n] == WAITING && TELL_DROPPED_WHILE_WAITING) ->
+	   !(state[n] == LEAVING && TELL_DROPPED_WHILE_LEAVING) ->
 		told[n] = id(from);
 		told_ticket[n] = at
 	:: else
 	fi
 }
+
+/* Of two that come while it does not know its ticket, the second has to be said again. */
+#define waits_for_me(n)	(tell[n]?[eval(me), _] && \
+			 (state[me] != ENQUEUEING || told[me] == 0 || OLD_TELL_OVERWRITES_NEW))
 
 proctype wire(byte me)
 {
@@ -175,16 +181,15 @@ proctype wire(byte me)
 end:	do
 #ifndef WRAP
 	:: d_step {
-		tell[0]?[eval(me), _] || tell[1]?[eval(me), _] ||
-		tell[2]?[eval(me), _] || tell[N - 1]?[eval(me), _] ->
+		waits_for_me(0) || waits_for_me(1) || waits_for_me(2) || waits_for_me(N - 1) ->
 		if
-		:: tell[0]?[eval(me), _] -> from = 0
+		:: waits_for_me(0) -> from = 0
 		:: else ->
 			if
-			:: tell[1]?[eval(me), _] -> from = 1
+			:: waits_for_me(1) -> from = 1
 			:: else ->
 				if
-				:: tell[2]?[eval(me), _] -> from = 2
+				:: waits_for_me(2) -> from = 2
 				:: else -> from = N - 1
 				fi
 			fi
@@ -198,12 +203,8 @@ end:	do
 	:: d_step {
 		full(hand[me]) &&
 		(state[me] != ENQUEUEING || HAND_REFUSED_WHILE_ENQUEUEING) ->
-		hand[me]?at,alone[me],debt[me],debt_sum[me],batch[me];
+		hand[me]?at,debt[me],debt_sum[me],batch[me];
 		assert(state[me] == WAITING && at == ticket[me]);	/* taken */
-		if
-		:: TOLD_FORGOTTEN_AT_HAND -> told[me] = 0; told_ticket[me] = 0
-		:: else
-		fi;
 		is_held(me);
 		at = 0;
 		check()
@@ -232,12 +233,6 @@ inline forget(n)
 	state[n] = NONE
 }
 
-inline send_hand(whom, is_alone, much, much_sum, others)
-{
-	assert(whom > 0 && whom <= N && nfull(hand[whom - 1]));
-	hand[whom - 1]!ticket_after(ticket[me]),is_alone,much,much_sum,others
-}
-
 #define told_next(n)	(told[n] != 0 && \
 			 (told_ticket[n] == ticket_after(ticket[n]) || \
 			  TICKET_OF_TELL_NOT_LOOKED_AT))
@@ -246,12 +241,28 @@ inline send_hand(whom, is_alone, much, much_sum, others)
 /* To the known successor. */
 inline hand_over()
 {
-	who = (batch[me] != 0 -> batch[me] & 7 : told[me]);
 	if
-	:: NOT_ADDED_TO_DEBT -> send_hand(who, false, debt[me], debt_sum[me], batch[me] >> 3)
-	:: DEBT_NOT_PASSED_ON -> send_hand(who, false, 1, id(me), batch[me] >> 3)
+	:: debt[me] >= PAY && !NEVER_PAID ->
+		count = count - debt[me];
+		sum = sum - debt_sum[me];
+		owed = owed - debt[me];
+		owed_sum = owed_sum - debt_sum[me];
+		if
+		:: !PAID_TWICE -> debt[me] = 0; debt_sum[me] = 0
+		:: else
+		fi
+	:: else
+	fi;
+	who = (batch[me] != 0 -> batch[me] & 7 : told[me]);
+	assert(who > 0 && who <= N && nfull(hand[who - 1]));
+	if
+	:: NOT_ADDED_TO_DEBT ->
+		hand[who - 1]!ticket_after(ticket[me]),debt[me],debt_sum[me],batch[me] >> 3
+	:: DEBT_NOT_PASSED_ON ->
+		hand[who - 1]!ticket_after(ticket[me]),1,id(me),batch[me] >> 3
 	:: else ->
-		send_hand(who, false, debt[me] + 1, debt_sum[me] + id(me), batch[me] >> 3)
+		hand[who - 1]!ticket_after(ticket[me]),debt[me] + 1,debt_sum[me] + id(me),
+			batch[me] >> 3
 	fi;
 	leave_queue(me);
 	owed++;
@@ -261,28 +272,29 @@ inline hand_over()
 	check()
 }
 
-/* The debt, and the node itself if it does not want to stay. */
-inline subtract(staying)
+/* Nobody but itself, who is staying, or nobody; unless somebody waits. */
+#define expected	(tail == ticket_after(ticket[me]) && count == debt[me] + 1)
+
+inline settle(staying)
 {
 	stays = staying;
-	old_count = count;
+	n = (tail + TICKETS - ticket_after(ticket[me])) % TICKETS;
 	rest = sum - debt_sum[me] - id(me);
+	state[me] = LEAVING;
 	if
-	:: !DEBT_NOT_SUBTRACTED ->
-		count = count - debt[me];
-		sum = sum - debt_sum[me]
-	:: else
+	:: expected || FREED_THOUGH_SOMEBODY_WAITS ->
+		assert(sum == debt_sum[me] + id(me) || FREED_THOUGH_SOMEBODY_WAITS);
+		owed = owed - debt[me];
+		owed_sum = owed_sum - debt_sum[me];
+		count = stays + (DEBT_STAYS_IN_WORD -> debt[me] : 0);
+		sum = (stays -> id(me) : 0);
+		if
+		:: !stays -> leave_queue(me)
+		:: else
+		fi;
+		n = 0
+	:: else -> assert(n > 0)
 	fi;
-	owed = owed - debt[me];
-	owed_sum = owed_sum - debt_sum[me];
-	if
-	:: !stays ->
-		count--;
-		sum = sum - id(me);
-		leave_queue(me)
-	:: else
-	fi;
-	state[me] = RELEASING;
 	check()
 }
 
@@ -290,7 +302,7 @@ inline subtract(staying)
 inline read_ring()
 {
 	at = ticket_after(ticket[me]);
-	who = (in_ring(at) && (n > 1 || FIRST_WAITED_FOR_IN_RING) -> ring_id[at % R] : 0);
+	batch[me] = (in_ring(at) && (n > 1 || FIRST_WAITED_FOR_IN_RING) -> ring_id[at % R] : 0);
 	i = 1;
 	do
 	:: i < n ->
@@ -301,7 +313,7 @@ inline read_ring()
 			rest = rest - ring_id[at % R];
 			if
 			:: !gap && i < BATCH ->
-				others = others | (ring_id[at % R] << (3 * (i - 1)))
+				batch[me] = batch[me] | (ring_id[at % R] << (3 * i))
 			:: else
 			fi
 		fi;
@@ -309,9 +321,11 @@ inline read_ring()
 	:: else -> break
 	od;
 	if
-	:: who == 0 && !FIRST_WAITED_FOR_IN_RING -> who = rest
+	:: (batch[me] & 7) == 0 && !FIRST_WAITED_FOR_IN_RING -> batch[me] = batch[me] | rest
 	:: else
 	fi;
+	rest = 0;
+	n = 0;
 	at = 0;
 	i = 0;
 	gap = false
@@ -337,57 +351,38 @@ inline release()
 	:: atomic {
 		!successor(me) ->
 		if
-		:: subtract(false)
-		:: may_stay && !alone[me] -> subtract(true)
+		:: settle(false)
+		:: may_stay && !alone[me] -> settle(true)
 		fi
 	   };
 		/* It hears of the result. */
-		d_step {
-			n = old_count - debt[me] - 1;
-			old_count = 0;
-			debt[me] = stays;
-			debt_sum[me] = (stays -> id(me) : 0);
+		if
+		:: d_step {
+			n == 0 ->
 			if
-			:: n == 0 && stays ->
+			:: stays ->
 				debt[me] = 0;
 				debt_sum[me] = 0;
-				rest = 0;
 				alone[me] = true;
 				state[me] = KEPT
-			:: n == 0 && !stays -> forget(me)
-			:: n > 0 && RELEASED_IF_NOBODY_WAITS -> forget(me); n = 0
-			:: else
-			fi
-		};
-		if
-		:: d_step { n == 0 -> rest = 0; stays = false }
+			:: else -> forget(me)
+			fi;
+			rest = 0;
+			stays = false
+		   }
 		:: d_step {
 			n > 0 && can_read ->
-			read_ring();
-			send_hand(who, n == 1 && !stays, debt[me], debt_sum[me], others);
 #if RING_CLEARED_LATE
 			i = 1;
 			do
 			:: i < n && nfull(late[me]) -> late[me]!ticket[me] + 1 + i,0; i++
 			:: else -> break
 			od;
-			i = 0;
 #endif
-			if
-			:: stays ->
-				leave_queue(me);
-				owed++;
-				owed_sum = owed_sum + id(me)
-			:: else
-			fi;
-			forget(me);
-			who = 0;
-			others = 0;
-			rest = 0;
-			n = 0;
-			stays = false;
-			check()
-		   }
+			read_ring();
+			stays = false
+		   };
+			d_step { hand_over() }
 		fi
 	fi
 }
@@ -462,7 +457,6 @@ inline enqueue()
 proctype node(byte me)
 {
 	byte at, from, old_count, rest, n, i, who;
-	short others;
 	bool gap, stays, wanted;
 #ifdef WRAP
 #define once_more	true
@@ -492,17 +486,12 @@ locked:		if
 		:: else -> wanted = false
 		fi;
 #ifdef WRAP
-		/* Not in use now: behind N - 1 who wait; and its own. */
+		/* Its own entry is not needed any more. */
 		d_step {
 			if
-			:: !RING_NOT_SWEPT && (ticket[me] == 0 || ticket[me] == 2) ->
+			:: !OLD_ENTRIES_STAY ->
 				ring_id[ticket[me] % R] = 0;
-				ring_ticket[ticket[me] % R] = 0;
-				ring_id[(ticket[me] + 3) % R] = 0;
-				ring_ticket[(ticket[me] + 3) % R] = 0
-			:: TOO_MUCH_SWEPT ->
-				ring_id[(ticket[me] + 2) % R] = 0;
-				ring_ticket[(ticket[me] + 2) % R] = 0
+				ring_ticket[ticket[me] % R] = 0
 			:: else
 			fi
 		};
@@ -510,9 +499,8 @@ locked:		if
 		if
 #ifdef KEEP
 		:: d_step {
-			(alone[me] || KEPT_WITH_DEBT && batch[me] == 0 ||
-			 KEPT_WITH_SOMEBODY_IN_RING && debt[me] == 0 && batch[me] == 0) &&
-			!told_next(me) -> state[me] = KEPT
+			(alone[me] || KEPT_WITH_DEBT && batch[me] == 0) && !told_next(me) ->
+			state[me] = KEPT
 		   }
 #endif
 		:: release()
