@@ -297,6 +297,26 @@ void kdsm_lock_check(struct kdsm_lock *lock)
 	mutex_unlock(&lock->mutex);
 }
 
+void kdsm_lock_let_go(struct kdsm_lock *lock)
+{
+	u32 owner;
+
+	mutex_lock(&lock->mutex);
+	if (kdsm_queue_state(lock->queue) == KDSM_QUEUE_HELD) {
+		kdsm_lock_arrive(lock);
+		owner = kdsm_lock_freeze(lock);
+		if (owner || !list_empty(&lock->waiters) || lock->dead || lock->lost) {
+			kdsm_lock_write(lock, owner);
+		} else {
+			/* As if it had been idle for long. */
+			lock->idle_since = 1;
+			if (kdsm_lock_leave(lock))
+				kdsm_lock_later(lock, KDSM_LOCK_RETRY);
+		}
+	}
+	mutex_unlock(&lock->mutex);
+}
+
 /* ---- what the queue says, in any context ---- */
 
 static void kdsm_lock_granted(struct kdsm_queue *queue)

@@ -125,6 +125,9 @@ int kdsm_lock_consistent(struct kdsm_lock *lock, u32 thread);
 /* Settings have changed, or an owner may have died: see to it. */
 void kdsm_lock_check(struct kdsm_lock *lock);
 
+/* Nobody on this node is likely to want it soon: if it is idle, do not keep it. */
+void kdsm_lock_let_go(struct kdsm_lock *lock);
+
 extern const struct kdsm_queue_ops kdsm_lock_queue_ops;
 
 #endif /* KDSM_LOCK_H */

@@ -12,8 +12,11 @@
 /* A debt above this is taken off the word. */
 #define KDSM_DEBT_PAY		(KDSM_DEBT_MAX / 2)
 
-/* The ring is read again so often, and every so many calls all nodes are asked. */
-#define KDSM_RING_TRIES		8
+/*
+ * Who has a ticket has its name in the ring soon: it is read again so often. Every so
+ * many calls all nodes are asked.
+ */
+#define KDSM_RING_TRIES		16
 #define KDSM_FIND_AFTER		16
 
 /* ---- looking for successors ---- */
@@ -323,7 +326,7 @@ static int kdsm_queue_search(struct kdsm_queue *queue)
 		err = kdsm_queue_gather(queue);
 		if (err != -EAGAIN)
 			return err;
-		usleep_range(5, 20);
+		usleep_range(5 << i / 4, 20 << i / 4);
 	}
 	return err;
 }

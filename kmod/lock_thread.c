@@ -144,12 +144,19 @@ unlock:
 void kdsm_lock_file_release(struct kdsm_lock_file *file)
 {
 	struct kdsm_lock_owner *owner, *next;
+	struct kdsm_lock *lock;
+	unsigned long number;
 
-	if (list_empty(&file->owners))
-		return;
 	mutex_lock(&file->mutex);
 	list_for_each_entry_safe(owner, next, &file->owners, link)
 		kdsm_lock_owner_drop(file, owner);
 	mutex_unlock(&file->mutex);
 	kdsm_lock_check_all(file->region->locks);
+	/*
+	 * A node that has the region open no more may leave the cluster, so it should
+	 * have no lock. To let go what somebody else here wants after all does no harm.
+	 */
+	if (READ_ONCE(file->region->opens) == 1)
+		xa_for_each(&file->region->locks->open, number, lock)
+			kdsm_lock_let_go(lock);
 }

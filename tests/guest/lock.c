@@ -222,6 +222,57 @@ static void lock_let_go(void)
 	CHECK_IS(info.settings.keep, FOREVER);
 }
 
+/* A node that closes a region keeps none of its locks. */
+static void lock_closed(void)
+{
+	struct kdsm_region_open args = {
+		.argsz = sizeof(args), .flags = KDSM_REGION_CREATE, .name = "lock-closed",
+		.size = 4096 * nodes, .policy = KDSM_POLICY_PARTITIONED,
+	};
+	int on = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
+	uint32_t number, me;
+
+	CHECK_IS(call(on, KDSM_IOC_REGION_OPEN, &args), 0);
+	CHECK_IS(open_lock(on, "it", KDSM_LOCK_CREATE, &number), 0);
+	me = thread_of(on);
+	meet();
+	if (node == 1) {
+		CHECK_IS(take(on, number, me, 0, FOREVER), 0);
+		CHECK_IS(give(on, number, me), 0);
+	}
+	meet();
+	if (node == 0)
+		CHECK_IS(take(on, number, me, KDSM_LOCK_TRY, 0), -EBUSY);
+	if (node == 1)
+		CHECK_IS(take(on, number, me, 0, 10 * SECOND), 0);
+	meet();
+	/* With what a thread had. */
+	if (node == 1)
+		close(on);
+	meet();
+	if (node == 0) {
+		CHECK_IS(take(on, number, me, 0, 10 * SECOND), -EOWNERDEAD);
+		CHECK_IS(consistent(on, number, me), 0);
+		CHECK_IS(give(on, number, me), 0);
+	}
+	meet();
+	if (node == 1) {
+		on = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
+		CHECK_IS(call(on, KDSM_IOC_REGION_OPEN, &args), 0);
+		me = thread_of(on);
+		CHECK_IS(take(on, number, me, 0, 10 * SECOND), 0);
+		CHECK_IS(give(on, number, me), 0);
+		close(on);
+	}
+	meet();
+	if (node == 0) {
+		CHECK_IS(take(on, number, me, KDSM_LOCK_TRY, 0), 0);
+		CHECK_IS(give(on, number, me), 0);
+	}
+	if (node != 1)
+		close(on);
+}
+
 /* ---- a counter that needs the lock ---- */
 
 #define ROUNDS 300
@@ -507,6 +558,7 @@ static void lock_hostile_words(void)
 static const struct guest_test tests[] = {
 	{ "lock_alone", lock_alone },
 	{ "lock_let_go", lock_let_go },
+	{ "lock_closed", lock_closed },
 	{ "lock_counter", lock_counter },
 	{ "lock_errors", lock_errors },
 	{ "lock_signal", lock_signal },
