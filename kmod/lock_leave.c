@@ -182,6 +182,11 @@ static int kdsm_queue_was_done(struct kdsm_queue *queue)
 	u64 word;
 	int err;
 
+	if (queue->cas) {
+		err = kdsm_cas_was_done(queue, kdsm_queue_known(queue), queue->attempted);
+		queue->uncertain = err && err != -EAGAIN;
+		return err;
+	}
 	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, 0, &word);
 	if (err)
 		return err;
@@ -233,6 +238,11 @@ static int kdsm_queue_settle(struct kdsm_queue *queue, bool keep)
 		queue->baton.flags &= ~KDSM_BATON_MORE;
 	if (err != -EAGAIN)
 		return err ?: 1;
+	if (queue->cas) {
+		/* Not how many, but that there is one. */
+		queue->waiters = 1;
+		return 0;
+	}
 	return kdsm_queue_waiters(queue, word);
 }
 
@@ -292,8 +302,8 @@ static int kdsm_queue_hand(struct kdsm_queue *queue)
 	unsigned int i, left = baton->known - 1;
 
 	kdsm_queue_name(queue, &wire.lock, kdsm_queue_next(queue));
-	wire.debt = cpu_to_le32(baton->debt + 1);
-	wire.debt_sum = cpu_to_le32(baton->debt_sum + kdsm_queue_id(queue));
+	wire.debt = cpu_to_le32(queue->cas ? 0 : baton->debt + 1);
+	wire.debt_sum = cpu_to_le32(queue->cas ? 0 : baton->debt_sum + kdsm_queue_id(queue));
 	wire.flags = cpu_to_le32(baton->flags);
 	wire.known = cpu_to_le16(left);
 	wire.reserved = 0;
@@ -317,6 +327,8 @@ static int kdsm_queue_search(struct kdsm_queue *queue)
 	unsigned int i;
 	int err;
 
+	if (queue->cas)
+		return kdsm_cas_await(queue);
 	if (++queue->tries % KDSM_FIND_AFTER == 0) {
 		err = kdsm_queue_find(queue);
 		if (err)

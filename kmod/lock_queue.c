@@ -98,9 +98,8 @@ static void kdsm_queue_publish(struct kdsm_queue *queue)
 		queue->published = true;
 }
 
-/* The ticket came, and what was before. */
-static void kdsm_queue_entered(struct kdsm_queue *queue, u32 ticket, unsigned int count,
-			      unsigned int before)
+void kdsm_queue_entered(struct kdsm_queue *queue, u32 ticket, unsigned int count,
+			unsigned int before)
 {
 	bool waits = false;
 
@@ -132,7 +131,7 @@ void kdsm_queue_take_alone(struct kdsm_queue *queue, u32 ticket)
 	kdsm_queue_take(queue);
 }
 
-static int kdsm_queue_lost(struct kdsm_queue *queue, int err)
+int kdsm_queue_lost(struct kdsm_queue *queue, int err)
 {
 	spin_lock_bh(&queue->lock);
 	/* What came meanwhile and is of now tells the ticket. It is not said again. */
@@ -171,6 +170,8 @@ int kdsm_queue_enter(struct kdsm_queue *queue)
 	int err;
 
 	kdsm_queue_begin(queue);
+	if (queue->cas)
+		return kdsm_cas_enter(queue);
 	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, kdsm_queue_mine(queue), 0, &word);
 	if (err)
 		return kdsm_queue_lost(queue, err);
@@ -190,6 +191,7 @@ int kdsm_queue_try(struct kdsm_queue *queue)
 	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, 0, &word);
 	if (err)
 		return err;
+	queue->seen = word;
 	if (kdsm_word_count(word))
 		return -EBUSY;
 	kdsm_queue_begin(queue);

@@ -111,6 +111,7 @@ struct kdsm_queue {
 	bool uncertain;			/* and maybe did */
 	bool paying;			/* the debt may be taken off the word */
 	unsigned int tries;		/* to find the next one */
+	u64 seen;			/* cas: the word, when it was last seen */
 
 	struct kdsm_queue_stats stats;
 	struct kdsm_operation op[2];
@@ -185,6 +186,18 @@ struct kdsm_queue_place {
 
 int kdsm_queue_ask(struct kdsm_queue *queue, unsigned int node,
 		   struct kdsm_queue_place *place);
+
+/* The ticket came: it is HELD if count, of those before it, is 0, or a baton was quicker. */
+void kdsm_queue_entered(struct kdsm_queue *queue, u32 ticket, unsigned int count,
+			unsigned int before);
+/* ENTERING, and the answer is lost: DOUBT, and err, if it cannot be told yet. */
+int kdsm_queue_lost(struct kdsm_queue *queue, int err);
+
+/* lock_cas.c: what is done another way there. */
+int kdsm_cas_enter(struct kdsm_queue *queue);
+int kdsm_cas_resolve(struct kdsm_queue *queue);
+int kdsm_cas_was_done(struct kdsm_queue *queue, u64 known, u64 attempted);
+int kdsm_cas_await(struct kdsm_queue *queue);
 
 /* Nodes in doubt that are told apart. */
 #define KDSM_DOUBTERS_MAX	12U

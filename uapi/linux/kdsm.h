@@ -644,7 +644,7 @@ struct kdsm_lock_word {
 #define KDSM_LOCK_FLAG(n)	(1ULL << (32 + (n)))
 #define KDSM_LOCK_AT_NODE	KDSM_LOCK_FLAG(0)	/* this node has it */
 #define KDSM_LOCK_WAITERS	KDSM_LOCK_FLAG(1)	/* threads of this node wait */
-#define KDSM_LOCK_WANTED	KDSM_LOCK_FLAG(2)	/* another node waits, or keep is not FOREVER */
+#define KDSM_LOCK_WANTED	KDSM_LOCK_FLAG(2)	/* the module has to see to it */
 #define KDSM_LOCK_DEAD		KDSM_LOCK_FLAG(3)	/* got with -EOWNERDEAD, not consistent */
 #define KDSM_LOCK_LOST		KDSM_LOCK_FLAG(4)	/* -ENOTRECOVERABLE */
 #define KDSM_LOCK_READERS	KDSM_LOCK_FLAG(5)	/* readers of this node have it */

@@ -32,6 +32,7 @@ struct lock_config {
 	unsigned int keep;		/* one in so many times an idle lock is kept; 0: never */
 	unsigned int again;		/* times that a kept lock is taken again at most */
 	unsigned int try;		/* one in so many acquisitions tries; 0: none */
+	bool cas;
 	unsigned int check;		/* one in so many times it is taken again at once */
 	u32 ticket;			/* the first */
 };

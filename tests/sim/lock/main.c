@@ -32,7 +32,7 @@ static const struct {
 };
 
 static u64 state;
-static bool lossy, plain;
+static bool lossy, plain, cas;
 static unsigned int nodes_min = 2, nodes_max = 8, rounds, contention;
 static struct result {
 	u64 seeds, failed;
@@ -91,6 +91,7 @@ static void choose(u64 seed)
 	lock.keep = sim_below(4);
 	lock.again = sim_below(3);
 	lock.try = sim_chance(2) ? sim_between(2, 10) : 0;
+	lock.cas = cas;
 	lock.check = sim_below(4);
 	/* Tickets wrap. */
 	lock.ticket = sim_chance(2) ? 0 : KDSM_TICKET_MASK - sim_below(20);
@@ -147,6 +148,7 @@ static void usage(FILE *file)
 		"  -N N[-M]     so many nodes (2-8; at most %u)\n"
 		"  -r ROUNDS    acquisitions of a node\n"
 		"  -c US        count operations: away that long between acquisitions; 1: not at all\n"
+		"  -C           nodes queue by compare-and-swap in a loop\n"
 		"  -p           no seed with errors\n"
 		"  -l           in every seed messages and operations get lost\n"
 		"  -v           print every event\n"
@@ -165,7 +167,7 @@ int main(int argc, char **argv)
 
 	result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		      -1, 0);
-	while ((option = getopt(argc, argv, "s:n:N:r:c:plvb:h")) != -1) {
+	while ((option = getopt(argc, argv, "s:n:N:r:c:Cplvb:h")) != -1) {
 		switch (option) {
 		case 's':
 			seed = strtoull(optarg, NULL, 0);
@@ -182,6 +184,9 @@ int main(int argc, char **argv)
 			break;
 		case 'c':
 			contention = atoi(optarg);
+			break;
+		case 'C':
+			cas = true;
 			break;
 		case 'p':
 			plain = true;

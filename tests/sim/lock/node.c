@@ -219,6 +219,7 @@ void lock_nodes_start(void)
 		queue->region = 7;
 		queue->number = 3;
 		queue->level = 1;
+		queue->cas = lock.cas;
 		queue->home = lock.home;
 		queue->node = i;
 		queue->nodes = lock.nodes;
