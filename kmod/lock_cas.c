@@ -75,7 +75,10 @@ int kdsm_cas_resolve(struct kdsm_queue *queue)
 	       (queue->told != KDSM_NOBODY &&
 		queue->told_ticket == ((ticket + 1) & KDSM_TICKET_MASK));
 	spin_unlock_bh(&queue->lock);
-	none = word == queue->seen;
+	/* Nobody has been given that ticket. */
+	none = kdsm_ticket_distance(kdsm_word_tail(word), ticket) < KDSM_TICKETS_RECENT;
+	/* It was this node's, before. */
+	none |= queue->has_held && kdsm_ticket_distance(ticket, queue->held) < KDSM_TICKETS_RECENT;
 	for (node = 0; node < queue->nodes && !mine && !none; node++)
 		none = node != queue->node && !kdsm_queue_ask(queue, node, &place) &&
 		       ((place.state >= KDSM_QUEUE_WAITING && place.ticket == ticket) ||
@@ -86,9 +89,10 @@ int kdsm_cas_resolve(struct kdsm_queue *queue)
 	if (none && queue->state == KDSM_QUEUE_DOUBT)
 		kdsm_queue_set(queue, KDSM_QUEUE_NONE);
 	spin_unlock_bh(&queue->lock);
-	if (!mine)
+	if (!mine || none)
 		return 0;
 	kdsm_cas_got(queue);
+	queue->seen = kdsm_cas_word(ticket + 1, 1, kdsm_queue_id(queue));
 	if (kdsm_queue_state(queue) == KDSM_QUEUE_HELD)
 		queue->ops->granted(queue);
 	return 0;
