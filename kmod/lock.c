@@ -28,6 +28,8 @@
 #define KDSM_LOCK_RETRY		msecs_to_jiffies(2)
 /* Every so many polls of a waiting node it asks all others. */
 #define KDSM_LOCK_LOOK		10
+/* Who waits for nodes that do not answer is told so after so long. */
+#define KDSM_LOCK_GIVE_UP	(10 * HZ)
 
 struct kdsm_lock_waiter {
 	struct list_head link;
@@ -98,6 +100,17 @@ static void kdsm_lock_fail_waiters(struct kdsm_lock *lock, int err)
 	wake_up_all(&lock->wait);
 }
 
+/* The network did what it was asked to, or not. */
+static void kdsm_lock_heard(struct kdsm_lock *lock, int err)
+{
+	if (!err || err == -EAGAIN)
+		lock->silent = 0;
+	else if (!lock->silent)
+		lock->silent = jiffies | 1;
+	else if (time_after(jiffies, lock->silent + KDSM_LOCK_GIVE_UP))
+		kdsm_lock_fail_waiters(lock, -EHOSTDOWN);
+}
+
 /* The lock is here and nobody has it: the thread that has waited longest does now. */
 static void kdsm_lock_grant(struct kdsm_lock *lock)
 {
@@ -123,6 +136,7 @@ static void kdsm_lock_arrive(struct kdsm_lock *lock)
 	lock->arrived = false;
 	lock->passes = 0;
 	lock->polls = 0;
+	lock->silent = 0;
 	lock->dead = flags & KDSM_BATON_DEAD;
 	lock->lost |= !!(flags & KDSM_BATON_LOST);
 }
@@ -180,6 +194,7 @@ static int kdsm_lock_leave(struct kdsm_lock *lock)
 		queue->baton.flags |= KDSM_BATON_LOST;
 	atomic64_set(lock->state, lock->lost ? KDSM_LOCK_LOST : 0);
 	err = kdsm_queue_leave(queue, keep);
+	kdsm_lock_heard(lock, err);
 	if (err)
 		return err;
 	lock->handed[0] += queue->stats.handed - handed;
@@ -281,11 +296,17 @@ static void kdsm_lock_work(struct work_struct *work)
 {
 	struct kdsm_lock *lock = container_of(work, struct kdsm_lock, work.work);
 	enum kdsm_queue_state state;
+	bool look;
+	int err;
 
 	mutex_lock(&lock->mutex);
 	state = kdsm_queue_state(lock->queue);
-	if (state == KDSM_QUEUE_WAITING || state == KDSM_QUEUE_DOUBT)
-		kdsm_queue_poll(lock->queue, ++lock->polls % KDSM_LOCK_LOOK == 0);
+	if (state == KDSM_QUEUE_WAITING || state == KDSM_QUEUE_DOUBT) {
+		look = ++lock->polls % KDSM_LOCK_LOOK == 0;
+		err = kdsm_queue_poll(lock->queue, look);
+		if (look || err)
+			kdsm_lock_heard(lock, err);
+	}
 	kdsm_lock_advance(lock);
 	mutex_unlock(&lock->mutex);
 }

@@ -49,6 +49,7 @@ struct kdsm_lock {
 	bool dead, lost;		/* see KDSM_LOCK_DEAD and LOST */
 	unsigned int passes;		/* here, while another node waited */
 	unsigned int polls;
+	unsigned long silent;		/* jiffies: nobody has answered since; 0: somebody has */
 	u64 uses;			/* last seen in the word */
 	u64 idle_since;			/* ns of ktime; 0: it is not */
 	atomic64_t *state;		/* the word's; programs write it, too */

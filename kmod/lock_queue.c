@@ -235,6 +235,7 @@ int kdsm_queue_poll(struct kdsm_queue *queue, bool look)
 {
 	enum kdsm_queue_state state = kdsm_queue_state(queue);
 	struct kdsm_queue_place place;
+	bool silent = false, found = false;
 	unsigned int node;
 
 	if (state == KDSM_QUEUE_DOUBT)
@@ -243,8 +244,15 @@ int kdsm_queue_poll(struct kdsm_queue *queue, bool look)
 		return 0;
 	if (!queue->published)
 		kdsm_queue_publish(queue);
-	for (node = 0; look && node < queue->nodes; node++)
-		if (node != queue->node)
-			kdsm_queue_ask(queue, node, &place);
-	return 0;
+	for (node = 0; look && node < queue->nodes; node++) {
+		if (node == queue->node)
+			continue;
+		if (kdsm_queue_ask(queue, node, &place))
+			silent = true;
+		else
+			found |= place.state != KDSM_QUEUE_NONE &&
+				 place.state != KDSM_QUEUE_WAITING;
+	}
+	/* If nobody else has it, it is with one that does not answer. */
+	return silent && !found ? -EHOSTDOWN : 0;
 }

@@ -138,7 +138,8 @@ int kdsm_queue_enter(struct kdsm_queue *queue);
 int kdsm_queue_try(struct kdsm_queue *queue);
 /*
  * WAITING or DOUBT: whatever was lost is said or asked again. Every few milliseconds,
- * and with look every second. Errors as above.
+ * and with look every second. Errors as above; with look: nodes do not answer, and no
+ * other has the lock.
  */
 int kdsm_queue_poll(struct kdsm_queue *queue, bool look);
 /*

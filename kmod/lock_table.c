@@ -178,6 +178,7 @@ static struct kdsm_lock *kdsm_lock_make(struct kdsm_locks *locks,
 	queue->home = kdsm_lock_home(locks->region, number);
 	queue->node = cluster->node;
 	queue->nodes = cluster->nodes;
+	queue->cas = lock->options & KDSM_LOCK_CAS;
 	kdsm_queue_place(queue, number * kdsm_queue_size(cluster->nodes));
 	kdsm_queue_init(queue);
 	kdsm_lock_init(lock);
@@ -190,7 +191,8 @@ static bool kdsm_lock_is_sane(const struct kdsm_wire_lock_open *wire)
 	struct kdsm_lock_settings settings;
 
 	kdsm_lock_settings_read(&settings, wire);
-	return le32_to_cpu(wire->number) < KDSM_MAX_LOCKS && !wire->options &&
+	return le32_to_cpu(wire->number) < KDSM_MAX_LOCKS &&
+	       !(le32_to_cpu(wire->options) & ~KDSM_LOCK_CAS) &&
 	       strnlen(wire->name, sizeof(wire->name)) < sizeof(wire->name) &&
 	       le32_to_cpu(wire->kind) == KDSM_LOCK_DMCS && settings.t_l[1] >= 1 &&
 	       settings.t_l[1] <= KDSM_LOCK_T_MAX;
@@ -313,7 +315,7 @@ static int kdsm_registry_make(struct kdsm_locks *locks, const struct kdsm_wire_l
 	if (kind < KDSM_LOCK_DMCS || kind > KDSM_LOCK_RMA_RW ||
 	    le32_to_cpu(wire->options) & ~KDSM_LOCK_CAS)
 		return -EINVAL;
-	if (kind != KDSM_LOCK_DMCS || wire->options)
+	if (kind != KDSM_LOCK_DMCS)
 		return -EOPNOTSUPP;
 	settings.t_l[1] = 1;
 	kdsm_lock_settings_read(&given, wire);

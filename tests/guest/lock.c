@@ -275,7 +275,7 @@ static void lock_closed(void)
 
 /* ---- a counter that needs the lock ---- */
 
-#define ROUNDS 300
+#define ROUNDS 150
 
 static uint32_t counted;
 
@@ -298,14 +298,21 @@ static void *count(void *arg)
 	return NULL;
 }
 
-static void lock_counter(void)
+static void counter(const char *name, uint32_t options)
 {
+	struct kdsm_lock_open args = {
+		.argsz = sizeof(args), .flags = KDSM_LOCK_CREATE, .kind = KDSM_LOCK_DMCS,
+		.options = options,
+	};
 	uint64_t zero = 0, value = 0;
 	pthread_t threads[THREADS];
 	struct kdsm_lock_info info;
 	unsigned int i;
 
-	counted = make_lock("counter");
+	snprintf(args.name, sizeof(args.name), "%s", name);
+	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &args), 0);
+	CHECK_IS(args.options, options);
+	counted = args.number;
 	if (node == 0)
 		CHECK_IS(kdsm_put(region, 0, 0, &zero, 8), 0);
 	meet();
@@ -325,6 +332,16 @@ static void lock_counter(void)
 	       info.stats[KDSM_LOCK_STAT_LONGEST] / 1000);
 	CHECK_IS(info.stats[KDSM_LOCK_STAT_LOCKS] + info.stats[KDSM_LOCK_STAT_FAST],
 		 ROUNDS * THREADS);
+}
+
+static void lock_counter(void)
+{
+	counter("counter", 0);
+}
+
+static void lock_counter_cas(void)
+{
+	counter("counter-cas", KDSM_LOCK_CAS);
 }
 
 /* ---- errors ---- */
@@ -528,6 +545,52 @@ static void lock_dies_unseen(void)
 	CHECK_IS(take(file, number, me, 0, 10 * SECOND), -ENOTRECOVERABLE);
 }
 
+/* ---- a node that does not answer ---- */
+
+static void mute(bool on)
+{
+	const char *command = on ?
+		"while read -r word id address rest; do"
+		"	[ \"$word\" != node ] || [ \"$id\" = \"$KDSM_NODE\" ] || ip neighbour"
+		"	replace \"$address\" lladdr 02:00:00:00:00:99 nud permanent dev eth0;"
+		" done <\"$KDSM_CONFIG\"" :
+		"ip neighbour flush dev eth0 nud permanent";
+
+	if (system(command))
+		guest_die("neighbours", -EIO);
+}
+
+/*
+ * The last node has the lock and no network for a while: who waits is told so in time, and
+ * the lock goes on when it is back.
+ */
+static void lock_silent(void)
+{
+	uint32_t number = make_lock("silent"), me = thread_of(file);
+	unsigned int away = nodes - 1;
+	struct timespec begin, end;
+
+	if (node == away)
+		CHECK_IS(take(file, number, me, 0, FOREVER), 0);
+	meet();
+	if (node == away) {
+		mute(true);
+		sleep(35);
+		mute(false);
+		CHECK_IS(give(file, number, me), 0);
+	} else if (node == 0) {
+		sleep(1);
+		clock_gettime(CLOCK_MONOTONIC, &begin);
+		CHECK_IS(take(file, number, me, 0, FOREVER), -EHOSTDOWN);
+		clock_gettime(CLOCK_MONOTONIC, &end);
+		printf("# told after %ld s\n", end.tv_sec - begin.tv_sec);
+		CHECK(end.tv_sec - begin.tv_sec < 33);
+	}
+	meet();
+	CHECK_IS(take(file, number, me, 0, 30 * SECOND), 0);
+	CHECK_IS(give(file, number, me), 0);
+}
+
 /* ---- words that are overwritten ---- */
 
 static void lock_hostile_words(void)
@@ -560,12 +623,14 @@ static const struct guest_test tests[] = {
 	{ "lock_let_go", lock_let_go },
 	{ "lock_closed", lock_closed },
 	{ "lock_counter", lock_counter },
+	{ "lock_counter_cas", lock_counter_cas },
 	{ "lock_errors", lock_errors },
 	{ "lock_signal", lock_signal },
 	{ "lock_thread_dies", lock_thread_dies },
 	{ "lock_process_dies", lock_process_dies },
 	{ "lock_dies_unseen", lock_dies_unseen },
 	{ "lock_hostile_words", lock_hostile_words },
+	{ "lock_silent", lock_silent },
 	{}
 };
 
