@@ -364,8 +364,8 @@ struct kdsm_advise {
 /* ---- locks ---- */
 
 /*
- * Locks of a region, of any policy, that exclude threads of all nodes. They live as
- * long as the region, have a number in it, and a name if they were given one.
+ * Locks of a region that exclude threads of all nodes. They live as long as the
+ * region, have a number in it, and a name if they were given one.
  *
  * A lock is at one node at a time. There the threads of the node, of all processes,
  * take turns; nodes queue for it. From a node that has it and where nobody else wants
@@ -443,7 +443,8 @@ struct kdsm_lock_settings {
  *   -ENOENT	no such lock (without CREATE)
  *   -EEXIST	it exists (with EXCL)
  *   -ENOSPC	all numbers are taken
- *   -EOPNOTSUPP	the module has no locks of that kind, or no atomics of a device
+ *   -EOPNOTSUPP	the module has no locks of that kind (it has DMCS), or none of regions
+ *		of policy RELEASE
  *   -EHOSTDOWN, -ETIMEDOUT	node 0, which knows the names, does not answer
  */
 struct kdsm_lock_open {
@@ -488,14 +489,11 @@ struct kdsm_lock_thread {
  * RMA_RW, share it with other readers. timeout: ns to wait at most, ~0: for ever; not
  * counted is the time that the network takes for an answer.
  *
- * What was written to coherent memory of policy RELEASE before the unlock is seen
- * after the lock, if the lock is of that region.
- *
  * 0 and -EOWNERDEAD: the caller has it. Errors:
- *   -EOWNERDEAD	and who had it died with it, or its node did. KDSM_IOC_LOCK_CONSISTENT
+ *   -EOWNERDEAD	and who had it died with it. KDSM_IOC_LOCK_CONSISTENT
  *		tells that what the lock guards is in order again; without that, nobody
  *		will have the lock any more once it is unlocked
- *   -ENOTRECOVERABLE	it was unlocked so, or cannot be found any more since a node is gone
+ *   -ENOTRECOVERABLE	it was unlocked so
  *   -EBUSY	with TRY: somebody has it
  *   -ETIMEDOUT	timeout is over
  *   -EINTR	a signal came
@@ -505,8 +503,8 @@ struct kdsm_lock_thread {
  *   -EINVAL	flags; READ of a lock of another kind
  *   -EACCES	the file is not open for writing
  *   -EBADFD	the file is not bound
- *   -EHOSTDOWN, -EIO	a node that has to take part cannot be reached; the queue may
- *		have to be mended, which is done within the detection time: try again
+ *   -EHOSTDOWN, -EIO	a node that has to take part cannot be reached: at once that of
+ *		the lock's word, after 10 s one that has the lock. Try again
  */
 struct kdsm_lock_take {
 	__u32 argsz;

@@ -133,10 +133,6 @@ void kdsm_batch_finish(struct kdsm_batch *batch)
 	(void)batch;
 }
 
-/* By --wrap, called instead and calling the real one. */
-unsigned int __real_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket);
-unsigned int __wrap_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket);
-
 unsigned int __wrap_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket)
 {
 	unsigned int node = (queue->window[i].who & 0xffff) - 1;

@@ -53,6 +53,10 @@ void lock_fabric_start(void);
 void lock_fabric_stop(void);
 u64 lock_word(void);
 
+/* By --wrap, called instead and calling the real one. */
+unsigned int __real_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket);
+unsigned int __wrap_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket);
+
 /* node.c */
 void lock_nodes_start(void);
 void lock_nodes_stop(void);

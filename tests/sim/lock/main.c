@@ -21,14 +21,14 @@ static const struct {
 	const char *name, *what;
 	bool lossy;		/* it shows where messages get lost */
 } breaks[LOCK_BREAK_COUNT] = {
-	[LOCK_BREAK_TELL] = { "tell", "a holder does not heed who tells it that it is next", false },
-	[LOCK_BREAK_DEBT] = { "debt", "the debt does not go with the lock", false },
+	[LOCK_BREAK_TELL] = { "tell", "a holder does not heed who tells it that it is next" },
+	[LOCK_BREAK_DEBT] = { "debt", "the debt does not go with the lock" },
 	[LOCK_BREAK_OLD] = { "old", "a node forgets which tickets it has had", true },
-	[LOCK_BREAK_KEEP] = { "keep", "a lock is kept, be there a debt", false },
+	[LOCK_BREAK_KEEP] = { "keep", "a lock is kept, be there a debt" },
 	[LOCK_BREAK_DOUBT] = { "doubt", "who does not know whether it queues does so again", true },
 	[LOCK_BREAK_HAND] = { "hand", "a hand-over that nobody answered is taken for done", true },
-	[LOCK_BREAK_RING] = { "ring", "what is read of a ring is not checked", false },
-	[LOCK_BREAK_TWICE] = { "twice", "what an atomic did whose answer is lost is not asked", true },
+	[LOCK_BREAK_RING] = { "ring", "what is read of a ring is not checked" },
+	[LOCK_BREAK_TWICE] = { "twice", "whether a lost atomic was done is not asked", true },
 };
 
 static u64 state;

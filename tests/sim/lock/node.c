@@ -250,8 +250,8 @@ void lock_nodes_tell(void)
 	for (i = 0; i < lock.nodes; i++) {
 		const struct kdsm_queue *queue = &nodes[i].queue;
 
-		printf("node %u: state %u ticket %u held %u told %u tail %u waiters %u rest %u\n", i,
-		       queue->state, queue->ticket, queue->held, queue->told, queue->tail,
+		printf("node %u: state %u ticket %u held %u told %u tail %u waiters %u rest %u\n",
+		       i, queue->state, queue->ticket, queue->held, queue->told, queue->tail,
 		       queue->waiters, queue->rest);
 	}
 }
