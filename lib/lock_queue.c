@@ -427,7 +427,6 @@ static int try_now(struct turn *turn, uint64_t *ticket, bool for_reading)
 		return -ENOTRECOVERABLE;
 	if (owner(turn) == turn->me || (turn->lock->readers && reads(turn, turn->me)))
 		return -EDEADLK;
-	bury_owner(turn);
 	*ticket = turn->lock->ticket++;
 	join(turn, *ticket, for_reading);
 	settle(turn);

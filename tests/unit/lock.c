@@ -202,10 +202,12 @@ static void processes_exclude(void **state)
 		if (!pids[i]) {
 			UNIT_CHECK(&crew.failures, kdsm_unlock(lock) == -EPERM);
 			UNIT_CHECK(&crew.failures, kdsm_lock_try(lock) == -EBUSY);
+			__atomic_add_fetch(&crew.counter[2], 1, __ATOMIC_SEQ_CST);
 			work(&crew);
 			_exit(!!crew.failures);
 		}
 	}
+	assert_true(comes_to(&crew.counter[2], 4));
 	usleep(20000);
 	assert_int_equal(load(crew.counter), 0);
 	assert_int_equal(kdsm_unlock(lock), 0);
@@ -280,7 +282,7 @@ static void first_come_first_served(void **state)
 		threads[i] = start(wait_in_line, &places[i]);
 		assert_true(comes_to(&words[0], i + 1));
 		/* Long enough to be in the queue, and asleep. */
-		usleep(30000);
+		usleep(60000);
 	}
 	assert_int_equal(kdsm_unlock(lock), 0);
 	for (i = 0; i < WAITERS; i++) {
@@ -288,6 +290,34 @@ static void first_come_first_served(void **state)
 		assert_int_equal(places[i].ret, 0);
 		assert_int_equal(places[i].order, i);
 	}
+	kdsm_lock_close(lock);
+}
+
+static void *keep_until_told(void *arg)
+{
+	struct place *place = arg;
+
+	place->ret = kdsm_lock(place->lock);
+	if (!comes_to(place->got, 1))
+		place->ret = 1;
+	return kdsm_unlock(place->lock) ? arg : NULL;
+}
+
+/* Who unlocks hands it to who waits, and does not get it again before that one. */
+static void no_overtaking(void **state)
+{
+	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_MCS);
+	struct place place = { lock, NULL, &unit_words(state)[0], 0, 0 };
+	pthread_t waiter;
+
+	assert_int_equal(kdsm_lock(lock), 0);
+	waiter = start(keep_until_told, &place);
+	usleep(300000);
+	assert_int_equal(kdsm_unlock(lock), 0);
+	assert_int_equal(kdsm_lock_try(lock), -EBUSY);
+	store(place.got, 1);
+	assert_null(join(waiter));
+	assert_int_equal(place.ret, 0);
 	kdsm_lock_close(lock);
 }
 
@@ -312,13 +342,15 @@ static void giving_up(void **state)
 
 /* ---- signals ---- */
 
-static void *hold_100ms(void *arg)
+static void *hold_until_asked(void *arg)
 {
 	struct place *place = arg;
 
 	place->ret = kdsm_lock(place->lock);
 	store(place->got, 1);
-	usleep(100000);
+	if (!comes_to(place->asked, 1))
+		place->ret = 1;
+	usleep(50000);
 	return kdsm_unlock(place->lock) ? arg : NULL;
 }
 
@@ -335,13 +367,14 @@ static void signals(void **state)
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &usr1, NULL);
-	holder = start(hold_100ms, &place);
+	holder = start(hold_until_asked, &place);
 	pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
 	assert_true(comes_to(&words[1], 1));
 
 	timer = start_signals();
 	assert_int_equal(kdsm_lock_interruptible(lock, KDSM_FOREVER), -EINTR);
 	assert_int_equal(kdsm_lock_timed(lock, 20 * MS), -ETIMEDOUT);
+	store(&words[0], 1);
 	assert_int_equal(kdsm_lock(lock), 0);
 	assert_int_equal(kdsm_unlock(lock), 0);
 	timer_delete(timer);
@@ -387,6 +420,7 @@ int main(void)
 		unit_case(processes_exclude),
 		unit_case(opened_by_child),
 		unit_case(first_come_first_served),
+		unit_case(no_overtaking),
 		unit_case(giving_up),
 		unit_case(signals),
 		unit_case(again_and_again),

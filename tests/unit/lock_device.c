@@ -43,6 +43,8 @@ static struct {
 	struct kdsm_lock_word *words;
 	unsigned int unmapped;
 	unsigned int remote;		/* operations on node 1 */
+	uint64_t *posted;		/* during the next wait, this becomes that */
+	uint64_t entry;
 } module;
 
 static bool is_device(int fd)
@@ -171,6 +173,9 @@ int ioctl(int fd, unsigned long request, ...)
 	case KDSM_IOC_SUBMIT:
 		return fake_submit(arg);
 	case KDSM_IOC_WAIT:
+		if (module.posted)
+			*module.posted = module.entry;
+		usleep(((struct kdsm_wait *)arg)->timeout / 1000 + 1);
 		return refuse(-ETIMEDOUT);
 	case KDSM_IOC_WAKE:
 		return 0;
@@ -510,6 +515,23 @@ static void remote_waiter(void **state)
 	assert_int_equal(words[8 + KDSM_LINE_MOST], 0);
 }
 
+/* Posted when it had just stopped waiting: the post is its own, as nobody else gets it. */
+static void late_post(void **state)
+{
+	uint64_t *there = (uint64_t *)kdsm_region_part(region) + PART / 8;
+	struct kdsm_sem sem;
+
+	(void)state;
+	assert_int_equal(kdsm_sem_init(&sem, region, 0, 1, 0, NULL), 0);
+	module.posted = &there[8];
+	module.entry = 2 << 16;		/* ticket 0 of node 0 */
+	assert_int_equal(kdsm_sem_timed(&sem, 100000), 0);
+	assert_int_equal(there[8], 4 << 16);
+	module.posted = NULL;
+	assert_int_equal(kdsm_sem_timed(&sem, 100000), -ETIMEDOUT);
+	assert_int_equal(there[9], (1ULL << 32 | 3 << 16));
+}
+
 #define device_case(function) \
 	cmocka_unit_test_setup_teardown(function, setup, teardown)
 
@@ -526,6 +548,7 @@ int main(void)
 		device_case(tuning),
 		device_case(remote_lines),
 		device_case(remote_waiter),
+		device_case(late_post),
 	};
 
 	return UNIT_RUN(tests);

@@ -321,7 +321,7 @@ static void counting(void **state)
 	assert_int_equal(call_by_other(kdsm_lock_try, lock), -EBUSY);
 	assert_int_equal(call_by_other(read_timed_10ms, lock), -ETIMEDOUT);
 	waiter = start(call_it, &wait);
-	usleep(30000);
+	usleep(300000);
 	assert_int_equal(kdsm_unlock(lock), 0);
 	join(waiter);
 	assert_int_equal(kdsm_lock_info(lock, &info), 0);
