@@ -54,6 +54,8 @@ struct kdsm_lock_attr {
  * of the same lock, which any number of threads may use, and children of fork(), too.
  *
  * Errors: those of KDSM_IOC_LOCK_OPEN in <linux/kdsm.h>; -ENOMEM. *lock is NULL then.
+ * -EOPNOTSUPP: the module has only KDSM_LOCK_DMCS so far, and no locks of regions of
+ * policy RELEASE; the local backend has all.
  */
 int kdsm_lock_create(struct kdsm_region *region, const char *name, uint32_t number,
 		     const struct kdsm_lock_attr *attr, struct kdsm_lock **lock);
