@@ -210,7 +210,7 @@ static void report(struct lock_run *run, const struct lock_totals *totals)
 	struct json_object *object;
 
 	if (!run->run.options->json) {
-		printf("%-9s %-8s %7g %12.0f %12.2f %12.2f %9.1f %9.2f\n",
+		printf("%-9s %-8s %7g %12.0f %11.2f %11.2f %9.1f %9.2f\n",
 		       round->benchmark->name, lock_kind_name(round->kind), round->writers,
 		       rate, totals->median / 1e3, totals->longest / 1e3,
 		       totals->median ? (double)totals->longest / totals->median : 0,
@@ -329,8 +329,8 @@ int bench_lock(const struct options *options)
 		ret = run_region(&run.run, lock_part_bytes(&run.run));
 	if (!ret && run.run.measures && !options->json)
 		printf("locks of %u nodes, %u threads on each, %u acquisitions by each thread\n"
-		       "                    writers        locks       median      longest  longest/    remote\n"
-		       "what      kind     per cent     a second microseconds microseconds    median    a lock\n",
+		       "                    writers        locks  median, us longest, us  longest/    remote\n"
+		       "what      kind     per cent     a second                           median    a lock\n",
 		       run.run.nodes, options->lock.threads, options->calls);
 	if (!ret)
 		ret = rounds(&run, workers, sweep);

@@ -92,7 +92,9 @@ static int script_write(const struct lock_sweep *sweep)
 			"\twith linespoints title kind\n", benchmark->name, benchmark->what,
 			csv, benchmark->name);
 	}
-	return fclose(file) ? complain(sweep->options, "%s: %s", sweep->script, strerror(errno)) : 0;
+	if (!fclose(file))
+		return 0;
+	return complain(sweep->options, "%s: %s", sweep->script, strerror(errno));
 }
 
 static int draw(const struct lock_sweep *sweep)

@@ -81,7 +81,7 @@ static const char *set_error(int error)
 {
 	switch (error) {
 	case ERANGE:
-		return "a value is out of range, or a lock of its kind or depth has no such setting (kdsmctl lock show)";
+		return "a value is out of range, or no setting of this lock (kdsmctl lock show)";
 	case EACCES:
 		return "no permission to change its region";
 	case EHOSTDOWN:
