@@ -74,6 +74,8 @@ int kdsm_cond_timed(struct kdsm_cond *cond, struct kdsm_lock *lock, uint64_t tim
 	ret = kdsm_line_join(&wait, &before);
 	if (ret == -EAGAIN || ret == -ETIMEDOUT)
 		return nap_unlocked(lock, ret == -EAGAIN ? 0 : ret);
+	if (ret == -ESTALE)
+		return 0;
 	return ret ? ret : wait_unlocked(&wait, lock);
 }
 

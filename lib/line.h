@@ -43,6 +43,7 @@ struct kdsm_line_wait {
 /*
  * Be known as the one who waits with the ticket, of which *before tells. -EAGAIN: too
  * many wait; -ETIMEDOUT: the same, for all of the timeout. The ticket is given back then.
+ * -ESTALE: it took so long to come that its post went to somebody else.
  */
 int kdsm_line_join(struct kdsm_line_wait *wait,
 		   const struct kdsm_line_head *before) KDSM_PRIVATE;

@@ -107,6 +107,15 @@ static int help_oneself(struct kdsm_line_wait *wait, const struct kdsm_line_head
 	return ret == -EBUSY ? 0 : ret;
 }
 
+/*
+ * Somebody took the ticket for that of a dead waiter, and its post went to another; by
+ * now the entry may be that of a later ticket.
+ */
+static bool is_taken_over(uint64_t entry, uint32_t ticket)
+{
+	return entry && (int32_t)(entry_ticket(entry) - ticket) >= 0;
+}
+
 int kdsm_line_join(struct kdsm_line_wait *wait, const struct kdsm_line_head *before)
 {
 	const struct kdsm_line *line = wait->line;
@@ -125,6 +134,8 @@ int kdsm_line_join(struct kdsm_line_wait *wait, const struct kdsm_line_head *bef
 			ret = kdsm_entry_change(line, wait->ticket, &entry,
 						own_entry(wait, ENTRY_DONE));
 			wait->posted = !ret;
+		} else if (is_taken_over(entry, wait->ticket)) {
+			return -ESTALE;
 		} else if (!is_final(entry)) {
 			ret = await_entry(wait, &entry);
 			continue;

@@ -9,6 +9,7 @@
 /* How the words look: the head, with a bias in its lower half, and the ring behind it. */
 #define HEAD(ticket, value)	((uint64_t)(ticket) << 32 | (uint32_t)(0x40000000 + (value)))
 #define WAITS(ticket)		((uint64_t)(ticket) << 32 | 1 << 16)
+#define DONE(ticket)	((uint64_t)(ticket) << 32 | 4 << 16)
 #define RING			8
 
 static struct kdsm_sem make_sem(void **state, uint64_t offset, uint32_t value)
@@ -331,6 +332,37 @@ static void slow_waiter(void **state)
 	assert_int_equal(kdsm_sem_try(&sem), -EAGAIN);
 }
 
+/*
+ * One that is so slow between its ticket and its place in the queue that it was taken for
+ * dead: its post is somebody else's by then, and it draws another ticket.
+ */
+static void slow_to_come(void **state)
+{
+	struct kdsm_sem sem = make_sem(state, AT, 0);
+	uint64_t *words = unit_words(state);
+	struct visitor visitor = { &sem, &words[0], 0, 0 };
+	uint64_t begin = now();
+	pthread_t thread;
+
+	words[AT / 8] = HEAD(5, 0);
+	words[AT / 8 + RING + 5] = DONE(5);
+	thread = start(wait_in_line, &visitor);
+	while (value_of(&sem) > -2 && now() - begin < 60 * SECOND)
+		usleep(500);
+	assert_true(load(&words[AT / 8]) == HEAD(7, -2));
+	assert_int_equal(kdsm_sem_post(&sem), 0);
+	assert_int_equal(kdsm_sem_post(&sem), 0);
+	join(thread);
+	assert_int_equal(visitor.ret, 0);
+
+	/* The place may be that of a later ticket. */
+	words[AT / 8 + RING + 8] = DONE(8 + MOST);
+	words[AT / 8] = HEAD(8, 0);
+	assert_int_equal(kdsm_sem_timed(&sem, 10 * MS), -ETIMEDOUT);
+	assert_true(words[AT / 8] == HEAD(10, -2));
+	assert_true(words[AT / 8 + RING + 8] == DONE(8 + MOST));
+}
+
 /* A post that died before it told anybody: raised, and no more. */
 static void dead_poster(void **state)
 {
@@ -385,6 +417,7 @@ int main(void)
 		unit_case(interrupted),
 		unit_case(dead_waiter),
 		unit_case(slow_waiter),
+		unit_case(slow_to_come),
 		unit_case(dead_poster),
 		unit_case(with_lock),
 	};
