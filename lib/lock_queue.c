@@ -440,7 +440,7 @@ int kdsm_local_take(struct kdsm_region *region, struct kdsm_lock_take *arg)
 {
 	bool for_reading = arg->flags & KDSM_LOCK_READ;
 	struct turn turn;
-	uint64_t ticket, begin;
+	uint64_t ticket, begin = 0;
 	int ret;
 
 	ret = start(&turn, region, arg->number, arg->thread);
@@ -448,6 +448,8 @@ int kdsm_local_take(struct kdsm_region *region, struct kdsm_lock_take *arg)
 		return ret;
 	if (for_reading && turn.lock->kind != KDSM_LOCK_RMA_RW)
 		return -EINVAL;
+	if (!(arg->flags & KDSM_LOCK_TRY))
+		begin = kdsm_now();
 	freeze(&turn);
 	ret = try_now(&turn, &ticket, for_reading);
 	if (ret == -EAGAIN && ((arg->flags & KDSM_LOCK_TRY) || !arg->timeout)) {
@@ -457,7 +459,6 @@ int kdsm_local_take(struct kdsm_region *region, struct kdsm_lock_take *arg)
 	}
 	thaw(&turn);
 	if (ret == -EAGAIN) {
-		begin = kdsm_now();
 		ret = wait_turn(&turn, ticket, for_reading, region->kdsm->may_spin, arg->timeout);
 		if (!ret)
 			count_wait(turn.lock, kdsm_now() - begin);

@@ -260,7 +260,6 @@ static void *wait_in_line(void *arg)
 {
 	struct place *place = arg;
 
-	__atomic_add_fetch(place->asked, 1, __ATOMIC_SEQ_CST);
 	place->ret = kdsm_lock(place->lock);
 	place->order = (*place->got)++;
 	if (!place->ret)
@@ -278,11 +277,9 @@ static void first_come_first_served(void **state)
 
 	assert_int_equal(kdsm_lock(lock), 0);
 	for (i = 0; i < WAITERS; i++) {
-		places[i] = (struct place){ lock, &words[0], &words[1], 0, 0 };
+		places[i] = (struct place){ lock, NULL, &words[1], 0, 0 };
 		threads[i] = start(wait_in_line, &places[i]);
-		assert_true(comes_to(&words[0], i + 1));
-		/* Long enough to be in the queue, and asleep. */
-		usleep(60000);
+		assert_true(so_many_wait(lock, i + 1));
 	}
 	assert_int_equal(kdsm_unlock(lock), 0);
 	for (i = 0; i < WAITERS; i++) {
@@ -312,7 +309,7 @@ static void no_overtaking(void **state)
 
 	assert_int_equal(kdsm_lock(lock), 0);
 	waiter = start(keep_until_told, &place);
-	usleep(300000);
+	assert_true(so_many_wait(lock, 1));
 	assert_int_equal(kdsm_unlock(lock), 0);
 	assert_int_equal(kdsm_lock_try(lock), -EBUSY);
 	store(place.got, 1);
@@ -332,6 +329,7 @@ static void giving_up(void **state)
 	first = start(call_it, &short_wait);
 	second = start(call_it, &wait);
 	join(first);
+	assert_true(so_many_wait(lock, 1));
 	assert_int_equal(short_wait.ret, -ETIMEDOUT);
 	assert_int_equal(kdsm_unlock(lock), 0);
 	join(second);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "unit.h"
+#include "lock_local.h"
 #include <kdsm/lock.h>
 
 #define MS	1000000ULL
@@ -56,9 +57,34 @@ static inline bool comes_to(const uint64_t *word, uint64_t value)
 {
 	uint64_t begin = now();
 
-	while (load(word) < value && now() - begin < 20 * SECOND)
+	while (load(word) < value && now() - begin < 60 * SECOND)
 		usleep(500);
 	return load(word) >= value;
+}
+
+/* How many threads are in the queue of the lock, those that died there included. */
+static inline unsigned int waiting(struct kdsm_lock *lock)
+{
+	struct kdsm_local_area *area = kdsm_local_area(kdsm_lock_region(lock));
+	uint64_t key = area->serial * KDSM_MAX_LOCKS + kdsm_lock_number(lock);
+	unsigned int i, used = kdsm_lives_used(), count = 0;
+
+	for (i = 0; i < used; i++)
+		count += load(&kdsm_life_at(i)->waits) == key;
+	return count;
+}
+
+/* Whether so many wait within some seconds, however busy the machine is. */
+static inline bool so_many_wait(struct kdsm_lock *lock, unsigned int count)
+{
+	uint64_t begin = now();
+
+	while (waiting(lock) != count) {
+		if (now() - begin > 60 * SECOND)
+			return false;
+		usleep(500);
+	}
+	return true;
 }
 
 static inline void *join(pthread_t thread)
