@@ -13,11 +13,17 @@
 #define KDSM_DEBT_PAY		(KDSM_DEBT_MAX / 2)
 
 /*
- * Who has a ticket has its name in the ring soon: it is read again so often. Every so
- * many calls all nodes are asked.
+ * Who has a ticket has its name in the ring soon, and knows it: so often both are tried
+ * at once. Every so many calls all nodes are asked.
  */
 #define KDSM_RING_TRIES		16
 #define KDSM_FIND_AFTER		16
+
+/* Before what is on its way is looked for again, for the i-th time. */
+static void kdsm_queue_pause(unsigned int i)
+{
+	usleep_range(5 << i / 4, 20 << i / 4);
+}
 
 /* ---- looking for successors ---- */
 
@@ -338,7 +344,7 @@ static int kdsm_queue_search(struct kdsm_queue *queue)
 		err = kdsm_queue_gather(queue);
 		if (err != -EAGAIN)
 			return err;
-		usleep_range(5 << i / 4, 20 << i / 4);
+		kdsm_queue_pause(i);
 	}
 	return err;
 }
@@ -346,6 +352,7 @@ static int kdsm_queue_search(struct kdsm_queue *queue)
 int kdsm_queue_leave(struct kdsm_queue *queue, bool keep)
 {
 	struct kdsm_baton *baton = &queue->baton;
+	unsigned int i;
 	int err;
 
 	spin_lock_bh(&queue->lock);
@@ -389,7 +396,15 @@ int kdsm_queue_leave(struct kdsm_queue *queue, bool keep)
 		if (err)
 			return err;
 	}
-	err = kdsm_queue_hand(queue);
+	/* Who has just queued may be found before it knows its ticket. */
+	for (i = 0; i < KDSM_RING_TRIES; i++) {
+		err = kdsm_queue_hand(queue);
+		if (err != -EBUSY)
+			break;
+		kdsm_queue_pause(i);
+	}
+	if (err == -EBUSY)
+		return -EAGAIN;
 	if (err == -ESTALE) {
 		/* It does not wait with that ticket: what is known is wrong. */
 		spin_lock_bh(&queue->lock);

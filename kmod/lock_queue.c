@@ -107,9 +107,7 @@ void kdsm_queue_entered(struct kdsm_queue *queue, u32 ticket, unsigned int count
 	spin_lock_bh(&queue->lock);
 	if (queue->told_ticket != ((ticket + 1) & KDSM_TICKET_MASK))
 		queue->told = KDSM_NOBODY;
-	if (queue->stashed && queue->baton.ticket == ticket) {
-		kdsm_queue_take(queue);
-	} else if (!count) {
+	if (!count) {
 		kdsm_queue_take_alone(queue, ticket);
 		queue->stats.free++;
 	} else {
@@ -134,25 +132,16 @@ void kdsm_queue_take_alone(struct kdsm_queue *queue, u32 ticket)
 int kdsm_queue_lost(struct kdsm_queue *queue, int err)
 {
 	spin_lock_bh(&queue->lock);
-	/* What came meanwhile and is of now tells the ticket. It is not said again. */
-	if (queue->stashed) {
-		kdsm_queue_take(queue);
-		if (queue->told_ticket != ((queue->ticket + 1) & KDSM_TICKET_MASK))
-			queue->told = KDSM_NOBODY;
-	} else {
-		queue->tail_known = false;
-		kdsm_queue_set(queue, KDSM_QUEUE_DOUBT);
-	}
+	queue->tail_known = false;
+	kdsm_queue_set(queue, KDSM_QUEUE_DOUBT);
 	spin_unlock_bh(&queue->lock);
-	if (kdsm_queue_state(queue) == KDSM_QUEUE_DOUBT)
-		kdsm_queue_resolve(queue, false);
+	kdsm_queue_resolve(queue, false);
 	return kdsm_queue_state(queue) == KDSM_QUEUE_HELD ? 0 : err;
 }
 
 static void kdsm_queue_begin(struct kdsm_queue *queue)
 {
 	spin_lock_bh(&queue->lock);
-	queue->stashed = false;
 	queue->told = KDSM_NOBODY;
 	kdsm_queue_set(queue, KDSM_QUEUE_ENTERING);
 	spin_unlock_bh(&queue->lock);

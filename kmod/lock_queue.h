@@ -92,7 +92,6 @@ struct kdsm_queue {
 	u8 state;			/* enum kdsm_queue_state */
 	bool published;			/* WAITING: who goes before can find this node */
 	bool looked;			/* HELD: somebody waits who may not be known */
-	bool stashed;			/* ENTERING: the lock came before the ticket */
 	u32 ticket;			/* the last that is known */
 	bool has_held;
 	u32 held;			/* the last with which this node had the lock */
@@ -102,7 +101,7 @@ struct kdsm_queue {
 	u32 told_ticket;		/* ENTERING: that ticket, as told says */
 	u32 tail;			/* DOUBT: a ticket of this node's is below that */
 	bool tail_known;
-	struct kdsm_baton baton;	/* HELD, LEAVING; and what was stashed */
+	struct kdsm_baton baton;	/* HELD, LEAVING */
 
 	/* LEAVING; of the task that leaves. */
 	u32 waiters;			/* tickets from ticket + 1 on; 0: not known */
@@ -188,7 +187,7 @@ struct kdsm_queue_place {
 int kdsm_queue_ask(struct kdsm_queue *queue, unsigned int node,
 		   struct kdsm_queue_place *place);
 
-/* The ticket came: it is HELD if count, of those before it, is 0, or a baton was quicker. */
+/* The ticket came: it is HELD if count, of those before it, is 0. */
 void kdsm_queue_entered(struct kdsm_queue *queue, u32 ticket, unsigned int count,
 			unsigned int before);
 /* ENTERING, and the answer is lost: DOUBT, and err, if it cannot be told yet. */
@@ -234,6 +233,8 @@ int kdsm_ring_read(struct kdsm_queue *queue, u32 first, unsigned int count);
 /* Whom entry i of the window names for a ticket, or KDSM_NOBODY: nobody yet. */
 unsigned int kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket);
 int kdsm_ring_write(struct kdsm_queue *queue, u32 ticket, unsigned int node);
+/* An entry that names a node for a ticket. */
+void kdsm_ring_name(struct kdsm_ring_entry *entry, u32 ticket, unsigned int node);
 
 /* The word: the next ticket, how many are not yet taken off, and the sum of their ids. */
 #define KDSM_WORD_COUNT		(1ULL << 21)

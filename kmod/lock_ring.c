@@ -120,15 +120,21 @@ unsigned int kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 
 	return node;
 }
 
+void kdsm_ring_name(struct kdsm_ring_entry *entry, u32 ticket, unsigned int node)
+{
+	u64 who = (u64)ticket << 16 | (node + 1);
+
+	entry->who = cpu_to_le64(who);
+	entry->check = kdsm_ring_check(who);
+}
+
 int kdsm_ring_write(struct kdsm_queue *queue, u32 ticket, unsigned int node)
 {
 	struct kdsm_operation *op =
 		kdsm_queue_op(queue, 0, KDSM_OP_PUT, kdsm_ring_place(queue, ticket),
 			      &queue->entry, sizeof(queue->entry));
-	u64 who = (u64)ticket << 16 | (node + 1);
 
-	queue->entry.who = cpu_to_le64(who);
-	queue->entry.check = kdsm_ring_check(who);
+	kdsm_ring_name(&queue->entry, ticket, node);
 	queue->stats.puts++;
 	kdsm_queue_post(queue, &op, 1);
 	return op->status;
@@ -230,8 +236,14 @@ static int kdsm_baton_read(const struct kdsm_queue *queue, const struct kdsm_req
 		return -EINVAL;
 	for (i = 0; i < baton->known; i++) {
 		node = le16_to_cpu(wire->successors[i]);
-		if (node >= queue->nodes || node == queue->node)
+		if (node >= queue->nodes)
 			return -EINVAL;
+		if (node == queue->node) {
+			/* An entry of long ago: nor is what follows to be relied on. */
+			baton->known = i;
+			baton->flags |= KDSM_BATON_MORE;
+			break;
+		}
 		baton->successors[i] = node;
 	}
 	return 0;
@@ -252,12 +264,11 @@ int kdsm_queue_serve_hand(struct kdsm_queue *queue, struct kdsm_request *request
 		goto unlock;	/* said again */
 	switch (queue->state) {
 	case KDSM_QUEUE_ENTERING:
-		/* Its ticket follows. */
-		if (queue->stashed && queue->baton.ticket != ticket)
-			err = -EBUSY;
-		else if (!queue->stashed)
-			err = kdsm_baton_read(queue, request, &queue->baton);
-		queue->stashed |= !err;
+		/*
+		 * Its ticket follows, and may be another one: who says yes to what it then
+		 * does not take has lost it for all.
+		 */
+		err = -EBUSY;
 		break;
 	case KDSM_QUEUE_DOUBT:
 		if (!queue->tail_known)

@@ -21,6 +21,7 @@ enum lock_break {
 	LOCK_BREAK_HAND,
 	LOCK_BREAK_RING,
 	LOCK_BREAK_TWICE,
+	LOCK_BREAK_EARLY,
 	LOCK_BREAK_COUNT
 };
 
@@ -35,6 +36,7 @@ struct lock_config {
 	bool cas;
 	unsigned int check;		/* one in so many times it is taken again at once */
 	u32 ticket;			/* the first */
+	bool old;			/* tickets come again: old entries are in the ring */
 };
 
 /* Remote operations, of all nodes. */

@@ -28,6 +28,7 @@ static const struct {
 	[LOCK_BREAK_DOUBT] = { "doubt", "who does not know whether it queues does so again", true },
 	[LOCK_BREAK_HAND] = { "hand", "a hand-over that nobody answered is taken for done", true },
 	[LOCK_BREAK_RING] = { "ring", "what is read of a ring is not checked" },
+	[LOCK_BREAK_EARLY] = { "early", "a hand-over that comes early is taken unseen" },
 	[LOCK_BREAK_TWICE] = { "twice", "whether a lost atomic was done is not asked", true },
 };
 
@@ -95,6 +96,7 @@ static void choose(u64 seed)
 	lock.check = sim_below(4);
 	/* Tickets wrap. */
 	lock.ticket = sim_chance(2) ? 0 : KDSM_TICKET_MASK - sim_below(20);
+	lock.old = !sim_below(4);
 	sim.nodes = lock.nodes;
 	sim.slow = lock.nodes;
 	sim.yield = sim_chance(3) ? 1 : sim_between(2, 12);
@@ -107,7 +109,10 @@ static void choose(u64 seed)
 	/* Some questions have to be answered by all nodes. */
 	if (sim.error && lock.nodes > 8)
 		sim.error += 8 * lock.nodes;
+	/* Who is in doubt takes what it is handed, and has only the sum to go by. */
+	lock.old &= !sim.error;
 	if (contention) {
+		lock.old = false;
 		lock.away = contention == 1 ? 0 : contention;
 		lock.hold = 2;
 		lock.keep = 0;
