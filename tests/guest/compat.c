@@ -281,7 +281,7 @@ static void information(void)
 	ok(info.cluster[0] && !info.cluster[KDSM_NAME_SIZE - 1], "INFO, name");
 	node = info.node;
 	nodes = info.nodes;
-	result(control(KDSM_IOC_ADVISE + 1, &info), -ENOTTY, "an ioctl that is not there");
+	result(control(_IO(KDSM_IOC_MAGIC, 255), &info), -ENOTTY, "an ioctl that is not there");
 	result(control(KDSM_IOC_INFO, NULL), -EFAULT, "INFO, NULL");
 }
 
