@@ -156,6 +156,8 @@ static void kdsm_lock_tell(struct kdsm_lock *lock, struct kdsm_lock_info *args)
 	args->kind = lock->kind;
 	args->options = lock->options;
 	args->levels = lock->levels;
+	args->home = lock->queue->home;
+	args->reserved = 0;
 	strscpy_pad(args->name, lock->name, sizeof(args->name));
 	mutex_lock(&lock->mutex);
 	args->settings = lock->settings;

@@ -56,8 +56,10 @@ static int lock_once(struct lock_worker *worker, bool measured)
 		ret = kdsm_read_unlock(run->lock) ?: ret;
 	else
 		ret = kdsm_unlock(run->lock) ?: ret;
-	if (measured)
+	if (measured) {
 		samples_add(&worker->samples, had - begin + now_ns() - end);
+		samples_add(&worker->locking, had - begin);
+	}
 	worker->writes += write;
 	if (run->round.benchmark->waits_after)
 		lock_pause(worker);
@@ -90,7 +92,7 @@ static uint64_t remote_of(struct kdsm_lock *lock)
 static void summarise(struct lock_worker *workers, unsigned int threads,
 		      struct lock_totals *totals)
 {
-	struct samples all;
+	struct samples all, locking;
 	struct summary summary;
 	unsigned int i, k, room = 0;
 
@@ -98,12 +100,21 @@ static void summarise(struct lock_worker *workers, unsigned int threads,
 		room += workers[i].samples.count;
 	if (!room || samples_init(&all, room))
 		return;
+	if (samples_init(&locking, room)) {
+		samples_free(&all);
+		return;
+	}
 	for (i = 0; i < threads; i++)
-		for (k = 0; k < workers[i].samples.count; k++)
+		for (k = 0; k < workers[i].samples.count; k++) {
 			samples_add(&all, workers[i].samples.ns[k]);
+			samples_add(&locking, workers[i].locking.ns[k]);
+		}
 	samples_summarise(&all, &summary);
 	totals->median = summary.median * 1e3;
 	totals->longest = summary.max * 1e3;
+	samples_summarise(&locking, &summary);
+	totals->locking = summary.median * 1e3;
+	samples_free(&locking);
 	samples_free(&all);
 }
 
@@ -121,7 +132,8 @@ static int threads_run(struct lock_run *run, struct lock_worker *workers,
 			.random = (run->run.node + 1) * 1000003ULL + i * 7919 + run->number,
 			.count = options->warmup + options->calls,
 		};
-		if (samples_init(&workers[i].samples, options->calls))
+		if (samples_init(&workers[i].samples, options->calls) ||
+		    samples_init(&workers[i].locking, options->calls))
 			ret = -ENOMEM;
 	}
 	for (started = 0; started < threads && !ret; started++)
@@ -140,8 +152,10 @@ static int threads_run(struct lock_run *run, struct lock_worker *workers,
 	totals->remote = remote_of(run->lock) - remote;
 	if (!ret)
 		summarise(workers, threads, totals);
-	for (i = 0; i < threads; i++)
+	for (i = 0; i < threads; i++) {
 		samples_free(&workers[i].samples);
+		samples_free(&workers[i].locking);
+	}
 	return ret;
 }
 
@@ -157,6 +171,7 @@ static void totals_add(struct lock_totals *all, const struct lock_totals *one)
 	if (one->longest > all->longest) {
 		all->longest = one->longest;
 		all->median = one->median;
+		all->locking = one->locking;
 	}
 	if (one->error)
 		all->error = one->error;
@@ -182,6 +197,14 @@ static int gather(struct lock_run *run, struct lock_totals *all)
 	return ret ? complain(r->options, "totals: %s", strerror(-ret)) : 0;
 }
 
+/* The home of a lock is the same for all nodes. */
+static bool is_home(struct lock_run *run)
+{
+	struct kdsm_lock_info info;
+
+	return !kdsm_lock_info(run->lock, &info) && info.home == run->run.target;
+}
+
 static int lock_open(struct lock_run *run)
 {
 	const struct options *options = run->run.options;
@@ -190,6 +213,7 @@ static int lock_open(struct lock_run *run)
 		.options = options->lock.cas ? KDSM_LOCK_CAS : 0,
 		.settings = run->round.settings,
 	};
+	unsigned int others = run->round.benchmark->alone ? run->run.nodes - 1 : 0;
 	int ret;
 
 	/* What the kind does not have is not asked for. */
@@ -198,9 +222,15 @@ static int lock_open(struct lock_run *run)
 					KDSM_LOCK_SET_T_W);
 	if (attr.kind == KDSM_LOCK_DMCS)
 		attr.settings.mask &= KDSM_LOCK_SET_KEEP;
-	ret = kdsm_lock_create(run->run.region, NULL, run->number, &attr, &run->lock);
-	return ret ? complain(options, "node %u: a lock of kind %s: %s", run->run.node,
-			      lock_kind_name(attr.kind), strerror(-ret)) : 0;
+	for (;; run->number++) {
+		ret = kdsm_lock_create(run->run.region, NULL, run->number, &attr, &run->lock);
+		if (ret)
+			return complain(options, "node %u: a lock of kind %s: %s", run->run.node,
+					lock_kind_name(attr.kind), strerror(-ret));
+		if (!others-- || !is_home(run))
+			return 0;
+		kdsm_lock_close(run->lock);
+	}
 }
 
 static void report(struct lock_run *run, const struct lock_totals *totals)
@@ -210,9 +240,9 @@ static void report(struct lock_run *run, const struct lock_totals *totals)
 	struct json_object *object;
 
 	if (!run->run.options->json) {
-		printf("%-9s %-8s %7g %12.0f %11.2f %11.2f %9.1f %9.2f\n",
+		printf("%-9s %-8s %7g %12.0f %11.2f %11.2f %11.2f %9.1f %9.2f\n",
 		       round->benchmark->name, lock_kind_name(round->kind), round->writers,
-		       rate, totals->median / 1e3, totals->longest / 1e3,
+		       rate, totals->locking / 1e3, totals->median / 1e3, totals->longest / 1e3,
 		       totals->median ? (double)totals->longest / totals->median : 0,
 		       (double)totals->remote / totals->locks);
 		fflush(stdout);
@@ -226,6 +256,8 @@ static void report(struct lock_run *run, const struct lock_totals *totals)
 	json_object_object_add(object, "writers", json_object_new_double(round->writers));
 	json_object_object_add(object, "locks", json_object_new_uint64(totals->locks));
 	json_object_object_add(object, "locks_per_second", json_object_new_double(rate));
+	json_object_object_add(object, "locking_us",
+			       json_object_new_double(totals->locking / 1e3));
 	json_object_object_add(object, "median_us",
 			       json_object_new_double(totals->median / 1e3));
 	json_object_object_add(object, "longest_us",
@@ -329,8 +361,8 @@ int bench_lock(const struct options *options)
 		ret = run_region(&run.run, lock_part_bytes(&run.run));
 	if (!ret && run.run.measures && !options->json)
 		printf("locks of %u nodes, %u threads on each, %u acquisitions by each thread\n"
-		       "                    writers        locks  median, us longest, us  longest/    remote\n"
-		       "what      kind     per cent     a second                           median    a lock\n",
+		       "                    writers        locks median, us:   and unlock longest, us  longest/    remote\n"
+		       "what      kind     per cent     a second        lock                           median    a lock\n",
 		       run.run.nodes, options->lock.threads, options->calls);
 	if (!ret)
 		ret = rounds(&run, workers, sweep);

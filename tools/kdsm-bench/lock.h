@@ -16,7 +16,8 @@ struct lock_benchmark {
 	/* With the lock. write: it was not locked for reading. Gives 0 or -errno. */
 	int (*inside)(struct lock_worker *worker, bool write);
 	bool waits_after;		/* 1 to 4 us after each unlock */
-	bool alone;			/* one thread of the target node, and nobody else */
+	/* One thread of the target node, and nobody else; the home is another, if there is. */
+	bool alone;
 };
 
 /* One line of the result: a benchmark with one lock and one share of writers. */
@@ -32,9 +33,9 @@ struct lock_totals {
 	uint64_t locks, writes;		/* acquisitions, and of these for writing */
 	uint64_t elapsed;		/* ns of the slowest node */
 	uint64_t median, longest;	/* ns, of the node whose is the longest */
+	uint64_t locking;		/* ns, the median of that node without unlocking */
 	uint64_t remote;		/* operations and messages of the lock itself */
 	uint64_t error;			/* errno of a thread, or 0 */
-	uint64_t reserved;
 };
 
 struct lock_run {
@@ -50,6 +51,7 @@ struct lock_worker {
 	uint64_t random;
 	unsigned int count;		/* acquisitions, of which the first are not measured */
 	struct samples samples;		/* lock and unlock, without what is inside */
+	struct samples locking;		/* lock alone */
 	uint64_t writes;
 	int error;
 };

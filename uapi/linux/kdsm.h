@@ -600,9 +600,11 @@ struct kdsm_lock_info {
 	__u64 stats[KDSM_LOCK_STAT_COUNT];
 	__u64 handed[KDSM_LOCK_LEVELS];	/* [i - 1]: from here to another element of level i */
 	__u64 waits[KDSM_LOCK_WAITS];	/* [i]: that took 2^i to 2^(i+1) - 1 ns */
+	__u32 home;		/* the node in whose memory this node queues first */
+	__u32 reserved;		/* 0 */
 };
 
-#define KDSM_LOCK_INFO_SIZE_VER0	664
+#define KDSM_LOCK_INFO_SIZE_VER0	672
 
 #define KDSM_LOCK_NEXT		(1U << 0)
 
