@@ -63,6 +63,7 @@ static void kdsm_lock_write(struct kdsm_lock *lock, u32 owner)
 		state |= KDSM_LOCK_DEAD;
 	if (lock->lost)
 		state |= KDSM_LOCK_LOST;
+	lock->fresh = false;
 	/* With release semantics: what was done before is seen by who takes it next. */
 	atomic64_set_release(lock->state, state);
 }
@@ -118,6 +119,9 @@ static void kdsm_lock_grant(struct kdsm_lock *lock)
 		list_first_entry(&lock->waiters, struct kdsm_lock_waiter, link);
 	u32 thread = waiter->thread;
 
+	/* From a thread of this node, unless it has just come here. */
+	if (!lock->fresh)
+		lock->handed[lock->levels - 1]++;
 	list_del_init(&waiter->link);
 	kdsm_lock_write(lock, thread);
 	waiter->status = lock->dead ? -EOWNERDEAD : 0;
@@ -134,6 +138,7 @@ static void kdsm_lock_arrive(struct kdsm_lock *lock)
 	if (!lock->arrived)
 		return;
 	lock->arrived = false;
+	lock->fresh = true;
 	lock->passes = 0;
 	lock->polls = 0;
 	lock->silent = 0;

@@ -46,6 +46,7 @@ struct kdsm_lock {
 	struct list_head waiters;	/* who came first is first */
 	wait_queue_head_t wait;
 	bool arrived;			/* it came from another node; nobody has seen to it */
+	bool fresh;			/* it came, and no thread has had it since */
 	bool dead, lost;		/* see KDSM_LOCK_DEAD and LOST */
 	unsigned int passes;		/* here, while another node waited */
 	unsigned int polls;

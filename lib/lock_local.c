@@ -234,8 +234,11 @@ static int local_info(struct kdsm_region *region, struct kdsm_lock_info *arg)
 	for (i = 0; i < KDSM_LOCK_STAT_COUNT; i++)
 		arg->stats[i] = __atomic_load_n(&lock->stats[i], __ATOMIC_RELAXED);
 	arg->stats[KDSM_LOCK_STAT_FAST] = __atomic_load_n(&word->uses, __ATOMIC_RELAXED);
-	for (i = 0; i < KDSM_LOCK_WAITS; i++)
+	for (i = 0; i < KDSM_LOCK_WAITS; i++) {
 		arg->waits[i] = __atomic_load_n(&lock->waits[i], __ATOMIC_RELAXED);
+		/* Here who waited has it from another thread of the node. */
+		arg->handed[LEVELS - 1] += arg->waits[i];
+	}
 	kdsm_guard_give(&lock->guard);
 	return 0;
 }

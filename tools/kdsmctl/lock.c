@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kdsmctl lock: list, show and watch; set is in lock_set.c.
+ * kdsmctl lock: finding locks, and list. The others are in lock_show.c and lock_set.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "commands.h"
@@ -57,6 +56,9 @@ static void one_region(attrs at, void *data)
 		 attr_string(at, KDSM_A_REGION_NAME));
 }
 
+/* How many regions the last walk had to pass over. */
+static unsigned int forbidden;
+
 static int locks_of_region(const char *region, int access,
 			   int (*visit)(const struct lock *lock, void *data), void *data)
 {
@@ -65,12 +67,16 @@ static int locks_of_region(const char *region, int access,
 	uint32_t number = 0;
 	int ret = 0;
 
-	if (lock.file < 0)
-		return 0;
+	if (lock.file < 0) {
+		fprintf(stderr, "kdsmctl: cannot open " KDSM_DEVICE ": %s\n", strerror(errno));
+		return -1;
+	}
 	snprintf(lock.region, sizeof(lock.region), "%s", region);
 	memcpy(open_args.name, lock.region, sizeof(open_args.name));
-	if (ioctl(lock.file, KDSM_IOC_REGION_OPEN, &open_args))
+	if (ioctl(lock.file, KDSM_IOC_REGION_OPEN, &open_args)) {
+		forbidden += errno == EACCES;
 		goto close;
+	}
 	while (!ret && number < KDSM_MAX_LOCKS) {
 		memset(&lock.info, 0, sizeof(lock.info));
 		lock.info.argsz = sizeof(lock.info);
@@ -100,6 +106,7 @@ int locks_walk(int access, int (*visit)(const struct lock *lock, void *data), vo
 	module_close(module);
 	if (ret)
 		ret = -1;
+	forbidden = 0;
 	for (size_t i = 0; i < regions.count && !ret; i++)
 		ret = locks_of_region(regions.names[i], access, visit, data);
 	free(regions.names);
@@ -159,13 +166,19 @@ int lock_find(const char *name, int access,
 
 	if (ret)
 		return ret;
-	if (search.found != 1) {
-		if (search.found)
-			fprintf(stderr, "kdsmctl: %u locks are called %s; say REGION/%s (kdsmctl lock list)\n",
-				search.found, name, name);
-		else
-			fprintf(stderr, "kdsmctl: there is no lock %s open here (kdsmctl lock list)\n",
-				name);
+	if (search.found > 1) {
+		fprintf(stderr, "kdsmctl: %u locks are called %s; say REGION/%s (kdsmctl lock list)\n",
+			search.found, name, name);
+		return -1;
+	}
+	if (!search.found && forbidden) {
+		fprintf(stderr, "kdsmctl: there is no lock %s open here in a region that you may read; %u may be read by others only\n",
+			name, forbidden);
+		return -1;
+	}
+	if (!search.found) {
+		fprintf(stderr, "kdsmctl: there is no lock %s open here (kdsmctl lock list)\n",
+			name);
 		return -1;
 	}
 	search.found = 0;
@@ -197,8 +210,6 @@ static int list_text(const struct lock *lock, void *data)
 	table_cell(table, "%llu", (unsigned long long)stats[KDSM_LOCK_STAT_ENTERED]);
 	return 0;
 }
-
-static struct json_object *lock_json(const struct lock *lock);
 
 static int list_json(const struct lock *lock, void *data)
 {
@@ -237,183 +248,14 @@ static int list(int argc, char **argv)
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* ---- show ---- */
-
-static const struct {
-	const char *name, *words;
-} counters[KDSM_LOCK_STAT_COUNT] = {
-	[KDSM_LOCK_STAT_LOCKS] = { "locks", "locked by a system call" },
-	[KDSM_LOCK_STAT_FAST] = { "fast", "locked without" },
-	[KDSM_LOCK_STAT_READS] = { "reads", "locked for reading" },
-	[KDSM_LOCK_STAT_BUSY] = { "busy", "tried in vain" },
-	[KDSM_LOCK_STAT_TIMEDOUT] = { "timed_out", "timed out or interrupted" },
-	[KDSM_LOCK_STAT_DEAD] = { "dead", "owners that died" },
-	[KDSM_LOCK_STAT_ENTERED] = { "queued", "this node queued" },
-	[KDSM_LOCK_STAT_FREE] = { "free", "of that, nobody before it" },
-	[KDSM_LOCK_STAT_FREED] = { "freed", "let go, nobody waiting" },
-	[KDSM_LOCK_STAT_ATOMICS] = { "atomics", "remote atomics" },
-	[KDSM_LOCK_STAT_PUTS] = { "puts", "remote writes" },
-	[KDSM_LOCK_STAT_GETS] = { "gets", "remote reads" },
-	[KDSM_LOCK_STAT_MESSAGES] = { "messages", "messages" },
-	[KDSM_LOCK_STAT_SWITCHES] = { "switches", "between readers and writers" },
-	[KDSM_LOCK_STAT_READERS_IN_ROW] = { "readers_in_row", "most readers in a row" },
-	[KDSM_LOCK_STAT_WAITED] = { "waited", "ns waited, all threads" },
-	[KDSM_LOCK_STAT_LONGEST] = { "longest", "ns of the longest wait" },
-};
-
-/* ns that half of the waits do not exceed, to a factor of two; 0: there were none. */
-static uint64_t median_wait(const struct kdsm_lock_info *info)
-{
-	uint64_t all = 0, sum = 0;
-	int i;
-
-	for (i = 0; i < KDSM_LOCK_WAITS; i++)
-		all += info->waits[i];
-	for (i = 0; i < KDSM_LOCK_WAITS && all; i++) {
-		sum += info->waits[i];
-		if (2 * sum >= all)
-			return 2ULL << i;
-	}
-	return 0;
-}
-
-static void settings_text(const struct kdsm_lock_info *info)
-{
-	const struct kdsm_lock_settings *settings = &info->settings;
-	unsigned int i;
-
-	for (i = 2; i <= info->levels && i <= KDSM_LOCK_LEVELS; i++)
-		if (settings->mask & KDSM_LOCK_SET_T_L(i))
-			printf("T_L.%-24u %u\n", i, settings->t_l[i - 1]);
-	if (settings->mask & KDSM_LOCK_SET_T_DC)
-		printf("%-28s %u\n", "T_DC", settings->t_dc);
-	if (settings->mask & KDSM_LOCK_SET_T_R)
-		printf("%-28s %u\n", "T_R", settings->t_r);
-	if (settings->mask & KDSM_LOCK_SET_T_W)
-		printf("%-28s %u\n", "T_W", settings->t_w);
-	if (settings->keep == KDSM_LOCK_KEEP_FOREVER)
-		printf("%-28s %s\n", "keep", "forever");
-	else
-		printf("%-28s %g us\n", "keep", settings->keep / 1e3);
-}
-
-static int show_text(const struct lock *lock, void *data)
-{
-	const struct kdsm_lock_info *info = &lock->info;
-	uint64_t median = median_wait(info);
-	char buffer[KDSM_NAME_SIZE];
-	unsigned int i;
-
-	(void)data;
-	printf("%-28s %s/%s\n", "lock", lock->region, lock_label(lock, buffer));
-	printf("%-28s %u\n", "number", info->number);
-	printf("%-28s %s%s\n", "kind", lock_kind_name(info->kind),
-	       info->options & KDSM_LOCK_CAS ? ", by compare-and-swap" : "");
-	settings_text(info);
-	for (i = 0; i < KDSM_LOCK_STAT_COUNT; i++)
-		printf("%-28s %llu\n", counters[i].words, (unsigned long long)info->stats[i]);
-	for (i = 1; i <= info->levels && i <= KDSM_LOCK_LEVELS; i++)
-		printf("handed over at level %-7u %llu\n", i,
-		       (unsigned long long)info->handed[i - 1]);
-	if (median)
-		printf("%-28s %.1f\n", "longest wait over median",
-		       (double)info->stats[KDSM_LOCK_STAT_LONGEST] / median);
-	for (i = 0; i < KDSM_LOCK_WAITS; i++)
-		if (info->waits[i])
-			printf("waits below %12llu ns  %llu\n", 2ULL << i,
-			       (unsigned long long)info->waits[i]);
-	return 0;
-}
-
-static struct json_object *lock_json(const struct lock *lock)
-{
-	const struct kdsm_lock_info *info = &lock->info;
-	struct json_object *out = json_object_new_object(), *array;
-	unsigned int i;
-
-	json_text(out, "region", lock->region);
-	json_number(out, "number", info->number);
-	json_text(out, "name", info->name);
-	json_text(out, "kind", lock_kind_name(info->kind));
-	json_object_object_add(out, "cas",
-			       json_object_new_boolean(info->options & KDSM_LOCK_CAS));
-	json_number(out, "levels", info->levels);
-	json_number(out, "t_dc", info->settings.t_dc);
-	json_number(out, "t_r", info->settings.t_r);
-	json_number(out, "t_w", info->settings.t_w);
-	array = json_object_new_array();
-	for (i = 0; i < info->levels && i < KDSM_LOCK_LEVELS; i++)
-		json_object_array_add(array, json_object_new_uint64(info->settings.t_l[i]));
-	json_object_object_add(out, "t_l", array);
-	json_number(out, "keep", info->settings.keep);
-	for (i = 0; i < KDSM_LOCK_STAT_COUNT; i++)
-		json_number(out, counters[i].name, info->stats[i]);
-	array = json_object_new_array();
-	for (i = 0; i < info->levels && i < KDSM_LOCK_LEVELS; i++)
-		json_object_array_add(array, json_object_new_uint64(info->handed[i]));
-	json_object_object_add(out, "handed", array);
-	array = json_object_new_array();
-	for (i = 0; i < KDSM_LOCK_WAITS; i++)
-		json_object_array_add(array, json_object_new_uint64(info->waits[i]));
-	json_object_object_add(out, "waits", array);
-	return out;
-}
-
-static int show_json(const struct lock *lock, void *data)
-{
-	struct json_object *out = lock_json(lock);
-
-	(void)data;
-	json_print(out);
-	json_object_put(out);
-	return 0;
-}
-
-static int show(int argc, char **argv)
-{
-	int json, ret;
-
-	if (argc < 2 || argv[1][0] == '-' || !argv[1][0])
-		return usage_error("lock show needs the name of a lock");
-	ret = only_json(argc - 1, argv + 1, &json);
-	if (ret)
-		return ret;
-	return lock_find(argv[1], O_RDONLY, json ? show_json : show_text, NULL) ?
-	       EXIT_FAILURE : EXIT_SUCCESS;
-}
-
-/* Again and again, until it is gone or somebody ends the program. */
-static int watch(int argc, char **argv)
-{
-	struct timespec pause;
-	double seconds = 1;
-
-	if (argc < 2 || argc > 3 || argv[1][0] == '-' || !argv[1][0])
-		return usage_error("lock watch needs the name of a lock, and maybe SECONDS");
-	if (argc == 3 && parse_seconds(argv[2], &seconds))
-		return usage_error("'%s' is not a time in seconds", argv[2]);
-	pause.tv_sec = seconds;
-	pause.tv_nsec = (seconds - pause.tv_sec) * 1e9;
-	for (;;) {
-		if (isatty(STDOUT_FILENO))
-			fputs("\033[H\033[2J", stdout);
-		if (lock_find(argv[1], O_RDONLY, show_text, NULL))
-			return EXIT_FAILURE;
-		putchar('\n');
-		if (fflush(stdout))
-			return EXIT_FAILURE;
-		nanosleep(&pause, NULL);
-	}
-}
-
 int command_lock(int argc, char **argv)
 {
 	if (argc >= 2 && !strcmp(argv[1], "list"))
 		return list(argc - 1, argv + 1);
 	if (argc >= 2 && !strcmp(argv[1], "show"))
-		return show(argc - 1, argv + 1);
+		return lock_show(argc - 1, argv + 1);
 	if (argc >= 2 && !strcmp(argv[1], "watch"))
-		return watch(argc - 1, argv + 1);
+		return lock_watch(argc - 1, argv + 1);
 	if (argc >= 2 && !strcmp(argv[1], "set"))
 		return lock_set(argc - 1, argv + 1);
 	return usage_error("lock list, show NAME, watch NAME or set NAME SETTING=VALUE...?");

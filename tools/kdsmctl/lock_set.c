@@ -42,7 +42,10 @@ static int parse_keep(const char *word, __u64 *keep)
 	return 0;
 }
 
-/* "T_L.2=16" and the like. A name in any case: 0, -1 (no such setting), -2 (value). */
+/*
+ * "T_L.2=16" and the like. A name in any case: 0, -1 (no such setting), -2 (value), -3
+ * (level 1, which has none).
+ */
 static int parse_setting(const char *word, struct kdsm_lock_settings *settings)
 {
 	const char *value = strchr(word, '=');
@@ -53,6 +56,8 @@ static int parse_setting(const char *word, struct kdsm_lock_settings *settings)
 		return -1;
 	if (length == 5 && !strncasecmp(word, "T_L.", 4)) {
 		level = word[4] - '0';
+		if (level == 1)
+			return -3;
 		if (level < 2 || level > KDSM_LOCK_LEVELS)
 			return -1;
 		settings->mask |= KDSM_LOCK_SET_T_L(level);
@@ -77,11 +82,36 @@ static int parse_setting(const char *word, struct kdsm_lock_settings *settings)
 	return -1;
 }
 
+/* Which of the settings the lock does not have; NULL: it has them all. */
+static const char *missing(const struct kdsm_lock_info *info, uint32_t mask, char *buffer,
+			   size_t size)
+{
+	unsigned int level;
+
+	mask &= ~info->settings.mask;
+	for (level = 2; level <= KDSM_LOCK_LEVELS; level++) {
+		if (!(mask & KDSM_LOCK_SET_T_L(level)))
+			continue;
+		if (level > info->levels)
+			snprintf(buffer, size, "there is no level %u here, as its levels are 1 to %u",
+				 level, info->levels);
+		else
+			snprintf(buffer, size, "a lock of kind %s has no T_L.%u",
+				 lock_kind_name(info->kind), level);
+		return buffer;
+	}
+	if (!(mask & (KDSM_LOCK_SET_T_DC | KDSM_LOCK_SET_T_R | KDSM_LOCK_SET_T_W)))
+		return NULL;
+	snprintf(buffer, size, "a lock of kind %s has no %s", lock_kind_name(info->kind),
+		 mask & KDSM_LOCK_SET_T_DC ? "T_DC" : mask & KDSM_LOCK_SET_T_R ? "T_R" : "T_W");
+	return buffer;
+}
+
 static const char *set_error(int error)
 {
 	switch (error) {
 	case ERANGE:
-		return "a value is out of range, or no setting of this lock (kdsmctl lock show)";
+		return "a value is out of range (T_DC: at most the number of nodes)";
 	case EACCES:
 		return "no permission to change its region";
 	case EHOSTDOWN:
@@ -99,12 +129,14 @@ static int apply(const struct lock *lock, void *data)
 		.number = lock->info.number,
 		.settings = *(struct kdsm_lock_settings *)data,
 	};
-	char buffer[KDSM_NAME_SIZE];
+	char buffer[KDSM_NAME_SIZE], words[128];
+	const char *why;
 
-	if (!ioctl(lock->file, KDSM_IOC_LOCK_SET, &arg))
+	why = missing(&lock->info, arg.settings.mask, words, sizeof(words));
+	if (!why && !ioctl(lock->file, KDSM_IOC_LOCK_SET, &arg))
 		return 0;
 	fprintf(stderr, "kdsmctl: cannot set lock %s/%s: %s\n", lock->region,
-		lock_label(lock, buffer), set_error(errno));
+		lock_label(lock, buffer), why ? why : set_error(errno));
 	return -1;
 }
 
@@ -121,6 +153,9 @@ int lock_set(int argc, char **argv)
 		case -1:
 			return usage_error("'%s' is no setting: T_L.2=N to T_L.%d=N, T_DC=N, T_R=N, T_W=N, keep=US or keep=forever",
 					   argv[i], KDSM_LOCK_LEVELS);
+		case -3:
+			return usage_error("'%s': level 1 is the cluster, which passes a lock to no other; T_W bounds writers in a row",
+					   argv[i]);
 		default:
 			return usage_error("'%s': a threshold is a number from 1 to %u, keep a time in us up to 1e9 or 'forever'",
 					   argv[i], KDSM_LOCK_T_MAX);

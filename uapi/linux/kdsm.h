@@ -598,7 +598,11 @@ struct kdsm_lock_info {
 	char  name[KDSM_NAME_SIZE];
 	struct kdsm_lock_settings settings;
 	__u64 stats[KDSM_LOCK_STAT_COUNT];
-	__u64 handed[KDSM_LOCK_LEVELS];	/* [i - 1]: from here to another element of level i */
+	/*
+	 * [i - 1]: passed on by this node to who waited, inside its element of level i; at
+	 * the last level, which is the node, from thread to thread.
+	 */
+	__u64 handed[KDSM_LOCK_LEVELS];
 	__u64 waits[KDSM_LOCK_WAITS];	/* [i]: that took 2^i to 2^(i+1) - 1 ns */
 	__u32 home;		/* the node in whose memory this node queues first */
 	__u32 reserved;		/* 0 */

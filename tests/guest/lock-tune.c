@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Locks that are tuned with kdsmctl while all nodes use them: what is set holds on all
+ * nodes, what is guarded stays right. Two nodes at least.
+ *
+ * usage: lock-tune [PART-OF-A-TEST-NAME]
+ */
+#include <pthread.h>
+#include <unistd.h>
+#include <kdsm/lock.h>
+#include "guest.h"
+
+#define THREADS 2
+
+static struct kdsm_region *region;
+static struct kdsm_lock *lock;
+static uint64_t turns;		/* of this node's threads */
+static bool stop;
+
+static void tune(const char *setting)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "kdsmctl lock set lock-tune/it %s", setting);
+	CHECK_IS(system(command), 0);
+}
+
+static struct kdsm_lock_info info_of(void)
+{
+	struct kdsm_lock_info info;
+
+	CHECK_IS(kdsm_lock_info(lock, &info), 0);
+	return info;
+}
+
+static uint64_t remote_of(void)
+{
+	struct kdsm_lock_info info = info_of();
+
+	return info.stats[KDSM_LOCK_STAT_ATOMICS] + info.stats[KDSM_LOCK_STAT_PUTS] +
+	       info.stats[KDSM_LOCK_STAT_GETS] + info.stats[KDSM_LOCK_STAT_MESSAGES];
+}
+
+static void *use(void *arg)
+{
+	uint64_t value;
+
+	(void)arg;
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		CHECK_IS(kdsm_lock_timed(lock, 60 * SECOND), 0);
+		CHECK_IS(kdsm_get(region, 0, 0, &value, 8), 0);
+		value++;
+		CHECK_IS(kdsm_put(region, 0, 0, &value, 8), 0);
+		CHECK_IS(kdsm_unlock(lock), 0);
+		__atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* So many more turns of this node, or it does not go on. */
+static void go_on(unsigned int more)
+{
+	uint64_t goal = __atomic_load_n(&turns, __ATOMIC_RELAXED) + more;
+	int i;
+
+	for (i = 0; i < 6000 && __atomic_load_n(&turns, __ATOMIC_RELAXED) < goal; i++)
+		usleep(10000);
+	CHECK(i < 6000);
+}
+
+static void all_have(uint64_t keep)
+{
+	meet();
+	CHECK_IS(info_of().settings.keep, keep);
+	go_on(5);
+	meet();
+}
+
+static void tune_in_use(void)
+{
+	uint64_t zero = 0, value, all = 0, remote;
+	pthread_t threads[THREADS];
+	unsigned int i;
+
+	stop = false;
+	turns = 0;
+	if (node == 0)
+		CHECK_IS(kdsm_put(region, 0, 0, &zero, 8), 0);
+	meet();
+	for (i = 0; i < THREADS; i++)
+		CHECK_IS(pthread_create(&threads[i], NULL, use, NULL), 0);
+	go_on(5);
+	if (node == 0)
+		tune("keep=0");
+	all_have(0);
+	if (node == nodes - 1)
+		tune("keep=1500");
+	all_have(1500000);
+	/* A wrong one among right ones changes nothing, anywhere. */
+	if (node == 0)
+		CHECK(system("kdsmctl lock set lock-tune/it keep=1 T_R=5") != 0);
+	all_have(1500000);
+	if (node == 0)
+		tune("keep=0");
+	all_have(0);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	CHECK_IS(kdsm_put(region, 0, 64 + 8 * node, &turns, 8), 0);
+	meet();
+	for (i = 0; i < nodes; i++) {
+		CHECK_IS(kdsm_get(region, 0, 64 + 8 * i, &value, 8), 0);
+		all += value;
+	}
+	CHECK_IS(kdsm_get(region, 0, 0, &value, 8), 0);
+	CHECK_IS(value, all);
+	meet();
+	/* It does what it says: without keeping, each lock takes the network. */
+	if (node == 1) {
+		remote = remote_of();
+		for (i = 0; i < 20; i++) {
+			CHECK_IS(kdsm_lock(lock), 0);
+			CHECK_IS(kdsm_unlock(lock), 0);
+		}
+		CHECK(remote_of() - remote >= 40);
+		tune("keep=forever");
+		CHECK_IS(kdsm_lock(lock), 0);
+		CHECK_IS(kdsm_unlock(lock), 0);
+		remote = remote_of();
+		for (i = 0; i < 20; i++) {
+			CHECK_IS(kdsm_lock(lock), 0);
+			CHECK_IS(kdsm_unlock(lock), 0);
+		}
+		CHECK_IS(remote_of(), remote);
+	}
+	meet();
+}
+
+static const struct guest_test tests[] = {
+	{ "tune_in_use", tune_in_use },
+	{}
+};
+
+int main(int argc, char **argv)
+{
+	struct kdsm_lock_attr kind = { .kind = KDSM_LOCK_DMCS };
+	struct kdsm_region_attr attr = { .size = 4096 };
+	int ret, status;
+
+	guest_open("lock-tune-meeting");
+	attr.size *= nodes;
+	ret = kdsm_region_open(kdsm, "lock-tune", &attr, &region);
+	if (!ret)
+		ret = kdsm_lock_create(region, "it", 0, &kind, &lock);
+	if (ret)
+		guest_die("region or lock", ret);
+	status = guest_run(tests, argc > 1 ? argv[1] : NULL);
+	kdsm_lock_close(lock);
+	kdsm_region_close(region);
+	guest_close();
+	return status;
+}

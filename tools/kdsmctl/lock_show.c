@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kdsmctl lock show and watch: one lock, for people and as JSON.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "lock.h"
+#include "print.h"
+
+/* Of which kinds and in which order they are shown. */
+static const struct {
+	const char *name, *words;
+	bool of_readers;
+} counters[KDSM_LOCK_STAT_COUNT] = {
+	[KDSM_LOCK_STAT_LOCKS] = { "locks", "locked by a system call", false },
+	[KDSM_LOCK_STAT_FAST] = { "fast", "locked without one", false },
+	[KDSM_LOCK_STAT_READS] = { "reads", "locked for reading", true },
+	[KDSM_LOCK_STAT_BUSY] = { "busy", "tried in vain", false },
+	[KDSM_LOCK_STAT_TIMEDOUT] = { "timed_out", "time-outs and interrupts", false },
+	[KDSM_LOCK_STAT_DEAD] = { "dead", "owners that died", false },
+	[KDSM_LOCK_STAT_ENTERED] = { "queued", "this node queued", false },
+	[KDSM_LOCK_STAT_FREE] = { "free", "  and found the lock free", false },
+	[KDSM_LOCK_STAT_FREED] = { "freed", "let go, nobody waiting", false },
+	[KDSM_LOCK_STAT_ATOMICS] = { "atomics", "remote atomics", false },
+	[KDSM_LOCK_STAT_PUTS] = { "puts", "remote writes", false },
+	[KDSM_LOCK_STAT_GETS] = { "gets", "remote reads", false },
+	[KDSM_LOCK_STAT_MESSAGES] = { "messages", "messages", false },
+	[KDSM_LOCK_STAT_SWITCHES] = { "switches", "switches of readers and writers", true },
+	[KDSM_LOCK_STAT_READERS_IN_ROW] = { "readers_in_row", "most readers in a row", true },
+	[KDSM_LOCK_STAT_WAITED] = { "waited", NULL, false },
+	[KDSM_LOCK_STAT_LONGEST] = { "longest", NULL, false },
+};
+
+/* ---- numbers ---- */
+
+static uint64_t total_waits(const struct kdsm_lock_info *info)
+{
+	uint64_t sum = 0;
+	int i;
+
+	for (i = 0; i < KDSM_LOCK_WAITS; i++)
+		sum += info->waits[i];
+	return sum;
+}
+
+/*
+ * The median of the waits, ns, as exactly as the histogram tells: they are taken to be
+ * spread evenly over their class. 0: there were none.
+ */
+static double median_wait(const struct kdsm_lock_info *info)
+{
+	double half = total_waits(info) / 2.0, sum = 0, median = 0;
+	int i;
+
+	for (i = 0; i < KDSM_LOCK_WAITS && sum < half; i++) {
+		if (sum + info->waits[i] >= half)
+			median = (1ULL << i) * (1 + (half - sum) / info->waits[i]);
+		sum += info->waits[i];
+	}
+	if (median > info->stats[KDSM_LOCK_STAT_LONGEST])
+		median = info->stats[KDSM_LOCK_STAT_LONGEST];
+	return median;
+}
+
+static double fairness(const struct kdsm_lock_info *info)
+{
+	double median = median_wait(info);
+
+	return median ? info->stats[KDSM_LOCK_STAT_LONGEST] / median : 0;
+}
+
+static uint64_t all_locks(const struct kdsm_lock_info *info)
+{
+	return info->stats[KDSM_LOCK_STAT_LOCKS] + info->stats[KDSM_LOCK_STAT_FAST] +
+	       info->stats[KDSM_LOCK_STAT_READS];
+}
+
+/* "12.3 us"; buffer of TIME_SIZE bytes. */
+#define TIME_SIZE 32
+
+static const char *human_time(double ns, char *buffer)
+{
+	static const char *const units[] = { "ns", "us", "ms", "s" };
+	int unit = 0;
+
+	while (ns >= 999.5 && unit < 3) {
+		ns /= 1000;
+		unit++;
+	}
+	snprintf(buffer, TIME_SIZE, "%.3g %s", ns, units[unit]);
+	return buffer;
+}
+
+/* ---- text ---- */
+
+static void settings_text(const struct kdsm_lock_info *info)
+{
+	const struct kdsm_lock_settings *settings = &info->settings;
+	char time[TIME_SIZE];
+	unsigned int i;
+
+	printf("%-9s", "settings");
+	for (i = 2; i <= info->levels && i <= KDSM_LOCK_LEVELS; i++)
+		if (settings->mask & KDSM_LOCK_SET_T_L(i))
+			printf("T_L.%u=%u ", i, settings->t_l[i - 1]);
+	if (settings->mask & KDSM_LOCK_SET_T_DC)
+		printf("T_DC=%u ", settings->t_dc);
+	if (settings->mask & KDSM_LOCK_SET_T_R)
+		printf("T_R=%u ", settings->t_r);
+	if (settings->mask & KDSM_LOCK_SET_T_W)
+		printf("T_W=%u ", settings->t_w);
+	if (settings->keep == KDSM_LOCK_KEEP_FOREVER)
+		printf("keep=forever\n");
+	else
+		printf("keep=%.15g (%s)\n", settings->keep / 1e3, human_time(settings->keep, time));
+}
+
+static void levels_text(const struct kdsm_lock_info *info)
+{
+	char words[64];
+	unsigned int i;
+
+	for (i = 1; i <= info->levels && i <= KDSM_LOCK_LEVELS; i++) {
+		if (i == info->levels)
+			snprintf(words, sizeof(words), "level %u: from thread to thread here", i);
+		else if (i + 1 == info->levels)
+			snprintf(words, sizeof(words), "level %u: from here to another node", i);
+		else
+			snprintf(words, sizeof(words), "level %u: to another part of level %u", i,
+				 i + 1);
+		printf("  %-34s %12llu\n", words, (unsigned long long)info->handed[i - 1]);
+	}
+}
+
+/* A line for each class from the first to the last that is not empty. */
+static void histogram_text(const struct kdsm_lock_info *info)
+{
+	static const char bar[] = "########################################";
+	int first = 0, last = KDSM_LOCK_WAITS - 1, i;
+	uint64_t most = 1;
+	char time[TIME_SIZE];
+
+	while (!info->waits[first])
+		first++;
+	while (!info->waits[last])
+		last--;
+	for (i = first; i <= last; i++)
+		if (info->waits[i] > most)
+			most = info->waits[i];
+	for (i = first; i <= last; i++)
+		printf("  up to %-12s %12llu %.*s\n", human_time(2ULL << i, time),
+		       (unsigned long long)info->waits[i],
+		       (int)((sizeof(bar) - 1) * info->waits[i] / most), bar);
+}
+
+static void waits_text(const struct kdsm_lock_info *info)
+{
+	uint64_t waits = total_waits(info);
+	char mean[TIME_SIZE], median[TIME_SIZE], longest[TIME_SIZE];
+
+	printf("\nwaits    %llu", (unsigned long long)waits);
+	if (!waits) {
+		printf("\n");
+		return;
+	}
+	printf(": mean %s, median %s, longest %s, which is %.1f times the median\n",
+	       human_time((double)info->stats[KDSM_LOCK_STAT_WAITED] / waits, mean),
+	       human_time(median_wait(info), median),
+	       human_time(info->stats[KDSM_LOCK_STAT_LONGEST], longest), fairness(info));
+	histogram_text(info);
+}
+
+static int show_text(const struct lock *lock, void *data)
+{
+	const struct kdsm_lock_info *info = &lock->info;
+	bool readers = info->kind == KDSM_LOCK_RMA_RW;
+	char buffer[KDSM_NAME_SIZE];
+	unsigned int i;
+
+	(void)data;
+	printf("lock     %s/%s, number %u\n", lock->region, lock_label(lock, buffer),
+	       info->number);
+	printf("kind     %s%s, %u levels\n", lock_kind_name(info->kind),
+	       info->options & KDSM_LOCK_CAS ? " by compare-and-swap" : "", info->levels);
+	settings_text(info);
+	printf("\non this node\n");
+	for (i = 0; i < KDSM_LOCK_STAT_COUNT; i++) {
+		if (!counters[i].words || (counters[i].of_readers && !readers))
+			continue;
+		printf("  %-34s %12llu\n", counters[i].words, (unsigned long long)info->stats[i]);
+	}
+	printf("\npassed on to who waited\n");
+	levels_text(info);
+	waits_text(info);
+	return 0;
+}
+
+/* ---- JSON ---- */
+
+static struct json_object *numbers_json(const uint64_t *numbers, unsigned int count)
+{
+	struct json_object *array = json_object_new_array();
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		json_object_array_add(array, json_object_new_uint64(numbers[i]));
+	return array;
+}
+
+struct json_object *lock_json(const struct lock *lock)
+{
+	const struct kdsm_lock_info *info = &lock->info;
+	struct json_object *out = json_object_new_object();
+	unsigned int i, levels = info->levels < KDSM_LOCK_LEVELS ? info->levels : KDSM_LOCK_LEVELS;
+	uint64_t numbers[KDSM_LOCK_WAITS];
+
+	json_text(out, "region", lock->region);
+	json_number(out, "number", info->number);
+	json_text(out, "name", info->name);
+	json_text(out, "kind", lock_kind_name(info->kind));
+	json_object_object_add(out, "cas",
+			       json_object_new_boolean(info->options & KDSM_LOCK_CAS));
+	json_number(out, "levels", info->levels);
+	json_number(out, "t_dc", info->settings.t_dc);
+	json_number(out, "t_r", info->settings.t_r);
+	json_number(out, "t_w", info->settings.t_w);
+	for (i = 0; i < levels; i++)
+		numbers[i] = info->settings.t_l[i];
+	json_object_object_add(out, "t_l", numbers_json(numbers, levels));
+	json_number(out, "keep", info->settings.keep);
+	for (i = 0; i < KDSM_LOCK_STAT_COUNT; i++)
+		json_number(out, counters[i].name, info->stats[i]);
+	for (i = 0; i < levels; i++)
+		numbers[i] = info->handed[i];
+	json_object_object_add(out, "handed", numbers_json(numbers, levels));
+	for (i = 0; i < KDSM_LOCK_WAITS; i++)
+		numbers[i] = info->waits[i];
+	json_object_object_add(out, "waits", numbers_json(numbers, KDSM_LOCK_WAITS));
+	json_object_object_add(out, "fairness", json_object_new_double(fairness(info)));
+	return out;
+}
+
+static int show_json(const struct lock *lock, void *data)
+{
+	struct json_object *out = lock_json(lock);
+
+	(void)data;
+	json_print(out);
+	json_object_put(out);
+	return 0;
+}
+
+/* ---- the commands ---- */
+
+int lock_show(int argc, char **argv)
+{
+	int json, ret;
+
+	if (argc < 2 || argv[1][0] == '-' || !argv[1][0])
+		return usage_error("lock show needs the name of a lock");
+	ret = only_json(argc - 1, argv + 1, &json);
+	if (ret)
+		return ret;
+	return lock_find(argv[1], O_RDONLY, json ? show_json : show_text, NULL) ?
+	       EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static volatile sig_atomic_t ended;
+
+static void end(int number)
+{
+	(void)number;
+	ended = 1;
+}
+
+struct watch {
+	uint64_t locks;		/* at the last look, at the time */
+	struct timespec time;
+};
+
+static int watch_text(const struct lock *lock, void *data)
+{
+	struct watch *watch = data;
+	uint64_t locks = all_locks(&lock->info);
+	struct timespec now;
+	double passed;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	show_text(lock, NULL);
+	if (watch->time.tv_sec) {
+		passed = now.tv_sec - watch->time.tv_sec +
+			 (now.tv_nsec - watch->time.tv_nsec) / 1e9;
+		printf("\nlast     %.3g s: %.0f locks a second\n", passed,
+		       (locks - watch->locks) / passed);
+	}
+	watch->locks = locks;
+	watch->time = now;
+	return 0;
+}
+
+/* Again and again, until it is gone, nobody reads any more, or somebody ends it. */
+int lock_watch(int argc, char **argv)
+{
+	struct sigaction at_end = { .sa_handler = end }, ignore = { .sa_handler = SIG_IGN };
+	struct watch watch = { .locks = 0 };
+	struct timespec pause;
+	double seconds = 1;
+
+	if (argc < 2 || argc > 3 || argv[1][0] == '-' || !argv[1][0])
+		return usage_error("lock watch needs the name of a lock, and maybe SECONDS");
+	if (argc == 3 && parse_seconds(argv[2], &seconds))
+		return usage_error("'%s' is not a time in seconds", argv[2]);
+	sigaction(SIGINT, &at_end, NULL);
+	sigaction(SIGTERM, &at_end, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+	pause.tv_sec = seconds;
+	pause.tv_nsec = (seconds - pause.tv_sec) * 1e9;
+	while (!ended) {
+		if (isatty(STDOUT_FILENO))
+			fputs("\033[H\033[2J", stdout);
+		if (lock_find(argv[1], O_RDONLY, watch_text, &watch))
+			return ended ? EXIT_SUCCESS : EXIT_FAILURE;
+		if (!isatty(STDOUT_FILENO))
+			putchar('\n');
+		if (fflush(stdout)) {
+			/* What is left to be written would be complained about. */
+			if (errno == EPIPE)
+				_exit(EXIT_SUCCESS);
+			fprintf(stderr, "kdsmctl: standard output: %s\n", strerror(errno));
+			return EXIT_FAILURE;
+		}
+		if (!ended)
+			nanosleep(&pause, NULL);
+	}
+	return EXIT_SUCCESS;
+}
