@@ -89,6 +89,12 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_LOCK_TELL,	/* kdsm_wire_lock: the sender has that ticket, and is next */
 	KDSM_MESSAGE_LOCK_HAND,	/* kdsm_wire_lock_hand: the lock is yours */
 	KDSM_MESSAGE_LOCK_LOOK,	/* kdsm_wire_lock -> kdsm_wire_lock_state */
+	KDSM_MESSAGE_RW_JOIN,	/* kdsm_wire_lock_open: the sender uses a counter there */
+	KDSM_MESSAGE_RW_ASK,	/* kdsm_wire_rw, to a counter's home -> the same */
+	KDSM_MESSAGE_RW_OPEN,	/* kdsm_wire_rw, to a counter's home: let readers in */
+	KDSM_MESSAGE_RW_TELL,	/* kdsm_wire_rw, to a writer: look at the counters */
+	KDSM_MESSAGE_RW_GO,	/* kdsm_wire_rw, from a counter's home: what was asked for */
+	KDSM_MESSAGE_RW_COUNT,	/* kdsm_wire_rw, from a counter's home -> the same */
 	KDSM_MESSAGE_TYPES
 };
 
@@ -244,6 +250,30 @@ struct kdsm_wire_lock_state {
 	__le32 held;		/* the last with which it had the lock, if it has_held */
 	__le32 reserved;
 } __packed;
+
+/* Readers and writers of a lock; see lock_rw.c. */
+struct kdsm_wire_rw {
+	__le32 id;		/* of the region */
+	__le16 number;
+	__le16 what;		/* ASK: kdsm_rw_question; ASK's reply, GO: kdsm_rw_answer;
+				 * COUNT's reply: kdsm_rw_state; OPEN: T_DC, or retired; 0: as is
+				 */
+	__le32 turn;		/* ASK, OPEN: counts, for each sender; GO, COUNT: of who is told */
+	__le32 reserved;
+} __packed;
+
+enum kdsm_rw_question {
+	KDSM_RW_LET_ME_IN,	/* the sender is counted; may it read, or will it be told? */
+	KDSM_RW_TRY,		/* the same, but it does not wait */
+	KDSM_RW_COUNT_ME,	/* it does not know if it is counted, and is not to be */
+};
+
+enum kdsm_rw_answer {
+	KDSM_RW_OUT,		/* it is not counted */
+	KDSM_RW_COME,		/* it is counted, and may read */
+	KDSM_RW_WAIT,		/* it is not counted, and GO will follow */
+	KDSM_RW_MOVED,		/* it is not counted; the counter is not in use */
+};
 
 /*
  * A lock: asked for by name or number, or as it is.
