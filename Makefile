@@ -179,11 +179,18 @@ SIM_LOCK_SRC := $(wildcard tests/sim/lock/*.c) tests/sim/sched.c \
 $(B)/sim-lock: $(SIM_LOCK_SRC:%.c=$(OBJ)/sim/%.o)
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -Wl,--wrap=kdsm_ring_node
 
+# And of its readers.
+SIM_RW_SRC := $(wildcard tests/sim/rw/*.c) tests/sim/sched.c $(addprefix kmod/,lock_rw.c lock_rw_home.c)
+
+$(B)/sim-rw: $(SIM_RW_SRC:%.c=$(OBJ)/sim/%.o)
+	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS)
+
 .PHONY: sim
-sim: $(B)/sim $(B)/sim-few $(B)/sim-lock
+sim: $(B)/sim $(B)/sim-few $(B)/sim-lock $(B)/sim-rw
 	$(B)/sim -n $(SEEDS) -N $(NODES)
 	$(B)/sim-few -n $(SEEDS) -N $(NODES)
 	$(B)/sim-lock -n $(SEEDS) -N $(NODES)
+	$(B)/sim-rw -n $(SEEDS) -N $(NODES)
 
 .PHONY: models
 models: packages

@@ -55,7 +55,6 @@ struct kdsm_rw_user {
 	u32 turn;		/* the last time that it asked */
 	u32 opened;		/* the last time that it opened the counter */
 	u8 answer;		/* enum kdsm_rw_answer, to the last question */
-	bool settled;		/* the counter is as the answer says */
 	bool joined;
 };
 
@@ -63,6 +62,7 @@ struct kdsm_rw_user {
 struct kdsm_rw_home {
 	struct mutex mutex;	/* guards all of it; held over the network */
 	struct kdsm_rw_user *users;	/* of each node */
+	bool wrong;		/* the number of readers may be */
 	DECLARE_BITMAP(registered, KDSM_MAX_NODES);	/* those that wait */
 	DECLARE_BITMAP(going, KDSM_MAX_NODES);	/* were let in, and have to be told */
 	struct kdsm_operation op;

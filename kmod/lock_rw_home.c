@@ -63,7 +63,7 @@ static int kdsm_rw_count_node(struct kdsm_rw *rw, unsigned int node)
 	}
 }
 
-/* Put the counter right. */
+/* Put the counter right, if it may be wrong. */
 static int kdsm_rw_count(struct kdsm_rw *rw)
 {
 	struct kdsm_rw_home *home = &rw->home;
@@ -72,6 +72,8 @@ static int kdsm_rw_count(struct kdsm_rw *rw)
 	int ret;
 
 	lockdep_assert_held(&home->mutex);
+	if (!home->wrong)
+		return 0;
 	for (node = 0; node < rw->nodes; node++) {
 		ret = home->users[node].joined ? kdsm_rw_count_node(rw, node) : 0;
 		if (ret < 0)
@@ -86,6 +88,7 @@ static int kdsm_rw_count(struct kdsm_rw *rw)
 		if (!bitmap_empty(home->registered, KDSM_MAX_NODES) && !(word & KDSM_RW_ASKED))
 			add += KDSM_RW_ASKED;
 		if (!add) {
+			home->wrong = false;
 			if (!readers && word & KDSM_RW_WANT)
 				kdsm_rw_tell(rw, word);
 			return 0;
@@ -97,7 +100,7 @@ static int kdsm_rw_count(struct kdsm_rw *rw)
 
 /* ---- who asks ---- */
 
-/* A new question. What the answer is; -EAGAIN: and the counter is not yet so. */
+/* A new question: what the answer is. Or an error: it is as if it were not asked. */
 static int kdsm_rw_decide(struct kdsm_rw *rw, unsigned int node, u32 turn, u32 question)
 {
 	struct kdsm_rw_home *home = &rw->home;
@@ -110,14 +113,13 @@ static int kdsm_rw_decide(struct kdsm_rw *rw, unsigned int node, u32 turn, u32 q
 	if (question == KDSM_RW_COUNT_ME) {
 		user->turn = turn;
 		user->answer = KDSM_RW_OUT;
-		user->settled = false;
-		return -EAGAIN;
+		home->wrong = true;
+		return 0;
 	}
 	err = kdsm_rw_look(rw, &word);
 	if (err)
-		return err == -EAGAIN ? -EIO : err;
+		return err;
 	user->turn = turn;
-	user->settled = true;
 	if (kdsm_rw_in_use(rw, rw->node, word) && !(word & KDSM_RW_WANT)) {
 		user->answer = KDSM_RW_COME;
 		return 0;
@@ -133,11 +135,9 @@ static int kdsm_rw_decide(struct kdsm_rw *rw, unsigned int node, u32 turn, u32 q
 			add += KDSM_RW_ASKED;
 	}
 	err = kdsm_rw_atomic(rw, &home->op, rw->node, add, &word);
-	if (err) {
-		user->settled = false;
-		return -EAGAIN;
-	}
-	if (kdsm_rw_readers(word) == 1 && word & KDSM_RW_WANT)
+	if (err)
+		home->wrong = true;
+	else if (kdsm_rw_readers(word) == 1 && word & KDSM_RW_WANT)
 		kdsm_rw_tell(rw, word);
 	return 0;
 }
@@ -163,12 +163,7 @@ int kdsm_rw_serve_ask(struct kdsm_rw *rw, struct kdsm_request *request)
 		err = -ESTALE;		/* said again, of long ago */
 	else if (turn != user->turn)
 		err = kdsm_rw_decide(rw, request->from, turn, question);
-	else if (!user->settled)
-		err = -EAGAIN;
-	if (err == -EAGAIN) {
-		err = kdsm_rw_count(rw);
-		user->settled = !err;
-	}
+	err = err ?: kdsm_rw_count(rw);
 	*reply = *wire;
 	reply->what = cpu_to_le16(user->answer);
 	mutex_unlock(&home->mutex);
@@ -248,7 +243,8 @@ int kdsm_rw_serve_open(struct kdsm_rw *rw, struct kdsm_request *request)
 	mutex_lock(&home->mutex);
 	/* Once: others may have closed it since. */
 	if ((s32)(turn - home->users[request->from].opened) > 0) {
-		err = kdsm_rw_open_here(rw, span);
+		/* Who is let in must have been taken off before. */
+		err = kdsm_rw_count(rw) ?: kdsm_rw_open_here(rw, span);
 		if (!err)
 			home->users[request->from].opened = turn;
 	}

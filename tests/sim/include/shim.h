@@ -22,6 +22,7 @@ typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
+typedef __s32 s32;
 typedef __s64 s64;
 typedef unsigned long pgoff_t;
 typedef unsigned int gfp_t;
@@ -41,6 +42,7 @@ typedef s64 ktime_t;
 #define HZ		250
 
 #define __packed	__attribute__((packed))
+#define fallthrough	__attribute__((fallthrough))
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 
 #define DIV_ROUND_UP_ULL(n, d)	(((n) + (d) - 1) / (d))
@@ -317,6 +319,7 @@ static inline void sim_set_bit(unsigned int i, unsigned long *map)
 }
 
 
+#define DECLARE_BITMAP(map, bits)	unsigned long map[BITS_TO_LONGS(bits)]
 #define __set_bit(i, map)	sim_set_bit(i, map)
 #define test_bit(i, map)	((map)[(i) / 64] >> ((i) % 64) & 1)
 #define __ffs(x)		__builtin_ctzl(x)
@@ -341,6 +344,15 @@ static inline unsigned long find_next_bit(const unsigned long *map, unsigned lon
 	for ((i) = find_next_bit(map, bits, 0); (i) < (bits);		\
 	     (i) = find_next_bit(map, bits, (i) + 1))
 #define __clear_bit(i, map)	((map)[(i) / 64] &= ~(1UL << ((i) % 64)))
+
+static inline unsigned int bitmap_weight(const unsigned long *map, unsigned long bits)
+{
+	unsigned int i, weight = 0;
+
+	for_each_set_bit(i, map, bits)
+		weight++;
+	return weight;
+}
 
 #define bitmap_empty(map, bits)	(find_next_bit(map, bits, 0) >= (bits))
 
