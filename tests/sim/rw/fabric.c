@@ -50,7 +50,7 @@ u64 rw_latency(unsigned int from, unsigned int to)
 	if (!rw_cost.units)
 		return delay();
 	if (from == to)
-		return 0;
+		return rw_cost.self;
 	return from * rw_cost.racks / rw_config.nodes == to * rw_cost.racks / rw_config.nodes ?
 	       rw_cost.near : rw_cost.far;
 }

@@ -151,10 +151,10 @@ static void usage(FILE *file)
 		"  -s SEED      the first seed (1)\n"
 		"  -n COUNT     so many seeds (1000; 1 with -v)\n"
 		"  -N N[-M]     so many nodes (2-6; at most %u)\n"
-		"  -t T_DC,SHARE,RACKS[,NEAR,FAR,ATOMIC,MESSAGE]\n"
+		"  -t T_DC,SHARE,RACKS[,SELF,NEAR,FAR,ATOMIC,MESSAGE]\n"
 		"               measure for 2 ms: with that T_DC, one in SHARE acquisitions a\n"
-		"               writer's (0: none). One way to a node of the same rack or another, an\n"
-		"               atomic and a message take so many ns (700,1000,25,1000)\n"
+		"               writer's (0: none). One way to the node itself, one of its rack, or another,\n"
+		"               an atomic and a message take so many ns (500,700,1000,25,1000)\n"
 		"  -p           no seed with errors\n"
 		"  -l           in every seed messages and operations get lost\n"
 		"  -v           print every event\n"
@@ -169,10 +169,11 @@ static void usage(FILE *file)
 
 static bool cost(const char *arg)
 {
-	rw_cost = (struct rw_cost){ 1000 * UNITS, 700, 1000, 25, 1000, 1, 0 };
-	if (sscanf(arg, "%u,%u,%u,%u,%u,%u,%u", &rw_config.t_dc, &rw_cost.share, &rw_cost.racks,
-		   &rw_cost.near, &rw_cost.far, &rw_cost.atomic, &rw_cost.message) < 3)
+	rw_cost = (struct rw_cost){ 1000 * UNITS, 500, 700, 1000, 25, 1000, 1, 0 };
+	if (sscanf(arg, "%u,%u,%u,%u,%u,%u,%u,%u", &rw_config.t_dc, &rw_cost.share,
+		   &rw_cost.racks, &rw_cost.self, &rw_cost.near, &rw_cost.far, &rw_cost.atomic, &rw_cost.message) < 3)
 		return false;
+	rw_cost.self *= UNITS;
 	rw_cost.near *= UNITS;
 	rw_cost.far *= UNITS;
 	rw_cost.atomic *= UNITS;

@@ -48,7 +48,7 @@ struct rw_config {
  */
 struct rw_cost {
 	unsigned int units;		/* in a microsecond; 0: chance */
-	unsigned int near, far;		/* one way, in the rack or to another */
+	unsigned int self, near, far;	/* one way, in the node, the rack, to another */
 	unsigned int atomic, message;	/* at the target, one by one */
 	unsigned int racks;
 	unsigned int share;		/* of writes: one in so many */
