@@ -333,7 +333,7 @@ static u64 kdsm_rw_claim(struct kdsm_rw *rw, u64 word)
 		return add + KDSM_RW_WRITE;
 	}
 	if (!(word & KDSM_RW_WRITE) && !kdsm_rw_readers(word)) {
-		rw->stats.row = max(rw->stats.row, (u64)min(arrivals, READ_ONCE(rw->t_r)));
+		rw->stats.row = max_t(u64, rw->stats.row, min(arrivals, READ_ONCE(rw->t_r)));
 		add += KDSM_RW_WRITE;
 	}
 	return add;

@@ -154,7 +154,7 @@ static void usage(FILE *file)
 		"  -t T_DC,SHARE,RACKS[,SELF,NEAR,FAR,ATOMIC,MESSAGE]\n"
 		"               measure for 2 ms: with that T_DC, one in SHARE acquisitions a\n"
 		"               writer's (0: none). One way to the node itself, one of its rack, or another,\n"
-		"               an atomic and a message take so many ns (500,700,1000,25,1000)\n"
+		"               an atomic and a message take so many ns (500,700,1000,100,1000)\n"
 		"  -p           no seed with errors\n"
 		"  -l           in every seed messages and operations get lost\n"
 		"  -v           print every event\n"
@@ -169,7 +169,14 @@ static void usage(FILE *file)
 
 static bool cost(const char *arg)
 {
-	rw_cost = (struct rw_cost){ 1000 * UNITS, 500, 700, 1000, 25, 1000, 1, 0 };
+	rw_cost = (struct rw_cost){
+		.units = 1000 * UNITS,
+		.self = 500,
+		.near = 700,
+		.far = 1000,
+		.atomic = 100,
+		.message = 1000,
+	};
 	if (sscanf(arg, "%u,%u,%u,%u,%u,%u,%u,%u", &rw_config.t_dc, &rw_cost.share,
 		   &rw_cost.racks, &rw_cost.self, &rw_cost.near, &rw_cost.far, &rw_cost.atomic, &rw_cost.message) < 3)
 		return false;

@@ -360,7 +360,10 @@ void rw_nodes_start(void)
 	memset(nodes, 0, sizeof(nodes));
 	memset(entered, 0, sizeof(entered));
 	memset(wanted, 0, sizeof(wanted));
-	queued = row = inside_reading = inside_writing = 0;
+	queued = 0;
+	row = 0;
+	inside_reading = 0;
+	inside_writing = 0;
 	closed = false;
 	active = 1 + (1 + !rw_cost.units) * rw_config.nodes;
 	end = 2000ULL * rw_cost.units;
