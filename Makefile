@@ -120,7 +120,7 @@ $(B)/unit/%: $(OBJ)/tests/unit/%.o $(B)/lib/libkdsm.a
 $(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
 $(B)/unit/programs: $(addprefix $(OBJ)/programs/,tree.o lock.o job.o counters.o) \
 	$(OBJ)/tools/kdsmctl/module.o
-$(B)/guest/hostile-fuzz: $(OBJ)/tests/guest/fuzz/calls.o
+$(B)/guest/hostile-fuzz: $(addprefix $(OBJ)/tests/guest/fuzz/,calls.o locks.o)
 $(B)/guest/hostile-wire: $(addprefix $(OBJ)/tests/guest/wire/,attack.o blocks.o victim.o)
 $(B)/guest/hostile-wire: private TOOL_LIBS += -lrdmacm -libverbs
 

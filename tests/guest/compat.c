@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * /dev/kdsm as a 32-bit program on the 64-bit kernel sees it: every ioctl, with
- * the same structs, and no mapping. A program of its own on every node at once;
- * each has places of its own in the one region, so none waits for another.
+ * the same structs, and of mappings only that of lock words. A program of its own on
+ * every node at once; each has places of its own in the one region, so none waits for
+ * another.
  *
  * There is no C library of 32 bits where these tests run, so this does without:
  * system calls by int $0x80, which pass nothing that a library made fit.
@@ -30,6 +31,14 @@ _Static_assert(sizeof(struct kdsm_submit) == KDSM_SUBMIT_SIZE_VER0, "kdsm_submit
 _Static_assert(sizeof(struct kdsm_complete) == KDSM_COMPLETE_SIZE_VER0, "kdsm_complete");
 _Static_assert(sizeof(struct kdsm_wait) == KDSM_WAIT_SIZE_VER0, "kdsm_wait");
 _Static_assert(sizeof(struct kdsm_wake) == KDSM_WAKE_SIZE_VER0, "kdsm_wake");
+_Static_assert(sizeof(struct kdsm_lock_open) == KDSM_LOCK_OPEN_SIZE_VER0, "kdsm_lock_open");
+_Static_assert(sizeof(struct kdsm_lock_thread) == KDSM_LOCK_THREAD_SIZE_VER0,
+	       "kdsm_lock_thread");
+_Static_assert(sizeof(struct kdsm_lock_take) == KDSM_LOCK_TAKE_SIZE_VER0, "kdsm_lock_take");
+_Static_assert(sizeof(struct kdsm_lock_give) == KDSM_LOCK_GIVE_SIZE_VER0, "kdsm_lock_give");
+_Static_assert(sizeof(struct kdsm_lock_set) == KDSM_LOCK_SET_SIZE_VER0, "kdsm_lock_set");
+_Static_assert(sizeof(struct kdsm_lock_info) == KDSM_LOCK_INFO_SIZE_VER0, "kdsm_lock_info");
+_Static_assert(sizeof(struct kdsm_lock_word) == 64, "kdsm_lock_word");
 _Static_assert(sizeof(void *) == 4, "this is for 32 bits");
 
 /* What a node has to itself in the part of every node, and what is where in it. */
@@ -50,19 +59,29 @@ static int device, count, failures;
 
 /* ---- instead of a library ---- */
 
-/* The sixth argument, which only mmap2 has, is 0. */
-static long call5(long number, long a, long b, long c, long d, long e)
+/* The sixth argument is in a register that the compiler does not give away. */
+static long call6(long number, const long args[6])
 {
-	asm volatile("push %%ebp; xor %%ebp, %%ebp; int $0x80; pop %%ebp"
-		     : "+a" (number)
-		     : "b" (a), "c" (b), "d" (c), "S" (d), "D" (e)
+	asm volatile("push %%ebp; mov 20(%%ebx), %%ebp; mov (%%ebx), %%ebx; int $0x80; pop %%ebp"
+		     : "+a" (number), "+b" (args)
+		     : "c" (args[1]), "d" (args[2]), "S" (args[3]), "D" (args[4])
 		     : "memory", "cc");
 	return number;
 }
 
 static long call(long number, long a, long b, long c)
 {
-	return call5(number, a, b, c, 0, 0);
+	const long args[6] = { a, b, c };
+
+	return call6(number, args);
+}
+
+/* Offsets are in pages. */
+static long map(long at, long length, long protection, long flags, long file, long offset)
+{
+	const long args[6] = { at, length, protection, flags, file, offset };
+
+	return call6(__NR_mmap2, args);
 }
 
 /* The compiler may ask for these two wherever it likes. */
@@ -431,9 +450,64 @@ static void mapping(void)
 {
 	const long protection = PROT_READ | PROT_WRITE;
 
-	result(call5(__NR_mmap2, 0, PART, protection, MAP_SHARED, device), -ENOMEM, "mmap2");
-	result(call5(__NR_mmap2, 0x10000000, PART, protection, MAP_SHARED | MAP_FIXED, device),
+	result(map(0, PART, protection, MAP_SHARED, device, 0), -ENOMEM, "mmap2");
+	result(map(0x10000000, PART, protection, MAP_SHARED | MAP_FIXED, device, 0),
 	       -EINVAL, "mmap2 to a place of its own choice");
+}
+
+/* Lock words may be anywhere; a lock of its own on each node, by name. */
+static void locking(void)
+{
+	struct kdsm_lock_open open = {
+		.argsz = sizeof(open),
+		.flags = KDSM_LOCK_CREATE,
+		.kind = KDSM_LOCK_DMCS,
+		.name = { 'c', '0' + node / 10, '0' + node % 10 },
+	};
+	struct kdsm_lock_thread thread = { .argsz = sizeof(thread) };
+	struct kdsm_lock_take take = { .argsz = sizeof(take), .timeout = 60 * SECOND };
+	struct kdsm_lock_give give = { .argsz = sizeof(give) };
+	struct kdsm_lock_set set = { .argsz = sizeof(set) };
+	static struct kdsm_lock_info info;
+	struct kdsm_lock_word *word;
+	uint64_t free, mine;
+	long at;
+
+	must(control(KDSM_IOC_LOCK_OPEN, &open), "LOCK_OPEN");
+	ok(open.levels == 2 && open.settings.keep == KDSM_LOCK_KEEP_FOREVER, "LOCK_OPEN, results");
+	must(control(KDSM_IOC_LOCK_THREAD, &thread), "LOCK_THREAD");
+	at = map(0, KDSM_LOCKS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, device,
+		 KDSM_LOCKS_OFFSET / 4096);
+	/* Addresses above 2 GiB are none of the errors, which end at -1. */
+	must(at < 0 && at >= -4095 ? at : 0, "mmap2 of the lock words");
+	result(map(0, KDSM_LOCKS_SIZE + 4096, PROT_READ, MAP_SHARED, device,
+		   KDSM_LOCKS_OFFSET / 4096), -EINVAL, "mmap2 of more than these");
+	word = (struct kdsm_lock_word *)at + open.number;
+	take.number = open.number;
+	take.thread = thread.thread;
+	give.number = open.number;
+	give.thread = thread.thread;
+	free = KDSM_LOCK_AT_NODE;
+	mine = free | thread.thread;
+	result(control(KDSM_IOC_LOCK, &take), 0, "LOCK");
+	result(control(KDSM_IOC_LOCK, &take), -EDEADLK, "LOCK again");
+	ok(word->state == mine, "the lock word says who has it");
+	ok(__sync_bool_compare_and_swap(&word->state, mine, free), "unlocked by the word");
+	ok(__sync_bool_compare_and_swap(&word->state, free, mine), "locked by the word");
+	word->uses++;
+	result(control(KDSM_IOC_LOCK_CONSISTENT, &give), -EINVAL, "LOCK_CONSISTENT");
+	result(control(KDSM_IOC_UNLOCK, &give), 0, "UNLOCK");
+	result(control(KDSM_IOC_UNLOCK, &give), -EPERM, "UNLOCK again");
+	set.number = open.number;
+	set.settings.mask = KDSM_LOCK_SET_KEEP;
+	set.settings.keep = ABOVE;
+	result(control(KDSM_IOC_LOCK_SET, &set), 0, "LOCK_SET");
+	info.argsz = sizeof(info);
+	info.number = open.number;
+	result(control(KDSM_IOC_LOCK_INFO, &info), 0, "LOCK_INFO");
+	ok(info.stats[KDSM_LOCK_STAT_LOCKS] == 1 && info.stats[KDSM_LOCK_STAT_FAST] == 1,
+	   "LOCK_INFO, what was counted");
+	ok(info.settings.keep == ABOVE, "LOCK_INFO, a setting above 32 bits");
 }
 
 static void __attribute__((noreturn)) all(void)
@@ -452,6 +526,7 @@ static void __attribute__((noreturn)) all(void)
 	addresses_above();
 	waking();
 	mapping();
+	locking();
 	say("1..");
 	say_number(count);
 	say("\n");

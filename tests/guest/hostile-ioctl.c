@@ -26,6 +26,13 @@ static const struct spec specs[] = {
 	{ "RELEASE", KDSM_IOC_RELEASE, KDSM_FENCE_SIZE_VER0, -EOPNOTSUPP },
 	{ "ACQUIRE", KDSM_IOC_ACQUIRE, KDSM_FENCE_SIZE_VER0, -EINVAL },
 	{ "ADVISE", KDSM_IOC_ADVISE, KDSM_ADVISE_SIZE_VER0, -EINVAL },
+	{ "LOCK_OPEN", KDSM_IOC_LOCK_OPEN, KDSM_LOCK_OPEN_SIZE_VER0, -ENOENT },
+	{ "LOCK_THREAD", KDSM_IOC_LOCK_THREAD, KDSM_LOCK_THREAD_SIZE_VER0, 0 },
+	{ "LOCK", KDSM_IOC_LOCK, KDSM_LOCK_TAKE_SIZE_VER0, -ENOENT },
+	{ "UNLOCK", KDSM_IOC_UNLOCK, KDSM_LOCK_GIVE_SIZE_VER0, -ENOENT },
+	{ "LOCK_CONSISTENT", KDSM_IOC_LOCK_CONSISTENT, KDSM_LOCK_GIVE_SIZE_VER0, -ENOENT },
+	{ "LOCK_SET", KDSM_IOC_LOCK_SET, KDSM_LOCK_SET_SIZE_VER0, -EINVAL },
+	{ "LOCK_INFO", KDSM_IOC_LOCK_INFO, KDSM_LOCK_INFO_SIZE_VER0, -ENOENT },
 };
 
 /* Where in the struct's first bytes argsz and flags are. */
@@ -47,7 +54,10 @@ static void conventions(int file, const struct spec *spec)
 	char *edge = lone_page() + page;	/* what starts before it ends at it */
 	char *arg = lone_page();
 	uint32_t flags = spec->number == KDSM_IOC_SUBMIT ? KDSM_SUBMIT_WAIT << 1 :
-			 spec->number == KDSM_IOC_REGION_OPEN ? KDSM_REGION_KEEP << 1 : 1;
+			 spec->number == KDSM_IOC_REGION_OPEN ? KDSM_REGION_KEEP << 1 :
+			 spec->number == KDSM_IOC_LOCK_OPEN ? KDSM_LOCK_EXCL << 1 :
+			 spec->number == KDSM_IOC_LOCK ? KDSM_LOCK_READ << 1 :
+			 spec->number == KDSM_IOC_LOCK_INFO ? KDSM_LOCK_NEXT << 1 : 1;
 
 	tap_result(with(file, spec, arg, 0, 0), -EINVAL, "%s, argsz 0", spec->name);
 	memset(arg, 0, page);

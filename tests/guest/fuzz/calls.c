@@ -106,15 +106,15 @@ static uint32_t some_length(void)
 	return 1 + random_below(rnd, random_one_in(rnd, 10) ? 70000 : 64);
 }
 
-static uint32_t some_argsz(uint32_t size)
+uint32_t fuzz_argsz(uint32_t size)
 {
 	return random_one_in(rnd, 20) ? random_nasty(rnd) : size;
 }
 
 /* ---- ioctls ---- */
 
-static int do_call(struct bound *bound, const char *what, unsigned long number,
-		   void *arg, size_t size)
+int fuzz_do(struct bound *bound, const char *what, unsigned long number, void *arg,
+	    size_t size)
 {
 	if (random_one_in(rnd, 10))
 		random_mangle(rnd, arg, size);
@@ -124,9 +124,9 @@ static int do_call(struct bound *bound, const char *what, unsigned long number,
 
 static int do_info(struct bound *bound)
 {
-	struct kdsm_info arg = { .argsz = some_argsz(sizeof(arg)) };
+	struct kdsm_info arg = { .argsz = fuzz_argsz(sizeof(arg)) };
 
-	return do_call(bound, "INFO", KDSM_IOC_INFO, &arg, sizeof(arg));
+	return fuzz_do(bound, "INFO", KDSM_IOC_INFO, &arg, sizeof(arg));
 }
 
 static unsigned int some_name(char *name)
@@ -140,7 +140,7 @@ static unsigned int some_name(char *name)
 static int do_open(struct bound *bound)
 {
 	struct kdsm_region_open arg = {
-		.argsz = some_argsz(sizeof(arg)),
+		.argsz = fuzz_argsz(sizeof(arg)),
 		.flags = random_one_in(rnd, 8) ? random_below(rnd, 8) : KDSM_REGION_CREATE,
 		.policy = KDSM_POLICY_PARTITIONED,
 		.mode = 0666,
@@ -155,7 +155,7 @@ static int do_open(struct bound *bound)
 		arg.policy = number % 4 == 2 ? KDSM_POLICY_RELEASE : KDSM_POLICY_STRICT;
 	arg.block_size = random_one_in(rnd, 16) ? PAGE << random_below(rnd, 10) : 0;
 	if (random_one_in(rnd, 4))
-		return do_call(bound, "REGION_OPEN mangled", KDSM_IOC_REGION_OPEN,
+		return fuzz_do(bound, "REGION_OPEN mangled", KDSM_IOC_REGION_OPEN,
 			       &arg, sizeof(arg));
 	fuzz.progress->what = "REGION_OPEN";
 	error = call(bound->file, KDSM_IOC_REGION_OPEN, &arg);
@@ -168,17 +168,17 @@ static int do_open(struct bound *bound)
 
 static int do_destroy(struct bound *bound)
 {
-	struct kdsm_region_destroy arg = { .argsz = some_argsz(sizeof(arg)) };
+	struct kdsm_region_destroy arg = { .argsz = fuzz_argsz(sizeof(arg)) };
 
 	some_name(arg.name);
-	return do_call(bound, "REGION_DESTROY", KDSM_IOC_REGION_DESTROY, &arg, sizeof(arg));
+	return fuzz_do(bound, "REGION_DESTROY", KDSM_IOC_REGION_DESTROY, &arg, sizeof(arg));
 }
 
 static int do_submit(struct bound *bound)
 {
 	static struct kdsm_op ops[KDSM_MAX_OPS];
 	struct kdsm_submit arg = {
-		.argsz = some_argsz(sizeof(arg)),
+		.argsz = fuzz_argsz(sizeof(arg)),
 		.flags = random_one_in(rnd, 3) ? 0 : KDSM_SUBMIT_WAIT,
 		.count = random_one_in(rnd, 50) ? random_below(rnd, KDSM_MAX_OPS) :
 						  1 + random_below(rnd, 8),
@@ -219,7 +219,7 @@ static int do_submit(struct bound *bound)
 static int do_complete(struct bound *bound)
 {
 	struct kdsm_complete arg = {
-		.argsz = some_argsz(sizeof(arg)),
+		.argsz = fuzz_argsz(sizeof(arg)),
 		.timeout = random_one_in(rnd, 2) ? UINT64_MAX : random_below(rnd, 1000000),
 	};
 	uint64_t *ticket = bound->ticket + random_below(rnd, TICKETS / 2);
@@ -229,7 +229,7 @@ static int do_complete(struct bound *bound)
 	while (!*ticket && ticket < bound->ticket + TICKETS - 1)
 		ticket++;
 	arg.ticket = *ticket;
-	error = do_call(bound, "COMPLETE", KDSM_IOC_COMPLETE, &arg, sizeof(arg));
+	error = fuzz_do(bound, "COMPLETE", KDSM_IOC_COMPLETE, &arg, sizeof(arg));
 	if (!error || error == -ENOENT)
 		*ticket = 0;
 	return error;
@@ -238,24 +238,24 @@ static int do_complete(struct bound *bound)
 static int do_wait(struct bound *bound)
 {
 	struct kdsm_wait arg = {
-		.argsz = some_argsz(sizeof(arg)),
+		.argsz = fuzz_argsz(sizeof(arg)),
 		.offset = offset_in(bound),
 		.value = random_one_in(rnd, 4),
 		.timeout = random_below(rnd, 1000000),
 	};
 
 	/* A mangled time may be for ever: the alarm ends it. */
-	return do_call(bound, "WAIT", KDSM_IOC_WAIT, &arg, sizeof(arg));
+	return fuzz_do(bound, "WAIT", KDSM_IOC_WAIT, &arg, sizeof(arg));
 }
 
 static int do_wake(struct bound *bound)
 {
 	struct kdsm_wake arg = {
-		.argsz = some_argsz(sizeof(arg)),
+		.argsz = fuzz_argsz(sizeof(arg)),
 		.offset = offset_in(bound),
 	};
 
-	return do_call(bound, "WAKE", KDSM_IOC_WAKE, &arg, sizeof(arg));
+	return fuzz_do(bound, "WAKE", KDSM_IOC_WAKE, &arg, sizeof(arg));
 }
 
 static int do_fence(struct bound *bound)
@@ -264,7 +264,7 @@ static int do_fence(struct bound *bound)
 		.floor = random_one_in(rnd, 8) ? random_64(rnd) : random_below(rnd, 1000),
 		.count = random_below(rnd, 8),
 	};
-	struct kdsm_fence arg = { .argsz = some_argsz(sizeof(arg)) };
+	struct kdsm_fence arg = { .argsz = fuzz_argsz(sizeof(arg)) };
 
 	for (unsigned int i = 0; i < signature.count; i++)
 		signature.notices[i] = (struct kdsm_notice){
@@ -276,26 +276,26 @@ static int do_fence(struct bound *bound)
 	if (random_one_in(rnd, 4))
 		random_mangle(rnd, &signature, KDSM_SIGNATURE_BYTES(signature.count));
 	arg.signature = (uintptr_t)placed(&signature, sizeof(signature));
-	return do_call(bound, "RELEASE or ACQUIRE", random_one_in(rnd, 2) ? KDSM_IOC_RELEASE :
+	return fuzz_do(bound, "RELEASE or ACQUIRE", random_one_in(rnd, 2) ? KDSM_IOC_RELEASE :
 		       KDSM_IOC_ACQUIRE, &arg, sizeof(arg));
 }
 
 static int do_advise(struct bound *bound)
 {
 	struct kdsm_advise arg = {
-		.argsz = some_argsz(sizeof(arg)),
+		.argsz = fuzz_argsz(sizeof(arg)),
 		.offset = offset_in(bound),
 		.length = random_one_in(rnd, 8) ? random_nasty(rnd) : random_below(rnd, 20000),
 		.advice = random_below(rnd, KDSM_ADVICE_OWN + 2),
 	};
 
-	return do_call(bound, "ADVISE", KDSM_IOC_ADVISE, &arg, sizeof(arg));
+	return fuzz_do(bound, "ADVISE", KDSM_IOC_ADVISE, &arg, sizeof(arg));
 }
 
 static int do_junk_ioctl(struct bound *bound)
 {
 	unsigned char junk[256];
-	unsigned long number = random_below(rnd, 8) |
+	unsigned long number = random_below(rnd, 18) |
 			       KDSM_IOC_MAGIC << 8 | random_64(rnd) << 16;
 
 	for (size_t i = 0; i < sizeof(junk); i++)
@@ -375,6 +375,8 @@ static int do_reopen(struct bound *bound)
 {
 	fuzz.progress->what = "close";
 	/* Mappings keep regions, and these keep memory. */
+	if (bound->words)
+		munmap(bound->words, KDSM_LOCKS_SIZE);
 	if (bound->base && !random_one_in(rnd, 4))
 		munmap((void *)bound->base, bound->part_size * fuzz.info.nodes);
 	close(bound->file);
@@ -529,6 +531,7 @@ int fuzz_call(bool may_fork)
 		do_submit, do_submit, do_submit, do_submit, do_submit, do_submit,
 		do_complete, do_complete, do_complete, do_wait, do_wait, do_wake, do_fence,
 		do_fence, do_advise, do_junk_ioctl, do_mmap, do_mmap, do_munmap, do_touch, do_touch,
+		fuzz_lock, fuzz_lock, fuzz_lock, fuzz_lock, fuzz_lock, fuzz_lock,
 		do_reopen, do_other,
 	};
 	struct bound *bound = &fuzz.files[random_below(rnd, FILES)];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a process of hostile-fuzz has and does: calls.c makes the calls,
- * hostile-fuzz.c starts and watches the processes.
+ * What a process of hostile-fuzz has and does: calls.c makes the calls, locks.c those
+ * about locks, hostile-fuzz.c starts and watches the processes.
  */
 #ifndef KDSM_TESTS_FUZZ_H
 #define KDSM_TESTS_FUZZ_H
@@ -13,7 +13,7 @@
 #define FILES		6
 #define NAMES		8
 #define TICKETS		16
-#define KINDS		24
+#define KINDS		40
 #define PAGE		4096UL
 
 /*
@@ -32,6 +32,9 @@ struct bound {
 	int file;
 	uint64_t part_size, base;
 	uint64_t ticket[TICKETS];
+	uint32_t thread;	/* by which this process owns locks, or 0 */
+	uint32_t lock;		/* the one that was opened last */
+	uint64_t *words;	/* lock words, or NULL */
 };
 
 /* What a process is at, for the one that watches. */
@@ -60,6 +63,13 @@ extern struct fuzz fuzz;
 
 /* Catch faults, and have a signal every now and then. */
 void fuzz_signals(void);
+/* Mostly the right size of a struct. */
+uint32_t fuzz_argsz(uint32_t size);
+/* An ioctl with a copy of the struct, now and then mangled, or in a bad place. */
+int fuzz_do(struct bound *bound, const char *what, unsigned long number, void *arg,
+	    size_t size);
+/* A call about locks, or lock words overwritten. */
+int fuzz_lock(struct bound *bound);
 /* One random call: 0 or a negative errno. */
 int fuzz_call(bool may_fork);
 
