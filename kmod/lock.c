@@ -28,8 +28,6 @@
 #define KDSM_LOCK_RETRY		msecs_to_jiffies(2)
 /* Every so many polls of a waiting node it asks all others. */
 #define KDSM_LOCK_LOOK		10
-/* Who waits for nodes that do not answer is told so after so long. */
-#define KDSM_LOCK_GIVE_UP	(10 * HZ)
 
 struct kdsm_lock_waiter {
 	struct list_head link;
@@ -54,6 +52,7 @@ static void kdsm_lock_write(struct kdsm_lock *lock, u32 owner)
 
 	if (kdsm_queue_state(lock->queue) == KDSM_QUEUE_HELD)
 		state |= KDSM_LOCK_AT_NODE;
+	kdsm_lock_unpublish(lock);
 	if (!list_empty(&lock->waiters))
 		state |= KDSM_LOCK_WAITERS;
 	if (kdsm_queue_is_wanted(lock->queue) || lock->queue->baton.debt ||
@@ -130,13 +129,17 @@ static void kdsm_lock_grant(struct kdsm_lock *lock)
 	wake_up_all(&lock->wait);
 }
 
-/* It came here, by queueing or from another node. */
-static void kdsm_lock_arrive(struct kdsm_lock *lock)
+/*
+ * It came here, by queueing or from another node, or it has been here for long. -EAGAIN:
+ * what those before it wrote cannot be seen yet, so nobody gets it; the work comes back.
+ */
+static int kdsm_lock_arrive(struct kdsm_lock *lock)
 {
 	u32 flags = lock->queue->baton.flags;
+	int err;
 
 	if (!lock->arrived)
-		return;
+		goto adopt;
 	lock->arrived = false;
 	lock->fresh = true;
 	lock->passes = 0;
@@ -144,6 +147,12 @@ static void kdsm_lock_arrive(struct kdsm_lock *lock)
 	lock->silent = 0;
 	lock->dead = flags & KDSM_BATON_DEAD;
 	lock->lost |= !!(flags & KDSM_BATON_LOST);
+	kdsm_lock_came(lock);
+adopt:
+	err = kdsm_lock_adopt(lock);
+	if (err)
+		kdsm_lock_later(lock, KDSM_LOCK_RETRY);
+	return err;
 }
 
 /* No thread has it. May those that wait have it, before another node does? */
@@ -241,7 +250,9 @@ static bool kdsm_lock_step(struct kdsm_lock *lock, int *err)
 			kdsm_lock_later(lock, KDSM_LOCK_RETRY);
 		return !*err;
 	case KDSM_QUEUE_HELD:
-		kdsm_lock_arrive(lock);
+		*err = kdsm_lock_arrive(lock);
+		if (*err)
+			return false;
 		owner = kdsm_lock_freeze(lock);
 		kdsm_lock_count_uses(lock);
 		if (owner && kdsm_lock_thread_lives(lock->locks, owner)) {
@@ -328,8 +339,7 @@ void kdsm_lock_let_go(struct kdsm_lock *lock)
 	u32 owner;
 
 	mutex_lock(&lock->mutex);
-	if (kdsm_queue_state(lock->queue) == KDSM_QUEUE_HELD) {
-		kdsm_lock_arrive(lock);
+	if (kdsm_queue_state(lock->queue) == KDSM_QUEUE_HELD && !kdsm_lock_arrive(lock)) {
 		owner = kdsm_lock_freeze(lock);
 		if (owner || !list_empty(&lock->waiters) || lock->dead || lock->lost) {
 			kdsm_lock_write(lock, owner);
@@ -364,6 +374,7 @@ static void kdsm_lock_wanted(struct kdsm_queue *queue)
 const struct kdsm_queue_ops kdsm_lock_queue_ops = {
 	.granted = kdsm_lock_granted,
 	.wanted = kdsm_lock_wanted,
+	.leaving = kdsm_lock_leaving,
 };
 
 /* ---- threads ---- */
@@ -386,7 +397,8 @@ static int kdsm_lock_try(struct kdsm_lock *lock, u32 thread, bool remote)
 	}
 	if (kdsm_queue_state(lock->queue) != KDSM_QUEUE_HELD)
 		return -EBUSY;
-	kdsm_lock_arrive(lock);
+	if (kdsm_lock_arrive(lock))
+		return -EBUSY;
 	if (lock->lost)
 		return -ENOTRECOVERABLE;
 	owner = kdsm_lock_freeze(lock);

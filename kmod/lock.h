@@ -16,9 +16,13 @@
 #include "lock_queue.h"
 
 struct kdsm_cluster;
+struct kdsm_lock_sign;
 struct kdsm_region;
 struct pid;
 struct vm_area_struct;
+
+/* Who waits for nodes that do not answer is told so after so long. */
+#define KDSM_LOCK_GIVE_UP	(10 * HZ)
 
 /* Locks live in a memory of their own, with ids that no region has. */
 #define KDSM_LOCKS_ID		BIT(18)
@@ -57,6 +61,7 @@ struct kdsm_lock {
 	struct kdsm_lock_word *word;
 	struct delayed_work work;
 	struct kdsm_queue *queue;
+	struct kdsm_lock_sign *sign;	/* policy release; NULL: of others */
 	u64 stats[KDSM_LOCK_STAT_COUNT];
 	u64 handed[KDSM_LOCK_LEVELS];
 	u64 waits[KDSM_LOCK_WAITS];
@@ -131,5 +136,37 @@ void kdsm_lock_check(struct kdsm_lock *lock);
 void kdsm_lock_let_go(struct kdsm_lock *lock);
 
 extern const struct kdsm_queue_ops kdsm_lock_queue_ops;
+
+/* ---- lock_sign.c: what the next one is to see ---- */
+
+/* Of all policies; none but release has anything to do. Under the lock's mutex. */
+
+/* Bytes of the memory for all locks, behind the words and rings. */
+u64 kdsm_lock_sign_size(const struct kdsm_region *region);
+/* -ENOMEM. */
+int kdsm_lock_sign_init(struct kdsm_lock *lock);
+void kdsm_lock_sign_exit(struct kdsm_lock *lock);
+/*
+ * The lock is about to go, and no thread of this node has it: release what was written
+ * here, and leave the signature in the slot of a node: this one, if it goes to a node
+ * that is told so; the home of the word (level 1, if there are several), if to nobody.
+ * To be done for both costs one release. Errors: it must not go; try again. After
+ * KDSM_LOCK_GIVE_UP it may, and lock->dead is set.
+ */
+int kdsm_lock_publish(struct kdsm_lock *lock, unsigned int node);
+/* The queue's leaving(): that. */
+int kdsm_lock_leaving(struct kdsm_queue *queue, bool free);
+/* Threads of this node may have it again. */
+void kdsm_lock_unpublish(struct kdsm_lock *lock);
+/* The lock, all levels of it, is here and was not; queue->from tells who had it. */
+void kdsm_lock_came(struct kdsm_lock *lock);
+/*
+ * Before any thread of this node has it, and before it goes on: see what is in the
+ * slot, if it came. -EAGAIN: try again. After KDSM_LOCK_GIVE_UP it is 0, and lock->dead
+ * set.
+ */
+int kdsm_lock_adopt(struct kdsm_lock *lock);
+/* See what is in the slot of a node; one remote read. Errors: not all of it may be seen. */
+int kdsm_lock_adopt_from(struct kdsm_lock *lock, unsigned int node);
 
 #endif /* KDSM_LOCK_H */

@@ -44,9 +44,6 @@ static int kdsm_ioctl_lock_open(struct kdsm_lock_file *file, void __user *user)
 	}
 	if (!file->may_write)
 		return -EACCES;
-	/* Its locks would have to carry signatures. */
-	if (file->region->policy == KDSM_POLICY_RELEASE)
-		return -EOPNOTSUPP;
 	lock = kdsm_lock_open(file->region->locks, &args);
 	if (IS_ERR(lock))
 		return PTR_ERR(lock);

@@ -233,10 +233,14 @@ static int kdsm_queue_attempt(struct kdsm_queue *queue, u64 wanted, u64 *word)
 static int kdsm_queue_settle(struct kdsm_queue *queue, bool keep)
 {
 	u64 wanted = kdsm_queue_next(queue) * KDSM_WORD_TAIL, word;
-	int err;
+	int err = 0;
 
 	if (keep)
 		wanted += KDSM_WORD_COUNT + kdsm_queue_id(queue);
+	else if (queue->ops->leaving)
+		err = queue->ops->leaving(queue, true);
+	if (err)
+		return err;
 	err = kdsm_queue_attempt(queue, wanted, &word);
 	if (!err && keep)
 		kdsm_queue_no_debt(queue);
@@ -306,7 +310,12 @@ static int kdsm_queue_hand(struct kdsm_queue *queue)
 	const struct kdsm_baton *baton = &queue->baton;
 	struct kdsm_wire_lock_hand wire;
 	unsigned int i, left = baton->known - 1;
+	int err = 0;
 
+	if (queue->ops->leaving)
+		err = queue->ops->leaving(queue, false);
+	if (err)
+		return err;
 	kdsm_queue_name(queue, &wire.lock, kdsm_queue_next(queue));
 	wire.debt = cpu_to_le32(queue->cas ? 0 : baton->debt + 1);
 	wire.debt_sum = cpu_to_le32(queue->cas ? 0 : baton->debt_sum + kdsm_queue_id(queue));

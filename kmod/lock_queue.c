@@ -58,6 +58,7 @@ void kdsm_queue_init(struct kdsm_queue *queue)
 	spin_lock_init(&queue->lock);
 	queue->state = KDSM_QUEUE_NONE;
 	queue->told = KDSM_NOBODY;
+	queue->from = KDSM_NOBODY;
 }
 
 void kdsm_queue_set(struct kdsm_queue *queue, enum kdsm_queue_state state)
@@ -126,6 +127,7 @@ void kdsm_queue_take_alone(struct kdsm_queue *queue, u32 ticket)
 {
 	memset(&queue->baton, 0, sizeof(queue->baton));
 	queue->baton.ticket = ticket;
+	queue->from = KDSM_NOBODY;
 	kdsm_queue_take(queue);
 }
 

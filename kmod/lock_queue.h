@@ -64,6 +64,11 @@ struct kdsm_queue_ops {
 	/* This node was given the lock; another wants it. In any context, without locks. */
 	void (*granted)(struct kdsm_queue *queue);
 	void (*wanted)(struct kdsm_queue *queue);
+	/*
+	 * By the task that leaves, before the lock is handed over or (free) set free; maybe
+	 * several times. An error: it stays, LEAVING. NULL: nothing to do.
+	 */
+	int (*leaving)(struct kdsm_queue *queue, bool free);
 };
 
 struct kdsm_queue_stats {
@@ -96,6 +101,7 @@ struct kdsm_queue {
 	bool has_held;
 	u32 held;			/* the last with which this node had the lock */
 	u64 held_at;			/* when it got it, in ns of ktime */
+	u16 from;			/* who handed it over; KDSM_NOBODY: it was free */
 	u16 before;			/* whom to tell; KDSM_NOBODY: the ring */
 	u16 told;			/* has ticket + 1; KDSM_NOBODY: not known */
 	u32 told_ticket;		/* ENTERING: that ticket, as told says */

@@ -288,8 +288,10 @@ int kdsm_queue_serve_hand(struct kdsm_queue *queue, struct kdsm_request *request
 		err = -ESTALE;
 		break;
 	}
-	if (granted)
+	if (granted) {
+		queue->from = request->from;
 		kdsm_queue_take(queue);
+	}
 unlock:
 	spin_unlock_bh(&queue->lock);
 	if (granted)

@@ -46,7 +46,8 @@ int kdsm_locks_create(struct kdsm_region *region)
 	xa_init_flags(&locks->threads, XA_FLAGS_ALLOC1);
 	/* One for each number, used only if a lock with that number has its home here. */
 	locks->memory = kdsm_memory_create(cluster->fabric, region->id | KDSM_LOCKS_ID,
-					   KDSM_MAX_LOCKS * kdsm_queue_size(cluster->nodes),
+					   KDSM_MAX_LOCKS * kdsm_queue_size(cluster->nodes) +
+					   kdsm_lock_sign_size(region),
 					   KDSM_MEMORY_DEVICE);
 	if (IS_ERR(locks->memory)) {
 		err = PTR_ERR(locks->memory);
@@ -55,6 +56,13 @@ int kdsm_locks_create(struct kdsm_region *region)
 	}
 	region->locks = locks;
 	return 0;
+}
+
+static void kdsm_lock_free(struct kdsm_lock *lock)
+{
+	kdsm_lock_sign_exit(lock);
+	kfree(lock->queue);
+	kfree(lock);
 }
 
 void kdsm_locks_destroy(struct kdsm_region *region)
@@ -66,8 +74,7 @@ void kdsm_locks_destroy(struct kdsm_region *region)
 
 	xa_for_each(&locks->open, i, lock) {
 		kdsm_lock_exit(lock);
-		kfree(lock->queue);
-		kfree(lock);
+		kdsm_lock_free(lock);
 	}
 	xa_destroy(&locks->open);
 	xa_for_each(&locks->registry, i, entry)
@@ -153,12 +160,11 @@ static struct kdsm_lock *kdsm_lock_make(struct kdsm_locks *locks,
 		return ERR_CAST(page);
 	lock = kzalloc(sizeof(*lock), GFP_KERNEL_ACCOUNT);
 	queue = kzalloc(sizeof(*queue), GFP_KERNEL_ACCOUNT);
-	if (!lock || !queue) {
-		kfree(lock);
-		kfree(queue);
-		return ERR_PTR(-ENOMEM);
-	}
+	if (!lock || !queue)
+		goto nomem;
 	lock->locks = locks;
+	if (kdsm_lock_sign_init(lock))
+		goto nomem;
 	lock->number = number;
 	lock->kind = le32_to_cpu(wire->kind);
 	lock->options = le32_to_cpu(wire->options);
@@ -183,6 +189,11 @@ static struct kdsm_lock *kdsm_lock_make(struct kdsm_locks *locks,
 	kdsm_queue_init(queue);
 	kdsm_lock_init(lock);
 	return lock;
+
+nomem:
+	kfree(lock);
+	kfree(queue);
+	return ERR_PTR(-ENOMEM);
 }
 
 /* Node 0 says that it is so; or may be of another mind. */
@@ -212,8 +223,7 @@ static struct kdsm_lock *kdsm_lock_add(struct kdsm_locks *locks,
 	other = xa_cmpxchg(&locks->open, lock->number, NULL, lock, GFP_KERNEL);
 	if (!other)
 		return lock;
-	kfree(lock->queue);
-	kfree(lock);
+	kdsm_lock_free(lock);
 	return xa_is_err(other) ? ERR_PTR(xa_err(other)) : other;
 }
 

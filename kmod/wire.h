@@ -275,6 +275,21 @@ enum kdsm_rw_answer {
 	KDSM_RW_MOVED,		/* it is not counted; the counter is not in use */
 };
 
+/* What whoever had a lock last has left for the next one; see lock_sign.c. */
+struct kdsm_wire_signature {
+	__le64 check;		/* of the rest, as far as it is in use */
+	__le64 floor;
+	__le32 count;
+	__le32 reserved;
+	struct {
+		__le64 ts;
+		__le64 first;
+		__le32 count;
+		__le16 writer;
+		__le16 reserved;
+	} __packed notices[KDSM_NOTICES_MAX];
+} __packed;
+
 /*
  * A lock: asked for by name or number, or as it is.
  */

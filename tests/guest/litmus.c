@@ -14,6 +14,7 @@
  */
 #include <pthread.h>
 #include <kdsm/coherent.h>
+#include <kdsm/lock.h>
 
 #include "litmus.h"
 
@@ -49,10 +50,23 @@ static const struct litmus release_tests[] = {
 	{ "CoRR", "x=1 !0 x=2 !1 | ?0 a=x b=x ?1 c=x d=x",
 	  "a=0 or a=3 or b=0 or b=3 or c!2 or d!2" },
 	{ "CoWW", "x=1 !0 | ?0 x=2 !1 | ?1 a=x b=x", "a!2 or b!2 or X!2" },
+	{ "message passing by a lock", "(0 x=1 y=1 )0 | (0 a=y b=x )0", "a=1 b!1 or a=0 b!0" },
+	{ "message passing by two locks", "(0 x=1 )0 (1 y=1 )1 | (1 a=y )1 (0 b=x )0", "a=1 b!1" },
+	{ "store buffering with locks", "(0 x=1 )0 (1 a=y )1 | (1 y=1 )1 (0 b=x )0", "a=0 b=0" },
+	{ "load buffering with locks", "(0 a=x )0 (1 y=1 )1 | (1 b=y )1 (0 x=1 )0", "a=1 b=1" },
+	{ "WRC by locks", "(0 x=1 )0 | (0 a=x )0 (1 y=1 )1 | (1 b=y )1 (0 c=x )0", "a=1 b=1 c=0" },
+	{ "WRC, seen at second hand", "(0 x=1 )0 | (0 a=x )0 (1 y=1 )1 | (1 b=y c=x )1",
+	  "a=1 b=1 c=0" },
+	{ "IRIW with locks", "(0 x=1 )0 | (1 y=1 )1 | (0 a=x )0 (1 b=y )1 | (1 c=y )1 (0 d=x )0",
+	  "a=1 b=0 c=1 d=0" },
+	{ "2+2W with a lock", "(0 x=1 y=2 )0 | (0 y=1 x=2 )0", "X=1 Y=1 or X=2 Y=2 or X=0 or Y=0" },
+	{ "exchange with a lock", "(0 a=x x=1 )0 | (0 b=x x=2 )0 | (0 c=x )0",
+	  "a=0 b!1 or b=0 a!2 or a=0 X!2 or b=0 X!1 or a!0 b!0" },
 };
 
 static struct kdsm_region *region, *sync_region;
 static struct kdsm_tree_barrier barrier;
+static struct kdsm_lock *locks[LOCKS];	/* of policy release */
 static uint64_t *words, variable_words;
 static uint32_t block_size;
 static bool strict;
@@ -165,17 +179,25 @@ static void touch(const struct step *step, unsigned int instance)
 	}
 }
 
+static void touch_group(struct thread *thread, const struct step *step, unsigned int count,
+			unsigned int first, unsigned int group)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < count; i++) {
+		for (j = first; j < first + group; j++)
+			touch(&step[i], j);
+		idle(thread);
+	}
+}
+
 static void touch_all(struct thread *thread, const struct step *step, unsigned int count)
 {
 	/* 8 to 64 groups: with each the blocks may have to come again. */
-	unsigned int group = instances >> (3 + guest_mix(batch) % 4), first, i, j;
+	unsigned int group = instances >> (3 + guest_mix(batch) % 4), first;
 
 	for (first = 0; first < instances; first += group)
-		for (i = 0; i < count; i++) {
-			for (j = first; j < first + group; j++)
-				touch(&step[i], j);
-			idle(thread);
-		}
+		touch_group(thread, step, count, first, group);
 }
 
 static uint64_t signature_place(unsigned int which)
@@ -212,6 +234,27 @@ static void synchronise(const struct step *step)
 		break;
 	default:
 		meet_all();
+	}
+}
+
+/* Sections for each group. */
+static void run_locked(struct thread *thread, unsigned int role)
+{
+	unsigned int groups = (block_size > 65536 ? 2U : 8U) << guest_mix(batch) % 3;
+	unsigned int group = instances / groups, i, k;
+	const struct step *step;
+
+	for (i = 0; i < groups; i++) {
+		for (k = 0; k < steps[role]; k++) {
+			step = &program[role][k];
+			if (step->kind == LOCK)
+				must(kdsm_lock(locks[step->which]), "kdsm_lock");
+			else if (step->kind == UNLOCK)
+				must(kdsm_unlock(locks[step->which]), "kdsm_unlock");
+			else
+				touch_group(thread, step, 1, i * group, group);
+		}
+		idle(thread);
 	}
 }
 
@@ -278,7 +321,9 @@ static void *thread_run(void *arg)
 		meet_all();
 		role = role_of(thread);
 		idle(thread);
-		if (role < ROLES)
+		if (role < ROLES && has_locks)
+			run_locked(thread, role);
+		else if (role < ROLES)
 			run_role(thread, role);
 		else
 			run_none(thread);
@@ -386,6 +431,7 @@ static int run_tests(const struct litmus *tests, unsigned int count)
 		.policy = strict ? KDSM_POLICY_STRICT : KDSM_POLICY_RELEASE,
 		.block_size = block_size,
 	};
+	struct kdsm_lock_attr lock_attr = { .kind = KDSM_LOCK_DMCS };
 	uint32_t participants[64];
 	unsigned int i;
 	char name[32];
@@ -399,6 +445,8 @@ static int run_tests(const struct litmus *tests, unsigned int count)
 	must(kdsm_region_open_coherent(kdsm, name, &attr, SYNC_SIZE, &region, &sync_region),
 	     "kdsm_region_open_coherent");
 	words = kdsm_region_address(region);
+	for (i = 0; i < LOCKS && !strict; i++)
+		must(kdsm_lock_create(region, NULL, i, &lock_attr, &locks[i]), "kdsm_lock_create");
 	for (i = 0; i < nodes; i++)
 		participants[i] = threads;
 	must(kdsm_tree_barrier_init(&barrier, region, sync_region, BARRIER, participants),
@@ -408,6 +456,8 @@ static int run_tests(const struct litmus *tests, unsigned int count)
 		status |= run_test();
 	}
 	meet();
+	for (i = 0; i < LOCKS && !strict; i++)
+		kdsm_lock_close(locks[i]);
 	kdsm_region_close(region);
 	kdsm_region_close(sync_region);
 	return status;

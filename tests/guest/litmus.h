@@ -10,6 +10,11 @@
  *	#	a barrier of all threads that makes the region consistent (kdsm_tree_barrier)
  *	!0	release, and send the signature to who says ?0
  *	?0	wait for that signature, and acquire it
+ *	(0	lock a lock of the region
+ *	)0	unlock it
+ *
+ * In a test with locks each group of instances has sections of its own; barriers and
+ * signatures do not go with that.
  *
  * Forbidden are outcomes in which a register, or (X, Y) a variable at the end, has a
  * value (a=1) or has not (a!1). In policy strict loads and stores need no more than
@@ -25,10 +30,11 @@
 #define REGISTERS	4
 #define VARIABLES	2
 #define SIGNATURES	6
+#define LOCKS		2
 #define OLD		0	/* from before the batch */
 #define STRANGE		3	/* nobody ever wrote this */
 
-enum kind { STORE, LOAD, EXCHANGE, BARRIER_ALL, SEND, RECEIVE };
+enum kind { STORE, LOAD, EXCHANGE, BARRIER_ALL, SEND, RECEIVE, LOCK, UNLOCK };
 
 struct step {
 	enum kind kind;
@@ -43,6 +49,7 @@ struct litmus {
 static const struct litmus *test;
 static struct step program[ROLES][STEPS];
 static unsigned int steps[ROLES], roles, barriers;
+static bool has_locks;
 static unsigned int loader[REGISTERS];		/* the role that has it; ROLES: none */
 
 static void __attribute__((noreturn)) bad_test(const char *at)
@@ -58,6 +65,11 @@ static inline struct step parse_step(unsigned int role, const char *token)
 	if (token[0] == '!' || token[0] == '?') {
 		step.kind = token[0] == '!' ? SEND : RECEIVE;
 		step.which = token[1] - '0';
+	} else if (token[0] == '(' || token[0] == ')') {
+		step.kind = token[0] == '(' ? LOCK : UNLOCK;
+		step.which = token[1] - '0';
+		if (step.which >= LOCKS)
+			bad_test(token);
 	} else if (token[0] >= 'x' && token[1] == '=') {
 		step.kind = STORE;
 		step.variable = token[0] - 'x';
@@ -87,6 +99,7 @@ static inline void parse(void)
 		loader[i] = ROLES;
 	roles = 1;
 	barriers = 0;
+	has_locks = strchr(text, '(');
 	for (token = strtok_r(text, " ", &rest); token; token = strtok_r(NULL, " ", &rest)) {
 		if (*token == '|') {
 			roles++;

@@ -371,6 +371,14 @@ struct kdsm_advise {
  * take turns; nodes queue for it. From a node that has it and where nobody else wants
  * it, it is taken and released without a system call; see the lock words below.
  *
+ * In a region of policy RELEASE, whoever gets a lock sees all that was written, on any
+ * node, before the lock was unlocked by those who had it before; as if each had done
+ * KDSM_IOC_RELEASE before it let go, and the next one KDSM_IOC_ACQUIRE after it got it. Both
+ * are done when the lock goes from node to node, and cost nothing while it stays. What a
+ * dead thread wrote is seen with -EOWNERDEAD. If writes cannot be brought to an end for
+ * 10 s, because a node is gone, the next one gets the lock with -EOWNERDEAD, too, and may
+ * see old values.
+ *
  * Levels: the nodes form a tree by their locations ("rack0/chassis2"). Level 1 is the
  * whole cluster, the last level a node, whose members are threads. An element of
  * level i passes the lock on inside itself T_L,i times in a row at most while
@@ -443,8 +451,7 @@ struct kdsm_lock_settings {
  *   -ENOENT	no such lock (without CREATE)
  *   -EEXIST	it exists (with EXCL)
  *   -ENOSPC	all numbers are taken
- *   -EOPNOTSUPP	the module has no locks of that kind (it has DMCS), or none of regions
- *		of policy RELEASE
+ *   -EOPNOTSUPP	the module has no locks of that kind (it has DMCS)
  *   -EHOSTDOWN, -ETIMEDOUT	node 0, which knows the names, does not answer
  */
 struct kdsm_lock_open {

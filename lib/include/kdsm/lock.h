@@ -10,7 +10,8 @@
  *
  * What was written to a coherent region before an unlock of one of its locks is seen
  * after a lock of the same, on any node: release and acquire are done by the lock, when
- * it goes from node to node. Data that the lock of another region guards need
+ * it goes from node to node, and what a node had seen itself goes along, by whatever lock
+ * or signature it had seen that. Data that the lock of another region guards need
  * kdsm_release() and kdsm_acquire() as ever; data in a partitioned region are reached
  * by operations, which take effect before they return.
  *
@@ -54,8 +55,7 @@ struct kdsm_lock_attr {
  * of the same lock, which any number of threads may use, and children of fork(), too.
  *
  * Errors: those of KDSM_IOC_LOCK_OPEN in <linux/kdsm.h>; -ENOMEM. *lock is NULL then.
- * -EOPNOTSUPP: the module has only KDSM_LOCK_DMCS so far, and no locks of regions of
- * policy RELEASE; the local backend has all.
+ * -EOPNOTSUPP: the module has only KDSM_LOCK_DMCS so far; the local backend has all.
  */
 int kdsm_lock_create(struct kdsm_region *region, const char *name, uint32_t number,
 		     const struct kdsm_lock_attr *attr, struct kdsm_lock **lock);
