@@ -11,6 +11,17 @@
 
 #define MAX_LIST 16
 
+/* What --vary goes through, one value after the other. */
+enum lock_vary {
+	VARY_NOTHING,
+	VARY_THREADS,
+	VARY_T_DC,
+	VARY_T_R,
+	VARY_T_W,
+	VARY_T_L,	/* of all levels */
+	VARY_KEEP,
+};
+
 /* lock_options.c */
 struct lock_options {
 	const char *benchmark;		/* one of them; NULL: all */
@@ -20,8 +31,13 @@ struct lock_options {
 	double writers[MAX_LIST];	/* per cent */
 	unsigned int writer_count;
 	struct kdsm_lock_settings settings;
+	enum lock_vary vary;
+	uint64_t values[MAX_LIST];	/* of it; growing */
+	unsigned int value_count;	/* 1, if it is VARY_NOTHING */
 	const char *sweep;		/* file; NULL: none */
 };
+
+extern const char *const lock_vary_names[];
 
 /* Of the command line; the input is a struct lock_options. */
 extern const struct argp lock_argp;

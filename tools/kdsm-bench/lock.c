@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "lock.h"
 
 static const struct {
@@ -71,6 +72,8 @@ static void *lock_often(void *arg)
 	struct lock_worker *worker = arg;
 	unsigned int warmup = worker->run->run.options->warmup, i;
 
+	while (!__atomic_load_n(&worker->run->go, __ATOMIC_ACQUIRE))
+		usleep(100);
 	for (i = 0; i < worker->count && !worker->error; i++)
 		worker->error = lock_once(worker, i >= warmup);
 	return NULL;
@@ -122,10 +125,11 @@ static int threads_run(struct lock_run *run, struct lock_worker *workers,
 		       unsigned int threads, struct lock_totals *totals)
 {
 	const struct options *options = run->run.options;
-	uint64_t remote = remote_of(run->lock), begin = now_ns();
+	uint64_t remote = remote_of(run->lock), begin;
 	unsigned int i, started;
 	int ret = 0;
 
+	run->go = false;
 	for (i = 0; i < threads; i++) {
 		workers[i] = (struct lock_worker){
 			.run = run,
@@ -141,6 +145,8 @@ static int threads_run(struct lock_run *run, struct lock_worker *workers,
 				      &workers[started]);
 	if (ret)
 		started -= started > 0;
+	begin = now_ns();
+	__atomic_store_n(&run->go, true, __ATOMIC_RELEASE);
 	for (i = 0; i < started; i++) {
 		pthread_join(workers[i].thread, NULL);
 		totals->locks += workers[i].count;
@@ -205,6 +211,31 @@ static bool is_home(struct lock_run *run)
 	return !kdsm_lock_info(run->lock, &info) && info.home == run->run.target;
 }
 
+/*
+ * How many levels there are a lock tells. The last T_L that was given is that of all
+ * levels behind it, too.
+ */
+static int set_levels(struct lock_run *run)
+{
+	struct kdsm_lock_settings settings = run->round.settings;
+	const uint32_t all = KDSM_LOCK_SET_T_L(KDSM_LOCK_LEVELS + 1) - KDSM_LOCK_SET_T_L(2);
+	unsigned int level, levels = kdsm_lock_levels(run->lock);
+	int ret;
+
+	if (!(settings.mask & all) || run->round.kind == KDSM_LOCK_DMCS)
+		return 0;
+	if (settings.mask & KDSM_LOCK_SET_T_L(levels + 1) && levels < KDSM_LOCK_LEVELS)
+		return complain(run->run.options, "a lock has %u levels here, so --t-l takes %u numbers at most",
+				levels, levels - 1);
+	if (!run->run.measures)
+		return 0;
+	settings.mask = 0;
+	for (level = 2; level <= levels; level++)
+		settings.mask |= KDSM_LOCK_SET_T_L(level);
+	ret = kdsm_lock_set(run->lock, &settings);
+	return ret ? complain(run->run.options, "T_L: %s", strerror(-ret)) : 0;
+}
+
 static int lock_open(struct lock_run *run)
 {
 	const struct options *options = run->run.options;
@@ -217,11 +248,10 @@ static int lock_open(struct lock_run *run)
 	int ret;
 
 	/* What the kind does not have is not asked for. */
-	if (attr.kind != KDSM_LOCK_RMA_RW)
-		attr.settings.mask &= ~(KDSM_LOCK_SET_T_DC | KDSM_LOCK_SET_T_R |
-					KDSM_LOCK_SET_T_W);
-	if (attr.kind == KDSM_LOCK_DMCS)
-		attr.settings.mask &= KDSM_LOCK_SET_KEEP;
+	attr.settings.mask &= KDSM_LOCK_SET_KEEP;
+	if (attr.kind == KDSM_LOCK_RMA_RW)
+		attr.settings.mask |= run->round.settings.mask &
+				      (KDSM_LOCK_SET_T_DC | KDSM_LOCK_SET_T_R | KDSM_LOCK_SET_T_W);
 	for (;; run->number++) {
 		ret = kdsm_lock_create(run->run.region, NULL, run->number, &attr, &run->lock);
 		if (ret)
@@ -240,9 +270,13 @@ static void report(struct lock_run *run, const struct lock_totals *totals)
 	struct json_object *object;
 
 	if (!run->run.options->json) {
-		printf("%-9s %-8s %7g %12.0f %11.2f %11.2f %11.2f %9.1f %9.2f\n",
-		       round->benchmark->name, lock_kind_name(round->kind), round->writers,
-		       rate, totals->locking / 1e3, totals->median / 1e3, totals->longest / 1e3,
+		printf("%-9s %-8s ", round->benchmark->name, lock_kind_name(round->kind));
+		if (run->run.options->lock.vary)
+			printf("%8llu", (unsigned long long)round->varied);
+		else
+			printf("%8s", "");
+		printf(" %7g %12.0f %11.2f %11.2f %11.2f %9.1f %9.2f\n", round->writers, rate,
+		       totals->locking / 1e3, totals->median / 1e3, totals->longest / 1e3,
 		       totals->median ? (double)totals->longest / totals->median : 0,
 		       (double)totals->remote / totals->locks);
 		fflush(stdout);
@@ -253,6 +287,9 @@ static void report(struct lock_run *run, const struct lock_totals *totals)
 			       json_object_new_string(round->benchmark->name));
 	json_object_object_add(object, "kind",
 			       json_object_new_string(lock_kind_name(round->kind)));
+	if (run->run.options->lock.vary)
+		json_object_object_add(object, lock_vary_names[run->run.options->lock.vary],
+				       json_object_new_uint64(round->varied));
 	json_object_object_add(object, "writers", json_object_new_double(round->writers));
 	json_object_object_add(object, "locks", json_object_new_uint64(totals->locks));
 	json_object_object_add(object, "locks_per_second", json_object_new_double(rate));
@@ -273,11 +310,13 @@ static int round_on_all(struct lock_run *run, struct lock_worker *workers,
 	struct run *r = &run->run;
 	const struct options *options = r->options;
 	bool alone = run->round.benchmark->alone;
-	unsigned int threads = alone ? 1 : options->lock.threads;
+	unsigned int threads = alone ? 1 : run->round.threads;
 	struct lock_totals totals = { .locks = 0 };
 	int ret;
 
 	ret = lock_open(run);
+	if (!ret)
+		ret = set_levels(run);
 	if (!ret && r->measures)
 		lock_clear(r);
 	if (!ret)
@@ -316,28 +355,101 @@ static bool wanted(const char *list, const char *name)
 	return !list || !strcmp(list, name);
 }
 
+/* The value of what is varied, in place of what was said of it otherwise. */
+static void set_varied(struct lock_round *round, enum lock_vary vary, uint64_t value)
+{
+	struct kdsm_lock_settings *settings = &round->settings;
+	unsigned int i;
+
+	round->varied = value;
+	switch (vary) {
+	case VARY_NOTHING:
+		break;
+	case VARY_THREADS:
+		round->threads = value;
+		break;
+	case VARY_T_DC:
+		settings->mask |= KDSM_LOCK_SET_T_DC;
+		settings->t_dc = value;
+		break;
+	case VARY_T_R:
+		settings->mask |= KDSM_LOCK_SET_T_R;
+		settings->t_r = value;
+		break;
+	case VARY_T_W:
+		settings->mask |= KDSM_LOCK_SET_T_W;
+		settings->t_w = value;
+		break;
+	case VARY_T_L:
+		settings->mask |= KDSM_LOCK_SET_T_L(2);
+		for (i = 2; i <= KDSM_LOCK_LEVELS; i++)
+			settings->t_l[i - 1] = value;
+		break;
+	case VARY_KEEP:
+		settings->mask |= KDSM_LOCK_SET_KEEP;
+		settings->keep = value;
+		break;
+	}
+}
+
+static int round_of(struct lock_run *run, const struct lock_benchmark *benchmark,
+		    enum kdsm_lock_kind kind, double writers, uint64_t varied,
+		    struct lock_worker *workers, struct lock_sweep *sweep)
+{
+	const struct lock_options *lock = &run->run.options->lock;
+
+	run->round = (struct lock_round){
+		.benchmark = benchmark,
+		.kind = kind,
+		.writers = writers,
+		.threads = lock->threads,
+		.settings = lock->settings,
+	};
+	set_varied(&run->round, lock->vary, varied);
+	return round_on_all(run, workers, sweep);
+}
+
 static int rounds(struct lock_run *run, struct lock_worker *workers,
 		  struct lock_sweep *sweep)
 {
 	const struct lock_options *lock = &run->run.options->lock;
+	unsigned int kind, i, k, count = lock->writer_count * lock->value_count;
 	const struct lock_benchmark *benchmark;
-	unsigned int kind, i;
 	int ret = 0;
 
-	for (benchmark = lock_benchmarks; benchmark->name; benchmark++)
-		for (i = 0; wanted(lock->benchmark, benchmark->name) && i < lock->writer_count; i++)
+	for (benchmark = lock_benchmarks; benchmark->name; benchmark++) {
+		if (!wanted(lock->benchmark, benchmark->name))
+			continue;
+		for (i = 0; i < count; i++) {
 			for (kind = 0; kind < KINDS && !ret; kind++) {
-				if (!wanted(lock->kind, kinds[kind].name))
-					continue;
-				run->round = (struct lock_round){
-					.benchmark = benchmark,
-					.kind = kinds[kind].kind,
-					.writers = lock->writers[i],
-					.settings = lock->settings,
-				};
-				ret = round_on_all(run, workers, sweep);
+				k = i % lock->value_count;
+				if (wanted(lock->kind, kinds[kind].name))
+					ret = round_of(run, benchmark, kinds[kind].kind,
+						       lock->writers[i / lock->value_count],
+						       lock->values[k], workers, sweep);
 			}
+		}
+	}
 	return ret;
+}
+
+static unsigned int most_threads(const struct lock_options *lock)
+{
+	return lock->vary == VARY_THREADS ? lock->values[lock->value_count - 1] : lock->threads;
+}
+
+/* What is varied has a column of its own. */
+static void heading(const struct lock_run *run)
+{
+	const struct lock_options *lock = &run->run.options->lock;
+
+	printf("locks of %u nodes, ", run->run.nodes);
+	if (lock->vary != VARY_THREADS)
+		printf("%u threads on each, ", lock->threads);
+	printf("%u acquisitions by each thread\n"
+	       "                   %8s writers        locks median, us:   and unlock longest, us  longest/    remote\n"
+	       "what      kind     %8s per cent    a second        lock                           median    a lock\n",
+	       run->run.options->calls, lock->vary ? lock_vary_names[lock->vary] : "", "");
 }
 
 int bench_lock(const struct options *options)
@@ -350,7 +462,7 @@ int bench_lock(const struct options *options)
 	ret = run_open(&run.run, options);
 	if (ret)
 		return ret;
-	workers = calloc(options->lock.threads, sizeof(*workers));
+	workers = calloc(most_threads(&options->lock), sizeof(*workers));
 	if (!workers)
 		ret = complain(options, "no memory");
 	if (!ret && options->lock.sweep && run.run.measures) {
@@ -360,14 +472,11 @@ int bench_lock(const struct options *options)
 	if (!ret)
 		ret = run_region(&run.run, lock_part_bytes(&run.run));
 	if (!ret && run.run.measures && !options->json)
-		printf("locks of %u nodes, %u threads on each, %u acquisitions by each thread\n"
-		       "                    writers        locks median, us:   and unlock longest, us  longest/    remote\n"
-		       "what      kind     per cent     a second        lock                           median    a lock\n",
-		       run.run.nodes, options->lock.threads, options->calls);
+		heading(&run);
 	if (!ret)
 		ret = rounds(&run, workers, sweep);
 	if (sweep)
-		ret = lock_sweep_end(sweep) || ret;
+		ret = lock_sweep_end(sweep, !ret) || ret;
 	if (!ret && run.run.measures)
 		report_end(&run.run);
 	free(workers);

@@ -25,6 +25,8 @@ struct lock_round {
 	const struct lock_benchmark *benchmark;
 	enum kdsm_lock_kind kind;
 	double writers;			/* per cent */
+	unsigned int threads;		/* on each node */
+	uint64_t varied;		/* the value of what is varied, or 0 */
 	struct kdsm_lock_settings settings;
 };
 
@@ -43,6 +45,7 @@ struct lock_run {
 	struct kdsm_lock *lock;
 	struct lock_round round;
 	unsigned int number;		/* of the round: each has a lock of its own */
+	bool go;			/* the threads of a node begin together */
 };
 
 struct lock_worker {
@@ -80,6 +83,7 @@ struct lock_sweep;
 struct lock_sweep *lock_sweep_begin(const struct options *options);
 void lock_sweep_add(struct lock_sweep *sweep, const struct lock_run *run,
 		    const struct lock_totals *totals);
-int lock_sweep_end(struct lock_sweep *sweep);		/* draws; complains */
+/* Draws, if all of it is there; complains. */
+int lock_sweep_end(struct lock_sweep *sweep, bool complete);
 
 #endif /* BENCH_LOCK_H */

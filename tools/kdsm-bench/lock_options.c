@@ -16,8 +16,20 @@ enum {
 	KEY_T_W,
 	KEY_T_L,
 	KEY_KEEP,
+	KEY_VARY,
 	KEY_SWEEP,
 };
+
+const char *const lock_vary_names[] = {
+	[VARY_THREADS] = "threads",
+	[VARY_T_DC] = "t-dc",
+	[VARY_T_R] = "t-r",
+	[VARY_T_W] = "t-w",
+	[VARY_T_L] = "t-l",
+	[VARY_KEEP] = "keep",
+};
+
+#define VARY_COUNT (sizeof(lock_vary_names) / sizeof(lock_vary_names[0]))
 
 static const struct argp_option arguments[] = {
 	{ "benchmark", KEY_BENCHMARK, "WHAT", 0,
@@ -32,10 +44,14 @@ static const struct argp_option arguments[] = {
 	{ "t-r", KEY_T_R, "N", 0, "rma-rw: readers in a row while a writer waits", 0 },
 	{ "t-w", KEY_T_W, "N", 0, "rma-rw: writers in a row while readers wait", 0 },
 	{ "t-l", KEY_T_L, "N[,N...]", 0,
-	  "rma-mcs, rma-rw: in a row inside an element of level 2, 3 and so on", 0 },
+	  "rma-mcs, rma-rw: in a row inside an element of level 2, 3 and so on; the last N is that of all further levels",
+	  0 },
 	{ "keep", KEY_KEEP, "NS", 0, "How long a node keeps an idle lock; default for ever", 0 },
+	{ "vary", KEY_VARY, "WHAT=N,N[,N...]", 0,
+	  "All of it with each value of threads, t-dc, t-r, t-w, t-l or keep", 0 },
 	{ "sweep", KEY_SWEEP, "FILE", 0,
-	  "Write the results to FILE as comma-separated values, and draw curves into FILE.svg", 0 },
+	  "Write the results to FILE as comma-separated values, and draw curves into FILE.svg, or, if FILE ends in .svg or .png, into FILE, with the values in FILE.csv",
+	  0 },
 	{ 0 }
 };
 
@@ -84,13 +100,54 @@ static void writers(struct argp_state *state, const char *word, struct lock_opti
 static void levels(struct argp_state *state, const char *word, struct lock_options *lock)
 {
 	unsigned int level = 2;
+	uint32_t last = 0;
 	char *end;
 
 	for (;; word = end + 1, level++) {
 		if (level > KDSM_LOCK_LEVELS)
 			argp_error(state, "there are %d levels at most", KDSM_LOCK_LEVELS);
-		lock->settings.t_l[level - 1] = number(state, word, &end, 1, KDSM_LOCK_T_MAX);
+		last = number(state, word, &end, 1, KDSM_LOCK_T_MAX);
+		lock->settings.t_l[level - 1] = last;
 		lock->settings.mask |= KDSM_LOCK_SET_T_L(level);
+		if (!*end)
+			break;
+	}
+	/* Without being asked for: there may be fewer levels. */
+	while (++level <= KDSM_LOCK_LEVELS)
+		lock->settings.t_l[level - 1] = last;
+}
+
+static void vary(struct argp_state *state, const char *word, struct lock_options *lock)
+{
+	static const uint64_t most[] = {
+		[VARY_THREADS] = 1024,
+		[VARY_T_DC] = KDSM_MAX_NODES,
+		[VARY_T_R] = KDSM_LOCK_T_MAX,
+		[VARY_T_W] = KDSM_LOCK_T_MAX,
+		[VARY_T_L] = KDSM_LOCK_T_MAX,
+		[VARY_KEEP] = INT64_MAX,
+	};
+	const char *value = strchr(word, '=');
+	uint64_t least, last = 0;
+	unsigned int what;
+	char *end;
+
+	for (what = VARY_THREADS; value && what < VARY_COUNT; what++)
+		if (strlen(lock_vary_names[what]) == (size_t)(value - word) &&
+		    !strncmp(word, lock_vary_names[what], value - word))
+			break;
+	if (!value || what == VARY_COUNT)
+		argp_error(state, "'%s' is none of threads=, t-dc=, t-r=, t-w=, t-l= and keep=",
+			   word);
+	least = what != VARY_KEEP;
+	lock->vary = what;
+	for (lock->value_count = 0;; value = end) {
+		last = number(state, value + 1, &end, least, most[what]);
+		if (lock->value_count == MAX_LIST)
+			argp_error(state, "more than %d values", MAX_LIST);
+		if (lock->value_count && last <= lock->values[lock->value_count - 1])
+			argp_error(state, "values of %s must grow", lock_vary_names[what]);
+		lock->values[lock->value_count++] = last;
 		if (!*end)
 			break;
 	}
@@ -111,9 +168,11 @@ static void defaults(struct lock_options *lock)
 {
 	static const double shares[] = { 0, 0.2, 2, 5, 10, 20, 25, 50, 100 };
 
+	if (!lock->value_count)
+		lock->value_count = 1;
 	if (lock->writer_count)
 		return;
-	if (lock->sweep) {
+	if (lock->sweep && !lock->vary) {
 		memcpy(lock->writers, shares, sizeof(shares));
 		lock->writer_count = sizeof(shares) / sizeof(shares[0]);
 	} else {
@@ -165,6 +224,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_KEEP:
 		settings->keep = one_number(state, arg, 0, INT64_MAX);
 		settings->mask |= KDSM_LOCK_SET_KEEP;
+		return 0;
+	case KEY_VARY:
+		vary(state, arg, lock);
 		return 0;
 	case KEY_SWEEP:
 		lock->sweep = arg;

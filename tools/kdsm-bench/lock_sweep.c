@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * lock --sweep FILE: every line of the result as a line of comma-separated values, and
- * curves of it, drawn by gnuplot: locks a second against the share of writers, one
- * picture for each benchmark, one curve for each kind.
+ * curves of it, drawn by gnuplot: one picture for each benchmark, locks a second (of
+ * latency: microseconds) against the share of writers, one curve for each kind. With
+ * --vary against what is varied, one curve for each kind and share of writers.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,11 +13,38 @@
 #include <unistd.h>
 #include "lock.h"
 
+#define NAME_SIZE 4096
+
 struct lock_sweep {
 	const struct options *options;
 	FILE *csv;
-	char script[4096];		/* FILE with .gnuplot behind it */
+	bool png;
+	char values[NAME_SIZE], picture[NAME_SIZE], script[NAME_SIZE];
 };
+
+static bool ends_in(const char *name, const char *end)
+{
+	size_t length = strlen(name), tail = strlen(end);
+
+	return length > tail && !strcmp(name + length - tail, end);
+}
+
+/* FILE is the picture, or the values; the others are called after it. */
+static int set_names(struct lock_sweep *sweep, const char *name)
+{
+	bool is_picture = ends_in(name, ".svg") || ends_in(name, ".png");
+
+	if (strlen(name) + 16 > NAME_SIZE)
+		return -ENAMETOOLONG;
+	/* They stand in quotes in the script. */
+	if (strpbrk(name, "'\n"))
+		return -EINVAL;
+	sweep->png = ends_in(name, ".png");
+	snprintf(sweep->values, NAME_SIZE, "%s%s", name, is_picture ? ".csv" : "");
+	snprintf(sweep->picture, NAME_SIZE, "%s%s", name, is_picture ? "" : ".svg");
+	snprintf(sweep->script, NAME_SIZE, "%s.gnuplot", name);
+	return 0;
+}
 
 struct lock_sweep *lock_sweep_begin(const struct options *options)
 {
@@ -26,11 +54,13 @@ struct lock_sweep *lock_sweep_begin(const struct options *options)
 	if (!sweep)
 		goto fail;
 	sweep->options = options;
-	snprintf(sweep->script, sizeof(sweep->script), "%s.gnuplot", name);
-	sweep->csv = fopen(name, "we");
+	errno = -set_names(sweep, name);
+	if (errno)
+		goto fail;
+	sweep->csv = fopen(sweep->values, "we");
 	if (!sweep->csv)
 		goto fail;
-	fprintf(sweep->csv, "benchmark,kind,nodes,threads,writers,t_dc,t_r,t_w,t_l_2,keep,locks,locks_per_second,median_us,longest_us,remote\n");
+	fprintf(sweep->csv, "benchmark,kind,nodes,threads,writers,varied,t_dc,t_r,t_w,t_l,keep,locks,locks_per_second,locking_us,median_us,longest_us,remote\n");
 	return sweep;
 
 fail:
@@ -44,54 +74,94 @@ void lock_sweep_add(struct lock_sweep *sweep, const struct lock_run *run,
 {
 	struct kdsm_lock_settings settings = run->round.settings;
 	struct kdsm_lock_info info;
+	unsigned int level;
 
 	/* As it was in force, defaults and all. */
 	if (!kdsm_lock_info(run->lock, &info))
 		settings = info.settings;
-	fprintf(sweep->csv, "%s,%s,%u,%u,%g,%u,%u,%u,%u,%lld,%llu,%.1f,%.3f,%.3f,%llu\n",
-		run->round.benchmark->name, lock_kind_name(run->round.kind), run->run.nodes,
-		run->round.benchmark->alone ? 1 : run->run.options->lock.threads,
-		run->round.writers, settings.t_dc, settings.t_r, settings.t_w,
-		settings.t_l[1], (long long)settings.keep, (unsigned long long)totals->locks,
+	fprintf(sweep->csv, "%s,%s,%u,%u,%g,%llu,%u,%u,%u,", run->round.benchmark->name,
+		lock_kind_name(run->round.kind), run->run.nodes,
+		run->round.benchmark->alone ? 1 : run->round.threads, run->round.writers,
+		(unsigned long long)run->round.varied, settings.t_dc, settings.t_r, settings.t_w);
+	/* Those of levels 2 and on. */
+	for (level = 2; level <= kdsm_lock_levels(run->lock); level++)
+		fprintf(sweep->csv, "%s%u", level > 2 ? ":" : "", settings.t_l[level - 1]);
+	fprintf(sweep->csv, ",%lld,%llu,%.1f,%.3f,%.3f,%.3f,%llu\n", (long long)settings.keep,
+		(unsigned long long)totals->locks,
 		totals->elapsed ? totals->locks * 1e9 / totals->elapsed : 0,
-		totals->median / 1e3, totals->longest / 1e3,
+		totals->locking / 1e3, totals->median / 1e3, totals->longest / 1e3,
 		(unsigned long long)totals->remote);
 }
 
 /* ---- drawing ---- */
 
+static bool is_drawn(const struct lock_sweep *sweep, const struct lock_benchmark *benchmark)
+{
+	return !sweep->options->lock.benchmark ||
+	       !strcmp(sweep->options->lock.benchmark, benchmark->name);
+}
+
+static void write_picture(const struct lock_sweep *sweep, FILE *file,
+			  const struct lock_benchmark *benchmark)
+{
+	const struct lock_options *lock = &sweep->options->lock;
+	unsigned int i;
+
+	fprintf(file, "set title '%s: %s'\nset ylabel '%s'\n", benchmark->name, benchmark->what,
+		benchmark->alone ? "lock and unlock, median, us" : "locks a second");
+	if (!lock->vary) {
+		fprintf(file, "plot for [kind in kinds] '%s' \\\n"
+			"\tusing (strcol(1) eq '%s' && strcol(2) eq kind ? $5 : NaN):%u \\\n"
+			"\twith linespoints title kind\n", sweep->values, benchmark->name,
+			benchmark->alone ? 15 : 13);
+		return;
+	}
+	for (i = 0; i < lock->writer_count; i++)
+		fprintf(file, "%s for [kind in kinds] '%s' \\\n"
+			"\tusing (strcol(1) eq '%s' && strcol(2) eq kind && $5 == %g ? $6 : NaN):%u \\\n"
+			"\twith linespoints title kind.', %g %% writers'", i ? ", \\\n\t" : "plot",
+			sweep->values, benchmark->name, lock->writers[i],
+			benchmark->alone ? 15 : 13, lock->writers[i]);
+	fputc('\n', file);
+}
+
+/* Shares of writers lie closer together where they are few, and matter more there. */
+static const char few_writers[] =
+	"set nonlinear x via sqrt(x) inverse x * x\n"
+	"set xrange [0:100]\n"
+	"set xtics (0, '' 0.2, 2, 5, 10, 20, '' 25, 50, 100)\n";
+
 static int script_write(const struct lock_sweep *sweep)
 {
-	const char *csv = sweep->options->lock.sweep;
+	const struct lock_options *lock = &sweep->options->lock;
 	const struct lock_benchmark *benchmark;
-	unsigned int count = 0;
+	unsigned int count = 0, rows, columns;
 	FILE *file = fopen(sweep->script, "we");
 
 	if (!file)
 		return complain(sweep->options, "%s: %s", sweep->script, strerror(errno));
 	for (benchmark = lock_benchmarks; benchmark->name; benchmark++)
-		count += !sweep->options->lock.benchmark ||
-			 !strcmp(sweep->options->lock.benchmark, benchmark->name);
+		count += is_drawn(sweep, benchmark);
+	columns = count > 1 ? 2 : 1;
+	rows = (count + columns - 1) / columns;
 	fprintf(file,
-		"set terminal svg size 640,%u font 'sans,12' background rgb 'white'\n"
-		"set output '%s.svg'\n"
+		"set terminal %s size %u,%u font 'sans,11' background rgb 'white'\n"
+		"set output '%s'\n"
 		"set datafile separator ','\n"
-		"set multiplot layout %u,1\n"
-		"set xlabel 'writers, per cent'\n"
-		"set ylabel 'locks a second'\n"
+		"set datafile missing NaN\n"
+		"kinds = '%s'\n"
+		"set multiplot layout %u,%u\n"
+		"set xlabel '%s'\n"
 		"set yrange [0:*]\n"
 		"set key outside right\n"
-		"set grid\n", 320 * count, csv, count);
-	for (benchmark = lock_benchmarks; benchmark->name; benchmark++) {
-		if (sweep->options->lock.benchmark &&
-		    strcmp(sweep->options->lock.benchmark, benchmark->name))
-			continue;
-		fprintf(file, "set title '%s: %s'\n"
-			"plot for [kind in 'dmcs rma-mcs rma-rw'] '%s' \\\n"
-			"\tusing (strcol(1) eq '%s' && strcol(2) eq kind ? $5 : NaN):12 \\\n"
-			"\twith linespoints title kind\n", benchmark->name, benchmark->what,
-			csv, benchmark->name);
-	}
+		"set format y '%%.1s %%c'\n"
+		"set grid\n%s", sweep->png ? "pngcairo" : "svg", 640 * columns, 320 * rows,
+		sweep->picture, lock->kind ? lock->kind : "dmcs rma-mcs rma-rw", rows, columns,
+		lock->vary ? lock_vary_names[lock->vary] : "writers, per cent",
+		lock->vary ? "set logscale x 2\n" : few_writers);
+	for (benchmark = lock_benchmarks; benchmark->name; benchmark++)
+		if (is_drawn(sweep, benchmark))
+			write_picture(sweep, file, benchmark);
 	if (!fclose(file))
 		return 0;
 	return complain(sweep->options, "%s: %s", sweep->script, strerror(errno));
@@ -109,23 +179,22 @@ static int draw(const struct lock_sweep *sweep)
 	if (child < 0 || waitpid(child, &status, 0) != child)
 		return complain(sweep->options, "gnuplot: %s", strerror(errno));
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-		complain(sweep->options, "there is no gnuplot here to draw the curves: run 'gnuplot %s' where there is",
+		complain(sweep->options, "there is no gnuplot here to draw the curves (package gnuplot-nox): run 'gnuplot %s' where there is",
 			 sweep->script);
 		return 0;
 	}
 	return status ? complain(sweep->options, "gnuplot %s failed", sweep->script) : 0;
 }
 
-int lock_sweep_end(struct lock_sweep *sweep)
+int lock_sweep_end(struct lock_sweep *sweep, bool complete)
 {
 	int ret = 0;
 
 	if (ferror(sweep->csv) | fclose(sweep->csv))
-		ret = complain(sweep->options, "%s: cannot be written",
-			       sweep->options->lock.sweep);
-	if (!ret)
+		ret = complain(sweep->options, "%s: cannot be written", sweep->values);
+	if (!ret && complete)
 		ret = script_write(sweep);
-	if (!ret)
+	if (!ret && complete)
 		ret = draw(sweep);
 	free(sweep);
 	return ret;
