@@ -95,6 +95,10 @@ int kdsm_cluster_up(struct kdsm_cluster_config *config)
 	refcount_set(&cluster->references, 1);
 	init_completion(&cluster->released);
 	kdsm_regions_init(cluster);
+	cluster->topology = kdsm_topology_create(cluster->table[0].location,
+						 sizeof(cluster->table[0]), cluster->nodes);
+	if (!cluster->topology)
+		goto free;
 	err = kdsm_directory_init(cluster);
 	if (err)
 		goto free;
@@ -114,6 +118,7 @@ exit_directory:
 	kdsm_directory_exit(cluster);
 free:
 	kdsm_regions_exit(cluster);
+	kvfree(cluster->topology);
 	kfree(cluster);
 unlock:
 	mutex_unlock(&kdsm_admin_lock);
@@ -147,6 +152,7 @@ int kdsm_cluster_down(void)
 	kdsm_fabric_stop(cluster->fabric);
 	pr_info("kdsm: cluster %s is down on this node\n", cluster->name);
 	kvfree(cluster->table);
+	kvfree(cluster->topology);
 	kfree(cluster);
 unlock:
 	mutex_unlock(&kdsm_admin_lock);

@@ -14,6 +14,7 @@
 
 #include "directory.h"
 #include "fabric.h"
+#include "topology.h"
 
 struct kdsm_node {
 	struct sockaddr_storage address;
@@ -28,6 +29,7 @@ struct kdsm_cluster {
 	unsigned int node;
 	unsigned int nodes;
 	struct kdsm_node *table;
+	struct kdsm_topology *topology;
 
 	struct xarray regions;		/* by id; see region.c */
 	struct mutex open_lock;		/* opens and closes of regions, one by one */

@@ -2,7 +2,7 @@
 /*
  * The threads of a node take turns at a lock.
  *
- * What is between nodes is the queue's business (lock_queue.c): as long as that says
+ * What is between nodes is the tree's business (lock_tree.c): as long as that says
  * HELD, the lock is at this node. Then the lock word says which thread has it, and
  * programs change it themselves as long as no flag but AT_NODE is set. Under the mutex
  * the module first freezes the word, by setting WAITERS: whatever a program that keeps
@@ -50,12 +50,12 @@ static void kdsm_lock_write(struct kdsm_lock *lock, u32 owner)
 {
 	u64 state = owner;
 
-	if (kdsm_queue_state(lock->queue) == KDSM_QUEUE_HELD)
+	if (kdsm_tree_state(&lock->tree) == KDSM_QUEUE_HELD)
 		state |= KDSM_LOCK_AT_NODE;
 	kdsm_lock_unpublish(lock);
 	if (!list_empty(&lock->waiters))
 		state |= KDSM_LOCK_WAITERS;
-	if (kdsm_queue_is_wanted(lock->queue) || lock->queue->baton.debt ||
+	if (!kdsm_tree_can_idle(&lock->tree) ||
 	    lock->settings.keep != KDSM_LOCK_KEEP_FOREVER)
 		state |= KDSM_LOCK_WANTED;
 	if (lock->dead)
@@ -120,7 +120,7 @@ static void kdsm_lock_grant(struct kdsm_lock *lock)
 
 	/* From a thread of this node, unless it has just come here. */
 	if (!lock->fresh)
-		lock->handed[lock->levels - 1]++;
+		lock->tree.handed[lock->levels - 1]++;
 	list_del_init(&waiter->link);
 	kdsm_lock_write(lock, thread);
 	waiter->status = lock->dead ? -EOWNERDEAD : 0;
@@ -135,14 +135,13 @@ static void kdsm_lock_grant(struct kdsm_lock *lock)
  */
 static int kdsm_lock_arrive(struct kdsm_lock *lock)
 {
-	u32 flags = lock->queue->baton.flags;
+	u32 flags = kdsm_tree_flags(&lock->tree);
 	int err;
 
 	if (!lock->arrived)
 		goto adopt;
 	lock->arrived = false;
 	lock->fresh = true;
-	lock->passes = 0;
 	lock->polls = 0;
 	lock->silent = 0;
 	lock->dead = flags & KDSM_BATON_DEAD;
@@ -155,28 +154,12 @@ adopt:
 	return err;
 }
 
-/* No thread has it. May those that wait have it, before another node does? */
-static bool kdsm_lock_may_pass(struct kdsm_lock *lock)
-{
-	u32 limit = lock->settings.t_l[lock->levels - 1];
-
-	if (list_empty(&lock->waiters))
-		return false;
-	/* If that fails the lock is handed over, or the next time tells. */
-	kdsm_queue_check(lock->queue);
-	if (!kdsm_queue_is_wanted(lock->queue)) {
-		lock->passes = 0;
-		return true;
-	}
-	return lock->passes++ < limit;
-}
-
 /* Does it stay here though nobody has it? */
 static bool kdsm_lock_may_stay(struct kdsm_lock *lock)
 {
 	u64 keep = lock->settings.keep, now;
 
-	if (!kdsm_queue_can_idle(lock->queue))
+	if (!kdsm_tree_can_idle(&lock->tree))
 		return false;
 	/* What another node is to be told would be forgotten if it were let go. */
 	if (lock->dead || lock->lost || keep == KDSM_LOCK_KEEP_FOREVER)
@@ -193,26 +176,23 @@ static bool kdsm_lock_may_stay(struct kdsm_lock *lock)
 /* Let it go, to another node or for good. The word says so before. */
 static int kdsm_lock_leave(struct kdsm_lock *lock)
 {
-	struct kdsm_queue *queue = lock->queue;
 	bool keep = lock->dead || lock->lost || lock->settings.keep;
-	u64 handed = queue->stats.handed;
+	u32 flags = 0;
 	int err;
 
 	/* A lock that was idle for as long as it may be goes. */
 	if (lock->idle_since && !lock->dead && !lock->lost)
 		keep = false;
-	queue->baton.flags &= KDSM_BATON_MORE;
 	if (lock->dead)
-		queue->baton.flags |= KDSM_BATON_DEAD;
+		flags |= KDSM_BATON_DEAD;
 	if (lock->lost)
-		queue->baton.flags |= KDSM_BATON_LOST;
+		flags |= KDSM_BATON_LOST;
 	atomic64_set(lock->state, lock->lost ? KDSM_LOCK_LOST : 0);
-	err = kdsm_queue_leave(queue, keep);
+	err = kdsm_tree_leave(&lock->tree, keep, flags);
 	kdsm_lock_heard(lock, err);
 	if (err)
 		return err;
-	lock->handed[0] += queue->stats.handed - handed;
-	if (kdsm_queue_state(queue) == KDSM_QUEUE_NONE)
+	if (kdsm_tree_state(&lock->tree) == KDSM_QUEUE_NONE)
 		lock->dead = false;
 	return 0;
 }
@@ -223,21 +203,24 @@ static int kdsm_lock_leave(struct kdsm_lock *lock)
  */
 static bool kdsm_lock_step(struct kdsm_lock *lock, int *err)
 {
-	struct kdsm_queue *queue = lock->queue;
+	enum kdsm_queue_state state = kdsm_tree_state(&lock->tree);
 	u32 owner;
 
-	switch (kdsm_queue_state(queue)) {
+	switch (state) {
 	case KDSM_QUEUE_NONE:
-		if (list_empty(&lock->waiters) || lock->lost)
-			break;
-		lock->arrived = true;
-		lock->idle_since = 0;
-		*err = kdsm_queue_enter(queue);
-		if (*err) {
-			kdsm_lock_later(lock, KDSM_LOCK_RETRY);
-			return false;
+	case KDSM_QUEUE_PARTLY:
+		if (list_empty(&lock->waiters) || lock->lost) {
+			if (state == KDSM_QUEUE_NONE)
+				break;
+			*err = kdsm_lock_leave(lock);
+		} else {
+			lock->arrived = true;
+			lock->idle_since = 0;
+			*err = kdsm_tree_enter(&lock->tree);
 		}
-		return true;
+		if (*err)
+			kdsm_lock_later(lock, KDSM_LOCK_RETRY);
+		return !*err;
 	case KDSM_QUEUE_ENTERING:
 		break;
 	case KDSM_QUEUE_DOUBT:
@@ -256,7 +239,7 @@ static bool kdsm_lock_step(struct kdsm_lock *lock, int *err)
 		owner = kdsm_lock_freeze(lock);
 		kdsm_lock_count_uses(lock);
 		if (owner && kdsm_lock_thread_lives(lock->locks, owner)) {
-			if (!list_empty(&lock->waiters) || kdsm_queue_is_wanted(queue))
+			if (!list_empty(&lock->waiters) || kdsm_tree_is_wanted(&lock->tree))
 				kdsm_lock_later(lock, KDSM_LOCK_CHECK);
 			kdsm_lock_write(lock, owner);
 			break;
@@ -267,7 +250,7 @@ static bool kdsm_lock_step(struct kdsm_lock *lock, int *err)
 		}
 		if (lock->lost)
 			kdsm_lock_fail_waiters(lock, -ENOTRECOVERABLE);
-		if (kdsm_lock_may_pass(lock)) {
+		if (!list_empty(&lock->waiters) && kdsm_tree_may_pass(&lock->tree)) {
 			lock->idle_since = 0;
 			kdsm_lock_grant(lock);
 			return true;	/* others may wait behind it: look after it */
@@ -275,7 +258,7 @@ static bool kdsm_lock_step(struct kdsm_lock *lock, int *err)
 		if (list_empty(&lock->waiters) && kdsm_lock_may_stay(lock)) {
 			kdsm_lock_write(lock, 0);
 			/* Who was told in between did not see the flag. */
-			return kdsm_queue_is_wanted(queue);
+			return kdsm_tree_is_wanted(&lock->tree);
 		}
 		*err = kdsm_lock_leave(lock);
 		if (*err)
@@ -295,12 +278,13 @@ static int kdsm_lock_advance(struct kdsm_lock *lock)
 	if (lock->lost)
 		kdsm_lock_fail_waiters(lock, -ENOTRECOVERABLE);
 	/* What was lost on the way is asked for again; the first time soon. */
-	switch (kdsm_queue_state(lock->queue)) {
+	switch (kdsm_tree_state(&lock->tree)) {
 	case KDSM_QUEUE_DOUBT:
 		kdsm_lock_later(lock, KDSM_LOCK_RETRY);
 		break;
 	case KDSM_QUEUE_WAITING:
-		kdsm_lock_later(lock, lock->queue->published ? KDSM_LOCK_CHECK : KDSM_LOCK_RETRY);
+		kdsm_lock_later(lock, kdsm_tree_is_published(&lock->tree) ?
+				      KDSM_LOCK_CHECK : KDSM_LOCK_RETRY);
 		break;
 	default:
 		break;
@@ -316,10 +300,10 @@ static void kdsm_lock_work(struct work_struct *work)
 	int err;
 
 	mutex_lock(&lock->mutex);
-	state = kdsm_queue_state(lock->queue);
+	state = kdsm_tree_state(&lock->tree);
 	if (state == KDSM_QUEUE_WAITING || state == KDSM_QUEUE_DOUBT) {
 		look = ++lock->polls % KDSM_LOCK_LOOK == 0;
-		err = kdsm_queue_poll(lock->queue, look);
+		err = kdsm_tree_poll(&lock->tree, look);
 		if (look || err)
 			kdsm_lock_heard(lock, err);
 	}
@@ -339,7 +323,7 @@ void kdsm_lock_let_go(struct kdsm_lock *lock)
 	u32 owner;
 
 	mutex_lock(&lock->mutex);
-	if (kdsm_queue_state(lock->queue) == KDSM_QUEUE_HELD && !kdsm_lock_arrive(lock)) {
+	if (kdsm_tree_state(&lock->tree) == KDSM_QUEUE_HELD && !kdsm_lock_arrive(lock)) {
 		owner = kdsm_lock_freeze(lock);
 		if (owner || !list_empty(&lock->waiters) || lock->dead || lock->lost) {
 			kdsm_lock_write(lock, owner);
@@ -353,7 +337,7 @@ void kdsm_lock_let_go(struct kdsm_lock *lock)
 	mutex_unlock(&lock->mutex);
 }
 
-/* ---- what the queue says, in any context ---- */
+/* ---- what the queues say, in any context ---- */
 
 static void kdsm_lock_granted(struct kdsm_queue *queue)
 {
@@ -387,15 +371,15 @@ static int kdsm_lock_try(struct kdsm_lock *lock, u32 thread, bool remote)
 
 	if (lock->lost)
 		return -ENOTRECOVERABLE;
-	if (kdsm_queue_state(lock->queue) == KDSM_QUEUE_NONE && remote &&
+	if (kdsm_tree_state(&lock->tree) == KDSM_QUEUE_NONE && remote &&
 	    list_empty(&lock->waiters)) {
 		lock->arrived = true;
 		lock->idle_since = 0;
-		err = kdsm_queue_try(lock->queue);
+		err = kdsm_tree_try(&lock->tree);
 		if (err)
 			return err;
 	}
-	if (kdsm_queue_state(lock->queue) != KDSM_QUEUE_HELD)
+	if (kdsm_tree_state(&lock->tree) != KDSM_QUEUE_HELD)
 		return -EBUSY;
 	if (kdsm_lock_arrive(lock))
 		return -EBUSY;
@@ -418,6 +402,7 @@ static int kdsm_lock_try(struct kdsm_lock *lock, u32 thread, bool remote)
 		return -EBUSY;
 	}
 	lock->idle_since = 0;
+	kdsm_tree_count(&lock->tree);
 	kdsm_lock_write(lock, thread);
 	return lock->dead ? -EOWNERDEAD : 0;
 }
@@ -433,7 +418,7 @@ static bool kdsm_lock_calls(struct kdsm_lock *lock, struct kdsm_lock_waiter *wai
 	/* Pairs with the release of who ended the wait. */
 	return smp_load_acquire(&waiter->done) ||
 	       (READ_ONCE(lock->arrived) && kdsm_lock_is_first(lock, waiter) &&
-		kdsm_queue_state(lock->queue) == KDSM_QUEUE_HELD);
+		kdsm_tree_has_come(&lock->tree));
 }
 
 /* Until it is called; -ETIMEDOUT, -EINTR. */
@@ -464,7 +449,7 @@ static int kdsm_lock_wait(struct kdsm_lock *lock, u32 thread, u64 timeout)
 			break;
 		/* Who would have to wait for a network that is down is told so. */
 		if (err && err != -EAGAIN &&
-		    kdsm_queue_state(lock->queue) != KDSM_QUEUE_LEAVING) {
+		    kdsm_tree_state(&lock->tree) != KDSM_QUEUE_LEAVING) {
 			kdsm_lock_end_wait(lock, &waiter, err);
 			break;
 		}
@@ -515,7 +500,7 @@ static bool kdsm_lock_owned(struct kdsm_lock *lock, u32 thread)
 {
 	u32 owner;
 
-	if (kdsm_queue_state(lock->queue) != KDSM_QUEUE_HELD)
+	if (kdsm_tree_state(&lock->tree) != KDSM_QUEUE_HELD)
 		return false;
 	owner = kdsm_lock_freeze(lock);
 	if (owner == thread)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Locks of regions, as this node knows them: which are open, what threads wait, and
- * who they are. The queue of nodes is lock_queue.h.
+ * who they are. What is between nodes is lock_tree.h.
  */
 #ifndef KDSM_LOCK_H
 #define KDSM_LOCK_H
@@ -13,7 +13,7 @@
 #include <linux/xarray.h>
 #include <linux/kdsm.h>
 
-#include "lock_queue.h"
+#include "lock_tree.h"
 
 struct kdsm_cluster;
 struct kdsm_lock_sign;
@@ -52,7 +52,6 @@ struct kdsm_lock {
 	bool arrived;			/* it came from another node; nobody has seen to it */
 	bool fresh;			/* it came, and no thread has had it since */
 	bool dead, lost;		/* see KDSM_LOCK_DEAD and LOST */
-	unsigned int passes;		/* here, while another node waited */
 	unsigned int polls;
 	unsigned long silent;		/* jiffies: nobody has answered since; 0: somebody has */
 	u64 uses;			/* last seen in the word */
@@ -60,10 +59,9 @@ struct kdsm_lock {
 	atomic64_t *state;		/* the word's; programs write it, too */
 	struct kdsm_lock_word *word;
 	struct delayed_work work;
-	struct kdsm_queue *queue;
+	struct kdsm_tree tree;
 	struct kdsm_lock_sign *sign;	/* policy release; NULL: of others */
 	u64 stats[KDSM_LOCK_STAT_COUNT];
-	u64 handed[KDSM_LOCK_LEVELS];
 	u64 waits[KDSM_LOCK_WAITS];
 };
 
@@ -88,6 +86,8 @@ struct kdsm_lock_file {
 /* With the region. -ENOMEM. */
 int kdsm_locks_create(struct kdsm_region *region);
 void kdsm_locks_destroy(struct kdsm_region *region);
+/* Bytes of their memory that are words and rings. */
+u64 kdsm_locks_words(const struct kdsm_region *region);
 /* The page of lock words, or ERR_PTR(-ENOMEM). */
 struct page *kdsm_locks_page(struct kdsm_locks *locks, pgoff_t index);
 

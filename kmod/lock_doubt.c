@@ -131,7 +131,9 @@ static int kdsm_queue_scan(struct kdsm_queue *queue, u64 word)
 		return -EIO;
 	bitmap_zero(waiting, KDSM_OUTSTANDING_MAX);
 	for (node = 0; node < queue->nodes; node++) {
-		if (node == queue->node) {
+		if (!kdsm_queue_has(queue, node)) {
+			continue;
+		} else if (node == queue->node) {
 			place.state = KDSM_QUEUE_DOUBT;
 			place.ticket = queue->tail;
 			place.has_held = queue->has_held;
@@ -202,7 +204,9 @@ int kdsm_queue_resolve(struct kdsm_queue *queue, bool scan)
 		ticket = (queue->told_ticket - 1) & KDSM_TICKET_MASK;
 		head = kdsm_queue_may_be_mine(queue, ticket);
 	} else {
-		head = count == 1 && kdsm_word_sum(word) == kdsm_queue_id(queue);
+		/* Unless it was this node's, and is with another of its element now. */
+		head = count == 1 && kdsm_word_sum(word) == kdsm_queue_id(queue) &&
+		       !kdsm_queue_had(queue, ticket);
 	}
 	spin_unlock_bh(&queue->lock);
 	if (!head && scan && kdsm_queue_state(queue) == KDSM_QUEUE_DOUBT) {

@@ -147,28 +147,29 @@ static int kdsm_ioctl_lock_set(struct kdsm_lock_file *file, void __user *user)
 
 static void kdsm_lock_tell(struct kdsm_lock *lock, struct kdsm_lock_info *args)
 {
-	const struct kdsm_queue_stats *queue = &lock->queue->stats;
+	struct kdsm_queue_stats queue;
 
 	args->number = lock->number;
 	args->kind = lock->kind;
 	args->options = lock->options;
 	args->levels = lock->levels;
-	args->home = lock->queue->home;
+	args->home = lock->tree.queues[0]->home;
 	args->reserved = 0;
 	strscpy_pad(args->name, lock->name, sizeof(args->name));
 	mutex_lock(&lock->mutex);
 	args->settings = lock->settings;
 	memcpy(args->stats, lock->stats, sizeof(args->stats));
-	memcpy(args->handed, lock->handed, sizeof(args->handed));
+	memcpy(args->handed, lock->tree.handed, sizeof(args->handed));
 	memcpy(args->waits, lock->waits, sizeof(args->waits));
 	args->stats[KDSM_LOCK_STAT_FAST] += READ_ONCE(lock->word->uses) - lock->uses;
-	args->stats[KDSM_LOCK_STAT_ENTERED] = queue->entered;
-	args->stats[KDSM_LOCK_STAT_FREE] = queue->free;
-	args->stats[KDSM_LOCK_STAT_FREED] = queue->freed;
-	args->stats[KDSM_LOCK_STAT_ATOMICS] = queue->atomics;
-	args->stats[KDSM_LOCK_STAT_PUTS] = queue->puts;
-	args->stats[KDSM_LOCK_STAT_GETS] = queue->gets;
-	args->stats[KDSM_LOCK_STAT_MESSAGES] = queue->messages;
+	kdsm_tree_stats(&lock->tree, &queue);
+	args->stats[KDSM_LOCK_STAT_ENTERED] = queue.entered;
+	args->stats[KDSM_LOCK_STAT_FREE] = queue.free;
+	args->stats[KDSM_LOCK_STAT_FREED] = queue.freed;
+	args->stats[KDSM_LOCK_STAT_ATOMICS] = queue.atomics;
+	args->stats[KDSM_LOCK_STAT_PUTS] = queue.puts;
+	args->stats[KDSM_LOCK_STAT_GETS] = queue.gets;
+	args->stats[KDSM_LOCK_STAT_MESSAGES] = queue.messages;
 	mutex_unlock(&lock->mutex);
 }
 

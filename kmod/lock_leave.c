@@ -35,7 +35,7 @@ static u64 kdsm_queue_next(const struct kdsm_queue *queue)
 /* The word is not what is known: somebody waits. -EIO: it makes no sense. */
 static int kdsm_queue_waiters(struct kdsm_queue *queue, u64 word)
 {
-	u32 mine = queue->baton.debt_sum + kdsm_queue_id(queue);
+	u32 mine = queue->baton.debt_sum + queue->baton.id;
 	u32 waiters = kdsm_ticket_distance(kdsm_queue_next(queue), kdsm_word_tail(word));
 
 	if (!waiters || kdsm_word_count(word) != waiters + queue->baton.debt + 1 ||
@@ -69,7 +69,7 @@ static int kdsm_queue_find(struct kdsm_queue *queue)
 		return err;
 	rest = queue->rest;
 	for (node = 0; node < queue->nodes; node++) {
-		if (node == queue->node)
+		if (!kdsm_queue_is_peer(queue, node))
 			continue;
 		err = kdsm_queue_ask(queue, node, &place);
 		if (err)
@@ -141,7 +141,7 @@ static int kdsm_queue_gather(struct kdsm_queue *queue)
 	}
 	if (missing == 1) {
 		node = queue->rest - sum - 1;
-		if (node >= queue->nodes || node == queue->node)
+		if (!kdsm_queue_is_peer(queue, node))
 			return -EAGAIN;
 		if (hole < KDSM_SUCCESSORS_MAX)
 			successors[hole] = node;
@@ -168,7 +168,7 @@ static u64 kdsm_queue_known(const struct kdsm_queue *queue)
 	const struct kdsm_baton *baton = &queue->baton;
 
 	return kdsm_queue_next(queue) * KDSM_WORD_TAIL + (baton->debt + 1) * KDSM_WORD_COUNT +
-	       baton->debt_sum + kdsm_queue_id(queue);
+	       baton->debt_sum + baton->id;
 }
 
 static void kdsm_queue_no_debt(struct kdsm_queue *queue)
@@ -183,7 +183,7 @@ static void kdsm_queue_no_debt(struct kdsm_queue *queue)
  */
 static int kdsm_queue_was_done(struct kdsm_queue *queue)
 {
-	u32 waiters, count;
+	u32 waiters, count, since;
 	bool done;
 	u64 word;
 	int err;
@@ -203,7 +203,8 @@ static int kdsm_queue_was_done(struct kdsm_queue *queue)
 	 * any more, others may have come and gone, but no more are outstanding than came.
 	 */
 	done = count != waiters + queue->baton.debt + 1 || word == queue->attempted;
-	if (done && kdsm_word_count(queue->attempted) && count != waiters + 1)
+	since = kdsm_ticket_distance(kdsm_word_tail(queue->attempted), kdsm_word_tail(word));
+	if (done && kdsm_word_count(queue->attempted) && count != since + 1)
 		return -EIO;
 	queue->uncertain = false;
 	return done ? 0 : -EAGAIN;
@@ -226,9 +227,34 @@ static int kdsm_queue_attempt(struct kdsm_queue *queue, u64 wanted, u64 *word)
 	return *word == known ? 0 : -EAGAIN;
 }
 
+/* The word was made what was attempted, for this node to stay in it; or it was not. */
+static void kdsm_queue_stays(struct kdsm_queue *queue, bool stays)
+{
+	struct kdsm_baton *baton = &queue->baton;
+
+	spin_lock_bh(&queue->lock);
+	if (stays) {
+		kdsm_queue_no_debt(queue);
+		baton->id = kdsm_queue_id(queue);
+		queue->moved = false;
+		queue->ticket = (kdsm_word_tail(queue->attempted) - 1) & KDSM_TICKET_MASK;
+		queue->held = queue->ticket;
+		baton->ticket = queue->ticket;
+	}
+	/* This node may have been told of a ticket before it knew that it has the one before. */
+	if (queue->renewing && queue->told_ticket != kdsm_queue_next(queue))
+		queue->told = KDSM_NOBODY;
+	queue->renewing = false;
+	spin_unlock_bh(&queue->lock);
+}
+
 /*
  * If nobody waits, this node is the only one outstanding from now on (keep), or
  * nobody is. 1: so it is. 0: somebody waits.
+ *
+ * It may be another node that is counted for this one. To take its place, this one leaves
+ * and queues again, with the next ticket, in the same step: by the tickets it can be told
+ * whether that was done if the answer is lost, which the ids do not tell.
  */
 static int kdsm_queue_settle(struct kdsm_queue *queue, bool keep)
 {
@@ -241,9 +267,15 @@ static int kdsm_queue_settle(struct kdsm_queue *queue, bool keep)
 		err = queue->ops->leaving(queue, true);
 	if (err)
 		return err;
+	if (keep && queue->baton.id != kdsm_queue_id(queue)) {
+		wanted += KDSM_WORD_TAIL;
+		spin_lock_bh(&queue->lock);
+		queue->renewing = true;
+		spin_unlock_bh(&queue->lock);
+	}
 	err = kdsm_queue_attempt(queue, wanted, &word);
-	if (!err && keep)
-		kdsm_queue_no_debt(queue);
+	if (keep && (!err || err == -EAGAIN))
+		kdsm_queue_stays(queue, !err);
 	if (!err)
 		queue->baton.flags &= ~KDSM_BATON_MORE;
 	if (err != -EAGAIN)
@@ -256,23 +288,32 @@ static int kdsm_queue_settle(struct kdsm_queue *queue, bool keep)
 	return kdsm_queue_waiters(queue, word);
 }
 
+int kdsm_queue_ascertain(struct kdsm_queue *queue)
+{
+	int err;
+
+	if (!queue->uncertain)
+		return 0;
+	err = kdsm_queue_was_done(queue);
+	if (err && err != -EAGAIN)
+		return err;
+	kdsm_queue_stays(queue, !err);
+	return 0;
+}
+
 int kdsm_queue_check(struct kdsm_queue *queue)
 {
 	struct kdsm_baton *baton = &queue->baton;
 	int ret;
 
-	if (!baton->debt || kdsm_queue_is_wanted(queue))
+	if (!kdsm_queue_is_unsure(queue) || kdsm_queue_is_wanted(queue))
 		return 0;
-	if (queue->uncertain) {
-		ret = kdsm_queue_was_done(queue);
-		if (ret && ret != -EAGAIN)
-			return ret;
-		if (!ret)
-			kdsm_queue_no_debt(queue);
-	}
-	ret = baton->debt ? kdsm_queue_settle(queue, true) : 0;
+	ret = kdsm_queue_ascertain(queue);
+	if (ret)
+		return ret;
+	ret = kdsm_queue_is_unsure(queue) ? kdsm_queue_settle(queue, true) : 1;
 	/* Those that wait are looked for when it is handed over. */
-	if (!ret && baton->debt)
+	if (!ret)
 		baton->flags |= KDSM_BATON_MORE;
 	return min(ret, 0);
 }
@@ -304,28 +345,55 @@ static int kdsm_queue_pay(struct kdsm_queue *queue)
 
 /* ---- handing over ---- */
 
+/*
+ * The locks of the queues above go along, as far as this node has them. Who was told
+ * there that somebody waits does not tell who that is: it is found in the ring, or by the
+ * sum. Until the other has answered, it may have them, and nothing is done with them here.
+ */
+static unsigned int kdsm_queue_pack(struct kdsm_queue *queue, struct kdsm_wire_carried *wire)
+{
+	unsigned int count = 0;
+
+	while ((queue = queue->parent) && kdsm_queue_state(queue) == KDSM_QUEUE_HELD) {
+		const struct kdsm_baton *baton = &queue->baton;
+
+		wire->level = cpu_to_le16(queue->level);
+		wire->id = cpu_to_le16(baton->id);
+		wire->ticket = cpu_to_le32(baton->ticket);
+		wire->debt = cpu_to_le32(baton->debt);
+		wire->debt_sum = cpu_to_le32(baton->debt_sum);
+		wire->passes = cpu_to_le32(queue->passes);
+		wire->flags = cpu_to_le32(kdsm_queue_is_wanted(queue) ? KDSM_BATON_MORE : 0);
+		wire++;
+		count++;
+	}
+	return count;
+}
+
 /* To the node with the next ticket, which is known. */
 static int kdsm_queue_hand(struct kdsm_queue *queue)
 {
 	const struct kdsm_baton *baton = &queue->baton;
 	struct kdsm_wire_lock_hand wire;
-	unsigned int i, left = baton->known - 1;
+	unsigned int i, left = baton->known - 1, count;
 	int err = 0;
 
+	BUILD_BUG_ON(sizeof(wire) > KDSM_MESSAGE_ROOM);
 	if (queue->ops->leaving)
 		err = queue->ops->leaving(queue, false);
 	if (err)
 		return err;
 	kdsm_queue_name(queue, &wire.lock, kdsm_queue_next(queue));
 	wire.debt = cpu_to_le32(queue->cas ? 0 : baton->debt + 1);
-	wire.debt_sum = cpu_to_le32(queue->cas ? 0 : baton->debt_sum + kdsm_queue_id(queue));
+	wire.debt_sum = cpu_to_le32(queue->cas ? 0 : baton->debt_sum + baton->id);
 	wire.flags = cpu_to_le32(baton->flags);
 	wire.known = cpu_to_le16(left);
-	wire.reserved = 0;
 	for (i = 0; i < left; i++)
 		wire.successors[i] = cpu_to_le16(baton->successors[i + 1]);
+	count = kdsm_queue_pack(queue, kdsm_wire_carried(&wire, left));
+	wire.count = cpu_to_le16(count);
 	return kdsm_queue_send(queue, baton->successors[0], KDSM_MESSAGE_LOCK_HAND, &wire,
-			       offsetof(struct kdsm_wire_lock_hand, successors[left]), NULL);
+			       kdsm_wire_hand_size(left, count), NULL);
 }
 
 static void kdsm_queue_left(struct kdsm_queue *queue, enum kdsm_queue_state state)
@@ -367,11 +435,6 @@ int kdsm_queue_leave(struct kdsm_queue *queue, bool keep)
 	spin_lock_bh(&queue->lock);
 	kdsm_queue_set(queue, KDSM_QUEUE_LEAVING);
 	queue->looked = false;
-	/* Of a baton with names this is the first of them. */
-	if (!baton->known && queue->told != KDSM_NOBODY) {
-		baton->known = 1;
-		baton->successors[0] = queue->told;
-	}
 	spin_unlock_bh(&queue->lock);
 	if (queue->uncertain) {
 		err = kdsm_queue_was_done(queue);
@@ -380,11 +443,17 @@ int kdsm_queue_leave(struct kdsm_queue *queue, bool keep)
 			kdsm_queue_left(queue, KDSM_QUEUE_NONE);
 			return 0;
 		}
-		if (!err)
-			kdsm_queue_no_debt(queue);
-		else if (err != -EAGAIN)
+		if (err && err != -EAGAIN)
 			return err;
+		kdsm_queue_stays(queue, !err);
 	}
+	spin_lock_bh(&queue->lock);
+	/* Of a baton with names this is the first of them. */
+	if (!baton->known && queue->told != KDSM_NOBODY) {
+		baton->known = 1;
+		baton->successors[0] = queue->told;
+	}
+	spin_unlock_bh(&queue->lock);
 	while (!baton->known) {
 		if (!queue->waiters) {
 			err = kdsm_queue_settle(queue, keep);

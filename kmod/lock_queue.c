@@ -74,9 +74,45 @@ void kdsm_queue_take(struct kdsm_queue *queue)
 	queue->held_at = ktime_get_ns();
 	queue->has_held = true;
 	queue->looked = false;
+	queue->renewing = false;
+	queue->moved = false;
+	queue->passes = 0;
 	queue->waiters = 0;
 	queue->uncertain = false;
+	queue->baton.id = kdsm_queue_id(queue);
 	kdsm_queue_set(queue, KDSM_QUEUE_HELD);
+}
+
+/*
+ * Who waits may have told the one that is counted, or this node when another had the
+ * lock: both forget it, so nothing that was told before counts.
+ */
+void kdsm_queue_unpack(struct kdsm_queue *queue, const struct kdsm_carried *carried)
+{
+	struct kdsm_baton *baton = &queue->baton;
+
+	spin_lock_bh(&queue->lock);
+	/* If it is not that, another node is wrong. */
+	if (queue->state == KDSM_QUEUE_NONE) {
+		memset(baton, 0, sizeof(*baton));
+		baton->ticket = carried->ticket;
+		kdsm_queue_take(queue);
+		baton->id = carried->id;
+		baton->debt = carried->debt;
+		baton->debt_sum = carried->debt_sum;
+		baton->flags = carried->flags;
+		queue->passes = carried->passes;
+		queue->moved = true;
+		queue->told = KDSM_NOBODY;
+	}
+	spin_unlock_bh(&queue->lock);
+}
+
+void kdsm_queue_packed(struct kdsm_queue *queue)
+{
+	spin_lock_bh(&queue->lock);
+	kdsm_queue_set(queue, KDSM_QUEUE_NONE);
+	spin_unlock_bh(&queue->lock);
 }
 
 /* ---- queueing ---- */
@@ -168,9 +204,12 @@ int kdsm_queue_enter(struct kdsm_queue *queue)
 		return kdsm_queue_lost(queue, err);
 	count = kdsm_word_count(word);
 	sum = kdsm_word_sum(word);
-	/* One that is no node cannot be told: LOOK finds it, if there is any. */
+	/*
+	 * One that is no node cannot be told: LOOK finds it, if there is any. And this
+	 * one may be counted for another of its element, which is just leaving.
+	 */
 	kdsm_queue_entered(queue, kdsm_word_tail(word), count,
-			   sum && sum <= queue->nodes ? sum - 1 : KDSM_NOBODY);
+			   kdsm_queue_is_peer(queue, sum - 1) ? sum - 1 : KDSM_NOBODY);
 	return 0;
 }
 
@@ -236,7 +275,7 @@ int kdsm_queue_poll(struct kdsm_queue *queue, bool look)
 	if (!queue->published)
 		kdsm_queue_publish(queue);
 	for (node = 0; look && node < queue->nodes; node++) {
-		if (node == queue->node)
+		if (!kdsm_queue_is_peer(queue, node))
 			continue;
 		if (kdsm_queue_ask(queue, node, &place))
 			silent = true;

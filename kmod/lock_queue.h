@@ -41,15 +41,24 @@ enum kdsm_queue_state {
 	KDSM_QUEUE_WAITING,
 	KDSM_QUEUE_HELD,
 	KDSM_QUEUE_LEAVING,	/* it looks for the next one, or tells it */
+	KDSM_QUEUE_PARTLY,	/* only of a tree; see lock_tree.h */
+};
+
+/* The lock of the queue of a larger element, which goes with that of a smaller one. */
+struct kdsm_carried {
+	u32 level, ticket, id, debt, debt_sum, passes, flags;
 };
 
 /* What goes from node to node with the lock. */
 struct kdsm_baton {
 	u32 ticket;		/* of who gets it */
+	u32 id;			/* as which its holder is counted in the word */
 	u32 debt, debt_sum;	/* tickets not yet taken off the word, and their ids */
 	u32 flags;		/* KDSM_BATON_* */
 	u16 known;
 	u16 successors[KDSM_SUCCESSORS_MAX];	/* nodes with the tickets after that */
+	u16 count;		/* of those carried, which this node has not yet unpacked */
+	struct kdsm_carried carried[KDSM_WIRE_CARRIED];
 };
 
 /* An entry of the ring; what a reader finds half written fails the check. */
@@ -91,7 +100,9 @@ struct kdsm_queue {
 	u64 ring;			/* entries, of which there are ring_mask + 1 */
 	u32 ring_mask;
 	unsigned int node, nodes;
-	bool cas;			/* KDSM_LOCK_CAS */
+	const u16 *elements;		/* by node; its members are in the same as this node */
+	struct kdsm_queue *parent;	/* where that element queues; NULL: there is none */
+	bool cas;			/* KDSM_LOCK_CAS; without a parent */
 
 	spinlock_t lock;		/* guards what follows, up to stats */
 	u8 state;			/* enum kdsm_queue_state */
@@ -104,10 +115,15 @@ struct kdsm_queue {
 	u16 from;			/* who handed it over; KDSM_NOBODY: it was free */
 	u16 before;			/* whom to tell; KDSM_NOBODY: the ring */
 	u16 told;			/* has ticket + 1; KDSM_NOBODY: not known */
-	u32 told_ticket;		/* ENTERING: that ticket, as told says */
+	u32 told_ticket;		/* that ticket, as told says */
+	bool renewing;			/* HELD, LEAVING: its ticket may be the next one by now */
 	u32 tail;			/* DOUBT: a ticket of this node's is below that */
 	bool tail_known;
 	struct kdsm_baton baton;	/* HELD, LEAVING */
+
+	/* HELD; of tasks. */
+	bool moved;			/* it came with the lock of a smaller element */
+	u32 passes;			/* times that it had the lock since, while others may wait */
 
 	/* LEAVING; of the task that leaves. */
 	u32 waiters;			/* tickets from ticket + 1 on; 0: not known */
@@ -160,10 +176,16 @@ int kdsm_queue_leave(struct kdsm_queue *queue, bool keep);
  * the lock comes here. Errors as above, and it may be called again.
  */
 int kdsm_queue_check(struct kdsm_queue *queue);
+/* HELD: the baton is as it should be, if the answer to a check was lost. Errors as above. */
+int kdsm_queue_ascertain(struct kdsm_queue *queue);
 /* HELD: is somebody known to wait for it? */
 bool kdsm_queue_is_wanted(struct kdsm_queue *queue);
 /* HELD: can it stay so, without a task, until wanted() is called? */
 bool kdsm_queue_can_idle(struct kdsm_queue *queue);
+/* NONE: it is HELD, as another node of the same element handed it over with the lock below. */
+void kdsm_queue_unpack(struct kdsm_queue *queue, const struct kdsm_carried *carried);
+/* HELD: it is NONE, as it was handed over so. */
+void kdsm_queue_packed(struct kdsm_queue *queue);
 
 static inline enum kdsm_queue_state kdsm_queue_state(const struct kdsm_queue *queue)
 {
@@ -192,6 +214,9 @@ struct kdsm_queue_place {
 
 int kdsm_queue_ask(struct kdsm_queue *queue, unsigned int node,
 		   struct kdsm_queue_place *place);
+
+/* Had this node the lock with that ticket, or a later one? With the spinlock. */
+bool kdsm_queue_had(const struct kdsm_queue *queue, u32 ticket);
 
 /* The ticket came: it is HELD if count, of those before it, is 0. */
 void kdsm_queue_entered(struct kdsm_queue *queue, u32 ticket, unsigned int count,
@@ -264,6 +289,23 @@ static inline u32 kdsm_word_tail(u64 word)
 static inline u32 kdsm_queue_id(const struct kdsm_queue *queue)
 {
 	return queue->node + 1;
+}
+
+/* HELD: who comes may not tell this node, since there are others that it would tell. */
+static inline bool kdsm_queue_is_unsure(const struct kdsm_queue *queue)
+{
+	return queue->baton.debt || queue->moved;
+}
+
+/* Is that node in the element whose queue it is? */
+static inline bool kdsm_queue_has(const struct kdsm_queue *queue, unsigned int node)
+{
+	return node < queue->nodes && queue->elements[node] == queue->elements[queue->node];
+}
+
+static inline bool kdsm_queue_is_peer(const struct kdsm_queue *queue, unsigned int node)
+{
+	return node != queue->node && kdsm_queue_has(queue, node);
 }
 
 /* How far b is behind a. */

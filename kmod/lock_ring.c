@@ -115,7 +115,7 @@ unsigned int kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 
 
 	/* Half of a newer entry, an older one, or what no node has written. */
 	if (entry->check != kdsm_ring_check(who) || who >> 16 != (ticket & KDSM_TICKET_MASK) ||
-	    node >= queue->nodes || node == queue->node)
+	    !kdsm_queue_is_peer(queue, node))
 		return KDSM_NOBODY;
 	return node;
 }
@@ -172,6 +172,12 @@ static bool kdsm_queue_is_old(const struct kdsm_queue *queue, u32 ticket)
 	       kdsm_ticket_distance(ticket, queue->held) < KDSM_TICKETS_RECENT;
 }
 
+bool kdsm_queue_had(const struct kdsm_queue *queue, u32 ticket)
+{
+	/* A smaller element can have had it for long since. */
+	return kdsm_queue_is_old(queue, ticket) || (queue->has_held && ticket == queue->held);
+}
+
 /* Who sent it has the ticket after one of this node's. */
 int kdsm_queue_serve_tell(struct kdsm_queue *queue, struct kdsm_request *request)
 {
@@ -180,7 +186,7 @@ int kdsm_queue_serve_tell(struct kdsm_queue *queue, struct kdsm_request *request
 	u32 ticket, mine;
 	int err = 0;
 
-	if (request->length != sizeof(*wire) || request->from == queue->node)
+	if (request->length != sizeof(*wire) || !kdsm_queue_is_peer(queue, request->from))
 		return -EINVAL;
 	ticket = le32_to_cpu(wire->ticket);
 	mine = (ticket - 1) & KDSM_TICKET_MASK;
@@ -191,7 +197,7 @@ int kdsm_queue_serve_tell(struct kdsm_queue *queue, struct kdsm_request *request
 	case KDSM_QUEUE_ENTERING:
 	case KDSM_QUEUE_DOUBT:
 		/* That may be the ticket that this node waits for. */
-		if (kdsm_queue_is_old(queue, mine))
+		if (kdsm_queue_had(queue, mine))
 			break;
 		if (queue->told != KDSM_NOBODY && queue->told_ticket != ticket) {
 			err = -EBUSY;
@@ -203,10 +209,12 @@ int kdsm_queue_serve_tell(struct kdsm_queue *queue, struct kdsm_request *request
 	case KDSM_QUEUE_WAITING:
 	case KDSM_QUEUE_HELD:
 	case KDSM_QUEUE_LEAVING:
-		if (mine != queue->ticket)
+		if (mine != queue->ticket &&
+		    !(queue->renewing && mine == ((queue->ticket + 1) & KDSM_TICKET_MASK)))
 			break;		/* said again, of long ago */
 		wanted = queue->state == KDSM_QUEUE_HELD && queue->told == KDSM_NOBODY;
 		queue->told = request->from;
+		queue->told_ticket = ticket;
 		break;
 	}
 	spin_unlock_bh(&queue->lock);
@@ -215,12 +223,33 @@ int kdsm_queue_serve_tell(struct kdsm_queue *queue, struct kdsm_request *request
 	return err;
 }
 
+static int kdsm_carried_read(const struct kdsm_queue *queue,
+			     const struct kdsm_wire_carried *wire, struct kdsm_carried *carried)
+{
+	carried->level = le16_to_cpu(wire->level);
+	carried->id = le16_to_cpu(wire->id);
+	carried->ticket = le32_to_cpu(wire->ticket);
+	carried->debt = le32_to_cpu(wire->debt);
+	carried->debt_sum = le32_to_cpu(wire->debt_sum);
+	carried->passes = le32_to_cpu(wire->passes);
+	carried->flags = le32_to_cpu(wire->flags);
+	/* Who is counted there is of the element that this is the queue of. */
+	return !queue->parent || carried->level != queue->parent->level || !carried->id ||
+	       !kdsm_queue_has(queue, carried->id - 1) ||
+	       carried->ticket > KDSM_TICKET_MASK || carried->debt > KDSM_DEBT_MAX ||
+	       carried->debt_sum > carried->debt * queue->nodes ||
+	       carried->passes > KDSM_LOCK_T_MAX || carried->flags & ~KDSM_BATON_MORE ?
+	       -EINVAL : 0;
+}
+
 /* The baton that came, or an error. */
 static int kdsm_baton_read(const struct kdsm_queue *queue, const struct kdsm_request *request,
 			   struct kdsm_baton *baton)
 {
 	const struct kdsm_wire_lock_hand *wire = request->data;
+	const struct kdsm_wire_carried *carried;
 	unsigned int i, node;
+	int err;
 
 	if (request->length < offsetof(struct kdsm_wire_lock_hand, successors))
 		return -EINVAL;
@@ -229,14 +258,15 @@ static int kdsm_baton_read(const struct kdsm_queue *queue, const struct kdsm_req
 	baton->debt_sum = le32_to_cpu(wire->debt_sum);
 	baton->flags = le32_to_cpu(wire->flags);
 	baton->known = le16_to_cpu(wire->known);
-	if (baton->known > KDSM_SUCCESSORS_MAX ||
-	    request->length != offsetof(struct kdsm_wire_lock_hand, successors[baton->known]) ||
+	baton->count = le16_to_cpu(wire->count);
+	if (baton->known > KDSM_SUCCESSORS_MAX || baton->count > KDSM_WIRE_CARRIED ||
+	    request->length != kdsm_wire_hand_size(baton->known, baton->count) ||
 	    baton->ticket > KDSM_TICKET_MASK || baton->debt > KDSM_DEBT_MAX ||
 	    baton->debt_sum > baton->debt * queue->nodes)
 		return -EINVAL;
 	for (i = 0; i < baton->known; i++) {
 		node = le16_to_cpu(wire->successors[i]);
-		if (node >= queue->nodes)
+		if (!kdsm_queue_has(queue, node))
 			return -EINVAL;
 		if (node == queue->node) {
 			/* An entry of long ago: nor is what follows to be relied on. */
@@ -245,6 +275,12 @@ static int kdsm_baton_read(const struct kdsm_queue *queue, const struct kdsm_req
 			break;
 		}
 		baton->successors[i] = node;
+	}
+	carried = (const void *)&wire->successors[le16_to_cpu(wire->known)];
+	for (i = 0; i < baton->count; i++, queue = queue->parent) {
+		err = kdsm_carried_read(queue, &carried[i], &baton->carried[i]);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -256,7 +292,7 @@ int kdsm_queue_serve_hand(struct kdsm_queue *queue, struct kdsm_request *request
 	u32 ticket;
 	int err = 0;
 
-	if (request->length < sizeof(wire->lock) || request->from == queue->node)
+	if (request->length < sizeof(wire->lock) || !kdsm_queue_is_peer(queue, request->from))
 		return -EINVAL;
 	ticket = le32_to_cpu(wire->lock.ticket);
 	spin_lock_bh(&queue->lock);
@@ -305,7 +341,8 @@ int kdsm_queue_serve_look(struct kdsm_queue *queue, struct kdsm_request *request
 	u32 state, ticket;
 	bool wanted;
 
-	if (request->length != sizeof(struct kdsm_wire_lock))
+	if (request->length != sizeof(struct kdsm_wire_lock) ||
+	    !kdsm_queue_is_peer(queue, request->from))
 		return -EINVAL;
 	spin_lock_bh(&queue->lock);
 	wanted = queue->state == KDSM_QUEUE_HELD && !queue->looked;
@@ -319,6 +356,9 @@ int kdsm_queue_serve_look(struct kdsm_queue *queue, struct kdsm_request *request
 		if (!queue->tail_known)
 			state = KDSM_QUEUE_ENTERING;
 	}
+	/* The same for a ticket that it may have by now. */
+	if (queue->renewing)
+		state = KDSM_QUEUE_ENTERING;
 	reply->state = cpu_to_le16(state);
 	reply->has_held = cpu_to_le16(queue->has_held);
 	reply->ticket = cpu_to_le32(ticket);
@@ -344,6 +384,5 @@ bool kdsm_queue_is_wanted(struct kdsm_queue *queue)
 
 bool kdsm_queue_can_idle(struct kdsm_queue *queue)
 {
-	/* Who comes sees a debt and does not tell. */
-	return !kdsm_queue_is_wanted(queue) && !queue->baton.debt;
+	return !kdsm_queue_is_wanted(queue) && !kdsm_queue_is_unsure(queue);
 }

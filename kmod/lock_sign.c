@@ -52,6 +52,7 @@ struct kdsm_lock_sign {
 	struct kdsm_wire_signature wire;
 	bool foreign;		/* the lock came from elsewhere: not adopted */
 	bool published;		/* it is about to go: signature and wire are what goes */
+	u16 at;			/* published: whose slot says so; KDSM_NOBODY: none */
 	unsigned long failing;	/* jiffies: it could not be done since; 0: it could */
 };
 
@@ -68,14 +69,13 @@ static int kdsm_slot_access(struct kdsm_lock *lock, enum kdsm_opcode opcode,
 			    unsigned int node, unsigned int length)
 {
 	struct kdsm_operation *op = &lock->sign->op;
-	struct kdsm_queue *queue = lock->queue;
+	struct kdsm_queue *queue = kdsm_tree_root(&lock->tree);
 	struct kdsm_batch batch;
 
 	memset(op, 0, sizeof(*op));
 	op->opcode = opcode;
 	op->node = node;
-	op->offset = KDSM_MAX_LOCKS * kdsm_queue_size(queue->nodes) +
-		     lock->number * KDSM_SLOT_SIZE;
+	op->offset = kdsm_locks_words(lock->locks->region) + lock->number * KDSM_SLOT_SIZE;
 	op->length = length;
 	op->data = &lock->sign->wire;
 	if (node != queue->node && opcode == KDSM_OP_PUT)
@@ -203,11 +203,15 @@ int kdsm_lock_publish(struct kdsm_lock *lock, unsigned int node)
 		/* If it failed: of what was released; or, at worst, what was here before. */
 		kdsm_wire_write(&sign->wire, &sign->signature);
 		sign->published = true;
+		sign->at = KDSM_NOBODY;
 	}
+	if (sign->at == node)
+		return 0;
 	err = kdsm_slot_access(lock, KDSM_OP_PUT, node, kdsm_wire_length(sign->signature.count));
 	if (err)
 		return kdsm_lock_sign_failed(lock, err);
 	sign->failing = 0;
+	sign->at = node;
 	return 0;
 }
 
@@ -215,8 +219,12 @@ int kdsm_lock_leaving(struct kdsm_queue *queue, bool free)
 {
 	struct kdsm_lock *lock = queue->owner;
 	bool dead = lock->dead;
-	int err = kdsm_lock_publish(lock, free ? queue->home : queue->node);
+	int err;
 
+	/* When a smaller queue is set free the lock may go with any of the larger ones. */
+	if (!kdsm_tree_has_lock(&lock->tree))
+		return 0;
+	err = kdsm_lock_publish(lock, free ? kdsm_tree_root(&lock->tree)->home : queue->node);
 	if (err || lock->dead == dead)
 		return err;
 	/* What was written may be lost. One who is told so has to be there. */
@@ -253,7 +261,7 @@ static void kdsm_lock_adopt_all(struct kdsm_lock *lock)
 	unsigned int node;
 
 	/* Who does not answer has nothing to tell, and the lock comes with EOWNERDEAD. */
-	for (node = 0; node < lock->queue->nodes; node++)
+	for (node = 0; node < kdsm_tree_root(&lock->tree)->nodes; node++)
 		kdsm_lock_adopt_from(lock, node);
 }
 
@@ -266,7 +274,7 @@ void kdsm_lock_came(struct kdsm_lock *lock)
 int kdsm_lock_adopt(struct kdsm_lock *lock)
 {
 	struct kdsm_lock_sign *sign = lock->sign;
-	unsigned int from = lock->queue->from;
+	unsigned int from = kdsm_tree_from(&lock->tree);
 	int err = 0;
 
 	lockdep_assert_held(&lock->mutex);
@@ -275,7 +283,7 @@ int kdsm_lock_adopt(struct kdsm_lock *lock)
 	if (from != KDSM_NOBODY)
 		err = kdsm_lock_adopt_from(lock, from);
 	else if (!lock->dead)
-		err = kdsm_lock_adopt_from(lock, lock->queue->home);
+		err = kdsm_lock_adopt_from(lock, kdsm_tree_root(&lock->tree)->home);
 	else
 		kdsm_lock_adopt_all(lock);
 	if (err)

@@ -16,11 +16,20 @@
 
 #define KDSM_LOCK_PAGES		(KDSM_LOCKS_SIZE / PAGE_SIZE)
 
-/* What can be set of a kind, and of that what it has levels for. */
-static u32 kdsm_lock_mask(u32 kind, unsigned int levels)
+/* What T_L,i is unless it is set, but for kind DMCS. */
+#define KDSM_LOCK_T_L		16
+
+/* The levels that a lock of that kind has. */
+static unsigned int kdsm_lock_levels(const struct kdsm_locks *locks, u32 kind)
 {
+	return kind == KDSM_LOCK_DMCS ? 2 : locks->region->cluster->topology->levels;
+}
+
+/* What can be set of a lock of that kind. */
+static u32 kdsm_lock_mask(const struct kdsm_locks *locks, u32 kind)
+{
+	unsigned int levels = kdsm_lock_levels(locks, kind), i;
 	u32 mask = KDSM_LOCK_SET_KEEP;
-	unsigned int i;
 
 	if (kind != KDSM_LOCK_DMCS)
 		for (i = 2; i <= levels; i++)
@@ -28,7 +37,21 @@ static u32 kdsm_lock_mask(u32 kind, unsigned int levels)
 	return mask;
 }
 
+static void kdsm_lock_free(struct kdsm_lock *lock)
+{
+	kdsm_lock_sign_exit(lock);
+	kdsm_tree_destroy(&lock->tree);
+	kfree(lock);
+}
+
 /* ---- with the region ---- */
+
+u64 kdsm_locks_words(const struct kdsm_region *region)
+{
+	const struct kdsm_topology *topology = region->cluster->topology;
+
+	return KDSM_MAX_LOCKS * (topology->levels - 1) * kdsm_queue_size(topology->nodes);
+}
 
 int kdsm_locks_create(struct kdsm_region *region)
 {
@@ -44,11 +67,13 @@ int kdsm_locks_create(struct kdsm_region *region)
 	xa_init(&locks->open);
 	xa_init_flags(&locks->registry, XA_FLAGS_ALLOC);
 	xa_init_flags(&locks->threads, XA_FLAGS_ALLOC1);
-	/* One for each number, used only if a lock with that number has its home here. */
+	/*
+	 * A place for each number and level. A node is in one element of a level, and
+	 * the place is used only if that has its home for the number here.
+	 */
 	locks->memory = kdsm_memory_create(cluster->fabric, region->id | KDSM_LOCKS_ID,
-					   KDSM_MAX_LOCKS * kdsm_queue_size(cluster->nodes) +
-					   kdsm_lock_sign_size(region),
-					   KDSM_MEMORY_DEVICE);
+					   kdsm_locks_words(region) +
+					   kdsm_lock_sign_size(region), KDSM_MEMORY_DEVICE);
 	if (IS_ERR(locks->memory)) {
 		err = PTR_ERR(locks->memory);
 		kfree(locks);
@@ -56,13 +81,6 @@ int kdsm_locks_create(struct kdsm_region *region)
 	}
 	region->locks = locks;
 	return 0;
-}
-
-static void kdsm_lock_free(struct kdsm_lock *lock)
-{
-	kdsm_lock_sign_exit(lock);
-	kfree(lock->queue);
-	kfree(lock);
 }
 
 void kdsm_locks_destroy(struct kdsm_region *region)
@@ -139,28 +157,23 @@ static void kdsm_lock_settings_write(struct kdsm_wire_lock_open *wire,
 	wire->keep = cpu_to_le64(settings->keep);
 }
 
-/* The homes of locks are spread over the nodes. */
-static u32 kdsm_lock_home(const struct kdsm_region *region, u32 number)
-{
-	return (hash_32(region->id, 16) + number) % region->cluster->nodes;
-}
-
 static struct kdsm_lock *kdsm_lock_make(struct kdsm_locks *locks,
 					const struct kdsm_wire_lock_open *wire)
 {
 	struct kdsm_cluster *cluster = locks->region->cluster;
 	u32 number = le32_to_cpu(wire->number);
 	u64 offset = (u64)number * sizeof(struct kdsm_lock_word);
-	struct kdsm_queue *queue;
+	struct kdsm_queue *model;
 	struct kdsm_lock *lock;
 	struct page *page;
+	int err;
 
 	page = kdsm_locks_page(locks, offset >> PAGE_SHIFT);
 	if (IS_ERR(page))
 		return ERR_CAST(page);
 	lock = kzalloc(sizeof(*lock), GFP_KERNEL_ACCOUNT);
-	queue = kzalloc(sizeof(*queue), GFP_KERNEL_ACCOUNT);
-	if (!lock || !queue)
+	model = kzalloc(sizeof(*model), GFP_KERNEL_ACCOUNT);
+	if (!lock || !model)
 		goto nomem;
 	lock->locks = locks;
 	if (kdsm_lock_sign_init(lock))
@@ -168,45 +181,68 @@ static struct kdsm_lock *kdsm_lock_make(struct kdsm_locks *locks,
 	lock->number = number;
 	lock->kind = le32_to_cpu(wire->kind);
 	lock->options = le32_to_cpu(wire->options);
-	lock->levels = 2;
+	lock->levels = kdsm_lock_levels(locks, lock->kind);
 	strscpy(lock->name, wire->name, sizeof(lock->name));
 	kdsm_lock_settings_read(&lock->settings, wire);
 	lock->word = page_address(page) + offset_in_page(offset);
 	lock->state = (atomic64_t *)&lock->word->state;
-	lock->queue = queue;
-	queue->owner = lock;
-	queue->fabric = cluster->fabric;
-	queue->memory = locks->memory;
-	queue->ops = &kdsm_lock_queue_ops;
-	queue->region = locks->region->id;
-	queue->number = number;
-	queue->level = 1;
-	queue->home = kdsm_lock_home(locks->region, number);
-	queue->node = cluster->node;
-	queue->nodes = cluster->nodes;
-	queue->cas = lock->options & KDSM_LOCK_CAS;
-	kdsm_queue_place(queue, number * kdsm_queue_size(cluster->nodes));
-	kdsm_queue_init(queue);
+	lock->tree.topology = cluster->topology;
+	lock->tree.levels = lock->levels;
+	lock->tree.t_l = lock->settings.t_l;
 	kdsm_lock_init(lock);
-	return lock;
+	model->fabric = cluster->fabric;
+	model->memory = locks->memory;
+	model->ops = &kdsm_lock_queue_ops;
+	model->owner = lock;
+	model->region = locks->region->id;
+	model->number = number;
+	model->node = cluster->node;
+	model->nodes = cluster->nodes;
+	model->cas = lock->options & KDSM_LOCK_CAS;
+	/* Their homes are spread over the nodes. */
+	err = kdsm_tree_create(&lock->tree, model, hash_32(locks->region->id, 16) + number,
+			       (u64)number * (cluster->topology->levels - 1));
+	kfree(model);
+	if (!err)
+		return lock;
+	kdsm_lock_free(lock);
+	return ERR_PTR(err);
 
 nomem:
 	kfree(lock);
-	kfree(queue);
+	kfree(model);
 	return ERR_PTR(-ENOMEM);
 }
 
-/* Node 0 says that it is so; or may be of another mind. */
-static bool kdsm_lock_is_sane(const struct kdsm_wire_lock_open *wire)
+static bool kdsm_lock_in_range(u32 value)
 {
+	return value >= 1 && value <= KDSM_LOCK_T_MAX;
+}
+
+/* Only nodes of a lock of kind DMCS queue by compare-and-swap. */
+static bool kdsm_lock_is_kind(u32 kind, u32 options)
+{
+	return kind >= KDSM_LOCK_DMCS && kind <= KDSM_LOCK_RMA_RW &&
+	       !(options & ~(kind == KDSM_LOCK_DMCS ? KDSM_LOCK_CAS : 0));
+}
+
+/* Node 0 says that it is so; or may be of another mind. */
+static bool kdsm_lock_is_sane(const struct kdsm_locks *locks,
+			      const struct kdsm_wire_lock_open *wire)
+{
+	u32 kind = le32_to_cpu(wire->kind);
 	struct kdsm_lock_settings settings;
+	unsigned int i;
 
 	kdsm_lock_settings_read(&settings, wire);
-	return le32_to_cpu(wire->number) < KDSM_MAX_LOCKS &&
-	       !(le32_to_cpu(wire->options) & ~KDSM_LOCK_CAS) &&
-	       strnlen(wire->name, sizeof(wire->name)) < sizeof(wire->name) &&
-	       le32_to_cpu(wire->kind) == KDSM_LOCK_DMCS && settings.t_l[1] >= 1 &&
-	       settings.t_l[1] <= KDSM_LOCK_T_MAX;
+	if (le32_to_cpu(wire->number) >= KDSM_MAX_LOCKS ||
+	    !kdsm_lock_is_kind(kind, le32_to_cpu(wire->options)) || kind == KDSM_LOCK_RMA_RW ||
+	    strnlen(wire->name, sizeof(wire->name)) >= sizeof(wire->name))
+		return false;
+	for (i = 2; i <= kdsm_lock_levels(locks, kind); i++)
+		if (!kdsm_lock_in_range(settings.t_l[i - 1]))
+			return false;
+	return true;
 }
 
 /* It is open here from now on. */
@@ -239,7 +275,7 @@ static int kdsm_lock_ask(struct kdsm_locks *locks, struct kdsm_wire_lock_open *w
 			   sizeof(*wire), &reply, &length);
 	if (err)
 		return err == -EIO ? -EHOSTDOWN : err;
-	if (length != sizeof(reply) || !kdsm_lock_is_sane(&reply))
+	if (length != sizeof(reply) || !kdsm_lock_is_sane(locks, &reply))
 		return -EHOSTDOWN;
 	*wire = reply;
 	return 0;
@@ -273,11 +309,6 @@ int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *setti
 }
 
 /* ---- node 0 ---- */
-
-static bool kdsm_lock_in_range(u32 value)
-{
-	return value >= 1 && value <= KDSM_LOCK_T_MAX;
-}
 
 /* Change what is given. Nothing is changed if it cannot be. */
 static int kdsm_lock_settings_apply(struct kdsm_lock_settings *settings,
@@ -320,16 +351,17 @@ static int kdsm_registry_make(struct kdsm_locks *locks, const struct kdsm_wire_l
 	bool any = wire->name[0] || le32_to_cpu(wire->number) == KDSM_LOCK_ANY;
 	u32 number = le32_to_cpu(wire->number), kind = le32_to_cpu(wire->kind);
 	struct kdsm_wire_lock_open *entry;
+	unsigned int i;
 	int err;
 
-	if (kind < KDSM_LOCK_DMCS || kind > KDSM_LOCK_RMA_RW ||
-	    le32_to_cpu(wire->options) & ~KDSM_LOCK_CAS)
+	if (!kdsm_lock_is_kind(kind, le32_to_cpu(wire->options)))
 		return -EINVAL;
-	if (kind != KDSM_LOCK_DMCS)
+	if (kind == KDSM_LOCK_RMA_RW)
 		return -EOPNOTSUPP;
-	settings.t_l[1] = 1;
+	for (i = 2; i <= kdsm_lock_levels(locks, kind); i++)
+		settings.t_l[i - 1] = kind == KDSM_LOCK_DMCS ? 1 : KDSM_LOCK_T_L;
 	kdsm_lock_settings_read(&given, wire);
-	err = kdsm_lock_settings_apply(&settings, &given, kdsm_lock_mask(kind, 2));
+	err = kdsm_lock_settings_apply(&settings, &given, kdsm_lock_mask(locks, kind));
 	if (err)
 		return err;
 	entry = kmemdup(wire, sizeof(*wire), GFP_KERNEL);
@@ -363,7 +395,7 @@ static int kdsm_registry_set(struct kdsm_locks *locks, struct kdsm_wire_lock_ope
 	kdsm_lock_settings_read(&settings, entry);
 	kdsm_lock_settings_read(&given, wire);
 	err = kdsm_lock_settings_apply(&settings, &given,
-				       kdsm_lock_mask(le32_to_cpu(entry->kind), 2));
+				       kdsm_lock_mask(locks, le32_to_cpu(entry->kind)));
 	if (err)
 		return err;
 	kdsm_lock_settings_write(entry, &settings);
@@ -440,7 +472,7 @@ int kdsm_lock_serve_set(void *context, struct kdsm_request *request)
 	struct kdsm_lock *lock;
 	int err = -ENOENT;
 
-	if (request->from != 0 || request->length != sizeof(*wire) || !kdsm_lock_is_sane(wire))
+	if (request->from != 0 || request->length != sizeof(*wire))
 		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;
@@ -448,7 +480,10 @@ int kdsm_lock_serve_set(void *context, struct kdsm_request *request)
 	if (!region)
 		return -ENOENT;
 	lock = kdsm_lock_find(region->locks, le32_to_cpu(wire->number));
-	if (lock) {
+	if (!kdsm_lock_is_sane(region->locks, wire) ||
+	    (lock && lock->kind != le32_to_cpu(wire->kind))) {
+		err = -EINVAL;
+	} else if (lock) {
 		mutex_lock(&lock->mutex);
 		kdsm_lock_settings_read(&lock->settings, wire);
 		mutex_unlock(&lock->mutex);
@@ -464,6 +499,7 @@ static int kdsm_lock_serve(void *context, struct kdsm_request *request,
 {
 	const struct kdsm_wire_lock *wire = request->data;
 	struct kdsm_region *region;
+	struct kdsm_queue *queue;
 	struct kdsm_lock *lock;
 	int err = -ENOENT;
 
@@ -474,10 +510,10 @@ static int kdsm_lock_serve(void *context, struct kdsm_request *request,
 	region = kdsm_region_get(context, le32_to_cpu(wire->id));
 	if (!region)
 		return -ENOENT;
-	lock = le16_to_cpu(wire->level) == 1 ?
-	       kdsm_lock_find(region->locks, le16_to_cpu(wire->number)) : NULL;
-	if (lock)
-		err = serve(lock->queue, request);
+	lock = kdsm_lock_find(region->locks, le16_to_cpu(wire->number));
+	queue = lock ? kdsm_tree_queue(&lock->tree, le16_to_cpu(wire->level)) : NULL;
+	if (queue)
+		err = serve(queue, request);
 	kdsm_region_put(region);
 	return err;
 }

@@ -227,6 +227,22 @@ struct kdsm_wire_lock {
 
 #define KDSM_WIRE_SUCCESSORS	128U
 
+/*
+ * The lock of another queue, of a larger element, that goes to who gets this one. Who
+ * waits there is not said: it is found in the ring.
+ */
+struct kdsm_wire_carried {
+	__le16 level;		/* of that queue */
+	__le16 id;		/* as which its holder is counted */
+	__le32 ticket;
+	__le32 debt;
+	__le32 debt_sum;
+	__le32 passes;
+	__le32 flags;		/* KDSM_BATON_MORE */
+} __packed;
+
+#define KDSM_WIRE_CARRIED	(KDSM_LOCK_LEVELS - 2)
+
 /* The lock goes to who has that ticket. */
 struct kdsm_wire_lock_hand {
 	struct kdsm_wire_lock lock;
@@ -234,9 +250,23 @@ struct kdsm_wire_lock_hand {
 	__le32 debt_sum;
 	__le32 flags;		/* KDSM_BATON_* */
 	__le16 known;
-	__le16 reserved;
+	__le16 count;		/* of those carried */
 	__le16 successors[KDSM_WIRE_SUCCESSORS];	/* known of them are sent */
+	/* Sent right behind those successors, the smallest element first. */
+	struct kdsm_wire_carried carried[KDSM_WIRE_CARRIED];
 } __packed;
+
+static inline struct kdsm_wire_carried *kdsm_wire_carried(struct kdsm_wire_lock_hand *hand,
+							  unsigned int known)
+{
+	return (struct kdsm_wire_carried *)&hand->successors[known];
+}
+
+static inline unsigned int kdsm_wire_hand_size(unsigned int known, unsigned int count)
+{
+	return offsetof(struct kdsm_wire_lock_hand, successors[known]) +
+	       count * sizeof(struct kdsm_wire_carried);
+}
 
 #define KDSM_BATON_MORE		(1U << 0)	/* more wait than are known */
 #define KDSM_BATON_DEAD		(1U << 1)	/* for programs: -EOWNERDEAD */

@@ -4,7 +4,9 @@
  * once: exclusion, the cost of what nobody disputes, errors, owners that die, waits
  * that end early, words that are overwritten. Two nodes at least.
  *
- * usage: lock [PART-OF-A-TEST-NAME]
+ * usage: lock [-m] [PART-OF-A-TEST-NAME]
+ *
+ * -m: locks of kind RMA_MCS; without it DMCS.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -21,6 +23,7 @@
 
 static struct kdsm_region *region;
 static int file;			/* bound to it */
+static uint32_t kind = KDSM_LOCK_DMCS;
 static struct kdsm_lock_word *words;
 
 static int call(int on, unsigned long number, void *arg)
@@ -42,7 +45,7 @@ static int bind_file(void)
 static int open_lock(int on, const char *name, uint32_t flags, uint32_t *number)
 {
 	struct kdsm_lock_open args = {
-		.argsz = sizeof(args), .flags = flags, .kind = KDSM_LOCK_DMCS,
+		.argsz = sizeof(args), .flags = flags, .kind = kind,
 	};
 	int ret;
 
@@ -127,6 +130,17 @@ static struct kdsm_lock_info info_of(uint32_t number)
 	return info;
 }
 
+/*
+ * In how many queues a node is: tests/cluster puts two machines into a chassis and two
+ * of these into a rack.
+ */
+static unsigned int queues_of(unsigned int i)
+{
+	if (kind == KDSM_LOCK_DMCS)
+		return 1;
+	return ((i ^ 1) < nodes) + ((i & ~3U) + 2 < nodes) + (nodes > 4);
+}
+
 /* ---- tests ---- */
 
 static void lock_alone(void)
@@ -141,8 +155,8 @@ static void lock_alone(void)
 		CHECK(!fast_take(number, me));
 		CHECK_IS(take(file, number, me, 0, FOREVER), 0);
 		info = info_of(number);
-		/* One atomic, and nothing else. */
-		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], 1);
+		/* One atomic for each queue, and nothing else. */
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], queues_of(1));
 		CHECK_IS(info.stats[KDSM_LOCK_STAT_PUTS] + info.stats[KDSM_LOCK_STAT_GETS] +
 			 info.stats[KDSM_LOCK_STAT_MESSAGES], 0);
 		CHECK_IS(words[number].state, KDSM_LOCK_AT_NODE | me);
@@ -154,11 +168,11 @@ static void lock_alone(void)
 		CHECK_IS(take(file, number, me, 0, FOREVER), 0);
 		CHECK_IS(give(file, number, me), 0);
 		info = info_of(number);
-		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], 1);
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], queues_of(1));
 		CHECK_IS(info.stats[KDSM_LOCK_STAT_FAST], 1000);
 		CHECK_IS(info.stats[KDSM_LOCK_STAT_LOCKS], 2);
-		CHECK_IS(info.kind, KDSM_LOCK_DMCS);
-		CHECK_IS(info.levels, 2);
+		CHECK_IS(info.kind, kind);
+		CHECK_IS(info.levels, kind == KDSM_LOCK_DMCS ? 2 : 4);
 		CHECK(!strcmp(info.name, "alone"));
 	}
 	meet();
@@ -178,7 +192,7 @@ static void lock_let_go(void)
 {
 	struct kdsm_lock_open args = {
 		.argsz = sizeof(args), .flags = KDSM_LOCK_CREATE, .name = "let-go",
-		.kind = KDSM_LOCK_DMCS, .settings.mask = KDSM_LOCK_SET_KEEP,
+		.kind = kind, .settings.mask = KDSM_LOCK_SET_KEEP,
 	};
 	uint32_t me = thread_of(file);
 	struct kdsm_lock_info info;
@@ -194,10 +208,10 @@ static void lock_let_go(void)
 			CHECK_IS(words[args.number].state, 0);
 		}
 		info = info_of(args.number);
-		/* One atomic to lock, one to unlock. */
-		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], 20);
-		CHECK_IS(info.stats[KDSM_LOCK_STAT_FREE], 10);
-		CHECK_IS(info.stats[KDSM_LOCK_STAT_FREED], 10);
+		/* One atomic to lock, one to unlock, for each queue. */
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], 20 * queues_of(0));
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_FREE], 10 * queues_of(0));
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_FREED], 10 * queues_of(0));
 	}
 	meet();
 	if (node == 1) {
@@ -212,7 +226,9 @@ static void lock_let_go(void)
 		};
 
 		CHECK_IS(call(file, KDSM_IOC_LOCK_SET, &set), 0);
-		set.settings.mask = KDSM_LOCK_SET_T_L(2);
+		set.settings.mask = KDSM_LOCK_SET_T_L(kind == KDSM_LOCK_DMCS ? 2 : 5);
+		set.settings.t_l[1] = 7;
+		set.settings.t_l[4] = 7;
 		CHECK_IS(call(file, KDSM_IOC_LOCK_SET, &set), -ERANGE);
 		set.settings.mask = 0;
 		CHECK_IS(call(file, KDSM_IOC_LOCK_SET, &set), -EINVAL);
@@ -220,6 +236,40 @@ static void lock_let_go(void)
 	meet();
 	info = info_of(args.number);
 	CHECK_IS(info.settings.keep, FOREVER);
+}
+
+/* What a lock of kind RMA_MCS has levels for, and what they begin with. */
+static void lock_levels(void)
+{
+	struct kdsm_lock_open args = {
+		.argsz = sizeof(args), .flags = KDSM_LOCK_CREATE, .name = "levels",
+		.kind = kind,
+	};
+	struct kdsm_lock_set set = { .argsz = sizeof(set) };
+	struct kdsm_lock_info info;
+	unsigned int i;
+
+	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &args), 0);
+	CHECK_IS(args.settings.mask, kind == KDSM_LOCK_DMCS ? KDSM_LOCK_SET_KEEP :
+		 KDSM_LOCK_SET_KEEP | KDSM_LOCK_SET_T_L(2) | KDSM_LOCK_SET_T_L(3) |
+		 KDSM_LOCK_SET_T_L(4));
+	for (i = 2; i <= args.levels; i++)
+		CHECK_IS(args.settings.t_l[i - 1], kind == KDSM_LOCK_DMCS ? 1 : 16);
+	meet();
+	if (node == 0 && kind != KDSM_LOCK_DMCS) {
+		set.number = args.number;
+		set.settings.mask = KDSM_LOCK_SET_T_L(3);
+		set.settings.t_l[2] = 0;
+		CHECK_IS(call(file, KDSM_IOC_LOCK_SET, &set), -ERANGE);
+		set.settings.t_l[2] = KDSM_LOCK_T_MAX + 1;
+		CHECK_IS(call(file, KDSM_IOC_LOCK_SET, &set), -ERANGE);
+		set.settings.t_l[2] = 3;
+		CHECK_IS(call(file, KDSM_IOC_LOCK_SET, &set), 0);
+	}
+	meet();
+	info = info_of(args.number);
+	if (kind != KDSM_LOCK_DMCS)
+		CHECK_IS(info.settings.t_l[2], 3);
 }
 
 /* A node that closes a region keeps none of its locks. */
@@ -301,7 +351,7 @@ static void *count(void *arg)
 static void counter(const char *name, uint32_t options)
 {
 	struct kdsm_lock_open args = {
-		.argsz = sizeof(args), .flags = KDSM_LOCK_CREATE, .kind = KDSM_LOCK_DMCS,
+		.argsz = sizeof(args), .flags = KDSM_LOCK_CREATE, .kind = kind,
 		.options = options,
 	};
 	uint64_t zero = 0, value = 0;
@@ -310,6 +360,12 @@ static void counter(const char *name, uint32_t options)
 	unsigned int i;
 
 	snprintf(args.name, sizeof(args.name), "%s", name);
+	/* A threshold is met often. */
+	if (kind != KDSM_LOCK_DMCS) {
+		args.settings.mask = KDSM_LOCK_SET_T_L(3) | KDSM_LOCK_SET_T_L(4);
+		args.settings.t_l[2] = 5;
+		args.settings.t_l[3] = 2;
+	}
 	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &args), 0);
 	CHECK_IS(args.options, options);
 	counted = args.number;
@@ -341,7 +397,15 @@ static void lock_counter(void)
 
 static void lock_counter_cas(void)
 {
-	counter("counter-cas", KDSM_LOCK_CAS);
+	struct kdsm_lock_open args = {
+		.argsz = sizeof(args), .flags = KDSM_LOCK_CREATE, .kind = KDSM_LOCK_RMA_MCS,
+		.options = KDSM_LOCK_CAS, .name = "counter-cas",
+	};
+
+	if (kind == KDSM_LOCK_DMCS)
+		counter("counter-cas", KDSM_LOCK_CAS);
+	else
+		CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &args), -EINVAL);
 }
 
 /* ---- errors ---- */
@@ -364,7 +428,7 @@ static void lock_errors(void)
 	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &bad), -ENOENT);
 	bad.flags = KDSM_LOCK_CREATE;
 	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &bad), -EINVAL);	/* no kind */
-	bad.kind = KDSM_LOCK_DMCS;
+	bad.kind = kind;
 	bad.settings.mask = KDSM_LOCK_SET_T_R;
 	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &bad), -ERANGE);
 	CHECK_IS(take(file, KDSM_MAX_LOCKS - 2, me, 0, FOREVER), -ENOENT);
@@ -621,6 +685,7 @@ static void lock_hostile_words(void)
 static const struct guest_test tests[] = {
 	{ "lock_alone", lock_alone },
 	{ "lock_let_go", lock_let_go },
+	{ "lock_levels", lock_levels },
 	{ "lock_closed", lock_closed },
 	{ "lock_counter", lock_counter },
 	{ "lock_counter_cas", lock_counter_cas },
@@ -639,6 +704,11 @@ int main(int argc, char **argv)
 	struct kdsm_region_attr attr = { .size = 4096 };
 	int ret, status;
 
+	if (argc > 1 && !strcmp(argv[1], "-m")) {
+		kind = KDSM_LOCK_RMA_MCS;
+		argc--;
+		argv++;
+	}
 	guest_open("lock-meeting");
 	attr.size *= nodes;
 	ret = kdsm_region_open(kdsm, NAME, &attr, &region);

@@ -380,9 +380,9 @@ struct kdsm_advise {
  * see old values.
  *
  * Levels: the nodes form a tree by their locations ("rack0/chassis2"). Level 1 is the
- * whole cluster, the last level a node, whose members are threads. An element of
- * level i passes the lock on inside itself T_L,i times in a row at most while
- * another element waits for it. T_L,1 has no meaning.
+ * whole cluster, the last level a node, whose members are threads. The threads of an
+ * element of level i have the lock T_L,i times in a row at most while another element
+ * waits for it. T_L,1 has no meaning.
  */
 #define KDSM_MAX_LOCKS		4096	/* of a region */
 #define KDSM_LOCK_LEVELS	8	/* deeper locations are cut */
@@ -397,7 +397,8 @@ enum kdsm_lock_kind {
 
 /* Options of a lock, which it keeps. */
 #define KDSM_LOCK_CAS		(1U << 0)	/* nodes queue by compare-and-swap in a loop
-						 * rather than by tickets: for comparison
+						 * rather than by tickets: for comparison;
+						 * DMCS only
 						 */
 
 /*
@@ -413,7 +414,7 @@ struct kdsm_lock_settings {
 	__u32 t_w;	/* RMA_RW: writers in a row while readers wait; 1 to T_MAX;
 			 * default: the product of T_L,2 and on
 			 */
-	__u32 t_l[KDSM_LOCK_LEVELS];	/* t_l[i - 1] of level i; 1 to T_MAX */
+	__u32 t_l[KDSM_LOCK_LEVELS];	/* t_l[i - 1] of level i; 1 to T_MAX; default: 16 */
 	__u64 keep;	/* ns; see below */
 };
 
@@ -443,15 +444,15 @@ struct kdsm_lock_settings {
  *
  * Errors:
  *   -EBADFD	the file is not bound
- *   -EINVAL	flags, options, name or mask; number not below KDSM_MAX_LOCKS; no such
- *		kind; the existing lock differs
+ *   -EINVAL	flags, name or mask; number not below KDSM_MAX_LOCKS; no such kind, or
+ *		not with these options; the existing lock differs
  *   -ERANGE	a setting is out of its range, names a level that there is not, or is
  *		not one of that kind
  *   -EACCES	the file is not open for writing
  *   -ENOENT	no such lock (without CREATE)
  *   -EEXIST	it exists (with EXCL)
  *   -ENOSPC	all numbers are taken
- *   -EOPNOTSUPP	the module has no locks of that kind (it has DMCS)
+ *   -EOPNOTSUPP	the module has no locks of that kind (RMA_RW)
  *   -EHOSTDOWN, -ETIMEDOUT	node 0, which knows the names, does not answer
  */
 struct kdsm_lock_open {

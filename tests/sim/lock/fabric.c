@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The fabric of the nodes that queue for a lock: one memory at the home, whose words
- * the device changes, messages, and what gets lost of both.
+ * The fabric of the nodes that queue for a lock: a memory at each, whose words the
+ * device changes, messages, and what gets lost of both.
  */
 #include <stdio.h>
 
 #include "lock.h"
 
-/* That of the home; there is only one. */
 static struct kdsm_memory memory;
-static u8 *bytes;
+static u8 *bytes[LOCK_NODES];
 static u64 size;
 static struct kdsm_fabric fabrics[LOCK_NODES];
 static unsigned int under_way;
@@ -71,9 +70,9 @@ static void copy_torn(void *to, const void *from, unsigned int length)
 
 static void operate(struct kdsm_operation *op)
 {
-	u64 *word = (u64 *)(bytes + op->offset);
+	u64 *word = (u64 *)(bytes[op->node] + op->offset), place = kdsm_queue_size(lock.nodes);
 
-	if (op->node != lock.home || op->offset + op->length > size)
+	if (op->node >= lock.nodes || op->offset + op->length > size)
 		sim_fail(-1, "an operation on a wrong place");
 	switch (op->opcode) {
 	case KDSM_OP_GET:
@@ -84,8 +83,13 @@ static void operate(struct kdsm_operation *op)
 		break;
 	case KDSM_OP_CAS:
 		op->result = *word;
-		if (*word == op->compare)
-			*word = op->operand;
+		if (*word != op->compare)
+			break;
+		*word = op->operand;
+		if (kdsm_word_count(op->compare) && op->offset % place == 0 && !lock.cas &&
+		    kdsm_word_tail(op->operand) != kdsm_word_tail(op->compare))
+			lock_renewed(op->node, op->offset / place + 1,
+				     kdsm_word_tail(op->compare));
 		break;
 	default:
 		op->result = *word;
@@ -154,17 +158,36 @@ struct message {
 	struct sim_queue queue;
 };
 
+static void break_carried(struct message *message)
+{
+	struct kdsm_wire_lock_hand *hand = (void *)message->data;
+	struct kdsm_wire_carried *carried = kdsm_wire_carried(hand, hand->known);
+	unsigned int i;
+
+	if (lock_broken == LOCK_BREAK_CARRY)
+		message->length = kdsm_wire_hand_size(hand->known, hand->count = 0);
+	for (i = 0; i < hand->count; i++) {
+		if (lock_broken == LOCK_BREAK_ID)
+			carried[i].id = message->to + 1;
+		if (lock_broken == LOCK_BREAK_PASSES)
+			carried[i].passes = 0;
+	}
+}
+
 static void serve(struct message *message)
 {
 	struct kdsm_wire_lock_hand *hand = (void *)message->data;
-	struct kdsm_queue *queue = lock_queue(message->to);
+	struct kdsm_queue *queue = kdsm_tree_queue(lock_tree(message->to), hand->lock.level);
 	struct kdsm_request request = {
 		.from = message->from,
 		.data = message->data,
-		.length = message->length,
 		.reply = message->reply,
 	};
 
+	if (!queue)
+		sim_fail(-1, "message %u of node %u for a queue that node %u does not know",
+			 message->type, message->from, message->to);
+	request.length = message->length;
 	switch (message->type) {
 	case KDSM_MESSAGE_LOCK_TELL:
 		message->status = lock_broken == LOCK_BREAK_TELL ? 0 :
@@ -175,6 +198,8 @@ static void serve(struct message *message)
 			hand->debt = 0;
 		if (lock_broken == LOCK_BREAK_OLD)
 			queue->has_held = false;
+		break_carried(message);
+		request.length = message->length;
 		message->status = kdsm_queue_serve_hand(queue, &request);
 		break;
 	case KDSM_MESSAGE_LOCK_LOOK:
@@ -190,10 +215,10 @@ static void serve(struct message *message)
 		sim_fail(-1, "nothing is lost, but node %u does not wait for what node %u hands it",
 			 message->to, message->from);
 	message->reply_length = request.reply_length;
-	sim_event(-1, "%s of node %u, ticket %u: %d",
+	sim_event(-1, "%s of node %u, level %u, ticket %u: %d",
 		  message->type == KDSM_MESSAGE_LOCK_TELL ? "TELL" :
 		  message->type == KDSM_MESSAGE_LOCK_HAND ? "HAND" : "LOOK", message->from,
-		  hand->lock.ticket, message->status);
+		  hand->lock.level, hand->lock.ticket, message->status);
 }
 
 static void serve_late(void *arg)
@@ -282,16 +307,15 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 
 /* ---- start and stop ---- */
 
-u64 lock_word(void)
+u64 lock_word(const struct kdsm_queue *queue)
 {
-	return *(u64 *)bytes;
+	return *(u64 *)(bytes[queue->home] + queue->word);
 }
 
 /* As the ring was when the tickets that come were given the last time. */
-static void lock_ring_old(void)
+static void lock_ring_old(const struct kdsm_queue *queue)
 {
-	const struct kdsm_queue *queue = lock_queue(0);
-	struct kdsm_ring_entry *ring = (void *)(bytes + queue->ring);
+	struct kdsm_ring_entry *ring = (void *)(bytes[queue->home] + queue->ring);
 	u32 i, ticket;
 
 	for (i = 0; i <= queue->ring_mask; i++) {
@@ -302,27 +326,32 @@ static void lock_ring_old(void)
 
 void lock_fabric_start(void)
 {
-	unsigned int i;
+	unsigned int i, j;
 
 	under_way = 0;
-	allocated = 0;
-	size = kdsm_queue_size(lock.nodes);
-	bytes = calloc(1, size);
-	*(u64 *)bytes = lock.ticket * KDSM_WORD_TAIL;
-	if (lock.old)
-		lock_ring_old();
+	size = (lock_tree(0)->levels - 1) * kdsm_queue_size(lock.nodes);
 	for (i = 0; i < lock.nodes; i++) {
-		struct kdsm_queue *queue = lock_queue(i);
-
 		fabrics[i].node = i;
-		queue->fabric = &fabrics[i];
-		queue->memory = &memory;
+		bytes[i] = calloc(1, size);
+		for (j = 0; j < size; j += kdsm_queue_size(lock.nodes))
+			*(u64 *)(bytes[i] + j) = lock.ticket * KDSM_WORD_TAIL;
+	}
+	for (i = 0; i < lock.nodes; i++) {
+		for (j = 0; j < lock_tree(i)->count; j++) {
+			lock_tree(i)->queues[j]->fabric = &fabrics[i];
+			lock_tree(i)->queues[j]->memory = &memory;
+			if (lock.old)
+				lock_ring_old(lock_tree(i)->queues[j]);
+		}
 	}
 }
 
 void lock_fabric_stop(void)
 {
-	free(bytes);
+	unsigned int i;
+
+	for (i = 0; i < lock.nodes; i++)
+		free(bytes[i]);
 	if (allocated)
 		sim_fail(-1, "%lld allocations were not freed", (long long)allocated);
 }

@@ -6,7 +6,7 @@
 #ifndef KDSM_SIM_LOCK_H
 #define KDSM_SIM_LOCK_H
 
-#include "lock_queue.h"
+#include "lock_tree.h"
 #include "sim.h"
 
 #define LOCK_NODES	256
@@ -22,19 +22,31 @@ enum lock_break {
 	LOCK_BREAK_RING,
 	LOCK_BREAK_TWICE,
 	LOCK_BREAK_EARLY,
+	/* of trees: */
+	LOCK_BREAK_ID,
+	LOCK_BREAK_PASSES,
+	LOCK_BREAK_CARRY,
+	LOCK_BREAK_PARENT,
+	LOCK_BREAK_IDLE,
+	LOCK_BREAK_ALONE,
 	LOCK_BREAK_COUNT
 };
 
 /* What the seed chose, beside struct sim_config. */
 struct lock_config {
-	unsigned int nodes, home;
+	unsigned int nodes;
+	u32 home;			/* tells which nodes are homes */
+	unsigned int parts[2];		/* of the cluster, and of each of these */
+	bool mixed;			/* nodes are anywhere in them, not evenly */
+	bool flat;			/* one queue all the same */
 	unsigned int rounds;		/* acquisitions of a node */
 	unsigned int hold, away;	/* microseconds at most */
 	unsigned int keep;		/* one in so many times an idle lock is kept; 0: never */
 	unsigned int again;		/* times that a kept lock is taken again at most */
 	unsigned int try;		/* one in so many acquisitions tries; 0: none */
 	bool cas;
-	unsigned int check;		/* one in so many times it is taken again at once */
+	unsigned int check;		/* times that it is passed on inside a node at most */
+	u32 t_l[KDSM_LOCK_LEVELS];
 	u32 ticket;			/* the first */
 	bool old;			/* tickets come again: old entries are in the ring */
 };
@@ -44,6 +56,8 @@ struct lock_counts {
 	u64 enters, frees, enter_ops, enter_max;
 	u64 leaves, leave_ops, hands;
 	u64 tries, busy, holds;
+	u64 crossed[KDSM_LOCK_LEVELS];	/* holds, by the level of the element that it went to */
+	u64 operations;			/* all */
 };
 
 extern struct lock_config lock;
@@ -53,7 +67,7 @@ extern struct lock_counts lock_counts;
 /* fabric.c */
 void lock_fabric_start(void);
 void lock_fabric_stop(void);
-u64 lock_word(void);
+u64 lock_word(const struct kdsm_queue *queue);
 
 /* By --wrap, called instead and calling the real one. */
 unsigned int __real_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket);
@@ -63,6 +77,8 @@ unsigned int __wrap_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int 
 void lock_nodes_start(void);
 void lock_nodes_stop(void);
 void lock_nodes_tell(void);
-struct kdsm_queue *lock_queue(unsigned int node);
+struct kdsm_tree *lock_tree(unsigned int node);
+/* Who has that queue has left it and queued again, in one step. */
+void lock_renewed(unsigned int home, unsigned int level, u32 ticket);
 
 #endif /* KDSM_SIM_LOCK_H */

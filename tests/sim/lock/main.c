@@ -30,10 +30,17 @@ static const struct {
 	[LOCK_BREAK_RING] = { "ring", "what is read of a ring is not checked" },
 	[LOCK_BREAK_EARLY] = { "early", "a hand-over that comes early is taken unseen" },
 	[LOCK_BREAK_TWICE] = { "twice", "whether a lost atomic was done is not asked", true },
+	[LOCK_BREAK_ID] = { "id", "who got a lock from its element thinks that it is counted" },
+	[LOCK_BREAK_PASSES] = { "passes", "how often it was passed on does not go with the lock" },
+	[LOCK_BREAK_CARRY] = { "carry", "the lock of a larger element does not go with a smaller" },
+	[LOCK_BREAK_PARENT] = { "parent", "the lock of a larger element is not left", true },
+	[LOCK_BREAK_IDLE] = { "idle", "a lock is kept though it is wanted in a larger element" },
+	[LOCK_BREAK_ALONE] = { "alone", "a lock from the same element is taken for unwanted" },
 };
 
 static u64 state;
-static bool lossy, plain, cas;
+static bool lossy, plain, cas, flat;
+static unsigned int racks, chassis = 1, threshold;
 static unsigned int nodes_min = 2, nodes_max = 8, rounds, contention;
 static struct result {
 	u64 seeds, failed;
@@ -80,12 +87,20 @@ void sim_fail(s64 block, const char *format, ...)
 
 static void choose(u64 seed)
 {
+	unsigned int i;
+
 	state = seed * 0xd1342543de82ef95ULL + 1;
 	sim_random();
 	memset(&sim, 0, sizeof(sim));
 	memset(&lock, 0, sizeof(lock));
 	lock.nodes = sim_between(nodes_min, nodes_max);
 	lock.home = sim_below(lock.nodes);
+	lock.parts[0] = racks ?: sim_chance(3) ? 1 : sim_between(2, 4);
+	lock.parts[1] = racks ? chassis : sim_chance(2) ? 1 : sim_between(2, 3);
+	lock.mixed = !racks;
+	lock.flat = flat;
+	for (i = 0; i < KDSM_LOCK_LEVELS; i++)
+		lock.t_l[i] = threshold ?: sim_between(1, 6);
 	lock.rounds = rounds ?: sim_between(1, 20);
 	lock.hold = sim_chance(2) ? 3 : sim_between(1, 200);
 	lock.away = sim_chance(2) ? 3 : sim_between(1, 1000);
@@ -128,9 +143,9 @@ static void choose(u64 seed)
 static void run_seed(u64 seed)
 {
 	choose(seed);
-	sim_event(-1, "nodes %u home %u rounds %u hold %u away %u keep %u again %u try %u error %u",
-		  lock.nodes, lock.home, lock.rounds, lock.hold, lock.away, lock.keep,
-		  lock.again, lock.try, sim.error);
+	sim_event(-1, "nodes %u in %u * %u home %u rounds %u hold %u away %u keep %u again %u "
+		  "try %u error %u", lock.nodes, lock.parts[0], lock.parts[1], lock.home,
+		  lock.rounds, lock.hold, lock.away, lock.keep, lock.again, lock.try, sim.error);
 	sim_clock_start();
 	lock_nodes_start();
 	lock_fabric_start();
@@ -152,6 +167,9 @@ static void usage(FILE *file)
 		"  -n COUNT     so many seeds (1000; 1 with -v)\n"
 		"  -N N[-M]     so many nodes (2-8; at most %u)\n"
 		"  -r ROUNDS    acquisitions of a node\n"
+		"  -R N[xM]     in N racks, of M chassis each; without it anywhere\n"
+		"  -T COUNT     thresholds of all levels\n"
+		"  -F           one queue, wherever the nodes are\n"
 		"  -c US        count operations: away that long between acquisitions; 1: not at all\n"
 		"  -C           nodes queue by compare-and-swap in a loop\n"
 		"  -p           no seed with errors\n"
@@ -172,7 +190,7 @@ int main(int argc, char **argv)
 
 	result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		      -1, 0);
-	while ((option = getopt(argc, argv, "s:n:N:r:c:Cplvb:h")) != -1) {
+	while ((option = getopt(argc, argv, "s:n:N:R:T:Fr:c:Cplvb:h")) != -1) {
 		switch (option) {
 		case 's':
 			seed = strtoull(optarg, NULL, 0);
@@ -183,6 +201,16 @@ int main(int argc, char **argv)
 		case 'N':
 			if (sscanf(optarg, "%u-%u", &nodes_min, &nodes_max) == 1)
 				nodes_max = nodes_min;
+			break;
+		case 'R':
+			if (sscanf(optarg, "%ux%u", &racks, &chassis) < 1 || !racks || !chassis)
+				goto wrong;
+			break;
+		case 'T':
+			threshold = atoi(optarg);
+			break;
+		case 'F':
+			flat = true;
 			break;
 		case 'r':
 			rounds = atoi(optarg);
@@ -242,6 +270,12 @@ int main(int argc, char **argv)
 		       "a release %.3f, of which %.1f %% hand over\n", nodes_min, nodes_max,
 		       c->enters, (double)c->enter_ops / c->enters, c->enter_max,
 		       (double)c->leave_ops / c->leaves, 100.0 * c->hands / c->leaves);
+		printf("operations a hold %.3f; of holds so many go to another element of level",
+		       (double)c->operations / c->holds);
+		for (i = 2; i <= KDSM_LOCK_LEVELS; i++)
+			if (c->crossed[i - 1])
+				printf(" %u: %.2f %%", i, 100.0 * c->crossed[i - 1] / c->holds);
+		putchar('\n');
 	}
 	if (!status)
 		return lock_broken ? 1 : 0;

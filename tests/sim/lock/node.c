@@ -9,24 +9,37 @@
 #include "lock.h"
 
 static struct node {
-	struct kdsm_queue queue;
+	struct kdsm_tree tree;
+	char location[24];
 	struct sim_queue wait;
 	bool woken;
+	const struct kdsm_queue *unheard;
+	bool had[KDSM_LOCK_LEVELS];	/* by level: it has the queue, and that was seen */
+	u64 since[KDSM_LOCK_LEVELS];	/* holds by the element when it had queued there, plus 1 */
+	unsigned int bypass[KDSM_LOCK_LEVELS];	/* by others, that it may have to wait for then */
 } nodes[LOCK_NODES];
 
+static struct kdsm_topology *topology;
+/* By home and level: the ticket that had it last. */
+static u32 last[LOCK_NODES][KDSM_LOCK_LEVELS];
 static int holder;		/* -1: nobody */
-static bool served;		/* anybody yet */
-static u32 last;		/* the ticket that had it last */
+static int before;		/* who had it last */
 static unsigned int active;	/* nodes that are not done */
+/*
+ * By home and level: those that queue, but it may be that nobody has heard of it; and holds
+ * by the element when there were none, but those of a lock that was idle at the node.
+ */
+static unsigned int unheard[LOCK_NODES][KDSM_LOCK_LEVELS];
+static u64 passed[LOCK_NODES][KDSM_LOCK_LEVELS];
 
-struct kdsm_queue *lock_queue(unsigned int node)
+struct kdsm_tree *lock_tree(unsigned int node)
 {
-	return &nodes[node].queue;
+	return &nodes[node].tree;
 }
 
 static void wake(struct kdsm_queue *queue)
 {
-	struct node *node = container_of(queue, struct node, queue);
+	struct node *node = queue->owner;
 
 	node->woken = true;
 	sim_wake(&node->wait);
@@ -51,31 +64,94 @@ static void node_wait(struct node *node, u64 us)
 	node->woken = false;
 }
 
-static u64 operations(const struct kdsm_queue *queue)
+static u64 operations(const struct node *node)
 {
-	return queue->stats.atomics + queue->stats.puts + queue->stats.gets +
-	       queue->stats.messages;
+	struct kdsm_queue_stats stats;
+
+	kdsm_tree_stats(&node->tree, &stats);
+	return stats.atomics + stats.puts + stats.gets + stats.messages;
+}
+
+static unsigned int number(const struct node *node)
+{
+	return node - nodes;
 }
 
 /* ---- checks ---- */
 
-static void hold(struct node *node, bool anew)
+/* It has queue i now. What is lost makes others wait. */
+static void check_bypass(struct node *node, unsigned int i)
 {
-	struct kdsm_queue *queue = &node->queue;
+	const struct kdsm_queue *queue = node->tree.queues[i];
+	u64 others = passed[queue->home][queue->level] + 1 - node->since[i];
+
+	if (node->since[i] && !sim.error && others > node->bypass[i])
+		sim_fail(-1, "level %u: node %u waited for %llu others, not %u", queue->level,
+			 number(node), others, node->bypass[i]);
+	node->since[i] = 0;
+}
+
+/* Each queue is served in the order of its tickets, and what came along has the last one. */
+static enum kdsm_queue_state look(struct node *node)
+{
+	enum kdsm_queue_state state = kdsm_tree_state(&node->tree);
+	unsigned int i;
+
+	for (i = 0; i < node->tree.count; i++) {
+		struct kdsm_queue *queue = node->tree.queues[i];
+		u32 *ticket = &last[queue->home][queue->level];
+		bool held = kdsm_queue_state(queue) == KDSM_QUEUE_HELD;
+
+		if (held && !node->had[i]) {
+			if (queue->ticket != ((*ticket + !queue->moved) & KDSM_TICKET_MASK))
+				sim_fail(-1, "level %u: ticket %u is served after %u", queue->level,
+					 queue->ticket, *ticket);
+			*ticket = queue->ticket;
+			check_bypass(node, i);
+			if (lock_broken == LOCK_BREAK_ALONE)
+				queue->moved = false;
+		}
+		node->had[i] = held;
+	}
+	return state;
+}
+
+void lock_renewed(unsigned int home, unsigned int level, u32 ticket)
+{
+	last[home][level] = ticket;
+}
+
+static void count_crossing(unsigned int from, unsigned int to)
+{
+	unsigned int level = 2;
+
+	while (level < topology->levels &&
+	       kdsm_topology_level(topology, level)[from] == kdsm_topology_level(topology, level)[to])
+		level++;
+	lock_counts.crossed[level - 1]++;
+}
+
+static void hold(struct node *node, bool idle)
+{
+	unsigned int me = number(node), i;
 
 	if (holder >= 0)
-		sim_fail(-1, "node %u has the lock, and so has node %d", queue->node, holder);
-	if (anew && served && queue->ticket != ((last + 1) & KDSM_TICKET_MASK))
-		sim_fail(-1, "ticket %u is served after %u", queue->ticket, last);
-	served = true;
-	last = queue->ticket;
-	holder = queue->node;
+		sim_fail(-1, "node %u has the lock, and so has node %d", me, holder);
+	if (before >= 0 && before != (int)me)
+		count_crossing(before, me);
+	before = me;
+	holder = me;
 	lock_counts.holds++;
-	sim_event(-1, "has the lock, ticket %u, debt %u, known %u", queue->ticket,
-		  queue->baton.debt, queue->baton.known);
+	for (i = 0; i < node->tree.count; i++) {
+		const struct kdsm_queue *queue = node->tree.queues[i];
+
+		passed[queue->home][queue->level] +=
+			!idle && !unheard[queue->home][queue->level];
+	}
+	sim_event(-1, "has the lock");
 	sim_sleep(sim_below(lock.hold + 1));
-	if (holder != queue->node || kdsm_queue_state(queue) != KDSM_QUEUE_HELD)
-		sim_fail(-1, "node %u has lost the lock", queue->node);
+	if (holder != (int)me || look(node) != KDSM_QUEUE_HELD)
+		sim_fail(-1, "node %u has lost the lock", me);
 	holder = -1;
 }
 
@@ -85,44 +161,75 @@ void sim_check_step(void)
 
 /* ---- acquiring ---- */
 
+/* queue: nobody may have heard that it waits there; NULL: they have. */
+static void hear(struct node *node, const struct kdsm_queue *queue)
+{
+	if (node->unheard)
+		unheard[node->unheard->home][node->unheard->level]--;
+	if (queue)
+		unheard[queue->home][queue->level]++;
+	node->unheard = queue;
+}
+
+static int enter(struct node *node)
+{
+	const struct kdsm_queue *queue = node->tree.queues[node->tree.at];
+	u64 ops = operations(node);
+	int err;
+
+	hear(node, queue);
+	err = kdsm_tree_enter(&node->tree);
+	if (kdsm_queue_state(queue) != KDSM_QUEUE_WAITING || queue->published)
+		hear(node, NULL);
+	node->since[node->tree.at] = passed[queue->home][queue->level] + 1;
+	ops = operations(node) - ops;
+	lock_counts.enters++;
+	lock_counts.enter_ops += ops;
+	if (ops > lock_counts.enter_max)
+		lock_counts.enter_max = ops;
+	return err;
+}
+
+static void leave(struct node *node, bool keep);
+
 static bool acquire(struct node *node)
 {
-	struct kdsm_queue *queue = &node->queue;
+	struct kdsm_tree *tree = &node->tree;
 	bool try = sim_chance(lock.try);
 	unsigned int polls = 0;
-	u64 before, ops;
 	int err;
 
 	for (;;) {
-		switch (kdsm_queue_state(queue)) {
+		switch (look(node)) {
 		case KDSM_QUEUE_NONE:
-			before = operations(queue);
+		case KDSM_QUEUE_PARTLY:
 			if (try) {
 				lock_counts.tries++;
-				err = kdsm_queue_try(queue);
+				err = kdsm_tree_try(tree);
 				lock_counts.busy += err == -EBUSY;
-				if (err == -EBUSY)
+				if (err == -EBUSY) {
+					if (look(node) == KDSM_QUEUE_PARTLY)
+						leave(node, false);
 					return false;
+				}
 			} else {
-				err = kdsm_queue_enter(queue);
-				ops = operations(queue) - before;
-				lock_counts.enters++;
-				lock_counts.enter_ops += ops;
-				if (ops > lock_counts.enter_max)
-					lock_counts.enter_max = ops;
+				err = enter(node);
 			}
 			if (err && !sim.error)
 				sim_fail(-1, "nothing is lost, but queueing gave %d", err);
 			if (lock_broken == LOCK_BREAK_DOUBT &&
-			    kdsm_queue_state(queue) == KDSM_QUEUE_DOUBT)
-				queue->state = KDSM_QUEUE_NONE;
+			    tree->queues[tree->at]->state == KDSM_QUEUE_DOUBT)
+				tree->queues[tree->at]->state = KDSM_QUEUE_NONE;
 			break;
 		case KDSM_QUEUE_HELD:
+			hear(node, NULL);
 			return true;
 		default:
 			node_wait(node, 2000);
 			/* If nothing is lost everybody is found without a search. */
-			kdsm_queue_poll(queue, sim.error && ++polls % 64 == 0);
+			kdsm_tree_poll(tree, sim.error && ++polls % 64 == 0);
+			if (node->unheard && node->unheard->published)
+				hear(node, NULL);
 			break;
 		}
 	}
@@ -131,34 +238,48 @@ static bool acquire(struct node *node)
 /* No thread wants it here. */
 static void leave(struct node *node, bool keep)
 {
-	struct kdsm_queue *queue = &node->queue;
-	u64 before = operations(queue), handed = queue->stats.handed;
+	struct kdsm_tree *tree = &node->tree;
+	u64 before = operations(node);
+	struct kdsm_queue_stats stats;
+	unsigned int i;
+	u64 handed;
 	int err;
 
-	while ((err = kdsm_queue_leave(queue, keep))) {
+	kdsm_tree_stats(tree, &stats);
+	handed = stats.handed;
+	while ((err = kdsm_tree_leave(tree, keep, 0))) {
 		if (!sim.error && err != -EAGAIN)
 			sim_fail(-1, "nothing is lost, but leaving gave %d", err);
-		if (lock_broken == LOCK_BREAK_TWICE)
-			queue->uncertain = false;
+		for (i = 0; i < tree->count; i++) {
+			if (lock_broken == LOCK_BREAK_TWICE)
+				tree->queues[i]->uncertain = false;
+			/* It is free, or another's; and what is above? */
+			if (lock_broken == LOCK_BREAK_PARENT && i && !tree->queues[0]->state)
+				tree->queues[i]->state = KDSM_QUEUE_NONE;
+		}
 		sim_sleep(100);
 	}
+	look(node);
+	kdsm_tree_stats(tree, &stats);
 	lock_counts.leaves++;
-	lock_counts.leave_ops += operations(queue) - before;
-	lock_counts.hands += queue->stats.handed - handed;
+	lock_counts.leave_ops += operations(node) - before;
+	lock_counts.hands += stats.handed - handed;
 }
 
 static bool can_idle(struct node *node)
 {
+	struct kdsm_tree *tree = &node->tree;
+
 	if (lock_broken == LOCK_BREAK_KEEP)
-		return !kdsm_queue_is_wanted(&node->queue);
-	return kdsm_queue_can_idle(&node->queue);
+		return !kdsm_tree_is_wanted(tree);
+	if (lock_broken == LOCK_BREAK_IDLE)
+		return kdsm_queue_can_idle(tree->queues[0]);
+	return kdsm_tree_can_idle(tree);
 }
 
 static void release(struct node *node, bool keep)
 {
-	struct kdsm_queue *queue = &node->queue;
-
-	while (kdsm_queue_state(queue) != KDSM_QUEUE_NONE && !(keep && can_idle(node)))
+	while (look(node) != KDSM_QUEUE_NONE && !(keep && can_idle(node)))
 		leave(node, keep);
 }
 
@@ -169,7 +290,7 @@ static void idle(struct node *node, u64 us)
 
 	while (sim_now() < end) {
 		node_wait(node, end - sim_now());
-		if (kdsm_queue_state(&node->queue) == KDSM_QUEUE_HELD && !can_idle(node))
+		if (look(node) == KDSM_QUEUE_HELD && !can_idle(node))
 			release(node, sim_chance(2));
 	}
 }
@@ -178,21 +299,22 @@ static void run(void *arg)
 {
 	struct node *node = arg;
 	unsigned int i, again;
-	bool anew;
+	bool was_idle;
 
 	sim_sleep(sim_below(lock.away + 1));
 	for (i = 0; i < lock.rounds; i++) {
-		anew = kdsm_queue_state(&node->queue) == KDSM_QUEUE_NONE;
+		was_idle = look(node) == KDSM_QUEUE_HELD;
 		if (acquire(node)) {
-			hold(node, anew);
-			/* As when it is passed on among the threads of a node. */
-			if (sim_chance(lock.check)) {
-				kdsm_queue_check(&node->queue);
-				hold(node, false);
-			}
+			if (!was_idle)
+				kdsm_tree_count(&node->tree);
+			hold(node, was_idle);
+			/* It is passed on among the threads of the node. */
+			for (again = sim_below(lock.check + 1); again; again--)
+				if (kdsm_tree_may_pass(&node->tree))
+					hold(node, false);
 			for (again = sim_below(lock.again + 1); again; again--)
 				if (can_idle(node))
-					hold(node, false);
+					hold(node, true);
 			release(node, sim_chance(lock.keep));
 		}
 		idle(node, sim_below(lock.away + 1));
@@ -204,54 +326,116 @@ static void run(void *arg)
 	release(node, false);
 }
 
+/* Where each is, and the tree that follows from it. */
+static void place(void)
+{
+	unsigned int i, all = lock.parts[0] * lock.parts[1], part;
+
+	for (i = 0; i < lock.nodes; i++) {
+		part = lock.mixed ? sim_below(all) : i * all / lock.nodes;
+		if (all > 1)
+			snprintf(nodes[i].location, sizeof(nodes[i].location),
+				 lock.parts[1] > 1 ? "rack%u/chassis%u" : "rack%u",
+				 part / lock.parts[1], part);
+		/* Some are not in any of them. */
+		if (lock.mixed && sim_chance(10))
+			nodes[i].location[0] = 0;
+	}
+	topology = kdsm_topology_create(nodes[0].location, sizeof(nodes[0]), lock.nodes);
+}
+
+/*
+ * In queue i: the others that queue there, each of which has the lock as often as its
+ * level lets it.
+ */
+static unsigned int bypass(const struct kdsm_tree *tree, unsigned int i)
+{
+	const u16 *parts = i ? tree->queues[i - 1]->elements : NULL;
+	const struct kdsm_queue *queue = tree->queues[i];
+	unsigned int node, others = 0;
+
+	for (node = 0; node < lock.nodes; node++)
+		others += kdsm_queue_is_peer(queue, node) &&
+			  (!parts || (parts[node] == node && parts[queue->node] != node));
+	return others * lock.t_l[queue->level];
+}
+
 void lock_nodes_start(void)
 {
-	unsigned int i;
+	struct kdsm_queue *model = calloc(1, sizeof(*model));
+	unsigned int i, j;
 
 	holder = -1;
-	served = false;
+	before = -1;
+	memset(passed, 0, sizeof(passed));
+	memset(unheard, 0, sizeof(unheard));
 	active = lock.nodes;
 	memset(nodes, 0, sizeof(nodes));
+	place();
 	for (i = 0; i < lock.nodes; i++) {
-		struct kdsm_queue *queue = &nodes[i].queue;
+		struct kdsm_tree *tree = &nodes[i].tree;
 
-		queue->ops = &ops;
-		queue->region = 7;
-		queue->number = 3;
-		queue->level = 1;
-		queue->cas = lock.cas;
-		queue->home = lock.home;
-		queue->node = i;
-		queue->nodes = lock.nodes;
-		kdsm_queue_place(queue, 0);
-		kdsm_queue_init(queue);
+		tree->topology = topology;
+		tree->levels = lock.flat || lock.cas ? 2 : topology->levels;
+		tree->t_l = lock.t_l;
+		model->ops = &ops;
+		model->owner = &nodes[i];
+		model->region = 7;
+		model->number = 3;
+		model->cas = lock.cas;
+		model->node = i;
+		model->nodes = lock.nodes;
+		if (kdsm_tree_create(tree, model, lock.home, 0))
+			sim_fail(-1, "node %u has no tree", i);
+		for (j = 0; j < tree->count; j++)
+			nodes[i].bypass[j] = bypass(tree, j);
+		for (j = 0; j < KDSM_LOCK_LEVELS; j++)
+			last[i][j] = (lock.ticket - 1) & KDSM_TICKET_MASK;
 		sim_spawn(i, "node", 0, run, &nodes[i]);
 	}
+	free(model);
 }
 
 void lock_nodes_stop(void)
 {
-	unsigned int i;
+	unsigned int i, j;
 
-	if (lock_word() << 31)
-		sim_fail(-1, "all have left, but the word is %016llx", lock_word());
+	for (i = 0; i < lock.nodes; i++) {
+		struct kdsm_tree *tree = &nodes[i].tree;
+
+		for (j = 0; j < tree->count; j++) {
+			if (lock_word(tree->queues[j]) << 31)
+				sim_fail(-1, "all have left, but the word of level %u is %016llx",
+					 tree->queues[j]->level, lock_word(tree->queues[j]));
+			if (kdsm_queue_state(tree->queues[j]) != KDSM_QUEUE_NONE)
+				sim_fail(-1, "all have left, but node %u is in state %u", i,
+					 tree->queues[j]->state);
+		}
+		lock_counts.operations += operations(&nodes[i]);
+	}
 	for (i = 0; i < lock.nodes; i++)
-		if (kdsm_queue_state(&nodes[i].queue) != KDSM_QUEUE_NONE)
-			sim_fail(-1, "all have left, but node %u is in state %u", i,
-				 nodes[i].queue.state);
+		kdsm_tree_destroy(&nodes[i].tree);
+	kvfree(topology);
 }
 
 /* How they stand, for who looks for the reason of a failure. */
 void lock_nodes_tell(void)
 {
-	unsigned int i;
+	unsigned int i, j;
 
-	printf("word %016llx\n", lock_word());
 	for (i = 0; i < lock.nodes; i++) {
-		const struct kdsm_queue *queue = &nodes[i].queue;
+		const struct kdsm_tree *tree = &nodes[i].tree;
 
-		printf("node %u: state %u ticket %u held %u told %u tail %u waiters %u rest %u\n",
-		       i, queue->state, queue->ticket, queue->held, queue->told, queue->tail,
-		       queue->waiters, queue->rest);
+		printf("node %u: %s\n", i, nodes[i].location);
+		for (j = 0; j < tree->count; j++) {
+			const struct kdsm_queue *queue = tree->queues[j];
+
+			printf("  level %u: word %016llx state %u ticket %u held %u told %u tail %u\n",
+			       queue->level, lock_word(queue), queue->state, queue->ticket,
+			       queue->held, queue->told, queue->tail);
+			printf("    waiters %u rest %u id %u debt %u passes %u moved %u\n",
+			       queue->waiters, queue->rest, queue->baton.id, queue->baton.debt,
+			       queue->passes, queue->moved);
+		}
 	}
 }
