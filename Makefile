@@ -39,7 +39,7 @@ UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
 GUEST_SRC := $(wildcard tests/guest/*.c)
 GUEST_BIN := $(GUEST_SRC:tests/guest/%.c=$(B)/guest/%)
-PROGRAMS := matmul cg is ep btree
+PROGRAMS := matmul cg is ep btree stock
 PROGRAM_BIN := $(addprefix $(B)/programs/,$(PROGRAMS))
 
 .PHONY: all user module install clean help demo check check-debug check-style bench packages

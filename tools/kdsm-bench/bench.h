@@ -10,6 +10,7 @@
 #include <kdsm/kdsm.h>
 
 #define MAX_LIST 16
+#define MAX_REPEAT 99
 
 /* What --vary goes through, one value after the other. */
 enum lock_vary {
@@ -34,6 +35,7 @@ struct lock_options {
 	enum lock_vary vary;
 	uint64_t values[MAX_LIST];	/* of it; growing */
 	unsigned int value_count;	/* 1, if it is VARY_NOTHING */
+	unsigned int repeat;		/* each line, to MAX_REPEAT */
 	const char *sweep;		/* file; NULL: none */
 };
 

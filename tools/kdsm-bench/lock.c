@@ -263,10 +263,15 @@ static int lock_open(struct lock_run *run)
 	}
 }
 
+static double rate_of(const struct lock_totals *totals)
+{
+	return totals->elapsed ? totals->locks * 1e9 / totals->elapsed : 0;
+}
+
 static void report(struct lock_run *run, const struct lock_totals *totals)
 {
 	const struct lock_round *round = &run->round;
-	double rate = totals->elapsed ? totals->locks * 1e9 / totals->elapsed : 0;
+	double rate = rate_of(totals);
 	struct json_object *object;
 
 	if (!run->run.options->json) {
@@ -304,8 +309,9 @@ static void report(struct lock_run *run, const struct lock_totals *totals)
 	json_object_array_add(json_object_object_get(run->run.result, "results"), object);
 }
 
+/* *all: of all nodes together; on node 0. */
 static int round_on_all(struct lock_run *run, struct lock_worker *workers,
-			struct lock_sweep *sweep)
+			struct lock_totals *all)
 {
 	struct run *r = &run->run;
 	const struct options *options = r->options;
@@ -331,14 +337,12 @@ static int round_on_all(struct lock_run *run, struct lock_worker *workers,
 	else
 		ret = run_meet(r);
 	if (!ret && r->measures)
-		ret = gather(run, &totals);
+		ret = gather(run, all);
 	if (!ret && r->measures)
-		ret = lock_verify(run, &totals);
-	if (!ret && r->measures) {
-		report(run, &totals);
-		if (sweep)
-			lock_sweep_add(sweep, run, &totals);
-	}
+		ret = lock_verify(run, all);
+	/* As it was in force, defaults and all. */
+	if (!ret)
+		ret = kdsm_lock_info(run->lock, &run->info);
 	if (!ret)
 		ret = run_meet(r);	/* node 0 is done with what is there */
 close:
@@ -392,11 +396,22 @@ static void set_varied(struct lock_round *round, enum lock_vary vary, uint64_t v
 	}
 }
 
+static int by_rate(const void *one, const void *other)
+{
+	double a = rate_of(one), b = rate_of(other);
+
+	return (a > b) - (a < b);
+}
+
+/* Several times, and the one in the middle is the result. */
 static int round_of(struct lock_run *run, const struct lock_benchmark *benchmark,
 		    enum kdsm_lock_kind kind, double writers, uint64_t varied,
 		    struct lock_worker *workers, struct lock_sweep *sweep)
 {
 	const struct lock_options *lock = &run->run.options->lock;
+	struct lock_totals totals[MAX_REPEAT];
+	unsigned int i;
+	int ret = 0;
 
 	run->round = (struct lock_round){
 		.benchmark = benchmark,
@@ -406,7 +421,15 @@ static int round_of(struct lock_run *run, const struct lock_benchmark *benchmark
 		.settings = lock->settings,
 	};
 	set_varied(&run->round, lock->vary, varied);
-	return round_on_all(run, workers, sweep);
+	for (i = 0; i < lock->repeat && !ret; i++)
+		ret = round_on_all(run, workers, &totals[i]);
+	if (ret || !run->run.measures)
+		return ret;
+	qsort(totals, lock->repeat, sizeof(*totals), by_rate);
+	report(run, &totals[lock->repeat / 2]);
+	if (sweep)
+		lock_sweep_add(sweep, run, &totals[lock->repeat / 2]);
+	return 0;
 }
 
 static int rounds(struct lock_run *run, struct lock_worker *workers,

@@ -44,6 +44,7 @@ struct lock_run {
 	struct run run;
 	struct kdsm_lock *lock;
 	struct lock_round round;
+	struct kdsm_lock_info info;	/* of the lock of the last round */
 	unsigned int number;		/* of the round: each has a lock of its own */
 	bool go;			/* the threads of a node begin together */
 };

@@ -17,6 +17,7 @@ enum {
 	KEY_T_L,
 	KEY_KEEP,
 	KEY_VARY,
+	KEY_REPEAT,
 	KEY_SWEEP,
 };
 
@@ -49,6 +50,8 @@ static const struct argp_option arguments[] = {
 	{ "keep", KEY_KEEP, "NS", 0, "How long a node keeps an idle lock; default for ever", 0 },
 	{ "vary", KEY_VARY, "WHAT=N,N[,N...]", 0,
 	  "All of it with each value of threads, t-dc, t-r, t-w, t-l or keep", 0 },
+	{ "repeat", KEY_REPEAT, "N", 0,
+	  "Measure each line so often, and print the one in the middle; default 1", 0 },
 	{ "sweep", KEY_SWEEP, "FILE", 0,
 	  "Write the results to FILE as comma-separated values, and draw curves into FILE.svg, or, if FILE ends in .svg or .png, into FILE, with the values in FILE.csv",
 	  0 },
@@ -188,6 +191,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		lock->threads = 1;
+		lock->repeat = 1;
 		return 0;
 	case KEY_BENCHMARK:
 		benchmark(state, arg, lock);
@@ -227,6 +231,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_VARY:
 		vary(state, arg, lock);
+		return 0;
+	case KEY_REPEAT:
+		lock->repeat = one_number(state, arg, 1, MAX_REPEAT);
 		return 0;
 	case KEY_SWEEP:
 		lock->sweep = arg;

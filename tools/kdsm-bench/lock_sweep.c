@@ -72,21 +72,18 @@ fail:
 void lock_sweep_add(struct lock_sweep *sweep, const struct lock_run *run,
 		    const struct lock_totals *totals)
 {
-	struct kdsm_lock_settings settings = run->round.settings;
-	struct kdsm_lock_info info;
+	const struct kdsm_lock_settings *settings = &run->info.settings;
 	unsigned int level;
 
-	/* As it was in force, defaults and all. */
-	if (!kdsm_lock_info(run->lock, &info))
-		settings = info.settings;
 	fprintf(sweep->csv, "%s,%s,%u,%u,%g,%llu,%u,%u,%u,", run->round.benchmark->name,
 		lock_kind_name(run->round.kind), run->run.nodes,
 		run->round.benchmark->alone ? 1 : run->round.threads, run->round.writers,
-		(unsigned long long)run->round.varied, settings.t_dc, settings.t_r, settings.t_w);
+		(unsigned long long)run->round.varied, settings->t_dc, settings->t_r,
+		settings->t_w);
 	/* Those of levels 2 and on. */
-	for (level = 2; level <= kdsm_lock_levels(run->lock); level++)
-		fprintf(sweep->csv, "%s%u", level > 2 ? ":" : "", settings.t_l[level - 1]);
-	fprintf(sweep->csv, ",%lld,%llu,%.1f,%.3f,%.3f,%.3f,%llu\n", (long long)settings.keep,
+	for (level = 2; level <= run->info.levels; level++)
+		fprintf(sweep->csv, "%s%u", level > 2 ? ":" : "", settings->t_l[level - 1]);
+	fprintf(sweep->csv, ",%lld,%llu,%.1f,%.3f,%.3f,%.3f,%llu\n", (long long)settings->keep,
 		(unsigned long long)totals->locks,
 		totals->elapsed ? totals->locks * 1e9 / totals->elapsed : 0,
 		totals->locking / 1e3, totals->median / 1e3, totals->longest / 1e3,
@@ -158,7 +155,7 @@ static int script_write(const struct lock_sweep *sweep)
 		"set grid\n%s", sweep->png ? "pngcairo" : "svg", 640 * columns, 320 * rows,
 		sweep->picture, lock->kind ? lock->kind : "dmcs rma-mcs rma-rw", rows, columns,
 		lock->vary ? lock_vary_names[lock->vary] : "writers, per cent",
-		lock->vary ? "set logscale x 2\n" : few_writers);
+		!lock->vary ? few_writers : lock->values[0] ? "set logscale x 2\n" : "");
 	for (benchmark = lock_benchmarks; benchmark->name; benchmark++)
 		if (is_drawn(sweep, benchmark))
 			write_picture(sweep, file, benchmark);
