@@ -55,7 +55,7 @@ struct options {
 	unsigned int vector;	/* operations a call; 0: the default */
 	unsigned int calls;	/* measured; rounds, where a kind goes by rounds */
 	unsigned int warmup;	/* calls before, not measured */
-	double seconds;		/* bw: for each size and direction */
+	double seconds;		/* bw: for each size and direction; lock; 0: as by default */
 	double timeout;		/* for the others to come to a barrier */
 	uint64_t entries;	/* table: of all nodes together */
 	uint64_t cache;		/* table: remote nodes kept */

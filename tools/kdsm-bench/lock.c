@@ -37,6 +37,9 @@ const char *lock_kind_name(enum kdsm_lock_kind kind)
 	return "?";
 }
 
+/* Times that are kept of each thread, where it is not known how many there will be. */
+#define ROOM 100000
+
 /* ---- threads ---- */
 
 static int lock_once(struct lock_worker *worker, bool measured)
@@ -44,7 +47,7 @@ static int lock_once(struct lock_worker *worker, bool measured)
 	struct lock_run *run = worker->run;
 	bool write = lock_random(worker) % 100000 < run->round.writers * 1000;
 	bool shared = !write && run->round.kind == KDSM_LOCK_RMA_RW;
-	uint64_t begin = now_ns(), had, end;
+	uint64_t begin = now_ns(), had, end, took;
 	int ret;
 
 	ret = shared ? kdsm_read_lock(run->lock) : kdsm_lock(run->lock);
@@ -57,9 +60,12 @@ static int lock_once(struct lock_worker *worker, bool measured)
 		ret = kdsm_read_unlock(run->lock) ?: ret;
 	else
 		ret = kdsm_unlock(run->lock) ?: ret;
+	took = had - begin + now_ns() - end;
 	if (measured) {
-		samples_add(&worker->samples, had - begin + now_ns() - end);
+		samples_add(&worker->samples, took);
 		samples_add(&worker->locking, had - begin);
+		if (took > worker->longest)
+			worker->longest = took;
 	}
 	worker->writes += write;
 	if (run->round.benchmark->waits_after)
@@ -70,12 +76,17 @@ static int lock_once(struct lock_worker *worker, bool measured)
 static void *lock_often(void *arg)
 {
 	struct lock_worker *worker = arg;
-	unsigned int warmup = worker->run->run.options->warmup, i;
+	const struct options *options = worker->run->run.options;
+	uint64_t most = options->seconds ? UINT64_MAX : options->warmup + options->calls;
 
 	while (!__atomic_load_n(&worker->run->go, __ATOMIC_ACQUIRE))
 		usleep(100);
-	for (i = 0; i < worker->count && !worker->error; i++)
-		worker->error = lock_once(worker, i >= warmup);
+	while (worker->count < most && !worker->error) {
+		if (options->seconds && now_ns() >= worker->run->end)
+			break;
+		worker->error = lock_once(worker, worker->count >= options->warmup);
+		worker->count++;
+	}
 	return NULL;
 }
 
@@ -114,7 +125,9 @@ static void summarise(struct lock_worker *workers, unsigned int threads,
 		}
 	samples_summarise(&all, &summary);
 	totals->median = summary.median * 1e3;
-	totals->longest = summary.max * 1e3;
+	for (i = 0; i < threads; i++)
+		if (workers[i].longest > totals->longest)
+			totals->longest = workers[i].longest;
 	samples_summarise(&locking, &summary);
 	totals->locking = summary.median * 1e3;
 	samples_free(&locking);
@@ -125,6 +138,7 @@ static int threads_run(struct lock_run *run, struct lock_worker *workers,
 		       unsigned int threads, struct lock_totals *totals)
 {
 	const struct options *options = run->run.options;
+	unsigned int room = options->seconds ? ROOM : options->calls;
 	uint64_t remote = remote_of(run->lock), begin;
 	unsigned int i, started;
 	int ret = 0;
@@ -134,10 +148,9 @@ static int threads_run(struct lock_run *run, struct lock_worker *workers,
 		workers[i] = (struct lock_worker){
 			.run = run,
 			.random = (run->run.node + 1) * 1000003ULL + i * 7919 + run->number,
-			.count = options->warmup + options->calls,
 		};
-		if (samples_init(&workers[i].samples, options->calls) ||
-		    samples_init(&workers[i].locking, options->calls))
+		if (samples_init(&workers[i].samples, room) ||
+		    samples_init(&workers[i].locking, room))
 			ret = -ENOMEM;
 	}
 	for (started = 0; started < threads && !ret; started++)
@@ -146,6 +159,7 @@ static int threads_run(struct lock_run *run, struct lock_worker *workers,
 	if (ret)
 		started -= started > 0;
 	begin = now_ns();
+	run->end = begin + options->seconds * 1e9;
 	__atomic_store_n(&run->go, true, __ATOMIC_RELEASE);
 	for (i = 0; i < started; i++) {
 		pthread_join(workers[i].thread, NULL);
@@ -241,7 +255,8 @@ static int lock_open(struct lock_run *run)
 	const struct options *options = run->run.options;
 	struct kdsm_lock_attr attr = {
 		.kind = run->round.kind,
-		.options = options->lock.cas ? KDSM_LOCK_CAS : 0,
+		.options = options->lock.cas && run->round.kind == KDSM_LOCK_DMCS ?
+			   KDSM_LOCK_CAS : 0,
 		.settings = run->round.settings,
 	};
 	unsigned int others = run->round.benchmark->alone ? run->run.nodes - 1 : 0;
@@ -469,10 +484,13 @@ static void heading(const struct lock_run *run)
 	printf("locks of %u nodes, ", run->run.nodes);
 	if (lock->vary != VARY_THREADS)
 		printf("%u threads on each, ", lock->threads);
-	printf("%u acquisitions by each thread\n"
-	       "                   %8s writers        locks median, us:   and unlock longest, us  longest/    remote\n"
+	if (run->run.options->seconds)
+		printf("%g seconds each\n", run->run.options->seconds);
+	else
+		printf("%u acquisitions by each thread\n", run->run.options->calls);
+	printf("                   %8s writers        locks median, us:   and unlock longest, us  longest/    remote\n"
 	       "what      kind     %8s per cent    a second        lock                           median    a lock\n",
-	       run->run.options->calls, lock->vary ? lock_vary_names[lock->vary] : "", "");
+	       lock->vary ? lock_vary_names[lock->vary] : "", "");
 }
 
 int bench_lock(const struct options *options)

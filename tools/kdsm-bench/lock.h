@@ -46,6 +46,7 @@ struct lock_run {
 	struct lock_round round;
 	struct kdsm_lock_info info;	/* of the lock of the last round */
 	unsigned int number;		/* of the round: each has a lock of its own */
+	uint64_t end;			/* ns; with --seconds */
 	bool go;			/* the threads of a node begin together */
 };
 
@@ -53,10 +54,11 @@ struct lock_worker {
 	struct lock_run *run;
 	pthread_t thread;
 	uint64_t random;
-	unsigned int count;		/* acquisitions, of which the first are not measured */
+	uint64_t count;			/* acquisitions, of which the first are not measured */
 	struct samples samples;		/* lock and unlock, without what is inside */
 	struct samples locking;		/* lock alone */
 	uint64_t writes;
+	uint64_t longest;		/* ns */
 	int error;
 };
 

@@ -36,7 +36,7 @@ static const struct argp_option arguments[] = {
 	{ "benchmark", KEY_BENCHMARK, "WHAT", 0,
 	  "latency, empty, single, workload, wait or table; default all", 0 },
 	{ "lock", KEY_LOCK, "KIND", 0, "dmcs, rma-mcs or rma-rw; default all", 0 },
-	{ "cas", KEY_CAS, NULL, 0, "Nodes queue by compare-and-swap in a loop", 0 },
+	{ "cas", KEY_CAS, NULL, 0, "dmcs: nodes queue by compare-and-swap in a loop", 0 },
 	{ "threads", KEY_THREADS, "N", 0, "On each node; default 1", 0 },
 	{ "writers", KEY_WRITERS, "P[,P...]", 0,
 	  "Acquisitions for writing, per cent; default 2, with --sweep 0,0.2,2,5,10,20,25,50,100",

@@ -71,7 +71,8 @@ static const struct argp_option arguments[] = {
 	  0 },
 	{ "warmup", KEY_WARMUP, "N", 0, "Calls before that; default a tenth", 0 },
 	{ "target", 't', "NODE", 0, "Whose memory; default 1; 0 measures local operations", 0 },
-	{ "seconds", KEY_SECONDS, "S", 0, "bw: for each size and direction; default 1", 0 },
+	{ "seconds", KEY_SECONDS, "S", 0, "bw: for each size and direction; default 1; lock: for each line, rather than --calls",
+	  0 },
 	{ "entries", KEY_ENTRIES, "N", 0, "table: of all nodes together; default 64K", 0 },
 	{ "loads", KEY_LOADS, "L[,L...]", 0, "table: default 0.5,0.8,0.9", 0 },
 	{ "cache", KEY_CACHE, "N", 0,
@@ -309,7 +310,6 @@ int main(int argc, char **argv)
 	};
 	struct options options = {
 		.target = -1,
-		.seconds = 1,
 		.timeout = 300,
 		.entries = 65536,
 		.cache = 1,
