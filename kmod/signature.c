@@ -10,27 +10,41 @@ void kdsm_signature_init(struct kdsm_signature *signature)
 	memset(signature, 0, sizeof(*signature));
 }
 
-static bool kdsm_notice_covers(const struct kdsm_notice *notice,
-			       const struct kdsm_notice *other)
+/*
+ * Of blocks that were written again later, the newer notice tells all: it was given by
+ * an owner, whose content had the older writes in it. So the older need not name those
+ * at its ends. False: none is left. The same for one of the same time, which is the same
+ * writer's, or of other blocks.
+ */
+static bool kdsm_notice_trim(struct kdsm_notice *notice, const struct kdsm_notice *newer)
 {
-	return notice->ts == other->ts && notice->writer == other->writer &&
-	       notice->first <= other->first &&
-	       other->first - notice->first + (u64)other->count <= notice->count;
+	u64 end = notice->first + notice->count, newer_end = newer->first + newer->count;
+
+	if (newer->first <= notice->first && newer_end > notice->first) {
+		notice->first = min(newer_end, end);
+		notice->count = end - notice->first;
+	} else if (newer->first < end && newer_end >= end) {
+		notice->count = newer->first - notice->first;
+	}
+	return notice->count;
 }
 
-bool kdsm_signature_add(struct kdsm_signature *signature,
-			const struct kdsm_notice *notice)
+bool kdsm_signature_add(struct kdsm_signature *signature, const struct kdsm_notice *added)
 {
-	struct kdsm_notice *list = signature->notices;
-	unsigned int at = signature->count;
+	struct kdsm_notice *list = signature->notices, trimmed = *added, *notice = &trimmed;
+	unsigned int at = signature->count, i, left = 0;
 
 	if (notice->ts <= signature->floor)
 		return false;
-	while (at && list[at - 1].ts > notice->ts)
-		at--;
-	for (unsigned int i = at; i && list[i - 1].ts == notice->ts; i--)
-		if (kdsm_notice_covers(&list[i - 1], notice))
+	while (at && list[at - 1].ts >= notice->ts)
+		if (!kdsm_notice_trim(notice, &list[--at]))
 			return false;
+	for (i = 0; i < at; i++)
+		if (kdsm_notice_trim(&list[i], notice))
+			list[left++] = list[i];
+	memmove(&list[left], &list[at], (signature->count - at) * sizeof(*list));
+	signature->count -= at - left;
+	at = left;
 	if (signature->count < KDSM_NOTICES_MAX) {
 		memmove(&list[at + 1], &list[at], (signature->count - at) * sizeof(*list));
 		signature->count++;

@@ -16,9 +16,10 @@
  */
 void kdsm_signature_init(struct kdsm_signature *signature);
 /*
- * Add a notice: blocks first..first+count-1 were written by writer, at ts. One
- * that is listed already is not listed twice. When the list is full the oldest
- * goes and raises the floor. True: it was new.
+ * Add a notice: blocks first..first+count-1 were written by writer, at ts. What is
+ * listed already, or was written again since, is not listed: so who writes the same
+ * blocks again and again takes the room of one notice. When the list is full the
+ * oldest goes and raises the floor. True: it was new.
  */
 bool kdsm_signature_add(struct kdsm_signature *signature,
 			const struct kdsm_notice *notice);

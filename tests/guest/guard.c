@@ -5,6 +5,7 @@
  *
  * usage: guard [PART-OF-A-TEST-NAME]
  */
+#include <sched.h>
 #include <kdsm/coherent.h>
 #include <kdsm/lock.h>
 
@@ -259,6 +260,34 @@ static void guard_counter_free(void)
 	kdsm_lock_close(locks[0]);
 }
 
+/* However often the same blocks are written, signatures do not grow. */
+static void guard_small(void)
+{
+	static struct kdsm_signature before, after;
+	unsigned int i;
+
+	locks[0] = make_lock("small", KDSM_LOCK_KEEP_FOREVER);
+	CHECK_IS(kdsm_release(region, &before), 0);
+	CHECK_IS(before.floor, 0);
+	meet();
+	for (i = 0; i < KDSM_NOTICES_MAX + 10; i++) {
+		CHECK_IS(kdsm_lock(locks[0]), 0);
+		block_of(13)[0]++;
+		CHECK_IS(kdsm_unlock(locks[0]), 0);
+		/* So that others get it. */
+		if (i % 8 == node)
+			sched_yield();
+		CHECK_IS(kdsm_release(region, &after), 0);
+	}
+	meet();
+	CHECK_IS(get_under(locks[0], block_of(13)), (KDSM_NOTICES_MAX + 10) * nodes);
+	CHECK_IS(kdsm_release(region, &after), 0);
+	CHECK_IS(after.floor, 0);
+	CHECK(after.count <= BLOCKS);
+	meet();
+	kdsm_lock_close(locks[0]);
+}
+
 /* Several locks, whose data lie side by side in the same blocks. */
 static void *share(void *arg)
 {
@@ -498,6 +527,7 @@ static const struct guest_test tests[] = {
 	{ "guard_cost", guard_cost },
 	{ "guard_counter", guard_counter },
 	{ "guard_counter_free", guard_counter_free },
+	{ "guard_small", guard_small },
 	{ "guard_neighbours", guard_neighbours },
 	{ "guard_list", guard_list },
 	{ "guard_condition", guard_condition },
