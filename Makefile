@@ -118,7 +118,7 @@ $(B)/unit/%: $(OBJ)/tests/unit/%.o $(B)/lib/libkdsm.a
 
 # What a test needs beside libkdsm: more objects are more prerequisites.
 $(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
-$(B)/unit/programs: $(addprefix $(OBJ)/programs/,tree.o lock.o job.o counters.o) \
+$(B)/unit/programs: $(addprefix $(OBJ)/programs/,tree.o job.o counters.o) \
 	$(OBJ)/tools/kdsmctl/module.o
 $(B)/guest/hostile-fuzz: $(addprefix $(OBJ)/tests/guest/fuzz/,calls.o locks.o)
 $(B)/guest/hostile-wire: $(addprefix $(OBJ)/tests/guest/wire/,attack.o blocks.o victim.o)
@@ -135,7 +135,7 @@ $(B)/programs/%: $(OBJ)/programs/%.o $(PROGRAM_OBJ) $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS) -lm
 
-$(B)/programs/btree: $(OBJ)/programs/tree.o $(OBJ)/programs/lock.o
+$(B)/programs/btree: $(OBJ)/programs/tree.o
 
 .PHONY: programs
 programs: $(PROGRAM_BIN)

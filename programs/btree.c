@@ -13,8 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <kdsm/lock.h>
+
 #include "job.h"
-#include "lock.h"
 #include "random.h"
 #include "tree.h"
 
@@ -48,9 +49,9 @@ struct shared {
 	struct note *note;
 };
 
-static uint64_t heap_offset, lock_offset, shared_offset;
+static uint64_t heap_offset, shared_offset;
 static struct kdsm_heap *heap;
-static struct lock lock;
+static struct kdsm_lock *lock;
 
 static const struct size *size_of(const struct job *job)
 {
@@ -72,19 +73,22 @@ static void layout(struct job *job)
 	bytes = job->used;
 	heap_offset = job_alloc_sync(job, kdsm_heap_sync_size(bytes, job->block_size,
 							      job->nodes));
-	lock_offset = job_alloc_sync(job, lock_sync_size(job));
 	shared_offset = job_alloc_sync(job, sizeof(uint64_t));
 }
 
 static void open_heap(struct job *job)
 {
+	const struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS };
+
 	job_check("heap", kdsm_heap_create(job->region, job->sync, heap_offset, 0, &heap));
-	lock_init(&lock, job, lock_offset);
+	/* Who gets it sees what those wrote who had it. */
+	job_check("lock", kdsm_lock_create(job->region, "btree", 0, &attr, &lock));
 }
 
 static void close_heap(struct job *job)
 {
 	(void)job;
+	kdsm_lock_close(lock);
 	job_check("heap", kdsm_heap_close(heap));
 }
 
@@ -141,7 +145,7 @@ static void change(struct worker *worker, struct shared *shared, uint64_t *numbe
 	struct action action;
 
 	for (section = 0; section < SECTIONS; section++) {
-		job_check("lock", lock_take(&lock, worker));
+		job_check("lock", kdsm_lock_timed(lock, job->timeout));
 		for (i = 0; i < size_of(job)->actions; i++) {
 			action = action_of(job, worker->rank, *number);
 			shared->note[shared->notes++] = (struct note) {
@@ -150,7 +154,7 @@ static void change(struct worker *worker, struct shared *shared, uint64_t *numbe
 				.was = act(shared, &action),
 			};
 		}
-		job_check("lock", lock_give(&lock, worker));
+		job_check("lock", kdsm_unlock(lock));
 	}
 }
 

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What the programs are made of: random numbers, arrays that nodes share without
- * sharing blocks, the B-tree, and the lock, over simulated nodes whose copies of the
- * region differ until they synchronise.
+ * sharing blocks, and the B-tree.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "unit.h"
-#include "sim.h"
-#include "../../programs/lock.h"
+#include "../../programs/job.h"
 #include "../../programs/random.h"
 #include "../../programs/tree.h"
-
-#define S	1000000000ULL
 
 static int failures;
 
@@ -228,154 +224,6 @@ static void faults(void **state)
 	assert_true(tree_check(&grown.tree, NULL, NULL));
 }
 
-/* ---- the lock ---- */
-
-#define NODES	4
-#define THREADS	2
-#define TURNS	150
-#define WORDS	4096
-
-static struct job jobs[NODES];
-
-struct locker {
-	struct job *job;
-	unsigned int rank;
-};
-
-/* Words that are changed together, all over the region. */
-static void *locking(void *data)
-{
-	struct locker *locker = data;
-	struct worker worker = { .job = locker->job, .rank = locker->rank };
-	uint64_t *words = kdsm_region_address(locker->job->region);
-	unsigned int turn, i;
-	struct lock lock;
-
-	lock_init(&lock, locker->job, 64);
-	for (turn = 0; turn < TURNS; turn++) {
-		UNIT_CHECK(&failures, !lock_take(&lock, &worker));
-		for (i = 0; i < WORDS; i += 500)
-			UNIT_CHECK(&failures, words[i] == words[0] + i);
-		for (i = WORDS - WORDS % 500; i; i -= 500)
-			words[i]++;
-		words[0]++;
-		/* So that it is free at times. */
-		if (turn % 16 == 0)
-			sched_yield();
-		UNIT_CHECK(&failures, !lock_give(&lock, &worker));
-	}
-	return NULL;
-}
-
-static void open_job(unsigned int node, struct kdsm *kdsm, unsigned int nodes)
-{
-	struct kdsm_region_attr attr = { .size = WORDS * 8 };
-	struct job *job = &jobs[node];
-
-	*job = (struct job) {
-		.kdsm = kdsm, .node = node, .nodes = nodes, .per_node = THREADS,
-		.workers = nodes * THREADS, .timeout = 60 * S,
-	};
-	assert_int_equal(kdsm_region_open_coherent(kdsm, "lock", &attr,
-						   64 + lock_sync_size(job), &job->region,
-						   &job->sync), 0);
-}
-
-static void run_lockers(unsigned int nodes)
-{
-	struct locker lockers[NODES * THREADS];
-	pthread_t threads[NODES * THREADS];
-	uint64_t *words;
-	unsigned int i;
-
-	failures = 0;
-	words = kdsm_region_address(jobs[0].region);
-	for (i = 0; i < WORDS; i += 500)
-		words[i] = i;
-	/* As what is before the first turn: everybody has seen it. */
-	for (i = 0; i < nodes; i++) {
-		struct kdsm_signature signature;
-
-		assert_int_equal(kdsm_release(jobs[0].region, &signature), 0);
-		assert_int_equal(kdsm_acquire(jobs[i].region, &signature), 0);
-	}
-	for (i = 0; i < nodes * THREADS; i++) {
-		lockers[i] = (struct locker) { &jobs[i / THREADS], i };
-		pthread_create(&threads[i], NULL, locking, &lockers[i]);
-	}
-	for (i = 0; i < nodes * THREADS; i++)
-		pthread_join(threads[i], NULL);
-	assert_int_equal(failures, 0);
-}
-
-static void close_jobs(unsigned int nodes)
-{
-	while (nodes--) {
-		kdsm_region_close(jobs[nodes].sync);
-		kdsm_region_close(jobs[nodes].region);
-	}
-}
-
-/* Who has it last has seen all of it. */
-static uint64_t last_count(unsigned int nodes)
-{
-	struct worker worker = { .job = &jobs[nodes - 1], .rank = nodes * THREADS - 1 };
-	uint64_t *words = kdsm_region_address(jobs[nodes - 1].region);
-	struct lock lock;
-
-	lock_init(&lock, &jobs[nodes - 1], 64);
-	assert_int_equal(lock_take(&lock, &worker), 0);
-	assert_int_equal(lock_give(&lock, &worker), 0);
-	return words[0];
-}
-
-static void lock_local(void **state)
-{
-	struct kdsm *kdsm;
-
-	(void)state;
-	assert_int_equal(kdsm_open(&kdsm, KDSM_OPEN_LOCAL), 0);
-	open_job(0, kdsm, 1);
-	run_lockers(1);
-	assert_int_equal(last_count(1), THREADS * TURNS);
-	close_jobs(1);
-	kdsm_close(kdsm);
-}
-
-static void lock_nodes(void **state)
-{
-	unsigned int i;
-
-	(void)state;
-	sim_start(NODES);
-	sim.tear = true;
-	for (i = 0; i < NODES; i++)
-		open_job(i, sim.kdsm[i], NODES);
-	run_lockers(NODES);
-	assert_int_equal(last_count(NODES), NODES * THREADS * TURNS);
-	assert_int_equal(sim_coherence(jobs[0].region)->races, 0);
-	close_jobs(NODES);
-	sim_stop();
-}
-
-/* Its time-out passes on. */
-static void lock_timeout(void **state)
-{
-	struct worker one = { .job = &jobs[0], .rank = 0 }, two = { .job = &jobs[0], .rank = 1 };
-	struct kdsm *kdsm;
-	struct lock lock;
-
-	(void)state;
-	assert_int_equal(kdsm_open(&kdsm, KDSM_OPEN_LOCAL), 0);
-	open_job(0, kdsm, 1);
-	jobs[0].timeout = S / 100;
-	lock_init(&lock, &jobs[0], 64);
-	assert_int_equal(lock_take(&lock, &one), 0);
-	assert_int_equal(lock_take(&lock, &two), -ETIMEDOUT);
-	close_jobs(1);
-	kdsm_close(kdsm);
-}
-
 #define TREE_TEST(function) cmocka_unit_test_setup_teardown(function, plant, fell)
 
 int main(void)
@@ -386,9 +234,6 @@ int main(void)
 		TREE_TEST(in_order),
 		TREE_TEST(at_random),
 		TREE_TEST(faults),
-		cmocka_unit_test(lock_local),
-		cmocka_unit_test(lock_nodes),
-		cmocka_unit_test(lock_timeout),
 	};
 
 	return UNIT_RUN(tests);
