@@ -29,6 +29,7 @@ struct vm_area_struct;
 
 /* Of one region; made with it. */
 struct kdsm_locks {
+	struct rcu_head rcu;
 	struct kdsm_region *region;
 	struct kdsm_memory *memory;	/* words and rings of those whose home is here */
 	struct mutex mutex;		/* guards what is open, pages and the registry */

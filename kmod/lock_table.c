@@ -90,6 +90,14 @@ void kdsm_locks_destroy(struct kdsm_region *region)
 	unsigned long i;
 	void *entry;
 
+	/*
+	 * The region is in no table any more, but messages that were under way may
+	 * have found it, and wake the work of a lock: see kdsm_lock_serve(). After this
+	 * none has it. One without locks open has nothing that they could reach but
+	 * what is freed later.
+	 */
+	if (!xa_empty(&locks->open))
+		synchronize_rcu();
 	xa_for_each(&locks->open, i, lock) {
 		kdsm_lock_exit(lock);
 		kdsm_lock_free(lock);
@@ -103,7 +111,7 @@ void kdsm_locks_destroy(struct kdsm_region *region)
 		if (locks->pages[i])
 			__free_page(locks->pages[i]);
 	kdsm_memory_destroy(locks->memory);
-	kfree(locks);
+	kfree_rcu(locks, rcu);
 }
 
 struct page *kdsm_locks_page(struct kdsm_locks *locks, pgoff_t index)
@@ -494,27 +502,33 @@ int kdsm_lock_serve_set(void *context, struct kdsm_request *request)
 	return err;
 }
 
+/*
+ * What nodes say to each other about a lock's queue is served at once, in softirq: they
+ * wait for it. No reference is taken, as the last one to go frees what may sleep. A
+ * region that is found in the table is there at least until the RCU read lock is given
+ * back, and so are its locks: see kdsm_locks_destroy().
+ */
 static int kdsm_lock_serve(void *context, struct kdsm_request *request,
 			   int (*serve)(struct kdsm_queue *queue, struct kdsm_request *request))
 {
 	const struct kdsm_wire_lock *wire = request->data;
+	struct kdsm_cluster *cluster = context;
+	struct kdsm_queue *queue = NULL;
+	struct kdsm_lock *lock = NULL;
 	struct kdsm_region *region;
-	struct kdsm_queue *queue;
-	struct kdsm_lock *lock;
 	int err = -ENOENT;
 
 	if (request->length < sizeof(*wire))
 		return -EINVAL;
-	if (!request->can_sleep)
-		return -EAGAIN;
-	region = kdsm_region_get(context, le32_to_cpu(wire->id));
-	if (!region)
-		return -ENOENT;
-	lock = kdsm_lock_find(region->locks, le16_to_cpu(wire->number));
-	queue = lock ? kdsm_tree_queue(&lock->tree, le16_to_cpu(wire->level)) : NULL;
+	rcu_read_lock();
+	region = xa_load(&cluster->regions, le32_to_cpu(wire->id));
+	if (region)
+		lock = kdsm_lock_find(region->locks, le16_to_cpu(wire->number));
+	if (lock)
+		queue = kdsm_tree_queue(&lock->tree, le16_to_cpu(wire->level));
 	if (queue)
 		err = serve(queue, request);
-	kdsm_region_put(region);
+	rcu_read_unlock();
 	return err;
 }
 
