@@ -17,6 +17,11 @@ static unsigned int kdsm_poll_us = 25;
 module_param_named(poll_us, kdsm_poll_us, uint, 0644);
 MODULE_PARM_DESC(poll_us, "poll for completions that take up to so many microseconds on average, sleep for others");
 
+u64 kdsm_poll_limit(void)
+{
+	return (u64)READ_ONCE(kdsm_poll_us) * NSEC_PER_USEC;
+}
+
 /* Fewer gets than this are faster as reads. */
 #define KDSM_GATHER_MIN		3
 
@@ -206,7 +211,7 @@ static bool kdsm_batch_poll(struct kdsm_batch *batch, const struct kdsm_peer *pe
 	struct kdsm_part *part;
 	u64 end;
 
-	if (mean / NSEC_PER_USEC > READ_ONCE(kdsm_poll_us))
+	if (mean > kdsm_poll_limit())
 		return false;
 	end = ktime_get_ns() + 2 * mean + 1000;
 	do {

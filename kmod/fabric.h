@@ -193,6 +193,9 @@ void kdsm_batch_finish(struct kdsm_batch *batch);
 
 #define KDSM_NO_TIMEOUT		U64_MAX
 
+/* What takes up to so many ns on average is polled for: poll_us. Any context. */
+u64 kdsm_poll_limit(void);
+
 /* ---- messages (message.c) ---- */
 
 /*

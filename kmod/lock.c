@@ -16,10 +16,9 @@
  */
 #include <linux/err.h>
 #include <linux/ktime.h>
-#include <linux/log2.h>
-#include <linux/sched/signal.h>
 
 #include "lock.h"
+#include "lock_wait.h"
 #include "region.h"
 
 /* An owner that others wait for is looked after so often. */
@@ -28,13 +27,6 @@
 #define KDSM_LOCK_RETRY		msecs_to_jiffies(2)
 /* Every so many polls of a waiting node it asks all others. */
 #define KDSM_LOCK_LOOK		10
-
-struct kdsm_lock_waiter {
-	struct list_head link;
-	u32 thread;
-	bool done;
-	int status;		/* of done */
-};
 
 /* ---- the word ---- */
 
@@ -75,6 +67,12 @@ static void kdsm_lock_count_uses(struct kdsm_lock *lock)
 	lock->uses = uses;
 }
 
+static void kdsm_lock_owner_died(struct kdsm_lock *lock, u32 owner)
+{
+	lock->dead = true;
+	lock->stats[KDSM_LOCK_STAT_DEAD]++;
+}
+
 /* ---- bringing it forward ---- */
 
 static void kdsm_lock_later(struct kdsm_lock *lock, unsigned long delay)
@@ -82,22 +80,12 @@ static void kdsm_lock_later(struct kdsm_lock *lock, unsigned long delay)
 	mod_delayed_work(system_highpri_wq, &lock->work, delay);
 }
 
-static void kdsm_lock_end_wait(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter,
-			       int status)
+/* Does the owner live? Somebody waits for it. Mostly that is under way already. */
+static void kdsm_lock_look_after(struct kdsm_lock *lock)
 {
-	list_del_init(&waiter->link);
-	waiter->status = status;
-	/* The waiter may be gone as soon as it sees done. */
-	smp_store_release(&waiter->done, true);
-}
-
-static void kdsm_lock_fail_waiters(struct kdsm_lock *lock, int err)
-{
-	struct kdsm_lock_waiter *waiter, *next;
-
-	list_for_each_entry_safe(waiter, next, &lock->waiters, link)
-		kdsm_lock_end_wait(lock, waiter, err);
-	wake_up_all(&lock->wait);
+	if (!delayed_work_pending(&lock->work) ||
+	    time_after(READ_ONCE(lock->work.timer.expires), jiffies + KDSM_LOCK_CHECK))
+		kdsm_lock_later(lock, KDSM_LOCK_CHECK);
 }
 
 /* The network did what it was asked to, or not. */
@@ -121,12 +109,10 @@ static void kdsm_lock_grant(struct kdsm_lock *lock)
 	/* From a thread of this node, unless it has just come here. */
 	if (!lock->fresh)
 		lock->tree.handed[lock->levels - 1]++;
+	/* What is written says whether others wait behind it, and before it goes on. */
 	list_del_init(&waiter->link);
 	kdsm_lock_write(lock, thread);
-	waiter->status = lock->dead ? -EOWNERDEAD : 0;
-	/* The waiter may be gone as soon as it sees done. */
-	smp_store_release(&waiter->done, true);
-	wake_up_all(&lock->wait);
+	kdsm_lock_end_wait(lock, waiter, lock->dead ? -EOWNERDEAD : 0);
 }
 
 /*
@@ -240,20 +226,20 @@ static bool kdsm_lock_step(struct kdsm_lock *lock, int *err)
 		kdsm_lock_count_uses(lock);
 		if (owner && kdsm_lock_thread_lives(lock->locks, owner)) {
 			if (!list_empty(&lock->waiters) || kdsm_tree_is_wanted(&lock->tree))
-				kdsm_lock_later(lock, KDSM_LOCK_CHECK);
+				kdsm_lock_look_after(lock);
 			kdsm_lock_write(lock, owner);
 			break;
 		}
-		if (owner) {
-			lock->dead = true;
-			lock->stats[KDSM_LOCK_STAT_DEAD]++;
-		}
+		if (owner)
+			kdsm_lock_owner_died(lock, owner);
 		if (lock->lost)
 			kdsm_lock_fail_waiters(lock, -ENOTRECOVERABLE);
 		if (!list_empty(&lock->waiters) && kdsm_tree_may_pass(&lock->tree)) {
 			lock->idle_since = 0;
 			kdsm_lock_grant(lock);
-			return true;	/* others may wait behind it: look after it */
+			if (!list_empty(&lock->waiters) || kdsm_tree_is_wanted(&lock->tree))
+				kdsm_lock_look_after(lock);
+			break;
 		}
 		if (list_empty(&lock->waiters) && kdsm_lock_may_stay(lock)) {
 			kdsm_lock_write(lock, 0);
@@ -273,10 +259,14 @@ static int kdsm_lock_advance(struct kdsm_lock *lock)
 	int err = 0;
 
 	lockdep_assert_held(&lock->mutex);
-	while (kdsm_lock_step(lock, &err))
-		;
-	if (lock->lost)
+	for (;;) {
+		while (kdsm_lock_step(lock, &err))
+			;
+		if (!lock->lost || list_empty(&lock->waiters))
+			break;
+		/* If it came meanwhile, one of them was called to see to it. */
 		kdsm_lock_fail_waiters(lock, -ENOTRECOVERABLE);
+	}
 	/* What was lost on the way is asked for again; the first time soon. */
 	switch (kdsm_tree_state(&lock->tree)) {
 	case KDSM_QUEUE_DOUBT:
@@ -344,9 +334,7 @@ static void kdsm_lock_granted(struct kdsm_queue *queue)
 	struct kdsm_lock *lock = queue->owner;
 
 	/* The first thread sees to it; if there is none, the work. */
-	if (wq_has_sleeper(&lock->wait))
-		wake_up_all(&lock->wait);
-	else
+	if (!kdsm_lock_call(lock))
 		kdsm_lock_later(lock, 0);
 }
 
@@ -392,8 +380,7 @@ static int kdsm_lock_try(struct kdsm_lock *lock, u32 thread, bool remote)
 		return -EDEADLK;
 	}
 	if (owner && !kdsm_lock_thread_lives(lock->locks, owner)) {
-		lock->dead = true;
-		lock->stats[KDSM_LOCK_STAT_DEAD]++;
+		kdsm_lock_owner_died(lock, owner);
 		owner = 0;
 	}
 	/* Those that wait were first; and so was another node, if this has passed it on. */
@@ -407,45 +394,16 @@ static int kdsm_lock_try(struct kdsm_lock *lock, u32 thread, bool remote)
 	return lock->dead ? -EOWNERDEAD : 0;
 }
 
-static bool kdsm_lock_is_first(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter)
-{
-	return READ_ONCE(lock->waiters.next) == &waiter->link;
-}
-
-/* Is there something to do for a waiting thread? A hint: the mutex tells. */
-static bool kdsm_lock_calls(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter)
-{
-	/* Pairs with the release of who ended the wait. */
-	return smp_load_acquire(&waiter->done) ||
-	       (READ_ONCE(lock->arrived) && kdsm_lock_is_first(lock, waiter) &&
-		kdsm_tree_has_come(&lock->tree));
-}
-
-/* Until it is called; -ETIMEDOUT, -EINTR. */
-static int kdsm_lock_sleep(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter,
-			   u64 timeout)
-{
-	int err;
-
-	if (timeout >= KTIME_MAX)
-		return wait_event_interruptible(lock->wait, kdsm_lock_calls(lock, waiter)) ?
-		       -EINTR : 0;
-	err = wait_event_interruptible_hrtimeout(lock->wait, kdsm_lock_calls(lock, waiter),
-						 ns_to_ktime(timeout));
-	return err == -ETIME ? -ETIMEDOUT : err ? -EINTR : 0;
-}
-
-/* Queue behind the others; the status of the wait. */
+/* With the mutex, which is given back. Queue behind the others; the status of the wait. */
 static int kdsm_lock_wait(struct kdsm_lock *lock, u32 thread, u64 timeout)
 {
-	struct kdsm_lock_waiter waiter = { .thread = thread };
-	u64 start = ktime_get_ns(), waited;
-	int err, ret;
+	struct kdsm_lock_waiter waiter;
+	int err;
 
-	list_add_tail(&waiter.link, &lock->waiters);
+	kdsm_lock_join(lock, &waiter, thread);
 	for (;;) {
 		err = kdsm_lock_advance(lock);
-		if (waiter.done)
+		if (kdsm_lock_waited(&waiter))
 			break;
 		/* Who would have to wait for a network that is down is told so. */
 		if (err && err != -EAGAIN &&
@@ -454,23 +412,20 @@ static int kdsm_lock_wait(struct kdsm_lock *lock, u32 thread, u64 timeout)
 			break;
 		}
 		mutex_unlock(&lock->mutex);
-		waited = ktime_get_ns() - start;
-		ret = timeout < KTIME_MAX && waited >= timeout ? -ETIMEDOUT :
-		      kdsm_lock_sleep(lock, &waiter, timeout - waited);
+		err = kdsm_lock_sleep(lock, &waiter, timeout);
+		if (kdsm_lock_waited(&waiter))
+			return waiter.status;
 		mutex_lock(&lock->mutex);
-		if (waiter.done)
+		if (kdsm_lock_waited(&waiter))
 			break;
-		if (ret) {
-			kdsm_lock_end_wait(lock, &waiter, ret);
+		if (err) {
+			kdsm_lock_end_wait(lock, &waiter, err);
 			/* The word says that there are waiters. */
 			kdsm_lock_advance(lock);
 			break;
 		}
 	}
-	waited = ktime_get_ns() - start;
-	lock->stats[KDSM_LOCK_STAT_WAITED] += waited;
-	lock->stats[KDSM_LOCK_STAT_LONGEST] = max(lock->stats[KDSM_LOCK_STAT_LONGEST], waited);
-	lock->waits[min_t(u32, ilog2(waited | 1), KDSM_LOCK_WAITS - 1)]++;
+	mutex_unlock(&lock->mutex);
 	return waiter.status;
 }
 
@@ -482,15 +437,10 @@ int kdsm_lock_take(struct kdsm_lock *lock, u32 thread, u32 flags, u64 timeout)
 		return -EINTR;
 	err = kdsm_lock_try(lock, thread, flags & KDSM_LOCK_TRY);
 	if (err == -EBUSY && !(flags & KDSM_LOCK_TRY))
-		err = kdsm_lock_wait(lock, thread, timeout);
-	else if (err)
+		return kdsm_lock_wait(lock, thread, timeout);
+	if (err)
 		kdsm_lock_advance(lock);
-	if (!err || err == -EOWNERDEAD)
-		lock->stats[KDSM_LOCK_STAT_LOCKS]++;
-	else if (err == -EBUSY)
-		lock->stats[KDSM_LOCK_STAT_BUSY]++;
-	else if (err == -ETIMEDOUT || err == -EINTR)
-		lock->stats[KDSM_LOCK_STAT_TIMEDOUT]++;
+	kdsm_lock_count(lock, err);
 	mutex_unlock(&lock->mutex);
 	return err;
 }
@@ -548,7 +498,6 @@ void kdsm_lock_init(struct kdsm_lock *lock)
 {
 	mutex_init(&lock->mutex);
 	INIT_LIST_HEAD(&lock->waiters);
-	init_waitqueue_head(&lock->wait);
 	INIT_DELAYED_WORK(&lock->work, kdsm_lock_work);
 }
 

@@ -8,7 +8,6 @@
 
 #include <linux/list.h>
 #include <linux/mutex.h>
-#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <linux/kdsm.h>
@@ -49,7 +48,8 @@ struct kdsm_lock {
 	struct mutex mutex;		/* guards all of it; held over the network */
 	struct kdsm_lock_settings settings;
 	struct list_head waiters;	/* who came first is first */
-	wait_queue_head_t wait;
+	struct task_struct __rcu *first;	/* of those, to be called */
+	u32 wait_mean;			/* ns that waits took lately */
 	bool arrived;			/* it came from another node; nobody has seen to it */
 	bool fresh;			/* it came, and no thread has had it since */
 	bool dead, lost;		/* see KDSM_LOCK_DEAD and LOST */
