@@ -20,6 +20,7 @@
 #include "lock.h"
 #include "lock_wait.h"
 #include "region.h"
+#include "trace.h"
 
 /* An owner that others wait for is looked after so often. */
 #define KDSM_LOCK_CHECK		(HZ / 10)
@@ -27,6 +28,12 @@
 #define KDSM_LOCK_RETRY		msecs_to_jiffies(2)
 /* Every so many polls of a waiting node it asks all others. */
 #define KDSM_LOCK_LOOK		10
+
+/* For events. */
+static u32 kdsm_lock_region(const struct kdsm_lock *lock)
+{
+	return lock->locks->region->id;
+}
 
 /* ---- the word ---- */
 
@@ -71,6 +78,7 @@ static void kdsm_lock_owner_died(struct kdsm_lock *lock, u32 owner)
 {
 	lock->dead = true;
 	lock->stats[KDSM_LOCK_STAT_DEAD]++;
+	trace_kdsm_lock_dead(kdsm_lock_region(lock), lock->number, owner);
 }
 
 /* ---- bringing it forward ---- */
@@ -112,6 +120,7 @@ static void kdsm_lock_grant(struct kdsm_lock *lock)
 	/* What is written says whether others wait behind it, and before it goes on. */
 	list_del_init(&waiter->link);
 	kdsm_lock_write(lock, thread);
+	trace_kdsm_lock_grant(kdsm_lock_region(lock), lock->number, thread, waiter->since);
 	kdsm_lock_end_wait(lock, waiter, lock->dead ? -EOWNERDEAD : 0);
 }
 
@@ -163,6 +172,7 @@ static bool kdsm_lock_may_stay(struct kdsm_lock *lock)
 static int kdsm_lock_leave(struct kdsm_lock *lock)
 {
 	bool keep = lock->dead || lock->lost || lock->settings.keep;
+	enum kdsm_queue_state state;
 	u32 flags = 0;
 	int err;
 
@@ -178,7 +188,9 @@ static int kdsm_lock_leave(struct kdsm_lock *lock)
 	kdsm_lock_heard(lock, err);
 	if (err)
 		return err;
-	if (kdsm_tree_state(&lock->tree) == KDSM_QUEUE_NONE)
+	state = kdsm_tree_state(&lock->tree);
+	trace_kdsm_lock_leave(kdsm_lock_region(lock), lock->number, state);
+	if (state == KDSM_QUEUE_NONE)
 		lock->dead = false;
 	return 0;
 }
@@ -203,6 +215,8 @@ static bool kdsm_lock_step(struct kdsm_lock *lock, int *err)
 			lock->arrived = true;
 			lock->idle_since = 0;
 			*err = kdsm_tree_enter(&lock->tree);
+			trace_kdsm_lock_enter(kdsm_lock_region(lock), lock->number,
+					      lock->tree.at, *err);
 		}
 		if (*err)
 			kdsm_lock_later(lock, KDSM_LOCK_RETRY);

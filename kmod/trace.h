@@ -6,6 +6,7 @@
 #if !defined(KDSM_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define KDSM_TRACE_H
 
+#include <linux/ktime.h>
 #include <linux/tracepoint.h>
 
 /* States: 0 idle, 1 connecting, 2 up, 3 broken. */
@@ -102,6 +103,85 @@ TRACE_EVENT(kdsm_race,
 		__entry->offset = offset;
 	),
 	TP_printk("region=%u offset=%llu", __entry->region, __entry->offset)
+);
+
+/* This node queued for a lock, in one of its queues: 0 is that of the smallest element. */
+TRACE_EVENT(kdsm_lock_enter,
+	TP_PROTO(u32 region, u32 lock, unsigned int queue, int status),
+	TP_ARGS(region, lock, queue, status),
+	TP_STRUCT__entry(
+		__field(u32, region)
+		__field(u32, lock)
+		__field(unsigned int, queue)
+		__field(int, status)
+	),
+	TP_fast_assign(
+		__entry->region = region;
+		__entry->lock = lock;
+		__entry->queue = queue;
+		__entry->status = status;
+	),
+	TP_printk("region=%u lock=%u queue=%u status=%d", __entry->region, __entry->lock,
+		  __entry->queue, __entry->status)
+);
+
+/* A thread that waited since then (ns of ktime) has a lock now. Waited: ns. */
+TRACE_EVENT(kdsm_lock_grant,
+	TP_PROTO(u32 region, u32 lock, u32 thread, u64 since),
+	TP_ARGS(region, lock, thread, since),
+	TP_STRUCT__entry(
+		__field(u32, region)
+		__field(u32, lock)
+		__field(u32, thread)
+		__field(u64, waited)
+	),
+	TP_fast_assign(
+		__entry->region = region;
+		__entry->lock = lock;
+		__entry->thread = thread;
+		__entry->waited = ktime_get_ns() - since;
+	),
+	TP_printk("region=%u lock=%u thread=%u waited=%llu", __entry->region, __entry->lock,
+		  __entry->thread, __entry->waited)
+);
+
+/*
+ * No thread of this node has a lock: it went, and the state is KDSM_QUEUE_NONE, or nobody
+ * waits and it is kept, KDSM_QUEUE_HELD.
+ */
+TRACE_EVENT(kdsm_lock_leave,
+	TP_PROTO(u32 region, u32 lock, unsigned int state),
+	TP_ARGS(region, lock, state),
+	TP_STRUCT__entry(
+		__field(u32, region)
+		__field(u32, lock)
+		__field(unsigned int, state)
+	),
+	TP_fast_assign(
+		__entry->region = region;
+		__entry->lock = lock;
+		__entry->state = state;
+	),
+	TP_printk("region=%u lock=%u state=%u", __entry->region, __entry->lock,
+		  __entry->state)
+);
+
+/* A thread died that had a lock. */
+TRACE_EVENT(kdsm_lock_dead,
+	TP_PROTO(u32 region, u32 lock, u32 thread),
+	TP_ARGS(region, lock, thread),
+	TP_STRUCT__entry(
+		__field(u32, region)
+		__field(u32, lock)
+		__field(u32, thread)
+	),
+	TP_fast_assign(
+		__entry->region = region;
+		__entry->lock = lock;
+		__entry->thread = thread;
+	),
+	TP_printk("region=%u lock=%u thread=%u", __entry->region, __entry->lock,
+		  __entry->thread)
 );
 
 #endif /* KDSM_TRACE_H */
