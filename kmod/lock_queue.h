@@ -123,7 +123,7 @@ struct kdsm_queue {
 
 	/* HELD; of tasks. */
 	bool moved;			/* it came with the lock of a smaller element */
-	u32 passes;			/* times that it had the lock since, while others may wait */
+	u32 passes;			/* threads that had it since; see lock_tree.c */
 
 	/* LEAVING; of the task that leaves. */
 	u32 waiters;			/* tickets from ticket + 1 on; 0: not known */

@@ -56,8 +56,9 @@ struct lock_counts {
 	u64 enters, frees, enter_ops, enter_max;
 	u64 leaves, leave_ops, hands;
 	u64 tries, busy, holds;
-	u64 crossed[KDSM_LOCK_LEVELS];	/* holds, by the level of the element that it went to */
+	u64 crossed[KDSM_LOCK_LEVELS];	/* [i - 1]: holds by another element of level i */
 	u64 operations;			/* all */
+	u64 median, longest;		/* microseconds from the wish to a hold */
 };
 
 extern struct lock_config lock;
@@ -77,6 +78,8 @@ unsigned int __wrap_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int 
 void lock_nodes_start(void);
 void lock_nodes_stop(void);
 void lock_nodes_tell(void);
+/* What is known of waits so far, into lock_counts. */
+void lock_waits_count(void);
 struct kdsm_tree *lock_tree(unsigned int node);
 /* Who has that queue has left it and queued again, in one step. */
 void lock_renewed(unsigned int home, unsigned int level, u32 ticket);

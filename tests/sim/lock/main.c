@@ -153,6 +153,8 @@ static void run_seed(u64 seed)
 	lock_nodes_stop();
 	lock_fabric_stop();
 	result->seeds++;
+	if (contention)
+		lock_waits_count();
 	result->counts = lock_counts;
 }
 
@@ -275,7 +277,8 @@ int main(int argc, char **argv)
 		for (i = 2; i <= KDSM_LOCK_LEVELS; i++)
 			if (c->crossed[i - 1])
 				printf(" %u: %.2f %%", i, 100.0 * c->crossed[i - 1] / c->holds);
-		putchar('\n');
+		printf("\nthe longest wait is %.1f times the median\n",
+		       (double)c->longest / (c->median ?: 1));
 	}
 	if (!status)
 		return lock_broken ? 1 : 0;

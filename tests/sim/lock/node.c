@@ -15,13 +15,15 @@ static struct node {
 	bool woken;
 	const struct kdsm_queue *unheard;
 	bool had[KDSM_LOCK_LEVELS];	/* by level: it has the queue, and that was seen */
-	u64 since[KDSM_LOCK_LEVELS];	/* holds by the element when it had queued there, plus 1 */
-	unsigned int bypass[KDSM_LOCK_LEVELS];	/* by others, that it may have to wait for then */
+	u64 since[KDSM_LOCK_LEVELS];	/* passed when it had queued there, plus 1 */
+	unsigned int bypass[KDSM_LOCK_LEVELS];	/* by how many more it may have to wait */
 } nodes[LOCK_NODES];
 
 static struct kdsm_topology *topology;
 /* By home and level: the ticket that had it last. */
 static u32 last[LOCK_NODES][KDSM_LOCK_LEVELS];
+static u32 waits[1 << 18];
+static unsigned int waits_count;
 static int holder;		/* -1: nobody */
 static int before;		/* who had it last */
 static unsigned int active;	/* nodes that are not done */
@@ -125,9 +127,12 @@ static void count_crossing(unsigned int from, unsigned int to)
 {
 	unsigned int level = 2;
 
-	while (level < topology->levels &&
-	       kdsm_topology_level(topology, level)[from] == kdsm_topology_level(topology, level)[to])
-		level++;
+	for (; level < topology->levels; level++) {
+		const u16 *elements = kdsm_topology_level(topology, level);
+
+		if (elements[from] != elements[to])
+			break;
+	}
 	lock_counts.crossed[level - 1]++;
 }
 
@@ -225,7 +230,8 @@ static bool acquire(struct node *node)
 			hear(node, NULL);
 			return true;
 		default:
-			node_wait(node, 2000);
+			/* Of many, each is a small part of what is to be seen to. */
+			node_wait(node, max(2000, 100 * lock.nodes));
 			/* If nothing is lost everybody is found without a search. */
 			kdsm_tree_poll(tree, sim.error && ++polls % 64 == 0);
 			if (node->unheard && node->unheard->published)
@@ -300,11 +306,15 @@ static void run(void *arg)
 	struct node *node = arg;
 	unsigned int i, again;
 	bool was_idle;
+	u64 begin;
 
 	sim_sleep(sim_below(lock.away + 1));
 	for (i = 0; i < lock.rounds; i++) {
 		was_idle = look(node) == KDSM_QUEUE_HELD;
+		begin = sim_now();
 		if (acquire(node)) {
+			if (waits_count < sizeof(waits) / sizeof(waits[0]))
+				waits[waits_count++] = sim_now() - begin;
 			if (!was_idle)
 				kdsm_tree_count(&node->tree);
 			hold(node, was_idle);
@@ -324,6 +334,22 @@ static void run(void *arg)
 	while (active)
 		idle(node, 10000);
 	release(node, false);
+}
+
+static int compare(const void *a, const void *b)
+{
+	u32 x = *(const u32 *)a, y = *(const u32 *)b;
+
+	return (x > y) - (x < y);
+}
+
+void lock_waits_count(void)
+{
+	qsort(waits, waits_count, sizeof(waits[0]), compare);
+	if (waits_count) {
+		lock_counts.median = waits[waits_count / 2];
+		lock_counts.longest = waits[waits_count - 1];
+	}
 }
 
 /* Where each is, and the tree that follows from it. */
@@ -430,7 +456,7 @@ void lock_nodes_tell(void)
 		for (j = 0; j < tree->count; j++) {
 			const struct kdsm_queue *queue = tree->queues[j];
 
-			printf("  level %u: word %016llx state %u ticket %u held %u told %u tail %u\n",
+			printf("  %u: word %016llx state %u ticket %u held %u told %u tail %u\n",
 			       queue->level, lock_word(queue), queue->state, queue->ticket,
 			       queue->held, queue->told, queue->tail);
 			printf("    waiters %u rest %u id %u debt %u passes %u moved %u\n",
