@@ -144,6 +144,31 @@ static void kdsm_rw_set(struct kdsm_rw *rw, enum kdsm_rw_state state)
 	WRITE_ONCE(rw->state, state);
 }
 
+/* As it will have to again if it is counted meanwhile. */
+static int kdsm_rw_join_at(struct kdsm_rw *rw, unsigned int node)
+{
+	u32 counts = READ_ONCE(rw->counts);
+	int err;
+
+	rw->stats.messages += node != rw->node;
+	err = rw->ops->join(rw, node);
+	spin_lock_bh(&rw->lock);
+	if (!err && rw->counts == counts)
+		__set_bit(node, rw->joined);
+	spin_unlock_bh(&rw->lock);
+	return err;
+}
+
+static unsigned int kdsm_rw_counter(struct kdsm_rw *rw)
+{
+	return rw->node - rw->node % READ_ONCE(rw->view);
+}
+
+int kdsm_rw_join(struct kdsm_rw *rw)
+{
+	return kdsm_rw_join_at(rw, kdsm_rw_counter(rw));
+}
+
 /*
  * Be in that state, with an atomic on a node's counter to come. Not before the home
  * knows that this node may do that: it counts only those, and who was counted has to say
@@ -152,13 +177,11 @@ static void kdsm_rw_set(struct kdsm_rw *rw, enum kdsm_rw_state state)
 static int kdsm_rw_begin(struct kdsm_rw *rw, unsigned int node, enum kdsm_rw_state state)
 {
 	bool joined;
-	u32 counts;
 	int err;
 
 	for (;;) {
 		spin_lock_bh(&rw->lock);
 		joined = test_bit(node, rw->joined);
-		counts = rw->counts;
 		if (joined) {
 			rw->at = node;
 			kdsm_rw_set(rw, state);
@@ -166,22 +189,18 @@ static int kdsm_rw_begin(struct kdsm_rw *rw, unsigned int node, enum kdsm_rw_sta
 		spin_unlock_bh(&rw->lock);
 		if (joined)
 			return 0;
-		rw->stats.messages += node != rw->node;
-		err = rw->ops->join(rw, node);
+		err = kdsm_rw_join_at(rw, node);
 		if (err)
 			return err;
-		spin_lock_bh(&rw->lock);
-		if (rw->counts == counts)
-			__set_bit(node, rw->joined);
-		spin_unlock_bh(&rw->lock);
 	}
 }
 
-void kdsm_rw_heard(struct kdsm_rw *rw, u32 answer)
+void kdsm_rw_heard(struct kdsm_rw *rw, const struct kdsm_wire_rw *wire)
 {
-	rw->answer = answer;
-	switch (answer) {
+	rw->answer = le16_to_cpu(wire->what);
+	switch (rw->answer) {
 	case KDSM_RW_COME:
+		rw->found = kdsm_rw_status_read(wire->status);
 		kdsm_rw_set(rw, KDSM_RW_IN);
 		break;
 	case KDSM_RW_WAIT:
@@ -228,7 +247,7 @@ static int kdsm_rw_ask(struct kdsm_rw *rw)
 	spin_lock_bh(&rw->lock);
 	/* GO may have been faster. */
 	if (kdsm_rw_has_asked(rw))
-		kdsm_rw_heard(rw, le16_to_cpu(reply.what));
+		kdsm_rw_heard(rw, &reply);
 	spin_unlock_bh(&rw->lock);
 	return 0;
 }
@@ -249,13 +268,14 @@ int kdsm_rw_enter(struct kdsm_rw *rw, bool try)
 	int err;
 
 	for (tries = 0; tries < KDSM_RW_TRIES; tries++) {
-		node = rw->node - rw->node % READ_ONCE(rw->view);
+		node = kdsm_rw_counter(rw);
 		err = kdsm_rw_begin(rw, node, KDSM_RW_ENTERING);
 		if (err)
 			return err;
 		err = kdsm_rw_atomic(rw, &rw->op, node, KDSM_RW_READER + KDSM_RW_ARRIVAL, &word);
 		if (!err && kdsm_rw_may_read(rw, node, word)) {
 			spin_lock_bh(&rw->lock);
+			rw->found = word & KDSM_RW_STATUS;
 			kdsm_rw_set(rw, KDSM_RW_IN);
 			spin_unlock_bh(&rw->lock);
 			return 0;
@@ -482,7 +502,7 @@ static void kdsm_rw_read(struct kdsm_rw *rw)
 /* Open those counters that nobody waits for, without their homes. */
 static void kdsm_rw_swap(struct kdsm_rw *rw)
 {
-	const u64 mine = KDSM_RW_WANT | KDSM_RW_WRITE | KDSM_RW_ID;
+	const u64 mine = KDSM_RW_WANT | KDSM_RW_WRITE | KDSM_RW_ID | KDSM_RW_STATUS;
 	struct kdsm_operation *window = rw->window;
 	unsigned int n, i;
 	u32 node = 0;
@@ -491,7 +511,8 @@ static void kdsm_rw_swap(struct kdsm_rw *rw)
 		for (n = 0; node < rw->nodes && n < KDSM_RW_WINDOW; node += rw->span) {
 			if (!test_bit(node, rw->known) || !kdsm_rw_is_quiet(rw->words[node]))
 				continue;
-			kdsm_rw_faa(rw, &window[n], node, rw->words[node] & ~mine);
+			kdsm_rw_faa(rw, &window[n], node,
+				    (rw->words[node] & ~mine) | rw->status);
 			window[n].opcode = KDSM_OP_CAS;
 			window[n++].compare = rw->words[node];
 		}
@@ -510,6 +531,7 @@ static int kdsm_rw_open_at(struct kdsm_rw *rw, unsigned int node)
 
 	kdsm_rw_name(rw, &wire);
 	wire.turn = cpu_to_le32(rw->opens);
+	wire.status = kdsm_rw_status_write(rw->status);
 	if (rw->wish != rw->span)
 		wire.what = cpu_to_le16(node % rw->wish ? KDSM_RW_RETIRED : rw->wish);
 	err = kdsm_rw_send(rw, node, KDSM_MESSAGE_RW_OPEN, &wire, NULL);
@@ -564,6 +586,7 @@ int kdsm_rw_open(struct kdsm_rw *rw)
 		return err;
 	rw->closing = false;
 	rw->opening = false;
+	rw->stats.switches++;
 	WRITE_ONCE(rw->view, rw->wish);
 	return 0;
 }

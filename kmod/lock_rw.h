@@ -46,7 +46,7 @@ struct kdsm_rw_ops {
 
 struct kdsm_rw_stats {
 	u64 atomics, messages;
-	u64 switches;		/* between readers and writers */
+	u64 switches;		/* from readers to writers and back */
 	u64 row;		/* the most readers let in while a writer waited */
 };
 
@@ -55,6 +55,7 @@ struct kdsm_rw_user {
 	u32 turn;		/* the last time that it asked */
 	u32 opened;		/* the last time that it opened the counter */
 	u8 answer;		/* enum kdsm_rw_answer, to the last question */
+	u64 status;		/* of KDSM_RW_STATUS; with that */
 	bool joined;
 };
 
@@ -82,11 +83,13 @@ struct kdsm_rw {
 	u64 word;			/* where the counter is, on each node */
 	u32 first;			/* T_DC of the lock when it was made */
 	u32 t_dc, t_r;			/* can be set at any time */
+	u64 status;			/* of KDSM_RW_STATUS; what to open with */
 
 	spinlock_t lock;		/* guards what follows, up to stats */
 	u8 state;			/* enum kdsm_rw_state */
 	u8 asks;			/* ASKING: enum kdsm_rw_question */
 	u8 answer;			/* enum kdsm_rw_answer, the last */
+	u64 found;			/* IN: of KDSM_RW_STATUS */
 	bool told;			/* of a writer */
 	u32 at;				/* the node whose counter is used */
 	u32 turn;
@@ -132,6 +135,9 @@ static inline enum kdsm_rw_state kdsm_rw_state(const struct kdsm_rw *rw)
 	return READ_ONCE(rw->state);
 }
 
+/* Say to the home of the counter that this node is to use it, before it does. */
+int kdsm_rw_join(struct kdsm_rw *rw);
+
 /* ---- writing: who has the queue of writers for itself ---- */
 
 /*
@@ -171,13 +177,14 @@ int kdsm_rw_send(struct kdsm_rw *rw, unsigned int node, enum kdsm_message_type t
 /* Tell the writer in the word that a counter is as it waits for. May be lost. */
 void kdsm_rw_tell(struct kdsm_rw *rw, u64 word);
 /* With the spinlock: a question was answered, or GO came. */
-void kdsm_rw_heard(struct kdsm_rw *rw, u32 answer);
+void kdsm_rw_heard(struct kdsm_rw *rw, const struct kdsm_wire_rw *wire);
 int kdsm_rw_atomic(struct kdsm_rw *rw, struct kdsm_operation *op, unsigned int node,
 		   u64 operand, u64 *old);
 
 /*
- * The word of a counter: arrivals, 23 bits that wrap; readers, 16; span, 11; ASKED: nodes
- * are registered at its home; WRITE, WANT: a writer is there, or waits; its id, 11.
+ * The word of a counter: arrivals, 21 bits that wrap; LOST, DEAD: for programs; readers, 16;
+ * span, 11; ASKED: nodes are registered at its home; WRITE, WANT: a writer is there, or
+ * waits; its id, 11.
  */
 #define KDSM_RW_ID		0x7ffULL
 #define KDSM_RW_WANT		(1ULL << 11)
@@ -185,7 +192,10 @@ int kdsm_rw_atomic(struct kdsm_rw *rw, struct kdsm_operation *op, unsigned int n
 #define KDSM_RW_ASKED		(1ULL << 13)
 #define KDSM_RW_SPAN		(1ULL << 14)
 #define KDSM_RW_READER		(1ULL << 25)
-#define KDSM_RW_ARRIVAL		(1ULL << 41)
+#define KDSM_RW_DEAD		(1ULL << 41)
+#define KDSM_RW_LOST		(1ULL << 42)
+#define KDSM_RW_STATUS		(KDSM_RW_DEAD | KDSM_RW_LOST)
+#define KDSM_RW_ARRIVAL		(1ULL << 43)
 
 /* As span: the counter is not in use. 0: as it was when the lock was made. */
 #define KDSM_RW_RETIRED		0x7ffU
@@ -203,6 +213,17 @@ static inline u32 kdsm_rw_readers(u64 word)
 static inline u32 kdsm_rw_arrivals(u64 word)
 {
 	return word / KDSM_RW_ARRIVAL;
+}
+
+/* On the wire. */
+static inline __le32 kdsm_rw_status_write(u64 word)
+{
+	return cpu_to_le32((word & KDSM_RW_STATUS) / KDSM_RW_DEAD);
+}
+
+static inline u64 kdsm_rw_status_read(__le32 status)
+{
+	return le32_to_cpu(status) * KDSM_RW_DEAD & KDSM_RW_STATUS;
 }
 
 /* T_DC that a counter tells of; RETIRED. */

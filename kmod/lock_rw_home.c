@@ -120,6 +120,7 @@ static int kdsm_rw_decide(struct kdsm_rw *rw, unsigned int node, u32 turn, u32 q
 	if (err)
 		return err;
 	user->turn = turn;
+	user->status = word & KDSM_RW_STATUS;
 	if (kdsm_rw_in_use(rw, rw->node, word) && !(word & KDSM_RW_WANT)) {
 		user->answer = KDSM_RW_COME;
 		return 0;
@@ -166,6 +167,7 @@ int kdsm_rw_serve_ask(struct kdsm_rw *rw, struct kdsm_request *request)
 	err = err ?: kdsm_rw_count(rw);
 	*reply = *wire;
 	reply->what = cpu_to_le16(user->answer);
+	reply->status = kdsm_rw_status_write(user->status);
 	mutex_unlock(&home->mutex);
 	request->reply_length = sizeof(*reply);
 	return err;
@@ -184,19 +186,20 @@ int kdsm_rw_serve_join(struct kdsm_rw *rw, struct kdsm_request *request)
 /* ---- opening ---- */
 
 /* Those that are registered are counted in, or have to go elsewhere. */
-static void kdsm_rw_let_in(struct kdsm_rw *rw, enum kdsm_rw_answer answer)
+static void kdsm_rw_let_in(struct kdsm_rw *rw, enum kdsm_rw_answer answer, u64 status)
 {
 	struct kdsm_rw_home *home = &rw->home;
 	unsigned int node;
 
 	for_each_set_bit(node, home->registered, KDSM_MAX_NODES) {
 		home->users[node].answer = answer;
+		home->users[node].status = status;
 		__set_bit(node, home->going);
 	}
 	bitmap_zero(home->registered, KDSM_MAX_NODES);
 }
 
-static int kdsm_rw_open_here(struct kdsm_rw *rw, u32 span)
+static int kdsm_rw_open_here(struct kdsm_rw *rw, u32 span, u64 status)
 {
 	struct kdsm_rw_home *home = &rw->home;
 	u32 waiters = bitmap_weight(home->registered, KDSM_MAX_NODES), was, i;
@@ -212,17 +215,18 @@ static int kdsm_rw_open_here(struct kdsm_rw *rw, u32 span)
 		retire = !kdsm_rw_in_use(rw, rw->node, span ? span * KDSM_RW_SPAN : word);
 		mine = word & (KDSM_RW_ID | KDSM_RW_WANT | KDSM_RW_WRITE | KDSM_RW_ASKED);
 		/* It was done, and the answer lost; or by a swap, and nobody is registered. */
-		if (!mine && (!span || span == was))
+		if (!mine && (!span || span == was) && (word & KDSM_RW_STATUS) == status)
 			goto done;
 		err = kdsm_rw_atomic(rw, &home->op, rw->node,
 				     (retire ? 0 : waiters * KDSM_RW_READER) - mine +
-				     (span ? (span - (u64)was) * KDSM_RW_SPAN : 0), &word);
+				     (span ? (span - (u64)was) * KDSM_RW_SPAN : 0) +
+				     status - (word & KDSM_RW_STATUS), &word);
 		if (!err)
 			goto done;
 	}
 	return -EAGAIN;
 done:
-	kdsm_rw_let_in(rw, retire ? KDSM_RW_MOVED : KDSM_RW_COME);
+	kdsm_rw_let_in(rw, retire ? KDSM_RW_MOVED : KDSM_RW_COME, status);
 	return 0;
 }
 
@@ -244,7 +248,8 @@ int kdsm_rw_serve_open(struct kdsm_rw *rw, struct kdsm_request *request)
 	/* Once: others may have closed it since. */
 	if ((s32)(turn - home->users[request->from].opened) > 0) {
 		/* Who is let in must have been taken off before. */
-		err = kdsm_rw_count(rw) ?: kdsm_rw_open_here(rw, span);
+		err = kdsm_rw_count(rw) ?:
+		      kdsm_rw_open_here(rw, span, kdsm_rw_status_read(wire->status));
 		if (!err)
 			home->users[request->from].opened = turn;
 	}
@@ -272,6 +277,7 @@ bool kdsm_rw_home_work(struct kdsm_rw *rw)
 			turn = home->users[node].turn;
 			wire.turn = cpu_to_le32(turn);
 			wire.what = cpu_to_le16(home->users[node].answer);
+			wire.status = kdsm_rw_status_write(home->users[node].status);
 		}
 		mutex_unlock(&home->mutex);
 		if (node >= KDSM_MAX_NODES)
@@ -303,7 +309,7 @@ int kdsm_rw_serve_go(struct kdsm_rw *rw, struct kdsm_request *request)
 	granted = (rw->state == KDSM_RW_ASKING || rw->state == KDSM_RW_WAITING) &&
 		  le32_to_cpu(wire->turn) == rw->turn && request->from == rw->at;
 	if (granted)
-		kdsm_rw_heard(rw, answer);
+		kdsm_rw_heard(rw, wire);
 	spin_unlock_bh(&rw->lock);
 	if (granted)
 		rw->ops->granted(rw);

@@ -21,6 +21,7 @@ static struct node {
 static unsigned int queue[RW_NODES], queued;
 static bool closed;			/* these two go with it */
 static unsigned int row;
+static u64 status;			/* what the last writer has opened it with */
 
 static unsigned int inside_reading, inside_writing;
 static unsigned int entered[RW_NODES];	/* at a counter, since a writer waits */
@@ -198,6 +199,8 @@ static void read_once(struct node *node)
 	rw_counts.reads++;
 	if (inside_writing)
 		sim_fail(-1, "node %u reads while another writes", node->rw.node);
+	if (node->rw.found != status)
+		sim_fail(-1, "node %u does not know what the last writer said", node->rw.node);
 	sim_event(-1, "reads");
 	sim_sleep(sim_below(rw_config.hold + 1));
 	if (inside_writing)
@@ -270,6 +273,9 @@ static void open_all(struct node *node)
 {
 	int err;
 
+	if (closed)
+		status = sim_chance(2) ? sim_below(4) * KDSM_RW_DEAD : 0;
+	node->rw.status = status;
 	while ((err = kdsm_rw_open(&node->rw))) {
 		check_error(err);
 		sim_sleep(100);
@@ -365,6 +371,7 @@ void rw_nodes_start(void)
 	inside_reading = 0;
 	inside_writing = 0;
 	closed = false;
+	status = 0;
 	active = 1 + (1 + !rw_cost.units) * rw_config.nodes;
 	end = 2000ULL * rw_cost.units;
 	for (i = 0; i < rw_config.nodes; i++) {
