@@ -44,6 +44,17 @@ static u32 kdsm_lock_freeze(struct kdsm_lock *lock)
 	return KDSM_LOCK_OWNER(atomic64_fetch_or(KDSM_LOCK_WAITERS, lock->state));
 }
 
+/* Only the readers' flag stays, which is of another mutex (lock_read.c). */
+static void kdsm_lock_store(struct kdsm_lock *lock, u64 state)
+{
+	s64 old = atomic64_read(lock->state);
+
+	/* With release semantics: what was done before is seen by who takes it next. */
+	while (!atomic64_try_cmpxchg_release(lock->state, &old,
+					     state | (old & KDSM_LOCK_READERS)))
+		;
+}
+
 /* Where programs may go on by themselves, they do so after this. */
 static void kdsm_lock_write(struct kdsm_lock *lock, u32 owner)
 {
@@ -55,15 +66,14 @@ static void kdsm_lock_write(struct kdsm_lock *lock, u32 owner)
 	if (!list_empty(&lock->waiters))
 		state |= KDSM_LOCK_WAITERS;
 	if (!kdsm_tree_can_idle(&lock->tree) ||
-	    lock->settings.keep != KDSM_LOCK_KEEP_FOREVER)
+	    lock->settings.keep != KDSM_LOCK_KEEP_FOREVER || lock->readers)
 		state |= KDSM_LOCK_WANTED;
 	if (lock->dead)
 		state |= KDSM_LOCK_DEAD;
 	if (lock->lost)
 		state |= KDSM_LOCK_LOST;
 	lock->fresh = false;
-	/* With release semantics: what was done before is seen by who takes it next. */
-	atomic64_set_release(lock->state, state);
+	kdsm_lock_store(lock, state);
 }
 
 static void kdsm_lock_count_uses(struct kdsm_lock *lock)
@@ -119,6 +129,7 @@ static void kdsm_lock_grant(struct kdsm_lock *lock)
 		lock->tree.handed[lock->levels - 1]++;
 	/* What is written says whether others wait behind it, and before it goes on. */
 	list_del_init(&waiter->link);
+	lock->row++;
 	kdsm_lock_write(lock, thread);
 	trace_kdsm_lock_grant(kdsm_lock_region(lock), lock->number, thread, waiter->since);
 	kdsm_lock_end_wait(lock, waiter, lock->dead ? -EOWNERDEAD : 0);
@@ -141,6 +152,8 @@ static int kdsm_lock_arrive(struct kdsm_lock *lock)
 	lock->silent = 0;
 	lock->dead = flags & KDSM_BATON_DEAD;
 	lock->lost |= !!(flags & KDSM_BATON_LOST);
+	lock->closed = lock->readers && flags & KDSM_BATON_CLOSED;
+	lock->row = lock->closed ? flags / KDSM_BATON_ROW : 0;
 	kdsm_lock_came(lock);
 adopt:
 	err = kdsm_lock_adopt(lock);
@@ -168,6 +181,12 @@ static bool kdsm_lock_may_stay(struct kdsm_lock *lock)
 	return true;
 }
 
+/* Readers are excluded, and another node may write before they are let in? */
+static bool kdsm_lock_may_pass_closed(struct kdsm_lock *lock)
+{
+	return lock->closed && lock->row < lock->settings.t_w && kdsm_tree_is_wanted(&lock->tree);
+}
+
 /* Let it go, to another node or for good. The word says so before. */
 static int kdsm_lock_leave(struct kdsm_lock *lock)
 {
@@ -176,6 +195,14 @@ static int kdsm_lock_leave(struct kdsm_lock *lock)
 	u32 flags = 0;
 	int err;
 
+	if (kdsm_lock_may_pass_closed(lock)) {
+		lock->passing = true;
+	} else if (!lock->passing) {
+		err = kdsm_lock_admit(lock);
+		kdsm_lock_heard(lock, err);
+		if (err)
+			return err;
+	}
 	/* A lock that was idle for as long as it may be goes. */
 	if (lock->idle_since && !lock->dead && !lock->lost)
 		keep = false;
@@ -183,15 +210,25 @@ static int kdsm_lock_leave(struct kdsm_lock *lock)
 		flags |= KDSM_BATON_DEAD;
 	if (lock->lost)
 		flags |= KDSM_BATON_LOST;
-	atomic64_set(lock->state, lock->lost ? KDSM_LOCK_LOST : 0);
+	if (lock->passing) {
+		/* To a node that waits. If there is none after all they are let in then. */
+		flags |= KDSM_BATON_CLOSED | lock->row * KDSM_BATON_ROW;
+		keep = true;
+	}
+	kdsm_lock_store(lock, lock->lost ? KDSM_LOCK_LOST : 0);
 	err = kdsm_tree_leave(&lock->tree, keep, flags);
 	kdsm_lock_heard(lock, err);
 	if (err)
 		return err;
+	lock->passing = false;
 	state = kdsm_tree_state(&lock->tree);
 	trace_kdsm_lock_leave(kdsm_lock_region(lock), lock->number, state);
-	if (state == KDSM_QUEUE_NONE)
+	if (state == KDSM_QUEUE_NONE) {
 		lock->dead = false;
+		if (lock->closed)
+			kdsm_rw_pass(&lock->readers->rw);
+		lock->closed = false;
+	}
 	return 0;
 }
 
@@ -248,12 +285,27 @@ static bool kdsm_lock_step(struct kdsm_lock *lock, int *err)
 			kdsm_lock_owner_died(lock, owner);
 		if (lock->lost)
 			kdsm_lock_fail_waiters(lock, -ENOTRECOVERABLE);
+		if (!list_empty(&lock->waiters) && !kdsm_lock_exclude(lock, err)) {
+			kdsm_lock_heard(lock, *err);
+			kdsm_lock_write(lock, 0);
+			kdsm_lock_later(lock, *err ? KDSM_LOCK_RETRY : KDSM_LOCK_CHECK);
+			/* What was told in between was to be seen to at once. */
+			return !*err && kdsm_rw_is_told(&lock->readers->rw);
+		}
 		if (!list_empty(&lock->waiters) && kdsm_tree_may_pass(&lock->tree)) {
 			lock->idle_since = 0;
 			kdsm_lock_grant(lock);
 			if (!list_empty(&lock->waiters) || kdsm_tree_is_wanted(&lock->tree))
 				kdsm_lock_look_after(lock);
 			break;
+		}
+		if (list_empty(&lock->waiters) && !kdsm_lock_may_pass_closed(lock)) {
+			*err = kdsm_lock_admit(lock);
+			kdsm_lock_heard(lock, *err);
+			if (*err) {
+				kdsm_lock_later(lock, KDSM_LOCK_RETRY);
+				return false;
+			}
 		}
 		if (list_empty(&lock->waiters) && kdsm_lock_may_stay(lock)) {
 			kdsm_lock_write(lock, 0);
@@ -317,6 +369,8 @@ static void kdsm_lock_work(struct work_struct *work)
 
 void kdsm_lock_check(struct kdsm_lock *lock)
 {
+	if (lock->readers)
+		kdsm_readers_check(lock->readers);
 	mutex_lock(&lock->mutex);
 	kdsm_lock_advance(lock);
 	mutex_unlock(&lock->mutex);
@@ -402,6 +456,12 @@ static int kdsm_lock_try(struct kdsm_lock *lock, u32 thread, bool remote)
 		kdsm_lock_write(lock, owner);
 		return -EBUSY;
 	}
+	err = 0;
+	if (!kdsm_lock_exclude(lock, &err)) {
+		kdsm_lock_write(lock, 0);
+		return err ?: -EBUSY;
+	}
+	lock->row++;
 	lock->idle_since = 0;
 	kdsm_tree_count(&lock->tree);
 	kdsm_lock_write(lock, thread);
@@ -447,6 +507,8 @@ int kdsm_lock_take(struct kdsm_lock *lock, u32 thread, u32 flags, u64 timeout)
 {
 	int err;
 
+	if (lock->readers && kdsm_readers_have(lock->readers, thread))
+		return -EDEADLK;
 	if (mutex_lock_interruptible(&lock->mutex))
 		return -EINTR;
 	err = kdsm_lock_try(lock, thread, flags & KDSM_LOCK_TRY);
@@ -517,5 +579,7 @@ void kdsm_lock_init(struct kdsm_lock *lock)
 
 void kdsm_lock_exit(struct kdsm_lock *lock)
 {
+	if (lock->readers)
+		kdsm_readers_stop(lock->readers);
 	cancel_delayed_work_sync(&lock->work);
 }

@@ -12,6 +12,7 @@
 #include <linux/xarray.h>
 #include <linux/kdsm.h>
 
+#include "lock_read.h"
 #include "lock_tree.h"
 
 struct kdsm_cluster;
@@ -62,6 +63,10 @@ struct kdsm_lock {
 	struct delayed_work work;
 	struct kdsm_tree tree;
 	struct kdsm_lock_sign *sign;	/* policy release; NULL: of others */
+	struct kdsm_readers *readers;	/* of kind RMA_RW */
+	bool closed;			/* HELD: nobody reads, nor can before that ends */
+	bool passing;			/* it goes to another node so */
+	u32 row;			/* writers since */
 	u64 stats[KDSM_LOCK_STAT_COUNT];
 	u64 waits[KDSM_LOCK_WAITS];
 };
@@ -104,6 +109,8 @@ long kdsm_lock_ioctl(struct kdsm_lock_file *file, unsigned int command, void __u
 struct kdsm_lock *kdsm_lock_open(struct kdsm_locks *locks, struct kdsm_lock_open *args);
 /* One that is open here, or NULL. */
 struct kdsm_lock *kdsm_lock_find(struct kdsm_locks *locks, u32 number);
+/* The node is to know the lock, and that this one may use its counter of readers. */
+int kdsm_lock_join_at(struct kdsm_lock *lock, unsigned int node);
 int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *settings);
 
 /* Handlers; context is the cluster. */
@@ -112,6 +119,12 @@ int kdsm_lock_serve_set(void *context, struct kdsm_request *request);
 int kdsm_lock_serve_tell(void *context, struct kdsm_request *request);
 int kdsm_lock_serve_hand(void *context, struct kdsm_request *request);
 int kdsm_lock_serve_look(void *context, struct kdsm_request *request);
+int kdsm_lock_serve_rw_join(void *context, struct kdsm_request *request);
+int kdsm_lock_serve_rw_ask(void *context, struct kdsm_request *request);
+int kdsm_lock_serve_rw_open(void *context, struct kdsm_request *request);
+int kdsm_lock_serve_rw_tell(void *context, struct kdsm_request *request);
+int kdsm_lock_serve_rw_go(void *context, struct kdsm_request *request);
+int kdsm_lock_serve_rw_count(void *context, struct kdsm_request *request);
 
 /* ---- lock_thread.c: who owns them ---- */
 

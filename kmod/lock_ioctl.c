@@ -104,7 +104,8 @@ static int kdsm_ioctl_lock_take(struct kdsm_lock_file *file, void __user *user)
 	if (IS_ERR(lock))
 		return PTR_ERR(lock);
 	if (args.flags & KDSM_LOCK_READ)
-		return -EINVAL;		/* no kind that can has been made */
+		return lock->readers ? kdsm_read_take(lock->readers, args.thread, args.flags,
+						      args.timeout) : -EINVAL;
 	return kdsm_lock_take(lock, args.thread, args.flags, args.timeout);
 }
 
@@ -118,11 +119,13 @@ static int kdsm_ioctl_lock_give(struct kdsm_lock_file *file, void __user *user, 
 	err = kdsm_args_get(&args, sizeof(args), KDSM_LOCK_GIVE_SIZE_VER0, user, &argsz);
 	if (err)
 		return err;
-	if (args.flags)
+	if (args.flags & ~(give ? KDSM_LOCK_READ : 0))
 		return -EINVAL;
 	lock = kdsm_lock_for(file, args.number, args.thread);
 	if (IS_ERR(lock))
 		return PTR_ERR(lock);
+	if (args.flags & KDSM_LOCK_READ)
+		return lock->readers ? kdsm_read_give(lock->readers, args.thread) : -EINVAL;
 	return give ? kdsm_lock_give(lock, args.thread) : kdsm_lock_consistent(lock, args.thread);
 }
 
@@ -171,6 +174,8 @@ static void kdsm_lock_tell(struct kdsm_lock *lock, struct kdsm_lock_info *args)
 	args->stats[KDSM_LOCK_STAT_GETS] = queue.gets;
 	args->stats[KDSM_LOCK_STAT_MESSAGES] = queue.messages;
 	mutex_unlock(&lock->mutex);
+	if (lock->readers)
+		kdsm_readers_stats(lock->readers, args->stats, args->waits);
 }
 
 static int kdsm_ioctl_lock_info(struct kdsm_lock_file *file, void __user *user)

@@ -18,6 +18,8 @@
 
 /* What T_L,i is unless it is set, but for kind DMCS. */
 #define KDSM_LOCK_T_L		16
+/* The same for T_R. */
+#define KDSM_LOCK_T_R		64
 
 /* The levels that a lock of that kind has. */
 static unsigned int kdsm_lock_levels(const struct kdsm_locks *locks, u32 kind)
@@ -34,23 +36,33 @@ static u32 kdsm_lock_mask(const struct kdsm_locks *locks, u32 kind)
 	if (kind != KDSM_LOCK_DMCS)
 		for (i = 2; i <= levels; i++)
 			mask |= KDSM_LOCK_SET_T_L(i);
+	if (kind == KDSM_LOCK_RMA_RW)
+		mask |= KDSM_LOCK_SET_T_DC | KDSM_LOCK_SET_T_R | KDSM_LOCK_SET_T_W;
 	return mask;
 }
 
 static void kdsm_lock_free(struct kdsm_lock *lock)
 {
 	kdsm_lock_sign_exit(lock);
+	if (lock->readers)
+		kdsm_readers_destroy(lock->readers);
 	kdsm_tree_destroy(&lock->tree);
 	kfree(lock);
 }
 
 /* ---- with the region ---- */
 
-u64 kdsm_locks_words(const struct kdsm_region *region)
+/* The memory has the queues of all locks, then their counters of readers. */
+static u64 kdsm_locks_counters(const struct kdsm_region *region)
 {
 	const struct kdsm_topology *topology = region->cluster->topology;
 
 	return KDSM_MAX_LOCKS * (topology->levels - 1) * kdsm_queue_size(topology->nodes);
+}
+
+u64 kdsm_locks_words(const struct kdsm_region *region)
+{
+	return kdsm_locks_counters(region) + KDSM_MAX_LOCKS * KDSM_RW_SIZE;
 }
 
 int kdsm_locks_create(struct kdsm_region *region)
@@ -165,6 +177,30 @@ static void kdsm_lock_settings_write(struct kdsm_wire_lock_open *wire,
 	wire->keep = cpu_to_le64(settings->keep);
 }
 
+static int kdsm_lock_make_readers(struct kdsm_lock *lock, u32 first)
+{
+	struct kdsm_locks *locks = lock->locks;
+	struct kdsm_cluster *cluster = locks->region->cluster;
+	struct kdsm_rw model = {
+		.fabric = cluster->fabric,
+		.memory = locks->memory,
+		.region = locks->region->id,
+		.number = lock->number,
+		.node = cluster->node,
+		.nodes = cluster->nodes,
+		.word = kdsm_locks_counters(locks->region) + lock->number * KDSM_RW_SIZE,
+		.first = first,
+		.t_dc = lock->settings.t_dc,
+		.t_r = lock->settings.t_r,
+	};
+
+	lock->readers = kdsm_readers_create(lock, &model);
+	if (!IS_ERR(lock->readers))
+		return 0;
+	lock->readers = NULL;
+	return -ENOMEM;
+}
+
 static struct kdsm_lock *kdsm_lock_make(struct kdsm_locks *locks,
 					const struct kdsm_wire_lock_open *wire)
 {
@@ -211,6 +247,8 @@ static struct kdsm_lock *kdsm_lock_make(struct kdsm_locks *locks,
 	err = kdsm_tree_create(&lock->tree, model, hash_32(locks->region->id, 16) + number,
 			       (u64)number * (cluster->topology->levels - 1));
 	kfree(model);
+	if (!err && lock->kind == KDSM_LOCK_RMA_RW)
+		err = kdsm_lock_make_readers(lock, le32_to_cpu(wire->first));
 	if (!err)
 		return lock;
 	kdsm_lock_free(lock);
@@ -225,6 +263,12 @@ nomem:
 static bool kdsm_lock_in_range(u32 value)
 {
 	return value >= 1 && value <= KDSM_LOCK_T_MAX;
+}
+
+/* Of one counter of readers to the next, in nodes. */
+static bool kdsm_lock_is_distance(const struct kdsm_locks *locks, u32 value)
+{
+	return value >= 1 && value <= locks->region->cluster->nodes;
 }
 
 /* Only nodes of a lock of kind DMCS queue by compare-and-swap. */
@@ -244,13 +288,16 @@ static bool kdsm_lock_is_sane(const struct kdsm_locks *locks,
 
 	kdsm_lock_settings_read(&settings, wire);
 	if (le32_to_cpu(wire->number) >= KDSM_MAX_LOCKS ||
-	    !kdsm_lock_is_kind(kind, le32_to_cpu(wire->options)) || kind == KDSM_LOCK_RMA_RW ||
+	    !kdsm_lock_is_kind(kind, le32_to_cpu(wire->options)) ||
 	    strnlen(wire->name, sizeof(wire->name)) >= sizeof(wire->name))
 		return false;
 	for (i = 2; i <= kdsm_lock_levels(locks, kind); i++)
 		if (!kdsm_lock_in_range(settings.t_l[i - 1]))
 			return false;
-	return true;
+	return kind != KDSM_LOCK_RMA_RW ||
+	       (kdsm_lock_is_distance(locks, settings.t_dc) &&
+		kdsm_lock_is_distance(locks, le32_to_cpu(wire->first)) &&
+		kdsm_lock_in_range(settings.t_r) && kdsm_lock_in_range(settings.t_w));
 }
 
 /* It is open here from now on. */
@@ -297,12 +344,36 @@ struct kdsm_lock *kdsm_lock_open(struct kdsm_locks *locks, struct kdsm_lock_open
 		.kind = cpu_to_le32(args->kind),
 		.options = cpu_to_le32(args->options),
 	};
+	struct kdsm_lock *lock;
 	int err;
 
 	strscpy_pad(wire.name, args->name, sizeof(wire.name));
 	kdsm_lock_settings_write(&wire, &args->settings);
 	err = kdsm_lock_ask(locks, &wire);
-	return err ? ERR_PTR(err) : kdsm_lock_add(locks, &wire);
+	if (err)
+		return ERR_PTR(err);
+	lock = kdsm_lock_add(locks, &wire);
+	/* So that who reads need not do that first. If it fails it has to. */
+	if (!IS_ERR(lock) && lock->readers)
+		kdsm_rw_join(&lock->readers->rw);
+	return lock;
+}
+
+int kdsm_lock_join_at(struct kdsm_lock *lock, unsigned int node)
+{
+	struct kdsm_region *region = lock->locks->region;
+	struct kdsm_wire_lock_open wire = {
+		.id = cpu_to_le32(region->id),
+		.number = cpu_to_le32(lock->number),
+		.kind = cpu_to_le32(lock->kind),
+		.options = cpu_to_le32(lock->options),
+		.first = cpu_to_le32(lock->readers->rw.first),
+	};
+
+	strscpy_pad(wire.name, lock->name, sizeof(wire.name));
+	kdsm_lock_settings_write(&wire, &lock->settings);
+	return kdsm_message(region->cluster->fabric, node, KDSM_MESSAGE_RW_JOIN, &wire,
+			    sizeof(wire), NULL, NULL);
 }
 
 int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *settings)
@@ -319,7 +390,8 @@ int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *setti
 /* ---- node 0 ---- */
 
 /* Change what is given. Nothing is changed if it cannot be. */
-static int kdsm_lock_settings_apply(struct kdsm_lock_settings *settings,
+static int kdsm_lock_settings_apply(const struct kdsm_locks *locks,
+				    struct kdsm_lock_settings *settings,
 				    const struct kdsm_lock_settings *given, u32 mask)
 {
 	unsigned int i;
@@ -329,6 +401,16 @@ static int kdsm_lock_settings_apply(struct kdsm_lock_settings *settings,
 	for (i = 2; i <= KDSM_LOCK_LEVELS; i++)
 		if (given->mask & KDSM_LOCK_SET_T_L(i) && !kdsm_lock_in_range(given->t_l[i - 1]))
 			return -ERANGE;
+	if ((given->mask & KDSM_LOCK_SET_T_DC && !kdsm_lock_is_distance(locks, given->t_dc)) ||
+	    (given->mask & KDSM_LOCK_SET_T_R && !kdsm_lock_in_range(given->t_r)) ||
+	    (given->mask & KDSM_LOCK_SET_T_W && !kdsm_lock_in_range(given->t_w)))
+		return -ERANGE;
+	if (given->mask & KDSM_LOCK_SET_T_DC)
+		settings->t_dc = given->t_dc;
+	if (given->mask & KDSM_LOCK_SET_T_R)
+		settings->t_r = given->t_r;
+	if (given->mask & KDSM_LOCK_SET_T_W)
+		settings->t_w = given->t_w;
 	for (i = 2; i <= KDSM_LOCK_LEVELS; i++)
 		if (given->mask & KDSM_LOCK_SET_T_L(i))
 			settings->t_l[i - 1] = given->t_l[i - 1];
@@ -352,6 +434,17 @@ static struct kdsm_wire_lock_open *kdsm_registry_find(struct kdsm_locks *locks,
 	return NULL;
 }
 
+/* What T_W is unless it is set. */
+static u32 kdsm_lock_t_w(const struct kdsm_lock_settings *settings, unsigned int levels)
+{
+	u64 product = 1;
+	unsigned int i;
+
+	for (i = 2; i <= levels; i++)
+		product = min_t(u64, product * settings->t_l[i - 1], KDSM_LOCK_T_MAX);
+	return product;
+}
+
 static int kdsm_registry_make(struct kdsm_locks *locks, const struct kdsm_wire_lock_open *wire,
 			      struct kdsm_wire_lock_open **result)
 {
@@ -364,18 +457,23 @@ static int kdsm_registry_make(struct kdsm_locks *locks, const struct kdsm_wire_l
 
 	if (!kdsm_lock_is_kind(kind, le32_to_cpu(wire->options)))
 		return -EINVAL;
-	if (kind == KDSM_LOCK_RMA_RW)
-		return -EOPNOTSUPP;
 	for (i = 2; i <= kdsm_lock_levels(locks, kind); i++)
 		settings.t_l[i - 1] = kind == KDSM_LOCK_DMCS ? 1 : KDSM_LOCK_T_L;
+	if (kind == KDSM_LOCK_RMA_RW) {
+		settings.t_dc = 1;
+		settings.t_r = KDSM_LOCK_T_R;
+	}
 	kdsm_lock_settings_read(&given, wire);
-	err = kdsm_lock_settings_apply(&settings, &given, kdsm_lock_mask(locks, kind));
+	err = kdsm_lock_settings_apply(locks, &settings, &given, kdsm_lock_mask(locks, kind));
 	if (err)
 		return err;
+	if (kind == KDSM_LOCK_RMA_RW && !(given.mask & KDSM_LOCK_SET_T_W))
+		settings.t_w = kdsm_lock_t_w(&settings, kdsm_lock_levels(locks, kind));
 	entry = kmemdup(wire, sizeof(*wire), GFP_KERNEL);
 	if (!entry)
 		return -ENOMEM;
 	kdsm_lock_settings_write(entry, &settings);
+	entry->first = entry->t_dc;
 	entry->flags = 0;
 	if (any)
 		err = xa_alloc(&locks->registry, &number, entry,
@@ -402,7 +500,7 @@ static int kdsm_registry_set(struct kdsm_locks *locks, struct kdsm_wire_lock_ope
 
 	kdsm_lock_settings_read(&settings, entry);
 	kdsm_lock_settings_read(&given, wire);
-	err = kdsm_lock_settings_apply(&settings, &given,
+	err = kdsm_lock_settings_apply(locks, &settings, &given,
 				       kdsm_lock_mask(locks, le32_to_cpu(entry->kind)));
 	if (err)
 		return err;
@@ -494,6 +592,10 @@ int kdsm_lock_serve_set(void *context, struct kdsm_request *request)
 	} else if (lock) {
 		mutex_lock(&lock->mutex);
 		kdsm_lock_settings_read(&lock->settings, wire);
+		if (lock->readers) {
+			WRITE_ONCE(lock->readers->rw.t_dc, lock->settings.t_dc);
+			WRITE_ONCE(lock->readers->rw.t_r, lock->settings.t_r);
+		}
 		mutex_unlock(&lock->mutex);
 		kdsm_lock_check(lock);
 		err = 0;
@@ -545,4 +647,78 @@ int kdsm_lock_serve_hand(void *context, struct kdsm_request *request)
 int kdsm_lock_serve_look(void *context, struct kdsm_request *request)
 {
 	return kdsm_lock_serve(context, request, kdsm_queue_serve_look);
+}
+
+/* ---- readers ---- */
+
+int kdsm_lock_serve_rw_join(void *context, struct kdsm_request *request)
+{
+	const struct kdsm_wire_lock_open *wire = request->data;
+	struct kdsm_region *region;
+	struct kdsm_lock *lock;
+	int err = -EINVAL;
+
+	if (request->length != sizeof(*wire))
+		return -EINVAL;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	region = kdsm_region_get(context, le32_to_cpu(wire->id));
+	if (!region)
+		return -ENOENT;
+	if (kdsm_lock_is_sane(region->locks, wire)) {
+		lock = kdsm_lock_add(region->locks, wire);
+		if (IS_ERR(lock))
+			err = PTR_ERR(lock);
+		else if (lock->readers)
+			err = kdsm_rw_serve_join(&lock->readers->rw, request);
+	}
+	kdsm_region_put(region);
+	return err;
+}
+
+static int kdsm_lock_serve_rw(void *context, struct kdsm_request *request,
+			      int (*serve)(struct kdsm_rw *rw, struct kdsm_request *request))
+{
+	const struct kdsm_wire_rw *wire = request->data;
+	struct kdsm_region *region;
+	struct kdsm_lock *lock;
+	int err = -ENOENT;
+
+	if (request->length != sizeof(*wire))
+		return -EINVAL;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	region = kdsm_region_get(context, le32_to_cpu(wire->id));
+	if (!region)
+		return -ENOENT;
+	lock = kdsm_lock_find(region->locks, le16_to_cpu(wire->number));
+	if (lock && lock->readers)
+		err = serve(&lock->readers->rw, request);
+	kdsm_region_put(region);
+	return err;
+}
+
+int kdsm_lock_serve_rw_ask(void *context, struct kdsm_request *request)
+{
+	return kdsm_lock_serve_rw(context, request, kdsm_rw_serve_ask);
+}
+
+int kdsm_lock_serve_rw_open(void *context, struct kdsm_request *request)
+{
+	return kdsm_lock_serve_rw(context, request, kdsm_rw_serve_open);
+}
+
+int kdsm_lock_serve_rw_tell(void *context, struct kdsm_request *request)
+{
+	return kdsm_lock_serve_rw(context, request, kdsm_rw_serve_tell);
+}
+
+int kdsm_lock_serve_rw_go(void *context, struct kdsm_request *request)
+{
+	return kdsm_lock_serve_rw(context, request, kdsm_rw_serve_go);
+}
+
+int kdsm_lock_serve_rw_count(void *context, struct kdsm_request *request)
+{
+	return kdsm_lock_serve_rw(context, request, kdsm_rw_serve_count);
 }

@@ -272,7 +272,7 @@ u32 kdsm_tree_flags(const struct kdsm_tree *tree)
 	/* Only what came last has any, since it came with the lock. */
 	for (i = 0; i < tree->count; i++)
 		flags |= tree->queues[i]->baton.flags;
-	return flags & (KDSM_BATON_DEAD | KDSM_BATON_LOST);
+	return flags & KDSM_BATON_LOCK;
 }
 
 unsigned int kdsm_tree_from(const struct kdsm_tree *tree)

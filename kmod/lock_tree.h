@@ -49,8 +49,8 @@ int kdsm_tree_poll(struct kdsm_tree *tree, bool look);
 bool kdsm_tree_is_published(const struct kdsm_tree *tree);
 /*
  * HELD, PARTLY or LEAVING, and no thread of this node has the lock. 0: it is HELD, as
- * nobody else is in any queue, which needs keep; or NONE. With flags, KDSM_BATON_DEAD or
- * LOST, it goes only to who is told of them: keep has to be set. An error: LEAVING.
+ * nobody else is in any queue, which needs keep; or NONE. With flags, of
+ * KDSM_BATON_LOCK, it goes only to who is told of them: keep has to be set. An error: LEAVING.
  */
 int kdsm_tree_leave(struct kdsm_tree *tree, bool keep, u32 flags);
 /* HELD: a thread has it now. */
@@ -60,7 +60,7 @@ bool kdsm_tree_may_pass(struct kdsm_tree *tree);
 /* HELD: as those of a queue. */
 bool kdsm_tree_is_wanted(struct kdsm_tree *tree);
 bool kdsm_tree_can_idle(struct kdsm_tree *tree);
-/* HELD: with what it came, KDSM_BATON_DEAD or LOST. */
+/* HELD: with what it came, of KDSM_BATON_LOCK. */
 u32 kdsm_tree_flags(const struct kdsm_tree *tree);
 /* HELD, and nothing done yet: who handed the lock over; KDSM_NOBODY: it was free. */
 unsigned int kdsm_tree_from(const struct kdsm_tree *tree);

@@ -271,6 +271,9 @@ static inline unsigned int kdsm_wire_hand_size(unsigned int known, unsigned int 
 #define KDSM_BATON_MORE		(1U << 0)	/* more wait than are known */
 #define KDSM_BATON_DEAD		(1U << 1)	/* for programs: -EOWNERDEAD */
 #define KDSM_BATON_LOST		(1U << 2)	/* for programs: -ENOTRECOVERABLE */
+#define KDSM_BATON_CLOSED	(1U << 3)	/* RMA_RW: readers are excluded */
+#define KDSM_BATON_ROW		(1U << 8)	/* CLOSED: writers since, 24 bits */
+#define KDSM_BATON_LOCK		(~KDSM_BATON_MORE)	/* those of the lock, not of a queue */
 
 /* Where the asked node stands in that queue. */
 struct kdsm_wire_lock_state {
@@ -336,6 +339,8 @@ struct kdsm_wire_lock_open {
 	__le32 t_w;
 	__le32 t_l[KDSM_LOCK_LEVELS];
 	__le64 keep;
+	__le32 first;		/* T_DC when the lock was made */
+	__le32 reserved;
 } __packed;
 
 #define KDSM_WIRE_LOCK_SET	(1U << 31)	/* to node 0: change what is in mask */
