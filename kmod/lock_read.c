@@ -10,6 +10,10 @@
  * who hold theirs over the network. A thread that reads is known by its entry in a list.
  * If it dies, or its file is closed, it just does not read any more.
  *
+ * In a region of policy release, who opens the counters leaves a signature first, as it does
+ * before the lock goes to another node (lock_sign.c), and the counter says who that was. The
+ * first thread of a node does not read before that is adopted.
+ *
  * What a writer does here is with the lock's mutex: once the node has the lock it
  * closes the counters before a thread may write, and opens them before the lock stays here
  * unused, or goes to another node, unless that is to write at once.
@@ -105,6 +109,26 @@ static int kdsm_readers_status(const struct kdsm_readers *readers)
 	return readers->rw.found & KDSM_RW_DEAD ? -EOWNERDEAD : 0;
 }
 
+/* See what writers wrote, before any thread of this node reads. */
+static int kdsm_readers_adopt(struct kdsm_readers *readers)
+{
+	struct kdsm_lock *lock = readers->lock;
+	u32 id = readers->rw.found & KDSM_RW_ID;
+	int err = 0;
+
+	if (readers->adopted)
+		return 0;
+	if (id && id <= readers->rw.nodes && lock->sign) {
+		mutex_lock(&lock->mutex);
+		/* What it does with the signature that is there is done anew then. */
+		kdsm_lock_unpublish(lock);
+		err = kdsm_lock_adopt_from(lock, id - 1);
+		mutex_unlock(&lock->mutex);
+	}
+	readers->adopted = !err;
+	return err;
+}
+
 static void kdsm_readers_let_in(struct kdsm_readers *readers)
 {
 	struct kdsm_reader *reader, *next;
@@ -136,6 +160,11 @@ static int kdsm_readers_advance(struct kdsm_readers *readers)
 			err = kdsm_rw_enter(rw, false);
 			break;
 		case KDSM_RW_IN:
+			if (!list_empty(&readers->waiters)) {
+				err = kdsm_readers_adopt(readers);
+				if (err)
+					break;
+			}
 			kdsm_readers_let_in(readers);
 			if (!list_empty(&readers->inside)) {
 				/* Whether they live. Mostly it is under way already. */
@@ -144,6 +173,7 @@ static int kdsm_readers_advance(struct kdsm_readers *readers)
 				goto done;
 			}
 			readers->entries = 0;
+			readers->adopted = false;
 			err = kdsm_rw_leave(rw);
 			break;
 		case KDSM_RW_WAITING:
@@ -289,6 +319,9 @@ static int kdsm_read_try(struct kdsm_readers *readers, bool remote)
 	}
 	if (kdsm_rw_state(rw) != KDSM_RW_IN || !kdsm_readers_may_join(readers))
 		return -EBUSY;
+	err = kdsm_readers_adopt(readers);
+	if (err)
+		return err;
 	readers->entries++;
 	return kdsm_readers_status(readers);
 }
@@ -456,6 +489,9 @@ int kdsm_lock_admit(struct kdsm_lock *lock)
 	lockdep_assert_held(&lock->mutex);
 	if (!readers || (!lock->closed && !readers->rw.closing))
 		return 0;
+	err = kdsm_lock_publish(lock, readers->rw.node);
+	if (err)
+		return err;
 	readers->rw.status = (lock->dead ? KDSM_RW_DEAD : 0) | (lock->lost ? KDSM_RW_LOST : 0);
 	err = kdsm_rw_open(&readers->rw);
 	if (!err) {

@@ -20,6 +20,7 @@ struct kdsm_readers {
 	struct list_head waiters;	/* the same; who came first is first */
 	wait_queue_head_t wait;
 	bool arrived;			/* the node may read; nobody has seen to it */
+	bool adopted;			/* what writers wrote before that can be seen */
 	u32 entries;			/* threads that were let in since the node may */
 	unsigned long silent;		/* jiffies: no node has answered since; 0: one has */
 	struct delayed_work work;

@@ -200,7 +200,7 @@ void kdsm_rw_heard(struct kdsm_rw *rw, const struct kdsm_wire_rw *wire)
 	rw->answer = le16_to_cpu(wire->what);
 	switch (rw->answer) {
 	case KDSM_RW_COME:
-		rw->found = kdsm_rw_status_read(wire->status);
+		rw->found = kdsm_rw_found_read(wire->found);
 		kdsm_rw_set(rw, KDSM_RW_IN);
 		break;
 	case KDSM_RW_WAIT:
@@ -275,7 +275,7 @@ int kdsm_rw_enter(struct kdsm_rw *rw, bool try)
 		err = kdsm_rw_atomic(rw, &rw->op, node, KDSM_RW_READER + KDSM_RW_ARRIVAL, &word);
 		if (!err && kdsm_rw_may_read(rw, node, word)) {
 			spin_lock_bh(&rw->lock);
-			rw->found = word & KDSM_RW_STATUS;
+			rw->found = word & KDSM_RW_FOUND;
 			kdsm_rw_set(rw, KDSM_RW_IN);
 			spin_unlock_bh(&rw->lock);
 			return 0;
@@ -341,7 +341,7 @@ static unsigned int kdsm_rw_gather(struct kdsm_rw *rw, u32 *node)
 /* Of a counter: what a writer adds to it next; 0: it has to wait, or is done. */
 static u64 kdsm_rw_claim(struct kdsm_rw *rw, u64 word)
 {
-	/* If another's id is there, it is one that died. */
+	/* Of who opened it last; with WANT, of one that died. */
 	u64 add = rw->node + 1 - (word & KDSM_RW_ID);
 	u32 arrivals = kdsm_rw_arrivals(word);
 
@@ -502,7 +502,7 @@ static void kdsm_rw_read(struct kdsm_rw *rw)
 /* Open those counters that nobody waits for, without their homes. */
 static void kdsm_rw_swap(struct kdsm_rw *rw)
 {
-	const u64 mine = KDSM_RW_WANT | KDSM_RW_WRITE | KDSM_RW_ID | KDSM_RW_STATUS;
+	const u64 mine = KDSM_RW_WANT | KDSM_RW_WRITE | KDSM_RW_FOUND;
 	struct kdsm_operation *window = rw->window;
 	unsigned int n, i;
 	u32 node = 0;
@@ -512,7 +512,7 @@ static void kdsm_rw_swap(struct kdsm_rw *rw)
 			if (!test_bit(node, rw->known) || !kdsm_rw_is_quiet(rw->words[node]))
 				continue;
 			kdsm_rw_faa(rw, &window[n], node,
-				    (rw->words[node] & ~mine) | rw->status);
+				    (rw->words[node] & ~mine) | rw->status | (rw->node + 1));
 			window[n].opcode = KDSM_OP_CAS;
 			window[n++].compare = rw->words[node];
 		}
@@ -531,7 +531,7 @@ static int kdsm_rw_open_at(struct kdsm_rw *rw, unsigned int node)
 
 	kdsm_rw_name(rw, &wire);
 	wire.turn = cpu_to_le32(rw->opens);
-	wire.status = kdsm_rw_status_write(rw->status);
+	wire.found = kdsm_rw_found_write(rw->status | (rw->node + 1));
 	if (rw->wish != rw->span)
 		wire.what = cpu_to_le16(node % rw->wish ? KDSM_RW_RETIRED : rw->wish);
 	err = kdsm_rw_send(rw, node, KDSM_MESSAGE_RW_OPEN, &wire, NULL);

@@ -55,7 +55,7 @@ struct kdsm_rw_user {
 	u32 turn;		/* the last time that it asked */
 	u32 opened;		/* the last time that it opened the counter */
 	u8 answer;		/* enum kdsm_rw_answer, to the last question */
-	u64 status;		/* of KDSM_RW_STATUS; with that */
+	u64 found;		/* of KDSM_RW_FOUND; with that */
 	bool joined;
 };
 
@@ -89,7 +89,7 @@ struct kdsm_rw {
 	u8 state;			/* enum kdsm_rw_state */
 	u8 asks;			/* ASKING: enum kdsm_rw_question */
 	u8 answer;			/* enum kdsm_rw_answer, the last */
-	u64 found;			/* IN: of KDSM_RW_STATUS */
+	u64 found;			/* IN: of KDSM_RW_FOUND */
 	bool told;			/* of a writer */
 	u32 at;				/* the node whose counter is used */
 	u32 turn;
@@ -184,7 +184,7 @@ int kdsm_rw_atomic(struct kdsm_rw *rw, struct kdsm_operation *op, unsigned int n
 /*
  * The word of a counter: arrivals, 21 bits that wrap; LOST, DEAD: for programs; readers, 16;
  * span, 11; ASKED: nodes are registered at its home; WRITE, WANT: a writer is there, or
- * waits; its id, 11.
+ * waits; its id, or that of who opened the counter last, 11.
  */
 #define KDSM_RW_ID		0x7ffULL
 #define KDSM_RW_WANT		(1ULL << 11)
@@ -196,6 +196,8 @@ int kdsm_rw_atomic(struct kdsm_rw *rw, struct kdsm_operation *op, unsigned int n
 #define KDSM_RW_LOST		(1ULL << 42)
 #define KDSM_RW_STATUS		(KDSM_RW_DEAD | KDSM_RW_LOST)
 #define KDSM_RW_ARRIVAL		(1ULL << 43)
+/* What readers want to know. */
+#define KDSM_RW_FOUND		(KDSM_RW_STATUS | KDSM_RW_ID)
 
 /* As span: the counter is not in use. 0: as it was when the lock was made. */
 #define KDSM_RW_RETIRED		0x7ffU
@@ -216,14 +218,16 @@ static inline u32 kdsm_rw_arrivals(u64 word)
 }
 
 /* On the wire. */
-static inline __le32 kdsm_rw_status_write(u64 word)
+static inline __le32 kdsm_rw_found_write(u64 word)
 {
-	return cpu_to_le32((word & KDSM_RW_STATUS) / KDSM_RW_DEAD);
+	return cpu_to_le32((word & KDSM_RW_STATUS) / KDSM_RW_DEAD << 16 | (word & KDSM_RW_ID));
 }
 
-static inline u64 kdsm_rw_status_read(__le32 status)
+static inline u64 kdsm_rw_found_read(__le32 found)
 {
-	return le32_to_cpu(status) * KDSM_RW_DEAD & KDSM_RW_STATUS;
+	u32 value = le32_to_cpu(found);
+
+	return ((value >> 16) * KDSM_RW_DEAD & KDSM_RW_STATUS) | (value & KDSM_RW_ID);
 }
 
 /* T_DC that a counter tells of; RETIRED. */

@@ -120,7 +120,7 @@ static int kdsm_rw_decide(struct kdsm_rw *rw, unsigned int node, u32 turn, u32 q
 	if (err)
 		return err;
 	user->turn = turn;
-	user->status = word & KDSM_RW_STATUS;
+	user->found = word & KDSM_RW_FOUND;
 	if (kdsm_rw_in_use(rw, rw->node, word) && !(word & KDSM_RW_WANT)) {
 		user->answer = KDSM_RW_COME;
 		return 0;
@@ -167,7 +167,7 @@ int kdsm_rw_serve_ask(struct kdsm_rw *rw, struct kdsm_request *request)
 	err = err ?: kdsm_rw_count(rw);
 	*reply = *wire;
 	reply->what = cpu_to_le16(user->answer);
-	reply->status = kdsm_rw_status_write(user->status);
+	reply->found = kdsm_rw_found_write(user->found);
 	mutex_unlock(&home->mutex);
 	request->reply_length = sizeof(*reply);
 	return err;
@@ -186,20 +186,20 @@ int kdsm_rw_serve_join(struct kdsm_rw *rw, struct kdsm_request *request)
 /* ---- opening ---- */
 
 /* Those that are registered are counted in, or have to go elsewhere. */
-static void kdsm_rw_let_in(struct kdsm_rw *rw, enum kdsm_rw_answer answer, u64 status)
+static void kdsm_rw_let_in(struct kdsm_rw *rw, enum kdsm_rw_answer answer, u64 found)
 {
 	struct kdsm_rw_home *home = &rw->home;
 	unsigned int node;
 
 	for_each_set_bit(node, home->registered, KDSM_MAX_NODES) {
 		home->users[node].answer = answer;
-		home->users[node].status = status;
+		home->users[node].found = found;
 		__set_bit(node, home->going);
 	}
 	bitmap_zero(home->registered, KDSM_MAX_NODES);
 }
 
-static int kdsm_rw_open_here(struct kdsm_rw *rw, u32 span, u64 status)
+static int kdsm_rw_open_here(struct kdsm_rw *rw, u32 span, u64 found)
 {
 	struct kdsm_rw_home *home = &rw->home;
 	u32 waiters = bitmap_weight(home->registered, KDSM_MAX_NODES), was, i;
@@ -213,20 +213,20 @@ static int kdsm_rw_open_here(struct kdsm_rw *rw, u32 span, u64 status)
 			continue;
 		was = kdsm_rw_span(word);
 		retire = !kdsm_rw_in_use(rw, rw->node, span ? span * KDSM_RW_SPAN : word);
-		mine = word & (KDSM_RW_ID | KDSM_RW_WANT | KDSM_RW_WRITE | KDSM_RW_ASKED);
+		mine = word & (KDSM_RW_WANT | KDSM_RW_WRITE | KDSM_RW_ASKED);
 		/* It was done, and the answer lost; or by a swap, and nobody is registered. */
-		if (!mine && (!span || span == was) && (word & KDSM_RW_STATUS) == status)
+		if (!mine && (!span || span == was) && (word & KDSM_RW_FOUND) == found)
 			goto done;
 		err = kdsm_rw_atomic(rw, &home->op, rw->node,
 				     (retire ? 0 : waiters * KDSM_RW_READER) - mine +
 				     (span ? (span - (u64)was) * KDSM_RW_SPAN : 0) +
-				     status - (word & KDSM_RW_STATUS), &word);
+				     found - (word & KDSM_RW_FOUND), &word);
 		if (!err)
 			goto done;
 	}
 	return -EAGAIN;
 done:
-	kdsm_rw_let_in(rw, retire ? KDSM_RW_MOVED : KDSM_RW_COME, status);
+	kdsm_rw_let_in(rw, retire ? KDSM_RW_MOVED : KDSM_RW_COME, found);
 	return 0;
 }
 
@@ -249,7 +249,7 @@ int kdsm_rw_serve_open(struct kdsm_rw *rw, struct kdsm_request *request)
 	if ((s32)(turn - home->users[request->from].opened) > 0) {
 		/* Who is let in must have been taken off before. */
 		err = kdsm_rw_count(rw) ?:
-		      kdsm_rw_open_here(rw, span, kdsm_rw_status_read(wire->status));
+		      kdsm_rw_open_here(rw, span, kdsm_rw_found_read(wire->found));
 		if (!err)
 			home->users[request->from].opened = turn;
 	}
@@ -277,7 +277,7 @@ bool kdsm_rw_home_work(struct kdsm_rw *rw)
 			turn = home->users[node].turn;
 			wire.turn = cpu_to_le32(turn);
 			wire.what = cpu_to_le16(home->users[node].answer);
-			wire.status = kdsm_rw_status_write(home->users[node].status);
+			wire.found = kdsm_rw_found_write(home->users[node].found);
 		}
 		mutex_unlock(&home->mutex);
 		if (node >= KDSM_MAX_NODES)

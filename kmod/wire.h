@@ -292,7 +292,7 @@ struct kdsm_wire_rw {
 				 * COUNT's reply: kdsm_rw_state; OPEN: T_DC, or retired; 0: as is
 				 */
 	__le32 turn;		/* ASK, OPEN: counts, for each sender; GO, COUNT: of who is told */
-	__le32 status;		/* OPEN, GO, ASK's reply: for programs; see lock_rw.h */
+	__le32 found;		/* OPEN, GO, ASK's reply: for readers; see lock_rw.h */
 } __packed;
 
 enum kdsm_rw_question {

@@ -409,8 +409,12 @@ enum kdsm_lock_kind {
  */
 struct kdsm_lock_settings {
 	__u32 mask;
-	__u32 t_dc;	/* RMA_RW: one node in so many has a counter of readers; 1 to nodes */
-	__u32 t_r;	/* RMA_RW: readers in a row while a writer waits; 1 to T_MAX */
+	__u32 t_dc;	/* RMA_RW: one node in so many has a counter of readers; 1 to
+			 * nodes; a change holds from the next writer on
+			 */
+	__u32 t_r;	/* RMA_RW: nodes that may come to each counter while a writer
+			 * waits; 1 to T_MAX
+			 */
 	__u32 t_w;	/* RMA_RW: writers in a row while readers wait; 1 to T_MAX;
 			 * default: the product of T_L,2 and on
 			 */
@@ -452,7 +456,6 @@ struct kdsm_lock_settings {
  *   -ENOENT	no such lock (without CREATE)
  *   -EEXIST	it exists (with EXCL)
  *   -ENOSPC	all numbers are taken
- *   -EOPNOTSUPP	the module has no locks of that kind (RMA_RW)
  *   -EHOSTDOWN, -ETIMEDOUT	node 0, which knows the names, does not answer
  */
 struct kdsm_lock_open {
@@ -494,13 +497,15 @@ struct kdsm_lock_thread {
  * a node get it in the order in which they asked, as do nodes, within the thresholds.
  *
  * flags: TRY: not if that takes waiting for another thread. READ: of a lock of kind
- * RMA_RW, share it with other readers. timeout: ns to wait at most, ~0: for ever; not
+ * RMA_RW, share it with other readers; those of a node count as one for T_R, and at most
+ * T_L of the last level join the first. timeout: ns to wait at most, ~0: for ever; not
  * counted is the time that the network takes for an answer.
  *
  * 0 and -EOWNERDEAD: the caller has it. Errors:
  *   -EOWNERDEAD	and who had it died with it. KDSM_IOC_LOCK_CONSISTENT
  *		tells that what the lock guards is in order again; without that, nobody
- *		will have the lock any more once it is unlocked
+ *		will have the lock any more once it is unlocked. Readers are told so, too,
+ *		and leave that to one who writes
  *   -ENOTRECOVERABLE	it was unlocked so
  *   -EBUSY	with TRY: somebody has it
  *   -ETIMEDOUT	timeout is over
@@ -534,7 +539,8 @@ struct kdsm_lock_take {
  * KDSM_IOC_LOCK_CONSISTENT: of a lock that was got with -EOWNERDEAD: it is as any
  * other again. -EINVAL: it is not such a lock.
  *
- * -EPERM: thread does not have the lock, or is not the number of the calling thread.
+ * -EPERM: thread does not have the lock (CONSISTENT: for writing; UNLOCK: as flags say),
+ * or is not the number of the calling thread.
  * -ENOENT, -EINVAL (flags), -EACCES, -EBADFD as above.
  */
 struct kdsm_lock_give {

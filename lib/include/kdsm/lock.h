@@ -55,7 +55,6 @@ struct kdsm_lock_attr {
  * of the same lock, which any number of threads may use, and children of fork(), too.
  *
  * Errors: those of KDSM_IOC_LOCK_OPEN in <linux/kdsm.h>; -ENOMEM. *lock is NULL then.
- * -EOPNOTSUPP: the module has no KDSM_LOCK_RMA_RW; the local backend has.
  */
 int kdsm_lock_create(struct kdsm_region *region, const char *name, uint32_t number,
 		     const struct kdsm_lock_attr *attr, struct kdsm_lock **lock);

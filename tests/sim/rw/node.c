@@ -12,6 +12,7 @@ static struct node {
 	struct kdsm_rw rw;
 	struct sim_queue read_wait, write_wait, root_wait;
 	bool read_woken, write_woken, has_root;
+	u64 knows;			/* writes, when it had the root last */
 	unsigned int overtaken;		/* by writers, since it was registered */
 	u32 turn;			/* then */
 	bool working, again;		/* on what home() is for */
@@ -22,6 +23,7 @@ static unsigned int queue[RW_NODES], queued;
 static bool closed;			/* these two go with it */
 static unsigned int row;
 static u64 status;			/* what the last writer has opened it with */
+static u64 writes;
 
 static unsigned int inside_reading, inside_writing;
 static unsigned int entered[RW_NODES];	/* at a counter, since a writer waits */
@@ -189,6 +191,12 @@ static void leave(struct node *node)
 	}
 }
 
+/* Who reads is sent to a node that knows of all that was written. */
+static bool knows_all(u32 id)
+{
+	return !writes || (id && nodes[id - 1].knows == writes);
+}
+
 static void read_once(struct node *node)
 {
 	u64 ops = node->rw.stats.atomics + node->rw.stats.messages;
@@ -199,7 +207,7 @@ static void read_once(struct node *node)
 	rw_counts.reads++;
 	if (inside_writing)
 		sim_fail(-1, "node %u reads while another writes", node->rw.node);
-	if (node->rw.found != status)
+	if ((node->rw.found & KDSM_RW_STATUS) != status || !knows_all(node->rw.found & KDSM_RW_ID))
 		sim_fail(-1, "node %u does not know what the last writer said", node->rw.node);
 	sim_event(-1, "reads");
 	sim_sleep(sim_below(rw_config.hold + 1));
@@ -264,6 +272,7 @@ static void write_inside(struct node *node)
 	sim_event(-1, "writes");
 	rw_counts.writes++;
 	row++;
+	node->knows = ++writes;
 	sim_sleep(sim_below(rw_config.hold + 1));
 	if (--inside_writing || inside_reading)
 		sim_fail(-1, "node %u writes, and others have come", node->rw.node);
@@ -290,6 +299,7 @@ static void write_once(struct node *node)
 	int err;
 
 	root_enter(node);
+	node->knows = writes;
 	while (!closed && !give_up) {
 		err = kdsm_rw_close(&node->rw);
 		check_error(err);
@@ -372,6 +382,7 @@ void rw_nodes_start(void)
 	inside_writing = 0;
 	closed = false;
 	status = 0;
+	writes = 0;
 	active = 1 + (1 + !rw_cost.units) * rw_config.nodes;
 	end = 2000ULL * rw_cost.units;
 	for (i = 0; i < rw_config.nodes; i++) {
@@ -403,7 +414,7 @@ void rw_nodes_run(void)
 
 void rw_nodes_stop(void)
 {
-	const u64 left = KDSM_RW_ID | KDSM_RW_WANT | KDSM_RW_WRITE | KDSM_RW_ASKED |
+	const u64 left = KDSM_RW_WANT | KDSM_RW_WRITE | KDSM_RW_ASKED |
 			 0xffff * KDSM_RW_READER;
 	unsigned int i;
 
