@@ -180,7 +180,7 @@ $(B)/sim-lock: $(SIM_LOCK_SRC:%.c=$(OBJ)/sim/%.o)
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -Wl,--wrap=kdsm_ring_node
 
 # And of its readers.
-SIM_RW_SRC := $(wildcard tests/sim/rw/*.c) tests/sim/sched.c $(addprefix kmod/,lock_rw.c lock_rw_home.c)
+SIM_RW_SRC := $(wildcard tests/sim/rw/*.c) tests/sim/sched.c $(addprefix kmod/,lock_rw.c lock_rw_write.c lock_rw_home.c)
 
 $(B)/sim-rw: $(SIM_RW_SRC:%.c=$(OBJ)/sim/%.o)
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS)

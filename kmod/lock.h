@@ -109,6 +109,9 @@ long kdsm_lock_ioctl(struct kdsm_lock_file *file, unsigned int command, void __u
 struct kdsm_lock *kdsm_lock_open(struct kdsm_locks *locks, struct kdsm_lock_open *args);
 /* One that is open here, or NULL. */
 struct kdsm_lock *kdsm_lock_find(struct kdsm_locks *locks, u32 number);
+/* As another node has it open: a counter of readers is here. ERR_PTR(). */
+struct kdsm_lock *kdsm_lock_open_as(struct kdsm_locks *locks,
+				    const struct kdsm_wire_lock_open *wire);
 /* The node is to know the lock, and that this one may use its counter of readers. */
 int kdsm_lock_join_at(struct kdsm_lock *lock, unsigned int node);
 int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *settings);

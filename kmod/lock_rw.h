@@ -178,6 +178,11 @@ int kdsm_rw_send(struct kdsm_rw *rw, unsigned int node, enum kdsm_message_type t
 void kdsm_rw_tell(struct kdsm_rw *rw, u64 word);
 /* With the spinlock: a question was answered, or GO came. */
 void kdsm_rw_heard(struct kdsm_rw *rw, const struct kdsm_wire_rw *wire);
+/* A fetch-and-add on a node's counter, not posted yet. */
+void kdsm_rw_faa(const struct kdsm_rw *rw, struct kdsm_operation *op, unsigned int node,
+		 u64 operand);
+/* All of count; done when it returns. */
+void kdsm_rw_post(struct kdsm_rw *rw, struct kdsm_operation *ops, unsigned int count);
 int kdsm_rw_atomic(struct kdsm_rw *rw, struct kdsm_operation *op, unsigned int node,
 		   u64 operand, u64 *old);
 

@@ -178,7 +178,8 @@ static bool cost(const char *arg)
 		.message = 1000,
 	};
 	if (sscanf(arg, "%u,%u,%u,%u,%u,%u,%u,%u", &rw_config.t_dc, &rw_cost.share,
-		   &rw_cost.racks, &rw_cost.self, &rw_cost.near, &rw_cost.far, &rw_cost.atomic, &rw_cost.message) < 3)
+		   &rw_cost.racks, &rw_cost.self, &rw_cost.near, &rw_cost.far,
+		   &rw_cost.atomic, &rw_cost.message) < 3)
 		return false;
 	rw_cost.self *= UNITS;
 	rw_cost.near *= UNITS;
