@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <kdsm/lock.h>
 #include "guest.h"
 
 #define NAME "lock-test"
@@ -270,6 +271,23 @@ static void lock_levels(void)
 	info = info_of(args.number);
 	if (kind != KDSM_LOCK_DMCS)
 		CHECK_IS(info.settings.t_l[2], 3);
+}
+
+/* What a program gets that does not say how its lock is to be. */
+static void lock_default(void)
+{
+	struct kdsm_lock *lock;
+	unsigned int i;
+
+	CHECK_IS(kdsm_lock_create(region, "default", 0, NULL, &lock), 0);
+	CHECK_IS(kdsm_lock_kind(lock), KDSM_LOCK_RMA_MCS);
+	CHECK_IS(kdsm_lock_levels(lock), 4);
+	for (i = 0; i < 20; i++) {
+		CHECK_IS(kdsm_lock(lock), 0);
+		CHECK_IS(kdsm_unlock(lock), 0);
+	}
+	meet();
+	kdsm_lock_close(lock);
 }
 
 /* A node that closes a region keeps none of its locks. */
@@ -686,6 +704,7 @@ static const struct guest_test tests[] = {
 	{ "lock_alone", lock_alone },
 	{ "lock_let_go", lock_let_go },
 	{ "lock_levels", lock_levels },
+	{ "lock_default", lock_default },
 	{ "lock_closed", lock_closed },
 	{ "lock_counter", lock_counter },
 	{ "lock_counter_cas", lock_counter_cas },
