@@ -112,7 +112,7 @@ struct kdsm_queue {
 	bool has_held;
 	u32 held;			/* the last with which this node had the lock */
 	u64 held_at;			/* when it got it, in ns of ktime */
-	u16 from;			/* who handed it over; KDSM_NOBODY: it was free */
+	u16 from;			/* HELD: who handed it over; NOBODY: it was free */
 	u16 before;			/* whom to tell; KDSM_NOBODY: the ring */
 	u16 told;			/* has ticket + 1; KDSM_NOBODY: not known */
 	u32 told_ticket;		/* that ticket, as told says */

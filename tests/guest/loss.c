@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <kdsm/kdsm.h>
 #include <kdsm/coherent.h>
+#include <kdsm/lock.h>
 
 #include "tap.h"
 
@@ -37,6 +38,9 @@ static struct kdsm_barrier barrier;
 static unsigned int node, nodes, gone;
 static volatile uint64_t *words, *counters;
 static struct kdsm_signature signature;
+/* Of the region of policy release; their homes are different nodes. */
+#define LOCKS		3
+static struct kdsm_lock *locks[LOCKS];
 
 static sigjmp_buf back;
 static void *volatile where;
@@ -203,6 +207,39 @@ static void go(void)
 	mute(false);
 }
 
+/*
+ * With writes that cannot be released, to a block of the node that went: a lock does not
+ * go on as if they were seen, nor does it stay for ever.
+ */
+static void pass_lock(unsigned int other)
+{
+	double start = now();
+	uint64_t which = 0;
+	int error;
+
+	if (node < other) {
+		/* One whose home is not the node that went. */
+		do {
+			error = kdsm_lock(locks[which++]);
+		} while (error && which < LOCKS);
+		tap_result(error, 0, "a lock that two survivors share");
+		must(kdsm_put_notify(board, other, 128, which), "kdsm_put_notify");
+		must(kdsm_wait(board, 128, 0, 120 * SECOND), "kdsm_wait");
+		tap_result(kdsm_unlock(locks[which - 1]), 0, "unlocking it");
+	} else {
+		must(kdsm_wait(board, 128, 0, 120 * SECOND), "kdsm_wait");
+		must(kdsm_get(board, node, 128, &which, sizeof(which)), "kdsm_get");
+		must(kdsm_put_notify(board, other, 128, which), "kdsm_put_notify");
+		start = now();
+		error = kdsm_lock_timed(locks[which - 1], 60 * SECOND);
+		tap_ok(error == -EOWNERDEAD && now() - start > 8,
+		       "getting it after writes that are not released: %s after %.1f s",
+		       tap_error(error), now() - start);
+		tap_result(kdsm_lock_consistent(locks[which - 1]), 0, "it is consistent");
+		tap_result(kdsm_unlock(locks[which - 1]), 0, "unlocking it");
+	}
+}
+
 static void survive(void)
 {
 	unsigned int other = 0;
@@ -237,6 +274,7 @@ static void survive(void)
 	error = kdsm_release(region, &signature);
 	tap_ok(is_gone(error) && now() - start < QUEUE_LIMIT,
 	       "releasing that: %s after %.1f s", tap_error(error), now() - start);
+	pass_lock(other);
 	start = now();
 	increments += increment(&counters[0]);
 	tap_ok(now() - start < QUEUE_LIMIT, "an increment in its strict block: %s after %.1f s",
@@ -278,7 +316,9 @@ int main(int argc, char **argv)
 {
 	struct kdsm_region_attr attr = { .mode = 0600, .size = SIZE };
 	struct kdsm_region_attr small = { .size = 3 * 16384, .mode = 0600 };
+	struct kdsm_lock_attr kind = { .kind = KDSM_LOCK_DMCS };
 	struct sigaction action = { .sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO };
+	unsigned int i;
 	char name[32];
 
 	sigaction(SIGBUS, &action, NULL);
@@ -299,6 +339,8 @@ int main(int argc, char **argv)
 	kdsm_barrier_init(&barrier, board, 8192);
 	words = kdsm_region_address(region);
 	counters = kdsm_region_address(strict);
+	for (i = 0; i < LOCKS; i++)
+		must(kdsm_lock_create(region, NULL, i, &kind, &locks[i]), "kdsm_lock_create");
 	meet();
 	prepare();
 	if (node == gone)
@@ -306,6 +348,8 @@ int main(int argc, char **argv)
 	else
 		survive();
 	recover();
+	for (i = 0; i < LOCKS; i++)
+		kdsm_lock_close(locks[i]);
 	kdsm_region_close(board);
 	kdsm_region_close(strict);
 	kdsm_region_close(region);

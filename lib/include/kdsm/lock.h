@@ -110,6 +110,8 @@ int kdsm_unlock(struct kdsm_lock *lock);
  * Get the lock, of kind KDSM_LOCK_RMA_RW, together with other readers. Forms and errors
  * as above; -EINVAL: another kind. -EDEADLK: this thread has it, for reading or for
  * writing. A reader that ends with the lock leaves no -EOWNERDEAD: it has changed nothing.
+ * Readers see what was written before the lock was unlocked; what they write themselves
+ * is not told by it to whoever locks it next.
  */
 int kdsm_read_lock(struct kdsm_lock *lock);
 int kdsm_read_lock_try(struct kdsm_lock *lock);
