@@ -78,13 +78,17 @@ static void *lock_often(void *arg)
 	struct lock_worker *worker = arg;
 	const struct options *options = worker->run->run.options;
 	uint64_t most = options->seconds ? UINT64_MAX : options->warmup + options->calls;
+	uint64_t now;
 
 	while (!__atomic_load_n(&worker->run->go, __ATOMIC_ACQUIRE))
 		usleep(100);
 	while (worker->count < most && !worker->error) {
-		if (options->seconds && now_ns() >= worker->run->end)
+		now = options->seconds ? now_ns() : 0;
+		if (options->seconds && now >= worker->run->end)
 			break;
-		worker->error = lock_once(worker, worker->count >= options->warmup);
+		worker->error = lock_once(worker, options->seconds ?
+						  now >= worker->run->measure :
+						  worker->count >= options->warmup);
 		worker->count++;
 	}
 	return NULL;
@@ -159,6 +163,7 @@ static int threads_run(struct lock_run *run, struct lock_worker *workers,
 	if (ret)
 		started -= started > 0;
 	begin = now_ns();
+	run->measure = begin + options->seconds * 1e8;
 	run->end = begin + options->seconds * 1e9;
 	__atomic_store_n(&run->go, true, __ATOMIC_RELEASE);
 	for (i = 0; i < started; i++) {
@@ -507,7 +512,7 @@ int bench_lock(const struct options *options)
 	if (!workers)
 		ret = complain(options, "no memory");
 	if (!ret && options->lock.sweep && run.run.measures) {
-		sweep = lock_sweep_begin(options);
+		sweep = lock_sweep_begin(options, run.run.nodes);
 		ret = !sweep;
 	}
 	if (!ret)

@@ -46,7 +46,7 @@ struct lock_run {
 	struct lock_round round;
 	struct kdsm_lock_info info;	/* of the lock of the last round */
 	unsigned int number;		/* of the round: each has a lock of its own */
-	uint64_t end;			/* ns; with --seconds */
+	uint64_t measure, end;		/* from and until, ns; with --seconds */
 	bool go;			/* the threads of a node begin together */
 };
 
@@ -83,7 +83,7 @@ uint64_t lock_totals_offset(unsigned int node);
 struct lock_sweep;
 
 /* NULL: complained. */
-struct lock_sweep *lock_sweep_begin(const struct options *options);
+struct lock_sweep *lock_sweep_begin(const struct options *options, unsigned int nodes);
 void lock_sweep_add(struct lock_sweep *sweep, const struct lock_run *run,
 		    const struct lock_totals *totals);
 /* Draws, if all of it is there; complains. */

@@ -2,8 +2,9 @@
 /*
  * lock --sweep FILE: every line of the result as a line of comma-separated values, and
  * curves of it, drawn by gnuplot: one picture for each benchmark, locks a second (of
- * latency: microseconds) against the share of writers, one curve for each kind. With
- * --vary against what is varied, one curve for each kind and share of writers.
+ * latency: microseconds) against the share of writers, one curve for each kind; on
+ * several nodes another one of remote operations a lock. With --vary against what is
+ * varied, one curve for each kind and share of writers.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 struct lock_sweep {
 	const struct options *options;
 	FILE *csv;
+	unsigned int nodes;
 	bool png;
 	char values[NAME_SIZE], picture[NAME_SIZE], script[NAME_SIZE];
 };
@@ -46,7 +48,7 @@ static int set_names(struct lock_sweep *sweep, const char *name)
 	return 0;
 }
 
-struct lock_sweep *lock_sweep_begin(const struct options *options)
+struct lock_sweep *lock_sweep_begin(const struct options *options, unsigned int nodes)
 {
 	const char *name = options->lock.sweep;
 	struct lock_sweep *sweep = calloc(1, sizeof(*sweep));
@@ -54,6 +56,7 @@ struct lock_sweep *lock_sweep_begin(const struct options *options)
 	if (!sweep)
 		goto fail;
 	sweep->options = options;
+	sweep->nodes = nodes;
 	errno = -set_names(sweep, name);
 	if (errno)
 		goto fail;
@@ -98,28 +101,41 @@ static bool is_drawn(const struct lock_sweep *sweep, const struct lock_benchmark
 	       !strcmp(sweep->options->lock.benchmark, benchmark->name);
 }
 
-static void write_picture(const struct lock_sweep *sweep, FILE *file,
-			  const struct lock_benchmark *benchmark)
+/* y: an expression of gnuplot. */
+static void write_curves(const struct lock_sweep *sweep, FILE *file,
+			 const struct lock_benchmark *benchmark, const char *y)
 {
 	const struct lock_options *lock = &sweep->options->lock;
 	unsigned int i;
 
-	fprintf(file, "set title '%s: %s'\nset ylabel '%s'\n", benchmark->name, benchmark->what,
-		benchmark->alone ? "lock and unlock, median, us" : "locks a second");
 	if (!lock->vary) {
 		fprintf(file, "plot for [kind in kinds] '%s' \\\n"
-			"\tusing (strcol(1) eq '%s' && strcol(2) eq kind ? $5 : NaN):%u \\\n"
-			"\twith linespoints title kind\n", sweep->values, benchmark->name,
-			benchmark->alone ? 15 : 13);
+			"\tusing (strcol(1) eq '%s' && strcol(2) eq kind ? $5 : NaN):%s \\\n"
+			"\twith linespoints title kind\n", sweep->values, benchmark->name, y);
 		return;
 	}
 	for (i = 0; i < lock->writer_count; i++)
 		fprintf(file, "%s for [kind in kinds] '%s' \\\n"
-			"\tusing (strcol(1) eq '%s' && strcol(2) eq kind && $5 == %g ? $6 : NaN):%u \\\n"
+			"\tusing (strcol(1) eq '%s' && strcol(2) eq kind && $5 == %g ? $6 : NaN):%s \\\n"
 			"\twith linespoints title kind.', %g %% writers'", i ? ", \\\n\t" : "plot",
-			sweep->values, benchmark->name, lock->writers[i],
-			benchmark->alone ? 15 : 13, lock->writers[i]);
+			sweep->values, benchmark->name, lock->writers[i], y, lock->writers[i]);
 	fputc('\n', file);
+}
+
+static void write_picture(const struct lock_sweep *sweep, FILE *file,
+			  const struct lock_benchmark *benchmark)
+{
+	const char *alone = "set ylabel 'lock and unlock, median, us'\nset format y '%g'\n";
+	const char *speed = "set ylabel 'locks a second'\nset format y '%.1s %c'\n";
+
+	fprintf(file, "set title '%s: %s'\n%s", benchmark->name, benchmark->what,
+		benchmark->alone ? alone : speed);
+	write_curves(sweep, file, benchmark, benchmark->alone ? "15" : "13");
+	if (sweep->nodes == 1)
+		return;
+	fprintf(file, "set title '%s, on the network'\n"
+		"set ylabel 'remote operations a lock'\nset format y '%%g'\n", benchmark->name);
+	write_curves(sweep, file, benchmark, "($17 / $12)");
 }
 
 /* Shares of writers lie closer together where they are few, and matter more there. */
@@ -138,7 +154,7 @@ static int script_write(const struct lock_sweep *sweep)
 	if (!file)
 		return complain(sweep->options, "%s: %s", sweep->script, strerror(errno));
 	for (benchmark = lock_benchmarks; benchmark->name; benchmark++)
-		count += is_drawn(sweep, benchmark);
+		count += is_drawn(sweep, benchmark) * (sweep->nodes > 1 ? 2 : 1);
 	columns = count > 1 ? 2 : 1;
 	rows = (count + columns - 1) / columns;
 	fprintf(file,
@@ -151,7 +167,6 @@ static int script_write(const struct lock_sweep *sweep)
 		"set xlabel '%s'\n"
 		"set yrange [0:*]\n"
 		"set key outside right\n"
-		"set format y '%%.1s %%c'\n"
 		"set grid\n%s", sweep->png ? "pngcairo" : "svg", 640 * columns, 320 * rows,
 		sweep->picture, lock->kind ? lock->kind : "dmcs rma-mcs rma-rw", rows, columns,
 		lock->vary ? lock_vary_names[lock->vary] : "writers, per cent",
