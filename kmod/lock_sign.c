@@ -26,10 +26,11 @@
  * timestamp, so the acquire with the lock makes it invalid before anybody looks.
  *
  * Hence readers that share a lock have nothing to leave for the writer after them. A
- * writer that lets readers in leaves its signature at the home, as if it set the lock
- * free; a node adopts it from there once it is counted as a reader, and before a thread
- * of it reads (kdsm_lock_adopt_from()). No writer writes the slot before that node is
- * out. What a thread writes while it only reads is not told to anybody by that.
+ * writer that lets readers in leaves its signature in its own slot, and the word of the
+ * readers says whose that is; a node adopts it once it is counted as a reader, and before
+ * a thread of it reads (lock_read.c): one remote read. The slot is not written again
+ * before that node is out. What a thread writes while it only reads is not told to
+ * anybody by that.
  *
  * With a tree of queues what counts is the root: who hands that over, by itself or with
  * the queue of a lower level, is where the signature is.
