@@ -222,7 +222,7 @@ static int gather(struct lock_run *run, struct lock_totals *all)
 	return ret ? complain(r->options, "totals: %s", strerror(-ret)) : 0;
 }
 
-/* The home of a lock is the same for all nodes. */
+/* Does the target queue for the lock in its own memory? That need not be so of others. */
 static bool is_home(struct lock_run *run)
 {
 	struct kdsm_lock_info info;
@@ -255,6 +255,12 @@ static int set_levels(struct lock_run *run)
 	return ret ? complain(run->run.options, "T_L: %s", strerror(-ret)) : 0;
 }
 
+/* A round with one node has a choice of locks: one of so many has its home elsewhere. */
+static unsigned int locks_of(const struct lock_run *run)
+{
+	return run->round.benchmark->alone ? run->run.nodes : 1;
+}
+
 static int lock_open(struct lock_run *run)
 {
 	const struct options *options = run->run.options;
@@ -264,7 +270,7 @@ static int lock_open(struct lock_run *run)
 			   KDSM_LOCK_CAS : 0,
 		.settings = run->round.settings,
 	};
-	unsigned int others = run->round.benchmark->alone ? run->run.nodes - 1 : 0;
+	unsigned int i, last = locks_of(run) - 1;
 	int ret;
 
 	/* What the kind does not have is not asked for. */
@@ -272,12 +278,12 @@ static int lock_open(struct lock_run *run)
 	if (attr.kind == KDSM_LOCK_RMA_RW)
 		attr.settings.mask |= run->round.settings.mask &
 				      (KDSM_LOCK_SET_T_DC | KDSM_LOCK_SET_T_R | KDSM_LOCK_SET_T_W);
-	for (;; run->number++) {
-		ret = kdsm_lock_create(run->run.region, NULL, run->number, &attr, &run->lock);
+	for (i = 0;; i++) {
+		ret = kdsm_lock_create(run->run.region, NULL, run->number + i, &attr, &run->lock);
 		if (ret)
 			return complain(options, "node %u: a lock of kind %s: %s", run->run.node,
 					lock_kind_name(attr.kind), strerror(-ret));
-		if (!others-- || !is_home(run))
+		if (i == last || !is_home(run))
 			return 0;
 		kdsm_lock_close(run->lock);
 	}
@@ -368,7 +374,8 @@ static int round_on_all(struct lock_run *run, struct lock_worker *workers,
 close:
 	kdsm_lock_close(run->lock);
 	run->lock = NULL;
-	run->number++;
+	/* As all nodes do, whichever they have used. */
+	run->number += locks_of(run);
 	return ret;
 }
 

@@ -45,7 +45,7 @@ struct lock_run {
 	struct kdsm_lock *lock;
 	struct lock_round round;
 	struct kdsm_lock_info info;	/* of the lock of the last round */
-	unsigned int number;		/* of the round: each has a lock of its own */
+	unsigned int number;		/* the first of the round, which no other has */
 	uint64_t measure, end;		/* from and until, ns; with --seconds */
 	bool go;			/* the threads of a node begin together */
 };
