@@ -43,7 +43,7 @@ static int wait_unlocked(struct kdsm_line_wait *wait, struct kdsm_lock *lock)
 	return again ? again : ret;
 }
 
-/* The line is full: let some time pass, and have the caller look again. */
+/* Not in the line, as it is full: let some time pass, and have the caller look again. */
 static int nap_unlocked(struct kdsm_lock *lock, int ret)
 {
 	int again = kdsm_unlock(lock);
@@ -72,10 +72,11 @@ int kdsm_cond_timed(struct kdsm_cond *cond, struct kdsm_lock *lock, uint64_t tim
 	if (ret)
 		return ret;
 	ret = kdsm_line_join(&wait, &before);
-	if (ret == -EAGAIN || ret == -ETIMEDOUT)
-		return nap_unlocked(lock, ret == -EAGAIN ? 0 : ret);
-	if (ret == -ESTALE)
-		return 0;
+	/* As if somebody had signalled, which is not to happen all the time. */
+	if (ret == -EAGAIN || ret == -ESTALE)
+		return nap_unlocked(lock, 0);
+	if (ret == -ETIMEDOUT)
+		return nap_unlocked(lock, ret);
 	return ret ? ret : wait_unlocked(&wait, lock);
 }
 

@@ -14,19 +14,28 @@
  *
  *	older, final -> WAITING (t, node) -> POSTED -> DONE
  *	older, final -> POSTED -> DONE		the post comes before the waiter
- *	WAITING -> GONE				the waiter gives up
  *	WAITING -> DONE				the waiter finds that it was posted
+ *	WAITING -> GONE -> DONE			the waiter gives up, the post finds that
+ *	GONE -> BACK -> WAITING			the same, but the ticket is drawn again
  *
  * Who makes it POSTED then puts the ticket's bell, a word of the waiter's own part, on
- * which that sleeps. Who gives up makes it GONE; the post that finds that is made
- * again, for the next one. Who passes makes it DONE. An entry is used again, KDSM_LINE_MOST
- * tickets later, when it is final: 0, DONE or GONE.
+ * which that sleeps. Who passes makes it DONE. Who gives up makes it GONE, and the post
+ * that comes to it makes it DONE and is made again, for the next one. An entry is used
+ * again, KDSM_LINE_MOST tickets later, when it is final: 0 or DONE. One that is GONE is
+ * not, or its post would find nothing that tells it to go on, and be lost.
+ *
+ * So that those who give up do not fill the ring, they give back the tickets that were
+ * drawn last, as far as nobody waits with them (retire): GONE becomes BACK, so that just
+ * one does it, and then the head says that the ticket was not drawn. That compares the
+ * head as it was before: posts only rise, and no other gives that ticket back, so it was
+ * the last and not posted all the time. Who draws it again finds BACK of its own ticket.
  *
  * Posts are not lost with those who die. A waiter looks around every SLICE. If its
  * ticket was posted two looks ago and nobody told it, it makes WAITING into DONE by itself.
- * An entry that is POSTED at two looks was that of a dead waiter: the one who looks
- * makes it DONE and posts again. If it lived and was slow, it finds that out by its own
- * compare-and-swap, and draws another ticket.
+ * An entry that is POSTED at two looks was that of a dead waiter, and one that is GONE
+ * though it was posted has a dead post: the one who looks makes it DONE and posts again.
+ * If it lived and was slow, it finds that out by its own compare-and-swap; a waiter then
+ * draws another ticket.
  */
 #include <errno.h>
 #include "line.h"
@@ -150,7 +159,7 @@ static int ring_bell(const struct kdsm_line *line, uint32_t ticket, uint32_t nod
 			       (uint64_t)ticket + 1);
 }
 
-/* Tell who has the ticket, which was posted. -ESTALE: it gave up. */
+/* Tell who has the ticket, which was posted. -ESTALE: it gave up; make another post. */
 static int deliver(const struct kdsm_line *line, uint32_t ticket)
 {
 	uint64_t entry;
@@ -160,9 +169,12 @@ static int deliver(const struct kdsm_line *line, uint32_t ticket)
 	ret = kdsm_entry_read(line, ticket, &entry);
 	while (!ret) {
 		age = ticket - entry_ticket(entry);
-		if (is_of(entry, ticket, ENTRY_GONE))
-			return -ESTALE;
-		if (is_of(entry, ticket, ENTRY_WAITING)) {
+		if (is_given_up(entry) && !age) {
+			ret = kdsm_entry_change(line, ticket, &entry,
+						make_entry(ticket, ENTRY_DONE, 0));
+			if (!ret)
+				return -ESTALE;
+		} else if (is_of(entry, ticket, ENTRY_WAITING)) {
 			ret = kdsm_entry_change(line, ticket, &entry,
 						make_entry(ticket, ENTRY_POSTED,
 							   entry_node(entry)));

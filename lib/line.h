@@ -43,7 +43,8 @@ struct kdsm_line_wait {
 /*
  * Be known as the one who waits with the ticket, of which *before tells. -EAGAIN: too
  * many wait; -ETIMEDOUT: the same, for all of the timeout. The ticket is given back then.
- * -ESTALE: it took so long to come that its post went to somebody else.
+ * -ESTALE: it took so long to come that its post went to somebody else; or the line is
+ * full of those who gave up, after a moment. Draw another one.
  */
 int kdsm_line_join(struct kdsm_line_wait *wait,
 		   const struct kdsm_line_head *before) KDSM_PRIVATE;
@@ -101,6 +102,7 @@ enum {
 	ENTRY_POSTED,
 	ENTRY_GONE,
 	ENTRY_DONE,
+	ENTRY_BACK,
 };
 
 static inline uint64_t make_entry(uint32_t ticket, unsigned int state, uint32_t node)
@@ -128,10 +130,16 @@ static inline bool is_of(uint64_t entry, uint32_t ticket, unsigned int state)
 	return entry_ticket(entry) == ticket && entry_state(entry) == state;
 }
 
+static inline bool is_given_up(uint64_t entry)
+{
+	return entry_state(entry) == ENTRY_GONE || entry_state(entry) == ENTRY_BACK;
+}
+
 /* Nobody has to do with it any more, so the next ticket may have it. */
 static inline bool is_final(uint64_t entry)
 {
-	return entry_state(entry) != ENTRY_WAITING && entry_state(entry) != ENTRY_POSTED;
+	return entry_state(entry) != ENTRY_WAITING && entry_state(entry) != ENTRY_POSTED &&
+	       !is_given_up(entry);
 }
 
 #endif /* KDSM_LINE_H */

@@ -38,20 +38,53 @@ static int take_over(const struct kdsm_line *line, uint64_t entry)
 	return kdsm_line_post(line);
 }
 
+/* Give back the last tickets, as far as those who had them gave up and no post came. */
+static int retire(const struct kdsm_line *line)
+{
+	struct kdsm_line_head head;
+	uint64_t gone, back;
+	uint32_t ticket;
+	int ret;
+
+	for (;;) {
+		ret = kdsm_line_read(line, &head);
+		if (ret || head.value >= 0)
+			return ret;
+		ticket = head.ticket - 1;
+		ret = kdsm_entry_read(line, ticket, &gone);
+		if (ret || !is_of(gone, ticket, ENTRY_GONE))
+			return ret;
+		back = make_entry(ticket, ENTRY_BACK, entry_node(gone));
+		ret = kdsm_entry_change(line, ticket, &gone, back);
+		if (!ret) {
+			ret = kdsm_head_change(line, &head, ticket, head.value + 1);
+			if (ret == -EBUSY)
+				ret = kdsm_entry_change(line, ticket, &back,
+							make_entry(ticket, ENTRY_GONE,
+								   entry_node(back)));
+		}
+		if (ret && ret != -EBUSY)
+			return ret;
+	}
+}
+
 /* May the ticket be given back, and is it? 0: it is. -EBUSY: no, wait for the entry. */
 static int give_back(const struct kdsm_line_wait *wait, const struct kdsm_line_head *head)
 {
+	int ret;
+
 	if (is_posted(head, wait->ticket) || head->ticket != wait->ticket + 1)
 		return -EBUSY;
 	if (left(wait) && wait->ticket - posts(head) < MOST)
 		return -EBUSY;
-	return kdsm_head_change(wait->line, head, wait->ticket, head->value + 1);
+	ret = kdsm_head_change(wait->line, head, wait->ticket, head->value + 1);
+	return ret ? ret : retire(wait->line);
 }
 
 /*
- * The entry is in use by the ticket a whole ring before. Either as many wait as can: then
- * this ticket is given back, which the tickets behind it do first. Or that one is about to
- * leave it, or dead.
+ * The entry is in use by the ticket a whole ring before. Either as many wait as can, or
+ * did and gave up with others behind them who wait: then this ticket is given back, which
+ * the tickets behind it do first. Or that one is about to leave it, or dead.
  */
 static int await_entry(struct kdsm_line_wait *wait, uint64_t *entry)
 {
@@ -60,13 +93,19 @@ static int await_entry(struct kdsm_line_wait *wait, uint64_t *entry)
 	struct kdsm_line_head head;
 	int ret;
 
-	while (!is_final(*entry)) {
+	while (!is_final(*entry) && entry_ticket(*entry) != wait->ticket) {
 		ret = kdsm_line_read(line, &head);
 		if (ret)
 			return ret;
 		ret = give_back(wait, &head);
+		if (!ret && !left(wait))
+			return -ETIMEDOUT;
+		if (!ret && is_given_up(*entry)) {
+			usleep(NAP);
+			return -ESTALE;
+		}
 		if (!ret)
-			return left(wait) ? -EAGAIN : -ETIMEDOUT;
+			return -EAGAIN;
 		if (ret != -EBUSY)
 			return ret;
 		if (*entry != seen) {
@@ -134,6 +173,9 @@ int kdsm_line_join(struct kdsm_line_wait *wait, const struct kdsm_line_head *bef
 			ret = kdsm_entry_change(line, wait->ticket, &entry,
 						own_entry(wait, ENTRY_DONE));
 			wait->posted = !ret;
+		} else if (is_of(entry, wait->ticket, ENTRY_BACK)) {
+			ret = kdsm_entry_change(line, wait->ticket, &entry,
+						own_entry(wait, ENTRY_WAITING));
 		} else if (is_taken_over(entry, wait->ticket)) {
 			return -ESTALE;
 		} else if (!is_final(entry)) {
@@ -171,9 +213,10 @@ static int give_up(const struct kdsm_line_wait *wait, int reason)
 	int ret;
 
 	ret = kdsm_entry_change(wait->line, wait->ticket, &entry, own_entry(wait, ENTRY_GONE));
-	if (!ret)
-		return reason;
-	return ret == -EBUSY ? pass(wait) : ret;
+	if (ret)
+		return ret == -EBUSY ? pass(wait) : ret;
+	ret = retire(wait->line);
+	return ret ? ret : reason;
 }
 
 int kdsm_line_leave(struct kdsm_line_wait *wait)

@@ -9,6 +9,8 @@
 /* How the words look: the head, with a bias in its lower half, and the ring behind it. */
 #define HEAD(ticket, value)	((uint64_t)(ticket) << 32 | (uint32_t)(0x40000000 + (value)))
 #define WAITS(ticket)		((uint64_t)(ticket) << 32 | 1 << 16)
+#define POSTED(ticket)	((uint64_t)(ticket) << 32 | 2 << 16)
+#define GONE(ticket)	((uint64_t)(ticket) << 32 | 3 << 16)
 #define DONE(ticket)	((uint64_t)(ticket) << 32 | 4 << 16)
 #define RING			8
 
@@ -274,6 +276,49 @@ static void too_many(void **state)
 	assert_int_equal(value_of(&sem), -MOST + 1);
 }
 
+/* A post goes to who waits, however many gave up before. */
+static void many_gave_up(void **state)
+{
+	struct kdsm_sem sem = make_sem(state, AT, 0);
+	uint64_t *words = unit_words(state);
+	unsigned int i;
+
+	/* They give their tickets back, and those of others who could not. */
+	for (i = 0; i < 2 * MOST; i++)
+		assert_int_equal(kdsm_sem_timed(&sem, 0), -ETIMEDOUT);
+	assert_int_equal(value_of(&sem), 0);
+	words[AT / 8] = HEAD(MOST, -MOST);
+	for (i = 0; i < MOST; i++)
+		words[AT / 8 + RING + i] = GONE(i);
+	assert_int_equal(kdsm_sem_timed(&sem, 20 * MS), -ETIMEDOUT);
+	assert_true(words[AT / 8] == HEAD(0, 0));
+	assert_int_equal(kdsm_sem_post(&sem), 0);
+	assert_int_equal(kdsm_sem_wait(&sem), 0);
+
+	/* They cannot with one behind them who waits: nobody else comes to the ring. */
+	words[AT / 8] = HEAD(MOST, -MOST);
+	for (i = 0; i < MOST; i++)
+		words[AT / 8 + RING + i] = i == MOST - 1 ? WAITS(i) : GONE(i);
+	assert_int_equal(kdsm_sem_timed(&sem, 20 * MS), -ETIMEDOUT);
+	assert_true(words[AT / 8] == HEAD(MOST, -MOST));
+	assert_true(words[AT / 8 + RING] == GONE(0));
+	assert_int_equal(kdsm_sem_post(&sem), 0);
+	assert_true(words[AT / 8] == HEAD(MOST, 0));
+	assert_true(words[AT / 8 + RING + MOST - 1] == POSTED(MOST - 1));
+}
+
+/* What a dead post left behind: raised, and told nobody that it is for the next. */
+static void dead_poster_after_gone(void **state)
+{
+	struct kdsm_sem sem = make_sem(state, AT, 0);
+	uint64_t *words = unit_words(state);
+
+	words[AT / 8] = HEAD(1, 0);
+	words[AT / 8 + RING] = GONE(0);
+	assert_int_equal(kdsm_sem_timed(&sem, 20 * SECOND), 0);
+	assert_true(words[AT / 8] == HEAD(2, 0));
+}
+
 /* ---- signals and death ---- */
 
 static void interrupted(void **state)
@@ -359,7 +404,7 @@ static void slow_to_come(void **state)
 	words[AT / 8 + RING + 8] = DONE(8 + MOST);
 	words[AT / 8] = HEAD(8, 0);
 	assert_int_equal(kdsm_sem_timed(&sem, 10 * MS), -ETIMEDOUT);
-	assert_true(words[AT / 8] == HEAD(10, -2));
+	assert_true(words[AT / 8] == HEAD(9, -1));
 	assert_true(words[AT / 8 + RING + 8] == DONE(8 + MOST));
 }
 
@@ -414,11 +459,13 @@ int main(void)
 		unit_case(first_come_first_served),
 		unit_case(wrapping),
 		unit_case(too_many),
+		unit_case(many_gave_up),
 		unit_case(interrupted),
 		unit_case(dead_waiter),
 		unit_case(slow_waiter),
 		unit_case(slow_to_come),
 		unit_case(dead_poster),
+		unit_case(dead_poster_after_gone),
 		unit_case(with_lock),
 	};
 
