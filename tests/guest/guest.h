@@ -62,9 +62,15 @@ static inline void meet(void)
 		guest_die("barrier", ret);
 }
 
+/*
+ * After this all nodes run this program, and none of them one before it, which has
+ * regions of the same names: the meeting's own is that of this run (tests/guest/all).
+ */
 static inline void guest_open(const char *name)
 {
 	struct kdsm_region_attr attr = { .size = 4096 };
+	const char *run = getenv("KDSM_RUN");
+	char own[KDSM_NAME_SIZE];
 	int ret;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -74,10 +80,12 @@ static inline void guest_open(const char *name)
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	attr.size *= nodes;
-	ret = kdsm_region_open(kdsm, name, &attr, &meeting);
+	snprintf(own, sizeof(own), "%s-%s", name, run ? run : "0");
+	ret = kdsm_region_open(kdsm, own, &attr, &meeting);
 	if (ret)
 		guest_die("region of the barrier", ret);
 	kdsm_barrier_init(&meeting_barrier, meeting, 0);
+	meet();
 }
 
 static inline void guest_close(void)
