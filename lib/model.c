@@ -110,6 +110,8 @@ int kd_model_load(struct kdsm_bdd_worker *worker, const char *path,
 			r = -ENOMEM;
 		else if (ends_with(path, ".pnml"))
 			r = kd_model_read_pnml(worker, path, file, size, model, message);
+		else if (ends_with(path, ".aag") || ends_with(path, ".aig"))
+			r = kd_model_read_aiger(worker, path, file, size, model, message);
 		else
 			r = kd_model_read_bdd(worker, path, file, size, model, message);
 		kdsm_bdd_private(worker, 0);
@@ -133,6 +135,9 @@ void kd_model_free(struct kd_model *model)
 		if (model->trap)
 			kdsm_relation_free(model->trap[i]);
 	}
+	for (i = 0; i < model->properties; i++)
+		free(model->property[i].name);
+	free(model->property);
 	free(model->relation);
 	free(model->trap);
 	free(model->variables);

@@ -19,6 +19,12 @@ struct kd_message {
 void kd_say(struct kd_message *message, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* What is to hold in every state that is reached. */
+struct kd_property {
+	char *name;
+	kdsm_bdd bad;			/* private: the states where it does not hold */
+};
+
 struct kd_net;			/* net.h: the Petri net that a model was made of */
 
 struct kd_model {
@@ -34,12 +40,15 @@ struct kd_model {
 	 */
 	struct kdsm_relation **trap;
 	struct kd_net *net;
+	unsigned int properties;
+	struct kd_property *property;
 };
 
 /*
- * Read the model in the file at path. By its name, *.pnml is a Petri net, and
- * everything else the .bdd format. The worker makes private nodes. On failure
- * a negative errno, and *message says what a person has to know.
+ * Read the model in the file at path. By its name, *.pnml is a Petri net, *.aag and
+ * *.aig an and-inverter graph, and everything else the .bdd format. The worker makes
+ * private nodes. On failure a negative errno, and *message says what a person has to
+ * know.
  */
 int kd_model_load(struct kdsm_bdd_worker *worker, const char *path,
 		  struct kd_model *model, struct kd_message *message);
@@ -52,6 +61,10 @@ int kd_model_read_bdd(struct kdsm_bdd_worker *worker, const char *path,
 int kd_model_read_pnml(struct kdsm_bdd_worker *worker, const char *path,
 		       const unsigned char *file, size_t size,
 		       struct kd_model *model, struct kd_message *message);
+
+int kd_model_read_aiger(struct kdsm_bdd_worker *worker, const char *path,
+			const unsigned char *file, size_t size,
+			struct kd_model *model, struct kd_message *message);
 
 /*
  * Of a net that turned out not to be 1-safe: put into message a place and a

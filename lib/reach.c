@@ -28,7 +28,12 @@ void kd_reach_result_init(struct kd_reach_result *result)
 
 void kd_reach_result_free(struct kd_reach_result *result)
 {
+	unsigned int i;
+
 	mpz_clear(result->states);
+	for (i = 0; i < result->properties; i++)
+		free(result->verdict[i].name);
+	free(result->verdict);
 	free(result->model);
 }
 
@@ -258,6 +263,8 @@ static int search(struct kd_search *s, struct kd_reach_result *result)
 				  s->message);
 	if (r == 0)
 		r = meet(s, result);
+	if (r == 0)
+		r = kd_property_begin(s, result);
 	if (r == 0) {
 		s->began = kdsm_now();
 		r = kd_search_run(s);

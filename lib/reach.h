@@ -27,6 +27,13 @@ struct kd_reach_options {
 	void *context;
 };
 
+/* Of a property of the model. */
+struct kd_verdict {
+	char *name;
+	bool violated;
+	uint64_t steps;			/* so soon, from an initial state */
+};
+
 struct kd_reach_result {
 	char *model;
 	mpz_t states;
@@ -35,6 +42,8 @@ struct kd_reach_result {
 	unsigned int workers, cluster_nodes;	/* threads of all nodes */
 	struct kdsm_counts remote;	/* of all nodes */
 	struct kdsm_bdd_counts counts;	/* of this node's workers */
+	unsigned int properties;
+	struct kd_verdict *verdict;
 };
 
 /*

@@ -294,8 +294,10 @@ int kd_search_run(struct kd_search *s)
 
 	s->visited = s->current;
 	do {
+		r = kd_property_check(s);
 		s->levels++;
-		r = bring_near(s);
+		if (r == 0)
+			r = bring_near(s);
 		if (r == 0)
 			r = lead_round(s);
 		if (r == 0)
@@ -355,6 +357,7 @@ void kd_search_stop(struct kd_search *s)
 		pthread_cond_destroy(&s->go);
 		pthread_mutex_destroy(&s->lock);
 	}
+	free(s->bad);
 	free(s->member);
 	free(s->exhausted);
 }

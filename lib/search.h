@@ -33,6 +33,8 @@ struct kd_search {
 	uint64_t began;			/* ns */
 	uint64_t levels;
 	kdsm_bdd visited, current;	/* all found; those of the last round */
+	kdsm_bdd *bad;			/* node 0: by property, where it is violated */
+	struct kd_verdict *verdict;	/* likewise */
 
 	/* The threads: member 0 is the one that leads. */
 	struct kd_member *member;
@@ -52,5 +54,9 @@ struct kd_search {
 int kd_search_start(struct kd_search *s);
 int kd_search_run(struct kd_search *s);
 void kd_search_stop(struct kd_search *s);
+
+/* property.c. Begin when the model is loaded; check when s->current is new. */
+int kd_property_begin(struct kd_search *s, struct kd_reach_result *result);
+int kd_property_check(struct kd_search *s);
 
 #endif /* KD_SEARCH_H */

@@ -116,8 +116,9 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse,
 	.args_doc = "MODEL",
-	.doc = "Find the reachable states of MODEL: a file in the .bdd format, or a "
-	       "1-safe Petri net (*.pnml). Start it on every node of the cluster.",
+	.doc = "Find the reachable states of MODEL: a file in the .bdd format, a 1-safe "
+	       "Petri net (*.pnml), or an and-inverter graph (*.aag, *.aig). Start it on "
+	       "every node of the cluster.",
 };
 
 /* Without a cluster there is nothing to search together. */

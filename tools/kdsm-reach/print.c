@@ -17,6 +17,7 @@ static int flush(void)
 int print_text(const struct kd_reach_result *result)
 {
 	const struct kdsm_counts *c = &result->remote;
+	unsigned int i;
 
 	printf("model          %s\n", result->model);
 	gmp_printf("states         %Zd\n", result->states);
@@ -31,12 +32,38 @@ int print_text(const struct kd_reach_result *result)
 	printf("remote         get %" PRIu64 ", put %" PRIu64 ", cas %" PRIu64
 	       ", faa %" PRIu64 ", by message %" PRIu64 ", bytes %" PRIu64 "\n",
 	       c->get, c->put, c->cas, c->faa, c->am, c->bytes);
+	for (i = 0; i < result->properties; i++) {
+		if (result->verdict[i].violated)
+			printf("property       %s: violated after %" PRIu64 " steps\n",
+			       result->verdict[i].name, result->verdict[i].steps);
+		else
+			printf("property       %s: holds\n", result->verdict[i].name);
+	}
 	return flush();
 }
 
 static void add_u64(struct json_object *object, const char *key, uint64_t value)
 {
 	json_object_object_add(object, key, json_object_new_uint64(value));
+}
+
+static struct json_object *verdicts(const struct kd_reach_result *result)
+{
+	struct json_object *array = json_object_new_array(), *object;
+	const struct kd_verdict *verdict;
+	unsigned int i;
+
+	for (i = 0; i < result->properties; i++) {
+		verdict = &result->verdict[i];
+		object = json_object_new_object();
+		json_object_object_add(object, "name", json_object_new_string(verdict->name));
+		json_object_object_add(object, "violated",
+				       json_object_new_boolean(verdict->violated));
+		if (verdict->violated)
+			add_u64(object, "steps", verdict->steps);
+		json_object_array_add(array, object);
+	}
+	return array;
 }
 
 int print_json(const struct kd_reach_result *result)
@@ -65,6 +92,8 @@ int print_json(const struct kd_reach_result *result)
 	add_u64(remote, "am", result->remote.am);
 	add_u64(remote, "bytes", result->remote.bytes);
 	json_object_object_add(object, "remote", remote);
+	if (result->properties)
+		json_object_object_add(object, "properties", verdicts(result));
 	printf("%s\n", json_object_to_json_string_ext(object, JSON_C_TO_STRING_SPACED));
 	json_object_put(object);
 	free(states);

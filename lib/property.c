@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Properties of a model, looked at by node 0: are there states among those that a
+ * round found in which one is violated? The rounds go on all the same.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "search.h"
+
+int kd_property_begin(struct kd_search *s, struct kd_reach_result *result)
+{
+	const struct kd_model *model = &s->model;
+	struct kdsm_bdd_worker *w = s->member[0].worker;
+	unsigned int i;
+
+	if (s->gang.node || !model->properties)
+		return 0;
+	s->bad = calloc(model->properties, sizeof(*s->bad));
+	s->verdict = calloc(model->properties, sizeof(*s->verdict));
+	result->verdict = s->verdict;
+	if (!s->bad || !s->verdict)
+		return -ENOMEM;
+	for (i = 0; i < model->properties; i++) {
+		s->bad[i] = kdsm_bdd_publish(w, model->property[i].bad);
+		if (s->bad[i] == KDSM_BDD_INVALID)
+			return kdsm_bdd_error(w);
+		s->verdict[i].name = strdup(model->property[i].name);
+		if (!s->verdict[i].name)
+			return -ENOMEM;
+		result->properties++;
+	}
+	return 0;
+}
+
+int kd_property_check(struct kd_search *s)
+{
+	struct kdsm_bdd_worker *w = s->member[0].worker;
+	kdsm_bdd found;
+	unsigned int i;
+
+	for (i = 0; s->verdict && i < s->model.properties; i++) {
+		if (s->verdict[i].violated)
+			continue;
+		found = kdsm_bdd_and(w, s->current, s->bad[i]);
+		if (found == KDSM_BDD_INVALID)
+			return kdsm_bdd_error(w);
+		s->verdict[i].violated = found != KDSM_BDD_FALSE;
+		s->verdict[i].steps = s->levels;
+	}
+	return 0;
+}

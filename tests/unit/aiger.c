@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * And-inverter graphs: random ones, written in both forms of AIGER, against a
+ * search that goes from state to state and evaluates gate by gate; and files that
+ * are cut off or wrong, of which something sensible is said.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+#include <unistd.h>
+
+#include "sim.h"
+#include "aiger.h"
+#include "reach.h"
+
+#define MOST_LATCHES	7
+#define MOST_INPUTS	3
+#define MOST_GATES	40
+#define MOST_BAD	3
+
+/* ---- a graph, and what is true of it ---- */
+
+struct graph {
+	unsigned int inputs, latches, gates, bads, constraints;
+	unsigned int next[MOST_LATCHES], reset[MOST_LATCHES];
+	unsigned int left[MOST_GATES], right[MOST_GATES];
+	unsigned int bad[MOST_BAD], constraint;
+};
+
+static unsigned int random_below(uint64_t *seed, unsigned int bound)
+{
+	*seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (*seed >> 33) % bound;
+}
+
+static void make_graph(struct graph *g, uint64_t *seed)
+{
+	unsigned int first, i, literals;
+
+	*g = (struct graph){
+		.inputs = random_below(seed, MOST_INPUTS + 1),
+		.latches = 1 + random_below(seed, MOST_LATCHES),
+		.gates = random_below(seed, MOST_GATES + 1),
+		.bads = random_below(seed, MOST_BAD + 1),
+		.constraints = random_below(seed, 3) == 0,
+	};
+	first = g->inputs + g->latches + 1;
+	for (i = 0; i < g->gates; i++) {
+		g->left[i] = random_below(seed, 2 * (first + i));
+		g->right[i] = random_below(seed, g->left[i] + 1);
+	}
+	literals = 2 * (first + g->gates);
+	for (i = 0; i < g->latches; i++) {
+		g->next[i] = random_below(seed, literals);
+		g->reset[i] = random_below(seed, 3);
+	}
+	for (i = 0; i < g->bads; i++)
+		g->bad[i] = random_below(seed, literals);
+	g->constraint = random_below(seed, literals);
+}
+
+static bool value(const bool *values, unsigned int literal)
+{
+	return values[literal / 2] ^ (literal & 1);
+}
+
+/* One step of it; false: these inputs do not meet the constraint. */
+static bool step(const struct graph *g, unsigned int state, unsigned int inputs,
+		 unsigned int *next, unsigned int *bad)
+{
+	bool values[1 + MOST_INPUTS + MOST_LATCHES + MOST_GATES] = { false };
+	unsigned int i, v = 1;
+
+	for (i = 0; i < g->inputs; i++)
+		values[v++] = inputs >> i & 1;
+	for (i = 0; i < g->latches; i++)
+		values[v++] = state >> i & 1;
+	for (i = 0; i < g->gates; i++)
+		values[v++] = value(values, g->left[i]) && value(values, g->right[i]);
+	for (*next = 0, i = 0; i < g->latches; i++)
+		*next |= value(values, g->next[i]) << i;
+	for (*bad = 0, i = 0; i < g->bads; i++)
+		*bad |= value(values, g->bad[i]) << i;
+	return !g->constraints || value(values, g->constraint);
+}
+
+struct truth {
+	unsigned int states, levels;
+	int violated[MOST_BAD];		/* after so many steps, or -1 */
+};
+
+static void search(const struct graph *g, struct truth *t)
+{
+	int found[1 << MOST_LATCHES];	/* after so many steps, or -1 */
+	unsigned int s, i, k, next, bad;
+	bool more = true;
+	int round;
+
+	memset(t, 0, sizeof(*t));
+	memset(t->violated, -1, sizeof(t->violated));
+	for (s = 0; s < 1U << g->latches; s++) {
+		found[s] = 0;
+		for (i = 0; i < g->latches; i++)
+			if (g->reset[i] != 2 && g->reset[i] != (s >> i & 1))
+				found[s] = -1;
+	}
+	for (round = 0; more; round++) {
+		more = false;
+		for (s = 0; s < 1U << g->latches; s++) {
+			if (found[s] != round)
+				continue;
+			t->states++;
+			for (i = 0; i < 1U << g->inputs; i++) {
+				if (!step(g, s, i, &next, &bad))
+					continue;
+				for (k = 0; k < g->bads; k++)
+					if (bad >> k & 1 && t->violated[k] < 0)
+						t->violated[k] = round;
+				if (found[next] < 0) {
+					found[next] = round + 1;
+					more = true;
+				}
+			}
+		}
+	}
+	t->levels = round;
+}
+
+/* ---- files ---- */
+
+static char path[64];
+
+static void write_file(const void *bytes, size_t size, const char *suffix)
+{
+	FILE *file;
+
+	if (path[0])
+		unlink(path);
+	snprintf(path, sizeof(path), "/tmp/kdsm-aiger.%d.%s", (int)getpid(), suffix);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+}
+
+static size_t add_delta(unsigned char *bytes, unsigned int delta)
+{
+	size_t n = 0;
+
+	for (; delta > 127; delta >>= 7)
+		bytes[n++] = delta | 128;
+	bytes[n++] = delta;
+	return n;
+}
+
+/* The gates of the ASCII form come in the opposite order, which is allowed. */
+static size_t print(const struct graph *g, bool binary, unsigned char *bytes, size_t size)
+{
+	unsigned int first = g->inputs + g->latches + 1, i, k, literal;
+	char *out = (char *)bytes;
+	size_t n;
+
+#define ADD(...) (n += snprintf(out + n, size - n, __VA_ARGS__))
+	n = 0;
+	ADD("%s %u %u %u %u %u %u %u\n", binary ? "aig" : "aag", first - 1 + g->gates,
+	    g->inputs, g->latches, g->bads ? 0 : 1, g->gates, g->bads, g->constraints);
+	for (i = 0; !binary && i < g->inputs; i++)
+		ADD("%u\n", 2 * (i + 1));
+	for (i = 0; i < g->latches; i++) {
+		literal = 2 * (g->inputs + i + 1);
+		if (!binary)
+			ADD("%u ", literal);
+		ADD("%u", g->next[i]);
+		if (g->reset[i] == 1)
+			ADD(" 1");
+		else if (g->reset[i] == 2)
+			ADD(" %u", literal);
+		ADD("\n");
+	}
+	if (!g->bads)
+		ADD("0\n");
+	for (i = 0; i < g->bads; i++)
+		ADD("%u\n", g->bad[i]);
+	if (g->constraints)
+		ADD("%u\n", g->constraint);
+	for (k = 0; k < g->gates; k++) {
+		i = binary ? k : g->gates - 1 - k;
+		literal = 2 * (first + i);
+		if (binary) {
+			n += add_delta(bytes + n, literal - g->left[i]);
+			n += add_delta(bytes + n, g->left[i] - g->right[i]);
+		} else {
+			ADD("%u %u %u\n", literal, g->left[i], g->right[i]);
+		}
+	}
+	if (g->bads)
+		ADD("b0 the \001first\n");
+	ADD("c\nanything\n");
+#undef ADD
+	assert_true(n < size);
+	return n;
+}
+
+static int reach(struct kd_reach_result *result, struct kd_message *message)
+{
+	struct kd_reach_options options = {
+		.path = path, .job = "aiger", .workers = 1, .timeout = 10000000000,
+		.bdd = { .table_bytes = 1 << 20, .cache_bytes = 1 << 16 },
+	};
+	int ret;
+
+	sim_start(1);
+	kd_reach_result_init(result);
+	ret = kd_reach(sim.kdsm[0], &options, result, message);
+	sim_stop();
+	return ret;
+}
+
+static void check_graph(const struct graph *g, bool binary)
+{
+	unsigned char bytes[8192];
+	struct kd_reach_result result;
+	struct kd_message message;
+	struct truth truth;
+	unsigned int i;
+
+	search(g, &truth);
+	write_file(bytes, print(g, binary, bytes, sizeof(bytes)), binary ? "aig" : "aag");
+	assert_int_equal(reach(&result, &message), 0);
+	assert_int_equal(mpz_get_ui(result.states), truth.states);
+	assert_int_equal(result.levels, truth.levels);
+	assert_int_equal(result.properties, g->bads ? g->bads : 1);
+	for (i = 0; i < g->bads; i++) {
+		assert_int_equal(result.verdict[i].violated, truth.violated[i] >= 0);
+		if (result.verdict[i].violated)
+			assert_int_equal(result.verdict[i].steps, truth.violated[i]);
+	}
+	assert_string_equal(result.verdict[0].name, g->bads ? "the ?first" : "o0");
+	kd_reach_result_free(&result);
+}
+
+static void random_graphs(void **state)
+{
+	uint64_t seed = 1;
+	struct graph graph;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 300; i++) {
+		make_graph(&graph, &seed);
+		check_graph(&graph, i % 2);
+	}
+}
+
+/* ---- what is wrong ---- */
+
+static int read_bytes(const void *bytes, size_t size, struct kd_message *message)
+{
+	/* Of its own size, so that a sanitizer sees each byte that is read behind it. */
+	unsigned char *copy = malloc(size + !size);
+	struct kd_aiger *aiger = NULL;
+	int ret;
+
+	assert_non_null(copy);
+	memcpy(copy, bytes, size);
+	message->text[0] = 0;
+	ret = kd_aiger_read("file", copy, size, &aiger, message);
+	kd_aiger_free(aiger);
+	free(copy);
+	if (ret < 0)
+		assert_non_null(strstr(message->text, "file:"));
+	return ret;
+}
+
+static void says(const char *text, const char *part)
+{
+	struct kd_message message;
+
+	assert_int_equal(read_bytes(text, strlen(text), &message), -EINVAL);
+	if (!strstr(message.text, part))
+		fail_msg("%s: no word of %s", message.text, part);
+}
+
+static void mistakes(void **state)
+{
+	(void)state;
+	says("", "begin with");
+	says("aag", "begin with");
+	says("aga 1 0 1 0 0\n2 2\n", "begin with");
+	says("aag 1 0 1\n2 2\n", "another number");
+	says("aag 1 0 1 x 0\n2 2\n", "a number");
+	says("aag 1 0 1 0 99999999999\n2 2\n", "too large");
+	says("aag 4000 0 1 0 0\n2 2\n", "than the file can hold");
+	says("aag 5 0 1 0 900\n2 2\n", "than the file can hold");
+	says("aig 2000000000 1999999999 1 0 0\n2\n", "than the file can hold");
+	says("aag 1 1 1 0 0\n2\n2 2\n", "contradict");
+	says("aig 3 1 1 0 0\n2\n", "contradict");
+	says("aag 1 0 1 0 0\n2 4\n", "above what the first line");
+	says("aag 1 0 1 0 0\n4 2\n", "above what the first line");
+	says("aag 2 1 1 0 0\n2\n2 2\n", "defined already");
+	says("aag 1 0 1 0 0\n3 2\n", "negated");
+	says("aag 1 0 1 0 0\n0 2\n", "defined already");
+	says("aag 1 0 1 0 0\n2 2 7\n", "begins with 0, 1, or itself");
+	says("aag 1 0 1 0 0\n2 2 0 0\n", "line should end");
+	says("aag 3 0 1 0 1\n2 6\n4 2 2\n", "literal 6 is used and not defined");
+	says("aag 3 0 1 0 2\n2 2\n4 6 2\n6 5 2\n", "depends on itself");
+	says("aag 2 0 1 0 1\n2 2\n4 2 4\n", "depends on itself");
+	says("aag 1 0 1 0 0\n2 2\nq0 name\n", "a name of something");
+	says("aig 2 0 1 0 1\n2\n\005\001", "not below it");
+	says("aig 2 0 1 0 1\n2\n\200\200\200\200\200\200\001", "too far away");
+}
+
+/* Every beginning of a file, and bytes of it that are something else. */
+static void damage(void **state)
+{
+	static const char likely[12] = { '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', ' ',
+					 '\n' };
+	unsigned char bytes[8192], changed[8192];
+	struct kd_message message;
+	uint64_t seed = 7;
+	struct graph graph;
+	unsigned int i;
+	size_t size, n;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		make_graph(&graph, &seed);
+		size = print(&graph, i % 2, bytes, sizeof(bytes));
+		assert_int_equal(read_bytes(bytes, size, &message), 0);
+		for (n = 0; n < size; n++)
+			read_bytes(bytes, n, &message);
+		for (n = 0; n < 500; n++) {
+			memcpy(changed, bytes, size);
+			changed[random_below(&seed, size)] = random_below(&seed, 256);
+			changed[random_below(&seed, size)] = likely[random_below(&seed, 12)];
+			read_bytes(changed, size, &message);
+		}
+	}
+}
+
+static void nothing_to_search(void **state)
+{
+	static const char text[] = "aag 1 1 0 1 0\n2\n2\n";
+	struct kd_reach_result result;
+	struct kd_message message;
+
+	(void)state;
+	write_file(text, strlen(text), "aag");
+	assert_int_equal(reach(&result, &message), -EINVAL);
+	assert_non_null(strstr(message.text, "no latches"));
+	kd_reach_result_free(&result);
+}
+
+/* Gates in a row, so deep that what recursed on them would have no stack left. */
+static void deep(void **state)
+{
+	const unsigned int gates = 200000;
+	struct kd_reach_result result;
+	struct kd_message message;
+	const size_t size = 32 * gates + 100;
+	char *text = malloc(size);
+	unsigned int i;
+	size_t n;
+
+	(void)state;
+	assert_non_null(text);
+	n = snprintf(text, size, "aag %u 1 1 1 %u\n2\n4 %u\n4\n", gates + 2, gates,
+		     2 * (gates + 2));
+	for (i = gates; i--; )
+		n += snprintf(text + n, size - n, "%u %u 2\n", 2 * (i + 3),
+			      i ? 2 * (i + 2) : 5);
+	write_file(text, n, "aag");
+	free(text);
+	assert_int_equal(reach(&result, &message), 0);
+	assert_int_equal(mpz_get_ui(result.states), 2);
+	assert_int_equal(result.verdict[0].violated, true);
+	assert_int_equal(result.verdict[0].steps, 1);
+	kd_reach_result_free(&result);
+}
+
+static int clean(void **state)
+{
+	(void)state;
+	if (path[0])
+		unlink(path);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_graphs),
+		cmocka_unit_test(mistakes),
+		cmocka_unit_test(damage),
+		cmocka_unit_test(nothing_to_search),
+		cmocka_unit_test(deep),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("aiger", tests, NULL, clean);
+}
