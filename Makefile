@@ -111,6 +111,7 @@ $(B)/bin/$(1): $(patsubst %.c,$(OBJ)/%.o,$(wildcard tools/$(1)/*.c)) $(B)/lib/li
 	$$(CC) $$(ALL_CFLAGS) -o $$@ $$^ $$(LDFLAGS) $$(LIB_LIBS) $$(TOOL_LIBS)
 endef
 $(foreach t,$(TOOLS),$(eval $(call tool,$(t))))
+$(B)/bin/kdsm-bench: $(OBJ)/tools/kdsmctl/waits.o
 
 $(B)/unit/%: $(OBJ)/tests/unit/%.o $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "lock.h"
+#include "../kdsmctl/waits.h"
 
 static const struct {
 	const char *name;
@@ -96,14 +97,10 @@ static void *lock_often(void *arg)
 
 /* ---- a round on this node ---- */
 
-static uint64_t remote_of(struct kdsm_lock *lock)
+static uint64_t remote_of(const struct kdsm_lock_info *info)
 {
-	struct kdsm_lock_info info;
-
-	if (kdsm_lock_info(lock, &info))
-		return 0;
-	return info.stats[KDSM_LOCK_STAT_ATOMICS] + info.stats[KDSM_LOCK_STAT_PUTS] +
-	       info.stats[KDSM_LOCK_STAT_GETS] + info.stats[KDSM_LOCK_STAT_MESSAGES];
+	return info->stats[KDSM_LOCK_STAT_ATOMICS] + info->stats[KDSM_LOCK_STAT_PUTS] +
+	       info->stats[KDSM_LOCK_STAT_GETS] + info->stats[KDSM_LOCK_STAT_MESSAGES];
 }
 
 /* All threads' times as one. */
@@ -143,9 +140,10 @@ static int threads_run(struct lock_run *run, struct lock_worker *workers,
 {
 	const struct options *options = run->run.options;
 	unsigned int room = options->seconds ? ROOM : options->calls;
-	uint64_t remote = remote_of(run->lock), begin;
+	struct kdsm_lock_info before, after;
 	unsigned int i, started;
-	int ret = 0;
+	uint64_t begin;
+	int ret = kdsm_lock_info(run->lock, &before);
 
 	run->go = false;
 	for (i = 0; i < threads; i++) {
@@ -174,7 +172,14 @@ static int threads_run(struct lock_run *run, struct lock_worker *workers,
 			ret = workers[i].error;
 	}
 	totals->elapsed = now_ns() - begin;
-	totals->remote = remote_of(run->lock) - remote;
+	if (!ret)
+		ret = kdsm_lock_info(run->lock, &after);
+	if (!ret) {
+		totals->remote = remote_of(&after) - remote_of(&before);
+		totals->longest_wait = after.stats[KDSM_LOCK_STAT_LONGEST];
+		for (i = 0; i < KDSM_LOCK_WAITS; i++)
+			totals->waits[i] = after.waits[i];
+	}
 	if (!ret)
 		summarise(workers, threads, totals);
 	for (i = 0; i < threads; i++) {
@@ -188,9 +193,15 @@ static int threads_run(struct lock_run *run, struct lock_worker *workers,
 
 static void totals_add(struct lock_totals *all, const struct lock_totals *one)
 {
+	unsigned int i;
+
 	all->locks += one->locks;
 	all->writes += one->writes;
 	all->remote += one->remote;
+	for (i = 0; i < KDSM_LOCK_WAITS; i++)
+		all->waits[i] += one->waits[i];
+	if (one->longest_wait > all->longest_wait)
+		all->longest_wait = one->longest_wait;
 	if (one->elapsed > all->elapsed)
 		all->elapsed = one->elapsed;
 	if (one->longest > all->longest) {
@@ -294,6 +305,17 @@ static double rate_of(const struct lock_totals *totals)
 	return totals->elapsed ? totals->locks * 1e9 / totals->elapsed : 0;
 }
 
+/* Of the waits of all nodes; an acquisition that did not wait is none. */
+static double fairness_of(const struct lock_totals *totals)
+{
+	struct kdsm_lock_info info = { .stats[KDSM_LOCK_STAT_LONGEST] = totals->longest_wait };
+	unsigned int i;
+
+	for (i = 0; i < KDSM_LOCK_WAITS; i++)
+		info.waits[i] = totals->waits[i];
+	return waits_fairness(&info);
+}
+
 static void report(struct lock_run *run, const struct lock_totals *totals)
 {
 	const struct lock_round *round = &run->round;
@@ -308,7 +330,7 @@ static void report(struct lock_run *run, const struct lock_totals *totals)
 			printf("%8s", "");
 		printf(" %7g %12.0f %11.2f %11.2f %11.2f %9.1f %9.2f\n", round->writers, rate,
 		       totals->locking / 1e3, totals->median / 1e3, totals->longest / 1e3,
-		       totals->median ? (double)totals->longest / totals->median : 0,
+		       fairness_of(totals),
 		       (double)totals->remote / totals->locks);
 		fflush(stdout);
 		return;
@@ -330,6 +352,7 @@ static void report(struct lock_run *run, const struct lock_totals *totals)
 			       json_object_new_double(totals->median / 1e3));
 	json_object_object_add(object, "longest_us",
 			       json_object_new_double(totals->longest / 1e3));
+	json_object_object_add(object, "fairness", json_object_new_double(fairness_of(totals)));
 	json_object_object_add(object, "remote_operations",
 			       json_object_new_uint64(totals->remote));
 	json_object_array_add(json_object_object_get(run->run.result, "results"), object);
@@ -501,7 +524,7 @@ static void heading(const struct lock_run *run)
 	else
 		printf("%u acquisitions by each thread\n", run->run.options->calls);
 	printf("                   %8s writers        locks median, us:   and unlock longest, us  longest/    remote\n"
-	       "what      kind     %8s per cent    a second        lock                           median    a lock\n",
+	       "what      kind     %8s per cent    a second        lock                       med. wait    a lock\n",
 	       lock->vary ? lock_vary_names[lock->vary] : "", "");
 }
 

@@ -37,6 +37,8 @@ struct lock_totals {
 	uint64_t median, longest;	/* ns, of the node whose is the longest */
 	uint64_t locking;		/* ns, the median of that node without unlocking */
 	uint64_t remote;		/* operations and messages of the lock itself */
+	uint64_t waits[KDSM_LOCK_WAITS];	/* as the lock tells, without those of 0 */
+	uint64_t longest_wait;
 	uint64_t error;			/* errno of a thread, or 0 */
 };
 

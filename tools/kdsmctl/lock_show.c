@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "lock.h"
 #include "print.h"
+#include "waits.h"
 
 /* Of which kinds and in which order they are shown. */
 static const struct {
@@ -41,42 +42,6 @@ static const struct {
 };
 
 /* ---- numbers ---- */
-
-static uint64_t total_waits(const struct kdsm_lock_info *info)
-{
-	uint64_t sum = 0;
-	int i;
-
-	for (i = 0; i < KDSM_LOCK_WAITS; i++)
-		sum += info->waits[i];
-	return sum;
-}
-
-/*
- * The median of the waits, ns, as exactly as the histogram tells: they are taken to be
- * spread evenly over their class. 0: there were none.
- */
-static double median_wait(const struct kdsm_lock_info *info)
-{
-	double half = total_waits(info) / 2.0, sum = 0, median = 0;
-	int i;
-
-	for (i = 0; i < KDSM_LOCK_WAITS && sum < half; i++) {
-		if (sum + info->waits[i] >= half)
-			median = (1ULL << i) * (1 + (half - sum) / info->waits[i]);
-		sum += info->waits[i];
-	}
-	if (median > info->stats[KDSM_LOCK_STAT_LONGEST])
-		median = info->stats[KDSM_LOCK_STAT_LONGEST];
-	return median;
-}
-
-static double fairness(const struct kdsm_lock_info *info)
-{
-	double median = median_wait(info);
-
-	return median ? info->stats[KDSM_LOCK_STAT_LONGEST] / median : 0;
-}
 
 static uint64_t all_locks(const struct kdsm_lock_info *info)
 {
@@ -164,7 +129,7 @@ static void histogram_text(const struct kdsm_lock_info *info)
 
 static void waits_text(const struct kdsm_lock_info *info)
 {
-	uint64_t waits = total_waits(info);
+	uint64_t waits = waits_count(info);
 	char mean[TIME_SIZE], median[TIME_SIZE], longest[TIME_SIZE];
 
 	printf("\nwaits    %llu", (unsigned long long)waits);
@@ -174,8 +139,8 @@ static void waits_text(const struct kdsm_lock_info *info)
 	}
 	printf(": mean %s, median %s, longest %s, which is %.1f times the median\n",
 	       human_time((double)info->stats[KDSM_LOCK_STAT_WAITED] / waits, mean),
-	       human_time(median_wait(info), median),
-	       human_time(info->stats[KDSM_LOCK_STAT_LONGEST], longest), fairness(info));
+	       human_time(waits_median(info), median),
+	       human_time(info->stats[KDSM_LOCK_STAT_LONGEST], longest), waits_fairness(info));
 	histogram_text(info);
 }
 
@@ -245,7 +210,7 @@ struct json_object *lock_json(const struct lock *lock)
 	for (i = 0; i < KDSM_LOCK_WAITS; i++)
 		numbers[i] = info->waits[i];
 	json_object_object_add(out, "waits", numbers_json(numbers, KDSM_LOCK_WAITS));
-	json_object_object_add(out, "fairness", json_object_new_double(fairness(info)));
+	json_object_object_add(out, "fairness", json_object_new_double(waits_fairness(info)));
 	return out;
 }
 
