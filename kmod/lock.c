@@ -292,7 +292,8 @@ static bool kdsm_lock_step(struct kdsm_lock *lock, int *err)
 			/* What was told in between was to be seen to at once. */
 			return !*err && kdsm_rw_is_told(&lock->readers->rw);
 		}
-		if (!list_empty(&lock->waiters) && kdsm_tree_may_pass(&lock->tree)) {
+		if (!list_empty(&lock->waiters) &&
+		    kdsm_tree_may_pass(&lock->tree, kdsm_lock_waiting(lock))) {
 			lock->idle_since = 0;
 			kdsm_lock_grant(lock);
 			if (!list_empty(&lock->waiters) || kdsm_tree_is_wanted(&lock->tree))
@@ -463,7 +464,7 @@ static int kdsm_lock_try(struct kdsm_lock *lock, u32 thread, bool remote)
 	}
 	lock->row++;
 	lock->idle_since = 0;
-	kdsm_tree_count(&lock->tree);
+	kdsm_tree_count(&lock->tree, 1);
 	kdsm_lock_write(lock, thread);
 	return lock->dead ? -EOWNERDEAD : 0;
 }

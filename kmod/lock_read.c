@@ -89,7 +89,8 @@ static bool kdsm_readers_may_join(struct kdsm_readers *readers)
 {
 	const struct kdsm_lock *lock = readers->lock;
 
-	return readers->entries <= READ_ONCE(lock->settings.t_l[lock->levels - 1]);
+	return readers->entries <=
+	       kdsm_tree_t_l(READ_ONCE(lock->settings.t_l[lock->levels - 1]));
 }
 
 /* The word tells that threads of this node read. */

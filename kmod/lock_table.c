@@ -16,9 +16,7 @@
 
 #define KDSM_LOCK_PAGES		(KDSM_LOCKS_SIZE / PAGE_SIZE)
 
-/* What T_L,i is unless it is set, but for kind DMCS. */
-#define KDSM_LOCK_T_L		16
-/* The same for T_R. */
+/* What T_R is unless it is set. */
 #define KDSM_LOCK_T_R		64
 
 /* The levels that a lock of that kind has. */
@@ -265,6 +263,11 @@ static bool kdsm_lock_in_range(u32 value)
 	return value >= 1 && value <= KDSM_LOCK_T_MAX;
 }
 
+static bool kdsm_lock_is_t_l(u32 value)
+{
+	return value == KDSM_LOCK_T_L_AUTO || kdsm_lock_in_range(value);
+}
+
 /* Of one counter of readers to the next, in nodes. */
 static bool kdsm_lock_is_distance(const struct kdsm_locks *locks, u32 value)
 {
@@ -292,7 +295,7 @@ static bool kdsm_lock_is_sane(const struct kdsm_locks *locks,
 	    strnlen(wire->name, sizeof(wire->name)) >= sizeof(wire->name))
 		return false;
 	for (i = 2; i <= kdsm_lock_levels(locks, kind); i++)
-		if (!kdsm_lock_in_range(settings.t_l[i - 1]))
+		if (!kdsm_lock_is_t_l(settings.t_l[i - 1]))
 			return false;
 	return kind != KDSM_LOCK_RMA_RW ||
 	       (kdsm_lock_is_distance(locks, settings.t_dc) &&
@@ -405,7 +408,7 @@ static int kdsm_lock_settings_apply(const struct kdsm_locks *locks,
 	if (given->mask & ~mask)
 		return -ERANGE;
 	for (i = 2; i <= KDSM_LOCK_LEVELS; i++)
-		if (given->mask & KDSM_LOCK_SET_T_L(i) && !kdsm_lock_in_range(given->t_l[i - 1]))
+		if (given->mask & KDSM_LOCK_SET_T_L(i) && !kdsm_lock_is_t_l(given->t_l[i - 1]))
 			return -ERANGE;
 	if ((given->mask & KDSM_LOCK_SET_T_DC && !kdsm_lock_is_distance(locks, given->t_dc)) ||
 	    (given->mask & KDSM_LOCK_SET_T_R && !kdsm_lock_in_range(given->t_r)) ||
@@ -447,7 +450,8 @@ static u32 kdsm_lock_t_w(const struct kdsm_lock_settings *settings, unsigned int
 	unsigned int i;
 
 	for (i = 2; i <= levels; i++)
-		product = min_t(u64, product * settings->t_l[i - 1], KDSM_LOCK_T_MAX);
+		product = min_t(u64, product * kdsm_tree_t_l(settings->t_l[i - 1]),
+				KDSM_LOCK_T_MAX);
 	return product;
 }
 
@@ -464,7 +468,7 @@ static int kdsm_registry_make(struct kdsm_locks *locks, const struct kdsm_wire_l
 	if (!kdsm_lock_is_kind(kind, le32_to_cpu(wire->options)))
 		return -EINVAL;
 	for (i = 2; i <= kdsm_lock_levels(locks, kind); i++)
-		settings.t_l[i - 1] = kind == KDSM_LOCK_DMCS ? 1 : KDSM_LOCK_T_L;
+		settings.t_l[i - 1] = kind == KDSM_LOCK_DMCS ? 1 : KDSM_LOCK_T_L_AUTO;
 	if (kind == KDSM_LOCK_RMA_RW) {
 		settings.t_dc = 1;
 		settings.t_r = KDSM_LOCK_T_R;

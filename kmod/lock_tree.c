@@ -15,6 +15,13 @@
  * to another element, and then those below without it: who gets them has to queue for it.
  * If nobody waits there it starts to count again.
  *
+ * A threshold that is automatic is to let those have the lock who wait for it, and not
+ * twice while others wait. So that of a node is the number of threads that wait there when
+ * it gets the lock. Of a larger element no node knows how many wait, so what is counted
+ * there is turns of nodes, and the threshold is how many it has: as its queue is in order,
+ * who waits in it has had one then. KDSM_LOCK_T_L_MOST is the most of both, as not all may
+ * want it, and those who do come again.
+ *
  * Who has a larger element's lock need not be who queued for it, and that is the one that
  * is told who comes next (LOCK_TELL), if anybody is. It may have passed it on, and
  * forgets it then. So a lock that came along is not known to be wanted by nobody, unless
@@ -60,15 +67,23 @@ static bool kdsm_tree_is_shared(const struct kdsm_topology *topology, unsigned i
 	return false;
 }
 
+static u32 kdsm_tree_size(const struct kdsm_topology *topology, const u16 *elements,
+			  unsigned int node)
+{
+	unsigned int other;
+	u32 count = 0;
+
+	for (other = 0; other < topology->nodes; other++)
+		count += elements[other] == elements[node];
+	return count;
+}
+
 /* One of the nodes of the element. */
 static unsigned int kdsm_tree_home(const struct kdsm_topology *topology, const u16 *elements,
 				   unsigned int node, u32 base)
 {
-	unsigned int other, count = 0, nth;
+	unsigned int other, nth = base % kdsm_tree_size(topology, elements, node);
 
-	for (other = 0; other < topology->nodes; other++)
-		count += elements[other] == elements[node];
-	nth = base % count;
 	for (other = elements[node]; other < topology->nodes; other++)
 		if (elements[other] == elements[node] && !nth--)
 			break;
@@ -95,6 +110,7 @@ int kdsm_tree_create(struct kdsm_tree *tree, const struct kdsm_queue *model, u32
 		*queue = *model;
 		queue->level = level;
 		queue->elements = kdsm_topology_level(topology, level);
+		tree->sizes[tree->count] = kdsm_tree_size(topology, queue->elements, model->node);
 		queue->home = kdsm_tree_home(topology, queue->elements, node, base);
 		kdsm_queue_place(queue, (slot + level - 1) * kdsm_queue_size(queue->nodes));
 		kdsm_queue_init(queue);
@@ -204,28 +220,48 @@ bool kdsm_tree_is_published(const struct kdsm_tree *tree)
 
 /* ---- having it ---- */
 
-/* How often the element that has queue i may have the lock. */
-static u32 kdsm_tree_limit(const struct kdsm_tree *tree, unsigned int i)
+/* T_L of the element that has queue i. */
+static u32 kdsm_tree_threshold(const struct kdsm_tree *tree, unsigned int i)
 {
 	unsigned int level = i ? tree->queues[i - 1]->level : tree->levels;
-	u32 limit = KDSM_LOCK_T_MAX;
+	u32 t_l = KDSM_LOCK_T_L_AUTO;
 
 	/* On the levels in between that element is the only part of a larger one. */
 	for (; level > tree->queues[i]->level; level--)
-		limit = min(limit, tree->t_l[level - 1]);
-	return limit;
+		t_l = min(t_l, tree->t_l[level - 1]);
+	return t_l;
 }
 
-void kdsm_tree_count(struct kdsm_tree *tree)
+/* How often it may have the lock. */
+static u32 kdsm_tree_limit(const struct kdsm_tree *tree, unsigned int i)
 {
+	u32 t_l = kdsm_tree_threshold(tree, i);
+
+	if (t_l != KDSM_LOCK_T_L_AUTO)
+		return t_l;
+	return clamp_t(u32, i ? tree->sizes[i - 1] : tree->batch, 1, KDSM_LOCK_T_L_MOST);
+}
+
+void kdsm_tree_count(struct kdsm_tree *tree, unsigned int wanting)
+{
+	bool turn = !tree->queues[0]->passes;	/* this node's begins */
+	struct kdsm_queue *queue;
 	unsigned int i;
 
-	/* No further than what others take for sane. */
-	for (i = 0; i < tree->count; i++)
-		tree->queues[i]->passes = min(tree->queues[i]->passes + 1, KDSM_LOCK_T_MAX);
+	if (turn)
+		tree->batch = wanting;
+	for (i = 0; i < tree->count; i++) {
+		queue = tree->queues[i];
+		/* The rest of a turn is one, too, if another element has had the lock since. */
+		if (i && !turn && queue->passes &&
+		    kdsm_tree_threshold(tree, i) == KDSM_LOCK_T_L_AUTO)
+			continue;
+		/* No further than what others take for sane. */
+		queue->passes = min(queue->passes + 1, KDSM_LOCK_T_MAX);
+	}
 }
 
-bool kdsm_tree_may_pass(struct kdsm_tree *tree)
+bool kdsm_tree_may_pass(struct kdsm_tree *tree, unsigned int wanting)
 {
 	struct kdsm_queue *queue;
 	unsigned int i;
@@ -240,7 +276,7 @@ bool kdsm_tree_may_pass(struct kdsm_tree *tree)
 			return false;
 		queue->passes = 0;
 	}
-	kdsm_tree_count(tree);
+	kdsm_tree_count(tree, wanting);
 	return true;
 }
 

@@ -14,10 +14,12 @@ struct kdsm_tree {
 	const struct kdsm_topology *topology;
 	unsigned int levels;		/* that the lock has: of the topology, or 2 */
 	const u32 *t_l;			/* its settings; they may change between calls */
+	u32 batch;			/* threads that were to have it in this node's turn */
 	unsigned int count;		/* of the queues */
 	unsigned int at;		/* the one that this node tries to get, or waits for */
 	bool leaving;
 	struct kdsm_queue *queues[KDSM_LOCK_LEVELS - 1];	/* the smallest element first */
+	u32 sizes[KDSM_LOCK_LEVELS - 1];	/* nodes in the element of each */
 	u64 handed[KDSM_LOCK_LEVELS];	/* [i - 1]: the lock, inside an element of level i */
 };
 
@@ -53,10 +55,13 @@ bool kdsm_tree_is_published(const struct kdsm_tree *tree);
  * KDSM_BATON_LOCK, it goes only to who is told of them: keep has to be set. An error: LEAVING.
  */
 int kdsm_tree_leave(struct kdsm_tree *tree, bool keep, u32 flags);
-/* HELD: a thread has it now. */
-void kdsm_tree_count(struct kdsm_tree *tree);
-/* HELD: may a thread of this node have it next, or is it the turn of others? Counts it then. */
-bool kdsm_tree_may_pass(struct kdsm_tree *tree);
+/* HELD: a thread has it now; so many wanted it, with that one. */
+void kdsm_tree_count(struct kdsm_tree *tree, unsigned int wanting);
+/*
+ * HELD: may a thread of this node have it next, one of so many that want it, or is it
+ * the turn of others? Counts it then.
+ */
+bool kdsm_tree_may_pass(struct kdsm_tree *tree, unsigned int wanting);
 /* HELD: as those of a queue. */
 bool kdsm_tree_is_wanted(struct kdsm_tree *tree);
 bool kdsm_tree_can_idle(struct kdsm_tree *tree);
@@ -73,6 +78,12 @@ static inline struct kdsm_queue *kdsm_tree_root(const struct kdsm_tree *tree)
 }
 
 void kdsm_tree_stats(const struct kdsm_tree *tree, struct kdsm_queue_stats *stats);
+
+/* A T_L where nothing tells what it is to be, if it is automatic. */
+static inline u32 kdsm_tree_t_l(u32 t_l)
+{
+	return t_l == KDSM_LOCK_T_L_AUTO ? KDSM_LOCK_T_L_MOST : t_l;
+}
 
 /* Without order: has what this node waits for come? */
 bool kdsm_tree_has_come(const struct kdsm_tree *tree);

@@ -79,6 +79,18 @@ void kdsm_lock_end_wait(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter,
 	rcu_read_unlock();
 }
 
+unsigned int kdsm_lock_waiting(const struct kdsm_lock *lock)
+{
+	const struct list_head *link;
+	unsigned int count = 0;
+
+	lockdep_assert_held(&lock->mutex);
+	list_for_each(link, &lock->waiters)
+		if (++count == KDSM_LOCK_T_L_MOST)
+			break;
+	return count;
+}
+
 void kdsm_lock_fail_waiters(struct kdsm_lock *lock, int err)
 {
 	struct kdsm_lock_waiter *waiter, *next;

@@ -22,7 +22,9 @@ struct kdsm_lock_waiter {
 void kdsm_lock_join(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter, u32 thread);
 /* It has waited: not in the line any more, counted, and woken. */
 void kdsm_lock_end_wait(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter, int status);
-/* All have. */
+/* How many wait, KDSM_LOCK_T_L_MOST at most. */
+unsigned int kdsm_lock_waiting(const struct kdsm_lock *lock);
+/* All have waited. */
 void kdsm_lock_fail_waiters(struct kdsm_lock *lock, int err);
 /* How an attempt to lock ended, that did not wait. */
 void kdsm_lock_count(struct kdsm_lock *lock, int status);

@@ -9,7 +9,6 @@
 #include "lock_local.h"
 
 #define LEVELS		2	/* the cluster and its node */
-#define DEFAULT_T_L	16
 #define DEFAULT_T_R	64
 
 #define SETTINGS_ALL	(KDSM_LOCK_SET_T_DC | KDSM_LOCK_SET_T_R | KDSM_LOCK_SET_T_W | \
@@ -36,6 +35,11 @@ static bool in_range(uint32_t value, uint32_t most)
 	return value >= 1 && value <= most;
 }
 
+static bool is_t_l(uint32_t value)
+{
+	return value == KDSM_LOCK_T_L_AUTO || in_range(value, KDSM_LOCK_T_MAX);
+}
+
 static int settings_check(const struct kdsm_lock_settings *settings, uint32_t kind)
 {
 	uint32_t mask = settings->mask;
@@ -46,8 +50,7 @@ static int settings_check(const struct kdsm_lock_settings *settings, uint32_t ki
 	    ((mask & KDSM_LOCK_SET_T_DC) && settings->t_dc != 1) ||
 	    ((mask & KDSM_LOCK_SET_T_R) && !in_range(settings->t_r, KDSM_LOCK_T_MAX)) ||
 	    ((mask & KDSM_LOCK_SET_T_W) && !in_range(settings->t_w, KDSM_LOCK_T_MAX)) ||
-	    ((mask & KDSM_LOCK_SET_T_L(LEVELS)) &&
-	     !in_range(settings->t_l[LEVELS - 1], KDSM_LOCK_T_MAX)))
+	    ((mask & KDSM_LOCK_SET_T_L(LEVELS)) && !is_t_l(settings->t_l[LEVELS - 1])))
 		return -ERANGE;
 	return 0;
 }
@@ -70,14 +73,15 @@ static void settings_init(struct kdsm_lock_settings *settings, uint32_t kind,
 	memset(settings, 0, sizeof(*settings));
 	settings->mask = settings_of(kind);
 	settings->keep = KDSM_LOCK_KEEP_FOREVER;
-	settings->t_l[LEVELS - 1] = kind == KDSM_LOCK_DMCS ? 1 : DEFAULT_T_L;
+	settings->t_l[LEVELS - 1] = kind == KDSM_LOCK_DMCS ? 1 : KDSM_LOCK_T_L_AUTO;
 	if (kind == KDSM_LOCK_RMA_RW) {
 		settings->t_dc = 1;
 		settings->t_r = DEFAULT_T_R;
 	}
 	settings_apply(settings, wish);
 	if (kind == KDSM_LOCK_RMA_RW && !(wish->mask & KDSM_LOCK_SET_T_W))
-		settings->t_w = settings->t_l[LEVELS - 1];
+		settings->t_w = settings->t_l[LEVELS - 1] == KDSM_LOCK_T_L_AUTO ?
+				KDSM_LOCK_T_L_MOST : settings->t_l[LEVELS - 1];
 }
 
 /* ---- finding and making ---- */

@@ -136,8 +136,38 @@ static void tune_in_use(void)
 	meet();
 }
 
+/* A threshold is a number or automatic, and begins as that. */
+static void tune_levels(void)
+{
+	struct kdsm_lock_attr kind = { .kind = KDSM_LOCK_RMA_MCS };
+	struct kdsm_lock_info info;
+	struct kdsm_lock *other;
+
+	CHECK_IS(kdsm_lock_create(region, "levels", 0, &kind, &other), 0);
+	CHECK_IS(kdsm_lock_info(other, &info), 0);
+	CHECK_IS(info.settings.t_l[1], KDSM_LOCK_T_L_AUTO);
+	meet();
+	if (node == 1)
+		CHECK_IS(system("kdsmctl lock set lock-tune/levels T_L.2=5"), 0);
+	meet();
+	CHECK_IS(kdsm_lock_info(other, &info), 0);
+	CHECK_IS(info.settings.t_l[1], 5);
+	CHECK_IS(system("kdsmctl lock show lock-tune/levels | grep -q ' T_L.2=5 '"), 0);
+	meet();
+	if (node == 0)
+		CHECK_IS(system("kdsmctl lock set lock-tune/levels T_L.2=auto"), 0);
+	meet();
+	CHECK_IS(kdsm_lock_info(other, &info), 0);
+	CHECK_IS(info.settings.t_l[1], KDSM_LOCK_T_L_AUTO);
+	CHECK_IS(system("kdsmctl lock show lock-tune/levels | grep -q ' T_L.2=auto '"), 0);
+	CHECK_IS(system("kdsmctl lock show lock-tune/levels --json | grep -q '\"auto\"'"), 0);
+	meet();
+	kdsm_lock_close(other);
+}
+
 static const struct guest_test tests[] = {
 	{ "tune_in_use", tune_in_use },
+	{ "tune_levels", tune_levels },
 	{}
 };
 

@@ -255,7 +255,7 @@ static void lock_levels(void)
 		 KDSM_LOCK_SET_KEEP | KDSM_LOCK_SET_T_L(2) | KDSM_LOCK_SET_T_L(3) |
 		 KDSM_LOCK_SET_T_L(4));
 	for (i = 2; i <= args.levels; i++)
-		CHECK_IS(args.settings.t_l[i - 1], kind == KDSM_LOCK_DMCS ? 1 : 16);
+		CHECK_IS(args.settings.t_l[i - 1], kind == KDSM_LOCK_DMCS ? 1 : KDSM_LOCK_T_L_AUTO);
 	meet();
 	if (node == 0 && kind != KDSM_LOCK_DMCS) {
 		set.number = args.number;
@@ -264,6 +264,11 @@ static void lock_levels(void)
 		CHECK_IS(call(file, KDSM_IOC_LOCK_SET, &set), -ERANGE);
 		set.settings.t_l[2] = KDSM_LOCK_T_MAX + 1;
 		CHECK_IS(call(file, KDSM_IOC_LOCK_SET, &set), -ERANGE);
+		set.settings.t_l[2] = KDSM_LOCK_T_L_AUTO - 1;
+		CHECK_IS(call(file, KDSM_IOC_LOCK_SET, &set), -ERANGE);
+		set.settings.t_l[2] = KDSM_LOCK_T_L_AUTO;
+		CHECK_IS(call(file, KDSM_IOC_LOCK_SET, &set), 0);
+		CHECK_IS(info_of(args.number).settings.t_l[2], KDSM_LOCK_T_L_AUTO);
 		set.settings.t_l[2] = 3;
 		CHECK_IS(call(file, KDSM_IOC_LOCK_SET, &set), 0);
 	}

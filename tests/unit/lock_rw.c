@@ -238,7 +238,7 @@ static void setting(void **state)
 	assert_true(info.settings.keep == KDSM_LOCK_KEEP_FOREVER);
 	assert_int_equal(kdsm_lock_info(mcs, &info), 0);
 	assert_int_equal(info.settings.mask, KDSM_LOCK_SET_KEEP | KDSM_LOCK_SET_T_L(2));
-	assert_in_range(info.settings.t_l[1], 1, KDSM_LOCK_T_MAX);
+	assert_int_equal(info.settings.t_l[1], KDSM_LOCK_T_L_AUTO);
 
 	attr.settings.mask = KDSM_LOCK_SET_T_L(2) | KDSM_LOCK_SET_T_R;
 	attr.settings.t_l[1] = 7;
@@ -274,6 +274,10 @@ static void setting(void **state)
 	settings.mask = KDSM_LOCK_SET_T_R;
 	check_set(mcs, &settings, -ERANGE);
 	settings.mask = KDSM_LOCK_SET_T_L(2);
+	settings.t_l[1] = KDSM_LOCK_T_L_AUTO - 1;
+	check_set(mcs, &settings, -ERANGE);
+	settings.t_l[1] = KDSM_LOCK_T_L_AUTO;
+	check_set(mcs, &settings, 0);
 	settings.t_l[1] = 3;
 	check_set(dmcs, &settings, -ERANGE);
 	check_set(mcs, &settings, 0);

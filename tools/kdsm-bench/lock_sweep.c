@@ -84,8 +84,14 @@ void lock_sweep_add(struct lock_sweep *sweep, const struct lock_run *run,
 		(unsigned long long)run->round.varied, settings->t_dc, settings->t_r,
 		settings->t_w);
 	/* Those of levels 2 and on. */
-	for (level = 2; level <= run->info.levels; level++)
-		fprintf(sweep->csv, "%s%u", level > 2 ? ":" : "", settings->t_l[level - 1]);
+	for (level = 2; level <= run->info.levels; level++) {
+		if (level > 2)
+			fputc(':', sweep->csv);
+		if (settings->t_l[level - 1] == KDSM_LOCK_T_L_AUTO)
+			fputs("auto", sweep->csv);
+		else
+			fprintf(sweep->csv, "%u", settings->t_l[level - 1]);
+	}
 	fprintf(sweep->csv, ",%lld,%llu,%.1f,%.3f,%.3f,%.3f,%llu\n", (long long)settings->keep,
 		(unsigned long long)totals->locks,
 		totals->elapsed ? totals->locks * 1e9 / totals->elapsed : 0,

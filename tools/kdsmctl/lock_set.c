@@ -25,6 +25,15 @@ static int parse_threshold(const char *word, uint32_t *value)
 	return 0;
 }
 
+/* The same, or "auto". */
+static int parse_t_l(const char *word, uint32_t *value)
+{
+	if (strcmp(word, "auto"))
+		return parse_threshold(word, value);
+	*value = KDSM_LOCK_T_L_AUTO;
+	return 0;
+}
+
 /* Microseconds, or "forever". */
 static int parse_keep(const char *word, __u64 *keep)
 {
@@ -61,7 +70,7 @@ static int parse_setting(const char *word, struct kdsm_lock_settings *settings)
 		if (level < 2 || level > KDSM_LOCK_LEVELS)
 			return -1;
 		settings->mask |= KDSM_LOCK_SET_T_L(level);
-		return parse_threshold(value, &settings->t_l[level - 1]) ? -2 : 0;
+		return parse_t_l(value, &settings->t_l[level - 1]) ? -2 : 0;
 	}
 	if (length == 4 && !strncasecmp(word, "T_DC", 4)) {
 		settings->mask |= KDSM_LOCK_SET_T_DC;
@@ -157,7 +166,7 @@ int lock_set(int argc, char **argv)
 			return usage_error("'%s': level 1 is the cluster, which passes a lock to no other; T_W bounds writers in a row",
 					   argv[i]);
 		default:
-			return usage_error("'%s': a threshold is a number from 1 to %u, keep a time in us up to 1e9 or 'forever'",
+			return usage_error("'%s': a threshold is a number from 1 to %u, T_L also 'auto', keep a time in us up to 1e9 or 'forever'",
 					   argv[i], KDSM_LOCK_T_MAX);
 		}
 	}

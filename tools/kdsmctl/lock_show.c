@@ -75,7 +75,11 @@ static void settings_text(const struct kdsm_lock_info *info)
 
 	printf("%-9s", "settings");
 	for (i = 2; i <= info->levels && i <= KDSM_LOCK_LEVELS; i++)
-		if (settings->mask & KDSM_LOCK_SET_T_L(i))
+		if (!(settings->mask & KDSM_LOCK_SET_T_L(i)))
+			continue;
+		else if (settings->t_l[i - 1] == KDSM_LOCK_T_L_AUTO)
+			printf("T_L.%u=auto ", i);
+		else
 			printf("T_L.%u=%u ", i, settings->t_l[i - 1]);
 	if (settings->mask & KDSM_LOCK_SET_T_DC)
 		printf("T_DC=%u ", settings->t_dc);
@@ -181,6 +185,18 @@ static struct json_object *numbers_json(const uint64_t *numbers, unsigned int co
 	return array;
 }
 
+static struct json_object *t_l_json(const uint32_t *t_l, unsigned int levels)
+{
+	struct json_object *array = json_object_new_array();
+	unsigned int i;
+
+	for (i = 0; i < levels; i++)
+		json_object_array_add(array, t_l[i] == KDSM_LOCK_T_L_AUTO ?
+				      json_object_new_string("auto") :
+				      json_object_new_int64(t_l[i]));
+	return array;
+}
+
 struct json_object *lock_json(const struct lock *lock)
 {
 	const struct kdsm_lock_info *info = &lock->info;
@@ -198,9 +214,7 @@ struct json_object *lock_json(const struct lock *lock)
 	json_number(out, "t_dc", info->settings.t_dc);
 	json_number(out, "t_r", info->settings.t_r);
 	json_number(out, "t_w", info->settings.t_w);
-	for (i = 0; i < levels; i++)
-		numbers[i] = info->settings.t_l[i];
-	json_object_object_add(out, "t_l", numbers_json(numbers, levels));
+	json_object_object_add(out, "t_l", t_l_json(info->settings.t_l, levels));
 	json_number(out, "keep", info->settings.keep);
 	for (i = 0; i < KDSM_LOCK_STAT_COUNT; i++)
 		json_number(out, counters[i].name, info->stats[i]);

@@ -416,13 +416,23 @@ struct kdsm_lock_settings {
 			 * waits; 1 to T_MAX
 			 */
 	__u32 t_w;	/* RMA_RW: writers in a row while readers wait; 1 to T_MAX;
-			 * default: the product of T_L,2 and on
+			 * default: the product of T_L,2 and on, T_MAX at most
 			 */
-	__u32 t_l[KDSM_LOCK_LEVELS];	/* t_l[i - 1] of level i; 1 to T_MAX; default: 16 */
+	__u32 t_l[KDSM_LOCK_LEVELS];	/* t_l[i - 1] of level i; 1 to T_MAX, or T_L_AUTO */
 	__u64 keep;	/* ns; see below */
 };
 
 #define KDSM_LOCK_T_MAX		(1U << 20)
+
+/*
+ * As T_L,i, the default but for kind DMCS: the members of an element of level i have the
+ * lock as often as it takes for all of them to have had it once, but T_L_MOST times at
+ * most. For a node, the last level, that is as many threads as wait there when its turn
+ * begins; for what is larger, as many turns as it has nodes. Elsewhere it counts as
+ * T_L_MOST: in the default of T_W, and for threads that read.
+ */
+#define KDSM_LOCK_T_L_AUTO	(~0U)
+#define KDSM_LOCK_T_L_MOST	16
 
 #define KDSM_LOCK_SET_T_DC	(1U << 0)
 #define KDSM_LOCK_SET_T_R	(1U << 1)

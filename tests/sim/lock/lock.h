@@ -29,6 +29,8 @@ enum lock_break {
 	LOCK_BREAK_PARENT,
 	LOCK_BREAK_IDLE,
 	LOCK_BREAK_ALONE,
+	LOCK_BREAK_BATCH,
+	LOCK_BREAK_TURNS,
 	LOCK_BREAK_COUNT
 };
 
@@ -46,7 +48,8 @@ struct lock_config {
 	unsigned int try;		/* one in so many acquisitions tries; 0: none */
 	bool cas;
 	unsigned int check;		/* times that it is passed on inside a node at most */
-	u32 t_l[KDSM_LOCK_LEVELS];
+	unsigned int wanting;		/* threads that a node says want it */
+	u32 t_l[KDSM_LOCK_LEVELS];	/* of some seeds automatic */
 	u32 ticket;			/* the first */
 	bool old;			/* tickets come again: old entries are in the ring */
 };

@@ -36,11 +36,14 @@ static const struct {
 	[LOCK_BREAK_PARENT] = { "parent", "the lock of a larger element is not left", true },
 	[LOCK_BREAK_IDLE] = { "idle", "a lock is kept though it is wanted in a larger element" },
 	[LOCK_BREAK_ALONE] = { "alone", "a lock from the same element is taken for unwanted" },
+	[LOCK_BREAK_BATCH] = { "batch", "more than waited at a node have it in one turn" },
+	[LOCK_BREAK_TURNS] = { "turns", "an element has more turns than it has nodes" },
 };
 
 static u64 state;
 static bool lossy, plain, cas, flat;
-static unsigned int racks, chassis = 1, threshold;
+static unsigned int racks, chassis = 1;
+static int threshold = -1;
 static unsigned int nodes_min = 2, nodes_max = 8, rounds, contention;
 static struct result {
 	u64 seeds, failed;
@@ -100,7 +103,9 @@ static void choose(u64 seed)
 	lock.mixed = !racks;
 	lock.flat = flat;
 	for (i = 0; i < KDSM_LOCK_LEVELS; i++)
-		lock.t_l[i] = threshold ?: sim_between(1, 6);
+		lock.t_l[i] = threshold > 0 ? threshold :
+			      !threshold || sim_chance(3) ? KDSM_LOCK_T_L_AUTO :
+			      sim_between(1, 6);
 	lock.rounds = rounds ?: sim_between(1, 20);
 	lock.hold = sim_chance(2) ? 3 : sim_between(1, 200);
 	lock.away = sim_chance(2) ? 3 : sim_between(1, 1000);
@@ -109,6 +114,7 @@ static void choose(u64 seed)
 	lock.try = sim_chance(2) ? sim_between(2, 10) : 0;
 	lock.cas = cas;
 	lock.check = sim_below(4);
+	lock.wanting = sim_between(1, 3);
 	/* Tickets wrap. */
 	lock.ticket = sim_chance(2) ? 0 : KDSM_TICKET_MASK - sim_below(20);
 	lock.old = !sim_below(4);
@@ -133,6 +139,7 @@ static void choose(u64 seed)
 		lock.keep = 0;
 		lock.again = 0;
 		lock.check = 0;
+		lock.wanting = 1;
 		lock.try = 0;
 		sim.delay = 3;
 		sim.late = 0;
@@ -170,7 +177,7 @@ static void usage(FILE *file)
 		"  -N N[-M]     so many nodes (2-8; at most %u)\n"
 		"  -r ROUNDS    acquisitions of a node\n"
 		"  -R N[xM]     in N racks, of M chassis each; without it anywhere\n"
-		"  -T COUNT     thresholds of all levels\n"
+		"  -T COUNT     thresholds of all levels; 0: automatic\n"
 		"  -F           one queue, wherever the nodes are\n"
 		"  -c US        count operations: away that long between acquisitions; 1: not at all\n"
 		"  -C           nodes queue by compare-and-swap in a loop\n"

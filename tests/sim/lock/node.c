@@ -316,12 +316,15 @@ static void run(void *arg)
 			if (waits_count < sizeof(waits) / sizeof(waits[0]))
 				waits[waits_count++] = sim_now() - begin;
 			if (!was_idle)
-				kdsm_tree_count(&node->tree);
+				kdsm_tree_count(&node->tree, lock.wanting);
 			hold(node, was_idle);
 			/* It is passed on among the threads of the node. */
-			for (again = sim_below(lock.check + 1); again; again--)
-				if (kdsm_tree_may_pass(&node->tree))
+			for (again = sim_below(lock.check + 1); again; again--) {
+				if (lock_broken == LOCK_BREAK_BATCH)
+					node->tree.batch = KDSM_LOCK_T_L_MOST;
+				if (kdsm_tree_may_pass(&node->tree, lock.wanting))
 					hold(node, false);
+			}
 			for (again = sim_below(lock.again + 1); again; again--)
 				if (can_idle(node))
 					hold(node, true);
@@ -370,6 +373,30 @@ static void place(void)
 	topology = kdsm_topology_create(nodes[0].location, sizeof(nodes[0]), lock.nodes);
 }
 
+/* How often a thread of a part may have the lock while others wait in that queue. */
+static unsigned int most(const struct kdsm_tree *tree, unsigned int i)
+{
+	unsigned int level = tree->queues[i]->level, turn = lock.wanting, part = 0, node, other;
+	const u16 *parts = i ? tree->queues[i - 1]->elements : NULL;
+	u32 t_l = lock.t_l[level];
+
+	if (t_l != KDSM_LOCK_T_L_AUTO)
+		return t_l;
+	/* Parts differ in where they have queues; none has it more often than this. */
+	for (t_l = 0; level < KDSM_LOCK_LEVELS; level++)
+		if (lock.t_l[level] != KDSM_LOCK_T_L_AUTO)
+			t_l = max(t_l, lock.t_l[level]);
+	turn = max(turn, t_l);
+	for (node = 0; parts && node < lock.nodes; node++) {
+		unsigned int size = 0;
+
+		for (other = 0; other < lock.nodes; other++)
+			size += parts[other] == parts[node];
+		part = max(part, size);
+	}
+	return turn * clamp_t(unsigned int, part, 1, KDSM_LOCK_T_L_MOST);
+}
+
 /*
  * In queue i: the others that queue there, each of which has the lock as often as its
  * level lets it.
@@ -383,7 +410,7 @@ static unsigned int bypass(const struct kdsm_tree *tree, unsigned int i)
 	for (node = 0; node < lock.nodes; node++)
 		others += kdsm_queue_is_peer(queue, node) &&
 			  (!parts || (parts[node] == node && parts[queue->node] != node));
-	return others * lock.t_l[queue->level];
+	return others * most(tree, i);
 }
 
 void lock_nodes_start(void)
@@ -413,8 +440,11 @@ void lock_nodes_start(void)
 		model->nodes = lock.nodes;
 		if (kdsm_tree_create(tree, model, lock.home, 0))
 			sim_fail(-1, "node %u has no tree", i);
-		for (j = 0; j < tree->count; j++)
+		for (j = 0; j < tree->count; j++) {
 			nodes[i].bypass[j] = bypass(tree, j);
+			if (lock_broken == LOCK_BREAK_TURNS)
+				tree->sizes[j] = KDSM_LOCK_T_L_MOST;
+		}
 		for (j = 0; j < KDSM_LOCK_LEVELS; j++)
 			last[i][j] = (lock.ticket - 1) & KDSM_TICKET_MASK;
 		sim_spawn(i, "node", 0, run, &nodes[i]);
