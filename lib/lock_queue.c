@@ -514,7 +514,7 @@ int kdsm_local_consistent(struct kdsm_region *region, struct kdsm_lock_give *arg
 	if (ret)
 		return ret;
 	freeze(&turn);
-	if (owner(&turn) != turn.me && !(turn.lock->readers && reads(&turn, turn.me)))
+	if (owner(&turn) != turn.me)
 		ret = -EPERM;
 	else if (!(turn.state & KDSM_LOCK_DEAD))
 		ret = -EINVAL;

@@ -66,6 +66,7 @@ static void rw_alone(void)
 	if (node == 1) {
 		before = info_of(lock);
 		CHECK_IS(kdsm_read_lock(lock), 0);
+		CHECK_IS(kdsm_lock_consistent(lock), -EPERM);
 		locked = info_of(lock);
 		CHECK_IS(kdsm_read_unlock(lock), 0);
 		after = info_of(lock);

@@ -198,11 +198,14 @@ static void readers_die(void **state)
 	assert_int_equal(kdsm_read_lock(lock), 0);
 	assert_int_equal(kdsm_read_unlock(lock), 0);
 
-	/* A reader may mend it, too. */
+	/* A reader cannot mend it. */
 	kill_child(fork_holder(lock, &words[0], kdsm_lock));
 	assert_int_equal(kdsm_read_lock(lock), -EOWNERDEAD);
-	assert_int_equal(kdsm_lock_consistent(lock), 0);
+	assert_int_equal(kdsm_lock_consistent(lock), -EPERM);
 	assert_int_equal(kdsm_read_unlock(lock), 0);
+	assert_int_equal(kdsm_lock(lock), -EOWNERDEAD);
+	assert_int_equal(kdsm_lock_consistent(lock), 0);
+	assert_int_equal(kdsm_unlock(lock), 0);
 	check_usable(lock);
 	kdsm_lock_close(lock);
 }

@@ -36,7 +36,7 @@ static void sharing(void **state)
 	assert_int_equal(kdsm_read_lock_try(lock), -EDEADLK);
 	assert_int_equal(kdsm_lock(lock), -EDEADLK);
 	assert_int_equal(kdsm_unlock(lock), -EPERM);
-	assert_int_equal(kdsm_lock_consistent(lock), -EINVAL);
+	assert_int_equal(kdsm_lock_consistent(lock), -EPERM);
 	assert_int_equal(kdsm_read_unlock(lock), 0);
 	assert_int_equal(kdsm_read_unlock(lock), -EPERM);
 

@@ -127,7 +127,8 @@ int kdsm_read_unlock(struct kdsm_lock *lock);
  * -ENOTRECOVERABLE, for all who wait for it and come later. Readers get -EOWNERDEAD,
  * too, and leave it as it is.
  *
- * -EINVAL: it was not got with -EOWNERDEAD. -EPERM: this thread does not have it.
+ * -EINVAL: it was not got with -EOWNERDEAD. -EPERM: this thread does not have it, or only
+ * for reading.
  */
 int kdsm_lock_consistent(struct kdsm_lock *lock);
 
