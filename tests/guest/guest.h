@@ -20,6 +20,8 @@
 
 #define MS 1000000ULL
 #define SECOND (1000 * MS)
+/* Some take long where a busy host emulates a kernel that looks for mistakes. */
+#define MEETING (400 * SECOND)
 
 static struct kdsm *kdsm;
 static unsigned int node, nodes;
@@ -56,7 +58,7 @@ static inline void guest_die(const char *what, int error)
 
 static inline void meet(void)
 {
-	int ret = kdsm_barrier_wait(&meeting_barrier, 120 * SECOND);
+	int ret = kdsm_barrier_wait(&meeting_barrier, MEETING);
 
 	if (ret)
 		guest_die("barrier", ret);
