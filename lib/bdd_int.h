@@ -20,7 +20,10 @@
 /* Numbers from here on are of the process's own store; the table ends before. */
 #define KD_PRIVATE_FIRST	(UINT64_C(1) << (KDSM_NUMBER_BITS - 1))
 
-enum { KD_OP_AND = 1, KD_OP_ITE, KD_OP_EXISTS, KD_OP_SUCCESSORS, KD_OP_SUPPORT };
+enum {
+	KD_OP_AND = 1, KD_OP_ITE, KD_OP_EXISTS, KD_OP_AND_EXISTS, KD_OP_SUCCESSORS,
+	KD_OP_PREDECESSORS, KD_OP_RESTRICT, KD_OP_COMPOSE,
+};
 
 /* The process's own nodes (private.c). Number KD_PRIVATE_FIRST + i is nodes[i]. */
 struct kd_private {
@@ -68,6 +71,11 @@ kdsm_bdd kd_make_elsewhere(struct kdsm_bdd_worker *w, const struct kdsm_node *no
 /* bdd_ops.c */
 kdsm_bdd kd_and(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, uint32_t above);
 kdsm_bdd kd_or(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, uint32_t above);
+
+static inline bool kd_valid(kdsm_bdd e)
+{
+	return e != KDSM_BDD_INVALID;
+}
 
 static inline uint64_t kd_number(kdsm_bdd e)
 {

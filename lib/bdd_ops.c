@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The Boolean operations and quantification. Each is the textbook recursion
+ * The Boolean operations. Each is the textbook recursion
  * (Brace, Rudell, Bryant, DAC 1990; with complement edges as in Sylvan): terminal
  * cases, a normal form for the cache, the cache, cofactors, recursion, node.
  */
 #include <stdlib.h>
 
 #include "bdd_int.h"
-
-static inline bool valid(kdsm_bdd e)
-{
-	return e != KDSM_BDD_INVALID;
-}
 
 kdsm_bdd kd_and(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, uint32_t above)
 {
@@ -48,13 +43,13 @@ kdsm_bdd kd_and(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, uint32_t abov
 	kd_split(&tb, b, variable, &bh, &bl);
 
 	high = kd_and(w, ah, bh, variable + 1);
-	if (kd_unlikely(!valid(high)))
+	if (kd_unlikely(!kd_valid(high)))
 		return high;
 	low = kd_and(w, al, bl, variable + 1);
-	if (kd_unlikely(!valid(low)))
+	if (kd_unlikely(!kd_valid(low)))
 		return low;
 	result = kd_make(w, variable, high, low);
-	if (kd_likely(valid(result)))
+	if (kd_likely(kd_valid(result)))
 		kd_cache_put(w, &key, result);
 	return result;
 }
@@ -122,105 +117,37 @@ static kdsm_bdd ite(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, kdsm_bdd 
 	kd_split(&tc, c, variable, &ch, &cl);
 
 	high = ite(w, ah, bh, ch, variable + 1);
-	if (kd_unlikely(!valid(high)))
+	if (kd_unlikely(!kd_valid(high)))
 		return high;
 	low = ite(w, al, bl, cl, variable + 1);
-	if (kd_unlikely(!valid(low)))
+	if (kd_unlikely(!kd_valid(low)))
 		return low;
 	result = kd_make(w, variable, high, low);
-	if (kd_unlikely(!valid(result)))
+	if (kd_unlikely(!kd_valid(result)))
 		return result;
 	kd_cache_put(w, &key, result);
 	return result ^ complement;
 }
 
-/* cube is a conjunction of variables. */
-static kdsm_bdd exists(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd cube,
-		       uint32_t above)
-{
-	struct kd_top ta, tc;
-	kdsm_bdd high, low, result;
-	struct kd_key key;
-
-	if (kd_terminal(a) || cube == KDSM_BDD_TRUE)
-		return a;
-	if (!kd_top(w, a, &ta))
-		return KDSM_BDD_INVALID;
-	if (!kd_descends(w, ta.variable, above))
-		return KDSM_BDD_INVALID;
-	for (;;) {
-		uint32_t before;
-
-		if (kd_terminal(cube))
-			return cube == KDSM_BDD_TRUE ? a : kd_fail(w, -EINVAL);
-		if (!kd_top(w, cube, &tc))
-			return KDSM_BDD_INVALID;
-		if (tc.variable >= ta.variable)
-			break;
-		before = tc.variable;
-		cube = tc.high;
-		if (!kd_terminal(cube)) {
-			if (!kd_top(w, cube, &tc))
-				return KDSM_BDD_INVALID;
-			if (!kd_descends(w, tc.variable, before + 1))
-				return KDSM_BDD_INVALID;
-		}
-	}
-
-	key = kd_key(KD_OP_EXISTS, a, cube, 0);
-	if (kd_cache_get(w, &key, &result))
-		return result;
-
-	if (tc.variable == ta.variable) {
-		high = exists(w, ta.high, tc.high, ta.variable + 1);
-		if (!valid(high))
-			return high;
-		if (high == KDSM_BDD_TRUE) {
-			result = high;
-		} else {
-			low = exists(w, ta.low, tc.high, ta.variable + 1);
-			if (!valid(low))
-				return low;
-			result = kd_or(w, high, low, ta.variable + 1);
-		}
-	} else {
-		high = exists(w, ta.high, cube, ta.variable + 1);
-		if (!valid(high))
-			return high;
-		low = exists(w, ta.low, cube, ta.variable + 1);
-		if (!valid(low))
-			return low;
-		result = kd_make(w, ta.variable, high, low);
-	}
-	if (valid(result))
-		kd_cache_put(w, &key, result);
-	return result;
-}
-
 kdsm_bdd kdsm_bdd_and(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b)
 {
-	return valid(a) && valid(b) ? kd_and(worker, a, b, 0) : KDSM_BDD_INVALID;
+	return kd_valid(a) && kd_valid(b) ? kd_and(worker, a, b, 0) : KDSM_BDD_INVALID;
 }
 
 kdsm_bdd kdsm_bdd_or(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b)
 {
-	return valid(a) && valid(b) ? kd_or(worker, a, b, 0) : KDSM_BDD_INVALID;
+	return kd_valid(a) && kd_valid(b) ? kd_or(worker, a, b, 0) : KDSM_BDD_INVALID;
 }
 
 kdsm_bdd kdsm_bdd_ite(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b, kdsm_bdd c)
 {
-	return valid(a) && valid(b) && valid(c) ? ite(worker, a, b, c, 0) :
+	return kd_valid(a) && kd_valid(b) && kd_valid(c) ? ite(worker, a, b, c, 0) :
 	       KDSM_BDD_INVALID;
 }
 
 kdsm_bdd kdsm_bdd_xor(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b)
 {
 	return kdsm_bdd_ite(worker, a, kdsm_bdd_not(b), b);
-}
-
-kdsm_bdd kdsm_bdd_exists(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd cube)
-{
-	return valid(a) && valid(cube) ? exists(worker, a, cube, 0) : KDSM_BDD_INVALID;
 }
 
 kdsm_bdd kdsm_bdd_variable(struct kdsm_bdd_worker *worker, uint32_t variable)
@@ -245,7 +172,7 @@ static bool below(struct kdsm_bdd_worker *w, kdsm_bdd e, uint32_t variable)
 kdsm_bdd kdsm_bdd_make(struct kdsm_bdd_worker *worker, uint32_t variable,
 		       kdsm_bdd high, kdsm_bdd low)
 {
-	if (!valid(high) || !valid(low))
+	if (!kd_valid(high) || !kd_valid(low))
 		return KDSM_BDD_INVALID;
 	if (variable > KDSM_BDD_MAX_VARIABLE)
 		return kd_fail(worker, -EINVAL);
@@ -269,7 +196,7 @@ int kdsm_bdd_look(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint32_t *variable
 {
 	struct kd_top top;
 
-	if (!valid(a) || kd_terminal(a))
+	if (!kd_valid(a) || kd_terminal(a))
 		return -EINVAL;
 	if (!kd_top(worker, a, &top))
 		return kdsm_bdd_error(worker);
@@ -285,7 +212,7 @@ int kdsm_bdd_evaluate(struct kdsm_bdd_worker *worker, kdsm_bdd a,
 	uint32_t above = 0;
 	struct kd_top top;
 
-	while (valid(a) && !kd_terminal(a)) {
+	while (kd_valid(a) && !kd_terminal(a)) {
 		if (!kd_top(worker, a, &top) || !kd_descends(worker, top.variable, above))
 			return kdsm_bdd_error(worker);
 		if (top.variable >= count)
@@ -293,5 +220,5 @@ int kdsm_bdd_evaluate(struct kdsm_bdd_worker *worker, kdsm_bdd a,
 		above = top.variable + 1;
 		a = values[top.variable] ? top.high : top.low;
 	}
-	return valid(a) ? a == KDSM_BDD_TRUE : -EINVAL;
+	return kd_valid(a) ? a == KDSM_BDD_TRUE : -EINVAL;
 }

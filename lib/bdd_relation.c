@@ -18,11 +18,6 @@ struct kdsm_relation {
 	} *bits;
 };
 
-static inline bool valid(kdsm_bdd e)
-{
-	return e != KDSM_BDD_INVALID;
-}
-
 /* Is this the step at which other nodes are asked, too? */
 static inline bool asks_home(const struct kdsm_bdd_worker *w, const struct kd_key *key,
 			     unsigned int at)
@@ -58,22 +53,27 @@ static void put_home(struct kdsm_bdd_worker *w, const struct kd_key *key,
 		kd_fail(w, r);
 }
 
-static kdsm_bdd successors(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
-			   const struct kdsm_relation *rel, unsigned int at,
-			   uint32_t above);
+/* A relation, and which way it is gone. */
+struct way {
+	const struct relation_bit *bits;
+	unsigned int count, op;		/* KD_OP_SUCCESSORS or KD_OP_PREDECESSORS */
+};
 
-/* successors(a0, b0) or successors(a1, b1) */
+static kdsm_bdd product(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
+			const struct way *rel, unsigned int at, uint32_t above);
+
+/* product(a0, b0) or product(a1, b1) */
 static kdsm_bdd either(struct kdsm_bdd_worker *w, kdsm_bdd a0, kdsm_bdd b0,
-		       kdsm_bdd a1, kdsm_bdd b1, const struct kdsm_relation *rel,
+		       kdsm_bdd a1, kdsm_bdd b1, const struct way *rel,
 		       unsigned int at, uint32_t above)
 {
 	kdsm_bdd first, second;
 
-	first = successors(w, a0, b0, rel, at, above);
-	if (kd_unlikely(!valid(first)) || first == KDSM_BDD_TRUE)
+	first = product(w, a0, b0, rel, at, above);
+	if (kd_unlikely(!kd_valid(first)) || first == KDSM_BDD_TRUE)
 		return first;
-	second = successors(w, a1, b1, rel, at, above);
-	if (kd_unlikely(!valid(second)))
+	second = product(w, a1, b1, rel, at, above);
+	if (kd_unlikely(!kd_valid(second)))
 		return second;
 	return kd_or(w, first, second, above);
 }
@@ -98,12 +98,12 @@ static inline bool split_relation(struct kdsm_bdd_worker *w, kdsm_bdd b,
 }
 
 /*
- * There is a y such that a(y) and b(y, x'), with x' called x in the result, for
- * the bits of rel from the one at on; the other bits of a stay.
+ * Forward: there is a y such that a(y) and b(y, x'), with x' called x in the result;
+ * backward: such that a(y) and b(x, y'), with y' called y; for the bits of rel from the
+ * one at on. The other bits of a stay.
  */
-static kdsm_bdd successors(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
-			   const struct kdsm_relation *rel, unsigned int at,
-			   uint32_t above)
+static kdsm_bdd product(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
+			const struct way *rel, unsigned int at, uint32_t above)
 {
 	uint32_t va = KD_NO_VARIABLE, vb = KD_NO_VARIABLE, variable;
 	kdsm_bdd ah, al, bh, bl, high, low, result;
@@ -137,7 +137,7 @@ static kdsm_bdd successors(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
 		if (++at == rel->count)
 			return a;
 
-	key = kd_key(KD_OP_SUCCESSORS, a, b, rel->bits[at].rest);
+	key = kd_key(rel->op, a, b, rel->bits[at].rest);
 	if (kd_cache_get(w, &key, &result))
 		return result;
 	home = asks_home(w, &key, at);
@@ -158,25 +158,32 @@ static kdsm_bdd successors(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
 
 	if (rel->bits[at].variable != variable) {
 		/* a bit that the relation does not speak of, so b is not split */
-		high = successors(w, ah, b, rel, at, above);
-		if (kd_unlikely(!valid(high)))
+		high = product(w, ah, b, rel, at, above);
+		if (kd_unlikely(!kd_valid(high)))
 			return high;
-		low = successors(w, al, b, rel, at, above);
+		low = product(w, al, b, rel, at, above);
 	} else {
 		kdsm_bdd bhh, bhl, blh, bll;
 
 		if (!split_relation(w, bh, variable + 1, &bhh, &bhl) ||
 		    !split_relation(w, bl, variable + 1, &blh, &bll))
 			return KDSM_BDD_INVALID;
+		if (rel->op == KD_OP_PREDECESSORS) {
+			/* what is summed over is the next value, and the current one stays */
+			kdsm_bdd t = bhl;
+
+			bhl = blh;
+			blh = t;
+		}
 		high = either(w, ah, bhh, al, blh, rel, at + 1, above);
-		if (kd_unlikely(!valid(high)))
+		if (kd_unlikely(!kd_valid(high)))
 			return high;
 		low = either(w, ah, bhl, al, bll, rel, at + 1, above);
 	}
-	if (kd_unlikely(!valid(low)))
+	if (kd_unlikely(!kd_valid(low)))
 		return low;
 	result = kd_make(w, variable, high, low);
-	if (kd_unlikely(!valid(result)))
+	if (kd_unlikely(!kd_valid(result)))
 		return result;
 	kd_cache_put(w, &key, result);
 	if (home) {
@@ -190,9 +197,17 @@ static kdsm_bdd successors(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
 kdsm_bdd kdsm_bdd_successors(struct kdsm_bdd_worker *worker, kdsm_bdd states,
 			     const struct kdsm_relation *relation)
 {
-	if (!valid(states))
-		return states;
-	return successors(worker, states, relation->relation, relation, 0, 0);
+	const struct way way = { relation->bits, relation->count, KD_OP_SUCCESSORS };
+
+	return kd_valid(states) ? product(worker, states, relation->relation, &way, 0, 0) : states;
+}
+
+kdsm_bdd kdsm_bdd_predecessors(struct kdsm_bdd_worker *worker, kdsm_bdd states,
+			       const struct kdsm_relation *relation)
+{
+	const struct way way = { relation->bits, relation->count, KD_OP_PREDECESSORS };
+
+	return kd_valid(states) ? product(worker, states, relation->relation, &way, 0, 0) : states;
 }
 
 /* Is the variable of the cube one of the cube's? Goes on in it up to there. */
@@ -222,7 +237,7 @@ static int check_support(struct kdsm_bdd_worker *w, kdsm_bdd relation, kdsm_bdd 
 	uint32_t v;
 	int r;
 
-	if (!valid(cube))
+	if (!kd_valid(cube))
 		return kdsm_bdd_error(w);
 	for (; !kd_terminal(cube); cube = high) {
 		r = kdsm_bdd_look(w, cube, &v, &high, &low);
@@ -298,7 +313,7 @@ int kdsm_relation_new(struct kdsm_bdd_worker *worker, kdsm_bdd relation,
 	rel->relation = relation;
 	worker->private = true;
 	set = kdsm_bdd_support(worker, variables);
-	r = valid(set) ? check_support(worker, relation, set, first_action) :
+	r = kd_valid(set) ? check_support(worker, relation, set, first_action) :
 	    kdsm_bdd_error(worker);
 	if (r == 0)
 		r = collect_bits(worker, rel, set, first_action);
@@ -307,7 +322,7 @@ int kdsm_relation_new(struct kdsm_bdd_worker *worker, kdsm_bdd relation,
 		rel->bits[i].rest = cube;
 	}
 	worker->private = was_private;
-	if (r == 0 && (!valid(cube) || !valid(rel->relation)))
+	if (r == 0 && (!kd_valid(cube) || !kd_valid(rel->relation)))
 		r = kdsm_bdd_error(worker);
 	if (r < 0) {
 		kdsm_relation_free(rel);

@@ -18,6 +18,7 @@
 #define KDSM_BDD_H
 
 #include <stdint.h>
+#include <stdio.h>
 #include <gmp.h>
 #include <kdsm/kdsm.h>
 #include <kdsm/table.h>
@@ -116,7 +117,21 @@ kdsm_bdd kdsm_bdd_ite(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b,
 kdsm_bdd kdsm_bdd_cube(struct kdsm_bdd_worker *worker, const uint32_t *variables,
 		       unsigned int count);
 
+/* Is there a value, or has every value, of these variables such that a? */
 kdsm_bdd kdsm_bdd_exists(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd cube);
+kdsm_bdd kdsm_bdd_forall(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd cube);
+/* exists of a and b, without making that. */
+kdsm_bdd kdsm_bdd_and_exists(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b,
+			     kdsm_bdd cube);
+
+/* a with the function b for the variable, of which b may depend on any. */
+kdsm_bdd kdsm_bdd_compose(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint32_t variable,
+			  kdsm_bdd b);
+/*
+ * A function that is a where care is true, and elsewhere what makes it small: it depends
+ * on no variable that a does not. Mostly, not always, it has no more nodes than a.
+ */
+kdsm_bdd kdsm_bdd_restrict(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd care);
 
 /* The variables that a depends on, as a cube. */
 kdsm_bdd kdsm_bdd_support(struct kdsm_bdd_worker *worker, kdsm_bdd a);
@@ -139,6 +154,22 @@ int kdsm_bdd_count_states(struct kdsm_bdd_worker *worker, kdsm_bdd a,
 /* The value of a where variable v has the value values[v]. 0, 1 or an error. */
 int kdsm_bdd_evaluate(struct kdsm_bdd_worker *worker, kdsm_bdd a,
 		      const uint8_t *values, uint32_t count);
+
+/*
+ * Calls visit with assignments of the count variables, in increasing order, that
+ * satisfy a, each of them once: values[i] is 0, 1, or -1 for either. Those with 0 come
+ * first. values are visit's until it returns; if that is not 0, it is the result, and
+ * there are no further calls. -EINVAL: a depends on another variable.
+ */
+typedef int kdsm_bdd_visit(void *context, const int8_t *values);
+int kdsm_bdd_cubes(struct kdsm_bdd_worker *worker, kdsm_bdd a, const uint32_t *variables,
+		   unsigned int count, kdsm_bdd_visit *visit, void *context);
+
+/*
+ * A picture of a in the language of Graphviz: solid edges are high, dashed ones low, and
+ * those with a dot are complemented. -EIO: file cannot be written.
+ */
+int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, kdsm_bdd a, FILE *file);
 
 /* ---- relations ---- */
 
@@ -174,6 +205,9 @@ void kdsm_relation_free(struct kdsm_relation *relation);
 /* The successors, in current variables, of a set of states in current variables. */
 kdsm_bdd kdsm_bdd_successors(struct kdsm_bdd_worker *worker, kdsm_bdd states,
 			     const struct kdsm_relation *relation);
+/* The states, in current variables, of which some successor is in the set. */
+kdsm_bdd kdsm_bdd_predecessors(struct kdsm_bdd_worker *worker, kdsm_bdd states,
+			       const struct kdsm_relation *relation);
 
 #ifdef __cplusplus
 }
