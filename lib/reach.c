@@ -24,16 +24,30 @@ void kd_reach_result_init(struct kd_reach_result *result)
 {
 	memset(result, 0, sizeof(*result));
 	mpz_init(result->states);
+	mpz_init(result->deadlocks);
 }
 
 void kd_reach_result_free(struct kd_reach_result *result)
 {
+	struct kd_trace *trace;
 	unsigned int i;
+	uint64_t k;
 
 	mpz_clear(result->states);
+	mpz_clear(result->deadlocks);
 	for (i = 0; i < result->properties; i++)
 		free(result->verdict[i].name);
 	free(result->verdict);
+	for (i = 0; i < result->traces; i++) {
+		trace = &result->trace[i];
+		for (k = 0; trace->step && k <= trace->steps; k++) {
+			free(trace->step[k].label);
+			free(trace->step[k].state);
+		}
+		free(trace->step);
+		free(trace->what);
+	}
+	free(result->trace);
 	free(result->model);
 }
 
@@ -205,6 +219,8 @@ static int conclude(struct kd_search *s, struct kd_reach_result *result)
 		if (r == 0)
 			r = kdsm_bdd_count_states(w, s->visited, s->model.variables,
 						  s->model.bits, result->states);
+		if (r == 0)
+			r = kd_trace_find(s, result);
 		if (r < 0)
 			return r;
 	}

@@ -22,6 +22,8 @@ struct kd_reach_options {
 	unsigned int workers;		/* threads, on this node */
 	uint64_t timeout;		/* ns, for others to give a sign of life */
 	struct kdsm_bdd_attr bdd;
+	bool deadlocks;			/* look for states without a successor */
+	bool trace;			/* and for ways to these, and to violated properties */
 	/* On node 0, after levels, at most so often as a person can read. */
 	void (*progress)(void *context, const struct kd_progress *progress);
 	void *context;
@@ -34,6 +36,16 @@ struct kd_verdict {
 	uint64_t steps;			/* so soon, from an initial state */
 };
 
+/* A shortest way from an initial state to what it is about. */
+struct kd_trace {
+	char *what;			/* the property's name, or "deadlock" */
+	uint64_t steps;
+	struct kd_step {		/* [0..steps] */
+		char *label;		/* what led there, a transition or relation; NULL for 0 */
+		char *state;		/* its marked places, or its bits */
+	} *step;
+};
+
 struct kd_reach_result {
 	char *model;
 	mpz_t states;
@@ -44,6 +56,9 @@ struct kd_reach_result {
 	struct kdsm_bdd_counts counts;	/* of this node's workers */
 	unsigned int properties;
 	struct kd_verdict *verdict;
+	mpz_t deadlocks;		/* if they were looked for */
+	unsigned int traces;
+	struct kd_trace *trace;
 };
 
 /*

@@ -295,6 +295,8 @@ int kd_search_run(struct kd_search *s)
 	s->visited = s->current;
 	do {
 		r = kd_property_check(s);
+		if (r == 0)
+			r = kd_trace_note(s);
 		s->levels++;
 		if (r == 0)
 			r = bring_near(s);
@@ -358,6 +360,7 @@ void kd_search_stop(struct kd_search *s)
 		pthread_mutex_destroy(&s->lock);
 	}
 	free(s->bad);
+	free(s->frontier);
 	free(s->member);
 	free(s->exhausted);
 }

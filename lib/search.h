@@ -35,6 +35,7 @@ struct kd_search {
 	kdsm_bdd visited, current;	/* all found; those of the last round */
 	kdsm_bdd *bad;			/* node 0: by property, where it is violated */
 	struct kd_verdict *verdict;	/* likewise */
+	kdsm_bdd *frontier;		/* node 0, for traces: what each round found */
 
 	/* The threads: member 0 is the one that leads. */
 	struct kd_member *member;
@@ -58,5 +59,9 @@ void kd_search_stop(struct kd_search *s);
 /* property.c. Begin when the model is loaded; check when s->current is new. */
 int kd_property_begin(struct kd_search *s, struct kd_reach_result *result);
 int kd_property_check(struct kd_search *s);
+
+/* trace.c. Note when s->current is new; find, on node 0, after the search. */
+int kd_trace_note(struct kd_search *s);
+int kd_trace_find(struct kd_search *s, struct kd_reach_result *result);
 
 #endif /* KD_SEARCH_H */

@@ -88,19 +88,20 @@ static bool step(const struct graph *g, unsigned int state, unsigned int inputs,
 }
 
 struct truth {
-	unsigned int states, levels;
-	int violated[MOST_BAD];		/* after so many steps, or -1 */
+	unsigned int states, levels, deadlocks;
+	int violated[MOST_BAD], deadlock;	/* after so many steps, or -1 */
 };
 
 static void search(const struct graph *g, struct truth *t)
 {
 	int found[1 << MOST_LATCHES];	/* after so many steps, or -1 */
 	unsigned int s, i, k, next, bad;
-	bool more = true;
+	bool more = true, stuck;
 	int round;
 
 	memset(t, 0, sizeof(*t));
 	memset(t->violated, -1, sizeof(t->violated));
+	t->deadlock = -1;
 	for (s = 0; s < 1U << g->latches; s++) {
 		found[s] = 0;
 		for (i = 0; i < g->latches; i++)
@@ -113,9 +114,11 @@ static void search(const struct graph *g, struct truth *t)
 			if (found[s] != round)
 				continue;
 			t->states++;
+			stuck = true;
 			for (i = 0; i < 1U << g->inputs; i++) {
 				if (!step(g, s, i, &next, &bad))
 					continue;
+				stuck = false;
 				for (k = 0; k < g->bads; k++)
 					if (bad >> k & 1 && t->violated[k] < 0)
 						t->violated[k] = round;
@@ -124,6 +127,9 @@ static void search(const struct graph *g, struct truth *t)
 					more = true;
 				}
 			}
+			if (stuck && t->deadlock < 0)
+				t->deadlock = round;
+			t->deadlocks += stuck;
 		}
 	}
 	t->levels = round;
@@ -209,6 +215,7 @@ static int reach(struct kd_reach_result *result, struct kd_message *message)
 	struct kd_reach_options options = {
 		.path = path, .job = "aiger", .workers = 1, .timeout = 10000000000,
 		.bdd = { .table_bytes = 1 << 20, .cache_bytes = 1 << 16 },
+		.deadlocks = true, .trace = true,
 	};
 	int ret;
 
@@ -219,13 +226,49 @@ static int reach(struct kd_reach_result *result, struct kd_message *message)
 	return ret;
 }
 
+static unsigned int state_of(const struct graph *g, const char *text)
+{
+	unsigned int state = 0, i;
+
+	assert_int_equal(strlen(text), g->latches);
+	for (i = 0; i < g->latches; i++)
+		state |= (text[i] == '1') << i;
+	return state;
+}
+
+/* From an initial state, step by step, to where the property is violated, or all ends. */
+static void check_trace(const struct graph *g, const struct kd_trace *trace, int property)
+{
+	unsigned int at = state_of(g, trace->step[0].state), to, next, bad, i;
+	bool found;
+	uint64_t k;
+
+	for (i = 0; i < g->latches; i++)
+		assert_true(g->reset[i] == 2 || g->reset[i] == (at >> i & 1));
+	for (k = 1; k <= trace->steps; k++, at = to) {
+		to = state_of(g, trace->step[k].state);
+		for (found = false, i = 0; i < 1U << g->inputs; i++)
+			found |= step(g, at, i, &next, &bad) && next == to;
+		assert_true(found);
+	}
+	for (found = property < 0, i = 0; i < 1U << g->inputs; i++) {
+		if (!step(g, at, i, &next, &bad))
+			continue;
+		if (property < 0)
+			found = false;
+		else
+			found |= bad >> property & 1;
+	}
+	assert_true(found);
+}
+
 static void check_graph(const struct graph *g, bool binary)
 {
 	unsigned char bytes[8192];
 	struct kd_reach_result result;
 	struct kd_message message;
 	struct truth truth;
-	unsigned int i;
+	unsigned int i, traces = 0;
 
 	search(g, &truth);
 	write_file(bytes, print(g, binary, bytes, sizeof(bytes)), binary ? "aig" : "aag");
@@ -237,7 +280,20 @@ static void check_graph(const struct graph *g, bool binary)
 		assert_int_equal(result.verdict[i].violated, truth.violated[i] >= 0);
 		if (result.verdict[i].violated)
 			assert_int_equal(result.verdict[i].steps, truth.violated[i]);
+		if (!result.verdict[i].violated)
+			continue;
+		assert_true(traces < result.traces);
+		assert_int_equal(result.trace[traces].steps, truth.violated[i]);
+		check_trace(g, &result.trace[traces++], i);
 	}
+	assert_int_equal(mpz_get_ui(result.deadlocks), truth.deadlocks);
+	if (truth.deadlocks) {
+		assert_true(traces < result.traces);
+		assert_string_equal(result.trace[traces].what, "deadlock");
+		assert_int_equal(result.trace[traces].steps, truth.deadlock);
+		check_trace(g, &result.trace[traces++], -1);
+	}
+	assert_int_equal(traces, result.traces);
 	assert_string_equal(result.verdict[0].name, g->bads ? "the ?first" : "o0");
 	kd_reach_result_free(&result);
 }

@@ -14,11 +14,10 @@
 #include <unistd.h>
 
 #include "sim.h"
+#include "models.h"
 #include "net.h"
 #include "reach.h"
 #include "walk.h"
-
-static char models[4096];	/* the directory */
 
 /* Under a sanitizer everything takes ten times as long: not the large models. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -556,7 +555,7 @@ static void again(void **state)
 	search(expected, 2, 1, 0);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(formulas),
@@ -574,22 +573,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(peer_vanishes),
 		cmocka_unit_test(again),
 	};
-	char self[2000], *slash;
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	(void)argc;
-	(void)argv;
-	if (n < 0)
+	if (!find_models())
 		return 1;
-	self[n] = 0;
-	/* in a directory above the program, wherever it was built, or here */
-	do {
-		slash = strrchr(self, '/');
-		if (slash)
-			*slash = 0;
-		snprintf(models, sizeof(models), "%s%stests/models", slash ? self : "",
-			 slash ? "/" : "");
-	} while (slash && access(models, X_OK));
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("reach", tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ const char *argp_program_version = "kdsm-reach 0.1.0";
 #define MAX_WORKERS	256
 
 enum { OPTION_JSON = 256, OPTION_LOCAL, OPTION_TABLE, OPTION_CACHE, OPTION_JOB,
-	OPTION_TIMEOUT, OPTION_GRANULARITY };
+	OPTION_TIMEOUT, OPTION_GRANULARITY, OPTION_DEADLOCKS, OPTION_TRACE };
 
 static const struct argp_option options[] = {
 	{ "json", OPTION_JSON, NULL, 0, "Print one JSON object", 0 },
@@ -39,6 +39,10 @@ static const struct argp_option options[] = {
 	  "Memory for results of operations, likewise (32)", 0 },
 	{ "granularity", OPTION_GRANULARITY, "K", 0,
 	  "Share results with other nodes at every K-th variable (0: not)", 0 },
+	{ "deadlocks", OPTION_DEADLOCKS, NULL, 0,
+	  "Count the states that have no successor", 0 },
+	{ "trace", OPTION_TRACE, NULL, 0,
+	  "Show a shortest way to each violated property, and to a deadlock", 0 },
 	{ "job", OPTION_JOB, "NAME", 0,
 	  "Programs with the same name search together (KDSM_JOB, else the default)", 0 },
 	{ "timeout", OPTION_TIMEOUT, "SECONDS", 0,
@@ -88,6 +92,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		break;
 	case OPTION_GRANULARITY:
 		a->reach.bdd.granularity = number(state, "--granularity", text, 32768, 0);
+		break;
+	case OPTION_DEADLOCKS:
+		a->reach.deadlocks = true;
+		break;
+	case OPTION_TRACE:
+		a->reach.trace = true;
 		break;
 	case OPTION_JOB:
 		if (!*text)
@@ -177,7 +187,8 @@ int main(int argc, char **argv)
 	if (r < 0) {
 		fprintf(stderr, "kdsm-reach: %s\n", message.text);
 	} else if (kdsm_node(kdsm) == 0) {
-		r = a.json ? print_json(&result) : print_text(&result);
+		r = a.json ? print_json(&a.reach, &result) :
+		    print_text(&a.reach, &result);
 		if (r < 0)
 			fprintf(stderr, "kdsm-reach: the result cannot be written: %s\n",
 				strerror(-r));

@@ -14,7 +14,19 @@ static int flush(void)
 	return fflush(stdout) || ferror(stdout) ? -(errno ? errno : EIO) : 0;
 }
 
-int print_text(const struct kd_reach_result *result)
+static void print_trace(const struct kd_trace *trace)
+{
+	uint64_t k;
+
+	printf("\n%s after %" PRIu64 " steps\n", trace->what, trace->steps);
+	for (k = 0; k <= trace->steps; k++) {
+		if (k)
+			printf("%6" PRIu64 "  %s\n", k, trace->step[k].label);
+		printf("        %s\n", trace->step[k].state);
+	}
+}
+
+int print_text(const struct kd_reach_options *options, const struct kd_reach_result *result)
 {
 	const struct kdsm_counts *c = &result->remote;
 	unsigned int i;
@@ -39,6 +51,10 @@ int print_text(const struct kd_reach_result *result)
 		else
 			printf("property       %s: holds\n", result->verdict[i].name);
 	}
+	if (options->deadlocks)
+		gmp_printf("deadlocks      %Zd\n", result->deadlocks);
+	for (i = 0; i < result->traces; i++)
+		print_trace(&result->trace[i]);
 	return flush();
 }
 
@@ -66,7 +82,40 @@ static struct json_object *verdicts(const struct kd_reach_result *result)
 	return array;
 }
 
-int print_json(const struct kd_reach_result *result)
+static struct json_object *steps(const struct kd_trace *trace)
+{
+	struct json_object *array = json_object_new_array(), *object;
+	const struct kd_step *step;
+	uint64_t k;
+
+	for (k = 0; k <= trace->steps; k++) {
+		step = &trace->step[k];
+		object = json_object_new_object();
+		if (step->label)
+			json_object_object_add(object, "label",
+					       json_object_new_string(step->label));
+		json_object_object_add(object, "state", json_object_new_string(step->state));
+		json_object_array_add(array, object);
+	}
+	return array;
+}
+
+static struct json_object *traces(const struct kd_reach_result *result)
+{
+	struct json_object *array = json_object_new_array(), *object;
+	unsigned int i;
+
+	for (i = 0; i < result->traces; i++) {
+		object = json_object_new_object();
+		json_object_object_add(object, "what",
+				       json_object_new_string(result->trace[i].what));
+		json_object_object_add(object, "steps", steps(&result->trace[i]));
+		json_object_array_add(array, object);
+	}
+	return array;
+}
+
+int print_json(const struct kd_reach_options *options, const struct kd_reach_result *result)
 {
 	struct json_object *object = json_object_new_object();
 	struct json_object *remote = json_object_new_object();
@@ -94,6 +143,13 @@ int print_json(const struct kd_reach_result *result)
 	json_object_object_add(object, "remote", remote);
 	if (result->properties)
 		json_object_object_add(object, "properties", verdicts(result));
+	if (options->deadlocks) {
+		free(states);
+		states = mpz_get_str(NULL, 10, result->deadlocks);
+		json_object_object_add(object, "deadlocks", json_object_new_string(states));
+	}
+	if (options->trace)
+		json_object_object_add(object, "traces", traces(result));
 	printf("%s\n", json_object_to_json_string_ext(object, JSON_C_TO_STRING_SPACED));
 	json_object_put(object);
 	free(states);

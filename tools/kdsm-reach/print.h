@@ -5,8 +5,8 @@
 
 #include "reach.h"
 
-int print_text(const struct kd_reach_result *result);
-int print_json(const struct kd_reach_result *result);
+int print_text(const struct kd_reach_options *options, const struct kd_reach_result *result);
+int print_json(const struct kd_reach_options *options, const struct kd_reach_result *result);
 
 /* One line on stderr that the next one overwrites, and its end. */
 void print_progress(void *context, const struct kd_progress *progress);

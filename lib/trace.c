@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Deadlocks, and the shortest ways to what a person wants to see, by node 0 after the
+ * search. A way is found from its end: of the states found in round k - 1, one whose
+ * successor is the state of round k.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net.h"
+#include "search.h"
+
+int kd_trace_note(struct kd_search *s)
+{
+	kdsm_bdd *more;
+
+	if (s->gang.node || !s->options->trace)
+		return 0;
+	more = reallocarray(s->frontier, s->levels + 1, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	s->frontier = more;
+	more[s->levels] = s->current;
+	return 0;
+}
+
+/* One of the states: its bits, and the set of it alone. */
+static kdsm_bdd pick(struct kd_search *s, kdsm_bdd states, uint8_t *bits)
+{
+	struct kdsm_bdd_worker *w = s->member[0].worker;
+	kdsm_bdd high, low, one = KDSM_BDD_TRUE;
+	uint32_t variable;
+	unsigned int i;
+	int ret;
+
+	memset(bits, 0, s->model.bits);
+	while (states != KDSM_BDD_TRUE) {
+		ret = kdsm_bdd_look(w, states, &variable, &high, &low);
+		if (ret < 0 || variable / 2 >= s->model.bits)
+			return kd_fail(w, ret < 0 ? ret : -EIO);
+		bits[variable / 2] = low == KDSM_BDD_FALSE;
+		states = low == KDSM_BDD_FALSE ? high : low;
+	}
+	for (i = s->model.bits; i--; )
+		one = bits[i] ? kdsm_bdd_make(w, 2 * i, one, KDSM_BDD_FALSE) :
+		      kdsm_bdd_make(w, 2 * i, KDSM_BDD_FALSE, one);
+	return one;
+}
+
+/* The marked places of a net, or the bits. */
+static char *describe_state(const struct kd_model *model, const uint8_t *bits)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+	const char *between = "";
+	unsigned int i;
+
+	if (!file)
+		return NULL;
+	for (i = 0; i < model->bits; i++) {
+		if (!model->net) {
+			fputc('0' + bits[i], file);
+		} else if (bits[i]) {
+			fprintf(file, "%s%s", between, model->net->place[i].id);
+			between = " ";
+		}
+	}
+	if (fclose(file)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static char *describe_step(const struct kd_model *model, unsigned int relation)
+{
+	char number[32];
+
+	if (model->net)
+		return strdup(model->net->transition[relation].id);
+	snprintf(number, sizeof(number), "relation %u", relation);
+	return strdup(number);
+}
+
+static int add_state(struct kd_search *s, struct kd_trace *trace, uint64_t at, kdsm_bdd states,
+		     uint8_t *bits, kdsm_bdd *one)
+{
+	*one = pick(s, states, bits);
+	if (*one == KDSM_BDD_INVALID)
+		return kdsm_bdd_error(s->member[0].worker);
+	trace->step[at].state = describe_state(&s->model, bits);
+	return trace->step[at].state ? 0 : -ENOMEM;
+}
+
+/* The relation by which some of the states lead to the one, and these. */
+static int step_back(struct kd_search *s, kdsm_bdd among, kdsm_bdd *one, unsigned int *relation)
+{
+	struct kdsm_bdd_worker *w = s->member[0].worker;
+	kdsm_bdd before;
+	unsigned int i;
+
+	for (i = 0; i < s->model.relations; i++) {
+		before = kdsm_bdd_predecessors(w, *one, s->model.relation[i]);
+		before = kdsm_bdd_and(w, before, among);
+		if (before == KDSM_BDD_INVALID)
+			return kdsm_bdd_error(w);
+		if (before != KDSM_BDD_FALSE) {
+			*one = before;
+			*relation = i;
+			return 0;
+		}
+	}
+	return -EIO;
+}
+
+/* A way to one of the states that were found after so many steps. */
+static int find_way(struct kd_search *s, kdsm_bdd states, uint64_t steps, struct kd_trace *trace)
+{
+	uint8_t *bits = malloc(s->model.bits + 1);
+	unsigned int relation = 0;
+	uint64_t at = steps;
+	kdsm_bdd one;
+	int ret;
+
+	trace->step = calloc(steps + 1, sizeof(*trace->step));
+	if (!bits || !trace->step) {
+		free(bits);
+		return -ENOMEM;
+	}
+	trace->steps = steps;
+	ret = add_state(s, trace, at, states, bits, &one);
+	while (!ret && at) {
+		ret = step_back(s, s->frontier[at - 1], &one, &relation);
+		if (ret)
+			break;
+		trace->step[at].label = describe_step(&s->model, relation);
+		ret = trace->step[at].label ? add_state(s, trace, --at, one, bits, &one) : -ENOMEM;
+	}
+	free(bits);
+	return ret;
+}
+
+static struct kd_trace *new_trace(struct kd_reach_result *result, const char *what)
+{
+	struct kd_trace *more = reallocarray(result->trace, result->traces + 1, sizeof(*more));
+
+	if (!more)
+		return NULL;
+	result->trace = more;
+	more += result->traces;
+	*more = (struct kd_trace){ .what = strdup(what) };
+	if (!more->what)
+		return NULL;
+	result->traces++;
+	return more;
+}
+
+static int trace_property(struct kd_search *s, unsigned int i, struct kd_reach_result *result)
+{
+	const struct kd_verdict *verdict = &result->verdict[i];
+	struct kd_trace *trace = new_trace(result, verdict->name);
+	kdsm_bdd states;
+
+	if (!trace)
+		return -ENOMEM;
+	states = kdsm_bdd_and(s->member[0].worker, s->frontier[verdict->steps], s->bad[i]);
+	return states == KDSM_BDD_INVALID ? kdsm_bdd_error(s->member[0].worker) :
+	       find_way(s, states, verdict->steps, trace);
+}
+
+static int trace_deadlock(struct kd_search *s, kdsm_bdd dead, struct kd_reach_result *result)
+{
+	struct kd_trace *trace = new_trace(result, "deadlock");
+	kdsm_bdd states;
+	uint64_t k;
+
+	if (!trace)
+		return -ENOMEM;
+	for (k = 0; k < s->levels; k++) {
+		states = kdsm_bdd_and(s->member[0].worker, s->frontier[k], dead);
+		if (states == KDSM_BDD_INVALID)
+			return kdsm_bdd_error(s->member[0].worker);
+		if (states != KDSM_BDD_FALSE)
+			return find_way(s, states, k, trace);
+	}
+	return -EIO;
+}
+
+/* The states of which no relation knows a successor. */
+static int find_deadlocks(struct kd_search *s, kdsm_bdd *dead)
+{
+	struct kdsm_bdd_worker *w = s->member[0].worker;
+	unsigned int i;
+
+	*dead = s->visited;
+	for (i = 0; i < s->model.relations && *dead != KDSM_BDD_FALSE; i++) {
+		kdsm_bdd able = kdsm_bdd_predecessors(w, KDSM_BDD_TRUE, s->model.relation[i]);
+
+		*dead = kdsm_bdd_and(w, *dead, kdsm_bdd_not(able));
+	}
+	return *dead == KDSM_BDD_INVALID ? kdsm_bdd_error(w) : 0;
+}
+
+int kd_trace_find(struct kd_search *s, struct kd_reach_result *result)
+{
+	kdsm_bdd dead = KDSM_BDD_FALSE;
+	unsigned int i;
+	int ret = 0;
+
+	if (s->options->deadlocks) {
+		ret = find_deadlocks(s, &dead);
+		if (!ret)
+			ret = kdsm_bdd_count_states(s->member[0].worker, dead, s->model.variables,
+						    s->model.bits, result->deadlocks);
+	}
+	if (!s->options->trace)
+		return ret;
+	for (i = 0; !ret && i < result->properties; i++)
+		if (result->verdict[i].violated)
+			ret = trace_property(s, i, result);
+	if (!ret && dead != KDSM_BDD_FALSE)
+		ret = trace_deadlock(s, dead, result);
+	return ret;
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Deadlocks of nets, and ways to them: transition by transition they can be gone, and
+ * lead to where none can fire. By one node and by three.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "sim.h"
+#include "models.h"
+#include "net.h"
+#include "reach.h"
+
+struct job {
+	pthread_t thread;
+	struct kdsm *kdsm;
+	struct kd_reach_options options;
+	struct kd_reach_result result;
+	struct kd_message message;
+	int status;
+};
+
+static void *run(void *data)
+{
+	struct job *job = data;
+
+	kd_reach_result_init(&job->result);
+	job->status = kd_reach(job->kdsm, &job->options, &job->result, &job->message);
+	return NULL;
+}
+
+static struct kd_net *read_net(const char *path)
+{
+	static unsigned char text[1 << 20];
+	struct kd_message message;
+	FILE *file = fopen(path, "r");
+	struct kd_net *net;
+	size_t size;
+
+	assert_non_null(file);
+	size = fread(text, 1, sizeof(text), file);
+	fclose(file);
+	assert_int_equal(kd_net_read(path, text, size, &net, &message), 0);
+	return net;
+}
+
+static bool enabled(const struct kd_transition *transition, const bool *marked)
+{
+	unsigned int i;
+
+	for (i = 0; i < transition->ins; i++)
+		if (!marked[transition->in[i].place])
+			return false;
+	return true;
+}
+
+static void fire(const struct kd_net *net, const char *label, bool *marked)
+{
+	const struct kd_transition *transition = net->transition;
+	unsigned int i;
+
+	while (transition < net->transition + net->transitions && strcmp(transition->id, label))
+		transition++;
+	assert_true(transition < net->transition + net->transitions);
+	assert_true(enabled(transition, marked));
+	for (i = 0; i < transition->ins; i++)
+		marked[transition->in[i].place] = false;
+	for (i = 0; i < transition->outs; i++)
+		marked[transition->out[i].place] = true;
+}
+
+static void shows(const struct kd_net *net, const bool *marked, const char *state)
+{
+	char expected[4096] = "";
+	size_t n = 0;
+	unsigned int i;
+
+	for (i = 0; i < net->places; i++)
+		if (marked[i])
+			n += snprintf(expected + n, sizeof(expected) - n, "%s%s", n ? " " : "",
+				      net->place[i].id);
+	assert_string_equal(state, expected);
+}
+
+static void follow(const struct kd_net *net, const struct kd_trace *trace)
+{
+	bool *marked = calloc(net->places, sizeof(*marked));
+	unsigned int i;
+	uint64_t k;
+
+	assert_non_null(marked);
+	for (i = 0; i < net->places; i++)
+		marked[i] = net->place[i].marking;
+	shows(net, marked, trace->step[0].state);
+	assert_null(trace->step[0].label);
+	for (k = 1; k <= trace->steps; k++) {
+		fire(net, trace->step[k].label, marked);
+		shows(net, marked, trace->step[k].state);
+	}
+	for (i = 0; i < net->transitions; i++)
+		assert_false(enabled(&net->transition[i], marked));
+	free(marked);
+}
+
+/* steps: to the nearest deadlock, if there are any. */
+static void search(const char *model, unsigned int nodes, unsigned int deadlocks, uint64_t steps)
+{
+	struct job job[SIM_NODES] = { 0 };
+	struct kd_net *net;
+	unsigned int i;
+	char path[8192];
+
+	snprintf(path, sizeof(path), "%s/%s.pnml", models, model);
+	sim_start(nodes);
+	for (i = 0; i < nodes; i++) {
+		job[i].kdsm = sim.kdsm[i];
+		job[i].options = (struct kd_reach_options){
+			.path = path, .job = "test", .workers = 1, .timeout = 10000000000,
+			.bdd = { .table_bytes = 8 << 20, .cache_bytes = 1 << 20 },
+			.deadlocks = true, .trace = true,
+		};
+		assert_int_equal(pthread_create(&job[i].thread, NULL, run, &job[i]), 0);
+	}
+	for (i = 0; i < nodes; i++) {
+		pthread_join(job[i].thread, NULL);
+		assert_int_equal(job[i].status, 0);
+	}
+	assert_int_equal(mpz_get_ui(job[0].result.deadlocks), deadlocks);
+	assert_int_equal(job[0].result.traces, deadlocks != 0);
+	if (deadlocks) {
+		assert_int_equal(job[0].result.trace->steps, steps);
+		net = read_net(path);
+		follow(net, job[0].result.trace);
+		kd_net_free(net);
+	}
+	for (i = 0; i < nodes; i++)
+		kd_reach_result_free(&job[i].result);
+	sim_stop();
+}
+
+/* All have taken the left fork, or all the right one. */
+static void philosophers(void **state)
+{
+	(void)state;
+	search("philosophers-4", 1, 2, 4);
+	search("philosophers-4", 3, 2, 4);
+	search("philosophers-10", 1, 2, 10);
+}
+
+static void no_deadlock(void **state)
+{
+	(void)state;
+	search("token-ring-4", 1, 0, 0);
+	search("peterson", 3, 0, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(philosophers),
+		cmocka_unit_test(no_deadlock),
+	};
+
+	if (!find_models())
+		return 1;
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("trace", tests, NULL, NULL);
+}
