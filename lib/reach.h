@@ -22,6 +22,7 @@ struct kd_reach_options {
 	unsigned int workers;		/* threads, on this node */
 	uint64_t timeout;		/* ns, for others to give a sign of life */
 	struct kdsm_bdd_attr bdd;
+	bool chaining;			/* a round begins with what it has found so far */
 	bool deadlocks;			/* look for states without a successor */
 	bool trace;			/* and for ways to these, and to violated properties */
 	/* On node 0, after levels, at most so often as a person can read. */

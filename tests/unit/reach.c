@@ -298,6 +298,42 @@ static void searches(unsigned int nodes)
 	}
 }
 
+/* The same states in fewer rounds. */
+static void chaining(void **state)
+{
+	struct expected expected[20];
+	unsigned int n = read_expected(expected, 20), nodes, i;
+	struct job job[SIM_NODES] = { 0 };
+	char path[8192], *states;
+	uint64_t rounds = 0;
+
+	(void)state;
+	for (nodes = 1; nodes <= 2; nodes++) {
+		for (i = 0; i < n; i++) {
+			/* What several workers chain may need much memory on its way. */
+			if (strlen(expected[i].states) > 5)
+				continue;
+			snprintf(path, sizeof(path), "%s/%s.pnml", models, expected[i].model);
+			sim_start(nodes);
+			prepare(job, nodes, 2, path);
+			job[0].options.chaining = true;
+			job[1].options.chaining = true;
+			start(job, nodes);
+			finish(job, nodes);
+			assert_int_equal(job[0].status, 0);
+			states = mpz_get_str(NULL, 10, job[0].result.states);
+			assert_string_equal(states, expected[i].states);
+			free(states);
+			assert_int_equal(job[0].result.nodes, expected[i].nodes);
+			assert_true(job[0].result.levels <= expected[i].levels);
+			rounds += expected[i].levels - job[0].result.levels;
+			drop(job, nodes);
+			sim_stop();
+		}
+	}
+	assert_true(rounds > n);
+}
+
 static void one_node(void **state)
 {
 	(void)state;
@@ -560,6 +596,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(formulas),
 		cmocka_unit_test(from_state_to_state),
+		cmocka_unit_test(chaining),
 		cmocka_unit_test(one_node),
 		cmocka_unit_test(two_nodes),
 		cmocka_unit_test(three_nodes),

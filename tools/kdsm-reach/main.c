@@ -26,7 +26,7 @@ const char *argp_program_version = "kdsm-reach 0.1.0";
 #define MAX_WORKERS	256
 
 enum { OPTION_JSON = 256, OPTION_LOCAL, OPTION_TABLE, OPTION_CACHE, OPTION_JOB,
-	OPTION_TIMEOUT, OPTION_GRANULARITY, OPTION_DEADLOCKS, OPTION_TRACE };
+	OPTION_TIMEOUT, OPTION_GRANULARITY, OPTION_DEADLOCKS, OPTION_TRACE, OPTION_STRATEGY };
 
 static const struct argp_option options[] = {
 	{ "json", OPTION_JSON, NULL, 0, "Print one JSON object", 0 },
@@ -39,6 +39,8 @@ static const struct argp_option options[] = {
 	  "Memory for results of operations, likewise (32)", 0 },
 	{ "granularity", OPTION_GRANULARITY, "K", 0,
 	  "Share results with other nodes at every K-th variable (0: not)", 0 },
+	{ "strategy", OPTION_STRATEGY, "NAME", 0,
+	  "bfs, breadth first (the default), or chaining, with fewer rounds", 0 },
 	{ "deadlocks", OPTION_DEADLOCKS, NULL, 0,
 	  "Count the states that have no successor", 0 },
 	{ "trace", OPTION_TRACE, NULL, 0,
@@ -93,6 +95,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case OPTION_GRANULARITY:
 		a->reach.bdd.granularity = number(state, "--granularity", text, 32768, 0);
 		break;
+	case OPTION_STRATEGY:
+		a->reach.chaining = !strcmp(text, "chaining");
+		if (!a->reach.chaining && strcmp(text, "bfs"))
+			argp_error(state, "--strategy: neither bfs nor chaining: %s", text);
+		break;
 	case OPTION_DEADLOCKS:
 		a->reach.deadlocks = true;
 		break;
@@ -115,6 +122,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!a->reach.path)
 			argp_error(state, "which MODEL?");
+		if (a->reach.trace && a->reach.chaining)
+			argp_error(state, "--trace: shortest ways are known only with --strategy bfs");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
