@@ -88,6 +88,43 @@ static void kdsm_accept_replaces(struct kdsm_peer *peer, unsigned int queue)
 	mutex_unlock(&fabric->accepted_lock);
 }
 
+/* Is there one left that the peer made before it was given up? Break them. */
+static bool kdsm_accept_has_old(struct kdsm_peer *peer)
+{
+	struct kdsm_fabric *fabric = peer->fabric;
+	struct kdsm_connection *old;
+	bool found = false;
+
+	mutex_lock(&fabric->accepted_lock);
+	list_for_each_entry(old, &fabric->accepted, link)
+		if (old->peer == peer && (old->given_up != peer->given_up ||
+					  old->incarnation != READ_ONCE(peer->incarnation))) {
+			kdsm_connection_break(old);
+			found = true;
+		}
+	mutex_unlock(&fabric->accepted_lock);
+	return found;
+}
+
+void kdsm_fabric_give_up(struct kdsm_fabric *fabric, unsigned int node, bool anew)
+{
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	struct kdsm_peer *peer = &fabric->peers[node];
+
+	if (!anew) {
+		/* Who connects from now on is told; see kdsm_accept_request(). */
+		mutex_lock(&fabric->accepted_lock);
+		WRITE_ONCE(peer->given_up, peer->given_up + 1);
+		WRITE_ONCE(peer->away, true);
+		mutex_unlock(&fabric->accepted_lock);
+	}
+	/* A teardown drains the queue pair before it takes the connection off the list. */
+	add_wait_queue(&fabric->accepted_wait, &wait);
+	while (kdsm_accept_has_old(peer))
+		wait_woken(&wait, TASK_UNINTERRUPTIBLE, MAX_SCHEDULE_TIMEOUT);
+	remove_wait_queue(&fabric->accepted_wait, &wait);
+}
+
 static int kdsm_accept_request(struct kdsm_fabric *fabric, struct rdma_cm_id *id,
 			       const struct rdma_cm_event *event)
 {
@@ -122,7 +159,7 @@ static int kdsm_accept_request(struct kdsm_fabric *fabric, struct rdma_cm_id *id
 	if (READ_ONCE(fabric->stopping) || id->device != fabric->device)
 		goto reject;
 	peer = &fabric->peers[le16_to_cpu(hello->node)];
-	kdsm_peer_greeted(peer, le64_to_cpu(hello->incarnation));
+	kdsm_peer_greeted(peer, le64_to_cpu(hello->incarnation), le32_to_cpu(hello->given_up));
 	/* It is there: no need to wait for the next attempt. */
 	WRITE_ONCE(peer->retry_at, jiffies);
 	kdsm_accept_replaces(peer, hello->queue);
@@ -130,6 +167,7 @@ static int kdsm_accept_request(struct kdsm_fabric *fabric, struct rdma_cm_id *id
 	if (IS_ERR(connection))
 		goto reject;
 	connection->id = id;
+	connection->incarnation = le64_to_cpu(hello->incarnation);
 	err = kdsm_connection_create_qp(connection);
 	if (err) {
 		kdsm_connection_put(connection);
@@ -142,8 +180,10 @@ static int kdsm_accept_request(struct kdsm_fabric *fabric, struct rdma_cm_id *id
 	 */
 	mutex_lock(&fabric->accepted_lock);
 	list_add_tail(&connection->link, &fabric->accepted);
-	mutex_unlock(&fabric->accepted_lock);
+	connection->given_up = peer->given_up;
+	welcome.given_up = cpu_to_le32(peer->given_up);
 	kdsm_connection_set_state(connection, KDSM_CONNECTION_UP);
+	mutex_unlock(&fabric->accepted_lock);
 	err = rdma_accept(id, &param);
 	if (err)
 		kdsm_connection_break(connection);

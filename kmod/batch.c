@@ -30,6 +30,7 @@ void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
 {
 	batch->fabric = fabric;
 	batch->memory = memory;
+	batch->tie = 0;
 	INIT_LIST_HEAD(&batch->operations);
 	INIT_LIST_HEAD(&batch->parts);
 	atomic_set(&batch->pending, 1);		/* the posting itself */

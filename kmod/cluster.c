@@ -18,6 +18,7 @@ static struct kdsm_cluster *kdsm_current;
 static void kdsm_cluster_peer_down(void *context, unsigned int node, bool anew)
 {
 	kdsm_directory_node_down(context, node, anew);
+	kdsm_deaths_node_down(context, node, anew);
 	if (node == 0 && anew)
 		kdsm_regions_forget(context);
 }
@@ -50,6 +51,10 @@ static int kdsm_cluster_start(struct kdsm_cluster *cluster, u32 domain)
 			[KDSM_MESSAGE_RW_TELL] = kdsm_lock_serve_rw_tell,
 			[KDSM_MESSAGE_RW_GO] = kdsm_lock_serve_rw_go,
 			[KDSM_MESSAGE_RW_COUNT] = kdsm_lock_serve_rw_count,
+			[KDSM_MESSAGE_LOCK_MEET] = kdsm_lock_serve_meet,
+			[KDSM_MESSAGE_LOCK_MISS] = kdsm_lock_serve_miss,
+			[KDSM_MESSAGE_LOCK_FREEZE] = kdsm_lock_serve_freeze,
+			[KDSM_MESSAGE_LOCK_RESUME] = kdsm_lock_serve_resume,
 			[KDSM_MESSAGE_BLOCK_READ] = kdsm_region_serve_block_read,
 			[KDSM_MESSAGE_BLOCK_OWN] = kdsm_region_serve_block_own,
 			[KDSM_MESSAGE_BLOCK_INVALIDATE] = kdsm_region_serve_block_invalidate,
@@ -57,6 +62,7 @@ static int kdsm_cluster_start(struct kdsm_cluster *cluster, u32 domain)
 		},
 		.notified = kdsm_region_notified,
 		.peer_down = kdsm_cluster_peer_down,
+		.peer_untied = kdsm_deaths_untied,
 	};
 	struct sockaddr_storage *addresses;
 	unsigned int i;
@@ -108,9 +114,12 @@ int kdsm_cluster_up(struct kdsm_cluster_config *config)
 	err = kdsm_directory_init(cluster);
 	if (err)
 		goto free;
-	err = kdsm_cluster_start(cluster, config->domain);
+	err = kdsm_deaths_init(cluster);
 	if (err)
 		goto exit_directory;
+	err = kdsm_cluster_start(cluster, config->domain);
+	if (err)
+		goto exit_deaths;
 	config->table = NULL;
 	mutex_lock(&kdsm_cluster_lock);
 	kdsm_current = cluster;
@@ -120,6 +129,8 @@ int kdsm_cluster_up(struct kdsm_cluster_config *config)
 		cluster->nodes, cluster->name, kdsm_fabric_device(cluster->fabric));
 	return 0;
 
+exit_deaths:
+	kdsm_deaths_exit(cluster);
 exit_directory:
 	kdsm_directory_exit(cluster);
 free:
@@ -152,7 +163,9 @@ int kdsm_cluster_down(void)
 	/* Nobody else gets it now; wait for who has it. */
 	kdsm_cluster_put(cluster);
 	wait_for_completion(&cluster->released);
+	kdsm_deaths_stop(cluster);
 	kdsm_fabric_disconnect(cluster->fabric);
+	kdsm_deaths_exit(cluster);
 	kdsm_directory_exit(cluster);
 	kdsm_regions_exit(cluster);
 	kdsm_fabric_stop(cluster->fabric);

@@ -13,6 +13,7 @@
 #include <linux/xarray.h>
 
 #include "directory.h"
+#include "lock_death.h"
 #include "fabric.h"
 #include "topology.h"
 
@@ -35,6 +36,7 @@ struct kdsm_cluster {
 	struct mutex open_lock;		/* opens and closes of regions, one by one */
 	struct delayed_work close_work;	/* tells node 0 of closes that it did not hear */
 	struct kdsm_directory directory;	/* on node 0 */
+	struct kdsm_deaths deaths;
 
 	refcount_t references;		/* of those who are using it now */
 	struct completion released;

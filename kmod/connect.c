@@ -44,6 +44,7 @@ static int kdsm_connection_welcomed(struct kdsm_connection *connection,
 	    le16_to_cpu(welcome->node) != connection->peer->node)
 		return -EPROTO;
 	connection->incarnation = le64_to_cpu(welcome->incarnation);
+	connection->given_up = le32_to_cpu(welcome->given_up);
 	return 0;
 }
 
@@ -106,6 +107,7 @@ static int kdsm_connection_connect(struct kdsm_connection *connection)
 		.queue = connection->queue,
 		.target = cpu_to_le32(peer->node),
 		.incarnation = cpu_to_le64(fabric->incarnation),
+		.given_up = cpu_to_le32(READ_ONCE(peer->given_up)),
 	};
 	struct rdma_conn_param param = {
 		.private_data = &hello,
@@ -156,7 +158,8 @@ static int kdsm_connection_connect(struct kdsm_connection *connection)
 		goto destroy_qp;
 
 	/* Before anything is sent: no key of a former life goes with it. */
-	kdsm_peer_greeted(peer, connection->incarnation);
+	connection->tie = kdsm_peer_greeted(peer, connection->incarnation,
+					    connection->given_up);
 	kdsm_connection_set_state(connection, KDSM_CONNECTION_UP);
 	/* A disconnect that came before the state was up broke nothing. */
 	if (connection->event_status)
@@ -174,19 +177,17 @@ idle:
 	return err;
 }
 
-void kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation)
+/* Never 0; two that follow each other differ. */
+static u64 kdsm_peer_tie(u64 incarnation, u32 given_up)
+{
+	return (incarnation + ((u64)given_up << 32)) | 1;
+}
+
+static void kdsm_peer_is_anew(struct kdsm_peer *peer)
 {
 	struct kdsm_fabric *fabric = peer->fabric;
 	struct kdsm_connection *old;
 	unsigned int i;
-	bool anew;
-
-	mutex_lock(&peer->lock);
-	anew = peer->incarnation && peer->incarnation != incarnation;
-	peer->incarnation = incarnation;
-	mutex_unlock(&peer->lock);
-	if (!anew)
-		return;
 
 	mutex_lock(&fabric->accepted_lock);
 	list_for_each_entry(old, &fabric->accepted, link)
@@ -200,6 +201,31 @@ void kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation)
 	kdsm_memory_forget(fabric, peer->node);
 	if (fabric->config.peer_down)
 		fabric->config.peer_down(fabric->config.context, peer->node, true);
+}
+
+u64 kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation, u32 given_up)
+{
+	struct kdsm_fabric *fabric = peer->fabric;
+	bool anew, untied;
+	u64 now;
+
+	mutex_lock(&peer->lock);
+	anew = peer->incarnation && peer->incarnation != incarnation;
+	/* What was said first may be heard last. */
+	if (peer->incarnation != incarnation || (s32)(given_up - peer->untied) > 0)
+		peer->untied = given_up;
+	peer->incarnation = incarnation;
+	now = kdsm_peer_tie(incarnation, peer->untied);
+	untied = peer->tie && peer->tie != now;
+	WRITE_ONCE(peer->tie, now);
+	mutex_unlock(&peer->lock);
+	WRITE_ONCE(peer->away, false);
+	if (anew)
+		kdsm_peer_is_anew(peer);
+	/* Before anything is posted that is of the new tie. */
+	if (untied && fabric->config.peer_untied)
+		fabric->config.peer_untied(fabric->config.context, peer->node);
+	return kdsm_peer_tie(incarnation, given_up);
 }
 
 static void kdsm_peer_answered(struct kdsm_peer *peer)

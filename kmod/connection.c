@@ -330,6 +330,7 @@ static void kdsm_connection_teardown(struct work_struct *work)
 		mutex_lock(&fabric->accepted_lock);
 		list_del_init(&connection->link);
 		mutex_unlock(&fabric->accepted_lock);
+		wake_up_all(&fabric->accepted_wait);
 		kdsm_connection_put(connection);	/* of the list */
 	} else {
 		kdsm_connection_set_state(connection, KDSM_CONNECTION_IDLE);

@@ -67,6 +67,7 @@ static struct kdsm_delegation *kdsm_delegation_alloc(struct kdsm_batch *batch,
 	delegation->call.reply = &delegation->ops[count];
 	delegation->call.reply_length = reply_length;
 	delegation->call.done = kdsm_delegation_done;
+	delegation->call.tie = batch->tie;
 	return delegation;
 }
 

@@ -251,6 +251,16 @@ void kdsm_fabric_peer(struct kdsm_fabric *fabric, unsigned int node,
 	info->errors = atomic64_read(&peer->errors);
 }
 
+bool kdsm_fabric_is_away(const struct kdsm_fabric *fabric, unsigned int node)
+{
+	return READ_ONCE(fabric->peers[node].away);
+}
+
+u64 kdsm_fabric_tie(const struct kdsm_fabric *fabric, unsigned int node)
+{
+	return READ_ONCE(fabric->peers[node].tie);
+}
+
 void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats)
 {
 	kdsm_counters_sum(fabric->peers[node].counters, stats);

@@ -57,6 +57,8 @@ struct kdsm_fabric_config {
 	void (*notified)(void *context, u32 id, u32 slot);	/* softirq */
 	/* A peer went, or, if anew, came back knowing nothing; may sleep. */
 	void (*peer_down)(void *context, unsigned int node, bool anew);
+	/* A peer has given up this node, and is there again; may sleep. */
+	void (*peer_untied)(void *context, unsigned int node);
 };
 
 /* With the module. */
@@ -94,6 +96,19 @@ struct kdsm_peer_info {
 
 void kdsm_fabric_peer(struct kdsm_fabric *fabric, unsigned int node,
 		      struct kdsm_peer_info *info);
+/*
+ * Give up a peer that does not answer, or, if anew, what it was before it came up
+ * again: when this returns nothing that it posted before lands here any more, and what
+ * it posts afterwards in a batch with a tie of before fails there. Sleeps.
+ */
+void kdsm_fabric_give_up(struct kdsm_fabric *fabric, unsigned int node, bool anew);
+/* Was it given up, and has not been heard of since? */
+bool kdsm_fabric_is_away(const struct kdsm_fabric *fabric, unsigned int node);
+/*
+ * What ties this node to a peer: another number each time that the peer came up anew, or
+ * gave up this node. 0: nothing is known of it yet.
+ */
+u64 kdsm_fabric_tie(const struct kdsm_fabric *fabric, unsigned int node);
 /* Sum up the counters of one peer: KDSM_STAT_COUNT values. */
 void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats);
 
@@ -164,6 +179,7 @@ struct kdsm_operation {
 struct kdsm_batch {
 	struct kdsm_fabric *fabric;
 	struct kdsm_memory *memory;
+	u64 tie;			/* set after init: only if this holds; all on one peer */
 	struct list_head operations;
 	struct list_head parts;		/* chains and calls that were started */
 	atomic_t pending;

@@ -109,11 +109,15 @@ static void kdsm_lock_look_after(struct kdsm_lock *lock)
 /* The network did what it was asked to, or not. */
 static void kdsm_lock_heard(struct kdsm_lock *lock, int err)
 {
+	/* The home needs about 20 s where it can do something about it. */
+	unsigned long limit = kdsm_tree_root(&lock->tree)->recovers ? 3 * KDSM_LOCK_GIVE_UP :
+								      KDSM_LOCK_GIVE_UP;
+
 	if (!err || err == -EAGAIN)
 		lock->silent = 0;
 	else if (!lock->silent)
 		lock->silent = jiffies | 1;
-	else if (time_after(jiffies, lock->silent + KDSM_LOCK_GIVE_UP))
+	else if (time_after(jiffies, lock->silent + limit))
 		kdsm_lock_fail_waiters(lock, -EHOSTDOWN);
 }
 
@@ -144,9 +148,12 @@ static int kdsm_lock_arrive(struct kdsm_lock *lock)
 	u32 flags = kdsm_tree_flags(&lock->tree);
 	int err;
 
-	if (!lock->arrived)
+	/* Or a holder died, and its home gave it to this node, which may not have asked. */
+	if (!lock->arrived && !lock->tree.regained)
 		goto adopt;
 	lock->arrived = false;
+	lock->tree.regained = false;
+	lock->idle_since = 0;
 	lock->fresh = true;
 	lock->polls = 0;
 	lock->silent = 0;
@@ -321,18 +328,53 @@ static bool kdsm_lock_step(struct kdsm_lock *lock, int *err)
 	return false;
 }
 
+/*
+ * If the home has given up this node, the lock is another's, or soon will be. A thread
+ * that had it is told when it unlocks it; one that waits goes on.
+ */
+static void kdsm_lock_look_out(struct kdsm_lock *lock)
+{
+	bool had;
+
+	lockdep_assert_held(&lock->mutex);
+	if (!kdsm_tree_is_out(&lock->tree, &had) || !had)
+		return;
+	lock->forfeited = kdsm_lock_freeze(lock) ?: lock->forfeited;
+	lock->dead = false;
+	lock->arrived = false;
+	kdsm_lock_store(lock, lock->lost ? KDSM_LOCK_LOST : 0);
+}
+
+/* Is there nobody who could give this node the lock? */
+static bool kdsm_lock_is_orphan(struct kdsm_lock *lock)
+{
+	const struct kdsm_queue *queue = lock->tree.queues[lock->tree.at];
+	struct kdsm_peer_info info;
+
+	if (queue->home == queue->node || kdsm_tree_state(&lock->tree) == KDSM_QUEUE_HELD)
+		return false;
+	kdsm_fabric_peer(queue->fabric, queue->home, &info);
+	return info.state == KDSM_PEER_DOWN;
+}
+
 static int kdsm_lock_advance(struct kdsm_lock *lock)
 {
 	int err = 0;
 
 	lockdep_assert_held(&lock->mutex);
+	kdsm_lock_look_out(lock);
 	for (;;) {
 		while (kdsm_lock_step(lock, &err))
 			;
-		if (!lock->lost || list_empty(&lock->waiters))
+		if (list_empty(&lock->waiters))
 			break;
 		/* If it came meanwhile, one of them was called to see to it. */
-		kdsm_lock_fail_waiters(lock, -ENOTRECOVERABLE);
+		if (lock->lost)
+			kdsm_lock_fail_waiters(lock, -ENOTRECOVERABLE);
+		else if (kdsm_lock_is_orphan(lock))
+			kdsm_lock_fail_waiters(lock, -EHOSTDOWN);
+		else
+			break;
 	}
 	/* What was lost on the way is asked for again; the first time soon. */
 	switch (kdsm_tree_state(&lock->tree)) {
@@ -366,6 +408,11 @@ static void kdsm_lock_work(struct work_struct *work)
 	}
 	kdsm_lock_advance(lock);
 	mutex_unlock(&lock->mutex);
+}
+
+void kdsm_lock_look(struct kdsm_lock *lock)
+{
+	kdsm_lock_later(lock, 0);
 }
 
 void kdsm_lock_check(struct kdsm_lock *lock)
@@ -416,6 +463,7 @@ const struct kdsm_queue_ops kdsm_lock_queue_ops = {
 	.granted = kdsm_lock_granted,
 	.wanted = kdsm_lock_wanted,
 	.leaving = kdsm_lock_leaving,
+	.missed = kdsm_lock_missed,
 };
 
 /* ---- threads ---- */
@@ -426,6 +474,7 @@ static int kdsm_lock_try(struct kdsm_lock *lock, u32 thread, bool remote)
 	u32 owner;
 	int err;
 
+	kdsm_lock_look_out(lock);
 	if (lock->lost)
 		return -ENOTRECOVERABLE;
 	if (kdsm_tree_state(&lock->tree) == KDSM_QUEUE_NONE && remote &&
@@ -541,7 +590,11 @@ int kdsm_lock_give(struct kdsm_lock *lock, u32 thread)
 	int err = -EPERM;
 
 	mutex_lock(&lock->mutex);
-	if (kdsm_lock_owned(lock, thread)) {
+	kdsm_lock_look_out(lock);
+	if (lock->forfeited == thread) {
+		lock->forfeited = 0;
+		err = -EHOSTDOWN;
+	} else if (kdsm_lock_owned(lock, thread)) {
 		/* What it guards was left as the one that died had it. */
 		if (lock->dead) {
 			lock->dead = false;

@@ -54,6 +54,7 @@ struct kdsm_lock {
 	bool arrived;			/* it came from another node; nobody has seen to it */
 	bool fresh;			/* it came, and no thread has had it since */
 	bool dead, lost;		/* see KDSM_LOCK_DEAD and LOST */
+	u32 forfeited;			/* thread that had it when this node was given up */
 	unsigned int polls;
 	unsigned long silent;		/* jiffies: nobody has answered since; 0: somebody has */
 	u64 uses;			/* last seen in the word */
@@ -115,6 +116,8 @@ struct kdsm_lock *kdsm_lock_open_as(struct kdsm_locks *locks,
 /* The node is to know the lock, and that this one may use its counter of readers. */
 int kdsm_lock_join_at(struct kdsm_lock *lock, unsigned int node);
 int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *settings);
+/* What follows from that is which nodes are the homes of a lock; see kdsm_tree_create(). */
+u32 kdsm_lock_base(const struct kdsm_region *region, u32 number);
 
 /* Handlers; context is the cluster. */
 int kdsm_lock_serve_open(void *context, struct kdsm_request *request);
@@ -128,6 +131,9 @@ int kdsm_lock_serve_rw_open(void *context, struct kdsm_request *request);
 int kdsm_lock_serve_rw_tell(void *context, struct kdsm_request *request);
 int kdsm_lock_serve_rw_go(void *context, struct kdsm_request *request);
 int kdsm_lock_serve_rw_count(void *context, struct kdsm_request *request);
+int kdsm_lock_serve_meet(void *context, struct kdsm_request *request);
+int kdsm_lock_serve_freeze(void *context, struct kdsm_request *request);
+int kdsm_lock_serve_resume(void *context, struct kdsm_request *request);
 
 /* ---- lock_thread.c: who owns them ---- */
 
@@ -148,6 +154,9 @@ int kdsm_lock_give(struct kdsm_lock *lock, u32 thread);
 int kdsm_lock_consistent(struct kdsm_lock *lock, u32 thread);
 /* Settings have changed, or an owner may have died: see to it. */
 void kdsm_lock_check(struct kdsm_lock *lock);
+
+/* The home may be down, or have given up this node: see to it soon. Any context. */
+void kdsm_lock_look(struct kdsm_lock *lock);
 
 /* Nobody on this node is likely to want it soon: if it is idle, do not keep it. */
 void kdsm_lock_let_go(struct kdsm_lock *lock);

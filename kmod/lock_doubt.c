@@ -125,6 +125,7 @@ static int kdsm_queue_scan(struct kdsm_queue *queue, u64 word)
 	u32 places[KDSM_DOUBTERS_MAX];
 	struct kdsm_queue_place place;
 	bool unknown = false, had = false;
+	int err;
 
 	BUILD_BUG_ON(sizeof(queue->window) * 8 < KDSM_OUTSTANDING_MAX);
 	if (count > KDSM_OUTSTANDING_MAX)
@@ -138,9 +139,14 @@ static int kdsm_queue_scan(struct kdsm_queue *queue, u64 word)
 			place.ticket = queue->tail;
 			place.has_held = queue->has_held;
 			place.held = queue->held;
-		} else if (kdsm_queue_ask(queue, node, &place)) {
-			unknown = true;
-			continue;
+		} else {
+			err = kdsm_queue_ask(queue, node, &place);
+			if (err && !kdsm_message_was_heard(err))
+				queue->ops->missed(queue, node, true);
+			if (err) {
+				unknown = true;
+				continue;
+			}
 		}
 		if (place.has_held &&
 		    kdsm_ticket_distance(queue->tail, place.held) < KDSM_TICKETS_RECENT) {

@@ -53,6 +53,8 @@ static int kdsm_ioctl_lock_open(struct kdsm_lock_file *file, void __user *user)
 	args.options = lock->options;
 	args.levels = lock->levels;
 	mutex_lock(&lock->mutex);
+	/* Or later, when it is first wanted. */
+	kdsm_tree_meet(&lock->tree);
 	args.settings = lock->settings;
 	mutex_unlock(&lock->mutex);
 	return kdsm_args_put(&args, sizeof(args), user, argsz);

@@ -72,6 +72,8 @@ static int kdsm_queue_find(struct kdsm_queue *queue)
 		if (!kdsm_queue_is_peer(queue, node))
 			continue;
 		err = kdsm_queue_ask(queue, node, &place);
+		if (err && !kdsm_message_was_heard(err))
+			queue->ops->missed(queue, node, true);
 		if (err)
 			return err;
 		if (place.state == KDSM_QUEUE_ENTERING)
@@ -301,13 +303,11 @@ int kdsm_queue_ascertain(struct kdsm_queue *queue)
 	return 0;
 }
 
-int kdsm_queue_check(struct kdsm_queue *queue)
+static int kdsm_queue_do_check(struct kdsm_queue *queue)
 {
 	struct kdsm_baton *baton = &queue->baton;
 	int ret;
 
-	if (!kdsm_queue_is_unsure(queue) || kdsm_queue_is_wanted(queue))
-		return 0;
 	ret = kdsm_queue_ascertain(queue);
 	if (ret)
 		return ret;
@@ -316,6 +316,20 @@ int kdsm_queue_check(struct kdsm_queue *queue)
 	if (!ret)
 		baton->flags |= KDSM_BATON_MORE;
 	return min(ret, 0);
+}
+
+int kdsm_queue_check(struct kdsm_queue *queue)
+{
+	int err;
+
+	if (!kdsm_queue_is_unsure(queue) || kdsm_queue_is_wanted(queue))
+		return 0;
+	err = kdsm_queue_start(queue, BIT(KDSM_QUEUE_HELD));
+	if (err)
+		return min(err, 0);
+	err = kdsm_queue_do_check(queue);
+	kdsm_queue_end(queue);
+	return err;
 }
 
 /* Take a large debt off the word. */
@@ -383,7 +397,18 @@ static int kdsm_queue_hand(struct kdsm_queue *queue)
 		err = queue->ops->leaving(queue, false);
 	if (err)
 		return err;
+
+	/*
+	 * As long as there is no answer that node may have it. What is said again is of the
+	 * same epoch: whoever has heard of a newer one has said whether it has it.
+	 */
+	spin_lock_bh(&queue->lock);
+	if (queue->handing == KDSM_NOBODY)
+		queue->hand_epoch = queue->epoch;
+	queue->handing = baton->successors[0];
+	spin_unlock_bh(&queue->lock);
 	kdsm_queue_name(queue, &wire.lock, kdsm_queue_next(queue));
+	wire.lock.epoch = cpu_to_le32(queue->hand_epoch);
 	wire.debt = cpu_to_le32(queue->cas ? 0 : baton->debt + 1);
 	wire.debt_sum = cpu_to_le32(queue->cas ? 0 : baton->debt_sum + baton->id);
 	wire.flags = cpu_to_le32(baton->flags);
@@ -392,8 +417,15 @@ static int kdsm_queue_hand(struct kdsm_queue *queue)
 		wire.successors[i] = cpu_to_le16(baton->successors[i + 1]);
 	count = kdsm_queue_pack(queue, kdsm_wire_carried(&wire, left));
 	wire.count = cpu_to_le16(count);
-	return kdsm_queue_send(queue, baton->successors[0], KDSM_MESSAGE_LOCK_HAND, &wire,
-			       kdsm_wire_hand_size(left, count), NULL);
+	err = kdsm_queue_send(queue, baton->successors[0], KDSM_MESSAGE_LOCK_HAND, &wire,
+			      kdsm_wire_hand_size(left, count), NULL);
+	/* One that does not know the lock may have, before it came up anew. */
+	if (kdsm_message_was_heard(err) && err != -ENOENT) {
+		spin_lock_bh(&queue->lock);
+		queue->handing = KDSM_NOBODY;
+		spin_unlock_bh(&queue->lock);
+	}
+	return err;
 }
 
 static void kdsm_queue_left(struct kdsm_queue *queue, enum kdsm_queue_state state)
@@ -426,13 +458,51 @@ static int kdsm_queue_search(struct kdsm_queue *queue)
 	return err;
 }
 
-int kdsm_queue_leave(struct kdsm_queue *queue, bool keep)
+/* Hand it over. While it is frozen: find out whether it was. */
+static int kdsm_queue_pass(struct kdsm_queue *queue)
 {
-	struct kdsm_baton *baton = &queue->baton;
 	unsigned int i;
 	int err;
 
+	/* Who has just queued may be found before it knows its ticket. */
+	for (i = 0; i < KDSM_RING_TRIES; i++) {
+		err = kdsm_queue_hand(queue);
+		/* What comes after an answer would be new. */
+		if (err != -EBUSY || READ_ONCE(queue->frozen))
+			break;
+		kdsm_queue_pause(i);
+	}
+	if (err == -EBUSY)
+		return -EAGAIN;
+	if (err == -ESTALE) {
+		/* It does not wait with that ticket: what is known is wrong. */
+		spin_lock_bh(&queue->lock);
+		queue->told = KDSM_NOBODY;
+		queue->baton.known = 0;
+		queue->waiters = 0;
+		spin_unlock_bh(&queue->lock);
+		return -EAGAIN;
+	}
+	if (err)
+		return err;
+	queue->stats.handed++;
+	kdsm_queue_left(queue, KDSM_QUEUE_NONE);
+	return 0;
+}
+
+static int kdsm_queue_do_leave(struct kdsm_queue *queue, bool keep)
+{
+	struct kdsm_baton *baton = &queue->baton;
+	int err;
+
 	spin_lock_bh(&queue->lock);
+	/* It was lost, and given to this node again: whoever leaves does not know that. */
+	if (queue->regained) {
+		spin_unlock_bh(&queue->lock);
+		return -EAGAIN;
+	}
+	/* What somebody is to be told cannot be told by a word that says that it is free. */
+	keep |= baton->flags & (KDSM_BATON_DEAD | KDSM_BATON_LOST);
 	kdsm_queue_set(queue, KDSM_QUEUE_LEAVING);
 	queue->looked = false;
 	spin_unlock_bh(&queue->lock);
@@ -474,27 +544,29 @@ int kdsm_queue_leave(struct kdsm_queue *queue, bool keep)
 		if (err)
 			return err;
 	}
-	/* Who has just queued may be found before it knows its ticket. */
-	for (i = 0; i < KDSM_RING_TRIES; i++) {
-		err = kdsm_queue_hand(queue);
-		if (err != -EBUSY)
-			break;
-		kdsm_queue_pause(i);
-	}
-	if (err == -EBUSY)
-		return -EAGAIN;
-	if (err == -ESTALE) {
-		/* It does not wait with that ticket: what is known is wrong. */
-		spin_lock_bh(&queue->lock);
-		queue->told = KDSM_NOBODY;
-		baton->known = 0;
-		queue->waiters = 0;
-		spin_unlock_bh(&queue->lock);
-		return -EAGAIN;
-	}
-	if (err)
+	return kdsm_queue_pass(queue);
+}
+
+int kdsm_queue_leave(struct kdsm_queue *queue, bool keep)
+{
+	int err = kdsm_queue_start(queue, BIT(KDSM_QUEUE_HELD) | BIT(KDSM_QUEUE_LEAVING));
+	bool asks;
+
+	if (err > 0)
+		return 0;
+	if (!err) {
+		err = kdsm_queue_do_leave(queue, keep);
+		kdsm_queue_end(queue);
 		return err;
-	queue->stats.handed++;
-	kdsm_queue_left(queue, KDSM_QUEUE_NONE);
-	return 0;
+	}
+	spin_lock_bh(&queue->lock);
+	asks = queue->frozen && queue->state == KDSM_QUEUE_LEAVING &&
+	       queue->handing != KDSM_NOBODY && queue->handing != queue->node;
+	queue->busy |= asks;
+	spin_unlock_bh(&queue->lock);
+	if (asks) {
+		err = kdsm_queue_pass(queue);
+		kdsm_queue_end(queue);
+	}
+	return err;
 }

@@ -59,6 +59,29 @@ void kdsm_queue_init(struct kdsm_queue *queue)
 	queue->state = KDSM_QUEUE_NONE;
 	queue->told = KDSM_NOBODY;
 	queue->from = KDSM_NOBODY;
+	queue->handing = KDSM_NOBODY;
+}
+
+int kdsm_queue_start(struct kdsm_queue *queue, unsigned long states)
+{
+	int ret = 0;
+
+	spin_lock_bh(&queue->lock);
+	if (!(states & BIT(queue->state)))
+		ret = 1;
+	else if (queue->frozen)
+		ret = -EAGAIN;
+	else
+		queue->busy = true;
+	spin_unlock_bh(&queue->lock);
+	return ret;
+}
+
+void kdsm_queue_end(struct kdsm_queue *queue)
+{
+	spin_lock_bh(&queue->lock);
+	queue->busy = false;
+	spin_unlock_bh(&queue->lock);
 }
 
 void kdsm_queue_set(struct kdsm_queue *queue, enum kdsm_queue_state state)
@@ -113,6 +136,62 @@ void kdsm_queue_packed(struct kdsm_queue *queue)
 	spin_lock_bh(&queue->lock);
 	kdsm_queue_set(queue, KDSM_QUEUE_NONE);
 	spin_unlock_bh(&queue->lock);
+}
+
+/* ---- the home ---- */
+
+/*
+ * The epoch, and the tie that holds with it: what is posted with that tie is done only if
+ * the home has not given up this node since.
+ */
+static int kdsm_queue_do_meet(struct kdsm_queue *queue)
+{
+	struct kdsm_wire_lock_state reply;
+	unsigned int tries = 3, length;
+	struct kdsm_wire_lock wire;
+	u64 tie = 0;
+	int err;
+
+	if (queue->met || !queue->recovers)
+		return 0;
+	spin_lock_bh(&queue->lock);
+	queue->asks_again = false;
+	spin_unlock_bh(&queue->lock);
+	if (queue->home != queue->node) {
+		kdsm_queue_name(queue, &wire, 0);
+		/* The first message to a node may be what makes the tie. */
+		do {
+			tie = kdsm_fabric_tie(queue->fabric, queue->home);
+			length = sizeof(reply);
+			/* Not counted: mostly it is done when the lock is opened. */
+			err = kdsm_message(queue->fabric, queue->home, KDSM_MESSAGE_LOCK_MEET,
+					   &wire, sizeof(wire), &reply, &length);
+			if (err)
+				return err == -EBUSY ? -EAGAIN : err == -ENOENT ? -EHOSTDOWN : err;
+			if (length != sizeof(reply))
+				return -EIO;
+		} while ((!tie || tie != kdsm_fabric_tie(queue->fabric, queue->home)) && --tries);
+		if (!tries)
+			return -EAGAIN;
+	}
+	spin_lock_bh(&queue->lock);
+	if (queue->home != queue->node)
+		queue->epoch = le32_to_cpu(reply.epoch);
+	queue->tie = tie;
+	queue->met = !queue->asks_again;
+	spin_unlock_bh(&queue->lock);
+	return queue->met ? 0 : -EAGAIN;
+}
+
+int kdsm_queue_meet(struct kdsm_queue *queue)
+{
+	int err = kdsm_queue_start(queue, BIT(KDSM_QUEUE_NONE));
+
+	if (err)
+		return min(err, 0);
+	err = kdsm_queue_do_meet(queue);
+	kdsm_queue_end(queue);
+	return err;
 }
 
 /* ---- queueing ---- */
@@ -190,12 +269,15 @@ static u64 kdsm_queue_mine(const struct kdsm_queue *queue)
 	return KDSM_WORD_TAIL + KDSM_WORD_COUNT + kdsm_queue_id(queue);
 }
 
-int kdsm_queue_enter(struct kdsm_queue *queue)
+static int kdsm_queue_do_enter(struct kdsm_queue *queue)
 {
 	u32 count, sum;
 	u64 word;
 	int err;
 
+	err = kdsm_queue_do_meet(queue);
+	if (err)
+		return err;
 	kdsm_queue_begin(queue);
 	if (queue->cas)
 		return kdsm_cas_enter(queue);
@@ -213,11 +295,25 @@ int kdsm_queue_enter(struct kdsm_queue *queue)
 	return 0;
 }
 
-int kdsm_queue_try(struct kdsm_queue *queue)
+int kdsm_queue_enter(struct kdsm_queue *queue)
+{
+	int err = kdsm_queue_start(queue, BIT(KDSM_QUEUE_NONE));
+
+	if (err)
+		return min(err, 0);
+	err = kdsm_queue_do_enter(queue);
+	kdsm_queue_end(queue);
+	return err;
+}
+
+static int kdsm_queue_do_try(struct kdsm_queue *queue)
 {
 	u64 word, old;
 	int err;
 
+	err = kdsm_queue_do_meet(queue);
+	if (err)
+		return err;
 	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, 0, &word);
 	if (err)
 		return err;
@@ -236,6 +332,19 @@ int kdsm_queue_try(struct kdsm_queue *queue)
 	kdsm_queue_set(queue, KDSM_QUEUE_NONE);
 	spin_unlock_bh(&queue->lock);
 	return -EBUSY;
+}
+
+int kdsm_queue_try(struct kdsm_queue *queue)
+{
+	int err = kdsm_queue_start(queue, BIT(KDSM_QUEUE_NONE));
+
+	if (err > 0)
+		return kdsm_queue_state(queue) == KDSM_QUEUE_HELD ? 0 : -EBUSY;
+	if (!err) {
+		err = kdsm_queue_do_try(queue);
+		kdsm_queue_end(queue);
+	}
+	return err == -EAGAIN ? -EBUSY : err;
 }
 
 /* ---- waiting ---- */
@@ -263,25 +372,36 @@ int kdsm_queue_ask(struct kdsm_queue *queue, unsigned int node,
 
 int kdsm_queue_poll(struct kdsm_queue *queue, bool look)
 {
-	enum kdsm_queue_state state = kdsm_queue_state(queue);
 	struct kdsm_queue_place place;
 	bool silent = false, found = false;
+	enum kdsm_queue_state state;
 	unsigned int node;
+	int err;
 
-	if (state == KDSM_QUEUE_DOUBT)
-		return kdsm_queue_resolve(queue, true);
-	if (state != KDSM_QUEUE_WAITING)
+	/* While it is frozen there is nothing to do but to wait. */
+	err = kdsm_queue_start(queue, BIT(KDSM_QUEUE_DOUBT) | BIT(KDSM_QUEUE_WAITING));
+	if (err)
 		return 0;
-	if (!queue->published)
+	state = kdsm_queue_state(queue);
+	if (state == KDSM_QUEUE_DOUBT)
+		err = kdsm_queue_resolve(queue, true);
+	else if (state == KDSM_QUEUE_WAITING && !queue->published)
 		kdsm_queue_publish(queue);
+	kdsm_queue_end(queue);
+	if (state != KDSM_QUEUE_WAITING)
+		return err;
 	for (node = 0; look && node < queue->nodes; node++) {
 		if (!kdsm_queue_is_peer(queue, node))
 			continue;
-		if (kdsm_queue_ask(queue, node, &place))
+		err = kdsm_queue_ask(queue, node, &place);
+		if (err) {
 			silent = true;
-		else
+			if (!kdsm_message_was_heard(err) && node != queue->home)
+				queue->ops->missed(queue, node, false);
+		} else {
 			found |= place.state != KDSM_QUEUE_NONE &&
 				 place.state != KDSM_QUEUE_WAITING;
+		}
 	}
 	/* If nobody else has it, it is with one that does not answer. */
 	return silent && !found ? -EHOSTDOWN : 0;

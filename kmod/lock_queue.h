@@ -78,6 +78,11 @@ struct kdsm_queue_ops {
 	 * several times. An error: it stays, LEAVING. NULL: nothing to do.
 	 */
 	int (*leaving)(struct kdsm_queue *queue, bool free);
+	/*
+	 * A node does not answer this one: the home should know. If stuck, this one does not
+	 * get on without that: the queue is to be written anew. In tasks.
+	 */
+	void (*missed)(struct kdsm_queue *queue, unsigned int node, bool stuck);
 };
 
 struct kdsm_queue_stats {
@@ -102,10 +107,24 @@ struct kdsm_queue {
 	unsigned int node, nodes;
 	const u16 *elements;		/* by node; its members are in the same as this node */
 	struct kdsm_queue *parent;	/* where that element queues; NULL: there is none */
+	bool recovers;			/* its home writes it anew when nodes die */
 	bool cas;			/* KDSM_LOCK_CAS; without a parent */
 
 	spinlock_t lock;		/* guards what follows, up to stats */
 	u8 state;			/* enum kdsm_queue_state */
+	bool regained;			/* LEAVING, and then HELD: nobody has seen that */
+	bool met;			/* epoch and tie are known */
+	bool asks_again;		/* what is just being heard of them is not of now */
+	bool busy;			/* a task changes the word or the ring, or hands over */
+	bool frozen;			/* no task may */
+	bool reported;			/* and the home knows what this node is */
+	bool said_handing;		/* with that, that another may have it */
+	u32 epoch;			/* how often the home has written the queue anew */
+	u64 tie;			/* to the home, as it was then: see kdsm_fabric_tie() */
+	u16 handing;			/* LEAVING: may have it, but has not answered; KDSM_NOBODY;
+					 * this node: it is no longer to be known
+					 */
+	u32 hand_epoch;			/* when that was said */
 	bool published;			/* WAITING: who goes before can find this node */
 	bool looked;			/* HELD: somebody waits who may not be known */
 	u32 ticket;			/* the last that is known */
@@ -134,6 +153,11 @@ struct kdsm_queue {
 	unsigned int tries;		/* to find the next one */
 	u64 seen;			/* cas: the word, when it was last seen */
 
+	/* At the home; of the task that recovers. */
+	bool recovering;		/* it has begun */
+	bool resuming;			/* some have been told to resume */
+	u32 round;			/* when it was done last */
+
 	struct kdsm_queue_stats stats;
 	struct kdsm_operation op[2];
 	struct kdsm_ring_entry entry;
@@ -151,8 +175,14 @@ u64 kdsm_queue_size(unsigned int nodes);
 void kdsm_queue_place(struct kdsm_queue *queue, u64 offset);
 
 /*
+ * NONE: learn from the home what is needed to queue. 0, also if it is known. -EAGAIN: in a
+ * while. Others as below.
+ */
+int kdsm_queue_meet(struct kdsm_queue *queue);
+/*
  * NONE: queue. 0: it is HELD or WAITING or, for want of an answer, DOUBT. -EHOSTDOWN,
- * -EIO, -ENOMEM: it is NONE or DOUBT.
+ * -EIO, -ENOMEM: it is NONE or DOUBT. -EAGAIN, here and below: the home writes the queue
+ * anew; call this again in a while.
  */
 int kdsm_queue_enter(struct kdsm_queue *queue);
 /* NONE: be the holder if there is none. -EBUSY: there is. Other errors as above. */
@@ -178,6 +208,11 @@ int kdsm_queue_leave(struct kdsm_queue *queue, bool keep);
 int kdsm_queue_check(struct kdsm_queue *queue);
 /* HELD: the baton is as it should be, if the answer to a check was lost. Errors as above. */
 int kdsm_queue_ascertain(struct kdsm_queue *queue);
+/*
+ * Has the home given up this node? Then it is NONE now, and all others know it so. Of
+ * tasks, one at a time, like the above. *had: it had the lock.
+ */
+bool kdsm_queue_is_out(struct kdsm_queue *queue, bool *had);
 /* HELD: is somebody known to wait for it? */
 bool kdsm_queue_is_wanted(struct kdsm_queue *queue);
 /* HELD: can it stay so, without a task, until wanted() is called? */
@@ -196,10 +231,45 @@ static inline enum kdsm_queue_state kdsm_queue_state(const struct kdsm_queue *qu
 int kdsm_queue_serve_tell(struct kdsm_queue *queue, struct kdsm_request *request);
 int kdsm_queue_serve_hand(struct kdsm_queue *queue, struct kdsm_request *request);
 int kdsm_queue_serve_look(struct kdsm_queue *queue, struct kdsm_request *request);
+int kdsm_queue_serve_meet(struct kdsm_queue *queue, struct kdsm_request *request);
+int kdsm_queue_serve_freeze(struct kdsm_queue *queue, struct kdsm_request *request);
+int kdsm_queue_serve_resume(struct kdsm_queue *queue, struct kdsm_request *request);
+
+/* ---- at the home, when nodes have died: lock_recover.c ---- */
+
+/* What one of them is, or will be. */
+struct kdsm_member {
+	u32 state, ticket, flags;
+	u16 to, next;
+	bool away;		/* it could not be asked */
+};
+
+struct kdsm_recovery {
+	u32 round;		/* not 0; each queue once */
+	bool idle;		/* also if nobody seems to have queued */
+	unsigned int node;	/* result; see below */
+	struct kdsm_member *nodes;	/* of all */
+	u16 *order;			/* as many */
+};
+
+/*
+ * Write the queue anew, of this node's queue, without those nodes that do not answer. In
+ * a task, one at a time. -EHOSTDOWN: recovery->node does not answer, and was not given up
+ * (kdsm_fabric_give_up()) since it did; do that, and call this again. -EAGAIN: a node
+ * has something to end first; call this again in a while. Until this returns 0 the queue is
+ * frozen.
+ */
+int kdsm_queue_recover(struct kdsm_queue *queue, struct kdsm_recovery *recovery);
 
 /* ---- between its files ---- */
 
-/* lock_queue.c. With the spinlock. */
+/*
+ * lock_queue.c: a task is to work on the word, if the queue is in one of the states (bits).
+ * 0: end follows. 1: it is in another. -EAGAIN: it is frozen.
+ */
+int kdsm_queue_start(struct kdsm_queue *queue, unsigned long states);
+void kdsm_queue_end(struct kdsm_queue *queue);
+/* With the spinlock. */
 void kdsm_queue_set(struct kdsm_queue *queue, enum kdsm_queue_state state);
 /* The baton is there; the same for who has it without debt. */
 void kdsm_queue_take(struct kdsm_queue *queue);

@@ -41,6 +41,7 @@ static void kdsm_queue_post(struct kdsm_queue *queue, struct kdsm_operation **op
 	unsigned int i;
 
 	kdsm_batch_init(&batch, queue->fabric, queue->memory);
+	batch.tie = queue->tie;
 	for (i = 0; i < count; i++)
 		kdsm_batch_add(&batch, ops[i]);
 	kdsm_batch_post(&batch);
@@ -148,7 +149,7 @@ void kdsm_queue_name(const struct kdsm_queue *queue, struct kdsm_wire_lock *wire
 	wire->number = cpu_to_le16(queue->number);
 	wire->level = cpu_to_le16(queue->level);
 	wire->ticket = cpu_to_le32(ticket);
-	wire->reserved = 0;
+	wire->epoch = cpu_to_le32(queue->epoch);
 }
 
 int kdsm_queue_send(struct kdsm_queue *queue, unsigned int node, enum kdsm_message_type type,
@@ -193,6 +194,12 @@ int kdsm_queue_serve_tell(struct kdsm_queue *queue, struct kdsm_request *request
 	if (ticket > KDSM_TICKET_MASK)
 		return -EINVAL;
 	spin_lock_bh(&queue->lock);
+	/* What is of another epoch is said again when that is here, or of no use any more. */
+	if (queue->frozen || (queue->state != KDSM_QUEUE_NONE &&
+			      le32_to_cpu(wire->epoch) != queue->epoch)) {
+		err = -EBUSY;
+		goto unlock;
+	}
 	switch (queue->state) {
 	case KDSM_QUEUE_ENTERING:
 	case KDSM_QUEUE_DOUBT:
@@ -217,6 +224,7 @@ int kdsm_queue_serve_tell(struct kdsm_queue *queue, struct kdsm_request *request
 		queue->told_ticket = ticket;
 		break;
 	}
+unlock:
 	spin_unlock_bh(&queue->lock);
 	if (wanted)
 		queue->ops->wanted(queue);
@@ -298,6 +306,14 @@ int kdsm_queue_serve_hand(struct kdsm_queue *queue, struct kdsm_request *request
 	spin_lock_bh(&queue->lock);
 	if (kdsm_queue_is_old(queue, ticket))
 		goto unlock;	/* said again */
+	if ((queue->recovers && !queue->met) || le32_to_cpu(wire->lock.epoch) != queue->epoch) {
+		err = -ESTALE;
+		goto unlock;
+	}
+	if (queue->frozen) {
+		err = -EBUSY;
+		goto unlock;
+	}
 	switch (queue->state) {
 	case KDSM_QUEUE_ENTERING:
 		/*
@@ -363,12 +379,29 @@ int kdsm_queue_serve_look(struct kdsm_queue *queue, struct kdsm_request *request
 	reply->has_held = cpu_to_le16(queue->has_held);
 	reply->ticket = cpu_to_le32(ticket);
 	reply->held = cpu_to_le32(queue->held);
-	reply->reserved = 0;
+	reply->epoch = cpu_to_le32(queue->epoch);
 	spin_unlock_bh(&queue->lock);
 	request->reply_length = sizeof(*reply);
 	if (wanted)
 		queue->ops->wanted(queue);
 	return 0;
+}
+
+int kdsm_queue_serve_meet(struct kdsm_queue *queue, struct kdsm_request *request)
+{
+	struct kdsm_wire_lock_state *reply = request->reply;
+	int err = 0;
+
+	if (request->length != sizeof(struct kdsm_wire_lock) || queue->home != queue->node)
+		return -EINVAL;
+	memset(reply, 0, sizeof(*reply));
+	spin_lock_bh(&queue->lock);
+	if (queue->frozen)
+		err = -EBUSY;
+	reply->epoch = cpu_to_le32(queue->epoch);
+	spin_unlock_bh(&queue->lock);
+	request->reply_length = sizeof(*reply);
+	return err;
 }
 
 bool kdsm_queue_is_wanted(struct kdsm_queue *queue)

@@ -53,6 +53,45 @@ int kdsm_lock_serve_look(void *context, struct kdsm_request *request)
 	return kdsm_lock_serve(context, request, kdsm_queue_serve_look);
 }
 
+int kdsm_lock_serve_freeze(void *context, struct kdsm_request *request)
+{
+	return kdsm_lock_serve(context, request, kdsm_queue_serve_freeze);
+}
+
+int kdsm_lock_serve_resume(void *context, struct kdsm_request *request)
+{
+	return kdsm_lock_serve(context, request, kdsm_queue_serve_resume);
+}
+
+/* The home has to know the locks that nodes queue for there, to recover them. */
+int kdsm_lock_serve_meet(void *context, struct kdsm_request *request)
+{
+	int err = kdsm_lock_serve(context, request, kdsm_queue_serve_meet);
+	const struct kdsm_wire_lock *wire = request->data;
+	struct kdsm_lock_open args = { 0 };
+	struct kdsm_region *region;
+	struct kdsm_lock *lock;
+
+	if (err != -ENOENT)
+		return err;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	args.number = le16_to_cpu(wire->number);
+	region = kdsm_region_get(context, le32_to_cpu(wire->id));
+	if (!region)
+		return -ENOENT;
+	err = -ENOENT;
+	/* That of the queue of all nodes; see kdsm_tree_create(). */
+	if (args.number < KDSM_MAX_LOCKS &&
+	    kdsm_lock_base(region, args.number) % region->cluster->nodes ==
+	    region->cluster->node) {
+		lock = kdsm_lock_open(region->locks, &args);
+		err = PTR_ERR_OR_ZERO(lock);
+	}
+	kdsm_region_put(region);
+	return err ?: kdsm_lock_serve(context, request, kdsm_queue_serve_meet);
+}
+
 /* ---- readers ---- */
 
 int kdsm_lock_serve_rw_join(void *context, struct kdsm_request *request)

@@ -93,6 +93,9 @@ static int kdsm_slot_access(struct kdsm_lock *lock, enum kdsm_opcode opcode,
 	else if (node != queue->node)
 		queue->stats.gets++;
 	kdsm_batch_init(&batch, queue->fabric, queue->memory);
+	/* Not if it was given up since. Of the others, what they hold is read only. */
+	if (node == queue->home)
+		batch.tie = queue->tie;
 	kdsm_batch_add(&batch, op);
 	kdsm_batch_post(&batch);
 	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);

@@ -175,6 +175,12 @@ static void kdsm_lock_settings_write(struct kdsm_wire_lock_open *wire,
 	wire->keep = cpu_to_le64(settings->keep);
 }
 
+/* They are spread over the nodes. */
+u32 kdsm_lock_base(const struct kdsm_region *region, u32 number)
+{
+	return hash_32(region->id, 16) + number;
+}
+
 static int kdsm_lock_make_readers(struct kdsm_lock *lock, u32 first)
 {
 	struct kdsm_locks *locks = lock->locks;
@@ -241,8 +247,9 @@ static struct kdsm_lock *kdsm_lock_make(struct kdsm_locks *locks,
 	model->node = cluster->node;
 	model->nodes = cluster->nodes;
 	model->cas = lock->options & KDSM_LOCK_CAS;
-	/* Their homes are spread over the nodes. */
-	err = kdsm_tree_create(&lock->tree, model, hash_32(locks->region->id, 16) + number,
+	/* A node that dies may be counted as a reader. */
+	model->recovers = lock->kind != KDSM_LOCK_RMA_RW;
+	err = kdsm_tree_create(&lock->tree, model, kdsm_lock_base(locks->region, number),
 			       (u64)number * (cluster->topology->levels - 1));
 	kfree(model);
 	if (!err && lock->kind == KDSM_LOCK_RMA_RW)

@@ -114,6 +114,11 @@ int kdsm_tree_create(struct kdsm_tree *tree, const struct kdsm_queue *model, u32
 		queue->home = kdsm_tree_home(topology, queue->elements, node, base);
 		kdsm_queue_place(queue, (slot + level - 1) * kdsm_queue_size(queue->nodes));
 		kdsm_queue_init(queue);
+		/*
+		 * Of several levels the lock may be in a message of another level, where the
+		 * home of a larger element cannot see it.
+		 */
+		queue->recovers = model->recovers && tree->levels == 2;
 		if (tree->count)
 			tree->queues[tree->count - 1]->parent = queue;
 		tree->queues[tree->count++] = queue;
@@ -163,11 +168,42 @@ static void kdsm_tree_unpack(struct kdsm_tree *tree, unsigned int i)
 	}
 }
 
+/* The home may have given this node the lock again, which it was leaving. */
+static void kdsm_tree_regain(struct kdsm_tree *tree)
+{
+	struct kdsm_queue *queue = tree->queues[0];
+
+	if (!READ_ONCE(queue->regained))
+		return;
+	spin_lock_bh(&queue->lock);
+	queue->regained = false;
+	spin_unlock_bh(&queue->lock);
+	tree->leaving = false;
+	tree->regained = true;
+}
+
+bool kdsm_tree_is_out(struct kdsm_tree *tree, bool *had)
+{
+	bool out = kdsm_queue_is_out(tree->queues[0], had);
+
+	if (out) {
+		tree->leaving = false;
+		tree->regained = false;
+	}
+	return out;
+}
+
+int kdsm_tree_meet(struct kdsm_tree *tree)
+{
+	return kdsm_queue_meet(tree->queues[0]);
+}
+
 enum kdsm_queue_state kdsm_tree_state(struct kdsm_tree *tree)
 {
 	enum kdsm_queue_state state;
 	unsigned int i;
 
+	kdsm_tree_regain(tree);
 	if (tree->leaving)
 		return KDSM_QUEUE_LEAVING;
 	for (i = 0; i < tree->count; i++) {
@@ -414,9 +450,13 @@ static int kdsm_tree_leave_queue(struct kdsm_tree *tree, unsigned int i, bool st
 			return err;
 	}
 	/* They are the lock's, and go with it. */
-	queue->baton.flags &= KDSM_BATON_MORE;
-	if (has_lock)
-		queue->baton.flags |= flags;
+	spin_lock_bh(&queue->lock);
+	if (!queue->regained) {
+		queue->baton.flags &= KDSM_BATON_MORE;
+		if (has_lock)
+			queue->baton.flags |= flags;
+	}
+	spin_unlock_bh(&queue->lock);
 	err = kdsm_queue_leave(queue, stay);
 	if (err)
 		return err;
@@ -440,6 +480,8 @@ int kdsm_tree_leave(struct kdsm_tree *tree, bool keep, u32 flags)
 	int err;
 
 	/* Nothing is left packed. */
+	if (tree->leaving && kdsm_tree_state(tree) == KDSM_QUEUE_HELD)
+		return -EAGAIN;
 	kdsm_tree_state(tree);
 	tree->leaving = true;
 	while (kdsm_tree_choose(tree, keep, flags, &i, &stay)) {

@@ -18,6 +18,7 @@ struct kdsm_tree {
 	unsigned int count;		/* of the queues */
 	unsigned int at;		/* the one that this node tries to get, or waits for */
 	bool leaving;
+	bool regained;			/* it came by itself; who sees to that takes it off */
 	struct kdsm_queue *queues[KDSM_LOCK_LEVELS - 1];	/* the smallest element first */
 	u32 sizes[KDSM_LOCK_LEVELS - 1];	/* nodes in the element of each */
 	u64 handed[KDSM_LOCK_LEVELS];	/* [i - 1]: the lock, inside an element of level i */
@@ -55,6 +56,9 @@ bool kdsm_tree_is_published(const struct kdsm_tree *tree);
  * KDSM_BATON_LOCK, it goes only to who is told of them: keep has to be set. An error: LEAVING.
  */
 int kdsm_tree_leave(struct kdsm_tree *tree, bool keep, u32 flags);
+/* As those of a queue, if the lock has one level. */
+bool kdsm_tree_is_out(struct kdsm_tree *tree, bool *had);
+int kdsm_tree_meet(struct kdsm_tree *tree);
 /* HELD: a thread has it now; so many wanted it, with that one. */
 void kdsm_tree_count(struct kdsm_tree *tree, unsigned int wanting);
 /*

@@ -135,12 +135,18 @@ static int kdsm_slot_send(struct kdsm_slot *slot, unsigned int length,
 		.sg_list = &sge,
 		.num_sge = 1,
 	};
+	bool untied = false;
 	int err = -EIO;
 
 	ib_dma_sync_single_for_device(fabric->device, slot->dma, sge.length,
 				      DMA_TO_DEVICE);
 	spin_lock_bh(&connection->lock);
-	if (connection->state == KDSM_CONNECTION_UP) {
+	if (call && connection->state == KDSM_CONNECTION_UP &&
+	    !kdsm_connection_is_tied(connection, call->tie)) {
+		/* It is as good as new. */
+		connection->sends++;
+		untied = true;
+	} else if (connection->state == KDSM_CONNECTION_UP) {
 		if (++connection->unsignalled == KDSM_SIGNAL_EVERY) {
 			connection->unsignalled = 0;
 			wr.send_flags = IB_SEND_SIGNALED;
@@ -155,7 +161,7 @@ static int kdsm_slot_send(struct kdsm_slot *slot, unsigned int length,
 		kdsm_slot_free_locked(slot);
 	}
 	spin_unlock_bh(&connection->lock);
-	if (err)
+	if (err && !untied)
 		kdsm_connection_break(connection);
 	return err;
 }

@@ -165,7 +165,8 @@ static bool kdsm_chain_try_post(struct kdsm_chain *chain, int *err)
 	bool posted = true;
 
 	spin_lock_bh(&connection->lock);
-	if (connection->state != KDSM_CONNECTION_UP) {
+	if (connection->state != KDSM_CONNECTION_UP ||
+	    !kdsm_connection_is_tied(connection, chain->part.batch->tie)) {
 		*err = -EIO;
 	} else if (connection->room < chain->count) {
 		posted = false;

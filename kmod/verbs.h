@@ -96,7 +96,9 @@ struct kdsm_connection {
 
 	struct completion event;	/* of rdma_cm, while connecting */
 	int event_status;
-	u64 incarnation;	/* of the peer, as the acceptance said */
+	u64 incarnation;	/* of the peer, as it said */
+	u32 given_up;		/* made here: by the peer, as the acceptance said; or the peer */
+	u64 tie;		/* made here: see kdsm_fabric_tie() */
 
 	spinlock_t lock;		/* see above */
 	enum kdsm_connection_state state;
@@ -122,8 +124,12 @@ struct kdsm_peer {
 	unsigned int node;
 	struct sockaddr_storage address;
 	struct kdsm_connection *queues[KDSM_QUEUES_MAX];	/* made on first use */
-	struct mutex lock;	/* guards the making of queues, incarnation */
+	struct mutex lock;	/* guards the making of queues, incarnation, tie */
 	u64 incarnation;
+	u64 tie;		/* see kdsm_fabric_tie() */
+	u32 untied;		/* how often this incarnation of it has given up this node */
+	u32 given_up;		/* how often this node has given up it; under accepted_lock */
+	bool away;		/* given up, and not heard of since */
 	u32 state;		/* enum kdsm_peer_state */
 	unsigned long retry_at;	/* jiffies: no attempt before, while down */
 	unsigned int backoff;	/* jiffies */
@@ -170,6 +176,12 @@ void kdsm_connection_put(struct kdsm_connection *connection);
 int kdsm_connection_create_qp(struct kdsm_connection *connection);
 /* Drains it first: no completion comes any more. */
 void kdsm_connection_destroy_qp(struct kdsm_connection *connection);
+/* With the lock, and up: may what was meant for that tie be posted on it? 0: any. */
+static inline bool kdsm_connection_is_tied(const struct kdsm_connection *connection, u64 tie)
+{
+	return !tie || connection->tie == tie;
+}
+
 void kdsm_connection_set_state(struct kdsm_connection *connection,
 			       enum kdsm_connection_state state);
 /* Something went wrong: fail all that is under way, then be idle. Any context. */
@@ -199,10 +211,10 @@ struct kdsm_connection *kdsm_connection_get(struct kdsm_fabric *fabric,
 					    unsigned int node);
 
 /*
- * A peer said which incarnation of it is there. If it came up anew, all that was
- * known of its former life is void.
+ * A peer said which incarnation of it is there, and how often it has given up this node.
+ * If it came up anew, all that was known of its former life is void. Returns the tie.
  */
-void kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation);
+u64 kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation, u32 given_up);
 
 /* ---- accept.c ---- */
 
@@ -294,6 +306,7 @@ struct kdsm_call {
 	unsigned int reply_length;
 	void (*done)(struct kdsm_call *call);
 	struct kdsm_connection *connection;	/* that it was sent on */
+	u64 tie;		/* of the batch that it is for, or 0 */
 };
 
 /*

@@ -14,7 +14,7 @@
 #include <linux/kdsm.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	1
+#define KDSM_WIRE_VERSION	2
 
 /* Private data of a connection request: who asks. At most 56 bytes. */
 struct kdsm_wire_hello {
@@ -26,6 +26,7 @@ struct kdsm_wire_hello {
 	u8 queue;		/* which of the asking node's connections */
 	__le32 target;		/* number of the node that it means to reach */
 	__le64 incarnation;	/* random; differs each time that node comes up */
+	__le32 given_up;	/* how often it has given up the other */
 	u8 uuid[KDSM_UUID_SIZE];
 } __packed;
 
@@ -35,6 +36,7 @@ struct kdsm_wire_welcome {
 	__le16 version;
 	__le16 node;
 	__le64 incarnation;
+	__le32 given_up;
 } __packed;
 
 /* Private data of a rejection. */
@@ -95,6 +97,10 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_RW_TELL,	/* kdsm_wire_rw, to a writer: look at the counters */
 	KDSM_MESSAGE_RW_GO,	/* kdsm_wire_rw, from a counter's home: what was asked for */
 	KDSM_MESSAGE_RW_COUNT,	/* kdsm_wire_rw, from a counter's home -> the same */
+	KDSM_MESSAGE_LOCK_MEET,	/* the same, to the home, which opens the lock for that */
+	KDSM_MESSAGE_LOCK_MISS,	/* kdsm_wire_lock_miss, to a home */
+	KDSM_MESSAGE_LOCK_FREEZE,	/* kdsm_wire_lock, from the home -> kdsm_wire_lock_report */
+	KDSM_MESSAGE_LOCK_RESUME,	/* kdsm_wire_lock_resume, from the home */
 	KDSM_MESSAGE_TYPES
 };
 
@@ -222,7 +228,7 @@ struct kdsm_wire_lock {
 	__le16 number;
 	__le16 level;		/* of the queue; 1: the whole cluster */
 	__le32 ticket;
-	__le32 reserved;
+	__le32 epoch;		/* of the queue; FREEZE: the next one */
 } __packed;
 
 #define KDSM_WIRE_SUCCESSORS	128U
@@ -281,6 +287,21 @@ struct kdsm_wire_lock_state {
 	__le16 has_held;
 	__le32 ticket;		/* the last that it knows of; DOUBT: it has none from that on */
 	__le32 held;		/* the last with which it had the lock, if it has_held */
+	__le32 epoch;
+} __packed;
+
+/* A node does not answer the sender. */
+struct kdsm_wire_lock_miss {
+	__le32 node;
+	__le32 stuck;		/* 1: its queue is to be written anew without that */
+} __packed;
+
+/* What a node is that froze, until it is told to resume; see lock_recover.c. */
+struct kdsm_wire_lock_report {
+	__le16 state;		/* enum kdsm_queue_state */
+	__le16 to;		/* to which it was handed over, without an answer; KDSM_NOBODY */
+	__le32 ticket;		/* HELD, LEAVING, WAITING: its own */
+	__le32 flags;		/* HELD, LEAVING: KDSM_BATON_DEAD, KDSM_BATON_LOST */
 	__le32 reserved;
 } __packed;
 
@@ -321,6 +342,14 @@ struct kdsm_wire_signature {
 		__le16 writer;
 		__le16 reserved;
 	} __packed notices[KDSM_NOTICES_MAX];
+} __packed;
+
+/* What it is from now on. */
+struct kdsm_wire_lock_resume {
+	struct kdsm_wire_lock lock;
+	__le16 state;		/* NONE, WAITING, HELD */
+	__le16 next;		/* who has the ticket after that; KDSM_NOBODY */
+	__le32 flags;		/* HELD, and it was not before: KDSM_BATON_DEAD, KDSM_BATON_LOST */
 } __packed;
 
 /*

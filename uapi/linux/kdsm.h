@@ -512,10 +512,10 @@ struct kdsm_lock_thread {
  * counted is the time that the network takes for an answer.
  *
  * 0 and -EOWNERDEAD: the caller has it. Errors:
- *   -EOWNERDEAD	and who had it died with it. KDSM_IOC_LOCK_CONSISTENT
- *		tells that what the lock guards is in order again; without that, nobody
- *		will have the lock any more once it is unlocked. Readers are told so, too,
- *		and leave that to one who writes
+ *   -EOWNERDEAD	and who had it died with it: a thread, or a node, which had it or
+ *		may have. KDSM_IOC_LOCK_CONSISTENT tells that what the lock guards is in
+ *		order again; without that, nobody will have the lock any more once it is
+ *		unlocked. Readers are told so, too, and leave that to one who writes
  *   -ENOTRECOVERABLE	it was unlocked so
  *   -EBUSY	with TRY: somebody has it
  *   -ETIMEDOUT	timeout is over
@@ -526,8 +526,18 @@ struct kdsm_lock_thread {
  *   -EINVAL	flags; READ of a lock of another kind
  *   -EACCES	the file is not open for writing
  *   -EBADFD	the file is not bound
- *   -EHOSTDOWN, -EIO	a node that has to take part cannot be reached: at once that of
- *		the lock's word, after 10 s one that has the lock. Try again
+ *   -EHOSTDOWN, -EIO	the home of the lock, the node that has its word, cannot be
+ *		reached: at once if that is known, else as soon as it is; or for 30 s (of
+ *		a lock that is not mended, see below: 10 s) some node could not be that has
+ *		the lock. Try again
+ *
+ * A node that its home cannot reach is dead for a lock of two levels, but of kind RMA_RW,
+ * after about 10 s (the transport gives up after 4 s, and it cannot be connected to again):
+ * who waits there is dropped,
+ * and if it had the lock, the next one has it with -EOWNERDEAD, within about 20 s of
+ * its silence. Nobody finds out before somebody waits for the lock. The node may be there
+ * again later. It learns that then; who still waits there queues anew, and who had the
+ * lock has it no longer.
  */
 struct kdsm_lock_take {
 	__u32 argsz;
@@ -551,6 +561,8 @@ struct kdsm_lock_take {
  *
  * -EPERM: thread does not have the lock (CONSISTENT: for writing; UNLOCK: as flags say),
  * or is not the number of the calling thread.
+ * -EHOSTDOWN (UNLOCK): the home of the lock could not reach this node for so long that
+ * another one got it, with -EOWNERDEAD. The thread does not have it.
  * -ENOENT, -EINVAL (flags), -EACCES, -EBADFD as above.
  */
 struct kdsm_lock_give {

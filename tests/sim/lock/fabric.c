@@ -102,13 +102,26 @@ static void operate(struct kdsm_operation *op)
 
 void kdsm_batch_post(struct kdsm_batch *batch)
 {
+	unsigned int node = batch->fabric->node;
 	struct kdsm_operation *op;
 
 	sim_might_sleep();
 	list_for_each_entry(op, &batch->operations, link) {
+		bool was_cut = lock_is_cut(node, op->node);
+
+		if (!was_cut)
+			lock_greet(node, op->node);
 		sim_sleep(delay());
 		op->status = 0;
-		if (sim_chance(sim.error)) {
+		if (!lock_may_land(node, batch->tie)) {
+			op->status = -EIO;
+		} else if (lock_is_cut(node, op->node)) {
+			/* It was under way. */
+			if (!was_cut && sim_chance(2))
+				operate(op);
+			op->result = 0xdeadULL;
+			op->status = -EHOSTDOWN;
+		} else if (sim_chance(sim.error)) {
 			/* Whether it was done is not known. */
 			if (sim_chance(2))
 				operate(op);
@@ -120,6 +133,10 @@ void kdsm_batch_post(struct kdsm_batch *batch)
 		sim_event(-1, "operation %u at %llu: %016llx, status %d", op->opcode,
 			  op->offset, op->result, op->status);
 		sim_sleep(delay());
+		if (lock_is_cut(node, op->node)) {
+			op->result = 0xdeadULL;
+			op->status = -EIO;
+		}
 	}
 }
 
@@ -205,20 +222,44 @@ static void serve(struct message *message)
 	case KDSM_MESSAGE_LOCK_LOOK:
 		message->status = kdsm_queue_serve_look(queue, &request);
 		break;
+	case KDSM_MESSAGE_LOCK_MEET:
+		message->status = kdsm_queue_serve_meet(queue, &request);
+		break;
+	case KDSM_MESSAGE_LOCK_FREEZE:
+		if (lock_broken == LOCK_BREAK_BUSY)
+			queue->busy = false;
+		message->status = kdsm_queue_serve_freeze(queue, &request);
+		if (lock_broken == LOCK_BREAK_GONE)
+			((struct kdsm_wire_lock_report *)message->reply)->to = KDSM_NOBODY;
+		if (lock_broken == LOCK_BREAK_THAW)
+			queue->frozen = false;
+		break;
+	case KDSM_MESSAGE_LOCK_RESUME:
+		if (lock_broken == LOCK_BREAK_RESUME)
+			hand->lock.epoch = queue->epoch;
+		message->status = kdsm_queue_serve_resume(queue, &request);
+		if (lock_broken == LOCK_BREAK_DEAD)
+			queue->baton.flags &= ~KDSM_BATON_DEAD;
+		break;
 	default:
 		sim_fail(-1, "a message of unknown type");
 	}
 	if (message->status == -EINVAL)
 		sim_fail(-1, "message %u of node %u makes no sense to node %u", message->type,
 			 message->from, message->to);
-	if (message->status == -ESTALE && !sim.error && !lock.old)
+	if (message->status == -ESTALE && !sim.error && !lock.old && !lock.deaths &&
+	    !lock.home_dies)
 		sim_fail(-1, "nothing is lost, but node %u does not wait for what node %u hands it",
 			 message->to, message->from);
 	message->reply_length = request.reply_length;
-	sim_event(-1, "%s of node %u, level %u, ticket %u: %d",
+	sim_event(-1, "%s of node %u, level %u, ticket %u, epoch %u: %d",
 		  message->type == KDSM_MESSAGE_LOCK_TELL ? "TELL" :
-		  message->type == KDSM_MESSAGE_LOCK_HAND ? "HAND" : "LOOK", message->from,
-		  hand->lock.level, hand->lock.ticket, message->status);
+		  message->type == KDSM_MESSAGE_LOCK_HAND ? "HAND" :
+		  message->type == KDSM_MESSAGE_LOCK_LOOK ? "LOOK" :
+		  message->type == KDSM_MESSAGE_LOCK_MEET ? "MEET" :
+		  message->type == KDSM_MESSAGE_LOCK_FREEZE ? "FREEZE" : "RESUME",
+		  message->from, hand->lock.level, hand->lock.ticket, hand->lock.epoch,
+		  message->status);
 }
 
 static void serve_late(void *arg)
@@ -247,15 +288,19 @@ static void send_late(const struct message *message)
 static void deliver(void *arg)
 {
 	struct message *message = arg;
+	bool cut = lock_is_cut(message->from, message->to);
 
-	if (sim_chance(sim.error)) {
+	if (!cut)
+		lock_greet(message->from, message->to);
+	if (cut || sim_chance(sim.error)) {
 		if (sim_chance(2))
 			send_late(message);
-		message->status = sim_chance(4) ? -EHOSTDOWN : -EIO;
+		message->status = cut || sim_chance(4) ? -EHOSTDOWN : -EIO;
 	} else {
 		serve(message);
 		sim_sleep(delay());
-		if (sim_chance(sim.error)) {
+		cut = lock_is_cut(message->from, message->to);
+		if (cut || sim_chance(sim.error)) {
 			if (sim_chance(4))
 				send_late(message);
 			message->status = sim_chance(2) ? -EIO : -ETIMEDOUT;
@@ -269,6 +314,9 @@ static void deliver(void *arg)
 	if (lock_broken == LOCK_BREAK_HAND && message->type == KDSM_MESSAGE_LOCK_HAND &&
 	    !kdsm_message_was_heard(message->status))
 		message->status = 0;
+	/* Who does not answer may have taken it. */
+	if (cut && message->type == KDSM_MESSAGE_LOCK_HAND)
+		lock_may_tell = true;
 	message->done = true;
 	under_way--;
 	sim_wake(&message->queue);

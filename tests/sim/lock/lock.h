@@ -31,6 +31,15 @@ enum lock_break {
 	LOCK_BREAK_ALONE,
 	LOCK_BREAK_BATCH,
 	LOCK_BREAK_TURNS,
+	/* Where nodes die. */
+	LOCK_BREAK_FENCE,
+	LOCK_BREAK_GONE,
+	LOCK_BREAK_DEAD,
+	LOCK_BREAK_BUSY,
+	LOCK_BREAK_RESUME,
+	LOCK_BREAK_FREE,
+	LOCK_BREAK_OUT,
+	LOCK_BREAK_THAW,
 	LOCK_BREAK_COUNT
 };
 
@@ -51,6 +60,9 @@ struct lock_config {
 	unsigned int wanting;		/* threads that a node says want it */
 	u32 t_l[KDSM_LOCK_LEVELS];	/* of some seeds automatic */
 	u32 ticket;			/* the first */
+	unsigned int deaths, die;	/* nodes that die, within so many microseconds */
+	bool away_too;			/* some come back */
+	bool home_dies;
 	bool old;			/* tickets come again: old entries are in the ring */
 };
 
@@ -77,13 +89,30 @@ u64 lock_word(const struct kdsm_queue *queue);
 unsigned int __real_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket);
 unsigned int __wrap_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket);
 
+/* death.c */
+void lock_deaths_start(void);
+bool lock_deaths_pending(void);
+unsigned int lock_deaths_to_come(void);
+bool lock_is_cut(unsigned int a, unsigned int b);
+bool lock_is_dead(unsigned int node);
+void lock_greet(unsigned int a, unsigned int b);
+bool lock_may_land(unsigned int node, u64 tie);
+bool lock_is_tied(unsigned int node);
+void lock_missed(unsigned int node, bool stuck);
+/* Who has the lock next has to be told that a holder died; may be. */
+extern bool lock_must_tell, lock_may_tell;
+
 /* node.c */
+void lock_gives_up(unsigned int node);
+void lock_wake(unsigned int node);
+bool lock_nodes_active(void);
 void lock_nodes_start(void);
 void lock_nodes_stop(void);
 void lock_nodes_tell(void);
 /* What is known of waits so far, into lock_counts. */
 void lock_waits_count(void);
 struct kdsm_tree *lock_tree(unsigned int node);
+struct kdsm_queue *lock_queue(unsigned int node);
 /* Who has that queue has left it and queued again, in one step. */
 void lock_renewed(unsigned int home, unsigned int level, u32 ticket);
 

@@ -20,6 +20,7 @@ struct lock_counts lock_counts;
 static const struct {
 	const char *name, *what;
 	bool lossy;		/* it shows where messages get lost */
+	bool deaths;		/* it shows where nodes die */
 } breaks[LOCK_BREAK_COUNT] = {
 	[LOCK_BREAK_TELL] = { "tell", "a holder does not heed who tells it that it is next" },
 	[LOCK_BREAK_DEBT] = { "debt", "the debt does not go with the lock" },
@@ -29,6 +30,14 @@ static const struct {
 	[LOCK_BREAK_HAND] = { "hand", "a hand-over that nobody answered is taken for done", true },
 	[LOCK_BREAK_RING] = { "ring", "what is read of a ring is not checked" },
 	[LOCK_BREAK_EARLY] = { "early", "a hand-over that comes early is taken unseen" },
+	[LOCK_BREAK_FENCE] = { "fence", "what a dead node posted is done later", false, true },
+	[LOCK_BREAK_GONE] = { "gone", "who handed over to a dead node has it still", false, true },
+	[LOCK_BREAK_DEAD] = { "dead", "nobody is told that a holder has died", false, true },
+	[LOCK_BREAK_BUSY] = { "busy", "a node freezes with an atomic under way", false, true },
+	[LOCK_BREAK_RESUME] = { "resume", "a node resumes from any epoch", true, true },
+	[LOCK_BREAK_FREE] = { "free", "a dead holder is forgotten untold", false, true },
+	[LOCK_BREAK_OUT] = { "out", "who was given up does not find out", false, true },
+	[LOCK_BREAK_THAW] = { "thaw", "a node goes on while it is frozen", false, true },
 	[LOCK_BREAK_TWICE] = { "twice", "whether a lost atomic was done is not asked", true },
 	[LOCK_BREAK_ID] = { "id", "who got a lock from its element thinks that it is counted" },
 	[LOCK_BREAK_PASSES] = { "passes", "how often it was passed on does not go with the lock" },
@@ -41,8 +50,8 @@ static const struct {
 };
 
 static u64 state;
-static bool lossy, plain, cas, flat;
-static unsigned int racks, chassis = 1;
+static bool lossy, plain, cas, flat, home_dies;
+static unsigned int racks, chassis = 1, deaths;
 static int threshold = -1;
 static unsigned int nodes_min = 2, nodes_max = 8, rounds, contention;
 static struct result {
@@ -128,10 +137,22 @@ static void choose(u64 seed)
 	if (lossy || (!plain && sim_chance(4)))
 		sim.error = sim_chance(2) ? sim_between(4, 30) : sim_between(30, 500);
 	/* Some questions have to be answered by all nodes. */
-	if (sim.error && lock.nodes > 8)
+	if (sim.error && (lock.nodes > 8 || deaths))
 		sim.error += 8 * lock.nodes;
 	/* Who is in doubt takes what it is handed, and has only the sum to go by. */
 	lock.old &= !sim.error;
+	if (deaths && lock.nodes > 2)
+		lock.deaths = sim_between(1, min(deaths, lock.nodes - 2));
+	if (deaths) {
+		/* What several levels do when nodes die is not settled. */
+		lock.flat = true;
+		lock.die = sim_chance(2) ? 2000 : 20000;
+		lock.away_too = sim_chance(2);
+		lock.home_dies = home_dies;
+		lock.old = false;
+		if (home_dies)
+			lock.deaths = 0;
+	}
 	if (contention) {
 		lock.old = false;
 		lock.away = contention == 1 ? 0 : contention;
@@ -156,6 +177,7 @@ static void run_seed(u64 seed)
 	sim_clock_start();
 	lock_nodes_start();
 	lock_fabric_start();
+	lock_deaths_start();
 	sim_run();
 	lock_nodes_stop();
 	lock_fabric_stop();
@@ -181,6 +203,8 @@ static void usage(FILE *file)
 		"  -F           one queue, wherever the nodes are\n"
 		"  -c US        count operations: away that long between acquisitions; 1: not at all\n"
 		"  -C           nodes queue by compare-and-swap in a loop\n"
+		"  -d COUNT     at most so many nodes die, or are away for a while\n"
+		"  -H           the home dies\n"
 		"  -p           no seed with errors\n"
 		"  -l           in every seed messages and operations get lost\n"
 		"  -v           print every event\n"
@@ -199,7 +223,7 @@ int main(int argc, char **argv)
 
 	result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		      -1, 0);
-	while ((option = getopt(argc, argv, "s:n:N:R:T:Fr:c:Cplvb:h")) != -1) {
+	while ((option = getopt(argc, argv, "s:n:N:R:T:Fr:c:d:HCplvb:h")) != -1) {
 		switch (option) {
 		case 's':
 			seed = strtoull(optarg, NULL, 0);
@@ -226,6 +250,13 @@ int main(int argc, char **argv)
 			break;
 		case 'c':
 			contention = atoi(optarg);
+			break;
+		case 'd':
+			deaths = atoi(optarg);
+			break;
+		case 'H':
+			home_dies = true;
+			deaths = deaths ?: 1;
 			break;
 		case 'C':
 			cas = true;
@@ -259,6 +290,8 @@ int main(int argc, char **argv)
 	if (lock_broken) {
 		lossy |= breaks[lock_broken].lossy;
 		plain = !lossy;
+		if (breaks[lock_broken].deaths)
+			deaths = 2;
 	}
 	if (!count)
 		count = sim_verbose ? 1 : 1000;

@@ -13,6 +13,7 @@ static struct node {
 	char location[24];
 	struct sim_queue wait;
 	bool woken;
+	u32 dead;			/* KDSM_BATON_DEAD: nobody here has been told yet */
 	const struct kdsm_queue *unheard;
 	bool had[KDSM_LOCK_LEVELS];	/* by level: it has the queue, and that was seen */
 	u64 since[KDSM_LOCK_LEVELS];	/* passed when it had queued there, plus 1 */
@@ -26,13 +27,21 @@ static u32 waits[1 << 18];
 static unsigned int waits_count;
 static int holder;		/* -1: nobody */
 static int before;		/* who had it last */
+static int lost_by;		/* who had it and was given up last */
 static unsigned int active;	/* nodes that are not done */
+static unsigned int left;	/* nodes that have left it for good */
 /*
  * By home and level: those that queue, but it may be that nobody has heard of it; and holds
  * by the element when there were none, but those of a lock that was idle at the node.
  */
 static unsigned int unheard[LOCK_NODES][KDSM_LOCK_LEVELS];
 static u64 passed[LOCK_NODES][KDSM_LOCK_LEVELS];
+
+/* Where nodes die there is no other. */
+struct kdsm_queue *lock_queue(unsigned int node)
+{
+	return nodes[node].tree.queues[0];
+}
 
 struct kdsm_tree *lock_tree(unsigned int node)
 {
@@ -47,10 +56,54 @@ static void wake(struct kdsm_queue *queue)
 	sim_wake(&node->wait);
 }
 
+static void missed(struct kdsm_queue *queue, unsigned int node, bool stuck)
+{
+	(void)queue;
+	lock_missed(node, stuck);
+}
+
 static const struct kdsm_queue_ops ops = {
 	.granted = wake,
 	.wanted = wake,
+	.missed = missed,
 };
+
+void lock_wake(unsigned int node)
+{
+	wake(lock_queue(node));
+}
+
+bool lock_nodes_active(void)
+{
+	return active || left < lock.nodes;
+}
+
+/* Something gets lost. */
+static bool loses(void)
+{
+	return sim.error || lock.deaths || lock.home_dies;
+}
+
+/* It is dead, or what it wants cannot be had. */
+static bool is_over(const struct node *node)
+{
+	return lock_is_dead(node - nodes) || lock_is_dead(lock.home);
+}
+
+/* The home may have given it up. */
+static void look_out(struct node *node)
+{
+	bool had;
+
+	if (lock_broken != LOCK_BREAK_OUT && kdsm_tree_is_out(&node->tree, &had))
+		sim_event(-1, "is out, and had it: %u", had);
+}
+
+/* Of a lock that one who died had, and nobody has been told. */
+static u32 flags(struct node *node)
+{
+	return lock_broken == LOCK_BREAK_FREE ? 0 : node->dead;
+}
 
 /* Until woken, or for that long. */
 static void node_wait(struct node *node, u64 us)
@@ -81,6 +134,17 @@ static unsigned int number(const struct node *node)
 
 /* ---- checks ---- */
 
+/* Nobody can tell whether it used it, so who has it next is told. */
+void lock_gives_up(unsigned int node)
+{
+	if (holder == (int)node) {
+		holder = -1;
+		lost_by = node;
+		lock_must_tell = true;
+		lock_may_tell = true;
+	}
+}
+
 /* It has queue i now. What is lost makes others wait. */
 static void check_bypass(struct node *node, unsigned int i)
 {
@@ -97,14 +161,20 @@ static void check_bypass(struct node *node, unsigned int i)
 static enum kdsm_queue_state look(struct node *node)
 {
 	enum kdsm_queue_state state = kdsm_tree_state(&node->tree);
+	bool regained = node->tree.regained;
 	unsigned int i;
 
+	node->tree.regained = false;
 	for (i = 0; i < node->tree.count; i++) {
 		struct kdsm_queue *queue = node->tree.queues[i];
 		u32 *ticket = &last[queue->home][queue->level];
 		bool held = kdsm_queue_state(queue) == KDSM_QUEUE_HELD;
 
-		if (held && !node->had[i]) {
+		if (held && (!node->had[i] || regained)) {
+			node->had[i] = true;
+			node->dead = kdsm_tree_flags(&node->tree);
+			if (lock.deaths || lock.home_dies)
+				continue;
 			if (queue->ticket != ((*ticket + !queue->moved) & KDSM_TICKET_MASK))
 				sim_fail(-1, "level %u: ticket %u is served after %u", queue->level,
 					 queue->ticket, *ticket);
@@ -139,7 +209,23 @@ static void count_crossing(unsigned int from, unsigned int to)
 static void hold(struct node *node, bool idle)
 {
 	unsigned int me = number(node), i;
+	enum kdsm_queue_state state;
 
+	/* One that does not know yet that it has lost it. */
+	if (look(node) != KDSM_QUEUE_HELD || !lock_is_tied(me) || is_over(node))
+		return;
+	if (node->dead) {
+		if (!lock_may_tell)
+			sim_fail(-1, "node %u is told of a death, but nobody died who had it", me);
+		/* Who waited has given up. */
+		if (sim_chance(3))
+			return;
+		node->dead = 0;
+		lock_must_tell = false;
+		lock_may_tell = sim.error || lock.away_too;
+	} else if (lock_must_tell) {
+		sim_fail(-1, "node %u is not told that who had it has died", me);
+	}
 	if (holder >= 0)
 		sim_fail(-1, "node %u has the lock, and so has node %d", me, holder);
 	if (before >= 0 && before != (int)me)
@@ -155,7 +241,16 @@ static void hold(struct node *node, bool idle)
 	}
 	sim_event(-1, "has the lock");
 	sim_sleep(sim_below(lock.hold + 1));
-	if (holder != (int)me || look(node) != KDSM_QUEUE_HELD)
+	state = look(node);
+	if (lock_is_dead(me))
+		return;
+	if (!lock_is_tied(me)) {
+		/* It was in order when it ended; it may be told all the same. */
+		if (lost_by == (int)me)
+			lock_must_tell = false;
+		return;
+	}
+	if (holder != (int)me || state != KDSM_QUEUE_HELD)
 		sim_fail(-1, "node %u has lost the lock", me);
 	holder = -1;
 }
@@ -205,6 +300,9 @@ static bool acquire(struct node *node)
 	int err;
 
 	for (;;) {
+		if (is_over(node))
+			return false;
+		look_out(node);
 		switch (look(node)) {
 		case KDSM_QUEUE_NONE:
 		case KDSM_QUEUE_PARTLY:
@@ -220,7 +318,9 @@ static bool acquire(struct node *node)
 			} else {
 				err = enter(node);
 			}
-			if (err && !sim.error)
+			if (err && loses())
+				sim_sleep(100);
+			else if (err)
 				sim_fail(-1, "nothing is lost, but queueing gave %d", err);
 			if (lock_broken == LOCK_BREAK_DOUBT &&
 			    tree->queues[tree->at]->state == KDSM_QUEUE_DOUBT)
@@ -233,7 +333,7 @@ static bool acquire(struct node *node)
 			/* Of many, each is a small part of what is to be seen to. */
 			node_wait(node, max(2000, 100 * lock.nodes));
 			/* If nothing is lost everybody is found without a search. */
-			kdsm_tree_poll(tree, sim.error && ++polls % 64 == 0);
+			kdsm_tree_poll(tree, loses() && ++polls % 64 == 0);
 			if (node->unheard && node->unheard->published)
 				hear(node, NULL);
 			break;
@@ -253,8 +353,12 @@ static void leave(struct node *node, bool keep)
 
 	kdsm_tree_stats(tree, &stats);
 	handed = stats.handed;
-	while ((err = kdsm_tree_leave(tree, keep, 0))) {
-		if (!sim.error && err != -EAGAIN)
+	look_out(node);
+	while ((err = kdsm_tree_leave(tree, keep || flags(node), flags(node)))) {
+		if (is_over(node))
+			return;
+		look_out(node);
+		if (!loses() && err != -EAGAIN)
 			sim_fail(-1, "nothing is lost, but leaving gave %d", err);
 		for (i = 0; i < tree->count; i++) {
 			if (lock_broken == LOCK_BREAK_TWICE)
@@ -285,7 +389,8 @@ static bool can_idle(struct node *node)
 
 static void release(struct node *node, bool keep)
 {
-	while (look(node) != KDSM_QUEUE_NONE && !(keep && can_idle(node)))
+	while (look(node) != KDSM_QUEUE_NONE && !is_over(node) &&
+	       !((keep || flags(node)) && can_idle(node)))
 		leave(node, keep);
 }
 
@@ -294,8 +399,9 @@ static void idle(struct node *node, u64 us)
 {
 	u64 end = sim_now() + us;
 
-	while (sim_now() < end) {
+	while (sim_now() < end && !is_over(node)) {
 		node_wait(node, end - sim_now());
+		look_out(node);
 		if (look(node) == KDSM_QUEUE_HELD && !can_idle(node))
 			release(node, sim_chance(2));
 	}
@@ -308,8 +414,10 @@ static void run(void *arg)
 	bool was_idle;
 	u64 begin;
 
+	/* As when it is opened. */
+	kdsm_tree_meet(&node->tree);
 	sim_sleep(sim_below(lock.away + 1));
-	for (i = 0; i < lock.rounds; i++) {
+	for (i = 0; i < lock.rounds && !is_over(node); i++) {
 		was_idle = look(node) == KDSM_QUEUE_HELD;
 		begin = sim_now();
 		if (acquire(node)) {
@@ -334,9 +442,11 @@ static void run(void *arg)
 	}
 	active--;
 	/* Who is done may have it still. */
-	while (active)
+	while ((active || lock_deaths_pending()) && !is_over(node))
 		idle(node, 10000);
+	node->dead = 0;
 	release(node, false);
+	left++;
 }
 
 static int compare(const void *a, const void *b)
@@ -423,6 +533,7 @@ void lock_nodes_start(void)
 	memset(passed, 0, sizeof(passed));
 	memset(unheard, 0, sizeof(unheard));
 	active = lock.nodes;
+	left = 0;
 	memset(nodes, 0, sizeof(nodes));
 	place();
 	for (i = 0; i < lock.nodes; i++) {
@@ -436,6 +547,7 @@ void lock_nodes_start(void)
 		model->region = 7;
 		model->number = 3;
 		model->cas = lock.cas;
+		model->recovers = true;
 		model->node = i;
 		model->nodes = lock.nodes;
 		if (kdsm_tree_create(tree, model, lock.home, 0))
@@ -456,14 +568,15 @@ void lock_nodes_stop(void)
 {
 	unsigned int i, j;
 
-	for (i = 0; i < lock.nodes; i++) {
+	for (i = 0; i < lock.nodes && !lock_is_dead(lock.home); i++) {
 		struct kdsm_tree *tree = &nodes[i].tree;
 
 		for (j = 0; j < tree->count; j++) {
 			if (lock_word(tree->queues[j]) << 31)
 				sim_fail(-1, "all have left, but the word of level %u is %016llx",
 					 tree->queues[j]->level, lock_word(tree->queues[j]));
-			if (kdsm_queue_state(tree->queues[j]) != KDSM_QUEUE_NONE)
+			if (kdsm_queue_state(tree->queues[j]) != KDSM_QUEUE_NONE &&
+			    !lock_is_dead(i))
 				sim_fail(-1, "all have left, but node %u is in state %u", i,
 					 tree->queues[j]->state);
 		}
