@@ -122,7 +122,7 @@ $(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
 $(B)/unit/programs: $(addprefix $(OBJ)/programs/,tree.o job.o counters.o) \
 	$(OBJ)/tools/kdsmctl/module.o
 $(B)/guest/hostile-fuzz: $(addprefix $(OBJ)/tests/guest/fuzz/,calls.o locks.o)
-$(B)/guest/hostile-wire: $(addprefix $(OBJ)/tests/guest/wire/,attack.o blocks.o victim.o)
+$(B)/guest/hostile-wire: $(addprefix $(OBJ)/tests/guest/wire/,attack.o blocks.o locks.o victim.o)
 $(B)/guest/hostile-wire: private TOOL_LIBS += -lrdmacm -libverbs
 
 $(B)/guest/%: $(OBJ)/tests/guest/%.o $(B)/lib/libkdsm.a

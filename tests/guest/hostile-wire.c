@@ -350,6 +350,7 @@ static void wrong_messages(void)
 		return;
 	regions(&attack);
 	attack_blocks(&attack);
+	attack_locks(&attack);
 	compose(&attack, KDSM_MESSAGE_PROBE, 0);
 	attack_send(&attack, sizeof(reply));
 	tap_ok(!attack_reply(&attack, &reply, 15000) && !reply.status,

@@ -58,5 +58,7 @@ int attack_ask(struct attack *attack, u16 type, const void *payload, u16 length,
 
 /* blocks.c: as node 0, makes coherent regions, misuses them, and removes them. */
 void attack_blocks(struct attack *attack);
+/* locks.c: the same, of locks. */
+void attack_locks(struct attack *attack);
 
 #endif /* KDSM_TESTS_ATTACK_H */

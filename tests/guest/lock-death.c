@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A node that has locks, waits for some, and is the home of others loses its network for
+ * a while. On three nodes at once; it is the last one.
+ *
+ * What it loses are the packets that it sends, see vanish.c.
+ *
+ * Locks 0 to 2 have their homes on three nodes, and so have 3 to 5. The node that goes
+ * has the first three, and waits for the others, which node 0 has, in front of node 1.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+#include <kdsm/coherent.h>
+#include <kdsm/lock.h>
+
+#include "tap.h"
+
+#define SECOND		1000000000ULL
+#define LOCKS		6
+#define HALF		3
+#define AWAY		60	/* seconds */
+/* To find it gone may take ten seconds, once for who waits and once for the home. */
+#define LIMIT		40.0
+
+static struct kdsm *kdsm;
+static struct kdsm_region *region;
+static struct kdsm_barrier barrier;
+static struct kdsm_lock *locks[LOCKS];
+static unsigned int node, nodes, gone;
+static double start;
+
+/* Of a thread that waits for a lock. */
+static struct waiter {
+	pthread_t thread;
+	int error;
+	double took;
+} waiters[LOCKS];
+
+/* What came of the waits for a lock on the two nodes that stay, in node 0's memory. */
+enum { GOT, DEAD, DOWN, OTHER, COUNTS };
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static void must(int error, const char *what)
+{
+	if (error)
+		tap_bail("%s: %s", what, strerror(-error));
+}
+
+static void meet(void)
+{
+	must(kdsm_barrier_wait(&barrier, 60 * SECOND), "kdsm_barrier_wait");
+}
+
+static void mute(bool on)
+{
+	const char *command = on ?
+		"while read -r word id address rest; do"
+		"	[ \"$word\" != node ] || [ \"$id\" = \"$KDSM_NODE\" ] || ip neighbour"
+		"	replace \"$address\" lladdr 02:00:00:00:00:99 nud permanent dev eth0;"
+		" done <\"$KDSM_CONFIG\"" :
+		"ip neighbour flush dev eth0 nud permanent";
+
+	if (system(command))
+		tap_bail("cannot change the neighbours");
+}
+
+static uint64_t offset_of(unsigned int lock, unsigned int count)
+{
+	return 4096 + (lock * COUNTS + count) * sizeof(uint64_t);
+}
+
+static void *wait_for_it(void *arg)
+{
+	unsigned int i = (uintptr_t)arg, count = OTHER;
+	struct waiter *waiter = &waiters[i];
+	int error = kdsm_lock(locks[i]);
+	uint64_t former;
+
+	waiter->took = now() - start;
+	waiter->error = error;
+	if (!error || error == -EOWNERDEAD) {
+		count = error ? DEAD : GOT;
+		if (error)
+			tap_result(kdsm_lock_consistent(locks[i]), 0, "lock %u is in order", i);
+		/* The other one is not told any more. */
+		if (node != gone)
+			must(kdsm_faa(region, 0, offset_of(i, count), 1, &former), "kdsm_faa");
+		tap_result(kdsm_unlock(locks[i]), 0, "lock %u goes on", i);
+		return NULL;
+	}
+	if (error == -EHOSTDOWN || error == -EIO)
+		count = DOWN;
+	if (node != gone)
+		must(kdsm_faa(region, 0, offset_of(i, count), 1, &former), "kdsm_faa");
+	return NULL;
+}
+
+static void wait_for(unsigned int from, unsigned int to)
+{
+	start = now();
+	for (unsigned int i = from; i < to; i++)
+		if (pthread_create(&waiters[i].thread, NULL, wait_for_it, (void *)(uintptr_t)i))
+			tap_bail("pthread_create");
+}
+
+static void end_wait(unsigned int from, unsigned int to, double limit)
+{
+	for (unsigned int i = from; i < to; i++) {
+		pthread_join(waiters[i].thread, NULL);
+		tap_ok(waiters[i].took < limit, "the wait for lock %u ends with %s after %.1f s", i,
+		       tap_error(waiters[i].error), waiters[i].took);
+	}
+}
+
+/* Until all waits of both nodes that stay have been counted; what came of them. */
+static void count(unsigned int lock, unsigned int waits, uint64_t *counts)
+{
+	uint64_t sum;
+
+	for (int turn = 0; turn < 600; turn++) {
+		sum = 0;
+		for (unsigned int i = 0; i < COUNTS; i++) {
+			must(kdsm_faa(region, 0, offset_of(lock, i), 0, &counts[i]), "kdsm_faa");
+			sum += counts[i];
+		}
+		if (sum == waits)
+			return;
+		usleep(100000);
+	}
+	tap_ok(false, "both have waited for lock %u", lock);
+}
+
+static void judge(void)
+{
+	unsigned int orphans = 0, waiting = 0;
+	uint64_t counts[COUNTS];
+
+	for (unsigned int i = 0; i < HALF; i++) {
+		count(i, 2, counts);
+		orphans += counts[DOWN] == 2;
+		tap_ok(counts[DOWN] == 2 || (counts[DEAD] == 1 && counts[GOT] == 1),
+		       "lock %u, whose holder is gone: one is told so (%u), one has it (%u); "
+		       "or its home is (%u)", i, (unsigned int)counts[DEAD],
+		       (unsigned int)counts[GOT], (unsigned int)counts[DOWN]);
+	}
+	tap_ok(orphans == 1, "one of these locks has its home there: %u", orphans);
+	for (unsigned int i = HALF; i < LOCKS; i++) {
+		count(i, 1, counts);
+		waiting += counts[GOT] == 1 || counts[DEAD] == 1;
+		tap_ok(counts[OTHER] == 0, "lock %u, for which it waits", i);
+	}
+	tap_ok(waiting >= 2, "those for which it waits go on: %u", waiting);
+}
+
+static void vanish(void)
+{
+	unsigned int lost = 0, kept = 0;
+	int error;
+
+	for (unsigned int i = 0; i < HALF; i++)
+		must(kdsm_lock(locks[i]), "kdsm_lock");
+	meet();		/* node 0 has the others */
+	wait_for(HALF, LOCKS);
+	sleep(1);
+	meet();		/* this node waits for them */
+	meet();		/* node 1 does */
+	mute(true);
+	sleep(AWAY);
+	mute(false);
+	/* It hears that it was given up as soon as anybody can be reached. */
+	sleep(20);
+	for (unsigned int i = 0; i < HALF; i++) {
+		error = kdsm_unlock(locks[i]);
+		printf("# unlocking lock %u: %s\n", i, tap_error(error));
+		lost += error == -EHOSTDOWN || error == -EPERM;
+		kept += !error;
+	}
+	tap_ok(lost == 2 && kept == 1, "it has lost two locks, and kept that of its own: %u, %u",
+	       lost, kept);
+	end_wait(HALF, LOCKS, 1e9);
+}
+
+static void survive(void)
+{
+	if (!node)
+		for (unsigned int i = HALF; i < LOCKS; i++)
+			must(kdsm_lock(locks[i]), "kdsm_lock");
+	meet();
+	meet();
+	if (node)
+		wait_for(HALF, LOCKS);
+	sleep(1);
+	meet();
+	wait_for(0, HALF);
+	sleep(2);
+	if (!node)
+		for (unsigned int i = HALF; i < LOCKS; i++)
+			tap_result(kdsm_unlock(locks[i]), 0, "unlocking lock %u", i);
+	end_wait(0, HALF, LIMIT);
+	if (node)
+		end_wait(HALF, LOCKS, LIMIT);
+	else
+		judge();
+}
+
+int main(void)
+{
+	struct kdsm_lock_attr kind = { .kind = KDSM_LOCK_DMCS };
+	struct kdsm_region_attr attr = { .mode = 0600 };
+	int error;
+
+	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	node = kdsm_node(kdsm);
+	nodes = kdsm_nodes(kdsm);
+	gone = nodes - 1;
+	if (nodes != 3)
+		tap_bail("lock-death needs three nodes");
+	attr.size = nodes * 65536;
+	must(kdsm_region_open(kdsm, "lock-death", &attr, &region), "kdsm_region_open");
+	kdsm_barrier_init(&barrier, region, 0);
+	for (unsigned int i = 0; i < LOCKS; i++)
+		must(kdsm_lock_create(region, NULL, i, &kind, &locks[i]), "kdsm_lock_create");
+	meet();
+	if (node == gone)
+		vanish();
+	else
+		survive();
+	error = kdsm_barrier_wait(&barrier, 180 * SECOND);
+	for (int i = 0; i < 3 && error && error != -ETIMEDOUT; i++) {
+		sleep(10);
+		error = kdsm_barrier_wait(&barrier, 180 * SECOND);
+	}
+	tap_result(error, 0, "a barrier when it is back");
+	for (unsigned int i = 0; i < LOCKS; i++) {
+		start = now();
+		error = kdsm_lock_timed(locks[i], 60 * SECOND);
+		/* Of the home that was away nobody had been told of what it gave up. */
+		tap_ok(!error || (error == -EOWNERDEAD && i >= HALF),
+		       "lock %u when it is back: %s after %.1f s", i, tap_error(error),
+		       now() - start);
+		if (error == -EOWNERDEAD)
+			error = kdsm_lock_consistent(locks[i]);
+		if (!error)
+			tap_result(kdsm_unlock(locks[i]), 0, "and unlocking it");
+	}
+	meet();
+	for (unsigned int i = 0; i < LOCKS; i++)
+		kdsm_lock_close(locks[i]);
+	kdsm_region_close(region);
+	kdsm_close(kdsm);
+	return tap_end();
+}
