@@ -127,9 +127,10 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 	 * Not that the block is lost with a node that once had it: a later notice said
 	 * who wrote the block, and nobody writes it who does not become its owner. So
 	 * that node knows a newer hand-over than the link here; but maybe than no link
-	 * on the way, so those are forgotten.
+	 * on the way, so those are forgotten. But one that lacks memory is there, and may be
+	 * the owner; who waits for this node would be asked instead, and wait for ever.
 	 */
-	if (err && chase->hint != KDSM_NOBODY && chase->hint != coherence->node) {
+	if (err && err != -ENOMEM && chase->hint != KDSM_NOBODY && chase->hint != coherence->node) {
 		mutex_lock(&block->lock);
 		node = chase->hint;
 		kdsm_chase_start(coherence, block, chase);
