@@ -199,7 +199,8 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
 	for (i = 0; i < signature->count && !err; i++)
 		if (signature->notices[i].writer != coherence->node)
 			err = kdsm_acquire_notice(coherence, &signature->notices[i], &victims);
-	if (!err)
+	/* No copy is older than a floor of 0: all that was ever written is in the list. */
+	if (!err && clock)
 		err = kdsm_acquire_floor(coherence, clock, &victims);
 	kdsm_victims_unmap(coherence, &victims);
 	mutex_unlock(&coherence->fence);
