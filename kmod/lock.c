@@ -428,6 +428,8 @@ void kdsm_lock_let_go(struct kdsm_lock *lock)
 {
 	u32 owner;
 
+	if (lock->readers)
+		kdsm_readers_let_go(lock->readers);
 	mutex_lock(&lock->mutex);
 	if (kdsm_tree_state(&lock->tree) == KDSM_QUEUE_HELD && !kdsm_lock_arrive(lock)) {
 		owner = kdsm_lock_freeze(lock);

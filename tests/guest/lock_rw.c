@@ -59,11 +59,13 @@ static struct kdsm_lock_info info_of(struct kdsm_lock *lock)
 static void rw_alone(void)
 {
 	struct kdsm_lock *lock = make("alone", nodes, 1, 1);
+	struct kdsm_lock_settings not_kept = { .mask = KDSM_LOCK_SET_KEEP };
 	struct kdsm_lock_info before, locked, after;
 
 	meet();
 	/* The counter is at node 0. */
 	if (node == 1) {
+		CHECK_IS(kdsm_lock_set(lock, &not_kept), 0);
 		before = info_of(lock);
 		CHECK_IS(kdsm_read_lock(lock), 0);
 		CHECK_IS(kdsm_lock_consistent(lock), -EPERM);
@@ -81,6 +83,36 @@ static void rw_alone(void)
 		CHECK_IS(after.stats[KDSM_LOCK_STAT_LOCKS], 0);
 		CHECK_IS(after.stats[KDSM_LOCK_STAT_SWITCHES], 0);
 	}
+	meet();
+	kdsm_lock_close(lock);
+}
+
+/* Who reads again and again does not count itself each time; and who writes comes all the same. */
+static void rw_lingers(void)
+{
+	struct kdsm_lock *lock = make("lingers", nodes, 1, 1);
+	struct kdsm_lock_info before, after;
+	unsigned int i;
+
+	meet();
+	if (node == 1) {
+		before = info_of(lock);
+		for (i = 0; i < 64; i++) {
+			CHECK_IS(kdsm_read_lock(lock), 0);
+			CHECK_IS(kdsm_read_unlock(lock), 0);
+		}
+		after = info_of(lock);
+		CHECK_IS(after.stats[KDSM_LOCK_STAT_READS] -
+			 before.stats[KDSM_LOCK_STAT_READS], 64);
+		/* T_L is 16, so at least every 17th is counted. */
+		CHECK(after.stats[KDSM_LOCK_STAT_ATOMICS] -
+		      before.stats[KDSM_LOCK_STAT_ATOMICS] >= 2 * 64 / 17);
+		CHECK(after.stats[KDSM_LOCK_STAT_ATOMICS] -
+		      before.stats[KDSM_LOCK_STAT_ATOMICS] <= 64);
+	}
+	meet();
+	CHECK_IS(kdsm_lock_timed(lock, 10 * SECOND), 0);
+	CHECK_IS(kdsm_unlock(lock), 0);
 	meet();
 	kdsm_lock_close(lock);
 }
@@ -455,6 +487,7 @@ static void rw_writer_dies(void)
 
 static const struct guest_test tests[] = {
 	{ "rw_alone", rw_alone },
+	{ "rw_lingers", rw_lingers },
 	{ "rw_shared", rw_shared },
 	{ "rw_settings", rw_settings },
 	{ "rw_early", rw_early },

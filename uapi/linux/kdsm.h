@@ -443,7 +443,8 @@ struct kdsm_lock_settings {
 /*
  * How long a node keeps a lock that nobody wants, at least; it may be up to twice as
  * long. 0: it lets go with every unlock, with one remote atomic. FOREVER, the default:
- * until another node wants it.
+ * until another node wants it. For reading: that long at most, and no longer than a
+ * few times what a remote atomic takes.
  */
 #define KDSM_LOCK_KEEP_FOREVER	(~0ULL)
 
