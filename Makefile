@@ -176,7 +176,7 @@ $(B)/sim $(B)/sim-few:
 # The same for the queue of nodes for a lock.
 SIM_LOCK_SRC := $(wildcard tests/sim/lock/*.c) tests/sim/sched.c \
 	$(addprefix kmod/,topology.c lock_tree.c lock_queue.c lock_doubt.c lock_leave.c lock_ring.c \
-	lock_cas.c lock_recover.c)
+	lock_cas.c lock_flat.c lock_recover.c)
 
 $(B)/sim-lock: $(SIM_LOCK_SRC:%.c=$(OBJ)/sim/%.o)
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -Wl,--wrap=kdsm_ring_node

@@ -109,8 +109,8 @@ static void kdsm_lock_look_after(struct kdsm_lock *lock)
 /* The network did what it was asked to, or not. */
 static void kdsm_lock_heard(struct kdsm_lock *lock, int err)
 {
-	/* The home needs about 20 s where it can do something about it. */
-	unsigned long limit = kdsm_tree_root(&lock->tree)->recovers ? 3 * KDSM_LOCK_GIVE_UP :
+	/* The home needs 10 to 30 s where it can do something about it. */
+	unsigned long limit = kdsm_tree_root(&lock->tree)->recovers ? 4 * KDSM_LOCK_GIVE_UP :
 								      KDSM_LOCK_GIVE_UP;
 
 	if (!err || err == -EAGAIN)
@@ -261,6 +261,11 @@ static bool kdsm_lock_step(struct kdsm_lock *lock, int *err)
 			*err = kdsm_tree_enter(&lock->tree);
 			trace_kdsm_lock_enter(kdsm_lock_region(lock), lock->number,
 					      lock->tree.at, *err);
+			/* It is waited for, but not for ever. */
+			if (*err && kdsm_tree_can_do_without(&lock->tree)) {
+				kdsm_lock_heard(lock, *err);
+				*err = -EAGAIN;
+			}
 		}
 		if (*err)
 			kdsm_lock_later(lock, KDSM_LOCK_RETRY);
@@ -348,7 +353,7 @@ static void kdsm_lock_look_out(struct kdsm_lock *lock)
 /* Is there nobody who could give this node the lock? */
 static bool kdsm_lock_is_orphan(struct kdsm_lock *lock)
 {
-	const struct kdsm_queue *queue = lock->tree.queues[lock->tree.at];
+	const struct kdsm_queue *queue = kdsm_tree_root(&lock->tree);
 	struct kdsm_peer_info info;
 
 	if (queue->home == queue->node || kdsm_tree_state(&lock->tree) == KDSM_QUEUE_HELD)

@@ -27,8 +27,10 @@
 #define KDSM_DEATH_PROBE	(3 * HZ)
 /* A queue that a node is stuck in is written anew so often at most. */
 #define KDSM_DEATH_PAUSE	(HZ / 10)
-/* So often is a queue tried, a millisecond apart, before the others are. */
-#define KDSM_DEATH_TRIES	5000U
+/* So often is a queue tried, a millisecond apart, before the others are; then again. */
+#define KDSM_DEATH_TRIES	8U
+/* For so long, before nodes that may have died meanwhile are seen to. */
+#define KDSM_DEATH_TURN		(5 * HZ)
 
 static bool kdsm_node_is_down(struct kdsm_cluster *cluster, unsigned int node)
 {
@@ -105,6 +107,7 @@ static void kdsm_deaths_work(struct work_struct *work)
 	struct kdsm_deaths *deaths = container_of(work, struct kdsm_deaths, work.work);
 	struct kdsm_cluster *cluster = container_of(deaths, struct kdsm_cluster, deaths);
 	bool any = test_and_clear_bit(KDSM_DEATHS_AGAIN, &deaths->flags), all = true, away = false;
+	unsigned long until;
 	unsigned int node;
 
 	for (node = 0; node < cluster->nodes && !READ_ONCE(deaths->stopping); node++) {
@@ -122,15 +125,16 @@ static void kdsm_deaths_work(struct work_struct *work)
 			any = true;
 		}
 	}
-	if (any) {
+	if (any)
 		deaths->recovery.round++;
-		/* Those in use first. */
+	for (until = jiffies + KDSM_DEATH_TURN; any; any = !all && time_before(jiffies, until)) {
+		/* Those in use first. One may wait for a node that asks a dead one. */
 		all = kdsm_deaths_recover(cluster, false);
 		all &= kdsm_deaths_recover(cluster, true);
 	}
 	if (!all) {
 		set_bit(KDSM_DEATHS_AGAIN, &deaths->flags);
-		kdsm_deaths_later(cluster, HZ);
+		kdsm_deaths_later(cluster, HZ / 10);
 	}
 	for (node = 0; node < cluster->nodes && !READ_ONCE(deaths->stopping); node++)
 		if (kdsm_fabric_is_away(cluster->fabric, node))
@@ -164,13 +168,14 @@ int kdsm_lock_serve_miss(void *context, struct kdsm_request *request)
 
 void kdsm_lock_missed(struct kdsm_queue *queue, unsigned int node, bool stuck)
 {
+	struct kdsm_queue *root = kdsm_queue_root(queue);
 	struct kdsm_wire_lock_miss wire = {
 		.node = cpu_to_le32(node),
 		.stuck = cpu_to_le32(stuck),
 	};
 
-	if (node != queue->home)
-		kdsm_message(queue->fabric, queue->home, KDSM_MESSAGE_LOCK_MISS, &wire,
+	if (node != root->home && node != root->node && root->recovers)
+		kdsm_message(queue->fabric, root->home, KDSM_MESSAGE_LOCK_MISS, &wire,
 			     sizeof(wire), NULL, NULL);
 }
 

@@ -290,7 +290,7 @@ static int kdsm_queue_settle(struct kdsm_queue *queue, bool keep)
 	return kdsm_queue_waiters(queue, word);
 }
 
-int kdsm_queue_ascertain(struct kdsm_queue *queue)
+static int kdsm_queue_do_ascertain(struct kdsm_queue *queue)
 {
 	int err;
 
@@ -303,12 +303,26 @@ int kdsm_queue_ascertain(struct kdsm_queue *queue)
 	return 0;
 }
 
+int kdsm_queue_ascertain(struct kdsm_queue *queue)
+{
+	int err;
+
+	if (!queue->uncertain)
+		return 0;
+	err = kdsm_queue_start(queue, BIT(KDSM_QUEUE_HELD));
+	if (err)
+		return min(err, 0);
+	err = kdsm_queue_do_ascertain(queue);
+	kdsm_queue_end(queue);
+	return err;
+}
+
 static int kdsm_queue_do_check(struct kdsm_queue *queue)
 {
 	struct kdsm_baton *baton = &queue->baton;
 	int ret;
 
-	ret = kdsm_queue_ascertain(queue);
+	ret = kdsm_queue_do_ascertain(queue);
 	if (ret)
 		return ret;
 	ret = kdsm_queue_is_unsure(queue) ? kdsm_queue_settle(queue, true) : 1;
@@ -436,6 +450,13 @@ static void kdsm_queue_left(struct kdsm_queue *queue, enum kdsm_queue_state stat
 	spin_unlock_bh(&queue->lock);
 }
 
+/* What went along is gone, too. */
+static void kdsm_queue_packed(struct kdsm_queue *queue)
+{
+	while ((queue = queue->parent) && kdsm_queue_state(queue) == KDSM_QUEUE_HELD)
+		kdsm_queue_left(queue, KDSM_QUEUE_NONE);
+}
+
 /* Find out who is next, by the word and the ring. */
 static int kdsm_queue_search(struct kdsm_queue *queue)
 {
@@ -486,6 +507,7 @@ static int kdsm_queue_pass(struct kdsm_queue *queue)
 	if (err)
 		return err;
 	queue->stats.handed++;
+	kdsm_queue_packed(queue);
 	kdsm_queue_left(queue, KDSM_QUEUE_NONE);
 	return 0;
 }
@@ -550,6 +572,7 @@ static int kdsm_queue_do_leave(struct kdsm_queue *queue, bool keep)
 int kdsm_queue_leave(struct kdsm_queue *queue, bool keep)
 {
 	int err = kdsm_queue_start(queue, BIT(KDSM_QUEUE_HELD) | BIT(KDSM_QUEUE_LEAVING));
+	struct kdsm_queue *root = kdsm_queue_root(queue);
 	bool asks;
 
 	if (err > 0)
@@ -559,11 +582,14 @@ int kdsm_queue_leave(struct kdsm_queue *queue, bool keep)
 		kdsm_queue_end(queue);
 		return err;
 	}
+	/* Not while it resumes. */
+	spin_lock_bh(&root->together);
 	spin_lock_bh(&queue->lock);
 	asks = queue->frozen && queue->state == KDSM_QUEUE_LEAVING &&
 	       queue->handing != KDSM_NOBODY && queue->handing != queue->node;
 	queue->busy |= asks;
 	spin_unlock_bh(&queue->lock);
+	spin_unlock_bh(&root->together);
 	if (asks) {
 		err = kdsm_queue_pass(queue);
 		kdsm_queue_end(queue);

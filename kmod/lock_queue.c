@@ -56,6 +56,7 @@
 void kdsm_queue_init(struct kdsm_queue *queue)
 {
 	spin_lock_init(&queue->lock);
+	spin_lock_init(&queue->together);
 	queue->state = KDSM_QUEUE_NONE;
 	queue->told = KDSM_NOBODY;
 	queue->from = KDSM_NOBODY;
@@ -106,38 +107,6 @@ void kdsm_queue_take(struct kdsm_queue *queue)
 	kdsm_queue_set(queue, KDSM_QUEUE_HELD);
 }
 
-/*
- * Who waits may have told the one that is counted, or this node when another had the
- * lock: both forget it, so nothing that was told before counts.
- */
-void kdsm_queue_unpack(struct kdsm_queue *queue, const struct kdsm_carried *carried)
-{
-	struct kdsm_baton *baton = &queue->baton;
-
-	spin_lock_bh(&queue->lock);
-	/* If it is not that, another node is wrong. */
-	if (queue->state == KDSM_QUEUE_NONE) {
-		memset(baton, 0, sizeof(*baton));
-		baton->ticket = carried->ticket;
-		kdsm_queue_take(queue);
-		baton->id = carried->id;
-		baton->debt = carried->debt;
-		baton->debt_sum = carried->debt_sum;
-		baton->flags = carried->flags;
-		queue->passes = carried->passes;
-		queue->moved = true;
-		queue->told = KDSM_NOBODY;
-	}
-	spin_unlock_bh(&queue->lock);
-}
-
-void kdsm_queue_packed(struct kdsm_queue *queue)
-{
-	spin_lock_bh(&queue->lock);
-	kdsm_queue_set(queue, KDSM_QUEUE_NONE);
-	spin_unlock_bh(&queue->lock);
-}
-
 /* ---- the home ---- */
 
 /*
@@ -174,12 +143,17 @@ static int kdsm_queue_do_meet(struct kdsm_queue *queue)
 		if (!tries)
 			return -EAGAIN;
 	}
+	spin_lock_bh(&queue->together);
 	spin_lock_bh(&queue->lock);
-	if (queue->home != queue->node)
+	if (queue->home != queue->node) {
 		queue->epoch = le32_to_cpu(reply.epoch);
+		queue->flat = queue->deep && reply.state;
+	}
 	queue->tie = tie;
 	queue->met = !queue->asks_again;
 	spin_unlock_bh(&queue->lock);
+	kdsm_queue_meet_children(queue);
+	spin_unlock_bh(&queue->together);
 	return queue->met ? 0 : -EAGAIN;
 }
 

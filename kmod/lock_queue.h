@@ -107,7 +107,15 @@ struct kdsm_queue {
 	unsigned int node, nodes;
 	const u16 *elements;		/* by node; its members are in the same as this node */
 	struct kdsm_queue *parent;	/* where that element queues; NULL: there is none */
+	struct kdsm_queue *child;	/* whose parent this is; NULL: there is none */
 	bool recovers;			/* its home writes it anew when nodes die */
+	bool deep;			/* recovers, and has children, here or at other nodes */
+
+	/*
+	 * recovers: taken before the locks of it and its children, one by one, where a task
+	 * or a message changes several, or has to see them at once.
+	 */
+	spinlock_t together;
 	bool cas;			/* KDSM_LOCK_CAS; without a parent */
 
 	spinlock_t lock;		/* guards what follows, up to stats */
@@ -119,11 +127,15 @@ struct kdsm_queue {
 	bool frozen;			/* no task may */
 	bool reported;			/* and the home knows what this node is */
 	bool said_handing;		/* with that, that another may have it */
+	u8 said;			/* the state that it knows */
+	bool flat;			/* deep: nobody uses the children any more */
 	u32 epoch;			/* how often the home has written the queue anew */
 	u64 tie;			/* to the home, as it was then: see kdsm_fabric_tie() */
-	u16 handing;			/* LEAVING: may have it, but has not answered; KDSM_NOBODY;
-					 * this node: it is no longer to be known
-					 */
+	/*
+	 * LEAVING: may have it, and those above that went along, but has not answered;
+	 * KDSM_NOBODY; this node: it is no longer to be known.
+	 */
+	u16 handing;
 	u32 hand_epoch;			/* when that was said */
 	bool published;			/* WAITING: who goes before can find this node */
 	bool looked;			/* HELD: somebody waits who may not be known */
@@ -152,6 +164,8 @@ struct kdsm_queue {
 	bool paying;			/* the debt may be taken off the word */
 	unsigned int tries;		/* to find the next one */
 	u64 seen;			/* cas: the word, when it was last seen */
+
+	u64 missed_at;			/* ns: when it was last said that the home is */
 
 	/* At the home; of the task that recovers. */
 	bool recovering;		/* it has begun */
@@ -217,10 +231,11 @@ bool kdsm_queue_is_out(struct kdsm_queue *queue, bool *had);
 bool kdsm_queue_is_wanted(struct kdsm_queue *queue);
 /* HELD: can it stay so, without a task, until wanted() is called? */
 bool kdsm_queue_can_idle(struct kdsm_queue *queue);
-/* NONE: it is HELD, as another node of the same element handed it over with the lock below. */
-void kdsm_queue_unpack(struct kdsm_queue *queue, const struct kdsm_carried *carried);
-/* HELD: it is NONE, as it was handed over so. */
-void kdsm_queue_packed(struct kdsm_queue *queue);
+/*
+ * HELD, since another node of the same element handed it over: those above that came along
+ * are HELD, too.
+ */
+void kdsm_queue_unpack(struct kdsm_queue *queue);
 
 static inline enum kdsm_queue_state kdsm_queue_state(const struct kdsm_queue *queue)
 {
@@ -260,6 +275,25 @@ struct kdsm_recovery {
  * frozen.
  */
 int kdsm_queue_recover(struct kdsm_queue *queue, struct kdsm_recovery *recovery);
+
+/* ---- trees whose nodes die: lock_flat.c ---- */
+
+struct kdsm_queue *kdsm_queue_root(struct kdsm_queue *queue);
+
+/* The rest with together. */
+
+/* No task may work on the children. False: one does. */
+bool kdsm_queue_freeze_children(struct kdsm_queue *queue);
+/* The same epoch as this queue has, and whether they are used. */
+void kdsm_queue_meet_children(struct kdsm_queue *queue);
+/* Nothing is known of any of them any more. */
+void kdsm_queue_drop_children(struct kdsm_queue *queue);
+/* What has come along with a smaller one is there. */
+void kdsm_queue_unpack_children(struct kdsm_queue *queue);
+/* HELD, LEAVING: the child with which this queue is being left, or this queue. */
+struct kdsm_queue *kdsm_queue_carrier(struct kdsm_queue *queue);
+/* KDSM_BATON_LOCK of all of them. */
+u32 kdsm_queue_flags(const struct kdsm_queue *queue);
 
 /* ---- between its files ---- */
 

@@ -45,6 +45,8 @@ bool kdsm_queue_is_out(struct kdsm_queue *queue, bool *had)
 	*had = false;
 	if (!queue->met || kdsm_queue_is_tied(queue))
 		return false;
+	spin_lock_bh(&queue->together);
+	kdsm_queue_unpack_children(queue);
 	spin_lock_bh(&queue->lock);
 	*had = queue->state == KDSM_QUEUE_HELD || queue->state == KDSM_QUEUE_LEAVING;
 	queue->met = false;
@@ -59,6 +61,8 @@ bool kdsm_queue_is_out(struct kdsm_queue *queue, bool *had)
 	queue->tries = 0;
 	kdsm_queue_set(queue, KDSM_QUEUE_NONE);
 	spin_unlock_bh(&queue->lock);
+	kdsm_queue_drop_children(queue);
+	spin_unlock_bh(&queue->together);
 	return true;
 }
 
@@ -68,45 +72,78 @@ static bool kdsm_queue_may_be_free(const struct kdsm_queue *queue)
 	return queue->uncertain && !kdsm_word_count(queue->attempted);
 }
 
+/* May it freeze for that epoch? -EBUSY: not yet. -ESTALE: it has resumed from that. 1: no part. */
+static int kdsm_queue_begin_freeze(struct kdsm_queue *queue, u32 epoch)
+{
+	int err = 0;
+
+	spin_lock_bh(&queue->lock);
+	if (!kdsm_queue_is_tied(queue)) {
+		/* Whatever it does next, it asks the home first, or again. */
+		queue->asks_again = true;
+		err = 1;
+	} else if ((s32)(epoch - queue->epoch) < 0 ||
+		   (epoch == queue->epoch && !queue->reported)) {
+		/* That may be one that was long on its way. */
+		err = -ESTALE;
+	} else {
+		queue->frozen = true;
+		if (queue->busy)
+			err = -EBUSY;
+	}
+	spin_unlock_bh(&queue->lock);
+	if (!err || err == -EBUSY)
+		err = kdsm_queue_freeze_children(queue) ? err : -EBUSY;
+	return err;
+}
+
+/* With together, and nothing can change. */
+static void kdsm_queue_report(struct kdsm_queue *queue, u32 epoch, struct kdsm_member *report)
+{
+	struct kdsm_queue *carrier;
+	bool again;
+
+	kdsm_queue_unpack_children(queue);
+	carrier = kdsm_queue_carrier(queue);
+	/* The home may have given it to another since this node said that. */
+	again = queue->reported && epoch != queue->epoch && queue->said_handing;
+	spin_lock_bh(&carrier->lock);
+	if (again)
+		carrier->handing = queue->node;
+	report->state = carrier->state;
+	report->to = carrier->handing;
+	report->flags = carrier->baton.flags & (KDSM_BATON_DEAD | KDSM_BATON_LOST);
+	spin_unlock_bh(&carrier->lock);
+	spin_lock_bh(&queue->lock);
+	queue->epoch = epoch;
+	queue->reported = true;
+	report->ticket = queue->ticket;
+	if (report->state != KDSM_QUEUE_LEAVING)
+		report->to = KDSM_NOBODY;
+	else if (kdsm_queue_may_be_free(queue))
+		report->to = queue->node;
+	if (report->state != KDSM_QUEUE_HELD && report->state != KDSM_QUEUE_LEAVING)
+		report->flags = 0;
+	queue->said = report->state;
+	queue->said_handing |= report->to != KDSM_NOBODY;
+	spin_unlock_bh(&queue->lock);
+	kdsm_queue_meet_children(queue);
+}
+
 /* -EBUSY: ask again. -ESTALE: it has resumed from that epoch. */
 static int kdsm_queue_freeze(struct kdsm_queue *queue, u32 epoch, struct kdsm_member *report)
 {
-	int err = 0;
+	int err;
 
 	memset(report, 0, sizeof(*report));
 	report->to = KDSM_NOBODY;
 	report->state = KDSM_QUEUE_NONE;
-	spin_lock_bh(&queue->lock);
-	if (!kdsm_queue_is_tied(queue)) {
-		/* Of no part: whatever it does next, it asks the home first, or again. */
-		queue->asks_again = true;
-		goto unlock;
-	}
-	/* That may be one that was long on its way. */
-	if ((s32)(epoch - queue->epoch) < 0 || (epoch == queue->epoch && !queue->reported)) {
-		err = -ESTALE;
-		goto unlock;
-	}
-	queue->frozen = true;
-	if (queue->busy) {
-		err = -EBUSY;
-		goto unlock;
-	}
-	/* The home may have given it to another since this node said that. */
-	if (queue->reported && epoch != queue->epoch && queue->said_handing)
-		queue->handing = queue->node;
-	queue->epoch = epoch;
-	queue->reported = true;
-	report->state = queue->state;
-	report->ticket = queue->ticket;
-	if (queue->state == KDSM_QUEUE_HELD || queue->state == KDSM_QUEUE_LEAVING)
-		report->flags = queue->baton.flags & (KDSM_BATON_DEAD | KDSM_BATON_LOST);
-	if (queue->state == KDSM_QUEUE_LEAVING)
-		report->to = kdsm_queue_may_be_free(queue) ? queue->node : queue->handing;
-	queue->said_handing |= report->to != KDSM_NOBODY;
-unlock:
-	spin_unlock_bh(&queue->lock);
-	return err;
+	spin_lock_bh(&queue->together);
+	err = kdsm_queue_begin_freeze(queue, epoch);
+	if (!err)
+		kdsm_queue_report(queue, epoch, report);
+	spin_unlock_bh(&queue->together);
+	return min(err, 0);
 }
 
 int kdsm_queue_serve_freeze(struct kdsm_queue *queue, struct kdsm_request *request)
@@ -149,20 +186,27 @@ static void kdsm_queue_renew(struct kdsm_queue *queue, const struct kdsm_member 
 static int kdsm_queue_resume(struct kdsm_queue *queue, u32 epoch,
 			     const struct kdsm_member *member)
 {
-	bool granted = false, wanted = false;
+	bool granted = false, wanted = false, resumed = false;
 	int err = 0;
+	u32 flags;
 
+	spin_lock_bh(&queue->together);
 	spin_lock_bh(&queue->lock);
 	/* It has no part; or this is said again, and it may be about to freeze again. */
 	if (!kdsm_queue_is_tied(queue) || !queue->reported || epoch != queue->epoch)
 		goto unlock;
-	if (queue->busy) {
+	spin_unlock_bh(&queue->lock);
+	/* It may be asking again whether it has handed the lock over. */
+	resumed = kdsm_queue_freeze_children(queue);
+	flags = kdsm_queue_flags(queue);
+	spin_lock_bh(&queue->lock);
+	if (queue->busy || !resumed) {
 		err = -EBUSY;
 		goto unlock;
 	}
 	switch (member->state) {
 	case KDSM_QUEUE_NONE:
-		if (queue->state == KDSM_QUEUE_HELD || queue->state == KDSM_QUEUE_WAITING) {
+		if (queue->said == KDSM_QUEUE_HELD || queue->said == KDSM_QUEUE_WAITING) {
 			err = -EINVAL;
 			goto unlock;
 		}
@@ -196,7 +240,10 @@ static int kdsm_queue_resume(struct kdsm_queue *queue, u32 epoch,
 			queue->baton.debt = 0;
 			queue->baton.debt_sum = 0;
 			queue->baton.known = 0;
-			queue->baton.flags &= ~KDSM_BATON_MORE;
+			queue->baton.flags = flags;
+			/* It may have come along, and another be counted for it. */
+			queue->baton.id = kdsm_queue_id(queue);
+			queue->moved = false;
 			wanted = queue->state == KDSM_QUEUE_HELD && queue->told != KDSM_NOBODY;
 		}
 		break;
@@ -204,8 +251,12 @@ static int kdsm_queue_resume(struct kdsm_queue *queue, u32 epoch,
 	queue->frozen = false;
 	queue->reported = false;
 	queue->said_handing = false;
+	queue->flat = queue->deep;
 unlock:
 	spin_unlock_bh(&queue->lock);
+	if (resumed && !err)
+		kdsm_queue_drop_children(queue);
+	spin_unlock_bh(&queue->together);
 	if (granted)
 		queue->ops->granted(queue);
 	if (wanted)
@@ -267,9 +318,12 @@ static int kdsm_recover_begin(struct kdsm_queue *queue, const struct kdsm_recove
 		 * have just wrapped.
 		 */
 		if (!word && !recovery->idle) {
+			spin_lock_bh(&queue->together);
 			spin_lock_bh(&queue->lock);
 			queue->frozen = false;
 			spin_unlock_bh(&queue->lock);
+			kdsm_queue_meet_children(queue);
+			spin_unlock_bh(&queue->together);
 			return 1;
 		}
 	}

@@ -13,6 +13,8 @@
 
 /* The word has a cache line of its own. */
 #define KDSM_WORD_SIZE		64U
+/* The home of the root is told that another does not answer so often, in ns. */
+#define KDSM_MISSED_AGAIN	(NSEC_PER_SEC / 10)
 
 static u32 kdsm_ring_entries(unsigned int nodes)
 {
@@ -34,6 +36,18 @@ void kdsm_queue_place(struct kdsm_queue *queue, u64 offset)
 
 /* ---- operations ---- */
 
+/* The lock can go on without a home of a smaller element's queue. */
+static void kdsm_queue_home_missed(struct kdsm_queue *queue)
+{
+	u64 now = ktime_get_ns();
+
+	if (!kdsm_queue_root(queue)->deep || !queue->parent ||
+	    (queue->missed_at && now - queue->missed_at < KDSM_MISSED_AGAIN))
+		return;
+	queue->missed_at = now;
+	queue->ops->missed(queue, queue->home, true);
+}
+
 static void kdsm_queue_post(struct kdsm_queue *queue, struct kdsm_operation **ops,
 			    unsigned int count)
 {
@@ -48,6 +62,9 @@ static void kdsm_queue_post(struct kdsm_queue *queue, struct kdsm_operation **op
 	/* Of bounded length, as peers that do not answer are dropped. */
 	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
 	kdsm_batch_finish(&batch);
+	for (i = 0; i < count; i++)
+		if (ops[i]->status)
+			kdsm_queue_home_missed(queue);
 }
 
 static struct kdsm_operation *kdsm_queue_op(struct kdsm_queue *queue, unsigned int i,
@@ -399,6 +416,7 @@ int kdsm_queue_serve_meet(struct kdsm_queue *queue, struct kdsm_request *request
 	if (queue->frozen)
 		err = -EBUSY;
 	reply->epoch = cpu_to_le32(queue->epoch);
+	reply->state = cpu_to_le16(queue->flat);
 	spin_unlock_bh(&queue->lock);
 	request->reply_length = sizeof(*reply);
 	return err;

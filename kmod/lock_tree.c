@@ -43,6 +43,8 @@
  *
  * The locks that came along are unpacked by a task, not when the message comes: before
  * that nothing asks for them, as a task looks at the state first.
+ *
+ * When nodes die only the root is used from then on: see lock_flat.c.
  */
 #include <linux/err.h>
 #include <linux/slab.h>
@@ -114,15 +116,19 @@ int kdsm_tree_create(struct kdsm_tree *tree, const struct kdsm_queue *model, u32
 		queue->home = kdsm_tree_home(topology, queue->elements, node, base);
 		kdsm_queue_place(queue, (slot + level - 1) * kdsm_queue_size(queue->nodes));
 		kdsm_queue_init(queue);
-		/*
-		 * Of several levels the lock may be in a message of another level, where the
-		 * home of a larger element cannot see it.
-		 */
-		queue->recovers = model->recovers && tree->levels == 2;
-		if (tree->count)
-			tree->queues[tree->count - 1]->parent = queue;
+		/* Of a smaller element: until the home of the root is known. */
+		queue->recovers = false;
+		queue->frozen = model->recovers;
+		if (tree->count) {
+			queue->child = tree->queues[tree->count - 1];
+			queue->child->parent = queue;
+		}
 		tree->queues[tree->count++] = queue;
 	}
+	queue = kdsm_tree_root(tree);
+	queue->recovers = model->recovers;
+	queue->frozen = false;
+	queue->deep = queue->recovers && tree->levels > 2;
 	return 0;
 }
 
@@ -149,42 +155,29 @@ static enum kdsm_queue_state kdsm_tree_queue_state(const struct kdsm_tree *tree,
 	return kdsm_queue_state(tree->queues[i]);
 }
 
-/* Queue i was seen HELD. What is above is not looked at before. */
-static void kdsm_tree_unpack(struct kdsm_tree *tree, unsigned int i)
+/* The first of the queues that are used: that of the root, if the lock has become flat. */
+static unsigned int kdsm_tree_first(const struct kdsm_tree *tree)
 {
-	struct kdsm_queue *queue = tree->queues[i], *above = queue;
-	struct kdsm_baton *baton = &queue->baton;
-	unsigned int j, count;
-
-	/* The state was seen without the lock. Once it is HELD the baton is the task's. */
-	spin_lock_bh(&queue->lock);
-	count = baton->count;
-	baton->count = 0;
-	spin_unlock_bh(&queue->lock);
-	/* No more than there are queues above, as was checked when it came. */
-	for (j = 0; j < count; j++) {
-		above = above->parent;
-		kdsm_queue_unpack(above, &baton->carried[j]);
-	}
+	return READ_ONCE(kdsm_tree_root(tree)->flat) ? tree->count - 1 : 0;
 }
 
 /* The home may have given this node the lock again, which it was leaving. */
 static void kdsm_tree_regain(struct kdsm_tree *tree)
 {
-	struct kdsm_queue *queue = tree->queues[0];
+	struct kdsm_queue *root = kdsm_tree_root(tree);
 
-	if (!READ_ONCE(queue->regained))
+	if (!READ_ONCE(root->regained))
 		return;
-	spin_lock_bh(&queue->lock);
-	queue->regained = false;
-	spin_unlock_bh(&queue->lock);
+	spin_lock_bh(&root->lock);
+	root->regained = false;
+	spin_unlock_bh(&root->lock);
 	tree->leaving = false;
 	tree->regained = true;
 }
 
 bool kdsm_tree_is_out(struct kdsm_tree *tree, bool *had)
 {
-	bool out = kdsm_queue_is_out(tree->queues[0], had);
+	bool out = kdsm_queue_is_out(kdsm_tree_root(tree), had);
 
 	if (out) {
 		tree->leaving = false;
@@ -195,24 +188,31 @@ bool kdsm_tree_is_out(struct kdsm_tree *tree, bool *had)
 
 int kdsm_tree_meet(struct kdsm_tree *tree)
 {
-	return kdsm_queue_meet(tree->queues[0]);
+	return kdsm_queue_meet(kdsm_tree_root(tree));
 }
 
 enum kdsm_queue_state kdsm_tree_state(struct kdsm_tree *tree)
 {
 	enum kdsm_queue_state state;
-	unsigned int i;
+	unsigned int i, first;
 
 	kdsm_tree_regain(tree);
 	if (tree->leaving)
 		return KDSM_QUEUE_LEAVING;
-	for (i = 0; i < tree->count; i++) {
+again:
+	first = kdsm_tree_first(tree);
+	for (i = first; i < tree->count; i++) {
 		state = kdsm_tree_queue_state(tree, i);
 		if (state != KDSM_QUEUE_HELD) {
+			/* It becomes flat before the others are dropped. */
+			smp_rmb();
+			if (first != kdsm_tree_first(tree))
+				goto again;
 			WRITE_ONCE(tree->at, i);
-			return state == KDSM_QUEUE_NONE && i ? KDSM_QUEUE_PARTLY : state;
+			return state == KDSM_QUEUE_NONE && i > first ? KDSM_QUEUE_PARTLY : state;
 		}
-		kdsm_tree_unpack(tree, i);
+		/* What is above is not looked at before. */
+		kdsm_queue_unpack(tree->queues[i]);
 	}
 	return KDSM_QUEUE_HELD;
 }
@@ -222,9 +222,24 @@ bool kdsm_tree_has_come(const struct kdsm_tree *tree)
 	return kdsm_tree_queue_state(tree, READ_ONCE(tree->at)) == KDSM_QUEUE_HELD;
 }
 
+/* Who queues anywhere has to know whether the root was written anew. */
+static int kdsm_tree_begin(struct kdsm_tree *tree)
+{
+	struct kdsm_queue *root = kdsm_tree_root(tree);
+
+	return root->recovers && !READ_ONCE(root->met) ? kdsm_queue_meet(root) : 0;
+}
+
 int kdsm_tree_enter(struct kdsm_tree *tree)
 {
-	return kdsm_queue_enter(tree->queues[tree->at]);
+	return kdsm_tree_begin(tree) ?: kdsm_queue_enter(tree->queues[tree->at]);
+}
+
+bool kdsm_tree_can_do_without(const struct kdsm_tree *tree)
+{
+	const struct kdsm_queue *root = kdsm_tree_root(tree);
+
+	return root->deep && root->met && tree->queues[tree->at] != root;
 }
 
 int kdsm_tree_try(struct kdsm_tree *tree)
@@ -238,7 +253,7 @@ int kdsm_tree_try(struct kdsm_tree *tree)
 			return 0;
 		if (state != KDSM_QUEUE_NONE && state != KDSM_QUEUE_PARTLY)
 			return -EBUSY;
-		err = kdsm_queue_try(tree->queues[tree->at]);
+		err = kdsm_tree_begin(tree) ?: kdsm_queue_try(tree->queues[tree->at]);
 		if (err)
 			return err;
 	}
@@ -259,7 +274,7 @@ bool kdsm_tree_is_published(const struct kdsm_tree *tree)
 /* T_L of the element that has queue i. */
 static u32 kdsm_tree_threshold(const struct kdsm_tree *tree, unsigned int i)
 {
-	unsigned int level = i ? tree->queues[i - 1]->level : tree->levels;
+	unsigned int level = i > kdsm_tree_first(tree) ? tree->queues[i - 1]->level : tree->levels;
 	u32 t_l = KDSM_LOCK_T_L_AUTO;
 
 	/* On the levels in between that element is the only part of a larger one. */
@@ -275,21 +290,22 @@ static u32 kdsm_tree_limit(const struct kdsm_tree *tree, unsigned int i)
 
 	if (t_l != KDSM_LOCK_T_L_AUTO)
 		return t_l;
-	return clamp_t(u32, i ? tree->sizes[i - 1] : tree->batch, 1, KDSM_LOCK_T_L_MOST);
+	return clamp_t(u32, i > kdsm_tree_first(tree) ? tree->sizes[i - 1] : tree->batch, 1,
+		       KDSM_LOCK_T_L_MOST);
 }
 
 void kdsm_tree_count(struct kdsm_tree *tree, unsigned int wanting)
 {
-	bool turn = !tree->queues[0]->passes;	/* this node's begins */
+	unsigned int first = kdsm_tree_first(tree), i;
+	bool turn = !tree->queues[first]->passes;	/* this node's begins */
 	struct kdsm_queue *queue;
-	unsigned int i;
 
 	if (turn)
 		tree->batch = wanting;
-	for (i = 0; i < tree->count; i++) {
+	for (i = first; i < tree->count; i++) {
 		queue = tree->queues[i];
 		/* The rest of a turn is one, too, if another element has had the lock since. */
-		if (i && !turn && queue->passes &&
+		if (i > first && !turn && queue->passes &&
 		    kdsm_tree_threshold(tree, i) == KDSM_LOCK_T_L_AUTO)
 			continue;
 		/* No further than what others take for sane. */
@@ -302,7 +318,7 @@ bool kdsm_tree_may_pass(struct kdsm_tree *tree, unsigned int wanting)
 	struct kdsm_queue *queue;
 	unsigned int i;
 
-	for (i = 0; i < tree->count; i++) {
+	for (i = kdsm_tree_first(tree); i < tree->count; i++) {
 		queue = tree->queues[i];
 		if (queue->passes < kdsm_tree_limit(tree, i))
 			continue;
@@ -320,7 +336,7 @@ bool kdsm_tree_is_wanted(struct kdsm_tree *tree)
 {
 	unsigned int i;
 
-	for (i = 0; i < tree->count; i++)
+	for (i = kdsm_tree_first(tree); i < tree->count; i++)
 		if (kdsm_queue_is_wanted(tree->queues[i]))
 			return true;
 	return false;
@@ -330,7 +346,7 @@ bool kdsm_tree_can_idle(struct kdsm_tree *tree)
 {
 	unsigned int i;
 
-	for (i = 0; i < tree->count; i++)
+	for (i = kdsm_tree_first(tree); i < tree->count; i++)
 		if (!kdsm_queue_can_idle(tree->queues[i]))
 			return false;
 	return true;
@@ -338,21 +354,16 @@ bool kdsm_tree_can_idle(struct kdsm_tree *tree)
 
 u32 kdsm_tree_flags(const struct kdsm_tree *tree)
 {
-	unsigned int i;
-	u32 flags = 0;
-
 	/* Only what came last has any, since it came with the lock. */
-	for (i = 0; i < tree->count; i++)
-		flags |= tree->queues[i]->baton.flags;
-	return flags & KDSM_BATON_LOCK;
+	return kdsm_queue_flags(kdsm_tree_root(tree));
 }
 
 unsigned int kdsm_tree_from(const struct kdsm_tree *tree)
 {
-	unsigned int i = tree->count - 1;
+	unsigned int i = tree->count - 1, first = kdsm_tree_first(tree);
 
 	/* What came along came with the largest that did not. */
-	while (i && tree->queues[i]->moved)
+	while (i > first && tree->queues[i]->moved)
 		i--;
 	return tree->queues[i]->from;
 }
@@ -386,10 +397,10 @@ static unsigned int kdsm_tree_lowest(const struct kdsm_tree *tree, unsigned int 
 /* The largest above the smallest whose element had the lock so often that others come first. */
 static bool kdsm_tree_exceeded(struct kdsm_tree *tree, unsigned int *which)
 {
+	unsigned int i, first = kdsm_tree_first(tree);
 	struct kdsm_queue *queue;
-	unsigned int i;
 
-	for (i = tree->count; --i;) {
+	for (i = tree->count - 1; i > first; i--) {
 		queue = tree->queues[i];
 		if (kdsm_queue_state(queue) != KDSM_QUEUE_HELD ||
 		    queue->passes < kdsm_tree_limit(tree, i))
@@ -408,17 +419,17 @@ static bool kdsm_tree_exceeded(struct kdsm_tree *tree, unsigned int *which)
 static bool kdsm_tree_choose(struct kdsm_tree *tree, bool keep, u32 flags, unsigned int *which,
 			     bool *stay)
 {
-	unsigned int held = kdsm_tree_lowest(tree, which), i;
-	bool smallest = kdsm_tree_queue_state(tree, 0) != KDSM_QUEUE_NONE;
+	unsigned int held = kdsm_tree_lowest(tree, which), first = kdsm_tree_first(tree), i;
+	bool smallest = kdsm_tree_queue_state(tree, first) != KDSM_QUEUE_NONE;
 
 	if (!held)
 		return false;
-	keep &= held == tree->count;
+	keep &= held == tree->count - first;
 	/* What others wait for is not kept, nor what is below it. */
-	for (i = 1; i < tree->count && keep && !flags; i++)
+	for (i = first + 1; i < tree->count && keep && !flags; i++)
 		keep &= !kdsm_queue_is_wanted(tree->queues[i]);
 	/* Larger ones are left before the smallest only if others wait. */
-	*stay = *which ? smallest : keep;
+	*stay = *which > first ? smallest : keep;
 	if (kdsm_tree_queue_state(tree, *which) == KDSM_QUEUE_LEAVING)
 		return true;
 	if (smallest && kdsm_tree_exceeded(tree, &i)) {
@@ -428,7 +439,7 @@ static bool kdsm_tree_choose(struct kdsm_tree *tree, bool keep, u32 flags, unsig
 	}
 	if (!keep)
 		return true;
-	for (i = 0; i < tree->count && kdsm_queue_can_idle(tree->queues[i]); i++)
+	for (i = first; i < tree->count && kdsm_queue_can_idle(tree->queues[i]); i++)
 		;
 	*which = i;
 	*stay = true;
@@ -468,8 +479,6 @@ static int kdsm_tree_leave_queue(struct kdsm_tree *tree, unsigned int i, bool st
 		return 0;
 	if (has_lock)
 		tree->handed[queue->level - 1]++;
-	while ((queue = queue->parent) && kdsm_queue_state(queue) == KDSM_QUEUE_HELD)
-		kdsm_queue_packed(queue);
 	return 0;
 }
 
@@ -480,9 +489,10 @@ int kdsm_tree_leave(struct kdsm_tree *tree, bool keep, u32 flags)
 	int err;
 
 	/* Nothing is left packed. */
-	if (tree->leaving && kdsm_tree_state(tree) == KDSM_QUEUE_HELD)
-		return -EAGAIN;
 	kdsm_tree_state(tree);
+	/* Whoever leaves does not know with what it came. */
+	if (tree->regained)
+		return -EAGAIN;
 	tree->leaving = true;
 	while (kdsm_tree_choose(tree, keep, flags, &i, &stay)) {
 		err = kdsm_tree_leave_queue(tree, i, stay, flags);

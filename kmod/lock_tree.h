@@ -44,6 +44,11 @@ struct kdsm_queue *kdsm_tree_queue(const struct kdsm_tree *tree, unsigned int le
 enum kdsm_queue_state kdsm_tree_state(struct kdsm_tree *tree);
 /* NONE, PARTLY: as kdsm_queue_enter(), in the next of the queues. */
 int kdsm_tree_enter(struct kdsm_tree *tree);
+/*
+ * After an error: it was of a queue that is not needed for long if its home is dead, as
+ * that of the root sees to it.
+ */
+bool kdsm_tree_can_do_without(const struct kdsm_tree *tree);
 /* NONE: have the lock if it is free. -EBUSY: it is not; the state can be PARTLY then. */
 int kdsm_tree_try(struct kdsm_tree *tree);
 /* As kdsm_queue_poll(). */
@@ -56,7 +61,7 @@ bool kdsm_tree_is_published(const struct kdsm_tree *tree);
  * KDSM_BATON_LOCK, it goes only to who is told of them: keep has to be set. An error: LEAVING.
  */
 int kdsm_tree_leave(struct kdsm_tree *tree, bool keep, u32 flags);
-/* As those of a queue, if the lock has one level. */
+/* As those of a queue, of the root. */
 bool kdsm_tree_is_out(struct kdsm_tree *tree, bool *had);
 int kdsm_tree_meet(struct kdsm_tree *tree);
 /* HELD: a thread has it now; so many wanted it, with that one. */

@@ -106,6 +106,7 @@ void sim_wake(struct sim_queue *queue);
 #define READ_ONCE(x)		({ sim_yield(); *(const volatile typeof(x) *)&(x); })
 #define WRITE_ONCE(x, v)	({ sim_yield(); *(volatile typeof(x) *)&(x) = (v); })
 #define smp_mb()		sim_yield()
+#define smp_rmb()		sim_yield()
 #define smp_load_acquire(p)	READ_ONCE(*(p))
 #define cmpxchg(p, old, new) ({						\
 	sim_yield();							\

@@ -82,25 +82,20 @@ bool kdsm_fabric_is_away(const struct kdsm_fabric *fabric, unsigned int node)
 static void give_up(unsigned int node)
 {
 	struct kdsm_queue *queue = lock_queue(node);
-	unsigned int other;
+	unsigned int other, i;
 
 	if (node == lock.home)
 		sim_fail(-1, "the home gives itself up");
 	sim_event(-1, "gives up node %u, state %u", node, queue->state);
 	if (lock_is_tied(node)) {
 		lock_gives_up(node);
-		switch (queue->state) {
-		case KDSM_QUEUE_NONE:
-			break;
-		case KDSM_QUEUE_WAITING:
-			for (other = 0; other < lock.nodes; other++)
-				if (lock_queue(other)->handing == node)
-					lock_may_tell = true;
-			break;
-		default:
-			lock_may_tell = true;
-			break;
-		}
+		/* It may have been on its way to it, or from it. */
+		for (other = 0; other < lock.nodes; other++)
+			for (i = 0; i < lock_tree(other)->count; i++)
+				lock_may_tell |= lock_tree(other)->queues[i]->handing == node;
+		for (i = 0; i < lock_tree(node)->count; i++)
+			lock_may_tell |= lock_tree(node)->queues[i]->state != KDSM_QUEUE_NONE &&
+					 lock_tree(node)->queues[i]->state != KDSM_QUEUE_WAITING;
 	}
 	peers[node].given_up++;
 	peers[node].away = true;

@@ -233,6 +233,8 @@ static void serve(struct message *message)
 			((struct kdsm_wire_lock_report *)message->reply)->to = KDSM_NOBODY;
 		if (lock_broken == LOCK_BREAK_THAW)
 			queue->frozen = false;
+		if (lock_broken == LOCK_BREAK_WITH && queue->state == KDSM_QUEUE_HELD)
+			((struct kdsm_wire_lock_report *)message->reply)->state = KDSM_QUEUE_HELD;
 		break;
 	case KDSM_MESSAGE_LOCK_RESUME:
 		if (lock_broken == LOCK_BREAK_RESUME)
@@ -240,6 +242,11 @@ static void serve(struct message *message)
 		message->status = kdsm_queue_serve_resume(queue, &request);
 		if (lock_broken == LOCK_BREAK_DEAD)
 			queue->baton.flags &= ~KDSM_BATON_DEAD;
+		if (lock_broken == LOCK_BREAK_FLAT) {
+			queue->flat = false;
+			for (queue = queue->child; queue; queue = queue->child)
+				queue->frozen = false;
+		}
 		break;
 	default:
 		sim_fail(-1, "a message of unknown type");

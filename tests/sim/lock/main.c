@@ -38,6 +38,8 @@ static const struct {
 	[LOCK_BREAK_FREE] = { "free", "a dead holder is forgotten untold", false, true },
 	[LOCK_BREAK_OUT] = { "out", "who was given up does not find out", false, true },
 	[LOCK_BREAK_THAW] = { "thaw", "a node goes on while it is frozen", false, true },
+	[LOCK_BREAK_FLAT] = { "flat", "a node stays in queues of smaller elements", false, true },
+	[LOCK_BREAK_WITH] = { "with", "a lock that goes with a smaller one is kept", false, true },
 	[LOCK_BREAK_TWICE] = { "twice", "whether a lost atomic was done is not asked", true },
 	[LOCK_BREAK_ID] = { "id", "who got a lock from its element thinks that it is counted" },
 	[LOCK_BREAK_PASSES] = { "passes", "how often it was passed on does not go with the lock" },
@@ -144,8 +146,6 @@ static void choose(u64 seed)
 	if (deaths && lock.nodes > 2)
 		lock.deaths = sim_between(1, min(deaths, lock.nodes - 2));
 	if (deaths) {
-		/* What several levels do when nodes die is not settled. */
-		lock.flat = true;
 		lock.die = sim_chance(2) ? 2000 : 20000;
 		lock.away_too = sim_chance(2);
 		lock.home_dies = home_dies;

@@ -37,10 +37,10 @@ static unsigned int left;	/* nodes that have left it for good */
 static unsigned int unheard[LOCK_NODES][KDSM_LOCK_LEVELS];
 static u64 passed[LOCK_NODES][KDSM_LOCK_LEVELS];
 
-/* Where nodes die there is no other. */
+/* Who has that has the lock. */
 struct kdsm_queue *lock_queue(unsigned int node)
 {
-	return nodes[node].tree.queues[0];
+	return kdsm_tree_root(&nodes[node].tree);
 }
 
 struct kdsm_tree *lock_tree(unsigned int node)
@@ -355,7 +355,8 @@ static void leave(struct node *node, bool keep)
 	handed = stats.handed;
 	look_out(node);
 	while ((err = kdsm_tree_leave(tree, keep || flags(node), flags(node)))) {
-		if (is_over(node))
+		/* It came again, and has to be seen to first. */
+		if (is_over(node) || tree->regained)
 			return;
 		look_out(node);
 		if (!loses() && err != -EAGAIN)
@@ -572,6 +573,8 @@ void lock_nodes_stop(void)
 		struct kdsm_tree *tree = &nodes[i].tree;
 
 		for (j = 0; j < tree->count; j++) {
+			if (lock_queue(lock.home)->flat && j < tree->count - 1)
+				continue;
 			if (lock_word(tree->queues[j]) << 31)
 				sim_fail(-1, "all have left, but the word of level %u is %016llx",
 					 tree->queues[j]->level, lock_word(tree->queues[j]));
