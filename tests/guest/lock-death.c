@@ -7,6 +7,7 @@
  *
  * Locks 0 to 2 have their homes on three nodes, and so have 3 to 5. The node that goes
  * has the first three, and waits for the others, which node 0 has, in front of node 1.
+ * The same for six of the next kind.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,11 +20,12 @@
 #include "tap.h"
 
 #define SECOND		1000000000ULL
-#define LOCKS		6
-#define HALF		3
+#define LOCKS		12
+#define LOCKS_OF_KIND	6
+#define HALF		3	/* of those of a kind */
 #define AWAY		60	/* seconds */
 /* To find it gone may take ten seconds, once for who waits and once for the home. */
-#define LIMIT		40.0
+#define LIMIT		50.0
 
 static struct kdsm *kdsm;
 static struct kdsm_region *region;
@@ -48,6 +50,12 @@ static double now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+/* Has node 0 it at first, or the one that goes? */
+static bool stays(unsigned int lock)
+{
+	return lock % LOCKS_OF_KIND >= HALF;
 }
 
 static void must(int error, const char *what)
@@ -105,17 +113,20 @@ static void *wait_for_it(void *arg)
 	return NULL;
 }
 
-static void wait_for(unsigned int from, unsigned int to)
+static void wait_for(bool staying)
 {
 	start = now();
-	for (unsigned int i = from; i < to; i++)
-		if (pthread_create(&waiters[i].thread, NULL, wait_for_it, (void *)(uintptr_t)i))
+	for (unsigned int i = 0; i < LOCKS; i++)
+		if (stays(i) == staying &&
+		    pthread_create(&waiters[i].thread, NULL, wait_for_it, (void *)(uintptr_t)i))
 			tap_bail("pthread_create");
 }
 
-static void end_wait(unsigned int from, unsigned int to, double limit)
+static void end_wait(bool staying, double limit)
 {
-	for (unsigned int i = from; i < to; i++) {
+	for (unsigned int i = 0; i < LOCKS; i++) {
+		if (stays(i) != staying)
+			continue;
 		pthread_join(waiters[i].thread, NULL);
 		tap_ok(waiters[i].took < limit, "the wait for lock %u ends with %s after %.1f s", i,
 		       tap_error(waiters[i].error), waiters[i].took);
@@ -140,12 +151,13 @@ static void count(unsigned int lock, unsigned int waits, uint64_t *counts)
 	tap_ok(false, "both have waited for lock %u", lock);
 }
 
-static void judge(void)
+/* The six of a kind. */
+static void judge(unsigned int first)
 {
 	unsigned int orphans = 0, waiting = 0;
 	uint64_t counts[COUNTS];
 
-	for (unsigned int i = 0; i < HALF; i++) {
+	for (unsigned int i = first; i < first + HALF; i++) {
 		count(i, 2, counts);
 		orphans += counts[DOWN] == 2;
 		tap_ok(counts[DOWN] == 2 || (counts[DEAD] == 1 && counts[GOT] == 1),
@@ -154,7 +166,7 @@ static void judge(void)
 		       (unsigned int)counts[GOT], (unsigned int)counts[DOWN]);
 	}
 	tap_ok(orphans == 1, "one of these locks has its home there: %u", orphans);
-	for (unsigned int i = HALF; i < LOCKS; i++) {
+	for (unsigned int i = first + HALF; i < first + LOCKS_OF_KIND; i++) {
 		count(i, 1, counts);
 		waiting += counts[GOT] == 1 || counts[DEAD] == 1;
 		tap_ok(counts[OTHER] == 0, "lock %u, for which it waits", i);
@@ -162,15 +174,21 @@ static void judge(void)
 	tap_ok(waiting >= 2, "those for which it waits go on: %u", waiting);
 }
 
+static void take(bool staying)
+{
+	for (unsigned int i = 0; i < LOCKS; i++)
+		if (stays(i) == staying)
+			must(kdsm_lock(locks[i]), "kdsm_lock");
+}
+
 static void vanish(void)
 {
 	unsigned int lost = 0, kept = 0;
 	int error;
 
-	for (unsigned int i = 0; i < HALF; i++)
-		must(kdsm_lock(locks[i]), "kdsm_lock");
+	take(false);
 	meet();		/* node 0 has the others */
-	wait_for(HALF, LOCKS);
+	wait_for(true);
 	sleep(1);
 	meet();		/* this node waits for them */
 	meet();		/* node 1 does */
@@ -179,43 +197,49 @@ static void vanish(void)
 	mute(false);
 	/* It hears that it was given up as soon as anybody can be reached. */
 	sleep(20);
-	for (unsigned int i = 0; i < HALF; i++) {
+	for (unsigned int i = 0; i < LOCKS; i++) {
+		if (stays(i))
+			continue;
 		error = kdsm_unlock(locks[i]);
 		printf("# unlocking lock %u: %s\n", i, tap_error(error));
 		lost += error == -EHOSTDOWN || error == -EPERM;
 		kept += !error;
 	}
-	tap_ok(lost == 2 && kept == 1, "it has lost two locks, and kept that of its own: %u, %u",
+	tap_ok(lost == 4 && kept == 2, "it has lost four locks, and kept those of its own: %u, %u",
 	       lost, kept);
-	end_wait(HALF, LOCKS, 1e9);
+	end_wait(true, 1e9);
 }
 
 static void survive(void)
 {
 	if (!node)
-		for (unsigned int i = HALF; i < LOCKS; i++)
-			must(kdsm_lock(locks[i]), "kdsm_lock");
+		take(true);
 	meet();
 	meet();
 	if (node)
-		wait_for(HALF, LOCKS);
+		wait_for(true);
 	sleep(1);
 	meet();
-	wait_for(0, HALF);
+	wait_for(false);
 	sleep(2);
 	if (!node)
-		for (unsigned int i = HALF; i < LOCKS; i++)
-			tap_result(kdsm_unlock(locks[i]), 0, "unlocking lock %u", i);
-	end_wait(0, HALF, LIMIT);
+		for (unsigned int i = 0; i < LOCKS; i++)
+			if (stays(i))
+				tap_result(kdsm_unlock(locks[i]), 0, "unlocking lock %u", i);
+	end_wait(false, LIMIT);
 	if (node)
-		end_wait(HALF, LOCKS, LIMIT);
+		end_wait(true, LIMIT);
 	else
-		judge();
+		for (unsigned int i = 0; i < LOCKS; i += LOCKS_OF_KIND)
+			judge(i);
 }
 
 int main(void)
 {
-	struct kdsm_lock_attr kind = { .kind = KDSM_LOCK_DMCS };
+	struct kdsm_lock_attr kinds[] = {
+		{ .kind = KDSM_LOCK_DMCS },
+		{ .kind = KDSM_LOCK_RMA_MCS },
+	};
 	struct kdsm_region_attr attr = { .mode = 0600 };
 	int error;
 
@@ -229,7 +253,8 @@ int main(void)
 	must(kdsm_region_open(kdsm, "lock-death", &attr, &region), "kdsm_region_open");
 	kdsm_barrier_init(&barrier, region, 0);
 	for (unsigned int i = 0; i < LOCKS; i++)
-		must(kdsm_lock_create(region, NULL, i, &kind, &locks[i]), "kdsm_lock_create");
+		must(kdsm_lock_create(region, NULL, i, &kinds[i / LOCKS_OF_KIND],
+				      &locks[i]), "kdsm_lock_create");
 	meet();
 	if (node == gone)
 		vanish();
@@ -245,7 +270,7 @@ int main(void)
 		start = now();
 		error = kdsm_lock_timed(locks[i], 60 * SECOND);
 		/* Of the home that was away nobody had been told of what it gave up. */
-		tap_ok(!error || (error == -EOWNERDEAD && i >= HALF),
+		tap_ok(!error || (error == -EOWNERDEAD && stays(i)),
 		       "lock %u when it is back: %s after %.1f s", i, tap_error(error),
 		       now() - start);
 		if (error == -EOWNERDEAD)

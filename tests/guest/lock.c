@@ -657,7 +657,7 @@ static void lock_silent(void)
 	struct kdsm_lock_give args = {
 		.argsz = sizeof(args), .number = number, .thread = me,
 	};
-	unsigned int away = nodes - 1;
+	unsigned int away = nodes - 1, i;
 	struct timespec begin, end;
 	int ret;
 
@@ -687,8 +687,16 @@ static void lock_silent(void)
 		}
 	}
 	meet();
-	/* If the home was away nobody has been told yet of what it gave up. */
-	ret = take(file, number, me, 0, 30 * SECOND);
+	/*
+	 * If the home was away nobody has been told yet of what it gave up, and the first
+	 * to speak with it may find that it has cut the connection.
+	 */
+	for (i = 0; i < 20; i++) {
+		ret = take(file, number, me, 0, 30 * SECOND);
+		if (ret != -EHOSTDOWN && ret != -EIO)
+			break;
+		usleep(500000);
+	}
 	CHECK(ret == 0 || ret == -EOWNERDEAD);
 	if (ret == -EOWNERDEAD)
 		CHECK_IS(call(file, KDSM_IOC_LOCK_CONSISTENT, &args), 0);

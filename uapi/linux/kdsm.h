@@ -528,17 +528,17 @@ struct kdsm_lock_thread {
  *   -EACCES	the file is not open for writing
  *   -EBADFD	the file is not bound
  *   -EHOSTDOWN, -EIO	the home of the lock, the node that has its word, cannot be
- *		reached: at once if that is known, else as soon as it is; or for 30 s (of
+ *		reached: at once if that is known, else as soon as it is; or for 40 s (of
  *		a lock that is not mended, see below: 10 s) some node could not be that has
  *		the lock. Try again
  *
- * A node that its home cannot reach is dead for a lock of two levels, but of kind RMA_RW,
- * after about 10 s (the transport gives up after 4 s, and it cannot be connected to again):
- * who waits there is dropped,
- * and if it had the lock, the next one has it with -EOWNERDEAD, within about 20 s of
- * its silence. Nobody finds out before somebody waits for the lock. The node may be there
- * again later. It learns that then; who still waits there queues anew, and who had the
- * lock has it no longer.
+ * A node that its home cannot reach is dead for a lock, but of kind RMA_RW, after about
+ * 10 s (the transport gives up after 4 s, and it cannot be connected to again): who waits
+ * there is dropped, and if it had the lock, the next one has it with -EOWNERDEAD, within
+ * 30 s of its silence. Nobody finds out before somebody waits for the lock. The node
+ * may be there again later. It learns that then; who still waits there queues anew, and who
+ * had the lock has it no longer. A lock of kind RMA_MCS has one queue for all nodes from
+ * then on.
  */
 struct kdsm_lock_take {
 	__u32 argsz;
