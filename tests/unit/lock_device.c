@@ -484,14 +484,13 @@ static void remote_lines(void **state)
 	assert_int_equal(kdsm_cond_broadcast(&cond), 0);
 	check_remote(1);
 
-	/* To draw a ticket, to come into the line, and to give up. */
+	/* To draw a ticket, to come into the line, to give up, and to give the ticket back. */
 	assert_int_equal(kdsm_sem_wait(&sem), 0);
 	module.remote = 0;
 	assert_int_equal(kdsm_sem_timed(&sem, 0), -ETIMEDOUT);
-	check_remote(4);
-	/* The post finds that, and is made again. */
+	check_remote(1 + 2 + 1 + 5);
 	assert_int_equal(kdsm_sem_post(&sem), 0);
-	check_remote(3);
+	check_remote(1);
 	assert_int_equal(kdsm_sem_try(&sem), 0);
 	assert_int_equal(kdsm_sem_try(&sem), -EAGAIN);
 }
@@ -513,6 +512,14 @@ static void remote_waiter(void **state)
 	assert_int_equal(there[8], 2 << 16 | 1);
 	assert_int_equal(there[8 + KDSM_LINE_MOST], 1);
 	assert_int_equal(words[8 + KDSM_LINE_MOST], 0);
+
+	/* One that gave up, and could not give its ticket back: the post is made again. */
+	there[0] += (1ULL << 32) - 1;
+	there[9] = 1ULL << 32 | 3 << 16 | 1;
+	module.remote = 0;
+	assert_int_equal(kdsm_sem_post(&sem), 0);
+	check_remote(4);
+	assert_int_equal(there[9], 1ULL << 32 | 4 << 16);
 }
 
 /* Posted when it had just stopped waiting: the post is its own, as nobody else gets it. */
@@ -529,7 +536,7 @@ static void late_post(void **state)
 	assert_int_equal(there[8], 4 << 16);
 	module.posted = NULL;
 	assert_int_equal(kdsm_sem_timed(&sem, 100000), -ETIMEDOUT);
-	assert_int_equal(there[9], (1ULL << 32 | 3 << 16));
+	assert_int_equal(there[9], (1ULL << 32 | 5 << 16));
 }
 
 #define device_case(function) \

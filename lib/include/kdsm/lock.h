@@ -159,7 +159,7 @@ int kdsm_lock_info(struct kdsm_lock *lock, struct kdsm_lock_info *info);
  * while the region lives. One node is the home: a wait that need not wait, and a post or
  * signal with nobody to wake, are one remote atomic there (none at home). To wait takes
  * four of them, to wake a thread at most four and a notifying put. Who waits sleeps on a
- * word of its own part, and looks at the home every second.
+ * word of its own part, and looks at the home every second. To give up takes six.
  *
  * As many as KDSM_LINE_MOST threads of the cluster wait at a time. Those who come when
  * so many do already get -EAGAIN from kdsm_sem_wait(), and a spurious wake-up, after a
