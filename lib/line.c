@@ -16,7 +16,7 @@
  *	older, final -> POSTED -> DONE		the post comes before the waiter
  *	WAITING -> DONE				the waiter finds that it was posted
  *	WAITING -> GONE -> DONE			the waiter gives up, the post finds that
- *	GONE -> BACK -> WAITING			the same, but the ticket is drawn again
+ *	GONE -> BACK -> older, DONE		the same, but the ticket is given back
  *
  * Who makes it POSTED then puts the ticket's bell, a word of the waiter's own part, on
  * which that sleeps. Who passes makes it DONE. Who gives up makes it GONE, and the post
@@ -28,12 +28,18 @@
  * drawn last, as far as nobody waits with them (retire): GONE becomes BACK, so that just
  * one does it, and then the head says that the ticket was not drawn. That compares the
  * head as it was before: posts only rise, and no other gives that ticket back, so it was
- * the last and not posted all the time. Who draws it again finds BACK of its own ticket.
+ * the last and not posted all the time. Then the entry becomes what it might be if the
+ * ticket had never been drawn: DONE, of the ticket a ring before. It does not stay BACK,
+ * as who draws the ticket again does not look at the entry if it passes at once. Who
+ * draws it sooner finds BACK of its own ticket, which is as good as final.
  *
  * Posts are not lost with those who die. A waiter looks around every SLICE. If its
  * ticket was posted two looks ago and nobody told it, it makes WAITING into DONE by itself.
  * An entry that is POSTED at two looks was that of a dead waiter, and one that is GONE
  * though it was posted has a dead post: the one who looks makes it DONE and posts again.
+ * But one that is BACK is of somebody who died while giving the ticket back; it may have
+ * been drawn again and passed, so that another post would let one pass too many. It just
+ * becomes DONE: if it was not given back, its post finds that out, unless that died, too.
  * If it lived and was slow, it finds that out by its own compare-and-swap; a waiter then
  * draws another ticket.
  */

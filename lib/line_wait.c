@@ -29,20 +29,22 @@ static uint64_t left(const struct kdsm_line_wait *wait)
 /* Posted, and the waiter does not come: it is dead, or will find out. */
 static int take_over(const struct kdsm_line *line, uint64_t entry)
 {
+	bool was_back = entry_state(entry) == ENTRY_BACK;
 	uint32_t ticket = entry_ticket(entry);
 	int ret;
 
 	ret = kdsm_entry_change(line, ticket, &entry, make_entry(ticket, ENTRY_DONE, 0));
 	if (ret)
 		return ret == -EBUSY ? 0 : ret;
-	return kdsm_line_post(line);
+	/* That was given back, and who drew it again passed at once: its post is used. */
+	return was_back ? 0 : kdsm_line_post(line);
 }
 
 /* Give back the last tickets, as far as those who had them gave up and no post came. */
 static int retire(const struct kdsm_line *line)
 {
 	struct kdsm_line_head head;
-	uint64_t gone, back;
+	uint64_t gone, back, after;
 	uint32_t ticket;
 	int ret;
 
@@ -55,13 +57,14 @@ static int retire(const struct kdsm_line *line)
 		if (ret || !is_of(gone, ticket, ENTRY_GONE))
 			return ret;
 		back = make_entry(ticket, ENTRY_BACK, entry_node(gone));
+		after = gone;
 		ret = kdsm_entry_change(line, ticket, &gone, back);
 		if (!ret) {
 			ret = kdsm_head_change(line, &head, ticket, head.value + 1);
-			if (ret == -EBUSY)
-				ret = kdsm_entry_change(line, ticket, &back,
-							make_entry(ticket, ENTRY_GONE,
-								   entry_node(back)));
+			if (!ret)
+				after = make_entry(ticket - MOST, ENTRY_DONE, 0);
+			if (!ret || ret == -EBUSY)
+				ret = kdsm_entry_change(line, ticket, &back, after);
 		}
 		if (ret && ret != -EBUSY)
 			return ret;

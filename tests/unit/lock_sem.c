@@ -12,6 +12,7 @@
 #define POSTED(ticket)	((uint64_t)(ticket) << 32 | 2 << 16)
 #define GONE(ticket)	((uint64_t)(ticket) << 32 | 3 << 16)
 #define DONE(ticket)	((uint64_t)(ticket) << 32 | 4 << 16)
+#define BACK(ticket)	((uint64_t)(ticket) << 32 | 5 << 16)
 #define RING			8
 
 static struct kdsm_sem make_sem(void **state, uint64_t offset, uint32_t value)
@@ -319,6 +320,28 @@ static void dead_poster_after_gone(void **state)
 	assert_true(words[AT / 8] == HEAD(2, 0));
 }
 
+/*
+ * A ticket that was given back and is drawn again by one who passes at once: its entry
+ * tells of no post that went astray.
+ */
+static void given_back_and_passed(void **state)
+{
+	struct kdsm_sem sem = make_sem(state, AT, 0);
+	uint64_t *words = unit_words(state);
+
+	assert_int_equal(kdsm_sem_timed(&sem, 0), -ETIMEDOUT);
+	assert_int_equal(kdsm_sem_post(&sem), 0);
+	assert_int_equal(kdsm_sem_wait(&sem), 0);
+	assert_true(words[AT / 8] == HEAD(1, 0));
+	assert_true(words[AT / 8 + RING] == DONE(0 - MOST));
+
+	/* Who gave it back died of it. */
+	words[AT / 8 + RING] = BACK(0);
+	assert_int_equal(kdsm_sem_timed(&sem, 5 * SECOND / 2), -ETIMEDOUT);
+	assert_true(words[AT / 8] == HEAD(1, 0));
+	assert_true(words[AT / 8 + RING] == DONE(0));
+}
+
 /* ---- signals and death ---- */
 
 static void interrupted(void **state)
@@ -460,6 +483,7 @@ int main(void)
 		unit_case(wrapping),
 		unit_case(too_many),
 		unit_case(many_gave_up),
+		unit_case(given_back_and_passed),
 		unit_case(interrupted),
 		unit_case(dead_waiter),
 		unit_case(slow_waiter),
