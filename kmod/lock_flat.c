@@ -63,12 +63,9 @@ void kdsm_queue_drop_children(struct kdsm_queue *queue)
 		queue->frozen = true;
 		queue->told = KDSM_NOBODY;
 		queue->before = KDSM_NOBODY;
-		queue->handing = KDSM_NOBODY;
-		queue->uncertain = false;
 		queue->renewing = false;
-		queue->paying = false;
 		queue->waiters = 0;
-		queue->tries = 0;
+		kdsm_queue_forget_leave(queue);
 		memset(&queue->baton, 0, sizeof(queue->baton));
 		kdsm_queue_set(queue, KDSM_QUEUE_NONE);
 		spin_unlock_bh(&queue->lock);

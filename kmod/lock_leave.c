@@ -305,16 +305,9 @@ static int kdsm_queue_do_ascertain(struct kdsm_queue *queue)
 
 int kdsm_queue_ascertain(struct kdsm_queue *queue)
 {
-	int err;
-
 	if (!queue->uncertain)
 		return 0;
-	err = kdsm_queue_start(queue, BIT(KDSM_QUEUE_HELD));
-	if (err)
-		return min(err, 0);
-	err = kdsm_queue_do_ascertain(queue);
-	kdsm_queue_end(queue);
-	return err;
+	return kdsm_queue_run(queue, BIT(KDSM_QUEUE_HELD), kdsm_queue_do_ascertain);
 }
 
 static int kdsm_queue_do_check(struct kdsm_queue *queue)
@@ -334,16 +327,9 @@ static int kdsm_queue_do_check(struct kdsm_queue *queue)
 
 int kdsm_queue_check(struct kdsm_queue *queue)
 {
-	int err;
-
 	if (!kdsm_queue_is_unsure(queue) || kdsm_queue_is_wanted(queue))
 		return 0;
-	err = kdsm_queue_start(queue, BIT(KDSM_QUEUE_HELD));
-	if (err)
-		return min(err, 0);
-	err = kdsm_queue_do_check(queue);
-	kdsm_queue_end(queue);
-	return err;
+	return kdsm_queue_run(queue, BIT(KDSM_QUEUE_HELD), kdsm_queue_do_check);
 }
 
 /* Take a large debt off the word. */

@@ -85,6 +85,18 @@ void kdsm_queue_end(struct kdsm_queue *queue)
 	spin_unlock_bh(&queue->lock);
 }
 
+int kdsm_queue_run(struct kdsm_queue *queue, unsigned long states,
+		   int (*step)(struct kdsm_queue *queue))
+{
+	int err = kdsm_queue_start(queue, states);
+
+	if (err)
+		return min(err, 0);
+	err = step(queue);
+	kdsm_queue_end(queue);
+	return err;
+}
+
 void kdsm_queue_set(struct kdsm_queue *queue, enum kdsm_queue_state state)
 {
 	/* For kdsm_queue_state(), which is without the lock. */
@@ -105,6 +117,14 @@ void kdsm_queue_take(struct kdsm_queue *queue)
 	queue->uncertain = false;
 	queue->baton.id = kdsm_queue_id(queue);
 	kdsm_queue_set(queue, KDSM_QUEUE_HELD);
+}
+
+void kdsm_queue_forget_leave(struct kdsm_queue *queue)
+{
+	queue->handing = KDSM_NOBODY;
+	queue->uncertain = false;
+	queue->paying = false;
+	queue->tries = 0;
 }
 
 /* ---- the home ---- */
@@ -159,13 +179,7 @@ static int kdsm_queue_do_meet(struct kdsm_queue *queue)
 
 int kdsm_queue_meet(struct kdsm_queue *queue)
 {
-	int err = kdsm_queue_start(queue, BIT(KDSM_QUEUE_NONE));
-
-	if (err)
-		return min(err, 0);
-	err = kdsm_queue_do_meet(queue);
-	kdsm_queue_end(queue);
-	return err;
+	return kdsm_queue_run(queue, BIT(KDSM_QUEUE_NONE), kdsm_queue_do_meet);
 }
 
 /* ---- queueing ---- */
@@ -271,13 +285,7 @@ static int kdsm_queue_do_enter(struct kdsm_queue *queue)
 
 int kdsm_queue_enter(struct kdsm_queue *queue)
 {
-	int err = kdsm_queue_start(queue, BIT(KDSM_QUEUE_NONE));
-
-	if (err)
-		return min(err, 0);
-	err = kdsm_queue_do_enter(queue);
-	kdsm_queue_end(queue);
-	return err;
+	return kdsm_queue_run(queue, BIT(KDSM_QUEUE_NONE), kdsm_queue_do_enter);
 }
 
 static int kdsm_queue_do_try(struct kdsm_queue *queue)

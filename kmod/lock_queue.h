@@ -303,11 +303,16 @@ u32 kdsm_queue_flags(const struct kdsm_queue *queue);
  */
 int kdsm_queue_start(struct kdsm_queue *queue, unsigned long states);
 void kdsm_queue_end(struct kdsm_queue *queue);
+/* The step between start and end. 0, too, if the queue is in another state. */
+int kdsm_queue_run(struct kdsm_queue *queue, unsigned long states,
+		   int (*step)(struct kdsm_queue *queue));
 /* With the spinlock. */
 void kdsm_queue_set(struct kdsm_queue *queue, enum kdsm_queue_state state);
 /* The baton is there; the same for who has it without debt. */
 void kdsm_queue_take(struct kdsm_queue *queue);
 void kdsm_queue_take_alone(struct kdsm_queue *queue, u32 ticket);
+/* With the spinlock: how far leaving it had got does not matter any more. */
+void kdsm_queue_forget_leave(struct kdsm_queue *queue);
 
 /* Where another node stands. */
 struct kdsm_queue_place {

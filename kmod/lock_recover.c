@@ -54,11 +54,8 @@ bool kdsm_queue_is_out(struct kdsm_queue *queue, bool *had)
 	queue->reported = false;
 	queue->said_handing = false;
 	queue->told = KDSM_NOBODY;
-	queue->handing = KDSM_NOBODY;
-	queue->uncertain = false;
 	queue->regained = false;
-	queue->paying = false;
-	queue->tries = 0;
+	kdsm_queue_forget_leave(queue);
 	kdsm_queue_set(queue, KDSM_QUEUE_NONE);
 	spin_unlock_bh(&queue->lock);
 	kdsm_queue_drop_children(queue);
@@ -175,11 +172,8 @@ static void kdsm_queue_renew(struct kdsm_queue *queue, const struct kdsm_member 
 	queue->told = member->next;
 	queue->before = KDSM_NOBODY;
 	queue->published = true;
-	queue->handing = KDSM_NOBODY;
-	queue->uncertain = false;
-	queue->paying = false;
 	queue->waiters = 0;
-	queue->tries = 0;
+	kdsm_queue_forget_leave(queue);
 }
 
 /* -EBUSY: say it again. -EINVAL: it cannot be. */
