@@ -3,7 +3,7 @@
  * A node that has locks, waits for some, and is the home of others loses its network for
  * a while. On three nodes at once; it is the last one.
  *
- * What it loses are the packets that it sends, see vanish.c.
+ * What it loses are the packets that it sends, see mute.h.
  *
  * Locks 0 to 2 have their homes on three nodes, and so have 3 to 5. The node that goes
  * has the first three, and waits for the others, which node 0 has, in front of node 1.
@@ -17,6 +17,7 @@
 #include <kdsm/coherent.h>
 #include <kdsm/lock.h>
 
+#include "mute.h"
 #include "tap.h"
 
 #define SECOND		1000000000ULL
@@ -58,28 +59,9 @@ static bool stays(unsigned int lock)
 	return lock % LOCKS_OF_KIND >= HALF;
 }
 
-static void must(int error, const char *what)
-{
-	if (error)
-		tap_bail("%s: %s", what, strerror(-error));
-}
-
 static void meet(void)
 {
 	must(kdsm_barrier_wait(&barrier, 60 * SECOND), "kdsm_barrier_wait");
-}
-
-static void mute(bool on)
-{
-	const char *command = on ?
-		"while read -r word id address rest; do"
-		"	[ \"$word\" != node ] || [ \"$id\" = \"$KDSM_NODE\" ] || ip neighbour"
-		"	replace \"$address\" lladdr 02:00:00:00:00:99 nud permanent dev eth0;"
-		" done <\"$KDSM_CONFIG\"" :
-		"ip neighbour flush dev eth0 nud permanent";
-
-	if (system(command))
-		tap_bail("cannot change the neighbours");
 }
 
 static uint64_t offset_of(unsigned int lock, unsigned int count)

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <kdsm/lock.h>
 #include "guest.h"
+#include "mute.h"
 
 #define NAME "lock-test"
 #define THREADS 3
@@ -633,19 +634,6 @@ static void lock_dies_unseen(void)
 }
 
 /* ---- a node that does not answer ---- */
-
-static void mute(bool on)
-{
-	const char *command = on ?
-		"while read -r word id address rest; do"
-		"	[ \"$word\" != node ] || [ \"$id\" = \"$KDSM_NODE\" ] || ip neighbour"
-		"	replace \"$address\" lladdr 02:00:00:00:00:99 nud permanent dev eth0;"
-		" done <\"$KDSM_CONFIG\"" :
-		"ip neighbour flush dev eth0 nud permanent";
-
-	if (system(command))
-		guest_die("neighbours", -EIO);
-}
 
 /*
  * The last node has the lock and no network for a while: who waits is told so in time, and

@@ -16,6 +16,7 @@
 #include <kdsm/coherent.h>
 #include <kdsm/lock.h>
 
+#include "mute.h"
 #include "tap.h"
 
 #define SECOND		1000000000ULL
@@ -59,12 +60,6 @@ static double now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
-
-static void must(int error, const char *what)
-{
-	if (error)
-		tap_bail("%s: %s", what, strerror(-error));
 }
 
 static void meet(void)
@@ -137,19 +132,6 @@ static int catch_up(unsigned int from)
 	int error = kdsm_get(board, from, 4096, &theirs, sizeof(theirs));
 
 	return error ?: kdsm_acquire(region, &theirs);
-}
-
-static void mute(bool on)
-{
-	const char *command = on ?
-		"while read -r word id address rest; do"
-		"	[ \"$word\" != node ] || [ \"$id\" = \"$KDSM_NODE\" ] || ip neighbour"
-		"	replace \"$address\" lladdr 02:00:00:00:00:99 nud permanent dev eth0;"
-		" done <\"$KDSM_CONFIG\"" :
-		"ip neighbour flush dev eth0 nud permanent";
-
-	if (system(command))
-		tap_bail("cannot change the neighbours");
 }
 
 /* Each writes a word of its own of the block. */

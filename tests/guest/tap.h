@@ -90,4 +90,11 @@ tap_bail(const char *format, ...)
 	exit(EXIT_FAILURE);
 }
 
+/* Of calls without which nothing further makes sense; 0 or a negative errno. */
+static inline void must(int error, const char *what)
+{
+	if (error)
+		tap_bail("%s: %s", what, strerror(-error));
+}
+
 #endif /* KDSM_TESTS_TAP_H */

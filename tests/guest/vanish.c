@@ -2,10 +2,8 @@
 /*
  * vanish NODE: on every node at once; that one loses its network for a while in
  * the middle of operations. Nobody may hang: operations that need it end with an
- * error in time, the others go on, and all is well when it is back.
- *
- * What it loses are the packets that it sends: it has wrong hardware addresses
- * for the others. It still hears them, which is worse than silence.
+ * error in time, the others go on, and all is well when it is back. What it loses are
+ * the packets that it sends, see mute.h.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -13,6 +11,7 @@
 #include <unistd.h>
 #include <kdsm/coherent.h>
 
+#include "mute.h"
 #include "tap.h"
 
 #define SECOND		1000000000ULL
@@ -36,12 +35,6 @@ static double now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
-
-static void must(int error, const char *what)
-{
-	if (error)
-		tap_bail("%s: %s", what, strerror(-error));
 }
 
 /* One operation after the other, of every kind. */
@@ -122,19 +115,6 @@ static void works_again(unsigned int on, double seconds)
 		usleep(200000);
 	tap_ok(!error, "operations on node %u again: %s after %.1f s", on,
 	       tap_error(error), now() - start);
-}
-
-static void mute(bool on)
-{
-	const char *command = on ?
-		"while read -r word id address rest; do"
-		"	[ \"$word\" != node ] || [ \"$id\" = \"$KDSM_NODE\" ] || ip neighbour"
-		"	replace \"$address\" lladdr 02:00:00:00:00:99 nud permanent dev eth0;"
-		" done <\"$KDSM_CONFIG\"" :
-		"ip neighbour flush dev eth0 nud permanent";
-
-	if (system(command))
-		tap_bail("cannot change the neighbours");
 }
 
 /* What only the node that went had open is still there for it. */
