@@ -54,7 +54,7 @@ static int kdsm_check_hello(struct kdsm_fabric *fabric, const struct rdma_cm_id 
 	if (le16_to_cpu(hello->node) >= fabric->config.nodes ||
 	    le16_to_cpu(hello->nodes) != fabric->config.nodes ||
 	    le32_to_cpu(hello->target) != fabric->config.node ||
-	    hello->queue >= KDSM_QUEUES_MAX ||
+	    hello->queue >= KDSM_QUEUES ||
 	    !kdsm_same_host(from, &fabric->peers[le16_to_cpu(hello->node)].address)) {
 		reason = KDSM_REFUSED_NODE;
 		why = "unknown node, or not at its address";

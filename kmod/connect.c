@@ -195,7 +195,7 @@ static void kdsm_peer_is_anew(struct kdsm_peer *peer)
 			kdsm_connection_break(old);
 	mutex_unlock(&fabric->accepted_lock);
 	/* Those that are up; the one that brought the news is not yet. */
-	for (i = 0; i < fabric->queues; i++)
+	for (i = 0; i < KDSM_QUEUES; i++)
 		if (peer->queues[i])
 			kdsm_connection_break(peer->queues[i]);
 	kdsm_memory_forget(fabric, peer->node);
@@ -246,7 +246,8 @@ static void kdsm_peer_failed(struct kdsm_peer *peer)
 			      (unsigned int)KDSM_BACKOFF_MAX);
 	peer->retry_at = jiffies + peer->backoff;
 	WRITE_ONCE(peer->state, KDSM_PEER_DOWN);
-	if (!was_down) {
+	/* This node cannot reach itself: that is its device, and nobody's death. */
+	if (!was_down && peer->node != fabric->config.node) {
 		pr_info("kdsm: node %u is down\n", peer->node);
 		if (fabric->config.peer_down)
 			fabric->config.peer_down(fabric->config.context, peer->node, false);
@@ -265,18 +266,17 @@ static struct kdsm_connection *kdsm_connection_queue(struct kdsm_peer *peer,
 	} else if (!connection) {
 		connection = kdsm_connection_create(peer, queue, false);
 		if (!IS_ERR(connection))
-			/* Pairs with the acquire in kdsm_connection_get(). */
+			/* Pairs with the acquire in kdsm_connection_get_queue(). */
 			smp_store_release(&peer->queues[queue], connection);
 	}
 	mutex_unlock(&peer->lock);
 	return connection;
 }
 
-struct kdsm_connection *kdsm_connection_get(struct kdsm_fabric *fabric,
-					    unsigned int node)
+struct kdsm_connection *kdsm_connection_get_queue(struct kdsm_peer *peer,
+						  unsigned int queue)
 {
-	struct kdsm_peer *peer = &fabric->peers[node];
-	unsigned int queue = raw_smp_processor_id() % fabric->queues;
+	struct kdsm_fabric *fabric = peer->fabric;
 	struct kdsm_connection *connection;
 	int err = 0;
 
@@ -314,4 +314,11 @@ struct kdsm_connection *kdsm_connection_get(struct kdsm_fabric *fabric,
 	if (err == -ENOMEM)
 		return ERR_PTR(err);
 	return err ? ERR_PTR(-EHOSTDOWN) : connection;
+}
+
+struct kdsm_connection *kdsm_connection_get(struct kdsm_fabric *fabric,
+					    unsigned int node)
+{
+	return kdsm_connection_get_queue(&fabric->peers[node],
+					 raw_smp_processor_id() % fabric->queues);
 }

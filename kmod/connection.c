@@ -338,7 +338,7 @@ static void kdsm_connection_teardown(struct work_struct *work)
 			/* Is it the connection, or the peer? An attempt tells. */
 			atomic64_inc(&peer->errors);
 			WRITE_ONCE(peer->state, KDSM_PEER_IDLE);
-			kdsm_connection_get(fabric, peer->node);
+			kdsm_connection_get_queue(peer, connection->queue);
 		}
 	}
 	kdsm_connection_put(connection);	/* of the work */
@@ -355,7 +355,7 @@ void kdsm_connection_stop(struct kdsm_fabric *fabric)
 	WRITE_ONCE(fabric->stopping, true);
 	rdma_destroy_id(fabric->listener);
 	for (node = 0; node < fabric->config.nodes; node++)
-		for (i = 0; i < fabric->queues; i++) {
+		for (i = 0; i < KDSM_QUEUES; i++) {
 			/* Pairs with the release in kdsm_connection_queue(). */
 			connection = smp_load_acquire(&fabric->peers[node].queues[i]);
 			if (!connection)
@@ -374,7 +374,7 @@ void kdsm_connection_stop(struct kdsm_fabric *fabric)
 	/* Who found a connection before it went, or made one meanwhile, is out. */
 	percpu_down_write(&fabric->gate);
 	for (node = 0; node < fabric->config.nodes; node++)
-		for (i = 0; i < fabric->queues; i++)
+		for (i = 0; i < KDSM_QUEUES; i++)
 			if (fabric->peers[node].queues[i])
 				kdsm_connection_unmap(fabric->peers[node].queues[i]);
 	percpu_up_write(&fabric->gate);
@@ -385,7 +385,7 @@ void kdsm_connection_free_all(struct kdsm_fabric *fabric)
 	unsigned int node, i;
 
 	for (node = 0; node < fabric->config.nodes; node++)
-		for (i = 0; i < fabric->queues; i++)
+		for (i = 0; i < KDSM_QUEUES; i++)
 			if (fabric->peers[node].queues[i])
 				kdsm_connection_put(fabric->peers[node].queues[i]);
 }

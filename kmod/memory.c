@@ -410,16 +410,52 @@ free_table:
 	return err;
 }
 
+/* Where registrations are posted to serve a request: see KDSM_QUEUE_REGISTER. */
+static struct kdsm_connection *kdsm_registration_connection(struct kdsm_serving *serving)
+{
+	struct kdsm_connection *connection = serving->connection;
+	struct kdsm_fabric *fabric = connection->fabric;
+
+	if (!fabric->device_is_software)
+		return connection;
+	return kdsm_connection_get_queue(&fabric->peers[fabric->config.node],
+					 KDSM_QUEUE_REGISTER);
+}
+
+/*
+ * Register what of the chunks is not yet, and say their keys; 0 for those that do not
+ * exist.
+ */
+static int kdsm_chunks_register(struct kdsm_memory *memory, u32 first, u32 count,
+				struct kdsm_connection *connection, __le32 *keys)
+{
+	struct kdsm_chunk *chunk;
+	int err = 0;
+	u32 i;
+
+	mutex_lock(&memory->lock);
+	for (i = 0; i < count; i++) {
+		chunk = memory->chunks[first + i];
+		if (chunk && !chunk->key)
+			err = kdsm_chunk_register(memory, first + i, chunk, connection);
+		if (err)
+			break;
+		keys[i] = cpu_to_le32(chunk ? chunk->key : 0);
+	}
+	mutex_unlock(&memory->lock);
+	return err;
+}
+
 /* KDSM_MESSAGE_KEYS: the first chunk is made if need be, the rest if it is there. */
 int kdsm_memory_serve_keys(void *context, struct kdsm_request *request)
 {
 	struct kdsm_serving *serving = container_of(request, struct kdsm_serving, request);
 	const struct kdsm_wire_keys *keys = request->data;
-	__le32 *reply = request->reply;
+	struct kdsm_connection *connection;
+	struct kdsm_fabric *fabric = context;
 	struct kdsm_memory *memory;
-	struct kdsm_chunk *chunk;
-	u32 first, count, i;
-	int err = 0;
+	u32 first, count;
+	int err;
 
 	if (request->length != sizeof(*keys))
 		return -EINVAL;
@@ -429,7 +465,7 @@ int kdsm_memory_serve_keys(void *context, struct kdsm_request *request)
 	count = le32_to_cpu(keys->count);
 	if (!count || count > KDSM_KEYS_MAX)
 		return -EINVAL;
-	memory = kdsm_memory_lookup(context, le32_to_cpu(keys->id));
+	memory = kdsm_memory_lookup(fabric, le32_to_cpu(keys->id));
 	if (!memory)
 		return -ENOENT;
 	if (first >= memory->chunks_count || count > memory->chunks_count - first) {
@@ -440,18 +476,12 @@ int kdsm_memory_serve_keys(void *context, struct kdsm_request *request)
 		err = -ENOMEM;
 		goto put;
 	}
-	mutex_lock(&memory->lock);
-	for (i = 0; i < count; i++) {
-		chunk = memory->chunks[first + i];
-		if (chunk && !chunk->key)
-			err = kdsm_chunk_register(memory, first + i, chunk,
-						  serving->connection);
-		if (err)
-			break;
-		reply[i] = cpu_to_le32(chunk ? chunk->key : 0);
-	}
-	mutex_unlock(&memory->lock);
-	request->reply_length = count * sizeof(*reply);
+	percpu_down_read(&fabric->gate);
+	connection = kdsm_registration_connection(serving);
+	err = IS_ERR(connection) ? PTR_ERR(connection) :
+	      kdsm_chunks_register(memory, first, count, connection, request->reply);
+	percpu_up_read(&fabric->gate);
+	request->reply_length = count * sizeof(__le32);
 put:
 	kdsm_memory_put(memory);
 	return err;

@@ -21,6 +21,13 @@
 
 /* Connections to one peer: one a CPU, at most so many. */
 #define KDSM_QUEUES_MAX		4U
+/*
+ * And one from a node to itself, on which nothing is done but to register memory.
+ * Soft-RoCE executes what is local to a node again, too, when it repeats what was sent
+ * before it; the second registration fails, and with it, after a while, the connection.
+ */
+#define KDSM_QUEUE_REGISTER	KDSM_QUEUES_MAX
+#define KDSM_QUEUES		(KDSM_QUEUE_REGISTER + 1)
 /* Work requests of operations that may be posted on one connection. */
 #define KDSM_SEND_ROOM		128U
 /* Messages that may be posted on one connection and not be known to have arrived. */
@@ -123,7 +130,7 @@ struct kdsm_peer {
 	struct kdsm_fabric *fabric;
 	unsigned int node;
 	struct sockaddr_storage address;
-	struct kdsm_connection *queues[KDSM_QUEUES_MAX];	/* made on first use */
+	struct kdsm_connection *queues[KDSM_QUEUES];	/* made on first use */
 	struct mutex lock;	/* guards the making of queues, incarnation, tie */
 	u64 incarnation;
 	u64 tie;		/* see kdsm_fabric_tie() */
@@ -142,7 +149,7 @@ struct kdsm_fabric {
 	struct kdsm_fabric_config config;
 	u64 incarnation;
 	u32 domain;
-	unsigned int queues;	/* connections to each peer */
+	unsigned int queues;	/* connections to each peer, for its CPUs */
 	struct ib_device *device;
 	bool device_is_software;	/* it works on the CPUs of both ends */
 	struct ib_pd *pd;
@@ -209,6 +216,9 @@ void kdsm_connection_free_all(struct kdsm_fabric *fabric);
  */
 struct kdsm_connection *kdsm_connection_get(struct kdsm_fabric *fabric,
 					    unsigned int node);
+/* The same for a certain queue. */
+struct kdsm_connection *kdsm_connection_get_queue(struct kdsm_peer *peer,
+						  unsigned int queue);
 
 /*
  * A peer said which incarnation of it is there, and how often it has given up this node.
