@@ -100,6 +100,30 @@ static int kdsm_ioctl_info(void __user *user)
 	return kdsm_args_put(&info, sizeof(info), user, argsz);
 }
 
+static int kdsm_ioctl_location(void __user *user)
+{
+	struct kdsm_location args = {};
+	struct kdsm_cluster *cluster;
+	u32 argsz;
+	int err;
+
+	err = kdsm_args_get(&args, sizeof(args), KDSM_LOCATION_SIZE_VER0, user, &argsz);
+	if (err)
+		return err;
+	if (args.flags || args.reserved)
+		return -EINVAL;
+	cluster = kdsm_cluster_get();
+	if (!cluster)
+		return -ENETDOWN;
+	if (args.node < cluster->nodes)
+		strscpy_pad(args.location, cluster->table[args.node].location,
+			    sizeof(args.location));
+	else
+		err = -EINVAL;
+	kdsm_cluster_put(cluster);
+	return err ? err : kdsm_args_put(&args, sizeof(args), user, argsz);
+}
+
 static int kdsm_file_bind(struct file *file, struct kdsm_region_open *args)
 {
 	struct kdsm_file *kfile = file->private_data;
@@ -290,6 +314,8 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 	switch (command) {
 	case KDSM_IOC_INFO:
 		return kdsm_ioctl_info(user);
+	case KDSM_IOC_LOCATION:
+		return kdsm_ioctl_location(user);
 	case KDSM_IOC_REGION_OPEN:
 		return kdsm_ioctl_region_open(file, user);
 	case KDSM_IOC_REGION_DESTROY:

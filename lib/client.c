@@ -18,13 +18,14 @@ int kdsm_open(struct kdsm **out, unsigned int flags)
 	if (!out)
 		return -EINVAL;
 	*out = NULL;
-	if (flags & ~(KDSM_OPEN_ALLOW_LOCAL | KDSM_OPEN_LOCAL))
+	if (flags & ~(KDSM_OPEN_ALLOW_LOCAL | KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE))
 		return -EINVAL;
 	kdsm = aligned_alloc(_Alignof(struct kdsm), sizeof(*kdsm));
 	if (!kdsm)
 		return -ENOMEM;
 	memset(kdsm, 0, sizeof(*kdsm));
 	kdsm->fd = -1;
+	kdsm->alone = flags & KDSM_OPEN_ALONE;
 	/* More CPUs than fit into the set are more than one. */
 	kdsm->may_spin = sched_getaffinity(0, sizeof(cpus), &cpus) || CPU_COUNT(&cpus) > 1;
 	pthread_mutex_init(&kdsm->lock, NULL);
@@ -64,6 +65,14 @@ unsigned int kdsm_node(const struct kdsm *kdsm)
 unsigned int kdsm_nodes(const struct kdsm *kdsm)
 {
 	return kdsm->nodes;
+}
+
+int kdsm_location(const struct kdsm *kdsm, unsigned int node,
+		  char location[KDSM_LOCATION_SIZE])
+{
+	if (node >= kdsm->nodes)
+		return -EINVAL;
+	return kdsm->backend->location(kdsm, node, location);
 }
 
 enum kdsm_domain kdsm_domain(const struct kdsm *kdsm)

@@ -52,6 +52,19 @@ static void device_close(struct kdsm *kdsm)
 	close(kdsm->fd);
 }
 
+static int device_location(const struct kdsm *kdsm, unsigned int node,
+			   char location[KDSM_LOCATION_SIZE])
+{
+	struct kdsm_location arg = { .argsz = sizeof(arg), .node = node };
+	int ret = device_ioctl(kdsm->fd, KDSM_IOC_LOCATION, &arg);
+
+	if (ret)
+		return ret;
+	memcpy(location, arg.location, KDSM_LOCATION_SIZE);
+	location[KDSM_LOCATION_SIZE - 1] = '\0';
+	return 0;
+}
+
 static int bind_file(struct kdsm_region_open *arg, int mode)
 {
 	int fd, ret;
@@ -242,6 +255,7 @@ static int device_advise(struct kdsm_region *region, enum kdsm_advice advice,
 
 const struct kdsm_backend kdsm_device_backend = {
 	.close = device_close,
+	.location = device_location,
 	.bind = device_bind,
 	.unbind = device_unbind,
 	.map = device_map,

@@ -24,6 +24,9 @@
 struct kdsm_backend {
 	/* Release what opening the backend took; kdsm itself is the caller's. */
 	void (*close)(struct kdsm *kdsm);
+	/* Of a node that there is, as KDSM_IOC_LOCATION. */
+	int (*location)(const struct kdsm *kdsm, unsigned int node,
+			char location[KDSM_LOCATION_SIZE]);
 	/*
 	 * Find or create a region as KDSM_IOC_REGION_OPEN does, fill the (out)
 	 * fields of arg, and set fd (and memory) of region. Called, like unbind
@@ -104,6 +107,7 @@ struct kdsm {
 	struct kdsm_region *regions;
 	struct kdsm_memory *memories;	/* local: by name, or still bound */
 	uint32_t last_id;		/* local: of the newest memory */
+	bool alone;			/* local: KDSM_OPEN_ALONE */
 
 	struct kdsm_count_slot counts[KDSM_COUNT_SLOTS];
 };

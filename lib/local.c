@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The local backend: a cluster of one node inside one process and the children
- * that it forks. A region is a memfd, mapped shared. What the module does for
- * names, references and sleepers is done here.
+ * that it forks. A region is a memfd, mapped shared, or else memory of the process.
+ * What the module does for names, references and sleepers is done here.
  */
 #include <errno.h>
 #include <limits.h>
@@ -44,6 +44,8 @@ struct kdsm_memory {
 	char name[KDSM_NAME_SIZE];
 	struct kdsm_region_open made;	/* how, with the (out) fields */
 	int fd;
+	void *base;			/* alone: instead of the file's, or NULL; */
+	size_t length;			/* of length bytes */
 	unsigned int bound;		/* struct kdsm_regions */
 	bool named;			/* not destroyed yet */
 };
@@ -78,6 +80,8 @@ static void memory_free(struct kdsm *kdsm, struct kdsm_memory *memory)
 		link = &(*link)->next;
 	*link = memory->next;
 	close(memory->fd);
+	if (memory->base)
+		munmap(memory->base, memory->length);
 	free(memory);
 }
 
@@ -172,6 +176,15 @@ static int memory_create(struct kdsm *kdsm, struct kdsm_region_open *arg,
 	return 0;
 }
 
+static int local_location(const struct kdsm *kdsm, unsigned int node,
+			  char location[KDSM_LOCATION_SIZE])
+{
+	(void)kdsm;
+	(void)node;
+	location[0] = '\0';
+	return 0;
+}
+
 static int local_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 		      struct kdsm_region *region)
 {
@@ -208,24 +221,38 @@ static void local_unbind(struct kdsm_region *region)
 {
 	if (region->lock_words)
 		munmap(region->lock_words, sizeof(struct kdsm_local_area));
-	if (region->base)
+	if (region->base && region->base != region->memory->base)
 		munmap(region->base, region->length);
 	region->memory->bound--;
 	memory_release(region->kdsm, region->memory);
 }
 
+static void use_base(struct kdsm_region *region, void *base, size_t length)
+{
+	region->base = base;
+	region->length = length;
+	if (!region->coherent)
+		region->part = region->base;
+}
+
 /*
- * Huge pages spare a large table most of its TLB misses, if the kernel is set
- * up to give them for shared memory; they need an aligned place. Take more
+ * Huge pages spare a large table most of its faults and TLB misses, if the kernel
+ * gives them: for shared memory seldom. They need an aligned place. Take more
  * address space than needed, map into it, and give the rest back.
  */
 static int local_map(struct kdsm_region *region)
 {
+	int flags = region->kdsm->alone ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
 	size_t length = region->size + BUCKETS_SIZE;
+	struct kdsm_memory *memory = region->memory;
 	uintptr_t start, begin;
 	void *space, *base;
 	int ret;
 
+	if (memory->base) {
+		use_base(region, memory->base, memory->length);
+		return 0;
+	}
 	space = mmap(NULL, length + HUGE_PAGE, PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (space == MAP_FAILED)
@@ -233,7 +260,7 @@ static int local_map(struct kdsm_region *region)
 	start = (uintptr_t)space;
 	begin = (start + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
 	base = mmap((void *)begin, length, PROT_READ | PROT_WRITE,
-		    MAP_SHARED | MAP_NORESERVE | MAP_FIXED, region->fd, 0);
+		    flags | MAP_NORESERVE | MAP_FIXED, region->kdsm->alone ? -1 : region->fd, 0);
 	if (base == MAP_FAILED) {
 		ret = -errno;
 		munmap(space, length + HUGE_PAGE);
@@ -244,10 +271,11 @@ static int local_map(struct kdsm_region *region)
 	if (begin - start < HUGE_PAGE)
 		munmap((void *)(begin + length), HUGE_PAGE - (begin - start));
 	madvise(base, length, MADV_HUGEPAGE);
-	region->base = base;
-	region->length = length;
-	if (!region->coherent)
-		region->part = region->base;
+	use_base(region, base, length);
+	if (region->kdsm->alone) {
+		memory->base = base;
+		memory->length = length;
+	}
 	return 0;
 }
 
@@ -393,6 +421,7 @@ static int local_advise(struct kdsm_region *region, enum kdsm_advice advice,
 
 const struct kdsm_backend kdsm_local_backend = {
 	.close = local_close,
+	.location = local_location,
 	.bind = local_bind,
 	.unbind = local_unbind,
 	.map = local_map,

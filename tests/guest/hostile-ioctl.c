@@ -33,6 +33,7 @@ static const struct spec specs[] = {
 	{ "LOCK_CONSISTENT", KDSM_IOC_LOCK_CONSISTENT, KDSM_LOCK_GIVE_SIZE_VER0, -ENOENT },
 	{ "LOCK_SET", KDSM_IOC_LOCK_SET, KDSM_LOCK_SET_SIZE_VER0, -EINVAL },
 	{ "LOCK_INFO", KDSM_IOC_LOCK_INFO, KDSM_LOCK_INFO_SIZE_VER0, -ENOENT },
+	{ "LOCATION", KDSM_IOC_LOCATION, KDSM_LOCATION_SIZE_VER0, 0 },
 };
 
 /* Where in the struct's first bytes argsz and flags are. */

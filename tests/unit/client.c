@@ -6,11 +6,15 @@
 
 static void open_local(void **state)
 {
+	char location[KDSM_LOCATION_SIZE] = "x";
 	struct kdsm_counts counts;
 	struct kdsm *kdsm;
 
 	(void)state;
 	assert_int_equal(kdsm_open(&kdsm, KDSM_OPEN_LOCAL), 0);
+	assert_int_equal(kdsm_location(kdsm, 1, location), -EINVAL);
+	assert_int_equal(kdsm_location(kdsm, 0, location), 0);
+	assert_string_equal(location, "");
 	assert_int_equal(kdsm_node(kdsm), 0);
 	assert_int_equal(kdsm_nodes(kdsm), 1);
 	assert_int_equal(kdsm_domain(kdsm), KDSM_DOMAIN_SW);

@@ -237,6 +237,11 @@ int ioctl(int fd, unsigned long request, ...)
 		info->nodes = 2;
 		strcpy(info->cluster, "played");
 		return 0;
+	case KDSM_IOC_LOCATION:
+		/* Without an end: the module is not trusted with that. */
+		memset(((struct kdsm_location *)arg)->location,
+		       'a' + ((struct kdsm_location *)arg)->node, KDSM_LOCATION_SIZE);
+		return 0;
 	case KDSM_IOC_REGION_OPEN:
 		return fake_region_open(fd, arg);
 	case KDSM_IOC_REGION_DESTROY:
@@ -295,7 +300,13 @@ static uint8_t *other_part(void)
 
 static void about(void **state)
 {
+	char location[KDSM_LOCATION_SIZE];
+
 	(void)state;
+	assert_int_equal(kdsm_location(kdsm, 1, location), 0);
+	assert_int_equal(strlen(location), KDSM_LOCATION_SIZE - 1);
+	assert_int_equal(location[0], 'b');
+	assert_int_equal(kdsm_location(kdsm, 2, location), -EINVAL);
 	assert_int_equal(kdsm_nodes(kdsm), 2);
 	assert_int_equal(kdsm_is_local(kdsm), 0);
 	assert_string_equal(kdsm_cluster_name(kdsm), "played");

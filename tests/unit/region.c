@@ -148,6 +148,43 @@ static void kept_until_close(void **state)
 	assert_int_equal(try_open(kdsm, "kept", attr), 0);
 }
 
+/* The same, but for children. */
+static void alone(void **state)
+{
+	struct kdsm_region_attr attr = { .size = 3 << 20, .flags = KDSM_REGION_KEEP };
+	struct kdsm_region *region, *again;
+	struct kdsm *kdsm;
+	uint64_t value = 8;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(kdsm_open(&kdsm, KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE), 0);
+	assert_int_equal(kdsm_region_open(kdsm, "own", &attr, &region), 0);
+	assert_int_equal(kdsm_region_open(kdsm, "own", NULL, &again), 0);
+	assert_int_equal(kdsm_put(again, 0, 2 << 20, &value, 8), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(kdsm_faa(region, 0, 2 << 20, 7, NULL));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	kdsm_region_close(again);
+	kdsm_region_close(region);
+	/* It was kept. */
+	assert_int_equal(kdsm_region_open(kdsm, "own", NULL, &region), 0);
+	assert_int_equal(kdsm_get(region, 0, 2 << 20, &value, 8), 0);
+	assert_int_equal(value, 8);
+	assert_int_equal(kdsm_region_destroy(kdsm, "own"), 0);
+	/* Another of the name is new. */
+	assert_int_equal(kdsm_region_open(kdsm, "own", &attr, &again), 0);
+	assert_int_equal(kdsm_get(again, 0, 2 << 20, &value, 8), 0);
+	assert_int_equal(value, 0);
+	kdsm_region_close(region);
+	kdsm_region_close(again);
+	kdsm_close(kdsm);
+}
+
 static void over_fork(void **state)
 {
 	struct unit *unit = *state;
@@ -220,6 +257,7 @@ int main(void)
 		unit_case(destroy),
 		unit_case(kept_until_close),
 		unit_case(over_fork),
+		unit_case(alone),
 		unit_case(by_threads),
 	};
 

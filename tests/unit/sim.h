@@ -64,6 +64,8 @@ struct sim {
 	uint32_t last_id;
 	uint64_t delay;		/* ns a submission takes */
 	bool tear;		/* stop in the middle of gets and puts */
+	void (*before)(const struct kdsm_op *op);	/* what happens just before one */
+	const char *const *locations;	/* of nodes, or NULL */
 	unsigned int dead;	/* node that no longer answers, plus 1 */
 };
 
@@ -439,7 +441,8 @@ static void sim_close(struct kdsm *kdsm)
 }
 
 static const struct kdsm_backend sim_backend = {
-	.close = sim_close, .bind = sim_bind, .unbind = sim_unbind, .map = sim_map,
+	.close = sim_close, .location = sim_location,
+	.bind = sim_bind, .unbind = sim_unbind, .map = sim_map,
 	.destroy = sim_destroy, .submit = sim_submit, .complete = sim_complete,
 	.wait = sim_wait, .wake = sim_wake,
 	.release = sim_fence_release, .acquire = sim_fence_acquire,
@@ -447,6 +450,16 @@ static const struct kdsm_backend sim_backend = {
 
 static inline void sim_start(unsigned int nodes)
 {
+static int sim_location(const struct kdsm *kdsm, unsigned int node,
+			char location[KDSM_LOCATION_SIZE])
+{
+	const char *place = sim.locations ? sim.locations[node] : "";
+
+	(void)kdsm;
+	memcpy(location, place, strlen(place) + 1);
+	return 0;
+}
+
 	unsigned int i;
 
 	memset(&sim, 0, sizeof(sim));

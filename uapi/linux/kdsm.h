@@ -86,6 +86,22 @@ struct kdsm_info {
 #define KDSM_INFO_SIZE_VER0	104
 
 /*
+ * KDSM_IOC_LOCATION: where a node is, as its cluster was told: words from the outside
+ * in, "rack0/chassis2", or nothing. Works on any open file.
+ *
+ * -ENETDOWN: the cluster is not up. -EINVAL: there is no such node.
+ */
+struct kdsm_location {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u32 node;
+	__u32 reserved;		/* 0 */
+	char  location[KDSM_LOCATION_SIZE];	/* (out) */
+};
+
+#define KDSM_LOCATION_SIZE_VER0	80
+
+/*
  * KDSM_IOC_REGION_OPEN: bind this file to a region, creating it if told to.
  *
  * A file is bound once. A region lives while some file on some node is bound to
@@ -761,6 +777,7 @@ enum kdsm_coherence_stat {
  *				-EOPNOTSUPP: the device cannot do DOMAIN.
  * KDSM_CMD_DOWN (admin)	-EBUSY: regions are open here. -ENETDOWN.
  * KDSM_CMD_STATUS		reply: CLUSTER, UUID, NODE, NODE_COUNT, PORT,
+#define KDSM_IOC_LOCATION	_IO(KDSM_IOC_MAGIC, 17)
  *				DOMAIN, DEVICE, the REFUSED_* counters and
  *				MEMORY. -ENETDOWN.
  * KDSM_CMD_PROBE (admin)	connect to NODE_ID and exchange one message.

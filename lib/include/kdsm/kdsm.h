@@ -35,11 +35,14 @@ struct kdsm;
 #define KDSM_OPEN_ALLOW_LOCAL	(1U << 0)
 /* Use the local backend in any case. */
 #define KDSM_OPEN_LOCAL		(1U << 1)
+#define KDSM_OPEN_ALONE		(1U << 2)
 
 /*
  * Open the cluster. The local backend is one node (node 0 of 1, domain SW)
  * inside this process; its regions are memfds, known by name only to this
- * struct kdsm, and shared with children that fork() makes.
+ * struct kdsm, and shared with children that fork() makes. With KDSM_OPEN_ALONE
+ * they are not shared: they are memory of this process, which the kernel mostly
+ * gives huge pages for. That spares a large region most of its faults.
  *
  * -ENOENT: no /dev/kdsm, the module is not loaded. -EACCES: no permission on
  * it. -ENETDOWN: the cluster is not up. -EPROTO: module and library do not fit.
@@ -52,6 +55,12 @@ void kdsm_close(struct kdsm *kdsm);
 unsigned int kdsm_node(const struct kdsm *kdsm);	/* number of this node */
 unsigned int kdsm_nodes(const struct kdsm *kdsm);	/* how many there are */
 enum kdsm_domain kdsm_domain(const struct kdsm *kdsm);
+/*
+ * Where a node is, as in kdsm.conf(5), ended by a NUL; "" if nobody said, and of the local
+ * backend. -EINVAL: there is no such node. -ENETDOWN.
+ */
+int kdsm_location(const struct kdsm *kdsm, unsigned int node,
+		  char location[KDSM_LOCATION_SIZE]);
 int kdsm_is_local(const struct kdsm *kdsm);	/* 1: the local backend */
 const char *kdsm_cluster_name(const struct kdsm *kdsm);
 
