@@ -68,10 +68,14 @@ static void kdsm_operation_local(struct kdsm_batch *batch, struct kdsm_operation
 						&op->result, true);
 		return;
 	}
+	if (op->opcode == KDSM_OP_FIND) {
+		op->status = kdsm_find(op->memory, op->offset, op->data, true);
+		return;
+	}
 	op->status = kdsm_memory_copy(op->memory, op->offset, op->data, op->length,
 				      op->opcode == KDSM_OP_PUT, true);
 	if (op->notify && !op->status) {
-		u32 notice = kdsm_wire_notice(kdsm_memory_id(op->memory), op->offset);
+		u32 notice = kdsm_wire_notice(kdsm_memory_id(op->memory), op->notice);
 
 		smp_mb();	/* the store, then the look at who waits */
 		local_bh_disable();
@@ -121,6 +125,9 @@ static void kdsm_batch_start_peer(struct kdsm_batch *batch, struct list_head *op
 		    kdsm_memory_domain(op->memory) == KDSM_DOMAIN_SW) {
 			list_del(&op->link);
 			kdsm_delegate_atomic(batch, op);
+		} else if (op->opcode == KDSM_OP_FIND) {
+			list_del(&op->link);
+			kdsm_delegate_find(batch, op);
 		} else if (kdsm_delegates_get(fabric, op)) {
 			list_move_tail(&op->link, &gets);
 			count++;

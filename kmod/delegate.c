@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Operations that the CPU of the peer does, asked by a message: atomics in domain
- * sw, and small gets gathered into one message.
+ * sw, small gets gathered into one message, and finds (find.c).
  *
  * Where the device is software a read costs both CPUs about as much as a message
  * does, so a handful of small gets is cheaper as one message than as that many
@@ -21,6 +21,11 @@ struct kdsm_delegation {
 
 /* ---- asking ---- */
 
+static unsigned int kdsm_delegated_reply(const struct kdsm_operation *op)
+{
+	return op->opcode == KDSM_OP_FIND ? sizeof(struct kdsm_wire_found) : op->length;
+}
+
 static void kdsm_delegation_done(struct kdsm_call *call)
 {
 	struct kdsm_delegation *delegation =
@@ -30,7 +35,7 @@ static void kdsm_delegation_done(struct kdsm_call *call)
 	unsigned int i, expected = 0;
 
 	for (i = 0; i < delegation->count; i++)
-		expected += delegation->ops[i]->length;
+		expected += kdsm_delegated_reply(delegation->ops[i]);
 	if (call->status == -ENOENT || (!call->status && call->reply_length != expected))
 		call->status = -EIO;
 	for (i = 0; i < delegation->count; i++) {
@@ -41,9 +46,11 @@ static void kdsm_delegation_done(struct kdsm_call *call)
 			kdsm_count(fabric->peers[op->node].counters, KDSM_STAT_ERRORS);
 		else if (op->opcode == KDSM_OP_GET)
 			memcpy(op->data, reply, op->length);
+		else if (op->opcode == KDSM_OP_FIND)
+			op->status = kdsm_find_answered(op->data, (const void *)reply);
 		else
 			op->result = le64_to_cpup((const __le64 *)reply);
-		reply += op->length;
+		reply += kdsm_delegated_reply(op);
 	}
 	kdsm_batch_part_done(delegation->part.batch);
 }
@@ -111,6 +118,22 @@ void kdsm_delegate_atomic(struct kdsm_batch *batch, struct kdsm_operation *op)
 		   cas ? KDSM_STAT_AM_CAS : KDSM_STAT_AM_FAA);
 	kdsm_delegation_post(delegation, cas ? KDSM_MESSAGE_CAS : KDSM_MESSAGE_FAA, &wire,
 			     sizeof(wire));
+}
+
+void kdsm_delegate_find(struct kdsm_batch *batch, struct kdsm_operation *op)
+{
+	struct kdsm_delegation *delegation =
+		kdsm_delegation_alloc(batch, 1, sizeof(struct kdsm_wire_found));
+	struct kdsm_wire_find wire;
+
+	if (!delegation) {
+		op->status = -ENOMEM;
+		return;
+	}
+	delegation->ops[delegation->count++] = op;
+	kdsm_find_ask(&wire, op);
+	kdsm_count(batch->fabric->peers[op->node].counters, KDSM_STAT_AM_FIND);
+	kdsm_delegation_post(delegation, KDSM_MESSAGE_FIND, &wire, sizeof(wire));
 }
 
 /* One message for the first gets of the list, as many as it holds. */

@@ -154,14 +154,18 @@ struct kdsm_batch;
  */
 #define KDSM_SEGMENT_MAX	SZ_64K
 
+/* May it be looked for in a part of that size? 0, -EINVAL, -ERANGE. index: its offset. */
+int kdsm_find_check(const struct kdsm_find *find, u64 index, u64 size);
+
 struct kdsm_operation {
 	/* set by the caller */
-	u8 opcode;		/* enum kdsm_opcode */
-	bool notify;		/* PUT: wake the waiters there afterwards */
+	u8 opcode;		/* enum kdsm_opcode; FIND: data is a struct kdsm_find, checked */
+	bool notify;		/* PUT: wake the waiters of the word at notice afterwards */
 	bool ordered;		/* GET: after all ordered ones on that peer before it */
 	u32 node;
 	u32 length;
 	u64 offset;
+	u64 notice;
 	void *data;
 	u64 operand, compare;
 

@@ -139,7 +139,7 @@ static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_wr *wr,
 			send->opcode = IB_WR_RDMA_WRITE_WITH_IMM;
 			send->ex.imm_data =
 				cpu_to_be32(kdsm_wire_notice(kdsm_memory_id(op->memory),
-							     op->offset));
+							     op->notice));
 		}
 		break;
 	case KDSM_OP_CAS:

@@ -96,19 +96,50 @@ static int kdsm_op_check(const struct kdsm_submissions *submissions,
 	const struct kdsm_region *region = submissions->region;
 	bool is_atomic = op->opcode == KDSM_OP_CAS || op->opcode == KDSM_OP_FAA;
 
-	if (op->opcode < KDSM_OP_GET || op->opcode > KDSM_OP_FAA || op->reserved ||
+	if (op->opcode < KDSM_OP_GET || op->opcode > KDSM_OP_FIND || op->reserved ||
 	    op->node >= region->cluster->nodes)
 		return -EINVAL;
 	if (op->flags & ~(op->opcode == KDSM_OP_PUT ? KDSM_OP_NOTIFY : 0))
 		return -EINVAL;
 	if (!op->length || op->length > KDSM_MAX_OP_LENGTH)
 		return -EINVAL;
-	if ((is_atomic || op->flags & KDSM_OP_NOTIFY) && (op->length != 8 || op->offset % 8))
+	if (is_atomic && (op->length != 8 || op->offset % 8))
+		return -EINVAL;
+	if (op->flags & KDSM_OP_NOTIFY && (op->length % 8 || op->offset % 8))
+		return -EINVAL;
+	if (op->opcode == KDSM_OP_FIND && op->length != sizeof(struct kdsm_find))
 		return -EINVAL;
 	if (op->offset >= region->part_size || op->length > region->part_size - op->offset)
 		return -ERANGE;
 	if (op->opcode != KDSM_OP_GET && !submissions->may_write)
 		return -EACCES;
+	return 0;
+}
+
+/* A find is not of bytes at a place, so it is never cut. */
+static int kdsm_find_append(struct kdsm_submission *submission, unsigned int index,
+			    const struct kdsm_op *op, u64 part_size)
+{
+	struct kdsm_segment *segment = kdsm_segment_alloc(submission, 0, op->length);
+	int err;
+
+	if (!segment)
+		return -ENOMEM;
+	segment->index = index;
+	segment->address = op->addr;
+	segment->op.opcode = op->opcode;
+	segment->op.node = op->node;
+	segment->op.offset = op->offset;
+	err = -EFAULT;
+	if (!copy_from_user(segment->op.data, u64_to_user_ptr(op->addr), op->length))
+		err = kdsm_find_check(segment->op.data, op->offset, part_size);
+	if (err) {
+		kdsm_segment_free(submission, segment);
+		return err;
+	}
+	kdsm_batch_add(&submission->batch, &segment->op);
+	list_add_tail(&segment->link, &submission->segments);
+	submission->bytes += op->length;
 	return 0;
 }
 
@@ -133,7 +164,9 @@ static int kdsm_op_append(struct kdsm_submission *submission, unsigned int index
 		segment->op.node = op->node;
 		segment->op.operand = op->operand;
 		segment->op.compare = op->compare;
-		segment->op.notify = op->flags & KDSM_OP_NOTIFY;
+		/* The last of them comes after the others. */
+		segment->op.notify = op->flags & KDSM_OP_NOTIFY && segment->op.length == left;
+		segment->op.notice = op->offset;
 		if (op->opcode == KDSM_OP_PUT &&
 		    copy_from_user(segment->op.data, u64_to_user_ptr(address),
 				   segment->op.length)) {
@@ -196,7 +229,10 @@ static struct kdsm_submission *kdsm_submission_create(struct kdsm_submissions *s
 		if (!status) {
 			if (submission->bytes && submission->bytes + op.length > limit)
 				break;
-			status = kdsm_op_append(submission, submission->count, &op);
+			status = op.opcode == KDSM_OP_FIND ?
+				 kdsm_find_append(submission, submission->count, &op,
+						  region->part_size) :
+				 kdsm_op_append(submission, submission->count, &op);
 		}
 		submission->status[submission->count++] = status;
 	}
@@ -222,7 +258,7 @@ static int kdsm_submission_collect(struct kdsm_submission *submission)
 		*status = op->status;
 		if (op->status)
 			continue;
-		if (op->opcode == KDSM_OP_GET) {
+		if (op->opcode == KDSM_OP_GET || op->opcode == KDSM_OP_FIND) {
 			if (copy_to_user(u64_to_user_ptr(segment->address), op->data,
 					 op->length))
 				*status = -EFAULT;

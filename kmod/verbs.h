@@ -303,9 +303,23 @@ void kdsm_delegate_atomic(struct kdsm_batch *batch, struct kdsm_operation *op);
 bool kdsm_delegates_get(const struct kdsm_fabric *fabric, const struct kdsm_operation *op);
 /* Ask for all gets of the list, which are on one peer. */
 void kdsm_delegate_gets(struct kdsm_batch *batch, struct list_head *gets);
+void kdsm_delegate_find(struct kdsm_batch *batch, struct kdsm_operation *op);
 int kdsm_delegate_serve_cas(void *context, struct kdsm_request *request);
 int kdsm_delegate_serve_faa(void *context, struct kdsm_request *request);
 int kdsm_delegate_serve_gather(void *context, struct kdsm_request *request);
+
+/* ---- find.c ---- */
+
+/*
+ * Do what find says, which was checked, on this node's part. Without can_sleep in any
+ * context, and -EAGAIN, with nothing changed, where memory does not exist yet. -ENOMEM, -EIO,
+ * -EOPNOTSUPP.
+ */
+int kdsm_find(struct kdsm_memory *memory, u64 index, struct kdsm_find *find, bool can_sleep);
+/* What is asked of a peer, and what it answers: 0 or -EPROTO. */
+void kdsm_find_ask(struct kdsm_wire_find *wire, const struct kdsm_operation *op);
+int kdsm_find_answered(struct kdsm_find *find, const struct kdsm_wire_found *found);
+int kdsm_find_serve(void *context, struct kdsm_request *request);
 
 /* ---- message.c ---- */
 

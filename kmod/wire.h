@@ -14,7 +14,7 @@
 #include <linux/kdsm.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	2
+#define KDSM_WIRE_VERSION	3
 
 /* Private data of a connection request: who asks. At most 56 bytes. */
 struct kdsm_wire_hello {
@@ -101,6 +101,7 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_LOCK_MISS,	/* kdsm_wire_lock_miss, to a home */
 	KDSM_MESSAGE_LOCK_FREEZE,	/* kdsm_wire_lock, from the home -> kdsm_wire_lock_report */
 	KDSM_MESSAGE_LOCK_RESUME,	/* kdsm_wire_lock_resume, from the home */
+	KDSM_MESSAGE_FIND,	/* kdsm_wire_find -> kdsm_wire_found */
 	KDSM_MESSAGE_TYPES
 };
 
@@ -135,6 +136,29 @@ struct kdsm_wire_gather {
 
 #define KDSM_GATHER_MAX		40U
 #define KDSM_GATHER_LENGTH	64U
+
+/* struct kdsm_find, there and back. */
+struct kdsm_wire_find {
+	__le32 id;
+	__le32 probes;
+	__le64 index;		/* offset */
+	__le64 entries;
+	__le64 nodes;
+	__le64 data;
+	__le64 first;
+	__le64 node[2];
+	__le64 ignore;
+	__le64 entry;
+	__le64 number;
+	__le32 fragment;
+} __packed;
+
+struct kdsm_wire_found {
+	__le64 entry;
+	__le64 number;
+	__le32 probes;
+	__le32 outcome;		/* enum kdsm_find_outcome */
+} __packed;
 
 struct kdsm_wire_open {
 	char name[KDSM_NAME_SIZE];

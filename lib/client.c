@@ -144,17 +144,22 @@ void kdsm_count(struct kdsm *kdsm, const struct kdsm_op *ops, unsigned int count
 		case KDSM_OP_FAA:
 			sum.faa++;
 			break;
+		case KDSM_OP_FIND:
+			sum.find++;
+			continue;
 		default:
 			continue;
 		}
 		sum.bytes += ops[i].length;
 	}
+	sum.am = sum.find;
 	if (kdsm->domain == KDSM_DOMAIN_SW)
-		sum.am = sum.cas + sum.faa;
+		sum.am += sum.cas + sum.faa;
 	count_add(&slot->get, sum.get);
 	count_add(&slot->put, sum.put);
 	count_add(&slot->cas, sum.cas);
 	count_add(&slot->faa, sum.faa);
+	count_add(&slot->find, sum.find);
 	count_add(&slot->am, sum.am);
 	count_add(&slot->bytes, sum.bytes);
 }
@@ -176,6 +181,7 @@ void kdsm_counts(const struct kdsm *kdsm, struct kdsm_counts *counts)
 		counts->put += __atomic_load_n(&slot->put, __ATOMIC_RELAXED);
 		counts->cas += __atomic_load_n(&slot->cas, __ATOMIC_RELAXED);
 		counts->faa += __atomic_load_n(&slot->faa, __ATOMIC_RELAXED);
+		counts->find += __atomic_load_n(&slot->find, __ATOMIC_RELAXED);
 		counts->am += __atomic_load_n(&slot->am, __ATOMIC_RELAXED);
 		counts->bytes += __atomic_load_n(&slot->bytes, __ATOMIC_RELAXED);
 		counts->calls += __atomic_load_n(&slot->calls, __ATOMIC_RELAXED);

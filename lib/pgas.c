@@ -110,7 +110,7 @@ static int own_notify(struct kdsm_region *region, const struct kdsm_op *op)
 {
 	int ret;
 
-	if (op->length != 8 || op->offset % 8)
+	if (op->length % 8 || op->offset % 8)
 		return -EINVAL;
 	ret = own_put(region, op->offset, (const void *)(uintptr_t)op->addr, op->length);
 	return ret ? ret : region->backend->wake(region, op->offset);
@@ -147,6 +147,13 @@ int kdsm_own_op(struct kdsm_region *region, struct kdsm_op *op)
 			return -EINVAL;
 		ret = own_faa(region, op->offset, op->operand, &former);
 		break;
+	case KDSM_OP_FIND:
+		if (op->length != sizeof(struct kdsm_find))
+			return -EINVAL;
+		if (!memory)
+			return -EFAULT;
+		return region->writable ? kdsm_find_in(region->part, region->part_size,
+						       op->offset, memory) : -EACCES;
 	default:
 		return -EINVAL;
 	}
@@ -285,5 +292,13 @@ struct kdsm_op kdsm_op_faa(unsigned int node, uint64_t offset, uint64_t add)
 	struct kdsm_op op = make_op(KDSM_OP_FAA, node, offset, 8);
 
 	op.operand = add;
+	return op;
+}
+
+struct kdsm_op kdsm_op_find(unsigned int node, uint64_t offset, struct kdsm_find *find)
+{
+	struct kdsm_op op = make_op(KDSM_OP_FIND, node, offset, sizeof(*find));
+
+	op.addr = (uintptr_t)find;
 	return op;
 }

@@ -97,7 +97,7 @@ static void operations_on(int file, uint16_t node)
 	bad_op(file, what, op, expected);				\
 } while (0)
 	TRY("opcode 0", KDSM_OP_GET, opcode, 0, -EINVAL);
-	TRY("opcode 5", KDSM_OP_GET, opcode, 5, -EINVAL);
+	TRY("opcode 6", KDSM_OP_GET, opcode, 6, -EINVAL);
 	TRY("opcode 255", KDSM_OP_GET, opcode, 255, -EINVAL);
 	TRY("unknown flag", KDSM_OP_PUT, flags, 2, -EINVAL);
 	TRY("all flags", KDSM_OP_GET, flags, 255, -EINVAL);
@@ -131,8 +131,13 @@ static void operations_on(int file, uint16_t node)
 #undef TRY
 	op = operation(KDSM_OP_PUT, node);
 	op.flags = KDSM_OP_NOTIFY;
+	op.length = 12;
+	bad_op(file, "notifying put of a word and a half", op, -EINVAL);
+	op.length = KDSM_MAX_OP_LENGTH + 8;
+	bad_op(file, "notifying put too long", op, -EINVAL);
 	op.length = 16;
-	bad_op(file, "notifying put of two words", op, -EINVAL);
+	op.offset = end - 8;
+	bad_op(file, "notifying put over the end", op, -ERANGE);
 	op.length = 8;
 	op.offset = 4;
 	bad_op(file, "notifying put across two words", op, -EINVAL);
@@ -146,6 +151,72 @@ static void operations_on(int file, uint16_t node)
 	op = operation(KDSM_OP_GET, node);
 	op.offset = end - 8;
 	tap_result(submit(file, KDSM_SUBMIT_WAIT, &op, 1, NULL), 0, "get of the last word");
+}
+
+static const struct kdsm_find good_find = {
+	.entries = 8, .nodes = 8, .data = 128, .first = 16, .node = { 1, 2 },
+	.number = 99, .probes = 8, .fragment = 3,
+};
+
+/* In memory at 0 of the part there are no entries yet. */
+static void finds_on(int file, uint16_t node)
+{
+	const uint64_t part = opened.part_size;
+	struct kdsm_find *find = (void *)memory, bad;
+	struct kdsm_op op = operation(KDSM_OP_FIND, node);
+
+	op.offset = part / 2;
+	op.length = sizeof(*find);
+	op.addr = (uintptr_t)find;
+	*find = good_find;
+	tap_result(submit(file, KDSM_SUBMIT_WAIT, &op, 1, NULL), 0, "find on node %u", node);
+	tap_ok(find->outcome == KDSM_FIND_PUT && !find->entry && find->probes == 7 &&
+	       find->number == 99, "it put the number");
+#define TRY(what, field, value, expected) do {				\
+	bad = good_find;						\
+	bad.field = (value);						\
+	*find = bad;							\
+	bad_op(file, "find, " what, op, expected);			\
+} while (0)
+	TRY("no entries", entries, 0, -EINVAL);
+	TRY("entries absurd", entries, -1ULL, -EINVAL);
+	TRY("entries over the end", entries, part / 16 + 1, -ERANGE);
+	TRY("entry behind the last", entry, 8, -EINVAL);
+	TRY("no nodes", nodes, 0, -EINVAL);
+	TRY("nodes absurd", nodes, 1ULL << 63, -EINVAL);
+	TRY("nodes over the end", nodes, part / 16 - 7, -ERANGE);
+	TRY("nodes at the end", data, part, -ERANGE);
+	TRY("nodes at the end of all", data, -8ULL, -ERANGE);
+	TRY("nodes at 4", data, 4, -EINVAL);
+	TRY("first absurd", first, -1ULL, -EINVAL);
+	TRY("number absurd", number, 1ULL << 40, -EINVAL);
+	TRY("no probes", probes, 0, -EINVAL);
+	TRY("too many probes", probes, KDSM_FIND_PROBES_MAX + 1, -EINVAL);
+	TRY("outcome", outcome, KDSM_FIND_PUT, -EINVAL);
+#undef TRY
+	*find = good_find;
+	op.offset = part / 2 + 4;
+	bad_op(file, "find, entries at 4", op, -EINVAL);
+	op.offset = part;
+	bad_op(file, "find, entries at the end", op, -ERANGE);
+	op.offset = -8ULL;
+	bad_op(file, "find, entries at the end of all", op, -ERANGE);
+	op.offset = part / 2;
+	op.length--;
+	bad_op(file, "find, length", op, -EINVAL);
+	op.length++;
+	op.addr = (uintptr_t)memory + page - 8;
+	bad_op(file, "find, cut off", op, -EFAULT);
+	/* What is there is no entry, by a program that stored it. */
+	*find = good_find;
+	op.addr = (uintptr_t)find;
+	find->entry = 1;
+	find->probes = 1;
+	((uint64_t *)(memory + 256))[0] = 0x1234;
+	tap_result(submit(file, KDSM_SUBMIT_WAIT, &(struct kdsm_op){
+		.opcode = KDSM_OP_PUT, .node = node, .length = 8, .offset = op.offset + 8,
+		.addr = (uintptr_t)memory + 256 }, 1, NULL), 0, "put of what is no entry");
+	bad_op(file, "find, what is no entry", op, -EIO);
 }
 
 static void bad_nodes(int file)
@@ -203,6 +274,9 @@ static void permissions(void)
 		tap_result(submit(file, 1, &op, 1, NULL), -EACCES, "cas by a file for reading");
 		op = operation(KDSM_OP_FAA, node);
 		tap_result(submit(file, 1, &op, 1, NULL), -EACCES, "faa by a file for reading");
+		op = operation(KDSM_OP_FIND, node);
+		op.length = sizeof(struct kdsm_find);
+		tap_result(submit(file, 1, &op, 1, NULL), -EACCES, "find by a file for reading");
 	}
 	close(file);
 }
@@ -366,8 +440,11 @@ int main(void)
 	close(file);
 	file = bound(O_RDWR);
 	operations_on(file, info.node);
-	if (info.nodes > 1)
+	finds_on(file, info.node);
+	if (info.nodes > 1) {
 		operations_on(file, (info.node + 1) % info.nodes);
+		finds_on(file, (info.node + 1) % info.nodes);
+	}
 	bad_nodes(file);
 	bad_submissions(file);
 	permissions();

@@ -280,6 +280,43 @@ static void keys_and_atomics(struct attack *attack, u32 id, u64 end)
 	}
 }
 
+static void finds(struct attack *attack, u32 id, u64 end)
+{
+	const struct kdsm_wire_find good = {
+		.id = id, .probes = 8, .index = end / 2, .entries = 8, .nodes = 8, .data = 4096,
+		.node = { 1, 2 }, .number = 9, .fragment = 5,
+	};
+	struct kdsm_wire_find bad;
+
+	message(attack, "find, as it should be", KDSM_MESSAGE_FIND, &good, sizeof(good), 0);
+#define TRY(what, field, value) do {					\
+	bad = good;							\
+	bad.field = (value);						\
+	message(attack, "find, " what, KDSM_MESSAGE_FIND, &bad, sizeof(bad), ANY_ERROR); \
+} while (0)
+	TRY("in no region", id, id + 1);
+	TRY("no probes", probes, 0);
+	TRY("probes absurd", probes, UINT32_MAX);
+	TRY("index at 4", index, 4);
+	TRY("index at the end", index, end);
+	TRY("index at the end of all", index, -8ULL);
+	TRY("no entries", entries, 0);
+	TRY("entries over the end", entries, end / 16 + 1);
+	TRY("entries that wrap", entries, 1ULL << 61);
+	TRY("entry behind the last", entry, 8);
+	TRY("no nodes", nodes, 0);
+	TRY("nodes over the end", nodes, end / 16);
+	TRY("nodes that wrap", nodes, 1ULL << 60);
+	TRY("nodes at the end", data, end);
+	TRY("nodes at 1", data, 1);
+	TRY("first absurd", first, -1ULL);
+	TRY("number absurd", number, -1ULL);
+	TRY("fragment absurd", fragment, UINT32_MAX);
+#undef TRY
+	message(attack, "find, cut off", KDSM_MESSAGE_FIND, &good, sizeof(good) - 1, ANY_ERROR);
+	message(attack, "find, of nothing", KDSM_MESSAGE_FIND, &good, 0, ANY_ERROR);
+}
+
 static void bad_regions(struct attack *attack, const struct kdsm_wire_region *good)
 {
 	struct kdsm_wire_region bad;
@@ -337,6 +374,7 @@ static void regions(struct attack *attack)
 	message(attack, "add, as it should be", KDSM_MESSAGE_ADD, &add, sizeof(add), 0);
 	message(attack, "add, again", KDSM_MESSAGE_ADD, &add, sizeof(add), -EEXIST);
 	keys_and_atomics(attack, add.id, add.part_size);
+	finds(attack, add.id, add.part_size);
 	message(attack, "remove, as it should be", KDSM_MESSAGE_REMOVE, &add.id, id_size, 0);
 	message(attack, "remove, again", KDSM_MESSAGE_REMOVE, &add.id, id_size, ANY_ERROR);
 }

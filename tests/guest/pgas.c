@@ -148,6 +148,101 @@ static void pgas_atomics_sum(void)
 	CHECK_IS(sum, 3 * THREADS * ADDS * nodes);
 }
 
+/* A table in the part of node 0: an index over the end of a chunk, and nodes; words. */
+#define FIND_FULL (WORDS + MIB / 4)
+#define FIND_AGREED (WORDS + MIB / 2)
+#define INDEX (2 * MIB - 128)
+#define ENTRIES 512
+#define NODES (3 * MIB)
+#define KEYS 300
+
+/* The number under which the key is known: 1 + node * KEYS + key of who put it. */
+static void find_key(unsigned int key, uint64_t *number)
+{
+	const uint64_t mine = 1 + (uint64_t)node * KEYS + key, pair[2] = { key + 1, key * 7 };
+	struct kdsm_find find = {
+		.entries = ENTRIES, .nodes = KEYS, .data = NODES, .first = 1,
+		.node = { pair[0], pair[1] }, .entry = key * 31 % ENTRIES, .probes = ENTRIES,
+		.fragment = key % 5,
+	};
+	struct kdsm_op op;
+
+	for (;;) {
+		find.number = mine;
+		find.outcome = 0;
+		op = kdsm_op_find(0, INDEX, &find);
+		CHECK_IS(kdsm_vector(region, &op, 1), 0);
+		if (find.outcome != KDSM_FIND_ELSEWHERE || (find.number - 1) % KEYS == key)
+			break;
+		/* Another key with this fragment. */
+		CHECK(find.probes);
+		find.entry = (find.entry + 1) % ENTRIES;
+	}
+	CHECK(find.outcome != KDSM_FIND_FULL && (find.number - 1) % KEYS == key);
+	/* What others put in is elsewhere, as seen from node 0, and its own is there. */
+	CHECK((find.outcome == KDSM_FIND_FOUND) <= (find.number <= KEYS));
+	CHECK((find.outcome == KDSM_FIND_PUT) <= (find.number == mine));
+	*number = find.number;
+}
+
+static void *find_all(void *arg)
+{
+	uint64_t *numbers = arg;
+	unsigned int i, key;
+
+	for (i = 0; i < KEYS; i++) {
+		key = (i * 7 + node * 101) % KEYS;
+		find_key(key, &numbers[key]);
+	}
+	return NULL;
+}
+
+static void pgas_find(void)
+{
+	static uint64_t numbers[THREADS][KEYS];
+	struct kdsm_find find = { .entries = 4, .nodes = 4, .data = NODES, .number = 5,
+				  .probes = 4, .fragment = 9 };
+	struct kdsm_op op = kdsm_op_find(next(), FIND_FULL, &find);
+	const uint64_t other = 0x8080808080808081;
+	pthread_t threads[THREADS];
+	unsigned int i, key;
+	uint64_t former;
+
+	/* A CPU's atomics would race with the device's. */
+	if (kdsm_domain(kdsm) == KDSM_DOMAIN_HCA) {
+		CHECK_IS(kdsm_vector(region, &op, 1), -EOPNOTSUPP);
+		meet();
+		return;
+	}
+	if (node == 0)
+		memset(part + INDEX, 0, ENTRIES * 8);
+	for (key = 0; key < KEYS && node == 0; key++) {
+		((uint64_t *)(part + NODES))[2 * key] = key + 1;
+		((uint64_t *)(part + NODES))[2 * key + 1] = key * 7;
+	}
+	meet();
+	for (i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, find_all, numbers[i]);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	meet();
+	/* All agree, with those of other nodes through words of node 0. */
+	for (key = 0; key < KEYS; key++) {
+		for (i = 1; i < THREADS; i++)
+			CHECK_IS(numbers[i][key], numbers[0][key]);
+		CHECK_IS(kdsm_cas(region, 0, FIND_AGREED + 8 * key, 0, numbers[0][key],
+				  &former), 0);
+		CHECK(!former || former == numbers[0][key]);
+	}
+	/* Full of others: their fragment is 1. */
+	for (i = 0; i < 4; i++)
+		CHECK_IS(kdsm_put(region, next(), FIND_FULL + 8 * i, &other, 8), 0);
+	CHECK_IS(kdsm_vector(region, &op, 1), 0);
+	CHECK_IS(find.outcome, KDSM_FIND_FULL);
+	CHECK_IS(find.probes, 0);
+	meet();
+}
+
 static void pgas_vector_mixed(void)
 {
 	uint64_t out[64], in[64] = { 0 };
@@ -405,6 +500,40 @@ static void pgas_notify_order(void)
 	}
 }
 
+/* Of many words, across chunks: who sleeps on the first finds all of them. */
+static void pgas_notify_long(void)
+{
+	static uint64_t out[16 * 1024];
+	uint64_t i, k, words, data, seen;
+	unsigned int tries;
+	struct kdsm_op op;
+
+	for (i = 1; i <= 4 * nodes; i++) {
+		words = i % 2 ? sizeof(out) / 8 : 32;
+		data = 2 * MIB - words / 4 * 8;
+		seen = word_at(data);
+		meet();
+		if (i % nodes == node) {
+			for (k = 0; k < words; k++)
+				out[k] = i << 32 | k;
+			op = kdsm_op_put(next(), data, out, words * 8);
+			op.flags = KDSM_OP_NOTIFY;
+			usleep(50000);
+			CHECK_IS(kdsm_vector(region, &op, 1), 0);
+		} else if ((i + 1) % nodes == node) {
+			CHECK_IS(kdsm_wait(region, data, seen, 20 * SECOND), 0);
+			/* Who spins sees the first one come. */
+			for (k = words; k--; )
+				for (tries = 0; word_at(data + 8 * k) != (i << 32 | k); tries++) {
+					if (!CHECK(tries < 10000))
+						break;
+					usleep(1000);
+				}
+		}
+		meet();
+	}
+}
+
 static void pgas_barrier(void)
 {
 	struct kdsm_barrier barrier;
@@ -533,6 +662,7 @@ static const struct guest_test tests[] = {
 	TEST(pgas_put_get_sizes),
 	TEST(pgas_long_put_get),
 	TEST(pgas_atomics_sum),
+	TEST(pgas_find),
 	TEST(pgas_vector_mixed),
 	TEST(pgas_vector_long),
 	TEST(pgas_bad_operations),
@@ -541,6 +671,7 @@ static const struct guest_test tests[] = {
 	TEST(pgas_notify_wait),
 	TEST(pgas_notify_own),
 	TEST(pgas_notify_order),
+	TEST(pgas_notify_long),
 	TEST(pgas_barrier),
 	TEST(pgas_fork),
 	TEST(pgas_fork_ticket),

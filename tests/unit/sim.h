@@ -20,7 +20,7 @@
 #include <time.h>
 
 #include <kdsm/coherent.h>
-#include "internal.h"
+#include "operation.h"
 
 #define SIM_NODES	8
 #define SIM_BLOCK	4096
@@ -91,8 +91,9 @@ static void sim_copy(uint8_t *to, const uint8_t *from, size_t length)
 	for (i = 0; i < length; i++) {
 		if (i == stop)
 			sched_yield();
+		/* Release: who has seen all bytes may use the place for something else. */
 		__atomic_store_n(&to[i], __atomic_load_n(&from[i], __ATOMIC_RELAXED),
-				 __ATOMIC_RELAXED);
+				 __ATOMIC_RELEASE);
 	}
 }
 
@@ -111,8 +112,9 @@ static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
 
 	if (op->node >= sim.nodes)
 		return -EINVAL;
-	if (op->offset > memory->made.part_size ||
-	    op->length > memory->made.part_size - op->offset)
+	if (op->opcode != KDSM_OP_FIND &&
+	    (op->offset > memory->made.part_size ||
+	     op->length > memory->made.part_size - op->offset))
 		return -ERANGE;
 	if (__atomic_load_n(&sim.dead, __ATOMIC_RELAXED) == op->node + 1u)
 		return -EHOSTDOWN;
@@ -137,6 +139,9 @@ static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
 		op->result = __atomic_fetch_add((uint64_t *)place, op->operand,
 						__ATOMIC_SEQ_CST);
 		return 0;
+	case KDSM_OP_FIND:
+		return kdsm_find_in(memory->part[op->node], memory->made.part_size, op->offset,
+				    (struct kdsm_find *)user);
 	default:
 		return -EINVAL;
 	}
@@ -146,6 +151,7 @@ static int sim_submit(struct kdsm_region *region, struct kdsm_op *ops,
 		      unsigned int count, uint64_t *ticket)
 {
 	struct timespec delay = { sim.delay / 1000000000, sim.delay % 1000000000 };
+	void (*before)(const struct kdsm_op *op);
 	unsigned int i;
 	int first = 0;
 
@@ -153,7 +159,10 @@ static int sim_submit(struct kdsm_region *region, struct kdsm_op *ops,
 	kdsm_count_call(region->kdsm);
 	if (sim.delay)
 		nanosleep(&delay, NULL);
+	before = __atomic_load_n(&sim.before, __ATOMIC_ACQUIRE);
 	for (i = 0; i < count; i++) {
+		if (before)
+			before(&ops[i]);
 		ops[i].status = sim_op(region, &ops[i]);
 		if (!first)
 			first = ops[i].status;
@@ -440,16 +449,6 @@ static void sim_close(struct kdsm *kdsm)
 	(void)kdsm;
 }
 
-static const struct kdsm_backend sim_backend = {
-	.close = sim_close, .location = sim_location,
-	.bind = sim_bind, .unbind = sim_unbind, .map = sim_map,
-	.destroy = sim_destroy, .submit = sim_submit, .complete = sim_complete,
-	.wait = sim_wait, .wake = sim_wake,
-	.release = sim_fence_release, .acquire = sim_fence_acquire,
-};
-
-static inline void sim_start(unsigned int nodes)
-{
 static int sim_location(const struct kdsm *kdsm, unsigned int node,
 			char location[KDSM_LOCATION_SIZE])
 {
@@ -460,6 +459,16 @@ static int sim_location(const struct kdsm *kdsm, unsigned int node,
 	return 0;
 }
 
+static const struct kdsm_backend sim_backend = {
+	.close = sim_close, .location = sim_location,
+	.bind = sim_bind, .unbind = sim_unbind, .map = sim_map,
+	.destroy = sim_destroy, .submit = sim_submit, .complete = sim_complete,
+	.wait = sim_wait, .wake = sim_wake,
+	.release = sim_fence_release, .acquire = sim_fence_acquire,
+};
+
+static inline void sim_start(unsigned int nodes)
+{
 	unsigned int i;
 
 	memset(&sim, 0, sizeof(sim));

@@ -169,6 +169,7 @@ enum kdsm_opcode {
 	KDSM_OP_PUT,		/* memory at addr -> region, length bytes */
 	KDSM_OP_CAS,		/* 8 bytes: if *place == compare, *place = operand */
 	KDSM_OP_FAA,		/* 8 bytes: *place += operand */
+	KDSM_OP_FIND,		/* struct kdsm_find at addr: find or put a node of a table */
 };
 
 /*
@@ -184,18 +185,20 @@ enum kdsm_opcode {
  *   -EINVAL	bad opcode, flags, node, length or alignment, reserved not 0
  *   -ERANGE	the place is not inside the part
  *   -EFAULT	addr
- *   -EACCES	PUT, CAS or FAA without permission to write the region
+ *   -EACCES	PUT, CAS, FAA or FIND without permission to write the region
  *   -ENOMEM	the target has no memory for the place
  *   -EHOSTDOWN	the target cannot be reached
- *   -EIO	the operation failed on the wire, or the region is gone there
+ *   -EIO	the operation failed on the wire, or the region is gone there; FIND: the
+ *		index holds what is no entry
+ *   -EOPNOTSUPP	FIND in domain HCA
  */
 struct kdsm_op {
 	__u8  opcode;		/* enum kdsm_opcode */
 	__u8  flags;		/* KDSM_OP_* */
 	__u16 node;
-	__u32 length;		/* 1..KDSM_MAX_OP_LENGTH; CAS and FAA: 8 */
-	__u64 offset;		/* in the part of node */
-	__u64 addr;		/* GET, PUT: user address */
+	__u32 length;		/* 1..KDSM_MAX_OP_LENGTH; CAS and FAA: 8; FIND: of its struct */
+	__u64 offset;		/* in the part of node; FIND: of the index */
+	__u64 addr;		/* GET, PUT, FIND: user address */
 	__u64 operand;		/* CAS: new value; FAA: what to add */
 	__u64 compare;		/* CAS: value expected */
 	__u64 result;		/* (out) CAS, FAA: the value before */
@@ -204,10 +207,53 @@ struct kdsm_op {
 };
 
 /*
- * PUT of one aligned word of 8 bytes: then wake those who wait for it there
- * (KDSM_IOC_WAIT). What they are to find goes in earlier puts.
+ * PUT of whole aligned words of 8 bytes: when all of it is there, wake those who wait for
+ * the first of them there (KDSM_IOC_WAIT). What else they are to find goes in earlier puts.
  */
 #define KDSM_OP_NOTIFY	(1U << 0)
+
+/*
+ * FIND: the CPU of the target looks for a node of 16 bytes in a table, or puts it there, in
+ * one round trip, however full the table is. It does what gets of the index and of nodes
+ * and a CAS do otherwise, and may meet those of others.
+ *
+ * In the part lie the index, entries of 8 bytes from the operation's offset on, and
+ * nodes, of 16 bytes from data on. An entry leads to a node by its number
+ * (<linux/kdsm_table.h>); the numbers of the nodes of this part are first..first+nodes-1.
+ * Looked at are at most probes entries, from entry on, behind the last one the first. It
+ * ends with one of these outcomes:
+ *
+ * PUT		the entry was empty and has fragment and number now
+ * FOUND	the entry has the fragment, and the node that it leads to is this one: number
+ * ELSEWHERE	the entry has the fragment, and leads to a node in another part, number,
+ *		which the caller may compare, and go on behind it if it is not the same
+ * FULL		none of this
+ *
+ * The node that number leads to must be stored before, where it is (in the caller's part,
+ * say), as others will follow the entry.
+ */
+enum kdsm_find_outcome {
+	KDSM_FIND_PUT = 1,
+	KDSM_FIND_FOUND,
+	KDSM_FIND_ELSEWHERE,
+	KDSM_FIND_FULL,
+};
+
+#define KDSM_FIND_PROBES_MAX	2048
+
+struct kdsm_find {
+	__u64 entries;		/* 1..2^40 */
+	__u64 nodes;		/* 1..2^40 */
+	__u64 data;		/* offset in the part, a multiple of 8 */
+	__u64 first;		/* at most 2^40 */
+	__u64 node[2];
+	__u64 ignore;		/* bits of the first word of nodes that are not compared */
+	__u64 entry;		/* below entries; (out) where it ended */
+	__u64 number;		/* below 2^40; (out) that of the entry */
+	__u32 probes;		/* 1..KDSM_FIND_PROBES_MAX; (out) those left behind entry */
+	__u16 fragment;
+	__u16 outcome;		/* 0; (out) enum kdsm_find_outcome */
+};
 
 /*
  * KDSM_IOC_SUBMIT: start count operations together, so that they overlap.
@@ -258,8 +304,8 @@ struct kdsm_complete {
  * KDSM_IOC_WAIT: sleep while the 8-byte word at offset of the own part equals
  * value. Returns 0 when it was seen to differ, at once if it does already.
  *
- * It is woken by a put with KDSM_OP_NOTIFY to that word from another node, and
- * by KDSM_IOC_WAKE on this one; a plain store wakes nobody. As the word may be
+ * It is woken by a put with KDSM_OP_NOTIFY that begins with that word, from another
+ * node, and by KDSM_IOC_WAKE on this one; a plain store wakes nobody. As the word may be
  * seen while half of a put is done, compare with a value that ends the wait
  * before trusting it.
  *
@@ -731,6 +777,7 @@ struct kdsm_lock_word {
 #define KDSM_IOC_LOCK_CONSISTENT _IO(KDSM_IOC_MAGIC, 14)
 #define KDSM_IOC_LOCK_SET	_IO(KDSM_IOC_MAGIC, 15)
 #define KDSM_IOC_LOCK_INFO	_IO(KDSM_IOC_MAGIC, 16)
+#define KDSM_IOC_LOCATION	_IO(KDSM_IOC_MAGIC, 17)
 
 /*
  * mmap of a bound file: offset 0 is the start of the region, node k's part
@@ -777,7 +824,6 @@ enum kdsm_coherence_stat {
  *				-EOPNOTSUPP: the device cannot do DOMAIN.
  * KDSM_CMD_DOWN (admin)	-EBUSY: regions are open here. -ENETDOWN.
  * KDSM_CMD_STATUS		reply: CLUSTER, UUID, NODE, NODE_COUNT, PORT,
-#define KDSM_IOC_LOCATION	_IO(KDSM_IOC_MAGIC, 17)
  *				DOMAIN, DEVICE, the REFUSED_* counters and
  *				MEMORY. -ENETDOWN.
  * KDSM_CMD_PROBE (admin)	connect to NODE_ID and exchange one message.
@@ -891,6 +937,7 @@ enum kdsm_stat {
 	KDSM_STAT_WAIT_POLLED,	/* waits that ended while polling */
 	KDSM_STAT_WAIT_SLEPT,	/* waits that slept */
 	KDSM_STAT_CREDIT_WAITS,	/* messages that waited for a credit */
+	KDSM_STAT_AM_FIND,	/* of active messages, those that find or put nodes */
 	__KDSM_STAT_COUNT,
 };
 

@@ -173,6 +173,8 @@ struct kdsm_op kdsm_op_put(unsigned int node, uint64_t offset, const void *from,
 struct kdsm_op kdsm_op_cas(unsigned int node, uint64_t offset, uint64_t expected,
 			   uint64_t desired);
 struct kdsm_op kdsm_op_faa(unsigned int node, uint64_t offset, uint64_t add);
+/* See <linux/kdsm.h>; find stays the operation's until it is done. */
+struct kdsm_op kdsm_op_find(unsigned int node, uint64_t offset, struct kdsm_find *find);
 
 /* ---- waiting for a word of the own part (sync) ---- */
 
@@ -219,6 +221,7 @@ struct kdsm_counts {
 	uint64_t am;		/* of those, done by active message */
 	uint64_t bytes;		/* of gets and puts, and 8 an atomic */
 	uint64_t calls;		/* system calls made for them */
+	uint64_t find;		/* operations, of those by active message */
 };
 
 void kdsm_counts(const struct kdsm *kdsm, struct kdsm_counts *counts);

@@ -129,6 +129,15 @@ static int do_info(struct bound *bound)
 	return fuzz_do(bound, "INFO", KDSM_IOC_INFO, &arg, sizeof(arg));
 }
 
+static int do_location(struct bound *bound)
+{
+	struct kdsm_location arg = {
+		.argsz = fuzz_argsz(sizeof(arg)), .node = random_below(rnd, 4),
+	};
+
+	return fuzz_do(bound, "LOCATION", KDSM_IOC_LOCATION, &arg, sizeof(arg));
+}
+
 static unsigned int some_name(char *name)
 {
 	unsigned int number = random_below(rnd, NAMES);
@@ -174,6 +183,23 @@ static int do_destroy(struct bound *bound)
 	return fuzz_do(bound, "REGION_DESTROY", KDSM_IOC_REGION_DESTROY, &arg, sizeof(arg));
 }
 
+/* Of a small table, so that they meet; what is mangled is refused or not. */
+static void make_find(struct bound *bound, struct kdsm_op *op)
+{
+	struct kdsm_find find = {
+		.entries = 64, .nodes = 64, .data = 4096, .first = random_below(rnd, 64),
+		.node = { 1 + random_below(rnd, 8), 7 }, .entry = random_below(rnd, 64),
+		.number = random_below(rnd, 128), .probes = 1 + random_below(rnd, 70),
+		.fragment = random_below(rnd, 4),
+	};
+
+	if (random_one_in(rnd, 4))
+		random_mangle(rnd, &find, sizeof(find));
+	op->length = sizeof(find);
+	op->offset = random_one_in(rnd, 4) ? offset_in(bound) : 8 * random_below(rnd, 256);
+	op->addr = (uintptr_t)placed(&find, sizeof(find));
+}
+
 static int do_submit(struct bound *bound)
 {
 	static struct kdsm_op ops[KDSM_MAX_OPS];
@@ -188,7 +214,7 @@ static int do_submit(struct bound *bound)
 
 	for (uint32_t i = 0; i < arg.count; i++) {
 		ops[i] = (struct kdsm_op){
-			.opcode = 1 + random_below(rnd, 4),
+			.opcode = 1 + random_below(rnd, 5),
 			.node = random_below(rnd, fuzz.info.nodes),
 			.operand = random_64(rnd),
 			.compare = random_below(rnd, 2),
@@ -196,9 +222,11 @@ static int do_submit(struct bound *bound)
 		};
 		ops[i].length = ops[i].opcode >= KDSM_OP_CAS ? 8 : some_length();
 		ops[i].addr = address(ops[i].length);
+		if (ops[i].opcode == KDSM_OP_FIND)
+			make_find(bound, &ops[i]);
 		if (ops[i].opcode == KDSM_OP_PUT && random_one_in(rnd, 4)) {
 			ops[i].flags = KDSM_OP_NOTIFY;
-			ops[i].length = 8;
+			ops[i].length = random_one_in(rnd, 2) ? 8 : ops[i].length & ~7U;
 		}
 		if (random_one_in(rnd, 60))
 			random_mangle(rnd, &ops[i], sizeof(ops[i]));
@@ -527,7 +555,7 @@ static int do_fork(void)
 int fuzz_call(bool may_fork)
 {
 	static int (*const on_file[])(struct bound *bound) = {
-		do_info, do_open, do_destroy,
+		do_info, do_location, do_open, do_destroy,
 		do_submit, do_submit, do_submit, do_submit, do_submit, do_submit,
 		do_complete, do_complete, do_complete, do_wait, do_wait, do_wake, do_fence,
 		do_fence, do_advise, do_junk_ioctl, do_mmap, do_mmap, do_munmap, do_touch, do_touch,
