@@ -34,12 +34,12 @@ LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o)
 LIB_LIBS := -lgmp -lexpat
 TOOLS := $(notdir $(patsubst %/,%,$(wildcard tools/*/)))
 TOOL_BIN := $(addprefix $(B)/bin/,$(TOOLS))
-TOOL_LIBS := -Wl,--as-needed -lmnl -ljson-c -luuid
+TOOL_LIBS := -Wl,--as-needed -lmnl -ljson-c -luuid -lm
 UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
 GUEST_SRC := $(wildcard tests/guest/*.c)
 GUEST_BIN := $(GUEST_SRC:tests/guest/%.c=$(B)/guest/%)
-PROGRAMS := matmul cg is ep btree stock
+PROGRAMS := matmul cg is ep btree stock primes
 PROGRAM_BIN := $(addprefix $(B)/programs/,$(PROGRAMS))
 
 .PHONY: all user module install clean help demo check check-debug check-style bench packages
@@ -119,8 +119,11 @@ $(B)/unit/%: $(OBJ)/tests/unit/%.o $(B)/lib/libkdsm.a
 
 # What a test needs beside libkdsm: more objects are more prerequisites.
 $(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
+$(addprefix $(B)/unit/,task task_worker task_remote task_tiles): $(OBJ)/tools/kdsm-bench/work.o
+$(B)/unit/task_tiles: $(OBJ)/tools/kdsm-bench/tiles.o
 $(B)/unit/programs: $(addprefix $(OBJ)/programs/,tree.o job.o counters.o) \
 	$(OBJ)/tools/kdsmctl/module.o
+$(B)/guest/task: $(OBJ)/tools/kdsm-bench/work.o
 $(B)/guest/hostile-fuzz: $(addprefix $(OBJ)/tests/guest/fuzz/,calls.o locks.o)
 $(B)/guest/hostile-wire: $(addprefix $(OBJ)/tests/guest/wire/,attack.o blocks.o locks.o victim.o)
 $(B)/guest/hostile-wire: private TOOL_LIBS += -lrdmacm -libverbs

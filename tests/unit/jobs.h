@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Searches in tests: one job, the same on all simulated nodes, a thread of each. */
+#ifndef UNIT_JOBS_H
+#define UNIT_JOBS_H
+
+#include "sim.h"
+#include "reach.h"
+
+struct job {
+	pthread_t thread;
+	struct kdsm *kdsm;
+	struct kd_reach_options options;
+	struct kd_reach_result result;
+	struct kd_message message;
+	int status;
+};
+
+static inline void *run(void *data)
+{
+	struct job *job = data;
+
+	kd_reach_result_init(&job->result);
+	job->status = kd_reach(job->kdsm, &job->options, &job->result, &job->message);
+	return NULL;
+}
+
+static inline void prepare(struct job *job, unsigned int nodes, unsigned int workers,
+			   const char *path)
+{
+	unsigned int i;
+
+	memset(job, 0, nodes * sizeof(*job));
+	for (i = 0; i < nodes; i++)
+		job[i].options = (struct kd_reach_options){
+			.path = path, .job = "test", .workers = workers,
+			.timeout = 10000000000,
+			.bdd = { .table_bytes = 64 << 20, .cache_bytes = 8 << 20 },
+		};
+}
+
+static inline void start(struct job *job, unsigned int nodes)
+{
+	unsigned int i;
+
+	for (i = 0; i < nodes; i++) {
+		job[i].kdsm = sim.kdsm[i];
+		assert_int_equal(pthread_create(&job[i].thread, NULL, run, &job[i]), 0);
+	}
+}
+
+static inline void finish(struct job *job, unsigned int nodes)
+{
+	unsigned int i;
+
+	for (i = 0; i < nodes; i++)
+		pthread_join(job[i].thread, NULL);
+}
+
+static inline void drop(struct job *job, unsigned int nodes)
+{
+	unsigned int i;
+
+	for (i = 0; i < nodes; i++)
+		kd_reach_result_free(&job[i].result);
+}
+
+#endif /* UNIT_JOBS_H */

@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Tasks that go between simulated nodes, whose puts appear byte by byte. */
+#include <pthread.h>
+#include <time.h>
+#include "unit.h"
+#include "sim.h"
+#include "../../tools/kdsm-bench/work.h"
+#include "task.h"
+
+#define OFFSET	64
+#define S	1000000000ull
+
+struct job {
+	struct kdsm_tasks_attr attr;
+	struct kdsm_region *region[SIM_NODES];
+	struct kdsm_tasks *tasks[SIM_NODES];
+};
+
+static const char *const *locations;	/* of the nodes that are started next */
+
+static void job_start(struct job *job, unsigned int nodes, enum kdsm_domain domain)
+{
+	struct kdsm_region_attr attr;
+	unsigned int i;
+
+	sim_start(nodes);
+	sim.tear = true;
+	sim.locations = locations;
+	job->attr.deque = job->attr.deque ? job->attr.deque : 128;
+	job->attr.node_workers = 4;
+	job->attr.stack = 8 << 20;
+	attr = (struct kdsm_region_attr){
+		.size = nodes * (OFFSET + kdsm_tasks_bytes(&job->attr)),
+	};
+	for (i = 0; i < nodes; i++) {
+		sim.kdsm[i]->domain = domain;
+		assert_int_equal(kdsm_region_open(sim.kdsm[i], "t", &attr, &job->region[i]), 0);
+	}
+	for (i = 0; i < nodes; i++)
+		assert_int_equal(kdsm_tasks_open(job->region[i], OFFSET, &job->attr,
+						 &job->tasks[i]), 0);
+}
+
+static void job_stop(struct job *job)
+{
+	unsigned int i;
+
+	for (i = 0; i < sim.nodes; i++)
+		kdsm_tasks_close(job->tasks[i]);
+	for (i = 0; i < sim.nodes; i++)
+		kdsm_region_close(job->region[i]);
+	sim_stop();
+}
+
+static struct kdsm_tasks_counts all_counts(struct job *job)
+{
+	struct kdsm_tasks_counts sum = { 0 }, one;
+	unsigned int i, j;
+
+	for (i = 0; i < sim.nodes; i++) {
+		kdsm_tasks_counts(job->tasks[i], &one);
+		for (j = 0; j < sizeof(sum) / 8; j++)
+			((uint64_t *)&sum)[j] += ((uint64_t *)&one)[j];
+	}
+	return sum;
+}
+
+/* ---- messages ---- */
+
+static void test_messages(void **state)
+{
+	uint8_t from[112], to[112];
+	uint64_t words[16], place[16], copy[16];
+	unsigned int length, i, j, n;
+
+	(void)state;
+	for (length = 0; length <= sizeof(from); length++) {
+		memset(to, 0x55, sizeof(to));
+		memset(place, 0, sizeof(place));
+		for (i = 0; i < length; i++)
+			from[i] = length % 3 ? i * 37 + length : length % 2 ? 0 : 0xff;
+		n = kd_task_words(length);
+		assert_true(n >= 1 && n * 7 >= length && n <= 16);
+		kd_task_encode(words, from, length);
+		/* Not there before its last byte is, whichever that is. */
+		for (i = 0; i < n * 8; i++) {
+			assert_false(kd_task_arrived(copy, place, n));
+			j = (i * 17 + 3) % (n * 8);
+			((uint8_t *)place)[j] = ((uint8_t *)words)[j];
+		}
+		assert_true(kd_task_arrived(copy, place, n));
+		kd_task_decode(to, copy, length);
+		assert_memory_equal(from, to, length);
+	}
+}
+
+/* ---- known values ---- */
+
+static void known_values(struct kdsm_tasks *tasks)
+{
+	struct board board = { .all = (1 << 8) - 1 };
+	uint64_t result = 0;
+
+	assert_int_equal(KDSM_RUN(tasks, &result, fib, 18), 0);
+	assert_int_equal(result, 2584);
+	assert_int_equal(KDSM_RUN(tasks, &result, queens, board), 0);
+	assert_int_equal(result, 92);
+	assert_int_equal(KDSM_RUN(tasks, &result, uts, uts_root(UTS_T1_SEED, 5)), 0);
+	assert_int_equal(result, plain_uts(uts_root(UTS_T1_SEED, 5)));
+}
+
+/* A request is one compare-and-swap; its answer, and each result, one put. */
+static void check_counts(struct job *job)
+{
+	struct kdsm_tasks_counts sum = all_counts(job);
+	struct kdsm_counts remote;
+	uint64_t cas = 0, put = 0;
+	unsigned int i;
+
+	for (i = 0; i < sim.nodes; i++) {
+		kdsm_counts(sim.kdsm[i], &remote);
+		cas += remote.cas;
+		put += remote.put;
+		assert_int_equal(remote.faa, 0);
+	}
+	/* Joining, each but node 0 has asked what was agreed. */
+	assert_int_equal(cas, sum.requests + sim.nodes - 1);
+	assert_int_equal(put, sum.answers + sum.results + sum.pokes + sum.hungry);
+	assert_int_equal(sum.requests - sum.refused, sum.answers);
+	assert_int_equal(sum.given, sum.received);
+	assert_true(sum.received > 0);
+	if (job->attr.steal == KDSM_STEAL_ONE) {
+		assert_int_equal(sum.received, sum.answers - sum.empty);
+		assert_int_equal(sum.results, sum.received);
+	}
+}
+
+static void run_known(unsigned int nodes, uint32_t workers, uint32_t steal,
+		      enum kdsm_domain domain, unsigned int rounds)
+{
+	struct job job = { .attr = { .workers = workers, .steal = steal } };
+	unsigned int i;
+
+	job_start(&job, nodes, domain);
+	for (i = 0; i < rounds; i++)
+		known_values(job.tasks[i % nodes]);
+	job_stop(&job);
+}
+
+static void test_known(void **state)
+{
+	static const unsigned int nodes[] = { 2, 3, 8 };
+	unsigned int i, steal, workers;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		for (steal = KDSM_STEAL_ONE; steal <= KDSM_STEAL_HALF; steal++)
+			for (workers = 1; workers <= 2; workers++)
+				run_known(nodes[i], workers, steal, KDSM_DOMAIN_SW, 4);
+}
+
+static void test_hca(void **state)
+{
+	(void)state;
+	run_known(3, 2, KDSM_STEAL_HALF, KDSM_DOMAIN_HCA, 4);
+	run_known(2, 1, KDSM_STEAL_ONE, KDSM_DOMAIN_HCA, 4);
+}
+
+/* ---- proxies ---- */
+
+static struct kdsm_task *put_proxy(struct kdsm_tasks *tasks, uint32_t worker, uint32_t slot,
+				   struct kd_task_origin origin)
+{
+	struct kdsm_task *task = kd_slot(tasks, worker, slot);
+	uint32_t id = 1;
+
+	while (strcmp(kd_task_type(id)->name, "kdsm proxy"))
+		id++;
+	task->type = id;
+	memcpy(task->data, &origin, sizeof(origin));
+	return task;
+}
+
+/* What was stolen among several twice is behind two proxies: it goes, not one of them. */
+static void test_proxies(void **state)
+{
+	struct job job = { .attr = { .workers = 1 } };
+	struct kd_task_packed packed;
+	struct kdsm_task *task, *first, *second;
+	uint32_t n = 30, thief = KD_THIEF_OF(1, 0);
+	unsigned int i;
+
+	(void)state;
+	job_start(&job, 2, KDSM_DOMAIN_SW);
+	/* In deques that nobody uses. */
+	task = kd_slot(job.tasks[0], 1, 5);
+	task->type = fib_kdsm_type.id;
+	memcpy(task->data, &n, sizeof(n));
+	first = put_proxy(job.tasks[0], 2, 7, (struct kd_task_origin){ .worker = 1, .slot = 5 });
+	second = put_proxy(job.tasks[0], 3, 9, (struct kd_task_origin){ .worker = 2, .slot = 7 });
+	kd_task_pack(job.tasks[0]->workers[0], second, 3, thief, &packed);
+	assert_int_equal(packed.origin.node, 0);
+	assert_int_equal(packed.origin.worker, 1);
+	assert_int_equal(packed.origin.slot, 5);
+	assert_int_equal(packed.origin.type, fib_kdsm_type.id);
+	assert_int_equal(packed.origin.bytes, sizeof(n));
+	assert_memory_equal(packed.arguments, &n, sizeof(n));
+	assert_int_equal(task->thief, thief);
+	for (i = 0; i < sizeof(task->data); i++)
+		assert_int_equal(task->data[i], 0);
+	assert_int_equal(first->thief, KD_THIEF_DONE);
+	assert_int_equal(second->thief, KD_THIEF_DONE);
+	job_stop(&job);
+}
+
+/* ---- one after the other ---- */
+
+struct wide {
+	uint64_t words[10];
+};
+
+KDSM_TASK(struct wide, mirror, struct wide, wide)
+{
+	struct wide mirrored;
+	unsigned int i;
+
+	for (i = 0; i < 10; i++)
+		mirrored.words[i] = ~wide.words[9 - i];
+	return mirrored;
+}
+
+KDSM_VOID_TASK(nothing)
+{
+}
+
+/* Stolen every time, as only another node can. */
+KDSM_TASK(int, far, unsigned int, rounds)
+{
+	struct wide wide, mirrored;
+	unsigned int i, j;
+	int wrong = 0;
+
+	for (i = 0; i < rounds; i++) {
+		for (j = 0; j < 10; j++)
+			wide.words[j] = i % 3 == 0 ? 0 : i % 3 == 1 ? UINT64_MAX : i * j;
+		KDSM_SPAWN(mirror, wide);
+		while (!__atomic_load_n(&(kdsm_head - 1)->thief, __ATOMIC_RELAXED))
+			KDSM_POLL();
+		mirrored = KDSM_SYNC(mirror);
+		for (j = 0; j < 10; j++)
+			wrong += mirrored.words[j] != ~wide.words[9 - j];
+		KDSM_SPAWN(nothing);
+		KDSM_SYNC(nothing);
+	}
+	return wrong;
+}
+
+/* One compare-and-swap, one put of the task, one put of the result. */
+static void test_far(void **state)
+{
+	struct job job = { .attr = { .workers = 1 } };
+	struct kdsm_tasks_counts sum;
+	int wrong = -1;
+
+	(void)state;
+	job_start(&job, 2, KDSM_DOMAIN_SW);
+	assert_int_equal(KDSM_RUN(job.tasks[0], &wrong, far, 200), 0);
+	assert_int_equal(wrong, 0);
+	kdsm_tasks_close(job.tasks[1]);
+	kdsm_tasks_counts(job.tasks[0], &sum);
+	assert_true(sum.given >= 200);
+	assert_true(sum.answers >= sum.given);
+	job.tasks[1] = NULL;
+	job_stop(&job);
+}
+
+static unsigned int notices, silent;
+
+static void count_notices(const struct kdsm_op *op)
+{
+	/* Others are words. */
+	if (op->opcode != KDSM_OP_PUT || op->length == 8)
+		return;
+	__atomic_fetch_add(op->flags & KDSM_OP_NOTIFY ? &notices : &silent, 1,
+			   __ATOMIC_RELAXED);
+}
+
+/* The put that brings a result wakes who waits for it; nothing else is sent for that. */
+static void test_notices(void **state)
+{
+	struct job job = { .attr = { .workers = 1 } };
+	int wrong = -1;
+
+	(void)state;
+	job_start(&job, 2, KDSM_DOMAIN_SW);
+	notices = 0;
+	silent = 0;
+	__atomic_store_n(&sim.before, count_notices, __ATOMIC_RELEASE);
+	assert_int_equal(KDSM_RUN(job.tasks[0], &wrong, far, 50), 0);
+	__atomic_store_n(&sim.before, NULL, __ATOMIC_RELEASE);
+	assert_int_equal(wrong, 0);
+	/* A task and a result each. */
+	assert_true(__atomic_load_n(&notices, __ATOMIC_RELAXED) >= 2 * 50);
+	assert_int_equal(__atomic_load_n(&silent, __ATOMIC_RELAXED), 0);
+	job_stop(&job);
+}
+
+/* Who is rung while the result comes finds all bytes of it, as they were put. */
+static void test_rung(void **state)
+{
+	struct job job = { .attr = { .workers = 1 } };
+	struct kdsm_task *task;
+	struct kd_task_shared *shared;
+	uint64_t words[1 + sizeof(task->data) / 8];
+	unsigned int count, i, rung;
+	uint64_t value = 0x0102030405060708, n = 0;
+
+	(void)state;
+	job_start(&job, 2, KDSM_DOMAIN_SW);
+	/* In a deque that nobody uses. */
+	task = kd_slot(job.tasks[0], 2, 5);
+	shared = kd_shared(job.tasks[0], 2);
+	task->type = fib_kdsm_type.id;
+	count = 1 + kd_task_words(sizeof(value));
+	words[0] = KD_RESULT_BELL;
+	kd_task_encode(words + 1, &value, sizeof(value));
+	for (i = 0; i <= 8 * count; i++) {
+		/* So many bytes have come, from the first on. */
+		task->bell = 0;
+		memset(task->data, 0, sizeof(task->data));
+		memcpy(&task->bell, words, i);
+		shared->awaited = 5;
+		for (rung = 0; rung < 130; rung++) {
+			shared->asleep = KD_ASLEEP_RESULT;
+			__atomic_add_fetch(&job.tasks[0]->own->sleepers, 1, __ATOMIC_SEQ_CST);
+			kd_task_ring(job.tasks[0], 2);
+			assert_int_equal(shared->asleep, 0);
+		}
+		/* Nothing is changed of what has come; before that it rang. */
+		if (i)
+			assert_memory_equal(&task->bell, words, i);
+		else
+			assert_in_range(task->bell, 1, KD_BELL_LOCAL);
+		if (i < 8 * count)
+			assert_false(kd_task_result_came(job.tasks[0]->workers[0], task));
+		memcpy((uint8_t *)&task->bell + i, (uint8_t *)words + i, 8 * count - i);
+		assert_true(kd_task_result_came(job.tasks[0]->workers[0], task));
+		memcpy(&n, task->data, sizeof(n));
+		assert_int_equal(n, value);
+	}
+	job_stop(&job);
+}
+
+static void test_counts(void **state)
+{
+	unsigned int steal, i;
+	int wrong = -1;
+
+	(void)state;
+	for (steal = KDSM_STEAL_ONE; steal <= KDSM_STEAL_HALF; steal++) {
+		struct job job = { .attr = { .workers = 1, .steal = steal } };
+
+		job_start(&job, 3, KDSM_DOMAIN_SW);
+		for (i = 0; i < 6; i++)
+			known_values(job.tasks[i % 3]);
+		assert_int_equal(KDSM_RUN(job.tasks[0], &wrong, far, 20), 0);
+		assert_int_equal(wrong, 0);
+		/* Nothing is on its way then. */
+		for (i = 0; i < 3; i++)
+			assert_int_equal(kdsm_tasks_set_workers(job.tasks[i], 0), 0);
+		check_counts(&job);
+		job_stop(&job);
+	}
+}
+
+/* ---- the request cell ---- */
+
+/* Neither is a thread of the job. */
+static struct kd_worker stays, passes;
+static unsigned int swaps;
+
+/* While the one closes the cell and opens it again, the other comes by. */
+static void pass_by(const struct kdsm_op *op)
+{
+	if (op->opcode != KDSM_OP_CAS)
+		return;
+	swaps++;
+	if (swaps == 1)
+		kd_task_busy(&passes);
+	else if (swaps == 2)
+		kd_task_idle(&passes);
+}
+
+/*
+ * Open while nobody is there to answer, it would hold a thief for ever: when the node's
+ * workers are stopped, nobody ever comes.
+ */
+static void test_closed(void **state)
+{
+	struct job job = { .attr = { .workers = 1 } };
+	const struct kd_task_node *own;
+
+	(void)state;
+	/* The device does all atomics, and so they can be seen here. */
+	job_start(&job, 2, KDSM_DOMAIN_HCA);
+	own = job.tasks[0]->own;
+	assert_int_equal(kdsm_tasks_set_workers(job.tasks[0], 0), 0);
+	assert_int_equal(kdsm_tasks_set_workers(job.tasks[1], 0), 0);
+	stays = (struct kd_worker){ .tasks = job.tasks[0] };
+	passes = stays;
+	kd_task_busy(&stays);
+	assert_int_equal(own->cells.request, 1);
+	swaps = 0;
+	__atomic_store_n(&sim.before, pass_by, __ATOMIC_RELEASE);
+	kd_task_idle(&stays);
+	__atomic_store_n(&sim.before, NULL, __ATOMIC_RELEASE);
+	/* Closed, opened for the other, and closed again. */
+	assert_int_equal(swaps, 3);
+	assert_int_equal(own->busy, 0);
+	assert_int_equal(own->cells.request, 0);
+	job_stop(&job);
+}
+
+/* ---- sleeping nodes ---- */
+
+static void test_woken(void **state)
+{
+	struct job job = { .attr = { .workers = 1 } };
+	struct kdsm_tasks_counts before, after;
+	int wrong = -1;
+	unsigned int i;
+
+	(void)state;
+	job_start(&job, 5, KDSM_DOMAIN_SW);
+	for (i = 0; i < 10; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
+		before = all_counts(&job);
+		assert_int_equal(KDSM_RUN(job.tasks[i % 5], &wrong, far, 3), 0);
+		assert_int_equal(wrong, 0);
+		after = all_counts(&job);
+		assert_true(after.pokes > before.pokes);
+	}
+	job_stop(&job);
+}
+
+/* Nothing is asked of anybody while there is nothing to do, but once in a while. */
+static void test_quiet(void **state)
+{
+	struct job job = { .attr = { .workers = 2 } };
+	struct kdsm_tasks_counts before, after;
+
+	(void)state;
+	job_start(&job, 4, KDSM_DOMAIN_SW);
+	known_values(job.tasks[0]);
+	nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL);
+	before = all_counts(&job);
+	nanosleep(&(struct timespec){ .tv_sec = 2 }, NULL);
+	after = all_counts(&job);
+	/* Each of 8 workers looks again after a second, or two. */
+	assert_true(after.requests - before.requests <= 8 * 3 * 13);
+	job_stop(&job);
+}
+
+/* ---- a node that vanishes ---- */
+
+static bool over;
+
+/* A dead node's thread must not get its result out. */
+KDSM_VOID_TASK(hold)
+{
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED))
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+KDSM_TASK(int, hold_two, int, n)
+{
+	KDSM_SPAWN(hold);
+	while (!__atomic_load_n(&(kdsm_head - 1)->thief, __ATOMIC_RELAXED))
+		KDSM_POLL();
+	__atomic_store_n(&sim.dead, KD_THIEF_NODE((kdsm_head - 1)->thief) + 1u,
+			 __ATOMIC_RELAXED);
+	KDSM_SYNC(hold);
+	return n;
+}
+
+static void test_death(void **state)
+{
+	struct job job = { .attr = { .workers = 1, .timeout = 2 * S } };
+	struct timespec begin, end;
+	unsigned int i;
+	int result;
+
+	(void)state;
+	job_start(&job, 3, KDSM_DOMAIN_SW);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	assert_int_equal(KDSM_RUN(job.tasks[0], &result, hold_two, 5), -EOWNERDEAD);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_true(end.tv_sec - begin.tv_sec < 10);
+	for (i = 0; i < 3; i++)
+		if (__atomic_load_n(&sim.dead, __ATOMIC_RELAXED) != i + 1)
+			assert_int_equal(kdsm_tasks_serve(job.tasks[i]), -EOWNERDEAD);
+	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
+	job_stop(&job);
+}
+
+/* ---- places ---- */
+
+static void test_distances(void **state)
+{
+	static const char *const places[] = { "a/x", "a/y", "b/x", "a/x", "", "a", "a/x/1" };
+	static const unsigned int near[] = { 3, 6, 1, 5, 2, 4 }, far[] = { 2, 4, 6 };
+	struct job job = { .attr = { .workers = 1 } };
+
+	(void)state;
+	locations = places;
+	job_start(&job, 7, KDSM_DOMAIN_SW);
+	locations = NULL;
+	assert_int_equal(job.tasks[0]->distances, 3);
+	assert_memory_equal(job.tasks[0]->near, near, sizeof(near));
+	assert_memory_equal(job.tasks[0]->far, far, sizeof(far));
+	assert_int_equal(job.tasks[4]->distances, 1);
+	known_values(job.tasks[4]);
+	job_stop(&job);
+}
+
+static void *serve(void *arg)
+{
+	return (void *)(intptr_t)kdsm_tasks_serve(arg);
+}
+
+static void test_end(void **state)
+{
+	struct job job = { .attr = { .workers = 1 } };
+	pthread_t threads[3];
+	unsigned int i;
+	void *ret;
+
+	(void)state;
+	job_start(&job, 3, KDSM_DOMAIN_SW);
+	for (i = 1; i < 3; i++)
+		pthread_create(&threads[i], NULL, serve, job.tasks[i]);
+	known_values(job.tasks[0]);
+	assert_int_equal(kdsm_tasks_end(job.tasks[0]), 0);
+	for (i = 1; i < 3; i++) {
+		pthread_join(threads[i], &ret);
+		assert_null(ret);
+	}
+	job_stop(&job);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_proxies),
+		cmocka_unit_test(test_far),
+		cmocka_unit_test(test_notices),
+		cmocka_unit_test(test_rung),
+		cmocka_unit_test(test_known),
+		cmocka_unit_test(test_hca),
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_woken),
+		cmocka_unit_test(test_quiet),
+		cmocka_unit_test(test_death),
+		cmocka_unit_test(test_distances),
+		cmocka_unit_test(test_end),
+	};
+
+	return UNIT_RUN(tests);
+}

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Workers of tasks on one node: asleep, many, of several processes, dead. */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "tasks.h"
+
+/* ---- sleepers ---- */
+
+static uint64_t cpu_time(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static void nap(unsigned int ms)
+{
+	struct timespec ts = { ms / 1000, ms % 1000 * 1000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+KDSM_VOID_TASK(nothing)
+{
+}
+
+/* It is stolen, or this does not end. */
+KDSM_VOID_TASK(until_stolen)
+{
+	KDSM_SPAWN(nothing);
+	while (!__atomic_load_n(&(kdsm_head - 1)->thief, __ATOMIC_RELAXED))
+		KDSM_POLL();
+	KDSM_SYNC(nothing);
+}
+
+static void test_sleepers(void **state)
+{
+	struct kdsm_tasks_counts before, after;
+	struct timespec begin, end;
+	struct job job;
+	uint64_t cpu;
+	unsigned int i;
+
+	(void)state;
+	job_open(&job, 4, DEQUE, KDSM_STEAL_ONE);
+	nap(300);
+	kdsm_tasks_counts(job.tasks, &before);
+	assert_true(before.sleeps >= 4);
+	cpu = cpu_time();
+	nap(1000);
+	/* Four that look now and then, and the heart. */
+	assert_true(cpu_time() - cpu < 100000000);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (i = 0; i < 50; i++) {
+		assert_int_equal(KDSM_RUN(job.tasks, NULL, until_stolen), 0);
+		nap(2);
+	}
+	/* Who is not woken sleeps for a second or more. */
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_true(end.tv_sec - begin.tv_sec < 25);
+	kdsm_tasks_counts(job.tasks, &after);
+	assert_true(after.stolen >= before.stolen + 50);
+	assert_true(after.wakes > before.wakes);
+	job_close(&job);
+}
+
+/* The one that waits sleeps until the thief is done. */
+KDSM_VOID_TASK(slow)
+{
+	nap(100);
+}
+
+KDSM_VOID_TASK(wait_for_slow)
+{
+	KDSM_SPAWN(slow);
+	while (!__atomic_load_n(&(kdsm_head - 1)->thief, __ATOMIC_RELAXED))
+		KDSM_POLL();
+	KDSM_SYNC(slow);
+}
+
+static void test_waiting(void **state)
+{
+	struct job job;
+	uint64_t cpu;
+	unsigned int i;
+
+	(void)state;
+	job_open(&job, 2, DEQUE, KDSM_STEAL_ONE);
+	cpu = cpu_time();
+	for (i = 0; i < 10; i++)
+		assert_int_equal(KDSM_RUN(job.tasks, NULL, wait_for_slow), 0);
+	assert_true(cpu_time() - cpu < 300000000);
+	job_close(&job);
+}
+
+/* ---- many ---- */
+
+struct caller {
+	struct kdsm_tasks *tasks;
+	unsigned int number;
+	int failures;
+};
+
+static void *call_often(void *arg)
+{
+	struct caller *caller = arg;
+	uint64_t result;
+	unsigned int i;
+
+	for (i = 0; i < 30; i++) {
+		UNIT_CHECK(&caller->failures,
+			   !KDSM_RUN(caller->tasks, &result, fib, 10 + caller->number));
+		UNIT_CHECK(&caller->failures, result == plain_fib(10 + caller->number));
+	}
+	return NULL;
+}
+
+static void test_callers(void **state)
+{
+	struct caller callers[6];
+	pthread_t threads[6];
+	struct job job;
+	unsigned int i;
+
+	(void)state;
+	job_open(&job, 3, DEQUE, KDSM_STEAL_ONE);
+	for (i = 0; i < 6; i++) {
+		callers[i] = (struct caller){ job.tasks, i, 0 };
+		pthread_create(&threads[i], NULL, call_often, &callers[i]);
+	}
+	for (i = 0; i < 6; i++) {
+		pthread_join(threads[i], NULL);
+		assert_int_equal(callers[i].failures, 0);
+	}
+	job_close(&job);
+}
+
+static void test_workers(void **state)
+{
+	static const uint32_t counts[] = { 32, 1, 5, 2, 16 };
+	struct job job;
+	unsigned int i;
+
+	(void)state;
+	job_open(&job, 1, DEQUE, KDSM_STEAL_HALF);
+	for (i = 0; i < 5; i++) {
+		assert_int_equal(kdsm_tasks_set_workers(job.tasks, counts[i]), 0);
+		known_values(job.tasks, 0);
+	}
+	assert_int_equal(kdsm_tasks_set_workers(job.tasks, 33), -EUSERS);
+	known_values(job.tasks, 0);
+	job_close(&job);
+}
+
+/* Workers come and go while others work. */
+static void *come_and_go(void *arg)
+{
+	struct kdsm_tasks *tasks;
+	struct job *job = arg;
+	unsigned int i;
+
+	for (i = 0; i < 20; i++) {
+		if (kdsm_tasks_open(job->region, OFFSET, &job->attr, &tasks))
+			return arg;
+		nap(i % 5);
+		kdsm_tasks_close(tasks);
+	}
+	return NULL;
+}
+
+static void test_coming(void **state)
+{
+	pthread_t thread;
+	struct job job;
+	void *failed;
+	unsigned int i;
+
+	(void)state;
+	job_open(&job, 2, DEQUE, KDSM_STEAL_ONE);
+	pthread_create(&thread, NULL, come_and_go, &job);
+	for (i = 0; i < 10; i++)
+		known_values(job.tasks, 2);
+	pthread_join(thread, &failed);
+	assert_null(failed);
+	job_close(&job);
+}
+
+/* ---- processes ---- */
+
+/* The process that runs it. */
+KDSM_TASK(int, where, unsigned int, ms)
+{
+	nap(ms);
+	return getpid();
+}
+
+KDSM_TASK(unsigned int, others, unsigned int, tasks)
+{
+	unsigned int count = 0, i;
+
+	for (i = 0; i < tasks; i++)
+		KDSM_SPAWN(where, 5);
+	for (i = 0; i < tasks; i++)
+		count += KDSM_SYNC(where) != getpid();
+	return count;
+}
+
+static pid_t serve(struct job *job, unsigned int steal)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	job->attr.steal = steal;
+	if (kdsm_tasks_open(job->region, OFFSET, &job->attr, &job->tasks) ||
+	    kdsm_tasks_serve(job->tasks))
+		_exit(1);
+	kdsm_tasks_close(job->tasks);
+	_exit(0);
+}
+
+static void test_processes(void **state)
+{
+	struct job job = { .attr = { .workers = 1, .deque = DEQUE, .node_workers = 8 } };
+	unsigned int count = 0, i;
+	pid_t pids[5];
+	int status;
+
+	(void)state;
+	job_region(&job);
+	/*
+	 * Of one worker each: ThreadSanitizer does not see that the owner of a task, in
+	 * another process, is between two threads of this one that have its place in turn.
+	 */
+	for (i = 0; i < 5; i++)
+		pids[i] = serve(&job, i % 2);
+	assert_int_equal(kdsm_tasks_open(job.region, OFFSET, &job.attr, &job.tasks), 0);
+	for (i = 0; i < 5; i++)
+		known_values(job.tasks, 4);
+	/* Five of six workers are elsewhere, once they have come. */
+	for (i = 0; i < 60 && count < 60; i++)
+		assert_int_equal(KDSM_RUN(job.tasks, &count, others, 100), 0);
+	assert_in_range(count, 60, 100);
+	assert_int_equal(kdsm_tasks_end(job.tasks), 0);
+	for (i = 0; i < 5; i++) {
+		waitpid(pids[i], &status, 0);
+		assert_int_equal(status, 0);
+	}
+	job_close(&job);
+}
+
+/* ---- errors ---- */
+
+KDSM_VOID_TASK(hold)
+{
+	nap(60000);
+}
+
+KDSM_TASK(int, hold_two, int, unused)
+{
+	KDSM_SPAWN(hold);
+	while (!__atomic_load_n(&(kdsm_head - 1)->thief, __ATOMIC_RELAXED))
+		KDSM_POLL();
+	KDSM_SYNC(hold);
+	return unused;
+}
+
+static void test_death(void **state)
+{
+	struct job job = { .attr = { .workers = 1, .deque = DEQUE, .node_workers = 8,
+				     .timeout = 1500000000 } };
+	struct timespec begin, end;
+	int result = 0;
+	pid_t pid;
+
+	(void)state;
+	job_region(&job);
+	pid = fork();
+	if (!pid) {
+		kdsm_tasks_open(job.region, OFFSET, &job.attr, &job.tasks);
+		nap(1000);
+		/* With a task that nobody will ever finish. */
+		_exit(0);
+	}
+	assert_int_equal(kdsm_tasks_open(job.region, OFFSET, &job.attr, &job.tasks), 0);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	assert_int_equal(KDSM_RUN(job.tasks, &result, hold_two, 7), -EOWNERDEAD);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_true(end.tv_sec - begin.tv_sec < 10);
+	assert_int_equal(kdsm_tasks_culprit(job.tasks), 0);
+	assert_int_equal(KDSM_RUN(job.tasks, &result, hold_two, 7), -EOWNERDEAD);
+	assert_int_equal(kdsm_tasks_serve(job.tasks), -EOWNERDEAD);
+	waitpid(pid, NULL, 0);
+	job_close(&job);
+}
+
+static struct kdsm_tasks *inner;
+
+KDSM_TASK(int, nested, int, n)
+{
+	uint64_t result;
+
+	return KDSM_RUN(inner, &result, fib, n);
+}
+
+static void test_errors(void **state)
+{
+	struct kdsm_tasks_attr attr;
+	struct kdsm_tasks *tasks;
+	struct job job;
+	int result = 0;
+
+	(void)state;
+	job_open(&job, 1, DEQUE, KDSM_STEAL_ONE);
+	inner = job.tasks;
+	assert_int_equal(KDSM_RUN(job.tasks, &result, nested, 5), 0);
+	assert_int_equal(result, -EDEADLK);
+
+	attr = job.attr;
+	attr.deque++;
+	assert_int_equal(kdsm_tasks_open(job.region, OFFSET, &attr, &tasks), -ERANGE);
+	attr.deque -= 2;
+	assert_int_equal(kdsm_tasks_open(job.region, OFFSET, &attr, &tasks), -EPROTO);
+	assert_null(tasks);
+	attr = job.attr;
+	attr.workers = 33;
+	assert_int_equal(kdsm_tasks_open(job.region, OFFSET, &attr, &tasks), -EINVAL);
+	attr = job.attr;
+	attr.steal = 2;
+	assert_int_equal(kdsm_tasks_open(job.region, OFFSET, &attr, &tasks), -EINVAL);
+	assert_int_equal(kdsm_tasks_open(job.region, OFFSET + 8, &job.attr, &tasks), -EINVAL);
+	attr = job.attr;
+	attr.workers = 32;
+	assert_int_equal(kdsm_tasks_open(job.region, OFFSET, &attr, &tasks), -EUSERS);
+	kdsm_tasks_close(NULL);
+	known_values(job.tasks, 0);
+	job_close(&job);
+}
+
+/* ---- contexts ---- */
+
+struct context {
+	uint64_t runs;
+	bool stopped;
+};
+
+static struct context contexts[5];
+static unsigned int started;
+
+static int give_context(void *argument, void **context)
+{
+	assert_ptr_equal(argument, &started);
+	if (started == 5)
+		return -ENOTTY;
+	*context = &contexts[started++];
+	return 0;
+}
+
+static void take_context(void *context)
+{
+	((struct context *)context)->stopped = true;
+}
+
+/* As many leaves as there are, of which some are dropped: that many were run. */
+KDSM_TASK(uint64_t, leaves, unsigned int, depth)
+{
+	struct context *context = KDSM_CONTEXT();
+	uint64_t left;
+
+	if (!depth) {
+		context->runs += !context->stopped;
+		return 1;
+	}
+	KDSM_SPAWN(leaves, depth - 1);
+	left = KDSM_CALL(leaves, depth - 1);
+	if (depth == 3) {
+		KDSM_DROP();
+		return left;
+	}
+	return left + KDSM_SYNC(leaves);
+}
+
+static void test_contexts(void **state)
+{
+	uint64_t result, runs = 0;
+	struct job job = {
+		.attr = {
+			.workers = 4, .node_workers = 32, .start = give_context,
+			.stop = take_context, .argument = &started,
+		},
+	};
+	unsigned int i;
+
+	(void)state;
+	job_region(&job);
+	assert_int_equal(kdsm_tasks_open(job.region, OFFSET, &job.attr, &job.tasks), 0);
+	for (i = 0; i < 10; i++) {
+		assert_int_equal(KDSM_RUN(job.tasks, &result, leaves, 14), 0);
+		assert_int_equal(result, 1 << 13);
+	}
+	for (i = 0; i < 4; i++)
+		runs += contexts[i].runs;
+	/* What is stolen before it is dropped is run. */
+	assert_true(runs >= 10 << 13 && runs < 10 << 14);
+	assert_int_equal(kdsm_tasks_set_workers(job.tasks, 2), 0);
+	assert_int_equal(contexts[0].stopped + contexts[1].stopped + contexts[2].stopped +
+			 contexts[3].stopped, 2);
+	/* There is one more to be had. */
+	assert_int_equal(kdsm_tasks_set_workers(job.tasks, 4), -ENOTTY);
+	assert_int_equal(KDSM_RUN(job.tasks, &result, leaves, 8), 0);
+	assert_int_equal(result, 1 << 7);
+	job_close(&job);
+	for (i = 0; i < 5; i++)
+		assert_true(contexts[i].stopped);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sleepers),
+		cmocka_unit_test(test_waiting),
+		cmocka_unit_test(test_callers),
+		cmocka_unit_test(test_workers),
+		cmocka_unit_test(test_coming),
+		cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_death),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_contexts),
+	};
+
+	return UNIT_RUN(tests);
+}

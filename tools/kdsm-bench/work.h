@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The classic programs for task queues, as tasks and as plain functions. The plain
+ * ones are the tasks without spawn and sync, no better.
+ */
+#ifndef WORK_H
+#define WORK_H
+
+#include <kdsm/task.h>
+
+uint64_t plain_fib(unsigned int n);
+KDSM_TASK_DECLARE(uint64_t, fib, unsigned int, n)
+
+/* Ways to put n queens; the others: 0 at first. */
+struct board {
+	uint32_t all, columns, left, right;
+};
+
+uint64_t plain_queens(struct board board);
+KDSM_TASK_DECLARE(uint64_t, queens, struct board, board)
+
+/*
+ * Unbalanced tree search (Olivier et al., LCPC 2006), geometric trees of fixed shape:
+ * a node is a SHA-1 digest, from which the number of its children follows; they are 4 on
+ * average above the given depth. Nodes of the tree.
+ */
+struct uts_node {
+	uint8_t state[20];
+	uint16_t height, depth;
+};
+
+struct uts_node uts_root(uint32_t seed, unsigned int depth);
+uint64_t plain_uts(struct uts_node node);
+KDSM_TASK_DECLARE(uint64_t, uts, struct uts_node, node)
+
+/* Tree T1 of the paper. */
+#define UTS_T1_SEED	19
+#define UTS_T1_DEPTH	10
+#define UTS_T1_NODES	4130071
+
+/* c += a * b, of size x size doubles in rows of stride, in memory that workers share. */
+struct matrices {
+	const double *a, *b;
+	double *c;
+	uint32_t size, stride;
+};
+
+void plain_matmul(struct matrices m);
+KDSM_VOID_TASK_DECLARE(matmul, struct matrices, m)
+
+/* How often the plain ones call themselves for it: tasks that are spawned or called. */
+uint64_t matmul_calls(uint32_t size);
+
+#endif /* WORK_H */
