@@ -2,6 +2,7 @@
 /* The node cache: its memory. What is done with it is inline in nodecache.h. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "nodecache.h"
 
@@ -19,6 +20,12 @@ int kd_nodecache_init(struct kd_nodecache *cache, uint64_t entries)
 		return -ENOMEM;
 	}
 	return 0;
+}
+
+void kd_nodecache_clear(struct kd_nodecache *cache)
+{
+	memset(cache->nodes, 0, (cache->mask + 1) * sizeof(*cache->nodes));
+	memset(cache->hints, 0, (cache->mask + 1) * sizeof(*cache->hints));
 }
 
 void kd_nodecache_destroy(struct kd_nodecache *cache)

@@ -7,7 +7,8 @@
  * the number and the other two, so that what two threads left half and half
  * does not pass for a node (Hyatt's lockless hashing). Hints, by content: one
  * word, the number and 24 bits of the hash; whoever follows a hint compares the
- * node that it leads to. Nodes do not change, so nothing is ever invalidated.
+ * node that it leads to. Nodes do not change, so nothing is invalidated but all of it,
+ * when a collection has removed nodes.
  */
 #ifndef KD_NODECACHE_H
 #define KD_NODECACHE_H
@@ -25,6 +26,7 @@ struct kd_nodecache {
 };
 
 int kd_nodecache_init(struct kd_nodecache *cache, uint64_t entries);
+void kd_nodecache_clear(struct kd_nodecache *cache);	/* nobody may use it meanwhile */
 void kd_nodecache_destroy(struct kd_nodecache *cache);
 
 static inline uint64_t kd_cached_check(uint64_t number, uint64_t a, uint64_t b)

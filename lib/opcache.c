@@ -23,9 +23,17 @@ int kd_opcache_init(struct kd_opcache *cache, struct kdsm_region *region,
 	cache->offset = offset;
 	cache->self = kdsm_node(kdsm);
 	cache->parts = kdsm_nodes(kdsm);
-	cache->count = part_bytes / sizeof(struct kd_result);
+	cache->most = part_bytes / sizeof(struct kd_result);
+	cache->count = cache->most;
 	cache->entries = (void *)((char *)kdsm_region_part(region) + offset);
 	return 0;
+}
+
+void kd_opcache_limit(struct kd_opcache *cache, uint64_t part_bytes)
+{
+	uint64_t count = part_bytes / sizeof(struct kd_result);
+
+	cache->count = count < cache->most ? count : cache->most;
 }
 
 /* From the low bits of the hash; the place in the part is from the high ones. */

@@ -27,7 +27,8 @@ struct kd_result {
 
 struct kd_opcache {
 	struct kd_result *entries;	/* of the own part */
-	uint64_t count;			/* entries in a part */
+	uint64_t count;			/* entries in use in a part, the same everywhere */
+	uint64_t most;			/* entries that a part has room for */
 	unsigned int self, parts;
 	struct kdsm_region *region;
 	uint64_t offset;
@@ -39,6 +40,7 @@ struct kd_key {
 
 int kd_opcache_init(struct kd_opcache *cache, struct kdsm_region *region,
 		    uint64_t offset, uint64_t part_bytes);
+void kd_opcache_limit(struct kd_opcache *cache, uint64_t part_bytes);	/* to begin with */
 unsigned int kd_opcache_home(const struct kd_opcache *cache, const struct kd_key *key);
 int kd_opcache_get_home(struct kd_opcache *cache, const struct kd_key *key,
 			uint64_t *value);

@@ -9,14 +9,14 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "table_int.h"
 
 #define MAX_NODES	(UINT64_C(1) << (KDSM_NUMBER_BITS - 1))
-#define MAX_BLOCK	1024	/* nodes */
 
 struct layout {
-	uint64_t slots, block, bytes;
+	uint64_t slots, block, header, bytes;
 };
 
 static struct layout layout(uint64_t nodes, unsigned int parts)
@@ -29,11 +29,12 @@ static struct layout layout(uint64_t nodes, unsigned int parts)
 	 * A block that a worker leaves half full is lost: many small ones. But
 	 * each costs a fetch-and-add, and windows end where blocks begin.
 	 */
-	for (l.block = MAX_BLOCK; l.block > 16 && l.slots / l.block < 64; )
+	for (l.block = KD_BLOCK_MAX; l.block > 16 && l.slots / l.block < 64; )
 		l.block /= 2;
 	l.slots = (l.slots + l.block - 1) / l.block * l.block;
-	l.bytes = KD_HEADER_BYTES +
-		  l.slots * (KDSM_ENTRY_BYTES + KDSM_NODE_BYTES);
+	l.header = sizeof(struct kd_table_header) + l.slots / l.block * sizeof(uint32_t);
+	l.header = (l.header + KD_HEADER_BYTES - 1) / KD_HEADER_BYTES * KD_HEADER_BYTES;
+	l.bytes = l.header + l.slots * (KDSM_ENTRY_BYTES + KDSM_NODE_BYTES);
 	return l;
 }
 
@@ -53,14 +54,18 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 {
 	struct kdsm *kdsm = kdsm_region_cluster(region);
 	uint64_t size = kdsm_region_part_size(region);
+	struct layout first;
 	uint64_t remote;
 	struct kdsm_table *t;
 	struct layout l;
 	char *base;
 	int r;
 
-	if (attr->nodes == 0 || offset % 64)
+	if (attr->nodes == 0 || offset % 64 || attr->first_nodes > attr->nodes ||
+	    attr->find > KDSM_TABLE_MESSAGE)
 		return -EINVAL;
+	if (attr->find == KDSM_TABLE_MESSAGE && kdsm_domain(kdsm) == KDSM_DOMAIN_HCA)
+		return -EOPNOTSUPP;
 	if (attr->nodes > MAX_NODES)
 		return -EFBIG;
 	l = layout(attr->nodes, kdsm_nodes(kdsm));
@@ -74,11 +79,16 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 	t->parts = kdsm_nodes(kdsm);
 	t->self = kdsm_node(kdsm);
 	t->cpu_atomics = kdsm_domain(kdsm) != KDSM_DOMAIN_HCA;
+	/* No CPU may do an atomic where devices do them. */
+	t->find = t->cpu_atomics ? attr->find : KDSM_TABLE_ONE_SIDED;
 	t->slots = l.slots;
 	t->block = l.block;
+	first = layout(attr->first_nodes ? attr->first_nodes : attr->nodes, t->parts);
+	t->limit = (first.slots + l.block - 1) / l.block;
+	t->index_size = t->limit * l.block;
 	t->first = t->self * t->slots;
 	t->offset = offset;
-	t->index_offset = offset + KD_HEADER_BYTES;
+	t->index_offset = offset + l.header;
 	t->data_offset = t->index_offset + l.slots * KDSM_ENTRY_BYTES;
 	base = kdsm_region_part(region);
 	t->header = (void *)(base + offset);
@@ -92,6 +102,7 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 		free(t);
 		return r;
 	}
+	pthread_mutex_init(&t->lock, NULL);
 	*table = t;
 	return 0;
 }
@@ -101,6 +112,7 @@ void kdsm_table_close(struct kdsm_table *table)
 	if (!table)
 		return;
 	kd_nodecache_destroy(&table->cache);
+	pthread_mutex_destroy(&table->lock);
 	free(table);
 }
 
@@ -112,6 +124,13 @@ int kdsm_table_worker_new(struct kdsm_table *table,
 	if (!w)
 		return -ENOMEM;
 	w->table = table;
+	pthread_mutex_lock(&table->lock);
+	w->place = &table->workers;
+	w->other = table->workers;
+	if (w->other)
+		w->other->place = &w->other;
+	table->workers = w;
+	pthread_mutex_unlock(&table->lock);
 	*worker = w;
 	return 0;
 }
@@ -121,7 +140,88 @@ void kdsm_table_worker_free(struct kdsm_table_worker *worker)
 	if (!worker)
 		return;
 	kdsm_table_flush(worker);
+	pthread_mutex_lock(&worker->table->lock);
+	*worker->place = worker->other;
+	if (worker->other)
+		worker->other->place = worker->place;
+	pthread_mutex_unlock(&worker->table->lock);
 	free(worker);
+}
+
+/* The run of free slots in the own block that begins behind the last one. */
+static bool next_run(struct kdsm_table_worker *w)
+{
+	const uint64_t block = w->table->block;
+	uint64_t at = w->end - w->base;
+
+	while (at < block && !(w->free[at / 64] >> at % 64 & 1))
+		at++;
+	if (at >= block)
+		return false;
+	w->next = w->base + at;
+	while (at < block && (w->free[at / 64] >> at % 64 & 1))
+		at++;
+	w->end = w->base + at;
+	return true;
+}
+
+/* Which slots of the block are free: those that did not survive the last collection. */
+static int look_for_free(struct kdsm_table_worker *w, unsigned int part, uint64_t block)
+{
+	struct kdsm_table *t = w->table;
+	const struct kdsm_node *nodes = &t->data[block * t->block];
+	struct kdsm_node copy[KD_BLOCK_MAX];
+	uint64_t i;
+	int r;
+
+	if (part != t->self) {
+		w->counts.other++;
+		r = kdsm_get(t->region, part, t->data_offset + block * sizeof(copy[0]) * t->block,
+			     copy, t->block * sizeof(copy[0]));
+		if (r < 0)
+			return r;
+		nodes = copy;
+	}
+	memset(w->free, 0, sizeof(w->free));
+	for (i = 0; i < t->block; i++)
+		if (!(__atomic_load_n(&nodes[i].a, __ATOMIC_RELAXED) & KD_NODE_OLD))
+			w->free[i / 64] |= UINT64_C(1) << i % 64;
+	return 0;
+}
+
+/* Block i of those to be taken in the part. -ENOENT: there are not so many. */
+static int listed_block(struct kdsm_table_worker *w, unsigned int part, uint64_t i,
+			uint64_t *block)
+{
+	struct kdsm_table *t = w->table;
+	uint64_t place = t->offset + offsetof(struct kd_table_header, list) + i * sizeof(uint32_t);
+	uint64_t listed = t->header->listed;
+	uint32_t b;
+	int r;
+
+	*block = i;
+	if (!t->collections)
+		return i < t->limit - t->reserve ? 0 : -ENOENT;
+	if (i >= t->limit)
+		return -ENOENT;
+	if (part != t->self) {
+		struct kdsm_op ops[] = {
+			kdsm_op_get(part, t->offset + offsetof(struct kd_table_header, listed),
+				    &listed, sizeof(listed)),
+			kdsm_op_get(part, place, &b, sizeof(b)),
+		};
+
+		w->counts.other += 2;
+		r = kdsm_vector(t->region, ops, 2);
+		if (r < 0)
+			return r;
+	} else {
+		b = t->header->list[i];
+	}
+	*block = b;
+	if (i >= listed)
+		return -ENOENT;
+	return b < t->limit ? 0 : -EIO;
 }
 
 /*
@@ -133,7 +233,7 @@ static int take_block(struct kdsm_table_worker *w)
 {
 	struct kdsm_table *t = w->table;
 
-	for (; w->source < t->parts; w->source++) {
+	while (w->source < t->parts) {
 		unsigned int part = (t->self + w->source) % t->parts;
 		uint64_t block;
 		int r;
@@ -143,15 +243,65 @@ static int take_block(struct kdsm_table_worker *w)
 		if (r < 0)
 			return r;
 		w->counts.other += part != t->self;
-		if (block >= t->slots / t->block)
+		r = listed_block(w, part, block, &block);
+		if (r == -ENOENT) {
+			w->source++;
 			continue;
-		w->next = part * t->slots + block * t->block;
-		w->end = w->next + t->block;
-		if (w->next == 0)	/* the number that nobody gets */
-			w->next++;
-		return 0;
+		}
+		if (r < 0)
+			return r;
+		w->base = part * t->slots + block * t->block;
+		if (!t->collections) {
+			w->end = w->base + t->block;
+			w->next = w->base ? w->base : 1;	/* nobody gets number 0 */
+			return 0;
+		}
+		w->next = w->end;
+		r = look_for_free(w, part, block);
+		if (r < 0)
+			return r;
+		if (w->base == 0)
+			w->free[0] &= ~UINT64_C(1);
+		w->end = w->base;
+		if (next_run(w))
+			return 0;
 	}
 	return -ENOSPC;
+}
+
+/* Nodes put by this node of the cluster, while no worker of the process is at work. */
+uint64_t kd_table_used_here(struct kdsm_table *t)
+{
+	struct kdsm_table_worker *w;
+
+	pthread_mutex_lock(&t->lock);
+	for (w = t->workers; w; w = w->other)
+		kdsm_table_flush(w);
+	pthread_mutex_unlock(&t->lock);
+	return __atomic_load_n(&t->header->used, __ATOMIC_RELAXED);
+}
+
+/*
+ * After a collection: the blocks that workers had are no longer theirs, and what the
+ * process knew of other parts is not true any more. load: of the index, of 65536.
+ */
+void kd_table_restart(struct kdsm_table *t, uint64_t nodes, uint32_t load)
+{
+	struct kdsm_table_worker *w;
+
+	kd_nodecache_clear(&t->cache);
+	t->collections++;
+	__atomic_store_n(&t->header->blocks, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->header->used, nodes, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&t->lock);
+	for (w = t->workers; w; w = w->other) {
+		w->end = w->base + t->block;
+		w->next = w->end;
+		w->source = 0;
+		w->flushed = w->counts.put;
+		w->load = load;
+	}
+	pthread_mutex_unlock(&t->lock);
 }
 
 /*
@@ -165,7 +315,7 @@ int kd_table_take(struct kdsm_table_worker *w, const struct kdsm_node *node,
 	uint64_t slot;
 	int r;
 
-	if (kd_unlikely(w->next == w->end)) {
+	if (kd_unlikely(w->next == w->end) && !next_run(w)) {
 		kdsm_table_flush(w);
 		r = take_block(w);
 		if (r < 0)
@@ -189,7 +339,8 @@ int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker,
 {
 	uint64_t hash = kd_hash(node->a, node->b);
 
-	if (!(node->a | node->b) || home >= (int)worker->table->parts)
+	if (!(node->a | node->b) || node->a & (KD_NODE_OLD | KD_NODE_MARK) ||
+	    home >= (int)worker->table->parts)
 		return -EINVAL;
 	return kd_table_put(worker, node, hash,
 			    home < 0 ? kd_table_home(worker->table, hash) :
@@ -205,7 +356,11 @@ int kdsm_table_find_or_put(struct kdsm_table_worker *worker,
 int kdsm_table_read(struct kdsm_table_worker *worker, uint64_t number,
 		    struct kdsm_node *node)
 {
-	return kd_table_get(worker, number, node);
+	int r = kd_table_get(worker, number, node);
+
+	if (r == 0)
+		node->a &= ~KD_NODE_OLD;
+	return r;
 }
 
 unsigned int kdsm_table_part(const struct kdsm_table *table, uint64_t number)
@@ -224,7 +379,7 @@ int kdsm_table_usage(struct kdsm_table *table, uint64_t *used, uint64_t *size)
 	unsigned int part;
 
 	*used = 0;
-	*size = table->slots * table->parts - 1;
+	*size = table->limit * table->block * table->parts - 1;
 	for (part = 0; part < table->parts; part++) {
 		uint64_t n;
 		int r;

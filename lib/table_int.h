@@ -5,9 +5,9 @@
  * nodes is in table_remote.c, opening and blocks in table.c.
  *
  * A part, from its offset in the region:
- *	header		one page
- *	index		slots entries of 8 bytes
- *	data		slots nodes of 16 bytes, in blocks
+ *	header		one page, or more if the list of blocks needs it
+ *	index		slots entries of 8 bytes, of which index_size are in use
+ *	data		slots nodes of 16 bytes, in blocks, of which limit are in use
  *
  * Order. A worker stores a node into data, then claims an index entry by
  * compare-and-swap. Who sees the entry, sees the node: here the claim is a
@@ -23,11 +23,19 @@
  * that took it, and a node is final before the next one is begun. So whoever has
  * a number may take everything in front of it in its block for final, and one get
  * brings a window of nodes instead of one (kd_table_fetch()).
+ *
+ * Collections (collect.c) leave blocks of which some slots are free. Survivors carry
+ * KD_NODE_OLD, free slots are zero, and a worker fills the free slots of its block in
+ * order, too. So what is in front of a young number is final as before. In front of an
+ * old number there may be slots that are being filled right now, so of its window only
+ * other old nodes are taken: that bit is set by collections alone, when nobody reads,
+ * and a slot in any state between zero and a young node does not have it.
  */
 #ifndef KD_TABLE_INT_H
 #define KD_TABLE_INT_H
 
 #include <errno.h>
+#include <pthread.h>
 
 #include "nodecache.h"
 #include "table_entry.h"
@@ -39,21 +47,34 @@
 #define KD_PROBE_LIMIT	2048
 #define KD_WINDOW_NODES	128	/* nodes brought by one get at most */
 #define KD_RANGE_MAX	128	/* index entries brought by one get at most */
-#define KD_HEADER_BYTES	4096
+#define KD_BLOCK_MAX	1024	/* nodes */
+#define KD_HEADER_BYTES	4096	/* at least */
+
+/* Bits of a node's a that are the table's: it survived a collection; it is alive. */
+#define KD_NODE_OLD	(UINT64_C(1) << 62)
+#define KD_NODE_MARK	(UINT64_C(1) << 61)	/* only while a collection is on */
 
 struct kd_table_header {
 	uint64_t blocks __attribute__((aligned(64)));	/* taken, by faa */
 	uint64_t used __attribute__((aligned(64)));	/* nodes, by CPUs of the node */
+	/*
+	 * Since the first collection block i to be taken is list[i], and there are that
+	 * many; before, it is block i. Changed by collections alone.
+	 */
+	uint64_t listed __attribute__((aligned(64)));
+	uint32_t list[];
 };
 
 struct kdsm_table {
 	/* read by every operation */
 	uint64_t *index;		/* of the own part */
 	struct kdsm_node *data;
-	uint64_t slots;			/* of a part */
+	uint64_t slots;			/* of a part: numbers from part to part */
+	uint64_t index_size;		/* entries in use, of a part */
 	uint64_t first;			/* number of slot 0 of the own part */
 	unsigned int self, parts;
 	bool cpu_atomics;		/* on the own part */
+	enum kdsm_table_find find;
 	struct kd_nodecache cache;
 
 	struct kdsm_region *region;
@@ -61,20 +82,35 @@ struct kdsm_table {
 	uint64_t offset;		/* of the header in a part */
 	uint64_t index_offset, data_offset;
 	uint64_t block;			/* nodes in a block, a power of two */
+	uint64_t limit;			/* blocks in use, of a part */
+	uint64_t reserve;		/* of these, not given out before the first collection */
+
+	/* collections, all of them collective: the same everywhere */
+	uint64_t collections;
+	uint64_t touched;		/* blocks of the own part that ever were taken */
+	pthread_mutex_t lock;		/* of the list of workers */
+	struct kdsm_table_worker *workers;
 };
 
 struct kdsm_table_worker {
 	struct kdsm_table *table;
-	uint64_t next, end;		/* numbers left of the own block */
+	uint64_t next, end;		/* numbers left of a run of free ones */
+	uint64_t base;			/* first number of the own block */
 	unsigned int source;		/* parts found without blocks so far */
 	uint64_t flushed;		/* of counts.put, in header->used */
 	uint32_t load;			/* of index entries fetched, of 65536 */
+	uint64_t asked;			/* find-or-puts on other parts */
+	uint64_t time[2];		/* ns that they take; [true]: by message */
 	struct kdsm_table_counts counts;
 	uint64_t range[KD_RANGE_MAX];
 	struct kdsm_node window[KD_WINDOW_NODES];
+	uint64_t free[KD_BLOCK_MAX / 64];	/* slots of the own block, a bit each */
+	struct kdsm_table_worker *other, **place;	/* in the table's list */
 };
 
 /* table.c */
+uint64_t kd_table_used_here(struct kdsm_table *table);
+void kd_table_restart(struct kdsm_table *table, uint64_t nodes, uint32_t load);
 int kd_table_take(struct kdsm_table_worker *w, const struct kdsm_node *node,
 		  uint64_t *number);
 /* table_remote.c */
@@ -83,6 +119,10 @@ int kd_table_fetch(struct kdsm_table_worker *w, uint64_t number,
 int kd_table_probe_remote(struct kdsm_table_worker *w, unsigned int part,
 			  const struct kdsm_node *node, uint64_t hash,
 			  uint64_t *number);
+/* table_find.c: that, or by message */
+int kd_table_probe_other(struct kdsm_table_worker *w, unsigned int part,
+			 const struct kdsm_node *node, uint64_t hash, uint64_t *number);
+/* table_remote.c */
 int kd_table_claim_by_op(struct kdsm_table_worker *w, unsigned int part,
 			 uint64_t slot, uint64_t entry, uint64_t *former);
 int kd_table_find_or_put(struct kdsm_table_worker *w, const struct kdsm_node *node,
@@ -100,7 +140,7 @@ static inline struct kdsm_node kd_node_load(const struct kdsm_node *from)
 
 static inline unsigned int kd_table_home(const struct kdsm_table *t, uint64_t hash)
 {
-	return ((hash >> KD_FRAGMENT_BITS & 0xffff) * t->parts) >> 16;
+	return ((hash >> KDSM_FRAGMENT_BITS & 0xffff) * t->parts) >> 16;
 }
 
 /* 0: *node is filled; else a negative errno. */
@@ -117,6 +157,12 @@ static inline int kd_table_get(struct kdsm_table_worker *w, uint64_t number,
 	return kd_table_fetch(w, number, node);
 }
 
+/* Whatever their age. */
+static inline bool kd_node_equal(const struct kdsm_node *x, const struct kdsm_node *y)
+{
+	return !((x->a ^ y->a) & ~KD_NODE_OLD) && x->b == y->b;
+}
+
 /* Of an entry whose fragment matches: does it lead to this node? */
 static inline int kd_table_same(struct kdsm_table_worker *w, uint64_t entry,
 				const struct kdsm_node *node, uint64_t *number)
@@ -124,11 +170,11 @@ static inline int kd_table_same(struct kdsm_table_worker *w, uint64_t entry,
 	struct kdsm_node other;
 	int r;
 
-	*number = kd_entry_number(entry);
+	*number = kdsm_entry_number(entry);
 	r = kd_table_get(w, *number, &other);
 	if (kd_unlikely(r < 0))
 		return r;
-	if (kd_likely(other.a == node->a && other.b == node->b))
+	if (kd_likely(kd_node_equal(&other, node)))
 		return 1;
 	w->counts.false_match++;
 	return 0;
@@ -142,8 +188,8 @@ static inline int kd_table_probe_local(struct kdsm_table_worker *w,
 				       uint64_t hash, uint64_t *number)
 {
 	struct kdsm_table *t = w->table;
-	const uint64_t fragment = kd_fragment(hash);
-	uint64_t slot = kd_reduce(hash, t->slots);
+	const uint64_t fragment = kdsm_fragment(hash);
+	uint64_t slot = kd_reduce(hash, t->index_size);
 	unsigned int probes = 0, torn = 0;
 	int r;
 
@@ -156,7 +202,7 @@ static inline int kd_table_probe_local(struct kdsm_table_worker *w,
 			r = kd_table_take(w, node, &mine);
 			if (kd_unlikely(r < 0))
 				return r;
-			entry = kd_entry(fragment, mine);
+			entry = kdsm_entry(fragment, mine);
 			if (kd_unlikely(!t->cpu_atomics)) {
 				r = kd_table_claim_by_op(w, t->self, slot, entry, &e);
 				if (r < 0)
@@ -174,13 +220,13 @@ static inline int kd_table_probe_local(struct kdsm_table_worker *w,
 				return KD_PUT;
 			}
 		}
-		if ((e & KD_FRAGMENT_MASK) == fragment) {
+		if ((e & KDSM_FRAGMENT_MASK) == fragment) {
 			r = kd_table_same(w, e, node, number);
 			if (r) {
 				w->counts.found += r > 0;
 				return r < 0 ? r : KD_FOUND;
 			}
-		} else if (kd_unlikely(!kd_entry_whole(e))) {
+		} else if (kd_unlikely(!kdsm_entry_whole(e))) {
 			/* only a device's atomics, in domain hca, can do that */
 			w->counts.torn++;
 			if (++torn == 1000)
@@ -188,7 +234,7 @@ static inline int kd_table_probe_local(struct kdsm_table_worker *w,
 			continue;
 		}
 		probes++;
-		if (kd_unlikely(++slot == t->slots))
+		if (kd_unlikely(++slot == t->index_size))
 			slot = 0;
 	}
 	return KD_OVERFLOW;

@@ -34,14 +34,19 @@ static uint64_t data_offset(const struct kdsm_table *t, uint64_t number)
 	return t->data_offset + number % t->slots * sizeof(struct kdsm_node);
 }
 
+/* A window: its last node is the one that was asked for. See "Blocks" in table_int.h. */
 static void remember(struct kdsm_table *t, uint64_t number,
 		     const struct kdsm_node *nodes, unsigned int count)
 {
+	const uint64_t only = nodes[count - 1].a & KD_NODE_OLD;
+
 	for (; count; count--, number++, nodes++) {
-		if (!(nodes->a | nodes->b))	/* given up by its worker */
+		if (!(nodes->a | nodes->b))	/* free, or given up by its worker */
+			continue;
+		if ((nodes->a & only) != only)
 			continue;
 		kd_nodecache_put(&t->cache, number, nodes);
-		kd_hint_put(&t->cache, kd_hash(nodes->a, nodes->b), number);
+		kd_hint_put(&t->cache, kd_hash(nodes->a & ~KD_NODE_OLD, nodes->b), number);
 	}
 }
 
@@ -207,7 +212,7 @@ static int mend(struct kdsm_table_worker *w, unsigned int part, uint64_t slot,
 			     entry, sizeof(*entry));
 		if (r < 0)
 			return r;
-		if (*entry == 0 || kd_entry_whole(*entry))
+		if (*entry == 0 || kdsm_entry_whole(*entry))
 			return 0;
 		sched_yield();
 	}
@@ -221,7 +226,7 @@ static int look(struct kdsm_table_worker *w, unsigned int part, uint64_t slot,
 {
 	int r;
 
-	if (e && !kd_entry_whole(e)) {
+	if (e && !kdsm_entry_whole(e)) {
 		r = mend(w, part, slot, &e);
 		if (r < 0)
 			return r;
@@ -232,7 +237,7 @@ static int look(struct kdsm_table_worker *w, unsigned int part, uint64_t slot,
 		r = kd_table_take(w, node, &mine);
 		if (r < 0)
 			return r;
-		r = kd_table_claim_by_op(w, part, slot, kd_entry(fragment, mine), &e);
+		r = kd_table_claim_by_op(w, part, slot, kdsm_entry(fragment, mine), &e);
 		if (r < 0)
 			return r;
 		if (e == 0) {
@@ -242,7 +247,7 @@ static int look(struct kdsm_table_worker *w, unsigned int part, uint64_t slot,
 		}
 		/* a former value is whole, unless no worker stored it */
 	}
-	if ((e & KD_FRAGMENT_MASK) == fragment) {
+	if ((e & KDSM_FRAGMENT_MASK) == fragment) {
 		r = kd_table_same(w, e, node, number);
 		if (r)
 			return r < 0 ? r : KD_FOUND;
@@ -255,20 +260,25 @@ int kd_table_probe_remote(struct kdsm_table_worker *w, unsigned int part,
 			  uint64_t *number)
 {
 	struct kdsm_table *t = w->table;
-	const uint64_t fragment = kd_fragment(hash);
-	uint64_t slot = kd_reduce(hash, t->slots);
+	const uint64_t fragment = kdsm_fragment(hash);
+	uint64_t slot = kd_reduce(hash, t->index_size);
 	unsigned int size, count, probes = 0, i;
 	bool first = true;
 	int r;
 
 	if (w->load < CLAIM_FIRST) {
 		r = look(w, part, slot, 0, node, fragment, number);
-		/* the average still has to learn of the load */
-		w->load += ((r == KD_PUT ? 0 : 65000) - (int32_t)w->load) / 64;
-		if (r != KD_OVERFLOW)
-			return r;
-		probes = 1;
-		slot = slot + 1 == t->slots ? 0 : slot + 1;
+		if (r == -ENOSPC) {
+			/* No room to put it, but it may be there. */
+			w->load = CLAIM_FIRST;
+		} else {
+			/* the average still has to learn of the load */
+			w->load += ((r == KD_PUT ? 0 : 65000) - (int32_t)w->load) / 64;
+			if (r != KD_OVERFLOW)
+				return r;
+			probes = 1;
+			slot = slot + 1 == t->index_size ? 0 : slot + 1;
+		}
 	}
 	for (size = range_size(w); probes < KD_PROBE_LIMIT; size *= 2) {
 		if (size > KD_RANGE_MAX)
@@ -276,8 +286,8 @@ int kd_table_probe_remote(struct kdsm_table_worker *w, unsigned int part,
 		count = size;
 		if (count > KD_PROBE_LIMIT - probes)
 			count = KD_PROBE_LIMIT - probes;
-		if (count > t->slots - slot)
-			count = t->slots - slot;
+		if (count > t->index_size - slot)
+			count = t->index_size - slot;
 		r = fetch_range(w, part, slot, count);
 		if (r < 0)
 			return r;
@@ -289,7 +299,7 @@ int kd_table_probe_remote(struct kdsm_table_worker *w, unsigned int part,
 			if (r != KD_OVERFLOW)
 				return r;
 		}
-		if (slot == t->slots)
+		if (slot == t->index_size)
 			slot = 0;
 	}
 	return KD_OVERFLOW;
@@ -298,8 +308,8 @@ int kd_table_probe_remote(struct kdsm_table_worker *w, unsigned int part,
 /*
  * Find-or-put from the part home on. Every part has one window of entries for
  * the node, from the slot of its hash on; it is put into the first empty entry
- * of the first of them that has one, and entries are never emptied: so it is
- * found before the first empty entry or not at all.
+ * of the first of them that has one, and entries are emptied all at once: so it
+ * is found before the first empty entry or not at all.
  */
 int kd_table_find_or_put(struct kdsm_table_worker *w, const struct kdsm_node *node,
 			 uint64_t hash, unsigned int home, uint64_t *number)
@@ -313,7 +323,7 @@ int kd_table_find_or_put(struct kdsm_table_worker *w, const struct kdsm_node *no
 	if (home != t->self) {
 		hint = kd_hint_get(&t->cache, hash);
 		if (hint && kd_table_get(w, hint, &other) == 0 &&
-		    other.a == node->a && other.b == node->b) {
+		    kd_node_equal(&other, node)) {
 			*number = hint;
 			w->counts.found++;
 			return KD_FOUND;
@@ -323,7 +333,7 @@ int kd_table_find_or_put(struct kdsm_table_worker *w, const struct kdsm_node *no
 		if (part == t->self) {
 			r = kd_table_probe_local(w, node, hash, number);
 		} else {
-			r = kd_table_probe_remote(w, part, node, hash, number);
+			r = kd_table_probe_other(w, part, node, hash, number);
 			if (r == KD_FOUND)
 				w->counts.found++;
 			else if (r == KD_PUT)

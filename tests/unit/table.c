@@ -23,7 +23,7 @@ static uint64_t random64(void)
 /* Node i of a set of distinct ones. */
 static struct kdsm_node node(uint64_t i)
 {
-	return (struct kdsm_node){ i * UINT64_C(0x9e3779b97f4a7c15), i + 1 };
+	return (struct kdsm_node){ i * UINT64_C(0x9e3779b97f4a7c15) & ~(UINT64_C(3) << 61), i + 1 };
 }
 
 static void entries(void **state)
@@ -33,13 +33,13 @@ static void entries(void **state)
 	(void)state;
 	for (i = 0; i < 20000; i++) {
 		uint64_t number = random64() & KDSM_NUMBER_MASK, hash = random64();
-		uint64_t fragment = kd_fragment(hash), e = kd_entry(fragment, number);
+		uint64_t fragment = kdsm_fragment(hash), e = kdsm_entry(fragment, number);
 
-		assert_int_equal(kd_gather(kd_spread(random64() >> 8)) >> 56, 0);
-		assert_true(kd_entry_whole(e));
-		assert_int_equal(kd_entry_number(e), number);
-		assert_int_equal(kd_gather(e), number << 16 | (hash & 0xffff));
-		assert_int_equal(e & KD_FRAGMENT_MASK, fragment);
+		assert_int_equal(kdsm_entry_gather(kdsm_entry_spread(random64() >> 8)) >> 56, 0);
+		assert_true(kdsm_entry_whole(e));
+		assert_int_equal(kdsm_entry_number(e), number);
+		assert_int_equal(kdsm_entry_gather(e), number << 16 | (hash & 0xffff));
+		assert_int_equal(e & KDSM_FRAGMENT_MASK, fragment);
 		/* every way to see it in part */
 		for (mask = 1; mask < 255; mask++) {
 			uint64_t torn = 0;
@@ -48,8 +48,8 @@ static void entries(void **state)
 				if (mask & 1u << byte)
 					torn |= e & UINT64_C(0xff) << (8 * byte);
 			assert_int_not_equal(torn, 0);
-			assert_false(kd_entry_whole(torn));
-			assert_int_not_equal(torn & KD_FRAGMENT_MASK, fragment);
+			assert_false(kdsm_entry_whole(torn));
+			assert_int_not_equal(torn & KDSM_FRAGMENT_MASK, fragment);
 		}
 	}
 }
@@ -63,9 +63,12 @@ struct bench {
 	struct kdsm_table *table[SIM_NODES];
 };
 
+/* How tables are opened. */
+static enum kdsm_table_find way = KDSM_TABLE_ONE_SIDED;
+
 static void open_tables(struct bench *b, unsigned int nodes, uint64_t capacity)
 {
-	struct kdsm_table_attr attr = { .nodes = capacity };
+	struct kdsm_table_attr attr = { .nodes = capacity, .find = way };
 	struct kdsm_region_attr region = {
 		.size = (64 + kdsm_table_part_bytes(&attr, nodes)) * nodes,
 	};
@@ -214,6 +217,22 @@ static void fill(unsigned int nodes)
 		assert_memory_equal(&x, &y, sizeof(x));
 	}
 	kdsm_table_worker_free(w);
+	/* Blocks that are left, half empty, too. */
+	for (i = 0; i < 200; i++) {
+		struct kdsm_node x = node(n + 1000 + i);
+
+		assert_int_equal(kdsm_table_worker_new(b.table[0], &w), 0);
+		assert_in_range(kdsm_table_find_or_put(w, &x, &number) + ENOSPC, 0, ENOSPC + 1);
+		kdsm_table_worker_free(w);
+	}
+	/* Who has seen nothing yet, and has no room for a node to ask with. */
+	assert_int_equal(kdsm_table_worker_new(b.table[nodes - 1], &w), 0);
+	for (i = 0; i < n - 1; i += 7) {
+		struct kdsm_node x = node(i);
+
+		assert_int_equal(kdsm_table_find_or_put(w, &x, &number), 0);
+	}
+	kdsm_table_worker_free(w);
 	close_tables(&b);
 }
 
@@ -222,6 +241,66 @@ static void full(void **state)
 	(void)state;
 	fill(1);
 	fill(3);	/* one node fills the parts of the others, too */
+}
+
+/* The same by message, and by whatever is faster. */
+static void other_ways(void **state)
+{
+	(void)state;
+	for (way = KDSM_TABLE_AUTO; way <= KDSM_TABLE_MESSAGE; way++) {
+		if (way == KDSM_TABLE_ONE_SIDED)
+			continue;
+		together(3, 6, 10000, 13000);
+		together(2, 4, 18000, 20000);
+		fill(3);
+	}
+	way = KDSM_TABLE_ONE_SIDED;
+}
+
+/* By message: one operation, but where an entry leads to a node in a third part. */
+static void messages(void **state)
+{
+	const unsigned int capacity = 60000, load = capacity / 10 * 9, step = 1000;
+	struct kdsm_table_counts before, puts, finds;
+	struct kdsm_table_worker *w[2];
+	struct kdsm_node x;
+	uint64_t number;
+	struct bench b;
+	unsigned int i;
+
+	(void)state;
+	way = KDSM_TABLE_MESSAGE;
+	open_tables(&b, 2, capacity);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(kdsm_table_worker_new(b.table[i], &w[i]), 0);
+	for (i = 0; i < load - step; i++) {
+		x = node(i);
+		assert_int_equal(kdsm_table_find_or_put(w[i & 1], &x, &number), 1);
+	}
+	kdsm_table_counts(w[0], &before);
+	for (; i < load; i++) {
+		x = node(i);
+		assert_int_equal(kdsm_table_find_or_put(w[0], &x, &number), 1);
+	}
+	kdsm_table_counts(w[0], &puts);
+	for (i = 1; i < load - step; i += 130) {
+		x = node(i);
+		assert_int_equal(kdsm_table_find_or_put(w[0], &x, &number), 0);
+	}
+	kdsm_table_counts(w[0], &finds);
+	/* half of the index is its own */
+	print_message("# put at load 0.9: %.2f messages\n",
+		      (double)(puts.find - before.find) / step);
+	assert_in_range(puts.find - before.find, step * 45 / 100, step * 55 / 100);
+	assert_int_equal(puts.index_get + puts.cas, 0);
+	print_message("# find at load 0.9: %.2f messages, %.2f reads\n",
+		      (double)(finds.find - puts.find) / (finds.found - puts.found),
+		      (double)(finds.node_get - puts.node_get) / (finds.found - puts.found));
+	assert_in_range(finds.find - puts.find, 0, (finds.found - puts.found) * 6 / 10);
+	for (i = 0; i < 2; i++)
+		kdsm_table_worker_free(w[i]);
+	close_tables(&b);
+	way = KDSM_TABLE_ONE_SIDED;
 }
 
 /* Operations that a find and a put take, half of the index being remote. */
@@ -279,19 +358,20 @@ static void hostile(void **state)
 	unsigned int round, i;
 
 	(void)state;
-	for (round = 0; round < 40; round++) {
+	for (round = 0; round < 80; round++) {
 		uint64_t *word, words;
 		struct kdsm_node x;
 		uint64_t number;
 
+		way = round < 40 ? KDSM_TABLE_ONE_SIDED : KDSM_TABLE_MESSAGE;
 		open_tables(&b, 2, 2000);
 		for (i = 0; i < 2; i++) {
 			word = kdsm_region_part(b.region[i]);
 			words = kdsm_region_part_size(b.region[i]) / 8;
 			for (uint64_t k = 0; k < words; k++)
-				if (round % 4 == 0 || random64() % (round + 1) == 0)
+				if (round % 4 == 0 || random64() % (round % 40 + 1) == 0)
 					word[k] = round & 1 ? random64() :
-						  random64() | KD_ENTRY_TOPS;
+						  random64() | KDSM_ENTRY_TOPS;
 		}
 		assert_int_equal(kdsm_table_worker_new(b.table[0], &w), 0);
 		for (i = 0; i < 50; i++) {
@@ -305,6 +385,7 @@ static void hostile(void **state)
 		kdsm_table_worker_free(w);
 		close_tables(&b);
 	}
+	way = KDSM_TABLE_ONE_SIDED;
 }
 
 static void bad_calls(void **state)
@@ -326,6 +407,9 @@ static void bad_calls(void **state)
 	assert_true(kdsm_table_read(w, UINT64_MAX, &x) < 0);
 	assert_int_equal(kdsm_table_open(&table, b.region[0], 4, &attr), -EINVAL);
 	assert_int_equal(kdsm_table_open(&table, b.region[0], UINT64_MAX - 63, &attr), -ERANGE);
+	attr.find = KDSM_TABLE_MESSAGE + 1;
+	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -EINVAL);
+	attr.find = KDSM_TABLE_AUTO;
 	attr.nodes = 0;
 	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -EINVAL);
 	attr.nodes = 100000;
@@ -369,6 +453,8 @@ int main(void)
 		cmocka_unit_test(three_nodes),
 		cmocka_unit_test(load_09),
 		cmocka_unit_test(full),
+		cmocka_unit_test(other_ways),
+		cmocka_unit_test(messages),
 		cmocka_unit_test(operations),
 		cmocka_unit_test(hostile),
 		cmocka_unit_test(bad_calls),

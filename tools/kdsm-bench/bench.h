@@ -44,6 +44,17 @@ extern const char *const lock_vary_names[];
 /* Of the command line; the input is a struct lock_options. */
 extern const struct argp lock_argp;
 
+/* task_options.c */
+struct task_options {
+	unsigned int workers;		/* on each node */
+	bool half;			/* what a thief takes, not one */
+	const char *program;		/* one of them; NULL: all */
+	unsigned int fib, depth;
+};
+
+/* Of the command line; the input is a struct task_options. */
+extern const struct argp task_argp;
+
 /* What the command line says. */
 struct options {
 	const char *kind;	/* get, put, cas, ... */
@@ -59,12 +70,14 @@ struct options {
 	double timeout;		/* for the others to come to a barrier */
 	uint64_t entries;	/* table: of all nodes together */
 	uint64_t cache;		/* table: remote nodes kept */
+	uint32_t find;		/* table: enum kdsm_table_find */
 	double loads[MAX_LIST];
 	unsigned int load_count;
 	uint32_t block;		/* bytes of a block; 0: the default of the kind */
 	uint64_t blocks, ranges;	/* fence; 0: the default */
 	const char *only;	/* fence: one of its three; NULL: all */
 	struct lock_options lock;
+	struct task_options task;
 };
 
 /* A run: the cluster, the region that it measures in, and the result. */
@@ -96,6 +109,7 @@ int bench_latency(const struct options *options);
 int bench_bandwidth(const struct options *options);
 int bench_table(const struct options *options);
 int bench_lock(const struct options *options);
+int bench_task(const struct options *options);
 
 /* samples.c: times of calls, nanoseconds. */
 struct samples {

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <kdsm/table.h>
 #include "coherent.h"
 
 static const char doc[] =
@@ -21,7 +22,8 @@ static const char doc[] =
 	"distributed table.\n\nOf coherent regions: fault: read misses of what another "
 	"node wrote. fence: releases and acquires. falseshare: stripes of one block "
 	"that all nodes write. migrate: a block that nodes write in turn.\n\nlock: how often "
-	"threads of all nodes get a lock, and how long it takes.\n\nSizes take a suffix K or M. Exit status: 0 success, "
+	"threads of all nodes get a lock, and how long it takes. task: programs made of "
+	"tasks. steal: how long it takes to steal one.\n\nSizes take a suffix K or M. Exit status: 0 success, "
 	"1 failure, 2 wrong usage. See kdsm-bench(1).";
 
 enum {
@@ -36,6 +38,7 @@ enum {
 	KEY_BLOCKS,
 	KEY_RANGES,
 	KEY_ONLY,
+	KEY_FIND,
 };
 
 /* What may be said after the kind, and what counts if it is not. */
@@ -57,6 +60,8 @@ static const struct kind {
 	{ "falseshare", bench_share, 2 << 20, 200 },
 	{ "migrate", bench_share, 2 << 20, 200 },
 	{ "lock", bench_lock, 0, 500 },
+	{ "task", bench_task, 0, 5 },
+	{ "steal", bench_task, 0, 1000 },
 	{ 0 }
 };
 
@@ -67,7 +72,7 @@ static const struct argp_option arguments[] = {
 	  0 },
 	{ "vector", 'v', "N", 0, "Operations in one call; default 1, bw 4", 0 },
 	{ "calls", 'n', "N", 0,
-	  "Calls to measure; default 1000, fault 500; fence: rounds, 5; falseshare, migrate: rounds, 200; lock: of each thread, 500",
+	  "Calls to measure; default 1000, fault 500; fence: rounds, 5; falseshare, migrate: rounds, 200; lock: of each thread, 500; task: runs, 5",
 	  0 },
 	{ "warmup", KEY_WARMUP, "N", 0, "Calls before that; default a tenth", 0 },
 	{ "target", 't', "NODE", 0, "Whose memory; default 1; 0 measures local operations", 0 },
@@ -77,6 +82,8 @@ static const struct argp_option arguments[] = {
 	{ "loads", KEY_LOADS, "L[,L...]", 0, "table: default 0.5,0.8,0.9", 0 },
 	{ "cache", KEY_CACHE, "N", 0,
 	  "table: remote nodes kept in a cache; default the least, 1K", 0 },
+	{ "find", KEY_FIND, "WAY", 0,
+	  "table: one-sided (the default), message, or auto: as is measured to be faster", 0 },
 	{ "block", KEY_BLOCK, "BYTES", 0,
 	  "fault, fence: of a block; default 4K; falseshare: 32K", 0 },
 	{ "blocks", KEY_BLOCKS, "N", 0, "fence: written in each round; default 1000", 0 },
@@ -169,6 +176,17 @@ static void parse_sizes(struct argp_state *state, const char *word, struct optio
 	}
 }
 
+static uint32_t parse_find(struct argp_state *state, const char *word)
+{
+	if (!strcmp(word, "message"))
+		return KDSM_TABLE_MESSAGE;
+	if (!strcmp(word, "one-sided"))
+		return KDSM_TABLE_ONE_SIDED;
+	if (strcmp(word, "auto"))
+		argp_error(state, "'%s' is not one-sided, message or auto", word);
+	return KDSM_TABLE_AUTO;
+}
+
 static void parse_loads(struct argp_state *state, const char *word, struct options *options)
 {
 	double load, last = 0;
@@ -225,6 +243,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &options->lock;
+		state->child_inputs[1] = &options->task;
 		return 0;
 	case 'j':
 		options->json = true;
@@ -256,6 +275,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_CACHE:
 		options->cache = parse_one(state, arg, 1ULL << 32);
+		return 0;
+	case KEY_FIND:
+		options->find = parse_find(state, arg);
 		return 0;
 	case KEY_LOADS:
 		parse_loads(state, arg, options);
@@ -296,6 +318,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = {
 	{ &lock_argp, 0, "Of locks:", 0 },
+	{ &task_argp, 0, "Of tasks:", 0 },
 	{ 0 }
 };
 
@@ -313,6 +336,7 @@ int main(int argc, char **argv)
 		.timeout = 300,
 		.entries = 65536,
 		.cache = 1,
+		.find = KDSM_TABLE_ONE_SIDED,
 		.loads = { 0.5, 0.8, 0.9 },
 		.load_count = 3,
 	};

@@ -99,8 +99,10 @@ int run_open(struct run *run, const struct options *options)
 	run->nodes = kdsm_nodes(run->kdsm);
 	run->measures = run->node == 0;
 	run->target = options->target >= 0 ? options->target : 1;
-	/* A table of one node is of use, and locks are; operations on nobody are not. */
-	if (run->nodes == 1 && options->target < 0 && !strcmp(options->kind, "lock"))
+	/* A table of one node is of use, locks and tasks are; operations on nobody are not. */
+	if (run->nodes == 1 && options->target < 0 &&
+	    (!strcmp(options->kind, "lock") || !strcmp(options->kind, "task") ||
+	     !strcmp(options->kind, "steal")))
 		run->target = 0;
 	else if (options->target < 0 && run->nodes == 1 && strcmp(options->kind, "table"))
 		ret = complain(options, "this cluster has one node, and it needs two to measure remote operations "

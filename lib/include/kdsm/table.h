@@ -7,7 +7,8 @@
  * all nodes of the cluster change by compare-and-swap, and data, 16 bytes a
  * node, in blocks that one worker each fills. A node is known by its number: 40
  * bits, part times slots of a part plus slot. Number 0 is never given out. A
- * node that is in the table does not change and does not move.
+ * node that is in the table does not change and does not move. Only of BDDs nodes are
+ * removed again, by kdsm_bdd_collect() (<kdsm/bdd.h>).
  *
  * Conventions as in <kdsm/kdsm.h>: 0 or more is success, a negative errno is
  * failure. A table may be used by any number of threads, each with a worker of
@@ -28,7 +29,10 @@ extern "C" {
 #define KDSM_NODE_BYTES		16	/* in data */
 #define KDSM_ENTRY_BYTES	8	/* in index */
 
-/* What a node means is up to the user; it must not be all zero. */
+/*
+ * What a node means is up to the user; it must not be all zero. Bits 61 and 62 of a are
+ * the table's, and zero in what users give and get.
+ */
 struct kdsm_node {
 	uint64_t a, b;
 };
@@ -36,9 +40,18 @@ struct kdsm_node {
 struct kdsm_table;
 struct kdsm_table_worker;
 
+/* How a node is found or put whose index entry is in the part of another node. */
+enum kdsm_table_find {
+	KDSM_TABLE_AUTO,	/* as is measured to be faster */
+	KDSM_TABLE_ONE_SIDED,	/* gets of ranges of the index and of nodes, compare-and-swap */
+	KDSM_TABLE_MESSAGE,	/* the other node's kernel does it; not in domain HCA */
+};
+
 struct kdsm_table_attr {
 	uint64_t nodes;		/* wanted in all parts together; rounded up */
 	uint64_t cache_nodes;	/* remote nodes kept by this process; 0: an eighth of nodes */
+	uint64_t first_nodes;	/* of these, in use until the table grows; 0: all */
+	uint32_t find;		/* enum kdsm_table_find, of this process */
 };
 
 /* Bytes that a table takes in every part of a region over cluster_nodes nodes. */
@@ -53,8 +66,9 @@ uint64_t kdsm_table_nodes_for(uint64_t bytes);
  * memory must be zero when the first process opens it. The region must stay
  * open as long as the table.
  *
- * -EINVAL: offset, or attr.nodes 0. -ERANGE: the parts are too small.
- * -EFBIG: more than 2^39 nodes. -ENOMEM: no memory for the caches.
+ * -EINVAL: offset, attr.nodes 0, first_nodes above it, or attr.find. -ERANGE: the parts
+ * are too small. -EFBIG: more than 2^39 nodes. -ENOMEM: no memory for the caches.
+ * -EOPNOTSUPP: KDSM_TABLE_MESSAGE in domain HCA.
  */
 int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 		    uint64_t offset, const struct kdsm_table_attr *attr);
@@ -72,7 +86,8 @@ void kdsm_table_worker_free(struct kdsm_table_worker *worker);
  * number is in *number either way.
  *
  * -ENOSPC: the table is full. -EIO: the memory of the table holds what no
- * worker stores, or the operation failed on the wire. -EINVAL: node is zero.
+ * worker stores, or the operation failed on the wire. -EINVAL: node is zero, or has
+ * bits that are the table's.
  * Or another error of an operation on the region.
  */
 int kdsm_table_find_or_put(struct kdsm_table_worker *worker,
@@ -115,6 +130,7 @@ struct kdsm_table_counts {
 	uint64_t other;		/* blocks fetched from, nodes put to, other parts */
 	uint64_t torn;		/* entries read again because they were torn */
 	uint64_t false_match;	/* fragments equal, nodes not */
+	uint64_t find;		/* KDSM_OP_FINDs */
 };
 
 void kdsm_table_counts(const struct kdsm_table_worker *worker,

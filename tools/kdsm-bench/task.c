@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * task: the classic programs for task queues, alone and with all workers; what a task
+ * costs beyond a plain call, and what goes between nodes. steal: how long a steal takes.
+ *
+ * Every program has a job of its own, in which node 0 runs it and the others take part.
+ * Then they put their counts into words of node 0, which adds them up.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "task.h"
+
+/* What one node has to say of a job. */
+struct share {
+	struct kdsm_tasks_counts counts;
+	struct kdsm_counts remote;
+};
+
+#define SHARE_WORDS (sizeof(struct share) / sizeof(uint64_t))
+
+/* ---- jobs ---- */
+
+static uint64_t share_place(const struct bench *bench, unsigned int node)
+{
+	return DATA_OFFSET + (2 * BENCH_PROGRAMS + 1) * bench->bytes + node * sizeof(struct share);
+}
+
+static int no_job(const struct bench *bench, int error)
+{
+	return complain(bench->run->options, "node %u: tasks: %s", bench->run->node,
+			strerror(-error));
+}
+
+static int open_job(struct bench *bench, uint32_t workers, struct kdsm_tasks **tasks)
+{
+	struct kdsm_tasks_attr attr = bench->attr;
+	int ret;
+
+	attr.workers = workers;
+	ret = kdsm_tasks_open(bench->run->region,
+			      DATA_OFFSET + bench->jobs * bench->bytes, &attr, tasks);
+	return ret ? no_job(bench, ret) : 0;
+}
+
+static void add_words(uint64_t *sum, const uint64_t *words)
+{
+	size_t i;
+
+	for (i = 0; i < SHARE_WORDS; i++)
+		sum[i] += words[i];
+}
+
+/* Work for it until it ends; *sum: of all nodes, on node 0. */
+static int take_part(struct bench *bench, int (*lead)(struct bench *bench,
+						      struct kdsm_tasks *tasks, void *context),
+		     void *context, struct share *sum)
+{
+	struct run *run = bench->run;
+	struct kdsm_counts before;
+	struct kdsm_tasks *tasks;
+	struct share share;
+	unsigned int node;
+	int ret, failed;
+
+	ret = open_job(bench, bench->options->workers, &tasks);
+	bench->jobs++;
+	if (run_meet(run) || ret)
+		return 1;
+	kdsm_counts(run->kdsm, &before);
+	if (run->measures) {
+		ret = lead(bench, tasks, context);
+		failed = kdsm_tasks_end(tasks);
+		ret = ret ? ret : failed;
+	} else {
+		ret = kdsm_tasks_serve(tasks);
+	}
+	kdsm_tasks_counts(tasks, &share.counts);
+	counts_since(run, &before, &share.remote);
+	kdsm_tasks_close(tasks);
+	if (ret)
+		return no_job(bench, ret);
+	ret = kdsm_put(run->region, 0, share_place(bench, run->node), &share, sizeof(share));
+	if (ret)
+		return no_job(bench, ret);
+	if (run_meet(run))
+		return 1;
+	memset(sum, 0, sizeof(*sum));
+	for (node = 0; run->measures && node < run->nodes; node++)
+		add_words((uint64_t *)sum,
+			  (uint64_t *)((char *)kdsm_region_part(run->region) +
+				       share_place(bench, node)));
+	return 0;
+}
+
+static double seconds(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+/* ---- task ---- */
+
+struct times {
+	const struct program *program;
+	uint64_t result;
+	double plain, solo;	/* least CPU time */
+	double all;		/* least time */
+	double whole;		/* time of all runs with all workers */
+};
+
+static int wrong(const struct bench *bench, const struct times *times, uint64_t result)
+{
+	return complain(bench->run->options, "%s gave %llu and not %llu", times->program->name,
+			(unsigned long long)result, (unsigned long long)times->result);
+}
+
+/* Plain and as tasks in turn, so that both have the same disturbances. */
+static int measure_solo(struct bench *bench, struct times *times)
+{
+	const struct program *program = times->program;
+	struct kdsm_tasks *tasks;
+	unsigned int i;
+	double begin, spent;
+	uint64_t result = 0;
+	int ret;
+
+	ret = open_job(bench, 1, &tasks);
+	if (ret)
+		return ret;
+	times->plain = INFINITY;
+	times->solo = INFINITY;
+	for (i = 0; i < bench->run->options->calls && !ret; i++) {
+		begin = seconds(CLOCK_PROCESS_CPUTIME_ID);
+		times->result = program->plain(bench);
+		spent = seconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
+		if (spent < times->plain)
+			times->plain = spent;
+		begin = seconds(CLOCK_PROCESS_CPUTIME_ID);
+		ret = program->run(bench, tasks, &result);
+		spent = seconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
+		if (spent < times->solo)
+			times->solo = spent;
+		if (ret)
+			ret = no_job(bench, ret);
+		else if (result != times->result)
+			ret = wrong(bench, times, result);
+	}
+	kdsm_tasks_close(tasks);
+	return ret;
+}
+
+static int lead_all(struct bench *bench, struct kdsm_tasks *tasks, void *context)
+{
+	struct times *times = context;
+	double start = seconds(CLOCK_MONOTONIC), begin, spent;
+	uint64_t result = 0;
+	unsigned int i;
+	int ret = 0;
+
+	times->all = INFINITY;
+	for (i = 0; i < bench->run->options->calls && !ret; i++) {
+		begin = seconds(CLOCK_MONOTONIC);
+		ret = times->program->run(bench, tasks, &result);
+		spent = seconds(CLOCK_MONOTONIC) - begin;
+		if (spent < times->all)
+			times->all = spent;
+		if (!ret && result != times->result) {
+			wrong(bench, times, result);
+			ret = -EIO;
+		}
+	}
+	times->whole = seconds(CLOCK_MONOTONIC) - start;
+	return ret;
+}
+
+static uint64_t remote_operations(const struct share *sum)
+{
+	return sum->remote.get + sum->remote.put + sum->remote.cas + sum->remote.faa;
+}
+
+static double per(uint64_t value, uint64_t count)
+{
+	return count ? (double)value / count : 0;
+}
+
+static void add_counts(struct json_object *object, const struct share *sum)
+{
+	const struct { const char *name; uint64_t value; } counts[] = {
+		{ "stolen", sum->counts.stolen }, { "leaps", sum->counts.leaps },
+		{ "failed", sum->counts.failed }, { "requests", sum->counts.requests },
+		{ "refused", sum->counts.refused }, { "empty", sum->counts.empty },
+		{ "received", sum->counts.received }, { "answers", sum->counts.answers },
+		{ "results", sum->counts.results }, { "pokes", sum->counts.pokes },
+		{ "hungry", sum->counts.hungry }, { "sleeps", sum->counts.sleeps },
+		{ "wakes", sum->counts.wakes }, { "full", sum->counts.full },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		json_object_object_add(object, counts[i].name,
+				       json_object_new_uint64(counts[i].value));
+	json_object_object_add(object, "remote", report_remote(&sum->remote));
+}
+
+static void report(struct bench *bench, const struct times *times, const struct share *sum)
+{
+	uint64_t tasks = times->program->spawned(bench, times->result);
+	double overhead = (times->solo - times->plain) * 1e9 / tasks;
+	double steals = (sum->counts.stolen + sum->counts.received) / times->whole;
+	struct json_object *results, *object;
+
+	if (!bench->run->options->json) {
+		printf("%-7s %10llu %9.4f %9.4f %8.2f %9.4f %8.2f %10.0f %9llu %9.2f\n",
+		       times->program->name, (unsigned long long)tasks, times->plain,
+		       times->solo, overhead, times->all, times->plain / times->all, steals,
+		       (unsigned long long)sum->counts.received,
+		       per(remote_operations(sum), sum->counts.received));
+		return;
+	}
+	object = json_object_new_object();
+	json_object_object_add(object, "program", json_object_new_string(times->program->name));
+	json_object_object_add(object, "tasks", json_object_new_uint64(tasks));
+	json_object_object_add(object, "plain_s", json_object_new_double(times->plain));
+	json_object_object_add(object, "solo_s", json_object_new_double(times->solo));
+	json_object_object_add(object, "overhead_ns", json_object_new_double(overhead));
+	json_object_object_add(object, "all_s", json_object_new_double(times->all));
+	json_object_object_add(object, "steals_per_second", json_object_new_double(steals));
+	add_counts(object, sum);
+	json_object_object_get_ex(bench->run->result, "results", &results);
+	json_object_array_add(results, object);
+}
+
+static int one_program(struct bench *bench, const struct program *program)
+{
+	struct times times = { .program = program };
+	struct share sum;
+	int ret = 0;
+
+	if (bench->run->measures)
+		ret = measure_solo(bench, &times);
+	bench->jobs++;
+	if (run_meet(bench->run) || ret)
+		return 1;
+	ret = take_part(bench, lead_all, &times, &sum);
+	if (!ret && bench->run->measures)
+		report(bench, &times, &sum);
+	return ret;
+}
+
+static int all_programs(struct bench *bench)
+{
+	const struct options *options = bench->run->options;
+	const struct program *program;
+	unsigned int i;
+	int ret = 0;
+
+	if (bench->run->measures && !options->json)
+		printf("tasks on %u node%s of %u worker%s each, the least of %u runs\n"
+		       "                       plain  1 worker overhead       all                       from other  remote ops\n"
+		       "program      tasks   CPU s     CPU s  ns/task         s  speed-up   steals/s     nodes    a task\n",
+		       bench->run->nodes, bench->run->nodes == 1 ? "" : "s",
+		       bench->options->workers, bench->options->workers == 1 ? "" : "s",
+		       options->calls);
+	for (i = 0; i < BENCH_PROGRAMS && !ret; i++) {
+		program = &bench_programs[i];
+		if (bench->options->program && strcmp(bench->options->program, program->name))
+			continue;
+		if (program->fits && !program->fits(bench->run->nodes))
+			continue;
+		ret = one_program(bench, program);
+	}
+	return ret;
+}
+
+/* ---- steal ---- */
+
+KDSM_VOID_TASK(stolen_task)
+{
+}
+
+/* Each task is stolen before it is synced; KDSM_SPAWN() says so in its place. */
+KDSM_TASK(uint64_t, be_robbed, uint64_t, times)
+{
+	uint64_t i;
+
+	for (i = 0; i < times; i++) {
+		KDSM_SPAWN(stolen_task);
+		while (!__atomic_load_n(&(kdsm_head - 1)->thief, __ATOMIC_RELAXED))
+			KDSM_POLL();
+		KDSM_SYNC(stolen_task);
+	}
+	return times;
+}
+
+static int lead_robbed(struct bench *bench, struct kdsm_tasks *tasks, void *context)
+{
+	double *spent = context;
+	uint64_t result;
+	int ret;
+
+	ret = KDSM_RUN(tasks, &result, be_robbed, bench->run->options->warmup);
+	*spent = seconds(CLOCK_MONOTONIC);
+	if (!ret)
+		ret = KDSM_RUN(tasks, &result, be_robbed, bench->run->options->calls);
+	*spent = seconds(CLOCK_MONOTONIC) - *spent;
+	return ret;
+}
+
+static int all_steals(struct bench *bench)
+{
+	unsigned int calls = bench->run->options->calls;
+	struct json_object *results, *object;
+	struct share sum;
+	double spent = 0;
+	int ret;
+
+	if (bench->run->nodes == 1 && bench->options->workers == 1)
+		return complain(bench->run->options, "one worker on one node: nobody steals");
+	ret = take_part(bench, lead_robbed, &spent, &sum);
+	if (ret || !bench->run->measures)
+		return ret;
+	if (!bench->run->options->json) {
+		printf("%u tasks, each stolen: %.3f us each, %.0f steals/s; on the node %llu, by leapfrogging %llu; between nodes %llu\n",
+		       calls, spent * 1e6 / calls, calls / spent,
+		       (unsigned long long)sum.counts.stolen,
+		       (unsigned long long)sum.counts.leaps,
+		       (unsigned long long)sum.counts.received);
+		printf("a task from another node: %.2f requests (%.2f refused, %.2f for nothing), %.2f answers, %.2f results; %llu pokes, %llu puts for being woken\n",
+		       per(sum.counts.requests, sum.counts.received),
+		       per(sum.counts.refused, sum.counts.received),
+		       per(sum.counts.empty, sum.counts.received),
+		       per(sum.counts.answers, sum.counts.received),
+		       per(sum.counts.results, sum.counts.received),
+		       (unsigned long long)sum.counts.pokes,
+		       (unsigned long long)sum.counts.hungry);
+		report_remote_text(&sum.remote, "all, heartbeats included");
+		return 0;
+	}
+	object = json_object_new_object();
+	json_object_object_add(object, "steals", json_object_new_uint64(calls));
+	json_object_object_add(object, "steal_us", json_object_new_double(spent * 1e6 / calls));
+	add_counts(object, &sum);
+	json_object_object_get_ex(bench->run->result, "results", &results);
+	json_object_array_add(results, object);
+	return 0;
+}
+
+/* ---- both ---- */
+
+/* KDSM_CONTEXT() of all workers. */
+static int start_worker(void *argument, void **context)
+{
+	*context = argument;
+	return 0;
+}
+
+/* Shares come behind the jobs, and matrices behind those. */
+static int open_region(struct bench *bench)
+{
+	struct run *run = bench->run;
+	int ret;
+
+	ret = run_region(run, share_place(bench, run->nodes) - DATA_OFFSET +
+			      bench_matrices_bytes(run->nodes));
+	if (ret)
+		return ret;
+	ret = bench_matrices_spread(bench, share_place(bench, run->nodes));
+	return ret ? no_job(bench, ret) : 0;
+}
+
+int bench_task(const struct options *options)
+{
+	struct bench bench = { .options = &options->task };
+	struct run run;
+	int ret;
+
+	ret = run_open(&run, options);
+	if (ret)
+		return ret;
+	bench.run = &run;
+	bench.attr = (struct kdsm_tasks_attr){
+		.node_workers = options->task.workers,
+		.steal = options->task.half ? KDSM_STEAL_HALF : KDSM_STEAL_ONE,
+		.deque = 4096,
+		.start = start_worker, .argument = &bench.tiles,
+	};
+	bench.bytes = (kdsm_tasks_bytes(&bench.attr) + 63) / 64 * 64;
+	ret = bench_matrices_init(&bench);
+	ret = ret ? no_job(&bench, ret) : open_region(&bench);
+	if (!ret)
+		ret = strcmp(options->kind, "steal") ? all_programs(&bench) :
+						       all_steals(&bench);
+	if (!ret && run.measures)
+		report_end(&run);
+	bench_matrices_free(&bench);
+	run_close(&run);
+	return ret;
+}
