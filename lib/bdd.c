@@ -7,20 +7,26 @@
 #include <stdlib.h>
 
 #include "bdd_int.h"
+#include "task.h"
 
 static struct kdsm_table_attr table_attr(const struct kdsm_bdd_attr *attr)
 {
 	return (struct kdsm_table_attr){
 		.nodes = kdsm_table_nodes_for(attr->table_bytes),
+		.first_nodes = kdsm_table_nodes_for(attr->first_table_bytes),
+		.find = attr->find,
 	};
 }
 
-/* Of the operation cache, in every part. */
-static uint64_t cache_part_bytes(const struct kdsm_bdd_attr *attr, unsigned int parts)
+/*
+ * Of the operation cache, in every part. Collections need two boxes for every part in
+ * it, which hold a few buffers each.
+ */
+static uint64_t cache_part_bytes(uint64_t bytes, unsigned int parts)
 {
-	uint64_t entries = attr->cache_bytes / parts / sizeof(struct kd_result);
+	uint64_t entries = bytes / parts / sizeof(struct kd_result), least = parts * 32;
 
-	return (entries ? entries : 1) * sizeof(struct kd_result);
+	return (entries > least ? entries : least) * sizeof(struct kd_result);
 }
 
 static uint64_t cache_offset(const struct kdsm_bdd_attr *attr, unsigned int parts)
@@ -30,9 +36,15 @@ static uint64_t cache_offset(const struct kdsm_bdd_attr *attr, unsigned int part
 	return (kdsm_table_part_bytes(&t, parts) + 63) / 64 * 64;
 }
 
+static uint64_t gang_offset(const struct kdsm_bdd_attr *attr, unsigned int parts)
+{
+	return (cache_offset(attr, parts) + cache_part_bytes(attr->cache_bytes, parts) + 63) /
+	       64 * 64;
+}
+
 uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *attr, unsigned int cluster_nodes)
 {
-	return cache_offset(attr, cluster_nodes) + cache_part_bytes(attr, cluster_nodes);
+	return gang_offset(attr, cluster_nodes) + KD_GANG_BYTES;
 }
 
 int kdsm_bdd_open(struct kdsm_bdd_store **store, struct kdsm_region *region,
@@ -45,19 +57,27 @@ int kdsm_bdd_open(struct kdsm_bdd_store **store, struct kdsm_region *region,
 
 	if (!s)
 		return -ENOMEM;
+	if (gang_offset(attr, parts) + KD_GANG_BYTES + offset > kdsm_region_part_size(region)) {
+		free(s);
+		return -ERANGE;
+	}
+	pthread_mutex_init(&s->lock, NULL);
 	s->granularity = attr->granularity;
 	r = kdsm_table_open(&s->table, region, offset, &t);
 	if (r < 0)
 		goto fail;
 	r = kd_opcache_init(&s->cache, region, offset + cache_offset(attr, parts),
-			    cache_part_bytes(attr, parts));
+			    cache_part_bytes(attr->cache_bytes, parts));
 	if (r < 0)
 		goto fail;
+	if (attr->first_cache_bytes)
+		kd_opcache_limit(&s->cache, cache_part_bytes(attr->first_cache_bytes, parts));
+	s->gang_offset = offset + gang_offset(attr, parts);
+	pthread_mutex_init(&s->refs.lock, NULL);
 	*store = s;
 	return 0;
 fail:
-	kdsm_table_close(s->table);
-	free(s);
+	kdsm_bdd_close(s);
 	return r;
 }
 
@@ -65,8 +85,13 @@ void kdsm_bdd_close(struct kdsm_bdd_store *store)
 {
 	if (!store)
 		return;
+	kd_gang_leave(&store->gang);
+	pthread_mutex_destroy(&store->refs.lock);
+	free(store->refs.slot);
 	kd_private_destroy(&store->own);
+	free(store->bits);
 	kdsm_table_close(store->table);
+	pthread_mutex_destroy(&store->lock);
 	free(store);
 }
 
@@ -75,7 +100,10 @@ struct kdsm_table *kdsm_bdd_table(struct kdsm_bdd_store *store)
 	return store->table;
 }
 
-int kdsm_bdd_worker_new(struct kdsm_bdd_store *store, struct kdsm_bdd_worker **worker)
+/* ---- workers ---- */
+
+/* One without a deque, for a pool. */
+static int worker_new(struct kdsm_bdd_store *store, struct kdsm_bdd_worker **worker)
 {
 	struct kdsm_bdd_worker *w = calloc(1, sizeof(*w));
 	int r;
@@ -94,16 +122,88 @@ int kdsm_bdd_worker_new(struct kdsm_bdd_store *store, struct kdsm_bdd_worker **w
 	w->cache = &store->cache;
 	w->own = &store->own;
 	w->alone = store->table->parts == 1;
+	pthread_mutex_lock(&store->lock);
+	w->next = store->workers;
+	store->workers = w;
+	pthread_mutex_unlock(&store->lock);
 	*worker = w;
 	return 0;
 }
 
+int kdsm_bdd_worker_new(struct kdsm_bdd_store *store, struct kdsm_bdd_worker **worker)
+{
+	int r = worker_new(store, worker);
+
+	if (r < 0)
+		return r;
+	r = kd_task_alone_new(&(*worker)->task_worker, &(*worker)->task_head, *worker);
+	if (r < 0) {
+		kdsm_bdd_worker_free(*worker);
+		*worker = NULL;
+	}
+	return r;
+}
+
+static void add_counts(struct kdsm_bdd_counts *sum, const struct kdsm_bdd_worker *worker)
+{
+	struct kdsm_bdd_counts one;
+	size_t i;
+
+	kdsm_bdd_counts(worker, &one);
+	for (i = 0; i < sizeof(one) / sizeof(uint64_t); i++)
+		((uint64_t *)sum)[i] += ((uint64_t *)&one)[i];
+}
+
 void kdsm_bdd_worker_free(struct kdsm_bdd_worker *worker)
 {
+	struct kdsm_bdd_worker **link;
+	struct kdsm_bdd_store *store;
+
 	if (!worker)
 		return;
+	store = worker->store;
+	pthread_mutex_lock(&store->lock);
+	for (link = &store->workers; *link != worker; link = &(*link)->next)
+		;
+	*link = worker->next;
+	add_counts(&store->gone, worker);
+	pthread_mutex_unlock(&store->lock);
+	kd_task_alone_free(worker->task_worker);
 	kdsm_table_worker_free(worker->table);
 	free(worker);
+}
+
+static int begin(void *store, void **context)
+{
+	return worker_new(store, (struct kdsm_bdd_worker **)context);
+}
+
+static void end(void *context)
+{
+	kdsm_bdd_worker_free(context);
+}
+
+void kdsm_bdd_tasks(struct kdsm_bdd_store *store, struct kdsm_tasks_attr *attr)
+{
+	attr->start = begin;
+	attr->stop = end;
+	attr->argument = store;
+}
+
+void kdsm_bdd_use_tasks(struct kdsm_bdd_worker *worker, struct kdsm_tasks *tasks)
+{
+	worker->pool = tasks;
+}
+
+void kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts)
+{
+	struct kdsm_bdd_worker *w;
+
+	pthread_mutex_lock(&store->lock);
+	*counts = store->gone;
+	for (w = store->workers; w; w = w->next)
+		add_counts(counts, w);
+	pthread_mutex_unlock(&store->lock);
 }
 
 int kdsm_bdd_error(struct kdsm_bdd_worker *worker)
@@ -136,8 +236,18 @@ uint64_t kdsm_bdd_private_digest(const struct kdsm_bdd_store *store)
 
 kdsm_bdd kd_fail(struct kdsm_bdd_worker *w, int error)
 {
+	w->why = error;
 	if (!w->error)
 		w->error = error;
+	return kd_failure(error);
+}
+
+kdsm_bdd kd_end(struct kdsm_bdd_worker *w, kdsm_bdd result)
+{
+	if (kd_valid(result))
+		return result;
+	if (!w->error && result != KDSM_BDD_INVALID)
+		w->error = -(int)(result & 0xffff);
 	return KDSM_BDD_INVALID;
 }
 
@@ -178,28 +288,16 @@ void kd_nodes_ahead(struct kdsm_bdd_worker *w, const kdsm_bdd *edges, unsigned i
 
 kdsm_bdd kd_make_elsewhere(struct kdsm_bdd_worker *w, const struct kdsm_node *node)
 {
-	const struct kdsm_table *t = w->store->table;
 	uint64_t hash, number;
-	unsigned int home;
 	int r;
 
 	if (w->private) {
 		r = kd_private_put(w->own, node, &number);
 	} else {
-		uint64_t child = kd_number(node->a);
-
 		hash = kd_hash(node->a, node->b);
-		if (!child)
-			child = kd_number(node->b);
-		if (!child)	/* which is in part 0, but belongs to none */
-			home = kd_table_home(t, hash);
-		else if (child - w->first < w->slots)
-			home = t->self;
-		else if (child < t->slots * t->parts)
-			home = child / t->slots;
-		else
-			return kd_fail(w, -EIO);
-		r = kd_table_put(w->table, node, hash, home, &number);
+		r = kd_home(w->store->table, node, hash);
+		if (r >= 0)
+			r = kd_table_put(w->table, node, hash, r, &number);
 	}
 	return r < 0 ? kd_fail(w, r) : number;
 }

@@ -8,19 +8,31 @@
 
 #include "bdd_int.h"
 
-kdsm_bdd kd_and(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, uint32_t above)
+/* The cases of and that no node need be looked at for. */
+static inline bool and_known(kdsm_bdd a, kdsm_bdd b, kdsm_bdd *result)
 {
-	struct kd_top ta, tb;
+	if (a == b || b == KDSM_BDD_TRUE)
+		*result = a;
+	else if (a == KDSM_BDD_TRUE)
+		*result = b;
+	else if (kd_terminal(a) || kd_terminal(b) || (a ^ b) == KDSM_BDD_COMPLEMENT)
+		*result = KDSM_BDD_FALSE;
+	else
+		return false;
+	return true;
+}
+
+KDSM_TASK_DEFINE(kdsm_bdd, kd_and, kdsm_bdd, a, kdsm_bdd, b, uint32_t, above)
+{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
 	kdsm_bdd ah, al, bh, bl, high, low, result;
+	bool high_known, low_known;
+	struct kd_top ta, tb;
 	uint32_t variable;
 	struct kd_key key;
 
-	if (a == b || b == KDSM_BDD_TRUE)
-		return a;
-	if (a == KDSM_BDD_TRUE)
-		return b;
-	if (kd_terminal(a) || kd_terminal(b) || (a ^ b) == KDSM_BDD_COMPLEMENT)
-		return KDSM_BDD_FALSE;
+	if (and_known(a, b, &result))
+		return result;
 	if (kd_number(a) > kd_number(b)) {
 		kdsm_bdd t = a;
 
@@ -35,35 +47,39 @@ kdsm_bdd kd_and(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, uint32_t abov
 	if (kd_unlikely(!w->alone))
 		kd_nodes_ahead(w, (kdsm_bdd[]){ a, b }, 2);
 	if (!kd_top(w, a, &ta) || !kd_top(w, b, &tb))
-		return KDSM_BDD_INVALID;
+		return kd_give_up(w);
 	variable = ta.variable < tb.variable ? ta.variable : tb.variable;
 	if (!kd_descends(w, variable, above))
-		return KDSM_BDD_INVALID;
+		return kd_give_up(w);
 	kd_split(&ta, a, variable, &ah, &al);
 	kd_split(&tb, b, variable, &bh, &bl);
 
-	high = kd_and(w, ah, bh, variable + 1);
-	if (kd_unlikely(!kd_valid(high)))
-		return high;
-	low = kd_and(w, al, bl, variable + 1);
-	if (kd_unlikely(!kd_valid(low)))
-		return low;
+	high_known = and_known(ah, bh, &high);
+	low_known = and_known(al, bl, &low);
+	if (!high_known && !low_known)
+		KDSM_SPAWN(kd_and, al, bl, variable + 1);
+	if (!high_known) {
+		high = KDSM_CALL(kd_and, ah, bh, variable + 1);
+		if (kd_unlikely(!kd_valid(high))) {
+			if (!low_known)
+				KDSM_DROP();
+			return high;
+		}
+	}
+	if (!low_known) {
+		low = high_known ? KDSM_CALL(kd_and, al, bl, variable + 1) : KDSM_SYNC(kd_and);
+		if (kd_unlikely(!kd_valid(low)))
+			return low;
+	}
 	result = kd_make(w, variable, high, low);
 	if (kd_likely(kd_valid(result)))
 		kd_cache_put(w, &key, result);
 	return result;
 }
 
-/* Of valid operands. */
-kdsm_bdd kd_or(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, uint32_t above)
+KDSM_TASK_DEFINE(kdsm_bdd, kd_ite, kdsm_bdd, a, kdsm_bdd, b, kdsm_bdd, c, uint32_t, above)
 {
-	return kdsm_bdd_not(kd_and(w, a ^ KDSM_BDD_COMPLEMENT,
-				   b ^ KDSM_BDD_COMPLEMENT, above));
-}
-
-static kdsm_bdd ite(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, kdsm_bdd c,
-		    uint32_t above)
-{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
 	struct kd_top ta, tb = { KD_NO_VARIABLE, 0, 0 }, tc = tb;
 	kdsm_bdd ah, al, bh, bl, ch, cl, high, low, result, complement;
 	struct kd_key key;
@@ -79,13 +95,13 @@ static kdsm_bdd ite(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, kdsm_bdd 
 	if (kd_number(a) == kd_number(c))
 		c = a == c ? KDSM_BDD_FALSE : KDSM_BDD_TRUE;
 	if (c == KDSM_BDD_FALSE)
-		return kd_and(w, a, b, above);
+		return KDSM_CALL(kd_and, a, b, above);
 	if (b == KDSM_BDD_FALSE)
-		return kd_and(w, a ^ KDSM_BDD_COMPLEMENT, c, above);
+		return KDSM_CALL(kd_and, a ^ KDSM_BDD_COMPLEMENT, c, above);
 	if (b == KDSM_BDD_TRUE)
-		return kd_or(w, a, c, above);
+		return KD_OR(a, c, above);
 	if (c == KDSM_BDD_TRUE)
-		return kd_or(w, a ^ KDSM_BDD_COMPLEMENT, b, above);
+		return KD_OR(a ^ KDSM_BDD_COMPLEMENT, b, above);
 	if (b == c)
 		return b;
 	/* ite(!a, b, c) = ite(a, c, b); ite(a, !b, !c) = !ite(a, b, c) */
@@ -107,19 +123,22 @@ static kdsm_bdd ite(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, kdsm_bdd 
 	if (kd_unlikely(!w->alone))
 		kd_nodes_ahead(w, (kdsm_bdd[]){ a, b, c }, 3);
 	if (!kd_top(w, a, &ta) || !kd_top(w, b, &tb) || !kd_top(w, c, &tc))
-		return KDSM_BDD_INVALID;
+		return kd_give_up(w);
 	variable = ta.variable < tb.variable ? ta.variable : tb.variable;
 	variable = variable < tc.variable ? variable : tc.variable;
 	if (!kd_descends(w, variable, above))
-		return KDSM_BDD_INVALID;
+		return kd_give_up(w);
 	kd_split(&ta, a, variable, &ah, &al);
 	kd_split(&tb, b, variable, &bh, &bl);
 	kd_split(&tc, c, variable, &ch, &cl);
 
-	high = ite(w, ah, bh, ch, variable + 1);
-	if (kd_unlikely(!kd_valid(high)))
+	KDSM_SPAWN(kd_ite, al, bl, cl, variable + 1);
+	high = KDSM_CALL(kd_ite, ah, bh, ch, variable + 1);
+	if (kd_unlikely(!kd_valid(high))) {
+		KDSM_DROP();
 		return high;
-	low = ite(w, al, bl, cl, variable + 1);
+	}
+	low = KDSM_SYNC(kd_ite);
 	if (kd_unlikely(!kd_valid(low)))
 		return low;
 	result = kd_make(w, variable, high, low);
@@ -131,17 +150,21 @@ static kdsm_bdd ite(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, kdsm_bdd 
 
 kdsm_bdd kdsm_bdd_and(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b)
 {
-	return kd_valid(a) && kd_valid(b) ? kd_and(worker, a, b, 0) : KDSM_BDD_INVALID;
+	kdsm_bdd result;
+
+	if (!kd_valid(a) || !kd_valid(b))
+		return KDSM_BDD_INVALID;
+	return and_known(a, b, &result) ? result : KD_OPERATE(worker, kd_and, a, b, 0);
 }
 
 kdsm_bdd kdsm_bdd_or(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b)
 {
-	return kd_valid(a) && kd_valid(b) ? kd_or(worker, a, b, 0) : KDSM_BDD_INVALID;
+	return kdsm_bdd_not(kdsm_bdd_and(worker, kdsm_bdd_not(a), kdsm_bdd_not(b)));
 }
 
 kdsm_bdd kdsm_bdd_ite(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b, kdsm_bdd c)
 {
-	return kd_valid(a) && kd_valid(b) && kd_valid(c) ? ite(worker, a, b, c, 0) :
+	return kd_valid(a) && kd_valid(b) && kd_valid(c) ? KD_OPERATE(worker, kd_ite, a, b, c, 0) :
 	       KDSM_BDD_INVALID;
 }
 
@@ -175,10 +198,10 @@ kdsm_bdd kdsm_bdd_make(struct kdsm_bdd_worker *worker, uint32_t variable,
 	if (!kd_valid(high) || !kd_valid(low))
 		return KDSM_BDD_INVALID;
 	if (variable > KDSM_BDD_MAX_VARIABLE)
-		return kd_fail(worker, -EINVAL);
+		return kd_end(worker, kd_fail(worker, -EINVAL));
 	if (!below(worker, high, variable) || !below(worker, low, variable))
 		return KDSM_BDD_INVALID;
-	return kd_make(worker, variable, high, low);
+	return kd_end(worker, kd_make(worker, variable, high, low));
 }
 
 kdsm_bdd kdsm_bdd_cube(struct kdsm_bdd_worker *worker, const uint32_t *variables,

@@ -32,19 +32,25 @@ static bool go_to(struct kdsm_bdd_worker *w, kdsm_bdd *cube, uint32_t variable,
 	}
 }
 
+#pragma GCC visibility push(hidden)
+KDSM_TASK_DECLARE(kdsm_bdd, kd_exists, kdsm_bdd, a, kdsm_bdd, cube, uint32_t, above)
+KDSM_TASK_DECLARE(kdsm_bdd, kd_and_exists, kdsm_bdd, a, kdsm_bdd, b, kdsm_bdd, cube,
+		  uint32_t, above)
+#pragma GCC visibility pop
+
 /* cube is a conjunction of variables. */
-static kdsm_bdd exists(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd cube,
-		       uint32_t above)
+KDSM_TASK_DEFINE(kdsm_bdd, kd_exists, kdsm_bdd, a, kdsm_bdd, cube, uint32_t, above)
 {
-	struct kd_top ta, tc;
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
 	kdsm_bdd high, low, result;
+	struct kd_top ta, tc;
 	struct kd_key key;
 
 	if (kd_terminal(a) || cube == KDSM_BDD_TRUE)
 		return a;
 	if (!kd_top(w, a, &ta) || !kd_descends(w, ta.variable, above) ||
 	    !go_to(w, &cube, ta.variable, &tc))
-		return KDSM_BDD_INVALID;
+		return kd_give_up(w);
 	if (tc.variable == KD_NO_VARIABLE)
 		return a;
 
@@ -54,17 +60,20 @@ static kdsm_bdd exists(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd cube,
 
 	if (tc.variable == ta.variable)
 		cube = tc.high;
-	high = exists(w, ta.high, cube, ta.variable + 1);
-	if (!kd_valid(high))
+	KDSM_SPAWN(kd_exists, ta.low, cube, ta.variable + 1);
+	high = KDSM_CALL(kd_exists, ta.high, cube, ta.variable + 1);
+	if (!kd_valid(high)) {
+		KDSM_DROP();
 		return high;
+	}
 	if (tc.variable == ta.variable && high == KDSM_BDD_TRUE) {
+		KDSM_DROP();
 		result = high;
 	} else {
-		low = exists(w, ta.low, cube, ta.variable + 1);
+		low = KDSM_SYNC(kd_exists);
 		if (!kd_valid(low))
 			return low;
-		result = tc.variable == ta.variable ?
-			 kd_or(w, high, low, ta.variable + 1) :
+		result = tc.variable == ta.variable ? KD_OR(high, low, ta.variable + 1) :
 			 kd_make(w, ta.variable, high, low);
 	}
 	if (kd_valid(result))
@@ -72,9 +81,10 @@ static kdsm_bdd exists(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd cube,
 	return result;
 }
 
-static kdsm_bdd and_exists(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, kdsm_bdd cube,
-			   uint32_t above)
+KDSM_TASK_DEFINE(kdsm_bdd, kd_and_exists, kdsm_bdd, a, kdsm_bdd, b, kdsm_bdd, cube,
+		 uint32_t, above)
 {
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
 	kdsm_bdd ah, al, bh, bl, high, low, result;
 	struct kd_top ta, tb, tc;
 	struct kd_key key;
@@ -83,9 +93,9 @@ static kdsm_bdd and_exists(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, kd
 	if (a == KDSM_BDD_FALSE || b == KDSM_BDD_FALSE || (a ^ b) == KDSM_BDD_COMPLEMENT)
 		return KDSM_BDD_FALSE;
 	if (a == b || b == KDSM_BDD_TRUE)
-		return exists(w, a, cube, above);
+		return KDSM_CALL(kd_exists, a, cube, above);
 	if (a == KDSM_BDD_TRUE)
-		return exists(w, b, cube, above);
+		return KDSM_CALL(kd_exists, b, cube, above);
 	if (kd_number(a) > kd_number(b)) {
 		kdsm_bdd t = a;
 
@@ -95,12 +105,12 @@ static kdsm_bdd and_exists(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, kd
 	if (kd_unlikely(!w->alone))
 		kd_nodes_ahead(w, (kdsm_bdd[]){ a, b }, 2);
 	if (!kd_top(w, a, &ta) || !kd_top(w, b, &tb))
-		return KDSM_BDD_INVALID;
+		return kd_give_up(w);
 	variable = ta.variable < tb.variable ? ta.variable : tb.variable;
 	if (!kd_descends(w, variable, above) || !go_to(w, &cube, variable, &tc))
-		return KDSM_BDD_INVALID;
+		return kd_give_up(w);
 	if (tc.variable == KD_NO_VARIABLE)
-		return kd_and(w, a, b, above);
+		return KDSM_CALL(kd_and, a, b, above);
 
 	key = kd_key(KD_OP_AND_EXISTS, a, b, cube);
 	if (kd_cache_get(w, &key, &result))
@@ -110,16 +120,20 @@ static kdsm_bdd and_exists(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, kd
 	kd_split(&tb, b, variable, &bh, &bl);
 	if (tc.variable == variable)
 		cube = tc.high;
-	high = and_exists(w, ah, bh, cube, variable + 1);
-	if (!kd_valid(high))
+	KDSM_SPAWN(kd_and_exists, al, bl, cube, variable + 1);
+	high = KDSM_CALL(kd_and_exists, ah, bh, cube, variable + 1);
+	if (!kd_valid(high)) {
+		KDSM_DROP();
 		return high;
+	}
 	if (tc.variable == variable && high == KDSM_BDD_TRUE) {
+		KDSM_DROP();
 		result = high;
 	} else {
-		low = and_exists(w, al, bl, cube, variable + 1);
+		low = KDSM_SYNC(kd_and_exists);
 		if (!kd_valid(low))
 			return low;
-		result = tc.variable == variable ? kd_or(w, high, low, variable + 1) :
+		result = tc.variable == variable ? KD_OR(high, low, variable + 1) :
 			 kd_make(w, variable, high, low);
 	}
 	if (kd_valid(result))
@@ -129,7 +143,8 @@ static kdsm_bdd and_exists(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b, kd
 
 kdsm_bdd kdsm_bdd_exists(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd cube)
 {
-	return kd_valid(a) && kd_valid(cube) ? exists(worker, a, cube, 0) : KDSM_BDD_INVALID;
+	return kd_valid(a) && kd_valid(cube) ? KD_OPERATE(worker, kd_exists, a, cube, 0) :
+	       KDSM_BDD_INVALID;
 }
 
 kdsm_bdd kdsm_bdd_forall(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd cube)
@@ -141,5 +156,5 @@ kdsm_bdd kdsm_bdd_and_exists(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bd
 			     kdsm_bdd cube)
 {
 	return kd_valid(a) && kd_valid(b) && kd_valid(cube) ?
-	       and_exists(worker, a, b, cube, 0) : KDSM_BDD_INVALID;
+	       KD_OPERATE(worker, kd_and_exists, a, b, cube, 0) : KDSM_BDD_INVALID;
 }

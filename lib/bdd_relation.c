@@ -8,16 +8,6 @@
 
 #include "bdd_int.h"
 
-struct kdsm_relation {
-	kdsm_bdd relation;
-	unsigned int count;
-	/* [0..count): a bit's current variable, and the cube of it and the later */
-	struct relation_bit {
-		uint32_t variable;
-		kdsm_bdd rest;
-	} *bits;
-};
-
 /* Is this the step at which other nodes are asked, too? */
 static inline bool asks_home(const struct kdsm_bdd_worker *w, const struct kd_key *key,
 			     unsigned int at)
@@ -27,55 +17,67 @@ static inline bool asks_home(const struct kdsm_bdd_worker *w, const struct kd_ke
 	       kd_opcache_home(w->cache, key) != w->cache->self;
 }
 
-static bool get_home(struct kdsm_bdd_worker *w, const struct kd_key *key,
-		     kdsm_bdd *result)
+/* 1: *result is filled; 0: not there; else a negative errno. */
+static int get_home(struct kdsm_bdd_worker *w, const struct kd_key *key,
+		    kdsm_bdd *result)
 {
 	int r = kd_opcache_get_home(w->cache, key, result);
 
 	w->home_get++;
-	if (r < 0)
-		kd_fail(w, r);
 	if (r <= 0)
-		return false;
+		return r;
 	*result &= KD_EDGE;
 	w->home_hit++;
 	kd_cache_put(w, key, *result);
+	return r;
+}
+
+static int put_home(struct kdsm_bdd_worker *w, const struct kd_key *key, kdsm_bdd result)
+{
+	w->home_put++;
+	return kd_opcache_put_home(w->cache, key, result);
+}
+
+/* product(a0, b0, at) or product(a1, b1, at) */
+#pragma GCC visibility push(hidden)
+KDSM_TASK_DECLARE(kdsm_bdd, kd_either, kdsm_bdd, a0, kdsm_bdd, b0, kdsm_bdd, a1, kdsm_bdd, b1,
+		  uint32_t, at, uint32_t, above)
+#pragma GCC visibility pop
+
+static inline bool product_none(kdsm_bdd a, kdsm_bdd b)
+{
+	return a == KDSM_BDD_FALSE || b == KDSM_BDD_FALSE;
+}
+
+/* The cases of either that are one product at most: its operands, or the result. */
+static inline bool either_one(kdsm_bdd *a0, kdsm_bdd *b0, kdsm_bdd a1, kdsm_bdd b1)
+{
+	if (product_none(a1, b1) || (*a0 == a1 && *b0 == b1))
+		return true;
+	if (!product_none(*a0, *b0))
+		return false;
+	*a0 = a1;
+	*b0 = b1;
 	return true;
 }
 
-static void put_home(struct kdsm_bdd_worker *w, const struct kd_key *key,
-		     kdsm_bdd result)
-{
-	int r = kd_opcache_put_home(w->cache, key, result);
-
-	w->home_put++;
-	if (r < 0)
-		kd_fail(w, r);
-}
-
-/* A relation, and which way it is gone. */
-struct way {
-	const struct relation_bit *bits;
-	unsigned int count, op;		/* KD_OP_SUCCESSORS or KD_OP_PREDECESSORS */
-};
-
-static kdsm_bdd product(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
-			const struct way *rel, unsigned int at, uint32_t above);
-
-/* product(a0, b0) or product(a1, b1) */
-static kdsm_bdd either(struct kdsm_bdd_worker *w, kdsm_bdd a0, kdsm_bdd b0,
-		       kdsm_bdd a1, kdsm_bdd b1, const struct way *rel,
-		       unsigned int at, uint32_t above)
+KDSM_TASK_DEFINE(kdsm_bdd, kd_either, kdsm_bdd, a0, kdsm_bdd, b0, kdsm_bdd, a1, kdsm_bdd, b1,
+		 uint32_t, at, uint32_t, above)
 {
 	kdsm_bdd first, second;
 
-	first = product(w, a0, b0, rel, at, above);
-	if (kd_unlikely(!kd_valid(first)) || first == KDSM_BDD_TRUE)
+	if (either_one(&a0, &b0, a1, b1))
+		return KDSM_CALL(kd_product, a0, b0, at, above);
+	KDSM_SPAWN(kd_product, a1, b1, at, above);
+	first = KDSM_CALL(kd_product, a0, b0, at, above);
+	if (kd_unlikely(!kd_valid(first)) || first == KDSM_BDD_TRUE) {
+		KDSM_DROP();
 		return first;
-	second = product(w, a1, b1, rel, at, above);
+	}
+	second = KDSM_SYNC(kd_product);
 	if (kd_unlikely(!kd_valid(second)))
 		return second;
-	return kd_or(w, first, second, above);
+	return KD_OR(first, second, above);
 }
 
 /* Cofactors of part of a relation, which is private and seldom a terminal. */
@@ -99,53 +101,62 @@ static inline bool split_relation(struct kdsm_bdd_worker *w, kdsm_bdd b,
 
 /*
  * Forward: there is a y such that a(y) and b(y, x'), with x' called x in the result;
- * backward: such that a(y) and b(x, y'), with y' called y; for the bits of rel from the
- * one at on. The other bits of a stay.
+ * backward: such that a(y) and b(x, y'), with y' called y; for the bits of a relation from
+ * number at on. The other bits of a stay.
  */
-static kdsm_bdd product(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
-			const struct way *rel, unsigned int at, uint32_t above)
+KDSM_TASK_DEFINE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, uint32_t, above)
 {
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	const uint32_t backward = at & KD_BACKWARD;
 	uint32_t va = KD_NO_VARIABLE, vb = KD_NO_VARIABLE, variable;
 	kdsm_bdd ah, al, bh, bl, high, low, result;
 	struct kdsm_node na = { 0, 0 }, nb = { 0, 0 };
+	const struct kd_bit *bit;
 	struct kd_key key;
 	bool home;
+	int r;
 
-	if (a == KDSM_BDD_FALSE || b == KDSM_BDD_FALSE)
+	if (product_none(a, b))
 		return KDSM_BDD_FALSE;
 	if (a == KDSM_BDD_TRUE && b == KDSM_BDD_TRUE)
 		return KDSM_BDD_TRUE;
+	at ^= backward;
+	/* It may come from another node. */
+	if (kd_unlikely(at >= w->store->bit_count))
+		return kd_fail(w, -EIO);
+	bit = w->store->bits + at;
 	/* what is left of b speaks of actions only, and some action is possible */
-	if (at == rel->count)
+	if (bit->variable == KD_NO_VARIABLE)
 		return a;
 
 	if (!kd_terminal(b)) {
 		if (!kd_node_private(w, b, &nb))
-			return KDSM_BDD_INVALID;
+			return kd_give_up(w);
 		vb = kd_variable(&nb);
 	}
 	if (!kd_terminal(a)) {
 		if (!kd_node(w, a, &na))
-			return KDSM_BDD_INVALID;
+			return kd_give_up(w);
 		va = kd_variable(&na);
 	}
 	variable = va < vb ? va : vb;
 	if (!kd_descends(w, variable, above))
-		return KDSM_BDD_INVALID;
+		return kd_give_up(w);
 	variable &= ~UINT32_C(1);	/* next variables belong to their bits */
-	while (rel->bits[at].variable < variable)
-		if (++at == rel->count)
-			return a;
+	while (bit->variable < variable)
+		bit++;
+	if (bit->variable == KD_NO_VARIABLE)
+		return a;
+	at = bit - w->store->bits;
 
-	key = kd_key(rel->op, a, b, rel->bits[at].rest);
+	key = kd_key(backward ? KD_OP_PREDECESSORS : KD_OP_SUCCESSORS, a, b, bit->rest);
 	if (kd_cache_get(w, &key, &result))
 		return result;
 	home = asks_home(w, &key, at);
 	if (home) {
-		if (get_home(w, &key, &result))
-			return result;
-		if (kd_unlikely(w->error))
-			return KDSM_BDD_INVALID;
+		r = get_home(w, &key, &result);
+		if (r)
+			return r < 0 ? kd_fail(w, r) : result;
 	}
 
 	ah = va == variable ? kd_high(&na, a) : a;
@@ -156,29 +167,37 @@ static kdsm_bdd product(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
 	if (kd_unlikely(!w->alone))
 		kd_nodes_ahead(w, (kdsm_bdd[]){ ah, al }, 2);
 
-	if (rel->bits[at].variable != variable) {
+	if (bit->variable != variable) {
 		/* a bit that the relation does not speak of, so b is not split */
-		high = product(w, ah, b, rel, at, above);
-		if (kd_unlikely(!kd_valid(high)))
+		at |= backward;
+		KDSM_SPAWN(kd_product, al, b, at, above);
+		high = KDSM_CALL(kd_product, ah, b, at, above);
+		if (kd_unlikely(!kd_valid(high))) {
+			KDSM_DROP();
 			return high;
-		low = product(w, al, b, rel, at, above);
+		}
+		low = KDSM_SYNC(kd_product);
 	} else {
 		kdsm_bdd bhh, bhl, blh, bll;
 
 		if (!split_relation(w, bh, variable + 1, &bhh, &bhl) ||
 		    !split_relation(w, bl, variable + 1, &blh, &bll))
-			return KDSM_BDD_INVALID;
-		if (rel->op == KD_OP_PREDECESSORS) {
+			return kd_give_up(w);
+		if (backward) {
 			/* what is summed over is the next value, and the current one stays */
 			kdsm_bdd t = bhl;
 
 			bhl = blh;
 			blh = t;
 		}
-		high = either(w, ah, bhh, al, blh, rel, at + 1, above);
-		if (kd_unlikely(!kd_valid(high)))
+		at = (at + 1) | backward;
+		KDSM_SPAWN(kd_either, ah, bhl, al, bll, at, above);
+		high = KDSM_CALL(kd_either, ah, bhh, al, blh, at, above);
+		if (kd_unlikely(!kd_valid(high))) {
+			KDSM_DROP();
 			return high;
-		low = either(w, ah, bhl, al, bll, rel, at + 1, above);
+		}
+		low = KDSM_SYNC(kd_either);
 	}
 	if (kd_unlikely(!kd_valid(low)))
 		return low;
@@ -187,9 +206,9 @@ static kdsm_bdd product(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
 		return result;
 	kd_cache_put(w, &key, result);
 	if (home) {
-		put_home(w, &key, result);
-		if (kd_unlikely(w->error))
-			return KDSM_BDD_INVALID;
+		r = put_home(w, &key, result);
+		if (r < 0)
+			return kd_fail(w, r);
 	}
 	return result;
 }
@@ -197,17 +216,15 @@ static kdsm_bdd product(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
 kdsm_bdd kdsm_bdd_successors(struct kdsm_bdd_worker *worker, kdsm_bdd states,
 			     const struct kdsm_relation *relation)
 {
-	const struct way way = { relation->bits, relation->count, KD_OP_SUCCESSORS };
-
-	return kd_valid(states) ? product(worker, states, relation->relation, &way, 0, 0) : states;
+	return kd_valid(states) ? KD_OPERATE(worker, kd_product, states, relation->relation,
+					 relation->at, 0) : states;
 }
 
 kdsm_bdd kdsm_bdd_predecessors(struct kdsm_bdd_worker *worker, kdsm_bdd states,
 			       const struct kdsm_relation *relation)
 {
-	const struct way way = { relation->bits, relation->count, KD_OP_PREDECESSORS };
-
-	return kd_valid(states) ? product(worker, states, relation->relation, &way, 0, 0) : states;
+	return kd_valid(states) ? KD_OPERATE(worker, kd_product, states, relation->relation,
+					 relation->at | KD_BACKWARD, 0) : states;
 }
 
 /* Is the variable of the cube one of the cube's? Goes on in it up to there. */
@@ -252,10 +269,29 @@ static int check_support(struct kdsm_bdd_worker *w, kdsm_bdd relation, kdsm_bdd 
 	return 0;
 }
 
+static int add_bit(struct kdsm_bdd_store *store, uint32_t variable)
+{
+	uint32_t room = store->bit_room;
+	struct kd_bit *more;
+
+	if (store->bit_count == room) {
+		room = room ? 2 * room : 1024;
+		if (room >= KD_BACKWARD)
+			return -ENOMEM;
+		more = reallocarray(store->bits, room, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		store->bits = more;
+		store->bit_room = room;
+	}
+	store->bits[store->bit_count++] = (struct kd_bit){ variable, KDSM_BDD_TRUE };
+	return 0;
+}
+
 static int collect_bits(struct kdsm_bdd_worker *w, struct kdsm_relation *rel,
 			kdsm_bdd set, uint32_t first_action)
 {
-	unsigned int capacity = 0;
+	struct kdsm_bdd_store *store = w->store;
 	kdsm_bdd high, low;
 	uint32_t v;
 	int r;
@@ -266,18 +302,12 @@ static int collect_bits(struct kdsm_bdd_worker *w, struct kdsm_relation *rel,
 			return r;
 		if (v >= first_action)
 			return -EINVAL;
-		if (rel->count && rel->bits[rel->count - 1].variable == (v & ~1u))
+		if (rel->count && store->bits[store->bit_count - 1].variable == (v & ~1u))
 			continue;
-		if (rel->count == capacity) {
-			void *more;
-
-			capacity = capacity ? 2 * capacity : 64;
-			more = reallocarray(rel->bits, capacity, sizeof(*rel->bits));
-			if (!more)
-				return -ENOMEM;
-			rel->bits = more;
-		}
-		rel->bits[rel->count++].variable = v & ~1u;
+		r = add_bit(store, v & ~1u);
+		if (r < 0)
+			return r;
+		rel->count++;
 		if (!(v & 1)) {
 			kdsm_bdd next = high;
 
@@ -294,13 +324,14 @@ static int collect_bits(struct kdsm_bdd_worker *w, struct kdsm_relation *rel,
 			}
 		}
 	}
-	return 0;
+	return add_bit(store, KD_NO_VARIABLE);
 }
 
 int kdsm_relation_new(struct kdsm_bdd_worker *worker, kdsm_bdd relation,
 		      kdsm_bdd variables, uint32_t first_action,
 		      struct kdsm_relation **result)
 {
+	struct kdsm_bdd_store *store = worker->store;
 	struct kdsm_relation *rel;
 	kdsm_bdd set, cube = KDSM_BDD_TRUE;
 	bool was_private = worker->private;
@@ -311,6 +342,7 @@ int kdsm_relation_new(struct kdsm_bdd_worker *worker, kdsm_bdd relation,
 	if (!rel)
 		return -ENOMEM;
 	rel->relation = relation;
+	rel->at = store->bit_count;
 	worker->private = true;
 	set = kdsm_bdd_support(worker, variables);
 	r = kd_valid(set) ? check_support(worker, relation, set, first_action) :
@@ -318,24 +350,25 @@ int kdsm_relation_new(struct kdsm_bdd_worker *worker, kdsm_bdd relation,
 	if (r == 0)
 		r = collect_bits(worker, rel, set, first_action);
 	for (i = rel->count; r == 0 && i--; ) {
-		cube = kdsm_bdd_make(worker, rel->bits[i].variable, cube, KDSM_BDD_FALSE);
-		rel->bits[i].rest = cube;
+		struct kd_bit *bit = &store->bits[rel->at + i];
+
+		cube = kdsm_bdd_make(worker, bit->variable, cube, KDSM_BDD_FALSE);
+		bit->rest = cube;
 	}
 	worker->private = was_private;
 	if (r == 0 && (!kd_valid(cube) || !kd_valid(rel->relation)))
 		r = kdsm_bdd_error(worker);
 	if (r < 0) {
-		kdsm_relation_free(rel);
+		store->bit_count = rel->at;
+		free(rel);
 		return r;
 	}
 	*result = rel;
 	return 0;
 }
 
+/* Its bits stay with the store. */
 void kdsm_relation_free(struct kdsm_relation *relation)
 {
-	if (!relation)
-		return;
-	free(relation->bits);
 	free(relation);
 }

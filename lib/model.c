@@ -86,6 +86,22 @@ static bool ends_with(const char *string, const char *end)
 	return n >= m && strcmp(string + n - m, end) == 0;
 }
 
+static int read_model(struct kdsm_bdd_worker *worker, const char *path,
+		      const unsigned char *file, size_t size,
+		      struct kd_model *model, struct kd_message *message)
+{
+	if (ends_with(path, ".pnml")) {
+		model->kind = "Petri net";
+		return kd_model_read_pnml(worker, path, file, size, model, message);
+	}
+	if (ends_with(path, ".aag") || ends_with(path, ".aig")) {
+		model->kind = "and-inverter graph";
+		return kd_model_read_aiger(worker, path, file, size, model, message);
+	}
+	model->kind = "BDDs";
+	return kd_model_read_bdd(worker, path, file, size, model, message);
+}
+
 int kd_model_load(struct kdsm_bdd_worker *worker, const char *path,
 		  struct kd_model *model, struct kd_message *message)
 {
@@ -106,14 +122,7 @@ int kd_model_load(struct kdsm_bdd_worker *worker, const char *path,
 	if (r == 0) {
 		model->name = name_of(path);
 		kdsm_bdd_private(worker, 1);
-		if (!model->name)
-			r = -ENOMEM;
-		else if (ends_with(path, ".pnml"))
-			r = kd_model_read_pnml(worker, path, file, size, model, message);
-		else if (ends_with(path, ".aag") || ends_with(path, ".aig"))
-			r = kd_model_read_aiger(worker, path, file, size, model, message);
-		else
-			r = kd_model_read_bdd(worker, path, file, size, model, message);
+		r = model->name ? read_model(worker, path, file, size, model, message) : -ENOMEM;
 		kdsm_bdd_private(worker, 0);
 	}
 	free(file);

@@ -29,6 +29,7 @@ struct kd_net;			/* net.h: the Petri net that a model was made of */
 
 struct kd_model {
 	char *name;			/* of the file, without directory and suffix */
+	const char *kind;		/* what the file is, for people */
 	unsigned int bits;		/* of a state; bit i is variable 2i */
 	uint32_t *variables;		/* 2 * 0 .. 2 * (bits - 1) */
 	kdsm_bdd initial;		/* private */

@@ -175,10 +175,9 @@ static int make_initial(const struct maker *m, struct kd_model *model)
 		return -ENOMEM;
 	for (i = a->latches; i--; ) {
 		model->variables[i] = 2 * i;
-		if (a->latch[i].reset == KD_AIGER_RESET_1)
-			initial = kdsm_bdd_make(m->worker, 2 * i, initial, KDSM_BDD_FALSE);
-		else if (a->latch[i].reset == KD_AIGER_RESET_0)
-			initial = kdsm_bdd_make(m->worker, 2 * i, KDSM_BDD_FALSE, initial);
+		if (a->latch[i].reset != KD_AIGER_RESET_ANY)
+			initial = kd_literal(m->worker, 2 * i,
+					     a->latch[i].reset == KD_AIGER_RESET_1, initial);
 	}
 	model->initial = initial;
 	return initial == KDSM_BDD_INVALID ? kdsm_bdd_error(m->worker) : 0;

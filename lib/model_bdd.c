@@ -1,220 +1,77 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Models in the .bdd format.
- *
- * All integers are little-endian, without padding:
- *
- *	file     := i32 integers_per_state, i32 bits_per_integer, i32 action_bits,
- *	            set, i32 relation_count, relation * relation_count
- *	set      := section, u64 bdd, u64 integers_per_state, u64 variables
- *	relation := section, u64 bdd, u64 variables
- *	section  := u64 count, node * count
- *	node     := u64 a, u64 b
- *
- * What follows the relations is ignored. Nodes are numbered from 1 through all
- * sections and refer to lower numbers; they are those of <kdsm/bdd.h>. The
- * file is not trusted: every length, reference and variable is checked before
- * it is used, and memory is asked for only in proportion to the file's size.
- */
-#include <errno.h>
+/* Models in the .bdd format (bdd_file.h). */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bdd_int.h"
+#include "bdd_file.h"
 #include "model.h"
 
-#define FIRST_ACTION	1000000
 #define MAX_BITS	32768	/* of a state: operations recurse as deep */
 #define MAX_ACTION_BITS	4096
 
 struct reader {
-	struct kdsm_bdd_worker *worker;
-	const char *path;
-	const unsigned char *file;
-	size_t size, at;
-	struct kd_message *message;
+	struct kd_bdd_reader file;
 	const char *part;		/* what is being read, for messages */
 	unsigned int relation;		/* number of it, from 0 */
-	uint32_t bits, actions;		/* of a state; of a label */
-	kdsm_bdd *edges;		/* by number in the file */
-	uint32_t *variables;		/* likewise, to check the order */
-	uint64_t count, capacity;	/* of both; number 0 included */
 };
 
-/* Where the file is wrong; at is the offset of the first bad byte's field. */
-static int bad(struct reader *r, size_t at, const char *what)
+static int bad(struct reader *r, uint64_t at, const char *what)
 {
-	char where[64] = "";
-
-	if (!strcmp(r->part, "relation"))
-		snprintf(where, sizeof(where), "relation %u", r->relation);
-	else
-		snprintf(where, sizeof(where), "%s", r->part);
-	kd_say(r->message, "%s: byte %zu (%s): %s; is this a model in the .bdd format, and whole?",
-	       r->path, at, where, what);
-	return -EINVAL;
+	return kd_bdd_wrong(&r->file, at, what);
 }
 
-static int get_u64(struct reader *r, uint64_t *value)
+static int get_header(struct reader *r)
 {
-	unsigned int i;
-
-	if (r->size - r->at < 8)
-		return bad(r, r->at, "the file ends too early");
-	for (*value = 0, i = 8; i--; )
-		*value = *value << 8 | r->file[r->at + i];
-	r->at += 8;
-	return 0;
-}
-
-static int get_i32(struct reader *r, int32_t *value)
-{
-	uint32_t v = 0;
-	unsigned int i;
-
-	if (r->size - r->at < 4)
-		return bad(r, r->at, "the file ends too early");
-	for (i = 4; i--; )
-		v = v << 8 | r->file[r->at + i];
-	*value = (int32_t)v;
-	r->at += 4;
-	return 0;
-}
-
-/* A reference to a node already read. */
-static int get_edge(struct reader *r, kdsm_bdd *edge, uint64_t *number)
-{
-	size_t at = r->at;
-	uint64_t e;
-
-	if (get_u64(r, &e) < 0)
-		return -EINVAL;
-	if (e & ~KD_EDGE)
-		return bad(r, at, "not a reference to a node");
-	if (kd_number(e) >= r->count)
-		return bad(r, at, "a reference to a node that is not defined yet");
-	*number = kd_number(e);
-	*edge = r->edges[*number] ^ (e & KDSM_BDD_COMPLEMENT);
-	return 0;
-}
-
-static int reserve(struct reader *r, uint64_t more)
-{
-	uint64_t wanted = r->count + more;
-	void *p;
-
-	if (wanted <= r->capacity)
-		return 0;
-	p = reallocarray(r->edges, wanted, sizeof(*r->edges));
-	if (!p)
-		return -ENOMEM;
-	r->edges = p;
-	p = reallocarray(r->variables, wanted, sizeof(*r->variables));
-	if (!p)
-		return -ENOMEM;
-	r->variables = p;
-	r->capacity = wanted;
-	return 0;
-}
-
-static int get_node(struct reader *r)
-{
-	uint64_t high_number, b, low_number;
-	kdsm_bdd high, edge;
-	uint32_t variable;
-	size_t at = r->at;
-
-	if (get_edge(r, &high, &high_number) < 0 || get_u64(r, &b) < 0)
-		return -EINVAL;
-	low_number = b & KDSM_NUMBER_MASK;
-	variable = b >> KD_VARIABLE_SHIFT;
-	if (low_number >= r->count)
-		return bad(r, at + 8, "a reference to a node that is not defined yet");
-	if (variable >= 2 * r->bits &&
-	    (variable < FIRST_ACTION || variable >= FIRST_ACTION + r->actions))
-		return bad(r, at + 8, "a variable beyond those of states and actions");
-	if (variable >= r->variables[high_number] || variable >= r->variables[low_number])
-		return bad(r, at + 8, "a variable that is not above those of the node's children");
-	edge = kd_make(r->worker, variable, high, r->edges[low_number]);
-	if (edge == KDSM_BDD_INVALID)
-		return kdsm_bdd_error(r->worker);
-	r->edges[r->count] = edge;
-	r->variables[r->count++] = variable;
-	return 0;
-}
-
-static int get_section(struct reader *r)
-{
-	size_t at = r->at;
-	uint64_t count;
 	int error;
 
-	if (get_u64(r, &count) < 0)
-		return -EINVAL;
-	if (count > (r->size - r->at) / KDSM_NODE_BYTES)
-		return bad(r, at, "more nodes announced than the file has bytes for");
-	error = reserve(r, count);
-	while (error == 0 && count--)
-		error = get_node(r);
-	return error;
-}
-
-static int get_header(struct reader *r, int32_t *integers)
-{
-	int32_t bits, actions;
-
 	r->part = "header";
-	if (get_i32(r, integers) < 0 || get_i32(r, &bits) < 0 || get_i32(r, &actions) < 0)
-		return -EINVAL;
-	if (*integers <= 0)
-		return bad(r, 0, "integers per state not positive");
-	if (bits <= 0)
-		return bad(r, 4, "bits per integer not positive");
-	if ((int64_t)*integers * bits > MAX_BITS)
+	error = kd_bdd_get_header(&r->file);
+	if (error < 0)
+		return error;
+	if (r->file.bits > MAX_BITS)
 		return bad(r, 0, "a state of more than 32768 bits");
-	if (actions < 0 || actions > MAX_ACTION_BITS)
+	if (r->file.actions > MAX_ACTION_BITS)
 		return bad(r, 8, "action bits negative or more than 4096");
-	r->bits = *integers * bits;
-	r->actions = actions;
 	return 0;
 }
 
-static int get_set(struct reader *r, int32_t integers, struct kd_model *model)
+static int get_set(struct reader *r, struct kd_model *model)
 {
+	struct kdsm_bdd_worker *w = r->file.worker;
 	kdsm_bdd variables, cube, support;
-	uint64_t number, again;
-	size_t at;
+	uint64_t at, again;
 	uint32_t i;
 	int error;
 
 	r->part = "set of initial states";
-	error = get_section(r);
+	error = kd_bdd_get_section(&r->file);
 	if (error < 0)
 		return error;
-	at = r->at;
-	if (get_edge(r, &model->initial, &number) < 0 || get_u64(r, &again) < 0 ||
-	    get_edge(r, &variables, &number) < 0)
+	at = r->file.at;
+	if (kd_bdd_get_edge(&r->file, &model->initial) < 0 ||
+	    kd_bdd_get_u64(&r->file, &again) < 0 || kd_bdd_get_edge(&r->file, &variables) < 0)
 		return -EINVAL;
-	if (again != (uint64_t)integers)
+	if (again != r->file.integers)
 		return bad(r, at + 8, "integers per state not as in the header");
 
-	model->bits = r->bits;
-	model->variables = malloc(r->bits * sizeof(*model->variables));
+	model->bits = r->file.bits;
+	model->variables = malloc(r->file.bits * sizeof(*model->variables));
 	if (!model->variables)
 		return -ENOMEM;
-	for (i = 0; i < r->bits; i++)
+	for (i = 0; i < r->file.bits; i++)
 		model->variables[i] = 2 * i;
-	cube = kdsm_bdd_cube(r->worker, model->variables, r->bits);
-	support = kdsm_bdd_support(r->worker, variables);
+	cube = kdsm_bdd_cube(w, model->variables, r->file.bits);
+	support = kdsm_bdd_support(w, variables);
 	if (cube == KDSM_BDD_INVALID || support == KDSM_BDD_INVALID)
-		return kdsm_bdd_error(r->worker);
+		return kdsm_bdd_error(w);
 	if (support != cube)
 		return bad(r, at + 16, "its variables are not the bits of the current state");
-	support = kdsm_bdd_support(r->worker, model->initial);
-	support = kdsm_bdd_exists(r->worker, support, cube);
+	support = kdsm_bdd_support(w, model->initial);
+	support = kdsm_bdd_exists(w, support, cube);
 	if (support == KDSM_BDD_INVALID)
-		return kdsm_bdd_error(r->worker);
+		return kdsm_bdd_error(w);
 	if (support != KDSM_BDD_TRUE)
 		return bad(r, at, "it depends on more than the bits of the current state");
 	return 0;
@@ -223,17 +80,16 @@ static int get_set(struct reader *r, int32_t integers, struct kd_model *model)
 static int get_relation(struct reader *r, struct kdsm_relation **relation)
 {
 	kdsm_bdd bdd, variables;
-	uint64_t number;
-	size_t at;
+	uint64_t at;
 	int error;
 
-	error = get_section(r);
+	error = kd_bdd_get_section(&r->file);
 	if (error < 0)
 		return error;
-	at = r->at;
-	if (get_edge(r, &bdd, &number) < 0 || get_edge(r, &variables, &number) < 0)
+	at = r->file.at;
+	if (kd_bdd_get_edge(&r->file, &bdd) < 0 || kd_bdd_get_edge(&r->file, &variables) < 0)
 		return -EINVAL;
-	error = kdsm_relation_new(r->worker, bdd, variables, FIRST_ACTION, relation);
+	error = kdsm_relation_new(r->file.worker, bdd, variables, KD_FIRST_ACTION, relation);
 	if (error == -EINVAL)
 		return bad(r, at, "it depends on variables that it does not name, or names an action");
 	return error;
@@ -241,16 +97,16 @@ static int get_relation(struct reader *r, struct kdsm_relation **relation)
 
 static int get_relations(struct reader *r, struct kd_model *model)
 {
-	size_t at = r->at;
+	uint64_t at = r->file.at;
 	int32_t count;
 	int error;
 
 	r->part = "number of relations";
-	if (get_i32(r, &count) < 0)
+	if (kd_bdd_get_i32(&r->file, &count) < 0)
 		return -EINVAL;
 	if (count <= 0)
 		return bad(r, at, "not positive");
-	if ((size_t)count > (r->size - r->at) / 24)
+	if ((uint64_t)count > (r->file.size - r->file.at) / 24)
 		return bad(r, at, "more relations announced than the file has bytes for");
 	model->relation = calloc(count, sizeof(*model->relation));
 	if (!model->relation)
@@ -265,29 +121,36 @@ static int get_relations(struct reader *r, struct kd_model *model)
 	return 0;
 }
 
+/* Where the file is wrong, at the offset of the field. */
+static void explain(const struct reader *r, const char *path, struct kd_message *message)
+{
+	char where[64] = "";
+
+	if (!strcmp(r->part, "relation"))
+		snprintf(where, sizeof(where), "relation %u", r->relation);
+	else
+		snprintf(where, sizeof(where), "%s", r->part);
+	kd_say(message,
+	       "%s: byte %" PRIu64 " (%s): %s; is this a model in the .bdd format, and whole?",
+	       path, r->file.wrong_at, where, r->file.wrong);
+}
+
 int kd_model_read_bdd(struct kdsm_bdd_worker *worker, const char *path,
 		      const unsigned char *file, size_t size,
 		      struct kd_model *model, struct kd_message *message)
 {
 	struct reader r = {
-		.worker = worker, .path = path, .file = file, .size = size,
-		.message = message,
+		.file = { .worker = worker, .bytes = file, .size = size },
 	};
-	int32_t integers;
 	int error;
 
-	error = get_header(&r, &integers);
+	error = get_header(&r);
 	if (error == 0)
-		error = reserve(&r, 1);
-	if (error == 0) {
-		r.edges[0] = KDSM_BDD_FALSE;
-		r.variables[0] = KD_NO_VARIABLE;
-		r.count = 1;
-		error = get_set(&r, integers, model);
-	}
+		error = get_set(&r, model);
 	if (error == 0)
 		error = get_relations(&r, model);
-	free(r.edges);
-	free(r.variables);
+	if (error == -EINVAL && r.file.wrong)
+		explain(&r, path, message);
+	kd_bdd_reader_destroy(&r.file);
 	return error;
 }

@@ -45,13 +45,6 @@ static struct touch *touches(const struct kd_transition *t, unsigned int *count)
 	return touch;
 }
 
-/* Variable v has that value, and rest. */
-static kdsm_bdd literal(struct kdsm_bdd_worker *w, uint32_t v, bool value, kdsm_bdd rest)
-{
-	return value ? kdsm_bdd_make(w, v, rest, KDSM_BDD_FALSE) :
-	       kdsm_bdd_make(w, v, KDSM_BDD_FALSE, rest);
-}
-
 static int new_relation(struct kdsm_bdd_worker *w, kdsm_bdd relation,
 			const struct touch *touch, unsigned int count,
 			struct kdsm_relation **result)
@@ -61,8 +54,8 @@ static int new_relation(struct kdsm_bdd_worker *w, kdsm_bdd relation,
 	if (relation == KDSM_BDD_INVALID)
 		return kdsm_bdd_error(w);
 	while (count--) {
-		set = literal(w, 2 * touch[count].place + 1, true, set);
-		set = literal(w, 2 * touch[count].place, true, set);
+		set = kd_literal(w, 2 * touch[count].place + 1, true, set);
+		set = kd_literal(w, 2 * touch[count].place, true, set);
 	}
 	if (set == KDSM_BDD_INVALID)
 		return kdsm_bdd_error(w);
@@ -85,8 +78,8 @@ static int make_relation(struct kdsm_bdd_worker *w, const struct touch *touch,
 	unsigned int i;
 
 	for (i = count; i--; ) {
-		relation = literal(w, 2 * touch[i].place + 1, touch[i].out > 0, relation);
-		relation = literal(w, 2 * touch[i].place, touch[i].in > 0, relation);
+		relation = kd_literal(w, 2 * touch[i].place + 1, touch[i].out > 0, relation);
+		relation = kd_literal(w, 2 * touch[i].place, touch[i].in > 0, relation);
 	}
 	return new_relation(w, relation, touch, count, result);
 }
@@ -103,7 +96,7 @@ static int make_trap(struct kdsm_bdd_worker *w, const struct touch *touch,
 
 	for (i = count; i--; ) {
 		if (touch[i].in)
-			enabled = literal(w, 2 * touch[i].place, true, enabled);
+			enabled = kd_literal(w, 2 * touch[i].place, true, enabled);
 		if (touch[i].out > 1)
 			some = KDSM_BDD_TRUE;
 		else if (touch[i].out && !touch[i].in)
@@ -157,7 +150,7 @@ static int add_places(struct kdsm_bdd_worker *w, const char *path,
 			return -EINVAL;
 		}
 		model->variables[i] = 2 * i;
-		initial = literal(w, 2 * i, net->place[i].marking, initial);
+		initial = kd_literal(w, 2 * i, net->place[i].marking, initial);
 	}
 	model->initial = initial;
 	return initial == KDSM_BDD_INVALID ? kdsm_bdd_error(w) : 0;

@@ -116,7 +116,7 @@ kdsm_bdd kdsm_bdd_publish(struct kdsm_bdd_worker *worker, kdsm_bdd a)
 		edges[i] = kd_make(worker, kd_variable(node),
 				   translate(walk.nodes, edges, i, kd_high(node, 0)),
 				   translate(walk.nodes, edges, i, kd_low(node, 0)));
-		if (edges[i] == KDSM_BDD_INVALID)
+		if (!kd_valid(edges[i]))
 			goto out;
 	}
 	result = translate(walk.nodes, edges, walk.count, a);

@@ -11,7 +11,7 @@
 int kd_property_begin(struct kd_search *s, struct kd_reach_result *result)
 {
 	const struct kd_model *model = &s->model;
-	struct kdsm_bdd_worker *w = s->member[0].worker;
+	struct kdsm_bdd_worker *w = s->worker;
 	unsigned int i;
 
 	if (s->gang.node || !model->properties)
@@ -35,7 +35,7 @@ int kd_property_begin(struct kd_search *s, struct kd_reach_result *result)
 
 int kd_property_check(struct kd_search *s)
 {
-	struct kdsm_bdd_worker *w = s->member[0].worker;
+	struct kdsm_bdd_worker *w = s->worker;
 	kdsm_bdd found;
 	unsigned int i;
 

@@ -5,16 +5,21 @@
  * sentence what went wrong if something did.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "internal.h"
+#include "invariant.h"
 #include "search.h"
 
-#define STACK	(UINT64_C(64) << 20)	/* as the other members have */
+#define STACK	(UINT64_C(64) << 20)	/* bytes; for 32768 bits of a state */
 
 /* A former job of the name that is being given up may still be there. */
 #define OPEN_TRIES	25
@@ -54,8 +59,7 @@ void kd_reach_result_free(struct kd_reach_result *result)
 static int open_region(struct kd_search *s)
 {
 	struct kdsm_region_attr attr = {
-		.size = (KD_STORE + kdsm_bdd_part_bytes(&s->options->bdd,
-							kdsm_nodes(s->kdsm))) *
+		.size = kd_search_part_bytes(s->options, kdsm_nodes(s->kdsm)) *
 			kdsm_nodes(s->kdsm),
 	};
 	struct timespec pause = { 0, OPEN_PAUSE };
@@ -103,7 +107,7 @@ static int open_region(struct kd_search *s)
 }
 
 /* What all members must agree on, and what is known of them together. */
-enum { DIGEST, THREADS, INITIAL };
+enum { DIGEST, THREADS, CURRENT, VISITED, LEVELS };
 
 static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
 {
@@ -112,11 +116,27 @@ static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
 	return mine[DIGEST] == theirs[DIGEST] ? 0 : -EPROTO;
 }
 
+/* Can the result be written? Better known now than after the search. */
+static int try_save(struct kd_search *s)
+{
+	int fd, r;
+
+	if (!s->options->save)
+		return 0;
+	fd = open(s->options->save, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd >= 0)
+		return close(fd);
+	r = -errno;
+	kd_say(s->message, "--save %s: cannot be written: %s", s->options->save, strerror(-r));
+	return r;
+}
+
 /*
  * All have opened the region: its name is free for the next job, and nothing
- * stays behind if this one is killed. The initial states go into the table.
+ * stays behind if this one is killed. The initial states go into the table, or
+ * what a checkpoint has.
  */
-static int begin(struct kd_search *s, uint64_t *initial)
+static int begin(struct kd_search *s, struct kd_reach_result *result)
 {
 	char name[KDSM_NAME_SIZE];
 	int r;
@@ -127,8 +147,28 @@ static int begin(struct kd_search *s, uint64_t *initial)
 		kd_say(s->message, "region %s: cannot be removed: %s", name, strerror(-r));
 		return r;
 	}
-	*initial = kdsm_bdd_publish(s->member[0].worker, s->model.initial);
-	return *initial == KDSM_BDD_INVALID ? kdsm_bdd_error(s->member[0].worker) : 0;
+	r = try_save(s);
+	if (r == 0)
+		r = kd_property_begin(s, result);
+	if (r == 0)
+		r = kd_checkpoint_load(s);
+	if (r)
+		return r < 0 ? r : 0;
+	s->current = kdsm_bdd_publish(s->worker, s->model.initial);
+	s->visited = s->current;
+	return s->current == KDSM_BDD_INVALID ? kdsm_bdd_error(s->worker) : 0;
+}
+
+uint64_t kd_search_digest(const struct kd_search *s)
+{
+	const struct kd_model *model = &s->model;
+	uint64_t digest = kd_hash(kdsm_bdd_private_digest(s->store), model->initial);
+	unsigned int i;
+
+	digest = kd_hash(digest, (uint64_t)model->relations << 32 | model->bits);
+	for (i = 0; i < model->properties; i++)
+		digest = kd_hash(digest, model->property[i].bad);
+	return digest;
 }
 
 static int meet(struct kd_search *s, struct kd_reach_result *result)
@@ -137,13 +177,18 @@ static int meet(struct kd_search *s, struct kd_reach_result *result)
 	uint64_t words[KD_GANG_WORDS] = { 0 };
 	int r;
 
-	words[DIGEST] = kd_hash(kdsm_bdd_private_digest(s->store) + s->model.relations,
+	words[DIGEST] = kd_hash(kd_search_digest(s),
 				kd_hash(bdd->table_bytes + bdd->granularity,
-					bdd->cache_bytes + s->model.bits));
-	words[THREADS] = s->members;
+					bdd->cache_bytes ^ kd_hash(s->options->levels,
+								   kd_search_strategy(s))) ^
+				kd_hash(bdd->first_table_bytes, bdd->first_cache_bytes));
+	words[THREADS] = s->options->workers;
 	r = kd_gang_gather(&s->gang, words, agree, NULL);
 	if (r == 0 && s->gang.node == 0)
-		r = begin(s, &words[INITIAL]);
+		r = begin(s, result);
+	words[CURRENT] = s->current;
+	words[VISITED] = s->visited;
+	words[LEVELS] = s->levels;
 	if (r == 0)
 		r = kd_gang_scatter(&s->gang, words);
 	if (r == -ETIMEDOUT)
@@ -158,7 +203,10 @@ static int meet(struct kd_search *s, struct kd_reach_result *result)
 	if (r < 0)
 		return r;
 	result->workers = words[THREADS];
-	s->current = words[INITIAL] & KD_EDGE;
+	s->current = words[CURRENT] & KD_EDGE;
+	s->visited = words[VISITED] & KD_EDGE;
+	s->levels = words[LEVELS];
+	s->from_level = s->levels;
 	return 0;
 }
 
@@ -172,60 +220,145 @@ static int add_up(void *context, uint64_t *mine, const uint64_t *theirs)
 	return 0;
 }
 
-static uint64_t tasks(const struct kd_search *s, struct kdsm_bdd_counts *sum)
+void kd_search_warn(const struct kd_search *s, const char *format, ...)
 {
-	struct kdsm_bdd_counts one;
-	unsigned int i, k;
+	struct kd_message message;
+	va_list args;
 
-	memset(sum, 0, sizeof(*sum));
-	for (i = 0; i < s->members; i++) {
-		kdsm_bdd_counts(s->member[i].worker, &one);
-		for (k = 0; k < sizeof(one) / sizeof(uint64_t); k++)
-			((uint64_t *)sum)[k] += ((uint64_t *)&one)[k];
-	}
-	return sum->tasks;
+	va_start(args, format);
+	vsnprintf(message.text, sizeof(message.text), format, args);
+	va_end(args);
+	if (s->options->warn)
+		s->options->warn(s->options->context, message.text);
 }
 
-/* Numbers of all nodes to node 0, and what it counts of the states found. */
-static int conclude(struct kd_search *s, struct kd_reach_result *result)
+/* The states that were found, if they are wanted. The result is not lost with them. */
+static void save(struct kd_search *s, struct kd_reach_result *result)
 {
-	struct kdsm_bdd_worker *w = s->member[0].worker;
-	struct kdsm_counts c;
+	struct kdsm_bdd_worker *w = s->worker;
+	kdsm_bdd variables;
+	FILE *file;
 	int r;
 
-	kdsm_table_flush(w->table);
-	kdsm_counts(s->kdsm, &c);
-	uint64_t words[KD_GANG_WORDS] = {
-		tasks(s, &result->counts), c.get, c.put, c.cas, c.faa, c.am, c.bytes,
-	};
-	r = kd_gang_gather(&s->gang, words, add_up, NULL);
+	if (!s->options->save)
+		return;
+	file = fopen(s->options->save, "we");
+	r = file ? 0 : -errno;
+	/* Where the table has no room for it, it is only what the set depends on. */
+	variables = kdsm_bdd_cube(w, s->model.variables, s->model.bits);
+	if (!kd_valid(variables))
+		kdsm_bdd_error(w);
+	if (r == 0)
+		r = kdsm_bdd_save(w, file, &s->visited, kd_valid(variables) ? &variables : NULL, 1);
+	if (file && fclose(file) && r == 0)
+		r = -errno;
 	if (r < 0)
-		return r;
-	if (s->gang.node == 0) {
-		result->tasks = words[0];
-		result->remote = (struct kdsm_counts){
-			.get = words[1], .put = words[2], .cas = words[3],
-			.faa = words[4], .am = words[5], .bytes = words[6],
-		};
-		result->levels = s->levels;
-		result->cluster_nodes = s->gang.nodes;
-		result->model = strdup(s->model.name);
-		r = result->model ? 0 : -ENOMEM;
-		if (r == 0)
-			r = kdsm_table_usage(kdsm_bdd_table(s->store), &result->table_used,
-					     &result->table_size);
-		if (r == 0)
-			r = kdsm_bdd_count_nodes(w, s->visited, &result->nodes);
-		if (r == 0)
-			r = kdsm_bdd_count_states(w, s->visited, s->model.variables,
-						  s->model.bits, result->states);
-		if (r == 0)
-			r = kd_trace_find(s, result);
-		if (r < 0)
-			return r;
-	}
+		kd_search_warn(s, "%s: cannot be written: %s", s->options->save, strerror(-r));
+	result->unsaved = r < 0;
+}
+
+/* What a node has in memory, at most. */
+static uint64_t memory(const struct kd_search *s)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	/* of the module's memory, nothing counts for the process that maps it */
+	return usage.ru_maxrss * UINT64_C(1024) +
+	       (kdsm_is_local(s->kdsm) ? 0 : kdsm_region_part_size(s->region));
+}
+
+enum { MEMORY, LEAST, MOST };
+
+static int compare(void *context, uint64_t *mine, const uint64_t *theirs)
+{
+	(void)context;
+	if (mine[MEMORY] < theirs[MEMORY])
+		mine[MEMORY] = theirs[MEMORY];
+	if (mine[LEAST] > theirs[LEAST])
+		mine[LEAST] = theirs[LEAST];
+	if (mine[MOST] < theirs[MOST])
+		mine[MOST] = theirs[MOST];
+	return 0;
+}
+
+/* Numbers of all nodes to node 0. */
+static int add_nodes(struct kd_search *s, struct kd_reach_result *result)
+{
+	struct kdsm_counts c;
+	uint64_t own;
+	int r;
+
+	kdsm_bdd_all_counts(s->store, &result->counts);
+	own = result->counts.tasks;
+	kdsm_counts(s->kdsm, &c);
+	uint64_t sums[KD_GANG_WORDS] = { own, c.get, c.put, c.cas, c.faa, c.am, c.bytes };
+	uint64_t extremes[KD_GANG_WORDS] = {
+		[MEMORY] = memory(s), [LEAST] = own, [MOST] = own,
+	};
+
+	r = kd_gang_gather(&s->gang, sums, add_up, NULL);
+	if (r == 0)
+		r = kd_gang_scatter(&s->gang, sums);
+	if (r == 0)
+		r = kd_gang_gather(&s->gang, extremes, compare, NULL);
+	result->tasks = sums[0];
+	result->remote = (struct kdsm_counts){
+		.get = sums[1], .put = sums[2], .cas = sums[3],
+		.faa = sums[4], .am = sums[5], .bytes = sums[6],
+	};
+	/* What messages do that is no atomic. */
+	result->remote.find = sums[5] - (kdsm_domain(s->kdsm) == KDSM_DOMAIN_SW ?
+					 sums[3] + sums[4] : 0);
+	result->memory = extremes[MEMORY];
+	result->tasks_least = extremes[LEAST];
+	result->tasks_most = extremes[MOST];
+	return r;
+}
+
+/* What node 0 counts of the states found, and shows of them. */
+static int count(struct kd_search *s, struct kd_reach_result *result)
+{
+	struct kdsm_bdd_worker *w = s->worker;
+	int r;
+
+	result->levels = s->levels;
+	result->collections = s->room.sum;
+	result->complete = kd_search_complete(s);
+	result->from_level = s->from_level;
+	result->before = s->before / 1e9;
+	result->cluster_nodes = s->gang.nodes;
+	result->kind = s->model.kind;
+	result->bits = s->model.bits;
+	result->relations = s->model.relations;
+	result->model = strdup(s->model.name);
+	r = result->model ? 0 : -ENOMEM;
+	if (r == 0)
+		r = kdsm_table_usage(kdsm_bdd_table(s->store), &result->table_used,
+				     &result->table_size);
+	if (r == 0)
+		r = kdsm_bdd_count_nodes(w, s->visited, &result->nodes);
+	if (r == 0)
+		r = kdsm_bdd_count_states(w, s->visited, s->model.variables, s->model.bits,
+					  result->states);
+	if (r == 0)
+		r = kd_trace_find(s, result);
+	if (r == 0)
+		save(s, result);
+	return r;
+}
+
+static int conclude(struct kd_search *s, struct kd_reach_result *result)
+{
+	uint64_t words[KD_GANG_WORDS] = { 0 };
+	int r;
+
+	kdsm_table_flush(s->worker->table);
+	r = add_nodes(s, result);
+	if (r == 0 && s->gang.node == 0)
+		r = count(s, result);
 	/* nobody leaves while node 0 reads the parts of others */
-	return kd_gang_scatter(&s->gang, words);
+	return r < 0 ? r : kd_gang_scatter(&s->gang, words);
 }
 
 /* A sentence for what has none yet. */
@@ -243,8 +376,8 @@ static void explain(struct kd_search *s, int error)
 		if (kdsm_table_usage(kdsm_bdd_table(s->store), &used, &size) < 0)
 			size = 0;
 		kd_say(s->message,
-		       "the table of %" PRIu64 " nodes is full after %" PRIu64
-		       " levels; give --table %" PRIu64 " or more (MiB, the same on every node)",
+		       "the table of %" PRIu64 " nodes is too small for level %" PRIu64
+		       ", even without garbage; give --table %" PRIu64 " or more (MiB, the same on every node)",
 		       size, s->levels, mib ? 2 * mib : 2);
 	} else if (error == -ECANCELED) {
 		kd_say(s->message, "node %u gave up: %s; see what it says",
@@ -262,6 +395,20 @@ static void explain(struct kd_search *s, int error)
 	}
 }
 
+static int load_model(struct kd_search *s)
+{
+	struct kdsm_bdd_worker *w = s->worker;
+	unsigned int i;
+	int r;
+
+	r = kd_model_load(w, s->options->path, &s->model, s->message);
+	for (i = 0; r == 0 && i < s->options->invariants; i++)
+		r = kd_invariant_file(w, s->options->invariant[i], &s->model, s->message);
+	for (i = 0; r == 0 && i < s->options->bounds; i++)
+		r = kd_invariant_bound(w, s->options->bound[i], &s->model, s->message);
+	return r < 0 ? r : kd_saturation_begin(s);
+}
+
 static int search(struct kd_search *s, struct kd_reach_result *result)
 {
 	int r;
@@ -272,17 +419,16 @@ static int search(struct kd_search *s, struct kd_reach_result *result)
 	r = kdsm_bdd_open(&s->store, s->region, KD_STORE, &s->options->bdd);
 	if (r < 0)
 		return r;
-	s->members = s->options->workers;
-	r = kd_search_start(s);
+	r = kd_search_prepare(s);
 	if (r == 0)
-		r = kd_model_load(s->member[0].worker, s->options->path, &s->model,
-				  s->message);
+		r = load_model(s);
 	if (r == 0)
 		r = meet(s, result);
 	if (r == 0)
-		r = kd_property_begin(s, result);
+		r = kd_search_start(s);
 	if (r == 0) {
 		s->began = kdsm_now();
+		s->written = s->began;
 		r = kd_search_run(s);
 		result->seconds = (kdsm_now() - s->began) / 1e9;
 	}

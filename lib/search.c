@@ -2,23 +2,28 @@
 /*
  * The rounds of a breadth-first search.
  *
- * In a round every worker of every node takes relations and unites the
- * successors of the current states; the unions of a node's workers are united
- * two by two, those of the nodes along the gang's tree. Node 0 takes away what was
- * visited before: the states of the next round. The search ends with the round
- * that finds nothing new.
+ * In a round every node runs a task that takes the successors of the current states by
+ * the node's relations, and unites them: one half of the relations is a task that others
+ * can steal, as are the steps of every product and union. The unions of the nodes are
+ * united along the gang's tree, and node 0 takes away what was visited before: the states
+ * of the next round. The search ends with the round that finds nothing new. Between two
+ * rounds no node has a task.
  *
- * With chaining a worker takes the successors not of the current states alone, but of
+ * With chaining a node takes the successors not of the current states alone, but of
  * these and all that it has found in this round (O. Roig, J. Cortadella, E. Pastor,
  * "Verification of Asynchronous Circuits by BDD-based Model Checking of Petri Nets",
  * 1995). There are fewer rounds, but they are no steps any more.
  *
- * Relation i belongs to node i mod N, which takes it by a ticket of its own part,
- * without any remote operation, and round after round, so that what it finds in
- * its part of the operation cache is its own. A node that has none left takes
- * tickets of the others. There are two ticket words, for odd and even rounds: a
- * node sets the one of round k + 1 to zero when round k begins, when those who
- * took tickets in round k - 1 are done, because their unions have been gathered.
+ * Saturation has rounds of its own (saturate.c).
+ *
+ * Relation i is of node i mod N, round after round, so that what it finds in its part of
+ * the operation cache is its own. A node that is done with its relations steals from
+ * others.
+ *
+ * Where the table is small, a round is done in slices, of some of the relations each. No
+ * task is left anywhere between slices either, and that is when garbage is collected
+ * (search_collect.c). An operation that finds the table full fails; all nodes learn of it
+ * with the unions, collect, and take the same slice or less again.
  */
 #include <stdlib.h>
 
@@ -26,234 +31,286 @@
 #include "search.h"
 #include "walk.h"
 
-#define STACK	(UINT64_C(64) << 20)	/* bytes; for 32768 bits of a state */
+#define STACK	(UINT64_C(128) << 20)	/* bytes; for 32768 bits of a state, and loot */
+#define DEQUE	512			/* tasks; deeper ones are not offered to others */
 
-static uint64_t ticket_place(uint64_t round)
+#pragma GCC visibility push(hidden)
+/* Of count relations: first, first + step and so on. */
+KDSM_TASK_DECLARE(struct kd_found, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count,
+		  uint32_t, step)
+KDSM_TASK_DECLARE(struct kd_found, kd_chain, kdsm_bdd, from, uint32_t, first, uint32_t, count,
+		  uint32_t, step)
+/* Of what was found, what is new, and all that is known then. */
+struct kd_news {
+	kdsm_bdd states, visited;
+};
+
+KDSM_TASK_DECLARE(struct kd_news, kd_sift, kdsm_bdd, found, kdsm_bdd, visited)
+#pragma GCC visibility pop
+
+static struct kd_search *search_of(const struct kdsm_bdd_worker *w)
 {
-	return KD_TICKETS + round % 2 * 64;
+	return w->store->context;
 }
 
-static void reset_tickets(struct kd_search *s, uint64_t round)
+struct kd_found kd_successors(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
+			      kdsm_bdd from, uint32_t relation)
 {
-	char *part = kdsm_region_part(s->region);
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	const struct kd_search *s = search_of(w);
+	const struct kdsm_relation *rel;
+	struct kd_found found = { KDSM_BDD_FALSE, 0 };
 
-	__atomic_store_n((uint64_t *)(part + ticket_place(round)), 0, __ATOMIC_RELEASE);
+	if (relation >= s->model.relations)
+		found.states = kd_failure(-EIO);
+	else if (kd_gang_aborted(&s->gang, NULL))
+		found.states = kd_failure(-ECANCELED);
+	if (!kd_valid(found.states))
+		return found;
+	if (s->model.trap && s->model.trap[relation]) {
+		rel = s->model.trap[relation];
+		found.states = KDSM_CALL(kd_product, from, rel->relation, rel->at, 0);
+		if (!kd_valid(found.states))
+			return found;
+		if (found.states != KDSM_BDD_FALSE) {
+			found.states = KDSM_BDD_FALSE;
+			found.unsafe = relation + 1;
+			return found;
+		}
+	}
+	rel = s->model.relation[relation];
+	found.states = KDSM_CALL(kd_product, from, rel->relation, rel->at, 0);
+	kdsm_table_flush(w->table);
+	return found;
 }
 
-/* A relation of the node that nobody has taken this round: 1, or 0 if none is left. */
-static int take_from(struct kd_search *s, unsigned int node, unsigned int *relation)
+KDSM_TASK_DEFINE(struct kd_found, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count,
+		 uint32_t, step)
 {
-	unsigned int nodes = s->gang.nodes;
-	uint64_t ticket, left;
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	struct kd_found one, other;
+	uint32_t half = (count + 1) / 2;
+
+	if (!count)
+		return (struct kd_found){ KDSM_BDD_FALSE, 0 };
+	if (count == 1)
+		return kd_successors(kdsm_worker, kdsm_head, from, first);
+	KDSM_SPAWN(kd_round, from, first + half * step, count - half, step);
+	one = KDSM_CALL(kd_round, from, first, half, step);
+	if (!kd_valid(one.states) || one.unsafe) {
+		KDSM_DROP();
+		return one;
+	}
+	other = KDSM_SYNC(kd_round);
+	if (!kd_valid(other.states) || other.unsafe)
+		return other;
+	one.states = KD_OR(one.states, other.states, 0);
+	kdsm_table_flush(w->table);
+	return one;
+}
+
+KDSM_TASK_DEFINE(struct kd_found, kd_chain, kdsm_bdd, from, uint32_t, first, uint32_t, count,
+		 uint32_t, step)
+{
+	struct kd_found found = { from, 0 }, one;
+
+	for (; count; count--, first += step) {
+		one = kd_successors(kdsm_worker, kdsm_head, found.states, first);
+		if (!kd_valid(one.states))
+			return one;
+		found.unsafe = one.unsafe;
+		if (found.unsafe)
+			break;
+		found.states = KD_OR(found.states, one.states, 0);
+		if (!kd_valid(found.states))
+			break;
+	}
+	return found;
+}
+
+KDSM_TASK_DEFINE(struct kd_news, kd_sift, kdsm_bdd, found, kdsm_bdd, visited)
+{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	struct kd_news news;
+
+	news.visited = KDSM_BDD_INVALID;
+	news.states = KDSM_CALL(kd_and, found, visited ^ KDSM_BDD_COMPLEMENT, 0);
+	if (kd_valid(news.states))
+		news.visited = KD_OR(visited, news.states, 0);
+	kdsm_table_flush(w->table);
+	return news;
+}
+
+/* Why a task of the pool failed: the errno of the run, or of an edge in its result. */
+static int failure(struct kd_search *s, int error, kdsm_bdd result)
+{
+	if (!error && kd_valid(result))
+		return 0;
+	if (kd_gang_aborted(&s->gang, NULL))
+		return -ECANCELED;
+	if (error)
+		return error == -EOWNERDEAD ? -EHOSTDOWN : error;
+	kd_end(s->worker, result);
+	return kdsm_bdd_error(s->worker);
+}
+
+/* This node's part of a slice. */
+static int search_slice(struct kd_search *s, struct kd_found *found)
+{
+	uint32_t node = s->gang.node, nodes = s->gang.nodes;
+	uint32_t first = s->from + (node + nodes - s->from % nodes) % nodes;
+	uint32_t count = first < s->to ? (s->to - first + nodes - 1) / nodes : 0;
 	int r;
 
-	left = node < s->model.relations ?
-	       (s->model.relations - node + nodes - 1) / nodes : 0;
-	if (!left || __atomic_load_n(&s->exhausted[node], __ATOMIC_RELAXED))
-		return 0;
-	r = kdsm_faa(s->region, node, ticket_place(s->round), 1, &ticket);
-	if (r < 0)
-		return r;
-	if (ticket + 1 >= left)
-		__atomic_store_n(&s->exhausted[node], true, __ATOMIC_RELAXED);
-	if (ticket >= left)
-		return 0;
-	*relation = node + ticket * nodes;
-	return 1;
+	if (s->saturation)
+		r = kd_saturation_round(s, found);
+	else if (s->options->chaining)
+		r = KD_RUN(s->worker, found, kd_chain, s->current, first, count, nodes);
+	else
+		r = KD_RUN(s->worker, found, kd_round, s->current, first, count, nodes);
+	return failure(s, r, found->states);
 }
 
-static int take_relation(struct kd_search *s, unsigned int *relation)
+static int sift(struct kd_search *s, uint64_t *found, uint64_t *visited)
 {
-	unsigned int nodes = s->gang.nodes, i;
-	int r = 0;
+	struct kd_news news;
+	int r;
 
-	for (i = 0; r == 0 && i < nodes; i++)
-		r = take_from(s, (s->gang.node + i) % nodes, relation);
+	r = KD_RUN(s->worker, &news, kd_sift, *found, s->visited);
+	r = failure(s, r, news.states);
+	if (r == 0)
+		r = failure(s, 0, news.visited);
+	*found = news.states;
+	*visited = news.visited;
 	return r;
 }
 
-static void give_up(struct kd_search *s, int error)
+/* What travels between the nodes after a slice; up, and down. */
+enum { FOUND, VISITED, UNSAFE, FULL, USED, ORDER = FULL, RANGE = USED, DONE };
+
+/* A full table is no failure, but it is to be done again: there is no result. */
+static int excuse(int error, uint64_t *full)
 {
-	pthread_mutex_lock(&s->lock);
-	if (!s->error)
-		__atomic_store_n(&s->error, error, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&s->lock);
+	if (error != -ENOSPC)
+		return error;
+	*full = 1;
+	return 0;
 }
-
-/* The relation's successors, united with mine. */
-static kdsm_bdd add_successors(struct kd_member *m, unsigned int relation, kdsm_bdd mine)
-{
-	struct kd_search *s = m->search;
-	kdsm_bdd from = s->current, found;
-
-	if (s->options->chaining)
-		from = kdsm_bdd_or(m->worker, from, mine);
-	if (s->model.trap && s->model.trap[relation]) {
-		found = kdsm_bdd_successors(m->worker, from, s->model.trap[relation]);
-		if (found == KDSM_BDD_INVALID)
-			return found;
-		if (found != KDSM_BDD_FALSE) {
-			pthread_mutex_lock(&s->lock);
-			s->unsafe = relation + 1;
-			pthread_mutex_unlock(&s->lock);
-			return mine;
-		}
-	}
-	found = kdsm_bdd_successors(m->worker, from, s->model.relation[relation]);
-	return kdsm_bdd_or(m->worker, mine, found);
-}
-
-static kdsm_bdd work(struct kd_member *m)
-{
-	struct kd_search *s = m->search;
-	kdsm_bdd mine = KDSM_BDD_FALSE;
-	unsigned int relation = 0;
-	int r;
-
-	while ((r = take_relation(s, &relation)) > 0) {
-		if (kd_gang_aborted(&s->gang, NULL)) {
-			r = -ECANCELED;
-			break;
-		}
-		if (__atomic_load_n(&s->error, __ATOMIC_RELAXED))
-			break;
-		mine = add_successors(m, relation, mine);
-		if (mine == KDSM_BDD_INVALID) {
-			r = kdsm_bdd_error(m->worker);
-			break;
-		}
-	}
-	if (r < 0) {
-		give_up(s, r);
-		return KDSM_BDD_INVALID;
-	}
-	return mine;
-}
-
-/*
- * Unite what the members of this node found: whoever comes and finds something
- * delivered takes it and unites it with its own, else it leaves its own there.
- * Nobody waits for anybody in particular, and the last one leaves the union.
- */
-static void deliver(struct kd_member *m, kdsm_bdd mine)
-{
-	struct kd_search *s = m->search;
-	kdsm_bdd other;
-
-	for (;;) {
-		pthread_mutex_lock(&s->lock);
-		if (!s->delivered)
-			break;
-		s->delivered = false;
-		other = s->partial;
-		pthread_mutex_unlock(&s->lock);
-		mine = kdsm_bdd_or(m->worker, mine, other);
-		if (mine == KDSM_BDD_INVALID)
-			give_up(s, kdsm_bdd_error(m->worker));
-	}
-	s->delivered = true;
-	s->partial = mine;
-	if (--s->running == 0)
-		pthread_cond_signal(&s->done);
-	pthread_mutex_unlock(&s->lock);
-}
-
-static void one_round(struct kd_member *m)
-{
-	kdsm_bdd mine = work(m);
-
-	kdsm_table_flush(m->worker->table);
-	deliver(m, mine);
-}
-
-static void *member(void *data)
-{
-	struct kd_member *m = data;
-	struct kd_search *s = m->search;
-	uint64_t round = 0;
-	bool stop;
-
-	for (;;) {
-		pthread_mutex_lock(&s->lock);
-		while (s->round == round && !s->stop)
-			pthread_cond_wait(&s->go, &s->lock);
-		round = s->round;
-		stop = s->stop;
-		pthread_mutex_unlock(&s->lock);
-		if (stop)
-			return NULL;
-		one_round(m);
-	}
-}
-
-/* One round of this node's members; s->partial is their union. */
-static int lead_round(struct kd_search *s)
-{
-	int error;
-
-	reset_tickets(s, s->round + 2);
-	pthread_mutex_lock(&s->lock);
-	s->running = s->members;
-	s->delivered = false;
-	for (unsigned int i = 0; i < s->gang.nodes; i++)
-		s->exhausted[i] = false;
-	s->round++;
-	pthread_cond_broadcast(&s->go);
-	pthread_mutex_unlock(&s->lock);
-
-	one_round(&s->member[0]);
-	pthread_mutex_lock(&s->lock);
-	while (s->running)
-		pthread_cond_wait(&s->done, &s->lock);
-	error = s->error;
-	pthread_mutex_unlock(&s->lock);
-	return error;
-}
-
-/* What travels between the nodes after a round. */
-enum { FOUND, VISITED, UNSAFE };
 
 static int unite(void *context, uint64_t *mine, const uint64_t *theirs)
 {
 	struct kdsm_bdd_worker *w = context;
 
-	mine[FOUND] = kdsm_bdd_or(w, mine[FOUND], theirs[FOUND] & KD_EDGE);
 	if (!mine[UNSAFE])
 		mine[UNSAFE] = theirs[UNSAFE];
-	return mine[FOUND] == KDSM_BDD_INVALID ? kdsm_bdd_error(w) : 0;
+	mine[USED] += theirs[USED];
+	mine[FULL] |= theirs[FULL];
+	if (mine[FULL])
+		return 0;
+	mine[FOUND] = kdsm_bdd_or(w, mine[FOUND], theirs[FOUND] & KD_EDGE);
+	return mine[FOUND] == KDSM_BDD_INVALID ? excuse(kdsm_bdd_error(w), &mine[FULL]) : 0;
 }
 
-static int exchange(struct kd_search *s)
+bool kd_search_complete(const struct kd_search *s)
 {
-	struct kdsm_bdd_worker *w = s->member[0].worker;
-	uint64_t words[KD_GANG_WORDS] = { s->partial, 0, s->unsafe };
-	kdsm_bdd found;
+	return s->saturation ? kd_saturation_ended(s) : s->current == KDSM_BDD_FALSE;
+}
+
+static bool ended(const struct kd_search *s)
+{
+	return kd_search_complete(s) ||
+	       (s->options->levels && s->levels >= s->options->levels);
+}
+
+/* Node 0: the states of the next round, when all relations were taken. */
+static int end_round(struct kd_search *s, uint64_t *words, enum kd_outcome *outcome)
+{
+	kdsm_bdd current = s->current;
 	int r;
 
-	r = kd_gang_gather(&s->gang, words, unite, w);
+	words[FOUND] = s->found;
+	r = sift(s, &words[FOUND], &words[VISITED]);
 	if (r < 0)
-		return r;
-	if (s->gang.node == 0) {
-		words[FOUND] = kdsm_bdd_and(w, words[FOUND], kdsm_bdd_not(s->visited));
-		words[VISITED] = kdsm_bdd_or(w, s->visited, words[FOUND]);
-		if (words[VISITED] == KDSM_BDD_INVALID)
-			return kdsm_bdd_error(w);
+		return excuse(r, &words[FULL]);
+	s->current = words[FOUND];
+	r = kd_property_check(s);
+	*outcome = ended(s) ? KD_SEARCH_DONE : KD_ROUND_DONE;
+	s->current = current;
+	words[DONE] = r == 0;
+	return excuse(r, &words[FULL]);
+}
+
+/* Node 0: what the slice found is found, and what comes next. */
+static int end_slice(struct kd_search *s, uint64_t *words)
+{
+	enum kd_outcome outcome = KD_SLICE_DONE;
+	kdsm_bdd found;
+	int r = 0;
+
+	if (!words[FULL]) {
+		found = kdsm_bdd_or(s->worker, s->found, words[FOUND]);
+		if (found == KDSM_BDD_INVALID) {
+			r = excuse(kdsm_bdd_error(s->worker), &words[FULL]);
+		} else {
+			s->found = found;
+			kd_room_progress(s);
+			if (s->from == s->model.relations)
+				r = end_round(s, words, &outcome);
+		}
 	}
-	r = kd_gang_scatter(&s->gang, words);
+	if (r == 0)
+		r = kd_room_plan(s, words[FULL] ? KD_FULL : outcome, words[USED], &words[ORDER]);
+	words[RANGE] = s->from | (uint64_t)s->to << 32;
+	return r;
+}
+
+/* Some of the states have a successor in the trap of the relation. */
+static int blame(struct kd_search *s, kdsm_bdd found, uint64_t relation)
+{
+	int r;
+
+	/* Of states that were visited before, it was seen before. */
+	found = kdsm_bdd_or(s->worker, s->saturation ? s->visited : s->current,
+			    found & KD_EDGE);
+	r = kd_model_blame(&s->model, s->worker, found, relation, s->message);
+	return r < 0 ? r : -EDOM;
+}
+
+/* After this node's part of a slice; full: there is no result. */
+static int exchange(struct kd_search *s, const struct kd_found *mine, bool full, bool *done)
+{
+	uint64_t words[KD_GANG_WORDS] = {
+		[FOUND] = full ? KDSM_BDD_FALSE : mine->states,
+		[UNSAFE] = full ? 0 : mine->unsafe,
+		[FULL] = full,
+		[USED] = __atomic_load_n(&s->store->table->header->used, __ATOMIC_RELAXED),
+	};
+	int r;
+
+	r = kd_gang_gather(&s->gang, words, unite, s->worker);
+	if (words[FULL])		/* it will be seen again, with its states */
+		words[UNSAFE] = 0;
+	if (r == 0 && s->gang.node == 0 && !words[UNSAFE])
+		r = end_slice(s, words);
+	if (r == 0)
+		r = kd_gang_scatter(&s->gang, words);
 	if (r < 0)
 		return r;
-	s->unsafe = words[UNSAFE];
-	if (s->unsafe > s->model.relations)
+	if (words[UNSAFE] > s->model.relations)
 		return -EIO;
-	if (s->unsafe) {
-		/* Of states that were visited before, it was seen before. */
-		found = kdsm_bdd_or(w, s->current, words[FOUND] & KD_EDGE);
-		r = kd_model_blame(&s->model, w, found, s->unsafe - 1, s->message);
-		return r < 0 ? r : -EDOM;
+	if (words[UNSAFE])
+		return blame(s, words[FOUND], words[UNSAFE] - 1);
+	*done = words[DONE];
+	if (*done) {
+		s->current = words[FOUND] & KD_EDGE;
+		s->visited = words[VISITED] & KD_EDGE;
+		s->found = KDSM_BDD_FALSE;
 	}
-	s->current = words[FOUND] & KD_EDGE;
-	s->visited = words[VISITED] & KD_EDGE;
-	return 0;
+	s->from = words[RANGE];
+	s->to = words[RANGE] >> 32;
+	if (s->to > s->model.relations)
+		return -EIO;
+	return words[ORDER] ? kd_room_collect(s, words[ORDER]) : 0;
 }
 
 /* All nodes of the current states that are elsewhere, many at a time. */
@@ -263,24 +320,24 @@ static int bring_near(struct kd_search *s)
 	int r = 0;
 
 	if (s->gang.nodes > 1) {
-		r = kd_walk(&walk, s->member[0].worker, s->current);
+		r = kd_walk(&walk, s->worker, s->current);
 		kd_walk_destroy(&walk);
 	}
 	return r;
 }
 
-static int report(struct kd_search *s, uint64_t *last)
+/* Counting states may take long: not more than a part in twenty of the time. */
+static int report(struct kd_search *s, uint64_t *next)
 {
 	uint64_t now = kdsm_now();
 	struct kd_progress progress;
 	struct kdsm_counts counts;
 	int r;
 
-	if (!s->options->progress || s->gang.node || now - *last < 200000000)
+	if (!s->options->progress || s->gang.node || now < *next)
 		return 0;
-	*last = now;
 	mpz_init(progress.states);
-	r = kdsm_bdd_count_states(s->member[0].worker, s->visited, s->model.variables,
+	r = kdsm_bdd_count_states(s->worker, s->visited, s->model.variables,
 				  s->model.bits, progress.states);
 	if (r == 0)
 		r = kdsm_table_usage(kdsm_bdd_table(s->store), &progress.table_used,
@@ -289,88 +346,109 @@ static int report(struct kd_search *s, uint64_t *last)
 		kdsm_counts(s->kdsm, &counts);
 		progress.level = s->levels;
 		progress.seconds = (now - s->began) / 1e9;
-		progress.remote = counts.get + counts.put + counts.cas + counts.faa;
+		progress.remote = counts.get + counts.put + counts.cas + counts.faa +
+				  counts.find;
 		s->options->progress(s->options->context, &progress);
 	}
 	mpz_clear(progress.states);
+	*next = kdsm_now() + 200000000 + 20 * (kdsm_now() - now);
 	return r;
 }
 
-/* From s->current, the initial states, until nothing new is found. */
-int kd_search_run(struct kd_search *s)
+/* All relations, as many at a time as the table has room for. */
+static int one_level(struct kd_search *s)
 {
-	uint64_t last = kdsm_now();
+	struct kd_found found = { KDSM_BDD_FALSE, 0 };
+	uint64_t collections = UINT64_MAX;
+	bool done = false;
 	int r;
 
-	s->visited = s->current;
 	do {
-		r = kd_property_check(s);
-		if (r == 0)
-			r = kd_trace_note(s);
-		s->levels++;
-		if (r == 0)
+		r = 0;
+		if (collections != s->room.sum.count)	/* which leave no node near */
 			r = bring_near(s);
+		collections = s->room.sum.count;
 		if (r == 0)
-			r = lead_round(s);
-		if (r == 0)
-			r = exchange(s);
-		if (r == 0)
-			r = report(s, &last);
-	} while (r == 0 && s->current != KDSM_BDD_FALSE);
+			r = search_slice(s, &found);
+		if (r == 0 || r == -ENOSPC)
+			r = exchange(s, &found, r < 0, &done);
+	} while (r == 0 && !done);
 	return r;
 }
 
-/* The members' workers, and their threads but for the caller's. */
+/* From s->current, the initial states or a checkpoint's, until nothing new is found. */
+int kd_search_run(struct kd_search *s)
+{
+	uint64_t next = kdsm_now() + 200000000;
+	int r;
+
+	s->found = KDSM_BDD_FALSE;
+	kd_room_begin(s);
+	r = kd_property_check(s);	/* later on by those who end a round */
+	while (r == 0 && !ended(s)) {
+		r = kd_trace_note(s);
+		s->levels++;
+		if (r == 0)
+			r = one_level(s);
+		if (r == 0)
+			r = report(s, &next);
+		if (r == 0)
+			kd_checkpoint_write(s, ended(s));
+	}
+	if (r == 0 && s->current != KDSM_BDD_FALSE)
+		r = kd_trace_note(s);
+	/* who is missed by tasks, in whatever operation that was */
+	return r == -EOWNERDEAD ? -EHOSTDOWN : r;
+}
+
+static struct kdsm_tasks_attr tasks_attr(void)
+{
+	return (struct kdsm_tasks_attr){
+		.stack = STACK, .node_workers = KD_REACH_WORKERS, .deque = DEQUE,
+	};
+}
+
+/* In a part: the gang's words, the store, the tasks. */
+static uint64_t tasks_place(const struct kd_reach_options *options, unsigned int nodes)
+{
+	return KD_STORE + (kdsm_bdd_part_bytes(&options->bdd, nodes) + 63) / 64 * 64;
+}
+
+uint64_t kd_search_part_bytes(const struct kd_reach_options *options, unsigned int nodes)
+{
+	struct kdsm_tasks_attr attr = tasks_attr();
+
+	return tasks_place(options, nodes) + kdsm_tasks_bytes(&attr);
+}
+
+int kd_search_prepare(struct kd_search *s)
+{
+	s->store->context = s;
+	kd_room_prepare(s);
+	return kdsm_bdd_worker_new(s->store, &s->worker);
+}
+
+/* One worker of one node needs no tasks. */
 int kd_search_start(struct kd_search *s)
 {
-	pthread_attr_t attr;
-	unsigned int i;
-	int r = 0;
+	struct kdsm_tasks_attr attr = tasks_attr();
+	int r;
 
-	s->exhausted = calloc(s->gang.nodes, sizeof(*s->exhausted));
-	s->member = calloc(s->members, sizeof(*s->member));
-	if (!s->member || !s->exhausted)
-		return -ENOMEM;
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->go, NULL);
-	pthread_cond_init(&s->done, NULL);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK);
-	for (i = 0; r == 0 && i < s->members; i++) {
-		s->member[i].search = s;
-		r = kdsm_bdd_worker_new(s->store, &s->member[i].worker);
-		if (r == 0 && i)
-			r = -pthread_create(&s->member[i].thread, &attr, member,
-					    &s->member[i]);
-		if (r == 0)
-			s->started++;
-		else
-			kdsm_bdd_worker_free(s->member[i].worker);
-	}
-	pthread_attr_destroy(&attr);
+	if (s->gang.nodes == 1 && s->options->workers == 1)
+		return 0;
+	attr.workers = s->options->workers;
+	kdsm_bdd_tasks(s->store, &attr);
+	r = kdsm_tasks_open(s->region, tasks_place(s->options, s->gang.nodes), &attr, &s->tasks);
+	if (r == 0)
+		kdsm_bdd_use_tasks(s->worker, s->tasks);
 	return r;
 }
 
 void kd_search_stop(struct kd_search *s)
 {
-	unsigned int i;
-
-	if (s->member && s->exhausted) {
-		pthread_mutex_lock(&s->lock);
-		s->stop = true;
-		pthread_cond_broadcast(&s->go);
-		pthread_mutex_unlock(&s->lock);
-		for (i = 0; i < s->started; i++) {
-			if (i)
-				pthread_join(s->member[i].thread, NULL);
-			kdsm_bdd_worker_free(s->member[i].worker);
-		}
-		pthread_cond_destroy(&s->done);
-		pthread_cond_destroy(&s->go);
-		pthread_mutex_destroy(&s->lock);
-	}
+	kdsm_tasks_close(s->tasks);
+	kdsm_bdd_worker_free(s->worker);
+	kd_saturation_end(s);
 	free(s->bad);
 	free(s->frontier);
-	free(s->member);
-	free(s->exhausted);
 }

@@ -28,7 +28,7 @@ int kd_trace_note(struct kd_search *s)
 /* One of the states: its bits, and the set of it alone. */
 static kdsm_bdd pick(struct kd_search *s, kdsm_bdd states, uint8_t *bits)
 {
-	struct kdsm_bdd_worker *w = s->member[0].worker;
+	struct kdsm_bdd_worker *w = s->worker;
 	kdsm_bdd high, low, one = KDSM_BDD_TRUE;
 	uint32_t variable;
 	unsigned int i;
@@ -38,13 +38,12 @@ static kdsm_bdd pick(struct kd_search *s, kdsm_bdd states, uint8_t *bits)
 	while (states != KDSM_BDD_TRUE) {
 		ret = kdsm_bdd_look(w, states, &variable, &high, &low);
 		if (ret < 0 || variable / 2 >= s->model.bits)
-			return kd_fail(w, ret < 0 ? ret : -EIO);
+			return kd_end(w, kd_fail(w, ret < 0 ? ret : -EIO));
 		bits[variable / 2] = low == KDSM_BDD_FALSE;
 		states = low == KDSM_BDD_FALSE ? high : low;
 	}
 	for (i = s->model.bits; i--; )
-		one = bits[i] ? kdsm_bdd_make(w, 2 * i, one, KDSM_BDD_FALSE) :
-		      kdsm_bdd_make(w, 2 * i, KDSM_BDD_FALSE, one);
+		one = kd_literal(w, 2 * i, bits[i], one);
 	return one;
 }
 
@@ -89,7 +88,7 @@ static int add_state(struct kd_search *s, struct kd_trace *trace, uint64_t at, k
 {
 	*one = pick(s, states, bits);
 	if (*one == KDSM_BDD_INVALID)
-		return kdsm_bdd_error(s->member[0].worker);
+		return kdsm_bdd_error(s->worker);
 	trace->step[at].state = describe_state(&s->model, bits);
 	return trace->step[at].state ? 0 : -ENOMEM;
 }
@@ -97,7 +96,7 @@ static int add_state(struct kd_search *s, struct kd_trace *trace, uint64_t at, k
 /* The relation by which some of the states lead to the one, and these. */
 static int step_back(struct kd_search *s, kdsm_bdd among, kdsm_bdd *one, unsigned int *relation)
 {
-	struct kdsm_bdd_worker *w = s->member[0].worker;
+	struct kdsm_bdd_worker *w = s->worker;
 	kdsm_bdd before;
 	unsigned int i;
 
@@ -165,8 +164,8 @@ static int trace_property(struct kd_search *s, unsigned int i, struct kd_reach_r
 
 	if (!trace)
 		return -ENOMEM;
-	states = kdsm_bdd_and(s->member[0].worker, s->frontier[verdict->steps], s->bad[i]);
-	return states == KDSM_BDD_INVALID ? kdsm_bdd_error(s->member[0].worker) :
+	states = kdsm_bdd_and(s->worker, s->frontier[verdict->steps], s->bad[i]);
+	return states == KDSM_BDD_INVALID ? kdsm_bdd_error(s->worker) :
 	       find_way(s, states, verdict->steps, trace);
 }
 
@@ -178,10 +177,11 @@ static int trace_deadlock(struct kd_search *s, kdsm_bdd dead, struct kd_reach_re
 
 	if (!trace)
 		return -ENOMEM;
-	for (k = 0; k < s->levels; k++) {
-		states = kdsm_bdd_and(s->member[0].worker, s->frontier[k], dead);
+	/* what the last round found was noted, too, if that is not the end of it */
+	for (k = 0; k < s->levels + (s->current != KDSM_BDD_FALSE); k++) {
+		states = kdsm_bdd_and(s->worker, s->frontier[k], dead);
 		if (states == KDSM_BDD_INVALID)
-			return kdsm_bdd_error(s->member[0].worker);
+			return kdsm_bdd_error(s->worker);
 		if (states != KDSM_BDD_FALSE)
 			return find_way(s, states, k, trace);
 	}
@@ -191,7 +191,7 @@ static int trace_deadlock(struct kd_search *s, kdsm_bdd dead, struct kd_reach_re
 /* The states of which no relation knows a successor. */
 static int find_deadlocks(struct kd_search *s, kdsm_bdd *dead)
 {
-	struct kdsm_bdd_worker *w = s->member[0].worker;
+	struct kdsm_bdd_worker *w = s->worker;
 	unsigned int i;
 
 	*dead = s->visited;
@@ -212,7 +212,7 @@ int kd_trace_find(struct kd_search *s, struct kd_reach_result *result)
 	if (s->options->deadlocks) {
 		ret = find_deadlocks(s, &dead);
 		if (!ret)
-			ret = kdsm_bdd_count_states(s->member[0].worker, dead, s->model.variables,
+			ret = kdsm_bdd_count_states(s->worker, dead, s->model.variables,
 						    s->model.bits, result->deadlocks);
 	}
 	if (!s->options->trace)

@@ -78,25 +78,41 @@ static int visit(struct kd_walk *walk, struct kdsm_bdd_worker *w, uint64_t at)
 	return r < 0 ? r : add(walk, kd_low(&node, 0));
 }
 
-/* The caller destroys walk, whatever this returns. */
-int kd_walk(struct kd_walk *walk, struct kdsm_bdd_worker *w, kdsm_bdd e)
+/* Nodes of the table, of which some are elsewhere; those of the process's own are here. */
+static int bring(struct kd_walk *walk, struct kdsm_bdd_worker *w, uint64_t at, uint64_t end)
 {
-	uint64_t at = 0, end, numbers[BATCH];
-	unsigned int n;
-	int r;
+	uint64_t numbers[BATCH];
+	unsigned int n = 0;
+
+	for (; at < end; at++)
+		if (walk->nodes[at].number < KD_PRIVATE_FIRST)
+			numbers[n++] = walk->nodes[at].number;
+	return w->alone || !n ? 0 : kdsm_table_prefetch(w->table, numbers, n);
+}
+
+/* The caller destroys walk, whatever this returns. */
+int kd_walk_all(struct kd_walk *walk, struct kdsm_bdd_worker *w, const kdsm_bdd *edges,
+		unsigned int count)
+{
+	uint64_t at = 0, end;
+	unsigned int i;
+	int r = 0;
 
 	memset(walk, 0, sizeof(*walk));
-	r = add(walk, e);
+	for (i = 0; r == 0 && i < count; i++)
+		r = add(walk, edges[i]);
 	while (r == 0 && at < walk->count) {
 		end = walk->count - at < BATCH ? walk->count : at + BATCH;
-		for (n = 0; at + n < end; n++)
-			numbers[n] = walk->nodes[at + n].number;
-		if (!w->alone && numbers[0] < KD_PRIVATE_FIRST)
-			r = kdsm_table_prefetch(w->table, numbers, n);
+		r = bring(walk, w, at, end);
 		for (; r == 0 && at < end; at++)
 			r = visit(walk, w, at);
 	}
 	return r;
+}
+
+int kd_walk(struct kd_walk *walk, struct kdsm_bdd_worker *w, kdsm_bdd e)
+{
+	return kd_walk_all(walk, w, &e, 1);
 }
 
 void kd_walk_destroy(struct kd_walk *walk)

@@ -6,7 +6,7 @@
 #include "bdd_int.h"
 
 /*
- * All nodes below some edge, each once. Breadth first: nodes of other parts are
+ * All nodes below some edges, each once. Breadth first: nodes of other parts are
  * fetched many at a time.
  */
 struct kd_walk {
@@ -20,6 +20,8 @@ struct kd_walk {
 };
 
 int kd_walk(struct kd_walk *walk, struct kdsm_bdd_worker *w, kdsm_bdd e);
+int kd_walk_all(struct kd_walk *walk, struct kdsm_bdd_worker *w, const kdsm_bdd *edges,
+		unsigned int count);
 uint64_t kd_walk_find(const struct kd_walk *walk, uint64_t number);
 void kd_walk_destroy(struct kd_walk *walk);
 

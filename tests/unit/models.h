@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Where the demonstration models are: above the program, wherever it was built, or here. */
+/* The demonstration models. */
 #ifndef UNIT_MODELS_H
 #define UNIT_MODELS_H
 
@@ -8,8 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "model.h"
+#include "net.h"
+
 static char models[4096];	/* the directory */
 
+/* They are above the program, wherever it was built, or here. */
 static inline bool find_models(void)
 {
 	char self[2000], *slash;
@@ -26,6 +30,49 @@ static inline bool find_models(void)
 			 slash ? "/" : "");
 	} while (slash && access(models, X_OK));
 	return true;
+}
+
+static inline struct kd_net *read_net(const char *path)
+{
+	static unsigned char text[1 << 20];
+	struct kd_message message;
+	FILE *file = fopen(path, "r");
+	struct kd_net *net;
+	size_t size;
+
+	assert_non_null(file);
+	size = fread(text, 1, sizeof(text), file);
+	fclose(file);
+	assert_int_equal(kd_net_read(path, text, size, &net, &message), 0);
+	return net;
+}
+
+/* What is known of them. */
+struct expected {
+	char model[64], states[64];
+	uint64_t nodes, levels;
+};
+
+static inline unsigned int read_expected(struct expected *expected, unsigned int most)
+{
+	char path[8192], line[256];
+	unsigned int n = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/expected.csv", models);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	assert_non_null(fgets(line, sizeof(line), file));
+	while (n < most && fgets(line, sizeof(line), file)) {
+		int fields = sscanf(line, "%63[^,],%63[^,],%lu,%lu", expected[n].model,
+				    expected[n].states, &expected[n].nodes,
+				    &expected[n].levels);
+
+		assert_int_equal(fields, 4);
+		n++;
+	}
+	fclose(file);
+	return n;
 }
 
 #endif /* UNIT_MODELS_H */

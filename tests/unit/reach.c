@@ -13,10 +13,8 @@
 #include <cmocka.h>
 #include <unistd.h>
 
-#include "sim.h"
-#include "models.h"
-#include "net.h"
-#include "reach.h"
+#include "explicit.h"
+#include "jobs.h"
 #include "walk.h"
 
 /* Under a sanitizer everything takes ten times as long: not the large models. */
@@ -26,101 +24,6 @@
 #define MOST_DIGITS	99
 #endif
 
-/* ---- the search from state to state ---- */
-
-typedef unsigned __int128 marking;
-
-struct explicit {
-	struct kd_net *net;
-	marking *state;		/* in the order of discovery */
-	size_t states, capacity;
-	uint32_t *index;	/* place in state plus 1 */
-	size_t index_size;
-	unsigned int levels;
-};
-
-static size_t slot_of(const struct explicit *e, marking m)
-{
-	size_t slot = kd_hash((uint64_t)m, (uint64_t)(m >> 64));
-
-	for (slot &= e->index_size - 1; e->index[slot]; slot = (slot + 1) & (e->index_size - 1))
-		if (e->state[e->index[slot] - 1] == m)
-			break;
-	return slot;
-}
-
-static void discover(struct explicit *e, marking m)
-{
-	size_t slot = slot_of(e, m);
-
-	if (e->index[slot])
-		return;
-	assert_true(e->states < e->capacity);
-	e->state[e->states++] = m;
-	e->index[slot] = e->states;
-}
-
-static void fire_all(struct explicit *e, marking m)
-{
-	unsigned int t, i;
-
-	for (t = 0; t < e->net->transitions; t++) {
-		const struct kd_transition *tr = &e->net->transition[t];
-		marking next = m;
-		bool enabled = true;
-
-		for (i = 0; i < tr->ins; i++) {
-			enabled &= next >> tr->in[i].place & 1;
-			next &= ~((marking)1 << tr->in[i].place);
-		}
-		if (!enabled)
-			continue;
-		for (i = 0; i < tr->outs; i++) {
-			assert_false(next >> tr->out[i].place & 1);
-			next |= (marking)1 << tr->out[i].place;
-		}
-		discover(e, next);
-	}
-}
-
-static void explore(struct explicit *e, const char *name, size_t most)
-{
-	static unsigned char text[1 << 20];
-	struct kd_message message;
-	marking initial = 0;
-	char path[8192];
-	size_t size, at, end;
-	unsigned int i;
-	FILE *file;
-
-	memset(e, 0, sizeof(*e));
-	snprintf(path, sizeof(path), "%s/%s.pnml", models, name);
-	file = fopen(path, "r");
-	assert_non_null(file);
-	size = fread(text, 1, sizeof(text), file);
-	fclose(file);
-	assert_int_equal(kd_net_read(path, text, size, &e->net, &message), 0);
-	assert_true(e->net->places <= 128);
-	e->capacity = most;
-	e->state = malloc(most * sizeof(*e->state));
-	for (e->index_size = 1; e->index_size < 2 * most; )
-		e->index_size *= 2;
-	e->index = calloc(e->index_size, sizeof(*e->index));
-	for (i = 0; i < e->net->places; i++)
-		initial |= (marking)e->net->place[i].marking << i;
-	discover(e, initial);
-	for (at = 0; at < e->states; e->levels++)
-		for (end = e->states; at < end; at++)
-			fire_all(e, e->state[at]);
-}
-
-static void forget(struct explicit *e)
-{
-	kd_net_free(e->net);
-	free(e->state);
-	free(e->index);
-}
-
 /* Nodes of the BDD of these states, united one by one. */
 static uint64_t nodes_of(const struct explicit *e)
 {
@@ -129,25 +32,14 @@ static uint64_t nodes_of(const struct explicit *e)
 	struct kdsm_bdd_worker *worker;
 	struct kdsm_bdd_store *store;
 	struct kdsm_region *region;
-	kdsm_bdd set = KDSM_BDD_FALSE;
 	uint64_t nodes;
-	size_t i;
 
 	sim_start(1);
 	assert_int_equal(kdsm_region_open(sim.kdsm[0], "n", &size, &region), 0);
 	assert_int_equal(kdsm_bdd_open(&store, region, 0, &attr), 0);
 	assert_int_equal(kdsm_bdd_worker_new(store, &worker), 0);
-	for (i = 0; i < e->states; i++) {
-		kdsm_bdd one = KDSM_BDD_TRUE;
-		unsigned int p;
-
-		for (p = e->net->places; p--; )
-			one = e->state[i] >> p & 1 ?
-			      kdsm_bdd_make(worker, 2 * p, one, KDSM_BDD_FALSE) :
-			      kdsm_bdd_make(worker, 2 * p, KDSM_BDD_FALSE, one);
-		set = kdsm_bdd_or(worker, set, one);
-	}
-	assert_int_equal(kdsm_bdd_count_nodes(worker, set, &nodes), 0);
+	assert_int_equal(kdsm_bdd_count_nodes(worker, set_of(worker, e, e->states),
+					      &nodes), 0);
 	kdsm_bdd_worker_free(worker);
 	kdsm_bdd_close(store);
 	kdsm_region_close(region);
@@ -156,91 +48,6 @@ static uint64_t nodes_of(const struct explicit *e)
 }
 
 /* ---- the search that is tested ---- */
-
-struct job {
-	pthread_t thread;
-	struct kdsm *kdsm;
-	struct kd_reach_options options;
-	struct kd_reach_result result;
-	struct kd_message message;
-	int status;
-};
-
-static void *run(void *data)
-{
-	struct job *job = data;
-
-	kd_reach_result_init(&job->result);
-	job->status = kd_reach(job->kdsm, &job->options, &job->result, &job->message);
-	return NULL;
-}
-
-static void prepare(struct job *job, unsigned int nodes, unsigned int workers,
-		    const char *path)
-{
-	unsigned int i;
-
-	memset(job, 0, nodes * sizeof(*job));
-	for (i = 0; i < nodes; i++)
-		job[i].options = (struct kd_reach_options){
-			.path = path, .job = "test", .workers = workers,
-			.timeout = 10000000000,
-			.bdd = { .table_bytes = 64 << 20, .cache_bytes = 8 << 20 },
-		};
-}
-
-static void start(struct job *job, unsigned int nodes)
-{
-	unsigned int i;
-
-	for (i = 0; i < nodes; i++) {
-		job[i].kdsm = sim.kdsm[i];
-		assert_int_equal(pthread_create(&job[i].thread, NULL, run, &job[i]), 0);
-	}
-}
-
-static void finish(struct job *job, unsigned int nodes)
-{
-	unsigned int i;
-
-	for (i = 0; i < nodes; i++)
-		pthread_join(job[i].thread, NULL);
-}
-
-static void drop(struct job *job, unsigned int nodes)
-{
-	unsigned int i;
-
-	for (i = 0; i < nodes; i++)
-		kd_reach_result_free(&job[i].result);
-}
-
-struct expected {
-	char model[64], states[64];
-	uint64_t nodes, levels;
-};
-
-static unsigned int read_expected(struct expected *expected, unsigned int most)
-{
-	char path[8192], line[256];
-	unsigned int n = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/expected.csv", models);
-	file = fopen(path, "r");
-	assert_non_null(file);
-	assert_non_null(fgets(line, sizeof(line), file));
-	while (n < most && fgets(line, sizeof(line), file)) {
-		int fields = sscanf(line, "%63[^,],%63[^,],%lu,%lu", expected[n].model,
-				    expected[n].states, &expected[n].nodes,
-				    &expected[n].levels);
-
-		assert_int_equal(fields, 4);
-		n++;
-	}
-	fclose(file);
-	return n;
-}
 
 static void search_in(enum kdsm_domain domain, const struct expected *expected,
 		      unsigned int nodes, unsigned int workers, unsigned int granularity)
@@ -298,40 +105,66 @@ static void searches(unsigned int nodes)
 	}
 }
 
-/* The same states in fewer rounds. */
+enum strategy { BFS, CHAINING, SATURATION };
+
+/* The same states; returns how many rounds fewer than levels it were. */
+static uint64_t search_by(enum strategy strategy, const struct expected *expected,
+			  unsigned int nodes)
+{
+	struct job job[SIM_NODES];
+	char path[8192], *states;
+	uint64_t rounds;
+	unsigned int i;
+
+	snprintf(path, sizeof(path), "%s/%s.pnml", models, expected->model);
+	sim_start(nodes);
+	prepare(job, nodes, 2, path);
+	for (i = 0; i < nodes; i++) {
+		job[i].options.chaining = strategy == CHAINING;
+		job[i].options.saturation = strategy == SATURATION;
+	}
+	start(job, nodes);
+	finish(job, nodes);
+	for (i = 0; i < nodes; i++)
+		if (job[i].status)
+			fail_msg("node %u: %s", i, job[i].message.text);
+	states = mpz_get_str(NULL, 10, job[0].result.states);
+	assert_string_equal(states, expected->states);
+	free(states);
+	assert_int_equal(job[0].result.nodes, expected->nodes);
+	assert_true(job[0].result.complete);
+	if (strategy == CHAINING)
+		assert_true(job[0].result.levels <= expected->levels);
+	rounds = expected->levels - job[0].result.levels;
+	drop(job, nodes);
+	sim_stop();
+	return rounds;
+}
+
 static void chaining(void **state)
 {
 	struct expected expected[20];
 	unsigned int n = read_expected(expected, 20), nodes, i;
-	struct job job[SIM_NODES] = { 0 };
-	char path[8192], *states;
 	uint64_t rounds = 0;
 
 	(void)state;
-	for (nodes = 1; nodes <= 2; nodes++) {
-		for (i = 0; i < n; i++) {
+	for (nodes = 1; nodes <= 2; nodes++)
+		for (i = 0; i < n; i++)
 			/* What several workers chain may need much memory on its way. */
-			if (strlen(expected[i].states) > 5)
-				continue;
-			snprintf(path, sizeof(path), "%s/%s.pnml", models, expected[i].model);
-			sim_start(nodes);
-			prepare(job, nodes, 2, path);
-			job[0].options.chaining = true;
-			job[1].options.chaining = true;
-			start(job, nodes);
-			finish(job, nodes);
-			assert_int_equal(job[0].status, 0);
-			states = mpz_get_str(NULL, 10, job[0].result.states);
-			assert_string_equal(states, expected[i].states);
-			free(states);
-			assert_int_equal(job[0].result.nodes, expected[i].nodes);
-			assert_true(job[0].result.levels <= expected[i].levels);
-			rounds += expected[i].levels - job[0].result.levels;
-			drop(job, nodes);
-			sim_stop();
-		}
-	}
+			if (strlen(expected[i].states) <= 5)
+				rounds += search_by(CHAINING, &expected[i], nodes);
 	assert_true(rounds > n);
+}
+
+static void saturation(void **state)
+{
+	struct expected expected[20];
+	unsigned int n = read_expected(expected, 20), nodes, i;
+
+	(void)state;
+	for (nodes = 1; nodes <= 3; nodes++)
+		for (i = 0; i < n; i++)
+			search_by(SATURATION, &expected[i], nodes);
 }
 
 static void one_node(void **state)
@@ -446,32 +279,51 @@ static void write_file(char *name, const char *text)
 	fclose(file);
 }
 
-static void unsafe(void **state)
+static void expect_unsafe(const char *text, const char *part)
 {
-	static const char text[] = "<pnml><net id='n' type='x/ptnet'>"
-		"<place id='source'><initialMarking><text>1</text></initialMarking></place>"
-		"<place id='flag'/><place id='sink'/>"
-		"<transition id='first'/><arc source='source' target='first'/>"
-		"<arc source='first' target='source'/><arc source='first' target='flag'/>"
-		"<transition id='second'/><arc source='flag' target='second'/>"
-		"<arc source='second' target='sink'/></net></pnml>";
 	struct job job[2];
 	char name[64];
-	unsigned int nodes, i;
+	unsigned int strategy, nodes, i;
 
-	(void)state;
 	write_file(name, text);
-	for (nodes = 1; nodes <= 2; nodes++) {
-		sim_start(nodes);
-		prepare(job, nodes, 1, name);
-		start(job, nodes);
-		finish(job, nodes);
-		for (i = 0; i < nodes; i++)
-			expect(&job[i], -EDOM, "firing transition first puts a second token on place flag");
-		drop(job, nodes);
-		sim_stop();
+	for (strategy = BFS; strategy <= SATURATION; strategy++) {
+		for (nodes = 1; nodes <= 2; nodes++) {
+			sim_start(nodes);
+			prepare(job, nodes, 1, name);
+			for (i = 0; i < nodes; i++) {
+				job[i].options.chaining = strategy == CHAINING;
+				job[i].options.saturation = strategy == SATURATION;
+			}
+			start(job, nodes);
+			finish(job, nodes);
+			for (i = 0; i < nodes; i++)
+				expect(&job[i], -EDOM, part);
+			drop(job, nodes);
+			sim_stop();
+		}
 	}
 	unlink(name);
+}
+
+/* After a step, and at once. */
+static void unsafe(void **state)
+{
+	(void)state;
+	expect_unsafe("<pnml><net id='n' type='x/ptnet'>"
+		      "<place id='source'><initialMarking><text>1</text></initialMarking></place>"
+		      "<place id='flag'/><place id='sink'/>"
+		      "<transition id='first'/><arc source='source' target='first'/>"
+		      "<arc source='first' target='source'/><arc source='first' target='flag'/>"
+		      "<transition id='second'/><arc source='flag' target='second'/>"
+		      "<arc source='second' target='sink'/></net></pnml>",
+		      "firing transition first puts a second token on place flag");
+	expect_unsafe("<pnml><net id='n' type='x/ptnet'>"
+		      "<place id='top'/><place id='a'><initialMarking><text>1</text></initialMarking></place>"
+		      "<place id='b'><initialMarking><text>1</text></initialMarking></place>"
+		      "<place id='c'/><transition id='low'/><arc source='b' target='low'/>"
+		      "<arc source='low' target='c'/><transition id='move'/>"
+		      "<arc source='a' target='move'/><arc source='move' target='b'/></net></pnml>",
+		      "firing transition move puts a second token on place b");
 }
 
 static void table_full(void **state)
@@ -485,7 +337,7 @@ static void table_full(void **state)
 	sim_start(2);
 	prepare(job, 2, 2, path);
 	for (i = 0; i < 2; i++)
-		job[i].options.bdd.table_bytes = 1 << 20;
+		job[i].options.bdd.table_bytes = 1 << 17;
 	start(job, 2);
 	finish(job, 2);
 	for (i = 0; i < 2; i++) {
@@ -597,6 +449,7 @@ int main(void)
 		cmocka_unit_test(formulas),
 		cmocka_unit_test(from_state_to_state),
 		cmocka_unit_test(chaining),
+		cmocka_unit_test(saturation),
 		cmocka_unit_test(one_node),
 		cmocka_unit_test(two_nodes),
 		cmocka_unit_test(three_nodes),

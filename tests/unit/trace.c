@@ -10,43 +10,8 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "sim.h"
+#include "jobs.h"
 #include "models.h"
-#include "net.h"
-#include "reach.h"
-
-struct job {
-	pthread_t thread;
-	struct kdsm *kdsm;
-	struct kd_reach_options options;
-	struct kd_reach_result result;
-	struct kd_message message;
-	int status;
-};
-
-static void *run(void *data)
-{
-	struct job *job = data;
-
-	kd_reach_result_init(&job->result);
-	job->status = kd_reach(job->kdsm, &job->options, &job->result, &job->message);
-	return NULL;
-}
-
-static struct kd_net *read_net(const char *path)
-{
-	static unsigned char text[1 << 20];
-	struct kd_message message;
-	FILE *file = fopen(path, "r");
-	struct kd_net *net;
-	size_t size;
-
-	assert_non_null(file);
-	size = fread(text, 1, sizeof(text), file);
-	fclose(file);
-	assert_int_equal(kd_net_read(path, text, size, &net, &message), 0);
-	return net;
-}
 
 static bool enabled(const struct kd_transition *transition, const bool *marked)
 {
@@ -109,26 +74,24 @@ static void follow(const struct kd_net *net, const struct kd_trace *trace)
 /* steps: to the nearest deadlock, if there are any. */
 static void search(const char *model, unsigned int nodes, unsigned int deadlocks, uint64_t steps)
 {
-	struct job job[SIM_NODES] = { 0 };
+	struct job job[SIM_NODES];
 	struct kd_net *net;
 	unsigned int i;
 	char path[8192];
 
 	snprintf(path, sizeof(path), "%s/%s.pnml", models, model);
 	sim_start(nodes);
+	prepare(job, nodes, 1, path);
 	for (i = 0; i < nodes; i++) {
-		job[i].kdsm = sim.kdsm[i];
-		job[i].options = (struct kd_reach_options){
-			.path = path, .job = "test", .workers = 1, .timeout = 10000000000,
-			.bdd = { .table_bytes = 8 << 20, .cache_bytes = 1 << 20 },
-			.deadlocks = true, .trace = true,
-		};
-		assert_int_equal(pthread_create(&job[i].thread, NULL, run, &job[i]), 0);
+		job[i].options.bdd.table_bytes = 8 << 20;
+		job[i].options.bdd.cache_bytes = 1 << 20;
+		job[i].options.deadlocks = true;
+		job[i].options.trace = true;
 	}
-	for (i = 0; i < nodes; i++) {
-		pthread_join(job[i].thread, NULL);
+	start(job, nodes);
+	finish(job, nodes);
+	for (i = 0; i < nodes; i++)
 		assert_int_equal(job[i].status, 0);
-	}
 	assert_int_equal(mpz_get_ui(job[0].result.deadlocks), deadlocks);
 	assert_int_equal(job[0].result.traces, deadlocks != 0);
 	if (deadlocks) {
@@ -137,8 +100,7 @@ static void search(const char *model, unsigned int nodes, unsigned int deadlocks
 		follow(net, job[0].result.trace);
 		kd_net_free(net);
 	}
-	for (i = 0; i < nodes; i++)
-		kd_reach_result_free(&job[i].result);
+	drop(job, nodes);
 	sim_stop();
 }
 

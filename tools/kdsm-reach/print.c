@@ -5,6 +5,8 @@
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "print.h"
 
@@ -14,11 +16,16 @@ static int flush(void)
 	return fflush(stdout) || ferror(stdout) ? -(errno ? errno : EIO) : 0;
 }
 
-static void print_trace(const struct kd_trace *trace)
+static void print_trace(const struct kd_trace *trace, bool deadlock)
 {
 	uint64_t k;
 
-	printf("\n%s after %" PRIu64 " steps\n", trace->what, trace->steps);
+	printf("\na shortest way to ");
+	if (deadlock)
+		printf("a deadlock");
+	else
+		printf("where %s does not hold", trace->what);
+	printf(", %" PRIu64 " step%s:\n", trace->steps, trace->steps == 1 ? "" : "s");
 	for (k = 0; k <= trace->steps; k++) {
 		if (k)
 			printf("%6" PRIu64 "  %s\n", k, trace->step[k].label);
@@ -26,41 +33,134 @@ static void print_trace(const struct kd_trace *trace)
 	}
 }
 
-int print_text(const struct kd_reach_options *options, const struct kd_reach_result *result)
+/* The model, and of what size it is. */
+static void print_model(const struct kd_reach_result *result)
 {
-	const struct kdsm_counts *c = &result->remote;
+	bool net = !strcmp(result->kind, "Petri net");
+
+	printf("model          %s: %s, %u %s, %u %s%s\n", result->model, result->kind,
+	       result->bits, net ? "places" : "bits", result->relations,
+	       net ? "transition" : "relation", result->relations == 1 ? "" : "s");
+}
+
+/* With more digits than can be counted at a glance, their power of ten, too. */
+static void print_states(const struct kd_reach_result *result)
+{
+	mpf_t about;
+
+	gmp_printf("states         %Zd", result->states);
+	if (mpz_sizeinbase(result->states, 10) > 15) {
+		mpf_init(about);
+		mpf_set_z(about, result->states);
+		gmp_printf(", about %.2Fe", about);
+		mpf_clear(about);
+	}
+	printf("\n");
+}
+
+static void print_verdicts(const struct kd_reach_options *options,
+			   const struct kd_reach_result *result)
+{
+	const char *unit = options->chaining || options->saturation ? "rounds" : "steps";
+	const struct kd_verdict *verdict;
 	unsigned int i;
 
-	printf("model          %s\n", result->model);
-	gmp_printf("states         %Zd\n", result->states);
-	printf("BDD nodes      %" PRIu64 "\n", result->nodes);
-	printf("levels         %" PRIu64 "\n", result->levels);
-	printf("seconds        %.3f\n", result->seconds);
-	printf("workers        %u\n", result->workers);
-	printf("cluster nodes  %u\n", result->cluster_nodes);
-	printf("table          %" PRIu64 " of %" PRIu64 " (%.1f %%)\n", result->table_used,
-	       result->table_size, 100.0 * result->table_used / result->table_size);
-	printf("tasks          %" PRIu64 "\n", result->tasks);
-	printf("remote         get %" PRIu64 ", put %" PRIu64 ", cas %" PRIu64
-	       ", faa %" PRIu64 ", by message %" PRIu64 ", bytes %" PRIu64 "\n",
-	       c->get, c->put, c->cas, c->faa, c->am, c->bytes);
 	for (i = 0; i < result->properties; i++) {
-		if (result->verdict[i].violated)
-			printf("property       %s: violated after %" PRIu64 " steps\n",
-			       result->verdict[i].name, result->verdict[i].steps);
+		verdict = &result->verdict[i];
+		printf("property       %s: ", verdict->name);
+		if (verdict->violated)
+			printf("violated after %" PRIu64 " %s\n", verdict->steps, unit);
 		else
-			printf("property       %s: holds\n", result->verdict[i].name);
+			printf("holds%s\n", result->complete ? "" : " so far");
 	}
 	if (options->deadlocks)
-		gmp_printf("deadlocks      %Zd\n", result->deadlocks);
+		gmp_printf("deadlocks      %Zd%s\n", result->deadlocks,
+			   result->complete ? "" : " so far");
+}
+
+static void print_search(const struct kd_reach_options *options,
+			 const struct kd_reach_result *result)
+{
+	printf("search         %s, %" PRIu64 " %s%s\n",
+	       options->saturation ? "saturation" :
+	       options->chaining ? "chaining" : "breadth first", result->levels,
+	       options->saturation ? "rounds" : "levels",
+	       result->complete ? "" : "; ended by --levels, there may be more states");
+	if (result->from_level)
+		printf("restarted      after level %" PRIu64 ", %.3f s of work\n",
+		       result->from_level, result->before);
+	printf("time           %.3f s\n", result->seconds);
+	printf("workers        %u on %u node%s\n", result->workers, result->cluster_nodes,
+	       result->cluster_nodes == 1 ? "" : "s");
+}
+
+static void print_costs(const struct kd_reach_options *options,
+			const struct kd_reach_result *result)
+{
+	const struct kdsm_counts *c = &result->remote;
+	uint64_t remote = c->get + c->put + c->cas + c->faa + c->find;
+
+	printf("table          %" PRIu64 " of %" PRIu64 " BDD nodes (%.1f %%) in %" PRIu64
+	       " MiB; cache %" PRIu64 " MiB\n", result->table_used, result->table_size,
+	       100.0 * result->table_used / result->table_size,
+	       options->bdd.table_bytes >> 20, options->bdd.cache_bytes >> 20);
+	if (result->collections.count)
+		printf("collections    %" PRIu64 " of %" PRIu64 " BDD nodes, %.3f s\n",
+		       result->collections.count, result->collections.nodes,
+		       result->collections.seconds);
+	printf("memory         %" PRIu64 " MiB%s\n", result->memory >> 20,
+	       result->cluster_nodes == 1 ? "" : " at most on a node");
+	printf("tasks          %" PRIu64, result->tasks);
+	if (result->cluster_nodes > 1)
+		printf(", from %" PRIu64 " to %" PRIu64 " on a node", result->tasks_least,
+		       result->tasks_most);
+	printf("\n");
+	if (!remote)
+		return;
+	printf("remote         %" PRIu64 " get, %" PRIu64 " put, %" PRIu64 " cas, %" PRIu64
+	       " faa, %" PRIu64 " find (%" PRIu64 " by message)\n", c->get, c->put, c->cas,
+	       c->faa, c->find, c->am);
+	printf("               %.1f MB, %.3f operations a task\n", c->bytes / 1e6,
+	       result->tasks ? (double)remote / result->tasks : 0);
+}
+
+int print_text(const struct kd_reach_options *options, const struct kd_reach_result *result)
+{
+	unsigned int i;
+
+	print_model(result);
+	print_states(result);
+	printf("BDD nodes      %" PRIu64 "\n", result->nodes);
+	print_verdicts(options, result);
+	print_search(options, result);
+	print_costs(options, result);
+	/* that to a deadlock comes last, if there is one */
 	for (i = 0; i < result->traces; i++)
-		print_trace(&result->trace[i]);
+		print_trace(&result->trace[i],
+			    i == result->traces - 1 && mpz_sgn(result->deadlocks));
 	return flush();
 }
 
 static void add_u64(struct json_object *object, const char *key, uint64_t value)
 {
 	json_object_object_add(object, key, json_object_new_uint64(value));
+}
+
+static void add_seconds(struct json_object *object, const char *key, double seconds)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%.6f", seconds);
+	json_object_object_add(object, key, json_object_new_double_s(seconds, text));
+}
+
+/* As text: many a reader of JSON takes a number for a double. */
+static void add_mpz(struct json_object *object, const char *key, const mpz_t value)
+{
+	char *text = mpz_get_str(NULL, 10, value);
+
+	json_object_object_add(object, key, json_object_new_string(text));
+	free(text);
 }
 
 static struct json_object *verdicts(const struct kd_reach_result *result)
@@ -119,50 +219,75 @@ int print_json(const struct kd_reach_options *options, const struct kd_reach_res
 {
 	struct json_object *object = json_object_new_object();
 	struct json_object *remote = json_object_new_object();
-	char *states = mpz_get_str(NULL, 10, result->states);
-	char seconds[64];
 
 	json_object_object_add(object, "model", json_object_new_string(result->model));
-	json_object_object_add(object, "states", json_object_new_string(states));
+	json_object_object_add(object, "kind", json_object_new_string(result->kind));
+	add_u64(object, "bits", result->bits);
+	add_u64(object, "relations", result->relations);
+	add_mpz(object, "states", result->states);
 	add_u64(object, "nodes", result->nodes);
 	add_u64(object, "levels", result->levels);
-	snprintf(seconds, sizeof(seconds), "%.6f", result->seconds);
-	json_object_object_add(object, "seconds",
-			       json_object_new_double_s(result->seconds, seconds));
+	json_object_object_add(object, "strategy",
+			       json_object_new_string(options->saturation ? "saturation" :
+						      options->chaining ? "chaining" : "bfs"));
+	json_object_object_add(object, "complete", json_object_new_boolean(result->complete));
+	if (result->from_level) {
+		add_u64(object, "from_level", result->from_level);
+		add_seconds(object, "seconds_before", result->before);
+	}
+	add_seconds(object, "seconds", result->seconds);
 	add_u64(object, "workers", result->workers);
 	add_u64(object, "cluster_nodes", result->cluster_nodes);
 	add_u64(object, "table_used", result->table_used);
 	add_u64(object, "table_size", result->table_size);
+	add_u64(object, "collections", result->collections.count);
+	add_u64(object, "collected", result->collections.nodes);
+	add_seconds(object, "collection_seconds", result->collections.seconds);
+	add_u64(object, "memory", result->memory);
 	add_u64(object, "tasks", result->tasks);
+	add_u64(object, "tasks_least", result->tasks_least);
+	add_u64(object, "tasks_most", result->tasks_most);
 	add_u64(remote, "get", result->remote.get);
 	add_u64(remote, "put", result->remote.put);
 	add_u64(remote, "cas", result->remote.cas);
 	add_u64(remote, "faa", result->remote.faa);
+	add_u64(remote, "find", result->remote.find);
 	add_u64(remote, "am", result->remote.am);
 	add_u64(remote, "bytes", result->remote.bytes);
 	json_object_object_add(object, "remote", remote);
 	if (result->properties)
 		json_object_object_add(object, "properties", verdicts(result));
-	if (options->deadlocks) {
-		free(states);
-		states = mpz_get_str(NULL, 10, result->deadlocks);
-		json_object_object_add(object, "deadlocks", json_object_new_string(states));
-	}
+	if (options->deadlocks)
+		add_mpz(object, "deadlocks", result->deadlocks);
 	if (options->trace)
 		json_object_object_add(object, "traces", traces(result));
 	printf("%s\n", json_object_to_json_string_ext(object, JSON_C_TO_STRING_SPACED));
 	json_object_put(object);
-	free(states);
 	return flush();
 }
 
 void print_progress(void *context, const struct kd_progress *progress)
 {
+	static double seconds;
+	static uint64_t remote;
+	mpf_t about;
+
 	(void)context;
-	gmp_fprintf(stderr, "\r\033[Klevel %u  states %Zd  table %.1f %%  remote %.0f/s",
-		    progress->level, progress->states,
-		    100.0 * progress->table_used / progress->table_size,
-		    progress->remote / progress->seconds);
+	mpf_init(about);
+	mpf_set_z(about, progress->states);
+	fprintf(stderr, "\r\033[Klevel %u, ", progress->level);
+	if (mpz_sizeinbase(progress->states, 10) > 12)
+		gmp_fprintf(stderr, "%.2Fe", about);
+	else
+		gmp_fprintf(stderr, "%Zd", progress->states);
+	fprintf(stderr, " states, table %.1f %%, %.0f s",
+		100.0 * progress->table_used / progress->table_size, progress->seconds);
+	if (progress->remote)
+		fprintf(stderr, ", remote %.0f/s",
+			(progress->remote - remote) / (progress->seconds - seconds));
+	seconds = progress->seconds;
+	remote = progress->remote;
+	mpf_clear(about);
 	fflush(stderr);
 }
 
@@ -170,6 +295,14 @@ void print_progress_end(void)
 {
 	fprintf(stderr, "\r\033[K");
 	fflush(stderr);
+}
+
+void print_warning(void *context, const char *text)
+{
+	(void)context;
+	if (isatty(STDERR_FILENO))
+		print_progress_end();
+	fprintf(stderr, "kdsm-reach: %s\n", text);
 }
 
 void print_counts(const struct kd_reach_result *result)

@@ -12,6 +12,9 @@ int print_json(const struct kd_reach_options *options, const struct kd_reach_res
 void print_progress(void *context, const struct kd_progress *progress);
 void print_progress_end(void);
 
+/* A line on stderr, while progress may be shown. */
+void print_warning(void *context, const char *text);
+
 /* Counters of this node's workers, on stderr: for those who work on kdsm. */
 void print_counts(const struct kd_reach_result *result);
 

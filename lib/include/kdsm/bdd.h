@@ -12,7 +12,7 @@
  * Operations are called with a worker, one for each thread. They return an
  * edge, or KDSM_BDD_INVALID; kdsm_bdd_error() then says why. An operand that is
  * KDSM_BDD_INVALID gives KDSM_BDD_INVALID, so a chain of operations needs one
- * look at the end. Nodes are never removed.
+ * look at the end. Nodes are removed by kdsm_bdd_collect() alone.
  */
 #ifndef KDSM_BDD_H
 #define KDSM_BDD_H
@@ -46,10 +46,16 @@ struct kdsm_bdd_attr {
 	uint64_t table_bytes;	/* of all nodes of the cluster together */
 	uint64_t cache_bytes;	/* likewise */
 	/*
+	 * Of these, in use at first; 0: all. When a collection finds more than half of
+	 * the table alive, both are doubled, up to the sizes above.
+	 */
+	uint64_t first_table_bytes, first_cache_bytes;
+	/*
 	 * Relational products look for their results on other nodes, and store
 	 * them there, at every so-manieth variable: 0 for never, 1 for each.
 	 */
 	unsigned int granularity;
+	uint32_t find;		/* enum kdsm_table_find, of this process */
 };
 
 /* Bytes that a store takes in every part of a region over cluster_nodes nodes. */
@@ -71,6 +77,20 @@ int kdsm_bdd_worker_new(struct kdsm_bdd_store *store,
 void kdsm_bdd_worker_free(struct kdsm_bdd_worker *worker);
 
 /*
+ * Operations by all workers of a pool of tasks (<kdsm/task.h>), of this node or all: first
+ * fill attr so that the workers of a pool that is opened with it can work on the store,
+ * which must stay open as long as the pool; then have the operations of a worker, but for
+ * those on private nodes, be run by the pool (NULL: by the caller, as at first). All
+ * processes of the pool open a store of the same place, and make the same relations
+ * before. The worker's operations fail with the pool, too: -EOWNERDEAD and others
+ * (KDSM_RUN()); so they do in a task of the pool, with -EDEADLK.
+ */
+struct kdsm_tasks;
+struct kdsm_tasks_attr;
+void kdsm_bdd_tasks(struct kdsm_bdd_store *store, struct kdsm_tasks_attr *attr);
+void kdsm_bdd_use_tasks(struct kdsm_bdd_worker *worker, struct kdsm_tasks *tasks);
+
+/*
  * Why the first failed operation since the last call failed, 0 if none did:
  * -ENOSPC: the table is full. -EIO: memory holds what is no BDD, or the wire
  * failed. -EINVAL: a variable out of range or out of order. -ENOMEM. Others as
@@ -89,6 +109,8 @@ struct kdsm_bdd_counts {
 
 void kdsm_bdd_counts(const struct kdsm_bdd_worker *worker,
 		     struct kdsm_bdd_counts *counts);
+/* Of all workers that the store has and had, those of pools too, while none is at work. */
+void kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts);
 
 /* ---- operations ---- */
 
@@ -170,6 +192,75 @@ int kdsm_bdd_cubes(struct kdsm_bdd_worker *worker, kdsm_bdd a, const uint32_t *v
  * those with a dot are complemented. -EIO: file cannot be written.
  */
 int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, kdsm_bdd a, FILE *file);
+
+/* ---- files ---- */
+
+/*
+ * Write count functions, at least one, to file in the .bdd format (kdsm-reach(1)): the
+ * first as the set, the others as relations, and of each the set of variables that the
+ * format has beside it, as a cube. variables may be NULL: then it is all variables below
+ * 1000000 that some of the functions depends on, for the first of them the even ones. A
+ * model is written so, too: its initial states and its relations, each with its variables.
+ * What functions share is written once. A checksum follows.
+ *
+ * Nodes of other processes of the cluster are fetched many at a time; it takes memory of
+ * about 72 bytes a node. -EINVAL: count is 0, or an edge is KDSM_BDD_INVALID. -EIO: memory
+ * holds what is no BDD. -ENOMEM. The error of the stream, such as -ENOSPC: what it has
+ * taken is of no use.
+ */
+int kdsm_bdd_save(struct kdsm_bdd_worker *worker, FILE *file, const kdsm_bdd *functions,
+		  const kdsm_bdd *variables, unsigned int count);
+
+/*
+ * Read them from file, wherever it was written: *count functions and, unless variables is
+ * NULL, what was beside them. Both arrays are to be freed with free(). Models in this
+ * format are read as well: first the initial states, then the relations. Nothing that the
+ * file says is relied on. It is read up to its checksum; if it has none, to its end.
+ *
+ * -EINVAL: the file is damaged, not whole, or something else. -EIO: it cannot be read.
+ * -ENOMEM. The errors of operations, such as -ENOSPC: the table is full. On failure
+ * nothing is to be freed.
+ */
+int kdsm_bdd_load(struct kdsm_bdd_worker *worker, FILE *file, kdsm_bdd **functions,
+		  kdsm_bdd **variables, unsigned int *count);
+
+/* ---- collections ---- */
+
+/*
+ * Keep the nodes of a through collections, of whatever node's part they are, until it is
+ * unprotected as often as it was protected. Any thread may call these at any time but
+ * while its process is in kdsm_bdd_collect(). An edge is protected for the process
+ * that asks. Terminals and private functions need no protection, and take none.
+ * -EINVAL: a is KDSM_BDD_INVALID. -ENOMEM.
+ */
+int kdsm_bdd_protect(struct kdsm_bdd_store *store, kdsm_bdd a);
+void kdsm_bdd_unprotect(struct kdsm_bdd_store *store, kdsm_bdd a);
+
+/* What a collection came to: nodes, in the parts of all nodes of the cluster. */
+struct kdsm_bdd_collection {
+	uint64_t before, after;	/* in the table */
+	uint64_t size;		/* that it has room for, after it has grown */
+	double seconds;
+};
+
+/*
+ * Remove from the table all nodes but those that protected edges lead to. Those that
+ * stay keep their numbers, so protected edges stay as they are; all other edges that
+ * anybody has are void. Collective: one process on every node of the cluster calls it,
+ * with the same number of calls before, and no other process has the store open. No
+ * thread of these processes may use the store meanwhile; each gives as many threads
+ * to it as it says, 0 meaning 1. The operation cache is empty afterwards.
+ *
+ * timeout, in ns: for others to give a sign of life. collection may be NULL.
+ *
+ * -EBUSY: another process of this node has called it for this store. -ENOSPC: even
+ * what is alive is too much for the table. -EIO: memory holds what is no BDD, or the
+ * wire failed. -ETIMEDOUT, -ECANCELED: another process is gone, or failed. -ENOMEM.
+ * Others as those of operations on the region. After any of these but -EBUSY the
+ * store is of no use to anybody.
+ */
+int kdsm_bdd_collect(struct kdsm_bdd_store *store, unsigned int threads, uint64_t timeout,
+		     struct kdsm_bdd_collection *collection);
 
 /* ---- relations ---- */
 

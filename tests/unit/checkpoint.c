@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Checkpoints: a search that was ended or killed goes on from one, on any number of nodes
+ * and workers, and comes to the same; what is damaged or belongs to another search is
+ * refused.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "explicit.h"
+#include "jobs.h"
+
+/* Under a sanitizer of threads each search takes long: not every byte. */
+#ifdef __SANITIZE_THREAD__
+#define STRIDE	7
+#else
+#define STRIDE	1
+#endif
+
+static char path[8192], file[64], aside[80];
+static char warning[512];
+
+static void warn(void *context, const char *text)
+{
+	(void)context;
+	snprintf(warning, sizeof(warning), "%s", text);
+}
+
+/* A job that writes checkpoints after each level, and goes on from the one there is. */
+static void prepare_job(struct job *job, const char *model, unsigned int nodes,
+			unsigned int workers)
+{
+	unsigned int i;
+
+	snprintf(path, sizeof(path), "%s/%s.pnml", models, model);
+	snprintf(file, sizeof(file), "/tmp/kdsm-checkpoint-%d", getpid());
+	snprintf(aside, sizeof(aside), "%s.new", file);
+	warning[0] = 0;
+	prepare(job, nodes, workers, path);
+	for (i = 0; i < nodes; i++) {
+		job[i].options.checkpoint = file;
+		job[i].options.warn = warn;
+	}
+}
+
+static void run_job(struct job *job, unsigned int nodes)
+{
+	unsigned int i;
+
+	sim_start(nodes);
+	start(job, nodes);
+	finish(job, nodes);
+	for (i = 0; i < nodes; i++)
+		if (job[i].status)
+			fail_msg("node %u: %s", i, job[i].message.text);
+	assert_string_equal(warning, "");
+	assert_int_equal(access(aside, F_OK), -1);
+}
+
+static void end_job(struct job *job, unsigned int nodes)
+{
+	drop(job, nodes);
+	sim_stop();
+}
+
+static void cut(const char *model, uint64_t levels, unsigned int nodes, unsigned int workers,
+		bool chaining, struct kd_reach_result *result)
+{
+	struct job job[SIM_NODES];
+	unsigned int i;
+
+	prepare_job(job, model, nodes, workers);
+	for (i = 0; i < nodes; i++) {
+		job[i].options.levels = levels;
+		job[i].options.chaining = chaining;
+	}
+	run_job(job, nodes);
+	mpz_set(result->states, job[0].result.states);
+	result->levels = job[0].result.levels;
+	result->from_level = job[0].result.from_level;
+	result->complete = job[0].result.complete;
+	end_job(job, nodes);
+}
+
+/* So many rounds, or (0) all that there are. */
+static void cut_by_saturation(uint64_t rounds, unsigned int nodes)
+{
+	struct job job[SIM_NODES];
+	unsigned int i;
+
+	prepare_job(job, "token-ring-4", nodes, 2);
+	for (i = 0; i < nodes; i++) {
+		job[i].options.saturation = true;
+		job[i].options.levels = rounds;
+	}
+	run_job(job, nodes);
+	assert_int_equal(job[0].result.from_level, rounds ? rounds - 1 : 7);
+	assert_int_equal(job[0].result.complete, !rounds);
+	if (rounds)
+		assert_true(mpz_get_ui(job[0].result.states) < 96);
+	else
+		assert_int_equal(mpz_get_ui(job[0].result.states), 96);
+	end_job(job, nodes);
+}
+
+/* Each time by others, and a few levels further. */
+static void level_by_level(void **state)
+{
+	struct kd_reach_result result;
+	unsigned int turn, level;
+	struct explicit e;
+
+	(void)state;
+	explore(&e, "token-ring-4", 100000);
+	kd_reach_result_init(&result);
+	for (turn = 0, level = 1; level < e.levels; level += 1 + turn++ % 2) {
+		cut("token-ring-4", level, 1 + turn % 3, 1 + turn % 2, false, &result);
+		assert_int_equal(mpz_get_ui(result.states), e.end[level]);
+		assert_int_equal(result.levels, level);
+		assert_false(result.complete);
+		assert_true(turn ? result.from_level : !result.from_level);
+	}
+	cut("token-ring-4", 0, 2, 2, false, &result);
+	assert_int_equal(mpz_get_ui(result.states), e.states);
+	assert_int_equal(result.levels, e.levels);
+	assert_true(result.complete);
+	/* It was at its end: nothing is left to do. */
+	cut("token-ring-4", 0, 3, 1, false, &result);
+	assert_int_equal(mpz_get_ui(result.states), e.states);
+	assert_int_equal(result.levels, e.levels);
+	assert_int_equal(result.from_level, e.levels);
+	unlink(file);
+
+	/* By variables: after each round, one that a later run begins with. */
+	for (turn = 1; turn < 8; turn++)
+		cut_by_saturation(turn, 1 + turn % 3);
+	cut_by_saturation(0, 2);
+	unlink(file);
+
+	cut("token-ring-4", 2, 2, 1, true, &result);
+	assert_false(result.complete);
+	cut("token-ring-4", 0, 1, 2, true, &result);
+	assert_int_equal(mpz_get_ui(result.states), e.states);
+	assert_true(result.levels < e.levels);
+	unlink(file);
+	kd_reach_result_free(&result);
+	forget(&e);
+}
+
+/* Properties, deadlocks and ways to them do not depend on when it was interrupted. */
+static void verdicts_and_traces(void **state)
+{
+	static const char *const bound[] = {
+		"Think_1=0", "Left_1,Left_2=1", "Eat_1=0", "Fork_1=1",
+	};
+	static const uint64_t steps[] = { 0, 2, 2 };
+	struct job job[SIM_NODES];
+	unsigned int level, nodes, i;
+
+	(void)state;
+	for (level = 1; level <= 5; level++) {
+		for (nodes = 1; nodes <= 2; nodes++) {
+			prepare_job(job, "philosophers-4", nodes, 1);
+			for (i = 0; i < nodes; i++) {
+				job[i].options.bound = bound;
+				job[i].options.bounds = 4;
+				job[i].options.trace = true;
+				job[i].options.deadlocks = true;
+				job[i].options.levels = nodes == 1 ? level : 0;
+			}
+			run_job(job, nodes);
+			assert_int_equal(job[0].result.properties, 4);
+			for (i = 0; i < 3; i++) {
+				bool known = nodes == 2 || steps[i] <= level;
+
+				assert_int_equal(job[0].result.verdict[i].violated, known);
+				if (!known)
+					continue;
+				assert_int_equal(job[0].result.verdict[i].steps, steps[i]);
+				assert_int_equal(job[0].result.trace[i].steps, steps[i]);
+			}
+			assert_false(job[0].result.verdict[3].violated);
+			if (nodes == 2 || level >= 4) {
+				assert_int_equal(mpz_get_ui(job[0].result.deadlocks), 2);
+				assert_int_equal(job[0].result.traces, 4);
+				assert_int_equal(job[0].result.trace[3].steps, 4);
+			}
+			assert_int_equal(job[0].result.from_level, nodes == 1 ? 0 : level);
+			end_job(job, nodes);
+		}
+		unlink(file);
+	}
+}
+
+static void expect_refused(struct job *job, const char *part)
+{
+	sim_start(1);
+	start(job, 1);
+	finish(job, 1);
+	if (job->status != -EINVAL || !strstr(job->message.text, part) ||
+	    !strstr(job->message.text, file))
+		fail_msg("expected '%s', got %d '%s'", part, job->status, job->message.text);
+	end_job(job, 1);
+}
+
+static void foreign(void **state)
+{
+	static const char *const bound = "Calm_1=0";
+	struct kd_reach_result result;
+	struct job job;
+
+	(void)state;
+	kd_reach_result_init(&result);
+	cut("token-ring-4", 3, 1, 1, false, &result);
+	prepare_job(&job, "philosophers-4", 1, 1);
+	expect_refused(&job, "of another model");
+	prepare_job(&job, "token-ring-4", 1, 1);
+	job.options.bound = &bound;
+	job.options.bounds = 1;
+	expect_refused(&job, "with other properties");
+	prepare_job(&job, "token-ring-4", 1, 1);
+	job.options.chaining = true;
+	expect_refused(&job, "another --strategy");
+	prepare_job(&job, "token-ring-4", 1, 1);
+	job.options.trace = true;
+	expect_refused(&job, "written without --trace");
+	cut("token-ring-4", 0, 1, 1, false, &result);
+	assert_int_equal(result.from_level, 3);
+	unlink(file);
+	kd_reach_result_free(&result);
+}
+
+static size_t read_file(unsigned char *bytes, size_t most)
+{
+	FILE *f = fopen(file, "r");
+	size_t size;
+
+	assert_non_null(f);
+	size = fread(bytes, 1, most, f);
+	fclose(f);
+	assert_in_range(size, 1, most - 1);
+	return size;
+}
+
+static void write_file(const unsigned char *bytes, size_t size)
+{
+	FILE *f = fopen(file, "w");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(bytes, 1, size, f), size);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Cut off, and with a bit flipped, wherever that is. */
+static void damaged(void **state)
+{
+	static unsigned char bytes[16384];
+	struct kd_reach_result result;
+	struct job job;
+	size_t size, at;
+
+	(void)state;
+	kd_reach_result_init(&result);
+	cut("peterson", 3, 1, 1, false, &result);
+	kd_reach_result_free(&result);
+	size = read_file(bytes, sizeof(bytes));
+	for (at = 0; at < 2 * size; at += STRIDE) {
+		if (at < size) {
+			write_file(bytes, at);
+		} else {
+			bytes[at - size] ^= 1 << at % 8;
+			write_file(bytes, size);
+			bytes[at - size] ^= 1 << at % 8;
+		}
+		prepare_job(&job, "peterson", 1, 1);
+		job.options.bdd.table_bytes = 1 << 20;
+		job.options.bdd.cache_bytes = 1 << 16;
+		expect_refused(&job, "checkpoint");
+	}
+	unlink(file);
+}
+
+/* The disk is full: the search goes on, and says so. */
+static void no_room(void **state)
+{
+	struct rlimit limit, none;
+	struct job job;
+
+	(void)state;
+	prepare_job(&job, "token-ring-4", 1, 1);
+	sim_start(1);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	start(&job, 1);
+	finish(&job, 1);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	if (job.status)
+		fail_msg("%s", job.message.text);
+	assert_int_equal(mpz_get_ui(job.result.states), 96);
+	assert_non_null(strstr(warning, "cannot be written: File too large; the search goes on"));
+	assert_int_equal(access(file, F_OK), -1);
+	assert_int_equal(access(aside, F_OK), -1);
+	end_job(&job, 1);
+}
+
+/* ---- killed ---- */
+
+static void in_child(const char *checkpoint, unsigned int nodes, unsigned int workers)
+{
+	struct job job[SIM_NODES];
+	unsigned int i;
+
+	prepare_job(job, "philosophers-10", nodes, workers);
+	for (i = 0; i < nodes; i++)
+		job[i].options.checkpoint = checkpoint;
+	sim_start(nodes);
+	sim.delay = 20000;
+	start(job, nodes);
+	finish(job, nodes);
+	_exit(job[0].status ? 1 : 0);
+}
+
+/*
+ * By a signal that nothing can be done about, again and again, later each time, until
+ * the search comes to its end in between.
+ */
+static void killed(void **state)
+{
+	unsigned int kills = 0, ms = 20;
+	struct kd_reach_result result;
+	char checkpoint[64];
+	uint64_t level = 0;
+	struct job job;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	snprintf(checkpoint, sizeof(checkpoint), "/tmp/kdsm-checkpoint-%d", getpid());
+	for (;; ms += 20) {
+		struct timespec pause = { ms / 1000, ms % 1000 * 1000000 };
+
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0)
+			in_child(checkpoint, 2 + kills % 2, 1 + kills % 2);
+		nanosleep(&pause, NULL);
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		if (WIFEXITED(status))
+			break;
+		kills++;
+	}
+	assert_int_equal(WEXITSTATUS(status), 0);
+	printf("# killed %u times\n", kills);
+	assert_true(kills > 0);
+	/* It is at its end; what a kill left beside it does not matter. */
+	prepare_job(&job, "philosophers-10", 1, 1);
+	run_job(&job, 1);
+	level = job.result.from_level;
+	assert_int_equal(level, 11);
+	assert_int_equal(mpz_get_ui(job.result.states), 59049);
+	assert_int_equal(job.result.levels, 11);
+	assert_true(job.result.complete);
+	end_job(&job, 1);
+	unlink(file);
+
+	/* One that was killed after a checkpoint went on from there. */
+	kd_reach_result_init(&result);
+	cut("philosophers-10", 5, 2, 1, false, &result);
+	pid = fork();
+	if (pid == 0)
+		in_child(checkpoint, 3, 1);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	cut("philosophers-10", 0, 1, 2, false, &result);
+	assert_true(result.from_level >= 5);
+	assert_int_equal(mpz_get_ui(result.states), 59049);
+	unlink(file);
+	kd_reach_result_free(&result);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(level_by_level),
+		cmocka_unit_test(verdicts_and_traces),
+		cmocka_unit_test(foreign),
+		cmocka_unit_test(damaged),
+		cmocka_unit_test(no_room),
+		cmocka_unit_test(killed),
+	};
+
+	if (!find_models())
+		return 1;
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
+}

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Collections: what is protected survives with its numbers, all else is gone, equal
+ * functions have equal edges afterwards, and memory that holds no BDD does no harm.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "bdd.h"
+#include "walk.h"
+
+#define TIMEOUT		UINT64_C(10000000000)
+#define VARIABLES	24
+#define FUNCTIONS	32
+
+/* ---- a collection, by one thread for every node ---- */
+
+struct call {
+	pthread_t thread;
+	struct kdsm_bdd_store *store;
+	struct kdsm_bdd_collection result;
+	unsigned int threads;
+	int status;
+};
+
+static void *call(void *data)
+{
+	struct call *c = data;
+
+	c->status = kdsm_bdd_collect(c->store, c->threads, TIMEOUT, &c->result);
+	return NULL;
+}
+
+static int collect(struct fixture *f, unsigned int threads, struct kdsm_bdd_collection *result)
+{
+	struct call calls[SIM_NODES];
+	unsigned int i;
+	int status = 0;
+
+	for (i = 0; i < f->nodes; i++) {
+		calls[i] = (struct call){ .store = f->store[i], .threads = threads };
+		assert_int_equal(pthread_create(&calls[i].thread, NULL, call, &calls[i]), 0);
+	}
+	for (i = 0; i < f->nodes; i++) {
+		pthread_join(calls[i].thread, NULL);
+		if (calls[i].status && (!status || status == -ECANCELED))
+			status = calls[i].status;
+	}
+	*result = calls[0].result;
+	for (i = 0; !status && i < f->nodes; i++) {
+		assert_int_equal(calls[i].result.before, result->before);
+		assert_int_equal(calls[i].result.after, result->after);
+		assert_int_equal(calls[i].result.size, result->size);
+	}
+	return status;
+}
+
+/* ---- functions, each from a seed ---- */
+
+static uint64_t step(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+/* Some cubes united, by workers of all nodes in turn. */
+static kdsm_bdd function(struct fixture *f, uint64_t seed)
+{
+	kdsm_bdd sum = KDSM_BDD_FALSE, cube;
+	unsigned int i, v;
+	uint64_t bits;
+
+	seed = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
+	for (i = 0; i < 6; i++) {
+		cube = KDSM_BDD_TRUE;
+		step(&seed);
+		bits = step(&seed);
+		for (v = VARIABLES; v--; ) {
+			if (bits >> 2 * v & 2)
+				continue;
+			cube = bits >> 2 * v & 1 ?
+			       kdsm_bdd_make(w(f), v, cube, KDSM_BDD_FALSE) :
+			       kdsm_bdd_make(w(f), v, KDSM_BDD_FALSE, cube);
+		}
+		sum = i % 3 ? kdsm_bdd_or(w(f), sum, cube) : kdsm_bdd_xor(w(f), sum, cube);
+	}
+	assert_true(kd_valid(sum));
+	return sum;
+}
+
+/* ---- what is reachable, by number ---- */
+
+struct shadow {
+	struct kdsm_node *node;		/* by number; zero: not reachable */
+	uint64_t count, size;
+};
+
+static void add_reachable(struct fixture *f, struct shadow *shadow, kdsm_bdd e)
+{
+	struct kd_walk walk;
+	struct kdsm_node node;
+	uint64_t i;
+
+	assert_int_equal(kd_walk(&walk, w(f), e), 0);
+	for (i = 0; i < walk.count; i++) {
+		assert_true(walk.nodes[i].number < shadow->size);
+		node = walk.nodes[i].node;
+		node.a &= ~KD_NODE_OLD;
+		assert_true(node.a | node.b);
+		if (!(shadow->node[walk.nodes[i].number].a |
+		      shadow->node[walk.nodes[i].number].b)) {
+			shadow->node[walk.nodes[i].number] = node;
+			shadow->count++;
+		}
+	}
+	kd_walk_destroy(&walk);
+}
+
+static void look_at(struct fixture *f, struct shadow *shadow, const kdsm_bdd *e, unsigned int count)
+{
+	const struct kdsm_table *t = f->store[0]->table;
+
+	shadow->size = t->slots * t->parts;
+	shadow->count = 0;
+	shadow->node = calloc(shadow->size, sizeof(*shadow->node));
+	while (count--)
+		add_reachable(f, shadow, e[count]);
+}
+
+/* The memory of all parts: the nodes of the shadow, all of them in the index, once. */
+static void check_memory(struct fixture *f, const struct shadow *shadow)
+{
+	uint64_t number, slot, indexed = 0, e;
+	uint8_t *seen = calloc(shadow->size, 1);
+	const struct kdsm_table *t;
+	struct kdsm_node node;
+	unsigned int i;
+
+	for (i = 0; i < f->nodes; i++) {
+		t = f->store[i]->table;
+		for (slot = 0; slot < t->slots; slot++) {
+			node = t->data[slot];
+			assert_int_equal(node.a & KD_NODE_MARK, 0);
+			node.a &= ~KD_NODE_OLD;
+			assert_true(kd_node_equal(&node, &shadow->node[t->first + slot]));
+		}
+		for (slot = 0; slot < t->slots; slot++) {
+			e = t->index[slot];
+			if (!e)
+				continue;
+			assert_true(kdsm_entry_whole(e));
+			number = kdsm_entry_number(e);
+			assert_true(number < shadow->size && !seen[number]);
+			assert_true(shadow->node[number].a | shadow->node[number].b);
+			seen[number] = 1;
+			indexed++;
+		}
+	}
+	assert_int_equal(indexed, shadow->count);
+	free(seen);
+}
+
+/* ---- tests ---- */
+
+static void open_sized(struct fixture *f, unsigned int nodes, struct kdsm_bdd_attr attr)
+{
+	struct kdsm_region_attr region = {
+		.size = kdsm_bdd_part_bytes(&attr, nodes) * nodes,
+	};
+	unsigned int i;
+
+	f->nodes = nodes;
+	f->turn = 0;
+	sim_start(nodes);
+	sim.tear = true;
+	for (i = 0; i < nodes; i++) {
+		assert_int_equal(kdsm_region_open(sim.kdsm[i], "b", &region, &f->region[i]), 0);
+		assert_int_equal(kdsm_bdd_open(&f->store[i], f->region[i], 0, &attr), 0);
+		assert_int_equal(kdsm_bdd_worker_new(f->store[i], &f->worker[i]), 0);
+	}
+}
+
+/*
+ * Functions are made, protected at some node, given up again; in between the rest is
+ * collected. What is made again has the edge that it had.
+ */
+static void keep_and_drop(unsigned int nodes, unsigned int threads, struct kdsm_bdd_attr attr,
+			  unsigned int rounds)
+{
+	kdsm_bdd kept[FUNCTIONS], e;
+	struct kdsm_bdd_collection result = { 0 };
+	unsigned int kept_at[FUNCTIONS], n, i, round;
+	uint64_t seeds[FUNCTIONS], next = 1, used, size, garbage = 0;
+	struct shadow shadow;
+	struct fixture f;
+
+	open_sized(&f, nodes, attr);
+	for (n = 0; n < FUNCTIONS / 2; n++) {
+		seeds[n] = next++;
+		kept[n] = function(&f, seeds[n]);
+		kept_at[n] = n % nodes;
+		assert_int_equal(kdsm_bdd_protect(f.store[kept_at[n]], kept[n]), 0);
+	}
+	for (round = 0; round < rounds; round++) {
+		/* one goes, one comes, and some are made for nothing */
+		i = random64() % n;
+		kdsm_bdd_unprotect(f.store[kept_at[i]], kept[i]);
+		seeds[i] = next++;
+		kept[i] = function(&f, seeds[i]);
+		kept_at[i] = random64() % nodes;
+		assert_int_equal(kdsm_bdd_protect(f.store[kept_at[i]], kept[i]), 0);
+		for (i = 0; i < 3; i++)
+			function(&f, next++);
+
+		look_at(&f, &shadow, kept, n);
+		assert_int_equal(collect(&f, threads, &result), 0);
+		assert_int_equal(result.after, shadow.count);
+		assert_true(result.before >= result.after && result.size > result.after);
+		garbage += result.before - result.after;
+		assert_int_equal(kdsm_table_usage(f.store[0]->table, &used, &size), 0);
+		assert_int_equal(used, shadow.count);
+		assert_int_equal(size, result.size);
+		check_memory(&f, &shadow);
+		for (i = 0; i < n; i++) {
+			e = function(&f, seeds[i]);
+			assert_int_equal(e, kept[i]);
+		}
+		free(shadow.node);
+		for (i = 0; i < n; i++) {
+			look_at(&f, &shadow, &kept[i], 1);
+			free(shadow.node);
+		}
+	}
+	printf("# %u nodes: %lu alive, %lu collected, room %lu\n", nodes, result.after, garbage,
+	       result.size);
+	assert_true(garbage > rounds * 100);
+	end(&f);
+}
+
+static const struct kdsm_bdd_attr roomy = { .table_bytes = 2 << 20, .cache_bytes = 1 << 20 };
+/* The garbage of all rounds would fill the table many times. */
+static const struct kdsm_bdd_attr tight = { .table_bytes = 1 << 17, .cache_bytes = 1 << 16 };
+/* Boxes hold a few words, and threads stop at full ones all the time. */
+static const struct kdsm_bdd_attr no_cache = { .table_bytes = 1 << 17, .cache_bytes = 1 };
+
+static void one_node(void **state)
+{
+	(void)state;
+	keep_and_drop(1, 1, roomy, 5);
+	keep_and_drop(1, 1, tight, 40);
+	keep_and_drop(1, 4, tight, 10);
+}
+
+static void two_nodes(void **state)
+{
+	(void)state;
+	keep_and_drop(2, 1, roomy, 3);
+	keep_and_drop(2, 1, tight, 20);
+	keep_and_drop(2, 3, tight, 10);
+}
+
+static void three_nodes(void **state)
+{
+	(void)state;
+	keep_and_drop(3, 2, tight, 10);
+	keep_and_drop(3, 2, no_cache, 3);
+	keep_and_drop(3, 1, no_cache, 3);
+}
+
+/* As long as most is alive the table grows, and the cache with it. */
+static void growth(void **state)
+{
+	static const struct kdsm_bdd_attr attr = {
+		.table_bytes = 1 << 20, .cache_bytes = 1 << 18,
+		.first_table_bytes = 1 << 15, .first_cache_bytes = 1 << 13,
+	};
+	struct kdsm_bdd_collection result;
+	uint64_t size, most, first, cache, seed = 1;
+	unsigned int nodes, n;
+	kdsm_bdd kept[8];
+	struct fixture f;
+
+	(void)state;
+	for (nodes = 1; nodes <= 2; nodes++) {
+		open_sized(&f, nodes, attr);
+		most = f.store[0]->table->slots * nodes - 1;
+		cache = f.store[0]->cache.count;
+		assert_int_equal(kdsm_table_usage(f.store[0]->table, &size, &first), 0);
+		assert_true(first < most / 16);
+		for (n = 0; n < 8; n++) {
+			kept[n] = function(&f, seed++);
+			assert_int_equal(kdsm_bdd_protect(f.store[0], kept[n]), 0);
+			assert_int_equal(collect(&f, 1, &result), 0);
+			assert_true(result.after * 2 <= result.size + 2);
+		}
+		assert_true(result.size >= 2 * first && result.size <= most);
+		assert_true(f.store[0]->cache.count >= 2 * cache);
+		for (n = 8; n--; )
+			assert_int_equal(kept[n], function(&f, seed - 8 + n));
+		end(&f);
+	}
+}
+
+/* As often as it was protected, and of no other process's protection. */
+static void references(void **state)
+{
+	struct kdsm_bdd_collection result;
+	unsigned int i, n;
+	struct fixture f;
+	kdsm_bdd a, many[300];
+
+	(void)state;
+	open_sized(&f, 2, roomy);
+	assert_int_equal(kdsm_bdd_protect(f.store[0], KDSM_BDD_INVALID), -EINVAL);
+	assert_int_equal(kdsm_bdd_protect(f.store[0], KDSM_BDD_TRUE), 0);
+	kdsm_bdd_unprotect(f.store[0], KDSM_BDD_TRUE);
+	a = function(&f, 1);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(kdsm_bdd_protect(f.store[0], i % 2 ? a : kdsm_bdd_not(a)), 0);
+	for (i = 0; i < 3; i++) {
+		kdsm_bdd_unprotect(f.store[1], a);
+		assert_int_equal(collect(&f, 1, &result), 0);
+		assert_true(result.after > 0);
+		kdsm_bdd_unprotect(f.store[0], a);
+	}
+	assert_int_equal(collect(&f, 1, &result), 0);
+	assert_int_equal(result.after, 0);
+	for (n = 0; n < 300; n++) {
+		many[n] = kdsm_bdd_variable(w(&f), n);
+		assert_int_equal(kdsm_bdd_protect(f.store[n % 2], many[n]), 0);
+	}
+	assert_int_equal(collect(&f, 1, &result), 0);
+	assert_int_equal(result.after, 300);
+	for (n = 0; n < 300; n += 2)
+		kdsm_bdd_unprotect(f.store[0], many[n]);
+	assert_int_equal(collect(&f, 1, &result), 0);
+	assert_int_equal(result.after, 150);
+	for (n = 1; n < 300; n += 2)
+		assert_int_equal(kdsm_bdd_variable(w(&f), n), many[n]);
+	end(&f);
+}
+
+/* Whatever is in the memory of the store: an error or not, and an end. */
+static void damaged(void **state)
+{
+	struct kdsm_bdd_collection result;
+	unsigned int round, i, k, failed = 0;
+	struct kdsm_table *t;
+	struct fixture f;
+
+	(void)state;
+	for (round = 0; round < 60; round++) {
+		open_sized(&f, 1 + round % 3, tight);
+		for (i = 0; i < 3; i++)
+			assert_int_equal(kdsm_bdd_protect(f.store[i % f.nodes],
+							  function(&f, i + 1)), 0);
+		if (round % 2)
+			assert_int_equal(collect(&f, 1, &result), 0);
+		for (i = 0; i < 1 + round; i++) {
+			uint64_t value = random64() >> random64() % 64;
+
+			t = f.store[i % f.nodes]->table;
+			k = random64() % t->slots;
+			switch (random64() % 6) {
+			case 0:
+				t->header->blocks = value;
+				break;
+			case 1:
+				t->header->listed = value;
+				break;
+			case 2:
+				t->header->list[k % t->limit] = value;
+				break;
+			case 3:
+				t->index[k] = value;
+				break;
+			case 4:
+				t->data[k % 600].a = value;
+				break;
+			default:
+				t->data[k % 600].b = value;
+			}
+		}
+		/* The gang's words are those of others, too: a failure ends it for all. */
+		failed += collect(&f, 1 + round % 2, &result) < 0;
+		for (i = 0; i < f.nodes; i++)
+			if (f.store[i]->gang_failed)
+				assert_int_equal(kdsm_bdd_collect(f.store[i], 1, TIMEOUT, NULL),
+						 -EIO);
+		end(&f);
+	}
+	assert_true(failed > 5);
+}
+
+/*
+ * A slot between survivors is being filled while another node reads a survivor behind it:
+ * what is in it by then is nothing that may be remembered.
+ */
+static void windows(void **state)
+{
+	const struct kdsm_node first = { KDSM_BDD_TRUE, UINT64_C(7) << KD_VARIABLE_SHIFT };
+	const struct kdsm_node second = { KDSM_BDD_TRUE, UINT64_C(8) << KD_VARIABLE_SHIFT };
+	struct kdsm_bdd_collection result;
+	struct kdsm_table_worker *own, *other;
+	uint64_t number, again, old;
+	struct kdsm_node node;
+	struct kdsm_table *t;
+	struct fixture f;
+
+	(void)state;
+	open_sized(&f, 2, tight);
+	t = f.store[0]->table;
+	own = f.worker[0]->table;
+	other = f.worker[1]->table;
+	for (f.turn = 0; f.turn < 8; f.turn++)
+		kdsm_bdd_make(f.worker[0], 20 + f.turn, KDSM_BDD_TRUE, KDSM_BDD_FALSE);
+	old = own->next - 1;
+	assert_int_equal(kdsm_bdd_protect(f.store[0], old), 0);
+	assert_int_equal(collect(&f, 1, &result), 0);
+	assert_int_equal(result.after, 1);
+
+	/* up to the block of the survivor */
+	do {
+		own->next = own->end;
+		assert_int_equal(kd_table_take(own, &first, &number), 0);
+		assert_int_equal(kdsm_table_part(t, number), 0);
+	} while (number / t->block != old / t->block);
+	assert_true(number < old);
+	assert_int_equal(kdsm_table_read(other, old, &node), 0);
+	assert_int_equal(kd_table_take(own, &second, &again), 0);
+	assert_int_equal(again, number);
+	assert_int_equal(kdsm_table_read(other, number, &node), 0);
+	assert_true(kd_node_equal(&node, &second));
+	end(&f);
+}
+
+/* A node takes 24 bytes of index and data; what is beside them hardly counts. */
+static void bytes_a_node(void **state)
+{
+	struct kdsm_table_attr attr = { .nodes = kdsm_table_nodes_for(64 << 20) };
+	unsigned int parts;
+	uint64_t all;
+
+	(void)state;
+	for (parts = 1; parts <= 3; parts++) {
+		all = kdsm_table_part_bytes(&attr, parts) * parts;
+		printf("# %u nodes: a BDD node takes %.4f\n", parts, (double)all / attr.nodes);
+		assert_true(all >= 24 * attr.nodes && all <= 24 * attr.nodes + attr.nodes / 20);
+	}
+}
+
+/* Nobody else comes. */
+static void alone(void **state)
+{
+	struct kdsm_bdd_collection result;
+	struct fixture f;
+
+	(void)state;
+	open_sized(&f, 2, roomy);
+	assert_int_equal(kdsm_bdd_collect(f.store[0], 1, 300000000, &result), -ETIMEDOUT);
+	assert_int_equal(kdsm_bdd_collect(f.store[0], 1, TIMEOUT, &result), -EIO);
+	assert_int_equal(kdsm_bdd_collect(f.store[1], 1, TIMEOUT, &result), -ECANCELED);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(growth),
+		cmocka_unit_test(references),
+		cmocka_unit_test(damaged),
+		cmocka_unit_test(windows),
+		cmocka_unit_test(bytes_a_node),
+		cmocka_unit_test(alone),
+		cmocka_unit_test(one_node),
+		cmocka_unit_test(two_nodes),
+		cmocka_unit_test(three_nodes),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("collect", tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Searches with tables that are much too small for their garbage: exact all the same,
+ * after many collections, or given up with a message that says what to do.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "jobs.h"
+#include "models.h"
+
+/* Under a sanitizer everything takes ten times as long: not the large models. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define MOST_DIGITS	5
+#define FEW_DIGITS	4	/* on several nodes */
+#else
+#define MOST_DIGITS	10
+#define FEW_DIGITS	5
+#endif
+
+struct limits {
+	uint64_t first, most;		/* of the table, in bytes */
+	uint64_t cache;
+	bool extras;			/* deadlocks and traces */
+};
+
+/* What a search comes to: 0, and *result, or -ENOSPC on all nodes. */
+static int try(const char *model, unsigned int nodes, unsigned int workers,
+	       const struct limits *limits, struct kd_reach_result *result)
+{
+	struct job job[SIM_NODES];
+	unsigned int i;
+	char path[8192];
+	int status;
+
+	snprintf(path, sizeof(path), "%s/%s.pnml", models, model);
+	sim_start(nodes);
+	sim.tear = true;
+	prepare(job, nodes, workers, path);
+	for (i = 0; i < nodes; i++) {
+		job[i].options.bdd.first_table_bytes = limits->first;
+		job[i].options.bdd.table_bytes = limits->most;
+		job[i].options.bdd.cache_bytes = limits->cache;
+		job[i].options.deadlocks = limits->extras;
+		job[i].options.trace = limits->extras;
+	}
+	start(job, nodes);
+	finish(job, nodes);
+	status = job[0].status == -ECANCELED ? -ENOSPC : job[0].status;
+	for (i = 0; i < nodes; i++) {
+		if (status == 0 ? job[i].status == 0 : job[i].status == -ENOSPC ||
+		    job[i].status == -ECANCELED) {
+			assert_true(!status || strstr(job[i].message.text, "give --table 2"));
+			continue;
+		}
+		fail_msg("%s, %u nodes, node %u: %d %s", model, nodes, i, job[i].status,
+			 job[i].message.text);
+	}
+	for (i = 1; i < nodes; i++)
+		kd_reach_result_free(&job[i].result);
+	*result = job[0].result;
+	sim_stop();
+	return status;
+}
+
+static void compare(const struct kd_reach_result *result, const struct expected *expected)
+{
+	char *states = mpz_get_str(NULL, 10, result->states);
+
+	assert_string_equal(states, expected->states);
+	free(states);
+	assert_int_equal(result->nodes, expected->nodes);
+	assert_int_equal(result->levels, expected->levels);
+}
+
+/* From a table that is too small for anything to one that is enough. */
+static void smallest(unsigned int nodes, unsigned int workers, unsigned int digits)
+{
+	struct expected expected[20];
+	unsigned int n = read_expected(expected, 20), i, often = 0;
+	struct kd_reach_result result;
+
+	for (i = 0; i < n; i++) {
+		struct limits limits = { .most = 1 << 12, .cache = 1 << 16 };
+		unsigned int refused = 0;
+
+		if (strlen(expected[i].states) > digits)
+			continue;
+		while (try(expected[i].model, nodes, workers, &limits, &result)) {
+			kd_reach_result_free(&result);
+			limits.most += nodes == 1 ? limits.most / 2 : limits.most;
+			refused++;
+			assert_true(limits.most < 1 << 20);
+		}
+		compare(&result, &expected[i]);
+		printf("# %s, %u nodes: %lu KiB after %u that were too small, %lu collections\n",
+		       expected[i].model, nodes, limits.most >> 10, refused,
+		       result.collections.count);
+		if (strlen(expected[i].states) > 4)
+			assert_true(refused > 2);
+		often += result.collections.count > 10;
+		assert_int_equal(result.collections.count == 0, result.collections.nodes == 0);
+		kd_reach_result_free(&result);
+	}
+	assert_true(often >= 1);
+}
+
+static void one_node(void **state)
+{
+	(void)state;
+	smallest(1, 1, MOST_DIGITS);
+	smallest(1, 3, FEW_DIGITS);
+}
+
+static void two_nodes(void **state)
+{
+	(void)state;
+	smallest(2, 2, FEW_DIGITS);
+}
+
+static void three_nodes(void **state)
+{
+	(void)state;
+	smallest(3, 1, FEW_DIGITS);
+}
+
+/* The table begins small, and grows to what is needed, no further. */
+static void grows(void **state)
+{
+	struct limits limits = { 1 << 12, 64 << 20, 1 << 20, false };
+	struct kd_reach_result result;
+	struct expected expected[20];
+	unsigned int n = read_expected(expected, 20), nodes, i;
+
+	(void)state;
+	for (nodes = 1; nodes <= 3; nodes++) {
+		for (i = 0; i < n; i++) {
+			if (strlen(expected[i].states) > FEW_DIGITS)
+				continue;
+			assert_int_equal(try(expected[i].model, nodes, 2, &limits, &result), 0);
+			compare(&result, &expected[i]);
+			assert_true(result.table_size < 200000);
+			/* a model of a few hundred nodes finds room in what it begins with */
+			assert_true(result.collections.count > 0 || result.table_used < 1000);
+			kd_reach_result_free(&result);
+		}
+	}
+}
+
+/* What is kept for traces is alive, and found again at the end. */
+static void deadlocks(void **state)
+{
+	struct limits limits = { 0, 1 << 15, 1 << 16, true };
+	struct kd_reach_result result;
+	unsigned int nodes;
+
+	(void)state;
+	for (nodes = 1; nodes <= 3; nodes++) {
+		assert_int_equal(try("philosophers-4", nodes, 1, &limits, &result), 0);
+		assert_int_equal(mpz_get_ui(result.deadlocks), 2);
+		assert_int_equal(result.traces, 1);
+		assert_int_equal(result.trace->steps, 4);
+		assert_true(result.collections.count > 0);
+		kd_reach_result_free(&result);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_node),
+		cmocka_unit_test(two_nodes),
+		cmocka_unit_test(three_nodes),
+		cmocka_unit_test(grows),
+		cmocka_unit_test(deadlocks),
+	};
+
+	if (!find_models())
+		return 1;
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("reach_small", tests, NULL, NULL);
+}
