@@ -154,9 +154,6 @@ struct kdsm_batch;
  */
 #define KDSM_SEGMENT_MAX	SZ_64K
 
-/* May it be looked for in a part of that size? 0, -EINVAL, -ERANGE. index: its offset. */
-int kdsm_find_check(const struct kdsm_find *find, u64 index, u64 size);
-
 struct kdsm_operation {
 	/* set by the caller */
 	u8 opcode;		/* enum kdsm_opcode; FIND: data is a struct kdsm_find, checked */

@@ -9,73 +9,38 @@
  * Everything that is found in the memory is a program's to write, and what a peer asks
  * for is the peer's: places are checked, and a walk is of bounded length.
  */
-#include <linux/kdsm_table.h>
-
 #include "verbs.h"
-
-#define KDSM_NUMBERS	BIT_ULL(40)
-
-int kdsm_find_check(const struct kdsm_find *find, u64 index, u64 size)
-{
-	if (!find->entries || find->entries > KDSM_NUMBERS || find->entry >= find->entries ||
-	    !find->nodes || find->nodes > KDSM_NUMBERS || find->first > KDSM_NUMBERS ||
-	    find->number >= KDSM_NUMBERS || find->outcome ||
-	    !find->probes || find->probes > KDSM_FIND_PROBES_MAX ||
-	    index % 8 || find->data % 8)
-		return -EINVAL;
-	if (index > size || find->entries > (size - index) / sizeof(u64) ||
-	    find->data > size || find->nodes > (size - find->data) / sizeof(find->node))
-		return -ERANGE;
-	return 0;
-}
-
-/* Does the number lead to this node? Its entry was read before: the node is behind it. */
-static int kdsm_find_same(struct kdsm_memory *memory, const struct kdsm_find *find,
-			  u64 number, bool can_sleep)
-{
-	u64 node[2];
-	int err;
-
-	err = kdsm_memory_copy(memory, find->data + (number - find->first) * sizeof(node),
-			       node, sizeof(node), false, can_sleep);
-	if (err)
-		return err;
-	return !((node[0] ^ find->node[0]) & ~find->ignore) && node[1] == find->node[1] ?
-	       KDSM_FIND_FOUND : 0;
-}
 
 /* One entry: an outcome, 0 for going on, or an error. */
 static int kdsm_find_look(struct kdsm_memory *memory, u64 index, struct kdsm_find *find,
 			  bool can_sleep)
 {
-	const u64 fragment = kdsm_fragment(find->fragment);
-	u64 place = index + find->entry * sizeof(u64), entry;
-	int err;
+	u64 place = index + find->entry * sizeof(u64), entry, number, node[2];
+	int outcome, err;
 
 	err = kdsm_memory_copy(memory, place, &entry, sizeof(entry), false, can_sleep);
 	if (!err && !entry)
 		/* The node was stored before the peer asked: this is where others see it. */
 		err = kdsm_memory_atomic(memory, true, place,
-					 kdsm_entry(fragment, find->number), 0, &entry, can_sleep);
+					 kdsm_entry(kdsm_fragment(find->fragment), find->number),
+					 0, &entry, can_sleep);
 	if (err)
 		return err;
 	if (!entry)
 		return KDSM_FIND_PUT;
-	/* Atomics are the CPUs' here, so it is whole, or no worker's. */
-	if (!kdsm_entry_whole(entry))
-		return -EIO;
-	if ((entry & KDSM_FRAGMENT_MASK) != fragment)
-		return 0;
-	entry = kdsm_entry_number(entry);
-	if (entry < find->first || entry - find->first >= find->nodes) {
-		find->number = entry;
-		return KDSM_FIND_ELSEWHERE;
+	outcome = kdsm_find_judge(find, entry, &number);
+	if (outcome == KDSM_FIND_FOUND) {
+		/* The number depends on the entry, so the node is not read before it. */
+		err = kdsm_memory_copy(memory, find->data + (number - find->first) * sizeof(node),
+				       node, sizeof(node), false, can_sleep);
+		if (err)
+			return err;
+		if (!kdsm_find_same(find, node[0], node[1]))
+			return 0;
 	}
-	/* The number depends on the entry, so the node is not read before it. */
-	err = kdsm_find_same(memory, find, entry, can_sleep);
-	if (err == KDSM_FIND_FOUND)
-		find->number = entry;
-	return err;
+	if (outcome > 0)
+		find->number = number;
+	return outcome;
 }
 
 int kdsm_find(struct kdsm_memory *memory, u64 index, struct kdsm_find *find, bool can_sleep)
@@ -85,19 +50,11 @@ int kdsm_find(struct kdsm_memory *memory, u64 index, struct kdsm_find *find, boo
 	/* A CPU's atomic would race with the device's. */
 	if (kdsm_memory_domain(memory) == KDSM_DOMAIN_HCA)
 		return -EOPNOTSUPP;
-	for (;;) {
+	do {
 		outcome = kdsm_find_look(memory, index, find, can_sleep);
 		if (outcome < 0)
 			return outcome;
-		find->probes--;
-		if (!outcome && !find->probes)
-			outcome = KDSM_FIND_FULL;
-		if (outcome)
-			break;
-		if (++find->entry == find->entries)
-			find->entry = 0;
-	}
-	find->outcome = outcome;
+	} while (!kdsm_find_ends(find, outcome));
 	return 0;
 }
 

@@ -5,6 +5,7 @@
  * programs is never pinned, a program may die at any time, and what a put writes
  * is fixed when it is submitted.
  */
+#include <linux/kdsm_table.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>

@@ -7,6 +7,7 @@
 #define KDSM_VERBS_H
 
 #include <linux/interrupt.h>
+#include <linux/kdsm_table.h>
 #include <linux/kref.h>
 #include <linux/mutex.h>
 #include <linux/percpu-rwsem.h>

@@ -6,68 +6,41 @@
 
 #include "operation.h"
 
-#define NUMBERS		(UINT64_C(1) << 40)
-
-static int check(const struct kdsm_find *find, uint64_t index, uint64_t size)
-{
-	if (!find->entries || find->entries > NUMBERS || find->entry >= find->entries ||
-	    !find->nodes || find->nodes > NUMBERS || find->first > NUMBERS ||
-	    find->number >= NUMBERS || find->outcome ||
-	    !find->probes || find->probes > KDSM_FIND_PROBES_MAX || index % 8 || find->data % 8)
-		return -EINVAL;
-	if (index > size || find->entries > (size - index) / 8 ||
-	    find->data > size || find->nodes > (size - find->data) / 16)
-		return -ERANGE;
-	return 0;
-}
-
 /* One entry: an outcome, 0 for going on, or an error. */
 static int look(uint8_t *part, uint64_t index, struct kdsm_find *find)
 {
-	const uint64_t fragment = kdsm_fragment(find->fragment);
-	uint64_t *place = (uint64_t *)(part + index) + find->entry;
-	uint64_t entry = __atomic_load_n(place, __ATOMIC_ACQUIRE), number, *node;
+	uint64_t *place = (uint64_t *)(part + index) + find->entry, *node;
+	uint64_t entry = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+	uint64_t mine = kdsm_entry(kdsm_fragment(find->fragment), find->number);
+	__u64 number;
+	int outcome;
 
 	/* A release: the node, stored before, is behind the entry. */
-	if (!entry && __atomic_compare_exchange_n(place, &entry,
-						  kdsm_entry(fragment, find->number), false,
-						  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (!entry && __atomic_compare_exchange_n(place, &entry, mine, false, __ATOMIC_ACQ_REL,
+						  __ATOMIC_ACQUIRE))
 		return KDSM_FIND_PUT;
-	if (!kdsm_entry_whole(entry))
-		return -EIO;
-	if ((entry & KDSM_FRAGMENT_MASK) != fragment)
-		return 0;
-	number = kdsm_entry_number(entry);
-	if (number < find->first || number - find->first >= find->nodes) {
-		find->number = number;
-		return KDSM_FIND_ELSEWHERE;
+	outcome = kdsm_find_judge(find, entry, &number);
+	if (outcome == KDSM_FIND_FOUND) {
+		node = (uint64_t *)(part + find->data) + 2 * (number - find->first);
+		if (!kdsm_find_same(find, __atomic_load_n(&node[0], __ATOMIC_RELAXED),
+				    __atomic_load_n(&node[1], __ATOMIC_RELAXED)))
+			return 0;
 	}
-	node = (uint64_t *)(part + find->data) + 2 * (number - find->first);
-	if ((__atomic_load_n(&node[0], __ATOMIC_RELAXED) ^ find->node[0]) & ~find->ignore ||
-	    __atomic_load_n(&node[1], __ATOMIC_RELAXED) != find->node[1])
-		return 0;
-	find->number = number;
-	return KDSM_FIND_FOUND;
+	if (outcome > 0)
+		find->number = number;
+	return outcome;
 }
 
 int kdsm_find_in(uint8_t *part, uint64_t size, uint64_t index, struct kdsm_find *find)
 {
-	int outcome = check(find, index, size);
+	int outcome = kdsm_find_check(find, index, size);
 
 	if (outcome)
 		return outcome;
-	for (;;) {
+	do {
 		outcome = look(part, index, find);
 		if (outcome < 0)
 			return outcome;
-		find->probes--;
-		if (!outcome && !find->probes)
-			outcome = KDSM_FIND_FULL;
-		if (outcome)
-			break;
-		if (++find->entry == find->entries)
-			find->entry = 0;
-	}
-	find->outcome = outcome;
+	} while (!kdsm_find_ends(find, outcome));
 	return 0;
 }

@@ -17,20 +17,6 @@
 /* One in so many goes the other way, to see how long it takes now. */
 #define TRY_OTHER	64
 
-/* Where the entry leads to another part: does it lead to this node? */
-static int compare(struct kdsm_table_worker *w, const struct kdsm_node *node, uint64_t number)
-{
-	struct kdsm_node other;
-	int r = kd_table_get(w, number, &other);
-
-	if (r < 0)
-		return r;
-	if (kd_node_equal(&other, node))
-		return KD_FOUND;
-	w->counts.false_match++;
-	return KD_OVERFLOW;
-}
-
 /* Ask until it is known, from find->entry on; mine: the number to be published. */
 static int ask(struct kdsm_table_worker *w, unsigned int part, struct kdsm_find *find,
 	       const struct kdsm_node *node, uint64_t mine)
@@ -55,9 +41,9 @@ static int ask(struct kdsm_table_worker *w, unsigned int part, struct kdsm_find 
 		case KDSM_FIND_FULL:
 			return KD_OVERFLOW;
 		}
-		r = compare(w, node, find->number);
-		if (r != KD_OVERFLOW)
-			return r;
+		r = kd_table_same(w, find->number, node);
+		if (r)
+			return r < 0 ? r : KD_FOUND;
 		find->entry = find->entry + 1 == find->entries ? 0 : find->entry + 1;
 	} while (find->probes);
 	return KD_OVERFLOW;

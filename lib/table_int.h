@@ -163,15 +163,13 @@ static inline bool kd_node_equal(const struct kdsm_node *x, const struct kdsm_no
 	return !((x->a ^ y->a) & ~KD_NODE_OLD) && x->b == y->b;
 }
 
-/* Of an entry whose fragment matches: does it lead to this node? */
-static inline int kd_table_same(struct kdsm_table_worker *w, uint64_t entry,
-				const struct kdsm_node *node, uint64_t *number)
+/* The number of an entry whose fragment matches: is it that of this node? */
+static inline int kd_table_same(struct kdsm_table_worker *w, uint64_t number,
+				const struct kdsm_node *node)
 {
 	struct kdsm_node other;
-	int r;
+	int r = kd_table_get(w, number, &other);
 
-	*number = kdsm_entry_number(entry);
-	r = kd_table_get(w, *number, &other);
 	if (kd_unlikely(r < 0))
 		return r;
 	if (kd_likely(kd_node_equal(&other, node)))
@@ -221,7 +219,8 @@ static inline int kd_table_probe_local(struct kdsm_table_worker *w,
 			}
 		}
 		if ((e & KDSM_FRAGMENT_MASK) == fragment) {
-			r = kd_table_same(w, e, node, number);
+			*number = kdsm_entry_number(e);
+			r = kd_table_same(w, *number, node);
 			if (r) {
 				w->counts.found += r > 0;
 				return r < 0 ? r : KD_FOUND;

@@ -248,7 +248,8 @@ static int look(struct kdsm_table_worker *w, unsigned int part, uint64_t slot,
 		/* a former value is whole, unless no worker stored it */
 	}
 	if ((e & KDSM_FRAGMENT_MASK) == fragment) {
-		r = kd_table_same(w, e, node, number);
+		*number = kdsm_entry_number(e);
+		r = kd_table_same(w, *number, node);
 		if (r)
 			return r < 0 ? r : KD_FOUND;
 	}

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <linux/kdsm.h>
+#include <linux/kdsm_table.h>
 
 #include "tap.h"
 

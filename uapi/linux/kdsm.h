@@ -169,7 +169,7 @@ enum kdsm_opcode {
 	KDSM_OP_PUT,		/* memory at addr -> region, length bytes */
 	KDSM_OP_CAS,		/* 8 bytes: if *place == compare, *place = operand */
 	KDSM_OP_FAA,		/* 8 bytes: *place += operand */
-	KDSM_OP_FIND,		/* struct kdsm_find at addr: find or put a node of a table */
+	KDSM_OP_FIND,		/* struct kdsm_find, <linux/kdsm_table.h>, at addr */
 };
 
 /*
@@ -211,49 +211,6 @@ struct kdsm_op {
  * the first of them there (KDSM_IOC_WAIT). What else they are to find goes in earlier puts.
  */
 #define KDSM_OP_NOTIFY	(1U << 0)
-
-/*
- * FIND: the CPU of the target looks for a node of 16 bytes in a table, or puts it there, in
- * one round trip, however full the table is. It does what gets of the index and of nodes
- * and a CAS do otherwise, and may meet those of others.
- *
- * In the part lie the index, entries of 8 bytes from the operation's offset on, and
- * nodes, of 16 bytes from data on. An entry leads to a node by its number
- * (<linux/kdsm_table.h>); the numbers of the nodes of this part are first..first+nodes-1.
- * Looked at are at most probes entries, from entry on, behind the last one the first. It
- * ends with one of these outcomes:
- *
- * PUT		the entry was empty and has fragment and number now
- * FOUND	the entry has the fragment, and the node that it leads to is this one: number
- * ELSEWHERE	the entry has the fragment, and leads to a node in another part, number,
- *		which the caller may compare, and go on behind it if it is not the same
- * FULL		none of this
- *
- * The node that number leads to must be stored before, where it is (in the caller's part,
- * say), as others will follow the entry.
- */
-enum kdsm_find_outcome {
-	KDSM_FIND_PUT = 1,
-	KDSM_FIND_FOUND,
-	KDSM_FIND_ELSEWHERE,
-	KDSM_FIND_FULL,
-};
-
-#define KDSM_FIND_PROBES_MAX	2048
-
-struct kdsm_find {
-	__u64 entries;		/* 1..2^40 */
-	__u64 nodes;		/* 1..2^40 */
-	__u64 data;		/* offset in the part, a multiple of 8 */
-	__u64 first;		/* at most 2^40 */
-	__u64 node[2];
-	__u64 ignore;		/* bits of the first word of nodes that are not compared */
-	__u64 entry;		/* below entries; (out) where it ended */
-	__u64 number;		/* below 2^40; (out) that of the entry */
-	__u32 probes;		/* 1..KDSM_FIND_PROBES_MAX; (out) those left behind entry */
-	__u16 fragment;
-	__u16 outcome;		/* 0; (out) enum kdsm_find_outcome */
-};
 
 /*
  * KDSM_IOC_SUBMIT: start count operations together, so that they overlap.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * Entries of the index of a table: 64 bits that say of themselves whether they are
- * whole. KDSM_OP_FIND in <linux/kdsm.h> looks at them, and so does libkdsm.
+ * The unique table, as the kernel and libkdsm both know it: the entries of its index, and
+ * the operation KDSM_OP_FIND of <linux/kdsm.h>, which looks at them for another node.
  *
+ * Entries are 64 bits that say of themselves whether they are whole.
  * A one-sided get may see an entry while it is being written, on some devices
  * (Soft-RoCE copies byte by byte) even in the middle of the word. An entry
  * misread as another one would hide a node, which would then be put a second
@@ -20,10 +21,12 @@
 #ifndef _UAPI_LINUX_KDSM_TABLE_H
 #define _UAPI_LINUX_KDSM_TABLE_H
 
+#include <linux/errno.h>
 #include <linux/types.h>
 
 /* The payload is a number of 40 bits above a fragment, of 16 bits, of a hash. */
 #define KDSM_FRAGMENT_BITS	16
+#define KDSM_NUMBERS		(1ULL << 40)
 
 #define KDSM_ENTRY_TOPS		0x8080808080808080ULL
 
@@ -72,6 +75,98 @@ static inline __u64 kdsm_entry_number(__u64 entry)
 static inline int kdsm_entry_whole(__u64 entry)
 {
 	return (entry & KDSM_ENTRY_TOPS) == KDSM_ENTRY_TOPS;
+}
+
+/*
+ * KDSM_OP_FIND: the CPU of the target looks for a node of 16 bytes in a table, or puts it
+ * there, in one round trip, however full the table is. It does what gets of the index and
+ * of nodes and a CAS do otherwise, and may meet those of others.
+ *
+ * In the part lie the index, entries of 8 bytes from the operation's offset on, and
+ * nodes, of 16 bytes from data on. An entry leads to a node by its number; the numbers of
+ * the nodes of this part are first..first+nodes-1.
+ * Looked at are at most probes entries, from entry on, behind the last one the first. It
+ * ends with one of these outcomes:
+ *
+ * PUT		the entry was empty and has fragment and number now
+ * FOUND	the entry has the fragment, and the node that it leads to is this one: number
+ * ELSEWHERE	the entry has the fragment, and leads to a node in another part, number,
+ *		which the caller may compare, and go on behind it if it is not the same
+ * FULL		none of this
+ *
+ * The node that number leads to must be stored before, where it is (in the caller's part,
+ * say), as others will follow the entry.
+ */
+enum kdsm_find_outcome {
+	KDSM_FIND_PUT = 1,
+	KDSM_FIND_FOUND,
+	KDSM_FIND_ELSEWHERE,
+	KDSM_FIND_FULL,
+};
+
+#define KDSM_FIND_PROBES_MAX	2048
+
+struct kdsm_find {
+	__u64 entries;		/* 1..2^40 */
+	__u64 nodes;		/* 1..2^40 */
+	__u64 data;		/* offset in the part, a multiple of 8 */
+	__u64 first;		/* at most 2^40 */
+	__u64 node[2];
+	__u64 ignore;		/* bits of the first word of nodes that are not compared */
+	__u64 entry;		/* below entries; (out) where it ended */
+	__u64 number;		/* below 2^40; (out) that of the entry */
+	__u32 probes;		/* 1..KDSM_FIND_PROBES_MAX; (out) those left behind entry */
+	__u16 fragment;
+	__u16 outcome;		/* 0; (out) enum kdsm_find_outcome */
+};
+
+/* May it be done in a part of size bytes, with the index there? 0, -EINVAL, -ERANGE. */
+static inline int kdsm_find_check(const struct kdsm_find *find, __u64 index, __u64 size)
+{
+	if (!find->entries || find->entries > KDSM_NUMBERS || find->entry >= find->entries ||
+	    !find->nodes || find->nodes > KDSM_NUMBERS || find->first > KDSM_NUMBERS ||
+	    find->number >= KDSM_NUMBERS || find->outcome ||
+	    !find->probes || find->probes > KDSM_FIND_PROBES_MAX ||
+	    index % 8 || find->data % 8)
+		return -EINVAL;
+	if (index > size || find->entries > (size - index) / sizeof(__u64) ||
+	    find->data > size || find->nodes > (size - find->data) / sizeof(find->node))
+		return -ERANGE;
+	return 0;
+}
+
+/*
+ * What an entry that is not empty comes to: KDSM_FIND_ELSEWHERE; KDSM_FIND_FOUND if the
+ * node *number of this part is the same; 0 for going on; -EIO if it is none, as where
+ * CPUs alone change entries, none is ever torn.
+ */
+static inline int kdsm_find_judge(const struct kdsm_find *find, __u64 entry, __u64 *number)
+{
+	if (!kdsm_entry_whole(entry))
+		return -EIO;
+	if ((entry & KDSM_FRAGMENT_MASK) != kdsm_fragment(find->fragment))
+		return 0;
+	*number = kdsm_entry_number(entry);
+	return *number < find->first || *number - find->first >= find->nodes ?
+	       KDSM_FIND_ELSEWHERE : KDSM_FIND_FOUND;
+}
+
+/* Is the node of these two words the one that is looked for? */
+static inline int kdsm_find_same(const struct kdsm_find *find, __u64 a, __u64 b)
+{
+	return !((a ^ find->node[0]) & ~find->ignore) && b == find->node[1];
+}
+
+/* After an entry that came to this outcome, or to 0: is that the end? Else to the next. */
+static inline int kdsm_find_ends(struct kdsm_find *find, int outcome)
+{
+	find->probes--;
+	if (!outcome && !find->probes)
+		outcome = KDSM_FIND_FULL;
+	find->outcome = outcome;
+	if (!outcome && ++find->entry == find->entries)
+		find->entry = 0;
+	return outcome;
 }
 
 #endif /* _UAPI_LINUX_KDSM_TABLE_H */

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <linux/kdsm.h>
+#include <linux/kdsm_table.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -173,7 +174,7 @@ struct kdsm_op kdsm_op_put(unsigned int node, uint64_t offset, const void *from,
 struct kdsm_op kdsm_op_cas(unsigned int node, uint64_t offset, uint64_t expected,
 			   uint64_t desired);
 struct kdsm_op kdsm_op_faa(unsigned int node, uint64_t offset, uint64_t add);
-/* See <linux/kdsm.h>; find stays the operation's until it is done. */
+/* See <linux/kdsm_table.h>; find stays the operation's until it is done. */
 struct kdsm_op kdsm_op_find(unsigned int node, uint64_t offset, struct kdsm_find *find);
 
 /* ---- waiting for a word of the own part (sync) ---- */
