@@ -56,6 +56,19 @@ static inline void finish(struct job *job, unsigned int nodes)
 		pthread_join(job[i].thread, NULL);
 }
 
+/* A search that succeeds on all nodes. */
+static inline void run_well(struct job *job, unsigned int nodes)
+{
+	unsigned int i;
+
+	start(job, nodes);
+	finish(job, nodes);
+	for (i = 0; i < nodes; i++)
+		if (job[i].status)
+			fail_msg("%s, node %u of %u: %s", job[i].options.path, i, nodes,
+				 job[i].message.text);
+}
+
 static inline void drop(struct job *job, unsigned int nodes)
 {
 	unsigned int i;

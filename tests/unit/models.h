@@ -10,6 +10,7 @@
 
 #include "model.h"
 #include "net.h"
+#include "reach.h"
 
 static char models[4096];	/* the directory */
 
@@ -53,15 +54,18 @@ struct expected {
 	uint64_t nodes, levels;
 };
 
-static inline unsigned int read_expected(struct expected *expected, unsigned int most)
+/* Of the models of a directory; 0: it is not there. */
+static inline unsigned int read_expected_of(const char *directory, struct expected *expected,
+					    unsigned int most)
 {
 	char path[8192], line[256];
 	unsigned int n = 0;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/expected.csv", models);
+	snprintf(path, sizeof(path), "%s/expected.csv", directory);
 	file = fopen(path, "r");
-	assert_non_null(file);
+	if (!file)
+		return 0;
 	assert_non_null(fgets(line, sizeof(line), file));
 	while (n < most && fgets(line, sizeof(line), file)) {
 		int fields = sscanf(line, "%63[^,],%63[^,],%lu,%lu", expected[n].model,
@@ -73,6 +77,41 @@ static inline unsigned int read_expected(struct expected *expected, unsigned int
 	}
 	fclose(file);
 	return n;
+}
+
+static inline unsigned int read_expected(struct expected *expected, unsigned int most)
+{
+	unsigned int n = read_expected_of(models, expected, most);
+
+	assert_int_not_equal(n, 0);
+	return n;
+}
+
+/* Models that the repository does not have, but may lie beside it. */
+static inline const char *shared_models(void)
+{
+	static char directory[4200];
+
+	snprintf(directory, sizeof(directory), "%s/../../../shared/models", models);
+	return directory;
+}
+
+/* The search found what is known. */
+static inline void check_states(const struct kd_reach_result *result,
+				const struct expected *expected)
+{
+	char *states = mpz_get_str(NULL, 10, result->states);
+
+	assert_string_equal(states, expected->states);
+	free(states);
+	assert_int_equal(result->nodes, expected->nodes);
+}
+
+static inline void check_result(const struct kd_reach_result *result,
+				const struct expected *expected)
+{
+	check_states(result, expected);
+	assert_int_equal(result->levels, expected->levels);
 }
 
 #endif /* UNIT_MODELS_H */

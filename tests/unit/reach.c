@@ -53,7 +53,7 @@ static void search_in(enum kdsm_domain domain, const struct expected *expected,
 		      unsigned int nodes, unsigned int workers, unsigned int granularity)
 {
 	struct job job[SIM_NODES];
-	char path[8192], *states;
+	char path[8192];
 	unsigned int i;
 
 	snprintf(path, sizeof(path), "%s/%s.pnml", models, expected->model);
@@ -64,17 +64,9 @@ static void search_in(enum kdsm_domain domain, const struct expected *expected,
 		sim.kdsm[i]->domain = domain;
 		job[i].options.bdd.granularity = granularity;
 	}
-	start(job, nodes);
-	finish(job, nodes);
-	for (i = 0; i < nodes; i++)
-		if (job[i].status)
-			fail_msg("node %u: %s", i, job[i].message.text);
-	states = mpz_get_str(NULL, 10, job[0].result.states);
-	assert_string_equal(states, expected->states);
-	free(states);
+	run_well(job, nodes);
+	check_result(&job[0].result, expected);
 	assert_string_equal(job[0].result.model, expected->model);
-	assert_int_equal(job[0].result.nodes, expected->nodes);
-	assert_int_equal(job[0].result.levels, expected->levels);
 	assert_int_equal(job[0].result.workers, nodes * workers);
 	assert_int_equal(job[0].result.cluster_nodes, nodes);
 	assert_true(job[0].result.table_used > expected->nodes);
@@ -112,7 +104,7 @@ static uint64_t search_by(enum strategy strategy, const struct expected *expecte
 			  unsigned int nodes)
 {
 	struct job job[SIM_NODES];
-	char path[8192], *states;
+	char path[8192];
 	uint64_t rounds;
 	unsigned int i;
 
@@ -123,15 +115,8 @@ static uint64_t search_by(enum strategy strategy, const struct expected *expecte
 		job[i].options.chaining = strategy == CHAINING;
 		job[i].options.saturation = strategy == SATURATION;
 	}
-	start(job, nodes);
-	finish(job, nodes);
-	for (i = 0; i < nodes; i++)
-		if (job[i].status)
-			fail_msg("node %u: %s", i, job[i].message.text);
-	states = mpz_get_str(NULL, 10, job[0].result.states);
-	assert_string_equal(states, expected->states);
-	free(states);
-	assert_int_equal(job[0].result.nodes, expected->nodes);
+	run_well(job, nodes);
+	check_states(&job[0].result, expected);
 	assert_true(job[0].result.complete);
 	if (strategy == CHAINING)
 		assert_true(job[0].result.levels <= expected->levels);

@@ -67,16 +67,6 @@ static int try(const char *model, unsigned int nodes, unsigned int workers,
 	return status;
 }
 
-static void compare(const struct kd_reach_result *result, const struct expected *expected)
-{
-	char *states = mpz_get_str(NULL, 10, result->states);
-
-	assert_string_equal(states, expected->states);
-	free(states);
-	assert_int_equal(result->nodes, expected->nodes);
-	assert_int_equal(result->levels, expected->levels);
-}
-
 /* From a table that is too small for anything to one that is enough. */
 static void smallest(unsigned int nodes, unsigned int workers, unsigned int digits)
 {
@@ -96,7 +86,7 @@ static void smallest(unsigned int nodes, unsigned int workers, unsigned int digi
 			refused++;
 			assert_true(limits.most < 1 << 20);
 		}
-		compare(&result, &expected[i]);
+		check_result(&result, &expected[i]);
 		printf("# %s, %u nodes: %lu KiB after %u that were too small, %lu collections\n",
 		       expected[i].model, nodes, limits.most >> 10, refused,
 		       result.collections.count);
@@ -142,7 +132,7 @@ static void grows(void **state)
 			if (strlen(expected[i].states) > FEW_DIGITS)
 				continue;
 			assert_int_equal(try(expected[i].model, nodes, 2, &limits, &result), 0);
-			compare(&result, &expected[i]);
+			check_result(&result, &expected[i]);
 			assert_true(result.table_size < 200000);
 			/* a model of a few hundred nodes finds room in what it begins with */
 			assert_true(result.collections.count > 0 || result.table_used < 1000);

@@ -23,28 +23,18 @@
 
 #define NODES	3
 
-static void search_once(const char *path, const char *states, uint64_t nodes, uint64_t levels,
-			unsigned int turn)
+static void search_once(const char *path, const struct expected *expected, unsigned int turn)
 {
 	struct job job[NODES];
 	unsigned int i;
-	char *found;
 
 	sim_start(NODES);
 	sim.tear = turn % 5 == 1;
 	prepare(job, NODES, 1 + turn % 3, path);
 	for (i = 0; i < NODES; i++)
 		job[i].options.bdd.granularity = turn % 5;
-	start(job, NODES);
-	finish(job, NODES);
-	for (i = 0; i < NODES; i++)
-		if (job[i].status)
-			fail_msg("%s, turn %u, node %u: %s", path, turn, i, job[i].message.text);
-	found = mpz_get_str(NULL, 10, job[0].result.states);
-	assert_string_equal(found, states);
-	free(found);
-	assert_int_equal(job[0].result.nodes, nodes);
-	assert_int_equal(job[0].result.levels, levels);
+	run_well(job, NODES);
+	check_result(&job[0].result, expected);
 	drop(job, NODES);
 	sim_stop();
 }
@@ -52,30 +42,21 @@ static void search_once(const char *path, const char *states, uint64_t nodes, ui
 /* In the directory: its models of that suffix whose names are among these. */
 static unsigned int repeat(const char *directory, const char *suffix, const char *const *names)
 {
-	char path[8192], line[256], model[64], states[64];
-	unsigned int count = 0, turn;
-	uint64_t nodes, levels;
-	FILE *file;
+	struct expected expected[32];
+	unsigned int n = read_expected_of(directory, expected, 32), count = 0, turn, i;
+	const char *const *name;
+	char path[8192];
 
-	snprintf(path, sizeof(path), "%s/expected.csv", directory);
-	file = fopen(path, "r");
-	if (!file)
-		return 0;
-	while (fgets(line, sizeof(line), file)) {
-		const char *const *name = names;
-
-		if (sscanf(line, "%63[^,],%63[^,],%lu,%lu", model, states, &nodes, &levels) != 4)
-			continue;
-		while (*name && strcmp(*name, model))
-			name++;
+	for (i = 0; i < n; i++) {
+		for (name = names; *name && strcmp(*name, expected[i].model); name++)
+			;
 		if (!*name)
 			continue;
-		snprintf(path, sizeof(path), "%s/%s.%s", directory, model, suffix);
+		snprintf(path, sizeof(path), "%s/%s.%s", directory, *name, suffix);
 		for (turn = 0; turn < REPEAT; turn++)
-			search_once(path, states, nodes, levels, turn);
+			search_once(path, &expected[i], turn);
 		count++;
 	}
-	fclose(file);
 	return count;
 }
 
@@ -91,13 +72,11 @@ static void demonstration(void **state)
 static void shared(void **state)
 {
 	static const char *const names[] = { "bakery.2", "adding.1", NULL };
-	char directory[4200];
 
 	(void)state;
-	snprintf(directory, sizeof(directory), "%s/../../../shared/models", models);
-	if (access(directory, X_OK))
+	if (access(shared_models(), X_OK))
 		skip();
-	assert_int_equal(repeat(directory, "bdd", names), 2);
+	assert_int_equal(repeat(shared_models(), "bdd", names), 2);
 }
 
 int main(void)

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Every model, on one node and on several, with few workers and many, both ways of
+ * find-or-put, and a table so small that garbage has to be collected: the numbers are the
+ * known ones every time.
+ *
+ * Here only models of few BDD nodes are searched, so that it takes seconds. With KDSM_EVERY in
+ * the environment it is all of them, and takes minutes.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "jobs.h"
+#include "models.h"
+
+#define FEW		100	/* BDD nodes */
+#define AMPLE		(64 << 20)	/* bytes of a table, for all of them */
+
+struct way {
+	unsigned int nodes, workers;
+	enum kdsm_table_find find;
+};
+
+/* 0, or -ENOSPC of a table of so many bytes; -ENOSPC is no failure. */
+static int search(const char *path, const struct expected *expected, const struct way *way,
+		  uint64_t bytes, uint64_t *collections, uint64_t *used)
+{
+	struct job job[SIM_NODES];
+	unsigned int i;
+	int status = 0;
+
+	sim_start(way->nodes);
+	prepare(job, way->nodes, way->workers, path);
+	for (i = 0; i < way->nodes; i++) {
+		job[i].options.bdd.table_bytes = bytes;
+		job[i].options.bdd.cache_bytes = 4 << 20;
+		job[i].options.bdd.find = way->find;
+	}
+	start(job, way->nodes);
+	finish(job, way->nodes);
+	for (i = 0; i < way->nodes; i++) {
+		if (job[i].status == -ENOSPC)
+			status = -ENOSPC;
+		else if (job[i].status && job[i].status != -ECANCELED)
+			fail_msg("%s: %s", path, job[i].message.text);
+	}
+	for (i = 0; i < way->nodes && !status; i++)
+		assert_int_equal(job[i].status, 0);
+	if (!status) {
+		check_result(&job[0].result, expected);
+		*collections = job[0].result.collections.count;
+		*used = job[0].result.table_used;
+	}
+	drop(job, way->nodes);
+	sim_stop();
+	return status;
+}
+
+/* Returns the collections that it took with a small table. */
+static uint64_t search_in_way(const char *path, const struct expected *expected,
+			      const struct way *way)
+{
+	uint64_t collections, used, bytes;
+
+	assert_int_equal(search(path, expected, way, AMPLE, &collections, &used), 0);
+	if (way->workers != 2)
+		return collections;
+	/* From a twentieth of what was used on. */
+	bytes = used * 24 / 20;
+	while (search(path, expected, way, bytes, &collections, &used))
+		bytes += bytes / 2;
+	return collections;
+}
+
+static void every(const char *directory, const char *suffix)
+{
+	static const unsigned int workers[] = { 1, 2, 4 };
+	const uint64_t few = getenv("KDSM_EVERY") ? UINT64_MAX : FEW;
+	struct expected expected[32];
+	unsigned int n = read_expected_of(directory, expected, 32), i, k, searches = 0;
+	uint64_t collections = 0;
+	char path[8192];
+	struct way way;
+
+	for (i = 0; i < n; i++) {
+		if (expected[i].nodes > few)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s.%s", directory, expected[i].model, suffix);
+		for (way.nodes = 1; way.nodes <= 3; way.nodes++) {
+			for (k = 0; k < 3; k++) {
+				way.workers = workers[k];
+				for (way.find = KDSM_TABLE_ONE_SIDED;
+				     way.find <= KDSM_TABLE_MESSAGE; way.find++) {
+					collections += search_in_way(path, &expected[i], &way);
+					searches++;
+				}
+			}
+		}
+	}
+	printf("# %u searches, some again, with %lu collections\n", searches, collections);
+	assert_true(searches > 0 && collections > 0);
+}
+
+static void demonstration(void **state)
+{
+	(void)state;
+	every(models, "pnml");
+}
+
+static void hardware(void **state)
+{
+	char directory[8192];
+
+	(void)state;
+	snprintf(directory, sizeof(directory), "%s/aiger", models);
+	every(directory, "aag");
+}
+
+static void shared(void **state)
+{
+	(void)state;
+	if (access(shared_models(), X_OK))
+		skip();
+	every(shared_models(), "bdd");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(demonstration),
+		cmocka_unit_test(hardware),
+		cmocka_unit_test(shared),
+	};
+
+	if (!find_models())
+		return 1;
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("reach_every", tests, NULL, NULL);
+}
