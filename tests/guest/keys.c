@@ -38,11 +38,11 @@ static void *add(void *arg)
 	return NULL;
 }
 
-static void open_region(struct kdsm_region **region, const char *name, uint64_t size)
+static int open_region(struct kdsm_region **region, const char *name, uint64_t size)
 {
 	struct kdsm_region_attr attr = { .size = size };
 
-	must(kdsm_region_open(kdsm, name, &attr, region), name);
+	return kdsm_region_open(kdsm, name, &attr, region);
 }
 
 static void *touch(void *arg)
@@ -57,12 +57,34 @@ static void *touch(void *arg)
 	while (!*error && !__atomic_load_n(&over, __ATOMIC_RELAXED)) {
 		snprintf(name, sizeof(name), "keys-%u",
 			 __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED));
-		open_region(&region, name, CHUNKS * CHUNK * nodes);
+		*error = open_region(&region, name, CHUNKS * CHUNK * nodes);
+		if (*error)
+			break;
 		for (i = 0; i < CHUNKS && !*error; i++)
 			*error = kdsm_get(region, 0, i * CHUNK, &word, sizeof(word));
 		kdsm_region_close(region);
 	}
 	return NULL;
+}
+
+/*
+ * Connections are made before packets are lost: asking for one is not repeated for so
+ * long, and names of regions have their homes on all nodes.
+ */
+static int connect_all(void)
+{
+	unsigned int tries, i;
+	int error = 0;
+
+	for (i = 0; i < nodes && !error; i++) {
+		for (tries = 0; tries < 60; tries++) {
+			error = kdsm_faa(board, i, 4096, 0, NULL);
+			if (!error)
+				break;
+			sleep(1);
+		}
+	}
+	return error;
 }
 
 int main(void)
@@ -75,7 +97,8 @@ int main(void)
 	must(kdsm_open(&kdsm, 0), "kdsm_open");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
-	open_region(&board, "keys", 65536ULL * nodes);
+	must(open_region(&board, "keys", 65536ULL * nodes), "kdsm_region_open");
+	must(connect_all(), "connect_all");
 	kdsm_barrier_init(&barrier, board, 0);
 	must(kdsm_barrier_wait(&barrier, 60 * SECOND), "kdsm_barrier_wait");
 	if (node == nodes - 1) {
