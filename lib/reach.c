@@ -361,10 +361,24 @@ static int conclude(struct kd_search *s, struct kd_reach_result *result)
 	return r < 0 ? r : kd_gang_scatter(&s->gang, words);
 }
 
+/* With the argument that --table is to have: twice of what it was, in MiB or with a K. */
+static void explain_full(struct kd_search *s)
+{
+	uint64_t used, size, kib = s->options->bdd.table_bytes / 512;
+	bool small = kib < 1024;
+
+	if (kdsm_table_usage(kdsm_bdd_table(s->store), &used, &size) < 0)
+		size = 0;
+	kd_say(s->message,
+	       "the table of %" PRIu64 " nodes is too small for level %" PRIu64
+	       ", even without garbage; give --table %" PRIu64 "%s or more%s, the same on every node",
+	       size, s->levels, small ? kib : (kib + 1023) / 1024, small ? "K" : "",
+	       small ? "" : " (MiB)");
+}
+
 /* A sentence for what has none yet. */
 static void explain(struct kd_search *s, int error)
 {
-	uint64_t used, size, mib = s->options->bdd.table_bytes >> 20;
 	int reason = error;
 
 	if (error == -ECANCELED)
@@ -373,12 +387,7 @@ static void explain(struct kd_search *s, int error)
 	if (s->message->text[0])
 		return;
 	if (reason == -ENOSPC) {
-		if (kdsm_table_usage(kdsm_bdd_table(s->store), &used, &size) < 0)
-			size = 0;
-		kd_say(s->message,
-		       "the table of %" PRIu64 " nodes is too small for level %" PRIu64
-		       ", even without garbage; give --table %" PRIu64 " or more (MiB, the same on every node)",
-		       size, s->levels, mib ? 2 * mib : 2);
+		explain_full(s);
 	} else if (error == -ECANCELED) {
 		kd_say(s->message, "node %u gave up: %s; see what it says",
 		       s->gang.culprit, strerror(-reason));

@@ -94,16 +94,24 @@ static void print_search(const struct kd_reach_options *options,
 	       result->cluster_nodes == 1 ? "" : "s");
 }
 
+static void print_size(const char *before, uint64_t bytes)
+{
+	bool small = bytes % (1 << 20);
+
+	printf("%s%" PRIu64 " %s", before, bytes >> (small ? 10 : 20), small ? "KiB" : "MiB");
+}
+
 static void print_costs(const struct kd_reach_options *options,
 			const struct kd_reach_result *result)
 {
 	const struct kdsm_counts *c = &result->remote;
 	uint64_t remote = c->get + c->put + c->cas + c->faa + c->find;
 
-	printf("table          %" PRIu64 " of %" PRIu64 " BDD nodes (%.1f %%) in %" PRIu64
-	       " MiB; cache %" PRIu64 " MiB\n", result->table_used, result->table_size,
-	       100.0 * result->table_used / result->table_size,
-	       options->bdd.table_bytes >> 20, options->bdd.cache_bytes >> 20);
+	printf("table          %" PRIu64 " of %" PRIu64 " BDD nodes (%.1f %%)", result->table_used,
+	       result->table_size, 100.0 * result->table_used / result->table_size);
+	print_size(" in ", options->bdd.table_bytes);
+	print_size("; cache ", options->bdd.cache_bytes);
+	putchar('\n');
 	if (result->collections.count)
 		printf("collections    %" PRIu64 " of %" PRIu64 " BDD nodes, %.3f s\n",
 		       result->collections.count, result->collections.nodes,
