@@ -105,6 +105,7 @@ struct kd_worker {
 	uint32_t number;		/* on its node */
 	uint64_t random;
 	jmp_buf base;			/* where it goes when the job failed */
+	uintptr_t deep;			/* below this less than half of the stack is left */
 	pthread_t thread;
 	bool stop;			/* when it has nothing to do */
 	struct kd_root *root;		/* that it runs */

@@ -263,12 +263,23 @@ static void pause_or_nap(struct kd_worker *w, const struct kdsm_task *task,
 		kd_task_sleep(w, NAP << (naps < 5 ? naps : 5), task);
 }
 
+/*
+ * Loot of one who waits is run on top of what waits, which may come to wait, too, and so on:
+ * with half of the stack used it steals no more. That makes no circle of workers that wait
+ * for each other: each waits for a child of the task at its top, which began before the
+ * child, and what is below it on a stack began before it.
+ */
+static bool is_deep(const struct kd_worker *w)
+{
+	return (uintptr_t)__builtin_frame_address(0) < w->deep;
+}
+
 static void wait_for(struct kd_worker *w, struct kdsm_task *task)
 {
 	struct kdsm_task *head = task + 1;
+	bool deep = is_deep(w), got;
 	unsigned int tries = 0;
 	uint32_t thief;
-	bool got;
 
 	for (;; tries++) {
 		thief = __atomic_load_n(&task->thief, __ATOMIC_ACQUIRE);
@@ -278,8 +289,8 @@ static void wait_for(struct kd_worker *w, struct kdsm_task *task)
 			return;
 		kd_task_check(w);
 		kd_task_communicate(w, head);
-		/* Taken, but it does not say by whom, in this moment. */
-		if (!thief) {
+		/* Taken, but it does not say by whom, in this moment; or no room for more. */
+		if (!thief || deep) {
 			pause_or_nap(w, task, tries);
 			continue;
 		}

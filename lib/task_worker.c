@@ -88,6 +88,7 @@ static void *work(void *data)
 	struct kd_worker *w = data;
 
 	current = w;
+	w->deep = (uintptr_t)__builtin_frame_address(0) - w->tasks->stack / 2;
 	if (!setjmp(w->base))
 		loop(w);
 	if (w->root)

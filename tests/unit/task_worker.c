@@ -69,6 +69,84 @@ static void test_sleepers(void **state)
 	job_close(&job);
 }
 
+/* ---- what is stolen while waiting, on top of each other ---- */
+
+#define NESTED		400
+#define FRAME		16384	/* bytes that each takes of the stack */
+#define FRAMES		40	/* that the stack has room for */
+
+static unsigned int nested;	/* that began */
+static unsigned int nester;	/* the worker on whose stack they are, plus 1 */
+
+/* Until another has begun, or it will not. */
+KDSM_VOID_TASK(until_another)
+{
+	unsigned int before = __atomic_load_n(&nested, __ATOMIC_RELAXED), ms;
+
+	for (ms = 0; ms < 5 && __atomic_load_n(&nested, __ATOMIC_RELAXED) == before; ms++)
+		nap(1);
+}
+
+/* Waits for one that is stolen, and so for who steals the next of these meanwhile. */
+static __attribute__((noinline)) void nest(struct kdsm_worker *kdsm_worker,
+					   struct kdsm_task *kdsm_head)
+{
+	volatile char frame[FRAME];
+	unsigned int tries;
+
+	for (tries = 0; tries < FRAME; tries += 512)
+		frame[tries] = 1;
+	KDSM_SPAWN(until_another);
+	for (tries = 0; tries < 50 && !__atomic_load_n(&(kdsm_head - 1)->thief, __ATOMIC_RELAXED);
+	     tries++) {
+		KDSM_POLL();
+		nap(1);
+	}
+	KDSM_SYNC(until_another);
+	frame[0]++;
+}
+
+KDSM_VOID_TASK(one_of_many)
+{
+	unsigned int none = 0, own = KDSM_WORKER() + 1;
+
+	__atomic_fetch_add(&nested, 1, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&nester, &none, own, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+	if (__atomic_load_n(&nester, __ATOMIC_RELAXED) == own)
+		nest(kdsm_worker, kdsm_head);
+	else
+		nap(2);		/* and leaves more for that one */
+}
+
+KDSM_VOID_TASK(many)
+{
+	unsigned int i;
+
+	for (i = 0; i < NESTED; i++)
+		KDSM_SPAWN(one_of_many);
+	while (__atomic_load_n(&nested, __ATOMIC_RELAXED) < NESTED) {
+		KDSM_POLL();
+		nap(1);
+	}
+	for (i = 0; i < NESTED; i++)
+		KDSM_SYNC(one_of_many);
+}
+
+/* All of them on one stack were more than it has room for: it ends with half of it. */
+static void test_stack(void **state)
+{
+	struct job job = { .attr = { .workers = 3, .deque = 1024, .node_workers = 32,
+				     .stack = FRAMES * FRAME } };
+
+	(void)state;
+	job_region(&job);
+	assert_int_equal(kdsm_tasks_open(job.region, OFFSET, &job.attr, &job.tasks), 0);
+	assert_int_equal(KDSM_RUN(job.tasks, NULL, many), 0);
+	assert_int_equal(nested, NESTED);
+	job_close(&job);
+}
+
 /* The one that waits sleeps until the thief is done. */
 KDSM_VOID_TASK(slow)
 {
@@ -423,6 +501,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sleepers),
+		cmocka_unit_test(test_stack),
 		cmocka_unit_test(test_waiting),
 		cmocka_unit_test(test_callers),
 		cmocka_unit_test(test_workers),
