@@ -83,12 +83,27 @@ static void loop(struct kd_worker *w)
 	}
 }
 
+/* Half way from here to the end of it; what is above is of thread-local storage, say. */
+static uintptr_t half_of_stack(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	pthread_attr_t attr;
+	size_t size;
+	void *end;
+
+	if (pthread_getattr_np(pthread_self(), &attr))
+		return 0;
+	pthread_attr_getstack(&attr, &end, &size);
+	pthread_attr_destroy(&attr);
+	return (uintptr_t)end + (here - (uintptr_t)end) / 2;
+}
+
 static void *work(void *data)
 {
 	struct kd_worker *w = data;
 
 	current = w;
-	w->deep = (uintptr_t)__builtin_frame_address(0) - w->tasks->stack / 2;
+	w->deep = half_of_stack();
 	if (!setjmp(w->base))
 		loop(w);
 	if (w->root)

@@ -73,7 +73,11 @@ static void test_sleepers(void **state)
 
 #define NESTED		400
 #define FRAME		16384	/* bytes that each takes of the stack */
-#define FRAMES		40	/* that the stack has room for */
+#if defined(__SANITIZE_THREAD__)
+#define FRAMES		100	/* that the stack has room for, beside what the sanitizer takes */
+#else
+#define FRAMES		40
+#endif
 
 static unsigned int nested;	/* that began */
 static unsigned int nester;	/* the worker on whose stack they are, plus 1 */
