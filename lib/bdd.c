@@ -15,6 +15,7 @@ static struct kdsm_table_attr table_attr(const struct kdsm_bdd_attr *attr)
 		.nodes = kdsm_table_nodes_for(attr->table_bytes),
 		.first_nodes = kdsm_table_nodes_for(attr->first_table_bytes),
 		.find = attr->find,
+		.probe = attr->probe,
 	};
 }
 

@@ -230,15 +230,15 @@ static void grow(struct kd_collector *c, uint64_t alive)
 	struct kd_opcache *cache = &c->store->cache;
 	struct kdsm_table *t = c->table;
 	const uint64_t most = t->slots / t->block;
+	uint64_t limit = t->limit;
 	bool must = c->flags & KD_GROW;
 
-	while (t->limit < most &&
-	       (must || alive > GROW_ABOVE(t->limit * t->block * t->parts))) {
+	while (limit < most && (must || alive > GROW_ABOVE(limit * t->block * t->parts))) {
 		must = false;
-		t->limit = 2 * t->limit < most ? 2 * t->limit : most;
+		limit = 2 * limit < most ? 2 * limit : most;
 		cache->count = 2 * cache->count < cache->most ? 2 * cache->count : cache->most;
 	}
-	t->index_size = t->limit * t->block;
+	kd_table_resize(t, limit);
 }
 
 static int collect(struct kd_collector *c, struct kdsm_bdd_collection *collection)

@@ -108,13 +108,12 @@ static bool insert(struct kdsm_table *t, uint64_t hash, uint64_t number)
 	uint64_t slot = kd_reduce(hash, t->index_size), e;
 	unsigned int probes;
 
-	for (probes = 0; probes < KD_PROBE_LIMIT; probes++) {
+	for (probes = 1; probes <= KD_PROBE_LIMIT; probes++) {
 		e = __atomic_load_n(&t->index[slot], __ATOMIC_RELAXED);
 		if (e == 0 && __atomic_compare_exchange_n(&t->index[slot], &e, entry, false,
 							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			return true;
-		if (++slot == t->index_size)
-			slot = 0;
+		slot = kdsm_walk_next(slot, t->index_size, probes, t->run);
 	}
 	return false;
 }

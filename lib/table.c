@@ -49,6 +49,19 @@ uint64_t kdsm_table_nodes_for(uint64_t bytes)
 	return bytes / (KDSM_ENTRY_BYTES + KDSM_NODE_BYTES);
 }
 
+/*
+ * So many blocks are in use, of every part, and an index for them. Quadratic probing may
+ * miss half of the entries of an index that is hardly longer than a walk, so one that is
+ * not longer is walked through as a whole.
+ */
+void kd_table_resize(struct kdsm_table *t, uint64_t limit)
+{
+	t->limit = limit;
+	t->index_size = limit * t->block;
+	t->run = t->probe == KDSM_TABLE_QUADRATIC && t->index_size > KD_PROBE_LIMIT ?
+		 KD_WALK_RUN : KD_PROBE_LIMIT;
+}
+
 int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 		    uint64_t offset, const struct kdsm_table_attr *attr)
 {
@@ -62,7 +75,7 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 	int r;
 
 	if (attr->nodes == 0 || offset % 64 || attr->first_nodes > attr->nodes ||
-	    attr->find > KDSM_TABLE_MESSAGE)
+	    attr->find > KDSM_TABLE_MESSAGE || attr->probe > KDSM_TABLE_LINEAR)
 		return -EINVAL;
 	if (attr->find == KDSM_TABLE_MESSAGE && kdsm_domain(kdsm) == KDSM_DOMAIN_HCA)
 		return -EOPNOTSUPP;
@@ -84,8 +97,8 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 	t->slots = l.slots;
 	t->block = l.block;
 	first = layout(attr->first_nodes ? attr->first_nodes : attr->nodes, t->parts);
-	t->limit = (first.slots + l.block - 1) / l.block;
-	t->index_size = t->limit * l.block;
+	t->probe = attr->probe;
+	kd_table_resize(t, (first.slots + l.block - 1) / l.block);
 	t->first = t->self * t->slots;
 	t->offset = offset;
 	t->index_offset = offset + l.header;

@@ -47,6 +47,11 @@
 #define KD_PROBE_LIMIT	2048
 #define KD_WINDOW_NODES	128	/* nodes brought by one get at most */
 #define KD_RANGE_MAX	128	/* index entries brought by one get at most */
+/*
+ * Entries of a run of quadratic probing. In shorter runs there is less of a cluster, but
+ * of a full one a get brings less; what one get brings at most costs fewest of them.
+ */
+#define KD_WALK_RUN	KD_RANGE_MAX
 #define KD_BLOCK_MAX	1024	/* nodes */
 #define KD_HEADER_BYTES	4096	/* at least */
 
@@ -72,6 +77,7 @@ struct kdsm_table {
 	uint64_t slots;			/* of a part: numbers from part to part */
 	uint64_t index_size;		/* entries in use, of a part */
 	uint64_t first;			/* number of slot 0 of the own part */
+	uint32_t run;			/* of kdsm_walk_next(); linear: KD_PROBE_LIMIT */
 	unsigned int self, parts;
 	bool cpu_atomics;		/* on the own part */
 	enum kdsm_table_find find;
@@ -84,6 +90,7 @@ struct kdsm_table {
 	uint64_t block;			/* nodes in a block, a power of two */
 	uint64_t limit;			/* blocks in use, of a part */
 	uint64_t reserve;		/* of these, not given out before the first collection */
+	enum kdsm_table_probe probe;
 
 	/* collections, all of them collective: the same everywhere */
 	uint64_t collections;
@@ -109,6 +116,7 @@ struct kdsm_table_worker {
 };
 
 /* table.c */
+void kd_table_resize(struct kdsm_table *table, uint64_t limit);
 uint64_t kd_table_used_here(struct kdsm_table *table);
 void kd_table_restart(struct kdsm_table *table, uint64_t nodes, uint32_t load);
 int kd_table_take(struct kdsm_table_worker *w, const struct kdsm_node *node,
@@ -191,7 +199,7 @@ static inline int kd_table_probe_local(struct kdsm_table_worker *w,
 	unsigned int probes = 0, torn = 0;
 	int r;
 
-	while (probes < KD_PROBE_LIMIT) {
+	for (;;) {
 		uint64_t e = __atomic_load_n(&t->index[slot], __ATOMIC_ACQUIRE);
 
 		if (e == 0) {
@@ -233,10 +241,11 @@ static inline int kd_table_probe_local(struct kdsm_table_worker *w,
 			continue;
 		}
 		probes++;
-		if (kd_unlikely(++slot == t->index_size))
-			slot = 0;
+		/* a walk ends with a run */
+		if (kd_unlikely(!(probes & (t->run - 1))) && probes == KD_PROBE_LIMIT)
+			return KD_OVERFLOW;
+		slot = kdsm_walk_next(slot, t->index_size, probes, t->run);
 	}
-	return KD_OVERFLOW;
 }
 
 /* The whole of find-or-put. Returns KD_FOUND, KD_PUT or a negative errno. */
