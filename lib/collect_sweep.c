@@ -93,11 +93,13 @@ void kd_list_blocks(struct kd_collector *c, bool reserve)
 static int clear_index(struct kd_crew *me)
 {
 	struct kdsm_table *t = me->collector->table;
-	uint64_t block;
+	uint64_t at, left;
 
-	while (block = __atomic_fetch_add(&me->collector->next, 1, __ATOMIC_RELAXED),
-	       block < t->limit)
-		memset(&t->index[block * t->block], 0, t->block * sizeof(*t->index));
+	while (at = __atomic_fetch_add(&me->collector->next, 1, __ATOMIC_RELAXED) * t->block,
+	       at < t->index_size) {
+		left = t->index_size - at;
+		memset(&t->index[at], 0, (left < t->block ? left : t->block) * sizeof(*t->index));
+	}
 	return 0;
 }
 

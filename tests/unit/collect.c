@@ -150,7 +150,7 @@ static void check_memory(struct fixture *f, const struct shadow *shadow)
 			node.a &= ~KD_NODE_OLD;
 			assert_true(kd_node_equal(&node, &shadow->node[t->first + slot]));
 		}
-		for (slot = 0; slot < t->slots; slot++) {
+		for (slot = 0; slot < t->index_size; slot++) {
 			e = t->index[slot];
 			if (!e)
 				continue;
@@ -438,7 +438,7 @@ static void damaged(void **state)
 				t->header->list[k % t->limit] = value;
 				break;
 			case 3:
-				t->index[k] = value;
+				t->index[k % t->index_size] = value;
 				break;
 			case 4:
 				t->data[k % 600].a = value;
@@ -500,18 +500,58 @@ static void windows(void **state)
 	end(&f);
 }
 
-/* A node takes 24 bytes of index and data; what is beside them hardly counts. */
+/*
+ * A slot takes 24 bytes, the header and all, and all of them no more than the table may;
+ * nearly all have an index entry.
+ */
 static void bytes_a_node(void **state)
 {
-	struct kdsm_table_attr attr = { .nodes = kdsm_table_nodes_for(64 << 20) };
-	unsigned int parts;
-	uint64_t all;
+	static const uint64_t sizes[] = { 1 << 19, 1 << 20, 5000000, 64 << 20, 256 << 20 };
+	uint64_t used, size, part, slots;
+	struct kdsm_bdd_attr attr = { .cache_bytes = 1 << 16 };
+	struct kdsm_table_attr table = { 0 };
+	struct kdsm_table *t;
+	unsigned int i, parts;
+	struct fixture f;
 
 	(void)state;
-	for (parts = 1; parts <= 3; parts++) {
-		all = kdsm_table_part_bytes(&attr, parts) * parts;
-		printf("# %u nodes: a BDD node takes %.4f\n", parts, (double)all / attr.nodes);
-		assert_true(all >= 24 * attr.nodes && all <= 24 * attr.nodes + attr.nodes / 20);
+	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		for (parts = 1; parts <= SIM_NODES; parts++) {
+			attr.table_bytes = sizes[i];
+			open_sized(&f, parts, attr);
+			t = f.store[parts - 1]->table;
+			slots = t->slots * parts;
+			table.nodes = kdsm_table_nodes_for(sizes[i], parts);
+			part = kdsm_table_part_bytes(&table, parts);
+			assert_int_equal(slots, table.nodes);
+			assert_true(part * parts <= sizes[i]);
+			assert_true(part * parts >= sizes[i] - sizes[i] / 64);
+			assert_int_equal(t->data_offset - t->offset + t->slots * KDSM_NODE_BYTES, part);
+			assert_true(t->index_offset + t->index_most * KDSM_ENTRY_BYTES <=
+				    t->data_offset);
+			assert_true((uint8_t *)&t->header->list[t->slots / t->block] <=
+				    (uint8_t *)t->index);
+			assert_int_equal(part * parts, 24 * slots);
+			assert_int_equal(kdsm_table_usage(t, &used, &size), 0);
+			if (parts <= 3)
+				print_message("# %lu bytes, %u nodes: %.4f a slot, entries for %.3f %%\n",
+					      sizes[i], parts, (double)(part * parts) / slots,
+					      100.0 * size / slots);
+			assert_true(size < slots && size >= slots - slots / 16);
+			if (sizes[i] >= 64 << 20)
+				assert_true(size >= slots - slots / 200);
+			end(&f);
+		}
+	}
+	/* Of the largest, and of the least, where the header comes on top. */
+	for (parts = 1; parts <= 1024; parts *= 2) {
+		table.nodes = UINT64_C(1) << 39;
+		part = kdsm_table_part_bytes(&table, parts);
+		assert_true(part * parts <= 24 * (table.nodes + UINT64_C(1024) * parts));
+		table.nodes = 1;
+		assert_in_range(kdsm_table_part_bytes(&table, parts), 16 * 24, 16 * 24 + 192);
+		assert_int_equal(kdsm_table_nodes_for(1, parts), 16 * parts);
+		assert_int_equal(kdsm_table_nodes_for(0, parts), 0);
 	}
 }
 
