@@ -500,61 +500,6 @@ static void windows(void **state)
 	end(&f);
 }
 
-/*
- * A slot takes 24 bytes, the header and all, and all of them no more than the table may;
- * nearly all have an index entry.
- */
-static void bytes_a_node(void **state)
-{
-	static const uint64_t sizes[] = { 1 << 19, 1 << 20, 5000000, 64 << 20, 256 << 20 };
-	uint64_t used, size, part, slots;
-	struct kdsm_bdd_attr attr = { .cache_bytes = 1 << 16 };
-	struct kdsm_table_attr table = { 0 };
-	struct kdsm_table *t;
-	unsigned int i, parts;
-	struct fixture f;
-
-	(void)state;
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		for (parts = 1; parts <= SIM_NODES; parts++) {
-			attr.table_bytes = sizes[i];
-			open_sized(&f, parts, attr);
-			t = f.store[parts - 1]->table;
-			slots = t->slots * parts;
-			table.nodes = kdsm_table_nodes_for(sizes[i], parts);
-			part = kdsm_table_part_bytes(&table, parts);
-			assert_int_equal(slots, table.nodes);
-			assert_true(part * parts <= sizes[i]);
-			assert_true(part * parts >= sizes[i] - sizes[i] / 64);
-			assert_int_equal(t->data_offset - t->offset + t->slots * KDSM_NODE_BYTES, part);
-			assert_true(t->index_offset + t->index_most * KDSM_ENTRY_BYTES <=
-				    t->data_offset);
-			assert_true((uint8_t *)&t->header->list[t->slots / t->block] <=
-				    (uint8_t *)t->index);
-			assert_int_equal(part * parts, 24 * slots);
-			assert_int_equal(kdsm_table_usage(t, &used, &size), 0);
-			if (parts <= 3)
-				print_message("# %lu bytes, %u nodes: %.4f a slot, entries for %.3f %%\n",
-					      sizes[i], parts, (double)(part * parts) / slots,
-					      100.0 * size / slots);
-			assert_true(size < slots && size >= slots - slots / 16);
-			if (sizes[i] >= 64 << 20)
-				assert_true(size >= slots - slots / 200);
-			end(&f);
-		}
-	}
-	/* Of the largest, and of the least, where the header comes on top. */
-	for (parts = 1; parts <= 1024; parts *= 2) {
-		table.nodes = UINT64_C(1) << 39;
-		part = kdsm_table_part_bytes(&table, parts);
-		assert_true(part * parts <= 24 * (table.nodes + UINT64_C(1024) * parts));
-		table.nodes = 1;
-		assert_in_range(kdsm_table_part_bytes(&table, parts), 16 * 24, 16 * 24 + 192);
-		assert_int_equal(kdsm_table_nodes_for(1, parts), 16 * parts);
-		assert_int_equal(kdsm_table_nodes_for(0, parts), 0);
-	}
-}
-
 /* Nobody else comes. */
 static void alone(void **state)
 {
@@ -577,7 +522,6 @@ int main(void)
 		cmocka_unit_test(crowded),
 		cmocka_unit_test(damaged),
 		cmocka_unit_test(windows),
-		cmocka_unit_test(bytes_a_node),
 		cmocka_unit_test(alone),
 		cmocka_unit_test(one_node),
 		cmocka_unit_test(two_nodes),

@@ -7,24 +7,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "sim.h"
-#include "table_int.h"
-
-static uint64_t random_state = 88172645463325252;
-
-static uint64_t random64(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
-
-/* Node i of a set of distinct ones. */
-static struct kdsm_node node(uint64_t i)
-{
-	return (struct kdsm_node){ i * UINT64_C(0x9e3779b97f4a7c15) & ~(UINT64_C(3) << 61), i + 1 };
-}
+#include "tables.h"
 
 static void entries(void **state)
 {
@@ -54,87 +37,9 @@ static void entries(void **state)
 	}
 }
 
-/* The walk as it is described: entry j of run i is run * i * (i + 3) / 2 + j away. */
-static void walk(uint64_t entries, uint32_t run)
-{
-	uint64_t start = random64() % entries, at = start, i, seen = 0;
-	bool *visited = entries <= 2048 ? calloc(entries, sizeof(*visited)) : NULL;
-	uint32_t done;
-
-	for (done = 1; done <= KDSM_FIND_PROBES_MAX; done++) {
-		if (visited && !visited[at]) {
-			visited[at] = true;
-			seen++;
-		}
-		at = kdsm_walk_next(at, entries, done, run);
-		assert_true(at < entries);
-		i = run ? done / run : 0;
-		assert_int_equal(at, (start + (run ? run * i * (i + 3) / 2 + done % run : done)) %
-				 entries);
-	}
-	/* Of a power of two of entries, a run is left out at most. */
-	if (visited && (!run || !(entries & (entries - 1))))
-		assert_true(seen == entries || (run < entries && seen + run == entries));
-	free(visited);
-}
-
-static void walks(void **state)
-{
-	static const uint32_t runs[] = { 0, 1, 8, KD_WALK_RUN, 1024, 2048, UINT32_C(1) << 31 };
-	unsigned int i, k;
-
-	(void)state;
-	for (i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
-		for (k = 1; k <= 300; k++)
-			walk(k, runs[i]);
-		for (k = 0; k <= 40; k++)
-			walk(UINT64_C(1) << k, runs[i]);
-		for (k = 0; k < 100; k++)
-			walk(1 + random64() % KDSM_NUMBERS, runs[i]);
-	}
-}
-
 /* ---- clusters of tables ---- */
 
 #define MAX_THREADS	8
-
-struct bench {
-	struct kdsm_region *region[SIM_NODES];
-	struct kdsm_table *table[SIM_NODES];
-};
-
-/* How tables are opened. */
-static enum kdsm_table_find way = KDSM_TABLE_ONE_SIDED;
-static enum kdsm_table_probe probe = KDSM_TABLE_QUADRATIC;
-static bool mixed;		/* each node has a way of its own */
-
-static void open_tables(struct bench *b, unsigned int nodes, uint64_t capacity)
-{
-	struct kdsm_table_attr attr = { .nodes = capacity, .find = way, .probe = probe };
-	struct kdsm_region_attr region = {
-		.size = (64 + kdsm_table_part_bytes(&attr, nodes)) * nodes,
-	};
-	unsigned int i;
-
-	sim_start(nodes);
-	for (i = 0; i < nodes; i++) {
-		if (mixed)
-			attr.find = i % (KDSM_TABLE_MESSAGE + 1);
-		assert_int_equal(kdsm_region_open(sim.kdsm[i], "t", &region, &b->region[i]), 0);
-		assert_int_equal(kdsm_table_open(&b->table[i], b->region[i], 64, &attr), 0);
-	}
-}
-
-static void close_tables(struct bench *b)
-{
-	unsigned int i;
-
-	for (i = 0; i < sim.nodes; i++) {
-		kdsm_table_close(b->table[i]);
-		kdsm_region_close(b->region[i]);
-	}
-	sim_stop();
-}
 
 struct thread {
 	pthread_t id;
@@ -417,54 +322,6 @@ static void operations(void **state)
 	close_tables(&b);
 }
 
-/* Reads of the index that a put takes at this load, of those on the other node. */
-static double reads_at(unsigned int load)
-{
-	const unsigned int capacity = 200000, end = capacity / 100 * load, step = 2000;
-	struct kdsm_table_counts before, after;
-	struct kdsm_table_worker *w[2];
-	struct kdsm_node x;
-	uint64_t number;
-	struct bench b;
-	unsigned int i;
-
-	open_tables(&b, 2, capacity);
-	for (i = 0; i < 2; i++)
-		assert_int_equal(kdsm_table_worker_new(b.table[i], &w[i]), 0);
-	for (i = 0; i < end; i++) {
-		if (i == end - step)
-			kdsm_table_counts(w[0], &before);
-		x = node(i);
-		assert_int_equal(kdsm_table_find_or_put(w[i < end - step ? i & 1 : 0], &x, &number),
-				 1);
-	}
-	kdsm_table_counts(w[0], &after);
-	for (i = 0; i < 2; i++)
-		kdsm_table_worker_free(w[i]);
-	close_tables(&b);
-	return 2.0 * (after.index_get - before.index_get) / step;
-}
-
-static void clusters(void **state)
-{
-	static const unsigned int loads[] = { 50, 80, 90, 95, 97 };
-	double quadratic, by_linear;
-	unsigned int i;
-
-	(void)state;
-	for (i = 0; i < sizeof(loads) / sizeof(*loads); i++) {
-		quadratic = reads_at(loads[i]);
-		probe = KDSM_TABLE_LINEAR;
-		by_linear = reads_at(loads[i]);
-		probe = KDSM_TABLE_QUADRATIC;
-		print_message("# put at load 0.%u: %.2f reads of the index, linear %.2f\n",
-			      loads[i], quadratic, by_linear);
-		assert_true(quadratic <= by_linear * 1.05);
-		if (loads[i] == 95)
-			assert_true(quadratic <= 1.8 && quadratic < by_linear * 0.85);
-	}
-}
-
 static void all_linear(void **state)
 {
 	linear(four_threads, state);
@@ -577,7 +434,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(entries),
-		cmocka_unit_test(walks),
 		cmocka_unit_test(one_thread),
 		cmocka_unit_test(four_threads),
 		cmocka_unit_test(three_nodes),
@@ -587,7 +443,6 @@ int main(void)
 		cmocka_unit_test(other_ways),
 		cmocka_unit_test(messages),
 		cmocka_unit_test(operations),
-		cmocka_unit_test(clusters),
 		cmocka_unit_test(all_linear),
 		cmocka_unit_test(hostile),
 		cmocka_unit_test(bad_calls),
