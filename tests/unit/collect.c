@@ -304,6 +304,7 @@ static const struct kdsm_bdd_attr tight = { .table_bytes = 1 << 17, .cache_bytes
 static const struct kdsm_bdd_attr linear = {
 	.table_bytes = 1 << 17, .cache_bytes = 1 << 16, .probe = KDSM_TABLE_LINEAR,
 };
+
 /* Boxes hold a few words, and threads stop at full ones all the time. */
 static const struct kdsm_bdd_attr no_cache = { .table_bytes = 1 << 17, .cache_bytes = 1 };
 
