@@ -78,6 +78,8 @@ void kdsm_find_ask(struct kdsm_wire_find *wire, const struct kdsm_operation *op)
 		.entry = cpu_to_le64(find->entry),
 		.number = cpu_to_le64(find->number),
 		.fragment = cpu_to_le32(find->fragment),
+		.done = cpu_to_le32(find->done),
+		.run = cpu_to_le32(find->run),
 	};
 }
 
@@ -91,6 +93,7 @@ int kdsm_find_answered(struct kdsm_find *find, const struct kdsm_wire_found *fou
 		return -EPROTO;
 	find->entry = entry;
 	find->number = number;
+	find->done += find->probes - probes;
 	find->probes = probes;
 	find->outcome = outcome;
 	return 0;
@@ -119,6 +122,8 @@ int kdsm_find_serve(void *context, struct kdsm_request *request)
 		.number = le64_to_cpu(wire->number),
 		.probes = le32_to_cpu(wire->probes),
 		.fragment = le32_to_cpu(wire->fragment),
+		.done = le32_to_cpu(wire->done),
+		.run = le32_to_cpu(wire->run),
 	};
 	memory = kdsm_memory_lookup(context, le32_to_cpu(wire->id));
 	if (!memory)

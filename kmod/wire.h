@@ -151,6 +151,8 @@ struct kdsm_wire_find {
 	__le64 entry;
 	__le64 number;
 	__le32 fragment;
+	__le32 done;
+	__le32 run;
 } __packed;
 
 struct kdsm_wire_found {

@@ -9,12 +9,13 @@
 #include "bdd_int.h"
 #include "task.h"
 
-static struct kdsm_table_attr table_attr(const struct kdsm_bdd_attr *attr)
+static struct kdsm_table_attr table_attr(const struct kdsm_bdd_attr *attr, unsigned int parts)
 {
 	return (struct kdsm_table_attr){
-		.nodes = kdsm_table_nodes_for(attr->table_bytes),
-		.first_nodes = kdsm_table_nodes_for(attr->first_table_bytes),
+		.nodes = kdsm_table_nodes_for(attr->table_bytes, parts),
+		.first_nodes = kdsm_table_nodes_for(attr->first_table_bytes, parts),
 		.find = attr->find,
+		.probe = attr->probe,
 	};
 }
 
@@ -31,7 +32,7 @@ static uint64_t cache_part_bytes(uint64_t bytes, unsigned int parts)
 
 static uint64_t cache_offset(const struct kdsm_bdd_attr *attr, unsigned int parts)
 {
-	struct kdsm_table_attr t = table_attr(attr);
+	struct kdsm_table_attr t = table_attr(attr, parts);
 
 	return (kdsm_table_part_bytes(&t, parts) + 63) / 64 * 64;
 }
@@ -51,7 +52,7 @@ int kdsm_bdd_open(struct kdsm_bdd_store **store, struct kdsm_region *region,
 		  uint64_t offset, const struct kdsm_bdd_attr *attr)
 {
 	unsigned int parts = kdsm_nodes(kdsm_region_cluster(region));
-	struct kdsm_table_attr t = table_attr(attr);
+	struct kdsm_table_attr t = table_attr(attr, parts);
 	struct kdsm_bdd_store *s = calloc(1, sizeof(*s));
 	int r;
 

@@ -230,15 +230,15 @@ static void grow(struct kd_collector *c, uint64_t alive)
 	struct kd_opcache *cache = &c->store->cache;
 	struct kdsm_table *t = c->table;
 	const uint64_t most = t->slots / t->block;
+	uint64_t limit = t->limit;
 	bool must = c->flags & KD_GROW;
 
-	while (t->limit < most &&
-	       (must || alive > GROW_ABOVE(t->limit * t->block * t->parts))) {
+	while (limit < most && (must || alive > GROW_ABOVE(limit * t->block * t->parts))) {
 		must = false;
-		t->limit = 2 * t->limit < most ? 2 * t->limit : most;
+		limit = 2 * limit < most ? 2 * limit : most;
 		cache->count = 2 * cache->count < cache->most ? 2 * cache->count : cache->most;
 	}
-	t->index_size = t->limit * t->block;
+	kd_table_resize(t, limit);
 }
 
 static int collect(struct kd_collector *c, struct kdsm_bdd_collection *collection)
@@ -265,12 +265,12 @@ static int collect(struct kd_collector *c, struct kdsm_bdd_collection *collectio
 		return r;
 	collection->after = words[0];
 	grow(c, words[0]);
-	size = t->limit * t->block * t->parts;
+	size = kd_table_size(t);
 	kd_list_blocks(c, c->flags & KD_RESERVE && words[0] < size / 4 * 3);
 	r = kd_fill_index(c);
 	if (r < 0)
 		return r;
-	collection->size = size - 1;
+	collection->size = size;
 	memset(c->store->cache.entries, 0, c->store->cache.count * sizeof(struct kd_result));
 	kd_table_restart(t, c->alive, words[0] < size ? words[0] * 65000 / size : 65000);
 	/* nobody looks into a part that is not ready */

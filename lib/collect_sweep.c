@@ -93,11 +93,13 @@ void kd_list_blocks(struct kd_collector *c, bool reserve)
 static int clear_index(struct kd_crew *me)
 {
 	struct kdsm_table *t = me->collector->table;
-	uint64_t block;
+	uint64_t at, left;
 
-	while (block = __atomic_fetch_add(&me->collector->next, 1, __ATOMIC_RELAXED),
-	       block < t->limit)
-		memset(&t->index[block * t->block], 0, t->block * sizeof(*t->index));
+	while (at = __atomic_fetch_add(&me->collector->next, 1, __ATOMIC_RELAXED) * t->block,
+	       at < t->index_size) {
+		left = t->index_size - at;
+		memset(&t->index[at], 0, (left < t->block ? left : t->block) * sizeof(*t->index));
+	}
 	return 0;
 }
 
@@ -108,13 +110,12 @@ static bool insert(struct kdsm_table *t, uint64_t hash, uint64_t number)
 	uint64_t slot = kd_reduce(hash, t->index_size), e;
 	unsigned int probes;
 
-	for (probes = 0; probes < KD_PROBE_LIMIT; probes++) {
+	for (probes = 1; probes <= KD_PROBE_LIMIT; probes++) {
 		e = __atomic_load_n(&t->index[slot], __ATOMIC_RELAXED);
 		if (e == 0 && __atomic_compare_exchange_n(&t->index[slot], &e, entry, false,
 							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			return true;
-		if (++slot == t->index_size)
-			slot = 0;
+		slot = kdsm_walk_next(slot, t->index_size, probes, t->run);
 	}
 	return false;
 }

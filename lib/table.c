@@ -16,25 +16,36 @@
 #define MAX_NODES	(UINT64_C(1) << (KDSM_NUMBER_BITS - 1))
 
 struct layout {
-	uint64_t slots, block, header, bytes;
+	uint64_t slots, block, header, entries, bytes;
 };
+
+/*
+ * A block that a worker leaves half full is lost: many small ones. But each costs a
+ * fetch-and-add, and windows end where blocks begin.
+ */
+static uint64_t block_size(uint64_t slots)
+{
+	uint64_t block = KD_BLOCK_MAX;
+
+	while (block > KD_BLOCK_MIN && slots / block < 64)
+		block /= 2;
+	return block;
+}
 
 static struct layout layout(uint64_t nodes, unsigned int parts)
 {
 	struct layout l;
 
-	/* Number 0 is not given out: one slot more than asked for. */
-	l.slots = nodes / parts + 1;
-	/*
-	 * A block that a worker leaves half full is lost: many small ones. But
-	 * each costs a fetch-and-add, and windows end where blocks begin.
-	 */
-	for (l.block = KD_BLOCK_MAX; l.block > 16 && l.slots / l.block < 64; )
-		l.block /= 2;
+	l.slots = (nodes + parts - 1) / parts;
+	l.block = block_size(l.slots);
 	l.slots = (l.slots + l.block - 1) / l.block * l.block;
-	l.header = sizeof(struct kd_table_header) + l.slots / l.block * sizeof(uint32_t);
-	l.header = (l.header + KD_HEADER_BYTES - 1) / KD_HEADER_BYTES * KD_HEADER_BYTES;
-	l.bytes = l.header + l.slots * (KDSM_ENTRY_BYTES + KDSM_NODE_BYTES);
+	l.header = offsetof(struct kd_table_header, list) + l.slots / l.block * sizeof(uint32_t);
+	l.header = (l.header + 63) / 64 * 64;
+	l.entries = l.slots;
+	/* The header's place is the index's, but where it would take much of it. */
+	if (l.header / KDSM_ENTRY_BYTES <= l.slots / 16)
+		l.entries -= l.header / KDSM_ENTRY_BYTES;
+	l.bytes = l.header + l.entries * KDSM_ENTRY_BYTES + l.slots * KDSM_NODE_BYTES;
 	return l;
 }
 
@@ -44,9 +55,27 @@ uint64_t kdsm_table_part_bytes(const struct kdsm_table_attr *attr,
 	return layout(attr->nodes, cluster_nodes).bytes;
 }
 
-uint64_t kdsm_table_nodes_for(uint64_t bytes)
+uint64_t kdsm_table_nodes_for(uint64_t bytes, unsigned int cluster_nodes)
 {
-	return bytes / (KDSM_ENTRY_BYTES + KDSM_NODE_BYTES);
+	uint64_t slots = bytes / cluster_nodes / (KDSM_ENTRY_BYTES + KDSM_NODE_BYTES);
+
+	if (!bytes)
+		return 0;
+	slots -= slots % block_size(slots);
+	return (slots ? slots : KD_BLOCK_MIN) * cluster_nodes;
+}
+
+/*
+ * So many blocks are in use, of every part, and an index for them. Quadratic probing may
+ * miss half of the entries of an index that is hardly longer than a walk, so one that is
+ * not longer is walked through as a whole.
+ */
+void kd_table_resize(struct kdsm_table *t, uint64_t limit)
+{
+	t->limit = limit;
+	t->index_size = limit * t->block < t->index_most ? limit * t->block : t->index_most;
+	t->run = t->probe == KDSM_TABLE_QUADRATIC && t->index_size > KD_PROBE_LIMIT ?
+		 KD_WALK_RUN : KD_PROBE_LIMIT;
 }
 
 int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
@@ -62,7 +91,7 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 	int r;
 
 	if (attr->nodes == 0 || offset % 64 || attr->first_nodes > attr->nodes ||
-	    attr->find > KDSM_TABLE_MESSAGE)
+	    attr->find > KDSM_TABLE_MESSAGE || attr->probe > KDSM_TABLE_LINEAR)
 		return -EINVAL;
 	if (attr->find == KDSM_TABLE_MESSAGE && kdsm_domain(kdsm) == KDSM_DOMAIN_HCA)
 		return -EOPNOTSUPP;
@@ -84,12 +113,13 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 	t->slots = l.slots;
 	t->block = l.block;
 	first = layout(attr->first_nodes ? attr->first_nodes : attr->nodes, t->parts);
-	t->limit = (first.slots + l.block - 1) / l.block;
-	t->index_size = t->limit * l.block;
+	t->index_most = l.entries;
+	t->probe = attr->probe;
+	kd_table_resize(t, (first.slots + l.block - 1) / l.block);
 	t->first = t->self * t->slots;
 	t->offset = offset;
 	t->index_offset = offset + l.header;
-	t->data_offset = t->index_offset + l.slots * KDSM_ENTRY_BYTES;
+	t->data_offset = t->index_offset + l.entries * KDSM_ENTRY_BYTES;
 	base = kdsm_region_part(region);
 	t->header = (void *)(base + offset);
 	t->index = (void *)(base + t->index_offset);
@@ -379,7 +409,7 @@ int kdsm_table_usage(struct kdsm_table *table, uint64_t *used, uint64_t *size)
 	unsigned int part;
 
 	*used = 0;
-	*size = table->limit * table->block * table->parts - 1;
+	*size = kd_table_size(table);
 	for (part = 0; part < table->parts; part++) {
 		uint64_t n;
 		int r;

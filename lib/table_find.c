@@ -44,7 +44,7 @@ static int ask(struct kdsm_table_worker *w, unsigned int part, struct kdsm_find 
 		r = kd_table_same(w, find->number, node);
 		if (r)
 			return r < 0 ? r : KD_FOUND;
-		find->entry = find->entry + 1 == find->entries ? 0 : find->entry + 1;
+		find->entry = kdsm_walk_next(find->entry, find->entries, find->done, find->run);
 	} while (find->probes);
 	return KD_OVERFLOW;
 }
@@ -62,6 +62,7 @@ static int find_by_message(struct kdsm_table_worker *w, unsigned int part,
 		.ignore = KD_NODE_OLD,
 		.entry = kd_reduce(hash, t->index_size),
 		.probes = KD_PROBE_LIMIT,
+		.run = t->run,
 		.fragment = hash,
 	};
 	uint64_t mine;

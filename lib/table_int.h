@@ -5,9 +5,13 @@
  * nodes is in table_remote.c, opening and blocks in table.c.
  *
  * A part, from its offset in the region:
- *	header		one page, or more if the list of blocks needs it
- *	index		slots entries of 8 bytes, of which index_size are in use
+ *	header		with the list of blocks
+ *	index		index_most entries of 8 bytes, of which index_size are in use
  *	data		slots nodes of 16 bytes, in blocks, of which limit are in use
+ *
+ * The index has so many entries fewer than there are slots that the header takes their
+ * place: a slot costs 24 bytes, all told. So of a table that is full to the last entry some
+ * slots stay free, in large ones 0.05 per cent; walks find no empty entry long before.
  *
  * Order. A worker stores a node into data, then claims an index entry by
  * compare-and-swap. Who sees the entry, sees the node: here the claim is a
@@ -47,8 +51,13 @@
 #define KD_PROBE_LIMIT	2048
 #define KD_WINDOW_NODES	128	/* nodes brought by one get at most */
 #define KD_RANGE_MAX	128	/* index entries brought by one get at most */
-#define KD_BLOCK_MAX	1024	/* nodes */
-#define KD_HEADER_BYTES	4096	/* at least */
+/*
+ * Entries of a run of quadratic probing. In shorter runs there is less of a cluster, but
+ * of a full one a get brings less; what one get brings at most costs fewest of them.
+ */
+#define KD_WALK_RUN	KD_RANGE_MAX
+#define KD_BLOCK_MIN	16	/* nodes */
+#define KD_BLOCK_MAX	1024
 
 /* Bits of a node's a that are the table's: it survived a collection; it is alive. */
 #define KD_NODE_OLD	(UINT64_C(1) << 62)
@@ -72,6 +81,7 @@ struct kdsm_table {
 	uint64_t slots;			/* of a part: numbers from part to part */
 	uint64_t index_size;		/* entries in use, of a part */
 	uint64_t first;			/* number of slot 0 of the own part */
+	uint32_t run;			/* of kdsm_walk_next(); linear: KD_PROBE_LIMIT */
 	unsigned int self, parts;
 	bool cpu_atomics;		/* on the own part */
 	enum kdsm_table_find find;
@@ -79,11 +89,13 @@ struct kdsm_table {
 
 	struct kdsm_region *region;
 	struct kd_table_header *header;
+	uint64_t index_most;		/* entries there are, of a part */
 	uint64_t offset;		/* of the header in a part */
 	uint64_t index_offset, data_offset;
 	uint64_t block;			/* nodes in a block, a power of two */
 	uint64_t limit;			/* blocks in use, of a part */
 	uint64_t reserve;		/* of these, not given out before the first collection */
+	enum kdsm_table_probe probe;
 
 	/* collections, all of them collective: the same everywhere */
 	uint64_t collections;
@@ -109,6 +121,7 @@ struct kdsm_table_worker {
 };
 
 /* table.c */
+void kd_table_resize(struct kdsm_table *table, uint64_t limit);
 uint64_t kd_table_used_here(struct kdsm_table *table);
 void kd_table_restart(struct kdsm_table *table, uint64_t nodes, uint32_t load);
 int kd_table_take(struct kdsm_table_worker *w, const struct kdsm_node *node,
@@ -136,6 +149,14 @@ static inline struct kdsm_node kd_node_load(const struct kdsm_node *from)
 	};
 
 	return node;
+}
+
+/* Nodes that fit in what is in use: slots but number 0, as far as the index has entries. */
+static inline uint64_t kd_table_size(const struct kdsm_table *t)
+{
+	uint64_t nodes = t->limit * t->block * t->parts - 1, entries = t->index_size * t->parts;
+
+	return nodes < entries ? nodes : entries;
 }
 
 static inline unsigned int kd_table_home(const struct kdsm_table *t, uint64_t hash)
@@ -191,7 +212,7 @@ static inline int kd_table_probe_local(struct kdsm_table_worker *w,
 	unsigned int probes = 0, torn = 0;
 	int r;
 
-	while (probes < KD_PROBE_LIMIT) {
+	for (;;) {
 		uint64_t e = __atomic_load_n(&t->index[slot], __ATOMIC_ACQUIRE);
 
 		if (e == 0) {
@@ -233,10 +254,11 @@ static inline int kd_table_probe_local(struct kdsm_table_worker *w,
 			continue;
 		}
 		probes++;
-		if (kd_unlikely(++slot == t->index_size))
-			slot = 0;
+		/* a walk ends with a run */
+		if (kd_unlikely(!(probes & (t->run - 1))) && probes == KD_PROBE_LIMIT)
+			return KD_OVERFLOW;
+		slot = kdsm_walk_next(slot, t->index_size, probes, t->run);
 	}
-	return KD_OVERFLOW;
 }
 
 /* The whole of find-or-put. Returns KD_FOUND, KD_PUT or a negative errno. */

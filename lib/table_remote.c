@@ -186,6 +186,22 @@ static void note_load(struct kdsm_table_worker *w, unsigned int count)
 	w->load += (seen - (int32_t)w->load) / 32;
 }
 
+/*
+ * The entries of the walk that the next get brings: size, of those that lie in a row. But
+ * what it would leave of these, if that is less, is not worth another get.
+ */
+static unsigned int in_a_row(const struct kdsm_table *t, uint64_t slot, unsigned int probes,
+			     unsigned int size)
+{
+	unsigned int row = t->run - probes % t->run;
+
+	if (row > t->index_size - slot)
+		row = t->index_size - slot;
+	if (row <= KD_RANGE_MAX && row < 2 * size)
+		return row;
+	return size < row ? size : row;
+}
+
 static int fetch_range(struct kdsm_table_worker *w, unsigned int part,
 		       uint64_t slot, unsigned int count)
 {
@@ -278,39 +294,35 @@ int kd_table_probe_remote(struct kdsm_table_worker *w, unsigned int part,
 			if (r != KD_OVERFLOW)
 				return r;
 			probes = 1;
-			slot = slot + 1 == t->index_size ? 0 : slot + 1;
+			slot = kdsm_walk_next(slot, t->index_size, probes, t->run);
 		}
 	}
 	for (size = range_size(w); probes < KD_PROBE_LIMIT; size *= 2) {
 		if (size > KD_RANGE_MAX)
 			size = KD_RANGE_MAX;
-		count = size;
-		if (count > KD_PROBE_LIMIT - probes)
-			count = KD_PROBE_LIMIT - probes;
-		if (count > t->index_size - slot)
-			count = t->index_size - slot;
+		count = in_a_row(t, slot, probes, size);
 		r = fetch_range(w, part, slot, count);
 		if (r < 0)
 			return r;
 		if (first && probes == 0)
 			note_load(w, count);
 		first = false;
-		for (i = 0; i < count; i++, probes++, slot++) {
-			r = look(w, part, slot, w->range[i], node, fragment, number);
+		for (i = 0; i < count; i++) {
+			r = look(w, part, slot + i, w->range[i], node, fragment, number);
 			if (r != KD_OVERFLOW)
 				return r;
 		}
-		if (slot == t->index_size)
-			slot = 0;
+		probes += count;
+		slot = kdsm_walk_next(slot + count - 1, t->index_size, probes, t->run);
 	}
 	return KD_OVERFLOW;
 }
 
 /*
- * Find-or-put from the part home on. Every part has one window of entries for
- * the node, from the slot of its hash on; it is put into the first empty entry
- * of the first of them that has one, and entries are emptied all at once: so it
- * is found before the first empty entry or not at all.
+ * Find-or-put from the part home on. Every part has one walk for the node, from the
+ * slot of its hash on, of KD_PROBE_LIMIT entries; it is put into the first empty entry
+ * of the first walk that has one, and entries are emptied all at once: so it is found
+ * before the first empty entry or not at all.
  */
 int kd_table_find_or_put(struct kdsm_table_worker *w, const struct kdsm_node *node,
 			 uint64_t hash, unsigned int home, uint64_t *number)

@@ -171,7 +171,7 @@ static void finds_on(int file, uint16_t node)
 	*find = good_find;
 	tap_result(submit(file, KDSM_SUBMIT_WAIT, &op, 1, NULL), 0, "find on node %u", node);
 	tap_ok(find->outcome == KDSM_FIND_PUT && !find->entry && find->probes == 7 &&
-	       find->number == 99, "it put the number");
+	       find->number == 99 && find->done == 1, "it put the number");
 #define TRY(what, field, value, expected) do {				\
 	bad = good_find;						\
 	bad.field = (value);						\
@@ -193,6 +193,10 @@ static void finds_on(int file, uint16_t node)
 	TRY("no probes", probes, 0, -EINVAL);
 	TRY("too many probes", probes, KDSM_FIND_PROBES_MAX + 1, -EINVAL);
 	TRY("outcome", outcome, KDSM_FIND_PUT, -EINVAL);
+	TRY("a walk too long", done, KDSM_FIND_PROBES_MAX - 7, -EINVAL);
+	TRY("a walk absurd", done, UINT32_MAX - 7, -EINVAL);
+	TRY("runs of 3", run, 3, -EINVAL);
+	TRY("runs absurd", run, UINT32_MAX, -EINVAL);
 #undef TRY
 	*find = good_find;
 	op.offset = part / 2 + 4;
@@ -207,6 +211,16 @@ static void finds_on(int file, uint16_t node)
 	op.length++;
 	op.addr = (uintptr_t)memory + page - 8;
 	bad_op(file, "find, cut off", op, -EFAULT);
+	/* The last entries of the longest walk, of which each is a run, over the only entry. */
+	*find = good_find;
+	op.addr = (uintptr_t)find;
+	find->entries = 1;
+	find->done = KDSM_FIND_PROBES_MAX - find->probes;
+	find->run = 1;
+	find->fragment++;
+	tap_result(submit(file, KDSM_SUBMIT_WAIT, &op, 1, NULL), 0, "find, round and round");
+	tap_ok(find->outcome == KDSM_FIND_FULL && !find->entry && !find->probes &&
+	       find->done == KDSM_FIND_PROBES_MAX, "it came to an end");
 	/* What is there is no entry, by a program that stored it. */
 	*find = good_find;
 	op.addr = (uintptr_t)find;

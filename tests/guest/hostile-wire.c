@@ -312,6 +312,10 @@ static void finds(struct attack *attack, u32 id, u64 end)
 	TRY("first absurd", first, -1ULL);
 	TRY("number absurd", number, -1ULL);
 	TRY("fragment absurd", fragment, UINT32_MAX);
+	TRY("a walk too long", done, KDSM_FIND_PROBES_MAX - 7);
+	TRY("a walk absurd", done, UINT32_MAX - 7);
+	TRY("runs of 6", run, 6);
+	TRY("runs absurd", run, UINT32_MAX);
 #undef TRY
 	message(attack, "find, cut off", KDSM_MESSAGE_FIND, &good, sizeof(good) - 1, ANY_ERROR);
 	message(attack, "find, of nothing", KDSM_MESSAGE_FIND, &good, 0, ANY_ERROR);

@@ -150,11 +150,16 @@ static void pgas_atomics_sum(void)
 
 /* A table in the part of node 0: an index over the end of a chunk, and nodes; words. */
 #define FIND_FULL (WORDS + MIB / 4)
-#define FIND_AGREED (WORDS + MIB / 2)
+#define FIND_AGREED (WORDS + MIB / 2)	/* of each kind of walk so many bytes: */
+#define FIND_AGREED_BYTES 4096
 #define INDEX (2 * MIB - 128)
 #define ENTRIES 512
 #define NODES (3 * MIB)
 #define KEYS 300
+
+/* Entries of a run; 0: linear probing. */
+static const uint32_t find_runs[] = { 0, 32 };
+static uint32_t find_run;
 
 /* The number under which the key is known: 1 + node * KEYS + key of who put it. */
 static void find_key(unsigned int key, uint64_t *number)
@@ -163,7 +168,7 @@ static void find_key(unsigned int key, uint64_t *number)
 	struct kdsm_find find = {
 		.entries = ENTRIES, .nodes = KEYS, .data = NODES, .first = 1,
 		.node = { pair[0], pair[1] }, .entry = key * 31 % ENTRIES, .probes = ENTRIES,
-		.fragment = key % 5,
+		.fragment = key % 5, .run = find_run,
 	};
 	struct kdsm_op op;
 
@@ -176,7 +181,8 @@ static void find_key(unsigned int key, uint64_t *number)
 			break;
 		/* Another key with this fragment. */
 		CHECK(find.probes);
-		find.entry = (find.entry + 1) % ENTRIES;
+		CHECK_IS(find.done + find.probes, ENTRIES);
+		find.entry = kdsm_walk_next(find.entry, ENTRIES, find.done, find_run);
 	}
 	CHECK(find.outcome != KDSM_FIND_FULL && (find.number - 1) % KEYS == key);
 	/* What others put in is elsewhere, as seen from node 0, and its own is there. */
@@ -197,23 +203,16 @@ static void *find_all(void *arg)
 	return NULL;
 }
 
-static void pgas_find(void)
+/* All threads of all nodes, by a kind of walk. */
+static void find_together(unsigned int kind)
 {
 	static uint64_t numbers[THREADS][KEYS];
-	struct kdsm_find find = { .entries = 4, .nodes = 4, .data = NODES, .number = 5,
-				  .probes = 4, .fragment = 9 };
-	struct kdsm_op op = kdsm_op_find(next(), FIND_FULL, &find);
-	const uint64_t other = 0x8080808080808081;
+	const uint64_t agreed = FIND_AGREED + kind * FIND_AGREED_BYTES;
 	pthread_t threads[THREADS];
 	unsigned int i, key;
 	uint64_t former;
 
-	/* A CPU's atomics would race with the device's. */
-	if (kdsm_domain(kdsm) == KDSM_DOMAIN_HCA) {
-		CHECK_IS(kdsm_vector(region, &op, 1), -EOPNOTSUPP);
-		meet();
-		return;
-	}
+	find_run = find_runs[kind];
 	if (node == 0)
 		memset(part + INDEX, 0, ENTRIES * 8);
 	for (key = 0; key < KEYS && node == 0; key++) {
@@ -230,16 +229,47 @@ static void pgas_find(void)
 	for (key = 0; key < KEYS; key++) {
 		for (i = 1; i < THREADS; i++)
 			CHECK_IS(numbers[i][key], numbers[0][key]);
-		CHECK_IS(kdsm_cas(region, 0, FIND_AGREED + 8 * key, 0, numbers[0][key],
-				  &former), 0);
+		CHECK_IS(kdsm_cas(region, 0, agreed + 8 * key, 0, numbers[0][key], &former), 0);
 		CHECK(!former || former == numbers[0][key]);
 	}
+	meet();
+}
+
+static void pgas_find(void)
+{
+	struct kdsm_find find = { .entries = 4, .nodes = 4, .data = NODES, .number = 5,
+				  .probes = 4, .fragment = 9 };
+	struct kdsm_op op = kdsm_op_find(next(), FIND_FULL, &find);
+	const uint64_t other = 0x8080808080808081;
+	unsigned int i;
+
+	/* A CPU's atomics would race with the device's. */
+	if (kdsm_domain(kdsm) == KDSM_DOMAIN_HCA) {
+		CHECK_IS(kdsm_vector(region, &op, 1), -EOPNOTSUPP);
+		meet();
+		return;
+	}
+	for (i = 0; i < sizeof(find_runs) / sizeof(*find_runs); i++)
+		find_together(i);
 	/* Full of others: their fragment is 1. */
 	for (i = 0; i < 4; i++)
 		CHECK_IS(kdsm_put(region, next(), FIND_FULL + 8 * i, &other, 8), 0);
 	CHECK_IS(kdsm_vector(region, &op, 1), 0);
 	CHECK_IS(find.outcome, KDSM_FIND_FULL);
 	CHECK_IS(find.probes, 0);
+	CHECK_IS(find.done, 4);
+	/* The first is empty, but of this walk only the others are left: 1, 4 = 0, ... */
+	CHECK_IS(kdsm_put(region, next(), FIND_FULL, &(uint64_t){ 0 }, 8), 0);
+	find.outcome = 0;
+	find.number = 5;
+	find.entry = 1;
+	find.done = 1;
+	find.probes = 2;
+	find.run = 2;
+	CHECK_IS(kdsm_vector(region, &op, 1), 0);
+	CHECK_IS(find.outcome, KDSM_FIND_PUT);
+	CHECK_IS(find.entry, 0);
+	CHECK_IS(find.done, 3);
 	meet();
 }
 

@@ -150,7 +150,7 @@ static void check_memory(struct fixture *f, const struct shadow *shadow)
 			node.a &= ~KD_NODE_OLD;
 			assert_true(kd_node_equal(&node, &shadow->node[t->first + slot]));
 		}
-		for (slot = 0; slot < t->slots; slot++) {
+		for (slot = 0; slot < t->index_size; slot++) {
 			e = t->index[slot];
 			if (!e)
 				continue;
@@ -243,9 +243,68 @@ static void keep_and_drop(unsigned int nodes, unsigned int threads, struct kdsm_
 	end(&f);
 }
 
+/* Node i of a set of distinct ones, above 201 others at most. */
+static kdsm_bdd pair(struct fixture *f, unsigned int i)
+{
+	const unsigned int high = i % 200, low = i / 200 % 200;
+
+	return kdsm_bdd_make(w(f), i / 40000, kdsm_bdd_variable(w(f), 100 + high),
+			     kdsm_bdd_variable(w(f), 100 + low + (low >= high)));
+}
+
+/* Of a table nearly full of what is alive all is found again, however far from its place. */
+static void crowd(unsigned int nodes, enum kdsm_table_probe probe)
+{
+	static const struct kdsm_bdd_attr size = { .table_bytes = 1 << 18, .cache_bytes = 1 << 16 };
+	struct kdsm_bdd_attr attr = size;
+	struct kdsm_bdd_collection result;
+	uint64_t used, room, i, n;
+	struct shadow shadow;
+	struct fixture f;
+	kdsm_bdd *kept;
+
+	attr.probe = probe;
+	open_sized(&f, nodes, attr);
+	assert_int_equal(kdsm_table_usage(f.store[0]->table, &used, &room), 0);
+	n = room * 24 / 25 - 201;
+	kept = calloc(n, sizeof(*kept));
+	for (i = 0; i < n; i++) {
+		kept[i] = pair(&f, i);
+		assert_true(kd_valid(kept[i]));
+		assert_int_equal(kdsm_bdd_protect(f.store[i % nodes], kept[i]), 0);
+	}
+	look_at(&f, &shadow, kept, n);
+	assert_true(shadow.count >= room * 24 / 25 - 201);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(collect(&f, 2, &result), 0);
+		assert_int_equal(result.after, shadow.count);
+		check_memory(&f, &shadow);
+	}
+	for (i = 0; i < n; i++)
+		assert_int_equal(pair(&f, i), kept[i]);
+	free(shadow.node);
+	free(kept);
+	end(&f);
+}
+
+static void crowded(void **state)
+{
+	unsigned int nodes;
+
+	(void)state;
+	for (nodes = 1; nodes <= 3; nodes++) {
+		crowd(nodes, KDSM_TABLE_QUADRATIC);
+		crowd(nodes, KDSM_TABLE_LINEAR);
+	}
+}
+
 static const struct kdsm_bdd_attr roomy = { .table_bytes = 2 << 20, .cache_bytes = 1 << 20 };
 /* The garbage of all rounds would fill the table many times. */
 static const struct kdsm_bdd_attr tight = { .table_bytes = 1 << 17, .cache_bytes = 1 << 16 };
+static const struct kdsm_bdd_attr linear = {
+	.table_bytes = 1 << 17, .cache_bytes = 1 << 16, .probe = KDSM_TABLE_LINEAR,
+};
+
 /* Boxes hold a few words, and threads stop at full ones all the time. */
 static const struct kdsm_bdd_attr no_cache = { .table_bytes = 1 << 17, .cache_bytes = 1 };
 
@@ -255,6 +314,7 @@ static void one_node(void **state)
 	keep_and_drop(1, 1, roomy, 5);
 	keep_and_drop(1, 1, tight, 40);
 	keep_and_drop(1, 4, tight, 10);
+	keep_and_drop(1, 4, linear, 10);
 }
 
 static void two_nodes(void **state)
@@ -263,6 +323,7 @@ static void two_nodes(void **state)
 	keep_and_drop(2, 1, roomy, 3);
 	keep_and_drop(2, 1, tight, 20);
 	keep_and_drop(2, 3, tight, 10);
+	keep_and_drop(2, 3, linear, 10);
 }
 
 static void three_nodes(void **state)
@@ -378,7 +439,7 @@ static void damaged(void **state)
 				t->header->list[k % t->limit] = value;
 				break;
 			case 3:
-				t->index[k] = value;
+				t->index[k % t->index_size] = value;
 				break;
 			case 4:
 				t->data[k % 600].a = value;
@@ -440,21 +501,6 @@ static void windows(void **state)
 	end(&f);
 }
 
-/* A node takes 24 bytes of index and data; what is beside them hardly counts. */
-static void bytes_a_node(void **state)
-{
-	struct kdsm_table_attr attr = { .nodes = kdsm_table_nodes_for(64 << 20) };
-	unsigned int parts;
-	uint64_t all;
-
-	(void)state;
-	for (parts = 1; parts <= 3; parts++) {
-		all = kdsm_table_part_bytes(&attr, parts) * parts;
-		printf("# %u nodes: a BDD node takes %.4f\n", parts, (double)all / attr.nodes);
-		assert_true(all >= 24 * attr.nodes && all <= 24 * attr.nodes + attr.nodes / 20);
-	}
-}
-
 /* Nobody else comes. */
 static void alone(void **state)
 {
@@ -474,9 +520,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(growth),
 		cmocka_unit_test(references),
+		cmocka_unit_test(crowded),
 		cmocka_unit_test(damaged),
 		cmocka_unit_test(windows),
-		cmocka_unit_test(bytes_a_node),
 		cmocka_unit_test(alone),
 		cmocka_unit_test(one_node),
 		cmocka_unit_test(two_nodes),

@@ -63,6 +63,8 @@ static void search_in(enum kdsm_domain domain, const struct expected *expected,
 	for (i = 0; i < nodes; i++) {
 		sim.kdsm[i]->domain = domain;
 		job[i].options.bdd.granularity = granularity;
+		job[i].options.bdd.probe = workers == 1 ? KDSM_TABLE_LINEAR :
+							  KDSM_TABLE_QUADRATIC;
 	}
 	run_well(job, nodes);
 	check_result(&job[0].result, expected);
@@ -369,6 +371,25 @@ static void other_model(void **state)
 	sim_stop();
 }
 
+/* What one puts the other would not find. */
+static void other_probing(void **state)
+{
+	struct job job[2];
+	char path[8192];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/peterson.pnml", models);
+	sim_start(2);
+	prepare(job, 2, 1, path);
+	job[1].options.bdd.probe = KDSM_TABLE_LINEAR;
+	start(job, 2);
+	finish(job, 2);
+	expect(&job[0], -EPROTO, "not all nodes have the same model and options");
+	expect(&job[1], -ECANCELED, "node 0 gave up");
+	drop(job, 2);
+	sim_stop();
+}
+
 static void bad_on_one(void **state)
 {
 	struct timespec until_they_wait = { 2, 0 };
@@ -444,6 +465,7 @@ int main(void)
 		cmocka_unit_test(table_full),
 		cmocka_unit_test(nobody_comes),
 		cmocka_unit_test(other_model),
+		cmocka_unit_test(other_probing),
 		cmocka_unit_test(bad_on_one),
 		cmocka_unit_test(peer_vanishes),
 		cmocka_unit_test(again),

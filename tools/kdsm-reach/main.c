@@ -27,8 +27,8 @@ const char *argp_program_version = "kdsm-reach 0.1.0";
 #define DEFAULT_INTERVAL	600	/* s */
 
 enum { OPTION_JSON = 256, OPTION_LOCAL, OPTION_TABLE, OPTION_CACHE, OPTION_JOB,
-	OPTION_TIMEOUT, OPTION_GRANULARITY, OPTION_FIND, OPTION_DEADLOCKS, OPTION_TRACE,
-	OPTION_STRATEGY,
+	OPTION_TIMEOUT, OPTION_GRANULARITY, OPTION_FIND, OPTION_PROBE, OPTION_DEADLOCKS,
+	OPTION_TRACE, OPTION_STRATEGY,
 	OPTION_BOUND, OPTION_INVARIANT, OPTION_SAVE, OPTION_LEVELS, OPTION_CHECKPOINT,
 	OPTION_INTERVAL };
 
@@ -45,6 +45,9 @@ static const struct argp_option options[] = {
 	  "Share results with other nodes at every K-th variable (0: not)", 0 },
 	{ "find", OPTION_FIND, "WAY", 0,
 	  "Find and put BDD nodes of other nodes one-sided, by message, or auto (the default)", 0 },
+	{ "probe", OPTION_PROBE, "WAY", 0,
+	  "Look through the table quadratic, in runs ever further apart (the default), or linear",
+	  0 },
 	{ "strategy", OPTION_STRATEGY, "NAME", 0,
 	  "bfs, breadth first (the default), chaining, with fewer rounds, or saturation", 0 },
 	{ "deadlocks", OPTION_DEADLOCKS, NULL, 0,
@@ -158,6 +161,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
 				    KDSM_TABLE_AUTO;
 		if (a->reach.bdd.find == KDSM_TABLE_AUTO && strcmp(text, "auto"))
 			argp_error(state, "--find: none of one-sided, message, auto: %s", text);
+		break;
+	case OPTION_PROBE:
+		a->reach.bdd.probe = !strcmp(text, "linear") ? KDSM_TABLE_LINEAR :
+				     KDSM_TABLE_QUADRATIC;
+		if (a->reach.bdd.probe == KDSM_TABLE_QUADRATIC && strcmp(text, "quadratic"))
+			argp_error(state, "--probe: neither quadratic nor linear: %s", text);
 		break;
 	case OPTION_STRATEGY:
 		a->reach.chaining = !strcmp(text, "chaining");

@@ -78,6 +78,31 @@ static inline int kdsm_entry_whole(__u64 entry)
 }
 
 /*
+ * The walk of a node: the entries at which it is looked for, from the one that its hash
+ * gives on. It is put into the first empty one, so whoever looks for it goes the same way.
+ * Linear probing goes from each entry to the next, behind the last one to the first;
+ * entries in use form clusters, which grow where they are long already. Quadratic probing
+ * goes so for run entries, which a few cache lines hold and one get brings, and then leaves
+ * out run, 2 run, 3 run ... of them between each run and the next: the starts of runs are
+ * run * i * (i + 3) / 2 apart from the first. (Laarman, van de Pol, Weber, FMCAD 2010,
+ * "walking the line"; Oortwijn, van Dijk, van de Pol, SPIN 2017, section 3, with ranges of
+ * a fixed size. Here only the walk is fixed: a get may bring any part of a run.)
+ */
+
+/*
+ * The entry behind this one, below entries. done: entries of the walk up to this one, it
+ * included, from 1 on. run: a power of two; of linear probing 0, or no less than the walk.
+ */
+static inline __u64 kdsm_walk_next(__u64 entry, __u64 entries, __u32 done, __u32 run)
+{
+	entry++;
+	/* The end of a run; of 0 there is none, as 0 - 1 has all bits. */
+	if (!(done & (run - 1)))
+		entry += done < entries ? done : done % (__u32)entries;
+	return entry < entries ? entry : entry - entries;
+}
+
+/*
  * KDSM_OP_FIND: the CPU of the target looks for a node of 16 bytes in a table, or puts it
  * there, in one round trip, however full the table is. It does what gets of the index and
  * of nodes and a CAS do otherwise, and may meet those of others.
@@ -85,13 +110,14 @@ static inline int kdsm_entry_whole(__u64 entry)
  * In the part lie the index, entries of 8 bytes from the operation's offset on, and
  * nodes, of 16 bytes from data on. An entry leads to a node by its number; the numbers of
  * the nodes of this part are first..first+nodes-1.
- * Looked at are at most probes entries, from entry on, behind the last one the first. It
- * ends with one of these outcomes:
+ * Looked at are at most probes entries of the node's walk, from entry on, before which
+ * there are done others. It ends with one of these outcomes:
  *
  * PUT		the entry was empty and has fragment and number now
  * FOUND	the entry has the fragment, and the node that it leads to is this one: number
  * ELSEWHERE	the entry has the fragment, and leads to a node in another part, number,
- *		which the caller may compare, and go on behind it if it is not the same
+ *		which the caller may compare, and go on behind it (kdsm_walk_next()) if it is
+ *		not the same
  * FULL		none of this
  *
  * The node that number leads to must be stored before, where it is (in the caller's part,
@@ -115,7 +141,9 @@ struct kdsm_find {
 	__u64 ignore;		/* bits of the first word of nodes that are not compared */
 	__u64 entry;		/* below entries; (out) where it ended */
 	__u64 number;		/* below 2^40; (out) that of the entry */
-	__u32 probes;		/* 1..KDSM_FIND_PROBES_MAX; (out) those left behind entry */
+	__u32 probes;		/* 1..KDSM_FIND_PROBES_MAX - done; (out) left behind entry */
+	__u32 done;		/* of the walk, before entry; (out) with entry */
+	__u32 run;		/* of the walk: 0 or a power of two */
 	__u16 fragment;
 	__u16 outcome;		/* 0; (out) enum kdsm_find_outcome */
 };
@@ -127,6 +155,7 @@ static inline int kdsm_find_check(const struct kdsm_find *find, __u64 index, __u
 	    !find->nodes || find->nodes > KDSM_NUMBERS || find->first > KDSM_NUMBERS ||
 	    find->number >= KDSM_NUMBERS || find->outcome ||
 	    !find->probes || find->probes > KDSM_FIND_PROBES_MAX ||
+	    find->done > KDSM_FIND_PROBES_MAX - find->probes || find->run & (find->run - 1) ||
 	    index % 8 || find->data % 8)
 		return -EINVAL;
 	if (index > size || find->entries > (size - index) / sizeof(__u64) ||
@@ -161,11 +190,12 @@ static inline int kdsm_find_same(const struct kdsm_find *find, __u64 a, __u64 b)
 static inline int kdsm_find_ends(struct kdsm_find *find, int outcome)
 {
 	find->probes--;
+	find->done++;
 	if (!outcome && !find->probes)
 		outcome = KDSM_FIND_FULL;
 	find->outcome = outcome;
-	if (!outcome && ++find->entry == find->entries)
-		find->entry = 0;
+	if (!outcome)
+		find->entry = kdsm_walk_next(find->entry, find->entries, find->done, find->run);
 	return outcome;
 }
 

@@ -47,27 +47,49 @@ enum kdsm_table_find {
 	KDSM_TABLE_MESSAGE,	/* the other node's kernel does it; not in domain HCA */
 };
 
+/*
+ * The entries of the index that are looked at for a node: runs of 128 entries, ever further
+ * apart, or one behind the other (kdsm_walk_next() in <linux/kdsm_table.h>). Where the
+ * index is fuller than nine tenths, the first takes fewer remote operations.
+ */
+enum kdsm_table_probe {
+	KDSM_TABLE_QUADRATIC,
+	KDSM_TABLE_LINEAR,
+};
+
 struct kdsm_table_attr {
-	uint64_t nodes;		/* wanted in all parts together; rounded up */
+	/*
+	 * In all parts together. Each has slots for its share, rounded up to blocks; and index
+	 * entries for fewer, by those in whose place its header is: 0.05 per cent in large
+	 * parts, up to 6 in small ones. Number 0 is one of them.
+	 */
+	uint64_t nodes;
 	uint64_t cache_nodes;	/* remote nodes kept by this process; 0: an eighth of nodes */
 	uint64_t first_nodes;	/* of these, in use until the table grows; 0: all */
 	uint32_t find;		/* enum kdsm_table_find, of this process */
+	uint32_t probe;		/* enum kdsm_table_probe */
 };
 
-/* Bytes that a table takes in every part of a region over cluster_nodes nodes. */
+/*
+ * Bytes that a table takes in every part of a region over cluster_nodes nodes: 24 a slot,
+ * all told. Where there are fewer than 1024 slots, the header comes on top of it.
+ */
 uint64_t kdsm_table_part_bytes(const struct kdsm_table_attr *attr,
 			       unsigned int cluster_nodes);
 
-/* The attr.nodes for which all parts together take about bytes. */
-uint64_t kdsm_table_nodes_for(uint64_t bytes);
+/*
+ * The attr.nodes for which all parts together take bytes at most, 24 a node; but no fewer
+ * than 16 in each part, and 0 for 0.
+ */
+uint64_t kdsm_table_nodes_for(uint64_t bytes, unsigned int cluster_nodes);
 
 /*
  * Open the table at offset (a multiple of 64) of every part of region. The
  * memory must be zero when the first process opens it. The region must stay
  * open as long as the table.
  *
- * -EINVAL: offset, attr.nodes 0, first_nodes above it, or attr.find. -ERANGE: the parts
- * are too small. -EFBIG: more than 2^39 nodes. -ENOMEM: no memory for the caches.
+ * -EINVAL: offset, attr.nodes 0, first_nodes above it, attr.find or attr.probe. -ERANGE:
+ * the parts are too small. -EFBIG: more than 2^39 nodes. -ENOMEM: no memory for the caches.
  * -EOPNOTSUPP: KDSM_TABLE_MESSAGE in domain HCA.
  */
 int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
@@ -137,9 +159,9 @@ void kdsm_table_counts(const struct kdsm_table_worker *worker,
 		       struct kdsm_table_counts *counts);
 
 /*
- * Nodes in the table over all parts, and how many it holds at most. Used lags
- * behind by what workers did since they last took a block; a worker brings it
- * up to date with kdsm_table_flush() or when it is freed.
+ * Nodes in the table over all parts, and how many it holds at most: slots, or entries of
+ * the index, whichever are fewer. Used lags behind by what workers did since they last
+ * took a block; a worker brings it up to date with kdsm_table_flush() or when it is freed.
  */
 int kdsm_table_usage(struct kdsm_table *table, uint64_t *used, uint64_t *size);
 void kdsm_table_flush(struct kdsm_table_worker *worker);

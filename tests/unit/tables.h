@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What tests of the unique table share: one on simulated nodes, and what is put into it. */
+#ifndef UNIT_TABLES_H
+#define UNIT_TABLES_H
+
+#include "sim.h"
+#include "table_int.h"
+
+static uint64_t random_state = 88172645463325252;
+
+static inline uint64_t random64(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+/* Node i of a set of distinct ones. */
+static inline struct kdsm_node node(uint64_t i)
+{
+	return (struct kdsm_node){ i * UINT64_C(0x9e3779b97f4a7c15) & ~(UINT64_C(3) << 61), i + 1 };
+}
+
+struct bench {
+	struct kdsm_region *region[SIM_NODES];
+	struct kdsm_table *table[SIM_NODES];
+};
+
+/* How tables are opened. */
+static enum kdsm_table_find way = KDSM_TABLE_ONE_SIDED;
+static enum kdsm_table_probe probe = KDSM_TABLE_QUADRATIC;
+static bool mixed;		/* each node has a way of its own */
+
+static inline void open_tables(struct bench *b, unsigned int nodes, uint64_t capacity)
+{
+	struct kdsm_table_attr attr = { .nodes = capacity, .find = way, .probe = probe };
+	struct kdsm_region_attr region = {
+		.size = (64 + kdsm_table_part_bytes(&attr, nodes)) * nodes,
+	};
+	unsigned int i;
+
+	sim_start(nodes);
+	for (i = 0; i < nodes; i++) {
+		if (mixed)
+			attr.find = i % (KDSM_TABLE_MESSAGE + 1);
+		assert_int_equal(kdsm_region_open(sim.kdsm[i], "t", &region, &b->region[i]), 0);
+		assert_int_equal(kdsm_table_open(&b->table[i], b->region[i], 64, &attr), 0);
+	}
+}
+
+static inline void close_tables(struct bench *b)
+{
+	unsigned int i;
+
+	for (i = 0; i < sim.nodes; i++) {
+		kdsm_table_close(b->table[i]);
+		kdsm_region_close(b->region[i]);
+	}
+	sim_stop();
+}
+
+#endif /* UNIT_TABLES_H */
