@@ -146,7 +146,7 @@ programs: $(PROGRAM_BIN)
 
 # A 32-bit program without a library, as there need be none of 32 bits; nor has
 # the compiler to know where the kernel's headers for this machine are.
-$(B)/guest/compat: tests/guest/compat.c uapi/linux/kdsm.h
+$(B)/guest/compat: tests/guest/compat.c uapi/linux/kdsm.h uapi/linux/kdsm_task.h
 	@mkdir -p $(@D)
 	$(CC) -m32 -std=gnu11 -O2 -g -Wall -Wextra -Werror -ffreestanding -fno-stack-protector \
 		-fno-pie -no-pie -static -nostdlib -Iuapi \
@@ -220,7 +220,8 @@ install: all
 	ln -sf libkdsm.so.$(SOVERSION) $(DESTDIR)$(libdir)/libkdsm.so
 	install -m 644 $(B)/lib/pkgconfig/libkdsm.pc $(DESTDIR)$(libdir)/pkgconfig
 	install -m 644 lib/include/kdsm/*.h $(DESTDIR)$(includedir)/kdsm
-	install -m 644 uapi/linux/kdsm.h uapi/linux/kdsm_table.h $(DESTDIR)$(includedir)/linux
+	install -m 644 uapi/linux/kdsm.h uapi/linux/kdsm_table.h uapi/linux/kdsm_task.h \
+		$(DESTDIR)$(includedir)/linux
 	install -m 644 Documentation/*.1 $(DESTDIR)$(mandir)/man1
 	install -m 644 Documentation/*.3 $(DESTDIR)$(mandir)/man3
 	install -m 644 Documentation/*.5 $(DESTDIR)$(mandir)/man5

@@ -72,6 +72,13 @@ static void kdsm_operation_local(struct kdsm_batch *batch, struct kdsm_operation
 		op->status = kdsm_find(op->memory, op->offset, op->data, true);
 		return;
 	}
+	if (op->opcode == KDSM_OP_STEAL) {
+		struct kdsm_theft *theft = op->data;
+
+		op->status = kdsm_steal(op->memory, config->node, op->offset, theft,
+					theft->tasks, true);
+		return;
+	}
 	op->status = kdsm_memory_copy(op->memory, op->offset, op->data, op->length,
 				      op->opcode == KDSM_OP_PUT, true);
 	if (op->notify && !op->status) {
@@ -128,6 +135,9 @@ static void kdsm_batch_start_peer(struct kdsm_batch *batch, struct list_head *op
 		} else if (op->opcode == KDSM_OP_FIND) {
 			list_del(&op->link);
 			kdsm_delegate_find(batch, op);
+		} else if (op->opcode == KDSM_OP_STEAL) {
+			list_del(&op->link);
+			kdsm_delegate_steal(batch, op);
 		} else if (kdsm_delegates_get(fabric, op)) {
 			list_move_tail(&op->link, &gets);
 			count++;

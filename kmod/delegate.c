@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Operations that the CPU of the peer does, asked by a message: atomics in domain
- * sw, small gets gathered into one message, and finds (find.c).
+ * sw, small gets gathered into one message, finds (find.c) and thefts (steal.c).
  *
  * Where the device is software a read costs both CPUs about as much as a message
  * does, so a handful of small gets is cheaper as one message than as that many
@@ -23,7 +23,11 @@ struct kdsm_delegation {
 
 static unsigned int kdsm_delegated_reply(const struct kdsm_operation *op)
 {
-	return op->opcode == KDSM_OP_FIND ? sizeof(struct kdsm_wire_found) : op->length;
+	if (op->opcode == KDSM_OP_FIND)
+		return sizeof(struct kdsm_wire_found);
+	if (op->opcode == KDSM_OP_STEAL)
+		return kdsm_steal_reply(op->data);
+	return op->length;
 }
 
 static void kdsm_delegation_done(struct kdsm_call *call)
@@ -36,6 +40,9 @@ static void kdsm_delegation_done(struct kdsm_call *call)
 
 	for (i = 0; i < delegation->count; i++)
 		expected += kdsm_delegated_reply(delegation->ops[i]);
+	/* Tasks are as many as there are: kdsm_steal_answered(). */
+	if (delegation->ops[0]->opcode == KDSM_OP_STEAL)
+		expected = call->reply_length;
 	if (call->status == -ENOENT || (!call->status && call->reply_length != expected))
 		call->status = -EIO;
 	for (i = 0; i < delegation->count; i++) {
@@ -48,6 +55,8 @@ static void kdsm_delegation_done(struct kdsm_call *call)
 			memcpy(op->data, reply, op->length);
 		else if (op->opcode == KDSM_OP_FIND)
 			op->status = kdsm_find_answered(op->data, (const void *)reply);
+		else if (op->opcode == KDSM_OP_STEAL)
+			op->status = kdsm_steal_answered(op->data, reply, call->reply_length);
 		else
 			op->result = le64_to_cpup((const __le64 *)reply);
 		reply += kdsm_delegated_reply(op);
@@ -134,6 +143,22 @@ void kdsm_delegate_find(struct kdsm_batch *batch, struct kdsm_operation *op)
 	kdsm_find_ask(&wire, op);
 	kdsm_count(batch->fabric->peers[op->node].counters, KDSM_STAT_AM_FIND);
 	kdsm_delegation_post(delegation, KDSM_MESSAGE_FIND, &wire, sizeof(wire));
+}
+
+void kdsm_delegate_steal(struct kdsm_batch *batch, struct kdsm_operation *op)
+{
+	struct kdsm_delegation *delegation =
+		kdsm_delegation_alloc(batch, 1, kdsm_steal_reply(op->data));
+	struct kdsm_wire_steal wire;
+
+	if (!delegation) {
+		op->status = -ENOMEM;
+		return;
+	}
+	delegation->ops[delegation->count++] = op;
+	kdsm_steal_ask(&wire, op);
+	kdsm_count(batch->fabric->peers[op->node].counters, KDSM_STAT_AM_STEAL);
+	kdsm_delegation_post(delegation, KDSM_MESSAGE_STEAL, &wire, sizeof(wire));
 }
 
 /* One message for the first gets of the list, as many as it holds. */

@@ -156,7 +156,7 @@ struct kdsm_batch;
 
 struct kdsm_operation {
 	/* set by the caller */
-	u8 opcode;		/* enum kdsm_opcode; FIND: data is a struct kdsm_find, checked */
+	u8 opcode;		/* enum kdsm_opcode; FIND, STEAL: data is the struct, checked */
 	bool notify;		/* PUT: wake the waiters of the word at notice afterwards */
 	bool ordered;		/* GET: after all ordered ones on that peer before it */
 	u32 node;

@@ -277,12 +277,17 @@ int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
 
 		if (IS_ERR(place))
 			return PTR_ERR(place);
-		/* A word is moved as one: others may be using it. */
+		/* A word or half of one is moved as one: others may be using it. */
 		if (n == 8 && IS_ALIGNED(offset, 8) && IS_ALIGNED((uintptr_t)buffer, 8)) {
 			if (write)
 				WRITE_ONCE(*(u64 *)place, *(u64 *)buffer);
 			else
 				*(u64 *)buffer = READ_ONCE(*(u64 *)place);
+		} else if (n == 4 && IS_ALIGNED(offset, 4) && IS_ALIGNED((uintptr_t)buffer, 4)) {
+			if (write)
+				WRITE_ONCE(*(u32 *)place, *(u32 *)buffer);
+			else
+				*(u32 *)buffer = READ_ONCE(*(u32 *)place);
 		} else if (write) {
 			memcpy(place, buffer, n);
 		} else {

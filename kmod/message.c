@@ -227,6 +227,8 @@ static int kdsm_message_dispatch(struct kdsm_fabric *fabric, unsigned int type,
 		return kdsm_delegate_serve_gather(fabric, request);
 	case KDSM_MESSAGE_FIND:
 		return kdsm_find_serve(fabric, request);
+	case KDSM_MESSAGE_STEAL:
+		return kdsm_steal_serve(fabric, request);
 	}
 	handler = fabric->config.handlers[type];
 	return handler ? handler(fabric->config.context, request) : -EOPNOTSUPP;

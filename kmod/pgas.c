@@ -6,6 +6,7 @@
  * is fixed when it is submitted.
  */
 #include <linux/kdsm_table.h>
+#include <linux/kdsm_task.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -91,13 +92,19 @@ static struct kdsm_segment *kdsm_segment_alloc(struct kdsm_submission *submissio
 	return segment;
 }
 
+/* Not of bytes at a place: a struct says what of. */
+static bool kdsm_op_is_struct(const struct kdsm_op *op)
+{
+	return op->opcode == KDSM_OP_FIND || op->opcode == KDSM_OP_STEAL;
+}
+
 static int kdsm_op_check(const struct kdsm_submissions *submissions,
 			 const struct kdsm_op *op)
 {
 	const struct kdsm_region *region = submissions->region;
 	bool is_atomic = op->opcode == KDSM_OP_CAS || op->opcode == KDSM_OP_FAA;
 
-	if (op->opcode < KDSM_OP_GET || op->opcode > KDSM_OP_FIND || op->reserved ||
+	if (op->opcode < KDSM_OP_GET || op->opcode > KDSM_OP_STEAL || op->reserved ||
 	    op->node >= region->cluster->nodes)
 		return -EINVAL;
 	if (op->flags & ~(op->opcode == KDSM_OP_PUT ? KDSM_OP_NOTIFY : 0))
@@ -110,16 +117,32 @@ static int kdsm_op_check(const struct kdsm_submissions *submissions,
 		return -EINVAL;
 	if (op->opcode == KDSM_OP_FIND && op->length != sizeof(struct kdsm_find))
 		return -EINVAL;
-	if (op->offset >= region->part_size || op->length > region->part_size - op->offset)
+	if (op->opcode == KDSM_OP_STEAL && (op->length < kdsm_theft_size(1) ||
+					    op->length > kdsm_theft_size(KDSM_THEFT_MOST)))
+		return -EINVAL;
+	if (!kdsm_op_is_struct(op) &&
+	    (op->offset >= region->part_size || op->length > region->part_size - op->offset))
 		return -ERANGE;
 	if (op->opcode != KDSM_OP_GET && !submissions->may_write)
 		return -EACCES;
 	return 0;
 }
 
-/* A find is not of bytes at a place, so it is never cut. */
-static int kdsm_find_append(struct kdsm_submission *submission, unsigned int index,
-			    const struct kdsm_op *op, u64 part_size)
+static int kdsm_struct_check(const struct kdsm_op *op, const void *data, u64 part_size)
+{
+	const struct kdsm_theft *theft = data;
+	int err;
+
+	if (op->opcode == KDSM_OP_FIND)
+		return kdsm_find_check(data, op->offset, part_size);
+	err = kdsm_theft_check(theft, op->offset, part_size);
+	/* There is room for all that it may take. */
+	return err ? err : op->length == kdsm_theft_size(theft->most) ? 0 : -EINVAL;
+}
+
+/* It is never cut. */
+static int kdsm_struct_append(struct kdsm_submission *submission, unsigned int index,
+			      const struct kdsm_op *op, u64 part_size)
 {
 	struct kdsm_segment *segment = kdsm_segment_alloc(submission, 0, op->length);
 	int err;
@@ -133,7 +156,7 @@ static int kdsm_find_append(struct kdsm_submission *submission, unsigned int ind
 	segment->op.offset = op->offset;
 	err = -EFAULT;
 	if (!copy_from_user(segment->op.data, u64_to_user_ptr(op->addr), op->length))
-		err = kdsm_find_check(segment->op.data, op->offset, part_size);
+		err = kdsm_struct_check(op, segment->op.data, part_size);
 	if (err) {
 		kdsm_segment_free(submission, segment);
 		return err;
@@ -230,9 +253,9 @@ static struct kdsm_submission *kdsm_submission_create(struct kdsm_submissions *s
 		if (!status) {
 			if (submission->bytes && submission->bytes + op.length > limit)
 				break;
-			status = op.opcode == KDSM_OP_FIND ?
-				 kdsm_find_append(submission, submission->count, &op,
-						  region->part_size) :
+			status = kdsm_op_is_struct(&op) ?
+				 kdsm_struct_append(submission, submission->count, &op,
+						    region->part_size) :
 				 kdsm_op_append(submission, submission->count, &op);
 		}
 		submission->status[submission->count++] = status;
@@ -259,7 +282,8 @@ static int kdsm_submission_collect(struct kdsm_submission *submission)
 		*status = op->status;
 		if (op->status)
 			continue;
-		if (op->opcode == KDSM_OP_GET || op->opcode == KDSM_OP_FIND) {
+		if (op->opcode == KDSM_OP_GET || op->opcode == KDSM_OP_FIND ||
+		    op->opcode == KDSM_OP_STEAL) {
 			if (copy_to_user(u64_to_user_ptr(segment->address), op->data,
 					 op->length))
 				*status = -EFAULT;

@@ -8,6 +8,7 @@
 
 #include <linux/interrupt.h>
 #include <linux/kdsm_table.h>
+#include <linux/kdsm_task.h>
 #include <linux/kref.h>
 #include <linux/mutex.h>
 #include <linux/percpu-rwsem.h>
@@ -305,6 +306,7 @@ bool kdsm_delegates_get(const struct kdsm_fabric *fabric, const struct kdsm_oper
 /* Ask for all gets of the list, which are on one peer. */
 void kdsm_delegate_gets(struct kdsm_batch *batch, struct list_head *gets);
 void kdsm_delegate_find(struct kdsm_batch *batch, struct kdsm_operation *op);
+void kdsm_delegate_steal(struct kdsm_batch *batch, struct kdsm_operation *op);
 int kdsm_delegate_serve_cas(void *context, struct kdsm_request *request);
 int kdsm_delegate_serve_faa(void *context, struct kdsm_request *request);
 int kdsm_delegate_serve_gather(void *context, struct kdsm_request *request);
@@ -321,6 +323,21 @@ int kdsm_find(struct kdsm_memory *memory, u64 index, struct kdsm_find *find, boo
 void kdsm_find_ask(struct kdsm_wire_find *wire, const struct kdsm_operation *op);
 int kdsm_find_answered(struct kdsm_find *find, const struct kdsm_wire_found *found);
 int kdsm_find_serve(void *context, struct kdsm_request *request);
+
+/* ---- steal.c ---- */
+
+/*
+ * Do what theft says, which was checked, on this part, that of node; the tasks come to
+ * tasks, theft->most of them at most. Without can_sleep in any context, and -EAGAIN, with
+ * nothing changed, where memory does not exist yet. -ENOMEM, -EIO.
+ */
+int kdsm_steal(struct kdsm_memory *memory, unsigned int node, u64 crew,
+	       struct kdsm_theft *theft, struct kdsm_task_packed *tasks, bool can_sleep);
+/* What is asked of a peer, the longest answer, and what it answers: 0 or -EPROTO. */
+void kdsm_steal_ask(struct kdsm_wire_steal *wire, const struct kdsm_operation *op);
+unsigned int kdsm_steal_reply(const struct kdsm_theft *theft);
+int kdsm_steal_answered(struct kdsm_theft *theft, const void *reply, unsigned int length);
+int kdsm_steal_serve(void *context, struct kdsm_request *request);
 
 /* ---- message.c ---- */
 

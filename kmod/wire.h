@@ -14,7 +14,7 @@
 #include <linux/kdsm.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	3
+#define KDSM_WIRE_VERSION	4
 
 /* Private data of a connection request: who asks. At most 56 bytes. */
 struct kdsm_wire_hello {
@@ -102,6 +102,7 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_LOCK_FREEZE,	/* kdsm_wire_lock, from the home -> kdsm_wire_lock_report */
 	KDSM_MESSAGE_LOCK_RESUME,	/* kdsm_wire_lock_resume, from the home */
 	KDSM_MESSAGE_FIND,	/* kdsm_wire_find -> kdsm_wire_found */
+	KDSM_MESSAGE_STEAL,	/* kdsm_wire_steal -> kdsm_wire_stolen, and the tasks */
 	KDSM_MESSAGE_TYPES
 };
 
@@ -160,6 +161,27 @@ struct kdsm_wire_found {
 	__le64 number;
 	__le32 probes;
 	__le32 outcome;		/* enum kdsm_find_outcome */
+} __packed;
+
+/* struct kdsm_theft, there and back. */
+struct kdsm_wire_steal {
+	__le32 id;
+	__le32 most;
+	__le64 crew;		/* offset */
+	__le64 workers;
+	__le64 deques;
+	__le32 stride;
+	__le32 count;
+	__le32 deque;
+	__le32 first;
+	__le32 thief;
+	__le32 proxy;
+} __packed;
+
+/* Behind it are the tasks, struct kdsm_task_packed in the program's byte order. */
+struct kdsm_wire_stolen {
+	__le32 taken;
+	__le32 busy;
 } __packed;
 
 struct kdsm_wire_open {

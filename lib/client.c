@@ -147,12 +147,15 @@ void kdsm_count(struct kdsm *kdsm, const struct kdsm_op *ops, unsigned int count
 		case KDSM_OP_FIND:
 			sum.find++;
 			continue;
+		case KDSM_OP_STEAL:
+			sum.steal++;
+			continue;
 		default:
 			continue;
 		}
 		sum.bytes += ops[i].length;
 	}
-	sum.am = sum.find;
+	sum.am = sum.find + sum.steal;
 	if (kdsm->domain == KDSM_DOMAIN_SW)
 		sum.am += sum.cas + sum.faa;
 	count_add(&slot->get, sum.get);
@@ -160,6 +163,7 @@ void kdsm_count(struct kdsm *kdsm, const struct kdsm_op *ops, unsigned int count
 	count_add(&slot->cas, sum.cas);
 	count_add(&slot->faa, sum.faa);
 	count_add(&slot->find, sum.find);
+	count_add(&slot->steal, sum.steal);
 	count_add(&slot->am, sum.am);
 	count_add(&slot->bytes, sum.bytes);
 }
@@ -182,6 +186,7 @@ void kdsm_counts(const struct kdsm *kdsm, struct kdsm_counts *counts)
 		counts->cas += __atomic_load_n(&slot->cas, __ATOMIC_RELAXED);
 		counts->faa += __atomic_load_n(&slot->faa, __ATOMIC_RELAXED);
 		counts->find += __atomic_load_n(&slot->find, __ATOMIC_RELAXED);
+		counts->steal += __atomic_load_n(&slot->steal, __ATOMIC_RELAXED);
 		counts->am += __atomic_load_n(&slot->am, __ATOMIC_RELAXED);
 		counts->bytes += __atomic_load_n(&slot->bytes, __ATOMIC_RELAXED);
 		counts->calls += __atomic_load_n(&slot->calls, __ATOMIC_RELAXED);

@@ -87,7 +87,7 @@ extern const struct kdsm_lock_backend kdsm_local_locks KDSM_PRIVATE;
 /* Counters of one or a few threads, on a cache line of their own. */
 struct kdsm_count_slot {
 	_Alignas(64) uint64_t get;
-	uint64_t put, cas, faa, find, am, bytes, calls;
+	uint64_t put, cas, faa, find, steal, am, bytes, calls;
 };
 
 #define KDSM_COUNT_SLOTS 16

@@ -116,6 +116,19 @@ static int own_notify(struct kdsm_region *region, const struct kdsm_op *op)
 	return ret ? ret : region->backend->wake(region, op->offset);
 }
 
+static int own_steal(struct kdsm_region *region, const struct kdsm_op *op,
+		     struct kdsm_theft *theft)
+{
+	if (op->length < kdsm_theft_size(1) || op->length > kdsm_theft_size(KDSM_THEFT_MOST))
+		return -EINVAL;
+	if (!theft)
+		return -EFAULT;
+	if (op->length != kdsm_theft_size(theft->most))
+		return -EINVAL;
+	return region->writable ? kdsm_steal_in(region->part, region->part_size, region->node,
+						op->offset, theft) : -EACCES;
+}
+
 /* One operation of a vector on the own part; the checks are the module's. */
 int kdsm_own_op(struct kdsm_region *region, struct kdsm_op *op)
 {
@@ -154,6 +167,8 @@ int kdsm_own_op(struct kdsm_region *region, struct kdsm_op *op)
 			return -EFAULT;
 		return region->writable ? kdsm_find_in(region->part, region->part_size,
 						       op->offset, memory) : -EACCES;
+	case KDSM_OP_STEAL:
+		return own_steal(region, op, memory);
 	default:
 		return -EINVAL;
 	}
@@ -300,5 +315,13 @@ struct kdsm_op kdsm_op_find(unsigned int node, uint64_t offset, struct kdsm_find
 	struct kdsm_op op = make_op(KDSM_OP_FIND, node, offset, sizeof(*find));
 
 	op.addr = (uintptr_t)find;
+	return op;
+}
+
+struct kdsm_op kdsm_op_steal(unsigned int node, uint64_t offset, struct kdsm_theft *theft)
+{
+	struct kdsm_op op = make_op(KDSM_OP_STEAL, node, offset, kdsm_theft_size(theft->most));
+
+	op.addr = (uintptr_t)theft;
 	return op;
 }

@@ -19,6 +19,7 @@
 #define KD_TASK_H
 
 #include <setjmp.h>
+#include <stddef.h>
 #include <kdsm/task.h>
 #include "internal.h"
 
@@ -30,14 +31,16 @@
 
 _Static_assert(KDSM_MAX_NODES <= 1 << KD_TASK_LINES, "too few neighbours");
 
-/* kdsm_task.thief: none, or a worker, or what is left when the result is there. */
-#define KD_THIEF_DONE		1U
+/* kdsm_task.thief: none, or a worker, or KDSM_THIEF_DONE. */
 #define KD_THIEF		0x80000000U
 #define KD_THIEF_OF(node, worker) (KD_THIEF | (node) << 10 | (worker))
 #define KD_THIEF_NODE(thief)	((thief) >> 10 & 0x3ff)
 #define KD_THIEF_WORKER(thief)	((thief) & 0x3ff)
 
-/* A worker, for the CPUs of its node (transfer: for other nodes). */
+/*
+ * A worker, for the CPUs of its node (transfer: for other nodes). What thieves use of it
+ * is where struct kdsm_task_worker has it.
+ */
 struct kd_task_shared {
 	_Alignas(64) uint64_t ends;	/* tail, and split << 32: see task_deque.c */
 
@@ -52,6 +55,10 @@ struct kd_task_shared {
 
 	_Alignas(64) uint64_t transfer[KD_TRANSFER_WORDS];
 };
+
+_Static_assert(offsetof(struct kd_task_shared, ends) == offsetof(struct kdsm_task_worker, ends) &&
+	       offsetof(struct kd_task_shared, attention) ==
+	       offsetof(struct kdsm_task_worker, attention), "the kernel has it elsewhere");
 
 enum { KD_WORKER_NONE, KD_WORKER_HERE };
 enum { KD_ASLEEP = 1, KD_ASLEEP_BELL, KD_ASLEEP_RESULT };
@@ -75,9 +82,8 @@ struct kd_task_node {
 
 	_Alignas(64) uint32_t sleepers;	/* workers */
 	uint32_t bell_watched;		/* one of them sleeps on the bell */
-	uint32_t used;			/* workers from here on were never here */
 
-	_Alignas(64) uint32_t busy;	/* workers; kept where there are other nodes */
+	_Alignas(64) struct kdsm_task_crew crew;	/* busy: kept where there are other nodes */
 
 	_Alignas(64) struct kd_task_process processes[KD_TASK_PROCESSES];
 };
@@ -196,7 +202,7 @@ static inline struct kdsm_task *kd_slot(const struct kdsm_tasks *tasks, uint32_t
 	return (void *)(tasks->region->part + kd_slot_place(tasks, worker, slot));
 }
 
-/* Whether a thief (or none, or KD_THIEF_DONE) is of another node. */
+/* Whether a thief (or none, or KDSM_THIEF_DONE) is of another node. */
 static inline bool kd_thief_is_far(const struct kdsm_tasks *tasks, uint32_t thief)
 {
 	return thief & KD_THIEF && KD_THIEF_NODE(thief) != tasks->node;
@@ -246,27 +252,14 @@ uint32_t kd_task_random(struct kd_worker *w, uint32_t bound) KDSM_PRIVATE;
 bool kd_task_steal(struct kd_worker *w, struct kdsm_task *head, bool far) KDSM_PRIVATE;
 /* Wait for a stolen task of the own deque, working for its thief meanwhile. */
 void kd_task_await(struct kd_worker *w, struct kdsm_task *task) KDSM_PRIVATE;
-/* Of the proxies of task_steal.c: the task that is behind it. */
-struct kd_task_origin {
-	uint16_t node, worker;
-	uint32_t slot;
-	uint32_t type;
-	uint32_t bytes;
-};
-
-struct kd_task_packed {
-	struct kd_task_origin origin;
-	uint8_t arguments[KDSM_TASK_BYTES];
-};
-
 /* Make tasks of this node or another part of the own deque, run the first. */
 void kd_task_run_taken(struct kd_worker *w, struct kdsm_task *head, uint32_t victim,
 		       struct kdsm_task *first, uint32_t count) KDSM_PRIVATE;
 void kd_task_run_received(struct kd_worker *w, struct kdsm_task *head,
-			  const struct kd_task_packed *packed, uint32_t count) KDSM_PRIVATE;
+			  const struct kdsm_task_packed *packed, uint32_t count) KDSM_PRIVATE;
 /* What a taken task, maybe a proxy, is for another node. */
 void kd_task_pack(struct kd_worker *w, struct kdsm_task *task, uint32_t owner, uint32_t thief,
-		  struct kd_task_packed *packed) KDSM_PRIVATE;
+		  struct kdsm_task_packed *packed) KDSM_PRIVATE;
 
 /* task_sleep.c */
 /* Until there is something to steal, or awaited (NULL: or anything to do) is done. */
@@ -294,7 +287,7 @@ static inline bool kd_task_result_comes(uint64_t bell)
 	return bell > KD_BELL_LOCAL;
 }
 
-void kd_task_send_result(struct kd_worker *w, const struct kd_task_origin *origin,
+void kd_task_send_result(struct kd_worker *w, const struct kdsm_task_origin *origin,
 			 const struct kdsm_task *task) KDSM_PRIVATE;
 void kd_task_busy(struct kd_worker *w) KDSM_PRIVATE;
 void kd_task_idle(struct kd_worker *w) KDSM_PRIVATE;
@@ -310,7 +303,7 @@ unsigned int kd_task_words(size_t bytes) KDSM_PRIVATE;
 void kd_task_encode(uint64_t *words, const void *from, size_t bytes) KDSM_PRIVATE;
 void kd_task_decode(void *to, const uint64_t *words, size_t bytes) KDSM_PRIVATE;
 /* Copy words that were zero before they were put to, if all of all is there. */
-bool kd_task_arrived(uint64_t *to, const uint64_t *place, unsigned int words) KDSM_PRIVATE;
+bool kd_task_arrived(uint64_t *to, const void *place, unsigned int words) KDSM_PRIVATE;
 
 /* task_worker.c: whether a worker of them calls. */
 bool kd_task_inside(const struct kdsm_tasks *tasks) KDSM_PRIVATE;

@@ -12,7 +12,7 @@
  * reads the task after it has it.
  *
  * What makes a task public releases ends, and a thief acquires it with the task: the
- * arguments are there. The thief stores the result and then KD_THIEF_DONE in the task,
+ * arguments are there. The thief stores the result and then KDSM_THIEF_DONE in the task,
  * with release; the owner acquires that.
  *
  * fast.split is a pointer to split for spawn and sync alone, as are the checks that send
@@ -23,8 +23,8 @@
 #include <string.h>
 #include "task.h"
 
-#define TAIL(ends)	((uint32_t)(ends))
-#define SPLIT(ends)	((uint32_t)((ends) >> 32))
+#define TAIL(ends)	kdsm_ends_tail(ends)
+#define SPLIT(ends)	kdsm_ends_split(ends)
 #define ENDS(tail, split) ((uint64_t)(split) << 32 | (tail))
 
 bool kd_task_offered(const struct kdsm_tasks *tasks, uint32_t victim)
@@ -41,11 +41,9 @@ struct kdsm_task *kd_task_take(struct kd_worker *w, uint32_t victim, uint32_t mo
 	uint64_t ends = __atomic_load_n(&shared->ends, __ATOMIC_RELAXED);
 
 	do {
-		if (TAIL(ends) >= SPLIT(ends) || SPLIT(ends) > w->tasks->deque)
+		*count = kdsm_ends_share(ends, w->tasks->deque, most);
+		if (!*count)
 			return NULL;
-		*count = (SPLIT(ends) - TAIL(ends) + 1) / 2;
-		if (*count > most)
-			*count = most;
 	} while (!__atomic_compare_exchange_n(&shared->ends, &ends, ends + *count, true,
 					      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
 	return kd_slot(w->tasks, victim, TAIL(ends));
@@ -201,7 +199,7 @@ struct kdsm_task *kdsm_task_sync(struct kdsm_worker *worker, struct kdsm_task *h
 void kd_task_done(struct kd_worker *w, struct kdsm_task *task, uint32_t owner)
 {
 	/* The owner says that it sleeps, and then looks at the task. */
-	__atomic_exchange_n(&task->thief, KD_THIEF_DONE, __ATOMIC_SEQ_CST);
+	__atomic_exchange_n(&task->thief, KDSM_THIEF_DONE, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&kd_shared(w->tasks, owner)->asleep, __ATOMIC_SEQ_CST))
 		kd_task_ring(w->tasks, owner);
 }

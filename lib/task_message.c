@@ -55,13 +55,13 @@ void kd_task_decode(void *to, const uint64_t *words, size_t bytes)
 	}
 }
 
-bool kd_task_arrived(uint64_t *to, const uint64_t *place, unsigned int words)
+bool kd_task_arrived(uint64_t *to, const void *place, unsigned int words)
 {
-	const uint8_t *bytes = (const uint8_t *)place;
+	const uint8_t *bytes = place;
 	size_t i;
 	uint8_t byte;
 
-	for (i = 0; i < words * sizeof(*place); i++) {
+	for (i = 0; i < words * sizeof(*to); i++) {
 		byte = __atomic_load_n(&bytes[i], __ATOMIC_ACQUIRE);
 		if (!byte)
 			return false;

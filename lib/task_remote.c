@@ -145,7 +145,7 @@ static bool request_read(const struct kd_worker *w, uint64_t word, struct reques
 
 /* Tasks for a thief, at most KD_TASK_TAKE. */
 static uint32_t gather_from(struct kd_worker *w, uint32_t victim, const struct request *request,
-			    struct kd_task_packed *packed)
+			    struct kdsm_task_packed *packed)
 {
 	uint32_t most = w->tasks->steal == KDSM_STEAL_HALF ? KD_TASK_TAKE : 1;
 	struct kdsm_task *first;
@@ -165,9 +165,9 @@ static uint32_t gather_from(struct kd_worker *w, uint32_t victim, const struct r
 }
 
 static uint32_t gather(struct kd_worker *w, const struct request *request,
-		       const struct kdsm_task *end, struct kd_task_packed *packed)
+		       const struct kdsm_task *end, struct kdsm_task_packed *packed)
 {
-	uint32_t used = __atomic_load_n(&w->tasks->own->used, __ATOMIC_RELAXED);
+	uint32_t used = __atomic_load_n(&w->tasks->own->crew.used, __ATOMIC_RELAXED);
 	uint32_t victim, count = 0, i;
 
 	if (request->preferred < used)
@@ -191,13 +191,13 @@ struct head {
 
 _Static_assert(sizeof(struct head) <= 8, "it has 7 bytes of content");
 
-static size_t packed_size(const struct kd_task_packed *packed)
+static size_t packed_size(const struct kdsm_task_packed *packed)
 {
-	return offsetof(struct kd_task_packed, arguments) + packed->origin.bytes;
+	return offsetof(struct kdsm_task_packed, arguments) + packed->origin.bytes;
 }
 
 static void answer(struct kd_worker *w, const struct request *request,
-		   const struct kd_task_packed *packed, uint32_t count)
+		   const struct kdsm_task_packed *packed, uint32_t count)
 {
 	struct head head = { .words = 1, .tasks = count };
 	uint64_t words[KD_TRANSFER_WORDS];
@@ -217,7 +217,7 @@ static void answer(struct kd_worker *w, const struct request *request,
 
 static void serve(struct kd_worker *w, uint64_t word, const struct kdsm_task *end)
 {
-	struct kd_task_packed packed[KD_TASK_TAKE];
+	struct kdsm_task_packed packed[KD_TASK_TAKE];
 	struct request request;
 
 	/* One of those who see it does it. */
@@ -272,7 +272,7 @@ void kd_task_busy(struct kd_worker *w)
 {
 	if (alone(w))
 		return;
-	__atomic_fetch_add(&w->tasks->own->busy, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&w->tasks->own->crew.busy, 1, __ATOMIC_SEQ_CST);
 	if (look(w) == CLOSED)
 		change(w, CLOSED, OPEN);
 }
@@ -291,7 +291,7 @@ static void close_cell(struct kd_worker *w)
 
 static bool anybody_busy(const struct kd_worker *w)
 {
-	return __atomic_load_n(&w->tasks->own->busy, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&w->tasks->own->crew.busy, __ATOMIC_SEQ_CST);
 }
 
 /*
@@ -303,7 +303,7 @@ static bool anybody_busy(const struct kd_worker *w)
  */
 void kd_task_idle(struct kd_worker *w)
 {
-	if (alone(w) || __atomic_sub_fetch(&w->tasks->own->busy, 1, __ATOMIC_SEQ_CST))
+	if (alone(w) || __atomic_sub_fetch(&w->tasks->own->crew.busy, 1, __ATOMIC_SEQ_CST))
 		return;
 	do {
 		close_cell(w);
@@ -345,7 +345,7 @@ void kd_task_hungry(struct kd_worker *w)
 
 /* ---- the thief's side ---- */
 
-static bool origin_is_sane(const struct kd_worker *w, const struct kd_task_origin *origin)
+static bool origin_is_sane(const struct kd_worker *w, const struct kdsm_task_origin *origin)
 {
 	const struct kdsm_tasks *tasks = w->tasks;
 	const struct kdsm_task_type *type = kd_task_type(origin->type);
@@ -356,9 +356,9 @@ static bool origin_is_sane(const struct kd_worker *w, const struct kd_task_origi
 }
 
 static int unpack(struct kd_worker *w, const uint64_t *words, unsigned int left,
-		  struct kd_task_packed *packed, unsigned int count)
+		  struct kdsm_task_packed *packed, unsigned int count)
 {
-	const size_t fixed = offsetof(struct kd_task_packed, arguments);
+	const size_t fixed = offsetof(struct kdsm_task_packed, arguments);
 
 	for (; count; count--, packed++) {
 		if (left < kd_task_words(fixed))
@@ -375,7 +375,7 @@ static int unpack(struct kd_worker *w, const uint64_t *words, unsigned int left,
 }
 
 /* The number of tasks of an answer that is there, or -EAGAIN, or what is wrong with it. */
-static int receive(struct kd_worker *w, struct kd_task_packed *packed)
+static int receive(struct kd_worker *w, struct kdsm_task_packed *packed)
 {
 	uint64_t *transfer = w->shared->transfer;
 	uint64_t words[KD_TRANSFER_WORDS];
@@ -399,7 +399,7 @@ static int receive(struct kd_worker *w, struct kd_task_packed *packed)
 
 /* It serves others meanwhile, who may wait for it as it does for them. */
 static int wait_for_answer(struct kd_worker *w, const struct kdsm_task *end,
-			   struct kd_task_packed *packed)
+			   struct kdsm_task_packed *packed)
 {
 	uint64_t place = TRANSFER_PLACE(w->tasks, w->number), nap = NAP_MIN;
 	unsigned int tries;
@@ -427,7 +427,7 @@ static int wait_for_answer(struct kd_worker *w, const struct kdsm_task *end,
 bool kd_task_request(struct kd_worker *w, struct kdsm_task *head, unsigned int node,
 		     uint32_t preferred)
 {
-	struct kd_task_packed packed[KD_TASK_TAKE];
+	struct kdsm_task_packed packed[KD_TASK_TAKE];
 	struct request request = { w->tasks->node, w->number, preferred, ++w->sequence };
 	uint64_t former;
 	int ret;
@@ -472,7 +472,7 @@ bool kd_task_result_came(struct kd_worker *w, struct kdsm_task *task)
 	return true;
 }
 
-void kd_task_send_result(struct kd_worker *w, const struct kd_task_origin *origin,
+void kd_task_send_result(struct kd_worker *w, const struct kdsm_task_origin *origin,
 			 const struct kdsm_task *task)
 {
 	const struct kdsm_task_type *type = kd_task_type(origin->type);

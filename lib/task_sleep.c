@@ -86,7 +86,7 @@ void kd_task_ring(const struct kdsm_tasks *tasks, uint32_t worker)
 static bool wake_one(struct kd_worker *w)
 {
 	struct kdsm_tasks *tasks = w->tasks;
-	uint32_t used = __atomic_load_n(&tasks->own->used, __ATOMIC_RELAXED), worker, i;
+	uint32_t used = __atomic_load_n(&tasks->own->crew.used, __ATOMIC_RELAXED), worker, i;
 
 	for (i = 1; i < used; i++) {
 		worker = (w->number + i) % used;
@@ -107,7 +107,7 @@ void kd_task_wake_one(struct kd_worker *w)
 
 static void ask_all(struct kd_worker *w)
 {
-	uint32_t used = __atomic_load_n(&w->tasks->own->used, __ATOMIC_RELAXED), i;
+	uint32_t used = __atomic_load_n(&w->tasks->own->crew.used, __ATOMIC_RELAXED), i;
 
 	for (i = 0; i < used; i++)
 		if (i != w->number)
@@ -118,14 +118,14 @@ static void ask_all(struct kd_worker *w)
 static bool anything(struct kd_worker *w, const struct kdsm_task *awaited, uint32_t how)
 {
 	struct kdsm_tasks *tasks = w->tasks;
-	uint32_t used = __atomic_load_n(&tasks->own->used, __ATOMIC_RELAXED), thief, i;
+	uint32_t used = __atomic_load_n(&tasks->own->crew.used, __ATOMIC_RELAXED), thief, i;
 
 	if (kd_failed(tasks))
 		return true;
 	if (awaited) {
 		thief = __atomic_load_n(&awaited->thief, __ATOMIC_SEQ_CST);
 		/* Done, or on another node since it was looked where to sleep. */
-		if (thief == KD_THIEF_DONE || (how == KD_ASLEEP && kd_thief_is_far(tasks, thief)))
+		if (thief == KDSM_THIEF_DONE || (how == KD_ASLEEP && kd_thief_is_far(tasks, thief)))
 			return true;
 	}
 	if (!awaited && (__atomic_load_n(&w->stop, __ATOMIC_SEQ_CST) ||

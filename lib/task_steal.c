@@ -12,6 +12,7 @@
  * as proxies, which others can steal again. Who runs a proxy runs what is behind it and
  * gives the result to its owner at once. It must not be left to who made the proxies: that
  * one may be waiting, with the first of them, for the very worker that waits for this one.
+ * Behind a proxy is no other: who steals it with others makes another for what it stands for.
  */
 #include <sched.h>
 #include <string.h>
@@ -30,9 +31,9 @@ uint32_t kd_task_random(struct kd_worker *w, uint32_t bound)
 /* ---- proxies ---- */
 
 static void run_packed(struct kd_worker *w, struct kdsm_task *head,
-		       const struct kd_task_packed *packed)
+		       const struct kdsm_task_packed *packed)
 {
-	const struct kd_task_origin *origin = &packed->origin;
+	const struct kdsm_task_origin *origin = &packed->origin;
 	const struct kdsm_task_type *type = kd_task_type(origin->type);
 	struct kdsm_task task = { .type = origin->type };
 
@@ -51,29 +52,29 @@ static void run_packed(struct kd_worker *w, struct kdsm_task *head,
 static void run_proxy(struct kdsm_worker *worker, struct kdsm_task *head,
 		      struct kdsm_task *task)
 {
-	struct kd_task_packed packed;
+	struct kdsm_task_packed packed;
 
 	memcpy(&packed, task->data, sizeof(packed));
 	run_packed(kd_worker(worker), head, &packed);
 }
 
-static struct kdsm_task_type proxy = {
-	run_proxy, "kdsm proxy", sizeof(struct kd_task_packed), 0, 0
+static struct kdsm_task_type kd_task_proxy = {
+	run_proxy, "kdsm proxy", sizeof(struct kdsm_task_packed), 0, 0
 };
 
-_Static_assert(sizeof(struct kd_task_packed) <= sizeof(((struct kdsm_task *)0)->data),
+_Static_assert(sizeof(struct kdsm_task_packed) <= sizeof(((struct kdsm_task *)0)->data),
 	       "a proxy has no place");
 
 static __attribute__((constructor)) void register_proxy(void)
 {
-	kdsm_task_register(&proxy);
+	kdsm_task_register(&kd_task_proxy);
 }
 
 static struct kdsm_task *push_proxy(struct kd_worker *w, struct kdsm_task *head,
-				    const struct kd_task_packed *packed, size_t size)
+				    const struct kdsm_task_packed *packed)
 {
-	memcpy(head->data, packed, size);
-	return kdsm_task_push(&w->fast, head, proxy.id);
+	memcpy(head->data, packed, packed->origin.type ? sizeof(*packed) : sizeof(packed->origin));
+	return kdsm_task_push(&w->fast, head, kd_task_proxy.id);
 }
 
 static void sync_proxies(struct kd_worker *w, struct kdsm_task *head, uint32_t count)
@@ -83,12 +84,41 @@ static void sync_proxies(struct kd_worker *w, struct kdsm_task *head, uint32_t c
 			run_proxy(&w->fast, head, head);
 }
 
+static bool is_proxy(const struct kdsm_task *task, struct kdsm_task_packed *packed)
+{
+	if (task->type != kd_task_proxy.id)
+		return false;
+	memcpy(packed, task->data, sizeof(*packed));
+	return true;
+}
+
+/* A task of another worker's deque, stolen with others, or what it stands for. */
+static struct kdsm_task *push_taken(struct kd_worker *w, struct kdsm_task *head,
+				    uint32_t victim, struct kdsm_task *task)
+{
+	struct kdsm_task_packed packed;
+	bool proxy = is_proxy(task, &packed);
+
+	if (!proxy)
+		packed.origin = (struct kdsm_task_origin){
+			.node = w->tasks->node, .worker = victim,
+			.slot = task - kd_slot(w->tasks, victim, 0),
+		};
+	if (!packed.origin.type)
+		__atomic_store_n(&kd_slot(w->tasks, packed.origin.worker,
+					  packed.origin.slot)->thief,
+				 KD_THIEF_OF(w->tasks->node, w->number), __ATOMIC_RELAXED);
+	head = push_proxy(w, head, &packed);
+	/* Nothing is left to do for who made it. */
+	if (proxy)
+		kd_task_done(w, task, victim);
+	return head;
+}
+
 void kd_task_run_taken(struct kd_worker *w, struct kdsm_task *head, uint32_t victim,
 		       struct kdsm_task *first, uint32_t count)
 {
-	uint32_t thief = KD_THIEF_OF(w->tasks->node, w->number), i;
-	struct kd_task_packed packed = { .origin = { .node = w->tasks->node,
-						     .worker = victim } };
+	uint32_t i;
 
 	kd_count(&w->counts.stolen, count);
 	kd_task_busy(w);
@@ -98,18 +128,15 @@ void kd_task_run_taken(struct kd_worker *w, struct kdsm_task *head, uint32_t vic
 		__atomic_store_n(&kd_shared(w->tasks, victim)->attention, 1,
 				 __ATOMIC_RELAXED);
 	}
-	for (i = 1; i < count; i++) {
-		__atomic_store_n(&first[i].thief, thief, __ATOMIC_RELAXED);
-		packed.origin.slot = first + i - kd_slot(w->tasks, victim, 0);
-		head = push_proxy(w, head, &packed, sizeof(packed.origin));
-	}
+	for (i = 1; i < count; i++)
+		head = push_taken(w, head, victim, &first[i]);
 	kd_task_run(w, head, first, victim);
 	sync_proxies(w, head, count - 1);
 	kd_task_idle(w);
 }
 
 void kd_task_run_received(struct kd_worker *w, struct kdsm_task *head,
-			  const struct kd_task_packed *packed, uint32_t count)
+			  const struct kdsm_task_packed *packed, uint32_t count)
 {
 	uint32_t i;
 
@@ -118,7 +145,7 @@ void kd_task_run_received(struct kd_worker *w, struct kdsm_task *head,
 	if (__atomic_load_n(&w->tasks->own->sleepers, __ATOMIC_RELAXED))
 		__atomic_store_n(&w->shared->attention, 1, __ATOMIC_RELAXED);
 	for (i = 1; i < count; i++)
-		head = push_proxy(w, head, &packed[i], sizeof(packed[i]));
+		head = push_proxy(w, head, &packed[i]);
 	run_packed(w, head, packed);
 	sync_proxies(w, head, count - 1);
 	kd_task_idle(w);
@@ -126,12 +153,12 @@ void kd_task_run_received(struct kd_worker *w, struct kdsm_task *head,
 
 /* The task itself goes: its place is made ready for the result (task_remote.c). */
 static void pack_own(struct kd_worker *w, struct kdsm_task *task, uint32_t owner,
-		     uint32_t thief, struct kd_task_packed *packed)
+		     uint32_t thief, struct kdsm_task_packed *packed)
 {
 	const struct kdsm_task_type *type = kd_task_type(task->type);
 	unsigned int i;
 
-	packed->origin = (struct kd_task_origin){
+	packed->origin = (struct kdsm_task_origin){
 		w->tasks->node, owner, task - kd_slot(w->tasks, owner, 0), task->type,
 		type ? type->arguments : 0,
 	};
@@ -145,19 +172,16 @@ static void pack_own(struct kd_worker *w, struct kdsm_task *task, uint32_t owner
 		kd_task_ring(w->tasks, owner);
 }
 
-/* Behind a proxy that was stolen with others is a proxy. */
 void kd_task_pack(struct kd_worker *w, struct kdsm_task *task, uint32_t owner, uint32_t thief,
-		  struct kd_task_packed *packed)
+		  struct kdsm_task_packed *packed)
 {
-	if (task->type != proxy.id) {
+	if (!is_proxy(task, packed)) {
 		pack_own(w, task, owner, thief, packed);
 		return;
 	}
-	memcpy(packed, task->data, sizeof(*packed));
 	if (!packed->origin.type)
-		kd_task_pack(w, kd_slot(w->tasks, packed->origin.worker, packed->origin.slot),
-			     packed->origin.worker, thief, packed);
-	/* Nothing is left to do for who made it. */
+		pack_own(w, kd_slot(w->tasks, packed->origin.worker, packed->origin.slot),
+			 packed->origin.worker, thief, packed);
 	kd_task_done(w, task, owner);
 }
 
@@ -184,7 +208,7 @@ static bool steal_from(struct kd_worker *w, struct kdsm_task *head, uint32_t vic
 
 static bool steal_near(struct kd_worker *w, struct kdsm_task *head)
 {
-	uint32_t used = __atomic_load_n(&w->tasks->own->used, __ATOMIC_RELAXED);
+	uint32_t used = __atomic_load_n(&w->tasks->own->crew.used, __ATOMIC_RELAXED);
 	uint32_t most = w->tasks->steal == KDSM_STEAL_HALF ? w->tasks->deque : 1;
 	uint32_t first = kd_task_random(w, used), victim, i;
 	const struct kd_task_shared *shared;
@@ -283,7 +307,7 @@ static void wait_for(struct kd_worker *w, struct kdsm_task *task)
 
 	for (;; tries++) {
 		thief = __atomic_load_n(&task->thief, __ATOMIC_ACQUIRE);
-		if (thief == KD_THIEF_DONE)
+		if (thief == KDSM_THIEF_DONE)
 			return;
 		if (kd_thief_is_far(w->tasks, thief) && kd_task_result_came(w, task))
 			return;
@@ -308,7 +332,7 @@ static void wait_for(struct kd_worker *w, struct kdsm_task *task)
 
 void kd_task_await(struct kd_worker *w, struct kdsm_task *task)
 {
-	if (__atomic_load_n(&task->thief, __ATOMIC_ACQUIRE) == KD_THIEF_DONE)
+	if (__atomic_load_n(&task->thief, __ATOMIC_ACQUIRE) == KDSM_THIEF_DONE)
 		return;
 	kd_task_idle(w);
 	wait_for(w, task);

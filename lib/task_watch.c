@@ -22,7 +22,7 @@ static uint64_t told_word(int error, unsigned int culprit)
 
 static void attend(struct kdsm_tasks *tasks)
 {
-	uint32_t used = __atomic_load_n(&tasks->own->used, __ATOMIC_SEQ_CST), i;
+	uint32_t used = __atomic_load_n(&tasks->own->crew.used, __ATOMIC_SEQ_CST), i;
 
 	for (i = 0; i < used; i++) {
 		__atomic_store_n(&kd_shared(tasks, i)->attention, 1, __ATOMIC_SEQ_CST);

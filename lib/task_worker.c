@@ -128,9 +128,9 @@ static int claim_number(struct kd_worker *w)
 	if (i == tasks->node_workers)
 		return -EUSERS;
 	__atomic_store_n(&w->shared->process, tasks->process, __ATOMIC_RELAXED);
-	used = __atomic_load_n(&tasks->own->used, __ATOMIC_RELAXED);
+	used = __atomic_load_n(&tasks->own->crew.used, __ATOMIC_RELAXED);
 	while (used <= i &&
-	       !__atomic_compare_exchange_n(&tasks->own->used, &used, i + 1, false,
+	       !__atomic_compare_exchange_n(&tasks->own->crew.used, &used, i + 1, false,
 					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		;
 	w->number = i;

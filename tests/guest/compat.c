@@ -15,6 +15,7 @@
 #include <linux/errno.h>
 #include <linux/fcntl.h>
 #include <linux/kdsm.h>
+#include <linux/kdsm_task.h>
 #include <linux/mman.h>
 
 /*
@@ -40,6 +41,9 @@ _Static_assert(sizeof(struct kdsm_lock_give) == KDSM_LOCK_GIVE_SIZE_VER0, "kdsm_
 _Static_assert(sizeof(struct kdsm_lock_set) == KDSM_LOCK_SET_SIZE_VER0, "kdsm_lock_set");
 _Static_assert(sizeof(struct kdsm_lock_info) == KDSM_LOCK_INFO_SIZE_VER0, "kdsm_lock_info");
 _Static_assert(sizeof(struct kdsm_lock_word) == 64, "kdsm_lock_word");
+_Static_assert(sizeof(struct kdsm_theft) == 56, "kdsm_theft");
+_Static_assert(sizeof(struct kdsm_task) == 128, "kdsm_task");
+_Static_assert(sizeof(struct kdsm_task_packed) == 96, "kdsm_task_packed");
 _Static_assert(sizeof(void *) == 4, "this is for 32 bits");
 
 /* What a node has to itself in the part of every node, and what is where in it. */
@@ -366,6 +370,24 @@ static void atomics(unsigned int to)
 	one_atomic("faa after cas", atomic(KDSM_OP_FAA, to, 0, -1ULL), ~second);
 }
 
+/* Of a node that is busy and has no workers. */
+static void thefts(unsigned int to)
+{
+	static union {
+		struct kdsm_theft theft;
+		char room[sizeof(struct kdsm_theft) + sizeof(struct kdsm_task_packed)];
+	} loot;
+	struct kdsm_op op = transfer(KDSM_OP_STEAL, to, &loot, kdsm_theft_size(1), WORD);
+
+	result_at(to, put_word(to, WORD, 3), 0, "put of a crew");
+	loot.theft = (struct kdsm_theft){
+		.stride = 128, .count = 1, .deque = 1, .thief = 1, .most = 1,
+	};
+	result_at(to, submit_wait(&op, 1), 0, "theft");
+	result_at(to, op.status, 0, "theft, status");
+	ok_at(to, !loot.theft.taken && loot.theft.busy == 3, "theft of nothing");
+}
+
 /* Two submissions at once over all nodes; what they bring goes to two arrays. */
 static void tickets(void)
 {
@@ -522,6 +544,7 @@ static void __attribute__((noreturn)) all(void)
 	for (i = 0; i < nodes; i++) {
 		put_and_get(i);
 		atomics(i);
+		thefts(i);
 	}
 	tickets();
 	addresses_above();

@@ -97,7 +97,7 @@ static void operations_on(int file, uint16_t node)
 	bad_op(file, what, op, expected);				\
 } while (0)
 	TRY("opcode 0", KDSM_OP_GET, opcode, 0, -EINVAL);
-	TRY("opcode 6", KDSM_OP_GET, opcode, 6, -EINVAL);
+	TRY("opcode 7", KDSM_OP_GET, opcode, 7, -EINVAL);
 	TRY("opcode 255", KDSM_OP_GET, opcode, 255, -EINVAL);
 	TRY("unknown flag", KDSM_OP_PUT, flags, 2, -EINVAL);
 	TRY("all flags", KDSM_OP_GET, flags, 255, -EINVAL);
@@ -233,6 +233,74 @@ static void finds_on(int file, uint16_t node)
 	bad_op(file, "find, what is no entry", op, -EIO);
 }
 
+static const struct kdsm_theft good_theft = {
+	.workers = 64, .deques = 4096, .stride = 128, .count = 4, .deque = 16, .thief = 5,
+	.proxy = 9, .most = KDSM_THEFT_MOST,
+};
+
+/* In memory at 64 of the part nothing is public, whatever it is. */
+static void thefts_on(int file, uint16_t node)
+{
+	const uint64_t part = opened.part_size;
+	struct kdsm_theft *theft = (void *)memory, bad;
+	struct kdsm_op op = operation(KDSM_OP_STEAL, node), put = operation(KDSM_OP_PUT, node);
+	static const struct kdsm_task_crew crew = { .busy = -1U, .used = -1U };
+
+	put.addr = (uintptr_t)&crew;
+	tap_result(submit(file, KDSM_SUBMIT_WAIT, &put, 1, NULL), 0, "put of an absurd crew");
+	op.length = kdsm_theft_size(good_theft.most);
+	op.addr = (uintptr_t)theft;
+	*theft = good_theft;
+	tap_result(submit(file, KDSM_SUBMIT_WAIT, &op, 1, NULL), 0, "theft on node %u", node);
+	tap_ok(!theft->taken && theft->busy == -1U, "it found nothing");
+#define TRY(what, field, value, expected) do {				\
+	bad = good_theft;						\
+	bad.field = (value);						\
+	*theft = bad;							\
+	bad_op(file, "theft, " what, op, expected);			\
+} while (0)
+	TRY("no workers", count, 0, -EINVAL);
+	TRY("too many workers", count, KDSM_THEFT_WORKERS + 1, -EINVAL);
+	TRY("workers over the end", workers, part - 256, -ERANGE);
+	TRY("workers at the end of all", workers, -64ULL, -ERANGE);
+	TRY("workers at 8", workers, 8, -EINVAL);
+	TRY("no stride", stride, 0, -EINVAL);
+	TRY("stride too short", stride, 64, -EINVAL);
+	TRY("stride uneven", stride, 129, -EINVAL);
+	TRY("stride over the end", stride, -64U, -ERANGE);
+	TRY("no deque", deque, 0, -EINVAL);
+	TRY("deque absurd", deque, -1U, -EINVAL);
+	TRY("deque over the end", deque, part / 512, -ERANGE);
+	TRY("deques at 16", deques, 16, -EINVAL);
+	TRY("deques at the end", deques, part, -ERANGE);
+	TRY("deques at the end of all", deques, -64ULL, -ERANGE);
+	TRY("no tasks", most, 0, -EINVAL);
+	TRY("fewer tasks than there is room for", most, 1, -EINVAL);
+	TRY("too many tasks", most, KDSM_THEFT_MOST + 1, -EINVAL);
+	TRY("tasks that wrap", most, 1U << 30, -EINVAL);
+	TRY("taken", taken, 1, -EINVAL);
+	TRY("busy", busy, 1, -EINVAL);
+	TRY("reserved", reserved, 1, -EINVAL);
+#undef TRY
+	*theft = good_theft;
+	op.offset = 4;
+	bad_op(file, "theft, crew at 4", op, -EINVAL);
+	op.offset = part;
+	bad_op(file, "theft, crew at the end", op, -ERANGE);
+	op.offset = -8ULL;
+	bad_op(file, "theft, crew at the end of all", op, -ERANGE);
+	op.offset = 0;
+	op.length--;
+	bad_op(file, "theft, length", op, -EINVAL);
+	op.length = 8;
+	bad_op(file, "theft, length of a word", op, -EINVAL);
+	op.length = kdsm_theft_size(KDSM_THEFT_MOST + 1);
+	bad_op(file, "theft, too long", op, -EINVAL);
+	op.length = kdsm_theft_size(good_theft.most);
+	op.addr = (uintptr_t)memory + page - 8;
+	bad_op(file, "theft, cut off", op, -EFAULT);
+}
+
 static void bad_nodes(int file)
 {
 	struct kdsm_op op = operation(KDSM_OP_GET, info.nodes);
@@ -291,6 +359,9 @@ static void permissions(void)
 		op = operation(KDSM_OP_FIND, node);
 		op.length = sizeof(struct kdsm_find);
 		tap_result(submit(file, 1, &op, 1, NULL), -EACCES, "find by a file for reading");
+		op = operation(KDSM_OP_STEAL, node);
+		op.length = kdsm_theft_size(1);
+		tap_result(submit(file, 1, &op, 1, NULL), -EACCES, "theft by a file for reading");
 	}
 	close(file);
 }
@@ -455,9 +526,11 @@ int main(void)
 	file = bound(O_RDWR);
 	operations_on(file, info.node);
 	finds_on(file, info.node);
+	thefts_on(file, info.node);
 	if (info.nodes > 1) {
 		operations_on(file, (info.node + 1) % info.nodes);
 		finds_on(file, (info.node + 1) % info.nodes);
+		thefts_on(file, (info.node + 1) % info.nodes);
 	}
 	bad_nodes(file);
 	bad_submissions(file);

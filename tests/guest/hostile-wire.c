@@ -321,6 +321,45 @@ static void finds(struct attack *attack, u32 id, u64 end)
 	message(attack, "find, of nothing", KDSM_MESSAGE_FIND, &good, 0, ANY_ERROR);
 }
 
+static void thefts(struct attack *attack, u32 id, u64 end)
+{
+	const struct kdsm_wire_steal good = {
+		.id = id, .most = KDSM_THEFT_MOST, .crew = 0, .workers = 64, .deques = end / 2,
+		.stride = 128, .count = 4, .deque = 8, .first = -1U, .thief = 7, .proxy = 9,
+	};
+	struct kdsm_wire_steal bad;
+
+	message(attack, "theft, as it should be", KDSM_MESSAGE_STEAL, &good, sizeof(good), 0);
+#define TRY(what, field, value) do {					\
+	bad = good;							\
+	bad.field = (value);						\
+	message(attack, "theft, " what, KDSM_MESSAGE_STEAL, &bad, sizeof(bad), ANY_ERROR); \
+} while (0)
+	TRY("in no region", id, id + 1);
+	TRY("no tasks", most, 0);
+	TRY("too many tasks", most, KDSM_THEFT_MOST + 1);
+	TRY("tasks absurd", most, UINT32_MAX);
+	TRY("crew at 4", crew, 4);
+	TRY("crew at the end", crew, end);
+	TRY("crew at the end of all", crew, -8ULL);
+	TRY("workers at 8", workers, 8);
+	TRY("workers at the end", workers, end);
+	TRY("workers at the end of all", workers, -64ULL);
+	TRY("no stride", stride, 0);
+	TRY("stride absurd", stride, -64U);
+	TRY("no workers", count, 0);
+	TRY("workers absurd", count, UINT32_MAX);
+	TRY("no deque", deque, 0);
+	TRY("deque over the end", deque, end / 1024);
+	TRY("deque absurd", deque, UINT32_MAX);
+	TRY("deques at 1", deques, 1);
+	TRY("deques at the end", deques, end);
+	TRY("deques at the end of all", deques, -64ULL);
+#undef TRY
+	message(attack, "theft, cut off", KDSM_MESSAGE_STEAL, &good, sizeof(good) - 1, ANY_ERROR);
+	message(attack, "theft, of nothing", KDSM_MESSAGE_STEAL, &good, 0, ANY_ERROR);
+}
+
 static void bad_regions(struct attack *attack, const struct kdsm_wire_region *good)
 {
 	struct kdsm_wire_region bad;
@@ -379,6 +418,7 @@ static void regions(struct attack *attack)
 	message(attack, "add, again", KDSM_MESSAGE_ADD, &add, sizeof(add), -EEXIST);
 	keys_and_atomics(attack, add.id, add.part_size);
 	finds(attack, add.id, add.part_size);
+	thefts(attack, add.id, add.part_size);
 	message(attack, "remove, as it should be", KDSM_MESSAGE_REMOVE, &add.id, id_size, 0);
 	message(attack, "remove, again", KDSM_MESSAGE_REMOVE, &add.id, id_size, ANY_ERROR);
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <linux/kdsm.h>
 #include <linux/kdsm_table.h>
+#include <linux/kdsm_task.h>
 
 #include "tap.h"
 

@@ -112,7 +112,7 @@ static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
 
 	if (op->node >= sim.nodes)
 		return -EINVAL;
-	if (op->opcode != KDSM_OP_FIND &&
+	if (op->opcode != KDSM_OP_FIND && op->opcode != KDSM_OP_STEAL &&
 	    (op->offset > memory->made.part_size ||
 	     op->length > memory->made.part_size - op->offset))
 		return -ERANGE;
@@ -142,6 +142,9 @@ static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
 	case KDSM_OP_FIND:
 		return kdsm_find_in(memory->part[op->node], memory->made.part_size, op->offset,
 				    (struct kdsm_find *)user);
+	case KDSM_OP_STEAL:
+		return kdsm_steal_in(memory->part[op->node], memory->made.part_size, op->node,
+				     op->offset, (struct kdsm_theft *)user);
 	default:
 		return -EINVAL;
 	}

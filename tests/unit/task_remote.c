@@ -169,7 +169,7 @@ static void test_hca(void **state)
 /* ---- proxies ---- */
 
 static struct kdsm_task *put_proxy(struct kdsm_tasks *tasks, uint32_t worker, uint32_t slot,
-				   struct kd_task_origin origin)
+				   struct kdsm_task_origin origin)
 {
 	struct kdsm_task *task = kd_slot(tasks, worker, slot);
 	uint32_t id = 1;
@@ -181,24 +181,31 @@ static struct kdsm_task *put_proxy(struct kdsm_tasks *tasks, uint32_t worker, ui
 	return task;
 }
 
-/* What was stolen among several twice is behind two proxies: it goes, not one of them. */
+static struct kdsm_task *put_fib(struct kdsm_tasks *tasks, uint32_t worker, uint32_t slot,
+				 uint32_t n)
+{
+	struct kdsm_task *task = kd_slot(tasks, worker, slot);
+
+	task->type = fib_kdsm_type.id;
+	memcpy(task->data, &n, sizeof(n));
+	return task;
+}
+
+/* What was stolen among several is behind a proxy: it goes, not that. */
 static void test_proxies(void **state)
 {
 	struct job job = { .attr = { .workers = 1 } };
-	struct kd_task_packed packed;
-	struct kdsm_task *task, *first, *second;
+	struct kdsm_task_packed packed;
+	struct kdsm_task *task, *proxy;
 	uint32_t n = 30, thief = KD_THIEF_OF(1, 0);
 	unsigned int i;
 
 	(void)state;
 	job_start(&job, 2, KDSM_DOMAIN_SW);
 	/* In deques that nobody uses. */
-	task = kd_slot(job.tasks[0], 1, 5);
-	task->type = fib_kdsm_type.id;
-	memcpy(task->data, &n, sizeof(n));
-	first = put_proxy(job.tasks[0], 2, 7, (struct kd_task_origin){ .worker = 1, .slot = 5 });
-	second = put_proxy(job.tasks[0], 3, 9, (struct kd_task_origin){ .worker = 2, .slot = 7 });
-	kd_task_pack(job.tasks[0]->workers[0], second, 3, thief, &packed);
+	task = put_fib(job.tasks[0], 1, 5, n);
+	proxy = put_proxy(job.tasks[0], 2, 7, (struct kdsm_task_origin){ .worker = 1, .slot = 5 });
+	kd_task_pack(job.tasks[0]->workers[0], proxy, 2, thief, &packed);
 	assert_int_equal(packed.origin.node, 0);
 	assert_int_equal(packed.origin.worker, 1);
 	assert_int_equal(packed.origin.slot, 5);
@@ -208,8 +215,49 @@ static void test_proxies(void **state)
 	assert_int_equal(task->thief, thief);
 	for (i = 0; i < sizeof(task->data); i++)
 		assert_int_equal(task->data[i], 0);
-	assert_int_equal(first->thief, KD_THIEF_DONE);
-	assert_int_equal(second->thief, KD_THIEF_DONE);
+	assert_int_equal(proxy->thief, KDSM_THIEF_DONE);
+	job_stop(&job);
+}
+
+KDSM_TASK(uint32_t, thief_of, const struct kdsm_task *, task)
+{
+	return task->thief;
+}
+
+/* A proxy that is stolen with others is done at once: behind the new one is its task. */
+static void test_proxy_of_proxy(void **state)
+{
+	struct job job = { .attr = { .workers = 1 } };
+	struct kdsm_task *first, *task, *proxy;
+	struct kd_worker *w, worker;
+	uint64_t result;
+	uint32_t thief;
+
+	(void)state;
+	job_start(&job, 2, KDSM_DOMAIN_SW);
+	assert_int_equal(kdsm_tasks_set_workers(job.tasks[0], 0), 0);
+	assert_int_equal(kdsm_tasks_set_workers(job.tasks[1], 0), 0);
+	/* The one that steals is not a thread of the job. */
+	w = &worker;
+	*w = (struct kd_worker){ .tasks = job.tasks[0], .shared = kd_shared(job.tasks[0], 0),
+				 .deque = kd_slot(job.tasks[0], 0, 0) };
+	w->fast = (struct kdsm_worker){
+		.split = w->deque, .limit = w->deque + job.attr.deque,
+		.attention = &w->shared->attention, .cells = &job.tasks[0]->own->cells,
+	};
+	task = put_fib(job.tasks[0], 1, 5, 15);
+	proxy = put_proxy(job.tasks[0], 2, 7, (struct kdsm_task_origin){ .worker = 1, .slot = 5 });
+	first = kd_slot(job.tasks[0], 2, 6);
+	first->type = thief_of_kdsm_type.id;
+	memcpy(first->data, &proxy, sizeof(proxy));
+	kd_task_run_taken(w, w->deque, 2, first, 2);
+	assert_int_equal(first->thief, KDSM_THIEF_DONE);
+	memcpy(&thief, first->data, sizeof(thief));
+	assert_int_equal(thief, KDSM_THIEF_DONE);
+	assert_int_equal(proxy->thief, KDSM_THIEF_DONE);
+	assert_int_equal(task->thief, KDSM_THIEF_DONE);
+	memcpy(&result, task->data, sizeof(result));
+	assert_int_equal(result, plain_fib(15));
 	job_stop(&job);
 }
 
@@ -416,7 +464,7 @@ static void test_closed(void **state)
 	__atomic_store_n(&sim.before, NULL, __ATOMIC_RELEASE);
 	/* Closed, opened for the other, and closed again. */
 	assert_int_equal(swaps, 3);
-	assert_int_equal(own->busy, 0);
+	assert_int_equal(own->crew.busy, 0);
 	assert_int_equal(own->cells.request, 0);
 	job_stop(&job);
 }
@@ -553,6 +601,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_proxies),
+		cmocka_unit_test(test_proxy_of_proxy),
 		cmocka_unit_test(test_far),
 		cmocka_unit_test(test_notices),
 		cmocka_unit_test(test_rung),

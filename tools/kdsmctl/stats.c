@@ -35,6 +35,7 @@ static const char *const names[KDSM_STAT_COUNT] = {
 	[KDSM_STAT_WAIT_SLEPT] = "wait_slept",
 	[KDSM_STAT_CREDIT_WAITS] = "credit_waits",
 	[KDSM_STAT_AM_FIND] = "am_find",
+	[KDSM_STAT_AM_STEAL] = "am_steal",
 };
 
 struct row {

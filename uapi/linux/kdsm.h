@@ -170,6 +170,7 @@ enum kdsm_opcode {
 	KDSM_OP_CAS,		/* 8 bytes: if *place == compare, *place = operand */
 	KDSM_OP_FAA,		/* 8 bytes: *place += operand */
 	KDSM_OP_FIND,		/* struct kdsm_find, <linux/kdsm_table.h>, at addr */
+	KDSM_OP_STEAL,		/* struct kdsm_theft, <linux/kdsm_task.h>, at addr */
 };
 
 /*
@@ -185,20 +186,21 @@ enum kdsm_opcode {
  *   -EINVAL	bad opcode, flags, node, length or alignment, reserved not 0
  *   -ERANGE	the place is not inside the part
  *   -EFAULT	addr
- *   -EACCES	PUT, CAS, FAA or FIND without permission to write the region
+ *   -EACCES	any but GET without permission to write the region
  *   -ENOMEM	the target has no memory for the place
  *   -EHOSTDOWN	the target cannot be reached
  *   -EIO	the operation failed on the wire, or the region is gone there; FIND: the
- *		index holds what is no entry
+ *		index holds what is no entry; STEAL: a proxy stands for no task, and
+ *		what was to be taken is lost
  *   -EOPNOTSUPP	FIND in domain HCA
  */
 struct kdsm_op {
 	__u8  opcode;		/* enum kdsm_opcode */
 	__u8  flags;		/* KDSM_OP_* */
 	__u16 node;
-	__u32 length;		/* 1..KDSM_MAX_OP_LENGTH; CAS and FAA: 8; FIND: of its struct */
-	__u64 offset;		/* in the part of node; FIND: of the index */
-	__u64 addr;		/* GET, PUT, FIND: user address */
+	__u32 length;		/* 1..KDSM_MAX_OP_LENGTH; CAS and FAA: 8; others: of the struct */
+	__u64 offset;		/* in the part of node; FIND: of the index; STEAL: of the crew */
+	__u64 addr;		/* all but CAS and FAA: user address */
 	__u64 operand;		/* CAS: new value; FAA: what to add */
 	__u64 compare;		/* CAS: value expected */
 	__u64 result;		/* (out) CAS, FAA: the value before */
@@ -895,6 +897,7 @@ enum kdsm_stat {
 	KDSM_STAT_WAIT_SLEPT,	/* waits that slept */
 	KDSM_STAT_CREDIT_WAITS,	/* messages that waited for a credit */
 	KDSM_STAT_AM_FIND,	/* of active messages, those that find or put nodes */
+	KDSM_STAT_AM_STEAL,	/* and those that take tasks */
 	__KDSM_STAT_COUNT,
 };
 

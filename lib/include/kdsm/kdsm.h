@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <linux/kdsm.h>
 #include <linux/kdsm_table.h>
+#include <linux/kdsm_task.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -176,6 +177,8 @@ struct kdsm_op kdsm_op_cas(unsigned int node, uint64_t offset, uint64_t expected
 struct kdsm_op kdsm_op_faa(unsigned int node, uint64_t offset, uint64_t add);
 /* See <linux/kdsm_table.h>; find stays the operation's until it is done. */
 struct kdsm_op kdsm_op_find(unsigned int node, uint64_t offset, struct kdsm_find *find);
+/* See <linux/kdsm_task.h>; theft, with room for theft->most tasks, likewise. */
+struct kdsm_op kdsm_op_steal(unsigned int node, uint64_t offset, struct kdsm_theft *theft);
 
 /* ---- waiting for a word of the own part (sync) ---- */
 
@@ -222,7 +225,7 @@ struct kdsm_counts {
 	uint64_t am;		/* of those, done by active message */
 	uint64_t bytes;		/* of gets and puts, and 8 an atomic */
 	uint64_t calls;		/* system calls made for them */
-	uint64_t find;		/* operations, of those by active message */
+	uint64_t find, steal;	/* operations, of those by active message */
 };
 
 void kdsm_counts(const struct kdsm *kdsm, struct kdsm_counts *counts);

@@ -131,8 +131,7 @@ void kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *count
 
 /* ---- tasks ---- */
 
-/* Bytes of the arguments of a task, and of its result, at most; aligned to 16 at most. */
-#define KDSM_TASK_BYTES 80
+/* The arguments of a task, and its result, have KDSM_TASK_BYTES (80) bytes at most. */
 
 /*
  * KDSM_TASK(RESULT, NAME, TYPE, ARGUMENT, ...) begins the definition of a task, with up
@@ -179,14 +178,6 @@ void kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *count
 #define KDSM_CONTEXT()		(kdsm_worker->context)
 
 /* ---- what the macros are made of ---- */
-
-/* A place of a deque. */
-struct kdsm_task {
-	uint32_t type;		/* id of it */
-	uint32_t thief;		/* 0 unless it was stolen */
-	uint64_t bell;		/* changes when its result comes from another node */
-	_Alignas(16) unsigned char data[112];	/* the arguments, then the result */
-};
 
 /* Of a node: written by other nodes. */
 struct kdsm_task_cells {

@@ -201,6 +201,28 @@ static void make_find(struct bound *bound, struct kdsm_op *op)
 	op->addr = (uintptr_t)placed(&find, sizeof(find));
 }
 
+/* In words that puts, atomics and other thefts change: anything may be a deque. */
+static void make_theft(struct bound *bound, struct kdsm_op *op)
+{
+	union {
+		struct kdsm_theft theft;
+		char room[sizeof(struct kdsm_theft) +
+			  KDSM_THEFT_MOST * sizeof(struct kdsm_task_packed)];
+	} loot = { .theft = {
+		.workers = 64 * random_below(rnd, 8), .deques = 64 * random_below(rnd, 64),
+		.stride = 128, .count = 1 + random_below(rnd, 8),
+		.deque = 1 + random_below(rnd, 32), .first = random_below(rnd, 9),
+		.thief = random_64(rnd), .proxy = random_below(rnd, 3),
+		.most = 1 + random_below(rnd, KDSM_THEFT_MOST),
+	} };
+
+	op->length = kdsm_theft_size(loot.theft.most);
+	if (random_one_in(rnd, 4))
+		random_mangle(rnd, &loot, sizeof(loot.theft));
+	op->offset = random_one_in(rnd, 4) ? offset_in(bound) : 8 * random_below(rnd, 256);
+	op->addr = (uintptr_t)placed(&loot, op->length);
+}
+
 static int do_submit(struct bound *bound)
 {
 	static struct kdsm_op ops[KDSM_MAX_OPS];
@@ -215,7 +237,7 @@ static int do_submit(struct bound *bound)
 
 	for (uint32_t i = 0; i < arg.count; i++) {
 		ops[i] = (struct kdsm_op){
-			.opcode = 1 + random_below(rnd, 5),
+			.opcode = 1 + random_below(rnd, 6),
 			.node = random_below(rnd, fuzz.info.nodes),
 			.operand = random_64(rnd),
 			.compare = random_below(rnd, 2),
@@ -225,6 +247,8 @@ static int do_submit(struct bound *bound)
 		ops[i].addr = address(ops[i].length);
 		if (ops[i].opcode == KDSM_OP_FIND)
 			make_find(bound, &ops[i]);
+		if (ops[i].opcode == KDSM_OP_STEAL)
+			make_theft(bound, &ops[i]);
 		if (ops[i].opcode == KDSM_OP_PUT && random_one_in(rnd, 4)) {
 			ops[i].flags = KDSM_OP_NOTIFY;
 			ops[i].length = random_one_in(rnd, 2) ? 8 : ops[i].length & ~7U;
