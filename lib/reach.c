@@ -269,7 +269,7 @@ static uint64_t memory(const struct kd_search *s)
 	       (kdsm_is_local(s->kdsm) ? 0 : kdsm_region_part_size(s->region));
 }
 
-enum { MEMORY, LEAST, MOST };
+enum { MEMORY, LEAST, MOST, STEALS };
 
 static int compare(void *context, uint64_t *mine, const uint64_t *theirs)
 {
@@ -280,6 +280,7 @@ static int compare(void *context, uint64_t *mine, const uint64_t *theirs)
 		mine[LEAST] = theirs[LEAST];
 	if (mine[MOST] < theirs[MOST])
 		mine[MOST] = theirs[MOST];
+	mine[STEALS] += theirs[STEALS];
 	return 0;
 }
 
@@ -295,7 +296,7 @@ static int add_nodes(struct kd_search *s, struct kd_reach_result *result)
 	kdsm_counts(s->kdsm, &c);
 	uint64_t sums[KD_GANG_WORDS] = { own, c.get, c.put, c.cas, c.faa, c.am, c.bytes };
 	uint64_t extremes[KD_GANG_WORDS] = {
-		[MEMORY] = memory(s), [LEAST] = own, [MOST] = own,
+		[MEMORY] = memory(s), [LEAST] = own, [MOST] = own, [STEALS] = c.steal,
 	};
 
 	r = kd_gang_gather(&s->gang, sums, add_up, NULL);
@@ -308,9 +309,10 @@ static int add_nodes(struct kd_search *s, struct kd_reach_result *result)
 		.get = sums[1], .put = sums[2], .cas = sums[3],
 		.faa = sums[4], .am = sums[5], .bytes = sums[6],
 	};
-	/* What messages do that is no atomic. */
-	result->remote.find = sums[5] - (kdsm_domain(s->kdsm) == KDSM_DOMAIN_SW ?
-					 sums[3] + sums[4] : 0);
+	result->remote.steal = extremes[STEALS];
+	/* What else messages do that is no atomic. */
+	result->remote.find = sums[5] - extremes[STEALS] -
+			      (kdsm_domain(s->kdsm) == KDSM_DOMAIN_SW ? sums[3] + sums[4] : 0);
 	result->memory = extremes[MEMORY];
 	result->tasks_least = extremes[LEAST];
 	result->tasks_most = extremes[MOST];

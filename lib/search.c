@@ -347,7 +347,7 @@ static int report(struct kd_search *s, uint64_t *next)
 		progress.level = s->levels;
 		progress.seconds = (now - s->began) / 1e9;
 		progress.remote = counts.get + counts.put + counts.cas + counts.faa +
-				  counts.find;
+				  counts.find + counts.steal;
 		s->options->progress(s->options->context, &progress);
 	}
 	mpz_clear(progress.states);
@@ -437,6 +437,7 @@ int kd_search_start(struct kd_search *s)
 	if (s->gang.nodes == 1 && s->options->workers == 1)
 		return 0;
 	attr.workers = s->options->workers;
+	attr.way = s->options->way;
 	kdsm_bdd_tasks(s->store, &attr);
 	r = kdsm_tasks_open(s->region, tasks_place(s->options, s->gang.nodes), &attr, &s->tasks);
 	if (r == 0)

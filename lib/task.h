@@ -2,7 +2,7 @@
 /*
  * What the files of tasks share: task_type.c which tasks there are, task_deque.c the
  * deques, task_steal.c who steals from whom, task_sleep.c sleeping and waking,
- * task_remote.c and task_message.c what goes between nodes, task_watch.c who is dead,
+ * task_remote.c, task_message.c and task_theft.c what goes between nodes, task_watch.c who is dead,
  * task_worker.c the threads, task_alone.c workers without a pool, task.c the rest.
  *
  * Words and who writes them. Every part has the same: struct kd_task_node, the workers,
@@ -141,7 +141,7 @@ struct kdsm_tasks {
 	struct kdsm_region *region;
 	uint64_t offset;
 	unsigned int node, nodes;
-	uint32_t node_workers, deque, steal;
+	uint32_t node_workers, deque, steal, way;
 	uint64_t timeout, stack;
 	int (*start)(void *argument, void **context);
 	void (*stop)(void *context);
@@ -257,6 +257,8 @@ void kd_task_run_taken(struct kd_worker *w, struct kdsm_task *head, uint32_t vic
 		       struct kdsm_task *first, uint32_t count) KDSM_PRIVATE;
 void kd_task_run_received(struct kd_worker *w, struct kdsm_task *head,
 			  const struct kdsm_task_packed *packed, uint32_t count) KDSM_PRIVATE;
+/* The type of proxies, for the kernel. */
+extern struct kdsm_task_type kd_task_proxy KDSM_PRIVATE;
 /* What a taken task, maybe a proxy, is for another node. */
 void kd_task_pack(struct kd_worker *w, struct kdsm_task *task, uint32_t owner, uint32_t thief,
 		  struct kdsm_task_packed *packed) KDSM_PRIVATE;
@@ -275,6 +277,10 @@ void kd_task_relax(unsigned int tries) KDSM_PRIVATE;
 void kd_task_communicate(struct kd_worker *w, const struct kdsm_task *end) KDSM_PRIVATE;
 bool kd_task_request(struct kd_worker *w, struct kdsm_task *head, unsigned int node,
 		     uint32_t preferred) KDSM_PRIVATE;
+/* An operation on another node failed: the job does, and this does not return. */
+void kd_task_give_up(struct kd_worker *w, int error, unsigned int node) KDSM_PRIVATE;
+/* What came from another node. */
+bool kd_task_is_sane(const struct kd_worker *w, const struct kdsm_task_origin *origin) KDSM_PRIVATE;
 bool kd_task_result_came(struct kd_worker *w, struct kdsm_task *task) KDSM_PRIVATE;
 
 /* What the put of a result makes of the bell: no byte of it is zero, as of all of the put. */
@@ -294,6 +300,10 @@ void kd_task_idle(struct kd_worker *w) KDSM_PRIVATE;
 void kd_task_hungry(struct kd_worker *w) KDSM_PRIVATE;
 /* Wait for what is on its way. */
 void kd_task_flush(struct kd_worker *w) KDSM_PRIVATE;
+
+/* task_theft.c: likewise, by the kernel of the node. */
+bool kd_task_rob(struct kd_worker *w, struct kdsm_task *head, unsigned int node,
+		 uint32_t preferred) KDSM_PRIVATE;
 
 /*
  * task_message.c: bytes in words, of which none of the 8 bytes is zero. Words that are

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Stealing between nodes: request cells, transfers, results; and waking nodes.
+ * Stealing between nodes: request cells, transfers, results; and waking nodes. The other
+ * way of stealing, whose results come as these do, is in task_theft.c.
  *
  * A node has one request cell: CLOSED while none of its workers is busy, OPEN, or who
  * wants a task. A thief makes it OPEN -> request by one remote compare-and-swap, which
@@ -44,8 +45,7 @@ static bool alone(const struct kd_worker *w)
 	return w->tasks->nodes == 1;
 }
 
-/* An operation on another node failed. */
-static void give_up(struct kd_worker *w, int error, unsigned int node)
+void kd_task_give_up(struct kd_worker *w, int error, unsigned int node)
 {
 	kd_task_fail(w->tasks, error == -EHOSTDOWN ? -EOWNERDEAD : error, node);
 	kd_task_check(w);
@@ -62,7 +62,7 @@ static void complete(struct kd_worker *w, struct kd_task_put *put)
 	put->used = false;
 	ret = kdsm_complete(w->tasks->region, &put->ticket, KDSM_FOREVER);
 	if (ret)
-		give_up(w, ret, put->op.node);
+		kd_task_give_up(w, ret, put->op.node);
 }
 
 void kd_task_flush(struct kd_worker *w)
@@ -97,7 +97,7 @@ static void put(struct kd_worker *w, unsigned int node, uint64_t place, const vo
 		ret = kdsm_vector(w->tasks->region, &put->op, 1);
 	}
 	if (ret)
-		give_up(w, ret, node);
+		kd_task_give_up(w, ret, node);
 }
 
 /* ---- the cell of the own node ---- */
@@ -115,7 +115,7 @@ static bool change(struct kd_worker *w, uint64_t from, uint64_t to)
 	ret = kdsm_cas(w->tasks->region, w->tasks->node, CELL_PLACE(w->tasks), from, to,
 		       &former);
 	if (ret)
-		give_up(w, ret, w->tasks->node);
+		kd_task_give_up(w, ret, w->tasks->node);
 	return former == from;
 }
 
@@ -246,6 +246,9 @@ static void poke(struct kd_worker *w, const struct kdsm_task *end)
 		if (neighbour(tasks, line) >= tasks->nodes ||
 		    !__atomic_exchange_n(&tasks->own->hungry[line], 0, __ATOMIC_SEQ_CST))
 			continue;
+		/* Who asks the kernel finds what is public alone. */
+		if (!kd_task_offered(tasks, w->number))
+			kd_task_offer(w, end);
 		/* Other than all before. */
 		value = (kdsm_now() & ~(uint64_t)KD_BELL_NODE) | tasks->node;
 		kd_count(&w->counts.pokes, 1);
@@ -345,7 +348,7 @@ void kd_task_hungry(struct kd_worker *w)
 
 /* ---- the thief's side ---- */
 
-static bool origin_is_sane(const struct kd_worker *w, const struct kdsm_task_origin *origin)
+bool kd_task_is_sane(const struct kd_worker *w, const struct kdsm_task_origin *origin)
 {
 	const struct kdsm_tasks *tasks = w->tasks;
 	const struct kdsm_task_type *type = kd_task_type(origin->type);
@@ -364,7 +367,7 @@ static int unpack(struct kd_worker *w, const uint64_t *words, unsigned int left,
 		if (left < kd_task_words(fixed))
 			return -EPROTO;
 		kd_task_decode(packed, words, fixed);
-		if (!origin_is_sane(w, &packed->origin) ||
+		if (!kd_task_is_sane(w, &packed->origin) ||
 		    left < kd_task_words(packed_size(packed)))
 			return -EPROTO;
 		kd_task_decode(packed, words, packed_size(packed));
@@ -436,14 +439,14 @@ bool kd_task_request(struct kd_worker *w, struct kdsm_task *head, unsigned int n
 	ret = kdsm_cas(w->tasks->region, node, CELL_PLACE(w->tasks), OPEN,
 		       request_word(&request), &former);
 	if (ret)
-		give_up(w, ret, node);
+		kd_task_give_up(w, ret, node);
 	if (former != OPEN) {
 		kd_count(&w->counts.refused, 1);
 		return false;
 	}
 	ret = wait_for_answer(w, head, packed);
 	if (ret < 0)
-		give_up(w, ret, node);
+		kd_task_give_up(w, ret, node);
 	if (!ret) {
 		kd_count(&w->counts.empty, 1);
 		return false;
@@ -463,7 +466,7 @@ bool kd_task_result_came(struct kd_worker *w, struct kdsm_task *task)
 	uint64_t words[1 + sizeof(task->data) / 8];
 
 	if (!type) {
-		give_up(w, -EPROTO, w->tasks->node);
+		kd_task_give_up(w, -EPROTO, w->tasks->node);
 		return false;
 	}
 	if (!kd_task_arrived(words, &task->bell, 1 + kd_task_words(type->result)))

@@ -58,7 +58,7 @@ static void run_proxy(struct kdsm_worker *worker, struct kdsm_task *head,
 	run_packed(kd_worker(worker), head, &packed);
 }
 
-static struct kdsm_task_type kd_task_proxy = {
+struct kdsm_task_type kd_task_proxy = {
 	run_proxy, "kdsm proxy", sizeof(struct kdsm_task_packed), 0, 0
 };
 
@@ -229,6 +229,13 @@ static bool steal_near(struct kd_worker *w, struct kdsm_task *head)
 	return false;
 }
 
+static bool ask(struct kd_worker *w, struct kdsm_task *head, unsigned int node,
+		uint32_t preferred)
+{
+	return w->tasks->way == KDSM_STEAL_BY_KERNEL ? kd_task_rob(w, head, node, preferred) :
+						       kd_task_request(w, head, node, preferred);
+}
+
 static bool steal_far(struct kd_worker *w, struct kdsm_task *head)
 {
 	struct kdsm_tasks *tasks = w->tasks;
@@ -236,11 +243,11 @@ static bool steal_far(struct kd_worker *w, struct kdsm_task *head)
 
 	w->hint = KDSM_MAX_NODES;
 	if (hint < tasks->nodes && hint != tasks->node &&
-	    kd_task_request(w, head, hint, UINT32_MAX))
+	    ask(w, head, hint, UINT32_MAX))
 		return true;
 	for (i = 0; i < tasks->distances; begin = tasks->far[i++])
-		if (kd_task_request(w, head, tasks->near[begin +
-				    kd_task_random(w, tasks->far[i] - begin)], UINT32_MAX))
+		if (ask(w, head, tasks->near[begin + kd_task_random(w, tasks->far[i] - begin)],
+			UINT32_MAX))
 			return true;
 	return false;
 }
@@ -260,7 +267,7 @@ static bool leap(struct kd_worker *w, struct kdsm_task *head, uint32_t thief, bo
 		number = KD_THIEF_WORKER(thief);
 		if (KD_THIEF_NODE(thief) != w->tasks->node)
 			return far && KD_THIEF_NODE(thief) < w->tasks->nodes &&
-			       kd_task_request(w, head, KD_THIEF_NODE(thief), number);
+			       ask(w, head, KD_THIEF_NODE(thief), number);
 		if (number == w->number || number >= w->tasks->node_workers)
 			return false;
 		if (steal_from(w, head, number, 1)) {

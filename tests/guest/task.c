@@ -11,7 +11,7 @@
 #include "../../tools/kdsm-bench/work.h"
 
 #define PROCESSES	2	/* of a node, beside the first */
-#define JOBS		3
+#define JOBS		6
 
 static const struct kdsm_tasks_attr common = {
 	.workers = 2, .node_workers = 8, .deque = 256, .stack = 1 << 20,
@@ -22,7 +22,7 @@ static const struct kdsm_tasks_attr common = {
 static struct kdsm *own;
 static struct kdsm_region *region;
 
-static struct kdsm_tasks *join(unsigned int job, uint32_t steal)
+static struct kdsm_tasks *join(unsigned int job, uint32_t steal, uint32_t way)
 {
 	struct kdsm_tasks_attr attr = common;
 	struct kdsm_region_attr region_attr = {
@@ -32,6 +32,7 @@ static struct kdsm_tasks *join(unsigned int job, uint32_t steal)
 	int ret;
 
 	attr.steal = steal;
+	attr.way = way;
 	ret = kdsm_open(&own, 0);
 	if (!ret)
 		ret = kdsm_region_open(own, "tasks", &region_attr, &region);
@@ -62,14 +63,14 @@ static void known_values(struct kdsm_tasks *tasks)
 	CHECK_IS(result, plain_uts(uts_root(UTS_T1_SEED, 5)));
 }
 
-static pid_t helper(unsigned int job, uint32_t steal)
+static pid_t helper(unsigned int job, uint32_t steal, uint32_t way)
 {
 	struct kdsm_tasks *tasks;
 	pid_t pid = fork();
 
 	if (pid)
 		return pid;
-	tasks = join(job, steal);
+	tasks = join(job, steal, way);
 	if (kdsm_tasks_serve(tasks))
 		_exit(1);
 	leave(tasks);
@@ -87,16 +88,21 @@ static void gather(const pid_t *pids, unsigned int count)
 	}
 }
 
-static void test_known(uint32_t steal)
+/* Neither how much is stolen nor how need be the same in all processes. */
+static void test_known(unsigned int job, uint32_t steal, bool request, bool kernel)
 {
+	const uint32_t ways[2] = {
+		request ? KDSM_STEAL_BY_REQUEST : KDSM_STEAL_BY_KERNEL,
+		kernel ? KDSM_STEAL_BY_KERNEL : KDSM_STEAL_BY_REQUEST,
+	};
 	struct kdsm_tasks_counts counts;
 	struct kdsm_tasks *tasks;
 	pid_t pids[PROCESSES];
 	unsigned int i;
 
 	for (i = 0; i < PROCESSES; i++)
-		pids[i] = helper(steal, (steal + i) % 2);
-	tasks = join(steal, steal);
+		pids[i] = helper(job, (steal + i) % 2, ways[i % 2]);
+	tasks = join(job, steal, ways[node % 2]);
 	meet();
 	for (i = 0; i < 3 * nodes; i++) {
 		if (i % nodes == node)
@@ -141,12 +147,27 @@ static void tasks_places(void)
 
 static void tasks_one(void)
 {
-	test_known(KDSM_STEAL_ONE);
+	test_known(0, KDSM_STEAL_ONE, true, false);
 }
 
 static void tasks_half(void)
 {
-	test_known(KDSM_STEAL_HALF);
+	test_known(1, KDSM_STEAL_HALF, true, false);
+}
+
+static void tasks_one_by_kernel(void)
+{
+	test_known(2, KDSM_STEAL_ONE, false, true);
+}
+
+static void tasks_half_by_kernel(void)
+{
+	test_known(3, KDSM_STEAL_HALF, false, true);
+}
+
+static void tasks_both_ways(void)
+{
+	test_known(4, KDSM_STEAL_HALF, true, true);
 }
 
 /* Its process is killed before it is done. */
@@ -177,7 +198,7 @@ static void tasks_killed(void)
 	if (node == nodes - 1) {
 		pid = fork();
 		if (!pid) {
-			join(2, KDSM_STEAL_ONE);
+			join(5, KDSM_STEAL_ONE, KDSM_STEAL_BY_REQUEST);
 			for (;;)
 				pause();
 		}
@@ -186,7 +207,7 @@ static void tasks_killed(void)
 		CHECK_IS(kill(pid, SIGKILL), 0);
 		waitpid(pid, &status, 0);
 	} else {
-		tasks = join(2, KDSM_STEAL_ONE);
+		tasks = join(5, KDSM_STEAL_ONE, KDSM_STEAL_BY_REQUEST);
 		meet();
 		if (node == 0)
 			CHECK_IS(KDSM_RUN(tasks, &value, lose, 1), -EOWNERDEAD);
@@ -203,6 +224,9 @@ static const struct guest_test tests[] = {
 	TEST(tasks_places),
 	TEST(tasks_one),
 	TEST(tasks_half),
+	TEST(tasks_one_by_kernel),
+	TEST(tasks_half_by_kernel),
+	TEST(tasks_both_ways),
 	TEST(tasks_killed),
 	{ NULL, NULL }
 };

@@ -17,6 +17,7 @@ struct job {
 };
 
 static const char *const *locations;	/* of the nodes that are started next */
+static enum kdsm_steal_way way;		/* of all jobs */
 
 static void job_start(struct job *job, unsigned int nodes, enum kdsm_domain domain)
 {
@@ -29,6 +30,7 @@ static void job_start(struct job *job, unsigned int nodes, enum kdsm_domain doma
 	job->attr.deque = job->attr.deque ? job->attr.deque : 128;
 	job->attr.node_workers = 4;
 	job->attr.stack = 8 << 20;
+	job->attr.way = way;
 	attr = (struct kdsm_region_attr){
 		.size = nodes * (OFFSET + kdsm_tasks_bytes(&job->attr)),
 	};
@@ -109,28 +111,34 @@ static void known_values(struct kdsm_tasks *tasks)
 	assert_int_equal(result, plain_uts(uts_root(UTS_T1_SEED, 5)));
 }
 
-/* A request is one compare-and-swap; its answer, and each result, one put. */
+/*
+ * A request is one compare-and-swap, and its answer one put; a theft is one message. Each
+ * result is one put.
+ */
 static void check_counts(struct job *job)
 {
 	struct kdsm_tasks_counts sum = all_counts(job);
 	struct kdsm_counts remote;
-	uint64_t cas = 0, put = 0;
+	uint64_t cas = 0, put = 0, steal = 0;
 	unsigned int i;
 
 	for (i = 0; i < sim.nodes; i++) {
 		kdsm_counts(sim.kdsm[i], &remote);
 		cas += remote.cas;
 		put += remote.put;
+		steal += remote.steal;
 		assert_int_equal(remote.faa, 0);
 	}
 	/* Joining, each but node 0 has asked what was agreed. */
-	assert_int_equal(cas, sum.requests + sim.nodes - 1);
+	cas -= sim.nodes - 1;
+	assert_int_equal(cas, way == KDSM_STEAL_BY_REQUEST ? sum.requests : 0);
+	assert_int_equal(steal, way == KDSM_STEAL_BY_KERNEL ? sum.requests : 0);
 	assert_int_equal(put, sum.answers + sum.results + sum.pokes + sum.hungry);
-	assert_int_equal(sum.requests - sum.refused, sum.answers);
-	assert_int_equal(sum.given, sum.received);
+	assert_int_equal(cas ? sum.requests - sum.refused : 0, sum.answers);
+	assert_int_equal(sum.given, cas ? sum.received : 0);
 	assert_true(sum.received > 0);
 	if (job->attr.steal == KDSM_STEAL_ONE) {
-		assert_int_equal(sum.received, sum.answers - sum.empty);
+		assert_int_equal(sum.received, sum.requests - sum.refused - sum.empty);
 		assert_int_equal(sum.results, sum.received);
 	}
 }
@@ -303,7 +311,6 @@ KDSM_TASK(int, far, unsigned int, rounds)
 	return wrong;
 }
 
-/* One compare-and-swap, one put of the task, one put of the result. */
 static void test_far(void **state)
 {
 	struct job job = { .attr = { .workers = 1 } };
@@ -314,11 +321,9 @@ static void test_far(void **state)
 	job_start(&job, 2, KDSM_DOMAIN_SW);
 	assert_int_equal(KDSM_RUN(job.tasks[0], &wrong, far, 200), 0);
 	assert_int_equal(wrong, 0);
-	kdsm_tasks_close(job.tasks[1]);
-	kdsm_tasks_counts(job.tasks[0], &sum);
-	assert_true(sum.given >= 200);
-	assert_true(sum.answers >= sum.given);
-	job.tasks[1] = NULL;
+	sum = all_counts(&job);
+	assert_true(sum.received >= 200);
+	assert_true(way == KDSM_STEAL_BY_KERNEL ? !sum.answers : sum.answers >= 200);
 	job_stop(&job);
 }
 
@@ -347,8 +352,9 @@ static void test_notices(void **state)
 	assert_int_equal(KDSM_RUN(job.tasks[0], &wrong, far, 50), 0);
 	__atomic_store_n(&sim.before, NULL, __ATOMIC_RELEASE);
 	assert_int_equal(wrong, 0);
-	/* A task and a result each. */
-	assert_true(__atomic_load_n(&notices, __ATOMIC_RELAXED) >= 2 * 50);
+	/* A result each, and a task if no message brings it. */
+	assert_true(__atomic_load_n(&notices, __ATOMIC_RELAXED) >=
+		    (way == KDSM_STEAL_BY_KERNEL ? 50 : 2 * 50));
 	assert_int_equal(__atomic_load_n(&silent, __ATOMIC_RELAXED), 0);
 	job_stop(&job);
 }
@@ -522,11 +528,12 @@ KDSM_VOID_TASK(hold)
 
 KDSM_TASK(int, hold_two, int, n)
 {
+	uint32_t thief;
+
 	KDSM_SPAWN(hold);
-	while (!__atomic_load_n(&(kdsm_head - 1)->thief, __ATOMIC_RELAXED))
+	while (!(thief = __atomic_load_n(&(kdsm_head - 1)->thief, __ATOMIC_RELAXED)))
 		KDSM_POLL();
-	__atomic_store_n(&sim.dead, KD_THIEF_NODE((kdsm_head - 1)->thief) + 1u,
-			 __ATOMIC_RELAXED);
+	__atomic_store_n(&sim.dead, KD_THIEF_NODE(thief) + 1u, __ATOMIC_RELAXED);
 	KDSM_SYNC(hold);
 	return n;
 }
@@ -539,6 +546,7 @@ static void test_death(void **state)
 	int result;
 
 	(void)state;
+	__atomic_store_n(&over, false, __ATOMIC_RELAXED);
 	job_start(&job, 3, KDSM_DOMAIN_SW);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	assert_int_equal(KDSM_RUN(job.tasks[0], &result, hold_two, 5), -EOWNERDEAD);
@@ -596,22 +604,44 @@ static void test_end(void **state)
 	job_stop(&job);
 }
 
+static int by_request(void **state)
+{
+	(void)state;
+	way = KDSM_STEAL_BY_REQUEST;
+	return 0;
+}
+
+static int by_kernel(void **state)
+{
+	(void)state;
+	way = KDSM_STEAL_BY_KERNEL;
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_proxies),
 		cmocka_unit_test(test_proxy_of_proxy),
-		cmocka_unit_test(test_far),
-		cmocka_unit_test(test_notices),
+		cmocka_unit_test_setup(test_far, by_request),
+		cmocka_unit_test_setup(test_far, by_kernel),
+		cmocka_unit_test_setup(test_notices, by_request),
+		cmocka_unit_test_setup(test_notices, by_kernel),
 		cmocka_unit_test(test_rung),
-		cmocka_unit_test(test_known),
-		cmocka_unit_test(test_hca),
-		cmocka_unit_test(test_counts),
+		cmocka_unit_test_setup(test_known, by_request),
+		cmocka_unit_test_setup(test_known, by_kernel),
+		cmocka_unit_test_setup(test_hca, by_request),
+		cmocka_unit_test_setup(test_hca, by_kernel),
+		cmocka_unit_test_setup(test_counts, by_request),
+		cmocka_unit_test_setup(test_counts, by_kernel),
 		cmocka_unit_test(test_closed),
-		cmocka_unit_test(test_woken),
-		cmocka_unit_test(test_quiet),
-		cmocka_unit_test(test_death),
+		cmocka_unit_test_setup(test_woken, by_request),
+		cmocka_unit_test_setup(test_woken, by_kernel),
+		cmocka_unit_test_setup(test_quiet, by_request),
+		cmocka_unit_test_setup(test_quiet, by_kernel),
+		cmocka_unit_test_setup(test_death, by_request),
+		cmocka_unit_test_setup(test_death, by_kernel),
 		cmocka_unit_test(test_distances),
 		cmocka_unit_test(test_end),
 	};

@@ -65,6 +65,7 @@ struct json_object *report_remote(const struct kdsm_counts *counts)
 	add_uint(object, "put", counts->put);
 	add_uint(object, "cas", counts->cas);
 	add_uint(object, "faa", counts->faa);
+	add_uint(object, "steal", counts->steal);
 	add_uint(object, "am", counts->am);
 	add_uint(object, "bytes", counts->bytes);
 	add_uint(object, "calls", counts->calls);
@@ -73,11 +74,12 @@ struct json_object *report_remote(const struct kdsm_counts *counts)
 
 void report_remote_text(const struct kdsm_counts *counts, const char *calls)
 {
-	printf("remote operations in %s: %llu get, %llu put, %llu cas, %llu faa "
-	       "(%llu by active message), %llu bytes, %llu system calls\n", calls,
+	printf("remote operations in %s: %llu get, %llu put, %llu cas, %llu faa, "
+	       "%llu steal (%llu by active message), %llu bytes, %llu system calls\n", calls,
 	       (unsigned long long)counts->get, (unsigned long long)counts->put,
 	       (unsigned long long)counts->cas, (unsigned long long)counts->faa,
-	       (unsigned long long)counts->am, (unsigned long long)counts->bytes,
+	       (unsigned long long)counts->steal, (unsigned long long)counts->am,
+	       (unsigned long long)counts->bytes,
 	       (unsigned long long)counts->calls);
 }
 
@@ -89,6 +91,7 @@ void counts_since(const struct run *run, const struct kdsm_counts *before,
 	difference->put -= before->put;
 	difference->cas -= before->cas;
 	difference->faa -= before->faa;
+	difference->steal -= before->steal;
 	difference->am -= before->am;
 	difference->bytes -= before->bytes;
 	difference->calls -= before->calls;

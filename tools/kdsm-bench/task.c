@@ -180,7 +180,8 @@ static int lead_all(struct bench *bench, struct kdsm_tasks *tasks, void *context
 
 static uint64_t remote_operations(const struct share *sum)
 {
-	return sum->remote.get + sum->remote.put + sum->remote.cas + sum->remote.faa;
+	return sum->remote.get + sum->remote.put + sum->remote.cas + sum->remote.faa +
+	       sum->remote.steal;
 }
 
 static double per(uint64_t value, uint64_t count)
@@ -386,6 +387,7 @@ int bench_task(const struct options *options)
 	bench.attr = (struct kdsm_tasks_attr){
 		.node_workers = options->task.workers,
 		.steal = options->task.half ? KDSM_STEAL_HALF : KDSM_STEAL_ONE,
+		.way = options->task.way,
 		.deque = 4096,
 		.start = start_worker, .argument = &bench.tiles,
 	};

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <kdsm/task.h>
+
 #include "print.h"
 
 const char *argp_program_version = "kdsm-reach 0.1.0";
@@ -27,8 +29,8 @@ const char *argp_program_version = "kdsm-reach 0.1.0";
 #define DEFAULT_INTERVAL	600	/* s */
 
 enum { OPTION_JSON = 256, OPTION_LOCAL, OPTION_TABLE, OPTION_CACHE, OPTION_JOB,
-	OPTION_TIMEOUT, OPTION_GRANULARITY, OPTION_FIND, OPTION_PROBE, OPTION_DEADLOCKS,
-	OPTION_TRACE, OPTION_STRATEGY,
+	OPTION_TIMEOUT, OPTION_GRANULARITY, OPTION_FIND, OPTION_PROBE, OPTION_STEAL,
+	OPTION_DEADLOCKS, OPTION_TRACE, OPTION_STRATEGY,
 	OPTION_BOUND, OPTION_INVARIANT, OPTION_SAVE, OPTION_LEVELS, OPTION_CHECKPOINT,
 	OPTION_INTERVAL };
 
@@ -48,6 +50,8 @@ static const struct argp_option options[] = {
 	{ "probe", OPTION_PROBE, "WAY", 0,
 	  "Look through the table quadratic, in runs ever further apart (the default), or linear",
 	  0 },
+	{ "steal", OPTION_STEAL, "WAY", 0,
+	  "Get work of other nodes by request of a worker there, or kernel (the default)", 0 },
 	{ "strategy", OPTION_STRATEGY, "NAME", 0,
 	  "bfs, breadth first (the default), chaining, with fewer rounds, or saturation", 0 },
 	{ "deadlocks", OPTION_DEADLOCKS, NULL, 0,
@@ -167,6 +171,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
 				     KDSM_TABLE_QUADRATIC;
 		if (a->reach.bdd.probe == KDSM_TABLE_QUADRATIC && strcmp(text, "quadratic"))
 			argp_error(state, "--probe: neither quadratic nor linear: %s", text);
+		break;
+	case OPTION_STEAL:
+		a->reach.way = strcmp(text, "kernel") ? KDSM_STEAL_BY_REQUEST :
+							KDSM_STEAL_BY_KERNEL;
+		if (strcmp(text, "request") && strcmp(text, "kernel"))
+			argp_error(state, "--steal: neither request nor kernel: %s", text);
 		break;
 	case OPTION_STRATEGY:
 		a->reach.chaining = !strcmp(text, "chaining");

@@ -105,7 +105,8 @@ static void print_costs(const struct kd_reach_options *options,
 			const struct kd_reach_result *result)
 {
 	const struct kdsm_counts *c = &result->remote;
-	uint64_t remote = c->get + c->put + c->cas + c->faa + c->find;
+	uint64_t remote = c->get + c->put + c->cas + c->faa + c->find +
+			  c->steal;
 
 	printf("table          %" PRIu64 " of %" PRIu64 " BDD nodes (%.1f %%)", result->table_used,
 	       result->table_size, 100.0 * result->table_used / result->table_size);
@@ -126,8 +127,8 @@ static void print_costs(const struct kd_reach_options *options,
 	if (!remote)
 		return;
 	printf("remote         %" PRIu64 " get, %" PRIu64 " put, %" PRIu64 " cas, %" PRIu64
-	       " faa, %" PRIu64 " find (%" PRIu64 " by message)\n", c->get, c->put, c->cas,
-	       c->faa, c->find, c->am);
+	       " faa, %" PRIu64 " find, %" PRIu64 " steal (%" PRIu64 " by message)\n", c->get,
+	       c->put, c->cas, c->faa, c->find, c->steal, c->am);
 	printf("               %.1f MB, %.3f operations a task\n", c->bytes / 1e6,
 	       result->tasks ? (double)remote / result->tasks : 0);
 }
@@ -260,6 +261,7 @@ int print_json(const struct kd_reach_options *options, const struct kd_reach_res
 	add_u64(remote, "cas", result->remote.cas);
 	add_u64(remote, "faa", result->remote.faa);
 	add_u64(remote, "find", result->remote.find);
+	add_u64(remote, "steal", result->remote.steal);
 	add_u64(remote, "am", result->remote.am);
 	add_u64(remote, "bytes", result->remote.bytes);
 	json_object_object_add(object, "remote", remote);

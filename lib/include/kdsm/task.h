@@ -39,13 +39,23 @@ struct kdsm_tasks;
 /* How much a thief takes. */
 enum kdsm_steal {
 	KDSM_STEAL_ONE,		/* the oldest task */
-	KDSM_STEAL_HALF,	/* of what is to be had, the oldest; 8 of another node */
+	KDSM_STEAL_HALF,	/* of what is to be had, the oldest; 8 of another node, or 5 */
+};
+
+/*
+ * How a thief of another node gets it. Processes of a job may differ: it is the thief who
+ * has the choice, and all are served either way.
+ */
+enum kdsm_steal_way {
+	KDSM_STEAL_BY_KERNEL,	/* the kernel of the victim's node takes it: KDSM_OP_STEAL */
+	KDSM_STEAL_BY_REQUEST,	/* a worker of that node sees a request, and answers */
 };
 
 struct kdsm_tasks_attr {
 	/* Of this process. */
 	uint32_t workers;	/* threads; 0: as many as CPUs it may run on */
 	uint32_t steal;		/* enum kdsm_steal */
+	uint32_t way;		/* enum kdsm_steal_way */
 	uint64_t stack;		/* bytes of a worker's; 0: 16 MiB */
 	/*
 	 * If not NULL: called with argument before a worker starts, and *context is what
@@ -113,11 +123,11 @@ struct kdsm_tasks_counts {
 	uint64_t stolen;	/* tasks, from workers of this node */
 	uint64_t leaps;		/* of those: by leapfrogging */
 	uint64_t failed;	/* attempts on this node that found nothing */
-	uint64_t requests;	/* to other nodes: compare-and-swaps of request cells */
-	uint64_t refused;	/* of those: the cell was closed or taken */
+	uint64_t requests;	/* to other nodes: compare-and-swaps of request cells, or thefts */
+	uint64_t refused;	/* of those: the cell was closed or taken, or nobody busy */
 	uint64_t empty;		/* of those: answered with nothing */
 	uint64_t received;	/* tasks from other nodes */
-	uint64_t given;		/* tasks to other nodes */
+	uint64_t given;		/* tasks to other nodes, but what the kernel gave */
 	uint64_t answers;	/* to requests: puts */
 	uint64_t results;	/* returned to other nodes: puts */
 	uint64_t pokes;		/* other nodes woken: puts */
