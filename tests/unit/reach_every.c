@@ -5,7 +5,8 @@
  * collected: the numbers are the known ones every time.
  *
  * Here only models of few BDD nodes are searched, so that it takes seconds. With KDSM_EVERY in
- * the environment it is all of them, and takes minutes.
+ * the environment it is all of them, and takes minutes; with KDSM_SPIN=NS operations on other
+ * nodes take so long, and it is told how the work was divided.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,6 +29,18 @@ struct way {
 	enum kdsm_steal_way steal;
 };
 
+static void tell(const char *path, const struct way *way, const struct kd_reach_result *result)
+{
+	const struct kdsm_counts *c = &result->remote;
+
+	if (sim.spin && way->nodes > 1)
+		printf("# %s, %u nodes of %u workers: %.2f s, %lu to %lu tasks, %.3f operations each\n",
+		       strrchr(path, '/') + 1, way->nodes, way->workers, result->seconds,
+		       result->tasks_least, result->tasks_most,
+		       (double)(c->get + c->put + c->cas + c->faa + c->find + c->steal) /
+		       result->tasks);
+}
+
 /* 0, or -ENOSPC of a table of so many bytes; -ENOSPC is no failure. */
 static int search(const char *path, const struct expected *expected, const struct way *way,
 		  uint64_t bytes, uint64_t *collections, uint64_t *used)
@@ -37,6 +50,7 @@ static int search(const char *path, const struct expected *expected, const struc
 	int status = 0;
 
 	sim_start(way->nodes);
+	sim.spin = getenv("KDSM_SPIN") ? strtoul(getenv("KDSM_SPIN"), NULL, 10) : 0;
 	prepare(job, way->nodes, way->workers, path);
 	for (i = 0; i < way->nodes; i++) {
 		job[i].options.bdd.table_bytes = bytes;
@@ -58,6 +72,7 @@ static int search(const char *path, const struct expected *expected, const struc
 		check_result(&job[0].result, expected);
 		*collections = job[0].result.collections.count;
 		*used = job[0].result.table_used;
+		tell(path, way, &job[0].result);
 	}
 	drop(job, way->nodes);
 	sim_stop();

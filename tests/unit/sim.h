@@ -62,7 +62,8 @@ struct sim {
 	pthread_cond_t notified;
 	struct sim_memory *memories;
 	uint32_t last_id;
-	uint64_t delay;		/* ns a submission takes */
+	uint64_t delay;		/* ns a submission takes, asleep */
+	uint64_t spin;		/* and these with its CPU */
 	bool tear;		/* stop in the middle of gets and puts */
 	void (*before)(const struct kdsm_op *op);	/* what happens just before one */
 	const char *const *locations;	/* of nodes, or NULL */
@@ -150,6 +151,14 @@ static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
 	}
 }
 
+static void sim_spin(void)
+{
+	uint64_t begin = kdsm_now();
+
+	while (kdsm_now() - begin < sim.spin)
+		;
+}
+
 static int sim_submit(struct kdsm_region *region, struct kdsm_op *ops,
 		      unsigned int count, uint64_t *ticket)
 {
@@ -162,6 +171,8 @@ static int sim_submit(struct kdsm_region *region, struct kdsm_op *ops,
 	kdsm_count_call(region->kdsm);
 	if (sim.delay)
 		nanosleep(&delay, NULL);
+	if (sim.spin)
+		sim_spin();
 	before = __atomic_load_n(&sim.before, __ATOMIC_ACQUIRE);
 	for (i = 0; i < count; i++) {
 		if (before)
