@@ -13,11 +13,9 @@ struct fixture {
 	struct kdsm_bdd_worker *worker[SIM_NODES];
 };
 
-static inline void begin(struct fixture *f, unsigned int nodes, unsigned int granularity)
+static inline void begin_with(struct fixture *f, unsigned int nodes,
+			      struct kdsm_bdd_attr attr)
 {
-	struct kdsm_bdd_attr attr = {
-		.table_bytes = 8 << 20, .cache_bytes = 1 << 20, .granularity = granularity,
-	};
 	struct kdsm_region_attr region = {
 		.size = kdsm_bdd_part_bytes(&attr, nodes) * nodes,
 	};
@@ -32,6 +30,13 @@ static inline void begin(struct fixture *f, unsigned int nodes, unsigned int gra
 		assert_int_equal(kdsm_bdd_open(&f->store[i], f->region[i], 0, &attr), 0);
 		assert_int_equal(kdsm_bdd_worker_new(f->store[i], &f->worker[i]), 0);
 	}
+}
+
+static inline void begin(struct fixture *f, unsigned int nodes, unsigned int granularity)
+{
+	begin_with(f, nodes, (struct kdsm_bdd_attr){
+		.table_bytes = 8 << 20, .cache_bytes = 1 << 20, .granularity = granularity,
+	});
 }
 
 static inline void end(struct fixture *f)

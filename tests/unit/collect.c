@@ -168,24 +168,6 @@ static void check_memory(struct fixture *f, const struct shadow *shadow)
 
 /* ---- tests ---- */
 
-static void open_sized(struct fixture *f, unsigned int nodes, struct kdsm_bdd_attr attr)
-{
-	struct kdsm_region_attr region = {
-		.size = kdsm_bdd_part_bytes(&attr, nodes) * nodes,
-	};
-	unsigned int i;
-
-	f->nodes = nodes;
-	f->turn = 0;
-	sim_start(nodes);
-	sim.tear = true;
-	for (i = 0; i < nodes; i++) {
-		assert_int_equal(kdsm_region_open(sim.kdsm[i], "b", &region, &f->region[i]), 0);
-		assert_int_equal(kdsm_bdd_open(&f->store[i], f->region[i], 0, &attr), 0);
-		assert_int_equal(kdsm_bdd_worker_new(f->store[i], &f->worker[i]), 0);
-	}
-}
-
 /*
  * Functions are made, protected at some node, given up again; in between the rest is
  * collected. What is made again has the edge that it had.
@@ -200,7 +182,7 @@ static void keep_and_drop(unsigned int nodes, unsigned int threads, struct kdsm_
 	struct shadow shadow;
 	struct fixture f;
 
-	open_sized(&f, nodes, attr);
+	begin_with(&f, nodes, attr);
 	for (n = 0; n < FUNCTIONS / 2; n++) {
 		seeds[n] = next++;
 		kept[n] = function(&f, seeds[n]);
@@ -264,7 +246,7 @@ static void crowd(unsigned int nodes, enum kdsm_table_probe probe)
 	kdsm_bdd *kept;
 
 	attr.probe = probe;
-	open_sized(&f, nodes, attr);
+	begin_with(&f, nodes, attr);
 	assert_int_equal(kdsm_table_usage(f.store[0]->table, &used, &room), 0);
 	n = room * 24 / 25 - 201;
 	kept = calloc(n, sizeof(*kept));
@@ -349,7 +331,7 @@ static void growth(void **state)
 
 	(void)state;
 	for (nodes = 1; nodes <= 2; nodes++) {
-		open_sized(&f, nodes, attr);
+		begin_with(&f, nodes, attr);
 		most = f.store[0]->table->slots * nodes - 1;
 		cache = f.store[0]->cache.count;
 		assert_int_equal(kdsm_table_usage(f.store[0]->table, &size, &first), 0);
@@ -377,7 +359,7 @@ static void references(void **state)
 	kdsm_bdd a, many[300];
 
 	(void)state;
-	open_sized(&f, 2, roomy);
+	begin_with(&f, 2, roomy);
 	assert_int_equal(kdsm_bdd_protect(f.store[0], KDSM_BDD_INVALID), -EINVAL);
 	assert_int_equal(kdsm_bdd_protect(f.store[0], KDSM_BDD_TRUE), 0);
 	kdsm_bdd_unprotect(f.store[0], KDSM_BDD_TRUE);
@@ -417,7 +399,7 @@ static void damaged(void **state)
 
 	(void)state;
 	for (round = 0; round < 60; round++) {
-		open_sized(&f, 1 + round % 3, tight);
+		begin_with(&f, 1 + round % 3, tight);
 		for (i = 0; i < 3; i++)
 			assert_int_equal(kdsm_bdd_protect(f.store[i % f.nodes],
 							  function(&f, i + 1)), 0);
@@ -475,7 +457,7 @@ static void windows(void **state)
 	struct fixture f;
 
 	(void)state;
-	open_sized(&f, 2, tight);
+	begin_with(&f, 2, tight);
 	t = f.store[0]->table;
 	own = f.worker[0]->table;
 	other = f.worker[1]->table;
@@ -508,7 +490,7 @@ static void alone(void **state)
 	struct fixture f;
 
 	(void)state;
-	open_sized(&f, 2, roomy);
+	begin_with(&f, 2, roomy);
 	assert_int_equal(kdsm_bdd_collect(f.store[0], 1, 300000000, &result), -ETIMEDOUT);
 	assert_int_equal(kdsm_bdd_collect(f.store[0], 1, TIMEOUT, &result), -EIO);
 	assert_int_equal(kdsm_bdd_collect(f.store[1], 1, TIMEOUT, &result), -ECANCELED);
