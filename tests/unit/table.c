@@ -229,97 +229,88 @@ static void other_ways(void **state)
 	way = KDSM_TABLE_ONE_SIDED;
 }
 
-/* By message: one operation, but where an entry leads to a node in a third part. */
-static void messages(void **state)
-{
-	const unsigned int capacity = 60000, load = capacity / 10 * 9, step = 1000;
+/* What node 0 counts before, after so many puts at a load, and after some finds. */
+struct measured {
 	struct kdsm_table_counts before, puts, finds;
+};
+
+/* Of two nodes, which both fill the table; found are those that either put. */
+static struct measured measure(unsigned int load, unsigned int step, unsigned int first,
+			       unsigned int stride)
+{
 	struct kdsm_table_worker *w[2];
+	struct measured m;
 	struct kdsm_node x;
 	uint64_t number;
 	struct bench b;
 	unsigned int i;
 
-	(void)state;
-	way = KDSM_TABLE_MESSAGE;
-	open_tables(&b, 2, capacity);
+	open_tables(&b, 2, 60000);
 	for (i = 0; i < 2; i++)
 		assert_int_equal(kdsm_table_worker_new(b.table[i], &w[i]), 0);
 	for (i = 0; i < load - step; i++) {
 		x = node(i);
 		assert_int_equal(kdsm_table_find_or_put(w[i & 1], &x, &number), 1);
 	}
-	kdsm_table_counts(w[0], &before);
+	kdsm_table_counts(w[0], &m.before);
 	for (; i < load; i++) {
 		x = node(i);
 		assert_int_equal(kdsm_table_find_or_put(w[0], &x, &number), 1);
 	}
-	kdsm_table_counts(w[0], &puts);
-	for (i = 1; i < load - step; i += 130) {
+	kdsm_table_counts(w[0], &m.puts);
+	/* seldom enough that hardly a window brings a neighbour */
+	for (i = first; i < load - step; i += stride) {
 		x = node(i);
 		assert_int_equal(kdsm_table_find_or_put(w[0], &x, &number), 0);
 	}
-	kdsm_table_counts(w[0], &finds);
-	/* half of the index is its own */
-	print_message("# put at load 0.9: %.2f messages\n",
-		      (double)(puts.find - before.find) / step);
-	assert_in_range(puts.find - before.find, step * 45 / 100, step * 55 / 100);
-	assert_int_equal(puts.index_get + puts.cas, 0);
-	print_message("# find at load 0.9: %.2f messages, %.2f reads\n",
-		      (double)(finds.find - puts.find) / (finds.found - puts.found),
-		      (double)(finds.node_get - puts.node_get) / (finds.found - puts.found));
-	assert_in_range(finds.find - puts.find, 0, (finds.found - puts.found) * 6 / 10);
+	kdsm_table_counts(w[0], &m.finds);
 	for (i = 0; i < 2; i++)
 		kdsm_table_worker_free(w[i]);
 	close_tables(&b);
+	return m;
+}
+
+/* By message: one operation, but where an entry leads to a node in a third part. */
+static void messages(void **state)
+{
+	const unsigned int step = 1000;
+	struct measured m;
+
+	(void)state;
+	way = KDSM_TABLE_MESSAGE;
+	m = measure(54000, step, 1, 130);
+	/* half of the index is its own */
+	print_message("# put at load 0.9: %.2f messages\n",
+		      (double)(m.puts.find - m.before.find) / step);
+	assert_in_range(m.puts.find - m.before.find, step * 45 / 100, step * 55 / 100);
+	assert_int_equal(m.puts.index_get + m.puts.cas, 0);
+	print_message("# find at load 0.9: %.2f messages, %.2f reads\n",
+		      (double)(m.finds.find - m.puts.find) / (m.finds.found - m.puts.found),
+		      (double)(m.finds.node_get - m.puts.node_get) /
+		      (m.finds.found - m.puts.found));
+	assert_in_range(m.finds.find - m.puts.find, 0, (m.finds.found - m.puts.found) * 6 / 10);
 	way = KDSM_TABLE_ONE_SIDED;
 }
 
 /* Operations that a find and a put take, half of the index being remote. */
 static void operations(void **state)
 {
-	const unsigned int capacity = 60000, load = capacity / 10 * 8, step = 1000;
-	struct kdsm_table_counts before, puts, finds;
-	struct kdsm_table_worker *w[2];
-	struct kdsm_node x;
-	uint64_t number;
-	struct bench b;
-	unsigned int i;
+	const unsigned int step = 1000;
+	struct measured m;
+	double n, get, cas;
 
 	(void)state;
-	open_tables(&b, 2, capacity);
-	for (i = 0; i < 2; i++)
-		assert_int_equal(kdsm_table_worker_new(b.table[i], &w[i]), 0);
-	/* both nodes fill it */
-	for (i = 0; i < load - step; i++) {
-		x = node(i);
-		assert_int_equal(kdsm_table_find_or_put(w[i & 1], &x, &number), 1);
-	}
-	kdsm_table_counts(w[0], &before);
-	for (; i < load; i++) {
-		x = node(i);
-		assert_int_equal(kdsm_table_find_or_put(w[0], &x, &number), 1);
-	}
-	kdsm_table_counts(w[0], &puts);
-	/* what either put, seldom enough that hardly a window brings a neighbour */
-	for (i = 0; i < load - step; i += 131) {
-		x = node(i);
-		assert_int_equal(kdsm_table_find_or_put(w[0], &x, &number), 0);
-	}
-	kdsm_table_counts(w[0], &finds);
-	double n = step, get = puts.index_get - before.index_get, cas = puts.cas - before.cas;
-
-	get += puts.node_get - before.node_get;
+	m = measure(48000, step, 0, 131);
+	n = step;
+	get = m.puts.index_get - m.before.index_get + m.puts.node_get - m.before.node_get;
+	cas = m.puts.cas - m.before.cas;
 	print_message("# put at load 0.8: %.2f reads, %.2f atomics\n", get / n, cas / n);
 	assert_true(get / n <= 0.7);
 	assert_true(cas / n <= 0.6);
-	n = finds.found - puts.found;
-	get = finds.index_get - puts.index_get + finds.node_get - puts.node_get;
+	n = m.finds.found - m.puts.found;
+	get = m.finds.index_get - m.puts.index_get + m.finds.node_get - m.puts.node_get;
 	print_message("# find at load 0.8: %.2f reads\n", get / n);
 	assert_true(get / n <= 1.2);
-	for (i = 0; i < 2; i++)
-		kdsm_table_worker_free(w[i]);
-	close_tables(&b);
 }
 
 static void all_linear(void **state)
