@@ -238,8 +238,6 @@ uint64_t kdsm_bdd_private_digest(const struct kdsm_bdd_store *store)
 kdsm_bdd kd_fail(struct kdsm_bdd_worker *w, int error)
 {
 	w->why = error;
-	if (!w->error)
-		w->error = error;
 	return kd_failure(error);
 }
 

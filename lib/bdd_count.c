@@ -41,7 +41,7 @@ kdsm_bdd kdsm_bdd_support(struct kdsm_bdd_worker *worker, kdsm_bdd a)
 			r = -ENOMEM;
 	}
 	if (r < 0) {
-		kd_fail(worker, r);
+		kd_end(worker, kd_failure(r));
 		goto out;
 	}
 	for (i = 0; i < walk.count; i++)

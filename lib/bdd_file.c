@@ -120,7 +120,7 @@ static int get_node(struct kd_bdd_reader *r)
 				    "a variable that is not above those of the node's children");
 	edge = kd_make(r->worker, variable, high, r->edges[low_number]);
 	if (!kd_valid(edge))
-		return kdsm_bdd_error(r->worker);
+		return r->worker->why;
 	return add(r, edge, variable);
 }
 

@@ -87,7 +87,7 @@ struct kdsm_bdd_worker {
 	struct kd_private *own;
 	bool alone;		/* one node: everything is in the own part */
 	bool private;		/* makes private nodes */
-	int why;		/* of the last failure */
+	int why;		/* of the last failed step */
 	uint64_t tasks, hits, home_get, home_hit, home_put;
 	struct kdsm_bdd_store *store;
 
@@ -116,7 +116,11 @@ static inline kdsm_bdd kd_failure(int error)
 	return KD_FAILURE | (unsigned int)-error;
 }
 
-/* bdd.c: note the failure of a step or a public operation, and return it. */
+/*
+ * bdd.c: the failure of a step, which w->why tells until the next one; and the result of a
+ * public operation, whose failure is noted for kdsm_bdd_error(). A step may be of another
+ * worker's operation, so it does not do that.
+ */
 kdsm_bdd kd_fail(struct kdsm_bdd_worker *w, int error);
 kdsm_bdd kd_end(struct kdsm_bdd_worker *w, kdsm_bdd result);
 bool kd_node_elsewhere(struct kdsm_bdd_worker *w, uint64_t number,

@@ -198,9 +198,9 @@ kdsm_bdd kdsm_bdd_make(struct kdsm_bdd_worker *worker, uint32_t variable,
 	if (!kd_valid(high) || !kd_valid(low))
 		return KDSM_BDD_INVALID;
 	if (variable > KDSM_BDD_MAX_VARIABLE)
-		return kd_end(worker, kd_fail(worker, -EINVAL));
+		return kd_end(worker, kd_failure(-EINVAL));
 	if (!below(worker, high, variable) || !below(worker, low, variable))
-		return KDSM_BDD_INVALID;
+		return kd_end(worker, kd_give_up(worker));
 	return kd_end(worker, kd_make(worker, variable, high, low));
 }
 
@@ -222,7 +222,7 @@ int kdsm_bdd_look(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint32_t *variable
 	if (!kd_valid(a) || kd_terminal(a))
 		return -EINVAL;
 	if (!kd_top(worker, a, &top))
-		return kdsm_bdd_error(worker);
+		return worker->why;
 	*variable = top.variable;
 	*high = top.high;
 	*low = top.low;
@@ -237,7 +237,7 @@ int kdsm_bdd_evaluate(struct kdsm_bdd_worker *worker, kdsm_bdd a,
 
 	while (kd_valid(a) && !kd_terminal(a)) {
 		if (!kd_top(worker, a, &top) || !kd_descends(worker, top.variable, above))
-			return kdsm_bdd_error(worker);
+			return worker->why;
 		if (top.variable >= count)
 			return -EINVAL;
 		above = top.variable + 1;

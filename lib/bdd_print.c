@@ -27,7 +27,7 @@ static int visit_cubes(struct cubes *c, kdsm_bdd a, unsigned int at)
 		return c->visit(c->context, c->values);
 	}
 	if (!kd_top(c->worker, a, &top))
-		return kdsm_bdd_error(c->worker);
+		return c->worker->why;
 	while (at < c->count && c->variables[at] < top.variable)
 		c->values[at++] = -1;
 	if (at == c->count || c->variables[at] != top.variable)

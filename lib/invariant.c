@@ -129,7 +129,7 @@ static kdsm_bdd too_many(struct kdsm_bdd_worker *w, const struct bound *bound)
 		return KDSM_BDD_FALSE;
 	more = calloc(bound->tokens + 2, sizeof(*more));
 	if (!more)
-		return kd_end(w, kd_fail(w, -ENOMEM));
+		return kd_end(w, kd_failure(-ENOMEM));
 	more[bound->tokens + 1] = KDSM_BDD_TRUE;
 	for (i = bound->places; i--; )
 		for (n = 0; n <= bound->tokens; n++)

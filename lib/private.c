@@ -103,7 +103,7 @@ kdsm_bdd kdsm_bdd_publish(struct kdsm_bdd_worker *worker, kdsm_bdd a)
 	if (r == 0 && !edges)
 		r = -ENOMEM;
 	if (r < 0) {
-		kd_fail(worker, r);
+		kd_end(worker, kd_failure(r));
 		goto out;
 	}
 	/* A node is made after its children, so its number is greater. */
@@ -116,8 +116,10 @@ kdsm_bdd kdsm_bdd_publish(struct kdsm_bdd_worker *worker, kdsm_bdd a)
 		edges[i] = kd_make(worker, kd_variable(node),
 				   translate(walk.nodes, edges, i, kd_high(node, 0)),
 				   translate(walk.nodes, edges, i, kd_low(node, 0)));
-		if (!kd_valid(edges[i]))
+		if (!kd_valid(edges[i])) {
+			kd_end(worker, edges[i]);
 			goto out;
+		}
 	}
 	result = translate(walk.nodes, edges, walk.count, a);
 out:

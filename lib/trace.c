@@ -38,7 +38,7 @@ static kdsm_bdd pick(struct kd_search *s, kdsm_bdd states, uint8_t *bits)
 	while (states != KDSM_BDD_TRUE) {
 		ret = kdsm_bdd_look(w, states, &variable, &high, &low);
 		if (ret < 0 || variable / 2 >= s->model.bits)
-			return kd_end(w, kd_fail(w, ret < 0 ? ret : -EIO));
+			return kd_end(w, kd_failure(ret < 0 ? ret : -EIO));
 		bits[variable / 2] = low == KDSM_BDD_FALSE;
 		states = low == KDSM_BDD_FALSE ? high : low;
 	}

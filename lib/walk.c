@@ -72,7 +72,7 @@ static int visit(struct kd_walk *walk, struct kdsm_bdd_worker *w, uint64_t at)
 	int r;
 
 	if (!kd_node(w, walk->nodes[at].number, &node))
-		return kdsm_bdd_error(w);
+		return w->why;
 	walk->nodes[at].node = node;
 	r = add(walk, kd_high(&node, 0));
 	return r < 0 ? r : add(walk, kd_low(&node, 0));

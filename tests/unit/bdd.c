@@ -289,6 +289,12 @@ static void errors(void **state)
 	/* an edge of no node */
 	assert_int_equal(kdsm_bdd_and(worker, a, 123456789), bad);
 	assert_int_equal(kdsm_bdd_error(worker), -EIO);
+	/* what returns its error itself has nothing to do with those of operations */
+	assert_int_equal(kdsm_bdd_variable(worker, KDSM_BDD_MAX_VARIABLE + 1), bad);
+	assert_int_equal(kdsm_bdd_count_nodes(worker, 123456789, &count), -EIO);
+	assert_int_equal(kdsm_bdd_error(worker), -EINVAL);
+	assert_int_equal(kdsm_bdd_count_nodes(worker, 123456789, &count), -EIO);
+	assert_int_equal(kdsm_bdd_error(worker), 0);
 	/* a node that is its own child: no endless recursion */
 	data = f.store[0]->table->data;
 	i = kd_number(a);
