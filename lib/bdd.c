@@ -133,16 +133,21 @@ static int worker_new(struct kdsm_bdd_store *store, struct kdsm_bdd_worker **wor
 
 int kdsm_bdd_worker_new(struct kdsm_bdd_store *store, struct kdsm_bdd_worker **worker)
 {
+	struct kdsm_bdd_worker *w;
 	int r = worker_new(store, worker);
 
 	if (r < 0)
 		return r;
-	r = kd_task_alone_new(&(*worker)->task_worker, &(*worker)->task_head, *worker);
+	w = *worker;
+	r = kd_task_alone_new(&w->always.tasks, &w->head, w);
 	if (r < 0) {
-		kdsm_bdd_worker_free(*worker);
+		kdsm_bdd_worker_free(w);
 		*worker = NULL;
+		return r;
 	}
-	return r;
+	w->always.head = &w->head;
+	w->place = &w->always;
+	return 0;
 }
 
 static void add_counts(struct kdsm_bdd_counts *sum, const struct kdsm_bdd_worker *worker)
@@ -169,7 +174,7 @@ void kdsm_bdd_worker_free(struct kdsm_bdd_worker *worker)
 	*link = worker->next;
 	add_counts(&store->gone, worker);
 	pthread_mutex_unlock(&store->lock);
-	kd_task_alone_free(worker->task_worker);
+	kd_task_alone_free(worker->always.tasks);
 	kdsm_table_worker_free(worker->table);
 	free(worker);
 }
@@ -193,8 +198,58 @@ void kdsm_bdd_tasks(struct kdsm_bdd_store *store, struct kdsm_tasks_attr *attr)
 
 void kdsm_bdd_use_tasks(struct kdsm_bdd_worker *worker, struct kdsm_tasks *tasks)
 {
-	worker->pool = tasks;
+	if (kd_of_pool(worker))
+		kd_end(worker, kd_failure(-EDEADLK));
+	else
+		worker->pool = tasks;
 }
+
+/* ---- in tasks ---- */
+
+static bool works_on_store(const struct kd_worker *w)
+{
+	return w->tasks->start == begin;
+}
+
+bool kd_bdd_inside(const struct kdsm_bdd_store *store)
+{
+	const struct kd_worker *w = kd_task_self();
+
+	return w && works_on_store(w) && w->tasks->argument == store;
+}
+
+/*
+ * Places are a stack, as the calls are that have them: what this thread runs while the task
+ * waits ends before the task goes on, and leaves its own. A job that failed leaves without
+ * that, but its workers run nothing more.
+ */
+struct kdsm_bdd_worker *kdsm_bdd_enter(struct kdsm_bdd_place *place)
+{
+	struct kdsm_bdd_worker *w = place->tasks->context;
+
+	if (!works_on_store(kd_worker(place->tasks))) {
+		place->tasks = NULL;
+		return NULL;
+	}
+	place->below = w->place;
+	place->error = w->error;
+	w->place = place;
+	w->error = 0;
+	return w;
+}
+
+void kdsm_bdd_leave(struct kdsm_bdd_place *place)
+{
+	struct kdsm_bdd_worker *w;
+
+	if (!place->tasks)
+		return;
+	w = place->tasks->context;
+	w->place = place->below;
+	w->error = place->error;
+}
+
+/* ---- what was done ---- */
 
 void kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts)
 {
@@ -227,7 +282,10 @@ void kdsm_bdd_counts(const struct kdsm_bdd_worker *worker, struct kdsm_bdd_count
 
 void kdsm_bdd_private(struct kdsm_bdd_worker *worker, int on)
 {
-	worker->private = on;
+	if (kd_of_pool(worker))
+		kd_end(worker, kd_failure(-EDEADLK));
+	else
+		worker->private = on;
 }
 
 uint64_t kdsm_bdd_private_digest(const struct kdsm_bdd_store *store)

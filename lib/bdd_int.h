@@ -76,7 +76,9 @@ struct kdsm_bdd_store {
 
 /*
  * A worker is of a pool, where it is the context of the tasks' worker, or for a thread that
- * is of none: then it has a deque of its own, and runs what it spawns.
+ * is of none: then it has a deque of its own, and runs what it spawns. The library's own
+ * tasks go with the tasks' worker and head; the public operations need a place, which a
+ * pool's worker has while it is in the task of a user.
  */
 struct kdsm_bdd_worker {
 	/* copies, for speed */
@@ -91,10 +93,12 @@ struct kdsm_bdd_worker {
 	uint64_t tasks, hits, home_get, home_hit, home_put;
 	struct kdsm_bdd_store *store;
 
-	/* Not of workers of a pool. */
 	int error;		/* of the first failed operation */
-	struct kdsm_worker *task_worker;
-	struct kdsm_task *task_head;
+	struct kdsm_bdd_place *place;	/* where these spawn, or NULL: the innermost */
+
+	/* Not of workers of a pool. */
+	struct kdsm_bdd_place always;	/* tasks is NULL in others */
+	struct kdsm_task *head;
 	struct kdsm_tasks *pool;	/* that runs its operations, or NULL */
 
 	struct kdsm_bdd_worker *next;	/* of the store's */
@@ -142,9 +146,17 @@ KDSM_TASK_DECLARE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, 
 	((KDSM_CALL(kd_and, (a) ^ KDSM_BDD_COMPLEMENT, (b) ^ KDSM_BDD_COMPLEMENT, above)) ^ \
 	 KDSM_BDD_COMPLEMENT)
 
+static inline bool kd_of_pool(const struct kdsm_bdd_worker *w)
+{
+	return !w->always.tasks;
+}
+
+/* Whether the caller is a task of a pool that works on the store. */
+bool kd_bdd_inside(const struct kdsm_bdd_store *store);
+
 /*
- * A task, from outside of tasks: by the pool of the worker, or by itself, as where private
- * nodes are made. The result is in *result; an errno of KDSM_RUN().
+ * A task, from a public function: by the pool of the worker; or by itself, as where private
+ * nodes are made and in tasks. The result is in *result; an errno of KDSM_RUN().
  */
 #define KD_RUN(worker, result, f, ...) ({ \
 	struct kdsm_bdd_worker *kd_by = (worker); \
@@ -152,8 +164,10 @@ KDSM_TASK_DECLARE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, 
 	int kd_ret = 0; \
 	if (kd_by->pool && !kd_by->private) \
 		kd_ret = KDSM_RUN(kd_by->pool, kd_to, f, __VA_ARGS__); \
+	else if (kd_likely(kd_by->place)) \
+		*kd_to = f##_kdsm_call(kd_by->place->tasks, *kd_by->place->head, __VA_ARGS__); \
 	else \
-		*kd_to = f##_kdsm_call(kd_by->task_worker, kd_by->task_head, __VA_ARGS__); \
+		kd_ret = -EDEADLK; \
 	kd_ret; \
 })
 

@@ -338,6 +338,8 @@ int kdsm_relation_new(struct kdsm_bdd_worker *worker, kdsm_bdd relation,
 	unsigned int i;
 	int r;
 
+	if (kd_of_pool(worker))
+		return -EDEADLK;
 	rel = calloc(1, sizeof(*rel));
 	if (!rel)
 		return -ENOMEM;

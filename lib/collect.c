@@ -307,6 +307,8 @@ int kdsm_bdd_collect(struct kdsm_bdd_store *store, unsigned int threads, uint64_
 	struct kdsm_bdd_collection ignored;
 	int r = 0;
 
+	if (kd_bdd_inside(store))
+		return -EDEADLK;
 	if (store->gang_failed)
 		return -EIO;
 	if (!store->gang.region)

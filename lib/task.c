@@ -298,10 +298,11 @@ static void drop_root(struct kdsm_tasks *tasks, struct kd_root *root)
 int kdsm_tasks_run(struct kdsm_tasks *tasks, const struct kdsm_task_type *type,
 		   const void *arguments, void *result)
 {
+	const struct kd_worker *self = kd_task_self();
 	struct kd_root *root, **link;
 	int ret;
 
-	if (kd_task_inside(tasks))
+	if (self && self->tasks == tasks)
 		return -EDEADLK;
 	root = aligned_alloc(_Alignof(struct kd_root), sizeof(*root));
 	if (!root)

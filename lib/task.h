@@ -315,8 +315,8 @@ void kd_task_decode(void *to, const uint64_t *words, size_t bytes) KDSM_PRIVATE;
 /* Copy words that were zero before they were put to, if all of all is there. */
 bool kd_task_arrived(uint64_t *to, const void *place, unsigned int words) KDSM_PRIVATE;
 
-/* task_worker.c: whether a worker of them calls. */
-bool kd_task_inside(const struct kdsm_tasks *tasks) KDSM_PRIVATE;
+/* task_worker.c: the worker that calls, or NULL. */
+KDSM_PRIVATE struct kd_worker *kd_task_self(void);
 void kd_task_add_counts(struct kdsm_tasks_counts *sum,
 			const struct kdsm_tasks_counts *counts) KDSM_PRIVATE;
 

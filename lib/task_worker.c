@@ -11,9 +11,9 @@ static _Thread_local struct kd_worker *current;
 
 static const struct kdsm_task_cells no_cells;
 
-bool kd_task_inside(const struct kdsm_tasks *tasks)
+struct kd_worker *kd_task_self(void)
 {
-	return current && current->tasks == tasks;
+	return current;
 }
 
 static struct kd_root *take_root(struct kdsm_tasks *tasks)

@@ -84,10 +84,13 @@ void kdsm_bdd_worker_free(struct kdsm_bdd_worker *worker);
  * those on private nodes, be run by the pool (NULL: by the caller, as at first). All
  * processes of the pool open a store of the same place, and make the same relations
  * before. The worker's operations fail with the pool, too: -EOWNERDEAD and others
- * (KDSM_RUN()); so they do in a task of the pool, with -EDEADLK.
+ * (KDSM_RUN()); so they do in a task of the pool, with -EDEADLK: a task has another worker,
+ * that of KDSM_BDD_WORKER().
  */
+struct kdsm_task;
 struct kdsm_tasks;
 struct kdsm_tasks_attr;
+struct kdsm_worker;
 void kdsm_bdd_tasks(struct kdsm_bdd_store *store, struct kdsm_tasks_attr *attr);
 void kdsm_bdd_use_tasks(struct kdsm_bdd_worker *worker, struct kdsm_tasks *tasks);
 
@@ -112,6 +115,50 @@ void kdsm_bdd_counts(const struct kdsm_bdd_worker *worker,
 		     struct kdsm_bdd_counts *counts);
 /* Of all workers that the store has and had, those of pools too, while none is at work. */
 void kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts);
+
+/* ---- in tasks ---- */
+
+/*
+ * In the body of a task of a pool that was opened with what kdsm_bdd_tasks() filled in,
+ *
+ *	KDSM_BDD_WORKER(w);
+ *
+ * declares w, a struct kdsm_bdd_worker * for the operations of the task, until the end of the
+ * block. They are run in place, as a KDSM_CALL() is, and others steal their parts as those
+ * of any task. The task may spawn and sync between them, and pass w to functions, but not
+ * to other tasks: each declares its own. An edge is the same in all tasks, on all nodes.
+ *
+ * kdsm_bdd_error(w) is of what this block has done with w, so the task has to look before
+ * the end of it, and to return the error if others are to know.
+ *
+ * What needs no recursion (kdsm_bdd_variable(), make(), cube(), look(), evaluate()) or takes
+ * all nodes one by one (support(), count_*(), cubes(), dot(), save(), load(), publish()) has
+ * no parts, and nobody steals from the worker meanwhile. A relation is a pointer: a task
+ * finds that of its process in a variable of the program.
+ *
+ * What tasks may not do gives -EDEADLK, and nothing is done: kdsm_bdd_private() and
+ * kdsm_bdd_use_tasks(), of which kdsm_bdd_error() tells, kdsm_relation_new(), and
+ * kdsm_bdd_collect(). So do operations with w where no block has it any more. w is not to
+ * be freed. In a pool that was opened otherwise it is NULL.
+ */
+#define KDSM_BDD_WORKER(w) \
+	struct kdsm_bdd_place w##_kdsm_place __attribute__((cleanup(kdsm_bdd_leave))) = \
+		{ kdsm_worker, &kdsm_head, NULL, 0 }; \
+	struct kdsm_bdd_worker *const w = kdsm_bdd_enter(&w##_kdsm_place)
+
+/*
+ * Where the operations of a worker spawn. It has the address of the task's own head, not
+ * its value: that changes with every spawn and sync.
+ */
+struct kdsm_bdd_place {
+	struct kdsm_worker *tasks;
+	struct kdsm_task **head;
+	struct kdsm_bdd_place *below;	/* of a task that waits, on the same stack */
+	int error;			/* of that one */
+};
+
+struct kdsm_bdd_worker *kdsm_bdd_enter(struct kdsm_bdd_place *place);
+void kdsm_bdd_leave(struct kdsm_bdd_place *place);
 
 /* ---- operations ---- */
 
@@ -249,16 +296,16 @@ struct kdsm_bdd_collection {
  * stay keep their numbers, so protected edges stay as they are; all other edges that
  * anybody has are void. Collective: one process on every node of the cluster calls it,
  * with the same number of calls before, and no other process has the store open. No
- * thread of these processes may use the store meanwhile; each gives as many threads
- * to it as it says, 0 meaning 1. The operation cache is empty afterwards.
+ * thread of these processes may use the store meanwhile, and no task either; each gives
+ * as many threads to it as it says, 0 meaning 1. The operation cache is empty afterwards.
  *
  * timeout, in ns: for others to give a sign of life. collection may be NULL.
  *
- * -EBUSY: another process of this node has called it for this store. -ENOSPC: even
- * what is alive is too much for the table. -EIO: memory holds what is no BDD, or the
- * wire failed. -ETIMEDOUT, -ECANCELED: another process is gone, or failed. -ENOMEM.
- * Others as those of operations on the region. After any of these but -EBUSY the
- * store is of no use to anybody.
+ * -EBUSY: another process of this node has called it for this store. -EDEADLK: called by a
+ * task of a pool that works on the store. -ENOSPC: even what is alive is too much for the
+ * table. -EIO: memory holds what is no BDD, or the wire failed. -ETIMEDOUT, -ECANCELED:
+ * another process is gone, or failed. -ENOMEM. Others as those of operations on the
+ * region. After any of these but the first two the store is of no use to anybody.
  */
 int kdsm_bdd_collect(struct kdsm_bdd_store *store, unsigned int threads, uint64_t timeout,
 		     struct kdsm_bdd_collection *collection);
