@@ -283,7 +283,10 @@ void kd_task_give_up(struct kd_worker *w, int error, unsigned int node) KDSM_PRI
 bool kd_task_is_sane(const struct kd_worker *w, const struct kdsm_task_origin *origin) KDSM_PRIVATE;
 bool kd_task_result_came(struct kd_worker *w, struct kdsm_task *task) KDSM_PRIVATE;
 
-/* What the put of a result makes of the bell: no byte of it is zero, as of all of the put. */
+/*
+ * What the put of a result makes of the bell: no byte of it is zero, as of all of the put.
+ * Other values that are not zero are of who rings.
+ */
 #define KD_RESULT_BELL	UINT64_C(0x8080808080808080)
 #define KD_BELL_LOCAL	63	/* who rings on the node makes nothing above it */
 

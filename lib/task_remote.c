@@ -469,7 +469,9 @@ bool kd_task_result_came(struct kd_worker *w, struct kdsm_task *task)
 		kd_task_give_up(w, -EPROTO, w->tasks->node);
 		return false;
 	}
-	if (!kd_task_arrived(words, &task->bell, 1 + kd_task_words(type->result)))
+	/* The first byte of the bell is not zero, either, when it was rung on this node. */
+	if (!kd_task_arrived(words, &task->bell, 1 + kd_task_words(type->result)) ||
+	    words[0] != KD_RESULT_BELL)
 		return false;
 	kd_task_decode(task->data, words + 1, type->result);
 	return true;

@@ -359,12 +359,19 @@ static void test_notices(void **state)
 	job_stop(&job);
 }
 
+static void ring_awaited(struct kdsm_tasks *tasks, uint32_t worker)
+{
+	kd_shared(tasks, worker)->asleep = KD_ASLEEP_RESULT;
+	__atomic_add_fetch(&tasks->own->sleepers, 1, __ATOMIC_SEQ_CST);
+	kd_task_ring(tasks, worker);
+	assert_int_equal(kd_shared(tasks, worker)->asleep, 0);
+}
+
 /* Who is rung while the result comes finds all bytes of it, as they were put. */
 static void test_rung(void **state)
 {
 	struct job job = { .attr = { .workers = 1 } };
 	struct kdsm_task *task;
-	struct kd_task_shared *shared;
 	uint64_t words[1 + sizeof(task->data) / 8];
 	unsigned int count, i, rung;
 	uint64_t value = 0x0102030405060708, n = 0;
@@ -373,7 +380,7 @@ static void test_rung(void **state)
 	job_start(&job, 2, KDSM_DOMAIN_SW);
 	/* In a deque that nobody uses. */
 	task = kd_slot(job.tasks[0], 2, 5);
-	shared = kd_shared(job.tasks[0], 2);
+	kd_shared(job.tasks[0], 2)->awaited = 5;
 	task->type = fib_kdsm_type.id;
 	count = 1 + kd_task_words(sizeof(value));
 	words[0] = KD_RESULT_BELL;
@@ -383,13 +390,8 @@ static void test_rung(void **state)
 		task->bell = 0;
 		memset(task->data, 0, sizeof(task->data));
 		memcpy(&task->bell, words, i);
-		shared->awaited = 5;
-		for (rung = 0; rung < 130; rung++) {
-			shared->asleep = KD_ASLEEP_RESULT;
-			__atomic_add_fetch(&job.tasks[0]->own->sleepers, 1, __ATOMIC_SEQ_CST);
-			kd_task_ring(job.tasks[0], 2);
-			assert_int_equal(shared->asleep, 0);
-		}
+		for (rung = 0; rung < 130; rung++)
+			ring_awaited(job.tasks[0], 2);
 		/* Nothing is changed of what has come; before that it rang. */
 		if (i)
 			assert_memory_equal(&task->bell, words, i);
@@ -401,6 +403,18 @@ static void test_rung(void **state)
 		assert_true(kd_task_result_came(job.tasks[0]->workers[0], task));
 		memcpy(&n, task->data, sizeof(n));
 		assert_int_equal(n, value);
+	}
+	for (i = 0; i < 8 * count; i++) {
+		/* All have come but one, since it was rung. */
+		task->bell = 0;
+		memset(task->data, 0, sizeof(task->data));
+		ring_awaited(job.tasks[0], 2);
+		for (n = 0; n < 8 * count; n++)
+			if (n != i)
+				((uint8_t *)&task->bell)[n] = ((uint8_t *)words)[n];
+		assert_false(kd_task_result_came(job.tasks[0]->workers[0], task));
+		((uint8_t *)&task->bell)[i] = ((uint8_t *)words)[i];
+		assert_true(kd_task_result_came(job.tasks[0]->workers[0], task));
 	}
 	job_stop(&job);
 }
