@@ -9,10 +9,11 @@
  * the sleeper. One that was woken and found a task asks its victim for attention while
  * others sleep, so that they are woken one by one as long as there is work.
  *
- * Who wakes takes asleep back to 0, by which it alone may change the word that the
- * sleeper waits for. One worker of a node waits for the bell instead of a word of its
- * own; other nodes ring that too: task_remote.c. As it goes to work it wakes another to
- * watch the bell.
+ * Who wakes takes asleep back to 0, by which it alone wakes from this sleep, and adds to
+ * the word that the sleeper waits for. One that was held up meanwhile comes in a later
+ * sleep, when another may do the same: an addition undoes none. One worker of a node waits
+ * for the bell instead of a word of its own; other nodes ring that too: task_remote.c. As
+ * it goes to work it wakes another to watch the bell.
  *
  * Who waits for a task that is on another node sleeps on the task's bell, the first word
  * of the put that brings the result. Others of the node ring it too, by small numbers,
@@ -67,7 +68,7 @@ static void ring_task(const struct kdsm_tasks *tasks, uint64_t place)
 void kd_task_ring(const struct kdsm_tasks *tasks, uint32_t worker)
 {
 	struct kd_task_shared *shared = kd_shared(tasks, worker);
-	uint64_t place, value;
+	uint64_t place;
 	uint32_t how;
 
 	how = __atomic_exchange_n(&shared->asleep, 0, __ATOMIC_SEQ_CST);
@@ -79,8 +80,8 @@ void kd_task_ring(const struct kdsm_tasks *tasks, uint32_t worker)
 		ring_task(tasks, place);
 		return;
 	}
-	value = __atomic_load_n(kdsm_word(tasks->region, place), __ATOMIC_RELAXED);
-	kdsm_put_notify(tasks->region, tasks->node, place, value + 1);
+	__atomic_fetch_add(kdsm_word(tasks->region, place), 1, __ATOMIC_SEQ_CST);
+	tasks->region->backend->wake(tasks->region, place);
 }
 
 static bool wake_one(struct kd_worker *w)

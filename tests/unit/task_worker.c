@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Workers of tasks on one node: asleep, many, of several processes, dead. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "tasks.h"
+#include "task.h"
 
 /* ---- sleepers ---- */
 
@@ -501,6 +504,53 @@ static void test_contexts(void **state)
 		assert_true(contexts[i].stopped);
 }
 
+/* ---- who rings ---- */
+
+static struct kdsm_tasks *rung;
+
+static void ring_bell(void)
+{
+	__atomic_add_fetch(&rung->own->sleepers, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&kd_shared(rung, 2)->asleep, KD_ASLEEP_BELL, __ATOMIC_SEQ_CST);
+	kd_task_ring(rung, 2);
+}
+
+/* The bell is about to be written. */
+static void overtake(int signal)
+{
+	(void)signal;
+	mprotect(rung->region->part, 4096, PROT_READ | PROT_WRITE);
+	ring_bell();
+}
+
+/*
+ * Who is held up when it rings, until the sleeper sleeps again and somebody else rings,
+ * does not undo that. The bell is in a page of its own among what is written then.
+ */
+static void test_overtaken(void **state)
+{
+	const uint64_t offset = 4096 - 64 - offsetof(struct kd_task_node, bell);
+	struct sigaction action = { .sa_handler = overtake }, former;
+	struct kdsm_region_attr attr = { 0 };
+	struct job job = { .attr = { .node_workers = 4 } };
+
+	(void)state;
+	attr.size = offset + kdsm_tasks_bytes(&job.attr);
+	assert_int_equal(kdsm_open(&job.kdsm, KDSM_OPEN_LOCAL), 0);
+	assert_int_equal(kdsm_region_open(job.kdsm, "tasks", &attr, &job.region), 0);
+	assert_int_equal(kdsm_tasks_open(job.region, offset, &job.attr, &job.tasks), 0);
+	assert_int_equal(kdsm_tasks_set_workers(job.tasks, 0), 0);
+	rung = job.tasks;
+	assert_int_equal(rung->own->bell, 0);
+	assert_int_equal(sigaction(SIGSEGV, &action, &former), 0);
+	assert_int_equal(mprotect(job.region->part, 4096, PROT_READ), 0);
+	ring_bell();
+	assert_int_equal(sigaction(SIGSEGV, &former, NULL), 0);
+	assert_int_equal(rung->own->bell, 2);
+	assert_int_equal(rung->own->sleepers, 0);
+	job_close(&job);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -514,6 +564,7 @@ int main(void)
 		cmocka_unit_test(test_death),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_contexts),
+		cmocka_unit_test(test_overtaken),
 	};
 
 	return UNIT_RUN(tests);
