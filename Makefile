@@ -59,7 +59,7 @@ help:
 	@echo 'make check-debug   the cluster tests on a kernel with KASAN, lockdep and kmemleak'
 	@echo 'make check-style   sparse, checkpatch and W=1 on both kernels'
 	@echo 'make sim           the coherence protocol and locks on simulated nodes; SEEDS=N NODES=M'
-	@echo 'make models        Promela models of the coherence protocol and of locks, checked with spin'
+	@echo 'make models        Promela models of the coherence protocol, locks and tasks, checked with spin'
 	@echo 'make bench         the operations against raw verbs, in the same machines'
 	@echo 'make packages      install the Debian packages that all of this needs'
 	@echo 'make clean         remove build/'

@@ -8,6 +8,7 @@
  * alone, in every domain, and no device ever does an atomic on them: so the CPU's
  * compare-and-swap is right in domain hca, too. It is a full barrier, and pairs with the
  * release of whoever made the tasks public: they are read as they were stored.
+ * tests/spin/task-steal.pml is a model of it.
  *
  * Everything that is found in the memory is a program's to write, and what a peer asks for
  * is the peer's: places are checked, and walks are of bounded length.
