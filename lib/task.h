@@ -85,6 +85,11 @@ struct kd_task_node {
 
 	_Alignas(64) struct kdsm_task_crew crew;	/* busy: kept where there are other nodes */
 
+	/* Of asking other nodes for tasks: task_steal.c. */
+	_Alignas(64) uint64_t ask_next;	/* not before, in ns */
+	uint32_t asking;		/* one of the workers does */
+	uint32_t in_vain;		/* times in a row */
+
 	_Alignas(64) struct kd_task_process processes[KD_TASK_PROCESSES];
 };
 
@@ -275,8 +280,9 @@ void kd_task_relax(unsigned int tries) KDSM_PRIVATE;
 
 /* task_remote.c: all return at once where there are no other nodes. */
 void kd_task_communicate(struct kd_worker *w, const struct kdsm_task *end) KDSM_PRIVATE;
-bool kd_task_request(struct kd_worker *w, struct kdsm_task *head, unsigned int node,
-		     uint32_t preferred) KDSM_PRIVATE;
+/* Tasks of another node, KD_TASK_TAKE at most: how many. */
+unsigned int kd_task_request(struct kd_worker *w, struct kdsm_task *head, unsigned int node,
+			     uint32_t preferred, struct kdsm_task_packed *packed) KDSM_PRIVATE;
 /* An operation on another node failed: the job does, and this does not return. */
 void kd_task_give_up(struct kd_worker *w, int error, unsigned int node) KDSM_PRIVATE;
 /* What came from another node. */
@@ -305,8 +311,8 @@ void kd_task_hungry(struct kd_worker *w) KDSM_PRIVATE;
 void kd_task_flush(struct kd_worker *w) KDSM_PRIVATE;
 
 /* task_theft.c: likewise, by the kernel of the node. */
-bool kd_task_rob(struct kd_worker *w, struct kdsm_task *head, unsigned int node,
-		 uint32_t preferred) KDSM_PRIVATE;
+unsigned int kd_task_rob(struct kd_worker *w, unsigned int node, uint32_t preferred,
+			 struct kdsm_task_packed *packed) KDSM_PRIVATE;
 
 /*
  * task_message.c: bytes in words, of which none of the 8 bytes is zero. Words that are

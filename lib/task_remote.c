@@ -427,10 +427,9 @@ static int wait_for_answer(struct kd_worker *w, const struct kdsm_task *end,
 	return ret;
 }
 
-bool kd_task_request(struct kd_worker *w, struct kdsm_task *head, unsigned int node,
-		     uint32_t preferred)
+unsigned int kd_task_request(struct kd_worker *w, struct kdsm_task *head, unsigned int node,
+			     uint32_t preferred, struct kdsm_task_packed *packed)
 {
-	struct kdsm_task_packed packed[KD_TASK_TAKE];
 	struct request request = { w->tasks->node, w->number, preferred, ++w->sequence };
 	uint64_t former;
 	int ret;
@@ -442,17 +441,14 @@ bool kd_task_request(struct kd_worker *w, struct kdsm_task *head, unsigned int n
 		kd_task_give_up(w, ret, node);
 	if (former != OPEN) {
 		kd_count(&w->counts.refused, 1);
-		return false;
+		return 0;
 	}
 	ret = wait_for_answer(w, head, packed);
 	if (ret < 0)
 		kd_task_give_up(w, ret, node);
-	if (!ret) {
+	if (!ret)
 		kd_count(&w->counts.empty, 1);
-		return false;
-	}
-	kd_task_run_received(w, head, packed, ret);
-	return true;
+	return ret;
 }
 
 /* ---- results ---- */

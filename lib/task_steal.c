@@ -21,6 +21,8 @@
 #define DEPTH		8	/* thieves of thieves */
 #define SPINS		64	/* tries before a nap */
 #define NAP		50000	/* ns, doubled up to 32 times that */
+#define MOST_IN_VAIN	4	/* times: asking takes a sixteenth of the time then */
+#define LONG		2000000	/* ns; what takes longer was an accident */
 
 uint32_t kd_task_random(struct kd_worker *w, uint32_t bound)
 {
@@ -229,11 +231,52 @@ static bool steal_near(struct kd_worker *w, struct kdsm_task *head)
 	return false;
 }
 
+/*
+ * After asking in vain for the second time a node lets pass as long as that took, then three
+ * times as long, and so on: so it learns what is long on its network. By the kernel's way
+ * one of its workers asks at a time, and shares what it gets with its colleagues; a request
+ * may be answered as late as the victim's next spawn, and nobody else waits for that.
+ */
+static bool may_ask(const struct kdsm_tasks *tasks, uint64_t now)
+{
+	uint32_t no = 0;
+
+	return now >= __atomic_load_n(&tasks->own->ask_next, __ATOMIC_RELAXED) &&
+	       (tasks->way == KDSM_STEAL_BY_REQUEST ||
+		__atomic_compare_exchange_n(&tasks->own->asking, &no, 1, false,
+					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+}
+
+static void has_asked(const struct kdsm_tasks *tasks, uint64_t began, bool in_vain)
+{
+	struct kd_task_node *own = tasks->own;
+	uint64_t now = kdsm_now(), took = now - began < LONG ? now - began : LONG;
+	uint32_t vain = in_vain ? __atomic_load_n(&own->in_vain, __ATOMIC_RELAXED) : 0;
+
+	__atomic_store_n(&own->ask_next, now + took * ((1 << vain) - 1), __ATOMIC_RELAXED);
+	if (in_vain && vain < MOST_IN_VAIN)
+		vain++;
+	__atomic_store_n(&own->in_vain, vain, __ATOMIC_RELAXED);
+	__atomic_store_n(&own->asking, 0, __ATOMIC_RELEASE);
+}
+
 static bool ask(struct kd_worker *w, struct kdsm_task *head, unsigned int node,
 		uint32_t preferred)
 {
-	return w->tasks->way == KDSM_STEAL_BY_KERNEL ? kd_task_rob(w, head, node, preferred) :
-						       kd_task_request(w, head, node, preferred);
+	struct kdsm_task_packed packed[KD_TASK_TAKE];
+	uint64_t began = kdsm_now();
+	unsigned int count;
+
+	if (!may_ask(w->tasks, began))
+		return false;
+	count = w->tasks->way == KDSM_STEAL_BY_KERNEL ?
+		kd_task_rob(w, node, preferred, packed) :
+		kd_task_request(w, head, node, preferred, packed);
+	has_asked(w->tasks, began, !count);
+	if (!count)
+		return false;
+	kd_task_run_received(w, head, packed, count);
+	return true;
 }
 
 static bool steal_far(struct kd_worker *w, struct kdsm_task *head)
@@ -242,6 +285,9 @@ static bool steal_far(struct kd_worker *w, struct kdsm_task *head)
 	unsigned int i, begin = 0, hint = w->hint;
 
 	w->hint = KDSM_MAX_NODES;
+	/* It has something. */
+	if (hint < tasks->nodes)
+		__atomic_store_n(&tasks->own->ask_next, 0, __ATOMIC_RELAXED);
 	if (hint < tasks->nodes && hint != tasks->node &&
 	    ask(w, head, hint, UINT32_MAX))
 		return true;

@@ -3,8 +3,8 @@
  * Stealing from another node by its kernel: one active message, KDSM_OP_STEAL, which is
  * answered however busy the victim is. What the kernel gives away was public; where
  * nothing is, it asks the workers of its node for attention, as a thief there would, and
- * one that is busy makes tasks public when it next spawns or syncs. The thief tries again a
- * little later then. Results go back as they do for a request: task_remote.c.
+ * one that is busy makes tasks public when it next spawns or syncs, for the thief's next
+ * try. Results go back as they do for a request: task_remote.c.
  *
  * The victim's kernel does not ring for who waits for the task, or for a proxy that stood
  * for it (kd_task_pack() does). A worker looks at a task many times before it first
@@ -12,9 +12,10 @@
  * waits for a task that a thief of its own node handed on sleeps at the wrong place,
  * and no longer than its nap (task_steal.c).
  */
+#include <string.h>
 #include "task.h"
 
-#define TRIES	3	/* while somebody is busy */
+_Static_assert(KDSM_THEFT_MOST <= KD_TASK_TAKE, "no room for all that a theft brings");
 
 union loot {
 	struct kdsm_theft theft;
@@ -56,9 +57,11 @@ static int check(const struct kd_worker *w, struct kdsm_theft *theft)
 	return 0;
 }
 
-static bool try(struct kd_worker *w, unsigned int node, uint32_t preferred,
-		struct kdsm_theft *theft)
+unsigned int kd_task_rob(struct kd_worker *w, unsigned int node, uint32_t preferred,
+			 struct kdsm_task_packed *packed)
 {
+	union loot loot;
+	struct kdsm_theft *theft = &loot.theft;
 	struct kdsm_op op;
 	int ret;
 
@@ -73,22 +76,6 @@ static bool try(struct kd_worker *w, unsigned int node, uint32_t preferred,
 		kd_task_give_up(w, ret, node);
 	if (!theft->taken)
 		kd_count(theft->busy ? &w->counts.empty : &w->counts.refused, 1);
-	return theft->taken || !theft->busy;
-}
-
-bool kd_task_rob(struct kd_worker *w, struct kdsm_task *head, unsigned int node,
-		 uint32_t preferred)
-{
-	union loot loot;
-	unsigned int tries;
-
-	for (tries = 0; !try(w, node, preferred, &loot.theft) && tries < TRIES; tries++) {
-		kd_task_check(w);
-		kd_task_communicate(w, head);
-		kd_task_relax(tries);
-	}
-	if (!loot.theft.taken)
-		return false;
-	kd_task_run_received(w, head, loot.theft.tasks, loot.theft.taken);
-	return true;
+	memcpy(packed, theft->tasks, theft->taken * sizeof(*packed));
+	return theft->taken;
 }

@@ -529,6 +529,44 @@ static void test_quiet(void **state)
 	job_stop(&job);
 }
 
+/* A task that long has nothing to give away. */
+KDSM_VOID_TASK(last_long)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 300000000 }, NULL);
+}
+
+KDSM_TASK(int, two_long, int, n)
+{
+	KDSM_SPAWN(last_long);
+	while (!__atomic_load_n(&(kdsm_head - 1)->thief, __ATOMIC_RELAXED))
+		KDSM_POLL();
+	KDSM_CALL(last_long);
+	KDSM_SYNC(last_long);
+	return n;
+}
+
+/* Three of the workers of a node have nothing to do, and there is nothing to get. */
+static void test_in_vain(void **state)
+{
+	struct job job = { .attr = { .workers = 4 } };
+	struct kdsm_tasks_counts before, after;
+	int result = 0;
+
+	(void)state;
+	job_start(&job, 2, KDSM_DOMAIN_SW);
+	kdsm_tasks_set_workers(job.tasks[0], 1);
+	nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+	kdsm_tasks_counts(job.tasks[1], &before);
+	sim.delay = 100000;
+	assert_int_equal(KDSM_RUN(job.tasks[0], &result, two_long, 7), 0);
+	assert_int_equal(result, 7);
+	sim.delay = 0;
+	kdsm_tasks_counts(job.tasks[1], &after);
+	/* Each worker alone would have asked 12 times before it slept. */
+	assert_in_range(after.requests - before.requests, 1, 20);
+	job_stop(&job);
+}
+
 /* ---- a node that vanishes ---- */
 
 static bool over;
@@ -654,6 +692,7 @@ int main(void)
 		cmocka_unit_test_setup(test_woken, by_kernel),
 		cmocka_unit_test_setup(test_quiet, by_request),
 		cmocka_unit_test_setup(test_quiet, by_kernel),
+		cmocka_unit_test_setup(test_in_vain, by_kernel),
 		cmocka_unit_test_setup(test_death, by_request),
 		cmocka_unit_test_setup(test_death, by_kernel),
 		cmocka_unit_test(test_distances),
