@@ -14,7 +14,7 @@ struct line {
 	uint64_t seq;
 };
 
-#define MAX_CHILDREN	10	/* of node 0 with KDSM_MAX_NODES nodes */
+#define MAX_CHILDREN	10	/* of the root with KDSM_MAX_NODES nodes */
 
 /* The words of a part. */
 struct area {
@@ -198,17 +198,33 @@ static int send(struct kd_gang *gang, unsigned int node, uint64_t place,
 	return r;
 }
 
-/* Child k of a node is node + 2^k, for all 2^k below its lowest bit. */
+/* Where a node is in the tree: as far as its number is behind the root's. */
+static unsigned int rank(const struct kd_gang *gang)
+{
+	return (gang->node + gang->nodes - gang->root) % gang->nodes;
+}
+
+static unsigned int node_at(const struct kd_gang *gang, unsigned int r)
+{
+	return (r + gang->root) % gang->nodes;
+}
+
+/* Child k of rank r is r + 2^k, for all 2^k below its lowest bit. */
 static bool has_child(const struct kd_gang *gang, unsigned int k)
 {
-	unsigned int lowest = gang->node & -gang->node;
+	unsigned int r = rank(gang), lowest = r & -r;
 
-	return (!gang->node || 1u << k < lowest) && gang->node + (1u << k) < gang->nodes;
+	return (!r || 1u << k < lowest) && r + (1u << k) < gang->nodes;
+}
+
+static unsigned int child(const struct kd_gang *gang, unsigned int k)
+{
+	return node_at(gang, rank(gang) + (1u << k));
 }
 
 static unsigned int parent(const struct kd_gang *gang)
 {
-	return gang->node & (gang->node - 1);
+	return node_at(gang, rank(gang) & (rank(gang) - 1));
 }
 
 int kd_gang_gather(struct kd_gang *gang, uint64_t *words, kd_gang_combine combine,
@@ -221,7 +237,7 @@ int kd_gang_gather(struct kd_gang *gang, uint64_t *words, kd_gang_combine combin
 	gang->up++;
 	for (k = 0; k < MAX_CHILDREN && has_child(gang, k); k++) {
 		r = receive(gang, &own(gang)->up[k], place + k * sizeof(struct line),
-			    gang->up, gang->node + (1u << k), theirs);
+			    gang->up, child(gang, k), theirs);
 		if (r < 0)
 			return r;
 		r = combine(context, words, theirs);
@@ -230,9 +246,9 @@ int kd_gang_gather(struct kd_gang *gang, uint64_t *words, kd_gang_combine combin
 			return r;
 		}
 	}
-	if (!gang->node)
+	if (!rank(gang))
 		return 0;
-	k = __builtin_ctz(gang->node);
+	k = __builtin_ctz(rank(gang));
 	return send(gang, parent(gang), place + k * sizeof(struct line), gang->up, words);
 }
 
@@ -242,7 +258,7 @@ int kd_gang_scatter(struct kd_gang *gang, uint64_t *words)
 	int r;
 
 	gang->down++;
-	if (gang->node) {
+	if (rank(gang)) {
 		r = receive(gang, &own(gang)->down, PLACE(gang, down), gang->down,
 			    parent(gang), words);
 		if (r < 0)
@@ -251,7 +267,7 @@ int kd_gang_scatter(struct kd_gang *gang, uint64_t *words)
 	for (k = MAX_CHILDREN; k--; ) {	/* the largest subtree first */
 		if (!has_child(gang, k))
 			continue;
-		r = send(gang, gang->node + (1u << k), PLACE(gang, down), gang->down, words);
+		r = send(gang, child(gang, k), PLACE(gang, down), gang->down, words);
 		if (r < 0)
 			return r;
 	}

@@ -5,9 +5,10 @@
  * fails stops the others, and one that vanished is missed within a time-out
  * while one that merely computes for long is not.
  *
- * Steps go along a binomial tree with node 0 at its root: gather moves up,
- * scatter down, one put and one notifying put to the next node each. All members
- * take the same steps, one thread each, gather and scatter in turn: that a member
+ * Steps go along a binomial tree with any node at its root, node 0 unless said
+ * otherwise: gather moves up, scatter down, one put and one notifying put to the
+ * next node each. All members take the same steps, one thread each, gather and
+ * scatter in turn, a scatter from the root of the gather before it: that a member
  * takes a step shows that it has read the words of the one before, whose place
  * the next words take.
  */
@@ -27,6 +28,7 @@ struct kd_gang {
 	uint64_t offset;
 	unsigned int node, nodes;
 	uint64_t timeout;	/* ns without a sign of life */
+	unsigned int root;	/* of the next gather and scatter; all have the same */
 	uint64_t up, down;	/* steps taken */
 	pthread_t heart;
 	pthread_mutex_t lock;	/* of what follows */
@@ -42,13 +44,13 @@ void kd_gang_leave(struct kd_gang *gang);
 
 /*
  * Combine the words of all nodes: combine(context, mine, theirs) puts into mine
- * what both come to, and returns 0 or a negative errno. Node 0 has the result.
+ * what both come to, and returns 0 or a negative errno. The root has the result.
  */
 typedef int (*kd_gang_combine)(void *context, uint64_t *mine, const uint64_t *theirs);
 int kd_gang_gather(struct kd_gang *gang, uint64_t *words, kd_gang_combine combine,
 		   void *context);
 
-/* Give the words of node 0 to all. */
+/* Give the words of the root to all. */
 int kd_gang_scatter(struct kd_gang *gang, uint64_t *words);
 
 /*

@@ -15,7 +15,7 @@
  *
  * The least set that has the initial states and is saturated from group 0 on is that of
  * the states that can be reached. For the search it is done in as many rounds as there are
- * groups, from the last one up: node 0 begins the task, whose parts all nodes steal, and
+ * groups, from the last one up: the root begins the task, whose parts all nodes steal, and
  * between rounds there is no task anywhere, as with the other strategies. A set that a
  * round has saturated is known to be so in the next one by the operation cache.
  *
@@ -190,7 +190,7 @@ int kd_saturation_round(struct kd_search *s, struct kd_found *found)
 {
 	uint32_t group = s->saturation->groups - s->levels;
 
-	if (s->gang.node) {
+	if (s->gang.node != s->gang.root) {
 		*found = (struct kd_found){ KDSM_BDD_FALSE, 0 };
 		return 0;
 	}

@@ -5,9 +5,11 @@
  * In a round every node runs a task that takes the successors of the current states by
  * the node's relations, and unites them: one half of the relations is a task that others
  * can steal, as are the steps of every product and union. The unions of the nodes are
- * united along the gang's tree, and node 0 takes away what was visited before: the states
- * of the next round. The search ends with the round that finds nothing new. Between two
- * rounds no node has a task.
+ * united along the gang's tree, and its root takes away what was visited before: the
+ * states of the next round. Every round has another root, as what a node makes is in its
+ * memory, and what it works on had better be: so work and memory are divided evenly. The
+ * search ends with the round that finds nothing new. Between two rounds no node has a
+ * task.
  *
  * With chaining a node takes the successors not of the current states alone, but of
  * these and all that it has found in this round (O. Roig, J. Cortadella, E. Pastor,
@@ -185,8 +187,8 @@ static int sift(struct kd_search *s, uint64_t *found, uint64_t *visited)
 	return r;
 }
 
-/* What travels between the nodes after a slice; up, and down. */
-enum { FOUND, VISITED, UNSAFE, FULL, USED, ORDER = FULL, RANGE = USED, DONE };
+/* What travels between the nodes after a slice; the last two and VISITED down alone. */
+enum { FOUND, VISITED, UNSAFE, FULL, USED, KEPT, DONE };
 
 /* A full table is no failure, but it is to be done again: there is no result. */
 static int excuse(int error, uint64_t *full)
@@ -222,8 +224,14 @@ static bool ended(const struct kd_search *s)
 	       (s->options->levels && s->levels >= s->options->levels);
 }
 
-/* Node 0: the states of the next round, when all relations were taken. */
-static int end_round(struct kd_search *s, uint64_t *words, enum kd_outcome *outcome)
+/* Of this round. Properties are looked at by node 0, with the states before it. */
+static unsigned int root(const struct kd_search *s)
+{
+	return s->model.properties ? 0 : s->levels % s->gang.nodes;
+}
+
+/* The root: the states of the next round, when all relations were taken. */
+static int end_round(struct kd_search *s, uint64_t *words)
 {
 	kdsm_bdd current = s->current;
 	int r;
@@ -234,34 +242,43 @@ static int end_round(struct kd_search *s, uint64_t *words, enum kd_outcome *outc
 		return excuse(r, &words[FULL]);
 	s->current = words[FOUND];
 	r = kd_property_check(s);
-	*outcome = ended(s) ? KD_SEARCH_DONE : KD_ROUND_DONE;
 	s->current = current;
 	words[DONE] = r == 0;
 	return excuse(r, &words[FULL]);
 }
 
-/* Node 0: what the slice found is found, and what comes next. */
+/* The root: what the slice found is found. */
 static int end_slice(struct kd_search *s, uint64_t *words)
 {
-	enum kd_outcome outcome = KD_SLICE_DONE;
 	kdsm_bdd found;
-	int r = 0;
 
-	if (!words[FULL]) {
-		found = kdsm_bdd_or(s->worker, s->found, words[FOUND]);
-		if (found == KDSM_BDD_INVALID) {
-			r = excuse(kdsm_bdd_error(s->worker), &words[FULL]);
-		} else {
-			s->found = found;
-			kd_room_progress(s);
-			if (s->from == s->model.relations)
-				r = end_round(s, words, &outcome);
-		}
+	if (words[FULL])
+		return 0;
+	found = kdsm_bdd_or(s->worker, s->found, words[FOUND]);
+	if (found == KDSM_BDD_INVALID)
+		return excuse(kdsm_bdd_error(s->worker), &words[FULL]);
+	s->found = found;
+	words[KEPT] = true;
+	return s->to == s->model.relations ? end_round(s, words) : 0;
+}
+
+/* All nodes know the same, and so come to the same about what is next. */
+static int go_on(struct kd_search *s, const uint64_t *words)
+{
+	enum kd_outcome outcome = words[FULL] ? KD_FULL : KD_SLICE_DONE;
+	uint64_t order;
+	int r;
+
+	if (words[KEPT])
+		kd_room_progress(s);
+	if (words[DONE]) {
+		s->current = words[FOUND] & KD_EDGE;
+		s->visited = words[VISITED] & KD_EDGE;
+		s->found = KDSM_BDD_FALSE;
+		outcome = ended(s) ? KD_SEARCH_DONE : KD_ROUND_DONE;
 	}
-	if (r == 0)
-		r = kd_room_plan(s, words[FULL] ? KD_FULL : outcome, words[USED], &words[ORDER]);
-	words[RANGE] = s->from | (uint64_t)s->to << 32;
-	return r;
+	r = kd_room_plan(s, outcome, words[USED], &order);
+	return r || !order ? r : kd_room_collect(s, order);
 }
 
 /* Some of the states have a successor in the trap of the relation. */
@@ -290,7 +307,7 @@ static int exchange(struct kd_search *s, const struct kd_found *mine, bool full,
 	r = kd_gang_gather(&s->gang, words, unite, s->worker);
 	if (words[FULL])		/* it will be seen again, with its states */
 		words[UNSAFE] = 0;
-	if (r == 0 && s->gang.node == 0 && !words[UNSAFE])
+	if (r == 0 && s->gang.node == s->gang.root && !words[UNSAFE])
 		r = end_slice(s, words);
 	if (r == 0)
 		r = kd_gang_scatter(&s->gang, words);
@@ -301,16 +318,7 @@ static int exchange(struct kd_search *s, const struct kd_found *mine, bool full,
 	if (words[UNSAFE])
 		return blame(s, words[FOUND], words[UNSAFE] - 1);
 	*done = words[DONE];
-	if (*done) {
-		s->current = words[FOUND] & KD_EDGE;
-		s->visited = words[VISITED] & KD_EDGE;
-		s->found = KDSM_BDD_FALSE;
-	}
-	s->from = words[RANGE];
-	s->to = words[RANGE] >> 32;
-	if (s->to > s->model.relations)
-		return -EIO;
-	return words[ORDER] ? kd_room_collect(s, words[ORDER]) : 0;
+	return go_on(s, words);
 }
 
 /* All nodes of the current states that are elsewhere, many at a time. */
@@ -363,6 +371,7 @@ static int one_level(struct kd_search *s)
 	bool done = false;
 	int r;
 
+	s->gang.root = root(s);
 	do {
 		r = 0;
 		if (collections != s->room.sum.count)	/* which leave no node near */
@@ -373,6 +382,7 @@ static int one_level(struct kd_search *s)
 		if (r == 0 || r == -ENOSPC)
 			r = exchange(s, &found, r < 0, &done);
 	} while (r == 0 && !done);
+	s->gang.root = 0;
 	return r;
 }
 

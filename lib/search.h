@@ -19,7 +19,7 @@ struct kd_found {
 	uint64_t unsafe;		/* a relation in whose trap we are, plus 1 */
 };
 
-/* How the table is made to do (search_collect.c); node 0 decides for all. */
+/* How the table is made to do (search_collect.c); the same on all nodes. */
 struct kd_room {
 	unsigned int slice;		/* relations that are taken at a time */
 	bool fresh;			/* nothing has been done since the last collection */
@@ -86,16 +86,17 @@ int kd_checkpoint_load(struct kd_search *s);
 void kd_checkpoint_write(struct kd_search *s, bool last);
 
 /*
- * search_collect.c, on node 0: a slice has been taken; which is next, and what all do
- * before: an order for kd_room_collect(), or nothing, 0. -ENOSPC: the table is too small.
+ * search_collect.c, on all nodes from the same numbers: a slice has been taken; which is
+ * next, and what is to be done before: an order for kd_room_collect(), or nothing, 0.
+ * -ENOSPC: the table is too small.
  */
 enum kd_outcome { KD_FULL, KD_SLICE_DONE, KD_ROUND_DONE, KD_SEARCH_DONE };
 
-void kd_room_prepare(struct kd_search *s);	/* on all nodes, before workers are there */
+void kd_room_prepare(struct kd_search *s);	/* before workers are there */
 void kd_room_begin(struct kd_search *s);
 void kd_room_progress(struct kd_search *s);
 int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used, uint64_t *order);
-/* On all nodes: what was planned. */
+/* What was planned. */
 int kd_room_collect(struct kd_search *s, uint64_t order);
 
 /* The successors by one relation, for tasks. */

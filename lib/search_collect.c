@@ -114,22 +114,21 @@ int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used, ui
 	return r;
 }
 
-/* What the search holds between rounds. On other nodes it is the same, or nothing. */
+/* What the search holds between rounds: by node 0, but for what a round's root has found. */
 static kdsm_bdd *roots(struct kd_search *s, uint64_t *count)
 {
 	uint64_t frontiers = s->frontier ? s->levels : 0, n = 0, i;
 	kdsm_bdd *root;
 
-	if (s->gang.node) {
-		*count = 0;
-		return calloc(1, sizeof(*root));
-	}
 	root = malloc((3 + frontiers + s->model.properties) * sizeof(*root));
 	if (!root)
 		return NULL;
+	root[n++] = s->found;
+	*count = n;
+	if (s->gang.node)
+		return root;
 	root[n++] = s->visited;
 	root[n++] = s->current;
-	root[n++] = s->found;
 	for (i = 0; i < frontiers; i++)
 		root[n++] = s->frontier[i];
 	for (i = 0; s->bad && i < s->model.properties; i++)

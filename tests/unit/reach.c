@@ -371,23 +371,47 @@ static void other_model(void **state)
 	sim_stop();
 }
 
-/* What one puts the other would not find. */
-static void other_probing(void **state)
+/* Nodes that would come to different ends, or wait for each other for ever. */
+static void disagree(void (*change)(struct kd_reach_options *options))
 {
 	struct job job[2];
 	char path[8192];
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/peterson.pnml", models);
 	sim_start(2);
 	prepare(job, 2, 1, path);
-	job[1].options.bdd.probe = KDSM_TABLE_LINEAR;
+	change(&job[1].options);
 	start(job, 2);
 	finish(job, 2);
 	expect(&job[0], -EPROTO, "not all nodes have the same model and options");
 	expect(&job[1], -ECANCELED, "node 0 gave up");
 	drop(job, 2);
 	sim_stop();
+}
+
+/* What one puts the other would not find. */
+static void other_probing(struct kd_reach_options *options)
+{
+	options->bdd.probe = KDSM_TABLE_LINEAR;
+}
+
+/* Before that much is collected once more. */
+static void deadlocks_wanted(struct kd_reach_options *options)
+{
+	options->deadlocks = true;
+}
+
+static void trace_wanted(struct kd_reach_options *options)
+{
+	options->trace = true;
+}
+
+static void other_options(void **state)
+{
+	(void)state;
+	disagree(other_probing);
+	disagree(deadlocks_wanted);
+	disagree(trace_wanted);
 }
 
 static void bad_on_one(void **state)
@@ -465,7 +489,7 @@ int main(void)
 		cmocka_unit_test(table_full),
 		cmocka_unit_test(nobody_comes),
 		cmocka_unit_test(other_model),
-		cmocka_unit_test(other_probing),
+		cmocka_unit_test(other_options),
 		cmocka_unit_test(bad_on_one),
 		cmocka_unit_test(peer_vanishes),
 		cmocka_unit_test(again),
