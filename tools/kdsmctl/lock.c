@@ -158,6 +158,17 @@ static int visit_one(const struct lock *lock, void *data)
 	return search->visit(lock, search->data) ?: 1;
 }
 
+static int not_there(const char *name)
+{
+	if (forbidden)
+		fprintf(stderr, "kdsmctl: there is no lock %s open here in a region that you may read; %u may be read by others only\n",
+			name, forbidden);
+	else
+		fprintf(stderr, "kdsmctl: there is no lock %s open here (kdsmctl lock list)\n",
+			name);
+	return -1;
+}
+
 int lock_find(const char *name, int access,
 	      int (*visit)(const struct lock *lock, void *data), void *data)
 {
@@ -171,24 +182,18 @@ int lock_find(const char *name, int access,
 			search.found, name, name);
 		return -1;
 	}
-	if (!search.found && forbidden) {
-		fprintf(stderr, "kdsmctl: there is no lock %s open here in a region that you may read; %u may be read by others only\n",
-			name, forbidden);
-		return -1;
-	}
-	if (!search.found) {
-		fprintf(stderr, "kdsmctl: there is no lock %s open here (kdsmctl lock list)\n",
-			name);
-		return -1;
-	}
+	if (!search.found)
+		return not_there(name);
 	search.found = 0;
 	ret = locks_walk(access, visit_one, &search);
-	if (!search.found && ret >= 0) {
-		fprintf(stderr, "kdsmctl: no permission to change region %s, or it is gone\n",
-			search.region);
-		return -1;
-	}
-	return ret < 0 ? ret : 0;
+	if (ret < 0 || search.found)
+		return ret < 0 ? ret : 0;
+	/* It went meanwhile, or may be read only. */
+	if (access == O_RDONLY)
+		return not_there(name);
+	fprintf(stderr, "kdsmctl: no permission to change region %s, or it is gone\n",
+		search.region);
+	return -1;
 }
 
 /* ---- list ---- */
