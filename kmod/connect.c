@@ -177,6 +177,40 @@ idle:
 	return err;
 }
 
+struct kdsm_attempt {
+	struct work_struct work;
+	struct kdsm_connection *connection;
+	struct completion done;
+	int err;
+};
+
+static void kdsm_attempt_work(struct work_struct *work)
+{
+	struct kdsm_attempt *attempt = container_of(work, struct kdsm_attempt, work);
+
+	attempt->err = kdsm_connection_connect(attempt->connection);
+	complete(&attempt->done);
+}
+
+/*
+ * By a worker: the caller may be a page fault, which holds its mmap_lock. rdma_cm takes a
+ * lock of the id to connect, and that of an id which a program has is held while events
+ * are copied to it (ucma), which may fault. They are locks of different ids, so nobody
+ * waits for himself; but they are of one class, and must not come in both orders. What
+ * the caller waits for has an end, as each step of an attempt has a time limit.
+ */
+static int kdsm_connection_attempt(struct kdsm_connection *connection)
+{
+	struct kdsm_attempt attempt = { .connection = connection };
+
+	init_completion(&attempt.done);
+	INIT_WORK_ONSTACK(&attempt.work, kdsm_attempt_work);
+	queue_work(system_unbound_wq, &attempt.work);
+	wait_for_completion(&attempt.done);
+	destroy_work_on_stack(&attempt.work);
+	return attempt.err;
+}
+
 /* Never 0; two that follow each other differ. */
 static u64 kdsm_peer_tie(u64 incarnation, u32 given_up)
 {
@@ -303,7 +337,7 @@ struct kdsm_connection *kdsm_connection_get_queue(struct kdsm_peer *peer,
 		} else {
 			if (READ_ONCE(peer->state) == KDSM_PEER_IDLE)
 				WRITE_ONCE(peer->state, KDSM_PEER_CONNECTING);
-			err = kdsm_connection_connect(connection);
+			err = kdsm_connection_attempt(connection);
 			if (err)
 				kdsm_peer_failed(peer);
 			else

@@ -95,7 +95,7 @@ struct kdsm_connection {
 	struct kref kref;
 	struct list_head link;	/* accepted: in fabric->accepted */
 
-	struct mutex setup;	/* one task connects */
+	struct mutex setup;	/* one attempt to connect at a time */
 	struct rdma_cm_id *id;
 	struct ib_qp *qp;
 	struct ib_cq *cq;
