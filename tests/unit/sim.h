@@ -162,14 +162,15 @@ static void sim_spin(void)
 static int sim_submit(struct kdsm_region *region, struct kdsm_op *ops,
 		      unsigned int count, uint64_t *ticket)
 {
-	struct timespec delay = { sim.delay / 1000000000, sim.delay % 1000000000 };
+	uint64_t ns = __atomic_load_n(&sim.delay, __ATOMIC_RELAXED);
+	struct timespec delay = { ns / 1000000000, ns % 1000000000 };
 	void (*before)(const struct kdsm_op *op);
 	unsigned int i;
 	int first = 0;
 
 	kdsm_count(region->kdsm, ops, count);
 	kdsm_count_call(region->kdsm);
-	if (sim.delay)
+	if (ns)
 		nanosleep(&delay, NULL);
 	if (sim.spin)
 		sim_spin();

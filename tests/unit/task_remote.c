@@ -557,10 +557,10 @@ static void test_in_vain(void **state)
 	kdsm_tasks_set_workers(job.tasks[0], 1);
 	nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
 	kdsm_tasks_counts(job.tasks[1], &before);
-	sim.delay = 100000;
+	__atomic_store_n(&sim.delay, 100000, __ATOMIC_RELAXED);
 	assert_int_equal(KDSM_RUN(job.tasks[0], &result, two_long, 7), 0);
 	assert_int_equal(result, 7);
-	sim.delay = 0;
+	__atomic_store_n(&sim.delay, 0, __ATOMIC_RELAXED);
 	kdsm_tasks_counts(job.tasks[1], &after);
 	/* Each worker alone would have asked 12 times before it slept. */
 	assert_in_range(after.requests - before.requests, 1, 20);
