@@ -107,9 +107,10 @@ void kdsm_table_worker_free(struct kdsm_table_worker *worker);
  * Find node, or put it. Returns 0 if it was there, 1 if it is there now; its
  * number is in *number either way.
  *
- * -ENOSPC: the table is full. -EIO: the memory of the table holds what no
- * worker stores, or the operation failed on the wire. -EINVAL: node is zero, or has
- * bits that are the table's.
+ * -ENOSPC: the table is full, or the slots that are left are in blocks that other workers
+ * have begun: of each worker fewer than 16, or than a 64th of a part if that is more, and
+ * never more than 1,023. -EIO: the memory of the table holds what no worker stores, or the
+ * operation failed on the wire. -EINVAL: node is zero, or has bits that are the table's.
  * Or another error of an operation on the region.
  */
 int kdsm_table_find_or_put(struct kdsm_table_worker *worker,
