@@ -220,8 +220,7 @@ install: all
 	ln -sf libkdsm.so.$(SOVERSION) $(DESTDIR)$(libdir)/libkdsm.so
 	install -m 644 $(B)/lib/pkgconfig/libkdsm.pc $(DESTDIR)$(libdir)/pkgconfig
 	install -m 644 lib/include/kdsm/*.h $(DESTDIR)$(includedir)/kdsm
-	install -m 644 uapi/linux/kdsm.h uapi/linux/kdsm_table.h uapi/linux/kdsm_task.h \
-		$(DESTDIR)$(includedir)/linux
+	install -m 644 uapi/linux/*.h $(DESTDIR)$(includedir)/linux
 	install -m 644 Documentation/*.1 $(DESTDIR)$(mandir)/man1
 	install -m 644 Documentation/*.3 $(DESTDIR)$(mandir)/man3
 	install -m 644 Documentation/*.5 $(DESTDIR)$(mandir)/man5

@@ -19,6 +19,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/kdsm.h>
+#include <linux/kdsm_netlink.h>
 
 #include "fabric.h"
 #include "signature.h"

@@ -4,7 +4,7 @@
 #define PROGRAMS_COUNTERS_H
 
 #include <stdint.h>
-#include <linux/kdsm.h>
+#include <linux/kdsm_netlink.h>
 
 struct counters {
 	uint64_t operations[KDSM_STAT_COUNT];		/* to all peers */

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <kdsm/coherent.h>
+#include <linux/kdsm_netlink.h>
 
 struct job;
 struct worker;

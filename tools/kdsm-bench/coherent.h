@@ -4,6 +4,7 @@
 #define COHERENT_H
 
 #include <kdsm/coherent.h>
+#include <linux/kdsm_netlink.h>
 #include "bench.h"
 
 /* counters.c: of a region on this node; remote: what the node asked of all peers. */

@@ -8,7 +8,7 @@
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <linux/kdsm.h>
+#include <linux/kdsm_netlink.h>
 
 /* A file above this is no configuration: the largest table is a tenth of it. */
 #define CONFIG_MAX_BYTES	(1U << 20)

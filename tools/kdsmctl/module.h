@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <libmnl/libmnl.h>
-#include <linux/kdsm.h>
+#include <linux/kdsm_netlink.h>
 
 struct module;
 
