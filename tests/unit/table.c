@@ -160,29 +160,41 @@ static void load_098(void **state)
 	mixed = false;
 }
 
+/* Puts nodes first, first + 1, ... into a table of 20000 until it is full: the one refused. */
+static uint64_t put_until_full(struct kdsm_table_worker *w, uint64_t first)
+{
+	uint64_t number, n;
+	int r;
+
+	for (n = first; ; n++) {
+		struct kdsm_node x = node(n);
+
+		r = kdsm_table_find_or_put(w, &x, &number);
+		if (r < 0)
+			break;
+		assert_int_equal(r, 1);
+		assert_true(n < 21000);
+	}
+	assert_int_equal(r, -ENOSPC);
+	return n;
+}
+
 /* Fill until it is full; what is in stays found, and little space is lost. */
 static void fill(unsigned int nodes)
 {
 	struct kdsm_table_worker *w;
 	uint64_t number, used, size, i, n;
 	struct bench b;
-	int r = 0;
 
 	open_tables(&b, nodes, 20000);
 	assert_int_equal(kdsm_table_worker_new(b.table[0], &w), 0);
-	for (n = 0; r >= 0; n++) {
-		struct kdsm_node x = node(n);
-
-		r = kdsm_table_find_or_put(w, &x, &number);
-		assert_true(n < 21000);
-	}
-	assert_int_equal(r, -ENOSPC);
+	n = put_until_full(w, 0);
 	kdsm_table_flush(w);
 	assert_int_equal(kdsm_table_usage(b.table[0], &used, &size), 0);
-	assert_int_equal(used, n - 1);
+	assert_int_equal(used, n);
 	print_message("# full at load %.3f\n", (double)used / size);
 	assert_true(used * 100 >= size * 95);
-	for (i = 0; i < n - 1; i++) {
+	for (i = 0; i < n; i++) {
 		struct kdsm_node x = node(i), y;
 
 		assert_int_equal(kdsm_table_find_or_put(w, &x, &number), 0);
@@ -200,7 +212,7 @@ static void fill(unsigned int nodes)
 	}
 	/* Who has seen nothing yet, and has no room for a node to ask with. */
 	assert_int_equal(kdsm_table_worker_new(b.table[nodes - 1], &w), 0);
-	for (i = 0; i < n - 1; i += 7) {
+	for (i = 0; i < n; i += 7) {
 		struct kdsm_node x = node(i);
 
 		assert_int_equal(kdsm_table_find_or_put(w, &x, &number), 0);
@@ -220,11 +232,10 @@ static void full(void **state)
 static void begun_blocks(void **state)
 {
 	struct kdsm_table_worker *w[4];
-	uint64_t number, block, slots, n = 0;
+	uint64_t number, block, slots, n;
 	struct kdsm_node x;
 	struct bench b;
 	unsigned int i;
-	int r;
 
 	(void)state;
 	open_tables(&b, 1, 20000);
@@ -232,15 +243,12 @@ static void begun_blocks(void **state)
 	slots = b.table[0]->slots;
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(kdsm_table_worker_new(b.table[0], &w[i]), 0);
-		x = node(n++);
+		x = node(i);
 		assert_int_equal(kdsm_table_find_or_put(w[i], &x, &number), 1);
 	}
-	do {
-		x = node(n++);
-		r = kdsm_table_find_or_put(w[0], &x, &number);
-	} while (r == 1);
-	assert_int_equal(r, -ENOSPC);
-	assert_int_equal(n - 1, slots - 1 - 3 * (block - 1));	/* number 0 is nobody's */
+	n = put_until_full(w[0], 4);
+	assert_int_equal(n, slots - 1 - 3 * (block - 1));	/* number 0 is nobody's */
+	x = node(n);
 	for (i = 1; i < 4; i++) {
 		assert_int_equal(kdsm_table_find_or_put(w[i], &x, &number), i == 1);
 		kdsm_table_worker_free(w[i]);
