@@ -221,11 +221,11 @@ install: all
 	install -m 644 $(B)/lib/pkgconfig/libkdsm.pc $(DESTDIR)$(libdir)/pkgconfig
 	install -m 644 lib/include/kdsm/*.h $(DESTDIR)$(includedir)/kdsm
 	install -m 644 uapi/linux/*.h $(DESTDIR)$(includedir)/linux
-	install -m 644 Documentation/*.1 $(DESTDIR)$(mandir)/man1
-	install -m 644 Documentation/*.3 $(DESTDIR)$(mandir)/man3
-	install -m 644 Documentation/*.5 $(DESTDIR)$(mandir)/man5
-	install -m 644 Documentation/*.7 $(DESTDIR)$(mandir)/man7
-	install -m 644 Documentation/*.8 $(DESTDIR)$(mandir)/man8
+	install -m 644 Documentation/man/man1/*.1 $(DESTDIR)$(mandir)/man1
+	install -m 644 Documentation/man/man3/*.3 $(DESTDIR)$(mandir)/man3
+	install -m 644 Documentation/man/man5/*.5 $(DESTDIR)$(mandir)/man5
+	install -m 644 Documentation/man/man7/*.7 $(DESTDIR)$(mandir)/man7
+	install -m 644 Documentation/man/man8/*.8 $(DESTDIR)$(mandir)/man8
 	set -e; rel=$(release); \
 	install -D -m 644 $(B)/$$rel/kdsm.ko $(DESTDIR)/lib/modules/$$rel/extra/kdsm.ko
 
