@@ -72,9 +72,11 @@ module:
 	@test -n "$(KDIR)" || { echo 'make: no kernel build tree; install linux-headers-amd64 or give KDIR=DIR' >&2; exit 2; }
 	@test -f "$(KDIR)/include/generated/utsrelease.h" || { echo 'make: KDIR=$(KDIR) is no kernel build tree' >&2; exit 2; }
 	@set -e; rel=$(release); \
-	dir=$(CURDIR)/$(B)/$$rel; mkdir -p $$dir/kmod; \
+	dir=$(CURDIR)/$(B)/$$rel; mkdir -p $$dir; \
 	ln -sfn $(CURDIR)/uapi $$dir/uapi; ln -sf $(CURDIR)/Kbuild $$dir/Kbuild; \
-	ln -sf $(CURDIR)/kmod/*.[ch] $$dir/kmod/; \
+	for from in kmod kmod/*/; do \
+		mkdir -p $$dir/$$from; ln -sf $(CURDIR)/$$from/*.[ch] $$dir/$$from; \
+	done; \
 	$(MAKE) --no-print-directory -C $(KDIR) M=$$dir W=$(W) C=$(C) modules
 
 # --- user space -------------------------------------------------------------
@@ -156,7 +158,8 @@ $(B)/guest/compat: tests/guest/compat.c uapi/linux/kdsm.h uapi/linux/kdsm_task.h
 # signatures that are soon full, and soon protects what is not written.
 # tests/sim/include has the kernel's headers.
 SIM_SRC := $(wildcard tests/sim/*.c) \
-	$(addprefix kmod/,coherence.c fetch.c ownership.c chase.c access.c ahead.c stamp.c twin.c release.c acquire.c run.c signature.c strict.c)
+	$(addprefix kmod/coherence/,coherence.c fetch.c ownership.c chase.c access.c prefetch.c stamp.c \
+	twin.c release.c acquire.c run.c signature.c strict.c)
 SIM_WRAP := kdsm_block_brought kdsm_stamp_raise kdsm_twin_make kdsm_twin_merge kdsm_signature_add kdsm_ask
 SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -U_FORTIFY_SOURCE -Wall -Wextra -Werror \
 	-Wno-sign-compare -Wno-unused-parameter -MMD -MP -Itests/sim/include -Itests/sim -Iuapi -Ikmod $(CFLAGS)
@@ -178,14 +181,13 @@ $(B)/sim $(B)/sim-few:
 
 # The same for the queue of nodes for a lock.
 SIM_LOCK_SRC := $(wildcard tests/sim/lock/*.c) tests/sim/sched.c \
-	$(addprefix kmod/,topology.c lock_tree.c lock_queue.c lock_doubt.c lock_leave.c lock_ring.c \
-	lock_cas.c lock_flat.c lock_recover.c)
+	kmod/topology.c $(addprefix kmod/lock/,tree.c queue.c doubt.c leave.c ring.c cas.c flat.c recover.c)
 
 $(B)/sim-lock: $(SIM_LOCK_SRC:%.c=$(OBJ)/sim/%.o)
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -Wl,--wrap=kdsm_ring_node
 
 # And of its readers.
-SIM_RW_SRC := $(wildcard tests/sim/rw/*.c) tests/sim/sched.c $(addprefix kmod/,lock_rw.c lock_rw_write.c lock_rw_home.c)
+SIM_RW_SRC := $(wildcard tests/sim/rw/*.c) tests/sim/sched.c $(addprefix kmod/lock/,rw.c rw_write.c rw_home.c)
 
 $(B)/sim-rw: $(SIM_RW_SRC:%.c=$(OBJ)/sim/%.o)
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS)

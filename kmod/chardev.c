@@ -11,9 +11,9 @@
 #include <linux/uaccess.h>
 
 #include "chardev.h"
-#include "pgas.h"
-#include "region.h"
-#include "vm.h"
+#include "region/partitioned.h"
+#include "region/region.h"
+#include "region/mapping.h"
 
 struct kdsm_file {
 	struct mutex lock;		/* guards the binding */

@@ -7,7 +7,7 @@
 #include <linux/slab.h>
 
 #include "cluster.h"
-#include "region.h"
+#include "region/region.h"
 
 /* Ups and downs, one at a time; may be held long. Taken before the other. */
 static DEFINE_MUTEX(kdsm_admin_lock);

@@ -12,9 +12,9 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "directory.h"
-#include "lock_death.h"
-#include "fabric.h"
+#include "region/directory.h"
+#include "lock/death.h"
+#include "fabric/fabric.h"
 #include "topology.h"
 
 struct kdsm_node {

@@ -10,7 +10,7 @@
 #include <net/genetlink.h>
 
 #include "netlink.h"
-#include "region.h"
+#include "region/region.h"
 
 static struct genl_family kdsm_family;
 

@@ -4,7 +4,7 @@
  * the simulator would find such. Linked with --wrap.
  */
 #include "sim.h"
-#include "stamp.h"
+#include "coherence/stamp.h"
 
 int __wrap_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {

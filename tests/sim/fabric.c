@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "sim.h"
-#include "stamp.h"
+#include "coherence/stamp.h"
 
 /* ---- memory ---- */
 

@@ -8,8 +8,8 @@
 
 #include <linux/types.h>
 
-#include "coherence.h"
-#include "vm.h"
+#include "coherence/coherence.h"
+#include "region/mapping.h"
 
 #define SIM_NODES	16
 #define SIM_PROCESSES	2

@@ -6,7 +6,7 @@
 #ifndef KDSM_SIM_LOCK_H
 #define KDSM_SIM_LOCK_H
 
-#include "lock_tree.h"
+#include "lock/tree.h"
 #include "sim.h"
 
 #define LOCK_NODES	256

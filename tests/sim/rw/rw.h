@@ -7,7 +7,7 @@
 #ifndef KDSM_SIM_RW_H
 #define KDSM_SIM_RW_H
 
-#include "lock_rw.h"
+#include "lock/rw.h"
 #include "sim.h"
 
 #define RW_NODES	64

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Policy release: an acquire. Copies that may lack what the signature tells of
+ * become invalid, and are unmapped in ranges, one flush of TLBs each.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "coherence/coherence.h"
+#include "run.h"
+#include "region/mapping.h"
+
+/* Blocks that became invalid, to be unmapped. */
+struct kdsm_victims {
+	struct kdsm_picked *list;
+	size_t count, room;
+};
+
+static int kdsm_victims_add(struct kdsm_victims *victims, struct kdsm_block *block)
+{
+	struct kdsm_picked *list;
+
+	if (victims->count == victims->room) {
+		size_t room = max_t(size_t, 64, 2 * victims->room);
+
+		list = kvmalloc_array(room, sizeof(*list), GFP_KERNEL);
+		if (!list)
+			return -ENOMEM;
+		if (victims->count)
+			memcpy(list, victims->list, victims->count * sizeof(*list));
+		kvfree(victims->list);
+		victims->list = list;
+		victims->room = room;
+	}
+	list = &victims->list[victims->count++];
+	list->block = block;
+	list->writable = block->state == KDSM_BLOCK_WRITABLE;
+	return 0;
+}
+
+/*
+ * The copy is too old. What was written in it stays, and is merged when the block
+ * is next read or released. The twin of a copy without writes is of no use: it
+ * was kept for whom the block was handed to, who is done with it (see
+ * kdsm_release_handover()).
+ */
+static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_block *block,
+				 struct kdsm_victims *victims)
+{
+	int err;
+
+	lockdep_assert_held(&block->lock);
+	err = kdsm_victims_add(victims, block);
+	if (err)
+		return err;
+	if (block->state != KDSM_BLOCK_WRITABLE)
+		block->twin = false;
+	block->state = KDSM_BLOCK_INVALID;
+	kdsm_block_cached(coherence, block, false);
+	kdsm_coherence_count(coherence, INVALIDATIONS, 1);
+	return 0;
+}
+
+/* Somebody wrote these blocks. What this node owns has that in it. */
+static int kdsm_acquire_notice(struct kdsm_coherence *coherence,
+			       const struct kdsm_notice *notice,
+			       struct kdsm_victims *victims)
+{
+	struct kdsm_block *block;
+	int err = 0;
+	u64 i;
+
+	for (i = notice->first; i < notice->first + notice->count && !err; i++) {
+		block = kdsm_block(coherence, i);
+		if (!block)
+			return -ENOMEM;
+		mutex_lock(&block->lock);
+		if (!kdsm_block_is_owned(block) && notice->ts > block->wts &&
+		    notice->ts > block->wanted) {
+			if (block->state != KDSM_BLOCK_INVALID)
+				err = kdsm_block_invalidate(coherence, block, victims);
+			if (!err) {
+				block->wanted = notice->ts;
+				block->writer = notice->writer;
+				block->hint = notice->writer;
+			}
+		}
+		mutex_unlock(&block->lock);
+	}
+	return err;
+}
+
+/* Copies that are good until less than floor are not good any more. */
+static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
+			      struct kdsm_victims *victims)
+{
+	struct kdsm_block *block;
+	LIST_HEAD(seen);
+	int err = 0;
+
+	/* Each once: it goes to seen, or out of the list. */
+	spin_lock(&coherence->lock);
+	while (!list_empty(&coherence->cached) && !err) {
+		block = list_first_entry(&coherence->cached, struct kdsm_block, cached);
+		list_move_tail(&block->cached, &seen);
+		spin_unlock(&coherence->lock);
+		mutex_lock(&block->lock);
+		if (block->state != KDSM_BLOCK_INVALID && !kdsm_block_is_owned(block) &&
+		    block->rts < floor)
+			err = kdsm_block_invalidate(coherence, block, victims);
+		mutex_unlock(&block->lock);
+		spin_lock(&coherence->lock);
+	}
+	list_splice_tail(&seen, &coherence->cached);
+	spin_unlock(&coherence->lock);
+	return err;
+}
+
+/*
+ * Before a run is unmapped: which of its blocks were modified? The others leave
+ * the write set.
+ */
+static void kdsm_run_retire(struct kdsm_coherence *coherence, const struct kdsm_picked *run,
+			    size_t n)
+{
+	size_t i;
+	int err;
+
+	kdsm_vm_protect(coherence->region, kdsm_block_offset(coherence, run->block),
+			n * kdsm_block_size(coherence));
+	err = kdsm_run_harvest(coherence, run, n);
+	for (i = 0; i < n; i++) {
+		struct kdsm_block *block = run[i].block;
+
+		if (!run[i].writable)
+			continue;
+		mutex_lock(&block->lock);
+		if (err)
+			block->modified = true;		/* maybe */
+		if (!block->modified && block->state == KDSM_BLOCK_INVALID) {
+			block->twin = false;
+			kdsm_block_dirty(coherence, block, false);
+		}
+		mutex_unlock(&block->lock);
+	}
+}
+
+/*
+ * A block that was brought back and written before its range is unmapped loses
+ * the page table's note of that: it counts as modified. No release can miss that
+ * in between, as the fence is held.
+ */
+static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
+			       struct kdsm_victims *victims)
+{
+	size_t i, j, n;
+
+	kdsm_picked_sort(victims->list, victims->count);
+	for (i = 0; i < victims->count; i += n) {
+		struct kdsm_picked *run = &victims->list[i];
+		u64 first = run->block->index;
+
+		n = kdsm_run_length(run, victims->count - i);
+		for (j = 0; j < n && !run[j].writable; j++)
+			;
+		if (j < n)
+			kdsm_run_retire(coherence, run, n);
+		kdsm_vm_unmap(coherence->region, first << coherence->block_shift,
+			      n << coherence->block_shift);
+		kdsm_coherence_count(coherence, FLUSHES, 1);
+		kdsm_coherence_unmapped(coherence, first, first + n - 1);
+	}
+}
+
+int kdsm_release_acquire(struct kdsm_coherence *coherence,
+			 const struct kdsm_signature *signature)
+{
+	struct kdsm_victims victims = {};
+	unsigned int i;
+	u64 clock;
+	int err = 0;
+
+	clock = signature->floor;
+	for (i = 0; i < signature->count; i++)
+		clock = max(clock, signature->notices[i].ts);
+	if (clock > KDSM_CLOCK_MAX)
+		return -EINVAL;
+
+	mutex_lock(&coherence->fence);
+	/*
+	 * The floor and the clock first: who brings content from now on looks at
+	 * them, so that it is good enough.
+	 */
+	spin_lock(&coherence->lock);
+	coherence->clock = max(coherence->clock, clock);
+	kdsm_signature_merge(&coherence->signature, signature);
+	clock = coherence->signature.floor;
+	spin_unlock(&coherence->lock);
+	for (i = 0; i < signature->count && !err; i++)
+		if (signature->notices[i].writer != coherence->node)
+			err = kdsm_acquire_notice(coherence, &signature->notices[i], &victims);
+	/* No copy is older than a floor of 0: all that was ever written is in the list. */
+	if (!err && clock)
+		err = kdsm_acquire_floor(coherence, clock, &victims);
+	kdsm_victims_unmap(coherence, &victims);
+	mutex_unlock(&coherence->fence);
+	kvfree(victims.list);
+	return err;
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Batches of operations: each operation goes the way that suits it, those on one
+ * peer as chains (operation.c) or by messages (delegate.c), those on this node's own
+ * memory at once; and all are waited for together.
+ */
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+
+#include "internal.h"
+
+/*
+ * More than any RDMA hardware takes, and less than it pays to keep a CPU busy for:
+ * programs on emulated machines took up to twice as long when they polled.
+ */
+static unsigned int kdsm_poll_us = 25;
+module_param_named(poll_us, kdsm_poll_us, uint, 0644);
+MODULE_PARM_DESC(poll_us, "poll for completions that take up to so many microseconds on average, sleep for others");
+
+u64 kdsm_poll_limit(void)
+{
+	return (u64)READ_ONCE(kdsm_poll_us) * NSEC_PER_USEC;
+}
+
+/* Fewer gets than this are faster as reads. */
+#define KDSM_GATHER_MIN		3
+
+void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
+		     struct kdsm_memory *memory)
+{
+	batch->fabric = fabric;
+	batch->memory = memory;
+	batch->tie = 0;
+	INIT_LIST_HEAD(&batch->operations);
+	INIT_LIST_HEAD(&batch->parts);
+	atomic_set(&batch->pending, 1);		/* the posting itself */
+	init_completion(&batch->done);
+}
+
+void kdsm_batch_add_to(struct kdsm_batch *batch, struct kdsm_memory *memory,
+		       struct kdsm_operation *op)
+{
+	op->memory = memory;
+	op->status = 0;
+	op->result = 0;
+	list_add_tail(&op->link, &batch->operations);
+}
+
+void kdsm_batch_add(struct kdsm_batch *batch, struct kdsm_operation *op)
+{
+	kdsm_batch_add_to(batch, batch->memory, op);
+}
+
+/* Everything that was written before is seen by who sees done. */
+void kdsm_batch_part_done(struct kdsm_batch *batch)
+{
+	if (atomic_dec_and_test(&batch->pending))
+		complete_all(&batch->done);
+}
+
+static void kdsm_operation_local(struct kdsm_batch *batch, struct kdsm_operation *op)
+{
+	const struct kdsm_fabric_config *config = &batch->fabric->config;
+
+	if (kdsm_operation_is_atomic(op)) {
+		op->status = kdsm_memory_atomic(op->memory, op->opcode == KDSM_OP_CAS,
+						op->offset, op->operand, op->compare,
+						&op->result, true);
+		return;
+	}
+	if (op->opcode == KDSM_OP_FIND) {
+		op->status = kdsm_find(op->memory, op->offset, op->data, true);
+		return;
+	}
+	if (op->opcode == KDSM_OP_STEAL) {
+		struct kdsm_theft *theft = op->data;
+
+		op->status = kdsm_steal(op->memory, config->node, op->offset, theft,
+					theft->tasks, true);
+		return;
+	}
+	op->status = kdsm_memory_copy(op->memory, op->offset, op->data, op->length,
+				      op->opcode == KDSM_OP_PUT, true);
+	if (op->notify && !op->status) {
+		u32 notice = kdsm_wire_notice(kdsm_memory_id(op->memory), op->notice);
+
+		smp_mb();	/* the store, then the look at who waits */
+		local_bh_disable();
+		config->notified(config->context, notice >> 16, notice & 0xffff);
+		local_bh_enable();
+	}
+}
+
+/* All operations of the batch on one peer, as chains, in order. */
+static void kdsm_batch_post_peer(struct kdsm_batch *batch, struct list_head *ops,
+				 unsigned int node)
+{
+	struct kdsm_operation *op, *next;
+	struct kdsm_connection *connection = kdsm_connection_get(batch->fabric, node);
+	unsigned int count;
+
+	while (!list_empty(ops)) {
+		LIST_HEAD(chain);
+
+		count = 0;
+		list_for_each_entry_safe(op, next, ops, link) {
+			list_move_tail(&op->link, &chain);
+			if (IS_ERR(connection)) {
+				op->status = PTR_ERR(connection);
+				kdsm_count(kdsm_operation_counters(batch, op),
+					   KDSM_STAT_ERRORS);
+			}
+			if (++count == KDSM_CHAIN_MAX)
+				break;
+		}
+		if (!IS_ERR(connection))
+			kdsm_chain_start(batch, &chain, count, connection);
+	}
+}
+
+/* Operations on one peer: each by the means that suits it. */
+static void kdsm_batch_start_peer(struct kdsm_batch *batch, struct list_head *ops,
+				  unsigned int node)
+{
+	struct kdsm_fabric *fabric = batch->fabric;
+	struct kdsm_operation *op, *next;
+	unsigned int count = 0;
+	LIST_HEAD(gets);
+
+	list_for_each_entry_safe(op, next, ops, link) {
+		if (kdsm_operation_is_atomic(op) &&
+		    kdsm_memory_domain(op->memory) == KDSM_DOMAIN_SW) {
+			list_del(&op->link);
+			kdsm_delegate_atomic(batch, op);
+		} else if (op->opcode == KDSM_OP_FIND) {
+			list_del(&op->link);
+			kdsm_delegate_find(batch, op);
+		} else if (op->opcode == KDSM_OP_STEAL) {
+			list_del(&op->link);
+			kdsm_delegate_steal(batch, op);
+		} else if (kdsm_delegates_get(fabric, op)) {
+			list_move_tail(&op->link, &gets);
+			count++;
+		}
+	}
+	if (count < KDSM_GATHER_MIN)
+		list_splice_tail_init(&gets, ops);
+	kdsm_delegate_gets(batch, &gets);
+	if (!list_empty(ops))
+		kdsm_batch_post_peer(batch, ops, node);
+}
+
+static bool kdsm_operation_is_local(const struct kdsm_fabric *fabric,
+				    const struct kdsm_operation *op)
+{
+	return op->node == fabric->config.node &&
+	       !(kdsm_operation_is_atomic(op) &&
+		 kdsm_memory_domain(op->memory) == KDSM_DOMAIN_HCA);
+}
+
+void kdsm_batch_post(struct kdsm_batch *batch)
+{
+	struct kdsm_fabric *fabric = batch->fabric;
+	struct kdsm_operation *op, *next;
+	LIST_HEAD(local);
+
+	batch->posted = ktime_get();
+	percpu_down_read(&fabric->gate);
+	while (!list_empty(&batch->operations)) {
+		unsigned int node;
+		LIST_HEAD(ops);
+
+		op = list_first_entry(&batch->operations, struct kdsm_operation, link);
+		node = op->node;
+		list_for_each_entry_safe(op, next, &batch->operations, link)
+			if (op->node == node)
+				list_move_tail(&op->link, kdsm_operation_is_local(fabric, op) ?
+					       &local : &ops);
+		if (!list_empty(&ops))
+			kdsm_batch_start_peer(batch, &ops, node);
+	}
+	percpu_up_read(&fabric->gate);
+	/* While the others are on their way. */
+	list_for_each_entry_safe(op, next, &local, link) {
+		list_del(&op->link);
+		kdsm_operation_local(batch, op);
+	}
+	kdsm_batch_part_done(batch);
+}
+
+static void kdsm_batch_nudge(struct kdsm_batch *batch)
+{
+	struct kdsm_part *part;
+
+	list_for_each_entry(part, &batch->parts, link)
+		if (part->connection)
+			kdsm_connection_nudge(part->connection);
+}
+
+/* Messages have no time-out of the transport's once they are acknowledged. */
+static void kdsm_batch_give_up(struct kdsm_batch *batch)
+{
+	struct kdsm_part *part;
+
+	list_for_each_entry(part, &batch->parts, link)
+		if (part->connection)
+			kdsm_connection_break(part->connection);
+}
+
+/* One of the peers that the batch waits for, or NULL. */
+static struct kdsm_peer *kdsm_batch_peer(struct kdsm_batch *batch)
+{
+	struct kdsm_part *part;
+
+	list_for_each_entry(part, &batch->parts, link)
+		if (part->connection)
+			return part->connection->peer;
+	return NULL;
+}
+
+/*
+ * Poll for about as long as it took lately, if that is short, since sleeping
+ * would cost more; and only as long as nothing else needs the CPU, which may be
+ * the very software that the device is made of.
+ */
+static bool kdsm_batch_poll(struct kdsm_batch *batch, const struct kdsm_peer *peer)
+{
+	u32 mean = READ_ONCE(peer->latency);
+	struct kdsm_part *part;
+	u64 end;
+
+	if (mean > kdsm_poll_limit())
+		return false;
+	end = ktime_get_ns() + 2 * mean + 1000;
+	do {
+		list_for_each_entry(part, &batch->parts, link)
+			if (part->connection)
+				kdsm_connection_poll(part->connection);
+		if (completion_done(&batch->done))
+			return true;
+		cpu_relax();
+	} while (!need_resched() && ktime_get_ns() < end);
+	return false;
+}
+
+int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state)
+{
+	struct kdsm_peer *peer = kdsm_batch_peer(batch);
+	u64 left = KDSM_REPLY_TIMEOUT;
+	unsigned long slice;
+	long ret;
+
+	if (!peer)
+		goto wait;	/* nothing remote: it is done */
+	if (kdsm_batch_poll(batch, peer)) {
+		kdsm_count(peer->counters, KDSM_STAT_WAIT_POLLED);
+		goto done;
+	}
+	if (!completion_done(&batch->done))
+		kdsm_count(peer->counters, KDSM_STAT_WAIT_SLEPT);
+wait:
+	if (timeout_ns != KDSM_NO_TIMEOUT)
+		left = nsecs_to_jiffies64(timeout_ns) + !!timeout_ns;
+	for (;;) {
+		slice = min_t(u64, left, KDSM_NUDGE_AFTER);
+		if (state == TASK_KILLABLE)
+			ret = wait_for_completion_killable_timeout(&batch->done, slice);
+		else if (state == TASK_INTERRUPTIBLE)
+			ret = wait_for_completion_interruptible_timeout(&batch->done, slice);
+		else
+			ret = wait_for_completion_timeout(&batch->done, slice);
+		if (ret < 0)
+			return ret;
+		if (ret > 0)
+			break;
+		left -= slice;
+		if (left) {
+			kdsm_batch_nudge(batch);
+			continue;
+		}
+		if (timeout_ns != KDSM_NO_TIMEOUT)
+			return -ETIMEDOUT;
+		kdsm_batch_give_up(batch);
+		left = KDSM_REPLY_TIMEOUT;
+	}
+done:
+	if (peer) {
+		u64 took = ktime_to_ns(ktime_sub(ktime_get(), batch->posted));
+		u32 mean = READ_ONCE(peer->latency);
+
+		took = min_t(u64, took, NSEC_PER_SEC);
+		WRITE_ONCE(peer->latency, mean - mean / 8 + (u32)took / 8);
+	}
+	return 0;
+}
+
+void kdsm_batch_finish(struct kdsm_batch *batch)
+{
+	struct kdsm_part *part, *next;
+
+	list_for_each_entry_safe(part, next, &batch->parts, link)
+		part->release(part);
+	INIT_LIST_HEAD(&batch->parts);
+}

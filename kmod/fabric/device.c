@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Start and stop of the fabric: the device that has this node's address, what it
+ * can do, and the domain of atomics that follows. No data path.
+ */
+#include <linux/random.h>
+#include <linux/slab.h>
+
+#include "internal.h"
+
+#define KDSM_BACKLOG	128
+
+/*
+ * The fabric that uses a device, so that it lets go when the device is removed.
+ * There is one at most, as there is one cluster.
+ */
+static DEFINE_MUTEX(kdsm_attached_lock);
+static struct kdsm_fabric *kdsm_attached;
+
+static void kdsm_fabric_device_removed(struct ib_device *device, void *data)
+{
+	mutex_lock(&kdsm_attached_lock);
+	if (kdsm_attached && kdsm_attached->device == device) {
+		pr_warn("kdsm: RDMA device %s was removed\n", device->name);
+		kdsm_fabric_disconnect(kdsm_attached);
+	}
+	mutex_unlock(&kdsm_attached_lock);
+}
+
+static struct ib_client kdsm_client = {
+	.name = "kdsm",
+	.remove = kdsm_fabric_device_removed,
+};
+
+int kdsm_fabric_init(void)
+{
+	return ib_register_client(&kdsm_client);
+}
+
+void kdsm_fabric_exit(void)
+{
+	ib_unregister_client(&kdsm_client);
+}
+
+static int kdsm_fabric_check_device(struct kdsm_fabric *fabric)
+{
+	const struct ib_device_attr *attrs = &fabric->device->attrs;
+
+	if (!(attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS) ||
+	    attrs->max_fast_reg_page_list_len < KDSM_CHUNK_SIZE >> PAGE_SHIFT) {
+		pr_err("kdsm: %s cannot register chunks of %lu KiB\n",
+		       fabric->device->name, KDSM_CHUNK_SIZE >> 10);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/*
+ * With IB_ATOMIC_GLOB the CPU and the device may both change a word. Without it
+ * the device's atomics are only safe against themselves; the default then is to
+ * let CPUs do all of them.
+ */
+static int kdsm_fabric_choose_domain(struct kdsm_fabric *fabric)
+{
+	enum ib_atomic_cap can = fabric->device->attrs.atomic_cap;
+
+	switch (fabric->config.domain) {
+	case KDSM_DOMAIN_AUTO:
+		fabric->domain = can == IB_ATOMIC_GLOB ? KDSM_DOMAIN_GLOB :
+							 KDSM_DOMAIN_SW;
+		return 0;
+	case KDSM_DOMAIN_SW:
+		break;
+	case KDSM_DOMAIN_HCA:
+		if (can == IB_ATOMIC_NONE)
+			return -EOPNOTSUPP;
+		break;
+	case KDSM_DOMAIN_GLOB:
+		if (can != IB_ATOMIC_GLOB)
+			return -EOPNOTSUPP;
+		break;
+	default:
+		return -EINVAL;
+	}
+	fabric->domain = fabric->config.domain;
+	return 0;
+}
+
+static int kdsm_peers_init(struct kdsm_fabric *fabric)
+{
+	__be16 port = cpu_to_be16(fabric->config.port);
+	unsigned int node;
+
+	for (node = 0; node < fabric->config.nodes; node++) {
+		struct kdsm_peer *peer = &fabric->peers[node];
+
+		peer->fabric = fabric;
+		peer->node = node;
+		peer->address = fabric->config.addresses[node];
+		if (peer->address.ss_family == AF_INET6)
+			((struct sockaddr_in6 *)&peer->address)->sin6_port = port;
+		else
+			((struct sockaddr_in *)&peer->address)->sin_port = port;
+		peer->state = node == fabric->config.node ? KDSM_PEER_SELF :
+							    KDSM_PEER_IDLE;
+		mutex_init(&peer->lock);
+		peer->counters = alloc_percpu(struct kdsm_counters);
+		if (!peer->counters)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void kdsm_fabric_free(struct kdsm_fabric *fabric)
+{
+	unsigned int node;
+
+	for (node = 0; node < fabric->config.nodes; node++)
+		free_percpu(fabric->peers[node].counters);
+	percpu_free_rwsem(&fabric->gate);
+	kvfree(fabric);
+}
+
+struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
+{
+	struct kdsm_fabric *fabric;
+	int err;
+
+	fabric = kvzalloc(struct_size(fabric, peers, config->nodes), GFP_KERNEL);
+	if (!fabric)
+		return ERR_PTR(-ENOMEM);
+	err = percpu_init_rwsem(&fabric->gate);
+	if (err) {
+		kvfree(fabric);
+		return ERR_PTR(err);
+	}
+	fabric->config = *config;
+	mutex_init(&fabric->disconnect_lock);
+	fabric->incarnation = get_random_u64() | 1;
+	fabric->queues = min(num_online_cpus(), KDSM_QUEUES_MAX);
+	xa_init(&fabric->memories);
+	mutex_init(&fabric->accepted_lock);
+	INIT_LIST_HEAD(&fabric->accepted);
+	init_waitqueue_head(&fabric->accepted_wait);
+	err = kdsm_peers_init(fabric);
+	/* The caller's; peers have theirs. */
+	fabric->config.addresses = NULL;
+	if (err)
+		goto free;
+
+	/*
+	 * For handlers that sleep: they are short, and somebody waits for each. So they
+	 * run on the CPU that took the completion, which has the request in its cache,
+	 * rather than on one that has to be woken up for it; connections are spread over
+	 * CPUs. And before the programs of the node, which may use all of its CPUs: a
+	 * worker of their priority may have to wait for the end of a time slice. One that
+	 * sleeps does not hold up the others.
+	 */
+	err = -ENOMEM;
+	fabric->workqueue = alloc_workqueue("kdsm", WQ_HIGHPRI, 0);
+	if (!fabric->workqueue)
+		goto free;
+	err = kdsm_accept_bind(fabric);
+	if (err)
+		goto destroy_workqueue;
+	err = kdsm_fabric_check_device(fabric);
+	if (!err)
+		err = kdsm_fabric_choose_domain(fabric);
+	if (err)
+		goto destroy_listener;
+	fabric->pd = ib_alloc_pd(fabric->device, 0);
+	if (IS_ERR(fabric->pd)) {
+		err = PTR_ERR(fabric->pd);
+		goto destroy_listener;
+	}
+	mutex_lock(&kdsm_attached_lock);
+	kdsm_attached = fabric;
+	mutex_unlock(&kdsm_attached_lock);
+	return fabric;
+
+destroy_listener:
+	rdma_destroy_id(fabric->listener);
+destroy_workqueue:
+	destroy_workqueue(fabric->workqueue);
+free:
+	kdsm_fabric_free(fabric);
+	return ERR_PTR(err);
+}
+
+int kdsm_fabric_listen(struct kdsm_fabric *fabric)
+{
+	return rdma_listen(fabric->listener, KDSM_BACKLOG);
+}
+
+void kdsm_fabric_disconnect(struct kdsm_fabric *fabric)
+{
+	mutex_lock(&fabric->disconnect_lock);
+	if (!fabric->disconnected) {
+		kdsm_connection_stop(fabric);
+		kdsm_memory_unregister_all(fabric);
+		ib_dealloc_pd(fabric->pd);
+		fabric->disconnected = true;
+	}
+	mutex_unlock(&fabric->disconnect_lock);
+}
+
+void kdsm_fabric_stop(struct kdsm_fabric *fabric)
+{
+	mutex_lock(&kdsm_attached_lock);
+	kdsm_attached = NULL;
+	mutex_unlock(&kdsm_attached_lock);
+	WARN_ON(!fabric->disconnected || !xa_empty(&fabric->memories));
+	kdsm_connection_free_all(fabric);
+	destroy_workqueue(fabric->workqueue);
+	xa_destroy(&fabric->memories);
+	kdsm_fabric_free(fabric);
+}
+
+unsigned int kdsm_fabric_node(const struct kdsm_fabric *fabric)
+{
+	return fabric->config.node;
+}
+
+unsigned int kdsm_fabric_nodes(const struct kdsm_fabric *fabric)
+{
+	return fabric->config.nodes;
+}
+
+u32 kdsm_fabric_domain(const struct kdsm_fabric *fabric)
+{
+	return fabric->domain;
+}
+
+const char *kdsm_fabric_device(const struct kdsm_fabric *fabric)
+{
+	return fabric->device_name;
+}
+
+const struct kdsm_refused *kdsm_fabric_refused(const struct kdsm_fabric *fabric)
+{
+	return &fabric->refused;
+}
+
+void kdsm_fabric_peer(struct kdsm_fabric *fabric, unsigned int node,
+		      struct kdsm_peer_info *info)
+{
+	const struct kdsm_peer *peer = &fabric->peers[node];
+
+	info->state = READ_ONCE(peer->state);
+	info->connects = atomic64_read(&peer->connects);
+	info->errors = atomic64_read(&peer->errors);
+}
+
+bool kdsm_fabric_is_away(const struct kdsm_fabric *fabric, unsigned int node)
+{
+	return READ_ONCE(fabric->peers[node].away);
+}
+
+u64 kdsm_fabric_tie(const struct kdsm_fabric *fabric, unsigned int node)
+{
+	return READ_ONCE(fabric->peers[node].tie);
+}
+
+void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats)
+{
+	kdsm_counters_sum(fabric->peers[node].counters, stats);
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Find-or-put on a table by the CPU of the node that has the part: a walk over entries
+ * of the index that costs a peer one message, where it would need a get for the entries,
+ * one for each node with the same fragment, and an atomic for the empty one. The table
+ * is that of libkdsm; its processes do the same by their CPUs and by operations, at the
+ * same time.
+ *
+ * Everything that is found in the memory is a program's to write, and what a peer asks
+ * for is the peer's: places are checked, and a walk is of bounded length.
+ */
+#include "internal.h"
+
+/* One entry: an outcome, 0 for going on, or an error. */
+static int kdsm_find_look(struct kdsm_memory *memory, u64 index, struct kdsm_find *find,
+			  bool can_sleep)
+{
+	u64 place = index + find->entry * sizeof(u64), entry, number, node[2];
+	int outcome, err;
+
+	err = kdsm_memory_copy(memory, place, &entry, sizeof(entry), false, can_sleep);
+	if (!err && !entry)
+		/* The node was stored before the peer asked: this is where others see it. */
+		err = kdsm_memory_atomic(memory, true, place,
+					 kdsm_entry(kdsm_fragment(find->fragment), find->number),
+					 0, &entry, can_sleep);
+	if (err)
+		return err;
+	if (!entry)
+		return KDSM_FIND_PUT;
+	outcome = kdsm_find_judge(find, entry, &number);
+	if (outcome == KDSM_FIND_FOUND) {
+		/* The number depends on the entry, so the node is not read before it. */
+		err = kdsm_memory_copy(memory, find->data + (number - find->first) * sizeof(node),
+				       node, sizeof(node), false, can_sleep);
+		if (err)
+			return err;
+		if (!kdsm_find_same(find, node[0], node[1]))
+			return 0;
+	}
+	if (outcome > 0)
+		find->number = number;
+	return outcome;
+}
+
+int kdsm_find(struct kdsm_memory *memory, u64 index, struct kdsm_find *find, bool can_sleep)
+{
+	int outcome;
+
+	/* A CPU's atomic would race with the device's. */
+	if (kdsm_memory_domain(memory) == KDSM_DOMAIN_HCA)
+		return -EOPNOTSUPP;
+	do {
+		outcome = kdsm_find_look(memory, index, find, can_sleep);
+		if (outcome < 0)
+			return outcome;
+	} while (!kdsm_find_ends(find, outcome));
+	return 0;
+}
+
+/* ---- on the wire ---- */
+
+void kdsm_find_ask(struct kdsm_wire_find *wire, const struct kdsm_operation *op)
+{
+	const struct kdsm_find *find = op->data;
+
+	*wire = (struct kdsm_wire_find) {
+		.id = cpu_to_le32(kdsm_memory_id(op->memory)),
+		.probes = cpu_to_le32(find->probes),
+		.index = cpu_to_le64(op->offset),
+		.entries = cpu_to_le64(find->entries),
+		.nodes = cpu_to_le64(find->nodes),
+		.data = cpu_to_le64(find->data),
+		.first = cpu_to_le64(find->first),
+		/* Of bytes: what they mean is the table's. */
+		.node = { (__force __le64)find->node[0], (__force __le64)find->node[1] },
+		.ignore = (__force __le64)find->ignore,
+		.entry = cpu_to_le64(find->entry),
+		.number = cpu_to_le64(find->number),
+		.fragment = cpu_to_le32(find->fragment),
+		.done = cpu_to_le32(find->done),
+		.run = cpu_to_le32(find->run),
+	};
+}
+
+int kdsm_find_answered(struct kdsm_find *find, const struct kdsm_wire_found *found)
+{
+	u64 entry = le64_to_cpu(found->entry), number = le64_to_cpu(found->number);
+	u32 probes = le32_to_cpu(found->probes), outcome = le32_to_cpu(found->outcome);
+
+	if (entry >= find->entries || number >= KDSM_NUMBERS || probes >= find->probes ||
+	    outcome < KDSM_FIND_PUT || outcome > KDSM_FIND_FULL)
+		return -EPROTO;
+	find->entry = entry;
+	find->number = number;
+	find->done += find->probes - probes;
+	find->probes = probes;
+	find->outcome = outcome;
+	return 0;
+}
+
+int kdsm_find_serve(void *context, struct kdsm_request *request)
+{
+	const struct kdsm_wire_find *wire = request->data;
+	struct kdsm_wire_found *reply = request->reply;
+	struct kdsm_memory *memory;
+	struct kdsm_find find;
+	u64 index;
+	int err;
+
+	if (request->length != sizeof(*wire) || le32_to_cpu(wire->fragment) > U16_MAX)
+		return -EINVAL;
+	index = le64_to_cpu(wire->index);
+	find = (struct kdsm_find) {
+		.entries = le64_to_cpu(wire->entries),
+		.nodes = le64_to_cpu(wire->nodes),
+		.data = le64_to_cpu(wire->data),
+		.first = le64_to_cpu(wire->first),
+		.node = { (__force u64)wire->node[0], (__force u64)wire->node[1] },
+		.ignore = (__force u64)wire->ignore,
+		.entry = le64_to_cpu(wire->entry),
+		.number = le64_to_cpu(wire->number),
+		.probes = le32_to_cpu(wire->probes),
+		.fragment = le32_to_cpu(wire->fragment),
+		.done = le32_to_cpu(wire->done),
+		.run = le32_to_cpu(wire->run),
+	};
+	memory = kdsm_memory_lookup(context, le32_to_cpu(wire->id));
+	if (!memory)
+		return -ENOENT;
+	err = kdsm_find_check(&find, index, kdsm_memory_size(memory));
+	if (!err && kdsm_memory_read_only(memory))
+		err = -EACCES;
+	if (!err)
+		err = kdsm_find(memory, index, &find, request->can_sleep);
+	kdsm_memory_put(memory);
+	if (err)
+		return err;
+	*reply = (struct kdsm_wire_found) {
+		.entry = cpu_to_le64(find.entry),
+		.number = cpu_to_le64(find.number),
+		.probes = cpu_to_le32(find.probes),
+		.outcome = cpu_to_le32(find.outcome),
+	};
+	request->reply_length = sizeof(*reply);
+	return 0;
+}

@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Active messages: a short request that a handler in the peer's kernel answers.
+ *
+ * A connection has KDSM_CREDITS slots. A request takes one until its reply is
+ * here, so never more requests are under way than the peer has receives for, and
+ * every reply finds a receive here. The reply leaves from the slot of the same
+ * number at the other end.
+ *
+ * Most sends are not signalled. A slot can be written again all the same: what
+ * follows (the reply, or the next request with its number) tells that the message
+ * arrived, and should the device repeat it for want of an acknowledgment, it is
+ * dropped as a duplicate unread. Only the room in the send queue has to be
+ * counted, for which one in KDSM_SIGNAL_EVERY is signalled.
+ */
+#include <linux/slab.h>
+
+#include "trace.h"
+#include "internal.h"
+
+static void kdsm_message_sent(struct ib_cq *cq, struct ib_wc *wc);
+static void kdsm_message_received(struct ib_cq *cq, struct ib_wc *wc);
+static void kdsm_message_serve_work(struct work_struct *work);
+
+void kdsm_message_setup(struct kdsm_connection *connection)
+{
+	unsigned int i;
+
+	connection->free_slots = GENMASK(KDSM_CREDITS - 1, 0);
+	connection->sent.done = kdsm_message_sent;
+	for (i = 0; i < KDSM_RECEIVES; i++) {
+		connection->receives[i].cqe.done = kdsm_message_received;
+		INIT_WORK(&connection->receives[i].work, kdsm_message_serve_work);
+	}
+}
+
+/* ---- slots ---- */
+
+/* A free slot of a connection that is up, or NULL; *over: it is not up. */
+static struct kdsm_slot *kdsm_slot_get(struct kdsm_connection *connection, bool *over)
+{
+	struct kdsm_slot *slot = NULL;
+	unsigned int i;
+
+	spin_lock_bh(&connection->lock);
+	*over = connection->state != KDSM_CONNECTION_UP;
+	if (!*over && connection->free_slots && connection->sends) {
+		i = __ffs(connection->free_slots);
+		__clear_bit(i, &connection->free_slots);
+		connection->sends--;
+		slot = &connection->slots[i];
+		slot->sequence++;
+		slot->call = NULL;
+	}
+	spin_unlock_bh(&connection->lock);
+	return slot;
+}
+
+static bool kdsm_slot_wait_for(struct kdsm_connection *connection,
+			       struct kdsm_slot **slot)
+{
+	bool over;
+
+	*slot = kdsm_slot_get(connection, &over);
+	return *slot || over;
+}
+
+static u32 kdsm_slot_cookie(const struct kdsm_slot *slot)
+{
+	return (u32)slot->sequence << 16 | (slot - slot->connection->slots);
+}
+
+static void kdsm_slot_free_locked(struct kdsm_slot *slot)
+{
+	lockdep_assert_held(&slot->connection->lock);
+	__set_bit(slot - slot->connection->slots, &slot->connection->free_slots);
+}
+
+static void kdsm_message_sent(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kdsm_connection *connection =
+		container_of(wc->wr_cqe, struct kdsm_connection, sent);
+
+	if (wc->status != IB_WC_SUCCESS) {
+		kdsm_connection_break(connection);
+		return;
+	}
+	spin_lock_bh(&connection->lock);
+	connection->sends += KDSM_SIGNAL_EVERY;
+	spin_unlock_bh(&connection->lock);
+	wake_up(&connection->wait);
+}
+
+static int kdsm_receive_post(struct kdsm_receive *receive)
+{
+	struct kdsm_connection *connection = receive->connection;
+	struct ib_sge sge = {
+		.addr = receive->dma,
+		.length = KDSM_MESSAGE_SIZE,
+		.lkey = connection->fabric->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = {
+		.wr_cqe = &receive->cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+
+	ib_dma_sync_single_for_device(connection->fabric->device, receive->dma,
+				      KDSM_MESSAGE_SIZE, DMA_FROM_DEVICE);
+	return ib_post_recv(connection->qp, &wr, NULL);
+}
+
+/*
+ * Send what is in the slot, for which there is room: a request, whose slot stays
+ * busy until the reply, or the reply to what came in receive, which is posted
+ * again. -EIO: the connection is not up, or posting failed; nothing follows then.
+ *
+ * The reply goes first, since somebody waits for it. The peer may ask again before
+ * the receive is back, from the same slot; the receives beyond the credits are as
+ * many as there are slots.
+ */
+static int kdsm_slot_send(struct kdsm_slot *slot, unsigned int length,
+			  struct kdsm_call *call, struct kdsm_receive *receive)
+{
+	struct kdsm_connection *connection = slot->connection;
+	struct kdsm_fabric *fabric = connection->fabric;
+	struct ib_sge sge = {
+		.addr = slot->dma,
+		.length = sizeof(struct kdsm_wire_header) + length,
+		.lkey = fabric->pd->local_dma_lkey,
+	};
+	struct ib_send_wr wr = {
+		.wr_cqe = &connection->sent,
+		.opcode = IB_WR_SEND,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+	bool untied = false;
+	int err = -EIO;
+
+	ib_dma_sync_single_for_device(fabric->device, slot->dma, sge.length,
+				      DMA_TO_DEVICE);
+	spin_lock_bh(&connection->lock);
+	if (call && connection->state == KDSM_CONNECTION_UP &&
+	    !kdsm_connection_is_tied(connection, call->tie)) {
+		/* It is as good as new. */
+		connection->sends++;
+		untied = true;
+	} else if (connection->state == KDSM_CONNECTION_UP) {
+		if (++connection->unsignalled == KDSM_SIGNAL_EVERY) {
+			connection->unsignalled = 0;
+			wr.send_flags = IB_SEND_SIGNALED;
+		}
+		slot->call = call;
+		if (!ib_post_send(connection->qp, &wr, NULL) &&
+		    (!receive || !kdsm_receive_post(receive)))
+			err = 0;
+	}
+	if (err || !call) {
+		slot->call = NULL;
+		kdsm_slot_free_locked(slot);
+	}
+	spin_unlock_bh(&connection->lock);
+	if (err && !untied)
+		kdsm_connection_break(connection);
+	return err;
+}
+
+static void kdsm_header_write(struct kdsm_slot *slot, u16 type, unsigned int length,
+			      u32 cookie, int status)
+{
+	struct kdsm_wire_header *header = slot->buffer;
+
+	header->type = cpu_to_le16(type);
+	header->length = cpu_to_le16(length);
+	header->cookie = cpu_to_le32(cookie);
+	header->status = cpu_to_le32(status);
+	header->reserved = 0;
+}
+
+/* ---- receives ---- */
+
+/* The lock keeps the queue pair: it goes only after the state was left. */
+static void kdsm_receive_repost(struct kdsm_receive *receive)
+{
+	struct kdsm_connection *connection = receive->connection;
+	int err = 0;
+
+	spin_lock_bh(&connection->lock);
+	if (connection->state == KDSM_CONNECTION_UP)
+		err = kdsm_receive_post(receive);
+	spin_unlock_bh(&connection->lock);
+	if (err)
+		kdsm_connection_break(connection);
+}
+
+int kdsm_message_post_receives(struct kdsm_connection *connection)
+{
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < KDSM_RECEIVES; i++) {
+		err = kdsm_receive_post(&connection->receives[i]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- serving ---- */
+
+static int kdsm_message_dispatch(struct kdsm_fabric *fabric, unsigned int type,
+				 struct kdsm_request *request)
+{
+	kdsm_handler_t handler;
+
+	switch (type) {
+	case KDSM_MESSAGE_PROBE:
+		return 0;
+	case KDSM_MESSAGE_KEYS:
+		return kdsm_memory_serve_keys(fabric, request);
+	case KDSM_MESSAGE_CAS:
+		return kdsm_delegate_serve_cas(fabric, request);
+	case KDSM_MESSAGE_FAA:
+		return kdsm_delegate_serve_faa(fabric, request);
+	case KDSM_MESSAGE_GATHER:
+		return kdsm_delegate_serve_gather(fabric, request);
+	case KDSM_MESSAGE_FIND:
+		return kdsm_find_serve(fabric, request);
+	case KDSM_MESSAGE_STEAL:
+		return kdsm_steal_serve(fabric, request);
+	}
+	handler = fabric->config.handlers[type];
+	return handler ? handler(fabric->config.context, request) : -EOPNOTSUPP;
+}
+
+/* The slot for the reply to a request, or NULL: there can be no such request. */
+static struct kdsm_slot *kdsm_reply_slot(struct kdsm_connection *connection, u32 cookie)
+{
+	unsigned int i = cookie & 0xffff;
+	bool was_free;
+
+	if (i >= KDSM_CREDITS)
+		return NULL;
+	spin_lock_bh(&connection->lock);
+	was_free = __test_and_clear_bit(i, &connection->free_slots);
+	spin_unlock_bh(&connection->lock);
+	return was_free ? &connection->slots[i] : NULL;
+}
+
+/* Take room for the reply. True also if there is nobody to reply to: *over. */
+static bool kdsm_reply_room(struct kdsm_connection *connection, bool *over)
+{
+	bool room;
+
+	spin_lock_bh(&connection->lock);
+	*over = connection->state != KDSM_CONNECTION_UP;
+	room = !*over && connection->sends;
+	connection->sends -= room;
+	spin_unlock_bh(&connection->lock);
+	return room || *over;
+}
+
+/* Serve and reply, if still asked. False: it has to be done where it may sleep. */
+static bool kdsm_message_serve(struct kdsm_receive *receive, bool can_sleep)
+{
+	struct kdsm_connection *connection = receive->connection;
+	struct kdsm_fabric *fabric = connection->fabric;
+	const struct kdsm_wire_header *header = receive->buffer;
+	unsigned int type = le16_to_cpu(header->type);
+	u32 cookie = le32_to_cpu(header->cookie);
+	struct kdsm_slot *slot = &connection->slots[cookie & 0xffff];
+	struct kdsm_serving serving = {
+		.request = {
+			.from = connection->peer->node,
+			.can_sleep = can_sleep,
+			.data = header + 1,
+			.length = le16_to_cpu(header->length),
+			.reply = slot->buffer + sizeof(*header),
+		},
+		.connection = connection,
+	};
+	int status;
+	bool over;
+
+	if (can_sleep)
+		wait_event(connection->wait, kdsm_reply_room(connection, &over));
+	else if (!kdsm_reply_room(connection, &over))
+		return false;
+	if (over)
+		return true;
+	status = kdsm_message_dispatch(fabric, type, &serving.request);
+	if (status == -EAGAIN && !can_sleep) {
+		spin_lock_bh(&connection->lock);
+		connection->sends++;
+		spin_unlock_bh(&connection->lock);
+		return false;
+	}
+	if (status)
+		serving.request.reply_length = 0;
+	trace_kdsm_serve(connection->peer->node, type, status);
+	kdsm_count(connection->peer->counters, KDSM_STAT_AM_SERVED);
+	kdsm_header_write(slot, type, serving.request.reply_length, cookie, status);
+	kdsm_slot_send(slot, serving.request.reply_length, NULL, receive);
+	return true;
+}
+
+static void kdsm_message_serve_work(struct work_struct *work)
+{
+	struct kdsm_receive *receive = container_of(work, struct kdsm_receive, work);
+	struct kdsm_connection *connection = receive->connection;
+
+	kdsm_message_serve(receive, true);
+	kdsm_connection_put(connection);
+}
+
+static bool kdsm_message_request(struct kdsm_receive *receive)
+{
+	struct kdsm_connection *connection = receive->connection;
+	const struct kdsm_wire_header *header = receive->buffer;
+
+	if (!kdsm_reply_slot(connection, le32_to_cpu(header->cookie)))
+		return false;
+	if (kdsm_message_serve(receive, false))
+		return true;
+	/* The work's reference. The buffer stays untouched until it is served. */
+	kref_get(&connection->kref);
+	queue_work(connection->fabric->workqueue, &receive->work);
+	return true;
+}
+
+/* ---- replies ---- */
+
+static bool kdsm_message_reply(struct kdsm_receive *receive)
+{
+	struct kdsm_connection *connection = receive->connection;
+	const struct kdsm_wire_header *header = receive->buffer;
+	u32 cookie = le32_to_cpu(header->cookie);
+	unsigned int i = cookie & 0xffff, length = le16_to_cpu(header->length);
+	int status = (s32)le32_to_cpu(header->status);
+	struct kdsm_call *call = NULL;
+	struct kdsm_slot *slot;
+
+	if (i >= KDSM_CREDITS)
+		return false;
+	slot = &connection->slots[i];
+	spin_lock_bh(&connection->lock);
+	if (kdsm_slot_cookie(slot) == cookie && slot->call) {
+		call = slot->call;
+		slot->call = NULL;
+	}
+	spin_unlock_bh(&connection->lock);
+	if (!call)
+		return false;
+	if (status > 0 || status < -MAX_ERRNO || length > call->reply_length)
+		status = -EPROTO;
+	call->status = status;
+	call->reply_length = status ? 0 : length;
+	memcpy(call->reply, header + 1, call->reply_length);
+	/* Receive and credit come back before the caller can ask again. */
+	kdsm_receive_repost(receive);
+	spin_lock_bh(&connection->lock);
+	kdsm_slot_free_locked(slot);
+	spin_unlock_bh(&connection->lock);
+	/* Who waits for a slot looks under the lock, after it is in the queue. */
+	if (wq_has_sleeper(&connection->wait))
+		wake_up(&connection->wait);
+	call->done(call);
+	return true;
+}
+
+static void kdsm_message_received(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kdsm_receive *receive = container_of(wc->wr_cqe, struct kdsm_receive, cqe);
+	struct kdsm_connection *connection = receive->connection;
+	struct kdsm_fabric *fabric = connection->fabric;
+	const struct kdsm_wire_header *header = receive->buffer;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		kdsm_connection_break(connection);
+		return;
+	}
+	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM) {
+		u32 notice = be32_to_cpu(wc->ex.imm_data);
+
+		if (!connection->accepted)
+			goto nonsense;
+		kdsm_receive_repost(receive);
+		fabric->config.notified(fabric->config.context, notice >> 16,
+					notice & 0xffff);
+		return;
+	}
+	ib_dma_sync_single_for_cpu(fabric->device, receive->dma, KDSM_MESSAGE_SIZE,
+				   DMA_FROM_DEVICE);
+	if (wc->byte_len < sizeof(*header) ||
+	    le16_to_cpu(header->length) != wc->byte_len - sizeof(*header) ||
+	    le16_to_cpu(header->type) >= KDSM_MESSAGE_TYPES || header->reserved)
+		goto nonsense;
+	if (connection->accepted ? kdsm_message_request(receive) : kdsm_message_reply(receive))
+		return;
+
+nonsense:
+	atomic64_inc(&fabric->refused.message);
+	pr_warn_ratelimited("kdsm: node %u sent a message that makes no sense\n",
+			    connection->peer->node);
+	kdsm_connection_break(connection);
+}
+
+/* No completion and no reply comes any more. */
+void kdsm_message_fail(struct kdsm_connection *connection)
+{
+	struct kdsm_call *call;
+	unsigned int i;
+
+	for (i = 0; i < KDSM_CREDITS; i++) {
+		struct kdsm_slot *slot = &connection->slots[i];
+
+		spin_lock_bh(&connection->lock);
+		call = slot->call;
+		slot->call = NULL;
+		if (call)
+			kdsm_slot_free_locked(slot);
+		spin_unlock_bh(&connection->lock);
+		if (call) {
+			call->status = -EIO;
+			call->reply_length = 0;
+			call->done(call);
+		}
+	}
+}
+
+/* ---- asking ---- */
+
+int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
+		   enum kdsm_message_type type, const void *data, unsigned int length,
+		   struct kdsm_call *call)
+{
+	struct kdsm_counters __percpu *counters = fabric->peers[node].counters;
+	struct kdsm_connection *connection;
+	struct kdsm_slot *slot;
+	bool over;
+
+	connection = kdsm_connection_get(fabric, node);
+	if (IS_ERR(connection)) {
+		kdsm_count(counters, KDSM_STAT_ERRORS);
+		return PTR_ERR(connection);
+	}
+	slot = kdsm_slot_get(connection, &over);
+	if (!slot && !over) {
+		kdsm_count(counters, KDSM_STAT_CREDIT_WAITS);
+		wait_event(connection->wait, kdsm_slot_wait_for(connection, &slot));
+	}
+	if (!slot) {
+		kdsm_count(counters, KDSM_STAT_ERRORS);
+		return -EIO;
+	}
+	call->connection = connection;
+	kdsm_header_write(slot, type, length, kdsm_slot_cookie(slot), 0);
+	memcpy(slot->buffer + sizeof(struct kdsm_wire_header), data, length);
+	kdsm_count(counters, KDSM_STAT_AM);
+	trace_kdsm_message(node, type, length);
+	return kdsm_slot_send(slot, length, call, NULL);
+}
+
+struct kdsm_sync_call {
+	struct kdsm_call call;
+	struct completion done;
+};
+
+static void kdsm_sync_call_done(struct kdsm_call *call)
+{
+	complete(&container_of(call, struct kdsm_sync_call, call)->done);
+}
+
+static bool kdsm_sync_call_wait(struct kdsm_sync_call *sync)
+{
+	unsigned long waited;
+
+	for (waited = 0; waited < KDSM_REPLY_TIMEOUT; waited += KDSM_NUDGE_AFTER) {
+		if (wait_for_completion_timeout(&sync->done, KDSM_NUDGE_AFTER))
+			return true;
+		kdsm_connection_nudge(sync->call.connection);
+	}
+	return false;
+}
+
+/* A message to this very node, without the network. */
+static int kdsm_message_self(struct kdsm_fabric *fabric, enum kdsm_message_type type,
+			     const void *data, unsigned int length, void *reply,
+			     unsigned int *reply_length)
+{
+	struct kdsm_request request = {
+		.from = fabric->config.node,
+		.can_sleep = true,
+		.data = data,
+		.length = length,
+	};
+	int err;
+
+	request.reply = kzalloc(KDSM_MESSAGE_ROOM, GFP_KERNEL);
+	if (!request.reply)
+		return -ENOMEM;
+	err = kdsm_message_dispatch(fabric, type, &request);
+	if (!err && reply_length) {
+		*reply_length = min(*reply_length, request.reply_length);
+		memcpy(reply, request.reply, *reply_length);
+	}
+	kfree(request.reply);
+	return err;
+}
+
+int kdsm_message_gated(struct kdsm_fabric *fabric, unsigned int node,
+		       enum kdsm_message_type type, const void *data,
+		       unsigned int length, void *reply, unsigned int *reply_length)
+{
+	struct kdsm_sync_call sync = {
+		.call.reply = reply,
+		.call.reply_length = reply_length ? *reply_length : 0,
+		.call.done = kdsm_sync_call_done,
+		.done = COMPLETION_INITIALIZER_ONSTACK(sync.done),
+	};
+	int err;
+
+	if (WARN_ON_ONCE(length > KDSM_MESSAGE_ROOM || node >= fabric->config.nodes))
+		return -EINVAL;
+	err = kdsm_call_post(fabric, node, type, data, length, &sync.call);
+	if (err)
+		return err;
+	if (!kdsm_sync_call_wait(&sync)) {
+		pr_warn_ratelimited("kdsm: node %u does not answer\n", node);
+		kdsm_connection_break(sync.call.connection);
+		wait_for_completion(&sync.done);
+		if (sync.call.status == -EIO)
+			sync.call.status = -ETIMEDOUT;
+	}
+	if (reply_length)
+		*reply_length = sync.call.reply_length;
+	if (sync.call.status)
+		kdsm_count(fabric->peers[node].counters, KDSM_STAT_ERRORS);
+	return sync.call.status;
+}
+
+int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
+		 enum kdsm_message_type type, const void *data, unsigned int length,
+		 void *reply, unsigned int *reply_length)
+{
+	int err;
+
+	/* Without the gate: the handler may send messages, and takes it then. */
+	if (node == fabric->config.node)
+		return kdsm_message_self(fabric, type, data, length, reply, reply_length);
+	percpu_down_read(&fabric->gate);
+	err = kdsm_message_gated(fabric, node, type, data, length, reply, reply_length);
+	percpu_up_read(&fabric->gate);
+	return err;
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Operations on memory of peers: RDMA reads, writes and atomics, posted as one
+ * chain of work requests with one doorbell. Batches of them are in batch.c.
+ *
+ * Only the last work request of a chain is signalled. A reliable connection
+ * completes in order, so its success is that of all; if one fails, it and all
+ * after it complete with an error, the last one too. Completions are taken under
+ * the connection's poll_lock, hence in order, and the last one ends the chain. A
+ * chain whose last completion never comes (its connection was destroyed, or
+ * posting failed half-way) is ended by kdsm_operation_fail().
+ */
+#include <linux/slab.h>
+
+#include "trace.h"
+#include "internal.h"
+
+struct kdsm_wr {
+	struct ib_cqe cqe;
+	struct kdsm_chain *chain;
+	struct kdsm_operation *op;
+	struct ib_sge sge;
+	u64 dma;
+	enum dma_data_direction direction;
+	union {
+		struct ib_rdma_wr rdma;
+		struct ib_atomic_wr atomic;
+	};
+};
+
+struct kdsm_chain {
+	struct kdsm_part part;
+	struct list_head link;		/* in connection->chains, under its lock */
+	unsigned int count;
+	unsigned int room;		/* that it took of the connection's */
+	struct kdsm_wr wrs[];
+};
+
+static void kdsm_chain_done(struct kdsm_chain *chain)
+{
+	struct kdsm_connection *connection = chain->part.connection;
+	unsigned int i;
+
+	for (i = 0; i < chain->count; i++)
+		ib_dma_unmap_single(connection->fabric->device, chain->wrs[i].dma,
+				    chain->wrs[i].sge.length, chain->wrs[i].direction);
+	spin_lock_bh(&connection->lock);
+	list_del_init(&chain->link);
+	connection->room += chain->room;
+	spin_unlock_bh(&connection->lock);
+	wake_up(&connection->wait);
+	/* The batch may be gone after this, and the chain with it. */
+	kdsm_batch_part_done(chain->part.batch);
+}
+
+/* It is not posted, or nothing of it is under way any more. */
+static void kdsm_chain_fail(struct kdsm_chain *chain, int status)
+{
+	unsigned int i;
+
+	for (i = 0; i < chain->count; i++)
+		chain->wrs[i].op->status = status;
+	kdsm_chain_done(chain);
+}
+
+static void kdsm_wr_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kdsm_wr *wr = container_of(wc->wr_cqe, struct kdsm_wr, cqe);
+	struct kdsm_chain *chain = wr->chain;
+
+	if (unlikely(wc->status != IB_WC_SUCCESS)) {
+		wr->op->status = wc->status == IB_WC_RETRY_EXC_ERR ? -EHOSTDOWN : -EIO;
+		if (wc->status != IB_WC_WR_FLUSH_ERR)
+			pr_info_ratelimited("kdsm: node %u: %s\n", wr->op->node,
+					    ib_wc_status_msg(wc->status));
+		kdsm_connection_break(chain->part.connection);
+	}
+	if (wr == &chain->wrs[chain->count - 1])
+		kdsm_chain_done(chain);
+}
+
+/*
+ * Nothing completes on the connection any more, and nothing is posted. Who of a
+ * chain was not reported as failed may have taken effect or not.
+ */
+void kdsm_operation_fail(struct kdsm_connection *connection)
+{
+	struct kdsm_chain *chain, *next;
+	LIST_HEAD(chains);
+
+	spin_lock_bh(&connection->lock);
+	list_splice_init(&connection->chains, &chains);
+	spin_unlock_bh(&connection->lock);
+	list_for_each_entry_safe(chain, next, &chains, link)
+		kdsm_chain_fail(chain, -EIO);
+}
+
+static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_wr *wr,
+			   struct kdsm_operation *op, u32 key)
+{
+	bool is_atomic = kdsm_operation_is_atomic(op);
+	void *data = is_atomic ? &op->word : op->data;
+	struct ib_send_wr *send;
+
+	wr->direction = op->opcode == KDSM_OP_PUT ? DMA_TO_DEVICE : DMA_FROM_DEVICE;
+	wr->dma = ib_dma_map_single(fabric->device, data, op->length, wr->direction);
+	if (ib_dma_mapping_error(fabric->device, wr->dma))
+		return -ENOMEM;
+	wr->op = op;
+	wr->cqe.done = kdsm_wr_done;
+	wr->sge.addr = wr->dma;
+	wr->sge.length = op->length;
+	wr->sge.lkey = fabric->pd->local_dma_lkey;
+	if (is_atomic) {
+		send = &wr->atomic.wr;
+		wr->atomic.remote_addr = op->offset;
+		wr->atomic.rkey = key;
+		wr->atomic.compare_add = op->opcode == KDSM_OP_CAS ? op->compare :
+								     op->operand;
+		wr->atomic.swap = op->operand;
+	} else {
+		send = &wr->rdma.wr;
+		wr->rdma.remote_addr = op->offset;
+		wr->rdma.rkey = key;
+	}
+	switch (op->opcode) {
+	case KDSM_OP_GET:
+		send->opcode = IB_WR_RDMA_READ;
+		/*
+		 * Those made of software execute one after the other; what hardware
+		 * may fetch from memory for a later one is fenced off.
+		 */
+		if (op->ordered && !fabric->device_is_software)
+			send->send_flags = IB_SEND_FENCE;
+		break;
+	case KDSM_OP_PUT:
+		send->opcode = IB_WR_RDMA_WRITE;
+		if (op->notify) {
+			send->opcode = IB_WR_RDMA_WRITE_WITH_IMM;
+			send->ex.imm_data =
+				cpu_to_be32(kdsm_wire_notice(kdsm_memory_id(op->memory),
+							     op->notice));
+		}
+		break;
+	case KDSM_OP_CAS:
+		send->opcode = IB_WR_ATOMIC_CMP_AND_SWP;
+		break;
+	default:
+		send->opcode = IB_WR_ATOMIC_FETCH_AND_ADD;
+		break;
+	}
+	send->wr_cqe = &wr->cqe;
+	send->sg_list = &wr->sge;
+	send->num_sge = 1;
+	return 0;
+}
+
+/*
+ * Post the chain, if the connection has room for it. False: wait for room. A
+ * connection that is not up fails the chain.
+ */
+static bool kdsm_chain_try_post(struct kdsm_chain *chain, int *err)
+{
+	struct kdsm_connection *connection = chain->part.connection;
+	bool posted = true;
+
+	spin_lock_bh(&connection->lock);
+	if (connection->state != KDSM_CONNECTION_UP ||
+	    !kdsm_connection_is_tied(connection, chain->part.batch->tie)) {
+		*err = -EIO;
+	} else if (connection->room < chain->count) {
+		posted = false;
+	} else {
+		chain->room = chain->count;
+		connection->room -= chain->room;
+		list_add_tail(&chain->link, &connection->chains);
+		/* After a failure part of it may be on its way: see below. */
+		*err = ib_post_send(connection->qp, &chain->wrs[0].rdma.wr, NULL) ?
+		       -EINPROGRESS : 0;
+	}
+	spin_unlock_bh(&connection->lock);
+	return posted;
+}
+
+/* Post a chain whose work requests are prepared and linked. */
+static void kdsm_chain_post(struct kdsm_chain *chain)
+{
+	int err = 0;
+
+	atomic_inc(&chain->part.batch->pending);
+	wait_event(chain->part.connection->wait, kdsm_chain_try_post(chain, &err));
+	if (err == -EINPROGRESS)
+		kdsm_connection_break(chain->part.connection);	/* which ends it */
+	else if (err)
+		kdsm_chain_fail(chain, err);
+}
+
+static void kdsm_count_operation(struct kdsm_batch *batch, const struct kdsm_operation *op)
+{
+	struct kdsm_counters __percpu *counters = kdsm_operation_counters(batch, op);
+
+	switch (op->opcode) {
+	case KDSM_OP_GET:
+		kdsm_count(counters, KDSM_STAT_GET);
+		kdsm_count_add(counters, KDSM_STAT_GET_BYTES, op->length);
+		break;
+	case KDSM_OP_PUT:
+		kdsm_count(counters, op->notify ? KDSM_STAT_PUT_NOTIFY : KDSM_STAT_PUT);
+		kdsm_count_add(counters, KDSM_STAT_PUT_BYTES, op->length);
+		break;
+	case KDSM_OP_CAS:
+		kdsm_count(counters, KDSM_STAT_CAS);
+		break;
+	default:
+		kdsm_count(counters, KDSM_STAT_FAA);
+		break;
+	}
+}
+
+/* Bring back what the device stored, and forget the chain. */
+static void kdsm_chain_release(struct kdsm_part *part)
+{
+	struct kdsm_chain *chain = container_of(part, struct kdsm_chain, part);
+	struct kdsm_operation *op;
+	unsigned int i;
+
+	for (i = 0; i < chain->count; i++) {
+		op = chain->wrs[i].op;
+		if (op->status)
+			kdsm_count(kdsm_operation_counters(part->batch, op), KDSM_STAT_ERRORS);
+		else if (kdsm_operation_is_atomic(op))
+			op->result = op->word;
+	}
+	kfree(chain);
+}
+
+void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned int count,
+		      struct kdsm_connection *connection)
+{
+	struct kdsm_fabric *fabric = batch->fabric;
+	struct kdsm_operation *op, *next;
+	struct kdsm_chain *chain;
+	struct kdsm_wr *wr;
+	int err = -ENOMEM;
+	u32 key;
+
+	chain = kmalloc(struct_size(chain, wrs, count), GFP_KERNEL | __GFP_ZERO);
+	if (!chain)
+		goto fail;
+	chain->part.batch = batch;
+	chain->part.connection = connection;
+	chain->part.release = kdsm_chain_release;
+	INIT_LIST_HEAD(&chain->link);
+	list_for_each_entry_safe(op, next, ops, link) {
+		list_del(&op->link);
+		wr = &chain->wrs[chain->count];
+		wr->chain = chain;
+		err = kdsm_memory_key(op->memory, op->node, op->offset, &key);
+		if (!err)
+			err = kdsm_wr_prepare(fabric, wr, op, key);
+		if (err) {
+			op->status = err;
+			continue;
+		}
+		if (chain->count)
+			wr[-1].rdma.wr.next = &wr->rdma.wr;
+		chain->count++;
+		kdsm_count_operation(batch, op);
+		trace_kdsm_operation(op->node, op->opcode, kdsm_memory_id(op->memory),
+				     op->offset, op->length);
+	}
+	if (!chain->count) {
+		kfree(chain);
+		return;
+	}
+	list_add_tail(&chain->part.link, &batch->parts);
+	kdsm_count(fabric->peers[connection->peer->node].counters, KDSM_STAT_CHAINS);
+	chain->wrs[chain->count - 1].rdma.wr.send_flags |= IB_SEND_SIGNALED;
+	kdsm_chain_post(chain);
+	return;
+
+fail:
+	list_for_each_entry(op, ops, link)
+		op->status = err;
+	INIT_LIST_HEAD(ops);
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Locks of regions of policy release: who gets a lock sees what those wrote who had it
+ * before, wherever they were.
+ *
+ * Between threads of a node there is nothing to do: they share its copies. Before a
+ * lock goes to another node, the module releases the writes of this one and leaves the
+ * signature in a *slot*; who gets the lock adopts it before any of its threads does. A
+ * signature tells of all that a node has adopted, too, so it does not matter how many
+ * had the lock in between. A lock that stays at a node costs nothing.
+ *
+ * Every node has a slot for every lock, in the memory of the lock words. Who hands a
+ * lock over writes its own, without the network, and who gets it reads that: one remote
+ * read for a hand-over. Who sets a lock free writes that of the word's home, before it
+ * changes the word, and who finds the lock free reads it there: one remote write and one
+ * remote read. (The two are not posted with the atomics: of two operations of which
+ * the first fails the second may be done, and the lock would be free with an old
+ * signature.) A slot is written by who has the lock, and nobody gets it from there
+ * before that is complete; who has read it can only then pass the lock on, to the next
+ * who writes. So it is read whole, unless somebody died at it: hence the check.
+ *
+ * Reads before writes need nothing. What a thread has read while it had the lock came
+ * from copies of its node, and what others write later goes to their own; nobody else's
+ * writes come here but by a fault or an acquire. A copy that is fetched after the lock
+ * went may have part of a later holder's writes in it; those are newer than its
+ * timestamp, so the acquire with the lock makes it invalid before anybody looks.
+ *
+ * Hence readers that share a lock have nothing to leave for the writer after them. A
+ * writer that lets readers in leaves its signature in its own slot, and the word of the
+ * readers says whose that is; a node adopts it once it is counted as a reader, and before
+ * a thread of it reads (lock_read.c): one remote read. The slot is not written again
+ * before that node is out. What a thread writes while it only reads is not told to
+ * anybody by that.
+ *
+ * With a tree of queues what counts is the root: who hands that over, by itself or with
+ * the queue of a lower level, is where the signature is.
+ *
+ * Two that do not see to the same data by the same lock may share a block: each node
+ * has its own copy, and they are merged word by word.
+ *
+ * Whatever cannot be done is tried again, and meanwhile nobody gets the lock. After
+ * KDSM_LOCK_GIVE_UP it goes on as if its owner had died, since that is what it looks
+ * like to the next: what was written may be lost.
+ */
+#include <linux/err.h>
+#include <linux/jiffies.h>
+#include <linux/sched.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "coherence/coherence.h"
+#include "lock/lock.h"
+#include "region/region.h"
+
+/* A slot in the memory, behind the words and rings of all locks. */
+#define KDSM_SLOT_SIZE		SZ_4K
+
+struct kdsm_lock_sign {
+	struct kdsm_signature signature;
+	struct kdsm_operation op;
+	struct kdsm_wire_signature wire;
+	bool foreign;		/* the lock came from elsewhere: not adopted */
+	bool published;		/* it is about to go: signature and wire are what goes */
+	u16 at;			/* published: whose slot says so; KDSM_NOBODY: none */
+	unsigned long failing;	/* jiffies: it could not be done since; 0: it could */
+};
+
+/* ---- slots ---- */
+
+u64 kdsm_lock_sign_size(const struct kdsm_region *region)
+{
+	BUILD_BUG_ON(sizeof(struct kdsm_wire_signature) > KDSM_SLOT_SIZE);
+	return region->policy == KDSM_POLICY_RELEASE ? KDSM_MAX_LOCKS * KDSM_SLOT_SIZE : 0;
+}
+
+/* Read or write so much of the lock's slot at a node. */
+static int kdsm_slot_access(struct kdsm_lock *lock, enum kdsm_opcode opcode,
+			    unsigned int node, unsigned int length)
+{
+	struct kdsm_operation *op = &lock->sign->op;
+	struct kdsm_queue *queue = kdsm_tree_root(&lock->tree);
+	struct kdsm_batch batch;
+
+	memset(op, 0, sizeof(*op));
+	op->opcode = opcode;
+	op->node = node;
+	op->offset = kdsm_locks_words(lock->locks->region) + lock->number * KDSM_SLOT_SIZE;
+	op->length = length;
+	op->data = &lock->sign->wire;
+	if (node != queue->node && opcode == KDSM_OP_PUT)
+		queue->stats.puts++;
+	else if (node != queue->node)
+		queue->stats.gets++;
+	kdsm_batch_init(&batch, queue->fabric, queue->memory);
+	/* Not if it was given up since. Of the others, what they hold is read only. */
+	if (node == queue->home)
+		batch.tie = queue->tie;
+	kdsm_batch_add(&batch, op);
+	kdsm_batch_post(&batch);
+	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
+	kdsm_batch_finish(&batch);
+	return op->status;
+}
+
+/* Of what follows it. That of zeros is 0: a slot that nobody has written is empty. */
+static __le64 kdsm_wire_check(const struct kdsm_wire_signature *wire, unsigned int length)
+{
+	const __le64 *words = (const __le64 *)wire;
+	u64 check = 0;
+	unsigned int i;
+
+	BUILD_BUG_ON(sizeof(wire->notices[0]) % sizeof(*words));
+	for (i = 1; i < length / sizeof(*words); i++) {
+		check = (check ^ le64_to_cpu(words[i])) * 0x9e3779b97f4a7c15ULL;
+		check ^= check >> 29;
+	}
+	return cpu_to_le64(check);
+}
+
+/* The length of the slot that says this. */
+static unsigned int kdsm_wire_length(u32 count)
+{
+	return offsetof(struct kdsm_wire_signature, notices[count]);
+}
+
+static void kdsm_wire_write(struct kdsm_wire_signature *wire,
+			    const struct kdsm_signature *signature)
+{
+	unsigned int i;
+
+	wire->floor = cpu_to_le64(signature->floor);
+	wire->count = cpu_to_le32(signature->count);
+	wire->reserved = 0;
+	for (i = 0; i < signature->count; i++) {
+		const struct kdsm_notice *notice = &signature->notices[i];
+
+		wire->notices[i].ts = cpu_to_le64(notice->ts);
+		wire->notices[i].first = cpu_to_le64(notice->first);
+		wire->notices[i].count = cpu_to_le32(notice->count);
+		wire->notices[i].writer = cpu_to_le16(notice->writer);
+		wire->notices[i].reserved = 0;
+	}
+	wire->check = kdsm_wire_check(wire, kdsm_wire_length(signature->count));
+}
+
+/* -EIO: half of one, or what no module has written. */
+static int kdsm_wire_read(const struct kdsm_wire_signature *wire,
+			  const struct kdsm_coherence *coherence,
+			  struct kdsm_signature *signature)
+{
+	unsigned int i;
+
+	kdsm_signature_init(signature);
+	signature->floor = le64_to_cpu(wire->floor);
+	signature->count = le32_to_cpu(wire->count);
+	signature->reserved = le32_to_cpu(wire->reserved);
+	if (signature->count > KDSM_NOTICES_MAX ||
+	    wire->check != kdsm_wire_check(wire, kdsm_wire_length(signature->count)))
+		return -EIO;
+	for (i = 0; i < signature->count; i++) {
+		struct kdsm_notice *notice = &signature->notices[i];
+
+		notice->ts = le64_to_cpu(wire->notices[i].ts);
+		notice->first = le64_to_cpu(wire->notices[i].first);
+		notice->count = le32_to_cpu(wire->notices[i].count);
+		notice->writer = le16_to_cpu(wire->notices[i].writer);
+		notice->reserved = le16_to_cpu(wire->notices[i].reserved);
+	}
+	return kdsm_signature_sane(signature, coherence->nodes, coherence->blocks) ? 0 : -EIO;
+}
+
+/* ---- of a lock ---- */
+
+int kdsm_lock_sign_init(struct kdsm_lock *lock)
+{
+	if (lock->locks->region->policy != KDSM_POLICY_RELEASE)
+		return 0;
+	lock->sign = kzalloc(sizeof(*lock->sign), GFP_KERNEL_ACCOUNT);
+	return lock->sign ? 0 : -ENOMEM;
+}
+
+void kdsm_lock_sign_exit(struct kdsm_lock *lock)
+{
+	kfree(lock->sign);
+}
+
+/* err, or 0 if that has been so for too long: the lock goes on as after a death. */
+static int kdsm_lock_sign_failed(struct kdsm_lock *lock, int err)
+{
+	struct kdsm_lock_sign *sign = lock->sign;
+
+	if (!sign->failing)
+		sign->failing = jiffies | 1;
+	if (time_before(jiffies, sign->failing + KDSM_LOCK_GIVE_UP))
+		return err;
+	sign->failing = 0;
+	lock->dead = true;
+	return 0;
+}
+
+int kdsm_lock_publish(struct kdsm_lock *lock, unsigned int node)
+{
+	struct kdsm_lock_sign *sign = lock->sign;
+	int err = 0;
+
+	lockdep_assert_held(&lock->mutex);
+	if (!sign)
+		return 0;
+	if (!sign->published) {
+		err = kdsm_coherence_release(lock->locks->region->coherence, &sign->signature);
+		if (err)
+			err = kdsm_lock_sign_failed(lock, err);
+		if (err)
+			return err;
+		/* If it failed: of what was released; or, at worst, what was here before. */
+		kdsm_wire_write(&sign->wire, &sign->signature);
+		sign->published = true;
+		sign->at = KDSM_NOBODY;
+	}
+	if (sign->at == node)
+		return 0;
+	err = kdsm_slot_access(lock, KDSM_OP_PUT, node, kdsm_wire_length(sign->signature.count));
+	if (err)
+		return kdsm_lock_sign_failed(lock, err);
+	sign->failing = 0;
+	sign->at = node;
+	return 0;
+}
+
+int kdsm_lock_leaving(struct kdsm_queue *queue, bool free)
+{
+	struct kdsm_lock *lock = queue->owner;
+	bool dead = lock->dead;
+	int err;
+
+	/* When a smaller queue is set free the lock may go with any of the larger ones. */
+	if (!kdsm_tree_has_lock(&lock->tree))
+		return 0;
+	err = kdsm_lock_publish(lock, free ? kdsm_tree_root(&lock->tree)->home : queue->node);
+	if (err || lock->dead == dead)
+		return err;
+	/* What was written may be lost. One who is told so has to be there. */
+	queue->baton.flags |= KDSM_BATON_DEAD;
+	return free ? -EAGAIN : 0;
+}
+
+void kdsm_lock_unpublish(struct kdsm_lock *lock)
+{
+	if (lock->sign)
+		lock->sign->published = false;
+}
+
+int kdsm_lock_adopt_from(struct kdsm_lock *lock, unsigned int node)
+{
+	struct kdsm_coherence *coherence = lock->locks->region->coherence;
+	struct kdsm_lock_sign *sign = lock->sign;
+	int err;
+
+	lockdep_assert_held(&lock->mutex);
+	if (!sign)
+		return 0;
+	err = kdsm_slot_access(lock, KDSM_OP_GET, node, sizeof(sign->wire));
+	err = err ?: kdsm_wire_read(&sign->wire, coherence, &sign->signature);
+	return err ?: kdsm_coherence_acquire(coherence, &sign->signature);
+}
+
+/*
+ * Who had it died with its node, and handed it to nobody. What those had written who
+ * had it before, of whom some passed it on to the dead one, is in one of the slots.
+ */
+static void kdsm_lock_adopt_all(struct kdsm_lock *lock)
+{
+	unsigned int node;
+
+	/* Who does not answer has nothing to tell, and the lock comes with EOWNERDEAD. */
+	for (node = 0; node < kdsm_tree_root(&lock->tree)->nodes; node++)
+		kdsm_lock_adopt_from(lock, node);
+}
+
+void kdsm_lock_came(struct kdsm_lock *lock)
+{
+	if (lock->sign)
+		lock->sign->foreign = true;
+}
+
+int kdsm_lock_adopt(struct kdsm_lock *lock)
+{
+	struct kdsm_lock_sign *sign = lock->sign;
+	unsigned int from = kdsm_tree_from(&lock->tree);
+	int err = 0;
+
+	lockdep_assert_held(&lock->mutex);
+	if (!sign || !sign->foreign)
+		return 0;
+	if (from != KDSM_NOBODY)
+		err = kdsm_lock_adopt_from(lock, from);
+	else if (!lock->dead)
+		err = kdsm_lock_adopt_from(lock, kdsm_tree_root(&lock->tree)->home);
+	else
+		kdsm_lock_adopt_all(lock);
+	if (err)
+		err = kdsm_lock_sign_failed(lock, err);
+	else
+		sign->failing = 0;
+	sign->foreign = err;
+	return err ? -EAGAIN : 0;
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Faults of mappings of coherent regions. What a block may be mapped as is decided
+ * by the policy, under the block's lock; the entry is made under it, too, so that
+ * it cannot be missed when the block is taken away.
+ */
+#include <linux/mm.h>
+
+#include "compat.h"
+#include "region/region.h"
+#include "mapping.h"
+
+struct kdsm_fault {
+	struct kdsm_region *region;
+	struct vm_area_struct *vma;
+	unsigned long address;		/* of the page */
+	pgoff_t pgoff;			/* in the region */
+	u64 index;			/* of the block */
+	bool present;			/* there is an entry, for reading */
+	vm_fault_t ret;
+};
+
+/* One page of a block. An entry that is there stays as it is. */
+static vm_fault_t kdsm_fault_insert(struct kdsm_fault *fault, pgoff_t pgoff, bool writable)
+{
+	struct page *page = kdsm_memory_page(fault->region->memory, pgoff);
+	struct vm_area_struct *vma = fault->vma;
+	vm_flags_t flags = vma->vm_flags;
+
+	if (IS_ERR(page))
+		return VM_FAULT_SIGBUS;
+	/* As a private mapping would be: for reading only. */
+	if (!writable)
+		flags &= ~VM_SHARED;
+	return vmf_insert_pfn_prot(vma, vma->vm_start + ((pgoff - vma->vm_pgoff) << PAGE_SHIFT),
+				   page_to_pfn(page), vm_get_page_prot(flags));
+}
+
+/*
+ * All of the block that the mapping has, so that there is no fault for each page.
+ * That one ahead of need cannot be mapped is no error.
+ */
+static void kdsm_fault_around(struct kdsm_fault *fault, u64 index, bool writable)
+{
+	unsigned int shift = fault->region->coherence->block_shift - PAGE_SHIFT;
+	pgoff_t pgoff = max_t(pgoff_t, index << shift, fault->vma->vm_pgoff);
+	pgoff_t end = min_t(pgoff_t, (index + 1) << shift,
+			    fault->vma->vm_pgoff + vma_pages(fault->vma));
+
+	for (; pgoff < end; pgoff++)
+		if (pgoff != fault->pgoff &&
+		    kdsm_fault_insert(fault, pgoff, writable) != VM_FAULT_NOPAGE)
+			break;
+}
+
+static int kdsm_fault_map(void *arg, u64 index, bool writable)
+{
+	struct kdsm_fault *fault = arg;
+
+	if (index == fault->index) {
+		/* One that is there is not replaced. */
+		if (fault->present)
+			zap_vma_ptes(fault->vma, fault->address, PAGE_SIZE);
+		fault->ret = kdsm_fault_insert(fault, fault->pgoff, writable);
+	}
+	kdsm_fault_around(fault, index, writable);
+	return 0;
+}
+
+static vm_fault_t kdsm_fault_access(struct vm_fault *vmf, bool write, bool present)
+{
+	struct kdsm_region *region = vmf->vma->vm_private_data;
+	struct kdsm_fault fault = {
+		.region = region,
+		.vma = vmf->vma,
+		.address = vmf->address & PAGE_MASK,
+		.pgoff = vmf->pgoff,
+		.present = present,
+		.ret = VM_FAULT_NOPAGE,		/* look again */
+	};
+
+	fault.index = (u64)vmf->pgoff << PAGE_SHIFT >> region->coherence->block_shift;
+	if (kdsm_coherence_access(region->coherence, fault.index, write, kdsm_fault_map, &fault))
+		return VM_FAULT_SIGBUS;		/* no memory: never the OOM killer */
+	return fault.ret;
+}
+
+static vm_fault_t kdsm_fault_missing(struct vm_fault *vmf)
+{
+	return kdsm_fault_access(vmf, vmf->flags & FAULT_FLAG_WRITE, false);
+}
+
+static vm_fault_t kdsm_fault_write(struct vm_fault *vmf)
+{
+	return kdsm_fault_access(vmf, true, true);
+}
+
+/* ---- other ways in ---- */
+
+struct kdsm_peek {
+	struct kdsm_region *region;
+	u64 offset;
+	void *buffer;
+	unsigned int length;
+	bool write;
+	bool done;
+};
+
+static int kdsm_peek_copy(void *arg, u64 index, bool writable)
+{
+	struct kdsm_peek *peek = arg;
+	struct page *page;
+	void *place;
+
+	if (index != peek->offset >> peek->region->coherence->block_shift)
+		return 0;
+	page = kdsm_memory_page(peek->region->memory, peek->offset >> PAGE_SHIFT);
+	if (IS_ERR(page))
+		return PTR_ERR(page);
+	place = page_address(page) + offset_in_page(peek->offset);
+	if (peek->write)
+		memcpy(place, peek->buffer, peek->length);
+	else
+		memcpy(peek->buffer, place, peek->length);
+	peek->done = true;
+	return 0;
+}
+
+/* ptrace and /proc/PID/mem: as if the program did it. */
+static int kdsm_fault_peek(struct vm_area_struct *vma, unsigned long address, void *buffer,
+			   int length, int write)
+{
+	struct kdsm_region *region = vma->vm_private_data;
+	struct kdsm_peek peek = {
+		.region = region,
+		.offset = address - vma->vm_start + ((u64)vma->vm_pgoff << PAGE_SHIFT),
+		.buffer = buffer,
+		.write = write,
+	};
+	int err = 0;
+
+	if (peek.offset >= kdsm_region_size(region))
+		return -EFAULT;
+	if (write && !(vma->vm_flags & VM_MAYWRITE))
+		return -EACCES;
+	peek.length = min_t(u64, length, PAGE_SIZE - offset_in_page(peek.offset));
+	while (!err && !peek.done)
+		err = kdsm_coherence_access(region->coherence,
+					    peek.offset >> region->coherence->block_shift,
+					    write, kdsm_peek_copy, &peek);
+	return err ?: peek.length;
+}
+
+/* A part of a mapping, or a child's. */
+static void kdsm_fault_open(struct vm_area_struct *vma)
+{
+	struct kdsm_region *region = vma->vm_private_data;
+
+	/* Nobody can be told that it failed. */
+	if (region->policy == KDSM_POLICY_RELEASE && kdsm_mappings_add(region, vma->vm_mm))
+		kdsm_mappings_add_unwatched(region);
+}
+
+/*
+ * The page tables' notes of what was written are gone with the mapping, and no CPU has
+ * an entry any more. Until the blocks are marked notifier.c stands in for them.
+ */
+static void kdsm_fault_close(struct vm_area_struct *vma)
+{
+	struct kdsm_region *region = vma->vm_private_data;
+	u64 first = (u64)vma->vm_pgoff << PAGE_SHIFT;
+
+	if (region->policy != KDSM_POLICY_RELEASE)
+		return;
+	kdsm_coherence_unmapped(region->coherence, first >> region->coherence->block_shift,
+				(first + (vma->vm_end - vma->vm_start) - 1) >>
+				region->coherence->block_shift);
+	kdsm_mappings_remove(region, vma->vm_mm);
+}
+
+const struct vm_operations_struct kdsm_fault_ops = {
+	.open = kdsm_fault_open,
+	.close = kdsm_fault_close,
+	.fault = kdsm_fault_missing,
+	.pfn_mkwrite = kdsm_fault_write,
+	.access = kdsm_fault_peek,
+	.mremap = kdsm_vm_mremap,
+};

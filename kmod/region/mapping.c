@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Mappings. Of partitioned regions the own part is plain memory, the others are
+ * not there (SIGBUS); faults of coherent regions are in fault.c, and what is done
+ * to their mappings is here. Mappings hold page frame numbers, not pages, so
+ * nothing outside can pin the memory; access() serves debuggers instead.
+ */
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/mount.h>
+#include <linux/pseudo_fs.h>
+#include <linux/sched/mm.h>
+
+#include "compat.h"
+#include "region/region.h"
+#include "mapping.h"
+
+/* Pages that a fault maps, around the one it is for. */
+#define KDSM_FAULT_AROUND	16
+
+/* Where the own part starts in the region, in pages, and how long it is. */
+static pgoff_t kdsm_part_start(const struct kdsm_region *region)
+{
+	return (region->part_size >> PAGE_SHIFT) * region->cluster->node;
+}
+
+static bool kdsm_part_has(const struct kdsm_region *region, pgoff_t pgoff)
+{
+	pgoff_t start = kdsm_part_start(region);
+
+	return pgoff >= start && pgoff - start < region->part_size >> PAGE_SHIFT;
+}
+
+static vm_fault_t kdsm_vm_fault(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct kdsm_region *region = vma->vm_private_data;
+	pgoff_t pgoff = round_down(vmf->pgoff, KDSM_FAULT_AROUND);
+	pgoff_t last = vma->vm_pgoff + vma_pages(vma);
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+	struct page *page;
+
+	if (!kdsm_part_has(region, vmf->pgoff))
+		return VM_FAULT_SIGBUS;
+	page = kdsm_memory_page(region->memory, vmf->pgoff - kdsm_part_start(region));
+	if (IS_ERR(page))
+		return VM_FAULT_SIGBUS;	/* no memory: never the OOM killer */
+	ret = vmf_insert_pfn(vma, vmf->address, page_to_pfn(page));
+
+	/*
+	 * The neighbours of an aligned group are of the same chunk or outside the
+	 * part, so they are there now. Failing to map one ahead is no error.
+	 */
+	for (last = min(last, pgoff + KDSM_FAULT_AROUND);
+	     pgoff < last && ret == VM_FAULT_NOPAGE; pgoff++) {
+		if (pgoff < vma->vm_pgoff || pgoff == vmf->pgoff ||
+		    !kdsm_part_has(region, pgoff))
+			continue;
+		page = kdsm_memory_page(region->memory, pgoff - kdsm_part_start(region));
+		if (IS_ERR(page) ||
+		    vmf_insert_pfn(vma, vma->vm_start +
+				   ((pgoff - vma->vm_pgoff) << PAGE_SHIFT),
+				   page_to_pfn(page)) != VM_FAULT_NOPAGE)
+			break;
+	}
+	return ret;
+}
+
+/* ptrace and /proc/PID/mem. */
+static int kdsm_vm_access(struct vm_area_struct *vma, unsigned long address, void *buffer,
+			  int length, int write)
+{
+	struct kdsm_region *region = vma->vm_private_data;
+	unsigned long offset = address - vma->vm_start + (vma->vm_pgoff << PAGE_SHIFT);
+	unsigned int left = PAGE_SIZE - offset_in_page(offset);
+	struct page *page;
+
+	if (!kdsm_part_has(region, offset >> PAGE_SHIFT))
+		return -EFAULT;
+	if (write && !(vma->vm_flags & VM_MAYWRITE))
+		return -EACCES;
+	page = kdsm_memory_page(region->memory,
+				(offset >> PAGE_SHIFT) - kdsm_part_start(region));
+	if (IS_ERR(page))
+		return PTR_ERR(page);
+	length = min_t(unsigned int, length, left);
+	if (write)
+		memcpy(page_address(page) + offset_in_page(offset), buffer, length);
+	else
+		memcpy(buffer, page_address(page) + offset_in_page(offset), length);
+	return length;
+}
+
+int kdsm_vm_mremap(struct vm_area_struct *vma)
+{
+	return -EINVAL;
+}
+
+static const struct vm_operations_struct kdsm_vm_ops = {
+	.fault = kdsm_vm_fault,
+	.access = kdsm_vm_access,
+	.mremap = kdsm_vm_mremap,
+};
+
+/* ---- lock words: of any region, at any address ---- */
+
+#define KDSM_LOCKS_FIRST	(KDSM_LOCKS_OFFSET >> PAGE_SHIFT)
+#define KDSM_LOCKS_PAGES	(KDSM_LOCKS_SIZE >> PAGE_SHIFT)
+
+static vm_fault_t kdsm_vm_locks_fault(struct vm_fault *vmf)
+{
+	struct kdsm_region *region = vmf->vma->vm_private_data;
+	struct page *page = kdsm_locks_page(region->locks, vmf->pgoff - KDSM_LOCKS_FIRST);
+
+	return IS_ERR(page) ? VM_FAULT_SIGBUS :
+	       vmf_insert_pfn(vmf->vma, vmf->address, page_to_pfn(page));
+}
+
+static const struct vm_operations_struct kdsm_vm_locks_ops = {
+	.fault = kdsm_vm_locks_fault,
+	.mremap = kdsm_vm_mremap,
+};
+
+static int kdsm_vm_mmap_locks(struct kdsm_region *region, struct vm_area_struct *vma)
+{
+	if (!(vma->vm_flags & VM_MAYSHARE) ||
+	    vma->vm_pgoff - KDSM_LOCKS_FIRST >= KDSM_LOCKS_PAGES ||
+	    vma_pages(vma) > KDSM_LOCKS_PAGES - (vma->vm_pgoff - KDSM_LOCKS_FIRST))
+		return -EINVAL;
+	/* Those who may only read the region do not lock. */
+	if (vma->vm_flags & VM_EXEC || !(vma->vm_file->f_mode & FMODE_WRITE))
+		return -EACCES;
+	vm_flags_clear(vma, VM_MAYEXEC);
+	vm_flags_set(vma, VM_PFNMAP | VM_DONTEXPAND);
+	vma->vm_private_data = region;	/* the file of the mapping holds it */
+	vma->vm_ops = &kdsm_vm_locks_ops;
+	return 0;
+}
+
+int kdsm_vm_mmap(struct kdsm_region *region, struct vm_area_struct *vma)
+{
+	u64 pages = kdsm_region_size(region) >> PAGE_SHIFT;
+	int err;
+
+	if (vma->vm_pgoff >= KDSM_LOCKS_FIRST)
+		return kdsm_vm_mmap_locks(region, vma);
+	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff >= pages ||
+	    vma_pages(vma) > pages - vma->vm_pgoff ||
+	    vma->vm_start != region->base + ((u64)vma->vm_pgoff << PAGE_SHIFT))
+		return -EINVAL;
+	if (vma->vm_flags & VM_EXEC)
+		return -EACCES;
+	if (region->policy == KDSM_POLICY_RELEASE) {
+		err = kdsm_mappings_add(region, vma->vm_mm);
+		/* A signal came: mmap has no such error, so it is called again. */
+		if (err)
+			return err == -EINTR ? -ERESTARTNOINTR : err;
+	}
+	vm_flags_clear(vma, VM_MAYEXEC);
+	vm_flags_set(vma, VM_PFNMAP | VM_DONTEXPAND);
+	vma->vm_private_data = region;	/* the file of the mapping holds it */
+	vma->vm_ops = region->coherence ? &kdsm_fault_ops : &kdsm_vm_ops;
+	return 0;
+}
+
+unsigned long kdsm_vm_unmapped_area(struct file *file, struct kdsm_region *region,
+				    unsigned long address, unsigned long length,
+				    unsigned long pgoff, unsigned long flags)
+{
+	if (pgoff >= KDSM_LOCKS_FIRST)
+		return kdsm_any_unmapped_area(file, address, length, pgoff, flags);
+	if (flags & MAP_FIXED)
+		return address;		/* checked by mmap */
+	if (pgoff > kdsm_region_size(region) >> PAGE_SHIFT)
+		return -EINVAL;
+	address = region->base + ((u64)pgoff << PAGE_SHIFT);
+	if (length > TASK_SIZE || address > TASK_SIZE - length ||
+	    find_vma_intersection(current->mm, address, address + length))
+		return -ENOMEM;
+	return address;
+}
+
+/* ---- coherent regions ---- */
+
+/*
+ * A region needs an inode of its own: what is mapped where in which process is
+ * found by way of the inode, and that of /dev/kdsm is shared by all regions. They
+ * live on a file system that is mounted nowhere.
+ */
+#define KDSM_FS_MAGIC	0x6b64736d	/* "kdsm" */
+
+static int kdsm_fs_init(struct fs_context *context)
+{
+	return init_pseudo(context, KDSM_FS_MAGIC) ? 0 : -ENOMEM;
+}
+
+static struct file_system_type kdsm_fs = {
+	.name = "kdsm",
+	.owner = THIS_MODULE,
+	.init_fs_context = kdsm_fs_init,
+	.kill_sb = kill_anon_super,
+};
+
+static struct vfsmount *kdsm_fs_mount;
+static int kdsm_fs_count;
+
+struct inode *kdsm_vm_inode_create(void)
+{
+	struct inode *inode;
+	int err;
+
+	err = simple_pin_fs(&kdsm_fs, &kdsm_fs_mount, &kdsm_fs_count);
+	if (err)
+		return ERR_PTR(err);
+	inode = alloc_anon_inode(kdsm_fs_mount->mnt_sb);
+	if (IS_ERR(inode))
+		simple_release_fs(&kdsm_fs_mount, &kdsm_fs_count);
+	return inode;
+}
+
+void kdsm_vm_inode_destroy(struct inode *inode)
+{
+	iput(inode);
+	simple_release_fs(&kdsm_fs_mount, &kdsm_fs_count);
+}
+
+void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
+{
+	unmap_mapping_range(region->inode->i_mapping, offset, length, 1);
+}
+
+bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
+		     unsigned long *bitmap)
+{
+	pgoff_t first = offset >> PAGE_SHIFT, pages = length >> PAGE_SHIFT;
+	pgoff_t start = pages, end = 0;
+
+	bool any;
+
+	any = clean_record_shared_mapping_range(region->inode->i_mapping, first, pages,
+						first, bitmap, &start, &end);
+	/* After that: what was dropped from page tables before it was looked for. */
+	if (!kdsm_mappings_doubt(region))
+		return any;
+	bitmap_set(bitmap, 0, pages);
+	return true;
+}
+
+void kdsm_vm_protect(struct kdsm_region *region, u64 offset, u64 length)
+{
+	wp_shared_mapping_range(region->inode->i_mapping, offset >> PAGE_SHIFT,
+				length >> PAGE_SHIFT);
+}

@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Operations of programs: checked, cut into segments that the fabric takes, and
+ * brought back. All data goes through buffers of the kernel's, so that memory of
+ * programs is never pinned, a program may die at any time, and what a put writes
+ * is fixed when it is submitted.
+ */
+#include <linux/kdsm_table.h>
+#include <linux/kdsm_task.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "partitioned.h"
+#include "region/region.h"
+
+#define KDSM_INLINE_DATA	64
+
+/* A piece of a user's operation, inside one chunk. */
+struct kdsm_segment {
+	struct list_head link;
+	struct kdsm_operation op;
+	unsigned int index;		/* of the user's operation */
+	u64 address;			/* of its bytes in user memory */
+	u8 data[KDSM_INLINE_DATA];
+};
+
+struct kdsm_submission {
+	struct list_head link;		/* in submissions->list */
+	u64 ticket;
+	bool busy;			/* somebody completes it */
+	u64 user_ops;
+	u64 bytes;
+	unsigned int count;
+	struct list_head segments;
+	struct kdsm_batch batch;
+	struct kdsm_segment first;	/* spares most submissions an allocation */
+	s32 status[];			/* of the operations */
+};
+
+void kdsm_submissions_init(struct kdsm_submissions *submissions,
+			   struct kdsm_region *region, bool may_write)
+{
+	submissions->region = region;
+	submissions->may_write = may_write;
+	spin_lock_init(&submissions->lock);
+	INIT_LIST_HEAD(&submissions->list);
+}
+
+/* ---- segments ---- */
+
+static void kdsm_segment_free(struct kdsm_submission *submission,
+			      struct kdsm_segment *segment)
+{
+	if (segment->op.data != segment->data)
+		kfree(segment->op.data);
+	if (segment != &submission->first)
+		kfree(segment);
+}
+
+/* As long a piece of the next left bytes at offset as memory can be had for. */
+static struct kdsm_segment *kdsm_segment_alloc(struct kdsm_submission *submission,
+					       u64 offset, unsigned int left)
+{
+	struct kdsm_segment *segment = &submission->first;
+	unsigned int length;
+	u64 chunk_left = KDSM_CHUNK_SIZE - (offset & (KDSM_CHUNK_SIZE - 1));
+
+	if (segment->op.length)
+		segment = kzalloc(sizeof(*segment), GFP_KERNEL_ACCOUNT);
+	if (!segment)
+		return NULL;
+	length = min3((u64)left, chunk_left, (u64)KDSM_SEGMENT_MAX);
+	if (length <= KDSM_INLINE_DATA) {
+		segment->op.data = segment->data;
+	} else {
+		for (;;) {
+			segment->op.data = kmalloc(length, GFP_KERNEL_ACCOUNT |
+						   __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
+			if (segment->op.data || length <= PAGE_SIZE)
+				break;
+			length /= 2;
+		}
+		if (!segment->op.data) {
+			kdsm_segment_free(submission, segment);
+			return NULL;
+		}
+	}
+	segment->op.length = length;
+	segment->op.offset = offset;
+	return segment;
+}
+
+/* Not of bytes at a place: a struct says what of. */
+static bool kdsm_op_is_struct(const struct kdsm_op *op)
+{
+	return op->opcode == KDSM_OP_FIND || op->opcode == KDSM_OP_STEAL;
+}
+
+static int kdsm_op_check(const struct kdsm_submissions *submissions,
+			 const struct kdsm_op *op)
+{
+	const struct kdsm_region *region = submissions->region;
+	bool is_atomic = op->opcode == KDSM_OP_CAS || op->opcode == KDSM_OP_FAA;
+
+	if (op->opcode < KDSM_OP_GET || op->opcode > KDSM_OP_STEAL || op->reserved ||
+	    op->node >= region->cluster->nodes)
+		return -EINVAL;
+	if (op->flags & ~(op->opcode == KDSM_OP_PUT ? KDSM_OP_NOTIFY : 0))
+		return -EINVAL;
+	if (!op->length || op->length > KDSM_MAX_OP_LENGTH)
+		return -EINVAL;
+	if (is_atomic && (op->length != 8 || op->offset % 8))
+		return -EINVAL;
+	if (op->flags & KDSM_OP_NOTIFY && (op->length % 8 || op->offset % 8))
+		return -EINVAL;
+	if (op->opcode == KDSM_OP_FIND && op->length != sizeof(struct kdsm_find))
+		return -EINVAL;
+	if (op->opcode == KDSM_OP_STEAL && (op->length < kdsm_theft_size(1) ||
+					    op->length > kdsm_theft_size(KDSM_THEFT_MOST)))
+		return -EINVAL;
+	if (!kdsm_op_is_struct(op) &&
+	    (op->offset >= region->part_size || op->length > region->part_size - op->offset))
+		return -ERANGE;
+	if (op->opcode != KDSM_OP_GET && !submissions->may_write)
+		return -EACCES;
+	return 0;
+}
+
+static int kdsm_struct_check(const struct kdsm_op *op, const void *data, u64 part_size)
+{
+	const struct kdsm_theft *theft = data;
+	int err;
+
+	if (op->opcode == KDSM_OP_FIND)
+		return kdsm_find_check(data, op->offset, part_size);
+	err = kdsm_theft_check(theft, op->offset, part_size);
+	/* There is room for all that it may take. */
+	return err ? err : op->length == kdsm_theft_size(theft->most) ? 0 : -EINVAL;
+}
+
+/* It is never cut. */
+static int kdsm_struct_append(struct kdsm_submission *submission, unsigned int index,
+			      const struct kdsm_op *op, u64 part_size)
+{
+	struct kdsm_segment *segment = kdsm_segment_alloc(submission, 0, op->length);
+	int err;
+
+	if (!segment)
+		return -ENOMEM;
+	segment->index = index;
+	segment->address = op->addr;
+	segment->op.opcode = op->opcode;
+	segment->op.node = op->node;
+	segment->op.offset = op->offset;
+	err = -EFAULT;
+	if (!copy_from_user(segment->op.data, u64_to_user_ptr(op->addr), op->length))
+		err = kdsm_struct_check(op, segment->op.data, part_size);
+	if (err) {
+		kdsm_segment_free(submission, segment);
+		return err;
+	}
+	kdsm_batch_add(&submission->batch, &segment->op);
+	list_add_tail(&segment->link, &submission->segments);
+	submission->bytes += op->length;
+	return 0;
+}
+
+/* Cut one operation and append it. What it cannot do is its status. */
+static int kdsm_op_append(struct kdsm_submission *submission, unsigned int index,
+			  const struct kdsm_op *op)
+{
+	unsigned int left = op->length;
+	u64 offset = op->offset, address = op->addr;
+	struct kdsm_segment *segment, *next;
+	LIST_HEAD(segments);
+	int err = -ENOMEM;
+
+	while (left) {
+		segment = kdsm_segment_alloc(submission, offset, left);
+		if (!segment)
+			goto free;
+		list_add_tail(&segment->link, &segments);
+		segment->index = index;
+		segment->address = address;
+		segment->op.opcode = op->opcode;
+		segment->op.node = op->node;
+		segment->op.operand = op->operand;
+		segment->op.compare = op->compare;
+		/* The last of them comes after the others. */
+		segment->op.notify = op->flags & KDSM_OP_NOTIFY && segment->op.length == left;
+		segment->op.notice = op->offset;
+		if (op->opcode == KDSM_OP_PUT &&
+		    copy_from_user(segment->op.data, u64_to_user_ptr(address),
+				   segment->op.length)) {
+			err = -EFAULT;
+			goto free;
+		}
+		left -= segment->op.length;
+		offset += segment->op.length;
+		address += segment->op.length;
+	}
+	list_for_each_entry(segment, &segments, link)
+		kdsm_batch_add(&submission->batch, &segment->op);
+	list_splice_tail(&segments, &submission->segments);
+	submission->bytes += op->length;
+	return 0;
+
+free:
+	list_for_each_entry_safe(segment, next, &segments, link)
+		kdsm_segment_free(submission, segment);
+	return err;
+}
+
+/* ---- submissions ---- */
+
+static void kdsm_submission_free(struct kdsm_submission *submission)
+{
+	struct kdsm_segment *segment, *next;
+
+	list_for_each_entry_safe(segment, next, &submission->segments, link)
+		kdsm_segment_free(submission, segment);
+	kvfree(submission);
+}
+
+/*
+ * Make a submission of the first operations of count at user_ops, as many as
+ * have no more than limit bytes together, one at least.
+ */
+static struct kdsm_submission *kdsm_submission_create(struct kdsm_submissions *submissions,
+						      u64 user_ops, unsigned int count,
+						      u64 limit)
+{
+	struct kdsm_region *region = submissions->region;
+	struct kdsm_op __user *from = u64_to_user_ptr(user_ops);
+	struct kdsm_submission *submission;
+	struct kdsm_op op;
+	int status;
+
+	submission = kvzalloc(struct_size(submission, status, count), GFP_KERNEL_ACCOUNT);
+	if (!submission)
+		return ERR_PTR(-ENOMEM);
+	submission->user_ops = user_ops;
+	INIT_LIST_HEAD(&submission->segments);
+	kdsm_batch_init(&submission->batch, region->cluster->fabric, region->memory);
+	while (submission->count < count) {
+		if (copy_from_user(&op, from + submission->count, sizeof(op))) {
+			kdsm_submission_free(submission);
+			return ERR_PTR(-EFAULT);
+		}
+		status = kdsm_op_check(submissions, &op);
+		if (!status) {
+			if (submission->bytes && submission->bytes + op.length > limit)
+				break;
+			status = kdsm_op_is_struct(&op) ?
+				 kdsm_struct_append(submission, submission->count, &op,
+						    region->part_size) :
+				 kdsm_op_append(submission, submission->count, &op);
+		}
+		submission->status[submission->count++] = status;
+	}
+	return submission;
+}
+
+/* Bring back what a submission that is done has; the first failure, or 0. */
+static int kdsm_submission_collect(struct kdsm_submission *submission)
+{
+	struct kdsm_op __user *ops = u64_to_user_ptr(submission->user_ops);
+	struct kdsm_segment *segment;
+	unsigned int i;
+	s32 *status;
+	int err = 0;
+
+	kdsm_batch_finish(&submission->batch);
+	list_for_each_entry(segment, &submission->segments, link) {
+		struct kdsm_operation *op = &segment->op;
+
+		status = &submission->status[segment->index];
+		if (*status)
+			continue;
+		*status = op->status;
+		if (op->status)
+			continue;
+		if (op->opcode == KDSM_OP_GET || op->opcode == KDSM_OP_FIND ||
+		    op->opcode == KDSM_OP_STEAL) {
+			if (copy_to_user(u64_to_user_ptr(segment->address), op->data,
+					 op->length))
+				*status = -EFAULT;
+		} else if (op->opcode != KDSM_OP_PUT) {
+			if (put_user(op->result, &ops[segment->index].result))
+				*status = -EFAULT;
+		}
+	}
+	for (i = 0; i < submission->count; i++) {
+		if (put_user(submission->status[i], &ops[i].status) && !err)
+			err = -EFAULT;
+		if (submission->status[i] && !err)
+			err = submission->status[i];
+	}
+	return err;
+}
+
+static void kdsm_submissions_add(struct kdsm_submissions *submissions,
+				 struct kdsm_submission *submission)
+{
+	list_add_tail(&submission->link, &submissions->list);
+	submissions->count++;
+	submissions->bytes += submission->bytes;
+	if (!++submissions->last_ticket)
+		submissions->last_ticket = 1;
+	submission->ticket = submissions->last_ticket;
+}
+
+static void kdsm_submissions_remove(struct kdsm_submissions *submissions,
+				    struct kdsm_submission *submission)
+{
+	spin_lock(&submissions->lock);
+	list_del(&submission->link);
+	submissions->count--;
+	submissions->bytes -= submission->bytes;
+	spin_unlock(&submissions->lock);
+}
+
+void kdsm_submissions_drain(struct kdsm_submissions *submissions)
+{
+	struct kdsm_submission *submission, *next;
+
+	list_for_each_entry_safe(submission, next, &submissions->list, link) {
+		kdsm_batch_wait(&submission->batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
+		kdsm_batch_finish(&submission->batch);
+		kdsm_submissions_remove(submissions, submission);
+		kdsm_submission_free(submission);
+	}
+}
+
+/* Start them and wait, a few megabytes at a time. */
+static int kdsm_submit_wait(struct kdsm_submissions *submissions,
+			    const struct kdsm_submit *args)
+{
+	struct kdsm_submission *submission;
+	unsigned int done = 0;
+	int err, first = 0;
+
+	while (done < args->count) {
+		submission = kdsm_submission_create(submissions,
+						    args->ops + done * sizeof(struct kdsm_op),
+						    args->count - done,
+						    KDSM_MAX_INFLIGHT_BYTES);
+		if (IS_ERR(submission))
+			return PTR_ERR(submission);
+		done += submission->count;
+		kdsm_batch_post(&submission->batch);
+		err = kdsm_batch_wait(&submission->batch, KDSM_NO_TIMEOUT, TASK_KILLABLE);
+		if (err) {
+			/* Dying. The close of the file waits for it. */
+			spin_lock(&submissions->lock);
+			submission->busy = true;
+			kdsm_submissions_add(submissions, submission);
+			spin_unlock(&submissions->lock);
+			return -EINTR;
+		}
+		err = kdsm_submission_collect(submission);
+		kdsm_submission_free(submission);
+		if (!first)
+			first = err;
+	}
+	return first;
+}
+
+static int kdsm_submit_ticket(struct kdsm_submissions *submissions,
+			      struct kdsm_submit *args)
+{
+	struct kdsm_submission *submission;
+	int err = 0;
+
+	submission = kdsm_submission_create(submissions, args->ops, args->count,
+					    KDSM_MAX_INFLIGHT_BYTES);
+	if (IS_ERR(submission))
+		return PTR_ERR(submission);
+	spin_lock(&submissions->lock);
+	if (submission->count < args->count)
+		err = -E2BIG;
+	else if (submissions->count >= KDSM_MAX_TICKETS ||
+		 submissions->bytes + submission->bytes > KDSM_MAX_INFLIGHT_BYTES)
+		err = -EAGAIN;
+	else
+		kdsm_submissions_add(submissions, submission);
+	/* Nobody can complete it before it is posted. */
+	submission->busy = true;
+	spin_unlock(&submissions->lock);
+	if (err) {
+		kdsm_submission_free(submission);
+		return err;
+	}
+	kdsm_batch_post(&submission->batch);
+	args->ticket = submission->ticket;
+	spin_lock(&submissions->lock);
+	submission->busy = false;
+	spin_unlock(&submissions->lock);
+	return 0;
+}
+
+int kdsm_pgas_submit(struct kdsm_submissions *submissions, struct kdsm_submit *args)
+{
+	if (args->flags & ~KDSM_SUBMIT_WAIT || args->reserved || !args->count ||
+	    args->count > KDSM_MAX_OPS)
+		return -EINVAL;
+	if (args->flags & KDSM_SUBMIT_WAIT)
+		return kdsm_submit_wait(submissions, args);
+	return kdsm_submit_ticket(submissions, args);
+}
+
+int kdsm_pgas_complete(struct kdsm_submissions *submissions,
+		       const struct kdsm_complete *args)
+{
+	struct kdsm_submission *submission = NULL, *other;
+	int err = -ENOENT;
+
+	if (args->flags)
+		return -EINVAL;
+	spin_lock(&submissions->lock);
+	list_for_each_entry(other, &submissions->list, link) {
+		if (other->ticket != args->ticket)
+			continue;
+		err = other->busy ? -EBUSY : 0;
+		submission = other;
+		break;
+	}
+	if (!err)
+		submission->busy = true;
+	spin_unlock(&submissions->lock);
+	if (err)
+		return err;
+
+	err = kdsm_batch_wait(&submission->batch, args->timeout, TASK_INTERRUPTIBLE);
+	if (err) {
+		spin_lock(&submissions->lock);
+		submission->busy = false;
+		spin_unlock(&submissions->lock);
+		return err == -ERESTARTSYS ? -EINTR : err;
+	}
+	kdsm_submissions_remove(submissions, submission);
+	err = kdsm_submission_collect(submission);
+	kdsm_submission_free(submission);
+	return err;
+}
+
+/* ---- words ---- */
+
+static u64 *kdsm_pgas_word(struct kdsm_region *region, u64 offset)
+{
+	struct page *page;
+
+	if (offset % 8)
+		return ERR_PTR(-EINVAL);
+	if (offset >= region->part_size)
+		return ERR_PTR(-ERANGE);
+	page = kdsm_memory_page(region->memory, offset >> PAGE_SHIFT);
+	if (IS_ERR(page))
+		return ERR_CAST(page);
+	return page_address(page) + offset_in_page(offset);
+}
+
+static wait_queue_head_t *kdsm_pgas_waits(struct kdsm_region *region, u64 offset)
+{
+	return kdsm_region_waits(region, kdsm_wire_notice(0, offset));
+}
+
+int kdsm_pgas_wait(struct kdsm_region *region, const struct kdsm_wait *args)
+{
+	u64 *word = kdsm_pgas_word(region, args->offset);
+	wait_queue_head_t *waits;
+	int err;
+
+	if (args->flags)
+		return -EINVAL;
+	if (IS_ERR(word))
+		return PTR_ERR(word);
+	waits = kdsm_pgas_waits(region, args->offset);
+	if (args->timeout >= KTIME_MAX)
+		return wait_event_interruptible(*waits, READ_ONCE(*word) != args->value) ?
+		       -EINTR : 0;
+	err = wait_event_interruptible_hrtimeout(*waits, READ_ONCE(*word) != args->value,
+						 ns_to_ktime(args->timeout));
+	if (err == -ETIME)
+		return -ETIMEDOUT;
+	return err ? -EINTR : 0;
+}
+
+int kdsm_pgas_wake(struct kdsm_region *region, const struct kdsm_wake *args)
+{
+	wait_queue_head_t *waits;
+
+	if (args->flags || args->offset % 8)
+		return -EINVAL;
+	if (args->offset >= region->part_size)
+		return -ERANGE;
+	waits = kdsm_pgas_waits(region, args->offset);
+	/* The caller's store, then the look; pairs with prepare_to_wait(). */
+	if (wq_has_sleeper(waits))
+		wake_up_all(waits);
+	return 0;
+}

@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Regions on this node: the table of those that exist, opening and closing,
+ * permissions. Which exist is decided by the directory (directory.c); it tells
+ * every node to add a region before anybody can open it, and to remove it after
+ * the last close.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/ctype.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <linux/uidgid.h>
+#include <linux/user_namespace.h>
+
+#include "region/region.h"
+#include "coherence/stamp.h"
+#include "mapping.h"
+
+/* When node 0 could not be told something, it is told again so often. */
+#define KDSM_CLOSE_RETRY	(5 * HZ)
+
+static void kdsm_region_close_work(struct work_struct *work);
+
+void kdsm_regions_init(struct kdsm_cluster *cluster)
+{
+	xa_init(&cluster->regions);
+	mutex_init(&cluster->open_lock);
+	INIT_DELAYED_WORK(&cluster->close_work, kdsm_region_close_work);
+}
+
+/* ---- coherent regions ---- */
+
+/* Twins and stamps are memories of their own: of those ids no region has. */
+#define KDSM_TWINS_ID	BIT(16)
+#define KDSM_STAMPS_ID	BIT(17)
+
+/* What only policy release has. */
+static int kdsm_region_make_release(struct kdsm_region *region,
+				    struct kdsm_coherence *coherence)
+{
+	struct kdsm_fabric *fabric = region->cluster->fabric;
+
+	coherence->twins = kdsm_memory_create(fabric, region->id | KDSM_TWINS_ID,
+					      region->part_size, KDSM_MEMORY_READ_ONLY);
+	if (IS_ERR(coherence->twins))
+		return PTR_ERR(coherence->twins);
+	coherence->stamps = kdsm_memory_create(fabric, region->id | KDSM_STAMPS_ID,
+					       kdsm_stamps_size(coherence->blocks),
+					       KDSM_MEMORY_READ_ONLY);
+	if (IS_ERR(coherence->stamps)) {
+		kdsm_memory_destroy(coherence->twins);
+		return PTR_ERR(coherence->stamps);
+	}
+	return 0;
+}
+
+static void kdsm_region_unmake_release(struct kdsm_coherence *coherence)
+{
+	kdsm_memory_destroy(coherence->stamps);
+	kdsm_memory_destroy(coherence->twins);
+}
+
+static int kdsm_region_make_coherent(struct kdsm_region *region)
+{
+	struct kdsm_fabric *fabric = region->cluster->fabric;
+	struct kdsm_coherence *coherence;
+	int err = -ENOMEM;
+
+	coherence = kzalloc(sizeof(*coherence), GFP_KERNEL);
+	if (!coherence)
+		return -ENOMEM;
+	err = kdsm_coherence_init(coherence, fabric, region->id, region->policy,
+				  region->part_size, region->block_size);
+	if (err)
+		goto free;
+	coherence->region = region;
+	coherence->frames = region->memory;
+	if (region->policy == KDSM_POLICY_RELEASE)
+		err = kdsm_region_make_release(region, coherence);
+	if (err)
+		goto exit;
+	region->inode = kdsm_vm_inode_create();
+	if (IS_ERR(region->inode)) {
+		err = PTR_ERR(region->inode);
+		goto unmake;
+	}
+	region->coherence = coherence;
+	return 0;
+
+unmake:
+	if (region->policy == KDSM_POLICY_RELEASE)
+		kdsm_region_unmake_release(coherence);
+exit:
+	kdsm_coherence_exit(coherence);
+free:
+	kfree(coherence);
+	return err;
+}
+
+static void kdsm_region_incoherent(struct kdsm_region *region)
+{
+	struct kdsm_coherence *coherence = region->coherence;
+
+	kdsm_vm_inode_destroy(region->inode);
+	if (region->policy == KDSM_POLICY_RELEASE)
+		kdsm_region_unmake_release(coherence);
+	kdsm_coherence_exit(coherence);
+	kfree(coherence);
+}
+
+/* ---- the table ---- */
+
+static void kdsm_region_free(struct kref *kref)
+{
+	struct kdsm_region *region = container_of(kref, struct kdsm_region, kref);
+
+	kdsm_locks_destroy(region);
+	if (region->coherence)
+		kdsm_region_incoherent(region);
+	kdsm_memory_destroy(region->memory);
+	/* A notice may still be looking at it. */
+	kfree_rcu(region, rcu);
+}
+
+void kdsm_region_put(struct kdsm_region *region)
+{
+	kref_put(&region->kref, kdsm_region_free);
+}
+
+void kdsm_regions_exit(struct kdsm_cluster *cluster)
+{
+	struct kdsm_region *region;
+	unsigned long id;
+
+	cancel_delayed_work_sync(&cluster->close_work);
+	xa_for_each(&cluster->regions, id, region) {
+		xa_erase(&cluster->regions, id);
+		kdsm_region_put(region);
+	}
+	xa_destroy(&cluster->regions);
+}
+
+struct kdsm_region *kdsm_region_get(struct kdsm_cluster *cluster, u32 id)
+{
+	struct kdsm_region *region;
+
+	xa_lock(&cluster->regions);
+	region = xa_load(&cluster->regions, id);
+	if (region)
+		kref_get(&region->kref);
+	xa_unlock(&cluster->regions);
+	return region;
+}
+
+struct kdsm_region *kdsm_region_next(struct kdsm_cluster *cluster, unsigned long *id)
+{
+	struct kdsm_region *region;
+
+	xa_lock(&cluster->regions);
+	region = xa_find(&cluster->regions, id, ULONG_MAX, XA_PRESENT);
+	if (region)
+		kref_get(&region->kref);
+	xa_unlock(&cluster->regions);
+	return region;
+}
+
+/* The directory does not know it any more, so nobody will say REMOVE. */
+static void kdsm_region_forget(struct kdsm_region *region)
+{
+	if (xa_cmpxchg(&region->cluster->regions, region->id, region, NULL, GFP_KERNEL) ==
+	    region)
+		kdsm_region_put(region);
+}
+
+void kdsm_regions_forget(struct kdsm_cluster *cluster)
+{
+	struct kdsm_region *region;
+	unsigned long id = 0;
+
+	while ((region = kdsm_region_next(cluster, &id))) {
+		/* Not under open_lock: its holder may wait for node 0. */
+		if (!READ_ONCE(region->opens))
+			kdsm_region_forget(region);
+		kdsm_region_put(region);
+		id++;
+	}
+}
+
+bool kdsm_region_name_valid(const char name[KDSM_NAME_SIZE])
+{
+	size_t i, length = strnlen(name, KDSM_NAME_SIZE);
+
+	if (!length || length == KDSM_NAME_SIZE)
+		return false;
+	for (i = 0; i < length; i++)
+		if (!isascii(name[i]) || !isgraph(name[i]))
+			return false;
+	return true;
+}
+
+/* ---- what the directory says ---- */
+
+/* Would a part of so many bytes fit, next to what other regions may still take? */
+static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 share)
+{
+	u64 available = kdsm_memory_available(), promised = 0;
+	struct kdsm_region *region;
+	unsigned long id = 0;
+
+	while ((region = kdsm_region_next(cluster, &id))) {
+		promised += max(region->share, kdsm_memory_resident(region->memory)) -
+			    kdsm_memory_resident(region->memory);
+		kdsm_region_put(region);
+		id++;
+	}
+	return promised < available && share < available - promised;
+}
+
+/* Node 0 checks what programs ask for, but may be of another mind, or hostile. */
+static bool kdsm_region_sane(const struct kdsm_region *region)
+{
+	u64 size, end;
+
+	return region->id <= U16_MAX && region->policy >= KDSM_POLICY_PARTITIONED &&
+	       region->policy <= KDSM_POLICY_STRICT &&
+	       !(region->mode & ~0777) && is_power_of_2(region->block_size) &&
+	       region->block_size >= 4096 && region->block_size <= KDSM_CHUNK_SIZE &&
+	       region->part_size && PAGE_ALIGNED(region->part_size) &&
+	       region->base && PAGE_ALIGNED(region->base) &&
+	       !check_mul_overflow(region->part_size,
+				   (u64)kdsm_policy_parts(region->policy, region->cluster->nodes),
+				   &size) && size <= 2 * KDSM_SIZE_MAX &&
+	       !check_add_overflow(region->base, size, &end) && end <= TASK_SIZE_MAX;
+}
+
+int kdsm_region_serve_add(void *context, struct kdsm_request *request)
+{
+	const struct kdsm_wire_region *wire = request->data;
+	struct kdsm_cluster *cluster = context;
+	struct kdsm_region *region;
+	unsigned int i;
+	int err;
+
+	if (request->from != 0 || request->length != sizeof(*wire) ||
+	    !kdsm_region_name_valid(wire->name))
+		return -EINVAL;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	region = kzalloc(sizeof(*region), GFP_KERNEL);
+	if (!region)
+		return -ENOMEM;
+	region->cluster = cluster;
+	kref_init(&region->kref);
+	kdsm_mappings_init(&region->mappings);
+	strscpy(region->name, wire->name, sizeof(region->name));
+	region->id = le32_to_cpu(wire->id);
+	region->flags = le32_to_cpu(wire->flags);
+	region->policy = le32_to_cpu(wire->policy);
+	region->block_size = le32_to_cpu(wire->block_size);
+	region->mode = le32_to_cpu(wire->mode);
+	region->uid = le32_to_cpu(wire->uid);
+	region->gid = le32_to_cpu(wire->gid);
+	region->part_size = le64_to_cpu(wire->part_size);
+	region->base = le64_to_cpu(wire->base);
+	for (i = 0; i < KDSM_WAIT_BUCKETS; i++)
+		init_waitqueue_head(&region->waits[i]);
+
+	err = -EINVAL;
+	if (!kdsm_region_sane(region))
+		goto free;
+	err = -ENOMEM;
+	/* A node holds its share of a coherent region, at least; all if it touches it. */
+	region->share = div_u64(kdsm_region_size(region), cluster->nodes);
+	if (!kdsm_region_fits(cluster, region->share))
+		goto free;
+	region->memory = kdsm_memory_create(cluster->fabric, region->id, region->part_size,
+					    region->policy != KDSM_POLICY_PARTITIONED ?
+					    KDSM_MEMORY_READ_ONLY : 0);
+	if (IS_ERR(region->memory)) {
+		err = PTR_ERR(region->memory);
+		goto free;
+	}
+	if (region->policy != KDSM_POLICY_PARTITIONED) {
+		err = kdsm_region_make_coherent(region);
+		if (err)
+			goto destroy;
+	}
+	err = kdsm_locks_create(region);
+	if (err) {
+		if (region->coherence)
+			kdsm_region_incoherent(region);
+		goto destroy;
+	}
+	err = xa_insert(&cluster->regions, region->id, region, GFP_KERNEL);
+	if (err) {
+		kdsm_region_put(region);
+		return err == -EBUSY ? -EEXIST : err;
+	}
+	return 0;
+
+destroy:
+	kdsm_memory_destroy(region->memory);
+free:
+	kfree(region);
+	return err;
+}
+
+int kdsm_region_serve_remove(void *context, struct kdsm_request *request)
+{
+	struct kdsm_cluster *cluster = context;
+	struct kdsm_region *region;
+
+	if (request->from != 0 || request->length != sizeof(__le32))
+		return -EINVAL;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	region = xa_erase(&cluster->regions, le32_to_cpu(*(__le32 *)request->data));
+	if (!region)
+		return -ENOENT;
+	/* If files are bound to it here after all, they keep this part of it. */
+	kdsm_region_put(region);
+	return 0;
+}
+
+static int kdsm_region_serve_block(void *context, struct kdsm_request *request,
+				   int (*serve)(struct kdsm_coherence *coherence,
+						struct kdsm_request *request))
+{
+	const struct kdsm_wire_block *wire = request->data;
+	struct kdsm_cluster *cluster = context;
+	struct kdsm_region *region;
+	int err = -EOPNOTSUPP;
+
+	if (!kdsm_wire_handover_fits(request->length, sizeof(*wire)))
+		return -EINVAL;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	region = kdsm_region_get(cluster, le32_to_cpu(wire->id));
+	if (!region)
+		return -ENOENT;
+	if (region->coherence)
+		err = serve(region->coherence, request);
+	kdsm_region_put(region);
+	return err;
+}
+
+int kdsm_region_serve_block_read(void *context, struct kdsm_request *request)
+{
+	return kdsm_region_serve_block(context, request, kdsm_coherence_serve_read);
+}
+
+int kdsm_region_serve_block_own(void *context, struct kdsm_request *request)
+{
+	return kdsm_region_serve_block(context, request, kdsm_coherence_serve_own);
+}
+
+int kdsm_region_serve_block_invalidate(void *context, struct kdsm_request *request)
+{
+	return kdsm_region_serve_block(context, request, kdsm_coherence_serve_invalidate);
+}
+
+int kdsm_region_serve_block_grant(void *context, struct kdsm_request *request)
+{
+	return kdsm_region_serve_block(context, request, kdsm_coherence_serve_grant);
+}
+
+void kdsm_region_notified(void *context, u32 id, u32 slot)
+{
+	struct kdsm_cluster *cluster = context;
+	struct kdsm_region *region;
+	wait_queue_head_t *waits;
+
+	rcu_read_lock();
+	region = xa_load(&cluster->regions, id);
+	if (region) {
+		waits = kdsm_region_waits(region, slot);
+		/* The barrier pairs with that of prepare_to_wait(). */
+		if (wq_has_sleeper(waits))
+			wake_up_all(waits);
+	}
+	rcu_read_unlock();
+}
+
+/* ---- open, close, destroy ---- */
+
+static bool kdsm_region_may(const struct kdsm_region *region, bool write)
+{
+	unsigned int want = write ? 06 : 04, have = region->mode & 7;
+
+	if (from_kuid(&init_user_ns, current_fsuid()) == region->uid)
+		have = region->mode >> 6 & 7;
+	else if (in_egroup_p(make_kgid(&init_user_ns, region->gid)))
+		have = region->mode >> 3 & 7;
+	return (have & want) == want || capable(CAP_DAC_OVERRIDE);
+}
+
+/*
+ * Nothing here has it open: tell node 0, once it hears it. To say so again does
+ * no harm. False: it did not hear.
+ */
+static bool kdsm_region_tell_closed(struct kdsm_region *region)
+{
+	struct kdsm_cluster *cluster = region->cluster;
+	__le32 wire = cpu_to_le32(region->id);
+	int err;
+
+	lockdep_assert_held(&cluster->open_lock);
+	err = kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_CLOSE, &wire, sizeof(wire),
+			   NULL, NULL);
+	if (err == -ENOENT)
+		kdsm_region_forget(region);
+	if (kdsm_message_was_heard(err))
+		return true;
+	schedule_delayed_work(&cluster->close_work, KDSM_CLOSE_RETRY);
+	return false;
+}
+
+/*
+ * Node 0 did not answer to a close, or to an open that it may have granted: tell
+ * it of all that is not open here.
+ */
+static void kdsm_region_close_work(struct work_struct *work)
+{
+	struct kdsm_cluster *cluster =
+		container_of(work, struct kdsm_cluster, close_work.work);
+	struct kdsm_region *region;
+	unsigned long id = 0;
+	bool told = true;
+
+	while (told && (region = kdsm_region_next(cluster, &id))) {
+		mutex_lock(&cluster->open_lock);
+		if (!region->opens)
+			told = kdsm_region_tell_closed(region);
+		mutex_unlock(&cluster->open_lock);
+		kdsm_region_put(region);
+		id++;
+	}
+}
+
+struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
+				     struct kdsm_region_open *args, bool want_write)
+{
+	struct kdsm_wire_open wire = {
+		.flags = cpu_to_le32(args->flags),
+		.policy = cpu_to_le32(args->policy),
+		.size = cpu_to_le64(args->size),
+		.block_size = cpu_to_le32(args->block_size),
+		.mode = cpu_to_le32(args->mode),
+		.uid = cpu_to_le32(from_kuid(&init_user_ns, current_fsuid())),
+		.gid = cpu_to_le32(from_kgid(&init_user_ns, current_fsgid())),
+	};
+	struct kdsm_wire_region reply = {};
+	unsigned int length = sizeof(reply);
+	struct kdsm_region *region;
+	int err;
+
+	strscpy_pad(wire.name, args->name, sizeof(wire.name));
+	mutex_lock(&cluster->open_lock);
+	err = kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_OPEN, &wire, sizeof(wire),
+			   &reply, &length);
+	if (!err && length != sizeof(reply))
+		err = -EIO;
+	if (err == -EIO || err == -ETIMEDOUT)
+		schedule_delayed_work(&cluster->close_work, KDSM_CLOSE_RETRY);
+	if (err)
+		goto unlock;
+	region = kdsm_region_get(cluster, le32_to_cpu(reply.id));
+	if (!region) {
+		err = -EIO;
+		goto unlock;
+	}
+	if (!kdsm_region_may(region, want_write)) {
+		if (!region->opens)
+			kdsm_region_tell_closed(region);
+		kdsm_region_put(region);
+		err = -EACCES;
+		goto unlock;
+	}
+	region->opens++;
+	mutex_unlock(&cluster->open_lock);
+
+	args->size = kdsm_region_size(region);
+	args->block_size = region->block_size;
+	args->policy = region->policy;
+	args->mode = region->mode;
+	args->id = region->id;
+	args->part_size = region->part_size;
+	args->base = region->base;
+	return region;
+
+unlock:
+	mutex_unlock(&cluster->open_lock);
+	return ERR_PTR(err);
+}
+
+void kdsm_region_close(struct kdsm_region *region)
+{
+	struct kdsm_cluster *cluster = region->cluster;
+
+	mutex_lock(&cluster->open_lock);
+	if (!--region->opens)
+		kdsm_region_tell_closed(region);
+	mutex_unlock(&cluster->open_lock);
+	kdsm_region_put(region);
+}
+
+int kdsm_region_destroy(struct kdsm_cluster *cluster, const char *name)
+{
+	struct kdsm_region *region;
+	unsigned long id = 0;
+	__le32 wire;
+	int err = -ENOENT, told;
+
+	while ((region = kdsm_region_next(cluster, &id))) {
+		if (strcmp(region->name, name)) {
+			kdsm_region_put(region);
+			id++;
+			continue;
+		}
+		wire = cpu_to_le32(region->id);
+		if (from_kuid(&init_user_ns, current_fsuid()) != region->uid &&
+		    !capable(CAP_SYS_ADMIN))
+			told = -EACCES;
+		else
+			told = kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_DESTROY, &wire,
+					    sizeof(wire), NULL, NULL);
+		kdsm_region_put(region);
+		if (told != -ENOENT)
+			err = told;
+		/* One that was destroyed before may have had the name: go on. */
+		if (told != -ENOENT && told != -EACCES)
+			break;
+		id++;
+	}
+	return err;
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Settings of a region that may be changed while it is used: the lease of policy
+ * strict. Node 0 is told, and tells all nodes (directory.c).
+ */
+#include <linux/mm.h>
+#include <linux/string.h>
+
+#include "region/region.h"
+
+int kdsm_region_tune(struct kdsm_cluster *cluster, const char *name, u64 lease)
+{
+	struct kdsm_wire_tune wire = { .lease = cpu_to_le64(lease) };
+	struct kdsm_region *region;
+	unsigned long id = 0;
+	int err = -ENOENT;
+
+	/* One that was destroyed before may have had the name: go on. */
+	while (err == -ENOENT && (region = kdsm_region_next(cluster, &id))) {
+		if (!strcmp(region->name, name)) {
+			wire.id = cpu_to_le32(region->id);
+			err = kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_TUNE, &wire,
+					   sizeof(wire), NULL, NULL);
+		}
+		kdsm_region_put(region);
+		id++;
+	}
+	return err;
+}
+
+int kdsm_region_serve_tuned(void *context, struct kdsm_request *request)
+{
+	const struct kdsm_wire_tune *wire = request->data;
+	struct kdsm_cluster *cluster = context;
+	struct kdsm_region *region;
+	unsigned long id;
+	int err = -ENOENT;
+
+	if (request->from != 0 || request->length != sizeof(*wire) ||
+	    le64_to_cpu(wire->lease) > KDSM_LEASE_MAX)
+		return -EINVAL;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	id = le32_to_cpu(wire->id);
+	region = kdsm_region_next(cluster, &id);
+	if (!region)
+		return err;
+	if (region->id == le32_to_cpu(wire->id)) {
+		err = -EOPNOTSUPP;
+		if (region->policy == KDSM_POLICY_STRICT) {
+			/* For what comes here from now on. */
+			WRITE_ONCE(region->coherence->lease, le64_to_cpu(wire->lease));
+			err = 0;
+		}
+	}
+	kdsm_region_put(region);
+	return err;
+}
