@@ -8,7 +8,7 @@ VERSION := 0.1.0
 SOVERSION := 0
 
 KDIR ?= $(shell ls -d /lib/modules/$$(uname -r)/build 2>/dev/null || \
-	ls -d /usr/src/linux-headers-6.1.*-amd64 2>/dev/null | sort -V | tail -n 1)
+	ls -d /usr/src/linux-headers-6.1.*[0-9]-amd64 2>/dev/null | sort -V | tail -n 1)
 # The release as the running kernel tells it; Debian's kernelrelease is another.
 release = $$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h)
 W ?= 1
