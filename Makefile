@@ -29,7 +29,7 @@ ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -pthread \
 B := build
 OBJ := $(B)/obj
 
-LIB_SRC := $(wildcard lib/*.c)
+LIB_SRC := $(wildcard lib/*/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o)
 LIB_LIBS := -lgmp -lexpat
 TOOLS := $(notdir $(patsubst %/,%,$(wildcard tools/*/)))
@@ -89,7 +89,8 @@ $(OBJ)/%.o: %.c
 
 $(B)/lib/libkdsm.a: $(LIB_OBJ)
 	@mkdir -p $(@D)
-	rm -f $@ && $(AR) rcs $@ $^
+	@# q, as r would replace an earlier member of the same base name (lock/local.o by core/local.o)
+	rm -f $@ && $(AR) qcs $@ $^
 
 $(B)/lib/libkdsm.so.$(SOVERSION): $(LIB_OBJ) lib/libkdsm.map
 	@mkdir -p $(@D)

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "sim.h"
-#include "aiger.h"
-#include "reach.h"
+#include "reach/aiger.h"
+#include "reach/reach.h"
 
 #define MOST_LATCHES	7
 #define MOST_INPUTS	3

@@ -4,7 +4,7 @@
 #define UNIT_BDD_H
 
 #include "sim.h"
-#include "bdd_int.h"
+#include "bdd/internal.h"
 
 struct fixture {
 	unsigned int nodes, turn;

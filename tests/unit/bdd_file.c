@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "bdd.h"
-#include "bdd_file.h"
-#include "model.h"
+#include "bdd/file.h"
+#include "reach/model.h"
 
 #define ROUNDS	300
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "bdd_pools.h"
-#include "task.h"
+#include "task/internal.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define ROUNDS	2

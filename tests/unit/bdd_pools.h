@@ -6,7 +6,7 @@
 #include <kdsm/task.h>
 
 #include "sim.h"
-#include "bdd_int.h"
+#include "bdd/internal.h"
 
 #define QUEENS	6
 #define FIELDS	(QUEENS * QUEENS)

@@ -6,10 +6,10 @@
 #include <kdsm/bdd.h>
 
 #include "sim.h"
-#include "bdd_int.h"
+#include "bdd/internal.h"
 #include "models.h"
-#include "net.h"
-#include "table_entry.h"
+#include "reach/net.h"
+#include "table/hash.h"
 
 #define MAX_LEVELS	256
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "unit.h"
 #include "sim.h"
-#include "heap_int.h"
+#include "coherent/heap.h"
 
 #define CHUNK	65536UL
 #define S	1000000000ULL

@@ -4,7 +4,7 @@
 #define UNIT_JOBS_H
 
 #include "sim.h"
-#include "reach.h"
+#include "reach/reach.h"
 
 struct job {
 	pthread_t thread;

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "sim.h"
-#include "model.h"
-#include "net.h"
+#include "reach/model.h"
+#include "reach/net.h"
 
 static struct kdsm_region *region;
 static struct kdsm_bdd_store *store;

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model.h"
-#include "net.h"
-#include "reach.h"
+#include "reach/model.h"
+#include "reach/net.h"
+#include "reach/reach.h"
 
 static char models[4096];	/* the directory */
 

@@ -15,7 +15,7 @@
 
 #include "explicit.h"
 #include "jobs.h"
-#include "walk.h"
+#include "bdd/traverse.h"
 
 /* Under a sanitizer everything takes ten times as long: not the large models. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

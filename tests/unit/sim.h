@@ -20,7 +20,7 @@
 #include <time.h>
 
 #include <kdsm/coherent.h>
-#include "operation.h"
+#include "core/internal.h"
 
 #define SIM_NODES	8
 #define SIM_BLOCK	4096

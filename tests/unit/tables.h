@@ -4,7 +4,7 @@
 #define UNIT_TABLES_H
 
 #include "sim.h"
-#include "table_int.h"
+#include "table/table.h"
 
 static uint64_t random_state = 88172645463325252;
 

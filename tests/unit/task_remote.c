@@ -5,7 +5,7 @@
 #include "unit.h"
 #include "sim.h"
 #include "../../tools/kdsm-bench/work.h"
-#include "task.h"
+#include "task/internal.h"
 
 #define OFFSET	64
 #define S	1000000000ull

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "tasks.h"
-#include "task.h"
+#include "task/internal.h"
 
 /* ---- sleepers ---- */
 

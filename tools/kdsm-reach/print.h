@@ -3,7 +3,7 @@
 #ifndef PRINT_H
 #define PRINT_H
 
-#include "reach.h"
+#include "reach/reach.h"
 
 int print_text(const struct kd_reach_options *options, const struct kd_reach_result *result);
 int print_json(const struct kd_reach_options *options, const struct kd_reach_result *result);

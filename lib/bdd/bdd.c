@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The BDD store and its workers, and the slower ways of reading and making
+ * nodes: those of other parts of the table, and private ones. The operations
+ * are in bdd_ops.c, bdd_relation.c and bdd_count.c.
+ */
+#include <stdlib.h>
+
+#include "internal.h"
+#include "task/internal.h"
+
+static struct kdsm_table_attr table_attr(const struct kdsm_bdd_attr *attr, unsigned int parts)
+{
+	return (struct kdsm_table_attr){
+		.nodes = kdsm_table_nodes_for(attr->table_bytes, parts),
+		.first_nodes = kdsm_table_nodes_for(attr->first_table_bytes, parts),
+		.find = attr->find,
+		.probe = attr->probe,
+	};
+}
+
+/*
+ * Of the operation cache, in every part. Collections need two boxes for every part in
+ * it, which hold a few buffers each.
+ */
+static uint64_t cache_part_bytes(uint64_t bytes, unsigned int parts)
+{
+	uint64_t entries = bytes / parts / sizeof(struct kd_result), least = parts * 32;
+
+	return (entries > least ? entries : least) * sizeof(struct kd_result);
+}
+
+static uint64_t cache_offset(const struct kdsm_bdd_attr *attr, unsigned int parts)
+{
+	struct kdsm_table_attr t = table_attr(attr, parts);
+
+	return (kdsm_table_part_bytes(&t, parts) + 63) / 64 * 64;
+}
+
+static uint64_t gang_offset(const struct kdsm_bdd_attr *attr, unsigned int parts)
+{
+	return (cache_offset(attr, parts) + cache_part_bytes(attr->cache_bytes, parts) + 63) /
+	       64 * 64;
+}
+
+uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *attr, unsigned int cluster_nodes)
+{
+	return gang_offset(attr, cluster_nodes) + KD_GANG_BYTES;
+}
+
+int kdsm_bdd_open(struct kdsm_bdd_store **store, struct kdsm_region *region,
+		  uint64_t offset, const struct kdsm_bdd_attr *attr)
+{
+	unsigned int parts = kdsm_nodes(kdsm_region_cluster(region));
+	struct kdsm_table_attr t = table_attr(attr, parts);
+	struct kdsm_bdd_store *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	if (gang_offset(attr, parts) + KD_GANG_BYTES + offset > kdsm_region_part_size(region)) {
+		free(s);
+		return -ERANGE;
+	}
+	pthread_mutex_init(&s->lock, NULL);
+	s->granularity = attr->granularity;
+	r = kdsm_table_open(&s->table, region, offset, &t);
+	if (r < 0)
+		goto fail;
+	r = kd_opcache_init(&s->cache, region, offset + cache_offset(attr, parts),
+			    cache_part_bytes(attr->cache_bytes, parts));
+	if (r < 0)
+		goto fail;
+	if (attr->first_cache_bytes)
+		kd_opcache_limit(&s->cache, cache_part_bytes(attr->first_cache_bytes, parts));
+	s->gang_offset = offset + gang_offset(attr, parts);
+	pthread_mutex_init(&s->refs.lock, NULL);
+	*store = s;
+	return 0;
+fail:
+	kdsm_bdd_close(s);
+	return r;
+}
+
+void kdsm_bdd_close(struct kdsm_bdd_store *store)
+{
+	if (!store)
+		return;
+	kd_gang_leave(&store->gang);
+	pthread_mutex_destroy(&store->refs.lock);
+	free(store->refs.slot);
+	kd_private_destroy(&store->own);
+	free(store->bits);
+	kdsm_table_close(store->table);
+	pthread_mutex_destroy(&store->lock);
+	free(store);
+}
+
+struct kdsm_table *kdsm_bdd_table(struct kdsm_bdd_store *store)
+{
+	return store->table;
+}
+
+/* ---- workers ---- */
+
+/* One without a deque, for a pool. */
+static int worker_new(struct kdsm_bdd_store *store, struct kdsm_bdd_worker **worker)
+{
+	struct kdsm_bdd_worker *w = calloc(1, sizeof(*w));
+	int r;
+
+	if (!w)
+		return -ENOMEM;
+	r = kdsm_table_worker_new(store->table, &w->table);
+	if (r < 0) {
+		free(w);
+		return r;
+	}
+	w->store = store;
+	w->data = store->table->data;
+	w->first = store->table->first;
+	w->slots = store->table->slots;
+	w->cache = &store->cache;
+	w->own = &store->own;
+	w->alone = store->table->parts == 1;
+	pthread_mutex_lock(&store->lock);
+	w->next = store->workers;
+	store->workers = w;
+	pthread_mutex_unlock(&store->lock);
+	*worker = w;
+	return 0;
+}
+
+int kdsm_bdd_worker_new(struct kdsm_bdd_store *store, struct kdsm_bdd_worker **worker)
+{
+	struct kdsm_bdd_worker *w;
+	int r = worker_new(store, worker);
+
+	if (r < 0)
+		return r;
+	w = *worker;
+	r = kd_task_alone_new(&w->always.tasks, &w->head, w);
+	if (r < 0) {
+		kdsm_bdd_worker_free(w);
+		*worker = NULL;
+		return r;
+	}
+	w->always.head = &w->head;
+	w->place = &w->always;
+	return 0;
+}
+
+static void add_counts(struct kdsm_bdd_counts *sum, const struct kdsm_bdd_worker *worker)
+{
+	struct kdsm_bdd_counts one;
+	size_t i;
+
+	kdsm_bdd_counts(worker, &one);
+	for (i = 0; i < sizeof(one) / sizeof(uint64_t); i++)
+		((uint64_t *)sum)[i] += ((uint64_t *)&one)[i];
+}
+
+void kdsm_bdd_worker_free(struct kdsm_bdd_worker *worker)
+{
+	struct kdsm_bdd_worker **link;
+	struct kdsm_bdd_store *store;
+
+	if (!worker)
+		return;
+	store = worker->store;
+	pthread_mutex_lock(&store->lock);
+	for (link = &store->workers; *link != worker; link = &(*link)->next)
+		;
+	*link = worker->next;
+	add_counts(&store->gone, worker);
+	pthread_mutex_unlock(&store->lock);
+	kd_task_alone_free(worker->always.tasks);
+	kdsm_table_worker_free(worker->table);
+	free(worker);
+}
+
+static int begin(void *store, void **context)
+{
+	return worker_new(store, (struct kdsm_bdd_worker **)context);
+}
+
+static void end(void *context)
+{
+	kdsm_bdd_worker_free(context);
+}
+
+void kdsm_bdd_tasks(struct kdsm_bdd_store *store, struct kdsm_tasks_attr *attr)
+{
+	attr->start = begin;
+	attr->stop = end;
+	attr->argument = store;
+}
+
+void kdsm_bdd_use_tasks(struct kdsm_bdd_worker *worker, struct kdsm_tasks *tasks)
+{
+	if (kd_of_pool(worker))
+		kd_end(worker, kd_failure(-EDEADLK));
+	else
+		worker->pool = tasks;
+}
+
+/* ---- in tasks ---- */
+
+static bool works_on_store(const struct kd_worker *w)
+{
+	return w->tasks->start == begin;
+}
+
+bool kd_bdd_inside(const struct kdsm_bdd_store *store)
+{
+	const struct kd_worker *w = kd_task_self();
+
+	return w && works_on_store(w) && w->tasks->argument == store;
+}
+
+/*
+ * Places are a stack, as the calls are that have them: what this thread runs while the task
+ * waits ends before the task goes on, and leaves its own. A job that failed leaves without
+ * that, but its workers run nothing more.
+ */
+struct kdsm_bdd_worker *kdsm_bdd_enter(struct kdsm_bdd_place *place)
+{
+	struct kdsm_bdd_worker *w = place->tasks->context;
+
+	if (!works_on_store(kd_worker(place->tasks))) {
+		place->tasks = NULL;
+		return NULL;
+	}
+	place->below = w->place;
+	place->error = w->error;
+	w->place = place;
+	w->error = 0;
+	return w;
+}
+
+void kdsm_bdd_leave(struct kdsm_bdd_place *place)
+{
+	struct kdsm_bdd_worker *w;
+
+	if (!place->tasks)
+		return;
+	w = place->tasks->context;
+	w->place = place->below;
+	w->error = place->error;
+}
+
+/* ---- what was done ---- */
+
+void kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts)
+{
+	struct kdsm_bdd_worker *w;
+
+	pthread_mutex_lock(&store->lock);
+	*counts = store->gone;
+	for (w = store->workers; w; w = w->next)
+		add_counts(counts, w);
+	pthread_mutex_unlock(&store->lock);
+}
+
+int kdsm_bdd_error(struct kdsm_bdd_worker *worker)
+{
+	int error = worker->error;
+
+	worker->error = 0;
+	return error;
+}
+
+void kdsm_bdd_counts(const struct kdsm_bdd_worker *worker, struct kdsm_bdd_counts *counts)
+{
+	counts->tasks = worker->tasks;
+	counts->hits = worker->hits;
+	counts->home_get = worker->home_get;
+	counts->home_hit = worker->home_hit;
+	counts->home_put = worker->home_put;
+	kdsm_table_counts(worker->table, &counts->table);
+}
+
+void kdsm_bdd_private(struct kdsm_bdd_worker *worker, int on)
+{
+	if (kd_of_pool(worker))
+		kd_end(worker, kd_failure(-EDEADLK));
+	else
+		worker->private = on;
+}
+
+uint64_t kdsm_bdd_private_digest(const struct kdsm_bdd_store *store)
+{
+	return store->own.digest;
+}
+
+kdsm_bdd kd_fail(struct kdsm_bdd_worker *w, int error)
+{
+	w->why = error;
+	return kd_failure(error);
+}
+
+kdsm_bdd kd_end(struct kdsm_bdd_worker *w, kdsm_bdd result)
+{
+	if (kd_valid(result))
+		return result;
+	if (!w->error && result != KDSM_BDD_INVALID)
+		w->error = -(int)(result & 0xffff);
+	return KDSM_BDD_INVALID;
+}
+
+bool kd_node_elsewhere(struct kdsm_bdd_worker *w, uint64_t number,
+		       struct kdsm_node *node)
+{
+	uint64_t i = number - KD_PRIVATE_FIRST;
+	int r;
+
+	if (i < w->own->count) {
+		*node = w->own->nodes[i];
+		return true;
+	}
+	r = kd_table_fetch(w->table, number, node);
+	if (r < 0)
+		kd_fail(w, r);
+	return r == 0;
+}
+
+/*
+ * Nodes that are about to be read: those of other parts come with one wait for
+ * all. A failure shows when they are read.
+ */
+void kd_nodes_ahead(struct kdsm_bdd_worker *w, const kdsm_bdd *edges, unsigned int count)
+{
+	uint64_t numbers[8];
+	unsigned int n = 0, i;
+
+	for (i = 0; i < count && n < 8; i++) {
+		uint64_t number = kd_number(edges[i]);
+
+		if (number && number - w->first >= w->slots && number < KD_PRIVATE_FIRST)
+			numbers[n++] = number;
+	}
+	if (n > 1)
+		kdsm_table_prefetch(w->table, numbers, n);
+}
+
+kdsm_bdd kd_make_elsewhere(struct kdsm_bdd_worker *w, const struct kdsm_node *node)
+{
+	uint64_t hash, number;
+	int r;
+
+	if (w->private) {
+		r = kd_private_put(w->own, node, &number);
+	} else {
+		hash = kd_hash(node->a, node->b);
+		r = kd_home(w->store->table, node, hash);
+		if (r >= 0)
+			r = kd_table_put(w->table, node, hash, r, &number);
+	}
+	return r < 0 ? kd_fail(w, r) : number;
+}

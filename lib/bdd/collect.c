@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Collections: mark (collect_mark.c), sweep and fill the index again
+ * (collect_sweep.c). Here are their order, threads, boxes, and the public functions.
+ *
+ * The gang's steps are the only synchronisation between nodes: a member that has
+ * closed a step may rely on what all others did before they came to it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect_internal.h"
+#include "core/core.h"
+
+/* A store grows when more than this much of what is in use of it is alive. */
+#define GROW_ABOVE(size)	((size) / 2)
+
+/* ---- threads ---- */
+
+static void *thread(void *data)
+{
+	struct kd_crew *me = data;
+	struct kd_collector *c = me->collector;
+	int r = c->work(me), none = 0;
+
+	if (r < 0)
+		__atomic_compare_exchange_n(&c->error, &none, r, false, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* Every thread does its share, and it is done when this returns. */
+int kd_collector_run(struct kd_collector *c, int (*work)(struct kd_crew *me))
+{
+	unsigned int i, started;
+
+	c->work = work;
+	c->idle = 0;
+	/* who cannot be had is not needed, but counts as idle */
+	for (started = 1; started < c->threads; started++)
+		if (pthread_create(&c->crew[started].thread, NULL, thread, &c->crew[started]))
+			break;
+	pthread_mutex_lock(&c->lock);
+	__atomic_store_n(&c->idle, c->idle + c->threads - started, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&c->change);
+	pthread_mutex_unlock(&c->lock);
+	thread(&c->crew[0]);
+	for (i = 1; i < started; i++)
+		pthread_join(c->crew[i].thread, NULL);
+	return c->error;
+}
+
+/* ---- boxes ---- */
+
+/* Of the set of a step, in the part of the sender. */
+static uint64_t box_place(const struct kd_collector *c, uint64_t step, unsigned int to)
+{
+	const struct kd_opcache *cache = &c->store->cache;
+
+	return cache->offset + (step % 2 * cache->parts + to) * (c->box_words + 1) *
+	       sizeof(uint64_t);
+}
+
+static uint64_t *own_box(const struct kd_collector *c, unsigned int to)
+{
+	return (void *)((char *)kdsm_region_part(c->table->region) + box_place(c, c->step, to));
+}
+
+static int empty_buffer(struct kd_crew *me, unsigned int part)
+{
+	struct kd_collector *c = me->collector;
+	struct kd_buffer *out = &me->out[part];
+	uint64_t *box = own_box(c, part);
+	int r = 0;
+
+	pthread_mutex_lock(&c->lock);
+	if (box[0] + out->count > c->box_words) {
+		r = -ENOBUFS;
+	} else {
+		memcpy(&box[1 + box[0]], out->word, out->count * sizeof(*out->word));
+		box[0] += out->count;
+		c->posted += out->count;
+		out->count = 0;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return r;
+}
+
+int kd_post(struct kd_crew *me, unsigned int part, const uint64_t *words, unsigned int count)
+{
+	struct kd_buffer *out = &me->out[part];
+	int r;
+
+	if (out->count == KD_BUFFER) {
+		r = empty_buffer(me, part);
+		if (r < 0)
+			return r;
+	}
+	memcpy(&out->word[out->count], words, count * sizeof(*words));
+	out->count += count;
+	return 0;
+}
+
+bool kd_next_source(struct kd_collector *c, unsigned int *part)
+{
+	const unsigned int parts = c->table->parts;
+	unsigned int i;
+
+	if (c->step == 1)	/* there are no boxes of a step before */
+		return false;
+	i = __atomic_add_fetch(&c->source, 1, __ATOMIC_RELAXED);
+	if (i >= parts)
+		return false;
+	*part = (c->table->self + i) % parts;
+	return true;
+}
+
+int kd_box_count(struct kd_crew *me, unsigned int part, uint64_t *count)
+{
+	struct kd_collector *c = me->collector;
+	int r = kdsm_get(c->table->region, part, box_place(c, c->step - 1, c->table->self),
+			 count, sizeof(*count));
+
+	return r < 0 ? r : *count > c->box_words ? -EIO : 0;
+}
+
+int kd_box_get(struct kd_crew *me, unsigned int part, uint64_t at, uint64_t count)
+{
+	struct kd_collector *c = me->collector;
+
+	return kdsm_get(c->table->region, part, box_place(c, c->step - 1, c->table->self) +
+			(1 + at) * sizeof(uint64_t), me->chunk, count * sizeof(uint64_t));
+}
+
+/* ---- steps ---- */
+
+static int add_up(void *context, uint64_t *mine, const uint64_t *theirs)
+{
+	unsigned int i;
+
+	(void)context;
+	for (i = 0; i < KD_GANG_WORDS; i++)
+		mine[i] += theirs[i];
+	return 0;
+}
+
+/* All come to the same place; the sums of their words. */
+static int meet(struct kd_collector *c, uint64_t *words)
+{
+	int r = kd_gang_gather(c->gang, words, add_up, NULL);
+
+	return r < 0 ? r : kd_gang_scatter(c->gang, words);
+}
+
+int kd_collector_step(struct kd_collector *c, int (*work)(struct kd_crew *me), bool *over)
+{
+	const unsigned int parts = c->table->parts;
+	uint64_t words[KD_GANG_WORDS] = { 0 };
+	unsigned int i, part;
+	int r;
+
+	c->step++;
+	c->source = 0;
+	c->posted = 0;
+	c->left = 0;
+	for (part = 0; parts > 1 && part < parts; part++)
+		own_box(c, part)[0] = 0;
+	r = kd_collector_run(c, work);
+	for (i = 0; r == 0 && i < c->threads; i++) {
+		for (part = 0; part < parts; part++)
+			if (c->crew[i].out[part].count && empty_buffer(&c->crew[i], part) < 0)
+				c->left++;
+		c->left += c->crew[i].stack.count + c->crew[i].end - c->crew[i].slot;
+	}
+	c->left += c->pool.count + c->roots.count;
+	if (r < 0)
+		return r;
+	words[0] = c->posted;
+	words[1] = c->left;
+	r = meet(c, words);
+	*over = !words[0] && !words[1];
+	return r;
+}
+
+/* ---- the whole ---- */
+
+static int set_up(struct kd_collector *c)
+{
+	const unsigned int parts = c->table->parts;
+	unsigned int i;
+
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->change, NULL);
+	c->box_words = c->store->cache.count * sizeof(struct kd_result) / sizeof(uint64_t) /
+		       (2 * parts) - 1;
+	c->crew = calloc(c->threads, sizeof(*c->crew));
+	c->room = calloc(c->table->slots / c->table->block, sizeof(*c->room));
+	c->filter = parts > 1 ? calloc(KD_FILTER, sizeof(*c->filter)) : NULL;
+	if (!c->crew || !c->room || (parts > 1 && !c->filter))
+		return -ENOMEM;
+	for (i = 0; i < c->threads; i++) {
+		c->crew[i].collector = c;
+		c->crew[i].out = calloc(parts, sizeof(*c->crew[i].out));
+		if (!c->crew[i].out)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void tear_down(struct kd_collector *c)
+{
+	unsigned int i;
+
+	for (i = 0; c->crew && i < c->threads; i++) {
+		free(c->crew[i].stack.word);
+		free(c->crew[i].out);
+	}
+	free(c->crew);
+	free(c->room);
+	free(c->filter);
+	free(c->pool.word);
+	free(c->roots.word);
+	pthread_cond_destroy(&c->change);
+	pthread_mutex_destroy(&c->lock);
+}
+
+/* By what is the same on all nodes. */
+static void grow(struct kd_collector *c, uint64_t alive)
+{
+	struct kd_opcache *cache = &c->store->cache;
+	struct kdsm_table *t = c->table;
+	const uint64_t most = t->slots / t->block;
+	uint64_t limit = t->limit;
+	bool must = c->flags & KD_GROW;
+
+	while (limit < most && (must || alive > GROW_ABOVE(limit * t->block * t->parts))) {
+		must = false;
+		limit = 2 * limit < most ? 2 * limit : most;
+		cache->count = 2 * cache->count < cache->most ? 2 * cache->count : cache->most;
+	}
+	kd_table_resize(t, limit);
+}
+
+static int collect(struct kd_collector *c, struct kdsm_bdd_collection *collection)
+{
+	uint64_t words[KD_GANG_WORDS] = { 0 }, size;
+	struct kdsm_table *t = c->table;
+	int r;
+
+	words[0] = kd_table_used_here(t);
+	r = meet(c, words);
+	if (r < 0)
+		return r;
+	collection->before = words[0];
+	r = kd_mark(c);
+	if (r == 0)
+		r = kd_sweep(c);
+	if (r < 0)
+		return r;
+
+	memset(words, 0, sizeof(words));
+	words[0] = c->alive;
+	r = meet(c, words);
+	if (r < 0)
+		return r;
+	collection->after = words[0];
+	grow(c, words[0]);
+	size = kd_table_size(t);
+	kd_list_blocks(c, c->flags & KD_RESERVE && words[0] < size / 4 * 3);
+	r = kd_fill_index(c);
+	if (r < 0)
+		return r;
+	collection->size = size;
+	memset(c->store->cache.entries, 0, c->store->cache.count * sizeof(struct kd_result));
+	kd_table_restart(t, c->alive, words[0] < size ? words[0] * 65000 / size : 65000);
+	/* nobody looks into a part that is not ready */
+	memset(words, 0, sizeof(words));
+	return meet(c, words);
+}
+
+int kd_collect(struct kdsm_bdd_store *store, struct kd_gang *gang, unsigned int threads,
+	       unsigned int flags, const kdsm_bdd *roots, uint64_t count,
+	       struct kdsm_bdd_collection *collection)
+{
+	struct kd_collector c = {
+		.store = store, .table = store->table, .gang = gang,
+		.threads = threads ? threads : 1, .flags = flags,
+	};
+	uint64_t began = kdsm_now();
+	int r;
+
+	r = set_up(&c);
+	if (r == 0)
+		r = kd_refs_list(&store->refs, &c.roots);
+	while (r == 0 && count--)
+		r = kd_stack_push(&c.roots, roots[count]);
+	if (r == 0)
+		r = collect(&c, collection);
+	tear_down(&c);
+	collection->seconds = (kdsm_now() - began) / 1e9;
+	return r;
+}
+
+int kdsm_bdd_collect(struct kdsm_bdd_store *store, unsigned int threads, uint64_t timeout,
+		     struct kdsm_bdd_collection *collection)
+{
+	struct kdsm_bdd_collection ignored;
+	int r = 0;
+
+	if (kd_bdd_inside(store))
+		return -EDEADLK;
+	if (store->gang_failed)
+		return -EIO;
+	if (!store->gang.region)
+		r = kd_gang_join(&store->gang, store->table->region, store->gang_offset, timeout);
+	store->gang.timeout = timeout;
+	if (r == 0)
+		r = kd_collect(store, &store->gang, threads, 0, NULL, 0,
+			       collection ? collection : &ignored);
+	if (r == -EBUSY) {
+		kd_gang_leave(&store->gang);
+	} else if (r < 0) {
+		store->gang_failed = true;
+		kd_gang_abort(&store->gang, r);
+	}
+	return r;
+}

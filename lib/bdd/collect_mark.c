@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Marking. Every thread walks depth first over nodes of the own part; a child in another
+ * part is left for its node, unless that was done lately. A node goes onto a stack once,
+ * by the thread that sets its bit, so whatever memory holds, this comes to an end: after
+ * as many nodes as the table has. Of a BDD a stack grows by one with every level.
+ */
+#include <string.h>
+
+#include "collect_internal.h"
+
+#define SHARE_ABOVE	64	/* what a thread keeps to itself */
+
+/* Of the own part, by number. */
+static int mark_own(struct kd_crew *me, uint64_t number)
+{
+	struct kdsm_table *t = me->collector->table;
+	struct kdsm_node *node = &t->data[number - t->first];
+	uint64_t a = __atomic_load_n(&node->a, __ATOMIC_RELAXED);
+
+	if (a & KD_NODE_MARK)
+		return 0;
+	if (!(a | __atomic_load_n(&node->b, __ATOMIC_RELAXED)))
+		return -EIO;	/* somebody needs a node that is not there */
+	a = __atomic_fetch_or(&node->a, KD_NODE_MARK, __ATOMIC_RELAXED);
+	return a & KD_NODE_MARK ? 0 : kd_stack_push(&me->stack, number);
+}
+
+static int mark_edge(struct kd_crew *me, kdsm_bdd e)
+{
+	struct kd_collector *c = me->collector;
+	const struct kdsm_table *t = c->table;
+	uint64_t number = kd_number(e), *lately;
+	int r;
+
+	if (!number)
+		return 0;
+	if (number - t->first < t->slots)
+		return mark_own(me, number);
+	if (number >= t->slots * t->parts)
+		return -EIO;
+	lately = &c->filter[number * UINT64_C(0x9e3779b97f4a7c15) >> 40 & (KD_FILTER - 1)];
+	if (__atomic_load_n(lately, __ATOMIC_RELAXED) == number)
+		return 0;
+	r = kd_post(me, number / t->slots, &number, 1);
+	if (r == 0)
+		__atomic_store_n(lately, number, __ATOMIC_RELAXED);
+	return r;
+}
+
+/* The children of the last node on the stack. -ENOBUFS: it is there still. */
+static int mark_children(struct kd_crew *me)
+{
+	const struct kdsm_table *t = me->collector->table;
+	uint64_t number = me->stack.word[--me->stack.count];
+	struct kdsm_node node = kd_node_load(&t->data[number - t->first]);
+	int r, again;
+
+	r = mark_edge(me, kd_high(&node, 0));
+	if (r == 0)
+		r = mark_edge(me, kd_low(&node, 0));
+	if (r == -ENOBUFS) {
+		/* another time: what is marked by then is passed over */
+		again = kd_stack_push(&me->stack, number);
+		return again < 0 ? again : r;
+	}
+	return r;
+}
+
+static int get_box(struct kd_crew *me, unsigned int part)
+{
+	const struct kdsm_table *t = me->collector->table;
+	uint64_t count, at, n, i;
+	int r = kd_box_count(me, part, &count);
+
+	for (at = 0; r == 0 && at < count; at += n) {
+		n = count - at < KD_CHUNK ? count - at : KD_CHUNK;
+		r = kd_box_get(me, part, at, n);
+		for (i = 0; r == 0 && i < n; i++)
+			r = me->chunk[i] - t->first < t->slots && me->chunk[i] ?
+			    mark_own(me, me->chunk[i]) : -EIO;
+	}
+	return r;
+}
+
+/* The older half, which leads to more, for those who have nothing. */
+static int share(struct kd_crew *me)
+{
+	struct kd_collector *c = me->collector;
+	uint64_t half = me->stack.count / 2, i;
+	int r = 0;
+
+	pthread_mutex_lock(&c->lock);
+	for (i = 0; r == 0 && i < half; i++)
+		r = kd_stack_push(&c->pool, me->stack.word[i]);
+	pthread_cond_broadcast(&c->change);
+	pthread_mutex_unlock(&c->lock);
+	me->stack.count -= half;
+	memmove(me->stack.word, me->stack.word + half, me->stack.count * sizeof(uint64_t));
+	return r;
+}
+
+/* 1: some of the pool; 0: there is none, nor will be. */
+static int take_some(struct kd_crew *me)
+{
+	struct kd_collector *c = me->collector;
+	unsigned int n;
+	int r = 0;
+
+	pthread_mutex_lock(&c->lock);
+	__atomic_store_n(&c->idle, c->idle + 1, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&c->change);
+	while (!c->pool.count && c->idle < c->threads)
+		pthread_cond_wait(&c->change, &c->lock);
+	if (c->pool.count) {
+		__atomic_store_n(&c->idle, c->idle - 1, __ATOMIC_RELAXED);
+		for (n = 0; r == 0 && n < SHARE_ABOVE && c->pool.count; n++)
+			r = kd_stack_push(&me->stack, c->pool.word[--c->pool.count]);
+		r = r < 0 ? r : 1;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return r;
+}
+
+/* What a thread does no more counts as idle: others need not wait for it. */
+static void retire(struct kd_collector *c)
+{
+	pthread_mutex_lock(&c->lock);
+	__atomic_store_n(&c->idle, c->idle + 1, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&c->change);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static int mark_roots(struct kd_crew *me)
+{
+	struct kd_stack *roots = &me->collector->roots;
+	int r = 0;
+
+	while (r == 0 && roots->count) {
+		r = mark_edge(me, roots->word[roots->count - 1]);
+		roots->count -= r == 0;
+	}
+	return r;
+}
+
+/* The stack, the boxes, the pool; without the pool once a box of ours is full. */
+static int mark(struct kd_crew *me)
+{
+	struct kd_collector *c = me->collector;
+	bool full = false;
+	unsigned int part;
+	int r = 0;
+
+	if (me == c->crew) {
+		r = mark_roots(me);
+		full = r == -ENOBUFS;
+		if (r < 0 && !full)
+			goto out;
+	}
+	for (;;) {
+		while (me->stack.count && !full) {
+			r = mark_children(me);
+			if (r == -ENOBUFS)
+				full = true;
+			else if (r < 0)
+				goto out;
+			if (me->stack.count > SHARE_ABOVE &&
+			    __atomic_load_n(&c->idle, __ATOMIC_RELAXED)) {
+				r = share(me);
+				if (r < 0)
+					goto out;
+			}
+		}
+		/* all boxes, full or not: they are used again */
+		if (kd_next_source(c, &part)) {
+			r = get_box(me, part);
+			if (r < 0)
+				goto out;
+			continue;
+		}
+		r = 0;
+		if (full)
+			goto out;
+		r = take_some(me);
+		if (r <= 0)
+			return r;
+	}
+out:
+	retire(c);
+	return r;
+}
+
+int kd_mark(struct kd_collector *c)
+{
+	bool over;
+	int r;
+
+	do {
+		r = kd_collector_step(c, mark, &over);
+	} while (r == 0 && !over);
+	return r;
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Sweeping: data slots without a mark become free. Then the index, emptied, gets an
+ * entry for every node that is left. That of a node is in the part of its high child,
+ * mostly its own; for another part the node is left as two words: hash and number, with
+ * the number of parts that had no room for it above the latter.
+ */
+#include <string.h>
+
+#include "collect_internal.h"
+
+#define FULL_SHIFT	KDSM_NUMBER_BITS
+
+static bool next_block(struct kd_collector *c, uint64_t *block)
+{
+	*block = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED);
+	return *block < c->table->touched;
+}
+
+static int sweep(struct kd_crew *me)
+{
+	struct kd_collector *c = me->collector;
+	struct kdsm_table *t = c->table;
+	uint64_t block, alive = 0, i;
+
+	while (next_block(c, &block)) {
+		struct kdsm_node *node = &t->data[block * t->block];
+		unsigned int here = 0;
+
+		for (i = 0; i < t->block; i++, node++) {
+			if (node->a & KD_NODE_MARK) {
+				node->a = (node->a & ~KD_NODE_MARK) | KD_NODE_OLD;
+				here++;
+			} else if (node->a | node->b) {
+				*node = (struct kdsm_node){ 0, 0 };
+			}
+		}
+		c->room[block] = t->block - here;
+		alive += here;
+	}
+	__atomic_add_fetch(&c->alive, alive, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* Blocks of the own part from touched on have never been written to. */
+static void note_touched(struct kdsm_table *t)
+{
+	uint64_t taken = __atomic_load_n(&t->header->blocks, __ATOMIC_RELAXED), i;
+
+	if (taken > (t->collections ? t->header->listed : t->limit))
+		taken = t->collections ? t->header->listed : t->limit;
+	for (i = 0; i < taken && i < t->limit; i++) {
+		uint64_t block = t->collections ? t->header->list[i] : i;
+
+		if (block >= t->touched && block < t->limit)
+			t->touched = block + 1;
+	}
+}
+
+int kd_sweep(struct kd_collector *c)
+{
+	note_touched(c->table);
+	c->next = 0;
+	return kd_collector_run(c, sweep);
+}
+
+/* Blocks to be taken: those with much room first. A full one is not in the list. */
+void kd_list_blocks(struct kd_collector *c, bool reserve)
+{
+	struct kdsm_table *t = c->table;
+	uint64_t room = t->index_size - (reserve ? kd_reserve(t->index_size) : 0);
+	uint64_t listed = 0, block;
+	bool much;
+
+	for (block = t->touched; block < t->limit; block++)
+		c->room[block] = t->block;
+	if (t->first == 0 && t->touched)	/* number 0 is not given out */
+		c->room[0]--;
+	room = room > c->alive ? room - c->alive : 0;
+	for (much = true; ; much = false) {
+		for (block = 0; block < t->limit && room; block++) {
+			if (!c->room[block] || (c->room[block] >= t->block / 2) != much)
+				continue;
+			t->header->list[listed++] = block;
+			room -= c->room[block] < room ? c->room[block] : room;
+		}
+		if (!much)
+			break;
+	}
+	t->header->listed = listed;
+}
+
+static int clear_index(struct kd_crew *me)
+{
+	struct kdsm_table *t = me->collector->table;
+	uint64_t at, left;
+
+	while (at = __atomic_fetch_add(&me->collector->next, 1, __ATOMIC_RELAXED) * t->block,
+	       at < t->index_size) {
+		left = t->index_size - at;
+		memset(&t->index[at], 0, (left < t->block ? left : t->block) * sizeof(*t->index));
+	}
+	return 0;
+}
+
+/* Into the own part's index, where there is nothing equal. */
+static bool insert(struct kdsm_table *t, uint64_t hash, uint64_t number)
+{
+	const uint64_t entry = kdsm_entry(kdsm_fragment(hash), number);
+	uint64_t slot = kd_reduce(hash, t->index_size), e;
+	unsigned int probes;
+
+	for (probes = 1; probes <= KD_PROBE_LIMIT; probes++) {
+		e = __atomic_load_n(&t->index[slot], __ATOMIC_RELAXED);
+		if (e == 0 && __atomic_compare_exchange_n(&t->index[slot], &e, entry, false,
+							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return true;
+		slot = kdsm_walk_next(slot, t->index_size, probes, t->run);
+	}
+	return false;
+}
+
+/* Or else it waits on the stack to be left for the next part. */
+static int insert_or_pass(struct kd_crew *me, uint64_t hash, uint64_t word)
+{
+	struct kdsm_table *t = me->collector->table;
+	int r;
+
+	if (insert(t, hash, word & KDSM_NUMBER_MASK))
+		return 0;
+	word += UINT64_C(1) << FULL_SHIFT;
+	if (word >> FULL_SHIFT >= t->parts)
+		return -ENOSPC;
+	r = kd_stack_push(&me->stack, word);
+	return r < 0 ? r : kd_stack_push(&me->stack, hash);
+}
+
+static int pass_on(struct kd_crew *me)
+{
+	const struct kdsm_table *t = me->collector->table;
+	const uint64_t *top = &me->stack.word[me->stack.count - 2];
+	int r;
+
+	r = kd_post(me, (t->self + 1) % t->parts, (uint64_t[]){ top[1], top[0] }, 2);
+	if (r == 0)
+		me->stack.count -= 2;
+	return r;
+}
+
+/* One node of the own data. */
+static int enter(struct kd_crew *me, uint64_t slot)
+{
+	const struct kdsm_table *t = me->collector->table;
+	struct kdsm_node node = t->data[slot];
+	uint64_t words[2];
+	int home;
+
+	if (!(node.a & KD_NODE_OLD))
+		return 0;
+	words[0] = kd_hash(node.a & ~KD_NODE_OLD, node.b);
+	words[1] = t->first + slot;
+	home = kd_home(t, &node, words[0]);
+	if (home < 0)
+		return home;
+	return (unsigned int)home == t->self ? insert_or_pass(me, words[0], words[1]) :
+	       kd_post(me, home, words, 2);
+}
+
+static int get_box(struct kd_crew *me, unsigned int part)
+{
+	const struct kdsm_table *t = me->collector->table;
+	uint64_t count, at, n, i;
+	int r = kd_box_count(me, part, &count);
+
+	for (at = 0; r == 0 && at < count; at += n) {
+		n = count - at < KD_CHUNK ? count - at : KD_CHUNK;
+		r = kd_box_get(me, part, at, n);
+		for (i = 0; r == 0 && i + 1 < n; i += 2)
+			r = (me->chunk[i + 1] & KDSM_NUMBER_MASK) < t->slots * t->parts ?
+			    insert_or_pass(me, me->chunk[i], me->chunk[i + 1]) : -EIO;
+	}
+	return r;
+}
+
+/* Goes on until a box of ours is full, and then gets those of others still. */
+static int fill(struct kd_crew *me)
+{
+	struct kd_collector *c = me->collector;
+	const uint64_t size = c->table->block;
+	bool full = false;
+	unsigned int part;
+	uint64_t block;
+	int r;
+
+	for (;;) {
+		r = 0;
+		if (kd_next_source(c, &part)) {
+			r = get_box(me, part);
+		} else if (full) {
+			return 0;
+		} else if (me->stack.count) {
+			r = pass_on(me);
+		} else if (me->slot < me->end) {
+			r = enter(me, me->slot);
+			me->slot += r == 0;
+		} else if (next_block(c, &block)) {
+			me->slot = block * size;
+			me->end = me->slot + size;
+		} else {
+			return 0;
+		}
+		full |= r == -ENOBUFS;
+		if (r < 0 && !full)
+			return r;
+	}
+}
+
+int kd_fill_index(struct kd_collector *c)
+{
+	bool over;
+	int r;
+
+	c->next = 0;
+	r = kd_collector_run(c, clear_index);
+	c->next = 0;
+	do {
+		if (r == 0)
+			r = kd_collector_step(c, fill, &over);
+	} while (r == 0 && !over);
+	return r;
+}

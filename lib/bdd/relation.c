@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Transition relations and the relational product, with the renaming of next to
+ * current variables folded in (van Dijk, van de Pol, "Sylvan", TACAS 2015; the
+ * thesis of Oortwijn, 5.4.4, keeps the variables in an array as here).
+ */
+#include <stdlib.h>
+
+#include "internal.h"
+
+/* Is this the step at which other nodes are asked, too? */
+static inline bool asks_home(const struct kdsm_bdd_worker *w, const struct kd_key *key,
+			     unsigned int at)
+{
+	return !w->alone && w->store->granularity &&
+	       at % w->store->granularity == 0 &&
+	       kd_opcache_home(w->cache, key) != w->cache->self;
+}
+
+/* 1: *result is filled; 0: not there; else a negative errno. */
+static int get_home(struct kdsm_bdd_worker *w, const struct kd_key *key,
+		    kdsm_bdd *result)
+{
+	int r = kd_opcache_get_home(w->cache, key, result);
+
+	w->home_get++;
+	if (r <= 0)
+		return r;
+	*result &= KD_EDGE;
+	w->home_hit++;
+	kd_cache_put(w, key, *result);
+	return r;
+}
+
+static int put_home(struct kdsm_bdd_worker *w, const struct kd_key *key, kdsm_bdd result)
+{
+	w->home_put++;
+	return kd_opcache_put_home(w->cache, key, result);
+}
+
+/* product(a0, b0, at) or product(a1, b1, at) */
+#pragma GCC visibility push(hidden)
+KDSM_TASK_DECLARE(kdsm_bdd, kd_either, kdsm_bdd, a0, kdsm_bdd, b0, kdsm_bdd, a1, kdsm_bdd, b1,
+		  uint32_t, at, uint32_t, above)
+#pragma GCC visibility pop
+
+static inline bool product_none(kdsm_bdd a, kdsm_bdd b)
+{
+	return a == KDSM_BDD_FALSE || b == KDSM_BDD_FALSE;
+}
+
+/* The cases of either that are one product at most: its operands, or the result. */
+static inline bool either_one(kdsm_bdd *a0, kdsm_bdd *b0, kdsm_bdd a1, kdsm_bdd b1)
+{
+	if (product_none(a1, b1) || (*a0 == a1 && *b0 == b1))
+		return true;
+	if (!product_none(*a0, *b0))
+		return false;
+	*a0 = a1;
+	*b0 = b1;
+	return true;
+}
+
+KDSM_TASK_DEFINE(kdsm_bdd, kd_either, kdsm_bdd, a0, kdsm_bdd, b0, kdsm_bdd, a1, kdsm_bdd, b1,
+		 uint32_t, at, uint32_t, above)
+{
+	kdsm_bdd first, second;
+
+	if (either_one(&a0, &b0, a1, b1))
+		return KDSM_CALL(kd_product, a0, b0, at, above);
+	KDSM_SPAWN(kd_product, a1, b1, at, above);
+	first = KDSM_CALL(kd_product, a0, b0, at, above);
+	if (kd_unlikely(!kd_valid(first)) || first == KDSM_BDD_TRUE) {
+		KDSM_DROP();
+		return first;
+	}
+	second = KDSM_SYNC(kd_product);
+	if (kd_unlikely(!kd_valid(second)))
+		return second;
+	return KD_OR(first, second, above);
+}
+
+/* Cofactors of part of a relation, which is private and seldom a terminal. */
+static inline bool split_relation(struct kdsm_bdd_worker *w, kdsm_bdd b,
+				  uint32_t variable, kdsm_bdd *high, kdsm_bdd *low)
+{
+	struct kdsm_node node;
+
+	*high = b;
+	*low = b;
+	if (kd_terminal(b))
+		return true;
+	if (!kd_node_private(w, b, &node))
+		return false;
+	if (kd_variable(&node) == variable) {
+		*high = kd_high(&node, b);
+		*low = kd_low(&node, b);
+	}
+	return true;
+}
+
+/*
+ * Forward: there is a y such that a(y) and b(y, x'), with x' called x in the result;
+ * backward: such that a(y) and b(x, y'), with y' called y; for the bits of a relation from
+ * number at on. The other bits of a stay.
+ */
+KDSM_TASK_DEFINE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, uint32_t, above)
+{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	const uint32_t backward = at & KD_BACKWARD;
+	uint32_t va = KD_NO_VARIABLE, vb = KD_NO_VARIABLE, variable;
+	kdsm_bdd ah, al, bh, bl, high, low, result;
+	struct kdsm_node na = { 0, 0 }, nb = { 0, 0 };
+	const struct kd_bit *bit;
+	struct kd_key key;
+	bool home;
+	int r;
+
+	if (product_none(a, b))
+		return KDSM_BDD_FALSE;
+	if (a == KDSM_BDD_TRUE && b == KDSM_BDD_TRUE)
+		return KDSM_BDD_TRUE;
+	at ^= backward;
+	/* It may come from another node. */
+	if (kd_unlikely(at >= w->store->bit_count))
+		return kd_fail(w, -EIO);
+	bit = w->store->bits + at;
+	/* what is left of b speaks of actions only, and some action is possible */
+	if (bit->variable == KD_NO_VARIABLE)
+		return a;
+
+	if (!kd_terminal(b)) {
+		if (!kd_node_private(w, b, &nb))
+			return kd_give_up(w);
+		vb = kd_variable(&nb);
+	}
+	if (!kd_terminal(a)) {
+		if (!kd_node(w, a, &na))
+			return kd_give_up(w);
+		va = kd_variable(&na);
+	}
+	variable = va < vb ? va : vb;
+	if (!kd_descends(w, variable, above))
+		return kd_give_up(w);
+	variable &= ~UINT32_C(1);	/* next variables belong to their bits */
+	while (bit->variable < variable)
+		bit++;
+	if (bit->variable == KD_NO_VARIABLE)
+		return a;
+	at = bit - w->store->bits;
+
+	key = kd_key(backward ? KD_OP_PREDECESSORS : KD_OP_SUCCESSORS, a, b, bit->rest);
+	if (kd_cache_get(w, &key, &result))
+		return result;
+	home = asks_home(w, &key, at);
+	if (home) {
+		r = get_home(w, &key, &result);
+		if (r)
+			return r < 0 ? kd_fail(w, r) : result;
+	}
+
+	ah = va == variable ? kd_high(&na, a) : a;
+	al = va == variable ? kd_low(&na, a) : a;
+	bh = vb == variable ? kd_high(&nb, b) : b;
+	bl = vb == variable ? kd_low(&nb, b) : b;
+	above = variable + 2;
+	if (kd_unlikely(!w->alone))
+		kd_nodes_ahead(w, (kdsm_bdd[]){ ah, al }, 2);
+
+	if (bit->variable != variable) {
+		/* a bit that the relation does not speak of, so b is not split */
+		at |= backward;
+		KDSM_SPAWN(kd_product, al, b, at, above);
+		high = KDSM_CALL(kd_product, ah, b, at, above);
+		if (kd_unlikely(!kd_valid(high))) {
+			KDSM_DROP();
+			return high;
+		}
+		low = KDSM_SYNC(kd_product);
+	} else {
+		kdsm_bdd bhh, bhl, blh, bll;
+
+		if (!split_relation(w, bh, variable + 1, &bhh, &bhl) ||
+		    !split_relation(w, bl, variable + 1, &blh, &bll))
+			return kd_give_up(w);
+		if (backward) {
+			/* what is summed over is the next value, and the current one stays */
+			kdsm_bdd t = bhl;
+
+			bhl = blh;
+			blh = t;
+		}
+		at = (at + 1) | backward;
+		KDSM_SPAWN(kd_either, ah, bhl, al, bll, at, above);
+		high = KDSM_CALL(kd_either, ah, bhh, al, blh, at, above);
+		if (kd_unlikely(!kd_valid(high))) {
+			KDSM_DROP();
+			return high;
+		}
+		low = KDSM_SYNC(kd_either);
+	}
+	if (kd_unlikely(!kd_valid(low)))
+		return low;
+	result = kd_make(w, variable, high, low);
+	if (kd_unlikely(!kd_valid(result)))
+		return result;
+	kd_cache_put(w, &key, result);
+	if (home) {
+		r = put_home(w, &key, result);
+		if (r < 0)
+			return kd_fail(w, r);
+	}
+	return result;
+}
+
+kdsm_bdd kdsm_bdd_successors(struct kdsm_bdd_worker *worker, kdsm_bdd states,
+			     const struct kdsm_relation *relation)
+{
+	return kd_valid(states) ? KD_OPERATE(worker, kd_product, states, relation->relation,
+					 relation->at, 0) : states;
+}
+
+kdsm_bdd kdsm_bdd_predecessors(struct kdsm_bdd_worker *worker, kdsm_bdd states,
+			       const struct kdsm_relation *relation)
+{
+	return kd_valid(states) ? KD_OPERATE(worker, kd_product, states, relation->relation,
+					 relation->at | KD_BACKWARD, 0) : states;
+}
+
+/* Is the variable of the cube one of the cube's? Goes on in it up to there. */
+static int advance(struct kdsm_bdd_worker *w, kdsm_bdd *cube, uint32_t variable)
+{
+	uint32_t v;
+	kdsm_bdd high, low;
+	int r;
+
+	while (!kd_terminal(*cube)) {
+		r = kdsm_bdd_look(w, *cube, &v, &high, &low);
+		if (r < 0)
+			return r;
+		if (v >= variable)
+			return v == variable;
+		*cube = high;
+	}
+	return 0;
+}
+
+/* Every variable of the relation below first_action must be in the set. */
+static int check_support(struct kdsm_bdd_worker *w, kdsm_bdd relation, kdsm_bdd set,
+			 uint32_t first_action)
+{
+	kdsm_bdd cube = kdsm_bdd_support(w, relation);
+	kdsm_bdd high, low;
+	uint32_t v;
+	int r;
+
+	if (!kd_valid(cube))
+		return kdsm_bdd_error(w);
+	for (; !kd_terminal(cube); cube = high) {
+		r = kdsm_bdd_look(w, cube, &v, &high, &low);
+		if (r < 0)
+			return r;
+		if (v >= first_action)
+			break;
+		r = advance(w, &set, v);
+		if (r <= 0)
+			return r < 0 ? r : -EINVAL;
+	}
+	return 0;
+}
+
+static int add_bit(struct kdsm_bdd_store *store, uint32_t variable)
+{
+	uint32_t room = store->bit_room;
+	struct kd_bit *more;
+
+	if (store->bit_count == room) {
+		room = room ? 2 * room : 1024;
+		if (room >= KD_BACKWARD)
+			return -ENOMEM;
+		more = reallocarray(store->bits, room, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		store->bits = more;
+		store->bit_room = room;
+	}
+	store->bits[store->bit_count++] = (struct kd_bit){ variable, KDSM_BDD_TRUE };
+	return 0;
+}
+
+static int collect_bits(struct kdsm_bdd_worker *w, struct kdsm_relation *rel,
+			kdsm_bdd set, uint32_t first_action)
+{
+	struct kdsm_bdd_store *store = w->store;
+	kdsm_bdd high, low;
+	uint32_t v;
+	int r;
+
+	for (; !kd_terminal(set); set = high) {
+		r = kdsm_bdd_look(w, set, &v, &high, &low);
+		if (r < 0)
+			return r;
+		if (v >= first_action)
+			return -EINVAL;
+		if (rel->count && store->bits[store->bit_count - 1].variable == (v & ~1u))
+			continue;
+		r = add_bit(store, v & ~1u);
+		if (r < 0)
+			return r;
+		rel->count++;
+		if (!(v & 1)) {
+			kdsm_bdd next = high;
+
+			r = advance(w, &next, v + 1);
+			if (r < 0)
+				return r;
+			if (r == 0) {
+				/* read only: its next value is its current one */
+				kdsm_bdd x = kdsm_bdd_variable(w, v);
+				kdsm_bdd y = kdsm_bdd_variable(w, v + 1);
+				kdsm_bdd same = kdsm_bdd_not(kdsm_bdd_xor(w, x, y));
+
+				rel->relation = kdsm_bdd_and(w, rel->relation, same);
+			}
+		}
+	}
+	return add_bit(store, KD_NO_VARIABLE);
+}
+
+int kdsm_relation_new(struct kdsm_bdd_worker *worker, kdsm_bdd relation,
+		      kdsm_bdd variables, uint32_t first_action,
+		      struct kdsm_relation **result)
+{
+	struct kdsm_bdd_store *store = worker->store;
+	struct kdsm_relation *rel;
+	kdsm_bdd set, cube = KDSM_BDD_TRUE;
+	bool was_private = worker->private;
+	unsigned int i;
+	int r;
+
+	if (kd_of_pool(worker))
+		return -EDEADLK;
+	rel = calloc(1, sizeof(*rel));
+	if (!rel)
+		return -ENOMEM;
+	rel->relation = relation;
+	rel->at = store->bit_count;
+	worker->private = true;
+	set = kdsm_bdd_support(worker, variables);
+	r = kd_valid(set) ? check_support(worker, relation, set, first_action) :
+	    kdsm_bdd_error(worker);
+	if (r == 0)
+		r = collect_bits(worker, rel, set, first_action);
+	for (i = rel->count; r == 0 && i--; ) {
+		struct kd_bit *bit = &store->bits[rel->at + i];
+
+		cube = kdsm_bdd_make(worker, bit->variable, cube, KDSM_BDD_FALSE);
+		bit->rest = cube;
+	}
+	worker->private = was_private;
+	if (r == 0 && (!kd_valid(cube) || !kd_valid(rel->relation)))
+		r = kdsm_bdd_error(worker);
+	if (r < 0) {
+		store->bit_count = rel->at;
+		free(rel);
+		return r;
+	}
+	*result = rel;
+	return 0;
+}
+
+/* Its bits stay with the store. */
+void kdsm_relation_free(struct kdsm_relation *relation)
+{
+	free(relation);
+}

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The heap as programs see it: its shape, finding the object of a pointer, guard bytes.
+ * Small objects are in heap_slot.c, large ones in heap_run.c, and what freeing either
+ * takes between nodes in heap_free.c.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "heap.h"
+
+#define MAGIC		(UINT64_C(0x6b64736d) << 32)	/* head: with the flags of all */
+#define MIN_CHUNK	65536
+#define MOST_CHUNKS	16384
+#define MOST_ALIGNMENT	4096
+#define ROUNDED_TO	(2UL << 20)
+
+/* ---- shape ---- */
+
+static uint64_t round_up(uint64_t value, uint64_t to)
+{
+	return (value + to - 1) / to * to;
+}
+
+/* The same on all nodes, as it follows from what is the same. */
+static void make_layout(struct kd_heap_layout *layout, uint64_t size, uint64_t block_size,
+			unsigned int nodes)
+{
+	layout->chunk = block_size > MIN_CHUNK ? block_size : MIN_CHUNK;
+	while (size / layout->chunk > MOST_CHUNKS)
+		layout->chunk *= 2;
+	layout->chunks = size / layout->chunk;
+	layout->per_node = (layout->chunks + nodes - 1) / nodes;
+	layout->words = layout->chunk / KD_HEAP_GRAIN / 64;
+	layout->used = round_up(KD_HEAP_CHUNKS + 8 * layout->per_node, 64);
+}
+
+static uint64_t layout_bytes(const struct kd_heap_layout *layout)
+{
+	return layout->used + layout->per_node * 2 * layout->words * 8;
+}
+
+/*
+ * The region may be larger than what was asked for: rounded up to blocks, and by the
+ * module to 2 MiB if it has so much.
+ */
+uint64_t kdsm_heap_sync_size(uint64_t size, uint32_t block_size, unsigned int nodes)
+{
+	uint64_t block = block_size ? block_size : 4096, least, most;
+	struct kd_heap_layout layout;
+
+	size = round_up(size, block);
+	make_layout(&layout, size, block, nodes ? nodes : 1);
+	least = layout_bytes(&layout);
+	if (size < ROUNDED_TO)
+		return least;
+	/* Which is less where a chunk becomes twice as large. */
+	make_layout(&layout, round_up(size, ROUNDED_TO), block, nodes ? nodes : 1);
+	most = layout_bytes(&layout);
+	return most > least ? most : least;
+}
+
+/* ---- making and opening ---- */
+
+static int check(const struct kdsm_region *region, const struct kdsm_region *sync,
+		 uint64_t offset, unsigned int flags, const struct kd_heap_layout *layout)
+{
+	if (!region->coherent || sync->coherent)
+		return -EOPNOTSUPP;
+	if (offset % 64 || (flags & ~(KDSM_HEAP_DEBUG | KDSM_HEAP_ABORT)) ||
+	    region->kdsm != sync->kdsm)
+		return -EINVAL;
+	if (layout->chunks < sync->kdsm->nodes)
+		return -EFBIG;
+	return kdsm_range_check(sync, offset, layout_bytes(layout));
+}
+
+/* Put down what this heap is, or find that it is so. */
+static int enter(struct kdsm_heap *heap, bool create)
+{
+	uint64_t place = heap->offset + KD_HEAP_HEAD, former, want;
+	int ret;
+
+	want = MAGIC | (heap->flags & KDSM_HEAP_DEBUG);
+	if (create)
+		ret = kdsm_cas(heap->sync, 0, place, 0, want, &former);
+	else
+		ret = kd_heap_read(heap, 0, place, &former);
+	if (ret)
+		return ret;
+	if (create)
+		return former && former != want ? -EINVAL : 0;
+	if (!former)
+		return -ENOENT;
+	if ((former & ~(uint64_t)KDSM_HEAP_DEBUG) != MAGIC)
+		return -EINVAL;
+	heap->flags = (heap->flags & ~KDSM_HEAP_DEBUG) | (former & KDSM_HEAP_DEBUG);
+	return 0;
+}
+
+static void heap_free(struct kdsm_heap *heap)
+{
+	pthread_mutex_destroy(&heap->lock);
+	free(heap->known);
+	free(heap);
+}
+
+static int heap_make(struct kdsm_region *region, struct kdsm_region *sync, uint64_t offset,
+		     unsigned int flags, bool create, struct kdsm_heap **out)
+{
+	struct kd_heap_layout layout;
+	struct kdsm_heap *heap;
+	int ret;
+
+	*out = NULL;
+	make_layout(&layout, region->size, region->block_size, sync->kdsm->nodes);
+	ret = check(region, sync, offset, flags, &layout);
+	if (ret)
+		return ret;
+	heap = calloc(1, sizeof(*heap));
+	if (!heap)
+		return -ENOMEM;
+	heap->region = region;
+	heap->sync = sync;
+	heap->offset = offset;
+	heap->flags = flags;
+	heap->node = sync->node;
+	heap->nodes = sync->kdsm->nodes;
+	heap->base = region->base;
+	heap->layout = layout;
+	heap->known = calloc(layout.chunks, sizeof(*heap->known));
+	pthread_mutex_init(&heap->lock, NULL);
+	ret = heap->known ? enter(heap, create) : -ENOMEM;
+	if (ret)
+		heap_free(heap);
+	else
+		*out = heap;
+	return ret;
+}
+
+int kdsm_heap_create(struct kdsm_region *region, struct kdsm_region *sync,
+		     uint64_t offset, unsigned int flags, struct kdsm_heap **heap)
+{
+	return heap_make(region, sync, offset, flags, true, heap);
+}
+
+int kdsm_heap_open(struct kdsm_region *region, struct kdsm_region *sync,
+		   uint64_t offset, unsigned int flags, struct kdsm_heap **heap)
+{
+	return heap_make(region, sync, offset, flags, false, heap);
+}
+
+int kdsm_heap_flush(struct kdsm_heap *heap)
+{
+	bool any;
+
+	return kd_free_flush(heap, &any);
+}
+
+int kdsm_heap_close(struct kdsm_heap *heap)
+{
+	int ret;
+
+	if (!heap)
+		return 0;
+	ret = kdsm_heap_flush(heap);
+	heap_free(heap);
+	return ret;
+}
+
+/* ---- guard bytes ---- */
+
+/*
+ * With KDSM_HEAP_DEBUG an object is: room for alignment, struct guard, what the program
+ * sees, TAIL bytes. They belong to the object, so that what orders the accesses of
+ * programs to it orders these too.
+ */
+struct guard {
+	uint64_t check;		/* of the place and the size */
+	uint64_t size;
+};
+
+#define TAIL		16
+#define TAIL_BYTE	0xfd
+
+static uint64_t guard_check(uint64_t offset, uint64_t size)
+{
+	return (offset ^ UINT64_C(0x9e3779b97f4a7c15)) * (2 * size + 1);
+}
+
+static void guard_write(struct kdsm_heap *heap, uint64_t offset, uint64_t size)
+{
+	struct guard guard = { guard_check(offset, size), size };
+
+	memcpy(heap->base + offset - sizeof(guard), &guard, sizeof(guard));
+	memset(heap->base + offset + size, TAIL_BYTE, TAIL);
+}
+
+/* Whether they are whole; room: bytes from offset to the end of the object. */
+static bool guard_read(const struct kdsm_heap *heap, uint64_t offset, uint64_t room,
+		       uint64_t *size)
+{
+	struct guard guard;
+	unsigned int i;
+
+	memcpy(&guard, heap->base + offset - sizeof(guard), sizeof(guard));
+	if (guard.check != guard_check(offset, guard.size) || room < TAIL ||
+	    guard.size > room - TAIL)
+		return false;
+	for (i = 0; i < TAIL; i++)
+		if (heap->base[offset + guard.size + i] != TAIL_BYTE)
+			return false;
+	*size = guard.size;
+	return true;
+}
+
+/* ---- from a pointer to its object ---- */
+
+struct object {
+	uint64_t chunk, slot, desc;
+	uint64_t offset;	/* of what the program sees */
+	uint64_t room;		/* bytes from there to the end */
+};
+
+/* The word of a chunk. One of small objects is read once. */
+static int chunk_desc(struct kdsm_heap *heap, uint64_t chunk, uint64_t *desc)
+{
+	int ret;
+
+	*desc = __atomic_load_n(&heap->known[chunk], __ATOMIC_RELAXED);
+	if (*desc)
+		return 0;
+	ret = kd_heap_read(heap, kd_heap_home(heap, chunk), kd_heap_chunk_place(heap, chunk),
+			   desc);
+	if (!ret && kd_heap_kind(*desc) == KD_HEAP_SMALL)
+		__atomic_store_n(&heap->known[chunk], *desc, __ATOMIC_RELAXED);
+	return ret;
+}
+
+static int find(struct kdsm_heap *heap, const void *memory, struct object *object)
+{
+	uint64_t offset = (uintptr_t)memory - (uintptr_t)heap->base, start, size;
+	int ret;
+
+	if (offset >= heap->layout.chunks * heap->layout.chunk)
+		return -EINVAL;
+	object->offset = offset;
+	object->chunk = offset / heap->layout.chunk;
+	object->slot = 0;
+	ret = chunk_desc(heap, object->chunk, &object->desc);
+	if (ret)
+		return ret;
+	start = object->chunk * heap->layout.chunk;
+	if (kd_heap_kind(object->desc) == KD_HEAP_SMALL) {
+		size = kd_slot_size(kd_heap_class(object->desc));
+		object->slot = (offset - start) / size;
+		start += object->slot * size;
+		if (start + size > (object->chunk + 1) * heap->layout.chunk)
+			return -EINVAL;
+	} else if (kd_heap_kind(object->desc) == KD_HEAP_LARGE) {
+		size = kd_heap_length(object->desc) * heap->layout.chunk;
+	} else {
+		return -EINVAL;
+	}
+	object->room = start + size - offset;
+	if (heap->flags & KDSM_HEAP_DEBUG)
+		return offset - start < sizeof(struct guard) ? -EINVAL : 0;
+	return offset == start ? 0 : -EINVAL;
+}
+
+/* Is it one that may be freed? */
+static int inspect(struct kdsm_heap *heap, const struct object *object)
+{
+	uint64_t size;
+	int ret = 0;
+
+	if (!(heap->flags & KDSM_HEAP_DEBUG))
+		return 0;
+	if (kd_heap_kind(object->desc) == KD_HEAP_SMALL)
+		ret = kd_slot_check(heap, object->chunk, object->slot);
+	if (!ret && !guard_read(heap, object->offset, object->room, &size))
+		ret = -EOVERFLOW;
+	return ret;
+}
+
+static int complain(const struct kdsm_heap *heap, const void *memory, int error)
+{
+	if ((heap->flags & KDSM_HEAP_ABORT) && (error == -EINVAL || error == -EOVERFLOW)) {
+		fprintf(stderr, "kdsm_free(%p) on node %u: %s\n", memory, heap->node,
+			error == -EINVAL ? "no such object, or freed twice" :
+			"written beyond its bounds, or not acquired here");
+		abort();
+	}
+	return error;
+}
+
+/* ---- what programs call ---- */
+
+/* A class whose slots are all aligned. There is one up to twice the size. */
+static unsigned int aligned_class(size_t alignment, uint64_t size)
+{
+	unsigned int class = kd_slot_class(size > alignment ? size : alignment);
+
+	while (kd_slot_size(class) % alignment)
+		class++;
+	return class;
+}
+
+static int allocate(struct kdsm_heap *heap, size_t alignment, uint64_t size,
+		    uint64_t *offset)
+{
+	unsigned int class = aligned_class(alignment, size);
+
+	if (kd_slot_size(class) <= kd_slot_max(heap))
+		return kd_slot_alloc(heap, class, offset);
+	return kd_run_alloc(heap, size, offset);
+}
+
+int kdsm_allocate(struct kdsm_heap *heap, size_t alignment, size_t size, void **memory)
+{
+	uint64_t need, front = 0, offset = 0;
+	bool any;
+	int ret;
+
+	*memory = NULL;
+	if (alignment & (alignment - 1) || alignment > MOST_ALIGNMENT)
+		return -EINVAL;
+	if (alignment < KD_HEAP_GRAIN)
+		alignment = KD_HEAP_GRAIN;
+	if (size > heap->layout.chunks * heap->layout.chunk)
+		return -ENOMEM;
+	need = size ? size : 1;
+	if (heap->flags & KDSM_HEAP_DEBUG) {
+		front = alignment;
+		need += front + TAIL;
+	}
+	ret = allocate(heap, alignment, need, &offset);
+	/* Some of what is missing may be what was put off here. */
+	if (ret == -ENOMEM && !kd_free_flush(heap, &any) && any)
+		ret = allocate(heap, alignment, need, &offset);
+	if (ret)
+		return ret;
+	if (front)
+		guard_write(heap, offset + front, size);
+	*memory = heap->base + offset + front;
+	return 0;
+}
+
+void *kdsm_malloc(struct kdsm_heap *heap, size_t size)
+{
+	void *memory;
+
+	return kdsm_allocate(heap, 0, size, &memory) ? NULL : memory;
+}
+
+void *kdsm_calloc(struct kdsm_heap *heap, size_t count, size_t size)
+{
+	void *memory;
+
+	if (size && count > SIZE_MAX / size)
+		return NULL;
+	memory = kdsm_malloc(heap, count * size);
+	return memory ? memset(memory, 0, count * size) : NULL;
+}
+
+void *kdsm_aligned_alloc(struct kdsm_heap *heap, size_t alignment, size_t size)
+{
+	void *memory;
+
+	return kdsm_allocate(heap, alignment, size, &memory) ? NULL : memory;
+}
+
+size_t kdsm_usable_size(struct kdsm_heap *heap, const void *memory)
+{
+	struct object object;
+	uint64_t size;
+
+	if (!memory || find(heap, memory, &object))
+		return 0;
+	if (!(heap->flags & KDSM_HEAP_DEBUG))
+		return object.room;
+	return guard_read(heap, object.offset, object.room, &size) ? size : 0;
+}
+
+/* An object stays where it is if it would fill at least half of what it has. */
+void *kdsm_realloc(struct kdsm_heap *heap, void *memory, size_t size)
+{
+	size_t old;
+	void *new;
+
+	if (!memory)
+		return kdsm_malloc(heap, size);
+	old = kdsm_usable_size(heap, memory);
+	if (!old && !(heap->flags & KDSM_HEAP_DEBUG)) {
+		complain(heap, memory, -EINVAL);
+		return NULL;
+	}
+	if (!(heap->flags & KDSM_HEAP_DEBUG) && size <= old && size >= old / 2)
+		return memory;
+	new = kdsm_malloc(heap, size);
+	if (!new)
+		return NULL;
+	memcpy(new, memory, size < old ? size : old);
+	if (kdsm_free(heap, memory)) {
+		kdsm_free(heap, new);
+		return NULL;
+	}
+	return new;
+}
+
+int kdsm_free(struct kdsm_heap *heap, void *memory)
+{
+	struct object object;
+	int ret;
+
+	if (!memory)
+		return 0;
+	ret = find(heap, memory, &object);
+	if (!ret)
+		ret = inspect(heap, &object);
+	if (ret)
+		return complain(heap, memory, ret);
+	/* Memory of small objects stays with the node that allocates it. */
+	if (kd_heap_kind(object.desc) == KD_HEAP_SMALL &&
+	    kd_heap_node(object.desc) == heap->node)
+		ret = kd_slot_free(heap, object.chunk, object.slot);
+	else
+		ret = kd_free_later(heap, object.desc, object.chunk, object.slot);
+	return complain(heap, memory, ret);
+}

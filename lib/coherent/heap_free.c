@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Freeing what another node may get: the region is released first. Frees are put off
+ * until there are several, for one release, which otherwise would complete the writes to
+ * a block once for each object in it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "heap.h"
+
+static bool is_run(const struct kd_pending *pending)
+{
+	return kd_heap_kind(pending->desc) == KD_HEAP_LARGE;
+}
+
+static int by_place(const void *one, const void *other)
+{
+	const struct kd_pending *a = one, *b = other;
+
+	if (a->chunk != b->chunk)
+		return a->chunk < b->chunk ? -1 : 1;
+	return (a->slot > b->slot) - (a->slot < b->slot);
+}
+
+/* All that are pending released, and the homes told. */
+static int publish(struct kdsm_heap *heap)
+{
+	unsigned int i, home, last, told = ~0U;
+	uint64_t floor;
+	int ret;
+
+	ret = kd_heap_release(heap, &floor);
+	for (i = 0; i < heap->pending_count && !ret; i++) {
+		const struct kd_pending *pending = &heap->pending[i];
+
+		home = kd_heap_home(heap, pending->chunk);
+		last = home;
+		if (is_run(pending))
+			last = kd_heap_home(heap, pending->chunk +
+					    kd_heap_length(pending->desc) - 1);
+		for (; home <= last && !ret; home++)
+			if (home != told)
+				ret = kd_heap_raise(heap, home, floor);
+		told = last;
+	}
+	return ret;
+}
+
+/* Words of freed, with the bits to set there. */
+struct marks {
+	struct kdsm_op ops[KD_HEAP_PENDING];
+	uint64_t bits[KD_HEAP_PENDING];
+	unsigned int count;
+};
+
+/* A slot that is there twice: -EINVAL. */
+static int collect(const struct kdsm_heap *heap, struct marks *marks)
+{
+	uint64_t chunk = ~0ULL, word = ~0ULL, bit;
+	unsigned int i;
+	int error = 0;
+
+	marks->count = 0;
+	for (i = 0; i < heap->pending_count; i++) {
+		const struct kd_pending *pending = &heap->pending[i];
+
+		if (is_run(pending))
+			continue;
+		if (pending->chunk != chunk || pending->slot / 64 != word) {
+			chunk = pending->chunk;
+			word = pending->slot / 64;
+			marks->ops[marks->count] =
+				kdsm_op_cas(kd_heap_home(heap, chunk),
+					    kd_heap_freed_place(heap, chunk, word), 0, 0);
+			marks->bits[marks->count++] = 0;
+		}
+		bit = 1ULL << pending->slot % 64;
+		if (marks->bits[marks->count - 1] & bit)
+			error = -EINVAL;
+		marks->bits[marks->count - 1] |= bit;
+		marks->ops[marks->count - 1].operand = marks->bits[marks->count - 1];
+	}
+	return error;
+}
+
+/*
+ * Set the bits, of all words in one vector, again and again until no word was another
+ * than expected. A slot that had been freed already: -EINVAL. After an error it cannot
+ * be known what has been done, and what has been must not be done again, so what has
+ * not is lost.
+ */
+static int mark(struct kdsm_heap *heap, struct marks *marks)
+{
+	unsigned int i, left;
+	int error = 0;
+
+	while (marks->count) {
+		kdsm_vector(heap->sync, marks->ops, marks->count);
+		for (i = 0, left = 0; i < marks->count; i++) {
+			struct kdsm_op *op = &marks->ops[i];
+
+			if (op->status && !error)
+				error = op->status;
+			if (op->status || op->result == op->compare)
+				continue;
+			if (op->result & marks->bits[i])
+				error = -EINVAL;
+			op->compare = op->result;
+			op->operand = op->result | marks->bits[i];
+			marks->bits[left] = marks->bits[i];
+			marks->ops[left++] = *op;
+		}
+		marks->count = left;
+	}
+	return error;
+}
+
+static int flush(struct kdsm_heap *heap)
+{
+	struct marks marks;
+	unsigned int i;
+	int ret, error;
+
+	if (!heap->pending_count)
+		return 0;
+	qsort(heap->pending, heap->pending_count, sizeof(heap->pending[0]), by_place);
+	ret = publish(heap);
+	if (ret)
+		return ret;
+	error = collect(heap, &marks);
+	ret = mark(heap, &marks);
+	ret = ret ? ret : error;
+	for (i = 0; i < heap->pending_count; i++) {
+		if (!is_run(&heap->pending[i]))
+			continue;
+		error = kd_run_finish(heap, heap->pending[i].desc, heap->pending[i].chunk);
+		ret = ret ? ret : error;
+	}
+	heap->pending_count = 0;
+	heap->pending_bytes = 0;
+	return ret;
+}
+
+int kd_free_flush(struct kdsm_heap *heap, bool *any)
+{
+	int ret;
+
+	pthread_mutex_lock(&heap->lock);
+	*any = heap->pending_count;
+	ret = flush(heap);
+	pthread_mutex_unlock(&heap->lock);
+	return ret;
+}
+
+/* Not so many, nor so much that it would be missed, nor when looking for mistakes. */
+static bool must_flush(const struct kdsm_heap *heap)
+{
+	return heap->pending_count == KD_HEAP_PENDING || (heap->flags & KDSM_HEAP_DEBUG) ||
+	       heap->pending_bytes >= heap->layout.chunks * heap->layout.chunk / 64;
+}
+
+static int add(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t slot)
+{
+	bool large = kd_heap_kind(desc) == KD_HEAP_LARGE;
+	int ret = 0;
+
+	/* The last flush failed. */
+	if (heap->pending_count == KD_HEAP_PENDING)
+		ret = flush(heap);
+	if (!ret && large)
+		ret = kd_run_leave(heap, desc, chunk);
+	if (ret)
+		return ret;
+	heap->pending[heap->pending_count++] = (struct kd_pending){ desc, chunk, slot };
+	heap->pending_bytes += large ? kd_heap_length(desc) * heap->layout.chunk :
+				       kd_slot_size(kd_heap_class(desc));
+	if (must_flush(heap))
+		ret = flush(heap);
+	/* What could not be done now is put off after all. */
+	return heap->pending_count ? 0 : ret;
+}
+
+int kd_free_later(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t slot)
+{
+	int ret;
+
+	pthread_mutex_lock(&heap->lock);
+	ret = add(heap, desc, chunk, slot);
+	pthread_mutex_unlock(&heap->lock);
+	return ret;
+}

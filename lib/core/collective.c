@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* A gang of processes in step: one tree of words, and heartbeats. */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "collective.h"
+#include "core/core.h"
+
+/* A message: words are whole when seq is the step waited for. */
+struct line {
+	uint64_t word[KD_GANG_WORDS];
+	uint64_t seq;
+};
+
+#define MAX_CHILDREN	10	/* of the root with KDSM_MAX_NODES nodes */
+
+/* The words of a part. */
+struct area {
+	struct line up[MAX_CHILDREN];	/* from the children */
+	struct line down;		/* from the parent */
+
+	_Alignas(64) uint64_t beat;	/* counts up while the process lives */
+	uint64_t claim;			/* not 0: a process of this node has joined */
+	uint64_t abort;			/* not 0: ABORT, node, errno */
+};
+
+_Static_assert(sizeof(struct area) <= KD_GANG_BYTES, "the area outgrew its place");
+_Static_assert(KDSM_MAX_NODES <= 1 << MAX_CHILDREN, "more children than lines");
+
+#define ABORT		(UINT64_C(0xdead) << 48)
+#define SLICE		250000000	/* ns between looks around while waiting */
+
+static struct area *own(const struct kd_gang *gang)
+{
+	return (void *)((char *)kdsm_region_part(gang->region) + gang->offset);
+}
+
+#define PLACE(gang, field) ((gang)->offset + offsetof(struct area, field))
+
+static void *beat(void *data)
+{
+	struct kd_gang *gang = data;
+	struct timespec until;
+
+	pthread_mutex_lock(&gang->lock);
+	while (!gang->stopping) {
+		__atomic_add_fetch(&own(gang)->beat, 1, __ATOMIC_RELAXED);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += SLICE;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		pthread_cond_timedwait(&gang->stop, &gang->lock, &until);
+	}
+	pthread_mutex_unlock(&gang->lock);
+	return NULL;
+}
+
+int kd_gang_join(struct kd_gang *gang, struct kdsm_region *region,
+		 uint64_t offset, uint64_t timeout)
+{
+	struct kdsm *kdsm = kdsm_region_cluster(region);
+	uint64_t former;
+	int r;
+
+	memset(gang, 0, sizeof(*gang));
+	gang->region = region;
+	gang->offset = offset;
+	gang->node = kdsm_node(kdsm);
+	gang->nodes = kdsm_nodes(kdsm);
+	gang->timeout = timeout;
+	gang->culprit = gang->node;
+	r = kdsm_cas(region, gang->node, PLACE(gang, claim), 0, 1, &former);
+	if (r < 0)
+		return r;
+	if (former)
+		return -EBUSY;
+	pthread_mutex_init(&gang->lock, NULL);
+	pthread_cond_init(&gang->stop, NULL);
+	if (gang->nodes > 1) {
+		r = -pthread_create(&gang->heart, NULL, beat, gang);
+		gang->beating = r == 0;
+	}
+	return r;
+}
+
+void kd_gang_leave(struct kd_gang *gang)
+{
+	if (!gang->region)
+		return;
+	if (gang->beating) {
+		pthread_mutex_lock(&gang->lock);
+		gang->stopping = true;
+		pthread_cond_signal(&gang->stop);
+		pthread_mutex_unlock(&gang->lock);
+		pthread_join(gang->heart, NULL);
+	}
+	pthread_cond_destroy(&gang->stop);
+	pthread_mutex_destroy(&gang->lock);
+	gang->region = NULL;
+}
+
+void kd_gang_abort(struct kd_gang *gang, int error)
+{
+	uint64_t word = ABORT | (uint64_t)gang->node << 16 | (-error & 0xffff);
+	unsigned int node;
+
+	/* The first reason stands; who cannot be told will miss our heartbeat. */
+	for (node = 0; node < gang->nodes; node++)
+		if (node != gang->node)
+			kdsm_put(gang->region, node, PLACE(gang, abort), &word, sizeof(word));
+}
+
+int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit)
+{
+	uint64_t word = __atomic_load_n(&own(gang)->abort, __ATOMIC_RELAXED);
+	unsigned int node = word >> 16 & 0xffff;
+	int error = word & 0xffff;
+
+	/* A word seen in part is no abort yet; it will be soon. */
+	if ((word & ABORT) != ABORT)
+		return 0;
+	if (culprit)
+		*culprit = node < gang->nodes ? node : gang->node;
+	return error > 0 && error < 4096 ? -error : -EPROTO;
+}
+
+/* Watches for signs of life of the node that is waited for. */
+struct watch {
+	unsigned int node;
+	uint64_t beat, since;
+};
+
+static int look_around(struct kd_gang *gang, struct watch *watch)
+{
+	uint64_t now = kdsm_now(), b;
+	int r;
+
+	if (kd_gang_aborted(gang, &gang->culprit))
+		return -ECANCELED;
+	r = kdsm_get(gang->region, watch->node, PLACE(gang, beat), &b, sizeof(b));
+	if (r < 0) {
+		gang->culprit = watch->node;
+		return r;
+	}
+	if (b != watch->beat) {
+		watch->beat = b;
+		watch->since = now;
+	} else if (now - watch->since > gang->timeout) {
+		gang->culprit = watch->node;
+		return -ETIMEDOUT;
+	}
+	return 0;
+}
+
+/* Wait until the step arrives in a line of the own part. */
+static int receive(struct kd_gang *gang, struct line *line, uint64_t place,
+		   uint64_t seq, unsigned int from, uint64_t *words)
+{
+	struct watch watch = { from, 0, kdsm_now() };
+	uint64_t looked = watch.since, seen;
+	unsigned int i;
+	int r;
+
+	/* Acquire: the words were put before seq, by the same submission. */
+	while ((seen = __atomic_load_n(&line->seq, __ATOMIC_ACQUIRE)) != seq) {
+		r = kdsm_wait(gang->region, place + offsetof(struct line, seq), seen, SLICE);
+		if (r < 0 && r != -ETIMEDOUT && r != -EINTR)
+			return r;
+		if (kdsm_now() - looked >= SLICE) {
+			r = look_around(gang, &watch);
+			if (r < 0)
+				return r;
+			looked = kdsm_now();
+		}
+	}
+	for (i = 0; i < KD_GANG_WORDS; i++)
+		words[i] = __atomic_load_n(&line->word[i], __ATOMIC_RELAXED);
+	return 0;
+}
+
+static int send(struct kd_gang *gang, unsigned int node, uint64_t place,
+		uint64_t seq, const uint64_t *words)
+{
+	struct kdsm_op ops[2];
+	int r;
+
+	ops[0] = kdsm_op_put(node, place + offsetof(struct line, word), words,
+			     KD_GANG_WORDS * sizeof(*words));
+	ops[1] = kdsm_op_put(node, place + offsetof(struct line, seq), &seq, sizeof(seq));
+	ops[1].flags = KDSM_OP_NOTIFY;
+	r = kdsm_vector(gang->region, ops, 2);
+	if (r < 0)
+		gang->culprit = node;
+	return r;
+}
+
+/* Where a node is in the tree: as far as its number is behind the root's. */
+static unsigned int rank(const struct kd_gang *gang)
+{
+	return (gang->node + gang->nodes - gang->root) % gang->nodes;
+}
+
+static unsigned int node_at(const struct kd_gang *gang, unsigned int r)
+{
+	return (r + gang->root) % gang->nodes;
+}
+
+/* Child k of rank r is r + 2^k, for all 2^k below its lowest bit. */
+static bool has_child(const struct kd_gang *gang, unsigned int k)
+{
+	unsigned int r = rank(gang), lowest = r & -r;
+
+	return (!r || 1u << k < lowest) && r + (1u << k) < gang->nodes;
+}
+
+static unsigned int child(const struct kd_gang *gang, unsigned int k)
+{
+	return node_at(gang, rank(gang) + (1u << k));
+}
+
+static unsigned int parent(const struct kd_gang *gang)
+{
+	return node_at(gang, rank(gang) & (rank(gang) - 1));
+}
+
+int kd_gang_gather(struct kd_gang *gang, uint64_t *words, kd_gang_combine combine,
+		   void *context)
+{
+	uint64_t theirs[KD_GANG_WORDS], place = PLACE(gang, up);
+	unsigned int k;
+	int r;
+
+	gang->up++;
+	for (k = 0; k < MAX_CHILDREN && has_child(gang, k); k++) {
+		r = receive(gang, &own(gang)->up[k], place + k * sizeof(struct line),
+			    gang->up, child(gang, k), theirs);
+		if (r < 0)
+			return r;
+		r = combine(context, words, theirs);
+		if (r < 0) {
+			gang->culprit = gang->node;
+			return r;
+		}
+	}
+	if (!rank(gang))
+		return 0;
+	k = __builtin_ctz(rank(gang));
+	return send(gang, parent(gang), place + k * sizeof(struct line), gang->up, words);
+}
+
+int kd_gang_scatter(struct kd_gang *gang, uint64_t *words)
+{
+	unsigned int k;
+	int r;
+
+	gang->down++;
+	if (rank(gang)) {
+		r = receive(gang, &own(gang)->down, PLACE(gang, down), gang->down,
+			    parent(gang), words);
+		if (r < 0)
+			return r;
+	}
+	for (k = MAX_CHILDREN; k--; ) {	/* the largest subtree first */
+		if (!has_child(gang, k))
+			continue;
+		r = send(gang, child(gang, k), PLACE(gang, down), gang->down, words);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The backend that speaks to the module: every function is one or two system
+ * calls on /dev/kdsm. Each region has a file of its own, as the module binds a
+ * file to one region.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "core/core.h"
+
+static int device_ioctl(int fd, unsigned long request, void *arg)
+{
+	return ioctl(fd, request, arg) < 0 ? -errno : 0;
+}
+
+int kdsm_device_open(struct kdsm *kdsm)
+{
+	struct kdsm_info info = { .argsz = sizeof(info) };
+	int fd, ret;
+
+	fd = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret = device_ioctl(fd, KDSM_IOC_INFO, &info);
+	/* Something else has the name, or a module of another generation. */
+	if (ret == -ENOTTY || ret == -EINVAL || ret == -E2BIG)
+		ret = -EPROTO;
+	if (!ret && (info.abi_version != KDSM_ABI_VERSION || info.node >= info.nodes ||
+		     info.nodes > KDSM_MAX_NODES || info.domain < KDSM_DOMAIN_SW ||
+		     info.domain > KDSM_DOMAIN_GLOB))
+		ret = -EPROTO;
+	if (ret) {
+		close(fd);
+		return ret;
+	}
+	kdsm->backend = &kdsm_device_backend;
+	kdsm->fd = fd;
+	kdsm->node = info.node;
+	kdsm->nodes = info.nodes;
+	kdsm->domain = info.domain;
+	memcpy(kdsm->cluster, info.cluster, sizeof(kdsm->cluster));
+	kdsm->cluster[sizeof(kdsm->cluster) - 1] = '\0';
+	return 0;
+}
+
+static void device_close(struct kdsm *kdsm)
+{
+	close(kdsm->fd);
+}
+
+static int device_location(const struct kdsm *kdsm, unsigned int node,
+			   char location[KDSM_LOCATION_SIZE])
+{
+	struct kdsm_location arg = { .argsz = sizeof(arg), .node = node };
+	int ret = device_ioctl(kdsm->fd, KDSM_IOC_LOCATION, &arg);
+
+	if (ret)
+		return ret;
+	memcpy(location, arg.location, KDSM_LOCATION_SIZE);
+	location[KDSM_LOCATION_SIZE - 1] = '\0';
+	return 0;
+}
+
+static int bind_file(struct kdsm_region_open *arg, int mode)
+{
+	int fd, ret;
+
+	fd = open(KDSM_DEVICE, mode | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	do {
+		ret = device_ioctl(fd, KDSM_IOC_REGION_OPEN, arg);
+	} while (ret == -EINTR);
+	if (ret) {
+		close(fd);
+		return ret;
+	}
+	return fd;
+}
+
+static int device_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
+		       struct kdsm_region *region)
+{
+	unsigned int parts;
+	int fd;
+
+	region->writable = true;
+	fd = bind_file(arg, O_RDWR);
+	/* Who only opens may be content with reading. */
+	if (fd == -EACCES && !(arg->flags & KDSM_REGION_CREATE)) {
+		region->writable = false;
+		fd = bind_file(arg, O_RDONLY);
+	}
+	if (fd < 0)
+		return fd;
+	region->fd = fd;
+	region->address = arg->base;
+	parts = arg->policy > KDSM_POLICY_PARTITIONED ? 1 : kdsm->nodes;
+	if (!arg->part_size || arg->part_size > SIZE_MAX / parts) {
+		/* A 32-bit program cannot hold what a 64-bit one made. */
+		close(fd);
+		return -EFBIG;
+	}
+	return 0;
+}
+
+static void device_unbind(struct kdsm_region *region)
+{
+	if (region->lock_words)
+		munmap(region->lock_words, KDSM_LOCKS_SIZE);
+	if (region->base)
+		munmap(region->base, region->length);
+	close(region->fd);
+}
+
+static int device_map(struct kdsm_region *region)
+{
+	int prot = PROT_READ | (region->writable ? PROT_WRITE : 0);
+	size_t length = region->size;
+	void *base;
+
+	base = mmap(NULL, length, prot, MAP_SHARED, region->fd, 0);
+	if (base == MAP_FAILED)
+		/* The module has only one address to give. */
+		return errno == ENOMEM || errno == EEXIST ? -EADDRINUSE : -errno;
+	region->base = base;
+	region->length = length;
+	/* Pointers stored in the region count on it. */
+	if ((uintptr_t)base != region->address)
+		return -EADDRINUSE;
+	if (!region->coherent)
+		region->part = region->base + region->node * region->part_size;
+	return 0;
+}
+
+static int device_destroy(struct kdsm *kdsm, const char *name)
+{
+	struct kdsm_region_destroy arg = { .argsz = sizeof(arg) };
+
+	memcpy(arg.name, name, strlen(name));
+	return device_ioctl(kdsm->fd, KDSM_IOC_REGION_DESTROY, &arg);
+}
+
+static int device_submit(struct kdsm_region *region, struct kdsm_op *ops,
+			 unsigned int count, uint64_t *ticket)
+{
+	struct kdsm_submit arg = {
+		.argsz = sizeof(arg),
+		.flags = ticket ? 0 : KDSM_SUBMIT_WAIT,
+		.ops = (uintptr_t)ops,
+		.count = count,
+	};
+	int ret;
+
+	kdsm_count_call(region->kdsm);
+	ret = device_ioctl(region->fd, KDSM_IOC_SUBMIT, &arg);
+	if (ticket)
+		*ticket = ret ? 0 : arg.ticket;
+	if (ret != -EAGAIN)
+		kdsm_count(region->kdsm, ops, count);
+	return ret;
+}
+
+static int device_complete(struct kdsm_region *region, uint64_t ticket,
+			   uint64_t timeout)
+{
+	struct kdsm_complete arg = {
+		.argsz = sizeof(arg),
+		.ticket = ticket,
+		.timeout = timeout,
+	};
+	uint64_t begin = 0;
+	int ret;
+
+	if (timeout && timeout != KDSM_FOREVER)
+		begin = kdsm_now();
+	/* A signal leaves the ticket as it was; operations end by themselves. */
+	for (;;) {
+		kdsm_count_call(region->kdsm);
+		ret = device_ioctl(region->fd, KDSM_IOC_COMPLETE, &arg);
+		if (ret != -EINTR)
+			return ret;
+		arg.timeout = kdsm_left(begin, timeout);
+	}
+}
+
+static int device_wait(struct kdsm_region *region, uint64_t offset,
+		       uint64_t value, uint64_t timeout)
+{
+	struct kdsm_wait arg = {
+		.argsz = sizeof(arg),
+		.offset = offset,
+		.value = value,
+		.timeout = timeout,
+	};
+
+	return device_ioctl(region->fd, KDSM_IOC_WAIT, &arg);
+}
+
+static int device_wake(struct kdsm_region *region, uint64_t offset)
+{
+	struct kdsm_wake arg = { .argsz = sizeof(arg), .offset = offset };
+
+	return device_ioctl(region->fd, KDSM_IOC_WAKE, &arg);
+}
+
+static int device_fence(struct kdsm_region *region, unsigned long request,
+			const struct kdsm_signature *signature)
+{
+	struct kdsm_fence arg = {
+		.argsz = sizeof(arg),
+		.signature = (uintptr_t)signature,
+	};
+	int ret;
+
+	/* What a signal left undone is done by calling again. */
+	do {
+		ret = device_ioctl(region->fd, request, &arg);
+	} while (ret == -EINTR);
+	return ret;
+}
+
+static int device_release(struct kdsm_region *region, struct kdsm_signature *signature)
+{
+	return device_fence(region, KDSM_IOC_RELEASE, signature);
+}
+
+static int device_acquire(struct kdsm_region *region,
+			  const struct kdsm_signature *signature)
+{
+	return device_fence(region, KDSM_IOC_ACQUIRE, signature);
+}
+
+static int device_advise(struct kdsm_region *region, enum kdsm_advice advice,
+			 uint64_t offset, uint64_t length)
+{
+	struct kdsm_advise arg = {
+		.argsz = sizeof(arg),
+		.advice = advice,
+		.offset = offset,
+		.length = length,
+	};
+	int ret;
+
+	/* What is done already costs little the second time. */
+	do {
+		ret = device_ioctl(region->fd, KDSM_IOC_ADVISE, &arg);
+	} while (ret == -EINTR);
+	return ret;
+}
+
+const struct kdsm_backend kdsm_device_backend = {
+	.close = device_close,
+	.location = device_location,
+	.bind = device_bind,
+	.unbind = device_unbind,
+	.map = device_map,
+	.destroy = device_destroy,
+	.submit = device_submit,
+	.complete = device_complete,
+	.wait = device_wait,
+	.wake = device_wake,
+	.release = device_release,
+	.acquire = device_acquire,
+	.advise = device_advise,
+	.locks = &kdsm_device_locks,
+};

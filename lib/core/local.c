@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The local backend: a cluster of one node inside one process and the children
+ * that it forks. A region is a memfd, mapped shared, or else memory of the process.
+ * What the module does for names, references and sleepers is done here.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
+#include <kdsm/coherent.h>
+#include "lock/local.h"
+
+/*
+ * Sleepers of a region meet in buckets, by offset of the word, in a page behind
+ * the part: it is shared over fork() as the part is. A futex on the word itself
+ * would see only half of it.
+ *
+ * A sleeper counts itself in waiters, reads turn, looks at the word, and sleeps
+ * while turn is what it read. A waker has stored the word before; it looks at
+ * waiters, and if there are any, changes turn and wakes. All of these accesses
+ * are sequentially consistent, so either the sleeper sees the new word, or the
+ * waker sees the sleeper; and if turn changed since it was read, the futex does
+ * not sleep. A sleeper that was killed leaves waiters too high, which costs
+ * later wakers a system call and nothing else.
+ */
+struct bucket {
+	_Alignas(64) uint32_t waiters;
+	uint32_t turn;
+};
+
+#define BUCKETS		64
+#define BUCKETS_SIZE	(BUCKETS * sizeof(struct bucket))
+
+/* A region, as the module would keep it. Guarded by the lock of the cluster. */
+struct kdsm_memory {
+	struct kdsm_memory *next;
+	char name[KDSM_NAME_SIZE];
+	struct kdsm_region_open made;	/* how, with the (out) fields */
+	int fd;
+	void *base;			/* alone: instead of the file's, or NULL; */
+	size_t length;			/* of length bytes */
+	unsigned int bound;		/* struct kdsm_regions */
+	bool named;			/* not destroyed yet */
+};
+
+#define HUGE_PAGE (2UL << 20)
+
+/* Where the locks are in the file of a region of that size: no page is larger. */
+static uint64_t locks_offset(uint64_t size)
+{
+	return (size + BUCKETS_SIZE + 0xffff) & ~0xffffULL;
+}
+
+int kdsm_local_open(struct kdsm *kdsm)
+{
+	int ret = kdsm_lives_start();
+
+	if (ret)
+		return ret;
+	kdsm->backend = &kdsm_local_backend;
+	kdsm->node = 0;
+	kdsm->nodes = 1;
+	kdsm->domain = KDSM_DOMAIN_SW;
+	strcpy(kdsm->cluster, "local");
+	return 0;
+}
+
+static void memory_free(struct kdsm *kdsm, struct kdsm_memory *memory)
+{
+	struct kdsm_memory **link = &kdsm->memories;
+
+	while (*link != memory)
+		link = &(*link)->next;
+	*link = memory->next;
+	close(memory->fd);
+	if (memory->base)
+		munmap(memory->base, memory->length);
+	free(memory);
+}
+
+static void memory_release(struct kdsm *kdsm, struct kdsm_memory *memory)
+{
+	if (!memory->bound && !(memory->named && (memory->made.flags & KDSM_REGION_KEEP)))
+		memory_free(kdsm, memory);
+}
+
+static void local_close(struct kdsm *kdsm)
+{
+	while (kdsm->memories)
+		memory_free(kdsm, kdsm->memories);
+}
+
+static struct kdsm_memory *memory_find(struct kdsm *kdsm, const char *name)
+{
+	struct kdsm_memory *memory;
+
+	for (memory = kdsm->memories; memory; memory = memory->next)
+		if (memory->named && !strcmp(memory->name, name))
+			return memory;
+	return NULL;
+}
+
+/* Fill the defaults; the checks are those of KDSM_IOC_REGION_OPEN. */
+static int attr_check(struct kdsm_region_open *arg)
+{
+	uint64_t block;
+
+	if (!arg->block_size)
+		arg->block_size = 4096;
+	if (!arg->mode)
+		arg->mode = 0600;
+	block = arg->block_size;
+	if (!arg->size || block < 4096 || block > HUGE_PAGE || (block & (block - 1)) ||
+	    arg->policy < KDSM_POLICY_PARTITIONED || arg->policy > KDSM_POLICY_STRICT ||
+	    arg->mode > 0777)
+		return -EINVAL;
+	/* The address space of a program and a little room for arithmetic. */
+	if (arg->size > (uint64_t)SIZE_MAX / 4 || arg->size > 1ULL << 46)
+		return -EFBIG;
+	arg->part_size = (arg->size + block - 1) & ~(block - 1);
+	return 0;
+}
+
+/* Pages come when they are touched; more than can ever come is refused now. */
+static int memory_check(uint64_t size)
+{
+	struct sysinfo info;
+
+	if (sysinfo(&info))
+		return -errno;
+	if (size / info.mem_unit > (uint64_t)info.totalram + info.totalswap)
+		return -ENOMEM;
+	return 0;
+}
+
+static int memory_create(struct kdsm *kdsm, struct kdsm_region_open *arg,
+			 struct kdsm_memory **out)
+{
+	struct kdsm_memory *memory;
+	int ret;
+
+	ret = memory_check(arg->part_size);
+	if (ret)
+		return ret;
+	memory = calloc(1, sizeof(*memory));
+	if (!memory)
+		return -ENOMEM;
+	memory->fd = memfd_create(arg->name, MFD_CLOEXEC);
+	if (memory->fd < 0) {
+		ret = -errno;
+		free(memory);
+		return ret;
+	}
+	if (ftruncate(memory->fd, locks_offset(arg->part_size) +
+				  sizeof(struct kdsm_local_area))) {
+		ret = errno == EINVAL ? -EFBIG : -errno;
+		close(memory->fd);
+		free(memory);
+		return ret;
+	}
+	memcpy(memory->name, arg->name, sizeof(memory->name));
+	memory->named = true;
+	memory->made = *arg;
+	memory->made.size = arg->part_size;
+	memory->made.id = ++kdsm->last_id;
+	memory->next = kdsm->memories;
+	kdsm->memories = memory;
+	*out = memory;
+	return 0;
+}
+
+static int local_location(const struct kdsm *kdsm, unsigned int node,
+			  char location[KDSM_LOCATION_SIZE])
+{
+	(void)kdsm;
+	(void)node;
+	location[0] = '\0';
+	return 0;
+}
+
+static int local_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
+		      struct kdsm_region *region)
+{
+	struct kdsm_memory *memory = memory_find(kdsm, arg->name);
+	int ret;
+
+	if (arg->flags & KDSM_REGION_CREATE) {
+		ret = attr_check(arg);
+		if (ret)
+			return ret;
+		if (memory && (arg->flags & KDSM_REGION_EXCL))
+			return -EEXIST;
+		if (memory && (memory->made.part_size != arg->part_size ||
+			       memory->made.block_size != arg->block_size ||
+			       memory->made.policy != arg->policy))
+			return -EINVAL;
+		if (!memory) {
+			ret = memory_create(kdsm, arg, &memory);
+			if (ret)
+				return ret;
+		}
+	} else if (!memory) {
+		return -ENOENT;
+	}
+	memory->bound++;
+	*arg = memory->made;
+	region->memory = memory;
+	region->fd = memory->fd;
+	region->writable = true;
+	return 0;
+}
+
+static void local_unbind(struct kdsm_region *region)
+{
+	if (region->lock_words)
+		munmap(region->lock_words, sizeof(struct kdsm_local_area));
+	if (region->base && region->base != region->memory->base)
+		munmap(region->base, region->length);
+	region->memory->bound--;
+	memory_release(region->kdsm, region->memory);
+}
+
+static void use_base(struct kdsm_region *region, void *base, size_t length)
+{
+	region->base = base;
+	region->length = length;
+	if (!region->coherent)
+		region->part = region->base;
+}
+
+/*
+ * Huge pages spare a large table most of its faults and TLB misses, if the kernel
+ * gives them: for shared memory seldom. They need an aligned place. Take more
+ * address space than needed, map into it, and give the rest back.
+ */
+static int local_map(struct kdsm_region *region)
+{
+	int flags = region->kdsm->alone ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	size_t length = region->size + BUCKETS_SIZE;
+	struct kdsm_memory *memory = region->memory;
+	uintptr_t start, begin;
+	void *space, *base;
+	int ret;
+
+	if (memory->base) {
+		use_base(region, memory->base, memory->length);
+		return 0;
+	}
+	space = mmap(NULL, length + HUGE_PAGE, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (space == MAP_FAILED)
+		return -errno;
+	start = (uintptr_t)space;
+	begin = (start + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+	base = mmap((void *)begin, length, PROT_READ | PROT_WRITE,
+		    flags | MAP_NORESERVE | MAP_FIXED, region->kdsm->alone ? -1 : region->fd, 0);
+	if (base == MAP_FAILED) {
+		ret = -errno;
+		munmap(space, length + HUGE_PAGE);
+		return ret;
+	}
+	if (begin > start)
+		munmap(space, begin - start);
+	if (begin - start < HUGE_PAGE)
+		munmap((void *)(begin + length), HUGE_PAGE - (begin - start));
+	madvise(base, length, MADV_HUGEPAGE);
+	use_base(region, base, length);
+	if (region->kdsm->alone) {
+		memory->base = base;
+		memory->length = length;
+	}
+	return 0;
+}
+
+int kdsm_local_map_locks(struct kdsm_region *region)
+{
+	struct kdsm_local_area *area;
+	uint64_t serial = 0;
+
+	area = mmap(NULL, sizeof(*area), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+		    region->fd, locks_offset(region->size));
+	if (area == MAP_FAILED)
+		return -errno;
+	/* Relatives that map it at the same time agree on one. */
+	__atomic_compare_exchange_n(&area->serial, &serial, kdsm_lives_serial(), false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	region->lock_words = area->words;
+	return 0;
+}
+
+static int local_destroy(struct kdsm *kdsm, const char *name)
+{
+	struct kdsm_memory *memory = memory_find(kdsm, name);
+
+	if (!memory)
+		return -ENOENT;
+	memory->named = false;
+	memory_release(kdsm, memory);
+	return 0;
+}
+
+/* There are no other nodes, so whatever comes here names one in error. */
+static int local_submit(struct kdsm_region *region, struct kdsm_op *ops,
+			unsigned int count, uint64_t *ticket)
+{
+	unsigned int i;
+
+	(void)region;
+	for (i = 0; i < count; i++)
+		ops[i].status = -EINVAL;
+	if (!ticket)
+		return -EINVAL;
+	*ticket = 0;
+	return 0;
+}
+
+static int local_complete(struct kdsm_region *region, uint64_t ticket,
+			  uint64_t timeout)
+{
+	(void)region, (void)ticket, (void)timeout;
+	return -ENOENT;
+}
+
+static struct bucket *bucket_of(struct kdsm_region *region, uint64_t offset)
+{
+	struct bucket *buckets = (void *)(region->base + region->size);
+
+	return &buckets[offset / 8 % BUCKETS];
+}
+
+static int futex(uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+{
+	/* Not FUTEX_PRIVATE_FLAG: sleepers may be in other processes. */
+	return syscall(SYS_futex, word, op, value, timeout, NULL, 0) < 0 ? -errno : 0;
+}
+
+static int local_wait(struct kdsm_region *region, uint64_t offset,
+		      uint64_t value, uint64_t timeout)
+{
+	struct bucket *bucket = bucket_of(region, offset);
+	uint64_t *word = kdsm_word(region, offset);
+	uint64_t begin = kdsm_now();
+	struct timespec ts;
+	uint64_t left;
+	uint32_t turn;
+	int ret;
+
+	__atomic_fetch_add(&bucket->waiters, 1, __ATOMIC_SEQ_CST);
+	for (;;) {
+		turn = __atomic_load_n(&bucket->turn, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != value) {
+			ret = 0;
+			break;
+		}
+		left = kdsm_left(begin, timeout);
+		if (!left) {
+			ret = -ETIMEDOUT;
+			break;
+		}
+		ts.tv_sec = left / 1000000000;
+		ts.tv_nsec = left % 1000000000;
+		ret = futex(&bucket->turn, FUTEX_WAIT, turn,
+			    timeout == KDSM_FOREVER ? NULL : &ts);
+		if (ret == -EINTR)
+			break;
+	}
+	__atomic_fetch_sub(&bucket->waiters, 1, __ATOMIC_SEQ_CST);
+	return ret;
+}
+
+static int local_wake(struct kdsm_region *region, uint64_t offset)
+{
+	struct bucket *bucket = bucket_of(region, offset);
+
+	if (!__atomic_load_n(&bucket->waiters, __ATOMIC_SEQ_CST))
+		return 0;
+	__atomic_fetch_add(&bucket->turn, 1, __ATOMIC_SEQ_CST);
+	futex(&bucket->turn, FUTEX_WAKE, INT_MAX, NULL);
+	return 0;
+}
+
+/*
+ * There is one copy of a coherent region, which all threads and children share:
+ * nothing to tell of, and nothing that could be too old.
+ */
+static int local_release(struct kdsm_region *region, struct kdsm_signature *signature)
+{
+	(void)region;
+	__sync_synchronize();
+	if (signature)
+		kdsm_signature_init(signature);
+	return 0;
+}
+
+static int local_acquire(struct kdsm_region *region,
+			 const struct kdsm_signature *signature)
+{
+	(void)region;
+	(void)signature;
+	__sync_synchronize();
+	return 0;
+}
+
+/* All is here always, and nobody else can own it. */
+static int local_advise(struct kdsm_region *region, enum kdsm_advice advice,
+			uint64_t offset, uint64_t length)
+{
+	(void)region;
+	(void)advice;
+	(void)offset;
+	(void)length;
+	return 0;
+}
+
+const struct kdsm_backend kdsm_local_backend = {
+	.close = local_close,
+	.location = local_location,
+	.bind = local_bind,
+	.unbind = local_unbind,
+	.map = local_map,
+	.destroy = local_destroy,
+	.submit = local_submit,
+	.complete = local_complete,
+	.wait = local_wait,
+	.wake = local_wake,
+	.release = local_release,
+	.acquire = local_acquire,
+	.advise = local_advise,
+	.locks = &kdsm_local_locks,
+};

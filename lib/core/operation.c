@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Operations on places, one at a time: what the CPU can do on the own part, and
+ * what goes to the backend. Several at once are in vector.c.
+ *
+ * The own part is shared with other threads, processes and nodes, all of which
+ * may write at any time. Aligned words are loaded and stored whole and in one
+ * sequentially consistent order with the atomics; everything else is copied as
+ * it comes, as the API promises no more.
+ */
+#include <errno.h>
+#include <string.h>
+#include "internal.h"
+
+/* Pieces of a long get or put that are on their way together. */
+#define PIECES (KDSM_MAX_INFLIGHT_BYTES / KDSM_MAX_OP_LENGTH)
+
+static int copy_check(const struct kdsm_region *region, uint64_t offset,
+		      const void *memory, size_t length)
+{
+	int ret;
+
+	if (!length)
+		return -EINVAL;
+	ret = kdsm_range_check(region, offset, length);
+	if (ret)
+		return ret;
+	return memory ? 0 : -EFAULT;
+}
+
+static int own_get(const struct kdsm_region *region, uint64_t offset, void *to,
+		   size_t length)
+{
+	uint64_t word;
+	int ret;
+
+	ret = copy_check(region, offset, to, length);
+	if (ret)
+		return ret;
+	if (length == 8 && !(offset & 7)) {
+		word = __atomic_load_n(kdsm_word(region, offset), __ATOMIC_SEQ_CST);
+		memcpy(to, &word, 8);
+	} else {
+		memmove(to, region->part + offset, length);
+	}
+	return 0;
+}
+
+static int own_put(const struct kdsm_region *region, uint64_t offset,
+		   const void *from, size_t length)
+{
+	uint64_t word;
+	int ret;
+
+	ret = copy_check(region, offset, from, length);
+	if (ret)
+		return ret;
+	if (!region->writable)
+		return -EACCES;
+	if (length == 8 && !(offset & 7)) {
+		memcpy(&word, from, 8);
+		__atomic_store_n(kdsm_word(region, offset), word, __ATOMIC_SEQ_CST);
+	} else {
+		memmove(region->part + offset, from, length);
+	}
+	return 0;
+}
+
+static int word_check(const struct kdsm_region *region, uint64_t offset)
+{
+	int ret;
+
+	if (offset & 7)
+		return -EINVAL;
+	ret = kdsm_range_check(region, offset, 8);
+	if (ret)
+		return ret;
+	return region->writable ? 0 : -EACCES;
+}
+
+static int own_cas(const struct kdsm_region *region, uint64_t offset,
+		   uint64_t expected, uint64_t desired, uint64_t *former)
+{
+	int ret = word_check(region, offset);
+
+	if (ret)
+		return ret;
+	__atomic_compare_exchange_n(kdsm_word(region, offset), &expected, desired,
+				    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	if (former)
+		*former = expected;
+	return 0;
+}
+
+static int own_faa(const struct kdsm_region *region, uint64_t offset,
+		   uint64_t add, uint64_t *former)
+{
+	int ret = word_check(region, offset);
+	uint64_t was;
+
+	if (ret)
+		return ret;
+	was = __atomic_fetch_add(kdsm_word(region, offset), add, __ATOMIC_SEQ_CST);
+	if (former)
+		*former = was;
+	return 0;
+}
+
+static int own_notify(struct kdsm_region *region, const struct kdsm_op *op)
+{
+	int ret;
+
+	if (op->length % 8 || op->offset % 8)
+		return -EINVAL;
+	ret = own_put(region, op->offset, (const void *)(uintptr_t)op->addr, op->length);
+	return ret ? ret : region->backend->wake(region, op->offset);
+}
+
+static int own_steal(struct kdsm_region *region, const struct kdsm_op *op,
+		     struct kdsm_theft *theft)
+{
+	if (op->length < kdsm_theft_size(1) || op->length > kdsm_theft_size(KDSM_THEFT_MOST))
+		return -EINVAL;
+	if (!theft)
+		return -EFAULT;
+	if (op->length != kdsm_theft_size(theft->most))
+		return -EINVAL;
+	return region->writable ? kdsm_steal_in(region->part, region->part_size, region->node,
+						op->offset, theft) : -EACCES;
+}
+
+/* One operation of a vector on the own part; the checks are the module's. */
+int kdsm_own_op(struct kdsm_region *region, struct kdsm_op *op)
+{
+	void *memory = (void *)(uintptr_t)op->addr;
+	uint64_t former;
+	int ret;
+
+	if (op->reserved || (op->flags & ~KDSM_OP_NOTIFY) ||
+	    (op->flags && op->opcode != KDSM_OP_PUT))
+		return -EINVAL;
+	switch (op->opcode) {
+	case KDSM_OP_GET:
+		if (op->length > KDSM_MAX_OP_LENGTH)
+			return -EINVAL;
+		return own_get(region, op->offset, memory, op->length);
+	case KDSM_OP_PUT:
+		if (op->length > KDSM_MAX_OP_LENGTH)
+			return -EINVAL;
+		if (op->flags & KDSM_OP_NOTIFY)
+			return own_notify(region, op);
+		return own_put(region, op->offset, memory, op->length);
+	case KDSM_OP_CAS:
+		if (op->length != 8)
+			return -EINVAL;
+		ret = own_cas(region, op->offset, op->compare, op->operand, &former);
+		break;
+	case KDSM_OP_FAA:
+		if (op->length != 8)
+			return -EINVAL;
+		ret = own_faa(region, op->offset, op->operand, &former);
+		break;
+	case KDSM_OP_FIND:
+		if (op->length != sizeof(struct kdsm_find))
+			return -EINVAL;
+		if (!memory)
+			return -EFAULT;
+		return region->writable ? kdsm_find_in(region->part, region->part_size,
+						       op->offset, memory) : -EACCES;
+	case KDSM_OP_STEAL:
+		return own_steal(region, op, memory);
+	default:
+		return -EINVAL;
+	}
+	if (!ret)
+		op->result = former;
+	return ret;
+}
+
+static int remote_op(struct kdsm_region *region, struct kdsm_op *op)
+{
+	if (region->coherent)
+		return -EOPNOTSUPP;
+	return region->backend->submit(region, op, 1, NULL);
+}
+
+/* A get or put to another node, of any length, in as many pieces as it takes. */
+static int remote_copy(struct kdsm_region *region, struct kdsm_op op, size_t length)
+{
+	struct kdsm_op pieces[PIECES];
+	unsigned int n;
+	int ret;
+
+	if (length <= KDSM_MAX_OP_LENGTH) {
+		op.length = length;
+		return remote_op(region, &op);
+	}
+	/* All of it or nothing, as far as that can be known beforehand. */
+	ret = kdsm_range_check(region, op.offset, length);
+	if (ret)
+		return ret;
+	while (length) {
+		for (n = 0; n < PIECES && length; n++) {
+			op.length = length < KDSM_MAX_OP_LENGTH ? length : KDSM_MAX_OP_LENGTH;
+			pieces[n] = op;
+			op.offset += op.length;
+			op.addr += op.length;
+			length -= op.length;
+		}
+		ret = region->backend->submit(region, pieces, n, NULL);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+int kdsm_get(struct kdsm_region *region, unsigned int node, uint64_t offset,
+	     void *to, size_t length)
+{
+	if (node == region->node)
+		return own_get(region, offset, to, length);
+	return remote_copy(region, kdsm_op_get(node, offset, to, 0), length);
+}
+
+int kdsm_put(struct kdsm_region *region, unsigned int node, uint64_t offset,
+	     const void *from, size_t length)
+{
+	if (node == region->node)
+		return own_put(region, offset, from, length);
+	return remote_copy(region, kdsm_op_put(node, offset, from, 0), length);
+}
+
+int kdsm_cas(struct kdsm_region *region, unsigned int node, uint64_t offset,
+	     uint64_t expected, uint64_t desired, uint64_t *former)
+{
+	struct kdsm_op op;
+	int ret;
+
+	if (node == region->node && region->cpu_atomics)
+		return own_cas(region, offset, expected, desired, former);
+	op = kdsm_op_cas(node, offset, expected, desired);
+	ret = remote_op(region, &op);
+	if (!ret && former)
+		*former = op.result;
+	return ret;
+}
+
+int kdsm_faa(struct kdsm_region *region, unsigned int node, uint64_t offset,
+	     uint64_t add, uint64_t *former)
+{
+	struct kdsm_op op;
+	int ret;
+
+	if (node == region->node && region->cpu_atomics)
+		return own_faa(region, offset, add, former);
+	op = kdsm_op_faa(node, offset, add);
+	ret = remote_op(region, &op);
+	if (!ret && former)
+		*former = op.result;
+	return ret;
+}
+
+/*
+ * The fields of an operation are narrower than the arguments. What does not fit
+ * becomes something that is refused, not something else that is valid.
+ */
+static struct kdsm_op make_op(uint8_t opcode, unsigned int node, uint64_t offset,
+			      size_t length)
+{
+	return (struct kdsm_op){
+		.opcode = opcode,
+		.node = node < UINT16_MAX ? node : UINT16_MAX,
+		.length = length < UINT32_MAX ? length : UINT32_MAX,
+		.offset = offset,
+	};
+}
+
+struct kdsm_op kdsm_op_get(unsigned int node, uint64_t offset, void *to, size_t length)
+{
+	struct kdsm_op op = make_op(KDSM_OP_GET, node, offset, length);
+
+	op.addr = (uintptr_t)to;
+	return op;
+}
+
+struct kdsm_op kdsm_op_put(unsigned int node, uint64_t offset, const void *from,
+			   size_t length)
+{
+	struct kdsm_op op = make_op(KDSM_OP_PUT, node, offset, length);
+
+	op.addr = (uintptr_t)from;
+	return op;
+}
+
+struct kdsm_op kdsm_op_cas(unsigned int node, uint64_t offset, uint64_t expected,
+			   uint64_t desired)
+{
+	struct kdsm_op op = make_op(KDSM_OP_CAS, node, offset, 8);
+
+	op.compare = expected;
+	op.operand = desired;
+	return op;
+}
+
+struct kdsm_op kdsm_op_faa(unsigned int node, uint64_t offset, uint64_t add)
+{
+	struct kdsm_op op = make_op(KDSM_OP_FAA, node, offset, 8);
+
+	op.operand = add;
+	return op;
+}
+
+struct kdsm_op kdsm_op_find(unsigned int node, uint64_t offset, struct kdsm_find *find)
+{
+	struct kdsm_op op = make_op(KDSM_OP_FIND, node, offset, sizeof(*find));
+
+	op.addr = (uintptr_t)find;
+	return op;
+}
+
+struct kdsm_op kdsm_op_steal(unsigned int node, uint64_t offset, struct kdsm_theft *theft)
+{
+	struct kdsm_op op = make_op(KDSM_OP_STEAL, node, offset, kdsm_theft_size(theft->most));
+
+	op.addr = (uintptr_t)theft;
+	return op;
+}

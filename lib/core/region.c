@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Regions: opening by name, mapping, closing. A region that a struct kdsm has
+ * open already is given out again, since its address can be mapped only once in
+ * a program.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/core.h"
+
+static int region_arg(struct kdsm_region_open *arg, const char *name,
+		      const struct kdsm_region_attr *attr)
+{
+	int ret = kdsm_name_check(name);
+
+	if (ret)
+		return ret;
+	memset(arg, 0, sizeof(*arg));
+	arg->argsz = sizeof(*arg);
+	memcpy(arg->name, name, strlen(name));
+	if (!attr)
+		return 0;
+	if (attr->flags & ~(KDSM_REGION_EXCL | KDSM_REGION_KEEP))
+		return -EINVAL;
+	arg->flags = attr->flags | KDSM_REGION_CREATE;
+	arg->size = attr->size;
+	arg->block_size = attr->block_size;
+	arg->policy = attr->policy ? attr->policy : KDSM_POLICY_PARTITIONED;
+	arg->mode = attr->mode;
+	return 0;
+}
+
+/* Under the lock. An id is not used again while the region is bound. */
+static struct kdsm_region *region_find(struct kdsm *kdsm, uint32_t id, bool writable)
+{
+	struct kdsm_region *region;
+
+	for (region = kdsm->regions; region; region = region->next)
+		if (region->id == id && region->writable == writable)
+			return region;
+	return NULL;
+}
+
+static int region_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
+		       struct kdsm_region *region, struct kdsm_region **out)
+{
+	int ret;
+
+	ret = kdsm->backend->bind(kdsm, arg, region);
+	if (ret)
+		return ret;
+	region->id = arg->id;
+	region->block_size = arg->block_size;
+	region->coherent = arg->policy > KDSM_POLICY_PARTITIONED;
+	if (region->coherent) {
+		region->size = arg->part_size;
+	} else {
+		region->part_size = arg->part_size;
+		region->size = arg->part_size * kdsm->nodes;
+	}
+	*out = region_find(kdsm, arg->id, region->writable);
+	if (*out) {
+		(*out)->refs++;
+		kdsm->backend->unbind(region);
+		return 0;
+	}
+	ret = kdsm->backend->map(region);
+	if (ret) {
+		kdsm->backend->unbind(region);
+		return ret;
+	}
+	region->refs = 1;
+	region->next = kdsm->regions;
+	kdsm->regions = region;
+	*out = region;
+	return 0;
+}
+
+int kdsm_region_open(struct kdsm *kdsm, const char *name,
+		     const struct kdsm_region_attr *attr, struct kdsm_region **out)
+{
+	static uint64_t serial;
+	struct kdsm_region_open arg;
+	struct kdsm_region *region;
+	int ret;
+
+	*out = NULL;
+	ret = region_arg(&arg, name, attr);
+	if (ret)
+		return ret;
+	region = calloc(1, sizeof(*region));
+	if (!region)
+		return -ENOMEM;
+	region->kdsm = kdsm;
+	region->backend = kdsm->backend;
+	region->node = kdsm->node;
+	region->serial = __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED);
+	region->cpu_atomics = kdsm->domain != KDSM_DOMAIN_HCA;
+
+	/* Held throughout, so that two threads do not map the same region. */
+	pthread_mutex_lock(&kdsm->lock);
+	ret = region_bind(kdsm, &arg, region, out);
+	pthread_mutex_unlock(&kdsm->lock);
+	if (*out != region)
+		free(region);
+	return ret;
+}
+
+void kdsm_region_close(struct kdsm_region *region)
+{
+	struct kdsm_region **link;
+	struct kdsm *kdsm;
+
+	if (!region)
+		return;
+	kdsm = region->kdsm;
+	pthread_mutex_lock(&kdsm->lock);
+	if (--region->refs) {
+		pthread_mutex_unlock(&kdsm->lock);
+		return;
+	}
+	for (link = &kdsm->regions; *link != region; link = &(*link)->next)
+		;
+	*link = region->next;
+	kdsm->backend->unbind(region);
+	pthread_mutex_unlock(&kdsm->lock);
+	free(region);
+}
+
+int kdsm_region_destroy(struct kdsm *kdsm, const char *name)
+{
+	int ret = kdsm_name_check(name);
+
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&kdsm->lock);
+	ret = kdsm->backend->destroy(kdsm, name);
+	pthread_mutex_unlock(&kdsm->lock);
+	return ret;
+}
+
+uint64_t kdsm_region_size(const struct kdsm_region *region)
+{
+	return region->size;
+}
+
+uint32_t kdsm_region_block_size(const struct kdsm_region *region)
+{
+	return region->block_size;
+}
+
+void *kdsm_region_address(const struct kdsm_region *region)
+{
+	return region->base;
+}
+
+uint64_t kdsm_region_part_size(const struct kdsm_region *region)
+{
+	return region->part_size;
+}
+
+void *kdsm_region_part(const struct kdsm_region *region)
+{
+	return region->part;
+}
+
+struct kdsm *kdsm_region_cluster(const struct kdsm_region *region)
+{
+	return region->kdsm;
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Waiting for words of the own part, waking those who wait on other nodes, and
+ * the barrier that is made of both.
+ */
+#include <errno.h>
+#include <time.h>
+#include "core/core.h"
+
+/* Bounds of the time that kdsm_wait() spins before it sleeps, nanoseconds. */
+#define SPIN_MIN	1000
+#define SPIN_MAX	50000
+/* Looks at the word for each look at the clock, which may be a system call. */
+#define SPIN_LOOKS	32
+
+uint64_t kdsm_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+uint64_t kdsm_left(uint64_t begin, uint64_t timeout)
+{
+	uint64_t spent;
+
+	if (!timeout || timeout == KDSM_FOREVER)
+		return timeout;
+	spent = kdsm_now() - begin;
+	return spent < timeout ? timeout - spent : 0;
+}
+
+static uint64_t load_word(const struct kdsm_region *region, uint64_t offset)
+{
+	return __atomic_load_n(kdsm_word(region, offset), __ATOMIC_SEQ_CST);
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/*
+ * The while doubles when spinning paid and halves when it did not, so that waits
+ * which last long soon cost little, and short ones no system call. Threads race on
+ * it: it is a guess and needs no more than to stay within its bounds.
+ */
+bool kdsm_spin(struct kdsm_spin *spin, uint64_t timeout, bool (*done)(const void *),
+	       const void *what)
+{
+	uint32_t most = __atomic_load_n(&spin->most, __ATOMIC_RELAXED);
+	uint64_t begin;
+	unsigned int i;
+	bool paid = false;
+
+	if (most < SPIN_MIN)
+		most = SPIN_MIN;
+	begin = kdsm_now();
+	do {
+		for (i = 0; i < SPIN_LOOKS && !paid; i++) {
+			relax();
+			paid = done(what);
+		}
+	} while (!paid && kdsm_now() - begin < (most < timeout ? most : timeout));
+
+	most = paid ? most * 2 : most / 2;
+	if (most > SPIN_MAX)
+		most = SPIN_MAX;
+	__atomic_store_n(&spin->most, most, __ATOMIC_RELAXED);
+	return paid;
+}
+
+/* A word that is to differ from value. */
+struct awaited {
+	const uint64_t *word;
+	uint64_t value;
+};
+
+static bool differs(const void *what)
+{
+	const struct awaited *awaited = what;
+
+	return __atomic_load_n(awaited->word, __ATOMIC_SEQ_CST) != awaited->value;
+}
+
+int kdsm_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
+	      uint64_t timeout)
+{
+	struct awaited awaited;
+	uint64_t begin = 0;
+	int ret;
+
+	if (offset & 7)
+		return -EINVAL;
+	ret = kdsm_range_check(region, offset, 8);
+	if (ret)
+		return ret;
+	if (load_word(region, offset) != value)
+		return 0;
+	if (!timeout)
+		return -ETIMEDOUT;
+	if (timeout != KDSM_FOREVER)
+		begin = kdsm_now();
+	awaited = (struct awaited){ kdsm_word(region, offset), value };
+	if (region->kdsm->may_spin && kdsm_spin(&region->spin, timeout, differs, &awaited))
+		return 0;
+	return region->backend->wait(region, offset, value, kdsm_left(begin, timeout));
+}
+
+/*
+ * Only the exact value ends the wait. The put of it may be seen in parts, on
+ * some devices byte by byte; but a mixture of old and new bytes that equals the
+ * new value has all its bytes new, so what is left of the put changes nothing.
+ * Any other mixture is waited out like the old value: it is given to kdsm_wait()
+ * as the value to differ from, and the notification follows the put, so the
+ * sleeper looks again when the word is whole.
+ */
+int kdsm_await(struct kdsm_region *region, uint64_t offset, uint64_t value,
+	       uint64_t timeout)
+{
+	uint64_t begin = kdsm_now();
+	uint64_t seen;
+	int ret;
+
+	while ((seen = load_word(region, offset)) != value) {
+		ret = kdsm_wait(region, offset, seen, kdsm_left(begin, timeout));
+		if (ret && ret != -EINTR)
+			return ret;
+	}
+	return 0;
+}
+
+int kdsm_put_notify(struct kdsm_region *region, unsigned int node,
+		    uint64_t offset, uint64_t value)
+{
+	struct kdsm_op op = kdsm_op_put(node, offset, &value, 8);
+
+	if (offset & 7)
+		return -EINVAL;
+	op.flags = KDSM_OP_NOTIFY;
+	return kdsm_vector(region, &op, 1);
+}
+
+/*
+ * The barrier: the words of a part from offset on.
+ *
+ * Every node adds one to the arrivals of node 0. They are never reset: in
+ * generation g (counted from 1) the sum goes from (g-1)N to gN, and who makes it
+ * gN is the last and tells the others by putting g into their release words. No
+ * node can arrive for g+1 before it has been released from g, that is, before
+ * the sum is gN; so a former value outside [(g-1)N, gN) shows that the words are
+ * not this barrier's.
+ */
+enum {
+	ARRIVALS = 0,
+	RELEASE = 8,
+};
+
+void kdsm_barrier_init(struct kdsm_barrier *barrier, struct kdsm_region *region,
+		       uint64_t offset)
+{
+	barrier->region = region;
+	barrier->offset = offset;
+	barrier->generation = 0;
+}
+
+static int release_others(struct kdsm_region *region, uint64_t offset,
+			  uint64_t generation)
+{
+	unsigned int nodes = region->kdsm->nodes;
+	struct kdsm_op ops[32];
+	unsigned int node, n = 0;
+	int first = 0;
+	int ret;
+
+	for (node = 0; node < nodes; node++) {
+		if (node != region->node) {
+			ops[n] = kdsm_op_put(node, offset, &generation, 8);
+			ops[n++].flags = KDSM_OP_NOTIFY;
+		}
+		if (n == 32 || (n && node == nodes - 1)) {
+			ret = kdsm_vector(region, ops, n);
+			if (!first)
+				first = ret;
+			n = 0;
+		}
+	}
+	return first;
+}
+
+int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout)
+{
+	struct kdsm_region *region = barrier->region;
+	uint64_t release = barrier->offset + RELEASE;
+	uint64_t nodes = region->kdsm->nodes;
+	uint64_t generation, former, order;
+	int ret;
+
+	if (barrier->offset & 7)
+		return -EINVAL;
+	ret = kdsm_range_check(region, barrier->offset, KDSM_BARRIER_SIZE);
+	if (ret)
+		return ret;
+	generation = barrier->generation + 1;
+	ret = kdsm_faa(region, 0, barrier->offset + ARRIVALS, 1, &former);
+	if (ret)
+		return ret;
+	order = former - barrier->generation * nodes;
+	if (order >= nodes)
+		return -EINVAL;
+	barrier->generation = generation;
+	if (order < nodes - 1)
+		return kdsm_await(region, release, generation, timeout);
+	/* One thread a node: nobody sleeps on the own word. */
+	ret = kdsm_put(region, region->node, release, &generation, 8);
+	return ret ? ret : release_others(region, release, generation);
+}

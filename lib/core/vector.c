@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Several operations at once: those for other nodes are handed to the backend
+ * together, and while they are on their way the CPU does those on the own part.
+ *
+ * The module takes an array of operations for other nodes only. Where own ones
+ * are among them, the others are copied out (remote) and their results copied
+ * back. Copies keep their order, and own operations are done in theirs, so a
+ * notifying put still comes after the earlier puts to its node.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "internal.h"
+
+/* As status: nothing has been stored there yet. */
+#define PENDING 1
+
+/* Vectors up to this size are split without asking for memory. */
+#define SMALL 16
+
+static unsigned int count_own(const struct kdsm_region *region,
+			      const struct kdsm_op *ops, unsigned int count)
+{
+	unsigned int i, own = 0;
+
+	for (i = 0; i < count; i++)
+		own += kdsm_op_is_own(region, &ops[i]);
+	return own;
+}
+
+static void do_own(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		if (kdsm_op_is_own(region, &ops[i]))
+			ops[i].status = kdsm_own_op(region, &ops[i]);
+}
+
+static unsigned int copy_out(const struct kdsm_region *region, struct kdsm_op *remote,
+			     const struct kdsm_op *ops, unsigned int count)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < count; i++)
+		if (!kdsm_op_is_own(region, &ops[i]))
+			remote[n++] = ops[i];
+	return n;
+}
+
+static void copy_back(const struct kdsm_region *region, const struct kdsm_op *remote,
+		      struct kdsm_op *ops, unsigned int count)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < count; i++)
+		if (!kdsm_op_is_own(region, &ops[i])) {
+			ops[i].result = remote[n].result;
+			ops[i].status = remote[n++].status;
+		}
+}
+
+static void set_pending(struct kdsm_op *ops, unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		ops[i].status = PENDING;
+}
+
+/*
+ * The outcome of a batch. A call that failed as a whole leaves statuses pending:
+ * they are its error then.
+ */
+static int settle(struct kdsm_op *ops, unsigned int count, int error)
+{
+	unsigned int i;
+	int first = 0;
+
+	for (i = 0; i < count; i++) {
+		if (ops[i].status == PENDING)
+			ops[i].status = error ? error : -EIO;
+		if (!first)
+			first = ops[i].status;
+	}
+	return first ? first : error;
+}
+
+/* Own and remote operations, with room for copies of the remote ones. */
+static int mixed(struct kdsm_region *region, struct kdsm_op *ops,
+		 unsigned int count, struct kdsm_op *remote)
+{
+	const struct kdsm_backend *backend = region->backend;
+	unsigned int n = copy_out(region, remote, ops, count);
+	uint64_t ticket;
+	int ret;
+
+	ret = backend->submit(region, remote, n, &ticket);
+	do_own(region, ops, count);
+	if (!ret && ticket)
+		ret = backend->complete(region, ticket, KDSM_FOREVER);
+	else if (ret == -EAGAIN)
+		/* Too much in flight to overlap: then one after the other. */
+		ret = backend->submit(region, remote, n, NULL);
+	copy_back(region, remote, ops, count);
+	return settle(ops, count, ret);
+}
+
+static int batch(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count)
+{
+	unsigned int own = count_own(region, ops, count);
+	struct kdsm_op small[SMALL], *remote;
+	int ret;
+
+	set_pending(ops, count);
+	if (!own)
+		return settle(ops, count, region->backend->submit(region, ops, count, NULL));
+	if (own == count) {
+		do_own(region, ops, count);
+		return settle(ops, count, 0);
+	}
+	if (count - own <= SMALL)
+		return mixed(region, ops, count, small);
+	remote = malloc((count - own) * sizeof(*remote));
+	if (!remote)
+		return settle(ops, count, -ENOMEM);
+	ret = mixed(region, ops, count, remote);
+	free(remote);
+	return ret;
+}
+
+int kdsm_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count)
+{
+	unsigned int n;
+	int first = 0;
+	int ret;
+
+	if (region->coherent)
+		return -EOPNOTSUPP;
+	/* One batch is complete before the next starts, so order is kept. */
+	for (; count; ops += n, count -= n) {
+		n = count < KDSM_MAX_OPS ? count : KDSM_MAX_OPS;
+		ret = batch(region, ops, n);
+		if (!first)
+			first = ret;
+	}
+	return first;
+}
+
+/* A ticket of nothing: status is what completing it gives. */
+static void ticket_done(struct kdsm_ticket *ticket, int status)
+{
+	memset(ticket, 0, sizeof(*ticket));
+	ticket->status = status;
+}
+
+int kdsm_submit(struct kdsm_region *region, struct kdsm_op *ops,
+		unsigned int count, struct kdsm_ticket *ticket)
+{
+	struct kdsm_op *remote = ops;
+	unsigned int own;
+	int ret;
+
+	ticket_done(ticket, count ? -ENOENT : 0);
+	if (count > KDSM_MAX_OPS)
+		return -EINVAL;
+	if (region->coherent)
+		return -EOPNOTSUPP;
+	own = count_own(region, ops, count);
+	set_pending(ops, count);
+	if (own < count) {
+		if (own) {
+			remote = malloc((count - own) * sizeof(*remote));
+			if (!remote)
+				return settle(ops, count, -ENOMEM);
+			copy_out(region, remote, ops, count);
+			ticket->remote = remote;
+		}
+		ret = region->backend->submit(region, remote, count - own, &ticket->kernel);
+		if (ret) {
+			/* Nothing has been done, own operations included. */
+			free(ticket->remote);
+			ticket_done(ticket, -ENOENT);
+			settle(ops, count, ret);
+			return ret;
+		}
+	}
+	if (own)
+		do_own(region, ops, count);
+	ticket->ops = ops;
+	ticket->count = count;
+	return 0;
+}
+
+int kdsm_complete(struct kdsm_region *region, struct kdsm_ticket *ticket,
+		  uint64_t timeout)
+{
+	int ret = 0;
+
+	if (!ticket->ops)
+		return ticket->status;
+	if (ticket->kernel) {
+		ret = region->backend->complete(region, ticket->kernel, timeout);
+		if (ret == -ETIMEDOUT || ret == -EBUSY)
+			return ret;
+	}
+	if (ticket->remote)
+		copy_back(region, ticket->remote, ticket->ops, ticket->count);
+	ret = settle(ticket->ops, ticket->count, ret);
+	free(ticket->remote);
+	ticket_done(ticket, -ENOENT);
+	return ret;
+}

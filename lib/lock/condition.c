@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Condition variables: a waiting line that keeps nothing. Who waits is in the line
+ * before it unlocks, so that whoever signals with the lock, or after having had it,
+ * finds it there.
+ */
+#include <errno.h>
+#include <unistd.h>
+#include "wait_queue.h"
+
+#define NAP 1000	/* us */
+
+static struct kdsm_line line_of(const struct kdsm_cond *cond)
+{
+	return (struct kdsm_line){ cond->region, cond->offset, cond->home, false };
+}
+
+int kdsm_cond_init(struct kdsm_cond *cond, struct kdsm_region *region, uint64_t offset,
+		   uint32_t home)
+{
+	struct kdsm_line line;
+
+	*cond = (struct kdsm_cond){ .region = region, .offset = offset, .home = home };
+	line = line_of(cond);
+	return kdsm_line_init(&line, 0);
+}
+
+/* In the line, with the lock. */
+static int wait_unlocked(struct kdsm_line_wait *wait, struct kdsm_lock *lock)
+{
+	int ret, again;
+
+	ret = kdsm_unlock(lock);
+	if (ret) {
+		kdsm_line_leave(wait);
+		return ret;
+	}
+	ret = kdsm_line_sleep(wait);
+	/* That the post went to another is as if nobody had signalled: look again. */
+	if (ret == -ESTALE)
+		ret = 0;
+	again = kdsm_lock(lock);
+	return again ? again : ret;
+}
+
+/* Not in the line, as it is full: let some time pass, and have the caller look again. */
+static int nap_unlocked(struct kdsm_lock *lock, int ret)
+{
+	int again = kdsm_unlock(lock);
+
+	if (again)
+		return again;
+	usleep(NAP);
+	again = kdsm_lock(lock);
+	return again ? again : ret;
+}
+
+int kdsm_cond_timed(struct kdsm_cond *cond, struct kdsm_lock *lock, uint64_t timeout)
+{
+	struct kdsm_line line = line_of(cond);
+	struct kdsm_line_wait wait = {
+		.line = &line,
+		.begin = kdsm_now(),
+		.timeout = timeout,
+	};
+	struct kdsm_line_head before;
+	int ret;
+
+	if (!kdsm_lock_is_mine(lock))
+		return -EPERM;
+	ret = kdsm_line_draw(&line, &before);
+	if (ret)
+		return ret;
+	ret = kdsm_line_join(&wait, &before);
+	/* As if somebody had signalled, which is not to happen all the time. */
+	if (ret == -EAGAIN || ret == -ESTALE)
+		return nap_unlocked(lock, 0);
+	if (ret == -ETIMEDOUT)
+		return nap_unlocked(lock, ret);
+	return ret ? ret : wait_unlocked(&wait, lock);
+}
+
+int kdsm_cond_wait(struct kdsm_cond *cond, struct kdsm_lock *lock)
+{
+	return kdsm_cond_timed(cond, lock, KDSM_FOREVER);
+}
+
+int kdsm_cond_signal(struct kdsm_cond *cond)
+{
+	struct kdsm_line line = line_of(cond);
+
+	return kdsm_line_post(&line);
+}
+
+int kdsm_cond_broadcast(struct kdsm_cond *cond)
+{
+	struct kdsm_line line = line_of(cond);
+
+	return kdsm_line_post_all(&line);
+}

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Locks: finding and making them, and taking and giving them where that needs no
+ * system call. What more it takes is the backend's business.
+ *
+ * A lock word changes here in the two ways that <linux/kdsm.h> allows, by
+ * compare-and-swap of the whole state, so that a flag which the backend has set makes
+ * both fail: who waits knows that whoever has the lock will come to the backend with
+ * it. The acquire of a lock pairs with the release of the unlock before it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <kdsm/lock.h>
+#include "core/core.h"
+
+struct kdsm_lock {
+	struct kdsm_lock_word *word;
+	struct kdsm_region *region;
+	const struct kdsm_lock_backend *backend;
+	uint32_t number;
+	uint32_t kind, levels;
+	struct kdsm_spin spin;
+};
+
+/* ---- threads ---- */
+
+/*
+ * The numbers of this thread in the regions whose locks it used last. A region's serial
+ * is never given again, so an old number is not mistaken for a new one; but a child of
+ * fork() has the regions of its parent and must not have its numbers.
+ */
+#define NUMBERS 8
+
+static _Thread_local struct {
+	uint64_t serial;
+	uint32_t thread;
+} numbers[NUMBERS];
+
+static void forget_numbers(void)
+{
+	memset(numbers, 0, sizeof(numbers));
+}
+
+static void forget_in_children(void)
+{
+	pthread_atfork(NULL, NULL, forget_numbers);
+}
+
+static __attribute__((noinline)) int learn_number(struct kdsm_region *region, uint32_t *thread)
+{
+	unsigned int i = region->serial % NUMBERS;
+	int ret = region->backend->locks->thread(region, thread);
+
+	if (!ret) {
+		numbers[i].serial = region->serial;
+		numbers[i].thread = *thread;
+	}
+	return ret;
+}
+
+static inline int own_number(const struct kdsm_lock *lock, uint32_t *thread)
+{
+	unsigned int i = lock->region->serial % NUMBERS;
+
+	if (numbers[i].serial != lock->region->serial)
+		return learn_number(lock->region, thread);
+	*thread = numbers[i].thread;
+	return 0;
+}
+
+/* ---- the word ---- */
+
+static inline bool word_lock(struct kdsm_lock_word *word, uint32_t thread)
+{
+	uint64_t state = KDSM_LOCK_AT_NODE;
+
+	if (!__atomic_compare_exchange_n(&word->state, &state, KDSM_LOCK_AT_NODE | thread, false,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return false;
+	/* Whoever has the lock is the only one to write it. */
+	__atomic_store_n(&word->uses, __atomic_load_n(&word->uses, __ATOMIC_RELAXED) + 1,
+			 __ATOMIC_RELAXED);
+	return true;
+}
+
+static inline bool word_unlock(struct kdsm_lock_word *word, uint32_t thread)
+{
+	uint64_t state = KDSM_LOCK_AT_NODE | thread;
+
+	return __atomic_compare_exchange_n(&word->state, &state, KDSM_LOCK_AT_NODE, false,
+					   __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+static uint64_t word_state(const struct kdsm_lock *lock)
+{
+	return __atomic_load_n(&lock->word->state, __ATOMIC_RELAXED);
+}
+
+/* Is it at the node, and does nobody wait or want it? */
+static bool is_plain(uint64_t state)
+{
+	return (state & ~(uint64_t)UINT32_MAX) == KDSM_LOCK_AT_NODE;
+}
+
+struct attempt {
+	struct kdsm_lock *lock;
+	uint32_t thread;
+	bool *locked;
+};
+
+/* Spinning ends with the lock, or when there is a queue to join. */
+static bool attempt(const void *what)
+{
+	const struct attempt *attempt = what;
+	uint64_t state = word_state(attempt->lock);
+
+	if (!is_plain(state))
+		return true;
+	if (state == KDSM_LOCK_AT_NODE)
+		*attempt->locked = word_lock(attempt->lock->word, attempt->thread);
+	return *attempt->locked;
+}
+
+static bool spin_for(struct kdsm_lock *lock, uint32_t thread, uint64_t timeout)
+{
+	bool locked = false;
+	struct attempt what = { lock, thread, &locked };
+
+	kdsm_spin(&lock->spin, timeout, attempt, &what);
+	return locked;
+}
+
+/* ---- locking ---- */
+
+static __attribute__((noinline))
+int take_slow(struct kdsm_lock *lock, uint32_t flags, uint32_t thread, uint64_t timeout,
+	      bool interruptible)
+{
+	bool by_word = !(flags & (KDSM_LOCK_READ | KDSM_LOCK_TRY));
+	struct kdsm_lock_take arg = {
+		.argsz = sizeof(arg),
+		.flags = flags,
+		.number = lock->number,
+		.thread = thread,
+	};
+	uint64_t begin = 0;
+	int ret;
+
+	if (KDSM_LOCK_OWNER(word_state(lock)) == thread)
+		return -EDEADLK;
+	if (timeout && timeout != KDSM_FOREVER)
+		begin = kdsm_now();
+	if (by_word && timeout && lock->region->kdsm->may_spin &&
+	    is_plain(word_state(lock)) && spin_for(lock, thread, timeout))
+		return 0;
+	do {
+		arg.timeout = kdsm_left(begin, timeout);
+		ret = lock->backend->take(lock->region, &arg);
+	} while (ret == -EINTR && !interruptible);
+	return ret;
+}
+
+static inline int take(struct kdsm_lock *lock, uint32_t flags, uint64_t timeout,
+		       bool interruptible)
+{
+	uint32_t thread;
+	int ret = own_number(lock, &thread);
+
+	if (ret)
+		return ret;
+	if (!(flags & KDSM_LOCK_READ) && word_lock(lock->word, thread))
+		return 0;
+	return take_slow(lock, flags, thread, timeout, interruptible);
+}
+
+int kdsm_lock(struct kdsm_lock *lock)
+{
+	return take(lock, 0, KDSM_FOREVER, false);
+}
+
+int kdsm_lock_try(struct kdsm_lock *lock)
+{
+	return take(lock, KDSM_LOCK_TRY, 0, false);
+}
+
+int kdsm_lock_timed(struct kdsm_lock *lock, uint64_t timeout)
+{
+	return take(lock, 0, timeout, false);
+}
+
+int kdsm_lock_interruptible(struct kdsm_lock *lock, uint64_t timeout)
+{
+	return take(lock, 0, timeout, true);
+}
+
+int kdsm_read_lock(struct kdsm_lock *lock)
+{
+	return take(lock, KDSM_LOCK_READ, KDSM_FOREVER, false);
+}
+
+int kdsm_read_lock_try(struct kdsm_lock *lock)
+{
+	return take(lock, KDSM_LOCK_READ | KDSM_LOCK_TRY, 0, false);
+}
+
+int kdsm_read_lock_timed(struct kdsm_lock *lock, uint64_t timeout)
+{
+	return take(lock, KDSM_LOCK_READ, timeout, false);
+}
+
+int kdsm_read_lock_interruptible(struct kdsm_lock *lock, uint64_t timeout)
+{
+	return take(lock, KDSM_LOCK_READ, timeout, true);
+}
+
+static int give(struct kdsm_lock *lock, uint32_t flags, uint32_t thread,
+		int (*how)(struct kdsm_region *region, struct kdsm_lock_give *arg))
+{
+	struct kdsm_lock_give arg = {
+		.argsz = sizeof(arg),
+		.flags = flags,
+		.number = lock->number,
+		.thread = thread,
+	};
+	int ret;
+
+	/* A signal comes before anything is done. */
+	do {
+		ret = how(lock->region, &arg);
+	} while (ret == -EINTR);
+	return ret;
+}
+
+int kdsm_unlock(struct kdsm_lock *lock)
+{
+	uint32_t thread;
+	int ret = own_number(lock, &thread);
+
+	if (ret)
+		return ret;
+	if (word_unlock(lock->word, thread))
+		return 0;
+	return give(lock, 0, thread, lock->backend->give);
+}
+
+int kdsm_read_unlock(struct kdsm_lock *lock)
+{
+	uint32_t thread;
+	int ret = own_number(lock, &thread);
+
+	return ret ? ret : give(lock, KDSM_LOCK_READ, thread, lock->backend->give);
+}
+
+int kdsm_lock_consistent(struct kdsm_lock *lock)
+{
+	uint32_t thread;
+	int ret = own_number(lock, &thread);
+
+	return ret ? ret : give(lock, 0, thread, lock->backend->consistent);
+}
+
+int kdsm_lock_is_mine(struct kdsm_lock *lock)
+{
+	uint32_t thread;
+
+	return !own_number(lock, &thread) && KDSM_LOCK_OWNER(word_state(lock)) == thread;
+}
+
+/* ---- finding and making ---- */
+
+static int open_arg(struct kdsm_lock_open *arg, const char *name, uint32_t number)
+{
+	int ret;
+
+	memset(arg, 0, sizeof(*arg));
+	arg->argsz = sizeof(*arg);
+	arg->number = number;
+	if (!name)
+		return 0;
+	ret = kdsm_name_check(name);
+	if (!ret)
+		memcpy(arg->name, name, strlen(name));
+	return ret;
+}
+
+/* The lock words are mapped with the first lock. */
+static int map_words(struct kdsm_region *region)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int ret = 0;
+
+	pthread_once(&once, forget_in_children);
+	pthread_mutex_lock(&region->kdsm->lock);
+	if (!region->lock_words)
+		ret = region->backend->locks->map(region);
+	pthread_mutex_unlock(&region->kdsm->lock);
+	return ret;
+}
+
+static int open_lock(struct kdsm_region *region, struct kdsm_lock_open *arg,
+		     struct kdsm_lock **out)
+{
+	struct kdsm_lock *lock;
+	int ret;
+
+	if (!region->writable)
+		return -EACCES;
+	ret = map_words(region);
+	if (!ret)
+		ret = region->backend->locks->open(region, arg);
+	if (!ret && arg->number >= KDSM_MAX_LOCKS)
+		ret = -EPROTO;
+	if (ret)
+		return ret;
+	lock = calloc(1, sizeof(*lock));
+	if (!lock)
+		return -ENOMEM;
+	lock->region = region;
+	lock->backend = region->backend->locks;
+	lock->number = arg->number;
+	lock->kind = arg->kind;
+	lock->levels = arg->levels;
+	lock->word = &region->lock_words[arg->number];
+	*out = lock;
+	return 0;
+}
+
+int kdsm_lock_create(struct kdsm_region *region, const char *name, uint32_t number,
+		     const struct kdsm_lock_attr *attr, struct kdsm_lock **lock)
+{
+	static const struct kdsm_lock_attr none;
+	struct kdsm_lock_open arg;
+	int ret;
+
+	*lock = NULL;
+	if (!attr)
+		attr = &none;
+	if ((attr->flags & ~KDSM_LOCK_EXCL) || attr->reserved)
+		return -EINVAL;
+	ret = open_arg(&arg, name, number);
+	if (ret)
+		return ret;
+	arg.flags = attr->flags | KDSM_LOCK_CREATE;
+	arg.kind = attr->kind ? attr->kind : KDSM_LOCK_RMA_MCS;
+	arg.options = attr->options;
+	arg.settings = attr->settings;
+	return open_lock(region, &arg, lock);
+}
+
+int kdsm_lock_open(struct kdsm_region *region, const char *name, uint32_t number,
+		   struct kdsm_lock **lock)
+{
+	struct kdsm_lock_open arg;
+	int ret;
+
+	*lock = NULL;
+	ret = open_arg(&arg, name, number);
+	return ret ? ret : open_lock(region, &arg, lock);
+}
+
+void kdsm_lock_close(struct kdsm_lock *lock)
+{
+	free(lock);
+}
+
+uint32_t kdsm_lock_number(const struct kdsm_lock *lock)
+{
+	return lock->number;
+}
+
+enum kdsm_lock_kind kdsm_lock_kind(const struct kdsm_lock *lock)
+{
+	return lock->kind;
+}
+
+unsigned int kdsm_lock_levels(const struct kdsm_lock *lock)
+{
+	return lock->levels;
+}
+
+struct kdsm_region *kdsm_lock_region(const struct kdsm_lock *lock)
+{
+	return lock->region;
+}
+
+/* ---- tuning ---- */
+
+int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *settings)
+{
+	struct kdsm_lock_set arg = {
+		.argsz = sizeof(arg),
+		.number = lock->number,
+		.settings = *settings,
+	};
+	int ret;
+
+	/* The same once more changes nothing. */
+	do {
+		ret = lock->backend->set(lock->region, &arg);
+	} while (ret == -EINTR);
+	return ret;
+}
+
+int kdsm_lock_info(struct kdsm_lock *lock, struct kdsm_lock_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->argsz = sizeof(*info);
+	info->number = lock->number;
+	return lock->backend->info(lock->region, info);
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Waiting in a line: joining it, sleeping, giving up, and looking for the dead. What
+ * the words mean is in line.c.
+ */
+#include <errno.h>
+#include <unistd.h>
+#include "wait_queue.h"
+
+#define MOST	KDSM_LINE_MOST
+#define SLICE	1000000000	/* ns */
+#define NAP	1000		/* us */
+
+static uint32_t own_node(const struct kdsm_line *line)
+{
+	return line->region->node;
+}
+
+static uint64_t own_entry(const struct kdsm_line_wait *wait, unsigned int state)
+{
+	return make_entry(wait->ticket, state, own_node(wait->line));
+}
+
+static uint64_t left(const struct kdsm_line_wait *wait)
+{
+	return kdsm_left(wait->begin, wait->timeout);
+}
+
+/* Posted, and the waiter does not come: it is dead, or will find out. */
+static int take_over(const struct kdsm_line *line, uint64_t entry)
+{
+	bool was_back = entry_state(entry) == ENTRY_BACK;
+	uint32_t ticket = entry_ticket(entry);
+	int ret;
+
+	ret = kdsm_entry_change(line, ticket, &entry, make_entry(ticket, ENTRY_DONE, 0));
+	if (ret)
+		return ret == -EBUSY ? 0 : ret;
+	/* That was given back, and who drew it again passed at once: its post is used. */
+	return was_back ? 0 : kdsm_line_post(line);
+}
+
+/* Give back the last tickets, as far as those who had them gave up and no post came. */
+static int retire(const struct kdsm_line *line)
+{
+	struct kdsm_line_head head;
+	uint64_t gone, back, after;
+	uint32_t ticket;
+	int ret;
+
+	for (;;) {
+		ret = kdsm_line_read(line, &head);
+		if (ret || head.value >= 0)
+			return ret;
+		ticket = head.ticket - 1;
+		ret = kdsm_entry_read(line, ticket, &gone);
+		if (ret || !is_of(gone, ticket, ENTRY_GONE))
+			return ret;
+		back = make_entry(ticket, ENTRY_BACK, entry_node(gone));
+		after = gone;
+		ret = kdsm_entry_change(line, ticket, &gone, back);
+		if (!ret) {
+			ret = kdsm_head_change(line, &head, ticket, head.value + 1);
+			if (!ret)
+				after = make_entry(ticket - MOST, ENTRY_DONE, 0);
+			if (!ret || ret == -EBUSY)
+				ret = kdsm_entry_change(line, ticket, &back, after);
+		}
+		if (ret && ret != -EBUSY)
+			return ret;
+	}
+}
+
+/* May the ticket be given back, and is it? 0: it is. -EBUSY: no, wait for the entry. */
+static int give_back(const struct kdsm_line_wait *wait, const struct kdsm_line_head *head)
+{
+	int ret;
+
+	if (is_posted(head, wait->ticket) || head->ticket != wait->ticket + 1)
+		return -EBUSY;
+	if (left(wait) && wait->ticket - posts(head) < MOST)
+		return -EBUSY;
+	ret = kdsm_head_change(wait->line, head, wait->ticket, head->value + 1);
+	return ret ? ret : retire(wait->line);
+}
+
+/*
+ * The entry is in use by the ticket a whole ring before. Either as many wait as can, or
+ * did and gave up with others behind them who wait: then this ticket is given back, which
+ * the tickets behind it do first. Or that one is about to leave it, or dead.
+ */
+static int await_entry(struct kdsm_line_wait *wait, uint64_t *entry)
+{
+	const struct kdsm_line *line = wait->line;
+	uint64_t seen = *entry, since = kdsm_now();
+	struct kdsm_line_head head;
+	int ret;
+
+	while (!is_final(*entry) && entry_ticket(*entry) != wait->ticket) {
+		ret = kdsm_line_read(line, &head);
+		if (ret)
+			return ret;
+		ret = give_back(wait, &head);
+		if (!ret && !left(wait))
+			return -ETIMEDOUT;
+		if (!ret && is_given_up(*entry)) {
+			usleep(NAP);
+			return -ESTALE;
+		}
+		if (!ret)
+			return -EAGAIN;
+		if (ret != -EBUSY)
+			return ret;
+		if (*entry != seen) {
+			seen = *entry;
+			since = kdsm_now();
+		} else if (is_posted(&head, entry_ticket(seen)) &&
+			   kdsm_now() - since > 2ULL * SLICE) {
+			ret = take_over(line, seen);
+			if (ret)
+				return ret;
+		}
+		usleep(NAP);
+		ret = kdsm_entry_read(line, wait->ticket, entry);
+		if (ret)
+			return ret;
+	}
+	/* The post may have passed by while there was no place to tell of it. */
+	wait->late = true;
+	return 0;
+}
+
+/* With the entry ENTRY_WAITING: has the post come by, and could not tell? */
+static int help_oneself(struct kdsm_line_wait *wait, const struct kdsm_line_head *head)
+{
+	uint64_t entry = own_entry(wait, ENTRY_WAITING);
+	int ret;
+
+	if (!is_posted(head, wait->ticket))
+		return 0;
+	if (!wait->late) {
+		wait->late = true;
+		return 0;
+	}
+	ret = kdsm_entry_change(wait->line, wait->ticket, &entry, own_entry(wait, ENTRY_DONE));
+	if (!ret)
+		wait->posted = true;
+	/* Else it is being told right now. */
+	return ret == -EBUSY ? 0 : ret;
+}
+
+/*
+ * Somebody took the ticket for that of a dead waiter, and its post went to another; by
+ * now the entry may be that of a later ticket.
+ */
+static bool is_taken_over(uint64_t entry, uint32_t ticket)
+{
+	return entry && (int32_t)(entry_ticket(entry) - ticket) >= 0;
+}
+
+int kdsm_line_join(struct kdsm_line_wait *wait, const struct kdsm_line_head *before)
+{
+	const struct kdsm_line *line = wait->line;
+	struct kdsm_line_head head;
+	uint64_t entry, none = 0;
+	int ret;
+
+	wait->ticket = before->ticket;
+	/* Those who posted before are done with it, or late: then it is looked at again. */
+	ret = kdsm_put(line->region, own_node(line), LINE_SLOT(line, bells, wait->ticket), &none,
+		       sizeof(none));
+	if (!ret)
+		ret = kdsm_entry_read(line, wait->ticket, &entry);
+	while (!ret) {
+		if (is_of(entry, wait->ticket, ENTRY_POSTED)) {
+			ret = kdsm_entry_change(line, wait->ticket, &entry,
+						own_entry(wait, ENTRY_DONE));
+			wait->posted = !ret;
+		} else if (is_of(entry, wait->ticket, ENTRY_BACK)) {
+			ret = kdsm_entry_change(line, wait->ticket, &entry,
+						own_entry(wait, ENTRY_WAITING));
+		} else if (is_taken_over(entry, wait->ticket)) {
+			return -ESTALE;
+		} else if (!is_final(entry)) {
+			ret = await_entry(wait, &entry);
+			continue;
+		} else {
+			ret = kdsm_entry_change(line, wait->ticket, &entry,
+						own_entry(wait, ENTRY_WAITING));
+		}
+		if (!ret)
+			break;
+		if (ret == -EBUSY)
+			ret = 0;
+	}
+	if (ret || wait->posted || !wait->late)
+		return ret;
+	ret = kdsm_line_read(line, &head);
+	return ret ? ret : help_oneself(wait, &head);
+}
+
+/* The bell was heard, or the entry seen to be ENTRY_POSTED. */
+static int pass(const struct kdsm_line_wait *wait)
+{
+	uint64_t entry = own_entry(wait, ENTRY_POSTED);
+	int ret;
+
+	ret = kdsm_entry_change(wait->line, wait->ticket, &entry, own_entry(wait, ENTRY_DONE));
+	return ret == -EBUSY ? -ESTALE : ret;
+}
+
+/* Give up: reason; or 0, it was posted just now. */
+static int give_up(const struct kdsm_line_wait *wait, int reason)
+{
+	uint64_t entry = own_entry(wait, ENTRY_WAITING);
+	int ret;
+
+	ret = kdsm_entry_change(wait->line, wait->ticket, &entry, own_entry(wait, ENTRY_GONE));
+	if (ret)
+		return ret == -EBUSY ? pass(wait) : ret;
+	ret = retire(wait->line);
+	return ret ? ret : reason;
+}
+
+int kdsm_line_leave(struct kdsm_line_wait *wait)
+{
+	int ret = wait->posted ? 0 : give_up(wait, -ECANCELED);
+
+	if (ret == -ECANCELED || ret == -ESTALE)
+		return 0;
+	return ret ? ret : kdsm_line_post(wait->line);
+}
+
+/* Somebody else's entry that waits though it was posted; 0: there is none. */
+static uint64_t find_suspect(const struct kdsm_line_wait *wait, const uint64_t *ring,
+			     const struct kdsm_line_head *head)
+{
+	uint64_t entry;
+	unsigned int i;
+
+	for (i = 1; i < MOST; i++) {
+		entry = ring[(wait->ticket + i) % MOST];
+		if (!is_final(entry) && is_posted(head, entry_ticket(entry)))
+			return entry;
+	}
+	return 0;
+}
+
+/* It may be torn: what is done with it is a compare-and-swap. */
+static int read_ring(const struct kdsm_line *line, uint64_t ring[MOST])
+{
+	uint64_t place = LINE_PLACE(line, ring);
+	unsigned int i;
+
+	if (line->home != own_node(line))
+		return kdsm_get(line->region, line->home, place, ring, MOST * sizeof(*ring));
+	for (i = 0; i < MOST; i++)
+		ring[i] = __atomic_load_n(kdsm_word(line->region, place) + i, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static int look_for_dead(struct kdsm_line_wait *wait, const struct kdsm_line_head *head)
+{
+	const struct kdsm_line *line = wait->line;
+	uint64_t ring[MOST], suspect = wait->suspect;
+	int ret;
+
+	ret = read_ring(line, ring);
+	if (ret)
+		return ret;
+	wait->suspect = find_suspect(wait, ring, head);
+	if (suspect && ring[entry_ticket(suspect) % MOST] == suspect)
+		return take_over(line, suspect);
+	return 0;
+}
+
+static int look_around(struct kdsm_line_wait *wait)
+{
+	struct kdsm_line_head head;
+	uint64_t entry;
+	int ret;
+
+	ret = kdsm_entry_read(wait->line, wait->ticket, &entry);
+	if (ret)
+		return ret;
+	if (is_of(entry, wait->ticket, ENTRY_POSTED)) {
+		wait->posted = true;
+		return pass(wait);
+	}
+	if (!is_of(entry, wait->ticket, ENTRY_WAITING))
+		return -ESTALE;
+	ret = kdsm_line_read(wait->line, &head);
+	if (!ret)
+		ret = help_oneself(wait, &head);
+	return ret || wait->posted ? ret : look_for_dead(wait, &head);
+}
+
+/*
+ * Until the bell rings, or something else is to be seen to. Any other value, be it half
+ * of the right one, is waited out, as the notification follows the put.
+ */
+static int hear_bell(const struct kdsm_line_wait *wait)
+{
+	const struct kdsm_line *line = wait->line;
+	uint64_t bell = LINE_SLOT(line, bells, wait->ticket);
+	uint64_t most = left(wait) < SLICE ? left(wait) : SLICE;
+	uint64_t seen, begin = kdsm_now();
+	int ret;
+
+	for (;;) {
+		seen = __atomic_load_n(kdsm_word(line->region, bell), __ATOMIC_SEQ_CST);
+		if (seen == (uint64_t)wait->ticket + 1)
+			return 0;
+		ret = kdsm_wait(line->region, bell, seen, kdsm_left(begin, most));
+		if (ret && (ret != -EINTR || wait->interruptible))
+			return ret;
+	}
+}
+
+int kdsm_line_sleep(struct kdsm_line_wait *wait)
+{
+	int ret = 0;
+
+	while (!ret && !wait->posted) {
+		ret = hear_bell(wait);
+		if (!ret)
+			return pass(wait);
+		if (ret == -EINTR || (ret == -ETIMEDOUT && !left(wait)))
+			return give_up(wait, ret);
+		if (ret == -ETIMEDOUT)
+			ret = look_around(wait);
+	}
+	return ret;
+}

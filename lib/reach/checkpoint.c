@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Checkpoints: what node 0 knows after a round, in a file, from which a later run goes on,
+ * on any number of nodes. The file is in the .bdd format with a checksum (bdd_file.h): the
+ * states visited, those that the last round found, for traces those that each round found,
+ * and in its note what they belong to. All that a file says is checked, so that a damaged
+ * or a foreign one is refused.
+ *
+ * A new one is written aside and takes the old one's place when it is on the disk: at any
+ * time there is a whole one. It is written by node 0 between two rounds, while the others
+ * are at work already; what is in the table does not change.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bdd/file.h"
+#include "core/core.h"
+#include "search.h"
+
+#define VERSION	1
+
+/* The note: a word each, and one by property: 0, or 1 + steps to where it is violated. */
+enum {
+	NOTE_VERSION, NOTE_MODEL, NOTE_STRATEGY, NOTE_LEVELS, NOTE_TIME, NOTE_FRONTIERS,
+	NOTE_WORDS,
+};
+
+/* The functions: two, then the frontiers. */
+enum { VISITED, CURRENT, FUNCTIONS };
+
+static int refuse(struct kd_search *s, const char *why)
+{
+	kd_say(s->message, "%s: %s; give another file to --checkpoint, or remove this one",
+	       s->options->checkpoint, why);
+	return -EINVAL;
+}
+
+/* Is it whole, and of this search? */
+static int check(struct kd_search *s, const struct kd_bdd_reader *r,
+		 const struct kd_bdd_content *c)
+{
+	const uint64_t *note = c->note;
+
+	if (!c->whole || c->words < NOTE_WORDS || note[NOTE_VERSION] != VERSION)
+		return refuse(s, "is no checkpoint of this program, or is not whole");
+	if (note[NOTE_MODEL] != kd_search_digest(s))
+		return refuse(s, "is a checkpoint of another model, or with other properties");
+	if (c->words != NOTE_WORDS + s->model.properties ||
+	    c->count != FUNCTIONS + note[NOTE_FRONTIERS] ||
+	    (note[NOTE_FRONTIERS] && note[NOTE_FRONTIERS] != note[NOTE_LEVELS]) ||
+	    r->bits > s->model.bits || r->actions)
+		return refuse(s, "is no checkpoint of this program");
+	if (note[NOTE_STRATEGY] != kd_search_strategy(s))
+		return refuse(s, "is a checkpoint with another --strategy");
+	if (s->options->trace && note[NOTE_FRONTIERS] != note[NOTE_LEVELS])
+		return refuse(s, "was written without --trace, so no ways can be shown");
+	return 0;
+}
+
+static int take_over(struct kd_search *s, const struct kd_bdd_content *c)
+{
+	const uint64_t *note = c->note;
+	unsigned int i;
+
+	if (s->options->trace && note[NOTE_FRONTIERS]) {
+		s->frontier = malloc(note[NOTE_FRONTIERS] * sizeof(*s->frontier));
+		if (!s->frontier)
+			return -ENOMEM;
+		memcpy(s->frontier, c->function + FUNCTIONS,
+		       note[NOTE_FRONTIERS] * sizeof(*s->frontier));
+	}
+	s->visited = c->function[VISITED];
+	s->current = c->function[CURRENT];
+	s->levels = note[NOTE_LEVELS];
+	s->before = note[NOTE_TIME];
+	for (i = 0; i < s->model.properties; i++) {
+		s->verdict[i].violated = note[NOTE_WORDS + i] > 0;
+		if (s->verdict[i].violated)
+			s->verdict[i].steps = note[NOTE_WORDS + i] - 1;
+	}
+	return 1;
+}
+
+static int load(struct kd_search *s, FILE *file)
+{
+	struct kd_bdd_reader reader = { .worker = s->worker, .file = file };
+	struct kd_bdd_content content;
+	int ret = kd_bdd_load(&reader, &content);
+	char why[256];
+
+	if (ret == -EINVAL && reader.wrong) {
+		snprintf(why, sizeof(why), "byte %" PRIu64 ": %s; it is no checkpoint, or damaged",
+			 reader.wrong_at, reader.wrong);
+		refuse(s, why);
+	}
+	if (ret == 0)
+		ret = check(s, &reader, &content);
+	if (ret == 0)
+		ret = take_over(s, &content);
+	kd_bdd_content_destroy(&content);
+	kd_bdd_reader_destroy(&reader);
+	return ret;
+}
+
+/* The file beside it. */
+static int aside(const struct kd_search *s, char *path)
+{
+	return snprintf(path, PATH_MAX, "%s.new", s->options->checkpoint) < PATH_MAX ?
+	       0 : -ENAMETOOLONG;
+}
+
+/* Can one be written there? Better known now than after an hour. */
+static int try_write(struct kd_search *s)
+{
+	char path[PATH_MAX];
+	int ret = aside(s, path), fd;
+
+	if (ret == 0) {
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+		ret = fd < 0 ? -errno : 0;
+		if (fd >= 0) {
+			close(fd);
+			unlink(path);
+		}
+	}
+	if (ret < 0)
+		kd_say(s->message, "--checkpoint %s: cannot be written: %s",
+		       s->options->checkpoint, strerror(-ret));
+	return ret;
+}
+
+int kd_checkpoint_load(struct kd_search *s)
+{
+	const char *path = s->options->checkpoint;
+	FILE *file;
+	int ret;
+
+	if (!path)
+		return 0;
+	ret = try_write(s);
+	if (ret < 0)
+		return ret;
+	file = fopen(path, "re");
+	if (!file && errno == ENOENT)
+		return 0;
+	if (!file) {
+		ret = -errno;
+		kd_say(s->message, "%s: cannot be read: %s", path, strerror(-ret));
+		return ret;
+	}
+	ret = load(s, file);
+	if (ret == -EIO)
+		kd_say(s->message, "%s: cannot be read", path);
+	fclose(file);
+	return ret;
+}
+
+static int write_content(struct kd_search *s, FILE *file)
+{
+	uint64_t frontiers = s->frontier ? s->levels : 0;
+	struct kd_bdd_content content = {
+		.count = FUNCTIONS + frontiers, .words = NOTE_WORDS + s->model.properties,
+	};
+	unsigned int i;
+	int ret = -ENOMEM;
+
+	content.function = malloc(content.count * sizeof(*content.function));
+	content.note = malloc(content.words * sizeof(*content.note));
+	if (content.function && content.note) {
+		content.function[VISITED] = s->visited;
+		content.function[CURRENT] = s->current;
+		if (frontiers)
+			memcpy(content.function + FUNCTIONS, s->frontier,
+			       frontiers * sizeof(*s->frontier));
+		content.note[NOTE_VERSION] = VERSION;
+		content.note[NOTE_MODEL] = kd_search_digest(s);
+		content.note[NOTE_STRATEGY] = kd_search_strategy(s);
+		content.note[NOTE_LEVELS] = s->levels;
+		content.note[NOTE_TIME] = s->before + kdsm_now() - s->began;
+		content.note[NOTE_FRONTIERS] = frontiers;
+		for (i = 0; i < s->model.properties; i++)
+			content.note[NOTE_WORDS + i] =
+				s->verdict[i].violated ? s->verdict[i].steps + 1 : 0;
+		ret = kd_bdd_save(s->worker, file, &content);
+	}
+	free(content.function);
+	free(content.note);
+	return ret;
+}
+
+/* The directory, too: else the new name may be lost with the power. */
+static int sync_directory(const char *path)
+{
+	char directory[PATH_MAX], *slash;
+	int fd, ret;
+
+	snprintf(directory, sizeof(directory), "%s", path);
+	slash = strrchr(directory, '/');
+	if (!slash)
+		strcpy(directory, ".");
+	else
+		slash[slash == directory] = 0;
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	/* a file system that cannot do it has its own way */
+	ret = fsync(fd) && errno != EINVAL && errno != ENOTSUP ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+static int write_file(struct kd_search *s, const char *path)
+{
+	FILE *file = fopen(path, "we");
+	int ret;
+
+	if (!file)
+		return -errno;
+	ret = write_content(s, file);
+	if (ret == 0 && fsync(fileno(file)))
+		ret = -errno;
+	if (fclose(file) && ret == 0)
+		ret = -errno;
+	if (ret == 0 && rename(path, s->options->checkpoint))
+		ret = -errno;
+	if (ret < 0)
+		unlink(path);
+	return ret < 0 ? ret : sync_directory(s->options->checkpoint);
+}
+
+/* A search does not end because a disk is full. */
+static void write_checkpoint(struct kd_search *s)
+{
+	char path[PATH_MAX];
+	int ret = aside(s, path);
+
+	if (ret == 0)
+		ret = write_file(s, path);
+	if (ret < 0)
+		kd_search_warn(s, "checkpoint %s after level %" PRIu64
+			       " cannot be written: %s; the search goes on",
+			       s->options->checkpoint, s->levels, strerror(-ret));
+	s->written = kdsm_now();
+}
+
+void kd_checkpoint_write(struct kd_search *s, bool last)
+{
+	if (s->gang.node || !s->options->checkpoint)
+		return;
+	if (last || kdsm_now() - s->written >= s->options->interval)
+		write_checkpoint(s);
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Invariants that a user gives beside the model: a set of states in a file, or a bound on
+ * the tokens of places. Either becomes a property of the model.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bdd/file.h"
+#include "invariant.h"
+#include "net.h"
+#include "bdd/traverse.h"
+
+/* The name, which is the model's from now on or lost, and where the property is violated. */
+static int add_property(struct kd_model *model, char *name, kdsm_bdd bad)
+{
+	struct kd_property *more = NULL;
+
+	if (name)
+		more = reallocarray(model->property, model->properties + 1, sizeof(*more));
+	if (!more) {
+		free(name);
+		return -ENOMEM;
+	}
+	model->property = more;
+	more[model->properties++] = (struct kd_property){ .name = name, .bad = bad };
+	return 0;
+}
+
+/* ---- bounds ---- */
+
+struct bound {
+	unsigned int *place;		/* in increasing order */
+	unsigned int places;
+	uint64_t tokens;		/* at most */
+};
+
+static int compare_numbers(const void *x, const void *y)
+{
+	unsigned int a = *(const unsigned int *)x, b = *(const unsigned int *)y;
+
+	return (a > b) - (a < b);
+}
+
+static int add_place(const struct kd_net *net, const char *id, size_t length, struct bound *bound)
+{
+	unsigned int i;
+
+	for (i = 0; i < net->places; i++) {
+		if (strncmp(net->place[i].id, id, length) || net->place[i].id[length])
+			continue;
+		bound->place[bound->places++] = i;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* PLACE[,PLACE...]=K; a comma may be in the name of a place that stands alone. */
+static int parse_places(const struct kd_net *net, const char *text, const char *end,
+			struct bound *bound, struct kd_message *message)
+{
+	const char *id = text;
+	unsigned int i;
+	size_t n;
+
+	/* More than the net has are named twice. */
+	bound->place = calloc(net->places + 1, sizeof(*bound->place));
+	if (!bound->place)
+		return -ENOMEM;
+	if (add_place(net, text, end - text, bound) == 0)
+		return 0;
+	for (; bound->places <= net->places; id += n + 1) {
+		n = strcspn(id, ",");
+		if (n > (size_t)(end - id))
+			n = end - id;
+		if (add_place(net, id, n, bound) < 0) {
+			kd_say(message, "--bound %s: the net has no place with the id %.*s", text,
+			       (int)n, id);
+			return -EINVAL;
+		}
+		if (id + n == end)
+			break;
+	}
+	qsort(bound->place, bound->places, sizeof(*bound->place), compare_numbers);
+	for (i = 1; i < bound->places; i++) {
+		if (bound->place[i] == bound->place[i - 1]) {
+			kd_say(message, "--bound %s: place %s is there twice", text,
+			       net->place[bound->place[i]].id);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int parse_bound(const struct kd_net *net, const char *text, struct bound *bound,
+		       struct kd_message *message)
+{
+	const char *equals = strrchr(text, '=');
+	char *end = NULL;
+
+	if (equals && equals > text && equals[1] >= '0' && equals[1] <= '9') {
+		errno = 0;
+		bound->tokens = strtoull(equals + 1, &end, 10);
+	}
+	if (!end || *end || errno) {
+		kd_say(message, "--bound %s: not of the form PLACE=K or PLACE,PLACE,...=K", text);
+		return -EINVAL;
+	}
+	if (!net) {
+		kd_say(message, "--bound %s: the model has no places; only a Petri net has", text);
+		return -EINVAL;
+	}
+	return parse_places(net, text, equals, bound, message);
+}
+
+/*
+ * The states with more tokens than that on the places. From the last place up, more[n]
+ * is where those from there on are more than what n tokens before them leave.
+ */
+static kdsm_bdd too_many(struct kdsm_bdd_worker *w, const struct bound *bound)
+{
+	kdsm_bdd *more, bad;
+	unsigned int i;
+	uint64_t n;
+
+	if (bound->tokens >= bound->places)	/* one on each */
+		return KDSM_BDD_FALSE;
+	more = calloc(bound->tokens + 2, sizeof(*more));
+	if (!more)
+		return kd_end(w, kd_failure(-ENOMEM));
+	more[bound->tokens + 1] = KDSM_BDD_TRUE;
+	for (i = bound->places; i--; )
+		for (n = 0; n <= bound->tokens; n++)
+			more[n] = kdsm_bdd_make(w, 2 * bound->place[i], more[n + 1], more[n]);
+	bad = more[0];
+	free(more);
+	return bad;
+}
+
+/* As in "p + q <= 1". */
+static char *describe(const struct kd_net *net, const struct bound *bound)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+	unsigned int i;
+
+	if (!file)
+		return NULL;
+	for (i = 0; i < bound->places; i++)
+		fprintf(file, "%s%s", i ? " + " : "", net->place[bound->place[i]].id);
+	fprintf(file, " <= %" PRIu64, bound->tokens);
+	if (fclose(file)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+int kd_invariant_bound(struct kdsm_bdd_worker *worker, const char *text,
+		       struct kd_model *model, struct kd_message *message)
+{
+	struct bound bound = { 0 };
+	kdsm_bdd bad;
+	int ret;
+
+	message->text[0] = 0;
+	ret = parse_bound(model->net, text, &bound, message);
+	if (ret == 0) {
+		kdsm_bdd_private(worker, 1);
+		bad = too_many(worker, &bound);
+		kdsm_bdd_private(worker, 0);
+		ret = bad == KDSM_BDD_INVALID ? kdsm_bdd_error(worker) :
+		      add_property(model, describe(model->net, &bound), bad);
+	}
+	free(bound.place);
+	return ret;
+}
+
+/* ---- sets of states ---- */
+
+/* Does it speak of nothing but the bits of a state? */
+static int check_variables(struct kdsm_bdd_worker *w, kdsm_bdd a, unsigned int bits)
+{
+	struct kd_walk walk;
+	uint32_t variable;
+	uint64_t i;
+	int ret;
+
+	ret = kd_walk(&walk, w, a);
+	for (i = 0; ret == 0 && i < walk.count; i++) {
+		variable = kd_variable(&walk.nodes[i].node);
+		if (variable % 2 || variable / 2 >= bits)
+			ret = -EDOM;
+	}
+	kd_walk_destroy(&walk);
+	return ret;
+}
+
+static int read_file(struct kdsm_bdd_worker *w, const char *path, FILE *file,
+		     struct kd_model *model, struct kd_message *message)
+{
+	struct kd_bdd_reader reader = { .worker = w, .file = file };
+	struct kd_bdd_content content;
+	int ret = kd_bdd_load(&reader, &content);
+
+	if (ret == -EINVAL)
+		kd_say(message,
+		       "%s: byte %" PRIu64 ": %s; is this a set of states in the .bdd format, and whole?",
+		       path, reader.wrong_at, reader.wrong);
+	else if (ret == -EIO)
+		kd_say(message, "%s: cannot be read", path);
+	if (ret == 0)
+		ret = check_variables(w, content.function[0], model->bits);
+	if (ret == -EDOM) {
+		ret = -EINVAL;
+		kd_say(message,
+		       "%s: speaks of more than the %u bits of a state of %s; is it an invariant of this model?",
+		       path, model->bits, model->name);
+	}
+	if (ret == 0)
+		ret = add_property(model, strdup(path), kdsm_bdd_not(content.function[0]));
+	kd_bdd_content_destroy(&content);
+	kd_bdd_reader_destroy(&reader);
+	return ret;
+}
+
+int kd_invariant_file(struct kdsm_bdd_worker *worker, const char *path,
+		      struct kd_model *model, struct kd_message *message)
+{
+	FILE *file = fopen(path, "re");
+	int ret;
+
+	message->text[0] = 0;
+	if (!file) {
+		ret = -errno;
+		kd_say(message, "%s: %s", path, strerror(-ret));
+		return ret;
+	}
+	kdsm_bdd_private(worker, 1);
+	ret = read_file(worker, path, file, model, message);
+	kdsm_bdd_private(worker, 0);
+	fclose(file);
+	if (ret < 0 && !message->text[0])
+		kd_say(message, "%s: %s", path, strerror(-ret));
+	return ret;
+}

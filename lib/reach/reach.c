@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Reachability: from a file and options to the numbers. Brings up region,
+ * gang, store, model and threads, has search.c do the rounds, and says in one
+ * sentence what went wrong if something did.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/core.h"
+#include "invariant.h"
+#include "search.h"
+
+#define STACK	(UINT64_C(64) << 20)	/* bytes; for 32768 bits of a state */
+
+/* A former job of the name that is being given up may still be there. */
+#define OPEN_TRIES	25
+#define OPEN_PAUSE	200000000	/* ns between them */
+
+void kd_reach_result_init(struct kd_reach_result *result)
+{
+	memset(result, 0, sizeof(*result));
+	mpz_init(result->states);
+	mpz_init(result->deadlocks);
+}
+
+void kd_reach_result_free(struct kd_reach_result *result)
+{
+	struct kd_trace *trace;
+	unsigned int i;
+	uint64_t k;
+
+	mpz_clear(result->states);
+	mpz_clear(result->deadlocks);
+	for (i = 0; i < result->properties; i++)
+		free(result->verdict[i].name);
+	free(result->verdict);
+	for (i = 0; i < result->traces; i++) {
+		trace = &result->trace[i];
+		for (k = 0; trace->step && k <= trace->steps; k++) {
+			free(trace->step[k].label);
+			free(trace->step[k].state);
+		}
+		free(trace->step);
+		free(trace->what);
+	}
+	free(result->trace);
+	free(result->model);
+}
+
+static int open_region(struct kd_search *s)
+{
+	struct kdsm_region_attr attr = {
+		.size = kd_search_part_bytes(s->options, kdsm_nodes(s->kdsm)) *
+			kdsm_nodes(s->kdsm),
+	};
+	struct timespec pause = { 0, OPEN_PAUSE };
+	char name[KDSM_NAME_SIZE];
+	unsigned int tries;
+	int r, n;
+
+	n = snprintf(name, sizeof(name), "kdsm-reach.%s", s->options->job);
+	if (n >= (int)sizeof(name)) {
+		kd_say(s->message, "job %s: the name is too long; at most %zu characters",
+		       s->options->job, sizeof(name) - sizeof("kdsm-reach."));
+		return -EINVAL;
+	}
+	for (tries = 1; ; tries++) {
+		r = kdsm_region_open(s->kdsm, name, &attr, &s->region);
+		if (r == 0) {
+			r = kd_gang_join(&s->gang, s->region, 0, s->options->timeout);
+			if (r == 0 && kd_gang_aborted(&s->gang, NULL))
+				r = -EBUSY;
+			if (r == 0)
+				return 0;
+			kd_gang_leave(&s->gang);
+			kdsm_region_close(s->region);
+			s->region = NULL;
+		}
+		if ((r != -EBUSY && r != -EINVAL) || tries == OPEN_TRIES)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	if (r == -EBUSY)
+		kd_say(s->message,
+		       "job %s: is running on this node already, or was given up and not left yet; give --job another name",
+		       s->options->job);
+	else if (r == -EINVAL)
+		kd_say(s->message,
+		       "job %s: runs on another node with other sizes; give the same --table and --cache everywhere, or --job another name",
+		       s->options->job);
+	else if (r == -ENOMEM || r == -EFBIG)
+		kd_say(s->message,
+		       "no node could give %" PRIu64 " MiB for table and cache; make --table and --cache smaller",
+		       attr.size / kdsm_nodes(s->kdsm) >> 20);
+	else
+		kd_say(s->message, "region %s: cannot be opened: %s", name, strerror(-r));
+	return r;
+}
+
+/* What all members must agree on, and what is known of them together. */
+enum { DIGEST, THREADS, CURRENT, VISITED, LEVELS };
+
+static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
+{
+	(void)context;
+	mine[THREADS] += theirs[THREADS];
+	return mine[DIGEST] == theirs[DIGEST] ? 0 : -EPROTO;
+}
+
+/* Can the result be written? Better known now than after the search. */
+static int try_save(struct kd_search *s)
+{
+	int fd, r;
+
+	if (!s->options->save)
+		return 0;
+	fd = open(s->options->save, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd >= 0)
+		return close(fd);
+	r = -errno;
+	kd_say(s->message, "--save %s: cannot be written: %s", s->options->save, strerror(-r));
+	return r;
+}
+
+/*
+ * All have opened the region: its name is free for the next job, and nothing
+ * stays behind if this one is killed. The initial states go into the table, or
+ * what a checkpoint has.
+ */
+static int begin(struct kd_search *s, struct kd_reach_result *result)
+{
+	char name[KDSM_NAME_SIZE];
+	int r;
+
+	snprintf(name, sizeof(name), "kdsm-reach.%s", s->options->job);
+	r = kdsm_region_destroy(s->kdsm, name);
+	if (r < 0) {
+		kd_say(s->message, "region %s: cannot be removed: %s", name, strerror(-r));
+		return r;
+	}
+	r = try_save(s);
+	if (r == 0)
+		r = kd_property_begin(s, result);
+	if (r == 0)
+		r = kd_checkpoint_load(s);
+	if (r)
+		return r < 0 ? r : 0;
+	s->current = kdsm_bdd_publish(s->worker, s->model.initial);
+	s->visited = s->current;
+	return s->current == KDSM_BDD_INVALID ? kdsm_bdd_error(s->worker) : 0;
+}
+
+uint64_t kd_search_digest(const struct kd_search *s)
+{
+	const struct kd_model *model = &s->model;
+	uint64_t digest = kd_hash(kdsm_bdd_private_digest(s->store), model->initial);
+	unsigned int i;
+
+	digest = kd_hash(digest, (uint64_t)model->relations << 32 | model->bits);
+	for (i = 0; i < model->properties; i++)
+		digest = kd_hash(digest, model->property[i].bad);
+	return digest;
+}
+
+static int meet(struct kd_search *s, struct kd_reach_result *result)
+{
+	const struct kdsm_bdd_attr *bdd = &s->options->bdd;
+	uint64_t words[KD_GANG_WORDS] = { 0 };
+	int r;
+
+	words[DIGEST] = kd_hash(kd_search_digest(s),
+				kd_hash(bdd->table_bytes + bdd->granularity,
+					bdd->cache_bytes ^ kd_hash(s->options->levels,
+								   kd_search_strategy(s))) ^
+				kd_hash(bdd->first_table_bytes,
+					bdd->first_cache_bytes ^ (uint64_t)bdd->probe << 63) ^
+				(s->options->deadlocks || s->options->trace));
+	words[THREADS] = s->options->workers;
+	r = kd_gang_gather(&s->gang, words, agree, NULL);
+	if (r == 0 && s->gang.node == 0)
+		r = begin(s, result);
+	words[CURRENT] = s->current;
+	words[VISITED] = s->visited;
+	words[LEVELS] = s->levels;
+	if (r == 0)
+		r = kd_gang_scatter(&s->gang, words);
+	if (r == -ETIMEDOUT)
+		kd_say(s->message,
+		       "job %s: node %u did not come within %" PRIu64 " s; start kdsm-reach on every node of the cluster",
+		       s->options->job, s->gang.culprit,
+		       (uint64_t)(s->options->timeout / 1000000000));
+	else if (r == -EPROTO)
+		kd_say(s->message,
+		       "job %s: not all nodes have the same model and options; start kdsm-reach alike everywhere",
+		       s->options->job);
+	if (r < 0)
+		return r;
+	result->workers = words[THREADS];
+	s->current = words[CURRENT] & KD_EDGE;
+	s->visited = words[VISITED] & KD_EDGE;
+	s->levels = words[LEVELS];
+	s->from_level = s->levels;
+	return 0;
+}
+
+static int add_up(void *context, uint64_t *mine, const uint64_t *theirs)
+{
+	unsigned int i;
+
+	(void)context;
+	for (i = 0; i < KD_GANG_WORDS; i++)
+		mine[i] += theirs[i];
+	return 0;
+}
+
+void kd_search_warn(const struct kd_search *s, const char *format, ...)
+{
+	struct kd_message message;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message.text, sizeof(message.text), format, args);
+	va_end(args);
+	if (s->options->warn)
+		s->options->warn(s->options->context, message.text);
+}
+
+/* The states that were found, if they are wanted. The result is not lost with them. */
+static void save(struct kd_search *s, struct kd_reach_result *result)
+{
+	struct kdsm_bdd_worker *w = s->worker;
+	kdsm_bdd variables;
+	FILE *file;
+	int r;
+
+	if (!s->options->save)
+		return;
+	file = fopen(s->options->save, "we");
+	r = file ? 0 : -errno;
+	/* Where the table has no room for it, it is only what the set depends on. */
+	variables = kdsm_bdd_cube(w, s->model.variables, s->model.bits);
+	if (!kd_valid(variables))
+		kdsm_bdd_error(w);
+	if (r == 0)
+		r = kdsm_bdd_save(w, file, &s->visited, kd_valid(variables) ? &variables : NULL, 1);
+	if (file && fclose(file) && r == 0)
+		r = -errno;
+	if (r < 0)
+		kd_search_warn(s, "%s: cannot be written: %s", s->options->save, strerror(-r));
+	result->unsaved = r < 0;
+}
+
+/* What a node has in memory, at most. */
+static uint64_t memory(const struct kd_search *s)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	/* of the module's memory, nothing counts for the process that maps it */
+	return usage.ru_maxrss * UINT64_C(1024) +
+	       (kdsm_is_local(s->kdsm) ? 0 : kdsm_region_part_size(s->region));
+}
+
+enum { MEMORY, LEAST, MOST, STEALS };
+
+static int compare(void *context, uint64_t *mine, const uint64_t *theirs)
+{
+	(void)context;
+	if (mine[MEMORY] < theirs[MEMORY])
+		mine[MEMORY] = theirs[MEMORY];
+	if (mine[LEAST] > theirs[LEAST])
+		mine[LEAST] = theirs[LEAST];
+	if (mine[MOST] < theirs[MOST])
+		mine[MOST] = theirs[MOST];
+	mine[STEALS] += theirs[STEALS];
+	return 0;
+}
+
+/* Numbers of all nodes to node 0. */
+static int add_nodes(struct kd_search *s, struct kd_reach_result *result)
+{
+	struct kdsm_counts c;
+	uint64_t own;
+	int r;
+
+	kdsm_bdd_all_counts(s->store, &result->counts);
+	own = result->counts.tasks;
+	kdsm_counts(s->kdsm, &c);
+	uint64_t sums[KD_GANG_WORDS] = { own, c.get, c.put, c.cas, c.faa, c.am, c.bytes };
+	uint64_t extremes[KD_GANG_WORDS] = {
+		[MEMORY] = memory(s), [LEAST] = own, [MOST] = own, [STEALS] = c.steal,
+	};
+
+	r = kd_gang_gather(&s->gang, sums, add_up, NULL);
+	if (r == 0)
+		r = kd_gang_scatter(&s->gang, sums);
+	if (r == 0)
+		r = kd_gang_gather(&s->gang, extremes, compare, NULL);
+	result->tasks = sums[0];
+	result->remote = (struct kdsm_counts){
+		.get = sums[1], .put = sums[2], .cas = sums[3],
+		.faa = sums[4], .am = sums[5], .bytes = sums[6],
+	};
+	result->remote.steal = extremes[STEALS];
+	/* What else messages do that is no atomic. */
+	result->remote.find = sums[5] - extremes[STEALS] -
+			      (kdsm_domain(s->kdsm) == KDSM_DOMAIN_SW ? sums[3] + sums[4] : 0);
+	result->memory = extremes[MEMORY];
+	result->tasks_least = extremes[LEAST];
+	result->tasks_most = extremes[MOST];
+	return r;
+}
+
+/* What node 0 counts of the states found, and shows of them. */
+static int count(struct kd_search *s, struct kd_reach_result *result)
+{
+	struct kdsm_bdd_worker *w = s->worker;
+	int r;
+
+	result->levels = s->levels;
+	result->collections = s->room.sum;
+	result->complete = kd_search_complete(s);
+	result->from_level = s->from_level;
+	result->before = s->before / 1e9;
+	result->cluster_nodes = s->gang.nodes;
+	result->kind = s->model.kind;
+	result->bits = s->model.bits;
+	result->relations = s->model.relations;
+	result->model = strdup(s->model.name);
+	r = result->model ? 0 : -ENOMEM;
+	if (r == 0)
+		r = kdsm_table_usage(kdsm_bdd_table(s->store), &result->table_used,
+				     &result->table_size);
+	if (r == 0)
+		r = kdsm_bdd_count_nodes(w, s->visited, &result->nodes);
+	if (r == 0)
+		r = kdsm_bdd_count_states(w, s->visited, s->model.variables, s->model.bits,
+					  result->states);
+	if (r == 0)
+		r = kd_trace_find(s, result);
+	if (r == 0)
+		save(s, result);
+	return r;
+}
+
+static int conclude(struct kd_search *s, struct kd_reach_result *result)
+{
+	uint64_t words[KD_GANG_WORDS] = { 0 };
+	int r;
+
+	kdsm_table_flush(s->worker->table);
+	r = add_nodes(s, result);
+	if (r == 0 && s->gang.node == 0)
+		r = count(s, result);
+	/* nobody leaves while node 0 reads the parts of others */
+	return r < 0 ? r : kd_gang_scatter(&s->gang, words);
+}
+
+/* With the argument that --table is to have: twice of what it was, in MiB or with a K. */
+static void explain_full(struct kd_search *s)
+{
+	uint64_t used, size, kib = s->options->bdd.table_bytes / 512;
+	bool small = kib < 1024;
+
+	if (kdsm_table_usage(kdsm_bdd_table(s->store), &used, &size) < 0)
+		size = 0;
+	kd_say(s->message,
+	       "the table of %" PRIu64 " nodes is too small for level %" PRIu64
+	       ", even without garbage; give --table %" PRIu64 "%s or more%s, the same on every node",
+	       size, s->levels, small ? kib : (kib + 1023) / 1024, small ? "K" : "",
+	       small ? "" : " (MiB)");
+}
+
+/* A sentence for what has none yet. */
+static void explain(struct kd_search *s, int error)
+{
+	int reason = error;
+
+	if (error == -ECANCELED)
+		reason = kd_gang_aborted(&s->gang, &s->gang.culprit);
+
+	if (s->message->text[0])
+		return;
+	if (reason == -ENOSPC) {
+		explain_full(s);
+	} else if (error == -ECANCELED) {
+		kd_say(s->message, "node %u gave up: %s; see what it says",
+		       s->gang.culprit, strerror(-reason));
+	} else if (error == -ETIMEDOUT) {
+		kd_say(s->message,
+		       "node %u has given no sign of life for %" PRIu64 " s; its kdsm-reach or the machine is gone, start the job anew",
+		       s->gang.culprit, (uint64_t)(s->options->timeout / 1000000000));
+	} else if (error == -EHOSTDOWN || error == -EIO) {
+		kd_say(s->message,
+		       "another node cannot be reached, or its kdsm-reach is gone (%s); see kdsmctl status, start the job anew",
+		       strerror(-error));
+	} else {
+		kd_say(s->message, "the search failed: %s", strerror(-error));
+	}
+}
+
+static int load_model(struct kd_search *s)
+{
+	struct kdsm_bdd_worker *w = s->worker;
+	unsigned int i;
+	int r;
+
+	r = kd_model_load(w, s->options->path, &s->model, s->message);
+	for (i = 0; r == 0 && i < s->options->invariants; i++)
+		r = kd_invariant_file(w, s->options->invariant[i], &s->model, s->message);
+	for (i = 0; r == 0 && i < s->options->bounds; i++)
+		r = kd_invariant_bound(w, s->options->bound[i], &s->model, s->message);
+	return r < 0 ? r : kd_saturation_begin(s);
+}
+
+static int search(struct kd_search *s, struct kd_reach_result *result)
+{
+	int r;
+
+	r = open_region(s);
+	if (r < 0)
+		return r;
+	r = kdsm_bdd_open(&s->store, s->region, KD_STORE, &s->options->bdd);
+	if (r < 0)
+		return r;
+	r = kd_search_prepare(s);
+	if (r == 0)
+		r = load_model(s);
+	if (r == 0)
+		r = meet(s, result);
+	if (r == 0)
+		r = kd_search_start(s);
+	if (r == 0) {
+		s->began = kdsm_now();
+		s->written = s->began;
+		r = kd_search_run(s);
+		result->seconds = (kdsm_now() - s->began) / 1e9;
+	}
+	if (r == 0)
+		r = conclude(s, result);
+	if (r < 0) {
+		explain(s, r);
+		if (r != -ECANCELED)
+			kd_gang_abort(&s->gang, r);
+	}
+	return r;
+}
+
+struct call {
+	struct kd_search *search;
+	struct kd_reach_result *result;
+	int status;
+};
+
+static void *run(void *data)
+{
+	struct call *call = data;
+
+	call->status = search(call->search, call->result);
+	return NULL;
+}
+
+int kd_reach(struct kdsm *kdsm, const struct kd_reach_options *options,
+	     struct kd_reach_result *result, struct kd_message *message)
+{
+	struct kd_search s = {
+		.options = options, .message = message, .kdsm = kdsm,
+	};
+	struct call call = { &s, result, 0 };
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r;
+
+	message->text[0] = 0;
+	/* operations recurse as deep as states have bits: on a stack for that */
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK);
+	r = -pthread_create(&thread, &attr, run, &call);
+	pthread_attr_destroy(&attr);
+	if (r == 0) {
+		pthread_join(thread, NULL);
+		r = call.status;
+	}
+	kd_search_stop(&s);
+	kd_model_free(&s.model);
+	kdsm_bdd_close(s.store);
+	kd_gang_leave(&s.gang);
+	kdsm_region_close(s.region);
+	if (r < 0 && !message->text[0])
+		kd_say(message, "%s: %s", options->path, strerror(-r));
+	return r;
+}

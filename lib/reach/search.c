@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The rounds of a breadth-first search.
+ *
+ * In a round every node runs a task that takes the successors of the current states by
+ * the node's relations, and unites them: one half of the relations is a task that others
+ * can steal, as are the steps of every product and union. The unions of the nodes are
+ * united along the gang's tree, and its root takes away what was visited before: the
+ * states of the next round. Every round has another root, as what a node makes is in its
+ * memory, and what it works on had better be: so work and memory are divided evenly. The
+ * search ends with the round that finds nothing new. Between two rounds no node has a
+ * task.
+ *
+ * With chaining a node takes the successors not of the current states alone, but of
+ * these and all that it has found in this round (O. Roig, J. Cortadella, E. Pastor,
+ * "Verification of Asynchronous Circuits by BDD-based Model Checking of Petri Nets",
+ * 1995). There are fewer rounds, but they are no steps any more.
+ *
+ * Saturation has rounds of its own (saturate.c).
+ *
+ * Relation i is of node i mod N, round after round, so that what it finds in its part of
+ * the operation cache is its own. A node that is done with its relations steals from
+ * others.
+ *
+ * Where the table is small, a round is done in slices, of some of the relations each. No
+ * task is left anywhere between slices either, and that is when garbage is collected
+ * (search_collect.c). An operation that finds the table full fails; all nodes learn of it
+ * with the unions, collect, and take the same slice or less again.
+ */
+#include <stdlib.h>
+
+#include "core/core.h"
+#include "search.h"
+#include "bdd/traverse.h"
+
+#define STACK	(UINT64_C(128) << 20)	/* bytes; for 32768 bits of a state, and loot */
+#define DEQUE	512			/* tasks; deeper ones are not offered to others */
+
+#pragma GCC visibility push(hidden)
+/* Of count relations: first, first + step and so on. */
+KDSM_TASK_DECLARE(struct kd_found, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count,
+		  uint32_t, step)
+KDSM_TASK_DECLARE(struct kd_found, kd_chain, kdsm_bdd, from, uint32_t, first, uint32_t, count,
+		  uint32_t, step)
+/* Of what was found, what is new, and all that is known then. */
+struct kd_news {
+	kdsm_bdd states, visited;
+};
+
+KDSM_TASK_DECLARE(struct kd_news, kd_sift, kdsm_bdd, found, kdsm_bdd, visited)
+#pragma GCC visibility pop
+
+static struct kd_search *search_of(const struct kdsm_bdd_worker *w)
+{
+	return w->store->context;
+}
+
+struct kd_found kd_successors(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
+			      kdsm_bdd from, uint32_t relation)
+{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	const struct kd_search *s = search_of(w);
+	const struct kdsm_relation *rel;
+	struct kd_found found = { KDSM_BDD_FALSE, 0 };
+
+	if (relation >= s->model.relations)
+		found.states = kd_failure(-EIO);
+	else if (kd_gang_aborted(&s->gang, NULL))
+		found.states = kd_failure(-ECANCELED);
+	if (!kd_valid(found.states))
+		return found;
+	if (s->model.trap && s->model.trap[relation]) {
+		rel = s->model.trap[relation];
+		found.states = KDSM_CALL(kd_product, from, rel->relation, rel->at, 0);
+		if (!kd_valid(found.states))
+			return found;
+		if (found.states != KDSM_BDD_FALSE) {
+			found.states = KDSM_BDD_FALSE;
+			found.unsafe = relation + 1;
+			return found;
+		}
+	}
+	rel = s->model.relation[relation];
+	found.states = KDSM_CALL(kd_product, from, rel->relation, rel->at, 0);
+	kdsm_table_flush(w->table);
+	return found;
+}
+
+KDSM_TASK_DEFINE(struct kd_found, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count,
+		 uint32_t, step)
+{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	struct kd_found one, other;
+	uint32_t half = (count + 1) / 2;
+
+	if (!count)
+		return (struct kd_found){ KDSM_BDD_FALSE, 0 };
+	if (count == 1)
+		return kd_successors(kdsm_worker, kdsm_head, from, first);
+	KDSM_SPAWN(kd_round, from, first + half * step, count - half, step);
+	one = KDSM_CALL(kd_round, from, first, half, step);
+	if (!kd_valid(one.states) || one.unsafe) {
+		KDSM_DROP();
+		return one;
+	}
+	other = KDSM_SYNC(kd_round);
+	if (!kd_valid(other.states) || other.unsafe)
+		return other;
+	one.states = KD_OR(one.states, other.states, 0);
+	kdsm_table_flush(w->table);
+	return one;
+}
+
+KDSM_TASK_DEFINE(struct kd_found, kd_chain, kdsm_bdd, from, uint32_t, first, uint32_t, count,
+		 uint32_t, step)
+{
+	struct kd_found found = { from, 0 }, one;
+
+	for (; count; count--, first += step) {
+		one = kd_successors(kdsm_worker, kdsm_head, found.states, first);
+		if (!kd_valid(one.states))
+			return one;
+		found.unsafe = one.unsafe;
+		if (found.unsafe)
+			break;
+		found.states = KD_OR(found.states, one.states, 0);
+		if (!kd_valid(found.states))
+			break;
+	}
+	return found;
+}
+
+KDSM_TASK_DEFINE(struct kd_news, kd_sift, kdsm_bdd, found, kdsm_bdd, visited)
+{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	struct kd_news news;
+
+	news.visited = KDSM_BDD_INVALID;
+	news.states = KDSM_CALL(kd_and, found, visited ^ KDSM_BDD_COMPLEMENT, 0);
+	if (kd_valid(news.states))
+		news.visited = KD_OR(visited, news.states, 0);
+	kdsm_table_flush(w->table);
+	return news;
+}
+
+/* Why a task of the pool failed: the errno of the run, or of an edge in its result. */
+static int failure(struct kd_search *s, int error, kdsm_bdd result)
+{
+	if (!error && kd_valid(result))
+		return 0;
+	if (kd_gang_aborted(&s->gang, NULL))
+		return -ECANCELED;
+	if (error)
+		return error == -EOWNERDEAD ? -EHOSTDOWN : error;
+	kd_end(s->worker, result);
+	return kdsm_bdd_error(s->worker);
+}
+
+/* This node's part of a slice. */
+static int search_slice(struct kd_search *s, struct kd_found *found)
+{
+	uint32_t node = s->gang.node, nodes = s->gang.nodes;
+	uint32_t first = s->from + (node + nodes - s->from % nodes) % nodes;
+	uint32_t count = first < s->to ? (s->to - first + nodes - 1) / nodes : 0;
+	int r;
+
+	if (s->saturation)
+		r = kd_saturation_round(s, found);
+	else if (s->options->chaining)
+		r = KD_RUN(s->worker, found, kd_chain, s->current, first, count, nodes);
+	else
+		r = KD_RUN(s->worker, found, kd_round, s->current, first, count, nodes);
+	return failure(s, r, found->states);
+}
+
+static int sift(struct kd_search *s, uint64_t *found, uint64_t *visited)
+{
+	struct kd_news news;
+	int r;
+
+	r = KD_RUN(s->worker, &news, kd_sift, *found, s->visited);
+	r = failure(s, r, news.states);
+	if (r == 0)
+		r = failure(s, 0, news.visited);
+	*found = news.states;
+	*visited = news.visited;
+	return r;
+}
+
+/* What travels between the nodes after a slice; the last two and VISITED down alone. */
+enum { FOUND, VISITED, UNSAFE, FULL, USED, KEPT, DONE };
+
+/* A full table is no failure, but it is to be done again: there is no result. */
+static int excuse(int error, uint64_t *full)
+{
+	if (error != -ENOSPC)
+		return error;
+	*full = 1;
+	return 0;
+}
+
+static int unite(void *context, uint64_t *mine, const uint64_t *theirs)
+{
+	struct kdsm_bdd_worker *w = context;
+
+	if (!mine[UNSAFE])
+		mine[UNSAFE] = theirs[UNSAFE];
+	mine[USED] += theirs[USED];
+	mine[FULL] |= theirs[FULL];
+	if (mine[FULL])
+		return 0;
+	mine[FOUND] = kdsm_bdd_or(w, mine[FOUND], theirs[FOUND] & KD_EDGE);
+	return mine[FOUND] == KDSM_BDD_INVALID ? excuse(kdsm_bdd_error(w), &mine[FULL]) : 0;
+}
+
+bool kd_search_complete(const struct kd_search *s)
+{
+	return s->saturation ? kd_saturation_ended(s) : s->current == KDSM_BDD_FALSE;
+}
+
+static bool ended(const struct kd_search *s)
+{
+	return kd_search_complete(s) ||
+	       (s->options->levels && s->levels >= s->options->levels);
+}
+
+/* Of this round. Properties are looked at by node 0, with the states before it. */
+static unsigned int root(const struct kd_search *s)
+{
+	return s->model.properties ? 0 : s->levels % s->gang.nodes;
+}
+
+/* The root: the states of the next round, when all relations were taken. */
+static int end_round(struct kd_search *s, uint64_t *words)
+{
+	kdsm_bdd current = s->current;
+	int r;
+
+	words[FOUND] = s->found;
+	r = sift(s, &words[FOUND], &words[VISITED]);
+	if (r < 0)
+		return excuse(r, &words[FULL]);
+	s->current = words[FOUND];
+	r = kd_property_check(s);
+	s->current = current;
+	words[DONE] = r == 0;
+	return excuse(r, &words[FULL]);
+}
+
+/* The root: what the slice found is found. */
+static int end_slice(struct kd_search *s, uint64_t *words)
+{
+	kdsm_bdd found;
+
+	if (words[FULL])
+		return 0;
+	found = kdsm_bdd_or(s->worker, s->found, words[FOUND]);
+	if (found == KDSM_BDD_INVALID)
+		return excuse(kdsm_bdd_error(s->worker), &words[FULL]);
+	s->found = found;
+	words[KEPT] = true;
+	return s->to == s->model.relations ? end_round(s, words) : 0;
+}
+
+/* All nodes know the same, and so come to the same about what is next. */
+static int go_on(struct kd_search *s, const uint64_t *words)
+{
+	enum kd_outcome outcome = words[FULL] ? KD_FULL : KD_SLICE_DONE;
+	uint64_t order;
+	int r;
+
+	if (words[KEPT])
+		kd_room_progress(s);
+	if (words[DONE]) {
+		s->current = words[FOUND] & KD_EDGE;
+		s->visited = words[VISITED] & KD_EDGE;
+		s->found = KDSM_BDD_FALSE;
+		outcome = ended(s) ? KD_SEARCH_DONE : KD_ROUND_DONE;
+	}
+	r = kd_room_plan(s, outcome, words[USED], &order);
+	return r || !order ? r : kd_room_collect(s, order);
+}
+
+/* Some of the states have a successor in the trap of the relation. */
+static int blame(struct kd_search *s, kdsm_bdd found, uint64_t relation)
+{
+	int r;
+
+	/* Of states that were visited before, it was seen before. */
+	found = kdsm_bdd_or(s->worker, s->saturation ? s->visited : s->current,
+			    found & KD_EDGE);
+	r = kd_model_blame(&s->model, s->worker, found, relation, s->message);
+	return r < 0 ? r : -EDOM;
+}
+
+/* After this node's part of a slice; full: there is no result. */
+static int exchange(struct kd_search *s, const struct kd_found *mine, bool full, bool *done)
+{
+	uint64_t words[KD_GANG_WORDS] = {
+		[FOUND] = full ? KDSM_BDD_FALSE : mine->states,
+		[UNSAFE] = full ? 0 : mine->unsafe,
+		[FULL] = full,
+		[USED] = __atomic_load_n(&s->store->table->header->used, __ATOMIC_RELAXED),
+	};
+	int r;
+
+	r = kd_gang_gather(&s->gang, words, unite, s->worker);
+	if (words[FULL])		/* it will be seen again, with its states */
+		words[UNSAFE] = 0;
+	if (r == 0 && s->gang.node == s->gang.root && !words[UNSAFE])
+		r = end_slice(s, words);
+	if (r == 0)
+		r = kd_gang_scatter(&s->gang, words);
+	if (r < 0)
+		return r;
+	if (words[UNSAFE] > s->model.relations)
+		return -EIO;
+	if (words[UNSAFE])
+		return blame(s, words[FOUND], words[UNSAFE] - 1);
+	*done = words[DONE];
+	return go_on(s, words);
+}
+
+/* All nodes of the current states that are elsewhere, many at a time. */
+static int bring_near(struct kd_search *s)
+{
+	struct kd_walk walk;
+	int r = 0;
+
+	if (s->gang.nodes > 1) {
+		r = kd_walk(&walk, s->worker, s->current);
+		kd_walk_destroy(&walk);
+	}
+	return r;
+}
+
+/* Counting states may take long: not more than a part in twenty of the time. */
+static int report(struct kd_search *s, uint64_t *next)
+{
+	uint64_t now = kdsm_now();
+	struct kd_progress progress;
+	struct kdsm_counts counts;
+	int r;
+
+	if (!s->options->progress || s->gang.node || now < *next)
+		return 0;
+	mpz_init(progress.states);
+	r = kdsm_bdd_count_states(s->worker, s->visited, s->model.variables,
+				  s->model.bits, progress.states);
+	if (r == 0)
+		r = kdsm_table_usage(kdsm_bdd_table(s->store), &progress.table_used,
+				     &progress.table_size);
+	if (r == 0) {
+		kdsm_counts(s->kdsm, &counts);
+		progress.level = s->levels;
+		progress.seconds = (now - s->began) / 1e9;
+		progress.remote = counts.get + counts.put + counts.cas + counts.faa +
+				  counts.find + counts.steal;
+		s->options->progress(s->options->context, &progress);
+	}
+	mpz_clear(progress.states);
+	*next = kdsm_now() + 200000000 + 20 * (kdsm_now() - now);
+	return r;
+}
+
+/* All relations, as many at a time as the table has room for. */
+static int one_level(struct kd_search *s)
+{
+	struct kd_found found = { KDSM_BDD_FALSE, 0 };
+	uint64_t collections = UINT64_MAX;
+	bool done = false;
+	int r;
+
+	s->gang.root = root(s);
+	do {
+		r = 0;
+		if (collections != s->room.sum.count)	/* which leave no node near */
+			r = bring_near(s);
+		collections = s->room.sum.count;
+		if (r == 0)
+			r = search_slice(s, &found);
+		if (r == 0 || r == -ENOSPC)
+			r = exchange(s, &found, r < 0, &done);
+	} while (r == 0 && !done);
+	s->gang.root = 0;
+	return r;
+}
+
+/* From s->current, the initial states or a checkpoint's, until nothing new is found. */
+int kd_search_run(struct kd_search *s)
+{
+	uint64_t next = kdsm_now() + 200000000;
+	int r;
+
+	s->found = KDSM_BDD_FALSE;
+	kd_room_begin(s);
+	r = kd_property_check(s);	/* later on by those who end a round */
+	while (r == 0 && !ended(s)) {
+		r = kd_trace_note(s);
+		s->levels++;
+		if (r == 0)
+			r = one_level(s);
+		if (r == 0)
+			r = report(s, &next);
+		if (r == 0)
+			kd_checkpoint_write(s, ended(s));
+	}
+	if (r == 0 && s->current != KDSM_BDD_FALSE)
+		r = kd_trace_note(s);
+	/* who is missed by tasks, in whatever operation that was */
+	return r == -EOWNERDEAD ? -EHOSTDOWN : r;
+}
+
+static struct kdsm_tasks_attr tasks_attr(void)
+{
+	return (struct kdsm_tasks_attr){
+		.stack = STACK, .node_workers = KD_REACH_WORKERS, .deque = DEQUE,
+	};
+}
+
+/* In a part: the gang's words, the store, the tasks. */
+static uint64_t tasks_place(const struct kd_reach_options *options, unsigned int nodes)
+{
+	return KD_STORE + (kdsm_bdd_part_bytes(&options->bdd, nodes) + 63) / 64 * 64;
+}
+
+uint64_t kd_search_part_bytes(const struct kd_reach_options *options, unsigned int nodes)
+{
+	struct kdsm_tasks_attr attr = tasks_attr();
+
+	return tasks_place(options, nodes) + kdsm_tasks_bytes(&attr);
+}
+
+int kd_search_prepare(struct kd_search *s)
+{
+	s->store->context = s;
+	kd_room_prepare(s);
+	return kdsm_bdd_worker_new(s->store, &s->worker);
+}
+
+/* One worker of one node needs no tasks. */
+int kd_search_start(struct kd_search *s)
+{
+	struct kdsm_tasks_attr attr = tasks_attr();
+	int r;
+
+	if (s->gang.nodes == 1 && s->options->workers == 1)
+		return 0;
+	attr.workers = s->options->workers;
+	attr.way = s->options->way;
+	kdsm_bdd_tasks(s->store, &attr);
+	r = kdsm_tasks_open(s->region, tasks_place(s->options, s->gang.nodes), &attr, &s->tasks);
+	if (r == 0)
+		kdsm_bdd_use_tasks(s->worker, s->tasks);
+	return r;
+}
+
+void kd_search_stop(struct kd_search *s)
+{
+	kdsm_tasks_close(s->tasks);
+	kdsm_bdd_worker_free(s->worker);
+	kd_saturation_end(s);
+	free(s->bad);
+	free(s->frontier);
+}

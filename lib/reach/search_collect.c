@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * How a search does with the table that it has. Garbage is collected when an operation
+ * finds the table full, and after a round when the next one would probably find it so:
+ * what was computed by then is lost otherwise.
+ *
+ * If relations cannot be taken even directly after a collection, the table grows; if it
+ * is at its bound, half as many relations are taken at a time, as what the others found
+ * is garbage but for the union. For one alone the table's reserve is used up, too, and if
+ * that does not suffice, the table is too small. So after every collection something is
+ * done, or fewer are taken, or there is more room, or the search ends. When slices succeed
+ * without a collection, they are doubled.
+ */
+#include <stdlib.h>
+
+#include "bdd/collect.h"
+#include "search.h"
+
+/* Bits of an order, beside those of kd_collect(). */
+#define COLLECT	(1u << 31)
+
+static uint64_t table_size(const struct kd_search *s)
+{
+	const struct kdsm_table *t = s->store->table;
+
+	return (t->limit - kd_reserve(t->limit)) * t->block * t->parts - 1;
+}
+
+static void next_slice(struct kd_search *s)
+{
+	unsigned int left = s->model.relations - s->from;
+
+	s->to = s->from + (s->room.slice < left ? s->room.slice : left);
+}
+
+void kd_room_prepare(struct kd_search *s)
+{
+	struct kdsm_table *t = s->store->table;
+
+	t->reserve = kd_reserve(t->limit);
+}
+
+void kd_room_begin(struct kd_search *s)
+{
+	s->room.slice = s->model.relations;
+	s->from = 0;
+	next_slice(s);
+}
+
+/* The table is full. Saturation has no slices. */
+static int make_room(struct kd_search *s, uint64_t *order)
+{
+	struct kd_room *room = &s->room;
+
+	*order = COLLECT | KD_RESERVE;
+	if (room->fresh) {
+		if (kd_can_grow(s->store))
+			*order |= KD_GROW;
+		else if (s->to - s->from > 1 && !s->saturation)
+			room->slice = (s->to - s->from) / 2;
+		else if (!room->all)
+			*order = COLLECT;
+		else
+			return -ENOSPC;
+	}
+	room->fresh = true;
+	room->all = *order == COLLECT;
+	return 0;
+}
+
+/* After a round: does it take more than is left, and is there garbage to speak of? */
+static bool ahead(struct kd_search *s, uint64_t used)
+{
+	struct kd_room *room = &s->room;
+	uint64_t size = table_size(s), spent = used > room->used ? used - room->used : 0;
+	uint64_t left = size > used ? size - used : 0;
+
+	room->used = used;
+	return left < spent + spent / 2 && used > room->alive + size / 4;
+}
+
+/* The slice from s->from to s->to has been taken, and what it found is kept. */
+void kd_room_progress(struct kd_search *s)
+{
+	struct kd_room *room = &s->room;
+
+	if (s->from == s->to)
+		return;
+	if (!room->fresh && room->slice < s->model.relations)
+		room->slice *= 2;
+	room->fresh = false;
+	s->from = s->to;
+}
+
+int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used, uint64_t *order)
+{
+	struct kd_room *room = &s->room;
+	bool more = s->options->deadlocks || s->options->trace;
+	int r = 0;
+
+	*order = 0;
+	if (outcome == KD_FULL) {
+		r = make_room(s, order);
+	} else if (outcome != KD_SLICE_DONE) {
+		s->from = 0;
+		/* of what comes after the search nothing is done again */
+		if (outcome == KD_SEARCH_DONE ? more && used > table_size(s) / 4 : ahead(s, used)) {
+			*order = outcome == KD_SEARCH_DONE ? COLLECT : COLLECT | KD_RESERVE;
+			room->fresh = true;
+			room->all = false;
+		}
+	}
+	next_slice(s);
+	return r;
+}
+
+/* What the search holds between rounds: by node 0, but for what a round's root has found. */
+static kdsm_bdd *roots(struct kd_search *s, uint64_t *count)
+{
+	uint64_t frontiers = s->frontier ? s->levels : 0, n = 0, i;
+	kdsm_bdd *root;
+
+	root = malloc((3 + frontiers + s->model.properties) * sizeof(*root));
+	if (!root)
+		return NULL;
+	root[n++] = s->found;
+	*count = n;
+	if (s->gang.node)
+		return root;
+	root[n++] = s->visited;
+	root[n++] = s->current;
+	for (i = 0; i < frontiers; i++)
+		root[n++] = s->frontier[i];
+	for (i = 0; s->bad && i < s->model.properties; i++)
+		root[n++] = s->bad[i];
+	*count = n;
+	return root;
+}
+
+int kd_room_collect(struct kd_search *s, uint64_t order)
+{
+	struct kdsm_bdd_collection c;
+	uint64_t count;
+	kdsm_bdd *root = roots(s, &count);
+	int r;
+
+	if (!root)
+		return -ENOMEM;
+	r = kd_collect(s->store, &s->gang, s->options->workers, order & (KD_GROW | KD_RESERVE),
+		       root, count, &c);
+	free(root);
+	if (r < 0)
+		return r;
+	s->room.alive = c.after;
+	s->room.used = c.after;
+	s->room.sum.count++;
+	s->room.sum.nodes += c.before - c.after;
+	s->room.sum.seconds += c.seconds;
+	return 0;
+}

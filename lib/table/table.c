@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The unique table: opening, blocks of data, and the public functions. The path
+ * within the own part is in table_int.h, what goes to other nodes is in
+ * table_remote.c.
+ *
+ * After Oortwijn, van Dijk, van de Pol, "Distributed Binary Decision Diagrams
+ * for Symbolic Reachability" (SPIN 2017), section 3.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table/table.h"
+
+#define MAX_NODES	(UINT64_C(1) << (KDSM_NUMBER_BITS - 1))
+
+struct layout {
+	uint64_t slots, block, header, entries, bytes;
+};
+
+/*
+ * A block that a worker leaves half full is lost: many small ones. But each costs a
+ * fetch-and-add, and windows end where blocks begin.
+ */
+static uint64_t block_size(uint64_t slots)
+{
+	uint64_t block = KD_BLOCK_MAX;
+
+	while (block > KD_BLOCK_MIN && slots / block < 64)
+		block /= 2;
+	return block;
+}
+
+static struct layout layout(uint64_t nodes, unsigned int parts)
+{
+	struct layout l;
+
+	l.slots = (nodes + parts - 1) / parts;
+	l.block = block_size(l.slots);
+	l.slots = (l.slots + l.block - 1) / l.block * l.block;
+	l.header = offsetof(struct kd_table_header, list) + l.slots / l.block * sizeof(uint32_t);
+	l.header = (l.header + 63) / 64 * 64;
+	l.entries = l.slots;
+	/* The header's place is the index's, but where it would take much of it. */
+	if (l.header / KDSM_ENTRY_BYTES <= l.slots / 16)
+		l.entries -= l.header / KDSM_ENTRY_BYTES;
+	l.bytes = l.header + l.entries * KDSM_ENTRY_BYTES + l.slots * KDSM_NODE_BYTES;
+	return l;
+}
+
+uint64_t kdsm_table_part_bytes(const struct kdsm_table_attr *attr,
+			       unsigned int cluster_nodes)
+{
+	return layout(attr->nodes, cluster_nodes).bytes;
+}
+
+uint64_t kdsm_table_nodes_for(uint64_t bytes, unsigned int cluster_nodes)
+{
+	uint64_t slots = bytes / cluster_nodes / (KDSM_ENTRY_BYTES + KDSM_NODE_BYTES);
+
+	if (!bytes)
+		return 0;
+	slots -= slots % block_size(slots);
+	return (slots ? slots : KD_BLOCK_MIN) * cluster_nodes;
+}
+
+/*
+ * So many blocks are in use, of every part, and an index for them. Quadratic probing may
+ * miss half of the entries of an index that is hardly longer than a walk, so one that is
+ * not longer is walked through as a whole.
+ */
+void kd_table_resize(struct kdsm_table *t, uint64_t limit)
+{
+	t->limit = limit;
+	t->index_size = limit * t->block < t->index_most ? limit * t->block : t->index_most;
+	t->run = t->probe == KDSM_TABLE_QUADRATIC && t->index_size > KD_PROBE_LIMIT ?
+		 KD_WALK_RUN : KD_PROBE_LIMIT;
+}
+
+int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
+		    uint64_t offset, const struct kdsm_table_attr *attr)
+{
+	struct kdsm *kdsm = kdsm_region_cluster(region);
+	uint64_t size = kdsm_region_part_size(region);
+	struct layout first;
+	uint64_t remote;
+	struct kdsm_table *t;
+	struct layout l;
+	char *base;
+	int r;
+
+	if (attr->nodes == 0 || offset % 64 || attr->first_nodes > attr->nodes ||
+	    attr->find > KDSM_TABLE_MESSAGE || attr->probe > KDSM_TABLE_LINEAR)
+		return -EINVAL;
+	if (attr->find == KDSM_TABLE_MESSAGE && kdsm_domain(kdsm) == KDSM_DOMAIN_HCA)
+		return -EOPNOTSUPP;
+	if (attr->nodes > MAX_NODES)
+		return -EFBIG;
+	l = layout(attr->nodes, kdsm_nodes(kdsm));
+	if (offset > size || l.bytes > size - offset)
+		return -ERANGE;
+
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->region = region;
+	t->parts = kdsm_nodes(kdsm);
+	t->self = kdsm_node(kdsm);
+	t->cpu_atomics = kdsm_domain(kdsm) != KDSM_DOMAIN_HCA;
+	/* No CPU may do an atomic where devices do them. */
+	t->find = t->cpu_atomics ? attr->find : KDSM_TABLE_ONE_SIDED;
+	t->slots = l.slots;
+	t->block = l.block;
+	first = layout(attr->first_nodes ? attr->first_nodes : attr->nodes, t->parts);
+	t->index_most = l.entries;
+	t->probe = attr->probe;
+	kd_table_resize(t, (first.slots + l.block - 1) / l.block);
+	t->first = t->self * t->slots;
+	t->offset = offset;
+	t->index_offset = offset + l.header;
+	t->data_offset = t->index_offset + l.entries * KDSM_ENTRY_BYTES;
+	base = kdsm_region_part(region);
+	t->header = (void *)(base + offset);
+	t->index = (void *)(base + t->index_offset);
+	t->data = (void *)(base + t->data_offset);
+
+	remote = t->parts == 1 ? 0 : attr->cache_nodes ? attr->cache_nodes :
+		 attr->nodes / 8;
+	r = kd_nodecache_init(&t->cache, remote);
+	if (r < 0) {
+		free(t);
+		return r;
+	}
+	pthread_mutex_init(&t->lock, NULL);
+	*table = t;
+	return 0;
+}
+
+void kdsm_table_close(struct kdsm_table *table)
+{
+	if (!table)
+		return;
+	kd_nodecache_destroy(&table->cache);
+	pthread_mutex_destroy(&table->lock);
+	free(table);
+}
+
+int kdsm_table_worker_new(struct kdsm_table *table,
+			  struct kdsm_table_worker **worker)
+{
+	struct kdsm_table_worker *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->table = table;
+	pthread_mutex_lock(&table->lock);
+	w->place = &table->workers;
+	w->other = table->workers;
+	if (w->other)
+		w->other->place = &w->other;
+	table->workers = w;
+	pthread_mutex_unlock(&table->lock);
+	*worker = w;
+	return 0;
+}
+
+void kdsm_table_worker_free(struct kdsm_table_worker *worker)
+{
+	if (!worker)
+		return;
+	kdsm_table_flush(worker);
+	pthread_mutex_lock(&worker->table->lock);
+	*worker->place = worker->other;
+	if (worker->other)
+		worker->other->place = worker->place;
+	pthread_mutex_unlock(&worker->table->lock);
+	free(worker);
+}
+
+/* The run of free slots in the own block that begins behind the last one. */
+static bool next_run(struct kdsm_table_worker *w)
+{
+	const uint64_t block = w->table->block;
+	uint64_t at = w->end - w->base;
+
+	while (at < block && !(w->free[at / 64] >> at % 64 & 1))
+		at++;
+	if (at >= block)
+		return false;
+	w->next = w->base + at;
+	while (at < block && (w->free[at / 64] >> at % 64 & 1))
+		at++;
+	w->end = w->base + at;
+	return true;
+}
+
+/* Which slots of the block are free: those that did not survive the last collection. */
+static int look_for_free(struct kdsm_table_worker *w, unsigned int part, uint64_t block)
+{
+	struct kdsm_table *t = w->table;
+	const struct kdsm_node *nodes = &t->data[block * t->block];
+	struct kdsm_node copy[KD_BLOCK_MAX];
+	uint64_t i;
+	int r;
+
+	if (part != t->self) {
+		w->counts.other++;
+		r = kdsm_get(t->region, part, t->data_offset + block * sizeof(copy[0]) * t->block,
+			     copy, t->block * sizeof(copy[0]));
+		if (r < 0)
+			return r;
+		nodes = copy;
+	}
+	memset(w->free, 0, sizeof(w->free));
+	for (i = 0; i < t->block; i++)
+		if (!(__atomic_load_n(&nodes[i].a, __ATOMIC_RELAXED) & KD_NODE_OLD))
+			w->free[i / 64] |= UINT64_C(1) << i % 64;
+	return 0;
+}
+
+/* Block i of those to be taken in the part. -ENOENT: there are not so many. */
+static int listed_block(struct kdsm_table_worker *w, unsigned int part, uint64_t i,
+			uint64_t *block)
+{
+	struct kdsm_table *t = w->table;
+	uint64_t place = t->offset + offsetof(struct kd_table_header, list) + i * sizeof(uint32_t);
+	uint64_t listed = t->header->listed;
+	uint32_t b;
+	int r;
+
+	*block = i;
+	if (!t->collections)
+		return i < t->limit - t->reserve ? 0 : -ENOENT;
+	if (i >= t->limit)
+		return -ENOENT;
+	if (part != t->self) {
+		struct kdsm_op ops[] = {
+			kdsm_op_get(part, t->offset + offsetof(struct kd_table_header, listed),
+				    &listed, sizeof(listed)),
+			kdsm_op_get(part, place, &b, sizeof(b)),
+		};
+
+		w->counts.other += 2;
+		r = kdsm_vector(t->region, ops, 2);
+		if (r < 0)
+			return r;
+	} else {
+		b = t->header->list[i];
+	}
+	*block = b;
+	if (i >= listed)
+		return -ENOENT;
+	return b < t->limit ? 0 : -EIO;
+}
+
+/*
+ * Take a new block: of the own part while there are any, then of the others, so
+ * that one busy node can fill the memory of all. The word is changed only by
+ * operations on the region, which are atomic against each other in every domain.
+ */
+static int take_block(struct kdsm_table_worker *w)
+{
+	struct kdsm_table *t = w->table;
+
+	while (w->source < t->parts) {
+		unsigned int part = (t->self + w->source) % t->parts;
+		uint64_t block;
+		int r;
+
+		r = kdsm_faa(t->region, part, t->offset +
+			     offsetof(struct kd_table_header, blocks), 1, &block);
+		if (r < 0)
+			return r;
+		w->counts.other += part != t->self;
+		r = listed_block(w, part, block, &block);
+		if (r == -ENOENT) {
+			w->source++;
+			continue;
+		}
+		if (r < 0)
+			return r;
+		w->base = part * t->slots + block * t->block;
+		if (!t->collections) {
+			w->end = w->base + t->block;
+			w->next = w->base ? w->base : 1;	/* nobody gets number 0 */
+			return 0;
+		}
+		w->next = w->end;
+		r = look_for_free(w, part, block);
+		if (r < 0)
+			return r;
+		if (w->base == 0)
+			w->free[0] &= ~UINT64_C(1);
+		w->end = w->base;
+		if (next_run(w))
+			return 0;
+	}
+	return -ENOSPC;
+}
+
+/* Nodes put by this node of the cluster, while no worker of the process is at work. */
+uint64_t kd_table_used_here(struct kdsm_table *t)
+{
+	struct kdsm_table_worker *w;
+
+	pthread_mutex_lock(&t->lock);
+	for (w = t->workers; w; w = w->other)
+		kdsm_table_flush(w);
+	pthread_mutex_unlock(&t->lock);
+	return __atomic_load_n(&t->header->used, __ATOMIC_RELAXED);
+}
+
+/*
+ * After a collection: the blocks that workers had are no longer theirs, and what the
+ * process knew of other parts is not true any more. load: of the index, of 65536.
+ */
+void kd_table_restart(struct kdsm_table *t, uint64_t nodes, uint32_t load)
+{
+	struct kdsm_table_worker *w;
+
+	kd_nodecache_clear(&t->cache);
+	t->collections++;
+	__atomic_store_n(&t->header->blocks, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->header->used, nodes, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&t->lock);
+	for (w = t->workers; w; w = w->other) {
+		w->end = w->base + t->block;
+		w->next = w->end;
+		w->source = 0;
+		w->flushed = w->counts.put;
+		w->load = load;
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+/*
+ * Store the node where the worker's next number lies, without using it up: if
+ * the node turns out to be in the table, the next one is stored over it.
+ */
+int kd_table_take(struct kdsm_table_worker *w, const struct kdsm_node *node,
+		  uint64_t *number)
+{
+	struct kdsm_table *t = w->table;
+	uint64_t slot;
+	int r;
+
+	if (kd_unlikely(w->next == w->end) && !next_run(w)) {
+		kdsm_table_flush(w);
+		r = take_block(w);
+		if (r < 0)
+			return r;
+	}
+	*number = w->next;
+	slot = w->next - t->first;
+	if (kd_likely(slot < t->slots)) {
+		__atomic_store_n(&t->data[slot].a, node->a, __ATOMIC_RELAXED);
+		__atomic_store_n(&t->data[slot].b, node->b, __ATOMIC_RELAXED);
+		return 0;
+	}
+	w->counts.other++;
+	return kdsm_put(t->region, w->next / t->slots, t->data_offset +
+			w->next % t->slots * sizeof(*node), node, sizeof(*node));
+}
+
+int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker,
+			      const struct kdsm_node *node, int home,
+			      uint64_t *number)
+{
+	uint64_t hash = kd_hash(node->a, node->b);
+
+	if (!(node->a | node->b) || node->a & (KD_NODE_OLD | KD_NODE_MARK) ||
+	    home >= (int)worker->table->parts)
+		return -EINVAL;
+	return kd_table_put(worker, node, hash,
+			    home < 0 ? kd_table_home(worker->table, hash) :
+			    (unsigned int)home, number);
+}
+
+int kdsm_table_find_or_put(struct kdsm_table_worker *worker,
+			   const struct kdsm_node *node, uint64_t *number)
+{
+	return kdsm_table_find_or_put_at(worker, node, -1, number);
+}
+
+int kdsm_table_read(struct kdsm_table_worker *worker, uint64_t number,
+		    struct kdsm_node *node)
+{
+	int r = kd_table_get(worker, number, node);
+
+	if (r == 0)
+		node->a &= ~KD_NODE_OLD;
+	return r;
+}
+
+unsigned int kdsm_table_part(const struct kdsm_table *table, uint64_t number)
+{
+	return number / table->slots;
+}
+
+void kdsm_table_counts(const struct kdsm_table_worker *worker,
+		       struct kdsm_table_counts *counts)
+{
+	*counts = worker->counts;
+}
+
+int kdsm_table_usage(struct kdsm_table *table, uint64_t *used, uint64_t *size)
+{
+	unsigned int part;
+
+	*used = 0;
+	*size = kd_table_size(table);
+	for (part = 0; part < table->parts; part++) {
+		uint64_t n;
+		int r;
+
+		if (part == table->self) {
+			n = __atomic_load_n(&table->header->used, __ATOMIC_RELAXED);
+		} else {
+			r = kdsm_get(table->region, part, table->offset +
+				     offsetof(struct kd_table_header, used),
+				     &n, sizeof(n));
+			if (r < 0)
+				return r;
+		}
+		*used += n;
+	}
+	return 0;
+}
+
+void kdsm_table_flush(struct kdsm_table_worker *worker)
+{
+	/* Only CPUs of this node add to this word, whatever the domain. */
+	__atomic_add_fetch(&worker->table->header->used,
+			   worker->counts.put - worker->flushed, __ATOMIC_RELAXED);
+	worker->flushed = worker->counts.put;
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Tasks: joining and leaving a job, and what comes from outside. */
+#include <sched.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include "internal.h"
+
+#define NODE_WORKERS	64
+#define DEQUE		8192
+#define DEQUE_MAX	(1U << 24)
+#define STACK		(UINT64_C(16) << 20)
+#define TIMEOUT		UINT64_C(5000000000)
+
+/* ---- joining ---- */
+
+static void fill_attr(struct kdsm_tasks_attr *to, const struct kdsm_tasks_attr *from)
+{
+	static const struct kdsm_tasks_attr none;
+
+	*to = from ? *from : none;
+	if (!to->node_workers)
+		to->node_workers = NODE_WORKERS;
+	if (!to->deque)
+		to->deque = DEQUE;
+	if (!to->stack)
+		to->stack = STACK;
+	if (!to->timeout)
+		to->timeout = TIMEOUT;
+}
+
+static void use_attr(struct kdsm_tasks *tasks, const struct kdsm_tasks_attr *attr)
+{
+	tasks->node_workers = attr->node_workers;
+	tasks->deque = attr->deque;
+	tasks->steal = attr->steal;
+	tasks->way = attr->way;
+	tasks->stack = attr->stack;
+	tasks->start = attr->start;
+	tasks->stop = attr->stop;
+	tasks->argument = attr->argument;
+	tasks->timeout = attr->timeout;
+}
+
+static uint64_t bytes_of(const struct kdsm_tasks *tasks)
+{
+	return kd_slot_place(tasks, tasks->node_workers, 0) - tasks->offset;
+}
+
+uint64_t kdsm_tasks_bytes(const struct kdsm_tasks_attr *attr)
+{
+	struct kdsm_tasks_attr filled;
+	struct kdsm_tasks tasks = { .offset = 0 };
+
+	fill_attr(&filled, attr);
+	use_attr(&tasks, &filled);
+	return bytes_of(&tasks);
+}
+
+/* Path components that two locations share from the start. */
+static unsigned int shared_levels(const char *a, const char *b)
+{
+	unsigned int levels = 0;
+	size_t n;
+
+	for (;;) {
+		n = strcspn(a, "/");
+		if (!n || n != strcspn(b, "/") || memcmp(a, b, n))
+			return levels;
+		levels++;
+		a += n + (a[n] == '/');
+		b += n + (b[n] == '/');
+	}
+}
+
+/* How many levels every node shares with this one, and the most of others. */
+static int compare_locations(struct kdsm_tasks *tasks, unsigned int *levels,
+			     unsigned int *most)
+{
+	const struct kdsm *kdsm = tasks->region->kdsm;
+	char own[KDSM_LOCATION_SIZE], other[KDSM_LOCATION_SIZE];
+	unsigned int node;
+	int ret;
+
+	*most = 0;
+	ret = kdsm_location(kdsm, tasks->node, own);
+	for (node = 0; node < tasks->nodes && !ret; node++) {
+		ret = kdsm_location(kdsm, node, other);
+		if (ret)
+			break;
+		levels[node] = shared_levels(own, other);
+		if (node != tasks->node && levels[node] > *most)
+			*most = levels[node];
+	}
+	return ret;
+}
+
+static int find_neighbours(struct kdsm_tasks *tasks)
+{
+	unsigned int *levels, node, level, most, n = 0;
+	int ret;
+
+	tasks->near = calloc(tasks->nodes, sizeof(*tasks->near));
+	tasks->far = calloc(tasks->nodes, sizeof(*tasks->far));
+	levels = calloc(tasks->nodes, sizeof(*levels));
+	ret = tasks->near && tasks->far && levels ?
+	      compare_locations(tasks, levels, &most) : -ENOMEM;
+	for (level = ret ? 0 : most + 1; level--; ) {
+		for (node = 0; node < tasks->nodes; node++)
+			if (node != tasks->node && levels[node] == level)
+				tasks->near[n++] = node;
+		if (n && (!tasks->distances || tasks->far[tasks->distances - 1] != n))
+			tasks->far[tasks->distances++] = n;
+	}
+	free(levels);
+	return ret;
+}
+
+/* By node 0's word, whoever comes first. */
+static int agree(struct kdsm_tasks *tasks)
+{
+	uint64_t hash, former;
+	int ret;
+
+	hash = (uint64_t)tasks->node_workers << 40 | (uint64_t)tasks->deque << 8 |
+	       sizeof(struct kdsm_task);
+	hash = kd_task_types_hash(hash ^ tasks->timeout) | 1;
+	ret = kdsm_cas(tasks->region, 0,
+		       kd_node_place(tasks, offsetof(struct kd_task_node, agreed)), 0, hash,
+		       &former);
+	if (ret)
+		return ret;
+	return former && former != hash ? -EPROTO : 0;
+}
+
+static int claim_process(struct kdsm_tasks *tasks)
+{
+	unsigned int i;
+	uint64_t no;
+
+	for (i = 0; i < KD_TASK_PROCESSES; i++) {
+		no = 0;
+		if (__atomic_compare_exchange_n(&tasks->own->processes[i].here, &no, 1, false,
+						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+			tasks->process = i;
+			return 0;
+		}
+	}
+	return -EUSERS;
+}
+
+static uint32_t cpus(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 1;
+	return CPU_COUNT(&set);
+}
+
+static int check_attr(const struct kdsm_region *region, uint64_t offset,
+		      const struct kdsm_tasks_attr *attr)
+{
+	struct kdsm_tasks tasks = { .offset = offset };
+
+	if (region->coherent)
+		return -EOPNOTSUPP;
+	if (offset % 64 || attr->node_workers > KD_TASK_WORKERS || attr->deque < 2 ||
+	    attr->deque > DEQUE_MAX || attr->steal > KDSM_STEAL_HALF ||
+	    attr->way > KDSM_STEAL_BY_REQUEST ||
+	    attr->workers > attr->node_workers || !attr->stack)
+		return -EINVAL;
+	use_attr(&tasks, attr);
+	return kdsm_range_check(region, offset, bytes_of(&tasks));
+}
+
+static int start(struct kdsm_tasks *tasks, const struct kdsm_tasks_attr *attr)
+{
+	uint32_t workers = attr->workers;
+	int ret;
+
+	ret = find_neighbours(tasks);
+	if (!ret)
+		ret = agree(tasks);
+	if (ret)
+		return ret;
+	tasks->workers = calloc(tasks->node_workers, sizeof(*tasks->workers));
+	if (!tasks->workers)
+		return -ENOMEM;
+	ret = claim_process(tasks);
+	if (ret)
+		return ret;
+	ret = -pthread_create(&tasks->heart, NULL, kd_task_heart, tasks);
+	tasks->beating = !ret;
+	if (ret) {
+		__atomic_store_n(&tasks->own->processes[tasks->process].here, 0,
+				 __ATOMIC_SEQ_CST);
+		return ret;
+	}
+	if (!workers)
+		workers = cpus();
+	if (workers > tasks->node_workers)
+		workers = tasks->node_workers;
+	return kdsm_tasks_set_workers(tasks, workers);
+}
+
+int kdsm_tasks_open(struct kdsm_region *region, uint64_t offset,
+		    const struct kdsm_tasks_attr *attr, struct kdsm_tasks **out)
+{
+	struct kdsm_tasks_attr filled;
+	struct kdsm_tasks *tasks;
+	int ret;
+
+	*out = NULL;
+	fill_attr(&filled, attr);
+	ret = check_attr(region, offset, &filled);
+	if (ret)
+		return ret;
+	tasks = calloc(1, sizeof(*tasks));
+	if (!tasks)
+		return -ENOMEM;
+	use_attr(tasks, &filled);
+	tasks->region = region;
+	tasks->offset = offset;
+	tasks->node = region->node;
+	tasks->nodes = region->kdsm->nodes;
+	tasks->culprit = tasks->node;
+	tasks->own = (void *)(region->part + offset);
+	pthread_mutex_init(&tasks->lock, NULL);
+	pthread_cond_init(&tasks->change, NULL);
+	ret = start(tasks, &filled);
+	if (ret) {
+		kdsm_tasks_close(tasks);
+		return ret;
+	}
+	*out = tasks;
+	return 0;
+}
+
+void kdsm_tasks_close(struct kdsm_tasks *tasks)
+{
+	if (!tasks)
+		return;
+	if (tasks->beating) {
+		kdsm_tasks_set_workers(tasks, 0);
+		/*
+		 * It must not be missed when its heart stops, unless the job failed: who
+		 * could not be told that may wait for it.
+		 */
+		if (!kd_failed(tasks))
+			__atomic_store_n(&tasks->own->processes[tasks->process].here, 0,
+					 __ATOMIC_SEQ_CST);
+		pthread_mutex_lock(&tasks->lock);
+		tasks->stopping = true;
+		pthread_cond_broadcast(&tasks->change);
+		pthread_mutex_unlock(&tasks->lock);
+		pthread_join(tasks->heart, NULL);
+	}
+	pthread_cond_destroy(&tasks->change);
+	pthread_mutex_destroy(&tasks->lock);
+	free(tasks->near);
+	free(tasks->far);
+	free(tasks->workers);
+	free(tasks);
+}
+
+/* ---- from outside ---- */
+
+static void wake_own(struct kdsm_tasks *tasks)
+{
+	unsigned int i;
+
+	for (i = 0; i < tasks->started; i++)
+		if (__atomic_load_n(&tasks->workers[i]->shared->asleep, __ATOMIC_SEQ_CST)) {
+			kd_task_ring(tasks, tasks->workers[i]->number);
+			break;
+		}
+}
+
+/* With the lock. Where it is not done a worker may still have it, which frees it then. */
+static void drop_root(struct kdsm_tasks *tasks, struct kd_root *root)
+{
+	struct kd_root **link = &tasks->roots;
+
+	bool waits;
+
+	while (*link && *link != root)
+		link = &(*link)->next;
+	waits = *link == root;
+	if (waits)
+		*link = root->next;
+	if (waits || root->left)
+		free(root);
+	else
+		root->dropped = true;
+}
+
+int kdsm_tasks_run(struct kdsm_tasks *tasks, const struct kdsm_task_type *type,
+		   const void *arguments, void *result)
+{
+	const struct kd_worker *self = kd_task_self();
+	struct kd_root *root, **link;
+	int ret;
+
+	if (self && self->tasks == tasks)
+		return -EDEADLK;
+	root = aligned_alloc(_Alignof(struct kd_root), sizeof(*root));
+	if (!root)
+		return -ENOMEM;
+	memset(root, 0, sizeof(*root));
+	root->type = type;
+	root->task.type = type->id;
+	memcpy(root->task.data, arguments, type->arguments);
+
+	pthread_mutex_lock(&tasks->lock);
+	for (link = &tasks->roots; *link; link = &(*link)->next)
+		;
+	*link = root;
+	__atomic_add_fetch(&tasks->wanted, 1, __ATOMIC_SEQ_CST);
+	wake_own(tasks);
+	while (!root->done && !tasks->failed)
+		pthread_cond_wait(&tasks->change, &tasks->lock);
+	ret = root->done ? 0 : tasks->failed;
+	if (!ret && type->result)
+		memcpy(result, root->task.data, type->result);
+	drop_root(tasks, root);
+	pthread_mutex_unlock(&tasks->lock);
+	return ret;
+}
+
+int kdsm_tasks_serve(struct kdsm_tasks *tasks)
+{
+	int ret;
+
+	pthread_mutex_lock(&tasks->lock);
+	while (!tasks->failed && !__atomic_load_n(&tasks->own->ended, __ATOMIC_SEQ_CST))
+		pthread_cond_wait(&tasks->change, &tasks->lock);
+	ret = tasks->failed;
+	pthread_mutex_unlock(&tasks->lock);
+	return ret;
+}
+
+int kdsm_tasks_end(struct kdsm_tasks *tasks)
+{
+	uint64_t one = 1;
+	unsigned int node;
+	int first = 0, ret;
+
+	for (node = 0; node < tasks->nodes; node++) {
+		ret = kdsm_put(tasks->region, node,
+			       kd_node_place(tasks, offsetof(struct kd_task_node, ended)), &one,
+			       sizeof(one));
+		if (!first)
+			first = ret;
+	}
+	return first;
+}
+
+unsigned int kdsm_tasks_culprit(const struct kdsm_tasks *tasks)
+{
+	return tasks->culprit;
+}
+
+void kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *counts)
+{
+	unsigned int i;
+
+	pthread_mutex_lock(&tasks->lock);
+	*counts = tasks->gone;
+	for (i = 0; i < tasks->started; i++)
+		kd_task_add_counts(counts, &tasks->workers[i]->counts);
+	pthread_mutex_unlock(&tasks->lock);
+}

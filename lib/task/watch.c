@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Whether all processes of a job live, and what happens if one does not.
+ *
+ * Each has a thread that counts up its beat, and looks at the beats of the processes of
+ * its node and of the next node, by one get: one that stands still for the timeout is
+ * dead. Its tasks can never be had back, so the job fails: the one who finds out tells
+ * all nodes by one put each, every worker leaves its tasks when it next comes by (its
+ * stack is abandoned, by longjmp), and KDSM_RUN() and kdsm_tasks_serve() say why.
+ */
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+#include "internal.h"
+
+#define BEAT	250000000	/* ns */
+
+static uint64_t told_word(int error, unsigned int culprit)
+{
+	return KD_TOLD | (uint64_t)culprit << 16 | (-error & 0xffff);
+}
+
+static void attend(struct kdsm_tasks *tasks)
+{
+	uint32_t used = __atomic_load_n(&tasks->own->crew.used, __ATOMIC_SEQ_CST), i;
+
+	for (i = 0; i < used; i++) {
+		__atomic_store_n(&kd_shared(tasks, i)->attention, 1, __ATOMIC_SEQ_CST);
+		kd_task_ring(tasks, i);
+	}
+}
+
+static bool take_failure(struct kdsm_tasks *tasks, int error, unsigned int culprit)
+{
+	bool first;
+
+	pthread_mutex_lock(&tasks->lock);
+	first = !tasks->failed;
+	if (first) {
+		tasks->culprit = culprit;
+		__atomic_store_n(&tasks->failed, error, __ATOMIC_SEQ_CST);
+		pthread_cond_broadcast(&tasks->change);
+	}
+	pthread_mutex_unlock(&tasks->lock);
+	if (first)
+		attend(tasks);
+	return first;
+}
+
+/* What others told. A word seen in part is not it yet, and will be soon. */
+static bool hear(struct kdsm_tasks *tasks)
+{
+	uint64_t word = __atomic_load_n(&tasks->own->told, __ATOMIC_SEQ_CST);
+	unsigned int culprit = word >> 16 & 0xffff;
+	int error = word & 0xffff;
+
+	if ((word & KD_TOLD) != KD_TOLD)
+		return false;
+	if (!error || error >= 4096)
+		error = EPROTO;
+	take_failure(tasks, -error, culprit < tasks->nodes ? culprit : tasks->node);
+	return true;
+}
+
+void kd_task_fail(struct kdsm_tasks *tasks, int error, unsigned int culprit)
+{
+	uint64_t word = told_word(error, culprit);
+	unsigned int node;
+
+	if (!take_failure(tasks, error, culprit))
+		return;
+	/* Who cannot be told finds out, as the one before it in the ring is gone. */
+	for (node = 0; node < tasks->nodes; node++)
+		kdsm_put(tasks->region, node,
+			 kd_node_place(tasks, offsetof(struct kd_task_node, told)), &word,
+			 sizeof(word));
+}
+
+void kd_task_check(struct kd_worker *w)
+{
+	if (kd_failed(w->tasks))
+		longjmp(w->base, 1);
+}
+
+/* ---- the heart ---- */
+
+struct watched {
+	uint64_t beat;
+	uint64_t silent;	/* ns */
+};
+
+/*
+ * A watcher that was stopped for a while itself, perhaps with all of its machine, has seen
+ * nothing in that time: of what passed since it last looked only so much counts.
+ */
+static void watch(struct kdsm_tasks *tasks, unsigned int node,
+		  const struct kd_task_process *processes, struct watched *watched,
+		  uint64_t passed)
+{
+	unsigned int i;
+
+	if (passed > 2 * BEAT)
+		passed = 2 * BEAT;
+	for (i = 0; i < KD_TASK_PROCESSES; i++) {
+		uint64_t here = __atomic_load_n(&processes[i].here, __ATOMIC_RELAXED);
+		uint64_t beat = __atomic_load_n(&processes[i].beat, __ATOMIC_RELAXED);
+
+		watched[i].silent += passed;
+		if (!here || beat != watched[i].beat) {
+			watched[i].beat = beat;
+			watched[i].silent = 0;
+		} else if (watched[i].silent > tasks->timeout) {
+			kd_task_fail(tasks, -EOWNERDEAD, node);
+		}
+	}
+}
+
+static void watch_next(struct kdsm_tasks *tasks, struct watched *watched, uint64_t passed)
+{
+	unsigned int next = (tasks->node + 1) % tasks->nodes;
+	struct kd_task_process processes[KD_TASK_PROCESSES];
+	int ret;
+
+	if (next == tasks->node)
+		return;
+	ret = kdsm_get(tasks->region, next,
+		       kd_node_place(tasks, offsetof(struct kd_task_node, processes)),
+		       processes, sizeof(processes));
+	if (ret)
+		kd_task_fail(tasks, ret == -EHOSTDOWN ? -EOWNERDEAD : ret, next);
+	else
+		watch(tasks, next, processes, watched, passed);
+}
+
+static void wait_for_beat(struct kdsm_tasks *tasks)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += BEAT;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_mutex_lock(&tasks->lock);
+	if (!tasks->stopping)
+		pthread_cond_timedwait(&tasks->change, &tasks->lock, &until);
+	pthread_mutex_unlock(&tasks->lock);
+}
+
+static bool stopping(struct kdsm_tasks *tasks)
+{
+	bool stopping;
+
+	pthread_mutex_lock(&tasks->lock);
+	stopping = tasks->stopping;
+	pthread_mutex_unlock(&tasks->lock);
+	return stopping;
+}
+
+void *kd_task_heart(void *data)
+{
+	struct kdsm_tasks *tasks = data;
+	struct watched here[KD_TASK_PROCESSES], there[KD_TASK_PROCESSES];
+	uint64_t last = 0, now, passed;
+
+	memset(here, 0, sizeof(here));
+	memset(there, 0, sizeof(there));
+	while (!stopping(tasks)) {
+		/* The condition is used for other things, too. */
+		now = kdsm_now();
+		if (now - last >= BEAT / 2) {
+			passed = now - last;
+			last = now;
+			__atomic_add_fetch(&tasks->own->processes[tasks->process].beat, 1,
+					   __ATOMIC_RELAXED);
+			if (!kd_failed(tasks) && !hear(tasks)) {
+				watch(tasks, tasks->node, tasks->own->processes, here, passed);
+				watch_next(tasks, there, passed);
+			}
+		}
+		if (__atomic_load_n(&tasks->own->ended, __ATOMIC_SEQ_CST)) {
+			pthread_mutex_lock(&tasks->lock);
+			pthread_cond_broadcast(&tasks->change);
+			pthread_mutex_unlock(&tasks->lock);
+		}
+		wait_for_beat(tasks);
+	}
+	return NULL;
+}

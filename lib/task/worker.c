@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The threads of workers: what they do all day, and how they come and go. */
+#include <stdlib.h>
+#include <string.h>
+#include "internal.h"
+
+#define IDLE_TRIES	96
+#define IDLE_SLEEP	UINT64_C(1000000000)	/* ns, doubled up to 8 times that */
+
+static _Thread_local struct kd_worker *current;
+
+static const struct kdsm_task_cells no_cells;
+
+struct kd_worker *kd_task_self(void)
+{
+	return current;
+}
+
+static struct kd_root *take_root(struct kdsm_tasks *tasks)
+{
+	struct kd_root *root;
+
+	if (!__atomic_load_n(&tasks->wanted, __ATOMIC_SEQ_CST))
+		return NULL;
+	pthread_mutex_lock(&tasks->lock);
+	root = tasks->roots;
+	if (root) {
+		tasks->roots = root->next;
+		__atomic_sub_fetch(&tasks->wanted, 1, __ATOMIC_SEQ_CST);
+	}
+	pthread_mutex_unlock(&tasks->lock);
+	return root;
+}
+
+static void leave_root(struct kd_worker *w, bool done)
+{
+	struct kdsm_tasks *tasks = w->tasks;
+
+	pthread_mutex_lock(&tasks->lock);
+	w->root->done = done;
+	w->root->left = true;
+	if (w->root->dropped)
+		free(w->root);
+	w->root = NULL;
+	pthread_cond_broadcast(&tasks->change);
+	pthread_mutex_unlock(&tasks->lock);
+}
+
+static bool run_root(struct kd_worker *w)
+{
+	struct kdsm_tasks *tasks = w->tasks;
+	struct kd_root *root = take_root(tasks);
+
+	if (!root)
+		return false;
+	w->root = root;
+	kd_task_busy(w);
+	root->type->run(&w->fast, w->deque, &root->task);
+	kd_task_idle(w);
+	leave_root(w, true);
+	return true;
+}
+
+static void loop(struct kd_worker *w)
+{
+	unsigned int tries = 0, naps = 0;
+	bool far;
+
+	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
+		kd_task_check(w);
+		kd_task_communicate(w, w->deque);
+		far = tries % 8 == 7 || w->hint < KDSM_MAX_NODES;
+		if (run_root(w) || kd_task_steal(w, w->deque, far)) {
+			tries = 0;
+			naps = 0;
+		} else if (tries++ < IDLE_TRIES) {
+			kd_task_relax(tries);
+		} else {
+			kd_task_sleep(w, IDLE_SLEEP << naps, NULL);
+			tries = 0;
+			naps += naps < 3;
+		}
+	}
+}
+
+/* Half way from here to the end of it; what is above is of thread-local storage, say. */
+static uintptr_t half_of_stack(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	pthread_attr_t attr;
+	size_t size;
+	void *end;
+
+	if (pthread_getattr_np(pthread_self(), &attr))
+		return 0;
+	pthread_attr_getstack(&attr, &end, &size);
+	pthread_attr_destroy(&attr);
+	return (uintptr_t)end + (here - (uintptr_t)end) / 2;
+}
+
+static void *work(void *data)
+{
+	struct kd_worker *w = data;
+
+	current = w;
+	w->deep = half_of_stack();
+	if (!setjmp(w->base))
+		loop(w);
+	if (w->root)
+		leave_root(w, false);
+	kd_task_flush(w);
+	return NULL;
+}
+
+/* The numbers of workers that left are given again; a failed job's are not. */
+static int claim_number(struct kd_worker *w)
+{
+	struct kdsm_tasks *tasks = w->tasks;
+	uint32_t state, used, i;
+
+	for (i = 0; i < tasks->node_workers; i++) {
+		w->shared = kd_shared(tasks, i);
+		state = KD_WORKER_NONE;
+		if (__atomic_compare_exchange_n(&w->shared->state, &state, KD_WORKER_HERE, false,
+						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			break;
+	}
+	if (i == tasks->node_workers)
+		return -EUSERS;
+	__atomic_store_n(&w->shared->process, tasks->process, __ATOMIC_RELAXED);
+	used = __atomic_load_n(&tasks->own->crew.used, __ATOMIC_RELAXED);
+	while (used <= i &&
+	       !__atomic_compare_exchange_n(&tasks->own->crew.used, &used, i + 1, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+	w->number = i;
+	w->hint = KDSM_MAX_NODES;
+	w->random = ((uint64_t)tasks->node << 32 | (i + 1)) * 0x9e3779b97f4a7c15;
+	w->deque = kd_slot(tasks, i, 0);
+	w->fast = (struct kdsm_worker){
+		.split = w->deque,
+		.limit = w->deque + tasks->deque,
+		.attention = &w->shared->attention,
+		.cells = tasks->nodes > 1 ? &tasks->own->cells : &no_cells,
+		.index = i,
+	};
+	return 0;
+}
+
+static int start_thread(struct kd_worker *w)
+{
+	pthread_attr_t attr;
+	int ret;
+
+	pthread_attr_init(&attr);
+	ret = -pthread_attr_setstacksize(&attr, w->tasks->stack);
+	if (!ret)
+		ret = -pthread_create(&w->thread, &attr, work, w);
+	pthread_attr_destroy(&attr);
+	return ret;
+}
+
+static int begin(struct kd_worker *w)
+{
+	struct kdsm_tasks *tasks = w->tasks;
+	int ret = tasks->start ? tasks->start(tasks->argument, &w->fast.context) : 0;
+
+	if (ret)
+		return ret;
+	ret = start_thread(w);
+	if (ret && tasks->stop)
+		tasks->stop(w->fast.context);
+	return ret;
+}
+
+static int start_worker(struct kdsm_tasks *tasks)
+{
+	struct kd_worker *w;
+	int ret;
+
+	w = aligned_alloc(64, (sizeof(*w) + 63) / 64 * 64);
+	if (!w)
+		return -ENOMEM;
+	memset(w, 0, sizeof(*w));
+	w->tasks = tasks;
+	ret = claim_number(w);
+	if (!ret) {
+		ret = begin(w);
+		if (ret)
+			__atomic_store_n(&w->shared->state, KD_WORKER_NONE, __ATOMIC_SEQ_CST);
+	}
+	if (ret) {
+		free(w);
+		return ret;
+	}
+	pthread_mutex_lock(&tasks->lock);
+	tasks->workers[tasks->started++] = w;
+	pthread_mutex_unlock(&tasks->lock);
+	return 0;
+}
+
+void kd_task_add_counts(struct kdsm_tasks_counts *sum,
+			const struct kdsm_tasks_counts *counts)
+{
+	const uint64_t *from = (const uint64_t *)counts;
+	uint64_t *to = (uint64_t *)sum;
+	size_t i;
+
+	for (i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+		to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+
+/* It has nothing when it leaves, unless the job failed. */
+static void stop_worker(struct kdsm_tasks *tasks)
+{
+	struct kd_worker *w = tasks->workers[tasks->started - 1];
+
+	__atomic_store_n(&w->stop, true, __ATOMIC_SEQ_CST);
+	kd_task_ring(tasks, w->number);
+	pthread_join(w->thread, NULL);
+	if (tasks->stop)
+		tasks->stop(w->fast.context);
+	pthread_mutex_lock(&tasks->lock);
+	tasks->started--;
+	kd_task_add_counts(&tasks->gone, &w->counts);
+	pthread_mutex_unlock(&tasks->lock);
+	if (!kd_failed(tasks))
+		__atomic_store_n(&w->shared->state, KD_WORKER_NONE, __ATOMIC_SEQ_CST);
+	free(w->full);
+	free(w);
+}
+
+int kdsm_tasks_set_workers(struct kdsm_tasks *tasks, uint32_t workers)
+{
+	int ret = 0;
+
+	if (workers > tasks->node_workers)
+		return -EUSERS;
+	while (!ret && tasks->started < workers)
+		ret = start_worker(tasks);
+	while (tasks->started > workers)
+		stop_worker(tasks);
+	return ret;
+}
