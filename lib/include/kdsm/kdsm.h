@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * libkdsm - shared memory over the machines of a cluster.
+ * libkdsm: memory shared by the machines of a cluster.
  *
- * A thin shell over /dev/kdsm: open the cluster, open a region, operate on
- * places in it. A place is (node, offset in the part of that node). Where
- * /dev/kdsm is absent, a local backend gives the same API on one node.
+ * A program opens the cluster, opens a region by name, and reads and writes the
+ * region. In a partitioned region a place is a pair (node, offset in that node's
+ * part), and the functions below operate on places. A coherent region is used by
+ * loads and stores: see <kdsm/coherent.h>. Each function has a manual page in
+ * section 3; kdsm(7) is the overview.
  *
- * Every function that can fail returns 0, or another value that is not
- * negative, for success, and a negative errno for failure; errno itself is
- * neither read nor set. All functions may be called by any number of threads,
- * except that nothing may use an object while it is being closed. Sizes,
- * offsets and lengths are bytes; times are nanoseconds. Strings that come in
- * are copied; pointers that go out belong to the object that gave them.
+ * Conventions of every header of libkdsm:
+ *
+ *   - A function that can fail returns 0 or a positive value for success, and a
+ *     negative errno for failure. No function reads or sets errno.
+ *   - Any number of threads may call any function at the same time. The caller
+ *     ensures that no thread uses an object that another thread closes.
+ *   - Sizes, offsets and lengths are in bytes; times are in nanoseconds.
+ *   - The library copies a string that the caller passes. A pointer that a
+ *     function returns belongs to the object that it was asked of, unless the
+ *     function says that the caller closes or frees it.
  */
 #ifndef KDSM_H
 #define KDSM_H
@@ -26,206 +32,307 @@
 extern "C" {
 #endif
 
+/* As a timeout: wait without a limit. */
 #define KDSM_FOREVER UINT64_MAX
 
 /* ---- cluster ---- */
 
-/* A program's view of the cluster. */
+/* A program's connection to the cluster. */
 struct kdsm;
 
-/* Use the local backend if there is no /dev/kdsm (or the cluster is down). */
+/* Flags of kdsm_open() */
+
+/* Use the local backend if the module is not loaded or the cluster is down. */
 #define KDSM_OPEN_ALLOW_LOCAL	(1U << 0)
-/* Use the local backend in any case. */
+/* Use the local backend even if there is a cluster. */
 #define KDSM_OPEN_LOCAL		(1U << 1)
+/* If the local backend is used: do not share its regions with children of fork(). */
 #define KDSM_OPEN_ALONE		(1U << 2)
 
 /*
- * Open the cluster. The local backend is one node (node 0 of 1, domain SW)
- * inside this process; its regions are memfds, known by name only to this
- * struct kdsm, and shared with children that fork() makes. With KDSM_OPEN_ALONE
- * they are not shared: they are memory of this process, which the kernel mostly
- * gives huge pages for. That spares a large region most of its faults.
+ * Open the cluster. The caller closes *kdsm with kdsm_close(); on failure *kdsm is
+ * NULL.
  *
- * -ENOENT: no /dev/kdsm, the module is not loaded. -EACCES: no permission on
- * it. -ENETDOWN: the cluster is not up. -EPROTO: module and library do not fit.
+ * The local backend is a cluster of one node (node 0 of 1, domain SW) inside this
+ * process. Only this struct kdsm knows the names of its regions. A region is a
+ * memfd, which children of fork() share. With KDSM_OPEN_ALONE a region is private
+ * memory, for which the kernel can use huge pages; a large region then takes fewer
+ * page faults.
+ *
+ * -EINVAL	kdsm is NULL, or flags has an unknown bit
+ * -ENOENT	/dev/kdsm does not exist: the module is not loaded
+ * -ENODEV, -ENXIO	/dev/kdsm exists, but no driver serves it
+ * -EACCES	the permissions of /dev/kdsm forbid it
+ * -ENETDOWN	the cluster is not up on this node: kdsmctl(8)
+ * -EPROTO	module and library have different ABI versions
+ * -ENOMEM, -EMFILE, -ENFILE	no memory, or no file descriptor
  */
 int kdsm_open(struct kdsm **kdsm, unsigned int flags);
 
-/* Close. All its regions must be closed. NULL is ignored. */
+/* Close the cluster. The caller closes all its regions before. NULL is ignored. */
 void kdsm_close(struct kdsm *kdsm);
 
-unsigned int kdsm_node(const struct kdsm *kdsm);	/* number of this node */
-unsigned int kdsm_nodes(const struct kdsm *kdsm);	/* how many there are */
+/* Number of this node, 0 to kdsm_nodes() - 1. */
+unsigned int kdsm_node(const struct kdsm *kdsm);
+/* Number of nodes in the cluster, 1 to KDSM_MAX_NODES. */
+unsigned int kdsm_nodes(const struct kdsm *kdsm);
+/* Atomicity domain in force, never KDSM_DOMAIN_AUTO. */
 enum kdsm_domain kdsm_domain(const struct kdsm *kdsm);
 /*
- * Where a node is, as in kdsm.conf(5), ended by a NUL; "" if nobody said, and of the local
- * backend. -EINVAL: there is no such node. -ENETDOWN.
+ * Store the location of a node, as in kdsm.conf(5), with its NUL. The string is
+ * empty if the node has no location, and for the local backend.
+ *
+ * -EINVAL	node is not below kdsm_nodes()
+ * -ENETDOWN	the cluster went down
  */
 int kdsm_location(const struct kdsm *kdsm, unsigned int node,
 		  char location[KDSM_LOCATION_SIZE]);
-int kdsm_is_local(const struct kdsm *kdsm);	/* 1: the local backend */
+/* 1 for the local backend, else 0. */
+int kdsm_is_local(const struct kdsm *kdsm);
+/* Name of the cluster, "local" for the local backend; valid until kdsm_close(). */
 const char *kdsm_cluster_name(const struct kdsm *kdsm);
 
 /* ---- regions ---- */
 
+/* An open region. */
 struct kdsm_region;
 
 struct kdsm_region_attr {
-	uint64_t size;		/* bytes over all nodes, rounded up */
-	uint32_t block_size;	/* 0: 4096 */
+	uint64_t size;		/* over all nodes, in bytes, at least 1; rounded up */
+	uint32_t block_size;	/* in bytes, a power of two, 4 KiB to 2 MiB; 0: 4 KiB */
 	uint32_t policy;	/* enum kdsm_policy; 0: KDSM_POLICY_PARTITIONED */
-	uint32_t mode;		/* permission bits; 0: 0600 */
+	uint32_t mode;		/* permission bits as of chmod(2), to 0777; 0: 0600 */
 	uint32_t flags;		/* KDSM_REGION_EXCL, KDSM_REGION_KEEP */
 };
 
 /*
- * Open a region by name and map it. With attr it is created if need be (all
- * programs of a job may call this at once: one creates, the others open), and
- * must fit attr if it exists. With attr NULL it must exist; who may only read it
- * gets it read-only then, so that puts and atomics give -EACCES.
+ * Open a region by name and map it. name has 1 to KDSM_NAME_SIZE - 1 printable ASCII
+ * characters, none of them a space.
  *
- * A region that this struct kdsm has open already gives the same pointer again;
- * it is closed with the last of as many calls of kdsm_region_close().
+ * With attr, the call creates the region if it does not exist. All processes of a job
+ * may call it at the same time: one creates, the others open. size, block_size and
+ * policy must be those of an existing region, whose mode and KDSM_REGION_KEEP stay as
+ * they are. New memory is zero. With attr NULL the region must exist, and a caller who may
+ * only read it gets it read-only: puts and atomics fail with -EACCES.
  *
- * A region of policy KDSM_POLICY_RELEASE is coherent: one memory that every node
- * maps whole, see <kdsm/coherent.h>. It has no parts, and operations on places,
- * waiting and the barrier below give -EOPNOTSUPP for it.
+ * If this struct kdsm has the region open, the call returns the same pointer, and the
+ * region is closed by the last of as many calls of kdsm_region_close().
  *
- * Errors: those of KDSM_IOC_REGION_OPEN in <linux/kdsm.h>. -EADDRINUSE: this
- * program has something else at the address of the region.
+ * A region of policy KDSM_POLICY_RELEASE or KDSM_POLICY_STRICT is coherent. It has no
+ * parts: operations on places, kdsm_wait() and kdsm_barrier_wait() fail with
+ * -EOPNOTSUPP.
+ *
+ * On failure *region is NULL. Errors are those of KDSM_IOC_REGION_OPEN in
+ * <linux/kdsm.h>, those of open(2) of /dev/kdsm, and
+ * -EADDRINUSE	this process has another mapping at the region's address
  */
 int kdsm_region_open(struct kdsm *kdsm, const char *name,
 		     const struct kdsm_region_attr *attr,
 		     struct kdsm_region **region);
 
-/* Unmap and close. No ticket may be outstanding. NULL is ignored. */
+/*
+ * Unmap and close a region. The caller completes all its tickets before. Its last user
+ * on any node removes the region, unless it was created with KDSM_REGION_KEEP. NULL is
+ * ignored.
+ */
 void kdsm_region_close(struct kdsm_region *region);
 
-/* Remove a name. Errors: those of KDSM_IOC_REGION_DESTROY. */
+/*
+ * Remove the name of a region. Processes that have it open keep it; its memory is freed
+ * when the last of them closes it. Errors: those of KDSM_IOC_REGION_DESTROY.
+ */
 int kdsm_region_destroy(struct kdsm *kdsm, const char *name);
 
-/* Bytes over all nodes, and of one block. */
+/* Size over all nodes, and of one block, in bytes. */
 uint64_t kdsm_region_size(const struct kdsm_region *region);
 uint32_t kdsm_region_block_size(const struct kdsm_region *region);
 /*
- * Where it is mapped, the same in every program on every node (the local backend:
- * in this program). Coherent: the whole region as memory. Partitioned: the part
- * of node 0, of use only for telling addresses.
+ * Address of the mapping, which is the same in every process on every node, except
+ * with the local backend. Coherent: the whole region is memory there. Partitioned: it
+ * is the address of node 0's part; a process can only access its own node's part.
  */
 void *kdsm_region_address(const struct kdsm_region *region);
 
-/* Partitioned: bytes of each part. Coherent: 0. */
+/* Partitioned: size of each part in bytes. Coherent: 0. */
 uint64_t kdsm_region_part_size(const struct kdsm_region *region);
-/* This node's part as plain memory, part_size bytes. Coherent: NULL. */
+/* Partitioned: this node's part, as memory. Coherent: NULL. */
 void *kdsm_region_part(const struct kdsm_region *region);
+/* The struct kdsm that the region was opened with. */
 struct kdsm *kdsm_region_cluster(const struct kdsm_region *region);
 
-/* ---- operations on places (pgas) ---- */
+/* ---- operations on places ---- */
 
 /*
- * On the own node these are loads, stores and CPU atomics without a system call
- * (in domain HCA atomics go through the device there too). Otherwise each is one
- * remote operation. Gets and puts are not atomic, and what a get returns may be
- * torn where somebody writes at the same time.
+ * Copy length bytes, at least 1, from a place to memory (get) or from memory to a place
+ * (put). The place lies in one part: offset + length is at most the part size.
  *
- * Errors: the statuses of struct kdsm_op in <linux/kdsm.h>.
+ * On this node's part both are loads and stores without a system call. On another node
+ * each costs one remote operation for every KDSM_MAX_OP_LENGTH bytes. Gets and puts are
+ * not atomic: a get that overlaps with a write may return a mixture of old and new
+ * bytes, on some devices even inside a word. Both return when they have taken effect.
+ *
+ * -EINVAL	length is 0, or there is no such node
+ * -ERANGE	the place is not inside the part
+ * -EFAULT	to or from is not accessible memory
+ * -EACCES	the region is read-only (kdsm_put)
+ * -ENOMEM	a node has no memory for the operation
+ * -EHOSTDOWN	the node cannot be reached
+ * -EIO		the connection broke during the operation, which may have taken effect;
+ *		or the region does not exist any more on that node
+ * -EOPNOTSUPP	the region is coherent
  */
 int kdsm_get(struct kdsm_region *region, unsigned int node, uint64_t offset,
 	     void *to, size_t length);
 int kdsm_put(struct kdsm_region *region, unsigned int node, uint64_t offset,
 	     const void *from, size_t length);
-/* If the word is expected, make it desired; *former (may be NULL): what it was. */
+
+/*
+ * Atomic operations on the 8-byte word at offset, a multiple of 8: store desired if the
+ * word equals expected (compare-and-swap), or add to the word (fetch-and-add). *former,
+ * unless former is NULL, is the value before.
+ *
+ * They are atomic against each other, and against CPU atomics unless the domain is HCA.
+ * On this node's part they are CPU instructions, but in domain HCA a system call and an
+ * operation of the device. On another node each costs one remote operation.
+ *
+ * Errors: those of kdsm_put(). -EINVAL: offset is not a multiple of 8.
+ */
 int kdsm_cas(struct kdsm_region *region, unsigned int node, uint64_t offset,
 	     uint64_t expected, uint64_t desired, uint64_t *former);
-/* Add to the word; *former (may be NULL): what it was. */
 int kdsm_faa(struct kdsm_region *region, unsigned int node, uint64_t offset,
 	     uint64_t add, uint64_t *former);
 
 /*
- * Several operations at once, so that their round trips overlap. Fill struct
- * kdsm_op with the kdsm_op_*() below. Those on the own node are done by the CPU,
- * before the remote ones are waited for. Returns 0 or the first failed status;
- * each op has its own in ops[i].status. Any count.
+ * Do count operations, any number, so that their round trips overlap. Make them with
+ * kdsm_op_get() and its like below. The CPU does those on this node's part while the
+ * others are in flight. Operations take effect in any order, except that a put with
+ * KDSM_OP_NOTIFY takes effect after earlier puts of ops to the same node.
+ *
+ * Each operation has its own status in ops[i].status, 0 or a negative errno, see struct
+ * kdsm_op in <linux/kdsm.h>. Returns 0, or the first status that is not 0. A failed
+ * operation does not stop the others.
  */
 int kdsm_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count);
 
-/*
- * The same in two steps: submit starts them, complete waits. Between the two,
- * ops and the memory of gets belong to the library. A ticket must be completed
- * exactly once (-ETIMEDOUT does not complete it; -ENOENT: it has been). count: at
- * most KDSM_MAX_OPS. When submit fails, nothing has been done. -EAGAIN: too much
- * in flight, complete something first.
- */
+/* Operations in flight; the caller's, and changed by the library only. */
 struct kdsm_ticket {
 	struct kdsm_op *ops;
-	struct kdsm_op *remote;	/* copies of those for other nodes, or NULL */
-	uint64_t kernel;	/* 0: nothing remote in it */
+	struct kdsm_op *remote;	/* copies of the operations on other nodes, or NULL */
+	uint64_t kernel;	/* ticket of the module; 0: no operation is remote */
 	unsigned int count;
-	int status;		/* with ops NULL: what completing it gives */
+	int status;		/* result of kdsm_complete() if ops is NULL */
 };
 
+/*
+ * kdsm_vector() in two steps: kdsm_submit() starts up to KDSM_MAX_OPS operations and
+ * returns, kdsm_complete() waits for them. Until then ops and the memory that gets write
+ * to belong to the library; the memory of puts is the caller's again after
+ * kdsm_submit(). Each ticket is completed exactly once, by a process that has the
+ * memory: after fork() by the parent or by the child.
+ *
+ * kdsm_submit() starts nothing if it fails:
+ * -EAGAIN	too much is in flight (KDSM_MAX_TICKETS, KDSM_MAX_INFLIGHT_BYTES):
+ *		complete a ticket first
+ * -E2BIG	the operations have more than KDSM_MAX_INFLIGHT_BYTES together
+ * -EINVAL	count is above KDSM_MAX_OPS
+ * -ENOMEM, -EFAULT, -EOPNOTSUPP
+ *
+ * kdsm_complete() returns what kdsm_vector() would, or
+ * -ETIMEDOUT	the operations are not done; the ticket stays. timeout 0 does not wait
+ * -EBUSY	another thread completes the ticket
+ * -ENOENT	the ticket has been completed
+ * A signal does not end it.
+ */
 int kdsm_submit(struct kdsm_region *region, struct kdsm_op *ops,
 		unsigned int count, struct kdsm_ticket *ticket);
 int kdsm_complete(struct kdsm_region *region, struct kdsm_ticket *ticket,
 		  uint64_t timeout);
 
+/*
+ * Fill in one operation of a vector. The arguments are those of kdsm_get() and its like;
+ * length is at most KDSM_MAX_OP_LENGTH. A former value is in result afterwards. An
+ * argument that is too large for its field gives an operation that fails with -EINVAL.
+ */
 struct kdsm_op kdsm_op_get(unsigned int node, uint64_t offset, void *to, size_t length);
 struct kdsm_op kdsm_op_put(unsigned int node, uint64_t offset, const void *from,
 			   size_t length);
 struct kdsm_op kdsm_op_cas(unsigned int node, uint64_t offset, uint64_t expected,
 			   uint64_t desired);
 struct kdsm_op kdsm_op_faa(unsigned int node, uint64_t offset, uint64_t add);
-/* See <linux/kdsm_table.h>; find stays the operation's until it is done. */
+/*
+ * Find-or-put in a table, and theft of tasks, by one active message: struct kdsm_find in
+ * <linux/kdsm_table.h>, struct kdsm_theft in <linux/kdsm_task.h>. The struct belongs to
+ * the operation until that is done. *theft has room for theft->most tasks.
+ */
 struct kdsm_op kdsm_op_find(unsigned int node, uint64_t offset, struct kdsm_find *find);
-/* See <linux/kdsm_task.h>; theft, with room for theft->most tasks, likewise. */
 struct kdsm_op kdsm_op_steal(unsigned int node, uint64_t offset, struct kdsm_theft *theft);
 
-/* ---- waiting for a word of the own part (sync) ---- */
+/* ---- waiting for a word of this node's part ---- */
 
-/* A put of one 8-byte word after which those who wait for it there wake. */
+/*
+ * Put the 8-byte word at offset, a multiple of 8, and wake the threads that wait for it
+ * on that node, which may be this one. One remote operation. Errors: those of kdsm_put().
+ */
 int kdsm_put_notify(struct kdsm_region *region, unsigned int node,
 		    uint64_t offset, uint64_t value);
 
 /*
- * Sleep while the word at offset of the own part is value. Returns 0 when it
- * was seen to differ. Spins briefly first. -ETIMEDOUT, -EINTR (a signal).
+ * Wait while the word at offset, a multiple of 8, of this node's part equals value, for
+ * timeout at most. Only kdsm_put_notify() and puts with KDSM_OP_NOTIFY wake the waiter.
+ * The call polls the word for up to 50 us before it sleeps.
+ *
+ * -ETIMEDOUT	the word still equals value
+ * -EINTR	a signal was caught
+ * -EINVAL, -ERANGE, -EOPNOTSUPP	as kdsm_cas()
+ * -ENOMEM	this node has no memory for the word
  */
 int kdsm_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
 	      uint64_t timeout);
 
 /*
- * A barrier over all nodes, one thread a node: everything that was done before
- * it anywhere is seen by everyone after it. It uses KDSM_BARRIER_SIZE bytes at
- * offset of every part, 8-byte aligned and zero at first; every node must use
- * the same offset. One fetch-and-add a node, and one notifying put a node.
+ * A barrier over all nodes of the cluster, one thread a node. After the barrier each
+ * thread sees the effect of all operations that any of them did before it.
+ *
+ * The barrier uses KDSM_BARRIER_SIZE bytes at offset, a multiple of 8, of every part.
+ * They are zero when the first thread waits, and every node gives the same offset. One
+ * round costs each node one fetch-and-add on node 0, and the last node to arrive one
+ * notifying put to each of the others.
  */
 #define KDSM_BARRIER_SIZE 64
 
 struct kdsm_barrier {
 	struct kdsm_region *region;
 	uint64_t offset;
-	uint64_t generation;
+	uint64_t generation;	/* rounds that this node has begun */
 };
 
+/* Fill *barrier, which is the caller's. It does not keep the region open. */
 void kdsm_barrier_init(struct kdsm_barrier *barrier, struct kdsm_region *region,
 		       uint64_t offset);
 /*
- * -ETIMEDOUT: somebody did not come; the barrier is broken then. -EINVAL: the
- * words there do not belong to this barrier (were not zero at first, or are used
- * by something else). A node that cannot be told gives its status, after the
- * others have been told.
+ * Wait until all nodes have arrived, for timeout at most. A signal does not end it.
+ * After a failure the barrier cannot be used again, on any node.
+ *
+ * -ETIMEDOUT	a node did not arrive in time
+ * -EINVAL	offset is not a multiple of 8; or the words were not zero at first, or
+ *		something else uses them
+ * others	those of kdsm_faa(); and the status of the first node that could not be
+ *		released, after all others were
  */
 int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout);
 
 /* ---- counts ---- */
 
-/* What this struct kdsm asked of other nodes since it was opened. */
+/*
+ * Operations on other nodes since kdsm_open(), of all threads together. In domain HCA
+ * atomics on this node's part count, too.
+ */
 struct kdsm_counts {
-	uint64_t get, put, cas, faa;	/* operations, each to another node */
-	uint64_t am;		/* of those, done by active message */
-	uint64_t bytes;		/* of gets and puts, and 8 an atomic */
-	uint64_t calls;		/* system calls made for them */
-	uint64_t find, steal;	/* operations, of those by active message */
+	uint64_t get, put, cas, faa;	/* operations */
+	uint64_t am;		/* operations of any kind done by an active message */
+	uint64_t bytes;		/* moved by gets and puts, and 8 for each atomic */
+	uint64_t calls;		/* system calls made for operations */
+	uint64_t find, steal;	/* operations; each is an active message */
 };
 
 void kdsm_counts(const struct kdsm *kdsm, struct kdsm_counts *counts);
