@@ -24,7 +24,7 @@ mandir ?= $(prefix)/share/man
 CC ?= gcc
 CFLAGS ?= -O2 -g
 ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -pthread \
-	-fvisibility=default -MMD -MP -Iuapi -Ilib/include -Ilib $(CFLAGS)
+	-fvisibility=default -MMD -MP -Iuapi -Ilib/include -Ilib -Itools $(CFLAGS)
 
 B := build
 OBJ := $(B)/obj
@@ -32,7 +32,7 @@ OBJ := $(B)/obj
 LIB_SRC := $(wildcard lib/*/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o)
 LIB_LIBS := -lgmp -lexpat
-TOOLS := $(notdir $(patsubst %/,%,$(wildcard tools/*/)))
+TOOLS := $(filter-out common,$(notdir $(patsubst %/,%,$(wildcard tools/*/))))
 TOOL_BIN := $(addprefix $(B)/bin/,$(TOOLS))
 TOOL_LIBS := -Wl,--as-needed -lmnl -ljson-c -luuid -lm
 UNIT_SRC := $(wildcard tests/unit/*.c)
@@ -107,17 +107,23 @@ $(B)/lib/pkgconfig/libkdsm.pc: lib/libkdsm.pc.in
 	@mkdir -p $(@D)
 	sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@includedir@|$(includedir)|; s|@version@|$(VERSION)|' $< >$@
 
-# One directory a tool; its objects are all its C files. Linked statically with
-# libkdsm, so that a tool runs from the build directory as it is.
+# tools/common is shared by tools, programs and tests, and is not installed.
+COMMON := $(OBJ)/tools/common.a
+
+$(COMMON): $(patsubst %.c,$(OBJ)/%.o,$(wildcard tools/common/*.c))
+	rm -f $@ && $(AR) rcs $@ $^
+
+# Every other folder is a tool; its objects are all its C files. A tool is linked
+# statically with libkdsm, so that it runs from the build directory.
 define tool
-$(B)/bin/$(1): $(patsubst %.c,$(OBJ)/%.o,$(wildcard tools/$(1)/*.c)) $(B)/lib/libkdsm.a
+$(B)/bin/$(1): $(patsubst %.c,$(OBJ)/%.o,$(wildcard tools/$(1)/*.c)) $(COMMON) $(B)/lib/libkdsm.a
 	@mkdir -p $$(@D)
 	$$(CC) $$(ALL_CFLAGS) -o $$@ $$^ $$(LDFLAGS) $$(LIB_LIBS) $$(TOOL_LIBS)
 endef
 $(foreach t,$(TOOLS),$(eval $(call tool,$(t))))
 $(B)/bin/kdsm-bench: $(OBJ)/tools/kdsmctl/waits.o
 
-$(B)/unit/%: $(OBJ)/tests/unit/%.o $(B)/lib/libkdsm.a
+$(B)/unit/%: $(OBJ)/tests/unit/%.o $(COMMON) $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS) -lcmocka
 
@@ -183,7 +189,7 @@ $(B)/sim $(B)/sim-few:
 
 # The same for the queue of nodes for a lock.
 SIM_LOCK_SRC := $(wildcard tests/sim/lock/*.c) tests/sim/sched.c \
-	kmod/topology.c $(addprefix kmod/lock/,tree.c queue.c doubt.c leave.c ring.c flat.c recover.c)
+	kmod/topology.c $(addprefix kmod/lock/,tree.c queue.c doubt.c leave.c ring.c cas.c flat.c recover.c)
 
 $(B)/sim-lock: $(SIM_LOCK_SRC:%.c=$(OBJ)/sim/%.o)
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -Wl,--wrap=kdsm_ring_node
