@@ -113,6 +113,9 @@ COMMON := $(OBJ)/tools/common.a
 $(COMMON): $(patsubst %.c,$(OBJ)/%.o,$(wildcard tools/common/*.c))
 	rm -f $@ && $(AR) rcs $@ $^
 
+$(OBJ)/tools/common/cli.o: private ALL_CFLAGS += -DKDSM_VERSION='"$(VERSION)"'
+$(OBJ)/tools/common/cli.o: Makefile
+
 # Every other folder is a tool; its objects are all its C files. A tool is linked
 # statically with libkdsm, so that it runs from the build directory.
 define tool

@@ -202,9 +202,8 @@ static void kdsm_queue_publish(struct kdsm_queue *queue)
 		queue->published = true;
 }
 
-/* The ticket came: it is HELD if count, of those before it, is 0. */
-static void kdsm_queue_entered(struct kdsm_queue *queue, u32 ticket, unsigned int count,
-			       unsigned int before)
+void kdsm_queue_entered(struct kdsm_queue *queue, u32 ticket, unsigned int count,
+			unsigned int before)
 {
 	bool waits = false;
 
@@ -235,8 +234,7 @@ void kdsm_queue_take_alone(struct kdsm_queue *queue, u32 ticket)
 	kdsm_queue_take(queue);
 }
 
-/* ENTERING, and the answer is lost: DOUBT, and err, if it cannot be told yet. */
-static int kdsm_queue_lost(struct kdsm_queue *queue, int err)
+int kdsm_queue_lost(struct kdsm_queue *queue, int err)
 {
 	spin_lock_bh(&queue->lock);
 	queue->tail_known = false;
@@ -269,6 +267,8 @@ static int kdsm_queue_do_enter(struct kdsm_queue *queue)
 	if (err)
 		return err;
 	kdsm_queue_begin(queue);
+	if (queue->cas)
+		return kdsm_cas_enter(queue);
 	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, kdsm_queue_mine(queue), 0, &word);
 	if (err)
 		return kdsm_queue_lost(queue, err);
@@ -299,6 +299,7 @@ static int kdsm_queue_do_try(struct kdsm_queue *queue)
 	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, 0, &word);
 	if (err)
 		return err;
+	queue->seen = word;
 	if (kdsm_word_count(word))
 		return -EBUSY;
 	kdsm_queue_begin(queue);

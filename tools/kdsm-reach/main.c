@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kdsm-reach: the reachable states of a model, by all nodes of a cluster. This
- * file has the command line; what is printed is in print.c, what is computed in
- * the library.
+ * kdsm-reach(1): the reachable states of a model, found by all nodes of a cluster. The
+ * command line is here, output is in print.c, and the search is in the library.
  */
-#include <argp.h>
+#include <err.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,270 +13,235 @@
 
 #include <kdsm/task.h>
 
+#include "common/cli.h"
+#include "common/cluster.h"
 #include "print.h"
 
-const char *argp_program_version = "kdsm-reach 0.1.0";
-
 /*
- * Together they fit beside a system in a machine of 512 MiB, even on one node.
- * Of 64 MiB, the table has room for 2.8 million nodes.
+ * Default memory, in bytes: table and cache of one node fit into a machine of 512 MiB, beside
+ * its system. A table of 64 MiB has room for 2.8 million BDD nodes.
  */
-#define DEFAULT_TABLE	64	/* MiB */
-#define DEFAULT_CACHE	32
-#define MAX_MIB		(1UL << 23)
-#define DEFAULT_TIMEOUT	30	/* s */
-#define DEFAULT_INTERVAL	600	/* s */
+#define DEFAULT_TABLE		(UINT64_C(64) << 20)
+#define DEFAULT_CACHE		(UINT64_C(32) << 20)
+#define LEAST_MEMORY		(UINT64_C(1) << 10)
+#define MOST_MEMORY		(UINT64_C(8) << 40)
 
-enum { OPTION_JSON = 256, OPTION_LOCAL, OPTION_TABLE, OPTION_CACHE, OPTION_JOB,
-	OPTION_TIMEOUT, OPTION_GRANULARITY, OPTION_FIND, OPTION_PROBE, OPTION_STEAL,
-	OPTION_DEADLOCKS, OPTION_TRACE, OPTION_STRATEGY,
-	OPTION_BOUND, OPTION_INVARIANT, OPTION_SAVE, OPTION_LEVELS, OPTION_CHECKPOINT,
-	OPTION_INTERVAL };
-
-static const struct argp_option options[] = {
-	{ "json", OPTION_JSON, NULL, 0, "Print one JSON object", 0 },
-	{ "local", OPTION_LOCAL, NULL, 0,
-	  "Search on this machine alone, without the kernel module", 0 },
-	{ "workers", 'w', "WORKERS", 0, "Threads on this node (1)", 0 },
-	{ "table", OPTION_TABLE, "[FIRST:]MIB", 0,
-	  "Memory for BDD nodes, of all nodes of the cluster together (64)", 0 },
-	{ "cache", OPTION_CACHE, "[FIRST:]MIB", 0,
-	  "Memory for results of operations, likewise (32)", 0 },
-	{ "granularity", OPTION_GRANULARITY, "K", 0,
-	  "Share results with other nodes at every K-th variable (0: not)", 0 },
-	{ "find", OPTION_FIND, "WAY", 0,
-	  "Find and put BDD nodes of other nodes one-sided, by message, or auto (the default)", 0 },
-	{ "probe", OPTION_PROBE, "WAY", 0,
-	  "Look through the table quadratic, in runs ever further apart (the default), or linear",
-	  0 },
-	{ "steal", OPTION_STEAL, "WAY", 0,
-	  "Get work of other nodes by request of a worker there, or kernel (the default)", 0 },
-	{ "strategy", OPTION_STRATEGY, "NAME", 0,
-	  "bfs, breadth first (the default), chaining, with fewer rounds, or saturation", 0 },
-	{ "deadlocks", OPTION_DEADLOCKS, NULL, 0,
-	  "Count the states that have no successor", 0 },
-	{ "trace", OPTION_TRACE, NULL, 0,
-	  "Show a shortest way to each violated property, and to a deadlock", 0 },
-	{ "bound", OPTION_BOUND, "PLACE[,PLACE...]=K", 0,
-	  "A property: the places have never more than K tokens together", 0 },
-	{ "invariant", OPTION_INVARIANT, "FILE", 0,
-	  "A property: all states are in the set in FILE, in the .bdd format", 0 },
-	{ "save", OPTION_SAVE, "FILE", 0, "Write the set of states to FILE, likewise", 0 },
-	{ "levels", OPTION_LEVELS, "N", 0, "End after N levels", 0 },
-	{ "checkpoint", OPTION_CHECKPOINT, "FILE", 0,
-	  "Go on from FILE if it is there, and write checkpoints to it", 0 },
-	{ "checkpoint-interval", OPTION_INTERVAL, "SECONDS", 0,
-	  "Write one at most so often, and at the end (600)", 0 },
-	{ "job", OPTION_JOB, "NAME", 0,
-	  "Programs with the same name search together (KDSM_JOB, else the default)", 0 },
-	{ "timeout", OPTION_TIMEOUT, "SECONDS", 0,
-	  "Give up when another node shows no sign of life for so long (30)", 0 },
-	{ NULL, 0, NULL, 0, NULL, 0 },
-};
+#define SECOND			UINT64_C(1000000000)	/* ns */
+#define DEFAULT_TIMEOUT		(30 * SECOND)
+#define MOST_TIMEOUT		(86400 * SECOND)	/* a day */
+#define DEFAULT_INTERVAL	(600 * SECOND)
+#define MOST_INTERVAL		(365 * 86400 * SECOND)	/* a year */
 
 struct arguments {
 	struct kd_reach_options reach;
 	bool json, local;
+	uint64_t workers, granularity;
+	unsigned int strategy;		/* enum strategy */
+	unsigned int find, probe, steal;	/* enums of the library */
 	const char **bound, **invariant;
 };
 
-/* One more in a list of which the library has the number. */
-static void add_text(const char ***list, unsigned int *count, const char *text)
+enum strategy { BFS, CHAINING, SATURATION };
+
+static const char *const strategies[] = {
+	[BFS] = "bfs",
+	[CHAINING] = "chaining",
+	[SATURATION] = "saturation",
+	NULL
+};
+
+static const char *const find_ways[] = {
+	[KDSM_TABLE_AUTO] = "auto",
+	[KDSM_TABLE_ONE_SIDED] = "one-sided",
+	[KDSM_TABLE_MESSAGE] = "message",
+	NULL
+};
+
+static const char *const probe_ways[] = {
+	[KDSM_TABLE_QUADRATIC] = "quadratic",
+	[KDSM_TABLE_LINEAR] = "linear",
+	NULL
+};
+
+static const char *const steal_ways[] = {
+	[KDSM_STEAL_BY_KERNEL] = "kernel",
+	[KDSM_STEAL_BY_REQUEST] = "request",
+	NULL
+};
+
+/* Append text to a list of *count texts. */
+static int append(const char ***list, unsigned int *count, const char *text)
 {
 	*list = reallocarray(*list, *count + 1, sizeof(**list));
-	if (!*list) {
-		perror("kdsm-reach");
-		exit(EXIT_FAILURE);
-	}
+	if (!*list)
+		errx(EXIT_FAILURE, "out of memory");
 	(*list)[(*count)++] = text;
-}
-
-static unsigned long number(struct argp_state *state, const char *option,
-			    const char *text, unsigned long most, unsigned long least)
-{
-	unsigned long value;
-	char *end;
-
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || value < least || value > most)
-		argp_error(state, "%s: not a number from %lu to %lu: %s", option, least,
-			   most, text);
-	return value;
-}
-
-/* MiB, or with a K behind it KiB; in bytes then. */
-static uint64_t size(struct argp_state *state, const char *option, char *text)
-{
-	size_t length = strlen(text);
-
-	if (!length || text[length - 1] != 'K')
-		return (uint64_t)number(state, option, text, MAX_MIB, 1) << 20;
-	text[length - 1] = 0;
-	return (uint64_t)number(state, option, text, MAX_MIB << 10, 1) << 10;
-}
-
-/* [FIRST:]MIB; first is 0 if it is not given. */
-static void range(struct argp_state *state, const char *option, char *text,
-		  uint64_t *first, uint64_t *most)
-{
-	char *colon = strchr(text, ':');
-
-	*first = 0;
-	if (colon) {
-		*colon = 0;
-		*first = size(state, option, text);
-		text = colon + 1;
-	}
-	*most = size(state, option, text);
-	if (*first > *most)
-		argp_error(state, "%s: begins with more than it may grow to", option);
-}
-
-static error_t parse(int key, char *text, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-
-	switch (key) {
-	case OPTION_JSON:
-		a->json = true;
-		break;
-	case OPTION_LOCAL:
-		a->local = true;
-		break;
-	case 'w':
-		a->reach.workers = number(state, "--workers", text, KD_REACH_WORKERS, 1);
-		break;
-	case OPTION_TABLE:
-		range(state, "--table", text, &a->reach.bdd.first_table_bytes,
-		      &a->reach.bdd.table_bytes);
-		break;
-	case OPTION_CACHE:
-		range(state, "--cache", text, &a->reach.bdd.first_cache_bytes,
-		      &a->reach.bdd.cache_bytes);
-		break;
-	case OPTION_GRANULARITY:
-		a->reach.bdd.granularity = number(state, "--granularity", text, 32768, 0);
-		break;
-	case OPTION_FIND:
-		a->reach.bdd.find = !strcmp(text, "message") ? KDSM_TABLE_MESSAGE :
-				    !strcmp(text, "one-sided") ? KDSM_TABLE_ONE_SIDED :
-				    KDSM_TABLE_AUTO;
-		if (a->reach.bdd.find == KDSM_TABLE_AUTO && strcmp(text, "auto"))
-			argp_error(state, "--find: none of one-sided, message, auto: %s", text);
-		break;
-	case OPTION_PROBE:
-		a->reach.bdd.probe = !strcmp(text, "linear") ? KDSM_TABLE_LINEAR :
-				     KDSM_TABLE_QUADRATIC;
-		if (a->reach.bdd.probe == KDSM_TABLE_QUADRATIC && strcmp(text, "quadratic"))
-			argp_error(state, "--probe: neither quadratic nor linear: %s", text);
-		break;
-	case OPTION_STEAL:
-		a->reach.way = strcmp(text, "kernel") ? KDSM_STEAL_BY_REQUEST :
-							KDSM_STEAL_BY_KERNEL;
-		if (strcmp(text, "request") && strcmp(text, "kernel"))
-			argp_error(state, "--steal: neither request nor kernel: %s", text);
-		break;
-	case OPTION_STRATEGY:
-		a->reach.chaining = !strcmp(text, "chaining");
-		a->reach.saturation = !strcmp(text, "saturation");
-		if (!a->reach.chaining && !a->reach.saturation && strcmp(text, "bfs"))
-			argp_error(state, "--strategy: neither bfs, chaining nor saturation: %s",
-				   text);
-		break;
-	case OPTION_DEADLOCKS:
-		a->reach.deadlocks = true;
-		break;
-	case OPTION_TRACE:
-		a->reach.trace = true;
-		break;
-	case OPTION_BOUND:
-		add_text(&a->bound, &a->reach.bounds, text);
-		a->reach.bound = a->bound;
-		break;
-	case OPTION_INVARIANT:
-		add_text(&a->invariant, &a->reach.invariants, text);
-		a->reach.invariant = a->invariant;
-		break;
-	case OPTION_SAVE:
-		a->reach.save = text;
-		break;
-	case OPTION_LEVELS:
-		a->reach.levels = number(state, "--levels", text, LONG_MAX, 1);
-		break;
-	case OPTION_CHECKPOINT:
-		a->reach.checkpoint = text;
-		break;
-	case OPTION_INTERVAL:
-		a->reach.interval = number(state, "--checkpoint-interval", text, 86400 * 365, 0) *
-			1000000000;
-		break;
-	case OPTION_JOB:
-		if (!*text)
-			argp_error(state, "--job: the name is empty");
-		a->reach.job = text;
-		break;
-	case OPTION_TIMEOUT:
-		a->reach.timeout = number(state, "--timeout", text, 86400, 1) * 1000000000;
-		break;
-	case ARGP_KEY_ARG:
-		if (a->reach.path)
-			argp_error(state, "one model at a time, please: %s", text);
-		a->reach.path = text;
-		break;
-	case ARGP_KEY_END:
-		if (!a->reach.path)
-			argp_error(state, "which MODEL?");
-		if (a->reach.trace && (a->reach.chaining || a->reach.saturation))
-			argp_error(state, "--trace: shortest ways are known only with --strategy bfs");
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
 	return 0;
 }
 
-static const struct argp argp = {
-	.options = options,
-	.parser = parse,
-	.args_doc = "MODEL",
-	.doc = "Find the reachable states of MODEL: a file in the .bdd format, a 1-safe "
-	       "Petri net (*.pnml), or an and-inverter graph (*.aag, *.aig). Start it on "
-	       "every node of the cluster.",
+static int parse_bound(void *values, const char *text, char *reason)
+{
+	struct arguments *a = values;
+
+	(void)reason;
+	return append(&a->bound, &a->reach.bounds, text);
+}
+
+static int parse_invariant(void *values, const char *text, char *reason)
+{
+	struct arguments *a = values;
+
+	(void)reason;
+	return append(&a->invariant, &a->reach.invariants, text);
+}
+
+/* [FIRST:]SIZE, in MiB unless they have a suffix; *first is 0 if it is absent. */
+static int parse_memory(const char *text, uint64_t *first, uint64_t *most, char *reason)
+{
+	const struct range range = { LEAST_MEMORY, MOST_MEMORY, 1 << 20 };
+	char *copy, *colon;
+	int ret = 0;
+
+	copy = strdup(text);
+	if (!copy)
+		errx(EXIT_FAILURE, "out of memory");
+	colon = strchr(copy, ':');
+	*first = 0;
+	if (colon) {
+		*colon = '\0';
+		ret = size_parse(copy, &range, first, reason);
+	}
+	if (!ret)
+		ret = size_parse(colon ? colon + 1 : copy, &range, most, reason);
+	free(copy);
+	if (ret || *first <= *most)
+		return ret;
+	snprintf(reason, REASON_SIZE, "'%.48s' begins with more than it may grow to", text);
+	return -1;
+}
+
+static int parse_table(void *values, const char *text, char *reason)
+{
+	struct kdsm_bdd_attr *bdd = &((struct arguments *)values)->reach.bdd;
+
+	return parse_memory(text, &bdd->first_table_bytes, &bdd->table_bytes, reason);
+}
+
+static int parse_cache(void *values, const char *text, char *reason)
+{
+	struct kdsm_bdd_attr *bdd = &((struct arguments *)values)->reach.bdd;
+
+	return parse_memory(text, &bdd->first_cache_bytes, &bdd->cache_bytes, reason);
+}
+
+#define AT(member)	.offset = offsetof(struct arguments, member)
+
+static const struct cli_option options[] = {
+	{ "json", 0, NULL, "Print one JSON object", CLI_FLAG, AT(json) },
+	{ "local", 0, NULL, "Search on this machine alone, without the kernel module",
+	  CLI_FLAG, AT(local) },
+	{ "workers", 'w', "WORKERS", "Threads on this node (1)", CLI_NUMBER,
+	  AT(workers), .range = { 1, KD_REACH_WORKERS, 1 } },
+	{ "table", 0, "[FIRST:]SIZE",
+	  "Memory for BDD nodes, of all nodes of the cluster together, in MiB unless it has a suffix (64)",
+	  CLI_PARSED, .parse = parse_table },
+	{ "cache", 0, "[FIRST:]SIZE",
+	  "Memory for results of operations, of all nodes of the cluster together, in MiB unless it has a suffix (32)",
+	  CLI_PARSED, .parse = parse_cache },
+	{ "granularity", 0, "K",
+	  "Share results with other nodes at every K-th variable; 0: do not share (0)",
+	  CLI_NUMBER, AT(granularity), .range = { 0, 32768, 1 } },
+	{ "find", 0, "WAY",
+	  "Find and put BDD nodes of other nodes one-sided, by message, or as is faster (auto)",
+	  CLI_CHOICE, AT(find), .words = find_ways },
+	{ "probe", 0, "WAY",
+	  "Look for a BDD node in runs that are ever further apart (quadratic), or linear (quadratic)",
+	  CLI_CHOICE, AT(probe), .words = probe_ways },
+	{ "steal", 0, "WAY",
+	  "Take tasks of other nodes by request of a worker there, or from the kernel there (kernel)",
+	  CLI_CHOICE, AT(steal), .words = steal_ways },
+	{ "strategy", 0, "NAME",
+	  "Search breadth first (bfs, the default), by chaining, which takes fewer rounds, or by saturation",
+	  CLI_CHOICE, AT(strategy), .words = strategies },
+	{ "deadlocks", 0, NULL, "Count the states that have no successor", CLI_FLAG,
+	  AT(reach.deadlocks) },
+	{ "trace", 0, NULL, "Show a shortest way to each violated property, and to a deadlock",
+	  CLI_FLAG, AT(reach.trace) },
+	{ "bound", 0, "PLACE[,PLACE...]=K",
+	  "A property: these places never have more than K tokens together", CLI_PARSED,
+	  .parse = parse_bound },
+	{ "invariant", 0, "FILE", "A property: all states are in the set in FILE (.bdd format)",
+	  CLI_PARSED, .parse = parse_invariant },
+	{ "save", 0, "FILE", "Write the set of states to FILE (.bdd format)", CLI_TEXT,
+	  AT(reach.save) },
+	{ "levels", 0, "N", "End after N levels", CLI_NUMBER, AT(reach.levels),
+	  .range = { 1, LONG_MAX, 1 } },
+	{ "checkpoint", 0, "FILE", "Resume from FILE if it exists, and write checkpoints to it",
+	  CLI_TEXT, AT(reach.checkpoint) },
+	{ "checkpoint-interval", 0, "SECONDS",
+	  "Shortest time between two checkpoints (600); one more is written at the end",
+	  CLI_TIME, AT(reach.interval), .range = { 0, MOST_INTERVAL, SECOND } },
+	{ "job", 0, "NAME", "Programs with the same name search together (KDSM_JOB, or default)",
+	  CLI_TEXT, AT(reach.job) },
+	{ "timeout", 0, "SECONDS", "Fail when another node shows no sign of life for this time (30)",
+	  CLI_TIME, AT(reach.timeout), .range = { SECOND, MOST_TIMEOUT, SECOND } },
+	{ 0 }
 };
 
-/* Without a cluster there is nothing to search together. */
-static void explain_open(int error)
+static int take_model(void *values, unsigned int index, const char *text, char *reason)
 {
-	const char *what =
-		error == -ENOENT ? "/dev/kdsm is not there; load kdsm.ko (insmod), or use --local" :
-		error == -EACCES ?
-		"no permission on /dev/kdsm; see its owner, group and mode, or use --local" :
-		error == -ENETDOWN ? "the cluster is not up; use kdsmctl up, or --local" :
-		error == -EPROTO ?
-		"the module kdsm.ko and this program do not fit; install both from one release" :
-		NULL;
+	struct arguments *a = values;
 
-	if (what)
-		fprintf(stderr, "kdsm-reach: %s\n", what);
-	else
-		fprintf(stderr, "kdsm-reach: /dev/kdsm cannot be opened: %s\n",
-			strerror(-error));
+	(void)index;
+	(void)reason;
+	a->reach.path = text;
+	return 0;
 }
+
+static int check(void *values, char *reason)
+{
+	struct arguments *a = values;
+
+	a->reach.workers = a->workers;
+	a->reach.way = a->steal;
+	a->reach.bdd.granularity = a->granularity;
+	a->reach.bdd.find = a->find;
+	a->reach.bdd.probe = a->probe;
+	a->reach.chaining = a->strategy == CHAINING;
+	a->reach.saturation = a->strategy == SATURATION;
+	a->reach.bound = a->bound;
+	a->reach.invariant = a->invariant;
+	if (!a->reach.trace || a->strategy == BFS)
+		return 0;
+	snprintf(reason, REASON_SIZE, "--trace: shortest ways are known only with --strategy bfs");
+	return -1;
+}
+
+static const struct cli cli = {
+	.doc = "Find the reachable states of MODEL: a file in the .bdd format, a 1-safe Petri net "
+	       "(*.pnml), or an and-inverter graph (*.aag, *.aig). Start it on every node of the "
+	       "cluster.",
+	.args = "MODEL",
+	.least = 1,
+	.most = 1,
+	.options = { options },
+	.argument = take_model,
+	.check = check,
+};
 
 int main(int argc, char **argv)
 {
 	const char *job = getenv("KDSM_JOB");
 	struct arguments a = {
+		.workers = 1,
 		.reach = {
-			.workers = 1,
 			.job = job && *job ? job : "default",
-			.timeout = DEFAULT_TIMEOUT * UINT64_C(1000000000),
+			.timeout = DEFAULT_TIMEOUT,
 			.bdd = {
-				.table_bytes = DEFAULT_TABLE << 20,
-				.cache_bytes = DEFAULT_CACHE << 20,
+				.table_bytes = DEFAULT_TABLE,
+				.cache_bytes = DEFAULT_CACHE,
 			},
-			.interval = DEFAULT_INTERVAL * UINT64_C(1000000000),
+			.interval = DEFAULT_INTERVAL,
 			.warn = print_warning,
 		},
 	};
@@ -286,30 +250,25 @@ int main(int argc, char **argv)
 	struct kdsm *kdsm;
 	int r;
 
-	if (argc)	/* getopt's messages begin with it */
-		argv[0] = program_invocation_short_name;
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cli_parse(&cli, argc, argv, &a);
 	if (isatty(STDERR_FILENO))
 		a.reach.progress = print_progress;
 
 	r = kdsm_open(&kdsm, a.local ? KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE : 0);
-	if (r < 0) {
-		explain_open(r);
-		return EXIT_FAILURE;
-	}
+	if (r < 0)
+		errx(EXIT_FAILURE, "%s, or use --local", cluster_reason(r));
 	kd_reach_result_init(&result);
 	r = kd_reach(kdsm, &a.reach, &result, &message);
 	if (a.reach.progress)
 		print_progress_end();
 	if (r < 0) {
-		fprintf(stderr, "kdsm-reach: %s\n", message.text);
+		warnx("%s", message.text);
 	} else if (kdsm_node(kdsm) == 0) {
-		r = a.json ? print_json(&a.reach, &result) :
-		    print_text(&a.reach, &result);
-		if (r < 0)
-			fprintf(stderr, "kdsm-reach: the result cannot be written: %s\n",
-				strerror(-r));
-		else if (result.unsaved)
+		if (a.json)
+			print_json(&a.reach, &result);
+		else
+			print_text(&a.reach, &result);
+		if (result.unsaved)
 			r = -EIO;
 	}
 	if (getenv("KDSM_REACH_COUNTS"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What kdsm-reach prints: results as text or JSON, and progress. */
-#include <errno.h>
+/* Output of kdsm-reach: results as text or JSON, progress and warnings. */
+#include <err.h>
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <stdio.h>
@@ -8,13 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/json.h"
 #include "print.h"
-
-static int flush(void)
-{
-	errno = 0;
-	return fflush(stdout) || ferror(stdout) ? -(errno ? errno : EIO) : 0;
-}
 
 static void print_trace(const struct kd_trace *trace, bool deadlock)
 {
@@ -33,7 +28,7 @@ static void print_trace(const struct kd_trace *trace, bool deadlock)
 	}
 }
 
-/* The model, and of what size it is. */
+/* The model and its size. */
 static void print_model(const struct kd_reach_result *result)
 {
 	bool net = !strcmp(result->kind, "Petri net");
@@ -43,7 +38,7 @@ static void print_model(const struct kd_reach_result *result)
 	       net ? "transition" : "relation", result->relations == 1 ? "" : "s");
 }
 
-/* With more digits than can be counted at a glance, their power of ten, too. */
+/* A number of more than 15 digits is followed by its power of ten. */
 static void print_states(const struct kd_reach_result *result)
 {
 	mpf_t about;
@@ -133,7 +128,7 @@ static void print_costs(const struct kd_reach_options *options,
 	       result->tasks ? (double)remote / result->tasks : 0);
 }
 
-int print_text(const struct kd_reach_options *options, const struct kd_reach_result *result)
+void print_text(const struct kd_reach_options *options, const struct kd_reach_result *result)
 {
 	unsigned int i;
 
@@ -143,16 +138,10 @@ int print_text(const struct kd_reach_options *options, const struct kd_reach_res
 	print_verdicts(options, result);
 	print_search(options, result);
 	print_costs(options, result);
-	/* that to a deadlock comes last, if there is one */
+	/* The way to a deadlock comes last, if there is one. */
 	for (i = 0; i < result->traces; i++)
 		print_trace(&result->trace[i],
 			    i == result->traces - 1 && mpz_sgn(result->deadlocks));
-	return flush();
-}
-
-static void add_u64(struct json_object *object, const char *key, uint64_t value)
-{
-	json_object_object_add(object, key, json_object_new_uint64(value));
 }
 
 static void add_seconds(struct json_object *object, const char *key, double seconds)
@@ -163,12 +152,12 @@ static void add_seconds(struct json_object *object, const char *key, double seco
 	json_object_object_add(object, key, json_object_new_double_s(seconds, text));
 }
 
-/* As text: many a reader of JSON takes a number for a double. */
+/* A string, because many readers of JSON convert numbers to doubles. */
 static void add_mpz(struct json_object *object, const char *key, const mpz_t value)
 {
 	char *text = mpz_get_str(NULL, 10, value);
 
-	json_object_object_add(object, key, json_object_new_string(text));
+	json_text(object, key, text);
 	free(text);
 }
 
@@ -181,11 +170,11 @@ static struct json_object *verdicts(const struct kd_reach_result *result)
 	for (i = 0; i < result->properties; i++) {
 		verdict = &result->verdict[i];
 		object = json_object_new_object();
-		json_object_object_add(object, "name", json_object_new_string(verdict->name));
+		json_text(object, "name", verdict->name);
 		json_object_object_add(object, "violated",
 				       json_object_new_boolean(verdict->violated));
 		if (verdict->violated)
-			add_u64(object, "steps", verdict->steps);
+			json_number(object, "steps", verdict->steps);
 		json_object_array_add(array, object);
 	}
 	return array;
@@ -201,9 +190,8 @@ static struct json_object *steps(const struct kd_trace *trace)
 		step = &trace->step[k];
 		object = json_object_new_object();
 		if (step->label)
-			json_object_object_add(object, "label",
-					       json_object_new_string(step->label));
-		json_object_object_add(object, "state", json_object_new_string(step->state));
+			json_text(object, "label", step->label);
+		json_text(object, "state", step->state);
 		json_object_array_add(array, object);
 	}
 	return array;
@@ -216,54 +204,52 @@ static struct json_object *traces(const struct kd_reach_result *result)
 
 	for (i = 0; i < result->traces; i++) {
 		object = json_object_new_object();
-		json_object_object_add(object, "what",
-				       json_object_new_string(result->trace[i].what));
+		json_text(object, "what", result->trace[i].what);
 		json_object_object_add(object, "steps", steps(&result->trace[i]));
 		json_object_array_add(array, object);
 	}
 	return array;
 }
 
-int print_json(const struct kd_reach_options *options, const struct kd_reach_result *result)
+void print_json(const struct kd_reach_options *options, const struct kd_reach_result *result)
 {
 	struct json_object *object = json_object_new_object();
 	struct json_object *remote = json_object_new_object();
 
-	json_object_object_add(object, "model", json_object_new_string(result->model));
-	json_object_object_add(object, "kind", json_object_new_string(result->kind));
-	add_u64(object, "bits", result->bits);
-	add_u64(object, "relations", result->relations);
+	json_text(object, "model", result->model);
+	json_text(object, "kind", result->kind);
+	json_number(object, "bits", result->bits);
+	json_number(object, "relations", result->relations);
 	add_mpz(object, "states", result->states);
-	add_u64(object, "nodes", result->nodes);
-	add_u64(object, "levels", result->levels);
-	json_object_object_add(object, "strategy",
-			       json_object_new_string(options->saturation ? "saturation" :
-						      options->chaining ? "chaining" : "bfs"));
+	json_number(object, "nodes", result->nodes);
+	json_number(object, "levels", result->levels);
+	json_text(object, "strategy", options->saturation ? "saturation" :
+				      options->chaining ? "chaining" : "bfs");
 	json_object_object_add(object, "complete", json_object_new_boolean(result->complete));
 	if (result->from_level) {
-		add_u64(object, "from_level", result->from_level);
+		json_number(object, "from_level", result->from_level);
 		add_seconds(object, "seconds_before", result->before);
 	}
 	add_seconds(object, "seconds", result->seconds);
-	add_u64(object, "workers", result->workers);
-	add_u64(object, "cluster_nodes", result->cluster_nodes);
-	add_u64(object, "table_used", result->table_used);
-	add_u64(object, "table_size", result->table_size);
-	add_u64(object, "collections", result->collections.count);
-	add_u64(object, "collected", result->collections.nodes);
+	json_number(object, "workers", result->workers);
+	json_number(object, "cluster_nodes", result->cluster_nodes);
+	json_number(object, "table_used", result->table_used);
+	json_number(object, "table_size", result->table_size);
+	json_number(object, "collections", result->collections.count);
+	json_number(object, "collected", result->collections.nodes);
 	add_seconds(object, "collection_seconds", result->collections.seconds);
-	add_u64(object, "memory", result->memory);
-	add_u64(object, "tasks", result->tasks);
-	add_u64(object, "tasks_least", result->tasks_least);
-	add_u64(object, "tasks_most", result->tasks_most);
-	add_u64(remote, "get", result->remote.get);
-	add_u64(remote, "put", result->remote.put);
-	add_u64(remote, "cas", result->remote.cas);
-	add_u64(remote, "faa", result->remote.faa);
-	add_u64(remote, "find", result->remote.find);
-	add_u64(remote, "steal", result->remote.steal);
-	add_u64(remote, "am", result->remote.am);
-	add_u64(remote, "bytes", result->remote.bytes);
+	json_number(object, "memory", result->memory);
+	json_number(object, "tasks", result->tasks);
+	json_number(object, "tasks_least", result->tasks_least);
+	json_number(object, "tasks_most", result->tasks_most);
+	json_number(remote, "get", result->remote.get);
+	json_number(remote, "put", result->remote.put);
+	json_number(remote, "cas", result->remote.cas);
+	json_number(remote, "faa", result->remote.faa);
+	json_number(remote, "find", result->remote.find);
+	json_number(remote, "steal", result->remote.steal);
+	json_number(remote, "am", result->remote.am);
+	json_number(remote, "bytes", result->remote.bytes);
 	json_object_object_add(object, "remote", remote);
 	if (result->properties)
 		json_object_object_add(object, "properties", verdicts(result));
@@ -273,7 +259,6 @@ int print_json(const struct kd_reach_options *options, const struct kd_reach_res
 		json_object_object_add(object, "traces", traces(result));
 	printf("%s\n", json_object_to_json_string_ext(object, JSON_C_TO_STRING_SPACED));
 	json_object_put(object);
-	return flush();
 }
 
 void print_progress(void *context, const struct kd_progress *progress)
@@ -312,7 +297,7 @@ void print_warning(void *context, const char *text)
 	(void)context;
 	if (isatty(STDERR_FILENO))
 		print_progress_end();
-	fprintf(stderr, "kdsm-reach: %s\n", text);
+	warnx("%s", text);
 }
 
 void print_counts(const struct kd_reach_result *result)

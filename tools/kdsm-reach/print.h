@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What kdsm-reach prints. Functions that return int: 0 or a negative errno. */
+/* Output of kdsm-reach. */
 #ifndef PRINT_H
 #define PRINT_H
 
 #include "reach/reach.h"
 
-int print_text(const struct kd_reach_options *options, const struct kd_reach_result *result);
-int print_json(const struct kd_reach_options *options, const struct kd_reach_result *result);
+void print_text(const struct kd_reach_options *options, const struct kd_reach_result *result);
+void print_json(const struct kd_reach_options *options, const struct kd_reach_result *result);
 
-/* One line on stderr that the next one overwrites, and its end. */
+/* Write a line to stderr that overwrites the last one, and erase it in the end. */
 void print_progress(void *context, const struct kd_progress *progress);
 void print_progress_end(void);
 
-/* A line on stderr, while progress may be shown. */
+/* A line on stderr, which erases a line of progress. */
 void print_warning(void *context, const char *text);
 
-/* Counters of this node's workers, on stderr: for those who work on kdsm. */
+/* Counters of this node's workers, on stderr, for developers of kdsm. */
 void print_counts(const struct kd_reach_result *result);
 
 #endif /* PRINT_H */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The command line of all tools and programs: options as tables over argp(3), commands as
+ * tables, --help, --usage and --version. Wrong usage ends the process with EX_USAGE (64), two
+ * lines on stderr and nothing on stdout. If what was printed cannot be written to stdout, the
+ * process ends with EXIT_FAILURE and says so, from an exit handler.
+ */
+#ifndef COMMON_CLI_H
+#define COMMON_CLI_H
+
+#include <stddef.h>
+
+#include "common/number.h"
+
+/* Option tables of one command line at most */
+#define CLI_TABLES	4
+
+enum cli_type {
+	CLI_FLAG,	/* the option has no value; bool, becomes true */
+	CLI_NUMBER,	/* uint64_t, by number_parse() */
+	CLI_SIZE,	/* uint64_t, by size_parse(): bytes */
+	CLI_TIME,	/* uint64_t, by time_parse(): nanoseconds */
+	CLI_TEXT,	/* const char *; "" is refused */
+	CLI_WORD,	/* const char *: one of words */
+	CLI_CHOICE,	/* unsigned int: the index in words */
+	CLI_PARSED,	/* parse() stores the value */
+};
+
+/**
+ * struct cli_option - one option, which stores its value in a member of a structure
+ * @name: name of the long option; NULL ends a table
+ * @key: letter of the short option; 0: there is none
+ * @value: name of the value in --help; NULL for CLI_FLAG
+ * @doc: one sentence in --help
+ * @type: how the value is parsed and stored
+ * @offset: offset of the member in the structure
+ * @range: values that CLI_NUMBER, CLI_SIZE and CLI_TIME take
+ * @words: values that CLI_WORD and CLI_CHOICE take, ends with NULL
+ * @parse: of CLI_PARSED; returns 0, or -1 with a reason
+ */
+struct cli_option {
+	const char *name;
+	int key;
+	const char *value, *doc;
+	enum cli_type type;
+	size_t offset;
+	struct range range;
+	const char *const *words;
+	int (*parse)(void *values, const char *text, char reason[REASON_SIZE]);
+};
+
+/**
+ * struct cli - a command line
+ * @doc: what the program does, for --help; "\v" separates a part that follows the options
+ * @args: names of the arguments, for --help; NULL: there are none
+ * @least: fewest arguments
+ * @most: most arguments
+ * @options: tables of options
+ * @argument: stores argument number index; returns 0, or -1 with a reason
+ * @check: looks at all values in the end; returns 0, or -1 with a reason; may be NULL
+ */
+struct cli {
+	const char *doc, *args;
+	unsigned int least, most;
+	const struct cli_option *options[CLI_TABLES];
+	int (*argument)(void *values, unsigned int index, const char *text,
+			char reason[REASON_SIZE]);
+	int (*check)(void *values, char reason[REASON_SIZE]);
+};
+
+/* Fill values, which hold the defaults. Returns only if the command line is right. */
+void cli_parse(const struct cli *cli, int argc, char **argv, void *values);
+
+/**
+ * struct cli_command - the first word of a command line, or of the rest of one
+ * @name: the word; NULL ends a table
+ * @doc: one sentence in --help
+ * @run: does the rest: argv[0] is the program and all words so far; returns an exit status
+ * @commands: or: the words that may follow
+ */
+struct cli_command {
+	const char *name, *doc;
+	int (*run)(int argc, char **argv);
+	const struct cli_command *commands;
+};
+
+/* Run the command that argv[1] names. Returns an exit status. */
+int cli_run(const struct cli_command *commands, const char *doc, int argc, char **argv);
+
+#endif /* COMMON_CLI_H */

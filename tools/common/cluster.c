@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Messages about the cluster of this node, see cluster.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <linux/kdsm.h>
+
+#include "common/cluster.h"
+
+const char *cluster_reason(int error)
+{
+	static char text[128];
+
+	switch (-error) {
+	case ENOENT:
+		return "there is no " KDSM_DEVICE
+		       ": load kdsm.ko (insmod) and bring the cluster up (kdsmctl up -f FILE)";
+	case ENETDOWN:
+		return "the cluster is not up on this node: bring it up (kdsmctl up -f FILE)";
+	case EACCES:
+		return "no permission on " KDSM_DEVICE ": see its owner, group and mode";
+	case EPROTO:
+		return "kdsm.ko and this program are of different versions: "
+		       "install both from one release";
+	default:
+		snprintf(text, sizeof(text), "cannot open " KDSM_DEVICE ": %s", strerror(-error));
+		return text;
+	}
+}

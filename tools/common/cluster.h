@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Messages about the cluster of this node. */
+#ifndef COMMON_CLUSTER_H
+#define COMMON_CLUSTER_H
+
+/*
+ * Why kdsm_open() failed with error, a negative errno, and what to do: a sentence without
+ * capital and full stop. It is valid until the next call.
+ */
+const char *cluster_reason(int error);
+
+#endif /* COMMON_CLUSTER_H */
