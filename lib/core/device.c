@@ -160,7 +160,7 @@ static int device_submit(struct kdsm_region *region, struct kdsm_op *ops,
 	ret = device_ioctl(region->fd, KDSM_IOC_SUBMIT, &arg);
 	if (ticket)
 		*ticket = ret ? 0 : arg.ticket;
-	if (ret != -EAGAIN)
+	if (ret != -EAGAIN && ret != -E2BIG)
 		kdsm_count(region->kdsm, ops, count);
 	return ret;
 }

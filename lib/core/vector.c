@@ -100,8 +100,8 @@ static int mixed(struct kdsm_region *region, struct kdsm_op *ops,
 	do_own(region, ops, count);
 	if (!ret && ticket)
 		ret = backend->complete(region, ticket, KDSM_FOREVER);
-	else if (ret == -EAGAIN)
-		/* Too much in flight to overlap: then one after the other. */
+	else if (ret == -EAGAIN || ret == -E2BIG)
+		/* More than the module keeps in flight for a ticket: wait in the call. */
 		ret = backend->submit(region, remote, n, NULL);
 	copy_back(region, remote, ops, count);
 	return settle(ops, count, ret);

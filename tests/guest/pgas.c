@@ -324,6 +324,25 @@ static void pgas_vector_long(void)
 	}
 }
 
+/* Own and remote operations with more bytes than one ticket holds. */
+static void pgas_vector_large(void)
+{
+	enum { COUNT = KDSM_MAX_INFLIGHT_BYTES / KDSM_MAX_OP_LENGTH + 1 };
+	uint8_t *to = malloc(KDSM_MAX_OP_LENGTH);
+	struct kdsm_op ops[COUNT + 1];
+	struct kdsm_counts before, after;
+	unsigned int i;
+
+	for (i = 0; i < COUNT; i++)
+		ops[i] = kdsm_op_get(next(), 0, to, KDSM_MAX_OP_LENGTH);
+	ops[COUNT] = kdsm_op_get(node, 0, to, 8);
+	kdsm_counts(kdsm, &before);
+	CHECK_IS(kdsm_vector(region, ops, COUNT + 1), 0);
+	kdsm_counts(kdsm, &after);
+	CHECK_IS(after.get - before.get, nodes > 1 ? COUNT : 0);
+	free(to);
+}
+
 /* Statuses are each operation's own; the call gives the first. */
 static void pgas_bad_operations(void)
 {
@@ -695,6 +714,7 @@ static const struct guest_test tests[] = {
 	TEST(pgas_find),
 	TEST(pgas_vector_mixed),
 	TEST(pgas_vector_long),
+	TEST(pgas_vector_large),
 	TEST(pgas_bad_operations),
 	TEST(pgas_tickets),
 	TEST(pgas_tickets_limits),
