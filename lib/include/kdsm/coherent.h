@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Coherent regions: memory that all nodes map whole, at the same address, and use
- * by plain loads and stores.
+ * Coherent regions: memory that every node maps whole, at the same address, and uses
+ * by loads and stores. kdsm_coherent(7) describes the memory model.
  *
- * A program without data races sees one memory, as threads of one machine do. What
- * orders two accesses on different nodes is a release by the node of the first,
- * after it, and an acquire by the node of the second, before it, of what that
- * release gave (a signature), or of a signature merged from that. The barrier below
- * does both. A mutex, a signal or an atomic in the coherent region orders nothing
- * between nodes: words to synchronise by belong in a partitioned region, and
- * kdsm_region_open_coherent() opens one beside the coherent one.
+ * With policy KDSM_POLICY_RELEASE a program without data races sees one memory, as the
+ * threads of one machine do. A read on one node sees a write on another if the writer's
+ * node released the region after the write and the reader's node acquired the resulting
+ * signature, or one merged from it, before the read. The barrier below and the locks of
+ * <kdsm/lock.h> release and acquire by themselves. A mutex, a signal or an atomic in the
+ * coherent region orders nothing between nodes; words to synchronise by belong in a
+ * partitioned region.
  *
- * Several nodes may write different bytes of one block between two releases; the
- * writes are merged. Two that write the same byte have a data race: one wins.
+ * Between two releases several nodes may write different bytes of one block: the writes
+ * are merged. If two nodes write the same byte, that is a data race, and one write is
+ * lost.
  *
- * Conventions are those of <kdsm/kdsm.h>. A coherent region is one of policy
- * KDSM_POLICY_RELEASE here; a partitioned one gives -EOPNOTSUPP where a coherent
- * one is expected, and the other way round.
+ * With policy KDSM_POLICY_STRICT every write is seen at once, and nothing needs to be
+ * released or acquired.
+ *
+ * Conventions are those of <kdsm/kdsm.h>. A function that takes a coherent region fails
+ * with -EOPNOTSUPP for a partitioned one, and the reverse.
  */
 #ifndef KDSM_COHERENT_H
 #define KDSM_COHERENT_H
@@ -30,17 +33,18 @@ extern "C" {
 /* ---- regions ---- */
 
 /*
- * Open the coherent region name, as kdsm_region_open() with attr does (its policy
- * 0 means KDSM_POLICY_RELEASE), and beside it the partitioned region "name.sync" of
- * sync_size bytes a node, 1 at least, for words to synchronise by. The flags KEEP
- * and the mode of attr hold for both; EXCL for the coherent one. With attr NULL both
- * must exist, and sync_size is ignored.
+ * Open the coherent region name as kdsm_region_open() does, and the partitioned region
+ * "name.sync", for words to synchronise by.
  *
- * Both are closed with kdsm_region_close(), the caller's to do.
+ * attr is that of the coherent region; policy 0 means KDSM_POLICY_RELEASE. The companion
+ * has sync_size bytes on each node, at least 1, and takes mode and KDSM_REGION_KEEP from
+ * attr. With attr NULL both regions must exist, and sync_size is ignored.
  *
- * Errors: those of kdsm_region_open(); -EINVAL: the name is too long to have .sync
- * appended; -EOPNOTSUPP: attr has another policy, or name is a partitioned region.
- * On failure nothing is open.
+ * The caller closes both with kdsm_region_close(). On failure both pointers are NULL and
+ * nothing is open. Errors are those of kdsm_region_open(), and
+ * -EINVAL	the name with ".sync" is longer than KDSM_NAME_SIZE - 1
+ * -EOPNOTSUPP	attr asks for a partitioned region; or attr is NULL, and name is one
+ * -EFBIG	sync_size times the number of nodes overflows
  */
 int kdsm_region_open_coherent(struct kdsm *kdsm, const char *name,
 			      const struct kdsm_region_attr *attr, uint64_t sync_size,
@@ -49,66 +53,79 @@ int kdsm_region_open_coherent(struct kdsm *kdsm, const char *name,
 /* ---- release and acquire ---- */
 
 /*
- * Complete all writes that any thread or process of this node has made to the
- * region, up to now, and store what tells of them, and of all that this node has
- * acquired, in *signature, which is the caller's (NULL: not wanted). A call costs as
- * much as there is written since the last one: nothing over the network for blocks
- * that only this node writes.
+ * Release: complete the writes that the threads and processes of this node have made to
+ * the region so far, and store in *signature which blocks they and all acquired
+ * signatures wrote. *signature is the caller's; NULL if it is not needed.
  *
- * The local backend: a full memory fence and an empty signature.
+ * The cost grows with the number of blocks written since the last release. A block that
+ * only this node writes costs nothing remote. With policy STRICT, and the local backend,
+ * a release is a memory fence, and the signature is empty.
  *
- * Errors: those of KDSM_IOC_RELEASE in <linux/kdsm.h>; after one, call again or give
- * up: some writes may not be complete.
+ * -EOPNOTSUPP	the region is partitioned
+ * -EFAULT	signature is not accessible memory
+ * -ENOMEM	this node has no memory for the call
+ * -EHOSTDOWN, -EIO, -ETIMEDOUT	a node that owns a written block does not answer
+ * After an error some writes may not be complete; the caller may repeat the call.
  */
 int kdsm_release(struct kdsm_region *region, struct kdsm_signature *signature);
 
 /*
- * From now on all threads and processes of this node see the writes that signature
- * tells of. What this node has written itself and not released stays as it is.
+ * Acquire: from now on the threads and processes of this node see the writes that
+ * *signature lists. Writes of this node that are not released yet stay in place.
  *
- * -EINVAL: no signature (NULL, or bytes that no release made). Other errors: those
- * of KDSM_IOC_ACQUIRE; some of what is seen may be too old then, call again.
+ * The call makes stale copies of blocks invalid, without remote operations; the next
+ * access to such a block fetches it. With policy STRICT, and the local backend, an
+ * acquire is a memory fence.
+ *
+ * -EINVAL	signature is NULL or malformed
+ * -EOPNOTSUPP	the region is partitioned
+ * -EFAULT	signature is not accessible memory
+ * -ENOMEM	this node has no memory for the call; some copies may still be stale, and
+ *		the caller may repeat the call
  */
 int kdsm_acquire(struct kdsm_region *region, const struct kdsm_signature *signature);
 
 /*
- * Signatures are struct kdsm_signature of <linux/kdsm.h>: bytes which may be copied
- * and sent, of which the first KDSM_SIGNATURE_BYTES(signature->count) matter.
- * They belong to the region whose release made them.
+ * A signature is a struct kdsm_signature of <linux/kdsm.h>. Its first
+ * KDSM_SIGNATURE_BYTES(signature->count) bytes may be copied and sent by any means. It
+ * is valid only for the region whose release made it.
  */
 
-/* One that tells of nothing. */
+/* Make *signature list no writes. */
 void kdsm_signature_init(struct kdsm_signature *signature);
 
 /*
- * Let *signature also tell of what *other tells of. It stays within
- * KDSM_NOTICES_MAX notices: of more, the oldest go and raise the floor to the newest
- * of them, so that an acquire sees at least as much, and has to fetch more again
- * (Endo's dissertation, 3.4.5). Both are as kdsm_release(), kdsm_signature_init()
- * or this made them; of others no more than KDSM_NOTICES_MAX notices are looked at.
+ * Add the writes that *other lists to *signature. Both were made by kdsm_release(),
+ * kdsm_signature_init() or this function.
+ *
+ * If there are more than KDSM_NOTICES_MAX notices, the oldest are dropped and the floor
+ * rises to the newest of these. An acquire then sees at least as much, but makes more
+ * copies invalid. (W. Endo, dissertation, section 3.4.5)
  */
 void kdsm_signature_merge(struct kdsm_signature *signature,
 			  const struct kdsm_signature *other);
 
-/*
- * Hand a signature to a node: put it, and then value, into the KDSM_SIGNATURE_PLACE
- * bytes at offset (8-byte aligned, zero at first) of the node's part of sync, and wake
- * who waits there. One vector of two puts of as many bytes as are in use. The place
- * holds one signature: the receiver must have got it before the next is put, and
- * value must differ from that of the one before.
- *
- * Errors: those of kdsm_put().
- */
+/* Size of a place for one signature and its value, in bytes. */
 #define KDSM_SIGNATURE_PLACE 3136
 
+/*
+ * Put a signature, and then value, into the KDSM_SIGNATURE_PLACE bytes at offset of a
+ * node's part of sync, and wake the threads that wait there. offset is a multiple of 8,
+ * and the bytes are zero at first. One vector of two puts, of the bytes in use only.
+ *
+ * A place holds one signature: the receiver must have read it before the next put, and
+ * value must differ from that of the previous put. Errors: those of kdsm_put().
+ */
 int kdsm_signature_put(struct kdsm_region *sync, unsigned int node, uint64_t offset,
 		       const struct kdsm_signature *signature, uint64_t value);
 
 /*
- * Wait until value has arrived at offset of the own part of sync, and store what was
- * put with it in *signature. timeout in ns, or KDSM_FOREVER; signals do not end it.
+ * Wait until value is at offset of this node's part of sync, for timeout at most, and
+ * store the signature that was put with it in *signature. A signal does not end it.
  *
- * -ETIMEDOUT; -EPROTO: what is there is no signature; errors of kdsm_wait().
+ * -ETIMEDOUT	value did not arrive in time
+ * -EPROTO	the place does not hold a signature
+ * -EINVAL, -ERANGE, -EOPNOTSUPP, -ENOMEM	as kdsm_wait()
  */
 int kdsm_signature_wait(struct kdsm_region *sync, uint64_t offset, uint64_t value,
 			struct kdsm_signature *signature, uint64_t timeout);
@@ -116,54 +133,54 @@ int kdsm_signature_wait(struct kdsm_region *sync, uint64_t offset, uint64_t valu
 /* ---- hints ---- */
 
 /*
- * To have something done now, for the blocks that have bytes in length bytes at offset,
- * which later would keep a program waiting. What a program reads, and what it has to
- * release and acquire, is the same with and without them. They return when it is done,
- * and promise nothing: what other nodes do next may undo it. length 0 is nothing.
+ * Hints for the blocks that overlap length bytes at offset. They do now what would delay
+ * the program later. They change nothing that a program can see but time: what it reads,
+ * and what it has to release and acquire, is the same without them. Another node's
+ * access may undo them at any time. A call returns when it is done. length 0 does
+ * nothing, and so does the local backend.
  *
- * The local backend does nothing.
- *
- * -EOPNOTSUPP: a partitioned region. -ERANGE: not inside the region. -EACCES: the region
- * was opened without permission to write (kdsm_pin). Other errors: those of
- * KDSM_IOC_ADVISE in <linux/kdsm.h>; some blocks are as they were then.
+ * -EOPNOTSUPP	the region is partitioned
+ * -ERANGE	the bytes are not inside the region
+ * -EACCES	the region is open for reading only (kdsm_pin())
+ * -ENOMEM, -EHOSTDOWN, -EIO, -ETIMEDOUT	some blocks are unchanged
  */
 
-/* Have copies here, as if all of it were read: several blocks a round trip. */
+/* Fetch copies, as if every block were read; several blocks a round trip. */
 int kdsm_prefetch(struct kdsm_region *region, uint64_t offset, uint64_t length);
 
 /*
- * Release what this node wrote there, and nothing else, so that there is less to do
- * for the next kdsm_release(), which is needed all the same: its signature is what tells
- * others. With policy strict: nothing.
+ * Complete this node's writes to these blocks, so that the next kdsm_release() has less to
+ * do. That release is still needed: its signature tells other nodes. With policy STRICT:
+ * nothing.
  */
 int kdsm_flush(struct kdsm_region *region, uint64_t offset, uint64_t length);
 
 /*
- * Become the owner, so that releases of this node cost nothing there, until another
- * node writes there and releases (or, with policy strict, reads or writes it). There is
- * nothing to take back.
+ * Become the owner of these blocks, so that releases of this node cost nothing remote for
+ * them. With policy RELEASE this lasts until another node writes a block and releases;
+ * with policy STRICT it makes the blocks writable here until another node accesses them.
  */
 int kdsm_pin(struct kdsm_region *region, uint64_t offset, uint64_t length);
 
 /* ---- barrier ---- */
 
 /*
- * A barrier for any number of threads of any number of processes on each node: what
- * was written to the coherent region before it by any participant is seen by all of
- * them after it.
+ * A barrier for any number of threads, of any number of processes, on each node. After
+ * it every participant sees what any of them wrote to the coherent region before it.
  *
- * The last one to arrive on a node releases for the node. Then signatures go up a
- * tree of nodes, four children a node, merged on the way, and the sum comes down
- * again and is acquired (a combining tree: Yew, Tzeng, Lawrie 1987; the arity and
- * that each waits at a place of its own: Mellor-Crummey, Scott, "Algorithms for
- * scalable synchronization", 1991). A node sends one message up and at most four
- * down, each to a place that nobody else writes.
+ * The last thread to arrive on a node releases for the node. Signatures go up a tree of
+ * nodes, four children a node, and are merged on the way; their sum comes down again and
+ * is acquired. A node sends one message up and at most four down, each into a place that
+ * no other node writes. (Combining tree: Yew, Tzeng, Lawrie, "Distributing Hot-Spot
+ * Addressing in Large-Scale Multiprocessors", 1987. Arity and one place for each sender:
+ * Mellor-Crummey, Scott, "Algorithms for Scalable Synchronization on Shared-Memory
+ * Multiprocessors", 1991.)
  *
- * The words of a barrier are KDSM_TREE_BARRIER_SIZE bytes at offset (a multiple of
- * 64) of every part of sync, zero at first, and used for nothing else while the
- * region lives. Their state is all there, so a struct kdsm_tree_barrier is not changed
- * after init: threads may share one, or a process open another on the same words
- * later. It holds the regions but does not own them, and there is nothing to destroy.
+ * The barrier uses KDSM_TREE_BARRIER_SIZE bytes at offset, a multiple of 64, of every
+ * part of sync. They are zero at first, and used for nothing else while the region lives.
+ * All state is there, so a struct kdsm_tree_barrier is constant after init: threads may
+ * share one, and a process may make another one for the same bytes later. It does not
+ * keep the regions open, and there is nothing to destroy.
  */
 #define KDSM_TREE_BARRIER_SIZE	16384
 #define KDSM_TREE_BARRIER_ARITY	4
@@ -171,38 +188,42 @@ int kdsm_pin(struct kdsm_region *region, uint64_t offset, uint64_t length);
 struct kdsm_tree_barrier {
 	struct kdsm_region *region, *sync;
 	uint64_t offset;
-	uint32_t participants;		/* on this node */
-	uint16_t parent, children[KDSM_TREE_BARRIER_ARITY];	/* nodes */
+	uint32_t participants;		/* threads on this node */
+	uint16_t parent, children[KDSM_TREE_BARRIER_ARITY];	/* node numbers */
 	uint8_t child_count;
-	uint8_t order;			/* which child of its parent this is */
+	uint8_t order;			/* index among the children of its parent */
 };
 
 /*
- * participants[k] is how many threads of node k take part, 0 or more, and the same
- * array (of as many as there are nodes; read only during the call) on every node; NULL:
- * one on each. region NULL: a barrier that makes no region consistent.
+ * Fill *barrier, which is the caller's. participants[k] is the number of threads of node
+ * k that take part, 0 or more; the array has one entry a node, is the same on every node,
+ * and is read only during the call. NULL means one thread on each node. With region NULL
+ * the barrier makes no region consistent.
  *
- * -EINVAL: offset is not aligned, sync belongs to another struct kdsm than region,
- * or there are no participants at all. -ERANGE: it does not fit into a part.
+ * -EINVAL	offset is not a multiple of 64; sync and region were opened with different
+ *		struct kdsm; or no node has a participant
+ * -ERANGE	the bytes are not inside the part
+ * -EOPNOTSUPP	sync is coherent, or region is not
  */
 int kdsm_tree_barrier_init(struct kdsm_tree_barrier *barrier, struct kdsm_region *region,
 			   struct kdsm_region *sync, uint64_t offset,
 			   const uint32_t *participants);
 
 /*
- * Wait until all have come. After any failure the barrier is broken for all nodes,
- * for good; others may still have passed this time. *culprit (may be NULL) is then
- * the node on whose account it failed, as far as can be seen from here: of a
- * subtree that does not come it is the top.
+ * Wait until all participants have arrived, for timeout at most. A signal does not end
+ * it.
  *
- * -ETIMEDOUT	somebody on node *culprit did not come in timeout ns
- * -EPIPE	node *culprit cannot be reached, or gave up (on a live node the end of
- *		a process is seen by a timeout only)
- * -EINVAL	the words are not those of this barrier, or more have come than
- *		participants on this node; if there should be none here nothing
- *		is broken by it
+ * After a failure the barrier cannot be used again, on any node; other nodes may have
+ * passed this round. *culprit, unless culprit is NULL, is then the node that caused it,
+ * as far as this node can tell: for a subtree that does not arrive it is the top.
+ *
+ * -ETIMEDOUT	a participant on node *culprit did not arrive in time
+ * -EPIPE	node *culprit cannot be reached, or found the barrier failed. The end of a
+ *		process on a live node only shows as a timeout
+ * -EINVAL	the bytes do not belong to this barrier; or more threads of this node
+ *		arrived than take part. If none takes part, the barrier stays usable
  * -EPROTO	node *culprit sent no signature
- * others	from kdsm_release(), kdsm_acquire() and operations on sync
+ * others	those of kdsm_release(), kdsm_acquire() and operations on sync
  */
 int kdsm_tree_barrier_wait(const struct kdsm_tree_barrier *barrier, uint64_t timeout,
 			   unsigned int *culprit);

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A heap in a coherent region: malloc() and friends, from any thread of any node.
- * What one node allocates another may use and free; pointers are valid on all nodes.
+ * A heap in a coherent region: malloc() and its like for the threads of all nodes. A node
+ * may use and free what another node allocated; pointers are valid on all nodes.
  *
  * The region is divided into chunks of whole blocks. A chunk holds objects of one size
- * that one node allocates, or is part of one larger object; so nodes share no block by
- * accident. Which objects are in use is written in bitmaps in a partitioned region,
- * which all nodes change by compare-and-swap; nothing but objects is in the coherent
- * region, no lock is ever held, and a program that dies leaves the heap whole, with its
+ * that one node allocated, or is a part of one larger object, so that nodes do not share
+ * blocks by accident. Bitmaps in a partitioned region, which all nodes change by
+ * compare-and-swap, record which objects are in use. The coherent region holds nothing but
+ * objects. No lock is ever held, and a program that dies leaves the heap intact with its
  * objects in it.
  *
- * Allocating takes no remote operation while there is room in the node's own share (an
- * equal part of the region), and several once that is used up. Freeing an object that
- * this node allocated takes none; freeing that of another is put off until there are
- * 256 of them, or 1/64 of the region: then the region is released, as by kdsm_release(),
- * and the node that allocated them acquires that when it runs out of room. So what the
- * freeing node wrote to an object cannot reach who gets the memory next. An object of
- * more than an eighth of a chunk takes whole chunks, and a few remote operations a
- * chunk; freeing it is put off in any case, as any node may get them.
+ * What a node wrote to an object that it frees must not reach the next user of the memory.
+ * So freeing an object of another node, and any object of more than an eighth of a chunk,
+ * is put off until there are 256 of them, or 1/64 of the region. Then the region is
+ * released once, as by kdsm_release(), and the owner of the memory acquires that before it
+ * reuses the memory.
  *
- * As with any memory of the region, a node that is given a pointer must acquire what
- * the giver released before it follows it; and so must who frees an object that others
- * have used. Freeing is not using: it orders nothing between the program's own threads.
+ * Allocation costs no remote operation while the node has room in its share, an equal
+ * part of the region, and several after that. Freeing an object that this node allocated
+ * costs none. A large object takes whole chunks, and a few remote operations for each.
+ * Memory of a small object is reused for objects of the same size by the same node.
  *
- * Memory of small objects is used again for objects of the same size by the same node.
- * All nodes must stay while the heap is used: one that restarts has forgotten its share.
+ * As with any memory of the region, a node that gets a pointer acquires what the giver
+ * released before it follows the pointer, and so does a node that frees an object that
+ * another node used. Freeing orders nothing between the program's own threads.
+ *
+ * All nodes must stay up while the heap is used: a node that restarts has lost its share.
  */
 #ifndef KDSM_HEAP_H
 #define KDSM_HEAP_H
@@ -37,89 +38,101 @@ extern "C" {
 
 struct kdsm_heap;
 
+/* Flags of kdsm_heap_create() and kdsm_heap_open() */
+
 /*
- * Find overruns and double frees: objects lie between guard bytes, which are looked at
- * when they are freed. All nodes must agree on it. Costs memory (32 bytes an object),
- * and a release for each object of another node that is freed.
+ * Find overruns and double frees: objects lie between guard bytes, which kdsm_free()
+ * checks. All processes give the same value. Costs 32 bytes or more for each object, and a
+ * release for each freed object of another node.
  */
 #define KDSM_HEAP_DEBUG	(1U << 0)
-/* In this process: on -EINVAL and -EOVERFLOW of kdsm_free() say why and abort(). */
+/* In this process: print the reason and abort() if kdsm_free() finds an error. */
 #define KDSM_HEAP_ABORT	(1U << 1)
 
 /*
- * Bytes of every part of the partitioned region that a heap takes, for a coherent
- * region of so many bytes and of blocks of block_size (0: 4096): 1/64 of the node's
- * share and a little.
+ * Bytes that a heap needs of every part of the partitioned region, about 1/64 of a node's
+ * share of a coherent region of size bytes and blocks of block_size bytes (0: 4096).
  */
 uint64_t kdsm_heap_sync_size(uint64_t size, uint32_t block_size, unsigned int nodes);
 
 /*
- * Make a heap of all of region, or open the one that is there; all programs of a job
- * may call it at once. Its words are kdsm_heap_sync_size() bytes at offset (a multiple
- * of 64) of every part of sync, zero at first. The heap does not own the regions, which
- * must stay open while it is.
+ * Create a heap of the whole of region, or open the one that is there; all processes of a
+ * job may call it at the same time. The heap uses kdsm_heap_sync_size() bytes at offset, a
+ * multiple of 64, of every part of sync, which are zero at first. The caller keeps both
+ * regions open as long as the heap, and closes it with kdsm_heap_close(). On failure *heap
+ * is NULL.
  *
- * A struct kdsm_heap belongs to the process that made it: after fork() the child opens
- * its own.
+ * A struct kdsm_heap belongs to the process that made it: after fork() the child opens its
+ * own.
  *
- * -EINVAL: bad flags or alignment, region and sync of two clusters, or the heap has the
- * other KDSM_HEAP_DEBUG or its words are something else. -ERANGE: it does not fit into
- * a part. -EFBIG: region has no room for a chunk a node, 64 KiB or a block at least.
- * -EOPNOTSUPP: the regions have the wrong policies. -ENOMEM. Errors of kdsm_cas().
+ * -EINVAL	an unknown flag or a bad offset; region and sync have different struct kdsm;
+ *		the heap has the other KDSM_HEAP_DEBUG; or the words are not a heap's
+ * -ERANGE	the words are not inside the part
+ * -EFBIG	region has no room for a chunk (64 KiB or a block) for each node
+ * -EOPNOTSUPP	region is partitioned, or sync is coherent
+ * -ENOMEM	this process has no memory
+ * others	those of kdsm_cas()
  */
 int kdsm_heap_create(struct kdsm_region *region, struct kdsm_region *sync,
 		     uint64_t offset, unsigned int flags, struct kdsm_heap **heap);
 
-/* The same, if it exists, with the KDSM_HEAP_DEBUG that it has. -ENOENT: it does not. */
+/* Open a heap that exists, with its KDSM_HEAP_DEBUG. -ENOENT: there is none. */
 int kdsm_heap_open(struct kdsm_region *region, struct kdsm_region *sync,
 		   uint64_t offset, unsigned int flags, struct kdsm_heap **heap);
 
 /*
- * Free what was put off. Objects of the heap stay. NULL is ignored. Errors as of
- * kdsm_heap_flush(); the struct is gone all the same.
+ * Free the objects that were put off and close this process's view of the heap, even on
+ * failure. The heap and its objects stay. NULL is ignored. Errors: those of
+ * kdsm_heap_flush().
  */
 int kdsm_heap_close(struct kdsm_heap *heap);
 
 /*
- * Free now what was put off. Errors: those of kdsm_release(), after which it stays put
- * off; those of operations on sync, after which some of it may be lost, as memory that
- * stays allocated; -EINVAL: an object among it had been freed already.
+ * Free the objects that were put off.
+ *
+ * -EINVAL	one of them had been freed before
+ * errors of kdsm_release()	they stay put off
+ * errors of operations on sync	some of them may stay allocated
  */
 int kdsm_heap_flush(struct kdsm_heap *heap);
 
 /*
- * Allocate size bytes (0: as 1), aligned to alignment, a power of two of at most 4096;
- * 0: 16. The content is undefined. The object is the caller's until it is freed.
+ * Allocate size bytes (0 counts as 1). The address is a multiple of alignment, a power of
+ * two, at most 4096; 0 stands for 16. The content is undefined. The caller, or any thread
+ * of any node, frees *memory with kdsm_free(). On failure *memory is NULL.
  *
- * -ENOMEM: no room, or too large; -EINVAL: alignment; and errors of kdsm_acquire() and
- * of operations on sync, when that is why there is no room.
+ * -ENOMEM	the heap has no room for it
+ * -EINVAL	alignment is not a power of two, or too large
+ * errors of kdsm_acquire() and of operations on sync	there may be room, but it could not
+ *		be used
  */
 int kdsm_allocate(struct kdsm_heap *heap, size_t alignment, size_t size, void **memory);
 
-/* Those of C by kdsm_allocate(); NULL where that gives an error. */
+/* kdsm_allocate() in the form of the C functions; NULL on failure. */
 void *kdsm_malloc(struct kdsm_heap *heap, size_t size);
 void *kdsm_calloc(struct kdsm_heap *heap, size_t count, size_t size);
 void *kdsm_aligned_alloc(struct kdsm_heap *heap, size_t alignment, size_t size);
 /*
- * As realloc() of C, with an alignment of 16; memory NULL: as kdsm_malloc(). When it
- * gives NULL the old object stays as it is.
+ * Change the size of an object as realloc() does, with an alignment of 16. NULL for memory:
+ * kdsm_malloc(). If it returns NULL, the old object is unchanged.
  */
 void *kdsm_realloc(struct kdsm_heap *heap, void *memory, size_t size);
 
 /*
- * Free an object, of whatever node. NULL is ignored.
+ * Free an object that any node allocated. NULL is ignored.
  *
- * -EINVAL: there is no such object: it has been freed already, or never was. Without
- * KDSM_HEAP_DEBUG a second free of another node's is told by a later call, or not at
- * all. -EOVERFLOW: with KDSM_HEAP_DEBUG, bytes before or behind it were written, or what
- * its owner wrote has not been acquired here. After other errors, which are those of
- * kdsm_heap_flush(), it is not freed, and the call can be repeated.
+ * -EINVAL	memory is not an object: freed before, or never allocated. Without
+ *		KDSM_HEAP_DEBUG the second free of another node's object fails a later call,
+ *		or none
+ * -EOVERFLOW	with KDSM_HEAP_DEBUG: bytes before or after the object were written, or what
+ *		its owner wrote was not acquired here
+ * errors of kdsm_heap_flush()	the object, or others that were put off, may stay allocated
  */
 int kdsm_free(struct kdsm_heap *heap, void *memory);
 
 /*
- * Bytes that may be used, at least those asked for (with KDSM_HEAP_DEBUG: those). 0: no
- * object of this heap.
+ * Number of bytes of an object that may be used, at least as many as were asked for (with
+ * KDSM_HEAP_DEBUG exactly as many). 0: not an object of this heap.
  */
 size_t kdsm_usable_size(struct kdsm_heap *heap, const void *memory);
 
