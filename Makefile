@@ -62,6 +62,7 @@ help:
 	@echo 'make sim           the coherence protocol and locks on simulated nodes; SEEDS=N NODES=M'
 	@echo 'make models        Promela models of the coherence protocol, locks and tasks, checked with spin'
 	@echo 'make bench         the operations against raw verbs, in the same machines'
+	@echo 'make pictures      the pictures of Documentation/design, from their sources'
 	@echo 'make packages      install the Debian packages that all of this needs'
 	@echo 'make clean         remove build/'
 
@@ -259,6 +260,13 @@ check-debug: packages
 
 check-style: packages
 	@tests/style
+
+# Each picture is committed with its source.
+.PHONY: pictures
+pictures: $(patsubst %.txt,%.svg,$(wildcard Documentation/pictures/*.txt))
+
+Documentation/pictures/%.svg: Documentation/pictures/%.txt Documentation/pictures/draw
+	awk -f Documentation/pictures/draw $< >$@
 
 bench: packages
 	@tests/bench
