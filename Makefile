@@ -125,7 +125,6 @@ $(B)/bin/$(1): $(patsubst %.c,$(OBJ)/%.o,$(wildcard tools/$(1)/*.c)) $(COMMON) $
 	$$(CC) $$(ALL_CFLAGS) -o $$@ $$^ $$(LDFLAGS) $$(LIB_LIBS) $$(TOOL_LIBS)
 endef
 $(foreach t,$(TOOLS),$(eval $(call tool,$(t))))
-$(B)/bin/kdsm-bench: $(OBJ)/tools/kdsmctl/waits.o
 
 $(B)/unit/%: $(OBJ)/tests/unit/%.o $(COMMON) $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
@@ -135,8 +134,7 @@ $(B)/unit/%: $(OBJ)/tests/unit/%.o $(COMMON) $(B)/lib/libkdsm.a
 $(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
 $(addprefix $(B)/unit/,task task_worker task_remote task_tiles): $(OBJ)/tools/kdsm-bench/work.o
 $(B)/unit/task_tiles: $(OBJ)/tools/kdsm-bench/tiles.o
-$(B)/unit/programs: $(addprefix $(OBJ)/programs/,tree.o job.o counters.o) \
-	$(OBJ)/tools/kdsmctl/module.o
+$(B)/unit/programs: $(addprefix $(OBJ)/programs/,tree.o job.o)
 $(B)/guest/task: $(OBJ)/tools/kdsm-bench/work.o
 $(B)/guest/hostile-fuzz: $(addprefix $(OBJ)/tests/guest/fuzz/,calls.o locks.o)
 $(B)/guest/hostile-wire: $(addprefix $(OBJ)/tests/guest/wire/,attack.o blocks.o locks.o victim.o)
@@ -147,9 +145,9 @@ $(B)/guest/%: $(OBJ)/tests/guest/%.o $(B)/lib/libkdsm.a
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS)
 
 # One C file a program, and what they share. They are not installed.
-PROGRAM_OBJ := $(addprefix $(OBJ)/,programs/job.o programs/counters.o tools/kdsmctl/module.o)
+PROGRAM_OBJ := $(addprefix $(OBJ)/,programs/job.o)
 
-$(B)/programs/%: $(OBJ)/programs/%.o $(PROGRAM_OBJ) $(B)/lib/libkdsm.a
+$(B)/programs/%: $(OBJ)/programs/%.o $(PROGRAM_OBJ) $(COMMON) $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS) -lm
 

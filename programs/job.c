@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "counters.h"
+#include "common/counters.h"
 #include "job.h"
 
 const char *argp_program_version = "kdsm programs 0.1.0";
@@ -229,8 +229,8 @@ static void measure(struct job *job, bool begin)
 	uint64_t *was = (uint64_t *)&report->counters, *is, i;
 	struct counters counters = { 0 };
 
-	if (!kdsm_is_local(job->kdsm))
-		job_check("counters", counters_read(job->name, &counters));
+	if (!kdsm_is_local(job->kdsm) && counters_read(job->name, &counters))
+		exit(EXIT_FAILURE);
 	is = (uint64_t *)&counters;
 	for (i = 0; i < sizeof(counters) / sizeof(*is); i++)
 		was[i] = is[i] - (begin ? 0 : was[i]);

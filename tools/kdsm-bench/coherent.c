@@ -2,6 +2,7 @@
 /* Coherent regions to measure in, and signatures from node to node. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "coherent.h"
 
@@ -131,23 +132,22 @@ void counting_reset(struct coherent *coherent)
 
 int counting_begin(struct coherent *coherent)
 {
-	return failed(coherent, "counters", counters_read(REGION, &coherent->before));
+	return counters_read(REGION, &coherent->before) ? EXIT_FAILURE : 0;
 }
 
 int counting_end(struct coherent *coherent)
 {
 	struct counters now;
-	int ret;
 
-	ret = counters_read(REGION, &now);
-	if (!ret)
-		counters_add(&coherent->sum, &coherent->before, &now);
-	return failed(coherent, "counters", ret);
+	if (counters_read(REGION, &now))
+		return EXIT_FAILURE;
+	counters_add(&coherent->sum, &coherent->before, &now);
+	return 0;
 }
 
 double counted(const struct coherent *coherent, enum kdsm_coherence_stat which, double per)
 {
-	return coherent->sum.region[which] / per;
+	return coherent->sum.coherence[which] / per;
 }
 
 double counted_remote(const struct coherent *coherent, double per)
@@ -160,7 +160,7 @@ double counted_remote(const struct coherent *coherent, double per)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(which) / sizeof(which[0]); i++)
-		sum += coherent->sum.remote[which[i]];
+		sum += coherent->sum.operations[which[i]];
 	return sum / per;
 }
 
@@ -201,12 +201,12 @@ struct json_object *coherent_result(struct coherent *coherent, const char *what,
 	json_object_object_add(object, "size", json_object_new_uint64(size));
 	json_object_object_add(object, "block_size", json_object_new_uint64(coherent->block));
 	add_number(counts, "remote_operations", counted_remote(coherent, per));
-	add_number(counts, "gets", coherent->sum.remote[KDSM_STAT_GET] / per);
-	add_number(counts, "messages", coherent->sum.remote[KDSM_STAT_AM] / per);
-	add_number(counts, "chains", coherent->sum.remote[KDSM_STAT_CHAINS] / per);
+	add_number(counts, "gets", coherent->sum.operations[KDSM_STAT_GET] / per);
+	add_number(counts, "messages", coherent->sum.operations[KDSM_STAT_AM] / per);
+	add_number(counts, "chains", coherent->sum.operations[KDSM_STAT_CHAINS] / per);
 	/* One chain, or message, after the other, as it is where one thread waits. */
-	add_number(counts, "round_trips", (coherent->sum.remote[KDSM_STAT_CHAINS] +
-					   coherent->sum.remote[KDSM_STAT_AM]) / per);
+	add_number(counts, "round_trips", (coherent->sum.operations[KDSM_STAT_CHAINS] +
+					   coherent->sum.operations[KDSM_STAT_AM]) / per);
 	for (i = 0; i < sizeof(region) / sizeof(region[0]); i++)
 		add_number(counts, region[i].name, counted(coherent, region[i].which, per));
 	json_object_object_add(object, "counts", counts);

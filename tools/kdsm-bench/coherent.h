@@ -4,20 +4,8 @@
 #define COHERENT_H
 
 #include <kdsm/coherent.h>
-#include <linux/kdsm_netlink.h>
 #include "bench.h"
-
-/* counters.c: of a region on this node; remote: what the node asked of all peers. */
-struct counters {
-	uint64_t region[KDSM_COHERENCE_COUNT];
-	uint64_t remote[KDSM_STAT_COUNT];
-};
-
-/* -errno; -ENOENT: there is no such region. */
-int counters_read(const char *region, struct counters *counters);
-/* Add what was counted between two readings. */
-void counters_add(struct counters *sum, const struct counters *before,
-		  const struct counters *after);
+#include "common/counters.h"
 
 /*
  * A coherent region of policy release beside the run's own, whose parts hold the

@@ -163,9 +163,9 @@ static void report_way(struct coherent *coherent, const struct way *way,
 		       coherent->size / summary.median);
 	printf(" %8.2f %8.2f %8.2f %8.2f\n",
 	       counted(coherent, KDSM_COHERENCE_READ_FAULTS, per),
-	       coherent->sum.remote[KDSM_STAT_GET] / per,
-	       coherent->sum.remote[KDSM_STAT_CHAINS] / per,
-	       coherent->sum.remote[KDSM_STAT_AM] / per);
+	       coherent->sum.operations[KDSM_STAT_GET] / per,
+	       coherent->sum.operations[KDSM_STAT_CHAINS] / per,
+	       coherent->sum.operations[KDSM_STAT_AM] / per);
 }
 
 /* All nodes come through here; the writer writes, node 0 reads, the others wait. */

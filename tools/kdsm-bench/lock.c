@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "common/waits.h"
 #include "lock.h"
-#include "../kdsmctl/waits.h"
 
 static const struct {
 	const char *name;

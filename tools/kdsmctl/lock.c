@@ -10,9 +10,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "common/module.h"
 #include "commands.h"
 #include "lock.h"
-#include "module.h"
 #include "print.h"
 #include "table.h"
 

@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/waits.h"
 #include "commands.h"
 #include "lock.h"
 #include "print.h"
-#include "waits.h"
 
 /* Of which kinds and in which order they are shown. */
 static const struct {

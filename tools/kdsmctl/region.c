@@ -12,8 +12,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "common/module.h"
 #include "commands.h"
-#include "module.h"
 #include "print.h"
 #include "table.h"
 
@@ -173,16 +173,6 @@ struct show {
 	int found;
 };
 
-static int one_counter(const struct nlattr *attr, void *data)
-{
-	struct show *show = data;
-	unsigned int i = mnl_attr_get_type(attr) - 1;
-
-	if (i < KDSM_COHERENCE_COUNT && mnl_attr_validate(attr, MNL_TYPE_U64) >= 0)
-		show->value[i] = mnl_attr_get_u64(attr);
-	return MNL_CB_OK;
-}
-
 static void show_text(attrs at, const struct show *show)
 {
 	char size[HUMAN_SIZE];
@@ -208,8 +198,7 @@ static void one_region(attrs at, void *data)
 	if (strcmp(attr_string(at, KDSM_A_REGION_NAME), show->name) || show->found)
 		return;
 	show->found = 1;
-	if (at[KDSM_A_REGION_STATS])
-		mnl_attr_parse_nested(at[KDSM_A_REGION_STATS], one_counter, show);
+	attr_counters(at, KDSM_A_REGION_STATS, show->value, KDSM_COHERENCE_COUNT);
 	if (!show->json) {
 		show_text(at, show);
 		return;

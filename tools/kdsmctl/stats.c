@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/module.h"
 #include "commands.h"
-#include "module.h"
 #include "print.h"
 #include "table.h"
 
@@ -50,17 +50,6 @@ struct sample {
 	struct row total;
 };
 
-static int one_stat(const struct nlattr *attr, void *data)
-{
-	uint16_t type = mnl_attr_get_type(attr);
-	struct row *row = data;
-
-	if (type >= 1 && type <= KDSM_STAT_COUNT &&
-	    mnl_attr_validate(attr, MNL_TYPE_U64) >= 0)
-		row->value[type - 1] = mnl_attr_get_u64(attr);
-	return MNL_CB_OK;
-}
-
 static void one_node(attrs at, void *data)
 {
 	struct sample *sample = data;
@@ -77,8 +66,7 @@ static void one_node(attrs at, void *data)
 	}
 	row = &sample->rows[sample->count++];
 	*row = (struct row){ .node = attr_u32(at, KDSM_A_NODE_ID) };
-	if (at[KDSM_A_STATS])
-		mnl_attr_parse_nested(at[KDSM_A_STATS], one_stat, row);
+	attr_counters(at, KDSM_A_STATS, row->value, KDSM_STAT_COUNT);
 	for (int i = 0; i < KDSM_STAT_COUNT; i++)
 		sample->total.value[i] += row->value[i];
 }

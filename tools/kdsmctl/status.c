@@ -8,9 +8,9 @@
 #include <json-c/json.h>
 #include <uuid/uuid.h>
 
+#include "common/module.h"
 #include "commands.h"
 #include "config.h"
-#include "module.h"
 #include "print.h"
 #include "table.h"
 

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/module.h"
 #include "commands.h"
 #include "config.h"
 #include "local.h"
-#include "module.h"
 
 struct up {
 	const char *file;

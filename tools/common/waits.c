@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Waits for a lock; of kdsmctl and kdsm-bench. */
-#include "waits.h"
+/* The histogram of a lock's waits, see waits.h. */
+#include "common/waits.h"
 
 uint64_t waits_count(const struct kdsm_lock_info *info)
 {

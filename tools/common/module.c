@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module's generic netlink family. Nothing here knows what the commands
- * mean, except for the few errors that a user should be told more about.
+ * The module's generic netlink family, see module.h. Nothing here knows the meaning of a
+ * command, but module_complain() explains a few errors.
  */
+#include <err.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,14 +13,14 @@
 #include <unistd.h>
 #include <linux/genetlink.h>
 
-#include "module.h"
+#include "common/module.h"
 
 struct module {
 	struct mnl_socket *socket;
 	uint16_t family;
 	uint32_t sequence;
 	uint32_t port;
-	char why[256];		/* the extended acknowledgment of the last error */
+	char why[256];		/* text of the last error's extended acknowledgment */
 	char request[MODULE_MAX_REQUEST];
 };
 
@@ -29,7 +30,7 @@ struct receiver {
 	void *data;
 };
 
-/* The text follows a copy of the request's header, or of all of it. */
+/* The text follows a copy of the request's header, or of the whole request. */
 static void remember_why(struct module *module, const struct nlmsghdr *header,
 			 size_t offset)
 {
@@ -76,7 +77,7 @@ static int on_done(const struct nlmsghdr *header, void *data)
 	return MNL_CB_ERROR;
 }
 
-/* Not const only because libmnl does not say so. */
+/* Not const, because mnl_cb_run2() takes a pointer without const. */
 static mnl_cb_t control[] = {
 	[NLMSG_ERROR] = on_error,
 	[NLMSG_DONE] = on_done,
@@ -90,7 +91,7 @@ static int on_attr(const struct nlattr *attr, void *data)
 {
 	struct parsed *parsed = data;
 
-	/* What a newer module says beyond this program's knowledge is skipped. */
+	/* A newer module may send attributes that this program does not know: skip them. */
 	if (mnl_attr_type_valid(attr, KDSM_A_MAX) > 0)
 		parsed->at[mnl_attr_get_type(attr)] = attr;
 	return MNL_CB_OK;
@@ -111,7 +112,7 @@ static int on_message(const struct nlmsghdr *header, void *data)
 	return MNL_CB_OK;
 }
 
-/* Send what is in module->request, and receive until its end or an error. */
+/* Send module->request, and receive until the end of the answer or an error. */
 static int talk(struct module *module, mnl_cb_t message, struct receiver *receiver)
 {
 	struct nlmsghdr *header = (struct nlmsghdr *)module->request;
@@ -205,15 +206,14 @@ struct module *module_open(void)
 	int one = 1, error;
 
 	if (!module) {
-		fprintf(stderr, "kdsmctl: out of memory\n");
+		warnx("out of memory");
 		return NULL;
 	}
 	module->sequence = time(NULL);
 	module->socket = mnl_socket_open2(NETLINK_GENERIC, SOCK_CLOEXEC);
 	if (!module->socket ||
 	    mnl_socket_bind(module->socket, 0, MNL_SOCKET_AUTOPID) < 0) {
-		fprintf(stderr, "kdsmctl: cannot open a netlink socket: %s\n",
-			strerror(errno));
+		warn("cannot open a netlink socket");
 		goto fail;
 	}
 	module->port = mnl_socket_get_portid(module->socket);
@@ -222,9 +222,9 @@ struct module *module_open(void)
 	error = find_family(module);
 	if (error == -ENOENT || (!error && !module->family)) {
 		if (access("/sys/module/kdsm", F_OK))
-			fprintf(stderr, "kdsmctl: the kdsm module is not loaded (insmod kdsm.ko)\n");
+			warnx("the kdsm module is not loaded (insmod kdsm.ko)");
 		else
-			fprintf(stderr, "kdsmctl: the kdsm module is loaded, but not for this network namespace; use the machine's own\n");
+			warnx("the kdsm module is loaded, but not for this network namespace; use the machine's own");
 		goto fail;
 	}
 	if (error) {
@@ -246,19 +246,15 @@ void module_close(struct module *module)
 
 void module_complain(struct module *module, const char *doing, int error)
 {
-	/* Of these, more is known here than there: what to do. */
+	/* For these errors the caller can do something: say what. */
 	if (error == -EPERM)
-		fprintf(stderr, "kdsmctl: cannot %s without the privilege CAP_NET_ADMIN; run it as root\n",
-			doing);
+		warnx("cannot %s without the capability CAP_NET_ADMIN; run it as root", doing);
 	else if (error == -ENETDOWN)
-		fprintf(stderr, "kdsmctl: cannot %s: the cluster is not up (kdsmctl up -f FILE)\n",
-			doing);
+		warnx("cannot %s: the cluster is not up (kdsmctl up -f FILE)", doing);
 	else if (module->why[0])
-		fprintf(stderr, "kdsmctl: cannot %s: %s (%s)\n", doing,
-			module->why, strerror(-error));
+		warnx("cannot %s: %s (%s)", doing, module->why, strerror(-error));
 	else
-		fprintf(stderr, "kdsmctl: cannot %s: %s\n", doing,
-			strerror(-error));
+		warnx("cannot %s: %s", doing, strerror(-error));
 }
 
 uint32_t attr_u32(attrs at, enum kdsm_attr type)
@@ -280,4 +276,27 @@ const char *attr_string(attrs at, enum kdsm_attr type)
 	if (!at[type] || mnl_attr_validate(at[type], MNL_TYPE_NUL_STRING) < 0)
 		return "";
 	return mnl_attr_get_str(at[type]);
+}
+
+struct numbers {
+	uint64_t *values;
+	unsigned int count;
+};
+
+static int on_number(const struct nlattr *attr, void *data)
+{
+	unsigned int i = mnl_attr_get_type(attr) - 1;
+	struct numbers *numbers = data;
+
+	if (i < numbers->count && mnl_attr_validate(attr, MNL_TYPE_U64) >= 0)
+		numbers->values[i] += mnl_attr_get_u64(attr);
+	return MNL_CB_OK;
+}
+
+void attr_counters(attrs at, enum kdsm_attr type, uint64_t *values, unsigned int count)
+{
+	struct numbers numbers = { values, count };
+
+	if (at[type])
+		mnl_attr_parse_nested(at[type], on_number, &numbers);
 }

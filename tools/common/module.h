@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The module's generic netlink family: requests, dumps, and what errors mean.
- */
-#ifndef KDSMCTL_MODULE_H
-#define KDSMCTL_MODULE_H
+/* The module's generic netlink family: requests, dumps, and messages about errors. */
+#ifndef COMMON_MODULE_H
+#define COMMON_MODULE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,13 +17,15 @@ typedef const struct nlattr *const *attrs;
 struct module *module_open(void);
 void module_close(struct module *module);
 
-/*
- * A request is begun, filled with mnl_attr_put_check() up to MODULE_MAX_REQUEST
- * and sent. module_send() and module_dump() return 0 or a negative errno, and
- * say nothing; module_complain() says on stderr what went wrong, with the
- * module's own words where it gave some.
- */
+/* Size of the largest request, in bytes, for mnl_attr_put_check() */
 #define MODULE_MAX_REQUEST	(256U << 10)
+
+/*
+ * Begin a request with module_begin(), fill it with mnl_attr_put_check(), and send it with
+ * module_send(). module_send() and module_dump() return 0 or a negative errno, and print
+ * nothing; reply() sees each message of the answer, and may be NULL. module_complain() prints
+ * why "doing" failed, with the module's text if it gave one.
+ */
 
 struct nlmsghdr *module_begin(struct module *module, enum kdsm_cmd cmd);
 int module_send(struct module *module, void (*reply)(attrs at, void *data), void *data);
@@ -33,9 +33,11 @@ int module_dump(struct module *module, enum kdsm_cmd cmd,
 		void (*reply)(attrs at, void *data), void *data);
 void module_complain(struct module *module, const char *doing, int error);
 
-/* Absent numbers are 0, absent strings "": the module may be older. */
+/* 0 or "" if the attribute is absent: the module may be older than this program. */
 uint32_t attr_u32(attrs at, enum kdsm_attr type);
 uint64_t attr_u64(attrs at, enum kdsm_attr type);
 const char *attr_string(attrs at, enum kdsm_attr type);
+/* Add the numbers of a nest, whose attributes count from 1, to count values. */
+void attr_counters(attrs at, enum kdsm_attr type, uint64_t *values, unsigned int count);
 
-#endif /* KDSMCTL_MODULE_H */
+#endif /* COMMON_MODULE_H */

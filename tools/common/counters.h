@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Counters of the module on this node. */
+#ifndef COMMON_COUNTERS_H
+#define COMMON_COUNTERS_H
+
+#include <stdint.h>
+#include <linux/kdsm_netlink.h>
+
+struct counters {
+	uint64_t operations[KDSM_STAT_COUNT];		/* on all other nodes together */
+	uint64_t coherence[KDSM_COHERENCE_COUNT];	/* of one coherent region */
+};
+
+/* The counters of this moment. -1 after a message on stderr. */
+int counters_read(const char *region, struct counters *counters);
+/* Add to sum what was counted between two readings. */
+void counters_add(struct counters *sum, const struct counters *before,
+		  const struct counters *after);
+
+#endif /* COMMON_COUNTERS_H */
