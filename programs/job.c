@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* See job.h: command line, regions, processes and threads, measuring. */
-#include <argp.h>
+#include <err.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/cli.h"
+#include "common/cluster.h"
 #include "common/counters.h"
 #include "job.h"
-
-const char *argp_program_version = "kdsm programs 0.1.0";
 
 #define MAX_THREADS	64
 #define MAX_PROCESSES	16
@@ -30,88 +30,80 @@ struct report {
 
 /* ---- command line ---- */
 
-enum { OPTION_LOCAL = 256, OPTION_JOB, OPTION_TIMEOUT, OPTION_PACKED };
+#define SECOND		UINT64_C(1000000000)	/* ns */
 
-static const struct argp_option options[] = {
-	{ "class", 'c', "S|W", 0, "The size of the problem (S)", 0 },
-	{ "threads", 'n', "THREADS", 0, "Workers of a process (1)", 0 },
-	{ "processes", 'p', "PROCESSES", 0, "Processes on a node (1)", 0 },
-	{ "block", 'b', "BYTES", 0, "Block size of the memory, 4096 to 2097152 (4096)", 0 },
-	{ "packed", OPTION_PACKED, NULL, 0,
-	  "Let nodes share blocks where their shares meet, to see what that costs", 0 },
-	{ "local", OPTION_LOCAL, NULL, 0,
-	  "On this machine alone, even if there is a cluster", 0 },
-	{ "job", OPTION_JOB, "NAME", 0,
-	  "Programs with the same name work together (the program's name)", 0 },
-	{ "timeout", OPTION_TIMEOUT, "SECONDS", 0,
-	  "Give up when another worker does not come for so long (300)", 0 },
-	{ NULL, 0, NULL, 0, NULL, 0 },
+struct arguments {
+	const char *class, *name;
+	uint64_t threads, processes, block_size, timeout;
+	bool packed, local;
 };
 
-static unsigned long number(struct argp_state *state, const char *option,
-			    const char *text, unsigned long least, unsigned long most)
-{
-	unsigned long value;
-	char *end;
+#define AT(member)	.offset = offsetof(struct arguments, member)
 
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || value < least || value > most)
-		argp_error(state, "%s: not a number from %lu to %lu: %s", option, least,
-			   most, text);
-	return value;
+static const char *const classes[] = { "S", "W", NULL };
+
+static const struct cli_option options[] = {
+	{ "class", 'c', "CLASS", "Size of the problem, S or W (S)", CLI_WORD, AT(class),
+	  .words = classes },
+	{ "threads", 'n', "THREADS", "Workers of a process (1)", CLI_NUMBER, AT(threads),
+	  .range = { 1, MAX_THREADS, 1 } },
+	{ "processes", 'p', "PROCESSES", "Processes on a node (1)", CLI_NUMBER, AT(processes),
+	  .range = { 1, MAX_PROCESSES, 1 } },
+	{ "block", 'b', "SIZE", "Block size of the memory, a power of two from 4K to 2M (4K)",
+	  CLI_SIZE, AT(block_size), .range = { 4096, 2 << 20, 1 } },
+	{ "packed", 0, NULL, "Let nodes share blocks where their shares meet, to see the cost",
+	  CLI_FLAG, AT(packed) },
+	{ "local", 0, NULL, "Use this machine alone, even if there is a cluster", CLI_FLAG,
+	  AT(local) },
+	{ "job", 0, "NAME", "Programs with the same name work together (the program's name)",
+	  CLI_TEXT, AT(name) },
+	{ "timeout", 0, "SECONDS", "Fail when another worker does not come for this time (300)",
+	  CLI_TIME, AT(timeout), .range = { SECOND, 86400 * SECOND, SECOND } },
+	{ 0 }
+};
+
+static int check(void *values, char *reason)
+{
+	const struct arguments *arguments = values;
+	uint64_t size = arguments->block_size;
+
+	if (!(size & (size - 1)))
+		return 0;
+	snprintf(reason, REASON_SIZE, "--block: %" PRIu64 " is not a power of two", size);
+	return -1;
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static void parse(struct job *job, int argc, char **argv)
 {
-	struct job *job = state->input;
+	const struct cli cli = {
+		.doc = job->program->doc,
+		.options = { options },
+		.check = check,
+	};
+	struct arguments arguments = {
+		.class = classes[0],
+		.name = job->program->name,
+		.threads = 1,
+		.processes = 1,
+		.block_size = 4096,
+		.timeout = DEFAULT_TIMEOUT * SECOND,
+	};
 
-	switch (key) {
-	case 'c':
-		if (strcmp(text, "S") && strcmp(text, "W"))
-			argp_error(state, "--class: neither S nor W: %s", text);
-		job->class = *text;
-		break;
-	case 'n':
-		job->threads = number(state, "--threads", text, 1, MAX_THREADS);
-		break;
-	case 'p':
-		job->processes = number(state, "--processes", text, 1, MAX_PROCESSES);
-		break;
-	case 'b':
-		job->block_size = number(state, "--block", text, 4096, 2097152);
-		if (job->block_size & (job->block_size - 1))
-			argp_error(state, "--block: not a power of two: %s", text);
-		break;
-	case OPTION_PACKED:
-		job->packed = true;
-		break;
-	case OPTION_LOCAL:
-		job->local = true;
-		break;
-	case OPTION_JOB:
-		if (!*text)
-			argp_error(state, "--job: the name is empty");
-		job->name = text;
-		break;
-	case OPTION_TIMEOUT:
-		job->timeout = number(state, "--timeout", text, 1, 86400) * 1000000000;
-		break;
-	case ARGP_KEY_ARG:
-		argp_error(state, "no arguments, please: %s", text);
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-	return 0;
+	cli_parse(&cli, argc, argv, &arguments);
+	job->class = *arguments.class;
+	job->name = arguments.name;
+	job->threads = arguments.threads;
+	job->processes = arguments.processes;
+	job->block_size = arguments.block_size;
+	job->timeout = arguments.timeout;
+	job->packed = arguments.packed;
+	job->local = arguments.local;
 }
 
 void job_check(const char *what, int error)
 {
-	if (error >= 0)
-		return;
-	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, strerror(-error));
-	exit(EXIT_FAILURE);
+	if (error < 0)
+		errx(EXIT_FAILURE, "%s: %s", what, strerror(-error));
 }
 
 static uint64_t now(void)
@@ -180,9 +172,11 @@ static void open_regions(struct job *job)
 	uint32_t participants[KDSM_MAX_NODES];
 	struct kdsm_region_attr attr = { .block_size = job->block_size };
 	unsigned int i;
+	int ret;
 
-	job_check("the cluster cannot be used",
-		  kdsm_open(&job->kdsm, job->local ? KDSM_OPEN_LOCAL : KDSM_OPEN_ALLOW_LOCAL));
+	ret = kdsm_open(&job->kdsm, job->local ? KDSM_OPEN_LOCAL : KDSM_OPEN_ALLOW_LOCAL);
+	if (ret < 0)
+		errx(EXIT_FAILURE, "%s", cluster_reason(ret));
 	job->node = kdsm_node(job->kdsm);
 	job->nodes = kdsm_nodes(job->kdsm);
 	job->per_node = job->threads * job->processes;
@@ -209,11 +203,8 @@ static void meet(struct job *job)
 	unsigned int culprit = 0;
 	int ret = kdsm_tree_barrier_wait(&job->barrier, job->timeout, &culprit);
 
-	if (ret < 0) {
-		fprintf(stderr, "%s: barrier: %s, on account of node %u\n",
-			program_invocation_short_name, strerror(-ret), culprit);
-		exit(EXIT_FAILURE);
-	}
+	if (ret < 0)
+		errx(EXIT_FAILURE, "barrier: %s, because of node %u", strerror(-ret), culprit);
 }
 
 void worker_barrier(struct worker *worker)
@@ -411,28 +402,15 @@ static bool finish(struct job *job)
 		printf("FAILED on %" PRIu64 " workers\n", failures);
 	else
 		printf("VERIFIED\n");
-	if (fflush(stdout))
-		job_check("the result cannot be written", -errno);
 	return !failures;
 }
 
 int job_main(int argc, char **argv, const struct program *program)
 {
-	const struct argp argp = { .options = options, .parser = parse, .doc = program->doc };
-	struct job job = {
-		.program = program,
-		.name = program->name,
-		.class = 'S',
-		.threads = 1,
-		.processes = 1,
-		.block_size = 4096,
-		.timeout = DEFAULT_TIMEOUT * UINT64_C(1000000000),
-	};
+	struct job job = { .program = program };
 	bool good;
 
-	if (argc)	/* getopt's messages begin with it */
-		argv[0] = program_invocation_short_name;
-	argp_parse(&argp, argc, argv, 0, NULL, &job);
+	parse(&job, argc, argv);
 	open_regions(&job);
 	job.process = start_processes(&job);
 	run_threads(&job);
@@ -440,8 +418,8 @@ int job_main(int argc, char **argv, const struct program *program)
 	if (!job.process)
 		good &= end_processes(&job);
 	/*
-	 * Node 0's part is read by finish() of all processes of all nodes: it goes with
-	 * its last user, and the module keeps it until then.
+	 * finish() of all processes of all nodes reads node 0's part. A region goes with its
+	 * last user, and the module keeps the part until then.
 	 */
 	kdsm_region_close(job.sync);
 	kdsm_region_close(job.region);

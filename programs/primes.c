@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * primes [LIMIT]: how many primes there are below LIMIT (1000000), and the largest: an
- * example of tasks, explained in Documentation/tasks.md. Start the same command on every
- * node; where there is no cluster it runs here alone.
+ * primes [LIMIT]: the number of primes below LIMIT (1000000), and the largest: an example of
+ * tasks, explained in Documentation/tasks.md. Start the same command on every node; without
+ * /dev/kdsm it runs on this machine alone.
  */
+#include <err.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,8 +12,11 @@
 #include <string.h>
 #include <kdsm/task.h>
 
+#include "common/cli.h"
+#include "common/cluster.h"
+
 #define GRAIN	256	/* numbers that are not worth a task of their own */
-#define PATIENCE	60000000000	/* ns that the nodes have to come */
+#define PATIENCE	60000000000	/* time that the nodes have to come, in ns */
 
 struct found {
 	uint32_t count, largest;
@@ -69,7 +73,7 @@ static int lead(struct kdsm_tasks *tasks, uint32_t limit)
 	return ret ? ret : ended;
 }
 
-/* A region that nobody has open is gone: who came too late would be alone in a new one. */
+/* A region goes with its last user: a node that came too late would be alone in a new one. */
 static int meet(struct kdsm_region *region)
 {
 	struct kdsm_barrier barrier;
@@ -97,27 +101,43 @@ static int take_part(struct kdsm_region *region, unsigned int node, uint32_t lim
 	return ret;
 }
 
+static int take_limit(void *limit, unsigned int index, const char *text, char *reason)
+{
+	const struct range range = { 0, UINT32_MAX, 1 };
+
+	(void)index;
+	return number_parse(text, &range, limit, reason);
+}
+
+static const struct cli cli = {
+	.doc = "Count the primes below LIMIT (1000000), with tasks on all nodes.",
+	.args = "[LIMIT]",
+	.most = 1,
+	.argument = take_limit,
+};
+
 int main(int argc, char **argv)
 {
-	uint32_t limit = argc > 1 ? strtoul(argv[1], NULL, 0) : 1000000;
 	struct kdsm_region_attr attr = { 0 };
 	struct kdsm_region *region;
+	uint64_t limit = 1000000;
 	struct kdsm *kdsm;
 	int ret;
 
+	cli_parse(&cli, argc, argv, &limit);
 	ret = kdsm_open(&kdsm, KDSM_OPEN_ALLOW_LOCAL);
-	if (!ret) {
-		attr.size = kdsm_nodes(kdsm) * (kdsm_tasks_bytes(NULL) + KDSM_BARRIER_SIZE);
-		ret = kdsm_region_open(kdsm, "primes", &attr, &region);
-		if (!ret) {
-			ret = meet(region);
-			if (!ret)
-				ret = take_part(region, kdsm_node(kdsm), limit);
-			kdsm_region_close(region);
-		}
-		kdsm_close(kdsm);
-	}
 	if (ret)
-		fprintf(stderr, "%s: %s\n", argv[0], strerror(-ret));
-	return ret != 0;
+		errx(EXIT_FAILURE, "%s", cluster_reason(ret));
+	attr.size = kdsm_nodes(kdsm) * (kdsm_tasks_bytes(NULL) + KDSM_BARRIER_SIZE);
+	ret = kdsm_region_open(kdsm, "primes", &attr, &region);
+	if (!ret) {
+		ret = meet(region);
+		if (!ret)
+			ret = take_part(region, kdsm_node(kdsm), limit);
+		kdsm_region_close(region);
+	}
+	kdsm_close(kdsm);
+	if (ret)
+		errx(EXIT_FAILURE, "%s", strerror(-ret));
+	return EXIT_SUCCESS;
 }

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * stock [THREADS [ROUNDS]]: what the locks, condition variables and semaphores of
- * <kdsm/lock.h> are for, in one program. Start it on every node of a cluster; where
- * there is no /dev/kdsm it runs on this machine alone.
+ * stock [THREADS [ROUNDS]]: an example of the locks, condition variables and semaphores of
+ * <kdsm/lock.h>. Start it on every node of a cluster; without /dev/kdsm it runs on this
+ * machine alone.
  *
- * A store is open for business: threads of all nodes look up prices, which seldom
- * change, sell, and write what they sold into a ledger. All of it lies in a coherent
- * region and is used by plain loads and stores; what belongs together has a lock:
+ * Threads of all nodes look up prices in a store, which seldom change, sell items, and write
+ * each sale into a ledger. The store lies in a coherent region and is used by plain loads and
+ * stores. Data that belongs together has a lock:
  *
- *	prices	rma-rw: many read them, few change them
- *	items	rma-mcs: everybody changes them all the time; it is cheaper to pass
- *		them on inside a rack first
- *	ledger	dmcs: one queue, for all alike
+ *	prices	rma-rw, because many threads read them and few change them
+ *	items	rma-mcs, because all threads change them all the time: it is cheaper to hand
+ *		the lock over inside a rack first
+ *	ledger	dmcs: one queue for all threads
  *
- * A semaphore lets only so many into the store at a time, and a condition variable has
- * all wait until node 0 has filled the shelves.
+ * A semaphore bounds the number of threads in the store, and on a condition variable all
+ * threads wait until node 0 has filled the shelves.
  */
+#include <err.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -23,18 +24,22 @@
 #include <string.h>
 #include <kdsm/lock.h>
 
-#define ITEMS		8
-#define SUM		8000		/* of all prices, always */
-#define MAX_THREADS	64
+#include "common/cli.h"
+#include "common/cluster.h"
 
-/* What different locks guard is in blocks of its own, so that they move by themselves. */
+#define ITEMS		8
+#define SUM		8000		/* sum of all prices at any time */
+#define MAX_THREADS	64
+#define MAX_ROUNDS	100000
+
+/* Data of different locks lies in different blocks, so that each block moves with its lock. */
 struct store {
 	_Alignas(4096) uint64_t prices[ITEMS];
 
-	_Alignas(4096) uint64_t open;		/* the shelves are filled */
+	_Alignas(4096) uint64_t open;		/* 1 once the shelves are filled */
 	uint64_t items[ITEMS];
 
-	_Alignas(4096) uint64_t sales, again;	/* both the same */
+	_Alignas(4096) uint64_t sales, again;	/* always equal */
 };
 
 static struct kdsm *kdsm;
@@ -44,15 +49,18 @@ static struct kdsm_lock *prices, *items, *ledger;
 static struct kdsm_cond opened;
 static struct kdsm_sem doors;
 static struct kdsm_barrier barrier;
-static unsigned int rounds = 200;
 
-/* An error of any call here is the end; a lock that this thread has goes with it. */
+struct arguments {
+	uint64_t threads, rounds;
+};
+
+static struct arguments arguments = { 2, 200 };
+
+/* End on any error. A lock that this thread holds is then the lock of a dead owner. */
 static void must(int ret, const char *what)
 {
-	if (!ret)
-		return;
-	fprintf(stderr, "stock: %s: %s\n", what, strerror(-ret));
-	exit(1);
+	if (ret)
+		errx(EXIT_FAILURE, "%s: %s", what, strerror(-ret));
 }
 
 static void open_all(unsigned int threads)
@@ -62,21 +70,23 @@ static void open_all(unsigned int threads)
 	};
 	struct kdsm_region_attr parts = { .policy = KDSM_POLICY_PARTITIONED };
 	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_RMA_RW };
+	int ret = kdsm_open(&kdsm, KDSM_OPEN_ALLOW_LOCAL);
 
-	must(kdsm_open(&kdsm, KDSM_OPEN_ALLOW_LOCAL), "the cluster");
+	if (ret)
+		errx(EXIT_FAILURE, "%s", cluster_reason(ret));
 	must(kdsm_region_open(kdsm, "stock", &shared, &region), "region stock");
 	store = kdsm_region_address(region);
 
-	/* Whoever comes first makes a lock; a new name is a new lock. */
+	/* The first caller with a name makes the lock, all others open it. */
 	attr.settings.mask = KDSM_LOCK_SET_T_R;
-	attr.settings.t_r = 64;		/* readers before a writer that waits */
+	attr.settings.t_r = 64;		/* readers before a waiting writer */
 	must(kdsm_lock_create(region, "prices", 0, &attr, &prices), "lock prices");
 	attr = (struct kdsm_lock_attr){ .kind = KDSM_LOCK_RMA_MCS };
 	must(kdsm_lock_create(region, "items", 0, &attr, &items), "lock items");
 	attr.kind = KDSM_LOCK_DMCS;
 	must(kdsm_lock_create(region, "ledger", 0, &attr, &ledger), "lock ledger");
 
-	/* What threads sleep on lies in a region of parts; the barrier is in it, too. */
+	/* Words that threads sleep on lie in a partitioned region, behind the barrier. */
 	parts.size = (4096 + 2 * (KDSM_LINE_SIZE + 64)) * kdsm_nodes(kdsm);
 	must(kdsm_region_open(kdsm, "stock-words", &parts, &words), "region stock-words");
 	kdsm_barrier_init(&barrier, words, 0);
@@ -85,7 +95,7 @@ static void open_all(unsigned int threads)
 			   1 + threads * kdsm_nodes(kdsm) / 2, NULL), "semaphore");
 }
 
-/* Node 0 does that, and only then does anybody go in. */
+/* Node 0 fills the shelves, and then lets all threads in. */
 static void fill_shelves(void)
 {
 	unsigned int i;
@@ -110,7 +120,7 @@ static void wait_for_opening(void)
 	must(kdsm_unlock(items), "items");
 }
 
-/* Readers see the prices from before a change or from after it. */
+/* A reader sees the prices before a change or after it, never between. */
 static void look_at_prices(void)
 {
 	uint64_t sum = 0;
@@ -139,7 +149,7 @@ static void *trade(void *arg)
 	unsigned int random = (uintptr_t)arg, i;
 
 	wait_for_opening();
-	for (i = 0; i < rounds; i++) {
+	for (i = 0; i < arguments.rounds; i++) {
 		must(kdsm_sem_wait(&doors), "doors");
 		if (rand_r(&random) % 50)
 			look_at_prices();
@@ -157,7 +167,7 @@ static void *trade(void *arg)
 	return NULL;
 }
 
-/* Whoever has the lock sees what was written with it; when all have done, everything. */
+/* A holder of a lock sees all writes of former holders: in the end, of all threads. */
 static int check(uint64_t expected)
 {
 	uint64_t left = 0, sales, again;
@@ -182,31 +192,41 @@ static int check(uint64_t expected)
 	return 1;
 }
 
+static int take_argument(void *values, unsigned int index, const char *text, char *reason)
+{
+	const struct range ranges[] = { { 1, MAX_THREADS, 1 }, { 1, MAX_ROUNDS, 1 } };
+	struct arguments *to = values;
+
+	return number_parse(text, &ranges[index], index ? &to->rounds : &to->threads, reason);
+}
+
+static const struct cli cli = {
+	.doc = "Sell items in a store in shared memory, by THREADS threads on each node (2), "
+	       "ROUNDS times each (200).",
+	.args = "[THREADS [ROUNDS]]",
+	.most = 2,
+	.argument = take_argument,
+};
+
 int main(int argc, char **argv)
 {
-	unsigned int threads = argc > 1 ? atoi(argv[1]) : 2, i;
 	pthread_t ids[MAX_THREADS];
+	unsigned int i;
 	int status = 0;
 
-	if (argc > 2)
-		rounds = atoi(argv[2]);
-	if (argc > 3 || threads < 1 || threads > MAX_THREADS || rounds < 1 || rounds > 100000) {
-		fprintf(stderr, "usage: stock [THREADS [ROUNDS]], at most %d and 100000\n",
-			MAX_THREADS);
-		return 2;
-	}
-	open_all(threads);
-	for (i = 0; i < threads; i++)
+	cli_parse(&cli, argc, argv, &arguments);
+	open_all(arguments.threads);
+	for (i = 0; i < arguments.threads; i++)
 		must(-pthread_create(&ids[i], NULL, trade,
 				     (void *)(uintptr_t)(kdsm_node(kdsm) * MAX_THREADS + i)),
 		     "thread");
 	if (kdsm_node(kdsm) == 0)
 		fill_shelves();
-	for (i = 0; i < threads; i++)
+	for (i = 0; i < arguments.threads; i++)
 		pthread_join(ids[i], NULL);
 	must(kdsm_barrier_wait(&barrier, 300000000000ULL), "the other nodes");
 	if (kdsm_node(kdsm) == 0)
-		status = check((uint64_t)threads * rounds * kdsm_nodes(kdsm));
+		status = check(arguments.threads * arguments.rounds * kdsm_nodes(kdsm));
 	must(kdsm_barrier_wait(&barrier, 300000000000ULL), "the other nodes");
 	kdsm_lock_close(prices);
 	kdsm_lock_close(items);
