@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A B-tree that all nodes share: pointers all over the heap of a coherent region,
- * which are followed on every node. In turn, workers change it, one at a time, who
- * has the lock; and then all of them read it at once.
+ * A B-tree that all nodes share: every node follows pointers in the heap of a coherent region.
+ * In each round the workers first change the tree, one at a time under a lock, and then all
+ * read it concurrently.
  *
- * All that was done is noted in shared memory in its order, with what came of it. At
- * the end a plain array is taken through the same changes: it has to give the same
- * answers on the way, and the tree has to have the same in it.
+ * Shared memory has a note of each action and its result, in order. In the end worker 0 replays
+ * all actions on a plain array, which must give the same results and the same content.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,14 +19,14 @@
 #include "tree.h"
 
 #define ROUNDS	4
-#define SECTIONS	16		/* times that a worker takes the lock in a round */
-#define READS		64		/* keys that a worker looks for in a round */
+#define SECTIONS	16		/* critical sections of a worker in a round */
+#define READS		64		/* keys that a worker looks up in a round */
 #define NONE		UINT64_MAX	/* no value */
 
 struct size {
-	uint64_t keys;			/* they are below */
+	uint64_t keys;			/* bound of the keys */
 	unsigned int actions;		/* in a section */
-	uint64_t heap;			/* bytes of a node's share, beside the notes */
+	uint64_t heap;			/* a node's share without the notes, in bytes */
 };
 
 static const struct size sizes[] = {
@@ -35,17 +34,17 @@ static const struct size sizes[] = {
 	{ 65536, 512, 64 << 20 },	/* W */
 };
 
-/* What was done is known from who did it and how much it had done before. */
+/* Action number "number" of a worker, from which action_of() computes the action. */
 struct note {
 	uint64_t worker, number;
-	uint64_t was;			/* the value of the key before, or NONE */
+	uint64_t was;			/* the key's value before, or NONE */
 };
 
-/* In the heap; but where it is, is told by a word of node 0. */
+/* Lies in the heap; a word in the part of node 0 has its address. */
 struct shared {
 	struct tree tree;
 	uint64_t notes;
-	uint64_t sum;			/* over all records, see digest() */
+	uint64_t sum;			/* of digest() over all records */
 	struct note *note;
 };
 
@@ -66,7 +65,7 @@ static uint64_t actions_of_worker(const struct job *job)
 static void layout(struct job *job)
 {
 	uint64_t notes = job->workers * actions_of_worker(job) * sizeof(struct note);
-	/* Notes are one object, which has to fit into what chunks leave of a share. */
+	/* The notes are one object, which must fit into a share beside the heap's chunks. */
 	uint64_t bytes = (size_of(job)->heap + 4 * notes) * job->nodes;
 
 	job_alloc(job, bytes);
@@ -81,7 +80,7 @@ static void open_heap(struct job *job)
 	const struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS };
 
 	job_check("heap", kdsm_heap_create(job->region, job->sync, heap_offset, 0, &heap));
-	/* Who gets it sees what those wrote who had it. */
+	/* A holder of the lock sees all writes of former holders. */
 	job_check("lock", kdsm_lock_create(job->region, "btree", 0, &attr, &lock));
 }
 
@@ -92,7 +91,7 @@ static void close_heap(struct job *job)
 	job_check("heap", kdsm_heap_close(heap));
 }
 
-/* ---- what is done ---- */
+/* ---- actions ---- */
 
 struct action {
 	enum { FIND, INSERT, REMOVE } what;
@@ -111,13 +110,13 @@ static struct action action_of(const struct job *job, unsigned int worker, uint6
 	};
 }
 
-/* A sum of these does not depend on their order, and hardly misses a difference. */
+/* The sum over records does not depend on their order, and differs if a record differs. */
 static uint64_t digest(uint64_t key, uint64_t value)
 {
 	return mix(mix(key) + value);
 }
 
-/* The value before, or NONE. */
+/* Returns the key's value before, or NONE. */
 static uint64_t act(struct shared *shared, const struct action *action)
 {
 	struct tree_record *record = tree_find(&shared->tree, action->key);
@@ -158,7 +157,7 @@ static void change(struct worker *worker, struct shared *shared, uint64_t *numbe
 	}
 }
 
-/* ---- reading, by all at once ---- */
+/* ---- concurrent reading ---- */
 
 static void add_digest(void *context, const struct tree_record *record)
 {
@@ -184,7 +183,7 @@ static bool read_all(struct worker *worker, const struct shared *shared, unsigne
 /* ---- the replay ---- */
 
 struct replay {
-	uint64_t *values;		/* by key */
+	uint64_t *values;		/* by key; NONE: no record */
 	uint64_t records;
 	bool good;
 };
@@ -197,7 +196,7 @@ static void compare(void *context, const struct tree_record *record)
 	replay->records++;
 }
 
-/* One action, on the array. Workers did theirs in order, and each once. */
+/* One action on the array. Each worker's actions must come in order, each once. */
 static bool replay_note(const struct job *job, const struct note *note, uint64_t *values,
 			uint64_t *done)
 {
@@ -254,7 +253,7 @@ static struct shared *make_shared(const struct job *job)
 	return shared;
 }
 
-/* Worker 0 makes it, and all learn where it is. */
+/* Worker 0 makes the shared data, and all workers read its address. */
 static struct shared *find_shared(struct worker *worker)
 {
 	struct kdsm_region *sync = worker->job->sync;
@@ -269,7 +268,7 @@ static struct shared *find_shared(struct worker *worker)
 	return (struct shared *)(uintptr_t)address;
 }
 
-static uint64_t records, notes;		/* of node 0, for print() */
+static uint64_t records, notes;		/* of worker 0, for print() */
 
 static bool work(struct worker *worker)
 {

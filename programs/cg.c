@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CG of the NAS Parallel Benchmarks: the smallest eigenvalue of a sparse symmetric
- * matrix, by inverse iteration, in which each system of equations is solved roughly,
- * by 25 steps of the method of conjugate gradients.
+ * CG of the NAS Parallel Benchmarks: the smallest eigenvalue of a sparse symmetric matrix, by
+ * inverse iteration. Each iteration solves a system of equations approximately, by 25 steps of
+ * the method of conjugate gradients.
  *
  * The matrix is the sum over i of w(i) x(i) x(i)', where x(i) is a random sparse
  * vector whose element i is 1/2 and w falls from 1 to 1/10 in a geometric series,
  * plus (1/10 - shift) I.
  *
- * Workers have equal shares of the rows of the matrix and of the elements of all
- * vectors. A step reads, of what others have written, all of p, and two sums. Those
- * of one node share no block with those of another: vectors are laid out by spread.
+ * Workers have equal shares of the rows of the matrix and of the elements of all vectors. In a
+ * step a worker reads p and two sums, which other workers have written. Vectors are spreads, so
+ * workers of different nodes write different blocks.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,7 +30,7 @@
 
 struct size {
 	unsigned int n, nonzer, iterations;
-	double shift, zeta;			/* zeta: what it has to be */
+	double shift, zeta;			/* zeta: the published result */
 };
 
 static const struct size sizes[] = {
@@ -38,24 +38,27 @@ static const struct size sizes[] = {
 	{ 7000, 8, 15, 12, 10.362595087124 },		/* W */
 };
 
-/* A random vector; elements in the order in which they came. */
+/* A random vector; its elements are in the order in which they were drawn. */
 struct sparse {
 	unsigned int count;
 	unsigned int index[MAX_ELEMENTS];
 	double value[MAX_ELEMENTS];
 };
 
-/* The random vectors, and by row of the matrix those that have it; in private memory. */
+/*
+ * The random vectors, and for each row j of the matrix the numbers of the vectors that have an
+ * element j: row_vectors[row_begin[j]] to row_vectors[row_begin[j + 1] - 1]. Private memory.
+ */
 static struct sparse *vectors;
 static unsigned int *row_begin, *row_vectors;
 
-/* An element of the matrix: its column as an index into the vectors as laid out. */
+/* An element of the matrix. The column is the index that spread_index() gives. */
 struct element {
 	double value;
 	uint64_t column;
 };
 
-/* What a worker adds to sums over all of a vector. */
+/* A worker's part of sums over a whole vector. */
 struct slot {
 	_Alignas(64) double pq;
 	double rr, other[2];
@@ -63,7 +66,7 @@ struct slot {
 
 static struct spread x, z, p, q, r;		/* of double */
 static struct spread slots;
-static struct element **elements;		/* of each worker: room for its rows */
+static struct element **elements;		/* for each worker, room for its rows */
 
 static const struct size *size_of(const struct job *job)
 {
@@ -92,8 +95,8 @@ static bool has(const struct sparse *vector, unsigned int index)
 }
 
 /*
- * nonzer random elements at random places, chosen below a power of two; those that
- * are not below n or were had before are thrown away. Then element i becomes 1/2.
+ * Draw nonzer random elements at random places below a power of two; drop places that are not
+ * below n or were drawn before. Then set element i to 1/2.
  */
 static void make_vector(const struct size *size, unsigned int i, uint64_t *state,
 			struct sparse *vector)
@@ -119,7 +122,7 @@ static void make_vector(const struct size *size, unsigned int i, uint64_t *state
 		vector->count++;
 }
 
-/* All of them, on every node: their numbers follow one another. */
+/* Every node makes all vectors, because each continues the random numbers of the last. */
 static void make_vectors(const struct size *size)
 {
 	uint64_t state = SEED;
@@ -127,7 +130,7 @@ static void make_vectors(const struct size *size)
 
 	vectors = allocate(size->n, sizeof(*vectors));
 	row_begin = allocate(size->n + 2, sizeof(*row_begin));
-	lcg_next(&state);	/* the definition draws one before */
+	lcg_next(&state);	/* the benchmark's definition skips the first number */
 	for (i = 0; i < size->n; i++) {
 		make_vector(size, i, &state, &vectors[i]);
 		for (k = 0; k < vectors[i].count; k++)
@@ -135,7 +138,7 @@ static void make_vectors(const struct size *size)
 	}
 	for (i = 2; i <= size->n; i++)
 		row_begin[i] += row_begin[i - 1];
-	/* end[j] grows from where row j begins to where it ends. */
+	/* In the last loop, end[j] grows from the begin of row j to its end. */
 	end = row_begin + 1;
 	row_vectors = allocate(end[size->n - 1] + row_begin[size->n + 1], sizeof(*row_vectors));
 	for (i = 0; i < size->n; i++)
@@ -143,7 +146,7 @@ static void make_vectors(const struct size *size)
 			row_vectors[end[vectors[i].index[k]]++] = i;
 }
 
-/* No more elements than these are in a row. */
+/* Upper bound of the number of elements in a row. */
 static uint64_t row_room(unsigned int row)
 {
 	uint64_t room = 0;
@@ -154,7 +157,7 @@ static uint64_t row_room(unsigned int row)
 	return room;
 }
 
-/* Add to an element of a row, which is kept in order of columns. */
+/* Add value to an element of a row; a row is sorted by columns. Returns the new end. */
 static struct element *add(struct element *row, struct element *end, uint64_t column,
 			   double value)
 {
@@ -218,11 +221,11 @@ static void layout(struct job *job)
 
 /* ---- the computation ---- */
 
-/* A worker's share: what it needs in every loop. */
+/* A worker's share of everything. */
 struct part {
 	struct worker *worker;
 	uint64_t count;
-	struct element **rows;		/* where each begins, and the end; private */
+	struct element **rows;		/* begin of each row, and the end; private memory */
 	double *x, *z, *p, *q, *r;	/* count each */
 	struct slot *slot;
 };
@@ -284,9 +287,8 @@ static double dot(const struct part *part, const double *a, const double *b)
 }
 
 /*
- * The sum of what all workers have put into one word of their slots, which is used
- * again after another barrier at the earliest. In the same order everywhere, so that
- * all get the same.
+ * The sum over all workers of one word of their slots. Every worker adds in the same order, so
+ * all get the same sum. The word may be written again only after another barrier.
  */
 static double sum_up(const struct part *part, size_t word)
 {
@@ -299,7 +301,7 @@ static double sum_up(const struct part *part, size_t word)
 	return sum;
 }
 
-/* Solve A z = x, roughly; the norm of what is left. */
+/* Solve A z = x approximately. Returns the norm of the residual. */
 static double solve(struct part *part)
 {
 	double rho, former, alpha, beta, difference, sum = 0;
@@ -342,7 +344,7 @@ static double solve(struct part *part)
 	return sqrt(sum_up(part, offsetof(struct slot, other[0])));
 }
 
-/* One step of the inverse iteration: an estimate of the eigenvalue. */
+/* One step of the inverse iteration. Returns an estimate of the eigenvalue. */
 static double iterate(struct part *part, double *norm)
 {
 	double xz, zz;
@@ -360,12 +362,9 @@ static double iterate(struct part *part, double *norm)
 	return size_of(part->worker->job)->shift + 1 / xz;
 }
 
-/* ---- what has to move ---- */
+/* ---- blocks that must move ---- */
 
-/*
- * Blocks of p (or z) of other nodes that this node's rows touch, in a matrix times
- * vector.
- */
+/* Blocks of p (or z) of other nodes that this node reads in a product of matrix and vector. */
 static uint64_t blocks_needed(const struct job *job)
 {
 	uint64_t blocks = p.stride / job->block_size * job->nodes, needed = 0, i;
@@ -377,7 +376,7 @@ static uint64_t blocks_needed(const struct job *job)
 		const struct sparse *vector = &vectors[k];
 		bool here = false;
 
-		/* Its outer product has all its columns in all its rows. */
+		/* In the outer product, each row of the vector has all columns of the vector. */
 		for (i = 0; i < vector->count; i++)
 			here |= vector->index[i] >= share(n, job->node, job->nodes) &&
 				vector->index[i] < share(n, job->node + 1, job->nodes);
@@ -392,16 +391,17 @@ static uint64_t blocks_needed(const struct job *job)
 }
 
 /*
- * In an iteration: p for each step and z after them, all written since they were
- * last read; and the other nodes' slots, a block each, whenever there is a sum: two
- * a step, one before the steps, one after them and one for the two of iterate().
+ * Blocks that this node reads in an iteration: p in each step and z after the steps, because
+ * other nodes have written them since the last read; and for each sum the slots of each other
+ * node, one block. Sums: two in each step, one before the steps, one after them, and one for
+ * the two sums of iterate().
  */
 static uint64_t expected_blocks(const struct job *job)
 {
 	return (STEPS + 1) * blocks_needed(job) + (2 * STEPS + 3) * (job->nodes - 1);
 }
 
-static double result, residual;		/* of node 0, for print() */
+static double result, residual;		/* of worker 0, for print() */
 
 static bool work(struct worker *worker)
 {
@@ -416,7 +416,7 @@ static bool work(struct worker *worker)
 	make_rows(&part);
 	for (i = 0; i < part.count; i++)
 		part.x[i] = 1;
-	iterate(&part, &norm);	/* not measured, as the definition has it */
+	iterate(&part, &norm);	/* the definition begins with one that is not measured */
 	for (i = 0; i < part.count; i++)
 		part.x[i] = 1;
 

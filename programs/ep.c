@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * EP of the NAS Parallel Benchmarks ("embarrassingly parallel"): pairs of Gaussian
- * numbers, made from uniform ones by Marsaglia's polar method, their sums, and how
- * many lie in each square ring. Workers share nothing but what they have at the end.
+ * EP of the NAS Parallel Benchmarks ("embarrassingly parallel"): pairs of Gaussian numbers, made
+ * from uniform numbers by Marsaglia's polar method, their sums, and their number in each square
+ * ring. Workers share only their results.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,10 +12,10 @@
 #include "random.h"
 
 #define SEED	271828183
-#define BATCH	(1 << 16)	/* pairs; of a worker always whole batches */
+#define BATCH	(1 << 16)	/* pairs; a worker computes whole batches */
 #define RINGS	10
 
-/* In shared memory, one for each worker. */
+/* One for each worker, in shared memory */
 struct sums {
 	_Alignas(128) double x;
 	double y;
@@ -24,7 +24,7 @@ struct sums {
 
 struct size {
 	uint64_t pairs;
-	double x, y;		/* what the sums have to be */
+	double x, y;		/* published sums */
 };
 
 static const struct size sizes[] = {

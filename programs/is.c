@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * IS of the NAS Parallel Benchmarks ("integer sort"): ten times over, keys are
- * ranked by counting, after two of them were changed; five ranks are known for each
- * of the ten. At the end the keys are put in order by their ranks.
+ * IS of the NAS Parallel Benchmarks ("integer sort"): ten iterations change two keys and rank
+ * all keys by counting; for each iteration five ranks are published. In the end the keys are
+ * sorted by their ranks.
  *
- * A worker counts its share of the keys in a table of its own; then each adds up, of
- * all tables, its share of the key values. Putting the keys in order writes all over
- * an array whose blocks all nodes write at once, each its own words.
+ * Each worker counts its share of the keys in a table of its own, and then adds up its share
+ * of the key values over the tables of all workers. When they sort, all nodes write different
+ * words of the same blocks concurrently.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,13 +21,13 @@
 #define TESTS		5
 
 struct size {
-	uint64_t keys, values;		/* how many keys, and below what */
-	/* Ranks that are known: of keys at these places. */
+	uint64_t keys, values;		/* number of keys, which are below values */
+	/* Published: the ranks of the keys at these places. */
 	uint64_t place[TESTS], rank[TESTS];
 	/*
-	 * In iteration i the rank of the first so many is rank + i + add, and that of
-	 * the others rank - i, as small keys get one more below them, large ones one
-	 * less.
+	 * In iteration i the rank of the first "rising" of these keys is rank + i + add, that
+	 * of the others rank - i: each iteration puts one more key below small keys, and one
+	 * less below large keys.
 	 */
 	int rising, add;
 };
@@ -46,14 +46,14 @@ static const struct size sizes[] = {
 	},
 };
 
-/* What a worker tells the others. */
+/* Sums of a worker that the others read. */
 struct slot {
-	_Alignas(64) uint64_t count;	/* of keys in its share of the values */
-	uint64_t before, after;		/* sums over its keys, and over what it has in order */
+	_Alignas(64) uint64_t count;	/* number of keys in its share of the values */
+	uint64_t before, after;		/* sums over its keys before and after sorting */
 };
 
 static struct spread keys, ranks, slots;
-static uint32_t **counts;		/* of each worker: a table over the values */
+static uint32_t **counts;		/* for each worker, a table over the values */
 static uint32_t *sorted;
 
 static const struct size *size_of(const struct job *job)
@@ -67,7 +67,7 @@ static void layout(struct job *job)
 	unsigned int i;
 
 	keys = job_spread(job, size->keys, sizeof(uint32_t));
-	/* How many keys are not larger than a value. */
+	/* The rank of a value is the number of keys that are not larger. */
 	ranks = job_spread(job, size->values, sizeof(uint32_t));
 	slots = job_spread(job, job->workers, sizeof(struct slot));
 	sorted = job_alloc(job, size->keys * sizeof(*sorted));
@@ -94,7 +94,7 @@ static struct slot *slot_at(unsigned int rank)
 	return spread_at(&slots, rank);
 }
 
-/* A worker's share of something, first..end - 1. */
+/* A worker's share, first to end - 1 */
 struct range {
 	uint64_t first, end;
 };
@@ -107,7 +107,7 @@ static struct range range_of(const struct worker *worker, uint64_t count)
 	};
 }
 
-/* Each is the sum of four random numbers. */
+/* Each key is the sum of four random numbers. */
 static void make_keys(const struct worker *worker)
 {
 	const struct size *size = size_of(worker->job);
@@ -130,7 +130,7 @@ static void set_key(struct range mine, uint64_t i, uint32_t value)
 		*key_at(i) = value;
 }
 
-/* Counts, then sums over the own share of values, then ranks. */
+/* Count the keys of this worker, then sum over its share of the values, then rank. */
 static void rank_keys(struct worker *worker, int iteration)
 {
 	const struct job *job = worker->job;
@@ -163,7 +163,7 @@ static void rank_keys(struct worker *worker, int iteration)
 	worker_barrier(worker);
 }
 
-/* Whether the ranks that are known are right. */
+/* Whether the ranks equal those published. */
 static bool check_ranks(const struct job *job, int iteration)
 {
 	const struct size *size = size_of(job);
@@ -183,8 +183,8 @@ static bool check_ranks(const struct job *job, int iteration)
 }
 
 /*
- * Every worker's keys of a value have places of their own in the sorted array: make
- * of the counts where these begin.
+ * In the sorted array, the keys of one value are grouped by worker. Replace each count by the
+ * place where the worker's keys begin.
  */
 static void share_out_places(const struct worker *worker)
 {
@@ -231,7 +231,7 @@ static bool sort_keys(struct worker *worker)
 	slot->before = before;
 	slot->after = after;
 	worker_barrier(worker);
-	/* The same keys as before, not only some that are in order. */
+	/* The sorted keys are the same keys as before, as far as the sums tell. */
 	for (k = 0; k < job->workers; k++)
 		before += slot_at(k)->before - slot_at(k)->after;
 	return good && before == slot->before;
@@ -246,9 +246,9 @@ static uint64_t blocks_of(const struct job *job, const uint32_t *first, const ui
 }
 
 /*
- * What this node reads in an iteration of what others write in it: its values in
- * their tables, and a block of sums of each node with workers before its own. (And a
- * few ranks, which are looked at to check them.)
+ * Blocks that this node reads in an iteration because other nodes wrote them: its share of the
+ * values in their tables, and one block of sums of each node with a lower number. (The few
+ * ranks that check_ranks() reads are not counted.)
  */
 static uint64_t blocks_needed(const struct job *job)
 {
@@ -270,12 +270,12 @@ static bool work(struct worker *worker)
 	int i;
 
 	make_keys(worker);
-	rank_keys(worker, 1);	/* as the definition has it: once before it counts */
+	rank_keys(worker, 1);	/* the definition begins with one that is not measured */
 
 	worker_begin(worker);
 	for (i = 1; i <= ITERATIONS; i++) {
 		rank_keys(worker, i);
-		/* Both stay as they are until this worker comes to the next barrier. */
+		/* Keys and ranks do not change until this worker reaches the next barrier. */
 		if (worker->rank == i % job->workers)
 			good &= check_ranks(job, i);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* See job.h: command line, regions, processes and threads, measuring. */
+/* The frame of the programs, see job.h. */
 #include <err.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -20,9 +20,9 @@
 
 #define MAX_THREADS	64
 #define MAX_PROCESSES	16
-#define DEFAULT_TIMEOUT	300	/* s */
+#define DEFAULT_TIMEOUT	300	/* of a wait for other workers, in s */
 
-/* What a node has measured, in its own part of the partitioned region. */
+/* Measurements of one node, in its part of the partitioned region. */
 struct report {
 	uint64_t ns, barriers, expected;
 	struct counters counters;
@@ -30,7 +30,7 @@ struct report {
 
 /* ---- command line ---- */
 
-#define SECOND		UINT64_C(1000000000)	/* ns */
+#define SECOND		UINT64_C(1000000000)	/* in ns */
 
 struct arguments {
 	const char *class, *name;
@@ -155,7 +155,7 @@ static void layout(struct job *job)
 {
 	job->used = 0;
 	job->sync_used = 0;
-	/* First: kdsm_tree_barrier_init() is told 0. */
+	/* Offset 0, which open_regions() passes to kdsm_tree_barrier_init(). */
 	job_alloc_sync(job, KDSM_TREE_BARRIER_SIZE);
 	job->failures = job_alloc_sync(job, sizeof(uint64_t));
 	job->report = job_alloc_sync(job, sizeof(struct report));
@@ -184,7 +184,7 @@ static void open_regions(struct job *job)
 
 	layout(job);
 	attr.size = job->used ? job->used : job->block_size;
-	job_check("no memory to share",
+	job_check("cannot open the shared memory",
 		  kdsm_region_open_coherent(job->kdsm, job->name, &attr, job->sync_used,
 					    &job->region, &job->sync));
 	job->base = (uintptr_t)kdsm_region_address(job->region);
@@ -213,7 +213,7 @@ void worker_barrier(struct worker *worker)
 	meet(worker->job);
 }
 
-/* What is counted from here on, or since the call with begin. */
+/* Store time and counters of now, and at the end their differences. */
 static void measure(struct job *job, bool begin)
 {
 	struct report *report = own_report(job);
@@ -258,9 +258,9 @@ static void *run_worker(void *data)
 	struct job *job = worker->job;
 
 	if (!job->program->work(worker))
-		job_check("the result cannot be told",
+		job_check("cannot report a failure",
 			  kdsm_faa(job->sync, 0, job->failures, 1, NULL));
-	/* From here on all failures have been told, and all reports are there. */
+	/* Behind this barrier all failures and all reports can be read. */
 	meet(job);
 	return NULL;
 }
@@ -289,7 +289,7 @@ static void run_threads(struct job *job)
 		job->program->close(job);
 }
 
-/* In a child: its number; in the process that was started: 0. */
+/* Returns the number of the process: 0 in the process that forks the others. */
 static unsigned int start_processes(const struct job *job)
 {
 	pid_t parent = getpid(), child;
@@ -302,7 +302,7 @@ static unsigned int start_processes(const struct job *job)
 			job_check("no process", -errno);
 		if (child)
 			continue;
-		/* None is left behind when the one that was started is killed. */
+		/* A child must not outlive a parent that is killed. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(EXIT_FAILURE);
@@ -311,7 +311,7 @@ static unsigned int start_processes(const struct job *job)
 	return 0;
 }
 
-/* Whether all children ended well. */
+/* Wait for all children. Returns whether all exited with 0. */
 static bool end_processes(const struct job *job)
 {
 	unsigned int i;
@@ -334,7 +334,7 @@ static void add_report(struct total *total, const struct report *report)
 	total->expected += report->expected;
 	total->gets += operations[KDSM_STAT_GET];
 	total->puts += operations[KDSM_STAT_PUT] + operations[KDSM_STAT_PUT_NOTIFY];
-	/* The device's own atomics count as what they are elsewhere. */
+	/* Atomics of the device take the place of messages in other domains. */
 	total->messages += operations[KDSM_STAT_AM] + operations[KDSM_STAT_CAS] +
 			   operations[KDSM_STAT_FAA];
 	total->bytes += operations[KDSM_STAT_GET_BYTES] + operations[KDSM_STAT_PUT_BYTES];
@@ -371,7 +371,7 @@ static void print_total(const struct job *job, const struct total *total)
 		printf("blocks that must move: %" PRIu64 "\n", total->expected);
 }
 
-/* Whether no worker has found anything wrong. */
+/* Print the result on node 0. Returns whether no worker has found anything wrong. */
 static bool finish(struct job *job)
 {
 	struct report report;
@@ -379,12 +379,12 @@ static bool finish(struct job *job)
 	uint64_t failures;
 	unsigned int i;
 
-	job_check("the result cannot be known",
+	job_check("cannot read the number of failures",
 		  kdsm_get(job->sync, 0, job->failures, &failures, sizeof(failures)));
 	if (job->node || job->process)
 		return !failures;
 	for (i = 0; i < job->nodes; i++) {
-		job_check("a node's report cannot be read",
+		job_check("cannot read the report of a node",
 			  kdsm_get(job->sync, i, job->report, &report, sizeof(report)));
 		add_report(&total, &report);
 		if (!i) {

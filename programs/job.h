@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the programs of this directory share: workers, which are threads of one or
- * more processes on each node, memory that all of them see, and the measuring of
- * what they do with it.
+ * The frame of the programs in this folder: workers, which are threads of one or more
+ * processes on each node, memory that all workers share, and measurements.
  *
- * A program is the same on one machine (the local backend: workers are threads, and
- * processes if one likes) and on a cluster, where it is started on every node with
- * the same arguments. Workers are numbered over all nodes, those of a node one after
- * the other.
+ * The same program runs on one machine (local backend: workers are threads and processes of
+ * this machine) and on a cluster, where the user starts it on every node with the same
+ * arguments. Workers are numbered over all nodes; those of one node have consecutive numbers.
  *
- * What fails here ends the process with a message; the other nodes find out by
- * their time-out.
+ * An error ends the process with a message. The processes of other nodes then time out.
  */
 #ifndef PROGRAMS_JOB_H
 #define PROGRAMS_JOB_H
@@ -28,17 +25,17 @@ struct total;
 struct program {
 	const char *name, *doc;
 	/*
-	 * Share out memory by job_alloc() and its like, the same on every node.
-	 * Called twice: at first to learn how much it takes, when the addresses
-	 * that it gets are not to be used.
+	 * Allocates memory by job_alloc(), job_alloc_sync() and job_spread(), the same on
+	 * every node. Called twice: the first call finds the size of the memory, so its
+	 * addresses must not be used.
 	 */
 	void (*layout)(struct job *job);
-	/* In every process, before its workers start and after they end; may be NULL. */
+	/* Called in every process, before its workers start and after they end; may be NULL. */
 	void (*open)(struct job *job);
 	void (*close)(struct job *job);
-	/* A worker; whether what it saw was right. */
+	/* Runs in each worker; returns whether all its results were right. */
 	bool (*work)(struct worker *worker);
-	/* On node 0, the result, and what the program has to say of the counters. */
+	/* Prints the result and what follows from the counters; on node 0. */
 	void (*print)(const struct job *job, const struct total *total);
 };
 
@@ -47,9 +44,10 @@ struct job {
 	const struct program *program;
 	const char *name;		/* of the regions */
 	char class;			/* 'S' or 'W' */
-	unsigned int threads, processes;	/* of a node; threads: of a process */
+	unsigned int threads;		/* of each process */
+	unsigned int processes;		/* of each node */
 	uint32_t block_size;		/* bytes */
-	uint64_t timeout;		/* ns to wait for others */
+	uint64_t timeout;		/* of a wait for other workers, in ns */
 	bool packed;			/* spreads do not begin at blocks */
 	bool local;
 
@@ -57,48 +55,50 @@ struct job {
 	struct kdsm_region *region, *sync;
 	struct kdsm_tree_barrier barrier;
 	unsigned int node, nodes;
-	unsigned int process;		/* on this node; 0: the one that was started */
-	unsigned int per_node, workers;	/* of a node, of all nodes */
-	uintptr_t base;			/* of the region; 0 when layout is called first */
-	uint64_t used, sync_used;	/* bytes shared out, of the region, of a part */
-	uint64_t failures, report;	/* offsets in every part of sync */
+	unsigned int process;		/* number on this node; the user started number 0 */
+	unsigned int per_node;		/* workers of a node */
+	unsigned int workers;		/* workers of all nodes */
+	uintptr_t base;			/* address of the region; 0 in the first layout() */
+	uint64_t used;			/* bytes allocated of the region */
+	uint64_t sync_used;		/* bytes allocated of each part of sync */
+	uint64_t failures, report;	/* offsets in each part of sync */
 };
 
 struct worker {
 	struct job *job;
 	unsigned int rank;		/* 0 to job->workers - 1 */
-	bool first;			/* of its node */
-	uint64_t barriers;		/* that it came to since worker_begin() */
+	bool first;			/* worker of its node */
+	uint64_t barriers;		/* number of barriers since worker_begin() */
 };
 
-/* ---- memory, from layout ---- */
+/* ---- memory, to be called by layout() ---- */
 
-/* Zeroed memory of the coherent region, at a block of its own. */
+/* Zeroed memory of the coherent region, which begins at a block. */
 void *job_alloc(struct job *job, uint64_t bytes);
-/* So many bytes of every part of the partitioned region; their offset, 64-aligned. */
+/* Memory in each part of the partitioned region. Returns its offset, a multiple of 64. */
 uint64_t job_alloc_sync(struct job *job, uint64_t bytes);
 
 /*
- * An array of which every worker has an equal share. What belongs to the workers of
- * one node starts at a block of its own: no block has elements of two nodes, unless
- * the job is packed.
+ * An array of which every worker has an equal share. The elements of the workers of one node
+ * begin at a block, so no block has elements of two nodes, unless the job is packed.
  */
 struct spread {
 	char *base;
-	uint64_t stride;		/* bytes from one node's to the next one's */
-	uint64_t count, size;		/* elements, bytes of one */
+	uint64_t stride;		/* from one node's elements to the next node's, bytes */
+	uint64_t count;			/* number of elements */
+	uint64_t size;			/* of an element, bytes */
 	unsigned int nodes;
 };
 
 struct spread job_spread(struct job *job, uint64_t count, uint64_t size);
 
-/* The first of count things that belong to one of so many; the end is that of rank + 1. */
+/* First index of the share that rank has in count things; the share ends at that of rank + 1. */
 static inline uint64_t share(uint64_t count, unsigned int rank, unsigned int of)
 {
 	return count * rank / of;
 }
 
-/* Where element i is, in elements; size must divide the stride, as any power of two does. */
+/* Index of element i in the memory; size must divide the stride, as every power of two does. */
 static inline uint64_t spread_index(const struct spread *spread, uint64_t i)
 {
 	unsigned int node = ((i + 1) * spread->nodes - 1) / spread->count;
@@ -117,38 +117,38 @@ static inline void *spread_at(const struct spread *spread, uint64_t i)
 
 /* ---- for workers ---- */
 
-/* All workers of all nodes meet, and see what the others wrote before. */
+/* Wait for all workers of all nodes. Afterwards each sees all earlier writes of the others. */
 void worker_barrier(struct worker *worker);
 
 /*
- * Between these two is what is measured: time, and the operations of all nodes, two
- * barriers of these functions' own included.
+ * Begin and end the part that is measured: its time, and the operations of all nodes. Two
+ * barriers of these functions are part of it.
  */
 void worker_begin(struct worker *worker);
 void worker_end(struct worker *worker);
 
 /*
- * Called by the first worker of a node, within the above: so many blocks that others
- * wrote have to come here.
+ * Report how many blocks this node has to read because other nodes wrote them. The first
+ * worker of each node calls it, between worker_begin() and worker_end().
  */
 void worker_expects(struct worker *worker, uint64_t blocks);
 
-/* If error is negative: end with a message. */
+/* If error is a negative errno, end the process with a message that begins with what. */
 void job_check(const char *what, int error);
 
 /* ---- afterwards ---- */
 
 /* Sums over all nodes. */
 struct total {
-	uint64_t ns;			/* that node 0 took */
-	uint64_t barriers;		/* that each worker came to */
-	uint64_t expected;		/* blocks, of worker_expects() */
+	uint64_t ns;			/* time of node 0 */
+	uint64_t barriers;		/* of each worker */
+	uint64_t expected;		/* blocks, from worker_expects() */
 	uint64_t gets, puts, messages;	/* remote operations */
-	uint64_t bytes;			/* that they moved, without those of messages */
+	uint64_t bytes;			/* that gets and puts moved */
 	uint64_t coherence[KDSM_COHERENCE_COUNT];
 };
 
-/* The whole life of a program: what main() returns. */
+/* Run the program from command line to output. Returns an exit status. */
 int job_main(int argc, char **argv, const struct program *program);
 
 #endif /* PROGRAMS_JOB_H */

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Dense matrix multiplication, C = A B. Workers make equal shares of the rows of A
- * and B, and compute the same rows of C, for which they need their own rows of A and
- * all of B.
+ * Dense matrix multiplication, C = A B. Each worker fills an equal share of the rows of A and
+ * B, and computes the same rows of C from its rows of A and all of B.
  *
- * The result is checked after Freivalds: for a random vector r, C r is A (B r). All
- * numbers are integers below 2^53, so the comparison is exact; a wrong C passes with
- * a probability of at most 1 in 2^20. Everybody checks the rows of the next worker.
+ * Freivalds' check verifies the result: for a random vector r, C r equals A (B r). All numbers
+ * are integers below 2^53, so the comparison is exact; a wrong C passes with a probability of
+ * at most 1 in 2^20. Each worker checks the rows of the next worker.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,11 +14,11 @@
 #include "job.h"
 #include "random.h"
 
-#define BOUND	8		/* of what is in A and B */
-#define RANDOM	(1 << 20)	/* r has numbers below */
+#define BOUND	8		/* largest absolute value of an element of A and B */
+#define RANDOM	(1 << 20)	/* elements of r are below */
 
 static struct spread a, b, c;		/* of rows */
-static struct spread br;		/* B r, a number a row */
+static struct spread br;		/* B r, one number for each row */
 
 static uint64_t size_of(const struct job *job)
 {
@@ -46,7 +45,7 @@ static double random_entry(uint64_t i)
 	return mix((uint64_t)2 << 32 | i) % RANDOM;
 }
 
-/* row of C = row of A times B, adding up multiples of rows of B. */
+/* Row i of C: the sum of the rows of B, each times an element of row i of A. */
 static void multiply(uint64_t n, uint64_t i)
 {
 	const double *row = spread_at(&a, i), *other;

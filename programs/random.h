@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Numbers that are the same in every run. */
+/* Random numbers that are the same in every run. */
 #ifndef PROGRAMS_RANDOM_H
 #define PROGRAMS_RANDOM_H
 
@@ -20,7 +20,7 @@ static inline double lcg_next(uint64_t *x)
 	return (double)*x / 0x1p46;
 }
 
-/* x as it is so many numbers later. */
+/* The state after this many more numbers. */
 static inline uint64_t lcg_skip(uint64_t x, uint64_t numbers)
 {
 	uint64_t factor = LCG_FACTOR;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * See tree.h. Going down, an insertion splits full nodes and a removal fills those
- * that have the least, so that neither has to go up again.
+ * B-tree, see tree.h. On the way down, an insertion splits full nodes and a removal fills nodes
+ * that have the fewest keys, so neither has to go up again.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "tree.h"
 
-#define LEAST	(TREE_DEGREE - 1)	/* keys of a node that is not the root */
+#define LEAST	(TREE_DEGREE - 1)	/* fewest keys of a node that is not the root */
 
 static int node_create(struct kdsm_heap *heap, bool is_leaf, struct tree_node **node)
 {
@@ -29,7 +29,7 @@ int tree_init(struct tree *tree, struct kdsm_heap *heap)
 	return node_create(heap, true, &tree->root);
 }
 
-/* How many keys are smaller. */
+/* Number of keys in node that are smaller. */
 static unsigned int place_of(const struct tree_node *node, uint64_t key)
 {
 	unsigned int i = 0;
@@ -59,7 +59,7 @@ struct tree_record *tree_find(const struct tree *tree, uint64_t key)
 	}
 }
 
-/* Room for a key at i and a child behind it. */
+/* Make room for a key at i and a child behind it. */
 static void open_gap(struct tree_node *node, unsigned int i)
 {
 	unsigned int behind = node->count - i;
@@ -70,7 +70,7 @@ static void open_gap(struct tree_node *node, unsigned int i)
 	node->count++;
 }
 
-/* The opposite: key i and the child behind it go. */
+/* Remove key i and the child behind it. */
 static void close_gap(struct tree_node *node, unsigned int i)
 {
 	unsigned int behind = node->count - i - 1;
@@ -90,7 +90,7 @@ static void move_key(struct tree_node *to, unsigned int i, const struct tree_nod
 
 /* ---- insertion ---- */
 
-/* Child i is full: its middle key comes up, what is behind becomes a node of its own. */
+/* Split the full child i: its middle key moves up, and the keys behind it to a new node. */
 static int split(struct tree_node *node, unsigned int i, struct kdsm_heap *heap)
 {
 	struct tree_node *left = node->child[i], *right;
@@ -171,7 +171,7 @@ int tree_insert(struct tree *tree, struct kdsm_heap *heap, uint64_t key,
 
 /* ---- removal ---- */
 
-/* Child i, the key behind it and child i + 1 become one. */
+/* Merge child i, the key behind it and child i + 1 into one node. */
 static int merge(struct tree_node *node, unsigned int i, struct kdsm_heap *heap)
 {
 	struct tree_node *left = node->child[i], *right = node->child[i + 1];
@@ -190,7 +190,7 @@ static void take_from_left(struct tree_node *node, unsigned int i)
 {
 	struct tree_node *child = node->child[i], *left = node->child[i - 1];
 
-	/* open_gap() makes room behind the first child; it is in front that one comes. */
+	/* open_gap() makes room behind the first child, but the new child comes first. */
 	open_gap(child, 0);
 	child->child[1] = child->child[0];
 	child->child[0] = left->child[left->count];
@@ -211,7 +211,7 @@ static void take_from_right(struct tree_node *node, unsigned int i)
 	close_gap(right, 0);
 }
 
-/* Child i gets more than the least; *child is where its keys are then. */
+/* Give child i more than the fewest keys; *child is the node that has its keys then. */
 static int fill(struct tree_node *node, unsigned int i, struct kdsm_heap *heap,
 		struct tree_node **child)
 {
@@ -232,7 +232,7 @@ static int fill(struct tree_node *node, unsigned int i, struct kdsm_heap *heap,
 	return ret;
 }
 
-/* The largest or smallest key below node goes to key i of another node. */
+/* Move the largest or smallest key below node to key i of another node. */
 static int move_end(struct tree_node *node, bool largest, struct kdsm_heap *heap,
 		    struct tree_node *to, unsigned int i)
 {
@@ -247,7 +247,7 @@ static int move_end(struct tree_node *node, bool largest, struct kdsm_heap *heap
 	return ret;
 }
 
-/* A root without keys gives way to its child. */
+/* Replace a root without keys by its child. */
 static int shrink(struct tree *tree, struct kdsm_heap *heap)
 {
 	struct tree_node *root = tree->root;
@@ -300,8 +300,8 @@ int tree_remove(struct tree *tree, struct kdsm_heap *heap, uint64_t key, uint64_
 struct check {
 	void (*visit)(void *context, const struct tree_record *record);
 	void *context;
-	uint64_t count, next;		/* next: no key may be smaller */
-	int depth;			/* of leaves; -1: none seen */
+	uint64_t count, next;		/* next: smallest key that may follow */
+	int depth;			/* of leaves; -1: no leaf seen yet */
 };
 
 static bool check_record(struct check *check, const struct tree_node *node, unsigned int i)
