@@ -191,7 +191,7 @@ $(B)/sim $(B)/sim-few:
 
 # The same for the queue of nodes for a lock.
 SIM_LOCK_SRC := $(wildcard tests/sim/lock/*.c) tests/sim/sched.c \
-	kmod/topology.c $(addprefix kmod/lock/,tree.c queue.c doubt.c leave.c ring.c cas.c flat.c recover.c)
+	kmod/topology.c $(addprefix kmod/lock/,tree.c queue.c doubt.c leave.c ring.c flat.c recover.c)
 
 $(B)/sim-lock: $(SIM_LOCK_SRC:%.c=$(OBJ)/sim/%.o)
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -Wl,--wrap=kdsm_ring_node

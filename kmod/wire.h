@@ -14,7 +14,7 @@
 #include <linux/kdsm.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	4
+#define KDSM_WIRE_VERSION	5
 
 /* Private data of a connection request: who asks. At most 56 bytes. */
 struct kdsm_wire_hello {
@@ -409,7 +409,6 @@ struct kdsm_wire_lock_open {
 	char name[KDSM_NAME_SIZE];
 	__le32 number;
 	__le32 kind;
-	__le32 options;
 	__le32 mask;		/* the rest is struct kdsm_lock_settings */
 	__le32 t_dc;
 	__le32 t_r;
@@ -417,7 +416,6 @@ struct kdsm_wire_lock_open {
 	__le32 t_l[KDSM_LOCK_LEVELS];
 	__le64 keep;
 	__le32 first;		/* T_DC when the lock was made */
-	__le32 reserved;
 } __packed;
 
 #define KDSM_WIRE_LOCK_SET	(1U << 31)	/* to node 0: change what is in mask */

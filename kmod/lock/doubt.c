@@ -190,8 +190,6 @@ int kdsm_queue_resolve(struct kdsm_queue *queue, bool scan)
 	u64 word;
 	int ret;
 
-	if (queue->cas)
-		return kdsm_cas_resolve(queue);
 	ret = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, 0, &word);
 	if (ret)
 		return ret;

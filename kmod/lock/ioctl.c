@@ -32,7 +32,8 @@ static int kdsm_ioctl_lock_open(struct kdsm_lock_file *file, void __user *user)
 	if (err)
 		return err;
 	if (args.flags & ~(KDSM_LOCK_CREATE | KDSM_LOCK_EXCL) ||
-	    args.flags == KDSM_LOCK_EXCL || args.settings.mask & ~KDSM_LOCK_SET_ALL)
+	    args.flags == KDSM_LOCK_EXCL || args.reserved ||
+	    args.settings.mask & ~KDSM_LOCK_SET_ALL)
 		return -EINVAL;
 	if (args.name[0]) {
 		if (!kdsm_region_name_valid(args.name))
@@ -50,7 +51,6 @@ static int kdsm_ioctl_lock_open(struct kdsm_lock_file *file, void __user *user)
 	strscpy_pad(args.name, lock->name, sizeof(args.name));
 	args.number = lock->number;
 	args.kind = lock->kind;
-	args.options = lock->options;
 	args.levels = lock->levels;
 	mutex_lock(&lock->mutex);
 	/* Or later, when it is first wanted. */
@@ -156,10 +156,8 @@ static void kdsm_lock_tell(struct kdsm_lock *lock, struct kdsm_lock_info *args)
 
 	args->number = lock->number;
 	args->kind = lock->kind;
-	args->options = lock->options;
 	args->levels = lock->levels;
 	args->home = lock->tree.queues[0]->home;
-	args->reserved = 0;
 	strscpy_pad(args->name, lock->name, sizeof(args->name));
 	mutex_lock(&lock->mutex);
 	args->settings = lock->settings;

@@ -190,11 +190,6 @@ static int kdsm_queue_was_done(struct kdsm_queue *queue)
 	u64 word;
 	int err;
 
-	if (queue->cas) {
-		err = kdsm_cas_was_done(queue, kdsm_queue_known(queue), queue->attempted);
-		queue->uncertain = err && err != -EAGAIN;
-		return err;
-	}
 	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, 0, &word);
 	if (err)
 		return err;
@@ -282,11 +277,6 @@ static int kdsm_queue_settle(struct kdsm_queue *queue, bool keep)
 		queue->baton.flags &= ~KDSM_BATON_MORE;
 	if (err != -EAGAIN)
 		return err ?: 1;
-	if (queue->cas) {
-		/* Not how many, but that there is one. */
-		queue->waiters = 1;
-		return 0;
-	}
 	return kdsm_queue_waiters(queue, word);
 }
 
@@ -409,8 +399,8 @@ static int kdsm_queue_hand(struct kdsm_queue *queue)
 	spin_unlock_bh(&queue->lock);
 	kdsm_queue_name(queue, &wire.lock, kdsm_queue_next(queue));
 	wire.lock.epoch = cpu_to_le32(queue->hand_epoch);
-	wire.debt = cpu_to_le32(queue->cas ? 0 : baton->debt + 1);
-	wire.debt_sum = cpu_to_le32(queue->cas ? 0 : baton->debt_sum + baton->id);
+	wire.debt = cpu_to_le32(baton->debt + 1);
+	wire.debt_sum = cpu_to_le32(baton->debt_sum + baton->id);
 	wire.flags = cpu_to_le32(baton->flags);
 	wire.known = cpu_to_le16(left);
 	for (i = 0; i < left; i++)
@@ -449,8 +439,6 @@ static int kdsm_queue_search(struct kdsm_queue *queue)
 	unsigned int i;
 	int err;
 
-	if (queue->cas)
-		return kdsm_cas_await(queue);
 	if (++queue->tries % KDSM_FIND_AFTER == 0) {
 		err = kdsm_queue_find(queue);
 		if (err)

@@ -44,7 +44,7 @@ struct kdsm_locks {
 /* One lock that is open here; until the region goes. */
 struct kdsm_lock {
 	struct kdsm_locks *locks;
-	u32 number, kind, options, levels;
+	u32 number, kind, levels;
 	char name[KDSM_NAME_SIZE];
 	struct mutex mutex;		/* guards all of it; held over the network */
 	struct kdsm_lock_settings settings;

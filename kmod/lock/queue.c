@@ -202,8 +202,9 @@ static void kdsm_queue_publish(struct kdsm_queue *queue)
 		queue->published = true;
 }
 
-void kdsm_queue_entered(struct kdsm_queue *queue, u32 ticket, unsigned int count,
-			unsigned int before)
+/* The ticket came: it is HELD if count, of those before it, is 0. */
+static void kdsm_queue_entered(struct kdsm_queue *queue, u32 ticket, unsigned int count,
+			       unsigned int before)
 {
 	bool waits = false;
 
@@ -234,7 +235,8 @@ void kdsm_queue_take_alone(struct kdsm_queue *queue, u32 ticket)
 	kdsm_queue_take(queue);
 }
 
-int kdsm_queue_lost(struct kdsm_queue *queue, int err)
+/* ENTERING, and the answer is lost: DOUBT, and err, if it cannot be told yet. */
+static int kdsm_queue_lost(struct kdsm_queue *queue, int err)
 {
 	spin_lock_bh(&queue->lock);
 	queue->tail_known = false;
@@ -267,8 +269,6 @@ static int kdsm_queue_do_enter(struct kdsm_queue *queue)
 	if (err)
 		return err;
 	kdsm_queue_begin(queue);
-	if (queue->cas)
-		return kdsm_cas_enter(queue);
 	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, kdsm_queue_mine(queue), 0, &word);
 	if (err)
 		return kdsm_queue_lost(queue, err);
@@ -299,7 +299,6 @@ static int kdsm_queue_do_try(struct kdsm_queue *queue)
 	err = kdsm_queue_atomic(queue, KDSM_OP_FAA, 0, 0, 0, &word);
 	if (err)
 		return err;
-	queue->seen = word;
 	if (kdsm_word_count(word))
 		return -EBUSY;
 	kdsm_queue_begin(queue);

@@ -116,7 +116,6 @@ struct kdsm_queue {
 	 * or a message changes several, or has to see them at once.
 	 */
 	spinlock_t together;
-	bool cas;			/* KDSM_LOCK_CAS; without a parent */
 
 	spinlock_t lock;		/* guards what follows, up to stats */
 	u8 state;			/* enum kdsm_queue_state */
@@ -163,7 +162,6 @@ struct kdsm_queue {
 	bool uncertain;			/* and maybe did */
 	bool paying;			/* the debt may be taken off the word */
 	unsigned int tries;		/* to find the next one */
-	u64 seen;			/* cas: the word, when it was last seen */
 
 	u64 missed_at;			/* ns: when it was last said that the home is */
 
@@ -326,18 +324,6 @@ int kdsm_queue_ask(struct kdsm_queue *queue, unsigned int node,
 
 /* Had this node the lock with that ticket, or a later one? With the spinlock. */
 bool kdsm_queue_had(const struct kdsm_queue *queue, u32 ticket);
-
-/* The ticket came: it is HELD if count, of those before it, is 0. */
-void kdsm_queue_entered(struct kdsm_queue *queue, u32 ticket, unsigned int count,
-			unsigned int before);
-/* ENTERING, and the answer is lost: DOUBT, and err, if it cannot be told yet. */
-int kdsm_queue_lost(struct kdsm_queue *queue, int err);
-
-/* lock_cas.c: what is done another way there. */
-int kdsm_cas_enter(struct kdsm_queue *queue);
-int kdsm_cas_resolve(struct kdsm_queue *queue);
-int kdsm_cas_was_done(struct kdsm_queue *queue, u64 known, u64 attempted);
-int kdsm_cas_await(struct kdsm_queue *queue);
 
 /* Nodes in doubt that are told apart. */
 #define KDSM_DOUBTERS_MAX	12U

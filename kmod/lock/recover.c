@@ -281,11 +281,6 @@ int kdsm_queue_serve_resume(struct kdsm_queue *queue, struct kdsm_request *reque
 
 /* ---- the home: asking ---- */
 
-static bool kdsm_recover_is_free(const struct kdsm_queue *queue, u64 word)
-{
-	return queue->cas ? !kdsm_word_sum(word) : !kdsm_word_count(word);
-}
-
 /* Its own part freezes first. 1: there is nothing to do. */
 static int kdsm_recover_begin(struct kdsm_queue *queue, const struct kdsm_recovery *recovery,
 			      struct kdsm_member *report)
@@ -422,7 +417,7 @@ static int kdsm_recover_decide(struct kdsm_queue *queue, struct kdsm_recovery *r
 			kdsm_recover_add(recovery, count++, tail, node);
 	}
 	/* The last may have left while others were asked. */
-	if (kdsm_recover_is_free(queue, word)) {
+	if (!kdsm_word_count(word)) {
 		count = 0;
 		holder = KDSM_NOBODY;
 	} else if (holder != KDSM_NOBODY || !count) {
@@ -454,8 +449,6 @@ static u64 kdsm_recover_word(const struct kdsm_queue *queue,
 	unsigned int i;
 	u32 sum = 0;
 
-	if (queue->cas)
-		return tail * KDSM_WORD_TAIL + KDSM_WORD_COUNT + recovery->order[count - 1] + 1;
 	for (i = 0; i < count; i++)
 		sum += recovery->order[i] + 1;
 	return tail * KDSM_WORD_TAIL + count * KDSM_WORD_COUNT + sum;

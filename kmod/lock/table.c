@@ -228,7 +228,6 @@ static struct kdsm_lock *kdsm_lock_make(struct kdsm_locks *locks,
 		goto nomem;
 	lock->number = number;
 	lock->kind = le32_to_cpu(wire->kind);
-	lock->options = le32_to_cpu(wire->options);
 	lock->levels = kdsm_lock_levels(locks, lock->kind);
 	strscpy(lock->name, wire->name, sizeof(lock->name));
 	kdsm_lock_settings_read(&lock->settings, wire);
@@ -246,7 +245,6 @@ static struct kdsm_lock *kdsm_lock_make(struct kdsm_locks *locks,
 	model->number = number;
 	model->node = cluster->node;
 	model->nodes = cluster->nodes;
-	model->cas = lock->options & KDSM_LOCK_CAS;
 	/* A node that dies may be counted as a reader. */
 	model->recovers = lock->kind != KDSM_LOCK_RMA_RW;
 	err = kdsm_tree_create(&lock->tree, model, kdsm_lock_base(locks->region, number),
@@ -281,11 +279,9 @@ static bool kdsm_lock_is_distance(const struct kdsm_locks *locks, u32 value)
 	return value >= 1 && value <= locks->region->cluster->nodes;
 }
 
-/* Only nodes of a lock of kind DMCS queue by compare-and-swap. */
-static bool kdsm_lock_is_kind(u32 kind, u32 options)
+static bool kdsm_lock_is_kind(u32 kind)
 {
-	return kind >= KDSM_LOCK_DMCS && kind <= KDSM_LOCK_RMA_RW &&
-	       !(options & ~(kind == KDSM_LOCK_DMCS ? KDSM_LOCK_CAS : 0));
+	return kind >= KDSM_LOCK_DMCS && kind <= KDSM_LOCK_RMA_RW;
 }
 
 /* Node 0 says that it is so; or may be of another mind. */
@@ -298,7 +294,7 @@ static bool kdsm_lock_is_sane(const struct kdsm_locks *locks,
 
 	kdsm_lock_settings_read(&settings, wire);
 	if (le32_to_cpu(wire->number) >= KDSM_MAX_LOCKS ||
-	    !kdsm_lock_is_kind(kind, le32_to_cpu(wire->options)) ||
+	    !kdsm_lock_is_kind(kind) ||
 	    strnlen(wire->name, sizeof(wire->name)) >= sizeof(wire->name))
 		return false;
 	for (i = 2; i <= kdsm_lock_levels(locks, kind); i++)
@@ -352,7 +348,6 @@ struct kdsm_lock *kdsm_lock_open(struct kdsm_locks *locks, struct kdsm_lock_open
 		.flags = cpu_to_le32(args->flags),
 		.number = cpu_to_le32(args->number),
 		.kind = cpu_to_le32(args->kind),
-		.options = cpu_to_le32(args->options),
 	};
 	struct kdsm_lock *lock;
 	int err;
@@ -382,7 +377,6 @@ int kdsm_lock_join_at(struct kdsm_lock *lock, unsigned int node)
 		.id = cpu_to_le32(region->id),
 		.number = cpu_to_le32(lock->number),
 		.kind = cpu_to_le32(lock->kind),
-		.options = cpu_to_le32(lock->options),
 		.first = cpu_to_le32(lock->readers->rw.first),
 	};
 
@@ -472,7 +466,7 @@ static int kdsm_registry_make(struct kdsm_locks *locks, const struct kdsm_wire_l
 	unsigned int i;
 	int err;
 
-	if (!kdsm_lock_is_kind(kind, le32_to_cpu(wire->options)))
+	if (!kdsm_lock_is_kind(kind))
 		return -EINVAL;
 	for (i = 2; i <= kdsm_lock_levels(locks, kind); i++)
 		settings.t_l[i - 1] = kind == KDSM_LOCK_DMCS ? 1 : KDSM_LOCK_T_L_AUTO;
@@ -550,7 +544,7 @@ static int kdsm_registry_serve(struct kdsm_locks *locks,
 	} else if (flags & KDSM_LOCK_CREATE) {
 		if (flags & KDSM_LOCK_EXCL)
 			err = -EEXIST;
-		else if (entry->kind != wire->kind || entry->options != wire->options)
+		else if (entry->kind != wire->kind)
 			err = -EINVAL;
 	}
 	if (!err)

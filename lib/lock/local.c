@@ -122,8 +122,7 @@ static int make_check(const struct kdsm_lock_open *arg)
 		return -EINVAL;
 	if (!(arg->flags & KDSM_LOCK_CREATE))
 		return 0;
-	if (arg->kind < KDSM_LOCK_DMCS || arg->kind > KDSM_LOCK_RMA_RW ||
-	    (arg->options & ~KDSM_LOCK_CAS))
+	if (arg->kind < KDSM_LOCK_DMCS || arg->kind > KDSM_LOCK_RMA_RW)
 		return -EINVAL;
 	return settings_check(&arg->settings, arg->kind);
 }
@@ -131,7 +130,6 @@ static int make_check(const struct kdsm_lock_open *arg)
 static void make_lock(struct kdsm_local_lock *lock, struct kdsm_lock_word *word,
 		      const struct kdsm_lock_open *arg)
 {
-	lock->options = arg->options;
 	memcpy(lock->name, arg->name, sizeof(lock->name));
 	settings_init(&lock->settings, arg->kind, &arg->settings);
 	__atomic_store_n(&word->state, KDSM_LOCK_AT_NODE, __ATOMIC_RELEASE);
@@ -154,13 +152,11 @@ static int open_in(struct kdsm_local_area *area, struct kdsm_lock_open *arg)
 		make_lock(lock, &area->words[number], arg);
 	} else if (arg->flags & KDSM_LOCK_EXCL) {
 		return -EEXIST;
-	} else if ((arg->flags & KDSM_LOCK_CREATE) &&
-		   (arg->kind != lock->kind || arg->options != lock->options)) {
+	} else if ((arg->flags & KDSM_LOCK_CREATE) && arg->kind != lock->kind) {
 		return -EINVAL;
 	}
 	arg->number = number;
 	arg->kind = lock->kind;
-	arg->options = lock->options;
 	arg->levels = LEVELS;
 	return 0;
 }
@@ -231,7 +227,6 @@ static int local_info(struct kdsm_region *region, struct kdsm_lock_info *arg)
 		return ret;
 	kdsm_guard_take(&lock->guard, thread);
 	arg->kind = lock->kind;
-	arg->options = lock->options;
 	arg->levels = LEVELS;
 	memcpy(arg->name, lock->name, sizeof(arg->name));
 	arg->settings = lock->settings;

@@ -10,7 +10,6 @@
 struct kdsm_local_lock {
 	_Alignas(64) struct kdsm_guard guard;
 	uint32_t kind;			/* 0: not made yet; stored last */
-	uint32_t options;
 	char name[KDSM_NAME_SIZE];
 	struct kdsm_lock_settings settings;
 	struct kdsm_spin spin;

@@ -336,14 +336,13 @@ int kdsm_lock_create(struct kdsm_region *region, const char *name, uint32_t numb
 	*lock = NULL;
 	if (!attr)
 		attr = &none;
-	if ((attr->flags & ~KDSM_LOCK_EXCL) || attr->reserved)
+	if (attr->flags & ~KDSM_LOCK_EXCL)
 		return -EINVAL;
 	ret = open_arg(&arg, name, number);
 	if (ret)
 		return ret;
 	arg.flags = attr->flags | KDSM_LOCK_CREATE;
 	arg.kind = attr->kind ? attr->kind : KDSM_LOCK_RMA_MCS;
-	arg.options = attr->options;
 	arg.settings = attr->settings;
 	return open_lock(region, &arg, lock);
 }

@@ -372,18 +372,17 @@ static void *count(void *arg)
 	return NULL;
 }
 
-static void counter(const char *name, uint32_t options)
+static void lock_counter(void)
 {
 	struct kdsm_lock_open args = {
 		.argsz = sizeof(args), .flags = KDSM_LOCK_CREATE, .kind = kind,
-		.options = options,
+		.name = "counter",
 	};
 	uint64_t zero = 0, value = 0;
 	pthread_t threads[THREADS];
 	struct kdsm_lock_info info;
 	unsigned int i;
 
-	snprintf(args.name, sizeof(args.name), "%s", name);
 	/* A threshold is met often. */
 	if (kind != KDSM_LOCK_DMCS) {
 		args.settings.mask = KDSM_LOCK_SET_T_L(3) | KDSM_LOCK_SET_T_L(4);
@@ -391,7 +390,6 @@ static void counter(const char *name, uint32_t options)
 		args.settings.t_l[3] = 2;
 	}
 	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &args), 0);
-	CHECK_IS(args.options, options);
 	counted = args.number;
 	if (node == 0)
 		CHECK_IS(kdsm_put(region, 0, 0, &zero, 8), 0);
@@ -412,24 +410,6 @@ static void counter(const char *name, uint32_t options)
 	       info.stats[KDSM_LOCK_STAT_LONGEST] / 1000);
 	CHECK_IS(info.stats[KDSM_LOCK_STAT_LOCKS] + info.stats[KDSM_LOCK_STAT_FAST],
 		 ROUNDS * THREADS);
-}
-
-static void lock_counter(void)
-{
-	counter("counter", 0);
-}
-
-static void lock_counter_cas(void)
-{
-	struct kdsm_lock_open args = {
-		.argsz = sizeof(args), .flags = KDSM_LOCK_CREATE, .kind = KDSM_LOCK_RMA_MCS,
-		.options = KDSM_LOCK_CAS, .name = "counter-cas",
-	};
-
-	if (kind == KDSM_LOCK_DMCS)
-		counter("counter-cas", KDSM_LOCK_CAS);
-	else
-		CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &args), -EINVAL);
 }
 
 /* ---- errors ---- */
@@ -453,6 +433,9 @@ static void lock_errors(void)
 	bad.flags = KDSM_LOCK_CREATE;
 	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &bad), -EINVAL);	/* no kind */
 	bad.kind = kind;
+	bad.reserved = 1;
+	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &bad), -EINVAL);
+	bad.reserved = 0;
 	bad.settings.mask = KDSM_LOCK_SET_T_R;
 	CHECK_IS(call(file, KDSM_IOC_LOCK_OPEN, &bad), -ERANGE);
 	CHECK_IS(take(file, KDSM_MAX_LOCKS - 2, me, 0, FOREVER), -ENOENT);
@@ -725,7 +708,6 @@ static const struct guest_test tests[] = {
 	{ "lock_default", lock_default },
 	{ "lock_closed", lock_closed },
 	{ "lock_counter", lock_counter },
-	{ "lock_counter_cas", lock_counter_cas },
 	{ "lock_errors", lock_errors },
 	{ "lock_signal", lock_signal },
 	{ "lock_thread_dies", lock_thread_dies },

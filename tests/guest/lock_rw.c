@@ -187,9 +187,6 @@ static void rw_settings(void)
 		CHECK_IS(info_of(lock).settings.t_r, 5);
 		set.t_w = 8;
 		CHECK_IS(kdsm_lock_set(lock, &set), 0);
-		attr.options = KDSM_LOCK_CAS;
-		CHECK_IS(kdsm_lock_create(region, "settings-2", 0, &attr, &other), -EINVAL);
-		attr.options = 0;
 		CHECK_IS(kdsm_lock_create(region, "settings-2", 0, &attr, &other), 0);
 		/* The product of T_L of all levels, where automatic ones count so much. */
 		for (i = 3, product = 7; i <= kdsm_lock_levels(other); i++)

@@ -29,9 +29,6 @@ static void opening(void **state)
 	kdsm_lock_close(other);
 	assert_int_equal(kdsm_lock_create(region, "a", 0, &attr, &other), -EINVAL);
 	attr.kind = KDSM_LOCK_RMA_MCS;
-	attr.options = KDSM_LOCK_CAS;
-	assert_int_equal(kdsm_lock_create(region, "a", 0, &attr, &other), -EINVAL);
-	attr.options = 0;
 	attr.flags = KDSM_LOCK_EXCL;
 	assert_int_equal(kdsm_lock_create(region, "a", 0, &attr, &other), -EEXIST);
 	assert_null(other);
@@ -56,9 +53,6 @@ static void opening(void **state)
 	assert_int_equal(kdsm_lock_create(region, "c", 0, &attr, &other), -EINVAL);
 	attr.flags = 0;
 	attr.kind = 4;
-	assert_int_equal(kdsm_lock_create(region, "c", 0, &attr, &other), -EINVAL);
-	attr.kind = 0;
-	attr.options = 2;
 	assert_int_equal(kdsm_lock_create(region, "c", 0, &attr, &other), -EINVAL);
 	assert_int_equal(kdsm_lock_open(region, "c", 0, &other), -ENOENT);
 	kdsm_lock_close(lock);

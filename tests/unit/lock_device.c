@@ -238,8 +238,7 @@ static __u64 *word(void)
 
 static void opening(void **state)
 {
-	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS, .options = KDSM_LOCK_CAS,
-				       .flags = KDSM_LOCK_EXCL };
+	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS, .flags = KDSM_LOCK_EXCL };
 	struct kdsm_lock *other;
 
 	(void)state;
@@ -260,7 +259,6 @@ static void opening(void **state)
 	assert_string_equal(module.open.name, "name");
 	assert_int_equal(module.open.flags, KDSM_LOCK_CREATE | KDSM_LOCK_EXCL);
 	assert_int_equal(module.open.kind, KDSM_LOCK_DMCS);
-	assert_int_equal(module.open.options, KDSM_LOCK_CAS);
 	assert_int_equal(module.open.settings.keep, 5);
 	kdsm_lock_close(other);
 

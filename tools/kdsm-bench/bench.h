@@ -27,7 +27,6 @@ enum lock_vary {
 struct lock_options {
 	const char *benchmark;		/* one of them; NULL: all */
 	const char *kind;		/* likewise */
-	bool cas;
 	unsigned int threads;		/* on each node */
 	double writers[MAX_LIST];	/* per cent */
 	unsigned int writer_count;

@@ -277,8 +277,6 @@ static int lock_open(struct lock_run *run)
 	const struct options *options = run->run.options;
 	struct kdsm_lock_attr attr = {
 		.kind = run->round.kind,
-		.options = options->lock.cas && run->round.kind == KDSM_LOCK_DMCS ?
-			   KDSM_LOCK_CAS : 0,
 		.settings = run->round.settings,
 	};
 	unsigned int i, last = locks_of(run) - 1;

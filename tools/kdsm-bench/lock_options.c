@@ -8,7 +8,6 @@
 enum {
 	KEY_BENCHMARK = 512,
 	KEY_LOCK,
-	KEY_CAS,
 	KEY_THREADS,
 	KEY_WRITERS,
 	KEY_T_DC,
@@ -36,7 +35,6 @@ static const struct argp_option arguments[] = {
 	{ "benchmark", KEY_BENCHMARK, "WHAT", 0,
 	  "latency, empty, single, workload, wait or table; default all", 0 },
 	{ "lock", KEY_LOCK, "KIND", 0, "dmcs, rma-mcs or rma-rw; default all", 0 },
-	{ "cas", KEY_CAS, NULL, 0, "dmcs: nodes queue by compare-and-swap in a loop", 0 },
 	{ "threads", KEY_THREADS, "N", 0, "On each node; default 1", 0 },
 	{ "writers", KEY_WRITERS, "P[,P...]", 0,
 	  "Acquisitions for writing, per cent; default 2, with --sweep 0,0.2,2,5,10,20,25,50,100",
@@ -200,9 +198,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!lock_kind_of(arg))
 			argp_error(state, "there is no lock '%s'", arg);
 		lock->kind = arg;
-		return 0;
-	case KEY_CAS:
-		lock->cas = true;
 		return 0;
 	case KEY_THREADS:
 		lock->threads = one_number(state, arg, 1, 1024);

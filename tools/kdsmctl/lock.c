@@ -207,8 +207,7 @@ static int list_text(const struct lock *lock, void *data)
 	table_cell(table, "%s", lock->region);
 	table_cell(table, "%u", lock->info.number);
 	table_cell(table, "%s", lock->info.name[0] ? lock_label(lock, buffer) : "-");
-	table_cell(table, "%s%s", lock_kind_name(lock->info.kind),
-		   lock->info.options & KDSM_LOCK_CAS ? " (cas)" : "");
+	table_cell(table, "%s", lock_kind_name(lock->info.kind));
 	table_cell(table, "%llu", (unsigned long long)(stats[KDSM_LOCK_STAT_LOCKS] +
 						       stats[KDSM_LOCK_STAT_FAST]));
 	table_cell(table, "%llu", (unsigned long long)stats[KDSM_LOCK_STAT_READS]);

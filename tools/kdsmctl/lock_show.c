@@ -158,8 +158,7 @@ static int show_text(const struct lock *lock, void *data)
 	(void)data;
 	printf("lock     %s/%s, number %u\n", lock->region, lock_label(lock, buffer),
 	       info->number);
-	printf("kind     %s%s, %u levels\n", lock_kind_name(info->kind),
-	       info->options & KDSM_LOCK_CAS ? " by compare-and-swap" : "", info->levels);
+	printf("kind     %s, %u levels\n", lock_kind_name(info->kind), info->levels);
 	settings_text(info);
 	printf("\non this node\n");
 	for (i = 0; i < KDSM_LOCK_STAT_COUNT; i++) {
@@ -208,8 +207,6 @@ struct json_object *lock_json(const struct lock *lock)
 	json_number(out, "number", info->number);
 	json_text(out, "name", info->name);
 	json_text(out, "kind", lock_kind_name(info->kind));
-	json_object_object_add(out, "cas",
-			       json_object_new_boolean(info->options & KDSM_LOCK_CAS));
 	json_number(out, "levels", info->levels);
 	json_number(out, "t_dc", info->settings.t_dc);
 	json_number(out, "t_r", info->settings.t_r);

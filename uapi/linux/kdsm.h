@@ -418,12 +418,6 @@ enum kdsm_lock_kind {
 	KDSM_LOCK_RMA_RW,	/* RMA_MCS for writers, and many readers at once */
 };
 
-/* Options of a lock, which it keeps. */
-#define KDSM_LOCK_CAS		(1U << 0)	/* nodes queue by compare-and-swap in a loop
-						 * rather than by tickets: for comparison;
-						 * DMCS only
-						 */
-
 /*
  * What can be set. mask: which of the fields are given, KDSM_LOCK_SET_*; the
  * others have their default in a new lock, and stay as they are in KDSM_IOC_LOCK_SET.
@@ -476,14 +470,13 @@ struct kdsm_lock_settings {
  * if told to. Nothing has to be closed.
  *
  * name: which one; number is (out). Empty name: number says which one; with CREATE it
- * may be KDSM_LOCK_ANY. kind, options and settings: of a new lock; an existing one
- * must be of that kind and those options if CREATE is given, and keeps its settings.
- * All three tell (out) how it is.
+ * may be KDSM_LOCK_ANY. kind and settings: of a new lock; an existing one must be of
+ * that kind if CREATE is given, and keeps its settings. Both tell (out) how it is.
  *
  * Errors:
  *   -EBADFD	the file is not bound
- *   -EINVAL	flags, name or mask; number not below KDSM_MAX_LOCKS; no such kind, or
- *		not with these options; the existing lock differs
+ *   -EINVAL	flags, name or mask; number not below KDSM_MAX_LOCKS; no such kind; the
+ *		existing lock is of another kind
  *   -ERANGE	a setting is out of its range, names a level that there is not, or is
  *		not one of that kind
  *   -EACCES	the file is not open for writing
@@ -498,8 +491,8 @@ struct kdsm_lock_open {
 	char  name[KDSM_NAME_SIZE];
 	__u32 number;
 	__u32 kind;		/* enum kdsm_lock_kind */
-	__u32 options;		/* KDSM_LOCK_CAS */
 	__u32 levels;		/* (out) that there are, 2 to KDSM_LOCK_LEVELS */
+	__u32 reserved;		/* 0 */
 	struct kdsm_lock_settings settings;
 };
 
@@ -653,8 +646,8 @@ struct kdsm_lock_info {
 	__u32 flags;		/* KDSM_LOCK_NEXT */
 	__u32 number;
 	__u32 kind;		/* (out) from here on */
-	__u32 options;
 	__u32 levels;
+	__u32 home;		/* the node in whose memory this node queues first */
 	char  name[KDSM_NAME_SIZE];
 	struct kdsm_lock_settings settings;
 	__u64 stats[KDSM_LOCK_STAT_COUNT];
@@ -664,11 +657,9 @@ struct kdsm_lock_info {
 	 */
 	__u64 handed[KDSM_LOCK_LEVELS];
 	__u64 waits[KDSM_LOCK_WAITS];	/* [i]: that took 2^i to 2^(i+1) - 1 ns */
-	__u32 home;		/* the node in whose memory this node queues first */
-	__u32 reserved;		/* 0 */
 };
 
-#define KDSM_LOCK_INFO_SIZE_VER0	672
+#define KDSM_LOCK_INFO_SIZE_VER0	664
 
 #define KDSM_LOCK_NEXT		(1U << 0)
 

@@ -37,9 +37,7 @@ struct kdsm_lock;
 
 struct kdsm_lock_attr {
 	uint32_t kind;		/* enum kdsm_lock_kind; 0: KDSM_LOCK_RMA_MCS */
-	uint32_t options;	/* KDSM_LOCK_CAS, or 0 */
 	uint32_t flags;		/* KDSM_LOCK_EXCL: fail if it exists; or 0 */
-	uint32_t reserved;	/* 0 */
 	/* The thresholds and keep; those that mask does not name have their default. */
 	struct kdsm_lock_settings settings;
 };
@@ -49,7 +47,7 @@ struct kdsm_lock_attr {
  * It is known by name (printable ASCII, less than KDSM_NAME_SIZE bytes), or, with name
  * NULL, by number alone (0 to KDSM_MAX_LOCKS - 1; KDSM_LOCK_ANY: any that is free). With
  * a name, number is ignored. attr NULL is one of zeros. An existing lock must be of that
- * kind and those options, and keeps its settings.
+ * kind, and keeps its settings.
  *
  * *lock is the caller's, who closes it before the region. Each call gives another view
  * of the same lock, which any number of threads may use, and children of fork(), too.

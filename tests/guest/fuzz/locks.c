@@ -39,7 +39,7 @@ static int do_open(struct bound *bound)
 		.argsz = fuzz_argsz(sizeof(arg)),
 		.flags = random_one_in(rnd, 8) ? random_below(rnd, 8) : KDSM_LOCK_CREATE,
 		.number = some_number(bound),
-		.options = random_one_in(rnd, 8) ? KDSM_LOCK_CAS : 0,
+		.reserved = random_one_in(rnd, 8),
 	};
 	int error;
 

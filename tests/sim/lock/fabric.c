@@ -86,7 +86,7 @@ static void operate(struct kdsm_operation *op)
 		if (*word != op->compare)
 			break;
 		*word = op->operand;
-		if (kdsm_word_count(op->compare) && op->offset % place == 0 && !lock.cas &&
+		if (kdsm_word_count(op->compare) && op->offset % place == 0 &&
 		    kdsm_word_tail(op->operand) != kdsm_word_tail(op->compare))
 			lock_renewed(op->node, op->offset / place + 1,
 				     kdsm_word_tail(op->compare));

@@ -57,7 +57,6 @@ struct lock_config {
 	unsigned int keep;		/* one in so many times an idle lock is kept; 0: never */
 	unsigned int again;		/* times that a kept lock is taken again at most */
 	unsigned int try;		/* one in so many acquisitions tries; 0: none */
-	bool cas;
 	unsigned int check;		/* times that it is passed on inside a node at most */
 	unsigned int wanting;		/* threads that a node says want it */
 	u32 t_l[KDSM_LOCK_LEVELS];	/* of some seeds automatic */

@@ -52,7 +52,7 @@ static const struct {
 };
 
 static u64 state;
-static bool lossy, plain, cas, flat, home_dies;
+static bool lossy, plain, flat, home_dies;
 static unsigned int racks, chassis = 1, deaths;
 static int threshold = -1;
 static unsigned int nodes_min = 2, nodes_max = 8, rounds, contention;
@@ -123,7 +123,6 @@ static void choose(u64 seed)
 	lock.keep = sim_below(4);
 	lock.again = sim_below(3);
 	lock.try = sim_chance(2) ? sim_between(2, 10) : 0;
-	lock.cas = cas;
 	lock.check = sim_below(4);
 	lock.wanting = sim_between(1, 3);
 	/* Tickets wrap. */
@@ -202,7 +201,6 @@ static void usage(FILE *file)
 		"  -T COUNT     thresholds of all levels; 0: automatic\n"
 		"  -F           one queue, wherever the nodes are\n"
 		"  -c US        count operations: away that long between acquisitions; 1: not at all\n"
-		"  -C           nodes queue by compare-and-swap in a loop\n"
 		"  -d COUNT     at most so many nodes die, or are away for a while\n"
 		"  -H           the home dies\n"
 		"  -p           no seed with errors\n"
@@ -223,7 +221,7 @@ int main(int argc, char **argv)
 
 	result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		      -1, 0);
-	while ((option = getopt(argc, argv, "s:n:N:R:T:Fr:c:d:HCplvb:h")) != -1) {
+	while ((option = getopt(argc, argv, "s:n:N:R:T:Fr:c:d:Hplvb:h")) != -1) {
 		switch (option) {
 		case 's':
 			seed = strtoull(optarg, NULL, 0);
@@ -257,9 +255,6 @@ int main(int argc, char **argv)
 		case 'H':
 			home_dies = true;
 			deaths = deaths ?: 1;
-			break;
-		case 'C':
-			cas = true;
 			break;
 		case 'p':
 			plain = true;

@@ -541,13 +541,12 @@ void lock_nodes_start(void)
 		struct kdsm_tree *tree = &nodes[i].tree;
 
 		tree->topology = topology;
-		tree->levels = lock.flat || lock.cas ? 2 : topology->levels;
+		tree->levels = lock.flat ? 2 : topology->levels;
 		tree->t_l = lock.t_l;
 		model->ops = &ops;
 		model->owner = &nodes[i];
 		model->region = 7;
 		model->number = 3;
-		model->cas = lock.cas;
 		model->recovers = true;
 		model->node = i;
 		model->nodes = lock.nodes;
