@@ -51,13 +51,6 @@ void kdsm_batch_add(struct kdsm_batch *batch, struct kdsm_operation *op)
 	kdsm_batch_add_to(batch, batch->memory, op);
 }
 
-/* Everything that was written before is seen by who sees done. */
-void kdsm_batch_part_done(struct kdsm_batch *batch)
-{
-	if (atomic_dec_and_test(&batch->pending))
-		complete_all(&batch->done);
-}
-
 static void kdsm_operation_local(struct kdsm_batch *batch, struct kdsm_operation *op)
 {
 	const struct kdsm_fabric_config *config = &batch->fabric->config;

@@ -42,6 +42,39 @@ void kdsm_fabric_exit(void)
 	ib_unregister_client(&kdsm_client);
 }
 
+static void kdsm_queue_pair_gone(struct kdsm_connection *connection)
+{
+	kdsm_operation_fail(connection);
+	kdsm_message_fail(connection);
+}
+
+static void kdsm_connection_broken(struct kdsm_connection *connection)
+{
+	kdsm_connection_get_queue(connection->peer, connection->queue);
+}
+
+/* A peer asks whether this node is there. */
+static int kdsm_probe_serve(void *context, struct kdsm_request *request)
+{
+	return 0;
+}
+
+const struct kdsm_fabric_upcalls kdsm_fabric_upcalls = {
+	.created = kdsm_message_setup,
+	.queue_pair_created = kdsm_message_post_receives,
+	.queue_pair_gone = kdsm_queue_pair_gone,
+	.broken = kdsm_connection_broken,
+	.handlers = {
+		[KDSM_MESSAGE_PROBE] = kdsm_probe_serve,
+		[KDSM_MESSAGE_KEYS] = kdsm_memory_serve_keys,
+		[KDSM_MESSAGE_CAS] = kdsm_delegate_serve_cas,
+		[KDSM_MESSAGE_FAA] = kdsm_delegate_serve_faa,
+		[KDSM_MESSAGE_GATHER] = kdsm_delegate_serve_gather,
+		[KDSM_MESSAGE_FIND] = kdsm_find_serve,
+		[KDSM_MESSAGE_STEAL] = kdsm_steal_serve,
+	},
+};
+
 static int kdsm_fabric_check_device(struct kdsm_fabric *fabric)
 {
 	const struct ib_device_attr *attrs = &fabric->device->attrs;

@@ -3,8 +3,8 @@
  * Inside the fabric: the structs that its files share. Nothing above the fabric
  * includes this.
  */
-#ifndef KDSM_VERBS_H
-#define KDSM_VERBS_H
+#ifndef KDSM_FABRIC_INTERNAL_H
+#define KDSM_FABRIC_INTERNAL_H
 
 #include <linux/interrupt.h>
 #include <linux/kdsm_table.h>
@@ -175,6 +175,25 @@ struct kdsm_fabric {
 	struct kdsm_peer peers[];
 };
 
+/*
+ * The calls up inside the fabric: connection.c and message.c are below the files that
+ * they call through this table. device.c fills it in.
+ */
+struct kdsm_fabric_upcalls {
+	/* A connection was allocated: initialise its slots and receives. */
+	void (*created)(struct kdsm_connection *connection);
+	/* Its queue pair is there: post receives. 0 or an error of ib_post_recv(). */
+	int (*queue_pair_created)(struct kdsm_connection *connection);
+	/* Its queue pair is gone: fail every chain and every call that is left. */
+	void (*queue_pair_gone)(struct kdsm_connection *connection);
+	/* A connection that this node made broke and is idle: try to connect it again. */
+	void (*broken)(struct kdsm_connection *connection);
+	/* The messages that the fabric itself serves; context is the fabric. */
+	kdsm_handler_t handlers[KDSM_MESSAGE_TYPES];
+};
+
+extern const struct kdsm_fabric_upcalls kdsm_fabric_upcalls;
+
 /* ---- connection.c ---- */
 
 /* An idle connection, with one reference. ERR_PTR(-ENOMEM). */
@@ -235,9 +254,31 @@ int kdsm_accept_bind(struct kdsm_fabric *fabric);
 
 /* ---- memory.c ---- */
 
-/* Key of the chunk at offset on a peer, asking it if need be. Sleeps. */
-int kdsm_memory_key(struct kdsm_memory *memory, unsigned int node, u64 offset,
-		    u32 *key);
+struct kdsm_chunk {
+	unsigned int count;	/* of pages */
+	struct ib_mr *mr;	/* under memory->lock */
+	u32 key;		/* 0: not registered */
+	struct sg_table table;
+	struct page *pages[];
+};
+
+struct kdsm_memory {
+	struct kdsm_fabric *fabric;
+	u32 id;
+	u64 size;
+	bool read_only;		/* for peers */
+	u32 domain;		/* enum kdsm_domain: who does its atomics */
+	unsigned long chunks_count;
+	refcount_t references;	/* the owner's, and of requests that are served */
+	struct completion released;
+	atomic64_t resident;
+	struct mutex lock;	/* guards allocation and registration of chunks */
+	struct kdsm_chunk **chunks;	/* set once; read without the lock */
+	u32 *keys[];		/* of each peer's chunks, made on first use; 0: ask */
+};
+
+/* The chunk, allocated by this call if need be; NULL: no memory. Sleeps. */
+struct kdsm_chunk *kdsm_chunk_get(struct kdsm_memory *memory, unsigned long index);
 /* No chunk is registered any more. */
 void kdsm_memory_unregister_all(struct kdsm_fabric *fabric);
 /* Forget the keys of a peer, which came up anew. */
@@ -259,6 +300,13 @@ int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
 		     unsigned int length, bool write, bool can_sleep);
 int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset, u64 operand,
 		       u64 compare, u64 *former, bool can_sleep);
+
+/* ---- keys.c ---- */
+
+/* Key of the chunk at offset on a peer, asking it if need be. Sleeps. */
+int kdsm_memory_key(struct kdsm_memory *memory, unsigned int node, u64 offset,
+		    u32 *key);
+/* KDSM_MESSAGE_KEYS. May register chunks. */
 int kdsm_memory_serve_keys(void *context, struct kdsm_request *request);
 
 /* ---- batch.c ---- */
@@ -271,8 +319,15 @@ struct kdsm_part {
 	void (*release)(struct kdsm_part *part);
 };
 
-/* The last touch of a part; the batch may be gone when it returns. */
-void kdsm_batch_part_done(struct kdsm_batch *batch);
+/*
+ * The last touch of a part: the batch may be gone when this returns. A task that sees
+ * batch->done also sees all that the part wrote before.
+ */
+static inline void kdsm_batch_part_done(struct kdsm_batch *batch)
+{
+	if (atomic_dec_and_test(&batch->pending))
+		complete_all(&batch->done);
+}
 
 static inline bool kdsm_operation_is_atomic(const struct kdsm_operation *op)
 {
@@ -373,4 +428,4 @@ int kdsm_message_post_receives(struct kdsm_connection *connection);
 /* After the queue pair is gone: no reply comes any more. */
 void kdsm_message_fail(struct kdsm_connection *connection);
 
-#endif /* KDSM_VERBS_H */
+#endif /* KDSM_FABRIC_INTERNAL_H */

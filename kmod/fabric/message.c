@@ -212,24 +212,10 @@ int kdsm_message_post_receives(struct kdsm_connection *connection)
 static int kdsm_message_dispatch(struct kdsm_fabric *fabric, unsigned int type,
 				 struct kdsm_request *request)
 {
-	kdsm_handler_t handler;
+	kdsm_handler_t handler = kdsm_fabric_upcalls.handlers[type];
 
-	switch (type) {
-	case KDSM_MESSAGE_PROBE:
-		return 0;
-	case KDSM_MESSAGE_KEYS:
-		return kdsm_memory_serve_keys(fabric, request);
-	case KDSM_MESSAGE_CAS:
-		return kdsm_delegate_serve_cas(fabric, request);
-	case KDSM_MESSAGE_FAA:
-		return kdsm_delegate_serve_faa(fabric, request);
-	case KDSM_MESSAGE_GATHER:
-		return kdsm_delegate_serve_gather(fabric, request);
-	case KDSM_MESSAGE_FIND:
-		return kdsm_find_serve(fabric, request);
-	case KDSM_MESSAGE_STEAL:
-		return kdsm_steal_serve(fabric, request);
-	}
+	if (handler)
+		return handler(fabric, request);
 	handler = fabric->config.handlers[type];
 	return handler ? handler(fabric->config.context, request) : -EOPNOTSUPP;
 }
