@@ -168,7 +168,7 @@ $(B)/guest/compat: tests/guest/compat.c uapi/linux/kdsm.h uapi/linux/kdsm_task.h
 # signatures that are soon full, and soon protects what is not written.
 # tests/sim/include has the kernel's headers.
 SIM_SRC := $(wildcard tests/sim/*.c) \
-	$(addprefix kmod/coherence/,coherence.c fetch.c ownership.c chase.c access.c prefetch.c stamp.c \
+	$(addprefix kmod/coherence/,coherence.c block.c fetch.c ownership.c chase.c access.c prefetch.c stamp.c \
 	twin.c release.c acquire.c run.c signature.c strict.c)
 SIM_WRAP := kdsm_block_brought kdsm_stamp_raise kdsm_twin_make kdsm_twin_merge kdsm_signature_add kdsm_ask
 SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -U_FORTIFY_SOURCE -Wall -Wextra -Werror \

@@ -10,10 +10,10 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "arguments.h"
 #include "chardev.h"
-#include "region/partitioned.h"
+#include "lock/lock.h"
 #include "region/region.h"
-#include "region/mapping.h"
 
 struct kdsm_file {
 	struct mutex lock;		/* guards the binding */
@@ -57,22 +57,6 @@ static int kdsm_file_release(struct inode *inode, struct file *file)
 	}
 	kfree(kfile);
 	return 0;
-}
-
-int kdsm_args_get(void *args, size_t size, size_t least, void __user *user, u32 *argsz)
-{
-	if (get_user(*argsz, (u32 __user *)user))
-		return -EFAULT;
-	if (*argsz < least)
-		return -EINVAL;
-	if (*argsz > PAGE_SIZE)
-		return -E2BIG;
-	return copy_struct_from_user(args, size, user, *argsz);
-}
-
-int kdsm_args_put(const void *args, size_t size, void __user *user, u32 argsz)
-{
-	return copy_to_user(user, args, min_t(size_t, size, argsz)) ? -EFAULT : 0;
 }
 
 static int kdsm_ioctl_info(void __user *user)

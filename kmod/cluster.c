@@ -7,6 +7,8 @@
 #include <linux/slab.h>
 
 #include "cluster.h"
+#include "lock/death.h"
+#include "lock/lock.h"
 #include "region/region.h"
 
 /* Ups and downs, one at a time; may be held long. Taken before the other. */
@@ -14,6 +16,12 @@ static DEFINE_MUTEX(kdsm_admin_lock);
 /* Guards the pointer and who is bound; held shortly. */
 static DEFINE_MUTEX(kdsm_cluster_lock);
 static struct kdsm_cluster *kdsm_current;
+
+static const struct kdsm_region_upcalls kdsm_region_locks = {
+	.create_locks = kdsm_locks_create,
+	.destroy_locks = kdsm_locks_destroy,
+	.lock_page = kdsm_locks_page,
+};
 
 static void kdsm_cluster_peer_down(void *context, unsigned int node, bool anew)
 {
@@ -106,6 +114,7 @@ int kdsm_cluster_up(struct kdsm_cluster_config *config)
 	cluster->table = config->table;
 	refcount_set(&cluster->references, 1);
 	init_completion(&cluster->released);
+	cluster->regions_up = &kdsm_region_locks;
 	kdsm_regions_init(cluster);
 	cluster->topology = kdsm_topology_create(cluster->table[0].location,
 						 sizeof(cluster->table[0]), cluster->nodes);
@@ -136,6 +145,7 @@ exit_directory:
 free:
 	kdsm_regions_exit(cluster);
 	kvfree(cluster->topology);
+	kfree(cluster->deaths);
 	kfree(cluster);
 unlock:
 	mutex_unlock(&kdsm_admin_lock);
@@ -172,6 +182,7 @@ int kdsm_cluster_down(void)
 	pr_info("kdsm: cluster %s is down on this node\n", cluster->name);
 	kvfree(cluster->table);
 	kvfree(cluster->topology);
+	kfree(cluster->deaths);
 	kfree(cluster);
 unlock:
 	mutex_unlock(&kdsm_admin_lock);

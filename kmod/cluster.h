@@ -12,10 +12,12 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "region/directory.h"
-#include "lock/death.h"
 #include "fabric/fabric.h"
 #include "topology.h"
+
+struct kdsm_deaths;
+struct kdsm_directory;
+struct kdsm_region_upcalls;
 
 struct kdsm_node {
 	struct sockaddr_storage address;
@@ -33,10 +35,11 @@ struct kdsm_cluster {
 	struct kdsm_topology *topology;
 
 	struct xarray regions;		/* by id; see region.c */
+	const struct kdsm_region_upcalls *regions_up;
 	struct mutex open_lock;		/* opens and closes of regions, one by one */
 	struct delayed_work close_work;	/* tells node 0 of closes that it did not hear */
-	struct kdsm_directory directory;	/* on node 0 */
-	struct kdsm_deaths deaths;
+	struct kdsm_directory *directory;	/* used on node 0 only */
+	struct kdsm_deaths *deaths;
 
 	refcount_t references;		/* of those who are using it now */
 	struct completion released;

@@ -5,7 +5,7 @@
 #include "chardev.h"
 #include "cluster.h"
 #include "netlink.h"
-#include "region/notifier.h"
+#include "region/region.h"
 
 static int __init kdsm_init(void)
 {

@@ -6,7 +6,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "access.h"
+#include "internal.h"
 
 /* An entry is at the end of a list, or in none. */
 static void kdsm_entry_place(struct kdsm_coherence *coherence, struct list_head *entry,

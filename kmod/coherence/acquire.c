@@ -6,9 +6,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "coherence/coherence.h"
-#include "run.h"
-#include "region/mapping.h"
+#include "internal.h"
 
 /* Blocks that became invalid, to be unmapped. */
 struct kdsm_victims {
@@ -126,7 +124,7 @@ static void kdsm_run_retire(struct kdsm_coherence *coherence, const struct kdsm_
 	size_t i;
 	int err;
 
-	kdsm_vm_protect(coherence->region, kdsm_block_offset(coherence, run->block),
+	kdsm_pages_protect(coherence, kdsm_block_offset(coherence, run->block),
 			n * kdsm_block_size(coherence));
 	err = kdsm_run_harvest(coherence, run, n);
 	for (i = 0; i < n; i++) {
@@ -165,7 +163,7 @@ static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
 			;
 		if (j < n)
 			kdsm_run_retire(coherence, run, n);
-		kdsm_vm_unmap(coherence->region, first << coherence->block_shift,
+		kdsm_pages_unmap(coherence, first << coherence->block_shift,
 			      n << coherence->block_shift);
 		kdsm_coherence_count(coherence, FLUSHES, 1);
 		kdsm_coherence_unmapped(coherence, first, first + n - 1);

@@ -7,7 +7,7 @@
 #include <linux/jiffies.h>
 #include <linux/string.h>
 
-#include "ownership.h"
+#include "internal.h"
 
 /* What a block may take to come: every holder in front has to be quick. */
 #define KDSM_OWN_TIMEOUT	(60 * HZ)

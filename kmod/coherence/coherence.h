@@ -4,9 +4,9 @@
  * a frame for every block, in a memory as large as the region; here is which of
  * them are good, and who has the newest content.
  *
- * The files of a policy (release.c, strict.c) know the fabric's messages and
- * operations and the mapping functions of vm.h, and nothing of verbs or page
- * tables. They also run in the simulator (tests/sim), unmodified.
+ * The files of this folder know the fabric's messages and operations and the mapping
+ * functions of struct kdsm_mapping_ops, and nothing of verbs or page tables. They also
+ * run in the simulator (tests/sim), unmodified.
  */
 #ifndef KDSM_COHERENCE_H
 #define KDSM_COHERENCE_H
@@ -22,7 +22,35 @@
 #include <linux/kdsm_netlink.h>
 
 #include "fabric/fabric.h"
-#include "signature.h"
+
+/* ---- signatures ---- */
+
+/*
+ * Signatures: what a release hands to an acquire. A bounded list of write
+ * notices, and a timestamp below which notices may be missing (Endo's
+ * dissertation, 3.4.5).
+ */
+/*
+ * In memory as in <linux/kdsm.h>. Notices are ordered by timestamp, the oldest
+ * first. All writes that are not listed have timestamps of at most floor.
+ */
+void kdsm_signature_init(struct kdsm_signature *signature);
+/*
+ * Add a notice: blocks first..first+count-1 were written by writer, at ts. What is
+ * listed already, or was written again since, is not listed: so who writes the same
+ * blocks again and again takes the room of one notice. When the list is full the
+ * oldest goes and raises the floor. True: it was new.
+ */
+bool kdsm_signature_add(struct kdsm_signature *signature,
+			const struct kdsm_notice *notice);
+/* Add all of other, and its floor. */
+void kdsm_signature_merge(struct kdsm_signature *signature,
+			  const struct kdsm_signature *other);
+/* Is it one that a module made: for so many nodes and blocks? */
+bool kdsm_signature_sane(const struct kdsm_signature *signature, unsigned int nodes,
+			 u64 blocks);
+
+/* ---- blocks of a region ---- */
 
 struct kdsm_region;
 
@@ -129,9 +157,31 @@ struct kdsm_policy_ops {
 
 extern const struct kdsm_policy_ops kdsm_policy_release, kdsm_policy_strict;
 
+/*
+ * Calls up, to the mappings of the region in all processes of this node. region is
+ * coherence->region. Offsets and lengths are in bytes, multiples of the page size. Each
+ * call may sleep.
+ */
+struct kdsm_mapping_ops {
+	/* Unmap the range: the next access to it faults. */
+	void (*unmap)(struct kdsm_region *region, u64 offset, u64 length);
+	/*
+	 * Set the bits of the pages that programs wrote since the pages were mapped
+	 * writable or last harvested; bit 0 is the first page of the range. Mappings
+	 * stay writable. Returns whether it set any bit. While a process unmaps part of
+	 * the region, harvest may set all bits. After harvest, the caller looks at each
+	 * block that has no bit for the mark of kdsm_coherence_unmapped().
+	 */
+	bool (*harvest)(struct kdsm_region *region, u64 offset, u64 length,
+			unsigned long *bitmap);
+	/* Write-protect the range. Earlier writes can still be harvested. */
+	void (*protect)(struct kdsm_region *region, u64 offset, u64 length);
+};
+
 /* The blocks of one region on this node. */
 struct kdsm_coherence {
-	struct kdsm_region *region;	/* for vm.h */
+	struct kdsm_region *region;	/* for mapping */
+	const struct kdsm_mapping_ops *mapping;
 	struct kdsm_fabric *fabric;
 	struct kdsm_memory *frames;
 	struct kdsm_memory *twins, *stamps;	/* release only */
@@ -197,7 +247,7 @@ int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice adv
 /*
  * Mappings of blocks first..last are gone, and with them the page table's notes of
  * what was modified: what may have been counts as such. From before the first of those
- * notes is dropped until this has returned kdsm_vm_harvest() gives all, or a release in
+ * notes is dropped until this has returned mapping->harvest() sets all bits, or a release in
  * between would find neither.
  */
 void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 last);
@@ -215,96 +265,6 @@ int kdsm_coherence_serve_grant(struct kdsm_coherence *coherence,
 int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 				    struct kdsm_request *request);
 
-/* ---- for the policies ---- */
-
-/* The block, made if need be, or NULL: out of memory. Stays until exit. */
-struct kdsm_block *kdsm_block(struct kdsm_coherence *coherence, u64 index);
-/* Page number i of the block in a memory; ERR_PTR(-ENOMEM). */
-void *kdsm_block_page(struct kdsm_coherence *coherence, struct kdsm_memory *memory,
-		      const struct kdsm_block *block, unsigned int i);
-
-/* Pages for the content of one block. */
-struct kdsm_bounce {
-	unsigned int count;
-	void *pages[];
-};
-
-struct kdsm_bounce *kdsm_bounce_alloc(struct kdsm_coherence *coherence);
-void kdsm_bounce_free(struct kdsm_bounce *bounce);
-/*
- * Bring the content of a block from a node's frame or twin, into bounce, or, if
- * that is NULL, into the frame here. Remote operations: one for every piece of
- * memory here, of 4 to 64 KiB, in chains.
- */
-int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *block,
-		     struct kdsm_memory *memory, unsigned int node,
-		     struct kdsm_bounce *bounce);
-
-/*
- * Become the one who waits for the block longest: ask along the links. When it
- * returns 0 the role is TAKING, from is who has the content, in its twin, and wts
- * and rts are of that. Only the task that has made the block busy may call it.
- * -EHOSTDOWN, -EIO, -ETIMEDOUT (after a minute), -ENOMEM: it may be tried again.
- */
-int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			unsigned int *from, u64 *wts, u64 *rts);
-/*
- * The content cannot be brought here: who waits behind this node is granted it, or
- * who asks next; that may be this node again.
- */
-void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *block);
-/*
- * Called with the block's lock held, which it drops: from TAKING to OWNER, and on
- * to the next if one waits.
- */
-void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *block);
-/*
- * Find the owner and have it raise its read timestamp: who has the content, in its
- * frame, and both timestamps.
- */
-int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			unsigned int *from, u64 *wts, u64 *rts);
-
-/* Passes on what waited for the end of a lease. */
-void kdsm_ownership_owed_work(struct work_struct *work);
-/* One message about a block, and its answer, which is checked. */
-int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
-	     unsigned int node, enum kdsm_message_type type,
-	     struct kdsm_wire_answer *answer);
-/*
- * For handlers: the block that is asked about, and all that is said of it, what was not
- * sent being 0; or ERR_PTR(-EINVAL), ERR_PTR(-ENOMEM). An answer without a hand-over.
- */
-struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
-				    const struct kdsm_request *request,
-				    struct kdsm_wire_block *wire);
-int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what, unsigned int node);
-
-/* acquire.c and access.c, of policy release */
-int kdsm_release_acquire(struct kdsm_coherence *coherence,
-			 const struct kdsm_signature *signature);
-int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
-			kdsm_map_t map, void *arg);
-/* In the list of blocks that are good here and not owned; in the write set. */
-void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		       bool is_cached);
-void kdsm_block_dirty(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		      bool is_dirty);
-/*
- * With the block's lock, which begin may drop: wait until nobody is at the block
- * over the network, then be the one.
- */
-void kdsm_block_begin(struct kdsm_coherence *coherence, struct kdsm_block *block);
-void kdsm_block_end(struct kdsm_coherence *coherence, struct kdsm_block *block);
-
-/* With the block's lock: the twin becomes what the frame is. -ENOMEM. */
-int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
-void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		     const struct kdsm_bounce *theirs, bool keep);
-
-#define kdsm_coherence_count(coherence, which, n)				\
-	atomic64_add(n, &(coherence)->stats[KDSM_COHERENCE_##which])
-
 static inline u64 kdsm_block_size(const struct kdsm_coherence *coherence)
 {
 	return 1ULL << coherence->block_shift;
@@ -316,15 +276,7 @@ static inline u64 kdsm_block_offset(const struct kdsm_coherence *coherence,
 	return block->index << coherence->block_shift;
 }
 
-static inline bool kdsm_block_is_owned(const struct kdsm_block *block)
-{
-	return block->role == KDSM_ROLE_OWNER;
-}
-
-/* release: what a block becomes that has good content. */
-static inline enum kdsm_block_state kdsm_block_valid_state(const struct kdsm_block *block)
-{
-	return list_empty(&block->dirty) ? KDSM_BLOCK_READABLE : KDSM_BLOCK_WRITABLE;
-}
+/* Bytes of the memory coherence->stamps of a region of so many blocks. */
+u64 kdsm_stamps_size(u64 blocks);
 
 #endif /* KDSM_COHERENCE_H */

@@ -6,7 +6,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "fetch.h"
+#include "internal.h"
 
 /* Remote reads that are posted together, at most. */
 #define KDSM_FETCH_MAX		64U

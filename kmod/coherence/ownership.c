@@ -44,7 +44,7 @@
 #include <linux/ktime.h>
 #include <linux/string.h>
 
-#include "ownership.h"
+#include "internal.h"
 
 /* ---- hand-overs ---- */
 

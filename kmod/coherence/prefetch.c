@@ -18,7 +18,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "access.h"
+#include "internal.h"
 
 /* In bytes. */
 #define KDSM_AHEAD_MIN		SZ_16K

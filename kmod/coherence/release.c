@@ -34,10 +34,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "coherence/coherence.h"
-#include "run.h"
-#include "stamp.h"
-#include "region/mapping.h"
+#include "internal.h"
 
 /*
  * So many releases in a row a block may be not modified before it is protected. To
@@ -107,7 +104,7 @@ static int kdsm_block_harvest(struct kdsm_coherence *coherence, struct kdsm_bloc
 	bitmap = bitmap_zalloc(pages, GFP_KERNEL);
 	if (!bitmap)
 		return -ENOMEM;
-	if (kdsm_vm_harvest(coherence->region, kdsm_block_offset(coherence, block),
+	if (kdsm_pages_harvest(coherence, kdsm_block_offset(coherence, block),
 			    kdsm_block_size(coherence), bitmap)) {
 		block->modified = true;
 		kdsm_coherence_count(coherence, FLUSHES, 1);
@@ -470,7 +467,7 @@ static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_wri
 			idle[count++] = writes->list[i];
 	for (i = 0; i < count; i += n) {
 		n = kdsm_run_length(&idle[i], count - i);
-		kdsm_vm_protect(coherence->region, kdsm_block_offset(coherence, idle[i].block),
+		kdsm_pages_protect(coherence, kdsm_block_offset(coherence, idle[i].block),
 				n * kdsm_block_size(coherence));
 		kdsm_coherence_count(coherence, FLUSHES, 1);
 		err = kdsm_run_harvest(coherence, &idle[i], n);

@@ -8,8 +8,7 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 
-#include "run.h"
-#include "region/mapping.h"
+#include "internal.h"
 
 /* More neighbours than that are several runs. */
 #define KDSM_RUN_MAX	4096U
@@ -47,7 +46,7 @@ int kdsm_run_harvest(struct kdsm_coherence *coherence, const struct kdsm_picked 
 	bitmap = kvcalloc(BITS_TO_LONGS(n * pages), sizeof(long), GFP_KERNEL);
 	if (!bitmap)
 		return -ENOMEM;
-	if (!kdsm_vm_harvest(coherence->region, kdsm_block_offset(coherence, run->block),
+	if (!kdsm_pages_harvest(coherence, kdsm_block_offset(coherence, run->block),
 			     n * kdsm_block_size(coherence), bitmap))
 		goto free;
 	kdsm_coherence_count(coherence, FLUSHES, 1);

@@ -3,7 +3,7 @@
 #include <linux/minmax.h>
 #include <linux/string.h>
 
-#include "signature.h"
+#include "internal.h"
 
 void kdsm_signature_init(struct kdsm_signature *signature)
 {

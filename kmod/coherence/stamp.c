@@ -22,7 +22,7 @@
  */
 #include <linux/mm.h>
 
-#include "stamp.h"
+#include "internal.h"
 
 static __le64 kdsm_stamp_check(u64 good)
 {
@@ -51,4 +51,9 @@ u64 kdsm_stamp_value(const struct kdsm_stamp *stamp)
 	u64 good = le64_to_cpu(stamp->good);
 
 	return stamp->check == kdsm_stamp_check(good) && good <= KDSM_CLOCK_MAX ? good : 0;
+}
+
+u64 kdsm_stamps_size(u64 blocks)
+{
+	return (blocks * sizeof(struct kdsm_stamp) + PAGE_SIZE - 1) & PAGE_MASK;
 }

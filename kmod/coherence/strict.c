@@ -18,8 +18,7 @@
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
-#include "coherence/coherence.h"
-#include "region/mapping.h"
+#include "internal.h"
 
 /* A reader that still has its lease is asked again after, in microseconds. */
 #define KDSM_INVALIDATE_PAUSE	50
@@ -48,7 +47,7 @@ static void kdsm_strict_unmap(struct kdsm_coherence *coherence, struct kdsm_bloc
 			      enum kdsm_block_state state)
 {
 	block->state = state;
-	kdsm_vm_unmap(coherence->region, kdsm_block_offset(coherence, block),
+	kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, block),
 		      kdsm_block_size(coherence));
 	kdsm_coherence_count(coherence, FLUSHES, 1);
 }

@@ -6,7 +6,7 @@
 #include <linux/atomic.h>
 #include <linux/mm.h>
 
-#include "coherence/coherence.h"
+#include "internal.h"
 #include "trace.h"
 
 int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block)

@@ -171,7 +171,7 @@ destroy_qp:
 destroy_id:
 	rdma_destroy_id(connection->id);
 	connection->id = NULL;
-	kdsm_fabric_upcalls.queue_pair_gone(connection);
+	fabric->up->queue_pair_gone(connection);
 idle:
 	kdsm_connection_set_state(connection, KDSM_CONNECTION_IDLE);
 	return err;

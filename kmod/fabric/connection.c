@@ -174,7 +174,7 @@ struct kdsm_connection *kdsm_connection_create(struct kdsm_peer *peer,
 	INIT_WORK(&connection->teardown, kdsm_connection_teardown);
 	tasklet_setup(&connection->tasklet, kdsm_connection_tasklet);
 	connection->nudge.done = kdsm_connection_nudged;
-	kdsm_fabric_upcalls.created(connection);
+	fabric->up->created(connection);
 	if (accepted)
 		atomic_inc(&fabric->accepted_count);
 	return connection;
@@ -252,7 +252,7 @@ int kdsm_connection_create_qp(struct kdsm_connection *connection)
 	connection->room = KDSM_SEND_ROOM;
 	connection->sends = KDSM_MESSAGE_SENDS;
 	connection->unsignalled = 0;
-	err = kdsm_fabric_upcalls.queue_pair_created(connection);
+	err = fabric->up->queue_pair_created(connection);
 	if (err)
 		goto free_qp;
 	ib_req_notify_cq(connection->cq, IB_CQ_NEXT_COMP);
@@ -323,7 +323,7 @@ static void kdsm_connection_teardown(struct work_struct *work)
 	kdsm_connection_destroy_qp(connection);
 	rdma_destroy_id(connection->id);
 	connection->id = NULL;
-	kdsm_fabric_upcalls.queue_pair_gone(connection);
+	fabric->up->queue_pair_gone(connection);
 
 	if (connection->accepted) {
 		mutex_lock(&fabric->accepted_lock);
@@ -337,7 +337,7 @@ static void kdsm_connection_teardown(struct work_struct *work)
 			/* Is it the connection, or the peer? An attempt tells. */
 			atomic64_inc(&peer->errors);
 			WRITE_ONCE(peer->state, KDSM_PEER_IDLE);
-			kdsm_fabric_upcalls.broken(connection);
+			fabric->up->broken(connection);
 		}
 	}
 	kdsm_connection_put(connection);	/* of the work */

@@ -59,7 +59,7 @@ static int kdsm_probe_serve(void *context, struct kdsm_request *request)
 	return 0;
 }
 
-const struct kdsm_fabric_upcalls kdsm_fabric_upcalls = {
+static const struct kdsm_fabric_upcalls kdsm_fabric_upcalls = {
 	.created = kdsm_message_setup,
 	.queue_pair_created = kdsm_message_post_receives,
 	.queue_pair_gone = kdsm_queue_pair_gone,
@@ -168,6 +168,7 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 		return ERR_PTR(err);
 	}
 	fabric->config = *config;
+	fabric->up = &kdsm_fabric_upcalls;
 	mutex_init(&fabric->disconnect_lock);
 	fabric->incarnation = get_random_u64() | 1;
 	fabric->queues = min(num_online_cpus(), KDSM_QUEUES_MAX);

@@ -149,6 +149,7 @@ struct kdsm_peer {
 
 struct kdsm_fabric {
 	struct kdsm_fabric_config config;
+	const struct kdsm_fabric_upcalls *up;
 	u64 incarnation;
 	u32 domain;
 	unsigned int queues;	/* connections to each peer, for its CPUs */
@@ -177,7 +178,7 @@ struct kdsm_fabric {
 
 /*
  * The calls up inside the fabric: connection.c and message.c are below the files that
- * they call through this table. device.c fills it in.
+ * they call through fabric->up. device.c has the table.
  */
 struct kdsm_fabric_upcalls {
 	/* A connection was allocated: initialise its slots and receives. */
@@ -191,8 +192,6 @@ struct kdsm_fabric_upcalls {
 	/* The messages that the fabric itself serves; context is the fabric. */
 	kdsm_handler_t handlers[KDSM_MESSAGE_TYPES];
 };
-
-extern const struct kdsm_fabric_upcalls kdsm_fabric_upcalls;
 
 /* ---- connection.c ---- */
 

@@ -212,7 +212,7 @@ int kdsm_message_post_receives(struct kdsm_connection *connection)
 static int kdsm_message_dispatch(struct kdsm_fabric *fabric, unsigned int type,
 				 struct kdsm_request *request)
 {
-	kdsm_handler_t handler = kdsm_fabric_upcalls.handlers[type];
+	kdsm_handler_t handler = fabric->up->handlers[type];
 
 	if (handler)
 		return handler(fabric, request);

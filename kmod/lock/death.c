@@ -20,6 +20,7 @@
 #include <linux/slab.h>
 
 #include "cluster.h"
+#include "death.h"
 #include "lock/lock.h"
 #include "region/region.h"
 
@@ -49,7 +50,7 @@ static bool kdsm_deaths_probe(struct kdsm_cluster *cluster, unsigned int node)
 
 static void kdsm_deaths_later(struct kdsm_cluster *cluster, unsigned long delay)
 {
-	struct kdsm_deaths *deaths = &cluster->deaths;
+	struct kdsm_deaths *deaths = cluster->deaths;
 
 	if (!READ_ONCE(deaths->stopping))
 		mod_delayed_work(system_unbound_wq, &deaths->work, delay);
@@ -60,12 +61,12 @@ static void kdsm_deaths_later(struct kdsm_cluster *cluster, unsigned long delay)
 /* One queue. False: it takes too long, and is frozen meanwhile. */
 static bool kdsm_deaths_recover_queue(struct kdsm_cluster *cluster, struct kdsm_queue *queue)
 {
-	struct kdsm_recovery *recovery = &cluster->deaths.recovery;
+	struct kdsm_recovery *recovery = &cluster->deaths->recovery;
 	unsigned int tries;
 	int err;
 
 	for (tries = 0; tries < KDSM_DEATH_TRIES; tries++) {
-		if (READ_ONCE(cluster->deaths.stopping))
+		if (READ_ONCE(cluster->deaths->stopping))
 			return true;
 		err = kdsm_queue_recover(queue, recovery);
 		if (!err)
@@ -73,7 +74,7 @@ static bool kdsm_deaths_recover_queue(struct kdsm_cluster *cluster, struct kdsm_
 		if (err == -EHOSTDOWN && kdsm_node_is_down(cluster, recovery->node)) {
 			kdsm_fabric_give_up(cluster->fabric, recovery->node, false);
 			/* Some queues may have been written with it already. */
-			set_bit(KDSM_DEATHS_AGAIN, &cluster->deaths.flags);
+			set_bit(KDSM_DEATHS_AGAIN, &cluster->deaths->flags);
 			kdsm_deaths_later(cluster, 0);
 		}
 		usleep_range(1000, 2000);
@@ -89,7 +90,7 @@ static bool kdsm_deaths_recover(struct kdsm_cluster *cluster, bool idle)
 	unsigned long number, id = 0;
 	bool all = true;
 
-	cluster->deaths.recovery.idle = idle;
+	cluster->deaths->recovery.idle = idle;
 	while ((region = kdsm_region_next(cluster, &id))) {
 		xa_for_each(&region->locks->open, number, lock) {
 			queue = kdsm_tree_root(&lock->tree);
@@ -105,7 +106,7 @@ static bool kdsm_deaths_recover(struct kdsm_cluster *cluster, bool idle)
 static void kdsm_deaths_work(struct work_struct *work)
 {
 	struct kdsm_deaths *deaths = container_of(work, struct kdsm_deaths, work.work);
-	struct kdsm_cluster *cluster = container_of(deaths, struct kdsm_cluster, deaths);
+	struct kdsm_cluster *cluster = deaths->cluster;
 	bool any = test_and_clear_bit(KDSM_DEATHS_AGAIN, &deaths->flags), all = true, away = false;
 	unsigned long until;
 	unsigned int node;
@@ -149,7 +150,7 @@ int kdsm_lock_serve_miss(void *context, struct kdsm_request *request)
 {
 	const struct kdsm_wire_lock_miss *wire = request->data;
 	struct kdsm_cluster *cluster = context;
-	struct kdsm_deaths *deaths = &cluster->deaths;
+	struct kdsm_deaths *deaths = cluster->deaths;
 	u32 node;
 
 	if (request->length != sizeof(*wire))
@@ -183,7 +184,7 @@ void kdsm_lock_missed(struct kdsm_queue *queue, unsigned int node, bool stuck)
 static void kdsm_deaths_look(struct work_struct *work)
 {
 	struct kdsm_deaths *deaths = container_of(work, struct kdsm_deaths, look);
-	struct kdsm_cluster *cluster = container_of(deaths, struct kdsm_cluster, deaths);
+	struct kdsm_cluster *cluster = deaths->cluster;
 	struct kdsm_region *region;
 	struct kdsm_lock *lock;
 	unsigned long number, id = 0;
@@ -198,7 +199,7 @@ static void kdsm_deaths_look(struct work_struct *work)
 
 void kdsm_deaths_node_down(struct kdsm_cluster *cluster, unsigned int node, bool anew)
 {
-	struct kdsm_deaths *deaths = &cluster->deaths;
+	struct kdsm_deaths *deaths = cluster->deaths;
 
 	if (READ_ONCE(deaths->stopping))
 		return;
@@ -211,16 +212,20 @@ void kdsm_deaths_untied(void *context, unsigned int node)
 {
 	struct kdsm_cluster *cluster = context;
 
-	if (!READ_ONCE(cluster->deaths.stopping))
-		queue_work(system_unbound_wq, &cluster->deaths.look);
+	if (!READ_ONCE(cluster->deaths->stopping))
+		queue_work(system_unbound_wq, &cluster->deaths->look);
 }
 
 /* ---- start and stop ---- */
 
 int kdsm_deaths_init(struct kdsm_cluster *cluster)
 {
-	struct kdsm_deaths *deaths = &cluster->deaths;
+	struct kdsm_deaths *deaths = kzalloc(sizeof(*deaths), GFP_KERNEL);
 
+	if (!deaths)
+		return -ENOMEM;
+	cluster->deaths = deaths;
+	deaths->cluster = cluster;
 	INIT_DELAYED_WORK(&deaths->work, kdsm_deaths_work);
 	INIT_WORK(&deaths->look, kdsm_deaths_look);
 	deaths->missed = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
@@ -238,12 +243,12 @@ int kdsm_deaths_init(struct kdsm_cluster *cluster)
 
 void kdsm_deaths_stop(struct kdsm_cluster *cluster)
 {
-	WRITE_ONCE(cluster->deaths.stopping, true);
+	WRITE_ONCE(cluster->deaths->stopping, true);
 }
 
 void kdsm_deaths_exit(struct kdsm_cluster *cluster)
 {
-	struct kdsm_deaths *deaths = &cluster->deaths;
+	struct kdsm_deaths *deaths = cluster->deaths;
 
 	WRITE_ONCE(deaths->stopping, true);
 	cancel_delayed_work_sync(&deaths->work);

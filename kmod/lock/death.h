@@ -11,8 +11,9 @@ struct kdsm_cluster;
 
 #define KDSM_DEATHS_AGAIN	0	/* queues are to be written anew, if nobody dies, too */
 
-/* One for each cluster. */
+/* One for each cluster, which frees it with itself: some calls come after exit. */
 struct kdsm_deaths {
+	struct kdsm_cluster *cluster;
 	struct delayed_work work;
 	struct work_struct look;
 	unsigned long *missed;		/* nodes that may not answer */

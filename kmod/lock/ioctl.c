@@ -7,7 +7,7 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include "chardev.h"
+#include "arguments.h"
 #include "lock/lock.h"
 #include "region/region.h"
 

@@ -17,6 +17,7 @@
 #include <linux/err.h>
 #include <linux/ktime.h>
 
+#include "death.h"
 #include "lock/lock.h"
 #include "wait.h"
 #include "region/region.h"

@@ -20,9 +20,7 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 
-#include "cluster.h"
-#include "directory.h"
-#include "region/region.h"
+#include "internal.h"
 
 /*
  * Where regions are mapped: the same in every program. Above what the loader
@@ -44,12 +42,27 @@ struct kdsm_entry {
 	unsigned long *parts;		/* which nodes hold a part */
 };
 
+struct kdsm_directory {
+	struct kdsm_cluster *cluster;
+	struct mutex lock;	/* over all of it, also while nodes are told */
+	struct list_head entries;
+	u32 last_id;
+	unsigned long *anew;	/* nodes whose former opens and parts are void */
+	unsigned long *silent;	/* nodes that did not answer */
+	unsigned long *asked;	/* jiffies: by the work in vain, first; or 0 */
+	struct delayed_work work;
+};
+
 static void kdsm_directory_work(struct work_struct *work);
 
 int kdsm_directory_init(struct kdsm_cluster *cluster)
 {
-	struct kdsm_directory *directory = &cluster->directory;
+	struct kdsm_directory *directory = kzalloc(sizeof(*directory), GFP_KERNEL);
 
+	if (!directory)
+		return -ENOMEM;
+	cluster->directory = directory;
+	directory->cluster = cluster;
 	mutex_init(&directory->lock);
 	/* Not those of a former life, which nodes may still have open. */
 	directory->last_id = get_random_u16();
@@ -73,7 +86,7 @@ static void kdsm_entry_free(struct kdsm_entry *entry)
 
 void kdsm_directory_exit(struct kdsm_cluster *cluster)
 {
-	struct kdsm_directory *directory = &cluster->directory;
+	struct kdsm_directory *directory = cluster->directory;
 	struct kdsm_entry *entry, *next;
 
 	cancel_delayed_work_sync(&directory->work);
@@ -82,6 +95,7 @@ void kdsm_directory_exit(struct kdsm_cluster *cluster)
 	bitmap_free(directory->anew);
 	bitmap_free(directory->silent);
 	kvfree(directory->asked);
+	kfree(directory);
 }
 
 /* ---- telling the nodes ---- */
@@ -89,7 +103,7 @@ void kdsm_directory_exit(struct kdsm_cluster *cluster)
 /* Tell the nodes that hold a part to free it. True: none does any more. */
 static bool kdsm_entry_remove(struct kdsm_cluster *cluster, struct kdsm_entry *entry)
 {
-	struct kdsm_directory *directory = &cluster->directory;
+	struct kdsm_directory *directory = cluster->directory;
 	unsigned int node;
 	int err;
 
@@ -131,12 +145,12 @@ static void kdsm_entry_release(struct kdsm_cluster *cluster, struct kdsm_entry *
 {
 	bool kept = le32_to_cpu(entry->region.flags) & KDSM_REGION_KEEP;
 
-	lockdep_assert_held(&cluster->directory.lock);
+	lockdep_assert_held(&cluster->directory->lock);
 	if (!bitmap_empty(entry->opened, cluster->nodes) || (kept && !entry->unlinked))
 		return;
 	entry->unlinked = true;
 	if (!kdsm_entry_remove(cluster, entry)) {
-		schedule_delayed_work(&cluster->directory.work, KDSM_DIRECTORY_RETRY);
+		schedule_delayed_work(&cluster->directory->work, KDSM_DIRECTORY_RETRY);
 		return;
 	}
 	list_del(&entry->link);
@@ -205,7 +219,7 @@ static u32 kdsm_find_id(struct kdsm_directory *directory)
 static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wire_open *open,
 			     struct kdsm_entry **result)
 {
-	struct kdsm_directory *directory = &cluster->directory;
+	struct kdsm_directory *directory = cluster->directory;
 	u32 block_size = le32_to_cpu(open->block_size) ?: 4096;
 	u32 mode = le32_to_cpu(open->mode) ?: 0600;
 	u32 policy = le32_to_cpu(open->policy);
@@ -281,7 +295,7 @@ static bool kdsm_entry_fits(const struct kdsm_cluster *cluster,
 
 void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, bool anew)
 {
-	struct kdsm_directory *directory = &cluster->directory;
+	struct kdsm_directory *directory = cluster->directory;
 
 	if (cluster->node != 0)
 		return;
@@ -295,7 +309,7 @@ void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, b
 
 static void kdsm_directory_drop(struct kdsm_cluster *cluster, unsigned int node, bool parts)
 {
-	struct kdsm_directory *directory = &cluster->directory;
+	struct kdsm_directory *directory = cluster->directory;
 	struct kdsm_entry *entry, *next;
 
 	lockdep_assert_held(&directory->lock);
@@ -313,7 +327,7 @@ static void kdsm_directory_drop(struct kdsm_cluster *cluster, unsigned int node,
  */
 static void kdsm_directory_catch_up(struct kdsm_cluster *cluster, unsigned int node)
 {
-	if (test_and_clear_bit(node, cluster->directory.anew))
+	if (test_and_clear_bit(node, cluster->directory->anew))
 		kdsm_directory_drop(cluster, node, true);
 }
 
@@ -334,7 +348,7 @@ static bool kdsm_directory_needs(struct kdsm_directory *directory, unsigned int 
 /* Is a node that was silent still so, and for too long? */
 static bool kdsm_directory_ask(struct kdsm_cluster *cluster, unsigned int node)
 {
-	struct kdsm_directory *directory = &cluster->directory;
+	struct kdsm_directory *directory = cluster->directory;
 	unsigned long *asked = &directory->asked[node];
 
 	if (!kdsm_directory_needs(directory, node) ||
@@ -360,9 +374,9 @@ static bool kdsm_directory_is_waiting(const struct kdsm_directory *directory)
 
 static void kdsm_directory_work(struct work_struct *work)
 {
-	struct kdsm_cluster *cluster =
-		container_of(work, struct kdsm_cluster, directory.work.work);
-	struct kdsm_directory *directory = &cluster->directory;
+	struct kdsm_directory *directory =
+		container_of(work, struct kdsm_directory, work.work);
+	struct kdsm_cluster *cluster = directory->cluster;
 	struct kdsm_entry *entry, *next;
 	unsigned int node;
 	bool again;
@@ -393,7 +407,7 @@ int kdsm_directory_serve_open(void *context, struct kdsm_request *request)
 {
 	const struct kdsm_wire_open *open = request->data;
 	struct kdsm_cluster *cluster = context;
-	struct kdsm_directory *directory = &cluster->directory;
+	struct kdsm_directory *directory = cluster->directory;
 	struct kdsm_wire_region *reply = request->reply;
 	struct kdsm_entry *entry;
 	bool created = false;
@@ -438,13 +452,13 @@ int kdsm_directory_serve_close(void *context, struct kdsm_request *request)
 		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;
-	mutex_lock(&cluster->directory.lock);
-	entry = kdsm_entry_by_id(&cluster->directory, le32_to_cpu(*(__le32 *)request->data));
+	mutex_lock(&cluster->directory->lock);
+	entry = kdsm_entry_by_id(cluster->directory, le32_to_cpu(*(__le32 *)request->data));
 	if (entry) {
 		__clear_bit(request->from, entry->opened);
 		kdsm_entry_release(cluster, entry);
 	}
-	mutex_unlock(&cluster->directory.lock);
+	mutex_unlock(&cluster->directory->lock);
 	return entry ? 0 : -ENOENT;
 }
 
@@ -458,14 +472,14 @@ int kdsm_directory_serve_destroy(void *context, struct kdsm_request *request)
 		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;
-	mutex_lock(&cluster->directory.lock);
-	entry = kdsm_entry_by_id(&cluster->directory, le32_to_cpu(*(__le32 *)request->data));
+	mutex_lock(&cluster->directory->lock);
+	entry = kdsm_entry_by_id(cluster->directory, le32_to_cpu(*(__le32 *)request->data));
 	if (entry && !entry->unlinked) {
 		entry->unlinked = true;
 		kdsm_entry_release(cluster, entry);
 		err = 0;
 	}
-	mutex_unlock(&cluster->directory.lock);
+	mutex_unlock(&cluster->directory->lock);
 	return err;
 }
 
@@ -473,7 +487,7 @@ int kdsm_directory_serve_tune(void *context, struct kdsm_request *request)
 {
 	const struct kdsm_wire_tune *wire = request->data;
 	struct kdsm_cluster *cluster = context;
-	struct kdsm_directory *directory = &cluster->directory;
+	struct kdsm_directory *directory = cluster->directory;
 	struct kdsm_entry *entry;
 	unsigned int node;
 	int err = 0, told;

@@ -7,8 +7,7 @@
 #include <linux/mm.h>
 
 #include "compat.h"
-#include "region/region.h"
-#include "mapping.h"
+#include "internal.h"
 
 struct kdsm_fault {
 	struct kdsm_region *region;

@@ -13,8 +13,7 @@
 #include <linux/sched/mm.h>
 
 #include "compat.h"
-#include "region/region.h"
-#include "mapping.h"
+#include "internal.h"
 
 /* Pages that a fault maps, around the one it is for. */
 #define KDSM_FAULT_AROUND	16
@@ -111,7 +110,8 @@ static const struct vm_operations_struct kdsm_vm_ops = {
 static vm_fault_t kdsm_vm_locks_fault(struct vm_fault *vmf)
 {
 	struct kdsm_region *region = vmf->vma->vm_private_data;
-	struct page *page = kdsm_locks_page(region->locks, vmf->pgoff - KDSM_LOCKS_FIRST);
+	struct page *page = region->cluster->regions_up->lock_page(region->locks,
+							     vmf->pgoff - KDSM_LOCKS_FIRST);
 
 	return IS_ERR(page) ? VM_FAULT_SIGBUS :
 	       vmf_insert_pfn(vmf->vma, vmf->address, page_to_pfn(page));
@@ -225,17 +225,16 @@ void kdsm_vm_inode_destroy(struct inode *inode)
 	simple_release_fs(&kdsm_fs_mount, &kdsm_fs_count);
 }
 
-void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
+static void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
 {
 	unmap_mapping_range(region->inode->i_mapping, offset, length, 1);
 }
 
-bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
+static bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
 		     unsigned long *bitmap)
 {
 	pgoff_t first = offset >> PAGE_SHIFT, pages = length >> PAGE_SHIFT;
 	pgoff_t start = pages, end = 0;
-
 	bool any;
 
 	any = clean_record_shared_mapping_range(region->inode->i_mapping, first, pages,
@@ -247,8 +246,14 @@ bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
 	return true;
 }
 
-void kdsm_vm_protect(struct kdsm_region *region, u64 offset, u64 length)
+static void kdsm_vm_protect(struct kdsm_region *region, u64 offset, u64 length)
 {
 	wp_shared_mapping_range(region->inode->i_mapping, offset >> PAGE_SHIFT,
 				length >> PAGE_SHIFT);
 }
+
+const struct kdsm_mapping_ops kdsm_region_mapping_ops = {
+	.unmap = kdsm_vm_unmap,
+	.harvest = kdsm_vm_harvest,
+	.protect = kdsm_vm_protect,
+};

@@ -35,8 +35,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
-#include "notifier.h"
-#include "region/region.h"
+#include "internal.h"
 
 /* A process that maps regions. One for each mm, by mmu_notifier_get_locked(). */
 struct kdsm_process {

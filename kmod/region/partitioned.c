@@ -12,8 +12,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "partitioned.h"
-#include "region/region.h"
+#include "internal.h"
 
 #define KDSM_INLINE_DATA	64
 

@@ -15,9 +15,7 @@
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 
-#include "region/region.h"
-#include "coherence/stamp.h"
-#include "mapping.h"
+#include "internal.h"
 
 /* When node 0 could not be told something, it is told again so often. */
 #define KDSM_CLOSE_RETRY	(5 * HZ)
@@ -77,6 +75,7 @@ static int kdsm_region_make_coherent(struct kdsm_region *region)
 	if (err)
 		goto free;
 	coherence->region = region;
+	coherence->mapping = &kdsm_region_mapping_ops;
 	coherence->frames = region->memory;
 	if (region->policy == KDSM_POLICY_RELEASE)
 		err = kdsm_region_make_release(region, coherence);
@@ -117,7 +116,7 @@ static void kdsm_region_free(struct kref *kref)
 {
 	struct kdsm_region *region = container_of(kref, struct kdsm_region, kref);
 
-	kdsm_locks_destroy(region);
+	region->cluster->regions_up->destroy_locks(region);
 	if (region->coherence)
 		kdsm_region_incoherent(region);
 	kdsm_memory_destroy(region->memory);
@@ -288,7 +287,7 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 		if (err)
 			goto destroy;
 	}
-	err = kdsm_locks_create(region);
+	err = cluster->regions_up->create_locks(region);
 	if (err) {
 		if (region->coherence)
 			kdsm_region_incoherent(region);

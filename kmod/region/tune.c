@@ -6,7 +6,7 @@
 #include <linux/mm.h>
 #include <linux/string.h>
 
-#include "region/region.h"
+#include "internal.h"
 
 int kdsm_region_tune(struct kdsm_cluster *cluster, const char *name, u64 lease)
 {

@@ -4,7 +4,7 @@
  * the simulator would find such. Linked with --wrap.
  */
 #include "sim.h"
-#include "coherence/stamp.h"
+#include "coherence/internal.h"
 
 int __wrap_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {

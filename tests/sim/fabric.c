@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "sim.h"
-#include "coherence/stamp.h"
+#include "coherence/internal.h"
 
 /* ---- memory ---- */
 
@@ -480,6 +480,7 @@ void sim_fabric_start(void)
 					sim.region_blocks * sim.pages * PAGE_SIZE,
 					sim.pages * PAGE_SIZE))
 			sim_fail(-1, "init fails");
+		node->coherence.mapping = &sim_mapping_ops;
 		if (sim_broken == SIM_BREAK_HASTE)
 			node->coherence.lease = 0;
 		node->coherence.region = &node->region;

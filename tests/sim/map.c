@@ -51,7 +51,7 @@ static void unmap_late(void *arg)
 	free(deferred);
 }
 
-void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
+static void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
 {
 	u64 first = offset >> PAGE_SHIFT, count = length >> PAGE_SHIFT;
 	struct deferred *deferred;
@@ -74,7 +74,7 @@ void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
 	unmap(region, first, count);
 }
 
-bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
+static bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
 		     unsigned long *bitmap)
 {
 	u64 first = offset >> PAGE_SHIFT, count = length >> PAGE_SHIFT, i;
@@ -113,7 +113,7 @@ bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
 	return any;
 }
 
-void kdsm_vm_protect(struct kdsm_region *region, u64 offset, u64 length)
+static void kdsm_vm_protect(struct kdsm_region *region, u64 offset, u64 length)
 {
 	u64 first = offset >> PAGE_SHIFT, count = length >> PAGE_SHIFT, i;
 	unsigned int p;
@@ -132,6 +132,12 @@ void kdsm_vm_protect(struct kdsm_region *region, u64 offset, u64 length)
 		flush(process, first, count);
 	}
 }
+
+const struct kdsm_mapping_ops sim_mapping_ops = {
+	.unmap = kdsm_vm_unmap,
+	.harvest = kdsm_vm_harvest,
+	.protect = kdsm_vm_protect,
+};
 
 /* ---- what fault.c does ---- */
 

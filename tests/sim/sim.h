@@ -8,8 +8,7 @@
 
 #include <linux/types.h>
 
-#include "coherence/coherence.h"
-#include "region/mapping.h"
+#include "coherence/internal.h"
 
 #define SIM_NODES	16
 #define SIM_PROCESSES	2
@@ -104,6 +103,7 @@ struct sim_counts {
 
 extern struct sim_config sim;
 extern enum sim_break sim_broken;
+extern const struct kdsm_mapping_ops sim_mapping_ops;
 extern struct sim_counts sim_counts;
 extern bool sim_tracing;	/* keep events */
 extern bool sim_verbose;	/* print them at once */
