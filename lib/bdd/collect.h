@@ -7,7 +7,7 @@
 #define KD_COLLECT_H
 
 #include "internal.h"
-#include "core/collective.h"
+#include "core/core.h"
 
 /*
  * KD_GROW: the table is made larger whatever is alive, if it is not at its bound yet.

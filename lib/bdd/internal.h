@@ -12,7 +12,7 @@
 #include <kdsm/bdd.h>
 #include <kdsm/task.h>
 
-#include "core/collective.h"
+#include "core/core.h"
 #include "opcache.h"
 #include "refs.h"
 #include "table/table.h"

@@ -19,7 +19,7 @@
 
 #include <stdbool.h>
 
-#include "table/hash.h"
+#include "table/table.h"
 
 struct kd_result {
 	uint64_t key0, key1, value, check;

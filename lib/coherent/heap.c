@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "heap.h"
+#include "internal.h"
 
 #define MAGIC		(UINT64_C(0x6b64736d) << 32)	/* head: with the flags of all */
 #define MIN_CHUNK	65536

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "heap.h"
+#include "internal.h"
 
 static bool is_run(const struct kd_pending *pending)
 {

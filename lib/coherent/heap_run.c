@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "heap.h"
+#include "internal.h"
 
 /* What chunk i of a run of so many says. */
 static uint64_t desc_of(const struct kdsm_heap *heap, uint64_t i, uint64_t length)

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "heap.h"
+#include "internal.h"
 
 #define BATCH	64	/* words that are looked at together */
 #define LOOKS	16	/* chunks that are, while there are free ones */

@@ -9,7 +9,7 @@
  * out; an acquire of it makes copies invalid that a longer signature would have left.
  */
 #include <errno.h>
-#include "heap.h"
+#include "internal.h"
 
 int kd_heap_read(struct kdsm_heap *heap, unsigned int node, uint64_t place,
 		 uint64_t *value)

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <kdsm/coherent.h>
-#include "signature.h"
+#include "core/core.h"
 
 #define ARITY	KDSM_TREE_BARRIER_ARITY
 

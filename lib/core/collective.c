@@ -5,7 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "collective.h"
 #include "core/core.h"
 
 /* A message: words are whole when seq is the step waited for. */

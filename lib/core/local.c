@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <kdsm/coherent.h>
-#include "lock/local.h"
+#include "core/internal.h"
 
 /*
  * Sleepers of a region meet in buckets, by offset of the word, in a page behind

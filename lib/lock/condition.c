@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 #include <unistd.h>
-#include "wait_queue.h"
+#include "internal.h"
 
 #define NAP 1000	/* us */
 

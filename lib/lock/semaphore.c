@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Semaphores: a waiting line that keeps what is posted. */
 #include <errno.h>
-#include "wait_queue.h"
+#include "internal.h"
 
 static struct kdsm_line line_of(const struct kdsm_sem *sem)
 {

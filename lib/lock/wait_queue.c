@@ -44,7 +44,7 @@
  * draws another ticket.
  */
 #include <errno.h>
-#include "wait_queue.h"
+#include "internal.h"
 
 /* ---- the head ---- */
 

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 #include <unistd.h>
-#include "wait_queue.h"
+#include "internal.h"
 
 #define MOST	KDSM_LINE_MOST
 #define SLICE	1000000000	/* ns */

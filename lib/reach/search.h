@@ -7,7 +7,7 @@
 #define KD_SEARCH_H
 
 #include "bdd/internal.h"
-#include "core/collective.h"
+#include "core/core.h"
 #include "reach/reach.h"
 
 /* The start of every part is the gang's words. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nodecache.h"
+#include "table/table.h"
 
 int kd_nodecache_init(struct kd_nodecache *cache, uint64_t entries)
 {

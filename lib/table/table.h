@@ -2,7 +2,7 @@
 /*
  * Inside the unique table: its layout, and the path that stays in the own part,
  * inline because every step of every BDD operation takes it. What goes to other
- * nodes is in table_remote.c, opening and blocks in table.c.
+ * nodes is in remote.c, opening and blocks in table.c.
  *
  * A part, from its offset in the region:
  *	header		with the list of blocks
@@ -35,14 +35,116 @@
  * other old nodes are taken: that bit is set by collections alone, when nobody reads,
  * and a slot in any state between zero and a young node does not have it.
  */
-#ifndef KD_TABLE_INT_H
-#define KD_TABLE_INT_H
+#ifndef KD_TABLE_H
+#define KD_TABLE_H
 
 #include <errno.h>
 #include <pthread.h>
+#include <kdsm/table.h>
+#include <linux/kdsm_table.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#include "nodecache.h"
-#include "hash.h"
+/* ---- hashes ---- */
+
+/* The full product of two words, folded: wyhash's mixing step. */
+static inline uint64_t kd_mix(uint64_t x, uint64_t y)
+{
+	unsigned __int128 product = (unsigned __int128)x * y;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t kd_hash(uint64_t a, uint64_t b)
+{
+	uint64_t h = kd_mix(a ^ UINT64_C(0x9e3779b97f4a7c15),
+			    b ^ UINT64_C(0xd6e8feb86659fd93));
+
+	return kd_mix(h, UINT64_C(0xa0761d6478bd642f));
+}
+
+/* A number below range, from the high bits of the hash. */
+static inline uint64_t kd_reduce(uint64_t hash, uint64_t range)
+{
+	return (uint64_t)(((unsigned __int128)hash * range) >> 64);
+}
+
+/* ---- nodecache.c ---- */
+
+/*
+ * The node cache: nodes of other parts that this process has seen, and where it
+ * has seen them. Lossy, shared by all threads, without locks.
+ *
+ * Two arrays. Nodes, by number: three words, of which one is a checksum over
+ * the number and the other two, so that what two threads left half and half
+ * does not pass for a node (Hyatt's lockless hashing). Hints, by content: one
+ * word, the number and 24 bits of the hash; whoever follows a hint compares the
+ * node that it leads to. Nodes do not change, so nothing is invalidated but all of it,
+ * when a collection has removed nodes.
+ */
+struct kd_nodecache {
+	struct kd_cached_node {
+		uint64_t check, a, b;
+	} *nodes;
+	uint64_t *hints;
+	uint64_t mask;		/* entries - 1, of both */
+};
+
+int kd_nodecache_init(struct kd_nodecache *cache, uint64_t entries);
+void kd_nodecache_clear(struct kd_nodecache *cache);	/* nobody may use it meanwhile */
+void kd_nodecache_destroy(struct kd_nodecache *cache);
+
+static inline uint64_t kd_cached_check(uint64_t number, uint64_t a, uint64_t b)
+{
+	/* + 1: an entry that was never used does not pass for number 0. */
+	return kd_mix(a ^ UINT64_C(0x8ebc6af09c88c6e3),
+		      b ^ UINT64_C(0x589965cc75374cc3)) + number + 1;
+}
+
+static inline bool kd_nodecache_get(const struct kd_nodecache *cache,
+				    uint64_t number, struct kdsm_node *node)
+{
+	const struct kd_cached_node *e = &cache->nodes[number & cache->mask];
+	uint64_t check = __atomic_load_n(&e->check, __ATOMIC_RELAXED);
+
+	node->a = __atomic_load_n(&e->a, __ATOMIC_RELAXED);
+	node->b = __atomic_load_n(&e->b, __ATOMIC_RELAXED);
+	return (node->a | node->b) &&
+	       check == kd_cached_check(number, node->a, node->b);
+}
+
+static inline void kd_nodecache_put(struct kd_nodecache *cache, uint64_t number,
+				    const struct kdsm_node *node)
+{
+	struct kd_cached_node *e = &cache->nodes[number & cache->mask];
+
+	__atomic_store_n(&e->check, kd_cached_check(number, node->a, node->b),
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&e->a, node->a, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->b, node->b, __ATOMIC_RELAXED);
+}
+
+#define KD_HINT_SHIFT	KDSM_NUMBER_BITS
+
+/* The number under which a node of that hash was seen; 0: none known. */
+static inline uint64_t kd_hint_get(const struct kd_nodecache *cache, uint64_t hash)
+{
+	uint64_t hint = __atomic_load_n(&cache->hints[(hash >> 24) & cache->mask],
+					__ATOMIC_RELAXED);
+
+	return hint >> KD_HINT_SHIFT == (hash & 0xffffff) ?
+	       hint & KDSM_NUMBER_MASK : 0;
+}
+
+static inline void kd_hint_put(struct kd_nodecache *cache, uint64_t hash,
+			       uint64_t number)
+{
+	__atomic_store_n(&cache->hints[(hash >> 24) & cache->mask],
+			 (hash & 0xffffff) << KD_HINT_SHIFT | number,
+			 __ATOMIC_RELAXED);
+}
+
+/* ---- the table ---- */
 
 #define kd_likely(x)	__builtin_expect(!!(x), 1)
 #define kd_unlikely(x)	__builtin_expect(!!(x), 0)
@@ -126,7 +228,7 @@ uint64_t kd_table_used_here(struct kdsm_table *table);
 void kd_table_restart(struct kdsm_table *table, uint64_t nodes, uint32_t load);
 int kd_table_take(struct kdsm_table_worker *w, const struct kdsm_node *node,
 		  uint64_t *number);
-/* table_remote.c */
+/* remote.c */
 int kd_table_fetch(struct kdsm_table_worker *w, uint64_t number,
 		   struct kdsm_node *node);
 int kd_table_probe_remote(struct kdsm_table_worker *w, unsigned int part,
@@ -135,7 +237,7 @@ int kd_table_probe_remote(struct kdsm_table_worker *w, unsigned int part,
 /* table_find.c: that, or by message */
 int kd_table_probe_other(struct kdsm_table_worker *w, unsigned int part,
 			 const struct kdsm_node *node, uint64_t hash, uint64_t *number);
-/* table_remote.c */
+/* remote.c */
 int kd_table_claim_by_op(struct kdsm_table_worker *w, unsigned int part,
 			 uint64_t slot, uint64_t entry, uint64_t *former);
 int kd_table_find_or_put(struct kdsm_table_worker *w, const struct kdsm_node *node,
@@ -275,4 +377,4 @@ static inline int kd_table_put(struct kdsm_table_worker *w,
 	return kd_table_find_or_put(w, node, hash, home, number);
 }
 
-#endif /* KD_TABLE_INT_H */
+#endif /* KD_TABLE_H */

@@ -9,7 +9,7 @@
 #include "bdd/internal.h"
 #include "models.h"
 #include "reach/net.h"
-#include "table/hash.h"
+#include "table/table.h"
 
 #define MAX_LEVELS	256
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "unit.h"
 #include "sim.h"
-#include "coherent/heap.h"
+#include "coherent/internal.h"
 
 #define CHUNK	65536UL
 #define S	1000000000ULL

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "unit.h"
-#include "lock/local.h"
+#include "core/internal.h"
 #include <kdsm/lock.h>
 
 #define MS	1000000ULL

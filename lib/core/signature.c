@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <kdsm/coherent.h>
-#include "signature.h"
+#include "core/core.h"
 
 void kdsm_signature_init(struct kdsm_signature *signature)
 {

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "local.h"
+#include "internal.h"
 
 #define LEVELS		2	/* the cluster and its node */
 #define DEFAULT_T_R	64

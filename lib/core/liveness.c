@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <time.h>
-#include "liveness.h"
+#include "internal.h"
 
 /* Zero, and then shared with all children. It is never unmapped: the kernel looks. */
 struct lives {

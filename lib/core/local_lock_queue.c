@@ -16,7 +16,7 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "local.h"
+#include "internal.h"
 
 #define SLICE	20000000	/* ns */
 
