@@ -23,7 +23,6 @@ struct kd_reach_options {
 	const char *job;		/* programs of one job meet by this name */
 	unsigned int workers;		/* threads, on this node */
 	uint64_t timeout;		/* ns, for others to give a sign of life */
-	uint32_t way;			/* enum kdsm_steal_way */
 	struct kdsm_bdd_attr bdd;
 	bool chaining;			/* a round begins with what it has found so far */
 	bool saturation;		/* rounds by variables (saturate.c); not with chaining */

@@ -44,7 +44,7 @@ int kd_task_alone_new(struct kdsm_worker **worker, struct kdsm_task **head, void
 		.split = w->deque,
 		.limit = w->deque + DEQUE,
 		.attention = &alone->shared.attention,
-		.cells = &alone->node.cells,
+		.alarm = &alone->node.alarm,
 		.context = context,
 	};
 	*worker = &w->fast;

@@ -98,7 +98,7 @@ static void look_up(struct kd_worker *w, const struct kdsm_task *end)
 	kd_task_check(w);
 	if (__atomic_load_n(&w->shared->attention, __ATOMIC_RELAXED))
 		kd_task_offer(w, end);
-	kd_task_communicate(w, end);
+	kd_task_answer_alarm(w, end);
 }
 
 /* ---- a full deque ---- */

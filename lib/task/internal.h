@@ -2,18 +2,15 @@
 /*
  * What the files of tasks share: task_type.c which tasks there are, task_deque.c the
  * deques, task_steal.c who steals from whom, task_sleep.c sleeping and waking,
- * task_remote.c, task_message.c and task_theft.c what goes between nodes, task_watch.c who is dead,
+ * kernel_steal.c stealing from other nodes, result.c and message.c how results come back,
+ * alarm.c waking other nodes, task_watch.c who is dead,
  * task_worker.c the threads, task_alone.c workers without a pool, task.c the rest.
  *
  * Words and who writes them. Every part has the same: struct kd_task_node, the workers,
- * their deques. The request cell is the one word that takes remote atomics, and every
- * access that changes it, on its own node too, is a kdsm_cas(): in domain hca that goes
- * through the device, in sw and glob the CPU does it, and in none of them does a plain
- * store or a CPU atomic meet a device's. Zero is its closed state, so nobody has to
- * initialise it. Words that other nodes put to (bell, alarm, hungry, told, ended, and
- * what transfers and results are put into) take no remote atomics, and a CPU's only
- * where a put may come before or after it with no harm (task_sleep.c). All else is
- * touched by the CPUs of its node alone.
+ * their deques. Only agreed takes remote atomics, and every access to it is a kdsm_cas().
+ * Words that other nodes put to (bell, alarm, hungry, told, ended, and what results are
+ * put into) take no remote atomics, and a CPU's only where a put may come before or after
+ * it with no harm (task_sleep.c). All else is touched by the CPUs of its node alone.
  */
 #ifndef KD_TASK_H
 #define KD_TASK_H
@@ -26,8 +23,6 @@
 #define KD_TASK_WORKERS		1000	/* of a node */
 #define KD_TASK_PROCESSES	64	/* of a node */
 #define KD_TASK_LINES		10	/* neighbours that are asked to wake a node */
-#define KD_TASK_TAKE		8	/* tasks a request brings at most */
-#define KD_TRANSFER_WORDS	120
 
 _Static_assert(KDSM_MAX_NODES <= 1 << KD_TASK_LINES, "too few neighbours");
 
@@ -38,8 +33,8 @@ _Static_assert(KDSM_MAX_NODES <= 1 << KD_TASK_LINES, "too few neighbours");
 #define KD_THIEF_WORKER(thief)	((thief) & 0x3ff)
 
 /*
- * A worker, for the CPUs of its node (transfer: for other nodes). What thieves use of it
- * is where struct kdsm_task_worker has it.
+ * A worker, for the CPUs of its node. What thieves use of it is where struct
+ * kdsm_task_worker has it.
  */
 struct kd_task_shared {
 	_Alignas(64) uint64_t ends;	/* tail, and split << 32: see task_deque.c */
@@ -52,8 +47,6 @@ struct kd_task_shared {
 	_Alignas(64) uint64_t wake;	/* changes when it is woken */
 	uint32_t asleep;		/* KD_ASLEEP*, or 0 */
 	uint32_t awaited;		/* KD_ASLEEP_RESULT: the place in its deque */
-
-	_Alignas(64) uint64_t transfer[KD_TRANSFER_WORDS];
 };
 
 _Static_assert(offsetof(struct kd_task_shared, ends) == offsetof(struct kdsm_task_worker, ends) &&
@@ -69,7 +62,7 @@ struct kd_task_process {
 };
 
 struct kd_task_node {
-	struct kdsm_task_cells cells;	/* see task_remote.c */
+	uint64_t alarm;		/* first byte not 0: one of hungry is set (alarm.c) */
 
 	_Alignas(64) uint64_t bell;	/* changes when the node is woken: KD_BELL_NODE */
 
@@ -126,7 +119,6 @@ struct kd_worker {
 	uint32_t full_count, full_room;
 	struct kdsm_task *full_split;	/* fast.split, when there are none */
 
-	uint32_t sequence;		/* of requests */
 	unsigned int hint;		/* the node that may have woken it, or none */
 	struct kd_task_put puts[KD_TASK_PUTS];
 	unsigned int next_put;
@@ -146,7 +138,7 @@ struct kdsm_tasks {
 	struct kdsm_region *region;
 	uint64_t offset;
 	unsigned int node, nodes;
-	uint32_t node_workers, deque, steal, way;
+	uint32_t node_workers, deque, steal;
 	uint64_t timeout, stack;
 	int (*start)(void *argument, void **context);
 	void (*stop)(void *context);
@@ -264,9 +256,6 @@ void kd_task_run_received(struct kd_worker *w, struct kdsm_task *head,
 			  const struct kdsm_task_packed *packed, uint32_t count) KDSM_PRIVATE;
 /* The type of proxies, for the kernel. */
 extern struct kdsm_task_type kd_task_proxy KDSM_PRIVATE;
-/* What a taken task, maybe a proxy, is for another node. */
-void kd_task_pack(struct kd_worker *w, struct kdsm_task *task, uint32_t owner, uint32_t thief,
-		  struct kdsm_task_packed *packed) KDSM_PRIVATE;
 
 /* task_sleep.c */
 /* Until there is something to steal, or awaited (NULL: or anything to do) is done. */
@@ -278,16 +267,24 @@ void kd_task_wake_one(struct kd_worker *w) KDSM_PRIVATE;
 /* Between looks at something: longer with every try. */
 void kd_task_relax(unsigned int tries) KDSM_PRIVATE;
 
-/* task_remote.c: all return at once where there are no other nodes. */
-void kd_task_communicate(struct kd_worker *w, const struct kdsm_task *end) KDSM_PRIVATE;
-/* Tasks of another node, KD_TASK_TAKE at most: how many. */
-unsigned int kd_task_request(struct kd_worker *w, struct kdsm_task *head, unsigned int node,
-			     uint32_t preferred, struct kdsm_task_packed *packed) KDSM_PRIVATE;
-/* An operation on another node failed: the job does, and this does not return. */
-void kd_task_give_up(struct kd_worker *w, int error, unsigned int node) KDSM_PRIVATE;
-/* What came from another node. */
-bool kd_task_is_sane(const struct kd_worker *w, const struct kdsm_task_origin *origin) KDSM_PRIVATE;
+/* kernel_steal.c: tasks of another node, KDSM_THEFT_MOST at most: how many. */
+unsigned int kd_task_rob(struct kd_worker *w, unsigned int node, uint32_t preferred,
+			 struct kdsm_task_packed *packed) KDSM_PRIVATE;
+
+/* alarm.c: ring hungry neighbours if this worker has tasks, the last before end. */
+void kd_task_answer_alarm(struct kd_worker *w, const struct kdsm_task *end) KDSM_PRIVATE;
+/* Ask the neighbours to ring. Caller counts as a sleeper. */
+void kd_task_hungry(struct kd_worker *w) KDSM_PRIVATE;
+
+/* result.c: put with notice. Copies what is put; does not wait for the put. */
+void kd_task_put(struct kd_worker *w, unsigned int node, uint64_t place, const void *from,
+		 size_t length) KDSM_PRIVATE;
+/* Wait for all puts of this worker. */
+void kd_task_flush(struct kd_worker *w) KDSM_PRIVATE;
+/* Whether the result of a task that another node has is there; if so copy it to the task. */
 bool kd_task_result_came(struct kd_worker *w, struct kdsm_task *task) KDSM_PRIVATE;
+void kd_task_send_result(struct kd_worker *w, const struct kdsm_task_origin *origin,
+			 const struct kdsm_task *task) KDSM_PRIVATE;
 
 /*
  * What the put of a result makes of the bell: no byte of it is zero, as of all of the put.
@@ -302,18 +299,6 @@ static inline bool kd_task_result_comes(uint64_t bell)
 	return bell > KD_BELL_LOCAL;
 }
 
-void kd_task_send_result(struct kd_worker *w, const struct kdsm_task_origin *origin,
-			 const struct kdsm_task *task) KDSM_PRIVATE;
-void kd_task_busy(struct kd_worker *w) KDSM_PRIVATE;
-void kd_task_idle(struct kd_worker *w) KDSM_PRIVATE;
-void kd_task_hungry(struct kd_worker *w) KDSM_PRIVATE;
-/* Wait for what is on its way. */
-void kd_task_flush(struct kd_worker *w) KDSM_PRIVATE;
-
-/* task_theft.c: likewise, by the kernel of the node. */
-unsigned int kd_task_rob(struct kd_worker *w, unsigned int node, uint32_t preferred,
-			 struct kdsm_task_packed *packed) KDSM_PRIVATE;
-
 /*
  * task_message.c: bytes in words, of which none of the 8 bytes is zero. Words that are
  * needed for so many bytes; at least one.
@@ -326,6 +311,9 @@ bool kd_task_arrived(uint64_t *to, const void *place, unsigned int words) KDSM_P
 
 /* task_worker.c: the worker that calls, or NULL. */
 KDSM_PRIVATE struct kd_worker *kd_task_self(void);
+/* The worker begins or ends to run tasks: thieves of other nodes are told how many do. */
+void kd_task_busy(struct kd_worker *w) KDSM_PRIVATE;
+void kd_task_idle(struct kd_worker *w) KDSM_PRIVATE;
 void kd_task_add_counts(struct kdsm_tasks_counts *sum,
 			const struct kdsm_tasks_counts *counts) KDSM_PRIVATE;
 
@@ -345,5 +333,7 @@ void *kd_task_heart(void *tasks) KDSM_PRIVATE;
 void kd_task_fail(struct kdsm_tasks *tasks, int error, unsigned int culprit) KDSM_PRIVATE;
 /* If it has: leave the tasks of this worker. */
 void kd_task_check(struct kd_worker *w) KDSM_PRIVATE;
+/* An operation on another node failed: the job fails, and this does not return. */
+void kd_task_give_up(struct kd_worker *w, int error, unsigned int node) KDSM_PRIVATE;
 
 #endif /* KD_TASK_H */

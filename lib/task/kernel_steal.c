@@ -4,18 +4,16 @@
  * answered however busy the victim is. What the kernel gives away was public; where
  * nothing is, it asks the workers of its node for attention, as a thief there would, and
  * one that is busy makes tasks public when it next spawns or syncs, for the thief's next
- * try. Results go back as they do for a request: task_remote.c.
+ * try. Results go back by puts: result.c.
  *
- * The victim's kernel does not ring for who waits for the task, or for a proxy that stood
- * for it (kd_task_pack() does). A worker looks at a task many times before it first
- * sleeps, so it sees a mark that comes within a microsecond of the taking; only one that
- * waits for a task that a thief of its own node handed on sleeps at the wrong place,
- * and no longer than its nap (task_steal.c).
+ * The victim's kernel does not ring the worker that waits for the task, or for a proxy that
+ * stood for it. A worker looks at a task many times before it first sleeps, so it sees a
+ * mark that comes within a microsecond of the taking; only a worker that waits for a task
+ * that a thief of its own node handed on sleeps at the wrong place, and no longer than its
+ * nap (steal.c).
  */
 #include <string.h>
 #include "internal.h"
-
-_Static_assert(KDSM_THEFT_MOST <= KD_TASK_TAKE, "no room for all that a theft brings");
 
 union loot {
 	struct kdsm_theft theft;
@@ -40,6 +38,16 @@ static void prepare(const struct kd_worker *w, uint32_t preferred, struct kdsm_t
 	};
 }
 
+static bool is_sane(const struct kd_worker *w, const struct kdsm_task_origin *origin)
+{
+	const struct kdsm_tasks *tasks = w->tasks;
+	const struct kdsm_task_type *type = kd_task_type(origin->type);
+
+	return type && type->arguments == origin->bytes && origin->bytes <= KDSM_TASK_BYTES &&
+	       origin->node < tasks->nodes && origin->worker < tasks->node_workers &&
+	       origin->slot < tasks->deque;
+}
+
 /* The kernel does not know how large the arguments of a task are. */
 static int check(const struct kd_worker *w, struct kdsm_theft *theft)
 {
@@ -51,7 +59,7 @@ static int check(const struct kd_worker *w, struct kdsm_theft *theft)
 		if (!type)
 			return -EPROTO;
 		theft->tasks[i].origin.bytes = type->arguments;
-		if (!kd_task_is_sane(w, &theft->tasks[i].origin))
+		if (!is_sane(w, &theft->tasks[i].origin))
 			return -EPROTO;
 	}
 	return 0;

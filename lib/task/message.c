@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Messages that one put brings whole: tasks and results.
+ * Results of tasks, as messages that one put brings whole.
  *
  * What a put writes appears in any order, byte by byte on some devices. The receiver
  * zeroes the place before it lets anybody put to it, and no byte of a message is zero:

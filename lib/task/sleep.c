@@ -12,7 +12,7 @@
  * Who wakes takes asleep back to 0, by which it alone wakes from this sleep, and adds to
  * the word that the sleeper waits for. One that was held up meanwhile comes in a later
  * sleep, when another may do the same: an addition undoes none. One worker of a node waits
- * for the bell instead of a word of its own; other nodes ring that too: task_remote.c. As
+ * for the bell instead of a word of its own; other nodes ring that too: alarm.c. As
  * it goes to work it wakes another to watch the bell.
  *
  * Who waits for a task that is on another node sleeps on the task's bell, the first word

@@ -153,40 +153,6 @@ void kd_task_run_received(struct kd_worker *w, struct kdsm_task *head,
 	kd_task_idle(w);
 }
 
-/* The task itself goes: its place is made ready for the result (task_remote.c). */
-static void pack_own(struct kd_worker *w, struct kdsm_task *task, uint32_t owner,
-		     uint32_t thief, struct kdsm_task_packed *packed)
-{
-	const struct kdsm_task_type *type = kd_task_type(task->type);
-	unsigned int i;
-
-	packed->origin = (struct kdsm_task_origin){
-		w->tasks->node, owner, task - kd_slot(w->tasks, owner, 0), task->type,
-		type ? type->arguments : 0,
-	};
-	memcpy(packed->arguments, task->data, packed->origin.bytes);
-	__atomic_store_n(&task->bell, 0, __ATOMIC_RELAXED);
-	for (i = 0; i < sizeof(task->data) / 8; i++)
-		__atomic_store_n((uint64_t *)task->data + i, 0, __ATOMIC_RELAXED);
-	__atomic_exchange_n(&task->thief, thief, __ATOMIC_SEQ_CST);
-	/* It may wait for a thief of this node, and the result will ring elsewhere. */
-	if (__atomic_load_n(&kd_shared(w->tasks, owner)->asleep, __ATOMIC_SEQ_CST) == KD_ASLEEP)
-		kd_task_ring(w->tasks, owner);
-}
-
-void kd_task_pack(struct kd_worker *w, struct kdsm_task *task, uint32_t owner, uint32_t thief,
-		  struct kdsm_task_packed *packed)
-{
-	if (!is_proxy(task, packed)) {
-		pack_own(w, task, owner, thief, packed);
-		return;
-	}
-	if (!packed->origin.type)
-		pack_own(w, kd_slot(w->tasks, packed->origin.worker, packed->origin.slot),
-			 packed->origin.worker, thief, packed);
-	kd_task_done(w, task, owner);
-}
-
 /* ---- stealing ---- */
 
 static bool steal_from(struct kd_worker *w, struct kdsm_task *head, uint32_t victim,
@@ -233,18 +199,16 @@ static bool steal_near(struct kd_worker *w, struct kdsm_task *head)
 
 /*
  * After asking in vain for the second time a node lets pass as long as that took, then three
- * times as long, and so on: so it learns what is long on its network. By the kernel's way
- * one of its workers asks at a time, and shares what it gets with its colleagues; a request
- * may be answered as late as the victim's next spawn, and nobody else waits for that.
+ * times as long, and so on: so it learns what is long on its network. One worker of a node
+ * asks at a time, and shares what it gets with its colleagues.
  */
 static bool may_ask(const struct kdsm_tasks *tasks, uint64_t now)
 {
 	uint32_t no = 0;
 
 	return now >= __atomic_load_n(&tasks->own->ask_next, __ATOMIC_RELAXED) &&
-	       (tasks->way == KDSM_STEAL_BY_REQUEST ||
-		__atomic_compare_exchange_n(&tasks->own->asking, &no, 1, false,
-					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+	       __atomic_compare_exchange_n(&tasks->own->asking, &no, 1, false,
+					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 static void has_asked(const struct kdsm_tasks *tasks, uint64_t began, bool in_vain)
@@ -263,15 +227,13 @@ static void has_asked(const struct kdsm_tasks *tasks, uint64_t began, bool in_va
 static bool ask(struct kd_worker *w, struct kdsm_task *head, unsigned int node,
 		uint32_t preferred)
 {
-	struct kdsm_task_packed packed[KD_TASK_TAKE];
+	struct kdsm_task_packed packed[KDSM_THEFT_MOST];
 	uint64_t began = kdsm_now();
 	unsigned int count;
 
 	if (!may_ask(w->tasks, began))
 		return false;
-	count = w->tasks->way == KDSM_STEAL_BY_KERNEL ?
-		kd_task_rob(w, node, preferred, packed) :
-		kd_task_request(w, head, node, preferred, packed);
+	count = kd_task_rob(w, node, preferred, packed);
 	has_asked(w->tasks, began, !count);
 	if (!count)
 		return false;
@@ -365,14 +327,14 @@ static void wait_for(struct kd_worker *w, struct kdsm_task *task)
 		if (kd_thief_is_far(w->tasks, thief) && kd_task_result_came(w, task))
 			return;
 		kd_task_check(w);
-		kd_task_communicate(w, head);
+		kd_task_answer_alarm(w, head);
 		/* Taken, but it does not say by whom, in this moment; or no room for more. */
 		if (!thief || deep) {
 			pause_or_nap(w, task, tries);
 			continue;
 		}
 		__atomic_store_n(&w->shared->waits, thief, __ATOMIC_RELAXED);
-		/* A request takes about as long as a short task from another node. */
+		/* A theft takes about as long as a short task from another node. */
 		got = leap(w, head, thief, tries >= SPINS && tries % 4 == 0);
 		if (!got && tries % 8 == 7)
 			got = kd_task_steal(w, head, tries >= SPINS && tries % 16 == 15);

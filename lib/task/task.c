@@ -34,7 +34,6 @@ static void use_attr(struct kdsm_tasks *tasks, const struct kdsm_tasks_attr *att
 	tasks->node_workers = attr->node_workers;
 	tasks->deque = attr->deque;
 	tasks->steal = attr->steal;
-	tasks->way = attr->way;
 	tasks->stack = attr->stack;
 	tasks->start = attr->start;
 	tasks->stop = attr->stop;
@@ -167,7 +166,6 @@ static int check_attr(const struct kdsm_region *region, uint64_t offset,
 		return -EOPNOTSUPP;
 	if (offset % 64 || attr->node_workers > KD_TASK_WORKERS || attr->deque < 2 ||
 	    attr->deque > DEQUE_MAX || attr->steal > KDSM_STEAL_HALF ||
-	    attr->way > KDSM_STEAL_BY_REQUEST ||
 	    attr->workers > attr->node_workers || !attr->stack)
 		return -EINVAL;
 	use_attr(&tasks, attr);

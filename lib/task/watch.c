@@ -82,6 +82,12 @@ void kd_task_check(struct kd_worker *w)
 		longjmp(w->base, 1);
 }
 
+void kd_task_give_up(struct kd_worker *w, int error, unsigned int node)
+{
+	kd_task_fail(w->tasks, error == -EHOSTDOWN ? -EOWNERDEAD : error, node);
+	kd_task_check(w);
+}
+
 /* ---- the heart ---- */
 
 struct watched {

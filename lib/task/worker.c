@@ -9,11 +9,23 @@
 
 static _Thread_local struct kd_worker *current;
 
-static const struct kdsm_task_cells no_cells;
+static const uint64_t no_alarm;
 
 struct kd_worker *kd_task_self(void)
 {
 	return current;
+}
+
+void kd_task_busy(struct kd_worker *w)
+{
+	if (w->tasks->nodes > 1)
+		__atomic_fetch_add(&w->tasks->own->crew.busy, 1, __ATOMIC_SEQ_CST);
+}
+
+void kd_task_idle(struct kd_worker *w)
+{
+	if (w->tasks->nodes > 1)
+		__atomic_fetch_sub(&w->tasks->own->crew.busy, 1, __ATOMIC_SEQ_CST);
 }
 
 static struct kd_root *take_root(struct kdsm_tasks *tasks)
@@ -68,7 +80,7 @@ static void loop(struct kd_worker *w)
 
 	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
 		kd_task_check(w);
-		kd_task_communicate(w, w->deque);
+		kd_task_answer_alarm(w, w->deque);
 		far = tries % 8 == 7 || w->hint < KDSM_MAX_NODES;
 		if (run_root(w) || kd_task_steal(w, w->deque, far)) {
 			tries = 0;
@@ -141,7 +153,7 @@ static int claim_number(struct kd_worker *w)
 		.split = w->deque,
 		.limit = w->deque + tasks->deque,
 		.attention = &w->shared->attention,
-		.cells = tasks->nodes > 1 ? &tasks->own->cells : &no_cells,
+		.alarm = tasks->nodes > 1 ? &tasks->own->alarm : &no_alarm,
 		.index = i,
 	};
 	return 0;

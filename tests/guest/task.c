@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tasks over all nodes, several processes on each: values that are known, run by every
- * node in turn, with thieves of both kinds; and a process that is killed with a task.
+ * node in turn; and a process that is killed with a task.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,7 +11,7 @@
 #include "../../tools/kdsm-bench/work.h"
 
 #define PROCESSES	2	/* of a node, beside the first */
-#define JOBS		6
+#define JOBS		3
 
 static const struct kdsm_tasks_attr common = {
 	.workers = 2, .node_workers = 8, .deque = 256, .stack = 1 << 20,
@@ -22,7 +22,7 @@ static const struct kdsm_tasks_attr common = {
 static struct kdsm *own;
 static struct kdsm_region *region;
 
-static struct kdsm_tasks *join(unsigned int job, uint32_t steal, uint32_t way)
+static struct kdsm_tasks *join(unsigned int job, uint32_t steal)
 {
 	struct kdsm_tasks_attr attr = common;
 	struct kdsm_region_attr region_attr = {
@@ -32,7 +32,6 @@ static struct kdsm_tasks *join(unsigned int job, uint32_t steal, uint32_t way)
 	int ret;
 
 	attr.steal = steal;
-	attr.way = way;
 	ret = kdsm_open(&own, 0);
 	if (!ret)
 		ret = kdsm_region_open(own, "tasks", &region_attr, &region);
@@ -63,14 +62,14 @@ static void known_values(struct kdsm_tasks *tasks)
 	CHECK_IS(result, plain_uts(uts_root(UTS_T1_SEED, 5)));
 }
 
-static pid_t helper(unsigned int job, uint32_t steal, uint32_t way)
+static pid_t helper(unsigned int job, uint32_t steal)
 {
 	struct kdsm_tasks *tasks;
 	pid_t pid = fork();
 
 	if (pid)
 		return pid;
-	tasks = join(job, steal, way);
+	tasks = join(job, steal);
 	if (kdsm_tasks_serve(tasks))
 		_exit(1);
 	leave(tasks);
@@ -88,21 +87,17 @@ static void gather(const pid_t *pids, unsigned int count)
 	}
 }
 
-/* Neither how much is stolen nor how need be the same in all processes. */
-static void test_known(unsigned int job, uint32_t steal, bool request, bool kernel)
+/* The processes of a job may differ in how much they steal. */
+static void test_known(unsigned int job, uint32_t steal)
 {
-	const uint32_t ways[2] = {
-		request ? KDSM_STEAL_BY_REQUEST : KDSM_STEAL_BY_KERNEL,
-		kernel ? KDSM_STEAL_BY_KERNEL : KDSM_STEAL_BY_REQUEST,
-	};
 	struct kdsm_tasks_counts counts;
 	struct kdsm_tasks *tasks;
 	pid_t pids[PROCESSES];
 	unsigned int i;
 
 	for (i = 0; i < PROCESSES; i++)
-		pids[i] = helper(job, (steal + i) % 2, ways[i % 2]);
-	tasks = join(job, steal, ways[node % 2]);
+		pids[i] = helper(job, (steal + i) % 2);
+	tasks = join(job, steal);
 	meet();
 	for (i = 0; i < 3 * nodes; i++) {
 		if (i % nodes == node)
@@ -116,10 +111,9 @@ static void test_known(unsigned int job, uint32_t steal, bool request, bool kern
 	CHECK_IS(kdsm_tasks_serve(tasks), 0);
 	gather(pids, PROCESSES);
 	kdsm_tasks_counts(tasks, &counts);
-	printf("# requests %llu, received %llu, given %llu, results %llu, pokes %llu\n",
+	printf("# requests %llu, received %llu, results %llu, pokes %llu\n",
 	       (unsigned long long)counts.requests, (unsigned long long)counts.received,
-	       (unsigned long long)counts.given, (unsigned long long)counts.results,
-	       (unsigned long long)counts.pokes);
+	       (unsigned long long)counts.results, (unsigned long long)counts.pokes);
 	leave(tasks);
 }
 
@@ -147,27 +141,12 @@ static void tasks_places(void)
 
 static void tasks_one(void)
 {
-	test_known(0, KDSM_STEAL_ONE, true, false);
+	test_known(0, KDSM_STEAL_ONE);
 }
 
 static void tasks_half(void)
 {
-	test_known(1, KDSM_STEAL_HALF, true, false);
-}
-
-static void tasks_one_by_kernel(void)
-{
-	test_known(2, KDSM_STEAL_ONE, false, true);
-}
-
-static void tasks_half_by_kernel(void)
-{
-	test_known(3, KDSM_STEAL_HALF, false, true);
-}
-
-static void tasks_both_ways(void)
-{
-	test_known(4, KDSM_STEAL_HALF, true, true);
+	test_known(1, KDSM_STEAL_HALF);
 }
 
 /* Its process is killed before it is done. */
@@ -198,7 +177,7 @@ static void tasks_killed(void)
 	if (node == nodes - 1) {
 		pid = fork();
 		if (!pid) {
-			join(5, KDSM_STEAL_ONE, KDSM_STEAL_BY_REQUEST);
+			join(2, KDSM_STEAL_ONE);
 			for (;;)
 				pause();
 		}
@@ -207,7 +186,7 @@ static void tasks_killed(void)
 		CHECK_IS(kill(pid, SIGKILL), 0);
 		waitpid(pid, &status, 0);
 	} else {
-		tasks = join(5, KDSM_STEAL_ONE, KDSM_STEAL_BY_REQUEST);
+		tasks = join(2, KDSM_STEAL_ONE);
 		meet();
 		if (node == 0)
 			CHECK_IS(KDSM_RUN(tasks, &value, lose, 1), -EOWNERDEAD);
@@ -224,9 +203,6 @@ static const struct guest_test tests[] = {
 	TEST(tasks_places),
 	TEST(tasks_one),
 	TEST(tasks_half),
-	TEST(tasks_one_by_kernel),
-	TEST(tasks_half_by_kernel),
-	TEST(tasks_both_ways),
 	TEST(tasks_killed),
 	{ NULL, NULL }
 };

@@ -5,10 +5,8 @@
  * from who stole them (lib/task_deque.c, lib/task_steal.c); a thief of its node, which
  * steals STEALS times, runs one task and pushes a proxy for another; thieves of other
  * nodes, which steal ROBBERIES times each by KDSM_OP_STEAL (kmod/steal.c, lib/steal.c), out
- * of both deques, and the puts of their results (lib/task_remote.c); somebody of the node
- * who rings the owner RINGS times for other reasons (lib/task_sleep.c). With COLLEAGUE the
- * thieves of other nodes get tasks from a worker of the node, which rings where the kernel
- * does not (kd_task_pack()).
+ * of both deques, and the puts of their results (lib/task/result.c); somebody of the node
+ * who rings the owner RINGS times for other reasons (lib/task_sleep.c).
  *
  * What is a step: an access to the word of both ends, to a mark, a bell, arguments or a
  * result, to asleep, or to the word that a sleeper waits for. A put brings the first byte
@@ -17,7 +15,9 @@
  * go, so to look for all of it is one step.
  *
  * Naps end, and who looks without a nap looks again, when there is something to see: that
- * they do so before only makes the same states again. With NO_NAPS they do not end.
+ * they do so before only makes the same states again. With NAPS=0 they do not end; with
+ * NAPS=1 a nap ends only if the kernel gives away, after its begin, the task that the
+ * sleeper waits for: the kernel does not ring.
  *
  * Checked: a task is run once (once); what is read, arguments or a result, is whole, and of
  * this task (whole); a place is used again only when nothing that was put there is on its
@@ -49,8 +49,7 @@
 #define WOKEN_BY_WRITE			(FAULT == 18)
 #define LOOKED_BEFORE_ASLEEP		(FAULT == 19)
 #define PLACE_OF_SLEEP_NOT_LOOKED_AT	(FAULT == 20)
-#define RUNG_BEFORE_MARKED		(FAULT == 21)
-#define SLEPT_WHILE_IT_COMES		(FAULT == 22)
+#define SLEPT_WHILE_IT_COMES		(FAULT == 21)
 
 #ifndef SPAWNS
 #define SPAWNS		3
@@ -70,15 +69,8 @@
 #ifndef RINGS
 #define RINGS		0
 #endif
-#ifdef COLLEAGUE
-#define RINGS_FOR_TASK	true
-#else
-#define RINGS_FOR_TASK	false
-#endif
-#ifdef NO_NAPS
-#define NAPS		false
-#else
-#define NAPS		true
+#ifndef NAPS
+#define NAPS		2
 #endif
 
 /* Whose a deque is. */
@@ -122,6 +114,9 @@ byte asleep, awaited, wake;
 /* In kdsm_wait(). */
 bool waits;
 byte waits_how, waits_slot, seen, seen_high;
+
+/* The mark of the task that it waits for, as it went to sleep. */
+byte marked;
 
 #define differs()	((waits_how == ASLEEP && wake != seen) || \
 			 (waits_how == ASLEEP_RESULT && \
@@ -287,6 +282,10 @@ inline came()
 	      (data[head] != 0 || RESULT_TAKEN_BY_BELL)
 }
 
+/* The nap of the sleeper ends. */
+#define nap_ends()	((NAPS == 2 && changed()) || \
+			 (NAPS == 1 && marked != FAR && mark[head] == FAR))
+
 /* Something that it has not seen. */
 #define changed()	(mark[head] != thief || \
 			 (thief == FAR && low[head] == PUT && high[head] == PUT && \
@@ -315,6 +314,7 @@ inline choose_sleep()
 inline anything()
 {
 	d_step {
+		marked = mark[head];
 		got = (mark[head] != DONE &&
 		       (waits_how != ASLEEP || mark[head] != FAR ||
 			PLACE_OF_SLEEP_NOT_LOOKED_AT))
@@ -336,13 +336,15 @@ inline nap()
 			d_step { waits = !differs() }
 			if
 			:: !waits
-			:: NAPS && changed() -> waits = false
+			:: nap_ends() -> waits = false
 			fi
 		:: else
 		fi;
 		asleep = 0
 	fi;
-	d_step { waits_how = 0; waits_slot = 0; seen = 0; seen_high = 0; got = false }
+	d_step {
+		waits_how = 0; waits_slot = 0; seen = 0; seen_high = 0; marked = 0; got = false
+	}
 }
 
 /* Take the proxy, and run what is behind it. */
@@ -511,23 +513,14 @@ inline copy()
 	}
 }
 
-/* kdsm_task_pack(), pack_own() */
+/* kdsm_task_pack() */
 inline pack()
 {
 	if
 	:: MARKED_BEFORE_COPIED -> mark[slot] = FAR; copy(); zero()
 	:: MARKED_BEFORE_ZEROED -> copy(); mark[slot] = FAR; zero()
 	:: ZEROED_AFTER_ANSWER -> copy(); mark[slot] = FAR
-	:: RUNG_BEFORE_MARKED -> copy(); zero()
 	:: else -> copy(); zero(); mark[slot] = FAR
-	fi;
-	if
-	:: RINGS_FOR_TASK && asleep == ASLEEP -> ring()
-	:: else
-	fi;
-	if
-	:: RUNG_BEFORE_MARKED -> mark[slot] = FAR
-	:: else
 	fi
 }
 
@@ -564,8 +557,7 @@ proctype far_thief()
 {
 	byte n, i, from, to, count, victim, slot, id;
 	byte slots[2], ids[2];
-	byte how, rung, value, value_high;
-	bool got, rung_;
+	bool got;
 
 end:	do
 	:: n < ROBBERIES && (tail[OWNER] < split[OWNER] || tail[LOCAL] < split[LOCAL]) ->

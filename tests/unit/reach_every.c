@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Every model, on one node and on several, with few workers and many, both ways of
- * find-or-put and of stealing from other nodes, and a table so small that garbage has to be
- * collected: the numbers are the known ones every time.
+ * find-or-put, and a table so small that garbage has to be collected: the numbers are the
+ * known ones every time.
  *
  * Here only models of few BDD nodes are searched, so that it takes seconds. With KDSM_EVERY in
  * the environment it is all of them, and takes minutes; with KDSM_SPIN=NS operations on other
@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include <kdsm/task.h>
-
 #include "jobs.h"
 #include "models.h"
 
@@ -26,7 +24,6 @@
 struct way {
 	unsigned int nodes, workers;
 	enum kdsm_table_find find;
-	enum kdsm_steal_way steal;
 };
 
 static void tell(const char *path, const struct way *way, const struct kd_reach_result *result)
@@ -56,7 +53,6 @@ static int search(const char *path, const struct expected *expected, const struc
 		job[i].options.bdd.table_bytes = bytes;
 		job[i].options.bdd.cache_bytes = 4 << 20;
 		job[i].options.bdd.find = way->find;
-		job[i].options.way = way->steal;
 	}
 	start(job, way->nodes);
 	finish(job, way->nodes);
@@ -114,8 +110,6 @@ static void every(const char *directory, const char *suffix)
 				way.workers = workers[k];
 				for (way.find = KDSM_TABLE_ONE_SIDED;
 				     way.find <= KDSM_TABLE_MESSAGE; way.find++) {
-					/* Each with each, as workers are more. */
-					way.steal = (k + way.find) % 2;
 					collections += search_in_way(path, &expected[i], &way);
 					searches++;
 				}

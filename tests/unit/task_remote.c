@@ -17,7 +17,6 @@ struct job {
 };
 
 static const char *const *locations;	/* of the nodes that are started next */
-static enum kdsm_steal_way way;		/* of all jobs */
 
 static void job_start(struct job *job, unsigned int nodes, enum kdsm_domain domain)
 {
@@ -30,7 +29,6 @@ static void job_start(struct job *job, unsigned int nodes, enum kdsm_domain doma
 	job->attr.deque = job->attr.deque ? job->attr.deque : 128;
 	job->attr.node_workers = 4;
 	job->attr.stack = 8 << 20;
-	job->attr.way = way;
 	attr = (struct kdsm_region_attr){
 		.size = nodes * (OFFSET + kdsm_tasks_bytes(&job->attr)),
 	};
@@ -111,10 +109,7 @@ static void known_values(struct kdsm_tasks *tasks)
 	assert_int_equal(result, plain_uts(uts_root(UTS_T1_SEED, 5)));
 }
 
-/*
- * A request is one compare-and-swap, and its answer one put; a theft is one message. Each
- * result is one put.
- */
+/* A theft is one message, and a result one put. */
 static void check_counts(struct job *job)
 {
 	struct kdsm_tasks_counts sum = all_counts(job);
@@ -131,11 +126,9 @@ static void check_counts(struct job *job)
 	}
 	/* Joining, each but node 0 has asked what was agreed. */
 	cas -= sim.nodes - 1;
-	assert_int_equal(cas, way == KDSM_STEAL_BY_REQUEST ? sum.requests : 0);
-	assert_int_equal(steal, way == KDSM_STEAL_BY_KERNEL ? sum.requests : 0);
-	assert_int_equal(put, sum.answers + sum.results + sum.pokes + sum.hungry);
-	assert_int_equal(cas ? sum.requests - sum.refused : 0, sum.answers);
-	assert_int_equal(sum.given, cas ? sum.received : 0);
+	assert_int_equal(cas, 0);
+	assert_int_equal(steal, sum.requests);
+	assert_int_equal(put, sum.results + sum.pokes + sum.hungry);
 	assert_true(sum.received > 0);
 	if (job->attr.steal == KDSM_STEAL_ONE) {
 		assert_int_equal(sum.received, sum.requests - sum.refused - sum.empty);
@@ -205,15 +198,21 @@ static void test_proxies(void **state)
 	struct job job = { .attr = { .workers = 1 } };
 	struct kdsm_task_packed packed;
 	struct kdsm_task *task, *proxy;
-	uint32_t n = 30, thief = KD_THIEF_OF(1, 0);
+	uint32_t n = 30, thief = KD_THIEF_OF(1, 3);
+	struct kd_worker w;
 	unsigned int i;
 
 	(void)state;
 	job_start(&job, 2, KDSM_DOMAIN_SW);
-	/* In deques that nobody uses. */
+	assert_int_equal(kdsm_tasks_set_workers(job.tasks[0], 0), 0);
+	assert_int_equal(kdsm_tasks_set_workers(job.tasks[1], 0), 0);
+	/* The thief is not a thread of the job. */
+	w = (struct kd_worker){ .tasks = job.tasks[1], .number = 3 };
 	task = put_fib(job.tasks[0], 1, 5, n);
 	proxy = put_proxy(job.tasks[0], 2, 7, (struct kdsm_task_origin){ .worker = 1, .slot = 5 });
-	kd_task_pack(job.tasks[0]->workers[0], proxy, 2, thief, &packed);
+	job.tasks[0]->own->crew.used = 3;
+	kd_shared(job.tasks[0], 2)->ends = UINT64_C(8) << 32 | 7;
+	assert_int_equal(kd_task_rob(&w, 0, 2, &packed), 1);
 	assert_int_equal(packed.origin.node, 0);
 	assert_int_equal(packed.origin.worker, 1);
 	assert_int_equal(packed.origin.slot, 5);
@@ -251,7 +250,7 @@ static void test_proxy_of_proxy(void **state)
 				 .deque = kd_slot(job.tasks[0], 0, 0) };
 	w->fast = (struct kdsm_worker){
 		.split = w->deque, .limit = w->deque + job.attr.deque,
-		.attention = &w->shared->attention, .cells = &job.tasks[0]->own->cells,
+		.attention = &w->shared->attention, .alarm = &job.tasks[0]->own->alarm,
 	};
 	task = put_fib(job.tasks[0], 1, 5, 15);
 	proxy = put_proxy(job.tasks[0], 2, 7, (struct kdsm_task_origin){ .worker = 1, .slot = 5 });
@@ -323,7 +322,6 @@ static void test_far(void **state)
 	assert_int_equal(wrong, 0);
 	sum = all_counts(&job);
 	assert_true(sum.received >= 200);
-	assert_true(way == KDSM_STEAL_BY_KERNEL ? !sum.answers : sum.answers >= 200);
 	job_stop(&job);
 }
 
@@ -352,9 +350,8 @@ static void test_notices(void **state)
 	assert_int_equal(KDSM_RUN(job.tasks[0], &wrong, far, 50), 0);
 	__atomic_store_n(&sim.before, NULL, __ATOMIC_RELEASE);
 	assert_int_equal(wrong, 0);
-	/* A result each, and a task if no message brings it. */
-	assert_true(__atomic_load_n(&notices, __ATOMIC_RELAXED) >=
-		    (way == KDSM_STEAL_BY_KERNEL ? 50 : 2 * 50));
+	/* A result each. */
+	assert_true(__atomic_load_n(&notices, __ATOMIC_RELAXED) >= 50);
 	assert_int_equal(__atomic_load_n(&silent, __ATOMIC_RELAXED), 0);
 	job_stop(&job);
 }
@@ -439,54 +436,6 @@ static void test_counts(void **state)
 		check_counts(&job);
 		job_stop(&job);
 	}
-}
-
-/* ---- the request cell ---- */
-
-/* Neither is a thread of the job. */
-static struct kd_worker stays, passes;
-static unsigned int swaps;
-
-/* While the one closes the cell and opens it again, the other comes by. */
-static void pass_by(const struct kdsm_op *op)
-{
-	if (op->opcode != KDSM_OP_CAS)
-		return;
-	swaps++;
-	if (swaps == 1)
-		kd_task_busy(&passes);
-	else if (swaps == 2)
-		kd_task_idle(&passes);
-}
-
-/*
- * Open while nobody is there to answer, it would hold a thief for ever: when the node's
- * workers are stopped, nobody ever comes.
- */
-static void test_closed(void **state)
-{
-	struct job job = { .attr = { .workers = 1 } };
-	const struct kd_task_node *own;
-
-	(void)state;
-	/* The device does all atomics, and so they can be seen here. */
-	job_start(&job, 2, KDSM_DOMAIN_HCA);
-	own = job.tasks[0]->own;
-	assert_int_equal(kdsm_tasks_set_workers(job.tasks[0], 0), 0);
-	assert_int_equal(kdsm_tasks_set_workers(job.tasks[1], 0), 0);
-	stays = (struct kd_worker){ .tasks = job.tasks[0] };
-	passes = stays;
-	kd_task_busy(&stays);
-	assert_int_equal(own->cells.request, 1);
-	swaps = 0;
-	__atomic_store_n(&sim.before, pass_by, __ATOMIC_RELEASE);
-	kd_task_idle(&stays);
-	__atomic_store_n(&sim.before, NULL, __ATOMIC_RELEASE);
-	/* Closed, opened for the other, and closed again. */
-	assert_int_equal(swaps, 3);
-	assert_int_equal(own->crew.busy, 0);
-	assert_int_equal(own->cells.request, 0);
-	job_stop(&job);
 }
 
 /* ---- sleeping nodes ---- */
@@ -656,45 +605,22 @@ static void test_end(void **state)
 	job_stop(&job);
 }
 
-static int by_request(void **state)
-{
-	(void)state;
-	way = KDSM_STEAL_BY_REQUEST;
-	return 0;
-}
-
-static int by_kernel(void **state)
-{
-	(void)state;
-	way = KDSM_STEAL_BY_KERNEL;
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_proxies),
 		cmocka_unit_test(test_proxy_of_proxy),
-		cmocka_unit_test_setup(test_far, by_request),
-		cmocka_unit_test_setup(test_far, by_kernel),
-		cmocka_unit_test_setup(test_notices, by_request),
-		cmocka_unit_test_setup(test_notices, by_kernel),
+		cmocka_unit_test(test_far),
+		cmocka_unit_test(test_notices),
 		cmocka_unit_test(test_rung),
-		cmocka_unit_test_setup(test_known, by_request),
-		cmocka_unit_test_setup(test_known, by_kernel),
-		cmocka_unit_test_setup(test_hca, by_request),
-		cmocka_unit_test_setup(test_hca, by_kernel),
-		cmocka_unit_test_setup(test_counts, by_request),
-		cmocka_unit_test_setup(test_counts, by_kernel),
-		cmocka_unit_test(test_closed),
-		cmocka_unit_test_setup(test_woken, by_request),
-		cmocka_unit_test_setup(test_woken, by_kernel),
-		cmocka_unit_test_setup(test_quiet, by_request),
-		cmocka_unit_test_setup(test_quiet, by_kernel),
-		cmocka_unit_test_setup(test_in_vain, by_kernel),
-		cmocka_unit_test_setup(test_death, by_request),
-		cmocka_unit_test_setup(test_death, by_kernel),
+		cmocka_unit_test(test_known),
+		cmocka_unit_test(test_hca),
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_woken),
+		cmocka_unit_test(test_quiet),
+		cmocka_unit_test(test_in_vain),
+		cmocka_unit_test(test_death),
 		cmocka_unit_test(test_distances),
 		cmocka_unit_test(test_end),
 	};

@@ -47,7 +47,6 @@ extern const struct argp lock_argp;
 struct task_options {
 	unsigned int workers;		/* on each node */
 	bool half;			/* what a thief takes, not one */
-	uint32_t way;			/* enum kdsm_steal_way */
 	const char *program;		/* one of them; NULL: all */
 	unsigned int fib, depth;
 };

@@ -195,10 +195,10 @@ static void add_counts(struct json_object *object, const struct share *sum)
 		{ "stolen", sum->counts.stolen }, { "leaps", sum->counts.leaps },
 		{ "failed", sum->counts.failed }, { "requests", sum->counts.requests },
 		{ "refused", sum->counts.refused }, { "empty", sum->counts.empty },
-		{ "received", sum->counts.received }, { "answers", sum->counts.answers },
-		{ "results", sum->counts.results }, { "pokes", sum->counts.pokes },
-		{ "hungry", sum->counts.hungry }, { "sleeps", sum->counts.sleeps },
-		{ "wakes", sum->counts.wakes }, { "full", sum->counts.full },
+		{ "received", sum->counts.received }, { "results", sum->counts.results },
+		{ "pokes", sum->counts.pokes }, { "hungry", sum->counts.hungry },
+		{ "sleeps", sum->counts.sleeps }, { "wakes", sum->counts.wakes },
+		{ "full", sum->counts.full },
 	};
 	size_t i;
 
@@ -331,11 +331,10 @@ static int all_steals(struct bench *bench)
 		       (unsigned long long)sum.counts.stolen,
 		       (unsigned long long)sum.counts.leaps,
 		       (unsigned long long)sum.counts.received);
-		printf("a task from another node: %.2f requests (%.2f refused, %.2f for nothing), %.2f answers, %.2f results; %llu pokes, %llu puts for being woken\n",
+		printf("a task from another node: %.2f requests (%.2f refused, %.2f for nothing), %.2f results; %llu pokes, %llu puts for being woken\n",
 		       per(sum.counts.requests, sum.counts.received),
 		       per(sum.counts.refused, sum.counts.received),
 		       per(sum.counts.empty, sum.counts.received),
-		       per(sum.counts.answers, sum.counts.received),
 		       per(sum.counts.results, sum.counts.received),
 		       (unsigned long long)sum.counts.pokes,
 		       (unsigned long long)sum.counts.hungry);
@@ -387,7 +386,6 @@ int bench_task(const struct options *options)
 	bench.attr = (struct kdsm_tasks_attr){
 		.node_workers = options->task.workers,
 		.steal = options->task.half ? KDSM_STEAL_HALF : KDSM_STEAL_ONE,
-		.way = options->task.way,
 		.deque = 4096,
 		.start = start_worker, .argument = &bench.tiles,
 	};

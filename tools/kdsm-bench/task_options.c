@@ -6,15 +6,13 @@
 
 #include "bench.h"
 
-enum { KEY_WORKERS = 'w', KEY_STEAL = 0x300, KEY_WAY, KEY_PROGRAM, KEY_FIB, KEY_DEPTH };
+enum { KEY_WORKERS = 'w', KEY_STEAL = 0x300, KEY_PROGRAM, KEY_FIB, KEY_DEPTH };
 
 static const char *const programs[] = { "fib", "queens", "uts", "matmul", NULL };
 
 static const struct argp_option arguments[] = {
 	{ "workers", KEY_WORKERS, "N", 0, "On each node; default 2", 0 },
 	{ "steal", KEY_STEAL, "one|half", 0, "How much a thief takes; default one", 0 },
-	{ "way", KEY_WAY, "request|kernel", 0,
-	  "Who gives a task to a thief of another node: a worker there, or the kernel", 0 },
 	{ "program", KEY_PROGRAM, "NAME", 0, "task: fib, queens, uts or matmul; default all", 0 },
 	{ "fib", KEY_FIB, "N", 0, "task: which Fibonacci number; default 30", 0 },
 	{ "depth", KEY_DEPTH, "N", 0, "task: of the tree of uts; default 8; 10 is T1", 0 },
@@ -47,12 +45,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (strcmp(arg, "one") && strcmp(arg, "half"))
 			argp_error(state, "'%s' is not one or half", arg);
 		options->half = !strcmp(arg, "half");
-		return 0;
-	case KEY_WAY:
-		if (strcmp(arg, "request") && strcmp(arg, "kernel"))
-			argp_error(state, "'%s' is not request or kernel", arg);
-		options->way = strcmp(arg, "kernel") ? KDSM_STEAL_BY_REQUEST :
-						       KDSM_STEAL_BY_KERNEL;
 		return 0;
 	case KEY_PROGRAM:
 		while (programs[i] && strcmp(arg, programs[i]))

@@ -37,7 +37,7 @@ struct arguments {
 	bool json, local;
 	uint64_t workers, granularity;
 	unsigned int strategy;		/* enum strategy */
-	unsigned int find, probe, steal;	/* enums of the library */
+	unsigned int find, probe;	/* enums of the library */
 	const char **bound, **invariant;
 };
 
@@ -60,12 +60,6 @@ static const char *const find_ways[] = {
 static const char *const probe_ways[] = {
 	[KDSM_TABLE_QUADRATIC] = "quadratic",
 	[KDSM_TABLE_LINEAR] = "linear",
-	NULL
-};
-
-static const char *const steal_ways[] = {
-	[KDSM_STEAL_BY_KERNEL] = "kernel",
-	[KDSM_STEAL_BY_REQUEST] = "request",
 	NULL
 };
 
@@ -157,9 +151,6 @@ static const struct cli_option options[] = {
 	{ "probe", 0, "WAY",
 	  "Look for a BDD node in runs that are ever further apart (quadratic), or linear (quadratic)",
 	  CLI_CHOICE, AT(probe), .words = probe_ways },
-	{ "steal", 0, "WAY",
-	  "Take tasks of other nodes by request of a worker there, or from the kernel there (kernel)",
-	  CLI_CHOICE, AT(steal), .words = steal_ways },
 	{ "strategy", 0, "NAME",
 	  "Search breadth first (bfs, the default), by chaining, which takes fewer rounds, or by saturation",
 	  CLI_CHOICE, AT(strategy), .words = strategies },
@@ -203,7 +194,6 @@ static int check(void *values, char *reason)
 	struct arguments *a = values;
 
 	a->reach.workers = a->workers;
-	a->reach.way = a->steal;
 	a->reach.bdd.granularity = a->granularity;
 	a->reach.bdd.find = a->find;
 	a->reach.bdd.probe = a->probe;

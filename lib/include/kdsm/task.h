@@ -39,23 +39,13 @@ struct kdsm_tasks;
 /* How much a thief takes. */
 enum kdsm_steal {
 	KDSM_STEAL_ONE,		/* the oldest task */
-	KDSM_STEAL_HALF,	/* of what is to be had, the oldest; 8 of another node, or 5 */
-};
-
-/*
- * How a thief of another node gets it. Processes of a job may differ: it is the thief who
- * has the choice, and all are served either way.
- */
-enum kdsm_steal_way {
-	KDSM_STEAL_BY_KERNEL,	/* the kernel of the victim's node takes it: KDSM_OP_STEAL */
-	KDSM_STEAL_BY_REQUEST,	/* a worker of that node sees a request, and answers */
+	KDSM_STEAL_HALF,	/* of what is to be had, the oldest; at most 5 of another node */
 };
 
 struct kdsm_tasks_attr {
 	/* Of this process. */
 	uint32_t workers;	/* threads; 0: as many as CPUs it may run on */
 	uint32_t steal;		/* enum kdsm_steal */
-	uint32_t way;		/* enum kdsm_steal_way */
 	uint64_t stack;		/* bytes of a worker's; 0: 16 MiB */
 	/*
 	 * If not NULL: called with argument before a worker starts, and *context is what
@@ -123,12 +113,10 @@ struct kdsm_tasks_counts {
 	uint64_t stolen;	/* tasks, from workers of this node */
 	uint64_t leaps;		/* of those: by leapfrogging */
 	uint64_t failed;	/* attempts on this node that found nothing */
-	uint64_t requests;	/* to other nodes: compare-and-swaps of request cells, or thefts */
-	uint64_t refused;	/* of those: the cell was closed or taken, or nobody busy */
-	uint64_t empty;		/* of those: answered with nothing */
+	uint64_t requests;	/* for tasks of other nodes: KDSM_OP_STEAL */
+	uint64_t refused;	/* of those: no worker was busy there */
+	uint64_t empty;		/* of those: a worker was busy, but no task was public */
 	uint64_t received;	/* tasks from other nodes */
-	uint64_t given;		/* tasks to other nodes, but what the kernel gave */
-	uint64_t answers;	/* to requests: puts */
 	uint64_t results;	/* returned to other nodes: puts */
 	uint64_t pokes;		/* other nodes woken: puts */
 	uint64_t hungry;	/* puts that ask other nodes to be woken */
@@ -189,18 +177,12 @@ void kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *count
 
 /* ---- what the macros are made of ---- */
 
-/* Of a node: written by other nodes. */
-struct kdsm_task_cells {
-	uint64_t request;	/* the upper half not 0: somebody wants a task */
-	uint64_t alarm;		/* the first byte not 0: somebody wants to be woken */
-};
-
 /* A worker, as far as spawn and sync see it. */
 struct kdsm_worker {
 	struct kdsm_task *split;	/* those from here on nobody can steal */
 	struct kdsm_task *limit;	/* the end of the deque; one more can be written */
 	const uint32_t *attention;	/* somebody of this node wants something */
-	const struct kdsm_task_cells *cells;
+	const uint64_t *alarm;		/* first byte not 0: another node wants to be woken */
 	struct kdsm_task *head;		/* of the caller, after kdsm_task_sync() */
 	void *context;
 	uint64_t index;
@@ -227,13 +209,8 @@ int kdsm_tasks_run(struct kdsm_tasks *tasks, const struct kdsm_task_type *type,
 /* Relaxed: what it tells of is looked at again, with care, by who sees to it. */
 KDSM_TASK_INLINE int kdsm_task_wanted(const struct kdsm_worker *worker)
 {
-	/* A half, as a shift costs more. */
-	const uint32_t *half = (const uint32_t *)&worker->cells->request +
-			       (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
-
 	return (__atomic_load_n(worker->attention, __ATOMIC_RELAXED) |
-		__atomic_load_n(half, __ATOMIC_RELAXED) |
-		__atomic_load_n((const uint8_t *)&worker->cells->alarm, __ATOMIC_RELAXED)) != 0;
+		__atomic_load_n((const uint8_t *)worker->alarm, __ATOMIC_RELAXED)) != 0;
 }
 
 KDSM_TASK_INLINE struct kdsm_task *kdsm_task_push(struct kdsm_worker *worker,
