@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tasks: functions that workers of all processes and nodes share among themselves.
+ * Tasks: functions that the workers of a job, threads on all nodes, may run for each
+ * other.
  *
  *	KDSM_TASK(uint64_t, fib, unsigned int, n)
  *	{
@@ -16,15 +17,16 @@
  *
  *	ret = KDSM_RUN(tasks, &result, fib, 40);
  *
- * A spawned task is run by whoever syncs it, or by a worker that has nothing else to
- * do and steals it. Every spawn has one sync in the same call of the same task, the
- * last spawned first.
+ * A spawned task is run by the worker that syncs it, or by an idle worker that steals it
+ * first. Every spawn has one sync in the same call of the same task; the last spawned is
+ * synced first.
  *
- * A task may run on any node, so its arguments and result are values: a pointer is of
- * use only into a coherent region (or, where all workers are in one process, as ever).
+ * A task may run on any node, so its arguments and its result are passed by value. A
+ * pointer among them must point into a coherent region, unless all workers are in one
+ * process.
  *
- * Conventions are those of <kdsm/kdsm.h>. Names that begin with kdsm_ or KDSM_ and are
- * not documented here or in kdsm_task(3) belong to the macros.
+ * Conventions are those of <kdsm/kdsm.h>. Other names that begin with kdsm_ or KDSM_ in
+ * this header belong to the macros.
  */
 #ifndef KDSM_TASK_H
 #define KDSM_TASK_H
@@ -33,123 +35,141 @@
 
 /* ---- the pool ---- */
 
-/* What a process has of the workers of a job. */
+/* A process's part of a job: its workers and their deques. */
 struct kdsm_tasks;
 
-/* How much a thief takes. */
+/* Number of tasks that a thief takes from a victim. */
 enum kdsm_steal {
 	KDSM_STEAL_ONE,		/* the oldest task */
-	KDSM_STEAL_HALF,	/* of what is to be had, the oldest; at most 5 of another node */
+	KDSM_STEAL_HALF,	/* the older half; at most 5 from another node */
 };
 
 struct kdsm_tasks_attr {
-	/* Of this process. */
-	uint32_t workers;	/* threads; 0: as many as CPUs it may run on */
+	/* Of this process */
+	uint32_t workers;	/* threads; 0: as many as CPUs that the process may use */
 	uint32_t steal;		/* enum kdsm_steal */
-	uint64_t stack;		/* bytes of a worker's; 0: 16 MiB */
+	uint64_t stack;		/* of each worker, in bytes; 0: 16 MiB */
 	/*
-	 * If not NULL: called with argument before a worker starts, and *context is what
-	 * KDSM_CONTEXT() will be in all tasks that it runs. 0 or a negative errno, which
-	 * ends the call that starts workers. stop is called when the worker has ended.
+	 * If not NULL, a worker calls start with argument before its first task; *context is
+	 * then KDSM_CONTEXT() in all its tasks. start returns 0 or a negative errno, which
+	 * fails the call that starts the worker. A worker that ends calls stop.
 	 */
 	int (*start)(void *argument, void **context);
 	void (*stop)(void *context);
 	void *argument;
-	/* Of the job: every process on every node gives the same. */
-	uint32_t node_workers;	/* of a node at most, 1 to 1000; 0: 64 */
-	uint32_t deque;		/* tasks of a worker, 2 to 2^24; 0: 8192 */
-	uint64_t timeout;	/* ns without a sign of life, then a process is dead; 0: 5 s */
+	/* Of the job: the same in every process on every node */
+	uint32_t node_workers;	/* most workers of a node, 1 to 1000; 0: 64 */
+	uint32_t deque;		/* tasks that a worker's deque holds, 2 to 2^24; 0: 8192 */
+	uint64_t timeout;	/* of silence, in ns, after which a process is dead; 0: 5 s */
 };
 
-/* Bytes of every part that the tasks of a job take. attr NULL is one of zeros. */
+/* Bytes of every part that a job needs. attr NULL stands for all zero. */
 uint64_t kdsm_tasks_bytes(const struct kdsm_tasks_attr *attr);
 
 /*
- * Join the job whose tasks are at offset (a multiple of 64) of every part of a
- * partitioned region, all zero at first, and start this process's workers. They take
- * part in whatever any process of the job runs, until kdsm_tasks_close(). Any number
- * of processes of a node may join, and at any time.
+ * Join the job at offset, a multiple of 64, of every part of a partitioned region, and
+ * start this process's workers. The kdsm_tasks_bytes() bytes there are zero at first. The
+ * workers run tasks of all processes of the job until kdsm_tasks_close(). Up to 64
+ * processes of a node may join, at any time. attr NULL stands for all zero. The caller
+ * closes *tasks, and keeps the region open until then; on failure *tasks is NULL.
  *
- * -EPROTO: another process of the job gave another attr, or is another program (has
- * other tasks). -EUSERS: the node has node_workers workers, or 64 processes. -ENOMEM,
- * -EAGAIN (threads), -EINVAL, -ERANGE, -EOPNOTSUPP (coherent), and errors of operations.
+ * -EPROTO	the job has another node_workers, deque, timeout, or program
+ * -EUSERS	the node has node_workers workers or 64 processes
+ * -EINVAL	offset or a field of attr is out of range
+ * -ERANGE	the bytes are not inside the part
+ * -EOPNOTSUPP	the region is coherent
+ * -EAGAIN	a thread could not be created
+ * -ENOMEM	this process has no memory
+ * others	those of kdsm_cas(), and what start returned
  */
 int kdsm_tasks_open(struct kdsm_region *region, uint64_t offset,
 		    const struct kdsm_tasks_attr *attr, struct kdsm_tasks **tasks);
 
 /*
- * Leave, when this process's workers have finished what they have. No other thread may
- * be in a call with tasks. The words of the region are not zeroed. NULL is ignored.
+ * Leave the job, after this process's workers have finished their tasks. No other thread
+ * may be in a call with tasks. The bytes of the region are not zeroed. NULL is ignored.
  */
 void kdsm_tasks_close(struct kdsm_tasks *tasks);
 
 /*
- * Start and stop workers of this process until it has so many; -EUSERS, -EAGAIN, -ENOMEM.
- * With 0 its KDSM_RUN() waits until it has one again. Not from two threads at a time.
+ * Start or stop workers until this process has this many. With 0, its KDSM_RUN() waits until
+ * there is a worker again. One thread at a time may call it.
+ *
+ * -EUSERS	the node has node_workers workers
+ * -EAGAIN, -ENOMEM	a thread could not be created
+ * others	what start returned
  */
 int kdsm_tasks_set_workers(struct kdsm_tasks *tasks, uint32_t workers);
 
 /*
- * KDSM_RUN() runs a task and waits for it, from outside of any task. Processes, and
- * threads of one, may do that at the same time.
+ * Run task f with the given arguments, wait for it, and store its result in *result (NULL
+ * for a task without one). Threads that are not workers of the job call it; several, of
+ * any processes, may do so at the same time. 0, or a negative errno, after which the
+ * result is undefined:
  *
- * Fails when the job does, and the result is undefined then: -EOWNERDEAD: a process of
- * the job died or gave no sign of life in time. -EDEADLK: called by a task. -ENOMEM,
- * -EPROTO, or what an operation on the region gave. A job that failed stays so in all
- * its processes; tasks do not return but are abandoned where they next spawn or sync.
+ * -EOWNERDEAD	a process of the job died or was silent for too long
+ * -EDEADLK	the caller is a task of the job
+ * -EPROTO	a word of the job was overwritten
+ * -ENOMEM	this process has no memory
+ * others	those of an operation on the region
+ *
+ * A failed job stays failed in all its processes. Its tasks are abandoned: their next
+ * spawn, sync or poll does not return.
  */
 #define KDSM_RUN(tasks, result, f, ...) f##_kdsm_root(tasks, result, ##__VA_ARGS__)
 
-/* Wait until some process calls kdsm_tasks_end(), or the job fails (as KDSM_RUN). */
+/* Wait until a process calls kdsm_tasks_end(). Errors: those of KDSM_RUN(). */
 int kdsm_tasks_serve(struct kdsm_tasks *tasks);
-/* Have kdsm_tasks_serve() return on all nodes: one put a node. */
+/* Let kdsm_tasks_serve() return on all nodes; one put a node. Errors: those of kdsm_put(). */
 int kdsm_tasks_end(struct kdsm_tasks *tasks);
 
-/* After a failure: the node of the process that failed; otherwise this node. */
+/* After a failure the node of the process that failed, otherwise this node. */
 unsigned int kdsm_tasks_culprit(const struct kdsm_tasks *tasks);
 
-/* What this process's workers did since it joined. */
+/* Counts of this process's workers since it joined */
 struct kdsm_tasks_counts {
-	uint64_t stolen;	/* tasks, from workers of this node */
-	uint64_t leaps;		/* of those: by leapfrogging */
+	uint64_t stolen;	/* tasks stolen from workers of this node */
+	uint64_t leaps;		/* of stolen: from the thief of an awaited task */
 	uint64_t failed;	/* attempts on this node that found nothing */
-	uint64_t requests;	/* for tasks of other nodes: KDSM_OP_STEAL */
-	uint64_t refused;	/* of those: no worker was busy there */
-	uint64_t empty;		/* of those: a worker was busy, but no task was public */
-	uint64_t received;	/* tasks from other nodes */
-	uint64_t results;	/* returned to other nodes: puts */
-	uint64_t pokes;		/* other nodes woken: puts */
-	uint64_t hungry;	/* puts that ask other nodes to be woken */
-	uint64_t sleeps;	/* with nothing to do */
-	uint64_t wakes;		/* of sleepers on this node */
-	uint64_t full;		/* spawns into a full deque: run at once */
+	uint64_t requests;	/* remote operations that ask another node for tasks */
+	uint64_t refused;	/* of requests: no worker was busy there */
+	uint64_t empty;		/* of requests: a worker was busy, but no task was public */
+	uint64_t received;	/* tasks stolen from other nodes */
+	uint64_t results;	/* puts that return results to other nodes */
+	uint64_t pokes;		/* puts that wake other nodes */
+	uint64_t hungry;	/* puts that ask another node to wake this one */
+	uint64_t sleeps;	/* times that a worker without a task slept */
+	uint64_t wakes;		/* sleeping workers of this node woken */
+	uint64_t full;		/* spawns that ran at once, because the deque was full */
 };
 
+/* Store the counts in *counts. */
 void kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *counts);
 
 /* ---- tasks ---- */
 
-/* The arguments of a task, and its result, have KDSM_TASK_BYTES (80) bytes at most. */
-
 /*
- * KDSM_TASK(RESULT, NAME, TYPE, ARGUMENT, ...) begins the definition of a task, with up
- * to 8 arguments; KDSM_VOID_TASK(NAME, TYPE, ARGUMENT, ...) of one without a result. Its
- * body follows. A task is declared with KDSM_TASK_DECLARE() or KDSM_VOID_TASK_DECLARE()
- * and the same words, in a header or before it is used, and then defined with
- * KDSM_TASK_DEFINE() or KDSM_VOID_TASK_DEFINE(). A type must be such that TYPE ARGUMENT
- * declares it. Names of tasks have external linkage.
+ * KDSM_TASK(RESULT, NAME, TYPE, ARGUMENT, ...) begins the definition of a task with up to
+ * 8 arguments; its body follows in braces. KDSM_VOID_TASK(NAME, TYPE, ARGUMENT, ...) does
+ * so for a task without a result. All arguments together, and the result, have at most
+ * KDSM_TASK_BYTES (80) bytes. "TYPE ARGUMENT" must be a declaration. Names of tasks have
+ * external linkage.
+ *
+ * A task that is used before its definition is declared by KDSM_TASK_DECLARE() or
+ * KDSM_VOID_TASK_DECLARE() with the same arguments, and defined by KDSM_TASK_DEFINE() or
+ * KDSM_VOID_TASK_DEFINE().
  *
  * In the body of a task:
- *   KDSM_SPAWN(NAME, ...)  make a task of it, to be synced;
- *   KDSM_SYNC(NAME)        the result of the last task spawned and not synced, which
- *                          must be of that name;
- *   KDSM_DROP()            instead of KDSM_SYNC(): the last task spawned and not synced
- *                          is not run any more, unless it was stolen, and then waited for;
- *   KDSM_CALL(NAME, ...)   call it as a function that may spawn and sync;
- *   KDSM_POLL()            see to those who want a task: for one that does none of the
- *                          above for milliseconds;
- *   KDSM_WORKER()          the calling worker's number on this node, from 0;
- *   KDSM_CONTEXT()         the calling worker's pointer: struct kdsm_tasks_attr.
+ *   KDSM_SPAWN(NAME, ...)  create a task, which must be synced;
+ *   KDSM_SYNC(NAME)        wait for the last spawned task that is not synced, which must
+ *                          have that name, and return its result;
+ *   KDSM_DROP()            instead of KDSM_SYNC(): forget that task; if it was stolen, wait
+ *                          for it;
+ *   KDSM_CALL(NAME, ...)   call a task as a function;
+ *   KDSM_POLL()            let other workers steal; for a task that does none of the above
+ *                          for milliseconds;
+ *   KDSM_WORKER()          number of the worker on its node, from 0;
+ *   KDSM_CONTEXT()         context of the worker, see struct kdsm_tasks_attr.
  */
 #define KDSM_TASK(...) \
 	KDSM_TASK_DECLARE(__VA_ARGS__) \
@@ -175,24 +195,25 @@ void kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *count
 #define KDSM_WORKER()		((unsigned int)kdsm_worker->index)
 #define KDSM_CONTEXT()		(kdsm_worker->context)
 
-/* ---- what the macros are made of ---- */
+/* ---- what the macros are made of: not for programs ---- */
 
-/* A worker, as far as spawn and sync see it. */
+/* The part of a worker that spawn and sync use inline. */
 struct kdsm_worker {
-	struct kdsm_task *split;	/* those from here on nobody can steal */
-	struct kdsm_task *limit;	/* the end of the deque; one more can be written */
-	const uint32_t *attention;	/* somebody of this node wants something */
-	const uint64_t *alarm;		/* first byte not 0: another node wants to be woken */
-	struct kdsm_task *head;		/* of the caller, after kdsm_task_sync() */
+	struct kdsm_task *split;	/* tasks from here on are private to the worker */
+	struct kdsm_task *limit;	/* end of the deque; one more task can be written */
+	const uint32_t *attention;	/* not 0: a worker of this node needs this one */
+	const uint64_t *alarm;		/* first byte not 0: another node asks to be woken */
+	struct kdsm_task *head;		/* new head of the caller, after kdsm_task_sync() */
 	void *context;
 	uint64_t index;
 };
 
+/* A task of the program. */
 struct kdsm_task_type {
 	void (*run)(struct kdsm_worker *worker, struct kdsm_task *head,
 		    struct kdsm_task *task);
 	const char *name;
-	uint32_t arguments, result;	/* bytes */
+	uint32_t arguments, result;	/* sizes in bytes */
 	uint32_t id;			/* the same in all processes of a program */
 };
 
@@ -206,7 +227,7 @@ int kdsm_tasks_run(struct kdsm_tasks *tasks, const struct kdsm_task_type *type,
 #define KDSM_TASK_LIKELY(x)	__builtin_expect(!!(x), 1)
 #define KDSM_TASK_INLINE	static inline __attribute__((always_inline, unused))
 
-/* Relaxed: what it tells of is looked at again, with care, by who sees to it. */
+/* Relaxed loads suffice: kdsm_task_spawn() and kdsm_task_look() check again with order. */
 KDSM_TASK_INLINE int kdsm_task_wanted(const struct kdsm_worker *worker)
 {
 	return (__atomic_load_n(worker->attention, __ATOMIC_RELAXED) |
@@ -229,7 +250,10 @@ KDSM_TASK_INLINE void kdsm_task_poll(struct kdsm_worker *worker, struct kdsm_tas
 		kdsm_task_look(worker, head);
 }
 
-/* The task with the result, or NULL: it is at *head and to be called. */
+/*
+ * Take back the last spawned task. NULL: it was not stolen, and the caller calls the task
+ * at *head. Otherwise the task that holds the result.
+ */
 KDSM_TASK_INLINE struct kdsm_task *kdsm_task_pop(struct kdsm_worker *worker,
 						 struct kdsm_task **head)
 {
@@ -240,7 +264,7 @@ KDSM_TASK_INLINE struct kdsm_task *kdsm_task_pop(struct kdsm_worker *worker,
 		*head = task;
 		return NULL;
 	}
-	/* Its address would keep the variable out of registers. */
+	/* Passing the address of *head would keep the variable out of registers. */
 	task = kdsm_task_sync(worker, *head);
 	*head = worker->head;
 	return task;
@@ -276,7 +300,7 @@ KDSM_TASK_INLINE struct kdsm_task *kdsm_task_pop(struct kdsm_worker *worker,
 #define KDSM_TASK_STORE(type, name)	kdsm_to->name = name;
 #define KDSM_TASK_LOAD(type, name)	, kdsm_from->name
 
-/* What all tasks have; R is the result's type, RP what it is stored through. */
+/* Common to all tasks. R: type of the result; RP: pointer through which it is stored. */
 #define KDSM_TASK_COMMON(n, R, RP, size, name, ...) \
 	struct name##_kdsm_arguments { \
 		KDSM_TASK_EACH(KDSM_TASK_FIELD, n, __VA_ARGS__) \
@@ -365,7 +389,7 @@ KDSM_TASK_INLINE struct kdsm_task *kdsm_task_pop(struct kdsm_worker *worker,
 	KDSM_TASK_TYPE(name, 0) \
 	KDSM_TASK_BODY(n, void, name, __VA_ARGS__)
 
-/* Registered in the order in which a program is linked: the same in all its processes. */
+/* Types are registered in link order, so all processes of a program number them alike. */
 #define KDSM_TASK_TYPE(task, size) \
 	struct kdsm_task_type task##_kdsm_type = { \
 		task##_kdsm_run, #task, sizeof(struct task##_kdsm_arguments), size, 0 \
