@@ -123,6 +123,9 @@ struct summary {
 
 uint64_t now_ns(void);
 int samples_init(struct samples *samples, unsigned int room);
+/* Around what is measured; NULL: it is not. */
+uint64_t samples_begin(const struct samples *samples);
+void samples_end(struct samples *samples, uint64_t begin);
 void samples_add(struct samples *samples, uint64_t ns);
 void samples_summarise(struct samples *samples, struct summary *summary); /* sorts */
 void samples_free(struct samples *samples);

@@ -87,9 +87,9 @@ static uint64_t read_scattered(struct coherent *coherent, uint64_t round,
 	while (blocks > 1 && gcd(step, blocks) != 1)
 		step--;
 	for (i = 0; i < count; i++) {
-		begin = now_ns();
+		begin = samples_begin(samples);
 		seen = coherent->words[at * words];
-		samples_add(samples, now_ns() - begin);
+		samples_end(samples, begin);
 		bad += seen != value(round, at * words);
 		at = (at + step) % blocks;
 	}
@@ -101,10 +101,10 @@ static uint64_t read_sequential(struct coherent *coherent, uint64_t round,
 {
 	uint64_t i, begin, bad = 0;
 
-	begin = now_ns();
+	begin = samples_begin(samples);
 	for (i = 0; i < coherent->size / 8; i++)
 		bad |= coherent->words[i] ^ value(round, i);
-	samples_add(samples, now_ns() - begin);
+	samples_end(samples, begin);
 	return bad;
 }
 
@@ -113,7 +113,6 @@ static int read_round(struct coherent *coherent, const struct way *way, uint64_t
 		      struct samples *samples)
 {
 	static struct kdsm_signature signature;
-	struct samples unused = { 0 };
 	uint64_t bad;
 	int ret;
 
@@ -128,9 +127,9 @@ static int read_round(struct coherent *coherent, const struct way *way, uint64_t
 	if (ret)
 		return ret;
 	if (way->order == SCATTERED)
-		bad = read_scattered(coherent, round, samples ? samples : &unused);
+		bad = read_scattered(coherent, round, samples);
 	else
-		bad = read_sequential(coherent, round, samples ? samples : &unused);
+		bad = read_sequential(coherent, round, samples);
 	if (bad)
 		return complain(coherent->run.options, "what was read is not what was written");
 	return samples ? counting_end(coherent) : 0;

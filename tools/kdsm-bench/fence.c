@@ -49,23 +49,23 @@ static uint64_t read_blocks(struct fence *fence, uint64_t ranges)
 /* With its time and counts, if measured. */
 static int release(struct fence *fence, bool measured)
 {
-	uint64_t begin = now_ns();
+	struct samples *samples = measured ? &fence->samples : NULL;
+	uint64_t begin = samples_begin(samples);
 	int ret;
 
 	ret = coherent_release(&fence->coherent, &fence->signature);
-	if (measured)
-		samples_add(&fence->samples, now_ns() - begin);
+	samples_end(samples, begin);
 	return ret;
 }
 
 static int acquire(struct fence *fence, bool measured)
 {
-	uint64_t begin = now_ns();
+	struct samples *samples = measured ? &fence->samples : NULL;
+	uint64_t begin = samples_begin(samples);
 	int ret;
 
 	ret = coherent_acquire(&fence->coherent, &fence->signature);
-	if (measured)
-		samples_add(&fence->samples, now_ns() - begin);
+	samples_end(samples, begin);
 	return ret;
 }
 

@@ -90,15 +90,14 @@ static int timed_calls(struct work *work, unsigned int count, struct samples *sa
 	int ret;
 
 	for (; count; count--) {
-		begin = now_ns();
+		begin = samples_begin(samples);
 		if (vector > 1)
 			ret = kdsm_vector(work->run->region, work->ops, vector);
 		else
 			ret = one_call(work);
+		samples_end(samples, begin);
 		if (ret)
 			return ret;
-		if (samples)
-			samples_add(samples, now_ns() - begin);
 	}
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "common/waits.h"
 #include "lock.h"
+#include "mark.h"
 
 static const struct {
 	const char *name;
@@ -48,12 +49,15 @@ static int lock_once(struct lock_worker *worker, bool measured)
 	struct lock_run *run = worker->run;
 	bool write = lock_random(worker) % 100000 < run->round.writers * 1000;
 	bool shared = !write && run->round.kind == KDSM_LOCK_RMA_RW;
-	uint64_t begin = now_ns(), had, end, took;
+	uint64_t begin, had, end, took;
 	int ret;
 
+	begin = samples_begin(measured ? &worker->samples : NULL);
 	ret = shared ? kdsm_read_lock(run->lock) : kdsm_lock(run->lock);
 	if (ret)
 		return ret;
+	if (measured)
+		mark_place(MARK_MIDDLE);
 	had = now_ns();
 	ret = run->round.benchmark->inside(worker, write);
 	end = now_ns();
@@ -63,6 +67,7 @@ static int lock_once(struct lock_worker *worker, bool measured)
 		ret = kdsm_unlock(run->lock) ?: ret;
 	took = had - begin + now_ns() - end;
 	if (measured) {
+		mark_place(MARK_END);
 		samples_add(&worker->samples, took);
 		samples_add(&worker->locking, had - begin);
 		if (took > worker->longest)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 #include "bench.h"
+#include "mark.h"
 
 uint64_t now_ns(void)
 {
@@ -24,6 +25,25 @@ int samples_init(struct samples *samples, unsigned int room)
 		return -ENOMEM;
 	memset(samples->ns, 1, (room + 1ULL) * sizeof(*samples->ns));
 	return 0;
+}
+
+/* The last that happens before what is measured. */
+uint64_t samples_begin(const struct samples *samples)
+{
+	uint64_t begin = now_ns();
+
+	if (samples)
+		mark_place(MARK_BEGIN);
+	return begin;
+}
+
+/* The first that happens after it. */
+void samples_end(struct samples *samples, uint64_t begin)
+{
+	if (!samples)
+		return;
+	mark_place(MARK_END);
+	samples_add(samples, now_ns() - begin);
 }
 
 void samples_add(struct samples *samples, uint64_t ns)

@@ -30,15 +30,14 @@ static int share_round(struct coherent *coherent, uint64_t stripe, uint64_t roun
 		       struct samples *samples)
 {
 	unsigned int node = coherent->run.node;
-	uint64_t i, begin = now_ns();
+	uint64_t i, begin = samples_begin(samples);
 	int ret;
 
 	for (i = 0; i < coherent->block / 8; i++)
 		if (stripe_writer(coherent, i, stripe) == node)
 			coherent->words[i] = value(node, round);
 	ret = coherent_exchange(coherent);
-	if (samples)
-		samples_add(samples, now_ns() - begin);
+	samples_end(samples, begin);
 	return ret;
 }
 
@@ -75,7 +74,7 @@ static int migrate_round(struct coherent *coherent, uint64_t round, struct sampl
 		ret = counting_begin(coherent);
 	if (ret)
 		return ret;
-	begin = now_ns();
+	begin = samples_begin(samples);
 	ret = coherent_acquire(coherent, &signature);
 	if (ret)
 		return ret;
@@ -84,10 +83,9 @@ static int migrate_round(struct coherent *coherent, uint64_t round, struct sampl
 		coherent->words[i]++;
 	}
 	ret = coherent_release(coherent, &signature);
-	if (!ret && samples) {
-		samples_add(samples, now_ns() - begin);
+	samples_end(samples, begin);
+	if (!ret && samples)
 		ret = counting_end(coherent);
-	}
 	if (!ret && bad)
 		ret = complain(run->options, "node %u: what was read is not what was written",
 			       run->node);

@@ -102,9 +102,9 @@ static int one_call(struct table *table, bool insert, struct side *side)
 	int ret;
 
 	kdsm_table_counts(worker, &before);
-	begin = now_ns();
+	begin = samples_begin(&side->samples);
 	ret = kdsm_table_find_or_put(worker, &node, &number);
-	samples_add(&side->samples, now_ns() - begin);
+	samples_end(&side->samples, begin);
 	kdsm_table_counts(worker, &after);
 	if (ret < 0)
 		return complain(table->run->options, "find-or-put: %s", strerror(-ret));
