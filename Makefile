@@ -213,8 +213,22 @@ sim: $(B)/sim $(B)/sim-few $(B)/sim-lock $(B)/sim-rw
 models: packages
 	@tests/spin/check
 
+# A plugin of QEMU that counts instructions, and the programs that it needs in the machines.
+COUNTS := $(addprefix $(B)/counts/,plugin.so raw say)
+
+$(B)/counts/plugin.so: $(OBJ)/tests/counts/plugin.o
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -shared -o $@ $^ $(LDFLAGS)
+
+$(B)/counts/%: $(OBJ)/tests/counts/%.o
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS) -Wl,--as-needed -lrdmacm -libverbs
+
+.PHONY: counts
+counts: $(COUNTS)
+
 .PHONY: tests
-tests: user programs $(UNIT_BIN) $(GUEST_BIN)
+tests: user programs counts $(UNIT_BIN) $(GUEST_BIN)
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
 
