@@ -23,13 +23,18 @@ ok() {
 }
 
 # refused WHAT STATUS TEXT COMMAND...: it fails with that status, and says one
-# line on stderr that has TEXT in it, and nothing on stdout
+# line on stderr that has TEXT in it, and nothing on stdout. After wrong usage,
+# status 64, a hint at --help follows.
 refused() {
-	local what=$1 expected=$2 text=$3 status
+	local what=$1 expected=$2 text=$3 status hint
 	shift 3
 	count=$((count + 1))
 	"$@" >/tmp/said 2>/tmp/complained </dev/null
 	status=$?
+	if [ $expected = 64 ]; then
+		hint=$(sed 1d /tmp/complained)
+		[[ $hint == "Try "*--help* ]] && sed -i 2,3d /tmp/complained
+	fi
 	if [ $status = "$expected" ] && [ ! -s /tmp/said ] &&
 	   [ "$(wc -l </tmp/complained)" = 1 ] && grep -qF -- "$text" /tmp/complained; then
 		echo "ok $count - $what: $(cat /tmp/complained)"

@@ -136,8 +136,8 @@ static void checks_node_numbers(void **state)
 	    "c:2: node 1 is given, but node 0 is not; nodes count from 0 without gaps");
 	bad("node -1 10.0.0.1\n",
 	    "c:1: '-1' is not a node number; nodes count from 0");
-	bad("node 0x1 10.0.0.1\n",
-	    "c:1: '0x1' is not a node number; nodes count from 0");
+	bad("node 1x 10.0.0.1\n",
+	    "c:1: '1x' is not a node number; nodes count from 0");
 	bad("node 99999999999999999999 10.0.0.1\n",
 	    "c:1: '99999999999999999999' is not a node number; nodes count from 0");
 	bad("node 1024 10.0.0.1\n",

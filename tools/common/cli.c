@@ -259,7 +259,7 @@ static void choose(struct argp_state *state, struct choice *choice)
 	names[count] = NULL;
 	join(words, names);
 	if (name)
-		argp_error(state, "there is no command '%s', but %s", name, words);
+		argp_error(state, "there is no command '%s': use %s", name, words);
 	else
 		argp_error(state, "expected a command: %s", words);
 }

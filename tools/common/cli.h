@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The command line of all tools and programs: options as tables over argp(3), commands as
- * tables, --help, --usage and --version. Wrong usage ends the process with EX_USAGE (64), two
- * lines on stderr and nothing on stdout. If what was printed cannot be written to stdout, the
- * process ends with EXIT_FAILURE and says so, from an exit handler.
+ * tables, --help, --usage and --version. Wrong usage ends the process with EX_USAGE (64): one
+ * line on stderr says what is wrong, a hint at --help follows, and stdout stays empty. If output
+ * cannot be written to stdout, an exit handler says so and ends the process with EXIT_FAILURE.
  */
 #ifndef COMMON_CLI_H
 #define COMMON_CLI_H

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Messages about the cluster of this node, see cluster.h. */
+/* Names and messages about the cluster of this node, see cluster.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <linux/kdsm.h>
 
 #include "common/cluster.h"
+
+const char *const domain_names[] = {
+	[KDSM_DOMAIN_AUTO] = "auto",
+	[KDSM_DOMAIN_SW] = "sw",
+	[KDSM_DOMAIN_HCA] = "hca",
+	[KDSM_DOMAIN_GLOB] = "glob",
+	NULL
+};
 
 const char *cluster_reason(int error)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Messages about the cluster of this node. */
+/* Names and messages about the cluster of this node. */
 #ifndef COMMON_CLUSTER_H
 #define COMMON_CLUSTER_H
+
+/* Names of domains of atomics, by enum kdsm_domain; NULL ends the list. */
+extern const char *const domain_names[];
 
 /*
  * Why kdsm_open() failed with error, a negative errno, and what to do: a sentence without

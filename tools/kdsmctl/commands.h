@@ -1,25 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The commands of kdsmctl(8), one file each. They get what follows the name of
- * the command (argv[0] is the name) and return an exit status.
+ * The commands of kdsmctl(8). Each parses its own command line, of which argv[0] is the program
+ * with the words of the command, and returns an exit status.
  */
 #ifndef KDSMCTL_COMMANDS_H
 #define KDSMCTL_COMMANDS_H
 
-#define EXIT_USAGE	2
+#include <stdbool.h>
 
+#include "common/cli.h"
+
+/* up.c */
 int command_up(int argc, char **argv);
 int command_down(int argc, char **argv);
+/* status.c */
 int command_status(int argc, char **argv);
+/* stats.c */
 int command_stats(int argc, char **argv);
-int command_region(int argc, char **argv);
-int command_lock(int argc, char **argv);
+/* region.c */
+int region_list(int argc, char **argv);
+int region_show(int argc, char **argv);
+int region_set(int argc, char **argv);
+int region_destroy(int argc, char **argv);
+/* lock.c, lock_show.c, lock_set.c */
+int lock_list(int argc, char **argv);
+int lock_show(int argc, char **argv);
+int lock_watch(int argc, char **argv);
+int lock_set(int argc, char **argv);
 
-/* One line on stderr that points to the help; returns EXIT_USAGE. */
-int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* For a command that takes only --json: 0, or EXIT_USAGE. */
-int only_json(int argc, char **argv, int *json);
-/* Seconds, fractions too; 0 or -1. */
-int parse_seconds(const char *word, double *seconds);
+#define SECOND		UINT64_C(1000000000)	/* in ns */
+#define MOST_SECONDS	(1000000 * SECOND)	/* longest time that an option takes, in ns */
+
+/* The command line of a command that takes only --json: whether it is there. */
+bool parse_json(const char *doc, int argc, char **argv);
+/* The command line of a command that takes a name and --json. */
+const char *parse_name_and_json(const char *doc, int argc, char **argv, bool *json);
+/* For struct cli.argument: the name of a region or a lock. */
+int take_name(const char **name, const char *text, char *reason);
 
 #endif /* KDSMCTL_COMMANDS_H */

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cluster.h"
+#include "common/number.h"
 #include "config.h"
 
 /* A word more than any line may have, to notice what is too much. */
@@ -52,24 +54,6 @@ static int given_before(struct parser *p, const char *what, unsigned int *line)
 	return 0;
 }
 
-/* Digits only: strtoul() would take signs, spaces and hexadecimal as well. */
-static bool number(const char *word, unsigned long max, unsigned long *value)
-{
-	unsigned long v = 0;
-
-	if (!*word)
-		return false;
-	for (; *word; word++) {
-		if (*word < '0' || *word > '9')
-			return false;
-		v = v * 10 + (*word - '0');
-		if (v > max)
-			return false;
-	}
-	*value = v;
-	return true;
-}
-
 static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -98,24 +82,6 @@ static bool uuid(const char *word, uint8_t bytes[KDSM_UUID_SIZE])
 		bytes[n++] = high << 4 | low;
 	}
 	return n == KDSM_UUID_SIZE;
-}
-
-int config_domain(const char *word, enum kdsm_domain *domain)
-{
-	static const char *const words[] = {
-		[KDSM_DOMAIN_AUTO] = "auto",
-		[KDSM_DOMAIN_SW] = "sw",
-		[KDSM_DOMAIN_HCA] = "hca",
-		[KDSM_DOMAIN_GLOB] = "glob",
-	};
-
-	for (unsigned int i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (!strcmp(word, words[i])) {
-			*domain = i;
-			return 0;
-		}
-	}
-	return -1;
 }
 
 const char *config_address(const struct config_node *node, char *buffer)
@@ -183,19 +149,21 @@ static int parse_node(struct parser *p, char **words, unsigned int count)
 {
 	struct config *config = p->config;
 	struct config_node *node, *other;
-	unsigned long id;
+	const struct range ids = { 0, UINT32_MAX, 1 };
+	char reason[REASON_SIZE];
+	uint64_t id;
 
 	if (count < 3 || count > 4)
 		return fail(p, "expected: node ID ADDRESS [LOCATION]");
-	if (!number(words[1], UINT32_MAX, &id))
+	if (number_parse(words[1], &ids, &id, reason))
 		return fail(p, "'%s' is not a node number; nodes count from 0",
 			    words[1]);
 	if (id >= KDSM_MAX_NODES)
-		return fail(p, "node %lu is too many: a cluster has at most %u nodes, 0 to %u",
+		return fail(p, "node %ju is too many: a cluster has at most %u nodes, 0 to %u",
 			    id, KDSM_MAX_NODES, KDSM_MAX_NODES - 1);
 	node = &config->nodes[id];
 	if (node->line)
-		return fail(p, "node %lu was given before on line %u", id,
+		return fail(p, "node %ju was given before on line %u", id,
 			    node->line);
 	if (parse_address(p, words[2], node))
 		return -1;
@@ -208,7 +176,7 @@ static int parse_node(struct parser *p, char **words, unsigned int count)
 			return fail(p, "address %s was given before, to node %td on line %u",
 				    words[2], other - config->nodes, other->line);
 		if (node->family != other->family)
-			return fail(p, "node %lu has an %s address, node %td on line %u an %s one; use one kind for all",
+			return fail(p, "node %ju has an %s address, node %td on line %u an %s one; use one kind for all",
 				    id, node->family == AF_INET ? "IPv4" : "IPv6",
 				    other - config->nodes, other->line,
 				    other->family == AF_INET ? "IPv4" : "IPv6");
@@ -252,13 +220,15 @@ static int parse_uuid(struct parser *p, char **words, unsigned int count)
 
 static int parse_port(struct parser *p, char **words, unsigned int count)
 {
-	unsigned long port;
+	const struct range ports = { 1, UINT16_MAX, 1 };
+	char reason[REASON_SIZE];
+	uint64_t port;
 
 	if (count != 2)
 		return fail(p, "expected: port NUMBER");
 	if (given_before(p, "the port", &p->port_line))
 		return -1;
-	if (!number(words[1], UINT16_MAX, &port) || !port)
+	if (number_parse(words[1], &ports, &port, reason))
 		return fail(p, "'%s' is not a port, 1 to 65535", words[1]);
 	p->config->port = port;
 	return 0;
@@ -270,10 +240,13 @@ static int parse_atomics(struct parser *p, char **words, unsigned int count)
 		return fail(p, "expected: atomics auto|sw|hca|glob");
 	if (given_before(p, "atomics", &p->atomics_line))
 		return -1;
-	if (config_domain(words[1], &p->config->domain))
-		return fail(p, "atomics are auto, sw, hca or glob, not '%s'",
-			    words[1]);
-	return 0;
+	for (unsigned int i = 0; domain_names[i]; i++) {
+		if (!strcmp(words[1], domain_names[i])) {
+			p->config->domain = i;
+			return 0;
+		}
+	}
+	return fail(p, "atomics are auto, sw, hca or glob, not '%s'", words[1]);
 }
 
 static const struct {
@@ -327,7 +300,7 @@ static int parse_line(struct parser *p, char *line, size_t length)
 		    words[0]);
 }
 
-/* What can only be said at the end of the file. */
+/* Checks that need the whole file, and the derived UUID. */
 static int check_whole(struct parser *p)
 {
 	struct config *config = p->config;

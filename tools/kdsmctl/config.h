@@ -41,9 +41,6 @@ int config_parse(struct config *config, const char *name, const char *text,
 int config_load(struct config *config, const char *path, char *error,
 		size_t error_size);
 
-/* 0, or -1 if word is none of auto, sw, hca, glob. */
-int config_domain(const char *word, enum kdsm_domain *domain);
-
 /* The address of a node as text; buffer of INET6_ADDRSTRLEN bytes. */
 const char *config_address(const struct config_node *node, char *buffer);
 

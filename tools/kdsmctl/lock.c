@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kdsmctl lock: finding locks, and list. The others are in lock_show.c and lock_set.c.
+ * kdsmctl lock: find and list locks. lock_show.c and lock_set.c have the other commands.
  */
+#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -47,16 +48,14 @@ static void one_region(attrs at, void *data)
 	struct regions *regions = data;
 	void *names = realloc(regions->names, (regions->count + 1) * KDSM_NAME_SIZE);
 
-	if (!names) {
-		fprintf(stderr, "kdsmctl: no memory\n");
-		exit(EXIT_FAILURE);
-	}
+	if (!names)
+		errx(EXIT_FAILURE, "out of memory");
 	regions->names = names;
 	snprintf(regions->names[regions->count++], KDSM_NAME_SIZE, "%s",
 		 attr_string(at, KDSM_A_REGION_NAME));
 }
 
-/* How many regions the last walk had to pass over. */
+/* Number of regions that the last walk passed over, because it may not open them */
 static unsigned int forbidden;
 
 static int locks_of_region(const char *region, int access,
@@ -68,7 +67,7 @@ static int locks_of_region(const char *region, int access,
 	int ret = 0;
 
 	if (lock.file < 0) {
-		fprintf(stderr, "kdsmctl: cannot open " KDSM_DEVICE ": %s\n", strerror(errno));
+		warn("cannot open " KDSM_DEVICE);
 		return -1;
 	}
 	snprintf(lock.region, sizeof(lock.region), "%s", region);
@@ -161,11 +160,10 @@ static int visit_one(const struct lock *lock, void *data)
 static int not_there(const char *name)
 {
 	if (forbidden)
-		fprintf(stderr, "kdsmctl: there is no lock %s open here in a region that you may read; %u may be read by others only\n",
-			name, forbidden);
+		warnx("there is no lock %s open here in a region that you may read; %u may be read by others only",
+		      name, forbidden);
 	else
-		fprintf(stderr, "kdsmctl: there is no lock %s open here (kdsmctl lock list)\n",
-			name);
+		warnx("there is no lock %s open here (kdsmctl lock list)", name);
 	return -1;
 }
 
@@ -178,8 +176,8 @@ int lock_find(const char *name, int access,
 	if (ret)
 		return ret;
 	if (search.found > 1) {
-		fprintf(stderr, "kdsmctl: %u locks are called %s; say REGION/%s (kdsmctl lock list)\n",
-			search.found, name, name);
+		warnx("%u locks have the name %s; use REGION/%s (kdsmctl lock list)",
+		      search.found, name, name);
 		return -1;
 	}
 	if (!search.found)
@@ -188,11 +186,10 @@ int lock_find(const char *name, int access,
 	ret = locks_walk(access, visit_one, &search);
 	if (ret < 0 || search.found)
 		return ret < 0 ? ret : 0;
-	/* It went meanwhile, or may be read only. */
+	/* The lock was closed since the first walk, or the region may only be read. */
 	if (access == O_RDONLY)
 		return not_there(name);
-	fprintf(stderr, "kdsmctl: no permission to change region %s, or it is gone\n",
-		search.region);
+	warnx("no permission to change region %s, or it is gone", search.region);
 	return -1;
 }
 
@@ -221,15 +218,13 @@ static int list_json(const struct lock *lock, void *data)
 	return 0;
 }
 
-static int list(int argc, char **argv)
+int lock_list(int argc, char **argv)
 {
+	bool json = parse_json("List the locks that are open on this node.", argc, argv);
 	struct json_object *out;
 	struct table *table;
-	int json, ret;
+	int ret;
 
-	ret = only_json(argc, argv, &json);
-	if (ret)
-		return ret;
 	if (json) {
 		out = json_object_new_array();
 		ret = locks_walk(O_RDONLY, list_json, out);
@@ -250,17 +245,4 @@ static int list(int argc, char **argv)
 	if (!ret)
 		table_print(table);
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
-int command_lock(int argc, char **argv)
-{
-	if (argc >= 2 && !strcmp(argv[1], "list"))
-		return list(argc - 1, argv + 1);
-	if (argc >= 2 && !strcmp(argv[1], "show"))
-		return lock_show(argc - 1, argv + 1);
-	if (argc >= 2 && !strcmp(argv[1], "watch"))
-		return lock_watch(argc - 1, argv + 1);
-	if (argc >= 2 && !strcmp(argv[1], "set"))
-		return lock_set(argc - 1, argv + 1);
-	return usage_error("lock list, show NAME, watch NAME or set NAME SETTING=VALUE...?");
 }

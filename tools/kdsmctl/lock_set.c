@@ -2,8 +2,10 @@
 /*
  * kdsmctl lock set: thresholds of a lock, in use or not.
  */
+#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,86 +14,121 @@
 #include "commands.h"
 #include "lock.h"
 
-static int parse_threshold(const char *word, uint32_t *value)
-{
-	unsigned long number;
-	char *end;
+/* Longest time that "keep" takes, in ns */
+#define MOST_KEEP	(1000 * SECOND)
 
-	errno = 0;
-	number = strtoul(word, &end, 10);
-	if (errno || *word < '0' || *word > '9' || *end || !number || number > KDSM_LOCK_T_MAX)
+struct arguments {
+	const char *name;
+	struct kdsm_lock_settings settings;
+};
+
+/* ---- parsing ---- */
+
+static int parse_threshold(const char *text, uint32_t *threshold, char *reason)
+{
+	const struct range range = { 1, KDSM_LOCK_T_MAX, 1 };
+	uint64_t value;
+
+	if (number_parse(text, &range, &value, reason))
 		return -1;
-	*value = number;
+	*threshold = value;
 	return 0;
 }
 
-/* The same, or "auto". */
-static int parse_t_l(const char *word, uint32_t *value)
+/* Of level 2 and on. Level 1 is the whole cluster, so there is no other part to hand over to. */
+static int parse_t_l(const char *level, const char *text, struct kdsm_lock_settings *settings,
+		     char *reason)
 {
-	if (strcmp(word, "auto"))
-		return parse_threshold(word, value);
-	*value = KDSM_LOCK_T_L_AUTO;
+	unsigned int i = level[0] - '0';
+
+	if (i == 1 && !level[1]) {
+		snprintf(reason, REASON_SIZE, "level 1 is the cluster, which hands a lock to no other; T_W bounds writers in a row");
+		return -1;
+	}
+	if (i < 2 || i > KDSM_LOCK_LEVELS || level[1]) {
+		snprintf(reason, REASON_SIZE, "levels are 2 to %d", KDSM_LOCK_LEVELS);
+		return -1;
+	}
+	settings->mask |= KDSM_LOCK_SET_T_L(i);
+	if (strcmp(text, "auto"))
+		return parse_threshold(text, &settings->t_l[i - 1], reason);
+	settings->t_l[i - 1] = KDSM_LOCK_T_L_AUTO;
 	return 0;
 }
 
-/* Microseconds, or "forever". */
-static int parse_keep(const char *word, __u64 *keep)
+static int parse_keep(const char *text, struct kdsm_lock_settings *settings, char *reason)
 {
-	double value;
-	char *end;
+	const struct range range = { 0, MOST_KEEP, 1000 };
+	uint64_t ns = KDSM_LOCK_KEEP_FOREVER;
 
-	if (!strcmp(word, "forever")) {
-		*keep = KDSM_LOCK_KEEP_FOREVER;
-		return 0;
-	}
-	value = strtod(word, &end);
-	if (*word < '0' || *word > '9' || *end || !(value <= 1e9))
+	if (strcmp(text, "forever") && time_parse(text, &range, &ns, reason))
 		return -1;
-	*keep = value * 1e3 + 0.5;
+	settings->mask |= KDSM_LOCK_SET_KEEP;
+	settings->keep = ns;
 	return 0;
 }
 
-/*
- * "T_L.2=16" and the like. A name in any case: 0, -1 (no such setting), -2 (value), -3
- * (level 1, which has none).
- */
-static int parse_setting(const char *word, struct kdsm_lock_settings *settings)
+/* NAME=VALUE; a name is in upper or lower case. */
+static int parse_setting(const char *text, struct kdsm_lock_settings *settings, char *reason)
 {
-	const char *value = strchr(word, '=');
-	size_t length = value ? (size_t)(value++ - word) : 0;
-	unsigned int level;
+	const struct {
+		const char *name;
+		unsigned int mask;
+		uint32_t *threshold;
+	} thresholds[] = {
+		{ "T_DC", KDSM_LOCK_SET_T_DC, &settings->t_dc },
+		{ "T_R", KDSM_LOCK_SET_T_R, &settings->t_r },
+		{ "T_W", KDSM_LOCK_SET_T_W, &settings->t_w },
+	};
+	const char *value = strchrnul(text, '=') + 1;
+	char name[16];
+	unsigned int i;
 
-	if (!length)
-		return -1;
-	if (length == 5 && !strncasecmp(word, "T_L.", 4)) {
-		level = word[4] - '0';
-		if (level == 1)
-			return -3;
-		if (level < 2 || level > KDSM_LOCK_LEVELS)
-			return -1;
-		settings->mask |= KDSM_LOCK_SET_T_L(level);
-		return parse_t_l(value, &settings->t_l[level - 1]) ? -2 : 0;
+	snprintf(name, sizeof(name), "%.*s", (int)(value - 1 - text), text);
+	if (!value[-1])
+		name[0] = '\0';
+	if (!strncasecmp(name, "T_L.", 4))
+		return parse_t_l(name + 4, value, settings, reason);
+	if (!strcasecmp(name, "keep"))
+		return parse_keep(value, settings, reason);
+	for (i = 0; i < sizeof(thresholds) / sizeof(thresholds[0]); i++) {
+		if (strcasecmp(name, thresholds[i].name))
+			continue;
+		settings->mask |= thresholds[i].mask;
+		return parse_threshold(value, thresholds[i].threshold, reason);
 	}
-	if (length == 4 && !strncasecmp(word, "T_DC", 4)) {
-		settings->mask |= KDSM_LOCK_SET_T_DC;
-		return parse_threshold(value, &settings->t_dc) ? -2 : 0;
-	}
-	if (length == 3 && !strncasecmp(word, "T_R", 3)) {
-		settings->mask |= KDSM_LOCK_SET_T_R;
-		return parse_threshold(value, &settings->t_r) ? -2 : 0;
-	}
-	if (length == 3 && !strncasecmp(word, "T_W", 3)) {
-		settings->mask |= KDSM_LOCK_SET_T_W;
-		return parse_threshold(value, &settings->t_w) ? -2 : 0;
-	}
-	if (length == 4 && !strncasecmp(word, "keep", 4)) {
-		settings->mask |= KDSM_LOCK_SET_KEEP;
-		return parse_keep(value, &settings->keep) ? -2 : 0;
-	}
+	snprintf(reason, REASON_SIZE, "there is no such setting: use T_L.2=N to T_L.%d=N, T_DC=N, T_R=N, T_W=N or keep=TIME",
+		 KDSM_LOCK_LEVELS);
 	return -1;
 }
 
-/* Which of the settings the lock does not have; NULL: it has them all. */
+static int take_argument(void *values, unsigned int index, const char *text, char *reason)
+{
+	struct arguments *arguments = values;
+	char why[REASON_SIZE];
+
+	if (!index)
+		return take_name(&arguments->name, text, reason);
+	if (!parse_setting(text, &arguments->settings, why))
+		return 0;
+	snprintf(reason, REASON_SIZE, "%.48s: %.200s", text, why);
+	return -1;
+}
+
+static const struct cli cli = {
+	.doc = "Change settings of a lock, which may be in use. NAME is its name, REGION/NAME or "
+	       "REGION/NUMBER.\vSettings: T_L.2=N and so on, T_DC=N, T_R=N and T_W=N, where N is a "
+	       "number, for T_L also auto; and keep=TIME, in microseconds unless it has a suffix, "
+	       "or keep=forever.",
+	.args = "NAME SETTING=VALUE...",
+	.least = 2,
+	.most = UINT_MAX,
+	.argument = take_argument,
+};
+
+/* ---- setting ---- */
+
+/* A sentence about a setting that the lock does not have; NULL: it has all of them. */
 static const char *missing(const struct kdsm_lock_info *info, uint32_t mask, char *buffer,
 			   size_t size)
 {
@@ -125,7 +162,7 @@ static const char *set_error(int error)
 		return "no permission to change its region";
 	case EHOSTDOWN:
 	case ETIMEDOUT:
-		return "a node that has it open could not be told (kdsmctl status)";
+		return "a node that has it open does not answer (kdsmctl status)";
 	default:
 		return strerror(error);
 	}
@@ -144,31 +181,16 @@ static int apply(const struct lock *lock, void *data)
 	why = missing(&lock->info, arg.settings.mask, words, sizeof(words));
 	if (!why && !ioctl(lock->file, KDSM_IOC_LOCK_SET, &arg))
 		return 0;
-	fprintf(stderr, "kdsmctl: cannot set lock %s/%s: %s\n", lock->region,
-		lock_label(lock, buffer), why ? why : set_error(errno));
+	warnx("cannot set lock %s/%s: %s", lock->region, lock_label(lock, buffer),
+	      why ? why : set_error(errno));
 	return -1;
 }
 
 int lock_set(int argc, char **argv)
 {
-	struct kdsm_lock_settings settings = { .mask = 0 };
+	struct arguments arguments = { .settings.mask = 0 };
 
-	if (argc < 3 || argv[1][0] == '-' || !argv[1][0])
-		return usage_error("lock set needs the name of a lock and SETTING=VALUE");
-	for (int i = 2; i < argc; i++) {
-		switch (parse_setting(argv[i], &settings)) {
-		case 0:
-			break;
-		case -1:
-			return usage_error("'%s' is no setting: T_L.2=N to T_L.%d=N, T_DC=N, T_R=N, T_W=N, keep=US or keep=forever",
-					   argv[i], KDSM_LOCK_LEVELS);
-		case -3:
-			return usage_error("'%s': level 1 is the cluster, which passes a lock to no other; T_W bounds writers in a row",
-					   argv[i]);
-		default:
-			return usage_error("'%s': a threshold is a number from 1 to %u, T_L also 'auto', keep a time in us up to 1e9 or 'forever'",
-					   argv[i], KDSM_LOCK_T_MAX);
-		}
-	}
-	return lock_find(argv[1], O_RDWR, apply, &settings) ? EXIT_FAILURE : EXIT_SUCCESS;
+	cli_parse(&cli, argc, argv, &arguments);
+	return lock_find(arguments.name, O_RDWR, apply, &arguments.settings) ?
+	       EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kdsmctl lock show and watch: one lock, for people and as JSON.
+ * kdsmctl lock show and watch: one lock, as text and as JSON.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,15 +12,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/json.h"
 #include "common/waits.h"
 #include "commands.h"
 #include "lock.h"
 #include "print.h"
 
-/* Of which kinds and in which order they are shown. */
+/* Counters in the order in which they are shown: name in JSON, words in text. */
 static const struct {
 	const char *name, *words;
-	bool of_readers;
+	bool of_readers;	/* only a lock of kind rma-rw has it */
 } counters[KDSM_LOCK_STAT_COUNT] = {
 	[KDSM_LOCK_STAT_LOCKS] = { "locks", "locked by a system call", false },
 	[KDSM_LOCK_STAT_FAST] = { "fast", "locked without one", false },
@@ -49,28 +50,12 @@ static uint64_t all_locks(const struct kdsm_lock_info *info)
 	       info->stats[KDSM_LOCK_STAT_READS];
 }
 
-/* "12.3 us"; buffer of TIME_SIZE bytes. */
-#define TIME_SIZE 32
-
-static const char *human_time(double ns, char *buffer)
-{
-	static const char *const units[] = { "ns", "us", "ms", "s" };
-	int unit = 0;
-
-	while (ns >= 999.5 && unit < 3) {
-		ns /= 1000;
-		unit++;
-	}
-	snprintf(buffer, TIME_SIZE, "%.3g %s", ns, units[unit]);
-	return buffer;
-}
-
 /* ---- text ---- */
 
 static void settings_text(const struct kdsm_lock_info *info)
 {
 	const struct kdsm_lock_settings *settings = &info->settings;
-	char time[TIME_SIZE];
+	char time[HUMAN_SIZE];
 	unsigned int i;
 
 	printf("%-9s", "settings");
@@ -110,13 +95,13 @@ static void levels_text(const struct kdsm_lock_info *info)
 	}
 }
 
-/* A line for each class from the first to the last that is not empty. */
+/* Print a line for each class, from the first to the last that is not empty. */
 static void histogram_text(const struct kdsm_lock_info *info)
 {
 	static const char bar[] = "########################################";
 	int first = 0, last = KDSM_LOCK_WAITS - 1, i;
 	uint64_t most = 1;
-	char time[TIME_SIZE];
+	char time[HUMAN_SIZE];
 
 	while (!info->waits[first])
 		first++;
@@ -134,7 +119,7 @@ static void histogram_text(const struct kdsm_lock_info *info)
 static void waits_text(const struct kdsm_lock_info *info)
 {
 	uint64_t waits = waits_count(info);
-	char mean[TIME_SIZE], median[TIME_SIZE], longest[TIME_SIZE];
+	char mean[HUMAN_SIZE], median[HUMAN_SIZE], longest[HUMAN_SIZE];
 
 	printf("\nwaits    %llu", (unsigned long long)waits);
 	if (!waits) {
@@ -239,14 +224,13 @@ static int show_json(const struct lock *lock, void *data)
 
 int lock_show(int argc, char **argv)
 {
-	int json, ret;
+	const char *name;
+	bool json;
 
-	if (argc < 2 || argv[1][0] == '-' || !argv[1][0])
-		return usage_error("lock show needs the name of a lock");
-	ret = only_json(argc - 1, argv + 1, &json);
-	if (ret)
-		return ret;
-	return lock_find(argv[1], O_RDONLY, json ? show_json : show_text, NULL) ?
+	name = parse_name_and_json("Show the settings, counters and waits of a lock that is open "
+				   "on this node. NAME is its name, REGION/NAME or REGION/NUMBER.",
+				   argc, argv, &json);
+	return lock_find(name, O_RDONLY, json ? show_json : show_text, NULL) ?
 	       EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -259,7 +243,7 @@ static void end(int number)
 }
 
 struct watch {
-	uint64_t locks;		/* at the last look, at the time */
+	uint64_t locks;		/* at the last look, at this time */
 	struct timespec time;
 };
 
@@ -283,35 +267,54 @@ static int watch_text(const struct lock *lock, void *data)
 	return 0;
 }
 
-/* Again and again, until it is gone, nobody reads any more, or somebody ends it. */
+struct arguments {
+	const char *name;
+	uint64_t period;	/* in ns */
+};
+
+static int take_argument(void *values, unsigned int index, const char *text, char *reason)
+{
+	const struct range range = { 1, MOST_SECONDS, SECOND };
+	struct arguments *arguments = values;
+
+	if (!index)
+		return take_name(&arguments->name, text, reason);
+	return time_parse(text, &range, &arguments->period, reason);
+}
+
+static const struct cli watch_cli = {
+	.doc = "Show a lock every second, or every SECONDS, until interrupted.",
+	.args = "NAME [SECONDS]",
+	.least = 1,
+	.most = 2,
+	.argument = take_argument,
+};
+
+/* Runs until it is interrupted, the lock is closed, or stdout cannot be written. */
 int lock_watch(int argc, char **argv)
 {
 	struct sigaction at_end = { .sa_handler = end }, ignore = { .sa_handler = SIG_IGN };
+	struct arguments arguments = { .period = SECOND };
 	struct watch watch = { .locks = 0 };
 	struct timespec pause;
-	double seconds = 1;
 
-	if (argc < 2 || argc > 3 || argv[1][0] == '-' || !argv[1][0])
-		return usage_error("lock watch needs the name of a lock, and maybe SECONDS");
-	if (argc == 3 && parse_seconds(argv[2], &seconds))
-		return usage_error("'%s' is not a time in seconds", argv[2]);
+	cli_parse(&watch_cli, argc, argv, &arguments);
 	sigaction(SIGINT, &at_end, NULL);
 	sigaction(SIGTERM, &at_end, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
-	pause.tv_sec = seconds;
-	pause.tv_nsec = (seconds - pause.tv_sec) * 1e9;
+	pause.tv_sec = arguments.period / SECOND;
+	pause.tv_nsec = arguments.period % SECOND;
 	while (!ended) {
 		if (isatty(STDOUT_FILENO))
 			fputs("\033[H\033[2J", stdout);
-		if (lock_find(argv[1], O_RDONLY, watch_text, &watch))
+		if (lock_find(arguments.name, O_RDONLY, watch_text, &watch))
 			return ended ? EXIT_SUCCESS : EXIT_FAILURE;
 		if (!isatty(STDOUT_FILENO))
 			putchar('\n');
 		if (fflush(stdout)) {
-			/* What is left to be written would be complained about. */
+			/* A reader may stop reading; the exit handler would complain. */
 			if (errno == EPIPE)
 				_exit(EXIT_SUCCESS);
-			fprintf(stderr, "kdsmctl: standard output: %s\n", strerror(errno));
 			return EXIT_FAILURE;
 		}
 		if (!ended)

@@ -1,126 +1,93 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * kdsmctl(8): administration of a cluster. Here: which command, and its usage.
- */
-#include <errno.h>
-#include <getopt.h>
-#include <math.h>
-#include <stdarg.h>
+/* kdsmctl(8), administration of a cluster: the table of commands, and what they share. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "commands.h"
 
-static const char help[] =
-"usage: kdsmctl COMMAND [OPTION...]\n"
-"\n"
-"  up -f FILE [-n NODE] [-w SECONDS] [--atomics auto|sw|hca|glob]\n"
-"                          bring this node of the cluster in FILE up\n"
-"  down                    take this node down\n"
-"  status [--json]         this node, and how it sees the others\n"
-"  stats [--json] [-w SECONDS]\n"
-"                          counters of remote operations; -w: rates, repeatedly\n"
-"  region list [--json]    the regions that this node knows\n"
-"  region show NAME [--json]\n"
-"                          one of them, and the counters of a coherent one\n"
-"  region set NAME lease=TIME\n"
-"                          how long a node keeps a block of policy strict, 0s to 1s\n"
-"  region destroy NAME     remove a region's name; its memory goes with its last user\n"
-"  lock list [--json]      the locks that are open on this node\n"
-"  lock show NAME [--json] one of them: its settings, counters and waits\n"
-"  lock watch NAME [SECONDS]\n"
-"                          the same, every second or so\n"
-"  lock set NAME SETTING=VALUE...\n"
-"                          T_L.2=N and so on, T_DC=N, T_R=N, T_W=N, keep=US or forever\n"
-"                          of a lock in use; NAME is a name, or REGION/NAME, REGION/NUMBER\n"
-"\n"
-"  -f, --file FILE         configuration, see kdsm.conf(5)\n"
-"  -n, --node NODE         number of this node; by default found by its addresses\n"
-"  -w, --wait SECONDS      up: wait until all nodes answer, for so long at most\n"
-"  -w, --watch SECONDS     stats: how often\n"
-"\n"
-"Exit status: 0 success, 1 failure, 2 wrong usage. See kdsmctl(8).\n";
-
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-} commands[] = {
-	{ "up", command_up },
-	{ "down", command_down },
-	{ "status", command_status },
-	{ "stats", command_stats },
-	{ "region", command_region },
-	{ "lock", command_lock },
+static const struct cli_command region_commands[] = {
+	{ "list", "List the regions that this node knows", region_list, NULL },
+	{ "show", "Show a region, and the counters of a coherent one", region_show, NULL },
+	{ "set", "Change the lease of a region of policy strict", region_set, NULL },
+	{ "destroy", "Remove the name of a region; its memory goes with its last user",
+	  region_destroy, NULL },
+	{ 0 }
 };
 
-int usage_error(const char *format, ...)
-{
-	va_list args;
+static const struct cli_command lock_commands[] = {
+	{ "list", "List the locks that are open on this node", lock_list, NULL },
+	{ "show", "Show a lock: its settings, counters and waits", lock_show, NULL },
+	{ "watch", "Show a lock again and again", lock_watch, NULL },
+	{ "set", "Change settings of a lock, which may be in use", lock_set, NULL },
+	{ 0 }
+};
 
-	fputs("kdsmctl: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputs(" (kdsmctl --help)\n", stderr);
-	return EXIT_USAGE;
+static const struct cli_command commands[] = {
+	{ "up", "Bring this node of a cluster up", command_up, NULL },
+	{ "down", "Take this node down", command_down, NULL },
+	{ "status", "Show this node, and its view of the others", command_status, NULL },
+	{ "stats", "Show counters of remote operations", command_stats, NULL },
+	{ "region", "Show, change and destroy regions", NULL, region_commands },
+	{ "lock", "Show and change locks", NULL, lock_commands },
+	{ 0 }
+};
+
+int take_name(const char **name, const char *text, char *reason)
+{
+	*name = text;
+	if (*text)
+		return 0;
+	snprintf(reason, REASON_SIZE, "NAME must not be empty");
+	return -1;
 }
 
-int only_json(int argc, char **argv, int *json)
+struct arguments {
+	const char *name;
+	bool json;
+};
+
+static const struct cli_option json_option[] = {
+	{ "json", 0, NULL, "Print JSON", CLI_FLAG, .offset = offsetof(struct arguments, json) },
+	{ 0 }
+};
+
+bool parse_json(const char *doc, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ 0 },
+	const struct cli cli = { .doc = doc, .options = { json_option } };
+	struct arguments arguments = { .json = false };
+
+	cli_parse(&cli, argc, argv, &arguments);
+	return arguments.json;
+}
+
+static int take_argument(void *values, unsigned int index, const char *text, char *reason)
+{
+	struct arguments *arguments = values;
+
+	(void)index;
+	return take_name(&arguments->name, text, reason);
+}
+
+const char *parse_name_and_json(const char *doc, int argc, char **argv, bool *json)
+{
+	const struct cli cli = {
+		.doc = doc,
+		.args = "NAME",
+		.least = 1,
+		.most = 1,
+		.options = { json_option },
+		.argument = take_argument,
 	};
-	int c;
+	struct arguments arguments = { .json = false };
 
-	*json = 0;
-	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-		if (c != 'j')
-			return usage_error("%s does not take %s", argv[0],
-					   argv[optind - 1]);
-		*json = 1;
-	}
-	if (optind < argc)
-		return usage_error("%s does not take '%s'", argv[0], argv[optind]);
-	return 0;
-}
-
-int parse_seconds(const char *word, double *seconds)
-{
-	char *end;
-
-	errno = 0;
-	*seconds = strtod(word, &end);
-	if (errno || end == word || *end || !isfinite(*seconds) ||
-	    *seconds <= 0 || *seconds > 1e6)
-		return -1;
-	return 0;
+	cli_parse(&cli, argc, argv, &arguments);
+	*json = arguments.json;
+	return arguments.name;
 }
 
 int main(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : NULL;
-	int status;
-
-	if (!name)
-		return usage_error("which command? up, down, status, stats, region or lock");
-	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
-		fputs(help, stdout);
-		return EXIT_SUCCESS;
-	}
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		if (strcmp(name, commands[i].name))
-			continue;
-		status = commands[i].run(argc - 1, argv + 1);
-		/* A full disk or a closed pipe must not look like success. */
-		if (fflush(stdout) || ferror(stdout)) {
-			fprintf(stderr, "kdsmctl: cannot write the output: %s\n",
-				strerror(errno));
-			return EXIT_FAILURE;
-		}
-		return status;
-	}
-	return usage_error("there is no command '%s'; up, down, status, stats, region and lock are",
-			   name);
+	return cli_run(commands,
+		       "Administration of a cluster of shared memory, on one of its nodes.\v"
+		       "'kdsmctl COMMAND --help' lists the options of a command. Exit status: 0 "
+		       "success, 1 failure, 64 wrong usage. See kdsmctl(8).", argc, argv);
 }

@@ -2,6 +2,7 @@
 /*
  * kdsmctl region: list, show, set and destroy.
  */
+#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -12,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "common/json.h"
 #include "common/module.h"
 #include "commands.h"
 #include "print.h"
@@ -123,15 +125,12 @@ static int print_json(struct module *module)
 	return error;
 }
 
-static int list(int argc, char **argv)
+int region_list(int argc, char **argv)
 {
-	struct module *module;
-	int json, error;
+	bool json = parse_json("List the regions that this node knows.", argc, argv);
+	struct module *module = module_open();
+	int error;
 
-	error = only_json(argc, argv, &json);
-	if (error)
-		return error;
-	module = module_open();
 	if (!module)
 		return EXIT_FAILURE;
 	error = json ? print_json(module) : print_text(module);
@@ -143,7 +142,7 @@ static int list(int argc, char **argv)
 
 /* ---- show ---- */
 
-/* What is told of a coherent region: name in JSON, words for people. */
+/* Counters of a coherent region: name in JSON, words in text. */
 static const struct {
 	const char *name, *words;
 } counters[KDSM_COHERENCE_COUNT] = {
@@ -168,7 +167,7 @@ static const struct {
 
 struct show {
 	const char *name;
-	struct json_object *json;	/* or NULL: text */
+	struct json_object *json;	/* NULL: print text */
 	uint64_t value[KDSM_COHERENCE_COUNT];
 	int found;
 };
@@ -209,18 +208,15 @@ static void one_region(attrs at, void *data)
 			    show->value[i]);
 }
 
-static int show(int argc, char **argv)
+int region_show(int argc, char **argv)
 {
 	struct show show = { 0 };
 	struct module *module;
-	int error, json;
+	bool json;
+	int error;
 
-	if (argc < 2 || argv[1][0] == '-' || !argv[1][0])
-		return usage_error("region show needs the name of a region");
-	show.name = argv[1];
-	error = only_json(argc - 1, argv + 1, &json);
-	if (error)
-		return error;
+	show.name = parse_name_and_json("Show a region, and the counters of a coherent one.",
+					argc, argv, &json);
 	module = module_open();
 	if (!module)
 		return EXIT_FAILURE;
@@ -230,8 +226,7 @@ static int show(int argc, char **argv)
 	if (error)
 		module_complain(module, "show a region", error);
 	else if (!show.found)
-		fprintf(stderr, "kdsmctl: there is no region %s here (kdsmctl region list)\n",
-			show.name);
+		warnx("there is no region %s here (kdsmctl region list)", show.name);
 	else if (json)
 		json_print(json_object_array_get_idx(show.json, 0));
 	json_object_put(show.json);
@@ -239,54 +234,55 @@ static int show(int argc, char **argv)
 	return error || !show.found ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* ---- set ---- */
+/* ---- set and destroy ---- */
 
-/* "200us" and the like, in ns; or -1. */
-static int64_t parse_lease(const char *word)
+struct change {
+	const char *name;
+	uint64_t lease;		/* in ns */
+};
+
+/* The name of a region, and lease=TIME */
+static int take_change(void *values, unsigned int index, const char *text, char *reason)
 {
-	static const struct {
-		const char *unit;
-		double ns;
-	} units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 } };
-	double value;
-	char *end;
+	const struct range range = { 0, KDSM_LEASE_MAX, 0 };
+	struct change *change = values;
 
-	/* No sign, and nothing else that strtod() takes for a number. */
-	if (*word < '0' || *word > '9' || word[strspn(word, "0123456789.")] == 'x')
+	if (!index && strlen(text) >= KDSM_NAME_SIZE) {
+		snprintf(reason, REASON_SIZE, "'%.16s...' is too long: names have at most %d characters",
+			 text, KDSM_NAME_SIZE - 1);
 		return -1;
-	value = strtod(word, &end);
-	for (size_t i = 0; i < MNL_ARRAY_SIZE(units); i++) {
-		if (strcmp(end, units[i].unit))
-			continue;
-		value = value * units[i].ns + 0.5;
-		return value < KDSM_LEASE_MAX + 1.0 ? (int64_t)value : -1;
 	}
+	if (!index)
+		return take_name(&change->name, text, reason);
+	if (!strncmp(text, "lease=", 6))
+		return time_parse(text + 6, &range, &change->lease, reason);
+	snprintf(reason, REASON_SIZE, "'%.48s' is not lease=TIME", text);
 	return -1;
 }
 
-static int set(int argc, char **argv)
+static const struct cli set_cli = {
+	.doc = "Set the time that a node keeps a block of policy strict at least, while other nodes "
+	       "want it: from 0s to 1s, as in lease=200us.",
+	.args = "NAME lease=TIME",
+	.least = 2,
+	.most = 2,
+	.argument = take_change,
+};
+
+int region_set(int argc, char **argv)
 {
 	struct nlmsghdr *header;
 	struct module *module;
-	int64_t lease;
+	struct change change;
 	int error;
 
-	if (argc != 3 || argv[1][0] == '-' || !argv[1][0] || strncmp(argv[2], "lease=", 6))
-		return usage_error("region set needs the name of a region and lease=TIME");
-	lease = parse_lease(argv[2] + 6);
-	if (lease < 0)
-		return usage_error("a lease is a time from 0s to 1s, as in lease=200us");
-	if (strlen(argv[1]) >= KDSM_NAME_SIZE) {
-		fprintf(stderr, "kdsmctl: '%.16s...' is no region: names have %d characters at most\n",
-			argv[1], KDSM_NAME_SIZE - 1);
-		return EXIT_FAILURE;
-	}
+	cli_parse(&set_cli, argc, argv, &change);
 	module = module_open();
 	if (!module)
 		return EXIT_FAILURE;
 	header = module_begin(module, KDSM_CMD_REGION_SET);
-	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, argv[1]);
-	mnl_attr_put_u64(header, KDSM_A_REGION_LEASE, lease);
+	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, change.name);
+	mnl_attr_put_u64(header, KDSM_A_REGION_LEASE, change.lease);
 	error = module_send(module, NULL, NULL);
 	if (error)
 		module_complain(module, "set the lease of a region", error);
@@ -294,15 +290,13 @@ static int set(int argc, char **argv)
 	return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* ---- destroy ---- */
-
 static const char *destroy_error(int error)
 {
 	switch (error) {
 	case ENOENT:
 		return "there is no such region (kdsmctl region list)";
 	case EACCES:
-		return "it belongs to somebody else; run this as its owner or as root";
+		return "it belongs to another user; run this as its owner or as root";
 	case ENETDOWN:
 		return "the cluster is not up (kdsmctl up -f FILE)";
 	case EHOSTDOWN:
@@ -314,46 +308,31 @@ static const char *destroy_error(int error)
 	}
 }
 
-static int destroy(int argc, char **argv)
+static const struct cli destroy_cli = {
+	.doc = "Remove the name of a region on all nodes. Programs that have the region open keep "
+	       "it; its memory is freed with the last of them.",
+	.args = "NAME",
+	.least = 1,
+	.most = 1,
+	.argument = take_change,
+};
+
+int region_destroy(int argc, char **argv)
 {
 	struct kdsm_region_destroy arg = { .argsz = sizeof(arg) };
+	struct change change;
 	int file, result;
 
-	if (argc != 2 || argv[1][0] == '-' || !argv[1][0])
-		return usage_error("region destroy needs the name of a region");
-	if (strlen(argv[1]) >= sizeof(arg.name)) {
-		fprintf(stderr, "kdsmctl: '%.16s...' is no region: names have %zu characters at most\n",
-			argv[1], sizeof(arg.name) - 1);
-		return EXIT_FAILURE;
-	}
-	strcpy(arg.name, argv[1]);
+	cli_parse(&destroy_cli, argc, argv, &change);
+	strcpy(arg.name, change.name);
 	file = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
-	if (file < 0 && (errno == ENOENT || errno == ENXIO || errno == ENODEV)) {
-		fprintf(stderr, "kdsmctl: the kdsm module is not loaded (insmod kdsm.ko)\n");
-		return EXIT_FAILURE;
-	}
-	if (file < 0) {
-		fprintf(stderr, "kdsmctl: cannot open %s: %s\n", KDSM_DEVICE,
-			strerror(errno));
-		return EXIT_FAILURE;
-	}
+	if (file < 0 && (errno == ENOENT || errno == ENXIO || errno == ENODEV))
+		errx(EXIT_FAILURE, "the kdsm module is not loaded (insmod kdsm.ko)");
+	if (file < 0)
+		err(EXIT_FAILURE, "cannot open %s", KDSM_DEVICE);
 	result = ioctl(file, KDSM_IOC_REGION_DESTROY, &arg);
 	if (result)
-		fprintf(stderr, "kdsmctl: cannot destroy region %s: %s\n",
-			arg.name, destroy_error(errno));
+		warnx("cannot destroy region %s: %s", arg.name, destroy_error(errno));
 	close(file);
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
-int command_region(int argc, char **argv)
-{
-	if (argc >= 2 && !strcmp(argv[1], "list"))
-		return list(argc - 1, argv + 1);
-	if (argc >= 2 && !strcmp(argv[1], "destroy"))
-		return destroy(argc - 1, argv + 1);
-	if (argc >= 2 && !strcmp(argv[1], "show"))
-		return show(argc - 1, argv + 1);
-	if (argc >= 2 && !strcmp(argv[1], "set"))
-		return set(argc - 1, argv + 1);
-	return usage_error("region list, show NAME, set NAME lease=TIME or destroy NAME?");
 }

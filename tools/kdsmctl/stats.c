@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kdsmctl stats: counters of remote operations, one column a node.
+ * kdsmctl stats: counters of remote operations, one column for each node.
  */
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/json.h"
 #include "common/module.h"
 #include "commands.h"
 #include "print.h"
@@ -45,7 +45,7 @@ struct row {
 
 struct sample {
 	struct timespec time;
-	struct row *rows;	/* one a node, in order of number */
+	struct row *rows;	/* one for each node, in order of number */
 	size_t count, room;
 	struct row total;
 };
@@ -86,7 +86,7 @@ static double seconds_between(const struct timespec *from, const struct timespec
 	return to->tv_sec - from->tv_sec + (to->tv_nsec - from->tv_nsec) / 1e9;
 }
 
-/* What was counted per second; the counters start anew with the cluster. */
+/* Counts per second. Counters start from 0 again when the cluster does. */
 static struct row rate(const struct row *old, const struct row *new, double seconds)
 {
 	struct row result = { .node = new->node };
@@ -107,8 +107,8 @@ static unsigned int screen_width(void)
 }
 
 /*
- * Counters down, nodes across; as many nodes in one table as the screen takes.
- * total: the counters themselves where the rest are rates, else NULL.
+ * A row for each counter, a column for each node, and as many nodes in one table as fit the
+ * screen. If rows are rates, total has the counters themselves, else it is NULL.
  */
 static void print_tables(const struct row *rows, size_t count,
 			 const struct row *total, const struct row *sum)
@@ -199,7 +199,7 @@ static void show_rates(const struct sample *old, const struct sample *new, bool 
 
 	if (!rates)
 		return;
-	/* A restart in between may have changed the number of nodes. */
+	/* A restart since the last sample may have changed the number of nodes. */
 	for (size_t i = 0; i < new->count; i++)
 		rates[i] = rate(i < old->count ? &old->rows[i] : &new->rows[i],
 				&new->rows[i], seconds);
@@ -216,14 +216,16 @@ static void show_rates(const struct sample *old, const struct sample *new, bool 
 	free(rates);
 }
 
-/* Until interrupted, or the cluster goes down, or nobody reads any more. */
-static int watch(struct module *module, bool json, double seconds)
+/* Runs until it is interrupted, the cluster goes down, or stdout cannot be written. */
+static int watch(struct module *module, bool json, uint64_t period)
 {
+	const struct timespec pause = {
+		.tv_sec = period / SECOND,
+		.tv_nsec = period % SECOND,
+	};
 	struct sample samples[2] = { 0 };
-	struct timespec pause = { .tv_sec = (time_t)seconds };
 	int error, at = 0;
 
-	pause.tv_nsec = (seconds - pause.tv_sec) * 1e9;
 	error = take(module, &samples[at]);
 	while (!error) {
 		nanosleep(&pause, NULL);
@@ -240,40 +242,37 @@ static int watch(struct module *module, bool json, double seconds)
 	return error;
 }
 
+struct arguments {
+	bool json;
+	uint64_t watch;		/* period in ns; 0: show once */
+};
+
+static const struct cli_option options[] = {
+	{ "json", 0, NULL, "Print JSON", CLI_FLAG, .offset = offsetof(struct arguments, json) },
+	{ "watch", 'w', "SECONDS", "Show rates every SECONDS, until interrupted", CLI_TIME,
+	  .offset = offsetof(struct arguments, watch), .range = { 1, MOST_SECONDS, SECOND } },
+	{ 0 }
+};
+
+static const struct cli cli = {
+	.doc = "Show counters of remote operations since the cluster came up, by node.",
+	.options = { options },
+};
+
 int command_stats(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "watch", required_argument, NULL, 'w' },
-		{ 0 },
-	};
+	struct arguments arguments = { .json = false };
 	struct module *module;
-	bool json = false;
-	double seconds = 0;
-	int c, error;
+	int error;
 
-	while ((c = getopt_long(argc, argv, ":w:", options, NULL)) != -1) {
-		switch (c) {
-		case 'j':
-			json = true;
-			break;
-		case 'w':
-			if (parse_seconds(optarg, &seconds))
-				return usage_error("-w %s: not a time in seconds",
-						   optarg);
-			break;
-		case ':':
-			return usage_error("%s needs a value", argv[optind - 1]);
-		default:
-			return usage_error("stats does not take %s", argv[optind - 1]);
-		}
-	}
-	if (optind < argc)
-		return usage_error("stats does not take '%s'", argv[optind]);
+	cli_parse(&cli, argc, argv, &arguments);
 	module = module_open();
 	if (!module)
 		return EXIT_FAILURE;
-	error = seconds > 0 ? watch(module, json, seconds) : once(module, json);
+	if (arguments.watch)
+		error = watch(module, arguments.json, arguments.watch);
+	else
+		error = once(module, arguments.json);
 	if (error)
 		module_complain(module, "show the counters", error);
 	module_close(module);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kdsmctl status: this node, and how it sees the others.
+ * kdsmctl status: this node, and its view of the others.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -8,9 +8,10 @@
 #include <json-c/json.h>
 #include <uuid/uuid.h>
 
+#include "common/cluster.h"
+#include "common/json.h"
 #include "common/module.h"
 #include "commands.h"
-#include "config.h"
 #include "print.h"
 #include "table.h"
 
@@ -34,14 +35,7 @@ static const char *state_name(uint32_t state)
 
 static const char *domain_name(uint32_t domain)
 {
-	static const char *const names[] = {
-		[KDSM_DOMAIN_AUTO] = "auto",
-		[KDSM_DOMAIN_SW] = "sw",
-		[KDSM_DOMAIN_HCA] = "hca",
-		[KDSM_DOMAIN_GLOB] = "glob",
-	};
-
-	return name_of(names, MNL_ARRAY_SIZE(names), domain);
+	return name_of(domain_names, KDSM_DOMAIN_GLOB + 1, domain);
 }
 
 static const char *address_text(attrs at, char *buffer)
@@ -180,13 +174,10 @@ static int print_json(struct module *module)
 
 int command_status(int argc, char **argv)
 {
-	struct module *module;
-	int json, error;
+	bool json = parse_json("Show this node, and its view of the other nodes.", argc, argv);
+	struct module *module = module_open();
+	int error;
 
-	error = only_json(argc, argv, &json);
-	if (error)
-		return error;
-	module = module_open();
 	if (!module)
 		return EXIT_FAILURE;
 	error = json ? print_json(module) : print_text(module);

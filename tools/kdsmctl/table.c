@@ -94,19 +94,3 @@ void table_print(struct table *table)
 	free(table->columns);
 	free(table);
 }
-
-const char *human_bytes(uint64_t bytes, char *buffer)
-{
-	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-	double value = bytes;
-	size_t unit = 0;
-
-	if (bytes < 1024) {
-		snprintf(buffer, HUMAN_SIZE, "%u B", (unsigned int)bytes);
-		return buffer;
-	}
-	for (value /= 1024; value >= 1024 && unit < 5; unit++)
-		value /= 1024;
-	snprintf(buffer, HUMAN_SIZE, "%.1f %s", value, units[unit]);
-	return buffer;
-}

@@ -20,8 +20,4 @@ void table_cell(struct table *table, const char *format, ...)
 /* Print to stdout and free. */
 void table_print(struct table *table);
 
-/* "64.0 MiB"; buffer of HUMAN_SIZE bytes. */
-#define HUMAN_SIZE	32
-const char *human_bytes(uint64_t bytes, char *buffer);
-
 #endif /* KDSMCTL_TABLE_H */

@@ -2,72 +2,65 @@
 /*
  * kdsmctl up and down.
  */
+#include <err.h>
 #include <errno.h>
-#include <getopt.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "common/cluster.h"
 #include "common/module.h"
 #include "commands.h"
 #include "config.h"
 #include "local.h"
 
-struct up {
+struct arguments {
 	const char *file;
-	const char *atomics;
-	long node;		/* -1: find it */
-	double wait;		/* 0: do not */
+	uint64_t node;		/* FIND_NODE: find it by the addresses of this machine */
+	uint64_t wait;		/* for all other nodes, in ns; 0: do not wait */
+	unsigned int domain;	/* NO_DOMAIN: as FILE says */
 };
 
-static int parse_options(int argc, char **argv, struct up *up)
-{
-	static const struct option options[] = {
-		{ "file", required_argument, NULL, 'f' },
-		{ "node", required_argument, NULL, 'n' },
-		{ "wait", required_argument, NULL, 'w' },
-		{ "atomics", required_argument, NULL, 'a' },
-		{ 0 },
-	};
-	char *end;
-	int c;
+#define FIND_NODE	UINT64_MAX
+#define NO_DOMAIN	UINT_MAX
 
-	*up = (struct up){ .node = -1 };
-	while ((c = getopt_long(argc, argv, ":f:n:w:", options, NULL)) != -1) {
-		switch (c) {
-		case 'f':
-			up->file = optarg;
-			break;
-		case 'n':
-			errno = 0;
-			up->node = strtol(optarg, &end, 10);
-			if (errno || end == optarg || *end || up->node < 0 ||
-			    up->node >= KDSM_MAX_NODES)
-				return usage_error("-n %s: not a node number, 0 to %u",
-						   optarg, KDSM_MAX_NODES - 1);
-			break;
-		case 'w':
-			if (parse_seconds(optarg, &up->wait))
-				return usage_error("-w %s: not a time in seconds",
-						   optarg);
-			break;
-		case 'a':
-			up->atomics = optarg;
-			break;
-		case ':':
-			return usage_error("%s needs a value", argv[optind - 1]);
-		default:
-			return usage_error("up does not take %s", argv[optind - 1]);
-		}
-	}
-	if (optind < argc)
-		return usage_error("up does not take '%s'", argv[optind]);
-	if (!up->file)
-		return usage_error("up needs -f FILE");
-	return 0;
+#define AT(member)	.offset = offsetof(struct arguments, member)
+
+static const struct cli_option options[] = {
+	{ "file", 'f', "FILE", "Description of the cluster, see kdsm.conf(5); required", CLI_TEXT,
+	  AT(file) },
+	{ "node", 'n', "NODE", "Number of this node (the node that has an address of this machine)",
+	  CLI_NUMBER, AT(node), .range = { 0, KDSM_MAX_NODES - 1, 1 } },
+	{ "wait", 'w', "SECONDS", "Wait until all nodes answer, for this time at most", CLI_TIME,
+	  AT(wait), .range = { 1, MOST_SECONDS, SECOND } },
+	{ "atomics", 0, "DOMAIN", "auto, sw, hca or glob, instead of the domain in FILE",
+	  CLI_CHOICE, AT(domain), .words = domain_names },
+	{ 0 }
+};
+
+static int check(void *values, char *reason)
+{
+	const struct arguments *arguments = values;
+
+	if (arguments->file)
+		return 0;
+	snprintf(reason, REASON_SIZE, "-f FILE is missing");
+	return -1;
 }
+
+static const struct cli up_cli = {
+	.doc = "Bring this node up as a member of the cluster that FILE describes.",
+	.options = { options },
+	.check = check,
+};
+
+static const struct cli down_cli = {
+	.doc = "Leave the cluster: close all connections and free all memory. Fails while a "
+	       "program of this node has a region open.",
+};
 
 static bool put_node(struct nlmsghdr *header, unsigned int id,
 		     const struct config_node *node)
@@ -89,7 +82,7 @@ static bool put_node(struct nlmsghdr *header, unsigned int id,
 	return true;
 }
 
-/* The whole table in one message; an attribute ends at 64 KiB. */
+/* Send the whole node table in one message. An attribute has at most 64 KiB. */
 static int send_up(struct module *module, const struct config *config,
 		   unsigned int self)
 {
@@ -127,13 +120,14 @@ static int probe(struct module *module, unsigned int node)
 	return module_send(module, NULL, NULL);
 }
 
-static void name_the_silent(const struct config *config, const bool *answered,
-			    double seconds)
+static void name_silent_nodes(const struct config *config, const bool *answered,
+			      double seconds)
 {
 	char address[INET6_ADDRSTRLEN];
 	unsigned int named = 0;
 
-	fprintf(stderr, "kdsmctl: after %g s these nodes do not answer:", seconds);
+	fprintf(stderr, "%s: after %g s these nodes do not answer:",
+		program_invocation_short_name, seconds);
 	for (unsigned int i = 0; i < config->node_count; i++) {
 		if (answered[i])
 			continue;
@@ -144,10 +138,10 @@ static void name_the_silent(const struct config *config, const bool *answered,
 		fprintf(stderr, "%s %u (%s)", named > 1 ? "," : "", i,
 			config_address(&config->nodes[i], address));
 	}
-	fprintf(stderr, "; this node stays up, kdsmctl status shows them\n");
+	fprintf(stderr, "; this node stays up, and 'kdsmctl status' shows the others\n");
 }
 
-/* Round after round over those that have not answered yet, come what may. */
+/* Probe the nodes that have not answered yet, in rounds, until all have or the time is over. */
 static int wait_for_all(struct module *module, const struct config *config,
 			unsigned int self, double seconds)
 {
@@ -176,7 +170,7 @@ static int wait_for_all(struct module *module, const struct config *config,
 				break;
 		}
 		if (silent && now() >= end) {
-			name_the_silent(config, answered, seconds);
+			name_silent_nodes(config, answered, seconds);
 			return -1;
 		}
 		if (silent)
@@ -185,51 +179,49 @@ static int wait_for_all(struct module *module, const struct config *config,
 	return 0;
 }
 
+/* The number of this node, or -1 with a reason. */
+static int find_self(const struct config *config, const struct arguments *arguments,
+		     char *error, size_t error_size)
+{
+	if (arguments->node == FIND_NODE)
+		return local_node(config, arguments->file, error, error_size);
+	if (arguments->node < config->node_count)
+		return arguments->node;
+	snprintf(error, error_size, "%s has %u node%s, so -n is %u at most", arguments->file,
+		 config->node_count, config->node_count > 1 ? "s" : "", config->node_count - 1);
+	return -1;
+}
+
 int command_up(int argc, char **argv)
 {
+	struct arguments arguments = { .node = FIND_NODE, .domain = NO_DOMAIN };
 	static struct config config;
 	struct module *module;
 	char error[512];
 	int result, self;
-	struct up up;
 
-	result = parse_options(argc, argv, &up);
-	if (result)
-		return result;
-	if (config_load(&config, up.file, error, sizeof(error)))
-		goto say;
-	if (up.atomics && config_domain(up.atomics, &config.domain))
-		return usage_error("--atomics is auto, sw, hca or glob, not '%s'",
-				   up.atomics);
-	self = up.node;
+	cli_parse(&up_cli, argc, argv, &arguments);
+	if (config_load(&config, arguments.file, error, sizeof(error)))
+		errx(EXIT_FAILURE, "%s", error);
+	if (arguments.domain != NO_DOMAIN)
+		config.domain = arguments.domain;
+	self = find_self(&config, &arguments, error, sizeof(error));
 	if (self < 0)
-		self = local_node(&config, up.file, error, sizeof(error));
-	if (self < 0)
-		goto say;
-	if ((unsigned int)self >= config.node_count) {
-		snprintf(error, sizeof(error),
-			 "%s has %u node%s, so -n is %u at most", up.file,
-			 config.node_count, config.node_count > 1 ? "s" : "",
-			 config.node_count - 1);
-		goto say;
-	}
+		errx(EXIT_FAILURE, "%s", error);
 
 	module = module_open();
 	if (!module)
 		return EXIT_FAILURE;
 	result = send_up(module, &config, self);
 	if (result == -EMSGSIZE)
-		fprintf(stderr, "kdsmctl: %s: the node table does not fit into one message of 64 KiB; shorten the locations\n",
-			up.file);
+		warnx("%s: the node table does not fit into one message of 64 KiB; shorten the locations",
+		      arguments.file);
 	else if (result)
 		module_complain(module, "bring the cluster up", result);
-	else if (up.wait > 0)
-		result = wait_for_all(module, &config, self, up.wait);
+	else if (arguments.wait)
+		result = wait_for_all(module, &config, self, arguments.wait / 1e9);
 	module_close(module);
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;
-say:
-	fprintf(stderr, "kdsmctl: %s\n", error);
-	return EXIT_FAILURE;
 }
 
 int command_down(int argc, char **argv)
@@ -237,8 +229,7 @@ int command_down(int argc, char **argv)
 	struct module *module;
 	int error;
 
-	if (argc > 1)
-		return usage_error("%s does not take '%s'", argv[0], argv[1]);
+	cli_parse(&down_cli, argc, argv, NULL);
 	module = module_open();
 	if (!module)
 		return EXIT_FAILURE;
