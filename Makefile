@@ -34,7 +34,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o)
 LIB_LIBS := -lgmp -lexpat
 TOOLS := $(filter-out common,$(notdir $(patsubst %/,%,$(wildcard tools/*/))))
 TOOL_BIN := $(addprefix $(B)/bin/,$(TOOLS))
-TOOL_LIBS := -Wl,--as-needed -lmnl -ljson-c -luuid -lm
+TOOL_LIBS := -Wl,--as-needed -lmnl -ljson-c -luuid -lsmartcols -lm
 UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
 GUEST_SRC := $(wildcard tests/guest/*.c)

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "common/module.h"
+#include "common/table.h"
 #include "commands.h"
 #include "lock.h"
 #include "print.h"
-#include "table.h"
 
 const char *lock_kind_name(uint32_t kind)
 {
@@ -218,6 +218,17 @@ static int list_json(const struct lock *lock, void *data)
 	return 0;
 }
 
+static const struct column columns[] = {
+	{ "REGION", TABLE_LEFT, 0 },
+	{ "NUMBER", TABLE_RIGHT, 0 },
+	{ "NAME", TABLE_LEFT, 0 },
+	{ "KIND", TABLE_LEFT, 0 },
+	{ "LOCKS", TABLE_RIGHT, 0 },
+	{ "READS", TABLE_RIGHT, 0 },
+	{ "QUEUED", TABLE_RIGHT, 0 },
+	{ 0 }
+};
+
 int lock_list(int argc, char **argv)
 {
 	bool json = parse_json("List the locks that are open on this node.", argc, argv);
@@ -233,16 +244,10 @@ int lock_list(int argc, char **argv)
 		json_object_put(out);
 		return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 	}
-	table = table_new();
-	table_column(table, 0, "REGION");
-	table_column(table, 1, "NUMBER");
-	table_column(table, 0, "NAME");
-	table_column(table, 0, "KIND");
-	table_column(table, 1, "LOCKS");
-	table_column(table, 1, "READS");
-	table_column(table, 1, "QUEUED");
+	table = table_new(columns);
 	ret = locks_walk(O_RDONLY, list_text, table);
 	if (!ret)
 		table_print(table);
+	table_free(table);
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

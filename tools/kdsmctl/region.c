@@ -15,9 +15,9 @@
 
 #include "common/json.h"
 #include "common/module.h"
+#include "common/table.h"
 #include "commands.h"
 #include "print.h"
-#include "table.h"
 
 static const char *policy_name(uint32_t policy)
 {
@@ -92,25 +92,30 @@ static void region_json(attrs at, void *data)
 	json_object_array_add(data, region);
 }
 
+static const struct column columns[] = {
+	{ "ID", TABLE_RIGHT, 0 },
+	{ "NAME", TABLE_LEFT, 0 },
+	{ "POLICY", TABLE_LEFT, 0 },
+	{ "SIZE", TABLE_RIGHT, 0 },
+	{ "HERE", TABLE_RIGHT, 0 },
+	{ "BLOCK", TABLE_RIGHT, 0 },
+	{ "MODE", TABLE_LEFT, 0 },
+	{ "OWNER", TABLE_LEFT, 0 },
+	{ "GROUP", TABLE_LEFT, 0 },
+	{ "OPENS", TABLE_RIGHT, 0 },
+	{ "KEEP", TABLE_LEFT, 0 },
+	{ 0 }
+};
+
 static int print_text(struct module *module)
 {
-	struct table *table = table_new();
+	struct table *table = table_new(columns);
 	int error;
 
-	table_column(table, 1, "ID");
-	table_column(table, 0, "NAME");
-	table_column(table, 0, "POLICY");
-	table_column(table, 1, "SIZE");
-	table_column(table, 1, "HERE");
-	table_column(table, 1, "BLOCK");
-	table_column(table, 0, "MODE");
-	table_column(table, 0, "OWNER");
-	table_column(table, 0, "GROUP");
-	table_column(table, 1, "OPENS");
-	table_column(table, 0, "KEEP");
 	error = module_dump(module, KDSM_CMD_REGIONS, region_text, table);
 	if (!error)
 		table_print(table);
+	table_free(table);
 	return error;
 }
 

@@ -12,9 +12,9 @@
 
 #include "common/json.h"
 #include "common/module.h"
+#include "common/table.h"
 #include "commands.h"
 #include "print.h"
-#include "table.h"
 
 static const char *const names[KDSM_STAT_COUNT] = {
 	[KDSM_STAT_GET] = "get",
@@ -117,14 +117,14 @@ static void print_tables(const struct row *rows, size_t count,
 
 	for (size_t from = 0; from < count; from += fit) {
 		size_t to = from + fit < count ? from + fit : count;
-		struct table *table = table_new();
+		struct table *table = table_new(NULL);
 
-		table_column(table, 0, "%s", total ? "PER SECOND" : "COUNTER");
+		table_column(table, TABLE_LEFT, 0, "%s", total ? "PER SECOND" : "COUNTER");
 		if (total)
-			table_column(table, 1, "SO FAR");
-		table_column(table, 1, "ALL NODES");
+			table_column(table, TABLE_RIGHT, 0, "SO FAR");
+		table_column(table, TABLE_RIGHT, 0, "ALL NODES");
 		for (size_t i = from; i < to; i++)
-			table_column(table, 1, "NODE %u", rows[i].node);
+			table_column(table, TABLE_RIGHT, 0, "NODE %u", rows[i].node);
 		for (int s = 0; s < KDSM_STAT_COUNT; s++) {
 			table_cell(table, "%s", names[s]);
 			if (total)
@@ -136,6 +136,7 @@ static void print_tables(const struct row *rows, size_t count,
 		if (from)
 			putchar('\n');
 		table_print(table);
+		table_free(table);
 	}
 }
 

@@ -11,9 +11,9 @@
 #include "common/cluster.h"
 #include "common/json.h"
 #include "common/module.h"
+#include "common/table.h"
 #include "commands.h"
 #include "print.h"
-#include "table.h"
 
 struct peers {
 	struct table *table;
@@ -135,23 +135,28 @@ static void peer_json(attrs at, void *data)
 	json_object_array_add(peers->json, peer);
 }
 
+static const struct column columns[] = {
+	{ "NODE", TABLE_RIGHT, 0 },
+	{ "ADDRESS", TABLE_LEFT, 0 },
+	{ "LOCATION", TABLE_LEFT, 0 },
+	{ "STATE", TABLE_LEFT, 0 },
+	{ "CONNECTS", TABLE_RIGHT, 0 },
+	{ "ERRORS", TABLE_RIGHT, 0 },
+	{ 0 }
+};
+
 static int print_text(struct module *module)
 {
-	struct peers peers = { .table = table_new() };
+	struct peers peers = { .table = table_new(columns) };
 	int error;
 
-	table_column(peers.table, 1, "NODE");
-	table_column(peers.table, 0, "ADDRESS");
-	table_column(peers.table, 0, "LOCATION");
-	table_column(peers.table, 0, "STATE");
-	table_column(peers.table, 1, "CONNECTS");
-	table_column(peers.table, 1, "ERRORS");
 	module_begin(module, KDSM_CMD_STATUS);
 	error = module_send(module, status_text, NULL);
 	if (!error)
 		error = module_dump(module, KDSM_CMD_PEERS, peer_text, &peers);
 	if (!error)
 		table_print(peers.table);
+	table_free(peers.table);
 	return error;
 }
 
