@@ -12,18 +12,20 @@ int kd_bdd_wrong(struct kd_bdd_reader *r, uint64_t at, const char *what)
 	return -EINVAL;
 }
 
+/* An integer of this many bytes, the least significant first; on failure *value is 0. */
 static int get(struct kd_bdd_reader *r, unsigned int bytes, uint64_t *value)
 {
 	unsigned char from_file[8];
 	const unsigned char *p = from_file;
 
+	*value = 0;
 	if (!r->file && r->size - r->at >= bytes)
 		p = r->bytes + r->at;
 	else if (!r->file || fread_unlocked(from_file, 1, bytes, r->file) != bytes)
 		return r->file && ferror_unlocked(r->file) ? -EIO :
 		       kd_bdd_wrong(r, r->at, "the file ends too early");
 	r->at += bytes;
-	for (*value = 0; bytes--; )
+	while (bytes--)
 		*value = *value << 8 | p[bytes];
 	r->sum = kd_file_sum(r->sum, *value);
 	return 0;

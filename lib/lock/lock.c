@@ -73,7 +73,7 @@ static inline int own_number(const struct kdsm_lock *lock, uint32_t *thread)
 
 static inline bool word_lock(struct kdsm_lock_word *word, uint32_t thread)
 {
-	uint64_t state = KDSM_LOCK_AT_NODE;
+	__u64 state = KDSM_LOCK_AT_NODE;
 
 	if (!__atomic_compare_exchange_n(&word->state, &state, KDSM_LOCK_AT_NODE | thread, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -86,7 +86,7 @@ static inline bool word_lock(struct kdsm_lock_word *word, uint32_t thread)
 
 static inline bool word_unlock(struct kdsm_lock_word *word, uint32_t thread)
 {
-	uint64_t state = KDSM_LOCK_AT_NODE | thread;
+	__u64 state = KDSM_LOCK_AT_NODE | thread;
 
 	return __atomic_compare_exchange_n(&word->state, &state, KDSM_LOCK_AT_NODE, false,
 					   __ATOMIC_RELEASE, __ATOMIC_RELAXED);

@@ -106,7 +106,7 @@ static int consistent(int on, uint32_t number, uint32_t thread)
 /* The two changes of a word that programs make. */
 static bool fast_take(uint32_t number, uint32_t thread)
 {
-	uint64_t expected = KDSM_LOCK_AT_NODE;
+	__u64 expected = KDSM_LOCK_AT_NODE;
 
 	if (!__atomic_compare_exchange_n(&words[number].state, &expected,
 					 KDSM_LOCK_AT_NODE | thread, false, __ATOMIC_ACQUIRE,
@@ -118,7 +118,7 @@ static bool fast_take(uint32_t number, uint32_t thread)
 
 static bool fast_give(uint32_t number, uint32_t thread)
 {
-	uint64_t expected = KDSM_LOCK_AT_NODE | thread;
+	__u64 expected = KDSM_LOCK_AT_NODE | thread;
 
 	return __atomic_compare_exchange_n(&words[number].state, &expected, KDSM_LOCK_AT_NODE,
 					   false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);

@@ -28,7 +28,7 @@ static struct kdsm_tasks *join(unsigned int job, uint32_t steal)
 	struct kdsm_region_attr region_attr = {
 		.size = nodes * JOBS * kdsm_tasks_bytes(&common),
 	};
-	struct kdsm_tasks *tasks;
+	struct kdsm_tasks *tasks = NULL;
 	int ret;
 
 	attr.steal = steal;

@@ -62,7 +62,8 @@ static inline unsigned int read_expected_of(const char *directory, struct expect
 	unsigned int n = 0;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/expected.csv", directory);
+	assert_in_range(snprintf(path, sizeof(path), "%s/expected.csv", directory), 0,
+			sizeof(path) - 1);
 	file = fopen(path, "r");
 	if (!file)
 		return 0;

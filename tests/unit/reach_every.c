@@ -104,7 +104,8 @@ static void every(const char *directory, const char *suffix)
 	for (i = 0; i < n; i++) {
 		if (expected[i].nodes > few)
 			continue;
-		snprintf(path, sizeof(path), "%s/%s.%s", directory, expected[i].model, suffix);
+		assert_in_range(snprintf(path, sizeof(path), "%s/%s.%s", directory,
+					 expected[i].model, suffix), 0, sizeof(path) - 1);
 		for (way.nodes = 1; way.nodes <= 3; way.nodes++) {
 			for (k = 0; k < 3; k++) {
 				way.workers = workers[k];

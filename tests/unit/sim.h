@@ -133,7 +133,7 @@ static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
 		return 0;
 	case KDSM_OP_CAS:
 		op->result = op->compare;
-		__atomic_compare_exchange_n((uint64_t *)place, &op->result, op->operand,
+		__atomic_compare_exchange_n((__u64 *)place, &op->result, op->operand,
 					    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 		return 0;
 	case KDSM_OP_FAA:
