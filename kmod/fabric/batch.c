@@ -69,7 +69,7 @@ static void kdsm_operation_local(struct kdsm_batch *batch, struct kdsm_operation
 		struct kdsm_theft *theft = op->data;
 
 		op->status = kdsm_steal(op->memory, config->node, op->offset, theft,
-					theft->tasks, true);
+					kdsm_theft_tasks(theft), true);
 		return;
 	}
 	op->status = kdsm_memory_copy(op->memory, op->offset, op->data, op->length,

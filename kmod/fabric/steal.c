@@ -220,7 +220,7 @@ int kdsm_steal_answered(struct kdsm_theft *theft, const void *reply, unsigned in
 	if (taken > theft->most ||
 	    length != sizeof(*stolen) + taken * sizeof(struct kdsm_task_packed))
 		return -EPROTO;
-	memcpy(theft->tasks, stolen + 1, taken * sizeof(struct kdsm_task_packed));
+	memcpy(kdsm_theft_tasks(theft), stolen + 1, taken * sizeof(struct kdsm_task_packed));
 	theft->taken = taken;
 	theft->busy = le32_to_cpu(stolen->busy);
 	return 0;

@@ -84,7 +84,7 @@ int kdsm_steal_in(uint8_t *part, uint64_t size, unsigned int node, uint64_t plac
 		theft->taken = take(worker, theft, &origin.slot);
 	}
 	for (n = 0; n < theft->taken && !ret; n++, origin.slot++)
-		ret = hand_out(part, theft, origin, &theft->tasks[n]);
+		ret = hand_out(part, theft, origin, &kdsm_theft_tasks(theft)[n]);
 	for (i = 0; i < used && !theft->taken; i++) {
 		worker = (void *)(part + kdsm_theft_worker(theft, i));
 		if (!__atomic_load_n(&worker->attention, __ATOMIC_RELAXED))

@@ -51,15 +51,16 @@ static bool is_sane(const struct kd_worker *w, const struct kdsm_task_origin *or
 /* The kernel does not know how large the arguments of a task are. */
 static int check(const struct kd_worker *w, struct kdsm_theft *theft)
 {
+	struct kdsm_task_packed *tasks = kdsm_theft_tasks(theft);
 	const struct kdsm_task_type *type;
 	uint32_t i;
 
 	for (i = 0; i < theft->taken; i++) {
-		type = kd_task_type(theft->tasks[i].origin.type);
+		type = kd_task_type(tasks[i].origin.type);
 		if (!type)
 			return -EPROTO;
-		theft->tasks[i].origin.bytes = type->arguments;
-		if (!is_sane(w, &theft->tasks[i].origin))
+		tasks[i].origin.bytes = type->arguments;
+		if (!is_sane(w, &tasks[i].origin))
 			return -EPROTO;
 	}
 	return 0;
@@ -84,6 +85,6 @@ unsigned int kd_task_rob(struct kd_worker *w, unsigned int node, uint32_t prefer
 		kd_task_give_up(w, ret, node);
 	if (!theft->taken)
 		kd_count(theft->busy ? &w->counts.empty : &w->counts.refused, 1);
-	memcpy(packed, theft->tasks, theft->taken * sizeof(*packed));
+	memcpy(packed, kdsm_theft_tasks(theft), theft->taken * sizeof(*packed));
 	return theft->taken;
 }

@@ -104,7 +104,7 @@ static void *take_all(void *arg)
 			break;
 		CHECK_IS(loot.theft.busy, 5);
 		for (i = 0; i < loot.theft.taken; i++) {
-			const struct kdsm_task_packed *packed = &loot.theft.tasks[i];
+			const struct kdsm_task_packed *packed = &kdsm_theft_tasks(&loot.theft)[i];
 
 			CHECK(!packed->origin.node && packed->origin.type == TYPE);
 			CHECK_IS(packed->origin.worker * DEQUE + packed->origin.slot,
@@ -192,6 +192,7 @@ static void steal_proxies(void)
 						       .type = TYPE, .bytes = 80 } };
 	unsigned int before = (node + nodes - 1) % nodes;
 	union loot loot;
+	const struct kdsm_task_packed *taken = kdsm_theft_tasks(&loot.theft);
 
 	memset(part + WORDS, 0, 4 * STRIDE);
 	memcpy(part + CREW, &crew, sizeof(crew));
@@ -211,15 +212,15 @@ static void steal_proxies(void)
 	plan(&loot, 1, 0);
 	CHECK_IS(steal((node + 1) % nodes, &loot), 0);
 	CHECK_IS(loot.theft.taken, 1);
-	CHECK_IS(loot.theft.tasks[0].origin.node, (node + 1) % nodes);
-	CHECK_IS(loot.theft.tasks[0].origin.worker, 1);
-	CHECK_IS(loot.theft.tasks[0].origin.slot, 5);
-	CHECK_IS(loot.theft.tasks[0].origin.type, TYPE);
-	CHECK_IS(number_of(loot.theft.tasks[0].arguments), 42);
+	CHECK_IS(taken->origin.node, (node + 1) % nodes);
+	CHECK_IS(taken->origin.worker, 1);
+	CHECK_IS(taken->origin.slot, 5);
+	CHECK_IS(taken->origin.type, TYPE);
+	CHECK_IS(number_of(taken->arguments), 42);
 	plan(&loot, 1, 0);
 	CHECK_IS(steal((node + 1) % nodes, &loot), 0);
 	CHECK_IS(loot.theft.taken, 1);
-	CHECK(!memcmp(&loot.theft.tasks[0], &packed, sizeof(packed)));
+	CHECK(!memcmp(taken, &packed, sizeof(packed)));
 	meet();
 	CHECK_IS(task_at(0, 0)->thief, KDSM_THIEF_DONE);
 	CHECK_IS(task_at(0, 1)->thief, KDSM_THIEF_DONE);

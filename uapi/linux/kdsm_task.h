@@ -109,12 +109,21 @@ struct kdsm_theft {
 	__u32 taken;		/* 0; (out) tasks */
 	__u32 busy;		/* 0; (out) workers of the node that run tasks */
 	__u32 reserved;		/* 0 */
-	struct kdsm_task_packed tasks[];	/* (out) bytes: of a proxy, or KDSM_TASK_BYTES */
+	/* The tasks follow: kdsm_theft_tasks(). */
 };
 
 #define KDSM_THEFT_WORKERS	1024
 #define KDSM_THEFT_DEQUE	(1U << 24)
 #define KDSM_THEFT_MOST		5
+
+/*
+ * (out) The tasks, with bytes of a proxy, or KDSM_TASK_BYTES. They are not a member, because
+ * C++ has no flexible arrays.
+ */
+static inline struct kdsm_task_packed *kdsm_theft_tasks(struct kdsm_theft *theft)
+{
+	return (struct kdsm_task_packed *)(theft + 1);
+}
 
 /* Bytes of one for so many tasks. */
 static inline __u32 kdsm_theft_size(__u32 most)

@@ -33,6 +33,10 @@
 
 #include <kdsm/kdsm.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- the pool ---- */
 
 /* A process's part of a job: its workers and their deques. */
@@ -116,7 +120,7 @@ int kdsm_tasks_set_workers(struct kdsm_tasks *tasks, uint32_t workers);
  * A failed job stays failed in all its processes. Its tasks are abandoned: their next
  * spawn, sync or poll does not return.
  */
-#define KDSM_RUN(tasks, result, f, ...) f##_kdsm_root(tasks, result, ##__VA_ARGS__)
+#define KDSM_RUN(tasks, result, ...) KDSM_TASK_NAMED(root, __VA_ARGS__, tasks, result)
 
 /* Wait until a process calls kdsm_tasks_end(). Errors: those of KDSM_RUN(). */
 int kdsm_tasks_serve(struct kdsm_tasks *tasks);
@@ -178,19 +182,19 @@ void kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *count
 	KDSM_VOID_TASK_DECLARE(__VA_ARGS__) \
 	KDSM_VOID_TASK_DEFINE(__VA_ARGS__)
 #define KDSM_TASK_DECLARE(...) \
-	KDSM_TASK_DECLARE_(KDSM_TASK_PAIRS(__VA_ARGS__), __VA_ARGS__)
+	KDSM_TASK_DECLARE_(KDSM_TASK_PAIRS(__VA_ARGS__), __VA_ARGS__, )
 #define KDSM_TASK_DEFINE(...) \
-	KDSM_TASK_DEFINE_(KDSM_TASK_PAIRS(__VA_ARGS__), __VA_ARGS__)
+	KDSM_TASK_DEFINE_(KDSM_TASK_PAIRS(__VA_ARGS__), __VA_ARGS__, )
 #define KDSM_VOID_TASK_DECLARE(...) \
-	KDSM_VOID_TASK_DECLARE_(KDSM_TASK_PAIRS(void, __VA_ARGS__), __VA_ARGS__)
+	KDSM_VOID_TASK_DECLARE_(KDSM_TASK_PAIRS(void, __VA_ARGS__), __VA_ARGS__, )
 #define KDSM_VOID_TASK_DEFINE(...) \
-	KDSM_VOID_TASK_DEFINE_(KDSM_TASK_PAIRS(void, __VA_ARGS__), __VA_ARGS__)
+	KDSM_VOID_TASK_DEFINE_(KDSM_TASK_PAIRS(void, __VA_ARGS__), __VA_ARGS__, )
 
-#define KDSM_SPAWN(f, ...) \
-	((void)(kdsm_head = f##_kdsm_spawn(kdsm_worker, kdsm_head, ##__VA_ARGS__)))
+#define KDSM_SPAWN(...) \
+	((void)(kdsm_head = KDSM_TASK_NAMED(spawn, __VA_ARGS__, kdsm_worker, kdsm_head)))
 #define KDSM_SYNC(f)		f##_kdsm_sync(kdsm_worker, &kdsm_head)
 #define KDSM_DROP()		((void)kdsm_task_pop(kdsm_worker, &kdsm_head))
-#define KDSM_CALL(f, ...)	f##_kdsm_call(kdsm_worker, kdsm_head, ##__VA_ARGS__)
+#define KDSM_CALL(...)		KDSM_TASK_NAMED(direct, __VA_ARGS__, kdsm_worker, kdsm_head)
 #define KDSM_POLL()		kdsm_task_poll(kdsm_worker, kdsm_head)
 #define KDSM_WORKER()		((unsigned int)kdsm_worker->index)
 #define KDSM_CONTEXT()		(kdsm_worker->context)
@@ -223,6 +227,22 @@ struct kdsm_task *kdsm_task_sync(struct kdsm_worker *worker, struct kdsm_task *h
 void kdsm_task_look(struct kdsm_worker *worker, struct kdsm_task *head);
 int kdsm_tasks_run(struct kdsm_tasks *tasks, const struct kdsm_task_type *type,
 		   const void *arguments, void *result);
+
+/*
+ * Arguments and results are copied as bytes, which C++ allows for some types only. A task
+ * without arguments has a struct without fields, which only C++ knows.
+ */
+#ifdef __cplusplus
+#define KDSM_TASK_NO_FIELD
+#define KDSM_TASK_ASSERT(...)	static_assert(__VA_ARGS__)
+#define KDSM_TASK_ALIGN(type)	alignof(type)
+#define KDSM_TASK_COPIED(type)	__is_trivially_copyable(type)
+#else
+#define KDSM_TASK_NO_FIELD	__extension__ char kdsm_none[0];
+#define KDSM_TASK_ASSERT(...)	_Static_assert(__VA_ARGS__)
+#define KDSM_TASK_ALIGN(type)	_Alignof(type)
+#define KDSM_TASK_COPIED(type)	1
+#endif
 
 #define KDSM_TASK_LIKELY(x)	__builtin_expect(!!(x), 1)
 #define KDSM_TASK_INLINE	static inline __attribute__((always_inline, unused))
@@ -275,11 +295,16 @@ KDSM_TASK_INLINE struct kdsm_task *kdsm_task_pop(struct kdsm_worker *worker,
 			 odd, 1, odd, 0, odd)
 #define KDSM_TASK_PAIRS_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, pairs, ...) pairs
 
+/* What a task may have no arguments for comes last: C11 has no variadic macro without any. */
+#define KDSM_TASK_NAMED(what, ...)	KDSM_TASK_NAMED_(what, __VA_ARGS__)
+#define KDSM_TASK_NAMED_(what, f, ...)	f##_kdsm_##what(__VA_ARGS__)
+
 #define KDSM_TASK_CAT(a, b)	KDSM_TASK_CAT_(a, b)
 #define KDSM_TASK_CAT_(a, b)	a##b
-#define KDSM_TASK_EACH(what, n, ...) KDSM_TASK_CAT(KDSM_TASK_EACH_, n)(what, __VA_ARGS__)
+#define KDSM_TASK_EACH(what, n, ...)	KDSM_TASK_CAT(KDSM_TASK_EACH_, n)(what, __VA_ARGS__)
+/* A comma follows the last name, as C11 has no variadic macro without any argument. */
 #define KDSM_TASK_EACH_0(what, ...)
-#define KDSM_TASK_EACH_1(what, type, name) what(type, name)
+#define KDSM_TASK_EACH_1(what, type, name, ...) what(type, name)
 #define KDSM_TASK_EACH_2(what, type, name, ...) \
 	what(type, name) KDSM_TASK_EACH_1(what, __VA_ARGS__)
 #define KDSM_TASK_EACH_3(what, type, name, ...) \
@@ -297,6 +322,8 @@ KDSM_TASK_INLINE struct kdsm_task *kdsm_task_pop(struct kdsm_worker *worker,
 
 #define KDSM_TASK_FIELD(type, name)	type name;
 #define KDSM_TASK_PARAMETER(type, name)	, type name
+#define KDSM_TASK_LEADING(type, name)	type name,
+#define KDSM_TASK_PASS(type, name)	, name
 #define KDSM_TASK_STORE(type, name)	kdsm_to->name = name;
 #define KDSM_TASK_LOAD(type, name)	, kdsm_from->name
 
@@ -304,19 +331,22 @@ KDSM_TASK_INLINE struct kdsm_task *kdsm_task_pop(struct kdsm_worker *worker,
 #define KDSM_TASK_COMMON(n, R, RP, size, name, ...) \
 	struct name##_kdsm_arguments { \
 		KDSM_TASK_EACH(KDSM_TASK_FIELD, n, __VA_ARGS__) \
-		char kdsm_none[0]; \
+		KDSM_TASK_NO_FIELD \
 	}; \
-	_Static_assert(sizeof(struct name##_kdsm_arguments) <= KDSM_TASK_BYTES, \
-		       "the arguments of task " #name " are too large"); \
-	_Static_assert((size) <= KDSM_TASK_BYTES, "the result of task " #name " is too large"); \
-	_Static_assert(_Alignof(struct name##_kdsm_arguments) <= 16, \
-		       "an argument of task " #name " is aligned too far"); \
+	KDSM_TASK_ASSERT(sizeof(struct name##_kdsm_arguments) <= KDSM_TASK_BYTES, \
+			 "the arguments of task " #name " are too large"); \
+	KDSM_TASK_ASSERT((size) <= KDSM_TASK_BYTES, \
+			 "the result of task " #name " is too large"); \
+	KDSM_TASK_ASSERT(KDSM_TASK_ALIGN(struct name##_kdsm_arguments) <= 16, \
+			 "an argument of task " #name " is aligned too far"); \
+	KDSM_TASK_ASSERT(KDSM_TASK_COPIED(struct name##_kdsm_arguments), \
+			 "an argument of task " #name " is not trivially copyable"); \
 	extern struct kdsm_task_type name##_kdsm_type; \
 	R name##_kdsm_call(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head \
 			   KDSM_TASK_EACH(KDSM_TASK_PARAMETER, n, __VA_ARGS__)); \
 	KDSM_TASK_INLINE struct kdsm_task * \
-	name##_kdsm_spawn(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head \
-			  KDSM_TASK_EACH(KDSM_TASK_PARAMETER, n, __VA_ARGS__)) \
+	name##_kdsm_spawn(KDSM_TASK_EACH(KDSM_TASK_LEADING, n, __VA_ARGS__) \
+			  struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head) \
 	{ \
 		struct name##_kdsm_arguments *kdsm_to __attribute__((unused)) = \
 			(struct name##_kdsm_arguments *)kdsm_head->data; \
@@ -324,8 +354,8 @@ KDSM_TASK_INLINE struct kdsm_task *kdsm_task_pop(struct kdsm_worker *worker,
 		return kdsm_task_push(kdsm_worker, kdsm_head, name##_kdsm_type.id); \
 	} \
 	static inline __attribute__((unused)) int \
-	name##_kdsm_root(struct kdsm_tasks *kdsm_tasks, RP kdsm_result \
-			 KDSM_TASK_EACH(KDSM_TASK_PARAMETER, n, __VA_ARGS__)) \
+	name##_kdsm_root(KDSM_TASK_EACH(KDSM_TASK_LEADING, n, __VA_ARGS__) \
+			 struct kdsm_tasks *kdsm_tasks, RP kdsm_result) \
 	{ \
 		struct name##_kdsm_arguments kdsm_arguments, \
 			*kdsm_to __attribute__((unused)) = &kdsm_arguments; \
@@ -337,7 +367,17 @@ KDSM_TASK_INLINE struct kdsm_task *kdsm_task_pop(struct kdsm_worker *worker,
 
 #define KDSM_TASK_DECLARE_(n, R, name, ...) \
 	KDSM_TASK_COMMON(n, R, R *, sizeof(R), name, __VA_ARGS__) \
-	_Static_assert(_Alignof(R) <= 16, "the result of task " #name " is aligned too far"); \
+	KDSM_TASK_ASSERT(KDSM_TASK_ALIGN(R) <= 16, \
+			 "the result of task " #name " is aligned too far"); \
+	KDSM_TASK_ASSERT(KDSM_TASK_COPIED(R), \
+			 "the result of task " #name " is not trivially copyable"); \
+	KDSM_TASK_INLINE R \
+	name##_kdsm_direct(KDSM_TASK_EACH(KDSM_TASK_LEADING, n, __VA_ARGS__) \
+			   struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head) \
+	{ \
+		return name##_kdsm_call(kdsm_worker, kdsm_head \
+					KDSM_TASK_EACH(KDSM_TASK_PASS, n, __VA_ARGS__)); \
+	} \
 	KDSM_TASK_INLINE R \
 	name##_kdsm_sync(struct kdsm_worker *kdsm_worker, struct kdsm_task **kdsm_head) \
 	{ \
@@ -352,6 +392,13 @@ KDSM_TASK_INLINE struct kdsm_task *kdsm_task_pop(struct kdsm_worker *worker,
 
 #define KDSM_VOID_TASK_DECLARE_(n, name, ...) \
 	KDSM_TASK_COMMON(n, void, void *, 0, name, __VA_ARGS__) \
+	KDSM_TASK_INLINE void \
+	name##_kdsm_direct(KDSM_TASK_EACH(KDSM_TASK_LEADING, n, __VA_ARGS__) \
+			   struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head) \
+	{ \
+		name##_kdsm_call(kdsm_worker, kdsm_head \
+				 KDSM_TASK_EACH(KDSM_TASK_PASS, n, __VA_ARGS__)); \
+	} \
 	KDSM_TASK_INLINE void \
 	name##_kdsm_sync(struct kdsm_worker *kdsm_worker, struct kdsm_task **kdsm_head) \
 	{ \
@@ -403,5 +450,9 @@ KDSM_TASK_INLINE struct kdsm_task *kdsm_task_pop(struct kdsm_worker *worker,
 	R name##_kdsm_call(struct kdsm_worker *kdsm_worker __attribute__((unused)), \
 			   struct kdsm_task *kdsm_head __attribute__((unused)) \
 			   KDSM_TASK_EACH(KDSM_TASK_PARAMETER, n, __VA_ARGS__))
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* KDSM_TASK_H */
