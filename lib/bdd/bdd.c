@@ -15,7 +15,6 @@ static struct kdsm_table_attr table_attr(const struct kdsm_bdd_attr *attr, unsig
 		.nodes = kdsm_table_nodes_for(attr->table_bytes, parts),
 		.first_nodes = kdsm_table_nodes_for(attr->first_table_bytes, parts),
 		.find = attr->find,
-		.probe = attr->probe,
 	};
 }
 

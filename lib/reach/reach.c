@@ -181,8 +181,7 @@ static int meet(struct kd_search *s, struct kd_reach_result *result)
 				kd_hash(bdd->table_bytes + bdd->granularity,
 					bdd->cache_bytes ^ kd_hash(s->options->levels,
 								   kd_search_strategy(s))) ^
-				kd_hash(bdd->first_table_bytes,
-					bdd->first_cache_bytes ^ (uint64_t)bdd->probe << 63) ^
+				kd_hash(bdd->first_table_bytes, bdd->first_cache_bytes) ^
 				(s->options->deadlocks || s->options->trace));
 	words[THREADS] = s->options->workers;
 	r = kd_gang_gather(&s->gang, words, agree, NULL);

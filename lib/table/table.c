@@ -66,16 +66,15 @@ uint64_t kdsm_table_nodes_for(uint64_t bytes, unsigned int cluster_nodes)
 }
 
 /*
- * So many blocks are in use, of every part, and an index for them. Quadratic probing may
- * miss half of the entries of an index that is hardly longer than a walk, so one that is
- * not longer is walked through as a whole.
+ * So many blocks are in use, of every part, and an index for them. A walk of many runs may
+ * miss half of the entries of an index that is hardly longer than a walk. Hence the walk
+ * through an index that is not longer is one run, which visits all entries.
  */
 void kd_table_resize(struct kdsm_table *t, uint64_t limit)
 {
 	t->limit = limit;
 	t->index_size = limit * t->block < t->index_most ? limit * t->block : t->index_most;
-	t->run = t->probe == KDSM_TABLE_QUADRATIC && t->index_size > KD_PROBE_LIMIT ?
-		 KD_WALK_RUN : KD_PROBE_LIMIT;
+	t->run = t->index_size > KD_PROBE_LIMIT ? KD_WALK_RUN : KD_PROBE_LIMIT;
 }
 
 int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
@@ -91,7 +90,7 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 	int r;
 
 	if (attr->nodes == 0 || offset % 64 || attr->first_nodes > attr->nodes ||
-	    attr->find > KDSM_TABLE_MESSAGE || attr->probe > KDSM_TABLE_LINEAR)
+	    attr->find > KDSM_TABLE_MESSAGE)
 		return -EINVAL;
 	if (attr->find == KDSM_TABLE_MESSAGE && kdsm_domain(kdsm) == KDSM_DOMAIN_HCA)
 		return -EOPNOTSUPP;
@@ -114,7 +113,6 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 	t->block = l.block;
 	first = layout(attr->first_nodes ? attr->first_nodes : attr->nodes, t->parts);
 	t->index_most = l.entries;
-	t->probe = attr->probe;
 	kd_table_resize(t, (first.slots + l.block - 1) / l.block);
 	t->first = t->self * t->slots;
 	t->offset = offset;

@@ -154,7 +154,7 @@ static inline void kd_hint_put(struct kd_nodecache *cache, uint64_t hash,
 #define KD_WINDOW_NODES	128	/* nodes brought by one get at most */
 #define KD_RANGE_MAX	128	/* index entries brought by one get at most */
 /*
- * Entries of a run of quadratic probing. In shorter runs there is less of a cluster, but
+ * Entries of a run of a walk. In shorter runs there is less of a cluster, but
  * of a full one a get brings less; what one get brings at most costs fewest of them.
  */
 #define KD_WALK_RUN	KD_RANGE_MAX
@@ -183,7 +183,7 @@ struct kdsm_table {
 	uint64_t slots;			/* of a part: numbers from part to part */
 	uint64_t index_size;		/* entries in use, of a part */
 	uint64_t first;			/* number of slot 0 of the own part */
-	uint32_t run;			/* of kdsm_walk_next(); linear: KD_PROBE_LIMIT */
+	uint32_t run;			/* of kdsm_walk_next() */
 	unsigned int self, parts;
 	bool cpu_atomics;		/* on the own part */
 	enum kdsm_table_find find;
@@ -197,7 +197,6 @@ struct kdsm_table {
 	uint64_t block;			/* nodes in a block, a power of two */
 	uint64_t limit;			/* blocks in use, of a part */
 	uint64_t reserve;		/* of these, not given out before the first collection */
-	enum kdsm_table_probe probe;
 
 	/* collections, all of them collective: the same everywhere */
 	uint64_t collections;

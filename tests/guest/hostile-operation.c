@@ -155,7 +155,7 @@ static void operations_on(int file, uint16_t node)
 
 static const struct kdsm_find good_find = {
 	.entries = 8, .nodes = 8, .data = 128, .first = 16, .node = { 1, 2 },
-	.number = 99, .probes = 8, .fragment = 3,
+	.number = 99, .probes = 8, .fragment = 3, .run = 8,
 };
 
 /* In memory at 0 of the part there are no entries yet. */
@@ -195,6 +195,7 @@ static void finds_on(int file, uint16_t node)
 	TRY("outcome", outcome, KDSM_FIND_PUT, -EINVAL);
 	TRY("a walk too long", done, KDSM_FIND_PROBES_MAX - 7, -EINVAL);
 	TRY("a walk absurd", done, UINT32_MAX - 7, -EINVAL);
+	TRY("runs of 0", run, 0, -EINVAL);
 	TRY("runs of 3", run, 3, -EINVAL);
 	TRY("runs absurd", run, UINT32_MAX, -EINVAL);
 #undef TRY

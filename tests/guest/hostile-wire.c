@@ -284,7 +284,7 @@ static void finds(struct attack *attack, u32 id, u64 end)
 {
 	const struct kdsm_wire_find good = {
 		.id = id, .probes = 8, .index = end / 2, .entries = 8, .nodes = 8, .data = 4096,
-		.node = { 1, 2 }, .number = 9, .fragment = 5,
+		.node = { 1, 2 }, .number = 9, .fragment = 5, .run = 8,
 	};
 	struct kdsm_wire_find bad;
 
@@ -314,6 +314,7 @@ static void finds(struct attack *attack, u32 id, u64 end)
 	TRY("fragment absurd", fragment, UINT32_MAX);
 	TRY("a walk too long", done, KDSM_FIND_PROBES_MAX - 7);
 	TRY("a walk absurd", done, UINT32_MAX - 7);
+	TRY("runs of 0", run, 0);
 	TRY("runs of 6", run, 6);
 	TRY("runs absurd", run, UINT32_MAX);
 #undef TRY

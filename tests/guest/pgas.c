@@ -157,8 +157,8 @@ static void pgas_atomics_sum(void)
 #define NODES (3 * MIB)
 #define KEYS 300
 
-/* Entries of a run; 0: linear probing. */
-static const uint32_t find_runs[] = { 0, 32 };
+/* Entries of a run: all, as in small tables, or fewer. */
+static const uint32_t find_runs[] = { ENTRIES, 32 };
 static uint32_t find_run;
 
 /* The number under which the key is known: 1 + node * KEYS + key of who put it. */
@@ -238,7 +238,7 @@ static void find_together(unsigned int kind)
 static void pgas_find(void)
 {
 	struct kdsm_find find = { .entries = 4, .nodes = 4, .data = NODES, .number = 5,
-				  .probes = 4, .fragment = 9 };
+				  .probes = 4, .fragment = 9, .run = 4 };
 	struct kdsm_op op = kdsm_op_find(next(), FIND_FULL, &find);
 	const uint64_t other = 0x8080808080808081;
 	unsigned int i;

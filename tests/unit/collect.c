@@ -235,18 +235,16 @@ static kdsm_bdd pair(struct fixture *f, unsigned int i)
 }
 
 /* Of a table nearly full of what is alive all is found again, however far from its place. */
-static void crowd(unsigned int nodes, enum kdsm_table_probe probe)
+static void crowd(unsigned int nodes)
 {
 	static const struct kdsm_bdd_attr size = { .table_bytes = 1 << 18, .cache_bytes = 1 << 16 };
-	struct kdsm_bdd_attr attr = size;
 	struct kdsm_bdd_collection result;
 	uint64_t used, room, i, n;
 	struct shadow shadow;
 	struct fixture f;
 	kdsm_bdd *kept;
 
-	attr.probe = probe;
-	begin_with(&f, nodes, attr);
+	begin_with(&f, nodes, size);
 	assert_int_equal(kdsm_table_usage(f.store[0]->table, &used, &room), 0);
 	n = room * 24 / 25 - 201;
 	kept = calloc(n, sizeof(*kept));
@@ -274,18 +272,13 @@ static void crowded(void **state)
 	unsigned int nodes;
 
 	(void)state;
-	for (nodes = 1; nodes <= 3; nodes++) {
-		crowd(nodes, KDSM_TABLE_QUADRATIC);
-		crowd(nodes, KDSM_TABLE_LINEAR);
-	}
+	for (nodes = 1; nodes <= 3; nodes++)
+		crowd(nodes);
 }
 
 static const struct kdsm_bdd_attr roomy = { .table_bytes = 2 << 20, .cache_bytes = 1 << 20 };
 /* The garbage of all rounds would fill the table many times. */
 static const struct kdsm_bdd_attr tight = { .table_bytes = 1 << 17, .cache_bytes = 1 << 16 };
-static const struct kdsm_bdd_attr linear = {
-	.table_bytes = 1 << 17, .cache_bytes = 1 << 16, .probe = KDSM_TABLE_LINEAR,
-};
 
 /* Boxes hold a few words, and threads stop at full ones all the time. */
 static const struct kdsm_bdd_attr no_cache = { .table_bytes = 1 << 17, .cache_bytes = 1 };
@@ -296,7 +289,6 @@ static void one_node(void **state)
 	keep_and_drop(1, 1, roomy, 5);
 	keep_and_drop(1, 1, tight, 40);
 	keep_and_drop(1, 4, tight, 10);
-	keep_and_drop(1, 4, linear, 10);
 }
 
 static void two_nodes(void **state)
@@ -305,7 +297,6 @@ static void two_nodes(void **state)
 	keep_and_drop(2, 1, roomy, 3);
 	keep_and_drop(2, 1, tight, 20);
 	keep_and_drop(2, 3, tight, 10);
-	keep_and_drop(2, 3, linear, 10);
 }
 
 static void three_nodes(void **state)

@@ -63,8 +63,6 @@ static void search_in(enum kdsm_domain domain, const struct expected *expected,
 	for (i = 0; i < nodes; i++) {
 		sim.kdsm[i]->domain = domain;
 		job[i].options.bdd.granularity = granularity;
-		job[i].options.bdd.probe = workers == 1 ? KDSM_TABLE_LINEAR :
-							  KDSM_TABLE_QUADRATIC;
 	}
 	run_well(job, nodes);
 	check_result(&job[0].result, expected);
@@ -389,10 +387,10 @@ static void disagree(void (*change)(struct kd_reach_options *options))
 	sim_stop();
 }
 
-/* What one puts the other would not find. */
-static void other_probing(struct kd_reach_options *options)
+/* Nodes that disagree would look for results in different places. */
+static void other_granularity(struct kd_reach_options *options)
 {
-	options->bdd.probe = KDSM_TABLE_LINEAR;
+	options->bdd.granularity = 5;
 }
 
 /* Before that much is collected once more. */
@@ -409,7 +407,7 @@ static void trace_wanted(struct kd_reach_options *options)
 static void other_options(void **state)
 {
 	(void)state;
-	disagree(other_probing);
+	disagree(other_granularity);
 	disagree(deadlocks_wanted);
 	disagree(trace_wanted);
 }

@@ -113,14 +113,6 @@ static void together(unsigned int nodes, unsigned int threads, unsigned int coun
 	close_tables(&b);
 }
 
-/* A test, by linear probing. */
-static void linear(void (*test)(void **state), void **state)
-{
-	probe = KDSM_TABLE_LINEAR;
-	test(state);
-	probe = KDSM_TABLE_QUADRATIC;
-}
-
 static void one_thread(void **state)
 {
 	(void)state;
@@ -355,16 +347,6 @@ static void operations(void **state)
 	assert_true(get / n <= 1.2);
 }
 
-static void all_linear(void **state)
-{
-	linear(four_threads, state);
-	linear(three_nodes, state);
-	linear(load_09, state);
-	linear(full, state);
-	linear(other_ways, state);
-	linear(operations, state);
-}
-
 /* Memory that others may write holds anything; it may fail, and no more. */
 static void hostile(void **state)
 {
@@ -379,7 +361,7 @@ static void hostile(void **state)
 		uint64_t number;
 
 		way = round < 40 ? KDSM_TABLE_ONE_SIDED : KDSM_TABLE_MESSAGE;
-		/* Half of them are large enough for quadratic probing. */
+		/* Half of them are large enough for walks of several runs. */
 		open_tables(&b, 2, round & 2 ? 2000 : 6000);
 		for (i = 0; i < 2; i++) {
 			word = kdsm_region_part(b.region[i]);
@@ -426,9 +408,6 @@ static void bad_calls(void **state)
 	attr.find = KDSM_TABLE_MESSAGE + 1;
 	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -EINVAL);
 	attr.find = KDSM_TABLE_AUTO;
-	attr.probe = KDSM_TABLE_LINEAR + 1;
-	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -EINVAL);
-	attr.probe = KDSM_TABLE_LINEAR;
 	attr.nodes = 0;
 	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -EINVAL);
 	attr.nodes = 100000;
@@ -477,7 +456,6 @@ int main(void)
 		cmocka_unit_test(other_ways),
 		cmocka_unit_test(messages),
 		cmocka_unit_test(operations),
-		cmocka_unit_test(all_linear),
 		cmocka_unit_test(hostile),
 		cmocka_unit_test(bad_calls),
 		cmocka_unit_test(peer_gone),

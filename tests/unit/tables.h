@@ -29,12 +29,11 @@ struct bench {
 
 /* How tables are opened. */
 static enum kdsm_table_find way = KDSM_TABLE_ONE_SIDED;
-static enum kdsm_table_probe probe = KDSM_TABLE_QUADRATIC;
 static bool mixed;		/* each node has a way of its own */
 
 static inline void open_tables(struct bench *b, unsigned int nodes, uint64_t capacity)
 {
-	struct kdsm_table_attr attr = { .nodes = capacity, .find = way, .probe = probe };
+	struct kdsm_table_attr attr = { .nodes = capacity, .find = way };
 	struct kdsm_region_attr region = {
 		.size = (64 + kdsm_table_part_bytes(&attr, nodes)) * nodes,
 	};

@@ -70,7 +70,6 @@ struct options {
 	uint64_t entries;	/* table: of all nodes together */
 	uint64_t cache;		/* table: remote nodes kept */
 	uint32_t find;		/* table: enum kdsm_table_find */
-	uint32_t probe;		/* table: enum kdsm_table_probe */
 	double loads[MAX_LIST];
 	unsigned int load_count;
 	uint32_t block;		/* bytes of a block; 0: the default of the kind */

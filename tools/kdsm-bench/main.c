@@ -39,7 +39,6 @@ enum {
 	KEY_RANGES,
 	KEY_ONLY,
 	KEY_FIND,
-	KEY_PROBE,
 };
 
 /* What may be said after the kind, and what counts if it is not. */
@@ -85,8 +84,6 @@ static const struct argp_option arguments[] = {
 	  "table: remote nodes kept in a cache; default the least, 1K", 0 },
 	{ "find", KEY_FIND, "WAY", 0,
 	  "table: one-sided (the default), message, or auto: as is measured to be faster", 0 },
-	{ "probe", KEY_PROBE, "WAY", 0,
-	  "table: quadratic (the default) or linear: how entries for a node follow each other", 0 },
 	{ "block", KEY_BLOCK, "BYTES", 0,
 	  "fault, fence: of a block; default 4K; falseshare: 32K", 0 },
 	{ "blocks", KEY_BLOCKS, "N", 0, "fence: written in each round; default 1000", 0 },
@@ -190,15 +187,6 @@ static uint32_t parse_find(struct argp_state *state, const char *word)
 	return KDSM_TABLE_AUTO;
 }
 
-static uint32_t parse_probe(struct argp_state *state, const char *word)
-{
-	if (!strcmp(word, "linear"))
-		return KDSM_TABLE_LINEAR;
-	if (strcmp(word, "quadratic"))
-		argp_error(state, "'%s' is not quadratic or linear", word);
-	return KDSM_TABLE_QUADRATIC;
-}
-
 static void parse_loads(struct argp_state *state, const char *word, struct options *options)
 {
 	double load, last = 0;
@@ -290,9 +278,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_FIND:
 		options->find = parse_find(state, arg);
-		return 0;
-	case KEY_PROBE:
-		options->probe = parse_probe(state, arg);
 		return 0;
 	case KEY_LOADS:
 		parse_loads(state, arg, options);

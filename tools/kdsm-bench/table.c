@@ -279,7 +279,6 @@ int bench_table(const struct options *options)
 		.nodes = options->entries,
 		.cache_nodes = options->cache,
 		.find = options->find,
-		.probe = options->probe,
 	};
 	struct table table = { 0 };
 	struct run run;

@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <kdsm/task.h>
-
 #include "common/cli.h"
 #include "common/cluster.h"
 #include "print.h"
@@ -37,7 +35,7 @@ struct arguments {
 	bool json, local;
 	uint64_t workers, granularity;
 	unsigned int strategy;		/* enum strategy */
-	unsigned int find, probe;	/* enums of the library */
+	unsigned int find;		/* enum kdsm_table_find */
 	const char **bound, **invariant;
 };
 
@@ -54,12 +52,6 @@ static const char *const find_ways[] = {
 	[KDSM_TABLE_AUTO] = "auto",
 	[KDSM_TABLE_ONE_SIDED] = "one-sided",
 	[KDSM_TABLE_MESSAGE] = "message",
-	NULL
-};
-
-static const char *const probe_ways[] = {
-	[KDSM_TABLE_QUADRATIC] = "quadratic",
-	[KDSM_TABLE_LINEAR] = "linear",
 	NULL
 };
 
@@ -148,9 +140,6 @@ static const struct cli_option options[] = {
 	{ "find", 0, "WAY",
 	  "Find and put BDD nodes of other nodes one-sided, by message, or as is faster (auto)",
 	  CLI_CHOICE, AT(find), .words = find_ways },
-	{ "probe", 0, "WAY",
-	  "Look for a BDD node in runs that are ever further apart (quadratic), or linear (quadratic)",
-	  CLI_CHOICE, AT(probe), .words = probe_ways },
 	{ "strategy", 0, "NAME",
 	  "Search breadth first (bfs, the default), by chaining, which takes fewer rounds, or by saturation",
 	  CLI_CHOICE, AT(strategy), .words = strategies },
@@ -196,7 +185,6 @@ static int check(void *values, char *reason)
 	a->reach.workers = a->workers;
 	a->reach.bdd.granularity = a->granularity;
 	a->reach.bdd.find = a->find;
-	a->reach.bdd.probe = a->probe;
 	a->reach.chaining = a->strategy == CHAINING;
 	a->reach.saturation = a->strategy == SATURATION;
 	a->reach.bound = a->bound;

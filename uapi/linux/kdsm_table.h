@@ -80,23 +80,23 @@ static inline int kdsm_entry_whole(__u64 entry)
 /*
  * The walk of a node: the entries at which it is looked for, from the one that its hash
  * gives on. It is put into the first empty one, so whoever looks for it goes the same way.
- * Linear probing goes from each entry to the next, behind the last one to the first;
- * entries in use form clusters, which grow where they are long already. Quadratic probing
- * goes so for run entries, which a few cache lines hold and one get brings, and then leaves
- * out run, 2 run, 3 run ... of them between each run and the next: the starts of runs are
- * run * i * (i + 3) / 2 apart from the first. (Laarman, van de Pol, Weber, FMCAD 2010,
- * "walking the line"; Oortwijn, van Dijk, van de Pol, SPIN 2017, section 3, with ranges of
- * a fixed size. Here only the walk is fixed: a get may bring any part of a run.)
+ * A walk consists of runs of adjacent entries, which a few cache lines hold and one get
+ * brings; behind the last entry of the index comes the first. Between each run and the next
+ * the walk leaves out run, 2 run, 3 run ... entries (quadratic probing), so that entries in
+ * use form no long clusters: run i begins run * i * (i + 3) / 2 entries behind the first.
+ * (Laarman, van de Pol, Weber, FMCAD 2010, "walking the line"; Oortwijn, van Dijk, van de
+ * Pol, SPIN 2017, section 3, with ranges of a fixed size. Here only the walk is fixed: a get
+ * may bring any part of a run.)
  */
 
 /*
  * The entry behind this one, below entries. done: entries of the walk up to this one, it
- * included, from 1 on. run: a power of two; of linear probing 0, or no less than the walk.
+ * included, from 1 on. run: entries of a run, a power of two.
  */
 static inline __u64 kdsm_walk_next(__u64 entry, __u64 entries, __u32 done, __u32 run)
 {
 	entry++;
-	/* The end of a run; of 0 there is none, as 0 - 1 has all bits. */
+	/* The end of a run */
 	if (!(done & (run - 1)))
 		entry += done < entries ? done : done % (__u32)entries;
 	return entry < entries ? entry : entry - entries;
@@ -143,7 +143,7 @@ struct kdsm_find {
 	__u64 number;		/* below 2^40; (out) that of the entry */
 	__u32 probes;		/* 1..KDSM_FIND_PROBES_MAX - done; (out) left behind entry */
 	__u32 done;		/* of the walk, before entry; (out) with entry */
-	__u32 run;		/* of the walk: 0 or a power of two */
+	__u32 run;		/* of the walk, in entries: a power of two */
 	__u16 fragment;
 	__u16 outcome;		/* 0; (out) enum kdsm_find_outcome */
 };
@@ -155,8 +155,8 @@ static inline int kdsm_find_check(const struct kdsm_find *find, __u64 index, __u
 	    !find->nodes || find->nodes > KDSM_NUMBERS || find->first > KDSM_NUMBERS ||
 	    find->number >= KDSM_NUMBERS || find->outcome ||
 	    !find->probes || find->probes > KDSM_FIND_PROBES_MAX ||
-	    find->done > KDSM_FIND_PROBES_MAX - find->probes || find->run & (find->run - 1) ||
-	    index % 8 || find->data % 8)
+	    find->done > KDSM_FIND_PROBES_MAX - find->probes ||
+	    !find->run || find->run & (find->run - 1) || index % 8 || find->data % 8)
 		return -EINVAL;
 	if (index > size || find->entries > (size - index) / sizeof(__u64) ||
 	    find->data > size || find->nodes > (size - find->data) / sizeof(find->node))

@@ -56,7 +56,6 @@ struct kdsm_bdd_attr {
 	 */
 	unsigned int granularity;
 	uint32_t find;		/* enum kdsm_table_find, of this process */
-	uint32_t probe;		/* enum kdsm_table_probe */
 };
 
 /* Bytes that a store takes in every part of a region over cluster_nodes nodes. */

@@ -47,16 +47,6 @@ enum kdsm_table_find {
 	KDSM_TABLE_MESSAGE,	/* the other node's kernel does it; not in domain HCA */
 };
 
-/*
- * The entries of the index that are looked at for a node: runs of 128 entries, ever further
- * apart, or one behind the other (kdsm_walk_next() in <linux/kdsm_table.h>). Where the
- * index is fuller than nine tenths, the first takes fewer remote operations.
- */
-enum kdsm_table_probe {
-	KDSM_TABLE_QUADRATIC,
-	KDSM_TABLE_LINEAR,
-};
-
 struct kdsm_table_attr {
 	/*
 	 * In all parts together. Each has slots for its share, rounded up to blocks; and index
@@ -67,7 +57,6 @@ struct kdsm_table_attr {
 	uint64_t cache_nodes;	/* remote nodes kept by this process; 0: an eighth of nodes */
 	uint64_t first_nodes;	/* of these, in use until the table grows; 0: all */
 	uint32_t find;		/* enum kdsm_table_find, of this process */
-	uint32_t probe;		/* enum kdsm_table_probe */
 };
 
 /*
@@ -88,7 +77,7 @@ uint64_t kdsm_table_nodes_for(uint64_t bytes, unsigned int cluster_nodes);
  * memory must be zero when the first process opens it. The region must stay
  * open as long as the table.
  *
- * -EINVAL: offset, attr.nodes 0, first_nodes above it, attr.find or attr.probe. -ERANGE:
+ * -EINVAL: offset, attr.nodes 0, first_nodes above it, or attr.find. -ERANGE:
  * the parts are too small. -EFBIG: more than 2^39 nodes. -ENOMEM: no memory for the caches.
  * -EOPNOTSUPP: KDSM_TABLE_MESSAGE in domain HCA.
  */

@@ -191,7 +191,7 @@ static void make_find(struct bound *bound, struct kdsm_op *op)
 		.node = { 1 + random_below(rnd, 8), 7 }, .entry = random_below(rnd, 64),
 		.number = random_below(rnd, 128), .probes = 1 + random_below(rnd, 70),
 		.fragment = random_below(rnd, 4), .done = random_below(rnd, 200),
-		.run = random_one_in(rnd, 3) ? 0 : 1u << random_below(rnd, 8),
+		.run = 1u << random_below(rnd, 8),
 	};
 
 	if (random_one_in(rnd, 4))
