@@ -38,9 +38,12 @@ ALL_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARN) -pthread \
 B := build
 OBJ := $(B)/obj
 
-LIB_SRC := $(wildcard lib/*/*.c)
-LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o)
-LIB_LIBS := -lgmp -lexpat
+# libkdsm-reach has the readers of models and the search; libkdsm has the other folders.
+REACH_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard lib/reach/*.c))
+REACH_LIBS := -lexpat
+LIB_OBJ := $(filter-out $(REACH_OBJ),$(patsubst %.c,$(OBJ)/%.o,$(wildcard lib/*/*.c)))
+LIB_LIBS := -lgmp
+LIBS := libkdsm libkdsm-reach
 TOOLS := $(filter-out common,$(notdir $(patsubst %/,%,$(wildcard tools/*/))))
 TOOL_BIN := $(addprefix $(B)/bin/,$(TOOLS))
 TOOL_LIBS := -Wl,--as-needed -lmnl -ljson-c -luuid -lsmartcols -lm
@@ -92,28 +95,37 @@ module:
 
 # --- user space -------------------------------------------------------------
 
-user: $(B)/lib/libkdsm.so $(B)/lib/libkdsm.a $(B)/lib/pkgconfig/libkdsm.pc $(TOOL_BIN)
+user: $(foreach l,$(LIBS),$(B)/lib/$l.so $(B)/lib/$l.a $(B)/lib/pkgconfig/$l.pc) $(TOOL_BIN)
 
 $(OBJ)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fPIC -c -o $@ $<
 
 $(B)/lib/libkdsm.a: $(LIB_OBJ)
+$(B)/lib/libkdsm-reach.a: $(REACH_OBJ)
+$(B)/lib/%.a:
 	@mkdir -p $(@D)
-	@# q, as r would replace an earlier member of the same base name (lock/local.o by core/local.o)
+	@# q: r would replace an earlier member of the same base name (local.o of another folder)
 	rm -f $@ && $(AR) qcs $@ $^
 
 $(B)/lib/libkdsm.so.$(SOVERSION): $(LIB_OBJ) lib/libkdsm.map
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,libkdsm.so.$(SOVERSION) \
-		-Wl,--version-script=lib/libkdsm.map -o $@ $(LIB_OBJ) $(LDFLAGS) $(LIB_LIBS)
+	$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/libkdsm.map \
+		-Wl,-Bsymbolic-functions \
+		-o $@ $(LIB_OBJ) $(LDFLAGS) $(LIB_LIBS)
 
-$(B)/lib/libkdsm.so: $(B)/lib/libkdsm.so.$(SOVERSION)
-	ln -sf libkdsm.so.$(SOVERSION) $@
+$(B)/lib/libkdsm-reach.so.$(SOVERSION): $(REACH_OBJ) lib/libkdsm-reach.map $(B)/lib/libkdsm.so
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/libkdsm-reach.map \
+		-o $@ $(REACH_OBJ) $(LDFLAGS) -L$(@D) -lkdsm $(REACH_LIBS) $(LIB_LIBS)
+
+$(B)/lib/%.so: $(B)/lib/%.so.$(SOVERSION)
+	ln -sf $(<F) $@
 
 # Always: the prefix may be another than last time.
-.PHONY: $(B)/lib/pkgconfig/libkdsm.pc
-$(B)/lib/pkgconfig/libkdsm.pc: lib/libkdsm.pc.in
+PC := $(LIBS:%=$(B)/lib/pkgconfig/%.pc)
+.PHONY: $(PC)
+$(PC): $(B)/lib/pkgconfig/%.pc: lib/%.pc.in
 	@mkdir -p $(@D)
 	sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@includedir@|$(includedir)|; s|@version@|$(VERSION)|' $< >$@
 
@@ -131,13 +143,17 @@ $(OBJ)/tools/common/cli.o: Makefile
 define tool
 $(B)/bin/$(1): $(patsubst %.c,$(OBJ)/%.o,$(wildcard tools/$(1)/*.c)) $(COMMON) $(B)/lib/libkdsm.a
 	@mkdir -p $$(@D)
-	$$(CC) $$(ALL_CFLAGS) -o $$@ $$^ $$(LDFLAGS) $$(LIB_LIBS) $$(TOOL_LIBS)
+	$$(CC) $$(ALL_CFLAGS) -o $$@ $$(filter %.o,$$^) -Wl,--start-group $$(filter %.a,$$^) \
+		-Wl,--end-group $$(LDFLAGS) $$(LIB_LIBS) $$(TOOL_LIBS)
 endef
 $(foreach t,$(TOOLS),$(eval $(call tool,$(t))))
+$(B)/bin/kdsm-reach: $(B)/lib/libkdsm-reach.a
+$(B)/bin/kdsm-reach: private LIB_LIBS += $(REACH_LIBS)
 
-$(B)/unit/%: $(OBJ)/tests/unit/%.o $(COMMON) $(B)/lib/libkdsm.a
+$(B)/unit/%: $(OBJ)/tests/unit/%.o $(COMMON) $(B)/lib/libkdsm-reach.a $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS) -lcmocka
+	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) \
+		$(LIB_LIBS) $(REACH_LIBS) $(TOOL_LIBS) -lcmocka
 
 # What a test needs beside libkdsm: more objects are more prerequisites.
 $(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
@@ -250,10 +266,12 @@ install: all
 		$(DESTDIR)$(mandir)/man7 $(DESTDIR)$(mandir)/man8
 	install -m 755 $(B)/bin/kdsm-* $(DESTDIR)$(bindir)
 	install -m 755 $(B)/bin/kdsmctl $(DESTDIR)$(sbindir)
-	install -m 644 $(B)/lib/libkdsm.a $(DESTDIR)$(libdir)
-	install -m 755 $(B)/lib/libkdsm.so.$(SOVERSION) $(DESTDIR)$(libdir)
-	ln -sf libkdsm.so.$(SOVERSION) $(DESTDIR)$(libdir)/libkdsm.so
-	install -m 644 $(B)/lib/pkgconfig/libkdsm.pc $(DESTDIR)$(libdir)/pkgconfig
+	set -e; for lib in $(LIBS); do \
+		install -m 644 $(B)/lib/$$lib.a $(DESTDIR)$(libdir); \
+		install -m 755 $(B)/lib/$$lib.so.$(SOVERSION) $(DESTDIR)$(libdir); \
+		ln -sf $$lib.so.$(SOVERSION) $(DESTDIR)$(libdir)/$$lib.so; \
+		install -m 644 $(B)/lib/pkgconfig/$$lib.pc $(DESTDIR)$(libdir)/pkgconfig; \
+	done
 	install -m 644 lib/include/kdsm/*.h $(DESTDIR)$(includedir)/kdsm
 	install -m 644 uapi/linux/*.h $(DESTDIR)$(includedir)/linux
 	install -m 644 Documentation/man/man1/*.1 $(DESTDIR)$(mandir)/man1

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "internal.h"
+#include "bdd/bdd.h"
 #include "task/internal.h"
 
 static struct kdsm_table_attr table_attr(const struct kdsm_bdd_attr *attr, unsigned int parts)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collect_internal.h"
+#include "internal.h"
 #include "core/core.h"
 
 /* A store grows when more than this much of what is in use of it is alive. */

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "collect_internal.h"
+#include "internal.h"
 
 #define SHARE_ABOVE	64	/* what a thread keeps to itself */
 

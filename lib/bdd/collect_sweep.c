@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "collect_internal.h"
+#include "internal.h"
 
 #define FULL_SHIFT	KDSM_NUMBER_BITS
 

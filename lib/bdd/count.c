@@ -2,7 +2,7 @@
 /* What is known only after looking at every node: counts and support. */
 #include <stdlib.h>
 
-#include "traverse.h"
+#include "bdd/bdd.h"
 
 int kdsm_bdd_count_nodes(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint64_t *count)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
+#include "bdd/bdd.h"
 
 int kd_bdd_wrong(struct kd_bdd_reader *r, uint64_t at, const char *what)
 {

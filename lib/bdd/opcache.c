@@ -7,7 +7,7 @@
 
 #include <kdsm/kdsm.h>
 
-#include "opcache.h"
+#include "bdd/bdd.h"
 
 int kd_opcache_init(struct kd_opcache *cache, struct kdsm_region *region,
 		    uint64_t offset, uint64_t part_bytes)

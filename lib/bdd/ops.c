@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "internal.h"
+#include "bdd/bdd.h"
 
 /* The cases of and that no node need be looked at for. */
 static inline bool and_known(kdsm_bdd a, kdsm_bdd b, kdsm_bdd *result)

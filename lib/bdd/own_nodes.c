@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "traverse.h"
+#include "bdd/bdd.h"
 
 void kd_private_destroy(struct kd_private *own)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "traverse.h"
+#include "bdd/bdd.h"
 
 struct cubes {
 	struct kdsm_bdd_worker *worker;

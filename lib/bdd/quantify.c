@@ -4,7 +4,7 @@
  * E. Clarke, D. Long, "Representing Circuits More Efficiently in Symbolic Model
  * Checking", DAC 1991: the relational product), so that it never exists as a whole.
  */
-#include "internal.h"
+#include "bdd/bdd.h"
 
 /*
  * Go on in the cube to the variable or the first one behind it. At its end *top is of

@@ -2,7 +2,7 @@
 /* Edges that are protected from collections: a table by number, of how often. */
 #include <stdlib.h>
 
-#include "internal.h"
+#include "bdd/bdd.h"
 
 int kd_stack_push(struct kd_stack *stack, uint64_t word)
 {

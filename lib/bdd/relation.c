@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "internal.h"
+#include "bdd/bdd.h"
 
 /* Is this the step at which other nodes are asked, too? */
 static inline bool asks_home(const struct kdsm_bdd_worker *w, const struct kd_key *key,

@@ -6,8 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "file.h"
-#include "traverse.h"
+#include "bdd/bdd.h"
 
 struct writer {
 	FILE *file;

@@ -4,7 +4,7 @@
  * restrict, anything at all where nobody cares (O. Coudert, J. Madre, "A Unified
  * Framework for the Formal Verification of Sequential Circuits", ICCAD 1990).
  */
-#include "internal.h"
+#include "bdd/bdd.h"
 
 #pragma GCC visibility push(hidden)
 KDSM_TASK_DECLARE(kdsm_bdd, kd_restrict, kdsm_bdd, a, kdsm_bdd, care, uint32_t, above)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "traverse.h"
+#include "bdd/bdd.h"
 
 #define BATCH	256	/* nodes fetched together */
 

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 #include <kdsm/kdsm.h>
 
 /* The shared library exports only what starts with kdsm_; so does an archive. */
@@ -150,8 +151,14 @@ int kdsm_device_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* device.c */
 int kdsm_local_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* local.c */
 
 /* wait.c: CLOCK_MONOTONIC, and what is left of a timeout that began then. */
-uint64_t kdsm_now(void)
-	KDSM_PRIVATE;
+static inline uint64_t kdsm_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+}
+
 uint64_t kdsm_left(uint64_t begin, uint64_t timeout) KDSM_PRIVATE;
 /*
  * Look at something for a short while, which is longer where it paid before; timeout

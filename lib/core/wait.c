@@ -10,14 +10,6 @@
 /* Looks at the word for each look at the clock, which may be a system call. */
 #define SPIN_LOOKS	32
 
-uint64_t kdsm_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
 uint64_t kdsm_left(uint64_t begin, uint64_t timeout)
 {
 	uint64_t spent;

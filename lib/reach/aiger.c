@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aiger.h"
-#include "model.h"
+#include "internal.h"
 
 #define MAX_LITERAL	UINT32_C(0x7fffffff)
 #define MAX_INPUTS	(UINT32_C(1) << 20)	/* a binary file has no byte for them */
@@ -25,7 +24,7 @@ struct reader {
 	size_t size, at;
 	unsigned int line;
 	bool binary;
-	struct kd_message *message;
+	struct kdsm_reach_message *message;
 	struct kd_aiger *aiger;
 	uint32_t outputs, justice, fairness;
 };
@@ -472,7 +471,7 @@ static int read_all(struct reader *r)
 }
 
 int kd_aiger_read(const char *path, const unsigned char *file, size_t size,
-		  struct kd_aiger **aiger, struct kd_message *message)
+		  struct kd_aiger **aiger, struct kdsm_reach_message *message)
 {
 	struct reader r = {
 		.path = path, .file = file, .size = size, .line = 1, .message = message,

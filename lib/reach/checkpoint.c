@@ -18,9 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bdd/file.h"
-#include "core/core.h"
-#include "search.h"
+#include "internal.h"
 
 #define VERSION	1
 

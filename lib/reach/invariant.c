@@ -8,10 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bdd/file.h"
-#include "invariant.h"
-#include "net.h"
-#include "bdd/traverse.h"
+#include "internal.h"
 
 /* The name, which is the model's from now on or lost, and where the property is violated. */
 static int add_property(struct kd_model *model, char *name, kdsm_bdd bad)
@@ -59,7 +56,7 @@ static int add_place(const struct kd_net *net, const char *id, size_t length, st
 
 /* PLACE[,PLACE...]=K; a comma may be in the name of a place that stands alone. */
 static int parse_places(const struct kd_net *net, const char *text, const char *end,
-			struct bound *bound, struct kd_message *message)
+			struct bound *bound, struct kdsm_reach_message *message)
 {
 	const char *id = text;
 	unsigned int i;
@@ -95,7 +92,7 @@ static int parse_places(const struct kd_net *net, const char *text, const char *
 }
 
 static int parse_bound(const struct kd_net *net, const char *text, struct bound *bound,
-		       struct kd_message *message)
+		       struct kdsm_reach_message *message)
 {
 	const char *equals = strrchr(text, '=');
 	char *end = NULL;
@@ -160,7 +157,7 @@ static char *describe(const struct kd_net *net, const struct bound *bound)
 }
 
 int kd_invariant_bound(struct kdsm_bdd_worker *worker, const char *text,
-		       struct kd_model *model, struct kd_message *message)
+		       struct kd_model *model, struct kdsm_reach_message *message)
 {
 	struct bound bound = { 0 };
 	kdsm_bdd bad;
@@ -200,7 +197,7 @@ static int check_variables(struct kdsm_bdd_worker *w, kdsm_bdd a, unsigned int b
 }
 
 static int read_file(struct kdsm_bdd_worker *w, const char *path, FILE *file,
-		     struct kd_model *model, struct kd_message *message)
+		     struct kd_model *model, struct kdsm_reach_message *message)
 {
 	struct kd_bdd_reader reader = { .worker = w, .file = file };
 	struct kd_bdd_content content;
@@ -228,7 +225,7 @@ static int read_file(struct kdsm_bdd_worker *w, const char *path, FILE *file,
 }
 
 int kd_invariant_file(struct kdsm_bdd_worker *worker, const char *path,
-		      struct kd_model *model, struct kd_message *message)
+		      struct kd_model *model, struct kdsm_reach_message *message)
 {
 	FILE *file = fopen(path, "re");
 	int ret;

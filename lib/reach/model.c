@@ -2,30 +2,19 @@
 /* Models: reading the file, whatever its format, and what is common to all. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "model.h"
-#include "net.h"
+#include "internal.h"
 
 /* What a model file may take; a larger one is not meant for this program. */
 #define MAX_FILE	(UINT64_C(1) << 32)
 
-void kd_say(struct kd_message *message, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(message->text, sizeof(message->text), format, args);
-	va_end(args);
-}
-
 static int read_all(int fd, const char *path, unsigned char **file, size_t *size,
-		    struct kd_message *message)
+		    struct kdsm_reach_message *message)
 {
 	struct stat st;
 	size_t got = 0;
@@ -88,7 +77,7 @@ static bool ends_with(const char *string, const char *end)
 
 static int read_model(struct kdsm_bdd_worker *worker, const char *path,
 		      const unsigned char *file, size_t size,
-		      struct kd_model *model, struct kd_message *message)
+		      struct kd_model *model, struct kdsm_reach_message *message)
 {
 	if (ends_with(path, ".pnml")) {
 		model->kind = "Petri net";
@@ -103,7 +92,7 @@ static int read_model(struct kdsm_bdd_worker *worker, const char *path,
 }
 
 int kd_model_load(struct kdsm_bdd_worker *worker, const char *path,
-		  struct kd_model *model, struct kd_message *message)
+		  struct kd_model *model, struct kdsm_reach_message *message)
 {
 	unsigned char *file = NULL;
 	size_t size = 0;
@@ -153,4 +142,16 @@ void kd_model_free(struct kd_model *model)
 	free(model->name);
 	kd_net_free(model->net);
 	memset(model, 0, sizeof(*model));
+}
+
+uint64_t kd_search_digest(const struct kd_search *s)
+{
+	const struct kd_model *model = &s->model;
+	uint64_t digest = kd_hash(kdsm_bdd_private_digest(s->store), model->initial);
+	unsigned int i;
+
+	digest = kd_hash(digest, (uint64_t)model->relations << 32 | model->bits);
+	for (i = 0; i < model->properties; i++)
+		digest = kd_hash(digest, model->property[i].bad);
+	return digest;
 }

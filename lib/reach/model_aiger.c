@@ -9,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aiger.h"
-#include "bdd/internal.h"
-#include "model.h"
+#include "internal.h"
 
 #define FIRST_ACTION	1000000	/* input i is variable FIRST_ACTION + i */
 #define MAX_LATCHES	32768	/* operations recurse as deep */
@@ -237,7 +235,7 @@ static int make_model(struct maker *m, struct kd_model *model)
 
 int kd_model_read_aiger(struct kdsm_bdd_worker *worker, const char *path,
 			const unsigned char *file, size_t size,
-			struct kd_model *model, struct kd_message *message)
+			struct kd_model *model, struct kdsm_reach_message *message)
 {
 	struct maker m = { .worker = worker };
 	struct kd_aiger *aiger = NULL;

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bdd/file.h"
-#include "model.h"
+#include "internal.h"
 
 #define MAX_BITS	32768	/* of a state: operations recurse as deep */
 #define MAX_ACTION_BITS	4096
@@ -122,7 +121,7 @@ static int get_relations(struct reader *r, struct kd_model *model)
 }
 
 /* Where the file is wrong, at the offset of the field. */
-static void explain(const struct reader *r, const char *path, struct kd_message *message)
+static void explain(const struct reader *r, const char *path, struct kdsm_reach_message *message)
 {
 	char where[64] = "";
 
@@ -137,7 +136,7 @@ static void explain(const struct reader *r, const char *path, struct kd_message 
 
 int kd_model_read_bdd(struct kdsm_bdd_worker *worker, const char *path,
 		      const unsigned char *file, size_t size,
-		      struct kd_model *model, struct kd_message *message)
+		      struct kd_model *model, struct kdsm_reach_message *message)
 {
 	struct reader r = {
 		.file = { .worker = worker, .bytes = file, .size = size },

@@ -7,9 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "bdd/internal.h"
-#include "model.h"
-#include "net.h"
+#include "internal.h"
 
 #define FIRST_ACTION	1000000
 
@@ -133,7 +131,7 @@ static int add_transition(struct kdsm_bdd_worker *w, const struct kd_transition 
 
 static int add_places(struct kdsm_bdd_worker *w, const char *path,
 		      const struct kd_net *net, struct kd_model *model,
-		      struct kd_message *message)
+		      struct kdsm_reach_message *message)
 {
 	kdsm_bdd initial = KDSM_BDD_TRUE;
 	unsigned int i;
@@ -158,7 +156,7 @@ static int add_places(struct kdsm_bdd_worker *w, const char *path,
 
 int kd_model_read_pnml(struct kdsm_bdd_worker *worker, const char *path,
 		       const unsigned char *file, size_t size,
-		       struct kd_model *model, struct kd_message *message)
+		       struct kd_model *model, struct kdsm_reach_message *message)
 {
 	const struct kd_net *net;
 	unsigned int i;
@@ -195,7 +193,7 @@ static int enabled_with(struct kdsm_bdd_worker *w, const struct kd_transition *t
 }
 
 int kd_model_blame(const struct kd_model *model, struct kdsm_bdd_worker *worker,
-		   kdsm_bdd states, unsigned int relation, struct kd_message *message)
+		   kdsm_bdd states, unsigned int relation, struct kdsm_reach_message *message)
 {
 	const struct kd_transition *t = &model->net->transition[relation];
 	unsigned int i;

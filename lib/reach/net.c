@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net.h"
-#include "pnml.h"
+#include "internal.h"
 
 #define MAX_PLACES	32768	/* operations on markings recurse as deep */
 #define MAX_WEIGHT	1000000	/* more is as good as that */
@@ -235,7 +234,7 @@ static int build(struct kd_net *net, struct kd_pnml *pnml)
 }
 
 int kd_net_read(const char *path, const unsigned char *file, size_t size,
-		struct kd_net **net, struct kd_message *message)
+		struct kd_net **net, struct kdsm_reach_message *message)
 {
 	struct kd_pnml pnml = { .path = path, .message = message };
 	int r;

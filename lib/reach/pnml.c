@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pnml.h"
+#include "internal.h"
 
 #define MAX_DEPTH	200	/* of elements */
 #define MAX_TEXT	32	/* of a number, blanks around it included */

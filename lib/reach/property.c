@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search.h"
+#include "internal.h"
 
-int kd_property_begin(struct kd_search *s, struct kd_reach_result *result)
+int kd_property_begin(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	const struct kd_model *model = &s->model;
 	struct kdsm_bdd_worker *w = s->worker;

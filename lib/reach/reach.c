@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +14,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/core.h"
-#include "invariant.h"
-#include "search.h"
+#include "internal.h"
+
+struct kdsm_reach {
+	struct kdsm_reach_options options;
+	struct kd_search search;
+	struct kdsm_reach_result *result;	/* of the one search, or NULL */
+	bool open;				/* and other nodes wait for the search */
+	int (*step)(struct kdsm_reach *reach);	/* what the thread does, and its result */
+	int status;
+};
 
 #define STACK	(UINT64_C(64) << 20)	/* bytes; for 32768 bits of a state */
 
@@ -25,16 +31,16 @@
 #define OPEN_TRIES	25
 #define OPEN_PAUSE	200000000	/* ns between them */
 
-void kd_reach_result_init(struct kd_reach_result *result)
+void kdsm_reach_result_init(struct kdsm_reach_result *result)
 {
 	memset(result, 0, sizeof(*result));
 	mpz_init(result->states);
 	mpz_init(result->deadlocks);
 }
 
-void kd_reach_result_free(struct kd_reach_result *result)
+void kdsm_reach_result_free(struct kdsm_reach_result *result)
 {
-	struct kd_trace *trace;
+	struct kdsm_reach_trace *trace;
 	unsigned int i;
 	uint64_t k;
 
@@ -136,7 +142,7 @@ static int try_save(struct kd_search *s)
  * stays behind if this one is killed. The initial states go into the table, or
  * what a checkpoint has.
  */
-static int begin(struct kd_search *s, struct kd_reach_result *result)
+static int begin(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	char name[KDSM_NAME_SIZE];
 	int r;
@@ -159,19 +165,7 @@ static int begin(struct kd_search *s, struct kd_reach_result *result)
 	return s->current == KDSM_BDD_INVALID ? kdsm_bdd_error(s->worker) : 0;
 }
 
-uint64_t kd_search_digest(const struct kd_search *s)
-{
-	const struct kd_model *model = &s->model;
-	uint64_t digest = kd_hash(kdsm_bdd_private_digest(s->store), model->initial);
-	unsigned int i;
-
-	digest = kd_hash(digest, (uint64_t)model->relations << 32 | model->bits);
-	for (i = 0; i < model->properties; i++)
-		digest = kd_hash(digest, model->property[i].bad);
-	return digest;
-}
-
-static int meet(struct kd_search *s, struct kd_reach_result *result)
+static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	const struct kdsm_bdd_attr *bdd = &s->options->bdd;
 	uint64_t words[KD_GANG_WORDS] = { 0 };
@@ -221,20 +215,8 @@ static int add_up(void *context, uint64_t *mine, const uint64_t *theirs)
 	return 0;
 }
 
-void kd_search_warn(const struct kd_search *s, const char *format, ...)
-{
-	struct kd_message message;
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(message.text, sizeof(message.text), format, args);
-	va_end(args);
-	if (s->options->warn)
-		s->options->warn(s->options->context, message.text);
-}
-
 /* The states that were found, if they are wanted. The result is not lost with them. */
-static void save(struct kd_search *s, struct kd_reach_result *result)
+static void save(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	struct kdsm_bdd_worker *w = s->worker;
 	kdsm_bdd variables;
@@ -285,7 +267,7 @@ static int compare(void *context, uint64_t *mine, const uint64_t *theirs)
 }
 
 /* Numbers of all nodes to node 0. */
-static int add_nodes(struct kd_search *s, struct kd_reach_result *result)
+static int add_nodes(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	struct kdsm_counts c;
 	uint64_t own;
@@ -320,7 +302,7 @@ static int add_nodes(struct kd_search *s, struct kd_reach_result *result)
 }
 
 /* What node 0 counts of the states found, and shows of them. */
-static int count(struct kd_search *s, struct kd_reach_result *result)
+static int count(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	struct kdsm_bdd_worker *w = s->worker;
 	int r;
@@ -351,7 +333,7 @@ static int count(struct kd_search *s, struct kd_reach_result *result)
 	return r;
 }
 
-static int conclude(struct kd_search *s, struct kd_reach_result *result)
+static int conclude(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	uint64_t words[KD_GANG_WORDS] = { 0 };
 	int r;
@@ -421,21 +403,38 @@ static int load_model(struct kd_search *s)
 	return r < 0 ? r : kd_saturation_begin(s);
 }
 
-static int search(struct kd_search *s, struct kd_reach_result *result)
+/* Say why it failed, if nobody has, and have the other nodes fail, too. */
+static int give_up(struct kd_search *s, int error)
 {
+	explain(s, error);
+	if (error != -ECANCELED)
+		kd_gang_abort(&s->gang, error);
+	return error;
+}
+
+static int prepare(struct kdsm_reach *reach)
+{
+	struct kd_search *s = &reach->search;
 	int r;
 
 	r = open_region(s);
 	if (r < 0)
 		return r;
 	r = kdsm_bdd_open(&s->store, s->region, KD_STORE, &s->options->bdd);
-	if (r < 0)
-		return r;
-	r = kd_search_prepare(s);
+	if (r == 0)
+		r = kd_search_prepare(s);
 	if (r == 0)
 		r = load_model(s);
-	if (r == 0)
-		r = meet(s, result);
+	return r < 0 ? give_up(s, r) : 0;
+}
+
+static int search(struct kdsm_reach *reach)
+{
+	struct kdsm_reach_result *result = reach->result;
+	struct kd_search *s = &reach->search;
+	int r;
+
+	r = meet(s, result);
 	if (r == 0)
 		r = kd_search_start(s);
 	if (r == 0) {
@@ -446,55 +445,100 @@ static int search(struct kd_search *s, struct kd_reach_result *result)
 	}
 	if (r == 0)
 		r = conclude(s, result);
-	if (r < 0) {
-		explain(s, r);
-		if (r != -ECANCELED)
-			kd_gang_abort(&s->gang, r);
-	}
-	return r;
+	return r < 0 ? give_up(s, r) : 0;
 }
-
-struct call {
-	struct kd_search *search;
-	struct kd_reach_result *result;
-	int status;
-};
 
 static void *run(void *data)
 {
-	struct call *call = data;
+	struct kdsm_reach *reach = data;
 
-	call->status = search(call->search, call->result);
+	reach->status = reach->step(reach);
 	return NULL;
 }
 
-int kd_reach(struct kdsm *kdsm, const struct kd_reach_options *options,
-	     struct kd_reach_result *result, struct kd_message *message)
+/* Operations recurse as deep as states have bits: run a step on a stack for that. */
+static int run_step(struct kdsm_reach *reach, int (*step)(struct kdsm_reach *reach),
+		    struct kdsm_reach_message *message)
 {
-	struct kd_search s = {
-		.options = options, .message = message, .kdsm = kdsm,
-	};
-	struct call call = { &s, result, 0 };
 	pthread_attr_t attr;
 	pthread_t thread;
 	int r;
 
 	message->text[0] = 0;
-	/* operations recurse as deep as states have bits: on a stack for that */
+	reach->search.message = message;
+	reach->step = step;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK);
-	r = -pthread_create(&thread, &attr, run, &call);
+	r = -pthread_create(&thread, &attr, run, reach);
 	pthread_attr_destroy(&attr);
 	if (r == 0) {
 		pthread_join(thread, NULL);
-		r = call.status;
+		r = reach->status;
 	}
-	kd_search_stop(&s);
-	kd_model_free(&s.model);
-	kdsm_bdd_close(s.store);
-	kd_gang_leave(&s.gang);
-	kdsm_region_close(s.region);
 	if (r < 0 && !message->text[0])
-		kd_say(message, "%s: %s", options->path, strerror(-r));
+		kd_say(message, "%s: %s", reach->options.path, strerror(-r));
 	return r;
+}
+
+int kdsm_reach_open(struct kdsm_reach **reach, struct kdsm *kdsm,
+		    const struct kdsm_reach_options *options, struct kdsm_reach_message *message)
+{
+	struct kdsm_reach *new;
+	int r;
+
+	*reach = NULL;
+	new = calloc(1, sizeof(*new));
+	if (!new) {
+		kd_say(message, "%s: %s", options->path, strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	new->options = *options;
+	new->search.options = &new->options;
+	new->search.kdsm = kdsm;
+	r = run_step(new, prepare, message);
+	if (r < 0) {
+		kdsm_reach_close(new);
+		return r;
+	}
+	new->open = true;
+	*reach = new;
+	return 0;
+}
+
+void kdsm_reach_model(const struct kdsm_reach *reach, struct kdsm_reach_model *model)
+{
+	const struct kd_model *own = &reach->search.model;
+
+	*model = (struct kdsm_reach_model){
+		.name = own->name, .kind = own->kind, .bits = own->bits,
+		.relations = own->relations, .properties = own->properties,
+	};
+}
+
+int kdsm_reach_search(struct kdsm_reach *reach, struct kdsm_reach_result *result,
+		      struct kdsm_reach_message *message)
+{
+	if (reach->result) {
+		kd_say(message, "%s: was searched before; open it again", reach->options.path);
+		return -EALREADY;
+	}
+	reach->result = result;
+	return run_step(reach, search, message);
+}
+
+void kdsm_reach_close(struct kdsm_reach *reach)
+{
+	struct kd_search *s;
+
+	if (!reach)
+		return;
+	s = &reach->search;
+	if (reach->open && !reach->result)
+		kd_gang_abort(&s->gang, -ECANCELED);
+	kd_search_stop(s);
+	kd_model_free(&s->model);
+	kdsm_bdd_close(s->store);
+	kd_gang_leave(&s->gang);
+	kdsm_region_close(s->region);
+	free(reach);
 }

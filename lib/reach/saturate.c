@@ -25,7 +25,7 @@
  */
 #include <stdlib.h>
 
-#include "search.h"
+#include "internal.h"
 
 struct kd_saturation {
 	struct group {

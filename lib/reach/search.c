@@ -29,9 +29,7 @@
  */
 #include <stdlib.h>
 
-#include "core/core.h"
-#include "search.h"
-#include "bdd/traverse.h"
+#include "internal.h"
 
 #define STACK	(UINT64_C(128) << 20)	/* bytes; for 32768 bits of a state, and loot */
 #define DEQUE	512			/* tasks; deeper ones are not offered to others */
@@ -49,42 +47,6 @@ struct kd_news {
 
 KDSM_TASK_DECLARE(struct kd_news, kd_sift, kdsm_bdd, found, kdsm_bdd, visited)
 #pragma GCC visibility pop
-
-static struct kd_search *search_of(const struct kdsm_bdd_worker *w)
-{
-	return w->store->context;
-}
-
-struct kd_found kd_successors(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
-			      kdsm_bdd from, uint32_t relation)
-{
-	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
-	const struct kd_search *s = search_of(w);
-	const struct kdsm_relation *rel;
-	struct kd_found found = { KDSM_BDD_FALSE, 0 };
-
-	if (relation >= s->model.relations)
-		found.states = kd_failure(-EIO);
-	else if (kd_gang_aborted(&s->gang, NULL))
-		found.states = kd_failure(-ECANCELED);
-	if (!kd_valid(found.states))
-		return found;
-	if (s->model.trap && s->model.trap[relation]) {
-		rel = s->model.trap[relation];
-		found.states = KDSM_CALL(kd_product, from, rel->relation, rel->at, 0);
-		if (!kd_valid(found.states))
-			return found;
-		if (found.states != KDSM_BDD_FALSE) {
-			found.states = KDSM_BDD_FALSE;
-			found.unsafe = relation + 1;
-			return found;
-		}
-	}
-	rel = s->model.relation[relation];
-	found.states = KDSM_CALL(kd_product, from, rel->relation, rel->at, 0);
-	kdsm_table_flush(w->table);
-	return found;
-}
 
 KDSM_TASK_DEFINE(struct kd_found, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count,
 		 uint32_t, step)
@@ -338,7 +300,7 @@ static int bring_near(struct kd_search *s)
 static int report(struct kd_search *s, uint64_t *next)
 {
 	uint64_t now = kdsm_now();
-	struct kd_progress progress;
+	struct kdsm_reach_progress progress;
 	struct kdsm_counts counts;
 	int r;
 
@@ -414,17 +376,17 @@ int kd_search_run(struct kd_search *s)
 static struct kdsm_tasks_attr tasks_attr(void)
 {
 	return (struct kdsm_tasks_attr){
-		.stack = STACK, .node_workers = KD_REACH_WORKERS, .deque = DEQUE,
+		.stack = STACK, .node_workers = KDSM_REACH_WORKERS, .deque = DEQUE,
 	};
 }
 
 /* In a part: the gang's words, the store, the tasks. */
-static uint64_t tasks_place(const struct kd_reach_options *options, unsigned int nodes)
+static uint64_t tasks_place(const struct kdsm_reach_options *options, unsigned int nodes)
 {
 	return KD_STORE + (kdsm_bdd_part_bytes(&options->bdd, nodes) + 63) / 64 * 64;
 }
 
-uint64_t kd_search_part_bytes(const struct kd_reach_options *options, unsigned int nodes)
+uint64_t kd_search_part_bytes(const struct kdsm_reach_options *options, unsigned int nodes)
 {
 	struct kdsm_tasks_attr attr = tasks_attr();
 

@@ -13,8 +13,7 @@
  */
 #include <stdlib.h>
 
-#include "bdd/collect.h"
-#include "search.h"
+#include "internal.h"
 
 /* Bits of an order, beside those of kd_collect(). */
 #define COLLECT	(1u << 31)

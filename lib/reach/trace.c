@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net.h"
-#include "search.h"
+#include "internal.h"
 
 int kd_trace_note(struct kd_search *s)
 {
@@ -83,7 +82,7 @@ static char *describe_step(const struct kd_model *model, unsigned int relation)
 	return strdup(number);
 }
 
-static int add_state(struct kd_search *s, struct kd_trace *trace, uint64_t at, kdsm_bdd states,
+static int add_state(struct kd_search *s, struct kdsm_reach_trace *trace, uint64_t at, kdsm_bdd states,
 		     uint8_t *bits, kdsm_bdd *one)
 {
 	*one = pick(s, states, bits);
@@ -115,7 +114,7 @@ static int step_back(struct kd_search *s, kdsm_bdd among, kdsm_bdd *one, unsigne
 }
 
 /* A way to one of the states that were found after so many steps. */
-static int find_way(struct kd_search *s, kdsm_bdd states, uint64_t steps, struct kd_trace *trace)
+static int find_way(struct kd_search *s, kdsm_bdd states, uint64_t steps, struct kdsm_reach_trace *trace)
 {
 	uint8_t *bits = malloc(s->model.bits + 1);
 	unsigned int relation = 0;
@@ -141,25 +140,25 @@ static int find_way(struct kd_search *s, kdsm_bdd states, uint64_t steps, struct
 	return ret;
 }
 
-static struct kd_trace *new_trace(struct kd_reach_result *result, const char *what)
+static struct kdsm_reach_trace *new_trace(struct kdsm_reach_result *result, const char *what)
 {
-	struct kd_trace *more = reallocarray(result->trace, result->traces + 1, sizeof(*more));
+	struct kdsm_reach_trace *more = reallocarray(result->trace, result->traces + 1, sizeof(*more));
 
 	if (!more)
 		return NULL;
 	result->trace = more;
 	more += result->traces;
-	*more = (struct kd_trace){ .what = strdup(what) };
+	*more = (struct kdsm_reach_trace){ .what = strdup(what) };
 	if (!more->what)
 		return NULL;
 	result->traces++;
 	return more;
 }
 
-static int trace_property(struct kd_search *s, unsigned int i, struct kd_reach_result *result)
+static int trace_property(struct kd_search *s, unsigned int i, struct kdsm_reach_result *result)
 {
-	const struct kd_verdict *verdict = &result->verdict[i];
-	struct kd_trace *trace = new_trace(result, verdict->name);
+	const struct kdsm_reach_verdict *verdict = &result->verdict[i];
+	struct kdsm_reach_trace *trace = new_trace(result, verdict->name);
 	kdsm_bdd states;
 
 	if (!trace)
@@ -169,9 +168,9 @@ static int trace_property(struct kd_search *s, unsigned int i, struct kd_reach_r
 	       find_way(s, states, verdict->steps, trace);
 }
 
-static int trace_deadlock(struct kd_search *s, kdsm_bdd dead, struct kd_reach_result *result)
+static int trace_deadlock(struct kd_search *s, kdsm_bdd dead, struct kdsm_reach_result *result)
 {
-	struct kd_trace *trace = new_trace(result, "deadlock");
+	struct kdsm_reach_trace *trace = new_trace(result, "deadlock");
 	kdsm_bdd states;
 	uint64_t k;
 
@@ -203,7 +202,7 @@ static int find_deadlocks(struct kd_search *s, kdsm_bdd *dead)
 	return *dead == KDSM_BDD_INVALID ? kdsm_bdd_error(w) : 0;
 }
 
-int kd_trace_find(struct kd_search *s, struct kd_reach_result *result)
+int kd_trace_find(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	kdsm_bdd dead = KDSM_BDD_FALSE;
 	unsigned int i;

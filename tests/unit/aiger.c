@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "sim.h"
-#include "reach/aiger.h"
-#include "reach/reach.h"
+#include "jobs.h"
+#include "reach/internal.h"
 
 #define MOST_LATCHES	7
 #define MOST_INPUTS	3
@@ -210,9 +210,9 @@ static size_t print(const struct graph *g, bool binary, unsigned char *bytes, si
 	return n;
 }
 
-static int reach(struct kd_reach_result *result, struct kd_message *message)
+static int reach(struct kdsm_reach_result *result, struct kdsm_reach_message *message)
 {
-	struct kd_reach_options options = {
+	struct kdsm_reach_options options = {
 		.path = path, .job = "aiger", .workers = 1, .timeout = 10000000000,
 		.bdd = { .table_bytes = 1 << 20, .cache_bytes = 1 << 16 },
 		.deadlocks = true, .trace = true,
@@ -220,8 +220,8 @@ static int reach(struct kd_reach_result *result, struct kd_message *message)
 	int ret;
 
 	sim_start(1);
-	kd_reach_result_init(result);
-	ret = kd_reach(sim.kdsm[0], &options, result, message);
+	kdsm_reach_result_init(result);
+	ret = reach_once(sim.kdsm[0], &options, result, message);
 	sim_stop();
 	return ret;
 }
@@ -237,7 +237,7 @@ static unsigned int state_of(const struct graph *g, const char *text)
 }
 
 /* From an initial state, step by step, to where the property is violated, or all ends. */
-static void check_trace(const struct graph *g, const struct kd_trace *trace, int property)
+static void check_trace(const struct graph *g, const struct kdsm_reach_trace *trace, int property)
 {
 	unsigned int at = state_of(g, trace->step[0].state), to, next, bad, i;
 	bool found;
@@ -265,8 +265,8 @@ static void check_trace(const struct graph *g, const struct kd_trace *trace, int
 static void check_graph(const struct graph *g, bool binary)
 {
 	unsigned char bytes[8192];
-	struct kd_reach_result result;
-	struct kd_message message;
+	struct kdsm_reach_result result;
+	struct kdsm_reach_message message;
 	struct truth truth;
 	unsigned int i, traces = 0;
 
@@ -295,7 +295,7 @@ static void check_graph(const struct graph *g, bool binary)
 	}
 	assert_int_equal(traces, result.traces);
 	assert_string_equal(result.verdict[0].name, g->bads ? "the ?first" : "o0");
-	kd_reach_result_free(&result);
+	kdsm_reach_result_free(&result);
 }
 
 static void random_graphs(void **state)
@@ -313,7 +313,7 @@ static void random_graphs(void **state)
 
 /* ---- what is wrong ---- */
 
-static int read_bytes(const void *bytes, size_t size, struct kd_message *message)
+static int read_bytes(const void *bytes, size_t size, struct kdsm_reach_message *message)
 {
 	/* Of its own size, so that a sanitizer sees each byte that is read behind it. */
 	unsigned char *copy = malloc(size + !size);
@@ -333,7 +333,7 @@ static int read_bytes(const void *bytes, size_t size, struct kd_message *message
 
 static void says(const char *text, const char *part)
 {
-	struct kd_message message;
+	struct kdsm_reach_message message;
 
 	assert_int_equal(read_bytes(text, strlen(text), &message), -EINVAL);
 	if (!strstr(message.text, part))
@@ -375,7 +375,7 @@ static void damage(void **state)
 	static const char likely[12] = { '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', ' ',
 					 '\n' };
 	unsigned char bytes[8192], changed[8192];
-	struct kd_message message;
+	struct kdsm_reach_message message;
 	uint64_t seed = 7;
 	struct graph graph;
 	unsigned int i;
@@ -400,22 +400,22 @@ static void damage(void **state)
 static void nothing_to_search(void **state)
 {
 	static const char text[] = "aag 1 1 0 1 0\n2\n2\n";
-	struct kd_reach_result result;
-	struct kd_message message;
+	struct kdsm_reach_result result;
+	struct kdsm_reach_message message;
 
 	(void)state;
 	write_file(text, strlen(text), "aag");
 	assert_int_equal(reach(&result, &message), -EINVAL);
 	assert_non_null(strstr(message.text, "no latches"));
-	kd_reach_result_free(&result);
+	kdsm_reach_result_free(&result);
 }
 
 /* Gates in a row, so deep that what recursed on them would have no stack left. */
 static void deep(void **state)
 {
 	const unsigned int gates = 200000;
-	struct kd_reach_result result;
-	struct kd_message message;
+	struct kdsm_reach_result result;
+	struct kdsm_reach_message message;
 	const size_t size = 32 * gates + 100;
 	char *text = malloc(size);
 	unsigned int i;
@@ -434,7 +434,7 @@ static void deep(void **state)
 	assert_int_equal(mpz_get_ui(result.states), 2);
 	assert_int_equal(result.verdict[0].violated, true);
 	assert_int_equal(result.verdict[0].steps, 1);
-	kd_reach_result_free(&result);
+	kdsm_reach_result_free(&result);
 }
 
 static int clean(void **state)

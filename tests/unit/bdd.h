@@ -4,7 +4,7 @@
 #define UNIT_BDD_H
 
 #include "sim.h"
-#include "bdd/internal.h"
+#include "bdd/bdd.h"
 
 struct fixture {
 	unsigned int nodes, turn;

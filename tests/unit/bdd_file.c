@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "bdd.h"
-#include "bdd/file.h"
-#include "reach/model.h"
+#include "bdd/bdd.h"
+#include "reach/internal.h"
 
 #define ROUNDS	300
 
@@ -130,7 +130,7 @@ static void model(void **state)
 	static const uint32_t current[] = { 0, 2 }, both[] = { 0, 1 };
 	kdsm_bdd functions[2], variables[2], *back, *back_variables;
 	struct kdsm_bdd_worker *worker;
-	struct kd_message message;
+	struct kdsm_reach_message message;
 	struct kd_model read;
 	unsigned int count;
 	struct fixture f;

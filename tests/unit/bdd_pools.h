@@ -6,7 +6,7 @@
 #include <kdsm/task.h>
 
 #include "sim.h"
-#include "bdd/internal.h"
+#include "bdd/bdd.h"
 
 #define QUEENS	6
 #define FIELDS	(QUEENS * QUEENS)

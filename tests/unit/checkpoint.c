@@ -72,7 +72,7 @@ static void end_job(struct job *job, unsigned int nodes)
 }
 
 static void cut(const char *model, uint64_t levels, unsigned int nodes, unsigned int workers,
-		bool chaining, struct kd_reach_result *result)
+		bool chaining, struct kdsm_reach_result *result)
 {
 	struct job job[SIM_NODES];
 	unsigned int i;
@@ -114,13 +114,13 @@ static void cut_by_saturation(uint64_t rounds, unsigned int nodes)
 /* Each time by others, and a few levels further. */
 static void level_by_level(void **state)
 {
-	struct kd_reach_result result;
+	struct kdsm_reach_result result;
 	unsigned int turn, level;
 	struct explicit e;
 
 	(void)state;
 	explore(&e, "token-ring-4", 100000);
-	kd_reach_result_init(&result);
+	kdsm_reach_result_init(&result);
 	for (turn = 0, level = 1; level < e.levels; level += 1 + turn++ % 2) {
 		cut("token-ring-4", level, 1 + turn % 3, 1 + turn % 2, false, &result);
 		assert_int_equal(mpz_get_ui(result.states), e.end[level]);
@@ -151,7 +151,7 @@ static void level_by_level(void **state)
 	assert_int_equal(mpz_get_ui(result.states), e.states);
 	assert_true(result.levels < e.levels);
 	unlink(file);
-	kd_reach_result_free(&result);
+	kdsm_reach_result_free(&result);
 	forget(&e);
 }
 
@@ -214,11 +214,11 @@ static void expect_refused(struct job *job, const char *part)
 static void foreign(void **state)
 {
 	static const char *const bound = "Calm_1=0";
-	struct kd_reach_result result;
+	struct kdsm_reach_result result;
 	struct job job;
 
 	(void)state;
-	kd_reach_result_init(&result);
+	kdsm_reach_result_init(&result);
 	cut("token-ring-4", 3, 1, 1, false, &result);
 	prepare_job(&job, "philosophers-4", 1, 1);
 	expect_refused(&job, "of another model");
@@ -235,7 +235,7 @@ static void foreign(void **state)
 	cut("token-ring-4", 0, 1, 1, false, &result);
 	assert_int_equal(result.from_level, 3);
 	unlink(file);
-	kd_reach_result_free(&result);
+	kdsm_reach_result_free(&result);
 }
 
 static size_t read_file(unsigned char *bytes, size_t most)
@@ -263,14 +263,14 @@ static void write_file(const unsigned char *bytes, size_t size)
 static void damaged(void **state)
 {
 	static unsigned char bytes[16384];
-	struct kd_reach_result result;
+	struct kdsm_reach_result result;
 	struct job job;
 	size_t size, at;
 
 	(void)state;
-	kd_reach_result_init(&result);
+	kdsm_reach_result_init(&result);
 	cut("peterson", 3, 1, 1, false, &result);
-	kd_reach_result_free(&result);
+	kdsm_reach_result_free(&result);
 	size = read_file(bytes, sizeof(bytes));
 	for (at = 0; at < 2 * size; at += STRIDE) {
 		if (at < size) {
@@ -338,7 +338,7 @@ static void in_child(const char *checkpoint, unsigned int nodes, unsigned int wo
 static void killed(void **state)
 {
 	unsigned int kills = 0, ms = 20;
-	struct kd_reach_result result;
+	struct kdsm_reach_result result;
 	char checkpoint[64];
 	uint64_t level = 0;
 	struct job job;
@@ -376,7 +376,7 @@ static void killed(void **state)
 	unlink(file);
 
 	/* One that was killed after a checkpoint went on from there. */
-	kd_reach_result_init(&result);
+	kdsm_reach_result_init(&result);
 	cut("philosophers-10", 5, 2, 1, false, &result);
 	pid = fork();
 	if (pid == 0)
@@ -387,7 +387,7 @@ static void killed(void **state)
 	assert_true(result.from_level >= 5);
 	assert_int_equal(mpz_get_ui(result.states), 59049);
 	unlink(file);
-	kd_reach_result_free(&result);
+	kdsm_reach_result_free(&result);
 }
 
 int main(void)

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "bdd.h"
-#include "bdd/traverse.h"
+#include "bdd/bdd.h"
 
 #define TIMEOUT		UINT64_C(10000000000)
 #define VARIABLES	24

@@ -6,9 +6,9 @@
 #include <kdsm/bdd.h>
 
 #include "sim.h"
-#include "bdd/internal.h"
+#include "bdd/bdd.h"
 #include "models.h"
-#include "reach/net.h"
+#include "reach/internal.h"
 #include "table/table.h"
 
 #define MAX_LEVELS	256

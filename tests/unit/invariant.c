@@ -97,10 +97,10 @@ static marking read_state(const struct kd_net *net, const char *state)
 	return m;
 }
 
-static void compare(const struct explicit *e, const struct kd_reach_result *result)
+static void compare(const struct explicit *e, const struct kdsm_reach_result *result)
 {
 	unsigned int b, traces = 0, level = 0;
-	const struct kd_trace *trace;
+	const struct kdsm_reach_trace *trace;
 	long steps;
 	marking m;
 
@@ -217,7 +217,7 @@ static void sets_of_states(void **state)
 	};
 	static const char *const saved = "/tmp/kdsm-invariant-saved.bdd";
 	char path[8192];
-	struct kd_reach_result *result;
+	struct kdsm_reach_result *result;
 	struct job job[2];
 	struct explicit e;
 	unsigned int i;

@@ -4,14 +4,28 @@
 #define UNIT_JOBS_H
 
 #include "sim.h"
-#include "reach/reach.h"
+#include <kdsm/reach.h>
+
+/* Open and search; the result is initialised. */
+static inline int reach_once(struct kdsm *kdsm, const struct kdsm_reach_options *options,
+			struct kdsm_reach_result *result, struct kdsm_reach_message *message)
+{
+	struct kdsm_reach *reach;
+	int ret;
+
+	ret = kdsm_reach_open(&reach, kdsm, options, message);
+	if (ret == 0)
+		ret = kdsm_reach_search(reach, result, message);
+	kdsm_reach_close(reach);
+	return ret;
+}
 
 struct job {
 	pthread_t thread;
 	struct kdsm *kdsm;
-	struct kd_reach_options options;
-	struct kd_reach_result result;
-	struct kd_message message;
+	struct kdsm_reach_options options;
+	struct kdsm_reach_result result;
+	struct kdsm_reach_message message;
 	int status;
 };
 
@@ -19,8 +33,8 @@ static inline void *run(void *data)
 {
 	struct job *job = data;
 
-	kd_reach_result_init(&job->result);
-	job->status = kd_reach(job->kdsm, &job->options, &job->result, &job->message);
+	kdsm_reach_result_init(&job->result);
+	job->status = reach_once(job->kdsm, &job->options, &job->result, &job->message);
 	return NULL;
 }
 
@@ -31,7 +45,7 @@ static inline void prepare(struct job *job, unsigned int nodes, unsigned int wor
 
 	memset(job, 0, nodes * sizeof(*job));
 	for (i = 0; i < nodes; i++)
-		job[i].options = (struct kd_reach_options){
+		job[i].options = (struct kdsm_reach_options){
 			.path = path, .job = "test", .workers = workers,
 			.timeout = 10000000000,
 			.bdd = { .table_bytes = 64 << 20, .cache_bytes = 8 << 20 },
@@ -74,7 +88,7 @@ static inline void drop(struct job *job, unsigned int nodes)
 	unsigned int i;
 
 	for (i = 0; i < nodes; i++)
-		kd_reach_result_free(&job[i].result);
+		kdsm_reach_result_free(&job[i].result);
 }
 
 #endif /* UNIT_JOBS_H */

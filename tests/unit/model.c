@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #include "sim.h"
-#include "reach/model.h"
-#include "reach/net.h"
+#include "reach/internal.h"
 
 static struct kdsm_region *region;
 static struct kdsm_bdd_store *store;
@@ -99,7 +98,7 @@ static void sample(struct file *f)
 	put(f, 15, 8);
 }
 
-static int read_bdd(const struct file *f, struct kd_model *model, struct kd_message *message)
+static int read_bdd(const struct file *f, struct kd_model *model, struct kdsm_reach_message *message)
 {
 	unsigned char *copy = malloc(f->size ? f->size : 1);	/* a sanitizer sees its end */
 	int r;
@@ -116,7 +115,7 @@ static int read_bdd(const struct file *f, struct kd_model *model, struct kd_mess
 
 static void good(void **state)
 {
-	struct kd_message message;
+	struct kdsm_reach_message message;
 	struct kd_model model;
 	struct file f;
 	kdsm_bdd s, t;
@@ -144,7 +143,7 @@ static void good(void **state)
 /* Cut off at every length, and followed by what is to be ignored. */
 static void truncated(void **state)
 {
-	struct kd_message message;
+	struct kdsm_reach_message message;
 	struct kd_model model;
 	struct file f;
 	size_t size;
@@ -168,7 +167,7 @@ static void expect(struct file *f, size_t at, uint64_t value, unsigned int bytes
 		   const char *message_part)
 {
 	struct file changed = *f;
-	struct kd_message message;
+	struct kdsm_reach_message message;
 	struct kd_model model;
 
 	changed.size = at;
@@ -212,7 +211,7 @@ static void wrong(void **state)
 	close_store();
 }
 
-static void expect_message(int r, const struct kd_message *message)
+static void expect_message(int r, const struct kdsm_reach_message *message)
 {
 	if (r == 0)
 		return;
@@ -223,7 +222,7 @@ static void expect_message(int r, const struct kd_message *message)
 /* One to eight bytes changed: read or refused. */
 static void mutated(void **state)
 {
-	struct kd_message message;
+	struct kdsm_reach_message message;
 	struct kd_model model;
 	unsigned int i, k;
 	struct file f;
@@ -257,7 +256,7 @@ static void mutated(void **state)
 	"<arc id='2' source='t' target='q'/>"
 
 static int read_pnml(const char *text, size_t size, struct kd_model *model,
-		     struct kd_message *message)
+		     struct kdsm_reach_message *message)
 {
 	unsigned char *copy = malloc(size ? size : 1);
 	int r;
@@ -274,7 +273,7 @@ static int read_pnml(const char *text, size_t size, struct kd_model *model,
 
 static void expect_pnml(const char *text, const char *message_part)
 {
-	struct kd_message message;
+	struct kdsm_reach_message message;
 	struct kd_model model;
 	int r = read_pnml(text, strlen(text), &model, &message);
 
@@ -337,7 +336,7 @@ static void nets(void **state)
 static void deep_and_large(void **state)
 {
 	static char text[200000];
-	struct kd_message message;
+	struct kdsm_reach_message message;
 	struct kd_model model;
 	unsigned int i;
 	size_t n;
@@ -366,7 +365,7 @@ static void mutated_nets(void **state)
 	static const char text[] = HEAD PLACES FIRE "<referencePlace id='r' ref='q'/>"
 		"<arc id='3' source='t' target='r'><inscription><text>1</text></inscription></arc>"
 		TAIL;
-	struct kd_message message;
+	struct kdsm_reach_message message;
 	struct kd_model model;
 	char copy[sizeof(text)];
 	unsigned int i, k;
@@ -394,7 +393,7 @@ static void mutated_nets(void **state)
 static void files(void **state)
 {
 	char name[] = "/tmp/kdsm-model-XXXXXX";
-	struct kd_message message;
+	struct kdsm_reach_message message;
 	struct kd_model model;
 	int fd;
 

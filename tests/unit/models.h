@@ -8,9 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "reach/model.h"
-#include "reach/net.h"
-#include "reach/reach.h"
+#include "reach/internal.h"
 
 static char models[4096];	/* the directory */
 
@@ -36,7 +34,7 @@ static inline bool find_models(void)
 static inline struct kd_net *read_net(const char *path)
 {
 	static unsigned char text[1 << 20];
-	struct kd_message message;
+	struct kdsm_reach_message message;
 	FILE *file = fopen(path, "r");
 	struct kd_net *net;
 	size_t size;
@@ -98,7 +96,7 @@ static inline const char *shared_models(void)
 }
 
 /* The search found what is known. */
-static inline void check_states(const struct kd_reach_result *result,
+static inline void check_states(const struct kdsm_reach_result *result,
 				const struct expected *expected)
 {
 	char *states = mpz_get_str(NULL, 10, result->states);
@@ -108,7 +106,7 @@ static inline void check_states(const struct kd_reach_result *result,
 	assert_int_equal(result->nodes, expected->nodes);
 }
 
-static inline void check_result(const struct kd_reach_result *result,
+static inline void check_result(const struct kdsm_reach_result *result,
 				const struct expected *expected)
 {
 	check_states(result, expected);

@@ -15,7 +15,7 @@
 
 #include "explicit.h"
 #include "jobs.h"
-#include "bdd/traverse.h"
+#include "bdd/bdd.h"
 
 /* Under a sanitizer everything takes ten times as long: not the large models. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -370,7 +370,7 @@ static void other_model(void **state)
 }
 
 /* Nodes that would come to different ends, or wait for each other for ever. */
-static void disagree(void (*change)(struct kd_reach_options *options))
+static void disagree(void (*change)(struct kdsm_reach_options *options))
 {
 	struct job job[2];
 	char path[8192];
@@ -388,18 +388,18 @@ static void disagree(void (*change)(struct kd_reach_options *options))
 }
 
 /* Nodes that disagree would look for results in different places. */
-static void other_granularity(struct kd_reach_options *options)
+static void other_granularity(struct kdsm_reach_options *options)
 {
 	options->bdd.granularity = 5;
 }
 
 /* Before that much is collected once more. */
-static void deadlocks_wanted(struct kd_reach_options *options)
+static void deadlocks_wanted(struct kdsm_reach_options *options)
 {
 	options->deadlocks = true;
 }
 
-static void trace_wanted(struct kd_reach_options *options)
+static void trace_wanted(struct kdsm_reach_options *options)
 {
 	options->trace = true;
 }

@@ -26,7 +26,7 @@ struct way {
 	enum kdsm_table_find find;
 };
 
-static void tell(const char *path, const struct way *way, const struct kd_reach_result *result)
+static void tell(const char *path, const struct way *way, const struct kdsm_reach_result *result)
 {
 	const struct kdsm_counts *c = &result->remote;
 

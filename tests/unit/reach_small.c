@@ -30,7 +30,7 @@ struct limits {
 
 /* What a search comes to: 0, and *result, or -ENOSPC on all nodes. */
 static int try(const char *model, unsigned int nodes, unsigned int workers,
-	       const struct limits *limits, struct kd_reach_result *result)
+	       const struct limits *limits, struct kdsm_reach_result *result)
 {
 	struct job job[SIM_NODES];
 	unsigned int i;
@@ -61,7 +61,7 @@ static int try(const char *model, unsigned int nodes, unsigned int workers,
 			 job[i].message.text);
 	}
 	for (i = 1; i < nodes; i++)
-		kd_reach_result_free(&job[i].result);
+		kdsm_reach_result_free(&job[i].result);
 	*result = job[0].result;
 	sim_stop();
 	return status;
@@ -72,7 +72,7 @@ static void smallest(unsigned int nodes, unsigned int workers, unsigned int digi
 {
 	struct expected expected[20];
 	unsigned int n = read_expected(expected, 20), i, often = 0;
-	struct kd_reach_result result;
+	struct kdsm_reach_result result;
 
 	for (i = 0; i < n; i++) {
 		struct limits limits = { .most = 1 << 12, .cache = 1 << 16 };
@@ -81,7 +81,7 @@ static void smallest(unsigned int nodes, unsigned int workers, unsigned int digi
 		if (strlen(expected[i].states) > digits)
 			continue;
 		while (try(expected[i].model, nodes, workers, &limits, &result)) {
-			kd_reach_result_free(&result);
+			kdsm_reach_result_free(&result);
 			limits.most += nodes == 1 ? limits.most / 2 : limits.most;
 			refused++;
 			assert_true(limits.most < 1 << 20);
@@ -94,7 +94,7 @@ static void smallest(unsigned int nodes, unsigned int workers, unsigned int digi
 			assert_true(refused > 2);
 		often += result.collections.count > 10;
 		assert_int_equal(result.collections.count == 0, result.collections.nodes == 0);
-		kd_reach_result_free(&result);
+		kdsm_reach_result_free(&result);
 	}
 	assert_true(often >= 1);
 }
@@ -122,7 +122,7 @@ static void three_nodes(void **state)
 static void grows(void **state)
 {
 	struct limits limits = { 1 << 12, 64 << 20, 1 << 20, false };
-	struct kd_reach_result result;
+	struct kdsm_reach_result result;
 	struct expected expected[20];
 	unsigned int n = read_expected(expected, 20), nodes, i;
 
@@ -136,7 +136,7 @@ static void grows(void **state)
 			assert_true(result.table_size < 200000);
 			/* a model of a few hundred nodes finds room in what it begins with */
 			assert_true(result.collections.count > 0 || result.table_used < 1000);
-			kd_reach_result_free(&result);
+			kdsm_reach_result_free(&result);
 		}
 	}
 }
@@ -145,7 +145,7 @@ static void grows(void **state)
 static void deadlocks(void **state)
 {
 	struct limits limits = { 0, 1 << 15, 1 << 16, true };
-	struct kd_reach_result result;
+	struct kdsm_reach_result result;
 	unsigned int nodes;
 
 	(void)state;
@@ -155,7 +155,7 @@ static void deadlocks(void **state)
 		assert_int_equal(result.traces, 1);
 		assert_int_equal(result.trace->steps, 4);
 		assert_true(result.collections.count > 0);
-		kd_reach_result_free(&result);
+		kdsm_reach_result_free(&result);
 	}
 }
 

@@ -51,7 +51,7 @@ static void shows(const struct kd_net *net, const bool *marked, const char *stat
 	assert_string_equal(state, expected);
 }
 
-static void follow(const struct kd_net *net, const struct kd_trace *trace)
+static void follow(const struct kd_net *net, const struct kdsm_reach_trace *trace)
 {
 	bool *marked = calloc(net->places, sizeof(*marked));
 	unsigned int i;

@@ -31,7 +31,7 @@
 #define MOST_INTERVAL		(365 * 86400 * SECOND)	/* a year */
 
 struct arguments {
-	struct kd_reach_options reach;
+	struct kdsm_reach_options reach;
 	bool json, local;
 	uint64_t workers, granularity;
 	unsigned int strategy;		/* enum strategy */
@@ -127,7 +127,7 @@ static const struct cli_option options[] = {
 	{ "local", 0, NULL, "Search on this machine alone, without the kernel module",
 	  CLI_FLAG, AT(local) },
 	{ "workers", 'w', "WORKERS", "Threads on this node (1)", CLI_NUMBER,
-	  AT(workers), .range = { 1, KD_REACH_WORKERS, 1 } },
+	  AT(workers), .range = { 1, KDSM_REACH_WORKERS, 1 } },
 	{ "table", 0, "[FIRST:]SIZE",
 	  "Memory for BDD nodes, of all nodes of the cluster together, in MiB unless it has a suffix (64)",
 	  CLI_PARSED, .parse = parse_table },
@@ -223,8 +223,9 @@ int main(int argc, char **argv)
 			.warn = print_warning,
 		},
 	};
-	struct kd_reach_result result;
-	struct kd_message message;
+	struct kdsm_reach_result result;
+	struct kdsm_reach_message message;
+	struct kdsm_reach *reach;
 	struct kdsm *kdsm;
 	int r;
 
@@ -235,8 +236,11 @@ int main(int argc, char **argv)
 	r = kdsm_open(&kdsm, a.local ? KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE : 0);
 	if (r < 0)
 		errx(EXIT_FAILURE, "%s, or use --local", cluster_reason(r));
-	kd_reach_result_init(&result);
-	r = kd_reach(kdsm, &a.reach, &result, &message);
+	kdsm_reach_result_init(&result);
+	r = kdsm_reach_open(&reach, kdsm, &a.reach, &message);
+	if (r == 0)
+		r = kdsm_reach_search(reach, &result, &message);
+	kdsm_reach_close(reach);
 	if (a.reach.progress)
 		print_progress_end();
 	if (r < 0) {
@@ -251,7 +255,7 @@ int main(int argc, char **argv)
 	}
 	if (getenv("KDSM_REACH_COUNTS"))
 		print_counts(&result);
-	kd_reach_result_free(&result);
+	kdsm_reach_result_free(&result);
 	kdsm_close(kdsm);
 	free(a.bound);
 	free(a.invariant);

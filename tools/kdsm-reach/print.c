@@ -11,7 +11,7 @@
 #include "common/json.h"
 #include "print.h"
 
-static void print_trace(const struct kd_trace *trace, bool deadlock)
+static void print_trace(const struct kdsm_reach_trace *trace, bool deadlock)
 {
 	uint64_t k;
 
@@ -29,7 +29,7 @@ static void print_trace(const struct kd_trace *trace, bool deadlock)
 }
 
 /* The model and its size. */
-static void print_model(const struct kd_reach_result *result)
+static void print_model(const struct kdsm_reach_result *result)
 {
 	bool net = !strcmp(result->kind, "Petri net");
 
@@ -39,7 +39,7 @@ static void print_model(const struct kd_reach_result *result)
 }
 
 /* A number of more than 15 digits is followed by its power of ten. */
-static void print_states(const struct kd_reach_result *result)
+static void print_states(const struct kdsm_reach_result *result)
 {
 	mpf_t about;
 
@@ -53,11 +53,11 @@ static void print_states(const struct kd_reach_result *result)
 	printf("\n");
 }
 
-static void print_verdicts(const struct kd_reach_options *options,
-			   const struct kd_reach_result *result)
+static void print_verdicts(const struct kdsm_reach_options *options,
+			   const struct kdsm_reach_result *result)
 {
 	const char *unit = options->chaining || options->saturation ? "rounds" : "steps";
-	const struct kd_verdict *verdict;
+	const struct kdsm_reach_verdict *verdict;
 	unsigned int i;
 
 	for (i = 0; i < result->properties; i++) {
@@ -73,8 +73,8 @@ static void print_verdicts(const struct kd_reach_options *options,
 			   result->complete ? "" : " so far");
 }
 
-static void print_search(const struct kd_reach_options *options,
-			 const struct kd_reach_result *result)
+static void print_search(const struct kdsm_reach_options *options,
+			 const struct kdsm_reach_result *result)
 {
 	printf("search         %s, %" PRIu64 " %s%s\n",
 	       options->saturation ? "saturation" :
@@ -96,8 +96,8 @@ static void print_size(const char *before, uint64_t bytes)
 	printf("%s%" PRIu64 " %s", before, bytes >> (small ? 10 : 20), small ? "KiB" : "MiB");
 }
 
-static void print_costs(const struct kd_reach_options *options,
-			const struct kd_reach_result *result)
+static void print_costs(const struct kdsm_reach_options *options,
+			const struct kdsm_reach_result *result)
 {
 	const struct kdsm_counts *c = &result->remote;
 	uint64_t remote = c->get + c->put + c->cas + c->faa + c->find +
@@ -128,7 +128,7 @@ static void print_costs(const struct kd_reach_options *options,
 	       result->tasks ? (double)remote / result->tasks : 0);
 }
 
-void print_text(const struct kd_reach_options *options, const struct kd_reach_result *result)
+void print_text(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result)
 {
 	unsigned int i;
 
@@ -161,10 +161,10 @@ static void add_mpz(struct json_object *object, const char *key, const mpz_t val
 	free(text);
 }
 
-static struct json_object *verdicts(const struct kd_reach_result *result)
+static struct json_object *verdicts(const struct kdsm_reach_result *result)
 {
 	struct json_object *array = json_object_new_array(), *object;
-	const struct kd_verdict *verdict;
+	const struct kdsm_reach_verdict *verdict;
 	unsigned int i;
 
 	for (i = 0; i < result->properties; i++) {
@@ -180,10 +180,10 @@ static struct json_object *verdicts(const struct kd_reach_result *result)
 	return array;
 }
 
-static struct json_object *steps(const struct kd_trace *trace)
+static struct json_object *steps(const struct kdsm_reach_trace *trace)
 {
 	struct json_object *array = json_object_new_array(), *object;
-	const struct kd_step *step;
+	const struct kdsm_reach_step *step;
 	uint64_t k;
 
 	for (k = 0; k <= trace->steps; k++) {
@@ -197,7 +197,7 @@ static struct json_object *steps(const struct kd_trace *trace)
 	return array;
 }
 
-static struct json_object *traces(const struct kd_reach_result *result)
+static struct json_object *traces(const struct kdsm_reach_result *result)
 {
 	struct json_object *array = json_object_new_array(), *object;
 	unsigned int i;
@@ -211,7 +211,7 @@ static struct json_object *traces(const struct kd_reach_result *result)
 	return array;
 }
 
-void print_json(const struct kd_reach_options *options, const struct kd_reach_result *result)
+void print_json(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result)
 {
 	struct json_object *object = json_object_new_object();
 	struct json_object *remote = json_object_new_object();
@@ -261,7 +261,7 @@ void print_json(const struct kd_reach_options *options, const struct kd_reach_re
 	json_object_put(object);
 }
 
-void print_progress(void *context, const struct kd_progress *progress)
+void print_progress(void *context, const struct kdsm_reach_progress *progress)
 {
 	static double seconds;
 	static uint64_t remote;
@@ -300,7 +300,7 @@ void print_warning(void *context, const char *text)
 	warnx("%s", text);
 }
 
-void print_counts(const struct kd_reach_result *result)
+void print_counts(const struct kdsm_reach_result *result)
 {
 	const struct kdsm_bdd_counts *c = &result->counts;
 

@@ -3,19 +3,19 @@
 #ifndef PRINT_H
 #define PRINT_H
 
-#include "reach/reach.h"
+#include <kdsm/reach.h>
 
-void print_text(const struct kd_reach_options *options, const struct kd_reach_result *result);
-void print_json(const struct kd_reach_options *options, const struct kd_reach_result *result);
+void print_text(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result);
+void print_json(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result);
 
 /* Write a line to stderr that overwrites the last one, and erase it in the end. */
-void print_progress(void *context, const struct kd_progress *progress);
+void print_progress(void *context, const struct kdsm_reach_progress *progress);
 void print_progress_end(void);
 
 /* A line on stderr, which erases a line of progress. */
 void print_warning(void *context, const char *text);
 
 /* Counters of this node's workers, on stderr, for developers of kdsm. */
-void print_counts(const struct kd_reach_result *result);
+void print_counts(const struct kdsm_reach_result *result);
 
 #endif /* PRINT_H */

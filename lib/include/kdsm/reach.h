@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The reachable states of a model, found by all workers of all nodes (libkdsm-reach).
+ *
+ * One process on every node of the cluster opens the same model with the same options and
+ * searches. Node 0 gets the result. On the local backend one process is the whole cluster.
+ * kdsm_reach(3) has a program.
+ */
+#ifndef KDSM_REACH_H
+#define KDSM_REACH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <gmp.h>
+
+#include <kdsm/bdd.h>
+#include <kdsm/kdsm.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Workers of one node, at most */
+#define KDSM_REACH_WORKERS	256
+
+/* An open model and its search */
+struct kdsm_reach;
+
+/* One sentence for a person, without a newline: what failed, where, and the remedy */
+struct kdsm_reach_message {
+	char text[512];
+};
+
+/* What a search tells between two levels; valid only during the call */
+struct kdsm_reach_progress {
+	unsigned int level;		/* levels that ended */
+	mpz_t states;			/* states found so far */
+	uint64_t table_used, table_size;	/* BDD nodes */
+	double seconds;			/* since the search began */
+	uint64_t remote;		/* remote operations of this process */
+};
+
+/*
+ * Options of a search. Zero means the default where one is named. All nodes give the same
+ * values, but for workers, save, checkpoint, interval, progress, warn and context. Strings
+ * and arrays stay the caller's, unchanged until kdsm_reach_close().
+ */
+struct kdsm_reach_options {
+	const char *path;		/* file of the model */
+	const char *job;		/* the processes of one search use the same name */
+	unsigned int workers;		/* threads of this node, 1 to KDSM_REACH_WORKERS */
+	uint64_t timeout;		/* ns without a sign of life of another node */
+	struct kdsm_bdd_attr bdd;	/* table and operation cache */
+	bool chaining;			/* add successors within a level; fewer levels */
+	bool saturation;		/* saturate instead of searching breadth first */
+	bool deadlocks;			/* count the states without a successor */
+	bool trace;			/* find shortest traces; breadth first only */
+	const char *const *bound;	/* properties "PLACE[,PLACE...]=K" of a Petri net */
+	unsigned int bounds;
+	const char *const *invariant;	/* properties: files in the .bdd format */
+	unsigned int invariants;
+	const char *save;		/* NULL, or the file for the states found (node 0) */
+	/*
+	 * NULL, or the checkpoint file (node 0). If the file exists, the search goes on from
+	 * it. The search writes it at the end, and before the end every interval.
+	 */
+	const char *checkpoint;
+	uint64_t interval;		/* least time between two checkpoints, in ns */
+	uint64_t levels;		/* end after so many levels; 0: no limit */
+	/* Called on node 0 between levels, at most a few times a second; may be NULL */
+	void (*progress)(void *context, const struct kdsm_reach_progress *progress);
+	/* Called on node 0 when a step failed that the result does not need; may be NULL */
+	void (*warn)(void *context, const char *text);
+	void *context;			/* of the two calls */
+};
+
+/* What kdsm_reach_open() has read; strings live until kdsm_reach_close() */
+struct kdsm_reach_model {
+	const char *name;		/* of the file, without directory and suffix */
+	const char *kind;		/* "Petri net", "and-inverter graph" or "BDDs" */
+	unsigned int bits;		/* of a state; of a Petri net: places */
+	unsigned int relations;		/* of a Petri net: transitions */
+	unsigned int properties;	/* of the model and of the options */
+};
+
+/* Garbage collections of the table, over all nodes */
+struct kdsm_reach_collections {
+	uint64_t count, nodes;		/* collections; BDD nodes removed */
+	double seconds;
+};
+
+/* A property of the model or of the options */
+struct kdsm_reach_verdict {
+	char *name;
+	bool violated;
+	uint64_t steps;			/* if violated: least steps from an initial state */
+};
+
+/* A shortest path from an initial state to a deadlock or to a violation */
+struct kdsm_reach_trace {
+	char *what;			/* name of the property, or "deadlock" */
+	uint64_t steps;
+	struct kdsm_reach_step {	/* [0..steps] */
+		char *label;		/* transition or relation taken; NULL for step 0 */
+		char *state;		/* the marked places, or the bits */
+	} *step;
+};
+
+/* The result, which node 0 gets; other nodes get counts and workers only */
+struct kdsm_reach_result {
+	char *model;
+	const char *kind;		/* as in struct kdsm_reach_model */
+	unsigned int bits, relations;
+	mpz_t states;			/* number of reachable states */
+	uint64_t nodes;			/* BDD nodes of the set of states */
+	uint64_t levels, tasks;
+	uint64_t table_used, table_size;	/* BDD nodes */
+	bool complete;			/* false: options.levels ended the search */
+	double seconds;			/* of searching */
+	uint64_t from_level;		/* level of the checkpoint that it began with, or 0 */
+	double before;			/* seconds of the searches up to that checkpoint */
+	bool unsaved;			/* options.save could not be written */
+	unsigned int workers, cluster_nodes;	/* threads of all nodes; nodes */
+	struct kdsm_counts remote;	/* remote operations of all nodes */
+	uint64_t tasks_least, tasks_most;	/* of a node */
+	/*
+	 * Bytes of the node that used most: the peak of its process and, on a cluster, its
+	 * part of table and cache
+	 */
+	uint64_t memory;
+	struct kdsm_bdd_counts counts;	/* of this node's workers */
+	struct kdsm_reach_collections collections;
+	unsigned int properties;
+	struct kdsm_reach_verdict *verdict;	/* [properties] */
+	mpz_t deadlocks;		/* if options.deadlocks: their number */
+	unsigned int traces;
+	struct kdsm_reach_trace *trace;	/* [traces] */
+};
+
+/*
+ * Open: read the model and the properties, and reserve the memory of this node. kdsm stays
+ * open until kdsm_reach_close(). options is copied, but for what its pointers point to.
+ *
+ * Returns 0; or a negative errno, *reach being NULL, with the reason in *message. Errors are
+ * those of opening and reading files, -EINVAL (the file is not a model that this library
+ * understands), -EBUSY (the job is running on this node), -ENOMEM, -ENOSPC (the table is too
+ * small for the model), and those of kdsm_region_open().
+ */
+int kdsm_reach_open(struct kdsm_reach **reach, struct kdsm *kdsm,
+		    const struct kdsm_reach_options *options,
+		    struct kdsm_reach_message *message);
+
+/* What was opened. */
+void kdsm_reach_model(const struct kdsm_reach *reach, struct kdsm_reach_model *model);
+
+/*
+ * Search, once. Every node of the cluster calls this, within options.timeout of the others.
+ * Fills in the result, which the caller has initialised with kdsm_reach_result_init().
+ *
+ * Returns 0; or a negative errno, with the reason in *message: -ENOSPC (the table is too
+ * small), -EDOM (the Petri net is not 1-safe), -ETIMEDOUT or -EHOSTDOWN (another node did not
+ * come or is gone), -ECANCELED (another node gave up), -EPROTO (the nodes have different
+ * models or options), -EALREADY (it has searched before), -ENOMEM, -EIO.
+ */
+int kdsm_reach_search(struct kdsm_reach *reach, struct kdsm_reach_result *result,
+		      struct kdsm_reach_message *message);
+
+/*
+ * Close. A node that closes without having searched makes the others fail with -ECANCELED.
+ * NULL does nothing. Results stay valid.
+ */
+void kdsm_reach_close(struct kdsm_reach *reach);
+
+void kdsm_reach_result_init(struct kdsm_reach_result *result);
+/* Free what the result points to, after kdsm_reach_result_init(). */
+void kdsm_reach_result_free(struct kdsm_reach_result *result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KDSM_REACH_H */

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Sentences for people: the one that explains an error, and warnings. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "internal.h"
+
+void kd_say(struct kdsm_reach_message *message, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message->text, sizeof(message->text), format, args);
+	va_end(args);
+}
+
+void kd_search_warn(const struct kd_search *s, const char *format, ...)
+{
+	struct kdsm_reach_message message;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message.text, sizeof(message.text), format, args);
+	va_end(args);
+	if (s->options->warn)
+		s->options->warn(s->options->context, message.text);
+}
