@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The distributed unique table: find-or-put of 16-byte nodes in a partitioned
- * region (Oortwijn, van Dijk, van de Pol, SPIN 2017, section 3).
+ * The distributed unique table: find-or-put of nodes of 16 bytes in a partitioned region
+ * (Oortwijn, van Dijk, van de Pol, "Distributed Binary Decision Diagrams for Symbolic
+ * Reachability", SPIN 2017, section 3).
  *
- * Two arrays lie in every part of the region: index, 8 bytes an entry, which
- * all nodes of the cluster change by compare-and-swap, and data, 16 bytes a
- * node, in blocks that one worker each fills. A node is known by its number: 40
- * bits, part times slots of a part plus slot. Number 0 is never given out. A
- * node that is in the table does not change and does not move. Only of BDDs nodes are
- * removed again, by kdsm_bdd_collect() (<kdsm/bdd.h>).
+ * "Node" means a node of the table here, such as a node of a decision diagram; a machine
+ * is a node of the cluster.
  *
- * Conventions as in <kdsm/kdsm.h>: 0 or more is success, a negative errno is
- * failure. A table may be used by any number of threads, each with a worker of
- * its own. All processes of a job open it with the same region, offset and
- * attributes.
+ * Every part of the region holds two arrays: the index, 8 bytes an entry, which all nodes
+ * of the cluster change by compare-and-swap, and the data, 16 bytes a node, in blocks that
+ * one worker each fills. A node is identified by its number, 40 bits: its part times the
+ * slots of a part plus its slot. No node has number 0. A node in the table does not change
+ * and does not move. Only kdsm_bdd_collect() of <kdsm/bdd.h> removes nodes.
+ *
+ * Conventions are those of <kdsm/kdsm.h>. Any number of threads may use a table, each with
+ * a worker of its own. All processes of a job open a table with the same region, offset
+ * and attributes.
  */
 #ifndef KDSM_TABLE_H
 #define KDSM_TABLE_H
@@ -26,134 +28,145 @@ extern "C" {
 
 #define KDSM_NUMBER_BITS	40
 #define KDSM_NUMBER_MASK	((UINT64_C(1) << KDSM_NUMBER_BITS) - 1)
-#define KDSM_NODE_BYTES		16	/* in data */
-#define KDSM_ENTRY_BYTES	8	/* in index */
+#define KDSM_NODE_BYTES		16	/* size of a node */
+#define KDSM_ENTRY_BYTES	8	/* size of an index entry */
 
 /*
- * What a node means is up to the user; it must not be all zero. Bits 61 and 62 of a are
- * the table's, and zero in what users give and get.
+ * The content of a node, which the user defines; not all zero. Bits 61 and 62 of a belong
+ * to the table: they are zero in what the user passes and gets.
  */
 struct kdsm_node {
 	uint64_t a, b;
 };
 
+/* A process's view of a table. */
 struct kdsm_table;
+/* A thread's view of a table. */
 struct kdsm_table_worker;
 
-/* How a node is found or put whose index entry is in the part of another node. */
+/* How to find or put a node whose index entry is in the part of another cluster node. */
 enum kdsm_table_find {
-	KDSM_TABLE_AUTO,	/* as is measured to be faster */
-	KDSM_TABLE_ONE_SIDED,	/* gets of ranges of the index and of nodes, compare-and-swap */
-	KDSM_TABLE_MESSAGE,	/* the other node's kernel does it; not in domain HCA */
+	KDSM_TABLE_AUTO,	/* the faster of the two, measured again and again */
+	KDSM_TABLE_ONE_SIDED,	/* gets of index ranges and of nodes, compare-and-swap */
+	KDSM_TABLE_MESSAGE,	/* one message to the kernel there; not in domain HCA */
 };
 
 struct kdsm_table_attr {
 	/*
-	 * In all parts together. Each has slots for its share, rounded up to blocks; and index
-	 * entries for fewer, by those in whose place its header is: 0.05 per cent in large
-	 * parts, up to 6 in small ones. Number 0 is one of them.
+	 * Slots for nodes in all parts together, 1 to 2^39, rounded up to blocks. The index
+	 * has fewer entries than there are slots, because the header takes their place: 0.05 %
+	 * fewer in large parts, up to 6 % in small ones. Number 0 takes one slot.
 	 */
 	uint64_t nodes;
-	uint64_t cache_nodes;	/* remote nodes kept by this process; 0: an eighth of nodes */
-	uint64_t first_nodes;	/* of these, in use until the table grows; 0: all */
-	uint32_t find;		/* enum kdsm_table_find, of this process */
+	uint64_t cache_nodes;	/* cached remote nodes of this process; 0: an eighth of nodes */
+	uint64_t first_nodes;	/* of nodes, in use until the table grows; 0: all */
+	uint32_t find;		/* enum kdsm_table_find; processes may differ */
 };
 
 /*
- * Bytes that a table takes in every part of a region over cluster_nodes nodes: 24 a slot,
- * all told. Where there are fewer than 1024 slots, the header comes on top of it.
+ * Bytes that a table needs of every part of a region of cluster_nodes nodes: 24 a slot, and
+ * more for the header if a part has fewer than 1024 slots.
  */
 uint64_t kdsm_table_part_bytes(const struct kdsm_table_attr *attr,
 			       unsigned int cluster_nodes);
 
 /*
- * The attr.nodes for which all parts together take bytes at most, 24 a node; but no fewer
- * than 16 in each part, and 0 for 0.
+ * The largest attr.nodes for which all parts together need at most bytes, counting 24 bytes
+ * a node; at least 16 for each part. 0 if bytes is 0.
  */
 uint64_t kdsm_table_nodes_for(uint64_t bytes, unsigned int cluster_nodes);
 
 /*
- * Open the table at offset (a multiple of 64) of every part of region. The
- * memory must be zero when the first process opens it. The region must stay
- * open as long as the table.
+ * Open the table at offset, a multiple of 64, of every part of region. The bytes there are
+ * zero when the first process opens it. The caller keeps the region open for writing as
+ * long as the table, and closes *table with kdsm_table_close().
  *
- * -EINVAL: offset, attr.nodes 0, first_nodes above it, or attr.find. -ERANGE:
- * the parts are too small. -EFBIG: more than 2^39 nodes. -ENOMEM: no memory for the caches.
- * -EOPNOTSUPP: KDSM_TABLE_MESSAGE in domain HCA.
+ * -EINVAL	offset or a field of attr is out of range
+ * -ERANGE	the table is not inside the part, or the region is coherent
+ * -EFBIG	attr->nodes is above 2^39
+ * -ENOMEM	this process has no memory for the caches
+ * -EOPNOTSUPP	KDSM_TABLE_MESSAGE in domain HCA
  */
 int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 		    uint64_t offset, const struct kdsm_table_attr *attr);
 
-/* All workers must be gone. NULL is ignored. */
+/* Close the table, after all its workers are freed. NULL is ignored. */
 void kdsm_table_close(struct kdsm_table *table);
 
-/* A worker: what one thread needs to use the table. -ENOMEM. */
+/* Create a worker, which one thread at a time uses. -ENOMEM: there is no memory. */
 int kdsm_table_worker_new(struct kdsm_table *table,
 			  struct kdsm_table_worker **worker);
+/* Free a worker. NULL is ignored. */
 void kdsm_table_worker_free(struct kdsm_table_worker *worker);
 
 /*
- * Find node, or put it. Returns 0 if it was there, 1 if it is there now; its
- * number is in *number either way.
+ * Find a node, or put it, and store its number in *number. Returns 0 if it was in the table,
+ * 1 if this call put it.
  *
- * -ENOSPC: the table is full, or the slots that are left are in blocks that other workers
- * have begun: of each worker fewer than 16, or than a 64th of a part if that is more, and
- * never more than 1,023. -EIO: the memory of the table holds what no worker stores, or the
- * operation failed on the wire. -EINVAL: node is zero, or has bits that are the table's.
- * Or another error of an operation on the region.
+ * -ENOSPC	the table is full. Slots in blocks that other workers have begun are not
+ *		available: for each worker fewer than 16, or than 1/64 of a part if that is
+ *		more, and at most 1,023
+ * -EINVAL	*node is all zero, or has bits that belong to the table
+ * -EIO		the memory of the table holds values that no worker stores; or as kdsm_get()
+ * others	those of kdsm_vector()
  */
 int kdsm_table_find_or_put(struct kdsm_table_worker *worker,
 			   const struct kdsm_node *node, uint64_t *number);
 
 /*
- * The same where the caller says in which part the index entry of the node is:
- * a function of the node's content, the same in every process. What is often
- * looked up by one node of the cluster may thus be local to it. home below 0
- * is kdsm_table_find_or_put().
+ * The same, with the index entry in part home: a function of the node's content, the same
+ * in every process. So a cluster node can keep entries that it often looks up in its own
+ * part. home below 0: kdsm_table_find_or_put(). -EINVAL: there is no part home.
  */
 int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker,
 			      const struct kdsm_node *node, int home,
 			      uint64_t *number);
 
 /*
- * Read a node by its number, which some worker was given. -EINVAL: no such
- * number. Errors of an operation on the region.
+ * Read a node by its number, which a find-or-put gave.
+ *
+ * -EIO	number is not that of a node; or as kdsm_get()
+ * others	those of kdsm_get()
  */
 int kdsm_table_read(struct kdsm_table_worker *worker, uint64_t number,
 		    struct kdsm_node *node);
 
 /*
- * Bring nodes into the cache of the process, so that reading them is local:
- * the requests to other nodes overlap. Numbers that are local cost nothing.
+ * Fetch nodes into the cache of the process, so that kdsm_table_read() finds them there. The
+ * requests to other nodes overlap. Numbers of this node's part cost nothing. Errors: those
+ * of kdsm_table_read().
  */
 int kdsm_table_prefetch(struct kdsm_table_worker *worker,
 			const uint64_t *numbers, unsigned int count);
 
-/* The part in which a number lies. */
+/* The part that holds the node of that number. */
 unsigned int kdsm_table_part(const struct kdsm_table *table, uint64_t number);
 
-/* What a worker did. Operations count here if they went to another node. */
+/* Counts of a worker; operations count if they went to another cluster node. */
 struct kdsm_table_counts {
-	uint64_t found;		/* find-or-puts that found */
-	uint64_t put;		/* find-or-puts that put */
-	uint64_t index_get;	/* gets of ranges of the index */
+	uint64_t found;		/* find-or-puts that found the node */
+	uint64_t put;		/* find-or-puts that put it */
+	uint64_t index_get;	/* gets of index ranges */
 	uint64_t node_get;	/* gets of nodes */
 	uint64_t cas;		/* compare-and-swaps of index entries */
-	uint64_t other;		/* blocks fetched from, nodes put to, other parts */
-	uint64_t torn;		/* entries read again because they were torn */
-	uint64_t false_match;	/* fragments equal, nodes not */
-	uint64_t find;		/* KDSM_OP_FINDs */
+	uint64_t other;		/* operations for blocks and nodes in other parts */
+	uint64_t torn;		/* index entries read again because they were torn */
+	uint64_t false_match;	/* equal fragments of hashes of different nodes */
+	uint64_t find;		/* find-or-puts by message */
 };
 
+/* Store the counts in *counts. */
 void kdsm_table_counts(const struct kdsm_table_worker *worker,
 		       struct kdsm_table_counts *counts);
 
 /*
- * Nodes in the table over all parts, and how many it holds at most: slots, or entries of
- * the index, whichever are fewer. Used lags behind by what workers did since they last
- * took a block; a worker brings it up to date with kdsm_table_flush() or when it is freed.
+ * Store the number of nodes in all parts, and the most that the table holds: the slots or
+ * the index entries, whichever are fewer. *used lacks what workers put since they last took
+ * a block; kdsm_table_flush() adds a worker's share, and so does freeing the worker. Errors:
+ * those of kdsm_get().
  */
 int kdsm_table_usage(struct kdsm_table *table, uint64_t *used, uint64_t *size);
+/* Bring kdsm_table_usage() up to date with this worker. */
 void kdsm_table_flush(struct kdsm_table_worker *worker);
 
 #ifdef __cplusplus
