@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Binary decision diagrams in the memory of a cluster: reduced, ordered, with
- * complement edges, in the distributed unique table of <kdsm/table.h>.
+ * Binary decision diagrams in the memory of a cluster: reduced, ordered, with complement
+ * edges, in the distributed unique table of <kdsm/table.h>.
  *
- * A function is a 64-bit edge: bits 0-39 the number of a node, bit 63 set if
- * the node's function is complemented; the rest is zero. Number 0 is the
- * terminal false. Equal functions have equal edges, in every process of a job.
- * Of a node, a is the high edge, b the low edge, which is never complemented,
- * and in its bits 40-63 the variable; lower variables are nearer the root.
+ * A Boolean function is a 64-bit edge: bits 0-39 are the number of a node, and bit 63 is
+ * set if the node's function is complemented; the other bits are zero. Number 0 is the
+ * terminal false. Equal functions have equal edges, in every process of a job. Of a node,
+ * a is the high edge, and b is the low edge, which is never complemented, with the variable
+ * in bits 40-63. Lower variables are nearer to the root. (R. E. Bryant, "Graph-Based
+ * Algorithms for Boolean Function Manipulation", IEEE Transactions on Computers, 1986; T.
+ * van Dijk, J. van de Pol, "Sylvan: Multi-Core Decision Diagrams", TACAS 2015.)
  *
- * Operations are called with a worker, one for each thread. They return an
- * edge, or KDSM_BDD_INVALID; kdsm_bdd_error() then says why. An operand that is
- * KDSM_BDD_INVALID gives KDSM_BDD_INVALID, so a chain of operations needs one
- * look at the end. Nodes are removed by kdsm_bdd_collect() alone.
+ * An operation takes a worker, one for each thread, and returns an edge, or
+ * KDSM_BDD_INVALID, for which kdsm_bdd_error() tells the reason. An operation on
+ * KDSM_BDD_INVALID returns KDSM_BDD_INVALID, so a chain of operations needs one test at its
+ * end. Only kdsm_bdd_collect() removes nodes.
  */
 #ifndef KDSM_BDD_H
 #define KDSM_BDD_H
@@ -27,6 +29,7 @@
 extern "C" {
 #endif
 
+/* A Boolean function */
 typedef uint64_t kdsm_bdd;
 
 #define KDSM_BDD_COMPLEMENT	(UINT64_C(1) << 63)
@@ -34,57 +37,66 @@ typedef uint64_t kdsm_bdd;
 #define KDSM_BDD_TRUE		KDSM_BDD_COMPLEMENT
 #define KDSM_BDD_INVALID	UINT64_MAX
 
+/* Largest variable */
 #define KDSM_BDD_MAX_VARIABLE	((UINT32_C(1) << 24) - 2)
 
 /* ---- store and workers ---- */
 
-/* The nodes and the operation cache of a job. */
+/* A process's view of the nodes and the operation cache of a job. */
 struct kdsm_bdd_store;
+/* What a thread needs to call operations. */
 struct kdsm_bdd_worker;
 
 struct kdsm_bdd_attr {
-	uint64_t table_bytes;	/* of all nodes of the cluster together */
-	uint64_t cache_bytes;	/* likewise */
+	uint64_t table_bytes;	/* table, over all cluster nodes */
+	uint64_t cache_bytes;	/* operation cache, over all cluster nodes */
 	/*
-	 * Of these, in use at first; 0: all. When a collection finds more than half of
-	 * the table alive, both are doubled, up to the sizes above.
+	 * Bytes of these in use at first; 0: all. When more than half of the table is alive
+	 * after a collection, both double, up to the sizes above.
 	 */
 	uint64_t first_table_bytes, first_cache_bytes;
 	/*
-	 * Relational products look for their results on other nodes, and store
-	 * them there, at every so-manieth variable: 0 for never, 1 for each.
+	 * Relational products share results between cluster nodes at every granularity-th
+	 * variable. 0: never.
 	 */
 	unsigned int granularity;
-	uint32_t find;		/* enum kdsm_table_find, of this process */
+	uint32_t find;		/* enum kdsm_table_find; processes may differ */
 };
 
-/* Bytes that a store takes in every part of a region over cluster_nodes nodes. */
+/* Bytes that a store needs of every part of a region of cluster_nodes nodes. */
 uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *attr,
 			     unsigned int cluster_nodes);
 
 /*
- * Open the store at offset (a multiple of 64) of every part of region, whose
- * memory must be zero when the first process does. All processes give the same
- * offset and attributes. -EINVAL, -ERANGE, -EFBIG, -ENOMEM as kdsm_table_open().
+ * Open the store at offset, a multiple of 64, of every part of region. The bytes there are
+ * zero when the first process opens it. All processes give the same offset and attributes,
+ * except find. The caller keeps the region open for writing as long as the store, and
+ * closes *store with kdsm_bdd_close(). Errors: those of kdsm_table_open().
  */
 int kdsm_bdd_open(struct kdsm_bdd_store **store, struct kdsm_region *region,
 		  uint64_t offset, const struct kdsm_bdd_attr *attr);
-void kdsm_bdd_close(struct kdsm_bdd_store *store);	/* NULL is ignored */
+/* Close the store, after all workers are freed. NULL is ignored. */
+void kdsm_bdd_close(struct kdsm_bdd_store *store);
+/* The table of the store, which is valid as long as the store. */
 struct kdsm_table *kdsm_bdd_table(struct kdsm_bdd_store *store);
 
+/* Create a worker, which one thread at a time uses. -ENOMEM: there is no memory. */
 int kdsm_bdd_worker_new(struct kdsm_bdd_store *store,
 			struct kdsm_bdd_worker **worker);
+/* Free a worker. NULL is ignored. */
 void kdsm_bdd_worker_free(struct kdsm_bdd_worker *worker);
 
 /*
- * Operations by all workers of a pool of tasks (<kdsm/task.h>), of this node or all: first
- * fill attr so that the workers of a pool that is opened with it can work on the store,
- * which must stay open as long as the pool; then have the operations of a worker, but for
- * those on private nodes, be run by the pool (NULL: by the caller, as at first). All
- * processes of the pool open a store of the same place, and make the same relations
- * before. The worker's operations fail with the pool, too: -EOWNERDEAD and others
- * (KDSM_RUN()); so they do in a task of the pool, with -EDEADLK: a task has another worker,
- * that of KDSM_BDD_WORKER().
+ * Let all workers of a job of tasks (<kdsm/task.h>) compute the operations of a worker.
+ *
+ * kdsm_bdd_tasks() fills start, stop and argument of *attr, so that the workers of a job
+ * opened with it can work on the store, which stays open as long as the job.
+ * kdsm_bdd_use_tasks() lets the job compute the worker's operations from then on, except
+ * those on private nodes; tasks NULL: the calling thread computes them, as at first.
+ *
+ * All processes of the job open a store at the same place and make the same relations
+ * before. The worker's operations then also fail with the errors of KDSM_RUN(). A task of
+ * the job that uses this worker gets -EDEADLK; it uses the one of KDSM_BDD_WORKER().
  */
 struct kdsm_task;
 struct kdsm_tasks;
@@ -94,85 +106,84 @@ void kdsm_bdd_tasks(struct kdsm_bdd_store *store, struct kdsm_tasks_attr *attr);
 void kdsm_bdd_use_tasks(struct kdsm_bdd_worker *worker, struct kdsm_tasks *tasks);
 
 /*
- * Why the first failed operation since the last call failed, 0 if none did:
- * -ENOSPC: the table is full. -EIO: memory holds what is no BDD, or the wire
- * failed. -EINVAL: a variable out of range or out of order. -ENOMEM. Others as
- * those of operations on the region.
+ * Error of the first operation that failed since the last call; 0 if none failed.
+ *
+ * -ENOSPC	the table is full
+ * -EINVAL	a variable is out of range or out of order
+ * -EIO		memory holds values that are no diagram; or as kdsm_get()
+ * -ENOMEM	this process has no memory
+ * others	those of operations on the region, and of KDSM_RUN()
  */
 int kdsm_bdd_error(struct kdsm_bdd_worker *worker);
 
 struct kdsm_bdd_counts {
 	uint64_t tasks;		/* recursive steps that no terminal case decided */
-	uint64_t hits;		/* of those, found in the operation cache */
-	uint64_t home_get;	/* results looked for on other nodes */
-	uint64_t home_hit;	/* and found there */
-	uint64_t home_put;	/* results stored on other nodes */
+	uint64_t hits;		/* of tasks: found in the operation cache */
+	uint64_t home_get;	/* results looked up on other cluster nodes */
+	uint64_t home_hit;	/* of home_get: found */
+	uint64_t home_put;	/* results stored on other cluster nodes */
 	struct kdsm_table_counts table;
 };
 
+/* Store the counts of a worker in *counts. */
 void kdsm_bdd_counts(const struct kdsm_bdd_worker *worker,
 		     struct kdsm_bdd_counts *counts);
-/* Of all workers that the store has and had, those of pools too, while none is at work. */
+/*
+ * Store the sum over all workers that the store has and had, those of jobs included. No
+ * worker may be computing.
+ */
 void kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts);
 
 /* ---- in tasks ---- */
 
 /*
- * In the body of a task of a pool that was opened with what kdsm_bdd_tasks() filled in,
+ * In the body of a task of a job that was opened with what kdsm_bdd_tasks() filled in,
  *
  *	KDSM_BDD_WORKER(w);
  *
- * declares w, a struct kdsm_bdd_worker * for the operations of the task, until the end of the
- * block. They are run in place, as a KDSM_CALL() is, and others steal their parts as those
- * of any task. The task may spawn and sync between them, and pass w to functions, but not
- * to other tasks: each declares its own. An edge is the same in all tasks, on all nodes.
+ * declares w, a struct kdsm_bdd_worker * for the operations of the task, until the end of
+ * the block. In another job w is NULL. An operation runs in place, as a KDSM_CALL() does,
+ * and other workers steal parts of it. Between operations the task may spawn and sync. It
+ * may pass w to functions, but not to other tasks; each task declares its own. w is not
+ * freed. An edge means the same in all tasks, on all nodes.
  *
- * kdsm_bdd_error(w) is of what this block has done with w, so the task has to look before
- * the end of it, and to return the error if others are to know.
+ * kdsm_bdd_error(w) covers what this block did with w. The task calls it before the end of
+ * the block, and returns the error if the caller is to know it.
  *
- * What needs no recursion (kdsm_bdd_variable(), make(), cube(), look(), evaluate()) or takes
- * all nodes one by one (support(), count_*(), cubes(), dot(), save(), load(), publish()) has
- * no parts, and nobody steals from the worker meanwhile. A relation is a pointer: a task
- * finds that of its process in a variable of the program.
+ * These are not divided into parts, and no worker steals from this one meanwhile:
+ * kdsm_bdd_variable(), _make(), _cube(), _look() and _evaluate(), which need no recursion,
+ * and kdsm_bdd_support(), _count_nodes(), _count_states(), _cubes(), _dot(), _save(),
+ * _load() and _publish(), which visit every node. A relation is a pointer: a task finds
+ * that of its process in a variable of the program.
  *
- * What tasks may not do gives -EDEADLK, and nothing is done: kdsm_bdd_private() and
- * kdsm_bdd_use_tasks(), of which kdsm_bdd_error() tells, kdsm_relation_new(), and
- * kdsm_bdd_collect(). So do operations with w where no block has it any more. w is not to
- * be freed. In a pool that was opened otherwise it is NULL.
+ * A task may not call kdsm_bdd_private(), kdsm_bdd_use_tasks() (both set the error of w),
+ * kdsm_relation_new() and kdsm_bdd_collect(): they fail with -EDEADLK and do nothing. So do
+ * operations with w after the end of its block.
  */
 #define KDSM_BDD_WORKER(w) \
 	struct kdsm_bdd_place w##_kdsm_place __attribute__((cleanup(kdsm_bdd_leave))) = \
 		{ kdsm_worker, &kdsm_head, NULL, 0 }; \
 	struct kdsm_bdd_worker *const w = kdsm_bdd_enter(&w##_kdsm_place)
 
-/*
- * Where the operations of a worker spawn. It has the address of the task's own head, not
- * its value: that changes with every spawn and sync.
- */
-struct kdsm_bdd_place {
-	struct kdsm_worker *tasks;
-	struct kdsm_task **head;
-	struct kdsm_bdd_place *below;	/* of a task that waits, on the same stack */
-	int error;			/* of that one */
-};
-
-struct kdsm_bdd_worker *kdsm_bdd_enter(struct kdsm_bdd_place *place);
-void kdsm_bdd_leave(struct kdsm_bdd_place *place);
-
 /* ---- operations ---- */
 
+/* The complement of a, which costs nothing. */
 static inline kdsm_bdd kdsm_bdd_not(kdsm_bdd a)
 {
 	return a == KDSM_BDD_INVALID ? a : a ^ KDSM_BDD_COMPLEMENT;
 }
 
-/* The function "variable is true". */
+/* The function that is true where the variable is. */
 kdsm_bdd kdsm_bdd_variable(struct kdsm_bdd_worker *worker, uint32_t variable);
 
-/* If variable then high else low, of which neither depends on it or a lower one. */
+/*
+ * The function "if variable then high else low". Neither high nor low depends on the
+ * variable or on a lower one (-EINVAL).
+ */
 kdsm_bdd kdsm_bdd_make(struct kdsm_bdd_worker *worker, uint32_t variable,
 		       kdsm_bdd high, kdsm_bdd low);
 
+/* Conjunction, disjunction, exclusive or, and "if a then b else c". */
 kdsm_bdd kdsm_bdd_and(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b);
 kdsm_bdd kdsm_bdd_or(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b);
 kdsm_bdd kdsm_bdd_xor(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b);
@@ -180,93 +191,113 @@ kdsm_bdd kdsm_bdd_ite(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b,
 		      kdsm_bdd c);
 
 /*
- * A set of variables is passed as a cube: the conjunction of the variables.
- * kdsm_bdd_cube() makes one of count variables in increasing order.
+ * The cube of count variables in increasing order (-EINVAL): their conjunction. Operations
+ * take sets of variables in this form.
  */
 kdsm_bdd kdsm_bdd_cube(struct kdsm_bdd_worker *worker, const uint32_t *variables,
 		       unsigned int count);
 
-/* Is there a value, or has every value, of these variables such that a? */
+/* True where some values (exists), or all values (forall), of these variables satisfy a. */
 kdsm_bdd kdsm_bdd_exists(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd cube);
 kdsm_bdd kdsm_bdd_forall(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd cube);
-/* exists of a and b, without making that. */
+/* kdsm_bdd_exists() of the conjunction of a and b, which is not computed as a whole. */
 kdsm_bdd kdsm_bdd_and_exists(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b,
 			     kdsm_bdd cube);
 
-/* a with the function b for the variable, of which b may depend on any. */
+/* a with the function b in place of the variable. b may depend on any variable. */
 kdsm_bdd kdsm_bdd_compose(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint32_t variable,
 			  kdsm_bdd b);
 /*
- * A function that is a where care is true, and elsewhere what makes it small: it depends
- * on no variable that a does not. Mostly, not always, it has no more nodes than a.
+ * A function that equals a where care is true, and is chosen elsewhere to be small. It
+ * depends on no variable that a does not depend on. It usually has no more nodes than a.
+ * (O. Coudert, J. Madre, "A Unified Framework for the Formal Verification of Sequential
+ * Circuits", ICCAD 1990)
  */
 kdsm_bdd kdsm_bdd_restrict(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd care);
 
-/* The variables that a depends on, as a cube. */
+/* The cube of the variables that a depends on. */
 kdsm_bdd kdsm_bdd_support(struct kdsm_bdd_worker *worker, kdsm_bdd a);
 
-/* Top variable and cofactors. -EINVAL: a is a terminal. */
+/*
+ * Store the lowest variable of a, and a with that variable true and false.
+ * -EINVAL: a is a constant or KDSM_BDD_INVALID.
+ */
 int kdsm_bdd_look(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint32_t *variable,
 		  kdsm_bdd *high, kdsm_bdd *low);
 
-/* Nodes of a, the terminal not counted. */
+/* Store the number of nodes of a, without the terminal. */
 int kdsm_bdd_count_nodes(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint64_t *count);
 
 /*
- * Over the count variables, in increasing order, how many assignments satisfy
- * a? result must be initialised. -EINVAL: a depends on another variable.
+ * Store the number of assignments of the count variables, in increasing order, that satisfy
+ * a. result is initialised.
+ *
+ * -EINVAL	a depends on another variable, or is KDSM_BDD_INVALID
+ * -EFBIG	a has more than 2^32 - 1 nodes
+ * -ENOMEM, -EIO, others	as kdsm_bdd_error()
  */
 int kdsm_bdd_count_states(struct kdsm_bdd_worker *worker, kdsm_bdd a,
 			  const uint32_t *variables, unsigned int count,
 			  mpz_t result);
 
-/* The value of a where variable v has the value values[v]. 0, 1 or an error. */
+/*
+ * The value of a, 0 or 1, where each variable v has the value values[v], or an error.
+ * -EINVAL: a depends on a variable that is not below count.
+ */
 int kdsm_bdd_evaluate(struct kdsm_bdd_worker *worker, kdsm_bdd a,
 		      const uint8_t *values, uint32_t count);
 
 /*
- * Calls visit with assignments of the count variables, in increasing order, that
- * satisfy a, each of them once: values[i] is 0, 1, or -1 for either. Those with 0 come
- * first. values are visit's until it returns; if that is not 0, it is the result, and
- * there are no further calls. -EINVAL: a depends on another variable.
+ * Call visit for assignments of the count variables, in increasing order, that together
+ * cover the assignments that satisfy a, each once. values[i] is 0, 1, or -1 for either.
+ * Assignments with 0 come before those with 1. visit may use values until it returns. If it
+ * returns a value other than 0, that is the result, and the calls end.
+ *
+ * -EINVAL	a depends on another variable, or is KDSM_BDD_INVALID
+ * -ENOMEM, -EIO, others	as kdsm_bdd_error()
  */
 typedef int kdsm_bdd_visit(void *context, const int8_t *values);
 int kdsm_bdd_cubes(struct kdsm_bdd_worker *worker, kdsm_bdd a, const uint32_t *variables,
 		   unsigned int count, kdsm_bdd_visit *visit, void *context);
 
 /*
- * A picture of a in the language of Graphviz: solid edges are high, dashed ones low, and
- * those with a dot are complemented. -EIO: file cannot be written.
+ * Write a as a graph in the language of Graphviz: high edges are solid, low edges dashed,
+ * and complemented edges have a dot. -EIO: the file cannot be written.
  */
 int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, kdsm_bdd a, FILE *file);
 
 /* ---- files ---- */
 
 /*
- * Write count functions, at least one, to file in the .bdd format (kdsm-reach(1)): the
- * first as the set, the others as relations, and of each the set of variables that the
- * format has beside it, as a cube. variables may be NULL: then it is all variables below
- * 1000000 that some of the functions depends on, for the first of them the even ones. A
- * model is written so, too: its initial states and its relations, each with its variables.
- * What functions share is written once. A checksum follows.
+ * Write count functions, 1 or more, to file in the .bdd format that kdsm-reach(1)
+ * describes: the first as the set, the others as relations, and with each function its
+ * cube of variables. Nodes that functions share are written once; a checksum follows.
+ * variables may be NULL: then each cube has all variables below 1000000 that a function
+ * depends on, but for the first function only those of even number.
  *
- * Nodes of other processes of the cluster are fetched many at a time; it takes memory of
- * about 72 bytes a node. -EINVAL: count is 0, or an edge is KDSM_BDD_INVALID. -EIO: memory
- * holds what is no BDD. -ENOMEM. The error of the stream, such as -ENOSPC: what it has
- * taken is of no use.
+ * The call takes about 72 bytes of memory a node, and fetches nodes of other processes many
+ * at a time.
+ *
+ * -EINVAL	count is 0, or an edge is KDSM_BDD_INVALID
+ * -EIO		memory holds values that are no diagram; or as kdsm_get()
+ * -ENOMEM	this process has no memory
+ * others	the error of the stream, such as -ENOSPC; the file is then useless
  */
 int kdsm_bdd_save(struct kdsm_bdd_worker *worker, FILE *file, const kdsm_bdd *functions,
 		  const kdsm_bdd *variables, unsigned int count);
 
 /*
- * Read them from file, wherever it was written: *count functions and, unless variables is
- * NULL, what was beside them. Both arrays are to be freed with free(). Models in this
- * format are read as well: first the initial states, then the relations. Nothing that the
- * file says is relied on. It is read up to its checksum; if it has none, to its end.
+ * Read functions from file, on any cluster: *count functions and, unless variables is NULL,
+ * their cubes. The caller frees both arrays with free(). Of a model in this format, the
+ * first function is the set of initial states and the others are the relations. The file is
+ * read up to its checksum, or to its end if it has none. Nothing in the file is trusted.
  *
- * -EINVAL: the file is damaged, not whole, or something else. -EIO: it cannot be read.
- * -ENOMEM. The errors of operations, such as -ENOSPC: the table is full. On failure
- * nothing is to be freed.
+ * -EINVAL	the file is damaged, incomplete or of another format
+ * -EIO		the file cannot be read
+ * -ENOSPC	the table is full
+ * -ENOMEM	this process has no memory
+ * others	those of operations on the region
+ * On failure nothing is stored.
  */
 int kdsm_bdd_load(struct kdsm_bdd_worker *worker, FILE *file, kdsm_bdd **functions,
 		  kdsm_bdd **variables, unsigned int *count);
@@ -274,37 +305,41 @@ int kdsm_bdd_load(struct kdsm_bdd_worker *worker, FILE *file, kdsm_bdd **functio
 /* ---- collections ---- */
 
 /*
- * Keep the nodes of a through collections, of whatever node's part they are, until it is
- * unprotected as often as it was protected. Any thread may call these at any time but
- * while its process is in kdsm_bdd_collect(). An edge is protected for the process
- * that asks. Terminals and private functions need no protection, and take none.
- * -EINVAL: a is KDSM_BDD_INVALID. -ENOMEM.
+ * Protect the nodes of a, in whatever part, from kdsm_bdd_collect(), until they are
+ * unprotected as many times. Protection belongs to the process. Constants and private
+ * functions need none. Any thread may call these functions, except while its process is in
+ * kdsm_bdd_collect(). -EINVAL: a is KDSM_BDD_INVALID. -ENOMEM: there is no memory.
  */
 int kdsm_bdd_protect(struct kdsm_bdd_store *store, kdsm_bdd a);
 void kdsm_bdd_unprotect(struct kdsm_bdd_store *store, kdsm_bdd a);
 
-/* What a collection came to: nodes, in the parts of all nodes of the cluster. */
+/* Result of a collection: numbers of nodes over all parts */
 struct kdsm_bdd_collection {
-	uint64_t before, after;	/* in the table */
-	uint64_t size;		/* that it has room for, after it has grown */
-	double seconds;
+	uint64_t before, after;	/* nodes in the table */
+	uint64_t size;		/* nodes that the table holds, after it has grown */
+	double seconds;		/* duration */
 };
 
 /*
- * Remove from the table all nodes but those that protected edges lead to. Those that
- * stay keep their numbers, so protected edges stay as they are; all other edges that
- * anybody has are void. Collective: one process on every node of the cluster calls it,
- * with the same number of calls before, and no other process has the store open. No
- * thread of these processes may use the store meanwhile, and no task either; each gives
- * as many threads to it as it says, 0 meaning 1. The operation cache is empty afterwards.
+ * Remove all nodes from the table that no protected edge of any process leads to. The others
+ * keep their numbers, so protected edges stay valid; all other edges become invalid. The
+ * operation cache is empty afterwards.
  *
- * timeout, in ns: for others to give a sign of life. collection may be NULL.
+ * The call is collective: one process on every node of the cluster makes it, each as many
+ * times, and no other process has the store open. No thread or task of these processes may
+ * use the store meanwhile. Each process works with as many threads as it says; 0 means 1.
  *
- * -EBUSY: another process of this node has called it for this store. -EDEADLK: called by a
- * task of a pool that works on the store. -ENOSPC: even what is alive is too much for the
- * table. -EIO: memory holds what is no BDD, or the wire failed. -ETIMEDOUT, -ECANCELED:
- * another process is gone, or failed. -ENOMEM. Others as those of operations on the
- * region. After any of these but the first two the store is of no use to anybody.
+ * timeout: silence, in ns, after which another process counts as dead. collection may be
+ * NULL.
+ *
+ * -EBUSY	another process of this node has called it for this store
+ * -EDEADLK	the caller is a task of a job that works on the store
+ * -ENOSPC	the nodes that stay are too many for the table
+ * -EIO		memory holds values that are no diagram; as kdsm_get(); or an earlier call failed
+ * -ETIMEDOUT, -ECANCELED	another process was silent, or failed
+ * -ENOMEM	this process has no memory
+ * others	those of operations on the region
+ * After all but the first two the store cannot be used any more, by any process.
  */
 int kdsm_bdd_collect(struct kdsm_bdd_store *store, unsigned int threads, uint64_t timeout,
 		     struct kdsm_bdd_collection *collection);
@@ -312,40 +347,62 @@ int kdsm_bdd_collect(struct kdsm_bdd_store *store, unsigned int threads, uint64_
 /* ---- relations ---- */
 
 /*
- * Relations are read at every step by every worker, so they do not live in the
- * table: between kdsm_bdd_private(worker, 1) and (worker, 0) the worker makes
- * nodes in a store of its process. Operations then take only operands that were
- * made so, and no other worker of the process may be at work. All processes must
- * make the same ones in the same order, because their edges are keys of the
- * operation cache; kdsm_bdd_private_digest() is equal where they have.
+ * Private nodes: relations are read in every step by every worker, so they lie in memory of
+ * the process, not in the table. Between kdsm_bdd_private(worker, 1) and (worker, 0) the
+ * worker's operations make private nodes and take only private operands, and no other
+ * worker of the process may compute. All processes make the same private functions in the
+ * same order, because their edges are keys of the shared operation cache;
+ * kdsm_bdd_private_digest() is equal in all processes if they did.
  */
 void kdsm_bdd_private(struct kdsm_bdd_worker *worker, int on);
-/* The table's edge of a private function. */
+/* The edge in the table of a private function. */
 kdsm_bdd kdsm_bdd_publish(struct kdsm_bdd_worker *worker, kdsm_bdd a);
+/* Digest of the private nodes that this process has made. */
 uint64_t kdsm_bdd_private_digest(const struct kdsm_bdd_store *store);
 
 /*
- * A transition relation. Bit i of the current state is variable 2i, of the next
- * state 2i + 1. variables is a function whose support, all below
- * first_action, is the set of variables that the relation speaks of; both are
- * private. Other bits stay as they are, except that a bit of which only the
- * current variable is in the set is read and stays. The variables of the
- * relation from first_action on are quantified. -EINVAL: the relation depends on
- * a variable below first_action that is not in the set. -ENOMEM.
+ * A transition relation. Bit i of the current state is variable 2i, of the next state
+ * 2i + 1. The support of variables, all below first_action, is the set of variables of the
+ * relation. Relation and variables are private functions. A bit of which only the current
+ * variable is in the set is read and keeps its value; a bit of which neither is in the set
+ * keeps its value. Variables of the relation from first_action on are quantified.
+ *
+ * The caller frees *result with kdsm_relation_free(), before the store is closed.
+ *
+ * -EINVAL	the relation depends on a variable below first_action that is not in the set
+ * -EDEADLK	the caller is a task
+ * -ENOMEM	this process has no memory
  */
 struct kdsm_relation;
 
 int kdsm_relation_new(struct kdsm_bdd_worker *worker, kdsm_bdd relation,
 		      kdsm_bdd variables, uint32_t first_action,
 		      struct kdsm_relation **result);
+/* Free a relation. NULL is ignored. */
 void kdsm_relation_free(struct kdsm_relation *relation);
 
-/* The successors, in current variables, of a set of states in current variables. */
+/* The set of successors of a set of states, both in current variables. */
 kdsm_bdd kdsm_bdd_successors(struct kdsm_bdd_worker *worker, kdsm_bdd states,
 			     const struct kdsm_relation *relation);
-/* The states, in current variables, of which some successor is in the set. */
+/* The set of states that have a successor in the set, both in current variables. */
 kdsm_bdd kdsm_bdd_predecessors(struct kdsm_bdd_worker *worker, kdsm_bdd states,
 			       const struct kdsm_relation *relation);
+
+/* ---- what the macros are made of: not for programs ---- */
+
+/*
+ * Where the operations of a worker spawn. It holds the address of the task's head, not its
+ * value, because every spawn and sync changes the head.
+ */
+struct kdsm_bdd_place {
+	struct kdsm_worker *tasks;
+	struct kdsm_task **head;
+	struct kdsm_bdd_place *below;	/* of the waiting task below on the same stack */
+	int error;			/* of that task */
+};
+
+struct kdsm_bdd_worker *kdsm_bdd_enter(struct kdsm_bdd_place *place);
+void kdsm_bdd_leave(struct kdsm_bdd_place *place);
 
 #ifdef __cplusplus
 }
