@@ -142,7 +142,7 @@ static int kdsm_steal_from(struct kdsm_memory *memory, unsigned int node,
 	return err;
 }
 
-/* Who makes something public clears it before (task_deque.c), so nothing is forgotten. */
+/* Who makes something public clears it before (deque.c), so nothing is forgotten. */
 static int kdsm_ask_for_attention(struct kdsm_memory *memory, const struct kdsm_theft *theft,
 				  u32 used, bool can_sleep)
 {

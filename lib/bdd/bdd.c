@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "bdd/bdd.h"
-#include "task/internal.h"
+#include "task/task.h"
 
 static struct kdsm_table_attr table_attr(const struct kdsm_bdd_attr *attr, unsigned int parts)
 {
@@ -205,16 +205,9 @@ void kdsm_bdd_use_tasks(struct kdsm_bdd_worker *worker, struct kdsm_tasks *tasks
 
 /* ---- in tasks ---- */
 
-static bool works_on_store(const struct kd_worker *w)
-{
-	return w->tasks->start == begin;
-}
-
 bool kd_bdd_inside(const struct kdsm_bdd_store *store)
 {
-	const struct kd_worker *w = kd_task_self();
-
-	return w && works_on_store(w) && w->tasks->argument == store;
+	return kd_task_argument(NULL, begin) == store;
 }
 
 /*
@@ -226,7 +219,7 @@ struct kdsm_bdd_worker *kdsm_bdd_enter(struct kdsm_bdd_place *place)
 {
 	struct kdsm_bdd_worker *w = place->tasks->context;
 
-	if (!works_on_store(kd_worker(place->tasks))) {
+	if (!kd_task_argument(place->tasks, begin)) {
 		place->tasks = NULL;
 		return NULL;
 	}

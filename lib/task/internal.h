@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the files of tasks share: task_type.c which tasks there are, task_deque.c the
- * deques, task_steal.c who steals from whom, task_sleep.c sleeping and waking,
+ * What the files of tasks share: registry.c which tasks there are, deque.c the
+ * deques, steal.c who steals from whom, sleep.c sleeping and waking,
  * kernel_steal.c stealing from other nodes, result.c and message.c how results come back,
- * alarm.c waking other nodes, task_watch.c who is dead,
- * task_worker.c the threads, task_alone.c workers without a pool, task.c the rest.
+ * alarm.c waking other nodes, watch.c who is dead,
+ * worker.c the threads, alone.c workers without a pool, task.c the rest.
  *
  * Words and who writes them. Every part has the same: struct kd_task_node, the workers,
  * their deques. Only agreed takes remote atomics, and every access to it is a kdsm_cas().
  * Words that other nodes put to (bell, alarm, hungry, told, ended, and what results are
  * put into) take no remote atomics, and a CPU's only where a put may come before or after
- * it with no harm (task_sleep.c). All else is touched by the CPUs of its node alone.
+ * it with no harm (sleep.c). All else is touched by the CPUs of its node alone.
  */
-#ifndef KD_TASK_H
-#define KD_TASK_H
+#ifndef KD_TASK_INTERNAL_H
+#define KD_TASK_INTERNAL_H
 
 #include <setjmp.h>
 #include <stddef.h>
-#include <kdsm/task.h>
-#include "core/core.h"
+
+#include "task/task.h"
 
 #define KD_TASK_WORKERS		1000	/* of a node */
 #define KD_TASK_PROCESSES	64	/* of a node */
@@ -37,7 +37,7 @@ _Static_assert(KDSM_MAX_NODES <= 1 << KD_TASK_LINES, "too few neighbours");
  * kdsm_task_worker has it.
  */
 struct kd_task_shared {
-	_Alignas(64) uint64_t ends;	/* tail, and split << 32: see task_deque.c */
+	_Alignas(64) uint64_t ends;	/* tail, and split << 32: see deque.c */
 
 	_Alignas(64) uint32_t attention;
 	uint32_t waits;			/* the thief whom it waits for, or 0 */
@@ -78,7 +78,7 @@ struct kd_task_node {
 
 	_Alignas(64) struct kdsm_task_crew crew;	/* busy: kept where there are other nodes */
 
-	/* Of asking other nodes for tasks: task_steal.c. */
+	/* Of asking other nodes for tasks: steal.c. */
 	_Alignas(64) uint64_t ask_next;	/* not before, in ns */
 	uint32_t asking;		/* one of the workers does */
 	uint32_t in_vain;		/* times in a row */
@@ -216,18 +216,31 @@ static inline void kd_count(uint64_t *counter, uint64_t add)
 	__atomic_store_n(counter, *counter + add, __ATOMIC_RELAXED);
 }
 
+/* The worker begins or ends to run tasks: thieves of other nodes read how many do. */
+static inline void kd_task_busy(struct kd_worker *w)
+{
+	if (w->tasks->nodes > 1)
+		__atomic_fetch_add(&w->tasks->own->crew.busy, 1, __ATOMIC_SEQ_CST);
+}
+
+static inline void kd_task_idle(struct kd_worker *w)
+{
+	if (w->tasks->nodes > 1)
+		__atomic_fetch_sub(&w->tasks->own->crew.busy, 1, __ATOMIC_SEQ_CST);
+}
+
 static inline int kd_failed(const struct kdsm_tasks *tasks)
 {
 	return __atomic_load_n(&tasks->failed, __ATOMIC_RELAXED);
 }
 
-/* task_type.c: NULL if there is none. */
+/* registry.c: NULL if there is none. */
 const struct kdsm_task_type *kd_task_type(uint32_t id) KDSM_PRIVATE;
 /* Of all tasks of the program. */
 uint64_t kd_task_types_hash(uint64_t hash) KDSM_PRIVATE;
 
 /*
- * task_deque.c: the first of *count tasks of a worker of this node, the oldest, which are
+ * deque.c: the first of *count tasks of a worker of this node, the oldest, which are
  * the caller's now; or NULL. Most of them at most.
  */
 struct kdsm_task *kd_task_take(struct kd_worker *w, uint32_t victim, uint32_t most,
@@ -236,14 +249,14 @@ struct kdsm_task *kd_task_take(struct kd_worker *w, uint32_t victim, uint32_t mo
 bool kd_task_offered(const struct kdsm_tasks *tasks, uint32_t victim) KDSM_PRIVATE;
 /* Let others have half of what is private below end. */
 void kd_task_offer(struct kd_worker *w, const struct kdsm_task *end) KDSM_PRIVATE;
-/* Run a task, which is stolen, and tell its owner. */
+/* spawn.c: run a task, which is stolen, and tell its owner. */
 void kd_task_run(struct kd_worker *w, struct kdsm_task *head, struct kdsm_task *task,
 		 uint32_t owner) KDSM_PRIVATE;
 
 /* The result is in the task: tell its owner. */
 void kd_task_done(struct kd_worker *w, struct kdsm_task *task, uint32_t owner) KDSM_PRIVATE;
 
-/* task_steal.c */
+/* steal.c */
 uint32_t kd_task_random(struct kd_worker *w, uint32_t bound) KDSM_PRIVATE;
 /* Run what can be stolen, anywhere; head: the caller's. */
 bool kd_task_steal(struct kd_worker *w, struct kdsm_task *head, bool far) KDSM_PRIVATE;
@@ -257,15 +270,20 @@ void kd_task_run_received(struct kd_worker *w, struct kdsm_task *head,
 /* The type of proxies, for the kernel. */
 extern struct kdsm_task_type kd_task_proxy KDSM_PRIVATE;
 
-/* task_sleep.c */
+/* sleep.c */
 /* Until there is something to steal, or awaited (NULL: or anything to do) is done. */
 void kd_task_sleep(struct kd_worker *w, uint64_t timeout,
 		   const struct kdsm_task *awaited) KDSM_PRIVATE;
+
+/* wake.c: wake this worker of this node, if it sleeps. */
 void kd_task_ring(const struct kdsm_tasks *tasks, uint32_t worker) KDSM_PRIVATE;
-/* One of the node that sleeps, if any. */
+/* Wake one worker of this node, if any sleeps. */
 void kd_task_wake_one(struct kd_worker *w) KDSM_PRIVATE;
-/* Between looks at something: longer with every try. */
+/* Pause between two looks at something: longer with every try. */
 void kd_task_relax(unsigned int tries) KDSM_PRIVATE;
+/* Offset in the part of the word that the worker sleeps on; how: KD_ASLEEP*. */
+uint64_t kd_task_wake_place(const struct kdsm_tasks *tasks, uint32_t worker,
+			    uint32_t how) KDSM_PRIVATE;
 
 /* kernel_steal.c: tasks of another node, KDSM_THEFT_MOST at most: how many. */
 unsigned int kd_task_rob(struct kd_worker *w, unsigned int node, uint32_t preferred,
@@ -300,7 +318,7 @@ static inline bool kd_task_result_comes(uint64_t bell)
 }
 
 /*
- * task_message.c: bytes in words, of which none of the 8 bytes is zero. Words that are
+ * message.c: bytes in words, of which none of the 8 bytes is zero. Words that are
  * needed for so many bytes; at least one.
  */
 unsigned int kd_task_words(size_t bytes) KDSM_PRIVATE;
@@ -309,25 +327,12 @@ void kd_task_decode(void *to, const uint64_t *words, size_t bytes) KDSM_PRIVATE;
 /* Copy words that were zero before they were put to, if all of all is there. */
 bool kd_task_arrived(uint64_t *to, const void *place, unsigned int words) KDSM_PRIVATE;
 
-/* task_worker.c: the worker that calls, or NULL. */
+/* worker.c: the worker that the calling thread is, or NULL. */
 KDSM_PRIVATE struct kd_worker *kd_task_self(void);
-/* The worker begins or ends to run tasks: thieves of other nodes are told how many do. */
-void kd_task_busy(struct kd_worker *w) KDSM_PRIVATE;
-void kd_task_idle(struct kd_worker *w) KDSM_PRIVATE;
 void kd_task_add_counts(struct kdsm_tasks_counts *sum,
 			const struct kdsm_tasks_counts *counts) KDSM_PRIVATE;
 
-/*
- * task_alone.c: a worker of no pool, for code that is written as tasks and runs by itself
- * here. Nobody steals from it, and it has no thread: the caller calls
- * f_kdsm_call(*worker, *head, ...), in one thread at a time.
- */
-int kd_task_alone_new(struct kdsm_worker **worker, struct kdsm_task **head,
-		      void *context) KDSM_PRIVATE;
-/* NULL is ignored. */
-void kd_task_alone_free(struct kdsm_worker *worker) KDSM_PRIVATE;
-
-/* task_watch.c */
+/* watch.c */
 void *kd_task_heart(void *tasks) KDSM_PRIVATE;
 /* The job ends with error, on all nodes. */
 void kd_task_fail(struct kdsm_tasks *tasks, int error, unsigned int culprit) KDSM_PRIVATE;
@@ -336,4 +341,4 @@ void kd_task_check(struct kd_worker *w) KDSM_PRIVATE;
 /* An operation on another node failed: the job fails, and this does not return. */
 void kd_task_give_up(struct kd_worker *w, int error, unsigned int node) KDSM_PRIVATE;
 
-#endif /* KD_TASK_H */
+#endif /* KD_TASK_INTERNAL_H */

@@ -16,16 +16,12 @@ struct kd_worker *kd_task_self(void)
 	return current;
 }
 
-void kd_task_busy(struct kd_worker *w)
+void *kd_task_argument(struct kdsm_worker *worker,
+		       int (*start)(void *argument, void **context))
 {
-	if (w->tasks->nodes > 1)
-		__atomic_fetch_add(&w->tasks->own->crew.busy, 1, __ATOMIC_SEQ_CST);
-}
+	const struct kd_worker *w = worker ? kd_worker(worker) : kd_task_self();
 
-void kd_task_idle(struct kd_worker *w)
-{
-	if (w->tasks->nodes > 1)
-		__atomic_fetch_sub(&w->tasks->own->crew.busy, 1, __ATOMIC_SEQ_CST);
+	return w && w->tasks->start == start ? w->tasks->argument : NULL;
 }
 
 static struct kd_root *take_root(struct kdsm_tasks *tasks)

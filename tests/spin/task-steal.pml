@@ -2,11 +2,11 @@
 /*
  * A deque and who steals from it: its owner, which spawns SPAWNS tasks in DEPTH places,
  * makes them public, takes them back, waits for those that are stolen, and takes proxies
- * from who stole them (lib/task_deque.c, lib/task_steal.c); a thief of its node, which
+ * from who stole them (lib/deque.c, lib/steal.c); a thief of its node, which
  * steals STEALS times, runs one task and pushes a proxy for another; thieves of other
  * nodes, which steal ROBBERIES times each by KDSM_OP_STEAL (kmod/steal.c, lib/steal.c), out
  * of both deques, and the puts of their results (lib/task/result.c); somebody of the node
- * who rings the owner RINGS times for other reasons (lib/task_sleep.c).
+ * who rings the owner RINGS times for other reasons (lib/sleep.c).
  *
  * What is a step: an access to the word of both ends, to a mark, a bell, arguments or a
  * result, to asleep, or to the word that a sleeper waits for. A put brings the first byte
