@@ -166,7 +166,7 @@ static void checks_addresses(void **state)
 	bad("node 0 fe80::1\n",
 	    "c:1: fe80::1 is link-local; give an address that all nodes can reach");
 	bad("node 0 ::ffff:10.0.0.1\n",
-	    "c:1: ::ffff:10.0.0.1 is an IPv4 address in IPv6 clothes; give it as IPv4");
+	    "c:1: ::ffff:10.0.0.1 is an IPv4 address mapped into IPv6; give it as IPv4");
 	bad("node 0 10.0.0.1\nnode 1 fd00::1\n",
 	    "c:2: node 1 has an IPv6 address, node 0 on line 1 an IPv4 one; use one kind for all");
 }

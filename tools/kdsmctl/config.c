@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The parser of kdsm.conf(5): text in, a checked struct config or one sentence
- * about the first mistake out. It knows neither the module nor this machine.
+ * The parser of kdsm.conf(5). It turns text into a checked struct config, or into one sentence
+ * about the first mistake. It depends neither on the module nor on this machine.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "common/number.h"
 #include "config.h"
 
-/* A word more than any line may have, to notice what is too much. */
+/* Words that are taken from a line: one more than a line may have, to detect surplus ones */
 #define MAX_WORDS	5
 
 struct parser {
@@ -65,7 +65,7 @@ static int hex_digit(char c)
 	return -1;
 }
 
-/* 32 digits; dashes may stand between bytes, wherever the writer likes them. */
+/* 32 digits, with dashes between any two bytes. */
 static bool uuid(const char *word, uint8_t bytes[KDSM_UUID_SIZE])
 {
 	unsigned int n = 0;
@@ -118,9 +118,9 @@ static int parse_address(struct parser *p, const char *word,
 			return fail(p, "%s is not the address of one machine; give the address of its RDMA interface",
 				    word);
 		if (IN6_IS_ADDR_V4MAPPED(v6))
-			return fail(p, "%s is an IPv4 address in IPv6 clothes; give it as IPv4",
+			return fail(p, "%s is an IPv4 address mapped into IPv6; give it as IPv4",
 				    word);
-		/* It would need an interface, which differs from node to node. */
+		/* A link-local address needs an interface, whose name differs between nodes. */
 		if (IN6_IS_ADDR_LINKLOCAL(v6))
 			return fail(p, "%s is link-local; give an address that all nodes can reach",
 				    word);
@@ -260,7 +260,7 @@ static const struct {
 	{ "node", parse_node },
 };
 
-/* Comments may be in any language; the rest ends up in tables and logs. */
+/* Comments may be in any language; all other text appears in tables and logs. */
 static int check_text(struct parser *p, char *line, size_t length)
 {
 	bool comment = false;
@@ -351,7 +351,7 @@ int config_parse(struct config *config, const char *name, const char *text,
 	for (line = copy; !result && line < copy + length; ) {
 		char *end = memchr(line, '\n', copy + length - line);
 
-		/* An editor that leaves the last newline out is forgiven. */
+		/* The last line may lack its newline. */
 		if (!end)
 			end = copy + length;
 		*end = '\0';
@@ -379,7 +379,7 @@ int config_load(struct config *config, const char *path, char *error,
 	file = fopen(path, "re");
 	if (!file)
 		return fail(&parser, "cannot open: %s", strerror(errno));
-	/* One byte more than allowed, so that config_parse() notices. */
+	/* One byte more than allowed, so that config_parse() detects a file that is too long. */
 	text = malloc(CONFIG_MAX_BYTES + 1);
 	if (!text) {
 		result = fail(&parser, "out of memory");

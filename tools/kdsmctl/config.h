@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The configuration file of a cluster (kdsm.conf(5)), as data.
- */
+/* The configuration file of a cluster, kdsm.conf(5), as data. */
 #ifndef KDSMCTL_CONFIG_H
 #define KDSMCTL_CONFIG_H
 
@@ -10,11 +8,11 @@
 #include <stdint.h>
 #include <linux/kdsm_netlink.h>
 
-/* A file above this is no configuration: the largest table is a tenth of it. */
+/* Largest file in bytes; a description of 1024 nodes has a tenth of it. */
 #define CONFIG_MAX_BYTES	(1U << 20)
 
 struct config_node {
-	unsigned int line;	/* where it was given; 0: not yet */
+	unsigned int line;	/* in the file; 0: the node is not given yet */
 	int family;		/* AF_INET or AF_INET6 */
 	union {
 		struct in_addr v4;
@@ -33,8 +31,8 @@ struct config {
 };
 
 /*
- * Both return 0, or -1 with one line in error, without a newline, that says
- * file, line, what is wrong and what to do. name is what to call the text.
+ * Both return 0, or -1 with a sentence in error, without a newline, that names the file, the
+ * line, the mistake and the remedy. name is the file's name in the sentence.
  */
 int config_parse(struct config *config, const char *name, const char *text,
 		 size_t length, char *error, size_t error_size);
@@ -45,8 +43,8 @@ int config_load(struct config *config, const char *path, char *error,
 const char *config_address(const struct config_node *node, char *buffer);
 
 /*
- * The UUID of a cluster that was given none: the same on every node that has
- * the same name and node table. Expects all the rest to be filled in.
+ * Derive the UUID of a cluster from its name and node table, which must be complete: the UUID
+ * is the same on all nodes that have the same name and table. Returns 0 or -1.
  */
 int config_derive_uuid(struct config *config);
 

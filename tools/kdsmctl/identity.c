@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The UUID of a cluster that was given none.
+ * The derived UUID of a cluster whose file has none.
  *
- * A name-based UUID (RFC 4122 version 5, SHA-1) in the name space below, of the
- * text "NAME\n" followed by "ID ADDRESS LOCATION\n" of every node in order of
- * number, addresses in the form of inet_ntop(3). So nodes whose files differ in
- * spelling or order agree, and nodes whose tables differ do not: they refuse
- * each other instead of working with two ideas of who is who.
+ * It is a name-based UUID (RFC 4122 version 5, SHA-1) in the name space below, of the text
+ * "NAME\n" and "ID ADDRESS LOCATION\n" for each node in order of number, with addresses in the
+ * form of inet_ntop(3). Nodes whose files differ only in spelling or order get the same UUID.
+ * Nodes whose tables differ get different UUIDs, so they refuse each other's connections.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Which node of a configuration is this machine? The one whose address is on
- * one of its interfaces.
- */
+/* Find the node of a configuration that this machine is: an interface has its address. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -44,7 +41,7 @@ int local_node(const struct config *config, const char *path, char *error,
 			continue;
 		if (found >= 0) {
 			snprintf(error, error_size,
-				 "%s: nodes %d and %u both have an address of this machine; say which with -n",
+				 "%s: nodes %d and %u both have an address of this machine; choose one with -n",
 				 path, found, i);
 			freeifaddrs(list);
 			return -1;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * kdsmctl lock: find and list locks. lock_show.c and lock_set.c have the other commands.
- */
+/* kdsmctl lock: find and list locks. lock_show.c and lock_set.c have the other commands. */
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Locks that are open on this node, in the regions that the caller may open.
- */
+/* Locks that are open on this node, in the regions that the caller may open. */
 #ifndef KDSMCTL_LOCK_H
 #define KDSMCTL_LOCK_H
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * kdsmctl lock set: thresholds of a lock, in use or not.
- */
+/* kdsmctl lock set: change settings of a lock, which may be in use. */
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>

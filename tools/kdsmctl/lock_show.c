@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * kdsmctl lock show and watch: one lock, as text and as JSON.
- */
+/* kdsmctl lock show and watch: one lock, as text and as JSON. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -24,14 +22,14 @@ static const struct {
 	bool of_readers;	/* only a lock of kind rma-rw has it */
 } counters[KDSM_LOCK_STAT_COUNT] = {
 	[KDSM_LOCK_STAT_LOCKS] = { "locks", "locked by a system call", false },
-	[KDSM_LOCK_STAT_FAST] = { "fast", "locked without one", false },
+	[KDSM_LOCK_STAT_FAST] = { "fast", "locked without a system call", false },
 	[KDSM_LOCK_STAT_READS] = { "reads", "locked for reading", true },
-	[KDSM_LOCK_STAT_BUSY] = { "busy", "tried in vain", false },
+	[KDSM_LOCK_STAT_BUSY] = { "busy", "tries that found it held", false },
 	[KDSM_LOCK_STAT_TIMEDOUT] = { "timed_out", "time-outs and interrupts", false },
 	[KDSM_LOCK_STAT_DEAD] = { "dead", "owners that died", false },
-	[KDSM_LOCK_STAT_ENTERED] = { "queued", "this node queued", false },
+	[KDSM_LOCK_STAT_ENTERED] = { "queued", "times that this node queued", false },
 	[KDSM_LOCK_STAT_FREE] = { "free", "  and found the lock free", false },
-	[KDSM_LOCK_STAT_FREED] = { "freed", "let go, nobody waiting", false },
+	[KDSM_LOCK_STAT_FREED] = { "freed", "released without a waiter", false },
 	[KDSM_LOCK_STAT_ATOMICS] = { "atomics", "remote atomics", false },
 	[KDSM_LOCK_STAT_PUTS] = { "puts", "remote writes", false },
 	[KDSM_LOCK_STAT_GETS] = { "gets", "remote reads", false },
@@ -151,7 +149,7 @@ static int show_text(const struct lock *lock, void *data)
 			continue;
 		printf("  %-34s %12llu\n", counters[i].words, (unsigned long long)info->stats[i]);
 	}
-	printf("\npassed on to who waited\n");
+	printf("\nhanded over to a waiter\n");
 	levels_text(info);
 	waits_text(info);
 	return 0;

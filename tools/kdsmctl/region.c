@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * kdsmctl region: list, show, set and destroy.
- */
+/* kdsmctl region: list, show, change and destroy regions. */
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * kdsmctl stats: counters of remote operations, one column for each node.
- */
+/* kdsmctl stats: counters of remote operations, one column for each node. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

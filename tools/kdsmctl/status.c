@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * kdsmctl status: this node, and its view of the others.
- */
+/* kdsmctl status: this node, and its view of the others. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

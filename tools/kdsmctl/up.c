@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * kdsmctl up and down.
- */
+/* kdsmctl up and down: bring this node up, and take it down. */
 #include <err.h>
 #include <errno.h>
 #include <limits.h>
@@ -179,7 +177,7 @@ static int wait_for_all(struct module *module, const struct config *config,
 	return 0;
 }
 
-/* The number of this node, or -1 with a reason. */
+/* The number of this node, or -1 with a sentence in error. */
 static int find_self(const struct config *config, const struct arguments *arguments,
 		     char *error, size_t error_size)
 {
