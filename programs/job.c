@@ -30,27 +30,31 @@ struct report {
 
 /* ---- command line ---- */
 
-#define SECOND		UINT64_C(1000000000)	/* in ns */
-
 struct arguments {
 	const char *class, *name;
-	uint64_t threads, processes, block_size, timeout;
+	unsigned int threads, processes;
+	uint64_t block_size, timeout;
 	bool packed, local;
 };
 
 #define AT(member)	.offset = offsetof(struct arguments, member)
+
+static int parse_block(void *values, const char *text, char *reason)
+{
+	return block_parse(text, &((struct arguments *)values)->block_size, reason);
+}
 
 static const char *const classes[] = { "S", "W", NULL };
 
 static const struct cli_option options[] = {
 	{ "class", 'c', "CLASS", "Size of the problem, S or W (S)", CLI_WORD, AT(class),
 	  .words = classes },
-	{ "threads", 'n', "THREADS", "Workers of a process (1)", CLI_NUMBER, AT(threads),
+	{ "threads", 'n', "THREADS", "Workers of a process (1)", CLI_COUNT, AT(threads),
 	  .range = { 1, MAX_THREADS, 1 } },
-	{ "processes", 'p', "PROCESSES", "Processes on a node (1)", CLI_NUMBER, AT(processes),
+	{ "processes", 'p', "PROCESSES", "Processes on a node (1)", CLI_COUNT, AT(processes),
 	  .range = { 1, MAX_PROCESSES, 1 } },
 	{ "block", 'b', "SIZE", "Block size of the memory, a power of two from 4K to 2M (4K)",
-	  CLI_SIZE, AT(block_size), .range = { 4096, 2 << 20, 1 } },
+	  CLI_PARSED, .parse = parse_block },
 	{ "packed", 0, NULL, "Let nodes share blocks where their shares meet, to see the cost",
 	  CLI_FLAG, AT(packed) },
 	{ "local", 0, NULL, "Use this machine alone, even if there is a cluster", CLI_FLAG,
@@ -62,23 +66,11 @@ static const struct cli_option options[] = {
 	{ 0 }
 };
 
-static int check(void *values, char *reason)
-{
-	const struct arguments *arguments = values;
-	uint64_t size = arguments->block_size;
-
-	if (!(size & (size - 1)))
-		return 0;
-	snprintf(reason, REASON_SIZE, "--block: %" PRIu64 " is not a power of two", size);
-	return -1;
-}
-
 static void parse(struct job *job, int argc, char **argv)
 {
 	const struct cli cli = {
 		.doc = job->program->doc,
 		.options = { options },
-		.check = check,
 	};
 	struct arguments arguments = {
 		.class = classes[0],

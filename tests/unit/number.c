@@ -98,6 +98,21 @@ static void sizes(void **state)
 		"'3Q' is not a size from 1000 to 1025K; suffixes are K, M, G and T");
 }
 
+static void blocks(void **state)
+{
+	uint64_t size = 0;
+
+	(void)state;
+	assert_int_equal(block_parse("32K", &size, reason), 0);
+	assert_int_equal(size, 32 * K);
+	assert_int_equal(block_parse("5000", &size, reason), -1);
+	assert_string_equal(reason, "'5000' is not a power of two");
+	assert_int_equal(block_parse("1024", &size, reason), -1);
+	assert_string_equal(reason, "'1024' is not a size from 4K to 2M");
+	assert_int_equal(block_parse("4M", &size, reason), -1);
+	assert_int_equal(size, 32 * K);
+}
+
 static void times(void **state)
 {
 	const struct range seconds = { 0, 1000 * SECOND, SECOND }, bare = { 0, SECOND, 0 };
@@ -215,6 +230,7 @@ int main(void)
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(no_numbers),
 		cmocka_unit_test(sizes),
+		cmocka_unit_test(blocks),
 		cmocka_unit_test(times),
 		cmocka_unit_test(no_times),
 		cmocka_unit_test(reals),

@@ -148,6 +148,17 @@ static int store_word(const struct cli_option *option, void *member, const char 
 	return -1;
 }
 
+static int store_count(const struct cli_option *option, void *member, const char *text,
+		       char *reason)
+{
+	uint64_t value;
+
+	if (number_parse(text, &option->range, &value, reason))
+		return -1;
+	*(unsigned int *)member = value;
+	return 0;
+}
+
 static int store(const struct cli_option *option, void *values, const char *text, char *reason)
 {
 	void *member = (char *)values + option->offset;
@@ -158,6 +169,8 @@ static int store(const struct cli_option *option, void *values, const char *text
 		return 0;
 	case CLI_NUMBER:
 		return number_parse(text, &option->range, member, reason);
+	case CLI_COUNT:
+		return store_count(option, member, text, reason);
 	case CLI_SIZE:
 		return size_parse(text, &option->range, member, reason);
 	case CLI_TIME:

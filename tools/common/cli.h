@@ -13,11 +13,12 @@
 #include "common/number.h"
 
 /* Option tables of one command line at most */
-#define CLI_TABLES	4
+#define CLI_TABLES	8
 
 enum cli_type {
 	CLI_FLAG,	/* the option has no value; bool, becomes true */
 	CLI_NUMBER,	/* uint64_t, by number_parse() */
+	CLI_COUNT,	/* unsigned int, by number_parse() */
 	CLI_SIZE,	/* uint64_t, by size_parse(): bytes */
 	CLI_TIME,	/* uint64_t, by time_parse(): nanoseconds */
 	CLI_TEXT,	/* const char *; "" is refused */
@@ -34,7 +35,7 @@ enum cli_type {
  * @doc: one sentence in --help
  * @type: how the value is parsed and stored
  * @offset: offset of the member in the structure
- * @range: values that CLI_NUMBER, CLI_SIZE and CLI_TIME take
+ * @range: values that CLI_NUMBER, CLI_COUNT, CLI_SIZE and CLI_TIME take
  * @words: values that CLI_WORD and CLI_CHOICE take, ends with NULL
  * @parse: of CLI_PARSED; returns 0, or -1 with a reason
  */

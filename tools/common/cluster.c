@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <linux/kdsm.h>
+#include <kdsm/table.h>
 
 #include "common/cluster.h"
 
@@ -12,6 +12,13 @@ const char *const domain_names[] = {
 	[KDSM_DOMAIN_SW] = "sw",
 	[KDSM_DOMAIN_HCA] = "hca",
 	[KDSM_DOMAIN_GLOB] = "glob",
+	NULL
+};
+
+const char *const find_ways[] = {
+	[KDSM_TABLE_AUTO] = "auto",
+	[KDSM_TABLE_ONE_SIDED] = "one-sided",
+	[KDSM_TABLE_MESSAGE] = "message",
 	NULL
 };
 

@@ -6,6 +6,9 @@
 /* Names of domains of atomics, by enum kdsm_domain; NULL ends the list. */
 extern const char *const domain_names[];
 
+/* Names of ways to find nodes of a table, by enum kdsm_table_find; NULL ends the list. */
+extern const char *const find_ways[];
+
 /*
  * Why kdsm_open() failed with error, a negative errno, and what to do: a sentence without
  * capital and full stop. It is valid until the next call.

@@ -157,6 +157,21 @@ int size_parse(const char *text, const struct range *range, uint64_t *bytes,
 	return whole_parse(text, &size_kind, range, bytes, reason);
 }
 
+int block_parse(const char *text, uint64_t *bytes, char reason[REASON_SIZE])
+{
+	const struct range range = { 4096, 2 << 20, 1 };
+	uint64_t size;
+
+	if (size_parse(text, &range, &size, reason))
+		return -1;
+	if (size & (size - 1)) {
+		snprintf(reason, REASON_SIZE, "'%.*s' is not a power of two", SHOWN, text);
+		return -1;
+	}
+	*bytes = size;
+	return 0;
+}
+
 /* The value of the digits behind the point, of factor; factor is a power of ten. */
 static uint64_t fraction(const char *digits, uint64_t factor)
 {

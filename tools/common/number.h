@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#define SECOND		UINT64_C(1000000000)	/* in ns */
+
 /* Bytes of a buffer for the reason why a text was refused */
 #define REASON_SIZE	256
 
@@ -35,6 +37,8 @@ int number_parse(const char *text, const struct range *range, uint64_t *value,
 /* The same; the reason says "size", and the bounds are shown with suffixes. */
 int size_parse(const char *text, const struct range *range, uint64_t *bytes,
 	       char reason[REASON_SIZE]);
+/* Size of the blocks of a coherent region: a power of two from 4K to 2M */
+int block_parse(const char *text, uint64_t *bytes, char reason[REASON_SIZE]);
 /* A decimal fraction and a suffix: ns, us, ms or s. Digits below a nanosecond are dropped. */
 int time_parse(const char *text, const struct range *range, uint64_t *ns,
 	       char reason[REASON_SIZE]);

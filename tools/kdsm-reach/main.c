@@ -24,7 +24,6 @@
 #define LEAST_MEMORY		(UINT64_C(1) << 10)
 #define MOST_MEMORY		(UINT64_C(8) << 40)
 
-#define SECOND			UINT64_C(1000000000)	/* ns */
 #define DEFAULT_TIMEOUT		(30 * SECOND)
 #define MOST_TIMEOUT		(86400 * SECOND)	/* a day */
 #define DEFAULT_INTERVAL	(600 * SECOND)
@@ -33,9 +32,7 @@
 struct arguments {
 	struct kdsm_reach_options reach;
 	bool json, local;
-	uint64_t workers, granularity;
 	unsigned int strategy;		/* enum strategy */
-	unsigned int find;		/* enum kdsm_table_find */
 	const char **bound, **invariant;
 };
 
@@ -45,13 +42,6 @@ static const char *const strategies[] = {
 	[BFS] = "bfs",
 	[CHAINING] = "chaining",
 	[SATURATION] = "saturation",
-	NULL
-};
-
-static const char *const find_ways[] = {
-	[KDSM_TABLE_AUTO] = "auto",
-	[KDSM_TABLE_ONE_SIDED] = "one-sided",
-	[KDSM_TABLE_MESSAGE] = "message",
 	NULL
 };
 
@@ -126,8 +116,8 @@ static const struct cli_option options[] = {
 	{ "json", 0, NULL, "Print one JSON object", CLI_FLAG, AT(json) },
 	{ "local", 0, NULL, "Search on this machine alone, without the kernel module",
 	  CLI_FLAG, AT(local) },
-	{ "workers", 'w', "WORKERS", "Threads on this node (1)", CLI_NUMBER,
-	  AT(workers), .range = { 1, KDSM_REACH_WORKERS, 1 } },
+	{ "workers", 'w', "WORKERS", "Threads on this node (1)", CLI_COUNT,
+	  AT(reach.workers), .range = { 1, KDSM_REACH_WORKERS, 1 } },
 	{ "table", 0, "[FIRST:]SIZE",
 	  "Memory for BDD nodes, of all nodes of the cluster together, in MiB unless it has a suffix (64)",
 	  CLI_PARSED, .parse = parse_table },
@@ -136,10 +126,10 @@ static const struct cli_option options[] = {
 	  CLI_PARSED, .parse = parse_cache },
 	{ "granularity", 0, "K",
 	  "Share results with other nodes at every K-th variable; 0: do not share (0)",
-	  CLI_NUMBER, AT(granularity), .range = { 0, 32768, 1 } },
+	  CLI_COUNT, AT(reach.bdd.granularity), .range = { 0, 32768, 1 } },
 	{ "find", 0, "WAY",
 	  "Find and put BDD nodes of other nodes one-sided, by message, or as is faster (auto)",
-	  CLI_CHOICE, AT(find), .words = find_ways },
+	  CLI_CHOICE, AT(reach.bdd.find), .words = find_ways },
 	{ "strategy", 0, "NAME",
 	  "Search breadth first (bfs, the default), by chaining, which takes fewer rounds, or by saturation",
 	  CLI_CHOICE, AT(strategy), .words = strategies },
@@ -182,9 +172,6 @@ static int check(void *values, char *reason)
 {
 	struct arguments *a = values;
 
-	a->reach.workers = a->workers;
-	a->reach.bdd.granularity = a->granularity;
-	a->reach.bdd.find = a->find;
 	a->reach.chaining = a->strategy == CHAINING;
 	a->reach.saturation = a->strategy == SATURATION;
 	a->reach.bound = a->bound;
@@ -211,8 +198,8 @@ int main(int argc, char **argv)
 {
 	const char *job = getenv("KDSM_JOB");
 	struct arguments a = {
-		.workers = 1,
 		.reach = {
+			.workers = 1,
 			.job = job && *job ? job : "default",
 			.timeout = DEFAULT_TIMEOUT,
 			.bdd = {

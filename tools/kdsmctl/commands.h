@@ -28,7 +28,6 @@ int lock_show(int argc, char **argv);
 int lock_watch(int argc, char **argv);
 int lock_set(int argc, char **argv);
 
-#define SECOND		UINT64_C(1000000000)	/* in ns */
 #define MOST_SECONDS	(1000000 * SECOND)	/* longest time that an option takes, in ns */
 
 /* The command line of a command that takes only --json: whether it is there. */
