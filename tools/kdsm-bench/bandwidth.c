@@ -49,7 +49,7 @@ static int transfer(struct work *work, enum kdsm_opcode opcode, uint64_t size,
 			return ret;
 		bytes += size * work->vector;
 		spent = now_ns() - begin;
-	} while (spent < (work->run->options->seconds ?: 1) * 1e9);
+	} while (spent < (work->run->options->duration ?: SECOND));
 	*bytes_per_second = bytes * 1e9 / spent;
 	return 0;
 }

@@ -1,83 +1,99 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* kdsm-bench(1): what its files share. */
+/* kdsm-bench(1): declarations that its files share. */
 #ifndef BENCH_H
 #define BENCH_H
 
-#include <argp.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <json-c/json.h>
 #include <kdsm/kdsm.h>
 
-#define MAX_LIST 16
-#define MAX_REPEAT 99
+#include "common/cli.h"
 
-/* What --vary goes through, one value after the other. */
+/* Parts of a list on the command line at most */
+#define MAX_LIST 16
+/* --repeat at most */
+#define MAX_REPEAT 99
+/* Threads of a node at most */
+#define MAX_THREADS 1024
+
+/* The setting that --vary varies */
 enum lock_vary {
 	VARY_NOTHING,
 	VARY_THREADS,
 	VARY_T_DC,
 	VARY_T_R,
 	VARY_T_W,
-	VARY_T_L,	/* of all levels */
+	VARY_T_L,	/* all levels alike */
 	VARY_KEEP,
 };
 
-/* lock_options.c */
+/* Options of kind lock */
 struct lock_options {
-	const char *benchmark;		/* one of them; NULL: all */
-	const char *kind;		/* likewise */
+	const char *benchmark;		/* NULL: all */
+	const char *kind;		/* NULL: all */
 	unsigned int threads;		/* on each node */
-	double writers[MAX_LIST];	/* per cent */
+	double writers[MAX_LIST];	/* shares of writers, in per cent */
 	unsigned int writer_count;
 	struct kdsm_lock_settings settings;
+	uint64_t keep;			/* in ns, or KDSM_LOCK_KEEP_FOREVER */
 	enum lock_vary vary;
-	uint64_t values[MAX_LIST];	/* of it; growing */
+	uint64_t values[MAX_LIST];	/* of vary; they grow */
 	unsigned int value_count;	/* 1, if it is VARY_NOTHING */
-	unsigned int repeat;		/* each line, to MAX_REPEAT */
+	unsigned int repeat;		/* measurements for each line */
 	const char *sweep;		/* file; NULL: none */
 };
 
-extern const char *const lock_vary_names[];
-
-/* Of the command line; the input is a struct lock_options. */
-extern const struct argp lock_argp;
-
-/* task_options.c */
+/* Options of kinds task and steal */
 struct task_options {
 	unsigned int workers;		/* on each node */
-	bool half;			/* what a thief takes, not one */
-	const char *program;		/* one of them; NULL: all */
+	unsigned int steal;		/* enum kdsm_steal */
+	const char *program;		/* NULL: all */
 	unsigned int fib, depth;
 };
 
-/* Of the command line; the input is a struct task_options. */
-extern const struct argp task_argp;
-
-/* What the command line says. */
+/* The command line. */
 struct options {
 	const char *kind;	/* get, put, cas, ... */
 	bool json;
-	bool local;		/* the local backend */
-	int target;		/* -1: the next node */
-	uint64_t sizes[MAX_LIST];
+	bool local;		/* use the local backend */
+	unsigned int target;	/* or NEXT_NODE */
+	uint64_t sizes[MAX_LIST];	/* in bytes */
 	unsigned int size_count;	/* 0: the default of the kind */
-	unsigned int vector;	/* operations a call; 0: the default */
-	unsigned int calls;	/* measured; rounds, where a kind goes by rounds */
-	unsigned int warmup;	/* calls before, not measured */
-	double seconds;		/* bw: for each size and direction; lock; 0: as by default */
-	double timeout;		/* for the others to come to a barrier */
-	uint64_t entries;	/* table: of all nodes together */
-	uint64_t cache;		/* table: remote nodes kept */
-	uint32_t find;		/* table: enum kdsm_table_find */
-	double loads[MAX_LIST];
+	unsigned int vector;	/* operations in a call; 0: the default of the kind */
+	unsigned int calls;	/* calls, rounds or runs that are measured */
+	unsigned int warmup;	/* calls before them */
+	uint64_t duration;	/* of a measurement, in ns; 0: the default of the kind */
+	uint64_t timeout;	/* of a barrier, in ns */
+	uint64_t entries;	/* table: nodes that it holds, all parts together */
+	uint64_t cache;		/* table: nodes of other parts that are cached */
+	unsigned int find;	/* table: enum kdsm_table_find */
+	double loads[MAX_LIST];	/* table */
 	unsigned int load_count;
-	uint32_t block;		/* bytes of a block; 0: the default of the kind */
+	uint64_t block;		/* in bytes; 0: the default of the kind */
 	uint64_t blocks, ranges;	/* fence; 0: the default */
-	const char *only;	/* fence: one of its three; NULL: all */
+	const char *only;	/* fence: one part; NULL: all */
 	struct lock_options lock;
 	struct task_options task;
 };
+
+/* The target is node 1, or node 0 if there is no other and the kind allows it. */
+#define NEXT_NODE	UINT_MAX
+
+/* Member that an option fills; values are a struct options. */
+#define AT(member)	.offset = offsetof(struct options, member)
+
+/* lock_options.c */
+extern const struct cli_option lock_options_table[];
+extern const char *const lock_vary_names[];
+/* Defaults that depend on other options. */
+void lock_options_complete(struct lock_options *lock);
+
+/* task_options.c */
+extern const struct cli_option task_options_table[];	/* task and steal */
+extern const struct cli_option task_programs_table[];	/* task */
 
 /* A run: the cluster, the region that it measures in, and the result. */
 struct run {
@@ -137,6 +153,6 @@ void report_remote_text(const struct kdsm_counts *counts, const char *calls);
 void report_end(struct run *run);	/* prints the result, if JSON is wanted */
 void counts_since(const struct run *run, const struct kdsm_counts *before,
 		  struct kdsm_counts *difference);
-const char *domain_name(enum kdsm_domain domain);
+const char *domain_name(const struct run *run);
 
 #endif /* BENCH_H */

@@ -18,11 +18,6 @@ static int failed(struct coherent *coherent, const char *what, int error)
 				coherent->run.node, what, strerror(-error)) : 0;
 }
 
-static uint64_t timeout_ns(const struct coherent *coherent)
-{
-	return coherent->run.options->timeout * 1e9;
-}
-
 int coherent_begin(struct coherent *coherent, const struct options *options)
 {
 	struct run *run = &coherent->run;
@@ -110,7 +105,7 @@ int coherent_get(struct coherent *coherent, uint64_t value, struct kdsm_signatur
 {
 	return failed(coherent, "waiting for a signature",
 		      kdsm_signature_wait(coherent->run.region, PLACE_OFFSET, value, signature,
-					  timeout_ns(coherent)));
+					  coherent->run.options->timeout));
 }
 
 int coherent_exchange(struct coherent *coherent)
@@ -118,7 +113,7 @@ int coherent_exchange(struct coherent *coherent)
 	unsigned int culprit = coherent->run.node;
 	int ret;
 
-	ret = kdsm_tree_barrier_wait(&coherent->barrier, timeout_ns(coherent), &culprit);
+	ret = kdsm_tree_barrier_wait(&coherent->barrier, coherent->run.options->timeout, &culprit);
 	return ret ? complain(coherent->run.options, "node %u: barrier: %s (node %u)",
 			      coherent->run.node, strerror(-ret), culprit) : 0;
 }

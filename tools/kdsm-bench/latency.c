@@ -146,7 +146,7 @@ static void report(struct work *work, const struct summary *summary,
 		return;
 	printf("%s of %llu bytes, %u a call, from node %u to node %u of %u, domain %s\n",
 	       options->kind, (unsigned long long)work->size, vector, work->run->node,
-	       work->run->target, work->run->nodes, domain_name(kdsm_domain(work->run->kdsm)));
+	       work->run->target, work->run->nodes, domain_name(work->run));
 	printf("  a call, microseconds: median %.2f, 99th percentile %.2f "
 	       "(min %.2f, mean %.2f, 90th %.2f, 99.9th %.2f, max %.2f)\n",
 	       summary->median, summary->p99, summary->min, summary->mean,
@@ -228,12 +228,6 @@ int bench_latency(const struct options *options)
 
 	while (strcmp(kind->name, options->kind))
 		kind++;
-	if (kind->opcode == KDSM_OP_CAS || kind->opcode == KDSM_OP_FAA) {
-		if (size_count && (size_count > 1 || sizes[0] != 8)) {
-			complain(options, "its operations are of 8 bytes; no --size");
-			return 2;
-		}
-	}
 	if (!size_count) {
 		sizes = &word;
 		size_count = 1;
@@ -255,7 +249,7 @@ int bench_latency(const struct options *options)
 		ret = complain(options, "what a program can send as an active message is an atomic operation "
 			       "on another node in domain sw; this is domain %s, target node %u "
 			       "(kdsmctl up --atomics sw chooses the domain)",
-			       domain_name(kdsm_domain(run.kdsm)), run.target);
+			       domain_name(&run), run.target);
 	else if (run.measures)
 		ret = measure(&run, kind->opcode, sizes, size_count, bytes, most);
 	/* Even if it went wrong: the others wait. */

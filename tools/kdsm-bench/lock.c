@@ -23,14 +23,6 @@ static const struct {
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-enum kdsm_lock_kind lock_kind_of(const char *name)
-{
-	for (unsigned int i = 0; i < KINDS; i++)
-		if (!strcmp(kinds[i].name, name))
-			return kinds[i].kind;
-	return 0;
-}
-
 const char *lock_kind_name(enum kdsm_lock_kind kind)
 {
 	for (unsigned int i = 0; i < KINDS; i++)
@@ -83,16 +75,16 @@ static void *lock_often(void *arg)
 {
 	struct lock_worker *worker = arg;
 	const struct options *options = worker->run->run.options;
-	uint64_t most = options->seconds ? UINT64_MAX : options->warmup + options->calls;
+	uint64_t most = options->duration ? UINT64_MAX : options->warmup + options->calls;
 	uint64_t now;
 
 	while (!__atomic_load_n(&worker->run->go, __ATOMIC_ACQUIRE))
 		usleep(100);
 	while (worker->count < most && !worker->error) {
-		now = options->seconds ? now_ns() : 0;
-		if (options->seconds && now >= worker->run->end)
+		now = options->duration ? now_ns() : 0;
+		if (options->duration && now >= worker->run->end)
 			break;
-		worker->error = lock_once(worker, options->seconds ?
+		worker->error = lock_once(worker, options->duration ?
 						  now >= worker->run->measure :
 						  worker->count >= options->warmup);
 		worker->count++;
@@ -144,7 +136,7 @@ static int threads_run(struct lock_run *run, struct lock_worker *workers,
 		       unsigned int threads, struct lock_totals *totals)
 {
 	const struct options *options = run->run.options;
-	unsigned int room = options->seconds ? ROOM : options->calls;
+	unsigned int room = options->duration ? ROOM : options->calls;
 	struct kdsm_lock_info before, after;
 	unsigned int i, started;
 	uint64_t begin;
@@ -166,8 +158,8 @@ static int threads_run(struct lock_run *run, struct lock_worker *workers,
 	if (ret)
 		started -= started > 0;
 	begin = now_ns();
-	run->measure = begin + options->seconds * 1e8;
-	run->end = begin + options->seconds * 1e9;
+	run->measure = begin + options->duration / 10;
+	run->end = begin + options->duration;
 	__atomic_store_n(&run->go, true, __ATOMIC_RELEASE);
 	for (i = 0; i < started; i++) {
 		pthread_join(workers[i].thread, NULL);
@@ -522,8 +514,8 @@ static void heading(const struct lock_run *run)
 	printf("locks of %u nodes, ", run->run.nodes);
 	if (lock->vary != VARY_THREADS)
 		printf("%u threads on each, ", lock->threads);
-	if (run->run.options->seconds)
-		printf("%g seconds each\n", run->run.options->seconds);
+	if (run->run.options->duration)
+		printf("%g seconds each\n", run->run.options->duration / 1e9);
 	else
 		printf("%u acquisitions by each thread\n", run->run.options->calls);
 	printf("                   %8s writers        locks median, us:   and unlock longest, us  longest/    remote\n"

@@ -64,8 +64,7 @@ struct lock_worker {
 	int error;
 };
 
-/* lock.c; 0, "?": there is no such */
-enum kdsm_lock_kind lock_kind_of(const char *name);
+/* lock.c; "?": there is no such kind */
 const char *lock_kind_name(enum kdsm_lock_kind kind);
 
 /* lock_inside.c */

@@ -1,26 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The command line of kdsm-bench lock. */
-#include <errno.h>
-#include <stdlib.h>
+/* Options of kdsm-bench lock. */
+#include <stdio.h>
 #include <string.h>
+
 #include "lock.h"
 
-enum {
-	KEY_BENCHMARK = 512,
-	KEY_LOCK,
-	KEY_THREADS,
-	KEY_WRITERS,
-	KEY_T_DC,
-	KEY_T_R,
-	KEY_T_W,
-	KEY_T_L,
-	KEY_KEEP,
-	KEY_VARY,
-	KEY_REPEAT,
-	KEY_SWEEP,
-};
+/* ---- lists ---- */
+
+static int take_share(void *values, unsigned int index, const char *text, char *reason)
+{
+	return real_parse(text, 0, 100, &((double *)values)[index], reason);
+}
+
+static int parse_writers(void *values, const char *text, char *reason)
+{
+	struct lock_options *lock = &((struct options *)values)->lock;
+	int count = list_parse(text, MAX_LIST, take_share, lock->writers, reason);
+
+	if (count < 0)
+		return -1;
+	lock->writer_count = count;
+	return 0;
+}
+
+static int take_threshold(void *values, unsigned int index, const char *text, char *reason)
+{
+	const struct range range = { 1, KDSM_LOCK_T_MAX, 1 };
+	struct kdsm_lock_settings *settings = values;
+	unsigned int level = index + 2;
+	uint64_t value;
+
+	if (number_parse(text, &range, &value, reason))
+		return -1;
+	settings->t_l[level - 1] = value;
+	settings->mask |= KDSM_LOCK_SET_T_L(level);
+	return 0;
+}
+
+/*
+ * Thresholds of level 2 and on. The last one also holds for further levels, but is not in the
+ * mask there, because the lock may have fewer levels.
+ */
+static int parse_levels(void *values, const char *text, char *reason)
+{
+	struct kdsm_lock_settings *settings = &((struct options *)values)->lock.settings;
+	int count = list_parse(text, KDSM_LOCK_LEVELS - 1, take_threshold, settings, reason);
+	unsigned int level;
+
+	if (count < 0)
+		return -1;
+	for (level = count + 2; level <= KDSM_LOCK_LEVELS; level++)
+		settings->t_l[level - 1] = settings->t_l[count];
+	return 0;
+}
+
+/* ---- --vary ---- */
 
 const char *const lock_vary_names[] = {
+	[VARY_NOTHING] = "",
 	[VARY_THREADS] = "threads",
 	[VARY_T_DC] = "t-dc",
 	[VARY_T_R] = "t-r",
@@ -31,144 +68,117 @@ const char *const lock_vary_names[] = {
 
 #define VARY_COUNT (sizeof(lock_vary_names) / sizeof(lock_vary_names[0]))
 
-static const struct argp_option arguments[] = {
-	{ "benchmark", KEY_BENCHMARK, "WHAT", 0,
-	  "latency, empty, single, workload, wait or table; default all", 0 },
-	{ "lock", KEY_LOCK, "KIND", 0, "dmcs, rma-mcs or rma-rw; default all", 0 },
-	{ "threads", KEY_THREADS, "N", 0, "On each node; default 1", 0 },
-	{ "writers", KEY_WRITERS, "P[,P...]", 0,
-	  "Acquisitions for writing, per cent; default 2, with --sweep 0,0.2,2,5,10,20,25,50,100",
-	  0 },
-	{ "t-dc", KEY_T_DC, "N", 0, "rma-rw: nodes for one counter of readers", 0 },
-	{ "t-r", KEY_T_R, "N", 0, "rma-rw: readers in a row while a writer waits", 0 },
-	{ "t-w", KEY_T_W, "N", 0, "rma-rw: writers in a row while readers wait", 0 },
-	{ "t-l", KEY_T_L, "N[,N...]", 0,
-	  "rma-mcs, rma-rw: in a row inside an element of level 2, 3 and so on; the last N is that of all further levels",
-	  0 },
-	{ "keep", KEY_KEEP, "NS", 0, "How long a node keeps an idle lock; default for ever", 0 },
-	{ "vary", KEY_VARY, "WHAT=N,N[,N...]", 0,
-	  "All of it with each value of threads, t-dc, t-r, t-w, t-l or keep", 0 },
-	{ "repeat", KEY_REPEAT, "N", 0,
-	  "Measure each line so often, and print the one in the middle; default 1", 0 },
-	{ "sweep", KEY_SWEEP, "FILE", 0,
-	  "Write the results to FILE as comma-separated values, and draw curves into FILE.svg, or, if FILE ends in .svg or .png, into FILE, with the values in FILE.csv",
-	  0 },
+static const struct range vary_ranges[] = {
+	[VARY_THREADS] = { 1, MAX_THREADS, 1 },
+	[VARY_T_DC] = { 1, KDSM_MAX_NODES, 1 },
+	[VARY_T_R] = { 1, KDSM_LOCK_T_MAX, 1 },
+	[VARY_T_W] = { 1, KDSM_LOCK_T_MAX, 1 },
+	[VARY_T_L] = { 1, KDSM_LOCK_T_MAX, 1 },
+	[VARY_KEEP] = { 0, INT64_MAX, 1 },
+};
+
+static int take_value(void *values, unsigned int index, const char *text, char *reason)
+{
+	struct lock_options *lock = values;
+	const struct range *range = &vary_ranges[lock->vary];
+	uint64_t *value = &lock->values[index];
+
+	if (lock->vary == VARY_KEEP ? time_parse(text, range, value, reason) :
+				      number_parse(text, range, value, reason))
+		return -1;
+	if (!index || value[0] > value[-1])
+		return 0;
+	snprintf(reason, REASON_SIZE, "values of %s must grow", lock_vary_names[lock->vary]);
+	return -1;
+}
+
+/* SETTING=VALUE[,VALUE...] */
+static int parse_vary(void *values, const char *text, char *reason)
+{
+	struct lock_options *lock = &((struct options *)values)->lock;
+	size_t length = strcspn(text, "=");
+	int count;
+
+	for (lock->vary = VARY_THREADS; lock->vary < VARY_COUNT; lock->vary++)
+		if (strlen(lock_vary_names[lock->vary]) == length &&
+		    !strncmp(text, lock_vary_names[lock->vary], length))
+			break;
+	if (lock->vary == VARY_COUNT || !text[length]) {
+		snprintf(reason, REASON_SIZE, "'%.48s' does not begin with threads=, t-dc=, t-r=, t-w=, t-l= or keep=",
+			 text);
+		return -1;
+	}
+	count = list_parse(text + length + 1, MAX_LIST, take_value, lock, reason);
+	if (count < 0)
+		return -1;
+	lock->value_count = count;
+	return 0;
+}
+
+/* ---- the table ---- */
+
+static const char *const benchmarks[] = {
+	"latency", "empty", "single", "workload", "wait", "table", NULL
+};
+
+static const char *const kinds[] = { "dmcs", "rma-mcs", "rma-rw", NULL };
+
+const struct cli_option lock_options_table[] = {
+	{ "benchmark", 0, "BENCHMARK",
+	  "Measure only latency, empty, single, workload, wait or table", CLI_WORD,
+	  AT(lock.benchmark), .words = benchmarks },
+	{ "lock", 0, "KIND", "Measure only locks of kind dmcs, rma-mcs or rma-rw", CLI_WORD,
+	  AT(lock.kind), .words = kinds },
+	{ "threads", 0, "N", "Threads on each node (1)", CLI_COUNT, AT(lock.threads),
+	  .range = { 1, MAX_THREADS, 1 } },
+	{ "writers", 0, "PERCENT[,PERCENT...]",
+	  "Share of acquisitions for writing (2; with --sweep 0,0.2,2,5,10,20,25,50,100)",
+	  CLI_PARSED, .parse = parse_writers },
+	{ "t-dc", 0, "N", "rma-rw: nodes for each counter of readers", CLI_COUNT,
+	  AT(lock.settings.t_dc), .range = { 1, KDSM_MAX_NODES, 1 } },
+	{ "t-r", 0, "N", "rma-rw: readers in a row while a writer waits", CLI_COUNT,
+	  AT(lock.settings.t_r), .range = { 1, KDSM_LOCK_T_MAX, 1 } },
+	{ "t-w", 0, "N", "rma-rw: writers in a row while readers wait", CLI_COUNT,
+	  AT(lock.settings.t_w), .range = { 1, KDSM_LOCK_T_MAX, 1 } },
+	{ "t-l", 0, "N[,N...]",
+	  "rma-mcs, rma-rw: acquisitions in a row inside an element of level 2, 3 and so on; the last N is that of all further levels",
+	  CLI_PARSED, .parse = parse_levels },
+	{ "keep", 0, "NS", "Time that a node keeps an idle lock, in ns unless it has a suffix (forever)",
+	  CLI_TIME, AT(lock.keep), .range = { 0, INT64_MAX, 1 } },
+	{ "vary", 0, "SETTING=N[,N...]",
+	  "Measure everything with each value of threads, t-dc, t-r, t-w, t-l or keep", CLI_PARSED,
+	  .parse = parse_vary },
+	{ "repeat", 0, "N", "Measure each line N times, and print the median (1)", CLI_COUNT,
+	  AT(lock.repeat), .range = { 1, MAX_REPEAT, 1 } },
+	{ "sweep", 0, "FILE",
+	  "Write the results to FILE as comma-separated values, and draw curves into FILE.svg; if FILE ends in .svg or .png, draw into FILE, and write the values to FILE.csv",
+	  CLI_TEXT, AT(lock.sweep) },
 	{ 0 }
 };
 
-static uint64_t number(struct argp_state *state, const char *word, char **end, uint64_t least,
-		       uint64_t most)
-{
-	unsigned long long value;
+/* ---- after all options ---- */
 
-	errno = 0;
-	value = strtoull(word, end, 10);
-	if (*end == word || errno || word[0] < '0' || word[0] > '9' ||
-	    (**end && **end != ',') || value < least || value > most)
-		argp_error(state, "'%s' is not from %llu to %llu", word,
-			   (unsigned long long)least, (unsigned long long)most);
-	return value;
+static void complete_settings(struct lock_options *lock)
+{
+	struct kdsm_lock_settings *settings = &lock->settings;
+
+	if (settings->t_dc)
+		settings->mask |= KDSM_LOCK_SET_T_DC;
+	if (settings->t_r)
+		settings->mask |= KDSM_LOCK_SET_T_R;
+	if (settings->t_w)
+		settings->mask |= KDSM_LOCK_SET_T_W;
+	if (lock->keep == KDSM_LOCK_KEEP_FOREVER)
+		return;
+	settings->keep = lock->keep;
+	settings->mask |= KDSM_LOCK_SET_KEEP;
 }
 
-static uint64_t one_number(struct argp_state *state, const char *word, uint64_t least,
-			   uint64_t most)
-{
-	char *end;
-	uint64_t value = number(state, word, &end, least, most);
-
-	if (*end)
-		argp_error(state, "'%s' is not one number", word);
-	return value;
-}
-
-static void writers(struct argp_state *state, const char *word, struct lock_options *lock)
-{
-	double value;
-	char *end;
-
-	for (lock->writer_count = 0;; word = end + 1) {
-		value = strtod(word, &end);
-		if (end == word || (*end && *end != ',') || !(value >= 0 && value <= 100))
-			argp_error(state, "'%s' is not from 0 to 100", word);
-		if (lock->writer_count == MAX_LIST)
-			argp_error(state, "more than %d shares of writers", MAX_LIST);
-		lock->writers[lock->writer_count++] = value;
-		if (!*end)
-			break;
-	}
-}
-
-static void levels(struct argp_state *state, const char *word, struct lock_options *lock)
-{
-	unsigned int level = 2;
-	uint32_t last = 0;
-	char *end;
-
-	for (;; word = end + 1, level++) {
-		if (level > KDSM_LOCK_LEVELS)
-			argp_error(state, "there are %d levels at most", KDSM_LOCK_LEVELS);
-		last = number(state, word, &end, 1, KDSM_LOCK_T_MAX);
-		lock->settings.t_l[level - 1] = last;
-		lock->settings.mask |= KDSM_LOCK_SET_T_L(level);
-		if (!*end)
-			break;
-	}
-	/* Without being asked for: there may be fewer levels. */
-	while (++level <= KDSM_LOCK_LEVELS)
-		lock->settings.t_l[level - 1] = last;
-}
-
-static void vary(struct argp_state *state, const char *word, struct lock_options *lock)
-{
-	static const uint64_t most[] = {
-		[VARY_THREADS] = 1024,
-		[VARY_T_DC] = KDSM_MAX_NODES,
-		[VARY_T_R] = KDSM_LOCK_T_MAX,
-		[VARY_T_W] = KDSM_LOCK_T_MAX,
-		[VARY_T_L] = KDSM_LOCK_T_MAX,
-		[VARY_KEEP] = INT64_MAX,
-	};
-	const char *value = strchr(word, '=');
-	uint64_t least, last = 0;
-	unsigned int what;
-	char *end;
-
-	for (what = VARY_THREADS; value && what < VARY_COUNT; what++)
-		if (strlen(lock_vary_names[what]) == (size_t)(value - word) &&
-		    !strncmp(word, lock_vary_names[what], value - word))
-			break;
-	if (!value || what == VARY_COUNT)
-		argp_error(state, "'%s' is none of threads=, t-dc=, t-r=, t-w=, t-l= and keep=",
-			   word);
-	least = what != VARY_KEEP;
-	lock->vary = what;
-	for (lock->value_count = 0;; value = end) {
-		last = number(state, value + 1, &end, least, most[what]);
-		if (lock->value_count == MAX_LIST)
-			argp_error(state, "more than %d values", MAX_LIST);
-		if (lock->value_count && last <= lock->values[lock->value_count - 1])
-			argp_error(state, "values of %s must grow", lock_vary_names[what]);
-		lock->values[lock->value_count++] = last;
-		if (!*end)
-			break;
-	}
-}
-
-static void benchmark(struct argp_state *state, const char *name, struct lock_options *lock)
-{
-	const struct lock_benchmark *benchmark = lock_benchmarks;
-
-	while (benchmark->name && strcmp(benchmark->name, name))
-		benchmark++;
-	if (!benchmark->name)
-		argp_error(state, "there is no benchmark '%s'", name);
-	lock->benchmark = benchmark->name;
-}
-
-static void defaults(struct lock_options *lock)
+void lock_options_complete(struct lock_options *lock)
 {
 	static const double shares[] = { 0, 0.2, 2, 5, 10, 20, 25, 50, 100 };
 
+	complete_settings(lock);
 	if (!lock->value_count)
 		lock->value_count = 1;
 	if (lock->writer_count)
@@ -180,68 +190,3 @@ static void defaults(struct lock_options *lock)
 		lock->writers[lock->writer_count++] = 2;
 	}
 }
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct lock_options *lock = state->input;
-	struct kdsm_lock_settings *settings = &lock->settings;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		lock->threads = 1;
-		lock->repeat = 1;
-		return 0;
-	case KEY_BENCHMARK:
-		benchmark(state, arg, lock);
-		return 0;
-	case KEY_LOCK:
-		if (!lock_kind_of(arg))
-			argp_error(state, "there is no lock '%s'", arg);
-		lock->kind = arg;
-		return 0;
-	case KEY_THREADS:
-		lock->threads = one_number(state, arg, 1, 1024);
-		return 0;
-	case KEY_WRITERS:
-		writers(state, arg, lock);
-		return 0;
-	case KEY_T_DC:
-		settings->t_dc = one_number(state, arg, 1, KDSM_MAX_NODES);
-		settings->mask |= KDSM_LOCK_SET_T_DC;
-		return 0;
-	case KEY_T_R:
-		settings->t_r = one_number(state, arg, 1, KDSM_LOCK_T_MAX);
-		settings->mask |= KDSM_LOCK_SET_T_R;
-		return 0;
-	case KEY_T_W:
-		settings->t_w = one_number(state, arg, 1, KDSM_LOCK_T_MAX);
-		settings->mask |= KDSM_LOCK_SET_T_W;
-		return 0;
-	case KEY_T_L:
-		levels(state, arg, lock);
-		return 0;
-	case KEY_KEEP:
-		settings->keep = one_number(state, arg, 0, INT64_MAX);
-		settings->mask |= KDSM_LOCK_SET_KEEP;
-		return 0;
-	case KEY_VARY:
-		vary(state, arg, lock);
-		return 0;
-	case KEY_REPEAT:
-		lock->repeat = one_number(state, arg, 1, MAX_REPEAT);
-		return 0;
-	case KEY_SWEEP:
-		lock->sweep = arg;
-		return 0;
-	case ARGP_KEY_END:
-		defaults(lock);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-const struct argp lock_argp = {
-	.options = arguments,
-	.parser = parse,
-};

@@ -196,11 +196,9 @@ static int draw(const struct lock_sweep *sweep)
 	}
 	if (child < 0 || waitpid(child, &status, 0) != child)
 		return complain(sweep->options, "gnuplot: %s", strerror(errno));
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-		complain(sweep->options, "there is no gnuplot here to draw the curves (package gnuplot-nox): run 'gnuplot %s' where there is",
-			 sweep->script);
-		return 0;
-	}
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return complain(sweep->options, "there is no gnuplot here to draw %s (package gnuplot-nox): the values are in %s, run 'gnuplot %s' where gnuplot is",
+				sweep->picture, sweep->values, sweep->script);
 	return status ? complain(sweep->options, "gnuplot %s failed", sweep->script) : 0;
 }
 

@@ -1,99 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kdsm-bench(1): times and counts of operations on the memory of other nodes.
- * Here: the command line.
+ * kdsm-bench(1): times and counts of operations on the memory of other nodes. The command
+ * lines of all kinds are here, but for options of locks and tasks only.
  */
-#include <argp.h>
-#include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <kdsm/table.h>
+
 #include "coherent.h"
+#include "common/cluster.h"
+#include "lock.h"
 
-static const char doc[] =
-	"Start it on every node of a cluster with the same arguments: node 0 "
-	"measures and prints, the others hold the memory.\v"
-	"KIND: get, put, cas, faa: latency of one operation, or of a vector of "
-	"them. am: round trip of an active message (a faa in domain sw). bw: "
-	"bandwidth of gets and puts. table: find-or-put of 16-byte nodes in a "
-	"distributed table.\n\nOf coherent regions: fault: read misses of what another "
-	"node wrote. fence: releases and acquires. falseshare: stripes of one block "
-	"that all nodes write. migrate: a block that nodes write in turn.\n\nlock: how often "
-	"threads of all nodes get a lock, and how long it takes. task: programs made of "
-	"tasks. steal: how long it takes to steal one.\n\nSizes take a suffix K or M. Exit status: 0 success, "
-	"1 failure, 2 wrong usage. See kdsm-bench(1).";
-
-enum {
-	KEY_LOCAL = 256,
-	KEY_TIMEOUT,
-	KEY_ENTRIES,
-	KEY_CACHE,
-	KEY_LOADS,
-	KEY_WARMUP,
-	KEY_SECONDS,
-	KEY_BLOCK,
-	KEY_BLOCKS,
-	KEY_RANGES,
-	KEY_ONLY,
-	KEY_FIND,
-};
-
-/* What may be said after the kind, and what counts if it is not. */
-static const struct kind {
-	const char *name;
-	int (*bench)(const struct options *options);
-	uint64_t size_max;
-	unsigned int calls;
-} kinds[] = {
-	{ "get", bench_latency, KDSM_MAX_OP_LENGTH, 1000 },
-	{ "put", bench_latency, KDSM_MAX_OP_LENGTH, 1000 },
-	{ "cas", bench_latency, KDSM_MAX_OP_LENGTH, 1000 },
-	{ "faa", bench_latency, KDSM_MAX_OP_LENGTH, 1000 },
-	{ "am", bench_latency, KDSM_MAX_OP_LENGTH, 1000 },
-	{ "bw", bench_bandwidth, KDSM_MAX_OP_LENGTH, 1000 },
-	{ "table", bench_table, KDSM_MAX_OP_LENGTH, 1000 },
-	{ "fault", bench_fault, 1ULL << 32, 500 },
-	{ "fence", bench_fence, 0, 5 },
-	{ "falseshare", bench_share, 2 << 20, 200 },
-	{ "migrate", bench_share, 2 << 20, 200 },
-	{ "lock", bench_lock, 0, 500 },
-	{ "task", bench_task, 0, 5 },
-	{ "steal", bench_task, 0, 1000 },
-	{ 0 }
-};
-
-static const struct argp_option arguments[] = {
-	{ "json", 'j', NULL, 0, "Print one JSON object", 0 },
-	{ "size", 's', "BYTES[,BYTES...]", 0,
-	  "Of a get or put; default 8, bw 4K,64K,1M; fault: of the region; falseshare: of a stripe; migrate: of the block",
-	  0 },
-	{ "vector", 'v', "N", 0, "Operations in one call; default 1, bw 4", 0 },
-	{ "calls", 'n', "N", 0,
-	  "Calls to measure; default 1000, fault 500; fence: rounds, 5; falseshare, migrate: rounds, 200; lock: of each thread, 500; task: runs, 5",
-	  0 },
-	{ "warmup", KEY_WARMUP, "N", 0, "Calls before that; default a tenth", 0 },
-	{ "target", 't', "NODE", 0, "Whose memory; default 1; 0 measures local operations", 0 },
-	{ "seconds", KEY_SECONDS, "S", 0, "bw: for each size and direction; default 1; lock: for each line, rather than --calls",
-	  0 },
-	{ "entries", KEY_ENTRIES, "N", 0, "table: of all nodes together; default 64K", 0 },
-	{ "loads", KEY_LOADS, "L[,L...]", 0, "table: default 0.5,0.8,0.9", 0 },
-	{ "cache", KEY_CACHE, "N", 0,
-	  "table: remote nodes kept in a cache; default the least, 1K", 0 },
-	{ "find", KEY_FIND, "WAY", 0,
-	  "table: one-sided (the default), message, or auto: as is measured to be faster", 0 },
-	{ "block", KEY_BLOCK, "BYTES", 0,
-	  "fault, fence: of a block; default 4K; falseshare: 32K", 0 },
-	{ "blocks", KEY_BLOCKS, "N", 0, "fence: written in each round; default 1000", 0 },
-	{ "ranges", KEY_RANGES, "N", 0,
-	  "fence: that the blocks lie in for an acquire; default 10", 0 },
-	{ "only", KEY_ONLY, "WHAT", 0, "fence: stayed, migrated or acquire, not all three", 0 },
-	{ "timeout", KEY_TIMEOUT, "S", 0, "How long to wait for the other nodes; default 300", 0 },
-	{ "local", KEY_LOCAL, NULL, 0, "One node without module: table only, or --target 0", 0 },
-	{ 0 }
-};
+#define MOST_CALLS	100000000
+#define MOST_TIME	(1000000 * SECOND)
+#define MOST_BLOCK	(2 << 20)		/* size of a block, in bytes */
+#define MOST_REGION	(UINT64_C(1) << 32)	/* size of a region that is measured, in bytes */
 
 int complain(const struct options *options, const char *format, ...)
 {
@@ -105,243 +28,295 @@ int complain(const struct options *options, const char *format, ...)
 	vfprintf(stderr, format, args);
 	va_end(args);
 	fputc('\n', stderr);
-	return 1;
+	return EXIT_FAILURE;
 }
 
-static uint64_t parse_size(struct argp_state *state, const char *word, char **end,
-			   uint64_t most)
+/* ---- lists ---- */
+
+struct list {
+	struct options *options;
+	uint64_t most;		/* of a size */
+};
+
+static int take_size(void *values, unsigned int index, const char *text, char *reason)
 {
-	unsigned long long value;
+	struct list *list = values;
+	const struct range range = { 1, list->most, 1 };
 
-	errno = 0;
-	value = strtoull(word, end, 10);
-	if (*end == word || errno || word[0] < '0' || word[0] > '9')
-		argp_error(state, "'%s' is not a number", word);
-	if (**end == 'K' || **end == 'M') {
-		if (value > most)
-			value = most + 1;
-		else
-			value <<= **end == 'K' ? 10 : 20;
-		(*end)++;
-	}
-	if ((**end && **end != ',') || value < 1 || value > most)
-		argp_error(state, "'%s' is not from 1 to %llu", word,
-			   (unsigned long long)most);
-	return value;
+	return size_parse(text, &range, &list->options->sizes[index], reason);
 }
 
-static uint64_t parse_one(struct argp_state *state, const char *word, uint64_t most)
+static int parse_sizes(struct options *options, const char *text, uint64_t most, char *reason)
 {
-	uint64_t value;
-	char *end;
+	struct list list = { options, most };
+	int count = list_parse(text, MAX_LIST, take_size, &list, reason);
 
-	value = parse_size(state, word, &end, most);
-	if (*end)
-		argp_error(state, "'%s' is not one number", word);
-	return value;
+	if (count < 0)
+		return -1;
+	options->size_count = count;
+	return 0;
 }
 
-static double parse_real(struct argp_state *state, const char *word, char **end,
-			 double least, double most)
+static int parse_operations(void *values, const char *text, char *reason)
 {
-	double value = strtod(word, end);
-
-	if (*end == word || (**end && **end != ',') || !(value >= least && value <= most))
-		argp_error(state, "'%s' is not from %g to %g", word, least, most);
-	return value;
+	return parse_sizes(values, text, KDSM_MAX_OP_LENGTH, reason);
 }
 
-static double parse_seconds(struct argp_state *state, const char *word)
+static int parse_regions(void *values, const char *text, char *reason)
 {
-	double value;
-	char *end;
-
-	value = parse_real(state, word, &end, 0.001, 1e6);
-	if (*end)
-		argp_error(state, "'%s' is not one number", word);
-	return value;
+	return parse_sizes(values, text, MOST_REGION, reason);
 }
 
-static void parse_sizes(struct argp_state *state, const char *word, struct options *options)
+/* Stripes of a block, or blocks. */
+static int parse_parts(void *values, const char *text, char *reason)
 {
-	char *end;
-
-	for (options->size_count = 0;; word = end + 1) {
-		if (options->size_count == MAX_LIST)
-			argp_error(state, "more than %d sizes", MAX_LIST);
-		options->sizes[options->size_count++] =
-			parse_size(state, word, &end, 1ULL << 32);
-		if (!*end)
-			break;
-	}
+	return parse_sizes(values, text, MOST_BLOCK, reason);
 }
 
-static uint32_t parse_find(struct argp_state *state, const char *word)
+/* Loads grow, because the table is filled further from one to the next. */
+static int take_load(void *values, unsigned int index, const char *text, char *reason)
 {
-	if (!strcmp(word, "message"))
-		return KDSM_TABLE_MESSAGE;
-	if (!strcmp(word, "one-sided"))
-		return KDSM_TABLE_ONE_SIDED;
-	if (strcmp(word, "auto"))
-		argp_error(state, "'%s' is not one-sided, message or auto", word);
-	return KDSM_TABLE_AUTO;
+	double *loads = values;
+
+	if (real_parse(text, 0.01, 0.97, &loads[index], reason))
+		return -1;
+	if (!index || loads[index] > loads[index - 1])
+		return 0;
+	snprintf(reason, REASON_SIZE, "loads must grow, but %g follows %g", loads[index],
+		 loads[index - 1]);
+	return -1;
 }
 
-static void parse_loads(struct argp_state *state, const char *word, struct options *options)
+static int parse_loads(void *values, const char *text, char *reason)
 {
-	double load, last = 0;
-	char *end;
+	struct options *options = values;
+	int count = list_parse(text, MAX_LIST, take_load, options->loads, reason);
 
-	for (options->load_count = 0;; word = end + 1) {
-		if (options->load_count == MAX_LIST)
-			argp_error(state, "more than %d loads", MAX_LIST);
-		load = parse_real(state, word, &end, 0.01, 0.97);
-		/* The table is filled further from one to the next. */
-		if (load <= last)
-			argp_error(state, "loads must grow");
-		options->loads[options->load_count++] = load;
-		last = load;
-		if (!*end)
-			break;
-	}
+	if (count < 0)
+		return -1;
+	options->load_count = count;
+	return 0;
 }
 
-static const struct kind *kind_of(const char *name)
+static int parse_block(void *values, const char *text, char *reason)
 {
-	const struct kind *kind = kinds;
-
-	while (kind->name && strcmp(name, kind->name))
-		kind++;
-	return kind->name ? kind : NULL;
+	return block_parse(text, &((struct options *)values)->block, reason);
 }
 
-/* What holds for one kind only can be said when all options are known. */
-static void check(struct argp_state *state, struct options *options)
-{
-	const struct kind *kind;
-	unsigned int i;
+/* ---- options, which kinds share ---- */
 
-	if (!options->kind)
-		argp_error(state, "which KIND?");
-	kind = kind_of(options->kind);
-	if (options->size_count && !kind->size_max)
-		argp_error(state, "%s has no --size", kind->name);
-	for (i = 0; i < options->size_count; i++)
-		if (options->sizes[i] > kind->size_max)
-			argp_error(state, "a size of %s is at most %llu", kind->name,
-				   (unsigned long long)kind->size_max);
-	if (!options->calls)
-		options->calls = kind->calls;
-	if (!options->warmup)
-		options->warmup = options->calls / 10 + 1;
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *options = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &options->lock;
-		state->child_inputs[1] = &options->task;
-		return 0;
-	case 'j':
-		options->json = true;
-		return 0;
-	case 's':
-		parse_sizes(state, arg, options);
-		return 0;
-	case 'v':
-		options->vector = parse_one(state, arg, KDSM_MAX_OPS);
-		return 0;
-	case 'n':
-		options->calls = parse_one(state, arg, 100000000);
-		return 0;
-	case KEY_WARMUP:
-		options->warmup = parse_one(state, arg, 100000000);
-		return 0;
-	case 't':
-		options->target = !strcmp(arg, "0") ? 0 :
-			(int)parse_one(state, arg, KDSM_MAX_NODES - 1);
-		return 0;
-	case KEY_SECONDS:
-		options->seconds = parse_seconds(state, arg);
-		return 0;
-	case KEY_TIMEOUT:
-		options->timeout = parse_seconds(state, arg);
-		return 0;
-	case KEY_ENTRIES:
-		options->entries = parse_one(state, arg, 1ULL << 36);
-		return 0;
-	case KEY_CACHE:
-		options->cache = parse_one(state, arg, 1ULL << 32);
-		return 0;
-	case KEY_FIND:
-		options->find = parse_find(state, arg);
-		return 0;
-	case KEY_LOADS:
-		parse_loads(state, arg, options);
-		return 0;
-	case KEY_BLOCK:
-		options->block = parse_one(state, arg, 2 << 20);
-		if (options->block < 4096 || options->block & (options->block - 1))
-			argp_error(state, "a block has 4K to 2M bytes, a power of two");
-		return 0;
-	case KEY_BLOCKS:
-		options->blocks = parse_one(state, arg, 1 << 24);
-		return 0;
-	case KEY_RANGES:
-		options->ranges = parse_one(state, arg, 1 << 24);
-		return 0;
-	case KEY_ONLY:
-		if (strcmp(arg, "stayed") && strcmp(arg, "migrated") && strcmp(arg, "acquire"))
-			argp_error(state, "'%s' is not stayed, migrated or acquire", arg);
-		options->only = arg;
-		return 0;
-	case KEY_LOCAL:
-		options->local = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (options->kind)
-			argp_error(state, "more than one KIND: '%s'", arg);
-		if (!kind_of(arg))
-			argp_error(state, "unknown KIND '%s'", arg);
-		options->kind = kind_of(arg)->name;
-		return 0;
-	case ARGP_KEY_END:
-		check(state, options);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {
-	{ &lock_argp, 0, "Of locks:", 0 },
-	{ &task_argp, 0, "Of tasks:", 0 },
+static const struct cli_option common[] = {
+	{ "json", 'j', NULL, "Print one JSON object", CLI_FLAG, AT(json) },
+	{ "timeout", 0, "SECONDS", "Wait for the other nodes for this time at most (300)", CLI_TIME,
+	  AT(timeout), .range = { SECOND / 1000, MOST_TIME, SECOND } },
+	{ "local", 0, NULL, "Use this machine as one node, without the kernel module", CLI_FLAG,
+	  AT(local) },
 	{ 0 }
 };
 
-int main(int argc, char **argv)
+static const struct cli_option calls[] = {
+	{ "calls", 'n', "N", "Number of calls, rounds or runs to measure", CLI_COUNT, AT(calls),
+	  .range = { 1, MOST_CALLS, 1 } },
+	{ 0 }
+};
+
+static const struct cli_option warmup[] = {
+	{ "warmup", 0, "N", "Number of calls or rounds before the first that is measured (a tenth)",
+	  CLI_COUNT, AT(warmup), .range = { 1, MOST_CALLS, 1 } },
+	{ 0 }
+};
+
+static const struct cli_option target[] = {
+	{ "target", 't', "NODE", "Node whose memory is used (1)", CLI_COUNT, AT(target),
+	  .range = { 0, KDSM_MAX_NODES - 1, 1 } },
+	{ 0 }
+};
+
+static const struct cli_option seconds[] = {
+	{ "seconds", 0, "SECONDS", "Time of each measurement", CLI_TIME, AT(duration),
+	  .range = { SECOND / 1000, MOST_TIME, SECOND } },
+	{ 0 }
+};
+
+static const struct cli_option vector[] = {
+	{ "vector", 'v', "N", "Number of operations in one call", CLI_COUNT, AT(vector),
+	  .range = { 1, KDSM_MAX_OPS, 1 } },
+	{ 0 }
+};
+
+static const struct cli_option block[] = {
+	{ "block", 0, "SIZE", "Block size, a power of two", CLI_PARSED, .parse = parse_block },
+	{ 0 }
+};
+
+static const struct cli_option operation_sizes[] = {
+	{ "size", 's', "SIZE[,SIZE...]", "Sizes of an operation", CLI_PARSED,
+	  .parse = parse_operations },
+	{ 0 }
+};
+
+static const struct cli_option region_sizes[] = {
+	{ "size", 's', "SIZE[,SIZE...]", "Sizes of the region", CLI_PARSED,
+	  .parse = parse_regions },
+	{ 0 }
+};
+
+static const struct cli_option stripe_sizes[] = {
+	{ "size", 's', "SIZE[,SIZE...]", "Sizes of a stripe", CLI_PARSED, .parse = parse_parts },
+	{ 0 }
+};
+
+static const struct cli_option block_sizes[] = {
+	{ "size", 's', "SIZE[,SIZE...]", "Sizes of the block", CLI_PARSED, .parse = parse_parts },
+	{ 0 }
+};
+
+/* ---- options of one kind ---- */
+
+static const struct cli_option table[] = {
+	{ "entries", 0, "N", "Nodes that the table holds, all parts together (64K)", CLI_NUMBER,
+	  AT(entries), .range = { 1, UINT64_C(1) << 36, 1 } },
+	{ "loads", 0, "LOAD[,LOAD...]", "Growing loads of the table (0.5,0.8,0.9)", CLI_PARSED,
+	  .parse = parse_loads },
+	{ "cache", 0, "N", "Nodes of other parts that node 0 caches (the fewest possible, 1K)",
+	  CLI_NUMBER, AT(cache), .range = { 1, UINT64_C(1) << 32, 1 } },
+	{ "find", 0, "WAY",
+	  "Find nodes one-sided, by message, or auto: as is measured to be faster (one-sided)",
+	  CLI_CHOICE, AT(find), .words = find_ways },
+	{ 0 }
+};
+
+static const char *const fence_parts[] = { "stayed", "migrated", "acquire", NULL };
+
+static const struct cli_option fence[] = {
+	{ "blocks", 0, "N", "Blocks that are written in a round (1000)", CLI_NUMBER, AT(blocks),
+	  .range = { 1, 1 << 24, 1 } },
+	{ "ranges", 0, "N", "Ranges that these blocks are spread over for an acquire (10)",
+	  CLI_NUMBER, AT(ranges), .range = { 1, 1 << 24, 1 } },
+	{ "only", 0, "PART", "Measure only stayed, migrated or acquire", CLI_WORD, AT(only),
+	  .words = fence_parts },
+	{ 0 }
+};
+
+/* ---- kinds ---- */
+
+static const struct kind {
+	const char *name, *summary;
+	int (*bench)(const struct options *options);
+	unsigned int calls;	/* default of --calls */
+	const char *doc;
+	const struct cli_option *options[CLI_TABLES];
+} kinds[] = {
+	{ "get", "Latency of gets of another node's memory", bench_latency, 1000,
+	  "Latency of a get, or of a vector of gets, and how many a second there are with 64 in flight.\v"
+	  "Default: 1000 calls of one get of 8 bytes.",
+	  { common, calls, warmup, target, vector, operation_sizes } },
+	{ "put", "Latency of puts", bench_latency, 1000,
+	  "Latency of a put, or of a vector of puts, and how many a second there are with 64 in flight.\v"
+	  "Default: 1000 calls of one put of 8 bytes.",
+	  { common, calls, warmup, target, vector, operation_sizes } },
+	{ "cas", "Latency of compare-and-swaps", bench_latency, 1000,
+	  "Latency of a compare-and-swap, or of a vector of them, and how many a second there are with "
+	  "64 in flight.\vDefault: 1000 calls of one compare-and-swap.",
+	  { common, calls, warmup, target, vector } },
+	{ "faa", "Latency of fetch-and-adds", bench_latency, 1000,
+	  "Latency of a fetch-and-add, or of a vector of them, and how many a second there are with 64 "
+	  "in flight.\vDefault: 1000 calls of one fetch-and-add.",
+	  { common, calls, warmup, target, vector } },
+	{ "am", "Round trip of active messages", bench_latency, 1000,
+	  "Round trip of an active message, which a fetch-and-add is in domain sw.\v"
+	  "Default: 1000 calls of one message.",
+	  { common, calls, warmup, target, vector } },
+	{ "bw", "Bandwidth of gets and puts", bench_bandwidth, 0,
+	  "Bandwidth of gets and puts, by size.\v"
+	  "Default: one second for each size and direction, vectors of 4 operations, sizes "
+	  "4K,64K,1M.",
+	  { common, target, seconds, vector, operation_sizes } },
+	{ "table", "Find-or-put in a distributed table", bench_table, 1000,
+	  "Find-or-put of 16-byte nodes in a distributed table.\v"
+	  "Default: 1000 calls for each load and mix of finds and inserts.",
+	  { common, calls, table } },
+	{ "fault", "Read misses in a coherent region", bench_fault, 500,
+	  "Read misses of data that another node wrote, in a coherent region.\v"
+	  "Default: 500 misses, blocks of 4K, sizes 4K,64K,1M,16M.",
+	  { common, calls, target, block, region_sizes } },
+	{ "fence", "Releases and acquires of a coherent region", bench_fence, 5,
+	  "Releases and acquires of a coherent region.\vDefault: 5 rounds, blocks of 4K.",
+	  { common, calls, target, block, fence } },
+	{ "falseshare", "Stripes of one block that all nodes write", bench_share, 200,
+	  "Stripes of one block that all nodes write concurrently.\v"
+	  "Default: 200 rounds, a block of 32K, stripes of 8,32,128,512,2K,4K.",
+	  { common, calls, warmup, target, block, stripe_sizes } },
+	{ "migrate", "A block that nodes write in turn", bench_share, 200,
+	  "A block that nodes write in turn.\vDefault: 200 turns, sizes 4K,32K,256K.",
+	  { common, calls, warmup, target, block_sizes } },
+	{ "lock", "Acquisitions of a lock by threads of all nodes", bench_lock, 500,
+	  "Acquisitions of a lock by threads of all nodes: how many a second, and how long each takes.\v"
+	  "Default: 500 acquisitions by each thread; --seconds measures for a time instead, "
+	  "which shows contention.",
+	  { common, calls, warmup, target, seconds, lock_options_table } },
+	{ "task", "Programs made of tasks", bench_task, 5,
+	  "Programs made of tasks, and their speed-up.\vDefault: 5 runs.",
+	  { common, calls, task_options_table, task_programs_table } },
+	{ "steal", "Stealing of tasks", bench_task, 1000,
+	  "Time to steal a task.\vDefault: 1000 tasks.",
+	  { common, calls, warmup, task_options_table } },
+	{ 0 }
+};
+
+static int check(void *values, char *reason)
 {
-	const struct argp argp = {
-		.options = arguments,
-		.parser = parse,
-		.args_doc = "KIND",
-		.doc = doc,
-		.children = children,
-	};
+	struct options *options = values;
+
+	(void)reason;
+	if (!options->warmup)
+		options->warmup = options->calls / 10 + 1;
+	lock_options_complete(&options->lock);
+	return 0;
+}
+
+/* argv[0] ends in the name of the kind. */
+static int run_kind(int argc, char **argv)
+{
+	const char *name = strrchr(argv[0], ' ') + 1;
+	const struct kind *kind = kinds;
 	struct options options = {
-		.target = -1,
-		.timeout = 300,
+		.target = NEXT_NODE,
+		.timeout = 300 * SECOND,
 		.entries = 65536,
 		.cache = 1,
 		.find = KDSM_TABLE_ONE_SIDED,
 		.loads = { 0.5, 0.8, 0.9 },
 		.load_count = 3,
+		.lock = { .threads = 1, .repeat = 1, .keep = KDSM_LOCK_KEEP_FOREVER },
+		.task = { .workers = 2, .fib = 30, .depth = 8 },
 	};
+	struct cli cli = { .check = check };
 
-	argp_err_exit_status = 2;
-	argp_parse(&argp, argc, argv, 0, NULL, &options);
-	return kind_of(options.kind)->bench(&options);
+	while (strcmp(kind->name, name))
+		kind++;
+	options.kind = kind->name;
+	options.calls = kind->calls;
+	cli.doc = kind->doc;
+	memcpy(cli.options, kind->options, sizeof(cli.options));
+	cli_parse(&cli, argc, argv, &options);
+	return kind->bench(&options);
+}
+
+int main(int argc, char **argv)
+{
+	struct cli_command commands[sizeof(kinds) / sizeof(kinds[0])] = { 0 };
+	unsigned int i;
+
+	for (i = 0; kinds[i].name; i++)
+		commands[i] = (struct cli_command){
+			.name = kinds[i].name,
+			.doc = kinds[i].summary,
+			.run = run_kind,
+		};
+	return cli_run(commands,
+		       "Measure a cluster. Start it on every node with the same arguments: node 0 "
+		       "measures and prints, the other nodes serve their memory.\v"
+		       "'kdsm-bench COMMAND --help' lists the options of a command. Exit status: 0 "
+		       "success, 1 failure, 64 wrong usage. See kdsm-bench(1).", argc, argv);
 }

@@ -2,19 +2,13 @@
 /* What all kinds have in common in what they print. */
 #include <stdio.h>
 #include "bench.h"
+#include "common/cluster.h"
 
-const char *domain_name(enum kdsm_domain domain)
+const char *domain_name(const struct run *run)
 {
-	switch (domain) {
-	case KDSM_DOMAIN_SW:
-		return "sw";
-	case KDSM_DOMAIN_HCA:
-		return "hca";
-	case KDSM_DOMAIN_GLOB:
-		return "glob";
-	default:
-		return "unknown";
-	}
+	enum kdsm_domain domain = kdsm_domain(run->kdsm);
+
+	return domain <= KDSM_DOMAIN_GLOB ? domain_names[domain] : "?";
 }
 
 static void add_uint(struct json_object *object, const char *name, uint64_t value)
@@ -38,7 +32,7 @@ struct json_object *report_begin(const struct run *run)
 	json_object_object_add(object, "bench", json_object_new_string(run->options->kind));
 	add_uint(object, "cluster_nodes", run->nodes);
 	json_object_object_add(object, "domain",
-			       json_object_new_string(domain_name(kdsm_domain(run->kdsm))));
+			       json_object_new_string(domain_name(run)));
 	json_object_object_add(object, "results", json_object_new_array());
 	return object;
 }
@@ -102,5 +96,4 @@ void report_end(struct run *run)
 	if (run->options->json)
 		puts(json_object_to_json_string_ext(run->result, JSON_C_TO_STRING_PRETTY |
 						    JSON_C_TO_STRING_NOSLASHESCAPE));
-	fflush(stdout);
 }

@@ -3,25 +3,9 @@
 #include <errno.h>
 #include <string.h>
 #include "bench.h"
+#include "common/cluster.h"
 
 #define REGION "kdsm-bench"
-
-static int no_cluster(const struct options *options, int error)
-{
-	switch (-error) {
-	case ENOENT:
-		return complain(options, "there is no " KDSM_DEVICE
-				": load the module (insmod kdsm.ko) and bring the cluster up (kdsmctl up)");
-	case ENETDOWN:
-		return complain(options, "the cluster is not up on this node: kdsmctl up -f FILE");
-	case EACCES:
-		return complain(options, "no permission to use " KDSM_DEVICE);
-	case EPROTO:
-		return complain(options, "the loaded module and this program are of different versions");
-	default:
-		return complain(options, "opening the cluster: %s", strerror(-error));
-	}
-}
 
 static int no_region(const struct options *options, int error)
 {
@@ -43,14 +27,14 @@ int run_meet(struct run *run)
 {
 	int ret;
 
-	ret = kdsm_barrier_wait(&run->barrier, run->options->timeout * 1e9);
+	ret = kdsm_barrier_wait(&run->barrier, run->options->timeout);
 	switch (-ret) {
 	case 0:
 		return 0;
 	case ETIMEDOUT:
 		return complain(run->options, "node %u: not all of the %u nodes came within %g seconds; "
 				"kdsm-bench has to be started on every node",
-				run->node, run->nodes, run->options->timeout);
+				run->node, run->nodes, run->options->timeout / 1e9);
 	case EINVAL:
 		return complain(run->options, "node %u: the barrier is in use: is another kdsm-bench running?",
 				run->node);
@@ -86,6 +70,20 @@ int run_region(struct run *run, uint64_t part_bytes)
 	return ret;
 }
 
+/* The target in a cluster of one node. Operations on remote memory need two nodes. */
+static int choose_alone(struct run *run)
+{
+	static const char *const fit[] = { "lock", "table", "task", "steal", NULL };
+	unsigned int i;
+
+	run->target = 0;
+	for (i = 0; fit[i]; i++)
+		if (!strcmp(run->options->kind, fit[i]))
+			return 0;
+	return complain(run->options, "this cluster has one node, and it needs two to measure remote operations "
+			"(--target 0 measures local ones)");
+}
+
 int run_open(struct run *run, const struct options *options)
 {
 	int ret;
@@ -94,21 +92,15 @@ int run_open(struct run *run, const struct options *options)
 	run->options = options;
 	ret = kdsm_open(&run->kdsm, options->local ? KDSM_OPEN_LOCAL : 0);
 	if (ret)
-		return no_cluster(options, ret);
+		return complain(options, "%s", cluster_reason(ret));
 	run->node = kdsm_node(run->kdsm);
 	run->nodes = kdsm_nodes(run->kdsm);
 	run->measures = run->node == 0;
-	run->target = options->target >= 0 ? options->target : 1;
-	/* A table of one node is of use, locks and tasks are; operations on nobody are not. */
-	if (run->nodes == 1 && options->target < 0 &&
-	    (!strcmp(options->kind, "lock") || !strcmp(options->kind, "task") ||
-	     !strcmp(options->kind, "steal")))
-		run->target = 0;
-	else if (options->target < 0 && run->nodes == 1 && strcmp(options->kind, "table"))
-		ret = complain(options, "this cluster has one node, and it needs two to measure remote operations "
-			       "(--target 0 measures local ones)");
-	else if (options->target >= (int)run->nodes)
-		ret = complain(options, "there is no node %d in a cluster of %u",
+	run->target = options->target != NEXT_NODE ? options->target : 1;
+	if (run->nodes == 1 && options->target == NEXT_NODE)
+		ret = choose_alone(run);
+	else if (options->target != NEXT_NODE && options->target >= run->nodes)
+		ret = complain(options, "there is no node %u in a cluster of %u: give another --target",
 			       options->target, run->nodes);
 	if (ret)
 		run_close(run);

@@ -250,7 +250,7 @@ static int all_loads(struct table *table)
 		       "                find, microseconds   remote a call          insert, microseconds   remote a call\n"
 		       " load  mix      median      99th  reads atomics messages    median      99th  reads atomics messages    calls/s\n",
 		       (unsigned long long)table->size, run->nodes, run->nodes == 1 ? "" : "s",
-		       domain_name(kdsm_domain(run->kdsm)), run->options->calls);
+		       domain_name(run), run->options->calls);
 	for (i = 0; i < run->options->load_count; i++)
 		if (at_load(table, run->options->loads[i]))
 			return 1;

@@ -385,7 +385,7 @@ int bench_task(const struct options *options)
 	bench.run = &run;
 	bench.attr = (struct kdsm_tasks_attr){
 		.node_workers = options->task.workers,
-		.steal = options->task.half ? KDSM_STEAL_HALF : KDSM_STEAL_ONE,
+		.steal = options->task.steal,
 		.deque = 4096,
 		.start = start_worker, .argument = &bench.tiles,
 	};
