@@ -35,6 +35,12 @@ endif
 ALL_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARN) -pthread \
 	-fvisibility=default -MMD -MP -Iuapi -Ilib/include -Ilib -Itools $(CFLAGS)
 
+# gcc would compile the parts of each program in turn, and warn about that.
+ifneq ($(filter -flto,$(CFLAGS)),)
+ALL_CFLAGS += $(shell $(CC) -Werror -flto-partition=one -E -x c /dev/null >/dev/null 2>&1 && \
+	echo -flto-partition=one)
+endif
+
 B := build
 OBJ := $(B)/obj
 
@@ -55,6 +61,7 @@ PROGRAMS := matmul cg is ep btree stock primes
 PROGRAM_BIN := $(addprefix $(B)/programs/,$(PROGRAMS))
 
 .PHONY: all user module install clean help demo check check-fast check-debug check-style bench packages
+.PHONY: FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -97,7 +104,14 @@ module:
 
 user: $(foreach l,$(LIBS),$(B)/lib/$l.so $(B)/lib/$l.a $(B)/lib/pkgconfig/$l.pc) $(TOOL_BIN)
 
-$(OBJ)/%.o: %.c
+# Changes when a compiler or a flag does, because objects made with others are stale then. WARN
+# changes no object.
+FLAGS := $(CC) $(filter-out $(WARN),$(ALL_CFLAGS))
+$(B)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(subst ','\'',$(FLAGS))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS))' >$@
+
+$(OBJ)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fPIC -c -o $@ $<
 
@@ -183,7 +197,7 @@ programs: $(PROGRAM_BIN)
 
 # A 32-bit program without a library, as there need be none of 32 bits; nor has
 # the compiler to know where the kernel's headers for this machine are.
-$(B)/guest/compat: tests/guest/compat.c uapi/linux/kdsm.h uapi/linux/kdsm_task.h
+$(B)/guest/compat: tests/guest/compat.c $(B)/flags uapi/linux/kdsm.h uapi/linux/kdsm_task.h
 	@mkdir -p $(@D)
 	$(CC) -m32 -std=gnu11 -O2 -g $(WARN) -ffreestanding -fno-stack-protector \
 		-fno-pie -static -nostdlib -Iuapi \
@@ -201,11 +215,11 @@ SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -U_FORTIFY_SOURCE $(WARN) \
 SEEDS ?= 1000
 NODES ?= 2-8
 
-$(OBJ)/sim/%.o: %.c
+$(OBJ)/sim/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -c -o $@ $<
 
-$(OBJ)/sim-few/%.o: %.c
+$(OBJ)/sim-few/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -DKDSM_NOTICES_MAX=5 -DKDSM_IDLE_MAX=2 -c -o $@ $<
 
