@@ -98,7 +98,8 @@ module:
 	for from in kmod kmod/*/; do \
 		mkdir -p $$dir/$$from; ln -sf $(CURDIR)/$$from/*.[ch] $$dir/$$from; \
 	done; \
-	$(MAKE) --no-print-directory -C $(KDIR) M=$$dir W=$(W) C=$(C) modules
+	$(MAKE) --no-print-directory -C $(KDIR) M=$$dir W=$(W) C=$(C) \
+		KDSM_VERSION=$(VERSION) modules
 
 # --- user space -------------------------------------------------------------
 

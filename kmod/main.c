@@ -45,3 +45,4 @@ module_exit(kdsm_exit);
 MODULE_DESCRIPTION("Distributed shared memory over RDMA");
 MODULE_AUTHOR("The kdsm developers");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(KDSM_VERSION);
