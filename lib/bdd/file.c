@@ -41,8 +41,7 @@ int kd_bdd_get_i32(struct kd_bdd_reader *r, int32_t *value)
 	uint64_t v;
 	int ret = get(r, 4, &v);
 
-	if (ret == 0)
-		*value = (int32_t)v;
+	*value = (int32_t)v;
 	return ret;
 }
 

@@ -219,6 +219,9 @@ int kdsm_bdd_look(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint32_t *variable
 {
 	struct kd_top top;
 
+	*variable = KD_NO_VARIABLE;
+	*high = KDSM_BDD_INVALID;
+	*low = KDSM_BDD_INVALID;
 	if (!kd_valid(a) || kd_terminal(a))
 		return -EINVAL;
 	if (!kd_top(worker, a, &top))

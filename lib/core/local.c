@@ -283,7 +283,10 @@ int kdsm_local_map_locks(struct kdsm_region *region)
 {
 	struct kdsm_local_area *area;
 	uint64_t serial = 0;
+	int ret = kdsm_lives_start();
 
+	if (ret)
+		return ret;
 	area = mmap(NULL, sizeof(*area), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
 		    region->fd, locks_offset(region->size));
 	if (area == MAP_FAILED)

@@ -138,7 +138,7 @@ static kdsm_bdd *roots(struct kd_search *s, uint64_t *count)
 
 int kd_room_collect(struct kd_search *s, uint64_t order)
 {
-	struct kdsm_bdd_collection c;
+	struct kdsm_bdd_collection c = { 0 };
 	uint64_t count;
 	kdsm_bdd *root = roots(s, &count);
 	int r;

@@ -268,7 +268,7 @@ static int take_block(struct kdsm_table_worker *w)
 
 		r = kdsm_faa(t->region, part, t->offset +
 			     offsetof(struct kd_table_header, blocks), 1, &block);
-		if (r < 0)
+		if (r)
 			return r;
 		w->counts.other += part != t->self;
 		r = listed_block(w, part, block, &block);

@@ -83,7 +83,8 @@ static void counts(void **state)
 	mpz_init(count);
 	begin(&f, 2, 0);
 	for (i = 0; i < 1000; i++) {
-		uint64_t x = i < 2 ? -(uint64_t)i : random64() & random64(), nodes;
+		uint64_t x = i < 2 ? -(uint64_t)i : random64() & random64();
+		uint64_t nodes = 0;
 		kdsm_bdd a = from_table(w(&f), x, plain, 6, 0, 0);
 		unsigned int set = 0;
 

@@ -92,7 +92,7 @@ static void compose(void **state)
 static void restricted(void **state)
 {
 	unsigned int i, v, smaller = 0, larger = 0;
-	uint64_t before, after;
+	uint64_t before = 0, after = 0;
 	struct fixture f;
 
 	(void)state;

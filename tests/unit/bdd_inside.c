@@ -69,7 +69,7 @@ static int visit(void *context, const int8_t *values)
 /* What has no recursion of tasks; of the first row alone where it takes long. */
 static uint64_t look_at(struct kdsm_bdd_worker *w, kdsm_bdd a, uint64_t sum)
 {
-	kdsm_bdd row = queens(w, 1), high, low, *loaded;
+	kdsm_bdd row = queens(w, 1), high, low, *loaded = NULL;
 	struct visits visits = { w, 0, KDSM_BDD_FALSE };
 	uint32_t variables[FIELDS], variable;
 	uint8_t values[FIELDS] = { 0 };

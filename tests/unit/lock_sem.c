@@ -26,7 +26,7 @@ static struct kdsm_sem make_sem(void **state, uint64_t offset, uint32_t value)
 
 static int32_t value_of(struct kdsm_sem *sem)
 {
-	int32_t value;
+	int32_t value = 0;
 
 	assert_int_equal(kdsm_sem_value(sem, &value), 0);
 	return value;

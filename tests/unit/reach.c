@@ -32,7 +32,7 @@ static uint64_t nodes_of(const struct explicit *e)
 	struct kdsm_bdd_worker *worker;
 	struct kdsm_bdd_store *store;
 	struct kdsm_region *region;
-	uint64_t nodes;
+	uint64_t nodes = 0;
 
 	sim_start(1);
 	assert_int_equal(kdsm_region_open(sim.kdsm[0], "n", &size, &region), 0);

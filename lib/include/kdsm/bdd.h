@@ -219,8 +219,8 @@ kdsm_bdd kdsm_bdd_restrict(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd 
 kdsm_bdd kdsm_bdd_support(struct kdsm_bdd_worker *worker, kdsm_bdd a);
 
 /*
- * Store the lowest variable of a, and a with that variable true and false.
- * -EINVAL: a is a constant or KDSM_BDD_INVALID.
+ * Store the lowest variable of a, and a with that variable true and false; after an error,
+ * the latter two are KDSM_BDD_INVALID. -EINVAL: a is a constant or KDSM_BDD_INVALID.
  */
 int kdsm_bdd_look(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint32_t *variable,
 		  kdsm_bdd *high, kdsm_bdd *low);
