@@ -2,32 +2,32 @@
 /*
  * kdsm - distributed shared memory over RDMA.
  *
- * The contract between the module and user space is
+ * The interface between the module and user space is
  *
- *   1. /dev/kdsm: ioctls, mmap, close            (programs; usually by libkdsm): here, and
- *      in <linux/kdsm_table.h> and <linux/kdsm_task.h> what two of its operations work on
- *   2. the generic netlink family "kdsm"         (administration; usually by kdsmctl):
- *      <linux/kdsm_netlink.h>
+ *   1. /dev/kdsm: ioctl, mmap and close, for programs, usually by way of libkdsm. This
+ *      header describes it; <linux/kdsm_table.h> and <linux/kdsm_task.h> describe the
+ *      structures of two of its operations.
+ *   2. The generic netlink family "kdsm", for administration, usually by way of kdsmctl:
+ *      <linux/kdsm_netlink.h>.
  *
  * Conventions of the ioctls
  *
- *   - Every argument struct starts with argsz and flags. The caller sets argsz
- *     to the size of the struct it was compiled with. A module that knows a
- *     larger struct takes the missing tail as zero; a module that knows a
- *     smaller one accepts the tail only if it is zero (-E2BIG otherwise). argsz
- *     below the first published size of a struct is -EINVAL.
- *   - Unknown flags and reserved fields that are not zero are -EINVAL.
- *   - Fields marked (out) are written by the module, at most argsz bytes of the
- *     struct. Structs hold no pointers or longs: user addresses are __u64, so
- *     32-bit programs use the same layout.
- *   - Sizes, offsets and lengths are bytes, times are nanoseconds.
- *   - Errors that every ioctl may give: -EFAULT (bad user address), -ENOTTY
- *     (unknown ioctl), -ENOMEM, -ERESTARTSYS/-EINTR (signal).
+ *   - Every argument struct starts with argsz and flags. The caller sets argsz to the size
+ *     of the struct that it was compiled with. If the module's struct is larger, it takes
+ *     the missing tail as zero; if it is smaller, the tail must be zero (-E2BIG). An argsz
+ *     below the first published size of the struct is -EINVAL.
+ *   - An unknown flag and a reserved field other than 0 are -EINVAL.
+ *   - The module writes the fields marked (out), at most argsz bytes of the struct. Structs
+ *     hold no pointers and no longs: user addresses are __u64, so 32-bit programs use the
+ *     same layout.
+ *   - Sizes, offsets and lengths are in bytes, times in nanoseconds.
+ *   - Every ioctl can fail with -EFAULT (bad user address), -ENOTTY (unknown ioctl), -ENOMEM
+ *     and -EINTR or -ERESTARTSYS (signal).
  *
- * Words: a node is one kernel with the module loaded, numbered 0..N-1. A region
- * is a named piece of memory that spans the nodes. In a partitioned region every
- * node contributes an equal part, and a place is (node, offset in the part of that
- * node). A coherent region is one memory that every node sees whole.
+ * Words: a node is one kernel with the module loaded, numbered 0..N-1. A region is a named
+ * piece of memory that spans the nodes. In a partitioned region every node contributes a
+ * part of the same size, and a place is a pair (node, offset in that node's part). A
+ * coherent region is one memory that every node maps whole.
  */
 #ifndef _UAPI_LINUX_KDSM_H
 #define _UAPI_LINUX_KDSM_H
@@ -37,40 +37,40 @@
 
 #define KDSM_DEVICE		"/dev/kdsm"
 
-/* Raised when an existing program would break; KDSM_IOC_INFO tells it. */
+/* Raised when existing programs would break; KDSM_IOC_INFO returns the module's. */
 #define KDSM_ABI_VERSION	1
 
-/* Limits. Names and locations are NUL-terminated within these sizes. */
+/* Limits. Names and locations include their NUL. */
 #define KDSM_MAX_NODES		1024
 #define KDSM_NAME_SIZE		64	/* clusters and regions */
 #define KDSM_LOCATION_SIZE	64
 #define KDSM_UUID_SIZE		16
 #define KDSM_MAX_OPS		1024	/* operations in one KDSM_IOC_SUBMIT */
-#define KDSM_MAX_OP_LENGTH	(1U << 21)	/* bytes of one get or put */
-#define KDSM_LEASE_MAX		1000000000U	/* ns; of a region of policy STRICT */
-#define KDSM_MAX_TICKETS	1024	/* submitted, not yet completed, per file */
-#define KDSM_MAX_INFLIGHT_BYTES	(8U << 20)	/* of those, bytes of gets and puts */
+#define KDSM_MAX_OP_LENGTH	(1U << 21)	/* of one get or put, in bytes */
+#define KDSM_LEASE_MAX		1000000000U	/* lease of a STRICT region, in ns */
+#define KDSM_MAX_TICKETS	1024	/* submitted and not completed, of a file */
+#define KDSM_MAX_INFLIGHT_BYTES	(8U << 20)	/* of gets and puts of these tickets */
 
 /*
- * The atomicity domain of the cluster (design: a device's atomics are in
- * general atomic only against that device's other atomics).
+ * Atomicity domain of the cluster: what performs atomic operations. Atomics of a device are
+ * in general atomic only against other atomics of the same device.
  */
 enum kdsm_domain {
-	KDSM_DOMAIN_AUTO = 0,	/* only as a wish: GLOB if the device can, else SW */
-	KDSM_DOMAIN_SW,		/* CPUs do all atomics; remote ones are messages */
-	KDSM_DOMAIN_HCA,	/* devices do all atomics, local ones included */
-	KDSM_DOMAIN_GLOB,	/* CPU and device atomics mix */
+	KDSM_DOMAIN_AUTO = 0,	/* only when asking: GLOB if the device can, else SW */
+	KDSM_DOMAIN_SW,		/* CPUs do all; a remote atomic is a message */
+	KDSM_DOMAIN_HCA,	/* devices do all, including those on the own node */
+	KDSM_DOMAIN_GLOB,	/* atomics of CPU and device are atomic against each other */
 };
 
-/* What a region promises about its memory. */
+/* Consistency policy of a region */
 enum kdsm_policy {
-	KDSM_POLICY_PARTITIONED = 1,	/* reached by operations; own part mapped */
+	KDSM_POLICY_PARTITIONED = 1,	/* operations; the own part is mapped */
 	KDSM_POLICY_RELEASE,		/* coherent for programs without data races */
 	KDSM_POLICY_STRICT,		/* coherent for all; one writer or many readers */
 };
 
 /*
- * KDSM_IOC_INFO: about this node. Works on any open file.
+ * KDSM_IOC_INFO: describe this node and its cluster. Any open file can be used.
  *
  * -ENETDOWN: the cluster is not up.
  */
@@ -88,8 +88,8 @@ struct kdsm_info {
 #define KDSM_INFO_SIZE_VER0	104
 
 /*
- * KDSM_IOC_LOCATION: where a node is, as its cluster was told: words from the outside
- * in, "rack0/chassis2", or nothing. Works on any open file.
+ * KDSM_IOC_LOCATION: return the location of a node: words separated by slashes, outermost
+ * first, such as "rack0/chassis2", or an empty string. Any open file can be used.
  *
  * -ENETDOWN: the cluster is not up. -EINVAL: there is no such node.
  */
@@ -104,44 +104,43 @@ struct kdsm_location {
 #define KDSM_LOCATION_SIZE_VER0	80
 
 /*
- * KDSM_IOC_REGION_OPEN: bind this file to a region, creating it if told to.
+ * KDSM_IOC_REGION_OPEN: bind this file to a region, once, and create the region if asked.
  *
- * A file is bound once. A region lives while some file on some node is bound to
- * it or to a mapping of it; with KDSM_REGION_KEEP it lives until it is destroyed
- * by name and no longer bound. New memory is zero.
+ * A region lives while a file on some node is bound to it or mapped. With KDSM_REGION_KEEP
+ * it lives until it is destroyed by name and no file is bound to it. New memory is zero.
  *
- * @flags with KDSM_REGION_CREATE: create it if it does not exist; with
- * KDSM_REGION_EXCL as well: fail if it does. Without CREATE, size, block_size,
- * policy and mode are ignored on input. With CREATE and an existing region,
- * size, block_size and policy must match it.
+ * KDSM_REGION_CREATE creates the region if it does not exist; with KDSM_REGION_EXCL the call
+ * fails if it exists. With CREATE, size, block_size and policy must be those of an existing
+ * region. Without CREATE, these fields and mode are ignored on input.
  *
  * Errors:
  *   -ENETDOWN	the cluster is not up
- *   -EBUSY	the file is already bound
- *   -EINVAL	name empty, without NUL or not printable; size 0; bad policy,
- *		block size or mode; the existing region differs
- *   -ENOENT	no such region (without CREATE)
- *   -EEXIST	it exists (with EXCL)
- *   -EACCES	mode, owner and group of the region do not allow it
- *   -ENOMEM	some node cannot hold its part
- *   -EFBIG	the size exceeds what any node can address
+ *   -EBUSY	the file is bound already
+ *   -EINVAL	the name is empty, has no NUL or a character that is not printable ASCII or
+ *		a space; size is 0; policy, block size or mode is invalid; or the region
+ *		exists with other attributes
+ *   -ENOENT	there is no such region (without CREATE)
+ *   -EEXIST	the region exists (with EXCL)
+ *   -EACCES	mode, owner and group of the region forbid it
+ *   -ENOMEM	a node cannot hold its part
+ *   -EFBIG	size is above 16 TiB less 8 GiB
+ *   -ENOSPC	there are 4096 regions, or no range of addresses is free
  *   -EHOSTDOWN	a node that must take part cannot be reached
- *   -ETIMEDOUT	a node took part but did not answer in time
- *   -ENOSPC	too many regions
+ *   -EIO, -ETIMEDOUT	a node did not answer; the call may be repeated
  */
 struct kdsm_region_open {
 	__u32 argsz;
 	__u32 flags;		/* KDSM_REGION_* */
 	char  name[KDSM_NAME_SIZE];
-	__u64 size;		/* bytes wanted over all nodes; (out) what it has */
+	__u64 size;		/* over all nodes, wanted; (out) actual */
 	__u32 block_size;	/* 0: 4096; a power of two, 4 KiB to 2 MiB; (out) */
 	__u32 policy;		/* enum kdsm_policy; (out) */
 	__u32 mode;		/* permission bits, 0777 at most; 0: 0600; (out) */
 	__u32 id;		/* (out) number of the region in the cluster */
-	__u64 part_size;	/* (out) bytes on each node, a multiple of block_size;
-				 * coherent: of the whole region
+	__u64 part_size;	/* (out) of each part, a multiple of block_size; coherent: of
+				 * the whole region
 				 */
-	__u64 base;		/* (out) address of the region in every program */
+	__u64 base;		/* (out) address of the mapping, in every process */
 };
 
 #define KDSM_REGION_OPEN_SIZE_VER0	112
@@ -151,11 +150,11 @@ struct kdsm_region_open {
 #define KDSM_REGION_KEEP	(1U << 2)	/* survives its last close */
 
 /*
- * KDSM_IOC_REGION_DESTROY: remove a name. Files that are bound go on; the
+ * KDSM_IOC_REGION_DESTROY: remove the name of a region. Files that are bound stay bound; the
  * memory is freed with the last of them. Any open file can be used.
  *
- * -ENOENT: no such region. -EACCES: caller is neither its owner nor has
- * CAP_SYS_ADMIN. -ENETDOWN, -EHOSTDOWN, -ETIMEDOUT as above.
+ * -ENOENT: there is no such region. -EACCES: the caller is neither its owner nor has
+ * CAP_SYS_ADMIN. -ENETDOWN, -EHOSTDOWN, -EIO, -ETIMEDOUT: as KDSM_IOC_REGION_OPEN.
  */
 struct kdsm_region_destroy {
 	__u32 argsz;
@@ -165,35 +164,36 @@ struct kdsm_region_destroy {
 
 #define KDSM_REGION_DESTROY_SIZE_VER0	72
 
-/* One operation on (node, offset) of the region that the file is bound to. */
+/* Operations on a place of the partitioned region that the file is bound to */
 enum kdsm_opcode {
-	KDSM_OP_GET = 1,	/* region -> memory at addr, length bytes */
-	KDSM_OP_PUT,		/* memory at addr -> region, length bytes */
-	KDSM_OP_CAS,		/* 8 bytes: if *place == compare, *place = operand */
-	KDSM_OP_FAA,		/* 8 bytes: *place += operand */
+	KDSM_OP_GET = 1,	/* copy length bytes from the place to addr */
+	KDSM_OP_PUT,		/* copy length bytes from addr to the place */
+	KDSM_OP_CAS,		/* 8-byte word: store operand if it equals compare */
+	KDSM_OP_FAA,		/* 8-byte word: add operand */
 	KDSM_OP_FIND,		/* struct kdsm_find, <linux/kdsm_table.h>, at addr */
 	KDSM_OP_STEAL,		/* struct kdsm_theft, <linux/kdsm_task.h>, at addr */
 };
 
 /*
- * CAS and FAA leave the former value in result. They work on 8-byte aligned
- * offsets and are atomic against all other CAS and FAA on the place, against
- * aligned loads, and, unless the domain is HCA, against CPU atomics on the
- * mapping of the node that holds the place. Gets and puts are not atomic: a
- * concurrent change may be seen in part, on some devices even inside a word.
+ * CAS and FAA store the former value in result. Their offset is a multiple of 8. They are
+ * atomic against all other CAS and FAA on the word, against aligned loads, and, unless the
+ * domain is HCA, against CPU atomics on the mapping of the node that holds the word. Gets
+ * and puts are not atomic: a get may return a mixture of old and new bytes, on some devices
+ * even inside a word.
  *
- * Operations of one submission may take effect in any order, except that puts
- * with KDSM_OP_NOTIFY take effect after earlier puts of the same submission to
- * the same node. status is 0 or a negative errno:
- *   -EINVAL	bad opcode, flags, node, length or alignment, reserved not 0
+ * Operations of one submission take effect in any order, except that a put with
+ * KDSM_OP_NOTIFY takes effect after earlier puts of the submission to the same node. status
+ * is 0 or
+ *   -EINVAL	opcode, flags, node, length or alignment is invalid; reserved is not 0; or
+ *		the struct of FIND or STEAL is malformed
  *   -ERANGE	the place is not inside the part
- *   -EFAULT	addr
- *   -EACCES	any but GET without permission to write the region
- *   -ENOMEM	the target has no memory for the place
+ *   -EFAULT	addr is not accessible memory
+ *   -EACCES	the region may not be written (all but GET)
+ *   -ENOMEM	this node or the target has no memory for it
  *   -EHOSTDOWN	the target cannot be reached
- *   -EIO	the operation failed on the wire, or the region is gone there; FIND: the
- *		index holds what is no entry; STEAL: a proxy stands for no task, and
- *		what was to be taken is lost
+ *   -EIO	the connection broke, and the operation may have taken effect; or the region
+ *		does not exist there any more. FIND: the index holds a word that is no entry.
+ *		STEAL: a proxy stands for no task, and the tasks that were taken are lost
  *   -EOPNOTSUPP	FIND in domain HCA
  */
 struct kdsm_op {
@@ -211,25 +211,27 @@ struct kdsm_op {
 };
 
 /*
- * PUT of whole aligned words of 8 bytes: when all of it is there, wake those who wait for
- * the first of them there (KDSM_IOC_WAIT). What else they are to find goes in earlier puts.
+ * PUT of whole aligned words of 8 bytes: when all of it has arrived, wake the waiters of the
+ * first word (KDSM_IOC_WAIT). Data that they are to find belong into earlier puts.
  */
 #define KDSM_OP_NOTIFY	(1U << 0)
 
 /*
- * KDSM_IOC_SUBMIT: start count operations together, so that they overlap.
+ * KDSM_IOC_SUBMIT: start count operations, so that their round trips overlap. The data of
+ * puts are copied before the call returns.
  *
- * What a put writes is copied before the call returns. With KDSM_SUBMIT_WAIT
- * the call waits, stores results and statuses into the array, and returns 0 if
- * all succeeded, else the status of the first that failed. Without it the call
- * returns at once with a ticket; results, statuses and the bytes of gets are
- * stored by the KDSM_IOC_COMPLETE of that ticket, through the same array, which
- * must stay until then.
+ * With KDSM_SUBMIT_WAIT the call waits, stores results and statuses in the array, and
+ * returns 0 or the first status that is not 0. Without it the call returns a ticket;
+ * KDSM_IOC_COMPLETE of that ticket stores results, statuses and the bytes of gets through
+ * the same array, which must stay until then.
  *
- * Errors: -EBADFD (file not bound), -EINVAL (count 0 or above KDSM_MAX_OPS),
- * -EFAULT, -EAGAIN (without WAIT: too many tickets or bytes in flight), -E2BIG
- * (without WAIT: more than KDSM_MAX_INFLIGHT_BYTES in this one), -EINTR (a fatal
- * signal; the operations may or may not take effect).
+ * -EBADFD	the file is not bound
+ * -EOPNOTSUPP	the region is coherent
+ * -EINVAL	count is 0 or above KDSM_MAX_OPS
+ * -EFAULT	the array is not accessible memory
+ * -EAGAIN	too many tickets or bytes are in flight (without WAIT)
+ * -E2BIG	the operations have more than KDSM_MAX_INFLIGHT_BYTES (without WAIT)
+ * -EINTR	a fatal signal came; the operations may take effect
  */
 struct kdsm_submit {
 	__u32 argsz;
@@ -245,12 +247,12 @@ struct kdsm_submit {
 #define KDSM_SUBMIT_WAIT	(1U << 0)
 
 /*
- * KDSM_IOC_COMPLETE: wait for a submission and store what it brought.
+ * KDSM_IOC_COMPLETE: wait for a submission and store what it brought, in the memory of the
+ * caller (after fork: of parent or child). Returns as KDSM_IOC_SUBMIT with WAIT, and the
+ * ticket is then gone. timeout 0 does not wait; ~0 waits without limit.
  *
- * Returns as KDSM_IOC_SUBMIT with WAIT does; the ticket is gone then. Must be
- * called with the memory (fork: parent or child) that should get the results.
- * -ETIMEDOUT: not done in timeout ns, the ticket stays. -ENOENT: no such ticket.
- * -EBUSY: another thread is completing it. timeout 0 polls, ~0 waits for ever.
+ * -ETIMEDOUT: not done in time; -EINTR: a signal came; -EBUSY: another thread completes it.
+ * After these the ticket stays. -ENOENT: there is no such ticket.
  */
 struct kdsm_complete {
 	__u32 argsz;
@@ -262,16 +264,15 @@ struct kdsm_complete {
 #define KDSM_COMPLETE_SIZE_VER0	24
 
 /*
- * KDSM_IOC_WAIT: sleep while the 8-byte word at offset of the own part equals
- * value. Returns 0 when it was seen to differ, at once if it does already.
+ * KDSM_IOC_WAIT: sleep while the 8-byte word at offset of the own part equals value. Returns
+ * 0 when the word differs, at once if it already does.
  *
- * It is woken by a put with KDSM_OP_NOTIFY that begins with that word, from another
- * node, and by KDSM_IOC_WAKE on this one; a plain store wakes nobody. As the word may be
- * seen while half of a put is done, compare with a value that ends the wait
- * before trusting it.
+ * A put with KDSM_OP_NOTIFY whose first word it is wakes the waiter, and so does
+ * KDSM_IOC_WAKE on this node; a plain store does not. The word may be seen while a put is
+ * half done, so the caller compares it with the value that it expects.
  *
- * -EBADFD, -EINVAL (alignment), -ERANGE, -ETIMEDOUT (timeout as above), -EINTR,
- * -ENETDOWN (the cluster went down).
+ * -EBADFD, -EOPNOTSUPP, -EINVAL (alignment), -ERANGE, -ENOMEM, -ETIMEDOUT (timeout as of
+ * KDSM_IOC_COMPLETE), -EINTR.
  */
 struct kdsm_wait {
 	__u32 argsz;
@@ -283,7 +284,7 @@ struct kdsm_wait {
 
 #define KDSM_WAIT_SIZE_VER0	32
 
-/* KDSM_IOC_WAKE: wake all that wait for the word at offset of the own part. */
+/* KDSM_IOC_WAKE: wake all waiters of the word at offset of the own part. */
 struct kdsm_wake {
 	__u32 argsz;
 	__u32 flags;		/* 0 */
@@ -293,8 +294,8 @@ struct kdsm_wake {
 #define KDSM_WAKE_SIZE_VER0	16
 
 /*
- * A write notice: the blocks first..first+count-1 were written by node writer. The
- * timestamp orders it against others of the same block.
+ * Write notice: node writer wrote blocks first..first+count-1. The logical timestamp ts
+ * orders it against other notices of the same blocks.
  */
 struct kdsm_notice {
 	__u64 ts;
@@ -309,12 +310,12 @@ struct kdsm_notice {
 #endif
 
 /*
- * What a release hands to an acquire: for programs a sequence of bytes, of which
- * the first KDSM_SIGNATURE_BYTES(count) count. It may be passed on by any means,
- * to any node of the cluster.
+ * Signature: what a release gives to an acquire. To programs it is a sequence of bytes, of
+ * which the first KDSM_SIGNATURE_BYTES(count) are in use. It may be sent by any means to any
+ * node of the cluster.
  */
 struct kdsm_signature {
-	__u64 floor;		/* writes up to this timestamp may not be listed */
+	__u64 floor;		/* notices up to this timestamp may be missing */
 	__u32 count;
 	__u32 reserved;		/* 0 */
 	struct kdsm_notice notices[KDSM_NOTICES_MAX];	/* oldest first */
@@ -323,23 +324,19 @@ struct kdsm_signature {
 #define KDSM_SIGNATURE_BYTES(count)	(16 + (count) * 24)
 
 /*
- * KDSM_IOC_RELEASE: complete all writes that programs of this node have made to
- * the coherent region that the file is bound to, and store the signature that
- * tells of them, and of all that this node has acquired.
+ * KDSM_IOC_RELEASE: complete all writes that programs of this node made to the coherent
+ * region that the file is bound to, and store a signature of these writes and of all that
+ * this node has acquired.
  *
- * KDSM_IOC_ACQUIRE: see all writes that the signature tells of. It is read from
- * user memory. -EINVAL: it is none. One that no release gave may spoil this region
- * for all its users, and nothing else.
+ * KDSM_IOC_ACQUIRE: make the writes of the signature visible. -EINVAL: it is malformed. A
+ * signature that no release made can spoil this region for all its users, and nothing else.
  *
- * In a region of policy STRICT all writes are seen at once: both do nothing, and
- * the signature is empty.
+ * Both work for all threads and processes of the node. In a region of policy STRICT writes
+ * are visible at once: both do nothing, and the signature is empty.
  *
- * Both work for the whole node: what one thread acquires, all threads and
- * processes of the node see.
- *
- * Errors: -EBADFD (not bound), -EOPNOTSUPP (the region is partitioned), -EFAULT,
- * -ENOMEM, -EHOSTDOWN, -EIO, -ETIMEDOUT: some writes are not complete, or some
- * copies are too old; the call can be repeated.
+ * -EBADFD (not bound), -EOPNOTSUPP (the region is partitioned), -EFAULT, -ENOMEM,
+ * -EHOSTDOWN, -EIO, -ETIMEDOUT: some writes may be incomplete, or some copies stale; the
+ * call may be repeated.
  */
 struct kdsm_fence {
 	__u32 argsz;
@@ -350,22 +347,20 @@ struct kdsm_fence {
 #define KDSM_FENCE_SIZE_VER0	16
 
 /*
- * KDSM_IOC_ADVISE: do something now for the blocks of the coherent region that
- * have bytes in offset..offset+length-1, so that it need not be done later. It changes
- * nothing that a program can see but time, and promises nothing: what was brought here
- * may go again at any moment. Done block by block before the call returns.
+ * KDSM_IOC_ADVISE: do something now for the blocks of the coherent region that overlap
+ * offset..offset+length-1. It changes nothing that a program can see but time, and another
+ * node may undo it at any time. The call returns when it is done.
  *
- * PREFETCH	have a copy, as if each block were read.
- * FLUSH	release what was written to these blocks, and nothing else. Who is to see
- *		it needs the signature of a KDSM_IOC_RELEASE after it, as always; that
- *		has less to do then. STRICT: nothing.
- * OWN		be the owner. RELEASE: until another node writes to the block and
- *		releases, releases here need no network for it. STRICT: as if each block
- *		were written. -EACCES: the file is not open for writing.
+ * PREFETCH	fetch copies, as if each block were read.
+ * FLUSH	complete the writes to these blocks. A later KDSM_IOC_RELEASE has less to do, and
+ *		is still needed for its signature. STRICT: nothing.
+ * OWN		become the owner. RELEASE: releases of this node need no network for these blocks
+ *		until another node writes them and releases. STRICT: as if each block were
+ *		written. -EACCES: the file is not open for writing.
  *
- * Errors: -EBADFD (not bound), -EINVAL (advice, length 0), -EOPNOTSUPP (the region is
- * partitioned), -ERANGE (not inside the region), -ENOMEM, -EHOSTDOWN, -EIO, -ETIMEDOUT,
- * -ERESTARTSYS: some blocks are as they were.
+ * -EBADFD (not bound), -EINVAL (advice, length 0), -EOPNOTSUPP (the region is partitioned),
+ * -ERANGE (not inside the region), -ENOMEM, -EHOSTDOWN, -EIO, -ETIMEDOUT, -ERESTARTSYS: some
+ * blocks are unchanged.
  */
 enum kdsm_advice {
 	KDSM_ADVICE_PREFETCH = 1,
@@ -387,66 +382,65 @@ struct kdsm_advise {
 /* ---- locks ---- */
 
 /*
- * Locks of a region that exclude threads of all nodes. They live as long as the
- * region, have a number in it, and a name if they were given one.
+ * Locks exclude threads of all nodes. A lock belongs to a region, has a number in it, may
+ * have a name, and lives as long as the region.
  *
- * A lock is at one node at a time. There the threads of the node, of all processes,
- * take turns; nodes queue for it. From a node that has it and where nobody else wants
- * it, it is taken and released without a system call; see the lock words below.
+ * A lock is at one node at a time. There the threads of all processes take turns, and nodes
+ * queue for it. While it is at a node and no other thread wants it, it is locked and
+ * unlocked without a system call; see the lock words below.
  *
- * In a region of policy RELEASE, whoever gets a lock sees all that was written, on any
- * node, before the lock was unlocked by those who had it before; as if each had done
- * KDSM_IOC_RELEASE before it let go, and the next one KDSM_IOC_ACQUIRE after it got it. Both
- * are done when the lock goes from node to node, and cost nothing while it stays. What a
- * dead thread wrote is seen with -EOWNERDEAD. If writes cannot be brought to an end for
- * 10 s, because a node is gone, the next one gets the lock with -EOWNERDEAD, too, and may
- * see old values.
+ * In a region of policy RELEASE the holder of a lock sees all that earlier holders wrote, on
+ * any node, before they unlocked it, as if each had done KDSM_IOC_RELEASE before it unlocked
+ * and the next one KDSM_IOC_ACQUIRE after it locked. This is done when the lock is handed
+ * from node to node, and costs nothing while it stays. Writes of a holder that died are seen
+ * with -EOWNERDEAD. If writes cannot be completed for 10 s because a node does not answer,
+ * the next holder gets -EOWNERDEAD as well, and may see old values.
  *
  * Levels: the nodes form a tree by their locations ("rack0/chassis2"). Level 1 is the
- * whole cluster, the last level a node, whose members are threads. The threads of an
- * element of level i have the lock T_L,i times in a row at most while another element
- * waits for it. T_L,1 has no meaning.
+ * cluster, the last level is a node, whose members are threads. The threads of an element of
+ * level i hold the lock at most T_L,i times in a row while another element waits. T_L,1 has
+ * no meaning. (P. Schmid, M. Besta, T. Hoefler, "High-Performance Distributed RMA Locks",
+ * HPDC 2016)
  */
 #define KDSM_MAX_LOCKS		4096	/* of a region */
-#define KDSM_LOCK_LEVELS	8	/* deeper locations are cut */
-#define KDSM_LOCK_ANY		(~0U)	/* as number: any that is free */
+#define KDSM_LOCK_LEVELS	8	/* of the tree; deeper locations are cut */
+#define KDSM_LOCK_ANY		(~0U)	/* as number: any free one */
 #define KDSM_MAX_LOCK_THREADS	65536	/* of a region on one node */
 
 enum kdsm_lock_kind {
 	KDSM_LOCK_DMCS = 1,	/* two levels, the cluster and its nodes */
-	KDSM_LOCK_RMA_MCS,	/* the levels that the locations tell of */
+	KDSM_LOCK_RMA_MCS,	/* the levels of the locations */
 	KDSM_LOCK_RMA_RW,	/* RMA_MCS for writers, and many readers at once */
 };
 
 /*
- * What can be set. mask: which of the fields are given, KDSM_LOCK_SET_*; the
- * others have their default in a new lock, and stay as they are in KDSM_IOC_LOCK_SET.
- * (out) all fields; mask tells which of them matter for the kind. A DMCS has none but
- * keep, and T_L,2 is 1.
+ * Settings of a lock. mask names the fields that are given, KDSM_LOCK_SET_*; the others have
+ * their default in a new lock, and are unchanged by KDSM_IOC_LOCK_SET. (out) all fields, and
+ * mask names those that the kind has. A DMCS has only keep, and its T_L,2 is 1.
  */
 struct kdsm_lock_settings {
 	__u32 mask;
-	__u32 t_dc;	/* RMA_RW: one node in so many has a counter of readers; 1 to
-			 * nodes; a change holds from the next writer on
+	__u32 t_dc;	/* RMA_RW: nodes for each counter of readers, 1 to the number of
+			 * nodes; a change takes effect with the next writer
 			 */
 	__u32 t_r;	/* RMA_RW: nodes that may come to each counter while a writer
-			 * waits; 1 to T_MAX
+			 * waits, 1 to T_MAX
 			 */
-	__u32 t_w;	/* RMA_RW: writers in a row while readers wait; 1 to T_MAX;
+	__u32 t_w;	/* RMA_RW: writers in a row while readers wait, 1 to T_MAX;
 			 * default: the product of T_L,2 and on, T_MAX at most
 			 */
 	__u32 t_l[KDSM_LOCK_LEVELS];	/* t_l[i - 1] of level i; 1 to T_MAX, or T_L_AUTO */
-	__u64 keep;	/* ns; see below */
+	__u64 keep;	/* in ns; see KDSM_LOCK_KEEP_FOREVER */
 };
 
 #define KDSM_LOCK_T_MAX		(1U << 20)
 
 /*
- * As T_L,i, the default but for kind DMCS: the members of an element of level i have the
- * lock as often as it takes for all of them to have had it once, but T_L_MOST times at
- * most. For a node, the last level, that is as many threads as wait there when its turn
- * begins; for what is larger, as many turns as it has nodes. Elsewhere it counts as
- * T_L_MOST: in the default of T_W, and for threads that read.
+ * T_L,i automatic, the default except for DMCS: the members of an element of level i hold the
+ * lock as many times as it takes for each of them to have held it once, at most T_L_MOST
+ * times. For a node, the last level, that is the number of threads that wait when its turn
+ * begins; for a larger element, as many turns as it has nodes. In the default of T_W, and for
+ * threads that read, it counts as T_L_MOST.
  */
 #define KDSM_LOCK_T_L_AUTO	(~0U)
 #define KDSM_LOCK_T_L_MOST	16
@@ -458,32 +452,30 @@ struct kdsm_lock_settings {
 #define KDSM_LOCK_SET_T_L(i)	(1U << (7 + (i)))	/* i: level, 2 to KDSM_LOCK_LEVELS */
 
 /*
- * How long a node keeps a lock that nobody wants, at least; it may be up to twice as
- * long. 0: it lets go with every unlock, with one remote atomic. FOREVER, the default:
- * until another node wants it. For reading: that long at most, and no longer than a
- * few times what a remote atomic takes.
+ * keep: time in ns for which a node keeps a lock that none of its threads wants, at least; up
+ * to twice as long. 0: every unlock gives it back, with one remote atomic. FOREVER, the
+ * default: until another node wants it. For reading: at most that long, and no longer than a
+ * few times the duration of a remote atomic.
  */
 #define KDSM_LOCK_KEEP_FOREVER	(~0ULL)
 
 /*
- * KDSM_IOC_LOCK_OPEN: find a lock of the region that the file is bound to, making it
- * if told to. Nothing has to be closed.
+ * KDSM_IOC_LOCK_OPEN: open a lock of the region that the file is bound to, creating it if
+ * asked. A lock is not closed.
  *
- * name: which one; number is (out). Empty name: number says which one; with CREATE it
- * may be KDSM_LOCK_ANY. kind and settings: of a new lock; an existing one must be of
- * that kind if CREATE is given, and keeps its settings. Both tell (out) how it is.
+ * With a name, number is (out). With an empty name, number identifies the lock; with CREATE
+ * it may be KDSM_LOCK_ANY. kind and settings are those of a new lock. With CREATE an existing
+ * lock must have that kind; it keeps its settings. Both are (out).
  *
- * Errors:
  *   -EBADFD	the file is not bound
- *   -EINVAL	flags, name or mask; number not below KDSM_MAX_LOCKS; no such kind; the
- *		existing lock is of another kind
- *   -ERANGE	a setting is out of its range, names a level that there is not, or is
- *		not one of that kind
+ *   -EINVAL	flags, name or mask is invalid; number is not below KDSM_MAX_LOCKS; there is
+ *		no such kind; or the lock exists and has another kind
+ *   -ERANGE	a setting is out of its range, or the kind or the topology does not have it
  *   -EACCES	the file is not open for writing
- *   -ENOENT	no such lock (without CREATE)
- *   -EEXIST	it exists (with EXCL)
+ *   -ENOENT	there is no such lock (without CREATE)
+ *   -EEXIST	the lock exists (with EXCL)
  *   -ENOSPC	all numbers are taken
- *   -EHOSTDOWN, -ETIMEDOUT	node 0, which knows the names, does not answer
+ *   -EHOSTDOWN, -ETIMEDOUT	node 0, which keeps the names, does not answer
  */
 struct kdsm_lock_open {
 	__u32 argsz;
@@ -491,7 +483,7 @@ struct kdsm_lock_open {
 	char  name[KDSM_NAME_SIZE];
 	__u32 number;
 	__u32 kind;		/* enum kdsm_lock_kind */
-	__u32 levels;		/* (out) that there are, 2 to KDSM_LOCK_LEVELS */
+	__u32 levels;		/* (out) number of levels, 2 to KDSM_LOCK_LEVELS */
 	__u32 reserved;		/* 0 */
 	struct kdsm_lock_settings settings;
 };
@@ -502,11 +494,11 @@ struct kdsm_lock_open {
 #define KDSM_LOCK_EXCL		(1U << 1)
 
 /*
- * KDSM_IOC_LOCK_THREAD: the number by which the calling thread owns locks of the
- * region, through this file. The same at every call by the same thread; another one
- * for other threads (after fork(), too) and other files. Never 0. It stands for the
- * thread until that has ended or the file is closed: what it then owns goes to the
- * next with -EOWNERDEAD.
+ * KDSM_IOC_LOCK_THREAD: return the number by which the calling thread holds locks of the
+ * region through this file. It is never 0, the same at every call of the thread, and
+ * different for other threads, children of fork() and other files. It is valid until the
+ * thread ends or the file is closed; the next holder of a lock that the thread then holds
+ * gets -EOWNERDEAD.
  *
  * -EBADFD, -EACCES (not open for writing), -ENOSPC (KDSM_MAX_LOCK_THREADS).
  */
@@ -520,41 +512,39 @@ struct kdsm_lock_thread {
 #define KDSM_LOCK_THREAD_SIZE_VER0	16
 
 /*
- * KDSM_IOC_LOCK: lock it for the calling thread, whose number is thread. Threads of
- * a node get it in the order in which they asked, as do nodes, within the thresholds.
+ * KDSM_IOC_LOCK: lock for the calling thread, whose number is thread. Threads of a node get
+ * the lock in the order in which they asked, and so do nodes, within the thresholds.
  *
- * flags: TRY: not if that takes waiting for another thread. READ: of a lock of kind
- * RMA_RW, share it with other readers; those of a node count as one for T_R, and at most
- * T_L of the last level join the first. timeout: ns to wait at most, ~0: for ever; not
- * counted is the time that the network takes for an answer.
+ * TRY: do not wait for another thread. READ: share a lock of kind RMA_RW with other readers;
+ * the readers of a node count as one for T_R, and at most T_L of the last level join the
+ * first. timeout: longest wait in ns, without the time that the network takes for an answer;
+ * ~0: no limit.
  *
- * 0 and -EOWNERDEAD: the caller has it. Errors:
- *   -EOWNERDEAD	and who had it died with it: a thread, or a node, which had it or
- *		may have. KDSM_IOC_LOCK_CONSISTENT tells that what the lock guards is in
- *		order again; without that, nobody will have the lock any more once it is
- *		unlocked. Readers are told so, too, and leave that to one who writes
- *   -ENOTRECOVERABLE	it was unlocked so
- *   -EBUSY	with TRY: somebody has it
+ * The caller holds the lock after 0 and after -EOWNERDEAD.
+ *   -EOWNERDEAD	the thread or node that held the lock, or may have, died with it. The
+ *			holder calls KDSM_IOC_LOCK_CONSISTENT when what the lock guards is
+ *			consistent again; if it unlocks without, the lock is lost. A reader
+ *			leaves that to a writer
+ *   -ENOTRECOVERABLE	the lock is lost
+ *   -EBUSY	another thread holds the lock (with TRY)
  *   -ETIMEDOUT	timeout is over
  *   -EINTR	a signal came
- *   -EDEADLK	this thread has it
+ *   -EDEADLK	the calling thread holds the lock
  *   -EPERM	thread is not the number of the calling thread
- *   -ENOENT	no such lock, or not opened on this node
+ *   -ENOENT	there is no such lock, or it was not opened on this node
  *   -EINVAL	flags; READ of a lock of another kind
  *   -EACCES	the file is not open for writing
  *   -EBADFD	the file is not bound
- *   -EHOSTDOWN, -EIO	the home of the lock, the node that has its word, cannot be
- *		reached: at once if that is known, else as soon as it is; or for 40 s (of
- *		a lock that is not mended, see below: 10 s) some node could not be that has
- *		the lock. Try again
+ *   -EHOSTDOWN, -EIO	the home of the lock, the node that holds its word, cannot be reached:
+ *			at once if that is known. Or a node that holds the lock could not be
+ *			reached for 40 s (RMA_RW: 10 s). The call may be repeated
  *
- * A node that its home cannot reach is dead for a lock, but of kind RMA_RW, after about
- * 10 s (the transport gives up after 4 s, and it cannot be connected to again): who waits
- * there is dropped, and if it had the lock, the next one has it with -EOWNERDEAD, within
- * 30 s of its silence. Nobody finds out before somebody waits for the lock. The node
- * may be there again later. It learns that then; who still waits there queues anew, and who
- * had the lock has it no longer. A lock of kind RMA_MCS has one queue for all nodes from
- * then on.
+ * A node that the home cannot reach counts as dead for a lock, except of kind RMA_RW, after
+ * about 10 s: the transport gives up after 4 s, and then connecting fails. The dead node's
+ * waiters leave the queue; if it held the lock, the next holder gets -EOWNERDEAD, within 30 s
+ * of its silence. This is only noticed while a thread waits for the lock. If the node comes
+ * back, it learns that it counts as dead: its waiters queue again, and its holder has lost the
+ * lock. A lock of kind RMA_MCS has one queue for all nodes from then on.
  */
 struct kdsm_lock_take {
 	__u32 argsz;
@@ -570,21 +560,21 @@ struct kdsm_lock_take {
 #define KDSM_LOCK_READ		(1U << 1)
 
 /*
- * KDSM_IOC_UNLOCK: who waits next has it, or nobody. Returns 0 as soon as the calling
- * thread does not have it any more, whatever the network says.
+ * KDSM_IOC_UNLOCK: unlock. Returns 0 as soon as the calling thread does not hold the lock any
+ * more, whether or not the network works.
  *
- * KDSM_IOC_LOCK_CONSISTENT: of a lock that was got with -EOWNERDEAD: it is as any
- * other again. -EINVAL: it is not such a lock.
+ * KDSM_IOC_LOCK_CONSISTENT: declare a lock that was got with -EOWNERDEAD consistent.
+ * -EINVAL: it was not got so.
  *
- * -EPERM: thread does not have the lock (CONSISTENT: for writing; UNLOCK: as flags say),
- * or is not the number of the calling thread.
- * -EHOSTDOWN (UNLOCK): the home of the lock could not reach this node for so long that
- * another one got it, with -EOWNERDEAD. The thread does not have it.
- * -ENOENT, -EINVAL (flags), -EACCES, -EBADFD as above.
+ * -EPERM: the thread does not hold the lock (CONSISTENT: for writing; UNLOCK: as flags say),
+ * or thread is not the number of the calling thread.
+ * -EHOSTDOWN (UNLOCK): the home could not reach this node for so long that it gave the lock to
+ * another one, with -EOWNERDEAD. The thread does not hold it.
+ * -ENOENT, -EINVAL (flags), -EACCES, -EBADFD: as KDSM_IOC_LOCK.
  */
 struct kdsm_lock_give {
 	__u32 argsz;
-	__u32 flags;		/* KDSM_LOCK_READ: was locked so; CONSISTENT: 0 */
+	__u32 flags;		/* KDSM_LOCK_READ: locked for reading; CONSISTENT: 0 */
 	__u32 number;
 	__u32 thread;
 };
@@ -592,12 +582,12 @@ struct kdsm_lock_give {
 #define KDSM_LOCK_GIVE_SIZE_VER0	16
 
 /*
- * KDSM_IOC_LOCK_SET: change the settings that mask names, on all nodes; the lock
- * may be in use. It holds on each node from the next hand-over there.
+ * KDSM_IOC_LOCK_SET: change the settings that mask names, on all nodes; the lock may be in
+ * use. Each node follows them from its next hand-over.
  *
- * -ERANGE: out of range, or no such level, or not of that kind: nothing is changed.
- * -EINVAL (mask is 0 or unknown), -ENOENT, -EACCES, -EBADFD as above; -EHOSTDOWN: some
- * node that has it open could not be told.
+ * -ERANGE: out of range, or the kind or the topology does not have it; nothing is changed.
+ * -EINVAL (mask is 0 or unknown), -ENOENT, -EACCES, -EBADFD: as KDSM_IOC_LOCK. -EHOSTDOWN: a
+ * node that has the lock open could not be told, and keeps its settings.
  */
 struct kdsm_lock_set {
 	__u32 argsz;
@@ -609,25 +599,25 @@ struct kdsm_lock_set {
 
 #define KDSM_LOCK_SET_SIZE_VER0	72
 
-/* Counters of a lock on this node, since it was first opened here. */
+/* Counters of a lock on this node since it was first opened here */
 enum kdsm_lock_stat {
-	KDSM_LOCK_STAT_LOCKS,		/* by KDSM_IOC_LOCK; for writing, if RMA_RW */
-	KDSM_LOCK_STAT_FAST,		/* without a system call, as the lock word says */
-	KDSM_LOCK_STAT_READS,		/* for reading */
-	KDSM_LOCK_STAT_BUSY,		/* ended with -EBUSY */
-	KDSM_LOCK_STAT_TIMEDOUT,	/* with -ETIMEDOUT or -EINTR */
-	KDSM_LOCK_STAT_DEAD,		/* owners that died */
-	KDSM_LOCK_STAT_ENTERED,		/* times that this node queued */
-	KDSM_LOCK_STAT_FREE,		/* of those, found nobody before it */
-	KDSM_LOCK_STAT_FREED,		/* times that it let go and nobody waited */
-	KDSM_LOCK_STAT_ATOMICS,		/* remote operations that queueing took here */
+	KDSM_LOCK_STAT_LOCKS,		/* locked by KDSM_IOC_LOCK, not for reading */
+	KDSM_LOCK_STAT_FAST,		/* locked without a system call */
+	KDSM_LOCK_STAT_READS,		/* locked for reading */
+	KDSM_LOCK_STAT_BUSY,		/* calls that failed with -EBUSY */
+	KDSM_LOCK_STAT_TIMEDOUT,	/* calls that failed with -ETIMEDOUT or -EINTR */
+	KDSM_LOCK_STAT_DEAD,		/* holders that died */
+	KDSM_LOCK_STAT_ENTERED,		/* times that this node joined the queue */
+	KDSM_LOCK_STAT_FREE,		/* of ENTERED: the queue was empty */
+	KDSM_LOCK_STAT_FREED,		/* times that it gave the lock back, with none waiting */
+	KDSM_LOCK_STAT_ATOMICS,		/* remote operations for queueing, by kind */
 	KDSM_LOCK_STAT_PUTS,
 	KDSM_LOCK_STAT_GETS,
 	KDSM_LOCK_STAT_MESSAGES,
-	KDSM_LOCK_STAT_SWITCHES,	/* between readers and writers */
-	KDSM_LOCK_STAT_READERS_IN_ROW,	/* the most while a writer waited */
-	KDSM_LOCK_STAT_WAITED,		/* ns that threads waited in KDSM_IOC_LOCK, all */
-	KDSM_LOCK_STAT_LONGEST,		/* ns that one of them did at most */
+	KDSM_LOCK_STAT_SWITCHES,	/* changes between readers and writers */
+	KDSM_LOCK_STAT_READERS_IN_ROW,	/* most readers in a row while a writer waited */
+	KDSM_LOCK_STAT_WAITED,		/* time that all threads waited, in ns */
+	KDSM_LOCK_STAT_LONGEST,		/* longest wait of a thread, in ns */
 	__KDSM_LOCK_STAT_COUNT,
 };
 
@@ -635,11 +625,10 @@ enum kdsm_lock_stat {
 #define KDSM_LOCK_WAITS		40
 
 /*
- * KDSM_IOC_LOCK_INFO: what a lock is, and what it has done on this node.
+ * KDSM_IOC_LOCK_INFO: return kind, settings and counters of a lock on this node.
  *
- * KDSM_LOCK_NEXT: of the lock with the lowest number from number on that is open on
- * this node. -ENOENT: there is none. -EBADFD, -EINVAL. The file need not be open for
- * writing.
+ * KDSM_LOCK_NEXT: of the lock with the lowest number, not below number, that is open on this
+ * node. -ENOENT: there is none. -EBADFD, -EINVAL. The file need not be open for writing.
  */
 struct kdsm_lock_info {
 	__u32 argsz;
@@ -647,16 +636,16 @@ struct kdsm_lock_info {
 	__u32 number;
 	__u32 kind;		/* (out) from here on */
 	__u32 levels;
-	__u32 home;		/* the node in whose memory this node queues first */
+	__u32 home;		/* node in whose memory this node queues first */
 	char  name[KDSM_NAME_SIZE];
 	struct kdsm_lock_settings settings;
 	__u64 stats[KDSM_LOCK_STAT_COUNT];
 	/*
-	 * [i - 1]: passed on by this node to who waited, inside its element of level i; at
-	 * the last level, which is the node, from thread to thread.
+	 * [i - 1]: times that this node handed the lock to a waiter inside its element of
+	 * level i; at the last level, the node, from thread to thread.
 	 */
 	__u64 handed[KDSM_LOCK_LEVELS];
-	__u64 waits[KDSM_LOCK_WAITS];	/* [i]: that took 2^i to 2^(i+1) - 1 ns */
+	__u64 waits[KDSM_LOCK_WAITS];	/* [i]: waits of 2^i to 2^(i+1) - 1 ns */
 };
 
 #define KDSM_LOCK_INFO_SIZE_VER0	664
@@ -664,52 +653,49 @@ struct kdsm_lock_info {
 #define KDSM_LOCK_NEXT		(1U << 0)
 
 /*
- * Lock words. mmap of a bound file, open for writing, at offset KDSM_LOCKS_OFFSET
- * gives KDSM_LOCKS_SIZE bytes: an array of struct kdsm_lock_word by number, shared by
- * all programs of this node that have the region. MAP_SHARED, PROT_READ | PROT_WRITE or
- * less, at any address. All or a part of whole pages may be mapped; 32-bit programs
- * pass KDSM_LOCKS_OFFSET / 4096 to mmap2.
+ * Lock words. mmap of a bound file that is open for writing, at offset KDSM_LOCKS_OFFSET,
+ * gives KDSM_LOCKS_SIZE bytes: an array of struct kdsm_lock_word by number, which all programs
+ * of this node share that have the region open. MAP_SHARED, PROT_READ | PROT_WRITE or less, at
+ * any address. Whole pages of it may be mapped; 32-bit programs pass KDSM_LOCKS_OFFSET / 4096
+ * to mmap2.
  *
- * state is the number of the thread of this node that has the lock, 0 for none, in
- * its low half, and flags in the other. Programs change it by an atomic
- * compare-and-swap of all 8 bytes, in two ways only:
+ * The low half of state is the number of the holding thread of this node, or 0; the high half
+ * has flags. Programs change it by an atomic compare-and-swap of all 8 bytes, in two ways only:
  *
  *   lock	AT_NODE, 0 -> AT_NODE, thread		with acquire semantics
  *   unlock	AT_NODE, thread -> AT_NODE, 0		with release semantics
  *
- * If it is anything else they call KDSM_IOC_LOCK or KDSM_IOC_UNLOCK, which work
- * always. While any other flag is set, or AT_NODE is not, only the module changes it.
- * So: a thread that waits sets WAITERS by way of the module, and then whoever has the
- * lock has to call KDSM_IOC_UNLOCK. Who locks in the first way adds 1 to uses while
- * it has the lock, with a plain store. A word stays all zero before the lock is opened
- * on this node.
+ * In every other state they call KDSM_IOC_LOCK or KDSM_IOC_UNLOCK, which always work. While
+ * another flag is set, or AT_NODE is clear, only the module changes state. So a waiting thread
+ * lets the module set WAITERS, and the holder then has to call KDSM_IOC_UNLOCK. A thread that
+ * locks in the first way adds 1 to uses while it holds the lock, by a plain store. A word is
+ * zero until the lock is opened on this node. If state has the calling thread's number,
+ * KDSM_IOC_LOCK fails with -EDEADLK.
  *
- * If the owner in the word is this thread, KDSM_IOC_LOCK gives -EDEADLK.
- *
- * The module does not trust the words: where one was overwritten, locking that lock may
- * fail, or let two threads have it, or end with -EOWNERDEAD. Other locks go on.
+ * The module does not trust the words. If one was overwritten, locking that lock may fail, let
+ * two threads hold it, or give -EOWNERDEAD. Other locks are not affected.
  */
 struct kdsm_lock_word {
 	__u64 state;
 	__u64 uses;
-	__u64 reserved[6];	/* the module's */
+	__u64 reserved[6];	/* used by the module */
 };
 
 #define KDSM_LOCK_OWNER(state)	((__u32)(state))
 #define KDSM_LOCK_FLAG(n)	(1ULL << (32 + (n)))
-#define KDSM_LOCK_AT_NODE	KDSM_LOCK_FLAG(0)	/* this node has it */
+#define KDSM_LOCK_AT_NODE	KDSM_LOCK_FLAG(0)	/* the lock is at this node */
 #define KDSM_LOCK_WAITERS	KDSM_LOCK_FLAG(1)	/* threads of this node wait */
-#define KDSM_LOCK_WANTED	KDSM_LOCK_FLAG(2)	/* the module has to see to it */
+#define KDSM_LOCK_WANTED	KDSM_LOCK_FLAG(2)	/* the module must handle the unlock */
 #define KDSM_LOCK_DEAD		KDSM_LOCK_FLAG(3)	/* got with -EOWNERDEAD, not consistent */
 #define KDSM_LOCK_LOST		KDSM_LOCK_FLAG(4)	/* -ENOTRECOVERABLE */
-#define KDSM_LOCK_READERS	KDSM_LOCK_FLAG(5)	/* readers of this node have it */
+#define KDSM_LOCK_READERS	KDSM_LOCK_FLAG(5)	/* readers of this node hold it */
 
 #define KDSM_LOCKS_SIZE		(KDSM_MAX_LOCKS * 64)
-#define KDSM_LOCKS_OFFSET	0xfff00000000ULL	/* behind the largest region */
+#define KDSM_LOCKS_OFFSET	0xfff00000000ULL	/* after the largest region */
 
 /*
- * Plain numbers: with the size of its struct in it a number would change when the
- * struct grows.
+ * The numbers do not contain the size of the struct, as with _IOW(): they would change when
+ * the struct grows.
  */
 #define KDSM_IOC_MAGIC		0xB5
 #define KDSM_IOC_INFO		_IO(KDSM_IOC_MAGIC, 0)
@@ -732,14 +718,14 @@ struct kdsm_lock_word {
 #define KDSM_IOC_LOCATION	_IO(KDSM_IOC_MAGIC, 17)
 
 /*
- * mmap of a bound file: offset 0 is the start of the region, node k's part
- * starts at k * part_size. Only MAP_SHARED, only at base + offset (an address
- * hint of NULL goes there by itself), write permission as the file and the
- * region allow. Own part: plain memory. Elsewhere, and where there is no memory
- * for a page: SIGBUS. mremap to another place and executable mappings are
- * refused. -EBADFD, -EINVAL, -EACCES, -ENOMEM (address taken).
+ * mmap of a bound file: offset 0 is the start of the region, and node k's part begins at
+ * k * part_size. Only MAP_SHARED, and only at address base + offset, which the address hint
+ * NULL gives. Write permission is that of the file and the region. The own part is memory.
+ * Accesses to other parts, and to pages for which there is no memory, raise SIGBUS. mremap to
+ * another address and executable mappings are refused. -EBADFD, -EINVAL, -EACCES, -ENOMEM (the
+ * address is taken).
  *
- * Offset KDSM_LOCKS_OFFSET: the lock words, see there.
+ * Offset KDSM_LOCKS_OFFSET: the lock words, see above.
  */
 
 #endif /* _UAPI_LINUX_KDSM_H */
