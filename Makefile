@@ -207,12 +207,12 @@ $(B)/guest/compat: tests/guest/compat.c $(B)/flags uapi/linux/kdsm.h uapi/linux/
 # The coherence protocol as it is in the module, on simulated nodes; sim-few has
 # signatures that are soon full, and soon protects what is not written.
 # tests/sim/include has the kernel's headers.
-SIM_SRC := $(wildcard tests/sim/*.c) \
+SIM_SRC := $(wildcard tests/sim/coherence/*.c tests/sim/harness/*.c) \
 	$(addprefix kmod/coherence/,coherence.c block.c fetch.c ownership.c chase.c access.c prefetch.c stamp.c \
 	twin.c release.c acquire.c run.c signature.c strict.c)
 SIM_WRAP := kdsm_block_brought kdsm_stamp_raise kdsm_twin_make kdsm_twin_merge kdsm_signature_add kdsm_ask
 SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -U_FORTIFY_SOURCE $(WARN) \
-	-Wno-sign-compare -Wno-unused-parameter -MMD -MP -Itests/sim/include -Itests/sim -Iuapi -Ikmod $(CFLAGS)
+	-Wno-sign-compare -Wno-unused-parameter -MMD -MP -Itests/sim/include -Itests/sim/coherence -Iuapi -Ikmod $(CFLAGS)
 SEEDS ?= 1000
 NODES ?= 2-8
 
@@ -230,14 +230,14 @@ $(B)/sim $(B)/sim-few:
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(SIM_WRAP:%=-Wl,--wrap=%)
 
 # The same for the queue of nodes for a lock.
-SIM_LOCK_SRC := $(wildcard tests/sim/lock/*.c) tests/sim/sched.c \
+SIM_LOCK_SRC := $(wildcard tests/sim/lock/*.c) tests/sim/harness/scheduler.c \
 	kmod/topology.c $(addprefix kmod/lock/,tree.c queue.c doubt.c leave.c ring.c flat.c recover.c)
 
 $(B)/sim-lock: $(SIM_LOCK_SRC:%.c=$(OBJ)/sim/%.o)
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -Wl,--wrap=kdsm_ring_node
 
 # And of its readers.
-SIM_RW_SRC := $(wildcard tests/sim/rw/*.c) tests/sim/sched.c $(addprefix kmod/lock/,rw.c rw_write.c rw_home.c)
+SIM_RW_SRC := $(wildcard tests/sim/rw/*.c) tests/sim/harness/scheduler.c $(addprefix kmod/lock/,rw.c rw_write.c rw_home.c)
 
 $(B)/sim-rw: $(SIM_RW_SRC:%.c=$(OBJ)/sim/%.o)
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS)

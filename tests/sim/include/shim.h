@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The few primitives of the kernel that the protocol files use, for the
- * simulator. One OS thread runs all fibers (sched.c), so that only a scheduling
+ * simulator. One OS thread runs all fibers (harness/scheduler.c), so that only a scheduling
  * point, sim_yield() or what blocks, lets others run; wherever another CPU could
  * get in between in the kernel there is one.
  */
@@ -86,7 +86,7 @@ typedef struct { u8 b[16]; } uuid_t;
 #define signal_pending(task)	false
 #define cond_resched()		((void)0)
 
-/* ---- scheduling points; all of sched.c ---- */
+/* ---- scheduling points; all of harness/scheduler.c ---- */
 
 struct fiber;
 
@@ -201,7 +201,7 @@ struct completion {
 	struct sim_queue queue;
 };
 
-/* ---- memory; each may fail (fabric.c) ---- */
+/* ---- memory; each may fail (coherence/node.c) ---- */
 
 #define GFP_KERNEL		0
 #define GFP_KERNEL_ACCOUNT	0

@@ -119,7 +119,7 @@ sim_note(s64 block, const char *format, ...);
 		sim_note(block, __VA_ARGS__);				\
 } while (0)
 
-/* ---- fibers (sched.c) ---- */
+/* ---- fibers (../harness/scheduler.c) ---- */
 
 void sim_spawn(unsigned int node, const char *name, u64 delay, void (*run)(void *arg),
 	       void *arg);
@@ -178,7 +178,7 @@ static inline s64 sim_block_of(u64 page)
 	return page / sim.pages;
 }
 
-/* fabric.c */
+/* node.c */
 void sim_fabric_start(void);
 void sim_fabric_stop(void);
 /* No message is under way. */
@@ -186,7 +186,7 @@ bool sim_quiet(void);
 /* From now on nothing fails. */
 void sim_fabric_heal(void);
 
-/* map.c: what the CPU does. -errno as the fault handler gave. */
+/* mapping.c: what the CPU does. -errno as the fault handler gave. */
 int sim_load(unsigned int node, unsigned int process, u64 offset, void *to,
 	     unsigned int length);
 int sim_store(unsigned int node, unsigned int process, u64 offset, const void *from,
@@ -199,7 +199,7 @@ bool sim_is_mapped(unsigned int node, u64 index);
 void sim_unmap_process(unsigned int node, unsigned int process, u64 first, u64 last);
 void sim_protect_process(unsigned int node, unsigned int process, u64 first, u64 last);
 
-/* program.c */
+/* race_free.c */
 void sim_program_start(void);
 /* When all of it has ended, and nothing fails: has what failed left no trace? */
 void sim_program_again(void);
@@ -211,7 +211,7 @@ void sim_unmap_some(unsigned int node);
 /* It asks for something ahead of time. */
 void sim_advise_some(unsigned int node);
 
-/* race.c: threads of a program that has data races, for policy strict */
+/* racing.c: threads of a program that has data races, for policy strict */
 void sim_race_start(void);
 void sim_race_again(void);
 
