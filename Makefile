@@ -204,15 +204,26 @@ $(B)/guest/compat: tests/guest/compat.c $(B)/flags uapi/linux/kdsm.h uapi/linux/
 		-fno-pie -static -nostdlib -Iuapi \
 		-idirafter /usr/include/x86_64-linux-gnu -o $@ $<
 
-# The coherence protocol as it is in the module, on simulated nodes; sim-few has
-# signatures that are soon full, and soon protects what is not written.
-# tests/sim/include has the kernel's headers.
-SIM_SRC := $(wildcard tests/sim/coherence/*.c tests/sim/harness/*.c) \
-	$(addprefix kmod/coherence/,coherence.c block.c fetch.c ownership.c chase.c access.c prefetch.c stamp.c \
-	twin.c release.c acquire.c run.c signature.c strict.c)
-SIM_WRAP := kdsm_block_brought kdsm_stamp_raise kdsm_twin_make kdsm_twin_merge kdsm_signature_add kdsm_ask
+# Protocol files of the module, unmodified, on simulated nodes: one program per folder of
+# tests/sim, on the harness that they share. tests/sim/include stands in for the kernel's
+# headers. sim-coherence-few has signatures that are soon full, and soon protects blocks
+# that are not written.
 SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -U_FORTIFY_SOURCE $(WARN) \
-	-Wno-sign-compare -Wno-unused-parameter -MMD -MP -Itests/sim/include -Itests/sim/coherence -Iuapi -Ikmod $(CFLAGS)
+	-Wno-sign-compare -Wno-unused-parameter -Wno-missing-field-initializers \
+	-Wno-address-of-packed-member -MMD -MP \
+	-Itests/sim/include -Iuapi -Ikmod -Itests/sim -Itools $(CFLAGS)
+SIM_BIN := $(addprefix $(B)/sim-,coherence coherence-few lock rw)
+SIM_HARNESS := $(wildcard tests/sim/harness/*.c)
+SIM_COHERENCE := $(SIM_HARNESS) $(wildcard tests/sim/coherence/*.c kmod/coherence/*.c)
+SIM_LOCK := $(SIM_HARNESS) $(wildcard tests/sim/lock/*.c) kmod/topology.c \
+	$(addprefix kmod/lock/,tree.c queue.c doubt.c leave.c ring.c flat.c recover.c)
+SIM_RW := $(SIM_HARNESS) $(wildcard tests/sim/rw/*.c) \
+	$(addprefix kmod/lock/,rw.c rw_write.c rw_home.c)
+# Functions that the linker wraps, to put deliberate defects in between
+$(B)/sim-coherence $(B)/sim-coherence-few: private SIM_WRAP := kdsm_block_brought \
+	kdsm_stamp_raise kdsm_twin_make kdsm_twin_merge kdsm_signature_add kdsm_ask \
+	kdsm_batch_post
+$(B)/sim-lock: private SIM_WRAP := kdsm_ring_node
 SEEDS ?= 1000
 NODES ?= 2-8
 
@@ -224,30 +235,16 @@ $(OBJ)/sim-few/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -DKDSM_NOTICES_MAX=5 -DKDSM_IDLE_MAX=2 -c -o $@ $<
 
-$(B)/sim: $(SIM_SRC:%.c=$(OBJ)/sim/%.o)
-$(B)/sim-few: $(SIM_SRC:%.c=$(OBJ)/sim-few/%.o)
-$(B)/sim $(B)/sim-few:
-	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(SIM_WRAP:%=-Wl,--wrap=%)
-
-# The same for the queue of nodes for a lock.
-SIM_LOCK_SRC := $(wildcard tests/sim/lock/*.c) tests/sim/harness/scheduler.c \
-	kmod/topology.c $(addprefix kmod/lock/,tree.c queue.c doubt.c leave.c ring.c flat.c recover.c)
-
-$(B)/sim-lock: $(SIM_LOCK_SRC:%.c=$(OBJ)/sim/%.o)
-	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -Wl,--wrap=kdsm_ring_node
-
-# And of its readers.
-SIM_RW_SRC := $(wildcard tests/sim/rw/*.c) tests/sim/harness/scheduler.c $(addprefix kmod/lock/,rw.c rw_write.c rw_home.c)
-
-$(B)/sim-rw: $(SIM_RW_SRC:%.c=$(OBJ)/sim/%.o)
-	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS)
+$(B)/sim-coherence: $(SIM_COHERENCE:%.c=$(OBJ)/sim/%.o)
+$(B)/sim-coherence-few: $(SIM_COHERENCE:%.c=$(OBJ)/sim-few/%.o)
+$(B)/sim-lock: $(SIM_LOCK:%.c=$(OBJ)/sim/%.o)
+$(B)/sim-rw: $(SIM_RW:%.c=$(OBJ)/sim/%.o)
+$(SIM_BIN): $(COMMON)
+	$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) $(COMMON) $(LDFLAGS) $(SIM_WRAP:%=-Wl,--wrap=%)
 
 .PHONY: sim
-sim: $(B)/sim $(B)/sim-few $(B)/sim-lock $(B)/sim-rw
-	$(B)/sim -n $(SEEDS) -N $(NODES)
-	$(B)/sim-few -n $(SEEDS) -N $(NODES)
-	$(B)/sim-lock -n $(SEEDS) -N $(NODES)
-	$(B)/sim-rw -n $(SEEDS) -N $(NODES)
+sim: $(SIM_BIN)
+	set -e; for program in $^; do $$program --seeds $(SEEDS) --nodes $(NODES); done
 
 .PHONY: models
 models: packages

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Deliberate faults in what the protocol files call of each other, to show that
- * the simulator would find such. Linked with --wrap.
+ * Deliberate defects in functions that the protocol files call of each other. The linker's
+ * --wrap puts them in between, so the protocol files stay as they are.
  */
 #include "sim.h"
-#include "coherence/internal.h"
 
 int __wrap_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	if (sim_broken == SIM_BREAK_TWIN && kdsm_block_is_owned(block)) {
+	if (sim_broken == BREAK_TWIN && kdsm_block_is_owned(block)) {
 		block->twin = true;
 		return 0;
 	}
@@ -18,12 +17,12 @@ int __wrap_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *b
 bool __wrap_kdsm_signature_add(struct kdsm_signature *signature,
 			       const struct kdsm_notice *notice)
 {
-	if (sim_broken == SIM_BREAK_NOTICE && sim_chance(20))
+	if (sim_broken == BREAK_NOTICE && sim_chance(20))
 		return false;
 	return __real_kdsm_signature_add(signature, notice);
 }
 
-/* Of policy strict, the owner: a reader is to drop its copy. */
+/* Policy strict: the owner asks a reader to drop its copy. */
 int __wrap_kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		    unsigned int node, enum kdsm_message_type type,
 		    struct kdsm_wire_answer *answer)
@@ -32,12 +31,12 @@ int __wrap_kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 
 	if (type != KDSM_MESSAGE_BLOCK_INVALIDATE)
 		return __real_kdsm_ask(coherence, block, node, type, answer);
-	if (sim_broken == SIM_BREAK_READER && sim_chance(10)) {
+	if (sim_broken == BREAK_READER && sim_chance(10)) {
 		answer->answer = cpu_to_le16(KDSM_ANSWER_YES);
 		return 0;
 	}
 	err = __real_kdsm_ask(coherence, block, node, type, answer);
-	if (sim_broken == SIM_BREAK_EARLY && !err)
+	if (sim_broken == BREAK_EARLY && !err)
 		answer->answer = cpu_to_le16(KDSM_ANSWER_YES);
 	return err;
 }
@@ -47,7 +46,7 @@ void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block 
 {
 	unsigned int i;
 
-	if (sim_broken == SIM_BREAK_MERGE)
+	if (sim_broken == BREAK_MERGE)
 		for (i = 0; i < theirs->count; i++)
 			memcpy(kdsm_block_page(coherence, coherence->frames, block, i),
 			       theirs->pages[i], PAGE_SIZE);
@@ -55,11 +54,11 @@ void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block 
 		__real_kdsm_twin_merge(coherence, block, theirs, keep);
 }
 
-/* Called by another file: for what came along. */
+/* A block that came along with a miss */
 bool __wrap_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       u64 wts, u64 rts)
 {
-	if (sim_broken != SIM_BREAK_AHEAD)
+	if (sim_broken != BREAK_AHEAD)
 		return __real_kdsm_block_brought(coherence, block, wts, rts);
 	block->wts = wts;
 	block->rts = rts;
@@ -73,7 +72,14 @@ void __wrap_kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm
 {
 	struct kdsm_block other = *block;
 
-	if (sim_broken == SIM_BREAK_STAMP)
+	if (sim_broken == BREAK_STAMP)
 		other.rts += 20;
 	__real_kdsm_stamp_raise(coherence, &other);
+}
+
+void __wrap_kdsm_batch_post(struct kdsm_batch *batch)
+{
+	if (sim_broken == BREAK_ORDER)
+		list_move_tail(batch->operations.next, &batch->operations);
+	__real_kdsm_batch_post(batch);
 }

@@ -1,42 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Invariants of the protocol, looked at between steps, and with events being kept
- * what every step changed in the blocks.
+ * Invariants of the protocols, checked between any two steps and when nothing is in flight.
+ * While events are kept, every change of a block is one.
  */
 #include <stdio.h>
 
 #include "sim.h"
 
-static struct kdsm_block before[SIM_NODES][SIM_BLOCKS];
-static u64 written[SIM_BLOCKS];
-
-/* Of policy strict: what a node may do with a block, and until when at least. */
-static struct {
-	u8 state;
+/* A block of a node, as it was before this step. */
+struct seen {
+	struct kdsm_block block;	/* as in the last event */
+	/* policy strict: */
 	bool exists;
-	u64 until;
-} held[SIM_NODES][SIM_BLOCKS];
+	u8 state;
+	u64 until;			/* the node keeps the block until then at least */
+};
+
+static struct seen (*seen)[BLOCKS_MAX];	/* by node */
+static u64 written[BLOCKS_MAX];		/* newest write timestamp */
 
 static struct kdsm_block *peek(unsigned int node, u64 index)
 {
 	struct kdsm_block *table;
 
-	table = sim_nodes[node].coherence.tables[index >> KDSM_TABLE_SHIFT];
+	table = nodes[node].coherence.tables[index >> KDSM_TABLE_SHIFT];
 	return table ? &table[index & (KDSM_TABLE_SIZE - 1)] : NULL;
 }
 
-void sim_check_start(void)
+void check_start(void)
 {
-	memset(before, 0, sizeof(before));
+	seen = calloc(sim.nodes, sizeof(*seen));
 	memset(written, 0, sizeof(written));
-	memset(held, 0, sizeof(held));
 }
 
-static void changes(unsigned int node, unsigned int i, const struct kdsm_block *block)
+void check_stop(void)
+{
+	free(seen);
+}
+
+static void note_change(unsigned int node, unsigned int i, const struct kdsm_block *block)
 {
 	static const char * const states[] = { "invalid", "readable", "WRITABLE" };
 	static const char * const roles[] = { "none", "waiting", "GRANTED", "TAKING", "OWNER" };
-	struct kdsm_block *was = &before[node][i];
+	struct kdsm_block *was = &seen[node][i].block;
 
 	if (was->state == block->state && was->role == block->role &&
 	    was->busy == block->busy && was->twin == block->twin &&
@@ -47,7 +53,7 @@ static void changes(unsigned int node, unsigned int i, const struct kdsm_block *
 	    was->lock.owner)
 		return;
 	*was = *block;
-	was->lock.owner = (void *)1;
+	was->lock.owner = (void *)1;	/* there was an event before */
 	sim_event(block->index,
 		  "  [%u] %s %s%s%s%s %llu%s owner %u next %d wts %llu rts %llu wanted %llu of %d",
 		  node, states[block->state], roles[block->role], block->busy ? " busy" : "",
@@ -58,64 +64,70 @@ static void changes(unsigned int node, unsigned int i, const struct kdsm_block *
 }
 
 /*
- * What a node has come to, it keeps for a lease. As nobody else can write meanwhile,
- * a block that two fight over moves once a lease at most.
+ * A node keeps a state that it got for a lease. So a block that two nodes contend for moves
+ * once a lease at most.
  */
 static void check_lease(unsigned int node, unsigned int i, const struct kdsm_block *block)
 {
-	typeof(held[0][0]) *was = &held[node][i];
+	struct seen *was = &seen[node][i];
 
 	if (was->exists && block->state > was->state)
 		was->until = sim_now() + KDSM_LEASE_DEFAULT / NSEC_PER_USEC;
 	else if (block->state < was->state && sim_now() < was->until)
-		sim_fail(block->index, "node %u loses the block %llu us before its lease is over",
+		sim_fail(block->index, "node %u loses the block %llu us before its lease ends",
 			 node, was->until - sim_now());
-	was->exists = true;	/* a table is made with what nobody has asked for yet */
+	was->exists = true;	/* a new table has blocks in a state that no node asked for */
 	was->state = block->state;
 }
 
-/* One writer, whom programs may have to thank for that there is no other entry. */
+/* While one node may write, no page table of another has an entry. */
 static void check_writer(unsigned int writer, u64 index)
 {
 	unsigned int node;
 
 	for (node = 0; node < sim.nodes; node++)
-		if (node != writer && sim_is_mapped(node, index))
+		if (node != writer && is_mapped(node, index))
 			sim_fail(index, "node %u writes what node %u has mapped", writer, node);
 }
 
-void sim_check_step(void)
+static bool is_holder(const struct kdsm_block *block)
 {
-	unsigned int i, node;
+	return block->role == KDSM_ROLE_OWNER || block->role == KDSM_ROLE_GRANTED ||
+	       block->role == KDSM_ROLE_TAKING;
+}
 
-	for (i = 0; i < sim.blocks; i++) {
-		unsigned int holders = 0;
+static void check_timestamp(unsigned int i, const struct kdsm_block *block)
+{
+	if (block->wts < written[i])
+		sim_fail(config.index[i], "write timestamp went from %llu to %llu", written[i],
+			 block->wts);
+	written[i] = block->wts;
+}
 
+void check_step(void)
+{
+	unsigned int i, node, holders;
+
+	for (i = 0; i < config.blocks; i++) {
+		holders = 0;
 		for (node = 0; node < sim.nodes; node++) {
-			struct kdsm_block *block = peek(node, sim.index[i]);
+			struct kdsm_block *block = peek(node, config.index[i]);
 
 			if (!block)
 				continue;
 			if (sim_tracing)
-				changes(node, i, block);
-			if (sim.policy == KDSM_POLICY_STRICT) {
+				note_change(node, i, block);
+			if (config.policy == KDSM_POLICY_STRICT) {
 				check_lease(node, i, block);
 				if (block->state == KDSM_BLOCK_WRITABLE)
-					check_writer(node, sim.index[i]);
+					check_writer(node, config.index[i]);
 			}
-			if (block->role == KDSM_ROLE_OWNER ||
-			    block->role == KDSM_ROLE_GRANTED ||
-			    block->role == KDSM_ROLE_TAKING)
-				holders++;
-			if (block->role != KDSM_ROLE_OWNER)
-				continue;
-			if (block->wts < written[i])
-				sim_fail(sim.index[i], "write timestamp went from %llu to %llu",
-					 written[i], block->wts);
-			written[i] = block->wts;
+			holders += is_holder(block);
+			if (block->role == KDSM_ROLE_OWNER)
+				check_timestamp(i, block);
 		}
 		if (holders > 1)
-			sim_fail(sim.index[i], "%u nodes hold the block", holders);
+			sim_fail(config.index[i], "%u nodes hold the block", holders);
 	}
 }
 
@@ -124,7 +136,7 @@ static u64 good_until(const struct kdsm_block *block)
 	return block->role == KDSM_ROLE_GRANTED ? block->from_rts : block->rts;
 }
 
-/* Of policy strict: the owner knows who has copies, and has the only one if it writes. */
+/* Policy strict: the owner knows all nodes with copies; if it writes there are none. */
 static void check_readers(u64 index, unsigned int owner)
 {
 	const struct kdsm_block *own = peek(owner, index), *block;
@@ -138,13 +150,13 @@ static void check_readers(u64 index, unsigned int owner)
 			sim_fail(index, "node %u writes, node %u owns", node, owner);
 		if (own->state == KDSM_BLOCK_WRITABLE)
 			sim_fail(index, "node %u has a copy, node %u writes", node, owner);
-		if (!own->readers || !(own->readers[0] >> node & 1))
-			sim_fail(index, "node %u has a copy that node %u does not know of",
+		if (!own->readers || !test_bit(node, own->readers))
+			sim_fail(index, "node %u has a copy, and owner %u does not know",
 				 node, owner);
 	}
 }
 
-/* Was it handed over with nobody listening, and has nobody wanted it since? */
+/* The hand-over was lost, and no node has wanted the block since. */
 static bool is_unheard(u64 index)
 {
 	struct kdsm_block *block, *other;
@@ -159,9 +171,10 @@ static bool is_unheard(u64 index)
 	return false;
 }
 
-static void check_block(u64 index)
+/* The node that owns the block when nothing is in flight; KDSM_NOBODY: none */
+static unsigned int find_owner(u64 index)
 {
-	unsigned int node, at, hops, owner = KDSM_NOBODY;
+	unsigned int node, owner = KDSM_NOBODY;
 	struct kdsm_block *block;
 
 	for (node = 0; node < sim.nodes; node++) {
@@ -173,50 +186,70 @@ static void check_block(u64 index)
 		}
 		if (block->busy || block->next != KDSM_NOBODY ||
 		    block->role == KDSM_ROLE_WAITING || block->role == KDSM_ROLE_TAKING)
-			sim_fail(index, "node %u is still at it", node);
+			sim_fail(index, "node %u is busy with the block, or waits for it", node);
 		if (block->role != KDSM_ROLE_NONE)
 			owner = node;
-		if (sim.policy == KDSM_POLICY_RELEASE &&
+		if (config.policy == KDSM_POLICY_RELEASE &&
 		    block->state == KDSM_BLOCK_WRITABLE && list_empty(&block->dirty))
 			sim_fail(index, "node %u: writable, but not in the write set", node);
 	}
-	if (owner == KDSM_NOBODY && sim.healed && is_unheard(index))
-		return;
-	if (owner == KDSM_NOBODY)
-		sim_fail(index, "nobody owns it");
-	if (sim.policy == KDSM_POLICY_STRICT)
-		check_readers(index, owner);
-	for (node = 0; node < sim.nodes; node++) {
-		for (at = node, hops = 0; at != owner; hops++) {
-			if (hops > sim.nodes)
-				sim_fail(index, "node %u does not reach the owner, %u",
-					 node, owner);
-			block = peek(at, index);
-			at = block ? block->owner :
-			     (index >> KDSM_TABLE_SHIFT) % sim.nodes;
-		}
-		/* With these faults it is to be seen in what a program reads. */
-		if (sim_broken == SIM_BREAK_RTS || sim_broken == SIM_BREAK_LEASE ||
-		    sim.policy == KDSM_POLICY_STRICT)
-			continue;
-		block = peek(node, index);
-		if (block && block->state != KDSM_BLOCK_INVALID && peek(owner, index) &&
-		    block->rts > good_until(peek(owner, index)))
-			sim_fail(index, "a copy at node %u is good until after the owner's", node);
+	return owner;
+}
+
+static void check_links(u64 index, unsigned int node, unsigned int owner)
+{
+	unsigned int at, hops;
+	struct kdsm_block *block;
+
+	for (at = node, hops = 0; at != owner; hops++) {
+		if (hops > sim.nodes)
+			sim_fail(index, "links from node %u do not lead to owner %u", node,
+				 owner);
+		block = peek(at, index);
+		at = block ? block->owner : (index >> KDSM_TABLE_SHIFT) % sim.nodes;
 	}
 }
 
-void sim_check_end(void)
+static void check_expiry(u64 index, unsigned int node, unsigned int owner)
+{
+	const struct kdsm_block *block = peek(node, index), *own = peek(owner, index);
+
+	if (block && block->state != KDSM_BLOCK_INVALID && own && block->rts > good_until(own))
+		sim_fail(index, "the copy of node %u expires after the owner's", node);
+}
+
+static void check_block(u64 index)
+{
+	unsigned int node, owner = find_owner(index);
+
+	if (owner == KDSM_NOBODY && config.healed && is_unheard(index))
+		return;
+	if (owner == KDSM_NOBODY)
+		sim_fail(index, "no node owns the block");
+	if (config.policy == KDSM_POLICY_STRICT)
+		check_readers(index, owner);
+	for (node = 0; node < sim.nodes; node++) {
+		check_links(index, node, owner);
+		/* With these defects the check of loads must find it. */
+		if (sim_broken != BREAK_RTS && sim_broken != BREAK_LEASE &&
+		    config.policy != KDSM_POLICY_STRICT)
+			check_expiry(index, node, owner);
+	}
+}
+
+void check_end(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < sim.blocks; i++)
-		check_block(sim.index[i]);
+	for (i = 0; i < config.blocks; i++)
+		check_block(config.index[i]);
 }
 
-void sim_check_quiet(void)
+void check_idle(void)
 {
-	/* After failures a node may be next that does not want it any more. */
-	if (sim_quiet() && !sim.error && !sim.stall && !sim.down && !sim.healed)
-		sim_check_end();
+	/* After a fault the next owner may be a node that has given up. */
+	if (sim.error || config.stall || config.outage || config.healed)
+		return;
+	if (sim_fabric_is_quiet())
+		check_end();
 }

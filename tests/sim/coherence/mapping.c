@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mappings of simulated processes: page tables with dirty bits, a TLB for each
- * process that remembers entries until it is flushed, and the functions of vm.h.
+ * Mappings of simulated processes: page tables with dirty bits, and for each process a TLB
+ * that keeps entries until they are flushed. Also the mapping operations that the
+ * protocols call, on these page tables, and what kmod/region/fault.c does at a page fault.
  */
 #include "sim.h"
 
-/* ---- what vm.c does ---- */
+/* ---- operations of the protocols ---- */
 
-static void flush(struct sim_process *process, u64 first, u64 count)
+static void flush(struct process *process, u64 first, u64 count)
 {
 	u64 i;
 
 	sim_yield();
-	if (sim_broken == SIM_BREAK_FLUSH && sim_chance(4))
+	if (sim_broken == BREAK_FLUSH && sim_chance(4))
 		return;
 	for (i = first; i < first + count; i++)
 		process->tlb[i].present = false;
@@ -23,21 +24,22 @@ static void unmap(struct kdsm_region *region, u64 first, u64 count)
 	unsigned int p;
 	u64 i;
 
-	for (p = 0; p < sim.processes; p++) {
-		struct sim_process *process = &sim_nodes[region->node].processes[p];
+	for (p = 0; p < config.processes; p++) {
+		struct process *process = &nodes[region->node].processes[p];
 
 		for (i = first; i < first + count; i++) {
 			if (!process->entries[i].present)
 				continue;
-			sim_event(sim_block_of(i), "unmapped in process %u%s", p,
+			sim_event(block_of(i), "unmapped in process %u%s", p,
 				  process->entries[i].dirty ? ", dirty" : "");
-			process->entries[i] = (struct sim_entry) {};
+			process->entries[i] = (struct entry) {};
 			sim_yield();
 		}
 		flush(process, first, count);
 	}
 }
 
+/* See BREAK_DEFER. */
 struct deferred {
 	struct kdsm_region *region;
 	u64 first, count;
@@ -51,21 +53,22 @@ static void unmap_late(void *arg)
 	free(deferred);
 }
 
-static void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
+static void mapping_unmap(struct kdsm_region *region, u64 offset, u64 length)
 {
 	u64 first = offset >> PAGE_SHIFT, count = length >> PAGE_SHIFT;
 	struct deferred *deferred;
 
 	sim_might_sleep();
-	if (first + count > sim_pages())
-		sim_fail(-1, "unmaps beyond the region");
-	if (sim_broken == SIM_BREAK_UNMAP && sim_chance(20))
+	if (first + count > region_pages())
+		sim_fail(SIM_NONE, "unmaps %llu pages at %llu, beyond the region", count,
+			 first);
+	if (sim_broken == BREAK_UNMAP && sim_chance(20))
 		return;
-	if (sim_broken == SIM_BREAK_PROTECT && sim_chance(10) &&
-	    kdsm_block(&sim_nodes[region->node].coherence, sim_block_of(first))->state ==
+	if (sim_broken == BREAK_PROTECT && sim_chance(10) &&
+	    kdsm_block(&nodes[region->node].coherence, block_of(first))->state ==
 	    KDSM_BLOCK_READABLE)
 		return;
-	if (sim_broken == SIM_BREAK_DEFER && sim_chance(10)) {
+	if (sim_broken == BREAK_DEFER && sim_chance(10)) {
 		deferred = malloc(sizeof(*deferred));
 		*deferred = (struct deferred) { region, first, count };
 		sim_spawn(region->node, "unmaps", 1 + sim_below(sim.delay), unmap_late, deferred);
@@ -74,18 +77,19 @@ static void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
 	unmap(region, first, count);
 }
 
-static bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
-		     unsigned long *bitmap)
+static bool mapping_harvest(struct kdsm_region *region, u64 offset, u64 length,
+			    unsigned long *bitmap)
 {
 	u64 first = offset >> PAGE_SHIFT, count = length >> PAGE_SHIFT, i;
 	bool any = false;
 	unsigned int p;
 
 	sim_might_sleep();
-	if (first + count > sim_pages())
-		sim_fail(-1, "harvests beyond the region");
-	for (p = 0; p < sim.processes; p++) {
-		struct sim_process *process = &sim_nodes[region->node].processes[p];
+	if (first + count > region_pages())
+		sim_fail(SIM_NONE, "harvests %llu pages at %llu, beyond the region", count,
+			 first);
+	for (p = 0; p < config.processes; p++) {
+		struct process *process = &nodes[region->node].processes[p];
 		bool found = false;
 
 		for (i = first; i < first + count; i++) {
@@ -93,8 +97,8 @@ static bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
 				continue;
 			found = true;
 			process->entries[i].dirty = false;
-			sim_event(sim_block_of(i), "harvested in process %u", p);
-			if (sim_broken != SIM_BREAK_DIRTY || !sim_chance(20))
+			sim_event(block_of(i), "harvested in process %u", p);
+			if (sim_broken != BREAK_DIRTY || !sim_chance(20))
 				sim_set_bit(i - first, bitmap);
 			sim_yield();
 		}
@@ -102,9 +106,9 @@ static bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
 			flush(process, first, count);
 		any |= found;
 	}
-	/* After that, as notifier.c does: all, while a process unmaps something. */
-	for (p = 0; p < sim.processes; p++) {
-		if (!sim_nodes[region->node].processes[p].leaving)
+	/* As notifier.c does, while a process unmaps: all pages may be dirty. */
+	for (p = 0; p < config.processes; p++) {
+		if (!nodes[region->node].processes[p].leaving)
 			continue;
 		any = true;
 		for (i = 0; i < count; i++)
@@ -113,58 +117,58 @@ static bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
 	return any;
 }
 
-static void kdsm_vm_protect(struct kdsm_region *region, u64 offset, u64 length)
+static void mapping_protect(struct kdsm_region *region, u64 offset, u64 length)
 {
 	u64 first = offset >> PAGE_SHIFT, count = length >> PAGE_SHIFT, i;
 	unsigned int p;
 
 	sim_might_sleep();
-	for (p = 0; p < sim.processes; p++) {
-		struct sim_process *process = &sim_nodes[region->node].processes[p];
+	for (p = 0; p < config.processes; p++) {
+		struct process *process = &nodes[region->node].processes[p];
 
 		for (i = first; i < first + count; i++) {
 			if (!process->entries[i].writable)
 				continue;
 			process->entries[i].writable = false;
-			sim_event(sim_block_of(i), "protected in process %u", p);
+			sim_event(block_of(i), "protected in process %u", p);
 			sim_yield();
 		}
 		flush(process, first, count);
 	}
 }
 
-const struct kdsm_mapping_ops sim_mapping_ops = {
-	.unmap = kdsm_vm_unmap,
-	.harvest = kdsm_vm_harvest,
-	.protect = kdsm_vm_protect,
+const struct kdsm_mapping_ops mapping_ops = {
+	.unmap = mapping_unmap,
+	.harvest = mapping_harvest,
+	.protect = mapping_protect,
 };
 
-/* ---- what fault.c does ---- */
+/* ---- page faults, as in region/fault.c ---- */
 
 struct fault {
 	unsigned int node, process;
 	u64 page;
-	bool present;	/* at the time of the fault there was an entry, for reading */
-	bool late;	/* a deliberate fault: remember, and map without the lock */
-	bool called, writable;
+	bool present;	/* there was an entry, for reading, when the fault came */
+	bool late;	/* BREAK_LOCK: map later, without the lock */
+	bool called, writable;	/* what to map later */
 };
 
 static int map_page(struct fault *fault, u64 page, bool writable)
 {
-	struct sim_process *process = &sim_nodes[fault->node].processes[fault->process];
-	struct sim_entry *entry = &process->entries[page];
+	struct process *process = &nodes[fault->node].processes[fault->process];
+	struct entry *entry = &process->entries[page];
 
-	if (IS_ERR(kdsm_memory_page(&sim_nodes[fault->node].frames, page)))
+	if (IS_ERR(kdsm_memory_page(&nodes[fault->node].frames, page)))
 		return -ENOMEM;
 	sim_yield();
 	if (page == fault->page && fault->present && entry->present) {
-		*entry = (struct sim_entry) {};
+		*entry = (struct entry) {};
 		sim_yield();
 		process->tlb[page].present = false;
 	}
 	if (!entry->present) {
-		*entry = (struct sim_entry) { .present = true, .writable = writable };
-		sim_event(sim_block_of(page), "mapped %s in process %u",
+		*entry = (struct entry) { .present = true, .writable = writable };
+		sim_event(block_of(page), "mapped %s in process %u",
 			  writable ? "writable" : "readable", fault->process);
 	}
 	return 0;
@@ -177,17 +181,17 @@ static int map(void *arg, u64 index, bool writable)
 	u64 page;
 
 	if (fault->late) {
-		fault->called |= (s64)index == sim_block_of(fault->page);
+		fault->called |= (s64)index == block_of(fault->page);
 		fault->writable = writable;
 		return 0;
 	}
-	if (sim_broken == SIM_BREAK_MAP && sim_chance(20))
+	if (sim_broken == BREAK_MAP && sim_chance(20))
 		writable = true;
-	if ((s64)index == sim_block_of(fault->page))
+	if ((s64)index == block_of(fault->page))
 		err = map_page(fault, fault->page, writable);
 	else
-		sim_counts.ahead++;
-	for (page = index * sim.pages; page < (index + 1) * sim.pages && !err; page++)
+		counts.ahead++;
+	for (page = index * config.pages; page < (index + 1) * config.pages && !err; page++)
 		if (page != fault->page && map_page(fault, page, writable))
 			break;
 	return err;
@@ -199,25 +203,25 @@ static int take_fault(unsigned int node, unsigned int process, u64 page, bool wr
 	struct fault fault = { node, process, page, present, false, false, false };
 	int err;
 
-	fault.late = sim_broken == SIM_BREAK_LOCK && sim_chance(4);
-	err = kdsm_coherence_access(&sim_nodes[node].coherence, sim_block_of(page), write,
+	fault.late = sim_broken == BREAK_LOCK && sim_chance(4);
+	err = kdsm_coherence_access(&nodes[node].coherence, block_of(page), write,
 				    map, &fault);
 	if (fault.called && !err) {
 		fault.late = false;
-		err = map(&fault, sim_block_of(page), fault.writable);
+		err = map(&fault, block_of(page), fault.writable);
 	}
 	return err;
 }
 
-bool sim_is_mapped(unsigned int node, u64 index)
+bool is_mapped(unsigned int node, u64 index)
 {
 	unsigned int p, i;
 
-	for (p = 0; p < sim.processes; p++) {
-		const struct sim_process *process = &sim_nodes[node].processes[p];
+	for (p = 0; p < config.processes; p++) {
+		const struct process *process = &nodes[node].processes[p];
 
-		for (i = 0; i < sim.pages; i++) {
-			u64 page = index * sim.pages + i;
+		for (i = 0; i < config.pages; i++) {
+			u64 page = index * config.pages + i;
 
 			if (process->entries[page].present || process->tlb[page].present)
 				return true;
@@ -227,71 +231,68 @@ bool sim_is_mapped(unsigned int node, u64 index)
 }
 
 /*
- * As the kernel does it: it notifies, drops the entries, flushes the TLBs, and calls
- * close(). Other threads go on meanwhile.
+ * As the kernel does it: notify, drop the entries, flush the TLBs, call close(). Other
+ * threads run meanwhile.
  */
-void sim_unmap_process(unsigned int node, unsigned int number, u64 first, u64 last)
+void process_unmap(unsigned int node, unsigned int number, u64 first, u64 last)
 {
-	struct sim_process *process = &sim_nodes[node].processes[number];
-	bool notified = sim_broken != SIM_BREAK_LATE;
+	struct process *process = &nodes[node].processes[number];
+	bool notified = sim_broken != BREAK_LATE;
 	u64 i;
 
-	sim_counts.unmaps++;
+	counts.unmaps++;
 	if (notified)
 		process->leaving++;
-	for (i = first * sim.pages; i < (last + 1) * sim.pages; i++) {
+	for (i = first * config.pages; i < (last + 1) * config.pages; i++) {
 		if (!process->entries[i].present)
 			continue;
-		sim_event(sim_block_of(i), "process %u unmaps%s", number,
+		sim_event(block_of(i), "process %u unmaps%s", number,
 			  process->entries[i].dirty ? ", dirty" : "");
-		process->entries[i] = (struct sim_entry) {};
+		process->entries[i] = (struct entry) {};
 		sim_yield();
 	}
-	/* The end of the notification would be too early: a TLB may still be used. */
-	if (sim_broken == SIM_BREAK_END) {
-		kdsm_coherence_unmapped(&sim_nodes[node].coherence, first, last);
+	/* At the end of the notification it is too early: a TLB may still be used. */
+	if (sim_broken == BREAK_END) {
+		kdsm_coherence_unmapped(&nodes[node].coherence, first, last);
 		process->leaving--;
 		notified = false;
 	}
-	if (sim_broken == SIM_BREAK_END || sim_chance(4))
+	if (sim_broken == BREAK_END || sim_chance(4))
 		sim_sleep(sim_below(20 * sim.delay));
-	flush(process, first * sim.pages, (last + 1 - first) * sim.pages);
+	flush(process, first * config.pages, (last + 1 - first) * config.pages);
 	if (sim_chance(4))
 		sim_sleep(sim_below(sim.delay));
-	kdsm_coherence_unmapped(&sim_nodes[node].coherence, first, last);
+	kdsm_coherence_unmapped(&nodes[node].coherence, first, last);
 	if (notified)
 		process->leaving--;
 }
 
-/*
- * mprotect, to what it was: the kernel makes entries that are dirty writable without
- * a fault.
- */
-void sim_protect_process(unsigned int node, unsigned int number, u64 first, u64 last)
+/* The kernel makes entries that are dirty writable without a fault. */
+void process_protect(unsigned int node, unsigned int number, u64 first, u64 last)
 {
-	struct sim_process *process = &sim_nodes[node].processes[number];
+	struct process *process = &nodes[node].processes[number];
 	u64 i;
 
-	for (i = first * sim.pages; i < (last + 1) * sim.pages; i++) {
+	for (i = first * config.pages; i < (last + 1) * config.pages; i++) {
 		if (!process->entries[i].present)
 			continue;
 		process->entries[i].writable = process->entries[i].dirty;
-		sim_event(sim_block_of(i), "process %u protects%s", number,
+		sim_event(block_of(i), "process %u protects%s", number,
 			  process->entries[i].dirty ? ", dirty" : "");
 		sim_yield();
 	}
-	flush(process, first * sim.pages, (last + 1 - first) * sim.pages);
+	flush(process, first * config.pages, (last + 1 - first) * config.pages);
 }
 
-/* ---- what the CPU does ---- */
+/* ---- accesses of CPUs ---- */
 
-static struct sim_entry *look_up(unsigned int node, unsigned int number, u64 page)
+static struct entry *look_up(unsigned int node, unsigned int number, u64 page)
 {
-	struct sim_process *process = &sim_nodes[node].processes[number];
-	struct sim_entry *tlb = &process->tlb[page];
+	struct process *process = &nodes[node].processes[number];
+	struct entry *tlb = &process->tlb[page];
 
 	sim_yield();
-	if (sim_chance(sim.evict))
+	if (sim_chance(config.evict))
 		tlb->present = false;
 	if (!tlb->present && process->entries[page].present)
 		*tlb = process->entries[page];
@@ -300,14 +301,14 @@ static struct sim_entry *look_up(unsigned int node, unsigned int number, u64 pag
 
 static char *frame(unsigned int node, u64 offset)
 {
-	struct page *page = sim_nodes[node].frames.pages[offset >> PAGE_SHIFT];
+	struct page *page = nodes[node].frames.pages[offset >> PAGE_SHIFT];
 
 	if (!page)
-		sim_fail(sim_block_of(offset >> PAGE_SHIFT), "mapped without a page");
+		sim_fail(block_of(offset >> PAGE_SHIFT), "mapped without a page");
 	return (char *)page->words + offset % PAGE_SIZE;
 }
 
-int sim_load(unsigned int node, unsigned int process, u64 offset, void *to,
+int cpu_load(unsigned int node, unsigned int process, u64 offset, void *to,
 	     unsigned int length)
 {
 	u64 page = offset >> PAGE_SHIFT;
@@ -322,19 +323,19 @@ int sim_load(unsigned int node, unsigned int process, u64 offset, void *to,
 	return 0;
 }
 
-/* Until the page can be written. */
+/* Take faults until the page can be written. */
 static int make_writable(unsigned int node, unsigned int number, u64 offset)
 {
-	struct sim_process *process = &sim_nodes[node].processes[number];
+	struct process *process = &nodes[node].processes[number];
 	u64 page = offset >> PAGE_SHIFT;
-	struct sim_entry *tlb;
+	struct entry *tlb;
 	int err;
 
 	for (;;) {
 		tlb = look_up(node, number, page);
 		if (tlb->present && tlb->writable && tlb->dirty)
 			return 0;
-		/* It has to look at the page table to set the dirty bit there. */
+		/* The CPU sets the dirty bit in the page table, so it reads the entry again. */
 		*tlb = process->entries[page];
 		if (tlb->present && tlb->writable) {
 			process->entries[page].dirty = true;
@@ -347,7 +348,7 @@ static int make_writable(unsigned int node, unsigned int number, u64 offset)
 	}
 }
 
-int sim_store(unsigned int node, unsigned int process, u64 offset, const void *from,
+int cpu_store(unsigned int node, unsigned int process, u64 offset, const void *from,
 	      unsigned int length)
 {
 	int err = make_writable(node, process, offset);
@@ -357,7 +358,7 @@ int sim_store(unsigned int node, unsigned int process, u64 offset, const void *f
 	return err;
 }
 
-int sim_add(unsigned int node, unsigned int process, u64 offset, u64 add,
+int cpu_add(unsigned int node, unsigned int process, u64 offset, u64 add,
 	    unsigned int length, u64 *old)
 {
 	int err = make_writable(node, process, offset);
@@ -370,4 +371,30 @@ int sim_add(unsigned int node, unsigned int process, u64 offset, u64 add,
 	sum = *old + add;
 	memcpy(frame(node, offset), &sum, length);
 	return 0;
+}
+
+/* ---- start and stop ---- */
+
+void mappings_start(void)
+{
+	unsigned int node, i;
+
+	for (node = 0; node < sim.nodes; node++)
+		for (i = 0; i < config.processes; i++) {
+			struct process *process = &nodes[node].processes[i];
+
+			process->entries = calloc(region_pages(), sizeof(*process->entries));
+			process->tlb = calloc(region_pages(), sizeof(*process->tlb));
+		}
+}
+
+void mappings_stop(void)
+{
+	unsigned int node, i;
+
+	for (node = 0; node < sim.nodes; node++)
+		for (i = 0; i < config.processes; i++) {
+			free(nodes[node].processes[i].entries);
+			free(nodes[node].processes[i].tlb);
+		}
 }

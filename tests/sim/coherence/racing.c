@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Programs that synchronise by nothing, for policy strict: every thread loads,
- * stores and adds to whatever words it likes, many of them in one block.
+ * Programs with data races, for policy strict: every thread loads, stores and adds to any
+ * words, many of them in one block, without synchronisation.
  *
- * What they see is checked against one order of all accesses, that of the steps in
- * which the simulated CPUs touch the frames: each load has to give what the newest
- * store to the word in this order left, on whichever node that was. A thread does
- * one access after the other, so its own order is part of that order: the run is
- * sequentially consistent. It asks for a little more than that, but no less than
- * the invariant, one writer or many readers at every moment, must give.
+ * All accesses have one order, that of the steps in which simulated CPUs touch the frames.
+ * Each load must return what the newest store to the word in this order left, on any node.
+ * As a thread does one access at a time, its own order is part of this order, so the run is
+ * sequentially consistent. The check is a little stronger than that, but no stronger than
+ * the invariant: one writer or many readers at any time.
  */
 #include <stdio.h>
 
 #include "sim.h"
 
 #define WORDS_MAX	48U
-#define THREADS_MAX	(SIM_NODES * SIM_PROCESSES * 4)
 
 struct word {
 	u64 offset;
 	unsigned int size;
-	u64 value;		/* in the order of steps, up to now */
+	u64 value;		/* that the newest store left */
 };
 
 struct thread {
@@ -28,7 +26,7 @@ struct thread {
 };
 
 static struct word words[WORDS_MAX];
-static struct thread threads[THREADS_MAX];
+static struct thread *threads;
 static unsigned int word_count, thread_count;
 static u64 last_value;
 
@@ -43,14 +41,14 @@ static u64 mask(const struct word *word)
 }
 
 /*
- * What an access gave. Nobody else has run since it was done: what does not end
- * at a scheduling point is one step.
+ * Check what an access returned. No other fiber has run since the access: code between
+ * two scheduling points is one step.
  */
 static void saw(struct thread *thread, struct word *word, const char *how, u64 value)
 {
-	s64 block = sim_block_of(word->offset >> PAGE_SHIFT);
+	s64 block = block_of(word->offset >> PAGE_SHIFT);
 
-	sim_counts.loads++;
+	counts.loads++;
 	sim_event(block, "%u %s word %u at %llx: %llu", thread->number, how,
 		  (unsigned int)(word - words), word->offset, value);
 	if (value != word->value)
@@ -66,30 +64,30 @@ static void load(struct thread *thread, struct word *word)
 	int err;
 
 	do {
-		err = sim_load(thread->node, thread->process, word->offset, &value,
+		err = cpu_load(thread->node, thread->process, word->offset, &value,
 			       word->size);
 		if (!err)
 			saw(thread, word, "loads", value);
-	} while (sim_again(err, &tries, "load"));
+	} while (try_again(err, &tries, "load"));
 }
 
 static void store(struct thread *thread, struct word *word)
 {
-	u64 value = (sim.values ? sim_below(sim.values) : ++last_value) & mask(word);
+	u64 value = (config.values ? sim_below(config.values) : ++last_value) & mask(word);
 	unsigned int tries = 0;
 	int err;
 
 	do {
-		err = sim_store(thread->node, thread->process, word->offset, &value,
+		err = cpu_store(thread->node, thread->process, word->offset, &value,
 				word->size);
 		if (!err) {
 			word->value = value;
-			sim_counts.stores++;
-			sim_event(sim_block_of(word->offset >> PAGE_SHIFT),
+			counts.stores++;
+			sim_event(block_of(word->offset >> PAGE_SHIFT),
 				  "%u stores word %u at %llx: %llu", thread->number,
 				  (unsigned int)(word - words), word->offset, value);
 		}
-	} while (sim_again(err, &tries, "store"));
+	} while (try_again(err, &tries, "store"));
 }
 
 static void add(struct thread *thread, struct word *word)
@@ -99,23 +97,23 @@ static void add(struct thread *thread, struct word *word)
 	int err;
 
 	do {
-		err = sim_add(thread->node, thread->process, word->offset, what, word->size,
+		err = cpu_add(thread->node, thread->process, word->offset, what, word->size,
 			      &value);
 		if (!err) {
 			saw(thread, word, "adds to", value);
 			word->value = (word->value + what) & mask(word);
-			sim_counts.stores++;
+			counts.stores++;
 		}
-	} while (sim_again(err, &tries, "add"));
+	} while (try_again(err, &tries, "add"));
 }
 
-/* The threads, not the simulated programs, meet: it orders nothing in memory. */
+/* The fibers meet, not the simulated threads: this orders nothing in memory. */
 static void meet(void)
 {
 	unsigned int phase = meeting.phase;
 
 	if (++meeting.count == thread_count) {
-		sim_check_quiet();
+		check_idle();
 		meeting.count = 0;
 		meeting.phase++;
 		sim_wake(&meeting.queue);
@@ -132,7 +130,7 @@ static void access_some(struct thread *thread)
 	struct word *word = &words[sim_below(word_count)];
 	unsigned int n = sim_between(1, 4);
 
-	/* A few times the same one, or another near it. */
+	/* Mostly the same word, or another one near it. */
 	while (n--) {
 		switch (sim_below(5)) {
 		case 0:
@@ -155,15 +153,15 @@ static void thread_run(void *arg)
 	struct thread *thread = arg;
 	unsigned int phase, round, i;
 
-	for (phase = 0; phase < sim.phases; phase++) {
-		/* Who only reads for a while shares the block with the others. */
+	for (phase = 0; phase < config.phases; phase++) {
+		/* A thread that only reads for a while shares the block with others. */
 		bool reads = sim_chance(4);
 
-		for (round = sim_between(sim.rounds / 2, 2 * sim.rounds); round; round--) {
-			if (sim_chance(sim.unmap))
-				sim_unmap_some(thread->node);
-			if (sim_chance(sim.advise))
-				sim_advise_some(thread->node);
+		for (round = sim_between(config.rounds / 2, 2 * config.rounds); round; round--) {
+			if (sim_chance(config.unmap))
+				unmap_some(thread->node);
+			if (sim_chance(config.advise))
+				advise_some(thread->node);
 			if (reads)
 				load(thread, &words[sim_below(word_count)]);
 			else
@@ -181,17 +179,17 @@ static void words_make(void)
 {
 	unsigned int i, block, at;
 
-	/* Of one block or two, mostly; some words are in one line. */
-	word_count = sim_between(1, min(sim.words, WORDS_MAX));
+	/* Mostly of one block or two; some words are in one cache line. */
+	word_count = sim_between(1, min(config.words, WORDS_MAX));
 	for (i = 0; i < word_count; i++) {
 		struct word *word = &words[i];
 
-		block = sim_chance(3) ? sim_below(sim.blocks) : sim_below(min(sim.blocks, 2U));
-		at = 64 * sim_below(sim.pages * PAGE_SIZE / 64) + i % 8 * 8;
+		block = sim_below(sim_chance(3) ? config.blocks : min(config.blocks, 2U));
+		at = 64 * sim_below(config.pages * PAGE_SIZE / 64) + i % 8 * 8;
 		word->size = 8 >> sim_below(4);
-		word->offset = sim.index[block] * sim.pages * PAGE_SIZE + at;
+		word->offset = config.index[block] * config.pages * PAGE_SIZE + at;
 		word->value = 0;
-		/* The same place twice is the same word, so there may be only one. */
+		/* No two words may be at the same place. */
 		while (word > words) {
 			unsigned int j;
 
@@ -199,13 +197,13 @@ static void words_make(void)
 				;
 			if (j == i)
 				break;
-			at = (at + 8) % (sim.pages * PAGE_SIZE);
-			word->offset = sim.index[block] * sim.pages * PAGE_SIZE + at;
+			at = (at + 8) % (config.pages * PAGE_SIZE);
+			word->offset = config.index[block] * config.pages * PAGE_SIZE + at;
 		}
 	}
 }
 
-void sim_race_start(void)
+void racing_start(void)
 {
 	unsigned int node, process, i;
 	char name[24];
@@ -214,9 +212,10 @@ void sim_race_start(void)
 	words_make();
 	memset(&meeting, 0, sizeof(meeting));
 	thread_count = 0;
+	threads = calloc(sim.nodes * config.processes * config.threads, sizeof(*threads));
 	for (node = 0; node < sim.nodes; node++)
-		for (process = 0; process < sim.processes; process++)
-			for (i = 0; i < sim.threads; i++) {
+		for (process = 0; process < config.processes; process++)
+			for (i = 0; i < config.threads; i++) {
 				threads[thread_count] = (struct thread) {
 					thread_count, node, process,
 				};
@@ -226,7 +225,7 @@ void sim_race_start(void)
 			}
 }
 
-/* Every node has to come by every block. */
+/* Every node loads and stores in every block. */
 static void thread_run_again(void *arg)
 {
 	struct thread *thread = arg;
@@ -239,10 +238,15 @@ static void thread_run_again(void *arg)
 		load(thread, &words[i]);
 }
 
-void sim_race_again(void)
+void racing_again(void)
 {
 	unsigned int i;
 
 	for (i = 0; i < thread_count; i++)
 		sim_spawn(threads[i].node, "again", 1, thread_run_again, &threads[i]);
+}
+
+void racing_stop(void)
+{
+	free(threads);
 }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fibers, their virtual time, and the shim's locks and wait queues. A step is
- * what one fiber does between two scheduling points at which it was switched.
+ * Fibers, simulated time, and wait queues. A step is the code that one fiber runs
+ * from one switch to the next; a step takes one unit of simulated time, 1 us unless
+ * costs are simulated (cost.c). The seed chooses the fiber of each step among those that
+ * can run.
  */
 #include <setjmp.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include "sim.h"
+#include "internal.h"
 
+/* Stack of a fiber, in bytes */
 #define STACK_SIZE	(128 << 10)
-#define STEPS_MAX	5000000ULL
-#define TIME_MAX	(20000ULL * 1000000)
 
 enum fiber_state {
 	FIBER_RUNNABLE,
@@ -30,18 +31,21 @@ struct fiber {
 	unsigned int node;
 	char name[24];
 	enum fiber_state state;
-	u64 deadline;		/* blocked: wake then; U64_MAX: never */
+	u64 deadline;		/* of a blocked fiber; U64_MAX: none */
 	bool woken;
 	struct sim_queue *queue;
-	struct fiber *next;	/* in queue */
+	struct fiber *next;	/* in queue, or in spare */
 	unsigned int spinning;	/* spinlocks held */
 	unsigned int place;	/* in all */
 };
 
-static struct fiber **all;	/* the runnable ones first */
+static struct fiber **all;	/* runnable ones first, then blocked ones */
 static unsigned int count, runnable, room;
-static struct fiber *current, *spare;
-static u64 now, earliest;
+static struct fiber *current;	/* NULL: the scheduler runs */
+static struct fiber *spare;	/* dead fibers whose stacks can be used again */
+static u64 now;
+static u64 earliest;		/* no deadline is before this one */
+static u64 steps;		/* of this seed */
 static ucontext_t scheduler;
 static jmp_buf scheduler_jump;
 
@@ -79,7 +83,7 @@ static void fiber_main(void)
 	_longjmp(scheduler_jump, 1);
 }
 
-/* Back to the scheduler, until it chooses this one again. */
+/* Run the scheduler until it chooses this fiber again. */
 static void leave(void)
 {
 	if (!_setjmp(current->jump))
@@ -97,7 +101,7 @@ void sim_spawn(unsigned int node, const char *name, u64 delay, void (*run)(void 
 		fiber = calloc(1, sizeof(*fiber));
 		fiber->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		/* An overflow is to be seen. */
+		/* A stack that overflows ends the seed with SIGSEGV. */
 		mprotect(fiber->stack, 4096, PROT_NONE);
 	}
 	fiber->started = false;
@@ -129,6 +133,7 @@ static void bury(struct fiber *fiber)
 	spare = fiber;
 }
 
+/* Wake fibers whose deadlines have passed. */
 static void alarms(void)
 {
 	unsigned int i;
@@ -138,31 +143,54 @@ static void alarms(void)
 		struct fiber *fiber = all[i];
 
 		if (fiber->deadline <= now)
-			make_runnable(fiber);	/* swaps in one that was seen */
+			make_runnable(fiber);	/* moves a fiber that was seen to place i */
 		else if (fiber->deadline < earliest)
 			earliest = fiber->deadline;
 	}
 }
 
-static void hang(const char *what)
+static void __attribute__((noreturn)) hang(const char *what)
 {
 	unsigned int i;
 
-	for (i = 0; i < count; i++)
-		sim_event(-1, "waits: node %u %s since, until %lld", all[i]->node,
-			  all[i]->name, (long long)all[i]->deadline);
-	sim_fail(-1, "%s: %u fibers, the first of node %u, %s", what, count, all[0]->node,
-		 all[0]->name);
+	for (i = runnable; i < count; i++)
+		sim_event(SIM_NONE, "node %u %s waits until %lld", all[i]->node, all[i]->name,
+			  (long long)all[i]->deadline);
+	sim_fail(SIM_NONE, "%s: %u fibers are left, one of node %u, %s", what, count,
+		 all[0]->node, all[0]->name);
+}
+
+static void run_step(struct fiber *fiber)
+{
+	now++;
+	current = fiber;
+	if (!_setjmp(scheduler_jump)) {
+		if (fiber->started)
+			_longjmp(fiber->jump, 1);
+		fiber->started = true;
+		getcontext(&fiber->context);
+		fiber->context.uc_stack.ss_sp = fiber->stack;
+		fiber->context.uc_stack.ss_size = STACK_SIZE;
+		fiber->context.uc_link = NULL;
+		makecontext(&fiber->context, fiber_main, 0);
+		swapcontext(&scheduler, &fiber->context);
+	}
+	if (current->state == FIBER_DEAD) {
+		if (current->spinning)
+			sim_fail(SIM_NONE, "a fiber ended with a spinlock");
+		bury(current);
+	}
+	current = NULL;
 }
 
 void sim_run(void)
 {
-	u64 last = sim_counts.steps + STEPS_MAX;
+	u64 last = steps + sim.steps_max;
 
 	while (count) {
 		if (!runnable) {
 			if (earliest == U64_MAX)
-				hang("nobody can run");
+				hang("deadlock");
 			if (earliest > now)
 				now = earliest;
 		}
@@ -170,37 +198,41 @@ void sim_run(void)
 			alarms();
 			continue;
 		}
-		if (++sim_counts.steps > last)
-			hang("no end in sight");
-		if (now > TIME_MAX)
-			hang("time is over");
-		now++;
-		current = all[sim_below(runnable)];
-		if (!_setjmp(scheduler_jump)) {
-			if (current->started)
-				_longjmp(current->jump, 1);
-			current->started = true;
-			getcontext(&current->context);
-			current->context.uc_stack.ss_sp = current->stack;
-			current->context.uc_stack.ss_size = STACK_SIZE;
-			current->context.uc_link = NULL;
-			makecontext(&current->context, fiber_main, 0);
-			swapcontext(&scheduler, &current->context);
-		}
-		if (current->state == FIBER_DEAD) {
-			if (current->spinning)
-				sim_fail(-1, "a fiber ended with a spinlock");
-			bury(current);
-		}
-		current = NULL;
-		sim_check_step();
+		if (++steps > last)
+			hang("too many steps");
+		if (now > sim.time_max)
+			hang("too much simulated time");
+		run_step(all[sim_below(runnable)]);
+		if (sim_program.step)
+			sim_program.step();
 	}
 }
 
-void sim_clock_start(void)
+void sim_scheduler_start(void)
 {
 	now = 0;
+	steps = 0;
 	earliest = U64_MAX;
+}
+
+u64 sim_steps(void)
+{
+	return steps;
+}
+
+bool sim_in_fiber(void)
+{
+	return current;
+}
+
+struct fiber *sim_fiber(void)
+{
+	return current;
+}
+
+void sim_spin(int locks)
+{
+	current->spinning += locks;
 }
 
 unsigned int sim_fiber_node(void)
@@ -224,12 +256,10 @@ void sim_yield(void)
 {
 	if (!current || !sim_chance(sim.yield))
 		return;
-	/* As a CPU that serves an interrupt, or a virtual one that is away. */
+	/* As on a CPU that serves an interrupt, or a virtual CPU that the host preempts. */
 	if (sim_chance(current->node == sim.slow ? sim.preempt / 8 + 1 : sim.preempt)) {
-		struct sim_queue *queue = current->queue;
-
-		/* Being on a queue, it may be woken before: then it is awake. */
-		if (!queue)
+		/* A queued fiber may be woken at any time, which must not end this sleep. */
+		if (!current->queue)
 			make_blocked(current, now + sim_below(4 * sim.delay) + 1);
 	}
 	leave();
@@ -238,7 +268,7 @@ void sim_yield(void)
 void sim_might_sleep(void)
 {
 	if (current && current->spinning)
-		sim_fail(-1, "sleeps with a spinlock");
+		sim_fail(SIM_NONE, "a fiber sleeps with a spinlock");
 }
 
 void sim_sleep(u64 microseconds)
@@ -248,7 +278,13 @@ void sim_sleep(u64 microseconds)
 	leave();
 }
 
-/* Before something is tried again: that it never succeeds is soon seen. */
+void sim_sleep_until(u64 time)
+{
+	if (time > now)
+		sim_sleep(time - now);
+}
+
+/* Before a retry. A large sim.pause brings a retry that never succeeds to sim.time_max. */
 void sim_pause(u64 microseconds)
 {
 	sim_sleep(sim.pause * microseconds);
@@ -304,96 +340,5 @@ void sim_wake(struct sim_queue *queue)
 		fiber->queue = NULL;
 		fiber->woken = true;
 		make_runnable(fiber);
-	}
-}
-
-/* ---- locks ---- */
-
-void mutex_init(struct mutex *mutex)
-{
-	mutex->owner = NULL;
-	mutex->queue.first = NULL;
-}
-
-static void lock(struct mutex *mutex)
-{
-	sim_yield();
-	if (mutex->owner == current)
-		sim_fail(-1, "locks what it holds");
-	while (mutex->owner) {
-		sim_prepare(&mutex->queue);
-		sim_block(&mutex->queue, U64_MAX);
-	}
-	mutex->owner = current;
-}
-
-static void unlock(struct mutex *mutex)
-{
-	if (mutex->owner != current)
-		sim_fail(-1, "unlocks what it does not hold");
-	mutex->owner = NULL;
-	sim_wake(&mutex->queue);
-	sim_yield();
-}
-
-void mutex_lock(struct mutex *mutex)
-{
-	sim_might_sleep();
-	lock(mutex);
-}
-
-void mutex_unlock(struct mutex *mutex)
-{
-	unlock(mutex);
-}
-
-void spin_lock(spinlock_t *mutex)
-{
-	lock(mutex);
-	current->spinning++;
-}
-
-void spin_unlock(spinlock_t *mutex)
-{
-	current->spinning--;
-	unlock(mutex);
-}
-
-void sim_assert_held(const struct mutex *mutex)
-{
-	if (mutex->owner != current)
-		sim_fail(-1, "a lock is not held");
-}
-
-/* ---- work ---- */
-
-static struct sim_queue works_ended;
-
-static void sim_work_run(void *arg)
-{
-	struct work_struct *work = arg;
-
-	work->pending = false;
-	work->running = true;
-	work->run(work);
-	work->running = false;
-	sim_wake(&works_ended);
-}
-
-void sim_work(struct work_struct *work)
-{
-	if (work->pending)
-		return;
-	work->pending = true;
-	sim_spawn(sim_fiber_node(), "work", sim_chance(4) ? sim_below(sim.delay) : 0,
-		  sim_work_run, work);
-}
-
-/* One that has not begun is let run, which has to do no harm. */
-void sim_work_end(struct work_struct *work)
-{
-	while (work->pending || work->running) {
-		sim_prepare(&works_ended);
-		sim_block(&works_ended, U64_MAX);
 	}
 }

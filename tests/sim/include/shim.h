@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The few primitives of the kernel that the protocol files use, for the
- * simulator. One OS thread runs all fibers (harness/scheduler.c), so that only a scheduling
- * point, sim_yield() or what blocks, lets others run; wherever another CPU could
- * get in between in the kernel there is one.
+ * The primitives of the kernel that the protocol files use, for the simulator. The
+ * headers beside this one include it in place of the kernel's. One OS thread runs all
+ * fibers, so fibers switch only at scheduling points: sim_yield(), and calls that block.
+ * There is a scheduling point wherever another CPU could come in between in the kernel.
  */
 #ifndef KDSM_SIM_SHIM_H
 #define KDSM_SIM_SHIM_H
@@ -23,7 +23,6 @@ typedef __u16 u16;
 typedef __s32 s32;
 typedef __u32 u32;
 typedef __u64 u64;
-typedef __s32 s32;
 typedef __s64 s64;
 typedef unsigned long pgoff_t;
 typedef unsigned int gfp_t;
@@ -86,21 +85,27 @@ typedef struct { u8 b[16]; } uuid_t;
 #define signal_pending(task)	false
 #define cond_resched()		((void)0)
 
-/* ---- scheduling points; all of harness/scheduler.c ---- */
+/* ---- scheduling points (harness/scheduler.c) ---- */
 
 struct fiber;
 
+/* Fibers that wait for an event. */
 struct sim_queue {
 	struct fiber *first;
 };
 
+/* Other fibers may run now. */
 void sim_yield(void);
 void sim_sleep(u64 microseconds);
+/* As sim_sleep(), before a retry; the seed can make it longer. */
 void sim_pause(u64 microseconds);
+/* Simulated time, in us */
 u64 sim_now(void);
+/* Join the queue; sim_wake() before sim_block() is not lost. */
 void sim_prepare(struct sim_queue *queue);
 void sim_cancel(struct sim_queue *queue);
-bool sim_block(struct sim_queue *queue, u64 deadline);	/* false: it was too late */
+/* Wait for sim_wake(), and leave the queue. False: the deadline came first. */
+bool sim_block(struct sim_queue *queue, u64 deadline);
 void sim_wake(struct sim_queue *queue);
 
 #define READ_ONCE(x)		({ sim_yield(); *(const volatile typeof(x) *)&(x); })
@@ -134,7 +139,7 @@ static inline void atomic64_xor(s64 bits, atomic64_t *v)
 	v->counter ^= bits;
 }
 
-/* ---- locks ---- */
+/* ---- locks (harness/kernel.c) ---- */
 
 struct mutex {
 	struct fiber *owner;
@@ -154,7 +159,7 @@ void spin_lock(spinlock_t *lock);
 void spin_unlock(spinlock_t *lock);
 void sim_might_sleep(void);
 
-/* There are no interrupts; what they do is done by fibers. */
+/* There are no softirqs: fibers run their handlers. */
 #define spin_lock_bh(l)		spin_lock(l)
 #define spin_unlock_bh(l)	spin_unlock(l)
 
@@ -170,7 +175,7 @@ typedef struct sim_queue wait_queue_head_t;
 #define time_after(a, b)	((long)((b) - (a)) < 0)
 #define usleep_range(a, b)	sim_pause(a)
 
-/* What is left, at least 1; 0: the time is over and the condition false. */
+/* At least 1, or 0 if the condition is false when the time is over */
 #define wait_event_timeout(q, condition, timeout) ({			\
 	u64 _end = sim_now() + (u64)(timeout) * (1000000 / HZ);		\
 	long _left = 1;							\
@@ -201,7 +206,7 @@ struct completion {
 	struct sim_queue queue;
 };
 
-/* ---- memory; each may fail (coherence/node.c) ---- */
+/* ---- memory; any allocation may fail (harness/kernel.c) ---- */
 
 #define GFP_KERNEL		0
 #define GFP_KERNEL_ACCOUNT	0
@@ -224,7 +229,7 @@ struct page {
 };
 
 #define page_address(page)	((void *)(page)->words)
-/* In pieces, as other CPUs may write meanwhile. */
+/* In pieces, as other CPUs may write meanwhile; the program defines it. */
 void copy_page(void *to, const void *from);
 
 /* ---- lists ---- */
@@ -284,12 +289,10 @@ static inline void list_splice_tail(struct list_head *from, struct list_head *li
 	     &p->member != (l);						\
 	     p = list_entry(p->member.next, typeof(*p), member))
 
-#ifndef list_first_entry_or_null
 #define list_first_entry_or_null(head, type, member)			\
 	(list_empty(head) ? NULL : list_first_entry(head, type, member))
-#endif
 
-/* ---- work ---- */
+/* ---- work (harness/kernel.c) ---- */
 
 struct work_struct {
 	void (*run)(struct work_struct *work);
@@ -312,14 +315,12 @@ void sim_work_end(struct work_struct *work);
 
 /* ---- bitmaps and sort ---- */
 
-#define BITS_PER_LONG		64
 #define BITS_TO_LONGS(n)	(((n) + 63) / 64)
 
 static inline void sim_set_bit(unsigned int i, unsigned long *map)
 {
 	map[i / 64] |= 1UL << (i % 64);
 }
-
 
 #define DECLARE_BITMAP(map, bits)	unsigned long map[BITS_TO_LONGS(bits)]
 #define __set_bit(i, map)	sim_set_bit(i, map)
@@ -366,7 +367,7 @@ static inline void sort(void *base, size_t count, size_t size,
 		qsort(base, count, size, compare);
 }
 
-/* ---- tracepoints are nothing ---- */
+/* ---- tracepoints: there are none ---- */
 
 #define TP_PROTO(args...)	args
 #define TRACE_EVENT(name, proto, ...)					\

@@ -1,65 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Nodes that die, or cannot be reached for a while, at any time; and the home, which
- * finds it out some time later, gives them up, and writes the queue anew.
+ * Nodes that die for good, or cannot be reached for a while, at any time. The home finds
+ * out some time later, gives them up, and rebuilds the queue.
  */
 #include <stdio.h>
 
-#include "lock.h"
+#include "sim.h"
 
+/* A node, as the home sees it. A node that is dead or away for a while is cut off, too. */
 static struct peer {
-	bool cut;		/* from all others */
 	bool dead;		/* for good */
 	bool suspected;		/* by the home */
-	bool away;		/* given up, and not heard of since */
-	u32 given_up, untied;	/* how often; and as it knows */
-	bool greeted;		/* it knows */
-} peers[LOCK_NODES];
+	bool away;		/* given up, and not heard since */
+	u32 given_up, untied;	/* times that it was given up; as the node knows it */
+	bool greeted;		/* the node has heard the home */
+} *peers;
 
-static struct kdsm_member members[LOCK_NODES];
-static u16 order[LOCK_NODES];
-static unsigned int pending;	/* deaths that the home has not seen to */
-static struct sim_queue wait;
-static bool is_stuck;		/* a node, because of a dead one */
-bool lock_must_tell, lock_may_tell;
+static struct kdsm_member *members;
+static u16 *order;
+static unsigned int to_come;	/* deaths that the home has not been told of */
+static unsigned int pending;	/* 0: the home has recovered from all deaths */
+static struct sim_queue wait;	/* of the home's fiber */
+static bool is_stuck;		/* a node cannot go on because of a dead node */
+bool must_tell, may_tell;
 
 /* ---- what the fabric knows ---- */
 
-bool lock_is_cut(unsigned int a, unsigned int b)
-{
-	return a != b && (peers[a].cut || peers[b].cut);
-}
-
-bool lock_is_dead(unsigned int node)
+bool is_dead(unsigned int node)
 {
 	return peers[node].dead;
 }
 
-/* They speak with each other. */
-void lock_greet(unsigned int a, unsigned int b)
+void node_heard(unsigned int a, unsigned int b)
 {
-	unsigned int node = a == lock.home ? b : a;
+	unsigned int node = a == config.home ? b : a;
 	struct peer *peer = &peers[node];
 
-	if (a != b && (a == lock.home || b == lock.home)) {
+	if (a != b && (a == config.home || b == config.home)) {
 		peer->untied = peer->given_up;
 		peer->greeted = true;
 		peer->away = false;
 	}
 }
 
-bool lock_may_land(unsigned int node, u64 tie)
+bool batch_may_land(unsigned int node, const struct kdsm_batch *batch)
 {
-	return !tie || tie == peers[node].given_up + 1ULL ||
-	       lock_broken == LOCK_BREAK_FENCE;
+	return !batch->tie || batch->tie == peers[node].given_up + 1ULL ||
+	       sim_broken == BREAK_FENCE;
 }
 
-/* Has the home not given it up since it last heard so? */
-bool lock_is_tied(unsigned int node)
+bool is_tied(unsigned int node)
 {
-	const struct kdsm_queue *queue = lock_queue(node);
+	const struct kdsm_queue *queue = queue_of(node);
 
-	return node == lock.home || !lock.deaths || !queue->met ||
+	return node == config.home || !config.deaths || !queue->met ||
 	       queue->tie == peers[node].given_up + 1ULL;
 }
 
@@ -67,13 +61,14 @@ u64 kdsm_fabric_tie(const struct kdsm_fabric *fabric, unsigned int node)
 {
 	const struct peer *peer = &peers[fabric->node];
 
-	return node == lock.home && peer->greeted ? peer->untied + 1ULL : 0;
+	return node == config.home && peer->greeted ? peer->untied + 1ULL : 0;
 }
 
 bool kdsm_fabric_is_away(const struct kdsm_fabric *fabric, unsigned int node)
 {
-	if (fabric->node != lock.home)
-		sim_fail(-1, "not the home's business");
+	if (fabric->node != config.home)
+		sim_fail(SIM_NONE, "node %u asks which nodes are away, which only the home knows",
+			 fabric->node);
 	return peers[node].away;
 }
 
@@ -81,29 +76,30 @@ bool kdsm_fabric_is_away(const struct kdsm_fabric *fabric, unsigned int node)
 
 static void give_up(unsigned int node)
 {
-	struct kdsm_queue *queue = lock_queue(node);
+	struct kdsm_queue *queue = queue_of(node);
 	unsigned int other, i;
 
-	if (node == lock.home)
-		sim_fail(-1, "the home gives itself up");
-	sim_event(-1, "gives up node %u, state %u", node, queue->state);
-	if (lock_is_tied(node)) {
-		lock_gives_up(node);
-		/* It may have been on its way to it, or from it. */
-		for (other = 0; other < lock.nodes; other++)
-			for (i = 0; i < lock_tree(other)->count; i++)
-				lock_may_tell |= lock_tree(other)->queues[i]->handing == node;
-		for (i = 0; i < lock_tree(node)->count; i++)
-			lock_may_tell |= lock_tree(node)->queues[i]->state != KDSM_QUEUE_NONE &&
-					 lock_tree(node)->queues[i]->state != KDSM_QUEUE_WAITING;
+	if (node == config.home)
+		sim_fail(SIM_NONE, "the home gives itself up");
+	sim_event(SIM_NONE, "gives up node %u in state %u", node, queue->state);
+	if (is_tied(node)) {
+		holder_lost(node);
+		/* The lock may have been in flight to the node, or from it. */
+		for (other = 0; other < sim.nodes; other++)
+			for (i = 0; i < tree_of(other)->count; i++)
+				may_tell |= tree_of(other)->queues[i]->handing == node;
+		for (i = 0; i < tree_of(node)->count; i++)
+			may_tell |= tree_of(node)->queues[i]->state != KDSM_QUEUE_NONE &&
+					 tree_of(node)->queues[i]->state != KDSM_QUEUE_WAITING;
 	}
+	counts.given_up++;
 	peers[node].given_up++;
 	peers[node].away = true;
 }
 
-void lock_missed(unsigned int node, bool stuck)
+void node_missed(unsigned int node, bool stuck)
 {
-	if (!peers[node].cut || node == lock.home)
+	if (!sim_is_cut(node) || node == config.home)
 		return;
 	if (!peers[node].away)
 		peers[node].suspected = true;
@@ -115,69 +111,89 @@ static bool any_suspected(void)
 {
 	unsigned int node;
 
-	for (node = 0; node < lock.nodes; node++)
+	for (node = 0; node < sim.nodes; node++)
 		if (peers[node].suspected)
 			return true;
 	return is_stuck;
 }
 
-static void recover(void *arg)
+static void wait_for_suspects(void)
 {
-	struct kdsm_recovery recovery = { .idle = true, .nodes = members, .order = order };
-	unsigned int node, seen;
-	int err;
+	while (!any_suspected()) {
+		sim_prepare(&wait);
+		if (any_suspected() || !sim_block(&wait, sim_now() + 1000))
+			break;
+	}
+	sim_cancel(&wait);
+}
 
-	(void)arg;
-	while (pending || lock_nodes_active()) {
-		while (!any_suspected()) {
-			sim_prepare(&wait);
-			if (any_suspected() || !sim_block(&wait, sim_now() + 1000))
-				break;
-		}
-		sim_cancel(&wait);
-		if (!pending && !any_suspected())
+static void give_up_suspects(void)
+{
+	unsigned int node;
+
+	is_stuck = false;
+	for (node = 0; node < sim.nodes; node++) {
+		if (!peers[node].suspected)
 			continue;
-		seen = pending;
-		is_stuck = false;
-		for (node = 0; node < lock.nodes; node++) {
-			if (!peers[node].suspected)
-				continue;
-			peers[node].suspected = false;
-			/* One that is back in time; but who can know. */
-			if (peers[node].cut || sim_chance(2))
-				give_up(node);
-		}
-		for (;;) {
-			recovery.round++;
-			err = kdsm_queue_recover(lock_queue(lock.home), &recovery);
-			if (!err)
-				break;
-			if (err != -EAGAIN && err != -EHOSTDOWN)
-				sim_fail(-1, "recovery gave %d", err);
-			if (err == -EHOSTDOWN && (peers[recovery.node].cut || sim_chance(20)))
-				give_up(recovery.node);
-			sim_sleep(20);
-		}
-		sim_event(-1, "has recovered");
-		/* Was that all? */
-		for (node = 0; node < lock.nodes; node++)
-			if (peers[node].suspected || (peers[node].cut && !peers[node].away))
-				seen = 0;
-		if (seen == pending)
-			pending = lock_deaths_to_come();
+		peers[node].suspected = false;
+		/* The home cannot know whether a node is back in time. */
+		if (sim_is_cut(node) || sim_chance(2))
+			give_up(node);
 	}
 }
 
-/* ---- those that die ---- */
-
-static unsigned int to_come;
-
-unsigned int lock_deaths_to_come(void)
+static void recover_queue(struct kdsm_recovery *recovery)
 {
-	return to_come;
+	int err;
+
+	for (;;) {
+		recovery->round++;
+		err = kdsm_queue_recover(queue_of(config.home), recovery);
+		if (!err)
+			break;
+		if (err != -EAGAIN && err != -EHOSTDOWN)
+			sim_fail(SIM_NONE, "recovery gave %d", err);
+		if (err == -EHOSTDOWN && (sim_is_cut(recovery->node) || sim_chance(20)))
+			give_up(recovery->node);
+		sim_sleep(20);
+	}
+	counts.recoveries++;
+	sim_event(SIM_NONE, "has recovered");
 }
 
-bool lock_deaths_pending(void)
+/* Some node is suspected, or cut off and not given up. */
+static bool any_left(void)
+{
+	unsigned int node;
+
+	for (node = 0; node < sim.nodes; node++)
+		if (peers[node].suspected || (sim_is_cut(node) && !peers[node].away))
+			return true;
+	return false;
+}
+
+static void recover(void *arg)
+{
+	struct kdsm_recovery recovery = { .idle = true, .nodes = members, .order = order };
+	unsigned int seen;
+
+	while (pending || nodes_active()) {
+		wait_for_suspects();
+		if (!pending && !any_suspected())
+			continue;
+		seen = pending;
+		give_up_suspects();
+		recover_queue(&recovery);
+		if (any_left())
+			seen = 0;
+		if (seen == pending)
+			pending = to_come;
+	}
+}
+
+/* ---- nodes that die ---- */
+
+bool deaths_pending(void)
 {
 	return pending;
 }
@@ -186,15 +202,16 @@ static void die(void *arg)
 {
 	struct peer *peer = arg;
 	unsigned int node = peer - peers;
-	bool comes_back = node != lock.home && lock.away_too && sim_chance(2);
+	bool comes_back = node != config.home && config.returns && sim_chance(2);
 
-	sim_event(-1, comes_back ? "is cut off" : "dies");
-	peer->cut = true;
+	sim_event(SIM_NONE, comes_back ? "is cut off" : "dies");
+	counts.deaths++;
+	sim_cut(node, 0, U64_MAX);
 	peer->dead = !comes_back;
-	/* What becomes of its last messages is not known. */
-	lock_may_tell |= comes_back;
+	/* Its last messages may arrive or not. */
+	may_tell |= comes_back;
 	sim_sleep(sim_below(3000));
-	if (node == lock.home) {
+	if (node == config.home) {
 		pending = 0;
 		return;
 	}
@@ -204,38 +221,46 @@ static void die(void *arg)
 	if (!comes_back)
 		return;
 	sim_sleep(sim_below(sim_chance(2) ? 1000 : 20000));
-	sim_event(-1, "is back");
-	peer->cut = false;
+	sim_event(SIM_NONE, "is back");
+	sim_cut(node, 0, 0);
 	sim_sleep(sim_below(1000));
-	if (!peer->cut)
-		lock_greet(node, lock.home);
-	lock_wake(node);
+	node_heard(node, config.home);
+	node_wake(node);
 }
 
-void lock_deaths_start(void)
+void deaths_start(void)
 {
 	unsigned int i, node;
 
-	memset(peers, 0, sizeof(peers));
+	peers = calloc(sim.nodes, sizeof(*peers));
+	members = calloc(sim.nodes, sizeof(*members));
+	order = calloc(sim.nodes, sizeof(*order));
 	wait.first = NULL;
 	is_stuck = false;
-	lock_must_tell = false;
-	lock_may_tell = sim.error;
+	must_tell = false;
+	may_tell = sim.error;
 	to_come = 0;
 	pending = 0;
-	if (lock.home_dies)
-		sim_spawn(lock.home, "dies", sim_below(lock.die), die, &peers[lock.home]);
-	for (i = 0; i < lock.deaths; i++) {
+	if (config.home_dies)
+		sim_spawn(config.home, "dies", sim_below(config.die), die, &peers[config.home]);
+	for (i = 0; i < config.deaths; i++) {
 		do
-			node = sim_below(lock.nodes);
-		while (node == lock.home || peers[node].suspected);
-		peers[node].suspected = true;	/* for now */
+			node = sim_below(sim.nodes);
+		while (node == config.home || peers[node].suspected);
+		peers[node].suspected = true;	/* until all are chosen */
 		to_come++;
-		sim_spawn(node, "dies", sim_below(lock.die), die, &peers[node]);
+		sim_spawn(node, "dies", sim_below(config.die), die, &peers[node]);
 	}
-	for (node = 0; node < lock.nodes; node++)
+	for (node = 0; node < sim.nodes; node++)
 		peers[node].suspected = false;
 	pending = to_come;
 	if (pending)
-		sim_spawn(lock.home, "recovers", 0, recover, NULL);
+		sim_spawn(config.home, "recovers", 0, recover, NULL);
+}
+
+void deaths_stop(void)
+{
+	free(peers);
+	free(members);
+	free(order);
 }

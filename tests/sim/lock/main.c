@@ -1,327 +1,270 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Seeds of the simulator of the queue for a lock, and what is told of them. */
-#include <getopt.h>
-#include <stdarg.h>
+/* The simulation of the queues for a lock: options, seeds, counters. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "lock.h"
+#include "common/cli.h"
+#include "sim.h"
 
-struct sim_config sim;
-struct sim_counts sim_counts;
-bool sim_tracing, sim_verbose;
-struct lock_config lock;
-enum lock_break lock_broken;
-struct lock_counts lock_counts;
+struct config config;
+struct counts counts;
 
-static const struct {
-	const char *name, *what;
-	bool lossy;		/* it shows where messages get lost */
-	bool deaths;		/* it shows where nodes die */
-} breaks[LOCK_BREAK_COUNT] = {
-	[LOCK_BREAK_TELL] = { "tell", "a holder does not heed who tells it that it is next" },
-	[LOCK_BREAK_DEBT] = { "debt", "the debt does not go with the lock" },
-	[LOCK_BREAK_OLD] = { "old", "a node forgets which tickets it has had", true },
-	[LOCK_BREAK_KEEP] = { "keep", "a lock is kept, be there a debt" },
-	[LOCK_BREAK_DOUBT] = { "doubt", "who does not know whether it queues does so again", true },
-	[LOCK_BREAK_HAND] = { "hand", "a hand-over that nobody answered is taken for done", true },
-	[LOCK_BREAK_RING] = { "ring", "what is read of a ring is not checked" },
-	[LOCK_BREAK_EARLY] = { "early", "a hand-over that comes early is taken unseen" },
-	[LOCK_BREAK_FENCE] = { "fence", "what a dead node posted is done later", false, true },
-	[LOCK_BREAK_GONE] = { "gone", "who handed over to a dead node has it still", false, true },
-	[LOCK_BREAK_DEAD] = { "dead", "nobody is told that a holder has died", false, true },
-	[LOCK_BREAK_BUSY] = { "busy", "a node freezes with an atomic under way", false, true },
-	[LOCK_BREAK_RESUME] = { "resume", "a node resumes from any epoch", true, true },
-	[LOCK_BREAK_FREE] = { "free", "a dead holder is forgotten untold", false, true },
-	[LOCK_BREAK_OUT] = { "out", "who was given up does not find out", false, true },
-	[LOCK_BREAK_THAW] = { "thaw", "a node goes on while it is frozen", false, true },
-	[LOCK_BREAK_FLAT] = { "flat", "a node stays in queues of smaller elements", false, true },
-	[LOCK_BREAK_WITH] = { "with", "a lock that goes with a smaller one is kept", false, true },
-	[LOCK_BREAK_TWICE] = { "twice", "whether a lost atomic was done is not asked", true },
-	[LOCK_BREAK_ID] = { "id", "who got a lock from its element thinks that it is counted" },
-	[LOCK_BREAK_PASSES] = { "passes", "how often it was passed on does not go with the lock" },
-	[LOCK_BREAK_CARRY] = { "carry", "the lock of a larger element does not go with a smaller" },
-	[LOCK_BREAK_PARENT] = { "parent", "the lock of a larger element is not left", true },
-	[LOCK_BREAK_IDLE] = { "idle", "a lock is kept though it is wanted in a larger element" },
-	[LOCK_BREAK_ALONE] = { "alone", "a lock from the same element is taken for unwanted" },
-	[LOCK_BREAK_BATCH] = { "batch", "more than waited at a node have it in one turn" },
-	[LOCK_BREAK_TURNS] = { "turns", "an element has more turns than it has nodes" },
+/* The seed chooses the threshold of each level. */
+#define ANY_THRESHOLD	UINT64_MAX
+
+static struct options {
+	struct sim_options common;
+	unsigned int racks, chassis;	/* racks 0: the seed chooses */
+	uint64_t rounds, deaths;	/* 0: the seed chooses; none */
+	uint64_t threshold;
+	uint64_t measure;		/* time between acquisitions, in us; 0: not measured */
+	bool flat, home_dies;
+} options = { .common = SIM_OPTIONS(2, 8), .chassis = 1, .threshold = ANY_THRESHOLD };
+
+/* In sim_defect.data: shows only where nodes die */
+#define DEATHS	1
+
+static const struct sim_defect defects[BREAK_COUNT] = {
+	[BREAK_TELL] = { "tell", "a holder ignores the node that says it is next" },
+	[BREAK_DEBT] = { "debt", "the debt does not go with the lock" },
+	[BREAK_OLD] = { "old", "a node forgets which tickets it has had", true },
+	[BREAK_KEEP] = { "keep", "a lock is kept in spite of a debt" },
+	[BREAK_DOUBT] = { "doubt", "a node in doubt whether it queues does so again", true },
+	[BREAK_HAND] = { "hand", "a hand-over without an answer is taken for done", true },
+	[BREAK_RING] = { "ring", "entries of the ring are not checked" },
+	[BREAK_EARLY] = { "early", "a hand-over that comes early is taken without a check" },
+	[BREAK_FENCE] = { "fence", "operations of a dead node land later", false, DEATHS },
+	[BREAK_GONE] = { "gone", "a node that handed over to a dead node forgets it", false,
+			 DEATHS },
+	[BREAK_DEAD] = { "dead", "no node learns that a holder has died", false, DEATHS },
+	[BREAK_BUSY] = { "busy", "a node freezes with an atomic in flight", false, DEATHS },
+	[BREAK_RESUME] = { "resume", "a node resumes in any epoch", true, DEATHS },
+	[BREAK_FREE] = { "free", "a lock is freed before a node learns of the death", false,
+			 DEATHS },
+	[BREAK_OUT] = { "out", "a node that was given up does not notice", false, DEATHS },
+	[BREAK_THAW] = { "thaw", "a frozen node goes on", false, DEATHS },
+	[BREAK_FLAT] = { "flat", "a node stays in queues of smaller elements", false, DEATHS },
+	[BREAK_WITH] = { "with", "a lock that goes with a smaller one is kept", false, DEATHS },
+	[BREAK_TWICE] = { "twice", "a node does not ask whether a lost atomic was done", true },
+	[BREAK_ID] = { "id", "a node takes itself for counted with a lock of its own element" },
+	[BREAK_PASSES] = { "passes", "the count of hand-overs does not go with the lock" },
+	[BREAK_CARRY] = { "carry", "the lock of a larger element does not go with a smaller one" },
+	[BREAK_PARENT] = { "parent", "the lock of a larger element is not left", true },
+	[BREAK_IDLE] = { "idle", "a lock is kept although a larger element wants it" },
+	[BREAK_ALONE] = { "alone", "a lock from the same element is taken for unwanted" },
+	[BREAK_BATCH] = { "batch", "more threads than waited at a node have the lock in a turn" },
+	[BREAK_TURNS] = { "turns", "an element has more turns than nodes" },
 };
 
-static u64 state;
-static bool lossy, plain, flat, home_dies;
-static unsigned int racks, chassis = 1, deaths;
-static int threshold = -1;
-static unsigned int nodes_min = 2, nodes_max = 8, rounds, contention;
-static struct result {
-	u64 seeds, failed;
-	struct lock_counts counts;
-	char what[256];
-} *result;
+/* ---- options ---- */
 
-u64 sim_random(void)
+static int parse_racks(void *values, const char *text, char reason[REASON_SIZE])
 {
-	u64 z = state += 0x9e3779b97f4a7c15ULL;
+	char end;
+	int n;
 
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
+	n = sscanf(text, "%ux%u%c", &options.racks, &options.chassis, &end);
+	if ((n == 1 || n == 2) && options.racks && options.chassis)
+		return 0;
+	snprintf(reason, REASON_SIZE, "'%.48s' is not N or NxM", text);
+	return -1;
 }
 
-void sim_note(s64 block, const char *format, ...)
-{
-	va_list args;
+#define AT(member)	.offset = offsetof(struct options, member)
 
-	(void)block;
-	printf("%8llu us  node %u %-12s ", sim_now(), sim_fiber_node(), sim_fiber_name());
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	putchar('\n');
+static const struct cli_option table[] = {
+	{ "rounds", 'r', "COUNT", "Acquisitions of a node", CLI_NUMBER, AT(rounds),
+	  .range = { 1, U32_MAX, 1 } },
+	{ "racks", 'R', "N[xM]", "Spread the nodes over N racks, of M chassis each", CLI_PARSED,
+	  .parse = parse_racks },
+	{ "threshold", 'T', "COUNT", "Threshold of all levels; 0: automatic", CLI_NUMBER,
+	  AT(threshold), .range = { 0, U16_MAX, 1 } },
+	{ "flat", 'F', NULL, "Use one queue for all nodes", CLI_FLAG, AT(flat) },
+	{ "deaths", 'd', "COUNT", "Let up to COUNT nodes die, or be away for a while",
+	  CLI_NUMBER, AT(deaths), .range = { 1, KDSM_MAX_NODES, 1 } },
+	{ "home-dies", 'H', NULL, "Let the home die", CLI_FLAG, AT(home_dies) },
+	{ "measure", 'm', "US",
+	  "Count operations under contention: a node wants the lock again after up to US "
+	  "microseconds; 1: at once", CLI_NUMBER, AT(measure), .range = { 1, 1000000, 1 } },
+	{ 0 }
+};
+
+static int check(char *reason)
+{
+	if (defects[sim_broken].data == DEATHS)
+		options.deaths = 2;
+	if (options.home_dies && !options.deaths)
+		options.deaths = 1;
+	return 0;
 }
 
-void sim_fail(s64 block, const char *format, ...)
+static void report(void)
 {
-	va_list args;
+	unsigned int i;
 
-	(void)block;
-	va_start(args, format);
-	vsnprintf(result->what, sizeof(result->what), format, args);
-	va_end(args);
-	if (sim_verbose)
-		lock_nodes_tell();
-	fflush(stdout);
-	_exit(1);
+	if (!options.measure)
+		return;
+	printf("nodes %u-%u: %llu acquisitions, operations an enqueue %.3f (most %llu), a release %.3f, of which %.1f %% hand over\n",
+	       options.common.nodes_min, options.common.nodes_max, counts.enters,
+	       (double)counts.enter_operations / counts.enters, counts.enter_most,
+	       (double)counts.leave_operations / counts.leaves,
+	       100.0 * counts.hand_overs / counts.leaves);
+	printf("operations a hold %.3f; holds that change the element of level",
+	       (double)counts.operations / counts.holds);
+	for (i = 2; i <= KDSM_LOCK_LEVELS; i++)
+		if (counts.crossed[i - 1])
+			printf(" %u: %.2f %%", i, 100.0 * counts.crossed[i - 1] / counts.holds);
+	printf("\nthe longest wait is %.1f times the median\n",
+	       (double)counts.wait_longest / (counts.wait_median ?: 1));
 }
 
-/* ---- a seed ---- */
+/* ---- seeds ---- */
+
+static void choose_place(void)
+{
+	config.home = sim_below(sim.nodes);
+	config.racks = options.racks ?: sim_chance(3) ? 1 : sim_between(2, 4);
+	config.chassis = options.racks ? options.chassis :
+			 sim_chance(2) ? 1 : sim_between(2, 3);
+	config.mixed = !options.racks;
+	config.flat = options.flat;
+}
+
+static u32 choose_threshold(void)
+{
+	if (options.threshold != ANY_THRESHOLD)
+		return options.threshold ?: KDSM_LOCK_T_L_AUTO;
+	return sim_chance(3) ? KDSM_LOCK_T_L_AUTO : sim_between(1, 6);
+}
+
+static void choose_load(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < KDSM_LOCK_LEVELS; i++)
+		config.t_l[i] = choose_threshold();
+	config.rounds = options.rounds ?: sim_between(1, 20);
+	config.hold = sim_chance(2) ? 3 : sim_between(1, 200);
+	config.away = sim_chance(2) ? 3 : sim_between(1, 1000);
+	config.keep = sim_below(4);
+	config.again = sim_below(3);
+	config.try = sim_chance(2) ? sim_between(2, 10) : 0;
+	config.check = sim_below(4);
+	config.wanting = sim_between(1, 3);
+	/* In half of the seeds tickets wrap during the run. */
+	config.ticket = sim_chance(2) ? 0 : KDSM_TICKET_MASK - sim_below(20);
+	config.old = !sim_below(4);
+}
+
+static void choose_deaths(void)
+{
+	if (sim.nodes > 2)
+		config.deaths = sim_between(1, min_t(u64, options.deaths, sim.nodes - 2));
+	config.die = sim_chance(2) ? 2000 : 20000;
+	config.returns = sim_chance(2);
+	config.home_dies = options.home_dies;
+	if (config.home_dies)
+		config.deaths = 0;
+	config.old = false;
+}
+
+/* Every node wants the lock all the time, and links are fast. */
+static void choose_measure(void)
+{
+	config.old = false;
+	config.away = options.measure == 1 ? 0 : options.measure;
+	config.hold = 2;
+	config.keep = 0;
+	config.again = 0;
+	config.check = 0;
+	config.wanting = 1;
+	config.try = 0;
+	sim.delay = 3;
+	sim.late = 0;
+	sim.preempt = 0;
+}
 
 static void choose(u64 seed)
 {
-	unsigned int i;
-
-	state = seed * 0xd1342543de82ef95ULL + 1;
-	sim_random();
-	memset(&sim, 0, sizeof(sim));
-	memset(&lock, 0, sizeof(lock));
-	lock.nodes = sim_between(nodes_min, nodes_max);
-	lock.home = sim_below(lock.nodes);
-	lock.parts[0] = racks ?: sim_chance(3) ? 1 : sim_between(2, 4);
-	lock.parts[1] = racks ? chassis : sim_chance(2) ? 1 : sim_between(2, 3);
-	lock.mixed = !racks;
-	lock.flat = flat;
-	for (i = 0; i < KDSM_LOCK_LEVELS; i++)
-		lock.t_l[i] = threshold > 0 ? threshold :
-			      !threshold || sim_chance(3) ? KDSM_LOCK_T_L_AUTO :
-			      sim_between(1, 6);
-	lock.rounds = rounds ?: sim_between(1, 20);
-	lock.hold = sim_chance(2) ? 3 : sim_between(1, 200);
-	lock.away = sim_chance(2) ? 3 : sim_between(1, 1000);
-	lock.keep = sim_below(4);
-	lock.again = sim_below(3);
-	lock.try = sim_chance(2) ? sim_between(2, 10) : 0;
-	lock.check = sim_below(4);
-	lock.wanting = sim_between(1, 3);
-	/* Tickets wrap. */
-	lock.ticket = sim_chance(2) ? 0 : KDSM_TICKET_MASK - sim_below(20);
-	lock.old = !sim_below(4);
-	sim.nodes = lock.nodes;
-	sim.slow = lock.nodes;
-	sim.yield = sim_chance(3) ? 1 : sim_between(2, 12);
-	sim.preempt = sim_chance(3) ? 20 : 400;
-	sim.delay = sim_chance(3) ? 5 : sim_between(10, 200);
-	sim.late = sim_chance(2) ? 10 : 100;
-	sim.pause = 1;
-	if (lossy || (!plain && sim_chance(4)))
-		sim.error = sim_chance(2) ? sim_between(4, 30) : sim_between(30, 500);
-	/* Some questions have to be answered by all nodes. */
-	if (sim.error && (lock.nodes > 8 || deaths))
-		sim.error += 8 * lock.nodes;
-	/* Who is in doubt takes what it is handed, and has only the sum to go by. */
-	lock.old &= !sim.error;
-	if (deaths && lock.nodes > 2)
-		lock.deaths = sim_between(1, min(deaths, lock.nodes - 2));
-	if (deaths) {
-		lock.die = sim_chance(2) ? 2000 : 20000;
-		lock.away_too = sim_chance(2);
-		lock.home_dies = home_dies;
-		lock.old = false;
-		if (home_dies)
-			lock.deaths = 0;
-	}
-	if (contention) {
-		lock.old = false;
-		lock.away = contention == 1 ? 0 : contention;
-		lock.hold = 2;
-		lock.keep = 0;
-		lock.again = 0;
-		lock.check = 0;
-		lock.wanting = 1;
-		lock.try = 0;
-		sim.delay = 3;
-		sim.late = 0;
-		sim.preempt = 0;
-	}
+	memset(&config, 0, sizeof(config));
+	choose_place();
+	choose_load();
+	sim_choose_schedule();
+	sim_choose_errors(4, 4);
+	/* Some questions need an answer from every node, so errors are rarer with many. */
+	if (sim.error && (sim.nodes > 8 || options.deaths))
+		sim.error += 8 * sim.nodes;
+	/* A node in doubt has only the check sum to tell an old entry from its own. */
+	config.old &= !sim.error;
+	if (options.deaths)
+		choose_deaths();
+	if (options.measure)
+		choose_measure();
 }
 
-static void run_seed(u64 seed)
+static void start(void)
 {
-	choose(seed);
-	sim_event(-1, "nodes %u in %u * %u home %u rounds %u hold %u away %u keep %u again %u "
-		  "try %u error %u", lock.nodes, lock.parts[0], lock.parts[1], lock.home,
-		  lock.rounds, lock.hold, lock.away, lock.keep, lock.again, lock.try, sim.error);
-	sim_clock_start();
-	lock_nodes_start();
-	lock_fabric_start();
-	lock_deaths_start();
-	sim_run();
-	lock_nodes_stop();
-	lock_fabric_stop();
-	result->seeds++;
-	if (contention)
-		lock_waits_count();
-	result->counts = lock_counts;
+	sim_event(SIM_NONE, "racks %u of %u chassis, home %u, rounds %u hold %u away %u keep %u again %u try %u deaths %u home dies %u",
+		  config.racks, config.chassis, config.home, config.rounds, config.hold,
+		  config.away, config.keep, config.again, config.try, config.deaths,
+		  config.home_dies);
+	nodes_start();
+	serve_start();
+	deaths_start();
 }
 
-static void usage(FILE *file)
+static void stop(void)
 {
-	unsigned int i;
-
-	fprintf(file,
-		"usage: sim-lock [OPTION...]\n"
-		"Runs the queue of nodes for a lock on simulated nodes, once for each seed.\n\n"
-		"  -s SEED      the first seed (1)\n"
-		"  -n COUNT     so many seeds (1000; 1 with -v)\n"
-		"  -N N[-M]     so many nodes (2-8; at most %u)\n"
-		"  -r ROUNDS    acquisitions of a node\n"
-		"  -R N[xM]     in N racks, of M chassis each; without it anywhere\n"
-		"  -T COUNT     thresholds of all levels; 0: automatic\n"
-		"  -F           one queue, wherever the nodes are\n"
-		"  -c US        count operations: away that long between acquisitions; 1: not at all\n"
-		"  -d COUNT     at most so many nodes die, or are away for a while\n"
-		"  -H           the home dies\n"
-		"  -p           no seed with errors\n"
-		"  -l           in every seed messages and operations get lost\n"
-		"  -v           print every event\n"
-		"  -b NAME      put in a fault; succeeds if it is found\n"
-		"  -h           print this\n\nFaults:\n", LOCK_NODES);
-	for (i = 1; i < LOCK_BREAK_COUNT; i++)
-		fprintf(file, "  %-8s %s\n", breaks[i].name, breaks[i].what);
+	nodes_stop();
+	serve_stop();
+	deaths_stop();
+	if (options.measure)
+		waits_count();
 }
 
-int main(int argc, char **argv)
-{
-	u64 seed = 1, count = 0, done = 0;
-	int option, status = 0;
-	unsigned int i;
-	pid_t pid;
+/* ---- the program ---- */
 
-	result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		      -1, 0);
-	while ((option = getopt(argc, argv, "s:n:N:R:T:Fr:c:d:Hplvb:h")) != -1) {
-		switch (option) {
-		case 's':
-			seed = strtoull(optarg, NULL, 0);
-			break;
-		case 'n':
-			count = strtoull(optarg, NULL, 0);
-			break;
-		case 'N':
-			if (sscanf(optarg, "%u-%u", &nodes_min, &nodes_max) == 1)
-				nodes_max = nodes_min;
-			break;
-		case 'R':
-			if (sscanf(optarg, "%ux%u", &racks, &chassis) < 1 || !racks || !chassis)
-				goto wrong;
-			break;
-		case 'T':
-			threshold = atoi(optarg);
-			break;
-		case 'F':
-			flat = true;
-			break;
-		case 'r':
-			rounds = atoi(optarg);
-			break;
-		case 'c':
-			contention = atoi(optarg);
-			break;
-		case 'd':
-			deaths = atoi(optarg);
-			break;
-		case 'H':
-			home_dies = true;
-			deaths = deaths ?: 1;
-			break;
-		case 'p':
-			plain = true;
-			break;
-		case 'l':
-			lossy = true;
-			break;
-		case 'v':
-			sim_tracing = true;
-			sim_verbose = true;
-			break;
-		case 'b':
-			for (i = 1; i < LOCK_BREAK_COUNT; i++)
-				if (!strcmp(optarg, breaks[i].name))
-					lock_broken = i;
-			if (!lock_broken)
-				goto wrong;
-			break;
-		case 'h':
-			usage(stdout);
-			return 0;
-		default:
-			goto wrong;
-		}
-	}
-	if (optind < argc || nodes_min < 2 || nodes_min > nodes_max || nodes_max > LOCK_NODES)
-		goto wrong;
-	if (lock_broken) {
-		lossy |= breaks[lock_broken].lossy;
-		plain = !lossy;
-		if (breaks[lock_broken].deaths)
-			deaths = 2;
-	}
-	if (!count)
-		count = sim_verbose ? 1 : 1000;
-	fflush(stdout);
-	pid = fork();
-	if (!pid) {
-		for (; done < count; done++)
-			run_seed(seed + done);
-		fflush(stdout);
-		_exit(0);
-	}
-	waitpid(pid, &status, 0);
-	printf("%llu seeds\n", result->seeds);
-	if (contention && result->seeds) {
-		const struct lock_counts *c = &result->counts;
+static const struct sim_counter counters[] = {
+	{ "enters", &counts.enters },
+	{ "enter-operations", &counts.enter_operations },
+	{ "enter-operations-most", &counts.enter_most, true },
+	{ "leaves", &counts.leaves },
+	{ "leave-operations", &counts.leave_operations },
+	{ "hand-overs", &counts.hand_overs },
+	{ "tries", &counts.tries },
+	{ "busy", &counts.busy },
+	{ "holds", &counts.holds },
+	{ "crossed-2", &counts.crossed[1] },
+	{ "crossed-3", &counts.crossed[2] },
+	{ "crossed-4", &counts.crossed[3] },
+	{ "node-operations", &counts.operations },
+	{ "deaths", &counts.deaths },
+	{ "given-up", &counts.given_up },
+	{ "recoveries", &counts.recoveries },
+	{ "wait-median", &counts.wait_median, true },
+	{ "wait-longest", &counts.wait_longest, true },
+};
 
-		printf("nodes %u-%u: %llu acquisitions, operations an enqueue %.3f (most %llu), "
-		       "a release %.3f, of which %.1f %% hand over\n", nodes_min, nodes_max,
-		       c->enters, (double)c->enter_ops / c->enters, c->enter_max,
-		       (double)c->leave_ops / c->leaves, 100.0 * c->hands / c->leaves);
-		printf("operations a hold %.3f; of holds so many go to another element of level",
-		       (double)c->operations / c->holds);
-		for (i = 2; i <= KDSM_LOCK_LEVELS; i++)
-			if (c->crossed[i - 1])
-				printf(" %u: %.2f %%", i, 100.0 * c->crossed[i - 1] / c->holds);
-		printf("\nthe longest wait is %.1f times the median\n",
-		       (double)c->longest / (c->median ?: 1));
-	}
-	if (!status)
-		return lock_broken ? 1 : 0;
-	if (WIFSIGNALED(status))
-		snprintf(result->what, sizeof(result->what), "signal %d", WTERMSIG(status));
-	printf("seed %llu failed: %s\n", seed + result->seeds, result->what);
-	return lock_broken ? 0 : 1;
-wrong:
-	usage(stderr);
-	return 2;
-}
+const struct sim_program sim_program = {
+	.doc = "Runs the queues of nodes for a lock on simulated nodes, once for each seed.",
+	.options = &options.common,
+	.option_table = table,
+	.nodes_least = 2,
+	.nodes_most = KDSM_MAX_NODES,
+	.defects = defects,
+	.defect_count = BREAK_COUNT,
+	.counters = counters,
+	.counter_count = sizeof(counters) / sizeof(counters[0]),
+	.message_name = message_names,
+	.check = check,
+	.report = report,
+	.choose = choose,
+	.start = start,
+	.stop = stop,
+	.tell = nodes_tell,
+	.send = message_send,
+	.serve = serve_message,
+	.delivered = message_delivered,
+	.operate = serve_operation,
+	.may_land = batch_may_land,
+	.heard = node_heard,
+};

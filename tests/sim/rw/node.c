@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What nodes do with a lock for readers and writers, and what has to be true of it: a
- * writer is alone; no more than T_R readers come to a counter while a writer waits; who
- * is registered waits for T_W writers at most; and everybody gets it.
+ * Nodes that read and write, and what must hold: a writer is alone; at most T_R readers
+ * come to a counter while a writer waits; a registered reader waits for T_W writers at
+ * most; every node gets the lock.
  */
 #include <stdio.h>
 
-#include "rw.h"
+#include "sim.h"
 
 static struct node {
 	struct kdsm_rw rw;
 	struct sim_queue read_wait, write_wait, root_wait;
-	bool read_woken, write_woken, has_root;
-	u64 knows;			/* writes, when it had the root last */
-	unsigned int overtaken;		/* by writers, since it was registered */
-	u32 turn;			/* then */
-	bool working, again;		/* on what home() is for */
-} nodes[RW_NODES];
+	bool read_woken, write_woken;
+	bool has_root;			/* it is the first of the queue of writers */
+	u64 knows;			/* value of writes when it last had the root */
+	unsigned int overtaken;		/* by writers, while it is registered */
+	u32 turn;			/* in which it registered */
+	bool working, again;		/* home_work() runs; must run once more */
+	unsigned int entered;		/* readers at its counter since a writer waits there */
+	unsigned int waiting;		/* see writer_waiting() */
+} *nodes;
 
-/* Those that queue to write; the first has the root. */
-static unsigned int queue[RW_NODES], queued;
-static bool closed;			/* these two go with it */
-static unsigned int row;
-static u64 status;			/* what the last writer has opened it with */
-static u64 writes;
+/* The queue of writers: node numbers; the first has the root, and with it what follows. */
+static unsigned int *queue, queued;
+static bool closed;			/* the counters are */
+static unsigned int row;		/* successive writers */
+static u64 status;			/* of the lock, as the last writer published it */
+static u64 writes;			/* of all nodes */
 
 static unsigned int inside_reading, inside_writing;
-static unsigned int entered[RW_NODES];	/* at a counter, since a writer waits */
-static unsigned int wanted[RW_NODES];	/* which writer that is */
-static unsigned int active;
-static u64 end;				/* with costs: when all stop */
+static unsigned int active;		/* fibers that are not done */
+static u64 end;				/* with costs: the time at which all stop */
 
 struct kdsm_rw *rw_of(unsigned int node)
 {
 	return &nodes[node].rw;
 }
 
-/* ---- what the lock calls ---- */
+/* ---- callbacks of kmod/lock/rw ---- */
 
 static void granted(struct kdsm_rw *rw)
 {
@@ -93,7 +94,7 @@ static const struct kdsm_rw_ops ops = {
 	.join = join,
 };
 
-/* Until woken. Whoever waits long asks, if something may be lost. */
+/* Wait until woken; for 2 ms at most if the message that wakes may be lost. */
 static void wait_for(struct sim_queue *wait, bool *woken)
 {
 	u64 deadline = sim.error ? sim_now() + 2000 : U64_MAX;
@@ -107,39 +108,45 @@ static void wait_for(struct sim_queue *wait, bool *woken)
 	*woken = false;
 }
 
-void sim_check_step(void)
-{
-}
-
 static bool is_over(unsigned int rounds, unsigned int most)
 {
-	return rw_cost.units ? sim_now() >= end : rounds >= most;
+	return sim_cost.units ? sim_now() >= end : rounds >= most;
 }
 
 /* ---- reading ---- */
 
-void rw_wanted(unsigned int node)
+void writer_waits(unsigned int node)
 {
-	entered[node] = 0;
-	wanted[node]++;
+	nodes[node].entered = 0;
+	nodes[node].waiting++;
 }
 
-unsigned int rw_want(unsigned int node)
+unsigned int writer_waiting(unsigned int node)
 {
-	return wanted[node];
+	return nodes[node].waiting;
 }
 
 static void check_error(int err)
 {
 	if (err && err != -EBUSY && err != -EAGAIN && !sim.error)
-		sim_fail(-1, "nothing is lost, but there is error %d", err);
+		sim_fail(SIM_NONE, "error %d, although nothing is lost", err);
 }
 
-/* False: it was only to be tried. */
+/* The node was let in at once, while the writer that it found may wait there still. */
+static void check_entered(const struct kdsm_rw *rw)
+{
+	unsigned int found = writer_found(rw->node);
+	struct node *home = &nodes[rw->at];
+
+	if (found && found == home->waiting && ++home->entered > config.t_r)
+		sim_fail(SIM_NONE, "%u readers at node %u while a writer waits", home->entered,
+			 rw->at);
+}
+
+/* False: the lock was not free, and the node only tried. */
 static bool enter(struct node *node, bool try)
 {
 	struct kdsm_rw *rw = &node->rw;
-	unsigned int found;
 	u32 turn;
 	int err;
 
@@ -151,11 +158,8 @@ static bool enter(struct node *node, bool try)
 			check_error(err);
 			if (err == -EBUSY)
 				return false;
-			found = rw_found_want(rw->node);
-			if (rw->state == KDSM_RW_IN && rw->turn == turn && found &&
-			    found == wanted[rw->at] && ++entered[rw->at] > rw_config.t_r)
-				sim_fail(-1, "%u readers at node %u while a writer waits",
-					 entered[rw->at], rw->at);
+			if (rw->state == KDSM_RW_IN && rw->turn == turn)
+				check_entered(rw);
 			break;
 		case KDSM_RW_IN:
 			return true;
@@ -163,7 +167,7 @@ static bool enter(struct node *node, bool try)
 			wait_for(&node->read_wait, &node->read_woken);
 			if (sim.error)
 				kdsm_rw_poll(rw);
-			if (rw_broken == RW_BREAK_DOUBT && rw->state == KDSM_RW_DOUBT)
+			if (sim_broken == BREAK_DOUBT && rw->state == KDSM_RW_DOUBT)
 				rw->state = KDSM_RW_NONE;
 			break;
 		}
@@ -184,14 +188,14 @@ static void leave(struct node *node)
 		default:
 			sim_sleep(100);
 			kdsm_rw_poll(rw);
-			if (rw_broken == RW_BREAK_DOUBT && rw->state == KDSM_RW_DOUBT)
+			if (sim_broken == BREAK_DOUBT && rw->state == KDSM_RW_DOUBT)
 				rw->state = KDSM_RW_NONE;
 			break;
 		}
 	}
 }
 
-/* Who reads is sent to a node that knows of all that was written. */
+/* A reader learns of a node that knows of all writes. */
 static bool knows_all(u32 id)
 {
 	return !writes || (id && nodes[id - 1].knows == writes);
@@ -201,31 +205,28 @@ static void read_once(struct node *node)
 {
 	u64 ops = node->rw.stats.atomics + node->rw.stats.messages;
 
-	if (!enter(node, sim_chance(rw_config.try)))
+	if (!enter(node, sim_chance(config.try)))
 		return;
 	inside_reading++;
-	rw_counts.reads++;
 	if (inside_writing)
-		sim_fail(-1, "node %u reads while another writes", node->rw.node);
+		sim_fail(SIM_NONE, "node %u reads while another writes", node->rw.node);
 	if ((node->rw.found & KDSM_RW_STATUS) != status || !knows_all(node->rw.found & KDSM_RW_ID))
-		sim_fail(-1, "node %u does not know what the last writer said", node->rw.node);
-	sim_event(-1, "reads");
-	sim_sleep(sim_below(rw_config.hold + 1));
+		sim_fail(SIM_NONE, "node %u read a stale status of the last writer", node->rw.node);
+	sim_event(SIM_NONE, "reads");
+	sim_sleep(sim_below(config.hold + 1));
 	if (inside_writing)
-		sim_fail(-1, "a node writes while node %u reads", node->rw.node);
+		sim_fail(SIM_NONE, "a node writes while node %u reads", node->rw.node);
 	inside_reading--;
 	leave(node);
-	if (rw_cost.share != 1) {
-		rw_counts.alone++;
-		rw_counts.alone_ops += node->rw.stats.atomics + node->rw.stats.messages - ops;
-	}
+	counts.reads++;
+	counts.read_operations += node->rw.stats.atomics + node->rw.stats.messages - ops;
 }
 
 /* ---- writing ---- */
 
 static void root_enter(struct node *node)
 {
-	sim_sleep(2 * rw_latency(node->rw.node, 0));
+	sim_sleep(2 * sim_latency(node->rw.node, 0));
 	queue[queued++] = node->rw.node;
 	if (queued == 1)
 		node->has_root = true;
@@ -242,7 +243,7 @@ static void root_leave(struct node *node)
 	struct node *next;
 
 	if (queued > 1)
-		sim_sleep(rw_latency(node->rw.node, queue[1]));
+		sim_sleep(sim_latency(node->rw.node, queue[1]));
 	node->has_root = false;
 	memmove(queue, queue + 1, --queued * sizeof(queue[0]));
 	if (!queued)
@@ -252,11 +253,12 @@ static void root_leave(struct node *node)
 	sim_wake(&next->root_wait);
 }
 
-static void write_inside(struct node *node)
+/* Count this writer for each registered reader. */
+static void check_overtaken(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < rw_config.nodes; i++) {
+	for (i = 0; i < sim.nodes; i++) {
 		struct kdsm_rw *rw = &nodes[i].rw;
 
 		if (!test_bit(i, rw_of(rw->at)->home.registered))
@@ -264,18 +266,23 @@ static void write_inside(struct node *node)
 		if (nodes[i].turn != rw->turn)
 			nodes[i].overtaken = 0;
 		nodes[i].turn = rw->turn;
-		if (++nodes[i].overtaken > rw_config.t_w)
-			sim_fail(-1, "%u writers were faster than node %u", nodes[i].overtaken, i);
+		if (++nodes[i].overtaken > config.t_w)
+			sim_fail(SIM_NONE, "%u writers overtook node %u", nodes[i].overtaken, i);
 	}
+}
+
+static void write_inside(struct node *node)
+{
+	check_overtaken();
 	if (inside_writing++ || inside_reading)
-		sim_fail(-1, "node %u writes, and others are there", node->rw.node);
-	sim_event(-1, "writes");
-	rw_counts.writes++;
+		sim_fail(SIM_NONE, "node %u writes while another node has the lock", node->rw.node);
+	sim_event(SIM_NONE, "writes");
+	counts.writes++;
 	row++;
 	node->knows = ++writes;
-	sim_sleep(sim_below(rw_config.hold + 1));
+	sim_sleep(sim_below(config.hold + 1));
 	if (--inside_writing || inside_reading)
-		sim_fail(-1, "node %u writes, and others have come", node->rw.node);
+		sim_fail(SIM_NONE, "another node got the lock while node %u writes", node->rw.node);
 }
 
 static void open_all(struct node *node)
@@ -295,7 +302,7 @@ static void open_all(struct node *node)
 
 static void write_once(struct node *node)
 {
-	bool give_up = sim_chance(rw_config.give_up);
+	bool give_up = sim_chance(config.give_up);
 	int err;
 
 	root_enter(node);
@@ -303,21 +310,25 @@ static void write_once(struct node *node)
 	while (!closed && !give_up) {
 		err = kdsm_rw_close(&node->rw);
 		check_error(err);
-		if (rw_broken == RW_BREAK_DRAIN && err == -EBUSY)
+		if (sim_broken == BREAK_DRAIN && err == -EBUSY)
 			err = 0;
 		closed = !err;
 		if (err == -EBUSY && !kdsm_rw_is_told(&node->rw))
 			wait_for(&node->write_wait, &node->write_woken);
-		give_up = err && sim_chance(rw_config.give_up);
+		give_up = err && sim_chance(config.give_up);
 	}
 	if (closed)
 		write_inside(node);
-	if (closed && queued > 1 && (row < rw_config.t_w || rw_broken == RW_BREAK_ROW))
+	if (closed && queued > 1 && (row < config.t_w || sim_broken == BREAK_ROW)) {
 		kdsm_rw_pass(&node->rw);
-	else if (rw_broken == RW_BREAK_EARLY && queued > 1 && closed)
-		closed = false, row = 0, root_leave(node), open_all(node);
-	else
+	} else if (closed && queued > 1 && sim_broken == BREAK_EARLY) {
+		closed = false;
+		row = 0;
+		root_leave(node);
 		open_all(node);
+	} else {
+		open_all(node);
+	}
 	if (node->has_root)
 		root_leave(node);
 }
@@ -329,9 +340,9 @@ static void run_reader(void *arg)
 	struct node *node = arg;
 	unsigned int i;
 
-	for (i = 0; !is_over(i, rw_config.reads); i++) {
-		sim_sleep(sim_below(rw_config.away + 1));
-		if (rw_cost.units && sim_chance(rw_cost.share))
+	for (i = 0; !is_over(i, config.reads); i++) {
+		sim_sleep(sim_below(config.away + 1));
+		if (sim_cost.units && sim_chance(config.share))
 			write_once(node);
 		else
 			read_once(node);
@@ -344,24 +355,23 @@ static void run_writer(void *arg)
 	struct node *node = arg;
 	unsigned int i;
 
-	for (i = 0; i < rw_config.writes; i++) {
-		sim_sleep(sim_below(rw_config.away * 4 + 1));
+	for (i = 0; i < config.writes; i++) {
+		sim_sleep(sim_below(config.away * 4 + 1));
 		write_once(node);
 	}
 	active--;
 }
 
-/* Set T_DC, everywhere, one after the other. */
+/* Set T_DC, at one node after another. */
 static void run_tuner(void *arg)
 {
 	unsigned int i, n, t_dc;
 
-	(void)arg;
-	for (i = 0; i < rw_config.changes; i++) {
+	for (i = 0; i < config.changes; i++) {
 		sim_sleep(sim_below(2000));
-		t_dc = sim_between(1, rw_config.nodes);
-		sim_event(-1, "sets T_DC %u", t_dc);
-		for (n = 0; n < rw_config.nodes; n++) {
+		t_dc = sim_between(1, sim.nodes);
+		sim_event(SIM_NONE, "sets T_DC %u", t_dc);
+		for (n = 0; n < sim.nodes; n++) {
 			rw_of(n)->t_dc = t_dc;
 			sim_sleep(sim_below(50));
 		}
@@ -369,13 +379,12 @@ static void run_tuner(void *arg)
 	active--;
 }
 
-void rw_nodes_start(void)
+void nodes_start(void)
 {
 	unsigned int i;
 
-	memset(nodes, 0, sizeof(nodes));
-	memset(entered, 0, sizeof(entered));
-	memset(wanted, 0, sizeof(wanted));
+	nodes = calloc(sim.nodes, sizeof(*nodes));
+	queue = calloc(sim.nodes, sizeof(*queue));
 	queued = 0;
 	row = 0;
 	inside_reading = 0;
@@ -383,62 +392,63 @@ void rw_nodes_start(void)
 	closed = false;
 	status = 0;
 	writes = 0;
-	active = 1 + (1 + !rw_cost.units) * rw_config.nodes;
-	end = 2000ULL * rw_cost.units;
-	for (i = 0; i < rw_config.nodes; i++) {
+	active = 1 + (1 + !sim_cost.units) * sim.nodes;
+	end = 2000ULL * sim_cost.units;
+	for (i = 0; i < sim.nodes; i++) {
 		struct kdsm_rw *rw = &nodes[i].rw;
 
 		rw->ops = &ops;
 		rw->region = 7;
 		rw->number = 3;
 		rw->node = i;
-		rw->nodes = rw_config.nodes;
-		rw->first = rw_config.t_dc;
-		rw->t_dc = rw_config.t_dc;
-		rw->t_r = rw_broken == RW_BREAK_WANT ? ~0U : rw_config.t_r;
+		rw->nodes = sim.nodes;
+		rw->first = config.t_dc;
+		rw->t_dc = config.t_dc;
+		rw->t_r = sim_broken == BREAK_WANT ? U32_MAX : config.t_r;
 	}
 }
 
-void rw_nodes_run(void)
+void nodes_run(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < rw_config.nodes; i++) {
+	for (i = 0; i < sim.nodes; i++) {
 		kdsm_rw_init(&nodes[i].rw);
 		sim_spawn(i, "reader", 0, run_reader, &nodes[i]);
-		if (!rw_cost.units)
+		if (!sim_cost.units)
 			sim_spawn(i, "writer", 0, run_writer, &nodes[i]);
 	}
 	sim_spawn(0, "tuner", 0, run_tuner, NULL);
 }
 
-void rw_nodes_stop(void)
+void nodes_stop(void)
 {
 	const u64 left = KDSM_RW_WANT | KDSM_RW_WRITE | KDSM_RW_ASKED |
 			 0xffff * KDSM_RW_READER;
 	unsigned int i;
 
-	for (i = 0; i < rw_config.nodes; i++) {
-		rw_counts.switches += nodes[i].rw.stats.switches;
-		rw_counts.row = max(rw_counts.row, nodes[i].rw.stats.row);
+	for (i = 0; i < sim.nodes; i++) {
+		counts.switches += nodes[i].rw.stats.switches;
+		counts.row = max(counts.row, nodes[i].rw.stats.row);
 		kdsm_rw_exit(&nodes[i].rw);
-		if (rw_word(i) & left)
-			sim_fail(-1, "all have left, but node %u's counter is %016llx", i,
-				 rw_word(i));
+		if (counter_word(i) & left)
+			sim_fail(SIM_NONE, "all nodes are done, but the counter of node %u is %016llx",
+				 i, counter_word(i));
 	}
+	free(nodes);
+	free(queue);
 }
 
-/* How they stand, for who looks for the reason of a failure. */
-void rw_nodes_tell(void)
+void nodes_tell(void)
 {
 	unsigned int i;
 
 	printf("closed %u row %u queued %u active %u\n", closed, row, queued, active);
-	for (i = 0; i < rw_config.nodes; i++) {
+	for (i = 0; i < sim.nodes; i++) {
 		const struct kdsm_rw *rw = &nodes[i].rw;
 
 		printf("node %u: state %u at %u turn %u view %u told %u registered %lx "
 		       "going %lx word %016llx\n", i, rw->state, rw->at, rw->turn, rw->view,
-		       rw->told, rw->home.registered[0], rw->home.going[0], rw_word(i));
+		       rw->told, rw->home.registered[0], rw->home.going[0], counter_word(i));
 	}
 }

@@ -1,2 +1,2 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* No tracepoints: there is nothing to define. */
+/* There are no tracepoints, so there is nothing to define. */

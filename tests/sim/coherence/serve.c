@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A node as the target of remote reads and messages: content that is torn, and the
+ * handlers of kmod/coherence. Defects that change what a target does are here.
+ */
+#include <stdio.h>
+
+#include "sim.h"
+
+/* ---- operations ---- */
+
+/* Byte by byte, from any of them on: no device treats a word worse. */
+static void copy_bytes(void *to, const void *from, unsigned int length)
+{
+	unsigned int start = sim_below(length), i;
+
+	for (i = 0; i < length; i++) {
+		((char *)to)[(start + i) % length] = ((const char *)from)[(start + i) % length];
+		sim_yield();
+	}
+}
+
+static int read_stamp(const struct kdsm_operation *op, struct kdsm_memory *memory)
+{
+	struct page *page = kdsm_memory_page(memory, op->offset >> PAGE_SHIFT);
+
+	counts.probes++;
+	if (IS_ERR(page))
+		return PTR_ERR(page);
+	copy_bytes(op->data, (char *)page + op->offset % PAGE_SIZE, op->length);
+	return 0;
+}
+
+static int read_pages(const struct kdsm_operation *op, struct kdsm_memory *memory)
+{
+	struct page *page;
+	u64 done;
+
+	if (sim_chance(config.stall)) {
+		counts.stalls++;
+		sim_sleep(sim_between(50, 200) * 1000000ULL);
+	}
+	for (done = 0; done < op->length; done += PAGE_SIZE) {
+		page = kdsm_memory_page(memory, (op->offset + done) >> PAGE_SHIFT);
+		if (IS_ERR(page))
+			return PTR_ERR(page);
+		copy_torn(op->data + done, page);
+	}
+	return 0;
+}
+
+void serve_operation(unsigned int from, struct kdsm_operation *op)
+{
+	struct kdsm_memory *memory = memory_of(op->node, op->memory);
+
+	if (op->opcode != KDSM_OP_GET || !op->length || op->length > KDSM_SEGMENT_MAX)
+		sim_fail(SIM_NONE, "operation %u of %u bytes", op->opcode, op->length);
+	if (op->memory == &nodes[from].stamps) {
+		if (op->length > PAGE_SIZE - op->offset % PAGE_SIZE || !op->ordered)
+			sim_fail(SIM_NONE, "a stamp of %u bytes at %llu, ordered: %u", op->length,
+				 op->offset, op->ordered);
+		op->status = read_stamp(op, memory);
+	} else {
+		if (op->length % PAGE_SIZE || op->offset % PAGE_SIZE)
+			sim_fail(SIM_NONE, "content of %u bytes at %llu", op->length, op->offset);
+		op->status = read_pages(op, memory);
+	}
+	sim_event(operation_block(op), "has read %s of node %u: %d", memory->name, op->node,
+		  op->status);
+}
+
+s64 operation_block(const struct kdsm_operation *op)
+{
+	return op->length < PAGE_SIZE ? (s64)(op->offset / sizeof(struct kdsm_stamp)) :
+	       block_of(op->offset >> PAGE_SHIFT);
+}
+
+/* ---- messages ---- */
+
+const char *const message_names[KDSM_MESSAGE_TYPES] = {
+	[KDSM_MESSAGE_BLOCK_READ] = "READ",
+	[KDSM_MESSAGE_BLOCK_OWN] = "OWN",
+	[KDSM_MESSAGE_BLOCK_GRANT] = "GRANT",
+	[KDSM_MESSAGE_BLOCK_INVALIDATE] = "INVALIDATE",
+};
+
+static const struct kdsm_wire_block *wire_of(const struct sim_message *message)
+{
+	return (const void *)message->data;
+}
+
+s64 message_block(const struct sim_message *message)
+{
+	return wire_of(message)->index;
+}
+
+void message_send(const struct sim_message *message)
+{
+	unsigned int i;
+
+	for (i = 0; i < config.blocks; i++)
+		if (config.index[i] == wire_of(message)->index)
+			return;
+	sim_fail(wire_of(message)->index, "a message about a block that is not used");
+}
+
+static int dispatch(struct kdsm_coherence *coherence, enum kdsm_message_type type,
+		    struct kdsm_request *request)
+{
+	switch (type) {
+	case KDSM_MESSAGE_BLOCK_READ:
+		return kdsm_coherence_serve_read(coherence, request);
+	case KDSM_MESSAGE_BLOCK_OWN:
+		return kdsm_coherence_serve_own(coherence, request);
+	case KDSM_MESSAGE_BLOCK_GRANT:
+		return kdsm_coherence_serve_grant(coherence, request);
+	default:
+		return kdsm_coherence_serve_invalidate(coherence, request);
+	}
+}
+
+/*
+ * A link to the next owner has the number of a hand-over, by which a node knows links that
+ * are stale. A link without a number is followed always.
+ */
+static void break_link(struct kdsm_wire_answer *answer, u64 index)
+{
+	struct kdsm_block *block = kdsm_block(&nodes[answer->node].coherence, index);
+
+	if (block && block->handover >= answer->handover.number)
+		answer->handover.number = 0;
+}
+
+static void break_answer(struct sim_message *message, const struct kdsm_request *request)
+{
+	struct kdsm_wire_answer *answer = (void *)message->reply;
+
+	if (message->type != KDSM_MESSAGE_BLOCK_OWN)
+		return;
+	if (sim_broken == BREAK_LEASE)
+		answer->handover.rts = 0;
+	if (sim_broken == BREAK_SET)
+		memset(answer->handover.readers, 0, sizeof(answer->handover.readers));
+	if (sim_broken == BREAK_OLD && request->reply_length &&
+	    answer->answer == KDSM_ANSWER_ASK)
+		break_link(answer, wire_of(message)->index);
+}
+
+static int serve(struct sim_message *message, struct kdsm_request *request)
+{
+	struct kdsm_coherence *coherence = &nodes[message->to].coherence;
+	struct kdsm_block *block = kdsm_block(coherence, wire_of(message)->index);
+	u64 rts = block ? block->rts : 0;
+	int status;
+
+	if (block && sim_broken == BREAK_FORGET)
+		block->given = false;
+	if (block && sim_broken == BREAK_NUMBER && block->role == KDSM_ROLE_NONE)
+		block->handover = 0;
+	status = dispatch(coherence, message->type, request);
+	if (sim_broken == BREAK_RTS && message->type == KDSM_MESSAGE_BLOCK_READ && block)
+		block->rts = rts;
+	if (sim_broken == BREAK_STALE && message->type == KDSM_MESSAGE_BLOCK_INVALIDATE && block)
+		block->stale = false;
+	break_answer(message, request);
+	return status;
+}
+
+int serve_message(struct sim_message *message, struct kdsm_request *request)
+{
+	static const char * const answers[] = { "yes", "queued", "ask", "retry" };
+	const struct kdsm_wire_answer *answer = (const void *)message->reply;
+	const struct kdsm_wire_block *wire = wire_of(message);
+	const char *name = message_names[message->type];
+	const char *how = message->stray ? ", late" : "";
+	int status;
+
+	sim_event(wire->index, "%s from node %u%s: status %d handover %llu of %u", name,
+		  message->from, how, (int)wire->status, wire->handover.number,
+		  wire->handover.from);
+	status = serve(message, request);
+	if (status == -EINVAL && message->type != KDSM_MESSAGE_BLOCK_INVALIDATE)
+		sim_fail(wire->index, "node %u refuses %s from node %u", message->to, name,
+			 message->from);
+	if (request->reply_length)
+		sim_event(wire->index, "%s from node %u%s answered: %s %u handover %llu of %u",
+			  name, message->from, how, answers[answer->answer], answer->node,
+			  answer->handover.number, answer->handover.from);
+	else
+		sim_event(wire->index, "%s from node %u%s: %d", name, message->from, how, status);
+	return status;
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Costs instead of faults: fixed latencies, and queues at the device and at the CPU of
+ * each node, so that simulated time can be measured. See struct sim_cost.
+ */
+#include <stdio.h>
+
+#include "internal.h"
+
+#define UNITS_PER_NS	16
+
+struct sim_cost sim_cost;
+static u64 *device_until, *cpu_until;	/* by node: busy until then */
+
+bool sim_cost_parse(const char *text)
+{
+	unsigned int racks, self = 500, near = 700, far = 1000, atomic = 100, message = 1000;
+	char end;
+	int n;
+
+	n = sscanf(text, "%u,%u,%u,%u,%u,%u%c", &racks, &self, &near, &far, &atomic, &message,
+		   &end);
+	if ((n != 1 && n != 6) || !racks)
+		return false;
+	sim_cost = (struct sim_cost) {
+		.units = 1000 * UNITS_PER_NS,
+		.racks = racks,
+		.self = self * UNITS_PER_NS,
+		.near = near * UNITS_PER_NS,
+		.far = far * UNITS_PER_NS,
+		.atomic = atomic * UNITS_PER_NS,
+		.message = message * UNITS_PER_NS,
+	};
+	return true;
+}
+
+u64 sim_cost_latency(unsigned int from, unsigned int to)
+{
+	if (from == to)
+		return sim_cost.self;
+	return from * sim_cost.racks / sim.nodes == to * sim_cost.racks / sim.nodes ?
+	       sim_cost.near : sim_cost.far;
+}
+
+/* When a device or CPU is done with work that comes at a time and takes so long. */
+static u64 queue_until(u64 *until, u64 at, u64 duration)
+{
+	*until = max(at, *until) + duration;
+	return *until;
+}
+
+/*
+ * Operations start together and land in the order in which their targets do them. Here
+ * op->word is the time of landing, then U64_MAX.
+ */
+void sim_cost_post(struct kdsm_batch *batch)
+{
+	unsigned int from = batch->fabric->node;
+	struct kdsm_operation *op, *next;
+	u64 end = sim_now(), first;
+
+	list_for_each_entry(op, &batch->operations, link)
+		op->word = queue_until(&device_until[op->node],
+				       sim_now() + sim_latency(from, op->node), sim_cost.atomic);
+	for (;;) {
+		first = U64_MAX;
+		next = NULL;
+		list_for_each_entry(op, &batch->operations, link)
+			if (op->word < first) {
+				first = op->word;
+				next = op;
+			}
+		if (!next)
+			break;
+		sim_sleep_until(first);
+		sim_operate(from, next);
+		next->word = U64_MAX;
+		end = max(end, first + sim_latency(next->node, from));
+	}
+	sim_sleep_until(end);
+}
+
+void sim_cost_serve(unsigned int node)
+{
+	sim_sleep_until(queue_until(&cpu_until[node], sim_now(), sim_cost.message));
+}
+
+void sim_cost_start(void)
+{
+	device_until = calloc(sim.nodes, sizeof(*device_until));
+	cpu_until = calloc(sim.nodes, sizeof(*cpu_until));
+}
+
+void sim_cost_stop(void)
+{
+	free(device_until);
+	free(cpu_until);
+}

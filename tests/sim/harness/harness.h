@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The simulator's harness, as its programs see it.
+ *
+ * A program compiles protocol files of the module unmodified and runs them on
+ * simulated nodes, once for each seed. The harness owns random numbers, fibers and
+ * simulated time (scheduler.c), the kernel's locks, work and allocator (kernel.c), the
+ * fabric with its faults (fabric.c, cost.c), events (trace.c), the processes that run
+ * seeds and replay a failed one (run.c), and the command line (main.c). The program
+ * owns its nodes, their load and the checks, and describes itself in sim_program.
+ *
+ * Everything that differs between two seeds comes from sim_random(), so a seed
+ * always takes the same steps. No file here limits the number of nodes.
+ */
+#ifndef KDSM_SIM_HARNESS_H
+#define KDSM_SIM_HARNESS_H
+
+#include <linux/types.h>
+
+#include "fabric/fabric.h"
+
+struct cli_option;
+
+/* ---- random numbers of the seed: splitmix64 (run.c) ---- */
+
+extern u64 sim_random_state;
+
+static inline u64 sim_random(void)
+{
+	u64 z = sim_random_state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}
+
+/* 0 to n - 1 */
+static inline unsigned int sim_below(unsigned int n)
+{
+	return (sim_random() >> 32) % n;
+}
+
+/* True one time in n; never, and without a random number, if n is 0. */
+static inline bool sim_chance(unsigned int n)
+{
+	return n && !sim_below(n);
+}
+
+static inline unsigned int sim_between(unsigned int a, unsigned int b)
+{
+	return a + sim_below(b - a + 1);
+}
+
+/* ---- schedule and faults of the seed ---- */
+
+/**
+ * struct sim_config - choices of the seed for the harness
+ * @nodes: set before sim_program.choose()
+ * @yield: one in @yield scheduling points switches to another fiber
+ * @preempt: one in @preempt of these switches lets the fiber sleep, as an interrupt would
+ * @pause: factor of the times that the protocol sleeps before it retries
+ * @delay: longest time of a message or operation one way, in us
+ * @late: one in @late of them takes 30 times as long
+ * @slow: node whose links are 20 times as slow; @nodes if there is none
+ * @error: one in @error requests, replies and operations is lost
+ * @stray: half of the messages that outlive their sender's wait arrive within this, in us
+ * @silence: time until a sender gives up a message to a node that is cut off, in us
+ * @nomem: one in @nomem allocations fails
+ * @steps_max: a run of more steps fails
+ * @time_max: a run of more simulated time fails, in us
+ *
+ * "One in 0" is never.
+ */
+struct sim_config {
+	unsigned int nodes;
+	unsigned int yield, preempt, pause;
+	unsigned int delay, late, slow;
+	unsigned int error, stray, silence;
+	unsigned int nomem;
+	u64 steps_max, time_max;
+};
+
+extern struct sim_config sim;
+
+/* Let the seed choose yield, preempt, delay and late. */
+void sim_choose_schedule(void);
+/*
+ * Let the seed choose sim.error, from smallest to 500: in all seeds with --lossy, in none
+ * with --plain, in one of one_in otherwise.
+ */
+void sim_choose_errors(unsigned int one_in, unsigned int smallest);
+
+/* Sums over all seeds of the process. */
+struct sim_counts {
+	u64 steps, messages, operations;
+	u64 late, lost, stray, nomem;	/* faults, see struct sim_config */
+};
+
+extern struct sim_counts sim_counts;
+
+/* ---- options and deliberate defects (main.c) ---- */
+
+/**
+ * struct sim_options - options of every program, the first member of the program's options
+ * @seed: the first seed
+ * @seeds: number of seeds; 0: the default
+ * @jobs: processes that run seeds
+ * @time: no seed begins later, in ns; 0: no limit
+ * @replayed: the seed of --replay
+ * @nodes_min: fewest nodes of a seed
+ * @nodes_max: most nodes of a seed
+ * @replays: --replay was given
+ * @plain: no faults
+ * @lossy: faults in every seed
+ * @verbose: print events at once
+ * @stats: print counters
+ */
+struct sim_options {
+	uint64_t seed, seeds, jobs, time, replayed;
+	unsigned int nodes_min, nodes_max;
+	bool replays, plain, lossy, verbose, stats;
+};
+
+/* Initializer of a program with this range of nodes */
+#define SIM_OPTIONS(least, most) {					\
+	.seed = 1, .jobs = 1, .nodes_min = (least), .nodes_max = (most),	\
+}
+
+/**
+ * struct sim_defect - a fault put into the protocol or into a check of it on purpose
+ * @name: argument of --break
+ * @what: for --help
+ * @lossy: shows only where messages are lost
+ * @data: the program's own
+ */
+struct sim_defect {
+	const char *name, *what;
+	bool lossy;
+	unsigned int data;
+};
+
+/* Index into sim_program.defects; 0: none */
+extern unsigned int sim_broken;
+
+/* ---- events and failures (trace.c) ---- */
+
+extern bool sim_tracing;
+
+/*
+ * End the seed as failed. object: number of the block or the like that is concerned, or
+ * SIM_NONE. Events of other objects are then left out of the report.
+ */
+void __attribute__((noreturn, format(printf, 2, 3)))
+sim_fail(s64 object, const char *format, ...);
+void __attribute__((format(printf, 2, 3)))
+sim_note(s64 object, const char *format, ...);
+
+#define SIM_NONE	(-1)
+
+/* Record an event. Arguments are evaluated only if events are kept. */
+#define sim_event(object, ...) do {					\
+	if (unlikely(sim_tracing))					\
+		sim_note(object, __VA_ARGS__);				\
+} while (0)
+
+/* ---- fibers (scheduler.c; sim_yield(), sim_sleep() and queues are in shim.h) ---- */
+
+/**
+ * sim_spawn() - start a fiber
+ * @node: its node
+ * @name: for events; copied
+ * @delay: until its first step, in us
+ * @run: the fiber ends when this returns
+ * @arg: argument of @run
+ */
+void sim_spawn(unsigned int node, const char *name, u64 delay, void (*run)(void *arg),
+	       void *arg);
+/* Node and name of the current fiber; 0 and "-" outside of fibers. */
+unsigned int sim_fiber_node(void);
+const char *sim_fiber_name(void);
+bool sim_in_fiber(void);
+void sim_sleep_until(u64 time);
+
+/* True: this allocation is to fail (kernel.c). */
+bool sim_no_memory(void);
+
+/* ---- the fabric (fabric.c) ---- */
+
+struct kdsm_fabric {
+	unsigned int node;
+};
+
+/* The fabric of a node, from sim_program.start() to sim_program.stop(). */
+struct kdsm_fabric *sim_fabric(unsigned int node);
+
+/**
+ * struct sim_message - a message, from kdsm_message() until it was served for the last time
+ * @from: sender
+ * @to: receiver; may be the sender
+ * @type: of the message
+ * @data: request of @length bytes
+ * @reply: reply of @reply_length bytes
+ * @length: see @data
+ * @reply_length: see @reply
+ * @status: what kdsm_message() returns
+ * @stray: the sender waits no more, so nobody sees @status and @reply
+ * @done: the sender may go on
+ * @queue: the sender waits here
+ */
+struct sim_message {
+	unsigned int from, to;
+	enum kdsm_message_type type;
+	u8 data[KDSM_MESSAGE_ROOM], reply[KDSM_MESSAGE_ROOM];
+	unsigned int length, reply_length;
+	int status;
+	bool stray;
+	bool done;
+	struct sim_queue queue;
+};
+
+/* Time of a message or operation one way; another one each time. */
+u64 sim_latency(unsigned int from, unsigned int to);
+/* No message is in flight. */
+bool sim_fabric_is_quiet(void);
+/*
+ * Cut the node off from one time to another, U64_MAX for good. A message that is in flight
+ * by then may still arrive. A later call replaces the interval.
+ */
+void sim_cut(unsigned int node, u64 from, u64 until);
+bool sim_is_cut(unsigned int node);
+/* The nodes differ, and one of them is cut off. */
+bool sim_are_apart(unsigned int a, unsigned int b);
+/* Serve a copy of the message some time later, when its sender waits no more. */
+void sim_send_stray(const struct sim_message *message);
+/* From now on nothing is lost, and no node is cut off. */
+void sim_fabric_heal(void);
+
+/* ---- costs instead of faults (cost.c) ---- */
+
+/*
+ * With units set, nothing is lost and no latency is random. One unit of simulated time is
+ * a sixteenth of a nanosecond, as each step takes one. The device of a node does one atomic
+ * at a time, its CPU serves one message at a time. All times are in units.
+ */
+struct sim_cost {
+	unsigned int units;		/* of a microsecond; 0: latencies are random */
+	unsigned int racks;		/* nodes are spread evenly over them */
+	unsigned int self, near, far;	/* one way: to the node, in the rack, to another */
+	unsigned int atomic, message;	/* at the target */
+};
+
+extern struct sim_cost sim_cost;
+
+/* "RACKS[,SELF,NEAR,FAR,ATOMIC,MESSAGE]", times in ns. False: text is something else. */
+bool sim_cost_parse(const char *text);
+
+/* ---- the program ---- */
+
+/**
+ * struct sim_counter - a figure that --stats prints
+ * @name: with hyphens
+ * @value: sum over the seeds of this process; after all seeds, over those of all processes
+ * @most: the largest value counts, not the sum
+ */
+struct sim_counter {
+	const char *name;
+	u64 *value;
+	bool most;
+};
+
+/**
+ * struct sim_program - a simulation on top of the harness
+ * @doc: first paragraph of --help
+ * @options: of this program, with their defaults
+ * @option_table: options that are not in struct sim_options; may be NULL
+ * @nodes_least: fewest nodes that --nodes takes
+ * @nodes_most: most nodes that --nodes takes
+ * @defects: indexed by the program's own enum; the first is empty
+ * @defect_count: length of @defects
+ * @counters: for --stats; may be NULL
+ * @counter_count: length of @counters
+ * @object: noun for the numbers that sim_event() and sim_fail() take
+ * @message_name: name of each type of message that @serve knows
+ * @check: complete the options; returns 0, or -1 with a reason why they are wrong
+ * @report: print results after all seeds; the counters hold the sums
+ * @choose: choose the seed's load and faults
+ * @start: create the nodes, and fibers that run their load
+ * @step: check what must hold between any two steps
+ * @again: start fibers after the first ones have ended; returns whether there are any
+ * @stop: check what must hold at the end, and free everything
+ * @tell: print the state of the nodes after a failure
+ * @send: check a message before it is sent
+ * @serve: serve a message as node message->to; request->reply is message->reply
+ * @delivered: see, and possibly change, message->status before the sender does
+ * @operate: do an operation at its target; sets op->result, and op->status if it fails
+ * @may_land: returns whether the target accepts operations of this batch
+ * @heard: note that two nodes that are not cut off speak with each other
+ * @message_object: returns the object that a message concerns
+ * @operation_object: returns the object that an operation concerns
+ *
+ * Functions may be NULL, except @choose, @start, @stop, @serve and @operate.
+ */
+struct sim_program {
+	const char *doc;
+	struct sim_options *options;
+	const struct cli_option *option_table;
+	unsigned int nodes_least, nodes_most;
+	const struct sim_defect *defects;
+	unsigned int defect_count;
+	const struct sim_counter *counters;
+	unsigned int counter_count;
+	const char *object;
+	const char *const *message_name;
+
+	/* around all seeds */
+	int (*check)(char *reason);
+	void (*report)(void);
+
+	/* one seed, in the order of calls */
+	void (*choose)(u64 seed);
+	void (*start)(void);
+	void (*step)(void);
+	bool (*again)(void);
+	void (*stop)(void);
+	void (*tell)(void);
+
+	/* the fabric */
+	void (*send)(const struct sim_message *message);
+	int (*serve)(struct sim_message *message, struct kdsm_request *request);
+	void (*delivered)(struct sim_message *message, bool cut);
+	void (*operate)(unsigned int from, struct kdsm_operation *op);
+	bool (*may_land)(unsigned int from, const struct kdsm_batch *batch);
+	void (*heard)(unsigned int a, unsigned int b);
+	s64 (*message_object)(const struct sim_message *message);
+	s64 (*operation_object)(const struct kdsm_operation *op);
+};
+
+extern const struct sim_program sim_program;
+
+#endif /* KDSM_SIM_HARNESS_H */
