@@ -7,7 +7,7 @@
 
 /*
  * Copy in an argument struct of size bytes. A caller of another version has a shorter or
- * longer one, of at least least bytes, and says in its first word how long; see
+ * longer one, of least bytes or more, and says in its first word how long; see
  * <linux/kdsm.h>. *argsz is that length, which kdsm_args_put() needs.
  * -EFAULT; -EINVAL: too short; -E2BIG: too long, or bytes that this version does not know
  * are not zero.

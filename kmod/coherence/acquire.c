@@ -125,7 +125,7 @@ static void kdsm_run_retire(struct kdsm_coherence *coherence, const struct kdsm_
 	int err;
 
 	kdsm_pages_protect(coherence, kdsm_block_offset(coherence, run->block),
-			n * kdsm_block_size(coherence));
+			   n * kdsm_block_size(coherence));
 	err = kdsm_run_harvest(coherence, run, n);
 	for (i = 0; i < n; i++) {
 		struct kdsm_block *block = run[i].block;
@@ -164,7 +164,7 @@ static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
 		if (j < n)
 			kdsm_run_retire(coherence, run, n);
 		kdsm_pages_unmap(coherence, first << coherence->block_shift,
-			      n << coherence->block_shift);
+				 n << coherence->block_shift);
 		kdsm_coherence_count(coherence, FLUSHES, 1);
 		kdsm_coherence_unmapped(coherence, first, first + n - 1);
 	}

@@ -105,7 +105,7 @@ static int kdsm_block_harvest(struct kdsm_coherence *coherence, struct kdsm_bloc
 	if (!bitmap)
 		return -ENOMEM;
 	if (kdsm_pages_harvest(coherence, kdsm_block_offset(coherence, block),
-			    kdsm_block_size(coherence), bitmap)) {
+			       kdsm_block_size(coherence), bitmap)) {
 		block->modified = true;
 		kdsm_coherence_count(coherence, FLUSHES, 1);
 	}
@@ -468,7 +468,7 @@ static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_wri
 	for (i = 0; i < count; i += n) {
 		n = kdsm_run_length(&idle[i], count - i);
 		kdsm_pages_protect(coherence, kdsm_block_offset(coherence, idle[i].block),
-				n * kdsm_block_size(coherence));
+				   n * kdsm_block_size(coherence));
 		kdsm_coherence_count(coherence, FLUSHES, 1);
 		err = kdsm_run_harvest(coherence, &idle[i], n);
 		for (j = i; j < i + n; j++)

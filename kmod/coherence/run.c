@@ -47,7 +47,7 @@ int kdsm_run_harvest(struct kdsm_coherence *coherence, const struct kdsm_picked 
 	if (!bitmap)
 		return -ENOMEM;
 	if (!kdsm_pages_harvest(coherence, kdsm_block_offset(coherence, run->block),
-			     n * kdsm_block_size(coherence), bitmap))
+				n * kdsm_block_size(coherence), bitmap))
 		goto free;
 	kdsm_coherence_count(coherence, FLUSHES, 1);
 	for (i = 0; i < n; i++) {

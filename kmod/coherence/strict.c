@@ -48,7 +48,7 @@ static void kdsm_strict_unmap(struct kdsm_coherence *coherence, struct kdsm_bloc
 {
 	block->state = state;
 	kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, block),
-		      kdsm_block_size(coherence));
+			 kdsm_block_size(coherence));
 	kdsm_coherence_count(coherence, FLUSHES, 1);
 }
 

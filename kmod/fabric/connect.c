@@ -93,7 +93,35 @@ static int kdsm_connection_await(struct kdsm_connection *connection)
 	return connection->event_status;
 }
 
-static int kdsm_connection_connect(struct kdsm_connection *connection)
+/* Find the route to the peer, and with it the device. Has a time limit. */
+static int kdsm_connection_resolve(struct kdsm_connection *connection)
+{
+	struct kdsm_fabric *fabric = connection->fabric;
+	struct sockaddr_storage from = fabric->peers[fabric->config.node].address;
+	struct sockaddr_storage to = connection->peer->address;
+	int err;
+
+	/* rdma_cm chooses the source port. */
+	if (from.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&from)->sin6_port = 0;
+	else
+		((struct sockaddr_in *)&from)->sin_port = 0;
+
+	err = rdma_resolve_addr(connection->id, (struct sockaddr *)&from,
+				(struct sockaddr *)&to, KDSM_RESOLVE_MS);
+	if (!err)
+		err = kdsm_connection_await(connection);
+	if (!err)
+		err = rdma_resolve_route(connection->id, KDSM_RESOLVE_MS);
+	if (!err)
+		err = kdsm_connection_await(connection);
+	if (!err && connection->id->device != fabric->device)
+		err = -ENODEV;
+	return err;
+}
+
+/* Say hello, and wait for the peer's welcome. The queue pair exists. Has a time limit. */
+static int kdsm_connection_greet(struct kdsm_connection *connection)
 {
 	struct kdsm_fabric *fabric = connection->fabric;
 	struct kdsm_peer *peer = connection->peer;
@@ -115,13 +143,20 @@ static int kdsm_connection_connect(struct kdsm_connection *connection)
 		.responder_resources = min(device->max_qp_rd_atom, 16),
 		.initiator_depth = min(device->max_qp_init_rd_atom, 16),
 		.retry_count = KDSM_RETRY_COUNT,
-		.rnr_retry_count = 7,	/* for ever: receivers always come back */
+		.rnr_retry_count = 7,	/* no limit: receives are always posted again */
 	};
-	struct sockaddr_storage from = fabric->peers[fabric->config.node].address;
-	struct sockaddr_storage to = peer->address;
 	int err;
 
 	export_uuid(hello.uuid, &fabric->config.uuid);
+	err = rdma_connect(connection->id, &param);
+	return err ? err : kdsm_connection_await(connection);
+}
+
+static int kdsm_connection_connect(struct kdsm_connection *connection)
+{
+	struct kdsm_fabric *fabric = connection->fabric;
+	int err;
+
 	kdsm_connection_set_state(connection, KDSM_CONNECTION_CONNECTING);
 	reinit_completion(&connection->event);
 	connection->id = rdma_create_id(&init_net, kdsm_connection_event, connection,
@@ -130,35 +165,18 @@ static int kdsm_connection_connect(struct kdsm_connection *connection)
 		err = PTR_ERR(connection->id);
 		goto idle;
 	}
-	/* The source has to have a port of its own. */
-	if (from.ss_family == AF_INET6)
-		((struct sockaddr_in6 *)&from)->sin6_port = 0;
-	else
-		((struct sockaddr_in *)&from)->sin_port = 0;
-
-	err = rdma_resolve_addr(connection->id, (struct sockaddr *)&from,
-				(struct sockaddr *)&to, KDSM_RESOLVE_MS);
-	if (!err)
-		err = kdsm_connection_await(connection);
-	if (!err)
-		err = rdma_resolve_route(connection->id, KDSM_RESOLVE_MS);
-	if (!err)
-		err = kdsm_connection_await(connection);
-	if (!err && connection->id->device != fabric->device)
-		err = -ENODEV;
+	err = kdsm_connection_resolve(connection);
 	if (err)
 		goto destroy_id;
 	err = kdsm_connection_create_qp(connection);
 	if (err)
 		goto destroy_id;
-	err = rdma_connect(connection->id, &param);
-	if (!err)
-		err = kdsm_connection_await(connection);
+	err = kdsm_connection_greet(connection);
 	if (err)
 		goto destroy_qp;
 
-	/* Before anything is sent: no key of a former life goes with it. */
-	connection->tie = kdsm_peer_greeted(peer, connection->incarnation,
+	/* Before anything is sent: no key of a former life of the peer goes with it. */
+	connection->tie = kdsm_peer_greeted(connection->peer, connection->incarnation,
 					    connection->given_up);
 	kdsm_connection_set_state(connection, KDSM_CONNECTION_UP);
 	/* A disconnect that came before the state was up broke nothing. */

@@ -231,7 +231,7 @@ static void kdsm_vm_unmap(struct kdsm_region *region, u64 offset, u64 length)
 }
 
 static bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
-		     unsigned long *bitmap)
+			    unsigned long *bitmap)
 {
 	pgoff_t first = offset >> PAGE_SHIFT, pages = length >> PAGE_SHIFT;
 	pgoff_t start = pages, end = 0;

@@ -99,19 +99,120 @@ static inline bool split_relation(struct kdsm_bdd_worker *w, kdsm_bdd b,
 	return true;
 }
 
+/* The operands of a product, split at the topmost variable of both. */
+struct operands {
+	kdsm_bdd high_a, low_a, high_b, low_b;
+	uint32_t variable;	/* a current variable, or KD_NO_VARIABLE */
+};
+
+/* False: the caller gives up. */
+static inline bool split_operands(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
+				  uint32_t above, struct operands *o)
+{
+	struct kdsm_node node_a = { 0, 0 }, node_b = { 0, 0 };
+	uint32_t va = KD_NO_VARIABLE, vb = KD_NO_VARIABLE;
+
+	if (!kd_terminal(b)) {
+		if (!kd_node_private(w, b, &node_b))
+			return false;
+		vb = kd_variable(&node_b);
+	}
+	if (!kd_terminal(a)) {
+		if (!kd_node(w, a, &node_a))
+			return false;
+		va = kd_variable(&node_a);
+	}
+	o->variable = va < vb ? va : vb;
+	if (!kd_descends(w, o->variable, above))
+		return false;
+	o->variable &= ~UINT32_C(1);	/* a next variable belongs to the bit of its current one */
+	o->high_a = va == o->variable ? kd_high(&node_a, a) : a;
+	o->low_a = va == o->variable ? kd_low(&node_a, a) : a;
+	o->high_b = vb == o->variable ? kd_high(&node_b, b) : b;
+	o->low_b = vb == o->variable ? kd_low(&node_b, b) : b;
+	return true;
+}
+
 /*
- * Forward: there is a y such that a(y) and b(y, x'), with x' called x in the result;
- * backward: such that a(y) and b(x, y'), with y' called y; for the bits of a relation from
- * number at on. The other bits of a stay.
+ * Look for the result in the cache of this node and, if *home is true, in the part of the
+ * cache that all nodes share. 1: found; 0: not found; or a negative errno.
+ */
+static inline int find_result(struct kdsm_bdd_worker *w, const struct kd_key *key, uint32_t at,
+			      bool *home, kdsm_bdd *result)
+{
+	*home = false;
+	if (kd_cache_get(w, key, result))
+		return 1;
+	*home = asks_home(w, key, at);
+	return *home ? get_home(w, key, result) : 0;
+}
+
+static inline int keep_result(struct kdsm_bdd_worker *w, const struct kd_key *key, bool home,
+			      kdsm_bdd result)
+{
+	kd_cache_put(w, key, result);
+	return home ? put_home(w, key, result) : 0;
+}
+
+/* The relation does not mention the bit of o->variable, so only a is split. */
+static inline kdsm_bdd product_unmentioned(struct kdsm_worker *kdsm_worker,
+					   struct kdsm_task *kdsm_head, const struct operands *o,
+					   kdsm_bdd b, uint32_t at, kdsm_bdd *low)
+{
+	const uint32_t above = o->variable + 2;
+	kdsm_bdd high;
+
+	KDSM_SPAWN(kd_product, o->low_a, b, at, above);
+	high = KDSM_CALL(kd_product, o->high_a, b, at, above);
+	if (kd_unlikely(!kd_valid(high)))
+		KDSM_DROP();
+	else
+		*low = KDSM_SYNC(kd_product);
+	return high;
+}
+
+/* The relation mentions the bit of o->variable: split b at the next variable, too. */
+static inline kdsm_bdd product_mentioned(struct kdsm_worker *kdsm_worker,
+					 struct kdsm_task *kdsm_head, const struct operands *o,
+					 uint32_t at, uint32_t backward, kdsm_bdd *low)
+{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	const uint32_t above = o->variable + 2;
+	kdsm_bdd bhh, bhl, blh, bll, high;
+
+	if (!split_relation(w, o->high_b, o->variable + 1, &bhh, &bhl) ||
+	    !split_relation(w, o->low_b, o->variable + 1, &blh, &bll))
+		return kd_give_up(w);
+	if (backward) {
+		/* The sum is over the next value, and the current one stays. */
+		kdsm_bdd t = bhl;
+
+		bhl = blh;
+		blh = t;
+	}
+	at = (at + 1) | backward;
+	KDSM_SPAWN(kd_either, o->high_a, bhl, o->low_a, bll, at, above);
+	high = KDSM_CALL(kd_either, o->high_a, bhh, o->low_a, blh, at, above);
+	if (kd_unlikely(!kd_valid(high)))
+		KDSM_DROP();
+	else
+		*low = KDSM_SYNC(kd_either);
+	return high;
+}
+
+/*
+ * Forward: the result holds for x if there is a y such that a(y) and b(y, x'), where x' is
+ * renamed to x. Backward: it holds for x if there is a y such that a(y) and b(x, y'), where
+ * y' is renamed to y. Both concern the bits of a relation from number at on; the other bits
+ * of a stay as they are.
  */
 KDSM_TASK_DEFINE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, uint32_t, above)
 {
 	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
 	const uint32_t backward = at & KD_BACKWARD;
-	uint32_t va = KD_NO_VARIABLE, vb = KD_NO_VARIABLE, variable;
-	kdsm_bdd ah, al, bh, bl, high, low, result;
-	struct kdsm_node na = { 0, 0 }, nb = { 0, 0 };
+	kdsm_bdd high, low = KDSM_BDD_FALSE, result;
 	const struct kd_bit *bit;
+	struct operands o;
 	struct kd_key key;
 	bool home;
 	int r;
@@ -121,96 +222,40 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, u
 	if (a == KDSM_BDD_TRUE && b == KDSM_BDD_TRUE)
 		return KDSM_BDD_TRUE;
 	at ^= backward;
-	/* It may come from another node. */
+	/* The number may come from another node. */
 	if (kd_unlikely(at >= w->store->bit_count))
 		return kd_fail(w, -EIO);
 	bit = w->store->bits + at;
-	/* what is left of b speaks of actions only, and some action is possible */
+	/* Only actions are left in b, and one of them is possible. */
 	if (bit->variable == KD_NO_VARIABLE)
 		return a;
-
-	if (!kd_terminal(b)) {
-		if (!kd_node_private(w, b, &nb))
-			return kd_give_up(w);
-		vb = kd_variable(&nb);
-	}
-	if (!kd_terminal(a)) {
-		if (!kd_node(w, a, &na))
-			return kd_give_up(w);
-		va = kd_variable(&na);
-	}
-	variable = va < vb ? va : vb;
-	if (!kd_descends(w, variable, above))
+	if (!split_operands(w, a, b, above, &o))
 		return kd_give_up(w);
-	variable &= ~UINT32_C(1);	/* next variables belong to their bits */
-	while (bit->variable < variable)
+	while (bit->variable < o.variable)
 		bit++;
 	if (bit->variable == KD_NO_VARIABLE)
 		return a;
 	at = bit - w->store->bits;
 
 	key = kd_key(backward ? KD_OP_PREDECESSORS : KD_OP_SUCCESSORS, a, b, bit->rest);
-	if (kd_cache_get(w, &key, &result))
-		return result;
-	home = asks_home(w, &key, at);
-	if (home) {
-		r = get_home(w, &key, &result);
-		if (r)
-			return r < 0 ? kd_fail(w, r) : result;
-	}
-
-	ah = va == variable ? kd_high(&na, a) : a;
-	al = va == variable ? kd_low(&na, a) : a;
-	bh = vb == variable ? kd_high(&nb, b) : b;
-	bl = vb == variable ? kd_low(&nb, b) : b;
-	above = variable + 2;
+	r = find_result(w, &key, at, &home, &result);
+	if (r)
+		return r < 0 ? kd_fail(w, r) : result;
 	if (kd_unlikely(!w->alone))
-		kd_nodes_ahead(w, (kdsm_bdd[]){ ah, al }, 2);
-
-	if (bit->variable != variable) {
-		/* a bit that the relation does not speak of, so b is not split */
-		at |= backward;
-		KDSM_SPAWN(kd_product, al, b, at, above);
-		high = KDSM_CALL(kd_product, ah, b, at, above);
-		if (kd_unlikely(!kd_valid(high))) {
-			KDSM_DROP();
-			return high;
-		}
-		low = KDSM_SYNC(kd_product);
-	} else {
-		kdsm_bdd bhh, bhl, blh, bll;
-
-		if (!split_relation(w, bh, variable + 1, &bhh, &bhl) ||
-		    !split_relation(w, bl, variable + 1, &blh, &bll))
-			return kd_give_up(w);
-		if (backward) {
-			/* what is summed over is the next value, and the current one stays */
-			kdsm_bdd t = bhl;
-
-			bhl = blh;
-			blh = t;
-		}
-		at = (at + 1) | backward;
-		KDSM_SPAWN(kd_either, ah, bhl, al, bll, at, above);
-		high = KDSM_CALL(kd_either, ah, bhh, al, blh, at, above);
-		if (kd_unlikely(!kd_valid(high))) {
-			KDSM_DROP();
-			return high;
-		}
-		low = KDSM_SYNC(kd_either);
-	}
+		kd_nodes_ahead(w, (kdsm_bdd[]){ o.high_a, o.low_a }, 2);
+	if (bit->variable != o.variable)
+		high = product_unmentioned(kdsm_worker, kdsm_head, &o, b, at | backward, &low);
+	else
+		high = product_mentioned(kdsm_worker, kdsm_head, &o, at, backward, &low);
+	if (kd_unlikely(!kd_valid(high)))
+		return high;
 	if (kd_unlikely(!kd_valid(low)))
 		return low;
-	result = kd_make(w, variable, high, low);
+	result = kd_make(w, o.variable, high, low);
 	if (kd_unlikely(!kd_valid(result)))
 		return result;
-	kd_cache_put(w, &key, result);
-	if (home) {
-		r = put_home(w, &key, result);
-		if (r < 0)
-			return kd_fail(w, r);
-	}
-	return result;
+	r = keep_result(w, &key, home, result);
+	return r < 0 ? kd_fail(w, r) : result;
 }
 
 kdsm_bdd kdsm_bdd_successors(struct kdsm_bdd_worker *worker, kdsm_bdd states,

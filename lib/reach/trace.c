@@ -82,8 +82,8 @@ static char *describe_step(const struct kd_model *model, unsigned int relation)
 	return strdup(number);
 }
 
-static int add_state(struct kd_search *s, struct kdsm_reach_trace *trace, uint64_t at, kdsm_bdd states,
-		     uint8_t *bits, kdsm_bdd *one)
+static int add_state(struct kd_search *s, struct kdsm_reach_trace *trace, uint64_t at,
+		     kdsm_bdd states, uint8_t *bits, kdsm_bdd *one)
 {
 	*one = pick(s, states, bits);
 	if (*one == KDSM_BDD_INVALID)
@@ -114,7 +114,8 @@ static int step_back(struct kd_search *s, kdsm_bdd among, kdsm_bdd *one, unsigne
 }
 
 /* A way to one of the states that were found after so many steps. */
-static int find_way(struct kd_search *s, kdsm_bdd states, uint64_t steps, struct kdsm_reach_trace *trace)
+static int find_way(struct kd_search *s, kdsm_bdd states, uint64_t steps,
+		    struct kdsm_reach_trace *trace)
 {
 	uint8_t *bits = malloc(s->model.bits + 1);
 	unsigned int relation = 0;
@@ -142,8 +143,9 @@ static int find_way(struct kd_search *s, kdsm_bdd states, uint64_t steps, struct
 
 static struct kdsm_reach_trace *new_trace(struct kdsm_reach_result *result, const char *what)
 {
-	struct kdsm_reach_trace *more = reallocarray(result->trace, result->traces + 1, sizeof(*more));
+	struct kdsm_reach_trace *more;
 
+	more = reallocarray(result->trace, result->traces + 1, sizeof(*more));
 	if (!more)
 		return NULL;
 	result->trace = more;

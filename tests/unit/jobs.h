@@ -8,7 +8,8 @@
 
 /* Open and search; the result is initialised. */
 static inline int reach_once(struct kdsm *kdsm, const struct kdsm_reach_options *options,
-			struct kdsm_reach_result *result, struct kdsm_reach_message *message)
+			     struct kdsm_reach_result *result,
+			     struct kdsm_reach_message *message)
 {
 	struct kdsm_reach *reach;
 	int ret;

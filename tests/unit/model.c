@@ -98,7 +98,8 @@ static void sample(struct file *f)
 	put(f, 15, 8);
 }
 
-static int read_bdd(const struct file *f, struct kd_model *model, struct kdsm_reach_message *message)
+static int read_bdd(const struct file *f, struct kd_model *model,
+		    struct kdsm_reach_message *message)
 {
 	unsigned char *copy = malloc(f->size ? f->size : 1);	/* a sanitizer sees its end */
 	int r;
