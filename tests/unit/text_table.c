@@ -23,6 +23,7 @@ static const struct column columns[] = {
 static const struct column fixed[] = {
 	{ "what", TABLE_LEFT, 8 },
 	{ "us", TABLE_RIGHT, 6 },
+	{ "as wide", TABLE_RIGHT, 7 },
 	{ 0 }
 };
 
@@ -109,17 +110,20 @@ static void rows_are_printed_as_they_come(void **state)
 	capture();
 	table_cell(table, "get");
 	table_cell(table, "%.2f", 1.5);
+	table_cell(table, "3");
 	table_print(table);
 	table_cell(table, "put");
 	table_cell(table, "%.2f", 123.456);
+	table_cell(table, "4");
 	table_cell(table, "cas");
 	table_cell(table, "1");
+	table_cell(table, "12345");
 	table_print(table);
 	table_print(table);
-	captured("what          us\n"
-		 "get         1.50\n"
-		 "put       123.46\n"
-		 "cas            1\n");
+	captured("what          us  as wide\n"
+		 "get         1.50        3\n"
+		 "put       123.46        4\n"
+		 "cas            1    12345\n");
 	table_free(table);
 }
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <libsmartcols/libsmartcols.h>
 
 #include "common/table.h"
@@ -36,7 +37,8 @@ static void add_column(struct table *table, enum table_align align, unsigned int
 {
 	int flags = align == TABLE_RIGHT ? SCOLS_FL_RIGHT : 0;
 
-	if (width)
+	/* Without the flag, libsmartcols takes the width of the name if cells are narrower. */
+	if (width > strlen(name))
 		flags |= SCOLS_FL_STRICTWIDTH;
 	check(scols_table_new_column(table->table, name, width, flags));
 	table->columns++;

@@ -10,6 +10,14 @@
 
 static const uint64_t default_sizes[] = { 4096, 65536, 1048576 };
 
+static const struct column columns[] = {
+	{ "size", TABLE_RIGHT, 10 },
+	{ "a call of", TABLE_RIGHT, 10 },
+	{ "get", TABLE_RIGHT, 12 },
+	{ "put", TABLE_RIGHT, 12 },
+	{ 0 }
+};
+
 struct work {
 	struct run *run;
 	unsigned int vector;
@@ -38,7 +46,7 @@ static int transfer(struct work *work, enum kdsm_opcode opcode, uint64_t size,
 			       kdsm_op_get(target, offset, memory, size) :
 			       kdsm_op_put(target, offset, memory, size);
 	}
-	/* The first makes connections and memory. */
+	/* The first call, which is not measured, opens connections and allocates memory. */
 	ret = kdsm_vector(work->run->region, work->ops, work->vector);
 	if (ret)
 		return ret;
@@ -80,9 +88,13 @@ static int measure_size(struct work *work, uint64_t size)
 	json_object_object_add(object, "remote", report_remote(&counts));
 	json_object_object_get_ex(work->run->result, "results", &results);
 	json_object_array_add(results, object);
-	if (!options->json)
-		printf("%10llu %8u %14.2f %14.2f\n", (unsigned long long)size,
-		       work->vector, get / 1e6, put / 1e6);
+	if (work->run->table) {
+		table_cell(work->run->table, "%llu", (unsigned long long)size);
+		table_cell(work->run->table, "%u", work->vector);
+		table_cell(work->run->table, "%.2f", get / 1e6);
+		table_cell(work->run->table, "%.2f", put / 1e6);
+		table_print(work->run->table);
+	}
 	return 0;
 }
 
@@ -100,10 +112,8 @@ static int measure(struct run *run, const uint64_t *sizes, unsigned int count,
 		goto out;
 	}
 	memset(work.buffer, 0x5a, bytes);
-	if (!run->options->json)
-		printf("bandwidth from node %u to node %u of %u, megabytes (10^6) a second\n"
-		       "      size a call of            get            put\n",
-		       run->node, run->target, run->nodes);
+	run_table(run, columns, "bandwidth from node %u to node %u of %u, megabytes (10^6) a second",
+		  run->node, run->target, run->nodes);
 	for (i = 0; !ret && i < count; i++)
 		ret = measure_size(&work, sizes[i]);
 	if (!ret)

@@ -11,6 +11,7 @@
 #include <kdsm/kdsm.h>
 
 #include "common/cli.h"
+#include "common/table.h"
 
 /* Parts of a list on the command line at most */
 #define MAX_LIST 16
@@ -95,7 +96,7 @@ void lock_options_complete(struct lock_options *lock);
 extern const struct cli_option task_options_table[];	/* task and steal */
 extern const struct cli_option task_programs_table[];	/* task */
 
-/* A run: the cluster, the region that it measures in, and the result. */
+/* A run: the cluster, the region in which it measures, and the result. */
 struct run {
 	const struct options *options;
 	struct kdsm *kdsm;
@@ -104,36 +105,42 @@ struct run {
 	unsigned int node, nodes, target;
 	bool measures;		/* node 0 */
 	struct json_object *result;
+	struct table *table;	/* on node 0, unless JSON is printed; else NULL */
 };
 
-/* Every part of the region begins with the barrier; this is what follows. */
+/* Offset of data in each part of the region, behind the barrier, in bytes */
 #define DATA_OFFSET 4096
 
-/* A line on stderr, with the program and the kind; gives 1, an exit status. */
+/* Print a line to stderr that begins with the program and the kind. Returns EXIT_FAILURE. */
 int complain(const struct options *options, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* run.c; those that can fail complain and give an exit status. */
+/* run.c. Functions that can fail print a message and return an exit status. */
 int run_open(struct run *run, const struct options *options);
-int run_region(struct run *run, uint64_t part_bytes);	/* and meet the others */
-int run_meet(struct run *run);				/* the barrier */
+/* Open the region that all nodes share, and wait for them. */
+int run_region(struct run *run, uint64_t part_bytes);
+/* Wait for all nodes at the barrier. */
+int run_meet(struct run *run);
+/* Where text is printed: begin a table, below a line of text. */
+void run_table(struct run *run, const struct column *columns, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 void run_close(struct run *run);
 
-/* Each measures if it is to, or serves; gives an exit status. */
+/* Measure on node 0, and serve the measurement on other nodes. Return an exit status. */
 int bench_latency(const struct options *options);
 int bench_bandwidth(const struct options *options);
 int bench_table(const struct options *options);
 int bench_lock(const struct options *options);
 int bench_task(const struct options *options);
 
-/* samples.c: times of calls, nanoseconds. */
+/* samples.c: times of calls, in ns. */
 struct samples {
 	uint64_t *ns;
 	unsigned int count, room;
 };
 
 struct summary {
-	double min, median, mean, p90, p99, p999, max;	/* microseconds */
+	double min, median, mean, p90, p99, p999, max;	/* in us */
 };
 
 uint64_t now_ns(void);
@@ -150,7 +157,7 @@ struct json_object *report_begin(const struct run *run);
 struct json_object *report_latency(const struct summary *summary);
 struct json_object *report_remote(const struct kdsm_counts *counts);
 void report_remote_text(const struct kdsm_counts *counts, const char *calls);
-void report_end(struct run *run);	/* prints the result, if JSON is wanted */
+void report_end(struct run *run);	/* prints the result as JSON, if that is wanted */
 void counts_since(const struct run *run, const struct kdsm_counts *before,
 		  struct kdsm_counts *difference);
 const char *domain_name(const struct run *run);

@@ -52,6 +52,11 @@ double counted_remote(const struct coherent *coherent, double per);
 struct json_object *coherent_result(struct coherent *coherent, const char *what,
 				    uint64_t size, double per);
 
+/* Options that depend on each other: 0, or -1 with a reason. */
+int check_regions(const struct options *options, char *reason);		/* fault */
+int check_ranges(const struct options *options, char *reason);		/* fence */
+int check_stripes(const struct options *options, char *reason);	/* falseshare */
+
 int bench_fault(const struct options *options);
 int bench_fence(const struct options *options);
 int bench_share(const struct options *options);		/* falseshare, migrate */

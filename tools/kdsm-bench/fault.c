@@ -135,9 +135,24 @@ static int read_round(struct coherent *coherent, const struct way *way, uint64_t
 	return samples ? counting_end(coherent) : 0;
 }
 
+static const struct column columns[] = {
+	{ "size", TABLE_RIGHT, 10 },
+	{ "writer", TABLE_LEFT, 7 },
+	{ "order", TABLE_LEFT, 8 },
+	{ "median us", TABLE_RIGHT, 11 },
+	{ "99th us", TABLE_RIGHT, 11 },
+	{ "MB/s", TABLE_RIGHT, 8 },
+	{ "faults", TABLE_RIGHT, 8 },
+	{ "gets", TABLE_RIGHT, 8 },
+	{ "chains", TABLE_RIGHT, 8 },
+	{ "messages", TABLE_RIGHT, 8 },
+	{ 0 }
+};
+
 static void report_way(struct coherent *coherent, const struct way *way,
 		       struct samples *samples, unsigned int rounds)
 {
+	struct table *table = coherent->run.table;
 	double per = way->order == SCATTERED ? samples->count : rounds;
 	struct json_object *object;
 	struct summary summary;
@@ -151,20 +166,22 @@ static void report_way(struct coherent *coherent, const struct way *way,
 		json_object_object_add(object, "bytes_per_second",
 				       json_object_new_double(coherent->size / summary.median *
 							      1e6));
-	if (coherent->run.options->json)
+	if (!table)
 		return;
-	printf("%10llu  %-7s  ", (unsigned long long)coherent->size,
-	       way->known ? "known" : "unknown");
+	table_cell(table, "%llu", (unsigned long long)coherent->size);
+	table_cell(table, "%s", way->known ? "known" : "unknown");
+	table_cell(table, "%s", way->order == SCATTERED ? "one miss" : "sequence");
+	table_cell(table, "%.2f", summary.median);
+	table_cell(table, "%.2f", summary.p99);
 	if (way->order == SCATTERED)
-		printf("one miss  %12.2f %12.2f %9s", summary.median, summary.p99, "");
+		table_cell(table, "-");
 	else
-		printf("sequence  %12.2f %12.2f %9.2f", summary.median, summary.p99,
-		       coherent->size / summary.median);
-	printf(" %8.2f %8.2f %8.2f %8.2f\n",
-	       counted(coherent, KDSM_COHERENCE_READ_FAULTS, per),
-	       coherent->sum.operations[KDSM_STAT_GET] / per,
-	       coherent->sum.operations[KDSM_STAT_CHAINS] / per,
-	       coherent->sum.operations[KDSM_STAT_AM] / per);
+		table_cell(table, "%.2f", coherent->size / summary.median);
+	table_cell(table, "%.2f", counted(coherent, KDSM_COHERENCE_READ_FAULTS, per));
+	table_cell(table, "%.2f", coherent->sum.operations[KDSM_STAT_GET] / per);
+	table_cell(table, "%.2f", coherent->sum.operations[KDSM_STAT_CHAINS] / per);
+	table_cell(table, "%.2f", coherent->sum.operations[KDSM_STAT_AM] / per);
+	table_print(table);
 }
 
 /* All nodes come through here; the writer writes, node 0 reads, the others wait. */
@@ -198,6 +215,24 @@ static int measure_way(struct coherent *coherent, const struct way *way)
 	return ret;
 }
 
+int check_regions(const struct options *options, char *reason)
+{
+	uint64_t block = options->block ? options->block : 4096;
+	const uint64_t *sizes = options->size_count ? options->sizes : default_sizes;
+	unsigned int i, count = options->size_count;
+
+	if (!count)
+		count = sizeof(default_sizes) / sizeof(default_sizes[0]);
+	for (i = 0; i < count; i++) {
+		if (sizes[i] % block == 0)
+			continue;
+		snprintf(reason, REASON_SIZE, "--size: a region of %llu bytes is not a multiple of the block size %llu",
+			 (unsigned long long)sizes[i], (unsigned long long)block);
+		return -1;
+	}
+	return 0;
+}
+
 int bench_fault(const struct options *options)
 {
 	unsigned int i, way, count = options->size_count;
@@ -210,18 +245,13 @@ int bench_fault(const struct options *options)
 		sizes = default_sizes;
 		count = sizeof(default_sizes) / sizeof(default_sizes[0]);
 	}
-	for (i = 0; i < count; i++)
-		if (sizes[i] % block)
-			return complain(options, "a region of %llu bytes is not made of blocks of %u",
-					(unsigned long long)sizes[i], block) + 1;
 	ret = coherent_begin(&coherent, options);
 	if (ret)
 		return ret;
-	if (coherent.run.measures && !options->json)
-		printf("node %u of %u reads what node %u wrote, blocks of %u bytes; a miss, or all in sequence\n"
-		       "      size  writer                    median         99th                   to the kernel and over the network\n"
-		       "     bytes                      microseconds                   MB/s   faults     gets   chains messages\n",
-		       coherent.run.node, coherent.run.nodes, coherent.run.target, block);
+	run_table(&coherent.run, columns,
+		  "node %u of %u reads data of node %u, blocks of %u bytes: one miss, or the whole region in\n"
+		  "sequence; faults and remote operations of it",
+		  coherent.run.node, coherent.run.nodes, coherent.run.target, block);
 	for (i = 0; i < count && !ret; i++) {
 		ret = coherent_open(&coherent, sizes[i], block);
 		for (way = 0; way < sizeof(ways) / sizeof(ways[0]) && !ret; way++)

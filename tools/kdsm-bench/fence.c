@@ -168,10 +168,24 @@ static int acquire_round(struct fence *fence, bool measured)
 	return ret;
 }
 
+static const struct column columns[] = {
+	{ "what", TABLE_LEFT, 8 },
+	{ "blocks", TABLE_RIGHT, 7 },
+	{ "ranges", TABLE_RIGHT, 7 },
+	{ "median us", TABLE_RIGHT, 11 },
+	{ "99th us", TABLE_RIGHT, 11 },
+	{ "remote", TABLE_RIGHT, 8 },
+	{ "flushes", TABLE_RIGHT, 8 },
+	{ "write faults", TABLE_RIGHT, 12 },
+	{ "invalidations", TABLE_RIGHT, 13 },
+	{ 0 }
+};
+
 static void report(struct fence *fence, const char *what, uint64_t ranges,
 		   unsigned int rounds)
 {
 	struct coherent *coherent = &fence->coherent;
+	struct table *table = coherent->run.table;
 	struct json_object *object;
 	struct summary summary;
 
@@ -180,14 +194,18 @@ static void report(struct fence *fence, const char *what, uint64_t ranges,
 	json_object_object_add(object, "blocks", json_object_new_uint64(fence->blocks));
 	json_object_object_add(object, "ranges", json_object_new_uint64(ranges));
 	json_object_object_add(object, "latency_us", report_latency(&summary));
-	if (coherent->run.options->json)
+	if (!table)
 		return;
-	printf("%-18s %7llu %7llu %12.2f %12.2f %10.2f %8.2f %9.2f %12.2f\n", what,
-	       (unsigned long long)fence->blocks, (unsigned long long)ranges, summary.median,
-	       summary.p99, counted_remote(coherent, rounds),
-	       counted(coherent, KDSM_COHERENCE_FLUSHES, rounds),
-	       counted(coherent, KDSM_COHERENCE_WRITE_FAULTS, rounds),
-	       counted(coherent, KDSM_COHERENCE_INVALIDATIONS, rounds));
+	table_cell(table, "%s", what);
+	table_cell(table, "%llu", (unsigned long long)fence->blocks);
+	table_cell(table, "%llu", (unsigned long long)ranges);
+	table_cell(table, "%.2f", summary.median);
+	table_cell(table, "%.2f", summary.p99);
+	table_cell(table, "%.2f", counted_remote(coherent, rounds));
+	table_cell(table, "%.2f", counted(coherent, KDSM_COHERENCE_FLUSHES, rounds));
+	table_cell(table, "%.2f", counted(coherent, KDSM_COHERENCE_WRITE_FAULTS, rounds));
+	table_cell(table, "%.2f", counted(coherent, KDSM_COHERENCE_INVALIDATIONS, rounds));
+	table_print(table);
 }
 
 static int measure(struct fence *fence, const char *what, uint64_t ranges,
@@ -213,6 +231,18 @@ static int measure(struct fence *fence, const char *what, uint64_t ranges,
 	return ret;
 }
 
+int check_ranges(const struct options *options, char *reason)
+{
+	uint64_t blocks = options->blocks ? options->blocks : DEFAULT_BLOCKS;
+	uint64_t ranges = options->ranges ? options->ranges : DEFAULT_RANGES;
+
+	if (ranges <= blocks)
+		return 0;
+	snprintf(reason, REASON_SIZE, "--ranges: there are only %llu blocks for %llu ranges",
+		 (unsigned long long)blocks, (unsigned long long)ranges);
+	return -1;
+}
+
 int bench_fence(const struct options *options)
 {
 	uint32_t block = options->block ? options->block : 4096;
@@ -222,17 +252,13 @@ int bench_fence(const struct options *options)
 
 	fence.blocks = options->blocks ? options->blocks : DEFAULT_BLOCKS;
 	fence.ranges = options->ranges ? options->ranges : DEFAULT_RANGES;
-	if (fence.ranges > fence.blocks)
-		return complain(options, "more ranges than blocks") + 1;
 	ret = coherent_begin(coherent, options);
 	if (ret)
 		return ret;
-	if (coherent->run.measures && !options->json)
-		printf("fences of node %u of %u, the other node is %u; blocks of %u bytes; %u rounds, counts of one\n"
-		       "                                         median         99th     remote\n"
-		       "                    blocks  ranges microseconds            operations  flushes wr.faults invalidations\n",
-		       coherent->run.node, coherent->run.nodes, coherent->run.target, block,
-		       options->calls);
+	run_table(&coherent->run, columns,
+		  "fences of node %u of %u, the other node is %u; blocks of %u bytes; %u rounds:\n"
+		  "times, remote operations and counts of one round",
+		  coherent->run.node, coherent->run.nodes, coherent->run.target, block, options->calls);
 	ret = coherent_open(coherent, (fence.blocks + fence.ranges) * block, block);
 	if (!ret)
 		ret = measure(&fence, "stayed", 1, stay_round);

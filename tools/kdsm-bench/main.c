@@ -67,10 +67,25 @@ static int parse_regions(void *values, const char *text, char *reason)
 	return parse_sizes(values, text, MOST_REGION, reason);
 }
 
-/* Stripes of a block, or blocks. */
-static int parse_parts(void *values, const char *text, char *reason)
+static int parse_stripes(void *values, const char *text, char *reason)
 {
 	return parse_sizes(values, text, MOST_BLOCK, reason);
+}
+
+static int take_block(void *values, unsigned int index, const char *text, char *reason)
+{
+	return block_parse(text, &((struct options *)values)->sizes[index], reason);
+}
+
+static int parse_blocks(void *values, const char *text, char *reason)
+{
+	struct options *options = values;
+	int count = list_parse(text, MAX_LIST, take_block, options, reason);
+
+	if (count < 0)
+		return -1;
+	options->size_count = count;
+	return 0;
 }
 
 /* Loads grow, because the table is filled further from one to the next. */
@@ -162,12 +177,14 @@ static const struct cli_option region_sizes[] = {
 };
 
 static const struct cli_option stripe_sizes[] = {
-	{ "size", 's', "SIZE[,SIZE...]", "Sizes of a stripe", CLI_PARSED, .parse = parse_parts },
+	{ "size", 's', "SIZE[,SIZE...]", "Sizes of a stripe", CLI_PARSED,
+	  .parse = parse_stripes },
 	{ 0 }
 };
 
 static const struct cli_option block_sizes[] = {
-	{ "size", 's', "SIZE[,SIZE...]", "Sizes of the block", CLI_PARSED, .parse = parse_parts },
+	{ "size", 's', "SIZE[,SIZE...]", "Sizes of the block", CLI_PARSED,
+	  .parse = parse_blocks },
 	{ 0 }
 };
 
@@ -206,81 +223,92 @@ static const struct kind {
 	unsigned int calls;	/* default of --calls */
 	const char *doc;
 	const struct cli_option *options[CLI_TABLES];
+	int (*check)(const struct options *options, char *reason);
 } kinds[] = {
 	{ "get", "Latency of gets of another node's memory", bench_latency, 1000,
 	  "Latency of a get, or of a vector of gets, and how many a second there are with 64 in flight.\v"
 	  "Default: 1000 calls of one get of 8 bytes.",
-	  { common, calls, warmup, target, vector, operation_sizes } },
+	  { common, calls, warmup, target, vector, operation_sizes }, NULL },
 	{ "put", "Latency of puts", bench_latency, 1000,
 	  "Latency of a put, or of a vector of puts, and how many a second there are with 64 in flight.\v"
 	  "Default: 1000 calls of one put of 8 bytes.",
-	  { common, calls, warmup, target, vector, operation_sizes } },
+	  { common, calls, warmup, target, vector, operation_sizes }, NULL },
 	{ "cas", "Latency of compare-and-swaps", bench_latency, 1000,
 	  "Latency of a compare-and-swap, or of a vector of them, and how many a second there are with "
 	  "64 in flight.\vDefault: 1000 calls of one compare-and-swap.",
-	  { common, calls, warmup, target, vector } },
+	  { common, calls, warmup, target, vector }, NULL },
 	{ "faa", "Latency of fetch-and-adds", bench_latency, 1000,
 	  "Latency of a fetch-and-add, or of a vector of them, and how many a second there are with 64 "
 	  "in flight.\vDefault: 1000 calls of one fetch-and-add.",
-	  { common, calls, warmup, target, vector } },
+	  { common, calls, warmup, target, vector }, NULL },
 	{ "am", "Round trip of active messages", bench_latency, 1000,
 	  "Round trip of an active message, which a fetch-and-add is in domain sw.\v"
 	  "Default: 1000 calls of one message.",
-	  { common, calls, warmup, target, vector } },
+	  { common, calls, warmup, target, vector }, NULL },
 	{ "bw", "Bandwidth of gets and puts", bench_bandwidth, 0,
 	  "Bandwidth of gets and puts, by size.\v"
 	  "Default: one second for each size and direction, vectors of 4 operations, sizes "
 	  "4K,64K,1M.",
-	  { common, target, seconds, vector, operation_sizes } },
+	  { common, target, seconds, vector, operation_sizes }, NULL },
 	{ "table", "Find-or-put in a distributed table", bench_table, 1000,
 	  "Find-or-put of 16-byte nodes in a distributed table.\v"
 	  "Default: 1000 calls for each load and mix of finds and inserts.",
-	  { common, calls, table } },
+	  { common, calls, table }, NULL },
 	{ "fault", "Read misses in a coherent region", bench_fault, 500,
 	  "Read misses of data that another node wrote, in a coherent region.\v"
 	  "Default: 500 misses, blocks of 4K, sizes 4K,64K,1M,16M.",
-	  { common, calls, target, block, region_sizes } },
+	  { common, calls, target, block, region_sizes }, check_regions },
 	{ "fence", "Releases and acquires of a coherent region", bench_fence, 5,
 	  "Releases and acquires of a coherent region.\vDefault: 5 rounds, blocks of 4K.",
-	  { common, calls, target, block, fence } },
+	  { common, calls, target, block, fence }, check_ranges },
 	{ "falseshare", "Stripes of one block that all nodes write", bench_share, 200,
 	  "Stripes of one block that all nodes write concurrently.\v"
 	  "Default: 200 rounds, a block of 32K, stripes of 8,32,128,512,2K,4K.",
-	  { common, calls, warmup, target, block, stripe_sizes } },
+	  { common, calls, warmup, target, block, stripe_sizes }, check_stripes },
 	{ "migrate", "A block that nodes write in turn", bench_share, 200,
 	  "A block that nodes write in turn.\vDefault: 200 turns, sizes 4K,32K,256K.",
-	  { common, calls, warmup, target, block_sizes } },
+	  { common, calls, warmup, target, block_sizes }, NULL },
 	{ "lock", "Acquisitions of a lock by threads of all nodes", bench_lock, 500,
 	  "Acquisitions of a lock by threads of all nodes: how many a second, and how long each takes.\v"
 	  "Default: 500 acquisitions by each thread; --seconds measures for a time instead, "
 	  "which shows contention.",
-	  { common, calls, warmup, target, seconds, lock_options_table } },
+	  { common, calls, warmup, target, seconds, lock_options_table }, NULL },
 	{ "task", "Programs made of tasks", bench_task, 5,
 	  "Programs made of tasks, and their speed-up.\vDefault: 5 runs.",
-	  { common, calls, task_options_table, task_programs_table } },
+	  { common, calls, task_options_table, task_programs_table }, NULL },
 	{ "steal", "Stealing of tasks", bench_task, 1000,
 	  "Time to steal a task.\vDefault: 1000 tasks.",
-	  { common, calls, warmup, task_options_table } },
+	  { common, calls, warmup, task_options_table }, NULL },
 	{ 0 }
 };
+
+static const struct kind *kind_of(const char *name)
+{
+	const struct kind *kind = kinds;
+
+	while (strcmp(kind->name, name))
+		kind++;
+	return kind;
+}
 
 static int check(void *values, char *reason)
 {
 	struct options *options = values;
+	const struct kind *kind = kind_of(options->kind);
 
-	(void)reason;
 	if (!options->warmup)
 		options->warmup = options->calls / 10 + 1;
 	lock_options_complete(&options->lock);
-	return 0;
+	return kind->check ? kind->check(options, reason) : 0;
 }
 
 /* argv[0] ends in the name of the kind. */
 static int run_kind(int argc, char **argv)
 {
-	const char *name = strrchr(argv[0], ' ') + 1;
-	const struct kind *kind = kinds;
+	const struct kind *kind = kind_of(strrchr(argv[0], ' ') + 1);
 	struct options options = {
+		.kind = kind->name,
+		.calls = kind->calls,
 		.target = NEXT_NODE,
 		.timeout = 300 * SECOND,
 		.entries = 65536,
@@ -291,13 +319,8 @@ static int run_kind(int argc, char **argv)
 		.lock = { .threads = 1, .repeat = 1, .keep = KDSM_LOCK_KEEP_FOREVER },
 		.task = { .workers = 2, .fib = 30, .depth = 8 },
 	};
-	struct cli cli = { .check = check };
+	struct cli cli = { .doc = kind->doc, .check = check };
 
-	while (strcmp(kind->name, name))
-		kind++;
-	options.kind = kind->name;
-	options.calls = kind->calls;
-	cli.doc = kind->doc;
 	memcpy(cli.options, kind->options, sizeof(cli.options));
 	cli_parse(&cli, argc, argv, &options);
 	return kind->bench(&options);

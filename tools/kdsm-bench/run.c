@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The frame of a run: every node opens the same region and meets the others. */
+/* The frame of a run: every node opens the same region, and waits for the others. */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include "bench.h"
 #include "common/cluster.h"
@@ -12,7 +14,7 @@ static int no_region(const struct options *options, int error)
 	switch (-error) {
 	case EINVAL:
 		return complain(options, "region '" REGION "' exists with another size: "
-				"is another kdsm-bench running, or was this one started with other arguments on another node?");
+				"another kdsm-bench is running, or this one was started with other arguments on another node");
 	case ENOMEM:
 		return complain(options, "some node has no memory for its part of region '" REGION "'");
 	case EHOSTDOWN:
@@ -32,11 +34,11 @@ int run_meet(struct run *run)
 	case 0:
 		return 0;
 	case ETIMEDOUT:
-		return complain(run->options, "node %u: not all of the %u nodes came within %g seconds; "
-				"kdsm-bench has to be started on every node",
+		return complain(run->options, "node %u: not all of the %u nodes came within %g seconds: "
+				"start kdsm-bench on every node",
 				run->node, run->nodes, run->options->timeout / 1e9);
 	case EINVAL:
-		return complain(run->options, "node %u: the barrier is in use: is another kdsm-bench running?",
+		return complain(run->options, "node %u: the barrier is in use: another kdsm-bench is running",
 				run->node);
 	default:
 		return complain(run->options, "node %u: barrier: %s", run->node, strerror(-ret));
@@ -55,8 +57,8 @@ int run_region(struct run *run, uint64_t part_bytes)
 		return no_region(run->options, ret);
 	kdsm_barrier_init(&run->barrier, run->region, 0);
 	/*
-	 * Once all have it, the name goes: a run that follows at once makes a
-	 * region of its own, even if a slow node still has this one.
+	 * Remove the name once all nodes have the region. The next run then makes a region of
+	 * its own, even if a slow node still has this one open.
 	 */
 	ret = run_meet(run);
 	if (!ret && run->node == 0) {
@@ -109,8 +111,23 @@ int run_open(struct run *run, const struct options *options)
 	return ret;
 }
 
+void run_table(struct run *run, const struct column *columns, const char *format, ...)
+{
+	va_list args;
+
+	if (!run->measures || run->options->json)
+		return;
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	run->table = table_new(columns);
+}
+
 void run_close(struct run *run)
 {
+	if (run->table)
+		table_free(run->table);
 	json_object_put(run->result);
 	kdsm_region_close(run->region);
 	kdsm_close(run->kdsm);

@@ -95,25 +95,40 @@ static int migrate_round(struct coherent *coherent, uint64_t round, struct sampl
 
 /* ---- both ---- */
 
+static const struct column columns[] = {
+	{ "bytes", TABLE_RIGHT, 8 },
+	{ "median us", TABLE_RIGHT, 10 },
+	{ "99th us", TABLE_RIGHT, 10 },
+	{ "remote", TABLE_RIGHT, 8 },
+	{ "faults", TABLE_RIGHT, 8 },
+	{ "taken over", TABLE_RIGHT, 10 },
+	{ "merges", TABLE_RIGHT, 8 },
+	{ "flushes", TABLE_RIGHT, 8 },
+	{ 0 }
+};
+
 static void report(struct coherent *coherent, const char *what, uint64_t size,
 		   struct samples *samples, unsigned int rounds)
 {
+	struct table *table = coherent->run.table;
 	struct json_object *object;
 	struct summary summary;
 
 	samples_summarise(samples, &summary);
 	object = coherent_result(coherent, what, size, rounds);
 	json_object_object_add(object, "latency_us", report_latency(&summary));
-	if (coherent->run.options->json)
+	if (!table)
 		return;
-	printf("%10llu %12.2f %12.2f %10.2f %8.2f %10.2f %8.2f %8.2f\n",
-	       (unsigned long long)size, summary.median, summary.p99,
-	       counted_remote(coherent, rounds),
-	       counted(coherent, KDSM_COHERENCE_READ_FAULTS, rounds) +
-	       counted(coherent, KDSM_COHERENCE_WRITE_FAULTS, rounds),
-	       counted(coherent, KDSM_COHERENCE_SLOW_RELEASES, rounds),
-	       counted(coherent, KDSM_COHERENCE_MERGES, rounds),
-	       counted(coherent, KDSM_COHERENCE_FLUSHES, rounds));
+	table_cell(table, "%llu", (unsigned long long)size);
+	table_cell(table, "%.2f", summary.median);
+	table_cell(table, "%.2f", summary.p99);
+	table_cell(table, "%.2f", counted_remote(coherent, rounds));
+	table_cell(table, "%.2f", counted(coherent, KDSM_COHERENCE_READ_FAULTS, rounds) +
+				  counted(coherent, KDSM_COHERENCE_WRITE_FAULTS, rounds));
+	table_cell(table, "%.2f", counted(coherent, KDSM_COHERENCE_SLOW_RELEASES, rounds));
+	table_cell(table, "%.2f", counted(coherent, KDSM_COHERENCE_MERGES, rounds));
+	table_cell(table, "%.2f", counted(coherent, KDSM_COHERENCE_FLUSHES, rounds));
+	table_print(table);
 }
 
 static int measure(struct coherent *coherent, bool migrates, uint64_t size)
@@ -150,6 +165,21 @@ static int measure(struct coherent *coherent, bool migrates, uint64_t size)
 	return ret;
 }
 
+int check_stripes(const struct options *options, char *reason)
+{
+	uint64_t block = options->block ? options->block : SHARED_BLOCK;
+	unsigned int i;
+
+	for (i = 0; i < options->size_count; i++) {
+		if (options->sizes[i] % 8 == 0 && options->sizes[i] <= block)
+			continue;
+		snprintf(reason, REASON_SIZE, "--size: a stripe of %llu bytes is not a multiple of 8, at most %llu",
+			 (unsigned long long)options->sizes[i], (unsigned long long)block);
+		return -1;
+	}
+	return 0;
+}
+
 int bench_share(const struct options *options)
 {
 	bool migrates = !strcmp(options->kind, "migrate");
@@ -164,25 +194,18 @@ int bench_share(const struct options *options)
 		count = migrates ? sizeof(default_blocks) / sizeof(default_blocks[0]) :
 				   sizeof(default_stripes) / sizeof(default_stripes[0]);
 	}
-	for (i = 0; i < count; i++) {
-		if (migrates && (sizes[i] < 4096 || sizes[i] & (sizes[i] - 1)))
-			return complain(options, "a block has 4K to 2M bytes, a power of two") + 1;
-		if (!migrates && (sizes[i] % 8 || sizes[i] > block))
-			return complain(options, "a stripe has a multiple of 8 bytes, at most %u",
-					block) + 1;
-	}
 	ret = coherent_begin(&coherent, options);
 	if (ret)
 		return ret;
-	if (coherent.run.measures && !options->json && migrates)
-		printf("%u nodes write a block in turn; acquire, writing, and release of node %u\n"
-		       "     block", coherent.run.nodes, coherent.run.node);
-	else if (coherent.run.measures && !options->json)
-		printf("%u nodes write stripes of one block of %u bytes, and meet; on node %u\n"
-		       "    stripe", coherent.run.nodes, block, coherent.run.node);
-	if (coherent.run.measures && !options->json)
-		printf("       median         99th     remote                taken\n"
-		       "     bytes microseconds            operations   faults       over   merges  flushes\n");
+	if (migrates)
+		run_table(&coherent.run, columns,
+			  "%u nodes write a block in turn: acquire, writing and release of node %u",
+			  coherent.run.nodes, coherent.run.node);
+	else
+		run_table(&coherent.run, columns,
+			  "%u nodes write stripes of one block of %u bytes, and meet:\n"
+			  "time, remote operations and counts of an iteration, of node %u",
+			  coherent.run.nodes, block, coherent.run.node);
 	for (i = 0; i < count && !ret; i++) {
 		if (migrates)
 			block = sizes[i];

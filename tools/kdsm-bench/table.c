@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * table: find-or-put of 16-byte nodes in a table over all nodes, at several
- * loads and mixes of finds and inserts: times, and remote operations a call.
+ * table: find-or-put of 16-byte nodes in a table over all nodes, at several loads and mixes of
+ * finds and inserts: times, and remote operations a call.
  *
- * Every node fills its share of the keys; then node 0 works alone, through a
- * handle of its own, whose caches know nothing of the filling. Keys are
- * numbers from 0 on, made random and spread evenly by a mixing function. As all
- * nodes know beforehand how many are inserted in which step, nothing but
- * barriers has to be exchanged.
+ * Every node inserts its share of the keys. Then node 0 works alone, through another handle,
+ * whose caches are empty. Key number i is i behind a mixing function, which makes keys random
+ * and spreads them evenly. All nodes can compute the number of keys in each step, so they
+ * exchange nothing but barriers.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,31 +15,31 @@
 #include <kdsm/table.h>
 #include "bench.h"
 
-/* Inserts of a hundred calls. The order keeps the load of the middle in the middle. */
+/* Inserts in a hundred calls. The middle mix is measured at the middle of the loads. */
 static const unsigned int mixes[] = { 20, 50, 80 };
 
 #define MIXES (sizeof(mixes) / sizeof(mixes[0]))
 
-/* What finds or inserts took, all of them together. */
+/* Times and operations of all finds, or of all inserts. */
 struct side {
 	struct samples samples;
 	struct summary summary;
 	uint64_t count, reads, atomics, messages, other;
 };
 
-/* A view of the table, with caches of its own. */
+/* A handle of the table, with its own caches. */
 struct view {
 	struct kdsm_table *table;
 	struct kdsm_table_worker *worker;
 };
 
-struct table {
+struct measured {
 	struct run *run;
 	struct view filling, measuring;
-	uint64_t size;		/* nodes it holds */
-	uint64_t keys;		/* those below are in it */
+	uint64_t size;		/* number of nodes that it holds */
+	uint64_t keys;		/* keys with lower numbers are in it */
 	uint64_t random;
-	int failed;		/* exit status so far */
+	int failed;		/* exit status */
 };
 
 static uint64_t mix64(uint64_t x)
@@ -51,7 +50,7 @@ static uint64_t mix64(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-static uint64_t random_below(struct table *table, uint64_t bound)
+static uint64_t random_below(struct measured *table, uint64_t bound)
 {
 	table->random++;
 	return mix64(table->random) % bound;
@@ -61,8 +60,8 @@ static struct kdsm_node key(uint64_t number)
 {
 	struct kdsm_node node = { mix64(2 * number), mix64(2 * number + 1) };
 
-	node.a &= ~(UINT64_C(3) << 61);	/* the table's */
-	node.a |= 1;		/* never zero */
+	node.a &= ~(UINT64_C(3) << 61);	/* bits that the table uses */
+	node.a |= 1;		/* a node is never zero */
 	return node;
 }
 
@@ -71,8 +70,8 @@ static uint64_t inserts_of(const struct options *options, unsigned int mix)
 	return (uint64_t)options->calls * mixes[mix] / 100;
 }
 
-/* Bring the table to want keys, each node its share. */
-static int fill(struct table *table, uint64_t want)
+/* Insert keys until the table has want keys; each node inserts its share. */
+static int fill(struct measured *table, uint64_t want)
 {
 	struct run *run = table->run;
 	struct kdsm_node node;
@@ -92,7 +91,7 @@ static int fill(struct table *table, uint64_t want)
 	return 0;
 }
 
-static int one_call(struct table *table, bool insert, struct side *side)
+static int one_call(struct measured *table, bool insert, struct side *side)
 {
 	uint64_t i = insert ? table->keys : random_below(table, table->keys);
 	struct kdsm_table_worker *worker = table->measuring.worker;
@@ -142,7 +141,33 @@ static struct json_object *report_side(const struct side *side)
 	return object;
 }
 
-static void report(struct table *table, double load, unsigned int insert_share,
+static const struct column columns[] = {
+	{ "load", TABLE_RIGHT, 5 },
+	{ "mix", TABLE_RIGHT, 5 },
+	{ "find us", TABLE_RIGHT, 9 },
+	{ "99th", TABLE_RIGHT, 9 },
+	{ "reads", TABLE_RIGHT, 6 },
+	{ "atomics", TABLE_RIGHT, 7 },
+	{ "messages", TABLE_RIGHT, 8 },
+	{ "insert us", TABLE_RIGHT, 9 },
+	{ "99th", TABLE_RIGHT, 9 },
+	{ "reads", TABLE_RIGHT, 6 },
+	{ "atomics", TABLE_RIGHT, 7 },
+	{ "messages", TABLE_RIGHT, 8 },
+	{ "calls/s", TABLE_RIGHT, 8 },
+	{ 0 }
+};
+
+static void side_cells(struct table *table, const struct side *side)
+{
+	table_cell(table, "%.2f", side->summary.median);
+	table_cell(table, "%.2f", side->summary.p99);
+	table_cell(table, "%.3f", per(side->reads, side->count));
+	table_cell(table, "%.3f", per(side->atomics, side->count));
+	table_cell(table, "%.3f", per(side->messages, side->count));
+}
+
+static void report(struct measured *table, double load, unsigned int insert_share,
 		   struct side *find, struct side *insert, double per_second,
 		   const struct kdsm_counts *counts)
 {
@@ -160,19 +185,17 @@ static void report(struct table *table, double load, unsigned int insert_share,
 	json_object_object_add(object, "remote", report_remote(counts));
 	json_object_object_get_ex(run->result, "results", &results);
 	json_object_array_add(results, object);
-	if (!run->options->json)
-		printf("%5.3f  %2u/%-2u %9.2f %9.2f %6.3f %7.3f %8.3f %9.2f %9.2f %6.3f %7.3f %8.3f %10.0f\n",
-		       load, 100 - insert_share, insert_share,
-		       find->summary.median, find->summary.p99,
-		       per(find->reads, find->count), per(find->atomics, find->count),
-		       per(find->messages, find->count),
-		       insert->summary.median, insert->summary.p99,
-		       per(insert->reads, insert->count), per(insert->atomics, insert->count),
-		       per(insert->messages, insert->count),
-		       per_second);
+	if (!run->table)
+		return;
+	table_cell(run->table, "%.3f", load);
+	table_cell(run->table, "%u/%u", 100 - insert_share, insert_share);
+	side_cells(run->table, find);
+	side_cells(run->table, insert);
+	table_cell(run->table, "%.0f", per_second);
+	table_print(run->table);
 }
 
-static int measure_mix(struct table *table, unsigned int mix)
+static int measure_mix(struct measured *table, unsigned int mix)
 {
 	const struct options *options = table->run->options;
 	uint64_t inserts = inserts_of(options, mix);
@@ -191,7 +214,7 @@ static int measure_mix(struct table *table, unsigned int mix)
 	kdsm_counts(table->run->kdsm, &before);
 	begin = now_ns();
 	for (left = options->calls; left && !ret; left--) {
-		/* In random order, but exactly as many as agreed. */
+		/* The order is random, the number of inserts is not. */
 		insert = random_below(table, left) < inserts;
 		inserts -= insert;
 		ret = one_call(table, insert, &side[insert]);
@@ -208,11 +231,10 @@ out:
 }
 
 /*
- * Fill to load, measure every mix around it. All nodes come through here, also
- * after a failure, as the others wait at the barriers; only a barrier that
- * failed ends it at once.
+ * Fill the table to a load, and measure every mix around it. A node that failed goes on to the
+ * barriers, because the others wait there. Only a barrier that fails ends the run.
  */
-static int at_load(struct table *table, double load)
+static int at_load(struct measured *table, double load)
 {
 	const struct options *options = table->run->options;
 	uint64_t inserts = 0, want;
@@ -224,7 +246,7 @@ static int at_load(struct table *table, double load)
 	want = want > inserts / 2 ? want - inserts / 2 : 1;
 	if (!table->failed)
 		table->failed = fill(table, want);
-	/* Many calls and a small step: there may be more already. */
+	/* After many calls and a small step between loads, there may be more keys already. */
 	if (table->keys < want)
 		table->keys = want;
 	if (run_meet(table->run))
@@ -237,7 +259,7 @@ static int at_load(struct table *table, double load)
 	return run_meet(table->run);
 }
 
-static int all_loads(struct table *table)
+static int all_loads(struct measured *table)
 {
 	struct run *run = table->run;
 	uint64_t used;
@@ -245,12 +267,11 @@ static int all_loads(struct table *table)
 
 	kdsm_table_usage(table->filling.table, &used, &table->size);
 	json_object_object_add(run->result, "table_size", json_object_new_uint64(table->size));
-	if (run->measures && !run->options->json)
-		printf("find-or-put in a table of %llu 16-byte nodes over %u node%s, domain %s, %u calls a line\n"
-		       "                find, microseconds   remote a call          insert, microseconds   remote a call\n"
-		       " load  mix      median      99th  reads atomics messages    median      99th  reads atomics messages    calls/s\n",
-		       (unsigned long long)table->size, run->nodes, run->nodes == 1 ? "" : "s",
-		       domain_name(run), run->options->calls);
+	run_table(run, columns,
+		  "find-or-put in a table of %llu 16-byte nodes over %u node%s, domain %s, %u calls a line:\n"
+		  "median and 99th percentile in us, and remote operations a call",
+		  (unsigned long long)table->size, run->nodes, run->nodes == 1 ? "" : "s",
+		  domain_name(run), run->options->calls);
 	for (i = 0; i < run->options->load_count; i++)
 		if (at_load(table, run->options->loads[i]))
 			return 1;
@@ -280,7 +301,7 @@ int bench_table(const struct options *options)
 		.cache_nodes = options->cache,
 		.find = options->find,
 	};
-	struct table table = { 0 };
+	struct measured table = { 0 };
 	struct run run;
 	int ret;
 

@@ -208,19 +208,40 @@ static void add_counts(struct json_object *object, const struct share *sum)
 	json_object_object_add(object, "remote", report_remote(&sum->remote));
 }
 
+static const struct column columns[] = {
+	{ "program", TABLE_LEFT, 7 },
+	{ "tasks", TABLE_RIGHT, 9 },
+	{ "plain s", TABLE_RIGHT, 9 },
+	{ "1 worker s", TABLE_RIGHT, 10 },
+	{ "ns/task", TABLE_RIGHT, 8 },
+	{ "all s", TABLE_RIGHT, 9 },
+	{ "speed-up", TABLE_RIGHT, 8 },
+	{ "steals/s", TABLE_RIGHT, 9 },
+	{ "remote", TABLE_RIGHT, 7 },
+	{ "operations", TABLE_RIGHT, 10 },
+	{ 0 }
+};
+
 static void report(struct bench *bench, const struct times *times, const struct share *sum)
 {
 	uint64_t tasks = times->program->spawned(bench, times->result);
 	double overhead = (times->solo - times->plain) * 1e9 / tasks;
 	double steals = (sum->counts.stolen + sum->counts.received) / times->whole;
+	struct table *table = bench->run->table;
 	struct json_object *results, *object;
 
-	if (!bench->run->options->json) {
-		printf("%-7s %10llu %9.4f %9.4f %8.2f %9.4f %8.2f %10.0f %9llu %9.2f\n",
-		       times->program->name, (unsigned long long)tasks, times->plain,
-		       times->solo, overhead, times->all, times->plain / times->all, steals,
-		       (unsigned long long)sum->counts.received,
-		       per(remote_operations(sum), sum->counts.received));
+	if (table) {
+		table_cell(table, "%s", times->program->name);
+		table_cell(table, "%llu", (unsigned long long)tasks);
+		table_cell(table, "%.4f", times->plain);
+		table_cell(table, "%.4f", times->solo);
+		table_cell(table, "%.2f", overhead);
+		table_cell(table, "%.4f", times->all);
+		table_cell(table, "%.2f", times->plain / times->all);
+		table_cell(table, "%.0f", steals);
+		table_cell(table, "%llu", (unsigned long long)sum->counts.received);
+		table_cell(table, "%.2f", per(remote_operations(sum), sum->counts.received));
+		table_print(table);
 		return;
 	}
 	object = json_object_new_object();
@@ -260,13 +281,12 @@ static int all_programs(struct bench *bench)
 	unsigned int i;
 	int ret = 0;
 
-	if (bench->run->measures && !options->json)
-		printf("tasks on %u node%s of %u worker%s each, the least of %u runs\n"
-		       "                       plain  1 worker overhead       all                       from other  remote ops\n"
-		       "program      tasks   CPU s     CPU s  ns/task         s  speed-up   steals/s     nodes    a task\n",
-		       bench->run->nodes, bench->run->nodes == 1 ? "" : "s",
-		       bench->options->workers, bench->options->workers == 1 ? "" : "s",
-		       options->calls);
+	run_table(bench->run, columns,
+		  "tasks on %u node%s of %u worker%s each, the least of %u runs: plain functions, one worker and\n"
+		  "its overhead, all workers; tasks from other nodes (remote), and remote operations for each",
+		  bench->run->nodes, bench->run->nodes == 1 ? "" : "s",
+		  bench->options->workers, bench->options->workers == 1 ? "" : "s",
+		  options->calls);
 	for (i = 0; i < BENCH_PROGRAMS && !ret; i++) {
 		program = &bench_programs[i];
 		if (bench->options->program && strcmp(bench->options->program, program->name))
