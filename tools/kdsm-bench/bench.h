@@ -145,11 +145,12 @@ struct summary {
 
 uint64_t now_ns(void);
 int samples_init(struct samples *samples, unsigned int room);
-/* Around what is measured; NULL: it is not. */
+/* Begin and end an operation. If samples is NULL, it is not measured. */
 uint64_t samples_begin(const struct samples *samples);
 void samples_end(struct samples *samples, uint64_t begin);
 void samples_add(struct samples *samples, uint64_t ns);
-void samples_summarise(struct samples *samples, struct summary *summary); /* sorts */
+/* Sorts the samples. */
+void samples_summarise(struct samples *samples, struct summary *summary);
 void samples_free(struct samples *samples);
 
 /* report.c */

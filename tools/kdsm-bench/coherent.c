@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Coherent regions to measure in, and signatures from node to node. */
+/* Frame of the kinds that measure coherent regions, see coherent.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #define REGION "kdsm-bench.memory"
 
-/* In the parts of the run's region. */
+/* Layout of the parts of the run's region: the tree barrier, and a place for a signature */
 #define PLACE_OFFSET	(DATA_OFFSET + KDSM_TREE_BARRIER_SIZE)
 #define PART_BYTES	(KDSM_TREE_BARRIER_SIZE + 4096)
 
@@ -28,7 +28,7 @@ int coherent_begin(struct coherent *coherent, const struct options *options)
 	if (ret)
 		return ret;
 	if (run->nodes == 1 || run->target == 0)
-		ret = complain(options, "it takes two nodes, of which node 0 measures; --target may be another");
+		ret = complain(options, "it takes two nodes: node 0 measures, and --target must be another node");
 	if (!ret)
 		ret = run_region(run, PART_BYTES);
 	if (ret)
@@ -59,7 +59,7 @@ int coherent_open(struct coherent *coherent, uint64_t size, uint32_t block)
 	return run_meet(run);
 }
 
-/* The name goes first, so that the next one of it is new. */
+/* Remove the name before the region is closed, so that the next region of this name is new. */
 int coherent_close(struct coherent *coherent)
 {
 	struct run *run = &coherent->run;
@@ -97,7 +97,7 @@ int coherent_acquire(struct coherent *coherent, const struct kdsm_signature *sig
 int coherent_put(struct coherent *coherent, unsigned int to, uint64_t value,
 		 const struct kdsm_signature *signature)
 {
-	return failed(coherent, "handing a signature on",
+	return failed(coherent, "passing a signature on",
 		      kdsm_signature_put(coherent->run.region, to, PLACE_OFFSET, signature, value));
 }
 
@@ -199,7 +199,7 @@ struct json_object *coherent_result(struct coherent *coherent, const char *what,
 	add_number(counts, "gets", coherent->sum.operations[KDSM_STAT_GET] / per);
 	add_number(counts, "messages", coherent->sum.operations[KDSM_STAT_AM] / per);
 	add_number(counts, "chains", coherent->sum.operations[KDSM_STAT_CHAINS] / per);
-	/* One chain, or message, after the other, as it is where one thread waits. */
+	/* One thread waits for each chain and each message before it sends the next. */
 	add_number(counts, "round_trips", (coherent->sum.operations[KDSM_STAT_CHAINS] +
 					   coherent->sum.operations[KDSM_STAT_AM]) / per);
 	for (i = 0; i < sizeof(region) / sizeof(region[0]); i++)

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fault: node 0 reads a region that another node wrote and released, each time
- * anew. One miss at a time in an order that is no sequence, and all of it in
- * sequence; when it was told who wrote, and when it was not. After the memory read
- * benchmark of Endo's dissertation, 3.7.3.
+ * fault: node 0 reads a region that the target writes and releases before each round: single
+ * blocks out of sequence, and the whole region in sequence; with write notices that name the
+ * writer, and without. It follows the memory read benchmark of Endo's dissertation, 3.7.3.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "coherent.h"
 
-/* Of reading in sequence, at least. */
+/* Fewest rounds of reading in sequence */
 #define ROUNDS_MIN	3
 
 static const uint64_t default_sizes[] = { 4096, 65536, 1048576, 16777216 };
@@ -19,7 +18,7 @@ enum order { SCATTERED, SEQUENTIAL };
 
 struct way {
 	enum order order;
-	bool known;		/* who wrote */
+	bool known;		/* a write notice names the writer */
 };
 
 static const struct way ways[] = {
@@ -33,8 +32,8 @@ static uint64_t value(uint64_t round, uint64_t word)
 }
 
 /*
- * A signature that was full for long tells the same by its floor alone: that
- * something was written, and not by whom.
+ * Drop all write notices, and raise the floor above them, as in a signature that is full: it
+ * says that blocks were written, but not by which node.
  */
 static void forget_writers(struct kdsm_signature *signature)
 {
@@ -58,7 +57,7 @@ static int write_all(struct coherent *coherent, uint64_t round)
 	return ret ? ret : coherent_put(coherent, 0, round, &signature);
 }
 
-/* In a round. */
+/* Reads in a round. */
 static uint64_t scattered_reads(const struct coherent *coherent)
 {
 	uint64_t blocks = coherent->size / coherent->block;
@@ -72,10 +71,7 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 	return b ? gcd(b, a % b) : a;
 }
 
-/*
- * Blocks, each once and none after the one before it, as many as are wanted. Gives
- * how many words were wrong.
- */
+/* Read each block at most once, and none after its neighbour. Returns the number of wrong words. */
 static uint64_t read_scattered(struct coherent *coherent, uint64_t round,
 			       struct samples *samples)
 {
@@ -108,7 +104,7 @@ static uint64_t read_sequential(struct coherent *coherent, uint64_t round,
 	return bad;
 }
 
-/* What node 0 does in a round. samples NULL: not measured. */
+/* A round of node 0. If samples is NULL, it is not measured. */
 static int read_round(struct coherent *coherent, const struct way *way, uint64_t round,
 		      struct samples *samples)
 {
@@ -131,7 +127,7 @@ static int read_round(struct coherent *coherent, const struct way *way, uint64_t
 	else
 		bad = read_sequential(coherent, round, samples);
 	if (bad)
-		return complain(coherent->run.options, "what was read is not what was written");
+		return complain(coherent->run.options, "node 0 did not read the data that the target wrote");
 	return samples ? counting_end(coherent) : 0;
 }
 
@@ -184,7 +180,7 @@ static void report_way(struct coherent *coherent, const struct way *way,
 	table_print(table);
 }
 
-/* All nodes come through here; the writer writes, node 0 reads, the others wait. */
+/* Runs on all nodes: the target writes, node 0 reads, other nodes wait. */
 static int measure_way(struct coherent *coherent, const struct way *way)
 {
 	const struct run *run = &coherent->run;
@@ -199,7 +195,7 @@ static int measure_way(struct coherent *coherent, const struct way *way)
 	if (samples_init(&samples, way->order == SCATTERED ? rounds * reads : rounds))
 		return complain(run->options, "no memory");
 	counting_reset(coherent);
-	/* The first makes memory and connections. */
+	/* The first round, which is not measured, allocates memory and opens connections. */
 	for (i = 0; i <= rounds && !ret; i++) {
 		coherent->handed++;
 		if (run->node == run->target)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fence: a release of blocks that only this node writes, a release of blocks that
- * another node wrote before, and an acquire that makes blocks invalid. Node 0
- * measures; the other is the target.
+ * fence: a release of blocks that only this node writes, a release of blocks that another node
+ * wrote before, and an acquire that makes blocks invalid. Node 0 measures; the target is the
+ * other node.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,12 +14,12 @@
 struct fence {
 	struct coherent coherent;
 	uint64_t blocks, ranges;
-	uint64_t value;		/* what was written last */
+	uint64_t value;		/* last value that a node wrote to all blocks */
 	struct samples samples;
 	struct kdsm_signature signature;
 };
 
-/* Where block i is: ranges with a block left out between two. */
+/* First word of block i. Between two ranges one block is left out. */
 static volatile uint64_t *word_of(struct fence *fence, uint64_t i, uint64_t ranges)
 {
 	uint64_t range = i * ranges / fence->blocks;
@@ -36,7 +36,7 @@ static void write_blocks(struct fence *fence, uint64_t ranges)
 		*word_of(fence, i, ranges) = fence->value;
 }
 
-/* How many are not what was written last anywhere. */
+/* Number of blocks that do not have the last value. */
 static uint64_t read_blocks(struct fence *fence, uint64_t ranges)
 {
 	uint64_t i, bad = 0;
@@ -46,7 +46,6 @@ static uint64_t read_blocks(struct fence *fence, uint64_t ranges)
 	return bad;
 }
 
-/* With its time and counts, if measured. */
 static int release(struct fence *fence, bool measured)
 {
 	struct samples *samples = measured ? &fence->samples : NULL;
@@ -69,7 +68,7 @@ static int acquire(struct fence *fence, bool measured)
 	return ret;
 }
 
-/* The other node writes, releases, and tells node 0. */
+/* The target writes, releases, and passes the signature to node 0. */
 static int others_turn(struct fence *fence, uint64_t ranges)
 {
 	struct coherent *coherent = &fence->coherent;
@@ -88,7 +87,7 @@ static int others_turn(struct fence *fence, uint64_t ranges)
 	return ret ? ret : coherent_put(coherent, 0, coherent->handed, &fence->signature);
 }
 
-/* Node 0 writes what nobody else does, and counts from the first store on. */
+/* Node 0 writes blocks that no other node writes. Counts begin before the first store. */
 static int stay_round(struct fence *fence, bool measured)
 {
 	struct coherent *coherent = &fence->coherent;
@@ -106,7 +105,7 @@ static int stay_round(struct fence *fence, bool measured)
 	return ret || !measured ? ret : counting_end(coherent);
 }
 
-/* Node 0 writes what the other wrote, and counts the release; the other sees that. */
+/* Node 0 writes blocks that the target wrote, and measures the release. The target acquires. */
 static int own_turn(struct fence *fence, bool measured)
 {
 	struct coherent *coherent = &fence->coherent;
@@ -131,7 +130,7 @@ static int own_turn(struct fence *fence, bool measured)
 					&fence->signature);
 }
 
-/* Both write all of it, in turn. */
+/* Both nodes write all blocks in turn. */
 static int migrate_round(struct fence *fence, bool measured)
 {
 	const struct run *run = &fence->coherent.run;
@@ -144,11 +143,11 @@ static int migrate_round(struct fence *fence, bool measured)
 		return ret;
 	ret = acquire(fence, false);
 	if (!ret && read_blocks(fence, 1))
-		ret = complain(run->options, "what was read is not what was written");
+		ret = complain(run->options, "node 0 did not read the data that the target wrote");
 	return ret;
 }
 
-/* Node 0 has copies of what the other writes. */
+/* Node 0 has copies of the blocks that the target writes. */
 static int acquire_round(struct fence *fence, bool measured)
 {
 	struct coherent *coherent = &fence->coherent;
@@ -164,7 +163,7 @@ static int acquire_round(struct fence *fence, bool measured)
 	if (!ret && measured)
 		ret = counting_end(coherent);
 	if (!ret && read_blocks(fence, fence->ranges))
-		ret = complain(run->options, "what was read is not what was written");
+		ret = complain(run->options, "node 0 did not read the data that the target wrote");
 	return ret;
 }
 
@@ -219,7 +218,7 @@ static int measure(struct fence *fence, const char *what, uint64_t ranges,
 	if (samples_init(&fence->samples, rounds))
 		return complain(fence->coherent.run.options, "no memory");
 	counting_reset(&fence->coherent);
-	/* In the first two memory is made, and blocks come to where they stay. */
+	/* The first two rounds allocate memory and give blocks their owners. */
 	for (i = 0; i < rounds + 2 && !ret; i++) {
 		ret = round(fence, i >= 2);
 		if (!ret)
@@ -258,7 +257,8 @@ int bench_fence(const struct options *options)
 	run_table(&coherent->run, columns,
 		  "fences of node %u of %u, the other node is %u; blocks of %u bytes; %u rounds:\n"
 		  "times, remote operations and counts of one round",
-		  coherent->run.node, coherent->run.nodes, coherent->run.target, block, options->calls);
+		  coherent->run.node, coherent->run.nodes, coherent->run.target, block,
+		  options->calls);
 	ret = coherent_open(coherent, (fence.blocks + fence.ranges) * block, block);
 	if (!ret)
 		ret = measure(&fence, "stayed", 1, stay_round);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * get, put, cas, faa, am: times of single operations or of vectors of them, and
- * how many a second there are when many are on their way.
+ * get, put, cas, faa, am: times of single operations or of vectors of them, and operations a
+ * second with many in flight.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include "bench.h"
 
-/* Operations of one call when the rate is measured. */
+/* Operations in flight when the rate is measured */
 #define RATE_VECTOR 64
 
 struct kind {
@@ -29,9 +29,9 @@ struct work {
 	struct run *run;
 	enum kdsm_opcode opcode;
 	uint64_t size, stride;
-	uint8_t *buffer;	/* stride bytes an operation */
+	uint8_t *buffer;	/* stride bytes for each operation */
 	struct kdsm_op *ops;
-	uint64_t word;		/* what a cas expects: it always succeeds */
+	uint64_t word;		/* value that the next compare-and-swap expects */
 };
 
 static uint64_t stride_of(uint64_t size)
@@ -102,7 +102,7 @@ static int timed_calls(struct work *work, unsigned int count, struct samples *sa
 	return 0;
 }
 
-/* Operations a second with RATE_VECTOR of them on their way at a time. */
+/* Operations a second with RATE_VECTOR of them in flight. */
 static int rate(struct work *work, double *per_second)
 {
 	unsigned int calls = work->run->options->calls;
@@ -252,7 +252,7 @@ int bench_latency(const struct options *options)
 			       domain_name(&run), run.target);
 	else if (run.measures)
 		ret = measure(&run, kind->opcode, sizes, size_count, bytes, most);
-	/* Even if it went wrong: the others wait. */
+	/* Also after a failure, because the other nodes wait. */
 	last = run_meet(&run);
 	run_close(&run);
 	return ret ? ret : last;

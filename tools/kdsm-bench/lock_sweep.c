@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lock --sweep FILE: every line of the result as a line of comma-separated values, and
- * curves of it, drawn by gnuplot: one picture for each benchmark, locks a second (of
- * latency: microseconds) against the share of writers, one curve for each kind; on
- * several nodes another one of remote operations a lock. With --vary against what is
- * varied, one curve for each kind and share of writers.
+ * lock --sweep FILE: the result as comma-separated values, and curves that gnuplot draws. Each
+ * benchmark has a picture of locks a second (latency: microseconds) against the share of
+ * writers, with a curve for each kind; and on several nodes another picture of remote operations
+ * a lock. With --vary, the abscissa is the setting that varies, and each kind and share of
+ * writers has a curve.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,14 +31,14 @@ static bool ends_in(const char *name, const char *end)
 	return length > tail && !strcmp(name + length - tail, end);
 }
 
-/* FILE is the picture, or the values; the others are called after it. */
+/* FILE is the picture or the values; the names of the other files derive from it. */
 static int set_names(struct lock_sweep *sweep, const char *name)
 {
 	bool is_picture = ends_in(name, ".svg") || ends_in(name, ".png");
 
 	if (strlen(name) + 16 > NAME_SIZE)
 		return -ENAMETOOLONG;
-	/* They stand in quotes in the script. */
+	/* Names stand in quotes in the script. */
 	if (strpbrk(name, "'\n"))
 		return -EINVAL;
 	sweep->png = ends_in(name, ".png");
@@ -83,7 +83,7 @@ void lock_sweep_add(struct lock_sweep *sweep, const struct lock_run *run,
 		run->round.benchmark->alone ? 1 : run->round.threads, run->round.writers,
 		(unsigned long long)run->round.varied, settings->t_dc, settings->t_r,
 		settings->t_w);
-	/* Those of levels 2 and on. */
+	/* Thresholds of levels 2 and on, with colons between them */
 	for (level = 2; level <= run->info.levels; level++) {
 		if (level > 2)
 			fputc(':', sweep->csv);
@@ -107,7 +107,7 @@ static bool is_drawn(const struct lock_sweep *sweep, const struct lock_benchmark
 	       !strcmp(sweep->options->lock.benchmark, benchmark->name);
 }
 
-/* y: an expression of gnuplot. */
+/* y is an expression of gnuplot. */
 static void write_curves(const struct lock_sweep *sweep, FILE *file,
 			 const struct lock_benchmark *benchmark, const char *y)
 {
@@ -144,7 +144,7 @@ static void write_picture(const struct lock_sweep *sweep, FILE *file,
 	write_curves(sweep, file, benchmark, "($17 / $12)");
 }
 
-/* Shares of writers lie closer together where they are few, and matter more there. */
+/* A nonlinear axis, because small shares of writers matter more. */
 static const char few_writers[] =
 	"set nonlinear x via sqrt(x) inverse x * x\n"
 	"set xrange [0:100]\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What all kinds have in common in what they print. */
+/* Parts of the output that all kinds share. */
 #include <stdio.h>
 #include "bench.h"
 #include "common/cluster.h"
@@ -20,7 +20,7 @@ static void add_real(struct json_object *object, const char *name, double value)
 {
 	char text[32];
 
-	/* Three digits are more than a clock is worth. */
+	/* Three digits are more than the resolution of the clock. */
 	snprintf(text, sizeof(text), "%.3f", value);
 	json_object_object_add(object, name, json_object_new_double_s(value, text));
 }

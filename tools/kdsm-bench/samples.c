@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Times of calls and what is said of them. */
+/* Times of calls, and their summary. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ uint64_t now_ns(void)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-/* Touched at once, so that no page fault falls into a measurement. */
+/* Touch the memory here, so that no measurement has a page fault. */
 int samples_init(struct samples *samples, unsigned int room)
 {
 	samples->count = 0;
@@ -27,7 +27,7 @@ int samples_init(struct samples *samples, unsigned int room)
 	return 0;
 }
 
-/* The last that happens before what is measured. */
+/* The mark is the last instruction before the measured operation. */
 uint64_t samples_begin(const struct samples *samples)
 {
 	uint64_t begin = now_ns();
@@ -37,7 +37,7 @@ uint64_t samples_begin(const struct samples *samples)
 	return begin;
 }
 
-/* The first that happens after it. */
+/* The mark is the first instruction after the measured operation. */
 void samples_end(struct samples *samples, uint64_t begin)
 {
 	if (!samples)
@@ -59,7 +59,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The smallest time that so many of a thousand do not exceed. */
+/* The smallest time that "of" in a thousand samples do not exceed. */
 static double permille(const struct samples *samples, unsigned int part)
 {
 	uint64_t rank = (samples->count * (uint64_t)part + 999) / 1000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * falseshare: all nodes write stripes of one block at the same time, and meet. After
+ * falseshare: all nodes write stripes of one block concurrently, and wait for each other, as in
  * Endo's dissertation, 3.7.4. migrate: nodes write a block in turn.
  */
 #include <stdio.h>
@@ -12,7 +12,7 @@
 static const uint64_t default_stripes[] = { 8, 32, 128, 512, 2048, 4096 };
 static const uint64_t default_blocks[] = { 4096, 32768, 262144 };
 
-/* What one iteration, or one turn, did to the word. */
+/* The value that a node writes in an iteration. */
 static uint64_t value(unsigned int node, uint64_t round)
 {
 	return round << 16 | (node + 1);
@@ -41,22 +41,22 @@ static int share_round(struct coherent *coherent, uint64_t stripe, uint64_t roun
 	return ret;
 }
 
-/* Everything that everybody wrote last is there. */
+/* Check that each word has the value of its last writer. */
 static int share_check(struct coherent *coherent, uint64_t stripe, uint64_t round)
 {
 	uint64_t i, bad = 0;
 
 	for (i = 0; i < coherent->block / 8; i++)
 		bad += coherent->words[i] != value(stripe_writer(coherent, i, stripe), round);
-	return bad ? complain(coherent->run.options, "node %u: %llu words are not what was written",
+	return bad ? complain(coherent->run.options, "node %u: %llu words do not have the values that were written",
 			      coherent->run.node, (unsigned long long)bad) : 0;
 }
 
 /* ---- migrate ---- */
 
 /*
- * This node's turn: timed and counted from the acquire to the release, if samples is
- * given. What it finds has to be what the one before left.
+ * This node's turn. If samples is not NULL, time and counts run from the acquire to the release.
+ * The node must find the values of the last turn.
  */
 static int migrate_round(struct coherent *coherent, uint64_t round, struct samples *samples)
 {
@@ -66,7 +66,7 @@ static int migrate_round(struct coherent *coherent, uint64_t round, struct sampl
 	uint64_t i, begin, bad = 0;
 	int ret = 0;
 
-	if (turn != coherent->handed + run->nodes)	/* the very first waits for nobody */
+	if (turn != coherent->handed + run->nodes)	/* the first turn waits for no other */
 		ret = coherent_get(coherent, turn, &signature);
 	else
 		kdsm_signature_init(&signature);
@@ -87,7 +87,7 @@ static int migrate_round(struct coherent *coherent, uint64_t round, struct sampl
 	if (!ret && samples)
 		ret = counting_end(coherent);
 	if (!ret && bad)
-		ret = complain(run->options, "node %u: what was read is not what was written",
+		ret = complain(run->options, "node %u: the block does not have the values that were written",
 			       run->node);
 	return ret ? ret : coherent_put(coherent, (run->node + 1) % run->nodes, turn + 1,
 					&signature);
@@ -157,7 +157,7 @@ static int measure(struct coherent *coherent, bool migrates, uint64_t size)
 		ret = counting_end(coherent);
 	if (!ret && !migrates)
 		ret = share_check(coherent, size, warmup + rounds);
-	/* The last signature of a ring is for the first node, which need not wait for it. */
+	/* The last signature goes to the first node, which does not wait for it: skip its value. */
 	coherent->handed += (warmup + rounds + 2) * coherent->run.nodes;
 	if (!ret && coherent->run.measures)
 		report(coherent, migrates ? "turn" : "iteration", size, &samples, rounds);

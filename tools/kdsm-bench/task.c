@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * task: the classic programs for task queues, alone and with all workers; what a task
- * costs beyond a plain call, and what goes between nodes. steal: how long a steal takes.
+ * task: classic programs for task queues, with one worker and with all: the cost of a task
+ * beyond a plain call, and operations between nodes. steal: the time that a steal takes.
  *
- * Every program has a job of its own, in which node 0 runs it and the others take part.
- * Then they put their counts into words of node 0, which adds them up.
+ * Every program has its own job. Node 0 runs the first task, and all other nodes serve. Then
+ * each node puts its counts into words of node 0, which adds them up.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include "task.h"
 
-/* What one node has to say of a job. */
+/* Counts of one node in a job. */
 struct share {
 	struct kdsm_tasks_counts counts;
 	struct kdsm_counts remote;
@@ -53,7 +53,7 @@ static void add_words(uint64_t *sum, const uint64_t *words)
 		sum[i] += words[i];
 }
 
-/* Work for it until it ends; *sum: of all nodes, on node 0. */
+/* Lead or serve a job until it ends. On node 0, *sum has the counts of all nodes. */
 static int take_part(struct bench *bench, int (*lead)(struct bench *bench,
 						      struct kdsm_tasks *tasks, void *context),
 		     void *context, struct share *sum)
@@ -108,18 +108,18 @@ static double seconds(clockid_t clock)
 struct times {
 	const struct program *program;
 	uint64_t result;
-	double plain, solo;	/* least CPU time */
-	double all;		/* least time */
-	double whole;		/* time of all runs with all workers */
+	double plain, solo;	/* least CPU time of plain functions, and of one worker, in s */
+	double all;		/* least time of all workers, in s */
+	double whole;		/* time of all runs with all workers, in s */
 };
 
 static int wrong(const struct bench *bench, const struct times *times, uint64_t result)
 {
-	return complain(bench->run->options, "%s gave %llu and not %llu", times->program->name,
+	return complain(bench->run->options, "%s gave %llu instead of %llu", times->program->name,
 			(unsigned long long)result, (unsigned long long)times->result);
 }
 
-/* Plain and as tasks in turn, so that both have the same disturbances. */
+/* Run plain functions and tasks in turn, so that both meet the same disturbances. */
 static int measure_solo(struct bench *bench, struct times *times)
 {
 	const struct program *program = times->program;
@@ -304,7 +304,7 @@ KDSM_VOID_TASK(stolen_task)
 {
 }
 
-/* Each task is stolen before it is synced; KDSM_SPAWN() says so in its place. */
+/* Spawn tasks one by one, and sync each after a thief has marked its place in the deque. */
 KDSM_TASK(uint64_t, be_robbed, uint64_t, times)
 {
 	uint64_t i;
@@ -341,7 +341,7 @@ static int all_steals(struct bench *bench)
 	int ret;
 
 	if (bench->run->nodes == 1 && bench->options->workers == 1)
-		return complain(bench->run->options, "one worker on one node: nobody steals");
+		return complain(bench->run->options, "one worker on one node has no thief: give --workers 2");
 	ret = take_part(bench, lead_robbed, &spent, &sum);
 	if (ret || !bench->run->measures)
 		return ret;
@@ -372,14 +372,14 @@ static int all_steals(struct bench *bench)
 
 /* ---- both ---- */
 
-/* KDSM_CONTEXT() of all workers. */
+/* KDSM_CONTEXT() of all workers is the argument. */
 static int start_worker(void *argument, void **context)
 {
 	*context = argument;
 	return 0;
 }
 
-/* Shares come behind the jobs, and matrices behind those. */
+/* In each part, shares follow the jobs, and matrices follow the shares. */
 static int open_region(struct bench *bench)
 {
 	struct run *run = bench->run;

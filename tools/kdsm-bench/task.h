@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of kdsm-bench task share. */
+/* kdsm-bench task: declarations that its files share. */
 #ifndef BENCH_TASK_H
 #define BENCH_TASK_H
 
@@ -11,26 +11,28 @@ struct bench {
 	struct run *run;
 	const struct task_options *options;
 	struct kdsm_tasks_attr attr;
-	uint64_t bytes;		/* of a job */
-	unsigned int jobs;	/* so far, the same on all nodes */
+	uint64_t bytes;		/* of the deques of a job in each part */
+	unsigned int jobs;	/* number so far, the same on all nodes */
 	struct matrices matrices;
-	struct tiles tiles;	/* the same, spread over the nodes */
+	struct tiles tiles;	/* the same matrices, spread over the nodes */
 };
 
 struct program {
 	const char *name;
 	int (*run)(struct bench *bench, struct kdsm_tasks *tasks, uint64_t *result);
 	uint64_t (*plain)(struct bench *bench);
-	uint64_t (*spawned)(const struct bench *bench, uint64_t result);	/* tasks */
-	bool (*fits)(unsigned int nodes);	/* NULL: any number of them */
+	/* Number of tasks that a run spawns */
+	uint64_t (*spawned)(const struct bench *bench, uint64_t result);
+	/* Whether it can run on this number of nodes; NULL: on any */
+	bool (*fits)(unsigned int nodes);
 };
 
 extern const struct program bench_programs[];
 #define BENCH_PROGRAMS 5
 
-/* Those in memory. */
+/* Allocate the matrices in memory of the process. */
 int bench_matrices_init(struct bench *bench);
-/* Those in the region, at offset (a multiple of 8) of every part. Node 0 fills them. */
+/* Matrices in the region, at offset (a multiple of 8) of every part. Node 0 fills them. */
 uint64_t bench_matrices_bytes(unsigned int nodes);
 int bench_matrices_spread(struct bench *bench, uint64_t offset);
 void bench_matrices_free(struct bench *bench);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The programs of kdsm-bench task, of the sizes that it runs. */
+/* The programs of kdsm-bench task, in the sizes that it runs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static uint64_t plain_run_uts(struct bench *bench)
 	return plain_uts(uts_root(UTS_T1_SEED, bench->options->depth));
 }
 
-/* Of products that would not be the same if elements changed places. */
+/* A checksum that changes if elements change places. */
 static uint64_t sum_of(const struct matrices *m)
 {
 	double sum = 0;
@@ -128,14 +128,14 @@ static uint64_t spawned_queens(const struct bench *bench, uint64_t result)
 	return spawned_board(empty_board);
 }
 
-/* Every node but the root. */
+/* Each node of the tree but the root is a task. */
 static uint64_t spawned_uts(const struct bench *bench, uint64_t result)
 {
 	(void)bench;
 	return result - 1;
 }
 
-/* 6 of 8 that are not called. */
+/* 6 of 8 products of quarters are spawned, 2 are called. */
 static uint64_t spawned_matmul(const struct bench *bench, uint64_t result)
 {
 	(void)result;
@@ -160,7 +160,7 @@ static bool several(unsigned int nodes)
 	return nodes > 1;
 }
 
-/* Matrices in memory of one process are of no use to other nodes. */
+/* Several nodes multiply tiles in the region, because they cannot read a process' memory. */
 const struct program bench_programs[BENCH_PROGRAMS] = {
 	{ "fib", run_fib, plain_run_fib, spawned_fib, NULL },
 	{ "queens", run_queens, plain_run_queens, spawned_queens, NULL },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* See tiles.h. */
+/* Products of tiles, see tiles.h. */
 #include <string.h>
 #include "tiles.h"
 
@@ -108,7 +108,7 @@ KDSM_TASK_DEFINE(int, tile_matmul, uint32_t, row, uint32_t, column, uint32_t, mi
 
 	if (size == 1)
 		return multiply(KDSM_CONTEXT(), row, column, middle);
-	/* The second half of the sum is added when the first is there. */
+	/* The second half of the sum is added after the first half. */
 	for (round = 0; round < 2 && !first; round++) {
 		for (i = 0; i < 3; i++)
 			KDSM_SPAWN(tile_matmul, row + i / 2 * half, column + i % 2 * half,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* See work.h. */
+/* The classic programs for task queues, see work.h. */
 #include <math.h>
 #include <string.h>
 #include "work.h"
@@ -73,7 +73,7 @@ static uint32_t rotate(uint32_t word, int by)
 	return word << by | word >> (32 - by);
 }
 
-/* SHA-1 of less than 56 bytes. */
+/* SHA-1 of at most 55 bytes. */
 static void sha1(uint8_t digest[20], const uint8_t *from, size_t length)
 {
 	uint32_t h[5] = { 0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0 };
@@ -194,7 +194,7 @@ static void multiply(const struct matrices *m)
 							   m->b[k * m->stride + j];
 }
 
-/* One of the 8 products of quarters; 0..3 go to different quarters, and 4..7. */
+/* One of the 8 products of quarters. 0 to 3 write different quarters, and so do 4 to 7. */
 static struct matrices quarter(const struct matrices *m, unsigned int which)
 {
 	uint32_t half = m->size / 2, row = which >> 1 & 1, column = which & 1;
