@@ -75,7 +75,7 @@ struct options {
 	unsigned int load_count;
 	uint64_t block;		/* in bytes; 0: the default of the kind */
 	uint64_t blocks, ranges;	/* fence; 0: the default */
-	const char *only;	/* fence: one part; NULL: all */
+	const char *only;	/* fault, fence: one part; NULL: all */
 	struct lock_options lock;
 	struct task_options task;
 };

@@ -17,13 +17,14 @@ static const uint64_t default_sizes[] = { 4096, 65536, 1048576, 16777216 };
 enum order { SCATTERED, SEQUENTIAL };
 
 struct way {
+	const char *name;	/* in --only */
 	enum order order;
 	bool known;		/* a write notice names the writer */
 };
 
 static const struct way ways[] = {
-	{ SCATTERED, true }, { SCATTERED, false },
-	{ SEQUENTIAL, true }, { SEQUENTIAL, false },
+	{ "miss", SCATTERED, true }, { "miss-unknown", SCATTERED, false },
+	{ "sequence", SEQUENTIAL, true }, { "sequence-unknown", SEQUENTIAL, false },
 };
 
 static uint64_t value(uint64_t round, uint64_t word)
@@ -251,7 +252,8 @@ int bench_fault(const struct options *options)
 	for (i = 0; i < count && !ret; i++) {
 		ret = coherent_open(&coherent, sizes[i], block);
 		for (way = 0; way < sizeof(ways) / sizeof(ways[0]) && !ret; way++)
-			ret = measure_way(&coherent, &ways[way]);
+			if (!options->only || !strcmp(options->only, ways[way].name))
+				ret = measure_way(&coherent, &ways[way]);
 		if (!ret)
 			ret = coherent_close(&coherent);
 	}

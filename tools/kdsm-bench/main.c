@@ -203,6 +203,17 @@ static const struct cli_option table[] = {
 	{ 0 }
 };
 
+static const char *const fault_parts[] = {
+	"miss", "miss-unknown", "sequence", "sequence-unknown", NULL
+};
+
+static const struct cli_option fault[] = {
+	{ "only", 0, "PART",
+	  "Measure only miss or sequence, whose writer is known, or miss-unknown or sequence-unknown",
+	  CLI_WORD, AT(only), .words = fault_parts },
+	{ 0 }
+};
+
 static const char *const fence_parts[] = { "stayed", "migrated", "acquire", NULL };
 
 static const struct cli_option fence[] = {
@@ -257,7 +268,7 @@ static const struct kind {
 	{ "fault", "Read misses in a coherent region", bench_fault, 500,
 	  "Read misses of data that another node wrote, in a coherent region.\v"
 	  "Default: 500 misses, blocks of 4K, sizes 4K,64K,1M,16M.",
-	  { common, calls, target, block, region_sizes }, check_regions },
+	  { common, calls, target, block, region_sizes, fault }, check_regions },
 	{ "fence", "Releases and acquires of a coherent region", bench_fence, 5,
 	  "Releases and acquires of a coherent region.\vDefault: 5 rounds, blocks of 4K.",
 	  { common, calls, target, block, fence }, check_ranges },

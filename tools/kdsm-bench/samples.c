@@ -59,7 +59,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The smallest time that "of" in a thousand samples do not exceed. */
+/* The smallest time that this part of the samples, in permille, does not exceed. */
 static double permille(const struct samples *samples, unsigned int part)
 {
 	uint64_t rank = (samples->count * (uint64_t)part + 999) / 1000;
