@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The barrier of coherent regions: a tree of nodes on which signatures travel. The
- * flat one of partitioned regions is in sync.c.
+ * one of partitioned regions is core/barrier.c.
  *
  * On each node arrivals are counted and never reset: of P participants the n-th to
  * arrive (from 0) belongs to generation n / P + 1, and the last of a generation
@@ -163,13 +163,15 @@ struct turn {
 	uint64_t generation;
 	uint64_t begin, timeout;
 	unsigned int culprit;
+	uint64_t silent;	/* since when the node waited for has not answered, or 0 */
 	bool told;		/* by others that it is broken */
 };
 
 static int look_around(struct turn *turn, unsigned int from)
 {
 	const struct kdsm_tree_barrier *barrier = turn->barrier;
-	uint64_t word;
+	uint64_t begin = kdsm_now(), word;
+	int ret;
 
 	if (is_broken(barrier, &turn->culprit)) {
 		turn->told = true;
@@ -179,13 +181,14 @@ static int look_around(struct turn *turn, unsigned int from)
 		turn->culprit = missing(barrier, turn->generation);
 		return -ETIMEDOUT;
 	}
+	if (from == own_node(barrier))
+		return 0;
 	/* Does it live? */
-	if (from != own_node(barrier) &&
-	    kdsm_get(barrier->sync, from, PLACE(barrier, broken), &word, sizeof(word))) {
-		turn->culprit = from;
-		return -EPIPE;
-	}
-	return 0;
+	ret = kdsm_get(barrier->sync, from, PLACE(barrier, broken), &word, sizeof(word));
+	if (kdsm_silence(&turn->silent, begin, ret) >= 0)
+		return 0;
+	turn->culprit = from;
+	return -EPIPE;
 }
 
 /* Wait for a place of the own part, or done, to be of this generation. */
@@ -194,6 +197,7 @@ static int await(struct turn *turn, uint64_t place, unsigned int from)
 	uint64_t left;
 	int ret;
 
+	turn->silent = 0;
 	do {
 		left = kdsm_left(turn->begin, turn->timeout);
 		ret = kdsm_await(turn->barrier->sync, place, turn->generation,
@@ -218,16 +222,30 @@ static int receive(struct turn *turn, uint64_t place, unsigned int from,
 	return ret;
 }
 
+/*
+ * Puts may be repeated: nobody else puts to these places, and this node puts there again only when
+ * the receiver has read what is there. A put that was given up must not arrive after the next one,
+ * though. The connection that it was given up on is gone before it is repeated, so only the
+ * network could hold it back, for as long as it takes the receiver to answer.
+ */
+static int send(struct turn *turn, struct kdsm_op *ops, unsigned int count)
+{
+	int ret = kdsm_vector_retry(turn->barrier->sync, ops, count,
+				    kdsm_left(turn->begin, turn->timeout));
+
+	if (ret)
+		turn->culprit = ops[0].node;
+	return ret == -EHOSTDOWN ? -EPIPE : ret;
+}
+
 static int send_up(struct turn *turn, const struct kdsm_signature *signature)
 {
 	const struct kdsm_tree_barrier *barrier = turn->barrier;
-	int ret = kdsm_signature_put(barrier->sync, barrier->parent,
-				     PLACE(barrier, up[barrier->order]), signature,
-				     turn->generation);
+	struct kdsm_op ops[2];
 
-	if (ret)
-		turn->culprit = barrier->parent;
-	return ret == -EHOSTDOWN ? -EPIPE : ret;
+	kdsm_signature_ops(ops, barrier->parent, PLACE(barrier, up[barrier->order]), signature,
+			   &turn->generation);
+	return send(turn, ops, 2);
 }
 
 static int send_down(struct turn *turn, const struct kdsm_signature *signature)
@@ -235,16 +253,11 @@ static int send_down(struct turn *turn, const struct kdsm_signature *signature)
 	const struct kdsm_tree_barrier *barrier = turn->barrier;
 	struct kdsm_op ops[2 * ARITY];
 	unsigned int i;
-	int ret;
 
 	for (i = 0; i < barrier->child_count; i++)
 		kdsm_signature_ops(&ops[2 * i], barrier->children[i], PLACE(barrier, down),
 				   signature, &turn->generation);
-	ret = kdsm_vector(barrier->sync, ops, 2 * i);
-	while (i--)
-		if (ops[2 * i].status || ops[2 * i + 1].status)
-			turn->culprit = barrier->children[i];
-	return ret == -EHOSTDOWN ? -EPIPE : ret;
+	return send(turn, ops, 2 * i);
 }
 
 /* Up and down the tree, for the whole node. */

@@ -1,21 +1,48 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The flat barrier: two words of a part from offset on.
+ * The barrier of partitioned regions. That of coherent regions is coherent/tree_barrier.c.
  *
- * Every node adds one to the arrivals of node 0. They are never reset: in
- * generation g (counted from 1) the sum goes from (g-1)N to gN, and who makes it
- * gN is the last and tells the others by putting g into their release words. No
- * node can arrive for g+1 before it has been released from g, that is, before
- * the sum is gN; so a former value outside [(g-1)N, gN) shows that the words are
- * not this barrier's.
+ * The nodes form a binomial tree with node 0 at the root. In generation g (from 1) a node waits
+ * until all its children have arrived, tells its parent, waits until its parent has passed, and
+ * tells its children: one notifying put up and one down for each node but the root.
+ *
+ * A barrier outlives connections. Each word has one writer, whose values grow, so the writer may
+ * repeat a put that failed: it writes the next value only after the next generation has begun,
+ * and that needs the reader to have seen this value. A put that was given up may yet arrive late,
+ * over a newer value. So a node that waits does not rely on its own words alone: from time to time
+ * it gets the stage of the node that it waits for, which only that node stores.
  */
 #include <errno.h>
-
+#include "binomial.h"
 #include "core/core.h"
 
+/* A node that waits asks the other node for its stage after this time, in ns. */
+#define ASK_AFTER	UINT64_C(1000000000)
+
+/* The words of a part. DOWN is put by the parent, word k from UP on by child k. */
 enum {
-	ARRIVALS = 0,
-	RELEASE = 8,
+	STAGE = 0,
+	DOWN = 8,
+	UP = 16,
+};
+
+_Static_assert(UP + 8 * KDSM_TREE_CHILDREN <= KDSM_BARRIER_SIZE, "the barrier outgrew its place");
+
+/*
+ * Stages of a node, which are also the values of the words: all nodes of its subtree have arrived
+ * for generation g; all nodes have, so this one has passed.
+ */
+#define ARRIVED(g)	(2 * (g) - 1)
+#define PASSED(g)	(2 * (g))
+/* Flag of a stage: the call of this node failed, so its neighbours need not wait any longer. */
+#define FAILED		(UINT64_C(1) << 63)
+
+struct turn {
+	struct kdsm_region *region;
+	uint64_t offset;
+	unsigned int node, nodes;
+	uint64_t generation;
+	uint64_t begin, timeout;
 };
 
 void kdsm_barrier_init(struct kdsm_barrier *barrier, struct kdsm_region *region,
@@ -26,36 +53,115 @@ void kdsm_barrier_init(struct kdsm_barrier *barrier, struct kdsm_region *region,
 	barrier->generation = 0;
 }
 
-static int release_others(struct kdsm_region *region, uint64_t offset,
-			  uint64_t generation)
+static uint64_t load_stage(const struct turn *turn)
 {
-	unsigned int nodes = region->kdsm->nodes;
-	struct kdsm_op ops[32];
-	unsigned int node, n = 0;
-	int first = 0;
+	return __atomic_load_n(kdsm_word(turn->region, turn->offset + STAGE), __ATOMIC_SEQ_CST);
+}
+
+static void store_stage(const struct turn *turn, uint64_t stage)
+{
+	__atomic_store_n(kdsm_word(turn->region, turn->offset + STAGE), stage, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * Whether node from has reached a stage: 0, 1 (not yet, or it does not answer) or a negative
+ * errno. The stage is never beyond: for that the node would need this one.
+ */
+static int ask(const struct turn *turn, unsigned int from, uint64_t stage, uint64_t *silent)
+{
+	uint64_t begin = kdsm_now(), theirs;
 	int ret;
 
-	for (node = 0; node < nodes; node++) {
-		if (node != region->node) {
-			ops[n] = kdsm_op_put(node, offset, &generation, 8);
-			ops[n++].flags = KDSM_OP_NOTIFY;
-		}
-		if (n == 32 || (n && node == nodes - 1)) {
-			ret = kdsm_vector(region, ops, n);
-			if (!first)
-				first = ret;
-			n = 0;
-		}
+	ret = kdsm_get(turn->region, from, turn->offset + STAGE, &theirs, sizeof(theirs));
+	ret = kdsm_silence(silent, begin, ret);
+	if (ret)
+		return ret;
+	if ((theirs & ~FAILED) == stage)
+		return 0;
+	return theirs & FAILED ? -EHOSTDOWN : 1;
+}
+
+/* Wait until node from has reached a stage, which it puts into a word here. */
+static int await(const struct turn *turn, uint64_t word, unsigned int from, uint64_t stage)
+{
+	uint64_t silent = 0, left;
+	int ret;
+
+	do {
+		left = kdsm_left(turn->begin, turn->timeout);
+		ret = kdsm_await(turn->region, turn->offset + word, stage,
+				 left < ASK_AFTER ? left : ASK_AFTER);
+		if (ret != -ETIMEDOUT || left < ASK_AFTER)
+			return ret;
+		ret = ask(turn, from, stage, &silent);
+	} while (ret > 0);
+	return ret;
+}
+
+static struct kdsm_op tell(const struct turn *turn, unsigned int to, uint64_t word,
+			   const uint64_t *stage)
+{
+	struct kdsm_op op = kdsm_op_put(to, turn->offset + word, stage, sizeof(*stage));
+
+	op.flags = KDSM_OP_NOTIFY;
+	return op;
+}
+
+/* Until this node has passed */
+static int pass(const struct turn *turn)
+{
+	uint64_t arrived = ARRIVED(turn->generation), passed = PASSED(turn->generation);
+	unsigned int node = turn->node, k;
+	struct kdsm_op up;
+	int ret;
+
+	for (k = 0; k < KDSM_TREE_CHILDREN; k++) {
+		if (!kdsm_tree_has_child(node, k, turn->nodes))
+			continue;
+		ret = await(turn, UP + 8 * k, kdsm_tree_child(node, k), arrived);
+		if (ret)
+			return ret;
 	}
-	return first;
+	store_stage(turn, arrived);
+	if (node) {
+		up = tell(turn, kdsm_tree_parent(node), UP + 8 * kdsm_tree_order(node), &arrived);
+		ret = kdsm_vector_retry(turn->region, &up, 1,
+					kdsm_left(turn->begin, turn->timeout));
+		if (!ret)
+			ret = await(turn, DOWN, kdsm_tree_parent(node), passed);
+		if (ret)
+			return ret;
+	}
+	store_stage(turn, passed);
+	return 0;
+}
+
+static int tell_children(const struct turn *turn)
+{
+	uint64_t passed = PASSED(turn->generation);
+	struct kdsm_op ops[KDSM_TREE_CHILDREN];
+	unsigned int k = KDSM_TREE_CHILDREN, n = 0;
+
+	/* The largest subtree first */
+	while (k--)
+		if (kdsm_tree_has_child(turn->node, k, turn->nodes))
+			ops[n++] = tell(turn, kdsm_tree_child(turn->node, k), DOWN, &passed);
+	return kdsm_vector_retry(turn->region, ops, n, kdsm_left(turn->begin, turn->timeout));
 }
 
 int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout)
 {
 	struct kdsm_region *region = barrier->region;
-	uint64_t release = barrier->offset + RELEASE;
-	uint64_t nodes = region->kdsm->nodes;
-	uint64_t generation, former, order;
+	struct turn turn = {
+		.region = region,
+		.offset = barrier->offset,
+		.node = region->node,
+		.nodes = region->kdsm->nodes,
+		.generation = barrier->generation + 1,
+		.begin = kdsm_now(),
+		.timeout = timeout,
+	};
+	uint64_t stage;
 	int ret;
 
 	if (barrier->offset & 7)
@@ -63,17 +169,26 @@ int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout)
 	ret = kdsm_range_check(region, barrier->offset, KDSM_BARRIER_SIZE);
 	if (ret)
 		return ret;
-	generation = barrier->generation + 1;
-	ret = kdsm_faa(region, 0, barrier->offset + ARRIVALS, 1, &former);
-	if (ret)
+	if (!region->writable)
+		return -EACCES;
+	/* A call that failed may have got as far as to pass, but not to tell. */
+	stage = load_stage(&turn);
+	if (stage != (FAILED | PASSED(turn.generation))) {
+		stage &= ~FAILED;
+		if (stage != PASSED(barrier->generation) && stage != ARRIVED(turn.generation))
+			return -EINVAL;
+		store_stage(&turn, stage);
+		ret = pass(&turn);
+		/* A node that only is late may still come, and be waited for by another call. */
+		if (ret == -ETIMEDOUT)
+			return ret;
+	}
+	if (!ret)
+		ret = tell_children(&turn);
+	if (ret) {
+		store_stage(&turn, FAILED | load_stage(&turn));
 		return ret;
-	order = former - barrier->generation * nodes;
-	if (order >= nodes)
-		return -EINVAL;
-	barrier->generation = generation;
-	if (order < nodes - 1)
-		return kdsm_await(region, release, generation, timeout);
-	/* One thread a node: nobody sleeps on the own word. */
-	ret = kdsm_put(region, region->node, release, &generation, 8);
-	return ret ? ret : release_others(region, release, generation);
+	}
+	barrier->generation++;
+	return 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "binomial.h"
 #include "core/core.h"
 
 /* A message: words are whole when seq is the step waited for. */
@@ -13,11 +14,9 @@ struct line {
 	uint64_t seq;
 };
 
-#define MAX_CHILDREN	10	/* of the root with KDSM_MAX_NODES nodes */
-
 /* The words of a part. */
 struct area {
-	struct line up[MAX_CHILDREN];	/* from the children */
+	struct line up[KDSM_TREE_CHILDREN];	/* from the children */
 	struct line down;		/* from the parent */
 
 	_Alignas(64) uint64_t beat;	/* counts up while the process lives */
@@ -26,7 +25,6 @@ struct area {
 };
 
 _Static_assert(sizeof(struct area) <= KD_GANG_BYTES, "the area outgrew its place");
-_Static_assert(KDSM_MAX_NODES <= 1 << MAX_CHILDREN, "more children than lines");
 
 #define ABORT		(UINT64_C(0xdead) << 48)
 #define SLICE		250000000	/* ns between looks around while waiting */
@@ -131,6 +129,7 @@ int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit)
 struct watch {
 	unsigned int node;
 	uint64_t beat, since;
+	uint64_t silent;	/* since when gets have failed, or 0 */
 };
 
 static int look_around(struct kd_gang *gang, struct watch *watch)
@@ -141,11 +140,12 @@ static int look_around(struct kd_gang *gang, struct watch *watch)
 	if (kd_gang_aborted(gang, &gang->culprit))
 		return -ECANCELED;
 	r = kdsm_get(gang->region, watch->node, PLACE(gang, beat), &b, sizeof(b));
+	r = kdsm_silence(&watch->silent, now, r);
 	if (r < 0) {
 		gang->culprit = watch->node;
 		return r;
 	}
-	if (b != watch->beat) {
+	if (!r && b != watch->beat) {
 		watch->beat = b;
 		watch->since = now;
 	} else if (now - watch->since > gang->timeout) {
@@ -159,7 +159,7 @@ static int look_around(struct kd_gang *gang, struct watch *watch)
 static int receive(struct kd_gang *gang, struct line *line, uint64_t place,
 		   uint64_t seq, unsigned int from, uint64_t *words)
 {
-	struct watch watch = { from, 0, kdsm_now() };
+	struct watch watch = { from, 0, kdsm_now(), 0 };
 	uint64_t looked = watch.since, seen;
 	unsigned int i;
 	int r;
@@ -191,7 +191,8 @@ static int send(struct kd_gang *gang, unsigned int node, uint64_t place,
 			     KD_GANG_WORDS * sizeof(*words));
 	ops[1] = kdsm_op_put(node, place + offsetof(struct line, seq), &seq, sizeof(seq));
 	ops[1].flags = KDSM_OP_NOTIFY;
-	r = kdsm_vector(gang->region, ops, 2);
+	/* Nobody else puts there, and this node does so again only when this step has been read. */
+	r = kdsm_vector_retry(gang->region, ops, 2, gang->timeout);
 	if (r < 0)
 		gang->culprit = node;
 	return r;
@@ -208,24 +209,6 @@ static unsigned int node_at(const struct kd_gang *gang, unsigned int r)
 	return (r + gang->root) % gang->nodes;
 }
 
-/* Child k of rank r is r + 2^k, for all 2^k below its lowest bit. */
-static bool has_child(const struct kd_gang *gang, unsigned int k)
-{
-	unsigned int r = rank(gang), lowest = r & -r;
-
-	return (!r || 1u << k < lowest) && r + (1u << k) < gang->nodes;
-}
-
-static unsigned int child(const struct kd_gang *gang, unsigned int k)
-{
-	return node_at(gang, rank(gang) + (1u << k));
-}
-
-static unsigned int parent(const struct kd_gang *gang)
-{
-	return node_at(gang, rank(gang) & (rank(gang) - 1));
-}
-
 int kd_gang_gather(struct kd_gang *gang, uint64_t *words, kd_gang_combine combine,
 		   void *context)
 {
@@ -234,9 +217,11 @@ int kd_gang_gather(struct kd_gang *gang, uint64_t *words, kd_gang_combine combin
 	int r;
 
 	gang->up++;
-	for (k = 0; k < MAX_CHILDREN && has_child(gang, k); k++) {
+	for (k = 0; k < KDSM_TREE_CHILDREN; k++) {
+		if (!kdsm_tree_has_child(rank(gang), k, gang->nodes))
+			continue;
 		r = receive(gang, &own(gang)->up[k], place + k * sizeof(struct line),
-			    gang->up, child(gang, k), theirs);
+			    gang->up, node_at(gang, kdsm_tree_child(rank(gang), k)), theirs);
 		if (r < 0)
 			return r;
 		r = combine(context, words, theirs);
@@ -247,8 +232,9 @@ int kd_gang_gather(struct kd_gang *gang, uint64_t *words, kd_gang_combine combin
 	}
 	if (!rank(gang))
 		return 0;
-	k = __builtin_ctz(rank(gang));
-	return send(gang, parent(gang), place + k * sizeof(struct line), gang->up, words);
+	k = kdsm_tree_order(rank(gang));
+	return send(gang, node_at(gang, kdsm_tree_parent(rank(gang))),
+		    place + k * sizeof(struct line), gang->up, words);
 }
 
 int kd_gang_scatter(struct kd_gang *gang, uint64_t *words)
@@ -259,14 +245,15 @@ int kd_gang_scatter(struct kd_gang *gang, uint64_t *words)
 	gang->down++;
 	if (rank(gang)) {
 		r = receive(gang, &own(gang)->down, PLACE(gang, down), gang->down,
-			    parent(gang), words);
+			    node_at(gang, kdsm_tree_parent(rank(gang))), words);
 		if (r < 0)
 			return r;
 	}
-	for (k = MAX_CHILDREN; k--; ) {	/* the largest subtree first */
-		if (!has_child(gang, k))
+	for (k = KDSM_TREE_CHILDREN; k--; ) {	/* the largest subtree first */
+		if (!kdsm_tree_has_child(rank(gang), k, gang->nodes))
 			continue;
-		r = send(gang, child(gang, k), PLACE(gang, down), gang->down, words);
+		r = send(gang, node_at(gang, kdsm_tree_child(rank(gang), k)), PLACE(gang, down),
+			 gang->down, words);
 		if (r < 0)
 			return r;
 	}

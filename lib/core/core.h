@@ -170,6 +170,21 @@ bool kdsm_spin(struct kdsm_spin *spin, uint64_t timeout, bool (*done)(const void
 int kdsm_await(struct kdsm_region *region, uint64_t offset, uint64_t value,
 	       uint64_t timeout) KDSM_PRIVATE;
 
+/* retry.c: how long a node may fail operations before it is given up, in ns; tests lower it */
+extern uint64_t kdsm_patience KDSM_PRIVATE;
+/*
+ * Do operations until all have succeeded, for which retry.c has the conditions. timeout in ns
+ * ends the tries, but not an operation. After an error, which is -EHOSTDOWN for a node that could
+ * not be reached, ops begins with an operation that failed.
+ */
+int kdsm_vector_retry(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count,
+		      uint64_t timeout) KDSM_PRIVATE;
+/*
+ * Judge a probe of a node, which began at begin and ended with status: 0: the node answers; 1: it
+ * does not, and may come back; or a negative errno. *since is 0 at first.
+ */
+int kdsm_silence(uint64_t *since, uint64_t begin, int status) KDSM_PRIVATE;
+
 static inline uint64_t *kdsm_word(const struct kdsm_region *region, uint64_t offset)
 {
 	return (uint64_t *)(region->part + offset);

@@ -478,7 +478,7 @@ static void tickets(void **state)
 	assert_int_equal(ops[1].status, 0);
 }
 
-/* Node 1 comes first, we are the last and tell it. */
+/* Node 1 comes first, this node is the last and tells it. */
 static void barrier(void **state)
 {
 	struct kdsm_barrier barrier;
@@ -486,12 +486,16 @@ static void barrier(void **state)
 
 	(void)state;
 	kdsm_barrier_init(&barrier, region, 0);
-	words[0] = 1;
+	words[2] = 1;
 	assert_int_equal(kdsm_barrier_wait(&barrier, 0), 0);
-	assert_int_equal(((uint64_t *)other_part())[1], 1);
+	assert_int_equal(((uint64_t *)other_part())[1], 2);
 	assert_int_equal(module.ops, 1);
-	/* Nobody else comes. */
+	/* Nobody else comes, at first. */
 	assert_int_equal(kdsm_barrier_wait(&barrier, 0), -ETIMEDOUT);
+	words[2] = 3;
+	assert_int_equal(kdsm_barrier_wait(&barrier, 0), 0);
+	assert_int_equal(((uint64_t *)other_part())[1], 4);
+	assert_int_equal(module.ops, 2);
 }
 
 static void atomics_by_device(void **state)
@@ -523,6 +527,7 @@ static void atomics_by_device(void **state)
 static void read_only(void **state)
 {
 	struct kdsm_region_attr attr = { .size = 2 * PART };
+	struct kdsm_barrier barrier;
 	struct kdsm_region *r;
 	uint64_t value = 1;
 
@@ -536,6 +541,8 @@ static void read_only(void **state)
 	assert_int_equal(kdsm_get(r, 0, 0, &value, 8), 0);
 	assert_int_equal(kdsm_put(r, 0, 0, &value, 8), -EACCES);
 	assert_int_equal(kdsm_faa(r, 0, 0, 1, &value), -EACCES);
+	kdsm_barrier_init(&barrier, r, 0);
+	assert_int_equal(kdsm_barrier_wait(&barrier, 0), -EACCES);
 	kdsm_region_close(r);
 }
 

@@ -66,6 +66,8 @@ struct sim {
 	uint64_t spin;		/* and these with its CPU */
 	bool tear;		/* stop in the middle of gets and puts */
 	void (*before)(const struct kdsm_op *op);	/* what happens just before one */
+	/* May change an operation before it, or fail it by an errno, though after it took effect. */
+	int (*fault)(struct kdsm_op *op, bool after);
 	const char *const *locations;	/* of nodes, or NULL */
 	unsigned int dead;	/* node that no longer answers, plus 1 */
 };
@@ -151,6 +153,25 @@ static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
 	}
 }
 
+/* After a fault nothing that follows to the same node is done: broken has a bit for each. */
+static int sim_op_or_fault(struct kdsm_region *region, struct kdsm_op *op, unsigned int *broken)
+{
+	int (*fault)(struct kdsm_op *op, bool after);
+	int ret;
+
+	fault = __atomic_load_n(&sim.fault, __ATOMIC_ACQUIRE);
+	if (!fault)
+		return sim_op(region, op);
+	ret = *broken & 1u << op->node ? -EIO : fault(op, false);
+	if (!ret)
+		ret = sim_op(region, op);
+	if (!ret)
+		ret = fault(op, true);
+	if (ret)
+		*broken |= 1u << op->node;
+	return ret;
+}
+
 static void sim_spin(void)
 {
 	uint64_t begin = kdsm_now();
@@ -165,7 +186,7 @@ static int sim_submit(struct kdsm_region *region, struct kdsm_op *ops,
 	uint64_t ns = __atomic_load_n(&sim.delay, __ATOMIC_RELAXED);
 	struct timespec delay = { ns / 1000000000, ns % 1000000000 };
 	void (*before)(const struct kdsm_op *op);
-	unsigned int i;
+	unsigned int i, broken = 0;
 	int first = 0;
 
 	kdsm_count(region->kdsm, ops, count);
@@ -178,7 +199,7 @@ static int sim_submit(struct kdsm_region *region, struct kdsm_op *ops,
 	for (i = 0; i < count; i++) {
 		if (before)
 			before(&ops[i]);
-		ops[i].status = sim_op(region, &ops[i]);
+		ops[i].status = sim_op_or_fault(region, &ops[i], &broken);
 		if (!first)
 			first = ops[i].status;
 	}

@@ -295,10 +295,9 @@ int kdsm_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
  *
  * The barrier uses KDSM_BARRIER_SIZE bytes at offset, a multiple of 8, of every part.
  * They are zero when the first thread waits, and every node gives the same offset. One
- * round costs each node one fetch-and-add on node 0, and the last node to arrive one
- * notifying put to each of the others.
+ * round costs two notifying puts for each node but node 0.
  */
-#define KDSM_BARRIER_SIZE 64
+#define KDSM_BARRIER_SIZE 128
 
 struct kdsm_barrier {
 	struct kdsm_region *region;
@@ -310,14 +309,16 @@ struct kdsm_barrier {
 void kdsm_barrier_init(struct kdsm_barrier *barrier, struct kdsm_region *region,
 		       uint64_t offset);
 /*
- * Wait until all nodes have arrived, for timeout at most. A signal does not end it.
- * After a failure the barrier cannot be used again, on any node.
+ * Wait until all nodes have arrived, for timeout at most. A signal does not end it. A
+ * connection that breaks and is made again costs time, but not the barrier.
  *
- * -ETIMEDOUT	a node did not arrive in time
+ * -ETIMEDOUT	a node has not arrived yet; another call goes on waiting for it
+ * -EHOSTDOWN	a node has failed operations for 12 seconds, or came up again and does
+ *		not know the region any more. The other nodes that wait get this error,
+ *		too, some seconds later. Another call tries the same round again.
  * -EINVAL	offset is not a multiple of 8; or the words were not zero at first, or
  *		something else uses them
- * others	those of kdsm_faa(); and the status of the first node that could not be
- *		released, after all others were
+ * others	those of kdsm_put()
  */
 int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout);
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Operations that survive a connection.
+ *
+ * When a connection breaks, the module fails the operations that were in flight on it, and nobody
+ * knows which of them took effect. It connects again at once; if that fails, too, operations on
+ * the peer fail without an attempt until the back-off is over. A network or a host that
+ * stalls for some seconds is enough for both. A barrier waits longer than that for a slow node
+ * anyway, so it tries again.
+ *
+ * Only operations that may take effect twice are tried again: gets, and puts of bytes that no
+ * other writer puts there and that this writer replaces only after the function has returned. An
+ * atomic is neither.
+ */
+#include <errno.h>
+#include <time.h>
+#include "core/core.h"
+
+/*
+ * A node that fails operations for this long is given up, in ns. The transport takes 4.3 s to fail
+ * the first one and an attempt to connect up to 5 s, so there is time for a second attempt.
+ */
+#define PATIENCE	UINT64_C(12000000000)
+/* Bounds of the pause before the next try, in ns */
+#define PAUSE_MIN	UINT64_C(10000000)
+#define PAUSE_MAX	UINT64_C(500000000)
+
+uint64_t kdsm_patience = PATIENCE;
+
+int kdsm_silence(uint64_t *since, uint64_t begin, int status)
+{
+	if (!status)
+		*since = 0;
+	if (status != -EIO && status != -EHOSTDOWN && status != -ETIMEDOUT)
+		return status;
+	if (!*since)
+		*since = begin;
+	return kdsm_now() - *since < kdsm_patience ? 1 : -EHOSTDOWN;
+}
+
+/* Move the operations that failed to the front, in their order. Returns how many. */
+static unsigned int keep_failed(struct kdsm_op *ops, unsigned int count)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < count; i++)
+		if (ops[i].status)
+			ops[n++] = ops[i];
+	return n;
+}
+
+static void pause_for(uint64_t ns)
+{
+	struct timespec ts = { ns / 1000000000, ns % 1000000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+int kdsm_vector_retry(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count,
+		      uint64_t timeout)
+{
+	uint64_t begin = kdsm_now(), pause = PAUSE_MIN, since = 0;
+	int ret;
+
+	while ((ret = kdsm_vector(region, ops, count))) {
+		count = keep_failed(ops, count);
+		ret = kdsm_silence(&since, begin, ret);
+		if (ret < 0)
+			return ret;
+		if (!kdsm_left(begin, timeout))
+			return -ETIMEDOUT;
+		pause_for(pause);
+		pause = pause < PAUSE_MAX / 2 ? 2 * pause : PAUSE_MAX;
+	}
+	return 0;
+}
