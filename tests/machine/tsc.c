@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Prints how fast the processor's time stamp counter counts, in kHz, as measured against
- * the clock that nobody adjusts.
- */
+/* Print the frequency of the time stamp counter in kHz, measured against CLOCK_MONOTONIC_RAW. */
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
 #include <x86intrin.h>
 
-#define SPAN	50000000	/* ns */
-#define TRIES	100
+#define SPAN	50000000	/* Length of the measurement, in ns */
+#define TRIES	100		/* Readings at each end, of which the best counts */
 
-/* Both clocks at once, but for a span of so many counts. */
+/* Both clocks, read within width counts of each other */
 struct reading {
 	uint64_t tsc, width, ns;
 };
@@ -30,7 +27,7 @@ static struct reading read_once(void)
 	};
 }
 
-/* On a busy host this process is interrupted at times; the shortest was not. */
+/* A busy host interrupts some readings. The one with the smallest width was not interrupted. */
 static struct reading read_clocks(void)
 {
 	struct reading best = read_once(), other;
