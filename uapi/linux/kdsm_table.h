@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * The unique table, as the kernel and libkdsm both know it: the entries of its index, and
- * the operation KDSM_OP_FIND of <linux/kdsm.h>, which looks at them for another node.
+ * The unique table as kernel and libkdsm both know it: the entries of its index, and the
+ * operation KDSM_OP_FIND of <linux/kdsm.h>, which searches them for another node.
  *
- * Entries are 64 bits that say of themselves whether they are whole.
- * A one-sided get may see an entry while it is being written, on some devices
- * (Soft-RoCE copies byte by byte) even in the middle of the word. An entry
- * misread as another one would hide a node, which would then be put a second
- * time. So an entry carries its 56 bits of payload as 8 bytes of 7 bits, each with its
- * top bit set, and zero is the empty entry.
+ * An entry is 64 bits that show whether they are whole. A one-sided get may see an entry
+ * while it is being written, on some devices (Soft-RoCE copies byte by byte) even in the
+ * middle of the word. If an entry were misread as another one, it would hide a node, which
+ * would then be put a second time. So an entry carries its 56 bits of payload as 8 bytes of
+ * 7 bits, each with its top bit set, and zero is the empty entry.
  *
- * Proof that a torn entry is recognised. An entry changes once, from zero to its
- * value, by compare-and-swap (a collector of garbage may clear it when nobody
- * reads). A get that overlaps with the change sees each byte either old, that is
- * 0x00, or new, that is 0x80 or more. All bytes old: it reads as empty, which
- * was true when the get began, and the compare-and-swap that follows decides.
- * All bytes new: the value. Else some byte has its top bit clear and another has
- * it set: neither empty nor an entry, and it is read again.
+ * Proof that a torn entry is recognised. An entry changes once, from zero to its value, by
+ * compare-and-swap (a garbage collector clears it only while there are no readers). A get
+ * that overlaps with the change sees each byte either old, which is 0x00, or new, which is
+ * 0x80 or more. All bytes old: it reads as empty, which was true when the get began, and the
+ * compare-and-swap that follows decides. All bytes new: it reads as the value. Otherwise one
+ * byte has its top bit clear and another has it set: the word is neither empty nor an entry,
+ * and is read again.
  */
 #ifndef _UAPI_LINUX_KDSM_TABLE_H
 #define _UAPI_LINUX_KDSM_TABLE_H
@@ -24,7 +23,7 @@
 #include <linux/errno.h>
 #include <linux/types.h>
 
-/* The payload is a number of 40 bits above a fragment, of 16 bits, of a hash. */
+/* The payload is a number of 40 bits above a fragment of a hash, of 16 bits. */
 #define KDSM_FRAGMENT_BITS	16
 #define KDSM_NUMBERS		(1ULL << 40)
 
@@ -50,13 +49,12 @@ static inline __u64 kdsm_entry_gather(__u64 x)
 }
 
 /*
- * The fragment takes the low 16 bits of the payload, spread over three bytes.
- * It is compared where it lies, together with the top bits: what matches is a
- * whole entry.
+ * The fragment takes the low 16 bits of the payload, spread over three bytes. It is compared
+ * in place, together with the top bits, so a word that matches is a whole entry.
  */
 #define KDSM_FRAGMENT_MASK	(KDSM_ENTRY_TOPS | 0x0000000000037f7fULL)
 
-/* Of the low 16 bits of a hash. */
+/* The fragment of the low 16 bits of a hash, in place. */
 static inline __u64 kdsm_fragment(__u64 hash)
 {
 	return KDSM_ENTRY_TOPS | (hash & 0x7f) | (hash & 0x3f80) << 1 | (hash & 0xc000) << 2;
@@ -78,20 +76,20 @@ static inline int kdsm_entry_whole(__u64 entry)
 }
 
 /*
- * The walk of a node: the entries at which it is looked for, from the one that its hash
- * gives on. It is put into the first empty one, so whoever looks for it goes the same way.
- * A walk consists of runs of adjacent entries, which a few cache lines hold and one get
- * brings; behind the last entry of the index comes the first. Between each run and the next
- * the walk leaves out run, 2 run, 3 run ... entries (quadratic probing), so that entries in
- * use form no long clusters: run i begins run * i * (i + 3) / 2 entries behind the first.
+ * The walk of a node: the index entries in which it may be, in order, from the one that its
+ * hash gives. A node is put into the first empty entry of its walk, so a search that follows
+ * the same walk finds it. A walk consists of runs of adjacent entries, which a few cache
+ * lines hold and one get fetches; the first entry of the index follows the last. Between two
+ * runs the walk leaves out run, 2 run, 3 run ... entries (quadratic probing), so that used
+ * entries form no long clusters: run i begins run * i * (i + 3) / 2 entries after the first.
  * (Laarman, van de Pol, Weber, FMCAD 2010, "walking the line"; Oortwijn, van Dijk, van de
  * Pol, SPIN 2017, section 3, with ranges of a fixed size. Here only the walk is fixed: a get
- * may bring any part of a run.)
+ * may fetch any part of a run.)
  */
 
 /*
- * The entry behind this one, below entries. done: entries of the walk up to this one, it
- * included, from 1 on. run: entries of a run, a power of two.
+ * The next entry of a walk, below entries. done: number of entries of the walk up to and
+ * including this one. run: entries of a run, a power of two.
  */
 static inline __u64 kdsm_walk_next(__u64 entry, __u64 entries, __u32 done, __u32 run)
 {
@@ -103,25 +101,24 @@ static inline __u64 kdsm_walk_next(__u64 entry, __u64 entries, __u32 done, __u32
 }
 
 /*
- * KDSM_OP_FIND: the CPU of the target looks for a node of 16 bytes in a table, or puts it
- * there, in one round trip, however full the table is. It does what gets of the index and
- * of nodes and a CAS do otherwise, and may meet those of others.
+ * KDSM_OP_FIND: in one round trip, however full the table is, the CPU of the target finds or
+ * puts a node of 16 bytes. It does what gets and a CAS of the caller would do, and may run
+ * concurrently with those of other nodes.
  *
- * In the part lie the index, entries of 8 bytes from the operation's offset on, and
- * nodes, of 16 bytes from data on. An entry leads to a node by its number; the numbers of
- * the nodes of this part are first..first+nodes-1.
- * Looked at are at most probes entries of the node's walk, from entry on, before which
- * there are done others. It ends with one of these outcomes:
+ * The part holds the index, entries of 8 bytes from the operation's offset on, and nodes of
+ * 16 bytes, from data on. The entry of a node holds its number; nodes
+ * first..first+nodes-1 are in this part. The operation examines at most probes entries of the
+ * node's walk, from entry on, which is preceded by done others. It ends with one of
  *
- * PUT		the entry was empty and has fragment and number now
- * FOUND	the entry has the fragment, and the node that it leads to is this one: number
- * ELSEWHERE	the entry has the fragment, and leads to a node in another part, number,
- *		which the caller may compare, and go on behind it (kdsm_walk_next()) if it is
- *		not the same
- * FULL		none of this
+ * PUT		the entry was empty, and now holds fragment and number
+ * FOUND	the entry holds the fragment, and number of this same node in this part
+ * ELSEWHERE	the entry holds the fragment, and number of a node in another part. The caller
+ *		compares that node, and continues after the entry (kdsm_walk_next()) if it is
+ *		another one
+ * FULL		none of these
  *
- * The node that number leads to must be stored before, where it is (in the caller's part,
- * say), as others will follow the entry.
+ * The caller stores the node where number says, for example in its own part, before the
+ * operation, because other nodes follow the entry at once.
  */
 enum kdsm_find_outcome {
 	KDSM_FIND_PUT = 1,
@@ -133,22 +130,22 @@ enum kdsm_find_outcome {
 #define KDSM_FIND_PROBES_MAX	2048
 
 struct kdsm_find {
-	__u64 entries;		/* 1..2^40 */
-	__u64 nodes;		/* 1..2^40 */
+	__u64 entries;		/* in the index, 1..2^40 */
+	__u64 nodes;		/* in this part, 1..2^40 */
 	__u64 data;		/* offset in the part, a multiple of 8 */
-	__u64 first;		/* at most 2^40 */
+	__u64 first;		/* number of the first node of this part, at most 2^40 */
 	__u64 node[2];
 	__u64 ignore;		/* bits of the first word of nodes that are not compared */
-	__u64 entry;		/* below entries; (out) where it ended */
-	__u64 number;		/* below 2^40; (out) that of the entry */
-	__u32 probes;		/* 1..KDSM_FIND_PROBES_MAX - done; (out) left behind entry */
-	__u32 done;		/* of the walk, before entry; (out) with entry */
+	__u64 entry;		/* first to examine, below entries; (out) last examined */
+	__u64 number;		/* to put, below 2^40; (out) number in the entry */
+	__u32 probes;		/* 1..KDSM_FIND_PROBES_MAX - done; (out) not used */
+	__u32 done;		/* entries of the walk before entry; (out) including it */
 	__u32 run;		/* of the walk, in entries: a power of two */
 	__u16 fragment;
 	__u16 outcome;		/* 0; (out) enum kdsm_find_outcome */
 };
 
-/* May it be done in a part of size bytes, with the index there? 0, -EINVAL, -ERANGE. */
+/* Check a find in a part of size bytes, with the index at that offset: 0, -EINVAL, -ERANGE. */
 static inline int kdsm_find_check(const struct kdsm_find *find, __u64 index, __u64 size)
 {
 	if (!find->entries || find->entries > KDSM_NUMBERS || find->entry >= find->entries ||
@@ -165,9 +162,9 @@ static inline int kdsm_find_check(const struct kdsm_find *find, __u64 index, __u
 }
 
 /*
- * What an entry that is not empty comes to: KDSM_FIND_ELSEWHERE; KDSM_FIND_FOUND if the
- * node *number of this part is the same; 0 for going on; -EIO if it is none, as where
- * CPUs alone change entries, none is ever torn.
+ * Judge an entry that is not empty, and store its number: KDSM_FIND_ELSEWHERE;
+ * KDSM_FIND_FOUND if node *number of this part is the same one; 0: go on; -EIO: it is no
+ * entry, because entries that only CPUs change are never torn.
  */
 static inline int kdsm_find_judge(const struct kdsm_find *find, __u64 entry, __u64 *number)
 {
@@ -180,13 +177,13 @@ static inline int kdsm_find_judge(const struct kdsm_find *find, __u64 entry, __u
 	       KDSM_FIND_ELSEWHERE : KDSM_FIND_FOUND;
 }
 
-/* Is the node of these two words the one that is looked for? */
+/* Whether the node of these two words is the one that find looks for. */
 static inline int kdsm_find_same(const struct kdsm_find *find, __u64 a, __u64 b)
 {
 	return !((a ^ find->node[0]) & ~find->ignore) && b == find->node[1];
 }
 
-/* After an entry that came to this outcome, or to 0: is that the end? Else to the next. */
+/* Record the outcome of an entry. If it is 0, go to the next entry; not 0: the find ends. */
 static inline int kdsm_find_ends(struct kdsm_find *find, int outcome)
 {
 	find->probes--;

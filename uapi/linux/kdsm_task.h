@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * Tasks, as the kernel and libkdsm both know them: the deques of workers, and the
- * operation KDSM_OP_STEAL of <linux/kdsm.h>, which takes tasks out of them for another
- * node.
+ * Tasks as kernel and libkdsm both know them: the deques of workers, and the operation
+ * KDSM_OP_STEAL of <linux/kdsm.h>, which takes tasks out of them for another node.
  *
- * A worker has a deque, an array of tasks, of which those from tail to split-1 are public:
- * whoever adds to tail, by a compare-and-swap of the word that has both, has the tasks
- * that it passed. The owner alone changes split. This word and all others here are
- * changed by CPUs of their node alone, never by a device, whatever the domain, but what a
- * result is put into: a task's words from bell on, by one put.
+ * A worker has a deque, an array of tasks. Tasks tail..split-1 are public: a thief that
+ * raises tail, by a compare-and-swap of the word that holds both, owns the tasks that tail
+ * passed. Only the owner changes split. (T. van Dijk, J. van de Pol, "Lace: Non-blocking
+ * Split Deque for Work-Stealing", MuCoCoS 2014.) Only CPUs of the own node change the words
+ * here, whatever the domain, with one exception: another node puts the result of a task, by
+ * one put, into the words from bell on.
  */
 #ifndef _UAPI_LINUX_KDSM_TASK_H
 #define _UAPI_LINUX_KDSM_TASK_H
@@ -16,43 +16,43 @@
 #include <linux/errno.h>
 #include <linux/types.h>
 
-/* A place of a deque. */
+/* An element of a deque */
 struct kdsm_task {
-	__u32 type;		/* what it is to do; 0: nothing */
-	__u32 thief;		/* 0 unless it was stolen: by whom, or KDSM_THIEF_DONE */
-	__u64 bell;		/* changes when its result comes from another node */
+	__u32 type;		/* type of the task; 0: none */
+	__u32 thief;		/* 0: not stolen; else the mark of the thief, or KDSM_THIEF_DONE */
+	__u64 bell;		/* changes when the result arrives from another node */
 	unsigned char data[112] __attribute__((aligned(16)));	/* arguments, then the result */
 };
 
-/* Bytes of the arguments of a task, and of its result, at most; aligned to 16 at most. */
+/* Largest size of the arguments of a task, and of its result, in bytes; alignment <= 16 */
 #define KDSM_TASK_BYTES		80
 
-/* The result is there. */
+/* thief: the result is there */
 #define KDSM_THIEF_DONE		1U
 
-/* What thieves use of a worker. */
+/* The words of a worker that thieves use */
 struct kdsm_task_worker {
-	__u64 ends;		/* tail, and split << 32: at most the tasks of a deque */
+	__u64 ends;		/* tail, and split << 32; each at most the size of the deque */
 	__u64 other[7];
 	__u32 attention;	/* 1: a thief found nothing */
 	__u32 more;
 };
 
-/* And of all workers of a node: one aligned word. */
+/* The word of all workers of a node, which is aligned */
 struct kdsm_task_crew {
 	__u32 busy;		/* workers that run tasks */
-	__u32 used;		/* workers from here on were never here */
+	__u32 used;		/* workers with this number and above never existed */
 };
 
-/* Where a task is and where its result goes, and what it is. */
+/* Where a task is and its result goes, and its type */
 struct kdsm_task_origin {
 	__u16 node, worker;
-	__u32 slot;		/* of the deque */
-	__u32 type;		/* 0: what it is stands there */
-	__u32 bytes;		/* of arguments */
+	__u32 slot;		/* index in the deque */
+	__u32 type;		/* 0: the type is in the deque */
+	__u32 bytes;		/* size of the arguments */
 };
 
-/* A task on its way. */
+/* A task in transit */
 struct kdsm_task_packed {
 	struct kdsm_task_origin origin;
 	unsigned char arguments[KDSM_TASK_BYTES];
@@ -68,7 +68,7 @@ static inline __u32 kdsm_ends_split(__u64 ends)
 	return (__u32)(ends >> 32);
 }
 
-/* How many of the public tasks a thief takes: half of them, most at most; 0 if none. */
+/* Number of public tasks that a thief takes: half of them, but no more than most; 0 if none. */
 static inline __u32 kdsm_ends_share(__u64 ends, __u32 deque, __u32 most)
 {
 	__u32 tail = kdsm_ends_tail(ends), split = kdsm_ends_split(ends), half;
@@ -80,21 +80,20 @@ static inline __u32 kdsm_ends_share(__u64 ends, __u32 deque, __u32 most)
 }
 
 /*
- * KDSM_OP_STEAL: the CPU of the target takes tasks out of the first deque that has public
- * ones, with no attention from its owner, in one round trip. It does this as a worker of
- * the target would for the thief:
+ * KDSM_OP_STEAL: in one round trip the CPU of the target takes tasks out of the first deque
+ * that has public ones, without help of the deque's owner, as a worker of the target would:
  *
- * A task is copied, its place zeroed from bell on, where the result is to be put, and then
- * marked with its thief. A proxy, whose data is a struct kdsm_task_packed, stands for
- * another task: that is what is taken, and the proxy is done. If origin.type is 0 it is a
- * task in a deque of the target, which is no proxy; else the arguments are there.
+ * It copies a task, zeroes its element from bell on, where the result is to be put, and then
+ * marks it with its thief. A proxy, whose data is a struct kdsm_task_packed, stands for
+ * another task: that one is taken, and the proxy is done. If origin.type is 0, that task is in
+ * a deque of the target and is no proxy; otherwise the arguments are in the proxy.
  *
- * When nothing is public attention of all workers is set, and those that are busy make
- * something public at their next look. The operation's offset is that of a struct
- * kdsm_task_node; length that of this struct with most tasks.
+ * If no task is public, it sets attention of all workers, and the busy ones make tasks public
+ * when they next look. offset is that of a struct kdsm_task_crew; length is the size of this
+ * struct with most tasks.
  *
- * Neither proxies nor results are announced to who waits for them, asleep: such workers
- * look again by themselves after about a millisecond.
+ * A worker that sleeps while it waits for a proxy or a result is not woken: it looks again by
+ * itself after about a millisecond.
  */
 struct kdsm_theft {
 	__u64 workers;		/* offset of the first struct kdsm_task_worker, a multiple of 64 */
@@ -102,11 +101,11 @@ struct kdsm_theft {
 	__u32 stride;		/* bytes from a worker to the next, likewise, 128 at least */
 	__u32 count;		/* of workers, 1..KDSM_THEFT_WORKERS */
 	__u32 deque;		/* tasks of each, 1..2^24; there is place for one more behind */
-	__u32 first;		/* the worker that is looked at first, modulo those used */
-	__u32 thief;		/* the mark */
+	__u32 first;		/* worker to try first, modulo the workers used */
+	__u32 thief;		/* mark of the thief */
 	__u32 proxy;		/* type of proxies; 0: there are none */
 	__u32 most;		/* tasks, 1..KDSM_THEFT_MOST, and half of what is public */
-	__u32 taken;		/* 0; (out) tasks */
+	__u32 taken;		/* 0; (out) number of tasks taken */
 	__u32 busy;		/* 0; (out) workers of the node that run tasks */
 	__u32 reserved;		/* 0 */
 	/* The tasks follow: kdsm_theft_tasks(). */
@@ -125,13 +124,13 @@ static inline struct kdsm_task_packed *kdsm_theft_tasks(struct kdsm_theft *theft
 	return (struct kdsm_task_packed *)(theft + 1);
 }
 
-/* Bytes of one for so many tasks. */
+/* Size of a struct kdsm_theft for most tasks, in bytes. */
 static inline __u32 kdsm_theft_size(__u32 most)
 {
 	return sizeof(struct kdsm_theft) + most * sizeof(struct kdsm_task_packed);
 }
 
-/* Where the words of a worker are, and a task of its deque. */
+/* Offset in the part of the words of a worker, and of a task of its deque. */
 static inline __u64 kdsm_theft_worker(const struct kdsm_theft *theft, __u32 worker)
 {
 	return theft->workers + (__u64)worker * theft->stride;
@@ -143,7 +142,7 @@ static inline __u64 kdsm_theft_task(const struct kdsm_theft *theft, __u32 worker
 			       sizeof(struct kdsm_task);
 }
 
-/* May it be done in a part of size bytes, with the crew there? 0, -EINVAL, -ERANGE. */
+/* Check a theft in a part of size bytes, with the crew at that offset: 0, -EINVAL, -ERANGE. */
 static inline int kdsm_theft_check(const struct kdsm_theft *theft, __u64 crew, __u64 size)
 {
 	if (crew % 8 || theft->workers % 64 || theft->deques % 64 || theft->stride % 64 ||
@@ -153,7 +152,7 @@ static inline int kdsm_theft_check(const struct kdsm_theft *theft, __u64 crew, _
 	    !theft->most || theft->most > KDSM_THEFT_MOST ||
 	    theft->taken || theft->busy || theft->reserved)
 		return -EINVAL;
-	/* None of the products is above 2^42. */
+	/* No product exceeds 2^42. */
 	if (size < sizeof(struct kdsm_task_crew) ||
 	    crew > size - sizeof(struct kdsm_task_crew) ||
 	    theft->workers > size || theft->deques > size ||
@@ -163,7 +162,7 @@ static inline int kdsm_theft_check(const struct kdsm_theft *theft, __u64 crew, _
 	return 0;
 }
 
-/* Of a proxy: whether the task that it stands for is in a deque of the node. */
+/* Whether the task that a proxy stands for is in a deque of the node. */
 static inline int kdsm_theft_is_near(const struct kdsm_theft *theft,
 				     const struct kdsm_task_origin *origin)
 {
