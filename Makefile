@@ -251,15 +251,15 @@ models: packages
 	@tests/spin/check
 
 # A plugin of QEMU that counts instructions, and the programs that it needs in the machines.
-COUNTS := $(addprefix $(B)/counts/,plugin.so raw say)
+COUNTS := $(addprefix $(B)/counts/,plugin.so raw say theft)
 
 $(B)/counts/plugin.so: $(OBJ)/tests/counts/plugin.o
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -shared -o $@ $^ $(LDFLAGS)
 
-$(B)/counts/%: $(OBJ)/tests/counts/%.o
+$(B)/counts/%: $(OBJ)/tests/counts/%.o $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS) -Wl,--as-needed -lrdmacm -libverbs
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS) $(LIB_LIBS) -Wl,--as-needed -lrdmacm -libverbs
 
 .PHONY: counts
 counts: $(COUNTS)

@@ -18,7 +18,7 @@
  *	busy ADDRESS		the idle loop ends at ADDRESS
  *	count			discard all translated code and count from now on
  *	section NAME		the marks from here on belong to NAME
- *	profile			record executions of each block until the next section
+ *	profile			record executions of blocks during the calls of the section
  *
  * The plugin copies every other line, and "section", to the output. A mark appears as
  * "mark NUMBER COUNT...", in the order that the line "columns" gives.
@@ -75,6 +75,7 @@ struct counters {
 struct shared {
 	struct counters counters[MAX_NODES][MAX_VCPUS];
 	uint32_t turn;		/* number of the machine whose turn it is, plus one; 0: none */
+	bool profiling;		/* a machine that was told to profile is in a call */
 };
 
 struct vcpu {
@@ -110,14 +111,15 @@ struct block {
 	int range;		/* index of the event whose range holds the block, or -1 */
 	bool repeats;		/* the first instruction has a repeat prefix */
 	uint64_t repeating;	/* address of the last instruction if it has one, or 0 */
-	uint64_t executed;	/* times, while profiling */
+	uint64_t executed;	/* times, while a machine profiles */
 };
 
 static struct {
 	qemu_plugin_id_t id;
 	unsigned int node, nodes;
 	bool takes_turns;	/* the machine has one vCPU */
-	bool counting, profiling;
+	bool counting;
+	bool profiles;		/* was told to profile */
 	struct shared *shared;
 	struct vcpu vcpus[MAX_VCPUS];
 	struct place places[MAX_PLACES];
@@ -249,7 +251,7 @@ static void count_block(unsigned int index, enum counter counter, struct block *
 		return;
 	if (block->range >= 0)
 		add(index, COUNT_EVENT + block->range, block->instructions);
-	if (plugin.profiling)
+	if (__atomic_load_n(&plugin.shared->profiling, __ATOMIC_RELAXED))
 		__atomic_fetch_add(&block->executed, 1, __ATOMIC_RELAXED);
 }
 
@@ -296,6 +298,9 @@ static void on_mark(unsigned int index, void *data)
 		for (i = 0; i < COUNT_EVENT + plugin.event_count; i++)
 			fprintf(plugin.output, " %" PRIu64, sum(node, i));
 	fputc('\n', plugin.output);
+	if (plugin.profiles)
+		__atomic_store_n(&plugin.shared->profiling, (uintptr_t)data != MARK_END,
+				 __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&plugin.lock);
 }
 
@@ -427,9 +432,13 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 						     QEMU_PLUGIN_CB_NO_REGS, block_of(tb));
 }
 
+static void on_exit_of_machine(qemu_plugin_id_t id, void *data);
+
+/* A reset removes these callbacks, too. */
 static void listen_to_all(qemu_plugin_id_t id)
 {
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+	qemu_plugin_register_atexit_cb(id, on_exit_of_machine, NULL);
 }
 
 /* ---- commands; the caller holds the lock ---- */
@@ -507,9 +516,7 @@ static void end_profile(void)
 {
 	struct block *block;
 
-	if (!plugin.profiling)
-		return;
-	plugin.profiling = false;
+	plugin.profiles = false;
 	for (block = plugin.blocks; block; block = block->next) {
 		if (block->executed)
 			fprintf(plugin.output, "block %" PRIx64 " %u %" PRIu64 "\n",
@@ -525,7 +532,7 @@ static void command(const char *line)
 	if (!strcmp(line, "count")) {
 		begin_counting();
 	} else if (!strcmp(line, "profile")) {
-		plugin.profiling = true;
+		plugin.profiles = true;
 	} else {
 		if (!strncmp(line, "section", 7))
 			end_profile();
@@ -607,6 +614,5 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	plugin.id = id;
 	plugin.takes_turns = info->system.smp_vcpus == 1;
 	listen_to_all(id);
-	qemu_plugin_register_atexit_cb(id, on_exit_of_machine, NULL);
 	return 0;
 }
