@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policy release: a program touches a block. Read misses, first writes, and the
- * write set that they fill.
+ * Policy release: a program accesses a block. Read misses, first writes, and the write set
+ * that first writes fill.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "internal.h"
 
-/* An entry is at the end of a list, or in none. */
+/* Move an entry to the end of a list, or out of its list if NULL */
 static void kdsm_entry_place(struct kdsm_coherence *coherence, struct list_head *entry,
 			     struct list_head *list)
 {
@@ -31,7 +31,7 @@ void kdsm_block_dirty(struct kdsm_coherence *coherence, struct kdsm_block *block
 	kdsm_entry_place(coherence, &block->dirty, is_dirty ? &coherence->dirty : NULL);
 }
 
-/* A notice that the floor has passed does not help: a copy would be too old at once. */
+/* Ignore notices below the floor: a copy fetched for them would be stale immediately */
 bool kdsm_block_writer_known(struct kdsm_coherence *coherence,
 			     const struct kdsm_block *block)
 {
@@ -56,8 +56,8 @@ bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	block->wts = wts;
 	block->rts = rts;
 	/*
-	 * In the list first, then the look at the floor: an acquire that raises it
-	 * finds the block there, or has raised it before.
+	 * Enter the list before reading the floor: an acquire that raises the floor either
+	 * finds the block in the list or has raised the floor already.
 	 */
 	kdsm_block_cached(coherence, block, true);
 	spin_lock(&coherence->lock);
@@ -75,21 +75,21 @@ bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *blo
 /* ---- read misses ---- */
 
 /*
- * A read miss. What is brought replaces what is in the frame; if there are writes in
- * that which are not released (there is a twin), it is merged with them.
+ * A read miss. The fetched content replaces the content of the frame. A block with a twin
+ * has unreleased writes in its frame; the fetched content is merged with them.
  */
 struct kdsm_miss {
 	struct kdsm_block *block;
-	struct kdsm_bounce *bounce;	/* for content that is to be looked at first */
+	struct kdsm_bounce *bounce;	/* content that is checked before it enters the frame */
 	bool merge;
-	bool known;			/* from: the writer, not the owner */
-	bool here;			/* from: this node */
+	bool known;			/* from is the writer that a notice names, not the owner */
+	bool here;			/* from is this node, whose frame has the content */
 	unsigned int from;
-	u64 wts, rts;			/* of what was brought */
-	u64 need;			/* the least read timestamp that is of use */
+	u64 wts, rts;			/* of the fetched content */
+	u64 need;			/* least read timestamp that the content must have */
 };
 
-/* From who wrote it, with others that come along. */
+/* Fetch from the writer, together with the blocks of the read-ahead */
 static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
 				 kdsm_map_t map, void *arg)
 {
@@ -109,16 +109,18 @@ static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_m
 		err = kdsm_fetch_end(&fetch);
 	}
 	kdsm_ahead_end(coherence, ahead, !err, map, arg);
-	/* Maybe it was one of those that were to come along. */
+	/* A block of the read-ahead may have failed: fetch the missed block alone */
 	if (err && !alone)
 		err = kdsm_block_fetch(coherence, miss->block, frames, miss->from, bounce);
 	return err;
 }
 
 /*
- * Read the block's stamp and content where the owner may be, at once: what the
- * content is good until, or 0. Into the bounce, since it may as well be older than
- * what is in the frame here, which others may be told to read. Others come along.
+ * Read the block's stamp and then its content from node, which may be the owner, in one
+ * chain. Returns the timestamp that the stamp promises, or 0. The content goes into the
+ * bounce, because it may be older than the content of the frame here, and a frame that
+ * other nodes may read must not get older content (stamp.c). Blocks of the read-ahead come
+ * along.
  */
 static u64 kdsm_miss_probe(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
 			   unsigned int node, kdsm_map_t map, void *arg)
@@ -143,7 +145,7 @@ static u64 kdsm_miss_probe(struct kdsm_coherence *coherence, struct kdsm_miss *m
 	return good;
 }
 
-/* From the owner, or who was it not long ago. */
+/* Fetch from the node that the link names, which is or was the owner, or ask for the owner */
 static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
 				kdsm_map_t map, void *arg)
 {
@@ -151,7 +153,7 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 	u64 good = 0;
 	int err;
 
-	/* A block that nobody told this node of may never have been written. */
+	/* Without a demand the block may never have been written: ask the owner at once */
 	if (miss->need && node != coherence->node)
 		good = kdsm_miss_probe(coherence, miss, node, map, arg);
 	if (good && good >= miss->need) {
@@ -163,20 +165,20 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 	if (err)
 		return err;
 	/*
-	 * From here on its way to a new owner, who has not come yet: the frame has it,
-	 * besides what was written here since.
+	 * This node has handed the block over, and the new owner has not taken it over yet.
+	 * So the frame here has the content, besides what this node wrote later.
 	 */
 	miss->here = miss->from == coherence->node;
 	if (miss->here)
 		return 0;
-	/* The newest write is in what was promised: only the promise was too short. */
+	/* The bounce has the newest write already; only the promise of the stamp was too short */
 	if (good && miss->from == node && miss->wts <= good)
 		return 0;
 	return kdsm_block_fetch(coherence, miss->block, coherence->frames, miss->from,
 				miss->bounce);
 }
 
-/* What is in the bounce goes into the frame. */
+/* Move the content from the bounce into the frame */
 static int kdsm_miss_settle(struct kdsm_coherence *coherence, struct kdsm_miss *miss)
 {
 	unsigned int i;
@@ -198,10 +200,10 @@ static int kdsm_miss_settle(struct kdsm_coherence *coherence, struct kdsm_miss *
 }
 
 /*
- * Try to bring content that is new enough. Drops the lock meanwhile; what an acquire
- * asks for in that time is looked at afterwards. Positive: it has to be tried
- * again, for more than was asked for, or as the writer is gone, while an owner may be
- * there.
+ * Try to fetch content that is new enough. Caller holds the block's lock; the function
+ * drops the lock meanwhile, and afterwards checks the demands of acquires that came in
+ * between. A positive return value asks for a retry: an acquire demanded more, or the
+ * writer cannot be reached while an owner may be reachable.
  */
 static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
 			 kdsm_map_t map, void *arg)
@@ -256,7 +258,7 @@ static int kdsm_block_read_miss(struct kdsm_coherence *coherence, struct kdsm_bl
 
 /* ---- access ---- */
 
-/* From readable to writable, into the write set. An owner needs no twin. */
+/* Make a readable block writable and add it to the write set. An owner needs no twin. */
 static int kdsm_block_upgrade(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	int err;
@@ -273,7 +275,7 @@ static int kdsm_block_upgrade(struct kdsm_coherence *coherence, struct kdsm_bloc
 	return 0;
 }
 
-/* Of the policy; see kdsm_coherence_access(). */
+/* See kdsm_coherence_access() */
 int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
 			kdsm_map_t map, void *arg)
 {
@@ -286,10 +288,10 @@ int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *blo
 			err = kdsm_block_read_miss(coherence, block, map, arg);
 		kdsm_block_end(coherence, block);
 	}
-	/* Another acquire may have come since: programs that race see that. */
+	/* An acquire may have come since; only a program with a data race can observe that */
 	if (!err && write && block->state == KDSM_BLOCK_READABLE)
 		err = kdsm_block_upgrade(coherence, block);
-	/* It is about to be written, whatever becomes of the page table's note. */
+	/* Note the coming write here as well, because the page table may lose its dirty bit */
 	if (!err && block->state == KDSM_BLOCK_WRITABLE)
 		block->modified |= write;
 	if (!err && block->state != KDSM_BLOCK_INVALID)
@@ -304,14 +306,14 @@ void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 la
 	u64 i;
 
 	for (i = first; i <= last; i++) {
-		/* A table that is not there has no writable block. */
+		/* A table that does not exist has no writable block */
 		if (!READ_ONCE(coherence->tables[i >> KDSM_TABLE_SHIFT])) {
 			i |= KDSM_TABLE_SIZE - 1;
 			continue;
 		}
 		block = kdsm_block(coherence, i);
 		mutex_lock(&block->lock);
-		/* Or invalid: an acquire may not have harvested it yet. */
+		/* The block may be invalid as well: an acquire may not have harvested it yet */
 		if (!list_empty(&block->dirty))
 			block->modified = true;
 		mutex_unlock(&block->lock);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policy release: an acquire. Copies that may lack what the signature tells of
- * become invalid, and are unmapped in ranges, one flush of TLBs each.
+ * Policy release: an acquire. Copies that may lack writes covered by the signature become
+ * invalid. They are unmapped in ranges, with one TLB flush each.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "internal.h"
 
-/* Blocks that became invalid, to be unmapped. */
+/* Blocks that became invalid and have to be unmapped */
 struct kdsm_victims {
 	struct kdsm_picked *list;
 	size_t count, room;
@@ -37,9 +37,9 @@ static int kdsm_victims_add(struct kdsm_victims *victims, struct kdsm_block *blo
 }
 
 /*
- * The copy is too old. What was written in it stays, and is merged when the block
- * is next read or released. The twin of a copy without writes is of no use: it
- * was kept for whom the block was handed to, who is done with it (see
+ * Invalidate a copy that is too old. Unreleased writes in the copy stay, and are merged
+ * when the block is next read or released. The twin of a copy without writes is useless: it
+ * was kept for the node that the block was handed over to, and that node has read it (see
  * kdsm_release_handover()).
  */
 static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_block *block,
@@ -59,7 +59,10 @@ static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_b
 	return 0;
 }
 
-/* Somebody wrote these blocks. What this node owns has that in it. */
+/*
+ * Invalidate the copies that lack the writes of a notice. Blocks that this node owns have
+ * these writes.
+ */
 static int kdsm_acquire_notice(struct kdsm_coherence *coherence,
 			       const struct kdsm_notice *notice,
 			       struct kdsm_victims *victims)
@@ -88,7 +91,7 @@ static int kdsm_acquire_notice(struct kdsm_coherence *coherence,
 	return err;
 }
 
-/* Copies that are good until less than floor are not good any more. */
+/* Invalidate the copies whose validity ends below floor */
 static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
 			      struct kdsm_victims *victims)
 {
@@ -96,7 +99,7 @@ static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
 	LIST_HEAD(seen);
 	int err = 0;
 
-	/* Each once: it goes to seen, or out of the list. */
+	/* Visit each block once: it moves to seen, or leaves the list */
 	spin_lock(&coherence->lock);
 	while (!list_empty(&coherence->cached) && !err) {
 		block = list_first_entry(&coherence->cached, struct kdsm_block, cached);
@@ -115,8 +118,8 @@ static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
 }
 
 /*
- * Before a run is unmapped: which of its blocks were modified? The others leave
- * the write set.
+ * Find which blocks of a run were modified, before the run is unmapped. Unmodified blocks
+ * leave the write set.
  */
 static void kdsm_run_retire(struct kdsm_coherence *coherence, const struct kdsm_picked *run,
 			    size_t n)
@@ -134,7 +137,7 @@ static void kdsm_run_retire(struct kdsm_coherence *coherence, const struct kdsm_
 			continue;
 		mutex_lock(&block->lock);
 		if (err)
-			block->modified = true;		/* maybe */
+			block->modified = true;		/* unknown, so assume it */
 		if (!block->modified && block->state == KDSM_BLOCK_INVALID) {
 			block->twin = false;
 			kdsm_block_dirty(coherence, block, false);
@@ -144,9 +147,9 @@ static void kdsm_run_retire(struct kdsm_coherence *coherence, const struct kdsm_
 }
 
 /*
- * A block that was brought back and written before its range is unmapped loses
- * the page table's note of that: it counts as modified. No release can miss that
- * in between, as the fence is held.
+ * A block that is fetched again and written before its range is unmapped loses the dirty
+ * bit with the mapping, and therefore counts as modified. No release can miss the write in
+ * between, because the caller holds coherence->fence.
  */
 static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
 			       struct kdsm_victims *victims)
@@ -186,8 +189,8 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
 
 	mutex_lock(&coherence->fence);
 	/*
-	 * The floor and the clock first: who brings content from now on looks at
-	 * them, so that it is good enough.
+	 * Update the clock and the floor first: a task that fetches content from now on
+	 * checks the content against them.
 	 */
 	spin_lock(&coherence->lock);
 	coherence->clock = max(coherence->clock, clock);
@@ -197,7 +200,7 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
 	for (i = 0; i < signature->count && !err; i++)
 		if (signature->notices[i].writer != coherence->node)
 			err = kdsm_acquire_notice(coherence, &signature->notices[i], &victims);
-	/* No copy is older than a floor of 0: all that was ever written is in the list. */
+	/* With a floor of 0 the list has all writes ever made, so no copy is below the floor */
 	if (!err && clock)
 		err = kdsm_acquire_floor(coherence, clock, &victims);
 	kdsm_victims_unmap(coherence, &victims);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The blocks of a coherent region on this node: their table, the pages behind a block,
- * and the mark of the task that works on a block over the network.
+ * The blocks of a coherent region on this node: their table, the pages behind a block, and
+ * the busy mark of the task that uses the network for a block.
  */
 #include <linux/bitmap.h>
 #include <linux/mm.h>
@@ -46,11 +46,11 @@ static struct kdsm_block *kdsm_table_create(struct kdsm_coherence *coherence, u6
 		block->next = KDSM_NOBODY;
 		block->writer = KDSM_NOBODY;
 		block->hint = KDSM_NOBODY;
-		/* Spread by groups, so that neighbours start on one node. */
+		/* A node owns whole tables at first, so that neighbours start on one node */
 		block->owner = (first >> KDSM_TABLE_SHIFT) % coherence->nodes;
 		block->handover = 1;
 		if (block->owner == coherence->node) {
-			/* Nobody has written it: its frame is zero, and good. */
+			/* No node has written the block yet, so the zero frame is valid */
 			block->role = KDSM_ROLE_OWNER;
 			block->state = KDSM_BLOCK_READABLE;
 		}
@@ -63,7 +63,7 @@ struct kdsm_block *kdsm_block(struct kdsm_coherence *coherence, u64 index)
 	u64 i = index >> KDSM_TABLE_SHIFT;
 	struct kdsm_block *table, *other;
 
-	/* Pairs with the cmpxchg below. */
+	/* Pairs with cmpxchg() below */
 	table = smp_load_acquire(&coherence->tables[i]);
 	if (unlikely(!table)) {
 		table = kdsm_table_create(coherence, i << KDSM_TABLE_SHIFT);

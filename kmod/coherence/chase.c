@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Asking for a block: along the links of the nodes, to read it or to own it. What
- * the asked nodes do is in ownership.c, and why they may be asked again.
+ * Asking for a block along the links of the nodes, to read the block or to own it. The
+ * answers of the asked nodes are in ownership.c, together with the reasons why a node may
+ * be asked again.
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
@@ -9,17 +10,17 @@
 
 #include "internal.h"
 
-/* What a block may take to come: every holder in front has to be quick. */
+/* Timeout of a request for a block, in jiffies. It covers the turns of all nodes in front. */
 #define KDSM_OWN_TIMEOUT	(60 * HZ)
-/* Who is queued makes sure of it so often. */
+/* Interval at which a queued node checks that it is still queued, in jiffies */
 #define KDSM_QUEUE_CHECK	HZ
-/* A block that others take over is asked for again after, in microseconds. */
+/* Back-off before asking again for a block that other nodes take over, in us */
 #define KDSM_RETRY_MIN		50
 #define KDSM_RETRY_MAX		2000
-/* Messages that may get lost in a row. */
+/* Largest number of consecutive lost messages that a request survives */
 #define KDSM_LOST_MAX		3
 
-/* handover: one to the asked node, or NULL. */
+/* handover: a hand-over to the asked node, or NULL */
 static int kdsm_ask_with(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			 unsigned int node, enum kdsm_message_type type,
 			 const struct kdsm_wire_handover *handover,
@@ -35,11 +36,11 @@ static int kdsm_ask_with(struct kdsm_coherence *coherence, struct kdsm_block *bl
 
 	if (handover)
 		wire.handover = *handover;
-	/* What is not sent back is 0. */
+	/* Fields that the peer does not send read as 0 */
 	memset(answer, 0, sizeof(*answer));
 	err = kdsm_message(coherence->fabric, node, type, &wire,
 			   kdsm_handover_cut(&wire.handover, sizeof(wire)), answer, &length);
-	/* No such region there: it came up anew. */
+	/* The node has no such region, so it came up again */
 	if (err == -ENOENT)
 		return -EHOSTDOWN;
 	if (err)
@@ -59,19 +60,19 @@ int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 	return kdsm_ask_with(coherence, block, node, type, NULL, answer);
 }
 
-/* On the way along the links. */
+/* State of a walk along the links */
 struct kdsm_chase {
 	enum kdsm_message_type type;
-	unsigned int node;		/* to be asked */
-	/* The newest hand-over heard of, and to whom it was. */
+	unsigned int node;		/* node to ask next */
+	/* The newest hand-over heard of, and the node that it was made to */
 	struct kdsm_wire_handover handover;
 	unsigned int owner;
-	unsigned int hint;		/* whom to ask if nobody is there */
+	unsigned int hint;		/* asked if a node on the way is down; or KDSM_NOBODY */
 	unsigned int hops, lost, pause;
-	unsigned long end;		/* jiffies */
+	unsigned long end;		/* timeout, in jiffies */
 };
 
-/* From the own link on. */
+/* Start from this node's own link */
 static void kdsm_chase_start(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			     struct kdsm_chase *chase)
 {
@@ -83,8 +84,9 @@ static void kdsm_chase_start(struct kdsm_coherence *coherence, struct kdsm_block
 }
 
 /*
- * It was sent on, by a link, if that is not older than what is known; or to who is
- * next at the asked node. -EAGAIN: not yet.
+ * Go on to the node that the answer names. A link is followed only if it is newer than the
+ * newest hand-over heard of; an answer without a number names the asked node's successor.
+ * Returns -EAGAIN if the caller has to back off first.
  */
 static int kdsm_chase_follow(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			     struct kdsm_chase *chase, const struct kdsm_wire_answer *answer)
@@ -102,7 +104,7 @@ static int kdsm_chase_follow(struct kdsm_coherence *coherence, struct kdsm_block
 	}
 	if (chase->node != coherence->node)
 		return 0;
-	/* It was to this very node, which has not heard of it. */
+	/* The hand-over is to this node, which has not received it yet */
 	mutex_lock(&block->lock);
 	err = kdsm_handover_get(coherence, block, &answer->handover);
 	kdsm_chase_start(coherence, block, chase);
@@ -110,7 +112,7 @@ static int kdsm_chase_follow(struct kdsm_coherence *coherence, struct kdsm_block
 	return err ?: -EAGAIN;
 }
 
-/* 0: answered. -EAGAIN: ask again. */
+/* Returns 0 with an answer, or -EAGAIN to ask again */
 static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			   struct kdsm_chase *chase, struct kdsm_wire_answer *answer)
 {
@@ -119,16 +121,20 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 
 	err = kdsm_ask_with(coherence, block, chase->node, chase->type,
 			    chase->node == chase->owner ? &chase->handover : NULL, answer);
-	/* Who may not have heard is asked again. */
+	/* Repeat a message that the node may not have handled */
 	if (err && !kdsm_message_was_heard(err) && err != -EHOSTDOWN &&
 	    ++chase->lost <= KDSM_LOST_MAX)
 		return -EAGAIN;
 	/*
-	 * Not that the block is lost with a node that once had it: a later notice said
-	 * who wrote the block, and nobody writes it who does not become its owner. So
-	 * that node knows a newer hand-over than the link here; but maybe than no link
-	 * on the way, so those are forgotten. But one that lacks memory is there, and may be
-	 * the owner; who waits for this node would be asked instead, and wait for ever.
+	 * The block need not be lost with an unreachable node that once had it: hint is the
+	 * writer that a later notice named, and a node writes a block only after it became
+	 * the owner. So hint knows a newer hand-over than this node's own link. Links met
+	 * on the way may be newer still, so forget these: otherwise the chase would reject
+	 * hint's link as too old.
+	 *
+	 * A node that lacks memory is alive and may be the owner, so its error ends the chase.
+	 * hint may be waiting for this node; if the chase asked hint instead, the two nodes could
+	 * wait for each other.
 	 */
 	if (err && err != -ENOMEM && chase->hint != KDSM_NOBODY && chase->hint != coherence->node) {
 		mutex_lock(&block->lock);
@@ -153,8 +159,8 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 }
 
 /*
- * Ask along the links until the answer is no other node; for ownership, until this
- * node is not waiting any more.
+ * Ask along the links until a node answers anything but ASK. For ownership, stop as well
+ * when this node is not waiting any more.
  */
 static int kdsm_chase(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      struct kdsm_chase *chase, struct kdsm_wire_answer *answer)
@@ -170,7 +176,10 @@ static int kdsm_chase(struct kdsm_coherence *coherence, struct kdsm_block *block
 			return err;
 		if (!err && le16_to_cpu(answer->answer) != KDSM_ANSWER_ASK)
 			return 0;
-		/* Further than there are nodes only if it moves all the time. */
+		/*
+		 * A walk visits more nodes than exist only if the block moves all the time:
+		 * back off
+		 */
 		if (!err && ++chase->hops % (2 * coherence->nodes))
 			continue;
 		if (time_after(jiffies, chase->end))
@@ -201,7 +210,7 @@ int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	    le16_to_cpu(answer.handover.from) == KDSM_NOBODY)
 		return -EIO;
 	mutex_lock(&block->lock);
-	/* So whatever this node had handed over has arrived. */
+	/* A newer hand-over exists, so the hand-over that this node made has arrived */
 	if (block->role == KDSM_ROLE_NONE && chase.node != coherence->node &&
 	    le64_to_cpu(answer.handover.number) > block->handover) {
 		block->owner = chase.node;
@@ -216,7 +225,7 @@ int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	return 0;
 }
 
-/* Until the block is handed over to this node. */
+/* Wait until the block is handed over to this node */
 static int kdsm_ownership_wait(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       struct kdsm_chase *chase)
 {
@@ -224,7 +233,7 @@ static int kdsm_ownership_wait(struct kdsm_coherence *coherence, struct kdsm_blo
 	int err;
 
 	for (;;) {
-		/* Before asking: what is said from then on is not missed. */
+		/* Clear before asking, so that no message from then on is missed */
 		WRITE_ONCE(block->again, false);
 		err = kdsm_chase(coherence, block, chase, &answer);
 		if (err || READ_ONCE(block->role) != KDSM_ROLE_WAITING)
@@ -262,8 +271,8 @@ int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *blo
 		goto taking;
 	}
 	/*
-	 * Waiting before asking: as soon as the owner knows of this node, others
-	 * may be sent here.
+	 * Become WAITING before asking: as soon as the owner knows this node, the owner may
+	 * send other nodes here.
 	 */
 	block->role = KDSM_ROLE_WAITING;
 	kdsm_chase_start(coherence, block, &chase);
@@ -272,7 +281,7 @@ int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	mutex_lock(&block->lock);
 	if (block->role != KDSM_ROLE_TAKING) {
 		err = err ?: -EIO;
-		kdsm_ownership_leave(coherence, block, err);	/* unlocks */
+		kdsm_ownership_leave(coherence, block, err);	/* drops the lock */
 		return err;
 	}
 taking:

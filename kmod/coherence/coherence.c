@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the policies of coherent regions share: the blocks, and the calls from
- * above that each policy answers.
+ * Setting up the coherence of a region, and the calls from other folders, which this file
+ * passes on to the policy of the region.
  */
 #include <linux/bitmap.h>
 #include <linux/mm.h>
@@ -44,7 +44,7 @@ void kdsm_coherence_exit(struct kdsm_coherence *coherence)
 
 /* ---- statistics ---- */
 
-/* Nobody is kept from changing them meanwhile. */
+/* States may change concurrently: the counts are approximate */
 static void kdsm_table_count(const struct kdsm_block *table, u64 blocks, u64 *stats)
 {
 	static const u8 which[] = {
@@ -68,7 +68,7 @@ void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats)
 	for (i = 0; i < KDSM_COHERENCE_COUNT; i++)
 		stats[i] = atomic64_read(&coherence->stats[i]);
 	for (i = 0; i < coherence->blocks; i += KDSM_TABLE_SIZE) {
-		/* Pairs with the cmpxchg in kdsm_block(). */
+		/* Pairs with cmpxchg() in kdsm_block() */
 		table = smp_load_acquire(&coherence->tables[i >> KDSM_TABLE_SHIFT]);
 		if (table)
 			kdsm_table_count(table, min(coherence->blocks - i, (u64)KDSM_TABLE_SIZE),
@@ -76,7 +76,7 @@ void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats)
 	}
 }
 
-/* ---- from above ---- */
+/* ---- calls from other folders ---- */
 
 int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool write,
 			  kdsm_map_t map, void *arg)
@@ -95,7 +95,7 @@ int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool writ
 	return coherence->policy->access(coherence, block, write, map, arg);
 }
 
-/* Of policy strict everybody sees everything at once: nothing is left to do. */
+/* Under policy strict all nodes see every write at once: release and acquire do nothing */
 int kdsm_coherence_release(struct kdsm_coherence *coherence,
 			   struct kdsm_signature *signature)
 {

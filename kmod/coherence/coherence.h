@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Coherence of the blocks of one region: what its policies share. Every node has
- * a frame for every block, in a memory as large as the region; here is which of
- * them are good, and who has the newest content.
+ * Coherence of the blocks of one region: the interface for the other folders, and the state
+ * that both policies share. Every node has a frame for every block, in a memory as large as
+ * the region. This folder decides which frames hold valid content and which node owns the
+ * newest content.
  *
  * The files of this folder know the fabric's messages and operations and the mapping
- * functions of struct kdsm_mapping_ops, and nothing of verbs or page tables. They also
- * run in the simulator (tests/sim), unmodified.
+ * functions of struct kdsm_mapping_ops. They know neither verbs nor page tables, so the
+ * simulator (tests/sim) runs them unmodified.
  */
 #ifndef KDSM_COHERENCE_H
 #define KDSM_COHERENCE_H
@@ -26,27 +27,49 @@
 /* ---- signatures ---- */
 
 /*
- * Signatures: what a release hands to an acquire. A bounded list of write
- * notices, and a timestamp below which notices may be missing (Endo's
- * dissertation, 3.4.5).
+ * A release hands a signature to an acquire: a bounded list of write notices, and a
+ * timestamp (floor) below which notices may be missing (Endo's dissertation, 3.4.5). The
+ * layout is in <linux/kdsm.h>. Notices are ordered by timestamp, the oldest first. Every
+ * write without a notice in the list has a timestamp of at most floor.
  */
-/*
- * In memory as in <linux/kdsm.h>. Notices are ordered by timestamp, the oldest
- * first. All writes that are not listed have timestamps of at most floor.
+
+/**
+ * kdsm_signature_init() - make a signature empty
+ * @signature: the signature, which the caller guards
  */
 void kdsm_signature_init(struct kdsm_signature *signature);
-/*
- * Add a notice: blocks first..first+count-1 were written by writer, at ts. What is
- * listed already, or was written again since, is not listed: so who writes the same
- * blocks again and again takes the room of one notice. When the list is full the
- * oldest goes and raises the floor. True: it was new.
+
+/**
+ * kdsm_signature_add() - add a write notice to a signature
+ * @signature: the signature, which the caller guards
+ * @notice: blocks first..first+count-1 were written by writer, at ts
+ *
+ * The list leaves out blocks that a notice of the same or a later time covers. So a node
+ * that writes the same blocks repeatedly occupies one notice. When the list is full, the
+ * oldest notice leaves it and raises the floor.
+ *
+ * Return: true if the notice was new.
  */
 bool kdsm_signature_add(struct kdsm_signature *signature,
 			const struct kdsm_notice *notice);
-/* Add all of other, and its floor. */
+
+/**
+ * kdsm_signature_merge() - add all notices of a signature, and its floor, to another
+ * @signature: the signature to extend, which the caller guards
+ * @other: the signature to add
+ */
 void kdsm_signature_merge(struct kdsm_signature *signature,
 			  const struct kdsm_signature *other);
-/* Is it one that a module made: for so many nodes and blocks? */
+
+/**
+ * kdsm_signature_sane() - check a signature that comes from a program
+ * @signature: the signature to check
+ * @nodes: number of nodes in the cluster
+ * @blocks: number of blocks in the region
+ *
+ * Return: true if the module can have made this signature for @nodes nodes and @blocks
+ * blocks.
+ */
 bool kdsm_signature_sane(const struct kdsm_signature *signature, unsigned int nodes,
 			 u64 blocks);
 
@@ -54,104 +77,116 @@ bool kdsm_signature_sane(const struct kdsm_signature *signature, unsigned int no
 
 struct kdsm_region;
 
-/* A node keeps what it got for so long, in ns, unless told otherwise. */
+/* Default lease of policy strict: shortest time that a node keeps a block, in ns */
 #define KDSM_LEASE_DEFAULT	(100 * NSEC_PER_USEC)
 
-/* No timestamp is above this. */
+/* Largest valid timestamp; timestamps are logical */
 #define KDSM_CLOCK_MAX	(1ULL << 62)
 
-/* Blocks in one table. */
+/* Number of blocks in one table of struct kdsm_coherence, as log2 */
 #define KDSM_TABLE_SHIFT	9
 #define KDSM_TABLE_SIZE		BIT(KDSM_TABLE_SHIFT)
 
-/* Sequences of read misses that are told apart. */
+/* Number of concurrent sequences of read misses that the read-ahead distinguishes */
 #define KDSM_STREAMS		4U
 
-/* What this node may do with its frame. */
+/* Access that this node has to its frame of a block */
 enum kdsm_block_state {
 	KDSM_BLOCK_INVALID = 0,		/* mapped nowhere */
-	KDSM_BLOCK_READABLE,		/* mapped for reading, if at all */
-	KDSM_BLOCK_WRITABLE,		/* in the write set; mapped as programs like */
+	KDSM_BLOCK_READABLE,		/* mapped read-only, if at all */
+	KDSM_BLOCK_WRITABLE,		/* in the write set; may be mapped writable */
 };
 
-/* Where this node stands in the queue for ownership. */
+/* Place of this node in the queue for ownership of a block */
 enum kdsm_block_role {
 	KDSM_ROLE_NONE = 0,
-	KDSM_ROLE_WAITING,	/* asked, not granted */
-	KDSM_ROLE_GRANTED,	/* but nobody here takes over; passed on to who asks */
-	KDSM_ROLE_TAKING,	/* granted; not yet done with taking over */
+	KDSM_ROLE_WAITING,	/* has asked for the block and has not been granted it */
+	/* Granted, but no task here takes the block over: the next node that asks gets the block */
+	KDSM_ROLE_GRANTED,
+	KDSM_ROLE_TAKING,	/* granted; the takeover is not finished */
 	KDSM_ROLE_OWNER,	/* has the newest released content */
 };
 
 /*
- * One block, as this node sees it. The lock guards all of it and the mapping of
- * the block; it is held for short, local work only and never over a message or a
- * remote operation. Nests inside mmap_lock; inside it: the region's lock, and
- * what vm takes.
+ * One block, as this node sees it. The lock protects all fields and the page table entries
+ * of the block. A task holds the lock for short, local work only, and never during a
+ * message or a remote operation. The lock nests inside mmap_lock; coherence->lock and the
+ * locks that the mapping functions take nest inside it
+ * (Documentation/design/lock-order.md).
  */
 struct kdsm_block {
-	struct mutex lock;	/* guards all of this */
+	struct mutex lock;	/* protects all fields */
 	u64 index;
 	u8 state;		/* enum kdsm_block_state */
 	u8 role;		/* enum kdsm_block_role */
-	bool busy;		/* a task is at it over the network; others wait */
-	bool twin;		/* the twin holds the content as last merged */
-	bool modified;		/* not published yet, and page tables may not tell */
-	u8 idle;		/* releases that found it not modified */
-	u16 owner;		/* who had the block after the newest hand-over known here */
-	u16 next;		/* whom to hand it to when done; KDSM_NOBODY */
-	u64 handover;		/* its number; the first is that to its first owner */
-	bool given;		/* this node made it, and says so again if asked */
-	bool again;		/* WAITING: what it waits for may not come; ask again */
-	u16 writer;		/* who wrote what this node lacks; KDSM_NOBODY: unknown */
-	u16 hint;		/* who had the block after owner; KDSM_NOBODY: unknown */
-	/* What was said with that hand-over: who has the content, and its */
+	bool busy;		/* a task uses the network for the block; other tasks wait */
+	bool twin;		/* the twin holds the content as of the last merge */
+	bool modified;		/* has unpublished writes that page tables may not show */
+	u8 idle;		/* number of releases that found the block unmodified */
+	u16 owner;		/* node that got the block by the newest hand-over known here */
+	u16 next;		/* node to hand the block over to afterwards, or KDSM_NOBODY */
+	u64 handover;		/* number of the newest hand-over known here; the first is 1 */
+	bool given;		/* this node made the newest hand-over; repeats it when asked */
+	bool again;		/* WAITING: the grant may never come; ask again */
+	u16 writer;		/* node that wrote what this node lacks; KDSM_NOBODY: unknown */
+	u16 hint;		/* a later owner of the block than owner; KDSM_NOBODY: unknown */
+	/* As of the newest hand-over: the node that has the content, and its timestamps */
 	u16 from;
 	u64 from_wts, from_rts;
-	u64 wts, rts;		/* of the content here: written at, good until */
-	u64 wanted;		/* timestamp of what writer wrote */
-	/* strict: */
-	bool stale;		/* what is being fetched is not to be used */
-	u64 lease_end;		/* in ns of ktime: not to be taken away before */
-	unsigned long *readers;	/* who has copies; goes with hand-overs. NULL: nobody */
-	struct list_head owed;	/* in coherence->owed, while next waits for the lease */
-	struct list_head dirty;		/* in coherence->dirty, while in the write set */
-	struct list_head cached;	/* in coherence->cached, while valid and not owned */
+	u64 wts, rts;		/* of the content here: write timestamp, end of validity */
+	u64 wanted;		/* timestamp of the write that this node lacks */
+	/* Policy strict only: */
+	bool stale;		/* the content being fetched must not be used */
+	u64 lease_end;		/* end of the lease, in ns of ktime */
+	unsigned long *readers;	/* nodes with copies; handed over with the block. NULL: none */
+	struct list_head owed;	/* on coherence->owed, while next waits for the end of the lease */
+	struct list_head dirty;		/* on coherence->dirty, while in the write set */
+	struct list_head cached;	/* on coherence->cached, while valid and not owned */
 };
 
 struct kdsm_coherence;
 
 /*
- * Map a block of that index as far as it is of use to the caller, which gave arg:
- * the one that it touched, and, before that, any that came along for reading. With
- * the block's lock held, so that the mapping cannot be missed by who takes the
- * block away.
+ * Map block index as far as the caller of kdsm_coherence_access() can use it. The caller
+ * passed arg. The policy calls the function for the block that the program touched and,
+ * before that, for each block that read-ahead brought. The policy holds the block's lock,
+ * so that a task that takes the block away under that lock misses no page table entry.
  */
 typedef int (*kdsm_map_t)(void *arg, u64 index, bool writable);
 
-/* What makes a policy. Called with the block's lock held, where nothing else is said. */
+/*
+ * Operations of a policy. The caller holds the block's lock unless the comment says
+ * otherwise.
+ */
 struct kdsm_policy_ops {
-	/* See kdsm_coherence_access(); takes the lock. */
+	/* See kdsm_coherence_access(). Takes the block's lock itself. */
 	int (*access)(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
 		      kdsm_map_t map, void *arg);
 	/*
-	 * This node is the owner and is about to lose the block to another. -EAGAIN:
-	 * not before lease_end. -ENOMEM: it stays.
+	 * Prepare the hand-over of a block that this node owns. Returns -EAGAIN if the
+	 * block cannot leave before lease_end, -ENOMEM if the block stays here.
 	 */
 	int (*handover)(struct kdsm_coherence *coherence, struct kdsm_block *block);
 	/*
-	 * This node is the owner, or was granted the block, and another wants a copy
-	 * of the content with these timestamps. -EAGAIN: not now.
+	 * Prepare to lend a copy to node to. This node owns the block or was granted it.
+	 * *wts and *rts are the timestamps of the content; lend may raise *rts. Returns
+	 * -EAGAIN if the asking node has to retry later.
 	 */
 	int (*lend)(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		    unsigned int to, u64 clock, u64 *wts, u64 *rts);
-	/* See kdsm_coherence_release() and acquire; without locks. NULL: nothing to do. */
+	/*
+	 * See kdsm_coherence_release() and kdsm_coherence_acquire(). The caller holds no
+	 * lock. NULL: the policy has nothing to do.
+	 */
 	int (*release)(struct kdsm_coherence *coherence, struct kdsm_signature *signature);
 	int (*acquire)(struct kdsm_coherence *coherence,
 		       const struct kdsm_signature *signature);
-	/* Hints; without locks. Release some blocks; NULL: nothing to do. */
+	/*
+	 * Release the writes to blocks first..last. The caller holds no lock. NULL: nothing
+	 * to do.
+	 */
 	int (*flush)(struct kdsm_coherence *coherence, u64 first, u64 last);
-	/* Become the owner. */
+	/* Become the owner of the block. The caller holds no lock. */
 	int (*own)(struct kdsm_coherence *coherence, struct kdsm_block *block);
 };
 
@@ -167,10 +202,10 @@ struct kdsm_mapping_ops {
 	void (*unmap)(struct kdsm_region *region, u64 offset, u64 length);
 	/*
 	 * Set the bits of the pages that programs wrote since the pages were mapped
-	 * writable or last harvested; bit 0 is the first page of the range. Mappings
-	 * stay writable. Returns whether it set any bit. While a process unmaps part of
-	 * the region, harvest may set all bits. After harvest, the caller looks at each
-	 * block that has no bit for the mark of kdsm_coherence_unmapped().
+	 * writable or last harvested. Bit 0 is the first page of the range. Mappings stay
+	 * writable. Returns whether it set any bit. While a process unmaps part of the
+	 * region, harvest may set all bits. After harvest, the caller checks each block
+	 * without a set bit for the mark that kdsm_coherence_unmapped() makes.
 	 */
 	bool (*harvest)(struct kdsm_region *region, u64 offset, u64 length,
 			unsigned long *bitmap);
@@ -178,84 +213,137 @@ struct kdsm_mapping_ops {
 	void (*protect)(struct kdsm_region *region, u64 offset, u64 length);
 };
 
-/* The blocks of one region on this node. */
+/* All blocks of one region on this node */
 struct kdsm_coherence {
-	struct kdsm_region *region;	/* for mapping */
+	struct kdsm_region *region;	/* argument of the mapping functions */
 	const struct kdsm_mapping_ops *mapping;
 	struct kdsm_fabric *fabric;
 	struct kdsm_memory *frames;
-	struct kdsm_memory *twins, *stamps;	/* release only */
+	struct kdsm_memory *twins, *stamps;	/* policy release only */
 	u32 id;				/* of the region */
 	const struct kdsm_policy_ops *policy;
 	u64 blocks;
 	unsigned int block_shift;
 	unsigned int node, nodes;
-	wait_queue_head_t wait;		/* for the end of busy, and for grants */
+	wait_queue_head_t wait;		/* tasks that wait for the end of busy, or for a grant */
 
-	struct kdsm_block **tables;	/* each made when first needed; see kdsm_block() */
+	struct kdsm_block **tables;	/* each allocated on first use; see kdsm_block() */
 
-	/* strict: */
-	u64 lease;			/* ns that a node keeps what it got, at least */
+	/* Policy strict only: */
+	u64 lease;			/* shortest time that a node keeps a block, in ns */
 	struct work_struct owed_work;
-	struct list_head owed;		/* blocks with a next, under lock */
+	struct list_head owed;		/* blocks whose next waits for the end of the lease */
 
-	/* release: */
-	struct mutex fence;		/* releases and acquires, one by one */
-	spinlock_t lock;		/* guards the rest; innermost */
-	u64 clock;			/* newest timestamp that this node knows of */
-	struct kdsm_signature signature;	/* all that happened before here */
+	/* Policy release only, except lock and stats: */
+	struct mutex fence;		/* serialises releases and acquires of the region */
+	spinlock_t lock;		/* protects lists, clock, signature, streams; innermost */
+	u64 clock;			/* newest timestamp that this node knows */
+	struct kdsm_signature signature;	/* all writes that happened before this point */
 	struct list_head dirty, cached;
 	struct kdsm_stream {
-		u64 next;		/* the block that would be missed next */
-		unsigned int window;	/* blocks that came along last time */
-	} streams[KDSM_STREAMS];	/* of read misses in sequence */
-	unsigned int stream;		/* who is forgotten next */
+		u64 next;		/* index of the next miss if the sequence continues */
+		unsigned int window;	/* number of blocks that the last miss brought along */
+	} streams[KDSM_STREAMS];	/* sequences of read misses */
+	unsigned int stream;		/* index of the stream to replace next */
 	atomic64_t stats[KDSM_COHERENCE_COUNT];
 };
 
-/*
- * id, size, block_size and policy as the region's. frames (and for release twins)
- * are memories of the region's whole size, stamps of kdsm_stamps_size(). -ENOMEM.
+/**
+ * kdsm_coherence_init() - set up the coherence of a region on this node
+ * @coherence: the structure to set up
+ * @fabric: the fabric that carries messages and operations
+ * @id: id of the region
+ * @policy: KDSM_POLICY_RELEASE or KDSM_POLICY_STRICT
+ * @size: size of the region, in bytes
+ * @block_size: size of a block, in bytes; a power of two
+ *
+ * The caller then sets region, mapping and frames and, for policy release, twins and
+ * stamps. frames and twins are memories of the region's whole size; stamps has
+ * kdsm_stamps_size() bytes.
+ *
+ * Return: 0 or -ENOMEM.
  */
 int kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
 			u32 id, u32 policy, u64 size, u32 block_size);
-/* Nobody uses it any more. */
+
+/**
+ * kdsm_coherence_exit() - free the blocks
+ * @coherence: the coherence of a region that no task uses any more
+ */
 void kdsm_coherence_exit(struct kdsm_coherence *coherence);
 
-/*
- * Make a block readable or writable here, and have map() called for it, and maybe
- * for others that are readable now. -EIO, -EHOSTDOWN, -ETIMEDOUT, -ENOMEM; or what
- * map() returned.
+/**
+ * kdsm_coherence_access() - make a block readable or writable on this node
+ * @coherence: the coherence of the region
+ * @index: the block
+ * @write: true if the program writes
+ * @map: called under the block's lock, for this block and for each other block that became
+ *    readable on the way
+ * @arg: argument of @map
+ *
+ * Return: 0, -ERANGE, -EIO, -EHOSTDOWN, -ETIMEDOUT, -ENOMEM, or the value that @map
+ * returned.
  */
 int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool write,
 			  kdsm_map_t map, void *arg);
-/*
- * All that was written here before is done when this returns; the signature is
- * what the acquirer is to be given. Errors as above: some writes are not done.
+
+/**
+ * kdsm_coherence_release() - publish all earlier writes of this node's programs
+ * @coherence: the coherence of the region
+ * @signature: NULL, or the signature to fill in, which is for the acquirer
+ *
+ * Return: 0; otherwise an error as of kdsm_coherence_access(), and some writes are not
+ * published.
  */
 int kdsm_coherence_release(struct kdsm_coherence *coherence,
 			   struct kdsm_signature *signature);
-/* What the releaser of the signature had written or seen is seen here from now on. */
+
+/**
+ * kdsm_coherence_acquire() - make visible here what the releaser had written or seen
+ * @coherence: the coherence of the region
+ * @signature: the signature that the release filled in
+ *
+ * Return: 0, -EINVAL or -ENOMEM.
+ */
 int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
 			   const struct kdsm_signature *signature);
-/*
- * A hint about blocks first..last, which exist; see KDSM_IOC_ADVISE. -EINTR: a signal
- * came. Other errors as above.
+
+/**
+ * kdsm_coherence_advise() - follow a hint about a range of blocks; see KDSM_IOC_ADVISE
+ * @coherence: the coherence of the region
+ * @advice: the hint
+ * @first: first block of the range
+ * @last: last block of the range; the block exists
+ *
+ * Return: 0, -EINTR if a signal arrived, or an error as of kdsm_coherence_access().
  */
 int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice advice,
 			  u64 first, u64 last);
-/*
- * Mappings of blocks first..last are gone, and with them the page table's notes of
- * what was modified: what may have been counts as such. From before the first of those
- * notes is dropped until this has returned mapping->harvest() sets all bits, or a release in
- * between would find neither.
+
+/**
+ * kdsm_coherence_unmapped() - mark blocks whose page tables lost their dirty bits
+ * @coherence: the coherence of the region
+ * @first: first block of the range
+ * @last: last block of the range
+ *
+ * Mappings of the range are gone, together with their dirty bits. So each block of the
+ * range that is in the write set counts as modified. mapping->harvest() must set all bits
+ * from before the first dirty bit is dropped until this call has returned. Otherwise a
+ * release between the two would find neither the dirty bit nor the mark.
  */
 void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 last);
 
-/* KDSM_COHERENCE_COUNT values. */
+/**
+ * kdsm_coherence_stats() - read the counters of a region on this node
+ * @coherence: the coherence of the region
+ * @stats: receives KDSM_COHERENCE_COUNT values
+ */
 void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats);
 
-/* Handlers of KDSM_MESSAGE_BLOCK_*, where they may sleep. */
+/*
+ * Handlers of KDSM_MESSAGE_BLOCK_READ, OWN, GRANT and INVALIDATE. The caller may sleep. They
+ * return the status for the reply, 0 or -errno.
+ */
 int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 			      struct kdsm_request *request);
 int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
@@ -276,7 +364,12 @@ static inline u64 kdsm_block_offset(const struct kdsm_coherence *coherence,
 	return block->index << coherence->block_shift;
 }
 
-/* Bytes of the memory coherence->stamps of a region of so many blocks. */
+/**
+ * kdsm_stamps_size() - size of the memory coherence->stamps
+ * @blocks: number of blocks in the region
+ *
+ * Return: the size, in bytes.
+ */
 u64 kdsm_stamps_size(u64 blocks);
 
 #endif /* KDSM_COHERENCE_H */

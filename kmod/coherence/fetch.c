@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Content of blocks from other nodes: remote reads, many of them posted together,
- * and pages for what is not to go into a frame at once.
+ * Fetching the content of blocks from other nodes: remote reads, many of them posted
+ * together, and pages (bounces) for content that must not enter a frame at once.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "internal.h"
 
-/* Remote reads that are posted together, at most. */
+/* Maximum number of remote reads that are posted together */
 #define KDSM_FETCH_MAX		64U
 
 /* ---- bounces ---- */
@@ -64,7 +64,7 @@ static struct kdsm_memory *kdsm_fetch_memory(const struct kdsm_fetch *fetch,
 	return op->data == fetch->stamps ? fetch->coherence->stamps : fetch->memory;
 }
 
-/* Post what was gathered, and wait for it. */
+/* Post the collected reads and wait for them */
 static void kdsm_fetch_run(struct kdsm_fetch *fetch)
 {
 	struct kdsm_batch batch;
@@ -75,7 +75,7 @@ static void kdsm_fetch_run(struct kdsm_fetch *fetch)
 		kdsm_batch_add_to(&batch, kdsm_fetch_memory(fetch, &fetch->ops[i]),
 				  &fetch->ops[i]);
 	kdsm_batch_post(&batch);
-	/* Ends in bounded time: peers that do not answer are given up. */
+	/* Ends in bounded time, because the fabric gives up peers that do not answer */
 	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
 	kdsm_batch_finish(&batch);
 	for (i = 0; i < fetch->count && !fetch->err; i++) {
@@ -85,7 +85,7 @@ static void kdsm_fetch_run(struct kdsm_fetch *fetch)
 	fetch->count = 0;
 }
 
-/* Pages of a chunk often lie in one piece: one operation brings several then. */
+/* Extend the last read by one page if the page continues it, as pages of a chunk often do */
 static bool kdsm_fetch_append(struct kdsm_fetch *fetch, unsigned int node, u64 offset,
 			      const void *data)
 {

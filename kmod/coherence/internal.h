@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Inside the protocols of coherent regions: the calls that the files share. */
+/* Declarations that the files of this folder share. Other folders include coherence.h only. */
 #ifndef KDSM_COHERENCE_INTERNAL_H
 #define KDSM_COHERENCE_INTERNAL_H
 
@@ -25,20 +25,23 @@ static inline void kdsm_pages_protect(struct kdsm_coherence *coherence, u64 offs
 
 /* ---- block.c ---- */
 
-/* The block, made if need be, or NULL: out of memory. Stays until exit. */
+/* Return the block, allocated on first use, or NULL without memory. Blocks live until exit. */
 struct kdsm_block *kdsm_block(struct kdsm_coherence *coherence, u64 index);
-/* Page number i of the block in a memory; ERR_PTR(-ENOMEM). */
+/* Return page i of the block in a memory, or ERR_PTR(-ENOMEM) */
 void *kdsm_block_page(struct kdsm_coherence *coherence, struct kdsm_memory *memory,
 		      const struct kdsm_block *block, unsigned int i);
 
-/* Free all blocks; nobody uses them any more. */
+/* Free all blocks. No task may use them any more. */
 void kdsm_blocks_free(struct kdsm_coherence *coherence);
 
 /* ---- stamp.c ---- */
 
-/* Two stores of 8 bytes each: if they do not fit together it was read half-way. */
+/*
+ * A writer stores the two words separately. A reader that finds that check does not match
+ * good has read the stamp while it was being written, and ignores that stamp.
+ */
 struct kdsm_stamp {
-	__le64 good;	/* the frame has all writes up to this */
+	__le64 good;	/* the frame has all writes with timestamps up to this */
 	__le64 check;
 } __packed;
 
@@ -47,20 +50,20 @@ static inline u64 kdsm_stamp_offset(const struct kdsm_block *block)
 	return block->index * sizeof(struct kdsm_stamp);
 }
 
-/* From that block on, stamps that can be read at once, as they lie in one page. */
+/* Number of stamps, from this block's on, that lie in one page: one read can bring these */
 static inline unsigned int kdsm_stamps_left(const struct kdsm_block *block)
 {
 	return (PAGE_SIZE - kdsm_stamp_offset(block) % PAGE_SIZE) / sizeof(struct kdsm_stamp);
 }
 
-/* The owner, with the block's lock: promise its read timestamp. */
+/* Promise the block's read timestamp. This node is the owner; caller holds the block's lock. */
 void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block *block);
-/* What a stamp that was read says; 0: nothing. */
+/* Return the timestamp that a stamp promises, or 0 if the stamp promises nothing or is torn */
 u64 kdsm_stamp_value(const struct kdsm_stamp *stamp);
 
 /* ---- fetch.c ---- */
 
-/* Pages for the content of one block. */
+/* Pages that receive the content of one block */
 struct kdsm_bounce {
 	unsigned int count;
 	void *pages[];
@@ -69,9 +72,9 @@ struct kdsm_bounce {
 struct kdsm_bounce *kdsm_bounce_alloc(struct kdsm_coherence *coherence);
 void kdsm_bounce_free(struct kdsm_bounce *bounce);
 /*
- * Bring the content of a block from a node's frame or twin, into bounce, or, if
- * that is NULL, into the frame here. Remote operations: one for every piece of
- * memory here, of 4 to 64 KiB, in chains.
+ * Fetch the content of a block from another node's frame (memory is coherence->frames) or
+ * twin (coherence->twins) into bounce, or into the frame of this node if bounce is NULL.
+ * Posts one remote read for each contiguous piece of local memory, 4 to 64 KiB, in chains.
  */
 int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *block,
 		     struct kdsm_memory *memory, unsigned int node,
@@ -87,82 +90,95 @@ struct kdsm_fetch {
 };
 
 /*
- * From the frames or twins of nodes, for about so many blocks. -ENOMEM: there is
- * nothing to end.
+ * Begin to fetch about this many blocks from the frames or twins of other nodes. -ENOMEM:
+ * the caller must not call kdsm_fetch_end().
  */
 int kdsm_fetch_begin(struct kdsm_fetch *fetch, struct kdsm_coherence *coherence,
 		     struct kdsm_memory *memory, unsigned int blocks);
-/* One block more, of that node, into bounce, or, if that is NULL, into the frame here. */
+/* Add one block of that node. The content goes into bounce, or into the local frame if NULL. */
 void kdsm_fetch_add(struct kdsm_fetch *fetch, const struct kdsm_block *block,
 		    unsigned int node, struct kdsm_bounce *bounce);
 /*
- * Before the first block, which is of that node: its stamp, too, read before its
- * content, and those of count - 1 blocks behind it, no more than kdsm_stamps_left().
- * They are in fetch->stamps at the end, which the caller frees.
+ * Read stamps before content: the stamp of block, which is the first block to be added and
+ * is read from the same node, and the stamps of the count - 1 blocks after it. count is at
+ * most kdsm_stamps_left(). After kdsm_fetch_end() the stamps are in fetch->stamps, which
+ * the caller frees.
  */
 void kdsm_fetch_stamps(struct kdsm_fetch *fetch, const struct kdsm_block *block,
 		       unsigned int node, unsigned int count);
-/* All of it is here when it returns 0; otherwise it is not known what is. */
+/* Wait until everything has arrived. After an error, any part of the content may be missing. */
 int kdsm_fetch_end(struct kdsm_fetch *fetch);
 
 /* ---- ownership.c and chase.c ---- */
 
 /*
- * Become the one who waits for the block longest: ask along the links. When it
- * returns 0 the role is TAKING, from is who has the content, in its twin, and wts
- * and rts are of that. Only the task that has made the block busy may call it.
- * -EHOSTDOWN, -EIO, -ETIMEDOUT (after a minute), -ENOMEM: it may be tried again.
+ * Join the queue for the block and wait until it is granted to this node, by asking along
+ * the links. On success the role is TAKING, *from is the node whose twin has the content,
+ * and *wts and *rts are the timestamps of that content. Caller has made the block busy.
+ * Errors, after which the caller may retry: -EHOSTDOWN, -EIO, -ETIMEDOUT (after a minute),
+ * -ENOMEM.
  */
 int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			unsigned int *from, u64 *wts, u64 *rts);
 /*
- * The content cannot be brought here: who waits behind this node is granted it, or
- * who asks next; that may be this node again.
+ * Give up a takeover because the content cannot be fetched. The block goes to the node that
+ * is queued behind this node, or else to the next node that asks, which may be this node
+ * again.
  */
 void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *block);
 /*
- * Called with the block's lock held, which it drops: from TAKING to OWNER, and on
- * to the next if one waits.
+ * Finish a takeover: the role changes from TAKING to OWNER. Then hand the block over if a
+ * node is queued behind this node. Caller holds the block's lock; the function drops the
+ * lock.
  */
 void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *block);
 /*
- * Find the owner and have it raise its read timestamp: who has the content, in its
- * frame, and both timestamps.
+ * Find the owner and have the owner raise its read timestamp. *from is the node whose frame
+ * has the content; *wts and *rts are the timestamps of that content.
  */
 int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			unsigned int *from, u64 *wts, u64 *rts);
 
-/* Passes on what waited for the end of a lease. */
+/* Hand over the blocks whose next nodes waited for the end of a lease */
 void kdsm_ownership_owed_work(struct work_struct *work);
-/* One message about a block, and its answer, which is checked. */
+/* Send one message about a block, and check the answer */
 int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 	     unsigned int node, enum kdsm_message_type type,
 	     struct kdsm_wire_answer *answer);
 /*
- * For handlers: the block that is asked about, and all that is said of it, what was not
- * sent being 0; or ERR_PTR(-EINVAL), ERR_PTR(-ENOMEM). An answer without a hand-over.
+ * For handlers of messages. kdsm_asked_block() returns the block that the message is about,
+ * and fills in wire; fields that the sender left out are 0. It returns ERR_PTR(-EINVAL) or
+ * ERR_PTR(-ENOMEM) on errors. kdsm_answer() fills in an answer without a hand-over.
  */
 struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
 				    const struct kdsm_request *request,
 				    struct kdsm_wire_block *wire);
 int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what, unsigned int node);
 
-/* With the block's lock: what is said of the newest hand-over, which this node made. */
+/*
+ * Fill in the number of the newest hand-over known here and, if this node made that
+ * hand-over, the rest of it. Caller holds the block's lock.
+ */
 void kdsm_handover_put(const struct kdsm_coherence *coherence, const struct kdsm_block *block,
 		       struct kdsm_wire_handover *wire);
-/* What is sent of a message of whole bytes that ends with this: no set of nobody. */
+/*
+ * Return how many bytes of a message to send. The message has whole bytes and ends with the
+ * hand-over; the set of readers is left out if it is empty.
+ */
 unsigned int kdsm_handover_cut(const struct kdsm_wire_handover *wire, unsigned int whole);
 bool kdsm_handover_sane(const struct kdsm_coherence *coherence,
 			const struct kdsm_wire_handover *wire);
 /*
- * With the block's lock: a hand-over to this node, however it came to be known here.
- * Of one that is known already nothing is left to do. -EINVAL: it cannot be.
+ * Take up a hand-over to this node, whichever message carried it. A hand-over that this
+ * node knows already has no effect. -EINVAL: the hand-over is impossible. Caller holds the
+ * block's lock.
  */
 int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      const struct kdsm_wire_handover *wire);
 /*
- * With the block's lock, which it drops: this node is not waiting any more. Who waits
- * behind it goes on from where its link leads to.
+ * Stop waiting for the block, because of err. A node that is queued behind this node is
+ * told to ask this node again, and then follows this node's link. Caller holds the block's
+ * lock; the function drops the lock.
  */
 void kdsm_ownership_leave(struct kdsm_coherence *coherence, struct kdsm_block *block, int err);
 
@@ -172,84 +188,99 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
 			 const struct kdsm_signature *signature);
 int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
 			kdsm_map_t map, void *arg);
-/* In the list of blocks that are good here and not owned; in the write set. */
+/*
+ * Move the block into or out of coherence->cached (valid here and not owned) and
+ * coherence->dirty (the write set)
+ */
 void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		       bool is_cached);
 void kdsm_block_dirty(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      bool is_dirty);
 /*
- * With the block's lock, which begin may drop: wait until nobody is at the block
- * over the network, then be the one.
+ * kdsm_block_begin() waits until no task uses the network for the block, and makes the
+ * block busy; kdsm_block_end() ends that. Caller holds the block's lock; begin may drop and
+ * retake the lock.
  */
 void kdsm_block_begin(struct kdsm_coherence *coherence, struct kdsm_block *block);
 void kdsm_block_end(struct kdsm_coherence *coherence, struct kdsm_block *block);
 
-/* With the block's lock: the twin becomes what the frame is. -ENOMEM. */
+/* Copy the frame into the twin. -ENOMEM. Caller holds the block's lock. */
 int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
 void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		     const struct kdsm_bounce *theirs, bool keep);
 
-/* A block that a release or an acquire sees to. */
+/* A block that a release or an acquire works on */
 struct kdsm_picked {
 	struct kdsm_block *block;
-	bool modified;		/* release: it has something to be published */
-	bool writable;		/* acquire: it was, before it became invalid */
+	bool modified;		/* release: has writes to publish */
+	bool writable;		/* acquire: was writable before it became invalid */
 };
 
-/* By index. */
+/* Sort by index */
 void kdsm_picked_sort(struct kdsm_picked *picked, size_t count);
-/* How many of count sorted blocks are neighbours, from the first on. */
+/* Return how many of count sorted blocks are neighbours, counted from the first */
 size_t kdsm_run_length(const struct kdsm_picked *picked, size_t count);
 /*
- * Take the dirty bits of the page tables of a run of n over into the modified of
- * its blocks, whose locks are not held. -ENOMEM: nothing was taken.
+ * Harvest the dirty bits of a run of n blocks into the modified flags of the blocks. Caller
+ * holds none of the blocks' locks. -ENOMEM: nothing was harvested.
  */
 int kdsm_run_harvest(struct kdsm_coherence *coherence, const struct kdsm_picked *run,
 		     size_t n);
 
 /* ---- access.c and prefetch.c ---- */
 
-/* With the block's lock: is it known who has content that is new enough? */
+/*
+ * Whether a notice names the writer of content that is new enough. Caller holds the block's
+ * lock.
+ */
 bool kdsm_block_writer_known(struct kdsm_coherence *coherence,
 			     const struct kdsm_block *block);
-/* With the block's lock: content that is good until then is of use, and no older one. */
+/*
+ * Least read timestamp that content must have to be useful here. Caller holds the block's
+ * lock.
+ */
 u64 kdsm_block_need(struct kdsm_coherence *coherence, const struct kdsm_block *block);
 /*
- * With the block's lock, and the block busy: content with these timestamps is in the
- * frame. True: it is good, and the block valid. False: more was asked for meanwhile.
+ * The frame has received content with these timestamps. Returns true if the content is new
+ * enough, and then the block is valid; false if an acquire asked for more meanwhile. Caller
+ * holds the block's lock and has made the block busy.
  */
 bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			u64 wts, u64 rts);
 
-/* Blocks that come along with a miss; each is busy. */
+/* Blocks that read-ahead brings along with a read miss; each is busy */
 struct kdsm_ahead {
 	struct kdsm_stream *stream;
-	unsigned int stamps;		/* to be read, from that of the missed block on */
+	unsigned int stamps;		/* number of stamps to read, from the missed block's on */
 	unsigned int count;
 	struct kdsm_ahead_block {
 		struct kdsm_block *block;
-		bool known;		/* from: the writer, not the owner */
+		bool known;		/* from is the writer that a notice names, not the owner */
 		unsigned int from;
-		u64 wts;		/* of the content there; 0: its stamp has to tell */
+		u64 wts;		/* of the content there; 0: read from its stamp later */
 	} list[];
 };
 
 /*
- * A miss of that block, which the caller has made busy and whose lock it does not
- * hold: NULL or what may come along, to be ended in any case. If owner is not
- * KDSM_NOBODY the caller is about to read stamps there.
+ * Choose the blocks to bring along with a read miss. Caller has made the missed block busy
+ * and does not hold its lock. owner is the node whose stamps the caller is about to read,
+ * or KDSM_NOBODY. Returns NULL if no block comes along. Caller always calls
+ * kdsm_ahead_end().
  */
 struct kdsm_ahead *kdsm_ahead_begin(struct kdsm_coherence *coherence,
 				    const struct kdsm_block *block, unsigned int owner);
-/* The writers are known: to be fetched with the missed block. */
+/* Add the blocks, whose writers are known, to the fetch of the missed block */
 void kdsm_ahead_add(struct kdsm_fetch *fetch, const struct kdsm_ahead *ahead);
 /*
- * The stamps are here, from that of the missed block on: fetch what is new enough.
- * False: it is not known what is here.
+ * Fetch the blocks that are new enough by their stamps; stamps begins with the missed
+ * block's. Returns false if content may be missing.
  */
 bool kdsm_ahead_fetch(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead,
 		      const struct kdsm_block *block, const struct kdsm_stamp *stamps);
-/* is_here: all of it was brought. Blocks that are valid then are mapped. */
+/*
+ * End the read-ahead: make the blocks valid and map them if is_here, that is, if all
+ * content has arrived.
+ */
 void kdsm_ahead_end(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead, bool is_here,
 		    kdsm_map_t map, void *arg);
 
@@ -261,7 +292,7 @@ static inline bool kdsm_block_is_owned(const struct kdsm_block *block)
 	return block->role == KDSM_ROLE_OWNER;
 }
 
-/* release: what a block becomes that has good content. */
+/* State of a block with valid content under policy release */
 static inline enum kdsm_block_state kdsm_block_valid_state(const struct kdsm_block *block)
 {
 	return list_empty(&block->dirty) ? KDSM_BLOCK_READABLE : KDSM_BLOCK_WRITABLE;

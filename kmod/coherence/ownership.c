@@ -1,43 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who owns a block. A node that wants a block asks along links. The owner hands it
- * over at once; a node that waits for it itself, or has not finished taking it
- * over, notes who comes next, if nobody does yet, and grants it later; everybody
- * else names whom to ask instead. So those who want a block form one queue over the
- * nodes, each knowing its successor (the block lock with link chasing of Endo's
- * dissertation, 3.4.2; the queue is that of an MCS lock).
+ * Ownership of blocks: hand-overs, the queue of nodes that want a block, and the answers to
+ * nodes that ask for a block. The asking side is in chase.c.
  *
- * Hand-overs of a block are numbered. A node's link is to whom the block went by the
- * newest hand-over that the node knows of; the one it leads to knows a newer one, or
- * has the block. So links alone make no circle, and end at who has it. A node with a
- * successor leads there instead, which is a promise only. A successor that has given
- * up has an old link; who asks does not follow a link that is older than what it has
- * heard of already, but goes back, and waits. So nobody is queued behind one that is
- * queued behind it: along a link n it comes to a node that had the block after
- * hand-over n, and waits for it again now; so that one has heard of n + 1. Of those in
- * a circle the one that has heard of the newest could not have come to be in it.
+ * A node that wants a block asks along links. The owner hands the block over at once. A
+ * node that waits for the block itself, or has not finished taking the block over, notes
+ * the asking node as its successor, if it has none yet, and grants the block to the
+ * successor later. Every other node names a node to ask instead. So the nodes that want a
+ * block form one queue, in which each node knows its successor (the block lock with link
+ * chasing of Endo's dissertation, 3.4.2; the queue is that of an MCS lock).
  *
- * Messages may get lost, heard or not, and may be heard long after their sender was
- * told that they are lost. So what a node said it says again when asked again. Who
- * is next is told that it is next. Who made the last hand-over that it knows of says
- * all of it again to everybody that it sends on: to the node that it was made to, if
- * that asks again; or to another, who then asks that node, and tells it. There the
- * hand-over counts as if it had come from who made it; it may be that the node has
- * given up, or never knew that it was still asking. What is said then is what was
- * said first, and the content has not changed: nobody has newer content before
- * somebody has taken this over, and the policies' handover() leaves it as it is until
- * then. Who is queued asks now and then whether it still is. As a number is used
- * once, and only the node that the block went to can take it up, once, there is one
- * owner whatever is heard late, or twice.
+ * Hand-overs of a block are numbered. A node's link leads to the node that got the block by
+ * the newest hand-over known to this node. That other node knows a newer hand-over, or has
+ * the block. So links alone form no cycle, and they end at the node that has the block. A
+ * node with a successor names the successor instead of its link, and a successor is only a
+ * promise: a successor that has given up waiting has an old link. Therefore an asking node
+ * never follows a link that is older than the newest hand-over it has heard of. It goes
+ * back and retries later.
  *
- * What is granted to a node may not be wanted there any more. Such a node holds the
- * place for who asks next, and tells that where the content still is.
+ * The queue has no cycle either. An asking node that follows link n reaches a node that had
+ * the block after hand-over n. If that node waits for the block again now, it has heard of
+ * hand-over n + 1. So each queued node is behind a node that has heard of a newer
+ * hand-over. In a cycle, the node that has heard of the newest hand-over could not have
+ * been queued.
  *
- * What is lost are blocks whose owner, or the node to which they were handed over,
- * is gone for good: nobody else may ever take them, as that node could be alive, and
- * have written. Who wants such a block gets an error, at the latest after
- * KDSM_OWN_TIMEOUT (chase.c). A node that came up anew has no part of the regions that were
- * there before (directory.c), so it does not answer with what it has forgotten.
+ * A message may be lost before or after the receiver handles it, and may be handled long
+ * after the sender got an error for it. So a node repeats its answer when it is asked
+ * again:
+ *
+ * - A node that is the successor already gets the answer that it is queued.
+ * - A node that made the newest hand-over it knows of repeats the whole hand-over to every
+ *   node that it sends on. If the receiver of the hand-over asks again, that node takes it
+ *   up. Any other node asks the receiver next, and passes the hand-over on in that request.
+ *   There the hand-over counts as if the message had come from the node that made it. The
+ *   receiver may have given up, or may not know that a request of its own was still in
+ *   flight.
+ * - A repeated hand-over says the same as at first, and the content is still the same: no
+ *   node has newer content before the receiver has taken the block over, and the content
+ *   that handover() of the policies left stays unchanged until then.
+ * - A queued node asks from time to time whether it is still queued.
+ *
+ * A number is used once, and only the node that the block went to takes it up, once. So the
+ * block has one owner, whatever messages arrive late or twice.
+ *
+ * A node may be granted a block that no task there wants any more. Such a node holds the
+ * place for the next node that asks, and tells that node where the content still is.
+ *
+ * A block is lost if its owner, or the node that it was handed over to, is gone for good.
+ * No other node may ever take such a block, because the missing node could be alive and
+ * could have written. A node that wants the block gets an error, at the latest after
+ * KDSM_OWN_TIMEOUT (chase.c). A node that came up again has no part of the regions that
+ * existed before (directory.c), so it does not answer with forgotten content.
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
@@ -63,7 +76,7 @@ void kdsm_handover_put(const struct kdsm_coherence *coherence, const struct kdsm
 	wire->wts = cpu_to_le64(block->from_wts);
 	wire->rts = cpu_to_le64(block->from_rts);
 	wire->from = cpu_to_le16(block->from);
-	/* Policy strict: the set of readers goes with the ownership. */
+	/* Policy strict: the set of readers is handed over with the ownership */
 	if (!block->readers)
 		return;
 	for_each_set_bit(i, block->readers, coherence->nodes)
@@ -104,7 +117,10 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
 	    (block->role != KDSM_ROLE_WAITING && block->role != KDSM_ROLE_NONE))
 		return -EINVAL;
 	if (coherence->policy == &kdsm_policy_strict) {
-		/* Who asks has room for it before; see kdsm_strict_write_miss(). */
+		/*
+		 * The task that asks has allocated the set before; see
+		 * kdsm_strict_write_miss()
+		 */
 		if (!block->readers)
 			return -EINVAL;
 		bitmap_zero(block->readers, coherence->nodes);
@@ -125,7 +141,10 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
 	return 0;
 }
 
-/* The block is this node's, and goes to another: from.. is where the content is. */
+/*
+ * Hand over a block that this node owns or was granted. from, from_wts and from_rts say
+ * where the content is.
+ */
 static void kdsm_hand_over(struct kdsm_block *block, unsigned int to)
 {
 	lockdep_assert_held(&block->lock);
@@ -135,7 +154,7 @@ static void kdsm_hand_over(struct kdsm_block *block, unsigned int to)
 	block->given = true;
 }
 
-/* As its owner, if the policy lets it go. */
+/* Hand over a block that this node owns, if the policy allows it */
 static int kdsm_owner_hand_over(struct kdsm_coherence *coherence, struct kdsm_block *block,
 				unsigned int to)
 {
@@ -159,8 +178,9 @@ struct kdsm_grant {
 };
 
 /*
- * To who was queued, if somebody was: the hand-over that was made. Or status says
- * that there is none, and that it may ask again, from here on.
+ * Fill in a grant for the successor, if there is one, and forget the successor. With status
+ * 0 the grant carries the hand-over that this node made. Another status says that no block
+ * comes, and that the successor may ask this node again.
  */
 static void kdsm_grant_fill(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    struct kdsm_grant *grant, int status)
@@ -178,7 +198,7 @@ static void kdsm_grant_fill(struct kdsm_coherence *coherence, struct kdsm_block 
 		kdsm_handover_put(coherence, block, &grant->wire.handover);
 }
 
-/* If it does not arrive, who waits for it will ask for it. */
+/* If the grant is lost, the waiting node asks again and gets the hand-over as the answer */
 static void kdsm_grant_send(struct kdsm_coherence *coherence, const struct kdsm_grant *grant)
 {
 	if (grant->next != KDSM_NOBODY)
@@ -214,7 +234,7 @@ void kdsm_ownership_leave(struct kdsm_coherence *coherence, struct kdsm_block *b
 	kdsm_grant_send(coherence, &grant);
 }
 
-/* Pass it on when the lease is over. */
+/* Hand the block over when the lease ends */
 static void kdsm_ownership_owe(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	lockdep_assert_held(&block->lock);
@@ -226,8 +246,8 @@ static void kdsm_ownership_owe(struct kdsm_coherence *coherence, struct kdsm_blo
 }
 
 /*
- * With the block's lock: hand the block over to the next, if there is one and the
- * policy lets it go; then there is a grant to be sent.
+ * Hand the block over to the successor, if there is one and the policy allows it. Then
+ * *grant has to be sent, after the lock is dropped. Caller holds the block's lock.
  */
 static void kdsm_ownership_pass(struct kdsm_coherence *coherence, struct kdsm_block *block,
 				struct kdsm_grant *grant)
@@ -256,9 +276,12 @@ void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *b
 	kdsm_grant_send(coherence, &grant);
 }
 
-/* ---- what waits for the end of a lease ---- */
+/* ---- hand-overs that wait for the end of a lease ---- */
 
-/* In the order in which they were asked for, so about that of their leases. */
+/*
+ * Blocks are handled in the order in which they were asked for, about the order of their
+ * leases
+ */
 void kdsm_ownership_owed_work(struct work_struct *work)
 {
 	struct kdsm_coherence *coherence =
@@ -287,7 +310,7 @@ void kdsm_ownership_owed_work(struct work_struct *work)
 	}
 }
 
-/* ---- being asked ---- */
+/* ---- answering other nodes ---- */
 
 struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
 				    const struct kdsm_request *request,
@@ -297,7 +320,7 @@ struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
 
 	if (!kdsm_wire_handover_fits(request->length, sizeof(*wire)))
 		return ERR_PTR(-EINVAL);
-	/* Behind what came there may be anything. */
+	/* The bytes behind the received ones are undefined */
 	memset(wire, 0, sizeof(*wire));
 	memcpy(wire, request->data, request->length);
 	if (le64_to_cpu(wire->index) >= coherence->blocks)
@@ -318,7 +341,7 @@ int kdsm_answer(struct kdsm_request *request, enum kdsm_answer what, unsigned in
 	return 0;
 }
 
-/* Yes to OWN; or this node is not it: ask whom the block was handed to. */
+/* Answer with the newest hand-over: YES to OWN, or ASK the node that the block went to */
 static int kdsm_answer_handover(struct kdsm_coherence *coherence, struct kdsm_block *block,
 				struct kdsm_request *request, enum kdsm_answer what)
 {
@@ -330,7 +353,7 @@ static int kdsm_answer_handover(struct kdsm_coherence *coherence, struct kdsm_bl
 	return 0;
 }
 
-/* Yes to READ. */
+/* Answer YES to READ */
 static int kdsm_answer_content(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       struct kdsm_request *request, u64 clock, unsigned int from,
 			       u64 *wts, u64 *rts)
@@ -388,7 +411,10 @@ unlock:
 	return err;
 }
 
-/* The block is here, or comes, and nobody is next: it is for who asks. */
+/*
+ * The block is here or on its way, and has no successor: hand it over to the asking node,
+ * or make that node the successor
+ */
 static int kdsm_own(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		    struct kdsm_request *request)
 {
@@ -419,7 +445,7 @@ int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
 
 	if (IS_ERR(block))
 		return PTR_ERR(block);
-	/* A node is never led to itself, see kdsm_chase_follow(). */
+	/* No node is led to itself; see kdsm_chase_follow() */
 	if (request->from == coherence->node)
 		return -EINVAL;
 	mutex_lock(&block->lock);

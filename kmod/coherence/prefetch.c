@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policy release: read-ahead. A miss of the block where the last one of a sequence
- * said that the next would be brings the blocks behind it along, twice as many
- * each time, up to KDSM_AHEAD_MAX bytes.
+ * Policy release: read-ahead. A miss at the block where a sequence of misses was expected
+ * to continue brings the following blocks along, twice as many each time, up to
+ * KDSM_AHEAD_MAX bytes.
  *
- * Only blocks come along that need nobody to be asked: those whose writer is known
- * from a notice and, if that of the missed one is not and its stamp is read, those
- * whose stamps at the same node promise enough. These are read in a second chain,
- * when the stamps are here: so it is known before that what is put into the frame is
- * not older than what was there, and what would be too old is not brought at all.
+ * A block comes along only if no node has to be asked for it. Its writer is known from a
+ * notice, or, if the stamp of the missed block is read, the block's stamp at the same node
+ * promises enough. Blocks of the second kind are read in a second chain, after the stamps
+ * have arrived. So the module knows before the read that the content is not older than the
+ * content of the frame, and does not fetch content that is too old.
  *
- * They become valid copies by the rules of a read miss: each is busy
- * meanwhile, enters the list of copies, and then looks at the floor. What an
- * acquire asked for since stays invalid. Nobody waits for a busy block here, who
- * has one already: those that are busy are left to whoever is at them.
+ * These blocks become valid copies by the rules of a read miss: each is busy meanwhile,
+ * enters the list of copies, and is then compared with the floor. A block for which an
+ * acquire demanded more in the meantime stays invalid. The task already has a busy block,
+ * so it waits for no other busy block and skips such blocks.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "internal.h"
 
-/* In bytes. */
+/* Smallest and largest read-ahead window, in bytes */
 #define KDSM_AHEAD_MIN		SZ_16K
 #define KDSM_AHEAD_MAX		SZ_1M
 
 /* ---- sequences ---- */
 
 /*
- * The window of a miss of that block, in blocks, 0: it continues no sequence. A
- * reader of the region from its start is one from the first miss on.
+ * Return the read-ahead window for a miss of this block, in blocks, or 0 if the miss
+ * continues no sequence. A sequence that starts at the region's first block is recognised
+ * at once.
  */
 static unsigned int kdsm_stream_advance(struct kdsm_coherence *coherence, u64 index,
 					struct kdsm_stream **stream)
@@ -53,7 +54,7 @@ static unsigned int kdsm_stream_advance(struct kdsm_coherence *coherence, u64 in
 	return window;
 }
 
-/* Another thread may have taken it for another sequence: then it is lost. */
+/* If another thread has reused the stream for another sequence, that sequence is lost */
 static void kdsm_stream_expect(struct kdsm_coherence *coherence, struct kdsm_stream *stream,
 			       u64 next)
 {
@@ -64,7 +65,10 @@ static void kdsm_stream_expect(struct kdsm_coherence *coherence, struct kdsm_str
 
 /* ---- blocks ---- */
 
-/* False: the sequence ends before this block, which needs more than a read. */
+/*
+ * Add a block if it can come along. Returns false if the sequence ends before this block,
+ * because the block needs more than a read.
+ */
 static bool kdsm_ahead_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    unsigned int owner, struct kdsm_ahead *ahead)
 {
@@ -76,7 +80,7 @@ static bool kdsm_ahead_take(struct kdsm_coherence *coherence, struct kdsm_block 
 		more = (known || (owner != KDSM_NOBODY && block->owner == owner)) &&
 		       !block->twin && list_empty(&block->dirty);
 		if (more) {
-			kdsm_block_begin(coherence, block);	/* without waiting */
+			kdsm_block_begin(coherence, block);	/* does not wait */
 			ahead->list[ahead->count++] = (struct kdsm_ahead_block) {
 				.block = block,
 				.known = known,
@@ -118,7 +122,7 @@ struct kdsm_ahead *kdsm_ahead_begin(struct kdsm_coherence *coherence,
 	return ahead;
 }
 
-/* It is busy no more, and valid if it is here and good. */
+/* End the busy mark. The block becomes valid if its content has arrived and is new enough. */
 static void kdsm_ahead_drop(struct kdsm_coherence *coherence,
 			    const struct kdsm_ahead_block *entry, bool is_here,
 			    kdsm_map_t map, void *arg)
@@ -136,7 +140,7 @@ static void kdsm_ahead_drop(struct kdsm_coherence *coherence,
 	mutex_unlock(&block->lock);
 }
 
-/* Leave out what is too old. */
+/* Drop the blocks whose stamps promise too little */
 static void kdsm_ahead_choose(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead,
 			      const struct kdsm_block *block, const struct kdsm_stamp *stamps)
 {
@@ -158,7 +162,7 @@ static void kdsm_ahead_choose(struct kdsm_coherence *coherence, struct kdsm_ahea
 			ahead->list[kept++] = entry;
 			continue;
 		}
-		/* Here is where the sequence will miss next. */
+		/* The sequence misses next at this block */
 		if (kept == i)
 			kdsm_stream_expect(coherence, ahead->stream, entry.block->index);
 		kdsm_ahead_drop(coherence, &entry, false, NULL, NULL);

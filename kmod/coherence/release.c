@@ -1,34 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policy release: many writers a block, sequentially consistent for programs
- * without data races. After Endo's dissertation, chapter 3: an owner that floats
- * to whoever released last, twins, write notices and logical leases in bounded
- * signatures, fast release and fast read. What is different here:
+ * Policy release: release, hand-over and lending. Any number of nodes write a block
+ * concurrently, and programs without data races are sequentially consistent. Acquires are
+ * in acquire.c, accesses in access.c.
  *
- * - Links are followed by messages, which the asked kernel answers (ownership.c).
- * - The owner that hands a block over makes the twin itself, at once, and the
- *   next one reads that: what it merges is what the twin says, with no copy sent
- *   back.
- * - A block that is handed over while there are unreleased writes in it is
- *   released by that, with a notice: they are in what was handed over.
- * - What was modified is told by the dirty bits of page tables, harvested at the
- *   release and when a block is handed over or becomes invalid. A block that many
- *   releases in a row find not modified leaves the write set.
+ * The protocol follows Endo's dissertation, chapter 3: an owner that floats to the node
+ * that released last, twins, write notices and logical leases in bounded signatures, fast
+ * release and fast read. The differences are:
  *
- * Why a read cannot see too old a value: let a write w be released before an
- * acquire. Its notice, with timestamp ts, is in the signature, or its floor is at
- * least ts. With the notice, every copy here that is older than ts becomes
- * invalid, and the next content comes from w's node, or from an owner that came
- * after it. With the floor, every copy that is good only until less than ts
- * becomes invalid; and a copy without w is such a one, as ts was chosen above the
- * read timestamp that all copies without w have at most: it is raised by the
- * owner, under the block's lock, when a copy is asked for, and passed on with the
- * ownership.
+ * - Links are followed by messages, which the kernel of the asked node answers
+ *   (ownership.c).
+ * - The owner that hands a block over makes the twin itself, at once, and the next owner
+ *   reads that twin. The next owner merges against that content, and no copy is sent back.
+ * - A hand-over releases the unreleased writes to the block, with a notice, because the
+ *   content that is handed over includes them.
+ * - The dirty bits of page tables tell which pages were modified. They are harvested at the
+ *   release, and when a block is handed over or becomes invalid. A block that several
+ *   releases in a row find unmodified leaves the write set.
  *
- * A copy may also have what is not released yet. It was read from a frame while a
- * program wrote there, so whatever was written has to be released with a notice
- * of its own, even if in the end it is what the twin says: 0, 1 and again 0 may
- * have been read as 1. Hence it is the dirty bits that tell, never a comparison.
+ * Why a read cannot return too old a value: let the release of a write w precede an
+ * acquire. The signature has w's notice, with timestamp ts, or the signature's floor is at
+ * least ts.
+ *
+ * - With the notice, every copy here that is older than ts becomes invalid. The next
+ *   content comes from w's node, or from an owner that came after w's node.
+ * - With the floor, every copy that is valid only until a timestamp below ts becomes
+ *   invalid. A copy without w is such a copy: ts was chosen above the largest read
+ *   timestamp of any copy without w. Only the owner raises the read timestamp, under the
+ *   block's lock, when a node asks for a copy, and the read timestamp is handed over with
+ *   the ownership.
+ *
+ * A copy may also hold writes that are not released yet, because it was read from a frame
+ * while a program wrote there. So every write has to be released with a notice, even if the
+ * frame ends up equal to the twin: another node may have read the 1 of the sequence 0, 1,
+ * 0. Hence dirty bits decide what was modified, never a comparison.
  */
 #include <linux/bitmap.h>
 #include <linux/mm.h>
@@ -37,26 +42,27 @@
 #include "internal.h"
 
 /*
- * So many releases in a row a block may be not modified before it is protected. To
- * look at a clean block costs next to nothing, a write fault that brings it back
- * much, and iterations of programs often have several releases. The simulator has
- * less patience.
+ * Number of consecutive releases that find a block unmodified before the block is
+ * write-protected. Checking a clean block costs next to nothing, while the write fault that
+ * brings the block back is expensive, and one iteration of a program often has several
+ * releases. The simulator sets a smaller value.
  */
 #ifndef KDSM_IDLE_MAX
 #define KDSM_IDLE_MAX	8
 #endif
-/* Blocks that a release takes over at the same time, and their bytes, at most. */
+/* Limits of the blocks that one release takes over concurrently: their number, their bytes */
 #define KDSM_TAKES_MAX		16U
 #define KDSM_TAKES_BYTES	SZ_4M
-/* A copy may be used until so much later than it was asked for, in timestamps. */
+/* Read lease: validity of a copy after its request, in logical timestamps */
 #define KDSM_LEASE	16
 
 /* ---- timestamps ---- */
 
 /*
- * This node's writes to the block up to now are released: give them a timestamp
- * of at least ts, above all read timestamps, and a notice, which is appended to
- * the former if it continues that.
+ * Publish this node's writes to the block up to now. They get a timestamp of at least ts
+ * that is above all read timestamps, and a notice. The block extends *notice if it
+ * continues the range of *notice at the same timestamp; otherwise *notice enters the
+ * signature and a new one begins. Returns the timestamp.
  */
 static u64 kdsm_block_publish(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			      u64 ts, struct kdsm_notice *notice)
@@ -94,7 +100,7 @@ static void kdsm_notice_flush(struct kdsm_coherence *coherence, struct kdsm_noti
 
 /* ---- handing over ---- */
 
-/* Take the dirty bits of the block's page tables over into modified. -ENOMEM. */
+/* Harvest the dirty bits of the block's page tables into modified. -ENOMEM. */
 static int kdsm_block_harvest(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT;
@@ -118,15 +124,15 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 	struct kdsm_notice notice = {};
 	int err = 0;
 
-	/* First, so that what is written from here on is noted for the next release. */
+	/* Harvest first: a later write sets its dirty bit again, for the next release */
 	if (!list_empty(&block->dirty))
 		err = kdsm_block_harvest(coherence, block);
 	if (err)
 		return err;
 	/*
-	 * The next one reads the twin. It stays as it is until that is done: only
-	 * an upgrade after a newer copy was fetched makes another, and while the
-	 * next one is taking over there is no newer copy.
+	 * The next owner reads the twin, which stays unchanged until then: only an upgrade
+	 * after a newer copy was fetched makes another twin, and no newer copy exists while
+	 * the next owner is taking the block over.
 	 */
 	err = kdsm_twin_make(coherence, block);
 	if (err)
@@ -141,14 +147,15 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 }
 
 /*
- * A copy is good until the read timestamp. From here on the next write timestamp
- * is above that, whoever gives it: it goes with the ownership.
+ * A copy is valid until the read timestamp. From here on the next write timestamp is above
+ * the read timestamp, whichever node chooses it, because the read timestamp is handed over
+ * with the ownership.
  */
 static int kdsm_release_lend(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			     unsigned int to, u64 clock, u64 *wts, u64 *rts)
 {
 	*rts = max(*rts, max(*wts, clock) + KDSM_LEASE);
-	/* If it was granted only, the content is elsewhere. */
+	/* A node that was only granted the block does not have the content */
 	if (kdsm_block_is_owned(block))
 		kdsm_stamp_raise(coherence, block);
 	return 0;
@@ -156,7 +163,7 @@ static int kdsm_release_lend(struct kdsm_coherence *coherence, struct kdsm_block
 
 /* ---- the write set ---- */
 
-/* Blocks in order of index. */
+/* Blocks of the write set, ordered by index */
 struct kdsm_writes {
 	size_t count;
 	struct kdsm_picked list[];
@@ -168,8 +175,8 @@ static bool kdsm_block_is_in(const struct kdsm_block *block, u64 first, u64 last
 }
 
 /*
- * What of the write set is in first..last, as it is now; more may join meanwhile, which
- * need not be seen.
+ * Collect the blocks of the write set in first..last. Blocks that join concurrently may be
+ * missing. Caller holds coherence->fence.
  */
 static struct kdsm_writes *kdsm_writes_take(struct kdsm_coherence *coherence, u64 first,
 					    u64 last)
@@ -186,7 +193,10 @@ static struct kdsm_writes *kdsm_writes_take(struct kdsm_coherence *coherence, u6
 	if (!writes)
 		return NULL;
 	spin_lock(&coherence->lock);
-	/* The fence is held, so none leaves; who joined since is at the end. */
+	/*
+	 * The fence is held, so no block leaves the list; blocks that joined since are at
+	 * the end
+	 */
 	list_for_each_entry(block, &coherence->dirty, dirty) {
 		if (writes->count == count)
 			break;
@@ -198,7 +208,7 @@ static struct kdsm_writes *kdsm_writes_take(struct kdsm_coherence *coherence, u6
 	return writes;
 }
 
-/* What of it was modified, with one flush of TLBs a run. -ENOMEM. */
+/* Find which blocks were modified, with one TLB flush for each run. -ENOMEM. */
 static int kdsm_writes_harvest(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
 {
 	size_t i, j, n;
@@ -221,8 +231,10 @@ static int kdsm_writes_harvest(struct kdsm_coherence *coherence, struct kdsm_wri
 }
 
 /*
- * Become the owner of a block with unreleased writes, or of any, and merge them with
- * what others released. Its own hand-over publishes them if somebody waits already.
+ * Become the owner of a block with unreleased writes (of any block, if any), and merge
+ * these writes with the content that other nodes released. If another node is queued for
+ * the block already, the hand-over to that node publishes the writes. Caller holds
+ * coherence->fence.
  */
 static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			   bool any)
@@ -234,13 +246,13 @@ static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *
 
 	mutex_lock(&block->lock);
 	kdsm_block_begin(coherence, block);
-	/* Handed over since, and released by that? */
+	/* A hand-over may have released the writes meanwhile */
 	if (kdsm_block_is_owned(block) || (!any && !block->modified))
 		goto end;
 	/*
-	 * Without writes of this node there may be no twin; one of whatever is in the frame
-	 * does, and writes that begin meanwhile go by it. It stays, as the fence is held and
-	 * the block busy.
+	 * A block without writes of this node may have no twin. A copy of the current frame
+	 * serves: writes that begin meanwhile are measured against it. The twin stays, because
+	 * the fence is held and the block is busy.
 	 */
 	if (!block->twin)
 		err = kdsm_twin_make(coherence, block);
@@ -270,7 +282,7 @@ static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *
 	kdsm_block_cached(coherence, block, false);
 	kdsm_coherence_count(coherence, SLOW_RELEASES, 1);
 	kdsm_block_end(coherence, block);
-	kdsm_ownership_taken(coherence, block);		/* unlocks */
+	kdsm_ownership_taken(coherence, block);		/* drops the lock */
 	kdsm_bounce_free(bounce);
 	return 0;
 end:
@@ -283,23 +295,23 @@ end:
 /* ---- taking over many ---- */
 
 /*
- * Most of a take is waiting for the network, so several are under way at once: one by
- * the task that releases, the others by works, as far as there are any. Each gets the
- * next block that is to be taken over.
+ * A take mostly waits for the network, so a release runs several takes concurrently: one in
+ * the releasing task, the others in work items, as far as these start. Each picks the next
+ * block that has to be taken over.
  *
- * Who takes over a block waits for nothing but this one block: it holds no lock and
- * has no other block busy meanwhile, here or elsewhere, and whoever has or wants the
- * block does not either. So no take waits for another one of the same release, and
- * two releases that take over the same blocks, each in its own order, do not wait for
- * each other in a circle. Nor has any work to run for a release to come to an end: the
- * task takes over what is left.
+ * A take waits for nothing but its one block. It holds no block's lock and has no other
+ * block busy meanwhile, on this node or elsewhere, and the same holds for every task that
+ * has or wants the block. So no take waits for another take of the same release, and two
+ * releases that take over the same blocks in different orders do not deadlock. A release
+ * does not depend on its work items either, because the releasing task takes over all
+ * blocks that are left.
  */
 struct kdsm_takes {
 	struct kdsm_coherence *coherence;
 	const struct kdsm_writes *writes;
-	spinlock_t lock;		/* guards the rest */
+	spinlock_t lock;		/* protects next and err */
 	size_t next;
-	int err;			/* the first; no more are begun then */
+	int err;			/* the first error; no take begins after it */
 	struct kdsm_takes_work {
 		struct work_struct work;
 		struct kdsm_takes *takes;
@@ -311,7 +323,7 @@ static bool kdsm_write_needs_take(const struct kdsm_picked *write)
 	return write->modified && !kdsm_block_is_owned(write->block);
 }
 
-/* NULL: there are no more, or one has failed. */
+/* Returns NULL if no block is left or a take has failed */
 static struct kdsm_block *kdsm_takes_next(struct kdsm_takes *takes)
 {
 	const struct kdsm_writes *writes = takes->writes;
@@ -347,7 +359,7 @@ static void kdsm_takes_work(struct work_struct *work)
 	kdsm_takes_run(container_of(work, struct kdsm_takes_work, work)->takes);
 }
 
-/* Become the owner of all that was modified. What is not taken over stays modified. */
+/* Become the owner of all modified blocks. A block that is not taken over stays modified. */
 static int kdsm_writes_take_over(struct kdsm_coherence *coherence,
 				 const struct kdsm_writes *writes)
 {
@@ -373,7 +385,7 @@ static int kdsm_writes_take_over(struct kdsm_coherence *coherence,
 		queue_work(system_unbound_wq, &takes->works[i].work);
 	}
 	kdsm_takes_run(takes);
-	/* Those that have not begun have nothing to do any more. */
+	/* Work items that have not started would find nothing to do */
 	for (i = 0; i < works; i++)
 		cancel_work_sync(&takes->works[i].work);
 	err = takes->err;
@@ -382,8 +394,8 @@ static int kdsm_writes_take_over(struct kdsm_coherence *coherence,
 }
 
 /*
- * Give what was modified a timestamp. A block that was handed over meanwhile got
- * its own then.
+ * Give the modified blocks a timestamp. A block that was handed over meanwhile got its own
+ * timestamp then.
  */
 static void kdsm_writes_publish(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
 {
@@ -410,16 +422,16 @@ static void kdsm_writes_publish(struct kdsm_coherence *coherence, struct kdsm_wr
 	kdsm_notice_flush(coherence, &notice);
 }
 
-/* ---- blocks that nobody writes ---- */
+/* ---- blocks that programs have stopped writing ---- */
 
 /*
- * Blocks that nobody writes leave the write set. First each is readable, so that a
- * write that faults brings it back; then the run is write-protected; then a last look
- * whether something was written in between, which the next release sees to. Meanwhile
- * a block is in the write set and readable: its page tables may have notes of what was
- * modified, as those of any in the write set; see kdsm_release_handover(). As the
- * fence is held it becomes neither invalid nor owned, and nobody else takes it out of
- * the set.
+ * Blocks that programs have stopped writing leave the write set, in three steps. First each
+ * block becomes readable, so that a write that faults brings the block back. Then the run
+ * is write-protected. Then a last harvest finds writes made in between; such a block stays,
+ * and the next release publishes these writes. In the meantime a block is readable and in
+ * the write set, so its page tables may have dirty bits; see kdsm_release_handover(). The
+ * fence is held, so the block becomes neither invalid nor owned, and no other task takes
+ * the block out of the set.
  */
 static bool kdsm_write_is_idle(struct kdsm_picked *write)
 {
@@ -437,14 +449,17 @@ static bool kdsm_write_is_idle(struct kdsm_picked *write)
 	return idle;
 }
 
-/* What was mapped for writing since, or written before it was protected, stays. */
+/*
+ * Keep a block that was mapped writable again, or written before it was protected. unknown:
+ * the harvest failed, so the block counts as modified.
+ */
 static void kdsm_write_retire(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			      bool unknown)
 {
 	mutex_lock(&block->lock);
 	block->modified |= unknown;
 	if (block->state == KDSM_BLOCK_READABLE && !block->modified) {
-		/* An unmodified frame is its own twin. */
+		/* An unmodified frame is its own twin */
 		if (!kdsm_block_is_owned(block))
 			block->twin = false;
 		kdsm_block_dirty(coherence, block, false);
@@ -461,7 +476,7 @@ static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_wri
 	size_t count = 0, i, j, n;
 	int err;
 
-	/* Nobody needs the others any more. */
+	/* From here on only the idle blocks matter: reuse the array for these */
 	for (i = 0; i < writes->count; i++)
 		if (kdsm_write_is_idle(&writes->list[i]))
 			idle[count++] = writes->list[i];
@@ -482,7 +497,7 @@ static int kdsm_release_some(struct kdsm_coherence *coherence, u64 from, u64 to,
 	struct kdsm_writes *writes;
 	int err;
 
-	/* Who comes while another releases waits: its writes may be in that. */
+	/* A caller waits for a concurrent release, which may include the caller's writes */
 	mutex_lock(&coherence->fence);
 	writes = kdsm_writes_take(coherence, from, to);
 	if (!writes) {
@@ -513,7 +528,7 @@ static int kdsm_release_release(struct kdsm_coherence *coherence,
 
 /* ---- hints ---- */
 
-/* As if these blocks were handed over: they get a notice of their own. */
+/* The blocks get a notice of their own, as if they were handed over */
 static int kdsm_release_flush(struct kdsm_coherence *coherence, u64 first, u64 last)
 {
 	return kdsm_release_some(coherence, first, last, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policy release: runs, neighbouring blocks whose mappings are changed together,
- * with one flush of TLBs each.
+ * Policy release: runs of neighbouring blocks. The mappings of a run are changed together,
+ * with one TLB flush.
  */
 #include <linux/bitmap.h>
 #include <linux/mm.h>
@@ -10,7 +10,7 @@
 
 #include "internal.h"
 
-/* More neighbours than that are several runs. */
+/* Maximum length of a run, in blocks */
 #define KDSM_RUN_MAX	4096U
 
 static int kdsm_picked_compare(const void *a, const void *b)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Bounded signatures; see signature.h. No locks: who holds one guards it. */
+/* Bounded signatures; see coherence.h. There are no locks: the caller guards the signature. */
 #include <linux/minmax.h>
 #include <linux/string.h>
 
@@ -11,10 +11,10 @@ void kdsm_signature_init(struct kdsm_signature *signature)
 }
 
 /*
- * Of blocks that were written again later, the newer notice tells all: it was given by
- * an owner, whose content had the older writes in it. So the older need not name those
- * at its ends. False: none is left. The same for one of the same time, which is the same
- * writer's, or of other blocks.
+ * Take the blocks that a newer notice covers off the ends of an older notice. The newer
+ * notice suffices for these blocks, because an owner made it, and that owner's content had
+ * the older writes. The same holds for a notice of equal timestamp: it is the same
+ * writer's, or covers other blocks. Returns false if no block is left.
  */
 static bool kdsm_notice_trim(struct kdsm_notice *notice, const struct kdsm_notice *newer)
 {
@@ -68,7 +68,7 @@ void kdsm_signature_merge(struct kdsm_signature *signature,
 		kdsm_signature_add(signature, &other->notices[i]);
 	if (other->floor <= signature->floor)
 		return;
-	/* What the floor says now need not be listed. */
+	/* The new floor covers these notices */
 	signature->floor = other->floor;
 	while (gone < signature->count &&
 	       signature->notices[gone].ts <= signature->floor)

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policy release: stamps, by which a node that does not know who wrote a block
- * reads it without asking anybody (the lock-free read of Endo's dissertation, 3.4.3,
- * with one word less to be written by the reader).
+ * Policy release: stamps. With a stamp, a node that does not know the writer of a block reads
+ * the block without asking any node (the lock-free read of Endo's dissertation, 3.4.3, with
+ * one word less for the reader to write).
  *
- * The stamp of a block at a node is a promise: whoever reads the stamp, and after
- * that the frame, has all writes with timestamps of at most that. It is made by an
- * owner, whose frame has all writes that are released; those that come later get
- * timestamps above its read timestamp, which is what the stamp says. It is never
- * taken back: a frame changes by stores of programs, which belong to newer writes,
- * and by content that is newer than what is there. For this it matters that
- * nothing is put into a frame that may be older (see kdsm_miss_probe()).
+ * The stamp of a block at a node is a promise: a reader that reads the stamp, and after
+ * that the frame, gets all writes with timestamps up to the stamp's. Only an owner makes
+ * the promise. The owner's frame has all released writes, and later writes get timestamps
+ * above the owner's read timestamp, which is the value of the stamp. The promise is never
+ * taken back, because a frame changes only by stores of programs, which belong to newer
+ * writes, and by newer content. Therefore no task may ever put content into a frame that
+ * may be older than the frame's (see kdsm_miss_probe()).
  *
- * So a reader needs no owner for content that is good until the stamp, if that is
- * not before its floor. Otherwise the owner has to raise its read timestamp, and
- * is asked to by a message.
+ * So a reader needs no owner for content that is valid until the stamp's timestamp, if that
+ * is not below the reader's floor. Otherwise the reader sends the owner a message, and the
+ * owner raises its read timestamp.
  *
- * What is read may be torn, even inside a word. Of a stamp this is seen by the
- * check; of content it does no harm, as for any read of a frame that programs
- * write at the same time: what is written at that time is a newer write.
+ * A read may be torn, even inside a word. The check word detects a torn stamp. Torn content
+ * does no harm, as for any read of a frame that programs write concurrently: the stores
+ * that tear the read belong to a newer write.
  */
 #include <linux/mm.h>
 
@@ -38,9 +38,12 @@ void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block 
 	lockdep_assert_held(&block->lock);
 	page = kdsm_memory_page(coherence->stamps, offset >> PAGE_SHIFT);
 	if (IS_ERR(page))
-		return;		/* The promise that was made still holds. */
+		return;		/* the earlier promise still holds */
 	stamp = page_address(page) + (offset & (PAGE_SIZE - 1));
-	/* What was written to the frame, then the promise: a reader goes the other way. */
+	/*
+	 * Order the stores to the frame before the promise. Readers read in the opposite
+	 * order: see ordered in kdsm_fetch_stamps().
+	 */
 	smp_mb();
 	WRITE_ONCE(stamp->good, cpu_to_le64(block->rts));
 	WRITE_ONCE(stamp->check, kdsm_stamp_check(block->rts));

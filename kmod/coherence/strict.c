@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policy strict: one writer or many readers a block, sequentially consistent for
- * all programs. After Ivy's dynamic distributed manager (Li and Hudak 1989): the
- * owner knows who has copies; who wants to write becomes the owner, takes over
- * the set of readers and has their copies unmapped; links lead to the owner
- * (ownership.c). After Myrland's thesis (4.3) a node keeps what it got for a
- * lease, so that two that fight over a block both make progress.
+ * Policy strict: a block has one writer or many readers, and all programs are sequentially
+ * consistent. The protocol follows Ivy's dynamic distributed manager (Li and Hudak 1989).
+ * The owner knows the nodes with copies. A node that wants to write becomes the owner,
+ * takes over the set of readers and has the readers unmap their copies. Links lead to the
+ * owner (ownership.c). As in Myrland's thesis (4.3), a node keeps a block that it got for a
+ * lease, so that two nodes that compete for a block both make progress.
  *
- * The owner's copy is writable only while there are no readers. Why no two nodes
- * disagree: content is fetched from the owner's frame after the owner has unmapped it,
- * under the block's lock; an owner makes it writable again only after every reader
- * has said that its copy is gone, or never came: a reader that is fetching is told so
- * by stale, and asks again.
+ * The owner's copy is writable only while there are no readers. Why no two nodes disagree:
+ * a reader fetches content from the owner's frame after the owner has unmapped that frame,
+ * under the block's lock. An owner makes the frame writable again only after every reader
+ * has answered that its copy is gone or never arrived. A reader that is fetching at that
+ * time finds stale set, and asks again.
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
@@ -20,7 +20,10 @@
 
 #include "internal.h"
 
-/* A reader that still has its lease is asked again after, in microseconds. */
+/*
+ * Interval between requests to a reader that still has its lease, in us, and their timeout,
+ * in jiffies
+ */
 #define KDSM_INVALIDATE_PAUSE	50
 #define KDSM_INVALIDATE_TIMEOUT	(60 * HZ)
 
@@ -39,9 +42,9 @@ static bool kdsm_lease_is_over(const struct kdsm_block *block)
 /* ---- losing a block ---- */
 
 /*
- * Nobody here can use it any more, or for reading only. To protect it from writing is
- * not enough for that: of an entry that is dirty mprotect makes a writable one, without
- * a fault.
+ * Unmap the block. The new state says whether programs of this node may still fault it in
+ * for reading. Write protection would not be enough: mprotect makes a dirty entry writable
+ * again without a fault.
  */
 static void kdsm_strict_unmap(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			      enum kdsm_block_state state)
@@ -63,7 +66,7 @@ static int kdsm_strict_handover(struct kdsm_coherence *coherence, struct kdsm_bl
 	return 0;
 }
 
-/* Room for the set of readers. With the block's lock; stays until exit. */
+/* Allocate the set of readers, which lives until exit. Caller holds the block's lock. */
 static int kdsm_readers_alloc(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	lockdep_assert_held(&block->lock);
@@ -77,9 +80,9 @@ static int kdsm_strict_lend(struct kdsm_coherence *coherence, struct kdsm_block 
 {
 	lockdep_assert_held(&block->lock);
 	/*
-	 * This node may also have been granted the block and have failed to bring the
-	 * content: that stays as it is, where it is, until somebody takes it over, and
-	 * with it the set of readers.
+	 * This node may also have been granted the block and have failed to fetch the
+	 * content. Then the content stays unchanged where it is, and the set of readers
+	 * stays with the block, until a node takes the block over.
 	 */
 	if (block->next != KDSM_NOBODY || !kdsm_lease_is_over(block))
 		return -EAGAIN;
@@ -91,7 +94,7 @@ static int kdsm_strict_lend(struct kdsm_coherence *coherence, struct kdsm_block 
 	return 0;
 }
 
-/* The owner wants this node's copy gone. */
+/* The owner asks this node to give up its copy */
 int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 				    struct kdsm_request *request)
 {
@@ -115,7 +118,7 @@ int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
 		kdsm_coherence_count(coherence, INVALIDATIONS, 1);
 	}
-	/* What is being fetched at this moment is not to be used. */
+	/* Content that is being fetched at this moment must not be used */
 	if (what == KDSM_ANSWER_YES)
 		block->stale = true;
 	err = kdsm_answer(request, what, 0);
@@ -125,7 +128,7 @@ int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 
 /* ---- getting a block ---- */
 
-/* Have a reader's copy unmapped. One that cannot be reached has no access either. */
+/* Have a reader unmap its copy. An error means that the reader may still have the copy. */
 static int kdsm_reader_invalidate(struct kdsm_coherence *coherence, struct kdsm_block *block,
 				  unsigned int reader)
 {
@@ -144,8 +147,8 @@ static int kdsm_reader_invalidate(struct kdsm_coherence *coherence, struct kdsm_
 }
 
 /*
- * With the block busy and the role TAKING, which keeps new readers away: all
- * copies but this node's are gone when it returns 0.
+ * Have all other nodes give up their copies; returns 0 when all have done so. The block is
+ * busy and its role is TAKING, so no new reader gets a copy.
  */
 static int kdsm_readers_invalidate(struct kdsm_coherence *coherence,
 				   struct kdsm_block *block)
@@ -166,7 +169,7 @@ static int kdsm_readers_invalidate(struct kdsm_coherence *coherence,
 	return 0;
 }
 
-/* Bring a copy. Drops the lock meanwhile. */
+/* Fetch a copy. Caller holds the block's lock; the function drops the lock meanwhile. */
 static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	unsigned int from;
@@ -189,7 +192,10 @@ static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_b
 	return 0;
 }
 
-/* Become the only one who has it. Drops the lock meanwhile. */
+/*
+ * Become the only node with the block. Caller holds the block's lock; the function drops
+ * the lock meanwhile.
+ */
 static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	unsigned int from = coherence->node;
@@ -197,12 +203,12 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 	u64 wts, rts;
 	int err;
 
-	/* Before asking: an owner whose set has no room would be lost with the block. */
+	/* Before asking: without room for the set, a hand-over to this node would lose the block */
 	err = kdsm_readers_alloc(coherence, block);
 	if (err)
 		return err;
 	if (kdsm_block_is_owned(block)) {
-		/* Who asks meanwhile waits, as if this node had just got it. */
+		/* A node that asks meanwhile is queued, as if this node had just got the block */
 		block->role = KDSM_ROLE_TAKING;
 		mutex_unlock(&block->lock);
 	} else {
@@ -213,7 +219,7 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 			return err;
 		}
 	}
-	/* From here on nobody but this node can make the copy here invalid. */
+	/* From here on only this node can make its copy invalid */
 	mutex_lock(&block->lock);
 	has_copy = block->state != KDSM_BLOCK_INVALID;
 	mutex_unlock(&block->lock);
@@ -223,7 +229,7 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 		err = kdsm_readers_invalidate(coherence, block);
 	mutex_lock(&block->lock);
 	if (err) {
-		/* Readable is what it is, if it was; who waits gets it as owner. */
+		/* A node with the content becomes the owner all the same, and keeps its access */
 		if (!has_copy && from != coherence->node) {
 			mutex_unlock(&block->lock);
 			kdsm_ownership_fail(coherence, block);
@@ -234,7 +240,7 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 		block->state = KDSM_BLOCK_WRITABLE;
 	}
 	kdsm_lease_begin(coherence, block);
-	kdsm_ownership_taken(coherence, block);		/* unlocks */
+	kdsm_ownership_taken(coherence, block);		/* drops the lock */
 	mutex_lock(&block->lock);
 	return err;
 }
@@ -264,7 +270,7 @@ static int kdsm_strict_own_map(void *arg, u64 index, bool writable)
 	return 0;
 }
 
-/* A hint: as if it were written. */
+/* Take ownership as a write would */
 static int kdsm_strict_own(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	return kdsm_strict_access(coherence, block, true, kdsm_strict_own_map, NULL);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Twins: the content of a block as it was last merged. What this node changed is
- * the frame against the twin, what others changed is theirs against the twin.
+ * Twins: the content of a block as of the last merge. The difference between the frame and
+ * the twin is what this node changed. The difference between another node's content and the
+ * twin is what other nodes changed.
  */
 #include <linux/atomic.h>
 #include <linux/mm.h>
@@ -27,10 +28,10 @@ int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block)
 }
 
 /*
- * Bring what others changed, theirs against the twin, into the frame, in which
- * programs may be writing other bytes at this moment: hence word by word, by an
- * atomic exclusive-or. A byte that both changed is a data race of the program's.
- * With keep the twin becomes theirs.
+ * Merge the changes of other nodes (theirs against the twin) into the frame. Programs may
+ * be writing other bytes of the frame concurrently, so each word is merged by an atomic
+ * exclusive-or. A byte that both sides changed is a data race of the program. If keep, the
+ * twin becomes theirs.
  */
 void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		     const struct kdsm_bounce *theirs, bool keep)
@@ -40,7 +41,7 @@ void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 
 	lockdep_assert_held(&block->lock);
 	for (i = 0; i < theirs->count; i++) {
-		/* Both exist, as there is a twin. */
+		/* Both pages exist because the block has a twin */
 		atomic64_t *frame = kdsm_block_page(coherence, coherence->frames, block, i);
 		u64 *twin = kdsm_block_page(coherence, coherence->twins, block, i);
 		const u64 *news = theirs->pages[i];
