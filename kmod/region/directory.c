@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The directory of regions. Node 0 keeps it, so that names and addresses are
- * agreed by one mutex rather than by a protocol; opening is rare, and operations
- * never come here.
+ * The directory of regions. Node 0 keeps the directory, so that one mutex, rather than a
+ * protocol, makes names and addresses agree. Opening is rare, and operations never involve
+ * the directory. Regions as each node has them are in region.c.
  *
- * A region is added on every node before its creator hears of it, so whoever
- * opens it finds it everywhere. It is removed when no node has it open, unless
- * it was made to be kept; then, when it was destroyed as well. Its addresses are
- * not used again before every node that had a part has said that it is gone.
+ * Node 0 adds a region on every node before it answers the creator, so a node that opens
+ * the region finds it everywhere. Node 0 removes a region when no node has it open. A
+ * region that was made with KDSM_REGION_KEEP has to be destroyed as well. Node 0 reuses the
+ * addresses only after every node that had a part has answered that the part is gone.
  *
- * A node that cannot be reached may come back with all that it had open, so it
- * keeps that for a minute. One that came up anew has nothing.
+ * A node that cannot be reached may come back with all regions that it had open, so node 0
+ * keeps its opens for a minute. A node that came up again has no region open.
  *
- * Nobody waits in a circle: nodes wait for node 0 holding their open_lock, node
- * 0 waits for nodes holding the directory's lock, and the handlers that it waits
- * for (add, remove) take neither.
+ * No cycle of waiting exists: nodes wait for node 0 with their open_lock held, node 0 waits
+ * for nodes with the directory's lock held, and the handlers that node 0 waits for (add,
+ * remove) take neither lock.
  */
 #include <linux/bitmap.h>
 #include <linux/random.h>
@@ -23,33 +23,37 @@
 #include "internal.h"
 
 /*
- * Where regions are mapped: the same in every program. Above what the loader
- * uses for position-independent programs with sanitizers, below their stacks.
+ * Addresses of regions, the same in every program. They lie above the addresses that the
+ * loader uses for position-independent programs with sanitizers, and below the stacks of
+ * such programs.
  */
 #define KDSM_ARENA_START	0x200000000000ULL
 #define KDSM_ARENA_END		0x500000000000ULL
 #define KDSM_REGIONS_MAX	4096
 
-/* A silent node is asked again so often, and its opens are dropped so late. */
+/*
+ * Interval between probes of a silent node, and silence after which its opens are dropped;
+ * in jiffies
+ */
 #define KDSM_DIRECTORY_RETRY	(5 * HZ)
 #define KDSM_DIRECTORY_FORGET	(60 * HZ)
 
 struct kdsm_entry {
 	struct list_head link;		/* ordered by base */
 	struct kdsm_wire_region region;
-	bool unlinked;			/* destroyed or unused: no name any more */
-	unsigned long *opened;		/* by which nodes */
-	unsigned long *parts;		/* which nodes hold a part */
+	bool unlinked;			/* destroyed or unused; has no name any more */
+	unsigned long *opened;		/* nodes that have the region open */
+	unsigned long *parts;		/* nodes that hold a part */
 };
 
 struct kdsm_directory {
 	struct kdsm_cluster *cluster;
-	struct mutex lock;	/* over all of it, also while nodes are told */
+	struct mutex lock;	/* protects all fields; held during messages to nodes */
 	struct list_head entries;
 	u32 last_id;
-	unsigned long *anew;	/* nodes whose former opens and parts are void */
+	unsigned long *anew;	/* came up again: their earlier opens and parts are void */
 	unsigned long *silent;	/* nodes that did not answer */
-	unsigned long *asked;	/* jiffies: by the work in vain, first; or 0 */
+	unsigned long *asked;	/* jiffies of the first unanswered probe, by node; or 0 */
 	struct delayed_work work;
 };
 
@@ -64,7 +68,7 @@ int kdsm_directory_init(struct kdsm_cluster *cluster)
 	cluster->directory = directory;
 	directory->cluster = cluster;
 	mutex_init(&directory->lock);
-	/* Not those of a former life, which nodes may still have open. */
+	/* Avoid the ids of an earlier directory, whose regions nodes may still have open */
 	directory->last_id = get_random_u16();
 	INIT_LIST_HEAD(&directory->entries);
 	INIT_DELAYED_WORK(&directory->work, kdsm_directory_work);
@@ -100,7 +104,7 @@ void kdsm_directory_exit(struct kdsm_cluster *cluster)
 
 /* ---- telling the nodes ---- */
 
-/* Tell the nodes that hold a part to free it. True: none does any more. */
+/* Have the nodes that hold a part free it. Returns true if no node holds a part any more. */
 static bool kdsm_entry_remove(struct kdsm_cluster *cluster, struct kdsm_entry *entry)
 {
 	struct kdsm_directory *directory = cluster->directory;
@@ -108,7 +112,7 @@ static bool kdsm_entry_remove(struct kdsm_cluster *cluster, struct kdsm_entry *e
 	int err;
 
 	for_each_set_bit(node, entry->parts, cluster->nodes) {
-		/* Not to wait for it under the lock: the work finds out. */
+		/* Do not wait for a silent node under the lock: the work probes it */
 		if (test_bit(node, directory->silent))
 			continue;
 		err = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_REMOVE,
@@ -129,7 +133,7 @@ static int kdsm_entry_add(struct kdsm_cluster *cluster, struct kdsm_entry *entry
 	for (node = 0; node < cluster->nodes; node++) {
 		err = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_ADD,
 				   &entry->region, sizeof(entry->region), NULL, NULL);
-		/* Who did not answer may have added it all the same. */
+		/* A node that did not answer may have added the region all the same */
 		if (!err || !kdsm_message_was_heard(err))
 			__set_bit(node, entry->parts);
 		if (err) {
@@ -140,7 +144,10 @@ static int kdsm_entry_add(struct kdsm_cluster *cluster, struct kdsm_entry *entry
 	return 0;
 }
 
-/* Remove it if nobody needs it any more; nodes that do not answer later. */
+/*
+ * Remove the region unless it is still needed. The work repeats the removal for nodes that
+ * do not answer. Caller holds directory->lock.
+ */
 static void kdsm_entry_release(struct kdsm_cluster *cluster, struct kdsm_entry *entry)
 {
 	bool kept = le32_to_cpu(entry->region.flags) & KDSM_REGION_KEEP;
@@ -187,7 +194,10 @@ static u64 kdsm_part_size(u64 size, unsigned int nodes, u32 block_size)
 	return part < KDSM_CHUNK_SIZE ? part : ALIGN(part, KDSM_CHUNK_SIZE);
 }
 
-/* First fit, by chunks. The list is ordered by base; *before: where it goes. */
+/*
+ * First fit, in units of chunks. The list is ordered by base, and *before is the place
+ * where the new entry has to be inserted. Returns 0 if there is no room.
+ */
 static u64 kdsm_find_base(struct kdsm_directory *directory, u64 size, unsigned int nodes,
 			  struct list_head **before)
 {
@@ -209,7 +219,7 @@ static u64 kdsm_find_base(struct kdsm_directory *directory, u64 size, unsigned i
 
 static u32 kdsm_find_id(struct kdsm_directory *directory)
 {
-	/* Not at once again: late notices of a former region go astray. */
+	/* Do not reuse an id soon: a late notice for the old region would reach the new one */
 	do
 		directory->last_id = directory->last_id % U16_MAX + 1;
 	while (kdsm_entry_by_id(directory, directory->last_id));
@@ -291,7 +301,7 @@ static bool kdsm_entry_fits(const struct kdsm_cluster *cluster,
 		       le64_to_cpu(entry->region.part_size);
 }
 
-/* ---- nodes that are gone ---- */
+/* ---- nodes that cannot be reached or came up again ---- */
 
 void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, bool anew)
 {
@@ -299,7 +309,7 @@ void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, b
 
 	if (cluster->node != 0)
 		return;
-	/* Not here: the caller may be the one that the lock's holder waits for. */
+	/* Only mark the node: the lock's holder may be waiting for the caller */
 	set_bit(node, anew ? directory->anew : directory->silent);
 	if (anew)
 		mod_delayed_work(system_wq, &directory->work, 0);
@@ -322,8 +332,8 @@ static void kdsm_directory_drop(struct kdsm_cluster *cluster, unsigned int node,
 }
 
 /*
- * What a node had open before it came up anew is void. It is marked before it is
- * let in, so a request of its new life finds the mark.
+ * Void what a node had open before it came up again. The node is marked before it is let
+ * in, so a request of its new incarnation finds the mark. Caller holds directory->lock.
  */
 static void kdsm_directory_catch_up(struct kdsm_cluster *cluster, unsigned int node)
 {
@@ -331,7 +341,7 @@ static void kdsm_directory_catch_up(struct kdsm_cluster *cluster, unsigned int n
 		kdsm_directory_drop(cluster, node, true);
 }
 
-/* Has it anything open, or a part that is to go? */
+/* Whether the node has a region open, or a part that has to be freed */
 static bool kdsm_directory_needs(struct kdsm_directory *directory, unsigned int node)
 {
 	struct kdsm_entry *entry;
@@ -345,7 +355,7 @@ static bool kdsm_directory_needs(struct kdsm_directory *directory, unsigned int 
 	return needs;
 }
 
-/* Is a node that was silent still so, and for too long? */
+/* Whether a silent node is still silent, and has been so for KDSM_DIRECTORY_FORGET */
 static bool kdsm_directory_ask(struct kdsm_cluster *cluster, unsigned int node)
 {
 	struct kdsm_directory *directory = cluster->directory;
@@ -503,13 +513,13 @@ int kdsm_directory_serve_tune(void *context, struct kdsm_request *request)
 		err = -ENOENT;
 	else if (entry->region.policy != cpu_to_le32(KDSM_POLICY_STRICT))
 		err = -EOPNOTSUPP;
-	/* The handler takes no lock that somebody holds who waits for this node. */
+	/* The handler takes no lock that a task may hold while it waits for this node */
 	for (node = 0; node < cluster->nodes && (!err || err == -EHOSTDOWN); node++) {
 		if (!test_bit(node, entry->parts))
 			continue;
 		told = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_TUNED, wire,
 				    sizeof(*wire), NULL, NULL);
-		/* The others are told all the same. */
+		/* Go on and tell the other nodes */
 		if (told)
 			err = kdsm_message_was_heard(told) ? told : -EHOSTDOWN;
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Faults of mappings of coherent regions. What a block may be mapped as is decided
- * by the policy, under the block's lock; the entry is made under it, too, so that
- * it cannot be missed when the block is taken away.
+ * Faults of mappings of coherent regions, and access by debuggers. The policy decides under
+ * the block's lock how a block may be mapped. The page table entry is made under the same
+ * lock, so that a task that takes the block away misses no entry.
  */
 #include <linux/mm.h>
 
@@ -15,11 +15,11 @@ struct kdsm_fault {
 	unsigned long address;		/* of the page */
 	pgoff_t pgoff;			/* in the region */
 	u64 index;			/* of the block */
-	bool present;			/* there is an entry, for reading */
+	bool present;			/* a read-only entry exists */
 	vm_fault_t ret;
 };
 
-/* One page of a block. An entry that is there stays as it is. */
+/* Insert an entry for one page of a block. An existing entry stays unchanged. */
 static vm_fault_t kdsm_fault_insert(struct kdsm_fault *fault, pgoff_t pgoff, bool writable)
 {
 	struct page *page = kdsm_memory_page(fault->region->memory, pgoff);
@@ -28,7 +28,7 @@ static vm_fault_t kdsm_fault_insert(struct kdsm_fault *fault, pgoff_t pgoff, boo
 
 	if (IS_ERR(page))
 		return VM_FAULT_SIGBUS;
-	/* As a private mapping would be: for reading only. */
+	/* Read-only, like an entry of a private mapping */
 	if (!writable)
 		flags &= ~VM_SHARED;
 	return vmf_insert_pfn_prot(vma, vma->vm_start + ((pgoff - vma->vm_pgoff) << PAGE_SHIFT),
@@ -36,8 +36,8 @@ static vm_fault_t kdsm_fault_insert(struct kdsm_fault *fault, pgoff_t pgoff, boo
 }
 
 /*
- * All of the block that the mapping has, so that there is no fault for each page.
- * That one ahead of need cannot be mapped is no error.
+ * Map all pages of the block that the mapping covers, so that not every page faults.
+ * Failing to map a page other than the faulting one is no error.
  */
 static void kdsm_fault_around(struct kdsm_fault *fault, u64 index, bool writable)
 {
@@ -57,7 +57,7 @@ static int kdsm_fault_map(void *arg, u64 index, bool writable)
 	struct kdsm_fault *fault = arg;
 
 	if (index == fault->index) {
-		/* One that is there is not replaced. */
+		/* The insertion would not replace an existing entry */
 		if (fault->present)
 			zap_vma_ptes(fault->vma, fault->address, PAGE_SIZE);
 		fault->ret = kdsm_fault_insert(fault, fault->pgoff, writable);
@@ -75,12 +75,12 @@ static vm_fault_t kdsm_fault_access(struct vm_fault *vmf, bool write, bool prese
 		.address = vmf->address & PAGE_MASK,
 		.pgoff = vmf->pgoff,
 		.present = present,
-		.ret = VM_FAULT_NOPAGE,		/* look again */
+		.ret = VM_FAULT_NOPAGE,		/* retry the access */
 	};
 
 	fault.index = (u64)vmf->pgoff << PAGE_SHIFT >> region->coherence->block_shift;
 	if (kdsm_coherence_access(region->coherence, fault.index, write, kdsm_fault_map, &fault))
-		return VM_FAULT_SIGBUS;		/* no memory: never the OOM killer */
+		return VM_FAULT_SIGBUS;		/* no memory: never call the OOM killer */
 	return fault.ret;
 }
 
@@ -125,7 +125,7 @@ static int kdsm_peek_copy(void *arg, u64 index, bool writable)
 	return 0;
 }
 
-/* ptrace and /proc/PID/mem: as if the program did it. */
+/* Access by ptrace and /proc/PID/mem, as if the program did it */
 static int kdsm_fault_peek(struct vm_area_struct *vma, unsigned long address, void *buffer,
 			   int length, int write)
 {
@@ -150,19 +150,20 @@ static int kdsm_fault_peek(struct vm_area_struct *vma, unsigned long address, vo
 	return err ?: peek.length;
 }
 
-/* A part of a mapping, or a child's. */
+/* The new mapping is a part of a split mapping, or a child's copy */
 static void kdsm_fault_open(struct vm_area_struct *vma)
 {
 	struct kdsm_region *region = vma->vm_private_data;
 
-	/* Nobody can be told that it failed. */
+	/* open() cannot fail: count the mapping as unwatched instead */
 	if (region->policy == KDSM_POLICY_RELEASE && kdsm_mappings_add(region, vma->vm_mm))
 		kdsm_mappings_add_unwatched(region);
 }
 
 /*
- * The page tables' notes of what was written are gone with the mapping, and no CPU has
- * an entry any more. Until the blocks are marked notifier.c stands in for them.
+ * The mapping is gone, together with the dirty bits of its page tables, and no CPU has a
+ * TLB entry of it any more. Until the blocks are marked here, notifier.c keeps the mapping
+ * in doubt, so that each harvest reports all pages as written.
  */
 static void kdsm_fault_close(struct vm_area_struct *vma)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Inside the layer of regions: the calls that its files share. */
+/* Declarations that the files of this folder share. Other folders include region.h only. */
 #ifndef KDSM_REGION_INTERNAL_H
 #define KDSM_REGION_INTERNAL_H
 
@@ -8,38 +8,40 @@
 
 #include "region/region.h"
 
-/* Of a region: its parts are rounded up, and end before KDSM_LOCKS_OFFSET. */
+/* Largest size of a region, in bytes: rounded-up parts must end before KDSM_LOCKS_OFFSET */
 #define KDSM_SIZE_MAX		(BIT_ULL(44) - BIT_ULL(33))
 
 /* ---- mapping.c ---- */
 
 extern const struct kdsm_mapping_ops kdsm_region_mapping_ops;
 
-/* The inode that all mappings of a coherent region hang on. ERR_PTR(). */
+/* Create the inode of all mappings of a coherent region. ERR_PTR() on errors. */
 struct inode *kdsm_vm_inode_create(void);
 void kdsm_vm_inode_destroy(struct inode *inode);
 
-/* Refuses: to move a mapping would break the promise that a region has one address. */
+/* Refuses every mremap: a region has one address, and a moved mapping would have another */
 int kdsm_vm_mremap(struct vm_area_struct *vma);
 
 /* ---- fault.c ---- */
 
-/* Of mappings of coherent regions. */
+/* Operations of mappings of coherent regions */
 extern const struct vm_operations_struct kdsm_fault_ops;
 
 /* ---- notifier.c ---- */
 
 void kdsm_mappings_init(struct kdsm_mappings *mappings);
 /*
- * A vma of the process maps the region from now on, or one less does, whose
- * blocks are marked by kdsm_coherence_unmapped(). With mmap_lock; for adding, to write.
- * -ENOMEM, -EINTR: then nobody watches it, and it is refused or added as unwatched,
- * which costs every release of the region: all that may have been written has been.
+ * kdsm_mappings_add() notes that one more vma of the process maps the region. Caller holds
+ * mmap_lock for writing. On -ENOMEM or -EINTR no notifier watches the process, and the
+ * caller refuses the mapping or calls kdsm_mappings_add_unwatched(). An unwatched mapping
+ * makes every release of the region slow, because each harvest treats all pages as written.
+ * kdsm_mappings_remove() notes that one vma less maps the region; kdsm_coherence_unmapped()
+ * has marked its blocks. Caller holds mmap_lock.
  */
 int kdsm_mappings_add(struct kdsm_region *region, struct mm_struct *mm);
 void kdsm_mappings_add_unwatched(struct kdsm_region *region);
 void kdsm_mappings_remove(struct kdsm_region *region, struct mm_struct *mm);
-/* Page tables may not tell what was written: they are being dropped somewhere. */
+/* Whether page tables may hide writes, because a process is dropping entries */
 bool kdsm_mappings_doubt(struct kdsm_region *region);
 
 #endif /* KDSM_REGION_INTERNAL_H */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mappings. Of partitioned regions the own part is plain memory, the others are
- * not there (SIGBUS); faults of coherent regions are in fault.c, and what is done
- * to their mappings is here. Mappings hold page frame numbers, not pages, so
- * nothing outside can pin the memory; access() serves debuggers instead.
+ * Mappings. In a partitioned region the own part is memory, and an access to another part
+ * raises SIGBUS. For coherent regions, this file has the changes of mappings that the
+ * policies ask for; their faults are in fault.c. Page table entries hold page frame
+ * numbers, not pages, so that nothing outside the module can pin the memory. access()
+ * serves debuggers instead.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -15,10 +16,10 @@
 #include "compat.h"
 #include "internal.h"
 
-/* Pages that a fault maps, around the one it is for. */
+/* Number of pages that a fault maps around the faulting page */
 #define KDSM_FAULT_AROUND	16
 
-/* Where the own part starts in the region, in pages, and how long it is. */
+/* First page of the own part, counted from the start of the region */
 static pgoff_t kdsm_part_start(const struct kdsm_region *region)
 {
 	return (region->part_size >> PAGE_SHIFT) * region->cluster->node;
@@ -44,12 +45,12 @@ static vm_fault_t kdsm_vm_fault(struct vm_fault *vmf)
 		return VM_FAULT_SIGBUS;
 	page = kdsm_memory_page(region->memory, vmf->pgoff - kdsm_part_start(region));
 	if (IS_ERR(page))
-		return VM_FAULT_SIGBUS;	/* no memory: never the OOM killer */
+		return VM_FAULT_SIGBUS;	/* no memory: never call the OOM killer */
 	ret = vmf_insert_pfn(vma, vmf->address, page_to_pfn(page));
 
 	/*
-	 * The neighbours of an aligned group are of the same chunk or outside the
-	 * part, so they are there now. Failing to map one ahead is no error.
+	 * The other pages of an aligned group are in the same chunk, which exists now, or
+	 * outside the part. Failing to map such a page is no error.
 	 */
 	for (last = min(last, pgoff + KDSM_FAULT_AROUND);
 	     pgoff < last && ret == VM_FAULT_NOPAGE; pgoff++) {
@@ -66,7 +67,7 @@ static vm_fault_t kdsm_vm_fault(struct vm_fault *vmf)
 	return ret;
 }
 
-/* ptrace and /proc/PID/mem. */
+/* Access by ptrace and /proc/PID/mem */
 static int kdsm_vm_access(struct vm_area_struct *vma, unsigned long address, void *buffer,
 			  int length, int write)
 {
@@ -102,7 +103,7 @@ static const struct vm_operations_struct kdsm_vm_ops = {
 	.mremap = kdsm_vm_mremap,
 };
 
-/* ---- lock words: of any region, at any address ---- */
+/* ---- lock words: of any region, mapped at any address ---- */
 
 #define KDSM_LOCKS_FIRST	(KDSM_LOCKS_OFFSET >> PAGE_SHIFT)
 #define KDSM_LOCKS_PAGES	(KDSM_LOCKS_SIZE >> PAGE_SHIFT)
@@ -128,12 +129,12 @@ static int kdsm_vm_mmap_locks(struct kdsm_region *region, struct vm_area_struct 
 	    vma->vm_pgoff - KDSM_LOCKS_FIRST >= KDSM_LOCKS_PAGES ||
 	    vma_pages(vma) > KDSM_LOCKS_PAGES - (vma->vm_pgoff - KDSM_LOCKS_FIRST))
 		return -EINVAL;
-	/* Those who may only read the region do not lock. */
+	/* A process that may only read the region may not lock */
 	if (vma->vm_flags & VM_EXEC || !(vma->vm_file->f_mode & FMODE_WRITE))
 		return -EACCES;
 	vm_flags_clear(vma, VM_MAYEXEC);
 	vm_flags_set(vma, VM_PFNMAP | VM_DONTEXPAND);
-	vma->vm_private_data = region;	/* the file of the mapping holds it */
+	vma->vm_private_data = region;	/* the mapping's file holds a reference */
 	vma->vm_ops = &kdsm_vm_locks_ops;
 	return 0;
 }
@@ -153,13 +154,13 @@ int kdsm_vm_mmap(struct kdsm_region *region, struct vm_area_struct *vma)
 		return -EACCES;
 	if (region->policy == KDSM_POLICY_RELEASE) {
 		err = kdsm_mappings_add(region, vma->vm_mm);
-		/* A signal came: mmap has no such error, so it is called again. */
+		/* A signal arrived. mmap has no such error, so restart the system call. */
 		if (err)
 			return err == -EINTR ? -ERESTARTNOINTR : err;
 	}
 	vm_flags_clear(vma, VM_MAYEXEC);
 	vm_flags_set(vma, VM_PFNMAP | VM_DONTEXPAND);
-	vma->vm_private_data = region;	/* the file of the mapping holds it */
+	vma->vm_private_data = region;	/* the mapping's file holds a reference */
 	vma->vm_ops = region->coherence ? &kdsm_fault_ops : &kdsm_vm_ops;
 	return 0;
 }
@@ -171,7 +172,7 @@ unsigned long kdsm_vm_unmapped_area(struct file *file, struct kdsm_region *regio
 	if (pgoff >= KDSM_LOCKS_FIRST)
 		return kdsm_any_unmapped_area(file, address, length, pgoff, flags);
 	if (flags & MAP_FIXED)
-		return address;		/* checked by mmap */
+		return address;		/* kdsm_vm_mmap() checks it */
 	if (pgoff > kdsm_region_size(region) >> PAGE_SHIFT)
 		return -EINVAL;
 	address = region->base + ((u64)pgoff << PAGE_SHIFT);
@@ -184,8 +185,8 @@ unsigned long kdsm_vm_unmapped_area(struct file *file, struct kdsm_region *regio
 /* ---- coherent regions ---- */
 
 /*
- * A region needs an inode of its own: what is mapped where in which process is
- * found by way of the inode, and that of /dev/kdsm is shared by all regions. They
+ * A coherent region needs an inode of its own: the kernel finds the mappings of a range in
+ * all processes through the inode, and all regions share the inode of /dev/kdsm. The inodes
  * live on a file system that is mounted nowhere.
  */
 #define KDSM_FS_MAGIC	0x6b64736d	/* "kdsm" */
@@ -239,7 +240,7 @@ static bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
 
 	any = clean_record_shared_mapping_range(region->inode->i_mapping, first, pages,
 						first, bitmap, &start, &end);
-	/* After that: what was dropped from page tables before it was looked for. */
+	/* Check after the harvest, which misses entries that were dropped earlier */
 	if (!kdsm_mappings_doubt(region))
 		return any;
 	bitmap_set(bitmap, 0, pages);

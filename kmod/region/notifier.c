@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Processes that stop to map a region of policy release: munmap, a mapping over it,
- * exit. The kernel drops the page table entries first, with the notes of what was
- * written, and only then calls close(), which marks the blocks. A release between
- * the two would find neither. So the memory manager is asked to tell before it drops
- * entries (MMU notifiers), and from then until close() has marked the blocks the
- * mapping is in doubt: every harvest of the region takes all that was asked for as
- * written.
+ * Processes that stop mapping a region of policy release, by munmap, by a mapping over it,
+ * or by exit. The kernel first drops the page table entries, together with their dirty
+ * bits, and only then calls close(), which marks the blocks. A release between the two
+ * would find neither the dirty bits nor the marks. So an MMU notifier reports to the module
+ * before the kernel drops entries. From then until close() has marked the blocks the
+ * mapping is in doubt: every harvest of the region reports all pages that it was asked for
+ * as written.
  *
- * How a mapping gets into doubt, and out of it (mm/ of 6.1 and 6.12):
+ * How a mapping gets into doubt and out of it (mm/ of 6.1 and 6.12):
  *
- * - munmap and all that unmaps on the way of something else send MMU_NOTIFY_UNMAP
- *   before they drop entries, and call close() after the TLBs were flushed, so that
- *   nobody can write by way of an entry that is gone. Who does it holds mmap_lock, to
- *   write or to read, from before the notification until after close(): a mapping in
- *   doubt whose mmap_lock is free is in doubt no more.
- * - mremap, which we refuse, moves the entries, with their notes, and moves them back,
- *   with the same notification, under mmap_lock as well.
- * - exit calls release(), once nobody runs in the process, and drops mmap_lock in
- *   between: the mapping is in doubt until it is closed for good.
+ * - munmap, and every call that unmaps as part of its work, sends MMU_NOTIFY_UNMAP before
+ *   it drops entries. It calls close() after the TLBs were flushed, so that no CPU can
+ *   write through an entry that is gone. It holds mmap_lock, for writing or for reading,
+ *   from before the notification until after close(). So a mapping in doubt whose mmap_lock
+ *   is free is not in doubt any more.
+ * - mremap, which the module refuses, moves the entries with their dirty bits, and moves
+ *   them back, with the same notification, also under mmap_lock.
+ * - exit calls release() once no thread runs in the process, and drops mmap_lock between
+ *   release() and close(). So a free mmap_lock proves nothing here, and the mapping stays in
+ *   doubt until it is closed.
  *
- * What this module does to mappings itself (vm.c, fault.c) is notified as
- * MMU_NOTIFY_CLEAR or MMU_NOTIFY_PROTECTION_PAGE, mprotect as another kind of
- * protection, which keeps the notes; nobody else drops entries of such a mapping, as
- * VM_PFNMAP keeps madvise, the OOM reaper, migration and the like away.
+ * Changes that this module makes to mappings itself (mapping.c, fault.c) are notified as
+ * MMU_NOTIFY_CLEAR or MMU_NOTIFY_PROTECTION_PAGE. mprotect sends another kind of protection
+ * event, and keeps the dirty bits. Nothing else drops entries of such a mapping, because
+ * VM_PFNMAP excludes madvise, the OOM reaper, migration and the like.
  *
- * Notifiers are called with locks held that nest inside those of a block, in reclaim,
- * and where sleeping is forbidden. They take spinlocks only, under which nothing else
- * is done.
+ * The kernel calls notifiers in reclaim, in atomic context, and with locks held that nest
+ * inside those of a block. So notifiers take spinlocks only, and nothing else is done under
+ * these.
  */
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
@@ -37,35 +38,38 @@
 #include "compat.h"
 #include "internal.h"
 
-/* A process that maps regions. One for each mm, by mmu_notifier_get_locked(). */
+/* A process that maps regions: one for each mm, by mmu_notifier_get_locked() */
 struct kdsm_process {
 	struct mmu_notifier notifier;
-	spinlock_t lock;		/* guards the list; outside those of regions */
+	spinlock_t lock;		/* protects mappings; nests outside kdsm_mappings.lock */
 	struct list_head mappings;
 };
 
 enum kdsm_mapping_state {
 	KDSM_MAPPING_QUIET,
-	KDSM_MAPPING_LEAVING,		/* in doubt, while mmap_lock is held */
-	KDSM_MAPPING_EXITING,		/* in doubt, to the end */
+	KDSM_MAPPING_LEAVING,		/* in doubt while mmap_lock is held */
+	KDSM_MAPPING_EXITING,		/* in doubt until it is closed */
 };
 
-/* One region in one process. */
+/* One region in one process */
 struct kdsm_mapping {
 	struct list_head in_process;
 	struct list_head in_region;
 	struct kdsm_process *process;
 	struct kdsm_region *region;
-	unsigned long vmas;		/* guarded, with state, by the region's lock */
+	unsigned long vmas;		/* vmas and state: protected by region->mappings.lock */
 	enum kdsm_mapping_state state;
 };
 
-/* ---- what the memory manager tells ---- */
+/* ---- notifications of the memory manager ---- */
 
 static void kdsm_doubts_add(struct kdsm_mappings *mappings, int n)
 {
 	lockdep_assert_held(&mappings->lock);
-	/* Whoever sees it sees the marks made before: pairs with kdsm_mappings_doubt(). */
+	/*
+	 * A task that sees the new count sees the marks made before. Pairs with
+	 * smp_load_acquire() in kdsm_mappings_doubt().
+	 */
 	smp_store_release(&mappings->doubts, mappings->doubts + n);
 }
 
@@ -77,7 +81,10 @@ static void kdsm_mapping_doubt(struct kdsm_mapping *mapping, enum kdsm_mapping_s
 	if (mapping->state == KDSM_MAPPING_QUIET)
 		kdsm_doubts_add(mappings, 1);
 	mapping->state = max(mapping->state, state);
-	/* Seen before what comes now: the unlock pairs with kdsm_mappings_doubt(). */
+	/*
+	 * The doubt becomes visible before entries are dropped. The unlock pairs with
+	 * smp_rmb() in kdsm_mappings_doubt().
+	 */
 	spin_unlock(&mappings->lock);
 }
 
@@ -93,7 +100,7 @@ static int kdsm_notifier_start(struct mmu_notifier *notifier,
 	list_for_each_entry(mapping, &process->mappings, in_process) {
 		const struct kdsm_region *region = mapping->region;
 
-		/* A region has one address, in every process. */
+		/* A region has the same address in every process */
 		if (range->start < region->base + kdsm_region_size(region) &&
 		    range->end > region->base)
 			kdsm_mapping_doubt(mapping, KDSM_MAPPING_LEAVING);
@@ -138,16 +145,17 @@ static const struct mmu_notifier_ops kdsm_notifier_ops = {
 
 void kdsm_notifier_exit(void)
 {
-	/* The last to be put are freed later. */
+	/* Wait for the notifiers that mmu_notifier_put() frees later */
 	mmu_notifier_synchronize();
 }
 
-/* ---- what is asked ---- */
+/* ---- questions of a harvest ---- */
 
 /*
- * Called after the page tables were looked at. Who drops an entry has put the mapping
- * into doubt before, so one that was not found any more was dropped by a mapping that
- * is in doubt here, or was: then its blocks are marked, which the caller looks at next.
+ * Caller has harvested the page tables. A task that drops an entry puts the mapping into
+ * doubt first. So an entry that the harvest did not find was dropped by a mapping that is
+ * in doubt now, or that was in doubt earlier. In the second case close() has marked the
+ * blocks, and the caller checks the marks next.
  */
 bool kdsm_mappings_doubt(struct kdsm_region *region)
 {
@@ -155,9 +163,9 @@ bool kdsm_mappings_doubt(struct kdsm_region *region)
 	struct kdsm_mapping *mapping;
 	bool doubt;
 
-	/* Page tables first. Pairs with the unlock in kdsm_mapping_doubt(). */
+	/* Read the page tables before doubts. Pairs with the unlock in kdsm_mapping_doubt(). */
 	smp_rmb();
-	/* The marks later. Pairs with the release in kdsm_doubts_add(). */
+	/* Read the marks after doubts. Pairs with smp_store_release() in kdsm_doubts_add(). */
 	if (!smp_load_acquire(&mappings->doubts))
 		return false;
 	spin_lock(&mappings->lock);
@@ -165,9 +173,12 @@ bool kdsm_mappings_doubt(struct kdsm_region *region)
 		if (mapping->state != KDSM_MAPPING_LEAVING ||
 		    rwsem_is_locked(&mapping->process->notifier.mm->mmap_lock))
 			continue;
-		/* The marks later, here too. Pairs with the release of mmap_lock. */
+		/*
+		 * Read the marks after mmap_lock was seen free. Pairs with the release of
+		 * mmap_lock.
+		 */
 		smp_mb();
-		/* Whoever takes it now waits for our lock before it drops an entry. */
+		/* A task that takes mmap_lock now waits for our lock before it drops an entry */
 		mapping->state = KDSM_MAPPING_QUIET;
 		kdsm_doubts_add(mappings, -1);
 	}
@@ -197,7 +208,7 @@ static struct kdsm_mapping *kdsm_mapping_of(struct kdsm_region *region,
 	return NULL;
 }
 
-/* True: the process maps the region already, and one more vma is counted. */
+/* Count one more vma. Returns false if the process does not map the region yet. */
 static bool kdsm_mapping_again(struct kdsm_region *region, const struct mm_struct *mm)
 {
 	struct kdsm_mapping *mapping;
@@ -255,7 +266,7 @@ void kdsm_mappings_remove(struct kdsm_region *region, struct mm_struct *mm)
 	spin_lock(&mappings->lock);
 	mapping = kdsm_mapping_of(region, mm);
 	if (!mapping)
-		kdsm_doubts_add(mappings, -1);	/* one that nobody watched */
+		kdsm_doubts_add(mappings, -1);	/* an unwatched mapping */
 	if (!mapping || --mapping->vmas) {
 		spin_unlock(&mappings->lock);
 		return;
@@ -264,7 +275,7 @@ void kdsm_mappings_remove(struct kdsm_region *region, struct mm_struct *mm)
 	if (mapping->state != KDSM_MAPPING_QUIET)
 		kdsm_doubts_add(mappings, -1);
 	spin_unlock(&mappings->lock);
-	/* It cannot get into doubt meanwhile: that takes mmap_lock, which is held. */
+	/* The mapping cannot get into doubt now: that takes mmap_lock, which the caller holds */
 	spin_lock(&mapping->process->lock);
 	list_del(&mapping->in_process);
 	spin_unlock(&mapping->process->lock);

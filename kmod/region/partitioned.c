@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Operations of programs: checked, cut into segments that the fabric takes, and
- * brought back. All data goes through buffers of the kernel's, so that memory of
- * programs is never pinned, a program may die at any time, and what a put writes
- * is fixed when it is submitted.
+ * Operations of programs on partitioned regions: checking them, cutting them into segments
+ * for the fabric, returning their results, and waiting for words. All data goes through
+ * buffers of the kernel. So the module never pins memory of programs, a program may die at
+ * any time, and the data of a put is fixed when the put is submitted.
  */
 #include <linux/kdsm_table.h>
 #include <linux/kdsm_task.h>
@@ -16,26 +16,26 @@
 
 #define KDSM_INLINE_DATA	64
 
-/* A piece of a user's operation, inside one chunk. */
+/* A piece of a program's operation, inside one chunk */
 struct kdsm_segment {
 	struct list_head link;
 	struct kdsm_operation op;
-	unsigned int index;		/* of the user's operation */
-	u64 address;			/* of its bytes in user memory */
+	unsigned int index;		/* of the program's operation */
+	u64 address;			/* of the segment's bytes in user memory */
 	u8 data[KDSM_INLINE_DATA];
 };
 
 struct kdsm_submission {
-	struct list_head link;		/* in submissions->list */
+	struct list_head link;		/* on submissions->list */
 	u64 ticket;
-	bool busy;			/* somebody completes it */
+	bool busy;			/* a task posts or completes it */
 	u64 user_ops;
 	u64 bytes;
 	unsigned int count;
 	struct list_head segments;
 	struct kdsm_batch batch;
-	struct kdsm_segment first;	/* spares most submissions an allocation */
-	s32 status[];			/* of the operations */
+	struct kdsm_segment first;	/* saves most submissions an allocation */
+	s32 status[];			/* of each operation */
 };
 
 void kdsm_submissions_init(struct kdsm_submissions *submissions,
@@ -58,7 +58,7 @@ static void kdsm_segment_free(struct kdsm_submission *submission,
 		kfree(segment);
 }
 
-/* As long a piece of the next left bytes at offset as memory can be had for. */
+/* Allocate a segment for the next left bytes at offset, or for fewer bytes if memory is short */
 static struct kdsm_segment *kdsm_segment_alloc(struct kdsm_submission *submission,
 					       u64 offset, unsigned int left)
 {
@@ -91,7 +91,7 @@ static struct kdsm_segment *kdsm_segment_alloc(struct kdsm_submission *submissio
 	return segment;
 }
 
-/* Not of bytes at a place: a struct says what of. */
+/* Whether data is a struct that names the bytes to work on, instead of the bytes themselves */
 static bool kdsm_op_is_struct(const struct kdsm_op *op)
 {
 	return op->opcode == KDSM_OP_FIND || op->opcode == KDSM_OP_STEAL;
@@ -135,11 +135,11 @@ static int kdsm_struct_check(const struct kdsm_op *op, const void *data, u64 par
 	if (op->opcode == KDSM_OP_FIND)
 		return kdsm_find_check(data, op->offset, part_size);
 	err = kdsm_theft_check(theft, op->offset, part_size);
-	/* There is room for all that it may take. */
+	/* The reply must have room for everything that the operation may take */
 	return err ? err : op->length == kdsm_theft_size(theft->most) ? 0 : -EINVAL;
 }
 
-/* It is never cut. */
+/* Append an operation on a struct, which is never cut */
 static int kdsm_struct_append(struct kdsm_submission *submission, unsigned int index,
 			      const struct kdsm_op *op, u64 part_size)
 {
@@ -166,7 +166,10 @@ static int kdsm_struct_append(struct kdsm_submission *submission, unsigned int i
 	return 0;
 }
 
-/* Cut one operation and append it. What it cannot do is its status. */
+/*
+ * Cut one operation and append its segments. The returned error becomes the operation's
+ * status.
+ */
 static int kdsm_op_append(struct kdsm_submission *submission, unsigned int index,
 			  const struct kdsm_op *op)
 {
@@ -187,7 +190,7 @@ static int kdsm_op_append(struct kdsm_submission *submission, unsigned int index
 		segment->op.node = op->node;
 		segment->op.operand = op->operand;
 		segment->op.compare = op->compare;
-		/* The last of them comes after the others. */
+		/* The last segment takes effect after the others */
 		segment->op.notify = op->flags & KDSM_OP_NOTIFY && segment->op.length == left;
 		segment->op.notice = op->offset;
 		if (op->opcode == KDSM_OP_PUT &&
@@ -224,8 +227,8 @@ static void kdsm_submission_free(struct kdsm_submission *submission)
 }
 
 /*
- * Make a submission of the first operations of count at user_ops, as many as
- * have no more than limit bytes together, one at least.
+ * Make a submission of the first operations at user_ops: at most count operations with at
+ * most limit bytes together, but at least one operation.
  */
 static struct kdsm_submission *kdsm_submission_create(struct kdsm_submissions *submissions,
 						      u64 user_ops, unsigned int count,
@@ -262,7 +265,7 @@ static struct kdsm_submission *kdsm_submission_create(struct kdsm_submissions *s
 	return submission;
 }
 
-/* Bring back what a submission that is done has; the first failure, or 0. */
+/* Return the results of a finished submission to the program. Returns the first error, or 0. */
 static int kdsm_submission_collect(struct kdsm_submission *submission)
 {
 	struct kdsm_op __user *ops = u64_to_user_ptr(submission->user_ops);
@@ -333,7 +336,7 @@ void kdsm_submissions_drain(struct kdsm_submissions *submissions)
 	}
 }
 
-/* Start them and wait, a few megabytes at a time. */
+/* Post the operations and wait for them, KDSM_MAX_INFLIGHT_BYTES at a time */
 static int kdsm_submit_wait(struct kdsm_submissions *submissions,
 			    const struct kdsm_submit *args)
 {
@@ -352,7 +355,7 @@ static int kdsm_submit_wait(struct kdsm_submissions *submissions,
 		kdsm_batch_post(&submission->batch);
 		err = kdsm_batch_wait(&submission->batch, KDSM_NO_TIMEOUT, TASK_KILLABLE);
 		if (err) {
-			/* Dying. The close of the file waits for it. */
+			/* The task is dying. The close of the file waits for the submission. */
 			spin_lock(&submissions->lock);
 			submission->busy = true;
 			kdsm_submissions_add(submissions, submission);
@@ -385,7 +388,7 @@ static int kdsm_submit_ticket(struct kdsm_submissions *submissions,
 		err = -EAGAIN;
 	else
 		kdsm_submissions_add(submissions, submission);
-	/* Nobody can complete it before it is posted. */
+	/* Keep other tasks from completing the submission before it is posted */
 	submission->busy = true;
 	spin_unlock(&submissions->lock);
 	if (err) {
@@ -496,7 +499,10 @@ int kdsm_pgas_wake(struct kdsm_region *region, const struct kdsm_wake *args)
 	if (args->offset >= region->part_size)
 		return -ERANGE;
 	waits = kdsm_pgas_waits(region, args->offset);
-	/* The caller's store, then the look; pairs with prepare_to_wait(). */
+	/*
+	 * Order the caller's store before the check for sleepers. Pairs with
+	 * prepare_to_wait().
+	 */
 	if (wq_has_sleeper(waits))
 		wake_up_all(waits);
 	return 0;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Regions on this node: the table of those that exist, opening and closing,
- * permissions. Which exist is decided by the directory (directory.c); it tells
- * every node to add a region before anybody can open it, and to remove it after
- * the last close.
+ * Regions on this node: the table of existing regions, opening and closing, permissions.
+ * Node 0's directory (directory.c) decides which regions exist. It tells every node to add
+ * a region before any node can open it, and to remove the region after the last close.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -17,7 +16,7 @@
 
 #include "internal.h"
 
-/* When node 0 could not be told something, it is told again so often. */
+/* Interval between retries after node 0 did not answer, in jiffies */
 #define KDSM_CLOSE_RETRY	(5 * HZ)
 
 static void kdsm_region_close_work(struct work_struct *work);
@@ -31,11 +30,11 @@ void kdsm_regions_init(struct kdsm_cluster *cluster)
 
 /* ---- coherent regions ---- */
 
-/* Twins and stamps are memories of their own: of those ids no region has. */
+/* Twins and stamps are memories of their own; no region has ids with these bits */
 #define KDSM_TWINS_ID	BIT(16)
 #define KDSM_STAMPS_ID	BIT(17)
 
-/* What only policy release has. */
+/* Create the memories that only policy release has */
 static int kdsm_region_make_release(struct kdsm_region *region,
 				    struct kdsm_coherence *coherence)
 {
@@ -120,7 +119,7 @@ static void kdsm_region_free(struct kref *kref)
 	if (region->coherence)
 		kdsm_region_incoherent(region);
 	kdsm_memory_destroy(region->memory);
-	/* A notice may still be looking at it. */
+	/* A concurrent notice may still read the region */
 	kfree_rcu(region, rcu);
 }
 
@@ -166,7 +165,7 @@ struct kdsm_region *kdsm_region_next(struct kdsm_cluster *cluster, unsigned long
 	return region;
 }
 
-/* The directory does not know it any more, so nobody will say REMOVE. */
+/* Drop a region that the directory does not know any more: node 0 will send no REMOVE for it */
 static void kdsm_region_forget(struct kdsm_region *region)
 {
 	if (xa_cmpxchg(&region->cluster->regions, region->id, region, NULL, GFP_KERNEL) ==
@@ -180,7 +179,7 @@ void kdsm_regions_forget(struct kdsm_cluster *cluster)
 	unsigned long id = 0;
 
 	while ((region = kdsm_region_next(cluster, &id))) {
-		/* Not under open_lock: its holder may wait for node 0. */
+		/* Not under open_lock: its holder may wait for node 0 */
 		if (!READ_ONCE(region->opens))
 			kdsm_region_forget(region);
 		kdsm_region_put(region);
@@ -200,9 +199,9 @@ bool kdsm_region_name_valid(const char name[KDSM_NAME_SIZE])
 	return true;
 }
 
-/* ---- what the directory says ---- */
+/* ---- messages from the directory ---- */
 
-/* Would a part of so many bytes fit, next to what other regions may still take? */
+/* Whether a part of this size fits, beside the bytes by which other regions may still grow */
 static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 share)
 {
 	u64 available = kdsm_memory_available(), promised = 0;
@@ -218,7 +217,7 @@ static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 share)
 	return promised < available && share < available - promised;
 }
 
-/* Node 0 checks what programs ask for, but may be of another mind, or hostile. */
+/* Check the region again: node 0 checks the requests of programs, but may itself be hostile */
 static bool kdsm_region_sane(const struct kdsm_region *region)
 {
 	u64 size, end;
@@ -271,7 +270,7 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 	if (!kdsm_region_sane(region))
 		goto free;
 	err = -ENOMEM;
-	/* A node holds its share of a coherent region, at least; all if it touches it. */
+	/* A node holds at least its share of a coherent region, and at most all of it */
 	region->share = div_u64(kdsm_region_size(region), cluster->nodes);
 	if (!kdsm_region_fits(cluster, region->share))
 		goto free;
@@ -319,7 +318,7 @@ int kdsm_region_serve_remove(void *context, struct kdsm_request *request)
 	region = xa_erase(&cluster->regions, le32_to_cpu(*(__le32 *)request->data));
 	if (!region)
 		return -ENOENT;
-	/* If files are bound to it here after all, they keep this part of it. */
+	/* Files that are bound to the region here nevertheless keep this node's part */
 	kdsm_region_put(region);
 	return 0;
 }
@@ -376,7 +375,7 @@ void kdsm_region_notified(void *context, u32 id, u32 slot)
 	region = xa_load(&cluster->regions, id);
 	if (region) {
 		waits = kdsm_region_waits(region, slot);
-		/* The barrier pairs with that of prepare_to_wait(). */
+		/* The barrier in wq_has_sleeper() pairs with that of prepare_to_wait() */
 		if (wq_has_sleeper(waits))
 			wake_up_all(waits);
 	}
@@ -397,8 +396,8 @@ static bool kdsm_region_may(const struct kdsm_region *region, bool write)
 }
 
 /*
- * Nothing here has it open: tell node 0, once it hears it. To say so again does
- * no harm. False: it did not hear.
+ * Tell node 0 that no file of this node has the region open. Telling twice does no harm. If
+ * node 0 does not hear the message, returns false and schedules a retry.
  */
 static bool kdsm_region_tell_closed(struct kdsm_region *region)
 {
@@ -418,8 +417,8 @@ static bool kdsm_region_tell_closed(struct kdsm_region *region)
 }
 
 /*
- * Node 0 did not answer to a close, or to an open that it may have granted: tell
- * it of all that is not open here.
+ * Node 0 did not answer a close, or an open that node 0 may have granted. Tell node 0 of
+ * all regions that are not open here.
  */
 static void kdsm_region_close_work(struct work_struct *work)
 {
@@ -529,7 +528,7 @@ int kdsm_region_destroy(struct kdsm_cluster *cluster, const char *name)
 		kdsm_region_put(region);
 		if (told != -ENOENT)
 			err = told;
-		/* One that was destroyed before may have had the name: go on. */
+		/* A region that was destroyed earlier may have had the same name: go on */
 		if (told != -ENOENT && told != -EACCES)
 			break;
 		id++;

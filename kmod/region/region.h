@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Regions, as this node knows them. */
+/*
+ * Regions on one node: the interface for the other folders. The coherence of a region's
+ * blocks is in coherence/coherence.h, its locks in lock/lock.h.
+ */
 #ifndef KDSM_REGION_H
 #define KDSM_REGION_H
 
@@ -23,25 +26,28 @@ struct vm_area_struct;
  * table; cluster.c sets it.
  */
 struct kdsm_region_upcalls {
-	/* Make region->locks, which may be reached as soon as this returns. 0 or -ENOMEM. */
+	/*
+	 * Create region->locks. Messages may reach the locks as soon as this returns. 0 or
+	 * -ENOMEM.
+	 */
 	int (*create_locks)(struct kdsm_region *region);
-	/* Free region->locks: nobody uses the region any more. */
+	/* Free region->locks. No task uses the region any more. */
 	void (*destroy_locks)(struct kdsm_region *region);
-	/* The page of lock words with this index. ERR_PTR(-EINVAL), ERR_PTR(-ENOMEM). */
+	/* Return the page of lock words with this index, ERR_PTR(-EINVAL) or ERR_PTR(-ENOMEM) */
 	struct page *(*lock_page)(struct kdsm_locks *locks, pgoff_t index);
 };
 
-/* The processes that map a region of policy release. */
+/* The processes that map a region of policy release */
 struct kdsm_mappings {
-	spinlock_t lock;		/* guards the rest; inside everything */
+	spinlock_t lock;		/* protects the other fields; innermost */
 	struct list_head list;
-	unsigned int doubts;		/* mappings that may hide what was written */
+	unsigned int doubts;		/* mappings that may hide writes; see notifier.c */
 };
 
-/* All but opens and the waits stays as it was made. */
+/* A region on this node. All fields but kref, mappings, opens and waits are constant. */
 struct kdsm_region {
 	struct kdsm_cluster *cluster;
-	struct kref kref;	/* the table's, and one for each bound file */
+	struct kref kref;	/* held by cluster->regions and by each bound file */
 	struct rcu_head rcu;
 	char name[KDSM_NAME_SIZE];
 	u32 id;
@@ -51,40 +57,73 @@ struct kdsm_region {
 	u32 mode;
 	u32 uid, gid;		/* in the initial user namespace */
 	u64 part_size;
-	u64 share;		/* bytes that were promised to be here */
+	u64 share;		/* bytes that this node has promised to hold */
 	u64 base;
 	struct kdsm_memory *memory;	/* the part of this node; coherent: its frames */
-	struct kdsm_coherence *coherence;	/* NULL: partitioned */
+	struct kdsm_coherence *coherence;	/* NULL for a partitioned region */
 	struct kdsm_locks *locks;
-	struct inode *inode;	/* coherent: has all mappings */
-	struct kdsm_mappings mappings;	/* policy release: who has them */
-	unsigned int opens;	/* files bound; under cluster->open_lock */
-	wait_queue_head_t waits[KDSM_WAIT_BUCKETS];	/* by word */
+	struct inode *inode;	/* coherent: the inode of all its mappings */
+	struct kdsm_mappings mappings;	/* policy release only */
+	unsigned int opens;	/* bound files; protected by cluster->open_lock */
+	wait_queue_head_t waits[KDSM_WAIT_BUCKETS];	/* waiters for words, by word number */
 };
 
-/*
- * Open a region by name, making it if the flags say so. Fills in the (out)
- * fields of args. *may_write: whether mode, owner and group allow it; want_write:
- * fail if they do not. Errors: those of KDSM_IOC_REGION_OPEN.
+/**
+ * kdsm_region_open() - open a region by name, or create it if the flags say so
+ * @cluster: the cluster of the region
+ * @args: the request; the call fills in the (out) fields
+ * @want_write: fail if mode, owner and group do not allow writing
+ *
+ * Return: the region, with a reference that kdsm_region_close() drops, or ERR_PTR() of the
+ * errors of KDSM_IOC_REGION_OPEN.
  */
 struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
 				     struct kdsm_region_open *args, bool want_write);
+
+/**
+ * kdsm_region_close() - undo one kdsm_region_open()
+ * @region: the region, which the caller must not use any more
+ *
+ * The last close of a node tells node 0, or schedules that until node 0 answers.
+ */
 void kdsm_region_close(struct kdsm_region *region);
+
+/**
+ * kdsm_region_destroy() - take a region's name away, and remove the region once it is unused
+ * @cluster: the cluster of the region
+ * @name: name of the region
+ *
+ * Return: 0, -ENOENT, -EACCES unless the caller owns the region or has CAP_SYS_ADMIN, or an
+ * error of kdsm_message().
+ */
 int kdsm_region_destroy(struct kdsm_cluster *cluster, const char *name);
-/*
- * Set the lease of a region of policy strict, at most KDSM_LEASE_MAX, on all nodes.
- * -ENOENT, -EOPNOTSUPP (other policy), -EHOSTDOWN: some node could not be told.
+
+/**
+ * kdsm_region_tune() - set the lease of a region of policy strict on all nodes
+ * @cluster: the cluster of the region
+ * @name: name of the region
+ * @lease: the lease, in ns, at most KDSM_LEASE_MAX
+ *
+ * Return: 0, -ENOENT, -EOPNOTSUPP if the region has another policy, or -EHOSTDOWN if a node
+ * could not be reached.
  */
 int kdsm_region_tune(struct kdsm_cluster *cluster, const char *name, u64 lease);
-/* Is it a name: not empty, NUL-terminated, printable without blanks? */
+
+/**
+ * kdsm_region_name_valid() - check the name of a region or lock
+ * @name: the name
+ *
+ * Return: whether @name is not empty, NUL-terminated, and printable without blanks.
+ */
 bool kdsm_region_name_valid(const char name[KDSM_NAME_SIZE]);
 
-/* Into how many parts a region of this policy is cut. */
+/* Number of parts that a region of this policy is divided into */
 static inline unsigned int kdsm_policy_parts(u32 policy, unsigned int nodes)
 {
 	return policy == KDSM_POLICY_PARTITIONED ? nodes : 1;
 }
 
+/* Size of all parts, in bytes */
 static inline u64 kdsm_region_size(const struct kdsm_region *region)
 {
 	return region->part_size * kdsm_policy_parts(region->policy, region->cluster->nodes);
@@ -95,18 +134,49 @@ static inline wait_queue_head_t *kdsm_region_waits(struct kdsm_region *region, u
 	return &region->waits[slot % KDSM_WAIT_BUCKETS];
 }
 
-/* The table of regions, of a cluster that comes up or goes down. */
+/**
+ * kdsm_regions_init() - set up the table of regions
+ * @cluster: a cluster that comes up
+ */
 void kdsm_regions_init(struct kdsm_cluster *cluster);
+
+/**
+ * kdsm_regions_exit() - drop all regions and free the table
+ * @cluster: a cluster that goes down, whose fabric is disconnected
+ */
 void kdsm_regions_exit(struct kdsm_cluster *cluster);
-/* Node 0 came up with an empty directory: drop what nobody here has open. */
+
+/**
+ * kdsm_regions_forget() - drop the regions that no file of this node has open
+ * @cluster: a cluster whose node 0 came up again, with an empty directory
+ */
 void kdsm_regions_forget(struct kdsm_cluster *cluster);
-/* The next region with an id from *id on, with a reference, or NULL. */
+
+/**
+ * kdsm_region_next() - find the next region in the order of ids
+ * @cluster: the cluster of the region
+ * @id: the least id to look for; receives the id that was found
+ *
+ * Return: the region, with a reference, or NULL.
+ */
 struct kdsm_region *kdsm_region_next(struct kdsm_cluster *cluster, unsigned long *id);
-/* That with the id, with a reference, or NULL. */
+
+/**
+ * kdsm_region_get() - find a region by its id
+ * @cluster: the cluster of the region
+ * @id: the id
+ *
+ * Return: the region, with a reference, or NULL.
+ */
 struct kdsm_region *kdsm_region_get(struct kdsm_cluster *cluster, u32 id);
+
+/**
+ * kdsm_region_put() - drop a reference to a region, and free the region after the last one
+ * @region: the region
+ */
 void kdsm_region_put(struct kdsm_region *region);
 
-/* ---- region.c: handlers of messages; context is the cluster ---- */
+/* ---- region.c and tune.c: handlers of messages; context is the cluster ---- */
 
 int kdsm_region_serve_add(void *context, struct kdsm_request *request);
 int kdsm_region_serve_remove(void *context, struct kdsm_request *request);
@@ -115,18 +185,44 @@ int kdsm_region_serve_block_read(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_own(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_grant(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_invalidate(void *context, struct kdsm_request *request);
-/* A notice for a word of a region came. Softirq. */
+
+/**
+ * kdsm_region_notified() - wake the waiters for a word after a notice
+ * @context: the cluster
+ * @id: id of the region
+ * @slot: number that the word's waiters are found by
+ *
+ * Called in softirq.
+ */
 void kdsm_region_notified(void *context, u32 id, u32 slot);
 
 /* ---- directory.c ---- */
 
+/**
+ * kdsm_directory_init() - set up an empty directory
+ * @cluster: a cluster that comes up
+ *
+ * Return: 0 or -ENOMEM.
+ */
 int kdsm_directory_init(struct kdsm_cluster *cluster);
-/* After the fabric was disconnected. */
+
+/**
+ * kdsm_directory_exit() - free the directory
+ * @cluster: a cluster that goes down, whose fabric is disconnected
+ */
 void kdsm_directory_exit(struct kdsm_cluster *cluster);
-/* A node cannot be reached, or came up anew: then it has nothing open. Any context. */
+
+/**
+ * kdsm_directory_node_down() - note that a node cannot be reached or came up again
+ * @cluster: the cluster of the directory
+ * @node: the node
+ * @anew: the node came up again, so it has no region open and holds no part
+ *
+ * Any context. Does nothing on nodes other than node 0.
+ */
 void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, bool anew);
 
-/* Handlers; context is the cluster. */
+/* Handlers of messages; context is the cluster */
 int kdsm_directory_serve_open(void *context, struct kdsm_request *request);
 int kdsm_directory_serve_close(void *context, struct kdsm_request *request);
 int kdsm_directory_serve_destroy(void *context, struct kdsm_request *request);
@@ -134,39 +230,105 @@ int kdsm_directory_serve_tune(void *context, struct kdsm_request *request);
 
 /* ---- mapping.c ---- */
 
-/* For the file operations, once the file is bound to region. */
+/**
+ * kdsm_vm_mmap() - map a region, or its lock words
+ * @region: the region that the file of the mapping is bound to
+ * @vma: the new mapping
+ *
+ * Return: 0, -EINVAL, -EACCES or -ENOMEM; -ERESTARTNOINTR after a signal.
+ */
 int kdsm_vm_mmap(struct kdsm_region *region, struct vm_area_struct *vma);
+
+/**
+ * kdsm_vm_unmapped_area() - choose the address of a mapping
+ * @file: the file to map
+ * @region: the region that the file is bound to
+ * @address: the address that the program asks for
+ * @length: length of the mapping, in bytes
+ * @pgoff: offset in the region, in pages
+ * @flags: flags of mmap
+ *
+ * A region has the same address in every process, and lock words may be mapped anywhere.
+ *
+ * Return: the address, -EINVAL, or -ENOMEM if the process uses the address already.
+ */
 unsigned long kdsm_vm_unmapped_area(struct file *file, struct kdsm_region *region,
 				    unsigned long address, unsigned long length,
 				    unsigned long pgoff, unsigned long flags);
 
 /* ---- notifier.c ---- */
 
-/* Wait until no notifier calls into the module any more. */
+/**
+ * kdsm_notifier_exit() - wait until no notifier calls into the module any more
+ */
 void kdsm_notifier_exit(void);
 
 /* ---- partitioned.c ---- */
 
-/* What a bound file has under way. */
+/* Operations that a bound file has in flight */
 struct kdsm_submissions {
 	struct kdsm_region *region;
 	bool may_write;
-	spinlock_t lock;	/* guards what follows */
-	struct list_head list;	/* submitted, not completed */
+	spinlock_t lock;	/* protects the fields below */
+	struct list_head list;	/* submissions that are not completed */
 	u64 last_ticket;
 	unsigned int count;
 	u64 bytes;
 };
 
+/**
+ * kdsm_submissions_init() - set up the submissions of a file
+ * @submissions: the submissions; the caller has zeroed the memory
+ * @region: the region that the file is bound to
+ * @may_write: whether the file may modify the region
+ */
 void kdsm_submissions_init(struct kdsm_submissions *submissions,
 			   struct kdsm_region *region, bool may_write);
-/* Wait for all that is under way, in bounded time, and forget it. */
+
+/**
+ * kdsm_submissions_drain() - wait for all operations in flight, and forget their results
+ * @submissions: the submissions of a file that no task uses any more
+ *
+ * The wait ends in bounded time.
+ */
 void kdsm_submissions_drain(struct kdsm_submissions *submissions);
 
+/**
+ * kdsm_pgas_submit() - start operations, and wait for them if asked; see KDSM_IOC_SUBMIT
+ * @submissions: the submissions of the file
+ * @args: the request; receives the ticket
+ *
+ * Return: 0 or -errno.
+ */
 int kdsm_pgas_submit(struct kdsm_submissions *submissions, struct kdsm_submit *args);
+
+/**
+ * kdsm_pgas_complete() - wait for a ticket and return the results; see KDSM_IOC_COMPLETE
+ * @submissions: the submissions of the file
+ * @args: the request
+ *
+ * Return: 0, -ENOENT, -EBUSY if another task completes the ticket, -ETIMEDOUT, -EINTR, or the
+ * first error of an operation.
+ */
 int kdsm_pgas_complete(struct kdsm_submissions *submissions,
 		       const struct kdsm_complete *args);
+
+/**
+ * kdsm_pgas_wait() - sleep while a word of the own part has a value; see KDSM_IOC_WAIT
+ * @region: the region that the file is bound to
+ * @args: the request
+ *
+ * Return: 0, -EINVAL, -ERANGE, -ENOMEM, -ETIMEDOUT or -EINTR.
+ */
 int kdsm_pgas_wait(struct kdsm_region *region, const struct kdsm_wait *args);
+
+/**
+ * kdsm_pgas_wake() - wake the waiters for a word of the own part; see KDSM_IOC_WAKE
+ * @region: the region that the file is bound to
+ * @args: the request
+ *
+ * Return: 0, -EINVAL or -ERANGE.
+ */
 int kdsm_pgas_wake(struct kdsm_region *region, const struct kdsm_wake *args);
 
 #endif /* KDSM_REGION_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Settings of a region that may be changed while it is used: the lease of policy
- * strict. Node 0 is told, and tells all nodes (directory.c).
+ * Settings of a region that may change while the region is used: the lease of policy
+ * strict. The node asks node 0, which tells all nodes (directory.c).
  */
 #include <linux/mm.h>
 #include <linux/string.h>
@@ -15,7 +15,7 @@ int kdsm_region_tune(struct kdsm_cluster *cluster, const char *name, u64 lease)
 	unsigned long id = 0;
 	int err = -ENOENT;
 
-	/* One that was destroyed before may have had the name: go on. */
+	/* A region that was destroyed earlier may have had the same name: go on */
 	while (err == -ENOENT && (region = kdsm_region_next(cluster, &id))) {
 		if (!strcmp(region->name, name)) {
 			wire.id = cpu_to_le32(region->id);
@@ -48,7 +48,7 @@ int kdsm_region_serve_tuned(void *context, struct kdsm_request *request)
 	if (region->id == le32_to_cpu(wire->id)) {
 		err = -EOPNOTSUPP;
 		if (region->policy == KDSM_POLICY_STRICT) {
-			/* For what comes here from now on. */
+			/* Applies to blocks that arrive here from now on */
 			WRITE_ONCE(region->coherence->lease, le64_to_cpu(wire->lease));
 			err = 0;
 		}
