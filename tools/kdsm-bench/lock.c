@@ -34,36 +34,55 @@ const char *lock_kind_name(enum kdsm_lock_kind kind)
 /* Times that are kept of each thread, where it is not known how many there will be. */
 #define ROOM 100000
 
+/*
+ * How long a thread keeps the lock in warm-up, in us. Without it the first node that has the
+ * lock may be done before the threads of the others have come to wait.
+ */
+#define HOLD 1000
+
 /* ---- threads ---- */
+
+static void note_wait(struct lock_worker *worker, uint64_t handovers)
+{
+	worker->handovers[handovers < LOCK_HANDOVERS ? handovers : LOCK_HANDOVERS - 1]++;
+	if (handovers > worker->longest_handovers)
+		worker->longest_handovers = handovers;
+}
 
 static int lock_once(struct lock_worker *worker, bool measured)
 {
 	struct lock_run *run = worker->run;
 	bool write = lock_random(worker) % 100000 < run->round.writers * 1000;
+	bool marked = measured && run->round.benchmark->alone;
 	bool shared = !write && run->round.kind == KDSM_LOCK_RMA_RW;
-	uint64_t begin, had, end, took;
+	uint64_t begin, had, end, took, former = worker->number;
 	int ret;
 
-	begin = samples_begin(measured ? &worker->samples : NULL);
+	begin = samples_begin(marked ? &worker->samples : NULL);
 	ret = shared ? kdsm_read_lock(run->lock) : kdsm_lock(run->lock);
 	if (ret)
 		return ret;
-	if (measured)
+	if (marked)
 		mark_place(MARK_MIDDLE);
 	had = now_ns();
 	ret = run->round.benchmark->inside(worker, write);
+	if (!measured)
+		usleep(HOLD);
 	end = now_ns();
 	if (shared)
 		ret = kdsm_read_unlock(run->lock) ?: ret;
 	else
 		ret = kdsm_unlock(run->lock) ?: ret;
 	took = had - begin + now_ns() - end;
-	if (measured) {
+	if (marked)
 		mark_place(MARK_END);
+	if (measured) {
 		samples_add(&worker->samples, took);
 		samples_add(&worker->locking, had - begin);
 		if (took > worker->longest)
 			worker->longest = took;
+		if (write && former && run->round.benchmark->counts)
+			note_wait(worker, worker->number - former - 1);
 	}
 	worker->writes += write;
 	if (run->round.benchmark->waits_after)
@@ -132,6 +151,16 @@ static void summarise(struct lock_worker *workers, unsigned int threads,
 	samples_free(&all);
 }
 
+static void add_handovers(struct lock_totals *totals, const uint64_t *handovers, uint64_t longest)
+{
+	unsigned int i;
+
+	for (i = 0; i < LOCK_HANDOVERS; i++)
+		totals->handovers[i] += handovers[i];
+	if (longest > totals->longest_handovers)
+		totals->longest_handovers = longest;
+}
+
 static int threads_run(struct lock_run *run, struct lock_worker *workers,
 		       unsigned int threads, struct lock_totals *totals)
 {
@@ -165,6 +194,7 @@ static int threads_run(struct lock_run *run, struct lock_worker *workers,
 		pthread_join(workers[i].thread, NULL);
 		totals->locks += workers[i].count;
 		totals->writes += workers[i].writes;
+		add_handovers(totals, workers[i].handovers, workers[i].longest_handovers);
 		if (workers[i].error && !ret)
 			ret = workers[i].error;
 	}
@@ -199,6 +229,7 @@ static void totals_add(struct lock_totals *all, const struct lock_totals *one)
 		all->waits[i] += one->waits[i];
 	if (one->longest_wait > all->longest_wait)
 		all->longest_wait = one->longest_wait;
+	add_handovers(all, one->handovers, one->longest_handovers);
 	if (one->elapsed > all->elapsed)
 		all->elapsed = one->elapsed;
 	if (one->longest > all->longest) {
@@ -311,6 +342,34 @@ static double fairness_of(const struct lock_totals *totals)
 	return waits_fairness(&info);
 }
 
+/* The number of hand-overs that so many of a hundred waits do not exceed. */
+static uint64_t handovers_of(const struct lock_totals *totals, unsigned int percent)
+{
+	uint64_t count = 0, sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < LOCK_HANDOVERS; i++)
+		count += totals->handovers[i];
+	for (i = 0; i < LOCK_HANDOVERS - 1; i++) {
+		sum += totals->handovers[i];
+		if (sum * 100 >= count * percent)
+			return i;
+	}
+	return totals->longest_handovers;
+}
+
+static struct json_object *report_handovers(const struct lock_totals *totals)
+{
+	struct json_object *object = json_object_new_object();
+
+	json_object_object_add(object, "median",
+			       json_object_new_uint64(handovers_of(totals, 50)));
+	json_object_object_add(object, "p99", json_object_new_uint64(handovers_of(totals, 99)));
+	json_object_object_add(object, "longest",
+			       json_object_new_uint64(totals->longest_handovers));
+	return object;
+}
+
 static void report(struct lock_run *run, const struct lock_totals *totals)
 {
 	const struct lock_round *round = &run->round;
@@ -323,10 +382,16 @@ static void report(struct lock_run *run, const struct lock_totals *totals)
 			printf("%8llu", (unsigned long long)round->varied);
 		else
 			printf("%8s", "");
-		printf(" %7g %12.0f %11.2f %11.2f %11.2f %9.1f %9.2f\n", round->writers, rate,
+		printf(" %7g %12.0f %11.2f %11.2f %11.2f %9.1f %9.2f", round->writers, rate,
 		       totals->locking / 1e3, totals->median / 1e3, totals->longest / 1e3,
 		       fairness_of(totals),
 		       (double)totals->remote / totals->locks);
+		if (round->benchmark->counts)
+			printf(" %7llu %6llu %7llu",
+			       (unsigned long long)handovers_of(totals, 50),
+			       (unsigned long long)handovers_of(totals, 99),
+			       (unsigned long long)totals->longest_handovers);
+		putchar('\n');
 		fflush(stdout);
 		return;
 	}
@@ -350,6 +415,8 @@ static void report(struct lock_run *run, const struct lock_totals *totals)
 	json_object_object_add(object, "fairness", json_object_new_double(fairness_of(totals)));
 	json_object_object_add(object, "remote_operations",
 			       json_object_new_uint64(totals->remote));
+	if (round->benchmark->counts)
+		json_object_object_add(object, "handovers", report_handovers(totals));
 	json_object_array_add(json_object_object_get(run->run.result, "results"), object);
 }
 
@@ -373,6 +440,9 @@ static int round_on_all(struct lock_run *run, struct lock_worker *workers,
 		ret = run_meet(r);
 	if (ret)
 		goto close;
+	/* Of contended locks, all acquisitions together are one operation. */
+	if (!alone)
+		mark_place(MARK_BEGIN);
 	if (!alone || r->node == r->target)
 		totals.error = -threads_run(run, workers, threads, &totals);
 	ret = kdsm_put(r->region, 0, lock_totals_offset(r->node), &totals, sizeof(totals));
@@ -380,6 +450,8 @@ static int round_on_all(struct lock_run *run, struct lock_worker *workers,
 		ret = complain(options, "node %u: totals: %s", r->node, strerror(-ret));
 	else
 		ret = run_meet(r);
+	if (!alone)
+		mark_place(MARK_END);
 	if (!ret && r->measures)
 		ret = gather(run, all);
 	if (!ret && r->measures)
@@ -518,8 +590,8 @@ static void heading(const struct lock_run *run)
 		printf("%g seconds each\n", run->run.options->duration / 1e9);
 	else
 		printf("%u acquisitions by each thread\n", run->run.options->calls);
-	printf("                   %8s writers        locks median, us:   and unlock longest, us  longest/    remote\n"
-	       "what      kind     %8s per cent    a second        lock                       med. wait    a lock\n",
+	printf("                   %8s writers        locks median, us:   and unlock longest, us  longest/    remote    waits, in hand-overs\n"
+	       "what      kind     %8s per cent    a second        lock                       med. wait    a lock  median   99 %% longest\n",
 	       lock->vary ? lock_vary_names[lock->vary] : "", "");
 }
 

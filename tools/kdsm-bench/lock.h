@@ -15,6 +15,7 @@ struct lock_benchmark {
 	const char *what;		/* for people */
 	/* With the lock. write: it was not locked for reading. Gives 0 or -errno. */
 	int (*inside)(struct lock_worker *worker, bool write);
+	bool counts;			/* inside() of a write sets worker->number */
 	bool waits_after;		/* 1 to 4 us after each unlock */
 	/* One thread of the target node, and nobody else; the home is another, if there is. */
 	bool alone;
@@ -30,6 +31,9 @@ struct lock_round {
 	struct kdsm_lock_settings settings;
 };
 
+/* Waits for fewer hand-overs than this are counted one by one, longer ones together. */
+#define LOCK_HANDOVERS	256
+
 /* Of all nodes together; what each puts to node 0. */
 struct lock_totals {
 	uint64_t locks, writes;		/* acquisitions, and of these for writing */
@@ -39,6 +43,12 @@ struct lock_totals {
 	uint64_t remote;		/* operations and messages of the lock itself */
 	uint64_t waits[KDSM_LOCK_WAITS];	/* as the lock tells, without those of 0 */
 	uint64_t longest_wait;
+	/*
+	 * Acquisitions for writing by how many others there were since the thread had the lock
+	 * last. This measure of a wait does not depend on how fast the lock goes round.
+	 */
+	uint64_t handovers[LOCK_HANDOVERS];
+	uint64_t longest_handovers;
 	uint64_t error;			/* errno of a thread, or 0 */
 };
 
@@ -60,6 +70,9 @@ struct lock_worker {
 	struct samples samples;		/* lock and unlock, without what is inside */
 	struct samples locking;		/* lock alone */
 	uint64_t writes;
+	uint64_t number;		/* of the last acquisition for writing, of all nodes, from 1 */
+	uint64_t handovers[LOCK_HANDOVERS];	/* see struct lock_totals */
+	uint64_t longest_handovers;
 	uint64_t longest;		/* ns */
 	int error;
 };

@@ -83,6 +83,7 @@ static int count(struct lock_worker *worker)
 	if (ret)
 		return ret;
 	value++;
+	worker->number = value;
 	return kdsm_put(region, 0, PLACE(counter), &value, sizeof(value));
 }
 
@@ -121,9 +122,10 @@ static int table(struct lock_worker *worker, bool write)
 const struct lock_benchmark lock_benchmarks[] = {
 	{ .name = "latency", .what = "one thread alone", .inside = nothing, .alone = true },
 	{ .name = "empty", .what = "nothing inside", .inside = nothing },
-	{ .name = "single", .what = "one access inside", .inside = single },
+	{ .name = "single", .what = "one access inside", .inside = single,
+	  .counts = true },
 	{ .name = "workload", .what = "an access and 1 to 4 us of work inside",
-	  .inside = workload },
+	  .inside = workload, .counts = true },
 	{ .name = "wait", .what = "1 to 4 us of work after each unlock", .inside = nothing,
 	  .waits_after = true },
 	{ .name = "table", .what = "a look into a hash table inside", .inside = table },
