@@ -21,9 +21,16 @@ static int kdsm_picked_compare(const void *a, const void *b)
 	       one->block->index > other->block->index;
 }
 
+/* Most lists are in order already, because programs write and fetch blocks in order. */
 void kdsm_picked_sort(struct kdsm_picked *picked, size_t count)
 {
-	sort(picked, count, sizeof(*picked), kdsm_picked_compare, NULL);
+	size_t i;
+
+	for (i = 1; i < count; i++)
+		if (kdsm_picked_compare(&picked[i - 1], &picked[i]) > 0)
+			break;
+	if (i < count)
+		sort(picked, count, sizeof(*picked), kdsm_picked_compare, NULL);
 }
 
 size_t kdsm_run_length(const struct kdsm_picked *picked, size_t count)
