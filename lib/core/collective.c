@@ -150,7 +150,7 @@ static int look_around(struct kd_gang *gang, struct watch *watch)
 		watch->since = now;
 	} else if (now - watch->since > gang->timeout) {
 		gang->culprit = watch->node;
-		return -ETIMEDOUT;
+		return r ? -EHOSTDOWN : -ETIMEDOUT;
 	}
 	return 0;
 }
@@ -195,7 +195,7 @@ static int send(struct kd_gang *gang, unsigned int node, uint64_t place,
 	r = kdsm_vector_retry(gang->region, ops, 2, gang->timeout);
 	if (r < 0)
 		gang->culprit = node;
-	return r;
+	return r == -ETIMEDOUT ? -EHOSTDOWN : r;
 }
 
 /* Where a node is in the tree: as far as its number is behind the root's. */

@@ -109,7 +109,8 @@ static int one_in_four(struct kdsm_op *op, bool after)
 	static const int errors[] = { -EIO, -EHOSTDOWN };
 	uint32_t dice = sim_random();
 
-	(void)op, (void)after;
+	(void)op;
+	(void)after;
 	return dice % 8 ? 0 : errors[dice / 8 % 2];
 }
 
@@ -193,7 +194,8 @@ static void untold(void **state)
 
 static int not_allowed(struct kdsm_op *op, bool after)
 {
-	(void)op, (void)after;
+	(void)op;
+	(void)after;
 	return -EACCES;
 }
 

@@ -66,7 +66,7 @@ struct sim {
 	uint64_t spin;		/* and these with its CPU */
 	bool tear;		/* stop in the middle of gets and puts */
 	void (*before)(const struct kdsm_op *op);	/* what happens just before one */
-	/* May change an operation before it, or fail it by an errno, though after it took effect. */
+	/* May change an operation before it, or fail it, even after it has taken effect. */
 	int (*fault)(struct kdsm_op *op, bool after);
 	const char *const *locations;	/* of nodes, or NULL */
 	unsigned int dead;	/* node that no longer answers, plus 1 */

@@ -258,7 +258,8 @@ static void dead(void **state)
 /* Every fourth operation fails, before it has taken effect or after it. */
 static int one_in_four(struct kdsm_op *op, bool after)
 {
-	(void)op, (void)after;
+	(void)op;
+	(void)after;
 	return sim_random() % 8 ? 0 : -EIO;
 }
 
