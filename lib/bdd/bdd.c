@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The BDD store and its workers, and the slower ways of reading and making
- * nodes: those of other parts of the table, and private ones. The operations
- * are in bdd_ops.c, bdd_relation.c and bdd_count.c.
+ * The BDD store and its workers, and the slow paths of reading and making nodes: nodes of
+ * other parts of the table, and private nodes. The operations are in ops.c, quantify.c,
+ * relation.c, substitute.c and count.c.
  */
 #include <stdlib.h>
 
@@ -19,8 +19,9 @@ static struct kdsm_table_attr table_attr(const struct kdsm_bdd_attr *attr, unsig
 }
 
 /*
- * Of the operation cache, in every part. Collections need two boxes for every part in
- * it, which hold a few buffers each.
+ * Size of the operation cache in every part, in bytes. Collections place two boxes for each
+ * destination in the cache of a part, so the cache has room for boxes of a few buffers
+ * each.
  */
 static uint64_t cache_part_bytes(uint64_t bytes, unsigned int parts)
 {
@@ -102,7 +103,7 @@ struct kdsm_table *kdsm_bdd_table(struct kdsm_bdd_store *store)
 
 /* ---- workers ---- */
 
-/* One without a deque, for a pool. */
+/* Create a worker without a deque, for a pool. */
 static int worker_new(struct kdsm_bdd_store *store, struct kdsm_bdd_worker **worker)
 {
 	struct kdsm_bdd_worker *w = calloc(1, sizeof(*w));
@@ -211,9 +212,10 @@ bool kd_bdd_inside(const struct kdsm_bdd_store *store)
 }
 
 /*
- * Places are a stack, as the calls are that have them: what this thread runs while the task
- * waits ends before the task goes on, and leaves its own. A job that failed leaves without
- * that, but its workers run nothing more.
+ * Push a place on the worker's stack of places. Places nest like the calls that declare
+ * them: while a task waits, its thread runs other tasks, which end and leave their places
+ * before the task continues. A job that failed leaves without popping its places, but its
+ * workers run no further tasks.
  */
 struct kdsm_bdd_worker *kdsm_bdd_enter(struct kdsm_bdd_place *place)
 {
@@ -317,8 +319,8 @@ bool kd_node_elsewhere(struct kdsm_bdd_worker *w, uint64_t number,
 }
 
 /*
- * Nodes that are about to be read: those of other parts come with one wait for
- * all. A failure shows when they are read.
+ * Fetch nodes that the caller is about to read: nodes of other parts arrive with one wait
+ * for all of them. A failure is ignored here, because the read fails likewise.
  */
 void kd_nodes_ahead(struct kdsm_bdd_worker *w, const kdsm_bdd *edges, unsigned int count)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The BDD package, for files that define operations on BDDs, read and write them, or
- * collect garbage: here and in lib/reach. Programs use <kdsm/bdd.h>.
+ * The internals of the BDD package, for the files in lib/bdd and lib/reach that define
+ * operations on BDDs, read and write them, or collect garbage. Programs use <kdsm/bdd.h>.
+ * The unique table that stores the nodes is in lib/table. internal.h has what only garbage
+ * collection needs.
  */
 #ifndef KD_BDD_H
 #define KD_BDD_H
@@ -20,19 +22,19 @@
 /* ---- opcache.c ---- */
 
 /*
- * The operation cache: results of BDD operations, lossy, in a partitioned
- * region beside the table (Oortwijn, van Dijk, van de Pol, SPIN 2017, 5.1).
+ * The operation cache keeps results of BDD operations. It is lossy, and lies behind the
+ * table in the same partitioned region (Oortwijn, van Dijk, van de Pol, SPIN 2017, 5.1).
  *
- * An entry is four words: two of key, the result, and a checksum over all three.
- * Threads of this node, and operations of others, store into an entry at the
- * same time without any lock; what is left of two of them, and what a get saw
- * torn, fails the checksum and counts as absent. So no entry is ever waited for,
- * and one operation each way is enough.
+ * An entry is four words: two words of key, the result, and a checksum over all three.
+ * Threads of this node and one-sided operations of other nodes store into an entry
+ * concurrently, without a lock. A mix of two stores, or a torn read, fails the checksum and
+ * counts as absent. So no worker ever waits for an entry, and a get or a put takes one
+ * remote operation.
  *
- * The own part is looked up first, and it is where every result goes that this
- * node computed: free of operations. A result that is dear is also stored in,
- * and looked for at, the home of its key, a part that is the same for all nodes
- * (kd_opcache_get_home(), opcache.c). On one node the two are the same.
+ * A worker looks into the own part first and stores every result there, without remote
+ * operations. A result that is expensive to compute is also stored in, and looked for in,
+ * the home part of its key. All nodes compute the same home for a key (kd_opcache_home() in
+ * opcache.c). On a single node the home part is the own part.
  */
 
 struct kd_result {
@@ -40,9 +42,9 @@ struct kd_result {
 };
 
 struct kd_opcache {
-	struct kd_result *entries;	/* of the own part */
-	uint64_t count;			/* entries in use in a part, the same everywhere */
-	uint64_t most;			/* entries that a part has room for */
+	struct kd_result *entries;	/* in the own part */
+	uint64_t count;			/* entries in use in each part, the same on all nodes */
+	uint64_t most;			/* capacity of a part, in entries */
 	unsigned int self, parts;
 	struct kdsm_region *region;
 	uint64_t offset;
@@ -54,20 +56,24 @@ struct kd_key {
 
 int kd_opcache_init(struct kd_opcache *cache, struct kdsm_region *region,
 		    uint64_t offset, uint64_t part_bytes);
-void kd_opcache_limit(struct kd_opcache *cache, uint64_t part_bytes);	/* to begin with */
+/* Use part_bytes of each part at first. */
+void kd_opcache_limit(struct kd_opcache *cache, uint64_t part_bytes);
 unsigned int kd_opcache_home(const struct kd_opcache *cache, const struct kd_key *key);
 int kd_opcache_get_home(struct kd_opcache *cache, const struct kd_key *key,
 			uint64_t *value);
 int kd_opcache_put_home(struct kd_opcache *cache, const struct kd_key *key,
 			uint64_t value);
 
-/* An edge in 41 bits. */
+/* Pack an edge into 41 bits: the number, and the complement bit above it. */
 static inline uint64_t kd_pack(uint64_t edge)
 {
 	return (edge & KDSM_NUMBER_MASK) | edge >> 63 << 40;
 }
 
-/* op is below 16. Three edges and the operation fill 127 bits: no two keys meet. */
+/*
+ * The key of an operation op, which is below 16. Three edges and op fill 127 of the 128
+ * bits, so different operands never give equal keys.
+ */
 static inline struct kd_key kd_key(unsigned int op, uint64_t a, uint64_t b,
 				   uint64_t c)
 {
@@ -110,8 +116,8 @@ static inline bool kd_opcache_get(const struct kd_opcache *cache,
 	struct kd_result e;
 
 	/*
-	 * Acquire, pairs with the release below: the nodes that an edge in the
-	 * result leads to were stored before.
+	 * Pairs with the releases in kd_opcache_put(): the nodes that an edge in the result
+	 * leads to were stored before the result.
 	 */
 	e.check = __atomic_load_n(&from->check, __ATOMIC_ACQUIRE);
 	e.key0 = __atomic_load_n(&from->key0, __ATOMIC_RELAXED);
@@ -133,7 +139,7 @@ static inline void kd_opcache_put(struct kd_opcache *cache, const struct kd_key 
 
 /* ---- refs.c ---- */
 
-/* Words, first in, last out. */
+/* A stack of words. */
 struct kd_stack {
 	uint64_t *word;
 	uint64_t count, capacity;
@@ -141,13 +147,13 @@ struct kd_stack {
 
 int kd_stack_push(struct kd_stack *stack, uint64_t word);
 
-/* How often each number is protected. */
+/* A hash table that counts how many times each node number is protected. */
 struct kd_refs {
 	pthread_mutex_t lock;
 	struct kd_ref {
 		uint64_t number, count;
 	} *slot;
-	uint64_t size, used;		/* used: slots, a count of 0 included */
+	uint64_t size, used;		/* used: occupied slots, those with count 0 included */
 };
 
 int kd_refs_list(struct kd_refs *refs, struct kd_stack *stack);
@@ -156,9 +162,9 @@ int kd_refs_list(struct kd_refs *refs, struct kd_stack *stack);
 
 #define KD_EDGE		(KDSM_BDD_COMPLEMENT | KDSM_NUMBER_MASK)
 #define KD_VARIABLE_SHIFT	KDSM_NUMBER_BITS
-#define KD_NO_VARIABLE	(UINT32_C(1) << 24)	/* below the terminal */
+#define KD_NO_VARIABLE	(UINT32_C(1) << 24)	/* the terminal's; greater than every variable */
 
-/* Numbers from here on are of the process's own store; the table ends before. */
+/* Numbers of private nodes begin here; the table's numbers are lower. */
 #define KD_PRIVATE_FIRST	(UINT64_C(1) << (KDSM_NUMBER_BITS - 1))
 
 enum {
@@ -166,20 +172,24 @@ enum {
 	KD_OP_PREDECESSORS, KD_OP_RESTRICT, KD_OP_COMPOSE, KD_OP_SATURATE,
 };
 
-/* The process's own nodes (private.c). Number KD_PRIVATE_FIRST + i is nodes[i]. */
+/*
+ * The private nodes of this process (own_nodes.c). Node nodes[i] has number
+ * KD_PRIVATE_FIRST + i.
+ */
 struct kd_private {
 	struct kdsm_node *nodes;
 	uint64_t count, capacity;
-	uint64_t *index;	/* place in nodes plus 1, 0 for empty */
+	uint64_t *index;	/* index into nodes plus 1; 0: empty */
 	uint64_t index_size;	/* a power of two */
 	uint64_t digest;
 };
 
 /*
- * A bit that a relation speaks of: its current variable, and the cube of it and the later
- * ones. Behind the bits of a relation is one of KD_NO_VARIABLE. Those of all relations
- * are in one array of the store, so that a number says where a product is, on any node:
- * all processes make the same relations in the same order.
+ * A bit that a relation reads or writes: its current variable, and the cube of the current
+ * variables from this bit to the relation's last bit. An entry with KD_NO_VARIABLE ends the
+ * bits of each relation. One array of the store holds the bits of all relations. All
+ * processes make the same relations in the same order, so an index into the array means the
+ * same bit on every node, and a stolen task carries only the index.
  */
 struct kd_bit {
 	uint32_t variable;
@@ -187,11 +197,11 @@ struct kd_bit {
 };
 
 struct kdsm_relation {
-	kdsm_bdd relation;	/* private */
-	uint32_t at, count;	/* its bits in the store */
+	kdsm_bdd relation;	/* a private node */
+	uint32_t at, count;	/* index and number of its bits in store->bits */
 };
 
-#define KD_BACKWARD	(UINT32_C(1) << 31)	/* beside the number: predecessors */
+#define KD_BACKWARD	(UINT32_C(1) << 31)	/* flag in a bit's index: compute predecessors */
 
 struct kdsm_bdd_store {
 	struct kdsm_table *table;
@@ -200,55 +210,57 @@ struct kdsm_bdd_store {
 	struct kd_bit *bits;
 	uint32_t bit_count, bit_room;
 	unsigned int granularity;
-	void *context;		/* of who made the store, for tasks of its own */
+	void *context;		/* set by the creator of the store, for use in its own tasks */
 
-	pthread_mutex_t lock;	/* of what follows */
+	pthread_mutex_t lock;	/* protects the fields below */
 	struct kdsm_bdd_worker *workers;
-	struct kdsm_bdd_counts gone;	/* of workers that are no more */
+	struct kdsm_bdd_counts gone;	/* of workers that were freed */
 	struct kd_refs refs;
-	struct kd_gang gang;		/* of kdsm_bdd_collect(), from its first call on */
-	uint64_t gang_offset;		/* of every part */
+	struct kd_gang gang;		/* joined by the first kdsm_bdd_collect() */
+	uint64_t gang_offset;		/* of the gang's words in every part, in bytes */
 	bool gang_failed;
 };
 
 /*
- * A worker is of a pool, where it is the context of the tasks' worker, or for a thread that
- * is of none: then it has a deque of its own, and runs what it spawns. The library's own
- * tasks go with the tasks' worker and head; the public operations need a place, which a
- * pool's worker has while it is in the task of a user.
+ * A worker belongs to a pool of tasks, or to a thread outside all pools. A pool's worker is
+ * the context of the pool's struct kdsm_worker. A worker outside all pools has a deque of
+ * its own, and its thread runs all tasks that the worker spawns. The library's own tasks
+ * receive the struct kdsm_worker and the deque's head as arguments. A public operation
+ * takes both from a place, and a pool's worker has a place only while it runs a user's
+ * task.
  */
 struct kdsm_bdd_worker {
-	/* copies, for speed */
+	/* copies from the store and its table, to save dereferences */
 	const struct kdsm_node *data;
 	uint64_t first, slots;
 	struct kdsm_table_worker *table;
 	struct kd_opcache *cache;
 	struct kd_private *own;
-	bool alone;		/* one node: everything is in the own part */
-	bool private;		/* makes private nodes */
-	int why;		/* of the last failed step */
+	bool alone;		/* the cluster has one node: every table node is in the own part */
+	bool private;		/* kd_make() makes private nodes */
+	int why;		/* errno of the last failed step */
 	uint64_t tasks, hits, home_get, home_hit, home_put;
 	struct kdsm_bdd_store *store;
 
-	int error;		/* of the first failed operation */
-	struct kdsm_bdd_place *place;	/* where these spawn, or NULL: the innermost */
+	int error;		/* errno of the first failed operation */
+	struct kdsm_bdd_place *place;	/* the innermost place: operations spawn there; or NULL */
 
-	/* Not of workers of a pool. */
-	struct kdsm_bdd_place always;	/* tasks is NULL in others */
+	/* Only used by workers outside all pools. */
+	struct kdsm_bdd_place always;	/* always.tasks is NULL in a pool's worker */
 	struct kdsm_task *head;
-	struct kdsm_tasks *pool;	/* that runs its operations, or NULL */
+	struct kdsm_tasks *pool;	/* the pool that runs the operations, or NULL */
 
-	struct kdsm_bdd_worker *next;	/* of the store's */
+	struct kdsm_bdd_worker *next;	/* next in the store's list of workers */
 };
 
-/* private.c */
+/* own_nodes.c */
 void kd_private_destroy(struct kd_private *own);
 int kd_private_put(struct kd_private *own, const struct kdsm_node *node,
 		   uint64_t *number);
 
 /*
- * Inside of operations a failure is an edge with its errno, so that it comes from thieves
- * to owners as any result does. The public functions make KDSM_BDD_INVALID of it.
+ * Inside operations a failure is an edge that carries an errno, so a thief returns it to
+ * the owner like any result. The public functions turn it into KDSM_BDD_INVALID.
  */
 #define KD_FAILURE	(UINT64_C(1) << 62)
 
@@ -258,9 +270,10 @@ static inline kdsm_bdd kd_failure(int error)
 }
 
 /*
- * bdd.c: the failure of a step, which w->why tells until the next one; and the result of a
- * public operation, whose failure is noted for kdsm_bdd_error(). A step may be of another
- * worker's operation, so it does not do that.
+ * bdd.c. kd_fail() records error in w->why and returns it as an edge; w->why holds the
+ * error until the next step fails. kd_end() ends a public operation: it records a failure
+ * in w->error for kdsm_bdd_error(), and returns KDSM_BDD_INVALID. A step only calls
+ * kd_fail(), because the step may belong to an operation of another worker.
  */
 kdsm_bdd kd_fail(struct kdsm_bdd_worker *w, int error);
 kdsm_bdd kd_end(struct kdsm_bdd_worker *w, kdsm_bdd result);
@@ -270,13 +283,13 @@ void kd_nodes_ahead(struct kdsm_bdd_worker *w, const kdsm_bdd *edges,
 		    unsigned int count);
 kdsm_bdd kd_make_elsewhere(struct kdsm_bdd_worker *w, const struct kdsm_node *node);
 
-/* The operations, as tasks. above: see kd_descends(). */
+/* The operations as tasks. For "above" see kd_descends(). */
 KDSM_TASK_DECLARE(kdsm_bdd, kd_and, kdsm_bdd, a, kdsm_bdd, b, uint32_t, above)
 KDSM_TASK_DECLARE(kdsm_bdd, kd_ite, kdsm_bdd, a, kdsm_bdd, b, kdsm_bdd, c, uint32_t, above)
-/* at: a number of a bit, with KD_BACKWARD or without. */
+/* at is the index of a bit in store->bits, optionally with KD_BACKWARD. */
 KDSM_TASK_DECLARE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, uint32_t, above)
 
-/* Of valid operands, where KDSM_CALL() may be. */
+/* The disjunction of a and b. Both are valid, and KDSM_CALL() is allowed here. */
 #define KD_OR(a, b, above) \
 	((KDSM_CALL(kd_and, (a) ^ KDSM_BDD_COMPLEMENT, (b) ^ KDSM_BDD_COMPLEMENT, above)) ^ \
 	 KDSM_BDD_COMPLEMENT)
@@ -286,12 +299,14 @@ static inline bool kd_of_pool(const struct kdsm_bdd_worker *w)
 	return !w->always.tasks;
 }
 
-/* Whether the caller is a task of a pool that works on the store. */
+/* Tell whether the caller is a task of a pool that works on the store. */
 bool kd_bdd_inside(const struct kdsm_bdd_store *store);
 
 /*
- * A task, from a public function: by the pool of the worker; or by itself, as where private
- * nodes are made and in tasks. The result is in *result; an errno of KDSM_RUN().
+ * Run task f for a public function and store its result in *result. The worker's pool runs
+ * the task, unless the worker makes private nodes. Without a pool the calling thread runs
+ * the task in the worker's place; this covers workers inside a task. The value is 0, an
+ * errno of KDSM_RUN(), or -EDEADLK if a pool's worker is used outside a user's task.
  */
 #define KD_RUN(worker, result, f, ...) ({ \
 	struct kdsm_bdd_worker *kd_by = (worker); \
@@ -306,7 +321,7 @@ bool kd_bdd_inside(const struct kdsm_bdd_store *store);
 	kd_ret; \
 })
 
-/* An operation likewise. */
+/* Run task f as a public operation; the value is its result, or KDSM_BDD_INVALID. */
 #define KD_OPERATE(worker, f, ...) ({ \
 	struct kdsm_bdd_worker *kd_whose = (worker); \
 	kdsm_bdd kd_result; \
@@ -319,7 +334,7 @@ static inline bool kd_valid(kdsm_bdd e)
 	return !(e & KD_FAILURE);
 }
 
-/* What a step returns that could not read or make a node. */
+/* The result of a step that could not read or make a node. */
 static inline kdsm_bdd kd_give_up(const struct kdsm_bdd_worker *w)
 {
 	return kd_failure(w->why);
@@ -350,7 +365,10 @@ static inline kdsm_bdd kd_low(const struct kdsm_node *node, kdsm_bdd e)
 	return (node->b & KDSM_NUMBER_MASK) ^ (e & KDSM_BDD_COMPLEMENT);
 }
 
-/* The node of an edge that is no terminal. False: the worker has an error. */
+/*
+ * Load the node of an edge. The edge is not a terminal. On failure return false and set
+ * w->why.
+ */
 static inline bool kd_node(struct kdsm_bdd_worker *w, kdsm_bdd e,
 			   struct kdsm_node *node)
 {
@@ -363,7 +381,7 @@ static inline bool kd_node(struct kdsm_bdd_worker *w, kdsm_bdd e,
 	return kd_node_elsewhere(w, kd_number(e), node);
 }
 
-/* The same, where the edge is likely to be private. */
+/* As kd_node(), but faster for an edge to a private node. */
 static inline bool kd_node_private(struct kdsm_bdd_worker *w, kdsm_bdd e,
 				   struct kdsm_node *node)
 {
@@ -376,7 +394,7 @@ static inline bool kd_node_private(struct kdsm_bdd_worker *w, kdsm_bdd e,
 	return kd_node(w, e, node);
 }
 
-/* Variable and cofactors of a; of a terminal, KD_NO_VARIABLE. */
+/* Variable and cofactors of an edge; for a terminal the variable is KD_NO_VARIABLE. */
 struct kd_top {
 	uint32_t variable;
 	kdsm_bdd high, low;
@@ -404,9 +422,9 @@ static inline void kd_split(const struct kd_top *top, kdsm_bdd e, uint32_t varia
 }
 
 /*
- * Every step goes down to greater variables. Memory of which this is not true
- * holds no BDD; without this check it could make the recursion endless.
- * above is 1 + the variable of the step before, 0 for the first.
+ * Check that a step goes down to a greater variable. Memory in which a step does not go
+ * down holds no BDD, and could make the recursion endless without this check. above is 1 +
+ * the variable of the previous step, and 0 for the first step. On failure w->why is -EIO.
  */
 static inline bool kd_descends(struct kdsm_bdd_worker *w, uint32_t variable,
 			       uint32_t above)
@@ -418,11 +436,12 @@ static inline bool kd_descends(struct kdsm_bdd_worker *w, uint32_t variable,
 }
 
 /*
- * Where the index entry of a node is: in the part where its high child lies (or
- * else its low child). A cluster node makes its nodes in its own part, so what it
- * builds on top of them it mostly finds and puts there without any operation, where
- * a home by hash would be remote for all but one in cluster_nodes. Only nodes above
- * terminals are spread by hash. -EIO: the children are not of the table.
+ * The part that holds a node's index entry: the part of its high child, or of its low child
+ * if the high child is a terminal. A cluster node makes its nodes in its own part, so index
+ * entries of the nodes that it builds on top of them are mostly local. A home chosen by
+ * hash would be remote for all but one node in cluster_nodes. Only nodes whose children are
+ * both terminals are spread by hash. Return: a part, or -EIO if the child is not in the
+ * table.
  */
 static inline int kd_home(const struct kdsm_table *t, const struct kdsm_node *node,
 			  uint64_t hash)
@@ -431,14 +450,14 @@ static inline int kd_home(const struct kdsm_table *t, const struct kdsm_node *no
 
 	if (!child)
 		child = kd_number(node->b);
-	if (!child)	/* which is in part 0, but belongs to none */
+	if (!child)	/* the terminal has number 0, but belongs to no part */
 		return kd_table_home(t, hash);
 	if (child - t->first < t->slots)
 		return t->self;
 	return child < t->slots * t->parts ? (int)(child / t->slots) : -EIO;
 }
 
-/* The node (variable, high, low), reduced. */
+/* Find or make the node (variable, high, low), in reduced form. */
 static inline kdsm_bdd kd_make(struct kdsm_bdd_worker *w, uint32_t variable,
 			       kdsm_bdd high, kdsm_bdd low)
 {
@@ -468,7 +487,7 @@ static inline bool kd_cache_get(struct kdsm_bdd_worker *w, const struct kd_key *
 	w->tasks++;
 	if (!kd_opcache_get(w->cache, key, result))
 		return false;
-	*result &= KD_EDGE;	/* whatever is stored there, it is an edge */
+	*result &= KD_EDGE;	/* clear bits that a corrupt entry might set outside an edge */
 	w->hits++;
 	return true;
 }
@@ -479,7 +498,10 @@ static inline void kd_cache_put(struct kdsm_bdd_worker *w, const struct kd_key *
 	kd_opcache_put(w->cache, key, result);
 }
 
-/* Variable v, above those of rest, has that value, and rest. */
+/*
+ * The conjunction of rest and "variable v has this value". v is lower than the variables of
+ * rest.
+ */
 static inline kdsm_bdd kd_literal(struct kdsm_bdd_worker *w, uint32_t v, bool value,
 				  kdsm_bdd rest)
 {
@@ -490,8 +512,8 @@ static inline kdsm_bdd kd_literal(struct kdsm_bdd_worker *w, uint32_t v, bool va
 /* ---- traverse.c ---- */
 
 /*
- * All nodes below some edges, each once. Breadth first: nodes of other parts are
- * fetched many at a time.
+ * A walk collects all nodes that are reachable from some edges, each node once. The walk is
+ * breadth-first, so it fetches nodes of other parts in batches.
  */
 
 struct kd_walk {
@@ -500,7 +522,7 @@ struct kd_walk {
 		struct kdsm_node node;
 	} *nodes;
 	uint64_t count, capacity;
-	uint64_t *index;	/* place in nodes plus 1 */
+	uint64_t *index;	/* index into nodes plus 1; 0: empty */
 	uint64_t index_size;
 };
 
@@ -513,8 +535,8 @@ void kd_walk_destroy(struct kd_walk *walk);
 /* ---- file.c and save.c ---- */
 
 /*
- * Files in the .bdd format: what their readers have in common, and how functions
- * are written. All integers are little-endian, without padding:
+ * Files in the .bdd format: the functions that all readers of the format share, and the
+ * writer. All integers are little-endian, without padding:
  *
  *	file     := i32 integers_per_state, i32 bits_per_integer, i32 action_bits,
  *	            set, i32 relation_count, relation * relation_count, [trailer]
@@ -523,23 +545,25 @@ void kd_walk_destroy(struct kd_walk *walk);
  *	section  := u64 count, node * count
  *	node     := u64 a, u64 b
  *
- * Nodes are numbered from 1 through all sections and refer to lower numbers; they
- * are those of <kdsm/bdd.h>. To readers of models whatever follows the relations is
- * nothing. What kdsm writes there lets it see damage, and has a place for a note:
+ * Node numbers start at 1 and continue through all sections. A node refers only to lower
+ * numbers. Nodes have the layout of <kdsm/bdd.h>. Readers of models ignore all bytes after
+ * the relations. kdsm writes a trailer there, which lets it detect damage and has room for
+ * a note:
  *
  *	trailer  := u64 magic, u64 words, u64 note * words, u64 checksum
  *
- * The checksum is over all integers in front of it, each as 64 bits, so a file with one
- * changed bit is refused wherever the bit is; but for the magic itself, where it makes a
- * file without trailer of what is as it was written for the rest.
+ * The checksum covers all integers in front of it, each as 64 bits. So kdsm refuses a file
+ * with one changed bit, wherever the bit is, except in the magic. With a changed magic the
+ * file counts as one without a trailer, and all its other integers are as they were
+ * written.
  */
 
 #define KD_FIRST_ACTION	1000000
-#define KD_FILE_MAX_BITS	(KD_FIRST_ACTION / 2)	/* of a state */
+#define KD_FILE_MAX_BITS	(KD_FIRST_ACTION / 2)	/* in a state: each bit has two variables */
 #define KD_FILE_MAX_ACTIONS	(KDSM_BDD_MAX_VARIABLE + 1 - KD_FIRST_ACTION)
 #define KD_FILE_MAGIC	UINT64_C(0x0a4d55536d73646b)	/* "kdsmSUM\n" */
 
-/* From one checksum to the next: another word gives another one. */
+/* Add a word to a checksum. For equal sums, different words give different results. */
 static inline uint64_t kd_file_sum(uint64_t sum, uint64_t word)
 {
 	sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
@@ -547,27 +571,41 @@ static inline uint64_t kd_file_sum(uint64_t sum, uint64_t word)
 }
 
 /*
- * Reading. The file is not trusted: every length, reference and variable is checked
- * before it is used, and memory is asked for only in proportion to what was read.
+ * The reader does not trust the file: it checks every length, reference and variable before
+ * it uses the value, and allocates memory only in proportion to the bytes that it has read.
  */
 struct kd_bdd_reader {
 	struct kdsm_bdd_worker *worker;	/* makes the nodes */
-	FILE *file;			/* or NULL: the file is in bytes */
+	FILE *file;			/* NULL: the file is in bytes */
 	const unsigned char *bytes;
-	uint64_t size, at;		/* of bytes; how far it is read */
+	uint64_t size, at;		/* length of bytes; bytes read so far */
 	uint64_t sum;
-	uint32_t integers, bits, actions;	/* of a state; bits in all; of a label */
-	kdsm_bdd *edges;		/* by number in the file */
-	uint32_t *variables;		/* likewise, to check the order */
-	uint64_t count, capacity;	/* of both; number 0 included */
-	const char *wrong;		/* after -EINVAL, with the offset of the field */
+	uint32_t integers, bits, actions;	/* integers and bits in a state; bits in a label */
+	kdsm_bdd *edges;		/* the store's edge by node number in the file */
+	uint32_t *variables;		/* variable by node number, to check the order */
+	uint64_t count, capacity;	/* of edges and variables; number 0 included */
+	const char *wrong;		/* after -EINVAL: reason, and offset of the field */
 	uint64_t wrong_at;
 };
 
-/* What is wrong, and at which offset. Returns -EINVAL. */
+/**
+ * kd_bdd_wrong() - record why a file is invalid
+ * @r: the reader
+ * @at: offset of the invalid field, in bytes
+ * @what: the reason, a string that outlives the reader
+ *
+ * Return: -EINVAL.
+ */
 int kd_bdd_wrong(struct kd_bdd_reader *r, uint64_t at, const char *what);
 
-/* The first of all. Whatever it returns, the reader is to be destroyed. */
+/**
+ * kd_bdd_get_header() - read the header; the first call on a reader
+ * @r: the reader, with worker and the source of the bytes set
+ *
+ * The caller calls kd_bdd_reader_destroy() afterwards, whatever the result.
+ *
+ * Return: 0, or a negative errno; -EINVAL sets @r->wrong.
+ */
 int kd_bdd_get_header(struct kd_bdd_reader *r);
 void kd_bdd_reader_destroy(struct kd_bdd_reader *r);
 int kd_bdd_get_u64(struct kd_bdd_reader *r, uint64_t *value);
@@ -575,54 +613,78 @@ int kd_bdd_get_i32(struct kd_bdd_reader *r, int32_t *value);
 int kd_bdd_get_edge(struct kd_bdd_reader *r, kdsm_bdd *edge);
 int kd_bdd_get_section(struct kd_bdd_reader *r);
 
-/* What a file has: functions, and with each the set that it was written with. */
+/*
+ * The content of a file: functions, and for each function the set of variables that was
+ * saved with it.
+ */
 struct kd_bdd_content {
 	kdsm_bdd *function, *variables;
 	unsigned int count;
 	uint64_t *note;
-	uint64_t words;			/* of the note */
-	bool whole;			/* there is a trailer */
+	uint64_t words;			/* in the note */
+	bool whole;			/* the file has a trailer, and its checksum is right */
 };
 
-/*
- * Read all of it, from a reader of which worker and file are set. Whatever it returns,
- * content is to be destroyed, and the reader.
+/**
+ * kd_bdd_load() - read a whole file of functions
+ * @r: a reader with only worker and file set
+ * @content: the content
+ *
+ * The caller destroys @content and @r, whatever the result.
+ *
+ * Return: 0, or a negative errno; -EINVAL sets @r->wrong.
  */
 int kd_bdd_load(struct kd_bdd_reader *r, struct kd_bdd_content *content);
 void kd_bdd_content_destroy(struct kd_bdd_content *content);
 
-/* Write, with a note. The content's arrays stay the caller's; variables may be NULL. */
+/**
+ * kd_bdd_save() - write functions and a note
+ * @worker: reads the nodes
+ * @file: the stream to write to
+ * @content: functions, variables (or NULL) and note; the arrays stay the caller's
+ *
+ * Return: 0, or a negative errno.
+ */
 int kd_bdd_save(struct kdsm_bdd_worker *worker, FILE *file, const struct kd_bdd_content *content);
 
 /* ---- collect.c ---- */
 
 /*
- * Collections: nodes of the BDD table that no root leads to are removed, by one
- * process on every node of the cluster together, while nobody uses the table.
+ * A collection removes the nodes of the BDD table that are not reachable from a root. One
+ * process on every node of the cluster takes part, and no worker uses the table meanwhile.
  */
 
 /*
- * KD_GROW: the table is made larger whatever is alive, if it is not at its bound yet.
- * KD_RESERVE: some room stays unused, because a lookup in an index that is nearly full
- * takes long: a hundred times as many entries have to be looked at as in one that is
- * full to seven eighths. It is not kept when most of the table is alive.
+ * KD_GROW enlarges the table however few nodes are alive, unless the table is at its bound.
+ * KD_RESERVE leaves part of the index unused, because a lookup in an index that is nearly
+ * full inspects about a hundred times as many entries as in an index that is seven eighths
+ * full. A collection keeps no reserve when most of the table is alive.
  */
 enum { KD_GROW = 1, KD_RESERVE = 2 };
 
-/* How much of so much. */
+/* The part of size that is kept in reserve. */
 static inline uint64_t kd_reserve(uint64_t size)
 {
 	return size / 8;
 }
 
-/*
- * The roots are what users of this process protect, and these; roots of any node
- * keep nodes of all. Called by all members of the gang, when no operation is on
- * anywhere, or will be before this returns; other processes must not have the store
- * open. Whoever fails has to kd_gang_abort(); the store is of no use then.
+/**
+ * kd_collect() - remove the nodes that no root leads to
+ * @store: the store
+ * @gang: all members call this function
+ * @threads: threads of this process that take part; 0 counts as 1
+ * @flags: KD_GROW, KD_RESERVE
+ * @roots: edges to keep, in addition to the edges that users of this process protect
+ * @count: number of @roots
+ * @collection: result
  *
- * -ENOSPC: what is alive finds no room in the index. -EIO: memory holds what is no
- * BDD. -ENOMEM. Errors of the gang and of operations on the region.
+ * Roots of any node keep nodes of all nodes. No operation runs on any node meanwhile, and no
+ * other process has the store open. On failure the caller calls kd_gang_abort(), and the
+ * store is unusable from then on.
+ *
+ * Return: 0; -ENOSPC if the live nodes do not fit into the index; -EIO if memory holds
+ * values that are no BDD; -ENOMEM; or an errno of the gang or of an operation on the
+ * region.
  */
 int kd_collect(struct kdsm_bdd_store *store, struct kd_gang *gang, unsigned int threads,
 	       unsigned int flags,

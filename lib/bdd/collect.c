@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Collections: mark (collect_mark.c), sweep and fill the index again
- * (collect_sweep.c). Here are their order, threads, boxes, and the public functions.
+ * Garbage collection: the order of its phases, its threads, its boxes, and the public
+ * functions. Marking is in collect_mark.c; sweeping and filling the index are in
+ * collect_sweep.c.
  *
- * The gang's steps are the only synchronisation between nodes: a member that has
- * closed a step may rely on what all others did before they came to it.
+ * The gang's steps are the only synchronisation between nodes. A member that has closed a
+ * step may rely on all that the other members did before they entered the step.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "internal.h"
 #include "core/core.h"
 
-/* A store grows when more than this much of what is in use of it is alive. */
+/* Number of live nodes above which a table with size slots in use grows */
 #define GROW_ABOVE(size)	((size) / 2)
 
 /* ---- threads ---- */
@@ -29,14 +30,14 @@ static void *thread(void *data)
 	return NULL;
 }
 
-/* Every thread does its share, and it is done when this returns. */
+/* Run work on every thread, and return when all threads have ended. */
 int kd_collector_run(struct kd_collector *c, int (*work)(struct kd_crew *me))
 {
 	unsigned int i, started;
 
 	c->work = work;
 	c->idle = 0;
-	/* who cannot be had is not needed, but counts as idle */
+	/* the others do the work of a thread that cannot be created, and count it as idle */
 	for (started = 1; started < c->threads; started++)
 		if (pthread_create(&c->crew[started].thread, NULL, thread, &c->crew[started]))
 			break;
@@ -52,7 +53,7 @@ int kd_collector_run(struct kd_collector *c, int (*work)(struct kd_crew *me))
 
 /* ---- boxes ---- */
 
-/* Of the set of a step, in the part of the sender. */
+/* Offset, in the sender's part, of the box for a destination in the set of a step */
 static uint64_t box_place(const struct kd_collector *c, uint64_t step, unsigned int to)
 {
 	const struct kd_opcache *cache = &c->store->cache;
@@ -144,7 +145,7 @@ static int add_up(void *context, uint64_t *mine, const uint64_t *theirs)
 	return 0;
 }
 
-/* All come to the same place; the sums of their words. */
+/* Meet all members; each gets the sums of all members' words. */
 static int meet(struct kd_collector *c, uint64_t *words)
 {
 	int r = kd_gang_gather(c->gang, words, add_up, NULL);
@@ -224,7 +225,10 @@ static void tear_down(struct kd_collector *c)
 	pthread_mutex_destroy(&c->lock);
 }
 
-/* By what is the same on all nodes. */
+/*
+ * Grow the table and the cache. All nodes compute the same sizes, because all inputs are
+ * the same on all nodes.
+ */
 static void grow(struct kd_collector *c, uint64_t alive)
 {
 	struct kd_opcache *cache = &c->store->cache;
@@ -273,7 +277,7 @@ static int collect(struct kd_collector *c, struct kdsm_bdd_collection *collectio
 	collection->size = size;
 	memset(c->store->cache.entries, 0, c->store->cache.count * sizeof(struct kd_result));
 	kd_table_restart(t, c->alive, words[0] < size ? words[0] * 65000 / size : 65000);
-	/* nobody looks into a part that is not ready */
+	/* no member leaves before the parts of all members are ready */
 	memset(words, 0, sizeof(words));
 	return meet(c, words);
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Marking. Every thread walks depth first over nodes of the own part; a child in another
- * part is left for its node, unless that was done lately. A node goes onto a stack once,
- * by the thread that sets its bit, so whatever memory holds, this comes to an end: after
- * as many nodes as the table has. Of a BDD a stack grows by one with every level.
+ * Marking. Every thread walks depth first over nodes of the own part. A thread posts a
+ * child in another part to that part's node, unless a thread posted the child recently.
+ * Only the thread that sets a node's mark pushes the node. So, whatever memory holds,
+ * marking ends after at most as many nodes as the table has. In a BDD a stack grows by one
+ * entry for each level.
  */
 #include <string.h>
 
 #include "internal.h"
 
-#define SHARE_ABOVE	64	/* what a thread keeps to itself */
+#define SHARE_ABOVE	64	/* stack entries above which a thread shares with idle threads */
 
-/* Of the own part, by number. */
+/* Mark the node with this number, which is in the own part. */
 static int mark_own(struct kd_crew *me, uint64_t number)
 {
 	struct kdsm_table *t = me->collector->table;
@@ -21,7 +22,7 @@ static int mark_own(struct kd_crew *me, uint64_t number)
 	if (a & KD_NODE_MARK)
 		return 0;
 	if (!(a | __atomic_load_n(&node->b, __ATOMIC_RELAXED)))
-		return -EIO;	/* somebody needs a node that is not there */
+		return -EIO;	/* a reachable node is missing */
 	a = __atomic_fetch_or(&node->a, KD_NODE_MARK, __ATOMIC_RELAXED);
 	return a & KD_NODE_MARK ? 0 : kd_stack_push(&me->stack, number);
 }
@@ -48,7 +49,7 @@ static int mark_edge(struct kd_crew *me, kdsm_bdd e)
 	return r;
 }
 
-/* The children of the last node on the stack. -ENOBUFS: it is there still. */
+/* Pop a node and mark its children. On -ENOBUFS the node stays on the stack. */
 static int mark_children(struct kd_crew *me)
 {
 	const struct kdsm_table *t = me->collector->table;
@@ -60,7 +61,7 @@ static int mark_children(struct kd_crew *me)
 	if (r == 0)
 		r = mark_edge(me, kd_low(&node, 0));
 	if (r == -ENOBUFS) {
-		/* another time: what is marked by then is passed over */
+		/* retry the node later: children that are marked by then are skipped */
 		again = kd_stack_push(&me->stack, number);
 		return again < 0 ? again : r;
 	}
@@ -83,7 +84,10 @@ static int get_box(struct kd_crew *me, unsigned int part)
 	return r;
 }
 
-/* The older half, which leads to more, for those who have nothing. */
+/*
+ * Move the older half of the stack to the pool, for idle threads. Older entries lead to
+ * more nodes.
+ */
 static int share(struct kd_crew *me)
 {
 	struct kd_collector *c = me->collector;
@@ -100,7 +104,10 @@ static int share(struct kd_crew *me)
 	return r;
 }
 
-/* 1: some of the pool; 0: there is none, nor will be. */
+/*
+ * Wait for numbers in the pool and take some. Return 1 on success, 0 if all threads are
+ * idle, so the pool stays empty, or a negative errno.
+ */
 static int take_some(struct kd_crew *me)
 {
 	struct kd_collector *c = me->collector;
@@ -122,7 +129,7 @@ static int take_some(struct kd_crew *me)
 	return r;
 }
 
-/* What a thread does no more counts as idle: others need not wait for it. */
+/* Count this thread as idle from now on, so that other threads do not wait for it. */
 static void retire(struct kd_collector *c)
 {
 	pthread_mutex_lock(&c->lock);
@@ -143,7 +150,10 @@ static int mark_roots(struct kd_crew *me)
 	return r;
 }
 
-/* The stack, the boxes, the pool; without the pool once a box of ours is full. */
+/*
+ * Empty the stack, then read the boxes, then take from the pool. Once a box of this node is
+ * full, only read the boxes.
+ */
 static int mark(struct kd_crew *me)
 {
 	struct kd_collector *c = me->collector;
@@ -171,7 +181,10 @@ static int mark(struct kd_crew *me)
 					goto out;
 			}
 		}
-		/* all boxes, full or not: they are used again */
+		/*
+		 * read all boxes even when a box of this node is full: the next step
+		 * overwrites them
+		 */
 		if (kd_next_source(c, &part)) {
 			r = get_box(me, part);
 			if (r < 0)

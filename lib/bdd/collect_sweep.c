@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Sweeping: data slots without a mark become free. Then the index, emptied, gets an
- * entry for every node that is left. That of a node is in the part of its high child,
- * mostly its own; for another part the node is left as two words: hash and number, with
- * the number of parts that had no room for it above the latter.
+ * Sweeping frees the data slots without a mark. Then the emptied index gets an entry for
+ * every remaining node. The entry belongs in the part of the node's high child, which
+ * mostly is the node's own part. A node whose entry belongs in another part is posted to
+ * that part as two words: hash and number. The bits above the number count the parts that
+ * had no room for it.
  */
 #include <string.h>
 
@@ -42,7 +43,7 @@ static int sweep(struct kd_crew *me)
 	return 0;
 }
 
-/* Blocks of the own part from touched on have never been written to. */
+/* Raise t->touched. Blocks of the own part from t->touched on were never written to. */
 static void note_touched(struct kdsm_table *t)
 {
 	uint64_t taken = __atomic_load_n(&t->header->blocks, __ATOMIC_RELAXED), i;
@@ -64,7 +65,10 @@ int kd_sweep(struct kd_collector *c)
 	return kd_collector_run(c, sweep);
 }
 
-/* Blocks to be taken: those with much room first. A full one is not in the list. */
+/*
+ * List the blocks that workers take from now on: first blocks of which at least half is
+ * free, then blocks with less room. Full blocks are not in the list.
+ */
 void kd_list_blocks(struct kd_collector *c, bool reserve)
 {
 	struct kdsm_table *t = c->table;
@@ -74,7 +78,7 @@ void kd_list_blocks(struct kd_collector *c, bool reserve)
 
 	for (block = t->touched; block < t->limit; block++)
 		c->room[block] = t->block;
-	if (t->first == 0 && t->touched)	/* number 0 is not given out */
+	if (t->first == 0 && t->touched)	/* number 0 is the terminal's */
 		c->room[0]--;
 	room = room > c->alive ? room - c->alive : 0;
 	for (much = true; ; much = false) {
@@ -103,7 +107,10 @@ static int clear_index(struct kd_crew *me)
 	return 0;
 }
 
-/* Into the own part's index, where there is nothing equal. */
+/*
+ * Insert an entry into the own part's index, which has no entry of an equal node. Return
+ * false if the walk finds no empty entry.
+ */
 static bool insert(struct kdsm_table *t, uint64_t hash, uint64_t number)
 {
 	const uint64_t entry = kdsm_entry(kdsm_fragment(hash), number);
@@ -120,7 +127,10 @@ static bool insert(struct kdsm_table *t, uint64_t hash, uint64_t number)
 	return false;
 }
 
-/* Or else it waits on the stack to be left for the next part. */
+/*
+ * Insert an entry into the own part's index. If the walk finds no room, push the entry, so
+ * that this thread posts it to the next part.
+ */
 static int insert_or_pass(struct kd_crew *me, uint64_t hash, uint64_t word)
 {
 	struct kdsm_table *t = me->collector->table;
@@ -147,7 +157,7 @@ static int pass_on(struct kd_crew *me)
 	return r;
 }
 
-/* One node of the own data. */
+/* Enter one node of the own data into the index. */
 static int enter(struct kd_crew *me, uint64_t slot)
 {
 	const struct kdsm_table *t = me->collector->table;
@@ -182,7 +192,10 @@ static int get_box(struct kd_crew *me, unsigned int part)
 	return r;
 }
 
-/* Goes on until a box of ours is full, and then gets those of others still. */
+/*
+ * Enter nodes until there are none left or a box of this node is full; read all boxes of
+ * the other nodes in any case.
+ */
 static int fill(struct kd_crew *me)
 {
 	struct kd_collector *c = me->collector;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What is known only after looking at every node: counts and support. */
+/* Functions that visit every node of a BDD: counts and support. */
 #include <stdlib.h>
 
 #include "bdd/bdd.h"
@@ -58,17 +58,18 @@ out:
 }
 
 /*
- * Counting. Let count(e) be how many assignments of the variables from that of
- * e's node on satisfy e. It is the sum over both children, each doubled for every
- * variable between; of a complemented edge it is what is missing to all.
+ * Counting states. Let count(e) be the number of assignments that satisfy e, over the
+ * variables from that of e's node on. count(e) is the sum of the counts of both children,
+ * each doubled for every variable between e's and the child's. The count of a complemented
+ * edge is the number of all assignments minus the count of the plain edge.
  */
 struct counting {
 	struct kd_walk walk;
 	const uint32_t *variables;
 	unsigned int count;
-	uint32_t *order;	/* places in walk.nodes, greatest variable first */
-	unsigned int *rank;	/* by place: which of the variables */
-	mpz_t *counts;		/* by place */
+	uint32_t *order;	/* indices into walk.nodes, greatest variable first */
+	unsigned int *rank;	/* by index into walk.nodes: index into variables */
+	mpz_t *counts;		/* by index into walk.nodes */
 };
 
 static int rank_nodes(struct counting *c)
@@ -87,7 +88,7 @@ static int rank_nodes(struct counting *c)
 	return 0;
 }
 
-/* Counting sort by rank. */
+/* Fill c->order by a counting sort on rank. */
 static int order_nodes(struct counting *c)
 {
 	uint64_t *start = calloc(c->count + 1, sizeof(*start));
@@ -106,7 +107,7 @@ static int order_nodes(struct counting *c)
 	return 0;
 }
 
-/* Add to sum the count of e over the variables of that rank and later. */
+/* Add to sum the count of e over the variables of this rank and later ones. */
 static int add_count(struct counting *c, mpz_t sum, mpz_t scratch, kdsm_bdd e,
 		     unsigned int rank)
 {
@@ -117,7 +118,7 @@ static int add_count(struct counting *c, mpz_t sum, mpz_t scratch, kdsm_bdd e,
 		uint64_t at = kd_walk_find(&c->walk, kd_number(e));
 
 		own = c->rank[at];
-		if (own < rank)	/* no BDD: a child above its parent */
+		if (own < rank)	/* memory holds no BDD: the child is above its parent */
 			return -EIO;
 		mpz_set(scratch, c->counts[at]);
 	}

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Reading files in the .bdd format: what is common to models and saved functions. */
+/*
+ * Reading files in the .bdd format: the parts that readers of models and of saved functions
+ * share, and whole files of functions. Writing is in save.c.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +15,7 @@ int kd_bdd_wrong(struct kd_bdd_reader *r, uint64_t at, const char *what)
 	return -EINVAL;
 }
 
-/* An integer of this many bytes, the least significant first; on failure *value is 0. */
+/* Read a little-endian integer of this many bytes. On failure *value is 0. */
 static int get(struct kd_bdd_reader *r, unsigned int bytes, uint64_t *value)
 {
 	unsigned char from_file[8];
@@ -45,7 +48,7 @@ int kd_bdd_get_i32(struct kd_bdd_reader *r, int32_t *value)
 	return ret;
 }
 
-/* A reference to a node already read, and its number. */
+/* Read an edge to a node that was read before, and the node's number in the file. */
 static int get_edge(struct kd_bdd_reader *r, kdsm_bdd *edge, uint64_t *number)
 {
 	uint64_t at = r->at, e;
@@ -177,7 +180,7 @@ static int add_function(struct kd_bdd_content *c, kdsm_bdd function, kdsm_bdd va
 	unsigned int capacity = c->count ? 2 * c->count : 1;
 	void *p;
 
-	/* a power of two: as many as there is room for */
+	/* the arrays are full when the count is 0 or a power of two */
 	if (!(c->count & (c->count - 1))) {
 		p = reallocarray(c->function, capacity, sizeof(*c->function));
 		if (!p)
@@ -214,8 +217,9 @@ static int get_function(struct kd_bdd_reader *r, struct kd_bdd_content *c)
 }
 
 /*
- * No trailer where it belongs: none at all, or the number of relations is damaged and it
- * stands further back.
+ * The word behind the relations is not the magic. Either the file has no trailer, or the
+ * number of relations is damaged and the trailer is further back. Search the rest of the
+ * file for the magic; if it is there, return -EINVAL.
  */
 static int search_trailer(struct kd_bdd_reader *r, uint64_t word)
 {
@@ -230,7 +234,10 @@ static int search_trailer(struct kd_bdd_reader *r, uint64_t word)
 	return ret == -EINVAL ? 0 : ret;
 }
 
-/* If it is there. What ends within it is not whole. */
+/*
+ * Read the trailer if the file has one. A file that ends within the magic has no trailer; a
+ * file that ends later in the trailer is invalid.
+ */
 static int get_trailer(struct kd_bdd_reader *r, struct kd_bdd_content *c)
 {
 	uint64_t word = 0, sum, n;

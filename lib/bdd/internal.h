@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Inside collections: the threads of this process, and what goes from node to node.
+ * The internals of garbage collection: the threads of this process, and the boxes in which
+ * nodes send each other words. The interface is kd_collect() in bdd.h.
  *
- * Steps. Marking, and putting what is alive into the index again, are each a number of
- * steps that the gang closes. In a step every node does what it can do in its own part,
- * and leaves words for the others in boxes: one for each destination, in the sender's
- * own part of the operation cache, which is going to be cleared anyway. In the next step
- * every destination gets its boxes. There are two sets of boxes, for odd and even steps:
- * a set is filled again two steps later, when all have got what was in it, because all
- * have closed the step in between. Both are over after a step in which nobody left
- * anything for others, or for itself.
+ * Marking the live nodes, and filling the index with them, are each a sequence of steps
+ * that the gang closes. In a step every node does all the work that concerns its own part,
+ * and writes words for the other nodes into boxes. A node has one box for each destination,
+ * in its own part of the operation cache, whose content a collection discards anyway. In
+ * the next step every destination reads its boxes. Each node has two sets of boxes, one for
+ * odd and one for even steps. A node writes to a set again two steps later. By then all
+ * destinations have read the set, because all members have closed the step in between. A
+ * sequence ends with a step in which no node wrote to a box or left work for itself.
  */
 #ifndef KD_BDD_INTERNAL_H
 #define KD_BDD_INTERNAL_H
@@ -18,9 +19,9 @@
 
 #include "bdd/bdd.h"
 
-#define KD_BUFFER	32	/* words kept before they go to a box together */
-#define KD_FILTER	(1 << 15)	/* words, a power of two */
-#define KD_CHUNK	4096	/* words brought from a box by one get */
+#define KD_BUFFER	32	/* words that a thread gathers before it appends them to a box */
+#define KD_FILTER	(1 << 15)	/* words; a power of two */
+#define KD_CHUNK	4096	/* words that one get reads from a box */
 
 struct kd_buffer {
 	uint64_t word[KD_BUFFER];
@@ -33,8 +34,8 @@ struct kd_crew {
 	struct kd_collector *collector;
 	pthread_t thread;
 	struct kd_stack stack;
-	struct kd_buffer *out;		/* by part */
-	uint64_t slot, end;		/* of data, left of the block begun */
+	struct kd_buffer *out;		/* by destination part */
+	uint64_t slot, end;		/* slots of data left in the thread's current block */
 	uint64_t chunk[KD_CHUNK];
 };
 
@@ -42,26 +43,27 @@ struct kd_collector {
 	struct kdsm_bdd_store *store;
 	struct kdsm_table *table;
 	struct kd_gang *gang;
-	struct kd_stack roots;		/* edges not followed yet */
+	struct kd_stack roots;		/* edges that the first thread has yet to follow */
 
 	struct kd_crew *crew;
 	unsigned int threads;
-	int (*work)(struct kd_crew *me);	/* a thread's share of what is on */
-	int error;			/* the first one */
+	int (*work)(struct kd_crew *me);	/* a thread's share of the current step */
+	int error;			/* of the first thread that failed */
 	unsigned int flags;		/* KD_GROW, KD_RESERVE */
 
-	uint64_t step;			/* from 1 */
-	unsigned int source;		/* nodes whose boxes have been begun */
-	uint64_t box_words;		/* in a box, beside their count */
-	uint64_t *filter;		/* numbers that were left for others lately */
-	uint64_t posted, left, alive;	/* in this step; in all */
-	uint64_t next;			/* block of data to be looked at */
-	uint16_t *room;			/* by block: free slots */
+	uint64_t step;			/* number of the current step, from 1 */
+	unsigned int source;		/* sources handed out to threads in this step */
+	uint64_t box_words;		/* capacity of a box, without its count */
+	uint64_t *filter;		/* numbers that were posted recently */
+	/* words posted and items left in this step; live nodes in the own part */
+	uint64_t posted, left, alive;
+	uint64_t next;			/* next block of data that a thread takes */
+	uint16_t *room;			/* free slots, by block */
 
-	pthread_mutex_t lock;		/* of boxes, and of what follows */
+	pthread_mutex_t lock;		/* protects the boxes and the fields below */
 	pthread_cond_t change;
-	struct kd_stack pool;		/* given away by those who have much */
-	unsigned int idle;		/* who want some */
+	struct kd_stack pool;		/* numbers that busy threads give to idle ones */
+	unsigned int idle;		/* threads waiting for numbers, retired, or not started */
 };
 
 /* collect.c */
@@ -69,22 +71,25 @@ int kd_collector_run(struct kd_collector *c, int (*work)(struct kd_crew *me));
 int kd_collector_step(struct kd_collector *c, int (*work)(struct kd_crew *me), bool *over);
 
 /*
- * Leave words, KD_BUFFER at most and a divisor of it, for a part. -ENOBUFS: its box is
- * full; they have not been left.
+ * Post words to a part. The count divides KD_BUFFER. -ENOBUFS: the box is full, and the
+ * words were not posted.
  */
 int kd_post(struct kd_crew *me, unsigned int part, const uint64_t *words, unsigned int count);
 
-/* A node whose box nobody looks into yet; false: none. */
+/* Take a part whose box no thread reads yet. Return false if there is none left. */
 bool kd_next_source(struct kd_collector *c, unsigned int *part);
-/* How many words it has left for this node. */
+/* Get the number of words that a part's node has posted to this node. */
 int kd_box_count(struct kd_crew *me, unsigned int part, uint64_t *count);
-/* Those from at on, KD_CHUNK at most, into me->chunk. */
+/* Get count words, at most KD_CHUNK, from word at on, into me->chunk. */
 int kd_box_get(struct kd_crew *me, unsigned int part, uint64_t at, uint64_t count);
 
-/* collect_mark.c: mark all nodes that the roots lead to. */
+/* collect_mark.c: mark all nodes that are reachable from the roots. */
 int kd_mark(struct kd_collector *c);
 
-/* collect_sweep.c: remove all others; fill the index, which is empty, with the rest. */
+/*
+ * collect_sweep.c: remove all unmarked nodes; list the blocks with free slots; clear the
+ * index and fill it with the live nodes.
+ */
 int kd_sweep(struct kd_collector *c);
 void kd_list_blocks(struct kd_collector *c, bool reserve);
 int kd_fill_index(struct kd_collector *c);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The operation cache: setting it up, and what goes to the home of a key on
- * another node. Looking into the own part is inline in opcache.h.
+ * The operation cache: set-up, and access to the home part of a key on another node. Access
+ * to the own part is inline in bdd.h.
  */
 #include <errno.h>
 
@@ -36,7 +36,10 @@ void kd_opcache_limit(struct kd_opcache *cache, uint64_t part_bytes)
 	cache->count = count < cache->most ? count : cache->most;
 }
 
-/* From the low bits of the hash; the place in the part is from the high ones. */
+/*
+ * The home part depends on the low bits of the hash, and the place in the part on the high
+ * bits.
+ */
 unsigned int kd_opcache_home(const struct kd_opcache *cache, const struct kd_key *key)
 {
 	return ((key->hash & 0xffff) * cache->parts) >> 16;
@@ -48,7 +51,7 @@ static uint64_t place(const struct kd_opcache *cache, const struct kd_key *key)
 	       kd_reduce(key->hash, cache->count) * sizeof(struct kd_result);
 }
 
-/* 1: *value is filled; 0: not there; else a negative errno. */
+/* Return 1 and fill *value, 0 if the result is absent, or a negative errno. */
 int kd_opcache_get_home(struct kd_opcache *cache, const struct kd_key *key,
 			uint64_t *value)
 {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The Boolean operations. Each is the textbook recursion
- * (Brace, Rudell, Bryant, DAC 1990; with complement edges as in Sylvan): terminal
- * cases, a normal form for the cache, the cache, cofactors, recursion, node.
+ * The Boolean operations. Each is the textbook recursion (Brace, Rudell, Bryant, DAC 1990;
+ * with complement edges as in Sylvan): terminal cases, normal form, cache lookup,
+ * cofactors, recursion, new node. Quantifiers, relational products and substitution have
+ * files of their own.
  */
 #include <stdlib.h>
 
 #include "bdd/bdd.h"
 
-/* The cases of and that no node need be looked at for. */
+/* Decide the conjunctions that need no node. */
 static inline bool and_known(kdsm_bdd a, kdsm_bdd b, kdsm_bdd *result)
 {
 	if (a == b || b == KDSM_BDD_TRUE)
@@ -89,7 +90,10 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_ite, kdsm_bdd, a, kdsm_bdd, b, kdsm_bdd, c, uint32
 		return b;
 	if (a == KDSM_BDD_FALSE)
 		return c;
-	/* where a is true it may stand for true, elsewhere for false */
+	/*
+	 * where b or c is a or its complement, a decides its value: replace it by a
+	 * terminal
+	 */
 	if (kd_number(a) == kd_number(b))
 		b = a == b ? KDSM_BDD_TRUE : KDSM_BDD_FALSE;
 	if (kd_number(a) == kd_number(c))

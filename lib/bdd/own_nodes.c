@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Nodes of the process's own: relations and sets of variables, which all workers
- * read all the time and nobody changes. The paper keeps relations in local memory
- * likewise (Oortwijn, van Dijk, van de Pol, SPIN 2017, section 5). One thread
- * makes them, before the others start to read.
+ * Private nodes: relations and sets of variables in the memory of this process, because all
+ * workers read them all the time and no worker changes them. Oortwijn, van Dijk and van de
+ * Pol (SPIN 2017, section 5) also keep relations in local memory. One thread makes the
+ * private nodes before other threads begin to read them.
  */
 #include <stdlib.h>
 
@@ -76,7 +76,10 @@ static int compare_numbers(const void *x, const void *y)
 	return (a->number > b->number) - (a->number < b->number);
 }
 
-/* The table's edge for a private one, whose node is before end in walked. */
+/*
+ * Translate a private edge to the table's edge. The edge's node is among the first count
+ * entries of walked, which are sorted by number.
+ */
 static kdsm_bdd translate(const struct kd_walked *walked, const kdsm_bdd *edges,
 			  uint64_t count, kdsm_bdd e)
 {
@@ -106,7 +109,10 @@ kdsm_bdd kdsm_bdd_publish(struct kdsm_bdd_worker *worker, kdsm_bdd a)
 		kd_end(worker, kd_failure(r));
 		goto out;
 	}
-	/* A node is made after its children, so its number is greater. */
+	/*
+	 * Sort by number: a node has a greater number than its children, as it is made
+	 * after them.
+	 */
 	if (walk.count)
 		qsort(walk.nodes, walk.count, sizeof(*walk.nodes), compare_numbers);
 	worker->private = false;

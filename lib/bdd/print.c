@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Functions for people and other programs: their assignments one by one, and pictures. */
+/* Output of functions: enumerating cubes of assignments, and pictures for Graphviz. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

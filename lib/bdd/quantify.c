@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Quantification, and the conjunction that is quantified as it is made (J. Burch,
- * E. Clarke, D. Long, "Representing Circuits More Efficiently in Symbolic Model
- * Checking", DAC 1991: the relational product), so that it never exists as a whole.
+ * Quantification, and the relational product: a conjunction that is quantified while it is
+ * computed, so that the whole conjunction is never stored (J. Burch, E. Clarke, D. Long,
+ * "Representing Circuits More Efficiently in Symbolic Model Checking", DAC 1991). The
+ * product with a transition relation is in relation.c.
  */
 #include "bdd/bdd.h"
 
 /*
- * Go on in the cube to the variable or the first one behind it. At its end *top is of
- * KD_NO_VARIABLE. False: the worker has an error.
+ * Advance *cube to its first variable that is not below variable, and load that node into
+ * *top. At the end of the cube top->variable is KD_NO_VARIABLE. On failure return false and
+ * set w->why.
  */
 static bool go_to(struct kdsm_bdd_worker *w, kdsm_bdd *cube, uint32_t variable,
 		  struct kd_top *top)

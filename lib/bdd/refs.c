@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Edges that are protected from collections: a table by number, of how often. */
+/*
+ * Edges that are protected from collections: a hash table that counts the protections of
+ * each node number.
+ */
 #include <stdlib.h>
 
 #include "bdd/bdd.h"
@@ -20,7 +23,10 @@ int kd_stack_push(struct kd_stack *stack, uint64_t word)
 	return 0;
 }
 
-/* Where a number is, or may be put: number 0, the terminal, is never in it. */
+/*
+ * Find the slot of a number, or the empty slot where it belongs. Number 0, the terminal's,
+ * marks an empty slot.
+ */
 static struct kd_ref *find(const struct kd_refs *refs, uint64_t number)
 {
 	uint64_t at = kd_mix(number, UINT64_C(0x9e3779b97f4a7c15));

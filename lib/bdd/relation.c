@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Transition relations and the relational product, with the renaming of next to
- * current variables folded in (van Dijk, van de Pol, "Sylvan", TACAS 2015; the
- * thesis of Oortwijn, 5.4.4, keeps the variables in an array as here).
+ * Transition relations and the relational product with them. The product also renames next
+ * variables to current variables (van Dijk, van de Pol, "Sylvan", TACAS 2015). The
+ * relation's variables are in an array, as in section 5.4.4 of the thesis of Oortwijn.
  */
 #include <stdlib.h>
 
 #include "bdd/bdd.h"
 
-/* Is this the step at which other nodes are asked, too? */
+/*
+ * Tell whether this step shares its result through the home part: at every granularity-th
+ * bit, if the home is another node.
+ */
 static inline bool asks_home(const struct kdsm_bdd_worker *w, const struct kd_key *key,
 			     unsigned int at)
 {
@@ -17,7 +20,7 @@ static inline bool asks_home(const struct kdsm_bdd_worker *w, const struct kd_ke
 	       kd_opcache_home(w->cache, key) != w->cache->self;
 }
 
-/* 1: *result is filled; 0: not there; else a negative errno. */
+/* Return 1 and fill *result, 0 if the result is absent, or a negative errno. */
 static int get_home(struct kdsm_bdd_worker *w, const struct kd_key *key,
 		    kdsm_bdd *result)
 {
@@ -38,7 +41,7 @@ static int put_home(struct kdsm_bdd_worker *w, const struct kd_key *key, kdsm_bd
 	return kd_opcache_put_home(w->cache, key, result);
 }
 
-/* product(a0, b0, at) or product(a1, b1, at) */
+/* The disjunction of product(a0, b0, at) and product(a1, b1, at) */
 #pragma GCC visibility push(hidden)
 KDSM_TASK_DECLARE(kdsm_bdd, kd_either, kdsm_bdd, a0, kdsm_bdd, b0, kdsm_bdd, a1, kdsm_bdd, b1,
 		  uint32_t, at, uint32_t, above)
@@ -49,7 +52,10 @@ static inline bool product_none(kdsm_bdd a, kdsm_bdd b)
 	return a == KDSM_BDD_FALSE || b == KDSM_BDD_FALSE;
 }
 
-/* The cases of either that are one product at most: its operands, or the result. */
+/*
+ * Return true if kd_either needs at most one product, and leave its operands in *a0 and
+ * *b0.
+ */
 static inline bool either_one(kdsm_bdd *a0, kdsm_bdd *b0, kdsm_bdd a1, kdsm_bdd b1)
 {
 	if (product_none(a1, b1) || (*a0 == a1 && *b0 == b1))
@@ -80,7 +86,7 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_either, kdsm_bdd, a0, kdsm_bdd, b0, kdsm_bdd, a1, 
 	return KD_OR(first, second, above);
 }
 
-/* Cofactors of part of a relation, which is private and seldom a terminal. */
+/* Split part of a relation at variable. The part is private and seldom a terminal. */
 static inline bool split_relation(struct kdsm_bdd_worker *w, kdsm_bdd b,
 				  uint32_t variable, kdsm_bdd *high, kdsm_bdd *low)
 {
@@ -105,7 +111,7 @@ struct operands {
 	uint32_t variable;	/* a current variable, or KD_NO_VARIABLE */
 };
 
-/* False: the caller gives up. */
+/* Load both operands and split them. Return false on failure: the caller gives up. */
 static inline bool split_operands(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
 				  uint32_t above, struct operands *o)
 {
@@ -134,8 +140,8 @@ static inline bool split_operands(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bd
 }
 
 /*
- * Look for the result in the cache of this node and, if *home is true, in the part of the
- * cache that all nodes share. 1: found; 0: not found; or a negative errno.
+ * Look for the result in the own part of the cache and, if *home is true, in the home part
+ * of the key, which all nodes share. Return 1 if found, 0 if absent, or a negative errno.
  */
 static inline int find_result(struct kdsm_bdd_worker *w, const struct kd_key *key, uint32_t at,
 			      bool *home, kdsm_bdd *result)
@@ -222,7 +228,7 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, u
 	if (a == KDSM_BDD_TRUE && b == KDSM_BDD_TRUE)
 		return KDSM_BDD_TRUE;
 	at ^= backward;
-	/* The number may come from another node. */
+	/* The index may come from another node. */
 	if (kd_unlikely(at >= w->store->bit_count))
 		return kd_fail(w, -EIO);
 	bit = w->store->bits + at;
@@ -272,7 +278,10 @@ kdsm_bdd kdsm_bdd_predecessors(struct kdsm_bdd_worker *worker, kdsm_bdd states,
 					 relation->at | KD_BACKWARD, 0) : states;
 }
 
-/* Is the variable of the cube one of the cube's? Goes on in it up to there. */
+/*
+ * Advance *cube to its first variable that is not below variable. Return 1 if the cube
+ * contains variable, 0 if it does not, or a negative errno.
+ */
 static int advance(struct kdsm_bdd_worker *w, kdsm_bdd *cube, uint32_t variable)
 {
 	uint32_t v;
@@ -290,7 +299,7 @@ static int advance(struct kdsm_bdd_worker *w, kdsm_bdd *cube, uint32_t variable)
 	return 0;
 }
 
-/* Every variable of the relation below first_action must be in the set. */
+/* Return -EINVAL if the relation has a variable below first_action that is not in the set. */
 static int check_support(struct kdsm_bdd_worker *w, kdsm_bdd relation, kdsm_bdd set,
 			 uint32_t first_action)
 {
@@ -360,7 +369,10 @@ static int collect_bits(struct kdsm_bdd_worker *w, struct kdsm_relation *rel,
 			if (r < 0)
 				return r;
 			if (r == 0) {
-				/* read only: its next value is its current one */
+				/*
+				 * the relation only reads this bit: the next value equals
+				 * the current one
+				 */
 				kdsm_bdd x = kdsm_bdd_variable(w, v);
 				kdsm_bdd y = kdsm_bdd_variable(w, v + 1);
 				kdsm_bdd same = kdsm_bdd_not(kdsm_bdd_xor(w, x, y));
@@ -414,7 +426,7 @@ int kdsm_relation_new(struct kdsm_bdd_worker *worker, kdsm_bdd relation,
 	return 0;
 }
 
-/* Its bits stay with the store. */
+/* The relation's bits stay in store->bits. */
 void kdsm_relation_free(struct kdsm_relation *relation)
 {
 	free(relation);

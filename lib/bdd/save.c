@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Writing functions in the .bdd format. All nodes stand in the first section, by
- * variable, greatest first, so that a node's children are in front of it.
+ * Writing functions in the .bdd format. The first section has all nodes, sorted by
+ * variable, greatest first, so that a node follows its children. Reading is in file.c.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -12,13 +12,13 @@ struct writer {
 	FILE *file;
 	uint64_t sum;
 	struct kd_walk walk;
-	uint64_t *order;		/* places in walk.nodes, as they are written */
-	uint64_t *number;		/* by place, in the file */
+	uint64_t *order;		/* indices into walk.nodes, in the order of writing */
+	uint64_t *number;		/* number in the file, by index into walk.nodes */
 	uint64_t written;
 	uint32_t bits, actions;
-	uint32_t *variable;		/* each that occurs, greatest first */
+	uint32_t *variable;		/* variables that occur, greatest first */
 	uint32_t variables;
-	kdsm_bdd current, all;		/* in the file: cubes of them */
+	kdsm_bdd current, all;		/* cubes in the file: current variables, all variables */
 };
 
 static void put(struct writer *w, uint64_t value, unsigned int bytes)
@@ -28,7 +28,7 @@ static void put(struct writer *w, uint64_t value, unsigned int bytes)
 		putc_unlocked(value & 0xff, w->file);
 }
 
-/* The file's edge for a store's. */
+/* Translate an edge of the store to an edge of the file. */
 static kdsm_bdd translate(const struct writer *w, kdsm_bdd e)
 {
 	if (kd_terminal(e))
@@ -56,7 +56,7 @@ static int compare_places(const void *x, const void *y, void *context)
 	return (a < b) - (a > b);
 }
 
-/* The order of nodes, and what the header says of variables. */
+/* Sort the nodes, and compute the bits and labels that the header states. */
 static int order_nodes(struct writer *w)
 {
 	uint64_t i, count = w->walk.count;
@@ -85,7 +85,10 @@ static int order_nodes(struct writer *w)
 	return 0;
 }
 
-/* Of the variables of states, of the current one only, or count how many they are. */
+/*
+ * Write the cube of the variables of states, or of the current ones only. With count, only
+ * count its nodes. Return the number of nodes.
+ */
 static uint64_t put_cube(struct writer *w, bool current, bool count, kdsm_bdd *cube)
 {
 	uint64_t n = 0;
@@ -110,7 +113,7 @@ static uint64_t put_cubes(struct writer *w, const struct kd_bdd_content *c, bool
 	return put_cube(w, true, count, &w->current) + put_cube(w, false, count, &w->all);
 }
 
-/* The only section with nodes in it. */
+/* Write the section of the first function, which has all nodes. */
 static int put_nodes(struct writer *w, const struct kd_bdd_content *c)
 {
 	uint64_t i, cubes = put_cubes(w, c, true);
@@ -123,7 +126,10 @@ static int put_nodes(struct writer *w, const struct kd_bdd_content *c)
 		const struct kdsm_node *node = &w->walk.nodes[place].node;
 		kdsm_bdd high = translate(w, kd_high(node, 0)), low = translate(w, kd_low(node, 0));
 
-		/* no BDD: a child that is not below its parent is not written yet */
+		/*
+		 * memory holds no BDD: a child is not below its parent, and so has no
+		 * number yet
+		 */
 		if ((kd_terminal(high) && !kd_terminal(node->a)) ||
 		    (kd_terminal(low) && kd_number(node->b)))
 			return -EIO;

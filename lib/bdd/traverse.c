@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Walking over all nodes of a BDD, for counting and for bringing them near. */
+/* Walks: visit all nodes of a BDD, to count them or to fetch them into this node's cache. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "bdd/bdd.h"
 
-#define BATCH	256	/* nodes fetched together */
+#define BATCH	256	/* nodes in one fetch */
 
 static uint64_t slot_of(const struct kd_walk *walk, uint64_t number)
 {
@@ -19,7 +19,7 @@ static uint64_t slot_of(const struct kd_walk *walk, uint64_t number)
 	}
 }
 
-/* Where in walk->nodes a number is that is there. */
+/* The index into walk->nodes of a number that the walk has visited. */
 uint64_t kd_walk_find(const struct kd_walk *walk, uint64_t number)
 {
 	return walk->index[slot_of(walk, number)] - 1;
@@ -78,7 +78,10 @@ static int visit(struct kd_walk *walk, struct kdsm_bdd_worker *w, uint64_t at)
 	return r < 0 ? r : add(walk, kd_low(&node, 0));
 }
 
-/* Nodes of the table, of which some are elsewhere; those of the process's own are here. */
+/*
+ * Fetch the nodes at..end - 1 of the walk that are in other parts of the table. Private
+ * nodes are local.
+ */
 static int bring(struct kd_walk *walk, struct kdsm_bdd_worker *w, uint64_t at, uint64_t end)
 {
 	uint64_t numbers[BATCH];
@@ -90,7 +93,7 @@ static int bring(struct kd_walk *walk, struct kdsm_bdd_worker *w, uint64_t at, u
 	return w->alone || !n ? 0 : kdsm_table_prefetch(w->table, numbers, n);
 }
 
-/* The caller destroys walk, whatever this returns. */
+/* The caller destroys walk, whatever the result. */
 int kd_walk_all(struct kd_walk *walk, struct kdsm_bdd_worker *w, const kdsm_bdd *edges,
 		unsigned int count)
 {
