@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Reading AIGER 1.9, the ASCII form (.aag) and the binary one (.aig), which the
- * first word tells apart: A. Biere, K. Heljanko, S. Wieringa, "AIGER 1.9 And
- * Beyond", FMV reports 11/2. What it says of justice and fairness is read over.
+ * Reading AIGER 1.9, the ASCII form (.aag) and the binary form (.aig), which differ in the
+ * first word: A. Biere, K. Heljanko, S. Wieringa, "AIGER 1.9 And Beyond", FMV reports 11/2.
+ * Justice and fairness properties are skipped. Making a model of the graph is in
+ * model_aiger.c.
  *
- * The file is not trusted: every literal is checked before it is used, memory is
- * asked for only in proportion to the file's size, and nothing recurses.
+ * The reader does not trust the file: it checks every literal before it uses the literal,
+ * allocates memory only in proportion to the file's size, and never recurses.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -15,7 +16,7 @@
 #include "internal.h"
 
 #define MAX_LITERAL	UINT32_C(0x7fffffff)
-#define MAX_INPUTS	(UINT32_C(1) << 20)	/* a binary file has no byte for them */
+#define MAX_INPUTS	(UINT32_C(1) << 20)	/* inputs; they take no bytes in a binary file */
 #define MAX_NAME	200
 
 struct reader {
@@ -85,7 +86,10 @@ static int get_next_number(struct reader *r, uint32_t *number)
 	return ret ? ret : get_number(r, number);
 }
 
-/* A literal that is used; that its variable is known is looked at when all are. */
+/*
+ * Check the range of a literal that is used. check_all_known() checks later that its
+ * variable is defined.
+ */
 static int check_literal(const struct reader *r, uint32_t literal)
 {
 	return literal / 2 <= r->aiger->last ? 0 :
@@ -123,7 +127,7 @@ static int define(struct reader *r, uint32_t literal, enum kd_aiger_kind kind, u
 	return 0;
 }
 
-/* What the file has to have for each thing that the first line counts: bytes. */
+/* Check that the file has at least as many bytes as the counts in its first line need. */
 static bool fits(const struct reader *r, const uint32_t count[9])
 {
 	uint64_t bytes = 2 * ((uint64_t)count[2] + count[3] + count[4]);
@@ -225,7 +229,7 @@ static int read_latch(struct reader *r, uint32_t number)
 	return get_end(r);
 }
 
-/* count lines of a literal each; to NULL: read over. */
+/* Read count lines with one literal each. If literals is NULL, skip them. */
 static int read_literals(struct reader *r, uint32_t count, uint32_t *literals)
 {
 	uint32_t literal, i;
@@ -254,7 +258,7 @@ static int read_properties(struct reader *r, uint32_t count, char kind)
 	return ret;
 }
 
-/* Numbers of literals first, then all the literals. */
+/* Skip justice properties: first their numbers of literals, then all literals. */
 static int read_justice(struct reader *r)
 {
 	uint64_t all = 0;
@@ -319,7 +323,7 @@ static int read_gate(struct reader *r, uint32_t number)
 			ret = get_next_literal(r, &left);
 		if (!ret)
 			ret = get_next_literal(r, &right);
-		/* The last line may have no end. */
+		/* the last line may lack its newline */
 		if (!ret && !at_end(r))
 			ret = get_end(r);
 		if (ret)
@@ -333,7 +337,7 @@ static int read_gate(struct reader *r, uint32_t number)
 	return 0;
 }
 
-/* Lines "b0 name" up to the comment. What is not printable is not printed. */
+/* Read lines "b0 name" up to the comment. Replace characters that are not printable by '?'. */
 static int read_symbols(struct reader *r)
 {
 	struct kd_aiger *a = r->aiger;
@@ -402,12 +406,16 @@ static int check_all_known(struct reader *r)
 	return ret;
 }
 
-/* Depth first, with a stack of its own: what is on it was entered and not left. */
+/*
+ * Sort the gates depth first, with an explicit stack. A gate on the stack that is met again
+ * depends on itself.
+ */
 static int sort_gates(struct reader *r)
 {
 	struct kd_aiger *a = r->aiger;
 	uint32_t *stack = calloc((size_t)a->gates + 1, sizeof(*stack));
-	uint8_t *seen = calloc((size_t)a->last + 1, sizeof(*seen));	/* operands, 3: left */
+	/* operands visited; 3: sorted */
+	uint8_t *seen = calloc((size_t)a->last + 1, sizeof(*seen));
 	uint32_t depth, done = 0, i, v;
 	int ret = stack && seen ? 0 : -ENOMEM;
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Checkpoints: what node 0 knows after a round, in a file, from which a later run goes on,
- * on any number of nodes. The file is in the .bdd format with a checksum (bdd_file.h): the
- * states visited, those that the last round found, for traces those that each round found,
- * and in its note what they belong to. All that a file says is checked, so that a damaged
- * or a foreign one is refused.
+ * Checkpoints. Node 0 saves the search after a round to a file, from which a later run
+ * resumes, on any number of nodes. The file is in the .bdd format with a checksum
+ * (bdd/bdd.h). It has the visited states, the states that the last round found, and, for
+ * traces, the states that each round found. Its note says to which search they belong. The
+ * reader checks all values in the file, and refuses a damaged file and a file of another
+ * search.
  *
- * A new one is written aside and takes the old one's place when it is on the disk: at any
- * time there is a whole one. It is written by node 0 between two rounds, while the others
- * are at work already; what is in the table does not change.
+ * Node 0 writes a new checkpoint to a temporary file, syncs it, and renames it over the old
+ * one, so a complete checkpoint exists at any time. Node 0 writes between two rounds, while
+ * the other nodes already work on the next one. They only add nodes to the table, so the
+ * nodes that the checkpoint needs do not change.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,13 +24,16 @@
 
 #define VERSION	1
 
-/* The note: a word each, and one by property: 0, or 1 + steps to where it is violated. */
+/*
+ * The words of the note. Then there is one word for each property: 0, or 1 + the steps to
+ * its violation.
+ */
 enum {
 	NOTE_VERSION, NOTE_MODEL, NOTE_STRATEGY, NOTE_LEVELS, NOTE_TIME, NOTE_FRONTIERS,
 	NOTE_WORDS,
 };
 
-/* The functions: two, then the frontiers. */
+/* The functions: these two, then the frontiers */
 enum { VISITED, CURRENT, FUNCTIONS };
 
 static int refuse(struct kd_search *s, const char *why)
@@ -38,7 +43,7 @@ static int refuse(struct kd_search *s, const char *why)
 	return -EINVAL;
 }
 
-/* Is it whole, and of this search? */
+/* Check that the file is complete and belongs to this search. */
 static int check(struct kd_search *s, const struct kd_bdd_reader *r,
 		 const struct kd_bdd_content *c)
 {
@@ -105,14 +110,14 @@ static int load(struct kd_search *s, FILE *file)
 	return ret;
 }
 
-/* The file beside it. */
+/* The path of the temporary file */
 static int aside(const struct kd_search *s, char *path)
 {
 	return snprintf(path, PATH_MAX, "%s.new", s->options->checkpoint) < PATH_MAX ?
 	       0 : -ENAMETOOLONG;
 }
 
-/* Can one be written there? Better known now than after an hour. */
+/* Check before the search that a checkpoint can be written. */
 static int try_write(struct kd_search *s)
 {
 	char path[PATH_MAX];
@@ -191,7 +196,7 @@ static int write_content(struct kd_search *s, FILE *file)
 	return ret;
 }
 
-/* The directory, too: else the new name may be lost with the power. */
+/* Sync the directory, too; otherwise a power failure may undo the rename. */
 static int sync_directory(const char *path)
 {
 	char directory[PATH_MAX], *slash;
@@ -206,7 +211,7 @@ static int sync_directory(const char *path)
 	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* a file system that cannot do it has its own way */
+	/* some file systems cannot sync a directory, and need not */
 	ret = fsync(fd) && errno != EINVAL && errno != ENOTSUP ? -errno : 0;
 	close(fd);
 	return ret;
@@ -231,7 +236,7 @@ static int write_file(struct kd_search *s, const char *path)
 	return ret < 0 ? ret : sync_directory(s->options->checkpoint);
 }
 
-/* A search does not end because a disk is full. */
+/* Write a checkpoint. A failure, such as a full disk, only warns: the search continues. */
 static void write_checkpoint(struct kd_search *s)
 {
 	char path[PATH_MAX];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Invariants that a user gives beside the model: a set of states in a file, or a bound on
- * the tokens of places. Either becomes a property of the model.
+ * Invariants that a user gives in addition to the model: a set of states in a file, or a
+ * bound on the tokens of places. Each becomes a property of the model.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,10 @@
 
 #include "internal.h"
 
-/* The name, which is the model's from now on or lost, and where the property is violated. */
+/*
+ * Add a property that is violated in the states of bad. The model takes ownership of name;
+ * on failure the name is freed.
+ */
 static int add_property(struct kd_model *model, char *name, kdsm_bdd bad)
 {
 	struct kd_property *more = NULL;
@@ -29,9 +32,9 @@ static int add_property(struct kd_model *model, char *name, kdsm_bdd bad)
 /* ---- bounds ---- */
 
 struct bound {
-	unsigned int *place;		/* in increasing order */
+	unsigned int *place;		/* sorted */
 	unsigned int places;
-	uint64_t tokens;		/* at most */
+	uint64_t tokens;		/* bound on the tokens of all places together */
 };
 
 static int compare_numbers(const void *x, const void *y)
@@ -54,7 +57,10 @@ static int add_place(const struct kd_net *net, const char *id, size_t length, st
 	return -ENOENT;
 }
 
-/* PLACE[,PLACE...]=K; a comma may be in the name of a place that stands alone. */
+/*
+ * Parse the places of "PLACE[,PLACE...]=K". A place that stands alone may have a comma in
+ * its name.
+ */
 static int parse_places(const struct kd_net *net, const char *text, const char *end,
 			struct bound *bound, struct kdsm_reach_message *message)
 {
@@ -62,7 +68,7 @@ static int parse_places(const struct kd_net *net, const char *text, const char *
 	unsigned int i;
 	size_t n;
 
-	/* More than the net has are named twice. */
+	/* one more than the net has: with as many names, some place is named twice */
 	bound->place = calloc(net->places + 1, sizeof(*bound->place));
 	if (!bound->place)
 		return -ENOMEM;
@@ -113,8 +119,9 @@ static int parse_bound(const struct kd_net *net, const char *text, struct bound 
 }
 
 /*
- * The states with more tokens than that on the places. From the last place up, more[n]
- * is where those from there on are more than what n tokens before them leave.
+ * The states with more tokens on the places than the bound. The loop goes from the last
+ * place up. more[n] is the set of states in which the places from the current one on have
+ * more tokens than the bound leaves after n tokens on the places before.
  */
 static kdsm_bdd too_many(struct kdsm_bdd_worker *w, const struct bound *bound)
 {
@@ -122,7 +129,7 @@ static kdsm_bdd too_many(struct kdsm_bdd_worker *w, const struct bound *bound)
 	unsigned int i;
 	uint64_t n;
 
-	if (bound->tokens >= bound->places)	/* one on each */
+	if (bound->tokens >= bound->places)	/* a place has at most one token */
 		return KDSM_BDD_FALSE;
 	more = calloc(bound->tokens + 2, sizeof(*more));
 	if (!more)
@@ -136,7 +143,7 @@ static kdsm_bdd too_many(struct kdsm_bdd_worker *w, const struct bound *bound)
 	return bad;
 }
 
-/* As in "p + q <= 1". */
+/* Describe the bound, as in "p + q <= 1". */
 static char *describe(const struct kd_net *net, const struct bound *bound)
 {
 	char *text = NULL;
@@ -178,7 +185,7 @@ int kd_invariant_bound(struct kdsm_bdd_worker *worker, const char *text,
 
 /* ---- sets of states ---- */
 
-/* Does it speak of nothing but the bits of a state? */
+/* Return -EDOM if a has a variable that is not a current bit of a state. */
 static int check_variables(struct kdsm_bdd_worker *w, kdsm_bdd a, unsigned int bits)
 {
 	struct kd_walk walk;

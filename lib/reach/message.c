@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Sentences for people: the one that explains an error, and warnings. */
+/* Messages for users: the one that explains an error, and warnings */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Models: reading the file, whatever its format, and what is common to all. */
+/*
+ * Models: reading a file of any format, and the functions that all formats share. The
+ * formats are in model_aiger.c, model_bdd.c and model_pnml.c.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +13,7 @@
 
 #include "internal.h"
 
-/* What a model file may take; a larger one is not meant for this program. */
+/* Largest size of a model file, in bytes */
 #define MAX_FILE	(UINT64_C(1) << 32)
 
 static int read_all(int fd, const char *path, unsigned char **file, size_t *size,
@@ -51,7 +54,7 @@ static int read_all(int fd, const char *path, unsigned char **file, size_t *size
 			kd_say(message, "%s: %s", path, strerror(errno));
 			return -errno;
 		}
-		if (n == 0)	/* it shrank: the format's reader will say so */
+		if (n == 0)	/* the file shrank; the format's reader reports that */
 			break;
 		got += n;
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * And-inverter graphs as models: a bit per latch, and one relation, which says of
- * all latches at once what they become for some inputs that meet the constraints.
- * An input is quantified as soon as no latch that is left depends on it.
+ * And-inverter graphs as models. Each latch is a bit. One relation gives the next values of
+ * all latches for some inputs that meet the constraints. An input is quantified as soon as
+ * no remaining latch depends on it. Reading AIGER files is in aiger.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,14 +12,14 @@
 #include "internal.h"
 
 #define FIRST_ACTION	1000000	/* input i is variable FIRST_ACTION + i */
-#define MAX_LATCHES	32768	/* operations recurse as deep */
+#define MAX_LATCHES	32768	/* limits the depth of recursion of operations */
 #define MAX_INPUTS	4096
 #define NEVER		UINT32_MAX
 
 struct maker {
 	struct kdsm_bdd_worker *worker;
 	const struct kd_aiger *aiger;
-	kdsm_bdd *edges;		/* by variable of the graph, of those needed */
+	kdsm_bdd *edges;		/* by variable of the graph; only of needed ones */
 	bool *needed;
 	uint32_t *last_use;		/* by input: the last latch that depends on it */
 };
@@ -36,7 +36,7 @@ static void need(const struct maker *m, uint32_t literal)
 	m->needed[literal / 2] = true;
 }
 
-/* Gates that nothing depends on are left out. */
+/* Find the gates on which a latch, property or constraint depends; leave out all others. */
 static void find_needed(const struct maker *m)
 {
 	const struct kd_aiger *a = m->aiger;
@@ -86,7 +86,7 @@ static int make_functions(const struct maker *m)
 	return 0;
 }
 
-/* The function depends on these inputs: it is the latch's. */
+/* Record latch as the last use of each input on which the function depends. */
 static int note_inputs(const struct maker *m, kdsm_bdd function, uint32_t latch)
 {
 	kdsm_bdd cube = kdsm_bdd_support(m->worker, function), low;
@@ -105,7 +105,7 @@ static int note_inputs(const struct maker *m, kdsm_bdd function, uint32_t latch)
 	return 0;
 }
 
-/* There are such inputs among those with this last use. */
+/* Quantify the inputs whose last use is this latch. */
 static kdsm_bdd without_inputs(const struct maker *m, kdsm_bdd relation, uint32_t latch)
 {
 	kdsm_bdd cube = KDSM_BDD_TRUE;
@@ -181,7 +181,7 @@ static int make_initial(const struct maker *m, struct kd_model *model)
 	return initial == KDSM_BDD_INVALID ? kdsm_bdd_error(m->worker) : 0;
 }
 
-/* Bad is a state in which there are inputs that meet the constraints and show it. */
+/* A state is bad if some inputs meet the constraints and make the literal true. */
 static int make_properties(const struct maker *m, kdsm_bdd constraints, struct kd_model *model)
 {
 	const struct kd_aiger *a = m->aiger;
@@ -243,7 +243,7 @@ int kd_model_read_aiger(struct kdsm_bdd_worker *worker, const char *path,
 
 	m.aiger = aiger;
 	if (ret) {
-		/* It has been said. */
+		/* the reader has set the message */
 	} else if (!aiger->latches) {
 		kd_say(message, "%s: has no latches, so there are no states to search", path);
 		ret = -EINVAL;

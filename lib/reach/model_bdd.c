@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Models in the .bdd format (bdd_file.h). */
+/*
+ * Models in the .bdd format. The parts of the format that other readers share are in
+ * lib/bdd/file.c.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,13 +10,13 @@
 
 #include "internal.h"
 
-#define MAX_BITS	32768	/* of a state: operations recurse as deep */
+#define MAX_BITS	32768	/* of a state; limits the depth of recursion of operations */
 #define MAX_ACTION_BITS	4096
 
 struct reader {
 	struct kd_bdd_reader file;
-	const char *part;		/* what is being read, for messages */
-	unsigned int relation;		/* number of it, from 0 */
+	const char *part;		/* the part of the file that is being read, for messages */
+	unsigned int relation;		/* index of the relation, from 0 */
 };
 
 static int bad(struct reader *r, uint64_t at, const char *what)
@@ -120,7 +123,7 @@ static int get_relations(struct reader *r, struct kd_model *model)
 	return 0;
 }
 
-/* Where the file is wrong, at the offset of the field. */
+/* Say where the file is wrong: the part, and the offset of the field. */
 static void explain(const struct reader *r, const char *path, struct kdsm_reach_message *message)
 {
 	char where[64] = "";

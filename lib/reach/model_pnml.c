@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Petri nets as models: a bit per place, a relation per transition. The net must
- * be 1-safe, which only the search can show: beside each relation stands a trap,
- * the states in which the transition would put a second token on a place.
+ * Petri nets as models: a bit for each place, and a relation for each transition. The net
+ * must be 1-safe, which only the search can show. Each relation has a trap, the states in
+ * which the transition would put a second token on a place. Reading PNML is in pnml.c and
+ * net.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 #define FIRST_ACTION	1000000
 
-/* What a transition does to a place, in order of places. */
+/* The tokens that a transition takes from a place and puts on it; sorted by place in arrays */
 struct touch {
 	unsigned int place, in, out;
 };
@@ -60,7 +61,10 @@ static int new_relation(struct kdsm_bdd_worker *w, kdsm_bdd relation,
 	return kdsm_relation_new(w, relation, set, FIRST_ACTION, result);
 }
 
-/* Of a 1-safe net: what takes two tokens from a place never fires. */
+/*
+ * Tell whether the transition never fires, because it takes two tokens from a place of a
+ * 1-safe net.
+ */
 static bool is_dead(const struct touch *touch, unsigned int count)
 {
 	while (count--)
@@ -83,8 +87,9 @@ static int make_relation(struct kdsm_bdd_worker *w, const struct touch *touch,
 }
 
 /*
- * Enabled, and some place gets a second token: one that has a token which the
- * transition does not take, or one that gets two at once.
+ * The trap is the states in which the transition is enabled and some place gets a second
+ * token: a place with a token that the transition does not take, or a place that gets two
+ * tokens at once.
  */
 static int make_trap(struct kdsm_bdd_worker *w, const struct touch *touch,
 		     unsigned int count, struct kdsm_relation **result)
@@ -121,7 +126,7 @@ static int add_transition(struct kdsm_bdd_worker *w, const struct kd_transition 
 		if (r == 0)
 			r = make_trap(w, touch, count, &model->trap[at]);
 	} else {
-		/* kept, so that relation i is transition i */
+		/* keep an empty relation, so that relation i is transition i */
 		r = new_relation(w, KDSM_BDD_FALSE, touch, count, &model->relation[at]);
 	}
 	model->relations++;
@@ -178,7 +183,7 @@ int kd_model_read_pnml(struct kdsm_bdd_worker *worker, const char *path,
 	return r;
 }
 
-/* Is the transition enabled in some of the states while the place is marked? */
+/* Tell whether the transition is enabled in some of the states while the place is marked. */
 static int enabled_with(struct kdsm_bdd_worker *w, const struct kd_transition *t,
 			unsigned int place, kdsm_bdd states)
 {

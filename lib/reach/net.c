@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Petri nets: from the objects of a PNML file to places, transitions and arcs
- * between them. References stand for the node that they lead to.
+ * Petri nets: make places, transitions and arcs of the objects of a PNML file (pnml.c), and
+ * resolve references to the places and transitions that they lead to.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 
 #include "internal.h"
 
-#define MAX_PLACES	32768	/* operations on markings recurse as deep */
-#define MAX_WEIGHT	1000000	/* more is as good as that */
+#define MAX_PLACES	32768	/* limits the depth of recursion of operations on markings */
+#define MAX_WEIGHT	1000000	/* merged arcs add up no further, so no sum overflows */
 
 struct kd_object *kd_pnml_add(struct kd_pnml *pnml)
 {
@@ -46,7 +46,7 @@ static int bad(const struct kd_pnml *pnml, const struct kd_object *object,
 	return -EINVAL;
 }
 
-/* All but arcs, by id. */
+/* All objects except arcs, sorted by id */
 struct ids {
 	struct kd_object **object;
 	size_t count;
@@ -90,7 +90,7 @@ static bool is_reference(const struct kd_object *object)
 	return object->kind == KD_REFERENCE_PLACE || object->kind == KD_REFERENCE_TRANSITION;
 }
 
-/* The place or transition that an id means, through references. */
+/* Find the place or transition of an id; follow references. */
 static struct kd_object *resolve(const struct ids *ids, char *id)
 {
 	struct kd_object *object = find(ids, id);
@@ -145,7 +145,7 @@ static int collect(struct kd_net *net, struct kd_pnml *pnml)
 	return 0;
 }
 
-/* Appends; room is made whenever the count is a power of two. */
+/* Append an arc. The array is full when the count is 0 or a power of two. */
 static int add_arc(struct kd_arc **arcs, unsigned int *count, unsigned int place,
 		   unsigned int weight)
 {
@@ -168,7 +168,7 @@ static int compare_arcs(const void *x, const void *y)
 	return (a->place > b->place) - (a->place < b->place);
 }
 
-/* By place, and several arcs to one place as one. */
+/* Sort the arcs by place, and merge the arcs of each place into one. */
 static void merge_arcs(struct kd_arc *arcs, unsigned int *count)
 {
 	unsigned int n = 0, i;

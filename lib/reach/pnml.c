@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Place/transition nets from PNML (ISO/IEC 15909-2), as the Model Checking
- * Contest uses it: pages within pages, references to nodes of other pages,
- * initial markings, inscriptions of arcs. Names, graphics and what tools add
- * are skipped. This file reads the XML; resolve.c makes a net of what it found.
+ * Place/transition nets from PNML (ISO/IEC 15909-2), as the Model Checking Contest uses it:
+ * nested pages, references to nodes of other pages, initial markings, inscriptions of arcs.
+ * Names, graphics and tool-specific elements are skipped. This file reads the XML; net.c
+ * makes a net of its objects.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -13,8 +13,8 @@
 
 #include "internal.h"
 
-#define MAX_DEPTH	200	/* of elements */
-#define MAX_TEXT	32	/* of a number, blanks around it included */
+#define MAX_DEPTH	200	/* nested elements */
+#define MAX_TEXT	32	/* characters of a number and the blanks around it */
 
 enum element {
 	E_OTHER, E_PNML, E_NET, E_PAGE, E_PLACE, E_TRANSITION, E_ARC,
@@ -44,7 +44,7 @@ static void fail(struct reader *r, int error, const char *what, const char *whic
 	XML_StopParser(r->parser, XML_FALSE);
 }
 
-/* Element names come as "namespace|name". */
+/* expat gives element names as "namespace|name". */
 static const char *local_name(const char *name)
 {
 	const char *bar = strrchr(name, '|');
@@ -143,7 +143,7 @@ static void start_object(struct reader *r,
 		       element == E_REFERENCE_PLACE ? KD_REFERENCE_PLACE :
 		       KD_REFERENCE_TRANSITION;
 	object->line = XML_GetCurrentLineNumber(r->parser);
-	object->number = element == E_ARC;	/* weight 1, no tokens */
+	object->number = element == E_ARC;	/* defaults: weight 1, marking 0 */
 	object->id = strdup(id ? id : "");
 	object->from = from ? strdup(from) : NULL;
 	object->to = to ? strdup(to) : NULL;
@@ -191,7 +191,7 @@ static void text(void *data, const char *s, int length)
 	r->text_length += length;
 }
 
-/* The number of a marking or inscription, of the object that was added last. */
+/* Parse the number of a marking or inscription into the object that was added last. */
 static void end_text(struct reader *r)
 {
 	unsigned long value;
@@ -238,7 +238,7 @@ int kd_pnml_parse(struct kd_pnml *pnml, const unsigned char *file, size_t size)
 	XML_SetUserData(r.parser, &r);
 	XML_SetElementHandler(r.parser, start, end);
 	XML_SetCharacterDataHandler(r.parser, text);
-	for (at = 0; !r.error; at += chunk) {	/* expat's lengths are ints */
+	for (at = 0; !r.error; at += chunk) {	/* expat takes an int as length */
 		chunk = size - at < 1 << 20 ? size - at : 1 << 20;
 		if (XML_Parse(r.parser, (const char *)file + at, chunk, at + chunk == size) !=
 		    XML_STATUS_OK && !r.error) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Properties of a model, looked at by node 0: are there states among those that a
- * round found in which one is violated? The rounds go on all the same.
+ * Properties of a model. Node 0 checks whether the states that a round found include one
+ * that violates a property. The search continues after a violation.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Reachability: from a file and options to the numbers. Brings up region,
- * gang, store, model and threads, has search.c do the rounds, and says in one
- * sentence what went wrong if something did.
+ * The calls of <kdsm/reach.h>, from a file and options to the result. They set up region,
+ * gang, store, model and threads, run the rounds of search.c, and explain errors in one
+ * sentence.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,17 +19,17 @@
 struct kdsm_reach {
 	struct kdsm_reach_options options;
 	struct kd_search search;
-	struct kdsm_reach_result *result;	/* of the one search, or NULL */
-	bool open;				/* and other nodes wait for the search */
-	int (*step)(struct kdsm_reach *reach);	/* what the thread does, and its result */
+	struct kdsm_reach_result *result;	/* of the only search; NULL before it */
+	bool open;				/* opened: other nodes wait for the search */
+	int (*step)(struct kdsm_reach *reach);	/* run by the thread; its result is in status */
 	int status;
 };
 
-#define STACK	(UINT64_C(64) << 20)	/* bytes; for 32768 bits of a state */
+#define STACK	(UINT64_C(64) << 20)	/* bytes; recursion over 32768 bits of a state */
 
-/* A former job of the name that is being given up may still be there. */
+/* Attempts to open the region, because an earlier job of the same name may still be closing */
 #define OPEN_TRIES	25
-#define OPEN_PAUSE	200000000	/* ns between them */
+#define OPEN_PAUSE	200000000	/* ns between attempts */
 
 void kdsm_reach_result_init(struct kdsm_reach_result *result)
 {
@@ -112,7 +112,7 @@ static int open_region(struct kd_search *s)
 	return r;
 }
 
-/* What all members must agree on, and what is known of them together. */
+/* Words on which all members must agree, and words that they combine */
 enum { DIGEST, THREADS, CURRENT, VISITED, LEVELS };
 
 static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
@@ -122,7 +122,7 @@ static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
 	return mine[DIGEST] == theirs[DIGEST] ? 0 : -EPROTO;
 }
 
-/* Can the result be written? Better known now than after the search. */
+/* Check before the search that the result can be written. */
 static int try_save(struct kd_search *s)
 {
 	int fd, r;
@@ -138,9 +138,9 @@ static int try_save(struct kd_search *s)
 }
 
 /*
- * All have opened the region: its name is free for the next job, and nothing
- * stays behind if this one is killed. The initial states go into the table, or
- * what a checkpoint has.
+ * Node 0 runs this when all members have opened the region. It removes the region's name,
+ * so that the name is free for the next job, and so that the region disappears if this job
+ * is killed. It stores the initial states, or the states of a checkpoint, in the table.
  */
 static int begin(struct kd_search *s, struct kdsm_reach_result *result)
 {
@@ -215,7 +215,10 @@ static int add_up(void *context, uint64_t *mine, const uint64_t *theirs)
 	return 0;
 }
 
-/* The states that were found, if they are wanted. The result is not lost with them. */
+/*
+ * Save the states if the user asked for it. A failure only warns, so that the other results
+ * are kept.
+ */
 static void save(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	struct kdsm_bdd_worker *w = s->worker;
@@ -227,7 +230,10 @@ static void save(struct kd_search *s, struct kdsm_reach_result *result)
 		return;
 	file = fopen(s->options->save, "we");
 	r = file ? 0 : -errno;
-	/* Where the table has no room for it, it is only what the set depends on. */
+	/*
+	 * without room for the cube the file has only the variables on which the set
+	 * depends
+	 */
 	variables = kdsm_bdd_cube(w, s->model.variables, s->model.bits);
 	if (!kd_valid(variables))
 		kdsm_bdd_error(w);
@@ -240,13 +246,13 @@ static void save(struct kd_search *s, struct kdsm_reach_result *result)
 	result->unsaved = r < 0;
 }
 
-/* What a node has in memory, at most. */
+/* Maximum memory of this node, in bytes */
 static uint64_t memory(const struct kd_search *s)
 {
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);
-	/* of the module's memory, nothing counts for the process that maps it */
+	/* ru_maxrss does not count the module's memory that the process maps */
 	return usage.ru_maxrss * UINT64_C(1024) +
 	       (kdsm_is_local(s->kdsm) ? 0 : kdsm_region_part_size(s->region));
 }
@@ -266,7 +272,7 @@ static int compare(void *context, uint64_t *mine, const uint64_t *theirs)
 	return 0;
 }
 
-/* Numbers of all nodes to node 0. */
+/* Combine the counts of all nodes on node 0. */
 static int add_nodes(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	struct kdsm_counts c;
@@ -292,7 +298,7 @@ static int add_nodes(struct kd_search *s, struct kdsm_reach_result *result)
 		.faa = sums[4], .am = sums[5], .bytes = sums[6],
 	};
 	result->remote.steal = extremes[STEALS];
-	/* What else messages do that is no atomic. */
+	/* messages that are neither steals nor, in domain sw, atomics */
 	result->remote.find = sums[5] - extremes[STEALS] -
 			      (kdsm_domain(s->kdsm) == KDSM_DOMAIN_SW ? sums[3] + sums[4] : 0);
 	result->memory = extremes[MEMORY];
@@ -301,7 +307,7 @@ static int add_nodes(struct kd_search *s, struct kdsm_reach_result *result)
 	return r;
 }
 
-/* What node 0 counts of the states found, and shows of them. */
+/* On node 0: count the states, find traces, and save. */
 static int count(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	struct kdsm_bdd_worker *w = s->worker;
@@ -342,11 +348,11 @@ static int conclude(struct kd_search *s, struct kdsm_reach_result *result)
 	r = add_nodes(s, result);
 	if (r == 0 && s->gang.node == 0)
 		r = count(s, result);
-	/* nobody leaves while node 0 reads the parts of others */
+	/* no member leaves while node 0 reads the parts of others */
 	return r < 0 ? r : kd_gang_scatter(&s->gang, words);
 }
 
-/* With the argument that --table is to have: twice of what it was, in MiB or with a K. */
+/* Suggest an argument for --table: twice the current size, in MiB or with a K. */
 static void explain_full(struct kd_search *s)
 {
 	uint64_t used, size, kib = s->options->bdd.table_bytes / 512;
@@ -361,7 +367,7 @@ static void explain_full(struct kd_search *s)
 	       small ? "" : " (MiB)");
 }
 
-/* A sentence for what has none yet. */
+/* Explain an error, unless there is a message already. */
 static void explain(struct kd_search *s, int error)
 {
 	int reason = error;
@@ -403,7 +409,7 @@ static int load_model(struct kd_search *s)
 	return r < 0 ? r : kd_saturation_begin(s);
 }
 
-/* Say why it failed, if nobody has, and have the other nodes fail, too. */
+/* Explain the error, and make the other nodes fail, too. */
 static int give_up(struct kd_search *s, int error)
 {
 	explain(s, error);
@@ -456,7 +462,10 @@ static void *run(void *data)
 	return NULL;
 }
 
-/* Operations recurse as deep as states have bits: run a step on a stack for that. */
+/*
+ * Run a step in a thread with a large stack, because operations recurse once for each bit
+ * of a state.
+ */
 static int run_step(struct kdsm_reach *reach, int (*step)(struct kdsm_reach *reach),
 		    struct kdsm_reach_message *message)
 {

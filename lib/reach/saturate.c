@@ -4,24 +4,26 @@
  * Strategy for Symbolic State-Space Generation", TACAS 2001; for BDDs and any partition of
  * a relation: T. van Dijk, "Sylvan: Multi-core Decision Diagrams", thesis, 2016).
  *
- * Relations are in order of their top variable, those with the same in one group. Let a set
- * be saturated from group g on if no relation of g or a later group leads out of it. A
- * relation of these groups leaves all variables above that of g as they are, so a set whose
- * node is above can be saturated child by child, with results in the operation cache;
- * children are tasks. A set whose node is not above is saturated from g + 1 on, then the
- * successors by the relations of g are added, and so on until nothing is new. So relations
- * far from the root are done with small parts of the BDD before others see the result:
- * what is between never becomes a large BDD.
+ * Relations are sorted by their top variable. Relations with the same top variable form a
+ * group. A set is saturated from group g on if no relation of group g or of a later group
+ * leads out of it. A relation of these groups leaves all variables above that of g
+ * unchanged. So a set whose node is above the variable of g is saturated child by child;
+ * the children are tasks, and their results are in the operation cache. Any other set is
+ * first saturated from group g + 1 on. Then the successors by the relations of g are added,
+ * and both steps repeat until no new state is found. So relations far from the root finish
+ * with small parts of the BDD before other relations see the result, and intermediate
+ * results never become a large BDD.
  *
- * The least set that has the initial states and is saturated from group 0 on is that of
- * the states that can be reached. For the search it is done in as many rounds as there are
- * groups, from the last one up: the root begins the task, whose parts all nodes steal, and
- * between rounds there is no task anywhere, as with the other strategies. A set that a
- * round has saturated is known to be so in the next one by the operation cache.
+ * The reachable states are the least set that contains the initial states and is saturated
+ * from group 0 on. The search computes that set in one round for each group, from the last
+ * group up. The root of a round starts the task, and all nodes steal its parts. Between
+ * rounds there is no task anywhere, as with the other strategies. The operation cache tells
+ * a round which sets an earlier round has saturated.
  *
- * That a net is not 1-safe is seen before the states are made that could not be: whoever
- * takes the successors of a set looks at the trap first. The set is then a part of a set
- * of states below some of its nodes, in which what lies above does not matter.
+ * A task that computes successors checks the trap first, so the search learns that a net is
+ * not 1-safe before any state with a second token on a place is made. The set is then a
+ * part of a set of states, below some of its nodes; the variables above those nodes do not
+ * matter for the trap.
  */
 #include <stdlib.h>
 
@@ -30,9 +32,9 @@
 struct kd_saturation {
 	struct group {
 		uint32_t variable, first, count;
-	} *group;			/* in increasing order of variables */
+	} *group;			/* sorted by variable */
 	uint32_t groups;
-	uint32_t *relation;		/* by group, from first on */
+	uint32_t *relation;		/* sorted by group; a group's relations begin at first */
 };
 
 #pragma GCC visibility push(hidden)
@@ -49,7 +51,7 @@ static struct kd_found failed(kdsm_bdd failure)
 	return (struct kd_found){ failure, 0 };
 }
 
-/* The relations of the group, one after the other, each from what the others found. */
+/* Take the relations of the group in order, each from the states found up to then. */
 static struct kd_found fire(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
 			    kdsm_bdd set, const struct kd_saturation *order, uint32_t group)
 {
@@ -70,7 +72,7 @@ static struct kd_found fire(struct kdsm_worker *kdsm_worker, struct kdsm_task *k
 	return (struct kd_found){ set, 0 };
 }
 
-/* From the group on, of a set with no node above its variable. */
+/* Saturate a set from the group on. The set has no node above the group's variable. */
 static struct kd_found saturate_here(struct kdsm_worker *kdsm_worker,
 				     struct kdsm_task *kdsm_head, kdsm_bdd set,
 				     const struct kd_saturation *order, uint32_t group)
@@ -96,7 +98,7 @@ KDSM_TASK_DEFINE(struct kd_found, kd_saturate, kdsm_bdd, set, uint32_t, group, u
 	struct kd_top top = { KD_NO_VARIABLE, set, set };
 	kdsm_bdd result;
 
-	/* It may come from another node. */
+	/* The group may come from another node. */
 	if (kd_unlikely(group > order->groups))
 		return failed(kd_fail(w, -EIO));
 	if (set == KDSM_BDD_FALSE || group == order->groups)
@@ -162,7 +164,7 @@ int kd_saturation_begin(struct kd_search *s)
 	qsort_r(order->relation, relations, sizeof(*order->relation), compare_relations, s);
 	for (i = 0; i < relations; i++) {
 		v = top_variable(s, order->relation[i]);
-		if (v == KD_NO_VARIABLE)	/* it changes nothing */
+		if (v == KD_NO_VARIABLE)	/* the relation changes no bit */
 			break;
 		if (!order->groups || order->group[order->groups - 1].variable != v)
 			order->group[order->groups++] = (struct group){ v, i, 0 };
@@ -185,7 +187,7 @@ bool kd_saturation_ended(const struct kd_search *s)
 	return s->levels >= s->saturation->groups;
 }
 
-/* Round number s->levels, from 1 on. */
+/* Run round s->levels, which counts from 1. */
 int kd_saturation_round(struct kd_search *s, struct kd_found *found)
 {
 	uint32_t group = s->saturation->groups - s->levels;

@@ -1,46 +1,45 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The rounds of a breadth-first search.
+ * The rounds of a breadth-first search. How the search fits into a small table is in
+ * search_collect.c, and saturation in saturate.c.
  *
- * In a round every node runs a task that takes the successors of the current states by
- * the node's relations, and unites them: one half of the relations is a task that others
- * can steal, as are the steps of every product and union. The unions of the nodes are
- * united along the gang's tree, and its root takes away what was visited before: the
- * states of the next round. Every round has another root, as what a node makes is in its
- * memory, and what it works on had better be: so work and memory are divided evenly. The
- * search ends with the round that finds nothing new. Between two rounds no node has a
- * task.
+ * In a round every node runs a task that computes the successors of the current states by
+ * the node's relations, and unites them. One half of the relations is a task that others
+ * can steal, and so are the steps of every product and union. The unions of the nodes are
+ * united along the gang's tree. The tree's root subtracts the states visited before; the
+ * rest are the states of the next round. Every round has another root, because a node
+ * stores new BDD nodes in its own memory and works best on BDD nodes in its own memory;
+ * changing the root balances memory and work. The search ends with the round that finds no
+ * new state. Between two rounds no node has a task.
  *
- * With chaining a node takes the successors not of the current states alone, but of
- * these and all that it has found in this round (O. Roig, J. Cortadella, E. Pastor,
- * "Verification of Asynchronous Circuits by BDD-based Model Checking of Petri Nets",
- * 1995). There are fewer rounds, but they are no steps any more.
+ * With chaining a node computes the successors of the current states and of all states that
+ * the node has found in this round (O. Roig, J. Cortadella, E. Pastor, "Verification of
+ * Asynchronous Circuits by BDD-based Model Checking of Petri Nets", 1995). There are fewer
+ * rounds, but a round is no longer one step of the model.
  *
- * Saturation has rounds of its own (saturate.c).
+ * Relation i belongs to node i mod N in every round, so that a node finds its earlier
+ * results in its own part of the operation cache. A node that is done with its relations
+ * steals from others.
  *
- * Relation i is of node i mod N, round after round, so that what it finds in its part of
- * the operation cache is its own. A node that is done with its relations steals from
- * others.
- *
- * Where the table is small, a round is done in slices, of some of the relations each. No
- * task is left anywhere between slices either, and that is when garbage is collected
- * (search_collect.c). An operation that finds the table full fails; all nodes learn of it
- * with the unions, collect, and take the same slice or less again.
+ * If the table is small, a round consists of slices, each for some of the relations. No
+ * node has a task between two slices, either, so garbage is collected there. An operation
+ * that finds the table full fails. All nodes learn of the failure with the unions, collect
+ * garbage, and repeat the slice or a smaller one.
  */
 #include <stdlib.h>
 
 #include "internal.h"
 
-#define STACK	(UINT64_C(128) << 20)	/* bytes; for 32768 bits of a state, and loot */
-#define DEQUE	512			/* tasks; deeper ones are not offered to others */
+#define STACK	(UINT64_C(128) << 20)	/* bytes; recursion over 32768 bits, and stolen tasks */
+#define DEQUE	512			/* tasks; deeper tasks cannot be stolen */
 
 #pragma GCC visibility push(hidden)
-/* Of count relations: first, first + step and so on. */
+/* Successors by count relations: first, first + step and so on */
 KDSM_TASK_DECLARE(struct kd_found, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count,
 		  uint32_t, step)
 KDSM_TASK_DECLARE(struct kd_found, kd_chain, kdsm_bdd, from, uint32_t, first, uint32_t, count,
 		  uint32_t, step)
-/* Of what was found, what is new, and all that is known then. */
+/* The new ones among the states found, and all states visited including them */
 struct kd_news {
 	kdsm_bdd states, visited;
 };
@@ -105,7 +104,10 @@ KDSM_TASK_DEFINE(struct kd_news, kd_sift, kdsm_bdd, found, kdsm_bdd, visited)
 	return news;
 }
 
-/* Why a task of the pool failed: the errno of the run, or of an edge in its result. */
+/*
+ * Turn the failure of a task into an errno: that of the run, or that of an edge in its
+ * result.
+ */
 static int failure(struct kd_search *s, int error, kdsm_bdd result)
 {
 	if (!error && kd_valid(result))
@@ -118,7 +120,7 @@ static int failure(struct kd_search *s, int error, kdsm_bdd result)
 	return kdsm_bdd_error(s->worker);
 }
 
-/* This node's part of a slice. */
+/* Compute this node's share of a slice. */
 static int search_slice(struct kd_search *s, struct kd_found *found)
 {
 	uint32_t node = s->gang.node, nodes = s->gang.nodes;
@@ -149,10 +151,10 @@ static int sift(struct kd_search *s, uint64_t *found, uint64_t *visited)
 	return r;
 }
 
-/* What travels between the nodes after a slice; the last two and VISITED down alone. */
+/* Words that the nodes exchange after a slice. VISITED, KEPT and DONE travel only down. */
 enum { FOUND, VISITED, UNSAFE, FULL, USED, KEPT, DONE };
 
-/* A full table is no failure, but it is to be done again: there is no result. */
+/* A full table is no failure, but the slice is repeated: set *full, which means no result. */
 static int excuse(int error, uint64_t *full)
 {
 	if (error != -ENOSPC)
@@ -186,13 +188,13 @@ static bool ended(const struct kd_search *s)
 	       (s->options->levels && s->levels >= s->options->levels);
 }
 
-/* Of this round. Properties are looked at by node 0, with the states before it. */
+/* The root of this round. With properties node 0 is the root, because it checks them. */
 static unsigned int root(const struct kd_search *s)
 {
 	return s->model.properties ? 0 : s->levels % s->gang.nodes;
 }
 
-/* The root: the states of the next round, when all relations were taken. */
+/* On the root, when all relations have been taken: compute the states of the next round. */
 static int end_round(struct kd_search *s, uint64_t *words)
 {
 	kdsm_bdd current = s->current;
@@ -209,7 +211,7 @@ static int end_round(struct kd_search *s, uint64_t *words)
 	return excuse(r, &words[FULL]);
 }
 
-/* The root: what the slice found is found. */
+/* On the root: add the states that the slice found to the states of the round. */
 static int end_slice(struct kd_search *s, uint64_t *words)
 {
 	kdsm_bdd found;
@@ -224,7 +226,10 @@ static int end_slice(struct kd_search *s, uint64_t *words)
 	return s->to == s->model.relations ? end_round(s, words) : 0;
 }
 
-/* All nodes know the same, and so come to the same about what is next. */
+/*
+ * Update the search from the words. All nodes have the same words, so all make the same
+ * decisions.
+ */
 static int go_on(struct kd_search *s, const uint64_t *words)
 {
 	enum kd_outcome outcome = words[FULL] ? KD_FULL : KD_SLICE_DONE;
@@ -243,19 +248,19 @@ static int go_on(struct kd_search *s, const uint64_t *words)
 	return r || !order ? r : kd_room_collect(s, order);
 }
 
-/* Some of the states have a successor in the trap of the relation. */
+/* Explain that some of the states are in the trap of the relation. */
 static int blame(struct kd_search *s, kdsm_bdd found, uint64_t relation)
 {
 	int r;
 
-	/* Of states that were visited before, it was seen before. */
+	/* states of earlier rounds need no look: their rounds would have met the trap */
 	found = kdsm_bdd_or(s->worker, s->saturation ? s->visited : s->current,
 			    found & KD_EDGE);
 	r = kd_model_blame(&s->model, s->worker, found, relation, s->message);
 	return r < 0 ? r : -EDOM;
 }
 
-/* After this node's part of a slice; full: there is no result. */
+/* Exchange the results of a slice. If full, this node has no result. */
 static int exchange(struct kd_search *s, const struct kd_found *mine, bool full, bool *done)
 {
 	uint64_t words[KD_GANG_WORDS] = {
@@ -267,7 +272,7 @@ static int exchange(struct kd_search *s, const struct kd_found *mine, bool full,
 	int r;
 
 	r = kd_gang_gather(&s->gang, words, unite, s->worker);
-	if (words[FULL])		/* it will be seen again, with its states */
+	if (words[FULL])		/* the repeated slice meets the trap again */
 		words[UNSAFE] = 0;
 	if (r == 0 && s->gang.node == s->gang.root && !words[UNSAFE])
 		r = end_slice(s, words);
@@ -283,7 +288,7 @@ static int exchange(struct kd_search *s, const struct kd_found *mine, bool full,
 	return go_on(s, words);
 }
 
-/* All nodes of the current states that are elsewhere, many at a time. */
+/* Fetch the nodes of the current states that are in other parts, in batches. */
 static int bring_near(struct kd_search *s)
 {
 	struct kd_walk walk;
@@ -296,7 +301,10 @@ static int bring_near(struct kd_search *s)
 	return r;
 }
 
-/* Counting states may take long: not more than a part in twenty of the time. */
+/*
+ * Report progress. Counting the states may take long; it gets at most about a twentieth of
+ * the time.
+ */
 static int report(struct kd_search *s, uint64_t *next)
 {
 	uint64_t now = kdsm_now();
@@ -325,7 +333,7 @@ static int report(struct kd_search *s, uint64_t *next)
 	return r;
 }
 
-/* All relations, as many at a time as the table has room for. */
+/* Take all relations, in slices for which the table has room. */
 static int one_level(struct kd_search *s)
 {
 	struct kd_found found = { KDSM_BDD_FALSE, 0 };
@@ -336,7 +344,7 @@ static int one_level(struct kd_search *s)
 	s->gang.root = root(s);
 	do {
 		r = 0;
-		if (collections != s->room.sum.count)	/* which leave no node near */
+		if (collections != s->room.sum.count)	/* a collection clears the node cache */
 			r = bring_near(s);
 		collections = s->room.sum.count;
 		if (r == 0)
@@ -348,7 +356,10 @@ static int one_level(struct kd_search *s)
 	return r;
 }
 
-/* From s->current, the initial states or a checkpoint's, until nothing new is found. */
+/*
+ * Search from s->current, the initial states or a checkpoint's, until a round finds no new
+ * state.
+ */
 int kd_search_run(struct kd_search *s)
 {
 	uint64_t next = kdsm_now() + 200000000;
@@ -356,7 +367,7 @@ int kd_search_run(struct kd_search *s)
 
 	s->found = KDSM_BDD_FALSE;
 	kd_room_begin(s);
-	r = kd_property_check(s);	/* later on by those who end a round */
+	r = kd_property_check(s);	/* end_round() checks the states of later rounds */
 	while (r == 0 && !ended(s)) {
 		r = kd_trace_note(s);
 		s->levels++;
@@ -369,7 +380,7 @@ int kd_search_run(struct kd_search *s)
 	}
 	if (r == 0 && s->current != KDSM_BDD_FALSE)
 		r = kd_trace_note(s);
-	/* who is missed by tasks, in whatever operation that was */
+	/* tasks report a lost node as -EOWNERDEAD, whatever the operation */
 	return r == -EOWNERDEAD ? -EHOSTDOWN : r;
 }
 
@@ -380,7 +391,7 @@ static struct kdsm_tasks_attr tasks_attr(void)
 	};
 }
 
-/* In a part: the gang's words, the store, the tasks. */
+/* Offset of the tasks in a part; the gang's words and the store are in front of them */
 static uint64_t tasks_place(const struct kdsm_reach_options *options, unsigned int nodes)
 {
 	return KD_STORE + (kdsm_bdd_part_bytes(&options->bdd, nodes) + 63) / 64 * 64;
@@ -400,7 +411,7 @@ int kd_search_prepare(struct kd_search *s)
 	return kdsm_bdd_worker_new(s->store, &s->worker);
 }
 
-/* One worker of one node needs no tasks. */
+/* A search with one worker on one node needs no tasks. */
 int kd_search_start(struct kd_search *s)
 {
 	struct kdsm_tasks_attr attr = tasks_attr();

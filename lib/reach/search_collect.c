@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * How a search does with the table that it has. Garbage is collected when an operation
- * finds the table full, and after a round when the next one would probably find it so:
- * what was computed by then is lost otherwise.
+ * How a search fits into the table. The nodes collect garbage when an operation finds the
+ * table full, and after a round if the next round would probably fill the table: a round
+ * that fills the table loses the results of its operations that fail.
  *
- * If relations cannot be taken even directly after a collection, the table grows; if it
- * is at its bound, half as many relations are taken at a time, as what the others found
- * is garbage but for the union. For one alone the table's reserve is used up, too, and if
- * that does not suffice, the table is too small. So after every collection something is
- * done, or fewer are taken, or there is more room, or the search ends. When slices succeed
- * without a collection, they are doubled.
+ * If the nodes cannot take the slice even directly after a collection, the table grows. If
+ * the table is at its bound, the nodes take half as many relations at a time, because the
+ * results of single relations are garbage as soon as they are united. For a single relation
+ * the nodes also use the table's reserve. If the reserve does not suffice, the table is too
+ * small. So after every collection a slice succeeds, the slice shrinks, the room grows, or
+ * the search ends. When slices succeed without a collection, their size doubles.
  */
 #include <stdlib.h>
 
 #include "internal.h"
 
-/* Bits of an order, beside those of kd_collect(). */
+/* A bit of an order, in addition to the flags of kd_collect() */
 #define COLLECT	(1u << 31)
 
 static uint64_t table_size(const struct kd_search *s)
@@ -46,7 +46,7 @@ void kd_room_begin(struct kd_search *s)
 	next_slice(s);
 }
 
-/* The table is full. Saturation has no slices. */
+/* Select the remedy for a full table. Saturation has no slices. */
 static int make_room(struct kd_search *s, uint64_t *order)
 {
 	struct kd_room *room = &s->room;
@@ -67,7 +67,10 @@ static int make_room(struct kd_search *s, uint64_t *order)
 	return 0;
 }
 
-/* After a round: does it take more than is left, and is there garbage to speak of? */
+/*
+ * After a round: tell whether the next round may need more nodes than are free, and whether
+ * there is enough garbage for a collection.
+ */
 static bool ahead(struct kd_search *s, uint64_t used)
 {
 	struct kd_room *room = &s->room;
@@ -78,7 +81,7 @@ static bool ahead(struct kd_search *s, uint64_t used)
 	return left < spent + spent / 2 && used > room->alive + size / 4;
 }
 
-/* The slice from s->from to s->to has been taken, and what it found is kept. */
+/* The slice from s->from to s->to has been taken, and the states that it found are kept. */
 void kd_room_progress(struct kd_search *s)
 {
 	struct kd_room *room = &s->room;
@@ -102,7 +105,7 @@ int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used, ui
 		r = make_room(s, order);
 	} else if (outcome != KD_SLICE_DONE) {
 		s->from = 0;
-		/* of what comes after the search nothing is done again */
+		/* no operation after the search is repeated if the table is full */
 		if (outcome == KD_SEARCH_DONE ? more && used > table_size(s) / 4 : ahead(s, used)) {
 			*order = outcome == KD_SEARCH_DONE ? COLLECT : COLLECT | KD_RESERVE;
 			room->fresh = true;
@@ -113,7 +116,10 @@ int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used, ui
 	return r;
 }
 
-/* What the search holds between rounds: by node 0, but for what a round's root has found. */
+/*
+ * The edges that the search keeps between rounds. Node 0 lists them for all nodes, except
+ * for the states that a round's root has found, which every node lists.
+ */
 static kdsm_bdd *roots(struct kd_search *s, uint64_t *count)
 {
 	uint64_t frontiers = s->frontier ? s->levels : 0, n = 0, i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The successors of a set of states by one relation: what tasks of all strategies call. */
+/* The successors of a set of states by one relation, for the tasks of all strategies. */
 #include "internal.h"
 
 struct kd_found kd_successors(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Deadlocks, and the shortest ways to what a person wants to see, by node 0 after the
- * search. A way is found from its end: of the states found in round k - 1, one whose
- * successor is the state of round k.
+ * Deadlocks, and shortest traces to a deadlock or a violated property. Node 0 computes both
+ * after the search. A trace is found from its end: among the states that round k - 1 found,
+ * node 0 selects one with a successor in the trace's state of round k.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ int kd_trace_note(struct kd_search *s)
 	return 0;
 }
 
-/* One of the states: its bits, and the set of it alone. */
+/* Pick one of the states: store its bits, and return the set with only this state. */
 static kdsm_bdd pick(struct kd_search *s, kdsm_bdd states, uint8_t *bits)
 {
 	struct kdsm_bdd_worker *w = s->worker;
@@ -46,7 +46,7 @@ static kdsm_bdd pick(struct kd_search *s, kdsm_bdd states, uint8_t *bits)
 	return one;
 }
 
-/* The marked places of a net, or the bits. */
+/* Describe a state by the marked places of a net, or by its bits. */
 static char *describe_state(const struct kd_model *model, const uint8_t *bits)
 {
 	char *text = NULL;
@@ -92,7 +92,7 @@ static int add_state(struct kd_search *s, struct kdsm_reach_trace *trace, uint64
 	return trace->step[at].state ? 0 : -ENOMEM;
 }
 
-/* The relation by which some of the states lead to the one, and these. */
+/* Find a relation that leads from some states among these to the one, and those states. */
 static int step_back(struct kd_search *s, kdsm_bdd among, kdsm_bdd *one, unsigned int *relation)
 {
 	struct kdsm_bdd_worker *w = s->worker;
@@ -113,7 +113,7 @@ static int step_back(struct kd_search *s, kdsm_bdd among, kdsm_bdd *one, unsigne
 	return -EIO;
 }
 
-/* A way to one of the states that were found after so many steps. */
+/* Find a trace to one of the states, which were found after this number of steps. */
 static int find_way(struct kd_search *s, kdsm_bdd states, uint64_t steps,
 		    struct kdsm_reach_trace *trace)
 {
@@ -178,7 +178,10 @@ static int trace_deadlock(struct kd_search *s, kdsm_bdd dead, struct kdsm_reach_
 
 	if (!trace)
 		return -ENOMEM;
-	/* what the last round found was noted, too, if that is not the end of it */
+	/*
+	 * the states of the last round are in frontier, too, if the search ended before it
+	 * was complete
+	 */
 	for (k = 0; k < s->levels + (s->current != KDSM_BDD_FALSE); k++) {
 		states = kdsm_bdd_and(s->worker, s->frontier[k], dead);
 		if (states == KDSM_BDD_INVALID)
@@ -189,7 +192,7 @@ static int trace_deadlock(struct kd_search *s, kdsm_bdd dead, struct kdsm_reach_
 	return -EIO;
 }
 
-/* The states of which no relation knows a successor. */
+/* The visited states in which no relation has a successor */
 static int find_deadlocks(struct kd_search *s, kdsm_bdd *dead)
 {
 	struct kdsm_bdd_worker *w = s->worker;
