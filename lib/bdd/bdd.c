@@ -243,7 +243,7 @@ void kdsm_bdd_leave(struct kdsm_bdd_place *place)
 	w->error = place->error;
 }
 
-/* ---- what was done ---- */
+/* ---- counts and errors ---- */
 
 void kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts)
 {

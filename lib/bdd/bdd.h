@@ -54,6 +54,7 @@ struct kd_key {
 	uint64_t key0, key1, hash;
 };
 
+/* Set up a cache at offset of every part; part_bytes is its size in a part. */
 int kd_opcache_init(struct kd_opcache *cache, struct kdsm_region *region,
 		    uint64_t offset, uint64_t part_bytes);
 /* Use part_bytes of each part at first. */
@@ -145,6 +146,7 @@ struct kd_stack {
 	uint64_t count, capacity;
 };
 
+/* Push a word. Return 0 or -ENOMEM. */
 int kd_stack_push(struct kd_stack *stack, uint64_t word);
 
 /* A hash table that counts how many times each node number is protected. */
@@ -156,6 +158,7 @@ struct kd_refs {
 	uint64_t size, used;		/* used: occupied slots, those with count 0 included */
 };
 
+/* Push all protected numbers. Return 0 or -ENOMEM. */
 int kd_refs_list(struct kd_refs *refs, struct kd_stack *stack);
 
 /* ---- the store, its workers, and operations ---- */
@@ -212,7 +215,7 @@ struct kdsm_bdd_store {
 	unsigned int granularity;
 	void *context;		/* set by the creator of the store, for use in its own tasks */
 
-	pthread_mutex_t lock;	/* protects the fields below */
+	pthread_mutex_t lock;	/* protects workers and gone */
 	struct kdsm_bdd_worker *workers;
 	struct kdsm_bdd_counts gone;	/* of workers that were freed */
 	struct kd_refs refs;
@@ -526,9 +529,19 @@ struct kd_walk {
 	uint64_t index_size;
 };
 
+/**
+ * kd_walk() - collect all nodes that are reachable from an edge
+ * @walk: the nodes; the caller calls kd_walk_destroy(), whatever the result
+ * @w: reads the nodes
+ * @e: a valid edge
+ *
+ * Return: 0, or a negative errno.
+ */
 int kd_walk(struct kd_walk *walk, struct kdsm_bdd_worker *w, kdsm_bdd e);
+/* As kd_walk(), from several edges. */
 int kd_walk_all(struct kd_walk *walk, struct kdsm_bdd_worker *w, const kdsm_bdd *edges,
 		unsigned int count);
+/* Return the index into walk->nodes of a number that is there. */
 uint64_t kd_walk_find(const struct kd_walk *walk, uint64_t number);
 void kd_walk_destroy(struct kd_walk *walk);
 
@@ -608,6 +621,10 @@ int kd_bdd_wrong(struct kd_bdd_reader *r, uint64_t at, const char *what);
  */
 int kd_bdd_get_header(struct kd_bdd_reader *r);
 void kd_bdd_reader_destroy(struct kd_bdd_reader *r);
+/*
+ * Read an integer, an edge to a node that was read before, or a section of nodes. Return 0,
+ * or a negative errno; -EINVAL sets r->wrong.
+ */
 int kd_bdd_get_u64(struct kd_bdd_reader *r, uint64_t *value);
 int kd_bdd_get_i32(struct kd_bdd_reader *r, int32_t *value);
 int kd_bdd_get_edge(struct kd_bdd_reader *r, kdsm_bdd *edge);

@@ -107,7 +107,7 @@ bool kd_next_source(struct kd_collector *c, unsigned int *part)
 	const unsigned int parts = c->table->parts;
 	unsigned int i;
 
-	if (c->step == 1)	/* there are no boxes of a step before */
+	if (c->step == 1)	/* the first step has no boxes to read */
 		return false;
 	i = __atomic_add_fetch(&c->source, 1, __ATOMIC_RELAXED);
 	if (i >= parts)
@@ -183,7 +183,7 @@ int kd_collector_step(struct kd_collector *c, int (*work)(struct kd_crew *me), b
 	return r;
 }
 
-/* ---- the whole ---- */
+/* ---- a collection ---- */
 
 static int set_up(struct kd_collector *c)
 {

@@ -232,7 +232,7 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, u
 	if (kd_unlikely(at >= w->store->bit_count))
 		return kd_fail(w, -EIO);
 	bit = w->store->bits + at;
-	/* Only actions are left in b, and one of them is possible. */
+	/* only actions are left in b, and one of them is possible */
 	if (bit->variable == KD_NO_VARIABLE)
 		return a;
 	if (!split_operands(w, a, b, above, &o))

@@ -21,7 +21,7 @@ struct maker {
 	const struct kd_aiger *aiger;
 	kdsm_bdd *edges;		/* by variable of the graph; only of needed ones */
 	bool *needed;
-	uint32_t *last_use;		/* by input: the last latch that depends on it */
+	uint32_t *last_use;		/* by input: the last latch that depends on it, or NEVER */
 };
 
 static kdsm_bdd function(const struct maker *m, uint32_t literal)
