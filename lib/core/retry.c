@@ -17,10 +17,11 @@
 #include "core/core.h"
 
 /*
- * A node that fails operations for this long is given up, in ns. The transport takes 4.3 s to fail
- * the first one and an attempt to connect up to 5 s, so there is time for a second attempt.
+ * A node that fails operations for this long is given up, in ns: as long as the module waits
+ * for the reply to a message (KDSM_REPLY_TIMEOUT). A node whose network is away for less than
+ * that costs a barrier time and does not fail it.
  */
-#define PATIENCE	UINT64_C(12000000000)
+#define PATIENCE	UINT64_C(30000000000)
 /* Bounds of the pause before the next try, in ns */
 #define PAUSE_MIN	UINT64_C(10000000)
 #define PAUSE_MAX	UINT64_C(500000000)

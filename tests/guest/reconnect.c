@@ -21,7 +21,7 @@
 
 #define SECOND		1000000000ULL
 #define PART		65536
-/* Seconds without packets: longer than the transport takes to give up, which is 4.3 s */
+/* Seconds without packets: longer than the transport takes to give up, which is 3.8 s */
 #define OUT		7
 #define PATIENCE	(120 * SECOND)
 /* Limit for the failure of a barrier without a node that came up again, in seconds */

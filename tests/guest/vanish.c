@@ -21,10 +21,10 @@
 /* The stated time is about ten seconds; an emulated machine may be late. */
 #define LIMIT		15.0
 /*
- * A barrier gives up a node that has failed operations for 12 seconds, and a node that reaches
+ * A barrier gives up a node that has failed operations for 30 seconds, and a node that reaches
  * nobody tries one after the other; then it tells the others.
  */
-#define BARRIER_LIMIT	45.0
+#define BARRIER_LIMIT	75.0
 /* To find a node gone by a message, and then by a second one to another node. */
 #define OPEN_LIMIT	40.0
 

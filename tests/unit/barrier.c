@@ -163,7 +163,7 @@ static void unreachable(void **state)
 		all_meet(10, sim.nodes, 0);
 		stop();
 	}
-	kdsm_patience = 12 * S;
+	kdsm_patience = 30 * S;
 }
 
 /* The last node gets no put. It asks its parent whether it has passed. */
@@ -189,7 +189,7 @@ static void untold(void **state)
 	pthread_join(threads[1], NULL);
 	assert_int_equal(members[1].ret, 0);
 	stop();
-	kdsm_patience = 12 * S;
+	kdsm_patience = 30 * S;
 }
 
 static int not_allowed(struct kdsm_op *op, bool after)

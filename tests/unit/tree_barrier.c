@@ -252,7 +252,7 @@ static void dead(void **state)
 		assert_int_equal(caller.culprit, 1 - i);
 		stop();
 	}
-	kdsm_patience = 12 * S;
+	kdsm_patience = 30 * S;
 }
 
 /* Every fourth operation fails, before it has taken effect or after it. */

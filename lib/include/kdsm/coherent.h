@@ -218,7 +218,7 @@ int kdsm_tree_barrier_init(struct kdsm_tree_barrier *barrier, struct kdsm_region
  * as far as this node can tell: for a subtree that does not arrive it is the top.
  *
  * -ETIMEDOUT	a participant on node *culprit did not arrive in time
- * -EPIPE	node *culprit has failed operations for 12 seconds, or found the barrier
+ * -EPIPE	node *culprit has failed operations for 30 seconds, or found the barrier
  *		failed. The end of a process on a live node only shows as a timeout
  * -EINVAL	the bytes do not belong to this barrier; or more threads of this node
  *		arrived than take part. If none takes part, the barrier stays usable

@@ -313,7 +313,7 @@ void kdsm_barrier_init(struct kdsm_barrier *barrier, struct kdsm_region *region,
  * connection that breaks and is made again costs time, but not the barrier.
  *
  * -ETIMEDOUT	a node has not arrived yet; another call goes on waiting for it
- * -EHOSTDOWN	a node has failed operations for 12 seconds, or came up again and does
+ * -EHOSTDOWN	a node has failed operations for 30 seconds, or came up again and does
  *		not know the region any more. The other nodes that wait get this error,
  *		too, some seconds later. Another call tries the same round again.
  * -EINVAL	offset is not a multiple of 8; or the words were not zero at first, or
