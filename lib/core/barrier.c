@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The barrier of partitioned regions. That of coherent regions is coherent/tree_barrier.c.
+ * The barrier of partitioned regions. The barrier of coherent regions is in
+ * coherent/tree_barrier.c.
  *
- * The nodes form a binomial tree with node 0 at the root. In generation g (from 1) a node waits
- * until all its children have arrived, tells its parent, waits until its parent has passed, and
- * tells its children: one notifying put up and one down for each node but the root.
+ * The nodes form a binomial tree with node 0 at the root. In generation g (from 1) a node
+ * waits until all its children have arrived, notifies its parent, waits until its parent
+ * has passed, and notifies its children: one notifying put up and one down for each node
+ * but the root.
  *
- * A barrier outlives connections. Each word has one writer, whose values grow, so the writer may
- * repeat a put that failed: it writes the next value only after the next generation has begun,
- * and that needs the reader to have seen this value. A put that was given up may yet arrive late,
- * over a newer value. So a node that waits does not rely on its own words alone: from time to time
- * it gets the stage of the node that it waits for, which only that node stores.
+ * A barrier outlives connections. Each word has one writer, whose values grow. The writer
+ * may repeat a put that failed, because the writer stores the next value only after the
+ * next generation has begun, and the next generation begins only after the reader has seen
+ * this value. A put that the writer gave up may still arrive late and overwrite a newer
+ * value. A waiting node therefore does not rely on its own words alone: every ASK_AFTER ns
+ * the waiting node gets the stage of the node it waits for, which only that other node
+ * stores.
  */
 #include <errno.h>
 #include "binomial.h"
 #include "core/core.h"
 
-/* A node that waits asks the other node for its stage after this time, in ns. */
+/* A waiting node gets the other node's stage after this time, in ns. */
 #define ASK_AFTER	UINT64_C(1000000000)
 
-/* The words of a part. DOWN is put by the parent, word k from UP on by child k. */
+/* Offsets of words in a part. The parent puts the word at DOWN; child k puts word k at UP. */
 enum {
 	STAGE = 0,
 	DOWN = 8,
@@ -29,12 +33,13 @@ enum {
 _Static_assert(UP + 8 * KDSM_TREE_CHILDREN <= KDSM_BARRIER_SIZE, "the barrier outgrew its place");
 
 /*
- * Stages of a node, which are also the values of the words: all nodes of its subtree have arrived
- * for generation g; all nodes have, so this one has passed.
+ * Stages of a node, which are also the values of the words. ARRIVED(g): all nodes of its
+ * subtree have arrived for generation g. PASSED(g): all nodes of the cluster have arrived,
+ * so this node has passed.
  */
 #define ARRIVED(g)	(2 * (g) - 1)
 #define PASSED(g)	(2 * (g))
-/* Flag of a stage: the call of this node failed, so its neighbours need not wait any longer. */
+/* Flag of a stage: the call of this node failed, so its neighbours stop waiting. */
 #define FAILED		(UINT64_C(1) << 63)
 
 struct turn {
@@ -64,8 +69,9 @@ static void store_stage(const struct turn *turn, uint64_t stage)
 }
 
 /*
- * Whether node from has reached a stage: 0, 1 (not yet, or it does not answer) or a negative
- * errno. The stage is never beyond: for that the node would need this one.
+ * Ask whether node from has reached a stage. Returns 0 if it has, 1 if it has not yet or
+ * does not answer, or a negative errno. The stage of from is never beyond the stage asked
+ * for, because from would need this node's next arrival to get there.
  */
 static int ask(const struct turn *turn, unsigned int from, uint64_t stage, uint64_t *silent)
 {
@@ -81,7 +87,7 @@ static int ask(const struct turn *turn, unsigned int from, uint64_t stage, uint6
 	return theirs & FAILED ? -EHOSTDOWN : 1;
 }
 
-/* Wait until node from has reached a stage, which it puts into a word here. */
+/* Wait until node from has reached a stage, which it puts into a word of this node's part. */
 static int await(const struct turn *turn, uint64_t word, unsigned int from, uint64_t stage)
 {
 	uint64_t silent = 0, left;
@@ -107,7 +113,7 @@ static struct kdsm_op tell(const struct turn *turn, unsigned int to, uint64_t wo
 	return op;
 }
 
-/* Until this node has passed */
+/* Wait until this node has passed. */
 static int pass(const struct turn *turn)
 {
 	uint64_t arrived = ARRIVED(turn->generation), passed = PASSED(turn->generation);
@@ -142,7 +148,7 @@ static int tell_children(const struct turn *turn)
 	struct kdsm_op ops[KDSM_TREE_CHILDREN];
 	unsigned int k = KDSM_TREE_CHILDREN, n = 0;
 
-	/* The largest subtree first */
+	/* Notify the largest subtree first, because it takes longest. */
 	while (k--)
 		if (kdsm_tree_has_child(turn->node, k, turn->nodes))
 			ops[n++] = tell(turn, kdsm_tree_child(turn->node, k), DOWN, &passed);
@@ -171,7 +177,10 @@ int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout)
 		return ret;
 	if (!region->writable)
 		return -EACCES;
-	/* A call that failed may have got as far as to pass, but not to tell. */
+	/*
+	 * An earlier call may have passed and then failed to notify the children: only
+	 * repeat that step.
+	 */
 	stage = load_stage(&turn);
 	if (stage != (FAILED | PASSED(turn.generation))) {
 		stage &= ~FAILED;
@@ -179,7 +188,10 @@ int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout)
 			return -EINVAL;
 		store_stage(&turn, stage);
 		ret = pass(&turn);
-		/* A node that only is late may still come, and be waited for by another call. */
+		/*
+		 * After a timeout the node may still pass: leave the stage without FAILED
+		 * for the next call.
+		 */
 		if (ret == -ETIMEDOUT)
 			return ret;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The binomial tree that barriers and collective steps go along. The root has rank 0; child k of
- * rank r is r + 2^k, for every 2^k below the lowest bit of r. The child is the k-th for its parent,
- * too: k is the number of zeros behind its lowest bit.
+ * The binomial tree of barriers and collective steps. The root has rank 0. Child k of rank
+ * r is r + 2^k, for every 2^k below the lowest set bit of r. k is also the number of zeros
+ * below the lowest set bit of the child's rank, so that a child finds its own k.
  */
 #ifndef KDSM_BINOMIAL_H
 #define KDSM_BINOMIAL_H
@@ -11,7 +11,7 @@
 
 #include <linux/kdsm.h>
 
-/* Children of the root with KDSM_MAX_NODES nodes */
+/* Maximum number of children: those of the root with KDSM_MAX_NODES nodes */
 #define KDSM_TREE_CHILDREN	10
 
 _Static_assert(KDSM_MAX_NODES <= 1 << KDSM_TREE_CHILDREN, "more children than words");
@@ -26,7 +26,7 @@ static inline unsigned int kdsm_tree_child(unsigned int rank, unsigned int k)
 	return rank + (1u << k);
 }
 
-/* Of a rank that is not the root's */
+/* rank must not be 0. */
 static inline unsigned int kdsm_tree_parent(unsigned int rank)
 {
 	return rank & (rank - 1);

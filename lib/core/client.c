@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Opening a cluster, what is known about it, and the counts of what was asked
- * of other nodes. How a backend works is in device.c and local.c.
+ * Opening a cluster, its properties, and the counters of operations on other nodes. The
+ * backends are in device.c and local.c.
  */
 #include <errno.h>
 #include <sched.h>
@@ -26,7 +26,10 @@ int kdsm_open(struct kdsm **out, unsigned int flags)
 	memset(kdsm, 0, sizeof(*kdsm));
 	kdsm->fd = -1;
 	kdsm->alone = flags & KDSM_OPEN_ALONE;
-	/* More CPUs than fit into the set are more than one. */
+	/*
+	 * sched_getaffinity() fails if the CPUs do not fit into the set: there is more than
+	 * one then.
+	 */
 	kdsm->may_spin = sched_getaffinity(0, sizeof(cpus), &cpus) || CPU_COUNT(&cpus) > 1;
 	pthread_mutex_init(&kdsm->lock, NULL);
 
@@ -34,7 +37,7 @@ int kdsm_open(struct kdsm **out, unsigned int flags)
 		ret = kdsm_local_open(kdsm);
 	} else {
 		ret = kdsm_device_open(kdsm);
-		/* A device without a driver behind it is as good as none. */
+		/* A device node without a driver behind it counts as no device. */
 		if ((flags & KDSM_OPEN_ALLOW_LOCAL) &&
 		    (ret == -ENOENT || ret == -ENXIO || ret == -ENODEV || ret == -ENETDOWN))
 			ret = kdsm_local_open(kdsm);
@@ -90,7 +93,9 @@ const char *kdsm_cluster_name(const struct kdsm *kdsm)
 	return kdsm->cluster;
 }
 
-/* The names that the module takes: printable ASCII without spaces, NUL within the size. */
+/*
+ * Accept the names that the module accepts: printable ASCII without spaces, NUL-terminated.
+ */
 int kdsm_name_check(const char *name)
 {
 	size_t i;
@@ -104,8 +109,8 @@ int kdsm_name_check(const char *name)
 }
 
 /*
- * Threads take slots in turn. Two that share one still count exactly, as the
- * additions are atomic; the slots only keep them from sharing a cache line.
+ * Threads take slots in turn. Threads that share a slot still count exactly, because the
+ * additions are atomic; the slots only avoid contention for one cache line.
  */
 static struct kdsm_count_slot *count_slot(struct kdsm *kdsm)
 {
@@ -123,7 +128,7 @@ static void count_add(uint64_t *counter, uint64_t value)
 		__atomic_fetch_add(counter, value, __ATOMIC_RELAXED);
 }
 
-/* Count operations that are handed to the kernel. */
+/* Count operations that the library hands to the kernel. */
 void kdsm_count(struct kdsm *kdsm, const struct kdsm_op *ops, unsigned int count)
 {
 	struct kdsm_count_slot *slot = count_slot(kdsm);

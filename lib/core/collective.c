@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A gang of processes in step: one tree of words, and heartbeats. */
+/*
+ * A gang of processes that take steps together: one tree of words, and heartbeats.
+ * core/core.h describes the interface.
+ */
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
@@ -8,18 +11,18 @@
 #include "binomial.h"
 #include "core/core.h"
 
-/* A message: words are whole when seq is the step waited for. */
+/* A message. word is complete once seq equals the step for which the receiver waits. */
 struct line {
 	uint64_t word[KD_GANG_WORDS];
 	uint64_t seq;
 };
 
-/* The words of a part. */
+/* The layout of the gang's words in every part */
 struct area {
-	struct line up[KDSM_TREE_CHILDREN];	/* from the children */
-	struct line down;		/* from the parent */
+	struct line up[KDSM_TREE_CHILDREN];	/* written by the children */
+	struct line down;		/* written by the parent */
 
-	_Alignas(64) uint64_t beat;	/* counts up while the process lives */
+	_Alignas(64) uint64_t beat;	/* heartbeat: grows while the process lives */
 	uint64_t claim;			/* not 0: a process of this node has joined */
 	uint64_t abort;			/* not 0: ABORT, node, errno */
 };
@@ -27,7 +30,8 @@ struct area {
 _Static_assert(sizeof(struct area) <= KD_GANG_BYTES, "the area outgrew its place");
 
 #define ABORT		(UINT64_C(0xdead) << 48)
-#define SLICE		250000000	/* ns between looks around while waiting */
+/* heartbeat period and interval of liveness checks, in ns */
+#define SLICE		250000000
 
 static struct area *own(const struct kd_gang *gang)
 {
@@ -105,7 +109,9 @@ void kd_gang_abort(struct kd_gang *gang, int error)
 	uint64_t word = ABORT | (uint64_t)gang->node << 16 | (-error & 0xffff);
 	unsigned int node;
 
-	/* The first reason stands; who cannot be told will miss our heartbeat. */
+	/*
+	 * A member that this put does not reach stops when it misses this node's heartbeat.
+	 */
 	for (node = 0; node < gang->nodes; node++)
 		if (node != gang->node)
 			kdsm_put(gang->region, node, PLACE(gang, abort), &word, sizeof(word));
@@ -117,7 +123,7 @@ int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit)
 	unsigned int node = word >> 16 & 0xffff;
 	int error = word & 0xffff;
 
-	/* A word seen in part is no abort yet; it will be soon. */
+	/* A word that has arrived only in part is no abort yet; the rest follows shortly. */
 	if ((word & ABORT) != ABORT)
 		return 0;
 	if (culprit)
@@ -125,11 +131,11 @@ int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit)
 	return error > 0 && error < 4096 ? -error : -EPROTO;
 }
 
-/* Watches for signs of life of the node that is waited for. */
+/* Tracks the heartbeat of the node for which this node waits. */
 struct watch {
 	unsigned int node;
 	uint64_t beat, since;
-	uint64_t silent;	/* since when gets have failed, or 0 */
+	uint64_t silent;	/* when gets began to fail, in ns, or 0 */
 };
 
 static int look_around(struct kd_gang *gang, struct watch *watch)
@@ -155,7 +161,7 @@ static int look_around(struct kd_gang *gang, struct watch *watch)
 	return 0;
 }
 
-/* Wait until the step arrives in a line of the own part. */
+/* Wait until step seq arrives in a line of the own part. */
 static int receive(struct kd_gang *gang, struct line *line, uint64_t place,
 		   uint64_t seq, unsigned int from, uint64_t *words)
 {
@@ -164,7 +170,7 @@ static int receive(struct kd_gang *gang, struct line *line, uint64_t place,
 	unsigned int i;
 	int r;
 
-	/* Acquire: the words were put before seq, by the same submission. */
+	/* Acquire: node from put the words before seq, in the same submission. */
 	while ((seen = __atomic_load_n(&line->seq, __ATOMIC_ACQUIRE)) != seq) {
 		r = kdsm_wait(gang->region, place + offsetof(struct line, seq), seen, SLICE);
 		if (r < 0 && r != -ETIMEDOUT && r != -EINTR)
@@ -191,14 +197,17 @@ static int send(struct kd_gang *gang, unsigned int node, uint64_t place,
 			     KD_GANG_WORDS * sizeof(*words));
 	ops[1] = kdsm_op_put(node, place + offsetof(struct line, seq), &seq, sizeof(seq));
 	ops[1].flags = KDSM_OP_NOTIFY;
-	/* Nobody else puts there, and this node does so again only when this step has been read. */
+	/*
+	 * Repeating is safe: no other node puts there, and this node next does after this
+	 * step was read.
+	 */
 	r = kdsm_vector_retry(gang->region, ops, 2, gang->timeout);
 	if (r < 0)
 		gang->culprit = node;
 	return r == -ETIMEDOUT ? -EHOSTDOWN : r;
 }
 
-/* Where a node is in the tree: as far as its number is behind the root's. */
+/* The rank of a node in the tree: the distance from the root's number, modulo nodes. */
 static unsigned int rank(const struct kd_gang *gang)
 {
 	return (gang->node + gang->nodes - gang->root) % gang->nodes;

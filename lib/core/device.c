@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The backend that speaks to the module: every function is one or two system
- * calls on /dev/kdsm. Each region has a file of its own, as the module binds a
- * file to one region.
+ * The backend that calls the module: every function is one or two system calls on
+ * /dev/kdsm. The module binds a file to one region, so each region has a file of its own.
+ * Its locks are in device_lock.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,10 @@ int kdsm_device_open(struct kdsm *kdsm)
 	if (fd < 0)
 		return -errno;
 	ret = device_ioctl(fd, KDSM_IOC_INFO, &info);
-	/* Something else has the name, or a module of another generation. */
+	/*
+	 * The name belongs to another device, or to a module with an incompatible
+	 * interface.
+	 */
 	if (ret == -ENOTTY || ret == -EINVAL || ret == -E2BIG)
 		ret = -EPROTO;
 	if (!ret && (info.abi_version != KDSM_ABI_VERSION || info.node >= info.nodes ||
@@ -90,7 +93,7 @@ static int device_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 
 	region->writable = true;
 	fd = bind_file(arg, O_RDWR);
-	/* Who only opens may be content with reading. */
+	/* A caller that does not create the region may open it for reading only. */
 	if (fd == -EACCES && !(arg->flags & KDSM_REGION_CREATE)) {
 		region->writable = false;
 		fd = bind_file(arg, O_RDONLY);
@@ -101,7 +104,10 @@ static int device_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 	region->address = arg->base;
 	parts = arg->policy > KDSM_POLICY_PARTITIONED ? 1 : kdsm->nodes;
 	if (!arg->part_size || arg->part_size > SIZE_MAX / parts) {
-		/* A 32-bit program cannot hold what a 64-bit one made. */
+		/*
+		 * A 32-bit program cannot map a region of this size, which a 64-bit program
+		 * created.
+		 */
 		close(fd);
 		return -EFBIG;
 	}
@@ -125,11 +131,14 @@ static int device_map(struct kdsm_region *region)
 
 	base = mmap(NULL, length, prot, MAP_SHARED, region->fd, 0);
 	if (base == MAP_FAILED)
-		/* The module has only one address to give. */
+		/*
+		 * The module accepts only the region's own address, which this process
+		 * already uses.
+		 */
 		return errno == ENOMEM || errno == EEXIST ? -EADDRINUSE : -errno;
 	region->base = base;
 	region->length = length;
-	/* Pointers stored in the region count on it. */
+	/* Pointers stored in the region are valid only at this address. */
 	if ((uintptr_t)base != region->address)
 		return -EADDRINUSE;
 	if (!region->coherent)
@@ -178,7 +187,10 @@ static int device_complete(struct kdsm_region *region, uint64_t ticket,
 
 	if (timeout && timeout != KDSM_FOREVER)
 		begin = kdsm_now();
-	/* A signal leaves the ticket as it was; operations end by themselves. */
+	/*
+	 * Retry after a signal: the ticket is unchanged, and its operations end by
+	 * themselves.
+	 */
 	for (;;) {
 		kdsm_count_call(region->kdsm);
 		ret = device_ioctl(region->fd, KDSM_IOC_COMPLETE, &arg);
@@ -217,7 +229,7 @@ static int device_fence(struct kdsm_region *region, unsigned long request,
 	};
 	int ret;
 
-	/* What a signal left undone is done by calling again. */
+	/* Retry after a signal: the repeated call does the rest. */
 	do {
 		ret = device_ioctl(region->fd, request, &arg);
 	} while (ret == -EINTR);
@@ -246,7 +258,9 @@ static int device_advise(struct kdsm_region *region, enum kdsm_advice advice,
 	};
 	int ret;
 
-	/* What is done already costs little the second time. */
+	/*
+	 * Retry after a signal: the part that is done already costs little the second time.
+	 */
 	do {
 		ret = device_ioctl(region->fd, KDSM_IOC_ADVISE, &arg);
 	} while (ret == -EINTR);

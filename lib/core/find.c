@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* KDSM_OP_FIND by the CPU, on the own part, as kmod/find.c does it for others. */
+/*
+ * KDSM_OP_FIND by the CPU on the own part. The module does the same for other nodes in
+ * kmod/fabric/find.c.
+ */
 #include <errno.h>
 
 #include <linux/kdsm_table.h>
 
 #include "internal.h"
 
-/* One entry: an outcome, 0 for going on, or an error. */
+/* Look at one entry. Returns an outcome, 0 to continue with the next entry, or an error. */
 static int look(uint8_t *part, uint64_t index, struct kdsm_find *find)
 {
 	uint64_t *place = (uint64_t *)(part + index) + find->entry, *node;
@@ -15,7 +18,10 @@ static int look(uint8_t *part, uint64_t index, struct kdsm_find *find)
 	__u64 number;
 	int outcome;
 
-	/* A release: the node, stored before, is behind the entry. */
+	/*
+	 * Release: the entry publishes the node, which the caller stored before. Pairs with
+	 * the acquire load above.
+	 */
 	if (!entry && __atomic_compare_exchange_n(place, &entry, mine, false, __ATOMIC_ACQ_REL,
 						  __ATOMIC_ACQUIRE))
 		return KDSM_FIND_PUT;

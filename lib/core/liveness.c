@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* See life.h. */
+/*
+ * Threads of the local backend, whether they still live, and guards. internal.h describes
+ * the interface.
+ */
 #include <errno.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <time.h>
 #include "internal.h"
 
-/* Zero, and then shared with all children. It is never unmapped: the kernel looks. */
+/*
+ * Initially zero, then shared with all children. Never unmapped, because the kernel
+ * accesses the robust mutexes when a thread ends.
+ */
 struct lives {
 	uint32_t used;
 	uint64_t serial;
@@ -23,19 +29,19 @@ static uint32_t number_of(unsigned int index, uint32_t generation)
 	return generation << KDSM_LIFE_BITS | index;
 }
 
-/* With the mutex locked: whoever had this life is dead from now on. */
+/* Caller holds life->alive. A thread that had this life counts as dead from now on. */
 static void next_generation(struct kdsm_life *life)
 {
 	uint32_t generation = __atomic_load_n(&life->generation, __ATOMIC_RELAXED);
 
-	/* Not 0, so that no number is. */
+	/* Skip generation 0, so that no thread's number is 0. */
 	do {
 		generation = (generation + 1) & (UINT32_MAX >> KDSM_LIFE_BITS);
 	} while (!generation);
 	__atomic_store_n(&life->generation, generation, __ATOMIC_SEQ_CST);
 }
 
-/* A thread that ends in good order; otherwise the kernel unlocks. */
+/* Runs in a thread that ends orderly. Otherwise the kernel releases the mutex. */
 static void end_life(void *value)
 {
 	struct kdsm_life *life = value;
@@ -45,7 +51,7 @@ static void end_life(void *value)
 	pthread_mutex_unlock(&life->alive);
 }
 
-/* The child has the memory of its parent's threads, but is none of them. */
+/* The child inherits the memory of its parent's threads, but not their lives. */
 static void begin_child(void)
 {
 	own = 0;
@@ -94,7 +100,7 @@ int kdsm_lives_start(void)
 	return area_error;
 }
 
-/* Lock the life if its thread is dead, so that the number of that becomes no one's. */
+/* Lock the life if its thread is dead, and invalidate the dead thread's number. */
 static bool try_life(struct kdsm_life *life)
 {
 	int ret = pthread_mutex_trylock(&life->alive);
@@ -158,7 +164,10 @@ bool kdsm_life_over(uint32_t thread)
 		return true;
 	if (!try_life(life))
 		return false;
-	/* It was dead, and is a generation older now, or has just ended by itself. */
+	/*
+	 * The life was free: the thread's generation has passed, here or when the thread
+	 * ended.
+	 */
 	pthread_mutex_unlock(&life->alive);
 	return __atomic_load_n(&life->generation, __ATOMIC_SEQ_CST) != generation;
 }

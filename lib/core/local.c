@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The local backend: a cluster of one node inside one process and the children
- * that it forks. A region is a memfd, mapped shared, or else memory of the process.
- * What the module does for names, references and sleepers is done here.
+ * The local backend: a cluster of one node, consisting of one process and the children that
+ * it forks. A region is a memfd that is mapped shared, or anonymous memory if the process
+ * is alone (KDSM_OPEN_ALONE). This file does what the module does for names, references and
+ * sleepers. Locks are in local_lock.c.
  */
 #include <errno.h>
 #include <limits.h>
@@ -18,17 +19,16 @@
 #include "core/internal.h"
 
 /*
- * Sleepers of a region meet in buckets, by offset of the word, in a page behind
- * the part: it is shared over fork() as the part is. A futex on the word itself
- * would see only half of it.
+ * Sleepers of a region sleep on buckets, chosen by the offset of the word, in a page behind
+ * the part, which fork() shares as it shares the part. A futex on the word itself would
+ * compare only 32 of its 64 bits.
  *
- * A sleeper counts itself in waiters, reads turn, looks at the word, and sleeps
- * while turn is what it read. A waker has stored the word before; it looks at
- * waiters, and if there are any, changes turn and wakes. All of these accesses
- * are sequentially consistent, so either the sleeper sees the new word, or the
- * waker sees the sleeper; and if turn changed since it was read, the futex does
- * not sleep. A sleeper that was killed leaves waiters too high, which costs
- * later wakers a system call and nothing else.
+ * A sleeper increments waiters, reads turn, checks the word, and sleeps while turn keeps
+ * the value that it read. A waker has stored the word before the call; it reads waiters
+ * and, if there are any, changes turn and wakes them. All of these accesses are
+ * sequentially consistent, so either the sleeper sees the new word, or the waker sees the
+ * sleeper; and if turn has changed since the sleeper read turn, the futex does not sleep. A
+ * killed sleeper leaves waiters too high, which only costs later wakers a system call.
  */
 struct bucket {
 	_Alignas(64) uint32_t waiters;
@@ -38,21 +38,24 @@ struct bucket {
 #define BUCKETS		64
 #define BUCKETS_SIZE	(BUCKETS * sizeof(struct bucket))
 
-/* A region, as the module would keep it. Guarded by the lock of the cluster. */
+/* A region, as the module would keep it. Protected by kdsm->lock. */
 struct kdsm_memory {
 	struct kdsm_memory *next;
 	char name[KDSM_NAME_SIZE];
-	struct kdsm_region_open made;	/* how, with the (out) fields */
+	struct kdsm_region_open made;	/* by the creator, with the (out) fields */
 	int fd;
-	void *base;			/* alone: instead of the file's, or NULL; */
-	size_t length;			/* of length bytes */
-	unsigned int bound;		/* struct kdsm_regions */
-	bool named;			/* not destroyed yet */
+	void *base;			/* alone: mapping used instead of the file's, or NULL */
+	size_t length;			/* of base, in bytes */
+	unsigned int bound;		/* number of struct kdsm_region bound to it */
+	bool named;			/* false once the region is destroyed */
 };
 
 #define HUGE_PAGE (2UL << 20)
 
-/* Where the locks are in the file of a region of that size: no page is larger. */
+/*
+ * Offset of the locks in the file of a region of that size, aligned to 64 KiB, the largest
+ * page size.
+ */
 static uint64_t locks_offset(uint64_t size)
 {
 	return (size + BUCKETS_SIZE + 0xffff) & ~0xffffULL;
@@ -107,7 +110,7 @@ static struct kdsm_memory *memory_find(struct kdsm *kdsm, const char *name)
 	return NULL;
 }
 
-/* Fill the defaults; the checks are those of KDSM_IOC_REGION_OPEN. */
+/* Fill in the defaults, and check what KDSM_IOC_REGION_OPEN checks. */
 static int attr_check(struct kdsm_region_open *arg)
 {
 	uint64_t block;
@@ -121,14 +124,17 @@ static int attr_check(struct kdsm_region_open *arg)
 	    arg->policy < KDSM_POLICY_PARTITIONED || arg->policy > KDSM_POLICY_STRICT ||
 	    arg->mode > 0777)
 		return -EINVAL;
-	/* The address space of a program and a little room for arithmetic. */
+	/* Bound by the address space of a program, with some room for arithmetic. */
 	if (arg->size > (uint64_t)SIZE_MAX / 4 || arg->size > 1ULL << 46)
 		return -EFBIG;
 	arg->part_size = (arg->size + block - 1) & ~(block - 1);
 	return 0;
 }
 
-/* Pages come when they are touched; more than can ever come is refused now. */
+/*
+ * Pages are allocated on first access. Refuse a size now that memory and swap can never
+ * hold.
+ */
 static int memory_check(uint64_t size)
 {
 	struct sysinfo info;
@@ -236,9 +242,9 @@ static void use_base(struct kdsm_region *region, void *base, size_t length)
 }
 
 /*
- * Huge pages spare a large table most of its faults and TLB misses, if the kernel
- * gives them: for shared memory seldom. They need an aligned place. Take more
- * address space than needed, map into it, and give the rest back.
+ * Huge pages avoid most page faults and TLB misses of a large table, if the kernel grants
+ * them; for shared memory it rarely does. Huge pages need an aligned address: reserve more
+ * address space than needed, map into the aligned part of it, and unmap the rest.
  */
 static int local_map(struct kdsm_region *region)
 {
@@ -291,7 +297,10 @@ int kdsm_local_map_locks(struct kdsm_region *region)
 		    region->fd, locks_offset(region->size));
 	if (area == MAP_FAILED)
 		return -errno;
-	/* Relatives that map it at the same time agree on one. */
+	/*
+	 * Relatives that map the area concurrently agree on the serial that was stored
+	 * first.
+	 */
 	__atomic_compare_exchange_n(&area->serial, &serial, kdsm_lives_serial(), false,
 				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	region->lock_words = area->words;
@@ -309,7 +318,7 @@ static int local_destroy(struct kdsm *kdsm, const char *name)
 	return 0;
 }
 
-/* There are no other nodes, so whatever comes here names one in error. */
+/* There are no other nodes, so every operation that gets here names a wrong node. */
 static int local_submit(struct kdsm_region *region, struct kdsm_op *ops,
 			unsigned int count, uint64_t *ticket)
 {
@@ -340,7 +349,7 @@ static struct bucket *bucket_of(struct kdsm_region *region, uint64_t offset)
 
 static int futex(uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
 {
-	/* Not FUTEX_PRIVATE_FLAG: sleepers may be in other processes. */
+	/* Without FUTEX_PRIVATE_FLAG, because sleepers may be in other processes. */
 	return syscall(SYS_futex, word, op, value, timeout, NULL, 0) < 0 ? -errno : 0;
 }
 
@@ -390,8 +399,8 @@ static int local_wake(struct kdsm_region *region, uint64_t offset)
 }
 
 /*
- * There is one copy of a coherent region, which all threads and children share:
- * nothing to tell of, and nothing that could be too old.
+ * All threads and children share one copy of a coherent region, so there are no writes to
+ * announce and no stale copies: a full barrier is enough.
  */
 static int local_release(struct kdsm_region *region, struct kdsm_signature *signature)
 {
@@ -411,7 +420,7 @@ static int local_acquire(struct kdsm_region *region,
 	return 0;
 }
 
-/* All is here always, and nobody else can own it. */
+/* Every block is always resident, and no other node can own it. */
 static int local_advise(struct kdsm_region *region, enum kdsm_advice advice,
 			uint64_t offset, uint64_t length)
 {

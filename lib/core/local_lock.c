@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Locks of the local backend: finding and making them, settings and counters. The
- * checks are those of the module, for a cluster of one node. How threads queue is in
- * lock_queue.c.
+ * Locks of the local backend: finding and creating them, settings and counters. The checks
+ * are those of the module, for a cluster of one node. How threads queue for a lock is in
+ * local_lock_queue.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #define SETTINGS_T_L	((2 * KDSM_LOCK_SET_T_L(KDSM_LOCK_LEVELS) - 1) & \
 			 ~(KDSM_LOCK_SET_T_L(2) - 1))
 
-/* Those that a lock of that kind has. */
+/* The settings that a lock of that kind has */
 static uint32_t settings_of(uint32_t kind)
 {
 	switch (kind) {
@@ -91,7 +91,7 @@ static bool is_made(const struct kdsm_local_lock *lock)
 	return __atomic_load_n(&lock->kind, __ATOMIC_ACQUIRE);
 }
 
-/* Which number the name, or the wish, has got or would get. */
+/* Find the number of the lock that arg names, or the number for a new lock. */
 static int find_number(const struct kdsm_local_area *area, const struct kdsm_lock_open *arg,
 		       uint32_t *number)
 {
@@ -173,7 +173,10 @@ static int local_open(struct kdsm_region *region, struct kdsm_lock_open *arg)
 		ret = kdsm_life_own(&thread);
 	if (ret)
 		return ret;
-	/* Who died with it has left a lock that is made, or one that is not. */
+	/*
+	 * If a holder of the guard died, the lock is either complete or not made, so
+	 * nothing needs repair.
+	 */
 	kdsm_guard_take(&area->guard, thread);
 	ret = open_in(area, arg);
 	kdsm_guard_give(&area->guard);
@@ -235,7 +238,7 @@ static int local_info(struct kdsm_region *region, struct kdsm_lock_info *arg)
 	arg->stats[KDSM_LOCK_STAT_FAST] = __atomic_load_n(&word->uses, __ATOMIC_RELAXED);
 	for (i = 0; i < KDSM_LOCK_WAITS; i++) {
 		arg->waits[i] = __atomic_load_n(&lock->waits[i], __ATOMIC_RELAXED);
-		/* Here who waited has it from another thread of the node. */
+		/* A waiter always gets the lock from another thread of this node. */
 		arg->handed[LEVELS - 1] += arg->waits[i];
 	}
 	kdsm_guard_give(&lock->guard);

@@ -2,15 +2,16 @@
 /*
  * How threads of one node queue for a lock of the local backend.
  *
- * Three things are true, and all else is made from them: the lock word says who has
- * the lock, the table of readers who has it for reading, and the lives of threads say
- * who waits and in which order. Each change is one store to one of them, so that a
- * thread that is killed at any moment leaves a state that the next one goes on from.
+ * Three data structures are authoritative: the lock word names the owner, the table of
+ * readers lists the readers, and the lives of threads record the waiters and their order.
+ * All other state is derived from these three. Each change is one store to one of them, so
+ * that a thread that is killed at any moment leaves a state from which the next thread can
+ * continue.
  *
- * Who comes here takes the guard and freezes the word by setting WAITERS: programs do
- * not change it by themselves then. settle() gives the lock to those who may have it,
- * and thaw() leaves the flags as they have to be. A waiter looks around by itself every
- * SLICE: whether those that it waits for still live.
+ * A thread that enters here takes the guard and freezes the word by setting WAITERS, which
+ * stops programs from changing the word by themselves. settle() hands the lock over to the
+ * waiters that may have it, and thaw() recomputes the flags. Every SLICE, a waiter checks
+ * by itself whether the threads it waits for are still alive.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -18,26 +19,29 @@
 #include <unistd.h>
 #include "internal.h"
 
-#define SLICE	20000000	/* ns */
+#define SLICE	20000000	/* longest sleep between liveness checks, in ns */
 
-/* kdsm_life.told: of a waiter. Whether it is true is for it to see. */
+/*
+ * kdsm_life.told of a waiter. A waiter that reads TOLD still has to check whether it has
+ * the lock.
+ */
 enum {
 	WAITING,
 	SLEEPING,
 	TOLD,
 };
 
-/* One who deals with a lock. state is valid while the guard is held. */
+/* One visit of a thread to a lock. state is valid while the guard is held. */
 struct turn {
 	struct kdsm_local_lock *lock;
 	__u64 *word;
 	uint32_t *readers;
-	uint64_t key;		/* of the lock, among all of the relatives */
-	uint64_t state;		/* the owner, DEAD and LOST; the other flags are made */
+	uint64_t key;		/* of the lock; unique among all relatives */
+	uint64_t state;		/* the owner, DEAD and LOST; the other flags are derived */
 	uint32_t me;
 };
 
-/* ---- what is true ---- */
+/* ---- the authoritative state ---- */
 
 static uint32_t owner(const struct turn *turn)
 {
@@ -60,7 +64,7 @@ static uint32_t *reader(const struct turn *turn, uint32_t thread)
 	return &turn->readers[kdsm_life_index(thread)];
 }
 
-/* Loaded without the guard by those who wait for their own entry. */
+/* Threads that wait for their own entry load it without holding the guard. */
 static bool reads(const struct turn *turn, uint32_t thread)
 {
 	return __atomic_load_n(reader(turn, thread), __ATOMIC_ACQUIRE) == thread;
@@ -95,7 +99,7 @@ static void freeze(struct turn *turn)
 	}
 }
 
-/* ---- who waits ---- */
+/* ---- waiters ---- */
 
 static struct kdsm_life *own_life(const struct turn *turn)
 {
@@ -119,8 +123,8 @@ static void join(struct turn *turn, uint64_t ticket, bool for_reading)
 }
 
 /*
- * Not if it waits for something else by now: who was killed while it waited here may
- * have been followed in its life by a thread that waits elsewhere.
+ * Take a waiter out of the queue, unless its life waits for another lock by now: the waiter
+ * may have been killed, and a new thread with the same life may wait elsewhere.
  */
 static void leave(const struct turn *turn, struct kdsm_life *life)
 {
@@ -132,7 +136,7 @@ static void leave(const struct turn *turn, struct kdsm_life *life)
 
 static long futex(uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
 {
-	/* Not FUTEX_PRIVATE_FLAG: waiters may be in other processes. */
+	/* Without FUTEX_PRIVATE_FLAG, because waiters may be in other processes. */
 	return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
@@ -143,7 +147,7 @@ static void tell(const struct turn *turn, struct kdsm_life *life)
 		futex(&life->told, FUTEX_WAKE, 1, NULL);
 }
 
-/* The first writer and the first reader in the queue. */
+/* The first writer and the first reader in the queue */
 struct front {
 	struct kdsm_life *writer, *reader;
 };
@@ -171,9 +175,11 @@ static struct front find_front(const struct turn *turn)
 	return front;
 }
 
-/* ---- who is next ---- */
+/* ---- choosing the next holder ---- */
 
-/* Readers and writers take turns, so many in a row, where both wait. */
+/*
+ * If both readers and writers wait, readers and writers take turns of t_r and t_w in a row.
+ */
 static struct kdsm_life *choose(const struct turn *turn, const struct front *front)
 {
 	const struct kdsm_local_lock *lock = turn->lock;
@@ -196,7 +202,7 @@ static void count_row(struct kdsm_local_lock *lock, bool for_reading, bool other
 		lock->stats[KDSM_LOCK_STAT_READERS_IN_ROW] = lock->in_row;
 }
 
-/* Give it to this waiter, unless a thread that was killed did so. */
+/* Hand the lock over to this waiter, unless a thread that was killed has already done so. */
 static void grant(struct turn *turn, struct kdsm_life *life, const struct front *front)
 {
 	if (life->reads && !reads(turn, life->thread)) {
@@ -252,7 +258,7 @@ static void thaw(struct turn *turn)
 	kdsm_guard_give(&turn->lock->guard);
 }
 
-/* ---- the dead ---- */
+/* ---- dead threads ---- */
 
 static void bury_owner(struct turn *turn)
 {
@@ -294,7 +300,7 @@ static bool was_told(const void *what)
 	return __atomic_load_n(&life->told, __ATOMIC_ACQUIRE) == TOLD;
 }
 
-/* Sleep until it is told, for nanoseconds at most. */
+/* Sleep until another thread sets told, for at most this many ns. */
 static int sleep_for(struct kdsm_life *life, uint64_t nanoseconds)
 {
 	struct timespec ts = { .tv_nsec = nanoseconds };
@@ -308,7 +314,7 @@ static int sleep_for(struct kdsm_life *life, uint64_t nanoseconds)
 	return -errno;
 }
 
-/* Has this thread got it, whoever told? */
+/* Whether this thread has the lock, regardless of which thread woke it. */
 static bool has_it(const struct turn *turn, bool for_reading)
 {
 	if (for_reading)
@@ -317,8 +323,9 @@ static bool has_it(const struct turn *turn, bool for_reading)
 }
 
 /*
- * The acquire adds nothing to that of being told; but where a relative in another
- * process told, ThreadSanitizer has not seen that, and has seen the unlock before.
+ * After the waiter has seen TOLD, this acquire adds no ordering. It is for ThreadSanitizer,
+ * which does not see the handover by a relative in another process, but has seen the unlock
+ * before.
  */
 static int outcome(const struct turn *turn)
 {
@@ -328,8 +335,9 @@ static int outcome(const struct turn *turn)
 }
 
 /*
- * In the queue, with the guard: is it time to go? Being told without having it means
- * that it was meant for a thread before this one, or that the lock is lost.
+ * Decide whether a queued thread may return. Caller holds the guard. If told is TOLD but
+ * the thread does not have the lock, then the wakeup was meant for an earlier thread with
+ * the same life, or the lock is lost.
  */
 static int look_around(struct turn *turn, uint64_t ticket, bool for_reading)
 {
@@ -420,7 +428,10 @@ static int start(struct turn *turn, struct kdsm_region *region, uint32_t number,
 	return 0;
 }
 
-/* At first, without waiting: 0 has it, -EAGAIN waits. */
+/*
+ * First attempt, without sleeping. Returns 0 if the thread has the lock, -EAGAIN if it must
+ * wait.
+ */
 static int try_now(struct turn *turn, uint64_t *ticket, bool for_reading)
 {
 	if (turn->state & KDSM_LOCK_LOST)
@@ -432,7 +443,10 @@ static int try_now(struct turn *turn, uint64_t *ticket, bool for_reading)
 	settle(turn);
 	if (has_it(turn, for_reading))
 		return 0;
-	/* It is going to wait, so there is time for this. */
+	/*
+	 * The thread is about to wait, so searching for dead threads costs no additional
+	 * time.
+	 */
 	return look_around(turn, *ticket, for_reading);
 }
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Operations on places, one at a time: what the CPU can do on the own part, and
- * what goes to the backend. Several at once are in vector.c.
+ * Single operations: those that the CPU performs on the own part, and those that are passed
+ * to the backend. Vectors of operations are in vector.c.
  *
- * The own part is shared with other threads, processes and nodes, all of which
- * may write at any time. Aligned words are loaded and stored whole and in one
- * sequentially consistent order with the atomics; everything else is copied as
- * it comes, as the API promises no more.
+ * Other threads, processes and nodes share the own part and may write to it at any time.
+ * Aligned words are loaded and stored whole, in one sequentially consistent order with the
+ * atomics. All other data is copied without any order, because the API promises no more.
  */
 #include <errno.h>
 #include <string.h>
 #include "internal.h"
 
-/* Pieces of a long get or put that are on their way together. */
+/* Number of pieces of a long get or put that are in flight together */
 #define PIECES (KDSM_MAX_INFLIGHT_BYTES / KDSM_MAX_OP_LENGTH)
 
 static int copy_check(const struct kdsm_region *region, uint64_t offset,
@@ -129,7 +128,7 @@ static int own_steal(struct kdsm_region *region, const struct kdsm_op *op,
 						op->offset, theft) : -EACCES;
 }
 
-/* One operation of a vector on the own part; the checks are the module's. */
+/* One operation of a vector on the own part, with the checks of the module. */
 int kdsm_own_op(struct kdsm_region *region, struct kdsm_op *op)
 {
 	void *memory = (void *)(uintptr_t)op->addr;
@@ -184,7 +183,7 @@ static int remote_op(struct kdsm_region *region, struct kdsm_op *op)
 	return region->backend->submit(region, op, 1, NULL);
 }
 
-/* A get or put to another node, of any length, in as many pieces as it takes. */
+/* A get or put of any length to another node, in as many pieces as necessary */
 static int remote_copy(struct kdsm_region *region, struct kdsm_op op, size_t length)
 {
 	struct kdsm_op pieces[PIECES];
@@ -195,7 +194,7 @@ static int remote_copy(struct kdsm_region *region, struct kdsm_op op, size_t len
 		op.length = length;
 		return remote_op(region, &op);
 	}
-	/* All of it or nothing, as far as that can be known beforehand. */
+	/* Check the whole range first, so that an invalid range transfers nothing. */
 	ret = kdsm_range_check(region, op.offset, length);
 	if (ret)
 		return ret;
@@ -261,8 +260,9 @@ int kdsm_faa(struct kdsm_region *region, unsigned int node, uint64_t offset,
 }
 
 /*
- * The fields of an operation are narrower than the arguments. What does not fit
- * becomes something that is refused, not something else that is valid.
+ * The fields of an operation are narrower than the arguments. Saturate an argument that
+ * does not fit, so that the operation is refused, rather than truncating it to a valid
+ * value.
  */
 static struct kdsm_op make_op(uint8_t opcode, unsigned int node, uint64_t offset,
 			      size_t length)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Regions: opening by name, mapping, closing. A region that a struct kdsm has
- * open already is given out again, since its address can be mapped only once in
- * a program.
+ * Regions: opening by name, mapping, closing. If a struct kdsm already has a region open,
+ * kdsm_region_open() returns the same object again, because a program can map the region's
+ * address only once.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int region_arg(struct kdsm_region_open *arg, const char *name,
 	return 0;
 }
 
-/* Under the lock. An id is not used again while the region is bound. */
+/* Caller holds kdsm->lock. An id is not reused while its region is bound. */
 static struct kdsm_region *region_find(struct kdsm *kdsm, uint32_t id, bool writable)
 {
 	struct kdsm_region *region;
@@ -98,7 +98,7 @@ int kdsm_region_open(struct kdsm *kdsm, const char *name,
 	region->serial = __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED);
 	region->cpu_atomics = kdsm->domain != KDSM_DOMAIN_HCA;
 
-	/* Held throughout, so that two threads do not map the same region. */
+	/* Held throughout, so that two threads do not both map the same region. */
 	pthread_mutex_lock(&kdsm->lock);
 	ret = region_bind(kdsm, &arg, region, out);
 	pthread_mutex_unlock(&kdsm->lock);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Operations that survive a connection.
+ * Operations that survive the loss of a connection.
  *
- * When a connection breaks, the module fails the operations that were in flight on it, and nobody
- * knows which of them took effect. It connects again at once; if that fails, too, operations on
- * the peer fail without an attempt until the back-off is over. A network or a host that
- * stalls for some seconds is enough for both. A barrier waits longer than that for a slow node
- * anyway, so it tries again.
+ * When a connection breaks, the module fails the operations that were in flight on it, and
+ * neither side knows which of them took effect. The module reconnects at once. If
+ * reconnecting fails, too, operations on the peer fail without an attempt until the
+ * back-off is over. A network or a host that stalls for some seconds suffices for both
+ * failures. A barrier waits longer than that for a slow node anyway, so the barrier
+ * retries.
  *
- * Only operations that may take effect twice are tried again: gets, and puts of bytes that no
- * other writer puts there and that this writer replaces only after the function has returned. An
- * atomic is neither.
+ * Only operations that may take effect twice are retried: gets, and puts of bytes that no
+ * other writer puts there and that this writer replaces only after the function has
+ * returned. An atomic satisfies neither condition.
  */
 #include <errno.h>
 #include <time.h>
@@ -39,7 +40,7 @@ int kdsm_silence(uint64_t *since, uint64_t begin, int status)
 	return kdsm_now() - *since < kdsm_patience ? 1 : -EHOSTDOWN;
 }
 
-/* Move the operations that failed to the front, in their order. Returns how many. */
+/* Move the operations that failed to the front, in their order. Returns their number. */
 static unsigned int keep_failed(struct kdsm_op *ops, unsigned int count)
 {
 	unsigned int i, n = 0;

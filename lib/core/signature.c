@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Signatures as programs handle them: merging, sending, receiving. */
+/*
+ * Signatures as programs use them: merging, sending, receiving. How the module fills and
+ * applies signatures is in kmod/coherence/signature.c.
+ */
 #include <errno.h>
 #include <string.h>
 #include <kdsm/coherent.h>
@@ -17,18 +20,21 @@ static bool covers(const struct kdsm_notice *one, const struct kdsm_notice *othe
 	       other->first - one->first + other->count <= one->count;
 }
 
-/* Notices, the newest first, of which those that are kept are at most MAX. */
+/*
+ * The newest notices, in descending order of their timestamps; at most KDSM_NOTICES_MAX are
+ * kept.
+ */
 struct newest {
 	struct kdsm_notice list[KDSM_NOTICES_MAX];
 	unsigned int count;
-	uint64_t dropped;	/* the newest that found no room; 0: none */
+	uint64_t dropped;	/* timestamp of the newest notice that did not fit; 0: none */
 };
 
 static void newest_add(struct newest *newest, const struct kdsm_notice *notice)
 {
 	unsigned int i;
 
-	/* One covered takes nobody's room, so merging the same again changes nothing. */
+	/* Drop covered notices, so that merging the same signature again changes nothing. */
 	for (i = newest->count; i && newest->list[i - 1].ts == notice->ts; i--) {
 		if (covers(&newest->list[i - 1], notice))
 			return;
@@ -66,7 +72,7 @@ void kdsm_signature_merge(struct kdsm_signature *signature,
 			newest_add(&newest, &other->notices[--j]);
 	}
 	signature->floor = larger(larger(signature->floor, other->floor), newest.dropped);
-	/* What the floor says need not be listed. */
+	/* The floor covers these notices. */
 	while (newest.count && newest.list[newest.count - 1].ts <= signature->floor)
 		newest.count--;
 	signature->count = newest.count;
@@ -74,7 +80,7 @@ void kdsm_signature_merge(struct kdsm_signature *signature,
 		signature->notices[i] = newest.list[newest.count - 1 - i];
 }
 
-/* A place: the value that says what is there, and the bytes in use. */
+/* Layout of a place: the value, then the used bytes of the signature */
 enum {
 	VALUE = 0,
 	BYTES = 8,
@@ -105,7 +111,7 @@ int kdsm_signature_put(struct kdsm_region *sync, unsigned int node, uint64_t off
 	return kdsm_vector(sync, ops, 2);
 }
 
-/* Word by word, as a device may have stored it. */
+/* Load whole words, because a device may have stored them. */
 static void load_words(const struct kdsm_region *region, uint64_t offset, void *to,
 		       size_t length)
 {

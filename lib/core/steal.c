@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* KDSM_OP_STEAL by the CPU, on the own part, as kmod/steal.c does it for others. */
+/*
+ * KDSM_OP_STEAL by the CPU on the own part. The module does the same for other nodes in
+ * kmod/fabric/steal.c.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -17,7 +20,10 @@ static void pack(struct kdsm_task *task, uint32_t thief, struct kdsm_task_packed
 	__atomic_store_n(&task->bell, 0, __ATOMIC_RELAXED);
 	for (i = 0; i < sizeof(task->data) / 8; i++)
 		__atomic_store_n((uint64_t *)task->data + i, 0, __ATOMIC_RELAXED);
-	/* The place is for the result before its owner, or the thief, sees who has the task. */
+	/*
+	 * Release: the place is cleared for the result before the owner or the thief sees
+	 * thief.
+	 */
 	__atomic_store_n(&task->thief, thief, __ATOMIC_RELEASE);
 }
 

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Several operations at once: those for other nodes are handed to the backend
- * together, and while they are on their way the CPU does those on the own part.
+ * Vectors of operations: the library hands those for other nodes to the backend together,
+ * and while they are in flight the CPU performs those on the own part.
  *
- * The module takes an array of operations for other nodes only. Where own ones
- * are among them, the others are copied out (remote) and their results copied
- * back. Copies keep their order, and own operations are done in theirs, so a
- * notifying put still comes after the earlier puts to its node.
+ * The module takes an array that contains operations for other nodes only. If a vector also
+ * contains own operations, the library copies the remote ones out and copies their results
+ * back. Copies keep their order, and own operations are performed in theirs, so a notifying
+ * put still takes effect after the earlier puts to its node.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
 
-/* As status: nothing has been stored there yet. */
+/* status of an operation that has no result yet */
 #define PENDING 1
 
-/* Vectors up to this size are split without asking for memory. */
+/* Split vectors with at most this many remote operations without allocating memory. */
 #define SMALL 16
 
 static unsigned int count_own(const struct kdsm_region *region,
@@ -70,8 +70,8 @@ static void set_pending(struct kdsm_op *ops, unsigned int count)
 }
 
 /*
- * The outcome of a batch. A call that failed as a whole leaves statuses pending:
- * they are its error then.
+ * Returns the outcome of a batch. If a call failed as a whole, statuses are still PENDING:
+ * replace them by the error of the call.
  */
 static int settle(struct kdsm_op *ops, unsigned int count, int error)
 {
@@ -87,7 +87,7 @@ static int settle(struct kdsm_op *ops, unsigned int count, int error)
 	return first ? first : error;
 }
 
-/* Own and remote operations, with room for copies of the remote ones. */
+/* Perform own and remote operations; remote has room for copies of the remote ones. */
 static int mixed(struct kdsm_region *region, struct kdsm_op *ops,
 		 unsigned int count, struct kdsm_op *remote)
 {
@@ -101,7 +101,10 @@ static int mixed(struct kdsm_region *region, struct kdsm_op *ops,
 	if (!ret && ticket)
 		ret = backend->complete(region, ticket, KDSM_FOREVER);
 	else if (ret == -EAGAIN || ret == -E2BIG)
-		/* More than the module keeps in flight for a ticket: wait in the call. */
+		/*
+		 * These exceed the module's limits for a ticket: wait within the call
+		 * instead.
+		 */
 		ret = backend->submit(region, remote, n, NULL);
 	copy_back(region, remote, ops, count);
 	return settle(ops, count, ret);
@@ -138,7 +141,7 @@ int kdsm_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int co
 
 	if (region->coherent)
 		return -EOPNOTSUPP;
-	/* One batch is complete before the next starts, so order is kept. */
+	/* Each batch completes before the next one starts, which preserves the order. */
 	for (; count; ops += n, count -= n) {
 		n = count < KDSM_MAX_OPS ? count : KDSM_MAX_OPS;
 		ret = batch(region, ops, n);
@@ -148,7 +151,7 @@ int kdsm_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int co
 	return first;
 }
 
-/* A ticket of nothing: status is what completing it gives. */
+/* Make a ticket without operations. kdsm_complete() on the ticket returns status. */
 static void ticket_done(struct kdsm_ticket *ticket, int status)
 {
 	memset(ticket, 0, sizeof(*ticket));
@@ -179,7 +182,10 @@ int kdsm_submit(struct kdsm_region *region, struct kdsm_op *ops,
 		}
 		ret = region->backend->submit(region, remote, count - own, &ticket->kernel);
 		if (ret) {
-			/* Nothing has been done, own operations included. */
+			/*
+			 * The module has started no operation, and the own ones have not
+			 * been performed either.
+			 */
 			free(ticket->remote);
 			ticket_done(ticket, -ENOENT);
 			settle(ops, count, ret);

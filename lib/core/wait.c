@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Waiting for words of the own part, and waking those that wait on other nodes. */
+/*
+ * Waiting for words of the own part, and waking waiters on other nodes. How a thread sleeps
+ * is the backend's part.
+ */
 #include <errno.h>
 #include <time.h>
 #include "core/core.h"
 
-/* Bounds of the time that kdsm_wait() spins before it sleeps, nanoseconds. */
+/* Bounds of the time that kdsm_spin() polls before the caller sleeps, in ns */
 #define SPIN_MIN	1000
 #define SPIN_MAX	50000
-/* Looks at the word for each look at the clock, which may be a system call. */
+/* Polls of the condition between two readings of the clock, which may be system calls */
 #define SPIN_LOOKS	32
 
 uint64_t kdsm_left(uint64_t begin, uint64_t timeout)
@@ -35,9 +38,10 @@ static void relax(void)
 }
 
 /*
- * The while doubles when spinning paid and halves when it did not, so that waits
- * which last long soon cost little, and short ones no system call. Threads race on
- * it: it is a guess and needs no more than to stay within its bounds.
+ * The limit doubles when polling succeeded and halves when it did not. Long waits therefore
+ * soon waste little time, and short waits make no system call. Threads update the limit
+ * concurrently without synchronization: the limit is an estimate and only has to stay
+ * within its bounds.
  */
 bool kdsm_spin(struct kdsm_spin *spin, uint64_t timeout, bool (*done)(const void *),
 	       const void *what)
@@ -64,7 +68,7 @@ bool kdsm_spin(struct kdsm_spin *spin, uint64_t timeout, bool (*done)(const void
 	return paid;
 }
 
-/* A word that is to differ from value. */
+/* A word, and the value from which it must differ */
 struct awaited {
 	const uint64_t *word;
 	uint64_t value;
@@ -102,12 +106,12 @@ int kdsm_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
 }
 
 /*
- * Only the exact value ends the wait. The put of it may be seen in parts, on
- * some devices byte by byte; but a mixture of old and new bytes that equals the
- * new value has all its bytes new, so what is left of the put changes nothing.
- * Any other mixture is waited out like the old value: it is given to kdsm_wait()
- * as the value to differ from, and the notification follows the put, so the
- * sleeper looks again when the word is whole.
+ * Only the exact value ends the wait. The put of the value may become visible in parts, on
+ * some devices byte by byte. However, if a mixture of old and new bytes equals the new
+ * value, all its bytes have their new values, so the rest of the put changes nothing. Any
+ * other mixture is handled like the old value: kdsm_await() passes the mixture to
+ * kdsm_wait() as the value to differ from. The notification follows the put, so the sleeper
+ * checks again when the word is complete.
  */
 int kdsm_await(struct kdsm_region *region, uint64_t offset, uint64_t value,
 	       uint64_t timeout)
