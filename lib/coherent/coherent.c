@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Coherent regions: opening one with its partitioned companion, the two fences, hints. */
+/*
+ * Coherent regions: opening one together with its partitioned companion, release and
+ * acquire, and hints. The coherence protocol itself is in kmod/coherence.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The heap as programs see it: its shape, finding the object of a pointer, guard bytes.
- * Small objects are in heap_slot.c, large ones in heap_run.c, and what freeing either
- * takes between nodes in heap_free.c.
+ * The interface of the heap: its layout, finding the object of a pointer, guard bytes.
+ * Small objects are in heap_slot.c, large ones in heap_run.c, and frees that need a release
+ * first in heap_free.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,20 +10,20 @@
 #include <string.h>
 #include "internal.h"
 
-#define MAGIC		(UINT64_C(0x6b64736d) << 32)	/* head: with the flags of all */
+#define MAGIC		(UINT64_C(0x6b64736d) << 32)	/* in the head, with KDSM_HEAP_DEBUG */
 #define MIN_CHUNK	65536
 #define MOST_CHUNKS	16384
 #define MOST_ALIGNMENT	4096
 #define ROUNDED_TO	(2UL << 20)
 
-/* ---- shape ---- */
+/* ---- layout ---- */
 
 static uint64_t round_up(uint64_t value, uint64_t to)
 {
 	return (value + to - 1) / to * to;
 }
 
-/* The same on all nodes, as it follows from what is the same. */
+/* The layout is the same on all nodes, because size, block_size and nodes are. */
 static void make_layout(struct kd_heap_layout *layout, uint64_t size, uint64_t block_size,
 			unsigned int nodes)
 {
@@ -42,8 +42,8 @@ static uint64_t layout_bytes(const struct kd_heap_layout *layout)
 }
 
 /*
- * The region may be larger than what was asked for: rounded up to blocks, and by the
- * module to 2 MiB if it has so much.
+ * The region may be larger than the size asked for: the size is rounded up to blocks, and
+ * the module rounds a region of at least 2 MiB up to a multiple of 2 MiB.
  */
 uint64_t kdsm_heap_sync_size(uint64_t size, uint32_t block_size, unsigned int nodes)
 {
@@ -55,13 +55,13 @@ uint64_t kdsm_heap_sync_size(uint64_t size, uint32_t block_size, unsigned int no
 	least = layout_bytes(&layout);
 	if (size < ROUNDED_TO)
 		return least;
-	/* Which is less where a chunk becomes twice as large. */
+	/* The layout of the larger size takes less space if its chunks are twice as large. */
 	make_layout(&layout, round_up(size, ROUNDED_TO), block, nodes ? nodes : 1);
 	most = layout_bytes(&layout);
 	return most > least ? most : least;
 }
 
-/* ---- making and opening ---- */
+/* ---- creating and opening ---- */
 
 static int check(const struct kdsm_region *region, const struct kdsm_region *sync,
 		 uint64_t offset, unsigned int flags, const struct kd_heap_layout *layout)
@@ -76,7 +76,10 @@ static int check(const struct kdsm_region *region, const struct kdsm_region *syn
 	return kdsm_range_check(sync, offset, layout_bytes(layout));
 }
 
-/* Put down what this heap is, or find that it is so. */
+/*
+ * If create, store the description of this heap in the head unless the head is the same
+ * already. Otherwise read the head and adopt its KDSM_HEAP_DEBUG flag.
+ */
 static int enter(struct kdsm_heap *heap, bool create)
 {
 	uint64_t place = heap->offset + KD_HEAP_HEAD, former, want;
@@ -172,12 +175,13 @@ int kdsm_heap_close(struct kdsm_heap *heap)
 /* ---- guard bytes ---- */
 
 /*
- * With KDSM_HEAP_DEBUG an object is: room for alignment, struct guard, what the program
- * sees, TAIL bytes. They belong to the object, so that what orders the accesses of
- * programs to it orders these too.
+ * With KDSM_HEAP_DEBUG an object consists of padding for alignment, struct guard, the bytes
+ * that the program uses, and TAIL bytes. The guard bytes belong to the object, so that the
+ * synchronization of the program's accesses to the object also orders the accesses to the
+ * guard bytes.
  */
 struct guard {
-	uint64_t check;		/* of the place and the size */
+	uint64_t check;		/* computed from offset and size */
 	uint64_t size;
 };
 
@@ -197,7 +201,10 @@ static void guard_write(struct kdsm_heap *heap, uint64_t offset, uint64_t size)
 	memset(heap->base + offset + size, TAIL_BYTE, TAIL);
 }
 
-/* Whether they are whole; room: bytes from offset to the end of the object. */
+/*
+ * Return whether the guard bytes are intact. room is the distance in bytes from offset to
+ * the end of the object.
+ */
 static bool guard_read(const struct kdsm_heap *heap, uint64_t offset, uint64_t room,
 		       uint64_t *size)
 {
@@ -219,11 +226,14 @@ static bool guard_read(const struct kdsm_heap *heap, uint64_t offset, uint64_t r
 
 struct object {
 	uint64_t chunk, slot, desc;
-	uint64_t offset;	/* of what the program sees */
-	uint64_t room;		/* bytes from there to the end */
+	uint64_t offset;	/* of the bytes that the program uses */
+	uint64_t room;		/* bytes from offset to the end */
 };
 
-/* The word of a chunk. One of small objects is read once. */
+/*
+ * Get the descriptor of a chunk. That of a chunk of small objects never changes, so it is
+ * cached.
+ */
 static int chunk_desc(struct kdsm_heap *heap, uint64_t chunk, uint64_t *desc)
 {
 	int ret;
@@ -269,7 +279,7 @@ static int find(struct kdsm_heap *heap, const void *memory, struct object *objec
 	return offset == start ? 0 : -EINVAL;
 }
 
-/* Is it one that may be freed? */
+/* Return 0 if the object may be freed. */
 static int inspect(struct kdsm_heap *heap, const struct object *object)
 {
 	uint64_t size;
@@ -295,9 +305,12 @@ static int complain(const struct kdsm_heap *heap, const void *memory, int error)
 	return error;
 }
 
-/* ---- what programs call ---- */
+/* ---- public functions ---- */
 
-/* A class whose slots are all aligned. There is one up to twice the size. */
+/*
+ * Find a class whose slots are all aligned. A class of at most twice the size satisfies
+ * this.
+ */
 static unsigned int aligned_class(size_t alignment, uint64_t size)
 {
 	unsigned int class = kd_slot_class(size > alignment ? size : alignment);
@@ -336,7 +349,7 @@ int kdsm_allocate(struct kdsm_heap *heap, size_t alignment, size_t size, void **
 		need += front + TAIL;
 	}
 	ret = allocate(heap, alignment, need, &offset);
-	/* Some of what is missing may be what was put off here. */
+	/* The frees that this node has postponed may make enough room. */
 	if (ret == -ENOMEM && !kd_free_flush(heap, &any) && any)
 		ret = allocate(heap, alignment, need, &offset);
 	if (ret)
@@ -383,7 +396,7 @@ size_t kdsm_usable_size(struct kdsm_heap *heap, const void *memory)
 	return guard_read(heap, object.offset, object.room, &size) ? size : 0;
 }
 
-/* An object stays where it is if it would fill at least half of what it has. */
+/* An object stays in place if the new size fits and fills at least half of the object. */
 void *kdsm_realloc(struct kdsm_heap *heap, void *memory, size_t size)
 {
 	size_t old;
@@ -421,7 +434,10 @@ int kdsm_free(struct kdsm_heap *heap, void *memory)
 		ret = inspect(heap, &object);
 	if (ret)
 		return complain(heap, memory, ret);
-	/* Memory of small objects stays with the node that allocates it. */
+	/*
+	 * The slots of a chunk of this node stay with this node, so this free needs no
+	 * release.
+	 */
 	if (kd_heap_kind(object.desc) == KD_HEAP_SMALL &&
 	    kd_heap_node(object.desc) == heap->node)
 		ret = kd_slot_free(heap, object.chunk, object.slot);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Freeing what another node may get: the region is released first. Frees are put off
- * until there are several, for one release, which otherwise would complete the writes to
- * a block once for each object in it.
+ * Freeing memory that another node may allocate next: the freeing node must release the
+ * region first. Frees are postponed and share one release, because a release for each
+ * object would complete the writes to a block once for each object in the block.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int by_place(const void *one, const void *other)
 	return (a->slot > b->slot) - (a->slot < b->slot);
 }
 
-/* All that are pending released, and the homes told. */
+/* Release the region for all pending frees, and raise the floors at the homes. */
 static int publish(struct kdsm_heap *heap)
 {
 	unsigned int i, home, last, told = ~0U;
@@ -46,14 +46,14 @@ static int publish(struct kdsm_heap *heap)
 	return ret;
 }
 
-/* Words of freed, with the bits to set there. */
+/* Words of the freed bitmaps, with the bits to set in each */
 struct marks {
 	struct kdsm_op ops[KD_HEAP_PENDING];
 	uint64_t bits[KD_HEAP_PENDING];
 	unsigned int count;
 };
 
-/* A slot that is there twice: -EINVAL. */
+/* Returns -EINVAL if a slot is pending twice. */
 static int collect(const struct kdsm_heap *heap, struct marks *marks)
 {
 	uint64_t chunk = ~0ULL, word = ~0ULL, bit;
@@ -84,10 +84,10 @@ static int collect(const struct kdsm_heap *heap, struct marks *marks)
 }
 
 /*
- * Set the bits, of all words in one vector, again and again until no word was another
- * than expected. A slot that had been freed already: -EINVAL. After an error it cannot
- * be known what has been done, and what has been must not be done again, so what has
- * not is lost.
+ * Set the bits of all words with one vector of compare-and-swaps, and retry the words that
+ * had another value than expected. Returns -EINVAL if a slot was freed already. After an
+ * error it is unknown whether the operation took effect, and an operation must not take
+ * effect twice, so a word that failed is not retried: its slots are lost.
  */
 static int mark(struct kdsm_heap *heap, struct marks *marks)
 {
@@ -152,7 +152,10 @@ int kd_free_flush(struct kdsm_heap *heap, bool *any)
 	return ret;
 }
 
-/* Not so many, nor so much that it would be missed, nor when looking for mistakes. */
+/*
+ * Flush when the list is full, when the pending objects make up 1/64 of the heap, and
+ * always in debug mode.
+ */
 static bool must_flush(const struct kdsm_heap *heap)
 {
 	return heap->pending_count == KD_HEAP_PENDING || (heap->flags & KDSM_HEAP_DEBUG) ||
@@ -164,7 +167,7 @@ static int add(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t s
 	bool large = kd_heap_kind(desc) == KD_HEAP_LARGE;
 	int ret = 0;
 
-	/* The last flush failed. */
+	/* The list is still full because the last flush failed. */
 	if (heap->pending_count == KD_HEAP_PENDING)
 		ret = flush(heap);
 	if (!ret && large)
@@ -176,7 +179,10 @@ static int add(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t s
 				       kd_slot_size(kd_heap_class(desc));
 	if (must_flush(heap))
 		ret = flush(heap);
-	/* What could not be done now is put off after all. */
+	/*
+	 * If the flush failed and objects are still pending, a later flush retries: the
+	 * free succeeded.
+	 */
 	return heap->pending_count ? 0 : ret;
 }
 

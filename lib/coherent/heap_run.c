@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Large objects of the heap: runs of whole chunks, claimed chunk by chunk and given
- * back when another was faster. Who frees one releases first (heap_free.c), and who
- * claims a chunk acquires that.
+ * Large objects of the heap: runs of whole chunks. An allocator claims the chunks of a run,
+ * and returns them if another allocator was faster on one of them. A node that frees a run
+ * releases the region first (heap_free.c), and a node that claims a chunk acquires that
+ * release.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include "internal.h"
 
-/* What chunk i of a run of so many says. */
+/* Descriptor of chunk i of a run of length chunks */
 static uint64_t desc_of(const struct kdsm_heap *heap, uint64_t i, uint64_t length)
 {
 	if (i)
@@ -23,7 +24,9 @@ static struct kdsm_op change(const struct kdsm_heap *heap, uint64_t chunk, uint6
 			   from, to);
 }
 
-/* All chunks as they are now; those of nodes that do not answer are not free. */
+/*
+ * Read the descriptors of all chunks. Chunks of nodes that do not answer count as not free.
+ */
 static int look(struct kdsm_heap *heap, uint64_t *descs)
 {
 	uint64_t first, count, i;
@@ -43,7 +46,10 @@ static int look(struct kdsm_heap *heap, uint64_t *descs)
 	return error;
 }
 
-/* The first run of free ones from start to end, or end. */
+/*
+ * Find the first run of free chunks that lies between start and end. Returns end if there
+ * is none.
+ */
 static uint64_t find(const uint64_t *descs, uint64_t start, uint64_t end, uint64_t length)
 {
 	uint64_t i, free = 0;
@@ -56,7 +62,7 @@ static uint64_t find(const uint64_t *descs, uint64_t start, uint64_t end, uint64
 	return end;
 }
 
-/* -EAGAIN: others had some of them; descs knows now. */
+/* Returns -EAGAIN if other allocators had some of the chunks; descs is up to date then. */
 static int claim(struct kdsm_heap *heap, uint64_t *descs, uint64_t first, uint64_t length,
 		 struct kdsm_op *ops)
 {
@@ -104,7 +110,7 @@ static int catch_up(struct kdsm_heap *heap, uint64_t first, uint64_t length)
 	return ret;
 }
 
-/* From this node's share to the end, then from the beginning. */
+/* Search from this node's share to the end, then from the beginning. */
 static int alloc(struct kdsm_heap *heap, uint64_t *descs, struct kdsm_op *ops,
 		 uint64_t length, uint64_t *offset)
 {

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Small objects of the heap: slots of one size in a chunk, a bit each.
+ * Small objects of the heap: slots of one size in a chunk, one bit for each slot.
  *
- * A slot is taken by setting its bit in used. The node that allocates from the chunk
- * frees it by clearing that; the others set its bit in freed, after they have
- * released (heap_free.c). Who finds no room clears bits in freed, which makes the slots his, then
- * acquires what was released, and then clears the same bits in used.
+ * A node takes a slot by setting its bit in used. The node that allocates from the chunk
+ * frees a slot by clearing that bit. Other nodes set the slot's bit in freed, after they
+ * have released the region (heap_free.c). An allocator that finds no room clears bits in
+ * freed, which makes these slots its own; then acquires the releases; and then clears the
+ * same bits in used.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
 
-#define BATCH	64	/* words that are looked at together */
-#define LOOKS	16	/* chunks that are, while there are free ones */
+#define BATCH	64	/* number of bitmap words that are read together */
+#define LOOKS	16	/* number of chunks to try while free chunks exist */
 
 /* ---- classes: 16 bytes apart up to 128, then four to each power of two ---- */
 
@@ -49,7 +50,7 @@ static uint64_t slots_of(const struct kdsm_heap *heap, unsigned int class)
 	return heap->layout.chunk / kd_slot_size(class);
 }
 
-/* The bits of a word that are slots. */
+/* The bits of a word that stand for slots */
 static uint64_t mask_of(const struct kdsm_heap *heap, unsigned int class, uint64_t word)
 {
 	uint64_t left = slots_of(heap, class) - 64 * word;
@@ -59,7 +60,7 @@ static uint64_t mask_of(const struct kdsm_heap *heap, unsigned int class, uint64
 
 /* ---- taking a slot ---- */
 
-/* -ENOMEM: all taken. */
+/* Returns -ENOMEM if all slots of the word are taken. */
 static int take_bit(struct kdsm_heap *heap, uint64_t chunk, uint64_t word,
 		    uint64_t seen, uint64_t mask, unsigned int *bit)
 {
@@ -109,9 +110,9 @@ static int take(struct kdsm_heap *heap, uint64_t chunk, unsigned int class,
 	return -ENOMEM;
 }
 
-/* ---- collecting what others have freed ---- */
+/* ---- collecting slots that other nodes freed ---- */
 
-/* The bits of some words of freed, which are ours then. */
+/* Claim the bits of some words of freed: their slots then belong to the caller alone. */
 static int claim_freed(struct kdsm_heap *heap, uint64_t chunk, uint64_t word,
 		       uint64_t *bits, uint64_t count, bool *any)
 {
@@ -121,7 +122,7 @@ static int claim_freed(struct kdsm_heap *heap, uint64_t chunk, uint64_t word,
 
 	ret = kd_heap_glance(heap, home, kd_heap_freed_place(heap, chunk, word), bits, count);
 	for (i = 0; i < count; i++) {
-		/* After an error none of the rest is claimed. */
+		/* After an error, claim none of the remaining words. */
 		if (!bits[i] || ret) {
 			bits[i] = 0;
 			continue;
@@ -135,7 +136,10 @@ static int claim_freed(struct kdsm_heap *heap, uint64_t chunk, uint64_t word,
 	return ret;
 }
 
-/* Reuse them, or if they could not be acquired, leave them for another time. */
+/*
+ * Make the claimed slots available; if the acquire failed, return them to freed for a later
+ * attempt.
+ */
 static int settle(struct kdsm_heap *heap, uint64_t chunk, uint64_t word,
 		  const uint64_t *bits, uint64_t count, bool reuse)
 {
@@ -158,7 +162,7 @@ static int settle(struct kdsm_heap *heap, uint64_t chunk, uint64_t word,
 	return ret;
 }
 
-/* -ENOMEM: nothing has been freed by others. */
+/* Returns -ENOMEM if other nodes have freed nothing. */
 static int collect(struct kdsm_heap *heap, uint64_t chunk, unsigned int class)
 {
 	uint64_t total = (slots_of(heap, class) + 63) / 64, word, n;
@@ -199,16 +203,16 @@ static int take_or_collect(struct kdsm_heap *heap, uint64_t chunk, unsigned int 
 
 /* ---- finding a chunk ---- */
 
-/* Those at a node, as they are seen now. */
+/* The chunks of a home node, with their descriptors as last read */
 struct share {
 	uint64_t first, count;
 	uint64_t *descs;
 };
 
 /*
- * Chunks of this node and class with room, from start on. After a few that are full
- * give up if there are free ones, so that allocating does not slow down with the
- * number of objects.
+ * Search the chunks of this node and class, beginning at start, for room. Give up after
+ * looks full chunks, so that the time to allocate does not grow with the number of objects
+ * while free chunks exist.
  */
 static int search(struct kdsm_heap *heap, const struct share *share, unsigned int class,
 		  uint64_t start, unsigned int looks, uint64_t *offset)
@@ -230,8 +234,9 @@ static int search(struct kdsm_heap *heap, const struct share *share, unsigned in
 }
 
 /*
- * Make a free chunk one of this node and class. Others of this node may take slots as
- * soon as it says so, thus not before what its former users wrote has been acquired.
+ * Turn a free chunk into one of this node and class. Other threads of this node may take
+ * slots as soon as the descriptor says so. Therefore acquire the writes of the chunk's
+ * former users before storing the descriptor.
  */
 static int claim(struct kdsm_heap *heap, const struct share *share, unsigned int class,
 		 uint64_t *offset)
@@ -310,7 +315,7 @@ int kd_slot_alloc(struct kdsm_heap *heap, unsigned int class, uint64_t *offset)
 
 	if (hint)
 		ret = take(heap, (hint >> 32) - 1, class, hint & 0xffffffff, offset);
-	/* At home first. A node that cannot be reached is passed over. */
+	/* Begin with this node's own chunks. Skip a node that cannot be reached. */
 	for (i = 0; i < heap->nodes && ret; i++) {
 		if (ret != -ENOMEM)
 			error = ret;

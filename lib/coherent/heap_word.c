@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The heap's words, and the order in which memory passes from who freed it to who
- * gets it.
+ * Accesses to the heap's words, and the order in which memory passes from the node that
+ * frees it to the node that allocates it.
  *
- * A signature that lists nothing and has the newest timestamp of another as its floor
- * tells of all that the other tells of. So one word a node, raised to the greatest
- * floor, is enough to hand over any number of releases, with no room that could run
- * out; an acquire of it makes copies invalid that a longer signature would have left.
+ * A signature that lists no notices and whose floor is the newest timestamp of another
+ * signature covers everything that the other one covers. One word for each node, raised to
+ * the greatest floor, therefore suffices to hand over any number of releases and cannot
+ * overflow. The price: an acquire of this floor also invalidates copies that a longer
+ * signature would have spared.
  */
 #include <errno.h>
 #include "internal.h"
@@ -14,7 +15,7 @@
 int kd_heap_read(struct kdsm_heap *heap, unsigned int node, uint64_t place,
 		 uint64_t *value)
 {
-	/* An own word is loaded whole; a get of another may be torn. */
+	/* An own word is loaded whole; a get from another node may be torn. */
 	if (node == heap->node)
 		return kdsm_get(heap->sync, node, place, value, sizeof(*value));
 	return kdsm_faa(heap->sync, node, place, 0, value);
@@ -33,7 +34,7 @@ int kd_heap_glance(struct kdsm_heap *heap, unsigned int node, uint64_t place,
 	return ret;
 }
 
-/* The bits of set become 1, those of clear 0; *changed are those that were not so. */
+/* Set the bits of set and clear those of clear. *changed receives the bits that changed. */
 static int update(struct kdsm_heap *heap, unsigned int node, uint64_t place, uint64_t from,
 		  uint64_t set, uint64_t clear, uint64_t *changed)
 {
@@ -71,7 +72,7 @@ int kd_heap_release(struct kdsm_heap *heap, uint64_t *floor)
 	int ret;
 
 	*floor = 0;
-	/* One node has one copy. */
+	/* A single node has only one copy of the region. */
 	if (heap->nodes == 1)
 		return 0;
 	ret = kdsm_release(heap->region, &signature);

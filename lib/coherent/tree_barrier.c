@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The barrier of coherent regions: a tree of nodes on which signatures travel. The
- * one of partitioned regions is core/barrier.c.
+ * The barrier of coherent regions: a tree of nodes that carries signatures. The barrier of
+ * partitioned regions is in core/barrier.c.
  *
- * On each node arrivals are counted and never reset: of P participants the n-th to
- * arrive (from 0) belongs to generation n / P + 1, and the last of a generation
- * carries the node's signature while the others wait for done. Nobody arrives for a
- * generation before the one before it is done on the node, so places of messages are
- * free again when they are put to: a child puts generation g + 1 after it got g from
- * its parent, which sent that after it had read all of its children's; and a parent
- * sends g + 1 after it got the child's g + 1, before which the child had read g.
+ * Each node counts arrivals and never resets the count. With P participants on a node, the
+ * n-th to arrive (from 0) belongs to generation n / P + 1. The last participant of a
+ * generation carries the node's signature, while the others wait for done. No participant
+ * arrives for a generation before the previous one is done on its node. Therefore a place
+ * is free again when the next message is put there:
+ * - A child puts generation g + 1 after it received g from its parent, and the parent sent
+ *   g after it had read the messages of all its children.
+ * - A parent sends g + 1 after it received the child's g + 1, and the child sent that after
+ *   it had read g.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -20,15 +22,15 @@
 #define ARITY	KDSM_TREE_BARRIER_ARITY
 
 struct place {
-	_Alignas(64) uint64_t value;	/* the generation that is here */
+	_Alignas(64) uint64_t value;	/* the generation of the message */
 	uint8_t bytes[KDSM_SIGNATURE_PLACE - 8];
 };
 
-/* The words of a part. Arrivals and broken are touched by atomics. */
+/* The words of a part. arrivals and broken change by atomics. */
 struct area {
 	uint64_t arrivals;		/* of this node's participants */
 
-	_Alignas(64) uint64_t done;	/* generation, put by this node alone */
+	_Alignas(64) uint64_t done;	/* generation; only this node puts it */
 
 	_Alignas(64) uint64_t broken;	/* 0, or BROKEN and the culprit */
 	struct place up[ARITY], down;
@@ -38,7 +40,7 @@ _Static_assert(sizeof(struct area) <= KDSM_TREE_BARRIER_SIZE, "the area outgrew 
 _Static_assert(sizeof(struct place) % KDSM_SIGNATURE_PLACE == 0, "places have no tail");
 
 #define BROKEN		(UINT64_C(0xb10c) << 48)
-#define SLICE		100000000	/* ns between looks around while waiting */
+#define SLICE		100000000	/* longest wait between two liveness checks, in ns */
 #define PLACE(barrier, field) ((barrier)->offset + offsetof(struct area, field))
 
 static uint64_t load(const struct kdsm_tree_barrier *barrier, uint64_t place)
@@ -64,8 +66,8 @@ static uint32_t count_of(const uint32_t *participants, unsigned int node)
 }
 
 /*
- * Nodes that take part are ranked by number; children of rank r are those of rank
- * r * ARITY + 1 and so on.
+ * Participating nodes are ranked by number. The children of rank r have the ranks r * ARITY
+ * + 1 to r * ARITY + ARITY.
  */
 static void find_relatives(struct kdsm_tree_barrier *barrier, const uint32_t *participants,
 			   unsigned int own_rank)
@@ -127,7 +129,7 @@ static bool is_broken(const struct kdsm_tree_barrier *barrier, unsigned int *cul
 	return true;
 }
 
-/* The first reason stands, and who cannot be told finds out by itself. */
+/* The first reason stands. A node that these operations do not reach finds out by itself. */
 static void tell_all(const struct kdsm_tree_barrier *barrier, unsigned int culprit)
 {
 	unsigned int node, nodes = barrier->sync->kdsm->nodes, n = 0;
@@ -142,7 +144,7 @@ static void tell_all(const struct kdsm_tree_barrier *barrier, unsigned int culpr
 	}
 }
 
-/* Whose message is not there, looking at the own part alone. */
+/* Returns the node whose message is missing, judged from the own part alone. */
 static unsigned int missing(const struct kdsm_tree_barrier *barrier, uint64_t generation)
 {
 	unsigned int i;
@@ -157,14 +159,14 @@ static unsigned int missing(const struct kdsm_tree_barrier *barrier, uint64_t ge
 
 /* ---- waiting ---- */
 
-/* One participant at the barrier. */
+/* One participant's visit to the barrier */
 struct turn {
 	const struct kdsm_tree_barrier *barrier;
 	uint64_t generation;
 	uint64_t begin, timeout;
 	unsigned int culprit;
-	uint64_t silent;	/* since when the node waited for has not answered, or 0 */
-	bool told;		/* by others that it is broken */
+	uint64_t silent;	/* when the awaited node began to be silent, or 0 */
+	bool told;		/* another participant reported the failure */
 };
 
 static int look_around(struct turn *turn, unsigned int from)
@@ -183,7 +185,7 @@ static int look_around(struct turn *turn, unsigned int from)
 	}
 	if (from == own_node(barrier))
 		return 0;
-	/* Does it live? */
+	/* Any successful get shows that the node is alive. */
 	ret = kdsm_get(barrier->sync, from, PLACE(barrier, broken), &word, sizeof(word));
 	if (kdsm_silence(&turn->silent, begin, ret) >= 0)
 		return 0;
@@ -191,7 +193,7 @@ static int look_around(struct turn *turn, unsigned int from)
 	return -EPIPE;
 }
 
-/* Wait for a place of the own part, or done, to be of this generation. */
+/* Wait until a place of the own part, or done, has this generation. */
 static int await(struct turn *turn, uint64_t place, unsigned int from)
 {
 	uint64_t left;
@@ -223,10 +225,11 @@ static int receive(struct turn *turn, uint64_t place, unsigned int from,
 }
 
 /*
- * Puts may be repeated: nobody else puts to these places, and this node puts there again only when
- * the receiver has read what is there. A put that was given up must not arrive after the next one,
- * though. The connection that it was given up on is gone before it is repeated, so only the
- * network could hold it back, for as long as it takes the receiver to answer.
+ * Repeating these puts is safe: no other node puts to these places, and this node puts
+ * there again only after the receiver has read the contents. However, a put that was given
+ * up must not arrive after the next one. The connection of the put that was given up is
+ * closed before the put is repeated. Only the network could still delay the old put, and
+ * would have to do so for as long as the receiver takes to answer.
  */
 static int send(struct turn *turn, struct kdsm_op *ops, unsigned int count)
 {
@@ -260,7 +263,7 @@ static int send_down(struct turn *turn, const struct kdsm_signature *signature)
 	return send(turn, ops, 2 * i);
 }
 
-/* Up and down the tree, for the whole node. */
+/* Carry signatures up and down the tree, on behalf of the whole node. */
 static int carry(struct turn *turn)
 {
 	const struct kdsm_tree_barrier *barrier = turn->barrier;
@@ -281,7 +284,7 @@ static int carry(struct turn *turn)
 		if (!ret)
 			ret = receive(turn, PLACE(barrier, down), barrier->parent, &sum);
 	}
-	/* Those below wait longest, so they come first. */
+	/* Send down before acquiring, because the nodes below wait longest. */
 	if (!ret && barrier->child_count)
 		ret = send_down(turn, &sum);
 	if (!ret && barrier->region)
@@ -289,13 +292,16 @@ static int carry(struct turn *turn)
 	return ret;
 }
 
-/* The last on the node to come. */
+/* The last participant to arrive on this node leads. */
 static int lead(struct turn *turn)
 {
 	const struct kdsm_tree_barrier *barrier = turn->barrier;
 	int ret = 0;
 
-	/* Alone with the threads of this node, which share its copies anyway. */
+	/*
+	 * If no other node takes part, all participants share the copies of this node and
+	 * need no signature.
+	 */
 	if (barrier->child_count || !is_root(barrier))
 		ret = carry(turn);
 	if (!ret)
@@ -319,7 +325,7 @@ static int take_part(struct turn *turn)
 	if (ret)
 		return ret;
 	turn->generation = former / barrier->participants + 1;
-	/* Those who came meanwhile may have finished it. */
+	/* The other participants of this generation may have completed it meanwhile. */
 	done = load(barrier, PLACE(barrier, done));
 	if (done != turn->generation - 1 && done != turn->generation)
 		return -EINVAL;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Condition variables: a waiting line that keeps nothing. Who waits is in the line
- * before it unlocks, so that whoever signals with the lock, or after having had it,
- * finds it there.
+ * Condition variables: a waiting line that keeps no posts. A waiter joins the line before
+ * it releases the lock, so a thread that signals while it holds the lock, or after it has
+ * held the lock, finds the waiter in the line. The line is in wait_queue.c.
  */
 #include <errno.h>
 #include <unistd.h>
 #include "internal.h"
 
-#define NAP 1000	/* us */
+#define NAP 1000	/* pause while the line is full, in us */
 
 static struct kdsm_line line_of(const struct kdsm_cond *cond)
 {
@@ -25,7 +25,7 @@ int kdsm_cond_init(struct kdsm_cond *cond, struct kdsm_region *region, uint64_t 
 	return kdsm_line_init(&line, 0);
 }
 
-/* In the line, with the lock. */
+/* The caller is in the line and holds the lock. */
 static int wait_unlocked(struct kdsm_line_wait *wait, struct kdsm_lock *lock)
 {
 	int ret, again;
@@ -36,14 +36,20 @@ static int wait_unlocked(struct kdsm_line_wait *wait, struct kdsm_lock *lock)
 		return ret;
 	}
 	ret = kdsm_line_sleep(wait);
-	/* That the post went to another is as if nobody had signalled: look again. */
+	/*
+	 * Another ticket consumed the post: return 0, a spurious wakeup, and the caller
+	 * checks again.
+	 */
 	if (ret == -ESTALE)
 		ret = 0;
 	again = kdsm_lock(lock);
 	return again ? again : ret;
 }
 
-/* Not in the line, as it is full: let some time pass, and have the caller look again. */
+/*
+ * The line is full, so the caller is not in it: release the lock for a moment, and have the
+ * caller check its condition again.
+ */
 static int nap_unlocked(struct kdsm_lock *lock, int ret)
 {
 	int again = kdsm_unlock(lock);
@@ -72,7 +78,10 @@ int kdsm_cond_timed(struct kdsm_cond *cond, struct kdsm_lock *lock, uint64_t tim
 	if (ret)
 		return ret;
 	ret = kdsm_line_join(&wait, &before);
-	/* As if somebody had signalled, which is not to happen all the time. */
+	/*
+	 * Report a spurious wakeup, but only after a pause, so that the caller does not
+	 * busy-loop.
+	 */
 	if (ret == -EAGAIN || ret == -ESTALE)
 		return nap_unlocked(lock, 0);
 	if (ret == -ETIMEDOUT)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Waiting lines, of which condition variables and semaphores are made; see line.c. */
+/*
+ * Waiting lines: the base of condition variables and semaphores. wait_queue.c describes the
+ * protocol.
+ */
 #ifndef KDSM_LINE_H
 #define KDSM_LINE_H
 
@@ -11,56 +14,65 @@ struct kdsm_line {
 	struct kdsm_region *region;
 	uint64_t offset;
 	uint32_t home;
-	bool keeps;		/* a post that finds nobody waiting is for who comes next */
+	bool keeps;		/* a post that finds no waiter stays for the next one */
 };
 
-/* How a line is: the number of the next ticket, and what is left or, below 0, missing. */
+/*
+ * State of a line: the number of the next ticket, and the value. A value below 0 means that
+ * -value waiters still lack a post.
+ */
 struct kdsm_line_head {
 	uint32_t ticket;
 	int32_t value;
 };
 
-/* Check the place, and give it the value if it has none. */
+/* Check the place, and set the head to the value if the head is still zero. */
 int kdsm_line_init(const struct kdsm_line *line, uint32_t value) KDSM_PRIVATE;
 int kdsm_line_read(const struct kdsm_line *line, struct kdsm_line_head *head) KDSM_PRIVATE;
 
-/* Draw a ticket. *before: how it was; its ticket is the caller's. */
+/* Draw a ticket. *before is the state before that; the caller's ticket is before->ticket. */
 int kdsm_line_draw(const struct kdsm_line *line, struct kdsm_line_head *before) KDSM_PRIVATE;
-/* Take one of the value, if there is one: 0, or -EAGAIN. */
+/* Lower the value by one if the value is above 0. Returns 0, or -EAGAIN if it is not. */
 int kdsm_line_try(const struct kdsm_line *line) KDSM_PRIVATE;
 
-/* One who waits with a ticket. */
+/* A thread that waits with a ticket */
 struct kdsm_line_wait {
 	const struct kdsm_line *line;
 	uint32_t ticket;
 	uint64_t begin, timeout;
 	bool interruptible;
-	bool posted;		/* nothing more to wait for */
-	bool late;		/* line.c: a post for it was seen, and nobody to tell of it */
-	uint64_t suspect;	/* line.c: an entry that was seen to be left behind, or 0 */
+	bool posted;		/* the wait is over: the post has come */
+	bool late;		/* posted at an earlier look, but not yet delivered */
+	uint64_t suspect;	/* entry that an earlier look found abandoned, or 0 */
 };
 
 /*
- * Be known as the one who waits with the ticket, of which *before tells. -EAGAIN: too
- * many wait; -ETIMEDOUT: the same, for all of the timeout. The ticket is given back then.
- * -ESTALE: it took so long to come that its post went to somebody else; or the line is
- * full of those who gave up, after a moment. Draw another one.
+ * Enter the ticket of *before into the ring as WAITING. Return values:
+ * - -EAGAIN: too many threads wait, and the ticket was given back.
+ * - -ETIMEDOUT: the same, until the end of the timeout.
+ * - -ESTALE: draw another ticket. Either the caller was so slow that its post was passed on
+ *   to another ticket; or, after a short pause, the line is full of tickets that were given
+ *   up.
  */
 int kdsm_line_join(struct kdsm_line_wait *wait,
 		   const struct kdsm_line_head *before) KDSM_PRIVATE;
 /*
- * After that: wait for the post. 0; -ETIMEDOUT, -EINTR: gave up, no post is for it;
- * -ESTALE: it took so long to wake that its post went to somebody else.
+ * Wait for the post, after kdsm_line_join(). Returns 0; -ETIMEDOUT or -EINTR if the waiter
+ * gave up, and no post belongs to it; or -ESTALE if the waiter was so slow that its post
+ * was passed on to another ticket.
  */
 int kdsm_line_sleep(struct kdsm_line_wait *wait) KDSM_PRIVATE;
-/* Instead of waiting; a post that came meanwhile goes to the next one. */
+/*
+ * Leave the line instead of waiting. A post that has arrived meanwhile goes to the next
+ * waiter.
+ */
 int kdsm_line_leave(struct kdsm_line_wait *wait) KDSM_PRIVATE;
 
-/* Let one pass; or all who wait, of a line that keeps nothing. */
+/* Post once; or post to all waiters, of a line that keeps no posts. */
 int kdsm_line_post(const struct kdsm_line *line) KDSM_PRIVATE;
 int kdsm_line_post_all(const struct kdsm_line *line) KDSM_PRIVATE;
 
-/* ---- for line_wait.c: the words of a part; head and ring are those of the home ---- */
+/* ---- the words of a part; head and ring are used at the home only ---- */
 
 struct kdsm_line_area {
 	_Alignas(64) uint64_t head;
@@ -87,8 +99,9 @@ static inline bool is_posted(const struct kdsm_line_head *head, uint32_t ticket)
 }
 
 /*
- * Change a word at home: 0, it was expected and is desired now; -EBUSY: it was not, and
- * *expected is what it is.
+ * Change a word at home. Returns 0 if the word had the expected value and now has the
+ * desired one; -EBUSY if it had another value, which kdsm_entry_change() stores in
+ * *expected.
  */
 int kdsm_head_change(const struct kdsm_line *line, const struct kdsm_line_head *from,
 		     uint32_t ticket, int32_t value) KDSM_PRIVATE;
@@ -135,7 +148,7 @@ static inline bool is_given_up(uint64_t entry)
 	return entry_state(entry) == ENTRY_GONE || entry_state(entry) == ENTRY_BACK;
 }
 
-/* Nobody has to do with it any more, so the next ticket may have it. */
+/* No thread uses the entry any more, so the ticket one ring later may take it. */
 static inline bool is_final(uint64_t entry)
 {
 	return entry_state(entry) != ENTRY_WAITING && entry_state(entry) != ENTRY_POSTED &&

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Locks: finding and making them, and taking and giving them where that needs no
- * system call. What more it takes is the backend's business.
+ * Locks: opening and creating them, and taking and releasing them as far as that needs no
+ * system call. The backend does the rest.
  *
- * A lock word changes here in the two ways that <linux/kdsm.h> allows, by
- * compare-and-swap of the whole state, so that a flag which the backend has set makes
- * both fail: who waits knows that whoever has the lock will come to the backend with
- * it. The acquire of a lock pairs with the release of the unlock before it.
+ * This file changes a lock word only in the two ways that <linux/kdsm.h> allows, by
+ * compare-and-swap of the whole state, so that a flag which the backend has set makes both
+ * fail. A waiter therefore knows that the holder will enter the backend to release the
+ * lock. The acquire of word_lock() pairs with the release of the previous word_unlock().
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,9 +26,10 @@ struct kdsm_lock {
 /* ---- threads ---- */
 
 /*
- * The numbers of this thread in the regions whose locks it used last. A region's serial
- * is never given again, so an old number is not mistaken for a new one; but a child of
- * fork() has the regions of its parent and must not have its numbers.
+ * The numbers of this thread in the regions whose locks it used last. A region's serial is
+ * never reused, so an old number is not mistaken for a new one. A child of fork() inherits
+ * the regions of its parent but must not use its numbers: forget_numbers() runs in the
+ * child.
  */
 #define NUMBERS 8
 
@@ -69,7 +70,7 @@ static inline int own_number(const struct kdsm_lock *lock, uint32_t *thread)
 	return 0;
 }
 
-/* ---- the word ---- */
+/* ---- the lock word ---- */
 
 static inline bool word_lock(struct kdsm_lock_word *word, uint32_t thread)
 {
@@ -78,7 +79,7 @@ static inline bool word_lock(struct kdsm_lock_word *word, uint32_t thread)
 	if (!__atomic_compare_exchange_n(&word->state, &state, KDSM_LOCK_AT_NODE | thread, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
-	/* Whoever has the lock is the only one to write it. */
+	/* Only the holder of the lock writes uses. */
 	__atomic_store_n(&word->uses, __atomic_load_n(&word->uses, __ATOMIC_RELAXED) + 1,
 			 __ATOMIC_RELAXED);
 	return true;
@@ -97,7 +98,7 @@ static uint64_t word_state(const struct kdsm_lock *lock)
 	return __atomic_load_n(&lock->word->state, __ATOMIC_RELAXED);
 }
 
-/* Is it at the node, and does nobody wait or want it? */
+/* Whether the lock is at this node and no thread or node waits for it */
 static bool is_plain(uint64_t state)
 {
 	return (state & ~(uint64_t)UINT32_MAX) == KDSM_LOCK_AT_NODE;
@@ -109,7 +110,7 @@ struct attempt {
 	bool *locked;
 };
 
-/* Spinning ends with the lock, or when there is a queue to join. */
+/* Polling ends when the thread has the lock, or when there is a queue to join. */
 static bool attempt(const void *what)
 {
 	const struct attempt *attempt = what;
@@ -225,7 +226,10 @@ static int give(struct kdsm_lock *lock, uint32_t flags, uint32_t thread,
 	};
 	int ret;
 
-	/* A signal comes before anything is done. */
+	/*
+	 * The backend reports a signal only before it changes anything, so the call can be
+	 * repeated.
+	 */
 	do {
 		ret = how(lock->region, &arg);
 	} while (ret == -EINTR);
@@ -267,7 +271,7 @@ int kdsm_lock_is_mine(struct kdsm_lock *lock)
 	return !own_number(lock, &thread) && KDSM_LOCK_OWNER(word_state(lock)) == thread;
 }
 
-/* ---- finding and making ---- */
+/* ---- opening and creating ---- */
 
 static int open_arg(struct kdsm_lock_open *arg, const char *name, uint32_t number)
 {
@@ -284,7 +288,7 @@ static int open_arg(struct kdsm_lock_open *arg, const char *name, uint32_t numbe
 	return ret;
 }
 
-/* The lock words are mapped with the first lock. */
+/* Map the lock words when the program opens the first lock. */
 static int map_words(struct kdsm_region *region)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -394,7 +398,7 @@ int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *setti
 	};
 	int ret;
 
-	/* The same once more changes nothing. */
+	/* Applying the same settings again changes nothing. */
 	do {
 		ret = lock->backend->set(lock->region, &arg);
 	} while (ret == -EINTR);

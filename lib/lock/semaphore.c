@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Semaphores: a waiting line that keeps what is posted. */
+/* Semaphores: a waiting line that keeps its posts. The line is in wait_queue.c. */
 #include <errno.h>
 #include "internal.h"
 
@@ -24,9 +24,10 @@ int kdsm_sem_init(struct kdsm_sem *sem, struct kdsm_region *region, uint64_t off
 }
 
 /*
- * Who posts has the lock before its post, and who waits after that: so it comes later in
- * the order of the lock, and sees what that guards. The lock guards nothing that could be
- * half done.
+ * A poster takes and releases the lock before its post, and a waiter takes and releases the
+ * lock after that post. The waiter therefore comes later in the order of the lock and sees
+ * the poster's writes to the data that the lock covers. A dead owner leaves nothing to
+ * repair, because no data changes while this function holds the lock.
  */
 static int touch_lock(const struct kdsm_sem *sem)
 {

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Waiting lines over all nodes.
+ * Waiting lines that span all nodes: the head, the ring of entries, and posting. Joining,
+ * sleeping and giving up are in wait_queue_sleep.c.
  *
- * The head is a word of the home node: the ticket that is drawn next, and the value,
- * which each ticket lowers and each post raises by one. One fetch-and-add does both, as
- * the value is stored with a bias and so never borrows from the ticket. Ticket plus
- * value is the number of posts: ticket t may pass when that is above t. So a ticket that
- * found the value above 0 passes at once, and a post that found it at 0 or above has
- * nobody to wake; else it is the post of ticket (posts before it), which it goes to tell.
+ * The head is a word of the home node and consists of the number of the next ticket and the
+ * value. Drawing a ticket lowers the value by one; a post raises the value by one. One
+ * fetch-and-add draws a ticket and lowers the value, because the value is stored with a
+ * bias and so never borrows from the ticket. Ticket plus value is the number of posts:
+ * ticket t may pass when that number is above t. A ticket that was drawn while the value
+ * was above 0 therefore passes at once, and a post that found the value at 0 or above has
+ * no waiter to wake. Any other post belongs to the ticket whose number is the number of
+ * posts before it, and the poster delivers the post to that ticket.
  *
- * They meet in the entry of the ticket, in a ring at home, which changes by
- * compare-and-swap alone:
+ * Waiter and poster meet in the entry of the ticket, in a ring at home. Entries change by
+ * compare-and-swap only:
  *
  *	older, final -> WAITING (t, node) -> POSTED -> DONE
  *	older, final -> POSTED -> DONE		the post comes before the waiter
@@ -18,30 +21,35 @@
  *	WAITING -> GONE -> DONE			the waiter gives up, the post finds that
  *	GONE -> BACK -> older, DONE		the same, but the ticket is given back
  *
- * Who makes it POSTED then puts the ticket's bell, a word of the waiter's own part, on
- * which that sleeps. Who passes makes it DONE. Who gives up makes it GONE, and the post
- * that comes to it makes it DONE and is made again, for the next one. An entry is used
- * again, KDSM_LINE_MOST tickets later, when it is final: 0 or DONE. One that is GONE is
- * not, or its post would find nothing that tells it to go on, and be lost.
+ * After making an entry POSTED, the poster rings the ticket's bell: it puts a word of the
+ * waiter's own part, on which the waiter sleeps. A waiter that passes makes the entry DONE.
+ * A waiter that gives up makes the entry GONE; the poster that finds it GONE makes it DONE
+ * and posts again, for the next ticket. KDSM_LINE_MOST tickets later the entry is reused,
+ * if it is final: 0 or DONE. A GONE entry is not final: if it were reused, its post would
+ * not find the mark that tells the poster to post again, and the post would be lost.
  *
- * So that those who give up do not fill the ring, they give back the tickets that were
- * drawn last, as far as nobody waits with them (retire): GONE becomes BACK, so that just
- * one does it, and then the head says that the ticket was not drawn. That compares the
- * head as it was before: posts only rise, and no other gives that ticket back, so it was
- * the last and not posted all the time. Then the entry becomes what it might be if the
- * ticket had never been drawn: DONE, of the ticket a ring before. It does not stay BACK,
- * as who draws the ticket again does not look at the entry if it passes at once. Who
- * draws it sooner finds BACK of its own ticket, which is as good as final.
+ * Tickets that were given up must not fill the ring. retire() therefore gives back the
+ * tickets that were drawn last, as far as their waiters gave up. GONE becomes BACK, so that
+ * only one thread does it; then the head is changed as if the ticket had not been drawn.
+ * The compare-and-swap of the head compares with the state before GONE became BACK. It
+ * succeeds only if the ticket was the last one and not posted all the time, because posts
+ * only rise and no other thread gives that ticket back. Then the entry becomes what it
+ * might be if the ticket had never been drawn: DONE, of the ticket one ring before. The
+ * entry does not stay BACK, because a thread that draws the ticket again does not look at
+ * the entry if it passes at once. A thread that draws the ticket before the entry changes
+ * finds BACK with its own ticket, and treats that as final.
  *
- * Posts are not lost with those who die. A waiter looks around every SLICE. If its
- * ticket was posted two looks ago and nobody told it, it makes WAITING into DONE by itself.
- * An entry that is POSTED at two looks was that of a dead waiter, and one that is GONE
- * though it was posted has a dead post: the one who looks makes it DONE and posts again.
- * But one that is BACK is of somebody who died while giving the ticket back; it may have
- * been drawn again and passed, so that another post would let one pass too many. It just
- * becomes DONE: if it was not given back, its post finds that out, unless that died, too.
- * If it lived and was slow, it finds that out by its own compare-and-swap; a waiter then
- * draws another ticket.
+ * Posts survive the death of threads. A waiter looks around every SLICE. If its ticket was
+ * already posted at an earlier look and the post has still not reached its entry, the
+ * waiter makes WAITING into DONE by itself. An entry that is POSTED at two looks belongs to
+ * a dead waiter. An entry that is GONE at two looks although its ticket was posted belongs
+ * to a dead poster. In both cases the thread that looks makes the entry DONE and posts
+ * again. An entry that is BACK at two looks belongs to a thread that died while it gave the
+ * ticket back. The ticket may have been drawn again and have passed, so another post would
+ * let one thread too many pass: the thread that looks only makes the entry DONE. If the
+ * ticket was not given back, its poster finds that out, unless the poster died, too. A
+ * thread that was taken for dead but was only slow notices because its own compare-and-swap
+ * fails; a waiter then draws another ticket.
  */
 #include <errno.h>
 #include "internal.h"
@@ -56,7 +64,10 @@ static uint64_t pack(uint32_t ticket, int32_t value)
 	return (uint64_t)ticket << 32 | (uint32_t)(value + (int32_t)BIAS);
 }
 
-/* False: it is none. Posts that are too many may raise it for a moment. */
+/*
+ * Returns false if the word is no initialized head. Excess posts may raise the value for a
+ * moment.
+ */
 static bool unpack(uint64_t word, struct kdsm_line_head *head)
 {
 	uint32_t low = word;
@@ -66,7 +77,7 @@ static bool unpack(uint64_t word, struct kdsm_line_head *head)
 	return low && low < 3 * BIAS;
 }
 
-/* Add to the head, but to nothing that is none. */
+/* Add to the head. If the word is no initialized head, undo the addition. */
 static int head_add(const struct kdsm_line *line, uint64_t add, struct kdsm_line_head *before)
 {
 	uint64_t word;
@@ -80,7 +91,10 @@ static int head_add(const struct kdsm_line *line, uint64_t add, struct kdsm_line
 	return -EPROTO;
 }
 
-/* 0: it was expected, and is desired now. -EBUSY: it was not, and *expected is what it is. */
+/*
+ * Compare-and-swap a word at home. Returns 0 if the word had the value *expected; otherwise
+ * -EBUSY, with the current value in *expected.
+ */
 static int word_change(const struct kdsm_line *line, uint64_t offset, uint64_t *expected,
 		       uint64_t desired)
 {
@@ -165,7 +179,7 @@ static int ring_bell(const struct kdsm_line *line, uint32_t ticket, uint32_t nod
 			       (uint64_t)ticket + 1);
 }
 
-/* Tell who has the ticket, which was posted. -ESTALE: it gave up; make another post. */
+/* Deliver a post to its ticket. Returns -ESTALE if the waiter gave up: post again. */
 static int deliver(const struct kdsm_line *line, uint32_t ticket)
 {
 	uint64_t entry;
@@ -187,13 +201,16 @@ static int deliver(const struct kdsm_line *line, uint32_t ticket)
 			if (!ret)
 				return ring_bell(line, ticket, entry_node(entry));
 		} else if ((age > 0 || !entry) && is_final(entry)) {
-			/* Who has it has not come yet. */
+			/* The thread that drew the ticket has not entered it yet. */
 			ret = kdsm_entry_change(line, ticket, &entry,
 						make_entry(ticket, ENTRY_POSTED, 0));
 			if (!ret)
 				return 0;
 		} else {
-			/* It has helped itself; or has to wait for the entry, and then will. */
+			/*
+			 * The waiter has noticed the post by itself, or is waiting for the
+			 * entry and will notice then.
+			 */
 			return 0;
 		}
 		if (ret == -EBUSY)
@@ -202,7 +219,10 @@ static int deliver(const struct kdsm_line *line, uint32_t ticket)
 	return ret;
 }
 
-/* Raise the value; *before: how it was. -ENOENT: nobody waits, and the line keeps nothing. */
+/*
+ * Raise the value; *before is the state before. Returns -ENOENT if no thread waits and the
+ * line keeps no posts.
+ */
 static int raise_value(const struct kdsm_line *line, struct kdsm_line_head *before)
 {
 	int ret;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Waiting in a line: joining it, sleeping, giving up, and looking for the dead. What
- * the words mean is in line.c.
+ * Waiting in a line: joining it, sleeping, giving up, and looking for dead threads.
+ * wait_queue.c describes the words and their states.
  */
 #include <errno.h>
 #include <unistd.h>
 #include "internal.h"
 
 #define MOST	KDSM_LINE_MOST
-#define SLICE	1000000000	/* ns */
-#define NAP	1000		/* us */
+#define SLICE	1000000000	/* longest sleep between two looks around, in ns */
+#define NAP	1000		/* pause before the entry is read again, in us */
 
 static uint32_t own_node(const struct kdsm_line *line)
 {
@@ -26,7 +26,10 @@ static uint64_t left(const struct kdsm_line_wait *wait)
 	return kdsm_left(wait->begin, wait->timeout);
 }
 
-/* Posted, and the waiter does not come: it is dead, or will find out. */
+/*
+ * The ticket of the entry was posted, but its thread does not react: the thread is dead, or
+ * will notice that its compare-and-swap fails.
+ */
 static int take_over(const struct kdsm_line *line, uint64_t entry)
 {
 	bool was_back = entry_state(entry) == ENTRY_BACK;
@@ -36,11 +39,13 @@ static int take_over(const struct kdsm_line *line, uint64_t entry)
 	ret = kdsm_entry_change(line, ticket, &entry, make_entry(ticket, ENTRY_DONE, 0));
 	if (ret)
 		return ret == -EBUSY ? 0 : ret;
-	/* That was given back, and who drew it again passed at once: its post is used. */
+	/*
+	 * The ticket was given back, drawn again, and passed at once: its post is consumed.
+	 */
 	return was_back ? 0 : kdsm_line_post(line);
 }
 
-/* Give back the last tickets, as far as those who had them gave up and no post came. */
+/* Give back the last tickets, as far as their waiters gave up and no post has come. */
 static int retire(const struct kdsm_line *line)
 {
 	struct kdsm_line_head head;
@@ -71,7 +76,10 @@ static int retire(const struct kdsm_line *line)
 	}
 }
 
-/* May the ticket be given back, and is it? 0: it is. -EBUSY: no, wait for the entry. */
+/*
+ * Give the ticket back if that is possible and necessary. Returns 0 if the ticket was given
+ * back; -EBUSY if the caller must wait for the entry.
+ */
 static int give_back(const struct kdsm_line_wait *wait, const struct kdsm_line_head *head)
 {
 	int ret;
@@ -85,9 +93,12 @@ static int give_back(const struct kdsm_line_wait *wait, const struct kdsm_line_h
 }
 
 /*
- * The entry is in use by the ticket a whole ring before. Either as many wait as can, or
- * did and gave up with others behind them who wait: then this ticket is given back, which
- * the tickets behind it do first. Or that one is about to leave it, or dead.
+ * Wait for an entry that the ticket one ring before still uses. There are four cases:
+ * - As many threads wait as the ring has entries. This ticket is given back, after the
+ *   tickets behind it have been.
+ * - Threads gave up while later ones still wait. This ticket is given back, too.
+ * - The thread of the older ticket is about to make the entry final.
+ * - The thread of the older ticket is dead, and take_over() makes the entry final.
  */
 static int await_entry(struct kdsm_line_wait *wait, uint64_t *entry)
 {
@@ -125,12 +136,15 @@ static int await_entry(struct kdsm_line_wait *wait, uint64_t *entry)
 		if (ret)
 			return ret;
 	}
-	/* The post may have passed by while there was no place to tell of it. */
+	/*
+	 * The post may have come while this ticket had no entry to which it could be
+	 * delivered.
+	 */
 	wait->late = true;
 	return 0;
 }
 
-/* With the entry ENTRY_WAITING: has the post come by, and could not tell? */
+/* The entry is ENTRY_WAITING: check whether the ticket was posted without a delivery. */
 static int help_oneself(struct kdsm_line_wait *wait, const struct kdsm_line_head *head)
 {
 	uint64_t entry = own_entry(wait, ENTRY_WAITING);
@@ -145,13 +159,13 @@ static int help_oneself(struct kdsm_line_wait *wait, const struct kdsm_line_head
 	ret = kdsm_entry_change(wait->line, wait->ticket, &entry, own_entry(wait, ENTRY_DONE));
 	if (!ret)
 		wait->posted = true;
-	/* Else it is being told right now. */
+	/* Otherwise a poster is delivering the post right now. */
 	return ret == -EBUSY ? 0 : ret;
 }
 
 /*
- * Somebody took the ticket for that of a dead waiter, and its post went to another; by
- * now the entry may be that of a later ticket.
+ * Another thread took this ticket for that of a dead waiter and passed its post on. By now
+ * the entry may belong to a later ticket.
  */
 static bool is_taken_over(uint64_t entry, uint32_t ticket)
 {
@@ -166,7 +180,10 @@ int kdsm_line_join(struct kdsm_line_wait *wait, const struct kdsm_line_head *bef
 	int ret;
 
 	wait->ticket = before->ticket;
-	/* Those who posted before are done with it, or late: then it is looked at again. */
+	/*
+	 * Clear the bell. Posts of older tickets have already rung this bell. If one still
+	 * rings late, hear_bell() checks the value, and look_around() reads the entry.
+	 */
 	ret = kdsm_put(line->region, own_node(line), LINE_SLOT(line, bells, wait->ticket), &none,
 		       sizeof(none));
 	if (!ret)
@@ -199,7 +216,7 @@ int kdsm_line_join(struct kdsm_line_wait *wait, const struct kdsm_line_head *bef
 	return ret ? ret : help_oneself(wait, &head);
 }
 
-/* The bell was heard, or the entry seen to be ENTRY_POSTED. */
+/* The bell rang, or the entry was seen to be ENTRY_POSTED. */
 static int pass(const struct kdsm_line_wait *wait)
 {
 	uint64_t entry = own_entry(wait, ENTRY_POSTED);
@@ -209,7 +226,7 @@ static int pass(const struct kdsm_line_wait *wait)
 	return ret == -EBUSY ? -ESTALE : ret;
 }
 
-/* Give up: reason; or 0, it was posted just now. */
+/* Give up. Returns reason, or 0 if the post came just now. */
 static int give_up(const struct kdsm_line_wait *wait, int reason)
 {
 	uint64_t entry = own_entry(wait, ENTRY_WAITING);
@@ -231,7 +248,10 @@ int kdsm_line_leave(struct kdsm_line_wait *wait)
 	return ret ? ret : kdsm_line_post(wait->line);
 }
 
-/* Somebody else's entry that waits though it was posted; 0: there is none. */
+/*
+ * Find an entry of another ticket that is not final although it was posted. Returns 0 if
+ * none.
+ */
 static uint64_t find_suspect(const struct kdsm_line_wait *wait, const uint64_t *ring,
 			     const struct kdsm_line_head *head)
 {
@@ -246,7 +266,7 @@ static uint64_t find_suspect(const struct kdsm_line_wait *wait, const uint64_t *
 	return 0;
 }
 
-/* It may be torn: what is done with it is a compare-and-swap. */
+/* The copy may be torn, which is harmless: every change based on it is a compare-and-swap. */
 static int read_ring(const struct kdsm_line *line, uint64_t ring[MOST])
 {
 	uint64_t place = LINE_PLACE(line, ring);
@@ -296,8 +316,8 @@ static int look_around(struct kdsm_line_wait *wait)
 }
 
 /*
- * Until the bell rings, or something else is to be seen to. Any other value, be it half
- * of the right one, is waited out, as the notification follows the put.
+ * Sleep until the bell rings, or for at most SLICE. Any other value of the bell, such as a
+ * partial put of the right one, is waited out, because the notification follows the put.
  */
 static int hear_bell(const struct kdsm_line_wait *wait)
 {
