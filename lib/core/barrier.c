@@ -189,8 +189,8 @@ int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout)
 		store_stage(&turn, stage);
 		ret = pass(&turn);
 		/*
-		 * After a timeout the node may still pass: leave the stage without FAILED
-		 * for the next call.
+		 * A late node may still arrive: do not set FAILED, so that another call can
+		 * wait for that node.
 		 */
 		if (ret == -ETIMEDOUT)
 			return ret;

@@ -27,8 +27,8 @@ int kdsm_open(struct kdsm **out, unsigned int flags)
 	kdsm->fd = -1;
 	kdsm->alone = flags & KDSM_OPEN_ALONE;
 	/*
-	 * sched_getaffinity() fails if the CPUs do not fit into the set: there is more than
-	 * one then.
+	 * sched_getaffinity() fails if the CPUs do not fit into the set; the process has
+	 * more than one then.
 	 */
 	kdsm->may_spin = sched_getaffinity(0, sizeof(cpus), &cpus) || CPU_COUNT(&cpus) > 1;
 	pthread_mutex_init(&kdsm->lock, NULL);

@@ -198,8 +198,8 @@ static int send(struct kd_gang *gang, unsigned int node, uint64_t place,
 	ops[1] = kdsm_op_put(node, place + offsetof(struct line, seq), &seq, sizeof(seq));
 	ops[1].flags = KDSM_OP_NOTIFY;
 	/*
-	 * Repeating is safe: no other node puts there, and this node next does after this
-	 * step was read.
+	 * Repeating is safe: only this node puts there, and this node puts the next step
+	 * only after the receiver has read this one.
 	 */
 	r = kdsm_vector_retry(gang->region, ops, 2, gang->timeout);
 	if (r < 0)

@@ -158,17 +158,25 @@ struct kdsm_region {
 	struct kdsm_region *next;
 };
 
-/* client.c: check names; count operations and system calls */
+/* ---- client.c ---- */
+
+/**
+ * kdsm_name_check() - check the name of a region or lock
+ * @name: may be NULL
+ *
+ * Return: 0 if the module accepts the name, otherwise -EINVAL.
+ */
 int kdsm_name_check(const char *name) KDSM_PRIVATE;
+
+/* Count operations and system calls for kdsm_counts(). */
 void kdsm_count(struct kdsm *kdsm, const struct kdsm_op *ops, unsigned int count) KDSM_PRIVATE;
 void kdsm_count_call(struct kdsm *kdsm) KDSM_PRIVATE;
 int kdsm_device_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* device.c */
 int kdsm_local_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* local.c */
 
-/*
- * wait.c: kdsm_now() returns CLOCK_MONOTONIC in ns. kdsm_left() returns the rest of a
- * timeout, in ns, that began at begin; 0 and KDSM_FOREVER stay as they are.
- */
+/* ---- wait.c ---- */
+
+/* Returns CLOCK_MONOTONIC, in ns. */
 static inline uint64_t kdsm_now(void)
 {
 	struct timespec ts;
@@ -177,6 +185,13 @@ static inline uint64_t kdsm_now(void)
 	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
 }
 
+/**
+ * kdsm_left() - what is left of a timeout
+ * @begin: kdsm_now() when the timeout began
+ * @timeout: in ns, or KDSM_FOREVER
+ *
+ * Return: the rest in ns, at least 0. 0 and KDSM_FOREVER are returned unchanged.
+ */
 uint64_t kdsm_left(uint64_t begin, uint64_t timeout) KDSM_PRIVATE;
 
 /**
@@ -192,17 +207,24 @@ uint64_t kdsm_left(uint64_t begin, uint64_t timeout) KDSM_PRIVATE;
  */
 bool kdsm_spin(struct kdsm_spin *spin, uint64_t timeout, bool (*done)(const void *),
 	       const void *what) KDSM_PRIVATE;
-/*
- * Wait until the word at offset of the own part equals value. The caller has checked
- * offset.
+
+/**
+ * kdsm_await() - wait until a word of the own part has a value
+ * @region: a partitioned region
+ * @offset: of the word; the caller has checked it
+ * @value: the value that ends the wait
+ * @timeout: in ns, or KDSM_FOREVER
+ *
+ * Signals do not end the wait.
+ *
+ * Return: 0 or a negative errno, such as -ETIMEDOUT.
  */
 int kdsm_await(struct kdsm_region *region, uint64_t offset, uint64_t value,
 	       uint64_t timeout) KDSM_PRIVATE;
 
-/*
- * retry.c: a node is given up after failing operations for this long, in ns; tests lower
- * the limit.
- */
+/* ---- retry.c ---- */
+
+/* A node that fails operations for this long is given up, in ns; tests lower the limit. */
 extern uint64_t kdsm_patience KDSM_PRIVATE;
 
 /**
@@ -235,9 +257,13 @@ static inline uint64_t *kdsm_word(const struct kdsm_region *region, uint64_t off
 	return (uint64_t *)(region->part + offset);
 }
 
-/*
- * Return 0 if length >= 1 bytes at offset lie within a part; -EOPNOTSUPP if the region has
- * none.
+/**
+ * kdsm_range_check() - check that a range lies within a part
+ * @region: any region
+ * @offset: of the range in the part
+ * @length: in bytes, at least 1
+ *
+ * Return: 0, -ERANGE, or -EOPNOTSUPP if the region is coherent and so has no parts.
  */
 static inline int kdsm_range_check(const struct kdsm_region *region,
 				   uint64_t offset, uint64_t length)
@@ -249,14 +275,26 @@ static inline int kdsm_range_check(const struct kdsm_region *region,
 
 /* ---- signature.c ---- */
 
-/*
- * Fill in the two puts of kdsm_signature_put(). *value must stay valid until the
- * submission.
+/**
+ * kdsm_signature_ops() - fill in the two puts of kdsm_signature_put()
+ * @ops: filled in by this function
+ * @node: destination
+ * @offset: of a place of KDSM_SIGNATURE_PLACE bytes in the destination's part
+ * @signature: must stay valid until the operations are complete
+ * @value: announces the signature; must stay valid until the operations are complete
  */
 void kdsm_signature_ops(struct kdsm_op ops[2], unsigned int node, uint64_t offset,
 			const struct kdsm_signature *signature,
 			const uint64_t *value) KDSM_PRIVATE;
-/* The second half of kdsm_signature_wait(), after the value has arrived. */
+
+/**
+ * kdsm_signature_get() - read a signature from a place of the own part
+ * @sync: a partitioned region
+ * @offset: of the place, where the value has arrived; the caller has checked it
+ * @signature: filled in by this function
+ *
+ * Return: 0, or -EPROTO if the place holds no valid signature.
+ */
 int kdsm_signature_get(const struct kdsm_region *sync, uint64_t offset,
 		       struct kdsm_signature *signature) KDSM_PRIVATE;
 
@@ -303,29 +341,64 @@ struct kd_gang {
  */
 int kd_gang_join(struct kd_gang *gang, struct kdsm_region *region,
 		 uint64_t offset, uint64_t timeout);
+
+/**
+ * kd_gang_leave() - stop the heartbeat of this node and release the gang
+ * @gang: joined, or never joined and zeroed
+ *
+ * The claim of this node stays in the region: no process of this node can join again.
+ */
 void kd_gang_leave(struct kd_gang *gang);
 
 /**
  * typedef kd_gang_combine - combine the words of two nodes
+ * @context: argument of kd_gang_gather()
+ * @mine: words of this node; overwritten with the combination
+ * @theirs: words of the other node
  *
- * Stores the combination of mine and theirs in mine, and returns 0 or a negative errno. After
- * kd_gang_gather(), the root holds the combination of all nodes' words.
+ * Return: 0 or a negative errno.
  */
 typedef int (*kd_gang_combine)(void *context, uint64_t *mine, const uint64_t *theirs);
+
+/**
+ * kd_gang_gather() - combine the words of all nodes at the root
+ * @gang: joined by this process
+ * @words: KD_GANG_WORDS words of this node; at the root overwritten with the result, at
+ *	other members with an intermediate result
+ * @combine: combines the words of two nodes
+ * @context: argument of @combine
+ *
+ * After an error, the member calls kd_gang_abort() to inform the others.
+ *
+ * Return: 0; -ETIMEDOUT if gang->culprit sent no heartbeat; -ECANCELED if gang->culprit
+ * aborted; or the error of @combine or of an operation on the region.
+ */
 int kd_gang_gather(struct kd_gang *gang, uint64_t *words, kd_gang_combine combine,
 		   void *context);
 
-/* Scatter: distribute the words of the root to all members. */
+/**
+ * kd_gang_scatter() - distribute the words of the root to all members
+ * @gang: joined by this process
+ * @words: KD_GANG_WORDS words; input at the root, output at the other members
+ *
+ * Return: as kd_gang_gather().
+ */
 int kd_gang_scatter(struct kd_gang *gang, uint64_t *words);
 
-/*
- * Steps fail with -ETIMEDOUT (culprit sent no heartbeat), -ECANCELED (culprit aborted) or
- * the error of an operation on the region. The member whose step failed informs the others
- * by kd_gang_abort(), which passes error on to them.
+/**
+ * kd_gang_abort() - stop the other members after a failure
+ * @gang: joined by this process
+ * @error: negative errno that kd_gang_aborted() returns at the other members
  */
 void kd_gang_abort(struct kd_gang *gang, int error);
 
-/* Return 0, or the negative errno with which *culprit aborted; culprit may be NULL. */
+/**
+ * kd_gang_aborted() - check whether a member has called kd_gang_abort()
+ * @gang: joined by this process
+ * @culprit: filled in with that member's node; may be NULL
+ *
+ * Return: 0, or the negative errno that the member passed on.
+ */
 int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit);
 
 #endif /* KDSM_CORE_H */

@@ -132,8 +132,8 @@ static int device_map(struct kdsm_region *region)
 	base = mmap(NULL, length, prot, MAP_SHARED, region->fd, 0);
 	if (base == MAP_FAILED)
 		/*
-		 * The module accepts only the region's own address, which this process
-		 * already uses.
+		 * The module maps a region at one fixed address only, and this process
+		 * already uses that address.
 		 */
 		return errno == ENOMEM || errno == EEXIST ? -EADDRINUSE : -errno;
 	region->base = base;

@@ -77,7 +77,7 @@ int kdsm_lives_start(void)
 int kdsm_life_own(uint32_t *thread) KDSM_PRIVATE;
 bool kdsm_life_over(uint32_t thread) KDSM_PRIVATE;
 /*
- * The life of any index below KDSM_LIVES. No thread has used those from kdsm_lives_used()
+ * The life of an index below KDSM_LIVES. No thread has used indices from kdsm_lives_used()
  * on.
  */
 struct kdsm_life *kdsm_life_at(unsigned int index) KDSM_PRIVATE;
@@ -103,7 +103,10 @@ void kdsm_guard_give(struct kdsm_guard *guard) KDSM_PRIVATE;
 
 /* ---- local.c, local_lock.c, local_lock_queue.c ---- */
 
-/* A lock as the module would keep it. The guard protects every field but kind and spin. */
+/*
+ * The counterpart of a lock in the module. The guard protects every field but kind and
+ * spin.
+ */
 struct kdsm_local_lock {
 	_Alignas(64) struct kdsm_guard guard;
 	uint32_t kind;			/* 0: not made yet; stored last */

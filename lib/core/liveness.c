@@ -165,8 +165,8 @@ bool kdsm_life_over(uint32_t thread)
 	if (!try_life(life))
 		return false;
 	/*
-	 * The life was free: the thread's generation has passed, here or when the thread
-	 * ended.
+	 * The thread is dead: its generation ended just now in try_life(), or earlier in
+	 * end_life().
 	 */
 	pthread_mutex_unlock(&life->alive);
 	return __atomic_load_n(&life->generation, __ATOMIC_SEQ_CST) != generation;

@@ -178,7 +178,8 @@ static struct front find_front(const struct turn *turn)
 /* ---- choosing the next holder ---- */
 
 /*
- * If both readers and writers wait, readers and writers take turns of t_r and t_w in a row.
+ * If readers and writers wait, let at most t_r readers in a row pass, then at most t_w
+ * writers.
  */
 static struct kdsm_life *choose(const struct turn *turn, const struct front *front)
 {
