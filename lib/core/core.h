@@ -2,8 +2,8 @@
 /*
  * The interface of lib/core to the other folders of the library: the objects behind the
  * opaque pointers of kdsm/kdsm.h, the table of functions that each backend implements,
- * retries, and the gang of collective steps. This header is not installed. Declarations
- * that only lib/core uses are in core/internal.h.
+ * retries, and the gang of collective steps. This header is not installed. Operations by
+ * the CPU and the internals of the local backend are in core/internal.h.
  */
 #ifndef KDSM_CORE_H
 #define KDSM_CORE_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Declarations shared by the files of lib/core. Other folders include core/core.h instead. */
+/*
+ * Shared by the files of lib/core: operations by the CPU, liveness of threads, and the
+ * locks of the local backend. Other folders include core/core.h instead.
+ */
 #ifndef KDSM_CORE_INTERNAL_H
 #define KDSM_CORE_INTERNAL_H
 
