@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The deque of a worker, split in two: thieves of the node take from the public part,
- * the oldest task first, and the owner works in the private part without them.
+ * The deque of a worker has two portions. Thieves of the node take tasks from the public
+ * portion, the oldest first; the owner works in the private portion without them. This file
+ * has the theft and the publication of tasks. The owner takes tasks back in spawn.c.
  *
- * Tasks tail..split-1 are public, those from split on private. Both ends of the public
- * part are in one word, ends, and every change of it while there are public tasks is
- * one compare-and-swap (or fetch-and-add) of all of it: a thief adds to tail while it is
- * below split; the owner adds to split, or takes split back, half way to tail. So a
- * thief that got a task has it alone, whatever the owner does. That a word has had the
- * same value before does not matter: it says all that there is to know, and a thief
- * reads the task after it has it.
+ * Tasks tail..split-1 are public, tasks from split on are private. Both ends of the public
+ * portion are in one word, "ends". While there are public tasks, each change of this word is
+ * one compare-and-swap or fetch-and-add of the whole word: a thief adds to tail while tail is
+ * below split; the owner adds to split, or sets split back half way to tail. So a thief that
+ * took a task has it alone, whatever the owner does. ABA does no harm: the word is the whole
+ * state of the public portion, and a thief reads the task only after taking it.
  *
- * What makes a task public releases ends, and a thief acquires it with the task: the
- * arguments are there. The thief stores the result and then KDSM_THIEF_DONE in the task,
- * with release; the owner acquires that.
+ * The owner publishes a task by a release of ends. The thief that takes the task acquires
+ * ends, so it sees the arguments. The thief stores the result in the task, and then
+ * KDSM_THIEF_DONE with release semantics; the owner acquires this mark.
  */
 #include <stddef.h>
 
@@ -51,10 +51,10 @@ void kd_task_offer(struct kd_worker *w, const struct kdsm_task *end)
 
 	if (half <= 0)
 		return;
-	/* Who finds nothing from here on says so again. */
+	/* Clear before publishing: a thief that finds no task from here on sets it again. */
 	__atomic_store_n(&w->shared->attention, 0, __ATOMIC_RELAXED);
 	*split += half;
-	/* Before a look at who sleeps: sleep.c. */
+	/* Publish before looking for sleepers. Pairs with kd_task_sleep(): see sleep.c. */
 	__atomic_fetch_add(&w->shared->ends, (uint64_t)half << 32, __ATOMIC_SEQ_CST);
 	kd_task_wake_one(w);
 }

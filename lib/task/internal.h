@@ -1,16 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the files of tasks share: registry.c which tasks there are, deque.c the
- * deques, steal.c who steals from whom, sleep.c sleeping and waking,
- * kernel_steal.c stealing from other nodes, result.c and message.c how results come back,
- * alarm.c waking other nodes, watch.c who is dead,
- * worker.c the threads, alone.c workers without a pool, task.c the rest.
+ * Declarations that the files of lib/task share. task.h has what other folders call, and
+ * <linux/kdsm_task.h> the words that the kernel touches, too.
  *
- * Words and who writes them. Every part has the same: struct kd_task_node, the workers,
- * their deques. Only agreed takes remote atomics, and every access to it is a kdsm_cas().
- * Words that other nodes put to (bell, alarm, hungry, told, ended, and what results are
- * put into) take no remote atomics, and a CPU's only where a put may come before or after
- * it with no harm (sleep.c). All else is touched by the CPUs of its node alone.
+ *	registry.c	numbers of the task types
+ *	deque.c		public portion of a deque
+ *	spawn.c		spawn and sync, where the inline macros do not suffice
+ *	steal.c		choice of the victim; running stolen tasks
+ *	kernel_steal.c	stealing from other nodes
+ *	result.c	results that return to another node
+ *	message.c	encoding of these results
+ *	sleep.c		sleeping of idle and waiting workers
+ *	wake.c		waking them
+ *	alarm.c		waking other nodes
+ *	watch.c		detection of dead processes
+ *	worker.c	threads
+ *	alone.c		workers without a pool
+ *	task.c		joining and leaving a job; tasks run from outside
+ *
+ * Writers of the words in a region. Every part has the same layout: a struct kd_task_node,
+ * the workers, their deques. Three rules hold:
+ * - Only the word "agreed" takes remote atomics, and every access to it is a kdsm_cas().
+ * - Other nodes put to bell, alarm, hungry, told, ended and the places of results. These
+ *   words take no remote atomics. A CPU does an atomic on them only where a put does no harm
+ *   whether it arrives before or after the atomic (sleep.c).
+ * - Only CPUs of its own node touch every other word.
  */
 #ifndef KD_TASK_INTERNAL_H
 #define KD_TASK_INTERNAL_H
@@ -20,33 +34,33 @@
 
 #include "task/task.h"
 
-#define KD_TASK_WORKERS		1000	/* of a node */
-#define KD_TASK_PROCESSES	64	/* of a node */
-#define KD_TASK_LINES		10	/* neighbours that are asked to wake a node */
+#define KD_TASK_WORKERS		1000	/* Most workers of a node */
+#define KD_TASK_PROCESSES	64	/* Most processes of a node */
+#define KD_TASK_LINES		10	/* Most neighbours that a node asks to wake it */
 
 _Static_assert(KDSM_MAX_NODES <= 1 << KD_TASK_LINES, "too few neighbours");
 
-/* kdsm_task.thief: none, or a worker, or KDSM_THIEF_DONE. */
+/* kdsm_task.thief is 0 (not stolen), KD_THIEF_OF() the thief, or KDSM_THIEF_DONE. */
 #define KD_THIEF		0x80000000U
 #define KD_THIEF_OF(node, worker) (KD_THIEF | (node) << 10 | (worker))
 #define KD_THIEF_NODE(thief)	((thief) >> 10 & 0x3ff)
 #define KD_THIEF_WORKER(thief)	((thief) & 0x3ff)
 
 /*
- * A worker, for the CPUs of its node. What thieves use of it is where struct
- * kdsm_task_worker has it.
+ * The words of a worker that all CPUs of its node use. The words that thieves use have the
+ * same offsets as in struct kdsm_task_worker, because the kernel uses them, too.
  */
 struct kd_task_shared {
 	_Alignas(64) uint64_t ends;	/* tail, and split << 32: see deque.c */
 
-	_Alignas(64) uint32_t attention;
-	uint32_t waits;			/* the thief whom it waits for, or 0 */
+	_Alignas(64) uint32_t attention;	/* 1: another worker needs this one */
+	uint32_t waits;			/* thief that this worker waits for, or 0 */
 	uint32_t state;			/* KD_WORKER_* */
-	uint32_t process;
+	uint32_t process;		/* index in kd_task_node.processes */
 
-	_Alignas(64) uint64_t wake;	/* changes when it is woken */
-	uint32_t asleep;		/* KD_ASLEEP*, or 0 */
-	uint32_t awaited;		/* KD_ASLEEP_RESULT: the place in its deque */
+	_Alignas(64) uint64_t wake;	/* KD_ASLEEP: a waker changes this word */
+	uint32_t asleep;		/* KD_ASLEEP*, or 0 when awake */
+	uint32_t awaited;		/* KD_ASLEEP_RESULT: index of the task in the deque */
 };
 
 _Static_assert(offsetof(struct kd_task_shared, ends) == offsetof(struct kdsm_task_worker, ends) &&
@@ -54,44 +68,45 @@ _Static_assert(offsetof(struct kd_task_shared, ends) == offsetof(struct kdsm_tas
 	       offsetof(struct kdsm_task_worker, attention), "the kernel has it elsewhere");
 
 enum { KD_WORKER_NONE, KD_WORKER_HERE };
+/* The word a worker sleeps on: its own wake, the node's bell, or a task's bell. */
 enum { KD_ASLEEP = 1, KD_ASLEEP_BELL, KD_ASLEEP_RESULT };
 
 struct kd_task_process {
-	uint64_t here;		/* 1: it takes part */
-	uint64_t beat;		/* counts up while it lives */
+	uint64_t here;		/* 1: the process takes part in the job */
+	uint64_t beat;		/* the process increments it while it lives */
 };
 
 struct kd_task_node {
 	uint64_t alarm;		/* first byte not 0: one of hungry is set (alarm.c) */
 
-	_Alignas(64) uint64_t bell;	/* changes when the node is woken: KD_BELL_NODE */
+	_Alignas(64) uint64_t bell;	/* a waker of the node changes it: KD_BELL_NODE */
 
 	_Alignas(64) uint64_t told;	/* KD_TOLD, errno and node of a failure, or 0 */
-	uint64_t ended;
+	uint64_t ended;			/* 1: kdsm_tasks_end() was called */
 
 	_Alignas(64) uint64_t hungry[KD_TASK_LINES];	/* 1: that neighbour wants to be woken */
 
-	_Alignas(64) uint64_t agreed;	/* node 0: what all have to agree on */
+	_Alignas(64) uint64_t agreed;	/* node 0: hash of what all processes must agree on */
 
-	_Alignas(64) uint32_t sleepers;	/* workers */
-	uint32_t bell_watched;		/* one of them sleeps on the bell */
+	_Alignas(64) uint32_t sleepers;	/* sleeping workers */
+	uint32_t bell_watched;		/* 1: a worker sleeps on the bell */
 
-	_Alignas(64) struct kdsm_task_crew crew;	/* busy: kept where there are other nodes */
+	_Alignas(64) struct kdsm_task_crew crew;	/* busy is kept if there are other nodes */
 
-	/* Of asking other nodes for tasks: steal.c. */
-	_Alignas(64) uint64_t ask_next;	/* not before, in ns */
-	uint32_t asking;		/* one of the workers does */
-	uint32_t in_vain;		/* times in a row */
+	/* Requests for tasks to other nodes: steal.c. */
+	_Alignas(64) uint64_t ask_next;	/* earliest time of the next request, in ns */
+	uint32_t asking;		/* 1: a worker has a request in flight */
+	uint32_t in_vain;		/* consecutive requests that brought no task */
 
 	_Alignas(64) struct kd_task_process processes[KD_TASK_PROCESSES];
 };
 
-/* Who rang: of another node, or any number. */
+/* These bits of the bell name the node that rang; after a ring of this node they are noise. */
 #define KD_BELL_NODE	(KDSM_MAX_NODES - 1)
 
 #define KD_TOLD		(UINT64_C(0x7a5c) << 48)
 
-/* A put that is on its way. */
+/* A put that may be in flight. */
 struct kd_task_put {
 	struct kdsm_op op;
 	struct kdsm_ticket ticket;
@@ -100,38 +115,41 @@ struct kd_task_put {
 
 #define KD_TASK_PUTS	8
 
-/* A worker, for its thread. */
+/*
+ * The state of a worker for its own thread. Other threads of the process set stop, and read
+ * counts and the fields that never change.
+ */
 struct kd_worker {
-	struct kdsm_worker fast;	/* first: the macros know it */
+	struct kdsm_worker fast;	/* first, for kd_worker() */
 	struct kdsm_tasks *tasks;
 	struct kd_task_shared *shared;
 	struct kdsm_task *deque;
-	uint32_t number;		/* on its node */
+	uint32_t number;		/* index among the workers of the node */
 	uint64_t random;
-	jmp_buf base;			/* where it goes when the job failed */
-	uintptr_t deep;			/* below this less than half of the stack is left */
+	jmp_buf base;			/* target of the longjmp() when the job failed */
+	uintptr_t deep;			/* below this address less than half of the stack is left */
 	pthread_t thread;
-	bool stop;			/* when it has nothing to do */
-	struct kd_root *root;		/* that it runs */
+	bool stop;			/* leave as soon as idle */
+	struct kd_root *root;		/* the root that it runs, or NULL */
 
-	/* Results of tasks that found the deque full. */
+	/* Results of tasks that were run at once because the deque was full. */
 	struct kdsm_task *full;
 	uint32_t full_count, full_room;
-	struct kdsm_task *full_split;	/* fast.split, when there are none */
+	struct kdsm_task *full_split;	/* saved fast.split while full_count is not 0 */
 
-	unsigned int hint;		/* the node that may have woken it, or none */
+	unsigned int hint;		/* node that rang the bell, or KDSM_MAX_NODES */
 	struct kd_task_put puts[KD_TASK_PUTS];
 	unsigned int next_put;
 	struct kdsm_tasks_counts counts;
 };
 
-/* A task from outside, of who waits for it. */
+/* A task that a thread outside the pool runs by kdsm_tasks_run() and waits for. */
 struct kd_root {
 	struct kd_root *next;
 	const struct kdsm_task_type *type;
 	struct kdsm_task task;
-	bool done;		/* the result is there */
-	bool left, dropped;	/* by its worker, by who waited */
+	bool done;		/* task holds the result */
+	bool left, dropped;	/* the worker, or the waiter, uses this root no more */
 };
 
 struct kdsm_tasks {
@@ -144,23 +162,23 @@ struct kdsm_tasks {
 	void (*stop)(void *context);
 	void *argument;
 	struct kd_task_node *own;
-	unsigned int process;		/* of own->processes */
-	unsigned int *near;		/* other nodes, those of one distance together */
-	unsigned int *far;		/* far[i]: the end in near of those at distance i */
+	unsigned int process;		/* index in own->processes */
+	unsigned int *near;		/* other nodes, sorted by distance */
+	unsigned int *far;		/* far[i]: end in near of the nodes at distance i */
 	unsigned int distances;
 
-	pthread_mutex_t lock;		/* of what follows */
+	pthread_mutex_t lock;		/* protects the fields below */
 	pthread_cond_t change;
 	struct kd_worker **workers;
 	unsigned int started;
-	struct kd_root *roots;		/* not taken by a worker yet */
-	struct kdsm_tasks_counts gone;	/* of workers that left */
+	struct kd_root *roots;		/* roots that no worker has taken yet */
+	struct kdsm_tasks_counts gone;	/* sum over the workers that left */
 	pthread_t heart;
 	bool stopping;
 	bool beating;
 
-	uint32_t wanted;		/* there are roots; read without the lock */
-	int failed;			/* errno of the job; likewise */
+	uint32_t wanted;		/* number of roots; also read without the lock */
+	int failed;			/* errno of the job; also read without the lock */
 	unsigned int culprit;
 };
 
@@ -180,7 +198,7 @@ static inline uint64_t kd_shared_place(const struct kdsm_tasks *tasks, uint32_t 
 	       worker * sizeof(struct kd_task_shared);
 }
 
-/* The deques have one more place each, behind their end. */
+/* Each deque has one element more than its size, for the task that finds the deque full. */
 static inline uint64_t kd_slot_place(const struct kdsm_tasks *tasks, uint32_t worker,
 				     uint32_t slot)
 {
@@ -199,7 +217,7 @@ static inline struct kdsm_task *kd_slot(const struct kdsm_tasks *tasks, uint32_t
 	return (void *)(tasks->region->part + kd_slot_place(tasks, worker, slot));
 }
 
-/* Whether a thief (or none, or KDSM_THIEF_DONE) is of another node. */
+/* Whether the value of kdsm_task.thief names a worker of another node. */
 static inline bool kd_thief_is_far(const struct kdsm_tasks *tasks, uint32_t thief)
 {
 	return thief & KD_THIEF && KD_THIEF_NODE(thief) != tasks->node;
@@ -210,13 +228,13 @@ static inline struct kd_worker *kd_worker(struct kdsm_worker *worker)
 	return (struct kd_worker *)worker;
 }
 
-/* By the worker; others read it. */
+/* Caller is the only writer of the counter; other threads read it concurrently. */
 static inline void kd_count(uint64_t *counter, uint64_t add)
 {
 	__atomic_store_n(counter, *counter + add, __ATOMIC_RELAXED);
 }
 
-/* The worker begins or ends to run tasks: thieves of other nodes read how many do. */
+/* The worker begins, or ends, to run tasks. Thieves of other nodes read the number of busy ones. */
 static inline void kd_task_busy(struct kd_worker *w)
 {
 	if (w->tasks->nodes > 1)
@@ -234,111 +252,144 @@ static inline int kd_failed(const struct kdsm_tasks *tasks)
 	return __atomic_load_n(&tasks->failed, __ATOMIC_RELAXED);
 }
 
-/* registry.c: NULL if there is none. */
+/*
+ * In all functions below, head is the first free element of the own deque, where the next
+ * spawn writes.
+ */
+
+/* registry.c */
+/* NULL if the program has no task of this number. */
 const struct kdsm_task_type *kd_task_type(uint32_t id) KDSM_PRIVATE;
-/* Of all tasks of the program. */
+/* Extend hash by the types of all tasks of the program. */
 uint64_t kd_task_types_hash(uint64_t hash) KDSM_PRIVATE;
 
+/* deque.c */
 /*
- * deque.c: the first of *count tasks of a worker of this node, the oldest, which are
- * the caller's now; or NULL. Most of them at most.
+ * Take the oldest public tasks of a worker of this node, at most "most" of them. Returns the
+ * first of *count consecutive tasks, which the caller alone has then, or NULL.
  */
 struct kdsm_task *kd_task_take(struct kd_worker *w, uint32_t victim, uint32_t most,
 			       uint32_t *count) KDSM_PRIVATE;
-/* Whether a worker of this node has a task to take. */
+/* Whether a worker of this node has a public task. */
 bool kd_task_offered(const struct kdsm_tasks *tasks, uint32_t victim) KDSM_PRIVATE;
-/* Let others have half of what is private below end. */
+/* Publish half of the own private tasks before end, and wake a sleeping worker. */
 void kd_task_offer(struct kd_worker *w, const struct kdsm_task *end) KDSM_PRIVATE;
-/* spawn.c: run a task, which is stolen, and tell its owner. */
+
+/* spawn.c */
+/* Run a task stolen from a worker of this node, and tell this owner when it is done. */
 void kd_task_run(struct kd_worker *w, struct kdsm_task *head, struct kdsm_task *task,
 		 uint32_t owner) KDSM_PRIVATE;
 
-/* The result is in the task: tell its owner. */
+/* Tell the owner that the task holds its result. */
 void kd_task_done(struct kd_worker *w, struct kdsm_task *task, uint32_t owner) KDSM_PRIVATE;
 
 /* steal.c */
+/* A pseudo-random number below bound. */
 uint32_t kd_task_random(struct kd_worker *w, uint32_t bound) KDSM_PRIVATE;
-/* Run what can be stolen, anywhere; head: the caller's. */
+/* Steal a task from this node or, if far, from any node, and run it. Returns whether one ran. */
 bool kd_task_steal(struct kd_worker *w, struct kdsm_task *head, bool far) KDSM_PRIVATE;
-/* Wait for a stolen task of the own deque, working for its thief meanwhile. */
+/* Wait for a stolen task of the own deque, and run tasks of its thief meanwhile. */
 void kd_task_await(struct kd_worker *w, struct kdsm_task *task) KDSM_PRIVATE;
-/* Make tasks of this node or another part of the own deque, run the first. */
+/*
+ * Run the first of count tasks stolen from this node (taken) or another one (received). Push
+ * the others on the own deque as proxies, and sync these.
+ */
 void kd_task_run_taken(struct kd_worker *w, struct kdsm_task *head, uint32_t victim,
 		       struct kdsm_task *first, uint32_t count) KDSM_PRIVATE;
 void kd_task_run_received(struct kd_worker *w, struct kdsm_task *head,
 			  const struct kdsm_task_packed *packed, uint32_t count) KDSM_PRIVATE;
-/* The type of proxies, for the kernel. */
+/* The type of proxies; a steal request names it to the victim's kernel. */
 extern struct kdsm_task_type kd_task_proxy KDSM_PRIVATE;
 
 /* sleep.c */
-/* Until there is something to steal, or awaited (NULL: or anything to do) is done. */
+/*
+ * Sleep until a task can be stolen, awaited is done, or timeout (in ns) has passed. If
+ * awaited is NULL, a root or a request to stop ends the sleep, too. May return early.
+ */
 void kd_task_sleep(struct kd_worker *w, uint64_t timeout,
 		   const struct kdsm_task *awaited) KDSM_PRIVATE;
 
-/* wake.c: wake this worker of this node, if it sleeps. */
+/* wake.c */
+/* Wake this worker of this node, if it sleeps. */
 void kd_task_ring(const struct kdsm_tasks *tasks, uint32_t worker) KDSM_PRIVATE;
 /* Wake one worker of this node, if any sleeps. */
 void kd_task_wake_one(struct kd_worker *w) KDSM_PRIVATE;
-/* Pause between two looks at something: longer with every try. */
+/* Pause in a polling loop, longer as the number of tries grows. */
 void kd_task_relax(unsigned int tries) KDSM_PRIVATE;
 /* Offset in the part of the word that the worker sleeps on; how: KD_ASLEEP*. */
 uint64_t kd_task_wake_place(const struct kdsm_tasks *tasks, uint32_t worker,
 			    uint32_t how) KDSM_PRIVATE;
 
-/* kernel_steal.c: tasks of another node, KDSM_THEFT_MOST at most: how many. */
+/* kernel_steal.c */
+/*
+ * Steal tasks from another node, trying its worker "preferred" first. packed has room for
+ * KDSM_THEFT_MOST tasks. Returns the number of stolen tasks.
+ */
 unsigned int kd_task_rob(struct kd_worker *w, unsigned int node, uint32_t preferred,
 			 struct kdsm_task_packed *packed) KDSM_PRIVATE;
 
-/* alarm.c: ring hungry neighbours if this worker has tasks, the last before end. */
+/* alarm.c */
+/* Ring the hungry neighbours if the alarm is set and this worker has a task before end. */
 void kd_task_answer_alarm(struct kd_worker *w, const struct kdsm_task *end) KDSM_PRIVATE;
-/* Ask the neighbours to ring. Caller counts as a sleeper. */
+/* Ask the neighbours to ring. Caller has added itself to sleepers. */
 void kd_task_hungry(struct kd_worker *w) KDSM_PRIVATE;
 
-/* result.c: put with notice. Copies what is put; does not wait for the put. */
+/* result.c */
+/* Start a put with notification of a copy of the data; do not wait for the put. */
 void kd_task_put(struct kd_worker *w, unsigned int node, uint64_t place, const void *from,
 		 size_t length) KDSM_PRIVATE;
 /* Wait for all puts of this worker. */
 void kd_task_flush(struct kd_worker *w) KDSM_PRIVATE;
-/* Whether the result of a task that another node has is there; if so copy it to the task. */
+/*
+ * Whether the result of a task that another node ran has arrived completely. If so, the
+ * decoded result is in the task.
+ */
 bool kd_task_result_came(struct kd_worker *w, struct kdsm_task *task) KDSM_PRIVATE;
+/* Send the result in the task to the place of origin. */
 void kd_task_send_result(struct kd_worker *w, const struct kdsm_task_origin *origin,
 			 const struct kdsm_task *task) KDSM_PRIVATE;
 
 /*
- * What the put of a result makes of the bell: no byte of it is zero, as of all of the put.
- * Other values that are not zero are of who rings.
+ * The put of a result writes this value into the task's bell. Like every word of the put, the
+ * value has no zero byte. A ring of a task's bell by its own node writes smaller values, up to
+ * KD_BELL_LOCAL.
  */
 #define KD_RESULT_BELL	UINT64_C(0x8080808080808080)
-#define KD_BELL_LOCAL	63	/* who rings on the node makes nothing above it */
+#define KD_BELL_LOCAL	63	/* Largest value that a ring by the own node writes */
 
-/* Of the bell: the result comes, or is there. */
+/* Whether part of a result, or all of it, has arrived in the bell. */
 static inline bool kd_task_result_comes(uint64_t bell)
 {
 	return bell > KD_BELL_LOCAL;
 }
 
 /*
- * message.c: bytes in words, of which none of the 8 bytes is zero. Words that are
- * needed for so many bytes; at least one.
+ * message.c: an encoding of bytes in words without a zero byte. kd_task_words() is the
+ * number of words, at least 1, that encode this number of bytes.
  */
 unsigned int kd_task_words(size_t bytes) KDSM_PRIVATE;
 void kd_task_encode(uint64_t *words, const void *from, size_t bytes) KDSM_PRIVATE;
 void kd_task_decode(void *to, const uint64_t *words, size_t bytes) KDSM_PRIVATE;
-/* Copy words that were zero before they were put to, if all of all is there. */
+/*
+ * Whether the put of an encoded message to place is complete. If so, the words are copied.
+ * The words were zero before the put began.
+ */
 bool kd_task_arrived(uint64_t *to, const void *place, unsigned int words) KDSM_PRIVATE;
 
-/* worker.c: the worker that the calling thread is, or NULL. */
+/* worker.c */
+/* The worker whose thread calls, or NULL. */
 KDSM_PRIVATE struct kd_worker *kd_task_self(void);
 void kd_task_add_counts(struct kdsm_tasks_counts *sum,
 			const struct kdsm_tasks_counts *counts) KDSM_PRIVATE;
 
 /* watch.c */
+/* The thread that counts up the own beat and watches the beats of other processes. */
 void *kd_task_heart(void *tasks) KDSM_PRIVATE;
-/* The job ends with error, on all nodes. */
+/* Fail the job with error on all nodes. */
 void kd_task_fail(struct kdsm_tasks *tasks, int error, unsigned int culprit) KDSM_PRIVATE;
-/* If it has: leave the tasks of this worker. */
+/* If the job has failed, abandon the tasks of this worker by longjmp(). */
 void kd_task_check(struct kd_worker *w) KDSM_PRIVATE;
-/* An operation on another node failed: the job fails, and this does not return. */
+/* Fail the job because an operation on the node failed. Does not return. */
 void kd_task_give_up(struct kd_worker *w, int error, unsigned int node) KDSM_PRIVATE;
 
 #endif /* KD_TASK_INTERNAL_H */

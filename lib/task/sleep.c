@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Workers with nothing to do sleep until somebody of the node wakes them.
+ * Sleeping of workers that are idle, or wait for a stolen task. wake.c wakes them.
  *
- * A worker says that it sleeps (asleep, sleepers), asks every worker of the node for
- * attention, and then looks whether there is something to do after all. A worker that
- * makes tasks public looks for sleepers after that, and wakes one. Both go through
- * sequentially consistent accesses, so either the sleeper sees the tasks or the worker
- * the sleeper. One that was woken and found a task asks its victim for attention while
- * others sleep, so that they are woken one by one as long as there is work.
+ * A worker announces that it sleeps (asleep, sleepers), sets the attention of every worker
+ * of the node, and then looks once more for something to do. A worker that publishes tasks
+ * looks for sleepers afterwards, and wakes one. All these accesses are sequentially
+ * consistent, so either the sleeper sees the tasks or the publisher sees the sleeper. A
+ * woken worker that steals a task sets the attention of its victim while other workers
+ * sleep. So the sleepers are woken one by one as long as there is work.
  *
- * Who wakes takes asleep back to 0, by which it alone wakes from this sleep, and adds to
- * the word that the sleeper waits for. One that was held up meanwhile comes in a later
- * sleep, when another may do the same: an addition undoes none. One worker of a node waits
- * for the bell instead of a word of its own; other nodes ring that too: alarm.c. As
- * it goes to work it wakes another to watch the bell.
+ * A waker exchanges asleep for 0, so only one waker ends a given sleep. The waker then adds to
+ * the word that the sleeper waits on. A waker that is delayed between the two steps may add
+ * during a later sleep, while another waker adds, too; this is harmless, because an addition
+ * does not undo another. One worker of a node sleeps on the node's bell instead of a word of
+ * its own, because other nodes ring the bell, too (alarm.c). When this worker wakes up to
+ * work, it wakes another worker, which then watches the bell.
  *
- * Who waits for a task that is on another node sleeps on the task's bell, the first word
- * of the put that brings the result. Others of the node ring it too, by small numbers,
- * which every byte of the put is above. They use a compare-and-swap: where any of the put
- * has come already it changes nothing, and where the put comes later that overwrites it.
- * A bell that is no small number is not slept on: so the notice, which comes when all of
- * the result is there, finds a word that changed.
+ * A worker that waits for a task on another node sleeps on the task's bell, the first word
+ * of the put that brings the result. Wakers of this node ring this bell, too, by values up to
+ * KD_BELL_LOCAL. Every byte of the put is greater than these values. The wakers use a
+ * compare-and-swap: if part of the put has arrived, the wakers change nothing, and if the put
+ * arrives later, the put overwrites their value. A worker does not sleep on a bell that is
+ * greater than KD_BELL_LOCAL. So the notification, which follows the whole result, always
+ * finds a bell that differs from the value that the sleeper saw.
  */
 #include "internal.h"
 
@@ -43,7 +45,7 @@ static bool anything(struct kd_worker *w, const struct kdsm_task *awaited, uint3
 		return true;
 	if (awaited) {
 		thief = __atomic_load_n(&awaited->thief, __ATOMIC_SEQ_CST);
-		/* Done, or on another node since it was looked where to sleep. */
+		/* The task is done, or went to another node after choose_sleep() looked. */
 		if (thief == KDSM_THIEF_DONE || (how == KD_ASLEEP && kd_thief_is_far(tasks, thief)))
 			return true;
 	}

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Spawn and sync, where the macros of <kdsm/task.h> cannot do them alone: the deque is
- * full, the task is public or stolen, or somebody wants something of this worker.
+ * Spawn and sync, where the inline code of <kdsm/task.h> does not suffice: the deque is
+ * full, the task is public or stolen, or another worker or node needs this worker. The
+ * public portion of the deque is in deque.c, waiting for a stolen task in steal.c.
  *
- * fast.split is a pointer to split for spawn and sync alone, as are the checks that send
- * them here: nothing is wrong when they come too late or in vain.
+ * fast.split points at the task number split of the deque, and only spawn and sync use it.
+ * The inline checks may send a spawn or sync here late or needlessly; both are harmless.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,10 @@
 #define SPLIT(ends)	kdsm_ends_split(ends)
 #define ENDS(tail, split) ((uint64_t)(split) << 32 | (tail))
 
-/* The task is the last public one, if it is still there: take it and more back. */
+/*
+ * The task to sync is the last public one, unless a thief has taken it. Take back the upper
+ * half of the public tasks, this task included. Returns false if thieves have taken all.
+ */
 static bool take_back(struct kd_worker *w)
 {
 	uint64_t ends = __atomic_load_n(&w->shared->ends, __ATOMIC_ACQUIRE);
@@ -32,18 +36,18 @@ static bool take_back(struct kd_worker *w)
 	return true;
 }
 
-/* All public tasks have been stolen, and the last of them is done: it goes. */
+/* Remove the last public task. All public tasks are stolen, and the last of them is done. */
 static void drop(struct kd_worker *w, struct kdsm_task *task)
 {
 	uint32_t slot = task - w->deque;
 
 	__atomic_store_n(&task->thief, 0, __ATOMIC_RELAXED);
-	/* Nobody changes it while tail is split. */
+	/* A plain store suffices, because thieves change ends only while tail < split. */
 	__atomic_store_n(&w->shared->ends, ENDS(slot, slot), __ATOMIC_RELEASE);
 	w->fast.split = task;
 }
 
-/* What a spawn or sync that was sent here sees to, besides its own. */
+/* Serve the requests of other workers and nodes, and leave if the job has failed. */
 static void look_up(struct kd_worker *w, const struct kdsm_task *end)
 {
 	kd_task_check(w);
@@ -74,7 +78,7 @@ static struct kdsm_task *push_result(struct kd_worker *w)
 		w->full_room = 2 * w->full_room + 16;
 	}
 	if (!w->full_count++) {
-		/* All syncs come here until the results are gone. */
+		/* This value makes every sync call kdsm_task_sync() while full_count > 0. */
 		w->full_split = w->fast.split;
 		w->fast.split = (struct kdsm_task *)UINTPTR_MAX;
 	}
@@ -82,8 +86,9 @@ static struct kdsm_task *push_result(struct kd_worker *w)
 }
 
 /*
- * The task is behind the end, where there is room for one: it is run now, and its
- * result kept for the sync. What it spawns finds the deque as full.
+ * Run the task now, because the deque is full, and keep its result for the sync. The task is
+ * in the element behind the end of the deque. Its own spawns find the deque full, too, and
+ * reuse this element; hence the copy.
  */
 static struct kdsm_task *run_now(struct kd_worker *w, struct kdsm_task *task)
 {
@@ -149,7 +154,7 @@ struct kdsm_task *kdsm_task_sync(struct kdsm_worker *worker, struct kdsm_task *h
 
 void kd_task_done(struct kd_worker *w, struct kdsm_task *task, uint32_t owner)
 {
-	/* The owner says that it sleeps, and then looks at the task. */
+	/* Pairs with kd_task_sleep(): the owner sets asleep, and then looks at thief. */
 	__atomic_exchange_n(&task->thief, KDSM_THIEF_DONE, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&kd_shared(w->tasks, owner)->asleep, __ATOMIC_SEQ_CST))
 		kd_task_ring(w->tasks, owner);

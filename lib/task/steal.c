@@ -1,28 +1,34 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Who steals from whom, and what is done with the loot.
+ * Choice of the victim, and running of the loot. deque.c takes tasks from a deque of this
+ * node, kernel_steal.c from another node.
  *
- * Who waits for a stolen task steals back from its thief (leapfrogging), or, if that
- * has nothing because it waits itself, from the thief it waits for, and so on: what it
- * gets is likely to be a part of what it waits for. Who has nothing to do, or does not
- * succeed in that for a while, tries the workers of its process, those of its node, and
- * then a node of every distance, the nearest first.
+ * A worker that waits for a stolen task steals back from the thief (leapfrogging). If the
+ * thief has no public task because it waits itself, the worker tries the thief that this
+ * thief waits for, and so on. A task stolen in this way is probably part of the awaited task.
+ * An idle worker, and a waiting one that leapfrogs without success for a while, tries the
+ * workers of its process, then those of its node, and then one node of each distance, the
+ * nearest first.
  *
- * Several tasks taken at once: the first is run, the others are pushed on the own deque
- * as proxies, which others can steal again. Who runs a proxy runs what is behind it and
- * gives the result to its owner at once. It must not be left to who made the proxies: that
- * one may be waiting, with the first of them, for the very worker that waits for this one.
- * Behind a proxy is no other: who steals it with others makes another for what it stands for.
+ * A thief that takes several tasks at once runs the first and pushes the others on its own
+ * deque as proxies, which other workers can steal again. The worker that runs a proxy runs
+ * the task behind the proxy, and returns the result directly to the task's owner. The result
+ * must not go by the worker that pushed the proxy: the pushing worker may be running the first
+ * task of the loot and, in this task, wait for the owner, which waits for the result.
+ *
+ * A proxy never stands for another proxy. A thief that takes a proxy along with other tasks
+ * pushes a new proxy for the original task.
  */
 #include <sched.h>
 #include <string.h>
 #include "internal.h"
 
-#define DEPTH		8	/* thieves of thieves */
-#define SPINS		64	/* tries before a nap */
-#define NAP		50000	/* ns, doubled up to 32 times that */
-#define MOST_IN_VAIN	4	/* times: asking takes a sixteenth of the time then */
-#define LONG		2000000	/* ns; what takes longer was an accident */
+#define DEPTH		8	/* Longest chain of thieves that a waiter follows */
+#define SPINS		64	/* Tries of a waiter before its first nap */
+#define NAP		50000	/* First nap in ns; the naps double, up to 32 times this */
+/* Limit of the count of consecutive failures: requests then take 1/16 of the time */
+#define MOST_IN_VAIN	4
+#define LONG		2000000	/* Cap on the counted duration of a request, in ns */
 
 uint32_t kd_task_random(struct kd_worker *w, uint32_t bound)
 {
@@ -39,7 +45,7 @@ static void run_packed(struct kd_worker *w, struct kdsm_task *head,
 	const struct kdsm_task_type *type = kd_task_type(origin->type);
 	struct kdsm_task task = { .type = origin->type };
 
-	/* One of this node, in its place. */
+	/* Type 0: the task is still in a deque of this node. */
 	if (!origin->type) {
 		kd_task_run(w, head, kd_slot(w->tasks, origin->worker, origin->slot),
 			    origin->worker);
@@ -50,7 +56,7 @@ static void run_packed(struct kd_worker *w, struct kdsm_task *head,
 	kd_task_send_result(w, origin, &task);
 }
 
-/* The task may be at head: what it spawns comes there. */
+/* Copy the proxy before running it: task may be head, where its spawns write. */
 static void run_proxy(struct kdsm_worker *worker, struct kdsm_task *head,
 		      struct kdsm_task *task)
 {
@@ -94,7 +100,10 @@ static bool is_proxy(const struct kdsm_task *task, struct kdsm_task_packed *pack
 	return true;
 }
 
-/* A task of another worker's deque, stolen with others, or what it stands for. */
+/*
+ * Push a proxy for a stolen task of the victim's deque. If the stolen task is a proxy, too,
+ * push the new proxy for the task that the stolen one stands for.
+ */
 static struct kdsm_task *push_taken(struct kd_worker *w, struct kdsm_task *head,
 				    uint32_t victim, struct kdsm_task *task)
 {
@@ -111,7 +120,7 @@ static struct kdsm_task *push_taken(struct kd_worker *w, struct kdsm_task *head,
 					  packed.origin.slot)->thief,
 				 KD_THIEF_OF(w->tasks->node, w->number), __ATOMIC_RELAXED);
 	head = push_proxy(w, head, &packed);
-	/* Nothing is left to do for who made it. */
+	/* The new proxy replaces the stolen one, so the stolen proxy is done for its worker. */
 	if (proxy)
 		kd_task_done(w, task, victim);
 	return head;
@@ -124,7 +133,7 @@ void kd_task_run_taken(struct kd_worker *w, struct kdsm_task *head, uint32_t vic
 
 	kd_count(&w->counts.stolen, count);
 	kd_task_busy(w);
-	/* Others that sleep may get a part of what there is. */
+	/* Make this worker and the victim publish tasks, because other workers sleep. */
 	if (__atomic_load_n(&w->tasks->own->sleepers, __ATOMIC_RELAXED)) {
 		__atomic_store_n(&w->shared->attention, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&kd_shared(w->tasks, victim)->attention, 1,
@@ -168,7 +177,7 @@ static bool steal_from(struct kd_worker *w, struct kdsm_task *head, uint32_t vic
 		return true;
 	}
 	kd_count(&w->counts.failed, 1);
-	/* Looked at first: many thieves share the line with the victim. */
+	/* Store only if needed, because many thieves share the cache line with the victim. */
 	if (!__atomic_load_n(&shared->attention, __ATOMIC_RELAXED))
 		__atomic_store_n(&shared->attention, 1, __ATOMIC_RELAXED);
 	return false;
@@ -198,9 +207,10 @@ static bool steal_near(struct kd_worker *w, struct kdsm_task *head)
 }
 
 /*
- * After asking in vain for the second time a node lets pass as long as that took, then three
- * times as long, and so on: so it learns what is long on its network. One worker of a node
- * asks at a time, and shares what it gets with its colleagues.
+ * Requests of a node to other nodes. One worker of a node asks at a time, and shares the loot
+ * with its colleagues. After the second consecutive request without loot the node pauses for
+ * as long as that request took, then for 3, 7 and 15 times the duration of the latest one. So
+ * the pauses adapt to the latency of the network.
  */
 static bool may_ask(const struct kdsm_tasks *tasks, uint64_t now)
 {
@@ -247,7 +257,7 @@ static bool steal_far(struct kd_worker *w, struct kdsm_task *head)
 	unsigned int i, begin = 0, hint = w->hint;
 
 	w->hint = KDSM_MAX_NODES;
-	/* It has something. */
+	/* The node that rang has a task, so the pause between requests ends. */
 	if (hint < tasks->nodes)
 		__atomic_store_n(&tasks->own->ask_next, 0, __ATOMIC_RELAXED);
 	if (hint < tasks->nodes && hint != tasks->node &&
@@ -265,7 +275,7 @@ bool kd_task_steal(struct kd_worker *w, struct kdsm_task *head, bool far)
 	return steal_near(w, head) || (far && steal_far(w, head));
 }
 
-/* Of the thief, or of whose task that waits for. */
+/* Steal from the thief, or from the thief that it waits for, and so on. */
 static bool leap(struct kd_worker *w, struct kdsm_task *head, uint32_t thief, bool far)
 {
 	unsigned int depth;
@@ -303,10 +313,11 @@ static void pause_or_nap(struct kd_worker *w, const struct kdsm_task *task,
 }
 
 /*
- * Loot of one who waits is run on top of what waits, which may come to wait, too, and so on:
- * with half of the stack used it steals no more. That makes no circle of workers that wait
- * for each other: each waits for a child of the task at its top, which began before the
- * child, and what is below it on a stack began before it.
+ * A waiting worker runs loot on top of the task that waits, and the loot may come to wait,
+ * too. So a worker that has used half of its stack steals no more while it waits. This does
+ * not deadlock, because the workers cannot wait for each other in a circle: each waits for a
+ * child of the task on top of its stack, the task on top began before the child, and the
+ * tasks below on the same stack began before the task on top.
  */
 static bool is_deep(const struct kd_worker *w)
 {
@@ -328,13 +339,16 @@ static void wait_for(struct kd_worker *w, struct kdsm_task *task)
 			return;
 		kd_task_check(w);
 		kd_task_answer_alarm(w, head);
-		/* Taken, but it does not say by whom, in this moment; or no room for more. */
+		/* 0: a thief has taken the task, but has not stored its mark yet. */
 		if (!thief || deep) {
 			pause_or_nap(w, task, tries);
 			continue;
 		}
 		__atomic_store_n(&w->shared->waits, thief, __ATOMIC_RELAXED);
-		/* A theft takes about as long as a short task from another node. */
+		/*
+		 * A request takes about as long as a short task on another node, so the worker
+		 * sends requests only after SPINS tries without a result.
+		 */
 		got = leap(w, head, thief, tries >= SPINS && tries % 4 == 0);
 		if (!got && tries % 8 == 7)
 			got = kd_task_steal(w, head, tries >= SPINS && tries % 16 == 15);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Waking workers of this node. sleep.c explains which words they sleep on and why. */
+/*
+ * Waking workers of this node; alarm.c wakes other nodes. sleep.c explains which words the
+ * workers sleep on, and why.
+ */
 #include <stddef.h>
 
 #include "internal.h"
@@ -31,7 +34,10 @@ uint64_t kd_task_wake_place(const struct kdsm_tasks *tasks, uint32_t worker, uin
 	return kd_shared_place(tasks, worker) + offsetof(struct kd_task_shared, wake);
 }
 
-/* The sleeper may have gone on meanwhile, to another task: no harm is done to that. */
+/*
+ * The sleeper may concurrently go on to another task. A ring of the wrong task's bell is
+ * harmless, because a bell up to KD_BELL_LOCAL carries no result.
+ */
 static void ring_task(const struct kdsm_tasks *tasks, uint64_t place)
 {
 	uint64_t *bell = kdsm_word(tasks->region, place);
