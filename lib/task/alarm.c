@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Waking the workers of other nodes.
+ * Waking the workers of other nodes; wake.c wakes those of this node.
  *
- * The neighbours of a node are those whose numbers differ from its own in one bit. When the
- * workers of a node begin to sleep, the node puts 1 into hungry of its neighbours, and then
- * into their alarm, which busy workers look at. A worker that has a task to give away zeroes
- * both words and rings the bell of the hungry nodes, whose workers then steal from it.
- * The worker zeroes the alarm before it reads hungry, and a hungry node puts the alarm after
- * hungry, so no hungry node is forgotten. Where the number of nodes is no power of two,
- * clearing the highest bit still leads from any node to node 0: work reaches all nodes.
+ * The neighbours of a node are the nodes whose numbers differ from its own in one bit. When
+ * a worker of a node begins to sleep on the bell, it puts 1 into the word "hungry" of the
+ * neighbours, and then into their alarm, which busy workers look at. A worker that has a
+ * task to give away zeroes both words and rings the bells of the hungry nodes, whose workers
+ * then steal from its node. The worker zeroes the alarm before it reads hungry, and a hungry
+ * node puts the alarm after hungry, so no hungry node is forgotten. If the number of nodes is
+ * no power of two, clearing the highest bit still leads from any node to node 0, so work
+ * reaches all nodes.
  */
 #include <stddef.h>
 #include "internal.h"
@@ -18,7 +19,7 @@ static unsigned int neighbour(const struct kdsm_tasks *tasks, unsigned int line)
 	return tasks->node ^ 1u << line;
 }
 
-/* Ring the bells of the hungry neighbours, if there is a task for them. */
+/* Ring the bells of the hungry neighbours, if this worker has a task for them. */
 static void poke(struct kd_worker *w, const struct kdsm_task *end)
 {
 	struct kdsm_tasks *tasks = w->tasks;
@@ -32,10 +33,10 @@ static void poke(struct kd_worker *w, const struct kdsm_task *end)
 		if (neighbour(tasks, line) >= tasks->nodes ||
 		    !__atomic_exchange_n(&tasks->own->hungry[line], 0, __ATOMIC_SEQ_CST))
 			continue;
-		/* The kernel gives away public tasks only. */
+		/* Publish a task, because the kernel hands out public tasks only. */
 		if (!kd_task_offered(tasks, w->number))
 			kd_task_offer(w, end);
-		/* Differs from every earlier value. */
+		/* The time makes the value differ from every earlier value of the bell. */
 		value = (kdsm_now() & ~(uint64_t)KD_BELL_NODE) | tasks->node;
 		kd_count(&w->counts.pokes, 1);
 		kd_task_put(w, neighbour(tasks, line),
@@ -66,7 +67,7 @@ void kd_task_hungry(struct kd_worker *w)
 					   kd_node_place(tasks, offsetof(struct kd_task_node,
 									 hungry[line])),
 					   one, sizeof(one));
-		/* After the put to hungry. */
+		/* The put to alarm follows the put to hungry. Pairs with poke(). */
 		ops[count] = kdsm_op_put(neighbour(tasks, line),
 					 kd_node_place(tasks, offsetof(struct kd_task_node,
 								       alarm)),
@@ -75,7 +76,10 @@ void kd_task_hungry(struct kd_worker *w)
 	}
 	kd_count(&w->counts.hungry, count);
 	ret = count ? kdsm_vector(tasks->region, ops, count) : 0;
-	/* The caller counts as a sleeper, so it must not leave from here: it checks later. */
+	/*
+	 * Do not call kd_task_give_up(): its longjmp() would leave the caller counted in
+	 * sleepers. The caller calls kd_task_check() later.
+	 */
 	if (ret)
 		kd_task_fail(tasks, ret == -EHOSTDOWN ? -EOWNERDEAD : ret, tasks->node);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A worker of no pool: spawn and sync work as ever, with a deque that is its own memory,
- * and everything is run by the caller. So there is one code for both.
+ * A worker that belongs to no pool. Its deque is private memory, and the caller runs every
+ * task that it spawns. So code that is written as tasks also runs without a pool.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,11 +9,14 @@
 #include <sys/mman.h>
 #include "internal.h"
 
-/* It is touched as deep as tasks go. What finds it full is run at once. */
+/*
+ * Size of the deque, in tasks. Only elements that were in use take memory. A task that is
+ * spawned when the deque is full runs at once.
+ */
 #define DEQUE	(1U << 16)
 
 struct alone {
-	struct kd_worker worker;	/* first */
+	struct kd_worker worker;	/* first, for kd_task_alone_free() */
 	struct kdsm_tasks tasks;
 	struct kd_task_node node;
 	struct kd_task_shared shared;

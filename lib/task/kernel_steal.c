@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Stealing from another node by its kernel: one active message, KDSM_OP_STEAL, which is
- * answered however busy the victim is. What the kernel gives away was public; where
- * nothing is, it asks the workers of its node for attention, as a thief there would, and
- * one that is busy makes tasks public when it next spawns or syncs, for the thief's next
- * try. Results go back by puts: result.c.
+ * Stealing from another node: the thief's half of the operation KDSM_OP_STEAL. The half of
+ * the victim's kernel is kmod/fabric/steal.c. Results return by puts: result.c.
  *
- * The victim's kernel does not ring the worker that waits for the task, or for a proxy that
- * stood for it. A worker looks at a task many times before it first sleeps, so it sees a
- * mark that comes within a microsecond of the taking; only a worker that waits for a task
- * that a thief of its own node handed on sleeps at the wrong place, and no longer than its
- * nap (steal.c).
+ * One active message asks the kernel of the victim's node, which answers however busy the
+ * workers are. The kernel hands out public tasks only. If no task is public, the kernel sets
+ * the attention of the workers of its node, as a thief of that node does. A busy worker then
+ * publishes tasks when it next spawns or syncs, for the thief's next try.
+ *
+ * The victim's kernel does not ring the worker that waits for the stolen task, or for a proxy
+ * that stood for the task. The worker looks at the task many times before its first sleep,
+ * and the kernel stores the mark within a microsecond of the taking, so the worker sees the
+ * mark before it sleeps. There is one exception: the worker waits for a task that a thief of
+ * its own node took, and a thief of another node then steals the proxy. In this case the
+ * worker sleeps on the wrong word, but no longer than its nap (steal.c).
  */
 #include <string.h>
 #include "internal.h"
@@ -48,7 +51,10 @@ static bool is_sane(const struct kd_worker *w, const struct kdsm_task_origin *or
 	       origin->slot < tasks->deque;
 }
 
-/* The kernel does not know how large the arguments of a task are. */
+/*
+ * Check what another node sent, and fill in the sizes of the arguments, which the kernel does
+ * not know.
+ */
 static int check(const struct kd_worker *w, struct kdsm_theft *theft)
 {
 	struct kdsm_task_packed *tasks = kdsm_theft_tasks(theft);

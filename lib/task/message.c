@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Results of tasks, as messages that one put brings whole.
+ * Encoding of the results of tasks, as messages whose arrival the receiver can see. result.c
+ * sends and receives them.
  *
- * What a put writes appears in any order, byte by byte on some devices. The receiver
- * zeroes the place before it lets anybody put to it, and no byte of a message is zero:
- * each has 7 bits of content and the top bit. So when all bytes are there, all have been
- * written, and nothing of the put is left that could come later and hit what the place is
- * used for next. No checksum, no flag behind it and no order is needed; it costs one
- * byte in eight.
+ * The bytes of a put become visible in any order, on some devices one by one. The receiver
+ * zeroes the place before another node may put to it, and no byte of a message is zero: each
+ * byte carries 7 bits of content and a set top bit. So when no byte of the place is zero, the
+ * whole put has been written, and no byte of the put can arrive later and overwrite the next
+ * use of the place. The encoding needs no checksum, no flag and no order of writes, and costs
+ * one byte in eight.
  */
 #include <string.h>
 #include "internal.h"
 
-#define CONTENT 7	/* bytes in a word */
+#define CONTENT 7	/* Bytes of content in a word of 8 bytes */
 
 unsigned int kd_task_words(size_t bytes)
 {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Which tasks the program has. Functions are elsewhere in every process, so a task in a
- * deque has a number, by the order in which constructors register them. That is the
- * order of linking, the same in all processes of one program; what they find is compared
- * when they join a job.
+ * Numbers of the task types of the program. A task in a deque carries the number of its type,
+ * because the addresses of functions differ between processes. Constructors register the
+ * types in the order of linking, so a number means the same in all processes of one program.
+ * The processes compare a hash of all types when they join a job (task.c).
  */
 #include "internal.h"
 
-#define TYPES	4096
+#define TYPES	4096	/* Numbers of types; 0 means none */
 
 static struct kdsm_task_type *types[TYPES];
 static uint32_t count;
 
-/* The number stays 0, which is none, if there is no room: it cannot be stolen then. */
+/* If all numbers are taken, the type keeps number 0, and no worker can steal its tasks. */
 void kdsm_task_register(struct kdsm_task_type *type)
 {
 	uint32_t id = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);

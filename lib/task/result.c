@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Results of stolen tasks that go back to the node of their owner, each by one put into
- * the task's place in the owner's deque; and puts that no worker waits for.
+ * Results of stolen tasks that return to the node of their owner, each by one put into the
+ * task's place in the owner's deque; and puts that no worker waits for. The encoding of
+ * results is in message.c.
  *
  * The node of the owner zeroes the words that a result is put into when a thief takes the
  * task, before the thief can know the task (kmod/fabric/steal.c, lib/core/steal.c). So no
- * earlier put to these words is in flight then. The notice of the put wakes an owner that
- * sleeps on the first of these words, the bell.
+ * earlier put to these words is in flight at that time. The notification of the put wakes an
+ * owner that sleeps on the first of these words, the bell.
  */
 #include <stddef.h>
 #include "internal.h"
@@ -73,7 +74,10 @@ bool kd_task_result_came(struct kd_worker *w, struct kdsm_task *task)
 		kd_task_give_up(w, -EPROTO, w->tasks->node);
 		return false;
 	}
-	/* The first byte of the bell is not zero, either, when it was rung on this node. */
+	/*
+	 * kd_task_arrived() cannot tell the put from a ring of this node in the first byte of
+	 * the bell, because both leave this byte nonzero. Hence compare the whole bell.
+	 */
 	if (!kd_task_arrived(words, &task->bell, 1 + kd_task_words(type->result)) ||
 	    words[0] != KD_RESULT_BELL)
 		return false;
@@ -92,7 +96,10 @@ void kd_task_send_result(struct kd_worker *w, const struct kdsm_task_origin *ori
 
 	kd_task_encode(words + 1, task->data, type->result);
 	if (origin->node == w->tasks->node) {
-		/* It came back. Its owner waits for a result from elsewhere. */
+		/*
+		 * A thief of this node stole the task back from another node. The owner still
+		 * waits for a result in the form of a put, so store the same words.
+		 */
 		while (count--)
 			__atomic_store_n(kdsm_word(w->tasks->region, place) + count,
 					 words[count], __ATOMIC_SEQ_CST);

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Tasks: joining and leaving a job, and what comes from outside. */
+/*
+ * Joining and leaving a job, and running tasks from threads outside the pool. worker.c has
+ * the threads of the pool.
+ */
 #include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
 
-#define NODE_WORKERS	64
-#define DEQUE		8192
-#define DEQUE_MAX	(1U << 24)
-#define STACK		(UINT64_C(16) << 20)
+#define NODE_WORKERS	64			/* Default for workers of a node */
+#define DEQUE		8192			/* Default size of a deque, in tasks */
+#define DEQUE_MAX	(1U << 24)		/* Largest size of a deque, in tasks */
+#define STACK		(UINT64_C(16) << 20)	/* Default stack of a worker, in bytes */
+/* Default silence after which a process is dead, in ns */
 #define TIMEOUT		UINT64_C(5000000000)
 
 /* ---- joining ---- */
@@ -56,7 +60,7 @@ uint64_t kdsm_tasks_bytes(const struct kdsm_tasks_attr *attr)
 	return bytes_of(&tasks);
 }
 
-/* Path components that two locations share from the start. */
+/* Number of leading path components that two locations have in common. */
 static unsigned int shared_levels(const char *a, const char *b)
 {
 	unsigned int levels = 0;
@@ -72,7 +76,7 @@ static unsigned int shared_levels(const char *a, const char *b)
 	}
 }
 
-/* How many levels every node shares with this one, and the most of others. */
+/* Count the levels that each node shares with this one; *most is the maximum over the others. */
 static int compare_locations(struct kdsm_tasks *tasks, unsigned int *levels,
 			     unsigned int *most)
 {
@@ -115,7 +119,7 @@ static int find_neighbours(struct kdsm_tasks *tasks)
 	return ret;
 }
 
-/* By node 0's word, whoever comes first. */
+/* The first process stores its hash into node 0's word; the others compare theirs with it. */
 static int agree(struct kdsm_tasks *tasks)
 {
 	uint64_t hash, former;
@@ -242,8 +246,9 @@ void kdsm_tasks_close(struct kdsm_tasks *tasks)
 	if (tasks->beating) {
 		kdsm_tasks_set_workers(tasks, 0);
 		/*
-		 * It must not be missed when its heart stops, unless the job failed: who
-		 * could not be told that may wait for it.
+		 * Watchers must not take the end of the beats for a death. But if the job has
+		 * failed, let them: a node that kd_task_fail() did not reach detects the failure
+		 * only by these missing beats.
 		 */
 		if (!kd_failed(tasks))
 			__atomic_store_n(&tasks->own->processes[tasks->process].here, 0,
@@ -262,7 +267,7 @@ void kdsm_tasks_close(struct kdsm_tasks *tasks)
 	free(tasks);
 }
 
-/* ---- from outside ---- */
+/* ---- tasks from outside the pool ---- */
 
 static void wake_own(struct kdsm_tasks *tasks)
 {
@@ -275,7 +280,10 @@ static void wake_own(struct kdsm_tasks *tasks)
 		}
 }
 
-/* With the lock. Where it is not done a worker may still have it, which frees it then. */
+/*
+ * Caller holds tasks->lock. If a worker still runs the root after a failure, this worker
+ * frees the root in leave_root().
+ */
 static void drop_root(struct kdsm_tasks *tasks, struct kd_root *root)
 {
 	struct kd_root **link = &tasks->roots;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tasks, for code of the library that is written as tasks. Programs use <kdsm/task.h>. */
+/*
+ * Tasks, for code of other folders of the library that is written as tasks. Programs use
+ * <kdsm/task.h>; the files of lib/task share internal.h.
+ */
 #ifndef KD_TASK_H
 #define KD_TASK_H
 
@@ -7,22 +10,34 @@
 
 #include "core/core.h"
 
-/*
- * worker.c: the argument of the pool that the worker belongs to, if the pool's start
- * function is start; NULL if it is another. worker NULL: the worker that the calling thread
- * is, if it is one.
+/**
+ * kd_task_argument() - Get the argument of the pool that a worker belongs to
+ * @worker: the worker; NULL for the worker whose thread calls
+ * @start: the start function that the caller expects the pool to have
+ *
+ * Return: the argument, or NULL if the pool has another start function, or if @worker is NULL
+ * and the calling thread is not that of a worker.
  */
 void *kd_task_argument(struct kdsm_worker *worker,
 		       int (*start)(void *argument, void **context)) KDSM_PRIVATE;
 
-/*
- * alone.c: a worker of no pool, for code that is written as tasks and runs by itself
- * here. Nobody steals from it, and it has no thread: the caller calls
+/**
+ * kd_task_alone_new() - Make a worker that belongs to no pool
+ * @worker: (out) the worker
+ * @head: (out) the first element of its deque
+ * @context: value of KDSM_CONTEXT() in the tasks that the worker runs
+ *
+ * No other worker steals from this worker, and it has no thread. The caller runs task f by
  * f_kdsm_call(*worker, *head, ...), in one thread at a time.
+ *
+ * Return: 0 or -ENOMEM.
  */
 int kd_task_alone_new(struct kdsm_worker **worker, struct kdsm_task **head,
 		      void *context) KDSM_PRIVATE;
-/* NULL is ignored. */
+/**
+ * kd_task_alone_free() - Free a worker made by kd_task_alone_new()
+ * @worker: the worker, or NULL
+ */
 void kd_task_alone_free(struct kdsm_worker *worker) KDSM_PRIVATE;
 
 #endif /* KD_TASK_H */

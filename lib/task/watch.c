@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Whether all processes of a job live, and what happens if one does not.
+ * Detection of dead processes of a job, and failure of the job.
  *
- * Each has a thread that counts up its beat, and looks at the beats of the processes of
- * its node and of the next node, by one get: one that stands still for the timeout is
- * dead. Its tasks can never be had back, so the job fails: the one who finds out tells
- * all nodes by one put each, every worker leaves its tasks when it next comes by (its
- * stack is abandoned, by longjmp), and KDSM_RUN() and kdsm_tasks_serve() say why.
+ * Each process has a thread that counts up the beat of the process. The thread also looks at
+ * the beats of the processes of its node and, by one get, of the next node. A process whose
+ * beat stands still for the timeout is dead. The tasks that it ran are lost, so the job
+ * fails: the process that detects the death tells all nodes by one put each. Every worker
+ * abandons its tasks, and its stack by longjmp(), at its next kd_task_check(). KDSM_RUN() and
+ * kdsm_tasks_serve() return the error.
  */
 #include <stddef.h>
 #include <string.h>
 #include <time.h>
 #include "internal.h"
 
-#define BEAT	250000000	/* ns */
+#define BEAT	250000000	/* Interval between two beats, in ns */
 
 static uint64_t told_word(int error, unsigned int culprit)
 {
@@ -47,7 +48,10 @@ static bool take_failure(struct kdsm_tasks *tasks, int error, unsigned int culpr
 	return first;
 }
 
-/* What others told. A word seen in part is not it yet, and will be soon. */
+/*
+ * Whether another node has told of a failure. A word without all bits of KD_TOLD has arrived
+ * only in part; the next call sees the rest.
+ */
 static bool hear(struct kdsm_tasks *tasks)
 {
 	uint64_t word = __atomic_load_n(&tasks->own->told, __ATOMIC_SEQ_CST);
@@ -69,7 +73,10 @@ void kd_task_fail(struct kdsm_tasks *tasks, int error, unsigned int culprit)
 
 	if (!take_failure(tasks, error, culprit))
 		return;
-	/* Who cannot be told finds out, as the one before it in the ring is gone. */
+	/*
+	 * Errors are ignored. A node that a put does not reach detects the failure by itself:
+	 * it watches the next node, whose beats stop (see kdsm_tasks_close()).
+	 */
 	for (node = 0; node < tasks->nodes; node++)
 		kdsm_put(tasks->region, node,
 			 kd_node_place(tasks, offsetof(struct kd_task_node, told)), &word,
@@ -92,12 +99,12 @@ void kd_task_give_up(struct kd_worker *w, int error, unsigned int node)
 
 struct watched {
 	uint64_t beat;
-	uint64_t silent;	/* ns */
+	uint64_t silent;	/* time without a new beat, in ns */
 };
 
 /*
- * A watcher that was stopped for a while itself, perhaps with all of its machine, has seen
- * nothing in that time: of what passed since it last looked only so much counts.
+ * Count at most two intervals of the time since the last call as silence: a watcher that was
+ * stopped meanwhile, perhaps with its whole machine, saw no beats that did arrive.
  */
 static void watch(struct kdsm_tasks *tasks, unsigned int node,
 		  const struct kd_task_process *processes, struct watched *watched,
@@ -173,7 +180,7 @@ void *kd_task_heart(void *data)
 	memset(here, 0, sizeof(here));
 	memset(there, 0, sizeof(there));
 	while (!stopping(tasks)) {
-		/* The condition is used for other things, too. */
+		/* Beat no faster if other events signal tasks->change. */
 		now = kdsm_now();
 		if (now - last >= BEAT / 2) {
 			passed = now - last;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The threads of workers: what they do all day, and how they come and go. */
+/* The threads of workers: their main loop, and how they start and stop. */
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
 
-#define IDLE_TRIES	96
-#define IDLE_SLEEP	UINT64_C(1000000000)	/* ns, doubled up to 8 times that */
+#define IDLE_TRIES	96	/* Tries of an idle worker to find a task before it sleeps */
+/* First timeout of an idle worker's sleep, in ns; the timeouts double, up to 8 times this */
+#define IDLE_SLEEP	UINT64_C(1000000000)
 
 static _Thread_local struct kd_worker *current;
 
@@ -91,7 +92,10 @@ static void loop(struct kd_worker *w)
 	}
 }
 
-/* Half way from here to the end of it; what is above is of thread-local storage, say. */
+/*
+ * The address half way from this frame to the end of the stack. The memory above this frame
+ * does not count, because it has other contents, such as thread-local storage.
+ */
 static uintptr_t half_of_stack(void)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
@@ -120,7 +124,7 @@ static void *work(void *data)
 	return NULL;
 }
 
-/* The numbers of workers that left are given again; a failed job's are not. */
+/* Claim a free number. Workers that leave free their numbers, unless the job has failed. */
 static int claim_number(struct kd_worker *w)
 {
 	struct kdsm_tasks *tasks = w->tasks;
@@ -218,7 +222,7 @@ void kd_task_add_counts(struct kdsm_tasks_counts *sum,
 		to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 
-/* It has nothing when it leaves, unless the job failed. */
+/* The worker leaves only when its deque is empty, or when the job has failed. */
 static void stop_worker(struct kdsm_tasks *tasks)
 {
 	struct kd_worker *w = tasks->workers[tasks->started - 1];
