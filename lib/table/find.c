@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The unique table: find-or-put on the part of another node by that node's kernel
- * (KDSM_OP_FIND), with one operation, whatever the load; and which of the two ways is
- * taken, this one or that of table_remote.c.
+ * The unique table: find-or-put in the part of another cluster node by a message to its
+ * kernel (KDSM_OP_FIND), and the choice between this way and the one-sided one of remote.c.
  *
- * By gets and a compare-and-swap it takes about two operations to put a node and one or
- * two to find it, but none of them the CPU of the other node where there is hardware. So
- * it depends on device and load which is faster, and both are measured while they are
- * used: mostly the one that was faster lately, the other one now and then.
+ * The message takes one operation, whatever the load of the table. The one-sided way takes
+ * about two operations to put a node and one or two to find it, but with RDMA hardware none
+ * of these uses the CPU of the other cluster node. So the faster way depends on the device
+ * and on the load. A worker measures both while it uses them: most calls take the way that
+ * was faster lately, and 1 in TRY_OTHER takes the other.
  */
 #include <errno.h>
 
 #include "core/core.h"
 #include "table/table.h"
 
-/* One in so many goes the other way, to see how long it takes now. */
+/* One call in TRY_OTHER takes the slower way, so that its duration is measured again */
 #define TRY_OTHER	64
 
-/* Ask until it is known, from find->entry on; mine: the number to be published. */
+/*
+ * Send finds, from find->entry on, until the outcome is known. mine is the number to publish.
+ * A find may end at an entry whose node is not in the target's part; compare this node here.
+ */
 static int ask(struct kdsm_table_worker *w, unsigned int part, struct kdsm_find *find,
 	       const struct kdsm_node *node, uint64_t mine)
 {
@@ -69,22 +72,22 @@ static int find_by_message(struct kdsm_table_worker *w, unsigned int part,
 	int r;
 
 	r = kd_table_take(w, node, &mine);
-	/* No room to put it, but it may be there. */
+	/* The table has no room for the node, but may contain it. */
 	if (r == -ENOSPC)
 		return kd_table_probe_remote(w, part, node, hash, number);
 	if (r < 0)
 		return r;
 	r = ask(w, part, &find, node, mine);
 	*number = find.number;
-	/* After an error nobody knows whether the number was published. */
+	/* After an error the number may or may not be published, so never use it again. */
 	if (r == KD_PUT || r < 0)
 		w->next++;
 	return r;
 }
 
-/* ---- which way ---- */
+/* ---- choice of the way ---- */
 
-/* A mean of about the last 16, in ns. */
+/* Update an exponential mean of about the last 16 durations, in ns. */
 static void note_time(uint64_t *mean, uint64_t took)
 {
 	*mean = *mean ? *mean - *mean / 16 + took / 16 : took;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The node cache: its memory. What is done with it is inline in nodecache.h. */
+/* Memory of the node cache. Looking up and storing are inline in table.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

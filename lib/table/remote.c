@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The unique table: what goes to other nodes. Ranges of index entries, claims,
- * and nodes. Nothing that a get brings is trusted: entries must be whole, numbers
- * must be in range, nodes must not be empty.
+ * The unique table: one-sided access to other parts. This file fetches ranges of index
+ * entries and windows of nodes, and claims index entries. find.c has the access by message,
+ * table.h the access to the own part.
+ *
+ * Nothing that a get brings is trusted: entries must be whole, numbers must be in range, and
+ * nodes must not be empty.
  */
 #include <errno.h>
 #include <sched.h>
@@ -10,19 +13,20 @@
 
 #include "table/table.h"
 
-/* Reading again what is torn ends here: something stores what no worker does. */
+/* Most reads of a torn entry: one that stays torn was not stored by a worker */
 #define MAX_TORN	1000
 
 /*
- * While the index is this empty, of 65536, a claim of the first entry mostly
- * succeeds, and what it brings back if not is as good as a get of one entry.
+ * Load of the index, in 1/65536, below which a worker claims the first entry without reading
+ * it. Such a claim mostly succeeds. If the claim fails, it returns the entry, so it is as
+ * good as a get of one entry.
  */
 #define CLAIM_FIRST	(65536 * 3 / 10)
 
 static uint64_t window_start(const struct kdsm_table *t, uint64_t number)
 {
 	uint64_t slot = number % t->slots;
-	uint64_t start = slot - slot % t->block;	/* what is before is unknown */
+	uint64_t start = slot - slot % t->block;	/* earlier blocks may be incomplete */
 
 	if (slot - start >= KD_WINDOW_NODES)
 		start = slot - (KD_WINDOW_NODES - 1);
@@ -34,14 +38,17 @@ static uint64_t data_offset(const struct kdsm_table *t, uint64_t number)
 	return t->data_offset + number % t->slots * sizeof(struct kdsm_node);
 }
 
-/* A window: its last node is the one that was asked for. See "Blocks" in table_int.h. */
+/*
+ * Store the usable nodes of a window in the node cache. The last node of the window is the
+ * one that the caller wanted. See "Blocks" in table.h.
+ */
 static void remember(struct kdsm_table *t, uint64_t number,
 		     const struct kdsm_node *nodes, unsigned int count)
 {
 	const uint64_t only = nodes[count - 1].a & KD_NODE_OLD;
 
 	for (; count; count--, number++, nodes++) {
-		if (!(nodes->a | nodes->b))	/* free, or given up by its worker */
+		if (!(nodes->a | nodes->b))	/* free, or its worker gave the slot up */
 			continue;
 		if ((nodes->a & only) != only)
 			continue;
@@ -50,7 +57,6 @@ static void remember(struct kdsm_table *t, uint64_t number,
 	}
 }
 
-/* Read a node that is not in the own part. */
 int kd_table_fetch(struct kdsm_table_worker *w, uint64_t number,
 		   struct kdsm_node *node)
 {
@@ -82,7 +88,7 @@ int kd_table_fetch(struct kdsm_table_worker *w, uint64_t number,
 	return 0;
 }
 
-#define PREFETCH_OPS	8	/* at once; what they bring takes 16 KiB */
+#define PREFETCH_OPS	8	/* Most gets in flight; their windows take 16 KiB of stack */
 
 static int prefetch_batch(struct kdsm_table_worker *w, struct kdsm_op *ops,
 			  const uint64_t *starts, unsigned int count)
@@ -143,9 +149,9 @@ int kdsm_table_prefetch(struct kdsm_table_worker *w, const uint64_t *numbers,
 }
 
 /*
- * Claim an index entry by an operation on the region. *former is 0 if that
- * succeeded. After an error nobody knows whether it did, so the number that was
- * to be published must never be used for another node.
+ * Claim an index entry by an operation on the region. *former is 0 if the claim succeeded.
+ * After an error the claim may or may not have succeeded, so the number in the entry must
+ * never be used for another node.
  */
 int kd_table_claim_by_op(struct kdsm_table_worker *w, unsigned int part,
 			 uint64_t slot, uint64_t entry, uint64_t *former)
@@ -162,19 +168,19 @@ int kd_table_claim_by_op(struct kdsm_table_worker *w, unsigned int part,
 }
 
 /*
- * How many entries to fetch: (1 + 1/(1 - load)^2)/2 hold a free one on average
- * (Oortwijn's thesis, 3.3); twice that mostly do, and cost hardly more.
+ * Number of entries to fetch. On average (1 + 1/(1 - load)^2)/2 entries contain an empty one
+ * (Oortwijn's thesis, section 3.3). Twice as many mostly contain one, and cost hardly more.
  */
 static unsigned int range_size(const struct kdsm_table_worker *w)
 {
-	uint64_t empty = 65536 - w->load;	/* never 0: the average creeps up */
+	uint64_t empty = 65536 - w->load;	/* never 0, because load stays at most 65000 */
 	uint64_t size = 1 + (UINT64_C(65536) * 65536) / (empty * empty);
 
 	size = (size + 7) / 8 * 8;
 	return size < KD_RANGE_MAX ? size : KD_RANGE_MAX;
 }
 
-/* The load of the index is what the first ranges fetched show of it. */
+/* Update the mean load of the index by a range at the beginning of a walk. */
 static void note_load(struct kdsm_table_worker *w, unsigned int count)
 {
 	unsigned int occupied = 0, i;
@@ -187,8 +193,9 @@ static void note_load(struct kdsm_table_worker *w, unsigned int count)
 }
 
 /*
- * The entries of the walk that the next get brings: size, of those that lie in a row. But
- * what it would leave of these, if that is less, is not worth another get.
+ * Number of entries of the walk that the next get brings: size, or as many as lie in a row. If
+ * the get would leave fewer than size entries of the row, it brings these, too, because they
+ * are not worth another get.
  */
 static unsigned int in_a_row(const struct kdsm_table *t, uint64_t slot, unsigned int probes,
 			     unsigned int size)
@@ -235,7 +242,10 @@ static int mend(struct kdsm_table_worker *w, unsigned int part, uint64_t slot,
 	return -EIO;
 }
 
-/* One entry at its turn. Returns KD_OVERFLOW if it is another node's. */
+/*
+ * Examine the next entry of the walk, and claim it if it is empty. Returns KD_FOUND, KD_PUT,
+ * KD_OVERFLOW if the entry belongs to another node, or a negative errno.
+ */
 static int look(struct kdsm_table_worker *w, unsigned int part, uint64_t slot,
 		uint64_t e, const struct kdsm_node *node, uint64_t fragment,
 		uint64_t *number)
@@ -261,7 +271,7 @@ static int look(struct kdsm_table_worker *w, unsigned int part, uint64_t slot,
 			*number = mine;
 			return KD_PUT;
 		}
-		/* a former value is whole, unless no worker stored it */
+		/* A compare-and-swap returns a whole entry, unless no worker stored this entry. */
 	}
 	if ((e & KDSM_FRAGMENT_MASK) == fragment) {
 		*number = kdsm_entry_number(e);
@@ -286,10 +296,10 @@ int kd_table_probe_remote(struct kdsm_table_worker *w, unsigned int part,
 	if (w->load < CLAIM_FIRST) {
 		r = look(w, part, slot, 0, node, fragment, number);
 		if (r == -ENOSPC) {
-			/* No room to put it, but it may be there. */
+			/* The table has no room for the node, but may contain it. */
 			w->load = CLAIM_FIRST;
 		} else {
-			/* the average still has to learn of the load */
+			/* Let each claim without reading update the mean load, too. */
 			w->load += ((r == KD_PUT ? 0 : 65000) - (int32_t)w->load) / 64;
 			if (r != KD_OVERFLOW)
 				return r;
@@ -319,10 +329,11 @@ int kd_table_probe_remote(struct kdsm_table_worker *w, unsigned int part,
 }
 
 /*
- * Find-or-put from the part home on. Every part has one walk for the node, from the
- * slot of its hash on, of KD_PROBE_LIMIT entries; it is put into the first empty entry
- * of the first walk that has one, and entries are emptied all at once: so it is found
- * before the first empty entry or not at all.
+ * Find-or-put, beginning in the part home. Each part has one walk for the node, of
+ * KD_PROBE_LIMIT entries from the slot of the node's hash on. A node is put into the first
+ * empty entry of the first walk that has one, and entries become empty only all at once, in a
+ * collection. So a search finds the node before the first empty entry, or the table does not
+ * contain the node.
  */
 int kd_table_find_or_put(struct kdsm_table_worker *w, const struct kdsm_node *node,
 			 uint64_t hash, unsigned int home, uint64_t *number)
@@ -351,7 +362,7 @@ int kd_table_find_or_put(struct kdsm_table_worker *w, const struct kdsm_node *no
 				w->counts.found++;
 			else if (r == KD_PUT)
 				w->counts.put++;
-			/* the next time this process needs no operation */
+			/* Save the operation when this process looks for the node again. */
 			if (r == KD_FOUND || r == KD_PUT)
 				kd_hint_put(&t->cache, hash, *number);
 		}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The unique table: opening, blocks of data, and the public functions. The path
- * within the own part is in table_int.h, what goes to other nodes is in
- * table_remote.c.
+ * The unique table: opening, blocks of data, and the public functions. Find-or-put in the own
+ * part is inline in table.h. Find-or-put in other parts is in remote.c (one-sided) and find.c
+ * (by message).
  *
  * After Oortwijn, van Dijk, van de Pol, "Distributed Binary Decision Diagrams
  * for Symbolic Reachability" (SPIN 2017), section 3.
@@ -20,8 +20,9 @@ struct layout {
 };
 
 /*
- * A block that a worker leaves half full is lost: many small ones. But each costs a
- * fetch-and-add, and windows end where blocks begin.
+ * Nodes in a block. The free slots of a block that a worker leaves are lost, so blocks must be
+ * small enough that a part has many. Blocks must not be smaller than needed, because each
+ * costs a fetch-and-add, and a window begins at the earliest where its block begins.
  */
 static uint64_t block_size(uint64_t slots)
 {
@@ -42,7 +43,7 @@ static struct layout layout(uint64_t nodes, unsigned int parts)
 	l.header = offsetof(struct kd_table_header, list) + l.slots / l.block * sizeof(uint32_t);
 	l.header = (l.header + 63) / 64 * 64;
 	l.entries = l.slots;
-	/* The header's place is the index's, but where it would take much of it. */
+	/* Take the memory of the header from the index, unless the index would lose too much. */
 	if (l.header / KDSM_ENTRY_BYTES <= l.slots / 16)
 		l.entries -= l.header / KDSM_ENTRY_BYTES;
 	l.bytes = l.header + l.entries * KDSM_ENTRY_BYTES + l.slots * KDSM_NODE_BYTES;
@@ -66,9 +67,9 @@ uint64_t kdsm_table_nodes_for(uint64_t bytes, unsigned int cluster_nodes)
 }
 
 /*
- * So many blocks are in use, of every part, and an index for them. A walk of many runs may
- * miss half of the entries of an index that is hardly longer than a walk. Hence the walk
- * through an index that is not longer is one run, which visits all entries.
+ * A walk of many runs may miss half of the entries of an index that is hardly longer than a
+ * walk. So if the index is at most as long as a walk, the walk is a single run, which visits
+ * all entries.
  */
 void kd_table_resize(struct kdsm_table *t, uint64_t limit)
 {
@@ -107,7 +108,7 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 	t->parts = kdsm_nodes(kdsm);
 	t->self = kdsm_node(kdsm);
 	t->cpu_atomics = kdsm_domain(kdsm) != KDSM_DOMAIN_HCA;
-	/* No CPU may do an atomic where devices do them. */
+	/* In domain hca devices do the atomics, so the CPU of the target must not do any. */
 	t->find = t->cpu_atomics ? attr->find : KDSM_TABLE_ONE_SIDED;
 	t->slots = l.slots;
 	t->block = l.block;
@@ -176,7 +177,7 @@ void kdsm_table_worker_free(struct kdsm_table_worker *worker)
 	free(worker);
 }
 
-/* The run of free slots in the own block that begins behind the last one. */
+/* Go to the next run of free slots in the own block. Returns false if there is none. */
 static bool next_run(struct kdsm_table_worker *w)
 {
 	const uint64_t block = w->table->block;
@@ -193,7 +194,7 @@ static bool next_run(struct kdsm_table_worker *w)
 	return true;
 }
 
-/* Which slots of the block are free: those that did not survive the last collection. */
+/* Fill w->free: the slots of the block whose nodes did not survive the last collection. */
 static int look_for_free(struct kdsm_table_worker *w, unsigned int part, uint64_t block)
 {
 	struct kdsm_table *t = w->table;
@@ -217,7 +218,7 @@ static int look_for_free(struct kdsm_table_worker *w, unsigned int part, uint64_
 	return 0;
 }
 
-/* Block i of those to be taken in the part. -ENOENT: there are not so many. */
+/* The block with index i among the blocks to be taken in the part. -ENOENT: i is too large. */
 static int listed_block(struct kdsm_table_worker *w, unsigned int part, uint64_t i,
 			uint64_t *block)
 {
@@ -253,9 +254,9 @@ static int listed_block(struct kdsm_table_worker *w, unsigned int part, uint64_t
 }
 
 /*
- * Take a new block: of the own part while there are any, then of the others, so
- * that one busy node can fill the memory of all. The word is changed only by
- * operations on the region, which are atomic against each other in every domain.
+ * Take a new block: from the own part while it has any, then from the other parts, so that
+ * one busy cluster node can fill the memory of all. While workers run, only operations on the
+ * region change the word "blocks"; these are atomic against each other in every domain.
  */
 static int take_block(struct kdsm_table_worker *w)
 {
@@ -281,7 +282,7 @@ static int take_block(struct kdsm_table_worker *w)
 		w->base = part * t->slots + block * t->block;
 		if (!t->collections) {
 			w->end = w->base + t->block;
-			w->next = w->base ? w->base : 1;	/* nobody gets number 0 */
+			w->next = w->base ? w->base : 1;	/* number 0 means none */
 			return 0;
 		}
 		w->next = w->end;
@@ -297,7 +298,6 @@ static int take_block(struct kdsm_table_worker *w)
 	return -ENOSPC;
 }
 
-/* Nodes put by this node of the cluster, while no worker of the process is at work. */
 uint64_t kd_table_used_here(struct kdsm_table *t)
 {
 	struct kdsm_table_worker *w;
@@ -309,10 +309,6 @@ uint64_t kd_table_used_here(struct kdsm_table *t)
 	return __atomic_load_n(&t->header->used, __ATOMIC_RELAXED);
 }
 
-/*
- * After a collection: the blocks that workers had are no longer theirs, and what the
- * process knew of other parts is not true any more. load: of the index, of 65536.
- */
 void kd_table_restart(struct kdsm_table *t, uint64_t nodes, uint32_t load)
 {
 	struct kdsm_table_worker *w;
@@ -333,8 +329,8 @@ void kd_table_restart(struct kdsm_table *t, uint64_t nodes, uint32_t load)
 }
 
 /*
- * Store the node where the worker's next number lies, without using it up: if
- * the node turns out to be in the table, the next one is stored over it.
+ * The number stays the next one, because the node may turn out to be in the table already.
+ * The next node is then stored over this one.
  */
 int kd_table_take(struct kdsm_table_worker *w, const struct kdsm_node *node,
 		  uint64_t *number)
@@ -428,7 +424,7 @@ int kdsm_table_usage(struct kdsm_table *table, uint64_t *used, uint64_t *size)
 
 void kdsm_table_flush(struct kdsm_table_worker *worker)
 {
-	/* Only CPUs of this node add to this word, whatever the domain. */
+	/* A CPU atomic is right in every domain, because only CPUs of this node add to the word. */
 	__atomic_add_fetch(&worker->table->header->used,
 			   worker->counts.put - worker->flushed, __ATOMIC_RELAXED);
 	worker->flushed = worker->counts.put;

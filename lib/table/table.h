@@ -1,39 +1,44 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Inside the unique table: its layout, and the path that stays in the own part,
- * inline because every step of every BDD operation takes it. What goes to other
- * nodes is in remote.c, opening and blocks in table.c.
+ * The inside of the unique table: its layout, the node cache, and find-or-put in the own
+ * part, which is inline because every step of every BDD operation takes this path. Access to
+ * other parts is in remote.c and find.c, opening and blocks in table.c. lib/bdd/collect*.c
+ * collects garbage. In this folder a "node" is a BDD node unless the text says "cluster node".
+ * Each cluster node has one part of the table.
  *
  * A part, from its offset in the region:
  *	header		with the list of blocks
  *	index		index_most entries of 8 bytes, of which index_size are in use
  *	data		slots nodes of 16 bytes, in blocks, of which limit are in use
  *
- * The index has so many entries fewer than there are slots that the header takes their
- * place: a slot costs 24 bytes, all told. So of a table that is full to the last entry some
- * slots stay free, in large ones 0.05 per cent; walks find no empty entry long before.
+ * The header takes the memory of some index entries, so the index has fewer entries than the
+ * data has slots, and a slot costs 24 bytes including the header. Hence some slots would stay
+ * free in a table whose entries are all used, 0.05 % of the slots in a large table. This does
+ * not matter, because walks fail to find an empty entry long before.
  *
- * Order. A worker stores a node into data, then claims an index entry by
- * compare-and-swap. Who sees the entry, sees the node: here the claim is a
- * release that pairs with the acquire load of the entry. On another node the get
- * of the node starts after the get of the entry has ended, and the node was
- * stored before the entry was claimed, because a claim by CPU is a release, and
- * one by message or device is a system call after the store, which the kernel
- * does not post before (posting orders the CPU's stores before the device's
- * reads). The numbers themselves travel through other words too, such as the
- * operation cache; those are stored with release and loaded with acquire as well.
+ * Order. A worker stores a node into data, and then claims an index entry by
+ * compare-and-swap. A reader that sees the entry also sees the node:
+ * - In the own part the claim is a release, which pairs with the acquire load of the entry
+ *   in kd_table_probe_local().
+ * - A reader on another cluster node starts the get of the node after the get of the entry
+ *   has ended, and the node was stored before the entry was claimed. For a claim by CPU this
+ *   holds because the claim is a release. A claim by message or device is a system call after
+ *   the store; the kernel posts the operation later than the store, and posting orders the
+ *   stores of the CPU before the reads of the device.
+ * - Numbers also travel through other words, such as the operation cache. These words are
+ *   stored with release and loaded with acquire semantics, too.
  *
- * Blocks. Data is handed out in blocks; a block is filled in order by the worker
- * that took it, and a node is final before the next one is begun. So whoever has
- * a number may take everything in front of it in its block for final, and one get
- * brings a window of nodes instead of one (kd_table_fetch()).
+ * Blocks. Workers take data in blocks. The worker that took a block fills it in order, and a
+ * node is final before the worker begins the next one. So every node in front of a known
+ * number in the same block is final, and one get brings a window of nodes instead of a single
+ * node (kd_table_fetch()).
  *
- * Collections (collect.c) leave blocks of which some slots are free. Survivors carry
- * KD_NODE_OLD, free slots are zero, and a worker fills the free slots of its block in
- * order, too. So what is in front of a young number is final as before. In front of an
- * old number there may be slots that are being filled right now, so of its window only
- * other old nodes are taken: that bit is set by collections alone, when nobody reads,
- * and a slot in any state between zero and a young node does not have it.
+ * Collections leave blocks of which some slots are free. Survivors ("old" nodes) carry
+ * KD_NODE_OLD, free slots are zero, and a worker fills the free slots of its block in order,
+ * too. So the nodes in front of the number of a young node are final as before. The slots in
+ * front of an old node may be being filled concurrently, so a reader uses only the old nodes
+ * of this window. The reader can tell them apart: only collections set KD_NODE_OLD, while no
+ * worker reads, and a slot in any state between zero and a young node lacks this bit.
  */
 #ifndef KD_TABLE_H
 #define KD_TABLE_H
@@ -47,7 +52,7 @@
 
 /* ---- hashes ---- */
 
-/* The full product of two words, folded: wyhash's mixing step. */
+/* The mixing step of wyhash: the full product of two words, folded. */
 static inline uint64_t kd_mix(uint64_t x, uint64_t y)
 {
 	unsigned __int128 product = (unsigned __int128)x * y;
@@ -72,31 +77,31 @@ static inline uint64_t kd_reduce(uint64_t hash, uint64_t range)
 /* ---- nodecache.c ---- */
 
 /*
- * The node cache: nodes of other parts that this process has seen, and where it
- * has seen them. Lossy, shared by all threads, without locks.
- *
- * Two arrays. Nodes, by number: three words, of which one is a checksum over
- * the number and the other two, so that what two threads left half and half
- * does not pass for a node (Hyatt's lockless hashing). Hints, by content: one
- * word, the number and 24 bits of the hash; whoever follows a hint compares the
- * node that it leads to. Nodes do not change, so nothing is invalidated but all of it,
- * when a collection has removed nodes.
+ * The node cache holds nodes of other parts that this process has read, and their numbers.
+ * It is lossy, and all threads share it without locks. It consists of two arrays:
+ * - Nodes, indexed by number: three words, of which one is a checksum over the number and
+ *   the other two. The checksum detects an entry that two threads wrote concurrently (Hyatt's
+ *   lockless hashing).
+ * - Hints, indexed by content: one word with the number and 24 bits of the hash. A reader
+ *   that follows a hint compares the node of this number.
+ * Nodes never change, so no single entry is ever invalidated. The whole cache is cleared when
+ * a collection has removed nodes.
  */
 struct kd_nodecache {
 	struct kd_cached_node {
 		uint64_t check, a, b;
 	} *nodes;
 	uint64_t *hints;
-	uint64_t mask;		/* entries - 1, of both */
+	uint64_t mask;		/* entries - 1, of both arrays */
 };
 
 int kd_nodecache_init(struct kd_nodecache *cache, uint64_t entries);
-void kd_nodecache_clear(struct kd_nodecache *cache);	/* nobody may use it meanwhile */
+void kd_nodecache_clear(struct kd_nodecache *cache);	/* No thread uses it concurrently. */
 void kd_nodecache_destroy(struct kd_nodecache *cache);
 
 static inline uint64_t kd_cached_check(uint64_t number, uint64_t a, uint64_t b)
 {
-	/* + 1: an entry that was never used does not pass for number 0. */
+	/* + 1: an unused entry, which is all zero, must not pass for number 0. */
 	return kd_mix(a ^ UINT64_C(0x8ebc6af09c88c6e3),
 		      b ^ UINT64_C(0x589965cc75374cc3)) + number + 1;
 }
@@ -126,7 +131,7 @@ static inline void kd_nodecache_put(struct kd_nodecache *cache, uint64_t number,
 
 #define KD_HINT_SHIFT	KDSM_NUMBER_BITS
 
-/* The number under which a node of that hash was seen; 0: none known. */
+/* The number of a node that probably has this hash, or 0 if none is known. */
 static inline uint64_t kd_hint_get(const struct kd_nodecache *cache, uint64_t hash)
 {
 	uint64_t hint = __atomic_load_n(&cache->hints[(hash >> 24) & cache->mask],
@@ -149,91 +154,129 @@ static inline void kd_hint_put(struct kd_nodecache *cache, uint64_t hash,
 #define kd_likely(x)	__builtin_expect(!!(x), 1)
 #define kd_unlikely(x)	__builtin_expect(!!(x), 0)
 
-/* Entries looked at in one part before going on in the next. The same everywhere. */
-#define KD_PROBE_LIMIT	2048
-#define KD_WINDOW_NODES	128	/* nodes brought by one get at most */
-#define KD_RANGE_MAX	128	/* index entries brought by one get at most */
 /*
- * Entries of a run of a walk. In shorter runs there is less of a cluster, but
- * of a full one a get brings less; what one get brings at most costs fewest of them.
+ * Length of a walk in one part, in index entries; the search then goes on in the next part.
+ * All processes must use the same length.
+ */
+#define KD_PROBE_LIMIT	2048
+#define KD_WINDOW_NODES	128	/* Most nodes that one get brings */
+#define KD_RANGE_MAX	128	/* Most index entries that one get brings */
+/*
+ * Length of a run of a walk, in index entries. Shorter runs meet smaller clusters of used
+ * entries, but a get then brings fewer entries of a full run. Runs as long as the largest get
+ * need the fewest gets.
  */
 #define KD_WALK_RUN	KD_RANGE_MAX
-#define KD_BLOCK_MIN	16	/* nodes */
-#define KD_BLOCK_MAX	1024
+#define KD_BLOCK_MIN	16	/* Smallest block, in nodes */
+#define KD_BLOCK_MAX	1024	/* Largest block, in nodes */
 
-/* Bits of a node's a that are the table's: it survived a collection; it is alive. */
-#define KD_NODE_OLD	(UINT64_C(1) << 62)
-#define KD_NODE_MARK	(UINT64_C(1) << 61)	/* only while a collection is on */
+/* Bits of the word a of a node that belong to the table */
+#define KD_NODE_OLD	(UINT64_C(1) << 62)	/* the node survived a collection */
+#define KD_NODE_MARK	(UINT64_C(1) << 61)	/* the node is alive; set only in a collection */
 
 struct kd_table_header {
-	uint64_t blocks __attribute__((aligned(64)));	/* taken, by faa */
-	uint64_t used __attribute__((aligned(64)));	/* nodes, by CPUs of the node */
+	uint64_t blocks __attribute__((aligned(64)));	/* blocks taken; changed by kdsm_faa() */
+	uint64_t used __attribute__((aligned(64)));	/* nodes; only own CPUs change it */
 	/*
-	 * Since the first collection block i to be taken is list[i], and there are that
-	 * many; before, it is block i. Changed by collections alone.
+	 * Number of blocks in list. After the first collection, the block with index i to be
+	 * taken is list[i]; before, it is block i. Only collections change these two fields.
 	 */
 	uint64_t listed __attribute__((aligned(64)));
 	uint32_t list[];
 };
 
 struct kdsm_table {
-	/* read by every operation */
+	/* The fields that every operation reads */
 	uint64_t *index;		/* of the own part */
-	struct kdsm_node *data;
-	uint64_t slots;			/* of a part: numbers from part to part */
+	struct kdsm_node *data;		/* of the own part */
+	uint64_t slots;			/* slots of a part, and numbers of a part */
 	uint64_t index_size;		/* entries in use, of a part */
 	uint64_t first;			/* number of slot 0 of the own part */
-	uint32_t run;			/* of kdsm_walk_next() */
+	uint32_t run;			/* argument of kdsm_walk_next() */
 	unsigned int self, parts;
-	bool cpu_atomics;		/* on the own part */
+	bool cpu_atomics;		/* CPUs do the atomics on the own part */
 	enum kdsm_table_find find;
 	struct kd_nodecache cache;
 
 	struct kdsm_region *region;
 	struct kd_table_header *header;
-	uint64_t index_most;		/* entries there are, of a part */
+	uint64_t index_most;		/* entries of a part that have memory */
 	uint64_t offset;		/* of the header in a part */
 	uint64_t index_offset, data_offset;
 	uint64_t block;			/* nodes in a block, a power of two */
 	uint64_t limit;			/* blocks in use, of a part */
-	uint64_t reserve;		/* of these, not given out before the first collection */
+	uint64_t reserve;		/* of these, blocks kept back until the first collection */
 
-	/* collections, all of them collective: the same everywhere */
+	/* Collections are collective, so their number is the same in all processes. */
 	uint64_t collections;
-	uint64_t touched;		/* blocks of the own part that ever were taken */
-	pthread_mutex_t lock;		/* of the list of workers */
+	uint64_t touched;		/* blocks of the own part from this one on are unused */
+	pthread_mutex_t lock;		/* protects the list of workers */
 	struct kdsm_table_worker *workers;
 };
 
 struct kdsm_table_worker {
 	struct kdsm_table *table;
-	uint64_t next, end;		/* numbers left of a run of free ones */
+	uint64_t next, end;		/* the rest of the current run of free numbers */
 	uint64_t base;			/* first number of the own block */
-	unsigned int source;		/* parts found without blocks so far */
-	uint64_t flushed;		/* of counts.put, in header->used */
-	uint32_t load;			/* of index entries fetched, of 65536 */
+	unsigned int source;		/* number of parts found without free blocks */
+	uint64_t flushed;		/* portion of counts.put added to header->used */
+	uint32_t load;			/* mean load of the index as fetched, in 1/65536 */
 	uint64_t asked;			/* find-or-puts on other parts */
-	uint64_t time[2];		/* ns that they take; [true]: by message */
+	uint64_t time[2];		/* mean duration of one in ns; [true]: by message */
 	struct kdsm_table_counts counts;
 	uint64_t range[KD_RANGE_MAX];
 	struct kdsm_node window[KD_WINDOW_NODES];
-	uint64_t free[KD_BLOCK_MAX / 64];	/* slots of the own block, a bit each */
-	struct kdsm_table_worker *other, **place;	/* in the table's list */
+	uint64_t free[KD_BLOCK_MAX / 64];	/* free slots of the own block, a bit each */
+	struct kdsm_table_worker *other, **place;	/* links of the table's list */
 };
 
 /* table.c */
+/**
+ * kd_table_resize() - Set the number of blocks in use, and the size of the index for them
+ * @table: the table
+ * @limit: blocks in use, of each part
+ */
 void kd_table_resize(struct kdsm_table *table, uint64_t limit);
+/**
+ * kd_table_used_here() - Get the number of nodes that this cluster node has put
+ * @table: the table; no worker of this process uses it concurrently
+ *
+ * Return: the number of nodes.
+ */
 uint64_t kd_table_used_here(struct kdsm_table *table);
+/**
+ * kd_table_restart() - Prepare the table for use after a collection
+ * @table: the table; no worker of this process uses it concurrently
+ * @nodes: new value of kd_table_used_here()
+ * @load: load of the index, in 1/65536
+ *
+ * Takes their blocks from all workers and clears the node cache.
+ */
 void kd_table_restart(struct kdsm_table *table, uint64_t nodes, uint32_t load);
+/*
+ * Store the node under the next free number without using this number up: kd_table_take()
+ * returns the same number again until the caller increments w->next.
+ */
 int kd_table_take(struct kdsm_table_worker *w, const struct kdsm_node *node,
 		  uint64_t *number);
 /* remote.c */
+/**
+ * kd_table_fetch() - Read a node that is probably in another part
+ * @w: worker of the calling thread
+ * @number: number of the node
+ * @node: (out) the node; KD_NODE_OLD may be set in it
+ *
+ * Looks into the node cache first, and stores a window of nodes in the cache.
+ *
+ * Return: 0 or a negative errno.
+ */
 int kd_table_fetch(struct kdsm_table_worker *w, uint64_t number,
 		   struct kdsm_node *node);
+/* Find-or-put in the part by gets and a CAS. Returns KD_*, or a negative errno. */
 int kd_table_probe_remote(struct kdsm_table_worker *w, unsigned int part,
 			  const struct kdsm_node *node, uint64_t hash,
 			  uint64_t *number);
-/* table_find.c: that, or by message */
+/* find.c: the same as kd_table_probe_remote(), or by message if this is faster */
 int kd_table_probe_other(struct kdsm_table_worker *w, unsigned int part,
 			 const struct kdsm_node *node, uint64_t hash, uint64_t *number);
 /* remote.c */
@@ -252,7 +295,7 @@ static inline struct kdsm_node kd_node_load(const struct kdsm_node *from)
 	return node;
 }
 
-/* Nodes that fit in what is in use: slots but number 0, as far as the index has entries. */
+/* Number of nodes that the blocks and entries in use can hold; number 0 holds none. */
 static inline uint64_t kd_table_size(const struct kdsm_table *t)
 {
 	uint64_t nodes = t->limit * t->block * t->parts - 1, entries = t->index_size * t->parts;
@@ -279,13 +322,16 @@ static inline int kd_table_get(struct kdsm_table_worker *w, uint64_t number,
 	return kd_table_fetch(w, number, node);
 }
 
-/* Whatever their age. */
+/* Compare two nodes, either of which may have KD_NODE_OLD set. */
 static inline bool kd_node_equal(const struct kdsm_node *x, const struct kdsm_node *y)
 {
 	return !((x->a ^ y->a) & ~KD_NODE_OLD) && x->b == y->b;
 }
 
-/* The number of an entry whose fragment matches: is it that of this node? */
+/*
+ * Whether number, of an entry whose fragment matches, is the number of this node. Returns 1
+ * or 0, or a negative errno.
+ */
 static inline int kd_table_same(struct kdsm_table_worker *w, uint64_t number,
 				const struct kdsm_node *node)
 {
@@ -300,7 +346,7 @@ static inline int kd_table_same(struct kdsm_table_worker *w, uint64_t number,
 	return 0;
 }
 
-/* What probing a part comes to, beside errors. */
+/* Outcomes of probing a part; errors are negative. */
 enum { KD_FOUND, KD_PUT, KD_OVERFLOW };
 
 static inline int kd_table_probe_local(struct kdsm_table_worker *w,
@@ -348,21 +394,30 @@ static inline int kd_table_probe_local(struct kdsm_table_worker *w,
 				return r < 0 ? r : KD_FOUND;
 			}
 		} else if (kd_unlikely(!kdsm_entry_whole(e))) {
-			/* only a device's atomics, in domain hca, can do that */
+			/* Only atomics of a device, in domain hca, can leave a torn entry. */
 			w->counts.torn++;
 			if (++torn == 1000)
 				return -EIO;
 			continue;
 		}
 		probes++;
-		/* a walk ends with a run */
+		/* KD_PROBE_LIMIT is a multiple of run, so test it only at the end of a run. */
 		if (kd_unlikely(!(probes & (t->run - 1))) && probes == KD_PROBE_LIMIT)
 			return KD_OVERFLOW;
 		slot = kdsm_walk_next(slot, t->index_size, probes, t->run);
 	}
 }
 
-/* The whole of find-or-put. Returns KD_FOUND, KD_PUT or a negative errno. */
+/**
+ * kd_table_put() - Find a node in the table, or put it there
+ * @w: worker of the calling thread
+ * @node: the node, without KD_NODE_OLD and KD_NODE_MARK
+ * @hash: kd_hash() of the node
+ * @home: the part whose index the search begins in
+ * @number: (out) number of the node
+ *
+ * Return: KD_FOUND, KD_PUT or a negative errno.
+ */
 static inline int kd_table_put(struct kdsm_table_worker *w,
 			       const struct kdsm_node *node, uint64_t hash,
 			       unsigned int home, uint64_t *number)
