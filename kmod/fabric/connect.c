@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connecting to a peer, on first use and after the connection broke; and what is
- * known of the peer from that: whether it is up, and when to try again.
+ * Connecting to a peer on first use and after the connection broke. The result of each attempt
+ * decides whether the peer is up or down, and when this node retries. accept.c has the other
+ * side, connection.c the connection itself.
  */
 #include <linux/ratelimit.h>
 
 #include "internal.h"
 
+/* Timeout of rdma_cm for an address or a route, in ms */
 #define KDSM_RESOLVE_MS		2000
+/* Timeout of one step of an attempt, in jiffies */
 #define KDSM_CONNECT_TIMEOUT	(5 * HZ)
+/* Bounds of the delay between two attempts to reach a peer that is down, in jiffies */
 #define KDSM_BACKOFF_MIN	(HZ / 10)
 #define KDSM_BACKOFF_MAX	(3 * HZ)
 
@@ -93,7 +97,7 @@ static int kdsm_connection_await(struct kdsm_connection *connection)
 	return connection->event_status;
 }
 
-/* Find the route to the peer, and with it the device. Has a time limit. */
+/* Find the route to the peer, and with it the device. Ends in bounded time. */
 static int kdsm_connection_resolve(struct kdsm_connection *connection)
 {
 	struct kdsm_fabric *fabric = connection->fabric;
@@ -101,7 +105,7 @@ static int kdsm_connection_resolve(struct kdsm_connection *connection)
 	struct sockaddr_storage to = connection->peer->address;
 	int err;
 
-	/* rdma_cm chooses the source port. */
+	/* Port 0: rdma_cm chooses the source port. */
 	if (from.ss_family == AF_INET6)
 		((struct sockaddr_in6 *)&from)->sin6_port = 0;
 	else
@@ -120,7 +124,7 @@ static int kdsm_connection_resolve(struct kdsm_connection *connection)
 	return err;
 }
 
-/* Say hello, and wait for the peer's welcome. The queue pair exists. Has a time limit. */
+/* Send the hello and wait for the welcome. The queue pair exists. Ends in bounded time. */
 static int kdsm_connection_greet(struct kdsm_connection *connection)
 {
 	struct kdsm_fabric *fabric = connection->fabric;
@@ -143,7 +147,7 @@ static int kdsm_connection_greet(struct kdsm_connection *connection)
 		.responder_resources = min(device->max_qp_rd_atom, 16),
 		.initiator_depth = min(device->max_qp_init_rd_atom, 16),
 		.retry_count = KDSM_RETRY_COUNT,
-		.rnr_retry_count = 7,	/* no limit: receives are always posted again */
+		.rnr_retry_count = 7,	/* no limit, as the peer always reposts receives */
 	};
 	int err;
 
@@ -175,11 +179,14 @@ static int kdsm_connection_connect(struct kdsm_connection *connection)
 	if (err)
 		goto destroy_qp;
 
-	/* Before anything is sent: no key of a former life of the peer goes with it. */
+	/*
+	 * Process the greeting before anything is posted, so that no operation uses a key of
+	 * the peer's former incarnation.
+	 */
 	connection->tie = kdsm_peer_greeted(connection->peer, connection->incarnation,
 					    connection->given_up);
 	kdsm_connection_set_state(connection, KDSM_CONNECTION_UP);
-	/* A disconnect that came before the state was up broke nothing. */
+	/* A disconnect event that arrived before the state was up has broken nothing. */
 	if (connection->event_status)
 		kdsm_connection_break(connection);
 	return 0;
@@ -211,11 +218,11 @@ static void kdsm_attempt_work(struct work_struct *work)
 }
 
 /*
- * By a worker: the caller may be a page fault, which holds its mmap_lock. rdma_cm takes a
- * lock of the id to connect, and that of an id which a program has is held while events
- * are copied to it (ucma), which may fault. They are locks of different ids, so nobody
- * waits for himself; but they are of one class, and must not come in both orders. What
- * the caller waits for has an end, as each step of an attempt has a time limit.
+ * Connect in a worker, because the caller may be a page fault that holds mmap_lock. rdma_cm
+ * takes a lock of the id to connect. ucma holds the same lock of a program's id while it copies
+ * events to the program, which may fault. The ids differ, so the two tasks cannot deadlock, but
+ * the locks have one lockdep class, and mmap_lock must not nest with that class in both orders.
+ * The wait is bounded, because each step of an attempt has a timeout.
  */
 static int kdsm_connection_attempt(struct kdsm_connection *connection)
 {
@@ -229,7 +236,7 @@ static int kdsm_connection_attempt(struct kdsm_connection *connection)
 	return attempt.err;
 }
 
-/* Never 0; two that follow each other differ. */
+/* Ties are never 0, and two consecutive ties of a peer differ. */
 static u64 kdsm_peer_tie(u64 incarnation, u32 given_up)
 {
 	return (incarnation + ((u64)given_up << 32)) | 1;
@@ -246,7 +253,7 @@ static void kdsm_peer_is_anew(struct kdsm_peer *peer)
 		if (old->peer == peer)
 			kdsm_connection_break(old);
 	mutex_unlock(&fabric->accepted_lock);
-	/* Those that are up; the one that brought the news is not yet. */
+	/* Break those that are up. The connection with the new greeting is not up yet. */
 	for (i = 0; i < KDSM_QUEUES; i++)
 		if (peer->queues[i])
 			kdsm_connection_break(peer->queues[i]);
@@ -263,7 +270,7 @@ u64 kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation, u32 given_up)
 
 	mutex_lock(&peer->lock);
 	anew = peer->incarnation && peer->incarnation != incarnation;
-	/* What was said first may be heard last. */
+	/* Greetings can be processed out of order: keep the highest count of an incarnation. */
 	if (peer->incarnation != incarnation || (s32)(given_up - peer->untied) > 0)
 		peer->untied = given_up;
 	peer->incarnation = incarnation;
@@ -274,7 +281,7 @@ u64 kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation, u32 given_up)
 	WRITE_ONCE(peer->away, false);
 	if (anew)
 		kdsm_peer_is_anew(peer);
-	/* Before anything is posted that is of the new tie. */
+	/* The layers above must know before any task posts with the new tie. */
 	if (untied && fabric->config.peer_untied)
 		fabric->config.peer_untied(fabric->config.context, peer->node);
 	return kdsm_peer_tie(incarnation, given_up);
@@ -298,7 +305,7 @@ static void kdsm_peer_failed(struct kdsm_peer *peer)
 			      (unsigned int)KDSM_BACKOFF_MAX);
 	peer->retry_at = jiffies + peer->backoff;
 	WRITE_ONCE(peer->state, KDSM_PEER_DOWN);
-	/* This node cannot reach itself: that is its device, and nobody's death. */
+	/* A node that cannot reach itself has a problem with its device; no peer is down. */
 	if (!was_down && peer->node != fabric->config.node) {
 		pr_info("kdsm: node %u is down\n", peer->node);
 		if (fabric->config.peer_down)
@@ -318,7 +325,10 @@ static struct kdsm_connection *kdsm_connection_queue(struct kdsm_peer *peer,
 	} else if (!connection) {
 		connection = kdsm_connection_create(peer, queue, false);
 		if (!IS_ERR(connection))
-			/* Pairs with the acquire in kdsm_connection_get_queue(). */
+			/*
+			 * Pairs with smp_load_acquire() in kdsm_connection_get_queue() and
+			 * kdsm_connection_stop().
+			 */
 			smp_store_release(&peer->queues[queue], connection);
 	}
 	mutex_unlock(&peer->lock);
@@ -332,7 +342,7 @@ struct kdsm_connection *kdsm_connection_get_queue(struct kdsm_peer *peer,
 	struct kdsm_connection *connection;
 	int err = 0;
 
-	/* Pairs with the release in kdsm_connection_queue(). */
+	/* Pairs with smp_store_release() in kdsm_connection_queue(). */
 	connection = smp_load_acquire(&peer->queues[queue]);
 	if (likely(connection && READ_ONCE(connection->state) == KDSM_CONNECTION_UP))
 		return connection;

@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reliable connections to peers: made on first use by rdma_cm, one for each of
- * a few CPUs, taken down as a whole when anything goes wrong, and made again.
+ * A connection to or from a peer: its queue pair, its states, its completions and its teardown.
+ * connect.c and accept.c make connections; message.c and operation.c post on them.
  *
- * A connection is one way. The node that connects sends requests and one-sided
- * operations; the node that accepts only replies. So two nodes that talk both
- * ways have two connections, and no rule for crossing connects is needed.
+ * A connection has one direction. The node that connects sends requests and one-sided
+ * operations; the node that accepts sends only replies. Two nodes that both send requests have
+ * two connections, so simultaneous connects need no rule.
  *
  * States:  idle -> connecting -> up -> broken -> idle   (made here; reused)
- *                  connecting -> up -> broken -> freed  (accepted)
+ *          idle -> up -> broken -> freed                (accepted)
  *
- * Who breaks a connection queues its teardown and may be in any context. The
- * teardown drains the queue pair, so that no completion comes any more, and then
- * fails what is left. Posting happens under the lock and only while up; hence
- * after the drain nothing is under way.
+ * Any error, in any context, breaks the connection: kdsm_connection_break() sets the state to
+ * broken and queues the teardown. The teardown drains the queue pair, after which no completion
+ * arrives, and then fails the chains and calls that are still listed. Chains and messages are
+ * posted only with connection->lock held and in state up, so nothing is in flight after the
+ * drain.
  */
 #include <linux/slab.h>
 
 #include "trace.h"
 #include "internal.h"
 
+/* Completions to take before the tasklet yields */
 #define KDSM_POLL_BUDGET	256
-/* What the receiver of a request without a buffer asks for: 0.64 ms. */
+/* Delay before a peer repeats a send that found no posted receive: code 12 is 0.64 ms */
 #define KDSM_RNR_TIMER		12
 
 static void kdsm_connection_teardown(struct work_struct *work);
@@ -49,8 +51,8 @@ static int kdsm_connection_take(struct kdsm_connection *connection, int budget)
 }
 
 /*
- * Takes what has completed, then arms the queue. Between the last poll and the
- * arming a completion may come: REPORT_MISSED_EVENTS tells.
+ * Take completions, then arm the completion queue. IB_CQ_REPORT_MISSED_EVENTS reports a
+ * completion that arrived between the last poll and the arming.
  */
 static void kdsm_connection_tasklet(struct tasklet_struct *tasklet)
 {
@@ -66,7 +68,7 @@ static void kdsm_connection_tasklet(struct tasklet_struct *tasklet)
 	spin_unlock(&connection->poll_lock);
 }
 
-/* Devices call this in hard interrupts, softirqs, or holding their own locks. */
+/* Only schedules: a device may call this in a hard interrupt or with its own locks held. */
 static void kdsm_connection_ready(struct ib_cq *cq, void *context)
 {
 	struct kdsm_connection *connection = context;
@@ -120,7 +122,7 @@ static void kdsm_connection_qp_event(struct ib_event *event, void *context)
 		kdsm_connection_break(connection);
 }
 
-/* ---- making and unmaking of one ---- */
+/* ---- life of a connection ---- */
 
 struct kdsm_connection *kdsm_connection_create(struct kdsm_peer *peer,
 					       unsigned int queue, bool accepted)
@@ -186,7 +188,7 @@ free:
 	return ERR_PTR(-ENOMEM);
 }
 
-/* Give up what the device has of it. */
+/* Unmap the buffers from the device */
 static void kdsm_connection_unmap(struct kdsm_connection *connection)
 {
 	ib_dma_unmap_single(connection->fabric->device, connection->buffers_dma,
@@ -272,7 +274,7 @@ void kdsm_connection_destroy_qp(struct kdsm_connection *connection)
 	ib_drain_qp(connection->qp);
 	rdma_destroy_qp(connection->id);
 
-	/* A tasklet may be scheduled, but must not touch the queue any more. */
+	/* A tasklet that is still scheduled must not touch the completion queue. */
 	spin_lock_bh(&connection->poll_lock);
 	connection->cq_dead = true;
 	spin_unlock_bh(&connection->poll_lock);
@@ -307,7 +309,7 @@ void kdsm_connection_break(struct kdsm_connection *connection)
 	if (!was_up)
 		return;
 	wake_up_all(&connection->wait);
-	/* The reference is the teardown's. */
+	/* The teardown drops this reference. */
 	kref_get(&connection->kref);
 	queue_work(connection->fabric->workqueue, &connection->teardown);
 }
@@ -330,32 +332,35 @@ static void kdsm_connection_teardown(struct work_struct *work)
 		list_del_init(&connection->link);
 		mutex_unlock(&fabric->accepted_lock);
 		wake_up_all(&fabric->accepted_wait);
-		kdsm_connection_put(connection);	/* of the list */
+		kdsm_connection_put(connection);	/* the list's reference */
 	} else {
 		kdsm_connection_set_state(connection, KDSM_CONNECTION_IDLE);
 		if (!READ_ONCE(fabric->stopping)) {
-			/* Is it the connection, or the peer? An attempt tells. */
+			/* Connect again, which tells a failed connection from a dead peer. */
 			atomic64_inc(&peer->errors);
 			WRITE_ONCE(peer->state, KDSM_PEER_IDLE);
 			fabric->up->broken(connection);
 		}
 	}
-	kdsm_connection_put(connection);	/* of the work */
+	kdsm_connection_put(connection);	/* the teardown's reference */
 }
 
-/* ---- all of them ---- */
+/* ---- all connections of a fabric ---- */
 
 void kdsm_connection_stop(struct kdsm_fabric *fabric)
 {
 	struct kdsm_connection *connection;
 	unsigned int node, i;
 
-	/* Nobody connects from now on; who is at it has ended when we have setup. */
+	/*
+	 * No attempt to connect starts from now on. An attempt that runs has ended when this
+	 * task holds the connection's setup.
+	 */
 	WRITE_ONCE(fabric->stopping, true);
 	rdma_destroy_id(fabric->listener);
 	for (node = 0; node < fabric->config.nodes; node++)
 		for (i = 0; i < KDSM_QUEUES; i++) {
-			/* Pairs with the release in kdsm_connection_queue(). */
+			/* Pairs with smp_store_release() in kdsm_connection_queue(). */
 			connection = smp_load_acquire(&fabric->peers[node].queues[i]);
 			if (!connection)
 				continue;
@@ -370,7 +375,10 @@ void kdsm_connection_stop(struct kdsm_fabric *fabric)
 	wait_event(fabric->accepted_wait, !atomic_read(&fabric->accepted_count));
 	drain_workqueue(fabric->workqueue);
 
-	/* Who found a connection before it went, or made one meanwhile, is out. */
+	/*
+	 * Wait for the tasks that chose a connection before it broke, or that created one in
+	 * the meantime.
+	 */
 	percpu_down_write(&fabric->gate);
 	for (node = 0; node < fabric->config.nodes; node++)
 		for (i = 0; i < KDSM_QUEUES; i++)

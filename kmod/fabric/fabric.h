@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fabric: everything that speaks verbs, seen from above.
+ * The fabric as the layers above see it: peers, memory that peers can reach, operations on
+ * that memory, and messages.
  *
- * Peers, memory that peers can reach, operations on it, and messages. No file
- * above the fabric includes <rdma/...>; no file of the fabric knows regions,
- * files or names.
+ * Only the fabric includes <rdma/...>. The fabric knows nothing of regions, files or names.
+ * internal.h has what only the files of the fabric share.
  *
- * Context: functions here may sleep unless they say otherwise.
+ * The functions here may sleep unless their comments say otherwise.
  */
 #ifndef KDSM_FABRIC_H
 #define KDSM_FABRIC_H
@@ -24,22 +24,28 @@ struct kdsm_fabric;
 struct kdsm_memory;
 struct page;
 
-/* ---- start and stop (fabric.c) ---- */
+/* ---- start and stop (device.c) ---- */
 
-/* A message that a peer sent, while it is served. */
+/* A message from a peer while a handler serves it */
 struct kdsm_request {
-	unsigned int from;	/* node, checked when the connection was made */
+	unsigned int from;	/* node; checked when the connection was accepted */
 	bool can_sleep;
-	const void *data;	/* length bytes, hostile until checked */
+	const void *data;	/* length bytes; untrusted until the handler has checked them */
 	unsigned int length;
-	void *reply;		/* KDSM_MESSAGE_ROOM bytes to fill in */
+	void *reply;		/* the handler fills in up to KDSM_MESSAGE_ROOM bytes */
 	unsigned int reply_length;
 };
 
-/*
- * Serve a message and return the status for the reply, 0 or -errno. First
- * called with can_sleep false in the completion context (softirq); a handler
- * that has to sleep returns -EAGAIN then, and is called again from a workqueue.
+/**
+ * typedef kdsm_handler_t - serve a message from a peer
+ * @context: the context of struct kdsm_fabric_config
+ * @request: the message; the handler fills in its reply and reply_length
+ *
+ * The fabric first calls the handler in softirq, with can_sleep false. A handler that has to
+ * sleep then changes nothing and returns -EAGAIN, and a worker calls the handler again with
+ * can_sleep true.
+ *
+ * Return: the status of the reply, 0 or -errno.
  */
 typedef int (*kdsm_handler_t)(void *context, struct kdsm_request *request);
 
@@ -47,46 +53,85 @@ struct kdsm_fabric_config {
 	unsigned int node;
 	unsigned int nodes;
 	u16 port;
-	u32 domain;			/* enum kdsm_domain, as wished */
+	u32 domain;			/* requested; enum kdsm_domain */
 	uuid_t uuid;
-	const struct sockaddr_storage *addresses;	/* of every node; copied */
+	const struct sockaddr_storage *addresses;	/* one a node; the fabric copies them */
 
-	/* What the layers above do with what comes in. */
-	void *context;
+	/* Calls into the layers above */
+	void *context;			/* first argument of each call */
 	kdsm_handler_t handlers[KDSM_MESSAGE_TYPES];
-	void (*notified)(void *context, u32 id, u32 slot);	/* softirq */
-	/* A peer went, or, if anew, came back knowing nothing; may sleep. */
+	/* A peer's put notified word slot of memory id; see kdsm_wire_notice(). Softirq. */
+	void (*notified)(void *context, u32 id, u32 slot);
+	/*
+	 * A peer is down or, if anew is set, runs with another incarnation and has lost all
+	 * its former state. May sleep.
+	 */
 	void (*peer_down)(void *context, unsigned int node, bool anew);
-	/* A peer has given up this node, and is there again; may sleep. */
+	/*
+	 * The tie to a peer changed: the peer gave up this node, or came up again, and is now
+	 * reachable. The fabric posts nothing with the new tie before this returns. May sleep.
+	 */
 	void (*peer_untied)(void *context, unsigned int node);
 };
 
-/* With the module. */
+/**
+ * kdsm_fabric_init() - register with the RDMA core, when the module is loaded
+ *
+ * Return: 0 or -errno.
+ */
 int kdsm_fabric_init(void);
+/** kdsm_fabric_exit() - undo kdsm_fabric_init(), when the module is unloaded */
 void kdsm_fabric_exit(void);
 
+/**
+ * kdsm_fabric_start() - find the device of this node's address and set up the fabric
+ * @config: copied, except for what context points to
+ *
+ * The fabric accepts no connections before kdsm_fabric_listen().
+ *
+ * Return: the fabric or ERR_PTR(): -ENODEV if no RDMA device has the address, -EOPNOTSUPP if
+ * the device lacks an ability, -ENOMEM or another error of the RDMA core.
+ */
 struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config);
-/* Let peers in: handlers are called from now on. */
+/**
+ * kdsm_fabric_listen() - accept connections of peers
+ * @fabric: started
+ *
+ * The fabric may call handlers from now on.
+ *
+ * Return: 0 or -errno.
+ */
 int kdsm_fabric_listen(struct kdsm_fabric *fabric);
-/*
- * Drop all connections for good and let no new ones come: no handler runs any
- * more when this returns, and operations on peers and messages give -EHOSTDOWN.
- * Also happens when the device is removed. May be called again.
+/**
+ * kdsm_fabric_disconnect() - drop all connections and refuse new ones
+ * @fabric: started
+ *
+ * No handler runs any more when this function returns, and operations on peers and messages
+ * to peers fail with -EHOSTDOWN. The removal of the device has the same effect. The caller
+ * may repeat the call.
  */
 void kdsm_fabric_disconnect(struct kdsm_fabric *fabric);
-/* After disconnect; all memory must be destroyed, nobody be inside the fabric. */
+/**
+ * kdsm_fabric_stop() - free the fabric
+ * @fabric: disconnected; all its memories are destroyed, and no task is in a call to it
+ */
 void kdsm_fabric_stop(struct kdsm_fabric *fabric);
 
+/** kdsm_fabric_node() - Return: the number of this node. Any context. */
 unsigned int kdsm_fabric_node(const struct kdsm_fabric *fabric);
+/** kdsm_fabric_nodes() - Return: the number of nodes of the cluster. Any context. */
 unsigned int kdsm_fabric_nodes(const struct kdsm_fabric *fabric);
+/** kdsm_fabric_domain() - Return: the domain in force, never KDSM_DOMAIN_AUTO. Any context. */
 u32 kdsm_fabric_domain(const struct kdsm_fabric *fabric);
+/** kdsm_fabric_device() - Return: the name of the RDMA device. Any context. */
 const char *kdsm_fabric_device(const struct kdsm_fabric *fabric);
 
-/* Connections that were refused, by reason. */
+/* Numbers of refused connections by reason, and of malformed messages */
 struct kdsm_refused {
 	atomic64_t cluster, version, node, message;
 };
 
+/** kdsm_fabric_refused() - Return: the counts; they keep changing. Any context. */
 const struct kdsm_refused *kdsm_fabric_refused(const struct kdsm_fabric *fabric);
 
 struct kdsm_peer_info {
@@ -94,138 +139,238 @@ struct kdsm_peer_info {
 	u64 connects, errors;
 };
 
+/**
+ * kdsm_fabric_peer() - report the state of a peer
+ * @fabric: started
+ * @node: the peer, or this node
+ * @info: filled in
+ */
 void kdsm_fabric_peer(struct kdsm_fabric *fabric, unsigned int node,
 		      struct kdsm_peer_info *info);
-/*
- * Give up a peer that does not answer, or, if anew, what it was before it came up
- * again: when this returns nothing that it posted before lands here any more, and what
- * it posts afterwards in a batch with a tie of before fails there. Sleeps.
+/**
+ * kdsm_fabric_give_up() - exclude a peer that does not answer
+ * @fabric: started
+ * @node: the peer
+ * @anew: exclude only the former incarnation of a peer that came up again
+ *
+ * When this function returns, no operation that the peer posted before can still change the
+ * memory of this node. Operations that the peer posts later in a batch with a former tie fail
+ * at the peer.
  */
 void kdsm_fabric_give_up(struct kdsm_fabric *fabric, unsigned int node, bool anew);
-/* Was it given up, and has not been heard of since? */
+/**
+ * kdsm_fabric_is_away() - Return: whether this node gave up the peer and has not heard from
+ * it since. Any context.
+ */
 bool kdsm_fabric_is_away(const struct kdsm_fabric *fabric, unsigned int node);
-/*
- * What ties this node to a peer: another number each time that the peer came up anew, or
- * gave up this node. 0: nothing is known of it yet.
+/**
+ * kdsm_fabric_tie() - the tie between this node and a peer
+ * @fabric: started
+ * @node: the peer
+ *
+ * The tie changes each time that the peer comes up with another incarnation or gives up
+ * this node. Any context.
+ *
+ * Return: the tie, or 0 if this node and the peer have not been connected yet.
  */
 u64 kdsm_fabric_tie(const struct kdsm_fabric *fabric, unsigned int node);
-/* Sum up the counters of one peer: KDSM_STAT_COUNT values. */
+/**
+ * kdsm_fabric_stats() - add up the counters of one peer over all CPUs
+ * @fabric: started
+ * @node: the peer
+ * @stats: KDSM_STAT_COUNT values, set
+ */
 void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats);
 
 /* ---- memory (memory.c) ---- */
 
 /*
- * The part of this node of a space that has the same id and size on every node.
- * Pages are allocated a chunk at a time, when first touched from here or there,
- * zeroed, and charged to the memory cgroup of the task that touches.
+ * A memory has the same id and size on every node, and each node holds its own part. A
+ * struct kdsm_memory is the part of this node. The first touch, by this node or by a peer,
+ * allocates and zeroes a whole chunk of pages, and the memory cgroup of the touching task is
+ * charged.
  */
-#define KDSM_CHUNK_SHIFT	21
-#define KDSM_CHUNK_SIZE		BIT(KDSM_CHUNK_SHIFT)
+#define KDSM_CHUNK_SHIFT	21			/* log2 of bytes */
+#define KDSM_CHUNK_SIZE		BIT(KDSM_CHUNK_SHIFT)	/* bytes */
 
-/* Peers may not write it. */
+/* Flag of kdsm_memory_create(): peers may not write the memory */
 #define KDSM_MEMORY_READ_ONLY	BIT(0)
 /*
- * Atomics on it are done by the device, local ones, too, whatever the domain: a
- * message each would cost more. No CPU may do any; loads are fine. Not if the device
- * has no atomics; nor are local ones if it lets CPUs do them.
+ * Flag of kdsm_memory_create(): the device executes all atomics on the memory, even those of
+ * this node on its own part and even in domain sw, because a message for each atomic would
+ * cost more. CPUs may load from the memory but may execute no atomics on it.
+ *
+ * Exceptions: in domain glob, CPUs execute the local atomics. In domain sw on a device
+ * without atomics, CPUs execute all atomics.
  */
 #define KDSM_MEMORY_DEVICE	BIT(1)
 
-/* ERR_PTR(-ENOMEM), ERR_PTR(-EEXIST). */
+/**
+ * kdsm_memory_create() - create this node's part of a memory
+ * @fabric: started
+ * @id: unique on this node, and the same on every node
+ * @size: bytes, the same on every node
+ * @flags: KDSM_MEMORY_READ_ONLY, KDSM_MEMORY_DEVICE
+ *
+ * Return: the memory, ERR_PTR(-ENOMEM), or ERR_PTR(-EEXIST) if a memory has that id.
+ */
 struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 size,
 				       unsigned int flags);
-/* Nobody may use it any more, no operation on it may be in flight anywhere. */
+/**
+ * kdsm_memory_destroy() - free this node's part of a memory
+ * @memory: no task of this node uses it, and no node has an operation on it in flight
+ */
 void kdsm_memory_destroy(struct kdsm_memory *memory);
-/* The page at index, or ERR_PTR(-ENOMEM); it stays until destroy. */
+/**
+ * kdsm_memory_page() - the page at an index, allocated with its chunk if necessary
+ * @memory: the memory
+ * @index: in pages
+ *
+ * Return: the page, which stays until kdsm_memory_destroy(), or ERR_PTR(-ENOMEM).
+ */
 struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index);
-/* Bytes that the memory of this node may still grow by. */
+/** kdsm_memory_available() - Return: bytes by which the memories of this node may still grow */
 u64 kdsm_memory_available(void);
-/* Bytes allocated. */
+/** kdsm_memory_resident() - Return: bytes allocated for the memory. Any context. */
 u64 kdsm_memory_resident(const struct kdsm_memory *memory);
 
 /* ---- operations (batch.c) ---- */
 
 struct kdsm_batch;
 
-/*
- * One operation on length bytes at (node, offset) of a memory. It and its data
- * are in memory from kmalloc() and belong to the fabric until the batch is done.
- * At most KDSM_SEGMENT_MAX bytes, and the place must not cross a chunk.
- */
+/* Upper bound of the length of an operation, in bytes */
 #define KDSM_SEGMENT_MAX	SZ_64K
 
+/*
+ * One operation on length bytes at (node, offset) of a memory. The bytes must not cross the
+ * boundary of a chunk. The operation and its data come from kmalloc(), because the device
+ * accesses them, and belong to the fabric from kdsm_batch_post() until the batch is done.
+ */
 struct kdsm_operation {
-	/* set by the caller */
-	u8 opcode;		/* enum kdsm_opcode; FIND, STEAL: data is the struct, checked */
-	bool notify;		/* PUT: wake the waiters of the word at notice afterwards */
-	bool ordered;		/* GET: after all ordered ones on that peer before it */
+	/* Set by the caller */
+	u8 opcode;		/* enum kdsm_opcode */
+	bool notify;		/* PUT: then wake the tasks that wait for the word at notice */
+	bool ordered;		/* GET: after all earlier ordered gets from the same peer */
 	u32 node;
 	u32 length;
 	u64 offset;
-	u64 notice;
-	void *data;
+	u64 notice;		/* PUT with notify: offset of the word */
+	void *data;		/* FIND, STEAL: the struct, checked by the caller */
 	u64 operand, compare;
 
-	/* set when the batch is done */
+	/* Valid when the batch is done */
 	int status;
 	u64 result;
 
-	/* the fabric's own; word is where the device stores the former value */
+	/* Private to the fabric; the device stores the former value of an atomic in word */
 	struct kdsm_memory *memory;
 	struct list_head link;
 	u64 word;
 };
 
-/* Operations that are posted and waited for together. */
+/* Operations that a task posts and waits for together */
 struct kdsm_batch {
 	struct kdsm_fabric *fabric;
 	struct kdsm_memory *memory;
-	u64 tie;			/* set after init: only if this holds; all on one peer */
+	/*
+	 * Not 0: post only on connections with this tie. The caller sets it after
+	 * kdsm_batch_init(); all operations are then on one peer.
+	 */
+	u64 tie;
 	struct list_head operations;
-	struct list_head parts;		/* chains and calls that were started */
+	struct list_head parts;		/* chains and delegations that were started */
 	atomic_t pending;
 	ktime_t posted;
 	struct completion done;
 };
 
+/**
+ * kdsm_batch_init() - initialise an empty batch
+ * @batch: uninitialised
+ * @fabric: started
+ * @memory: for kdsm_batch_add()
+ */
 void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
 		     struct kdsm_memory *memory);
+/**
+ * kdsm_batch_add() - add an operation on the batch's memory
+ * @batch: not posted yet
+ * @op: filled in
+ */
 void kdsm_batch_add(struct kdsm_batch *batch, struct kdsm_operation *op);
-/* The same on another memory than the batch's. */
+/**
+ * kdsm_batch_add_to() - add an operation on another memory than the batch's
+ * @batch: not posted yet
+ * @memory: of the same fabric
+ * @op: filled in
+ */
 void kdsm_batch_add_to(struct kdsm_batch *batch, struct kdsm_memory *memory,
 		       struct kdsm_operation *op);
-/*
- * Start all of it: a chain of work requests with one doorbell for each peer.
- * Errors are left in the operations. Every batch that was posted must be
- * waited for until done, then finished.
+/**
+ * kdsm_batch_post() - start all operations of a batch
+ * @batch: initialised
+ *
+ * Each peer gets chains of work requests, each chain with one doorbell. Errors are stored in
+ * the status of the operations. The caller must call kdsm_batch_wait() until it returns 0,
+ * then kdsm_batch_finish().
  */
 void kdsm_batch_post(struct kdsm_batch *batch);
-/*
- * 0: done. -ETIMEDOUT, or -ERESTARTSYS at a signal (a fatal one only, if
- * killable): not done, wait again. With KDSM_NO_TIMEOUT and no signal it ends
- * in bounded time in any case, since peers that do not answer are dropped.
+/**
+ * kdsm_batch_wait() - wait until all operations of a batch are done
+ * @batch: posted
+ * @timeout_ns: timeout in ns, or KDSM_NO_TIMEOUT
+ * @state: TASK_INTERRUPTIBLE, TASK_KILLABLE or TASK_UNINTERRUPTIBLE
+ *
+ * With KDSM_NO_TIMEOUT and without a signal the wait still ends in bounded time, because the
+ * fabric drops the connections to peers that do not answer.
+ *
+ * Return: 0 if the batch is done; -ETIMEDOUT after the timeout; -ERESTARTSYS after a signal
+ * (with TASK_KILLABLE: a fatal one). After an error the batch is still in flight, and the
+ * caller must wait again.
  */
 int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state);
+/**
+ * kdsm_batch_finish() - store the results of a batch and free what the fabric allocated
+ * @batch: done
+ */
 void kdsm_batch_finish(struct kdsm_batch *batch);
 
 #define KDSM_NO_TIMEOUT		U64_MAX
 
-/* What takes up to so many ns on average is polled for: poll_us. Any context. */
+/**
+ * kdsm_poll_limit() - Return: the mean duration in ns up to which waiters poll instead of
+ * sleeping (module parameter poll_us). Any context.
+ */
 u64 kdsm_poll_limit(void);
 
 /* ---- messages (message.c) ---- */
 
-/*
- * Send a message to a peer (or serve it at once, if it is this node) and wait
- * for the reply. reply has room for *reply_length bytes, which is set to what
- * came. Returns the status that the handler gave, or -EHOSTDOWN, -EIO,
- * -ETIMEDOUT.
+/**
+ * kdsm_message() - send a request to a node and wait for the reply
+ * @fabric: started
+ * @node: the peer; if this node, the handler runs in the calling task
+ * @type: selects the handler
+ * @data: @length bytes, at most KDSM_MESSAGE_ROOM
+ * @length: in bytes
+ * @reply: room for the reply, or NULL
+ * @reply_length: room at @reply in bytes, set to the length of the reply; or NULL
+ *
+ * Return: the status that the handler returned; -EHOSTDOWN, -EIO or -ETIMEDOUT if the peer
+ * is down, the connection broke or the peer did not answer; -EPROTO if the reply is
+ * malformed; -ENOMEM.
  */
 int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 		 enum kdsm_message_type type, const void *data, unsigned int length,
 		 void *reply, unsigned int *reply_length);
 
-/* Of what kdsm_message() returned: its handler ran. If not, it may have, too. */
+/**
+ * kdsm_message_was_heard() - whether the peer answered a message
+ * @err: returned by kdsm_message()
+ *
+ * -ENOMEM counts as an answer, although this node may have run out of memory itself.
+ *
+ * Return: true if the peer answered. If false, the handler may have run or not.
+ */
 static inline bool kdsm_message_was_heard(int err)
 {
 	return err != -EIO && err != -EHOSTDOWN && err != -ETIMEDOUT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Inside the fabric: the structs that its files share. Nothing above the fabric
- * includes this.
+ * Structs, constants and functions that the files of the fabric share. The layers above the
+ * fabric include fabric.h instead.
  */
 #ifndef KDSM_FABRIC_INTERNAL_H
 #define KDSM_FABRIC_INTERNAL_H
@@ -21,109 +21,114 @@
 #include "fabric/fabric.h"
 #include "stats.h"
 
-/* Connections to one peer: one a CPU, at most so many. */
+/* Upper bound of the connections to one peer, of which there is one per online CPU */
 #define KDSM_QUEUES_MAX		4U
 /*
- * And one from a node to itself, on which nothing is done but to register memory.
- * Soft-RoCE executes what is local to a node again, too, when it repeats what was sent
- * before it; the second registration fails, and with it, after a while, the connection.
+ * Queue number of the connection from a node to itself that carries memory registrations
+ * only. On other connections Soft-RoCE could repeat a registration: when it retransmits a work
+ * request, it also executes the local work requests behind that request again. A repeated
+ * registration fails and in the end breaks the connection.
  */
 #define KDSM_QUEUE_REGISTER	KDSM_QUEUES_MAX
 #define KDSM_QUEUES		(KDSM_QUEUE_REGISTER + 1)
-/* Work requests of operations that may be posted on one connection. */
+/* Work requests of operations that may be in flight on one connection */
 #define KDSM_SEND_ROOM		128U
-/* Messages that may be posted on one connection and not be known to have arrived. */
+/* Messages that may be posted on one connection before a signalled send completes */
 #define KDSM_MESSAGE_SENDS	64U
-/* Every so many of them one is signalled, and its completion tells of all before. */
+/* Distance of signalled sends, in messages; a completion covers all sends before it */
 #define KDSM_SIGNAL_EVERY	16U
-/* Work requests in one chain. */
+/* Upper bound of the work requests in one chain */
 #define KDSM_CHAIN_MAX		32U
-/* Receives beyond the credits: notices take one without asking. */
+/* Posted receives per connection; the surplus is for notices, which need no credit */
 #define KDSM_RECEIVES		(KDSM_CREDITS + 32U)
 
 /*
- * Answer times: a peer that does not acknowledge is given up by the transport
- * after 7 x 4.096 us x 2^17 = 3.8 s, and one that acknowledges, but does not
- * reply to a message, after KDSM_REPLY_TIMEOUT.
+ * Acknowledgment timeout: 4.096 us x 2^17 = 0.54 s. With KDSM_RETRY_COUNT retries the
+ * transport fails the connection to a peer that does not acknowledge after 7 x 0.54 s = 3.8 s.
  */
 #define KDSM_ACK_TIMEOUT	17
-#define KDSM_RETRY_COUNT	6	/* Soft-RoCE takes 7 for ever */
+#define KDSM_RETRY_COUNT	6	/* retransmissions; Soft-RoCE retries forever with 7 */
+/* Timeout for the reply of a peer that acknowledges the request, in jiffies */
 #define KDSM_REPLY_TIMEOUT	(30 * HZ)
-/* After so long without an answer the transport is asked whether the peer is there. */
+/* Interval of kdsm_connection_nudge() while a reply is overdue, in jiffies */
 #define KDSM_NUDGE_AFTER	(3 * HZ)
 
 enum kdsm_connection_state {
 	KDSM_CONNECTION_IDLE,		/* no queue pair */
-	KDSM_CONNECTION_CONNECTING,	/* being made; not yet to be used */
+	KDSM_CONNECTION_CONNECTING,	/* nothing may be posted yet */
 	KDSM_CONNECTION_UP,
-	KDSM_CONNECTION_BROKEN,		/* teardown is queued or runs */
+	KDSM_CONNECTION_BROKEN,		/* the teardown is queued or runs */
 };
 
-/* A buffer for one message that arrives. */
+/* The buffer of one posted receive */
 struct kdsm_receive {
 	struct ib_cqe cqe;
 	struct kdsm_connection *connection;
 	u64 dma;
 	void *buffer;
-	struct work_struct work;	/* serves it where that may sleep */
+	struct work_struct work;	/* serves the request in a context that may sleep */
 };
 
 /*
- * A buffer for one message that leaves. On a connection that this node made it
- * holds a request and is busy until the reply is here; on one that it accepted
- * the slot with the same number holds the reply, and is busy from the arrival of
- * the request until the reply is posted.
+ * The buffer of one message to send. On a connection that this node made, the slot holds a
+ * request and is busy until the reply arrives. On a connection that this node accepted, the
+ * slot with the same number holds the reply and is busy from the arrival of the request until
+ * the reply is posted.
  */
 struct kdsm_slot {
 	struct kdsm_connection *connection;
 	u64 dma;
 	void *buffer;
-	u16 sequence;		/* in the cookie: tells a late reply */
-	struct kdsm_call *call;	/* request: who gets the reply */
+	u16 sequence;		/* part of the cookie, to recognise a late reply */
+	struct kdsm_call *call;	/* request in flight: the call that gets the reply */
 };
 
 /*
- * One queue pair to or from a peer. The lock guards the state, room, the slots
- * and the list of chains; it is taken with bottom halves off, as completions
- * take it in softirq. Locks nest: poll_lock, then lock.
+ * One queue pair to or from a peer. lock protects state, room, chains, sends, unsignalled, the
+ * slots and nudging. Tasks take lock with bottom halves off, because completions take it in
+ * softirq. lock nests inside poll_lock.
  */
 struct kdsm_connection {
 	struct kdsm_fabric *fabric;
 	struct kdsm_peer *peer;
 	unsigned int queue;
-	bool accepted;		/* made by the peer */
+	bool accepted;		/* the peer made the connection */
 	struct kref kref;
 	struct list_head link;	/* accepted: in fabric->accepted */
 
-	struct mutex setup;	/* one attempt to connect at a time */
+	struct mutex setup;	/* held during an attempt to connect */
 	struct rdma_cm_id *id;
 	struct ib_qp *qp;
 	struct ib_cq *cq;
 	struct tasklet_struct tasklet;
-	spinlock_t poll_lock;		/* one task or tasklet takes completions */
-	bool cq_dead;		/* under poll_lock */
+	spinlock_t poll_lock;		/* held while completions are taken from cq */
+	bool cq_dead;		/* protected by poll_lock */
 
-	struct completion event;	/* of rdma_cm, while connecting */
+	struct completion event;	/* an event of rdma_cm, while connecting */
 	int event_status;
-	u64 incarnation;	/* of the peer, as it said */
-	u32 given_up;		/* made here: by the peer, as the acceptance said; or the peer */
+	u64 incarnation;	/* of the peer, from its hello or welcome */
+	/*
+	 * Accepted: how often this node had given up the peer when it accepted. Made here:
+	 * how often the peer had given up this node, from its welcome.
+	 */
+	u32 given_up;
 	u64 tie;		/* made here: see kdsm_fabric_tie() */
 
 	spinlock_t lock;		/* see above */
 	enum kdsm_connection_state state;
 	unsigned int room;	/* work requests that chains may still post */
-	struct list_head chains;	/* posted */
+	struct list_head chains;	/* in flight */
 	unsigned int sends;	/* messages that may still be posted */
 	unsigned int unsignalled;	/* messages since the last signalled one */
-	struct ib_cqe sent;	/* of messages */
-	unsigned long free_slots;	/* bit mask */
+	struct ib_cqe sent;	/* for completions of signalled messages */
+	unsigned long free_slots;	/* bit mask of slots */
 	struct kdsm_slot slots[KDSM_CREDITS];
 	struct kdsm_receive receives[KDSM_RECEIVES];
-	wait_queue_head_t wait;	/* for room, a slot, or the end of the state */
+	wait_queue_head_t wait;	/* for room, sends, a slot, or a change of state */
 	struct ib_cqe nudge;
-	bool nudging;		/* one is under way */
+	bool nudging;		/* a nudge is in flight */
 
-	void *buffers;		/* of slots and receives; one mapping */
+	void *buffers;		/* of slots and receives, with one DMA mapping */
 	u64 buffers_dma;
 	struct work_struct teardown;
 };
@@ -133,16 +138,17 @@ struct kdsm_peer {
 	unsigned int node;
 	struct sockaddr_storage address;
 	struct kdsm_connection *queues[KDSM_QUEUES];	/* made on first use */
-	struct mutex lock;	/* guards the making of queues, incarnation, tie */
+	struct mutex lock;	/* protects the creation of queues, incarnation, untied, tie */
 	u64 incarnation;
 	u64 tie;		/* see kdsm_fabric_tie() */
-	u32 untied;		/* how often this incarnation of it has given up this node */
-	u32 given_up;		/* how often this node has given up it; under accepted_lock */
-	bool away;		/* given up, and not heard of since */
+	u32 untied;		/* how often the peer's incarnation has given up this node */
+	/* How often this node has given up the peer; protected by accepted_lock */
+	u32 given_up;
+	bool away;		/* given up, and no greeting from the peer since */
 	u32 state;		/* enum kdsm_peer_state */
-	unsigned long retry_at;	/* jiffies: no attempt before, while down */
-	unsigned int backoff;	/* jiffies */
-	u32 latency;		/* running mean of waits, ns */
+	unsigned long retry_at;	/* while down: next attempt to connect, in jiffies */
+	unsigned int backoff;	/* in jiffies */
+	u32 latency;		/* running mean of waits for batches, in ns */
 	atomic64_t connects, errors;
 	struct kdsm_counters __percpu *counters;
 };
@@ -152,22 +158,23 @@ struct kdsm_fabric {
 	const struct kdsm_fabric_upcalls *up;
 	u64 incarnation;
 	u32 domain;
-	unsigned int queues;	/* connections to each peer, for its CPUs */
+	unsigned int queues;	/* connections to each peer */
 	struct ib_device *device;
-	bool device_is_software;	/* it works on the CPUs of both ends */
+	bool device_is_software;	/* CPUs of both nodes execute each operation */
 	struct ib_pd *pd;
 	struct rdma_cm_id *listener;
 	struct workqueue_struct *workqueue;
 	struct xarray memories;	/* by id */
 	/*
-	 * Read-held from getting a connection to having posted on it. Taken for
-	 * writing after connections were stopped: then nobody is at it any more.
+	 * A task holds gate for reading from the choice of a connection until it has posted
+	 * everything on that connection. kdsm_connection_stop() takes gate for writing after
+	 * it has broken all connections, and so waits for the last such task.
 	 */
 	struct percpu_rw_semaphore gate;
-	struct mutex disconnect_lock;	/* guards the next */
-	bool disconnected;		/* no device resource is left */
+	struct mutex disconnect_lock;	/* protects disconnected */
+	bool disconnected;		/* the fabric holds no resource of the device */
 	char device_name[IB_DEVICE_NAME_MAX];
-	struct mutex accepted_lock;	/* guards the list */
+	struct mutex accepted_lock;	/* protects accepted, and given_up of the peers */
 	struct list_head accepted;
 	atomic_t accepted_count;
 	wait_queue_head_t accepted_wait;
@@ -177,33 +184,36 @@ struct kdsm_fabric {
 };
 
 /*
- * The calls up inside the fabric: connection.c and message.c are below the files that
- * they call through fabric->up. device.c has the table.
+ * Calls up inside the fabric. connection.c and message.c call the files above them through
+ * fabric->up, which points to the table in device.c.
  */
 struct kdsm_fabric_upcalls {
-	/* A connection was allocated: initialise its slots and receives. */
+	/* Initialise the slots and receives of a connection that was just allocated */
 	void (*created)(struct kdsm_connection *connection);
-	/* Its queue pair is there: post receives. 0 or an error of ib_post_recv(). */
+	/* Post receives on the new queue pair. 0 or an error of ib_post_recv(). */
 	int (*queue_pair_created)(struct kdsm_connection *connection);
-	/* Its queue pair is gone: fail every chain and every call that is left. */
+	/* Fail all chains and calls still listed, after the queue pair was destroyed */
 	void (*queue_pair_gone)(struct kdsm_connection *connection);
-	/* A connection that this node made broke and is idle: try to connect it again. */
+	/* Connect again a connection that this node made, which broke and is now idle */
 	void (*broken)(struct kdsm_connection *connection);
-	/* The messages that the fabric itself serves; context is the fabric. */
+	/* Handlers of the messages that the fabric itself serves; context is the fabric */
 	kdsm_handler_t handlers[KDSM_MESSAGE_TYPES];
 };
 
 /* ---- connection.c ---- */
 
-/* An idle connection, with one reference. ERR_PTR(-ENOMEM). */
+/* Return an idle connection with one reference, or ERR_PTR(-ENOMEM) */
 struct kdsm_connection *kdsm_connection_create(struct kdsm_peer *peer,
 					       unsigned int queue, bool accepted);
 void kdsm_connection_put(struct kdsm_connection *connection);
-/* The queue pair, once the id has a device. */
+/* Create the queue pair. connection->id must have a device. */
 int kdsm_connection_create_qp(struct kdsm_connection *connection);
-/* Drains it first: no completion comes any more. */
+/* Drain and destroy the queue pair. No completion arrives after this returns. */
 void kdsm_connection_destroy_qp(struct kdsm_connection *connection);
-/* With the lock, and up: may what was meant for that tie be posted on it? 0: any. */
+/*
+ * Whether an operation meant for a tie may be posted; tie 0 matches every connection. Caller
+ * holds connection->lock and has found the connection up.
+ */
 static inline bool kdsm_connection_is_tied(const struct kdsm_connection *connection, u64 tie)
 {
 	return !tie || connection->tie == tie;
@@ -211,18 +221,18 @@ static inline bool kdsm_connection_is_tied(const struct kdsm_connection *connect
 
 void kdsm_connection_set_state(struct kdsm_connection *connection,
 			       enum kdsm_connection_state state);
-/* Something went wrong: fail all that is under way, then be idle. Any context. */
+/* If the connection is up, set it broken and queue its teardown. Any context. */
 void kdsm_connection_break(struct kdsm_connection *connection);
-/* Take completions now, if nobody else does. */
+/* Take completions, unless another task or the tasklet is taking them */
 void kdsm_connection_poll(struct kdsm_connection *connection);
 /*
- * A reply is overdue. If the peer took the request and then vanished, nothing is
- * under way that the transport could give up: write nothing, to be acknowledged.
+ * Post an empty RDMA write because a reply is overdue. If the peer vanished after it
+ * acknowledged the request, nothing else is in flight for which the transport could time out.
  */
 void kdsm_connection_nudge(struct kdsm_connection *connection);
 /*
- * No connection is up any more, none comes, and none has resources of the
- * device; those made here stay allocated until kdsm_connection_free_all().
+ * Break all connections, prevent new ones, and wait until none holds a resource of the device.
+ * The connections that this node made stay allocated until kdsm_connection_free_all().
  */
 void kdsm_connection_stop(struct kdsm_fabric *fabric);
 void kdsm_connection_free_all(struct kdsm_fabric *fabric);
@@ -230,32 +240,33 @@ void kdsm_connection_free_all(struct kdsm_fabric *fabric);
 /* ---- connect.c ---- */
 
 /*
- * The connection of this CPU to a peer, up, connecting it if need be; it stays
- * allocated as long as the fabric, but may break at any time. Sleeps.
- * ERR_PTR(-EHOSTDOWN), ERR_PTR(-ENOMEM).
+ * Return this CPU's connection to a peer, and connect it if it is not up. The connection stays
+ * allocated as long as the fabric, but may break at any time. ERR_PTR(-EHOSTDOWN),
+ * ERR_PTR(-ENOMEM). Sleeps. Caller holds fabric->gate for reading if it posts.
  */
 struct kdsm_connection *kdsm_connection_get(struct kdsm_fabric *fabric,
 					    unsigned int node);
-/* The same for a certain queue. */
+/* The same for the connection with a given queue number */
 struct kdsm_connection *kdsm_connection_get_queue(struct kdsm_peer *peer,
 						  unsigned int queue);
 
 /*
- * A peer said which incarnation of it is there, and how often it has given up this node.
- * If it came up anew, all that was known of its former life is void. Returns the tie.
+ * Process the incarnation and the give-up count of a peer's hello or welcome. If the
+ * incarnation is another one, drop everything that belongs to the former one. Return the tie
+ * of the greeting.
  */
 u64 kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation, u32 given_up);
 
 /* ---- accept.c ---- */
 
-/* Make the listening id; this finds the device. */
+/* Create the listening id, which also finds the device. -ENODEV: no device has the address. */
 int kdsm_accept_bind(struct kdsm_fabric *fabric);
 
 /* ---- memory.c ---- */
 
 struct kdsm_chunk {
 	unsigned int count;	/* of pages */
-	struct ib_mr *mr;	/* under memory->lock */
+	struct ib_mr *mr;	/* protected by memory->lock */
 	u32 key;		/* 0: not registered */
 	struct sg_table table;
 	struct page *pages[];
@@ -266,61 +277,65 @@ struct kdsm_memory {
 	u32 id;
 	u64 size;
 	bool read_only;		/* for peers */
-	u32 domain;		/* enum kdsm_domain: who does its atomics */
+	u32 domain;		/* enum kdsm_domain: the CPUs or the device do the atomics */
 	unsigned long chunks_count;
-	refcount_t references;	/* the owner's, and of requests that are served */
+	refcount_t references;	/* one of the creator, one of each request being served */
 	struct completion released;
-	atomic64_t resident;
-	struct mutex lock;	/* guards allocation and registration of chunks */
-	struct kdsm_chunk **chunks;	/* set once; read without the lock */
-	u32 *keys[];		/* of each peer's chunks, made on first use; 0: ask */
+	atomic64_t resident;	/* bytes */
+	struct mutex lock;	/* protects allocation and registration of chunks */
+	struct kdsm_chunk **chunks;	/* each set once; read without lock */
+	u32 *keys[];		/* by peer, allocated on first use; key 0: not known */
 };
 
-/* The chunk, allocated by this call if need be; NULL: no memory. Sleeps. */
+/* Return the chunk, allocated if necessary, or NULL without memory. Sleeps. */
 struct kdsm_chunk *kdsm_chunk_get(struct kdsm_memory *memory, unsigned long index);
-/* No chunk is registered any more. */
+/* End the registration of all chunks. All connections are stopped. */
 void kdsm_memory_unregister_all(struct kdsm_fabric *fabric);
-/* Forget the keys of a peer, which came up anew. */
+/* Forget the keys of a peer that came up with another incarnation */
 void kdsm_memory_forget(struct kdsm_fabric *fabric, unsigned int node);
 u32 kdsm_memory_id(const struct kdsm_memory *memory);
 u64 kdsm_memory_size(const struct kdsm_memory *memory);
 bool kdsm_memory_read_only(const struct kdsm_memory *memory);
-/* Who does atomics on it: that of the cluster, unless it is KDSM_MEMORY_DEVICE. */
+/* The domain of atomics: that of the fabric, except with KDSM_MEMORY_DEVICE */
 u32 kdsm_memory_domain(const struct kdsm_memory *memory);
-/* The memory with this id, with a reference, or NULL. Any context. */
+/* Return the memory with this id and take a reference, or NULL. Any context. */
 struct kdsm_memory *kdsm_memory_lookup(struct kdsm_fabric *fabric, u32 id);
 void kdsm_memory_put(struct kdsm_memory *memory);
 /*
- * Copy between this node's part and a buffer; a compare-and-swap or fetch-and-add
- * of the CPU's own on it. Without can_sleep in any context, and -EAGAIN where
- * the chunk does not exist yet. -ENOMEM.
+ * Copy between this node's part and a buffer. Any context if can_sleep is false. 0; -ENOMEM;
+ * -EAGAIN if can_sleep is false and a chunk does not exist yet.
  */
 int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
 		     unsigned int length, bool write, bool can_sleep);
+/* Compare-and-swap or fetch-and-add by this CPU; context and errors as kdsm_memory_copy() */
 int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset, u64 operand,
 		       u64 compare, u64 *former, bool can_sleep);
 
 /* ---- keys.c ---- */
 
-/* Key of the chunk at offset on a peer, asking it if need be. Sleeps. */
+/*
+ * Get the key of a peer's chunk at offset, and request it from the peer if it is not known.
+ * Caller holds fabric->gate for reading. 0, -ENOMEM, -EHOSTDOWN, -EIO. Sleeps.
+ */
 int kdsm_memory_key(struct kdsm_memory *memory, unsigned int node, u64 offset,
 		    u32 *key);
-/* KDSM_MESSAGE_KEYS. May register chunks. */
+/* Handler of KDSM_MESSAGE_KEYS: register the chunks and reply their keys */
 int kdsm_memory_serve_keys(void *context, struct kdsm_request *request);
 
 /* ---- batch.c ---- */
 
-/* What a batch has started: a chain of work requests, or a delegation. */
+/* A piece of a batch in flight: a chain of work requests, or a delegation */
 struct kdsm_part {
 	struct list_head link;		/* in batch->parts */
 	struct kdsm_batch *batch;
-	struct kdsm_connection *connection;	/* NULL: could not be posted */
+	struct kdsm_connection *connection;	/* NULL: not posted */
 	void (*release)(struct kdsm_part *part);
 };
 
 /*
- * The last touch of a part: the batch may be gone when this returns. A task that sees
- * batch->done also sees all that the part wrote before.
+ * End one part. The caller must not touch the part or the batch afterwards, because the waiter
+ * may have freed them. A task that sees batch->done complete also sees all writes that
+ * preceded this call in every part.
  */
 static inline void kdsm_batch_part_done(struct kdsm_batch *batch)
 {
@@ -333,7 +348,7 @@ static inline bool kdsm_operation_is_atomic(const struct kdsm_operation *op)
 	return op->opcode == KDSM_OP_CAS || op->opcode == KDSM_OP_FAA;
 }
 
-/* Of the peer that it is on. */
+/* The counters of the peer that executes the operation */
 static inline struct kdsm_counters __percpu *
 kdsm_operation_counters(const struct kdsm_batch *batch, const struct kdsm_operation *op)
 {
@@ -343,21 +358,22 @@ kdsm_operation_counters(const struct kdsm_batch *batch, const struct kdsm_operat
 /* ---- operation.c ---- */
 
 /*
- * With the gate held. Take count operations, at most KDSM_CHAIN_MAX, all there are in
- * the list, and post them on the connection, in order. What cannot be posted has its
- * status; the rest is a part of the batch. Sleeps for room.
+ * Post all operations of the list on the connection, in order, as one chain. count is the
+ * length of the list, at most KDSM_CHAIN_MAX. An operation that cannot be posted gets a
+ * status; the others become a part of the batch. Caller holds fabric->gate for reading. Sleeps
+ * until the connection has room.
  */
 void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned int count,
 		      struct kdsm_connection *connection);
-/* After the queue pair is gone: all chains on it that are not done have failed. */
+/* Fail all chains that are not done. The connection's queue pair is destroyed. */
 void kdsm_operation_fail(struct kdsm_connection *connection);
 
 /* ---- delegate.c ---- */
 
 void kdsm_delegate_atomic(struct kdsm_batch *batch, struct kdsm_operation *op);
-/* Is it better to ask for a few such gets by message? */
+/* Whether several such gets cost less as one message than as RDMA reads */
 bool kdsm_delegates_get(const struct kdsm_fabric *fabric, const struct kdsm_operation *op);
-/* Ask for all gets of the list, which are on one peer. */
+/* Request all gets of the list, which are on one peer */
 void kdsm_delegate_gets(struct kdsm_batch *batch, struct list_head *gets);
 void kdsm_delegate_find(struct kdsm_batch *batch, struct kdsm_operation *op);
 void kdsm_delegate_steal(struct kdsm_batch *batch, struct kdsm_operation *op);
@@ -368,63 +384,67 @@ int kdsm_delegate_serve_gather(void *context, struct kdsm_request *request);
 /* ---- find.c ---- */
 
 /*
- * Do what find says, which was checked, on this node's part. Without can_sleep in any
- * context, and -EAGAIN, with nothing changed, where memory does not exist yet. -ENOMEM, -EIO,
- * -EOPNOTSUPP.
+ * Find or put a node on this node's part. The caller has checked find. Any context if
+ * can_sleep is false. 0; -ENOMEM, -EIO, -EOPNOTSUPP; -EAGAIN, with nothing changed, if
+ * can_sleep is false and a chunk does not exist yet.
  */
 int kdsm_find(struct kdsm_memory *memory, u64 index, struct kdsm_find *find, bool can_sleep);
-/* What is asked of a peer, and what it answers: 0 or -EPROTO. */
+/* Fill in the request to a peer */
 void kdsm_find_ask(struct kdsm_wire_find *wire, const struct kdsm_operation *op);
+/* Check a peer's reply and store it in find. 0 or -EPROTO. */
 int kdsm_find_answered(struct kdsm_find *find, const struct kdsm_wire_found *found);
 int kdsm_find_serve(void *context, struct kdsm_request *request);
 
 /* ---- steal.c ---- */
 
 /*
- * Do what theft says, which was checked, on this part, that of node; the tasks come to
- * tasks, theft->most of them at most. Without can_sleep in any context, and -EAGAIN, with
- * nothing changed, where memory does not exist yet. -ENOMEM, -EIO.
+ * Steal up to theft->most tasks from this node's part and store them in tasks. The caller has
+ * checked theft; node is the number of this node. Any context if can_sleep is false. 0;
+ * -ENOMEM, -EIO; -EAGAIN, with nothing changed, if can_sleep is false and a chunk does not
+ * exist yet.
  */
 int kdsm_steal(struct kdsm_memory *memory, unsigned int node, u64 crew,
 	       struct kdsm_theft *theft, struct kdsm_task_packed *tasks, bool can_sleep);
-/* What is asked of a peer, the longest answer, and what it answers: 0 or -EPROTO. */
+/* Fill in the request to a peer */
 void kdsm_steal_ask(struct kdsm_wire_steal *wire, const struct kdsm_operation *op);
+/* Upper bound of the length of the reply, in bytes */
 unsigned int kdsm_steal_reply(const struct kdsm_theft *theft);
+/* Check a peer's reply and store it in theft. 0 or -EPROTO. */
 int kdsm_steal_answered(struct kdsm_theft *theft, const void *reply, unsigned int length);
 int kdsm_steal_serve(void *context, struct kdsm_request *request);
 
 /* ---- message.c ---- */
 
-/* A request under way. done() is called once, in softirq or by a task. */
+/* A request in flight. The fabric calls done() once, in softirq or in a task. */
 struct kdsm_call {
 	int status;		/* of the reply, or -EIO */
-	void *reply;		/* room for reply_length bytes; then what came */
-	unsigned int reply_length;
+	void *reply;		/* room for reply_length bytes */
+	unsigned int reply_length;	/* set to the length of the reply */
 	void (*done)(struct kdsm_call *call);
-	struct kdsm_connection *connection;	/* that it was sent on */
-	u64 tie;		/* of the batch that it is for, or 0 */
+	struct kdsm_connection *connection;	/* that carries the request */
+	u64 tie;		/* the tie of the batch, or 0 */
 };
 
-/*
- * A request that is served: what handlers see, and the connection that the
- * reply takes.
- */
+/* A request being served: the part that handlers see, and the connection for the reply */
 struct kdsm_serving {
 	struct kdsm_request request;
 	struct kdsm_connection *connection;
 };
 
-/* kdsm_message() for who holds the gate. */
+/* As kdsm_message(), but the caller holds fabric->gate for reading */
 int kdsm_message_gated(struct kdsm_fabric *fabric, unsigned int node,
 		       enum kdsm_message_type type, const void *data,
 		       unsigned int length, void *reply, unsigned int *reply_length);
-/* With the gate held. Send; done() follows if and only if this returns 0. Sleeps for a credit. */
+/*
+ * Send a request. The fabric calls done() if and only if this returns 0. Caller holds
+ * fabric->gate for reading. Sleeps until a slot is free.
+ */
 int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 		   enum kdsm_message_type type, const void *data,
 		   unsigned int length, struct kdsm_call *call);
 void kdsm_message_setup(struct kdsm_connection *connection);
 int kdsm_message_post_receives(struct kdsm_connection *connection);
-/* After the queue pair is gone: no reply comes any more. */
+/* Fail all calls without a reply. The connection's queue pair is destroyed. */
 void kdsm_message_fail(struct kdsm_connection *connection);
 
 #endif /* KDSM_FABRIC_INTERNAL_H */

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Active messages: a short request that a handler in the peer's kernel answers.
+ * Messages: short requests that a handler in the kernel of the peer serves and answers. The
+ * handlers are in the layers above and, for the fabric's own messages, in the table in device.c.
  *
- * A connection has KDSM_CREDITS slots. A request takes one until its reply is
- * here, so never more requests are under way than the peer has receives for, and
- * every reply finds a receive here. The reply leaves from the slot of the same
- * number at the other end.
+ * A connection has KDSM_CREDITS slots. A request occupies a slot until its reply arrives, and
+ * the reply leaves from the slot with the same number at the other end. So the sender never has
+ * more requests in flight than the peer has posted receives, and every reply finds a posted
+ * receive.
  *
- * Most sends are not signalled. A slot can be written again all the same: what
- * follows (the reply, or the next request with its number) tells that the message
- * arrived, and should the device repeat it for want of an acknowledgment, it is
- * dropped as a duplicate unread. Only the room in the send queue has to be
- * counted, for which one in KDSM_SIGNAL_EVERY is signalled.
+ * Most sends are not signalled. A slot can be rewritten nevertheless, because a later message
+ * shows that the former one arrived: the reply shows it for a request, and the next request
+ * with the same slot number shows it for a reply. If the device retransmits the former message
+ * for want of an acknowledgment, the receiving device drops the duplicate unread. Only the room
+ * in the send queue must be counted, so one send in KDSM_SIGNAL_EVERY is signalled.
  */
 #include <linux/slab.h>
 
@@ -36,7 +37,7 @@ void kdsm_message_setup(struct kdsm_connection *connection)
 
 /* ---- slots ---- */
 
-/* A free slot of a connection that is up, or NULL; *over: it is not up. */
+/* Take a free slot, or return NULL. *over is set if the connection is not up. */
 static struct kdsm_slot *kdsm_slot_get(struct kdsm_connection *connection, bool *over)
 {
 	struct kdsm_slot *slot = NULL;
@@ -111,13 +112,14 @@ static int kdsm_receive_post(struct kdsm_receive *receive)
 }
 
 /*
- * Send what is in the slot, for which there is room: a request, whose slot stays
- * busy until the reply, or the reply to what came in receive, which is posted
- * again. -EIO: the connection is not up, or posting failed; nothing follows then.
+ * Send the message in the slot. For a request, call is set and the slot stays busy until the
+ * reply arrives. For a reply, receive is the buffer of its request and is posted again. The
+ * caller has taken one of connection->sends. -EIO: the connection is not up, is of another tie,
+ * or posting failed; done() of the call does not follow.
  *
- * The reply goes first, since somebody waits for it. The peer may ask again before
- * the receive is back, from the same slot; the receives beyond the credits are as
- * many as there are slots.
+ * The reply is posted before the receive, because a task of the peer waits for the reply. The
+ * peer may then send the next request from the same slot before the receive is posted again,
+ * which is safe because there are as many receives beyond the credits as there are slots.
  */
 static int kdsm_slot_send(struct kdsm_slot *slot, unsigned int length,
 			  struct kdsm_call *call, struct kdsm_receive *receive)
@@ -143,7 +145,7 @@ static int kdsm_slot_send(struct kdsm_slot *slot, unsigned int length,
 	spin_lock_bh(&connection->lock);
 	if (call && connection->state == KDSM_CONNECTION_UP &&
 	    !kdsm_connection_is_tied(connection, call->tie)) {
-		/* It is as good as new. */
+		/* Nothing was posted, so the connection stays usable and the room returns. */
 		connection->sends++;
 		untied = true;
 	} else if (connection->state == KDSM_CONNECTION_UP) {
@@ -180,7 +182,7 @@ static void kdsm_header_write(struct kdsm_slot *slot, u16 type, unsigned int len
 
 /* ---- receives ---- */
 
-/* The lock keeps the queue pair: it goes only after the state was left. */
+/* The queue pair exists while the lock is held and the state is up. */
 static void kdsm_receive_repost(struct kdsm_receive *receive)
 {
 	struct kdsm_connection *connection = receive->connection;
@@ -220,7 +222,7 @@ static int kdsm_message_dispatch(struct kdsm_fabric *fabric, unsigned int type,
 	return handler ? handler(fabric->config.context, request) : -EOPNOTSUPP;
 }
 
-/* The slot for the reply to a request, or NULL: there can be no such request. */
+/* Take the slot for the reply to a request; NULL if the request's cookie is invalid */
 static struct kdsm_slot *kdsm_reply_slot(struct kdsm_connection *connection, u32 cookie)
 {
 	unsigned int i = cookie & 0xffff;
@@ -234,7 +236,7 @@ static struct kdsm_slot *kdsm_reply_slot(struct kdsm_connection *connection, u32
 	return was_free ? &connection->slots[i] : NULL;
 }
 
-/* Take room for the reply. True also if there is nobody to reply to: *over. */
+/* Take room for the reply. Also true if the connection is not up, which sets *over. */
 static bool kdsm_reply_room(struct kdsm_connection *connection, bool *over)
 {
 	bool room;
@@ -247,7 +249,10 @@ static bool kdsm_reply_room(struct kdsm_connection *connection, bool *over)
 	return room || *over;
 }
 
-/* Serve and reply, if still asked. False: it has to be done where it may sleep. */
+/*
+ * Serve a request and reply, if the connection is still up. Return false if the request must be
+ * served in a context that may sleep.
+ */
 static bool kdsm_message_serve(struct kdsm_receive *receive, bool can_sleep)
 {
 	struct kdsm_connection *connection = receive->connection;
@@ -309,7 +314,10 @@ static bool kdsm_message_request(struct kdsm_receive *receive)
 		return false;
 	if (kdsm_message_serve(receive, false))
 		return true;
-	/* The work's reference. The buffer stays untouched until it is served. */
+	/*
+	 * The work drops this reference. The receive is not posted again before the work has
+	 * served the request, so the buffer stays unchanged.
+	 */
 	kref_get(&connection->kref);
 	queue_work(connection->fabric->workqueue, &receive->work);
 	return true;
@@ -343,12 +351,15 @@ static bool kdsm_message_reply(struct kdsm_receive *receive)
 	call->status = status;
 	call->reply_length = status ? 0 : length;
 	memcpy(call->reply, header + 1, call->reply_length);
-	/* Receive and credit come back before the caller can ask again. */
+	/* Return the receive and the slot before the caller can send the next request. */
 	kdsm_receive_repost(receive);
 	spin_lock_bh(&connection->lock);
 	kdsm_slot_free_locked(slot);
 	spin_unlock_bh(&connection->lock);
-	/* Who waits for a slot looks under the lock, after it is in the queue. */
+	/*
+	 * No wakeup is lost: a waiter adds itself to the wait queue before it looks for a slot
+	 * under the lock.
+	 */
 	if (wq_has_sleeper(&connection->wait))
 		wake_up(&connection->wait);
 	call->done(call);
@@ -392,7 +403,7 @@ nonsense:
 	kdsm_connection_break(connection);
 }
 
-/* No completion and no reply comes any more. */
+/* The queue pair is destroyed: no completion and no reply arrives concurrently. */
 void kdsm_message_fail(struct kdsm_connection *connection)
 {
 	struct kdsm_call *call;
@@ -415,7 +426,7 @@ void kdsm_message_fail(struct kdsm_connection *connection)
 	}
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 		   enum kdsm_message_type type, const void *data, unsigned int length,
@@ -470,7 +481,7 @@ static bool kdsm_sync_call_wait(struct kdsm_sync_call *sync)
 	return false;
 }
 
-/* A message to this very node, without the network. */
+/* Serve a message of this node to itself in the calling task, without the network */
 static int kdsm_message_self(struct kdsm_fabric *fabric, enum kdsm_message_type type,
 			     const void *data, unsigned int length, void *reply,
 			     unsigned int *reply_length)
@@ -532,7 +543,7 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 {
 	int err;
 
-	/* Without the gate: the handler may send messages, and takes it then. */
+	/* Do not hold the gate: the handler may send messages, for which it takes the gate. */
 	if (node == fabric->config.node)
 		return kdsm_message_self(fabric, type, data, length, reply, reply_length);
 	percpu_down_read(&fabric->gate);
