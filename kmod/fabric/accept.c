@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Peers that connect: who they say they are is checked, and what does not fit is
- * refused, counted, and logged once a second at most.
+ * Accepting connections of peers. This node compares the hello of a peer with its own
+ * configuration, and refuses, counts and logs (at most once a second) a hello that differs.
+ * kdsm_fabric_give_up() is here, too, because it breaks accepted connections. connect.c has the
+ * other side.
  */
 #include <linux/ratelimit.h>
 #include <net/ipv6.h>
@@ -21,7 +23,7 @@ static bool kdsm_same_host(const struct sockaddr *a, const struct sockaddr_stora
 			       &((const struct sockaddr_in6 *)b)->sin6_addr);
 }
 
-/* Who asks, and may it? 0 or enum kdsm_refusal; counts what it refuses. */
+/* Return 0 if the hello is acceptable, or enum kdsm_refusal. Counts refusals. */
 static int kdsm_check_hello(struct kdsm_fabric *fabric, const struct rdma_cm_id *id,
 			    const struct kdsm_wire_hello *hello, unsigned int length)
 {
@@ -75,7 +77,7 @@ refused:
 	return reason;
 }
 
-/* A queue that the peer had before and makes again is dead at its end. */
+/* Break the peer's former connection of the same queue number: the peer's end no longer exists. */
 static void kdsm_accept_replaces(struct kdsm_peer *peer, unsigned int queue)
 {
 	struct kdsm_fabric *fabric = peer->fabric;
@@ -88,7 +90,10 @@ static void kdsm_accept_replaces(struct kdsm_peer *peer, unsigned int queue)
 	mutex_unlock(&fabric->accepted_lock);
 }
 
-/* Is there one left that the peer made before it was given up? Break them. */
+/*
+ * Break all connections that the peer made before this node gave up the peer, or in a former
+ * incarnation. Return whether there were any.
+ */
 static bool kdsm_accept_has_old(struct kdsm_peer *peer)
 {
 	struct kdsm_fabric *fabric = peer->fabric;
@@ -112,13 +117,16 @@ void kdsm_fabric_give_up(struct kdsm_fabric *fabric, unsigned int node, bool ane
 	struct kdsm_peer *peer = &fabric->peers[node];
 
 	if (!anew) {
-		/* Who connects from now on is told; see kdsm_accept_request(). */
+		/* The welcome of later connections carries the count; see kdsm_accept_request(). */
 		mutex_lock(&fabric->accepted_lock);
 		WRITE_ONCE(peer->given_up, peer->given_up + 1);
 		WRITE_ONCE(peer->away, true);
 		mutex_unlock(&fabric->accepted_lock);
 	}
-	/* A teardown drains the queue pair before it takes the connection off the list. */
+	/*
+	 * The teardown removes a connection from the list after draining the queue pair. So when
+	 * no such connection is listed, no operation of the peer on them is in flight.
+	 */
 	add_wait_queue(&fabric->accepted_wait, &wait);
 	while (kdsm_accept_has_old(peer))
 		wait_woken(&wait, TASK_UNINTERRUPTIBLE, MAX_SCHEDULE_TIMEOUT);
@@ -160,7 +168,7 @@ static int kdsm_accept_request(struct kdsm_fabric *fabric, struct rdma_cm_id *id
 		goto reject;
 	peer = &fabric->peers[le16_to_cpu(hello->node)];
 	kdsm_peer_greeted(peer, le64_to_cpu(hello->incarnation), le32_to_cpu(hello->given_up));
-	/* It is there: no need to wait for the next attempt. */
+	/* The peer is reachable: let this node connect without waiting for the back-off. */
 	WRITE_ONCE(peer->retry_at, jiffies);
 	kdsm_accept_replaces(peer, hello->queue);
 	connection = kdsm_connection_create(peer, hello->queue, true);
@@ -175,8 +183,8 @@ static int kdsm_accept_request(struct kdsm_fabric *fabric, struct rdma_cm_id *id
 	}
 	id->context = connection;
 	/*
-	 * Up before accept: requests may come before the event that says so. The
-	 * teardown cannot destroy the id before this handler returns.
+	 * Set the state up before rdma_accept(), because requests may arrive before the
+	 * ESTABLISHED event. A teardown cannot destroy the id before this handler returns.
 	 */
 	mutex_lock(&fabric->accepted_lock);
 	list_add_tail(&connection->link, &fabric->accepted);
@@ -192,7 +200,7 @@ static int kdsm_accept_request(struct kdsm_fabric *fabric, struct rdma_cm_id *id
 reject:
 	refusal.reason = cpu_to_le16(reason);
 	rdma_reject(id, &refusal, sizeof(refusal), IB_CM_REJ_CONSUMER_DEFINED);
-	return -ECONNREFUSED;	/* rdma_cm destroys the id */
+	return -ECONNREFUSED;	/* makes rdma_cm destroy the id */
 }
 
 static int kdsm_accept_event(struct kdsm_connection *connection,
@@ -213,12 +221,12 @@ static int kdsm_accept_event(struct kdsm_connection *connection,
 	return 0;
 }
 
-/* Events of the listening id, and of the ids that it brought forth. */
+/* Events of the listening id, and of the ids of accepted connections */
 static int kdsm_listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		return kdsm_accept_request(id->context, id, event);
-	/* Ids whose queue pair is gone are about to be destroyed. */
+	/* Ignore events of ids without a queue pair: a teardown is about to destroy them. */
 	if (id->qp)
 		return kdsm_accept_event(id->context, event);
 	return 0;

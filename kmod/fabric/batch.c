@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Batches of operations: each operation goes the way that suits it, those on one
- * peer as chains (operation.c) or by messages (delegate.c), those on this node's own
- * memory at once; and all are waited for together.
+ * Batches of operations, which a task posts and waits for together. Operations on a peer become
+ * chains of work requests (operation.c) or messages (delegate.c). This CPU executes operations
+ * on this node's own part while posting.
  */
 #include <linux/module.h>
 #include <linux/sched/signal.h>
@@ -10,8 +10,9 @@
 #include "internal.h"
 
 /*
- * More than any RDMA hardware takes, and less than it pays to keep a CPU busy for:
- * programs on emulated machines took up to twice as long when they polled.
+ * Mean duration up to which waiters poll, in us. The default is longer than operations of RDMA
+ * hardware take, and short enough that polling does not waste a CPU: programs on emulated
+ * machines took up to twice as long when they polled.
  */
 static unsigned int kdsm_poll_us = 25;
 module_param_named(poll_us, kdsm_poll_us, uint, 0644);
@@ -22,7 +23,7 @@ u64 kdsm_poll_limit(void)
 	return (u64)READ_ONCE(kdsm_poll_us) * NSEC_PER_USEC;
 }
 
-/* Fewer gets than this are faster as reads. */
+/* Number of gets from which one message is faster than RDMA reads, on a software device */
 #define KDSM_GATHER_MIN		3
 
 void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
@@ -33,7 +34,7 @@ void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
 	batch->tie = 0;
 	INIT_LIST_HEAD(&batch->operations);
 	INIT_LIST_HEAD(&batch->parts);
-	atomic_set(&batch->pending, 1);		/* the posting itself */
+	atomic_set(&batch->pending, 1);		/* kdsm_batch_post() drops it */
 	init_completion(&batch->done);
 }
 
@@ -77,14 +78,14 @@ static void kdsm_operation_local(struct kdsm_batch *batch, struct kdsm_operation
 	if (op->notify && !op->status) {
 		u32 notice = kdsm_wire_notice(kdsm_memory_id(op->memory), op->notice);
 
-		smp_mb();	/* the store, then the look at who waits */
+		smp_mb();	/* order the store before the look for waiters in notified() */
 		local_bh_disable();
 		config->notified(config->context, notice >> 16, notice & 0xffff);
 		local_bh_enable();
 	}
 }
 
-/* All operations of the batch on one peer, as chains, in order. */
+/* Post operations on one peer as chains, in order */
 static void kdsm_batch_post_peer(struct kdsm_batch *batch, struct list_head *ops,
 				 unsigned int node)
 {
@@ -111,7 +112,7 @@ static void kdsm_batch_post_peer(struct kdsm_batch *batch, struct list_head *ops
 	}
 }
 
-/* Operations on one peer: each by the means that suits it. */
+/* Start all operations of the batch on one peer: delegate some, post the others as chains */
 static void kdsm_batch_start_peer(struct kdsm_batch *batch, struct list_head *ops,
 				  unsigned int node)
 {
@@ -173,7 +174,7 @@ void kdsm_batch_post(struct kdsm_batch *batch)
 			kdsm_batch_start_peer(batch, &ops, node);
 	}
 	percpu_up_read(&fabric->gate);
-	/* While the others are on their way. */
+	/* Execute the local operations while the others are in flight. */
 	list_for_each_entry_safe(op, next, &local, link) {
 		list_del(&op->link);
 		kdsm_operation_local(batch, op);
@@ -190,7 +191,7 @@ static void kdsm_batch_nudge(struct kdsm_batch *batch)
 			kdsm_connection_nudge(part->connection);
 }
 
-/* Messages have no time-out of the transport's once they are acknowledged. */
+/* Needed because the transport has no timeout for the reply to an acknowledged message. */
 static void kdsm_batch_give_up(struct kdsm_batch *batch)
 {
 	struct kdsm_part *part;
@@ -200,7 +201,7 @@ static void kdsm_batch_give_up(struct kdsm_batch *batch)
 			kdsm_connection_break(part->connection);
 }
 
-/* One of the peers that the batch waits for, or NULL. */
+/* Return one of the peers that the batch waits for, or NULL */
 static struct kdsm_peer *kdsm_batch_peer(struct kdsm_batch *batch)
 {
 	struct kdsm_part *part;
@@ -212,9 +213,9 @@ static struct kdsm_peer *kdsm_batch_peer(struct kdsm_batch *batch)
 }
 
 /*
- * Poll for about as long as it took lately, if that is short, since sleeping
- * would cost more; and only as long as nothing else needs the CPU, which may be
- * the very software that the device is made of.
+ * If recent batches were short, poll for about twice their mean duration, because a sleep would
+ * cost more. Stop when another task needs the CPU, as that task may be part of a software device
+ * on which the batch depends. Return whether the batch is done.
  */
 static bool kdsm_batch_poll(struct kdsm_batch *batch, const struct kdsm_peer *peer)
 {
@@ -244,7 +245,7 @@ int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state
 	long ret;
 
 	if (!peer)
-		goto wait;	/* nothing remote: it is done */
+		goto wait;	/* nothing was posted to a peer, so the batch is done */
 	if (kdsm_batch_poll(batch, peer)) {
 		kdsm_count(peer->counters, KDSM_STAT_WAIT_POLLED);
 		goto done;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Operations that the CPU of the peer does, asked by a message: atomics in domain
- * sw, small gets gathered into one message, finds (find.c) and thefts (steal.c).
+ * Delegations: operations that the CPU of the peer executes, requested by a message. These are
+ * atomics in domain sw, small gets gathered into one message, finds (find.c) and thefts
+ * (steal.c).
  *
- * Where the device is software a read costs both CPUs about as much as a message
- * does, so a handful of small gets is cheaper as one message than as that many
- * reads. Hardware reads without the peer's CPU, at a rate that no message
- * reaches; there gets are reads.
+ * On a software device a read costs both CPUs about as much as a message, so several small gets
+ * are cheaper as one message than as that many reads. Hardware reads without the peer's CPU, at
+ * a rate that messages cannot reach, so on hardware all gets are reads.
  */
 #include <linux/slab.h>
 
@@ -16,10 +16,10 @@ struct kdsm_delegation {
 	struct kdsm_part part;
 	struct kdsm_call call;
 	unsigned int count;
-	struct kdsm_operation *ops[];	/* and behind them the reply */
+	struct kdsm_operation *ops[];	/* followed by the room for the reply */
 };
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static unsigned int kdsm_delegated_reply(const struct kdsm_operation *op)
 {
@@ -40,7 +40,7 @@ static void kdsm_delegation_done(struct kdsm_call *call)
 
 	for (i = 0; i < delegation->count; i++)
 		expected += kdsm_delegated_reply(delegation->ops[i]);
-	/* Tasks are as many as there are: kdsm_steal_answered(). */
+	/* The number of stolen tasks varies; kdsm_steal_answered() checks the length. */
 	if (delegation->ops[0]->opcode == KDSM_OP_STEAL)
 		expected = call->reply_length;
 	if (call->status == -ENOENT || (!call->status && call->reply_length != expected))
@@ -161,7 +161,7 @@ void kdsm_delegate_steal(struct kdsm_batch *batch, struct kdsm_operation *op)
 	kdsm_delegation_post(delegation, KDSM_MESSAGE_STEAL, &wire, sizeof(wire));
 }
 
-/* One message for the first gets of the list, as many as it holds. */
+/* Request as many gets from the head of the list as fit into one message */
 static void kdsm_delegate_some(struct kdsm_batch *batch, struct list_head *gets)
 {
 	struct kdsm_delegation *delegation;
@@ -225,7 +225,7 @@ static int kdsm_serve_atomic(struct kdsm_fabric *fabric, bool cas,
 	if (!memory)
 		return -ENOENT;
 	err = -ERANGE;
-	/* In the other domains a CPU's atomic would race with the device's. */
+	/* In the other domains the CPU's atomic would race with those of the device. */
 	if (kdsm_memory_domain(memory) != KDSM_DOMAIN_SW)
 		err = -EINVAL;
 	else if (kdsm_memory_read_only(memory))

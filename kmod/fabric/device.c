@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Start and stop of the fabric: the device that has this node's address, what it
- * can do, and the domain of atomics that follows. No data path.
+ * Start and stop of the fabric: the device that has this node's address, the abilities of that
+ * device, the domain of atomics, and the removal of the device. No data path.
  */
 #include <linux/random.h>
 #include <linux/slab.h>
 
 #include "internal.h"
 
+/* Connection requests that rdma_cm queues while this node is accepting others */
 #define KDSM_BACKLOG	128
 
 /*
- * The fabric that uses a device, so that it lets go when the device is removed.
- * There is one at most, as there is one cluster.
+ * The fabric to disconnect when its device is removed. There is at most one, because a node
+ * belongs to at most one cluster. kdsm_attached_lock protects kdsm_attached.
  */
 static DEFINE_MUTEX(kdsm_attached_lock);
 static struct kdsm_fabric *kdsm_attached;
@@ -53,7 +54,7 @@ static void kdsm_connection_broken(struct kdsm_connection *connection)
 	kdsm_connection_get_queue(connection->peer, connection->queue);
 }
 
-/* A peer asks whether this node is there. */
+/* The reply to a probe is empty: any reply shows that this node is alive. */
 static int kdsm_probe_serve(void *context, struct kdsm_request *request)
 {
 	return 0;
@@ -89,9 +90,9 @@ static int kdsm_fabric_check_device(struct kdsm_fabric *fabric)
 }
 
 /*
- * With IB_ATOMIC_GLOB the CPU and the device may both change a word. Without it
- * the device's atomics are only safe against themselves; the default then is to
- * let CPUs do all of them.
+ * With IB_ATOMIC_GLOB the CPU and the device may both do atomics on a word. Without
+ * IB_ATOMIC_GLOB the device's atomics are atomic only against each other, so the default is that
+ * CPUs do all atomics.
  */
 static int kdsm_fabric_choose_domain(struct kdsm_fabric *fabric)
 {
@@ -177,18 +178,19 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 	INIT_LIST_HEAD(&fabric->accepted);
 	init_waitqueue_head(&fabric->accepted_wait);
 	err = kdsm_peers_init(fabric);
-	/* The caller's; peers have theirs. */
+	/* The array belongs to the caller; kdsm_peers_init() has copied the addresses. */
 	fabric->config.addresses = NULL;
 	if (err)
 		goto free;
 
 	/*
-	 * For handlers that sleep: they are short, and somebody waits for each. So they
-	 * run on the CPU that took the completion, which has the request in its cache,
-	 * rather than on one that has to be woken up for it; connections are spread over
-	 * CPUs. And before the programs of the node, which may use all of its CPUs: a
-	 * worker of their priority may have to wait for the end of a time slice. One that
-	 * sleeps does not hold up the others.
+	 * Handlers that sleep are short, and a task of a peer waits for each of them. So they
+	 * run on the CPU that took the completion, which has the request in its cache, and no
+	 * other CPU must be woken up. Connections spread the handlers over the CPUs.
+	 *
+	 * WQ_HIGHPRI lets handlers run before the node's programs, which may use all CPUs: a
+	 * worker of normal priority might wait for the end of a time slice. A handler that
+	 * sleeps does not delay the other handlers.
 	 */
 	err = -ENOMEM;
 	fabric->workqueue = alloc_workqueue("kdsm", WQ_HIGHPRI, 0);

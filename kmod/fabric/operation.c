@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Operations on memory of peers: RDMA reads, writes and atomics, posted as one
- * chain of work requests with one doorbell. Batches of them are in batch.c.
+ * Operations on memory of a peer: RDMA reads, writes and atomics, posted as one chain of work
+ * requests with one doorbell. batch.c has the batches of operations, delegate.c the operations
+ * that the CPU of the peer executes.
  *
- * Only the last work request of a chain is signalled. A reliable connection
- * completes in order, so its success is that of all; if one fails, it and all
- * after it complete with an error, the last one too. Completions are taken under
- * the connection's poll_lock, hence in order, and the last one ends the chain. A
- * chain whose last completion never comes (its connection was destroyed, or
- * posting failed half-way) is ended by kdsm_operation_fail().
+ * Only the last work request of a chain is signalled. A reliable connection completes in order,
+ * so the success of the last request is the success of all. If a request fails, that request
+ * and all later ones complete with an error, the last one too. Completions are taken under the
+ * connection's poll_lock, hence in order, and the last completion ends the chain.
+ * kdsm_operation_fail() ends a chain whose last completion never arrives, because the queue
+ * pair was destroyed or only a part of the chain was posted.
  */
 #include <linux/slab.h>
 
@@ -32,7 +33,7 @@ struct kdsm_chain {
 	struct kdsm_part part;
 	struct list_head link;		/* in connection->chains, under its lock */
 	unsigned int count;
-	unsigned int room;		/* that it took of the connection's */
+	unsigned int room;		/* taken from connection->room */
 	struct kdsm_wr wrs[];
 };
 
@@ -49,11 +50,11 @@ static void kdsm_chain_done(struct kdsm_chain *chain)
 	connection->room += chain->room;
 	spin_unlock_bh(&connection->lock);
 	wake_up(&connection->wait);
-	/* The batch may be gone after this, and the chain with it. */
+	/* The waiter may free the batch and the chain after this. */
 	kdsm_batch_part_done(chain->part.batch);
 }
 
-/* It is not posted, or nothing of it is under way any more. */
+/* Caller knows that no work request of the chain is in flight. */
 static void kdsm_chain_fail(struct kdsm_chain *chain, int status)
 {
 	unsigned int i;
@@ -80,8 +81,8 @@ static void kdsm_wr_done(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /*
- * Nothing completes on the connection any more, and nothing is posted. Who of a
- * chain was not reported as failed may have taken effect or not.
+ * No task posts on the connection any more, and no completion arrives. An operation of a failed
+ * chain may have taken effect or not.
  */
 void kdsm_operation_fail(struct kdsm_connection *connection)
 {
@@ -127,8 +128,8 @@ static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_wr *wr,
 	case KDSM_OP_GET:
 		send->opcode = IB_WR_RDMA_READ;
 		/*
-		 * Those made of software execute one after the other; what hardware
-		 * may fetch from memory for a later one is fenced off.
+		 * Software devices execute work requests sequentially. Hardware may fetch the
+		 * memory for a later read early; the fence prevents that.
 		 */
 		if (op->ordered && !fabric->device_is_software)
 			send->send_flags = IB_SEND_FENCE;
@@ -156,8 +157,8 @@ static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_wr *wr,
 }
 
 /*
- * Post the chain, if the connection has room for it. False: wait for room. A
- * connection that is not up fails the chain.
+ * Post the chain if the connection has room for it. Return false if the caller must wait for
+ * room. *err is set if the connection is not up or has another tie, or if posting failed.
  */
 static bool kdsm_chain_try_post(struct kdsm_chain *chain, int *err)
 {
@@ -174,7 +175,7 @@ static bool kdsm_chain_try_post(struct kdsm_chain *chain, int *err)
 		chain->room = chain->count;
 		connection->room -= chain->room;
 		list_add_tail(&chain->link, &connection->chains);
-		/* After a failure part of it may be on its way: see below. */
+		/* After a failure, a part of the chain may be in flight; see kdsm_chain_post(). */
 		*err = ib_post_send(connection->qp, &chain->wrs[0].rdma.wr, NULL) ?
 		       -EINPROGRESS : 0;
 	}
@@ -190,7 +191,7 @@ static void kdsm_chain_post(struct kdsm_chain *chain)
 	atomic_inc(&chain->part.batch->pending);
 	wait_event(chain->part.connection->wait, kdsm_chain_try_post(chain, &err));
 	if (err == -EINPROGRESS)
-		kdsm_connection_break(chain->part.connection);	/* which ends it */
+		kdsm_connection_break(chain->part.connection);	/* the teardown ends the chain */
 	else if (err)
 		kdsm_chain_fail(chain, err);
 }
@@ -217,7 +218,7 @@ static void kdsm_count_operation(struct kdsm_batch *batch, const struct kdsm_ope
 	}
 }
 
-/* Bring back what the device stored, and forget the chain. */
+/* Store the results of the atomics in their operations, and free the chain */
 static void kdsm_chain_release(struct kdsm_part *part)
 {
 	struct kdsm_chain *chain = container_of(part, struct kdsm_chain, part);
