@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Find-or-put on a table by the CPU of the node that has the part: a walk over entries
- * of the index that costs a peer one message, where it would need a get for the entries,
- * one for each node with the same fragment, and an atomic for the empty one. The table
- * is that of libkdsm; its processes do the same by their CPUs and by operations, at the
- * same time.
+ * Find-or-put on a table by the CPU of the node that holds the part. The walk over the entries
+ * of the index costs a peer one message. Without it, the peer would need a get for the entries,
+ * a get for each node with the same fragment, and an atomic for the empty entry.
+ * <linux/kdsm_table.h> has the rules of the walk. The table is libkdsm's (lib/table/), whose
+ * processes search it concurrently with their own CPUs and with operations.
  *
- * Everything that is found in the memory is a program's to write, and what a peer asks
- * for is the peer's: places are checked, and a walk is of bounded length.
+ * Neither the content of the memory, which programs write, nor the request of a peer is trusted:
+ * every offset is checked, and a walk has a bounded length.
  */
 #include "internal.h"
 
-/* One entry: an outcome, 0 for going on, or an error. */
+/* Examine one entry. Return enum kdsm_find_outcome, 0 to continue the walk, or -errno. */
 static int kdsm_find_look(struct kdsm_memory *memory, u64 index, struct kdsm_find *find,
 			  bool can_sleep)
 {
@@ -20,7 +20,7 @@ static int kdsm_find_look(struct kdsm_memory *memory, u64 index, struct kdsm_fin
 
 	err = kdsm_memory_copy(memory, place, &entry, sizeof(entry), false, can_sleep);
 	if (!err && !entry)
-		/* The node was stored before the peer asked: this is where others see it. */
+		/* Publish the node, which the peer stored before it sent the request. */
 		err = kdsm_memory_atomic(memory, true, place,
 					 kdsm_entry(kdsm_fragment(find->fragment), find->number),
 					 0, &entry, can_sleep);
@@ -30,7 +30,7 @@ static int kdsm_find_look(struct kdsm_memory *memory, u64 index, struct kdsm_fin
 		return KDSM_FIND_PUT;
 	outcome = kdsm_find_judge(find, entry, &number);
 	if (outcome == KDSM_FIND_FOUND) {
-		/* The number depends on the entry, so the node is not read before it. */
+		/* The address depends on the entry, so the CPU reads the node after the entry. */
 		err = kdsm_memory_copy(memory, find->data + (number - find->first) * sizeof(node),
 				       node, sizeof(node), false, can_sleep);
 		if (err)
@@ -47,7 +47,7 @@ int kdsm_find(struct kdsm_memory *memory, u64 index, struct kdsm_find *find, boo
 {
 	int outcome;
 
-	/* A CPU's atomic would race with the device's. */
+	/* The CPU's atomic would race with those of the device. */
 	if (kdsm_memory_domain(memory) == KDSM_DOMAIN_HCA)
 		return -EOPNOTSUPP;
 	do {
@@ -72,7 +72,7 @@ void kdsm_find_ask(struct kdsm_wire_find *wire, const struct kdsm_operation *op)
 		.nodes = cpu_to_le64(find->nodes),
 		.data = cpu_to_le64(find->data),
 		.first = cpu_to_le64(find->first),
-		/* Of bytes: what they mean is the table's. */
+		/* Nodes are bytes in the program's order; only the table interprets them. */
 		.node = { (__force __le64)find->node[0], (__force __le64)find->node[1] },
 		.ignore = (__force __le64)find->ignore,
 		.entry = cpu_to_le64(find->entry),

@@ -73,7 +73,7 @@ static int kdsm_chunk_register(struct kdsm_memory *memory, unsigned long index,
 	lockdep_assert_held(&memory->lock);
 	if (!memory->read_only)
 		wr.access |= IB_ACCESS_REMOTE_WRITE;
-	/* Where no device does atomics nobody is given the right. */
+	/* In domain sw only CPUs do atomics, so peers need no right to remote atomics. */
 	if (!memory->read_only && memory->domain != KDSM_DOMAIN_SW)
 		wr.access |= IB_ACCESS_REMOTE_ATOMIC;
 	err = sg_alloc_table_from_pages(&chunk->table, chunk->pages, chunk->count, 0,
@@ -113,7 +113,7 @@ free_table:
 	return err;
 }
 
-/* Where registrations are posted to serve a request: see KDSM_QUEUE_REGISTER. */
+/* The connection on which to post registrations for a request; see KDSM_QUEUE_REGISTER */
 static struct kdsm_connection *kdsm_registration_connection(struct kdsm_serving *serving)
 {
 	struct kdsm_connection *connection = serving->connection;
@@ -125,10 +125,7 @@ static struct kdsm_connection *kdsm_registration_connection(struct kdsm_serving 
 					 KDSM_QUEUE_REGISTER);
 }
 
-/*
- * Register what of the chunks is not yet, and say their keys; 0 for those that do not
- * exist.
- */
+/* Register the chunks that are not registered yet. The key of a chunk that does not exist is 0. */
 static int kdsm_chunks_register(struct kdsm_memory *memory, u32 first, u32 count,
 				struct kdsm_connection *connection, __le32 *keys)
 {
@@ -149,7 +146,10 @@ static int kdsm_chunks_register(struct kdsm_memory *memory, u32 first, u32 count
 	return err;
 }
 
-/* KDSM_MESSAGE_KEYS: the first chunk is made if need be, the rest if it is there. */
+/*
+ * Handler of KDSM_MESSAGE_KEYS: allocate the first chunk if necessary, and reply the keys of
+ * those chunks of the range that exist.
+ */
 int kdsm_memory_serve_keys(void *context, struct kdsm_request *request)
 {
 	struct kdsm_serving *serving = container_of(request, struct kdsm_serving, request);
@@ -236,9 +236,10 @@ int kdsm_memory_key(struct kdsm_memory *memory, unsigned int node, u64 offset, u
 	if (length != le32_to_cpu(request.count) * sizeof(*reply) || !reply[0])
 		return -EIO;
 	/*
-	 * With the lock of kdsm_memory_forget(), which follows the change of the
-	 * incarnation: no key of a former life is kept. The first greeting, from 0,
-	 * is no change.
+	 * Keep no key of a former incarnation. kdsm_memory_forget() runs after the incarnation
+	 * changed and takes the same lock. So either it clears the keys stored here, or this
+	 * task sees the new incarnation. The first greeting, which changes the incarnation from
+	 * 0, does not count.
 	 */
 	xa_lock(&memory->fabric->memories);
 	if (incarnation && READ_ONCE(peer->incarnation) != incarnation)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that peers can reach: chunks of pages, which the CPUs of this node read and
- * write here. keys.c registers chunks and knows the keys of peers' chunks.
+ * Memory that peers can reach: allocation of its chunks of pages, and access by the CPUs of
+ * this node. keys.c registers chunks and caches the keys of peers' chunks.
  *
  * The first touch, by this node or by a peer, allocates the whole chunk. The chunk
  * stays until the memory is destroyed.
@@ -13,7 +13,7 @@
 
 #include "internal.h"
 
-/* Who does atomics on the memory. */
+/* The domain of atomics on the memory; see KDSM_MEMORY_DEVICE */
 static u32 kdsm_memory_choose_domain(const struct kdsm_fabric *fabric, unsigned int flags)
 {
 	if (flags & KDSM_MEMORY_DEVICE && fabric->domain == KDSM_DOMAIN_SW &&
@@ -81,7 +81,7 @@ struct kdsm_memory *kdsm_memory_lookup(struct kdsm_fabric *fabric, u32 id)
 {
 	struct kdsm_memory *memory;
 
-	/* Freed only after a grace period, see kdsm_memory_destroy(). */
+	/* kdsm_memory_destroy() frees the memory only after a grace period. */
 	rcu_read_lock();
 	memory = xa_load(&fabric->memories, id);
 	if (memory && !refcount_inc_not_zero(&memory->references))
@@ -144,8 +144,8 @@ u64 kdsm_memory_resident(const struct kdsm_memory *memory)
 /* ---- chunks ---- */
 
 /*
- * All that can be had is too much: whoever needs a page next, be it one of its
- * own program text, would wake the OOM killer. A sixteenth is left to the others.
+ * Leave a sixteenth of RAM, between 32 MiB and 1 GiB. If kdsm took all available memory, the
+ * next task that needs a page, even one of its own program text, would invoke the OOM killer.
  */
 u64 kdsm_memory_available(void)
 {
@@ -155,7 +155,7 @@ u64 kdsm_memory_available(void)
 	return available > reserve ? available - reserve : 0;
 }
 
-/* Never the OOM killer: who needs the page gets an error. */
+/* For allocations that fail rather than invoke the OOM killer, with a retry flag added */
 #define KDSM_GFP (GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN)
 
 static struct kdsm_chunk *kdsm_chunk_alloc(struct kdsm_memory *memory,
@@ -173,7 +173,7 @@ static struct kdsm_chunk *kdsm_chunk_alloc(struct kdsm_memory *memory,
 	chunk = kvzalloc(struct_size(chunk, pages, count), GFP_KERNEL);
 	if (!chunk)
 		return NULL;
-	/* In one piece if there is one: fewer TLB misses, a shorter DMA list. */
+	/* Prefer contiguous pages: they cause fewer TLB misses and a shorter DMA list. */
 	if (is_power_of_2(count)) {
 		page = alloc_pages(KDSM_GFP | __GFP_NORETRY, order);
 		if (page) {
@@ -197,7 +197,7 @@ static struct kdsm_chunk *kdsm_chunk_alloc(struct kdsm_memory *memory,
 
 static struct kdsm_chunk *kdsm_chunk_peek(struct kdsm_memory *memory, unsigned long index)
 {
-	/* Pairs with the release in kdsm_chunk_get(): zeroed pages, then the chunk. */
+	/* Pairs with smp_store_release() in kdsm_chunk_get(), so that the pages are seen zeroed. */
 	return smp_load_acquire(&memory->chunks[index]);
 }
 
@@ -212,7 +212,7 @@ struct kdsm_chunk *kdsm_chunk_get(struct kdsm_memory *memory, unsigned long inde
 	if (!chunk) {
 		chunk = kdsm_chunk_alloc(memory, index);
 		if (chunk)
-			/* Pairs with the acquire in kdsm_chunk_peek(). */
+			/* Pairs with smp_load_acquire() in kdsm_chunk_peek(). */
 			smp_store_release(&memory->chunks[index], chunk);
 	}
 	mutex_unlock(&memory->lock);
@@ -229,7 +229,7 @@ struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index)
 	return chunk->pages[index & ((KDSM_CHUNK_SIZE >> PAGE_SHIFT) - 1)];
 }
 
-/* Where the place at offset is, up to the end of its page. ERR_PTR(). */
+/* Return the address of offset, valid up to the end of its page, or ERR_PTR() */
 static void *kdsm_memory_address(struct kdsm_memory *memory, u64 offset, bool can_sleep)
 {
 	unsigned long index = offset >> KDSM_CHUNK_SHIFT;
@@ -252,7 +252,7 @@ int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
 
 		if (IS_ERR(place))
 			return PTR_ERR(place);
-		/* A word or half of one is moved as one: others may be using it. */
+		/* Copy aligned 8 and 4 bytes in one access, because others may use the word. */
 		if (n == 8 && IS_ALIGNED(offset, 8) && IS_ALIGNED((uintptr_t)buffer, 8)) {
 			if (write)
 				WRITE_ONCE(*(u64 *)place, *(u64 *)buffer);
@@ -289,11 +289,11 @@ int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset, u64 ope
 	return 0;
 }
 
-/* ---- what becomes of registrations and keys ---- */
+/* ---- end of registrations and keys ---- */
 
 /*
- * Memories may be destroyed at the same time, but not between the erase and the
- * end of their unregistering: a reference keeps them.
+ * Memories may be destroyed concurrently. The reference from kdsm_memory_lookup() keeps a memory
+ * until its chunks are unregistered here.
  */
 void kdsm_memory_unregister_all(struct kdsm_fabric *fabric)
 {

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tasks that the CPU of a node hands to a thief of another, which asks by one message: a
- * worker that is busy does not notice, and nobody waits until it comes by. The deques are
- * libkdsm's, whose workers take tasks from each other in the same way at the same time.
+ * Thefts: the CPU of this node takes tasks from the deques of this node's workers and hands them
+ * over to a thief on another node, which requests them by one message. The thief does not wait
+ * for the attention of a busy worker. The deques are libkdsm's (lib/task/), whose workers
+ * concurrently steal from each other by the same rules.
  *
- * ends, attention, and what is changed of a task are changed by the CPUs of this node
- * alone, in every domain, and no device ever does an atomic on them: so the CPU's
- * compare-and-swap is right in domain hca, too. It is a full barrier, and pairs with the
- * release of whoever made the tasks public: they are read as they were stored.
- * tests/spin/task-steal.pml is a model of it.
+ * In every domain only the CPUs of this node change ends, attention and the changed fields of a
+ * task, and no device does an atomic on them. So the CPU's compare-and-swap on ends is safe in
+ * domain hca, too. That compare-and-swap is a full barrier and pairs with the release by the
+ * worker that made the tasks public, so this CPU reads the tasks as the worker stored them.
+ * tests/spin/task-steal.pml models the protocol.
  *
- * Everything that is found in the memory is a program's to write, and what a peer asks for
- * is the peer's: places are checked, and walks are of bounded length.
+ * Neither the content of the memory, which programs write, nor the request of a peer is trusted:
+ * every offset is checked, and every loop is bounded.
  */
 #include "internal.h"
 
-/* Workers that take from the same deque all the time may be lucky so often. */
+/* Attempts to change ends before the theft gives up a deque that others keep changing */
 #define KDSM_THEFT_TRIES	16
 
 static const u8 kdsm_no_result[sizeof(struct kdsm_task) - offsetof(struct kdsm_task, bell)];
@@ -23,8 +24,9 @@ static const u8 kdsm_no_result[sizeof(struct kdsm_task) - offsetof(struct kdsm_t
 static int kdsm_task_mark(struct kdsm_memory *memory, u64 place, u32 thief, bool can_sleep)
 {
 	/*
-	 * Pairs with the owner's acquire of thief, after which it looks for a result, or puts
-	 * another task there: what was read has been read, and what was zeroed is zero.
+	 * Pairs with the owner's acquire of thief, after which the owner looks for a result or
+	 * stores another task in the slot. The barrier orders this CPU's reads of the task and
+	 * the zeroing of its result before the store to thief.
 	 */
 	smp_mb();
 	return kdsm_memory_copy(memory, place + offsetof(struct kdsm_task, thief), &thief,
@@ -50,7 +52,10 @@ static int kdsm_task_pack(struct kdsm_memory *memory, const struct kdsm_theft *t
 	return err ? err : kdsm_task_mark(memory, place, theft->thief, can_sleep);
 }
 
-/* A task that is the thief's now. */
+/*
+ * Pack one task that the thief has taken, and mark the slot with the thief. If the slot holds a
+ * proxy, pack the task that the proxy stands for.
+ */
 static int kdsm_task_hand_out(struct kdsm_memory *memory, const struct kdsm_theft *theft,
 			      struct kdsm_task_origin origin, struct kdsm_task_packed *packed,
 			      bool can_sleep)
@@ -81,11 +86,14 @@ static int kdsm_task_hand_out(struct kdsm_memory *memory, const struct kdsm_thef
 		if (err)
 			return err;
 	}
-	/* Nothing is left to do for its owner. */
+	/* The proxy's owner has nothing left to do. */
 	return kdsm_task_mark(memory, place, KDSM_THIEF_DONE, can_sleep);
 }
 
-/* So many tasks of a worker from *tail on are the thief's; 0: it has none; or an error. */
+/*
+ * Take tasks of a worker for the thief. Return how many tasks from *tail on the thief has now, 0
+ * if it got none, or -errno.
+ */
 static int kdsm_ends_take(struct kdsm_memory *memory, const struct kdsm_theft *theft,
 			  u32 worker, u32 *tail, bool can_sleep)
 {
@@ -103,7 +111,10 @@ static int kdsm_ends_take(struct kdsm_memory *memory, const struct kdsm_theft *t
 		if (!count)
 			return 0;
 		*tail = kdsm_ends_tail(ends);
-		/* Before anything is changed: the memory of the first and the last is there. */
+		/*
+		 * Touch the first and the last task before changing ends, so that -EAGAIN and
+		 * -ENOMEM leave the deque unchanged.
+		 */
 		err = kdsm_memory_copy(memory, kdsm_theft_task(theft, worker, *tail), &word,
 				       sizeof(word), false, can_sleep);
 		if (!err)
@@ -135,14 +146,17 @@ static int kdsm_steal_from(struct kdsm_memory *memory, unsigned int node,
 		err = kdsm_task_hand_out(memory, theft, origin, &tasks[i], can_sleep);
 	if (count < 0)
 		return count;
-	/* Another try would not have these. */
+	/* The tasks are already taken, so a retry would lose them: fail instead. */
 	if (err == -EAGAIN)
 		err = -EIO;
 	theft->taken = count;
 	return err;
 }
 
-/* Who makes something public clears it before (deque.c), so nothing is forgotten. */
+/*
+ * Ask all workers of this node to make tasks public. A worker clears attention before it makes
+ * tasks public (lib/task/deque.c), so a request set during that is not lost.
+ */
 static int kdsm_ask_for_attention(struct kdsm_memory *memory, const struct kdsm_theft *theft,
 				  u32 used, bool can_sleep)
 {
@@ -155,7 +169,7 @@ static int kdsm_ask_for_attention(struct kdsm_memory *memory, const struct kdsm_
 			offsetof(struct kdsm_task_worker, attention);
 		err = kdsm_memory_copy(memory, place, &attention, sizeof(attention), false,
 				       can_sleep);
-		/* Its cache line is the worker's. */
+		/* Store only if necessary, as the store takes the cache line from the worker. */
 		if (!err && !attention)
 			err = kdsm_memory_copy(memory, place, &one, sizeof(one), true,
 					       can_sleep);
