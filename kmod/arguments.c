@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Copying argument structs of ioctls in and out. */
+/* Copying the argument structs of ioctls in and out; see arguments.h */
 #include <linux/mm.h>
 #include <linux/uaccess.h>
 

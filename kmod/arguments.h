@@ -1,19 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Argument structs of ioctls, which grow from one version to the next. */
+/* Copying the argument structs of ioctls, which grow from one version to the next */
 #ifndef KDSM_ARGUMENTS_H
 #define KDSM_ARGUMENTS_H
 
 #include <linux/types.h>
 
-/*
- * Copy in an argument struct of size bytes. A caller of another version has a shorter or
- * longer one, of least bytes or more, and says in its first word how long; see
- * <linux/kdsm.h>. *argsz is that length, which kdsm_args_put() needs.
- * -EFAULT; -EINVAL: too short; -E2BIG: too long, or bytes that this version does not know
- * are not zero.
+/**
+ * kdsm_args_get() - copy in the argument struct of an ioctl
+ * @args: the module's struct; bytes that the program does not pass are set to 0
+ * @size: of the module's struct, in bytes
+ * @least: size of the first version of the struct, in bytes
+ * @user: the program's struct, whose first word is its size; see <linux/kdsm.h>
+ * @argsz: set to the size of the program's struct, for kdsm_args_put()
+ *
+ * A program of another version may pass a shorter or longer struct.
+ *
+ * Return: 0; -EFAULT; -EINVAL if the struct is shorter than @least; -E2BIG if it is longer
+ * than a page, or if bytes that this version does not know are not 0.
  */
 int kdsm_args_get(void *args, size_t size, size_t least, void __user *user, u32 *argsz);
-/* Copy out as much of the struct as the caller has room for. -EFAULT. */
+/**
+ * kdsm_args_put() - copy out as much of an argument struct as the program has room for
+ * @args: the module's struct
+ * @size: of the module's struct, in bytes
+ * @user: the program's struct
+ * @argsz: size of the program's struct, from kdsm_args_get()
+ *
+ * Return: 0 or -EFAULT.
+ */
 int kdsm_args_put(const void *args, size_t size, void __user *user, u32 argsz);
 
 #endif /* KDSM_ARGUMENTS_H */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/kdsm: a file is opened, bound to a region once, and then takes operations
- * and mappings. Checks the shape of arguments; what they mean is checked below.
+ * /dev/kdsm. A program opens the file and binds it to a region once; then the file takes
+ * operations and mappings of that region. This file checks the form of arguments; the layers
+ * below check their meaning.
  */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
@@ -16,8 +17,8 @@
 #include "region/region.h"
 
 struct kdsm_file {
-	struct mutex lock;		/* guards the binding */
-	struct kdsm_region *region;	/* set once */
+	struct mutex lock;		/* serialises binding */
+	struct kdsm_region *region;	/* set once; read without lock */
 	struct kdsm_submissions submissions;
 	struct kdsm_lock_file locks;
 };
@@ -33,12 +34,12 @@ static int kdsm_file_open(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* The region that a file is bound to, for as long as the file is open. */
+/* The region that a file is bound to, valid while the file is open */
 static struct kdsm_region *kdsm_file_region(struct file *file)
 {
 	struct kdsm_file *kfile = file->private_data;
 
-	/* Pairs with the release in kdsm_file_bind(). */
+	/* Pairs with smp_store_release() in kdsm_file_bind(). */
 	return smp_load_acquire(&kfile->region);
 }
 
@@ -130,7 +131,7 @@ static int kdsm_file_bind(struct file *file, struct kdsm_region_open *args)
 	kdsm_lock_file_init(&kfile->locks, region, write);
 	if (region->inode)
 		file->f_mapping = region->inode->i_mapping;
-	/* Pairs with the acquire in kdsm_file_region(). */
+	/* Pairs with smp_load_acquire() in kdsm_file_region(). */
 	smp_store_release(&kfile->region, region);
 	return 0;
 }

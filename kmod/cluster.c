@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Up and down of the cluster on this node, and who uses it meanwhile. Only puts
- * together what the layers below offer.
+ * The cluster on this node comes up and goes down, and counts its users in between. This file
+ * connects the layers: it has the table of message handlers and the calls up, and no protocol of
+ * its own.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -11,9 +12,9 @@
 #include "lock/lock.h"
 #include "region/region.h"
 
-/* Ups and downs, one at a time; may be held long. Taken before the other. */
+/* Serialises coming up and going down; may be held long. kdsm_cluster_lock nests inside. */
 static DEFINE_MUTEX(kdsm_admin_lock);
-/* Guards the pointer and who is bound; held shortly. */
+/* Protects kdsm_current and the cluster's bound; never held over the network */
 static DEFINE_MUTEX(kdsm_cluster_lock);
 static struct kdsm_cluster *kdsm_current;
 
@@ -170,7 +171,7 @@ int kdsm_cluster_down(void)
 	if (err)
 		goto unlock;
 
-	/* Nobody else gets it now; wait for who has it. */
+	/* No task can get the cluster any more; wait for the tasks that use it. */
 	kdsm_cluster_put(cluster);
 	wait_for_completion(&cluster->released);
 	kdsm_deaths_stop(cluster);

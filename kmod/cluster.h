@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The cluster that this node belongs to, from up to down. There is one at most.
+ * The cluster that this node belongs to while it is up. A node belongs to at most one cluster.
+ * Regions, locks and the fabric have headers in their folders.
  */
 #ifndef KDSM_CLUSTER_H
 #define KDSM_CLUSTER_H
@@ -34,16 +35,16 @@ struct kdsm_cluster {
 	struct kdsm_node *table;
 	struct kdsm_topology *topology;
 
-	struct xarray regions;		/* by id; see region.c */
+	struct xarray regions;		/* by id; see region/region.c */
 	const struct kdsm_region_upcalls *regions_up;
-	struct mutex open_lock;		/* opens and closes of regions, one by one */
-	struct delayed_work close_work;	/* tells node 0 of closes that it did not hear */
+	struct mutex open_lock;		/* serialises opens and closes of regions */
+	struct delayed_work close_work;	/* repeats closes that node 0 has not answered */
 	struct kdsm_directory *directory;	/* used on node 0 only */
 	struct kdsm_deaths *deaths;
 
-	refcount_t references;		/* of those who are using it now */
+	refcount_t references;		/* one until the cluster goes down, one of each user */
 	struct completion released;
-	unsigned int bound;		/* files with a region; under the cluster lock */
+	unsigned int bound;		/* files with a region; protected by kdsm_cluster_lock */
 };
 
 struct kdsm_cluster_config {
@@ -53,18 +54,22 @@ struct kdsm_cluster_config {
 	u32 domain;
 	unsigned int node;
 	unsigned int nodes;
-	struct kdsm_node *table;	/* kvmalloc()ed; taken over by a successful up */
+	struct kdsm_node *table;	/* from kvmalloc(); the cluster owns it after success */
 };
 
+/*
+ * Bring the cluster up on this node. -EALREADY: a cluster is up; -ENOMEM; an error of
+ * kdsm_fabric_start() or kdsm_fabric_listen().
+ */
 int kdsm_cluster_up(struct kdsm_cluster_config *config);
-/* -EBUSY: files are bound. -ENETDOWN: it is not up. */
+/* Take the cluster down on this node. -EBUSY: files are bound. -ENETDOWN: no cluster is up. */
 int kdsm_cluster_down(void);
 
-/* The cluster, if it is up, or NULL; it stays until put. */
+/* Return the cluster with a reference, or NULL if none is up. A put drops the reference. */
 struct kdsm_cluster *kdsm_cluster_get(void);
 void kdsm_cluster_put(struct kdsm_cluster *cluster);
 
-/* As get and put, and while bound the cluster does not go down. */
+/* As get and put. kdsm_cluster_down() fails with -EBUSY while a file is bound. */
 struct kdsm_cluster *kdsm_cluster_bind(void);
 void kdsm_cluster_unbind(struct kdsm_cluster *cluster);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Differences between the kernels that are built for: 6.1 and 6.12. Only here. */
+/* All differences between the supported kernels, 6.1 and 6.12; no other file has any */
 #ifndef KDSM_COMPAT_H
 #define KDSM_COMPAT_H
 
 #include <linux/mm.h>
 #include <linux/version.h>
 
-/* Selected by drivers such as vmwgfx, so distributions have them. */
+/* Distributions have this option, because drivers such as vmwgfx select it. */
 #ifndef CONFIG_MAPPING_DIRTY_HELPERS
 #error "kdsm needs a kernel with CONFIG_MAPPING_DIRTY_HELPERS"
 #endif
 
-/* Selected by KVM and by RDMA drivers, likewise. */
+/* Distributions have this option, because KVM and RDMA drivers select it. */
 #ifndef CONFIG_MMU_NOTIFIER
 #error "kdsm needs a kernel with CONFIG_MMU_NOTIFIER"
 #endif
@@ -28,7 +28,7 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 }
 #endif
 
-/* Where the kernel puts what may be anywhere. */
+/* The kernel's choice of an address for a mapping that may be anywhere */
 static inline unsigned long kdsm_any_unmapped_area(struct file *file, unsigned long address,
 						   unsigned long length, unsigned long pgoff,
 						   unsigned long flags)

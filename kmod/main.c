@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Start and stop of the module. */
+/* Loading and unloading of the module; cluster.c brings the cluster up and down */
 #include <linux/module.h>
 
 #include "chardev.h"
@@ -32,7 +32,7 @@ exit_fabric:
 static void __exit kdsm_exit(void)
 {
 	kdsm_netlink_exit();
-	/* Open files keep the module; so none are bound, and this cannot fail. */
+	/* Cannot fail with -EBUSY: an open file pins the module, so no file is bound here. */
 	kdsm_cluster_down();
 	kdsm_chardev_exit();
 	kdsm_notifier_exit();

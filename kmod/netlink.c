@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The generic netlink family "kdsm": administration and reports. Turns
- * attributes into calls and back; its manual is <linux/kdsm.h>.
+ * The generic netlink family "kdsm" for administration and reports. This file translates between
+ * attributes and calls of the layers below; <linux/kdsm.h> documents the commands.
  */
 #include <linux/ctype.h>
 #include <linux/in.h>
@@ -86,7 +86,7 @@ static int kdsm_parse_node(const struct nlattr *attr, unsigned int expected,
 	return 0;
 }
 
-/* A table that gives two nodes one address would connect them to the wrong one. */
+/* Whether all addresses differ. With equal ones, this node would connect to the wrong peer. */
 static bool kdsm_addresses_differ(const struct kdsm_cluster_config *config)
 {
 	unsigned int i, j;
@@ -266,7 +266,7 @@ static int kdsm_put_u64(struct sk_buff *skb, int type, u64 value)
 	return nla_put_u64_64bit(skb, type, value, KDSM_A_PAD);
 }
 
-/* Bytes of all regions that this node holds. */
+/* Return the bytes that this node holds of all regions */
 static u64 kdsm_cluster_memory(struct kdsm_cluster *cluster)
 {
 	struct kdsm_region *region;
@@ -332,8 +332,8 @@ put:
 /* ---- dumps ---- */
 
 /*
- * One message for each index from cb->args[0] on, until fill() returns
- * -ENOENT (the end) or the skb is full.
+ * Add one message for each index from cb->args[0] on, until fill() returns -ENOENT at the end, or
+ * the skb is full. fill() may skip to a higher index.
  */
 static int kdsm_dump(struct sk_buff *skb, struct netlink_callback *cb, u8 command,
 		     int (*fill)(struct sk_buff *skb, struct kdsm_cluster *cluster,
@@ -495,7 +495,7 @@ static struct genl_family kdsm_family __ro_after_init = {
 	.small_ops = kdsm_commands,
 	.n_small_ops = ARRAY_SIZE(kdsm_commands),
 	.resv_start_op = __KDSM_CMD_LAST,
-	.parallel_ops = true,	/* a probe may take seconds */
+	.parallel_ops = true,	/* no lock over all commands, as a probe may take seconds */
 };
 
 int __init kdsm_netlink_init(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The generic netlink family. Its manual is <linux/kdsm.h>. */
+/* The generic netlink family; <linux/kdsm.h> documents its commands */
 #ifndef KDSM_NETLINK_H
 #define KDSM_NETLINK_H
 

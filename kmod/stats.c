@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Summing counters. See stats.h. */
+/* Adding up the counters of stats.h over all CPUs */
 #include <linux/cpumask.h>
 #include <linux/string.h>
 
 #include "stats.h"
 
-/* Sums may be a little behind, never torn: they are read one by one. */
+/*
+ * A sum may lack increments that happen concurrently, and the sums are not of the same instant.
+ * READ_ONCE() prevents torn values.
+ */
 void kdsm_counters_sum(struct kdsm_counters __percpu *counters, u64 *sums)
 {
 	unsigned int cpu, i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Counters of remote operations: one set a peer and CPU, summed when read. */
+/* Counters of remote operations: one set per peer and CPU, added up when they are read */
 #ifndef KDSM_STATS_H
 #define KDSM_STATS_H
 
@@ -10,7 +10,7 @@ struct kdsm_counters {
 	u64 count[KDSM_STAT_COUNT];
 };
 
-/* Any context. */
+/* Add to a counter of this CPU. Any context. */
 static inline void kdsm_count_add(struct kdsm_counters __percpu *counters,
 				  enum kdsm_stat stat, u64 n)
 {
@@ -23,6 +23,7 @@ static inline void kdsm_count(struct kdsm_counters __percpu *counters,
 	kdsm_count_add(counters, stat, 1);
 }
 
+/* Set sums, KDSM_STAT_COUNT values, to the sums over all CPUs. Any context. */
 void kdsm_counters_sum(struct kdsm_counters __percpu *counters, u64 *sums);
 
 #endif /* KDSM_STATS_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tree of nodes. See topology.h. A location that has fewer words than another has
- * empty ones at its end.
+ * Building the tree of nodes of topology.h from the nodes' locations. A location that has fewer
+ * words than the deepest one counts as having empty words at its end.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -18,7 +18,7 @@ static unsigned int kdsm_location_depth(const char *location)
 	return depth;
 }
 
-/* Word i of a location, and how long it is. */
+/* Return word i of a location, and set *length to the length of the word in bytes */
 static const char *kdsm_location_word(const char *location, unsigned int i, size_t *length)
 {
 	for (; i && *location; location++)

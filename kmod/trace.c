@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The one place where the tracepoints of trace.h are made. */
+/* Defines the tracepoints of trace.h; no other file may define CREATE_TRACE_POINTS. */
 #include <linux/types.h>
 
 #define CREATE_TRACE_POINTS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Tracepoints: /sys/kernel/tracing/events/kdsm/. */
+/* Tracepoints of the module, in /sys/kernel/tracing/events/kdsm/ */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kdsm
 
@@ -9,7 +9,7 @@
 #include <linux/ktime.h>
 #include <linux/tracepoint.h>
 
-/* States: 0 idle, 1 connecting, 2 up, 3 broken. */
+/* A connection changed its state: 0 idle, 1 connecting, 2 up, 3 broken. */
 TRACE_EVENT(kdsm_connection,
 	TP_PROTO(unsigned int node, unsigned int queue, bool accepted,
 		 unsigned int from, unsigned int to),
@@ -32,7 +32,7 @@ TRACE_EVENT(kdsm_connection,
 		  __entry->accepted ? "accepted" : "made", __entry->from, __entry->to)
 );
 
-/* Opcodes: enum kdsm_opcode. */
+/* This node posts an operation on a peer. opcode: enum kdsm_opcode; length in bytes. */
 TRACE_EVENT(kdsm_operation,
 	TP_PROTO(unsigned int node, unsigned int opcode, u32 id, u64 offset,
 		 unsigned int length),
@@ -55,7 +55,7 @@ TRACE_EVENT(kdsm_operation,
 		  __entry->opcode, __entry->id, __entry->offset, __entry->length)
 );
 
-/* Types: enum kdsm_message_type. */
+/* This node sends a request to a peer. type: enum kdsm_message_type; length in bytes. */
 TRACE_EVENT(kdsm_message,
 	TP_PROTO(unsigned int node, unsigned int type, unsigned int length),
 	TP_ARGS(node, type, length),
@@ -73,6 +73,7 @@ TRACE_EVENT(kdsm_message,
 		  __entry->length)
 );
 
+/* This node served a request of a peer. status: of the reply, 0 or -errno. */
 TRACE_EVENT(kdsm_serve,
 	TP_PROTO(unsigned int node, unsigned int type, int status),
 	TP_ARGS(node, type, status),
@@ -105,7 +106,7 @@ TRACE_EVENT(kdsm_race,
 	TP_printk("region=%u offset=%llu", __entry->region, __entry->offset)
 );
 
-/* This node queued for a lock, in one of its queues: 0 is that of the smallest element. */
+/* This node entered a queue of a lock. queue 0 is the queue of the smallest element. */
 TRACE_EVENT(kdsm_lock_enter,
 	TP_PROTO(u32 region, u32 lock, unsigned int queue, int status),
 	TP_ARGS(region, lock, queue, status),
@@ -125,7 +126,7 @@ TRACE_EVENT(kdsm_lock_enter,
 		  __entry->queue, __entry->status)
 );
 
-/* A thread that waited since then (ns of ktime) has a lock now. Waited: ns. */
+/* A thread got a lock for which it waited since then (ktime in ns). waited: in ns. */
 TRACE_EVENT(kdsm_lock_grant,
 	TP_PROTO(u32 region, u32 lock, u32 thread, u64 since),
 	TP_ARGS(region, lock, thread, since),
@@ -146,8 +147,8 @@ TRACE_EVENT(kdsm_lock_grant,
 );
 
 /*
- * No thread of this node has a lock: it went, and the state is KDSM_QUEUE_NONE, or nobody
- * waits and it is kept, KDSM_QUEUE_HELD.
+ * No thread of this node has the lock any more. state: KDSM_QUEUE_NONE if the lock left this
+ * node, KDSM_QUEUE_HELD if this node keeps the lock because no thread or node waits.
  */
 TRACE_EVENT(kdsm_lock_leave,
 	TP_PROTO(u32 region, u32 lock, unsigned int state),
@@ -166,7 +167,7 @@ TRACE_EVENT(kdsm_lock_leave,
 		  __entry->state)
 );
 
-/* A thread died that had a lock. */
+/* A thread died while it had a lock. */
 TRACE_EVENT(kdsm_lock_dead,
 	TP_PROTO(u32 region, u32 lock, u32 thread),
 	TP_ARGS(region, lock, thread),

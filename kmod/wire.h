@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What goes over the wire. All integers are little-endian. Everything that
- * arrives is checked before use: a peer may be wrong, old or hostile.
+ * The wire protocol: the private data of connection requests, and all messages. All integers
+ * are little-endian. The receiver checks everything before use, because a peer may be faulty,
+ * old or hostile. Nodes with different KDSM_WIRE_VERSION refuse each other.
  *
- * A connection is one way: the node that made it sends requests and one-sided
- * operations, the node that accepted it sends replies.
+ * A connection has one direction: the node that made it sends requests and one-sided
+ * operations; the node that accepted it sends replies.
  */
 #ifndef KDSM_WIRE_H
 #define KDSM_WIRE_H
@@ -16,21 +17,21 @@
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
 #define KDSM_WIRE_VERSION	5
 
-/* Private data of a connection request: who asks. At most 56 bytes. */
+/* Private data of a connection request, at most 56 bytes */
 struct kdsm_wire_hello {
 	__le32 magic;
 	__le16 version;
-	__le16 node;		/* number of the asking node */
-	__le16 nodes;		/* how many it thinks there are */
-	u8 domain;		/* enum kdsm_domain in force there */
-	u8 queue;		/* which of the asking node's connections */
-	__le32 target;		/* number of the node that it means to reach */
-	__le64 incarnation;	/* random; differs each time that node comes up */
-	__le32 given_up;	/* how often it has given up the other */
+	__le16 node;		/* number of the sender */
+	__le16 nodes;		/* number of nodes in the sender's configuration */
+	u8 domain;		/* enum kdsm_domain in force at the sender */
+	u8 queue;		/* number of the connection among the sender's to this peer */
+	__le32 target;		/* number of the node that the sender wants to reach */
+	__le64 incarnation;	/* random; differs each time that the sender comes up */
+	__le32 given_up;	/* how often the sender has given up the target */
 	u8 uuid[KDSM_UUID_SIZE];
 } __packed;
 
-/* Private data of an acceptance: who was reached. */
+/* Private data of an acceptance; its fields mean the same as in struct kdsm_wire_hello */
 struct kdsm_wire_welcome {
 	__le32 magic;
 	__le16 version;
@@ -39,7 +40,7 @@ struct kdsm_wire_welcome {
 	__le32 given_up;
 } __packed;
 
-/* Private data of a rejection. */
+/* Private data of a rejection */
 struct kdsm_wire_refusal {
 	__le32 magic;
 	__le16 version;
@@ -54,23 +55,24 @@ enum kdsm_refusal {
 	KDSM_REFUSED_BUSY,
 };
 
-/* Messages, requests and replies alike: a header and a payload. */
+/* Upper bounds of a request or a reply, in bytes: header and payload, and payload alone */
 #define KDSM_MESSAGE_SIZE	512
 #define KDSM_MESSAGE_ROOM	(KDSM_MESSAGE_SIZE - sizeof(struct kdsm_wire_header))
 
-/* Requests that may be under way on one connection. */
+/* Requests that may be in flight on one connection */
 #define KDSM_CREDITS		32
 
 struct kdsm_wire_header {
 	__le16 type;		/* enum kdsm_message_type */
-	__le16 length;		/* of the payload */
-	__le32 cookie;		/* the reply carries that of its request */
+	__le16 length;		/* of the payload, in bytes */
+	__le32 cookie;		/* the reply repeats the cookie of its request */
 	__le32 status;		/* reply: 0 or -errno; request: 0 */
 	__le32 reserved;
 } __packed;
 
+/* The comments give the payload of the request -> the payload of the reply. */
 enum kdsm_message_type {
-	KDSM_MESSAGE_PROBE,	/* nothing, to see whether the peer answers */
+	KDSM_MESSAGE_PROBE,	/* empty; shows whether the peer answers */
 	KDSM_MESSAGE_KEYS,	/* kdsm_wire_keys -> __le32 rkey[count] */
 	KDSM_MESSAGE_CAS,	/* kdsm_wire_atomic -> __le64 former value */
 	KDSM_MESSAGE_FAA,	/* kdsm_wire_atomic -> __le64 former value */
@@ -78,36 +80,38 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_OPEN,	/* kdsm_wire_open -> kdsm_wire_region */
 	KDSM_MESSAGE_CLOSE,	/* __le32 id: no file of the sender is bound to it */
 	KDSM_MESSAGE_DESTROY,	/* __le32 id */
-	KDSM_MESSAGE_ADD,	/* kdsm_wire_region: make a part for it */
-	KDSM_MESSAGE_REMOVE,	/* __le32 id: free the part */
+	KDSM_MESSAGE_ADD,	/* kdsm_wire_region: create the receiver's part */
+	KDSM_MESSAGE_REMOVE,	/* __le32 id: free the receiver's part */
 	KDSM_MESSAGE_BLOCK_READ,	/* kdsm_wire_block -> kdsm_wire_answer */
 	KDSM_MESSAGE_BLOCK_OWN,		/* kdsm_wire_block -> kdsm_wire_answer */
-	KDSM_MESSAGE_BLOCK_GRANT,	/* kdsm_wire_block: it is yours */
+	KDSM_MESSAGE_BLOCK_GRANT,	/* kdsm_wire_block: the receiver owns the block */
 	KDSM_MESSAGE_BLOCK_INVALIDATE,	/* kdsm_wire_block -> kdsm_wire_answer */
 	KDSM_MESSAGE_TUNE,	/* kdsm_wire_tune, to node 0: tell all nodes */
 	KDSM_MESSAGE_TUNED,	/* kdsm_wire_tune, from node 0 */
 	KDSM_MESSAGE_LOCK_OPEN,	/* kdsm_wire_lock_open, to node 0 -> the same */
-	KDSM_MESSAGE_LOCK_SET,	/* kdsm_wire_lock_open, from node 0: it is so now */
-	KDSM_MESSAGE_LOCK_TELL,	/* kdsm_wire_lock: the sender has that ticket, and is next */
-	KDSM_MESSAGE_LOCK_HAND,	/* kdsm_wire_lock_hand: the lock is yours */
+	KDSM_MESSAGE_LOCK_SET,	/* kdsm_wire_lock_open, from node 0: the new settings */
+	KDSM_MESSAGE_LOCK_TELL,	/* kdsm_wire_lock: the sender has that ticket and is next */
+	KDSM_MESSAGE_LOCK_HAND,	/* kdsm_wire_lock_hand: the receiver has the lock */
 	KDSM_MESSAGE_LOCK_LOOK,	/* kdsm_wire_lock -> kdsm_wire_lock_state */
-	KDSM_MESSAGE_RW_JOIN,	/* kdsm_wire_lock_open: the sender uses a counter there */
+	KDSM_MESSAGE_RW_JOIN,	/* kdsm_wire_lock_open: the sender uses the receiver's counter */
 	KDSM_MESSAGE_RW_ASK,	/* kdsm_wire_rw, to a counter's home -> the same */
 	KDSM_MESSAGE_RW_OPEN,	/* kdsm_wire_rw, to a counter's home: let readers in */
 	KDSM_MESSAGE_RW_TELL,	/* kdsm_wire_rw, to a writer: look at the counters */
-	KDSM_MESSAGE_RW_GO,	/* kdsm_wire_rw, from a counter's home: what was asked for */
+	KDSM_MESSAGE_RW_GO,	/* kdsm_wire_rw, from a counter's home: answer to an earlier ASK */
 	KDSM_MESSAGE_RW_COUNT,	/* kdsm_wire_rw, from a counter's home -> the same */
-	KDSM_MESSAGE_LOCK_MEET,	/* the same, to the home, which opens the lock for that */
+	/* kdsm_wire_lock, to the home, which opens the lock if needed -> kdsm_wire_lock_state */
+	KDSM_MESSAGE_LOCK_MEET,
 	KDSM_MESSAGE_LOCK_MISS,	/* kdsm_wire_lock_miss, to a home */
 	KDSM_MESSAGE_LOCK_FREEZE,	/* kdsm_wire_lock, from the home -> kdsm_wire_lock_report */
 	KDSM_MESSAGE_LOCK_RESUME,	/* kdsm_wire_lock_resume, from the home */
 	KDSM_MESSAGE_FIND,	/* kdsm_wire_find -> kdsm_wire_found */
-	KDSM_MESSAGE_STEAL,	/* kdsm_wire_steal -> kdsm_wire_stolen, and the tasks */
+	KDSM_MESSAGE_STEAL,	/* kdsm_wire_steal -> kdsm_wire_stolen and the tasks */
 	KDSM_MESSAGE_TYPES
 };
 
-/* Keys of the chunks first..first+count-1; 0 for those that do not exist yet,
- * except that the first is made.
+/*
+ * Request for the keys of the chunks first..first+count-1. The receiver allocates the chunk
+ * first if necessary. The key of another chunk that does not exist yet is 0.
  */
 struct kdsm_wire_keys {
 	__le32 id;
@@ -125,7 +129,7 @@ struct kdsm_wire_atomic {
 	__le64 compare;
 } __packed;
 
-/* Gets of at most KDSM_GATHER_LENGTH bytes each, whose bytes fit into a reply. */
+/* Gets of at most KDSM_GATHER_LENGTH bytes each, all of whose bytes fit into one reply */
 struct kdsm_wire_gather {
 	__le32 id;
 	__le32 count;		/* 1..KDSM_GATHER_MAX */
@@ -138,7 +142,7 @@ struct kdsm_wire_gather {
 #define KDSM_GATHER_MAX		40U
 #define KDSM_GATHER_LENGTH	64U
 
-/* struct kdsm_find, there and back. */
+/* struct kdsm_find in a request, and its (out) fields in a reply */
 struct kdsm_wire_find {
 	__le32 id;
 	__le32 probes;
@@ -163,7 +167,7 @@ struct kdsm_wire_found {
 	__le32 outcome;		/* enum kdsm_find_outcome */
 } __packed;
 
-/* struct kdsm_theft, there and back. */
+/* struct kdsm_theft in a request, and its (out) fields in a reply */
 struct kdsm_wire_steal {
 	__le32 id;
 	__le32 most;
@@ -178,7 +182,7 @@ struct kdsm_wire_steal {
 	__le32 proxy;
 } __packed;
 
-/* Behind it are the tasks, struct kdsm_task_packed in the program's byte order. */
+/* The stolen tasks follow: struct kdsm_task_packed in the program's byte order. */
 struct kdsm_wire_stolen {
 	__le32 taken;
 	__le32 busy;
@@ -206,88 +210,91 @@ struct kdsm_wire_region {
 	__le32 mode;
 	__le32 uid;
 	__le32 gid;
-	__le32 created;		/* reply to OPEN: 1 if it is new */
+	__le32 created;		/* reply to OPEN: 1 if the open created the region */
 } __packed;
 
-/* A setting of a region of policy strict. */
+/* A setting of a region of policy strict */
 struct kdsm_wire_tune {
 	__le32 id;
 	__le32 reserved;
 	__le64 lease;		/* ns, at most KDSM_LEASE_MAX */
 } __packed;
 
-/* Nodes as bits, bit 0 of the first word first. */
+/* A set of nodes as bits; node 0 is bit 0 of the first word */
 #define KDSM_READERS_WORDS	(KDSM_MAX_NODES / 64)
 #define KDSM_READERS_SIZE	(KDSM_READERS_WORDS * sizeof(__le64))
 
-/* As the number of a node: none. */
+/* Node number that means "no node" */
 #define KDSM_NOBODY	U16_MAX
 
 /*
- * The ownership of a block went from one node to another. Hand-overs of a block
- * are numbered, that to its first owner being 1; of each number there is one, so to
- * hear of it twice does no harm.
+ * One hand-over of the ownership of a block. The hand-overs of a block are numbered, and the
+ * one to the first owner has number 1. Each number is used once, so a node that receives the
+ * same hand-over twice can ignore the second.
  */
 struct kdsm_wire_handover {
 	__le64 number;		/* 0: none */
-	__le64 wts, rts;	/* of the content */
-	__le16 from;		/* who has it; KDSM_NOBODY: known to who made this only */
+	__le64 wts, rts;	/* of the content, in logical timestamps */
+	/* Node that has the content; KDSM_NOBODY: only the maker of the hand-over knows */
+	__le16 from;
 	__le16 reserved[3];
-	/* Policy strict: who has copies. Not sent if that is nobody; see below. */
+	/* Policy strict: nodes that have copies; not sent if empty, see below */
 	__le64 readers[KDSM_READERS_WORDS];
 } __packed;
 
-/*
- * A message that ends with a hand-over is one of two lengths: the whole, or without
- * the readers.
- */
+/* A message that ends with a hand-over has its full length, or lacks the readers. */
 static inline bool kdsm_wire_handover_fits(unsigned int length, unsigned int whole)
 {
 	return length == whole || length == whole - KDSM_READERS_SIZE;
 }
 
-/* About one block of a coherent region. */
+/* A request about one block of a coherent region */
 struct kdsm_wire_block {
 	__le32 id;		/* of the region */
-	__le32 status;		/* GRANT: 0, or -errno: it is not; ask again */
+	__le32 status;		/* GRANT: 0, or -errno: not granted, the receiver must ask again */
 	__le64 index;
-	__le64 clock;		/* READ: of the asking node */
-	/* GRANT: this one. READ, OWN: one to the asked node, which may not know it. */
+	__le64 clock;		/* READ: the sender's clock, a logical timestamp */
+	/* GRANT: this hand-over. READ, OWN: one to the receiver, which may not know of it. */
 	struct kdsm_wire_handover handover;
 } __packed;
 
 enum kdsm_answer {
-	KDSM_ANSWER_YES,	/* OWN: this hand-over. READ: who has what; the newest */
-	KDSM_ANSWER_QUEUED,	/* OWN: a GRANT follows */
-	KDSM_ANSWER_ASK,	/* node: the hand-over was to it; none: it will be next */
-	KDSM_ANSWER_RETRY,	/* in a while */
+	/* OWN: handover is to the requester. READ: handover.from has the newest content. */
+	KDSM_ANSWER_YES,
+	/* OWN: a GRANT follows */
+	KDSM_ANSWER_QUEUED,
+	/* Ask node: handover was to that node, or, without one, that node is the next owner */
+	KDSM_ANSWER_ASK,
+	/* Retry after a back-off */
+	KDSM_ANSWER_RETRY,
 };
 
 struct kdsm_wire_answer {
 	__le16 answer;		/* enum kdsm_answer */
-	__le16 node;
+	__le16 node;		/* with KDSM_ANSWER_ASK */
 	__le32 reserved;
 	struct kdsm_wire_handover handover;
 } __packed;
 
-/* A queue of nodes for a lock; see lock_queue.c. */
+/* A place in a queue of nodes for a lock; see lock/queue.c */
 struct kdsm_wire_lock {
 	__le32 id;		/* of the region */
 	__le16 number;
-	__le16 level;		/* of the queue; 1: the whole cluster */
+	__le16 level;		/* of the queue; 1: the queue of the whole cluster */
 	__le32 ticket;
-	__le32 epoch;		/* of the queue; FREEZE: the next one */
+	__le32 epoch;		/* of the queue; FREEZE: the epoch that begins */
 } __packed;
 
+/* Upper bound of the successors that travel with a lock */
 #define KDSM_WIRE_SUCCESSORS	128U
 
 /*
- * The lock of another queue, of a larger element, that goes to who gets this one. Who
- * waits there is not said: it is found in the ring.
+ * The lock of the queue of a larger element, handed over together with the lock of a smaller
+ * one. Its successors are not sent: the receiver finds them in the ring of that queue.
  */
 struct kdsm_wire_carried {
-	__le16 level;		/* of that queue */
-	__le16 id;		/* as which its holder is counted */
+	__le16 level;		/* of the larger element's queue */
+	__le16 id;		/* under which the word of that queue counts its holder */
 	__le32 ticket;
 	__le32 debt;
 	__le32 debt_sum;
@@ -297,16 +304,16 @@ struct kdsm_wire_carried {
 
 #define KDSM_WIRE_CARRIED	(KDSM_LOCK_LEVELS - 2)
 
-/* The lock goes to who has that ticket. */
+/* Hand over the lock to the receiver, which has lock.ticket */
 struct kdsm_wire_lock_hand {
 	struct kdsm_wire_lock lock;
 	__le32 debt;
 	__le32 debt_sum;
 	__le32 flags;		/* KDSM_BATON_* */
-	__le16 known;
-	__le16 count;		/* of those carried */
-	__le16 successors[KDSM_WIRE_SUCCESSORS];	/* known of them are sent */
-	/* Sent right behind those successors, the smallest element first. */
+	__le16 known;		/* number of successors sent */
+	__le16 count;		/* number of carried locks sent */
+	__le16 successors[KDSM_WIRE_SUCCESSORS];
+	/* Sent directly after the successors, the smallest element first */
 	struct kdsm_wire_carried carried[KDSM_WIRE_CARRIED];
 } __packed;
 
@@ -322,64 +329,73 @@ static inline unsigned int kdsm_wire_hand_size(unsigned int known, unsigned int 
 	       count * sizeof(struct kdsm_wire_carried);
 }
 
-#define KDSM_BATON_MORE		(1U << 0)	/* more wait than are known */
-#define KDSM_BATON_DEAD		(1U << 1)	/* for programs: -EOWNERDEAD */
-#define KDSM_BATON_LOST		(1U << 2)	/* for programs: -ENOTRECOVERABLE */
+#define KDSM_BATON_MORE		(1U << 0)	/* more nodes wait than the successors sent */
+#define KDSM_BATON_DEAD		(1U << 1)	/* programs get -EOWNERDEAD */
+#define KDSM_BATON_LOST		(1U << 2)	/* programs get -ENOTRECOVERABLE */
 #define KDSM_BATON_CLOSED	(1U << 3)	/* RMA_RW: readers are excluded */
-#define KDSM_BATON_ROW		(1U << 8)	/* CLOSED: writers since, 24 bits */
-#define KDSM_BATON_LOCK		(~KDSM_BATON_MORE)	/* those of the lock, not of a queue */
+/* CLOSED: unit of the number of writers since the counters were closed, 24 bits */
+#define KDSM_BATON_ROW		(1U << 8)
+#define KDSM_BATON_LOCK		(~KDSM_BATON_MORE)	/* flags of the lock, not of a queue */
 
-/* Where the asked node stands in that queue. */
+/* The state of the replying node in a queue */
 struct kdsm_wire_lock_state {
 	__le16 state;		/* enum kdsm_queue_state */
 	__le16 has_held;
-	__le32 ticket;		/* the last that it knows of; DOUBT: it has none from that on */
-	__le32 held;		/* the last with which it had the lock, if it has_held */
+	/* The node's last known ticket; DOUBT: the node has no ticket from this one on */
+	__le32 ticket;
+	__le32 held;		/* with has_held: last ticket with which the node held the lock */
 	__le32 epoch;
 } __packed;
 
-/* A node does not answer the sender. */
+/* A node does not answer the sender */
 struct kdsm_wire_lock_miss {
 	__le32 node;
-	__le32 stuck;		/* 1: its queue is to be written anew without that */
+	__le32 stuck;		/* 1: the sender cannot go on unless the home rebuilds the queue */
 } __packed;
 
-/* What a node is that froze, until it is told to resume; see lock_recover.c. */
+/* The state of a node in a frozen queue, valid until LOCK_RESUME; see lock/recover.c */
 struct kdsm_wire_lock_report {
 	__le16 state;		/* enum kdsm_queue_state */
-	__le16 to;		/* to which it was handed over, without an answer; KDSM_NOBODY */
-	__le32 ticket;		/* HELD, LEAVING, WAITING: its own */
+	/* Node that was sent the lock and has not answered; KDSM_NOBODY: none */
+	__le16 to;
+	__le32 ticket;		/* HELD, LEAVING, WAITING: the ticket of the replying node */
 	__le32 flags;		/* HELD, LEAVING: KDSM_BATON_DEAD, KDSM_BATON_LOST */
 	__le32 reserved;
 } __packed;
 
-/* Readers and writers of a lock; see lock_rw.c. */
+/* About a counter of readers; see lock/rw.c */
 struct kdsm_wire_rw {
 	__le32 id;		/* of the region */
 	__le16 number;
-	__le16 what;		/* ASK: kdsm_rw_question; ASK's reply, GO: kdsm_rw_answer;
-				 * COUNT's reply: kdsm_rw_state; OPEN: T_DC, or retired; 0: as is
-				 */
-	__le32 turn;		/* ASK, OPEN: counts, for each sender; GO, COUNT: of who is told */
-	__le32 found;		/* OPEN, GO, ASK's reply: for readers; see lock_rw.h */
+	/*
+	 * ASK: enum kdsm_rw_question. Reply to ASK, GO: enum kdsm_rw_answer. Reply to COUNT:
+	 * enum kdsm_rw_state. OPEN: T_DC, or that the counter is retired; 0: no change.
+	 */
+	__le16 what;
+	/*
+	 * ASK, OPEN: number of this message, counted by the sender. GO: turn of the receiver's
+	 * ASK. Reply to COUNT: turn of the replying node's last ASK.
+	 */
+	__le32 turn;
+	__le32 found;		/* OPEN, GO, reply to ASK: KDSM_RW_FOUND; see lock/rw.h */
 } __packed;
 
 enum kdsm_rw_question {
-	KDSM_RW_LET_ME_IN,	/* the sender is counted; may it read, or will it be told? */
-	KDSM_RW_TRY,		/* the same, but it does not wait */
-	KDSM_RW_COUNT_ME,	/* it does not know if it is counted, and is not to be */
+	KDSM_RW_LET_ME_IN,	/* the sender is counted, and waits for GO if it may not read */
+	KDSM_RW_TRY,		/* the sender is counted, and does not wait */
+	KDSM_RW_COUNT_ME,	/* the sender may be counted, and must not be: count the readers */
 };
 
 enum kdsm_rw_answer {
-	KDSM_RW_OUT,		/* it is not counted */
-	KDSM_RW_COME,		/* it is counted, and may read */
-	KDSM_RW_WAIT,		/* it is not counted, and GO will follow */
-	KDSM_RW_MOVED,		/* it is not counted; the counter is not in use */
+	KDSM_RW_OUT,		/* the node is not counted */
+	KDSM_RW_COME,		/* the node is counted and may read */
+	KDSM_RW_WAIT,		/* the node is not counted; a GO will follow */
+	KDSM_RW_MOVED,		/* the node is not counted; the counter is not in use */
 };
 
-/* What whoever had a lock last has left for the next one; see lock_sign.c. */
+/* The signature that the last holder of a lock leaves for the next one; see lock/sign.c */
 struct kdsm_wire_signature {
-	__le64 check;		/* of the rest, as far as it is in use */
+	__le64 check;		/* checksum of the other fields and of count notices */
 	__le64 floor;
 	__le32 count;
 	__le32 reserved;
@@ -392,24 +408,23 @@ struct kdsm_wire_signature {
 	} __packed notices[KDSM_NOTICES_MAX];
 } __packed;
 
-/* What it is from now on. */
+/* The state of the receiver in the rebuilt queue */
 struct kdsm_wire_lock_resume {
 	struct kdsm_wire_lock lock;
 	__le16 state;		/* NONE, WAITING, HELD */
-	__le16 next;		/* who has the ticket after that; KDSM_NOBODY */
-	__le32 flags;		/* HELD, and it was not before: KDSM_BATON_DEAD, KDSM_BATON_LOST */
+	__le16 next;		/* node with the next ticket; KDSM_NOBODY: none */
+	/* If the receiver is HELD and was not before: KDSM_BATON_DEAD, KDSM_BATON_LOST */
+	__le32 flags;
 } __packed;
 
-/*
- * A lock: asked for by name or number, or as it is.
- */
+/* A lock: the request for it by name or number, or its present settings */
 struct kdsm_wire_lock_open {
 	__le32 id;		/* of the region */
 	__le32 flags;		/* KDSM_LOCK_CREATE, KDSM_LOCK_EXCL; SET: KDSM_WIRE_LOCK_SET */
 	char name[KDSM_NAME_SIZE];
 	__le32 number;
 	__le32 kind;
-	__le32 mask;		/* the rest is struct kdsm_lock_settings */
+	__le32 mask;		/* mask to keep: struct kdsm_lock_settings */
 	__le32 t_dc;
 	__le32 t_r;
 	__le32 t_w;
@@ -418,12 +433,12 @@ struct kdsm_wire_lock_open {
 	__le32 first;		/* T_DC when the lock was made */
 } __packed;
 
-#define KDSM_WIRE_LOCK_SET	(1U << 31)	/* to node 0: change what is in mask */
+#define KDSM_WIRE_LOCK_SET	(1U << 31)	/* to node 0: change the settings in mask */
 
 /*
- * The immediate of a notifying put: what to wake. Ids are below 65536; slot is
- * the low 16 bits of the number of the 8-byte word, so waiters may wake for
- * another word and must look at theirs.
+ * The immediate data of a notifying put: the memory's id, below 65536, and the slot, which is
+ * the low 16 bits of the number of the 8-byte word. Words share slots, so a waiter may wake for
+ * another word and must check its own.
  */
 static inline u32 kdsm_wire_notice(u32 id, u64 offset)
 {

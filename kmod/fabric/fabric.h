@@ -42,8 +42,7 @@ struct kdsm_request {
  * @request: the message; the handler fills in its reply and reply_length
  *
  * The fabric first calls the handler in softirq, with can_sleep false. A handler that has to
- * sleep then changes nothing and returns -EAGAIN, and a worker calls the handler again with
- * can_sleep true.
+ * sleep then returns -EAGAIN, and a worker calls the handler again with can_sleep true.
  *
  * Return: the status of the reply, 0 or -errno.
  */
