@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The cluster on this node comes up and goes down, and counts its users in between. This file
- * connects the layers: it has the table of message handlers and the calls up, and no protocol of
- * its own.
+ * The cluster on this node comes up and goes down, and counts its users in between. This
+ * file connects the layers: it has the table of message handlers and the calls up, and no
+ * protocol of its own.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The cluster that this node belongs to while it is up. A node belongs to at most one cluster.
- * Regions, locks and the fabric have headers in their folders.
+ * The cluster that this node belongs to while it is up. A node belongs to at most one
+ * cluster. Regions, locks and the fabric have headers in their folders.
  */
 #ifndef KDSM_CLUSTER_H
 #define KDSM_CLUSTER_H

@@ -6,8 +6,8 @@
 #include "stats.h"
 
 /*
- * A sum may lack increments that happen concurrently, and the sums are not of the same instant.
- * READ_ONCE() prevents torn values.
+ * A sum may lack increments that happen concurrently, and the sums are not of the same
+ * instant. READ_ONCE() prevents torn values.
  */
 void kdsm_counters_sum(struct kdsm_counters __percpu *counters, u64 *sums)
 {

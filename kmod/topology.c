@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Building the tree of nodes of topology.h from the nodes' locations. A location that has fewer
- * words than the deepest one counts as having empty words at its end.
+ * Building the tree of nodes of topology.h from the nodes' locations. A location that has
+ * fewer words than the deepest one counts as having empty words at its end.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The tree that the nodes form by their locations. Level 1 has one element, the whole cluster.
- * An element of level n contains the nodes whose locations have the same first n - 1 words. The
- * elements of the last level are the nodes themselves.
+ * The tree that the nodes form by their locations. Level 1 has one element, the whole
+ * cluster. An element of level n contains the nodes whose locations agree in their first
+ * n - 1 words. The elements of the last level are the nodes themselves.
  */
 #ifndef KDSM_TOPOLOGY_H
 #define KDSM_TOPOLOGY_H
@@ -17,16 +17,16 @@ struct kdsm_topology {
 };
 
 /*
- * Build the tree from the locations of nodes 0 to nodes - 1. A location is a string that ends
- * with a 0 byte, and the location of the next node begins stride bytes further. Return the tree,
- * which the caller frees by kvfree(), or NULL without memory.
+ * Build the tree from the locations of nodes 0 to nodes - 1. A location is a string that
+ * ends with a 0 byte, and the location of the next node begins stride bytes further. Return
+ * the tree, which the caller frees by kvfree(), or NULL without memory.
  */
 struct kdsm_topology *kdsm_topology_create(const char *locations, size_t stride,
 					   unsigned int nodes);
 
 /*
- * The element of each node at a level from 1 to levels - 1. The number of an element is that of
- * its first node.
+ * The element of each node at a level from 1 to levels - 1. The number of an element is
+ * that of its first node.
  */
 static inline const u16 *kdsm_topology_level(const struct kdsm_topology *topology,
 					     unsigned int level)

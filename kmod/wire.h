@@ -373,8 +373,8 @@ struct kdsm_wire_rw {
 	 */
 	__le16 what;
 	/*
-	 * ASK, OPEN: number of this message, counted by the sender. GO: turn of the receiver's
-	 * ASK. Reply to COUNT: turn of the replying node's last ASK.
+	 * ASK, OPEN: number of this message, counted by the sender. GO: turn of the
+	 * receiver's ASK. Reply to COUNT: turn of the replying node's last ASK.
 	 */
 	__le32 turn;
 	__le32 found;		/* OPEN, GO, reply to ASK: KDSM_RW_FOUND; see lock/rw.h */
@@ -436,9 +436,9 @@ struct kdsm_wire_lock_open {
 #define KDSM_WIRE_LOCK_SET	(1U << 31)	/* to node 0: change the settings in mask */
 
 /*
- * The immediate data of a notifying put: the memory's id, below 65536, and the slot, which is
- * the low 16 bits of the number of the 8-byte word. Words share slots, so a waiter may wake for
- * another word and must check its own.
+ * The immediate data of a notifying put: the memory's id, below 65536, and the slot, which
+ * is the low 16 bits of the number of the 8-byte word. Words share slots, so a waiter may
+ * wake for another word and must check its own.
  */
 static inline u32 kdsm_wire_notice(u32 id, u64 offset)
 {

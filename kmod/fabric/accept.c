@@ -2,8 +2,8 @@
 /*
  * Accepting connections of peers. This node compares the hello of a peer with its own
  * configuration, and refuses, counts and logs (at most once a second) a hello that differs.
- * kdsm_fabric_give_up() is here, too, because it breaks accepted connections. connect.c has the
- * other side.
+ * kdsm_fabric_give_up() is here, too, because it breaks accepted connections. connect.c has
+ * the other side.
  */
 #include <linux/ratelimit.h>
 #include <net/ipv6.h>
@@ -124,8 +124,8 @@ void kdsm_fabric_give_up(struct kdsm_fabric *fabric, unsigned int node, bool ane
 		mutex_unlock(&fabric->accepted_lock);
 	}
 	/*
-	 * The teardown removes a connection from the list after draining the queue pair. So when
-	 * no such connection is listed, no operation of the peer on them is in flight.
+	 * The teardown removes a connection from the list after draining the queue pair. So
+	 * when no such connection is listed, no operation of the peer on them is in flight.
 	 */
 	add_wait_queue(&fabric->accepted_wait, &wait);
 	while (kdsm_accept_has_old(peer))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Batches of operations, which a task posts and waits for together. Operations on a peer become
- * chains of work requests (operation.c) or messages (delegate.c). This CPU executes operations
- * on this node's own part while posting.
+ * Batches of operations, which a task posts and waits for together. Operations on a peer
+ * become chains of work requests (operation.c) or messages (delegate.c). This CPU executes
+ * operations on this node's own part while posting.
  */
 #include <linux/module.h>
 #include <linux/sched/signal.h>
@@ -10,9 +10,9 @@
 #include "internal.h"
 
 /*
- * Mean duration up to which waiters poll, in us. The default is longer than operations of RDMA
- * hardware take, and short enough that polling does not waste a CPU: programs on emulated
- * machines took up to twice as long when they polled.
+ * Mean duration up to which waiters poll, in us. The default is longer than operations of
+ * RDMA hardware take, and short enough that polling does not waste a CPU: programs on
+ * emulated machines took up to twice as long when they polled.
  */
 static unsigned int kdsm_poll_us = 25;
 module_param_named(poll_us, kdsm_poll_us, uint, 0644);
@@ -213,9 +213,9 @@ static struct kdsm_peer *kdsm_batch_peer(struct kdsm_batch *batch)
 }
 
 /*
- * If recent batches were short, poll for about twice their mean duration, because a sleep would
- * cost more. Stop when another task needs the CPU, as that task may be part of a software device
- * on which the batch depends. Return whether the batch is done.
+ * If recent batches were short, poll for about twice their mean duration, because a sleep
+ * would cost more. Stop when another task needs the CPU, as that task may be part of a
+ * software device on which the batch depends. Return whether the batch is done.
  */
 static bool kdsm_batch_poll(struct kdsm_batch *batch, const struct kdsm_peer *peer)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connecting to a peer on first use and after the connection broke. The result of each attempt
- * decides whether the peer is up or down, and when this node retries. accept.c has the other
- * side, connection.c the connection itself.
+ * Connecting to a peer on first use and after the connection broke. The result of each
+ * attempt decides whether the peer is up or down, and when this node retries. accept.c has
+ * the other side, connection.c the connection itself.
  */
 #include <linux/ratelimit.h>
 
@@ -219,10 +219,10 @@ static void kdsm_attempt_work(struct work_struct *work)
 
 /*
  * Connect in a worker, because the caller may be a page fault that holds mmap_lock. rdma_cm
- * takes a lock of the id to connect. ucma holds the same lock of a program's id while it copies
- * events to the program, which may fault. The ids differ, so the two tasks cannot deadlock, but
- * the locks have one lockdep class, and mmap_lock must not nest with that class in both orders.
- * The wait is bounded, because each step of an attempt has a timeout.
+ * takes a lock of the id to connect. ucma holds the same lock of a program's id while it
+ * copies events to the program, which may fault. The ids differ, so the two tasks cannot
+ * deadlock, but the locks have one lockdep class, and mmap_lock must not nest with that
+ * class in both orders. The wait is bounded, because each step of an attempt has a timeout.
  */
 static int kdsm_connection_attempt(struct kdsm_connection *connection)
 {
@@ -281,7 +281,7 @@ u64 kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation, u32 given_up)
 	WRITE_ONCE(peer->away, false);
 	if (anew)
 		kdsm_peer_is_anew(peer);
-	/* The layers above must know before any task posts with the new tie. */
+	/* The layers above must know before the connection with the new tie is up. */
 	if (untied && fabric->config.peer_untied)
 		fabric->config.peer_untied(fabric->config.context, peer->node);
 	return kdsm_peer_tie(incarnation, given_up);

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A connection to or from a peer: its queue pair, its states, its completions and its teardown.
- * connect.c and accept.c make connections; message.c and operation.c post on them.
+ * A connection to or from a peer: its queue pair, its states, its completions and its
+ * teardown. connect.c and accept.c make connections; message.c and operation.c post on
+ * them.
  *
  * A connection has one direction. The node that connects sends requests and one-sided
- * operations; the node that accepts sends only replies. Two nodes that both send requests have
- * two connections, so simultaneous connects need no rule.
+ * operations; the node that accepts sends only replies. Two nodes that both send requests
+ * have two connections, so simultaneous connects need no rule.
  *
  * States:  idle -> connecting -> up -> broken -> idle   (made here; reused)
  *          idle -> up -> broken -> freed                (accepted)
  *
- * Any error, in any context, breaks the connection: kdsm_connection_break() sets the state to
- * broken and queues the teardown. The teardown drains the queue pair, after which no completion
- * arrives, and then fails the chains and calls that are still listed. Chains and messages are
- * posted only with connection->lock held and in state up, so nothing is in flight after the
- * drain.
+ * Any error, in any context, breaks the connection: kdsm_connection_break() sets the state
+ * to broken and queues the teardown. The teardown drains the queue pair, after which no
+ * completion arrives, and then fails the chains and calls that are still listed. Chains and
+ * messages are posted only with connection->lock held and in state up, so nothing is in
+ * flight after the drain.
  */
 #include <linux/slab.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Delegations: operations that the CPU of the peer executes, requested by a message. These are
- * atomics in domain sw, small gets gathered into one message, finds (find.c) and thefts
+ * Delegations: operations that the CPU of the peer executes, requested by a message. These
+ * are atomics in domain sw, small gets gathered into one message, finds (find.c) and thefts
  * (steal.c).
  *
- * On a software device a read costs both CPUs about as much as a message, so several small gets
- * are cheaper as one message than as that many reads. Hardware reads without the peer's CPU, at
- * a rate that messages cannot reach, so on hardware all gets are reads.
+ * On a software device a read costs both CPUs about as much as a message, so several small
+ * gets are cheaper as one message than as that many reads. Hardware reads without the
+ * peer's CPU, at a rate that messages cannot reach, so on hardware all gets are reads.
  */
 #include <linux/slab.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Start and stop of the fabric: the device that has this node's address, the abilities of that
- * device, the domain of atomics, and the removal of the device. No data path.
+ * Start and stop of the fabric: the device that has this node's address, the abilities of
+ * that device, the domain of atomics, and the removal of the device. No data path.
  */
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -91,8 +91,8 @@ static int kdsm_fabric_check_device(struct kdsm_fabric *fabric)
 
 /*
  * With IB_ATOMIC_GLOB the CPU and the device may both do atomics on a word. Without
- * IB_ATOMIC_GLOB the device's atomics are atomic only against each other, so the default is that
- * CPUs do all atomics.
+ * IB_ATOMIC_GLOB the device's atomics are atomic only against each other, so the default is
+ * that CPUs do all atomics.
  */
 static int kdsm_fabric_choose_domain(struct kdsm_fabric *fabric)
 {

@@ -67,8 +67,9 @@ struct kdsm_fabric_config {
 	 */
 	void (*peer_down)(void *context, unsigned int node, bool anew);
 	/*
-	 * The tie to a peer changed: the peer gave up this node, or came up again, and is now
-	 * reachable. The fabric posts nothing with the new tie before this returns. May sleep.
+	 * The tie to a peer changed: the peer gave up this node, or came up again, and is
+	 * now reachable. The connection that brought the new tie is not up before this
+	 * returns. May sleep.
 	 */
 	void (*peer_untied)(void *context, unsigned int node);
 };

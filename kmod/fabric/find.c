@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Find-or-put on a table by the CPU of the node that holds the part. The walk over the entries
- * of the index costs a peer one message. Without it, the peer would need a get for the entries,
- * a get for each node with the same fragment, and an atomic for the empty entry.
- * <linux/kdsm_table.h> has the rules of the walk. The table is libkdsm's (lib/table/), whose
- * processes search it concurrently with their own CPUs and with operations.
+ * Find-or-put on a table by the CPU of the node that holds the part. The walk over the
+ * entries of the index costs a peer one message. Without it, the peer would need a get for
+ * the entries, a get for each node with the same fragment, and an atomic for the empty
+ * entry. <linux/kdsm_table.h> has the rules of the walk. The table is libkdsm's
+ * (lib/table/), whose processes search it concurrently with their own CPUs and with
+ * operations.
  *
- * Neither the content of the memory, which programs write, nor the request of a peer is trusted:
- * every offset is checked, and a walk has a bounded length.
+ * Neither the content of the memory, which programs write, nor the request of a peer is
+ * trusted: every offset is checked, and a walk has a bounded length.
  */
 #include "internal.h"
 

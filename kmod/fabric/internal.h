@@ -25,9 +25,9 @@
 #define KDSM_QUEUES_MAX		4U
 /*
  * Queue number of the connection from a node to itself that carries memory registrations
- * only. On other connections Soft-RoCE could repeat a registration: when it retransmits a work
- * request, it also executes the local work requests behind that request again. A repeated
- * registration fails and in the end breaks the connection.
+ * only. On other connections Soft-RoCE could repeat a registration: when it retransmits a
+ * work request, it also executes the local work requests behind that request again. A
+ * repeated registration fails and in the end breaks the connection.
  */
 #define KDSM_QUEUE_REGISTER	KDSM_QUEUES_MAX
 #define KDSM_QUEUES		(KDSM_QUEUE_REGISTER + 1)
@@ -43,8 +43,9 @@
 #define KDSM_RECEIVES		(KDSM_CREDITS + 32U)
 
 /*
- * Acknowledgment timeout: 4.096 us x 2^17 = 0.54 s. With KDSM_RETRY_COUNT retries the
- * transport fails the connection to a peer that does not acknowledge after 7 x 0.54 s = 3.8 s.
+ * Acknowledgment timeout: 4.096 us x 2^17 = 0.54 s. If a peer does not acknowledge, the
+ * transport retries KDSM_RETRY_COUNT times, and so fails the connection after 7 x 0.54 s,
+ * which is 3.8 s.
  */
 #define KDSM_ACK_TIMEOUT	17
 #define KDSM_RETRY_COUNT	6	/* retransmissions; Soft-RoCE retries forever with 7 */
@@ -84,9 +85,9 @@ struct kdsm_slot {
 };
 
 /*
- * One queue pair to or from a peer. lock protects state, room, chains, sends, unsignalled, the
- * slots and nudging. Tasks take lock with bottom halves off, because completions take it in
- * softirq. lock nests inside poll_lock.
+ * One queue pair to or from a peer. lock protects state, room, chains, sends, unsignalled,
+ * the slots and nudging. Tasks take lock with bottom halves off, because completions take
+ * it in softirq. lock nests inside poll_lock.
  */
 struct kdsm_connection {
 	struct kdsm_fabric *fabric;
@@ -231,8 +232,9 @@ void kdsm_connection_poll(struct kdsm_connection *connection);
  */
 void kdsm_connection_nudge(struct kdsm_connection *connection);
 /*
- * Break all connections, prevent new ones, and wait until none holds a resource of the device.
- * The connections that this node made stay allocated until kdsm_connection_free_all().
+ * Break all connections, prevent new ones, and wait until none holds a resource of the
+ * device. The connections that this node made stay allocated until
+ * kdsm_connection_free_all().
  */
 void kdsm_connection_stop(struct kdsm_fabric *fabric);
 void kdsm_connection_free_all(struct kdsm_fabric *fabric);
@@ -240,8 +242,8 @@ void kdsm_connection_free_all(struct kdsm_fabric *fabric);
 /* ---- connect.c ---- */
 
 /*
- * Return this CPU's connection to a peer, and connect it if it is not up. The connection stays
- * allocated as long as the fabric, but may break at any time. ERR_PTR(-EHOSTDOWN),
+ * Return this CPU's connection to a peer, and connect it if it is not up. The connection
+ * stays allocated as long as the fabric, but may break at any time. ERR_PTR(-EHOSTDOWN),
  * ERR_PTR(-ENOMEM). Sleeps. Caller holds fabric->gate for reading if it posts.
  */
 struct kdsm_connection *kdsm_connection_get(struct kdsm_fabric *fabric,
@@ -333,9 +335,9 @@ struct kdsm_part {
 };
 
 /*
- * End one part. The caller must not touch the part or the batch afterwards, because the waiter
- * may have freed them. A task that sees batch->done complete also sees all writes that
- * preceded this call in every part.
+ * End one part. The caller must not touch the part or the batch afterwards, because the
+ * waiter may have freed them. A task that sees batch->done complete also sees all writes
+ * that preceded this call in every part.
  */
 static inline void kdsm_batch_part_done(struct kdsm_batch *batch)
 {
@@ -360,8 +362,8 @@ kdsm_operation_counters(const struct kdsm_batch *batch, const struct kdsm_operat
 /*
  * Post all operations of the list on the connection, in order, as one chain. count is the
  * length of the list, at most KDSM_CHAIN_MAX. An operation that cannot be posted gets a
- * status; the others become a part of the batch. Caller holds fabric->gate for reading. Sleeps
- * until the connection has room.
+ * status; the others become a part of the batch. Caller holds fabric->gate for reading.
+ * Sleeps until the connection has room.
  */
 void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned int count,
 		      struct kdsm_connection *connection);

@@ -236,10 +236,10 @@ int kdsm_memory_key(struct kdsm_memory *memory, unsigned int node, u64 offset, u
 	if (length != le32_to_cpu(request.count) * sizeof(*reply) || !reply[0])
 		return -EIO;
 	/*
-	 * Keep no key of a former incarnation. kdsm_memory_forget() runs after the incarnation
-	 * changed and takes the same lock. So either it clears the keys stored here, or this
-	 * task sees the new incarnation. The first greeting, which changes the incarnation from
-	 * 0, does not count.
+	 * Keep no key of a former incarnation. kdsm_memory_forget() runs after the
+	 * incarnation changed and takes the same lock. So either it clears the keys stored
+	 * here, or this task sees the new incarnation. The first greeting, which changes
+	 * the incarnation from 0, does not count.
 	 */
 	xa_lock(&memory->fabric->memories);
 	if (incarnation && READ_ONCE(peer->incarnation) != incarnation)

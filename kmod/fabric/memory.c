@@ -292,8 +292,8 @@ int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset, u64 ope
 /* ---- end of registrations and keys ---- */
 
 /*
- * Memories may be destroyed concurrently. The reference from kdsm_memory_lookup() keeps a memory
- * until its chunks are unregistered here.
+ * Memories may be destroyed concurrently. The reference from kdsm_memory_lookup() keeps a
+ * memory until its chunks are unregistered here.
  */
 void kdsm_memory_unregister_all(struct kdsm_fabric *fabric)
 {

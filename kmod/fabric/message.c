@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Messages: short requests that a handler in the kernel of the peer serves and answers. The
- * handlers are in the layers above and, for the fabric's own messages, in the table in device.c.
+ * handlers are in the layers above and, for the fabric's own messages, in the table in
+ * device.c.
  *
- * A connection has KDSM_CREDITS slots. A request occupies a slot until its reply arrives, and
- * the reply leaves from the slot with the same number at the other end. So the sender never has
- * more requests in flight than the peer has posted receives, and every reply finds a posted
- * receive.
+ * A connection has KDSM_CREDITS slots. A request occupies a slot until its reply arrives,
+ * and the reply leaves from the slot with the same number at the other end. So the sender
+ * never has more requests in flight than the peer has posted receives, and every reply
+ * finds a posted receive.
  *
- * Most sends are not signalled. A slot can be rewritten nevertheless, because a later message
- * shows that the former one arrived: the reply shows it for a request, and the next request
- * with the same slot number shows it for a reply. If the device retransmits the former message
- * for want of an acknowledgment, the receiving device drops the duplicate unread. Only the room
- * in the send queue must be counted, so one send in KDSM_SIGNAL_EVERY is signalled.
+ * Most sends are not signalled. A slot can be rewritten nevertheless, because a later
+ * message shows that the former one arrived: the reply shows it for a request, and the next
+ * request with the same slot number shows it for a reply. If the device retransmits the
+ * former message for want of an acknowledgment, the receiving device drops the duplicate
+ * unread. Only the room in the send queue must be counted, so one send in KDSM_SIGNAL_EVERY
+ * is signalled.
  */
 #include <linux/slab.h>
 
@@ -112,10 +114,10 @@ static int kdsm_receive_post(struct kdsm_receive *receive)
 }
 
 /*
- * Send the message in the slot. For a request, call is set and the slot stays busy until the
- * reply arrives. For a reply, receive is the buffer of its request and is posted again. The
- * caller has taken one of connection->sends. -EIO: the connection is not up, is of another tie,
- * or posting failed; done() of the call does not follow.
+ * Send the message in the slot. For a request, call is set and the slot stays busy until
+ * the reply arrives. For a reply, receive is the buffer of its request and is posted again.
+ * The caller has taken one of connection->sends. -EIO: the connection is not up, is of
+ * another tie, or posting failed; done() of the call does not follow.
  *
  * The reply is posted before the receive, because a task of the peer waits for the reply. The
  * peer may then send the next request from the same slot before the receive is posted again,
@@ -250,8 +252,8 @@ static bool kdsm_reply_room(struct kdsm_connection *connection, bool *over)
 }
 
 /*
- * Serve a request and reply, if the connection is still up. Return false if the request must be
- * served in a context that may sleep.
+ * Serve a request and reply, if the connection is still up. Return false if the request
+ * must be served in a context that may sleep.
  */
 static bool kdsm_message_serve(struct kdsm_receive *receive, bool can_sleep)
 {
@@ -357,8 +359,8 @@ static bool kdsm_message_reply(struct kdsm_receive *receive)
 	kdsm_slot_free_locked(slot);
 	spin_unlock_bh(&connection->lock);
 	/*
-	 * No wakeup is lost: a waiter adds itself to the wait queue before it looks for a slot
-	 * under the lock.
+	 * No wakeup is lost: a waiter adds itself to the wait queue before it looks for a
+	 * slot under the lock.
 	 */
 	if (wq_has_sleeper(&connection->wait))
 		wake_up(&connection->wait);

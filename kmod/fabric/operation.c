@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Operations on memory of a peer: RDMA reads, writes and atomics, posted as one chain of work
- * requests with one doorbell. batch.c has the batches of operations, delegate.c the operations
- * that the CPU of the peer executes.
+ * Operations on memory of a peer: RDMA reads, writes and atomics, posted as one chain of
+ * work requests with one doorbell. batch.c has the batches of operations, delegate.c the
+ * operations that the CPU of the peer executes.
  *
- * Only the last work request of a chain is signalled. A reliable connection completes in order,
- * so the success of the last request is the success of all. If a request fails, that request
- * and all later ones complete with an error, the last one too. Completions are taken under the
- * connection's poll_lock, hence in order, and the last completion ends the chain.
- * kdsm_operation_fail() ends a chain whose last completion never arrives, because the queue
- * pair was destroyed or only a part of the chain was posted.
+ * Only the last work request of a chain is signalled. A reliable connection completes in
+ * order, so the success of the last request is the success of all. If a request fails, that
+ * request and all later ones complete with an error, the last one too. Completions are
+ * taken under the connection's poll_lock, hence in order, and the last completion ends the
+ * chain. kdsm_operation_fail() ends a chain whose last completion never arrives, because
+ * the queue pair was destroyed or only a part of the chain was posted.
  */
 #include <linux/slab.h>
 
@@ -81,8 +81,8 @@ static void kdsm_wr_done(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /*
- * No task posts on the connection any more, and no completion arrives. An operation of a failed
- * chain may have taken effect or not.
+ * No task posts on the connection any more, and no completion arrives. An operation of a
+ * failed chain may have taken effect or not.
  */
 void kdsm_operation_fail(struct kdsm_connection *connection)
 {

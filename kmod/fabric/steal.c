@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Thefts: the CPU of this node takes tasks from the deques of this node's workers and hands them
- * over to a thief on another node, which requests them by one message. The thief does not wait
- * for the attention of a busy worker. The deques are libkdsm's (lib/task/), whose workers
- * concurrently steal from each other by the same rules.
+ * Thefts: the CPU of this node takes tasks from the deques of this node's workers and hands
+ * them over to a thief on another node, which requests them by one message. The thief does
+ * not wait for the attention of a busy worker. The deques are libkdsm's (lib/task/), whose
+ * workers concurrently steal from each other by the same rules.
  *
- * In every domain only the CPUs of this node change ends, attention and the changed fields of a
- * task, and no device does an atomic on them. So the CPU's compare-and-swap on ends is safe in
- * domain hca, too. That compare-and-swap is a full barrier and pairs with the release by the
- * worker that made the tasks public, so this CPU reads the tasks as the worker stored them.
- * tests/spin/task-steal.pml models the protocol.
+ * In every domain only the CPUs of this node change ends, attention and the changed fields
+ * of a task, and no device does an atomic on them. So the CPU's compare-and-swap on ends is
+ * safe in domain hca, too. That compare-and-swap is a full barrier and pairs with the
+ * release by the worker that made the tasks public, so this CPU reads the tasks as the
+ * worker stored them. tests/spin/task-steal.pml models the protocol.
  *
- * Neither the content of the memory, which programs write, nor the request of a peer is trusted:
- * every offset is checked, and every loop is bounded.
+ * Neither the content of the memory, which programs write, nor the request of a peer is
+ * trusted: every offset is checked, and every loop is bounded.
  */
 #include "internal.h"
 
@@ -24,9 +24,9 @@ static const u8 kdsm_no_result[sizeof(struct kdsm_task) - offsetof(struct kdsm_t
 static int kdsm_task_mark(struct kdsm_memory *memory, u64 place, u32 thief, bool can_sleep)
 {
 	/*
-	 * Pairs with the owner's acquire of thief, after which the owner looks for a result or
-	 * stores another task in the slot. The barrier orders this CPU's reads of the task and
-	 * the zeroing of its result before the store to thief.
+	 * Pairs with the owner's acquire of thief, after which the owner looks for a result
+	 * or stores another task in the slot. The barrier orders this CPU's reads of the
+	 * task and the zeroing of its result before the store to thief.
 	 */
 	smp_mb();
 	return kdsm_memory_copy(memory, place + offsetof(struct kdsm_task, thief), &thief,
@@ -53,8 +53,8 @@ static int kdsm_task_pack(struct kdsm_memory *memory, const struct kdsm_theft *t
 }
 
 /*
- * Pack one task that the thief has taken, and mark the slot with the thief. If the slot holds a
- * proxy, pack the task that the proxy stands for.
+ * Pack one task that the thief has taken, and mark the slot with the thief. If the slot
+ * holds a proxy, pack the task that the proxy stands for.
  */
 static int kdsm_task_hand_out(struct kdsm_memory *memory, const struct kdsm_theft *theft,
 			      struct kdsm_task_origin origin, struct kdsm_task_packed *packed,
@@ -91,8 +91,8 @@ static int kdsm_task_hand_out(struct kdsm_memory *memory, const struct kdsm_thef
 }
 
 /*
- * Take tasks of a worker for the thief. Return how many tasks from *tail on the thief has now, 0
- * if it got none, or -errno.
+ * Take tasks of a worker for the thief. Return how many tasks from *tail on the thief has
+ * now, 0 if it got none, or -errno.
  */
 static int kdsm_ends_take(struct kdsm_memory *memory, const struct kdsm_theft *theft,
 			  u32 worker, u32 *tail, bool can_sleep)
@@ -154,8 +154,8 @@ static int kdsm_steal_from(struct kdsm_memory *memory, unsigned int node,
 }
 
 /*
- * Ask all workers of this node to make tasks public. A worker clears attention before it makes
- * tasks public (lib/task/deque.c), so a request set during that is not lost.
+ * Ask all workers of this node to make tasks public. A worker clears attention before it
+ * makes tasks public (lib/task/deque.c), so a request set during that is not lost.
  */
 static int kdsm_ask_for_attention(struct kdsm_memory *memory, const struct kdsm_theft *theft,
 				  u32 used, bool can_sleep)
