@@ -259,7 +259,10 @@ struct kdsm_wire_block {
 } __packed;
 
 enum kdsm_answer {
-	/* OWN: handover is to the requester. READ: handover.from has the newest content. */
+	/*
+	 * OWN: handover is to the requester. READ: handover.from has the newest content.
+	 * INVALIDATE: the node has no valid copy any more.
+	 */
 	KDSM_ANSWER_YES,
 	/* OWN: a GRANT follows */
 	KDSM_ANSWER_QUEUED,
