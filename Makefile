@@ -82,6 +82,7 @@ help:
 	@echo 'make models        Promela models of the coherence protocol, locks and tasks, checked with spin'
 	@echo 'make bench         the operations against raw verbs, in the same machines'
 	@echo 'make pictures      the pictures of Documentation/design, from their sources'
+	@echo 'make compile_commands.json  the commands of the compiler, for clangd'
 	@echo 'make packages      install the Debian packages that all of this needs'
 	@echo 'make clean         remove build/'
 
@@ -293,6 +294,15 @@ install: all
 	install -m 644 Documentation/man/man8/*.8 $(DESTDIR)$(mandir)/man8
 	set -e; rel=$(release); \
 	install -D -m 644 $(B)/$$rel/kdsm.ko $(DESTDIR)/lib/modules/$$rel/extra/kdsm.ko
+
+# For clangd and its like. Everything is compiled once more, because bear notes what it sees.
+.PHONY: compile_commands.json
+compile_commands.json:
+	rm -rf $(B)/bear
+	mkdir -p $(B)/bear
+	bear --output $(B)/bear/commands -- $(MAKE) B=$(B)/bear module user programs tests
+	sed 's,$(CURDIR)/$(B)/bear/[^/" ]*/kmod/,$(CURDIR)/kmod/,' $(B)/bear/commands >$@
+	rm -rf $(B)/bear
 
 packages:
 	@tests/packages
