@@ -6,7 +6,10 @@
 #include <linux/mm.h>
 #include <linux/version.h>
 
-/* Distributions have this option, because drivers such as vmwgfx select it. */
+/*
+ * Distributions have this option, because drivers such as vmwgfx select it. Debian's kernels for
+ * clouds have none of these drivers.
+ */
 #ifndef CONFIG_MAPPING_DIRTY_HELPERS
 #error "kdsm needs a kernel with CONFIG_MAPPING_DIRTY_HELPERS"
 #endif

@@ -22,7 +22,7 @@ static void is(const char *text, const char *expected)
 static void characters_stay(void **state)
 {
 	static const char *const texts[] = {
-		"", "plain \"quoted\"\n", "gr\xc3\xb6\xc3\x9f" "er", "\xc2\x80", "\xdf\xbf",
+		"", "plain \"quoted\"\n", ("gr\xc3\xb6\xc3\x9f" "er"), "\xc2\x80", "\xdf\xbf",
 		"\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80",
 		"\xf4\x8f\xbf\xbf",
 	};
