@@ -70,7 +70,7 @@ struct lock_worker {
 	struct samples samples;		/* lock and unlock, without what is inside */
 	struct samples locking;		/* lock alone */
 	uint64_t writes;
-	uint64_t number;		/* of the last acquisition for writing, of all nodes, from 1 */
+	uint64_t number;		/* of the last acquisition for writing, over all nodes */
 	uint64_t handovers[LOCK_HANDOVERS];	/* see struct lock_totals */
 	uint64_t longest_handovers;
 	uint64_t longest;		/* ns */
