@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The queue for a lock when nodes die: 3 nodes, of which node 0 is the home and lives;
- * DEATHS of the others die at any time, with the lock or without.
+ * The queue for a lock when nodes die (kmod/lock/recover.c, death.c): 3 nodes, of which node 0
+ * is the home and lives. DEATHS of the other nodes die at any time, with the lock or without.
  *
- * The home gives each recovery a new epoch. It drops what the dead node still has under
- * way to its memory, and tells all nodes to freeze. A node that freezes hears of its own
- * fetch-and-add first, and of what it has handed over, but if that was to the dead; then
- * it says what it is, and until it is told to resume it hands nothing over and does not
- * queue. It takes only what is of the same epoch. When all have said so, the home writes
- * word and ring anew from those who live, in their order, with new tickets. RESUME may be
- * of an older epoch, too, if another one has died meanwhile.
+ * The home gives each recovery a new epoch. It drops the operations on its memory that the
+ * dead node still has in flight, and tells all nodes to freeze. A node that freezes first
+ * waits for the answer of its own fetch-and-add, and of its HAND unless that went to the dead
+ * node. The node then reports its state. Until the node is told to resume it neither hands
+ * the lock over nor enters the queue, and it accepts only a HAND of the same epoch. When all
+ * nodes have reported, the home rebuilds word and ring from the living nodes, in their order,
+ * with new tickets. A RESUME may be of an older epoch if another node has died meanwhile.
  *
- * If nobody has the lock then, the first who waits gets it with DEAD (EOWNERDEAD). If nobody
- * waits, but somebody was in the queue, the home itself has it with DEAD, and keeps it
- * until somebody comes; so does everybody who gets it with DEAD and does not use it. A word
- * that says "free" could not say that. Who handed over to the dead and got no answer does
- * not have it any more, as the dead may have used it.
+ * If no node has the lock then, the first waiting node gets it with DEAD (EOWNERDEAD). If no
+ * node waits but some node was in the queue, the home takes the lock with DEAD and keeps it
+ * until a node enters. Every node that gets the lock with DEAD and does not use it does the
+ * same, because a word that says "free" could not carry DEAD. A node that sent HAND to the
+ * dead node and got no answer has the lock no more, because the dead node may have used it.
  *
- * The queue is a list here, with the holder at its head; it is in lock-queue.pml. A
- * fetch-and-add is on its way, is done, and is heard of. HAND and its answer take
- * arbitrarily long, and outlive who sent them.
+ * The queue is a list here, with the holder at its head; lock-queue.pml models the queue. A
+ * fetch-and-add is in flight, is done, and is answered, in separate steps. HAND and its
+ * answer take arbitrarily long, and outlive their sender.
  *
- * Checked: one node has the lock; who uses it after one that died while it used it has
- * been told; and by spin: nobody who lives waits for what does not come (invalid end
- * state).
+ * Asserted: one node has the lock (one); a node that uses the lock after a user that died has
+ * been told so (told). Checked by spin: no living node waits forever (invalid end state).
  *
- * FAULT=n puts a mistake into the protocol. Each must be found (tests/spin/check).
+ * FAULT=n builds one mistake into the model. tests/spin/check must find each of them.
  */
 #ifndef FAULT
 #define FAULT	0
@@ -63,19 +62,20 @@ byte queue[N + 1], length, epoch_now;
 /* A node */
 byte state[N], epoch[N], to[N];
 bool alive[N], frozen[N], dead[N];		/* dead: EOWNERDEAD comes with the lock */
-bool on_its_way[N], done[N], was_free[N];	/* its fetch-and-add */
-byte said[N], said_to[N];			/* what it was when it froze */
-bool granted[N], gone[N];			/* what RESUME says: it has the lock; it has not */
+bool on_its_way[N], done[N], was_free[N];	/* the node's fetch-and-add */
+byte said[N], said_to[N];			/* state and successor that the node reported */
+/* RESUME tells the node that it has the lock, or that it lost the lock. */
+bool granted[N], gone[N];
 
-/* To a node: from, epoch, DEAD; to who sent it: whether it was taken. */
+/* To a node: sender, epoch, DEAD; to the sender of a HAND: whether the node accepted it */
 chan hand[N] = [N] of { byte, byte, bool };
 chan answer[N] = [1] of { bool };
 chan freeze[N] = [1] of { byte };
 chan resume[N] = [2] of { byte };
 
-bool used[N];			/* by a thread, now */
-bool dirty;			/* who died used it */
-bool handled[N];
+bool used[N];			/* a thread of the node uses the lock */
+bool dirty;			/* a node died while it used the lock */
+bool handled[N];		/* the home has begun the recovery from this node's death */
 byte deaths;
 
 #define has_it(n)	(alive[n] && state[n] == HELD)
@@ -94,7 +94,7 @@ inline shift()
 	length--
 }
 
-/* Atomics arrive at the home, messages at a node. */
+/* Delivers a node's atomics to the home, and messages to the node. */
 proctype wire(byte me)
 {
 	byte from, at;
@@ -148,7 +148,7 @@ end:	do
 		if
 		:: at == epoch[me] || OLD_RESUME_TAKEN ->
 			frozen[me] = false;
-			/* Nobody waits for an answer of the dead any more. */
+			/* The node no longer waits for an answer of the dead node. */
 			if
 			:: gone[me] && len(answer[me]) > 0 -> answer[me]?_
 			:: else
@@ -176,7 +176,7 @@ inline leave()
 {
 	do
 	:: state[me] == NONE -> break
-	/* It is kept until somebody comes. */
+	/* A lock with DEAD is kept until another node enters the queue. */
 	:: state[me] == HELD && length <= 1 && dead[me] && !FREED_WITH_DEAD -> break
 	:: d_step {
 		state[me] == HELD && may_go(me) && length <= 1 && (!dead[me] || FREED_WITH_DEAD) ->
@@ -200,7 +200,7 @@ inline leave()
 			:: else
 			fi
 		   }
-		/* It is said again. */
+		/* Repeat the HAND. */
 		:: d_step {
 			answer[me]?false ->
 			if
@@ -236,14 +236,14 @@ end:	do
 		state[me] == HELD;
 use:		atomic {
 			assert(!dirty || dead[me]);	/* told */
-			/* It is put in order. */
+			/* The user repairs its data. */
 			dirty = false;
 			dead[me] = false;
 			used[me] = true
 		};
 		used[me] = false;
 		leave()
-	/* The home has it for a dead one. */
+	/* The node has kept the lock with DEAD, and uses it now. */
 	:: d_step { state[me] == HELD && rounds < ROUNDS -> rounds++ }; goto use
 	:: state[me] == HELD && length > 1 -> leave()
 	od
@@ -256,7 +256,7 @@ inline die(n)
 	deaths++;
 	dirty = dirty || used[n];
 	used[n] = false;
-	/* Its answer may not have got out. */
+	/* An answer that the node was sending may be lost. */
 	if
 	:: state[0] == LEAVING && to[0] == n && len(answer[0]) > 0 -> answer[0]?_
 	:: state[3 - n] == LEAVING && to[3 - n] == n && len(answer[3 - n]) > 0 -> answer[3 - n]?_
@@ -275,7 +275,7 @@ end:	do
 
 #define has_said(n)	(!alive[n] || frozen[n] && epoch[n] == epoch_now)
 
-/* The home finds it out, at any time later. */
+/* The home finds out that a node is dead, at any later time. */
 proctype recovery()
 {
 	byte n, i, holder;
@@ -303,13 +303,13 @@ again:		atomic {
 		};
 		(has_said(0) && has_said(1) && has_said(2)) || WRITTEN_BEFORE_ALL_HAVE_SAID;
 		if
-		/* Another one has died meanwhile. */
+		/* Another node has died meanwhile. */
 		:: !alive[1] && !handled[1] || !alive[2] && !handled[2] ->
 			goto again
 		:: else
 		fi;
 		atomic {
-			/* Written anew */
+			/* Rebuild the queue. */
 			i = 0;
 			holder = NOBODY;
 			do

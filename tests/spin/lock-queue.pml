@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The queue for a lock between nodes (kmod/lock_queue.c, lock_leave.c): a word
- * W = {tail, count, sum}, a ring of R entries {ticket, id} beside it, messages TELL and
- * HAND. N nodes lock ROUNDS times each.
+ * The queue of nodes for a lock (kmod/lock/queue.c, leave.c): a word {tail, count, sum}, a
+ * ring of R entries {ticket, id} beside the word, and the messages TELL and HAND. N nodes
+ * lock ROUNDS times each.
  *
- * A node queues by a fetch-and-add, and finds nobody outstanding (count 0: the lock is its
- * own), one node (count 1: it tells that one, whose id is the sum), or more (it writes its
- * id into the ring). Who leaves and knows no successor swaps the word for one with nobody,
- * or with nobody but itself (KEEP), if it is what it has to be if nobody waits. If it is
- * not, those who wait are known by their number and the sum of their ids: one of
- * them may be missing in the ring. So many as are known, BATCH at most, go with HAND from
- * one to the next; and so does the debt, which are those who have handed over. From PAY
- * on it is taken off the word.
+ * A node enters the queue by a fetch-and-add on the word. If the former count is 0, the node
+ * has the lock. If the count is 1, the sum is the id of the outstanding node, and the new
+ * node tells that node (TELL). If the count is larger, the new node writes its id into the
+ * ring. A holder that leaves and knows no successor tries a compare-and-swap from the word
+ * that is expected if no node waits, to a word with no node outstanding, or with itself alone
+ * (KEEP). If the compare-and-swap fails, the word gives the number of waiting nodes and the
+ * sum of their ids, so one of them may be missing in the ring. HAND carries the ids of the
+ * known waiting nodes, BATCH at most, from holder to holder. HAND also carries the debt:
+ * the nodes that have handed over and are still counted in the word. From a debt of PAY on,
+ * the holder subtracts the debt from the word.
  *
- * A holder is *alone* if whoever comes next finds count 1 and tells it: only then may
- * it keep the lock when nobody at the node wants it. It is if it has found nobody, or has
- * swapped the word for one with nobody but itself.
+ * A holder is *alone* if the next node to enter finds count 1 and tells this holder. Only an
+ * alone holder may keep the lock while no thread of its node wants the lock. A holder is
+ * alone if it found count 0, or if its compare-and-swap left only itself in the word.
  *
- * What is a step: an atomic at the home is one, and the node hears of the result in
- * another; so is a write into the ring, and a read of it. Messages take arbitrarily long
- * and overtake each other. TIMEOUTS: those who wait at a node may give up; the node stays in
- * the queue, and passes the lock on if nobody has come back.
+ * Steps: an atomic at the home is one step, and its answer at the node is another. A write
+ * into the ring is one step, and so is a read of the ring. Messages take arbitrarily long
+ * and overtake each other. With TIMEOUTS the threads that wait at a node may give up. The
+ * node stays in the queue, and hands the lock on if no thread has come back.
  *
- * WRAP: tickets are counted modulo TICKETS, and the nodes lock for ever. Then TELL
- * arrives at once, as it would have to be late by 2^31 tickets to be mistaken, and the ring
- * has nothing of the last time in it; what happens if it has is in the code: HAND
- * is refused, and all nodes are asked.
+ * With WRAP tickets are counted modulo TICKETS, and the nodes lock forever. TELL then
+ * arrives at once, because only a TELL that is 2^31 tickets late could be taken for another.
+ * Each holder also removes its own entry from the ring. The code leaves stale entries there:
+ * a node refuses a HAND that names a wrong ticket, and the holder then asks all nodes.
  *
- * What is left out: what gets lost, doubt, and threads of a node: here it is one at a
- * time.
+ * Not modelled: lost messages and answers, doubt, and several threads of a node.
  *
- * Checked after every step, see check(): there is one holder, or HAND on its way; the
- * order is that of the tickets; W is those in the queue and the debt, and 0 if the lock is
- * free; it never counts more than PAY + N. And by spin: nobody waits for what does not come
- * (invalid end state); with WRAP, that a node that waits gets the lock.
+ * Asserted after every step, see check(): there is one holder, or one HAND in flight; nodes
+ * get the lock in the order of their tickets; the word counts the nodes in the queue and
+ * the debt, and is 0 if the lock is free; the count is at most PAY + N. Checked by spin: no
+ * node waits forever (invalid end state); with WRAP, a node that waits gets the lock.
  *
- * FAULT=n puts a mistake into the protocol. Each must be found (tests/spin/check).
+ * FAULT=n builds one mistake into the model. tests/spin/check must find each of them.
  */
 #ifndef FAULT
 #define FAULT	0
@@ -97,32 +98,32 @@ byte ring_ticket[R], ring_id[R];
 
 /* A node */
 #define NONE		0
-#define ENQUEUEING	1	/* it may be in the queue, and does not know its ticket */
+#define ENQUEUEING	1	/* perhaps in the queue already, but without its ticket yet */
 #define WAITING		2
 #define HELD		3
 #define KEPT		4
 #define LEAVING		5
 
 byte state[N], ticket[N];
-byte told[N], told_ticket[N];	/* id of the successor, 0: none */
+byte told[N], told_ticket[N];	/* id of the successor, or 0 */
 bool alone[N];
 byte debt[N], debt_sum[N];
-/* Who comes next: three bits for each, the first in the lowest ones. */
+/* Ids of the next nodes, three bits each; the first is in the lowest bits */
 short batch[N];
 
-/* ticket, debt, its sum, batch */
+/* To a node: ticket, debt, sum of the debt, batch */
 chan hand[N] = [1] of { byte, byte, byte, short };
-/* of a node: to whom, ticket */
+/* From a node: receiver, ticket */
 chan tell[N] = [1] of { byte, byte };
 #if WRITE_TO_RING_NOT_WAITED_FOR || RING_CLEARED_LATE
-/* of a node, on its way to the ring: ticket, id or 0 */
+/* Writes of a node into the ring that are in flight: ticket, id or 0 */
 chan late[N] = [3] of { byte, byte };
 #endif
 
-/* What is true, of which the nodes do not know */
-byte turn;			/* ticket of whom it is */
-byte present, present_sum;	/* those in the queue, with the holder */
-byte owed, owed_sum;
+/* The true state of the queue, which the nodes do not know */
+byte turn;			/* the ticket that has, or gets, the lock */
+byte present, present_sum;	/* the nodes in the queue, with the holder */
+byte owed, owed_sum;		/* the debt */
 
 inline enter_queue(n)
 {
@@ -156,7 +157,7 @@ inline is_held(n)
 #define in_ring(t)	(ring_id[(t) % R] != 0 && \
 			 (ring_ticket[(t) % R] == (t) || TICKET_IN_RING_NOT_LOOKED_AT))
 
-/* Messages to a node arrive. */
+/* A TELL with ticket `at` from node `from` arrives. */
 inline tell_arrives(n)
 {
 	if
@@ -170,7 +171,10 @@ inline tell_arrives(n)
 	fi
 }
 
-/* Of two that come while it does not know its ticket, the second has to be said again. */
+/*
+ * A TELL to node me is in flight. While this node does not know its ticket it has room for
+ * one TELL; the sender of a second one repeats it.
+ */
 #define waits_for_me(n)	(tell[n]?[eval(me), _] && \
 			 (state[me] != ENQUEUEING || told[me] == 0 || OLD_TELL_OVERWRITES_NEW))
 
@@ -238,7 +242,7 @@ inline forget(n)
 			  TICKET_OF_TELL_NOT_LOOKED_AT))
 #define successor(n)	(batch[n] != 0 || told_next(n))
 
-/* To the known successor. */
+/* Hand the lock over to the known successor, and pay a large debt before. */
 inline hand_over()
 {
 	if
@@ -272,7 +276,10 @@ inline hand_over()
 	check()
 }
 
-/* Nobody but itself, who is staying, or nobody; unless somebody waits. */
+/*
+ * The compare-and-swap leaves only node me in the word if the node stays, and otherwise no
+ * node. If nodes wait, the compare-and-swap fails, and n is their number.
+ */
 #define expected	(tail == ticket_after(ticket[me]) && count == debt[me] + 1)
 
 inline settle(staying)
@@ -298,7 +305,7 @@ inline settle(staying)
 	check()
 }
 
-/* There are n who wait; who of them is first, and who comes then? */
+/* n nodes wait: find the first of them, and the nodes behind it. */
 inline read_ring()
 {
 	at = ticket_after(ticket[me]);
@@ -331,13 +338,13 @@ inline read_ring()
 	gap = false
 }
 
-/* That is known if it is in the ring, or everybody else is. */
+/* The first waiting node is known if it is in the ring, or if all other ones are. */
 #define second		ticket_after(ticket_after(ticket[me]))
 #define can_read	(in_ring(ticket_after(ticket[me])) || FIRST_FROM_SUM_TOO_EARLY || \
 	!FIRST_WAITED_FOR_IN_RING && (n == 1 || in_ring(second) && \
 				      (n == 2 || in_ring(ticket_after(second)))))
 
-/* Who stays keeps the lock if nobody waits. */
+/* A node that may stay keeps the lock if no node waits. */
 #ifdef KEEP
 #define may_stay	true
 #else
@@ -355,7 +362,7 @@ inline release()
 		:: may_stay && !alone[me] -> settle(true)
 		fi
 	   };
-		/* It hears of the result. */
+		/* The answer arrives. */
 		if
 		:: d_step {
 			n == 0 ->
@@ -401,7 +408,7 @@ inline enqueue()
 		present_sum = present_sum + id(me);
 		check()
 	};
-	/* It hears of the result. */
+	/* The answer arrives. */
 	d_step {
 		ticket[me] = at;
 		at = 0;
@@ -480,13 +487,13 @@ end:	do
 			wanted = true; count_round }
 #endif
 		od;
-		/* Here it is used. */
+		/* A thread of the node has the lock. */
 locked:		if
 		:: NOT_PASSED_ON_AFTER_TIMEOUT && !wanted -> goto end
 		:: else -> wanted = false
 		fi;
 #ifdef WRAP
-		/* Its own entry is not needed any more. */
+		/* The node's own entry has served its purpose. */
 		d_step {
 			if
 			:: !OLD_ENTRIES_STAY ->
@@ -506,12 +513,12 @@ locked:		if
 		:: release()
 		fi
 #ifdef KEEP
-	:: state[me] == KEPT && told_next(me) -> release()	/* hands over */
+	:: state[me] == KEPT && told_next(me) -> release()	/* hand over */
 	:: d_step { state[me] == KEPT && once_more ->
 		count_round; wanted = true; state[me] = HELD };
 		goto locked
 #if KEEP == 2
-	/* The time to keep it is over. */
+	/* The time for which the node keeps the lock is over. */
 	:: state[me] == KEPT -> release()
 #endif
 #endif

@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A lock of kind rma-rw: READERS nodes that read, and WRITERS that write, again and
- * again, with COUNTERS counters. Who reads adds one to its counter, and takes it
- * away again. Writers queue at the root, which here is a list: it is in lock-queue.pml and
- * lock-tree.pml.
+ * A lock of kind rma-rw (kmod/lock/rw.c, rw_write.c, rw_home.c): READERS nodes read and
+ * WRITERS nodes write, again and again, with COUNTERS counters. A reader adds 1 to its
+ * counter, and subtracts 1 when it leaves. Writers queue at the root, which is a list here;
+ * lock-queue.pml and lock-tree.pml model the queue.
  *
- * A counter is a word {arrivals, readers, WANT, WRITE, writer}. A writer that gets the root, and
- * not with the counters closed, adds WANT and its id to each, and takes away the arrivals
- * that it has read before, so that they are counted from then on: T_R more readers may
- * enter. When there is no reader, or the last one has left, which tells the writer so,
- * it adds WRITE: if there was no reader then, none can come in any more. Else it waits
- * to be told, again, and reads the counter. A TELL may be old: it is only a hint.
+ * A counter is a word {arrivals, readers, WANT, WRITE, writer}. A writer that gets the root
+ * while the counters are open reads each counter. It then adds WANT and its id to the
+ * counter and subtracts the arrivals that it has read, so arrivals count from then on and
+ * T_R more readers may enter. The writer adds WRITE when the counter has no reader, or when
+ * the last reader has left and has told the writer so. If the counter has no reader at that
+ * moment, no reader can enter any more. Otherwise the writer waits until it is told again,
+ * and reads the counter. A TELL may be stale, so it is only a hint.
  *
- * A reader that may not enter asks the home of the counter: there it is let in, if the counter has
- * been opened meanwhile; else it is subtracted and registered. So many as T_W writers
- * go in a row; the last one has the homes open the counters, which counts those in that are
- * registered; and only then it passes on the root. A node that reads may be joined by other
- * threads of its own, at most T_L times.
+ * A reader that may not enter asks the home of its counter. If the counter is open again by
+ * then, the home lets the reader in; otherwise it subtracts and registers the reader. At most
+ * T_W writers have their turns in a row. The last of them makes the homes open the counters;
+ * each home counts its registered readers in. Only then this writer hands the root over.
+ * Other threads of a reading node may join the first thread, at most T_L times.
  *
- * What is a step: a fetch-and-add; what a home does under its lock. TELL, OPEN and GO
- * arrive at any time later. Everybody may stop for ever when he has nothing to do with
- * the lock, so that nobody can rely on somebody who comes later.
+ * Steps: a fetch-and-add is one step, and everything that a home does under its lock is one
+ * step. TELL, OPEN and GO arrive at any later time. Each node may stop forever when it has
+ * nothing to do with the lock, so no node can depend on a later one.
  *
- * Checked: no writer with a reader or another writer; at most T_R readers enter a counter
- * that a writer waits for; who is registered waits for at most T_W writers. And by
- * spin: nobody waits for what does not come (invalid end state); with LTL, that reader 0 and
- * writer 0 get it, though all go on for ever.
+ * Asserted: a writer is never inside with a reader or another writer (both); at most T_R
+ * readers enter a counter while a writer waits for it (T_R); a registered reader waits for
+ * at most T_W writers (T_W). Checked by spin: no node waits forever (invalid end state); with
+ * LTL, reader 0 and writer 0 get the lock although all nodes go on forever.
  *
- * FAULT=n puts a mistake into the protocol. Each must be found (tests/spin/check).
+ * FAULT=n builds one mistake into the model. tests/spin/check must find each of them.
  */
 #ifndef FAULT
 #define FAULT	0
@@ -72,42 +73,42 @@
 
 #define NOBODY		255
 
-/* The words */
+/* The words of the counters */
 byte readers[COUNTERS], writer[COUNTERS];
 bool want[COUNTERS], write[COUNTERS];
-/* Since a writer has read the counter, to add WANT; not more than T_R. */
+/* Arrivals since a writer read the counter in order to add WANT; counted up to T_R */
 byte arrivals[COUNTERS];
 bool counting[COUNTERS];
-/* At the home of each */
+/* At the home of the reader's counter */
 bool registered[READERS];
 
-/* A node that reads */
+/* A reader */
 #define OUT		0
 #define ASKING		1
 #define IN		2
 byte state[READERS];
-/* Of who reads: to a writer, about its counter. */
+/* From a reader to a writer, about the reader's counter */
 chan tell[READERS] = [1] of { byte };
 chan go[READERS] = [1] of { bool };
 #if GO_BEFORE_ANSWER_DROPPED
-bool asked[READERS];		/* and has not heard */
+bool asked[READERS];		/* the answer has not arrived yet */
 #endif
 
-/* A node that writes */
+/* A writer */
 bool told[WRITERS * COUNTERS];
 bool wants[WRITERS], closing[WRITERS];
 chan open[COUNTERS] = [1] of { bool };
 
-/* The root: the first in the list has it. */
+/* The root: the first writer in the list has it. */
 chan root = [WRITERS] of { byte };
-/* They go with it: */
-bool closed;
-byte row;
+/* Handed over with the root: */
+bool closed;				/* the counters have WRITE */
+byte row;				/* turns of writers since then */
 
-/* What is true */
-bool inside;
-byte entered[COUNTERS];			/* readers, while a writer wants to */
-byte overtaken[READERS];		/* by writers, since it was registered */
+/* The true state, which the nodes do not know */
+bool inside;				/* a writer has the lock */
+byte entered[COUNTERS];			/* readers that entered while a writer waits */
+byte overtaken[READERS];		/* turns of writers since the reader was registered */
 
 #define of(w, k)	((w) * COUNTERS + (k))
 
@@ -121,7 +122,7 @@ inline enter(r)
 	assert(!inside)				/* both */
 }
 
-/* The fetch-and-add of -1, for who reads. */
+/* The fetch-and-add of -1 of reader r; tells: TELL the writer if r was the last reader. */
 inline subtract(r, k, tells)
 {
 	readers[k]--;
@@ -132,7 +133,7 @@ inline subtract(r, k, tells)
 	fi
 }
 
-/* Messages arrive at who reads, from who reads, and at homes. */
+/* Delivers TELL from a reader, GO to a reader, and OPEN to the home of a counter. */
 proctype wire(byte me)
 {
 	byte w, r;
@@ -185,7 +186,7 @@ proctype reader(byte me)
 	byte k = counter_of(me), joins;
 
 end:	do
-	:: state[me] == OUT -> break			/* It need not go on. */
+	:: state[me] == OUT -> break			/* The reader may stop. */
 	/* Acquire */
 	:: d_step {
 		state[me] == OUT ->
@@ -206,7 +207,7 @@ end:	do
 		if
 		:: state[me] == IN
 		:: d_step {
-			/* The home is asked. */
+			/* The home answers. */
 			state[me] == ASKING && nfull(tell[me]) ->
 			if
 			:: !want[k] && !write[k] && !REGISTERED_THOUGH_OPEN -> enter(me)
@@ -223,7 +224,7 @@ end:	do
 #endif
 			state[me] == IN
 		fi;
-		/* Here it reads. */
+		/* The reader is inside. */
 #if T_L > 0
 		/* Another thread joins the first, which leaves. */
 		do
@@ -259,11 +260,11 @@ inline overtake()
 	r = 0
 }
 
-/* How far it is with a counter: */
-#define WANTED	0		/* readers may come, and have to go */
-#define EMPTY	1		/* it was, with WANT */
-#define CLOSED	2		/* with WRITE, readers have to go */
-#define DRAINED	3
+/* Stages of closing a counter */
+#define WANTED	0		/* WANT is set; T_R more readers may enter, all must leave */
+#define EMPTY	1		/* WANT is set, and no reader was there at that moment */
+#define CLOSED	2		/* WRITE is set, but readers that are there must leave */
+#define DRAINED	3		/* WRITE is set, and no reader is there */
 
 proctype writer_of(byte me)
 {
@@ -271,7 +272,7 @@ proctype writer_of(byte me)
 	byte stage[COUNTERS];
 
 end:	do
-	:: !wants[me] -> break				/* It need not go on. */
+	:: !wants[me] -> break				/* The writer may stop. */
 	:: d_step { !wants[me] -> wants[me] = true; root!me };
 		if
 		:: atomic { root?[eval(me)] && closed -> skip }
@@ -290,7 +291,7 @@ end:	do
 			od;
 			do
 			:: d_step {
-				/* One that something is known of. */
+				/* Counter 0 is empty, or a reader of it has told this writer. */
 				stage[0] == EMPTY || stage[0] != DRAINED && told[of(me, 0)] ->
 				if
 				:: !TOLD_CLEARED_TOO_LATE -> told[of(me, 0)] = false
@@ -368,7 +369,7 @@ look:				atomic {
 			:: atomic { k == COUNTERS -> k = 0; n = 0; break }
 			od;
 			atomic {
-				/* Their answers. */
+				/* All homes have answered. */
 				empty(open[0]) && empty(open[COUNTERS - 1]) || ROOT_PASSED_ON_BEFORE_OPEN ->
 				closed = false;
 				row = 0;

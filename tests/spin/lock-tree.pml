@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A lock of kind rma-mcs: four nodes, two in each of two elements. A node queues in the
- * leaf queue of its element. Who has got that without the lock of the root queues at the
- * root, for its element. Who passes the lock on inside the element passes the root on,
- * too, so long as the lock has been taken less than T_L times in a row since the element
- * got the root, or since it was last seen that no other element waits; local passes
- * count, too. Then the root is released first, and who gets the leaf has to ask for it.
+ * A lock of kind rma-mcs (kmod/lock/tree.c): four nodes, two in each of two elements. A node
+ * queues in the leaf queue of its element. A node that has the leaf but not the root queues
+ * at the root, for its element. A node that hands the leaf over hands the root over with it,
+ * as long as the element has had the lock fewer than T_L times since it got the root, or
+ * since a look at the root's word last showed that no other element waits. Turns of threads
+ * of one node count, too. At T_L the node releases the root first, so the node that gets the
+ * leaf has to queue at the root.
  *
- * The queues are those of lock-queue.pml; here each is a list, a fetch-and-add with what
- * is found in the ring is one step, and so are TELL and HAND. What is kept of it: TELL goes
- * to the node that is counted in the word, which at the root need not be who holds it
- * any more; and it is only sent if nobody else waits and there is no debt.
+ * The queues are those of lock-queue.pml. Here each queue is a list; a fetch-and-add together
+ * with the read of the ring is one step, and so are TELL and HAND. This model keeps two
+ * properties of TELL: it goes to the node that is counted in the word, which at the root may
+ * have handed the root over already; and a node sends it only if no other node waits and
+ * there is no debt.
  *
- * KEEP: a lock that nobody wants at the node stays there if the node is alone in both
- * queues, so that it will be told. At the root it has to be the one that is counted: it
- * puts itself there for the one that was.
+ * With KEEP a lock that no thread of its node wants stays at the node if the node is alone
+ * in both queues, because only then the next node tells it. At the root the node must be the
+ * counted one, so it replaces the node that was counted before.
  *
- * Checked: mutual exclusion; who has queued at the root waits for at most T_L others, the
- * other element's, and who has queued in an element for (2 * 2 - 1) * T_L. By spin:
- * nobody waits for what does not come (invalid end state), and with LTL each gets
- * it, though all lock for ever.
+ * Asserted: mutual exclusion (exclusion); a node that has queued at the root waits for at
+ * most T_L turns, those of the other element, and a node that has queued in its element for
+ * at most (2 * 2 - 1) * T_L turns (bypass). Checked by spin: no node waits forever (invalid
+ * end state); with LTL, node 0 gets the lock although all nodes lock forever.
  *
- * FAULT=n puts a mistake into the protocol. Each must be found (tests/spin/check).
+ * FAULT=n builds one mistake into the model. tests/spin/check must find each of them.
  */
 #ifndef FAULT
 #define FAULT	0
@@ -46,7 +48,7 @@
 #endif
 #define element(n)	((n) / 2)
 
-/* Queues: 0 is the root, 1 and 2 are those of the elements. */
+/* Queues: 0 is the root, 1 and 2 are the leaves of the elements. */
 #define ROOT	0
 #define leaf(n)	(1 + element(n))
 
@@ -57,7 +59,7 @@ chan waiting[3] = [N] of { byte };
 /* A node */
 #define NONE		0
 #define LEAF_WAITING	1
-#define LEAF_HELD	2	/* and the root is not */
+#define LEAF_HELD	2	/* without the root */
 #define ROOT_WAITING	3
 #define HELD		4
 #define KEPT		5
@@ -67,9 +69,12 @@ bool told_leaf[N], told_root[N];
 bool alone_leaf[N], alone_root[N];
 
 bool inside;
-byte wait_leaf[N], wait_root[N];	/* locked meanwhile by others */
+byte wait_leaf[N], wait_root[N];	/* turns of other nodes since this node queued */
 
-/* Who has the leaf alone is about to ask at the root, or to leave: it may be slow. */
+/*
+ * The bound does not hold while the other node of the element is LEAF_HELD: that node is
+ * about to queue at the root, or to leave, and may be slow.
+ */
 #define in_queues(n)	((state[n] == LEAF_WAITING || state[n] == ROOT_WAITING) && \
 			 state[(n) ^ 1] != LEAF_HELD)
 
@@ -89,7 +94,7 @@ inline overtakes(n)
 	fi
 }
 
-/* Enqueue */
+/* TELL to the node that is counted in the word of queue q */
 inline tell(q)
 {
 	if
@@ -98,7 +103,7 @@ inline tell(q)
 		if
 		:: q == ROOT && alone_root[who] && !TOLD_AT_ROOT_IGNORED -> told_root[who] = true
 		:: q != ROOT && alone_leaf[who] -> told_leaf[who] = true
-		:: else		/* Who has just passed it on. */
+		:: else		/* That node has handed the lock over. */
 		fi;
 		who = 0
 	:: else
@@ -120,7 +125,7 @@ inline enqueue(q, is_alone, got, waits)
 	fi
 }
 
-/* A fetch-and-add that takes the debt away and counts me for who was counted */
+/* A fetch-and-add that removes the debt, and counts node me instead of the counted node */
 inline look(q, is_alone)
 {
 	owed[q] = false;
@@ -129,8 +134,8 @@ inline look(q, is_alone)
 }
 
 /*
- * To the successor, or to nobody. Who has been told does not subtract itself, and is a
- * debt.
+ * Hand queue q over to the successor, or free it. A node that has been told does not subtract
+ * itself from the word, and becomes the debt.
  */
 inline next_at(q, is_told, is_alone)
 {
@@ -168,7 +173,7 @@ inline release_root()
 	who = 0
 }
 
-/* `with` the root, or without */
+/* Release the leaf, and hand the root over if `with` is true. */
 inline release_leaf(with)
 {
 	next_at(leaf(me), told_leaf[me], next_alone);
@@ -179,7 +184,7 @@ inline release_leaf(with)
 		if
 		:: (with) && !ROOT_NOT_PASSED_ON ->
 			passes[who] = (COUNT_NOT_PASSED_ON -> 0 : passes[me]);
-			/* Who is told at the root is me, if I am counted there. */
+			/* At the root, later nodes tell the counted node, not the successor. */
 			alone_root[who] = false;
 			state[who] = HELD
 		:: else -> state[who] = (ROOT_TAKEN_FOR_HELD -> HELD : LEAF_HELD)
@@ -206,7 +211,7 @@ inline leave_root()
 	state[me] = LEAF_HELD
 }
 
-/* The lock goes. */
+/* The node gives the lock up. */
 inline release()
 {
 	has_root = true;
@@ -214,7 +219,7 @@ inline release()
 	:: passes[me] >= T_L && !ROOT_NOT_RELEASED_AT_THRESHOLD ->
 		if
 		:: d_step { release_root(); leave_root() }
-		/* Or it looks whether anybody waits there. */
+		/* Or the node looks whether another element waits at the root. */
 		:: d_step { !told_root[me] -> look(ROOT, alone_root[me]) };
 			if
 			:: d_step { alone_root[me] || COUNT_STARTS_AGAIN_UNSEEN ->
@@ -231,7 +236,7 @@ inline release()
 	};
 	if
 	:: state[me] == HELD ->
-		/* Others may have the leaf by now, and wait for me at the root. */
+		/* The other node may have the leaf by now, and wait at the root for this one. */
 		d_step {
 			if
 			:: !ROOT_NOT_RELEASED_WITH_LEAF -> release_root()
@@ -264,7 +269,7 @@ locked:		atomic {
 			:: !inside -> inside = true
 			:: else -> assert(false)			/* exclusion */
 			fi;
-			/* How often it has been taken, this time included. */
+			/* Turns since the element got the root, with this one */
 			passes[me] = passes[me] + (passes[me] <= T_L && !PASSES_NOT_COUNTED);
 			if
 			:: me != 0 -> overtakes(0)
@@ -285,13 +290,13 @@ locked:		atomic {
 		};
 		inside = false;
 		if
-		/* Another thread of the node. */
+		/* Another thread of the node takes the lock. */
 		:: d_step { passes[me] < T_L || LOCAL_PASSES_NOT_COUNTED ->
 			passes[me] = passes[me] - LOCAL_PASSES_NOT_COUNTED };
 			goto locked
 		:: true ->
 #ifdef KEEP
-			/* Nobody wants it now. */
+			/* No thread of the node wants the lock now. */
 			if
 			:: !alone_leaf[me] && !told_leaf[me] && !LEAF_KEPT_WITH_DEBT ->
 				d_step { look(leaf(me), alone_leaf[me]) }

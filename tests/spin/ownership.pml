@@ -1,40 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The queue for the ownership of one block (kmod/ownership.c, kmod/chase.c): N nodes
- * want the block to release (OWN), and with READS to read, too, again and again, or
- * with ROUNDS=n so many times each. LEASES: an owner may keep the block for a while,
- * as with policy strict; who asks meanwhile is queued.
+ * The queue for the ownership of one block (kmod/coherence/ownership.c, chase.c). N nodes
+ * ask for the ownership again and again (OWN), and with READS for a copy, too; with
+ * ROUNDS=n each node asks n times. With LEASES an owner may keep the block for a time, as
+ * under policy strict, and queues the node that asks during that time.
  *
- * What is a step: whatever the code does under the lock of the block is one step;
- * between any two of them the others run. A message takes arbitrarily long and is
- * overtaken by others: a node has one question under way at most, as the block is
- * busy meanwhile, so each has a channel of its own for that, and for the answer.
+ * Steps: everything that the code does under the lock of the block is one step, and other
+ * processes run between any two steps. A message takes arbitrarily long, and other messages
+ * overtake it. A node has at most one question in flight, because the block is busy
+ * meanwhile. So each node has one channel for its question and one for the answer.
  *
- * FAILURES=n, with ROUNDS: so many times in all something fails. A message or its
- * reply gets lost, and its sender is told so; it may be heard all the same, then or
- * at any time later. A grant gets lost. A node gives up waiting, or cannot bring the
- * content; an owner has no memory to hand over. Only then hand-overs have numbers, as
- * else nothing is ever said twice. Time: who asks again after a pause, or to make
- * sure that it is queued, does so when nothing else can happen; with EARLY, always.
+ * With FAILURES=n (which needs ROUNDS) n failures happen in all. A message or its reply is
+ * lost and its sender gets an error, but the receiver may still handle the message then or
+ * at any later time; a grant is lost; a node gives up waiting or cannot fetch the content;
+ * an owner lacks the memory to hand over. Hand-overs have numbers only with FAILURES,
+ * because otherwise no node ever repeats a hand-over. A node that asks again after a
+ * back-off, or checks that it is still queued, does so only when nothing else can happen;
+ * with EARLY, at any time.
  *
- * What is left out: the content and the timestamps, which are in release.pml. For
- * how long a node pauses before it asks again. That the granting node waits for
- * the reply to GRANT: it goes on at once, which is more than it may do.
+ * Not modelled: the content and the timestamps (release.pml); the durations of back-offs;
+ * and that the granting node waits for the reply to GRANT. The model's granting node goes on
+ * at once, which allows more orders than the code does.
  *
- * Checked after every step, see check():
- *	one	there is one owner, node that takes over, or grant on its way; with
- *		FAILURES: one that has the newest hand-over, or was given that and has
- *		not heard, which is then known to who gave it; nobody has an older one
- *	queue	nobody is queued behind itself, or, without FAILURES, twice
- *	links	from every node links lead to the owner, with no circle
- * And by spin: that nobody waits for what does not come (invalid end states); with
- * ROUNDS, that everybody who asks gets it, or fails, as there is no cycle, or with
- * READS, where a node may be told to ask again, none that is fair to the other nodes.
- * OUTRUN: node 2 wants the block once while the others go on for ever. It can be
- * outrun by a block that always has moved on when the question comes. Only chance
- * ends that, or the timeout.
+ * Asserted after every step, see check():
+ *	one	Exactly one node owns the block or is taking it over, or one grant is in
+ *		flight. With FAILURES: one node has the block by the newest hand-over, or the
+ *		node that made the newest hand-over can still repeat it to the receiver, which
+ *		has not heard of it; no node has the block by an older hand-over.
+ *	queue	No node is queued behind itself, or, without FAILURES, twice.
+ *	links	From every node the links lead to the owner, without a cycle.
+ * Checked by spin: no node waits forever (invalid end states). With ROUNDS every node that
+ * asks gets the block or an error, because the search finds no cycle; with READS, where a
+ * node may be told to ask again, the search finds no cycle that is fair to the other nodes.
  *
- * FAULT=n puts a mistake into the protocol. Each must be found (tests/spin/check).
+ * With OUTRUN node 2 asks for the block once while the other nodes go on forever. The block
+ * can outrun node 2: it may have moved on whenever the question arrives. Only chance, or the
+ * timeout, ends that.
+ *
+ * FAULT=n builds one mistake into the model. tests/spin/check must find each of them.
  */
 #ifndef N
 #define N	3
@@ -70,7 +73,7 @@
 
 mtype = { OWN, READ, YES, QUEUED, ASK, RETRY, REFUSED, LOST };
 
-/* struct kdsm_block, of each node. At first all links lead to node 0. */
+/* struct kdsm_block of each node. All links lead to node 0 at first. */
 byte role[N], owner[N], next[N];
 bool busy[N];
 
@@ -80,34 +83,35 @@ bool given[N], retry[N];
 byte failures;
 #define may_fail	(failures < FAILURES)
 #else
-/* Whom a node that waits asked last: the variable chase.node. */
+/* The node that a waiting node asked last: chase.node */
 byte asked[N];
 #endif
 
-/* Of a node: what, to whom, and the number of a hand-over to that one, or 0. */
+/* From a node: type, receiver, and the number of a hand-over to the receiver or 0 */
 chan question[N] = [1] of { mtype, byte, byte };
 /*
- * To a node: what; ASK: whom; and the number of a hand-over, for ASK that to whom,
- * 0: whom is next. That somebody who has only heard of a hand-over cannot tell it to
- * whom makes no difference: then it was heard there.
+ * To a node: type; for ASK, the node to ask; and the number of a hand-over, for ASK of that
+ * to the node to ask, or 0 if that node is the sender's successor. In the code, a node that
+ * has only heard of a hand-over cannot pass it on. The model ignores this difference,
+ * because the receiver of that hand-over has taken it up by then.
  */
 chan answer[N] = [1] of { mtype, byte, byte };
-/* To a node: the number of the hand-over; 0: ask again. */
+/* To a node: the number of the hand-over, or 0 to ask again */
 #ifdef FAILURES
 chan grant[N] = [6] of { byte };
-/* Of a node, who was told that it is lost. */
+/* Questions of a node that it takes for lost, but that arrive late */
 chan late[N] = [2] of { mtype, byte, byte };
 #else
 chan grant[N] = [1] of { byte };
 #endif
 
-/* ---- what is true after every step ---- */
+/* ---- what must hold after every step ---- */
 
-/* Of no meaning between steps. */
+/* Scratch variables, without meaning between steps */
 byte i, j, k, front, steps, tokens, newest, said, whom_said, number_said;
 
 #define has_it(n)	(role[n] >= GRANTED)
-/* YES to READ grants nothing: it has a 1. */
+/* A YES to READ carries a 1, because it grants nothing. */
 #define on_its_way(n)	(answer[n]?[YES,0,0] || grant[n]?[1])
 
 inline check()
@@ -157,7 +161,7 @@ inline check()
 #else
 		:: has_it(j) || on_its_way(j) -> break
 		:: else ->
-			/* Who is in front of it in the queue, if it is in one? */
+			/* Find the node in front of node j in the queue, if there is one. */
 			front = NOBODY;
 			k = 0;
 			do
@@ -224,7 +228,7 @@ inline hand_over(giver, heir)
 #endif
 }
 
-/* ... and kdsm_grant_fill(), kdsm_grant_send() */
+/* kdsm_hand_over(), kdsm_grant_fill(), kdsm_grant_send() */
 inline grant_next(n)
 {
 	hand_over(n, next[n]);
@@ -245,7 +249,7 @@ inline grant_next(n)
 #define known(n)	0
 #endif
 
-/* ---- being asked: under the lock of block `to` ---- */
+/* ---- answers, under the lock of the block on node `to` ---- */
 
 #define takes_next(n)	(next[n] == NOBODY || SUCCESSOR_OVERWRITTEN)
 #define waits(n)	(role[n] == WAITING && !WHO_WAITS_SENDS_ON || \
@@ -327,7 +331,7 @@ inline forget_said()
 	said = 0; whom_said = 0; number_said = 0; to = 0; tells = 0
 }
 
-/* Messages of a node and to it arrive. */
+/* Delivers the messages that a node sends, and the grants to that node. */
 proctype wire(byte me)
 {
 	byte to, tells;
@@ -375,7 +379,7 @@ end:	do
 	   }
 #endif
 #ifdef FAILURES
-	/* The question is lost; or so it seems. */
+	/* The question is lost, or arrives late. */
 	:: atomic {
 		may_fail && full(question[me]) ->
 		failures++;
@@ -387,7 +391,7 @@ end:	do
 		answer[me]!LOST,0,0;
 		forget_said(); what = 0
 	   }
-	/* The answer is; and the question may come a second time. */
+	/* The answer is lost; the node may repeat its question. */
 	:: atomic {
 		may_fail && full(answer[me]) && !answer[me]?[LOST,_,_] ->
 		failures++;
@@ -433,7 +437,10 @@ inline forget()
 	whom = 0; best = 0; heard = 0; n = 0
 }
 
-/* kdsm_chase_follow(). n: the number with the answer; then: ask again later. */
+/*
+ * kdsm_chase_follow(). Before: n is the number in the answer. After: the node has to back
+ * off before it asks again if n is not 0.
+ */
 inline follow()
 {
 	if
@@ -461,7 +468,7 @@ inline forget()
 #endif
 
 #ifdef FAILURES
-/* Who asks again after a while, when nothing else can happen. */
+/* Lets all waiting nodes ask again when nothing else can happen. */
 #ifdef EARLY
 #define later		true
 #else
@@ -527,7 +534,7 @@ end:	do
 	/* A fast release. */
 	:: d_step { once_more && !busy[me] && role[me] == OWNER -> count_round }
 #endif
-	/* kdsm_block_take(): begin, and not owned. kdsm_ownership_take(): */
+	/* kdsm_block_take() of a block that this node does not own; kdsm_ownership_take() */
 #ifdef FAILURES
 	:: d_step {
 		once_more && !busy[me] && role[me] == GRANTED ->
@@ -618,7 +625,7 @@ again:
 		fi;
 #ifdef FAILURES
 		goto bring;
-hop:		/* Round and round it is asked only after pauses. */
+hop:		/* After many hops without an answer but ASK, back off. */
 		hops++;
 		if
 		:: hops < 2 * N -> goto again
@@ -662,7 +669,7 @@ bring:		hops = 0;
 			check()
 		   };
 		   goto done
-		/* The policy's hand-over refuses. */
+		/* The policy cannot hand the block over to the successor. */
 		:: d_step {
 			may_fail && next[me] != NOBODY ->
 			failures++;
@@ -677,7 +684,7 @@ bring:		hops = 0;
 		:: true
 		fi;
 #endif
-		/* Here the content is brought. Then kdsm_ownership_taken(): */
+		/* The node has fetched the content. kdsm_ownership_taken() */
 		d_step {
 			role[me] = OWNER;
 			busy[me] = false;

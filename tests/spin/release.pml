@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Policy release with its data (kmod/access.c, acquire.c, release.c, twin.c,
- * signature.c): one block of two words, each guarded by a lock of the program, so
- * that two nodes may write the block at a time (false sharing). Threads lock, read
- * the word, maybe write it, and unlock; the lock carries the signature from the
- * release to the acquire.
+ * Policy release with its data (kmod/coherence/access.c, acquire.c, release.c, twin.c,
+ * signature.c): one block of two words. The program guards each word by a lock of its own,
+ * so two nodes may write the block concurrently (false sharing). Each thread locks, reads the
+ * word, may write it, and unlocks. The lock carries the signature from the release to the
+ * acquire.
  *
- * Checked at every read under the lock: it sees exactly what was written last
- * under the lock. And by spin: no thread waits forever.
+ * Asserted at every read under the lock: the read returns the value written last under the
+ * lock. Checked by spin: no thread waits forever.
  *
- * What is a step: what the code does under the lock of the block is one step, or
- * two with `lock` set in between where somebody who does not take that lock may
- * see the difference: a program that writes, an acquire that only takes the lock of
- * the coherence. A remote read is a step of its own for each word, between any two
- * of which the others run. Programs write words at any time that they are mapped.
+ * Steps: everything that the code does under the lock of the block is one step. Where a
+ * process that does not take that lock can see a difference, the model makes two steps, with
+ * `lock` set in between. Such a process is a program that writes, or an acquire that takes
+ * only coherence->lock. A remote read is one step for each word, and other processes run
+ * between these steps. Programs write a word at any time while it is mapped.
  *
- * What is left out: links and the way to the owner, which are in ownership.pml: a
- * question goes to the end of the queue, and one about a copy waits until there is
- * an owner. Failures. Other blocks, but for OTHERS=n releases in all of some other
- * block, which raise clocks and floors. Instead of every IDLE_MAX-th time an
- * unmodified block may leave the write set at any release. A lease is 1.
+ * Not modelled: links and the way to the owner (ownership.pml), so a request for the
+ * ownership goes to the end of the queue at once, and a request for a copy waits until there
+ * is an owner; failures; and other blocks, but for OTHERS=n releases in all of another block,
+ * which raise clocks and floors. An unmodified block may leave the write set at any release,
+ * not only at the KDSM_IDLE_MAX-th. A lease is 1 timestamp.
  *
- * NOTICES=n: a signature has room for so many (0: there is only the floor).
- * VALUES=n: words count modulo n. With TWICE a thread may write twice under the
- * lock, so that with VALUES=2 it leaves what was there.
+ * NOTICES=n: a signature has room for n notices; with 0 it has only the floor.
+ * VALUES=n: words count modulo n. With TWICE a thread may write twice under the lock, so
+ * with VALUES=2 it can restore the former value.
  *
- * FAULT=n puts a mistake into the protocol. Each must be found (tests/spin/check).
+ * FAULT=n builds one mistake into the model. tests/spin/check must find each of them.
  */
 #ifndef FAULT
 #define FAULT	0
@@ -48,7 +48,7 @@
 #define NO_TWIN_AT_FIRST_WRITE		(FAULT == 16)
 #define OLD_NOTICE_FORGOTTEN		(FAULT == 17)
 
-/* Threads, the node of each, how often each locks, and what it may do. */
+/* Threads, the node of each thread, how often each thread locks, and what it may do */
 #ifndef T
 #define T		3
 #endif
@@ -69,8 +69,8 @@
 #define VALUES		16
 #endif
 /*
- * By default each does with each word what it likes. WRITERS: threads 0 and 1
- * write word 0 and word 1, the others read. NO_READERS: who locks a word writes it.
+ * By default every thread may read and write every word. WRITERS: threads 0 and 1 write
+ * words 0 and 1, the other threads read. NO_READERS: a thread that locks a word writes it.
  */
 #ifdef WRITERS
 #define may_lock(t, w)	((t) > 1 || (t) == (w))
@@ -87,17 +87,18 @@
 #endif
 
 #define NOBODY	255
-#define OTHER	254	/* writer of another block */
+#define OTHER	254	/* the writer of another block */
 
 #define INVALID		0	/* enum kdsm_block_state */
 #define READABLE	1
 #define WRITABLE	2
 
-#define NONE	0		/* enum kdsm_block_role; WAITING is NONE with */
-#define TAKING	1		/* somebody in front in the queue */
+/* enum kdsm_block_role; a node with NONE that is behind another in the queue is WAITING */
+#define NONE	0
+#define TAKING	1
 #define OWNER	2
 
-#define UNMAPPED	0	/* page table */
+#define UNMAPPED	0	/* how the page table maps the block */
 #define READING		1
 #define WRITING		2
 
@@ -110,36 +111,36 @@ byte state[N], role[N], next[N], writer[N], wanted[N], wts[N], rts[N];
 byte from[N], from_wts[N], from_rts[N];
 byte frame[2 * N], twin[2 * N];
 byte map[N];
-bool written[N];		/* its dirty bit */
+bool written[N];		/* the dirty bit of the page table entry */
 bool fence[N];
 byte clock[N];
 
-/* Signatures: of each node, and behind them of each lock of the program. */
+/* Signatures: one for each node, followed by one for each lock of the program */
 #define SIGS	(N + 2)
 byte floor[SIGS];
 #if NOTICES > 0
-byte old_ts[SIGS], old_by[SIGS];	/* ts 0: none */
+byte old_ts[SIGS], old_by[SIGS];	/* the older notice; none if ts is 0 */
 #endif
 #if NOTICES > 1
-byte new_ts[SIGS], new_by[SIGS];	/* none, if there is no old one */
+byte new_ts[SIGS], new_by[SIGS];	/* the newer notice; none if there is no older one */
 #endif
 
 /* ---- the program ---- */
 
 bool held[2];
-byte value[2];			/* as last written under the lock */
+byte value[2];			/* the value written last under the lock */
 
 /* ---- the cluster ---- */
 
-byte last = 0;			/* in the queue for ownership */
-byte holder = 0;		/* the owner, or who takes over */
+byte last = 0;			/* the last node in the queue for ownership */
+byte holder = 0;		/* the owner, or the node that is taking over */
 #if OTHERS > 0
 byte others;
 #endif
 
 /* ---- signature.c ---- */
 
-byte ts;			/* of no meaning between steps */
+byte ts;			/* scratch variable, without meaning between steps */
 
 inline notice_add(s, t, by)
 {
@@ -293,7 +294,7 @@ inline merge_word(n, at, news, keep)
 	fi
 }
 
-/* kdsm_twin_merge(), of what the thread has fetched into word0 and word1 */
+/* kdsm_twin_merge() of the content that the thread has fetched into word0 and word1 */
 inline twin_merge(n, keep)
 {
 	merge_word(n, 0, word0, keep);
@@ -302,7 +303,7 @@ inline twin_merge(n, keep)
 	word1 = 0
 }
 
-/* kdsm_release_handover(), up to where the twin is made ... */
+/* kdsm_release_handover() before it makes the twin */
 inline handover_begin(n)
 {
 	lock[n] = true;
@@ -313,7 +314,7 @@ inline handover_begin(n)
 	fi
 }
 
-/* ... and from there. The role is NONE then; the lock is dropped by the caller. */
+/* The rest of kdsm_release_handover(). The role becomes NONE; the caller drops the lock. */
 inline handover_end(n)
 {
 	if
@@ -333,7 +334,7 @@ inline handover_end(n)
 	role[n] = NONE
 }
 
-/* The answer YES, or GRANT, of n to m: m may take over. */
+/* Node n hands the block over to node m, by the answer YES or by a grant. */
 inline grant(n, m)
 {
 	from[m] = n;
@@ -343,7 +344,7 @@ inline grant(n, m)
 	holder = m
 }
 
-/* ---- threads; the variables are those of proctype thread ---- */
+/* ---- threads; these inlines use the variables of proctype thread ---- */
 
 /* kdsm_block_invalidate() */
 inline invalidate()
@@ -402,7 +403,7 @@ inline acquire()
 #if NOTICES > 1
 	acquire_notice(new_ts[N + w], new_by[N + w]);
 #endif
-	/* kdsm_acquire_floor(): a block that is not in the list is not looked at. */
+	/* kdsm_acquire_floor() visits only blocks of the list of cached blocks. */
 	if
 	:: cached[me] ->
 		d_step {
@@ -421,7 +422,7 @@ inline acquire()
 	:: victim ->
 		if
 		:: was_writable ->
-			/* kdsm_victims_harvest() */
+			/* kdsm_run_retire() */
 			d_step {
 				map[me] = (map[me] == WRITING -> READING : map[me]);
 				found = written[me] && !NOT_HARVESTED_WHEN_INVALID;
@@ -441,7 +442,7 @@ inline acquire()
 			}
 		:: else
 		fi;
-		/* kdsm_vm_unmap(), kdsm_coherence_unmapped() */
+		/* kdsm_pages_unmap(), kdsm_coherence_unmapped() */
 		d_step {
 			map[me] = UNMAPPED;
 			written[me] = false
@@ -456,7 +457,7 @@ inline acquire()
 	fence[me] = false
 }
 
-/* What is to be brought: from a known writer, or from the owner. */
+/* Choose the node to fetch from: a known writer, or the owner. */
 inline read_miss_begin()
 {
 	known = writer[me] != NOBODY && wanted[me] >= floor[me] && wanted[me] > 0;
@@ -466,11 +467,11 @@ inline read_miss_begin()
 		copy_wts = wanted[me];
 		copy_rts = wanted[me]
 	:: else ->
-		least = clock[me]		/* goes with the question */
+		least = clock[me]		/* sent with the request */
 	fi
 }
 
-/* kdsm_block_upgrade(), and the mapping is made. */
+/* kdsm_block_upgrade(), and mapping the block */
 inline access_end()
 {
 	if
@@ -493,7 +494,7 @@ inline access_end()
 	fi
 }
 
-/* kdsm_release_access(): a fault, because the program is reading or writing. */
+/* kdsm_release_access(), called by a page fault of a read or a write */
 inline access()
 {
 	if
@@ -548,7 +549,10 @@ inline access()
 				   !NOT_LOOKED_AGAIN ->
 					read_miss_begin()
 				:: else ->
-					/* One step for an acquire: under its lock. */
+					/*
+					 * An acquire sees the check and the entry into
+					 * the list as one step, under coherence->lock.
+					 */
 					cached[me] = !FLOOR_LOOKED_AT_TOO_EARLY;
 					known = false;
 					lock[me] = true;
@@ -644,7 +648,7 @@ inline block_take()
 	done = false
 }
 
-/* kdsm_release_release(); the signature goes with lock w, which is dropped. */
+/* kdsm_release_release(). Then lock w gets the signature, and the thread unlocks it. */
 inline release()
 {
 	/* kdsm_writes_take(), kdsm_writes_harvest() */

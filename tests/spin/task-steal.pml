@@ -1,30 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A deque and who steals from it: its owner, which spawns SPAWNS tasks in DEPTH places,
- * makes them public, takes them back, waits for those that are stolen, and takes proxies
- * from who stole them (lib/deque.c, lib/steal.c); a thief of its node, which
- * steals STEALS times, runs one task and pushes a proxy for another; thieves of other
- * nodes, which steal ROBBERIES times each by KDSM_OP_STEAL (kmod/steal.c, lib/steal.c), out
- * of both deques, and the puts of their results (lib/task/result.c); somebody of the node
- * who rings the owner RINGS times for other reasons (lib/sleep.c).
+ * A deque and the thieves that steal from it. The processes are:
  *
- * What is a step: an access to the word of both ends, to a mark, a bell, arguments or a
- * result, to asleep, or to the word that a sleeper waits for. A put brings the first byte
- * of the bell, the others, and the result, in any order, and a notice after them. Who
- * sleeps is woken if the word differs then, as kdsm_wait() looks at it. What comes does not
- * go, so to look for all of it is one step.
+ * owner	spawns SPAWNS tasks in DEPTH slots, publishes them, takes them back, waits for
+ *		stolen tasks, and steals proxies back from the local thief
+ *		(lib/task/spawn.c, deque.c, steal.c)
+ * local_thief	a thief of the owner's node: steals STEALS times, runs one task and pushes a
+ *		proxy for another (lib/task/steal.c)
+ * far_thief	THIEVES thieves of other nodes: each steals ROBBERIES times from both deques
+ *		by KDSM_OP_STEAL (kmod/fabric/steal.c, lib/task/kernel_steal.c)
+ * wire		the puts of the results (lib/task/result.c), one process for each slot
+ * ringer	another worker of the node, which rings the owner RINGS times for other
+ *		reasons (lib/task/wake.c)
  *
- * Naps end, and who looks without a nap looks again, when there is something to see: that
- * they do so before only makes the same states again. With NAPS=0 they do not end; with
- * NAPS=1 a nap ends only if the kernel gives away, after its begin, the task that the
- * sleeper waits for: the kernel does not ring.
+ * Steps: each access to the word of both ends, to a mark, a bell, arguments, a result, to
+ * asleep, or to the word that a sleeper waits on is a step of its own. A put stores the
+ * first byte of the bell, the other bytes, and the result, in any order, and then sends a
+ * notification. The notification wakes the sleeper if the word differs from the value that
+ * the sleeper saw, because kdsm_wait() compares the two. Events that the owner waits for are
+ * not undone, so the owner looks for all of them in one step.
  *
- * Checked: a task is run once (once); what is read, arguments or a result, is whole, and of
- * this task (whole); a place is used again only when nothing that was put there is on its
- * way (used); what is zeroed is no result (result).
- * And by spin: the owner gets all results (invalid end state).
+ * A nap ends, and an owner that looks without a nap looks again, when there is something to
+ * see: ending earlier only repeats known states. With NAPS=0 naps do not end. With NAPS=1 a
+ * nap ends only if the kernel hands out the task that the sleeper waits for after the nap
+ * began, because the kernel does not ring the sleeper.
  *
- * FAULT=n puts a mistake into it. Each must be found (tests/spin/check).
+ * Asserted: each task runs once (once); the arguments or the result that a process reads are
+ * complete and belong to this task (whole); a slot is used again only when no put to the
+ * slot is in flight (used); a thief never zeroes a result (result). Checked by spin: the
+ * owner gets all results (invalid end state).
+ *
+ * FAULT=n builds one mistake into the model. tests/spin/check must find each of them.
  */
 #ifndef FAULT
 #define FAULT	0
@@ -73,14 +79,14 @@
 #define NAPS		2
 #endif
 
-/* Whose a deque is. */
+/* Deques, by their owners */
 #define OWNER		0
 #define LOCAL		1
 
-/* The word of both ends. */
+/* Both ends of the public portion, which share one word */
 byte tail[2], split[2];
 
-/* The places of the owner, and the one of the local thief, of a proxy. */
+/* The local thief's only slot, which holds a proxy. The owner's slots are 0..DEPTH-1. */
 #define PROXY		DEPTH
 
 #define DONE		1
@@ -88,16 +94,16 @@ byte tail[2], split[2];
 #define FAR		3
 byte mark[DEPTH + 1];
 
-/* The bell: its first byte, and the others. */
+/* The bell: its first byte, and all others as one */
 #define PUT		128
 byte low[DEPTH], high[DEPTH];
 #define comes(low, high) ((low) >= PUT || (high) != 0)
 
-/* Arguments: the number of the task, or (of a proxy) of the place; or a result. */
+/* Arguments (the number of the task, or in a proxy the number of the slot), or a result */
 #define RESULT		64
 byte data[DEPTH + 1];
 
-/* What is to come of a put, and whose result it is. */
+/* The parts of a put that are still in flight, and the task whose result the put carries */
 #define LOW		1
 #define HIGH		2
 #define DATA		4
@@ -111,11 +117,11 @@ bool ran[SPAWNS + 1];
 #define ASLEEP_RESULT	2
 byte asleep, awaited, wake;
 
-/* In kdsm_wait(). */
+/* The owner is in kdsm_wait(): on which word, and the values that it saw. */
 bool waits;
 byte waits_how, waits_slot, seen, seen_high;
 
-/* The mark of the task that it waits for, as it went to sleep. */
+/* The mark of the awaited task when the owner went to sleep */
 byte marked;
 
 #define differs()	((waits_how == ASLEEP && wake != seen) || \
@@ -282,11 +288,11 @@ inline came()
 	      (data[head] != 0 || RESULT_TAKEN_BY_BELL)
 }
 
-/* The nap of the sleeper ends. */
+/* The owner's nap ends by its timeout. */
 #define nap_ends()	((NAPS == 2 && changed()) || \
 			 (NAPS == 1 && marked != FAR && mark[head] == FAR))
 
-/* Something that it has not seen. */
+/* There is news that the owner has not seen. */
 #define changed()	(mark[head] != thief || \
 			 (thief == FAR && low[head] == PUT && high[head] == PUT && \
 			  data[head] != 0))
@@ -347,7 +353,7 @@ inline nap()
 	}
 }
 
-/* Take the proxy, and run what is behind it. */
+/* Steal the local thief's proxy, and run the task that the proxy stands for. */
 inline leap()
 {
 	take(LOCAL);
@@ -384,7 +390,7 @@ inline await()
 	od
 }
 
-/* It is the last. */
+/* Sync the newest task. */
 inline sync()
 {
 	d_step { head--; got = (mine <= head) }
@@ -457,7 +463,7 @@ end:	do
 			if
 			:: more ->
 				data[PROXY] = first + 1;
-				/* Or it stays private. */
+				/* Publish the proxy, or keep it private. */
 				if
 				:: split[LOCAL] = 1
 				:: skip
@@ -471,7 +477,7 @@ end:	do
 			run_in_place(first, NEAR);
 			if
 			:: more ->
-				/* Take it back. */
+				/* Take the proxy back. */
 				d_step {
 					got = (tail[LOCAL] == 0);
 					if
@@ -542,7 +548,7 @@ inline hand_out()
 	fi
 }
 
-/* kd_task_send_result(): nobody waits for it. */
+/* kd_task_send_result(), which does not wait for its put */
 inline send(slot_, id_)
 {
 	d_step {
@@ -577,7 +583,7 @@ end:	do
 			d_step { slots[i] = slot; ids[i] = id; slot = 0; id = 0; i++ }
 		:: else -> break
 		od;
-		/* The answer is there. */
+		/* The far thief has the kernel's answer. */
 		do
 		:: i > 0 ->
 			i--;
