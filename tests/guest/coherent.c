@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Coherent regions of policy release, on every node at once, on the bare ABI: what
- * one node writes and releases the others read after they have acquired it;
- * several write to one block; blocks of several sizes.
+ * Coherent regions of policy release on every node at the same time, on the bare ABI: a
+ * node that acquires sees what other nodes wrote and released; several nodes write to one
+ * block; blocks of several sizes.
  */
 #include <sys/wait.h>
 
 #include "coherent.h"
 
 #define KIB		1024UL
-/* 256 blocks, but 1 to 4 MiB */
+/* Bytes of the region: as many blocks as a test asks for, or 1 MiB or 4 MiB */
 #define SIZE		(many ? many * block_size : block_size < 16384 ? 1024 * KIB : 4096 * KIB)
 #define WORDS		(SIZE / 8)
 
 static uint32_t block_size;
-static size_t many;		/* blocks, if a test wants to say how many */
+static size_t many;		/* blocks that a test asks for, or 0 */
 
 static void attach(const char *name)
 {
@@ -26,7 +26,7 @@ static uint64_t value(unsigned int who, unsigned int round, size_t word)
 	return (uint64_t)(who + 1) << 56 | (uint64_t)round << 40 | word;
 }
 
-/* New memory is zero everywhere, and writes are seen after a barrier. */
+/* New memory is zero on every node, and every node sees writes after exchange(). */
 static void coherent_handing_on(void)
 {
 	unsigned int round, i, writer;
@@ -50,7 +50,7 @@ static void coherent_handing_on(void)
 	detach();
 }
 
-/* All write to all blocks at once, every node its own words. */
+/* All nodes write to all blocks at the same time, each to its own words. */
 static void coherent_false_sharing(void)
 {
 	unsigned int round;
@@ -70,7 +70,7 @@ static void coherent_false_sharing(void)
 	detach();
 }
 
-/* Bytes, too; and some blocks are left out in some rounds. */
+/* Single bytes; and in some rounds some blocks are not written. */
 static void coherent_bytes(void)
 {
 	uint8_t *bytes, expected;
@@ -96,7 +96,7 @@ static void coherent_bytes(void)
 	detach();
 }
 
-/* What a child writes before it exits belongs to the node's next release. */
+/* A child's writes before it exits belong to the next release of its node. */
 static void coherent_child(void)
 {
 	unsigned int i;
@@ -121,11 +121,11 @@ static void coherent_child(void)
 	detach();
 }
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
 #define BLOCKS	1000
 
-/* Node 0 writes a word in every block of ranges of so many, with as long gaps. */
+/* Node 0 writes a word of every block, in ranges of length blocks with gaps of the same length. */
 static void write_ranges(size_t length, uint64_t what)
 {
 	for (size_t i = 0; i < BLOCKS; i++)
@@ -143,7 +143,7 @@ static void coherent_cost(void)
 	attach("cost");
 	write_ranges(BLOCKS, 1);
 	exchange();
-	/* All of them are owned now: the next round needs nobody. */
+	/* Node 0 owns all of the blocks now, so its next release needs no other node. */
 	flushes = counter("flushes");
 	faults = counter("write_faults");
 	fast = counter("fast_releases");
@@ -160,7 +160,7 @@ static void coherent_cost(void)
 		CHECK_IS(counter("fast_releases") - fast, BLOCKS);
 	}
 	exchange();
-	/* The others know who wrote what they lack. */
+	/* Notices tell the other nodes which node wrote each block that they lack. */
 	reads = counter("fast_reads");
 	slow = counter("slow_reads");
 	faults = counter("read_faults");
@@ -169,14 +169,14 @@ static void coherent_cost(void)
 	CHECK_IS(sum, 2 * BLOCKS);
 	if (node != 0) {
 		CHECK_IS(counter("fast_reads") - reads, BLOCKS);
-		/* Most of them came along with others. */
+		/* Most blocks were read together with an earlier block. */
 		printf("# %u blocks read in sequence: %ld read faults\n", BLOCKS,
 		       counter("read_faults") - faults);
 		CHECK(counter("read_faults") - faults <= BLOCKS / 20);
 	}
 	CHECK_IS(counter("slow_reads") - slow, 0);
 	exchange();
-	/* Ten ranges of what they have cached become invalid. */
+	/* Ten ranges of blocks that the other nodes have cached become invalid. */
 	flushes = counter("flushes");
 	taken = counter("invalidations");
 	write_ranges(BLOCKS / 20, 3);
@@ -191,7 +191,10 @@ static void coherent_cost(void)
 	many = 0;
 }
 
-/* What is not written for some releases is write-protected, neighbours at once. */
+/*
+ * A block that several releases found unmodified is write-protected, neighbours by one TLB
+ * flush.
+ */
 static void coherent_retire(void)
 {
 	struct timespec begin, end;
@@ -219,7 +222,7 @@ static void coherent_retire(void)
 	}
 	if (node == 0)
 		CHECK(sum >= 10 && sum <= 20);
-	/* They are protected: what is written from now on is noted all the same. */
+	/* The blocks are write-protected, so the module notices new writes to them. */
 	faults = counter("write_faults");
 	write_ranges(BLOCKS / 20, 2);
 	if (node == 0)
@@ -263,8 +266,9 @@ static void coherent_bad_calls(void)
 }
 
 /*
- * Who may read a region can spoil it by a signature that no release gave. Others go on
- * meanwhile, and afterwards there can be a sound one of that name.
+ * A program that may only read a region can make the region unusable, by acquiring a
+ * signature that no release made. Other regions continue meanwhile, and afterwards a sound
+ * region of that name can be created.
  */
 static void coherent_forged(void)
 {
@@ -293,7 +297,7 @@ static void coherent_forged(void)
 		CHECK(ioctl(reader, KDSM_IOC_ACQUIRE, &fence_) && errno == EINVAL);
 		close(reader);
 	}
-	/* The next release passes it on. */
+	/* The next release on node 0 passes the forged floor to the other nodes. */
 	fence_.signature = (uintptr_t)&given;
 	CHECK(!ioctl(other, KDSM_IOC_RELEASE, &fence_));
 	CHECK_IS(kdsm_put(board, node, 8192, &given, sizeof(given)), 0);

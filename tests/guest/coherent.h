@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the tests of coherent regions share: one such region, on the bare ABI. */
+/* Shared by the tests of coherent regions: one such region, on the bare ABI, and exchange(). */
 #ifndef COHERENT_H
 #define COHERENT_H
 
@@ -10,11 +10,11 @@
 
 #include "guest.h"
 
-/* Where signatures are passed on: one for each node in the part of each node. */
+/* A partitioned region that passes signatures: every node's part holds its own. */
 static struct kdsm_region *board;
 static int file;
 static uint64_t *words;
-static uint64_t mapped;		/* bytes, of words */
+static uint64_t mapped;		/* size of the mapping at words, in bytes */
 static char attached[KDSM_NAME_SIZE];
 
 static inline int call(unsigned long number, void *arg)
@@ -47,7 +47,7 @@ static inline void board_open(const char *name)
 		guest_die("region", -EIO);
 }
 
-/* Everybody acquires what node from, or every node (-1), has put into its part. */
+/* Acquire the signature that node from, or every other node (-1), has put into its part. */
 static inline void acquire_put(int from)
 {
 	static struct kdsm_signature theirs;
@@ -61,7 +61,7 @@ static inline void acquire_put(int from)
 	}
 }
 
-/* A barrier over all nodes at which everybody releases, then acquires from all. */
+/* A barrier of all nodes: every node releases before it, and acquires from all others after it. */
 static inline void exchange(void)
 {
 	static struct kdsm_signature mine;
@@ -106,7 +106,7 @@ static inline void detach(void)
 	meet();
 }
 
-/* A counter of the region on this node, as kdsmctl tells it. */
+/* Value of the region's counter on this node, as kdsmctl prints it; -1 if there is none. */
 static inline long counter(const char *name)
 {
 	char command[128], text[4096] = "", *at;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Several processes and threads of a node that work on one coherent region. What a
- * region is mapped as is not for a child that opens it itself, so the parent opens
- * nothing but the meeting.
+ * Several processes and threads of a node that work on one coherent region. A coherent
+ * region can be mapped at one address only, and a child inherits its parent's mappings. So
+ * the parent opens only the meeting, and each child opens the coherent region itself.
  */
 #ifndef GUEST_CREW_H
 #define GUEST_CREW_H
@@ -19,12 +19,12 @@
 #define CREW_THREADS	4
 #define CREW_NODES	64
 
-/* What a process has open. */
+/* The handles that a process has open */
 struct crew {
-	unsigned int process;		/* of this node */
+	unsigned int process;		/* number of the process on this node */
 	struct kdsm *kdsm;
 	struct kdsm_region *region, *sync;
-	struct kdsm_tree_barrier barrier;	/* in the first bytes of sync */
+	struct kdsm_tree_barrier barrier;	/* its words are the first bytes of sync */
 };
 
 static inline void must(int error, const char *what)
@@ -41,7 +41,7 @@ static inline double crew_clock(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* participants: of the barrier; sync_size without that. */
+/* sync_size: bytes of sync beyond the barrier; participants: of the barrier, on each node. */
 static inline void crew_open(struct crew *crew, const char *name,
 			     const struct kdsm_region_attr *attr, uint64_t sync_size,
 			     const uint32_t *participants)
@@ -72,7 +72,7 @@ static inline void crew_wait(const struct crew *crew)
 	}
 }
 
-/* A process that runs this and ends with what CHECK() found. */
+/* Start a process that calls run() and exits with 1 if a CHECK() failed in it. */
 static inline pid_t crew_fork(void (*run)(unsigned int process), unsigned int process)
 {
 	pid_t pid;
@@ -90,7 +90,7 @@ static inline pid_t crew_fork(void (*run)(unsigned int process), unsigned int pr
 	return pid;
 }
 
-/* Its exit status, or minus the signal that ended it. */
+/* Return the exit status of a process, or minus the signal that ended it. */
 static inline int crew_join(pid_t pid)
 {
 	int status;
@@ -100,7 +100,7 @@ static inline int crew_join(pid_t pid)
 	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* So many processes, all of which have to end well. */
+/* Run that many processes; each has to exit with status 0. */
 static inline void crew_run(void (*run)(unsigned int process), unsigned int processes)
 {
 	pid_t pids[CREW_PROCESSES];
@@ -112,7 +112,7 @@ static inline void crew_run(void (*run)(unsigned int process), unsigned int proc
 		CHECK_IS(crew_join(pids[i]), 0);
 }
 
-/* The same for threads; arguments are elements of size bytes. */
+/* Run that many threads; args is an array of elements of size bytes, one for each thread. */
 static inline void crew_threads(void *(*run)(void *arg), void *args, size_t size,
 				unsigned int threads)
 {

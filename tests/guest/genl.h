@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Netlink messages to the module as the tests need them: any bytes go out, and
- * what comes back is the error, the module's sentence, and the first reply.
+ * Netlink messages to the module, as the tests need them: they send any bytes, and keep the
+ * error, the module's sentence, and the first reply.
  */
 #ifndef KDSM_TESTS_GENL_H
 #define KDSM_TESTS_GENL_H
@@ -17,10 +17,10 @@ struct genl {
 	struct mnl_socket *socket;
 	uint16_t family;
 	uint32_t sequence;
-	char why[256];			/* the last extended acknowledgment */
-	char reply[8192];		/* the first message of the last answer */
+	char why[256];			/* text of the last extended acknowledgment */
+	char reply[8192];		/* first message of the last answer */
 	bool replied;
-	int messages;			/* how many came */
+	int messages;			/* messages of the last answer */
 };
 
 static inline void genl_why(struct genl *genl, const struct nlmsghdr *header, size_t offset)
@@ -35,7 +35,7 @@ static inline void genl_why(struct genl *genl, const struct nlmsghdr *header, si
 				 mnl_attr_get_str(attr));
 }
 
-/* Read answers until an acknowledgment or the end of a dump: its errno. */
+/* Read answers until an acknowledgment or the end of a dump, and return its errno. */
 static inline int genl_receive(struct genl *genl)
 {
 	char buffer[32768];
@@ -69,7 +69,7 @@ static inline int genl_receive(struct genl *genl)
 	}
 }
 
-/* Send any bytes; the header's own length need not be true. */
+/* Send any bytes; the length in the message's own header may be wrong. */
 static inline int genl_send_raw(struct genl *genl, const void *bytes, size_t length)
 {
 	if (mnl_socket_sendto(genl->socket, bytes, length) < 0)
@@ -104,7 +104,7 @@ static inline int genl_simple(struct genl *genl, uint8_t cmd, uint16_t flags)
 	return genl_send(genl, genl_begin(genl, buffer, cmd, flags));
 }
 
-/* An attribute of the first reply, NULL if it was not there. */
+/* Return an attribute of the first reply, or NULL if the reply lacks it. */
 static inline const struct nlattr *genl_attr(struct genl *genl, uint16_t type)
 {
 	const struct nlmsghdr *header = (const void *)genl->reply;

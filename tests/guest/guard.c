@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Data in a region of policy release that locks guard: whoever has a lock sees what
- * others wrote who had it before, on whichever node. In turns: what is seen, and what
- * it costs; and after deaths. All at once: guard-crowd.c. Two nodes at least.
+ * Data that locks guard, in a region of policy release: the owner of a lock sees all writes
+ * of its earlier owners on any node. Here the nodes take turns: which writes are visible,
+ * the cost in remote operations, and deaths. guard-crowd.c has all nodes at the same time.
+ * Needs two nodes.
  */
 #include "guard.h"
 
@@ -14,21 +15,21 @@ static struct kdsm_lock_info info_of(struct kdsm_lock *lock)
 	return info;
 }
 
-/* In turn: nobody else does anything meanwhile, and no signature goes anywhere. */
+/* Only one node acts at a time, and no signature passes but through the lock. */
 static bool turn_of(unsigned int which)
 {
 	meet();
 	return node == which % nodes;
 }
 
-/* From hand to hand, kept where it was last. */
+/* The lock goes from node to node, and stays where it was last. */
 static void guard_turns(void)
 {
 	struct kdsm_lock *lock = make_lock("turns", KDSM_LOCK_KEEP_FOREVER);
 	uint64_t *word = block_of(0);
 	unsigned int i;
 
-	/* All have an old copy. */
+	/* Every node gets a copy, which becomes stale. */
 	CHECK_IS(*(volatile uint64_t *)word, 0);
 	for (i = 0; i < 4 * nodes; i++)
 		if (turn_of(i)) {
@@ -39,7 +40,7 @@ static void guard_turns(void)
 	kdsm_lock_close(lock);
 }
 
-/* Not kept: by way of the slot at the home. */
+/* The lock is not kept: signatures pass through the slot at the lock's home. */
 static void guard_free(void)
 {
 	struct kdsm_lock *lock = make_lock("free", 0);
@@ -55,14 +56,14 @@ static void guard_free(void)
 			CHECK_IS(get_under(lock, word), i);
 			set_under(lock, word, i + 1);
 			after = info_of(lock);
-			/* What readers cost is at cost_of_reading(). */
+			/* cost_of_reading() checks the cost of readers. */
 			if (kind == KDSM_LOCK_RMA_RW)
 				continue;
-			/* In each queue that the node is in. */
+			/* Both unlocks set the lock free, in every queue that the node is in. */
 			freed = after.stats[KDSM_LOCK_STAT_FREED] -
 				before.stats[KDSM_LOCK_STAT_FREED];
 			CHECK(freed == 2 || (kind != KDSM_LOCK_DMCS && freed && freed % 2 == 0));
-			/* Nothing over the network, where the home is; or one of each. */
+			/* No remote operation on the home; elsewhere a put for each get. */
 			CHECK_IS(after.stats[KDSM_LOCK_STAT_PUTS] -
 				 before.stats[KDSM_LOCK_STAT_PUTS],
 				 after.stats[KDSM_LOCK_STAT_GETS] -
@@ -74,7 +75,7 @@ static void guard_free(void)
 	kdsm_lock_close(lock);
 }
 
-/* Who gets a second lock sees what its last holder had seen by a first one. */
+/* The owner of a second lock sees what the lock's last owner had seen under a first lock. */
 static void guard_transitive(void)
 {
 	struct kdsm_lock *first = make_lock("first", KDSM_LOCK_KEEP_FOREVER);
@@ -103,14 +104,17 @@ static void guard_transitive(void)
 	kdsm_lock_close(second);
 }
 
-/* A reader gets what the writer before it left at its own node: one read each time. */
+/*
+ * A reader fetches the signature that the last writer left on the writer's node: one get
+ * for each lock.
+ */
 static void cost_of_reading(struct kdsm_lock *lock)
 {
 	uint64_t *word = block_of(4), begun = get_under(lock, word);
 	struct kdsm_lock_info before, after;
 	unsigned int i, rounds = 20;
 
-	/* The writer keeps it from here on. */
+	/* Node 0 keeps the lock for writing from here on. */
 	meet();
 	if (node == 0)
 		set_under(lock, word, begun);
@@ -132,7 +136,7 @@ static void cost_of_reading(struct kdsm_lock *lock)
 	CHECK_IS(after.stats[KDSM_LOCK_STAT_PUTS], before.stats[KDSM_LOCK_STAT_PUTS]);
 }
 
-/* What one hand-over takes, by the counters of the two nodes that take turns. */
+/* Cost of a hand-over, from the counters of the two nodes that take turns */
 static void cost_of_hand_over(struct kdsm_lock *lock)
 {
 	struct kdsm_lock_info before, after;
@@ -154,7 +158,10 @@ static void cost_of_hand_over(struct kdsm_lock *lock)
 	for (i = 0; i < KDSM_LOCK_STAT_COUNT; i++)
 		after.stats[i] -= before.stats[i];
 	if (node < 2) {
-		/* One read each time that it comes; the rest is as without signatures. */
+		/*
+		 * One get for each hand-over, of the signature. The other operations are
+		 * the same as without signatures.
+		 */
 		CHECK_IS(after.stats[KDSM_LOCK_STAT_GETS], rounds);
 		CHECK_IS(after.stats[KDSM_LOCK_STAT_PUTS], 0);
 		printf("# a hand-over: atomics %.2f messages %.2f gets %.2f puts %.2f\n",
@@ -164,7 +171,7 @@ static void cost_of_hand_over(struct kdsm_lock *lock)
 		       (double)after.stats[KDSM_LOCK_STAT_PUTS] / rounds);
 	}
 	meet();
-	/* Where it stays it costs nothing. */
+	/* A node that keeps the lock needs no remote operations. */
 	if (node == 1) {
 		before = info_of(lock);
 		for (i = 0; i < 100; i++)
@@ -192,16 +199,16 @@ static void guard_cost(void)
 
 /* ---- deaths ---- */
 
-static struct kdsm_lock *left;		/* by who dies */
+static struct kdsm_lock *left;		/* the lock that the dying process holds */
 
-/* With the region of the parent, where it is mapped. */
+/* Runs in a child, which uses the region where the parent mapped it. */
 static void die_with_it(unsigned int process)
 {
 	CHECK_IS(kdsm_lock(left), 0);
 	block_of(12)[0] = 4711 + process;
 }
 
-/* All that the dead one wrote is seen: its node has it. */
+/* The next owner sees all writes of the dead process, because its node still has them. */
 static void guard_dead(void)
 {
 	struct kdsm_lock *lock = make_lock("dead", KDSM_LOCK_KEEP_FOREVER);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests share of data in a region of policy release that locks guard.
+ * Shared by the tests of data that locks guard, in a region of policy release.
  *
  * usage: PROGRAM [-m | -w] [PART-OF-A-TEST-NAME]
  *
- * -m: locks of kind RMA_MCS; -w: of kind RMA_RW, and who only reads locks them for
- * reading; without: DMCS.
+ * -m: locks of kind RMA_MCS; -w: of kind RMA_RW, which look_lock() locks for reading;
+ * without either: DMCS.
  */
 #ifndef GUEST_GUARD_H
 #define GUEST_GUARD_H
@@ -20,7 +20,7 @@
 #define WORDS		(BLOCK / 8)
 
 static struct kdsm_region *region, *sync_region;
-static uint64_t *words;		/* of the region */
+static uint64_t *words;		/* mapping of region */
 static uint32_t kind = KDSM_LOCK_DMCS;
 
 static inline struct kdsm_lock *make_lock(const char *name, uint64_t keep)
@@ -40,7 +40,7 @@ static inline uint64_t *block_of(unsigned int number)
 	return words + (uint64_t)number * WORDS;
 }
 
-/* Get it to look at what it guards, together with others if the kind allows that. */
+/* Lock to read the guarded data, shared with other readers if the kind of lock permits it. */
 static inline int look_lock(struct kdsm_lock *lock)
 {
 	return kind == KDSM_LOCK_RMA_RW ? kdsm_read_lock(lock) : kdsm_lock(lock);
@@ -68,7 +68,7 @@ static inline uint64_t get_under(struct kdsm_lock *lock, const uint64_t *word)
 	return value;
 }
 
-/* Where they meet, and what the region is called. */
+/* meeting_name: of the meeting's region; name: of the region with the data. */
 static inline int guard_main(int argc, char **argv, const char *meeting_name, const char *name,
 			     const struct guest_test *tests)
 {

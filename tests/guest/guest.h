@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the programs share that run on every node of a cluster and check it from
- * there. Each node prints "ok NAME" or "not ok NAME" for every test.
+ * Shared by the test programs that run on every node of a cluster: opening the device, the
+ * meeting of the nodes, and the results. Each node prints "ok NAME" or "not ok NAME" for
+ * every test.
  *
- * Nodes meet in a barrier before and after each test, and wherever a test says
- * meet(). So a test that fails goes on to its end: CHECK() notes and continues.
+ * All nodes meet in a barrier before and after each test, and wherever a test calls meet().
+ * A test that fails must therefore continue to its end: CHECK() records a failure and
+ * returns.
  */
 #ifndef GUEST_H
 #define GUEST_H
@@ -20,12 +22,12 @@
 
 #define MS 1000000ULL
 #define SECOND (1000 * MS)
-/* Some take long where a busy host emulates a kernel that looks for mistakes. */
+/* Timeout of a meeting, in ns. A test may take minutes on an emulated debug kernel. */
 #define MEETING (400 * SECOND)
 
 static struct kdsm *kdsm;
 static unsigned int node, nodes;
-static int failures;		/* of the test that runs */
+static int failures;		/* of the current test */
 
 static struct kdsm_region *meeting;
 static struct kdsm_barrier meeting_barrier;
@@ -33,7 +35,7 @@ static struct kdsm_barrier meeting_barrier;
 #define CHECK(condition) \
 	((condition) ? true : (guest_failed(__FILE__, __LINE__, #condition), false))
 
-/* For results: says what it was. */
+/* Like CHECK(), for integers: a failure also prints the value. */
 #define CHECK_IS(expression, expected) do {				\
 	long long is_ = (expression), want_ = (expected);		\
 	if (is_ != want_) {						\
@@ -44,12 +46,12 @@ static struct kdsm_barrier meeting_barrier;
 
 static inline void guest_failed(const char *file, int line, const char *what)
 {
-	/* Many of a kind tell no more than a few. */
+	/* Print only the first failures of a test, because the same check may fail often. */
 	if (__atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED) < 10)
 		printf("# %s:%d: %s\n", file, line, what);
 }
 
-/* Without the others there is no point in going on. */
+/* For a failure of this node's setup, after which the other nodes' tests make no sense. */
 static inline void guest_die(const char *what, int error)
 {
 	printf("Bail out! %s: %s\n", what, strerror(-error));
@@ -65,8 +67,9 @@ static inline void meet(void)
 }
 
 /*
- * After this all nodes run this program, and none of them one before it, which has
- * regions of the same names: the meeting's own is that of this run (tests/guest/all).
+ * Returns when all nodes run this program, so no node runs an earlier one any more, whose
+ * regions may have the same names. The region of the meeting has the number of this run in
+ * its name (KDSM_RUN, see tests/guest/all), so that only nodes of the same run meet in it.
  */
 static inline void guest_open(const char *name)
 {
@@ -101,7 +104,7 @@ struct guest_test {
 	void (*run)(void);
 };
 
-/* Run those whose name contains only, or all. Gives an exit status. */
+/* Run the tests whose names contain only, or all tests. Return an exit status. */
 static inline int guest_run(const struct guest_test *tests, const char *only)
 {
 	struct timespec begin, end;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of hostile input share: the device without the library, since
- * the library would not let such calls through.
+ * Shared by the tests of hostile input: the bare device, because the library would not pass
+ * such calls on.
  */
 #ifndef KDSM_TESTS_HOSTILE_H
 #define KDSM_TESTS_HOSTILE_H
@@ -22,7 +22,7 @@
 
 #define NOBODY	65534
 
-/* 0 or a negative errno. */
+/* Return 0 or a negative errno. */
 static inline int call(int file, unsigned long number, void *arg)
 {
 	return ioctl(file, number, arg) < 0 ? -errno : 0;
@@ -47,7 +47,7 @@ static inline struct kdsm_info information(int file)
 	return info;
 }
 
-/* All nodes run a test at once: each has regions of its own. */
+/* The region's name contains the node's number, because all nodes run a test at the same time. */
 static inline struct kdsm_region_open region(int file, const char *name)
 {
 	struct kdsm_region_open arg = {
@@ -62,7 +62,7 @@ static inline struct kdsm_region_open region(int file, const char *name)
 	return arg;
 }
 
-/* A page with nothing behind it, so that what runs over it faults. */
+/* Return a page that an inaccessible page follows, so that an access past its end faults. */
 static inline char *lone_page(void)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -75,8 +75,8 @@ static inline char *lone_page(void)
 }
 
 /*
- * Run a function in a child as nobody, without capabilities; its result (0 or
- * a negative errno above -256) is the child's.
+ * Run function in a child as nobody, without capabilities, and return its result: 0 or a
+ * negative errno above -256.
  */
 static inline int as_nobody(int (*function)(void *data), void *data)
 {

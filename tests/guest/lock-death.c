@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A node that has locks, waits for some, and is the home of others loses its network for
- * a while. On three nodes at once; it is the last one.
+ * A node that holds locks, waits for others, and is the home of others loses its network
+ * for a while. The program runs on three nodes at the same time; the last one is the node
+ * that goes. It loses only the packets that it sends, see mute.h.
  *
- * What it loses are the packets that it sends, see mute.h.
- *
- * Locks 0 to 2 have their homes on three nodes, and so have 3 to 5. The node that goes
- * has the first three, and waits for the others, which node 0 has, in front of node 1.
- * The same for six of the next kind.
+ * Locks 0 to 2 have their homes on three different nodes, and so have locks 3 to 5. The
+ * last node holds the first three. It waits for the other three, which node 0 holds, before
+ * node 1 does. Locks 6 to 11 are the same for the next kind.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,9 +22,9 @@
 #define SECOND		1000000000ULL
 #define LOCKS		12
 #define LOCKS_OF_KIND	6
-#define HALF		3	/* of those of a kind */
-#define AWAY		60	/* seconds */
-/* To find it gone may take ten seconds, once for who waits and once for the home. */
+#define HALF		3	/* locks of a kind that the last node holds */
+#define AWAY		60	/* in s */
+/* Limit of a wait, in s: the waiter and then the home may each take 10 s to find the node gone */
 #define LIMIT		50.0
 
 static struct kdsm *kdsm;
@@ -35,14 +34,14 @@ static struct kdsm_lock *locks[LOCKS];
 static unsigned int node, nodes, gone;
 static double start;
 
-/* Of a thread that waits for a lock. */
+/* A thread that waits for a lock */
 static struct waiter {
 	pthread_t thread;
 	int error;
 	double took;
 } waiters[LOCKS];
 
-/* What came of the waits for a lock on the two nodes that stay, in node 0's memory. */
+/* Results of the waits on the two nodes that stay; counted for each lock in node 0's part */
 enum { GOT, DEAD, DOWN, OTHER, COUNTS };
 
 static double now(void)
@@ -53,7 +52,7 @@ static double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* Has node 0 it at first, or the one that goes? */
+/* Whether node 0 holds the lock first; otherwise the node that goes does. */
 static bool stays(unsigned int lock)
 {
 	return lock % LOCKS_OF_KIND >= HALF;
@@ -82,7 +81,7 @@ static void *wait_for_it(void *arg)
 		count = error ? DEAD : GOT;
 		if (error)
 			tap_result(kdsm_lock_consistent(locks[i]), 0, "lock %u is in order", i);
-		/* The other one is not told any more. */
+		/* Count only the waits of the two nodes that stay. */
 		if (node != gone)
 			must(kdsm_faa(region, 0, offset_of(i, count), 1, &former), "kdsm_faa");
 		tap_result(kdsm_unlock(locks[i]), 0, "lock %u goes on", i);
@@ -115,7 +114,7 @@ static void end_wait(bool staying, double limit)
 	}
 }
 
-/* Until all waits of both nodes that stay have been counted; what came of them. */
+/* Wait until that many waits for the lock have been counted, and read the counts of results. */
 static void count(unsigned int lock, unsigned int waits, uint64_t *counts)
 {
 	uint64_t sum;
@@ -133,7 +132,7 @@ static void count(unsigned int lock, unsigned int waits, uint64_t *counts)
 	tap_ok(false, "both have waited for lock %u", lock);
 }
 
-/* The six of a kind. */
+/* Check the results of the six locks of a kind. */
 static void judge(unsigned int first)
 {
 	unsigned int orphans = 0, waiting = 0;
@@ -169,15 +168,15 @@ static void vanish(void)
 	int error;
 
 	take(false);
-	meet();		/* node 0 has the others */
+	meet();		/* node 0 has taken the others */
 	wait_for(true);
 	sleep(1);
 	meet();		/* this node waits for them */
-	meet();		/* node 1 does */
+	meet();		/* node 1 waits for them */
 	mute(true);
 	sleep(AWAY);
 	mute(false);
-	/* It hears that it was given up as soon as anybody can be reached. */
+	/* This node learns that it was given up from the first node that can reach it. */
 	sleep(20);
 	for (unsigned int i = 0; i < LOCKS; i++) {
 		if (stays(i))
@@ -251,7 +250,10 @@ int main(void)
 	for (unsigned int i = 0; i < LOCKS; i++) {
 		start = now();
 		error = kdsm_lock_timed(locks[i], 60 * SECOND);
-		/* Of the home that was away nobody had been told of what it gave up. */
+		/*
+		 * A home that was away may have given up the other nodes, the owner among
+		 * them. They learn of that only now.
+		 */
 		tap_ok(!error || (error == -EOWNERDEAD && stays(i)),
 		       "lock %u when it is back: %s after %.1f s", i, tap_error(error),
 		       now() - start);

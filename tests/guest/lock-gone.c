@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Regions that go while their locks are in use: names that are removed, files that are
- * closed under those who wait, and all programs of all nodes killed at once, so that what
- * the nodes say to each other about a lock comes to a region that is going or gone. That
- * nothing of it is left, kernel logs and the removal of the module tell. Two nodes
- * at least.
+ * Regions that end while their locks are in use: their names are removed, their files are
+ * closed under waiting threads, or all programs of all nodes are killed at the same time.
+ * Messages about a lock then arrive for a region that is ending or has ended. The kernel
+ * log and the removal of the module show that nothing is left behind. Needs two nodes.
  */
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -17,7 +16,7 @@
 #define PROCESSES	2
 #define ROUNDS		12
 
-/* What the processes of this node have done, as memory that they share. */
+/* Progress of this node's processes, in memory that they share */
 static struct {
 	uint64_t locked[PROCESSES][THREADS];
 	int64_t errors;
@@ -34,7 +33,7 @@ static uint32_t kind_now(void)
 	return kinds[round_number % 3];
 }
 
-/* One kept, and one given back every time. */
+/* keep: how long the lock stays on a node that has no use for it; 0: it is set free at once. */
 static struct kdsm_lock *make(struct kdsm_region *region, const char *name, uint64_t keep)
 {
 	struct kdsm_lock_attr attr = {
@@ -47,7 +46,7 @@ static struct kdsm_lock *make(struct kdsm_region *region, const char *name, uint
 	return lock;
 }
 
-/* The region of this round: of policy release now and then. */
+/* Open the region of this round, in every second round one of policy release. */
 static struct kdsm_region *open_region(struct kdsm *in)
 {
 	struct kdsm_region_attr attr = { .size = 4096 * nodes };
@@ -63,13 +62,13 @@ static struct kdsm_region *open_region(struct kdsm *in)
 	return region;
 }
 
-/* ---- everybody at it ---- */
+/* ---- all processes of all nodes use the locks ---- */
 
 static struct kdsm_lock *kept, *freed;
 
 static bool good(int ret)
 {
-	/* A process may be killed before others are. */
+	/* Another process may already have been killed with the lock. */
 	if (!ret || ret == -EOWNERDEAD || ret == -ENOTRECOVERABLE)
 		return true;
 	__atomic_store_n(&seen->errors, ret, __ATOMIC_RELAXED);
@@ -99,7 +98,7 @@ static void *use(void *arg)
 	return NULL;
 }
 
-/* Until it is killed. */
+/* Use the locks until the process is killed. */
 static void use_locks(unsigned int process)
 {
 	struct kdsm_region *region;
@@ -123,7 +122,7 @@ static uint64_t locked_so_far(unsigned int process)
 	return sum;
 }
 
-/* All processes of this node get so many locks more. */
+/* Wait until each process of this node has locked that many times more. */
 static void go_on(uint64_t more)
 {
 	uint64_t before[PROCESSES];
@@ -151,7 +150,7 @@ static void start_all(pid_t *pids)
 	meet();
 }
 
-/* At once on all nodes, but for a little. */
+/* Kill this node's processes; all nodes do so at almost the same time. */
 static void kill_all(pid_t *pids)
 {
 	double begin;
@@ -169,7 +168,7 @@ static void kill_all(pid_t *pids)
 	meet();
 }
 
-/* No region of that name can be found any more, soon. */
+/* Wait until there is no region of this round's name any more. */
 static void is_gone(void)
 {
 	double begin = crew_clock();
@@ -182,7 +181,7 @@ static void is_gone(void)
 		ret = kdsm_region_open(kdsm, name, NULL, &region);
 		if (ret == -ENOENT)
 			break;
-		/* The next who looks may have opened it just now. */
+		/* Another node may have opened the region just now to look for it. */
 		CHECK(ret == 0 || ret == -ENOENT);
 		if (!ret)
 			kdsm_region_close(region);
@@ -193,7 +192,7 @@ static void is_gone(void)
 	meet();
 }
 
-/* Killed, on all nodes. */
+/* Kill all processes on all nodes. */
 static void gone_killed(void)
 {
 	pid_t pids[PROCESSES];
@@ -206,7 +205,7 @@ static void gone_killed(void)
 	}
 }
 
-/* The name is removed, and another region has it then: those that wait go on. */
+/* Remove the name and give it to another region. Threads that use locks of the first continue. */
 static void gone_name(void)
 {
 	struct kdsm_region *region;
@@ -242,9 +241,9 @@ static void gone_name(void)
 	}
 }
 
-/* ---- closed under those who wait ---- */
+/* ---- files closed under waiting threads ---- */
 
-/* By calls of the module, as the library's views are not closed while they are in use. */
+/* Uses the module's calls, because the library does not close a region that is in use. */
 struct waiter {
 	int file;
 	uint32_t number, flags;
@@ -274,7 +273,7 @@ static void *wait_for_it(void *arg)
 	give.thread = thread.thread;
 	__atomic_store_n(&waiter->begun, true, __ATOMIC_RELEASE);
 	waiter->status = call(waiter->file, KDSM_IOC_LOCK, &take);
-	/* The file was closed, so the lock went with the end of the call. */
+	/* The file was closed, so it ended with the call, and the lock with it. */
 	waiter->unlocked = call(waiter->file, KDSM_IOC_UNLOCK, &give);
 	return NULL;
 }
@@ -301,9 +300,10 @@ static void wait_until_asleep(struct waiter *waiter)
 }
 
 /*
- * Node 0 has the lock and closes the file; so have the others, of which a thread waits.
- * Each gets the lock from one whose file was closed with it; the last one's end is that
- * of the region.
+ * Node 0 holds the lock by one file. On every node a thread waits for the lock by another
+ * file, which is closed meanwhile and so ends with the thread's call. Then node 0 closes
+ * its first file. Each waiter gets the lock from an owner whose file ended while it held
+ * the lock, and the region ends with the last of these files.
  */
 static void gone_closed(void)
 {
@@ -321,7 +321,10 @@ static void gone_closed(void)
 		waiter.number = open_args.number;
 		meet();
 		if (node == 0) {
-			/* Not closed yet: it has it, as the first. */
+			/*
+			 * Node 0 takes the lock first, by a file that stays open until all
+			 * nodes wait.
+			 */
 			struct kdsm_lock_thread own = { .argsz = sizeof(own) };
 			struct kdsm_lock_take take = {
 				.argsz = sizeof(take), .number = waiter.number,

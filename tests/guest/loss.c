@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * loss NODE: on every node at once; that one loses its network for a while, as in
- * vanish.c, while it owns blocks of coherent regions that others want. An access
- * that cannot be done is SIGBUS with the address, a release that cannot an errno;
- * nobody hangs. When the node is back nothing has been lost, whatever was heard of
- * by one side only.
+ * loss NODE, on every node at the same time: NODE loses its network for a while, as in
+ * vanish.c, while it owns blocks of coherent regions that other nodes want. An access that
+ * cannot be done raises SIGBUS with the address, a release that cannot be done returns an
+ * errno, and no thread hangs. When NODE is back nothing has been lost, even where one side
+ * of an exchange had seen it complete and the other had not.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -23,12 +23,15 @@
 #define BLOCK		4096
 #define WORDS		(BLOCK / 8)	/* of a block */
 #define SIZE		(64 * BLOCK)
-#define AWAY		40	/* seconds; less than what node 0 forgets it after */
-/* A miss may find two nodes gone, one after the other. */
+#define AWAY		40	/* in s; less than the 60 s after which node 0 drops its opens */
+/* Limit of an access, in s: a miss may have to find two nodes unreachable in turn */
 #define LIMIT		45.0
-/* Whoever waits in a queue may have one in front who finds out first. */
+/* Limit of a wait in a queue, in s: the node before may have to time out first */
 #define QUEUE_LIMIT	90.0
-/* Blocks: what the one that goes has written; one that all write; one for survivors. */
+/*
+ * Numbers of blocks: LOST is the first of 16 that NODE has written, SHARED is one that all
+ * nodes write, KEPT one that only survivors use.
+ */
 #define LOST		16
 #define SHARED		24
 #define KEPT		40
@@ -39,7 +42,7 @@ static struct kdsm_barrier barrier;
 static unsigned int node, nodes, gone;
 static volatile uint64_t *words, *counters;
 static struct kdsm_signature signature;
-/* Of the region of policy release; their homes are different nodes. */
+/* Locks of the region of policy release; their homes are different nodes. */
 #define LOCKS		3
 static struct kdsm_lock *locks[LOCKS];
 
@@ -72,7 +75,7 @@ static bool is_gone(int error)
 	return error == -EIO || error == -EHOSTDOWN || error == -ETIMEDOUT;
 }
 
-/* Whether an access to a word works. The value is stored, or is what was loaded. */
+/* Whether an access to a word succeeds. value is stored, or receives the loaded value. */
 static bool load(volatile uint64_t *word, uint64_t *value)
 {
 	if (sigsetjmp(back, 1))
@@ -120,7 +123,7 @@ static void loads(volatile uint64_t *word, uint64_t expected, const char *what)
 		       (unsigned long long)value, (unsigned long long)expected);
 }
 
-/* Signatures are left in the own part, for the others to fetch. */
+/* Every node leaves its signature in its own part, where the others fetch it. */
 static void publish(void)
 {
 	must(kdsm_put(board, node, 4096, &signature, sizeof(signature)), "kdsm_put");
@@ -134,7 +137,7 @@ static int catch_up(unsigned int from)
 	return error ?: kdsm_acquire(region, &theirs);
 }
 
-/* Each writes a word of its own of the block. */
+/* Each node writes its own word of a block. */
 static volatile uint64_t *own_word(unsigned int block, unsigned int of)
 {
 	return &words[block * WORDS + of];
@@ -145,7 +148,10 @@ static uint64_t value_of(unsigned int of, unsigned int round)
 	return 1000 * (of + 1) + round;
 }
 
-/* Who goes owns its blocks, a survivor those of survivors; all have a copy of one. */
+/*
+ * NODE comes to own its blocks, a survivor those of the survivors; all nodes get a copy of
+ * SHARED.
+ */
 static void prepare(void)
 {
 	unsigned int survivor = gone == 0, i;
@@ -190,8 +196,9 @@ static void go(void)
 }
 
 /*
- * With writes that cannot be released, to a block of the node that went: a lock does not
- * go on as if they were seen, nor does it stay for ever.
+ * This node has writes to a block of NODE, which it cannot release, when it hands a lock to
+ * the other survivor. The next owner must not get the lock as if these writes were visible,
+ * so it gets -EOWNERDEAD; and the lock must not stay with the first owner.
  */
 static void pass_lock(unsigned int other)
 {
@@ -200,7 +207,7 @@ static void pass_lock(unsigned int other)
 	int error;
 
 	if (node < other) {
-		/* One whose home is not the node that went. */
+		/* Find a lock whose home is not NODE. */
 		do {
 			error = kdsm_lock(locks[which++]);
 		} while (error && which < LOCKS);
@@ -230,7 +237,7 @@ static void survive(void)
 
 	while (other == node || other == gone)
 		other++;
-	/* Until the operation fails, the node is there. */
+	/* NODE is still reachable until an operation on it fails. */
 	do {
 		uint64_t former;
 
@@ -239,7 +246,7 @@ static void survive(void)
 	cannot_load(own_word(LOST, 0), "a block of the node that went");
 	cannot_load(&counters[WORDS], "a strict block of it");
 
-	/* The survivors go on. */
+	/* The survivors continue with each other. */
 	*own_word(KEPT, node) = value_of(node, 1);
 	start = now();
 	tap_result(kdsm_release(region, &signature), 0, "releasing what survivors share");
@@ -249,7 +256,7 @@ static void survive(void)
 	tap_result(catch_up(other), 0, "acquiring what survivors share");
 	loads(own_word(KEPT, other), value_of(other, 1), "what the other survivor wrote");
 
-	/* A copy is there, so it can be written; but not released. */
+	/* This node has a copy of the block, so a store succeeds, but the release fails. */
 	tap_ok(store(own_word(SHARED, node), value_of(node, 2)),
 	       "writing a copy of a block of the node that went");
 	start = now();
@@ -263,7 +270,7 @@ static void survive(void)
 	       increments ? "done" : "SIGBUS", now() - start);
 }
 
-/* All is back: what could not be released can be, and nothing was lost. */
+/* NODE is back: writes that could not be released now can be, and nothing is lost. */
 static void recover(void)
 {
 	double start = now();

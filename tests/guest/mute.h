@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A node whose packets reach nobody: it has wrong hardware addresses for the others. It
- * still hears them, which is worse than silence.
+ * Cut off the packets that this node sends: it gets wrong hardware addresses for all other
+ * nodes. It still receives their packets, which is a harder case than silence in both
+ * directions.
  */
 #ifndef KDSM_TESTS_MUTE_H
 #define KDSM_TESTS_MUTE_H

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Numbers that repeat with their seed, and numbers that hurt.
- */
+/* Pseudo-random numbers that repeat with their seed, and edge cases among them. */
 #ifndef KDSM_TESTS_RANDOM_H
 #define KDSM_TESTS_RANDOM_H
 
@@ -28,13 +26,13 @@ static inline uint64_t random_below(struct random *random, uint64_t limit)
 	return random_64(random) % limit;
 }
 
-/* True once in so many times. */
+/* True with probability 1 / times. */
 static inline bool random_one_in(struct random *random, unsigned int times)
 {
 	return !random_below(random, times);
 }
 
-/* Edges of types, of pages and of address spaces; now and then anything. */
+/* A value at or near a limit of a type, page or address space; sometimes any value. */
 static inline uint64_t random_nasty(struct random *random)
 {
 	static const uint64_t edges[] = {
@@ -60,7 +58,7 @@ static inline uint64_t random_nasty(struct random *random)
 	}
 }
 
-/* Change some of the bytes, in words of 1, 2, 4 or 8. */
+/* Overwrite some of the bytes, in words of 1, 2, 4 or 8 bytes. */
 static inline void random_mangle(struct random *random, void *bytes, size_t length)
 {
 	unsigned char *at = bytes;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Test results as TAP lines on stdout, the plan at the end.
- */
+/* Test results as TAP lines on standard output, with the plan as the last line. */
 #ifndef KDSM_TESTS_TAP_H
 #define KDSM_TESTS_TAP_H
 
@@ -35,7 +33,7 @@ static inline const char *tap_error(int result)
 	return name ? name : result ? "another value" : "success";
 }
 
-/* Results are 0 or a negative errno. */
+/* got and expected are 0 or a negative errno. */
 static inline bool __attribute__((format(printf, 3, 4)))
 tap_result(int got, int expected, const char *format, ...)
 {
@@ -51,7 +49,7 @@ tap_result(int got, int expected, const char *format, ...)
 	return false;
 }
 
-/* Where the contract leaves a choice. */
+/* Like tap_result(), for a call whose contract permits two results. */
 static inline bool __attribute__((format(printf, 4, 5)))
 tap_either(int got, int one, int other, const char *format, ...)
 {
@@ -75,7 +73,7 @@ static inline int tap_end(void)
 	return tap_failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Nothing further makes sense. */
+/* End the program, because no further test makes sense. */
 static inline void __attribute__((noreturn, format(printf, 1, 2)))
 tap_bail(const char *format, ...)
 {
@@ -90,7 +88,7 @@ tap_bail(const char *format, ...)
 	exit(EXIT_FAILURE);
 }
 
-/* Of calls without which nothing further makes sense; 0 or a negative errno. */
+/* For a call without which no further test makes sense; error is 0 or a negative errno. */
 static inline void must(int error, const char *what)
 {
 	if (error)

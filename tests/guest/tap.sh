@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Test results as TAP lines, for the scripts in this directory, which run inside
-# a machine of tests/cluster.
+# Test results as TAP lines, for the scripts of this directory. They run inside a machine of
+# tests/cluster.
 
 count=0 failures=0
 guest=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../build/guest" && pwd)
 module=$(. /run/settings && echo "$module")
 
-# ok WHAT COMMAND...: it succeeds
+# ok WHAT COMMAND...: expect COMMAND to succeed
 ok() {
 	local what=$1
 	shift
@@ -22,9 +22,9 @@ ok() {
 	fi
 }
 
-# refused WHAT STATUS TEXT COMMAND...: it fails with that status, and says one
-# line on stderr that has TEXT in it, and nothing on stdout. After wrong usage,
-# status 64, a hint at --help follows.
+# refused WHAT STATUS TEXT COMMAND...: expect COMMAND to exit with STATUS, to print one line
+# that contains TEXT to stderr, and to print nothing to stdout. After wrong usage, status
+# 64, a hint at --help follows that line.
 refused() {
 	local what=$1 expected=$2 text=$3 status hint
 	shift 3
@@ -46,7 +46,7 @@ refused() {
 	fi
 }
 
-# hold WHAT NAME: see hold.c; until release
+# hold WHAT NAME: run hold.c in the background until release() is called
 hold() {
 	coproc holder { exec "$guest/hold" "$1" "$2"; }
 	read -r -t 30 _ <&"${holder[0]}"

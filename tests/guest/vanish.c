@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * vanish NODE: on every node at once; that one loses its network for a while in
- * the middle of operations. Nobody may hang: operations that need it end with an
- * error in time, the others go on, and all is well when it is back. What it loses are
- * the packets that it sends, see mute.h.
+ * vanish NODE, on every node at the same time: NODE loses its network for a while in the
+ * middle of operations. No thread may hang: operations on NODE fail within a limit,
+ * operations on other nodes continue, and everything works when NODE is back. NODE loses
+ * only the packets that it sends, see mute.h.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -16,16 +16,16 @@
 
 #define SECOND		1000000000ULL
 #define PART		(64 << 10)
-#define TREE		(32 << 10)	/* where in a part the words of tree are */
-#define AWAY		40	/* seconds; less than what node 0 forgets it after */
-/* The stated time is about ten seconds; an emulated machine may be late. */
+#define TREE		(32 << 10)	/* offset of tree's words in a part */
+#define AWAY		40	/* in s; less than the 60 s after which node 0 drops its opens */
+/* Limit of an operation, in s: about 10 s are documented, and an emulated machine may be late */
 #define LIMIT		15.0
 /*
- * A barrier gives up a node that has failed operations for 30 seconds, and a node that reaches
- * nobody tries one after the other; then it tells the others.
+ * Limit of a barrier, in s. A barrier gives a node up after its operations have failed for
+ * 30 s. A node without a network does so with each node in turn, and then tells the others.
  */
 #define BARRIER_LIMIT	75.0
-/* To find a node gone by a message, and then by a second one to another node. */
+/* Limit of opening a region, in s: a message finds one node gone, then another message a second */
 #define OPEN_LIMIT	40.0
 
 static struct kdsm *kdsm;
@@ -42,7 +42,7 @@ static double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* One operation after the other, of every kind. */
+/* Do one operation; successive calls go through all kinds. */
 static int operate(unsigned int on)
 {
 	static unsigned int turn;
@@ -66,7 +66,7 @@ static bool is_gone(int error)
 	return error == -EIO || error == -EHOSTDOWN || error == -ETIMEDOUT;
 }
 
-/* One operation that cannot succeed. */
+/* Do an operation that has to fail. */
 static void fails(unsigned int on, const char *what)
 {
 	double start = now();
@@ -76,7 +76,10 @@ static void fails(unsigned int on, const char *what)
 	       tap_error(error), now() - start);
 }
 
-/* A barrier to which a node cannot come; whom: that one, or nodes: here it is this one. */
+/*
+ * Wait in a barrier that NODE cannot reach. whom: the node that the barrier must name;
+ * nodes: any, because this node is NODE.
+ */
 static void meets_nobody(unsigned int whom)
 {
 	unsigned int culprit = nodes;
@@ -110,7 +113,7 @@ static void opens_nothing(void)
 		kdsm_region_close(other);
 }
 
-/* Until it works, or for so many seconds. */
+/* Retry operations on a node until one succeeds, for at most that many seconds. */
 static void works_again(unsigned int on, double seconds)
 {
 	double start = now();
@@ -122,7 +125,7 @@ static void works_again(unsigned int on, double seconds)
 	       tap_error(error), now() - start);
 }
 
-/* What only the node that went had open is still there for it. */
+/* A region that only NODE had open still exists for it. */
 static void keeps_own(void)
 {
 	uint64_t former;
@@ -186,7 +189,7 @@ static void survive(void)
 	tap_ok(true, "operations on node %u meanwhile", other);
 }
 
-/* All take part in something new. */
+/* All nodes take part in a new region. */
 static void together(void)
 {
 	struct kdsm_region_attr attr = { .size = nodes * PART };
@@ -194,7 +197,7 @@ static void together(void)
 	struct kdsm_barrier meeting;
 	int error = -1;
 
-	/* The directory may just have found out that a node is back. */
+	/* Node 0's directory may have noticed only now that a node is back, so retry. */
 	for (int i = 0; i < 20 && error; i++) {
 		error = kdsm_region_open(kdsm, "after", &attr, &after);
 		if (error)
