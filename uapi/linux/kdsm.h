@@ -13,9 +13,11 @@
  * Conventions of the ioctls
  *
  *   - Every argument struct starts with argsz and flags. The caller sets argsz to the size
- *     of the struct that it was compiled with. If the module's struct is larger, it takes
- *     the missing tail as zero; if it is smaller, the tail must be zero (-E2BIG). An argsz
- *     below the first published size of the struct is -EINVAL.
+ *     of the struct that the caller was compiled with, in bytes. If the module's struct is
+ *     larger, the module takes the missing tail as zero. If the module's struct is smaller,
+ *     the tail that the module does not know must be zero, else the ioctl fails with
+ *     -E2BIG. An argsz above the page size is -E2BIG, too, and an argsz below the first
+ *     published size of the struct is -EINVAL.
  *   - An unknown flag and a reserved field other than 0 are -EINVAL.
  *   - The module writes the fields marked (out), at most argsz bytes of the struct. Structs
  *     hold no pointers and no longs: user addresses are __u64, so 32-bit programs use the
@@ -37,10 +39,13 @@
 
 #define KDSM_DEVICE		"/dev/kdsm"
 
-/* Raised when existing programs would break; KDSM_IOC_INFO returns the module's. */
+/*
+ * Version of this interface, raised when existing programs would break. KDSM_IOC_INFO returns
+ * the version of the module.
+ */
 #define KDSM_ABI_VERSION	1
 
-/* Limits. Names and locations include their NUL. */
+/* Limits. The sizes of names and locations are in bytes and include the NUL. */
 #define KDSM_MAX_NODES		1024
 #define KDSM_NAME_SIZE		64	/* clusters and regions */
 #define KDSM_LOCATION_SIZE	64
@@ -48,25 +53,25 @@
 #define KDSM_MAX_OPS		1024	/* operations in one KDSM_IOC_SUBMIT */
 #define KDSM_MAX_OP_LENGTH	(1U << 21)	/* of one get or put, in bytes */
 #define KDSM_LEASE_MAX		1000000000U	/* lease of a STRICT region, in ns */
-#define KDSM_MAX_TICKETS	1024	/* submitted and not completed, of a file */
-#define KDSM_MAX_INFLIGHT_BYTES	(8U << 20)	/* of gets and puts of these tickets */
+#define KDSM_MAX_TICKETS	1024	/* tickets of a file that are not completed */
+#define KDSM_MAX_INFLIGHT_BYTES	(8U << 20)	/* of the operations of these tickets */
 
 /*
- * Atomicity domain of the cluster: what performs atomic operations. Atomics of a device are
- * in general atomic only against other atomics of the same device.
+ * Atomicity domain of the cluster: whether CPUs or devices execute the atomic operations.
+ * Atomics of a device are in general atomic only against other atomics of the same device.
  */
 enum kdsm_domain {
-	KDSM_DOMAIN_AUTO = 0,	/* only when asking: GLOB if the device can, else SW */
-	KDSM_DOMAIN_SW,		/* CPUs do all; a remote atomic is a message */
-	KDSM_DOMAIN_HCA,	/* devices do all, including those on the own node */
+	KDSM_DOMAIN_AUTO = 0,	/* only in a request: GLOB if the device can, else SW */
+	KDSM_DOMAIN_SW,		/* CPUs execute all atomics; a remote one is a message */
+	KDSM_DOMAIN_HCA,	/* devices execute all atomics, also those on the own part */
 	KDSM_DOMAIN_GLOB,	/* atomics of CPU and device are atomic against each other */
 };
 
 /* Consistency policy of a region */
 enum kdsm_policy {
-	KDSM_POLICY_PARTITIONED = 1,	/* operations; the own part is mapped */
+	KDSM_POLICY_PARTITIONED = 1,	/* operations on parts; the own part is mapped */
 	KDSM_POLICY_RELEASE,		/* coherent for programs without data races */
-	KDSM_POLICY_STRICT,		/* coherent for all; one writer or many readers */
+	KDSM_POLICY_STRICT,		/* coherent for all; a block has 1 writer or many readers */
 };
 
 /*
@@ -81,8 +86,8 @@ struct kdsm_info {
 	__u32 domain;		/* (out) enum kdsm_domain in force, never AUTO */
 	__u32 node;		/* (out) number of this node */
 	__u32 nodes;		/* (out) number of nodes in the cluster */
-	__u8  uuid[KDSM_UUID_SIZE];	/* (out) */
-	char  cluster[KDSM_NAME_SIZE];	/* (out) */
+	__u8  uuid[KDSM_UUID_SIZE];	/* (out) of the cluster */
+	char  cluster[KDSM_NAME_SIZE];	/* (out) name of the cluster */
 };
 
 #define KDSM_INFO_SIZE_VER0	104
@@ -116,9 +121,9 @@ struct kdsm_location {
  * Errors:
  *   -ENETDOWN	the cluster is not up
  *   -EBUSY	the file is bound already
- *   -EINVAL	the name is empty, has no NUL or a character that is not printable ASCII or
- *		a space; size is 0; policy, block size or mode is invalid; or the region
- *		exists with other attributes
+ *   -EINVAL	the name is empty, has no NUL, or has a blank or another character that is
+ *		not printable ASCII; EXCL or KEEP is given without CREATE; size is 0; policy,
+ *		block size or mode is invalid; or the region exists with other attributes
  *   -ENOENT	there is no such region (without CREATE)
  *   -EEXIST	the region exists (with EXCL)
  *   -EACCES	mode, owner and group of the region forbid it
@@ -126,14 +131,14 @@ struct kdsm_location {
  *   -EFBIG	size is above 16 TiB less 8 GiB
  *   -ENOSPC	there are 4096 regions, or no range of addresses is free
  *   -EHOSTDOWN	a node that must take part cannot be reached
- *   -EIO, -ETIMEDOUT	a node did not answer; the call may be repeated
+ *   -EIO, -ETIMEDOUT	a node did not answer; the caller may repeat the call
  */
 struct kdsm_region_open {
 	__u32 argsz;
 	__u32 flags;		/* KDSM_REGION_* */
 	char  name[KDSM_NAME_SIZE];
-	__u64 size;		/* over all nodes, wanted; (out) actual */
-	__u32 block_size;	/* 0: 4096; a power of two, 4 KiB to 2 MiB; (out) */
+	__u64 size;		/* requested, sum over all nodes; (out) actual */
+	__u32 block_size;	/* a power of two, 4 KiB to 2 MiB; 0: 4 KiB; (out) */
 	__u32 policy;		/* enum kdsm_policy; (out) */
 	__u32 mode;		/* permission bits, 0777 at most; 0: 0600; (out) */
 	__u32 id;		/* (out) number of the region in the cluster */
@@ -150,8 +155,9 @@ struct kdsm_region_open {
 #define KDSM_REGION_KEEP	(1U << 2)	/* survives its last close */
 
 /*
- * KDSM_IOC_REGION_DESTROY: remove the name of a region. Files that are bound stay bound; the
- * memory is freed with the last of them. Any open file can be used.
+ * KDSM_IOC_REGION_DESTROY: remove the name of a region. Files that are bound to the region
+ * stay bound, and the module frees the memory after the last of them is closed. Any open file
+ * can be used.
  *
  * -ENOENT: there is no such region. -EACCES: the caller is neither its owner nor has
  * CAP_SYS_ADMIN. -ENETDOWN, -EHOSTDOWN, -EIO, -ETIMEDOUT: as KDSM_IOC_REGION_OPEN.
@@ -211,19 +217,20 @@ struct kdsm_op {
 };
 
 /*
- * PUT of whole aligned words of 8 bytes: when all of it has arrived, wake the waiters of the
- * first word (KDSM_IOC_WAIT). Data that they are to find belong into earlier puts.
+ * Flag of a PUT of whole aligned words of 8 bytes: when the whole put has arrived, wake the
+ * waiters of its first word (KDSM_IOC_WAIT). Earlier puts of the submission to the same node
+ * bring the data that a waiter reads after it wakes.
  */
 #define KDSM_OP_NOTIFY	(1U << 0)
 
 /*
- * KDSM_IOC_SUBMIT: start count operations, so that their round trips overlap. The data of
- * puts are copied before the call returns.
+ * KDSM_IOC_SUBMIT: start count operations, so that their round trips overlap. The module
+ * copies the data of puts before the call returns.
  *
  * With KDSM_SUBMIT_WAIT the call waits, stores results and statuses in the array, and
  * returns 0 or the first status that is not 0. Without it the call returns a ticket;
- * KDSM_IOC_COMPLETE of that ticket stores results, statuses and the bytes of gets through
- * the same array, which must stay until then.
+ * KDSM_IOC_COMPLETE of that ticket stores results and statuses in the same array, and the
+ * bytes of gets at the addresses in it. So the array must stay until then.
  *
  * -EBADFD	the file is not bound
  * -EOPNOTSUPP	the region is coherent
@@ -247,12 +254,13 @@ struct kdsm_submit {
 #define KDSM_SUBMIT_WAIT	(1U << 0)
 
 /*
- * KDSM_IOC_COMPLETE: wait for a submission and store what it brought, in the memory of the
- * caller (after fork: of parent or child). Returns as KDSM_IOC_SUBMIT with WAIT, and the
- * ticket is then gone. timeout 0 does not wait; ~0 waits without limit.
+ * KDSM_IOC_COMPLETE: wait for a submission and store its results in the memory of the calling
+ * process, which after fork may be parent or child. Returns 0 or the first status that is not
+ * 0, as KDSM_IOC_SUBMIT with WAIT does; the ticket is then no longer valid. timeout 0 does not
+ * wait; ~0 waits without limit.
  *
- * -ETIMEDOUT: not done in time; -EINTR: a signal came; -EBUSY: another thread completes it.
- * After these the ticket stays. -ENOENT: there is no such ticket.
+ * -ETIMEDOUT: not done in time; -EINTR: a signal came; -EBUSY: another thread completes the
+ * ticket. After these errors the ticket stays valid. -ENOENT: there is no such ticket.
  */
 struct kdsm_complete {
 	__u32 argsz;
@@ -267,9 +275,10 @@ struct kdsm_complete {
  * KDSM_IOC_WAIT: sleep while the 8-byte word at offset of the own part equals value. Returns
  * 0 when the word differs, at once if it already does.
  *
- * A put with KDSM_OP_NOTIFY whose first word it is wakes the waiter, and so does
- * KDSM_IOC_WAKE on this node; a plain store does not. The word may be seen while a put is
- * half done, so the caller compares it with the value that it expects.
+ * A put with KDSM_OP_NOTIFY that begins with the word wakes the waiter, and so does
+ * KDSM_IOC_WAKE on this node; a plain store does not. The call may return while a put has
+ * changed only a part of the word, so the caller compares the word with the value that the
+ * caller expects.
  *
  * -EBADFD, -EOPNOTSUPP, -EINVAL (alignment), -ERANGE, -ENOMEM, -ETIMEDOUT (timeout as of
  * KDSM_IOC_COMPLETE), -EINTR.
@@ -284,7 +293,11 @@ struct kdsm_wait {
 
 #define KDSM_WAIT_SIZE_VER0	32
 
-/* KDSM_IOC_WAKE: wake all waiters of the word at offset of the own part. */
+/*
+ * KDSM_IOC_WAKE: wake all waiters of the word at offset of the own part.
+ *
+ * -EBADFD, -EOPNOTSUPP, -EINVAL (alignment), -ERANGE.
+ */
 struct kdsm_wake {
 	__u32 argsz;
 	__u32 flags;		/* 0 */
@@ -300,27 +313,29 @@ struct kdsm_wake {
 struct kdsm_notice {
 	__u64 ts;
 	__u64 first;
-	__u32 count;
+	__u32 count;		/* in blocks */
 	__u16 writer;
 	__u16 reserved;		/* 0 */
 };
 
+/* Upper bound of the notices in a signature; the simulator sets a smaller one */
 #ifndef KDSM_NOTICES_MAX
 #define KDSM_NOTICES_MAX	128
 #endif
 
 /*
- * Signature: what a release gives to an acquire. To programs it is a sequence of bytes, of
- * which the first KDSM_SIGNATURE_BYTES(count) are in use. It may be sent by any means to any
- * node of the cluster.
+ * Signature: a release stores it, and an acquire takes it. To programs a signature is a
+ * sequence of bytes, of which the first KDSM_SIGNATURE_BYTES(count) are in use. A program may
+ * send a signature by any means to any node of the cluster.
  */
 struct kdsm_signature {
 	__u64 floor;		/* notices up to this timestamp may be missing */
-	__u32 count;
+	__u32 count;		/* of notices */
 	__u32 reserved;		/* 0 */
 	struct kdsm_notice notices[KDSM_NOTICES_MAX];	/* oldest first */
 };
 
+/* Size of a signature of count notices, in bytes */
 #define KDSM_SIGNATURE_BYTES(count)	(16 + (count) * 24)
 
 /*
@@ -328,28 +343,30 @@ struct kdsm_signature {
  * region that the file is bound to, and store a signature of these writes and of all that
  * this node has acquired.
  *
- * KDSM_IOC_ACQUIRE: make the writes of the signature visible. -EINVAL: it is malformed. A
- * signature that no release made can spoil this region for all its users, and nothing else.
+ * KDSM_IOC_ACQUIRE: make the writes of the signature visible. -EINVAL: the signature is
+ * malformed. A signature that no release made can spoil this region for all its users, but
+ * nothing else.
  *
  * Both work for all threads and processes of the node. In a region of policy STRICT writes
  * are visible at once: both do nothing, and the signature is empty.
  *
- * -EBADFD (not bound), -EOPNOTSUPP (the region is partitioned), -EFAULT, -ENOMEM,
+ * -EBADFD: the file is not bound. -EOPNOTSUPP: the region is partitioned. -EFAULT, -ENOMEM,
  * -EHOSTDOWN, -EIO, -ETIMEDOUT: some writes may be incomplete, or some copies stale; the
- * call may be repeated.
+ * caller may repeat the call.
  */
 struct kdsm_fence {
 	__u32 argsz;
 	__u32 flags;		/* 0 */
-	__u64 signature;	/* user address of struct kdsm_signature; 0: none */
+	__u64 signature;	/* user address of struct kdsm_signature; RELEASE: 0 stores none */
 };
 
 #define KDSM_FENCE_SIZE_VER0	16
 
 /*
- * KDSM_IOC_ADVISE: do something now for the blocks of the coherent region that overlap
- * offset..offset+length-1. It changes nothing that a program can see but time, and another
- * node may undo it at any time. The call returns when it is done.
+ * KDSM_IOC_ADVISE: prepare the blocks of the coherent region that overlap
+ * offset..offset+length-1 for later accesses. The advice changes how long later calls and
+ * accesses take, and never their results. Another node may undo its effect at any time. The
+ * call returns when the work is done.
  *
  * PREFETCH	fetch copies, as if each block were read.
  * FLUSH	complete the writes to these blocks. A later KDSM_IOC_RELEASE has less to do, and
@@ -390,17 +407,18 @@ struct kdsm_advise {
  * unlocked without a system call; see the lock words below.
  *
  * In a region of policy RELEASE the holder of a lock sees all that earlier holders wrote, on
- * any node, before they unlocked it, as if each had done KDSM_IOC_RELEASE before it unlocked
- * and the next one KDSM_IOC_ACQUIRE after it locked. This is done when the lock is handed
- * from node to node, and costs nothing while it stays. Writes of a holder that died are seen
- * with -EOWNERDEAD. If writes cannot be completed for 10 s because a node does not answer,
- * the next holder gets -EOWNERDEAD as well, and may see old values.
+ * any node, before they unlocked it, as if each had called KDSM_IOC_RELEASE before it unlocked
+ * and the next holder had called KDSM_IOC_ACQUIRE after it locked. The nodes release and
+ * acquire when the lock is handed from node to node, and not while the lock stays at a node.
+ * The next holder after a holder that died sees the writes of the dead holder together with
+ * -EOWNERDEAD. If the writes cannot be completed for 10 s because a node does not answer, the
+ * next holder gets -EOWNERDEAD as well, and may see old values.
  *
- * Levels: the nodes form a tree by their locations ("rack0/chassis2"). Level 1 is the
- * cluster, the last level is a node, whose members are threads. The threads of an element of
- * level i hold the lock at most T_L,i times in a row while another element waits. T_L,1 has
- * no meaning. (P. Schmid, M. Besta, T. Hoefler, "High-Performance Distributed RMA Locks",
- * HPDC 2016)
+ * Levels: the nodes form a tree by their locations ("rack0/chassis2"). Level 1 has one
+ * element, the cluster. The elements of the last level are the nodes, whose members are
+ * threads. The threads of an element of level i hold the lock at most T_L,i times in a row
+ * while another element waits. T_L,1 has no meaning. (P. Schmid, M. Besta, T. Hoefler,
+ * "High-Performance Distributed RMA Locks", HPDC 2016)
  */
 #define KDSM_MAX_LOCKS		4096	/* of a region */
 #define KDSM_LOCK_LEVELS	8	/* of the tree; deeper locations are cut */
@@ -433,7 +451,7 @@ struct kdsm_lock_settings {
 	__u64 keep;	/* in ns; see KDSM_LOCK_KEEP_FOREVER */
 };
 
-#define KDSM_LOCK_T_MAX		(1U << 20)
+#define KDSM_LOCK_T_MAX		(1U << 20)	/* upper bound of T_R, T_W and T_L,i */
 
 /*
  * T_L,i automatic, the default except for DMCS: the members of an element of level i hold the
@@ -452,10 +470,11 @@ struct kdsm_lock_settings {
 #define KDSM_LOCK_SET_T_L(i)	(1U << (7 + (i)))	/* i: level, 2 to KDSM_LOCK_LEVELS */
 
 /*
- * keep: time in ns for which a node keeps a lock that none of its threads wants, at least; up
- * to twice as long. 0: every unlock gives it back, with one remote atomic. FOREVER, the
- * default: until another node wants it. For reading: at most that long, and no longer than a
- * few times the duration of a remote atomic.
+ * keep: shortest time for which a node keeps a lock that none of its threads wants, in ns; the
+ * node keeps the lock at most twice as long. 0: every unlock gives the lock back, with one
+ * remote atomic. FOREVER, the default: the node keeps the lock until another node wants it. A
+ * node keeps the right to read at most for keep, and no longer than a few times the duration
+ * of a remote atomic.
  */
 #define KDSM_LOCK_KEEP_FOREVER	(~0ULL)
 
@@ -463,9 +482,9 @@ struct kdsm_lock_settings {
  * KDSM_IOC_LOCK_OPEN: open a lock of the region that the file is bound to, creating it if
  * asked. A lock is not closed.
  *
- * With a name, number is (out). With an empty name, number identifies the lock; with CREATE
- * it may be KDSM_LOCK_ANY. kind and settings are those of a new lock. With CREATE an existing
- * lock must have that kind; it keeps its settings. Both are (out).
+ * With a name, number is (out). With an empty name, number identifies the lock; with CREATE,
+ * number may be KDSM_LOCK_ANY. A new lock gets kind and settings. With CREATE an existing lock
+ * must have that kind, and keeps its settings. kind and settings are (out), too.
  *
  *   -EBADFD	the file is not bound
  *   -EINVAL	flags, name or mask is invalid; number is not below KDSM_MAX_LOCKS; there is
@@ -527,7 +546,7 @@ struct kdsm_lock_thread {
  *			leaves that to a writer
  *   -ENOTRECOVERABLE	the lock is lost
  *   -EBUSY	another thread holds the lock (with TRY)
- *   -ETIMEDOUT	timeout is over
+ *   -ETIMEDOUT	the thread waited for timeout ns
  *   -EINTR	a signal came
  *   -EDEADLK	the calling thread holds the lock
  *   -EPERM	thread is not the number of the calling thread
@@ -608,9 +627,10 @@ enum kdsm_lock_stat {
 	KDSM_LOCK_STAT_TIMEDOUT,	/* calls that failed with -ETIMEDOUT or -EINTR */
 	KDSM_LOCK_STAT_DEAD,		/* holders that died */
 	KDSM_LOCK_STAT_ENTERED,		/* times that this node joined the queue */
-	KDSM_LOCK_STAT_FREE,		/* of ENTERED: the queue was empty */
-	KDSM_LOCK_STAT_FREED,		/* times that it gave the lock back, with none waiting */
-	KDSM_LOCK_STAT_ATOMICS,		/* remote operations for queueing, by kind */
+	KDSM_LOCK_STAT_FREE,		/* times of ENTERED that the queue was empty */
+	KDSM_LOCK_STAT_FREED,		/* times that this node gave the lock back, none waiting */
+	/* Remote operations for queueing, by kind: */
+	KDSM_LOCK_STAT_ATOMICS,
 	KDSM_LOCK_STAT_PUTS,
 	KDSM_LOCK_STAT_GETS,
 	KDSM_LOCK_STAT_MESSAGES,
@@ -622,13 +642,13 @@ enum kdsm_lock_stat {
 };
 
 #define KDSM_LOCK_STAT_COUNT	__KDSM_LOCK_STAT_COUNT
-#define KDSM_LOCK_WAITS		40
+#define KDSM_LOCK_WAITS		40	/* classes of durations in struct kdsm_lock_info.waits */
 
 /*
  * KDSM_IOC_LOCK_INFO: return kind, settings and counters of a lock on this node.
  *
- * KDSM_LOCK_NEXT: of the lock with the lowest number, not below number, that is open on this
- * node. -ENOENT: there is none. -EBADFD, -EINVAL. The file need not be open for writing.
+ * KDSM_LOCK_NEXT: describe the lock with the lowest number, not below number, that is open on
+ * this node. -ENOENT: there is none. -EBADFD, -EINVAL. The file need not be open for writing.
  */
 struct kdsm_lock_info {
 	__u32 argsz;
@@ -718,7 +738,7 @@ struct kdsm_lock_word {
 #define KDSM_IOC_LOCATION	_IO(KDSM_IOC_MAGIC, 17)
 
 /*
- * mmap of a bound file: offset 0 is the start of the region, and node k's part begins at
+ * mmap of a bound file: offset 0 is the start of the region, and the part of node k begins at
  * k * part_size. Only MAP_SHARED, and only at address base + offset, which the address hint
  * NULL gives. Write permission is that of the file and the region. The own part is memory.
  * Accesses to other parts, and to pages for which there is no memory, raise SIGBUS. mremap to

@@ -29,8 +29,8 @@
  * KDSM_CMD_REGION_SET (admin)	Set the lease of region REGION_NAME, of policy STRICT, to
  *				REGION_LEASE on all nodes. A node applies it to blocks
  *				that it gets from then on. -ENOENT, -EOPNOTSUPP (another
- *				policy), -ENETDOWN, -EHOSTDOWN and -ETIMEDOUT (some nodes
- *				may have the new lease).
+ *				policy), -ENETDOWN, -EHOSTDOWN, -EIO and -ETIMEDOUT (some
+ *				nodes may have the new lease).
  *
  * -EINVAL: an attribute is missing or malformed. -ERANGE: a number, string or nest is out of
  * its bounds. -EPERM: the caller lacks CAP_NET_ADMIN. An error has an extended
@@ -74,9 +74,10 @@ enum kdsm_attr {
 	KDSM_A_PEER_STATE,	/* u32, enum kdsm_peer_state */
 	KDSM_A_PEER_CONNECTS,	/* u64: connections established */
 	KDSM_A_PEER_ERRORS,	/* u64: connections that broke or failed */
-	KDSM_A_REFUSED_CLUSTER,	/* u64: refused for wrong magic, name or UUID */
-	KDSM_A_REFUSED_VERSION,	/* u64: refused for another protocol version */
-	KDSM_A_REFUSED_NODE,	/* u64: refused for an unknown number or address */
+	/* Connections that this node refused, by reason, and malformed messages: */
+	KDSM_A_REFUSED_CLUSTER,	/* u64: another magic, UUID or domain */
+	KDSM_A_REFUSED_VERSION,	/* u64: another protocol version */
+	KDSM_A_REFUSED_NODE,	/* u64: an unknown number or address, or another node table */
 	KDSM_A_REFUSED_MESSAGE,	/* u64: malformed messages */
 	KDSM_A_MEMORY,		/* u64: memory of regions on this node, in bytes */
 	KDSM_A_STATS,		/* nest of u64, attribute = 1 + enum kdsm_stat */
@@ -123,8 +124,8 @@ enum kdsm_stat {
 	KDSM_STAT_AM_FAA,	/* fetch-and-adds by message */
 	KDSM_STAT_AM_GET,	/* small gets by message, several in one */
 	KDSM_STAT_AM_SERVED,	/* active messages answered */
-	KDSM_STAT_GET_BYTES,
-	KDSM_STAT_PUT_BYTES,
+	KDSM_STAT_GET_BYTES,	/* bytes of all gets, also of those by message */
+	KDSM_STAT_PUT_BYTES,	/* bytes of all RDMA writes */
 	KDSM_STAT_CHAINS,	/* doorbells: chains of work requests posted */
 	KDSM_STAT_ERRORS,	/* operations and messages that failed */
 	KDSM_STAT_WAIT_POLLED,	/* waits that ended while polling */
@@ -147,11 +148,11 @@ enum kdsm_coherence_stat {
 	KDSM_COHERENCE_FAST_RELEASES,	/* blocks released by their owner */
 	KDSM_COHERENCE_SLOW_RELEASES,	/* blocks that had to be taken over first */
 	KDSM_COHERENCE_MIGRATIONS,	/* blocks handed over to other nodes */
-	KDSM_COHERENCE_INVALIDATIONS,
-	KDSM_COHERENCE_MERGES,
-	KDSM_COHERENCE_RACES,		/* merges that found a byte written twice */
+	KDSM_COHERENCE_INVALIDATIONS,	/* copies that became invalid on this node */
+	KDSM_COHERENCE_MERGES,		/* contents merged into the frames of this node */
+	KDSM_COHERENCE_RACES,		/* merges that found a byte written by two nodes */
 	KDSM_COHERENCE_FLUSHES,		/* ranges whose mappings were changed */
-	KDSM_COHERENCE_BYTES,		/* of content fetched */
+	KDSM_COHERENCE_BYTES,		/* bytes of content fetched */
 	/* Current numbers of blocks: */
 	KDSM_COHERENCE_OWNED,
 	KDSM_COHERENCE_READABLE,	/* owned or not */

@@ -29,7 +29,7 @@
 
 #define KDSM_ENTRY_TOPS		0x8080808080808080ULL
 
-/* 56 bits to 8 x 7 bits. */
+/* Spread 56 bits to 8 x 7 bits. */
 static inline __u64 kdsm_entry_spread(__u64 x)
 {
 	x = (x & 0x000000000fffffffULL) | (x & 0x00fffffff0000000ULL) << 4;
@@ -38,7 +38,7 @@ static inline __u64 kdsm_entry_spread(__u64 x)
 	return x;
 }
 
-/* 8 x 7 bits to 56 bits. */
+/* Gather 8 x 7 bits to 56 bits. */
 static inline __u64 kdsm_entry_gather(__u64 x)
 {
 	x &= ~KDSM_ENTRY_TOPS;
@@ -88,8 +88,9 @@ static inline int kdsm_entry_whole(__u64 entry)
  */
 
 /*
- * The next entry of a walk, below entries. done: number of entries of the walk up to and
- * including this one. run: entries of a run, a power of two.
+ * Return the number of the entry that follows entry on a walk. entries: number of entries in
+ * the index. done: number of entries of the walk up to and including entry. run: entries of a
+ * run, a power of two.
  */
 static inline __u64 kdsm_walk_next(__u64 entry, __u64 entries, __u32 done, __u32 run)
 {
@@ -102,20 +103,20 @@ static inline __u64 kdsm_walk_next(__u64 entry, __u64 entries, __u32 done, __u32
 
 /*
  * KDSM_OP_FIND: in one round trip, however full the table is, the CPU of the target finds or
- * puts a node of 16 bytes. It does what gets and a CAS of the caller would do, and may run
- * concurrently with those of other nodes.
+ * puts a node of 16 bytes. The operation has the effect of gets and a CAS of the caller, and
+ * may run concurrently with gets and CASes of other nodes.
  *
  * The part holds the index, entries of 8 bytes from the operation's offset on, and nodes of
  * 16 bytes, from data on. The entry of a node holds its number; nodes
  * first..first+nodes-1 are in this part. The operation examines at most probes entries of the
- * node's walk, from entry on, which is preceded by done others. It ends with one of
+ * node's walk, from entry on; done others precede entry. The outcome is one of
  *
  * PUT		the entry was empty, and now holds fragment and number
- * FOUND	the entry holds the fragment, and number of this same node in this part
- * ELSEWHERE	the entry holds the fragment, and number of a node in another part. The caller
- *		compares that node, and continues after the entry (kdsm_walk_next()) if it is
- *		another one
- * FULL		none of these
+ * FOUND	the entry holds the fragment, and the number of this same node in this part
+ * ELSEWHERE	the entry holds the fragment, and the number of a node in another part. The
+ *		caller compares that node, and if the nodes differ, continues after the entry
+ *		(kdsm_walk_next())
+ * FULL		none of these in probes entries
  *
  * The caller stores the node where number says, for example in its own part, before the
  * operation, because other nodes follow the entry at once.
@@ -127,6 +128,7 @@ enum kdsm_find_outcome {
 	KDSM_FIND_FULL,
 };
 
+/* Upper bound of the entries of a walk that all finds for one node examine */
 #define KDSM_FIND_PROBES_MAX	2048
 
 struct kdsm_find {
@@ -138,10 +140,10 @@ struct kdsm_find {
 	__u64 ignore;		/* bits of the first word of nodes that are not compared */
 	__u64 entry;		/* first to examine, below entries; (out) last examined */
 	__u64 number;		/* to put, below 2^40; (out) number in the entry */
-	__u32 probes;		/* 1..KDSM_FIND_PROBES_MAX - done; (out) not used */
-	__u32 done;		/* entries of the walk before entry; (out) including it */
+	__u32 probes;		/* 1..KDSM_FIND_PROBES_MAX - done; (out) probes that are left */
+	__u32 done;		/* entries of the walk before entry; (out) up to and with entry */
 	__u32 run;		/* of the walk, in entries: a power of two */
-	__u16 fragment;
+	__u16 fragment;		/* low 16 bits of the node's hash */
 	__u16 outcome;		/* 0; (out) enum kdsm_find_outcome */
 };
 
@@ -162,9 +164,11 @@ static inline int kdsm_find_check(const struct kdsm_find *find, __u64 index, __u
 }
 
 /*
- * Judge an entry that is not empty, and store its number: KDSM_FIND_ELSEWHERE;
- * KDSM_FIND_FOUND if node *number of this part is the same one; 0: go on; -EIO: it is no
- * entry, because entries that only CPUs change are never torn.
+ * Judge an entry that is not empty. 0: the entry holds another fragment. Otherwise *number is
+ * the number in the entry. KDSM_FIND_ELSEWHERE: the number is of a node in another part.
+ * KDSM_FIND_FOUND: the number is of a node in this part, which the caller has to compare
+ * (kdsm_find_same()). -EIO: the word is no entry, because entries that only CPUs change are
+ * never torn.
  */
 static inline int kdsm_find_judge(const struct kdsm_find *find, __u64 entry, __u64 *number)
 {
@@ -183,7 +187,10 @@ static inline int kdsm_find_same(const struct kdsm_find *find, __u64 a, __u64 b)
 	return !((a ^ find->node[0]) & ~find->ignore) && b == find->node[1];
 }
 
-/* Record the outcome of an entry. If it is 0, go to the next entry; not 0: the find ends. */
+/*
+ * Record the outcome of one entry. Return 0 after moving to the next entry, or the outcome
+ * with which the find ends.
+ */
 static inline int kdsm_find_ends(struct kdsm_find *find, int outcome)
 {
 	find->probes--;

@@ -27,24 +27,24 @@ struct kdsm_task {
 /* Largest size of the arguments of a task, and of its result, in bytes; alignment <= 16 */
 #define KDSM_TASK_BYTES		80
 
-/* thief: the result is there */
+/* Value of thief: the result is in data */
 #define KDSM_THIEF_DONE		1U
 
 /* The words of a worker that thieves use */
 struct kdsm_task_worker {
 	__u64 ends;		/* tail, and split << 32; each at most the size of the deque */
-	__u64 other[7];
-	__u32 attention;	/* 1: a thief found nothing */
-	__u32 more;
+	__u64 other[7];		/* private to libkdsm */
+	__u32 attention;	/* 1: another worker found no public task, and asks for some */
+	__u32 more;		/* private to libkdsm */
 };
 
-/* The word of all workers of a node, which is aligned */
+/* The word that all workers of a node share, aligned to 8 bytes */
 struct kdsm_task_crew {
 	__u32 busy;		/* workers that run tasks */
 	__u32 used;		/* workers with this number and above never existed */
 };
 
-/* Where a task is and its result goes, and its type */
+/* The place of a task, to which its result returns, and its type */
 struct kdsm_task_origin {
 	__u16 node, worker;
 	__u32 slot;		/* index in the deque */
@@ -81,43 +81,45 @@ static inline __u32 kdsm_ends_share(__u64 ends, __u32 deque, __u32 most)
 
 /*
  * KDSM_OP_STEAL: in one round trip the CPU of the target takes tasks out of the first deque
- * that has public ones, without help of the deque's owner, as a worker of the target would:
+ * that has public ones, without help of the deque's owner, as a worker of the target would.
  *
- * It copies a task, zeroes its element from bell on, where the result is to be put, and then
- * marks it with its thief. A proxy, whose data is a struct kdsm_task_packed, stands for
- * another task: that one is taken, and the proxy is done. If origin.type is 0, that task is in
- * a deque of the target and is no proxy; otherwise the arguments are in the proxy.
+ * The CPU copies a task, zeroes its element from bell on, where another node puts the result,
+ * and then marks the element with the thief. A proxy, whose data is a struct kdsm_task_packed,
+ * stands for another task: the CPU takes that task, and marks the proxy as done. If origin.type
+ * is 0, that task is in a deque of the target and is no proxy; otherwise the arguments are in
+ * the proxy.
  *
- * If no task is public, it sets attention of all workers, and the busy ones make tasks public
- * when they next look. offset is that of a struct kdsm_task_crew; length is the size of this
- * struct with most tasks.
+ * If no task is public, the CPU sets attention of all workers, and the busy ones make tasks
+ * public when they next read attention. The operation's offset is that of a struct
+ * kdsm_task_crew, and its length is the size of this struct with most tasks.
  *
- * A worker that sleeps while it waits for a proxy or a result is not woken: it looks again by
- * itself after about a millisecond.
+ * The operation does not wake a worker that sleeps while it waits for a proxy or a result: the
+ * worker looks again after about a millisecond.
  */
 struct kdsm_theft {
 	__u64 workers;		/* offset of the first struct kdsm_task_worker, a multiple of 64 */
 	__u64 deques;		/* offset of the first task of the first deque, likewise */
 	__u32 stride;		/* bytes from a worker to the next, likewise, 128 at least */
 	__u32 count;		/* of workers, 1..KDSM_THEFT_WORKERS */
-	__u32 deque;		/* tasks of each, 1..2^24; there is place for one more behind */
+	__u32 deque;		/* tasks of each deque, 1..2^24; one unused element follows */
 	__u32 first;		/* worker to try first, modulo the workers used */
 	__u32 thief;		/* mark of the thief */
 	__u32 proxy;		/* type of proxies; 0: there are none */
-	__u32 most;		/* tasks, 1..KDSM_THEFT_MOST, and half of what is public */
+	__u32 most;		/* tasks to take, 1..KDSM_THEFT_MOST; at most half of the public */
 	__u32 taken;		/* 0; (out) number of tasks taken */
 	__u32 busy;		/* 0; (out) workers of the node that run tasks */
 	__u32 reserved;		/* 0 */
 	/* The tasks follow: kdsm_theft_tasks(). */
 };
 
-#define KDSM_THEFT_WORKERS	1024
-#define KDSM_THEFT_DEQUE	(1U << 24)
-#define KDSM_THEFT_MOST		5
+#define KDSM_THEFT_WORKERS	1024		/* upper bound of count */
+#define KDSM_THEFT_DEQUE	(1U << 24)	/* upper bound of deque */
+#define KDSM_THEFT_MOST		5		/* upper bound of most */
 
 /*
- * (out) The tasks, with bytes of a proxy, or KDSM_TASK_BYTES. They are not a member, because
- * C++ has no flexible arrays.
+ * (out) The tasks. origin.bytes of a task is as in the proxy if the arguments come from a
+ * proxy, and KDSM_TASK_BYTES otherwise. The tasks are not a member, because C++ has no flexible
+ * arrays.
  */
 static inline struct kdsm_task_packed *kdsm_theft_tasks(struct kdsm_theft *theft)
 {
@@ -130,12 +132,13 @@ static inline __u32 kdsm_theft_size(__u32 most)
 	return sizeof(struct kdsm_theft) + most * sizeof(struct kdsm_task_packed);
 }
 
-/* Offset in the part of the words of a worker, and of a task of its deque. */
+/* Offset of the words of a worker in the part. */
 static inline __u64 kdsm_theft_worker(const struct kdsm_theft *theft, __u32 worker)
 {
 	return theft->workers + (__u64)worker * theft->stride;
 }
 
+/* Offset of a task of a worker's deque in the part. */
 static inline __u64 kdsm_theft_task(const struct kdsm_theft *theft, __u32 worker, __u32 slot)
 {
 	return theft->deques + ((__u64)worker * (theft->deque + 1) + slot) *
