@@ -15,10 +15,11 @@
  *
  * A program of another version may pass a shorter or longer struct.
  *
- * Return: 0; -EFAULT; -EINVAL if the struct is shorter than @least; -E2BIG if it is longer
- * than a page, or if bytes that this version does not know are not 0.
+ * Return: 0; -EFAULT; -EINVAL if the program's struct is shorter than @least; -E2BIG if the
+ * program's struct is longer than a page, or has bytes behind @size that are not 0.
  */
 int kdsm_args_get(void *args, size_t size, size_t least, void __user *user, u32 *argsz);
+
 /**
  * kdsm_args_put() - copy out as much of an argument struct as the program has room for
  * @args: the module's struct

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The cluster on this node comes up and goes down, and counts its users in between. This
- * file connects the layers: it has the table of message handlers and the calls up, and no
+ * Bringing the cluster up and down on this node, and counting its users in between. This file
+ * connects the layers: it has the table of message handlers and the calls up. It has no
  * protocol of its own.
  */
 #include <linux/mm.h>
@@ -12,9 +12,12 @@
 #include "lock/lock.h"
 #include "region/region.h"
 
-/* Serialises coming up and going down; may be held long. kdsm_cluster_lock nests inside. */
+/*
+ * Serialises coming up and going down. A task holds this lock while it waits for the network
+ * and for users of the cluster. kdsm_cluster_lock nests inside.
+ */
 static DEFINE_MUTEX(kdsm_admin_lock);
-/* Protects kdsm_current and the cluster's bound; never held over the network */
+/* Protects kdsm_current and the cluster's field bound; never held over the network */
 static DEFINE_MUTEX(kdsm_cluster_lock);
 static struct kdsm_cluster *kdsm_current;
 

@@ -21,7 +21,7 @@ struct kdsm_directory;
 struct kdsm_region_upcalls;
 
 struct kdsm_node {
-	struct sockaddr_storage address;
+	struct sockaddr_storage address;	/* without port */
 	char location[KDSM_LOCATION_SIZE];
 };
 
@@ -29,10 +29,10 @@ struct kdsm_cluster {
 	struct kdsm_fabric *fabric;
 	char name[KDSM_NAME_SIZE];
 	uuid_t uuid;
-	u16 port;
-	unsigned int node;
+	u16 port;			/* host order */
+	unsigned int node;		/* number of this node */
 	unsigned int nodes;
-	struct kdsm_node *table;
+	struct kdsm_node *table;	/* by number of the node */
 	struct kdsm_topology *topology;
 
 	struct xarray regions;		/* by id; see region/region.c */
@@ -40,18 +40,18 @@ struct kdsm_cluster {
 	struct mutex open_lock;		/* serialises opens and closes of regions */
 	struct delayed_work close_work;	/* repeats closes that node 0 has not answered */
 	struct kdsm_directory *directory;	/* used on node 0 only */
-	struct kdsm_deaths *deaths;
+	struct kdsm_deaths *deaths;	/* see lock/death.h */
 
 	refcount_t references;		/* one until the cluster goes down, one of each user */
-	struct completion released;
+	struct completion released;	/* the last reference was dropped */
 	unsigned int bound;		/* files with a region; protected by kdsm_cluster_lock */
 };
 
 struct kdsm_cluster_config {
 	char name[KDSM_NAME_SIZE];
 	uuid_t uuid;
-	u16 port;
-	u32 domain;
+	u16 port;			/* host order */
+	u32 domain;			/* requested; enum kdsm_domain */
 	unsigned int node;
 	unsigned int nodes;
 	struct kdsm_node *table;	/* from kvmalloc(); the cluster owns it after success */
@@ -65,11 +65,17 @@ int kdsm_cluster_up(struct kdsm_cluster_config *config);
 /* Take the cluster down on this node. -EBUSY: files are bound. -ENETDOWN: no cluster is up. */
 int kdsm_cluster_down(void);
 
-/* Return the cluster with a reference, or NULL if none is up. A put drops the reference. */
+/*
+ * kdsm_cluster_get() returns the cluster with a reference, or NULL if no cluster is up.
+ * kdsm_cluster_put() drops the reference. kdsm_cluster_down() waits for all references.
+ */
 struct kdsm_cluster *kdsm_cluster_get(void);
 void kdsm_cluster_put(struct kdsm_cluster *cluster);
 
-/* As get and put. kdsm_cluster_down() fails with -EBUSY while a file is bound. */
+/*
+ * As get and put, for a file that is bound to a region: kdsm_cluster_down() fails with -EBUSY
+ * instead of waiting.
+ */
 struct kdsm_cluster *kdsm_cluster_bind(void);
 void kdsm_cluster_unbind(struct kdsm_cluster *cluster);
 

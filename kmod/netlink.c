@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The generic netlink family "kdsm" for administration and reports. This file translates
- * between attributes and calls of the layers below; <linux/kdsm.h> documents the commands.
+ * between attributes and calls of the layers below; <linux/kdsm_netlink.h> documents the
+ * commands.
  */
 #include <linux/ctype.h>
 #include <linux/in.h>
@@ -332,8 +333,8 @@ put:
 /* ---- dumps ---- */
 
 /*
- * Add one message for each index from cb->args[0] on, until fill() returns -ENOENT at the
- * end, or the skb is full. fill() may skip to a higher index.
+ * Add one message for each index from cb->args[0] on, until fill() returns -ENOENT because no
+ * index is left, or -EMSGSIZE because the skb is full. fill() may skip to a higher index.
  */
 static int kdsm_dump(struct sk_buff *skb, struct netlink_callback *cb, u8 command,
 		     int (*fill)(struct sk_buff *skb, struct kdsm_cluster *cluster,

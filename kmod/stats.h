@@ -23,7 +23,7 @@ static inline void kdsm_count(struct kdsm_counters __percpu *counters,
 	kdsm_count_add(counters, stat, 1);
 }
 
-/* Set sums, KDSM_STAT_COUNT values, to the sums over all CPUs. Any context. */
+/* Set the KDSM_STAT_COUNT values at sums to the sums over all CPUs. Any context. */
 void kdsm_counters_sum(struct kdsm_counters __percpu *counters, u64 *sums);
 
 #endif /* KDSM_STATS_H */

@@ -9,6 +9,7 @@
 
 #include "topology.h"
 
+/* Number of words of a location */
 static unsigned int kdsm_location_depth(const char *location)
 {
 	unsigned int depth = *location != 0;
@@ -27,6 +28,7 @@ static const char *kdsm_location_word(const char *location, unsigned int i, size
 	return location;
 }
 
+/* Whether word i of two locations is the same */
 static bool kdsm_location_same(const char *a, const char *b, unsigned int i)
 {
 	size_t length, other;

@@ -19,14 +19,14 @@ struct kdsm_topology {
 /*
  * Build the tree from the locations of nodes 0 to nodes - 1. A location is a string that
  * ends with a 0 byte, and the location of the next node begins stride bytes further. Return
- * the tree, which the caller frees by kvfree(), or NULL without memory.
+ * the tree, which the caller frees by kvfree(), or NULL if memory is short.
  */
 struct kdsm_topology *kdsm_topology_create(const char *locations, size_t stride,
 					   unsigned int nodes);
 
 /*
- * The element of each node at a level from 1 to levels - 1. The number of an element is
- * that of its first node.
+ * Return the array of the elements that the nodes belong to at a level from 1 to levels - 1, by
+ * number of the node. The number of an element is that of its first node.
  */
 static inline const u16 *kdsm_topology_level(const struct kdsm_topology *topology,
 					     unsigned int level)

@@ -126,7 +126,7 @@ TRACE_EVENT(kdsm_lock_enter,
 		  __entry->queue, __entry->status)
 );
 
-/* A thread got a lock for which it waited since then (ktime in ns). waited: in ns. */
+/* A thread got a lock. since: start of its wait, in ns of ktime; waited: in ns. */
 TRACE_EVENT(kdsm_lock_grant,
 	TP_PROTO(u32 region, u32 lock, u32 thread, u64 since),
 	TP_ARGS(region, lock, thread, since),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The wire protocol: the private data of connection requests, and all messages. All integers
- * are little-endian. The receiver checks everything before use, because a peer may be faulty,
- * old or hostile. Nodes with different KDSM_WIRE_VERSION refuse each other.
+ * The wire protocol: the private data of connection requests and of the answers to them, and
+ * all messages. All integers are little-endian. The receiver checks everything before use,
+ * because a peer may be faulty, old or hostile. Nodes with different KDSM_WIRE_VERSION refuse
+ * each other.
  *
  * A connection has one direction: the node that made it sends requests and one-sided
  * operations; the node that accepted it sends replies.
@@ -110,28 +111,29 @@ enum kdsm_message_type {
 };
 
 /*
- * Request for the keys of the chunks first..first+count-1. The receiver allocates the chunk
- * first if necessary. The key of another chunk that does not exist yet is 0.
+ * Request for the keys of the chunks first..first+count-1. If the chunk with number first does
+ * not exist yet, the receiver allocates that chunk. The reply has key 0 for every other chunk
+ * that does not exist yet.
  */
 struct kdsm_wire_keys {
-	__le32 id;
+	__le32 id;		/* of the memory */
 	__le32 first;
 	__le32 count;		/* 1..KDSM_KEYS_MAX */
 } __packed;
 
-#define KDSM_KEYS_MAX		64U
+#define KDSM_KEYS_MAX		64U	/* upper bound of the keys in one reply */
 
 struct kdsm_wire_atomic {
-	__le32 id;
+	__le32 id;		/* of the memory */
 	__le32 reserved;
 	__le64 offset;
 	__le64 operand;
 	__le64 compare;
 } __packed;
 
-/* Gets of at most KDSM_GATHER_LENGTH bytes each, all of whose bytes fit into one reply */
+/* Gets of at most KDSM_GATHER_LENGTH bytes each; the bytes of all gets fit into one reply */
 struct kdsm_wire_gather {
-	__le32 id;
+	__le32 id;		/* of the memory */
 	__le32 count;		/* 1..KDSM_GATHER_MAX */
 	struct {
 		__le64 offset;
@@ -139,12 +141,12 @@ struct kdsm_wire_gather {
 	} __packed places[40];
 } __packed;
 
-#define KDSM_GATHER_MAX		40U
-#define KDSM_GATHER_LENGTH	64U
+#define KDSM_GATHER_MAX		40U	/* upper bound of the gets in one message */
+#define KDSM_GATHER_LENGTH	64U	/* upper bound of the length of each, in bytes */
 
 /* struct kdsm_find in a request, and its (out) fields in a reply */
 struct kdsm_wire_find {
-	__le32 id;
+	__le32 id;		/* of the memory */
 	__le32 probes;
 	__le64 index;		/* offset */
 	__le64 entries;
@@ -169,7 +171,7 @@ struct kdsm_wire_found {
 
 /* struct kdsm_theft in a request, and its (out) fields in a reply */
 struct kdsm_wire_steal {
-	__le32 id;
+	__le32 id;		/* of the memory */
 	__le32 most;
 	__le64 crew;		/* offset */
 	__le64 workers;
@@ -220,7 +222,7 @@ struct kdsm_wire_tune {
 	__le64 lease;		/* ns, at most KDSM_LEASE_MAX */
 } __packed;
 
-/* A set of nodes as bits; node 0 is bit 0 of the first word */
+/* Size of a set of nodes, in words and in bytes; node 0 is bit 0 of the first word */
 #define KDSM_READERS_WORDS	(KDSM_MAX_NODES / 64)
 #define KDSM_READERS_SIZE	(KDSM_READERS_WORDS * sizeof(__le64))
 
@@ -238,11 +240,11 @@ struct kdsm_wire_handover {
 	/* Node that has the content; KDSM_NOBODY: only the maker of the hand-over knows */
 	__le16 from;
 	__le16 reserved[3];
-	/* Policy strict: nodes that have copies; not sent if empty, see below */
+	/* Policy strict: nodes that have copies. The sender leaves an empty set out. */
 	__le64 readers[KDSM_READERS_WORDS];
 } __packed;
 
-/* A message that ends with a hand-over has its full length, or lacks the readers. */
+/* Whether the length of a message that ends with a hand-over is valid: all, or no readers */
 static inline bool kdsm_wire_handover_fits(unsigned int length, unsigned int whole)
 {
 	return length == whole || length == whole - KDSM_READERS_SIZE;
@@ -254,7 +256,10 @@ struct kdsm_wire_block {
 	__le32 status;		/* GRANT: 0, or -errno: not granted, the receiver must ask again */
 	__le64 index;
 	__le64 clock;		/* READ: the sender's clock, a logical timestamp */
-	/* GRANT: this hand-over. READ, OWN: one to the receiver, which may not know of it. */
+	/*
+	 * GRANT: this hand-over. READ, OWN: a hand-over to the receiver, which the receiver may
+	 * not know of.
+	 */
 	struct kdsm_wire_handover handover;
 } __packed;
 
