@@ -4,17 +4,18 @@
  * edges, in the distributed unique table of <kdsm/table.h>.
  *
  * A Boolean function is a 64-bit edge: bits 0-39 are the number of a node, and bit 63 is
- * set if the node's function is complemented; the other bits are zero. Number 0 is the
- * terminal false. Equal functions have equal edges, in every process of a job. Of a node,
- * a is the high edge, and b is the low edge, which is never complemented, with the variable
- * in bits 40-63. Lower variables are nearer to the root. (R. E. Bryant, "Graph-Based
- * Algorithms for Boolean Function Manipulation", IEEE Transactions on Computers, 1986; T.
- * van Dijk, J. van de Pol, "Sylvan: Multi-Core Decision Diagrams", TACAS 2015.)
+ * set if the edge complements the node's function; the other bits are zero. Number 0 is
+ * the terminal false. Equal functions have equal edges, in every process of a job. In a
+ * struct kdsm_node, a is the high edge, and b is the low edge, which is never complemented,
+ * with the variable in bits 40-63. Lower variables are nearer to the root. (R. E. Bryant,
+ * "Graph-Based Algorithms for Boolean Function Manipulation", IEEE Transactions on
+ * Computers, 1986; T. van Dijk, J. van de Pol, "Sylvan: Multi-Core Decision Diagrams",
+ * TACAS 2015.)
  *
- * An operation takes a worker, one for each thread, and returns an edge, or
- * KDSM_BDD_INVALID, for which kdsm_bdd_error() tells the reason. An operation on
+ * An operation takes a worker, one for each thread, and returns an edge. On failure it
+ * returns KDSM_BDD_INVALID, and kdsm_bdd_error() tells the reason. An operation on
  * KDSM_BDD_INVALID returns KDSM_BDD_INVALID, so a chain of operations needs one test at its
- * end. Only kdsm_bdd_collect() removes nodes.
+ * end. Edges stay valid until kdsm_bdd_collect(), which alone removes nodes.
  */
 #ifndef KDSM_BDD_H
 #define KDSM_BDD_H
@@ -44,34 +45,39 @@ typedef uint64_t kdsm_bdd;
 
 /* A process's view of the nodes and the operation cache of a job. */
 struct kdsm_bdd_store;
-/* What a thread needs to call operations. */
+/* A thread's view of a store; every operation takes one. */
 struct kdsm_bdd_worker;
 
 struct kdsm_bdd_attr {
-	uint64_t table_bytes;	/* table, over all cluster nodes */
-	uint64_t cache_bytes;	/* operation cache, over all cluster nodes */
+	uint64_t table_bytes;	/* size of the table over all cluster nodes, at least 1 */
+	uint64_t cache_bytes;	/* size of the operation cache over all cluster nodes */
 	/*
-	 * Bytes of these in use at first; 0: all. When more than half of the table is alive
-	 * after a collection, both double, up to the sizes above.
+	 * Bytes of table and cache that are in use at first; 0: all. If more than half of the
+	 * table's nodes are alive after a collection, the collection doubles both, up to the
+	 * sizes above.
 	 */
 	uint64_t first_table_bytes, first_cache_bytes;
 	/*
-	 * Relational products share results between cluster nodes at every granularity-th
-	 * variable. 0: never.
+	 * Relational products share results between cluster nodes at every granularity-th bit
+	 * of a relation. 0: never.
 	 */
 	unsigned int granularity;
 	uint32_t find;		/* enum kdsm_table_find; processes may differ */
 };
 
-/* Bytes that a store needs of every part of a region of cluster_nodes nodes. */
+/*
+ * Return the number of bytes that a store needs of every part of a region of cluster_nodes
+ * (1 or more) cluster nodes.
+ */
 uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *attr,
 			     unsigned int cluster_nodes);
 
 /*
- * Open the store at offset, a multiple of 64, of every part of region. The bytes there are
- * zero when the first process opens it. All processes give the same offset and attributes,
- * except find. The caller keeps the region open for writing as long as the store, and
- * closes *store with kdsm_bdd_close(). Errors: those of kdsm_table_open().
+ * Open the store at offset, a multiple of 64, of every part of region. The
+ * kdsm_bdd_part_bytes() bytes there are zero when the first process opens the store. All
+ * processes give the same offset and attributes, except find. The caller keeps the region
+ * open for writing as long as the store, and closes *store with kdsm_bdd_close(). On failure
+ * *store is not stored. Errors: those of kdsm_table_open().
  */
 int kdsm_bdd_open(struct kdsm_bdd_store **store, struct kdsm_region *region,
 		  uint64_t offset, const struct kdsm_bdd_attr *attr);
@@ -80,7 +86,10 @@ void kdsm_bdd_close(struct kdsm_bdd_store *store);
 /* The table of the store, which is valid as long as the store. */
 struct kdsm_table *kdsm_bdd_table(struct kdsm_bdd_store *store);
 
-/* Create a worker, which one thread at a time uses. -ENOMEM: there is no memory. */
+/*
+ * Create a worker. One thread at a time uses it; the caller frees it with
+ * kdsm_bdd_worker_free(). -ENOMEM: this process has no memory.
+ */
 int kdsm_bdd_worker_new(struct kdsm_bdd_store *store,
 			struct kdsm_bdd_worker **worker);
 /* Free a worker. NULL is ignored. */
@@ -90,13 +99,14 @@ void kdsm_bdd_worker_free(struct kdsm_bdd_worker *worker);
  * Let all workers of a job of tasks (<kdsm/task.h>) compute the operations of a worker.
  *
  * kdsm_bdd_tasks() fills start, stop and argument of *attr, so that the workers of a job
- * opened with it can work on the store, which stays open as long as the job.
- * kdsm_bdd_use_tasks() lets the job compute the worker's operations from then on, except
- * those on private nodes; tasks NULL: the calling thread computes them, as at first.
+ * opened with *attr can work on the store. The caller keeps the store open as long as the
+ * job. After kdsm_bdd_use_tasks() the job computes the worker's operations, except those on
+ * private nodes. With tasks NULL the calling thread computes them again, as at first.
  *
- * All processes of the job open a store at the same place and make the same relations
- * before. The worker's operations then also fail with the errors of KDSM_RUN(). A task of
- * the job that uses this worker gets -EDEADLK; it uses the one of KDSM_BDD_WORKER().
+ * Before that, all processes of the job open a store at the same place and make the same
+ * relations. The worker's operations then also fail with the errors of KDSM_RUN(). If a task
+ * of the job uses this worker, its operation fails with -EDEADLK; the task uses the worker
+ * of KDSM_BDD_WORKER() instead.
  */
 struct kdsm_task;
 struct kdsm_tasks;
@@ -129,8 +139,8 @@ struct kdsm_bdd_counts {
 void kdsm_bdd_counts(const struct kdsm_bdd_worker *worker,
 		     struct kdsm_bdd_counts *counts);
 /*
- * Store the sum over all workers that the store has and had, those of jobs included. No
- * worker may be computing.
+ * Store the sum over all workers that this process has and had for the store, those of jobs
+ * included. No worker may be computing.
  */
 void kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts);
 
@@ -142,23 +152,24 @@ void kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *c
  *	KDSM_BDD_WORKER(w);
  *
  * declares w, a struct kdsm_bdd_worker * for the operations of the task, until the end of
- * the block. In another job w is NULL. An operation runs in place, as a KDSM_CALL() does,
- * and other workers steal parts of it. Between operations the task may spawn and sync. It
- * may pass w to functions, but not to other tasks; each task declares its own. w is not
- * freed. An edge means the same in all tasks, on all nodes.
+ * the block. In a job that was opened otherwise w is NULL. An operation runs in place, as a
+ * KDSM_CALL() does, and other workers steal parts of it. Between operations the task may
+ * spawn and sync. The task may pass w to functions, but not to other tasks: each task
+ * declares its own. The task does not free w. An edge means the same in all tasks, on all
+ * nodes.
  *
- * kdsm_bdd_error(w) covers what this block did with w. The task calls it before the end of
- * the block, and returns the error if the caller is to know it.
+ * kdsm_bdd_error(w) returns errors of this block's operations only. The task calls it before
+ * the end of the block, and returns the error if the caller is to know the error.
  *
- * These are not divided into parts, and no worker steals from this one meanwhile:
+ * The worker computes the following functions alone, and no worker steals from it meanwhile:
  * kdsm_bdd_variable(), _make(), _cube(), _look() and _evaluate(), which need no recursion,
  * and kdsm_bdd_support(), _count_nodes(), _count_states(), _cubes(), _dot(), _save(),
- * _load() and _publish(), which visit every node. A relation is a pointer: a task finds
- * that of its process in a variable of the program.
+ * _load() and _publish(), which visit every node. A relation is a pointer, so a task does
+ * not take it as an argument, but finds that of its process in a variable of the program.
  *
- * A task may not call kdsm_bdd_private(), kdsm_bdd_use_tasks() (both set the error of w),
- * kdsm_relation_new() and kdsm_bdd_collect(): they fail with -EDEADLK and do nothing. So do
- * operations with w after the end of its block.
+ * A task does not call kdsm_bdd_private(), kdsm_bdd_use_tasks(), kdsm_relation_new() or
+ * kdsm_bdd_collect(): these do nothing and fail with -EDEADLK, the first two by setting the
+ * error of w. Operations with w after the end of its block fail in the same way.
  */
 #define KDSM_BDD_WORKER(w) \
 	struct kdsm_bdd_place w##_kdsm_place __attribute__((cleanup(kdsm_bdd_leave))) = \
@@ -173,7 +184,7 @@ static inline kdsm_bdd kdsm_bdd_not(kdsm_bdd a)
 	return a == KDSM_BDD_INVALID ? a : a ^ KDSM_BDD_COMPLEMENT;
 }
 
-/* The function that is true where the variable is. */
+/* The function that is true where the variable, 0 to KDSM_BDD_MAX_VARIABLE, is. */
 kdsm_bdd kdsm_bdd_variable(struct kdsm_bdd_worker *worker, uint32_t variable);
 
 /*
@@ -197,10 +208,10 @@ kdsm_bdd kdsm_bdd_ite(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b,
 kdsm_bdd kdsm_bdd_cube(struct kdsm_bdd_worker *worker, const uint32_t *variables,
 		       unsigned int count);
 
-/* True where some values (exists), or all values (forall), of these variables satisfy a. */
+/* True where some values (exists), or all values (forall), of the cube's variables satisfy a. */
 kdsm_bdd kdsm_bdd_exists(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd cube);
 kdsm_bdd kdsm_bdd_forall(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd cube);
-/* kdsm_bdd_exists() of the conjunction of a and b, which is not computed as a whole. */
+/* kdsm_bdd_exists() of the conjunction of a and b, without computing the whole conjunction. */
 kdsm_bdd kdsm_bdd_and_exists(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd b,
 			     kdsm_bdd cube);
 
@@ -208,8 +219,9 @@ kdsm_bdd kdsm_bdd_and_exists(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bd
 kdsm_bdd kdsm_bdd_compose(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint32_t variable,
 			  kdsm_bdd b);
 /*
- * A function that equals a where care is true, and is chosen elsewhere to be small. It
- * depends on no variable that a does not depend on. It usually has no more nodes than a.
+ * A function that equals a where care is true. Elsewhere the operation chooses values that
+ * make the function small. The function depends only on variables that a depends on, and
+ * usually has no more nodes than a.
  * (O. Coudert, J. Madre, "A Unified Framework for the Formal Verification of Sequential
  * Circuits", ICCAD 1990)
  */
@@ -219,18 +231,24 @@ kdsm_bdd kdsm_bdd_restrict(struct kdsm_bdd_worker *worker, kdsm_bdd a, kdsm_bdd 
 kdsm_bdd kdsm_bdd_support(struct kdsm_bdd_worker *worker, kdsm_bdd a);
 
 /*
- * Store the lowest variable of a, and a with that variable true and false; after an error,
- * the latter two are KDSM_BDD_INVALID. -EINVAL: a is a constant or KDSM_BDD_INVALID.
+ * Store the lowest variable of a in *variable, a with that variable true in *high, and a
+ * with it false in *low. After an error *high and *low are KDSM_BDD_INVALID.
+ *
+ * -EINVAL	a is a constant or KDSM_BDD_INVALID
+ * others	as kdsm_bdd_error()
  */
 int kdsm_bdd_look(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint32_t *variable,
 		  kdsm_bdd *high, kdsm_bdd *low);
 
-/* Store the number of nodes of a, without the terminal. */
+/*
+ * Store the number of nodes of a, without the terminal. -EINVAL: a is KDSM_BDD_INVALID;
+ * others: as kdsm_bdd_error().
+ */
 int kdsm_bdd_count_nodes(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint64_t *count);
 
 /*
- * Store the number of assignments of the count variables, in increasing order, that satisfy
- * a. result is initialised.
+ * Store in result the number of assignments of the count variables, given in increasing
+ * order, that satisfy a. The caller has initialised result and clears it.
  *
  * -EINVAL	a depends on another variable, or is KDSM_BDD_INVALID
  * -EFBIG	a has more than 2^32 - 1 nodes
@@ -241,17 +259,22 @@ int kdsm_bdd_count_states(struct kdsm_bdd_worker *worker, kdsm_bdd a,
 			  mpz_t result);
 
 /*
- * The value of a, 0 or 1, where each variable v has the value values[v], or an error.
- * -EINVAL: a depends on a variable that is not below count.
+ * Return the value of a, 0 or 1, where each variable v below count has the value values[v],
+ * 0 or not 0.
+ *
+ * -EINVAL	the value depends on a variable that is not below count; or a is
+ *		KDSM_BDD_INVALID
+ * others	as kdsm_bdd_error()
  */
 int kdsm_bdd_evaluate(struct kdsm_bdd_worker *worker, kdsm_bdd a,
 		      const uint8_t *values, uint32_t count);
 
 /*
- * Call visit for assignments of the count variables, in increasing order, that together
- * cover the assignments that satisfy a, each once. values[i] is 0, 1, or -1 for either.
- * Assignments with 0 come before those with 1. visit may use values until it returns. If it
- * returns a value other than 0, that is the result, and the calls end.
+ * Call visit for each of a list of cubes of the count variables, which are given in
+ * increasing order. The cubes together cover every assignment that satisfies a once. values[i]
+ * is the value of variables[i]: 0, 1, or -1 for either. Cubes with 0 come before those with
+ * 1. visit may use values until it returns. If visit returns a value other than 0,
+ * kdsm_bdd_cubes() stops and returns this value.
  *
  * -EINVAL	a depends on another variable, or is KDSM_BDD_INVALID
  * -ENOMEM, -EIO, others	as kdsm_bdd_error()
@@ -262,7 +285,8 @@ int kdsm_bdd_cubes(struct kdsm_bdd_worker *worker, kdsm_bdd a, const uint32_t *v
 
 /*
  * Write a as a graph in the language of Graphviz: high edges are solid, low edges dashed,
- * and complemented edges have a dot. -EIO: the file cannot be written.
+ * and complemented edges have a dot. -EINVAL: a is KDSM_BDD_INVALID; -EIO: the file cannot
+ * be written; others: as kdsm_bdd_error().
  */
 int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, kdsm_bdd a, FILE *file);
 
@@ -271,12 +295,12 @@ int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, kdsm_bdd a, FILE *file);
 /*
  * Write count functions, 1 or more, to file in the .bdd format that kdsm-reach(1)
  * describes: the first as the set, the others as relations, and with each function its
- * cube of variables. Nodes that functions share are written once; a checksum follows.
- * variables may be NULL: then each cube has all variables below 1000000 that a function
- * depends on, but for the first function only those of even number.
+ * cube of variables. The call writes nodes that functions share once, and a checksum at the
+ * end. If variables is NULL, each cube has all variables below 1000000 that any of the
+ * functions depends on, but for the first function only those of even number.
  *
- * The call takes about 72 bytes of memory a node, and fetches nodes of other processes many
- * at a time.
+ * The call takes about 72 bytes of memory a node, and fetches nodes of other parts many at a
+ * time.
  *
  * -EINVAL	count is 0, or an edge is KDSM_BDD_INVALID
  * -EIO		memory holds values that are no diagram; or as kdsm_get()
@@ -287,10 +311,11 @@ int kdsm_bdd_save(struct kdsm_bdd_worker *worker, FILE *file, const kdsm_bdd *fu
 		  const kdsm_bdd *variables, unsigned int count);
 
 /*
- * Read functions from file, on any cluster: *count functions and, unless variables is NULL,
- * their cubes. The caller frees both arrays with free(). Of a model in this format, the
- * first function is the set of initial states and the others are the relations. The file is
- * read up to its checksum, or to its end if it has none. Nothing in the file is trusted.
+ * Read functions from file, which any cluster may have written: *count functions and, unless
+ * variables is NULL, their cubes. The caller frees both arrays with free(). Of a model in this
+ * format, the first function is the set of initial states and the others are the relations.
+ * The call reads the file up to its checksum, or to its end if it has none, and checks every
+ * field.
  *
  * -EINVAL	the file is damaged, incomplete or of another format
  * -EIO		the file cannot be read
@@ -305,10 +330,11 @@ int kdsm_bdd_load(struct kdsm_bdd_worker *worker, FILE *file, kdsm_bdd **functio
 /* ---- collections ---- */
 
 /*
- * Protect the nodes of a, in whatever part, from kdsm_bdd_collect(), until they are
- * unprotected as many times. Protection belongs to the process. Constants and private
- * functions need none. Any thread may call these functions, except while its process is in
- * kdsm_bdd_collect(). -EINVAL: a is KDSM_BDD_INVALID. -ENOMEM: there is no memory.
+ * Protect the nodes of a, in all parts, from kdsm_bdd_collect(), until the process has called
+ * kdsm_bdd_unprotect() as many times. Protection belongs to the process. Constants and
+ * private functions need none. Any thread may call these functions, except while its process
+ * is in kdsm_bdd_collect(). -EINVAL: a is KDSM_BDD_INVALID. -ENOMEM: this process has no
+ * memory.
  */
 int kdsm_bdd_protect(struct kdsm_bdd_store *store, kdsm_bdd a);
 void kdsm_bdd_unprotect(struct kdsm_bdd_store *store, kdsm_bdd a);
@@ -316,7 +342,7 @@ void kdsm_bdd_unprotect(struct kdsm_bdd_store *store, kdsm_bdd a);
 /* Result of a collection: numbers of nodes over all parts */
 struct kdsm_bdd_collection {
 	uint64_t before, after;	/* nodes in the table */
-	uint64_t size;		/* nodes that the table holds, after it has grown */
+	uint64_t size;		/* nodes that the table can hold, after it has grown */
 	double seconds;		/* duration */
 };
 
@@ -325,12 +351,13 @@ struct kdsm_bdd_collection {
  * keep their numbers, so protected edges stay valid; all other edges become invalid. The
  * operation cache is empty afterwards.
  *
- * The call is collective: one process on every node of the cluster makes it, each as many
- * times, and no other process has the store open. No thread or task of these processes may
- * use the store meanwhile. Each process works with as many threads as it says; 0 means 1.
+ * The call is collective: one process on every node of the cluster calls it, all the same
+ * number of times, and no other process has the store open. No thread or task of these
+ * processes may use the store meanwhile.
  *
- * timeout: silence, in ns, after which another process counts as dead. collection may be
- * NULL.
+ * The process works with this number of threads; 0 means 1. Another process that is silent
+ * for timeout, in ns, counts as dead. Unless collection is NULL, the call stores its result
+ * in *collection.
  *
  * -EBUSY	another process of this node has called it for this store
  * -EDEADLK	the caller is a task of a job that works on the store
@@ -339,7 +366,7 @@ struct kdsm_bdd_collection {
  * -ETIMEDOUT, -ECANCELED	another process was silent, or failed
  * -ENOMEM	this process has no memory
  * others	those of operations on the region
- * After all but the first two the store cannot be used any more, by any process.
+ * After any error but -EBUSY and -EDEADLK no process can use the store any more.
  */
 int kdsm_bdd_collect(struct kdsm_bdd_store *store, unsigned int threads, uint64_t timeout,
 		     struct kdsm_bdd_collection *collection);
@@ -347,29 +374,31 @@ int kdsm_bdd_collect(struct kdsm_bdd_store *store, unsigned int threads, uint64_
 /* ---- relations ---- */
 
 /*
- * Private nodes: relations are read in every step by every worker, so they lie in memory of
- * the process, not in the table. Between kdsm_bdd_private(worker, 1) and (worker, 0) the
- * worker's operations make private nodes and take only private operands, and no other
- * worker of the process may compute. All processes make the same private functions in the
- * same order, because their edges are keys of the shared operation cache;
- * kdsm_bdd_private_digest() is equal in all processes if they did.
+ * Private nodes: every worker reads the relations in every step, so their nodes are in the
+ * memory of the process, not in the table. Between kdsm_bdd_private(worker, 1) and
+ * kdsm_bdd_private(worker, 0) the worker's operations make private nodes and take only
+ * private operands, and no other worker of the process may compute. All processes make the
+ * same private functions in the same order, because their edges are keys of the shared
+ * operation cache. If they did, kdsm_bdd_private_digest() is equal in all processes.
  */
 void kdsm_bdd_private(struct kdsm_bdd_worker *worker, int on);
-/* The edge in the table of a private function. */
+/* Copy a private function to the table, and return its edge there. */
 kdsm_bdd kdsm_bdd_publish(struct kdsm_bdd_worker *worker, kdsm_bdd a);
 /* Digest of the private nodes that this process has made. */
 uint64_t kdsm_bdd_private_digest(const struct kdsm_bdd_store *store);
 
 /*
- * A transition relation. Bit i of the current state is variable 2i, of the next state
- * 2i + 1. The support of variables, all below first_action, is the set of variables of the
- * relation. Relation and variables are private functions. A bit of which only the current
- * variable is in the set is read and keeps its value; a bit of which neither is in the set
- * keeps its value. Variables of the relation from first_action on are quantified.
+ * A transition relation. Bit i of the current state is variable 2i, bit i of the next state
+ * is variable 2i + 1. The set of the relation's variables is the support of variables; all
+ * are below first_action. relation and variables are private functions. If the set has only
+ * the current variable of a bit, the relation reads the bit, and the bit keeps its value. If
+ * the set has neither variable of a bit, the bit keeps its value. The products quantify the
+ * variables of the relation from first_action on.
  *
- * The caller frees *result with kdsm_relation_free(), before the store is closed.
+ * The caller frees *result with kdsm_relation_free() before it closes the store.
  *
- * -EINVAL	the relation depends on a variable below first_action that is not in the set
+ * -EINVAL	the relation depends on a variable below first_action that is not in the
+ *		set; or the set has a variable from first_action on
  * -EDEADLK	the caller is a task
  * -ENOMEM	this process has no memory
  */
@@ -391,8 +420,8 @@ kdsm_bdd kdsm_bdd_predecessors(struct kdsm_bdd_worker *worker, kdsm_bdd states,
 /* ---- what the macros are made of: not for programs ---- */
 
 /*
- * Where the operations of a worker spawn. It holds the address of the task's head, not its
- * value, because every spawn and sync changes the head.
+ * The place in a deque where the operations of a worker spawn their tasks. It holds the
+ * address of the task's head, not its value, because every spawn and sync changes the head.
  */
 struct kdsm_bdd_place {
 	struct kdsm_worker *tasks;

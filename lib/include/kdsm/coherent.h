@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Coherent regions: memory that every node maps whole, at the same address, and uses
+ * Coherent regions: memory that every node maps whole, at the same address, and accesses
  * by loads and stores. kdsm_coherent(7) describes the memory model.
  *
  * With policy KDSM_POLICY_RELEASE a program without data races sees one memory, as the
  * threads of one machine do. A read on one node sees a write on another if the writer's
  * node released the region after the write and the reader's node acquired the resulting
  * signature, or one merged from it, before the read. The barrier below and the locks of
- * <kdsm/lock.h> release and acquire by themselves. A mutex, a signal or an atomic in the
- * coherent region orders nothing between nodes; words to synchronise by belong in a
+ * <kdsm/lock.h> release and acquire by themselves. A mutex, a semaphore or an atomic in
+ * the coherent region orders nothing between nodes; words to synchronise by belong in a
  * partitioned region.
  *
  * Between two releases several nodes may write different bytes of one block: the writes
  * are merged. If two nodes write the same byte, that is a data race, and one write is
  * lost.
  *
- * With policy KDSM_POLICY_STRICT every write is seen at once, and nothing needs to be
- * released or acquired.
+ * With policy KDSM_POLICY_STRICT all nodes see every write at once, and the program need
+ * not release or acquire.
  *
  * Conventions are those of <kdsm/kdsm.h>. A function that takes a coherent region fails
- * with -EOPNOTSUPP for a partitioned one, and the reverse.
+ * with -EOPNOTSUPP for a partitioned one; a function that takes a partitioned region fails
+ * with -EOPNOTSUPP for a coherent one.
  */
 #ifndef KDSM_COHERENT_H
 #define KDSM_COHERENT_H
@@ -33,10 +34,10 @@ extern "C" {
 /* ---- regions ---- */
 
 /*
- * Open the coherent region name as kdsm_region_open() does, and the partitioned region
- * "name.sync", for words to synchronise by.
+ * Open the coherent region name as kdsm_region_open() does, and its companion: the
+ * partitioned region with ".sync" behind the name, for words to synchronise by.
  *
- * attr is that of the coherent region; policy 0 means KDSM_POLICY_RELEASE. The companion
+ * attr describes the coherent region; policy 0 means KDSM_POLICY_RELEASE. The companion
  * has sync_size bytes on each node, at least 1, and takes mode and KDSM_REGION_KEEP from
  * attr. With attr NULL both regions must exist, and sync_size is ignored.
  *
@@ -54,8 +55,8 @@ int kdsm_region_open_coherent(struct kdsm *kdsm, const char *name,
 
 /*
  * Release: complete the writes that the threads and processes of this node have made to
- * the region so far, and store in *signature which blocks they and all acquired
- * signatures wrote. *signature is the caller's; NULL if it is not needed.
+ * the region so far. Unless signature is NULL, store in *signature which blocks these
+ * writes changed, and all writes of the signatures that this node has acquired.
  *
  * The cost grows with the number of blocks written since the last release. A block that
  * only this node writes costs nothing remote. With policy STRICT, and the local backend,
@@ -91,16 +92,17 @@ int kdsm_acquire(struct kdsm_region *region, const struct kdsm_signature *signat
  * is valid only for the region whose release made it.
  */
 
-/* Make *signature list no writes. */
+/* Initialise *signature so that it lists no writes. */
 void kdsm_signature_init(struct kdsm_signature *signature);
 
 /*
  * Add the writes that *other lists to *signature. Both were made by kdsm_release(),
  * kdsm_signature_init() or this function.
  *
- * If there are more than KDSM_NOTICES_MAX notices, the oldest are dropped and the floor
- * rises to the newest of these. An acquire then sees at least as much, but makes more
- * copies invalid. (W. Endo, dissertation, section 3.4.5)
+ * If the sum has more than KDSM_NOTICES_MAX notices, the function drops the oldest and
+ * raises the floor to the timestamp of the newest one that it dropped. An acquire then
+ * sees at least as much, but makes more copies invalid. (W. Endo, dissertation, section
+ * 3.4.5)
  */
 void kdsm_signature_merge(struct kdsm_signature *signature,
 			  const struct kdsm_signature *other);
@@ -111,17 +113,20 @@ void kdsm_signature_merge(struct kdsm_signature *signature,
 /*
  * Put a signature, and then value, into the KDSM_SIGNATURE_PLACE bytes at offset of a
  * node's part of sync, and wake the threads that wait there. offset is a multiple of 8,
- * and the bytes are zero at first. One vector of two puts, of the bytes in use only.
+ * and the bytes are zero at first. The call does one vector of two puts, of the bytes in
+ * use only.
  *
- * A place holds one signature: the receiver must have read it before the next put, and
- * value must differ from that of the previous put. Errors: those of kdsm_put().
+ * A place holds one signature. The caller puts the next one only after the receiver has
+ * read this one, and with another value. The first value is not 0. Errors: those of
+ * kdsm_put(). -EINVAL: offset is not a multiple of 8.
  */
 int kdsm_signature_put(struct kdsm_region *sync, unsigned int node, uint64_t offset,
 		       const struct kdsm_signature *signature, uint64_t value);
 
 /*
  * Wait until value is at offset of this node's part of sync, for timeout at most, and
- * store the signature that was put with it in *signature. A signal does not end it.
+ * store the signature that was put with this value in *signature. A signal does not end
+ * the wait.
  *
  * -ETIMEDOUT	value did not arrive in time
  * -EPROTO	the place does not hold a signature
@@ -133,16 +138,16 @@ int kdsm_signature_wait(struct kdsm_region *sync, uint64_t offset, uint64_t valu
 /* ---- hints ---- */
 
 /*
- * Hints for the blocks that overlap length bytes at offset. They do now what would delay
- * the program later. They change nothing that a program can see but time: what it reads,
- * and what it has to release and acquire, is the same without them. Another node's
- * access may undo them at any time. A call returns when it is done. length 0 does
- * nothing, and so does the local backend.
+ * Hints for the blocks that overlap length bytes at offset. A hint does work now that
+ * would delay the program later. A hint changes only the time that accesses take: what a
+ * program reads, and what the program has to release and acquire, is the same without the
+ * hint. An access of another node may undo a hint at any time. A call returns when the
+ * work is done. With length 0, and with the local backend, a hint does nothing.
  *
  * -EOPNOTSUPP	the region is partitioned
  * -ERANGE	the bytes are not inside the region
  * -EACCES	the region is open for reading only (kdsm_pin())
- * -ENOMEM, -EHOSTDOWN, -EIO, -ETIMEDOUT	some blocks are unchanged
+ * -ENOMEM, -EHOSTDOWN, -EIO, -ETIMEDOUT	the hint did not reach some of the blocks
  */
 
 /* Fetch copies, as if every block were read; several blocks a round trip. */
@@ -150,8 +155,8 @@ int kdsm_prefetch(struct kdsm_region *region, uint64_t offset, uint64_t length);
 
 /*
  * Complete this node's writes to these blocks, so that the next kdsm_release() has less to
- * do. That release is still needed: its signature tells other nodes. With policy STRICT:
- * nothing.
+ * do. The program still needs this release, because only its signature tells other nodes
+ * of the writes. With policy STRICT the call does nothing.
  */
 int kdsm_flush(struct kdsm_region *region, uint64_t offset, uint64_t length);
 
@@ -168,19 +173,21 @@ int kdsm_pin(struct kdsm_region *region, uint64_t offset, uint64_t length);
  * A barrier for any number of threads, of any number of processes, on each node. After
  * it every participant sees what any of them wrote to the coherent region before it.
  *
- * The last thread to arrive on a node releases for the node. Signatures go up a tree of
- * nodes, four children a node, and are merged on the way; their sum comes down again and
- * is acquired. A node sends one message up and at most four down, each into a place that
- * no other node writes. (Combining tree: Yew, Tzeng, Lawrie, "Distributing Hot-Spot
+ * The last thread to arrive on a node releases the region for the node. The nodes form a
+ * tree, with four children a node. A node merges its children's signatures with its own,
+ * and sends the sum up; the root sends the sum of all down again, and every node acquires
+ * it. A node sends one message up and at most four down, each into a place that no other
+ * node writes. (Combining tree: Yew, Tzeng, Lawrie, "Distributing Hot-Spot
  * Addressing in Large-Scale Multiprocessors", 1987. Arity and one place for each sender:
  * Mellor-Crummey, Scott, "Algorithms for Scalable Synchronization on Shared-Memory
  * Multiprocessors", 1991.)
  *
  * The barrier uses KDSM_TREE_BARRIER_SIZE bytes at offset, a multiple of 64, of every
- * part of sync. They are zero at first, and used for nothing else while the region lives.
- * All state is there, so a struct kdsm_tree_barrier is constant after init: threads may
- * share one, and a process may make another one for the same bytes later. It does not
- * keep the regions open, and there is nothing to destroy.
+ * part of sync. The bytes are zero at first, and used for nothing else while the region
+ * lives. All state of the barrier is in these bytes, so a struct kdsm_tree_barrier is
+ * constant after init: threads may share one, and a process may make another one for the
+ * same bytes later. The caller keeps the regions open as long as it uses the barrier.
+ * There is nothing to destroy.
  */
 #define KDSM_TREE_BARRIER_SIZE	16384
 #define KDSM_TREE_BARRIER_ARITY	4
@@ -189,16 +196,17 @@ struct kdsm_tree_barrier {
 	struct kdsm_region *region, *sync;
 	uint64_t offset;
 	uint32_t participants;		/* threads on this node */
-	uint16_t parent, children[KDSM_TREE_BARRIER_ARITY];	/* node numbers */
+	/* Node numbers; the root is its own parent. */
+	uint16_t parent, children[KDSM_TREE_BARRIER_ARITY];
 	uint8_t child_count;
 	uint8_t order;			/* index among the children of its parent */
 };
 
 /*
- * Fill *barrier, which is the caller's. participants[k] is the number of threads of node
- * k that take part, 0 or more; the array has one entry a node, is the same on every node,
- * and is read only during the call. NULL means one thread on each node. With region NULL
- * the barrier makes no region consistent.
+ * Fill *barrier, which the caller owns. participants[k] is the number of threads of node
+ * k that take part, 0 or more. The array has one entry a node and the same values on every
+ * node; the library reads it only during the call. NULL means one thread on each node.
+ * With region NULL the barrier makes no region consistent.
  *
  * -EINVAL	offset is not a multiple of 64; sync and region were opened with different
  *		struct kdsm; or no node has a participant
@@ -211,18 +219,21 @@ int kdsm_tree_barrier_init(struct kdsm_tree_barrier *barrier, struct kdsm_region
 
 /*
  * Wait until all participants have arrived, for timeout at most. A signal does not end
- * it.
+ * the wait.
  *
  * After a failure the barrier cannot be used again, on any node; other nodes may have
- * passed this round. *culprit, unless culprit is NULL, is then the node that caused it,
- * as far as this node can tell: for a subtree that does not arrive it is the top.
+ * passed this round. Unless culprit is NULL, the call stores in *culprit the node that
+ * caused the failure, as far as this node can tell. If a whole subtree does not arrive,
+ * *culprit is the top node of the subtree.
  *
- * -ETIMEDOUT	a participant on node *culprit did not arrive in time
- * -EPIPE	node *culprit has failed operations for 30 seconds, or found the barrier
- *		failed. The end of a process on a live node only shows as a timeout
+ * -ETIMEDOUT	a participant on node *culprit, or below it, did not arrive in time
+ * -EPIPE	operations on node *culprit have failed for 30 seconds, or another
+ *		participant reported the failure. The end of a process on a live node
+ *		shows only as a timeout
  * -EINVAL	the bytes do not belong to this barrier; or more threads of this node
- *		arrived than take part. If none takes part, the barrier stays usable
- * -EPROTO	node *culprit sent no signature
+ *		arrived than take part; or no thread of this node takes part, in which
+ *		case the barrier stays usable
+ * -EPROTO	node *culprit sent no valid signature
  * others	those of kdsm_release(), kdsm_acquire() and operations on sync
  */
 int kdsm_tree_barrier_wait(const struct kdsm_tree_barrier *barrier, uint64_t timeout,

@@ -11,13 +11,14 @@
  * Conventions of every header of libkdsm:
  *
  *   - A function that can fail returns 0 or a positive value for success, and a
- *     negative errno for failure. No function reads or sets errno.
- *   - Any number of threads may call any function at the same time. The caller
- *     ensures that no thread uses an object that another thread closes.
+ *     negative errno for failure. The variable errno has no meaning after a call.
+ *   - Any number of threads may call any function at the same time, unless a
+ *     comment allows only one thread. The caller ensures that no thread uses an
+ *     object that another thread closes.
  *   - Sizes, offsets and lengths are in bytes; times are in nanoseconds.
  *   - The library copies a string that the caller passes. A pointer that a
- *     function returns belongs to the object that it was asked of, unless the
- *     function says that the caller closes or frees it.
+ *     function returns belongs to the object that the caller passed, unless a
+ *     comment says that the caller closes or frees it.
  */
 #ifndef KDSM_H
 #define KDSM_H
@@ -32,7 +33,7 @@
 extern "C" {
 #endif
 
-/* As a timeout: wait without a limit. */
+/* A timeout that never ends. With a timeout of 0 a wait does not sleep. */
 #define KDSM_FOREVER UINT64_MAX
 
 /* ---- cluster ---- */
@@ -46,7 +47,7 @@ struct kdsm;
 #define KDSM_OPEN_ALLOW_LOCAL	(1U << 0)
 /* Use the local backend even if there is a cluster. */
 #define KDSM_OPEN_LOCAL		(1U << 1)
-/* If the local backend is used: do not share its regions with children of fork(). */
+/* With the local backend: do not share its regions with children of fork(). */
 #define KDSM_OPEN_ALONE		(1U << 2)
 
 /*
@@ -59,17 +60,20 @@ struct kdsm;
  * memory, for which the kernel can use huge pages; a large region then takes fewer
  * page faults.
  *
+ * KDSM_OPEN_ALLOW_LOCAL covers -ENOENT, -ENODEV, -ENXIO and -ENETDOWN only.
+ *
  * -EINVAL	kdsm is NULL, or flags has an unknown bit
  * -ENOENT	/dev/kdsm does not exist: the module is not loaded
  * -ENODEV, -ENXIO	/dev/kdsm exists, but no driver serves it
  * -EACCES	the permissions of /dev/kdsm forbid it
  * -ENETDOWN	the cluster is not up on this node: kdsmctl(8)
- * -EPROTO	module and library have different ABI versions
+ * -EPROTO	module and library have different ABI versions, or /dev/kdsm belongs to
+ *		another driver
  * -ENOMEM, -EMFILE, -ENFILE	no memory, or no file descriptor
  */
 int kdsm_open(struct kdsm **kdsm, unsigned int flags);
 
-/* Close the cluster. The caller closes all its regions before. NULL is ignored. */
+/* Close the cluster. The caller has closed all its regions. NULL is ignored. */
 void kdsm_close(struct kdsm *kdsm);
 
 /* Number of this node, 0 to kdsm_nodes() - 1. */
@@ -98,11 +102,13 @@ const char *kdsm_cluster_name(const struct kdsm *kdsm);
 struct kdsm_region;
 
 struct kdsm_region_attr {
-	uint64_t size;		/* over all nodes, in bytes, at least 1; rounded up */
+	uint64_t size;		/* over all nodes, in bytes, at least 1; rounded up to whole
+				 * blocks, or to multiples of 2 MiB: see kdsm_region_size()
+				 */
 	uint32_t block_size;	/* in bytes, a power of two, 4 KiB to 2 MiB; 0: 4 KiB */
 	uint32_t policy;	/* enum kdsm_policy; 0: KDSM_POLICY_PARTITIONED */
-	uint32_t mode;		/* permission bits as of chmod(2), to 0777; 0: 0600 */
-	uint32_t flags;		/* KDSM_REGION_EXCL, KDSM_REGION_KEEP */
+	uint32_t mode;		/* permission bits as of chmod(2), 0777 at most; 0: 0600 */
+	uint32_t flags;		/* KDSM_REGION_EXCL: fail if it exists; KDSM_REGION_KEEP */
 };
 
 /*
@@ -110,13 +116,15 @@ struct kdsm_region_attr {
  * characters, none of them a space.
  *
  * With attr, the call creates the region if it does not exist. All processes of a job
- * may call it at the same time: one creates, the others open. size, block_size and
- * policy must be those of an existing region, whose mode and KDSM_REGION_KEEP stay as
- * they are. New memory is zero. With attr NULL the region must exist, and a caller who may
- * only read it gets it read-only: puts and atomics fail with -EACCES.
+ * may call it at the same time: one creates, the others open. An existing region must
+ * have the size, block_size and policy of attr (-EINVAL); its mode and its
+ * KDSM_REGION_KEEP do not change. New memory is zero. With attr NULL the region must
+ * exist, and a caller that may only read the region gets it read-only: puts and atomics
+ * fail with -EACCES.
  *
- * If this struct kdsm has the region open, the call returns the same pointer, and the
- * region is closed by the last of as many calls of kdsm_region_close().
+ * If this struct kdsm already has the region open, the call returns the same pointer.
+ * The region then stays open until kdsm_region_close() has been called once for each
+ * such call.
  *
  * A region of policy KDSM_POLICY_RELEASE or KDSM_POLICY_STRICT is coherent. It has no
  * parts: operations on places, kdsm_wait() and kdsm_barrier_wait() fail with
@@ -131,9 +139,9 @@ int kdsm_region_open(struct kdsm *kdsm, const char *name,
 		     struct kdsm_region **region);
 
 /*
- * Unmap and close a region. The caller completes all its tickets before. Its last user
- * on any node removes the region, unless it was created with KDSM_REGION_KEEP. NULL is
- * ignored.
+ * Unmap and close a region. The caller has completed all tickets of the region. When no
+ * process on any node has the region open any more, the region is removed, unless it was
+ * created with KDSM_REGION_KEEP. NULL is ignored.
  */
 void kdsm_region_close(struct kdsm_region *region);
 
@@ -148,8 +156,9 @@ uint64_t kdsm_region_size(const struct kdsm_region *region);
 uint32_t kdsm_region_block_size(const struct kdsm_region *region);
 /*
  * Address of the mapping, which is the same in every process on every node, except
- * with the local backend. Coherent: the whole region is memory there. Partitioned: it
- * is the address of node 0's part; a process can only access its own node's part.
+ * with the local backend. In a coherent region the whole region is memory at this
+ * address. In a partitioned region this is the address of node 0's part, and a process
+ * can access only its own node's part: use kdsm_region_part().
  */
 void *kdsm_region_address(const struct kdsm_region *region);
 
@@ -169,11 +178,13 @@ struct kdsm *kdsm_region_cluster(const struct kdsm_region *region);
  * On this node's part both are loads and stores without a system call. On another node
  * each costs one remote operation for every KDSM_MAX_OP_LENGTH bytes. Gets and puts are
  * not atomic: a get that overlaps with a write may return a mixture of old and new
- * bytes, on some devices even inside a word. Both return when they have taken effect.
+ * bytes, on some devices even inside a word. A function returns when its operation has
+ * taken effect.
  *
  * -EINVAL	length is 0, or there is no such node
  * -ERANGE	the place is not inside the part
- * -EFAULT	to or from is not accessible memory
+ * -EFAULT	to or from is not accessible memory; on this node's part only NULL is
+ *		detected, and another bad address raises SIGSEGV
  * -EACCES	the region is read-only (kdsm_put)
  * -ENOMEM	a node has no memory for the operation
  * -EHOSTDOWN	the node cannot be reached
@@ -188,8 +199,8 @@ int kdsm_put(struct kdsm_region *region, unsigned int node, uint64_t offset,
 
 /*
  * Atomic operations on the 8-byte word at offset, a multiple of 8: store desired if the
- * word equals expected (compare-and-swap), or add to the word (fetch-and-add). *former,
- * unless former is NULL, is the value before.
+ * word equals expected (compare-and-swap), or add to the word (fetch-and-add). Unless
+ * former is NULL, the functions store the value before the operation in *former.
  *
  * They are atomic against each other, and against CPU atomics unless the domain is HCA.
  * On this node's part they are CPU instructions, but in domain HCA a system call and an
@@ -203,18 +214,20 @@ int kdsm_faa(struct kdsm_region *region, unsigned int node, uint64_t offset,
 	     uint64_t add, uint64_t *former);
 
 /*
- * Do count operations, any number, so that their round trips overlap. Make them with
- * kdsm_op_get() and its like below. The CPU does those on this node's part while the
- * others are in flight. Operations take effect in any order, except that a put with
- * KDSM_OP_NOTIFY takes effect after earlier puts of ops to the same node.
+ * Do count operations, any number, so that their round trips overlap. The caller fills
+ * ops by kdsm_op_get() and the functions like it below. The CPU does the operations on
+ * this node's part while the others are in flight. Operations take effect in any order,
+ * except that a put with KDSM_OP_NOTIFY takes effect after earlier puts of ops to the
+ * same node.
  *
- * Each operation has its own status in ops[i].status, 0 or a negative errno, see struct
- * kdsm_op in <linux/kdsm.h>. Returns 0, or the first status that is not 0. A failed
- * operation does not stop the others.
+ * The call stores the status of each operation in ops[i].status, 0 or a negative errno:
+ * see struct kdsm_op in <linux/kdsm.h>. A failed operation does not stop the others. The
+ * call returns 0, or the first status that is not 0, or
+ * -EOPNOTSUPP	the region is coherent; no status is stored
  */
 int kdsm_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count);
 
-/* Operations in flight; the caller's, and changed by the library only. */
+/* Operations in flight. The caller owns the struct; only the library changes its fields. */
 struct kdsm_ticket {
 	struct kdsm_op *ops;
 	struct kdsm_op *remote;	/* copies of the operations on other nodes, or NULL */
@@ -224,11 +237,12 @@ struct kdsm_ticket {
 };
 
 /*
- * kdsm_vector() in two steps: kdsm_submit() starts up to KDSM_MAX_OPS operations and
- * returns, kdsm_complete() waits for them. Until then ops and the memory that gets write
- * to belong to the library; the memory of puts is the caller's again after
- * kdsm_submit(). Each ticket is completed exactly once, by a process that has the
- * memory: after fork() by the parent or by the child.
+ * kdsm_vector() in two steps: kdsm_submit() starts 0 to KDSM_MAX_OPS operations and
+ * returns, kdsm_complete() waits for them. Until kdsm_complete() succeeds, the caller
+ * does not touch ops and the memory that gets write to. The caller may reuse the memory
+ * of puts after kdsm_submit(). One thread completes each ticket, once. After fork() this
+ * thread may be in the parent or in the child: the call stores results into the memory
+ * of its own process.
  *
  * kdsm_submit() starts nothing if it fails:
  * -EAGAIN	too much is in flight (KDSM_MAX_TICKETS, KDSM_MAX_INFLIGHT_BYTES):
@@ -238,10 +252,10 @@ struct kdsm_ticket {
  * -ENOMEM, -EFAULT, -EOPNOTSUPP
  *
  * kdsm_complete() returns what kdsm_vector() would, or
- * -ETIMEDOUT	the operations are not done; the ticket stays. timeout 0 does not wait
- * -EBUSY	another thread completes the ticket
+ * -ETIMEDOUT	the operations are not done; the ticket stays valid
+ * -EBUSY	another thread is completing the ticket
  * -ENOENT	the ticket has been completed
- * A signal does not end it.
+ * A signal does not end the wait.
  */
 int kdsm_submit(struct kdsm_region *region, struct kdsm_op *ops,
 		unsigned int count, struct kdsm_ticket *ticket);
@@ -249,9 +263,10 @@ int kdsm_complete(struct kdsm_region *region, struct kdsm_ticket *ticket,
 		  uint64_t timeout);
 
 /*
- * Fill in one operation of a vector. The arguments are those of kdsm_get() and its like;
- * length is at most KDSM_MAX_OP_LENGTH. A former value is in result afterwards. An
- * argument that is too large for its field gives an operation that fails with -EINVAL.
+ * Return one operation of a vector. The arguments are those of kdsm_get(), kdsm_put(),
+ * kdsm_cas() and kdsm_faa(); length is at most KDSM_MAX_OP_LENGTH. When a compare-and-swap
+ * or fetch-and-add is complete, the value before is in the field result. If an argument is
+ * too large for its field, the operation fails with -EINVAL.
  */
 struct kdsm_op kdsm_op_get(unsigned int node, uint64_t offset, void *to, size_t length);
 struct kdsm_op kdsm_op_put(unsigned int node, uint64_t offset, const void *from,
@@ -261,8 +276,9 @@ struct kdsm_op kdsm_op_cas(unsigned int node, uint64_t offset, uint64_t expected
 struct kdsm_op kdsm_op_faa(unsigned int node, uint64_t offset, uint64_t add);
 /*
  * Find-or-put in a table, and theft of tasks, by one active message: struct kdsm_find in
- * <linux/kdsm_table.h>, struct kdsm_theft in <linux/kdsm_task.h>. The struct belongs to
- * the operation until that is done. *theft has room for theft->most tasks.
+ * <linux/kdsm_table.h>, struct kdsm_theft in <linux/kdsm_task.h>. The caller does not
+ * touch *find or *theft until the operation is complete. Memory for theft->most tasks
+ * follows *theft: kdsm_theft_size().
  */
 struct kdsm_op kdsm_op_find(unsigned int node, uint64_t offset, struct kdsm_find *find);
 struct kdsm_op kdsm_op_steal(unsigned int node, uint64_t offset, struct kdsm_theft *theft);
@@ -270,16 +286,18 @@ struct kdsm_op kdsm_op_steal(unsigned int node, uint64_t offset, struct kdsm_the
 /* ---- waiting for a word of this node's part ---- */
 
 /*
- * Put the 8-byte word at offset, a multiple of 8, and wake the threads that wait for it
- * on that node, which may be this one. One remote operation. Errors: those of kdsm_put().
+ * Put the 8-byte word at offset, a multiple of 8, and wake the threads of that node that
+ * wait for the word. The node may be this one; on another node the call costs one remote
+ * operation. Errors: those of kdsm_put(). -EINVAL: offset is not a multiple of 8.
  */
 int kdsm_put_notify(struct kdsm_region *region, unsigned int node,
 		    uint64_t offset, uint64_t value);
 
 /*
  * Wait while the word at offset, a multiple of 8, of this node's part equals value, for
- * timeout at most. Only kdsm_put_notify() and puts with KDSM_OP_NOTIFY wake the waiter.
- * The call polls the word for up to 50 us before it sleeps.
+ * timeout at most. Only kdsm_put_notify() of this word, and puts with KDSM_OP_NOTIFY that
+ * begin at this word, wake the waiter; a plain store does not. The call polls the word
+ * for up to 50 us before it sleeps, unless the process runs on a single CPU.
  *
  * -ETIMEDOUT	the word still equals value
  * -EINTR	a signal was caught
@@ -291,33 +309,38 @@ int kdsm_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
 
 /*
  * A barrier over all nodes of the cluster, one thread a node. After the barrier each
- * thread sees the effect of all operations that any of them did before it.
+ * thread sees the effect of all operations that any of the threads did before the
+ * barrier.
  *
  * The barrier uses KDSM_BARRIER_SIZE bytes at offset, a multiple of 8, of every part.
- * They are zero when the first thread waits, and every node gives the same offset. One
- * round costs two notifying puts for each node but node 0.
+ * The bytes are zero when the first thread waits, and every node gives the same offset.
+ * One round costs two notifying puts for each node but node 0.
  */
 #define KDSM_BARRIER_SIZE 128
 
 struct kdsm_barrier {
 	struct kdsm_region *region;
 	uint64_t offset;
-	uint64_t generation;	/* rounds that this node has begun */
+	uint64_t generation;	/* rounds that this node has completed */
 };
 
-/* Fill *barrier, which is the caller's. It does not keep the region open. */
+/*
+ * Fill *barrier, which the caller owns. The caller keeps the region open as long as it uses
+ * the barrier. There is nothing to destroy.
+ */
 void kdsm_barrier_init(struct kdsm_barrier *barrier, struct kdsm_region *region,
 		       uint64_t offset);
 /*
- * Wait until all nodes have arrived, for timeout at most. A signal does not end it. A
- * connection that breaks and is made again costs time, but not the barrier.
+ * Wait until all nodes have arrived, for timeout at most. A signal does not end the wait.
+ * If a connection breaks and is made again, the barrier takes longer but does not fail.
  *
- * -ETIMEDOUT	a node has not arrived yet; another call goes on waiting for it
- * -EHOSTDOWN	a node has failed operations for 30 seconds, or came up again and does
- *		not know the region any more. The other nodes that wait get this error,
- *		too, some seconds later. Another call tries the same round again.
- * -EINVAL	offset is not a multiple of 8; or the words were not zero at first, or
- *		something else uses them
+ * -ETIMEDOUT	a node has not arrived yet; another call continues the same round
+ * -EHOSTDOWN	operations on a node have failed for 30 seconds; this includes a node
+ *		that was restarted and does not know the region any more. Some seconds
+ *		later the other nodes that wait get this error, too. Another call tries
+ *		the same round again.
+ * -EINVAL	offset is not a multiple of 8; or the bytes were not zero at first; or
+ *		another object uses the bytes
  * others	those of kdsm_put()
  */
 int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout);
@@ -325,17 +348,19 @@ int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout);
 /* ---- counts ---- */
 
 /*
- * Operations on other nodes since kdsm_open(), of all threads together. In domain HCA
- * atomics on this node's part count, too.
+ * Operations on other nodes since kdsm_open(), of all threads together, failed ones
+ * included. In domain HCA atomics on this node's part count, too. With the local backend
+ * all counts are 0.
  */
 struct kdsm_counts {
 	uint64_t get, put, cas, faa;	/* operations */
-	uint64_t am;		/* operations of any kind done by an active message */
+	uint64_t am;		/* of all operations: done by an active message */
 	uint64_t bytes;		/* moved by gets and puts, and 8 for each atomic */
 	uint64_t calls;		/* system calls made for operations */
 	uint64_t find, steal;	/* operations; each is an active message */
 };
 
+/* Store the counts in *counts. */
 void kdsm_counts(const struct kdsm *kdsm, struct kdsm_counts *counts);
 
 #ifdef __cplusplus

@@ -2,21 +2,21 @@
 /*
  * Locks between the threads of all nodes; condition variables and semaphores.
  *
- * A lock belongs to a region of any policy and lives as long as the region. It is at one
- * node at a time. There the threads of all processes take turns, and nodes queue for it.
- * While a lock is at a node and no other thread wants it, a thread of that node locks and
- * unlocks it without a system call.
+ * A lock belongs to a region of any policy and lives as long as the region. A lock is at
+ * one node at a time: the threads of all processes of this node take turns, and other nodes
+ * queue for the lock. While a lock is at a node and no other thread wants the lock, a
+ * thread of that node locks and unlocks it without a system call.
  *
- * What a thread wrote to a coherent region before it unlocked one of the region's locks is
- * seen by the next holder, on any node, with all that the thread's node had acquired: the
- * lock releases and acquires when it is handed from node to node. Data that a lock of
- * another region guards need kdsm_release() and kdsm_acquire(). Data in a partitioned
- * region are reached by operations, which have taken effect when they return.
+ * The next holder of a lock, on any node, sees what a thread wrote to the lock's coherent
+ * region before it unlocked, and all that the thread's node had acquired: the node that
+ * hands the lock over releases the region, and the node that receives the lock acquires
+ * this release. For data of another coherent region than the lock's, the program calls
+ * kdsm_release() and kdsm_acquire() itself. Data in a partitioned region need neither,
+ * because an operation has taken effect when it returns.
  *
- * Conventions are those of <kdsm/kdsm.h>. A timeout of 0 does not sleep. The thread that
- * locks is the holder and must unlock. A child of fork() holds none of its parent's locks.
- * No function of this header may be called by a signal handler, and none is a cancellation
- * point.
+ * Conventions are those of <kdsm/kdsm.h>. The thread that locks is the holder and must
+ * unlock. A child of fork() holds none of its parent's locks. A signal handler calls no
+ * function of this header, and none is a cancellation point.
  */
 #ifndef KDSM_LOCK_H
 #define KDSM_LOCK_H
@@ -41,26 +41,33 @@ struct kdsm_lock_attr {
 
 /*
  * Create a lock of the region, or open the one that is there; all processes of a job may
- * call it at the same time. With name (as of a region) the lock is known by name, and
- * number is ignored. With name NULL it is known by number alone: 0 to KDSM_MAX_LOCKS - 1,
- * or KDSM_LOCK_ANY for any free one. attr NULL stands for all zero. An existing lock must
- * have the same kind, and keeps its settings.
+ * call it at the same time. With a name, of the form that kdsm_region_open() requires, the
+ * name identifies the lock, and number is ignored. With name NULL the number alone
+ * identifies it: 0 to KDSM_MAX_LOCKS - 1, or KDSM_LOCK_ANY for a new lock of any free
+ * number. attr NULL stands for all zero. An existing lock must have the same kind, and
+ * keeps its settings.
  *
- * The caller closes *lock with kdsm_lock_close() before the region. Each call gives
- * another handle of the same lock; any number of threads, and children of fork(), may use
- * it. On failure *lock is NULL. Errors: those of KDSM_IOC_LOCK_OPEN in <linux/kdsm.h>;
- * -ENOMEM.
+ * The caller closes *lock with kdsm_lock_close() before it closes the region. Each call
+ * gives another handle of the same lock; any number of threads, and children of fork(), may
+ * use a handle. On failure *lock is NULL. Errors: those of KDSM_IOC_LOCK_OPEN in
+ * <linux/kdsm.h>, and
+ *   -EACCES	the region is open for reading only
+ *   -ENOMEM	this process has no memory
  */
 int kdsm_lock_create(struct kdsm_region *region, const char *name, uint32_t number,
 		     const struct kdsm_lock_attr *attr, struct kdsm_lock **lock);
 
-/* Open a lock that exists. -ENOENT: there is no such lock. */
+/*
+ * Open a lock that exists, whatever its kind; otherwise as kdsm_lock_create(). -ENOENT: there
+ * is no such lock.
+ */
 int kdsm_lock_open(struct kdsm_region *region, const char *name, uint32_t number,
 		   struct kdsm_lock **lock);
 
 /*
- * Close a handle. The lock itself, and its holder, stay. No thread may be using the handle,
- * nor a kdsm_cond_wait() or a semaphore. NULL is ignored.
+ * Close a handle. The lock itself stays, and so does its holder. No thread may be using the
+ * handle, not even in kdsm_cond_wait(), and no semaphore may use it any more. NULL is
+ * ignored.
  */
 void kdsm_lock_close(struct kdsm_lock *lock);
 
@@ -82,11 +89,11 @@ struct kdsm_region *kdsm_lock_region(const struct kdsm_lock *lock);
  * kdsm_lock_timed()		waits for timeout at most: -ETIMEDOUT
  * kdsm_lock_interruptible()	as kdsm_lock_timed(), and a caught signal ends it: -EINTR
  *
- * A signal does not end the others, but can move the waiter to the end of the queue.
+ * A signal does not end the first three, but can move the waiter to the end of the queue.
  *
  * The caller holds the lock after 0 and after -EOWNERDEAD. Errors:
- *   -EOWNERDEAD	the thread, process or node that held the lock died with it; see
- *			kdsm_lock_consistent()
+ *   -EOWNERDEAD	the thread, process or node that held the lock died while it held
+ *			the lock; see kdsm_lock_consistent()
  *   -ENOTRECOVERABLE	a holder unlocked it after -EOWNERDEAD without making it consistent
  *   -EDEADLK		the calling thread holds the lock
  *   -EHOSTDOWN, -EIO	a node that has to take part cannot be reached; the call may be
@@ -111,64 +118,69 @@ int kdsm_unlock(struct kdsm_lock *lock);
 
 /*
  * Lock for reading, together with other readers; for locks of kind KDSM_LOCK_RMA_RW. The
- * forms and errors are those above, and
+ * four forms and the errors are those of kdsm_lock(), and
  *   -EINVAL	the lock is of another kind
  *   -EDEADLK	the calling thread holds the lock, for reading or for writing
- * Readers see what was written before the lock was unlocked. What a reader writes is not
- * passed on to the next holder. A reader that dies leaves no -EOWNERDEAD.
+ * A reader sees what earlier writers wrote before they unlocked. The lock does not pass on
+ * what a reader writes. A reader that dies leaves no -EOWNERDEAD.
  */
 int kdsm_read_lock(struct kdsm_lock *lock);
 int kdsm_read_lock_try(struct kdsm_lock *lock);
 int kdsm_read_lock_timed(struct kdsm_lock *lock, uint64_t timeout);
 int kdsm_read_lock_interruptible(struct kdsm_lock *lock, uint64_t timeout);
 
-/* -EPERM: the calling thread does not hold the lock for reading. */
+/* Unlock after reading. -EPERM: the calling thread does not hold the lock for reading. */
 int kdsm_read_unlock(struct kdsm_lock *lock);
 
 /*
  * Declare that what the lock guards is consistent, after -EOWNERDEAD and before unlocking.
- * If the holder unlocks without it, the lock is lost: all who wait for it and all later
- * callers get -ENOTRECOVERABLE. Readers get -EOWNERDEAD, too, but leave it to a writer.
+ * If the holder unlocks without this call, the lock is lost: all waiters and all later
+ * callers get -ENOTRECOVERABLE. Readers get -EOWNERDEAD, too, but only a holder that is no
+ * reader can make this call.
  *
- * -EINVAL	the lock was not got with -EOWNERDEAD
+ * -EINVAL	the caller did not get the lock with -EOWNERDEAD
  * -EPERM	the calling thread does not hold the lock, or only for reading
  */
 int kdsm_lock_consistent(struct kdsm_lock *lock);
 
-/* 1: the calling thread holds the lock, not for reading. 0: it does not. */
+/* Return 1 if the calling thread holds the lock, other than for reading; else 0. */
 int kdsm_lock_is_mine(struct kdsm_lock *lock);
 
 /* ---- tuning ---- */
 
 /*
  * Change the settings that settings->mask names, on all nodes; the lock may be in use. Each
- * node follows them from its next hand-over. struct kdsm_lock_settings in <linux/kdsm.h>
- * has the ranges. Errors: those of KDSM_IOC_LOCK_SET.
+ * node applies them from its next hand-over on. struct kdsm_lock_settings in
+ * <linux/kdsm.h> has the ranges. Errors: those of KDSM_IOC_LOCK_SET.
  */
 int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *settings);
 
 /*
- * Fill *info, which is the caller's, with the kind and settings of the lock, and with its
- * counters on this node since it was first opened here.
+ * Fill *info, which the caller owns, with the kind and settings of the lock, and with its
+ * counters on this node since a process of this node first opened the lock. Errors: those
+ * of KDSM_IOC_LOCK_INFO.
  */
 int kdsm_lock_info(struct kdsm_lock *lock, struct kdsm_lock_info *info);
 
 /* ---- wait queues ---- */
 
 /*
- * A condition variable or semaphore is a wait queue in a partitioned region. It uses
- * KDSM_LINE_SIZE bytes at offset, a multiple of 64, of every part; they are zero at first,
- * and used for nothing else while the region lives. One node is its home. A wait that does
- * not have to wait, and a post or signal that wakes no thread, cost one remote atomic (none
- * on the home). Waiting costs four remote atomics, waking a thread at most four and a
- * notifying put, giving up six. A waiter sleeps on a word of its own node's part, and checks
- * the home every second.
+ * A condition variable or semaphore is a wait queue in a partitioned region. A wait queue
+ * uses KDSM_LINE_SIZE bytes at offset, a multiple of 64, of every part. The bytes are zero at
+ * first, and used for nothing else while the region lives. One node is the home of the queue;
+ * the other nodes reach the queue by remote operations.
  *
- * At most KDSM_LINE_MOST threads of the cluster wait at a time. For one more,
+ * A wait that succeeds at once, and a post or signal that wakes no thread, cost one remote
+ * atomic. A wait that sleeps costs four, waking a thread at most four and a notifying put,
+ * and a wait that gives up at least six. A waiter sleeps on a word of its own node's part,
+ * and reads the home's words every second.
+ *
+ * At most KDSM_LINE_MOST threads of the cluster wait in one queue at a time. For one more,
  * kdsm_sem_wait() fails with -EAGAIN, and kdsm_cond_wait() returns as after a signal.
  *
- * A thread that is killed while it waits does not lose a wake-up: one that was meant for it
- * goes to the next waiter within some seconds.
+ * If a thread is killed while it waits, a wake-up that was meant for it goes to the next
+ * waiter within some seconds. The same holds for a wait that an error of an operation on the
+ * region ended.
  */
 /* Size of a wait queue in every part, in bytes */
 #define KDSM_LINE_SIZE	16448
@@ -179,8 +191,8 @@ int kdsm_lock_info(struct kdsm_lock *lock, struct kdsm_lock_info *info);
 
 /*
  * Condition variables as those of POSIX. A struct kdsm_cond is constant after init: threads
- * may share one, and a process may make another one for the same bytes later. It does not
- * keep the region open, and there is nothing to destroy.
+ * may share one, and a process may make another one for the same bytes later. The caller
+ * keeps the region open as long as it uses the struct. There is nothing to destroy.
  */
 struct kdsm_cond {
 	struct kdsm_region *region;
@@ -190,7 +202,8 @@ struct kdsm_cond {
 };
 
 /*
- * Fill *cond, which is the caller's. All processes give the same offset and home, a node.
+ * Fill *cond, which the caller owns. home is the number of a node. All processes give the
+ * same offset and home.
  *
  * -EINVAL	offset is not a multiple of 64, or there is no such node
  * -ERANGE	the bytes are not inside the part
@@ -203,27 +216,28 @@ int kdsm_cond_init(struct kdsm_cond *cond, struct kdsm_region *region, uint64_t 
 
 /*
  * Unlock the lock, which the calling thread holds (not for reading), wait for a signal, and
- * lock it again. Unlocking and beginning to wait are one step for a thread that signals
- * while it holds the lock or after it held it. As with POSIX, all threads that wait at the
- * same time use the same lock, and the call may return 0 without a signal, so the caller
- * tests its predicate again.
+ * lock it again. The caller joins the queue before it unlocks, so a thread that signals
+ * while it holds the lock, or after it has held the lock, wakes the caller. As with POSIX,
+ * all threads that wait at the same time use the same lock, and the call may return 0
+ * without a signal, so the caller tests its predicate again.
  *
- * kdsm_cond_timed() returns -ETIMEDOUT if no signal came within timeout; then it locks
- * again, without a limit. A signal of the operating system ends neither.
+ * kdsm_cond_timed() returns -ETIMEDOUT if no signal came within timeout. It locks again
+ * before it returns, and waits for the lock without a limit. A signal of the operating
+ * system ends neither call.
  *
  * -EPERM	the calling thread does not hold the lock; nothing was done
  * -EOWNERDEAD	as kdsm_lock(); the caller holds the lock
  * -EPROTO	the bytes are not those of a condition variable
- * others	those of kdsm_lock(), after which kdsm_lock_is_mine() tells whether the
- *		caller holds the lock; and those of operations on the region, after which
- *		it does
+ * others	those of kdsm_lock() and kdsm_unlock(), after which kdsm_lock_is_mine() tells
+ *		whether the caller holds the lock; and those of operations on the region,
+ *		after which the caller holds it
  */
 int kdsm_cond_wait(struct kdsm_cond *cond, struct kdsm_lock *lock);
 int kdsm_cond_timed(struct kdsm_cond *cond, struct kdsm_lock *lock, uint64_t timeout);
 
 /*
- * Wake the thread that has waited longest (signal), or all (broadcast). If no thread waits,
- * nothing happens. The caller may hold the lock.
+ * Wake the thread that has waited longest (signal), or all waiting threads (broadcast). If
+ * no thread waits, the call does nothing. The caller may hold the lock.
  *
  * -EPROTO	the bytes are not those of a condition variable
  * others	those of operations on the region; a thread that was not woken notices
@@ -234,7 +248,7 @@ int kdsm_cond_broadcast(struct kdsm_cond *cond);
 
 /* ---- semaphores ---- */
 
-/* Constant after init, as struct kdsm_cond. */
+/* A struct kdsm_sem is constant after init, as struct kdsm_cond. */
 struct kdsm_sem {
 	struct kdsm_region *region;
 	struct kdsm_lock *lock;
@@ -247,13 +261,16 @@ struct kdsm_sem {
 #define KDSM_SEM_MAX	0x3fffffff
 
 /*
- * Fill *sem, which is the caller's. If the bytes are zero, the semaphore gets value;
- * otherwise it keeps the value that it has. All processes give the same arguments.
+ * Fill *sem, which the caller owns. If the bytes are zero, the semaphore gets value, 0 to
+ * KDSM_SEM_MAX; otherwise it keeps the value that it has. All processes give the same
+ * arguments.
  *
  * With lock NULL a semaphore orders operations, but not accesses to coherent memory. With a
- * lock, what a thread wrote to the lock's region before a post is seen after the wait that
- * the post let pass: each post and each successful wait locks and unlocks the lock, which
- * the caller must not hold. That costs little on a node where the lock stays.
+ * lock, a thread that passes a wait sees what another thread wrote to the lock's region
+ * before the post that let it pass: each post and each successful wait locks and unlocks the
+ * lock, which the caller must not hold. These calls wait for the lock without a limit,
+ * kdsm_sem_try() and kdsm_sem_timed() included. They cost little on a node where the lock
+ * stays.
  *
  * Errors: those of kdsm_cond_init(). -EINVAL: value is above KDSM_SEM_MAX.
  */
@@ -261,15 +278,17 @@ int kdsm_sem_init(struct kdsm_sem *sem, struct kdsm_region *region, uint64_t off
 		  uint32_t home, uint32_t value, struct kdsm_lock *lock);
 
 /*
- * Decrement the value, after waiting until it is above 0. Threads pass in the order in which
- * they came.
+ * Wait until the value is above 0, and decrement it. Threads pass in the order in which
+ * they began to wait.
  *
  * kdsm_sem_wait()	waits without limit
  * kdsm_sem_try()	does not wait: -EAGAIN
  * kdsm_sem_timed()	waits for timeout at most: -ETIMEDOUT
  * A caught signal ends kdsm_sem_wait() and kdsm_sem_timed(): -EINTR.
  *
- * After an error the value is unchanged, except after those of kdsm_lock().
+ * After an error the value is unchanged, with two exceptions: after an error of kdsm_lock()
+ * it is decremented; and after an error of an operation on the region it may be one lower
+ * until the next waiter inherits the post, within some seconds.
  * -EAGAIN	KDSM_LINE_MOST threads wait already
  * -EPROTO	the bytes are not those of a semaphore
  * others	those of operations on the region, and of kdsm_lock()
@@ -283,13 +302,16 @@ int kdsm_sem_timed(struct kdsm_sem *sem, uint64_t timeout);
  *
  * -EOVERFLOW	the value is KDSM_SEM_MAX
  * -EPROTO	the bytes are not those of a semaphore
- * errors of kdsm_lock()	the value is unchanged
+ * errors of kdsm_lock()	the value is unchanged, and no thread is woken
  * errors of operations on the region	the value may be incremented; a thread that was not
  *		woken notices within some seconds
  */
 int kdsm_sem_post(struct kdsm_sem *sem);
 
-/* Store the value; below 0, the number of waiting threads (some may have given up). */
+/*
+ * Store the value in *value. If it is -n, n threads wait; some of them may have given up.
+ * -EPROTO: the bytes are not those of a semaphore; others: those of kdsm_faa().
+ */
 int kdsm_sem_value(struct kdsm_sem *sem, int32_t *value);
 
 #ifdef __cplusplus

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The reachable states of a model, found by all workers of all nodes (libkdsm-reach).
+ * Symbolic reachability (libkdsm-reach): the workers of all nodes compute the set of the
+ * reachable states of a model.
  *
  * One process on every node of the cluster opens the same model with the same options and
  * searches. Node 0 gets the result. On the local backend one process is the whole cluster.
- * kdsm_reach(3) has a program.
+ * Conventions are those of <kdsm/kdsm.h>. kdsm_reach(3) has an example program.
  */
 #ifndef KDSM_REACH_H
 #define KDSM_REACH_H
@@ -20,7 +21,7 @@
 extern "C" {
 #endif
 
-/* Workers of one node, at most */
+/* Largest number of workers of one node */
 #define KDSM_REACH_WORKERS	256
 
 /* An open model and its search */
@@ -31,9 +32,9 @@ struct kdsm_reach_message {
 	char text[512];
 };
 
-/* What a search tells between two levels; valid only during the call */
+/* Progress of a search between two levels; valid only during the call of progress() */
 struct kdsm_reach_progress {
-	unsigned int level;		/* levels that ended */
+	unsigned int level;		/* number of levels that have ended */
 	mpz_t states;			/* states found so far */
 	uint64_t table_used, table_size;	/* BDD nodes */
 	double seconds;			/* since the search began */
@@ -41,15 +42,15 @@ struct kdsm_reach_progress {
 };
 
 /*
- * Options of a search. Zero means the default where one is named. All nodes give the same
- * values, but for workers, save, checkpoint, interval, progress, warn and context. Strings
- * and arrays stay the caller's, unchanged until kdsm_reach_close().
+ * Options of a search. Zero means the default where a comment names one. All nodes give the
+ * same values, except for workers, save, checkpoint, interval, progress, warn and context. The
+ * caller owns strings and arrays, and does not change them before kdsm_reach_close().
  */
 struct kdsm_reach_options {
 	const char *path;		/* file of the model */
 	const char *job;		/* the processes of one search use the same name */
 	unsigned int workers;		/* threads of this node, 1 to KDSM_REACH_WORKERS */
-	uint64_t timeout;		/* ns without a sign of life of another node */
+	uint64_t timeout;		/* silence, in ns, after which another node is dead */
 	struct kdsm_bdd_attr bdd;	/* table and operation cache */
 	bool chaining;			/* add successors within a level; fewer levels */
 	bool saturation;		/* saturate instead of searching breadth first */
@@ -61,20 +62,20 @@ struct kdsm_reach_options {
 	unsigned int invariants;
 	const char *save;		/* NULL, or the file for the states found (node 0) */
 	/*
-	 * NULL, or the checkpoint file (node 0). If the file exists, the search goes on from
-	 * it. The search writes it at the end, and before the end every interval.
+	 * NULL, or the checkpoint file (node 0). If the file exists, the search continues from
+	 * it. The search writes the file after every interval, and at its end.
 	 */
 	const char *checkpoint;
 	uint64_t interval;		/* least time between two checkpoints, in ns */
-	uint64_t levels;		/* end after so many levels; 0: no limit */
+	uint64_t levels;		/* number of levels after which to end; 0: no limit */
 	/* Called on node 0 between levels, at most a few times a second; may be NULL */
 	void (*progress)(void *context, const struct kdsm_reach_progress *progress);
 	/* Called on node 0 when a step failed that the result does not need; may be NULL */
 	void (*warn)(void *context, const char *text);
-	void *context;			/* of the two calls */
+	void *context;			/* argument of progress and warn */
 };
 
-/* What kdsm_reach_open() has read; strings live until kdsm_reach_close() */
+/* The model that kdsm_reach_open() has read; its strings live until kdsm_reach_close() */
 struct kdsm_reach_model {
 	const char *name;		/* of the file, without directory and suffix */
 	const char *kind;		/* "Petri net", "and-inverter graph" or "BDDs" */
@@ -106,7 +107,7 @@ struct kdsm_reach_trace {
 	} *step;
 };
 
-/* The result, which node 0 gets; other nodes get counts and workers only */
+/* The result of a search. Node 0 gets all of it, other nodes get counts and workers only. */
 struct kdsm_reach_result {
 	char *model;
 	const char *kind;		/* as in struct kdsm_reach_model */
@@ -117,15 +118,15 @@ struct kdsm_reach_result {
 	uint64_t table_used, table_size;	/* BDD nodes */
 	bool complete;			/* false: options.levels ended the search */
 	double seconds;			/* of searching */
-	uint64_t from_level;		/* level of the checkpoint that it began with, or 0 */
+	uint64_t from_level;		/* level of the checkpoint that the search read, or 0 */
 	double before;			/* seconds of the searches up to that checkpoint */
 	bool unsaved;			/* options.save could not be written */
-	unsigned int workers, cluster_nodes;	/* threads of all nodes; nodes */
+	unsigned int workers, cluster_nodes;	/* threads of all nodes; number of nodes */
 	struct kdsm_counts remote;	/* remote operations of all nodes */
-	uint64_t tasks_least, tasks_most;	/* of a node */
+	uint64_t tasks_least, tasks_most;	/* tasks of the node with fewest, and with most */
 	/*
-	 * Bytes of the node that used most: the peak of its process and, on a cluster, its
-	 * part of table and cache
+	 * Memory of the node that used most, in bytes: the peak of its process and, on a
+	 * cluster, its part of table and cache
 	 */
 	uint64_t memory;
 	struct kdsm_bdd_counts counts;	/* of this node's workers */
@@ -138,10 +139,11 @@ struct kdsm_reach_result {
 };
 
 /*
- * Open: read the model and the properties, and reserve the memory of this node. kdsm stays
- * open until kdsm_reach_close(). options is copied, but for what its pointers point to.
+ * Read the model and the properties, and reserve the memory of this node. The caller keeps
+ * kdsm open until kdsm_reach_close(). The call copies *options, but not what its pointers
+ * point to. The caller closes *reach with kdsm_reach_close().
  *
- * Returns 0; or a negative errno, *reach being NULL, with the reason in *message. Errors are
+ * Returns 0; or a negative errno, with NULL in *reach and the reason in *message. Errors are
  * those of opening and reading files, -EINVAL (the file is not a model that this library
  * understands), -EBUSY (the job is running on this node), -ENOMEM, -ENOSPC (the table is too
  * small for the model), and those of kdsm_region_open().
@@ -150,29 +152,32 @@ int kdsm_reach_open(struct kdsm_reach **reach, struct kdsm *kdsm,
 		    const struct kdsm_reach_options *options,
 		    struct kdsm_reach_message *message);
 
-/* What was opened. */
+/* Describe the model that is open in *model, which the caller owns. */
 void kdsm_reach_model(const struct kdsm_reach *reach, struct kdsm_reach_model *model);
 
 /*
- * Search, once. Every node of the cluster calls this, within options.timeout of the others.
- * Fills in the result, which the caller has initialised with kdsm_reach_result_init().
+ * Search. Every node of the cluster calls this function once, within options.timeout of the
+ * others. The call fills *result, which the caller has initialised with
+ * kdsm_reach_result_init() and frees with kdsm_reach_result_free().
  *
  * Returns 0; or a negative errno, with the reason in *message: -ENOSPC (the table is too
  * small), -EDOM (the Petri net is not 1-safe), -ETIMEDOUT or -EHOSTDOWN (another node did not
- * come or is gone), -ECANCELED (another node gave up), -EPROTO (the nodes have different
- * models or options), -EALREADY (it has searched before), -ENOMEM, -EIO.
+ * call this function in time, or died), -ECANCELED (another node gave up), -EPROTO (the nodes
+ * have different models or options), -EALREADY (*reach has been searched before), -ENOMEM,
+ * -EIO.
  */
 int kdsm_reach_search(struct kdsm_reach *reach, struct kdsm_reach_result *result,
 		      struct kdsm_reach_message *message);
 
 /*
- * Close. A node that closes without having searched makes the others fail with -ECANCELED.
- * NULL does nothing. Results stay valid.
+ * Close the model. If this node has not searched, the searches of the other nodes fail with
+ * -ECANCELED. NULL is ignored. Results stay valid.
  */
 void kdsm_reach_close(struct kdsm_reach *reach);
 
+/* Initialise *result, which the caller owns, before kdsm_reach_search(). */
 void kdsm_reach_result_init(struct kdsm_reach_result *result);
-/* Free what the result points to, after kdsm_reach_result_init(). */
+/* Free the memory that *result points to, but not *result. */
 void kdsm_reach_result_free(struct kdsm_reach_result *result);
 
 #ifdef __cplusplus

@@ -4,18 +4,18 @@
  * (Oortwijn, van Dijk, van de Pol, "Distributed Binary Decision Diagrams for Symbolic
  * Reachability", SPIN 2017, section 3).
  *
- * "Node" means a node of the table here, such as a node of a decision diagram; a machine
- * is a node of the cluster.
+ * In this header a "node" is a node of the table, such as a node of a decision diagram; a
+ * machine is a "cluster node".
  *
- * Every part of the region holds two arrays: the index, 8 bytes an entry, which all nodes
- * of the cluster change by compare-and-swap, and the data, 16 bytes a node, in blocks that
- * one worker each fills. A node is identified by its number, 40 bits: its part times the
- * slots of a part plus its slot. No node has number 0. A node in the table does not change
- * and does not move. Only kdsm_bdd_collect() of <kdsm/bdd.h> removes nodes.
+ * Every part of the region holds two arrays: the index, 8 bytes an entry, which all cluster
+ * nodes change by compare-and-swap, and the data, 16 bytes a node, in blocks. One worker
+ * fills each block. A number of 40 bits identifies a node: its part times the slots of a
+ * part, plus its slot. No node has number 0. A node in the table does not change and does
+ * not move. Only kdsm_bdd_collect() of <kdsm/bdd.h> removes nodes.
  *
  * Conventions are those of <kdsm/kdsm.h>. Any number of threads may use a table, each with
  * a worker of its own. All processes of a job open a table with the same region, offset
- * and attributes.
+ * and attributes, except cache_nodes and find.
  */
 #ifndef KDSM_TABLE_H
 #define KDSM_TABLE_H
@@ -32,8 +32,8 @@ extern "C" {
 #define KDSM_ENTRY_BYTES	8	/* size of an index entry */
 
 /*
- * The content of a node, which the user defines; not all zero. Bits 61 and 62 of a belong
- * to the table: they are zero in what the user passes and gets.
+ * The content of a node, which the user defines. Not all bits are zero. Bits 61 and 62 of a
+ * belong to the table: they are zero in every node that the user passes or gets.
  */
 struct kdsm_node {
 	uint64_t a, b;
@@ -46,7 +46,7 @@ struct kdsm_table_worker;
 
 /* How to find or put a node whose index entry is in the part of another cluster node. */
 enum kdsm_table_find {
-	KDSM_TABLE_AUTO,	/* the faster of the two, measured again and again */
+	KDSM_TABLE_AUTO,	/* the faster of the two, as each worker keeps measuring it */
 	KDSM_TABLE_ONE_SIDED,	/* gets of index ranges and of nodes, compare-and-swap */
 	KDSM_TABLE_MESSAGE,	/* one message to the kernel there; not in domain HCA */
 };
@@ -54,32 +54,39 @@ enum kdsm_table_find {
 struct kdsm_table_attr {
 	/*
 	 * Slots for nodes in all parts together, 1 to 2^39, rounded up to blocks. The index
-	 * has fewer entries than there are slots, because the header takes their place: 0.05 %
-	 * fewer in large parts, up to 6 % in small ones. Number 0 takes one slot.
+	 * has fewer entries than there are slots, because the header takes the place of some
+	 * entries: 0.05 % fewer in large parts, up to 6 % in small ones. Number 0 takes one
+	 * slot.
 	 */
 	uint64_t nodes;
-	uint64_t cache_nodes;	/* cached remote nodes of this process; 0: an eighth of nodes */
-	uint64_t first_nodes;	/* of nodes, in use until the table grows; 0: all */
+	/*
+	 * Nodes of other parts that this process caches, 32 bytes each, rounded up to a power
+	 * of two, at least 1024; 0: an eighth of nodes.
+	 */
+	uint64_t cache_nodes;
+	uint64_t first_nodes;	/* slots in use until the table grows, <= nodes; 0: nodes */
 	uint32_t find;		/* enum kdsm_table_find; processes may differ */
 };
 
 /*
- * Bytes that a table needs of every part of a region of cluster_nodes nodes: 24 a slot, and
- * more for the header if a part has fewer than 1024 slots.
+ * Return the number of bytes that a table needs of every part of a region of cluster_nodes
+ * (1 or more) cluster nodes: 24 a slot, and more for the header if a part is small.
  */
 uint64_t kdsm_table_part_bytes(const struct kdsm_table_attr *attr,
 			       unsigned int cluster_nodes);
 
 /*
- * The largest attr.nodes for which all parts together need at most bytes, counting 24 bytes
- * a node; at least 16 for each part. 0 if bytes is 0.
+ * Return the largest attr.nodes for which all parts together need at most this number of
+ * bytes, at 24 bytes a node; at least 16 for each part. 0 if bytes is 0. cluster_nodes is 1
+ * or more.
  */
 uint64_t kdsm_table_nodes_for(uint64_t bytes, unsigned int cluster_nodes);
 
 /*
- * Open the table at offset, a multiple of 64, of every part of region. The bytes there are
- * zero when the first process opens it. The caller keeps the region open for writing as
- * long as the table, and closes *table with kdsm_table_close().
+ * Open the table at offset, a multiple of 64, of every part of region. The
+ * kdsm_table_part_bytes() bytes there are zero when the first process opens the table. The
+ * caller keeps the region open for writing as long as the table, and closes *table with
+ * kdsm_table_close(). On failure *table is not stored.
  *
  * -EINVAL	offset or a field of attr is out of range
  * -ERANGE	the table is not inside the part, or the region is coherent
@@ -93,7 +100,10 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 /* Close the table, after all its workers are freed. NULL is ignored. */
 void kdsm_table_close(struct kdsm_table *table);
 
-/* Create a worker, which one thread at a time uses. -ENOMEM: there is no memory. */
+/*
+ * Create a worker. One thread at a time uses it; the caller frees it with
+ * kdsm_table_worker_free(). -ENOMEM: this process has no memory.
+ */
 int kdsm_table_worker_new(struct kdsm_table *table,
 			  struct kdsm_table_worker **worker);
 /* Free a worker. NULL is ignored. */
@@ -103,9 +113,10 @@ void kdsm_table_worker_free(struct kdsm_table_worker *worker);
  * Find a node, or put it, and store its number in *number. Returns 0 if it was in the table,
  * 1 if this call put it.
  *
- * -ENOSPC	the table is full. Slots in blocks that other workers have begun are not
- *		available: for each worker fewer than 16, or than 1/64 of a part if that is
- *		more, and at most 1,023
+ * -ENOSPC	the table is full: no slot is free, or no index entry on the node's walk.
+ *		The free slots of a block belong to the worker that fills the block, so up
+ *		to 15 for each other worker, or 1/64 of a part if that is more (1,023 at
+ *		most), are not available
  * -EINVAL	*node is all zero, or has bits that belong to the table
  * -EIO		the memory of the table holds values that no worker stores; or as kdsm_get()
  * others	those of kdsm_vector()
@@ -114,9 +125,10 @@ int kdsm_table_find_or_put(struct kdsm_table_worker *worker,
 			   const struct kdsm_node *node, uint64_t *number);
 
 /*
- * The same, with the index entry in part home: a function of the node's content, the same
- * in every process. So a cluster node can keep entries that it often looks up in its own
- * part. home below 0: kdsm_table_find_or_put(). -EINVAL: there is no part home.
+ * As kdsm_table_find_or_put(), with the index entry in part home. The caller computes home
+ * from the node's content alone, by the same function in every process. So a cluster node can
+ * keep entries that it often looks up in its own part. If home is below 0, the table chooses
+ * it. -EINVAL: there is no part home.
  */
 int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker,
 			      const struct kdsm_node *node, int home,
@@ -125,7 +137,8 @@ int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker,
 /*
  * Read a node by its number, which a find-or-put gave.
  *
- * -EIO	number is not that of a node; or as kdsm_get()
+ * -EIO		number is not that of a node (checked only for numbers of other parts); or
+ *		as kdsm_get()
  * others	those of kdsm_get()
  */
 int kdsm_table_read(struct kdsm_table_worker *worker, uint64_t number,
@@ -142,7 +155,7 @@ int kdsm_table_prefetch(struct kdsm_table_worker *worker,
 /* The part that holds the node of that number. */
 unsigned int kdsm_table_part(const struct kdsm_table *table, uint64_t number);
 
-/* Counts of a worker; operations count if they went to another cluster node. */
+/* Counts of a worker. Operations on this cluster node's part are not counted. */
 struct kdsm_table_counts {
 	uint64_t found;		/* find-or-puts that found the node */
 	uint64_t put;		/* find-or-puts that put it */
@@ -151,7 +164,7 @@ struct kdsm_table_counts {
 	uint64_t cas;		/* compare-and-swaps of index entries */
 	uint64_t other;		/* operations for blocks and nodes in other parts */
 	uint64_t torn;		/* index entries read again because they were torn */
-	uint64_t false_match;	/* equal fragments of hashes of different nodes */
+	uint64_t false_match;	/* entries with the hash fragment of another node */
 	uint64_t find;		/* find-or-puts by message */
 };
 
@@ -160,13 +173,13 @@ void kdsm_table_counts(const struct kdsm_table_worker *worker,
 		       struct kdsm_table_counts *counts);
 
 /*
- * Store the number of nodes in all parts, and the most that the table holds: the slots or
- * the index entries, whichever are fewer. *used lacks what workers put since they last took
- * a block; kdsm_table_flush() adds a worker's share, and so does freeing the worker. Errors:
- * those of kdsm_get().
+ * Store the number of nodes in all parts in *used, and the most that the table in use can
+ * hold in *size: its slots or its index entries, whichever are fewer. *used lacks the nodes
+ * that workers have put since they last took a block; kdsm_table_flush() adds those of a
+ * worker, and so does freeing the worker. Errors: those of kdsm_get().
  */
 int kdsm_table_usage(struct kdsm_table *table, uint64_t *used, uint64_t *size);
-/* Bring kdsm_table_usage() up to date with this worker. */
+/* Add the nodes that this worker has put to what kdsm_table_usage() returns. */
 void kdsm_table_flush(struct kdsm_table_worker *worker);
 
 #ifdef __cplusplus

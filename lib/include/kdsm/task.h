@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tasks: functions that the workers of a job, threads on all nodes, may run for each
+ * Tasks: functions that the workers of a job, which are threads on all nodes, run for each
  * other.
  *
  *	KDSM_TASK(uint64_t, fib, unsigned int, n)
@@ -17,16 +17,16 @@
  *
  *	ret = KDSM_RUN(tasks, &result, fib, 40);
  *
- * A spawned task is run by the worker that syncs it, or by an idle worker that steals it
- * first. Every spawn has one sync in the same call of the same task; the last spawned is
- * synced first.
+ * The worker that syncs a spawned task runs the task, unless an idle worker has stolen and
+ * run it. Every spawn has one sync in the same call of the same task; a task syncs the last
+ * spawned task first.
  *
  * A task may run on any node, so its arguments and its result are passed by value. A
  * pointer among them must point into a coherent region, unless all workers are in one
  * process.
  *
- * Conventions are those of <kdsm/kdsm.h>. Other names that begin with kdsm_ or KDSM_ in
- * this header belong to the macros.
+ * Conventions are those of <kdsm/kdsm.h>. Names in this header that begin with kdsm_ or
+ * KDSM_ and have no description belong to the macros.
  */
 #ifndef KDSM_TASK_H
 #define KDSM_TASK_H
@@ -45,18 +45,20 @@ struct kdsm_tasks;
 /* Number of tasks that a thief takes from a victim. */
 enum kdsm_steal {
 	KDSM_STEAL_ONE,		/* the oldest task */
-	KDSM_STEAL_HALF,	/* the older half; at most 5 from another node */
+	KDSM_STEAL_HALF,	/* the older half of the public tasks; from another node <= 5 */
 };
 
 struct kdsm_tasks_attr {
 	/* Of this process */
-	uint32_t workers;	/* threads; 0: as many as CPUs that the process may use */
+	uint32_t workers;	/* threads; 0: one for each CPU that the process may use */
 	uint32_t steal;		/* enum kdsm_steal */
 	uint64_t stack;		/* of each worker, in bytes; 0: 16 MiB */
 	/*
-	 * If not NULL, a worker calls start with argument before its first task; *context is
-	 * then KDSM_CONTEXT() in all its tasks. start returns 0 or a negative errno, which
-	 * fails the call that starts the worker. A worker that ends calls stop.
+	 * Unless start is NULL, the call that starts a worker calls start with argument before
+	 * the worker's thread begins. KDSM_CONTEXT() is *context in all tasks of this worker.
+	 * start returns 0, or a negative errno, with which the call that starts the worker
+	 * fails. Unless stop is NULL, the call that stops a worker calls stop with the context
+	 * after the worker's thread has ended. So neither runs in the worker's thread.
 	 */
 	int (*start)(void *argument, void **context);
 	void (*stop)(void *context);
@@ -64,10 +66,12 @@ struct kdsm_tasks_attr {
 	/* Of the job: the same in every process on every node */
 	uint32_t node_workers;	/* most workers of a node, 1 to 1000; 0: 64 */
 	uint32_t deque;		/* tasks that a worker's deque holds, 2 to 2^24; 0: 8192 */
-	uint64_t timeout;	/* of silence, in ns, after which a process is dead; 0: 5 s */
+	uint64_t timeout;	/* silence, in ns, after which a process is dead; 0: 5 s */
 };
 
-/* Bytes of every part that a job needs. attr NULL stands for all zero. */
+/*
+ * Return the number of bytes that a job needs of every part. attr NULL stands for all zero.
+ */
 uint64_t kdsm_tasks_bytes(const struct kdsm_tasks_attr *attr);
 
 /*
@@ -75,10 +79,11 @@ uint64_t kdsm_tasks_bytes(const struct kdsm_tasks_attr *attr);
  * start this process's workers. The kdsm_tasks_bytes() bytes there are zero at first. The
  * workers run tasks of all processes of the job until kdsm_tasks_close(). Up to 64
  * processes of a node may join, at any time. attr NULL stands for all zero. The caller
- * closes *tasks, and keeps the region open until then; on failure *tasks is NULL.
+ * closes *tasks with kdsm_tasks_close(), and keeps the region open for writing until then;
+ * on failure *tasks is NULL.
  *
- * -EPROTO	the job has another node_workers, deque, timeout, or program
- * -EUSERS	the node has node_workers workers or 64 processes
+ * -EPROTO	the job has another node_workers, deque or timeout, or runs another program
+ * -EUSERS	the job has node_workers workers, or 64 processes, on this node already
  * -EINVAL	offset or a field of attr is out of range
  * -ERANGE	the bytes are not inside the part
  * -EOPNOTSUPP	the region is coherent
@@ -90,26 +95,28 @@ int kdsm_tasks_open(struct kdsm_region *region, uint64_t offset,
 		    const struct kdsm_tasks_attr *attr, struct kdsm_tasks **tasks);
 
 /*
- * Leave the job, after this process's workers have finished their tasks. No other thread
- * may be in a call with tasks. The bytes of the region are not zeroed. NULL is ignored.
+ * Leave the job. The call waits until this process's workers have finished their tasks. No
+ * other thread may be in a call with tasks. The bytes of the region are not zeroed. NULL is
+ * ignored.
  */
 void kdsm_tasks_close(struct kdsm_tasks *tasks);
 
 /*
- * Start or stop workers until this process has this many. With 0, its KDSM_RUN() waits until
- * there is a worker again. One thread at a time may call it.
+ * Start or stop workers until this process has this many. With 0, a KDSM_RUN() of this
+ * process waits until the process has a worker again. One thread at a time may call this
+ * function. After an error the workers that the call has started stay.
  *
- * -EUSERS	the node has node_workers workers
+ * -EUSERS	the job would have more than node_workers workers on this node
  * -EAGAIN, -ENOMEM	a thread could not be created
  * others	what start returned
  */
 int kdsm_tasks_set_workers(struct kdsm_tasks *tasks, uint32_t workers);
 
 /*
- * Run task f with the given arguments, wait for it, and store its result in *result (NULL
- * for a task without one). Threads that are not workers of the job call it; several, of
- * any processes, may do so at the same time. 0, or a negative errno, after which the
- * result is undefined:
+ * KDSM_RUN(tasks, result, f, ...): run task f with the given arguments, wait for f, and store
+ * its result in *result (NULL for a task without a result). The calling thread is not a
+ * worker of the job. Several threads, of any processes, may run tasks at the same time. The
+ * value is 0, or a negative errno, after which the result is undefined:
  *
  * -EOWNERDEAD	a process of the job died or was silent for too long
  * -EDEADLK	the caller is a task of the job
@@ -117,23 +124,27 @@ int kdsm_tasks_set_workers(struct kdsm_tasks *tasks, uint32_t workers);
  * -ENOMEM	this process has no memory
  * others	those of an operation on the region
  *
- * A failed job stays failed in all its processes. Its tasks are abandoned: their next
- * spawn, sync or poll does not return.
+ * A failed job stays failed in all its processes. The workers abandon their tasks: the next
+ * spawn, sync or poll of a task does not return, and locks and memory that the task holds
+ * stay held.
  */
 #define KDSM_RUN(tasks, result, ...) KDSM_TASK_NAMED(root, __VA_ARGS__, tasks, result)
 
-/* Wait until a process calls kdsm_tasks_end(). Errors: those of KDSM_RUN(). */
+/* Wait until a process has called kdsm_tasks_end(). Errors: those of KDSM_RUN(). */
 int kdsm_tasks_serve(struct kdsm_tasks *tasks);
-/* Let kdsm_tasks_serve() return on all nodes; one put a node. Errors: those of kdsm_put(). */
+/*
+ * Let kdsm_tasks_serve() return on all nodes, now and later. Costs one put for each other
+ * node. Errors: those of kdsm_put().
+ */
 int kdsm_tasks_end(struct kdsm_tasks *tasks);
 
-/* After a failure the node of the process that failed, otherwise this node. */
+/* After a failure return the node that caused it, as far as known; otherwise this node. */
 unsigned int kdsm_tasks_culprit(const struct kdsm_tasks *tasks);
 
 /* Counts of this process's workers since it joined */
 struct kdsm_tasks_counts {
 	uint64_t stolen;	/* tasks stolen from workers of this node */
-	uint64_t leaps;		/* of stolen: from the thief of an awaited task */
+	uint64_t leaps;		/* thefts, within stolen, from the thief of an awaited task */
 	uint64_t failed;	/* attempts on this node that found nothing */
 	uint64_t requests;	/* remote operations that ask another node for tasks */
 	uint64_t refused;	/* of requests: no worker was busy there */
@@ -143,8 +154,8 @@ struct kdsm_tasks_counts {
 	uint64_t pokes;		/* puts that wake other nodes */
 	uint64_t hungry;	/* puts that ask another node to wake this one */
 	uint64_t sleeps;	/* times that a worker without a task slept */
-	uint64_t wakes;		/* sleeping workers of this node woken */
-	uint64_t full;		/* spawns that ran at once, because the deque was full */
+	uint64_t wakes;		/* times that a worker woke another one of this node */
+	uint64_t full;		/* spawns that ran the task at once: the deque was full */
 };
 
 /* Store the counts in *counts. */
@@ -153,26 +164,26 @@ void kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *count
 /* ---- tasks ---- */
 
 /*
- * KDSM_TASK(RESULT, NAME, TYPE, ARGUMENT, ...) begins the definition of a task with up to
- * 8 arguments; its body follows in braces. KDSM_VOID_TASK(NAME, TYPE, ARGUMENT, ...) does
- * so for a task without a result. All arguments together, and the result, have at most
- * KDSM_TASK_BYTES (80) bytes. "TYPE ARGUMENT" must be a declaration. Names of tasks have
+ * KDSM_TASK(RESULT, NAME, TYPE, ARGUMENT, ...) begins the definition of a task with 0 to 8
+ * arguments; its body follows in braces. KDSM_VOID_TASK(NAME, TYPE, ARGUMENT, ...) does
+ * so for a task without a result. All arguments together have at most KDSM_TASK_BYTES (80)
+ * bytes, and so has the result. "TYPE ARGUMENT" must be a declaration. Names of tasks have
  * external linkage.
  *
- * A task that is used before its definition is declared by KDSM_TASK_DECLARE() or
- * KDSM_VOID_TASK_DECLARE() with the same arguments, and defined by KDSM_TASK_DEFINE() or
- * KDSM_VOID_TASK_DEFINE().
+ * To use a task before its definition, or in another file, declare it by
+ * KDSM_TASK_DECLARE() or KDSM_VOID_TASK_DECLARE() with the same arguments, and define it by
+ * KDSM_TASK_DEFINE() or KDSM_VOID_TASK_DEFINE().
  *
  * In the body of a task:
- *   KDSM_SPAWN(NAME, ...)  create a task, which must be synced;
- *   KDSM_SYNC(NAME)        wait for the last spawned task that is not synced, which must
- *                          have that name, and return its result;
- *   KDSM_DROP()            instead of KDSM_SYNC(): forget that task; if it was stolen, wait
- *                          for it;
+ *   KDSM_SPAWN(NAME, ...)  create a task, which this task syncs or drops later;
+ *   KDSM_SYNC(NAME)        run the last spawned task that is not synced, or wait for its
+ *                          thief, and return its result; the task must have that name;
+ *   KDSM_DROP()            instead of KDSM_SYNC(): forget that task without running it; if
+ *                          a worker has stolen it, wait for this worker;
  *   KDSM_CALL(NAME, ...)   call a task as a function;
  *   KDSM_POLL()            let other workers steal; for a task that does none of the above
  *                          for milliseconds;
- *   KDSM_WORKER()          number of the worker on its node, from 0;
+ *   KDSM_WORKER()          number of the worker among those of its node, from 0;
  *   KDSM_CONTEXT()         context of the worker, see struct kdsm_tasks_attr.
  */
 #define KDSM_TASK(...) \
@@ -229,8 +240,8 @@ int kdsm_tasks_run(struct kdsm_tasks *tasks, const struct kdsm_task_type *type,
 		   const void *arguments, void *result);
 
 /*
- * Arguments and results are copied as bytes, which C++ allows for some types only. A task
- * without arguments has a struct without fields, which only C++ knows.
+ * Arguments and results are copied as bytes, which C++ allows for trivially copyable types
+ * only. A task without arguments has a struct without fields, which C++ has but C11 has not.
  */
 #ifdef __cplusplus
 #define KDSM_TASK_NO_FIELD
@@ -271,8 +282,8 @@ KDSM_TASK_INLINE void kdsm_task_poll(struct kdsm_worker *worker, struct kdsm_tas
 }
 
 /*
- * Take back the last spawned task. NULL: it was not stolen, and the caller calls the task
- * at *head. Otherwise the task that holds the result.
+ * Take back the last spawned task. Return NULL if the task was not stolen: the caller then
+ * calls the task at *head. Otherwise return the task that holds the result.
  */
 KDSM_TASK_INLINE struct kdsm_task *kdsm_task_pop(struct kdsm_worker *worker,
 						 struct kdsm_task **head)
@@ -295,14 +306,17 @@ KDSM_TASK_INLINE struct kdsm_task *kdsm_task_pop(struct kdsm_worker *worker,
 			 odd, 1, odd, 0, odd)
 #define KDSM_TASK_PAIRS_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, pairs, ...) pairs
 
-/* What a task may have no arguments for comes last: C11 has no variadic macro without any. */
+/*
+ * The arguments that every task has come after those of the task itself. A task may have none
+ * of its own, and a variadic macro of C11 needs at least one argument.
+ */
 #define KDSM_TASK_NAMED(what, ...)	KDSM_TASK_NAMED_(what, __VA_ARGS__)
 #define KDSM_TASK_NAMED_(what, f, ...)	f##_kdsm_##what(__VA_ARGS__)
 
 #define KDSM_TASK_CAT(a, b)	KDSM_TASK_CAT_(a, b)
 #define KDSM_TASK_CAT_(a, b)	a##b
 #define KDSM_TASK_EACH(what, n, ...)	KDSM_TASK_CAT(KDSM_TASK_EACH_, n)(what, __VA_ARGS__)
-/* A comma follows the last name, as C11 has no variadic macro without any argument. */
+/* The caller adds a comma after the last name, because C11 needs a variadic argument here. */
 #define KDSM_TASK_EACH_0(what, ...)
 #define KDSM_TASK_EACH_1(what, type, name, ...) what(type, name)
 #define KDSM_TASK_EACH_2(what, type, name, ...) \
@@ -436,7 +450,10 @@ KDSM_TASK_INLINE struct kdsm_task *kdsm_task_pop(struct kdsm_worker *worker,
 	KDSM_TASK_TYPE(name, 0) \
 	KDSM_TASK_BODY(n, void, name, __VA_ARGS__)
 
-/* Types are registered in link order, so all processes of a program number them alike. */
+/*
+ * Constructors register the types in link order, so all processes of a program give a type
+ * the same number.
+ */
 #define KDSM_TASK_TYPE(task, size) \
 	struct kdsm_task_type task##_kdsm_type = { \
 		task##_kdsm_run, #task, sizeof(struct task##_kdsm_arguments), size, 0 \
