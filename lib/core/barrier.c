@@ -5,8 +5,8 @@
  *
  * The nodes form a binomial tree with node 0 at the root. In generation g (from 1) a node
  * waits until all its children have arrived, notifies its parent, waits until its parent
- * has passed, and notifies its children: one notifying put up and one down for each node
- * but the root.
+ * has passed, and notifies its children. So each node but the root costs one notifying put
+ * up and one down.
  *
  * A barrier outlives connections. Each word has one writer, whose values grow. The writer
  * may repeat a put that failed, because the writer stores the next value only after the
@@ -87,7 +87,10 @@ static int ask(const struct turn *turn, unsigned int from, uint64_t stage, uint6
 	return theirs & FAILED ? -EHOSTDOWN : 1;
 }
 
-/* Wait until node from has reached a stage, which it puts into a word of this node's part. */
+/*
+ * Wait until node from has reached a stage. The node puts the stage into a word of this
+ * node's part.
+ */
 static int await(const struct turn *turn, uint64_t word, unsigned int from, uint64_t stage)
 {
 	uint64_t silent = 0, left;
@@ -113,7 +116,7 @@ static struct kdsm_op tell(const struct turn *turn, unsigned int to, uint64_t wo
 	return op;
 }
 
-/* Wait until this node has passed. */
+/* Take part in the round until this node has passed, or return a negative errno. */
 static int pass(const struct turn *turn)
 {
 	uint64_t arrived = ARRIVED(turn->generation), passed = PASSED(turn->generation);

@@ -32,6 +32,7 @@ static inline unsigned int kdsm_tree_parent(unsigned int rank)
 	return rank & (rank - 1);
 }
 
+/* Which child of its parent a node is: the k of kdsm_tree_child(). rank must not be 0. */
 static inline unsigned int kdsm_tree_order(unsigned int rank)
 {
 	return __builtin_ctz(rank);

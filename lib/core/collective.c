@@ -11,7 +11,7 @@
 #include "binomial.h"
 #include "core/core.h"
 
-/* A message. word is complete once seq equals the step for which the receiver waits. */
+/* A message. All of word has arrived once seq equals the step that the receiver awaits. */
 struct line {
 	uint64_t word[KD_GANG_WORDS];
 	uint64_t seq;
@@ -24,13 +24,13 @@ struct area {
 
 	_Alignas(64) uint64_t beat;	/* heartbeat: grows while the process lives */
 	uint64_t claim;			/* not 0: a process of this node has joined */
-	uint64_t abort;			/* not 0: ABORT, node, errno */
+	uint64_t abort;			/* not 0: ABORT, node << 16, errno of the aborting member */
 };
 
 _Static_assert(sizeof(struct area) <= KD_GANG_BYTES, "the area outgrew its place");
 
 #define ABORT		(UINT64_C(0xdead) << 48)
-/* heartbeat period and interval of liveness checks, in ns */
+/* Heartbeat period, and interval between liveness checks, in ns */
 #define SLICE		250000000
 
 static struct area *own(const struct kd_gang *gang)
@@ -123,7 +123,10 @@ int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit)
 	unsigned int node = word >> 16 & 0xffff;
 	int error = word & 0xffff;
 
-	/* A word that has arrived only in part is no abort yet; the rest follows shortly. */
+	/*
+	 * A put may become visible in parts. Without all bits of ABORT the rest follows
+	 * shortly. With them but without the low bytes the error is -EPROTO.
+	 */
 	if ((word & ABORT) != ABORT)
 		return 0;
 	if (culprit)
@@ -134,10 +137,11 @@ int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit)
 /* Tracks the heartbeat of the node for which this node waits. */
 struct watch {
 	unsigned int node;
-	uint64_t beat, since;
+	uint64_t beat, since;	/* the newest beat, and when it was first seen, in ns */
 	uint64_t silent;	/* when gets began to fail, in ns, or 0 */
 };
 
+/* Check for an abort and for the death of the watched node. Returns 0 if neither is found. */
 static int look_around(struct kd_gang *gang, struct watch *watch)
 {
 	uint64_t now = kdsm_now(), b;
@@ -170,7 +174,7 @@ static int receive(struct kd_gang *gang, struct line *line, uint64_t place,
 	unsigned int i;
 	int r;
 
-	/* Acquire: node from put the words before seq, in the same submission. */
+	/* Acquire: node from puts the words before seq, in one submission. See send(). */
 	while ((seen = __atomic_load_n(&line->seq, __ATOMIC_ACQUIRE)) != seq) {
 		r = kdsm_wait(gang->region, place + offsetof(struct line, seq), seen, SLICE);
 		if (r < 0 && r != -ETIMEDOUT && r != -EINTR)
@@ -258,7 +262,7 @@ int kd_gang_scatter(struct kd_gang *gang, uint64_t *words)
 		if (r < 0)
 			return r;
 	}
-	for (k = KDSM_TREE_CHILDREN; k--; ) {	/* the largest subtree first */
+	for (k = KDSM_TREE_CHILDREN; k--; ) {	/* the largest subtree first: it takes longest */
 		if (!kdsm_tree_has_child(rank(gang), k, gang->nodes))
 			continue;
 		r = send(gang, node_at(gang, kdsm_tree_child(rank(gang), k)), PLACE(gang, down),

@@ -27,23 +27,23 @@
  * operation.c. Every function returns 0 or a negative errno.
  */
 struct kdsm_backend {
-	/*
-	 * Release the resources that opening the backend acquired; the caller frees kdsm
-	 * itself.
-	 */
+	/* Release what opening the backend acquired. The caller frees *kdsm itself. */
 	void (*close)(struct kdsm *kdsm);
 	/* As KDSM_IOC_LOCATION. The caller has checked that node exists. */
 	int (*location)(const struct kdsm *kdsm, unsigned int node,
 			char location[KDSM_LOCATION_SIZE]);
 	/*
 	 * Find or create a region as KDSM_IOC_REGION_OPEN does, fill the (out) fields of
-	 * arg, and set fd (and memory) of region. Caller of bind, unbind and destroy holds
-	 * kdsm->lock.
+	 * arg, and set fd, writable, and address or memory of region. The caller of bind,
+	 * unbind, map and destroy holds kdsm->lock.
 	 */
 	int (*bind)(struct kdsm *kdsm, struct kdsm_region_open *arg,
 		    struct kdsm_region *region);
 	void (*unbind)(struct kdsm_region *region);
-	/* Map a bound region: set base, length and, for a partitioned region, part. */
+	/*
+	 * Map a bound region: set base, length and, for a partitioned region, part. If this
+	 * function fails, the caller calls unbind.
+	 */
 	int (*map)(struct kdsm_region *region);
 	int (*destroy)(struct kdsm *kdsm, const char *name);
 	/*
@@ -57,7 +57,7 @@ struct kdsm_backend {
 			uint64_t timeout);
 	/*
 	 * Sleep and wake as KDSM_IOC_WAIT and KDSM_IOC_WAKE do. The caller has checked
-	 * offset.
+	 * offset. wait returns -EINTR if a signal was caught.
 	 */
 	int (*wait)(struct kdsm_region *region, uint64_t offset, uint64_t value,
 		    uint64_t timeout);
@@ -73,10 +73,12 @@ struct kdsm_backend {
 };
 
 /*
- * Locks of a region that is open for writing. Each function corresponds to the ioctl of the
- * same name and finds, creates, waits for or releases a lock. The caller performs by itself
- * the transitions that the lock word allows without a call. Lock numbers in arg are below
- * KDSM_MAX_LOCKS.
+ * Locks of a region that is open for writing. Except for map, each function does what one
+ * ioctl of <linux/kdsm.h> does: KDSM_IOC_LOCK_OPEN, _THREAD, KDSM_IOC_LOCK (take),
+ * KDSM_IOC_UNLOCK (give), KDSM_IOC_LOCK_CONSISTENT, _SET and _INFO. The caller performs by
+ * itself the transitions that the lock word allows without a call. Lock numbers in arg are
+ * below KDSM_MAX_LOCKS; only open checks the number. take returns -EINTR if a signal was
+ * caught; the caller decides whether to repeat the call.
  */
 struct kdsm_lock_backend {
 	/* Set lock_words, once for each region; unbind undoes it. Caller holds kdsm->lock. */
@@ -113,7 +115,7 @@ struct kdsm {
 	unsigned int node, nodes;
 	enum kdsm_domain domain;
 	char cluster[KDSM_NAME_SIZE];
-	bool may_spin;			/* the process may run on more than one CPU */
+	bool may_spin;			/* the process can run on more than one CPU */
 
 	/* Protects the lists below and the reference counts of their elements. */
 	pthread_mutex_t lock;
@@ -126,8 +128,8 @@ struct kdsm {
 };
 
 /*
- * The limit of the next spin, in ns. Threads update the limit concurrently with relaxed
- * accesses.
+ * The limit of the next spin, in ns; initially 0. Threads update the limit concurrently with
+ * relaxed accesses.
  */
 struct kdsm_spin {
 	uint32_t most;
@@ -186,11 +188,11 @@ static inline uint64_t kdsm_now(void)
 }
 
 /**
- * kdsm_left() - what is left of a timeout
- * @begin: kdsm_now() when the timeout began
+ * kdsm_left() - get the rest of a timeout
+ * @begin: kdsm_now() when the timeout began; not used if @timeout is 0 or KDSM_FOREVER
  * @timeout: in ns, or KDSM_FOREVER
  *
- * Return: the rest in ns, at least 0. 0 and KDSM_FOREVER are returned unchanged.
+ * Return: the rest in ns, 0 if the timeout has passed, or KDSM_FOREVER for KDSM_FOREVER.
  */
 uint64_t kdsm_left(uint64_t begin, uint64_t timeout) KDSM_PRIVATE;
 
@@ -224,18 +226,19 @@ int kdsm_await(struct kdsm_region *region, uint64_t offset, uint64_t value,
 
 /* ---- retry.c ---- */
 
-/* A node that fails operations for this long is given up, in ns; tests lower the limit. */
+/* Retries on a node that has failed operations for this long end, in ns; tests lower it. */
 extern uint64_t kdsm_patience KDSM_PRIVATE;
 
 /**
  * kdsm_vector_retry() - repeat operations until all have succeeded
  * @region: a partitioned region
- * @ops: operations that may take effect twice, as the head of retry.c requires
+ * @ops: operations that may take effect twice, as the head of retry.c requires; reordered
  * @count: number of @ops
  * @timeout: no attempt begins after this time, in ns; an attempt in flight is not cut short
  *
- * Return: 0, or a negative errno: -EHOSTDOWN for a node that stayed unreachable for
- * kdsm_patience. After an error, @ops begins with an operation that failed.
+ * Return: 0; -EHOSTDOWN if operations failed for kdsm_patience; -ETIMEDOUT; or the status of
+ * an operation that a retry cannot mend. After an error @ops begins with an operation that
+ * failed.
  */
 int kdsm_vector_retry(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count,
 		      uint64_t timeout) KDSM_PRIVATE;
@@ -244,14 +247,15 @@ int kdsm_vector_retry(struct kdsm_region *region, struct kdsm_op *ops, unsigned 
  * kdsm_silence() - judge the result of a probe of a node
  * @since: begin of the first probe that failed since the last success, in ns; initially 0
  * @begin: when this probe began, in ns
- * @status: result of the probe
+ * @status: result of the probe; -EIO, -EHOSTDOWN and -ETIMEDOUT mean silence
  *
- * Return: 0 if the node answers; 1 if the node does not answer but has been silent for less
- * than kdsm_patience; -EHOSTDOWN if the node has been silent for longer; or @status if it is
- * an error of another kind.
+ * Return: 0 if the node answers; 1 if the node has been silent for less than kdsm_patience;
+ * -EHOSTDOWN if the node has been silent for longer; or @status if it is an error of another
+ * kind.
  */
 int kdsm_silence(uint64_t *since, uint64_t begin, int status) KDSM_PRIVATE;
 
+/* Returns the address of a word of the own part; the caller has checked offset. */
 static inline uint64_t *kdsm_word(const struct kdsm_region *region, uint64_t offset)
 {
 	return (uint64_t *)(region->part + offset);
@@ -303,8 +307,8 @@ int kdsm_signature_get(const struct kdsm_region *sync, uint64_t offset,
 /*
  * A gang: one process on every node of the cluster, and all processes take the same steps.
  * A gang adds three properties to kdsm_barrier_wait(): steps carry values; a member that
- * fails stops the others; and a member that vanished is detected within a timeout, while a
- * member that computes for a long time is not mistaken for a dead one.
+ * fails stops the others; and the others detect within a timeout that a member has died, but
+ * do not mistake a member that computes for a long time for a dead one.
  *
  * Steps follow a binomial tree whose root may be any node (node 0 by default): gather moves
  * values up, scatter moves them down, with one put and one notifying put to the next node
@@ -336,6 +340,8 @@ struct kd_gang {
  * @region: a partitioned region
  * @offset: of KD_GANG_BYTES bytes in every part, initially zero
  * @timeout: a member without a heartbeat for this long is dead, in ns
+ *
+ * The caller calls kd_gang_leave(), even after an error.
  *
  * Return: 0 or a negative errno: -EBUSY if a process of this node has already joined.
  */
@@ -370,8 +376,9 @@ typedef int (*kd_gang_combine)(void *context, uint64_t *mine, const uint64_t *th
  *
  * After an error, the member calls kd_gang_abort() to inform the others.
  *
- * Return: 0; -ETIMEDOUT if gang->culprit sent no heartbeat; -ECANCELED if gang->culprit
- * aborted; or the error of @combine or of an operation on the region.
+ * Return: 0; -ETIMEDOUT if gang->culprit sent no heartbeat; -EHOSTDOWN if operations on
+ * gang->culprit kept failing; -ECANCELED if gang->culprit aborted; or the error of @combine
+ * or of an operation on the region.
  */
 int kd_gang_gather(struct kd_gang *gang, uint64_t *words, kd_gang_combine combine,
 		   void *context);
@@ -397,7 +404,7 @@ void kd_gang_abort(struct kd_gang *gang, int error);
  * @gang: joined by this process
  * @culprit: filled in with that member's node; may be NULL
  *
- * Return: 0, or the negative errno that the member passed on.
+ * Return: 0, or the negative errno that the member passed to kd_gang_abort().
  */
 int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit);
 

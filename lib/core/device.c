@@ -2,7 +2,7 @@
 /*
  * The backend that calls the module: every function is one or two system calls on
  * /dev/kdsm. The module binds a file to one region, so each region has a file of its own.
- * Its locks are in device_lock.c.
+ * The backend's locks are in device_lock.c.
  */
 #include <errno.h>
 #include <fcntl.h>

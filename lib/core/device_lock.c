@@ -28,6 +28,7 @@ static int device_open(struct kdsm_region *region, struct kdsm_lock_open *arg)
 	struct kdsm_lock_open wish = *arg;
 	int ret;
 
+	/* Retry after a signal, with the arguments that the caller gave. */
 	for (;;) {
 		ret = lock_ioctl(region, KDSM_IOC_LOCK_OPEN, arg);
 		if (ret != -EINTR)

@@ -43,14 +43,15 @@ static inline bool kdsm_op_is_own(const struct kdsm_region *region,
 
 /*
  * Threads of the local backend, in this process and in its relatives by fork(): their
- * numbers, and whether they are still alive. The module knows tasks; the local backend uses
- * robust mutexes instead. Each thread owns a life, which is a mutex in memory shared by all
- * relatives, locked while the thread lives. However the thread ends, the kernel then
- * reports the owner's death to the next thread that tries to lock the mutex.
+ * numbers, and whether they are still alive. The module looks at the kernel's tasks; the
+ * local backend uses robust mutexes instead. Each thread owns a life: a mutex in memory that
+ * all relatives share, and that the thread keeps locked while it lives. However the thread
+ * ends, the next thread that tries to lock the mutex either locks it or learns from the
+ * kernel that its owner has died.
  */
 /*
- * Bound of concurrently live threads. The low bits of a thread's number are the index of
- * its life.
+ * Largest number of threads that live at the same time. The low KDSM_LIFE_BITS bits of a
+ * thread's number are the index of its life.
  */
 #define KDSM_LIFE_BITS	12
 #define KDSM_LIVES	(1U << KDSM_LIFE_BITS)
@@ -68,8 +69,8 @@ struct kdsm_life {
 };
 
 /*
- * Call before any other function of liveness.c, and before forking relatives that share
- * locks.
+ * Set up the lives. A process calls this before any other function of liveness.c, and before
+ * it forks relatives that share locks. Returns 0 or a negative errno.
  */
 int kdsm_lives_start(void)
 	KDSM_PRIVATE;
@@ -78,10 +79,11 @@ int kdsm_lives_start(void)
  * live.
  */
 int kdsm_life_own(uint32_t *thread) KDSM_PRIVATE;
+/* Returns whether the thread with this number, which kdsm_life_own() gave, has ended. */
 bool kdsm_life_over(uint32_t thread) KDSM_PRIVATE;
 /*
- * The life of an index below KDSM_LIVES. No thread has used indices from kdsm_lives_used()
- * on.
+ * Return the life with this index, which is below KDSM_LIVES. No thread has used an index
+ * that is not below kdsm_lives_used().
  */
 struct kdsm_life *kdsm_life_at(unsigned int index) KDSM_PRIVATE;
 unsigned int kdsm_lives_used(void)
@@ -95,10 +97,13 @@ static inline unsigned int kdsm_life_index(uint32_t thread)
 	return thread & (KDSM_LIVES - 1);
 }
 
-/* A lock held only during a few loads and stores. thread is 0 or the number of the holder. */
+/*
+ * A lock that a thread holds only during a few loads and stores. thread is 0 or the number of
+ * the holder.
+ */
 struct kdsm_guard {
 	uint32_t thread;
-	bool died;		/* a holder died; the next one repairs the data and resets died */
+	bool died;		/* a holder died: the next one repairs the data, resets died */
 };
 
 void kdsm_guard_take(struct kdsm_guard *guard, uint32_t thread) KDSM_PRIVATE;
@@ -118,7 +123,7 @@ struct kdsm_local_lock {
 	struct kdsm_spin spin;
 	uint64_t ticket;		/* of the next thread that queues */
 	uint32_t readers;		/* number of entries in the table of readers */
-	uint32_t in_row;		/* consecutive readers or writers while the others wait */
+	uint32_t in_row;		/* readers (writers) in a row while a writer (reader) waits */
 	bool reading;			/* the latest holder was a reader */
 	uint64_t stats[KDSM_LOCK_STAT_COUNT];
 	uint64_t waits[KDSM_LOCK_WAITS];
@@ -133,12 +138,13 @@ struct kdsm_local_area {
 	uint64_t serial;		/* 0, or unique among the relatives' areas */
 	struct kdsm_local_lock locks[KDSM_MAX_LOCKS];
 	/*
-	 * By the index of a thread's life: the thread's number while it holds the lock for
-	 * reading
+	 * For each lock and each index of a life: 0, or the number of the thread that holds the
+	 * lock for reading
 	 */
 	uint32_t readers[KDSM_MAX_LOCKS][KDSM_LIVES];
 };
 
+/* The region's locks are mapped: kdsm_local_map_locks() has set region->lock_words. */
 static inline struct kdsm_local_area *kdsm_local_area(const struct kdsm_region *region)
 {
 	return (struct kdsm_local_area *)region->lock_words;

@@ -41,7 +41,10 @@ static void next_generation(struct kdsm_life *life)
 	__atomic_store_n(&life->generation, generation, __ATOMIC_SEQ_CST);
 }
 
-/* Runs in a thread that ends orderly. Otherwise the kernel releases the mutex. */
+/*
+ * The destructor of key: runs in a thread that returns or calls pthread_exit(). If a thread
+ * ends otherwise, the kernel marks its mutex, and try_life() ends the generation.
+ */
 static void end_life(void *value)
 {
 	struct kdsm_life *life = value;
@@ -51,7 +54,7 @@ static void end_life(void *value)
 	pthread_mutex_unlock(&life->alive);
 }
 
-/* The child inherits the memory of its parent's threads, but not their lives. */
+/* The child inherits the number of the thread that called fork(), but not its life. */
 static void begin_child(void)
 {
 	own = 0;
@@ -100,7 +103,10 @@ int kdsm_lives_start(void)
 	return area_error;
 }
 
-/* Lock the life if its thread is dead, and invalidate the dead thread's number. */
+/*
+ * Try to lock a life, which succeeds unless a thread lives in it. If its last thread died
+ * without end_life(), invalidate that thread's number.
+ */
 static bool try_life(struct kdsm_life *life)
 {
 	int ret = pthread_mutex_trylock(&life->alive);

@@ -6,21 +6,20 @@
  * neither side knows which of them took effect. The module reconnects at once. If
  * reconnecting fails, too, operations on the peer fail without an attempt until the
  * back-off is over. A network or a host that stalls for some seconds suffices for both
- * failures. A barrier waits longer than that for a slow node anyway, so the barrier
- * retries.
+ * failures. Barriers and gangs wait longer than that for a slow node anyway, so they retry.
  *
- * Only operations that may take effect twice are retried: gets, and puts of bytes that no
- * other writer puts there and that this writer replaces only after the function has
- * returned. An atomic satisfies neither condition.
+ * Callers retry only operations that may take effect twice: gets, and puts to bytes that no
+ * other writer puts to and that this writer puts to again only after the function has
+ * returned. An atomic must not take effect twice.
  */
 #include <errno.h>
 #include <time.h>
 #include "core/core.h"
 
 /*
- * A node that fails operations for this long is given up, in ns: as long as the module waits
- * for the reply to a message (KDSM_REPLY_TIMEOUT). A node whose network is away for less than
- * that costs a barrier time and does not fail it.
+ * Retries on a node that has failed operations for this long end, in ns. The module waits as
+ * long for the reply to a message (KDSM_REPLY_TIMEOUT). If the network of a node fails for
+ * less than this time, a barrier takes longer but does not fail.
  */
 #define PATIENCE	UINT64_C(30000000000)
 /* Bounds of the pause before the next try, in ns */

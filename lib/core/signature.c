@@ -20,10 +20,7 @@ static bool covers(const struct kdsm_notice *one, const struct kdsm_notice *othe
 	       other->first - one->first + other->count <= one->count;
 }
 
-/*
- * The newest notices, in descending order of their timestamps; at most KDSM_NOTICES_MAX are
- * kept.
- */
+/* The newest notices, at most KDSM_NOTICES_MAX, in descending order of their timestamps */
 struct newest {
 	struct kdsm_notice list[KDSM_NOTICES_MAX];
 	unsigned int count;
@@ -111,7 +108,7 @@ int kdsm_signature_put(struct kdsm_region *sync, unsigned int node, uint64_t off
 	return kdsm_vector(sync, ops, 2);
 }
 
-/* Load whole words, because a device may have stored them. */
+/* Load whole words by single loads, because a device may have stored them. */
 static void load_words(const struct kdsm_region *region, uint64_t offset, void *to,
 		       size_t length)
 {

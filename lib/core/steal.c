@@ -27,12 +27,17 @@ static void pack(struct kdsm_task *task, uint32_t thief, struct kdsm_task_packed
 	__atomic_store_n(&task->thief, thief, __ATOMIC_RELEASE);
 }
 
+/* Returns the address of the task in a slot of a worker's deque. */
 static struct kdsm_task *task_at(uint8_t *part, const struct kdsm_theft *theft, uint32_t worker,
 				 uint32_t slot)
 {
 	return (struct kdsm_task *)(part + kdsm_theft_task(theft, worker, slot));
 }
 
+/*
+ * Give the task in slot origin to the thief. A proxy stands for another task: give that task,
+ * and mark the proxy as done.
+ */
 static int hand_out(uint8_t *part, const struct kdsm_theft *theft,
 		    struct kdsm_task_origin origin, struct kdsm_task_packed *packed)
 {
@@ -55,6 +60,7 @@ static int hand_out(uint8_t *part, const struct kdsm_theft *theft,
 	return 0;
 }
 
+/* Take public tasks of a worker. Returns their number; *tail is the slot of the first. */
 static uint32_t take(struct kdsm_task_worker *worker, const struct kdsm_theft *theft,
 		     uint32_t *tail)
 {
@@ -91,6 +97,7 @@ int kdsm_steal_in(uint8_t *part, uint64_t size, unsigned int node, uint64_t plac
 	}
 	for (n = 0; n < theft->taken && !ret; n++, origin.slot++)
 		ret = hand_out(part, theft, origin, &kdsm_theft_tasks(theft)[n]);
+	/* No worker has a public task: ask all workers to publish some. */
 	for (i = 0; i < used && !theft->taken; i++) {
 		worker = (void *)(part + kdsm_theft_worker(theft, i));
 		if (!__atomic_load_n(&worker->attention, __ATOMIC_RELAXED))

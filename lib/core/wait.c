@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Waiting for words of the own part, and waking waiters on other nodes. How a thread sleeps
- * is the backend's part.
+ * Waiting for words of the own part, and waking the waiters of another node. The backends
+ * put threads to sleep.
  */
 #include <errno.h>
 #include <time.h>
@@ -10,7 +10,7 @@
 /* Bounds of the time that kdsm_spin() polls before the caller sleeps, in ns */
 #define SPIN_MIN	1000
 #define SPIN_MAX	50000
-/* Polls of the condition between two readings of the clock, which may be system calls */
+/* Polls of the condition between two readings of the clock, as each may be a system call */
 #define SPIN_LOOKS	32
 
 uint64_t kdsm_left(uint64_t begin, uint64_t timeout)
