@@ -11,6 +11,7 @@
 
 #define SUFFIX ".sync"
 
+/* Open the partitioned companion of a coherent region. */
 static int open_sync(struct kdsm *kdsm, const char *name,
 		     const struct kdsm_region_attr *attr, uint64_t sync_size,
 		     struct kdsm_region **sync)

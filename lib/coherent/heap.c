@@ -11,10 +11,10 @@
 #include "internal.h"
 
 #define MAGIC		(UINT64_C(0x6b64736d) << 32)	/* in the head, with KDSM_HEAP_DEBUG */
-#define MIN_CHUNK	65536
-#define MOST_CHUNKS	16384
-#define MOST_ALIGNMENT	4096
-#define ROUNDED_TO	(2UL << 20)
+#define MIN_CHUNK	65536		/* size of the smallest chunk, in bytes */
+#define MOST_CHUNKS	16384		/* bound of the chunks of a heap */
+#define MOST_ALIGNMENT	4096		/* largest alignment of an object, in bytes */
+#define ROUNDED_TO	(2UL << 20)	/* the module rounds large regions up to this, in bytes */
 
 /* ---- layout ---- */
 
@@ -55,7 +55,7 @@ uint64_t kdsm_heap_sync_size(uint64_t size, uint32_t block_size, unsigned int no
 	least = layout_bytes(&layout);
 	if (size < ROUNDED_TO)
 		return least;
-	/* The layout of the larger size takes less space if its chunks are twice as large. */
+	/* The larger size takes less if its chunks are twice as large: return the maximum. */
 	make_layout(&layout, round_up(size, ROUNDED_TO), block, nodes ? nodes : 1);
 	most = layout_bytes(&layout);
 	return most > least ? most : least;
@@ -77,8 +77,8 @@ static int check(const struct kdsm_region *region, const struct kdsm_region *syn
 }
 
 /*
- * If create, store the description of this heap in the head unless the head is the same
- * already. Otherwise read the head and adopt its KDSM_HEAP_DEBUG flag.
+ * If create, store the description of this heap in the head, or check that the head holds the
+ * same description. Otherwise read the head and adopt its KDSM_HEAP_DEBUG flag.
  */
 static int enter(struct kdsm_heap *heap, bool create)
 {
@@ -231,8 +231,8 @@ struct object {
 };
 
 /*
- * Get the descriptor of a chunk. That of a chunk of small objects never changes, so it is
- * cached.
+ * Get the descriptor of a chunk. The descriptor of a chunk of small objects never changes, so
+ * this function caches it.
  */
 static int chunk_desc(struct kdsm_heap *heap, uint64_t chunk, uint64_t *desc)
 {
@@ -248,6 +248,7 @@ static int chunk_desc(struct kdsm_heap *heap, uint64_t chunk, uint64_t *desc)
 	return ret;
 }
 
+/* Find the object of a pointer. Returns -EINVAL if no object can begin there. */
 static int find(struct kdsm_heap *heap, const void *memory, struct object *object)
 {
 	uint64_t offset = (uintptr_t)memory - (uintptr_t)heap->base, start, size;
@@ -279,7 +280,7 @@ static int find(struct kdsm_heap *heap, const void *memory, struct object *objec
 	return offset == start ? 0 : -EINVAL;
 }
 
-/* Return 0 if the object may be freed. */
+/* With KDSM_HEAP_DEBUG check the object. Return 0 if the caller may free it. */
 static int inspect(struct kdsm_heap *heap, const struct object *object)
 {
 	uint64_t size;
@@ -307,10 +308,7 @@ static int complain(const struct kdsm_heap *heap, const void *memory, int error)
 
 /* ---- public functions ---- */
 
-/*
- * Find a class whose slots are all aligned. A class of at most twice the size satisfies
- * this.
- */
+/* Find a class whose slots are all aligned. There is one of at most twice the size. */
 static unsigned int aligned_class(size_t alignment, uint64_t size)
 {
 	unsigned int class = kd_slot_class(size > alignment ? size : alignment);

@@ -85,9 +85,10 @@ static int collect(const struct kdsm_heap *heap, struct marks *marks)
 
 /*
  * Set the bits of all words with one vector of compare-and-swaps, and retry the words that
- * had another value than expected. Returns -EINVAL if a slot was freed already. After an
- * error it is unknown whether the operation took effect, and an operation must not take
- * effect twice, so a word that failed is not retried: its slots are lost.
+ * had another value than expected. Returns -EINVAL if a slot had been freed before. If a
+ * compare-and-swap fails with an error, the caller cannot know whether it took effect, and
+ * setting a bit twice could free the slot's next object. So mark() does not retry this word,
+ * and its slots may be lost.
  */
 static int mark(struct kdsm_heap *heap, struct marks *marks)
 {
@@ -115,6 +116,7 @@ static int mark(struct kdsm_heap *heap, struct marks *marks)
 	return error;
 }
 
+/* Perform the postponed frees. Caller holds heap->lock. If publish() fails, all stay pending. */
 static int flush(struct kdsm_heap *heap)
 {
 	struct marks marks;
@@ -180,8 +182,8 @@ static int add(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t s
 	if (must_flush(heap))
 		ret = flush(heap);
 	/*
-	 * If the flush failed and objects are still pending, a later flush retries: the
-	 * free succeeded.
+	 * If the release failed, all objects are still pending, this one included, and a later
+	 * flush frees them. So this free has succeeded.
 	 */
 	return heap->pending_count ? 0 : ret;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Large objects of the heap: runs of whole chunks. An allocator claims the chunks of a run,
- * and returns them if another allocator was faster on one of them. A node that frees a run
- * releases the region first (heap_free.c), and a node that claims a chunk acquires that
+ * and gives them back if another allocator was faster on one of them. A node that frees a
+ * run releases the region first (heap_free.c), and a node that claims a chunk acquires that
  * release.
  */
 #include <errno.h>
@@ -17,6 +17,7 @@ static uint64_t desc_of(const struct kdsm_heap *heap, uint64_t i, uint64_t lengt
 	return kd_heap_desc(KD_HEAP_LARGE, 0, heap->node, length);
 }
 
+/* Make the compare-and-swap that changes a chunk's descriptor. */
 static struct kdsm_op change(const struct kdsm_heap *heap, uint64_t chunk, uint64_t from,
 			     uint64_t to)
 {
@@ -62,7 +63,10 @@ static uint64_t find(const uint64_t *descs, uint64_t start, uint64_t end, uint64
 	return end;
 }
 
-/* Returns -EAGAIN if other allocators had some of the chunks; descs is up to date then. */
+/*
+ * Claim the chunks of a run, or none of them. Returns -EAGAIN if other allocators had some of
+ * the chunks. After a failure descs holds what the compare-and-swaps found.
+ */
 static int claim(struct kdsm_heap *heap, uint64_t *descs, uint64_t first, uint64_t length,
 		 struct kdsm_op *ops)
 {
@@ -89,6 +93,7 @@ static int claim(struct kdsm_heap *heap, uint64_t *descs, uint64_t first, uint64
 	return ret ? ret : -EAGAIN;
 }
 
+/* Make the claimed chunks free again; the caller has not used them. */
 static void give_back(struct kdsm_heap *heap, uint64_t first, uint64_t length,
 		      struct kdsm_op *ops)
 {
@@ -99,6 +104,7 @@ static void give_back(struct kdsm_heap *heap, uint64_t first, uint64_t length,
 	kdsm_vector(heap->sync, ops, length);
 }
 
+/* Acquire what the nodes released that freed these chunks. */
 static int catch_up(struct kdsm_heap *heap, uint64_t first, uint64_t length)
 {
 	unsigned int home = kd_heap_home(heap, first);

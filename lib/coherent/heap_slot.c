@@ -2,11 +2,11 @@
 /*
  * Small objects of the heap: slots of one size in a chunk, one bit for each slot.
  *
- * A node takes a slot by setting its bit in used. The node that allocates from the chunk
- * frees a slot by clearing that bit. Other nodes set the slot's bit in freed, after they
- * have released the region (heap_free.c). An allocator that finds no room clears bits in
- * freed, which makes these slots its own; then acquires the releases; and then clears the
- * same bits in used.
+ * One node allocates from a chunk. It takes a slot by setting the slot's bit in used, and
+ * frees a slot by clearing this bit. To free a slot, another node sets the slot's bit in
+ * freed, after it has released the region (heap_free.c). An allocator that finds no room
+ * clears bits in freed, which makes these slots its own; then it acquires the releases; and
+ * then it clears the same bits in used.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static uint64_t mask_of(const struct kdsm_heap *heap, unsigned int class, uint64
 
 /* ---- taking a slot ---- */
 
-/* Returns -ENOMEM if all slots of the word are taken. */
+/* Take a slot of one word, seen being a guess of it. Returns -ENOMEM if all are taken. */
 static int take_bit(struct kdsm_heap *heap, uint64_t chunk, uint64_t word,
 		    uint64_t seen, uint64_t mask, unsigned int *bit)
 {
@@ -77,6 +77,7 @@ static int take_bit(struct kdsm_heap *heap, uint64_t chunk, uint64_t word,
 	return -ENOMEM;
 }
 
+/* Take a slot of the chunk, searching from word start on. Returns -ENOMEM if all are taken. */
 static int take(struct kdsm_heap *heap, uint64_t chunk, unsigned int class,
 		uint64_t start, uint64_t *offset)
 {
@@ -112,7 +113,7 @@ static int take(struct kdsm_heap *heap, uint64_t chunk, unsigned int class,
 
 /* ---- collecting slots that other nodes freed ---- */
 
-/* Claim the bits of some words of freed: their slots then belong to the caller alone. */
+/* Clear the bits of some words of freed: their slots then belong to the caller alone. */
 static int claim_freed(struct kdsm_heap *heap, uint64_t chunk, uint64_t word,
 		       uint64_t *bits, uint64_t count, bool *any)
 {
@@ -137,8 +138,8 @@ static int claim_freed(struct kdsm_heap *heap, uint64_t chunk, uint64_t word,
 }
 
 /*
- * Make the claimed slots available; if the acquire failed, return them to freed for a later
- * attempt.
+ * Clear the bits of the claimed slots in used. Without reuse, because the acquire failed, set
+ * them in freed again, for a later attempt.
  */
 static int settle(struct kdsm_heap *heap, uint64_t chunk, uint64_t word,
 		  const uint64_t *bits, uint64_t count, bool reuse)
@@ -162,7 +163,7 @@ static int settle(struct kdsm_heap *heap, uint64_t chunk, uint64_t word,
 	return ret;
 }
 
-/* Returns -ENOMEM if other nodes have freed nothing. */
+/* Make slots available that other nodes freed. Returns -ENOMEM if there are none. */
 static int collect(struct kdsm_heap *heap, uint64_t chunk, unsigned int class)
 {
 	uint64_t total = (slots_of(heap, class) + 63) / 64, word, n;
@@ -234,9 +235,9 @@ static int search(struct kdsm_heap *heap, const struct share *share, unsigned in
 }
 
 /*
- * Turn a free chunk into one of this node and class. Other threads of this node may take
- * slots as soon as the descriptor says so. Therefore acquire the writes of the chunk's
- * former users before storing the descriptor.
+ * Turn a free chunk into one of this node and class, and take a slot there. Other threads of
+ * this node may take slots as soon as they see the new descriptor. So acquire the writes of
+ * the chunk's former users before storing the descriptor.
  */
 static int claim(struct kdsm_heap *heap, const struct share *share, unsigned int class,
 		 uint64_t *offset)
@@ -277,6 +278,7 @@ static bool any_free(const struct share *share)
 	return false;
 }
 
+/* Take a slot of a chunk whose home is this node. hint: chunk + 1 to search behind, or 0. */
 static int alloc_at(struct kdsm_heap *heap, unsigned int home, unsigned int class,
 		    uint64_t hint, uint64_t *offset)
 {

@@ -3,11 +3,10 @@
  * Accesses to the heap's words, and the order in which memory passes from the node that
  * frees it to the node that allocates it.
  *
- * A signature that lists no notices and whose floor is the newest timestamp of another
- * signature covers everything that the other one covers. One word for each node, raised to
- * the greatest floor, therefore suffices to hand over any number of releases and cannot
- * overflow. The price: an acquire of this floor also invalidates copies that a longer
- * signature would have spared.
+ * A signature without notices whose floor is the newest timestamp of another signature
+ * covers everything that the other signature covers. So one word for each home, raised to
+ * the greatest such floor, hands over any number of releases. The price: an acquire of this
+ * floor also invalidates copies that a longer signature would spare.
  */
 #include <errno.h>
 #include "internal.h"
@@ -15,7 +14,7 @@
 int kd_heap_read(struct kdsm_heap *heap, unsigned int node, uint64_t place,
 		 uint64_t *value)
 {
-	/* An own word is loaded whole; a get from another node may be torn. */
+	/* A get of an own word loads it whole. A get from another node may be torn. */
 	if (node == heap->node)
 		return kdsm_get(heap->sync, node, place, value, sizeof(*value));
 	return kdsm_faa(heap->sync, node, place, 0, value);

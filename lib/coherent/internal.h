@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Declarations shared by the files of the heap: its words in the partitioned region, and
- * the chunks that these words describe. Other folders use <kdsm/heap.h>.
+ * Declarations that the files of the heap share: the heap's words in the partitioned region,
+ * and the chunks that these words describe. Other folders use <kdsm/heap.h>.
  *
- * The words of chunk i are at its home, node i / per_node. A node allocates from the chunks
- * at its own home first. The layout in each part, beginning at the heap's offset:
+ * The words of chunk i are in the part of its home, node i / per_node. A node allocates from
+ * the chunks whose home it is first. The layout in each part, beginning at the heap's offset:
  *
- *	head	node 0: identifies the heap
- *	floor	covers the timestamps of all releases by nodes that freed memory at this
- *		home. A node acquires the floor before it reuses memory that other nodes
- *		freed. The floor only rises.
- *	chunks	one word each: free, or the use of the chunk
- *	used	bitmaps of objects in use, one for each chunk
- *	freed	bitmaps of those objects in use that other nodes have freed
+ *	head	on node 0 only: identifies the heap
+ *	floor	the greatest timestamp of the releases by nodes that freed memory of this
+ *		home's chunks. A node acquires the floor before it reuses memory that other
+ *		nodes freed. The floor only rises.
+ *	chunks	a descriptor for each chunk: KD_HEAP_FREE, or the use of the chunk
+ *	bitmaps	for each chunk "used", the slots in use, and behind it "freed", those of
+ *		these slots that other nodes have freed
  *
  * Words change by compare-and-swap only.
  */
@@ -23,9 +23,10 @@
 #include "core/core.h"
 
 #define KD_HEAP_GRAIN	16		/* size of the smallest object, in bytes */
-#define KD_HEAP_CLASSES	128
-#define KD_HEAP_PENDING	256		/* bound of postponed frees */
+#define KD_HEAP_CLASSES	128		/* bound of the size classes of small objects */
+#define KD_HEAP_PENDING	256		/* most frees that a process postpones */
 
+/* Offsets of words in a part, relative to the heap, in bytes */
 enum {
 	KD_HEAP_HEAD = 0,
 	KD_HEAP_FLOOR = 64,
@@ -34,14 +35,12 @@ enum {
 
 struct kd_heap_layout {
 	uint64_t chunk;			/* in bytes; a power of two and whole blocks */
-	uint64_t chunks, per_node;
-	uint64_t words;			/* of a bitmap */
-	uint64_t used;			/* offset of the bitmaps, relative to the heap */
+	uint64_t chunks, per_node;	/* chunks of the heap, and of a home */
+	uint64_t words;			/* words of a bitmap */
+	uint64_t used;			/* offset of the bitmaps, relative to the heap, in bytes */
 };
 
-/*
- * An object whose free is postponed. A large object has its descriptor in desc and no slot.
- */
+/* An object whose free is postponed, with the descriptor of its chunk. Large: slot is 0. */
 struct kd_pending {
 	uint64_t desc, chunk, slot;
 };
@@ -53,8 +52,9 @@ struct kdsm_heap {
 	uint8_t *base;
 	struct kd_heap_layout layout;
 	uint64_t seen;			/* this node has acquired floors up to this one */
-	uint64_t *known;		/* cached descriptors of small-object chunks */
-	uint64_t hint[KD_HEAP_CLASSES];	/* chunk + 1 and word that had room recently */
+	uint64_t *known;		/* by chunk: descriptor of small objects, or 0 */
+	/* By class: chunk + 1 << 32 | word of the last slot that was taken; 0: none */
+	uint64_t hint[KD_HEAP_CLASSES];
 
 	pthread_mutex_t lock;		/* protects the fields below */
 	unsigned int pending_count;
@@ -69,7 +69,7 @@ enum kd_heap_kind {
 	KD_HEAP_SMALL,			/* objects of one class, of one node */
 	KD_HEAP_LARGE,			/* first chunk of a large object */
 	KD_HEAP_TAIL,			/* further chunk of a large object */
-	KD_HEAP_CHANGING,		/* in transition to another kind */
+	KD_HEAP_CHANGING,		/* a node is changing the kind */
 };
 
 static inline uint64_t kd_heap_desc(enum kd_heap_kind kind, unsigned int class,
@@ -98,7 +98,7 @@ static inline uint64_t kd_heap_length(uint64_t desc)
 	return desc >> 32;
 }
 
-/* ---- places ---- */
+/* ---- places: offsets in the part of a chunk's home, in bytes ---- */
 
 static inline unsigned int kd_heap_home(const struct kdsm_heap *heap, uint64_t chunk)
 {
@@ -136,39 +136,40 @@ static inline uint64_t kd_heap_share(const struct kdsm_heap *heap, unsigned int 
 
 /* ---- heap_word.c: words, and the order of memory that other nodes freed ---- */
 
+/* Read a word whole. Returns 0 or a negative errno, as all functions below that return int. */
 int kd_heap_read(struct kdsm_heap *heap, unsigned int node, uint64_t place,
 		 uint64_t *value);
 /* Read many words as hints: words of other nodes may be torn. */
 int kd_heap_glance(struct kdsm_heap *heap, unsigned int node, uint64_t place,
 		   uint64_t *words, size_t count);
 /*
- * Set or clear bits. *changed receives the bits that changed; changed may be NULL. from is
- * a guess of the current word.
+ * Set or clear bits of a word. Unless changed is NULL, the functions store the bits that they
+ * changed in *changed. from is a guess of the current word.
  */
 int kd_heap_set(struct kdsm_heap *heap, unsigned int node, uint64_t place,
 		uint64_t from, uint64_t bits, uint64_t *changed);
 int kd_heap_clear(struct kdsm_heap *heap, unsigned int node, uint64_t place,
 		  uint64_t from, uint64_t bits, uint64_t *changed);
-/*
- * Release the region. *floor receives the timestamp that an acquire needs to see this
- * release.
- */
+/* Release the region, and store in *floor the floor that makes an acquire see this release. */
 int kd_heap_release(struct kdsm_heap *heap, uint64_t *floor);
-/* Record that memory at home was freed after a release that returned floor. */
+/* Raise the floor of home: this node frees memory there after a release that gave floor. */
 int kd_heap_raise(struct kdsm_heap *heap, unsigned int home, uint64_t floor);
 /* Acquire the releases of all nodes that freed memory at home. */
 int kd_heap_catch_up(struct kdsm_heap *heap, unsigned int home);
 
 /* ---- heap_slot.c: small objects ---- */
 
+/* The smallest class whose slots have at least size bytes */
 unsigned int kd_slot_class(uint64_t size);
+/* Size of the slots of a class, in bytes */
 uint64_t kd_slot_size(unsigned int class);
 /* Size of the largest small object, in bytes */
 uint64_t kd_slot_max(const struct kdsm_heap *heap);
+/* Take a slot. *offset is its offset in the region. Returns -ENOMEM if there is no room. */
 int kd_slot_alloc(struct kdsm_heap *heap, unsigned int class, uint64_t *offset);
 /*
- * Caller is the node that allocates from the chunk. Returns -EINVAL if the slot was not in
- * use.
+ * Free a slot on the node that allocates from the chunk. Returns -EINVAL if the slot was not
+ * in use.
  */
 int kd_slot_free(struct kdsm_heap *heap, uint64_t chunk, uint64_t slot);
 /* Returns 0 if the slot is in use, otherwise -EINVAL. */
@@ -176,19 +177,20 @@ int kd_slot_check(struct kdsm_heap *heap, uint64_t chunk, uint64_t slot);
 
 /* ---- heap_run.c: large objects ---- */
 
+/* Allocate a run of whole chunks for size bytes. *offset is its offset in the region. */
 int kd_run_alloc(struct kdsm_heap *heap, uint64_t size, uint64_t *offset);
 /*
- * The two steps of freeing a run. After kd_run_leave() no other thread can free the run;
- * kd_run_leave() returns -EINVAL if another one already has. kd_run_finish() makes the
- * chunks free.
+ * The two steps of freeing a run. kd_run_leave() ensures that no other thread frees the run;
+ * it returns -EINVAL if another thread already has. kd_run_finish() makes the chunks free.
  */
 int kd_run_leave(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk);
 int kd_run_finish(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk);
 
-/* ---- heap_free.c: memory to be released before it becomes free ---- */
+/* ---- heap_free.c: frees that need a release of the region first ---- */
 
+/* Postpone the free of an object. May perform all postponed frees. */
 int kd_free_later(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t slot);
-/* Perform the postponed frees now. *any receives whether there were any. */
+/* Perform the postponed frees now, and store in *any whether there were any. */
 int kd_free_flush(struct kdsm_heap *heap, bool *any);
 
 #endif /* KDSM_HEAP_INT_H */

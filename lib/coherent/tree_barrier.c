@@ -26,11 +26,11 @@ struct place {
 	uint8_t bytes[KDSM_SIGNATURE_PLACE - 8];
 };
 
-/* The words of a part. arrivals and broken change by atomics. */
+/* The words of a part. arrivals and broken change by kdsm_faa() and kdsm_cas() only. */
 struct area {
-	uint64_t arrivals;		/* of this node's participants */
+	uint64_t arrivals;		/* of this node's participants, in all generations */
 
-	_Alignas(64) uint64_t done;	/* generation; only this node puts it */
+	_Alignas(64) uint64_t done;	/* generation that is over; only this node puts it */
 
 	_Alignas(64) uint64_t broken;	/* 0, or BROKEN and the culprit */
 	struct place up[ARITY], down;
@@ -129,7 +129,10 @@ static bool is_broken(const struct kdsm_tree_barrier *barrier, unsigned int *cul
 	return true;
 }
 
-/* The first reason stands. A node that these operations do not reach finds out by itself. */
+/*
+ * Break the barrier on all nodes. The first culprit that reaches a node stays. A node that
+ * these operations do not reach detects the failure by itself.
+ */
 static void tell_all(const struct kdsm_tree_barrier *barrier, unsigned int culprit)
 {
 	unsigned int node, nodes = barrier->sync->kdsm->nodes, n = 0;
@@ -169,6 +172,7 @@ struct turn {
 	bool told;		/* another participant reported the failure */
 };
 
+/* Check the timeout, and whether the barrier broke or node from died. Returns 0 if none. */
 static int look_around(struct turn *turn, unsigned int from)
 {
 	const struct kdsm_tree_barrier *barrier = turn->barrier;
@@ -226,10 +230,10 @@ static int receive(struct turn *turn, uint64_t place, unsigned int from,
 
 /*
  * Repeating these puts is safe: no other node puts to these places, and this node puts
- * there again only after the receiver has read the contents. However, a put that was given
- * up must not arrive after the next one. The connection of the put that was given up is
- * closed before the put is repeated. Only the network could still delay the old put, and
- * would have to do so for as long as the receiver takes to answer.
+ * there again only after the receiver has read the contents. However, a put that failed must
+ * not arrive after the next one. The module closes the connection of a put that failed
+ * before the put is repeated. So only the network could still delay the old put, and would
+ * have to do so for as long as the receiver takes to answer.
  */
 static int send(struct turn *turn, struct kdsm_op *ops, unsigned int count)
 {
@@ -310,6 +314,7 @@ static int lead(struct turn *turn)
 	return ret;
 }
 
+/* Arrive, and lead or wait for this node's leader. */
 static int take_part(struct turn *turn)
 {
 	const struct kdsm_tree_barrier *barrier = turn->barrier;
