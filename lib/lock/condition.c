@@ -37,8 +37,8 @@ static int wait_unlocked(struct kdsm_line_wait *wait, struct kdsm_lock *lock)
 	}
 	ret = kdsm_line_sleep(wait);
 	/*
-	 * Another ticket consumed the post: return 0, a spurious wakeup, and the caller
-	 * checks again.
+	 * Another ticket got the post of this one. Return 0, a spurious wakeup: the caller
+	 * checks its condition again.
 	 */
 	if (ret == -ESTALE)
 		ret = 0;
@@ -47,8 +47,8 @@ static int wait_unlocked(struct kdsm_line_wait *wait, struct kdsm_lock *lock)
 }
 
 /*
- * The line is full, so the caller is not in it: release the lock for a moment, and have the
- * caller check its condition again.
+ * The line is full, so the caller is not in the line: release the lock for a moment and return
+ * ret, so that the caller checks its condition again.
  */
 static int nap_unlocked(struct kdsm_lock *lock, int ret)
 {

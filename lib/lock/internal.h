@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Waiting lines: the base of condition variables and semaphores. wait_queue.c describes the
- * protocol.
+ * Waiting lines: queues of threads on all nodes, the base of condition variables and
+ * semaphores. wait_queue.c describes the protocol. <kdsm/lock.h> calls a line a wait queue.
+ * Locks (lock.c) do not use lines.
  */
 #ifndef KDSM_LINE_H
 #define KDSM_LINE_H
@@ -14,7 +15,7 @@ struct kdsm_line {
 	struct kdsm_region *region;
 	uint64_t offset;
 	uint32_t home;
-	bool keeps;		/* a post that finds no waiter stays for the next one */
+	bool keeps;		/* a post that finds no waiter stays for the next waiter */
 };
 
 /*
@@ -26,11 +27,17 @@ struct kdsm_line_head {
 	int32_t value;
 };
 
+/*
+ * All functions return 0 or a negative errno. Errors of operations on the region are not
+ * listed. -EPROTO: the head is no initialized head.
+ */
+
 /* Check the place, and set the head to the value if the head is still zero. */
 int kdsm_line_init(const struct kdsm_line *line, uint32_t value) KDSM_PRIVATE;
+/* Store the state in *head. */
 int kdsm_line_read(const struct kdsm_line *line, struct kdsm_line_head *head) KDSM_PRIVATE;
 
-/* Draw a ticket. *before is the state before that; the caller's ticket is before->ticket. */
+/* Draw a ticket, before->ticket. *before is the state of the line before the draw. */
 int kdsm_line_draw(const struct kdsm_line *line, struct kdsm_line_head *before) KDSM_PRIVATE;
 /* Lower the value by one if the value is above 0. Returns 0, or -EAGAIN if it is not. */
 int kdsm_line_try(const struct kdsm_line *line) KDSM_PRIVATE;
@@ -41,38 +48,41 @@ struct kdsm_line_wait {
 	uint32_t ticket;
 	uint64_t begin, timeout;
 	bool interruptible;
-	bool posted;		/* the wait is over: the post has come */
-	bool late;		/* posted at an earlier look, but not yet delivered */
-	uint64_t suspect;	/* entry that an earlier look found abandoned, or 0 */
+	bool posted;		/* the wait is over: the post has arrived */
+	bool late;		/* at an earlier look the ticket was posted, but not the entry */
+	uint64_t suspect;	/* entry that seemed abandoned at the last look, or 0 */
 };
 
 /*
- * Enter the ticket of *before into the ring as WAITING. Return values:
- * - -EAGAIN: too many threads wait, and the ticket was given back.
- * - -ETIMEDOUT: the same, until the end of the timeout.
- * - -ESTALE: draw another ticket. Either the caller was so slow that its post was passed on
- *   to another ticket; or, after a short pause, the line is full of tickets that were given
- *   up.
+ * Enter the ticket of *before into the ring as WAITING. Returns 0, or after an error:
+ * - -EAGAIN: too many threads wait, and this function gave the ticket back.
+ * - -ETIMEDOUT: the same, and the timeout is over.
+ * - -ESTALE: draw another ticket. Either the caller was so slow that another thread passed
+ *   its post on to another ticket; or the line is full of tickets whose waiters gave up, and
+ *   this function has paused shortly.
  */
 int kdsm_line_join(struct kdsm_line_wait *wait,
 		   const struct kdsm_line_head *before) KDSM_PRIVATE;
 /*
  * Wait for the post, after kdsm_line_join(). Returns 0; -ETIMEDOUT or -EINTR if the waiter
- * gave up, and no post belongs to it; or -ESTALE if the waiter was so slow that its post
- * was passed on to another ticket.
+ * gave up, and no post belongs to it; or -ESTALE if the waiter was so slow that another
+ * thread passed its post on to another ticket.
  */
 int kdsm_line_sleep(struct kdsm_line_wait *wait) KDSM_PRIVATE;
 /*
- * Leave the line instead of waiting. A post that has arrived meanwhile goes to the next
- * waiter.
+ * Leave the line instead of waiting, after kdsm_line_join(). If the post has arrived
+ * meanwhile, this function passes it on to the next waiter.
  */
 int kdsm_line_leave(struct kdsm_line_wait *wait) KDSM_PRIVATE;
 
-/* Post once; or post to all waiters, of a line that keeps no posts. */
+/*
+ * Post once (-EOVERFLOW: the value is KDSM_SEM_MAX); or post to all waiters of a line that
+ * keeps no posts.
+ */
 int kdsm_line_post(const struct kdsm_line *line) KDSM_PRIVATE;
 int kdsm_line_post_all(const struct kdsm_line *line) KDSM_PRIVATE;
 
-/* ---- the words of a part; head and ring are used at the home only ---- */
+/* ---- the words of a part; head and ring of the home's part are in use only ---- */
 
 struct kdsm_line_area {
 	_Alignas(64) uint64_t head;
@@ -88,6 +98,7 @@ _Static_assert((KDSM_LINE_MOST & (KDSM_LINE_MOST - 1)) == 0, "tickets wrap with 
 #define LINE_SLOT(line, array, ticket) \
 	(LINE_PLACE(line, array) + (ticket) % KDSM_LINE_MOST * sizeof(uint64_t))
 
+/* Number of posts so far, modulo 2^32: the tickets below it may pass. */
 static inline uint32_t posts(const struct kdsm_line_head *head)
 {
 	return head->ticket + head->value;
@@ -99,9 +110,9 @@ static inline bool is_posted(const struct kdsm_line_head *head, uint32_t ticket)
 }
 
 /*
- * Change a word at home. Returns 0 if the word had the expected value and now has the
- * desired one; -EBUSY if it had another value, which kdsm_entry_change() stores in
- * *expected.
+ * Change the head, or the entry of a ticket, by compare-and-swap. Returns 0 if the word had
+ * the expected value and now has the desired one; -EBUSY if the word had another value, which
+ * kdsm_entry_change() stores in *expected.
  */
 int kdsm_head_change(const struct kdsm_line *line, const struct kdsm_line_head *from,
 		     uint32_t ticket, int32_t value) KDSM_PRIVATE;
@@ -110,12 +121,13 @@ int kdsm_entry_change(const struct kdsm_line *line, uint32_t ticket, uint64_t *e
 int kdsm_entry_read(const struct kdsm_line *line, uint32_t ticket,
 		    uint64_t *entry) KDSM_PRIVATE;
 
+/* States of an entry: wait_queue.c has the transitions. */
 enum {
-	ENTRY_WAITING = 1,
-	ENTRY_POSTED,
-	ENTRY_GONE,
-	ENTRY_DONE,
-	ENTRY_BACK,
+	ENTRY_WAITING = 1,	/* the waiter sleeps, or is about to */
+	ENTRY_POSTED,		/* the post has been delivered */
+	ENTRY_GONE,		/* the waiter gave up */
+	ENTRY_DONE,		/* no thread uses the entry any more */
+	ENTRY_BACK,		/* a thread is giving the ticket back */
 };
 
 static inline uint64_t make_entry(uint32_t ticket, unsigned int state, uint32_t node)

@@ -98,7 +98,7 @@ static uint64_t word_state(const struct kdsm_lock *lock)
 	return __atomic_load_n(&lock->word->state, __ATOMIC_RELAXED);
 }
 
-/* Whether the lock is at this node and no thread or node waits for it */
+/* Whether the lock is at this node, locked or not, and no flag is set */
 static bool is_plain(uint64_t state)
 {
 	return (state & ~(uint64_t)UINT32_MAX) == KDSM_LOCK_AT_NODE;
@@ -110,7 +110,10 @@ struct attempt {
 	bool *locked;
 };
 
-/* Polling ends when the thread has the lock, or when there is a queue to join. */
+/*
+ * Polling ends when this thread has the lock, or when only the backend can help: other threads
+ * queue, or the lock is at another node.
+ */
 static bool attempt(const void *what)
 {
 	const struct attempt *attempt = what;
@@ -155,6 +158,7 @@ int take_slow(struct kdsm_lock *lock, uint32_t flags, uint32_t thread, uint64_t 
 	if (by_word && timeout && lock->region->kdsm->may_spin &&
 	    is_plain(word_state(lock)) && spin_for(lock, thread, timeout))
 		return 0;
+	/* Each call after a signal queues again, so the thread may lose its place. */
 	do {
 		arg.timeout = kdsm_left(begin, timeout);
 		ret = lock->backend->take(lock->region, &arg);

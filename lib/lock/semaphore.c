@@ -24,10 +24,10 @@ int kdsm_sem_init(struct kdsm_sem *sem, struct kdsm_region *region, uint64_t off
 }
 
 /*
- * A poster takes and releases the lock before its post, and a waiter takes and releases the
- * lock after that post. The waiter therefore comes later in the order of the lock and sees
- * the poster's writes to the data that the lock covers. A dead owner leaves nothing to
- * repair, because no data changes while this function holds the lock.
+ * Take and release the lock: a poster does so before its post, a waiter after its wait. The
+ * waiter therefore comes later in the order of the lock and sees the poster's writes to the
+ * lock's region. A dead owner leaves nothing to repair, because no data changes while this
+ * function holds the lock.
  */
 static int touch_lock(const struct kdsm_sem *sem)
 {

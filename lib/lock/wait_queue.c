@@ -6,11 +6,12 @@
  * The head is a word of the home node and consists of the number of the next ticket and the
  * value. Drawing a ticket lowers the value by one; a post raises the value by one. One
  * fetch-and-add draws a ticket and lowers the value, because the value is stored with a
- * bias and so never borrows from the ticket. Ticket plus value is the number of posts:
- * ticket t may pass when that number is above t. A ticket that was drawn while the value
- * was above 0 therefore passes at once, and a post that found the value at 0 or above has
- * no waiter to wake. Any other post belongs to the ticket whose number is the number of
- * posts before it, and the poster delivers the post to that ticket.
+ * bias and so never borrows from the ticket. The number of posts (the initial value of a
+ * semaphore included) is the next ticket plus the value: ticket t may pass when this number
+ * is above t. So a thread that draws a ticket while the value is above 0 passes at once, and
+ * a post that finds the value at 0 or above has no waiter to wake. Any other post belongs to
+ * the ticket whose number is the number of posts before it, and the poster delivers the post
+ * to that ticket.
  *
  * Waiter and poster meet in the entry of the ticket, in a ring at home. Entries change by
  * compare-and-swap only:
@@ -28,16 +29,17 @@
  * if it is final: 0 or DONE. A GONE entry is not final: if it were reused, its post would
  * not find the mark that tells the poster to post again, and the post would be lost.
  *
- * Tickets that were given up must not fill the ring. retire() therefore gives back the
- * tickets that were drawn last, as far as their waiters gave up. GONE becomes BACK, so that
- * only one thread does it; then the head is changed as if the ticket had not been drawn.
- * The compare-and-swap of the head compares with the state before GONE became BACK. It
- * succeeds only if the ticket was the last one and not posted all the time, because posts
- * only rise and no other thread gives that ticket back. Then the entry becomes what it
- * might be if the ticket had never been drawn: DONE, of the ticket one ring before. The
- * entry does not stay BACK, because a thread that draws the ticket again does not look at
- * the entry if it passes at once. A thread that draws the ticket before the entry changes
- * finds BACK with its own ticket, and treats that as final.
+ * Tickets whose waiters gave up must not fill the ring. retire() therefore gives back the
+ * tickets that were drawn last, as long as their entries are GONE. It first makes the entry
+ * BACK, so that only one thread gives the ticket back; then it changes the head as if the
+ * ticket had not been drawn. The compare-and-swap of the head compares with the state that
+ * retire() read before it made the entry BACK. The compare-and-swap succeeds only if the
+ * ticket was the last one and was not posted in the meantime, because posts only rise and no
+ * other thread gives this ticket back. Then retire() makes the entry what it might be if the
+ * ticket had never been drawn: DONE, of the ticket one ring before. The entry must not stay
+ * BACK, because a thread that draws the ticket again and passes at once does not look at the
+ * entry. A thread that draws the ticket before the entry changes finds BACK with its own
+ * ticket, and treats that as final.
  *
  * Posts survive the death of threads. A waiter looks around every SLICE. If its ticket was
  * already posted at an earlier look and the post has still not reached its entry, the
@@ -45,19 +47,20 @@
  * a dead waiter. An entry that is GONE at two looks although its ticket was posted belongs
  * to a dead poster. In both cases the thread that looks makes the entry DONE and posts
  * again. An entry that is BACK at two looks belongs to a thread that died while it gave the
- * ticket back. The ticket may have been drawn again and have passed, so another post would
- * let one thread too many pass: the thread that looks only makes the entry DONE. If the
- * ticket was not given back, its poster finds that out, unless the poster died, too. A
- * thread that was taken for dead but was only slow notices because its own compare-and-swap
- * fails; a waiter then draws another ticket.
+ * ticket back. Another thread may have drawn the ticket again and passed, so another post
+ * would let one thread too many pass: the thread that looks only makes the entry DONE. If
+ * the dead thread had not changed the head yet, the ticket's poster finds the entry BACK and
+ * posts again, unless the poster died, too. A thread that was only slow, but that another
+ * thread took for dead, notices because its own compare-and-swap fails; a waiter then draws
+ * another ticket.
  */
 #include <errno.h>
 #include "internal.h"
 
 /* ---- the head ---- */
 
-#define BIAS		0x40000000U
-#define ONE_TICKET	(UINT64_C(1) << 32)
+#define BIAS		0x40000000U	/* the low half of the head holds the value plus this */
+#define ONE_TICKET	(UINT64_C(1) << 32)	/* the high half holds the next ticket */
 
 static uint64_t pack(uint32_t ticket, int32_t value)
 {
@@ -65,8 +68,8 @@ static uint64_t pack(uint32_t ticket, int32_t value)
 }
 
 /*
- * Returns false if the word is no initialized head. Excess posts may raise the value for a
- * moment.
+ * Returns false if the word is no initialized head. The bound is above KDSM_SEM_MAX, because
+ * a post that raise_value() undoes raises the value for a moment.
  */
 static bool unpack(uint64_t word, struct kdsm_line_head *head)
 {
@@ -173,6 +176,7 @@ int kdsm_entry_change(const struct kdsm_line *line, uint32_t ticket, uint64_t *e
 
 /* ---- posting ---- */
 
+/* Wake the waiter of a ticket, which sleeps on the ticket's bell in its own node's part. */
 static int ring_bell(const struct kdsm_line *line, uint32_t ticket, uint32_t node)
 {
 	return kdsm_put_notify(line->region, node, LINE_SLOT(line, bells, ticket),
@@ -208,8 +212,8 @@ static int deliver(const struct kdsm_line *line, uint32_t ticket)
 				return 0;
 		} else {
 			/*
-			 * The waiter has noticed the post by itself, or is waiting for the
-			 * entry and will notice then.
+			 * The waiter has noticed the post by itself; or an older ticket still
+			 * uses the entry, and the waiter will notice in kdsm_line_join().
 			 */
 			return 0;
 		}

@@ -9,7 +9,7 @@
 
 #define MOST	KDSM_LINE_MOST
 #define SLICE	1000000000	/* longest sleep between two looks around, in ns */
-#define NAP	1000		/* pause before the entry is read again, in us */
+#define NAP	1000		/* pause before the waiter reads an entry again, in us */
 
 static uint32_t own_node(const struct kdsm_line *line)
 {
@@ -27,8 +27,8 @@ static uint64_t left(const struct kdsm_line_wait *wait)
 }
 
 /*
- * The ticket of the entry was posted, but its thread does not react: the thread is dead, or
- * will notice that its compare-and-swap fails.
+ * Finish an entry in place of its thread. The ticket was posted, but the thread does not
+ * react: the thread is dead, or will notice that its compare-and-swap fails.
  */
 static int take_over(const struct kdsm_line *line, uint64_t entry)
 {
@@ -39,13 +39,11 @@ static int take_over(const struct kdsm_line *line, uint64_t entry)
 	ret = kdsm_entry_change(line, ticket, &entry, make_entry(ticket, ENTRY_DONE, 0));
 	if (ret)
 		return ret == -EBUSY ? 0 : ret;
-	/*
-	 * The ticket was given back, drawn again, and passed at once: its post is consumed.
-	 */
+	/* The ticket was given back, drawn again, and has passed: its post is consumed. */
 	return was_back ? 0 : kdsm_line_post(line);
 }
 
-/* Give back the last tickets, as far as their waiters gave up and no post has come. */
+/* Give back the last tickets, as long as their waiters gave up and no post has come. */
 static int retire(const struct kdsm_line *line)
 {
 	struct kdsm_line_head head;
@@ -77,8 +75,9 @@ static int retire(const struct kdsm_line *line)
 }
 
 /*
- * Give the ticket back if that is possible and necessary. Returns 0 if the ticket was given
- * back; -EBUSY if the caller must wait for the entry.
+ * Give the ticket back if it is the last one and not posted, and if the line is full or the
+ * timeout is over. Returns 0 if this function gave the ticket back; -EBUSY if the caller must
+ * wait for the entry.
  */
 static int give_back(const struct kdsm_line_wait *wait, const struct kdsm_line_head *head)
 {
@@ -94,9 +93,9 @@ static int give_back(const struct kdsm_line_wait *wait, const struct kdsm_line_h
 
 /*
  * Wait for an entry that the ticket one ring before still uses. There are four cases:
- * - As many threads wait as the ring has entries. This ticket is given back, after the
- *   tickets behind it have been.
- * - Threads gave up while later ones still wait. This ticket is given back, too.
+ * - As many threads wait as the ring has entries. This function gives its ticket back, after
+ *   the threads of the tickets behind it have done so.
+ * - Threads gave up while later ones still wait. This function gives its ticket back, too.
  * - The thread of the older ticket is about to make the entry final.
  * - The thread of the older ticket is dead, and take_over() makes the entry final.
  */
@@ -144,7 +143,10 @@ static int await_entry(struct kdsm_line_wait *wait, uint64_t *entry)
 	return 0;
 }
 
-/* The entry is ENTRY_WAITING: check whether the ticket was posted without a delivery. */
+/*
+ * The own entry is ENTRY_WAITING. If the ticket was posted, and was so at an earlier look, end
+ * the wait without a delivery.
+ */
 static int help_oneself(struct kdsm_line_wait *wait, const struct kdsm_line_head *head)
 {
 	uint64_t entry = own_entry(wait, ENTRY_WAITING);
@@ -164,8 +166,8 @@ static int help_oneself(struct kdsm_line_wait *wait, const struct kdsm_line_head
 }
 
 /*
- * Another thread took this ticket for that of a dead waiter and passed its post on. By now
- * the entry may belong to a later ticket.
+ * Whether another thread took this ticket for that of a dead waiter and passed its post on.
+ * By now the entry may belong to a later ticket.
  */
 static bool is_taken_over(uint64_t entry, uint32_t ticket)
 {
@@ -181,8 +183,8 @@ int kdsm_line_join(struct kdsm_line_wait *wait, const struct kdsm_line_head *bef
 
 	wait->ticket = before->ticket;
 	/*
-	 * Clear the bell. Posts of older tickets have already rung this bell. If one still
-	 * rings late, hear_bell() checks the value, and look_around() reads the entry.
+	 * Clear the bell, which posters of older tickets have rung. If such a ring still
+	 * arrives late, hear_bell() ignores its value, and look_around() reads the entry.
 	 */
 	ret = kdsm_put(line->region, own_node(line), LINE_SLOT(line, bells, wait->ticket), &none,
 		       sizeof(none));
@@ -216,7 +218,7 @@ int kdsm_line_join(struct kdsm_line_wait *wait, const struct kdsm_line_head *bef
 	return ret ? ret : help_oneself(wait, &head);
 }
 
-/* The bell rang, or the entry was seen to be ENTRY_POSTED. */
+/* End the wait: the bell rang, or this thread has read ENTRY_POSTED in the entry. */
 static int pass(const struct kdsm_line_wait *wait)
 {
 	uint64_t entry = own_entry(wait, ENTRY_POSTED);
@@ -249,8 +251,8 @@ int kdsm_line_leave(struct kdsm_line_wait *wait)
 }
 
 /*
- * Find an entry of another ticket that is not final although it was posted. Returns 0 if
- * none.
+ * Find an entry of another ticket that is not final although the ticket was posted. Returns 0
+ * if there is none.
  */
 static uint64_t find_suspect(const struct kdsm_line_wait *wait, const uint64_t *ring,
 			     const struct kdsm_line_head *head)
@@ -279,6 +281,7 @@ static int read_ring(const struct kdsm_line *line, uint64_t ring[MOST])
 	return 0;
 }
 
+/* Take over an entry that was not final at the last look and has not changed since. */
 static int look_for_dead(struct kdsm_line_wait *wait, const struct kdsm_line_head *head)
 {
 	const struct kdsm_line *line = wait->line;
@@ -294,6 +297,7 @@ static int look_for_dead(struct kdsm_line_wait *wait, const struct kdsm_line_hea
 	return 0;
 }
 
+/* End the wait if the post came without a ring of the bell; otherwise look for dead threads. */
 static int look_around(struct kdsm_line_wait *wait)
 {
 	struct kdsm_line_head head;
@@ -316,8 +320,9 @@ static int look_around(struct kdsm_line_wait *wait)
 }
 
 /*
- * Sleep until the bell rings, or for at most SLICE. Any other value of the bell, such as a
- * partial put of the right one, is waited out, because the notification follows the put.
+ * Sleep until the bell has this ticket's value, or for at most SLICE. With any other value,
+ * such as part of the right one, this thread sleeps on, because the notification follows the
+ * whole put.
  */
 static int hear_bell(const struct kdsm_line_wait *wait)
 {
