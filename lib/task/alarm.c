@@ -8,12 +8,13 @@
  * task to give away zeroes both words and rings the bells of the hungry nodes, whose workers
  * then steal from its node. The worker zeroes the alarm before it reads hungry, and a hungry
  * node puts the alarm after hungry, so no hungry node is forgotten. If the number of nodes is
- * no power of two, clearing the highest bit still leads from any node to node 0, so work
- * reaches all nodes.
+ * no power of two, each node but node 0 still has a neighbour of a lower number: the one
+ * without the node's highest bit. So the neighbours connect all nodes, and work reaches all.
  */
 #include <stddef.h>
 #include "internal.h"
 
+/* The neighbour whose number differs in this bit; it may not exist. */
 static unsigned int neighbour(const struct kdsm_tasks *tasks, unsigned int line)
 {
 	return tasks->node ^ 1u << line;

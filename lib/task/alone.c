@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A worker that belongs to no pool. Its deque is private memory, and the caller runs every
- * task that it spawns. So code that is written as tasks also runs without a pool.
+ * A worker that belongs to no pool. Its deque is private memory, and the calling thread runs
+ * every task that the worker spawns. So code that is written as tasks also runs without a
+ * pool.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +11,8 @@
 #include "internal.h"
 
 /*
- * Size of the deque, in tasks. Only elements that were in use take memory. A task that is
- * spawned when the deque is full runs at once.
+ * Size of the deque, in tasks. The kernel allocates an element's page on first use. A task
+ * that is spawned when the deque is full runs at once.
  */
 #define DEQUE	(1U << 16)
 

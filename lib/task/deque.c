@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The deque of a worker has two portions. Thieves of the node take tasks from the public
- * portion, the oldest first; the owner works in the private portion without them. This file
- * has the theft and the publication of tasks. The owner takes tasks back in spawn.c.
+ * portion, the oldest first; the owner works in the private portion without synchronisation.
+ * This file has the theft and the publication of tasks. The owner takes tasks back in
+ * spawn.c.
  *
  * Tasks tail..split-1 are public, tasks from split on are private. Both ends of the public
  * portion are in one word, "ends". While there are public tasks, each change of this word is
  * one compare-and-swap or fetch-and-add of the whole word: a thief adds to tail while tail is
- * below split; the owner adds to split, or sets split back half way to tail. So a thief that
- * took a task has it alone, whatever the owner does. ABA does no harm: the word is the whole
- * state of the public portion, and a thief reads the task only after taking it.
+ * below split; the owner adds to split, or sets split back half way to tail. So a task that a
+ * thief took belongs to this thief alone, whatever the owner does. ABA does no harm: the word
+ * is the whole state of the public portion, and a thief reads the task only after taking it.
  *
  * The owner publishes a task by a release of ends. The thief that takes the task acquires
  * ends, so it sees the arguments. The thief stores the result in the task, and then
@@ -51,7 +52,7 @@ void kd_task_offer(struct kd_worker *w, const struct kdsm_task *end)
 
 	if (half <= 0)
 		return;
-	/* Clear before publishing: a thief that finds no task from here on sets it again. */
+	/* Clear before publishing: a thief that finds no task later sets attention again. */
 	__atomic_store_n(&w->shared->attention, 0, __ATOMIC_RELAXED);
 	*split += half;
 	/* Publish before looking for sleepers. Pairs with kd_task_sleep(): see sleep.c. */

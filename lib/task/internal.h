@@ -22,9 +22,9 @@
  * the workers, their deques. Three rules hold:
  * - Only the word "agreed" takes remote atomics, and every access to it is a kdsm_cas().
  * - Other nodes put to bell, alarm, hungry, told, ended and the places of results. These
- *   words take no remote atomics. A CPU does an atomic on them only where a put does no harm
- *   whether it arrives before or after the atomic (sleep.c).
- * - Only CPUs of its own node touch every other word.
+ *   words take no remote atomics. A CPU does an atomic on such a word only where it does not
+ *   matter whether a put arrives before or after the atomic (sleep.c).
+ * - Only CPUs of the own node change every other word. Other nodes get the beats (watch.c).
  */
 #ifndef KD_TASK_INTERNAL_H
 #define KD_TASK_INTERNAL_H
@@ -40,15 +40,18 @@
 
 _Static_assert(KDSM_MAX_NODES <= 1 << KD_TASK_LINES, "too few neighbours");
 
-/* kdsm_task.thief is 0 (not stolen), KD_THIEF_OF() the thief, or KDSM_THIEF_DONE. */
+/*
+ * kdsm_task.thief is 0 (not stolen, or the thief has not stored its mark yet), KD_THIEF_OF()
+ * the thief, or KDSM_THIEF_DONE.
+ */
 #define KD_THIEF		0x80000000U
 #define KD_THIEF_OF(node, worker) (KD_THIEF | (node) << 10 | (worker))
 #define KD_THIEF_NODE(thief)	((thief) >> 10 & 0x3ff)
 #define KD_THIEF_WORKER(thief)	((thief) & 0x3ff)
 
 /*
- * The words of a worker that all CPUs of its node use. The words that thieves use have the
- * same offsets as in struct kdsm_task_worker, because the kernel uses them, too.
+ * The words of a worker that all CPUs of its node use. ends and attention have the same
+ * offsets as in struct kdsm_task_worker, because the kernel uses them, too.
  */
 struct kd_task_shared {
 	_Alignas(64) uint64_t ends;	/* tail, and split << 32: see deque.c */
@@ -68,7 +71,7 @@ _Static_assert(offsetof(struct kd_task_shared, ends) == offsetof(struct kdsm_tas
 	       offsetof(struct kdsm_task_worker, attention), "the kernel has it elsewhere");
 
 enum { KD_WORKER_NONE, KD_WORKER_HERE };
-/* The word a worker sleeps on: its own wake, the node's bell, or a task's bell. */
+/* The word that a worker sleeps on: its own wake, the node's bell, or a task's bell */
 enum { KD_ASLEEP = 1, KD_ASLEEP_BELL, KD_ASLEEP_RESULT };
 
 struct kd_task_process {
@@ -96,12 +99,12 @@ struct kd_task_node {
 	/* Requests for tasks to other nodes: steal.c. */
 	_Alignas(64) uint64_t ask_next;	/* earliest time of the next request, in ns */
 	uint32_t asking;		/* 1: a worker has a request in flight */
-	uint32_t in_vain;		/* consecutive requests that brought no task */
+	uint32_t in_vain;		/* consecutive requests without a task, <= MOST_IN_VAIN */
 
 	_Alignas(64) struct kd_task_process processes[KD_TASK_PROCESSES];
 };
 
-/* These bits of the bell name the node that rang; after a ring of this node they are noise. */
+/* These bits of the bell name the other node that rang; a ring by this node makes them noise. */
 #define KD_BELL_NODE	(KDSM_MAX_NODES - 1)
 
 #define KD_TOLD		(UINT64_C(0x7a5c) << 48)
@@ -116,7 +119,7 @@ struct kd_task_put {
 #define KD_TASK_PUTS	8
 
 /*
- * The state of a worker for its own thread. Other threads of the process set stop, and read
+ * The state of a worker, for its own thread. Other threads of the process set stop, and read
  * counts and the fields that never change.
  */
 struct kd_worker {
@@ -127,7 +130,7 @@ struct kd_worker {
 	uint32_t number;		/* index among the workers of the node */
 	uint64_t random;
 	jmp_buf base;			/* target of the longjmp() when the job failed */
-	uintptr_t deep;			/* below this address less than half of the stack is left */
+	uintptr_t deep;			/* frames below this address: half of the stack is used */
 	pthread_t thread;
 	bool stop;			/* leave as soon as idle */
 	struct kd_root *root;		/* the root that it runs, or NULL */
@@ -149,7 +152,11 @@ struct kd_root {
 	const struct kdsm_task_type *type;
 	struct kdsm_task task;
 	bool done;		/* task holds the result */
-	bool left, dropped;	/* the worker, or the waiter, uses this root no more */
+	/*
+	 * left: the worker uses this root no more, so the waiter frees it. dropped: the waiter
+	 * uses this root no more, so the worker frees it.
+	 */
+	bool left, dropped;
 };
 
 struct kdsm_tasks {
@@ -163,24 +170,26 @@ struct kdsm_tasks {
 	void *argument;
 	struct kd_task_node *own;
 	unsigned int process;		/* index in own->processes */
-	unsigned int *near;		/* other nodes, sorted by distance */
-	unsigned int *far;		/* far[i]: end in near of the nodes at distance i */
-	unsigned int distances;
+	unsigned int *near;		/* numbers of the other nodes, nearest first */
+	unsigned int *far;		/* far[i]: index in near behind the nodes at distance i */
+	unsigned int distances;		/* entries of far */
 
 	pthread_mutex_t lock;		/* protects the fields below */
 	pthread_cond_t change;
 	struct kd_worker **workers;
 	unsigned int started;
 	struct kd_root *roots;		/* roots that no worker has taken yet */
-	struct kdsm_tasks_counts gone;	/* sum over the workers that left */
+	struct kdsm_tasks_counts gone;	/* sum over the workers that have ended */
 	pthread_t heart;
 	bool stopping;
 	bool beating;
 
 	uint32_t wanted;		/* number of roots; also read without the lock */
 	int failed;			/* errno of the job; also read without the lock */
-	unsigned int culprit;
+	unsigned int culprit;		/* node that caused the failure; written before failed */
 };
+
+/* ---- places: offsets in a part, in bytes ---- */
 
 static inline uint64_t kd_task_place(const struct kdsm_tasks *tasks, const void *word)
 {
@@ -234,19 +243,21 @@ static inline void kd_count(uint64_t *counter, uint64_t add)
 	__atomic_store_n(counter, *counter + add, __ATOMIC_RELAXED);
 }
 
-/* The worker begins, or ends, to run tasks. Thieves of other nodes read the number of busy ones. */
+/* The worker begins to run tasks. Thieves of other nodes read the number of busy workers. */
 static inline void kd_task_busy(struct kd_worker *w)
 {
 	if (w->tasks->nodes > 1)
 		__atomic_fetch_add(&w->tasks->own->crew.busy, 1, __ATOMIC_SEQ_CST);
 }
 
+/* The worker stops running tasks. */
 static inline void kd_task_idle(struct kd_worker *w)
 {
 	if (w->tasks->nodes > 1)
 		__atomic_fetch_sub(&w->tasks->own->crew.busy, 1, __ATOMIC_SEQ_CST);
 }
 
+/* Returns 0, or the negative errno with which the job has failed. */
 static inline int kd_failed(const struct kdsm_tasks *tasks)
 {
 	return __atomic_load_n(&tasks->failed, __ATOMIC_RELAXED);
@@ -265,18 +276,18 @@ uint64_t kd_task_types_hash(uint64_t hash) KDSM_PRIVATE;
 
 /* deque.c */
 /*
- * Take the oldest public tasks of a worker of this node, at most "most" of them. Returns the
- * first of *count consecutive tasks, which the caller alone has then, or NULL.
+ * Take the oldest public tasks of a worker of this node: half of them, but at most "most".
+ * Returns the first of *count consecutive tasks, which belong to the caller alone, or NULL.
  */
 struct kdsm_task *kd_task_take(struct kd_worker *w, uint32_t victim, uint32_t most,
 			       uint32_t *count) KDSM_PRIVATE;
 /* Whether a worker of this node has a public task. */
 bool kd_task_offered(const struct kdsm_tasks *tasks, uint32_t victim) KDSM_PRIVATE;
-/* Publish half of the own private tasks before end, and wake a sleeping worker. */
+/* Publish the older half of the own private tasks before end, and wake a sleeping worker. */
 void kd_task_offer(struct kd_worker *w, const struct kdsm_task *end) KDSM_PRIVATE;
 
 /* spawn.c */
-/* Run a task stolen from a worker of this node, and tell this owner when it is done. */
+/* Run a task stolen from the worker "owner" of this node, and tell the owner when it is done. */
 void kd_task_run(struct kd_worker *w, struct kdsm_task *head, struct kdsm_task *task,
 		 uint32_t owner) KDSM_PRIVATE;
 
@@ -286,19 +297,19 @@ void kd_task_done(struct kd_worker *w, struct kdsm_task *task, uint32_t owner) K
 /* steal.c */
 /* A pseudo-random number below bound. */
 uint32_t kd_task_random(struct kd_worker *w, uint32_t bound) KDSM_PRIVATE;
-/* Steal a task from this node or, if far, from any node, and run it. Returns whether one ran. */
+/* Steal tasks from this node or, if far, from any node, and run them. Returns whether any ran. */
 bool kd_task_steal(struct kd_worker *w, struct kdsm_task *head, bool far) KDSM_PRIVATE;
 /* Wait for a stolen task of the own deque, and run tasks of its thief meanwhile. */
 void kd_task_await(struct kd_worker *w, struct kdsm_task *task) KDSM_PRIVATE;
 /*
- * Run the first of count tasks stolen from this node (taken) or another one (received). Push
- * the others on the own deque as proxies, and sync these.
+ * Run count tasks stolen from this node (taken) or from another node (received). Push all but
+ * the first on the own deque as proxies, run the first, and sync the proxies.
  */
 void kd_task_run_taken(struct kd_worker *w, struct kdsm_task *head, uint32_t victim,
 		       struct kdsm_task *first, uint32_t count) KDSM_PRIVATE;
 void kd_task_run_received(struct kd_worker *w, struct kdsm_task *head,
 			  const struct kdsm_task_packed *packed, uint32_t count) KDSM_PRIVATE;
-/* The type of proxies; a steal request names it to the victim's kernel. */
+/* The type of proxies; a theft names it to the kernel of the victim's node. */
 extern struct kdsm_task_type kd_task_proxy KDSM_PRIVATE;
 
 /* sleep.c */
@@ -314,7 +325,7 @@ void kd_task_sleep(struct kd_worker *w, uint64_t timeout,
 void kd_task_ring(const struct kdsm_tasks *tasks, uint32_t worker) KDSM_PRIVATE;
 /* Wake one worker of this node, if any sleeps. */
 void kd_task_wake_one(struct kd_worker *w) KDSM_PRIVATE;
-/* Pause in a polling loop, longer as the number of tries grows. */
+/* Pause in a polling loop, the longer the more tries. */
 void kd_task_relax(unsigned int tries) KDSM_PRIVATE;
 /* Offset in the part of the word that the worker sleeps on; how: KD_ASLEEP*. */
 uint64_t kd_task_wake_place(const struct kdsm_tasks *tasks, uint32_t worker,
@@ -322,8 +333,9 @@ uint64_t kd_task_wake_place(const struct kdsm_tasks *tasks, uint32_t worker,
 
 /* kernel_steal.c */
 /*
- * Steal tasks from another node, trying its worker "preferred" first. packed has room for
- * KDSM_THEFT_MOST tasks. Returns the number of stolen tasks.
+ * Steal tasks from another node, trying its worker "preferred" modulo the number of its
+ * workers first. packed has room for KDSM_THEFT_MOST tasks. Returns the number of stolen tasks.
+ * On an error the job fails.
  */
 unsigned int kd_task_rob(struct kd_worker *w, unsigned int node, uint32_t preferred,
 			 struct kdsm_task_packed *packed) KDSM_PRIVATE;
@@ -335,10 +347,10 @@ void kd_task_answer_alarm(struct kd_worker *w, const struct kdsm_task *end) KDSM
 void kd_task_hungry(struct kd_worker *w) KDSM_PRIVATE;
 
 /* result.c */
-/* Start a put with notification of a copy of the data; do not wait for the put. */
+/* Start a notifying put of length bytes, and do not wait for it. The caller may reuse from. */
 void kd_task_put(struct kd_worker *w, unsigned int node, uint64_t place, const void *from,
 		 size_t length) KDSM_PRIVATE;
-/* Wait for all puts of this worker. */
+/* Wait for all puts of this worker. If one has failed, fail the job. */
 void kd_task_flush(struct kd_worker *w) KDSM_PRIVATE;
 /*
  * Whether the result of a task that another node ran has arrived completely. If so, the
@@ -379,13 +391,14 @@ bool kd_task_arrived(uint64_t *to, const void *place, unsigned int words) KDSM_P
 /* worker.c */
 /* The worker whose thread calls, or NULL. */
 KDSM_PRIVATE struct kd_worker *kd_task_self(void);
+/* Add counts, which a worker may be changing, to sum. */
 void kd_task_add_counts(struct kdsm_tasks_counts *sum,
 			const struct kdsm_tasks_counts *counts) KDSM_PRIVATE;
 
 /* watch.c */
 /* The thread that counts up the own beat and watches the beats of other processes. */
 void *kd_task_heart(void *tasks) KDSM_PRIVATE;
-/* Fail the job with error on all nodes. */
+/* Fail the job with error, a negative errno, on all nodes, unless it has failed before. */
 void kd_task_fail(struct kdsm_tasks *tasks, int error, unsigned int culprit) KDSM_PRIVATE;
 /* If the job has failed, abandon the tasks of this worker by longjmp(). */
 void kd_task_check(struct kd_worker *w) KDSM_PRIVATE;

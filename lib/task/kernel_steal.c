@@ -6,18 +6,19 @@
  * One active message asks the kernel of the victim's node, which answers however busy the
  * workers are. The kernel hands out public tasks only. If no task is public, the kernel sets
  * the attention of the workers of its node, as a thief of that node does. A busy worker then
- * publishes tasks when it next spawns or syncs, for the thief's next try.
+ * publishes tasks when it next spawns or syncs, and the thief's next try finds them.
  *
  * The victim's kernel does not ring the worker that waits for the stolen task, or for a proxy
  * that stood for the task. The worker looks at the task many times before its first sleep,
- * and the kernel stores the mark within a microsecond of the taking, so the worker sees the
- * mark before it sleeps. There is one exception: the worker waits for a task that a thief of
- * its own node took, and a thief of another node then steals the proxy. In this case the
- * worker sleeps on the wrong word, but no longer than its nap (steal.c).
+ * and the kernel stores the thief's mark within a microsecond of taking the task, so the
+ * worker sees the mark before it sleeps. There is one exception: the worker waits for a task
+ * that a thief of its own node took, and a thief of another node then steals the proxy. In
+ * this case the worker sleeps on the wrong word, but only until its nap ends (steal.c).
  */
 #include <string.h>
 #include "internal.h"
 
+/* A theft, with memory for the tasks behind it */
 union loot {
 	struct kdsm_theft theft;
 	unsigned char room[sizeof(struct kdsm_theft) +

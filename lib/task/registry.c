@@ -7,7 +7,7 @@
  */
 #include "internal.h"
 
-#define TYPES	4096	/* Numbers of types; 0 means none */
+#define TYPES	4096	/* Bound of the numbers of types; number 0 means none */
 
 static struct kdsm_task_type *types[TYPES];
 static uint32_t count;

@@ -14,6 +14,7 @@
 
 /* ---- puts that no worker waits for ---- */
 
+/* Wait for a put, so that *put can be used again. */
 static void complete(struct kd_worker *w, struct kd_task_put *put)
 {
 	int ret;
@@ -53,7 +54,7 @@ void kd_task_put(struct kd_worker *w, unsigned int node, uint64_t place, const v
 	ret = kdsm_submit(w->tasks->region, &put->op, 1, &put->ticket);
 	put->used = !ret;
 	if (ret == -EAGAIN) {
-		/* All threads together have too many operations in flight: wait for this one. */
+		/* The threads of the process have too much in flight: wait within the call. */
 		ret = kdsm_vector(w->tasks->region, &put->op, 1);
 	}
 	if (ret)

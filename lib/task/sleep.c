@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Sleeping of workers that are idle, or wait for a stolen task. wake.c wakes them.
+ * Sleeping of workers that are idle, or that wait for a stolen task. wake.c wakes them.
  *
  * A worker announces that it sleeps (asleep, sleepers), sets the attention of every worker
  * of the node, and then looks once more for something to do. A worker that publishes tasks
@@ -11,7 +11,7 @@
  *
  * A waker exchanges asleep for 0, so only one waker ends a given sleep. The waker then adds to
  * the word that the sleeper waits on. A waker that is delayed between the two steps may add
- * during a later sleep, while another waker adds, too; this is harmless, because an addition
+ * during a later sleep, while another waker adds, too. This is harmless, because one addition
  * does not undo another. One worker of a node sleeps on the node's bell instead of a word of
  * its own, because other nodes ring the bell, too (alarm.c). When this worker wakes up to
  * work, it wakes another worker, which then watches the bell.
@@ -26,6 +26,7 @@
  */
 #include "internal.h"
 
+/* Set the attention of all workers of the node, so that busy ones publish tasks. */
 static void ask_all(struct kd_worker *w)
 {
 	uint32_t used = __atomic_load_n(&w->tasks->own->crew.used, __ATOMIC_RELAXED), i;
@@ -36,6 +37,7 @@ static void ask_all(struct kd_worker *w)
 					 __ATOMIC_SEQ_CST);
 }
 
+/* Whether the worker has a reason not to sleep. */
 static bool anything(struct kd_worker *w, const struct kdsm_task *awaited, uint32_t how)
 {
 	struct kdsm_tasks *tasks = w->tasks;
@@ -58,6 +60,7 @@ static bool anything(struct kd_worker *w, const struct kdsm_task *awaited, uint3
 	return false;
 }
 
+/* Try to become the one worker of this node that sleeps on the node's bell. */
 static bool watch_bell(struct kdsm_tasks *tasks)
 {
 	uint32_t no = 0;
@@ -67,6 +70,7 @@ static bool watch_bell(struct kdsm_tasks *tasks)
 					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
+/* Choose the word to sleep on: KD_ASLEEP*. */
 static uint32_t choose_sleep(struct kd_worker *w, const struct kdsm_task *awaited)
 {
 	if (!awaited)

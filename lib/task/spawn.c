@@ -4,8 +4,8 @@
  * full, the task is public or stolen, or another worker or node needs this worker. The
  * public portion of the deque is in deque.c, waiting for a stolen task in steal.c.
  *
- * fast.split points at the task number split of the deque, and only spawn and sync use it.
- * The inline checks may send a spawn or sync here late or needlessly; both are harmless.
+ * fast.split points at task number split of the deque, and only spawn and sync use it. The
+ * inline checks may call these functions late or needlessly; both are harmless.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +58,7 @@ static void look_up(struct kd_worker *w, const struct kdsm_task *end)
 
 /* ---- a full deque ---- */
 
+/* Return a place for the result of a task that ran at once. pop_result() returns the last. */
 static struct kdsm_task *push_result(struct kd_worker *w)
 {
 	struct kdsm_task *more;
@@ -66,7 +67,7 @@ static struct kdsm_task *push_result(struct kd_worker *w)
 		more = aligned_alloc(_Alignof(struct kdsm_task),
 				     (2 * w->full_room + 16) * sizeof(*more));
 		if (!more && !w->tasks->region)
-			abort();	/* no pool, no job to fail: alone.c */
+			abort();	/* a worker of alone.c has no job that could fail */
 		if (!more) {
 			kd_task_fail(w->tasks, -ENOMEM, w->tasks->node);
 			kd_task_check(w);

@@ -25,7 +25,7 @@
 
 #define DEPTH		8	/* Longest chain of thieves that a waiter follows */
 #define SPINS		64	/* Tries of a waiter before its first nap */
-#define NAP		50000	/* First nap in ns; the naps double, up to 32 times this */
+#define NAP		50000	/* First nap, in ns; the naps double, up to 32 times this */
 /* Limit of the count of consecutive failures: requests then take 1/16 of the time */
 #define MOST_IN_VAIN	4
 #define LONG		2000000	/* Cap on the counted duration of a request, in ns */
@@ -56,7 +56,7 @@ static void run_packed(struct kd_worker *w, struct kdsm_task *head,
 	kd_task_send_result(w, origin, &task);
 }
 
-/* Copy the proxy before running it: task may be head, where its spawns write. */
+/* Copy the proxy before running it: task may be head, where the run task's spawns write. */
 static void run_proxy(struct kdsm_worker *worker, struct kdsm_task *head,
 		      struct kdsm_task *task)
 {
@@ -78,6 +78,7 @@ static __attribute__((constructor)) void register_proxy(void)
 	kdsm_task_register(&kd_task_proxy);
 }
 
+/* Push a proxy on the own deque. Returns the new head. */
 static struct kdsm_task *push_proxy(struct kd_worker *w, struct kdsm_task *head,
 				    const struct kdsm_task_packed *packed)
 {
@@ -164,6 +165,7 @@ void kd_task_run_received(struct kd_worker *w, struct kdsm_task *head,
 
 /* ---- stealing ---- */
 
+/* Steal from a worker of this node, and run the loot. Returns whether there was any. */
 static bool steal_from(struct kd_worker *w, struct kdsm_task *head, uint32_t victim,
 		       uint32_t most)
 {
@@ -275,7 +277,7 @@ bool kd_task_steal(struct kd_worker *w, struct kdsm_task *head, bool far)
 	return steal_near(w, head) || (far && steal_far(w, head));
 }
 
-/* Steal from the thief, or from the thief that it waits for, and so on. */
+/* Steal from the thief, or from the thief that this thief waits for, and so on. */
 static bool leap(struct kd_worker *w, struct kdsm_task *head, uint32_t thief, bool far)
 {
 	unsigned int depth;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "internal.h"
 
-#define NODE_WORKERS	64			/* Default for workers of a node */
+#define NODE_WORKERS	64			/* Default bound of the workers of a node */
 #define DEQUE		8192			/* Default size of a deque, in tasks */
 #define DEQUE_MAX	(1U << 24)		/* Largest size of a deque, in tasks */
 #define STACK		(UINT64_C(16) << 20)	/* Default stack of a worker, in bytes */
@@ -98,6 +98,7 @@ static int compare_locations(struct kdsm_tasks *tasks, unsigned int *levels,
 	return ret;
 }
 
+/* Fill near and far: sort the other nodes by the number of levels that they share with this. */
 static int find_neighbours(struct kdsm_tasks *tasks)
 {
 	unsigned int *levels, node, level, most, n = 0;
@@ -246,9 +247,9 @@ void kdsm_tasks_close(struct kdsm_tasks *tasks)
 	if (tasks->beating) {
 		kdsm_tasks_set_workers(tasks, 0);
 		/*
-		 * Watchers must not take the end of the beats for a death. But if the job has
-		 * failed, let them: a node that kd_task_fail() did not reach detects the failure
-		 * only by these missing beats.
+		 * Clear here, so that watchers do not take the end of the beats for a death. If
+		 * the job has failed, do not: a node that kd_task_fail() did not reach detects
+		 * the failure only by the missing beats.
 		 */
 		if (!kd_failed(tasks))
 			__atomic_store_n(&tasks->own->processes[tasks->process].here, 0,
@@ -269,6 +270,7 @@ void kdsm_tasks_close(struct kdsm_tasks *tasks)
 
 /* ---- tasks from outside the pool ---- */
 
+/* Wake a worker of this process, because a root waits. Caller holds tasks->lock. */
 static void wake_own(struct kdsm_tasks *tasks)
 {
 	unsigned int i;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tasks, for code of other folders of the library that is written as tasks. Programs use
- * <kdsm/task.h>; the files of lib/task share internal.h.
+ * What other folders of the library need whose code is written as tasks: workers without a
+ * pool, and the argument of a pool. Programs use <kdsm/task.h>; the files of lib/task share
+ * internal.h.
  */
 #ifndef KD_TASK_H
 #define KD_TASK_H
@@ -12,7 +13,7 @@
 
 /**
  * kd_task_argument() - Get the argument of the pool that a worker belongs to
- * @worker: the worker; NULL for the worker whose thread calls
+ * @worker: the worker; NULL: the worker whose thread calls this function
  * @start: the start function that the caller expects the pool to have
  *
  * Return: the argument, or NULL if the pool has another start function, or if @worker is NULL
@@ -27,8 +28,9 @@ void *kd_task_argument(struct kdsm_worker *worker,
  * @head: (out) the first element of its deque
  * @context: value of KDSM_CONTEXT() in the tasks that the worker runs
  *
- * No other worker steals from this worker, and it has no thread. The caller runs task f by
- * f_kdsm_call(*worker, *head, ...), in one thread at a time.
+ * The worker has no thread, and no other worker steals from it. The caller runs task f by
+ * f_kdsm_call(*worker, *head, ...), in one thread at a time, and frees the worker by
+ * kd_task_alone_free().
  *
  * Return: 0 or -ENOMEM.
  */

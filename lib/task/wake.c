@@ -35,8 +35,9 @@ uint64_t kd_task_wake_place(const struct kdsm_tasks *tasks, uint32_t worker, uin
 }
 
 /*
- * The sleeper may concurrently go on to another task. A ring of the wrong task's bell is
- * harmless, because a bell up to KD_BELL_LOCAL carries no result.
+ * Ring the bell of the task that a worker waits for. The worker may concurrently begin to
+ * wait for another task. A ring of the wrong task's bell is harmless, because a bell up to
+ * KD_BELL_LOCAL carries no result.
  */
 static void ring_task(const struct kdsm_tasks *tasks, uint64_t place)
 {

@@ -21,6 +21,7 @@ static uint64_t told_word(int error, unsigned int culprit)
 	return KD_TOLD | (uint64_t)culprit << 16 | (-error & 0xffff);
 }
 
+/* Make all workers of this node look up: they leave at their next kd_task_check(). */
 static void attend(struct kdsm_tasks *tasks)
 {
 	uint32_t used = __atomic_load_n(&tasks->own->crew.used, __ATOMIC_SEQ_CST), i;
@@ -31,6 +32,7 @@ static void attend(struct kdsm_tasks *tasks)
 	}
 }
 
+/* Fail the job in this process. Returns whether it had not failed before. */
 static bool take_failure(struct kdsm_tasks *tasks, int error, unsigned int culprit)
 {
 	bool first;
@@ -49,7 +51,7 @@ static bool take_failure(struct kdsm_tasks *tasks, int error, unsigned int culpr
 }
 
 /*
- * Whether another node has told of a failure. A word without all bits of KD_TOLD has arrived
+ * Whether another node has reported a failure. A word without all bits of KD_TOLD has arrived
  * only in part; the next call sees the rest.
  */
 static bool hear(struct kdsm_tasks *tasks)

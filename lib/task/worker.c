@@ -25,6 +25,7 @@ void *kd_task_argument(struct kdsm_worker *worker,
 	return w && w->tasks->start == start ? w->tasks->argument : NULL;
 }
 
+/* Take the oldest root that no worker has taken, or return NULL. */
 static struct kd_root *take_root(struct kdsm_tasks *tasks)
 {
 	struct kd_root *root;
@@ -41,6 +42,7 @@ static struct kd_root *take_root(struct kdsm_tasks *tasks)
 	return root;
 }
 
+/* Hand the root back to the thread that waits for it, or free it if that thread has given up. */
 static void leave_root(struct kd_worker *w, bool done)
 {
 	struct kdsm_tasks *tasks = w->tasks;
@@ -124,7 +126,7 @@ static void *work(void *data)
 	return NULL;
 }
 
-/* Claim a free number. Workers that leave free their numbers, unless the job has failed. */
+/* Claim a free number on this node. A worker that ends frees its number, unless the job failed. */
 static int claim_number(struct kd_worker *w)
 {
 	struct kdsm_tasks *tasks = w->tasks;
