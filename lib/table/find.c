@@ -18,8 +18,9 @@
 #define TRY_OTHER	64
 
 /*
- * Send finds, from find->entry on, until the outcome is known. mine is the number to publish.
- * A find may end at an entry whose node is not in the target's part; compare this node here.
+ * Send finds, from find->entry on, until the outcome is known. mine is the number that a put
+ * publishes. A find may end at an entry with a matching fragment whose node is not in the
+ * target's part: the target does not see this node, so compare it here.
  */
 static int ask(struct kdsm_table_worker *w, unsigned int part, struct kdsm_find *find,
 	       const struct kdsm_node *node, uint64_t mine)
@@ -79,7 +80,7 @@ static int find_by_message(struct kdsm_table_worker *w, unsigned int part,
 		return r;
 	r = ask(w, part, &find, node, mine);
 	*number = find.number;
-	/* After an error the number may or may not be published, so never use it again. */
+	/* After an error the caller cannot know whether the number is published: use it up. */
 	if (r == KD_PUT || r < 0)
 		w->next++;
 	return r;

@@ -13,7 +13,7 @@
 
 #include "table/table.h"
 
-/* Most reads of a torn entry: one that stays torn was not stored by a worker */
+/* Most reads of a torn entry: if an entry stays torn, no worker has stored it */
 #define MAX_TORN	1000
 
 /*
@@ -23,6 +23,10 @@
  */
 #define CLAIM_FIRST	(65536 * 3 / 10)
 
+/*
+ * The first number of the window that ends with number. The window does not begin before the
+ * block: see "Blocks" in table.h.
+ */
 static uint64_t window_start(const struct kdsm_table *t, uint64_t number)
 {
 	uint64_t slot = number % t->slots;
@@ -90,6 +94,7 @@ int kd_table_fetch(struct kdsm_table_worker *w, uint64_t number,
 
 #define PREFETCH_OPS	8	/* Most gets in flight; their windows take 16 KiB of stack */
 
+/* Get some windows, and store their nodes in the cache. */
 static int prefetch_batch(struct kdsm_table_worker *w, struct kdsm_op *ops,
 			  const uint64_t *starts, unsigned int count)
 {
@@ -168,8 +173,9 @@ int kd_table_claim_by_op(struct kdsm_table_worker *w, unsigned int part,
 }
 
 /*
- * Number of entries to fetch. On average (1 + 1/(1 - load)^2)/2 entries contain an empty one
- * (Oortwijn's thesis, section 3.3). Twice as many mostly contain one, and cost hardly more.
+ * Number of entries to fetch. On average a walk finds an empty entry within (1 + 1/(1 -
+ * load)^2)/2 entries (Oortwijn's thesis, section 3.3). Twice as many mostly contain one, and
+ * cost hardly more.
  */
 static unsigned int range_size(const struct kdsm_table_worker *w)
 {
@@ -193,9 +199,9 @@ static void note_load(struct kdsm_table_worker *w, unsigned int count)
 }
 
 /*
- * Number of entries of the walk that the next get brings: size, or as many as lie in a row. If
- * the get would leave fewer than size entries of the row, it brings these, too, because they
- * are not worth another get.
+ * Number of entries of the walk that the next get brings: size, but not beyond the row, the
+ * entries that are neighbours from slot on. If the get would leave fewer than size entries of
+ * the row, it brings these, too, because they are not worth another get.
  */
 static unsigned int in_a_row(const struct kdsm_table *t, uint64_t slot, unsigned int probes,
 			     unsigned int size)
@@ -243,8 +249,9 @@ static int mend(struct kdsm_table_worker *w, unsigned int part, uint64_t slot,
 }
 
 /*
- * Examine the next entry of the walk, and claim it if it is empty. Returns KD_FOUND, KD_PUT,
- * KD_OVERFLOW if the entry belongs to another node, or a negative errno.
+ * Examine the entry of the walk in this slot, which was e when it was fetched, and claim it if
+ * it is empty. Returns KD_FOUND, KD_PUT, KD_OVERFLOW if the entry belongs to another node, or
+ * a negative errno.
  */
 static int look(struct kdsm_table_worker *w, unsigned int part, uint64_t slot,
 		uint64_t e, const struct kdsm_node *node, uint64_t fragment,

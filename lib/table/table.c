@@ -13,16 +13,18 @@
 
 #include "table/table.h"
 
+/* Most slots; the upper half of the numbers belongs to private nodes of lib/bdd. */
 #define MAX_NODES	(UINT64_C(1) << (KDSM_NUMBER_BITS - 1))
 
+/* Layout of a part: slots, nodes in a block, bytes of the header, index entries, all bytes */
 struct layout {
 	uint64_t slots, block, header, entries, bytes;
 };
 
 /*
- * Nodes in a block. The free slots of a block that a worker leaves are lost, so blocks must be
- * small enough that a part has many. Blocks must not be smaller than needed, because each
- * costs a fetch-and-add, and a window begins at the earliest where its block begins.
+ * Nodes in a block. The free slots of a block are lost when its worker ends, so blocks must be
+ * so small that a part has many. Blocks must not be smaller than needed, because each costs a
+ * fetch-and-add, and a window of nodes does not reach over the beginning of its block.
  */
 static uint64_t block_size(uint64_t slots)
 {
@@ -67,9 +69,9 @@ uint64_t kdsm_table_nodes_for(uint64_t bytes, unsigned int cluster_nodes)
 }
 
 /*
- * A walk of many runs may miss half of the entries of an index that is hardly longer than a
- * walk. So if the index is at most as long as a walk, the walk is a single run, which visits
- * all entries.
+ * In an index that is hardly longer than a walk, a walk of many runs may miss half of the
+ * entries. So if the index is at most as long as a walk, the walk is a single run, which
+ * visits all entries.
  */
 void kd_table_resize(struct kdsm_table *t, uint64_t limit)
 {
@@ -218,7 +220,7 @@ static int look_for_free(struct kdsm_table_worker *w, unsigned int part, uint64_
 	return 0;
 }
 
-/* The block with index i among the blocks to be taken in the part. -ENOENT: i is too large. */
+/* Store in *block the i-th block that workers take in the part. -ENOENT: there are fewer. */
 static int listed_block(struct kdsm_table_worker *w, unsigned int part, uint64_t i,
 			uint64_t *block)
 {
@@ -255,8 +257,8 @@ static int listed_block(struct kdsm_table_worker *w, unsigned int part, uint64_t
 
 /*
  * Take a new block: from the own part while it has any, then from the other parts, so that
- * one busy cluster node can fill the memory of all. While workers run, only operations on the
- * region change the word "blocks"; these are atomic against each other in every domain.
+ * one busy cluster node can fill the memory of all. While workers run, only kdsm_faa()
+ * changes the word "blocks", which is atomic against itself in every domain.
  */
 static int take_block(struct kdsm_table_worker *w)
 {
@@ -329,8 +331,8 @@ void kd_table_restart(struct kdsm_table *t, uint64_t nodes, uint32_t load)
 }
 
 /*
- * The number stays the next one, because the node may turn out to be in the table already.
- * The next node is then stored over this one.
+ * The number stays the next one, because the node may turn out to be in the table already:
+ * the worker then stores its next node over this one.
  */
 int kd_table_take(struct kdsm_table_worker *w, const struct kdsm_node *node,
 		  uint64_t *number)

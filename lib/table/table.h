@@ -4,17 +4,19 @@
  * part, which is inline because every step of every BDD operation takes this path. Access to
  * other parts is in remote.c and find.c, opening and blocks in table.c. lib/bdd/collect*.c
  * collects garbage. In this folder a "node" is a BDD node unless the text says "cluster node".
- * Each cluster node has one part of the table.
+ * Each cluster node has one part of the table. A walk is the sequence of index entries that
+ * find-or-put examines for a node in one part: kdsm_walk_next() in <linux/kdsm_table.h>.
  *
  * A part, from its offset in the region:
  *	header		with the list of blocks
  *	index		index_most entries of 8 bytes, of which index_size are in use
- *	data		slots nodes of 16 bytes, in blocks, of which limit are in use
+ *	data		"slots" places of 16 bytes for nodes, in blocks, of which "limit" are in
+ *			use
  *
  * The header takes the memory of some index entries, so the index has fewer entries than the
- * data has slots, and a slot costs 24 bytes including the header. Hence some slots would stay
- * free in a table whose entries are all used, 0.05 % of the slots in a large table. This does
- * not matter, because walks fail to find an empty entry long before.
+ * data has slots, and a slot costs 24 bytes including the header. If all entries were used,
+ * some slots would still be free, 0.05 % of the slots in a large table. This does not matter,
+ * because walks fail to find an empty entry before all entries are used.
  *
  * Order. A worker stores a node into data, and then claims an index entry by
  * compare-and-swap. A reader that sees the entry also sees the node:
@@ -33,12 +35,13 @@
  * number in the same block is final, and one get brings a window of nodes instead of a single
  * node (kd_table_fetch()).
  *
- * Collections leave blocks of which some slots are free. Survivors ("old" nodes) carry
- * KD_NODE_OLD, free slots are zero, and a worker fills the free slots of its block in order,
- * too. So the nodes in front of the number of a young node are final as before. The slots in
- * front of an old node may be being filled concurrently, so a reader uses only the old nodes
- * of this window. The reader can tell them apart: only collections set KD_NODE_OLD, while no
- * worker reads, and a slot in any state between zero and a young node lacks this bit.
+ * Collections leave blocks of which some slots are free. The nodes that a collection keeps
+ * ("old" nodes) carry KD_NODE_OLD, free slots are zero, and a worker fills the free slots of
+ * its block in order, too. So the nodes in front of a young node in its block are final as
+ * before. A worker may be filling the slots in front of an old node, so a reader of an old
+ * node uses only the old nodes of the window. The reader can tell them apart: only collections
+ * set KD_NODE_OLD, while no worker reads, and a slot in any state between zero and a young
+ * node lacks this bit.
  */
 #ifndef KD_TABLE_H
 #define KD_TABLE_H
@@ -60,6 +63,7 @@ static inline uint64_t kd_mix(uint64_t x, uint64_t y)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* The hash of a node, without its KD_NODE_OLD and KD_NODE_MARK */
 static inline uint64_t kd_hash(uint64_t a, uint64_t b)
 {
 	uint64_t h = kd_mix(a ^ UINT64_C(0x9e3779b97f4a7c15),
@@ -82,10 +86,10 @@ static inline uint64_t kd_reduce(uint64_t hash, uint64_t range)
  * - Nodes, indexed by number: three words, of which one is a checksum over the number and
  *   the other two. The checksum detects an entry that two threads wrote concurrently (Hyatt's
  *   lockless hashing).
- * - Hints, indexed by content: one word with the number and 24 bits of the hash. A reader
- *   that follows a hint compares the node of this number.
- * Nodes never change, so no single entry is ever invalidated. The whole cache is cleared when
- * a collection has removed nodes.
+ * - Hints, indexed by the hash of the content: one word with the number and 24 bits of the
+ *   hash. A reader that follows a hint compares the node of this number.
+ * Nodes never change, so no single entry is ever invalidated. A collection clears the whole
+ * cache.
  */
 struct kd_nodecache {
 	struct kd_cached_node {
@@ -95,6 +99,7 @@ struct kd_nodecache {
 	uint64_t mask;		/* entries - 1, of both arrays */
 };
 
+/* Allocate at least this many entries, rounded up to a power of two. Returns 0 or -ENOMEM. */
 int kd_nodecache_init(struct kd_nodecache *cache, uint64_t entries);
 void kd_nodecache_clear(struct kd_nodecache *cache);	/* No thread uses it concurrently. */
 void kd_nodecache_destroy(struct kd_nodecache *cache);
@@ -106,6 +111,7 @@ static inline uint64_t kd_cached_check(uint64_t number, uint64_t a, uint64_t b)
 		      b ^ UINT64_C(0x589965cc75374cc3)) + number + 1;
 }
 
+/* Whether the cache has the node with this number, which the function stores in *node. */
 static inline bool kd_nodecache_get(const struct kd_nodecache *cache,
 				    uint64_t number, struct kdsm_node *node)
 {
@@ -162,9 +168,9 @@ static inline void kd_hint_put(struct kd_nodecache *cache, uint64_t hash,
 #define KD_WINDOW_NODES	128	/* Most nodes that one get brings */
 #define KD_RANGE_MAX	128	/* Most index entries that one get brings */
 /*
- * Length of a run of a walk, in index entries. Shorter runs meet smaller clusters of used
- * entries, but a get then brings fewer entries of a full run. Runs as long as the largest get
- * need the fewest gets.
+ * Length of a run, in index entries: a walk consists of runs of neighbouring entries. Shorter
+ * runs meet smaller clusters of used entries, but a get then brings fewer entries of a full
+ * run. Runs as long as the largest get need the fewest gets.
  */
 #define KD_WALK_RUN	KD_RANGE_MAX
 #define KD_BLOCK_MIN	16	/* Smallest block, in nodes */
@@ -178,8 +184,9 @@ struct kd_table_header {
 	uint64_t blocks __attribute__((aligned(64)));	/* blocks taken; changed by kdsm_faa() */
 	uint64_t used __attribute__((aligned(64)));	/* nodes; only own CPUs change it */
 	/*
-	 * Number of blocks in list. After the first collection, the block with index i to be
-	 * taken is list[i]; before, it is block i. Only collections change these two fields.
+	 * Number of blocks in list. After the first collection workers take list[0], list[1]
+	 * and so on; before, they take block 0, 1 and so on. Only collections change these two
+	 * fields.
 	 */
 	uint64_t listed __attribute__((aligned(64)));
 	uint32_t list[];
@@ -189,11 +196,11 @@ struct kdsm_table {
 	/* The fields that every operation reads */
 	uint64_t *index;		/* of the own part */
 	struct kdsm_node *data;		/* of the own part */
-	uint64_t slots;			/* slots of a part, and numbers of a part */
+	uint64_t slots;			/* slots of a part, and also its range of numbers */
 	uint64_t index_size;		/* entries in use, of a part */
 	uint64_t first;			/* number of slot 0 of the own part */
 	uint32_t run;			/* argument of kdsm_walk_next() */
-	unsigned int self, parts;
+	unsigned int self, parts;	/* number of the own part, and of all parts */
 	bool cpu_atomics;		/* CPUs do the atomics on the own part */
 	enum kdsm_table_find find;
 	struct kd_nodecache cache;
@@ -207,7 +214,7 @@ struct kdsm_table {
 	uint64_t limit;			/* blocks in use, of a part */
 	uint64_t reserve;		/* of these, blocks kept back until the first collection */
 
-	/* Collections are collective, so their number is the same in all processes. */
+	/* Number of collections so far. These are collective, so all processes have the same. */
 	uint64_t collections;
 	uint64_t touched;		/* blocks of the own part from this one on are unused */
 	pthread_mutex_t lock;		/* protects the list of workers */
@@ -219,15 +226,15 @@ struct kdsm_table_worker {
 	uint64_t next, end;		/* the rest of the current run of free numbers */
 	uint64_t base;			/* first number of the own block */
 	unsigned int source;		/* number of parts found without free blocks */
-	uint64_t flushed;		/* portion of counts.put added to header->used */
+	uint64_t flushed;		/* part of counts.put that is in header->used */
 	uint32_t load;			/* mean load of the index as fetched, in 1/65536 */
-	uint64_t asked;			/* find-or-puts on other parts */
-	uint64_t time[2];		/* mean duration of one in ns; [true]: by message */
+	uint64_t asked;			/* find-or-puts on other parts, with KDSM_TABLE_AUTO */
+	uint64_t time[2];		/* their mean duration, in ns; [true]: by message */
 	struct kdsm_table_counts counts;
 	uint64_t range[KD_RANGE_MAX];
 	struct kdsm_node window[KD_WINDOW_NODES];
 	uint64_t free[KD_BLOCK_MAX / 64];	/* free slots of the own block, a bit each */
-	struct kdsm_table_worker *other, **place;	/* links of the table's list */
+	struct kdsm_table_worker *other, **place;	/* next in the table's list; link to this */
 };
 
 /* table.c */
@@ -250,7 +257,7 @@ uint64_t kd_table_used_here(struct kdsm_table *table);
  * @nodes: new value of kd_table_used_here()
  * @load: load of the index, in 1/65536
  *
- * Takes their blocks from all workers and clears the node cache.
+ * Takes the blocks away from all workers, and clears the node cache.
  */
 void kd_table_restart(struct kdsm_table *table, uint64_t nodes, uint32_t load);
 /*
@@ -272,7 +279,10 @@ int kd_table_take(struct kdsm_table_worker *w, const struct kdsm_node *node,
  */
 int kd_table_fetch(struct kdsm_table_worker *w, uint64_t number,
 		   struct kdsm_node *node);
-/* Find-or-put in the part by gets and a CAS. Returns KD_*, or a negative errno. */
+/*
+ * Find-or-put in a part by gets and compare-and-swaps. Returns KD_FOUND, KD_PUT, KD_OVERFLOW
+ * or a negative errno.
+ */
 int kd_table_probe_remote(struct kdsm_table_worker *w, unsigned int part,
 			  const struct kdsm_node *node, uint64_t hash,
 			  uint64_t *number);
@@ -280,8 +290,10 @@ int kd_table_probe_remote(struct kdsm_table_worker *w, unsigned int part,
 int kd_table_probe_other(struct kdsm_table_worker *w, unsigned int part,
 			 const struct kdsm_node *node, uint64_t hash, uint64_t *number);
 /* remote.c */
+/* Claim the index entry "slot" of a part; *former is 0 if the claim succeeded. */
 int kd_table_claim_by_op(struct kdsm_table_worker *w, unsigned int part,
 			 uint64_t slot, uint64_t entry, uint64_t *former);
+/* As kd_table_put(), for any home. -ENOSPC: the table is full. */
 int kd_table_find_or_put(struct kdsm_table_worker *w, const struct kdsm_node *node,
 			 uint64_t hash, unsigned int home, uint64_t *number);
 
@@ -303,12 +315,13 @@ static inline uint64_t kd_table_size(const struct kdsm_table *t)
 	return nodes < entries ? nodes : entries;
 }
 
+/* The part where the search for a node begins if the caller does not choose one */
 static inline unsigned int kd_table_home(const struct kdsm_table *t, uint64_t hash)
 {
 	return ((hash >> KDSM_FRAGMENT_BITS & 0xffff) * t->parts) >> 16;
 }
 
-/* 0: *node is filled; else a negative errno. */
+/* Store the node with this number, which may have KD_NODE_OLD. Returns 0 or a negative errno. */
 static inline int kd_table_get(struct kdsm_table_worker *w, uint64_t number,
 			       struct kdsm_node *node)
 {
@@ -346,9 +359,13 @@ static inline int kd_table_same(struct kdsm_table_worker *w, uint64_t number,
 	return 0;
 }
 
-/* Outcomes of probing a part; errors are negative. */
+/*
+ * Outcomes of probing a part; errors are negative. KD_OVERFLOW: the walk has neither the node
+ * nor an empty entry.
+ */
 enum { KD_FOUND, KD_PUT, KD_OVERFLOW };
 
+/* Find-or-put in the own part. Returns KD_FOUND, KD_PUT, KD_OVERFLOW or a negative errno. */
 static inline int kd_table_probe_local(struct kdsm_table_worker *w,
 				       const struct kdsm_node *node,
 				       uint64_t hash, uint64_t *number)
@@ -394,7 +411,7 @@ static inline int kd_table_probe_local(struct kdsm_table_worker *w,
 				return r < 0 ? r : KD_FOUND;
 			}
 		} else if (kd_unlikely(!kdsm_entry_whole(e))) {
-			/* Only atomics of a device, in domain hca, can leave a torn entry. */
+			/* Only an atomic of a device, in domain HCA, can look torn to a CPU. */
 			w->counts.torn++;
 			if (++torn == 1000)
 				return -EIO;
