@@ -19,9 +19,9 @@ static struct kdsm_table_attr table_attr(const struct kdsm_bdd_attr *attr, unsig
 }
 
 /*
- * Size of the operation cache in every part, in bytes. Collections place two boxes for each
- * destination in the cache of a part, so the cache has room for boxes of a few buffers
- * each.
+ * Size of the operation cache in every part, in bytes. A collection places two boxes for each
+ * destination in the cache of a part, so the cache has room for at least 32 entries for each
+ * destination.
  */
 static uint64_t cache_part_bytes(uint64_t bytes, unsigned int parts)
 {
@@ -214,8 +214,8 @@ bool kd_bdd_inside(const struct kdsm_bdd_store *store)
 /*
  * Push a place on the worker's stack of places. Places nest like the calls that declare
  * them: while a task waits, its thread runs other tasks, which end and leave their places
- * before the task continues. A job that failed leaves without popping its places, but its
- * workers run no further tasks.
+ * before the task continues. When a job fails, its workers abandon their tasks without
+ * popping the places, but they run no further tasks.
  */
 struct kdsm_bdd_worker *kdsm_bdd_enter(struct kdsm_bdd_place *place)
 {
@@ -319,8 +319,8 @@ bool kd_node_elsewhere(struct kdsm_bdd_worker *w, uint64_t number,
 }
 
 /*
- * Fetch nodes that the caller is about to read: nodes of other parts arrive with one wait
- * for all of them. A failure is ignored here, because the read fails likewise.
+ * Fetch nodes that the caller is about to read, so that the caller waits once for all nodes
+ * of other parts. Ignore failures, because the read itself will fail.
  */
 void kd_nodes_ahead(struct kdsm_bdd_worker *w, const kdsm_bdd *edges, unsigned int count)
 {

@@ -26,10 +26,10 @@
  * table in the same partitioned region (Oortwijn, van Dijk, van de Pol, SPIN 2017, 5.1).
  *
  * An entry is four words: two words of key, the result, and a checksum over all three.
- * Threads of this node and one-sided operations of other nodes store into an entry
- * concurrently, without a lock. A mix of two stores, or a torn read, fails the checksum and
- * counts as absent. So no worker ever waits for an entry, and a get or a put takes one
- * remote operation.
+ * Threads of this node and puts of other nodes store into an entry concurrently, without a
+ * lock. If a reader sees a mix of two stores, the checksum is wrong, and the entry counts as
+ * absent. So no worker ever waits for an entry, and a get or a put takes one remote
+ * operation.
  *
  * A worker looks into the own part first and stores every result there, without remote
  * operations. A result that is expensive to compute is also stored in, and looked for in,
@@ -47,19 +47,28 @@ struct kd_opcache {
 	uint64_t most;			/* capacity of a part, in entries */
 	unsigned int self, parts;
 	struct kdsm_region *region;
-	uint64_t offset;
+	uint64_t offset;		/* of the cache in every part, in bytes */
 };
 
+/* An operation and its operands, and their hash */
 struct kd_key {
 	uint64_t key0, key1, hash;
 };
 
-/* Set up a cache at offset of every part; part_bytes is its size in a part. */
+/*
+ * Set up a cache at offset of every part; part_bytes is its size in a part. Returns 0,
+ * -EINVAL or -ERANGE.
+ */
 int kd_opcache_init(struct kd_opcache *cache, struct kdsm_region *region,
 		    uint64_t offset, uint64_t part_bytes);
-/* Use part_bytes of each part at first. */
+/* Use only part_bytes of each part, until a collection enlarges the cache. */
 void kd_opcache_limit(struct kd_opcache *cache, uint64_t part_bytes);
+/* The home part of a key */
 unsigned int kd_opcache_home(const struct kd_opcache *cache, const struct kd_key *key);
+/*
+ * Get a result from the home part: 1 and *value, 0 if it is absent, or a negative errno. Put a
+ * result there: 0 or a negative errno.
+ */
 int kd_opcache_get_home(struct kd_opcache *cache, const struct kd_key *key,
 			uint64_t *value);
 int kd_opcache_put_home(struct kd_opcache *cache, const struct kd_key *key,
@@ -200,7 +209,7 @@ struct kd_bit {
 };
 
 struct kdsm_relation {
-	kdsm_bdd relation;	/* a private node */
+	kdsm_bdd relation;	/* a private function */
 	uint32_t at, count;	/* index and number of its bits in store->bits */
 };
 
@@ -258,6 +267,7 @@ struct kdsm_bdd_worker {
 
 /* own_nodes.c */
 void kd_private_destroy(struct kd_private *own);
+/* Find or make a private node. Returns 0 or -ENOMEM. */
 int kd_private_put(struct kd_private *own, const struct kdsm_node *node,
 		   uint64_t *number);
 
@@ -274,16 +284,19 @@ static inline kdsm_bdd kd_failure(int error)
 
 /*
  * bdd.c. kd_fail() records error in w->why and returns it as an edge; w->why holds the
- * error until the next step fails. kd_end() ends a public operation: it records a failure
- * in w->error for kdsm_bdd_error(), and returns KDSM_BDD_INVALID. A step only calls
- * kd_fail(), because the step may belong to an operation of another worker.
+ * error until the next step fails. kd_end() ends a public operation: if the result is a
+ * failure, kd_end() records it in w->error for kdsm_bdd_error(), and returns
+ * KDSM_BDD_INVALID. A step only calls kd_fail(), because the step may belong to an operation
+ * of another worker.
  */
 kdsm_bdd kd_fail(struct kdsm_bdd_worker *w, int error);
 kdsm_bdd kd_end(struct kdsm_bdd_worker *w, kdsm_bdd result);
+/* As kd_node(), for a node that is private or in another part. */
 bool kd_node_elsewhere(struct kdsm_bdd_worker *w, uint64_t number,
 		       struct kdsm_node *node);
 void kd_nodes_ahead(struct kdsm_bdd_worker *w, const kdsm_bdd *edges,
 		    unsigned int count);
+/* As kd_make(), for a reduced node that may be private or belong in another part. */
 kdsm_bdd kd_make_elsewhere(struct kdsm_bdd_worker *w, const struct kdsm_node *node);
 
 /* The operations as tasks. For "above" see kd_descends(). */
@@ -292,24 +305,26 @@ KDSM_TASK_DECLARE(kdsm_bdd, kd_ite, kdsm_bdd, a, kdsm_bdd, b, kdsm_bdd, c, uint3
 /* at is the index of a bit in store->bits, optionally with KD_BACKWARD. */
 KDSM_TASK_DECLARE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, uint32_t, above)
 
-/* The disjunction of a and b. Both are valid, and KDSM_CALL() is allowed here. */
+/* The disjunction of a and b, in the body of a task. Both are valid. */
 #define KD_OR(a, b, above) \
 	((KDSM_CALL(kd_and, (a) ^ KDSM_BDD_COMPLEMENT, (b) ^ KDSM_BDD_COMPLEMENT, above)) ^ \
 	 KDSM_BDD_COMPLEMENT)
 
+/* Whether the worker belongs to a pool */
 static inline bool kd_of_pool(const struct kdsm_bdd_worker *w)
 {
 	return !w->always.tasks;
 }
 
-/* Tell whether the caller is a task of a pool that works on the store. */
+/* Whether the calling thread is a worker of a pool that works on the store */
 bool kd_bdd_inside(const struct kdsm_bdd_store *store);
 
 /*
- * Run task f for a public function and store its result in *result. The worker's pool runs
- * the task, unless the worker makes private nodes. Without a pool the calling thread runs
- * the task in the worker's place; this covers workers inside a task. The value is 0, an
- * errno of KDSM_RUN(), or -EDEADLK if a pool's worker is used outside a user's task.
+ * Run task f for a public function and store its result in *result. If kdsm_bdd_use_tasks()
+ * gave the worker a pool, and the worker makes no private nodes, the pool runs the task.
+ * Otherwise the calling thread runs the task at the worker's place; a pool's own worker has a
+ * place inside a user's task. The value is 0, an error of KDSM_RUN(), or -EDEADLK if a pool's
+ * own worker is used outside a user's task.
  */
 #define KD_RUN(worker, result, f, ...) ({ \
 	struct kdsm_bdd_worker *kd_by = (worker); \
@@ -332,6 +347,7 @@ bool kd_bdd_inside(const struct kdsm_bdd_store *store);
 	kd_end(kd_whose, kd_error ? kd_failure(kd_error) : kd_result); \
 })
 
+/* Whether the edge is no failure. KDSM_BDD_INVALID counts as a failure. */
 static inline bool kd_valid(kdsm_bdd e)
 {
 	return !(e & KD_FAILURE);
@@ -415,6 +431,7 @@ static inline bool kd_top(struct kdsm_bdd_worker *w, kdsm_bdd e, struct kd_top *
 	return true;
 }
 
+/* The cofactors of e by variable, which is at most the variable of top, the node of e. */
 static inline void kd_split(const struct kd_top *top, kdsm_bdd e, uint32_t variable,
 			    kdsm_bdd *high, kdsm_bdd *low)
 {
@@ -425,9 +442,9 @@ static inline void kd_split(const struct kd_top *top, kdsm_bdd e, uint32_t varia
 }
 
 /*
- * Check that a step goes down to a greater variable. Memory in which a step does not go
- * down holds no BDD, and could make the recursion endless without this check. above is 1 +
- * the variable of the previous step, and 0 for the first step. On failure w->why is -EIO.
+ * Check that a step goes down to a greater variable. If it does not, memory holds no BDD, and
+ * without this check the recursion could be endless. above is 1 + the variable of the previous
+ * step, and 0 for the first step. On failure return false with -EIO in w->why.
  */
 static inline bool kd_descends(struct kdsm_bdd_worker *w, uint32_t variable,
 			       uint32_t above)
@@ -440,11 +457,11 @@ static inline bool kd_descends(struct kdsm_bdd_worker *w, uint32_t variable,
 
 /*
  * The part that holds a node's index entry: the part of its high child, or of its low child
- * if the high child is a terminal. A cluster node makes its nodes in its own part, so index
- * entries of the nodes that it builds on top of them are mostly local. A home chosen by
- * hash would be remote for all but one node in cluster_nodes. Only nodes whose children are
- * both terminals are spread by hash. Return: a part, or -EIO if the child is not in the
- * table.
+ * if the high child is a terminal. A cluster node stores the nodes that it makes in its own
+ * part, so index entries of the nodes that it builds on top of them are mostly local. With n
+ * cluster nodes, a home chosen by hash would be local for one node in n only. The hash chooses
+ * the home only of a node whose children are both terminals. Return: a part, or -EIO if the
+ * child is not in the table.
  */
 static inline int kd_home(const struct kdsm_table *t, const struct kdsm_node *node,
 			  uint64_t hash)
@@ -460,7 +477,7 @@ static inline int kd_home(const struct kdsm_table *t, const struct kdsm_node *no
 	return child < t->slots * t->parts ? (int)(child / t->slots) : -EIO;
 }
 
-/* Find or make the node (variable, high, low), in reduced form. */
+/* Find or make the node (variable, high, low), in reduced form. Returns its edge or a failure. */
 static inline kdsm_bdd kd_make(struct kdsm_bdd_worker *w, uint32_t variable,
 			       kdsm_bdd high, kdsm_bdd low)
 {
@@ -484,6 +501,7 @@ static inline kdsm_bdd kd_make(struct kdsm_bdd_worker *w, uint32_t variable,
 	return number | complement;
 }
 
+/* Count a step, and look for its result in the own part of the operation cache. */
 static inline bool kd_cache_get(struct kdsm_bdd_worker *w, const struct kd_key *key,
 				kdsm_bdd *result)
 {
@@ -502,8 +520,8 @@ static inline void kd_cache_put(struct kdsm_bdd_worker *w, const struct kd_key *
 }
 
 /*
- * The conjunction of rest and "variable v has this value". v is lower than the variables of
- * rest.
+ * The conjunction of rest and "variable v has this value". v is below the variables that rest
+ * depends on.
  */
 static inline kdsm_bdd kd_literal(struct kdsm_bdd_worker *w, uint32_t v, bool value,
 				  kdsm_bdd rest)
@@ -516,9 +534,8 @@ static inline kdsm_bdd kd_literal(struct kdsm_bdd_worker *w, uint32_t v, bool va
 
 /*
  * A walk collects all nodes that are reachable from some edges, each node once. The walk is
- * breadth-first, so it fetches nodes of other parts in batches.
+ * breadth-first, so that it can fetch nodes of other parts in batches.
  */
-
 struct kd_walk {
 	struct kd_walked {
 		uint64_t number;
@@ -584,8 +601,9 @@ static inline uint64_t kd_file_sum(uint64_t sum, uint64_t word)
 }
 
 /*
- * The reader does not trust the file: it checks every length, reference and variable before
- * it uses the value, and allocates memory only in proportion to the bytes that it has read.
+ * State of reading a file. The reader does not trust the file: it checks every length,
+ * reference and variable before it uses the value, and allocates memory only in proportion to
+ * the bytes that it has read.
  */
 struct kd_bdd_reader {
 	struct kdsm_bdd_worker *worker;	/* makes the nodes */
@@ -675,7 +693,7 @@ int kd_bdd_save(struct kdsm_bdd_worker *worker, FILE *file, const struct kd_bdd_
  * KD_GROW enlarges the table however few nodes are alive, unless the table is at its bound.
  * KD_RESERVE leaves part of the index unused, because a lookup in an index that is nearly
  * full inspects about a hundred times as many entries as in an index that is seven eighths
- * full. A collection keeps no reserve when most of the table is alive.
+ * full. A collection keeps no reserve if three quarters of the table's nodes are alive.
  */
 enum { KD_GROW = 1, KD_RESERVE = 2 };
 
@@ -695,9 +713,9 @@ static inline uint64_t kd_reserve(uint64_t size)
  * @count: number of @roots
  * @collection: result
  *
- * Roots of any node keep nodes of all nodes. No operation runs on any node meanwhile, and no
- * other process has the store open. On failure the caller calls kd_gang_abort(), and the
- * store is unusable from then on.
+ * The roots of each member keep BDD nodes in all parts. No operation runs on any cluster node
+ * meanwhile, and no other process has the store open. On failure the caller calls
+ * kd_gang_abort(), and the store is unusable from then on.
  *
  * Return: 0; -ENOSPC if the live nodes do not fit into the index; -EIO if memory holds
  * values that are no BDD; -ENOMEM; or an errno of the gang or of an operation on the
@@ -708,6 +726,7 @@ int kd_collect(struct kdsm_bdd_store *store, struct kd_gang *gang, unsigned int 
 	       const kdsm_bdd roots[], uint64_t count,
 	       struct kdsm_bdd_collection *collection);
 
+/* Whether part of the table's memory is not in use yet */
 static inline bool kd_can_grow(const struct kdsm_bdd_store *store)
 {
 	return store->table->limit < store->table->slots / store->table->block;

@@ -4,8 +4,8 @@
  * functions. Marking is in collect_mark.c; sweeping and filling the index are in
  * collect_sweep.c.
  *
- * The gang's steps are the only synchronisation between nodes. A member that has closed a
- * step may rely on all that the other members did before they entered the step.
+ * The gang's steps are the only synchronisation between members. After a member has closed a
+ * step, all that the other members did in this step has taken effect.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ int kd_collector_run(struct kd_collector *c, int (*work)(struct kd_crew *me))
 
 	c->work = work;
 	c->idle = 0;
-	/* the others do the work of a thread that cannot be created, and count it as idle */
+	/* If a thread cannot be created, the others do its work and count it as idle. */
 	for (started = 1; started < c->threads; started++)
 		if (pthread_create(&c->crew[started].thread, NULL, thread, &c->crew[started]))
 			break;
@@ -67,6 +67,7 @@ static uint64_t *own_box(const struct kd_collector *c, unsigned int to)
 	return (void *)((char *)kdsm_region_part(c->table->region) + box_place(c, c->step, to));
 }
 
+/* Append a thread's words for a part to the box. -ENOBUFS: the box is full. */
 static int empty_buffer(struct kd_crew *me, unsigned int part)
 {
 	struct kd_collector *c = me->collector;
@@ -107,7 +108,7 @@ bool kd_next_source(struct kd_collector *c, unsigned int *part)
 	const unsigned int parts = c->table->parts;
 	unsigned int i;
 
-	if (c->step == 1)	/* the first step has no boxes to read */
+	if (c->step == 1)	/* before the first step no member has written to a box */
 		return false;
 	i = __atomic_add_fetch(&c->source, 1, __ATOMIC_RELAXED);
 	if (i >= parts)
@@ -145,7 +146,7 @@ static int add_up(void *context, uint64_t *mine, const uint64_t *theirs)
 	return 0;
 }
 
-/* Meet all members; each gets the sums of all members' words. */
+/* Meet all members. Each gets the sums of all members' words. */
 static int meet(struct kd_collector *c, uint64_t *words)
 {
 	int r = kd_gang_gather(c->gang, words, add_up, NULL);
@@ -277,7 +278,7 @@ static int collect(struct kd_collector *c, struct kdsm_bdd_collection *collectio
 	collection->size = size;
 	memset(c->store->cache.entries, 0, c->store->cache.count * sizeof(struct kd_result));
 	kd_table_restart(t, c->alive, words[0] < size ? words[0] * 65000 / size : 65000);
-	/* no member leaves before the parts of all members are ready */
+	/* No member uses the table before the parts of all members are ready. */
 	memset(words, 0, sizeof(words));
 	return meet(c, words);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Marking. Every thread walks depth first over nodes of the own part. A thread posts a
- * child in another part to that part's node, unless a thread posted the child recently.
- * Only the thread that sets a node's mark pushes the node. So, whatever memory holds,
- * marking ends after at most as many nodes as the table has. In a BDD a stack grows by one
- * entry for each level.
+ * Marking. Every thread walks depth first over nodes of the own part. If a child is in
+ * another part, the thread posts it to the member of that part, unless a thread of this
+ * process has posted it recently. Only the thread that sets a node's mark pushes the node.
+ * So, whatever memory holds, marking ends after at most as many nodes as the table has. In a
+ * BDD a stack grows by one entry for each level.
  */
 #include <string.h>
 
@@ -61,13 +61,14 @@ static int mark_children(struct kd_crew *me)
 	if (r == 0)
 		r = mark_edge(me, kd_low(&node, 0));
 	if (r == -ENOBUFS) {
-		/* retry the node later: children that are marked by then are skipped */
+		/* Retry the node later. Children that are marked by then are skipped. */
 		again = kd_stack_push(&me->stack, number);
 		return again < 0 ? again : r;
 	}
 	return r;
 }
 
+/* Mark the nodes that the member of a part has posted. */
 static int get_box(struct kd_crew *me, unsigned int part)
 {
 	const struct kdsm_table *t = me->collector->table;
@@ -105,8 +106,8 @@ static int share(struct kd_crew *me)
 }
 
 /*
- * Wait for numbers in the pool and take some. Return 1 on success, 0 if all threads are
- * idle, so the pool stays empty, or a negative errno.
+ * Wait for numbers in the pool and take some. Return 1 on success, 0 if all threads are idle
+ * and the pool is empty, or a negative errno. After 0 this thread stays counted as idle.
  */
 static int take_some(struct kd_crew *me)
 {
@@ -138,6 +139,7 @@ static void retire(struct kd_collector *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* Mark the roots. Only the first thread calls this function. */
 static int mark_roots(struct kd_crew *me)
 {
 	struct kd_stack *roots = &me->collector->roots;
@@ -151,8 +153,8 @@ static int mark_roots(struct kd_crew *me)
 }
 
 /*
- * Empty the stack, then read the boxes, then take from the pool. Once a box of this node is
- * full, only read the boxes.
+ * Work off the stack, then read boxes, then take from the pool. Once a box of this member is
+ * full, only read boxes.
  */
 static int mark(struct kd_crew *me)
 {
@@ -182,8 +184,8 @@ static int mark(struct kd_crew *me)
 			}
 		}
 		/*
-		 * read all boxes even when a box of this node is full: the next step
-		 * overwrites them
+		 * Read all boxes of the other members even if a box of this member is full,
+		 * because the members overwrite them in the next step.
 		 */
 		if (kd_next_source(c, &part)) {
 			r = get_box(me, part);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Sweeping frees the data slots without a mark. Then the emptied index gets an entry for
- * every remaining node. The entry belongs in the part of the node's high child, which
- * mostly is the node's own part. A node whose entry belongs in another part is posted to
- * that part as two words: hash and number. The bits above the number count the parts that
- * had no room for it.
+ * Sweeping frees the data slots without a mark. Then the collection clears the index and
+ * enters every remaining node. The entry belongs in the part of the node's high child, which
+ * is mostly the part that holds the node. If the entry belongs in another part, a thread
+ * posts the node to the member of that part as two words: hash and number. The bits above
+ * the number count the parts that had no room for the entry.
  */
 #include <string.h>
 
@@ -12,6 +12,7 @@
 
 #define FULL_SHIFT	KDSM_NUMBER_BITS
 
+/* Take the next block that this part has used. Return false if there is none left. */
 static bool next_block(struct kd_collector *c, uint64_t *block)
 {
 	*block = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED);
@@ -43,7 +44,7 @@ static int sweep(struct kd_crew *me)
 	return 0;
 }
 
-/* Raise t->touched. Blocks of the own part from t->touched on were never written to. */
+/* Raise t->touched. No worker has ever written to blocks of the own part from there on. */
 static void note_touched(struct kdsm_table *t)
 {
 	uint64_t taken = __atomic_load_n(&t->header->blocks, __ATOMIC_RELAXED), i;
@@ -128,8 +129,8 @@ static bool insert(struct kdsm_table *t, uint64_t hash, uint64_t number)
 }
 
 /*
- * Insert an entry into the own part's index. If the walk finds no room, push the entry, so
- * that this thread posts it to the next part.
+ * Insert an entry into the own part's index. If the walk finds no room, push the entry on the
+ * stack, so that this thread passes it on to the next part. -ENOSPC: no part has room.
  */
 static int insert_or_pass(struct kd_crew *me, uint64_t hash, uint64_t word)
 {
@@ -145,6 +146,7 @@ static int insert_or_pass(struct kd_crew *me, uint64_t hash, uint64_t word)
 	return r < 0 ? r : kd_stack_push(&me->stack, hash);
 }
 
+/* Post the entry on top of the stack to the next part. */
 static int pass_on(struct kd_crew *me)
 {
 	const struct kdsm_table *t = me->collector->table;
@@ -176,6 +178,7 @@ static int enter(struct kd_crew *me, uint64_t slot)
 	       kd_post(me, home, words, 2);
 }
 
+/* Enter the nodes that the member of a part has posted. */
 static int get_box(struct kd_crew *me, unsigned int part)
 {
 	const struct kdsm_table *t = me->collector->table;
@@ -193,8 +196,8 @@ static int get_box(struct kd_crew *me, unsigned int part)
 }
 
 /*
- * Enter nodes until there are none left or a box of this node is full; read all boxes of
- * the other nodes in any case.
+ * Enter nodes until there are none left or a box of this member is full. Read all boxes of
+ * the other members in any case.
  */
 static int fill(struct kd_crew *me)
 {

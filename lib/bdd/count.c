@@ -58,10 +58,10 @@ out:
 }
 
 /*
- * Counting states. Let count(e) be the number of assignments that satisfy e, over the
- * variables from that of e's node on. count(e) is the sum of the counts of both children,
- * each doubled for every variable between e's and the child's. The count of a complemented
- * edge is the number of all assignments minus the count of the plain edge.
+ * Counting states. Let count(e) be the number of assignments of the variables from that of
+ * e's node on that satisfy e. count(e) is the sum of the counts of both children, each
+ * doubled for every variable between e's and the child's. The count of a complemented edge
+ * is the number of all assignments minus the count of the plain edge.
  */
 struct counting {
 	struct kd_walk walk;
@@ -72,6 +72,7 @@ struct counting {
 	mpz_t *counts;		/* by index into walk.nodes */
 };
 
+/* Fill c->rank. Return -EINVAL if the function depends on another variable. */
 static int rank_nodes(struct counting *c)
 {
 	uint64_t i;
@@ -118,7 +119,7 @@ static int add_count(struct counting *c, mpz_t sum, mpz_t scratch, kdsm_bdd e,
 		uint64_t at = kd_walk_find(&c->walk, kd_number(e));
 
 		own = c->rank[at];
-		if (own < rank)	/* memory holds no BDD: the child is above its parent */
+		if (own < rank)	/* the child is above its parent: memory holds no BDD */
 			return -EIO;
 		mpz_set(scratch, c->counts[at]);
 	}
@@ -135,6 +136,7 @@ static int add_count(struct counting *c, mpz_t sum, mpz_t scratch, kdsm_bdd e,
 	return 0;
 }
 
+/* Fill c->counts, children first. */
 static int count_nodes_up(struct counting *c, mpz_t scratch)
 {
 	uint64_t i;

@@ -180,7 +180,7 @@ static int add_function(struct kd_bdd_content *c, kdsm_bdd function, kdsm_bdd va
 	unsigned int capacity = c->count ? 2 * c->count : 1;
 	void *p;
 
-	/* the arrays are full when the count is 0 or a power of two */
+	/* The arrays are full if the count is 0 or a power of two. */
 	if (!(c->count & (c->count - 1))) {
 		p = reallocarray(c->function, capacity, sizeof(*c->function));
 		if (!p)
@@ -218,8 +218,8 @@ static int get_function(struct kd_bdd_reader *r, struct kd_bdd_content *c)
 
 /*
  * The word behind the relations is not the magic. Either the file has no trailer, or the
- * number of relations is damaged and the trailer is further back. Search the rest of the
- * file for the magic; if it is there, return -EINVAL.
+ * number of relations is damaged and the trailer comes later. Search the rest of the file
+ * for the magic; return -EINVAL if it is there, and 0 if it is not.
  */
 static int search_trailer(struct kd_bdd_reader *r, uint64_t word)
 {

@@ -51,7 +51,6 @@ static uint64_t place(const struct kd_opcache *cache, const struct kd_key *key)
 	       kd_reduce(key->hash, cache->count) * sizeof(struct kd_result);
 }
 
-/* Return 1 and fill *value, 0 if the result is absent, or a negative errno. */
 int kd_opcache_get_home(struct kd_opcache *cache, const struct kd_key *key,
 			uint64_t *value)
 {

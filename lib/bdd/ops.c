@@ -90,10 +90,7 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_ite, kdsm_bdd, a, kdsm_bdd, b, kdsm_bdd, c, uint32
 		return b;
 	if (a == KDSM_BDD_FALSE)
 		return c;
-	/*
-	 * where b or c is a or its complement, a decides its value: replace it by a
-	 * terminal
-	 */
+	/* If b or c is a or its complement, a decides its value: replace it by a terminal. */
 	if (kd_number(a) == kd_number(b))
 		b = a == b ? KDSM_BDD_TRUE : KDSM_BDD_FALSE;
 	if (kd_number(a) == kd_number(c))
@@ -182,6 +179,7 @@ kdsm_bdd kdsm_bdd_variable(struct kdsm_bdd_worker *worker, uint32_t variable)
 	return kdsm_bdd_make(worker, variable, KDSM_BDD_TRUE, KDSM_BDD_FALSE);
 }
 
+/* Whether e depends only on variables behind this one. On failure set w->why. */
 static bool below(struct kdsm_bdd_worker *w, kdsm_bdd e, uint32_t variable)
 {
 	struct kd_top top;

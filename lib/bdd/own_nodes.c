@@ -110,8 +110,8 @@ kdsm_bdd kdsm_bdd_publish(struct kdsm_bdd_worker *worker, kdsm_bdd a)
 		goto out;
 	}
 	/*
-	 * Sort by number: a node has a greater number than its children, as it is made
-	 * after them.
+	 * Sort by number, so that a node comes after its children: they were made first, so
+	 * their numbers are lower.
 	 */
 	if (walk.count)
 		qsort(walk.nodes, walk.count, sizeof(*walk.nodes), compare_numbers);

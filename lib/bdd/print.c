@@ -15,6 +15,7 @@ struct cubes {
 	void *context;
 };
 
+/* Visit the cubes of a. values[0..at - 1] are set; a does not depend on their variables. */
 static int visit_cubes(struct cubes *c, kdsm_bdd a, unsigned int at)
 {
 	struct kd_top top;

@@ -52,10 +52,7 @@ static inline bool product_none(kdsm_bdd a, kdsm_bdd b)
 	return a == KDSM_BDD_FALSE || b == KDSM_BDD_FALSE;
 }
 
-/*
- * Return true if kd_either needs at most one product, and leave its operands in *a0 and
- * *b0.
- */
+/* Whether kd_either needs at most one product. If so, leave its operands in *a0 and *b0. */
 static inline bool either_one(kdsm_bdd *a0, kdsm_bdd *b0, kdsm_bdd a1, kdsm_bdd b1)
 {
 	if (product_none(a1, b1) || (*a0 == a1 && *b0 == b1))
@@ -190,7 +187,10 @@ static inline kdsm_bdd product_mentioned(struct kdsm_worker *kdsm_worker,
 	    !split_relation(w, o->low_b, o->variable + 1, &blh, &bll))
 		return kd_give_up(w);
 	if (backward) {
-		/* The sum is over the next value, and the current one stays. */
+		/*
+		 * Backward quantifies the next value and keeps the current one, so current
+		 * and next value change places.
+		 */
 		kdsm_bdd t = bhl;
 
 		bhl = blh;
@@ -232,7 +232,7 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, u
 	if (kd_unlikely(at >= w->store->bit_count))
 		return kd_fail(w, -EIO);
 	bit = w->store->bits + at;
-	/* only actions are left in b, and one of them is possible */
+	/* Only actions are left in b, and one of them is possible. */
 	if (bit->variable == KD_NO_VARIABLE)
 		return a;
 	if (!split_operands(w, a, b, above, &o))
@@ -369,10 +369,7 @@ static int collect_bits(struct kdsm_bdd_worker *w, struct kdsm_relation *rel,
 			if (r < 0)
 				return r;
 			if (r == 0) {
-				/*
-				 * the relation only reads this bit: the next value equals
-				 * the current one
-				 */
+				/* The relation only reads this bit, so the bit keeps its value. */
 				kdsm_bdd x = kdsm_bdd_variable(w, v);
 				kdsm_bdd y = kdsm_bdd_variable(w, v + 1);
 				kdsm_bdd same = kdsm_bdd_not(kdsm_bdd_xor(w, x, y));

@@ -127,8 +127,8 @@ static int put_nodes(struct writer *w, const struct kd_bdd_content *c)
 		kdsm_bdd high = translate(w, kd_high(node, 0)), low = translate(w, kd_low(node, 0));
 
 		/*
-		 * memory holds no BDD: a child is not below its parent, and so has no
-		 * number yet
+		 * A child that has no number yet is not below its parent: memory holds no
+		 * BDD.
 		 */
 		if ((kd_terminal(high) && !kd_terminal(node->a)) ||
 		    (kd_terminal(low) && kd_number(node->b)))

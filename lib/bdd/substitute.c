@@ -37,7 +37,7 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_restrict, kdsm_bdd, a, kdsm_bdd, care, uint32_t, a
 		return kd_give_up(w);
 	kd_split(&tc, care, ta.variable, &ch, &cl);
 	if (tc.variable < ta.variable) {
-		/* a does not depend on tc.variable, so the result must not, either */
+		/* a does not depend on tc.variable, so the result must not depend on it. */
 		care = KD_OR(tc.high, tc.low, tc.variable + 1);
 		result = kd_valid(care) ? KDSM_CALL(kd_restrict, a, care, tc.variable + 1) : care;
 	} else if (ch == KDSM_BDD_FALSE) {
@@ -84,7 +84,7 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_compose, kdsm_bdd, a, uint32_t, variable, kdsm_bdd
 	if (ta.variable == variable) {
 		result = KDSM_CALL(kd_ite, b, ta.high, ta.low, 0);
 	} else {
-		/* b may depend on variables above this one: ite places them in order */
+		/* b may depend on variables before this one, which kd_ite() puts in order. */
 		KDSM_SPAWN(kd_compose, ta.low, variable, b, ta.variable + 1);
 		high = KDSM_CALL(kd_compose, ta.high, variable, b, ta.variable + 1);
 		if (!kd_valid(high)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Walks: visit all nodes of a BDD, to count them or to fetch them into this node's cache. */
+/* Walks: collect all nodes of a BDD in an array, and fetch them in batches. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,6 @@ static uint64_t slot_of(const struct kd_walk *walk, uint64_t number)
 	}
 }
 
-/* The index into walk->nodes of a number that the walk has visited. */
 uint64_t kd_walk_find(const struct kd_walk *walk, uint64_t number)
 {
 	return walk->index[slot_of(walk, number)] - 1;
@@ -46,6 +45,7 @@ static int grow(struct kd_walk *walk)
 	return 0;
 }
 
+/* Add the node of an edge to the walk, unless it is there already. */
 static int add(struct kd_walk *walk, kdsm_bdd e)
 {
 	uint64_t slot;
@@ -66,6 +66,7 @@ static int add(struct kd_walk *walk, kdsm_bdd e)
 	return 0;
 }
 
+/* Load node "at" of the walk, and add its children. */
 static int visit(struct kd_walk *walk, struct kdsm_bdd_worker *w, uint64_t at)
 {
 	struct kdsm_node node;
