@@ -40,7 +40,7 @@ struct note {
 	uint64_t was;			/* the key's value before, or NONE */
 };
 
-/* Lies in the heap; a word in the part of node 0 has its address. */
+/* An object of the heap. A word in the part of node 0 holds its address. */
 struct shared {
 	struct tree tree;
 	uint64_t notes;
@@ -65,7 +65,7 @@ static uint64_t actions_of_worker(const struct job *job)
 static void layout(struct job *job)
 {
 	uint64_t notes = job->workers * actions_of_worker(job) * sizeof(struct note);
-	/* The notes are one object, which must fit into a share beside the heap's chunks. */
+	/* The notes are one object, which must fit into a share next to the other chunks. */
 	uint64_t bytes = (size_of(job)->heap + 4 * notes) * job->nodes;
 
 	job_alloc(job, bytes);
@@ -196,7 +196,7 @@ static void compare(void *context, const struct tree_record *record)
 	replay->records++;
 }
 
-/* One action on the array. Each worker's actions must come in order, each once. */
+/* Do one action on the array. Each worker's actions must come in order, each once. */
 static bool replay_note(const struct job *job, const struct note *note, uint64_t *values,
 			uint64_t *done)
 {

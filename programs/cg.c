@@ -122,7 +122,7 @@ static void make_vector(const struct size *size, unsigned int i, uint64_t *state
 		vector->count++;
 }
 
-/* Every node makes all vectors, because each continues the random numbers of the last. */
+/* Every process makes all vectors, because each continues the random numbers of the last. */
 static void make_vectors(const struct size *size)
 {
 	uint64_t state = SEED;
@@ -287,8 +287,8 @@ static double dot(const struct part *part, const double *a, const double *b)
 }
 
 /*
- * The sum over all workers of one word of their slots. Every worker adds in the same order, so
- * all get the same sum. The word may be written again only after another barrier.
+ * Return the sum over all workers of one word of their slots. Every worker adds in the same
+ * order, so all get the same sum. A worker may write the word again only after another barrier.
  */
 static double sum_up(const struct part *part, size_t word)
 {
@@ -416,7 +416,7 @@ static bool work(struct worker *worker)
 	make_rows(&part);
 	for (i = 0; i < part.count; i++)
 		part.x[i] = 1;
-	iterate(&part, &norm);	/* the definition begins with one that is not measured */
+	iterate(&part, &norm);	/* the benchmark begins with an iteration that is not measured */
 	for (i = 0; i < part.count; i++)
 		part.x[i] = 1;
 

@@ -15,7 +15,7 @@
 #define BATCH	(1 << 16)	/* pairs; a worker computes whole batches */
 #define RINGS	10
 
-/* One for each worker, in shared memory */
+/* The results of a worker, in shared memory */
 struct sums {
 	_Alignas(128) double x;
 	double y;

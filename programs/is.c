@@ -25,9 +25,9 @@ struct size {
 	/* Published: the ranks of the keys at these places. */
 	uint64_t place[TESTS], rank[TESTS];
 	/*
-	 * In iteration i the rank of the first "rising" of these keys is rank + i + add, that
-	 * of the others rank - i: each iteration puts one more key below small keys, and one
-	 * less below large keys.
+	 * In iteration i the rank of the first "rising" of these keys is rank + i + add, and
+	 * the rank of the others is rank - i: compared with the iteration before, one more key
+	 * is below small keys, and one less is below large keys.
 	 */
 	int rising, add;
 };
@@ -107,7 +107,7 @@ static struct range range_of(const struct worker *worker, uint64_t count)
 	};
 }
 
-/* Each key is the sum of four random numbers. */
+/* Make this worker's keys. Each key is the sum of four random numbers. */
 static void make_keys(const struct worker *worker)
 {
 	const struct size *size = size_of(worker->job);
@@ -270,7 +270,7 @@ static bool work(struct worker *worker)
 	int i;
 
 	make_keys(worker);
-	rank_keys(worker, 1);	/* the definition begins with one that is not measured */
+	rank_keys(worker, 1);	/* the benchmark begins with an iteration that is not measured */
 
 	worker_begin(worker);
 	for (i = 1; i <= ITERATIONS; i++) {

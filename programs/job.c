@@ -147,7 +147,7 @@ static void layout(struct job *job)
 {
 	job->used = 0;
 	job->sync_used = 0;
-	/* Offset 0, which open_regions() passes to kdsm_tree_barrier_init(). */
+	/* The first allocation has offset 0, which open_regions() relies on. */
 	job_alloc_sync(job, KDSM_TREE_BARRIER_SIZE);
 	job->failures = job_alloc_sync(job, sizeof(uint64_t));
 	job->report = job_alloc_sync(job, sizeof(struct report));
@@ -205,7 +205,7 @@ void worker_barrier(struct worker *worker)
 	meet(worker->job);
 }
 
-/* Store time and counters of now, and at the end their differences. */
+/* At the begin store time and counters in this node's report, at the end their differences. */
 static void measure(struct job *job, bool begin)
 {
 	struct report *report = own_report(job);
@@ -252,7 +252,7 @@ static void *run_worker(void *data)
 	if (!job->program->work(worker))
 		job_check("cannot report a failure",
 			  kdsm_faa(job->sync, 0, job->failures, 1, NULL));
-	/* Behind this barrier all failures and all reports can be read. */
+	/* After this barrier every process can read all failures and all reports. */
 	meet(job);
 	return NULL;
 }
@@ -410,8 +410,8 @@ int job_main(int argc, char **argv, const struct program *program)
 	if (!job.process)
 		good &= end_processes(&job);
 	/*
-	 * finish() of all processes of all nodes reads node 0's part. A region goes with its
-	 * last user, and the module keeps the part until then.
+	 * Processes of other nodes may still read node 0's part in finish(). The module keeps
+	 * the part until no process has the region open any more.
 	 */
 	kdsm_region_close(job.sync);
 	kdsm_region_close(job.region);

@@ -7,7 +7,7 @@
  * this machine) and on a cluster, where the user starts it on every node with the same
  * arguments. Workers are numbered over all nodes; those of one node have consecutive numbers.
  *
- * An error ends the process with a message. The processes of other nodes then time out.
+ * An error ends the process with a message. The other processes then time out.
  */
 #ifndef PROGRAMS_JOB_H
 #define PROGRAMS_JOB_H
@@ -26,20 +26,20 @@ struct program {
 	const char *name, *doc;
 	/*
 	 * Allocates memory by job_alloc(), job_alloc_sync() and job_spread(), the same on
-	 * every node. Called twice: the first call finds the size of the memory, so its
-	 * addresses must not be used.
+	 * every node. The frame calls layout() twice: the first call finds the size of the
+	 * memory, so the addresses that it gets are not valid.
 	 */
 	void (*layout)(struct job *job);
-	/* Called in every process, before its workers start and after they end; may be NULL. */
+	/* The frame calls these in each process around its workers' lives; they may be NULL. */
 	void (*open)(struct job *job);
 	void (*close)(struct job *job);
 	/* Runs in each worker; returns whether all its results were right. */
 	bool (*work)(struct worker *worker);
-	/* Prints the result and what follows from the counters; on node 0. */
+	/* Prints, on node 0, the results and figures computed from the counters. */
 	void (*print)(const struct job *job, const struct total *total);
 };
 
-/* Constant once workers run. */
+/* A run of a program; constant while workers run. */
 struct job {
 	const struct program *program;
 	const char *name;		/* of the regions */
@@ -48,8 +48,8 @@ struct job {
 	unsigned int processes;		/* of each node */
 	uint32_t block_size;		/* bytes */
 	uint64_t timeout;		/* of a wait for other workers, in ns */
-	bool packed;			/* spreads do not begin at blocks */
-	bool local;
+	bool packed;			/* nodes share blocks where their shares of a spread meet */
+	bool local;			/* --local was given */
 
 	struct kdsm *kdsm;
 	struct kdsm_region *region, *sync;
@@ -67,15 +67,18 @@ struct job {
 struct worker {
 	struct job *job;
 	unsigned int rank;		/* 0 to job->workers - 1 */
-	bool first;			/* worker of its node */
+	bool first;			/* it is the first worker of its node */
 	uint64_t barriers;		/* number of barriers since worker_begin() */
 };
 
 /* ---- memory, to be called by layout() ---- */
 
-/* Zeroed memory of the coherent region, which begins at a block. */
+/* Allocate zeroed memory of the coherent region, which begins at a block. */
 void *job_alloc(struct job *job, uint64_t bytes);
-/* Memory in each part of the partitioned region. Returns its offset, a multiple of 64. */
+/*
+ * Allocate zeroed memory in each part of the partitioned region. Returns its offset, a
+ * multiple of 64.
+ */
 uint64_t job_alloc_sync(struct job *job, uint64_t bytes);
 
 /*
@@ -117,12 +120,14 @@ static inline void *spread_at(const struct spread *spread, uint64_t i)
 
 /* ---- for workers ---- */
 
-/* Wait for all workers of all nodes. Afterwards each sees all earlier writes of the others. */
+/*
+ * Wait for all workers of all nodes. Afterwards each worker sees what the others wrote before.
+ */
 void worker_barrier(struct worker *worker);
 
 /*
- * Begin and end the part that is measured: its time, and the operations of all nodes. Two
- * barriers of these functions are part of it.
+ * Begin and end the part whose time and remote operations are measured. The second barrier
+ * of worker_begin() and the first one of worker_end() belong to this part.
  */
 void worker_begin(struct worker *worker);
 void worker_end(struct worker *worker);
@@ -138,13 +143,13 @@ void job_check(const char *what, int error);
 
 /* ---- afterwards ---- */
 
-/* Sums over all nodes. */
+/* Measurements of the whole job: sums over all nodes unless a comment says otherwise */
 struct total {
 	uint64_t ns;			/* time of node 0 */
-	uint64_t barriers;		/* of each worker */
+	uint64_t barriers;		/* of the first worker of node 0, as of each other one */
 	uint64_t expected;		/* blocks, from worker_expects() */
-	uint64_t gets, puts, messages;	/* remote operations */
-	uint64_t bytes;			/* that gets and puts moved */
+	uint64_t gets, puts, messages;	/* remote operations; messages: atomics included */
+	uint64_t bytes;			/* moved by gets and puts */
 	uint64_t coherence[KDSM_COHERENCE_COUNT];
 };
 

@@ -81,7 +81,7 @@ static bool check(uint64_t n, uint64_t i)
 	return sum == times_random(n, spread_at(&c, i));
 }
 
-/* Blocks of all of B but what the node has written itself. */
+/* Blocks of B, except those that this node has written itself */
 static uint64_t blocks_needed(const struct job *job)
 {
 	uint64_t n = size_of(job), bytes, blocks = 0;

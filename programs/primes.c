@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * primes [LIMIT]: the number of primes below LIMIT (1000000), and the largest: an example of
- * tasks, explained in Documentation/tasks.md. Start the same command on every node; without
- * /dev/kdsm it runs on this machine alone.
+ * primes [LIMIT]: print the number of primes below LIMIT (1000000), and the largest one. An
+ * example of tasks, which Documentation/tasks.md explains. Start the same command on every
+ * node; without /dev/kdsm it runs on this machine alone.
  */
 #include <err.h>
 #include <errno.h>
@@ -15,8 +15,8 @@
 #include "common/cli.h"
 #include "common/cluster.h"
 
-#define GRAIN	256	/* numbers that are not worth a task of their own */
-#define PATIENCE	60000000000	/* time that the nodes have to come, in ns */
+#define GRAIN	256	/* most numbers that one task searches without spawning */
+#define PATIENCE	60000000000	/* time in which all nodes must start, in ns */
 
 struct found {
 	uint32_t count, largest;
@@ -73,7 +73,10 @@ static int lead(struct kdsm_tasks *tasks, uint32_t limit)
 	return ret ? ret : ended;
 }
 
-/* A region goes with its last user: a node that came too late would be alone in a new one. */
+/*
+ * Wait until all nodes have opened the region. A region is removed with its last user, so a node
+ * that starts later would be alone in a new region.
+ */
 static int meet(struct kdsm_region *region)
 {
 	struct kdsm_barrier barrier;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Random numbers that are the same in every run. */
+/* Pseudo-random numbers, which are the same in every run */
 #ifndef PROGRAMS_RANDOM_H
 #define PROGRAMS_RANDOM_H
 
@@ -7,9 +7,8 @@
 
 /*
  * The generator of the NAS Parallel Benchmarks (Bailey et al., "The NAS parallel
- * benchmarks", RNR-94-007, 2.3): x is multiplied by 5^13 modulo 2^46, and the number
- * is x / 2^46. Arithmetic modulo 2^64 has the same low 46 bits, and a double holds
- * them all.
+ * benchmarks", RNR-94-007, 2.3): each step multiplies x by 5^13 modulo 2^46, and returns
+ * x / 2^46. Arithmetic modulo 2^64 has the same low 46 bits, and a double holds all 46.
  */
 #define LCG_FACTOR	1220703125ULL
 #define LCG_MASK	((1ULL << 46) - 1)
@@ -20,7 +19,7 @@ static inline double lcg_next(uint64_t *x)
 	return (double)*x / 0x1p46;
 }
 
-/* The state after this many more numbers. */
+/* Return the state after this many more numbers. */
 static inline uint64_t lcg_skip(uint64_t x, uint64_t numbers)
 {
 	uint64_t factor = LCG_FACTOR;

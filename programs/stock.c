@@ -56,7 +56,7 @@ struct arguments {
 
 static struct arguments arguments = { 2, 200 };
 
-/* End on any error. A lock that this thread holds is then the lock of a dead owner. */
+/* End the process on any error. The next holder of a lock of this thread gets -EOWNERDEAD. */
 static void must(int ret, const char *what)
 {
 	if (ret)
@@ -77,7 +77,7 @@ static void open_all(unsigned int threads)
 	must(kdsm_region_open(kdsm, "stock", &shared, &region), "region stock");
 	store = kdsm_region_address(region);
 
-	/* The first caller with a name makes the lock, all others open it. */
+	/* The first process that gives a name creates the lock, all others open it. */
 	attr.settings.mask = KDSM_LOCK_SET_T_R;
 	attr.settings.t_r = 64;		/* readers before a waiting writer */
 	must(kdsm_lock_create(region, "prices", 0, &attr, &prices), "lock prices");
@@ -86,7 +86,7 @@ static void open_all(unsigned int threads)
 	attr.kind = KDSM_LOCK_DMCS;
 	must(kdsm_lock_create(region, "ledger", 0, &attr, &ledger), "lock ledger");
 
-	/* Words that threads sleep on lie in a partitioned region, behind the barrier. */
+	/* The queues that threads wait in are in a partitioned region, behind the barrier. */
 	parts.size = (4096 + 2 * (KDSM_LINE_SIZE + 64)) * kdsm_nodes(kdsm);
 	must(kdsm_region_open(kdsm, "stock-words", &parts, &words), "region stock-words");
 	kdsm_barrier_init(&barrier, words, 0);
@@ -167,7 +167,7 @@ static void *trade(void *arg)
 	return NULL;
 }
 
-/* A holder of a lock sees all writes of former holders: in the end, of all threads. */
+/* A holder of a lock sees all writes of earlier holders, here those of all threads. */
 static int check(uint64_t expected)
 {
 	uint64_t left = 0, sales, again;

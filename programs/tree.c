@@ -29,7 +29,7 @@ int tree_init(struct tree *tree, struct kdsm_heap *heap)
 	return node_create(heap, true, &tree->root);
 }
 
-/* Number of keys in node that are smaller. */
+/* Number of keys in node that are smaller than key */
 static unsigned int place_of(const struct tree_node *node, uint64_t key)
 {
 	unsigned int i = 0;
@@ -59,7 +59,7 @@ struct tree_record *tree_find(const struct tree *tree, uint64_t key)
 	}
 }
 
-/* Make room for a key at i and a child behind it. */
+/* Make room for key i and the child behind it. */
 static void open_gap(struct tree_node *node, unsigned int i)
 {
 	unsigned int behind = node->count - i;
@@ -211,7 +211,10 @@ static void take_from_right(struct tree_node *node, unsigned int i)
 	close_gap(right, 0);
 }
 
-/* Give child i more than the fewest keys; *child is the node that has its keys then. */
+/*
+ * Ensure that child i has more than the fewest keys. A merge may move its keys: *child is the
+ * node that has them then.
+ */
 static int fill(struct tree_node *node, unsigned int i, struct kdsm_heap *heap,
 		struct tree_node **child)
 {

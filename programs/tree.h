@@ -14,7 +14,7 @@
 #define TREE_DEGREE	8			/* fewest children of a node that is not the root */
 #define TREE_KEYS	(2 * TREE_DEGREE - 1)	/* most keys of a node */
 
-/* The tree owns records; the value belongs to the caller. */
+/* The tree owns its records. Callers read and write value; key stays as it is. */
 struct tree_record {
 	uint64_t key, value;
 };
@@ -45,7 +45,10 @@ struct tree_record *tree_find(const struct tree *tree, uint64_t key);
 int tree_insert(struct tree *tree, struct kdsm_heap *heap, uint64_t key,
 		struct tree_record **record, bool *is_new);
 
-/* Remove and free the record of the key, whose value goes to *value. -ENOENT: there is none. */
+/*
+ * Remove and free the record of the key, and store its value in *value. Returns 0, -ENOENT if
+ * there is no record, or an error of the heap.
+ */
 int tree_remove(struct tree *tree, struct kdsm_heap *heap, uint64_t key, uint64_t *value);
 
 /*
