@@ -13,11 +13,11 @@
 #include "common/cli.h"
 #include "common/table.h"
 
-/* Parts of a list on the command line at most */
+/* Upper bound of the parts of a list on the command line */
 #define MAX_LIST 16
-/* --repeat at most */
+/* Upper bound of --repeat, in measurements */
 #define MAX_REPEAT 99
-/* Threads of a node at most */
+/* Upper bound of the threads of a node */
 #define MAX_THREADS 1024
 
 /* The setting that --vary varies */
@@ -41,10 +41,10 @@ struct lock_options {
 	struct kdsm_lock_settings settings;
 	uint64_t keep;			/* in ns, or KDSM_LOCK_KEEP_FOREVER */
 	enum lock_vary vary;
-	uint64_t values[MAX_LIST];	/* of vary; they grow */
-	unsigned int value_count;	/* 1, if it is VARY_NOTHING */
+	uint64_t values[MAX_LIST];	/* values of vary, in growing order */
+	unsigned int value_count;	/* 1 if vary is VARY_NOTHING */
 	unsigned int repeat;		/* measurements for each line */
-	const char *sweep;		/* file; NULL: none */
+	const char *sweep;		/* FILE of --sweep, or NULL */
 };
 
 /* Options of kinds task and steal */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lock: how often threads of all nodes get a lock, for reading and for writing, and
- * how long that takes. Every round has a lock of its own.
+ * lock: how often threads of all nodes acquire a lock, for reading and for writing, and how
+ * long they take. Every round has a lock of its own. lock_inside.c has what a thread does with
+ * the lock, lock_options.c the command line, and lock_sweep.c the curves.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,12 +32,12 @@ const char *lock_kind_name(enum kdsm_lock_kind kind)
 	return "?";
 }
 
-/* Times that are kept of each thread, where it is not known how many there will be. */
+/* With --seconds: acquisitions of each thread whose times are kept */
 #define ROOM 100000
 
 /*
- * How long a thread keeps the lock in warm-up, in us. Without it the first node that has the
- * lock may be done before the threads of the others have come to wait.
+ * Time for which a thread keeps the lock during warm-up, in us. Otherwise the first node that
+ * has the lock could finish before threads of other nodes wait.
  */
 #define HOLD 1000
 
@@ -119,7 +120,7 @@ static uint64_t remote_of(const struct kdsm_lock_info *info)
 	       info->stats[KDSM_LOCK_STAT_GETS] + info->stats[KDSM_LOCK_STAT_MESSAGES];
 }
 
-/* All threads' times as one. */
+/* Combine the times of all threads. */
 static void summarise(struct lock_worker *workers, unsigned int threads,
 		      struct lock_totals *totals)
 {
@@ -261,7 +262,10 @@ static int gather(struct lock_run *run, struct lock_totals *all)
 	return ret ? complain(r->options, "totals: %s", strerror(-ret)) : 0;
 }
 
-/* Does the target queue for the lock in its own memory? That need not be so of others. */
+/*
+ * Tell, on the target, whether its queue for the lock is in its own memory. Other nodes may
+ * queue elsewhere, but do not use the lock.
+ */
 static bool is_home(struct lock_run *run)
 {
 	struct kdsm_lock_info info;
@@ -270,8 +274,8 @@ static bool is_home(struct lock_run *run)
 }
 
 /*
- * How many levels there are a lock tells. The last T_L that was given is that of all
- * levels behind it, too.
+ * Set T_L after opening, because only the open lock shows its number of levels. The last T_L
+ * of the command line also holds for all further levels.
  */
 static int set_levels(struct lock_run *run)
 {
@@ -294,7 +298,10 @@ static int set_levels(struct lock_run *run)
 	return ret ? complain(run->run.options, "T_L: %s", strerror(-ret)) : 0;
 }
 
-/* A round with one node has a choice of locks: one of so many has its home elsewhere. */
+/*
+ * Number of locks that a round opens. A round of the target alone needs a lock whose home is
+ * another node; among as many locks as there are nodes, there is one.
+ */
 static unsigned int locks_of(const struct lock_run *run)
 {
 	return run->round.benchmark->alone ? run->run.nodes : 1;
@@ -310,7 +317,7 @@ static int lock_open(struct lock_run *run)
 	unsigned int i, last = locks_of(run) - 1;
 	int ret;
 
-	/* What the kind does not have is not asked for. */
+	/* Leave out the settings that the kind does not have. */
 	attr.settings.mask &= KDSM_LOCK_SET_KEEP;
 	if (attr.kind == KDSM_LOCK_RMA_RW)
 		attr.settings.mask |= run->round.settings.mask &
@@ -331,7 +338,7 @@ static double rate_of(const struct lock_totals *totals)
 	return totals->elapsed ? totals->locks * 1e9 / totals->elapsed : 0;
 }
 
-/* Of the waits of all nodes; an acquisition that did not wait is none. */
+/* The longest wait over the median, of all nodes. An acquisition without a wait is left out. */
 static double fairness_of(const struct lock_totals *totals)
 {
 	struct kdsm_lock_info info = { .stats[KDSM_LOCK_STAT_LONGEST] = totals->longest_wait };
@@ -342,7 +349,7 @@ static double fairness_of(const struct lock_totals *totals)
 	return waits_fairness(&info);
 }
 
-/* The number of hand-overs that so many of a hundred waits do not exceed. */
+/* The number of hand-overs that this percentage of the waits does not exceed */
 static uint64_t handovers_of(const struct lock_totals *totals, unsigned int percent)
 {
 	uint64_t count = 0, sum = 0;
@@ -420,7 +427,7 @@ static void report(struct lock_run *run, const struct lock_totals *totals)
 	json_object_array_add(json_object_object_get(run->run.result, "results"), object);
 }
 
-/* *all: of all nodes together; on node 0. */
+/* Run one round. On node 0, *all gets the totals of all nodes. */
 static int round_on_all(struct lock_run *run, struct lock_worker *workers,
 			struct lock_totals *all)
 {
@@ -440,7 +447,7 @@ static int round_on_all(struct lock_run *run, struct lock_worker *workers,
 		ret = run_meet(r);
 	if (ret)
 		goto close;
-	/* Of contended locks, all acquisitions together are one operation. */
+	/* For a contended lock, all acquisitions together count as one operation. */
 	if (!alone)
 		mark_place(MARK_BEGIN);
 	if (!alone || r->node == r->target)
@@ -456,15 +463,15 @@ static int round_on_all(struct lock_run *run, struct lock_worker *workers,
 		ret = gather(run, all);
 	if (!ret && r->measures)
 		ret = lock_verify(run, all);
-	/* As it was in force, defaults and all. */
+	/* Read back the settings that were in force, including defaults. */
 	if (!ret)
 		ret = kdsm_lock_info(run->lock, &run->info);
 	if (!ret)
-		ret = run_meet(r);	/* node 0 is done with what is there */
+		ret = run_meet(r);	/* node 0 has read its totals and data */
 close:
 	kdsm_lock_close(run->lock);
 	run->lock = NULL;
-	/* As all nodes do, whichever they have used. */
+	/* All nodes skip the same numbers, whichever locks they have used. */
 	run->number += locks_of(run);
 	return ret;
 }
@@ -476,7 +483,7 @@ static bool wanted(const char *list, const char *name)
 	return !list || !strcmp(list, name);
 }
 
-/* The value of what is varied, in place of what was said of it otherwise. */
+/* Set the setting that varies; this overrides the setting's own option. */
 static void set_varied(struct lock_round *round, enum lock_vary vary, uint64_t value)
 {
 	struct kdsm_lock_settings *settings = &round->settings;
@@ -520,7 +527,7 @@ static int by_rate(const void *one, const void *other)
 	return (a > b) - (a < b);
 }
 
-/* Several times, and the one in the middle is the result. */
+/* Measure several times, and report the result with the median rate. */
 static int round_of(struct lock_run *run, const struct lock_benchmark *benchmark,
 		    enum kdsm_lock_kind kind, double writers, uint64_t varied,
 		    struct lock_worker *workers, struct lock_sweep *sweep)
@@ -578,7 +585,7 @@ static unsigned int most_threads(const struct lock_options *lock)
 	return lock->vary == VARY_THREADS ? lock->values[lock->value_count - 1] : lock->threads;
 }
 
-/* What is varied has a column of its own. */
+/* The setting that varies has a column of its own. */
 static void heading(const struct lock_run *run)
 {
 	const struct lock_options *lock = &run->run.options->lock;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lock: what is done with the lock, and after it. The benchmarks are those of Schmid,
- * Besta and Hoefler, "High-Performance Distributed RMA Locks", HPDC 2016, section 5.
+ * lock: the actions of a thread with the lock, and after unlocking. The benchmarks are those of
+ * Schmid, Besta and Hoefler, "High-Performance Distributed RMA Locks", HPDC 2016, section 5.
  *
- * What the lock guards lies on node 0 and is reached by plain gets and puts, so that a
- * lock that two have at a time shows in the sum: a counter, and the cells of a hash
- * table with linear probing.
+ * The lock guards a counter and the cells of a hash table with linear probing, both on node 0.
+ * Threads access them by plain gets and puts. So if two threads have the lock at a time, an
+ * increment or a key is lost, and lock_verify() finds that.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ struct guarded {
 
 #define PLACE(field) (DATA_OFFSET + offsetof(struct guarded, field))
 
-/* Of this node, which is node 0. */
+/* The guarded data in the caller's own part. The caller is node 0. */
 static struct guarded *guarded_of(const struct run *run)
 {
 	return (struct guarded *)((char *)kdsm_region_part(run->region) + DATA_OFFSET);
@@ -100,7 +100,7 @@ static int workload(struct lock_worker *worker, bool write)
 	return ret;
 }
 
-/* A key is found, or, by who may write, put into the first free cell after its own. */
+/* Find a random key. A writer puts a missing key into the first free cell. */
 static int table(struct lock_worker *worker, bool write)
 {
 	struct kdsm_region *region = worker->run->run.region;
@@ -115,7 +115,7 @@ static int table(struct lock_worker *worker, bool write)
 			break;
 	}
 	ret = kdsm_put(region, 0, PLACE(cells) + at * 8, &key, sizeof(key));
-	/* It counts keys, too, so that one that was lost or put twice shows. */
+	/* Count the keys put, so that lock_verify() finds a key that was lost or put twice. */
 	return ret ? ret : count(worker);
 }
 

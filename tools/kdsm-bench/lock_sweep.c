@@ -38,7 +38,7 @@ static int set_names(struct lock_sweep *sweep, const char *name)
 
 	if (strlen(name) + 16 > NAME_SIZE)
 		return -ENAMETOOLONG;
-	/* Names stand in quotes in the script. */
+	/* The script quotes the names. */
 	if (strpbrk(name, "'\n"))
 		return -EINVAL;
 	sweep->png = ends_in(name, ".png");

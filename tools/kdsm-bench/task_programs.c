@@ -44,7 +44,7 @@ static uint64_t plain_run_uts(struct bench *bench)
 	return plain_uts(uts_root(UTS_T1_SEED, bench->options->depth));
 }
 
-/* A checksum that changes if elements change places. */
+/* A checksum that depends on the places of the elements, too */
 static uint64_t sum_of(const struct matrices *m)
 {
 	double sum = 0;
@@ -88,7 +88,7 @@ static int run_tiles(struct bench *bench, struct kdsm_tasks *tasks, uint64_t *re
 	return ret;
 }
 
-/* ---- how many tasks they spawn: counted by programs like them, as nobody counts them ---- */
+/* ---- numbers of spawned tasks, computed here because workers do not count them ---- */
 
 static uint64_t spawned_fib(const struct bench *bench, uint64_t result)
 {
@@ -148,7 +148,7 @@ static uint64_t spawned_tiles(const struct bench *bench, uint64_t result)
 	return (tile_matmul_calls(bench->tiles.side) - 1) / 8 * 6;
 }
 
-/* ---- all of them ---- */
+/* ---- all programs ---- */
 
 static bool one(unsigned int nodes)
 {
