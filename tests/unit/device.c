@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device backend against a module that is played here: open(), mmap() and
- * ioctl() below stand in front of those of the C library, and hold a cluster of
- * two nodes of which this is node 0. What the library asks of the module is
- * what is tested; the module itself is tested in machines.
+ * The device backend against a module simulated here. open(), mmap() and ioctl() below
+ * replace those of the C library and simulate a cluster of two nodes, of which this process
+ * is node 0. The tests check which requests the library makes. tests/guest/ tests the
+ * module itself.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 #include <kdsm/coherent.h>
 
 #ifdef __SANITIZE_THREAD__
-/* Its runtime calls mmap() before there is anything of ours to answer. */
+/* The runtime of ThreadSanitizer calls mmap() before this program can answer. */
 int main(void)
 {
 	puts("1..0 # SKIP not under ThreadSanitizer");
@@ -29,18 +29,18 @@ int main(void)
 #define BASE	0x6b0000000000UL
 #define FAKES	16
 
-/* How the module behaves, and what it was asked. */
+/* Behaviour of the simulated module, and the requests that it got */
 static struct {
 	uint32_t abi, domain;
-	int open_error, write_error;	/* of REGION_OPEN; and only if writable */
-	int submit_error;		/* of SUBMIT without WAIT */
-	unsigned int interrupt;		/* so many COMPLETEs are interrupted */
+	int open_error, write_error;	/* result of REGION_OPEN; for writing only */
+	int submit_error;		/* result of SUBMIT without WAIT */
+	unsigned int interrupt;		/* this many calls fail with -EINTR first */
 	int complete_error;
-	uintptr_t misplace;		/* map so far from where it belongs */
-	bool coherent;			/* what regions are */
+	uintptr_t misplace;		/* distance of mappings from BASE, in bytes */
+	bool coherent;			/* whether regions are coherent */
 	int fence_error;
 	unsigned int releases, acquires;
-	struct kdsm_advise advise;	/* the last one */
+	struct kdsm_advise advise;	/* last request */
 	unsigned int submits, waits, completes, wakes;
 	unsigned int ops, own_ops, largest;
 	uint64_t ticket;
@@ -71,7 +71,7 @@ int open(const char *path, int flags, ...)
 	if (strcmp(path, KDSM_DEVICE))
 		return syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
 	fd = syscall(SYS_memfd_create, "module", 0);
-	/* A number that was used and closed before is another file now. */
+	/* The system reuses the number of a closed file: forget the former file. */
 	if (find(fd) >= 0)
 		files[find(fd)].fd = 0;
 	files[next % FAKES].fd = fd + 1;
@@ -98,7 +98,7 @@ static int refuse(int error)
 	return -1;
 }
 
-/* The other part is mapped here, too. */
+/* The part of node 1 is mapped in this process, too. */
 static int operate(struct kdsm_op *op)
 {
 	uint8_t *place = (uint8_t *)BASE + op->node * PART + op->offset;
@@ -238,7 +238,7 @@ int ioctl(int fd, unsigned long request, ...)
 		strcpy(info->cluster, "played");
 		return 0;
 	case KDSM_IOC_LOCATION:
-		/* Without an end: the module is not trusted with that. */
+		/* Without a terminating NUL, because the library must not rely on one. */
 		memset(((struct kdsm_location *)arg)->location,
 		       'a' + ((struct kdsm_location *)arg)->node, KDSM_LOCATION_SIZE);
 		return 0;
@@ -360,7 +360,7 @@ static void in_pieces(void **state)
 	assert_int_equal(module.largest, KDSM_MAX_OP_LENGTH);
 	assert_int_equal(module.ops, 8);
 	assert_int_equal(module.submits, 2);
-	/* Nothing of what does not fit is written. */
+	/* A put that does not fit writes nothing. */
 	assert_int_equal(kdsm_put(region, 1, 6, out, PART), -ERANGE);
 	assert_int_equal(module.submits, 2);
 	free(out);
@@ -375,7 +375,10 @@ static void fill_mixed(struct kdsm_op *ops, unsigned int count)
 		ops[i] = kdsm_op_faa(i % 3 == 0, 64, 1);
 }
 
-/* The module sees the remote ones only, in their order, and each gets its own. */
+/*
+ * The module gets only the remote operations, in their order. Each operation gets its own
+ * result.
+ */
 static void mixed(unsigned int count)
 {
 	struct kdsm_op *ops = calloc(count, sizeof(*ops));
@@ -405,7 +408,7 @@ static void mixed_large(void **state)
 	assert_int_equal(module.submits, 3);
 }
 
-/* No room to overlap: done all the same. */
+/* The module has no room for another operation in flight: the library submits and waits. */
 static void mixed_crowded(void **state)
 {
 	(void)state;
@@ -436,7 +439,10 @@ static void failures(void **state)
 	assert_int_equal(ops[2].status, 0);
 	assert_int_equal(ops[3].status, -ERANGE);
 
-	/* The call fails as a whole: so does what it was for. */
+	/*
+	 * A call that fails gives its error to the remote operations. Own operations still
+	 * succeed.
+	 */
 	fill_mixed(ops, 4);
 	module.submit_error = -EBADFD;
 	assert_int_equal(kdsm_vector(region, ops, 4), -EBADFD);
@@ -462,14 +468,14 @@ static void tickets(void **state)
 	assert_int_equal(ops[3].result, 1);
 	assert_int_equal(kdsm_complete(region, &ticket, 5), -ENOENT);
 
-	/* Refused: nothing has been done, the own ones neither. */
+	/* After a refusal no operation has taken effect, not even an own one. */
 	module.submit_error = -EAGAIN;
 	*(uint64_t *)((uint8_t *)kdsm_region_part(region) + 64) = 50;
 	assert_int_equal(kdsm_submit(region, ops, 4, &ticket), -EAGAIN);
 	assert_int_equal(*(uint64_t *)((uint8_t *)kdsm_region_part(region) + 64), 50);
 	assert_int_equal(kdsm_complete(region, &ticket, 5), -ENOENT);
 
-	/* The module does not know it any more. */
+	/* The module no longer knows the ticket. */
 	module.submit_error = 0;
 	assert_int_equal(kdsm_submit(region, ops, 4, &ticket), 0);
 	module.pending = NULL;
@@ -478,7 +484,7 @@ static void tickets(void **state)
 	assert_int_equal(ops[1].status, 0);
 }
 
-/* Node 1 comes first, this node is the last and tells it. */
+/* Node 1 arrives first. This node arrives last and notifies node 1. */
 static void barrier(void **state)
 {
 	struct kdsm_barrier barrier;
@@ -490,7 +496,7 @@ static void barrier(void **state)
 	assert_int_equal(kdsm_barrier_wait(&barrier, 0), 0);
 	assert_int_equal(((uint64_t *)other_part())[1], 2);
 	assert_int_equal(module.ops, 1);
-	/* Nobody else comes, at first. */
+	/* Node 1 has not arrived at the next barrier yet. */
 	assert_int_equal(kdsm_barrier_wait(&barrier, 0), -ETIMEDOUT);
 	words[2] = 3;
 	assert_int_equal(kdsm_barrier_wait(&barrier, 0), 0);
@@ -535,7 +541,7 @@ static void read_only(void **state)
 	kdsm_region_close(region);
 	region = NULL;
 	module.write_error = -EACCES;
-	/* Who wants to create wants to write. */
+	/* Creating a region requires write access. */
 	assert_int_equal(kdsm_region_open(kdsm, "r", &attr, &r), -EACCES);
 	assert_int_equal(kdsm_region_open(kdsm, "r", NULL, &r), 0);
 	assert_int_equal(kdsm_get(r, 0, 0, &value, 8), 0);
@@ -608,14 +614,14 @@ static void misplaced(void **state)
 	struct kdsm_region *r;
 
 	(void)state;
-	/* Something else is there. */
+	/* Another mapping occupies the address. */
 	kdsm_region_close(region);
 	region = NULL;
 	assert_ptr_equal(real_mmap((void *)BASE, 4096, PROT_NONE,
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), (void *)BASE);
 	assert_int_equal(kdsm_region_open(kdsm, "r", NULL, &r), -EADDRINUSE);
 	munmap((void *)BASE, 4096);
-	/* A module that maps elsewhere. */
+	/* A module that maps at another address */
 	module.misplace = 1 << 30;
 	assert_int_equal(kdsm_region_open(kdsm, "r", NULL, &r), -EADDRINUSE);
 	module.misplace = 0;
@@ -630,7 +636,7 @@ static void other_version(void **state)
 	(void)state;
 	module.abi = KDSM_ABI_VERSION + 1;
 	assert_int_equal(kdsm_open(&k, 0), -EPROTO);
-	/* Not a reason to go on alone. */
+	/* A wrong version is no reason to fall back to the local backend. */
 	assert_int_equal(kdsm_open(&k, KDSM_OPEN_ALLOW_LOCAL), -EPROTO);
 	module.abi = KDSM_ABI_VERSION;
 	module.domain = 99;

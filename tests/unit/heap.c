@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The heap: objects that do not overlap, are found again and used again; mistakes that
- * are seen; and over several simulated nodes, whose copies of the region differ until
- * they synchronise, memory that passes from node to node without a data race.
+ * The heap. On one node: objects do not overlap, freed memory is reused, and misuse is
+ * detected. On several simulated nodes, whose copies of the region differ until they
+ * synchronize: memory passes from node to node without a data race.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -106,7 +106,7 @@ static void making(void **state)
 	kdsm_region_close(sync);
 }
 
-/* The module makes a region of 2 MiB or more a multiple of that. */
+/* The module rounds regions of 2 MiB or more up to a multiple of 2 MiB. */
 static void rounded_up(void **state)
 {
 	static const uint64_t sizes[] = { 1 << 20, (2 << 20) + 1, (33 << 20) + 5, 1 << 30,
@@ -133,7 +133,7 @@ static void rounded_up(void **state)
 
 #define OBJECTS 300
 
-/* Objects of all sizes come and go; each holds a pattern of its own. */
+/* Allocate and free objects of all sizes. Each object holds a pattern of its own. */
 static void churn(struct kdsm_heap *heap, unsigned int seed, unsigned int rounds)
 {
 	struct object {
@@ -199,7 +199,10 @@ static void churning(void **state)
 	assert_int_equal(failures, 0);
 }
 
-/* Everything there is, twice: freed memory comes back, of any size. */
+/*
+ * Allocate objects until memory is used up, then free them all. Returns the number of
+ * objects. Repeated calls show that freed memory is reused, for objects of any size.
+ */
 static unsigned int exhaust(struct kdsm_heap *heap, size_t size)
 {
 	static void *all[140000];
@@ -228,7 +231,7 @@ static void exhausting(void **state)
 	n = exhaust(place.heap, 16);
 	assert_int_equal(n, 32 * CHUNK / 16);
 	assert_int_equal(exhaust(place.heap, 16), n);
-	/* What was small stays so. */
+	/* Chunks that were divided into 16-byte slots stay divided. */
 	assert_null(kdsm_malloc(place.heap, 100));
 }
 
@@ -405,7 +408,7 @@ static void stop(void)
 	sim_stop();
 }
 
-/* What is at the same place of the region on another node. */
+/* Address of the same object in another node's copy of the region */
 static void *as_seen_by(unsigned int node, unsigned int from, void *memory)
 {
 	uintptr_t offset = (uintptr_t)memory -
@@ -435,7 +438,7 @@ static void pass_on(unsigned int from, unsigned int to)
 	assert_int_equal(kdsm_acquire(places[to].region, &signature), 0);
 }
 
-/* Nodes share no chunk, and own work asks nobody. */
+/* Nodes share no chunk, and an allocation from own chunks needs no message. */
 static void apart(void **state)
 {
 	struct kdsm_counts counts;
@@ -456,15 +459,16 @@ static void apart(void **state)
 	}
 	for (i = 1; i < 3; i++) {
 		kdsm_counts(sim.kdsm[i], &counts);
-		assert_int_equal(counts.calls, 1);	/* the head */
+		assert_int_equal(counts.calls, 1);	/* for the head */
 	}
 	assert_int_equal(sim_coherence(places[0].region)->releases, 0);
 	stop();
 }
 
 /*
- * Node 1 writes to an object of node 0, frees it, and only later releases for other
- * reasons. Node 0 gets the memory again at once and writes to it: that must stay.
+ * Node 1 writes to an object of node 0 and frees it. The flush releases these writes before
+ * node 0 can allocate the memory again. A later release of node 1 must not overwrite what
+ * node 0 then writes to the memory.
  */
 static void reuse(void **state)
 {
@@ -489,7 +493,7 @@ static void reuse(void **state)
 	assert_int_equal(kdsm_heap_flush(places[1].heap), 0);
 	assert_int_equal(sim_coherence(places[0].region)->releases, 2);
 
-	/* All is taken at home but this one. */
+	/* The slot that node 1 freed is the only free one of node 0. */
 	again = checked_malloc(0, 8192);
 	assert_ptr_equal(again, mine[5]);
 	memset(again, 3, 8192);
@@ -504,7 +508,10 @@ static void reuse(void **state)
 	stop();
 }
 
-/* More than the own share, from those of others; and a run over all of them. */
+/*
+ * A node that has used up its share allocates from the shares of others, and one object may
+ * span all shares.
+ */
 static void beyond(void **state)
 {
 	unsigned int count = 3 * NODE_CHUNKS * 16, i, n = 0;
@@ -517,7 +524,7 @@ static void beyond(void **state)
 	assert_int_equal(n, count);
 	assert_null(kdsm_malloc(places[1].heap, 4096));
 	assert_null(kdsm_malloc(places[2].heap, 1));
-	/* Another node frees one that lies at a third. */
+	/* Node 2 frees an object in a chunk of node 0. */
 	for (i = 0; i < n; i++)
 		if (chunk_of(1, all[i]) / NODE_CHUNKS == 0)
 			break;
@@ -538,14 +545,14 @@ static void beyond(void **state)
 	assert_int_equal(chunk_of(1, run), NODE_CHUNKS);
 	memset(run, 1, 12 * CHUNK);
 	assert_null(kdsm_malloc(places[0].heap, 9 * CHUNK));
-	/* Freed by one who read it, to be taken by a third. */
+	/* Node 2 reads the object and frees it. Node 0 then allocates the memory. */
 	pass_on(1, 2);
 	assert_int_equal(*(char *)as_seen_by(2, 1, run), 1);
 	*(char *)as_seen_by(2, 1, run) = 2;
 	assert_int_equal(kdsm_free(places[2].heap, as_seen_by(2, 1, run)), 0);
 	assert_int_equal(kdsm_free(places[1].heap, run), -EINVAL);
 	run = checked_malloc(0, 24 * CHUNK);
-	/* It has acquired what it gets. */
+	/* Node 0 has acquired the writes to the memory that it got. */
 	assert_int_equal(((char *)run)[NODE_CHUNKS * CHUNK], 2);
 	memset(run, 3, 24 * CHUNK);
 	pass_on(2, 0);
@@ -554,7 +561,10 @@ static void beyond(void **state)
 	stop();
 }
 
-/* A chunk that was part of a large object, freed by another, becomes one of small. */
+/*
+ * Another node frees a large object, and one of its chunks becomes a chunk of small
+ * objects.
+ */
 static void divided(void **state)
 {
 	char *memory, *theirs;
@@ -582,7 +592,7 @@ static void mistakes_apart(void **state)
 	(void)state;
 	start_with(2, NODE_CHUNKS, KDSM_HEAP_DEBUG);
 	memory = checked_malloc(0, 50);
-	/* Not acquired: the guard is not seen. */
+	/* Node 1 has not acquired the object, so it does not see the guard. */
 	assert_int_equal(kdsm_free(places[1].heap, as_seen_by(1, 0, memory)), -EOVERFLOW);
 	pass_on(0, 1);
 	assert_int_equal(kdsm_usable_size(places[1].heap, as_seen_by(1, 0, memory)), 50);
@@ -591,7 +601,10 @@ static void mistakes_apart(void **state)
 	assert_int_equal(kdsm_free(places[0].heap, memory), -EINVAL);
 	stop();
 
-	/* Without, as soon as can be seen without asking. */
+	/*
+	 * Without KDSM_HEAP_DEBUG, a free reports only mistakes that node 1 can see without
+	 * a message. The flush reports the rest.
+	 */
 	start(2);
 	memory = checked_malloc(0, 50);
 	assert_int_equal(kdsm_free(places[1].heap, as_seen_by(1, 0, memory)), 0);
@@ -611,14 +624,16 @@ static void unreachable(void **state)
 	start(3);
 	memory = checked_malloc(0, 50);
 	sim.dead = 1;
-	/* Own memory there is; of another, what is reachable. */
+	/*
+	 * Node 1 still gets its own memory, and then memory of node 2, which is reachable.
+	 */
 	for (i = 0; i < NODE_CHUNKS; i++)
 		kept[i] = checked_malloc(1, CHUNK);
 	assert_int_equal(chunk_of(1, kdsm_malloc(places[1].heap, CHUNK)) / NODE_CHUNKS, 2);
 	assert_int_equal(chunk_of(1, kdsm_malloc(places[1].heap, 10)) / NODE_CHUNKS, 2);
 	assert_null(kdsm_malloc(places[1].heap, 9 * CHUNK));
 	assert_int_equal(kdsm_allocate(places[1].heap, 0, 9 * CHUNK, &kept[0]), -EHOSTDOWN);
-	/* Whose it is cannot even be asked. */
+	/* The free needs an answer from the owner of the chunk. */
 	assert_int_equal(kdsm_free(places[1].heap, as_seen_by(1, 0, memory)), -EHOSTDOWN);
 	sim.dead = 0;
 	assert_int_equal(kdsm_free(places[1].heap, as_seen_by(1, 0, memory)), 0);
@@ -627,7 +642,9 @@ static void unreachable(void **state)
 	sim.dead = 0;
 	assert_int_equal(kdsm_heap_flush(places[1].heap), 0);
 
-	/* A release that fails keeps them put off, small or large. */
+	/*
+	 * After a release that fails, frees stay pending, for small and for large objects.
+	 */
 	memory = checked_malloc(0, 50);
 	sim_coherence(places[0].region)->fail = -EIO;
 	assert_int_equal(kdsm_free(places[1].heap, as_seen_by(1, 0, memory)), 0);
@@ -641,7 +658,7 @@ static void unreachable(void **state)
 	stop();
 }
 
-/* ---- everybody at once ---- */
+/* ---- all nodes concurrently ---- */
 
 #define NODES	4
 #define ROUNDS	25
@@ -702,7 +719,7 @@ static void make_items(unsigned int node, unsigned int round, unsigned int *seed
 	}
 }
 
-/* Take what another has made, write into it, and free it. */
+/* Check the objects that another node has made, overwrite them, and free them. */
 static void use_items(unsigned int node, unsigned int whose, unsigned int round)
 {
 	uint8_t *base = kdsm_region_address(places[node].region);
@@ -728,7 +745,10 @@ static void *exchange(void *arg)
 	for (round = 0; round < ROUNDS; round++) {
 		make_items(node, round, &seed);
 		UNIT_CHECK(&failures, !kdsm_tree_barrier_wait(&barriers[node], 60 * S, NULL));
-		/* While some still free, others allocate. */
+		/*
+		 * Each node uses the objects of another node, at a distance that varies
+		 * with the round.
+		 */
 		use_items(node, (node + 1 + round % (NODES - 1)) % NODES, round);
 		UNIT_CHECK(&failures, !kdsm_tree_barrier_wait(&barriers[node], 60 * S, NULL));
 	}
@@ -754,7 +774,10 @@ static void exchanging(void **state)
 	stop();
 }
 
-/* Without a barrier: objects made and freed in a ring, passed on by signatures alone. */
+/*
+ * Without a barrier: each node makes objects for the next node in a ring, which frees them.
+ * Only signatures pass the objects on.
+ */
 #define LAPS 150
 
 static void *ring(void *arg)
@@ -765,7 +788,10 @@ static void *ring(void *arg)
 	struct shelf *own = shelf_of(node, node), *from = shelf_of(node, before);
 	struct kdsm_signature signature;
 
-	/* The places of messages: where the barrier is not used. */
+	/*
+	 * The messages use the space of the barrier, because this test does not use the
+	 * barrier.
+	 */
 	for (lap = 1; lap <= LAPS; lap++) {
 		memory = kdsm_malloc(places[node].heap, 3000);
 		if (memory)
@@ -783,7 +809,10 @@ static void *ring(void *arg)
 		UNIT_CHECK(&failures, is_filled(memory, 3000, lap + before));
 		memset(memory, lap, 3000);
 		UNIT_CHECK(&failures, !kdsm_free(places[node].heap, memory));
-		/* The neighbour may put the next when it knows that this one is read. */
+		/*
+		 * The previous node may put its next signature when this node has read the
+		 * last one.
+		 */
 		UNIT_CHECK(&failures, !kdsm_put_notify(places[node].sync, before, 4096, lap));
 		UNIT_CHECK(&failures, !kdsm_await(places[node].sync, 4096, lap, 60 * S));
 	}

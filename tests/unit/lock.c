@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Locks of the local backend: opening, taking and giving, by threads and processes. */
+/* Locks of the local backend: opening, locking and unlocking, by threads and processes */
 #include "lock.h"
 
 static void opening(void **state)
@@ -17,7 +17,7 @@ static void opening(void **state)
 	assert_int_equal(kdsm_lock_levels(lock), 2);
 	assert_ptr_equal(kdsm_lock_region(lock), region);
 
-	/* By name and by number, with and without attributes, it is the same. */
+	/* A name and a number, with or without attributes, open the same lock. */
 	assert_int_equal(kdsm_lock_open(region, "a", 77, &other), 0);
 	assert_int_equal(kdsm_lock_number(other), kdsm_lock_number(lock));
 	kdsm_lock_close(other);
@@ -33,7 +33,7 @@ static void opening(void **state)
 	assert_int_equal(kdsm_lock_create(region, "a", 0, &attr, &other), -EEXIST);
 	assert_null(other);
 
-	/* Other names and numbers are other locks. */
+	/* Other names and numbers open other locks. */
 	assert_int_equal(kdsm_lock_create(region, "b", 0, &attr, &other), 0);
 	assert_int_not_equal(kdsm_lock_number(other), kdsm_lock_number(lock));
 	kdsm_lock_close(other);
@@ -58,7 +58,7 @@ static void opening(void **state)
 	kdsm_lock_close(lock);
 	kdsm_lock_close(NULL);
 
-	/* As long as the region lives. */
+	/* A lock exists until its region ends, even without an open handle. */
 	assert_int_equal(kdsm_lock_open(region, "b", 0, &lock), 0);
 	kdsm_lock_close(lock);
 }
@@ -103,7 +103,7 @@ static void taking(void **state)
 	assert_int_equal(call_by_other(timed_10ms, lock), -ETIMEDOUT);
 	assert_true(now() - begin >= 10 * MS);
 
-	/* Another lock is another lock. */
+	/* The owner of one lock does not exclude other threads from a second lock. */
 	assert_int_equal(call_by_other(lock_and_unlock, second), 0);
 	assert_int_equal(kdsm_lock_try(second), 0);
 	assert_int_equal(kdsm_unlock(second), 0);
@@ -116,7 +116,7 @@ static void taking(void **state)
 	assert_int_equal(kdsm_lock_interruptible(lock, KDSM_FOREVER), 0);
 	assert_int_equal(kdsm_unlock(lock), 0);
 
-	/* Not of a kind that readers share. */
+	/* This kind of lock has no readers. */
 	assert_int_equal(kdsm_read_lock(lock), -EINVAL);
 	assert_int_equal(kdsm_read_unlock(lock), -EPERM);
 	kdsm_lock_close(second);
@@ -129,7 +129,7 @@ static void taking(void **state)
 
 struct crew {
 	struct kdsm_lock *lock;
-	uint64_t *counter;	/* changed with the lock alone, and not atomically */
+	uint64_t *counter;	/* only the lock's owner changes it, not atomically */
 	int failures;
 };
 
@@ -188,7 +188,10 @@ static void processes_exclude(void **state)
 	pid_t pids[4];
 	int i;
 
-	/* The parent has used it: children must not take themselves for it. */
+	/*
+	 * The parent holds the lock. A child inherits the parent's memory, but must not
+	 * pass for the owner.
+	 */
 	assert_int_equal(kdsm_lock(lock), 0);
 	for (i = 0; i < 4; i++) {
 		pids[i] = fork();
@@ -211,7 +214,7 @@ static void processes_exclude(void **state)
 	kdsm_lock_close(lock);
 }
 
-/* A child opens by itself what it and its parent know by name. */
+/* A child and its parent open the same lock by name, each for itself. */
 static void opened_by_child(void **state)
 {
 	struct unit *unit = *state;
@@ -294,7 +297,10 @@ static void *keep_until_told(void *arg)
 	return kdsm_unlock(place->lock) ? arg : NULL;
 }
 
-/* Who unlocks hands it to who waits, and does not get it again before that one. */
+/*
+ * An unlock hands the lock over to the waiter, so the former owner cannot take the lock
+ * first.
+ */
 static void no_overtaking(void **state)
 {
 	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_MCS);
@@ -312,7 +318,7 @@ static void no_overtaking(void **state)
 	kdsm_lock_close(lock);
 }
 
-/* Who gives up in the middle of the queue is not missed. */
+/* A waiter that times out leaves the queue intact for the waiters behind. */
 static void giving_up(void **state)
 {
 	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_MCS);
@@ -355,7 +361,7 @@ static void signals(void **state)
 	sigset_t usr1;
 	timer_t timer;
 
-	/* Signals are for this thread. */
+	/* Only this thread receives the signals. */
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &usr1, NULL);
@@ -377,7 +383,7 @@ static void signals(void **state)
 
 /* ---- speed ---- */
 
-/* Where nobody waits there is no system call: it would be seen in the time, too. */
+/* An uncontended lock needs no system call. A call would also show in the time. */
 static void again_and_again(void **state)
 {
 	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_MCS);
@@ -394,7 +400,10 @@ static void again_and_again(void **state)
 			best = now() - begin;
 	}
 	print_message("# lock and unlock: %.1f ns\n", best / 1000.0);
-	/* A hundred natively; this is for sanitizers and busy machines. */
+	/*
+	 * A native run takes about 100 ns. The bound leaves room for sanitizers and busy
+	 * machines.
+	 */
 	assert_true(best / 1000 < 2000);
 	assert_int_equal(kdsm_lock_info(lock, &info), 0);
 	assert_int_equal(info.stats[KDSM_LOCK_STAT_FAST], 100 * 1000);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the tests of locks share: a lock, threads and children that use it. */
+/*
+ * Helpers of the tests of locks: a lock, and threads and child processes that use the lock
+ */
 #ifndef UNIT_LOCK_H
 #define UNIT_LOCK_H
 
@@ -52,7 +54,7 @@ static inline void store(uint64_t *word, uint64_t value)
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
-/* Whether the word gets at least that large within some seconds. */
+/* Whether the word reaches this value within 60 seconds */
 static inline bool comes_to(const uint64_t *word, uint64_t value)
 {
 	uint64_t begin = now();
@@ -62,7 +64,7 @@ static inline bool comes_to(const uint64_t *word, uint64_t value)
 	return load(word) >= value;
 }
 
-/* How many threads are in the queue of the lock, those that died there included. */
+/* Number of threads in the queue of the lock, including threads that died there */
 static inline unsigned int waiting(struct kdsm_lock *lock)
 {
 	struct kdsm_local_area *area = kdsm_local_area(kdsm_lock_region(lock));
@@ -74,7 +76,9 @@ static inline unsigned int waiting(struct kdsm_lock *lock)
 	return count;
 }
 
-/* Whether so many wait within some seconds, however busy the machine is. */
+/*
+ * Whether count threads wait within 60 seconds. The bound leaves room for a busy machine.
+ */
 static inline bool so_many_wait(struct kdsm_lock *lock, unsigned int count)
 {
 	uint64_t begin = now();
@@ -103,7 +107,7 @@ static inline pthread_t start(void *(*function)(void *), void *arg)
 	return thread;
 }
 
-/* A call of another thread, and what it gave. */
+/* A call by another thread, and its result */
 struct call {
 	int (*function)(struct kdsm_lock *lock);
 	struct kdsm_lock *lock;
@@ -150,7 +154,7 @@ static inline void kill_child(pid_t pid)
 	assert_true(WIFSIGNALED(status));
 }
 
-/* A timer that interrupts this process again and again, as long as it is on. */
+/* A timer that interrupts this process every 5 ms until timer_delete() */
 static inline void ignore_signal(int signal)
 {
 	(void)signal;

@@ -2,7 +2,7 @@
 /* Condition variables on the local backend, with threads and processes. */
 #include "lock.h"
 
-#define AT	1024		/* the condition variables; the words before are the tests' */
+#define AT	1024		/* offset of the condition variables in bytes */
 #define SECOND_AT (AT + ((KDSM_LINE_SIZE + 63) & ~63))
 
 static struct kdsm_cond make_cond(void **state, uint64_t offset)
@@ -37,7 +37,7 @@ static void bad(void **state)
 	assert_int_equal(kdsm_cond_wait(&cond, lock), -EPERM);
 	assert_int_equal(kdsm_read_unlock(lock), 0);
 
-	/* Words of something else. */
+	/* Words that hold no condition variable */
 	unit_words(state)[AT / 8] = 0;
 	assert_int_equal(kdsm_cond_signal(&cond), -EPROTO);
 	assert_int_equal(kdsm_cond_broadcast(&cond), -EPROTO);
@@ -55,7 +55,7 @@ static void nobody_waits(void **state)
 	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_MCS);
 	uint64_t begin;
 
-	/* A signal is not kept. */
+	/* A signal without a waiter is lost. */
 	assert_int_equal(kdsm_cond_signal(&cond), 0);
 	assert_int_equal(kdsm_cond_broadcast(&cond), 0);
 	assert_int_equal(kdsm_lock(lock), 0);
@@ -64,7 +64,7 @@ static void nobody_waits(void **state)
 	assert_int_equal(kdsm_cond_timed(&cond, lock, 30 * MS), -ETIMEDOUT);
 	assert_true(now() - begin >= 30 * MS);
 	assert_int_equal(kdsm_lock_is_mine(lock), 1);
-	/* Nor by tickets that were given up. */
+	/* Tickets that were given up do not keep a signal, either. */
 	assert_int_equal(kdsm_cond_signal(&cond), 0);
 	assert_int_equal(kdsm_cond_broadcast(&cond), 0);
 	assert_int_equal(kdsm_cond_timed(&cond, lock, 10 * MS), -ETIMEDOUT);
@@ -81,7 +81,7 @@ struct room {
 	int failures;
 };
 
-/* words[0] come in, words[1] are let through, words[2] went through. */
+/* words[0] threads came in, words[1] more may pass, words[2] passed. */
 static void *wait_for_turn(void *arg)
 {
 	struct room *room = arg;
@@ -151,12 +151,12 @@ static void signal_and_broadcast(void **state)
 	kdsm_lock_close(room.lock);
 }
 
-/* ---- a queue of limited length, by many on both sides: no wake-up may be lost ---- */
+/* ---- a bounded queue with many producers and consumers: no wake-up may be lost ---- */
 
 #define LENGTH	3
 #define ITEMS	3000
 
-/* words[3] items are in it, words[4] were put, words[5] were got. */
+/* words[3] items are in the queue, words[4] were put, words[5] were taken. */
 static void *put_items(void *arg)
 {
 	struct room *room = arg;
@@ -185,7 +185,7 @@ static void *get_items(void *arg)
 	for (i = 0; i < ITEMS; i++) {
 		UNIT_CHECK(&room->failures, !kdsm_lock(room->lock));
 		while (!room->words[3]) {
-			/* Giving up and being signalled meet. */
+			/* Let timeouts race with signals. */
 			ret = i % 3 ? kdsm_cond_wait(&room->cond, room->lock) :
 			      kdsm_cond_timed(&room->cond, room->lock, 50000);
 			UNIT_CHECK(&room->failures, !ret || (i % 3 == 0 && ret == -ETIMEDOUT));
@@ -228,12 +228,12 @@ static void bounded_queue(void **state)
 	assert_int_equal(room.words[3], 0);
 	assert_int_equal(room.words[4], 3 * ITEMS);
 	assert_int_equal(room.words[5], 3 * ITEMS);
-	/* A lost wake-up would be found after seconds. */
+	/* A lost wake-up would delay the test by seconds. */
 	print_message("# %.2f s\n", (now() - begin) / 1e9);
 	kdsm_lock_close(room.lock);
 }
 
-/* ---- those who die ---- */
+/* ---- death ---- */
 
 static pid_t fork_waiter(struct room *room)
 {
@@ -247,7 +247,9 @@ static pid_t fork_waiter(struct room *room)
 	return pid;
 }
 
-/* The signal is for one that was killed: the next one gets it in the end. */
+/*
+ * The signal goes to a killed waiter. The next waiter gets it when the death is detected.
+ */
 static void dead_waiter(void **state)
 {
 	struct room room = {
@@ -272,7 +274,10 @@ static void dead_waiter(void **state)
 	kdsm_lock_close(room.lock);
 }
 
-/* The lock's owner dies while somebody waits: it is told, and has the lock. */
+/*
+ * The lock's owner dies while another process waits for the condition: the waiter gets the
+ * lock, with -EOWNERDEAD.
+ */
 static void owner_dies(void **state)
 {
 	struct room room = {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Threads and processes that end while they have a lock of the local backend, or wait. */
+/*
+ * Threads and processes that die while they hold a lock of the local backend or wait for it
+ */
 #include "lock.h"
 
 static void *end_with_lock(void *arg)
@@ -7,7 +9,7 @@ static void *end_with_lock(void *arg)
 	return kdsm_lock(arg) ? arg : NULL;
 }
 
-/* A child that has the lock, or waits for it, until it is killed. */
+/* Fork a child that holds the lock, or waits for the lock, until it is killed. */
 static pid_t fork_holder(struct kdsm_lock *lock, uint64_t *ready,
 			 int (*function)(struct kdsm_lock *lock))
 {
@@ -73,7 +75,10 @@ static void process_killed(void **state)
 	kdsm_lock_close(lock);
 }
 
-/* Who has it with -EOWNERDEAD dies as well: the next one is told, too. */
+/*
+ * The thread that got the lock with -EOWNERDEAD dies, too: the next one gets -EOWNERDEAD
+ * again.
+ */
 static void twice(void **state)
 {
 	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_MCS);
@@ -106,7 +111,10 @@ static void not_mended(void **state)
 	kdsm_lock_close(lock);
 }
 
-/* Waiters that sleep find out by themselves, in time, and one alone is told. */
+/*
+ * Sleeping waiters detect the owner's death in time, and one at a time gets the lock, with
+ * -EOWNERDEAD.
+ */
 static void found_by_waiters(void **state)
 {
 	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_MCS);
@@ -125,7 +133,7 @@ static void found_by_waiters(void **state)
 	assert_true(so_many_wait(lock, 3));
 	begin = now();
 	kill_child(pid);
-	/* Each has it, ends with it, and so on. */
+	/* Each thread gets the lock and ends while it holds the lock. */
 	for (i = 0; i < 3; i++) {
 		join(threads[i]);
 		dead += waits[i].ret == -EOWNERDEAD;
@@ -140,7 +148,7 @@ static void found_by_waiters(void **state)
 	kdsm_lock_close(lock);
 }
 
-/* One that is killed in the queue, before and behind one that lives. */
+/* Two waiters are killed in the queue, one before and one behind a live waiter. */
 static void waiter_killed(void **state)
 {
 	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_MCS);
@@ -159,7 +167,10 @@ static void waiter_killed(void **state)
 	assert_true(so_many_wait(lock, 3));
 	kill_child(before);
 	kill_child(behind);
-	/* The one that lives finds out, so that it is not given to the dead. */
+	/*
+	 * The live waiter removes the dead ones, so that the unlock hands over to the live
+	 * one.
+	 */
 	assert_true(so_many_wait(lock, 1));
 	assert_int_equal(kdsm_unlock(lock), 0);
 	join(waiter);
@@ -187,7 +198,10 @@ static void readers_die(void **state)
 	assert_int_equal(wait.ret, 0);
 	check_usable(lock);
 
-	/* A writer dies: readers are told, and leave it so; a writer mends it. */
+	/*
+	 * After a writer's death readers get -EOWNERDEAD and leave the lock inconsistent. A
+	 * writer makes the lock consistent.
+	 */
 	kill_child(fork_holder(lock, &words[0], kdsm_lock));
 	assert_int_equal(kdsm_read_lock(lock), -EOWNERDEAD);
 	assert_int_equal(call_by_other(kdsm_read_lock_try, lock), -EOWNERDEAD);
@@ -198,7 +212,7 @@ static void readers_die(void **state)
 	assert_int_equal(kdsm_read_lock(lock), 0);
 	assert_int_equal(kdsm_read_unlock(lock), 0);
 
-	/* A reader cannot mend it. */
+	/* A reader cannot make the lock consistent. */
 	kill_child(fork_holder(lock, &words[0], kdsm_lock));
 	assert_int_equal(kdsm_read_lock(lock), -EOWNERDEAD);
 	assert_int_equal(kdsm_lock_consistent(lock), -EPERM);
@@ -216,7 +230,7 @@ static void readers_die(void **state)
 #define KILLS 150
 
 struct accounts {
-	uint64_t a, b;		/* equal, unless who has the lock is changing them */
+	uint64_t a, b;		/* equal, except while the lock's owner changes them */
 	uint64_t turns, mended, wrong;
 };
 
@@ -270,7 +284,7 @@ static void kill_many(void **state, enum kdsm_lock_kind kind)
 		usleep(rand_r(&random) % 3000);
 		if (i % 10 || i >= KILLS - VICTIMS)
 			continue;
-		/* It goes on. */
+		/* The survivors make progress. */
 		turns = load(&accounts->turns);
 		assert_true(comes_to(&accounts->turns, turns + 3));
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Locks of the device backend against a module that is played here, as in device.c:
- * which system calls the library makes, and which it does not. And waiting lines where
- * the home is another node: what of it is remote.
+ * Locks of the device backend against a module simulated here, as in device.c: which system
+ * calls the library makes, and when it makes none. Also waiting lines whose home is the
+ * other node: which of their operations are remote.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "lock.h"
 
 #ifdef __SANITIZE_THREAD__
-/* Its runtime calls mmap() before there is anything of ours to answer. */
+/* The runtime of ThreadSanitizer calls mmap() before this program can answer. */
 int main(void)
 {
 	puts("1..0 # SKIP not under ThreadSanitizer");
@@ -25,25 +25,25 @@ int main(void)
 #define NUMBER	9
 #define THREAD	4711
 
-/* How the module behaves, and what it was asked. */
+/* Behaviour of the simulated module, and the requests that it got */
 static struct {
-	int fd;				/* the last one opened */
-	bool writable;			/* that one */
-	bool read_only;			/* the region */
-	uint32_t number;		/* of locks that are opened */
-	int error;			/* of all calls about locks */
-	unsigned int interrupt;		/* so many calls are interrupted before */
-	uint64_t delay;			/* us that an interrupted call takes */
+	int fd;				/* last device file opened */
+	bool writable;			/* whether fd is open for writing */
+	bool read_only;			/* REGION_OPEN for writing fails */
+	uint32_t number;		/* number of every lock that is opened */
+	int error;			/* result of all calls about locks */
+	unsigned int interrupt;		/* first this many of them fail with -EINTR */
+	uint64_t delay;			/* duration of an interrupted call, in us */
 	unsigned int threads, calls;
 	struct kdsm_lock_open open;
 	struct kdsm_lock_take take;
 	struct kdsm_lock_give give;
 	struct kdsm_lock_set set;
-	unsigned long request;		/* the last one */
+	unsigned long request;		/* last request about locks */
 	struct kdsm_lock_word *words;
 	unsigned int unmapped;
 	unsigned int remote;		/* operations on node 1 */
-	uint64_t *posted;		/* during the next wait, this becomes that */
+	uint64_t *posted;		/* if not NULL, WAIT stores entry there */
 	uint64_t entry;
 } module;
 
@@ -142,7 +142,7 @@ static int fake_submit(struct kdsm_submit *arg)
 static int fake_lock_open(struct kdsm_lock_open *arg)
 {
 	module.open = *arg;
-	/* What a call that failed leaves in it is not to be relied on. */
+	/* The library must not rely on the argument of a call that failed. */
 	memset(arg->name, 0xff, sizeof(arg->name));
 	arg->number = module.number;
 	arg->kind = KDSM_LOCK_RMA_RW;
@@ -252,7 +252,7 @@ static void opening(void **state)
 
 	attr.settings.mask = KDSM_LOCK_SET_KEEP;
 	attr.settings.keep = 5;
-	/* Interrupted, it is asked for as it was at first. */
+	/* After an interrupt the library repeats the original request. */
 	module.interrupt = 2;
 	assert_int_equal(kdsm_lock_create(region, "name", 3, &attr, &other), 0);
 	assert_int_equal(module.calls, 3);
@@ -267,7 +267,10 @@ static void opening(void **state)
 	assert_int_equal(module.open.flags | module.open.kind | module.open.name[0], 0);
 	kdsm_lock_close(other);
 
-	/* Nothing behind the array, whatever the module says. */
+	/*
+	 * The library rejects a number beyond the array of lock words, even from the
+	 * module.
+	 */
 	module.number = KDSM_MAX_LOCKS;
 	assert_int_equal(kdsm_lock_open(region, NULL, 3, &other), -EPROTO);
 	module.error = -ENOENT;
@@ -336,7 +339,9 @@ static void check_take(uint32_t flags, uint64_t timeout)
 	assert_true(module.take.timeout == timeout);
 }
 
-/* Whatever else is in the word is the module's business, and the word is left alone. */
+/*
+ * In every other state of the word the library calls the module, and leaves the word alone.
+ */
 static void calls(void **state)
 {
 	static const __u64 states[] = {
@@ -370,7 +375,7 @@ static void calls(void **state)
 		assert_int_equal(module.give.flags, KDSM_LOCK_READ);
 		assert_true(*word() == states[i]);
 	}
-	/* Somebody waits for what this thread has. */
+	/* Another thread waits for the lock of this thread, so the unlock needs a call. */
 	*word() = KDSM_LOCK_AT_NODE | KDSM_LOCK_WAITERS | THREAD;
 	module.error = 0;
 	assert_int_equal(kdsm_unlock(lock), 0);
@@ -393,7 +398,7 @@ static void interrupted(void **state)
 	module.interrupt = 1;
 	assert_int_equal(kdsm_unlock(lock), 0);
 
-	/* What is left of the time, and no more. */
+	/* A repeated request passes only the rest of the timeout. */
 	module.interrupt = 1;
 	module.delay = 20000;
 	assert_int_equal(kdsm_lock_timed(lock, SECOND), 0);
@@ -410,7 +415,7 @@ static void *learn(void *arg)
 	return NULL;
 }
 
-/* Each thread asks for its number once for a region, a child again. */
+/* A thread asks for its number once for each region. A child process asks again. */
 static void numbers(void **state)
 {
 	struct kdsm_lock *other;
@@ -433,7 +438,7 @@ static void numbers(void **state)
 	}
 	reap(pid);
 
-	/* A number is not kept if there was none. */
+	/* Without a number for the thread, the lock call fails. */
 	module.error = -ENOSPC;
 	assert_int_equal(call_by_other(kdsm_lock, lock), -ENOSPC);
 }
@@ -456,7 +461,7 @@ static void tuning(void **state)
 	assert_int_equal(kdsm_lock_set(lock, &settings), -ERANGE);
 }
 
-/* ---- waiting lines, at home on the other node ---- */
+/* ---- waiting lines whose home is the other node ---- */
 
 static void check_remote(unsigned int count)
 {
@@ -482,7 +487,10 @@ static void remote_lines(void **state)
 	assert_int_equal(kdsm_cond_broadcast(&cond), 0);
 	check_remote(1);
 
-	/* To draw a ticket, to come into the line, to give up, and to give the ticket back. */
+	/*
+	 * Operations: 1 to draw a ticket, 2 to join the line, 1 to give up, 6 to give the
+	 * ticket back
+	 */
 	assert_int_equal(kdsm_sem_wait(&sem), 0);
 	module.remote = 0;
 	assert_int_equal(kdsm_sem_timed(&sem, 0), -ETIMEDOUT);
@@ -493,7 +501,7 @@ static void remote_lines(void **state)
 	assert_int_equal(kdsm_sem_try(&sem), -EAGAIN);
 }
 
-/* One of another node waits: it is told there. */
+/* A thread of node 1 waits: the poster rings its bell on node 1. */
 static void remote_waiter(void **state)
 {
 	uint64_t *words = kdsm_region_part(region), *there;
@@ -511,7 +519,7 @@ static void remote_waiter(void **state)
 	assert_int_equal(there[8 + KDSM_LINE_MOST], 1);
 	assert_int_equal(words[8 + KDSM_LINE_MOST], 0);
 
-	/* One that gave up, and could not give its ticket back: the post is made again. */
+	/* A waiter that gave up could not give its ticket back: the poster posts again. */
 	there[0] += (1ULL << 32) - 1;
 	there[9] = 1ULL << 32 | 3 << 16 | 1;
 	module.remote = 0;
@@ -520,7 +528,10 @@ static void remote_waiter(void **state)
 	assert_int_equal(there[9], 1ULL << 32 | 4 << 16);
 }
 
-/* Posted when it had just stopped waiting: the post is its own, as nobody else gets it. */
+/*
+ * The post arrives just as the waiter times out. The waiter must accept the post, because
+ * no other waiter will get it.
+ */
 static void late_post(void **state)
 {
 	uint64_t *there = (uint64_t *)kdsm_region_part(region) + PART / 8;

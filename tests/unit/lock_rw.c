@@ -52,13 +52,13 @@ static void sharing(void **state)
 	kdsm_lock_close(lock);
 }
 
-/* ---- all together ---- */
+/* ---- readers and writers concurrently ---- */
 
 #define ROUNDS 4000
 
 struct crowd {
 	struct kdsm_lock *lock;
-	uint64_t *words;	/* two that writers alone change, and one that counts readers */
+	uint64_t *words;	/* two that only writers change, and the number of readers inside */
 	int failures;
 };
 
@@ -131,7 +131,7 @@ struct flow {
 	int failures;
 };
 
-/* Two of these have it for reading at any time, if nothing is done about it. */
+/* Readers overlap, so that some reader always holds the lock unless T_R stops them. */
 static void *read_without_end(void *arg)
 {
 	struct flow *flow = arg;
@@ -158,7 +158,7 @@ static void writers_come_through(void **state)
 	for (i = 0; i < 3; i++)
 		readers[i] = start(read_without_end, &flow);
 	for (i = 0; i < 20; i++) {
-		/* So that there are readers to come through between. */
+		/* Let a reader pass first, so that the writer competes with readers. */
 		assert_true(comes_to(&flow.readers, load(&flow.readers) + 1));
 		assert_int_equal(kdsm_lock_timed(lock, 60 * SECOND), 0);
 		usleep(500);
@@ -230,7 +230,7 @@ static void setting(void **state)
 	struct kdsm_lock_info info;
 	struct kdsm_lock *lock;
 
-	/* What there is, and what it is if nobody says. */
+	/* The settings of each kind, and their defaults */
 	assert_int_equal(kdsm_lock_info(dmcs, &info), 0);
 	assert_int_equal(info.kind, KDSM_LOCK_DMCS);
 	assert_int_equal(info.levels, 2);
@@ -292,7 +292,7 @@ static void setting(void **state)
 	assert_int_equal(info.settings.keep, 0);
 	kdsm_lock_close(lock);
 
-	/* It exists, and keeps what it has; a new one is not made of what is wrong. */
+	/* Creating an existing lock keeps its settings. Invalid settings create no lock. */
 	attr.settings.t_l[1] = 8;
 	assert_int_equal(kdsm_lock_create(region, "tuned", 0, &attr, &lock), 0);
 	assert_int_equal(kdsm_lock_info(lock, &info), 0);

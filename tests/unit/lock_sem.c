@@ -2,11 +2,14 @@
 /* Semaphores on the local backend, with threads and processes. */
 #include "lock.h"
 
-#define AT	1024		/* the semaphores; the words before are the tests' */
+#define AT	1024		/* offset of the semaphore in bytes, behind the tests' words */
 #define NEXT_AT	(AT + KDSM_LINE_SIZE)
 #define MOST	KDSM_LINE_MOST
 
-/* How the words look: the head, with a bias in its lower half, and the ring behind it. */
+/*
+ * Words of a semaphore: the head, whose lower half has a bias, and the ring of entries
+ * after the head
+ */
 #define HEAD(ticket, value)	((uint64_t)(ticket) << 32 | (uint32_t)(0x40000000 + (value)))
 #define WAITS(ticket)		((uint64_t)(ticket) << 32 | 1 << 16)
 #define POSTED(ticket)	((uint64_t)(ticket) << 32 | 2 << 16)
@@ -45,14 +48,14 @@ static void bad(void **state)
 			 -EINVAL);
 	assert_int_equal(kdsm_sem_init(&sem, unit->region, UNIT_PART, 0, 0, NULL), -ERANGE);
 
-	/* The first value stays. */
+	/* Only the first initialization sets the value. */
 	sem = make_sem(state, AT, 3);
 	again = make_sem(state, AT, 5);
 	assert_int_equal(value_of(&again), 3);
 	assert_int_equal(kdsm_sem_try(&again), 0);
 	assert_int_equal(value_of(&sem), 2);
 
-	/* Words of something else, and none. */
+	/* Words that hold no semaphore: zero, and other data */
 	words[AT / 8] = 0;
 	assert_int_equal(kdsm_sem_post(&sem), -EPROTO);
 	assert_int_equal(kdsm_sem_wait(&sem), -EPROTO);
@@ -79,7 +82,7 @@ static void counting(void **state)
 	assert_int_equal(kdsm_sem_timed(&sem, 30 * MS), -ETIMEDOUT);
 	assert_true(now() - begin >= 30 * MS);
 
-	/* Those who gave up take nothing of what comes. */
+	/* A waiter that gave up takes no later post. */
 	assert_int_equal(kdsm_sem_post(&sem), 0);
 	assert_int_equal(value_of(&sem), 1);
 	assert_int_equal(kdsm_sem_post(&sem), 0);
@@ -100,7 +103,7 @@ static void largest(void **state)
 	assert_int_equal(value_of(&sem), KDSM_SEM_MAX);
 }
 
-/* ---- at most so many inside ---- */
+/* ---- limit of concurrent holders ---- */
 
 #define ROUNDS	2000
 #define INSIDE	3
@@ -160,7 +163,7 @@ static void so_many_inside(void **state)
 	print_message("# %.2f s\n", (now() - begin) / 1e9);
 }
 
-/* What is posted is for another thread, which sees what was written before. */
+/* Each post hands over to the consumer, which sees all writes before the post. */
 static void *produce(void *arg)
 {
 	struct pool *pool = arg;
@@ -229,7 +232,7 @@ static void first_come_first_served(void **state)
 	assert_int_equal(value_of(&sem), 0);
 }
 
-/* Tickets go on beyond the ring, and beyond 32 bits. */
+/* Tickets continue beyond the end of the ring, and wrap after 32 bits. */
 static void wrapping(void **state)
 {
 	struct kdsm_sem sem = make_sem(state, AT, 0);
@@ -271,20 +274,26 @@ static void too_many(void **state)
 	assert_true(words[AT / 8] == HEAD(MOST, -MOST));
 	assert_true(words[AT / 8 + RING] == WAITS(0));
 
-	/* One that was posted and has not left yet: there is room, but not at once. */
+	/*
+	 * The posted waiter of ticket 0 has not left yet: its entry becomes free, but not
+	 * now.
+	 */
 	assert_int_equal(kdsm_sem_post(&sem), 0);
 	assert_int_equal(kdsm_sem_timed(&sem, 20 * MS), -ETIMEDOUT);
 	assert_int_equal(value_of(&sem), -MOST + 1);
 }
 
-/* A post goes to who waits, however many gave up before. */
+/* A post reaches a live waiter, however many waiters gave up before. */
 static void many_gave_up(void **state)
 {
 	struct kdsm_sem sem = make_sem(state, AT, 0);
 	uint64_t *words = unit_words(state);
 	unsigned int i;
 
-	/* They give their tickets back, and those of others who could not. */
+	/*
+	 * Waiters that give up give back their tickets, and the tickets of others that
+	 * could not.
+	 */
 	for (i = 0; i < 2 * MOST; i++)
 		assert_int_equal(kdsm_sem_timed(&sem, 0), -ETIMEDOUT);
 	assert_int_equal(value_of(&sem), 0);
@@ -296,7 +305,10 @@ static void many_gave_up(void **state)
 	assert_int_equal(kdsm_sem_post(&sem), 0);
 	assert_int_equal(kdsm_sem_wait(&sem), 0);
 
-	/* They cannot with one behind them who waits: nobody else comes to the ring. */
+	/*
+	 * Tickets before a live waiter's ticket cannot be given back, so the ring stays
+	 * full.
+	 */
 	words[AT / 8] = HEAD(MOST, -MOST);
 	for (i = 0; i < MOST; i++)
 		words[AT / 8 + RING + i] = i == MOST - 1 ? WAITS(i) : GONE(i);
@@ -308,7 +320,7 @@ static void many_gave_up(void **state)
 	assert_true(words[AT / 8 + RING + MOST - 1] == POSTED(MOST - 1));
 }
 
-/* What a dead post left behind: raised, and told nobody that it is for the next. */
+/* A poster died after it raised the value, before it passed the post of ticket 0 on. */
 static void dead_poster_after_gone(void **state)
 {
 	struct kdsm_sem sem = make_sem(state, AT, 0);
@@ -321,8 +333,8 @@ static void dead_poster_after_gone(void **state)
 }
 
 /*
- * A ticket that was given back and is drawn again by one who passes at once: its entry
- * tells of no post that went astray.
+ * A ticket was given back, and the next thread draws the ticket again and passes at once.
+ * The entry of the ticket must not look as if a post were lost.
  */
 static void given_back_and_passed(void **state)
 {
@@ -335,7 +347,7 @@ static void given_back_and_passed(void **state)
 	assert_true(words[AT / 8] == HEAD(1, 0));
 	assert_true(words[AT / 8 + RING] == DONE(0 - MOST));
 
-	/* Who gave it back died of it. */
+	/* The thread that gave the ticket back died meanwhile. */
 	words[AT / 8 + RING] = BACK(0);
 	assert_int_equal(kdsm_sem_timed(&sem, 5 * SECOND / 2), -ETIMEDOUT);
 	assert_true(words[AT / 8] == HEAD(1, 0));
@@ -369,7 +381,7 @@ static pid_t fork_waiter(struct kdsm_sem *sem)
 	return pid;
 }
 
-/* What was posted for it is there for who comes later. */
+/* A post to a dead waiter passes on to a later waiter. */
 static void dead_waiter(void **state)
 {
 	struct kdsm_sem sem = make_sem(state, AT, 0);
@@ -380,7 +392,7 @@ static void dead_waiter(void **state)
 	assert_int_equal(kdsm_sem_timed(&sem, 10 * MS), -ETIMEDOUT);
 }
 
-/* One that is stopped so long that its post goes to another waits for the next one. */
+/* A stopped waiter loses its post to another waiter, and waits for the next post. */
 static void slow_waiter(void **state)
 {
 	struct kdsm_sem sem = make_sem(state, AT, 0);
@@ -401,8 +413,8 @@ static void slow_waiter(void **state)
 }
 
 /*
- * One that is so slow between its ticket and its place in the queue that it was taken for
- * dead: its post is somebody else's by then, and it draws another ticket.
+ * A thread is so slow between drawing its ticket and joining the ring that other threads
+ * take it for dead. Its post goes to another ticket, so the thread draws another ticket.
  */
 static void slow_to_come(void **state)
 {
@@ -423,7 +435,7 @@ static void slow_to_come(void **state)
 	join(thread);
 	assert_int_equal(visitor.ret, 0);
 
-	/* The place may be that of a later ticket. */
+	/* The entry may belong to a later ticket already. */
 	words[AT / 8 + RING + 8] = DONE(8 + MOST);
 	words[AT / 8] = HEAD(8, 0);
 	assert_int_equal(kdsm_sem_timed(&sem, 10 * MS), -ETIMEDOUT);
@@ -431,7 +443,7 @@ static void slow_to_come(void **state)
 	assert_true(words[AT / 8 + RING + 8] == DONE(8 + MOST));
 }
 
-/* A post that died before it told anybody: raised, and no more. */
+/* A poster raises the value and dies before it delivers the post. */
 static void dead_poster(void **state)
 {
 	struct kdsm_sem sem = make_sem(state, AT, 0);
@@ -448,7 +460,7 @@ static void dead_poster(void **state)
 	assert_int_equal(value_of(&sem), 0);
 }
 
-/* With a lock: it is free whenever nobody posts or passes. */
+/* A semaphore with a lock: each call holds the lock only for its duration. */
 static void with_lock(void **state)
 {
 	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_MCS);
@@ -464,7 +476,7 @@ static void with_lock(void **state)
 	assert_int_equal(kdsm_lock_try(lock), 0);
 	assert_int_equal(kdsm_lock_info(lock, &info), 0);
 	assert_int_equal(info.stats[KDSM_LOCK_STAT_FAST], 5);
-	/* The caller has it: nothing is posted. */
+	/* The caller holds the lock, so the post fails. */
 	assert_int_equal(kdsm_sem_post(&sem), -EDEADLK);
 	assert_int_equal(value_of(&sem), 0);
 	assert_int_equal(kdsm_unlock(lock), 0);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Several nodes in one process, for tests of what goes between nodes: a backend
- * of the library whose remote operations read and write the memory of other
- * struct kdsms, byte by byte, stopping in the middle now and then, as Soft-RoCE
- * may. Atomics are done by the CPU, as in domain sw.
+ * Simulated cluster for tests of the traffic between nodes: several nodes in one process.
+ * This backend of the library implements remote operations as copies between the memories
+ * of the nodes. A copy proceeds byte by byte and may pause in the middle, as with
+ * Soft-RoCE. The CPU performs the atomics, as in domain sw.
  *
- * Of a coherent region every node has a copy of its own, and sees what others wrote
- * only after an acquire of a signature that tells of it: a signature that gets lost
- * on its way is seen in the data.
+ * Each node has its own copy of a coherent region. A node sees the writes of other nodes
+ * only after it acquires a signature that names these writes. A lost signature therefore
+ * shows in the data.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -25,9 +25,9 @@
 #define SIM_NODES	8
 #define SIM_BLOCK	4096
 
-/* What one release found written to one block. */
+/* Writes to one block that one release found */
 struct sim_write {
-	struct sim_write *next;		/* newer */
+	struct sim_write *next;		/* newer write */
 	uint64_t ts, block;
 	unsigned int writer;
 	bool seen[SIM_NODES];
@@ -35,21 +35,21 @@ struct sim_write {
 	uint8_t data[SIM_BLOCK];
 };
 
-/* Coherent: the copies of all nodes, and what is between them. */
+/* Copies of a coherent region, and the writes and signatures that pass between nodes */
 struct sim_coherence {
-	uint8_t *twin[SIM_NODES];	/* the copy as last released or acquired */
+	uint8_t *twin[SIM_NODES];	/* the copy at its last release or acquire */
 	struct kdsm_signature told[SIM_NODES];
 	struct sim_write *oldest, **newest;
 	uint64_t clock;
 	unsigned int releases, acquires, races;
-	int fail;			/* what releases and acquires give */
+	int fail;			/* result of releases and acquires */
 };
 
 struct sim_memory {
 	struct sim_memory *next;
 	char name[KDSM_NAME_SIZE];
 	struct kdsm_region_open made;
-	uint8_t *part[SIM_NODES];	/* coherent: the copy of the node */
+	uint8_t *part[SIM_NODES];	/* of a coherent region: the node's copy */
 	struct sim_coherence coherence;
 	unsigned int bound;
 	bool named;
@@ -62,17 +62,20 @@ struct sim {
 	pthread_cond_t notified;
 	struct sim_memory *memories;
 	uint32_t last_id;
-	uint64_t delay;		/* ns a submission takes, asleep */
-	uint64_t spin;		/* and these with its CPU */
-	bool tear;		/* stop in the middle of gets and puts */
-	void (*before)(const struct kdsm_op *op);	/* what happens just before one */
-	/* May change an operation before it, or fail it, even after it has taken effect. */
+	uint64_t delay;		/* sleep in every submission, in ns */
+	uint64_t spin;		/* busy loop in every submission, in ns */
+	bool tear;		/* pause in the middle of gets and puts */
+	void (*before)(const struct kdsm_op *op);	/* called before each operation */
+	/*
+	 * Called before and after each operation. May change it, or fail it even after its
+	 * effect.
+	 */
 	int (*fault)(struct kdsm_op *op, bool after);
-	const char *const *locations;	/* of nodes, or NULL */
-	unsigned int dead;	/* node that no longer answers, plus 1 */
+	const char *const *locations;	/* of the nodes, or NULL */
+	unsigned int dead;	/* node that no longer answers, plus 1; 0: none */
 };
 
-/* One cluster at a time. */
+/* A process simulates one cluster at a time. */
 static struct sim sim;
 
 static uint32_t sim_random(void)
@@ -94,7 +97,7 @@ static void sim_copy(uint8_t *to, const uint8_t *from, size_t length)
 	for (i = 0; i < length; i++) {
 		if (i == stop)
 			sched_yield();
-		/* Release: who has seen all bytes may use the place for something else. */
+		/* Release, because a thread that has seen all bytes may reuse the place. */
 		__atomic_store_n(&to[i], __atomic_load_n(&from[i], __ATOMIC_RELAXED),
 				 __ATOMIC_RELEASE);
 	}
@@ -153,7 +156,10 @@ static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
 	}
 }
 
-/* After a fault nothing that follows to the same node is done: broken has a bit for each. */
+/*
+ * After a fault, later operations of the submission on the same node fail, too. broken has
+ * a bit for each such node.
+ */
 static int sim_op_or_fault(struct kdsm_region *region, struct kdsm_op *op, unsigned int *broken)
 {
 	int (*fault)(struct kdsm_op *op, bool after);
@@ -247,8 +253,9 @@ static int sim_wake(struct kdsm_region *region, uint64_t offset)
 }
 
 /*
- * Not told to ThreadSanitizer: other threads may write, though not the bytes that an
- * acquire changes, if the program has no races.
+ * Hidden from ThreadSanitizer, because other threads may write to the copy concurrently. If
+ * the program has no races, these threads do not write to the bytes that an acquire
+ * changes.
  */
 __attribute__((no_sanitize("thread")))
 static bool sim_differences(struct sim_write *write, const uint8_t *copy, uint8_t *twin)
@@ -258,7 +265,7 @@ static bool sim_differences(struct sim_write *write, const uint8_t *copy, uint8_
 	bool any = false;
 	size_t i;
 
-	/* Before the first that differs the mask is false from before. */
+	/* Before the first difference the mask is still false. */
 	for (i = 0; i < SIM_BLOCK / 8; i++)
 		if (words[i] != ((uint64_t *)twin)[i])
 			break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What every unit test of the library begins with: cmocka, and a local cluster. */
+/* Common setup of the library's unit tests: cmocka, and a region of the local backend */
 #ifndef UNIT_H
 #define UNIT_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-/* Last: it wants the ones above. */
+/* Last, because cmocka.h needs the headers above. */
 #include <cmocka.h>
 #include <kdsm/kdsm.h>
 
@@ -45,7 +45,7 @@ static inline int unit_teardown(void **state)
 #define unit_case(function) \
 	cmocka_unit_test_setup_teardown(function, unit_setup, unit_teardown)
 
-/* Threads and children cannot use cmocka's assertions: they count failures. */
+/* Threads and child processes cannot use cmocka's assertions, so they count failures. */
 #define UNIT_CHECK(failures, condition) \
 	((condition) ? 0 : __atomic_fetch_add(failures, 1, __ATOMIC_RELAXED))
 
