@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * BDD operations against truth tables, on one node and on three, where every
- * operation is done by the worker of another node: results must be equal edges.
+ * BDD operations against truth tables, on one node and on three. Each operation runs on a
+ * worker of the next node. Equal results must be equal edges.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static void binary(struct fixture *f, unsigned int n, uint64_t x, uint64_t y)
 	assert_int_equal(kdsm_bdd_xor(w(f), a, b), from_table(w(f), x ^ y, plain, n, 0, 0));
 }
 
-/* All functions of three variables with all. */
+/* All pairs of functions of three variables */
 static void exhaustive(void **state)
 {
 	struct fixture f;
@@ -104,7 +104,7 @@ static void counts(void **state)
 			assert_int_equal(kdsm_bdd_evaluate(w(&f), a, values, 11), x >> n & 1);
 		}
 	}
-	/* larger than any machine word: all of 200 variables but one assignment */
+	/* larger than a machine word: all assignments of 200 variables but one */
 	{
 		uint32_t many[200];
 		kdsm_bdd all;
@@ -123,8 +123,8 @@ static void counts(void **state)
 }
 
 /*
- * Successors by brute force. States have three bits; the relation's truth table is
- * over current 0 1 2 and next 3 4 5; bits outside set stay.
+ * Successors by brute force. States have three bits. The truth table of the relation is
+ * over the current bits 0 1 2 and the next bits 3 4 5. Bits outside set keep their values.
  */
 static unsigned int brute_successors(unsigned int states, uint64_t relation,
 				     unsigned int set)
@@ -150,7 +150,7 @@ static unsigned int brute_predecessors(unsigned int states, uint64_t relation,
 	return result;
 }
 
-/* Interleaved: bit v of index i is bit order[v] of the brute-force index. */
+/* Interleaved order: bit v of an index is bit order[v] of the brute-force index. */
 static const unsigned int order[] = { 0, 3, 1, 4, 2, 5 };
 
 static uint64_t interleave(uint64_t relation)
@@ -174,7 +174,7 @@ static void one_relation(struct fixture *f, unsigned int set, bool labels)
 	static const uint32_t current[] = { 0, 2, 4 };
 	unsigned int pairs = (set & 1) * 3 | (set & 2) * 6 | (set & 4) * 12;
 	unsigned int outside = ~(set | set << 3) & 63, states, i;
-	/* bits outside the set are none of the relation's business */
+	/* the relation does not depend on bits outside the set */
 	uint64_t x = random64() & random64(), y = random64() & random64();
 	struct kdsm_relation *relation[SIM_NODES];
 
@@ -188,7 +188,7 @@ static void one_relation(struct fixture *f, unsigned int set, bool labels)
 		a = from_table(worker, interleave(x), all, 6, 0, 0);
 		b = from_table(worker, interleave(y), all, 6, 0, 0);
 		r = kdsm_bdd_ite(worker, kdsm_bdd_variable(worker, 1000003), a, b);
-		/* any function whose support is the set */
+		/* the set is the support of any function */
 		variables = kdsm_bdd_not(cube_of(worker, all, pairs));
 		assert_int_equal(kdsm_relation_new(worker, r, variables, 1000000,
 						   &relation[i]), 0);
@@ -237,7 +237,7 @@ static void relations_three_nodes(void **state)
 	relations(2, 2, 160);
 }
 
-/* A bit of which only the current variable is in the set is read, and stays. */
+/* A bit of which only the current variable is in the set may be read, and keeps its value. */
 static void read_only_bit(void **state)
 {
 	static const uint32_t current[] = { 0, 2 }, set[] = { 0, 2, 3 };
@@ -287,16 +287,16 @@ static void errors(void **state)
 	assert_int_equal(kdsm_bdd_ite(worker, a, bad, b), bad);
 	assert_int_equal(kdsm_bdd_not(bad), bad);
 	assert_int_equal(kdsm_bdd_error(worker), 0);
-	/* an edge of no node */
+	/* an edge to no node */
 	assert_int_equal(kdsm_bdd_and(worker, a, 123456789), bad);
 	assert_int_equal(kdsm_bdd_error(worker), -EIO);
-	/* what returns its error itself has nothing to do with those of operations */
+	/* a call that returns its error does not change the stored error of operations */
 	assert_int_equal(kdsm_bdd_variable(worker, KDSM_BDD_MAX_VARIABLE + 1), bad);
 	assert_int_equal(kdsm_bdd_count_nodes(worker, 123456789, &count), -EIO);
 	assert_int_equal(kdsm_bdd_error(worker), -EINVAL);
 	assert_int_equal(kdsm_bdd_count_nodes(worker, 123456789, &count), -EIO);
 	assert_int_equal(kdsm_bdd_error(worker), 0);
-	/* a node that is its own child: no endless recursion */
+	/* a node that is its own child must not cause an endless recursion */
 	data = f.store[0]->table->data;
 	i = kd_number(a);
 	data[i].a = i;
@@ -374,7 +374,7 @@ static void threads(void **state)
 	end(&f);
 }
 
-/* The cache: what is torn or another's is not there. */
+/* The operation cache ignores torn entries and entries of other keys. */
 static void cache(void **state)
 {
 	struct kd_opcache *c;
@@ -400,7 +400,7 @@ static void cache(void **state)
 		bytes[random64() % sizeof(struct kd_result)] ^= 1 + random64() % 255;
 		assert_false(kd_opcache_get(c, &key, &value));
 	}
-	/* three edges and an operation make distinct keys */
+	/* every bit of the three edges is a bit of the key */
 	for (i = 0; i < 123; i++) {
 		uint64_t bit = UINT64_C(1) << (i % 41 == 40 ? 63 : i % 41);
 		struct kd_key one = kd_key(1, 0, 0, 0);

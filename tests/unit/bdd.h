@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What tests of BDD operations share: stores on simulated nodes, and truth tables. */
+/* Common setup of the tests of BDD operations: stores on simulated nodes, and truth tables */
 #ifndef UNIT_BDD_H
 #define UNIT_BDD_H
 
@@ -51,7 +51,7 @@ static inline void end(struct fixture *f)
 	sim_stop();
 }
 
-/* The next worker, of the next node. */
+/* Workers in turn, each of the next node */
 static inline struct kdsm_bdd_worker *w(struct fixture *f)
 {
 	return f->worker[f->turn++ % f->nodes];
@@ -68,8 +68,8 @@ static inline uint64_t random64(void)
 }
 
 /*
- * A truth table over n variables: bit i is the value where variable v has bit v
- * of i. Variable v of a BDD is variable[v], in increasing order.
+ * A truth table over n variables: bit i is the value of the function where variable v has
+ * bit v of i. variable[v] is the number of variable v in the BDD, in increasing order.
  */
 static inline kdsm_bdd from_table(struct kdsm_bdd_worker *worker, uint64_t table,
 				  const uint32_t *variable, unsigned int n, unsigned int at,
@@ -89,7 +89,10 @@ static inline uint64_t mask(unsigned int n)
 
 static const uint32_t plain[] = { 0, 2, 4, 6, 8, 10 };
 
-/* Some v of quantified: the value does not depend on it any more. */
+/*
+ * Existential quantification of a truth table: the result does not depend on the quantified
+ * variables.
+ */
 static inline uint64_t brute_exists(uint64_t table, unsigned int n, unsigned int quantified)
 {
 	unsigned int v, i;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Saved functions: what is written is read again, by as many nodes as there are and by
- * another number of them; what was damaged is refused, or is what it was.
+ * Saved functions: the same number of nodes, and another, read what was written. A damaged
+ * file is refused, or yields the functions that were written.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static int save(struct kdsm_bdd_worker *worker, const kdsm_bdd *functions,
 static int load(struct kdsm_bdd_worker *worker, const char *bytes, size_t size,
 		kdsm_bdd **functions, kdsm_bdd **variables, unsigned int *count)
 {
-	char *copy = malloc(size + 1);	/* a sanitizer sees its end */
+	char *copy = malloc(size + 1);	/* a sanitizer detects reads beyond its end */
 	FILE *file;
 	int ret;
 
@@ -51,7 +51,7 @@ static int load(struct kdsm_bdd_worker *worker, const char *bytes, size_t size,
 	return ret;
 }
 
-/* Some functions of six variables, and what is to be read again. */
+/* Save and load functions of six variables. The edges must be the same. */
 static void round_trip(unsigned int nodes, const uint32_t *variable)
 {
 	kdsm_bdd functions[5], *back, *variables;
@@ -90,7 +90,10 @@ static void round_trips(void **state)
 	}
 }
 
-/* Written by one of three nodes, where most nodes are of the others; read by one alone. */
+/*
+ * One of three nodes saves functions whose nodes are mostly on the other two. A single node
+ * loads them.
+ */
 static void elsewhere(void **state)
 {
 	kdsm_bdd functions[64], *back;
@@ -109,7 +112,7 @@ static void elsewhere(void **state)
 	kdsm_counts(sim.kdsm[0], &counts);
 	before = counts.get;
 	assert_int_equal(save(f.worker[0], functions, NULL, 64, &text), 0);
-	/* Not one by one: they are over 600 nodes. */
+	/* The save does not fetch nodes one by one: the functions have more than 600 nodes. */
 	kdsm_counts(sim.kdsm[0], &counts);
 	assert_in_range(counts.get - before, 2, 100);
 	end(&f);
@@ -124,7 +127,10 @@ static void elsewhere(void **state)
 	end(&f);
 }
 
-/* Of relations with their variables, and an initial state: a model, which is read as one. */
+/*
+ * An initial state and a relation, each with its variables, form a model, which
+ * kd_model_read_bdd() reads.
+ */
 static void model(void **state)
 {
 	static const uint32_t current[] = { 0, 2 }, both[] = { 0, 1 };
@@ -139,7 +145,7 @@ static void model(void **state)
 	(void)state;
 	begin(&f, 2, 0);
 	worker = f.worker[1];
-	/* both bits are 0; bit 0 becomes 1 */
+	/* initial state: both bits are 0; relation: bit 0 becomes 1 */
 	functions[0] = kdsm_bdd_and(worker, kdsm_bdd_not(kdsm_bdd_variable(worker, 0)),
 				    kdsm_bdd_not(kdsm_bdd_variable(worker, 2)));
 	functions[1] = kdsm_bdd_and(worker, kdsm_bdd_not(kdsm_bdd_variable(worker, 0)),
@@ -170,7 +176,7 @@ static void model(void **state)
 	end(&f);
 }
 
-/* Refused, or as it was. */
+/* The load fails with -EINVAL, or returns the functions that were saved. */
 static void refused_or_same(struct fixture *f, const struct text *text, size_t size,
 			    const kdsm_bdd *functions, unsigned int n)
 {
@@ -188,7 +194,7 @@ static void refused_or_same(struct fixture *f, const struct text *text, size_t s
 	free(back);
 }
 
-/* Cut off everywhere, and with each bit flipped. */
+/* Truncate the file at every byte, and flip every bit. */
 static void damaged(void **state)
 {
 	unsigned int i, same = 0, count;
@@ -209,7 +215,10 @@ static void damaged(void **state)
 			free(back);
 		}
 	}
-	/* Only where nothing is left of the trailer but a part of its magic. */
+	/*
+	 * A truncated file loads only if at most a part of the trailer's magic is left of
+	 * the trailer.
+	 */
 	assert_int_equal(same, 8);
 	for (at = 0; at < 8 * text.size; at++) {
 		text.bytes[at / 8] ^= 1 << at % 8;
@@ -220,7 +229,10 @@ static void damaged(void **state)
 	end(&f);
 }
 
-/* One to eight bytes changed; and without a checksum, so that nothing else is in the way. */
+/*
+ * Change one to eight bytes of a file without a checksum, so that the other checks see the
+ * changes.
+ */
 static void mutated(void **state)
 {
 	kdsm_bdd functions[3], *back;

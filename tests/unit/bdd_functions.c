@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Quantification, substitution, assignments and pictures, against truth tables of six
- * variables, by workers of two nodes in turn.
+ * Quantification, substitution, enumeration of assignments, and pictures, against truth
+ * tables of six variables, by workers of two nodes in turn
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ static void quantify(void **state)
 		assert_int_equal(kdsm_bdd_and_exists(w(&f), a, kdsm_bdd_not(b), cube),
 				 of(&f, brute_exists(x & ~y, 6, set)));
 	}
-	/* What is no cube is no set of variables. */
+	/* A function that is no cube is no set of variables. */
 	assert_int_equal(kdsm_bdd_and_exists(w(&f), of(&f, 1), of(&f, 3), KDSM_BDD_FALSE),
 			 KDSM_BDD_INVALID);
 	for (i = 0; i < f.nodes; i++)
@@ -53,7 +53,7 @@ static void quantify(void **state)
 	end(&f);
 }
 
-/* y for variable v of x */
+/* Substitute y for variable v of x. */
 static uint64_t brute_compose(uint64_t x, unsigned int v, uint64_t y)
 {
 	uint64_t result = 0;
@@ -79,7 +79,7 @@ static void compose(void **state)
 		v = random64() % 6;
 		assert_int_equal(kdsm_bdd_compose(w(&f), of(&f, x), plain[v], of(&f, y)),
 				 of(&f, brute_compose(x, v, y)));
-		/* One that it does not depend on. */
+		/* Substitute for a variable that x does not depend on. */
 		assert_int_equal(kdsm_bdd_compose(w(&f), of(&f, x), plain[v] + 1, of(&f, y)),
 				 of(&f, x));
 	}
@@ -101,7 +101,7 @@ static void restricted(void **state)
 		uint64_t x = random64(), care = random64() & random64();
 		kdsm_bdd a, b, result;
 
-		/* Not on all variables. */
+		/* Make x independent of one variable. */
 		x = brute_exists(x & random64(), 6, 1u << random64() % 6);
 		a = of(&f, x);
 		b = of(&f, care);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * BDD operations in the tasks of users, by whoever runs the task: the same results as
- * outside, on every number of nodes and workers. bdd_inside_errors.c has the errors.
+ * BDD operations in tasks of a user, on any worker that runs the task: the same results as
+ * outside of tasks, on every number of nodes and workers. bdd_inside_errors.c tests the
+ * errors.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,9 +23,9 @@
 #endif
 
 #define FIRST_ACTION	1000000
-#define COUNTER		6	/* bits */
+#define COUNTER		6	/* bits of the counter */
 
-/* The nodes are in one process here, so tasks find what they compare with. */
+/* All nodes share this process, so tasks reach the stores and relations of their node here. */
 static struct pools pools;
 
 static struct kdsm_relation *relations[SIM_NODES];
@@ -51,7 +52,7 @@ struct visits {
 	kdsm_bdd all;
 };
 
-/* A callback that calls operations. */
+/* A callback that calls operations */
 static int visit(void *context, const int8_t *values)
 {
 	struct visits *v = context;
@@ -66,7 +67,7 @@ static int visit(void *context, const int8_t *values)
 	return 0;
 }
 
-/* What has no recursion of tasks; of the first row alone where it takes long. */
+/* Operations that run no tasks themselves. Slow ones get the first row of the board only. */
 static uint64_t look_at(struct kdsm_bdd_worker *w, kdsm_bdd a, uint64_t sum)
 {
 	kdsm_bdd row = queens(w, 1), high, low, *loaded = NULL;
@@ -154,7 +155,7 @@ KDSM_TASK(uint64_t, in_task, unsigned int, from, unsigned int, to)
 	return sum + KDSM_SYNC(in_task);
 }
 
-/* A counter, on every node. */
+/* Build the relation of a counter on every node. */
 static void make_relations(void)
 {
 	uint32_t set[2 * COUNTER];
@@ -211,7 +212,7 @@ static kdsm_bdd some(struct kdsm_bdd_worker *w, uint32_t seed)
 	return kdsm_bdd_xor(w, kdsm_bdd_and(w, a, b), kdsm_bdd_or(w, kdsm_bdd_not(b), c));
 }
 
-/* What the task below computes. */
+/* Computes the same function as the task mixed() below. */
 static kdsm_bdd plain_mixed(struct kdsm_bdd_worker *w, unsigned int depth, uint32_t seed)
 {
 	kdsm_bdd a = some(w, seed), b, c, d;
@@ -224,7 +225,10 @@ static kdsm_bdd plain_mixed(struct kdsm_bdd_worker *w, unsigned int depth, uint3
 	return kdsm_bdd_xor(w, a, kdsm_bdd_ite(w, b, c, d));
 }
 
-/* With nothing spawned, one, two; before and after nested tasks have had their workers. */
+/*
+ * Operations with no, one and two children spawned, before and after nested tasks used the
+ * same workers
+ */
 KDSM_TASK(kdsm_bdd, mixed, unsigned int, depth, uint32_t, seed)
 {
 	KDSM_BDD_WORKER(w);
@@ -248,7 +252,7 @@ KDSM_TASK(kdsm_bdd, mixed, unsigned int, depth, uint32_t, seed)
 	same = kdsm_bdd_and(w, same, some(w, seed));
 	b = KDSM_SYNC(mixed);
 	same = kdsm_bdd_or(w, same, some(w, seed));
-	/* As operands, in any order. */
+	/* Results of syncs are operands, in any order of evaluation. */
 	d = kdsm_bdd_ite(w, b, kdsm_bdd_and(w, c, c), KDSM_SYNC(mixed));
 	if (same != a || some(w, seed) != a || kdsm_bdd_error(w))
 		return KDSM_BDD_INVALID;
@@ -275,7 +279,7 @@ static void same_results(unsigned int nodes, unsigned int workers)
 		outside += all_of_it(pools.plain[i % pools.nodes], i);
 	}
 	assert_int_equal(inside, outside);
-	/* A busy machine may take a while until every kind of thief had something. */
+	/* A busy machine may need many rounds until every kind of thief has stolen a task. */
 	for (i = 0; i < ROUNDS || (i < 500 && !enough_moved(workers)); i++) {
 		node = i % pools.nodes;
 		forget(&pools);
@@ -309,7 +313,7 @@ static void several_nodes(void **state)
 
 static uint32_t rounds;
 
-/* Until it is abandoned, within an operation as often as not. */
+/* Runs until the job fails, often in the middle of an operation. */
 KDSM_TASK(kdsm_bdd, endless, uint32_t, round)
 {
 	KDSM_BDD_WORKER(w);
@@ -345,7 +349,7 @@ static void failed_job(void **state)
 		assert_int_equal(pthread_create(&thread, NULL, fail_soon, NULL), 0);
 		assert_int_equal(KDSM_RUN(pools.tasks[0], &result, endless, 0), -EOWNERDEAD);
 		pthread_join(thread, NULL);
-		/* By itself a worker works on. */
+		/* Outside of tasks a worker still works. */
 		assert_int_equal(solutions(pools.plain[0], queens(pools.plain[0], QUEENS)), 4);
 		close_pools(&pools);
 	}

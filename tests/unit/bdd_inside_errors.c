@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * BDD operations in the tasks of users (bdd_inside.c) that fail: whose error is whose, and
- * who is refused.
+ * Errors of BDD operations in tasks of a user (bdd_inside.c): which block gets which error,
+ * and which calls are refused
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #define FIRST_ACTION	1000000
 #define DEPTH		5
 
-/* The nodes are in one process here. */
+/* All nodes share this process. */
 static struct pools pools;
 
 /* ---- errors ---- */
@@ -25,7 +25,7 @@ struct found {
 	int error;
 };
 
-/* Finds the table full. */
+/* Fills the table, so that its operations fail with -ENOSPC. */
 KDSM_TASK(struct found, too_much, unsigned int, from, unsigned int, to)
 {
 	KDSM_BDD_WORKER(w);
@@ -46,7 +46,10 @@ KDSM_TASK(struct found, too_much, unsigned int, from, unsigned int, to)
 	return one;
 }
 
-/* Does not, whatever others do on the same workers meanwhile. */
+/*
+ * Needs no new nodes, so its operations succeed, even though other tasks on the same
+ * workers fill the table.
+ */
 KDSM_TASK(int, enough, unsigned int, depth)
 {
 	KDSM_BDD_WORKER(w);
@@ -66,7 +69,7 @@ KDSM_TASK(int, enough, unsigned int, depth)
 	return error ?: kdsm_bdd_error(w);
 }
 
-/* An error is of its block, until that is asked or ends. */
+/* An error belongs to its block until the block asks for the error or ends. */
 KDSM_TASK(int, errors, unsigned int, depth)
 {
 	KDSM_BDD_WORKER(w);
@@ -122,7 +125,7 @@ static void full(void **state)
 	}
 }
 
-/* ---- who is refused ---- */
+/* ---- refused calls ---- */
 
 #define REFUSED(worker, operation) \
 	((operation) == KDSM_BDD_INVALID && kdsm_bdd_error(worker) == -EDEADLK)
@@ -141,12 +144,15 @@ static bool refused(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b)
 static struct kdsm_bdd_worker *kept;
 static const int ok = 77;
 
-/* The number of the check that failed. */
+/* Returns ok, or the number of the check that failed. */
 KDSM_TASK(int, outside_of_block, kdsm_bdd, a, kdsm_bdd, b)
 {
 	struct kdsm_bdd_worker *own = KDSM_CONTEXT();
 
-	/* No block has it, or none any more; what needs no place is not refused. */
+	/*
+	 * Outside of a block, operations that run tasks are refused. kdsm_bdd_variable()
+	 * runs none.
+	 */
 	if (!refused(own, a, b))
 		return 1;
 	{
@@ -158,7 +164,7 @@ KDSM_TASK(int, outside_of_block, kdsm_bdd, a, kdsm_bdd, b)
 	}
 	if (!refused(kept, a, b) || kdsm_bdd_variable(kept, 0) == KDSM_BDD_INVALID)
 		return 3;
-	/* That of a thread outside of the pool, which the pool works for. */
+	/* The worker of a thread outside of the pool, for which the pool runs tasks */
 	own = pools.pooled[0];
 	if (!refused(own, a, b))
 		return 4;
@@ -191,13 +197,13 @@ KDSM_TASK(int, of_another_pool, kdsm_bdd, a, kdsm_bdd, b)
 
 	if (w)
 		return 1;
-	/* A thread's own worker is its own business. */
+	/* A thread's own worker, which uses no pool, is not refused. */
 	if (kdsm_bdd_and(pools.plain[0], a, b) == KDSM_BDD_INVALID)
 		return 2;
 	return ok;
 }
 
-/* Bit 0 becomes true. */
+/* The relation makes bit 0 true. */
 static void make_relation(struct kdsm_bdd_worker *w)
 {
 	static const uint32_t set[] = { 0, 1 };
@@ -233,7 +239,7 @@ static void refusals(void **state)
 	assert_int_equal(result, ok);
 	kdsm_tasks_close(tasks);
 	kdsm_region_close(region);
-	/* Nothing of this has done any harm. */
+	/* The refused calls have changed nothing. */
 	assert_int_equal(solutions(pools.plain[0], queens(pools.pooled[0], QUEENS)), 4);
 	assert_int_equal(kdsm_bdd_collect(pools.store[0], 1, 1000000000, NULL), 0);
 	kdsm_relation_free(relation);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What tests of BDDs and pools of tasks share: stores with pools, and work for them. */
+/* Common setup of the tests of BDDs with pools of tasks: stores, pools, and operations */
 #ifndef BDD_POOLS_H
 #define BDD_POOLS_H
 
@@ -13,14 +13,14 @@
 
 struct pools {
 	unsigned int nodes;
-	struct kdsm *local;		/* or NULL: simulated nodes */
+	struct kdsm *local;		/* NULL if the nodes are simulated */
 	struct kdsm_region *region[SIM_NODES];
 	struct kdsm_bdd_store *store[SIM_NODES];
 	struct kdsm_bdd_worker *plain[SIM_NODES], *pooled[SIM_NODES];
 	struct kdsm_tasks *tasks[SIM_NODES];
 };
 
-/* nodes 0: this machine alone, as a program has it without the module. */
+/* nodes is 0 for a single node of the local backend. */
 static inline void open_pools(struct pools *p, unsigned int nodes, unsigned int workers,
 			      uint64_t table_bytes)
 {
@@ -70,7 +70,7 @@ static inline void close_pools(struct pools *p)
 		sim_stop();
 }
 
-/* What was computed is computed again. */
+/* Clear the operation caches, so that operations compute their results again. */
 static inline void forget(struct pools *p)
 {
 	unsigned int i;
@@ -88,7 +88,7 @@ static inline bool attacks(unsigned int a, unsigned int b)
 	return a != b && (!rows || !columns || rows == columns || rows == -columns);
 }
 
-/* Where so many queens of the board do not attack each other. */
+/* Boards that have a queen in each of the first rows, and no two queens attack each other */
 static inline kdsm_bdd queens(struct kdsm_bdd_worker *w, unsigned int rows)
 {
 	kdsm_bdd all = KDSM_BDD_TRUE, row, safe, other;
@@ -126,7 +126,7 @@ static inline unsigned int solutions(struct kdsm_bdd_worker *w, kdsm_bdd a)
 	return count;
 }
 
-/* Every operation, of large operands that are different in every round. */
+/* Apply every operation to large operands, which differ from round to round. */
 static inline void operate(struct kdsm_bdd_worker *w, unsigned int round, kdsm_bdd *result)
 {
 	kdsm_bdd half = queens(w, QUEENS / 2), most = queens(w, QUEENS - 1 - round % 2), cube;
@@ -149,7 +149,7 @@ static inline void operate(struct kdsm_bdd_worker *w, unsigned int round, kdsm_b
 
 #define RESULTS	9
 
-/* Tasks that somebody else ran than who made them; in *far: on another node. */
+/* Number of tasks that ran on another worker than their creator; *far: on another node */
 static inline uint64_t moved(struct pools *p, uint64_t *far)
 {
 	struct kdsm_tasks_counts counts;

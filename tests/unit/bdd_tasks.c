@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * BDD operations by pools of tasks: the same results as without, on every number of
- * nodes and workers, and what comes of a full table.
+ * BDD operations by pools of tasks: the same results as without a pool, on every number of
+ * nodes and workers; and the error of a full table
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +64,7 @@ static void several_nodes(void **state)
 	same_results(3, 2);
 }
 
-/* Whoever of all workers finds it full, the one who waits for the result is told. */
+/* Whichever worker finds the table full, the caller that waits for the result gets the error. */
 static void full(void **state)
 {
 	unsigned int nodes, i;
@@ -79,7 +79,7 @@ static void full(void **state)
 			assert_int_equal(queens(w, QUEENS), KDSM_BDD_INVALID);
 			assert_int_equal(kdsm_bdd_error(w), -ENOSPC);
 			assert_int_equal(kdsm_bdd_error(w), 0);
-			/* What needs no new node succeeds as before. */
+			/* An operation that needs no new node still succeeds. */
 			assert_int_equal(kdsm_bdd_and(w, kdsm_bdd_variable(w, 0),
 						      kdsm_bdd_variable(w, 0)),
 					 kdsm_bdd_variable(w, 0));

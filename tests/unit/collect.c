@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Collections: what is protected survives with its numbers, all else is gone, equal
+ * Collections: protected nodes survive with their numbers, all other nodes are freed, equal
  * functions have equal edges afterwards, and memory that holds no BDD does no harm.
  */
 #include <stdarg.h>
@@ -69,7 +69,7 @@ static uint64_t step(uint64_t *seed)
 	return *seed;
 }
 
-/* Some cubes united, by workers of all nodes in turn. */
+/* Combine some cubes, by workers of all nodes in turn. */
 static kdsm_bdd function(struct fixture *f, uint64_t seed)
 {
 	kdsm_bdd sum = KDSM_BDD_FALSE, cube;
@@ -94,7 +94,7 @@ static kdsm_bdd function(struct fixture *f, uint64_t seed)
 	return sum;
 }
 
-/* ---- what is reachable, by number ---- */
+/* ---- reachable nodes, by number ---- */
 
 struct shadow {
 	struct kdsm_node *node;		/* by number; zero: not reachable */
@@ -133,7 +133,7 @@ static void look_at(struct fixture *f, struct shadow *shadow, const kdsm_bdd *e,
 		add_reachable(f, shadow, e[count]);
 }
 
-/* The memory of all parts: the nodes of the shadow, all of them in the index, once. */
+/* The parts hold exactly the nodes of the shadow, and the index has each of them once. */
 static void check_memory(struct fixture *f, const struct shadow *shadow)
 {
 	uint64_t number, slot, indexed = 0, e;
@@ -169,8 +169,8 @@ static void check_memory(struct fixture *f, const struct shadow *shadow)
 /* ---- tests ---- */
 
 /*
- * Functions are made, protected at some node, given up again; in between the rest is
- * collected. What is made again has the edge that it had.
+ * Build functions, protect and unprotect them at some node, and collect in between. A
+ * function that is built again has the same edge.
  */
 static void keep_and_drop(unsigned int nodes, unsigned int threads, struct kdsm_bdd_attr attr,
 			  unsigned int rounds)
@@ -190,7 +190,7 @@ static void keep_and_drop(unsigned int nodes, unsigned int threads, struct kdsm_
 		assert_int_equal(kdsm_bdd_protect(f.store[kept_at[n]], kept[n]), 0);
 	}
 	for (round = 0; round < rounds; round++) {
-		/* one goes, one comes, and some are made for nothing */
+		/* replace one protected function, and build some that no node protects */
 		i = random64() % n;
 		kdsm_bdd_unprotect(f.store[kept_at[i]], kept[i]);
 		seeds[i] = next++;
@@ -225,7 +225,7 @@ static void keep_and_drop(unsigned int nodes, unsigned int threads, struct kdsm_
 	end(&f);
 }
 
-/* Node i of a set of distinct ones, above 201 others at most. */
+/* Node i of a sequence of distinct nodes, above at most 201 nodes that they share */
 static kdsm_bdd pair(struct fixture *f, unsigned int i)
 {
 	const unsigned int high = i % 200, low = i / 200 % 200;
@@ -234,7 +234,7 @@ static kdsm_bdd pair(struct fixture *f, unsigned int i)
 			     kdsm_bdd_variable(w(f), 100 + low + (low >= high)));
 }
 
-/* Of a table nearly full of what is alive all is found again, however far from its place. */
+/* In a table nearly full of live nodes every node is found again, however far from its place. */
 static void crowd(unsigned int nodes)
 {
 	static const struct kdsm_bdd_attr size = { .table_bytes = 1 << 18, .cache_bytes = 1 << 16 };
@@ -280,7 +280,7 @@ static const struct kdsm_bdd_attr roomy = { .table_bytes = 2 << 20, .cache_bytes
 /* The garbage of all rounds would fill the table many times. */
 static const struct kdsm_bdd_attr tight = { .table_bytes = 1 << 17, .cache_bytes = 1 << 16 };
 
-/* Boxes hold a few words, and threads stop at full ones all the time. */
+/* Boxes hold a few words, so that threads stop at full boxes all the time. */
 static const struct kdsm_bdd_attr no_cache = { .table_bytes = 1 << 17, .cache_bytes = 1 };
 
 static void one_node(void **state)
@@ -307,7 +307,7 @@ static void three_nodes(void **state)
 	keep_and_drop(3, 1, no_cache, 3);
 }
 
-/* As long as most is alive the table grows, and the cache with it. */
+/* While most nodes are alive, the table grows, and the cache with it. */
 static void growth(void **state)
 {
 	static const struct kdsm_bdd_attr attr = {
@@ -341,7 +341,7 @@ static void growth(void **state)
 	}
 }
 
-/* As often as it was protected, and of no other process's protection. */
+/* A node that was protected n times by a process needs n calls to unprotect by that process. */
 static void references(void **state)
 {
 	struct kdsm_bdd_collection result;
@@ -380,7 +380,7 @@ static void references(void **state)
 	end(&f);
 }
 
-/* Whatever is in the memory of the store: an error or not, and an end. */
+/* The memory of the store holds any values: a collection may fail, but must end. */
 static void damaged(void **state)
 {
 	struct kdsm_bdd_collection result;
@@ -421,7 +421,10 @@ static void damaged(void **state)
 				t->data[k % 600].b = value;
 			}
 		}
-		/* The gang's words are those of others, too: a failure ends it for all. */
+		/*
+		 * Other nodes can write the words that coordinate a collection, so a
+		 * failure is final for all.
+		 */
 		failed += collect(&f, 1 + round % 2, &result) < 0;
 		for (i = 0; i < f.nodes; i++)
 			if (f.store[i]->gang_failed)
@@ -433,8 +436,8 @@ static void damaged(void **state)
 }
 
 /*
- * A slot between survivors is being filled while another node reads a survivor behind it:
- * what is in it by then is nothing that may be remembered.
+ * A slot between survivors is being filled while another node reads a survivor behind the
+ * slot. The other node must not cache what it then sees in the slot.
  */
 static void windows(void **state)
 {
@@ -459,7 +462,7 @@ static void windows(void **state)
 	assert_int_equal(collect(&f, 1, &result), 0);
 	assert_int_equal(result.after, 1);
 
-	/* up to the block of the survivor */
+	/* take slots up to the block of the survivor */
 	do {
 		own->next = own->end;
 		assert_int_equal(kd_table_take(own, &first, &number), 0);
@@ -474,7 +477,7 @@ static void windows(void **state)
 	end(&f);
 }
 
-/* Nobody else comes. */
+/* The other node does not take part. */
 static void alone(void **state)
 {
 	struct kdsm_bdd_collection result;

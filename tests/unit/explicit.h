@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A search from state to state of a small demonstration net, breadth first. */
+/* Explicit search of a small demonstration net, breadth first and state by state */
 #ifndef UNIT_EXPLICIT_H
 #define UNIT_EXPLICIT_H
 
@@ -19,10 +19,10 @@ struct explicit {
 	struct kd_net *net;
 	marking *state;		/* in the order of discovery */
 	size_t states, capacity;
-	uint32_t *index;	/* place in state plus 1 */
+	uint32_t *index;	/* position in state, plus 1 */
 	size_t index_size;
 	unsigned int levels;
-	size_t end[MAX_LEVELS];	/* of what level k and those before it found */
+	size_t end[MAX_LEVELS];	/* end[k]: number of states within k steps */
 };
 
 static inline size_t slot_of(const struct explicit *e, marking m)
@@ -103,7 +103,7 @@ static inline void forget(struct explicit *e)
 	free(e->index);
 }
 
-/* The first count of the states, united one by one. */
+/* Union of the first count states, added one by one */
 static inline kdsm_bdd set_of(struct kdsm_bdd_worker *worker, const struct explicit *e,
 			      size_t count)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Searches in tests: one job, the same on all simulated nodes, a thread of each. */
+/* Searches in tests: the same job on all simulated nodes, with one thread for each node */
 #ifndef UNIT_JOBS_H
 #define UNIT_JOBS_H
 
 #include "sim.h"
 #include <kdsm/reach.h>
 
-/* Open and search; the result is initialised. */
+/* Open and search, for a result that the caller has initialised. */
 static inline int reach_once(struct kdsm *kdsm, const struct kdsm_reach_options *options,
 			     struct kdsm_reach_result *result,
 			     struct kdsm_reach_message *message)
@@ -71,7 +71,7 @@ static inline void finish(struct job *job, unsigned int nodes)
 		pthread_join(job[i].thread, NULL);
 }
 
-/* A search that succeeds on all nodes. */
+/* Run a search that succeeds on all nodes. */
 static inline void run_well(struct job *job, unsigned int nodes)
 {
 	unsigned int i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The demonstration models. */
+/* Files and known results of the demonstration models */
 #ifndef UNIT_MODELS_H
 #define UNIT_MODELS_H
 
@@ -10,9 +10,9 @@
 
 #include "reach/internal.h"
 
-static char models[4096];	/* the directory */
+static char models[4096];	/* directory of the models */
 
-/* They are above the program, wherever it was built, or here. */
+/* Search for tests/models above the program, then in the current directory. */
 static inline bool find_models(void)
 {
 	char self[2000], *slash;
@@ -46,13 +46,16 @@ static inline struct kd_net *read_net(const char *path)
 	return net;
 }
 
-/* What is known of them. */
+/* Known results of a model */
 struct expected {
 	char model[64], states[64];
 	uint64_t nodes, levels;
 };
 
-/* Of the models of a directory; 0: it is not there. */
+/*
+ * Read the known results of a directory's models. Returns 0 if the directory has no file of
+ * them.
+ */
 static inline unsigned int read_expected_of(const char *directory, struct expected *expected,
 					    unsigned int most)
 {
@@ -86,7 +89,7 @@ static inline unsigned int read_expected(struct expected *expected, unsigned int
 	return n;
 }
 
-/* Models that the repository does not have, but may lie beside it. */
+/* Models that are not in the repository, and are optional */
 static inline const char *shared_models(void)
 {
 	static char directory[4200];
@@ -95,7 +98,7 @@ static inline const char *shared_models(void)
 	return directory;
 }
 
-/* The search found what is known. */
+/* Compare what the search found with the known results. */
 static inline void check_states(const struct kdsm_reach_result *result,
 				const struct expected *expected)
 {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reachability: the demonstration models by one to three nodes with one and four
- * workers, against what is known of them (tests/models/expected.csv) and
- * against a search that goes from state to state; and what happens when it
- * cannot succeed.
+ * Reachability. One to three nodes with one and four workers search the demonstration
+ * models. The results must equal those in tests/models/expected.csv and those of an
+ * explicit search. Also searches that must fail.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,14 +16,17 @@
 #include "jobs.h"
 #include "bdd/bdd.h"
 
-/* Under a sanitizer everything takes ten times as long: not the large models. */
+/*
+ * Most digits of a number of states. A sanitizer makes searches ten times slower, so omit
+ * the large models.
+ */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define MOST_DIGITS	5
 #else
 #define MOST_DIGITS	99
 #endif
 
-/* Nodes of the BDD of these states, united one by one. */
+/* Number of nodes of the BDD of the explicit states, added one by one */
 static uint64_t nodes_of(const struct explicit *e)
 {
 	struct kdsm_bdd_attr attr = { .table_bytes = 128 << 20, .cache_bytes = 8 << 20 };
@@ -47,7 +49,7 @@ static uint64_t nodes_of(const struct explicit *e)
 	return nodes;
 }
 
-/* ---- the search that is tested ---- */
+/* ---- the symbolic search ---- */
 
 static void search_in(enum kdsm_domain domain, const struct expected *expected,
 		      unsigned int nodes, unsigned int workers, unsigned int granularity)
@@ -99,7 +101,10 @@ static void searches(unsigned int nodes)
 
 enum strategy { BFS, CHAINING, SATURATION };
 
-/* The same states; returns how many rounds fewer than levels it were. */
+/*
+ * Search by the strategy, and find the same states. Returns by how many the number of
+ * levels exceeds the rounds of this search.
+ */
 static uint64_t search_by(enum strategy strategy, const struct expected *expected,
 			  unsigned int nodes)
 {
@@ -135,7 +140,10 @@ static void chaining(void **state)
 	(void)state;
 	for (nodes = 1; nodes <= 2; nodes++)
 		for (i = 0; i < n; i++)
-			/* What several workers chain may need much memory on its way. */
+			/*
+			 * Several workers that chain may need much memory for intermediate
+			 * sets.
+			 */
 			if (strlen(expected[i].states) <= 5)
 				rounds += search_by(CHAINING, &expected[i], nodes);
 	assert_true(rounds > n);
@@ -179,7 +187,7 @@ static void five_nodes(void **state)
 	search(expected, 5, 2, 1);
 }
 
-/* Domains in which devices do atomics, on the own part too in one of them. */
+/* Domains in which devices do the atomics; with KDSM_DOMAIN_HCA, also those on the own part */
 static void other_domains(void **state)
 {
 	struct expected expected[3];
@@ -217,7 +225,7 @@ static void from_state_to_state(void **state)
 	assert_true(compared >= 4);
 }
 
-/* What is known without any search. */
+/* Results that formulas give without a search */
 static void formulas(void **state)
 {
 	struct expected expected[20];
@@ -290,7 +298,7 @@ static void expect_unsafe(const char *text, const char *part)
 	unlink(name);
 }
 
-/* After a step, and at once. */
+/* A second token in the second step, and in the first */
 static void unsafe(void **state)
 {
 	(void)state;
@@ -369,7 +377,7 @@ static void other_model(void **state)
 	sim_stop();
 }
 
-/* Nodes that would come to different ends, or wait for each other for ever. */
+/* Nodes with different options would end differently, or wait for each other without end. */
 static void disagree(void (*change)(struct kdsm_reach_options *options))
 {
 	struct job job[2];
@@ -387,13 +395,13 @@ static void disagree(void (*change)(struct kdsm_reach_options *options))
 	sim_stop();
 }
 
-/* Nodes that disagree would look for results in different places. */
+/* Nodes with different granularity would look for cached results in different places. */
 static void other_granularity(struct kdsm_reach_options *options)
 {
 	options->bdd.granularity = 5;
 }
 
-/* Before that much is collected once more. */
+/* Nodes that look for deadlocks collect once more before they look. */
 static void deadlocks_wanted(struct kdsm_reach_options *options)
 {
 	options->deadlocks = true;
@@ -423,7 +431,10 @@ static void bad_on_one(void **state)
 	sim_start(3);
 	prepare(job, 3, 1, path);
 	job[2].options.path = "/nonexistent.pnml";
-	/* A node that failed before the others came could not tell them. */
+	/*
+	 * Node 2 starts last, because a failing node can tell only the nodes that have
+	 * joined.
+	 */
 	start(job, 2);
 	nanosleep(&until_they_wait, NULL);
 	job[2].kdsm = sim.kdsm[2];
@@ -460,7 +471,7 @@ static void peer_vanishes(void **state)
 	sim_stop();
 }
 
-/* A job after one that was given up, under the same name. */
+/* A job follows a failed job under the same name. */
 static void again(void **state)
 {
 	struct expected expected[1];

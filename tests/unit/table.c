@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The unique table: on one node, on several, full, torn, hostile. */
+/*
+ * The unique table: on one node and on several, full, with torn reads, and with hostile
+ * memory
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,7 +26,7 @@ static void entries(void **state)
 		assert_int_equal(kdsm_entry_number(e), number);
 		assert_int_equal(kdsm_entry_gather(e), number << 16 | (hash & 0xffff));
 		assert_int_equal(e & KDSM_FRAGMENT_MASK, fragment);
-		/* every way to see it in part */
+		/* every partial view of the entry */
 		for (mask = 1; mask < 255; mask++) {
 			uint64_t torn = 0;
 
@@ -50,7 +53,7 @@ struct thread {
 	int error;
 };
 
-/* Puts nodes 0..count-1, each thread in an order of its own, some twice. */
+/* Put nodes 0 to count - 1, some of them twice. Each thread has an order of its own. */
 static void *put_all(void *data)
 {
 	struct thread *t = data;
@@ -87,7 +90,7 @@ static void together(unsigned int nodes, unsigned int threads, unsigned int coun
 	unsigned int i, k;
 
 	open_tables(&b, nodes, capacity);
-	/* A thread may be left with no block, when all others have begun one. */
+	/* A thread may get no block when the other threads have begun the last blocks. */
 	assert_true(count + (threads - 1) * b.table[0]->block < nodes * b.table[0]->slots);
 	sim.tear = true;
 	for (i = 0; i < threads; i++) {
@@ -138,7 +141,7 @@ static void load_09(void **state)
 	together(2, 4, 18000, 20000);
 }
 
-/* So full that most walks leave their first run: all ways take the same. */
+/* At this load most walks leave their first run. All ways of finding take the same walk. */
 static void load_098(void **state)
 {
 	(void)state;
@@ -152,7 +155,10 @@ static void load_098(void **state)
 	mixed = false;
 }
 
-/* Puts nodes first, first + 1, ... into a table of 20000 until it is full: the one refused. */
+/*
+ * Put nodes first, first + 1, ... into a table of 20000 until it is full. Returns the node
+ * that the table refused.
+ */
 static uint64_t put_until_full(struct kdsm_table_worker *w, uint64_t first)
 {
 	uint64_t number, n;
@@ -171,7 +177,7 @@ static uint64_t put_until_full(struct kdsm_table_worker *w, uint64_t first)
 	return n;
 }
 
-/* Fill until it is full; what is in stays found, and little space is lost. */
+/* Fill the table. Its nodes must stay findable, and little space may be lost. */
 static void fill(unsigned int nodes)
 {
 	struct kdsm_table_worker *w;
@@ -194,7 +200,7 @@ static void fill(unsigned int nodes)
 		assert_memory_equal(&x, &y, sizeof(x));
 	}
 	kdsm_table_worker_free(w);
-	/* Blocks that are left, half empty, too. */
+	/* Use the half-empty blocks that workers have left, too. */
 	for (i = 0; i < 200; i++) {
 		struct kdsm_node x = node(n + 1000 + i);
 
@@ -202,7 +208,7 @@ static void fill(unsigned int nodes)
 		assert_in_range(kdsm_table_find_or_put(w, &x, &number) + ENOSPC, 0, ENOSPC + 1);
 		kdsm_table_worker_free(w);
 	}
-	/* Who has seen nothing yet, and has no room for a node to ask with. */
+	/* A new worker must find nodes although it gets no slot to offer in its requests. */
 	assert_int_equal(kdsm_table_worker_new(b.table[nodes - 1], &w), 0);
 	for (i = 0; i < n; i += 7) {
 		struct kdsm_node x = node(i);
@@ -220,7 +226,7 @@ static void full(void **state)
 	fill(3);	/* one node fills the parts of the others, too */
 }
 
-/* Other workers keep what is left of the blocks that they have begun, and no more. */
+/* Other workers keep the free slots of the blocks that they have begun, and no more. */
 static void begun_blocks(void **state)
 {
 	struct kdsm_table_worker *w[4];
@@ -239,7 +245,7 @@ static void begun_blocks(void **state)
 		assert_int_equal(kdsm_table_find_or_put(w[i], &x, &number), 1);
 	}
 	n = put_until_full(w[0], 4);
-	assert_int_equal(n, slots - 1 - 3 * (block - 1));	/* number 0 is nobody's */
+	assert_int_equal(n, slots - 1 - 3 * (block - 1));	/* number 0 is never used */
 	x = node(n);
 	for (i = 1; i < 4; i++) {
 		assert_int_equal(kdsm_table_find_or_put(w[i], &x, &number), i == 1);
@@ -249,7 +255,7 @@ static void begun_blocks(void **state)
 	close_tables(&b);
 }
 
-/* The same by message, and by whatever is faster. */
+/* The same by message, and by the way that the table chooses */
 static void other_ways(void **state)
 {
 	(void)state;
@@ -263,12 +269,12 @@ static void other_ways(void **state)
 	way = KDSM_TABLE_ONE_SIDED;
 }
 
-/* What node 0 counts before, after so many puts at a load, and after some finds. */
+/* Counts of node 0: at first, after puts at a load, and after finds */
 struct measured {
 	struct kdsm_table_counts before, puts, finds;
 };
 
-/* Of two nodes, which both fill the table; found are those that either put. */
+/* Two nodes fill a table; then node 0 finds nodes that either of them has put. */
 static struct measured measure(unsigned int load, unsigned int step, unsigned int first,
 			       unsigned int stride)
 {
@@ -292,7 +298,7 @@ static struct measured measure(unsigned int load, unsigned int step, unsigned in
 		assert_int_equal(kdsm_table_find_or_put(w[0], &x, &number), 1);
 	}
 	kdsm_table_counts(w[0], &m.puts);
-	/* seldom enough that hardly a window brings a neighbour */
+	/* so far apart that a window hardly ever brings the next node */
 	for (i = first; i < load - step; i += stride) {
 		x = node(i);
 		assert_int_equal(kdsm_table_find_or_put(w[0], &x, &number), 0);
@@ -304,7 +310,7 @@ static struct measured measure(unsigned int load, unsigned int step, unsigned in
 	return m;
 }
 
-/* By message: one operation, but where an entry leads to a node in a third part. */
+/* A find by message is one operation, unless an entry leads to a node in a third part. */
 static void messages(void **state)
 {
 	const unsigned int step = 1000;
@@ -313,7 +319,7 @@ static void messages(void **state)
 	(void)state;
 	way = KDSM_TABLE_MESSAGE;
 	m = measure(54000, step, 1, 130);
-	/* half of the index is its own */
+	/* half of the index is on node 0 */
 	print_message("# put at load 0.9: %.2f messages\n",
 		      (double)(m.puts.find - m.before.find) / step);
 	assert_in_range(m.puts.find - m.before.find, step * 45 / 100, step * 55 / 100);
@@ -326,7 +332,7 @@ static void messages(void **state)
 	way = KDSM_TABLE_ONE_SIDED;
 }
 
-/* Operations that a find and a put take, half of the index being remote. */
+/* Remote operations of a find and of a put, when half of the index is remote */
 static void operations(void **state)
 {
 	const unsigned int step = 1000;
@@ -347,7 +353,10 @@ static void operations(void **state)
 	assert_true(get / n <= 1.2);
 }
 
-/* Memory that others may write holds anything; it may fail, and no more. */
+/*
+ * Other nodes may write any value to the memory. Calls may then fail, and must do no other
+ * harm.
+ */
 static void hostile(void **state)
 {
 	struct kdsm_table_worker *w;
@@ -361,7 +370,7 @@ static void hostile(void **state)
 		uint64_t number;
 
 		way = round < 40 ? KDSM_TABLE_ONE_SIDED : KDSM_TABLE_MESSAGE;
-		/* Half of them are large enough for walks of several runs. */
+		/* Half of the tables are large enough for walks of several runs. */
 		open_tables(&b, 2, round & 2 ? 2000 : 6000);
 		for (i = 0; i < 2; i++) {
 			word = kdsm_region_part(b.region[i]);
@@ -418,7 +427,7 @@ static void bad_calls(void **state)
 	close_tables(&b);
 }
 
-/* A node that no longer answers: an error, and what is local still works. */
+/* Calls that need a dead node fail, and local calls still work. */
 static void peer_gone(void **state)
 {
 	struct kdsm_table_worker *w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What tests of the unique table share: one on simulated nodes, and what is put into it. */
+/* Common setup of the tests of the unique table: tables on simulated nodes, and nodes to put */
 #ifndef UNIT_TABLES_H
 #define UNIT_TABLES_H
 
@@ -16,7 +16,7 @@ static inline uint64_t random64(void)
 	return random_state;
 }
 
-/* Node i of a set of distinct ones. */
+/* Node i of a sequence of distinct nodes */
 static inline struct kdsm_node node(uint64_t i)
 {
 	return (struct kdsm_node){ i * UINT64_C(0x9e3779b97f4a7c15) & ~(UINT64_C(3) << 61), i + 1 };
@@ -27,9 +27,9 @@ struct bench {
 	struct kdsm_table *table[SIM_NODES];
 };
 
-/* How tables are opened. */
+/* Parameters of open_tables() */
 static enum kdsm_table_find way = KDSM_TABLE_ONE_SIDED;
-static bool mixed;		/* each node has a way of its own */
+static bool mixed;		/* each node finds in another way */
 
 static inline void open_tables(struct bench *b, unsigned int nodes, uint64_t capacity)
 {

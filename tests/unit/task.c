@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tasks on one node: known values, types, all orders, deep and full deques. */
+/* Tasks on one node: known values, types, all orders of calls, deep and full deques */
 #include "tasks.h"
 
 /* ---- known values ---- */
@@ -20,7 +20,7 @@ static void test_known(void **state)
 		}
 }
 
-/* The number of nodes that the authors of UTS give. */
+/* The number of nodes that the authors of UTS publish */
 static void test_uts(void **state)
 {
 	uint64_t result = 0;
@@ -91,7 +91,7 @@ KDSM_TASK(unsigned int, answer)
 	return 42;
 }
 
-/* Every argument and result, whoever runs it. */
+/* Every argument and result arrives, whichever worker runs the task. */
 KDSM_TASK(int, all_types, unsigned int, rounds)
 {
 	struct wide wide, mirrored;
@@ -136,7 +136,7 @@ static void test_types(void **state)
 
 /* ---- orders and depths ---- */
 
-/* Spawns, calls and syncs in an order that the seed says; the number of them all. */
+/* Spawn, call and sync in an order that the seed determines. Returns the number of tasks. */
 KDSM_TASK(uint64_t, any_order, uint32_t, seed, unsigned int, depth)
 {
 	unsigned int open = 0, steps, i;
@@ -208,7 +208,7 @@ static void test_orders(void **state)
 	}
 }
 
-/* So many tasks at once. */
+/* Spawn count tasks before the first sync. */
 KDSM_TASK(uint64_t, row, uint64_t, count)
 {
 	uint64_t i, sum = 0;
@@ -248,7 +248,10 @@ static void test_full(void **state)
 	uint64_t full;
 
 	(void)state;
-	/* Alone nobody steals: those that fit are there for the syncs. */
+	/*
+	 * One worker has no thief: the tasks that fit into the deque stay there until the
+	 * syncs.
+	 */
 	run_row(1, 100, 20000, &full);
 	assert_true(full >= 19900);
 	run_row(4, 100, 20000, &full);

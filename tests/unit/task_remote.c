@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tasks that go between simulated nodes, whose puts appear byte by byte. */
+/* Tasks that move between simulated nodes, whose puts appear byte by byte */
 #include <pthread.h>
 #include <time.h>
 #include "unit.h"
@@ -16,7 +16,7 @@ struct job {
 	struct kdsm_tasks *tasks[SIM_NODES];
 };
 
-static const char *const *locations;	/* of the nodes that are started next */
+static const char *const *locations;	/* of the nodes that job_start() starts next */
 
 static void job_start(struct job *job, unsigned int nodes, enum kdsm_domain domain)
 {
@@ -82,7 +82,7 @@ static void test_messages(void **state)
 		n = kd_task_words(length);
 		assert_true(n >= 1 && n * 7 >= length && n <= 16);
 		kd_task_encode(words, from, length);
-		/* Not there before its last byte is, whichever that is. */
+		/* The message has not arrived before its last byte, whichever byte that is. */
 		for (i = 0; i < n * 8; i++) {
 			assert_false(kd_task_arrived(copy, place, n));
 			j = (i * 17 + 3) % (n * 8);
@@ -109,7 +109,7 @@ static void known_values(struct kdsm_tasks *tasks)
 	assert_int_equal(result, plain_uts(uts_root(UTS_T1_SEED, 5)));
 }
 
-/* A theft is one message, and a result one put. */
+/* A theft is one active message, and a result is one put. */
 static void check_counts(struct job *job)
 {
 	struct kdsm_tasks_counts sum = all_counts(job);
@@ -124,7 +124,10 @@ static void check_counts(struct job *job)
 		steal += remote.steal;
 		assert_int_equal(remote.faa, 0);
 	}
-	/* Joining, each but node 0 has asked what was agreed. */
+	/*
+	 * Each node but node 0 compared the agreed parameters by one compare-and-swap at
+	 * node 0.
+	 */
 	cas -= sim.nodes - 1;
 	assert_int_equal(cas, 0);
 	assert_int_equal(steal, sum.requests);
@@ -192,7 +195,10 @@ static struct kdsm_task *put_fib(struct kdsm_tasks *tasks, uint32_t worker, uint
 	return task;
 }
 
-/* What was stolen among several is behind a proxy: it goes, not that. */
+/*
+ * A thief of another node that takes a proxy gets the task behind the proxy, and the proxy
+ * is done.
+ */
 static void test_proxies(void **state)
 {
 	struct job job = { .attr = { .workers = 1 } };
@@ -206,7 +212,7 @@ static void test_proxies(void **state)
 	job_start(&job, 2, KDSM_DOMAIN_SW);
 	assert_int_equal(kdsm_tasks_set_workers(job.tasks[0], 0), 0);
 	assert_int_equal(kdsm_tasks_set_workers(job.tasks[1], 0), 0);
-	/* The thief is not a thread of the job. */
+	/* The thief is no thread of the job. */
 	w = (struct kd_worker){ .tasks = job.tasks[1], .number = 3 };
 	task = put_fib(job.tasks[0], 1, 5, n);
 	proxy = put_proxy(job.tasks[0], 2, 7, (struct kdsm_task_origin){ .worker = 1, .slot = 5 });
@@ -231,7 +237,10 @@ KDSM_TASK(uint32_t, thief_of, const struct kdsm_task *, task)
 	return task->thief;
 }
 
-/* A proxy that is stolen with others is done at once: behind the new one is its task. */
+/*
+ * A thief that takes a proxy along with other tasks pushes a new proxy for the original
+ * task. The stolen proxy is done at once.
+ */
 static void test_proxy_of_proxy(void **state)
 {
 	struct job job = { .attr = { .workers = 1 } };
@@ -244,7 +253,7 @@ static void test_proxy_of_proxy(void **state)
 	job_start(&job, 2, KDSM_DOMAIN_SW);
 	assert_int_equal(kdsm_tasks_set_workers(job.tasks[0], 0), 0);
 	assert_int_equal(kdsm_tasks_set_workers(job.tasks[1], 0), 0);
-	/* The one that steals is not a thread of the job. */
+	/* The thief is no thread of the job. */
 	w = &worker;
 	*w = (struct kd_worker){ .tasks = job.tasks[0], .shared = kd_shared(job.tasks[0], 0),
 				 .deque = kd_slot(job.tasks[0], 0, 0) };
@@ -268,7 +277,7 @@ static void test_proxy_of_proxy(void **state)
 	job_stop(&job);
 }
 
-/* ---- one after the other ---- */
+/* ---- one task at a time ---- */
 
 struct wide {
 	uint64_t words[10];
@@ -288,7 +297,7 @@ KDSM_VOID_TASK(nothing)
 {
 }
 
-/* Stolen every time, as only another node can. */
+/* Wait until each task is stolen. A node has one worker, so the thief is on another node. */
 KDSM_TASK(int, far, unsigned int, rounds)
 {
 	struct wide wide, mirrored;
@@ -329,14 +338,14 @@ static unsigned int notices, silent;
 
 static void count_notices(const struct kdsm_op *op)
 {
-	/* Others are words. */
+	/* A put of 8 bytes carries no result. */
 	if (op->opcode != KDSM_OP_PUT || op->length == 8)
 		return;
 	__atomic_fetch_add(op->flags & KDSM_OP_NOTIFY ? &notices : &silent, 1,
 			   __ATOMIC_RELAXED);
 }
 
-/* The put that brings a result wakes who waits for it; nothing else is sent for that. */
+/* The put of a result wakes the worker that waits for the result. No other message does. */
 static void test_notices(void **state)
 {
 	struct job job = { .attr = { .workers = 1 } };
@@ -350,7 +359,7 @@ static void test_notices(void **state)
 	assert_int_equal(KDSM_RUN(job.tasks[0], &wrong, far, 50), 0);
 	__atomic_store_n(&sim.before, NULL, __ATOMIC_RELEASE);
 	assert_int_equal(wrong, 0);
-	/* A result each. */
+	/* One notification for each result */
 	assert_true(__atomic_load_n(&notices, __ATOMIC_RELAXED) >= 50);
 	assert_int_equal(__atomic_load_n(&silent, __ATOMIC_RELAXED), 0);
 	job_stop(&job);
@@ -364,7 +373,7 @@ static void ring_awaited(struct kdsm_tasks *tasks, uint32_t worker)
 	assert_int_equal(kd_shared(tasks, worker)->asleep, 0);
 }
 
-/* Who is rung while the result comes finds all bytes of it, as they were put. */
+/* A ring that races with the put of a result leaves all bytes of the result as they were put. */
 static void test_rung(void **state)
 {
 	struct job job = { .attr = { .workers = 1 } };
@@ -375,7 +384,7 @@ static void test_rung(void **state)
 
 	(void)state;
 	job_start(&job, 2, KDSM_DOMAIN_SW);
-	/* In a deque that nobody uses. */
+	/* No worker uses this deque. */
 	task = kd_slot(job.tasks[0], 2, 5);
 	kd_shared(job.tasks[0], 2)->awaited = 5;
 	task->type = fib_kdsm_type.id;
@@ -383,13 +392,16 @@ static void test_rung(void **state)
 	words[0] = KD_RESULT_BELL;
 	kd_task_encode(words + 1, &value, sizeof(value));
 	for (i = 0; i <= 8 * count; i++) {
-		/* So many bytes have come, from the first on. */
+		/* The first i bytes of the put have arrived. */
 		task->bell = 0;
 		memset(task->data, 0, sizeof(task->data));
 		memcpy(&task->bell, words, i);
 		for (rung = 0; rung < 130; rung++)
 			ring_awaited(job.tasks[0], 2);
-		/* Nothing is changed of what has come; before that it rang. */
+		/*
+		 * A ring changes no byte that has arrived, and writes the bell only before
+		 * the first byte.
+		 */
 		if (i)
 			assert_memory_equal(&task->bell, words, i);
 		else
@@ -402,7 +414,7 @@ static void test_rung(void **state)
 		assert_int_equal(n, value);
 	}
 	for (i = 0; i < 8 * count; i++) {
-		/* All have come but one, since it was rung. */
+		/* After a ring, all bytes but byte i have arrived. */
 		task->bell = 0;
 		memset(task->data, 0, sizeof(task->data));
 		ring_awaited(job.tasks[0], 2);
@@ -430,7 +442,7 @@ static void test_counts(void **state)
 			known_values(job.tasks[i % 3]);
 		assert_int_equal(KDSM_RUN(job.tasks[0], &wrong, far, 20), 0);
 		assert_int_equal(wrong, 0);
-		/* Nothing is on its way then. */
+		/* Without workers no message is in flight. */
 		for (i = 0; i < 3; i++)
 			assert_int_equal(kdsm_tasks_set_workers(job.tasks[i], 0), 0);
 		check_counts(&job);
@@ -460,7 +472,7 @@ static void test_woken(void **state)
 	job_stop(&job);
 }
 
-/* Nothing is asked of anybody while there is nothing to do, but once in a while. */
+/* Idle workers send requests only once in a while. */
 static void test_quiet(void **state)
 {
 	struct job job = { .attr = { .workers = 2 } };
@@ -473,12 +485,15 @@ static void test_quiet(void **state)
 	before = all_counts(&job);
 	nanosleep(&(struct timespec){ .tv_sec = 2 }, NULL);
 	after = all_counts(&job);
-	/* Each of 8 workers looks again after a second, or two. */
+	/*
+	 * Each of 8 workers wakes at most 3 times in 2 s and sends up to 13 requests each
+	 * time.
+	 */
 	assert_true(after.requests - before.requests <= 8 * 3 * 13);
 	job_stop(&job);
 }
 
-/* A task that long has nothing to give away. */
+/* A long task that has no children to give away */
 KDSM_VOID_TASK(last_long)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = 300000000 }, NULL);
@@ -494,7 +509,7 @@ KDSM_TASK(int, two_long, int, n)
 	return n;
 }
 
-/* Three of the workers of a node have nothing to do, and there is nothing to get. */
+/* Three workers of a node are idle, and there is no task to steal. */
 static void test_in_vain(void **state)
 {
 	struct job job = { .attr = { .workers = 4 } };
@@ -511,7 +526,10 @@ static void test_in_vain(void **state)
 	assert_int_equal(result, 7);
 	__atomic_store_n(&sim.delay, 0, __ATOMIC_RELAXED);
 	kdsm_tasks_counts(job.tasks[1], &after);
-	/* Each worker alone would have asked 12 times before it slept. */
+	/*
+	 * The workers of a node back off together. Each worker by itself would send 12
+	 * requests before it sleeps.
+	 */
 	assert_in_range(after.requests - before.requests, 1, 20);
 	job_stop(&job);
 }
@@ -520,7 +538,7 @@ static void test_in_vain(void **state)
 
 static bool over;
 
-/* A dead node's thread must not get its result out. */
+/* The thread of a dead node must not deliver its result. */
 KDSM_VOID_TASK(hold)
 {
 	while (!__atomic_load_n(&over, __ATOMIC_RELAXED))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The product of matrices that are spread over simulated nodes, by tasks of all of them. */
+/* Product of matrices that are spread over simulated nodes, by tasks on all nodes */
 #include "unit.h"
 #include "sim.h"
 #include "../../tools/kdsm-bench/tiles.h"
@@ -47,7 +47,7 @@ static void product(unsigned int nodes, uint32_t steal)
 	}
 	assert_int_equal(tiles_write(&tiles[0], TILES_A, a), 0);
 	assert_int_equal(tiles_write(&tiles[nodes - 1], TILES_B, b), 0);
-	/* What was there does not count. */
+	/* The former contents of C do not count. */
 	assert_int_equal(tiles_write(&tiles[0], TILES_C, c), 0);
 	assert_int_equal(KDSM_RUN(tasks[0], &failed, tile_matmul, 0, 0, 0, SIDE), 0);
 	assert_int_equal(failed, 0);
@@ -72,7 +72,7 @@ static void test_product(void **state)
 	}
 }
 
-/* What a leaf could not get is what the whole product says. */
+/* The product returns the error of a leaf that could not get its tiles. */
 static void test_failure(void **state)
 {
 	struct kdsm_tasks_attr attr = {

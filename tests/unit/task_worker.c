@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Workers of tasks on one node: asleep, many, of several processes, dead. */
+/* Workers of tasks on one node: sleeping, many at once, in several processes, dying */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -32,7 +32,7 @@ KDSM_VOID_TASK(nothing)
 {
 }
 
-/* It is stolen, or this does not end. */
+/* Ends only after another worker has stolen the child. */
 KDSM_VOID_TASK(until_stolen)
 {
 	KDSM_SPAWN(nothing);
@@ -56,14 +56,14 @@ static void test_sleepers(void **state)
 	assert_true(before.sleeps >= 4);
 	cpu = cpu_time();
 	nap(1000);
-	/* Four that look now and then, and the heart. */
+	/* Four workers look around now and then, and one thread beats. */
 	assert_true(cpu_time() - cpu < 100000000);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	for (i = 0; i < 50; i++) {
 		assert_int_equal(KDSM_RUN(job.tasks, NULL, until_stolen), 0);
 		nap(2);
 	}
-	/* Who is not woken sleeps for a second or more. */
+	/* A worker that is not woken sleeps for a second or more. */
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	assert_true(end.tv_sec - begin.tv_sec < 25);
 	kdsm_tasks_counts(job.tasks, &after);
@@ -72,20 +72,20 @@ static void test_sleepers(void **state)
 	job_close(&job);
 }
 
-/* ---- what is stolen while waiting, on top of each other ---- */
+/* ---- tasks stolen while waiting, nested on one stack ---- */
 
 #define NESTED		400
-#define FRAME		16384	/* bytes that each takes of the stack */
+#define FRAME		16384	/* stack that each nested task uses, in bytes */
 #if defined(__SANITIZE_THREAD__)
-#define FRAMES		100	/* that the stack has room for, beside what the sanitizer takes */
+#define FRAMES		100	/* size of the stack, in frames, with room for the sanitizer */
 #else
 #define FRAMES		40
 #endif
 
-static unsigned int nested;	/* that began */
-static unsigned int nester;	/* the worker on whose stack they are, plus 1 */
+static unsigned int nested;	/* tasks that have begun */
+static unsigned int nester;	/* worker that nests the tasks on its stack, plus 1 */
 
-/* Until another has begun, or it will not. */
+/* Ends when another task has begun, or after 5 ms. */
 KDSM_VOID_TASK(until_another)
 {
 	unsigned int before = __atomic_load_n(&nested, __ATOMIC_RELAXED), ms;
@@ -94,7 +94,10 @@ KDSM_VOID_TASK(until_another)
 		nap(1);
 }
 
-/* Waits for one that is stolen, and so for who steals the next of these meanwhile. */
+/*
+ * Wait for a task that another worker steals, so that this worker steals the next of these
+ * tasks meanwhile.
+ */
 static __attribute__((noinline)) void nest(struct kdsm_worker *kdsm_worker,
 					   struct kdsm_task *kdsm_head)
 {
@@ -123,7 +126,7 @@ KDSM_VOID_TASK(one_of_many)
 	if (__atomic_load_n(&nester, __ATOMIC_RELAXED) == own)
 		nest(kdsm_worker, kdsm_head);
 	else
-		nap(2);		/* and leaves more for that one */
+		nap(2);		/* and leave more tasks to the nester */
 }
 
 KDSM_VOID_TASK(many)
@@ -140,7 +143,7 @@ KDSM_VOID_TASK(many)
 		KDSM_SYNC(one_of_many);
 }
 
-/* All of them on one stack were more than it has room for: it ends with half of it. */
+/* The stack cannot hold all tasks: the waiter stops stealing once half of the stack is used. */
 static void test_stack(void **state)
 {
 	struct job job = { .attr = { .workers = 3, .deque = 1024, .node_workers = 32,
@@ -154,7 +157,7 @@ static void test_stack(void **state)
 	job_close(&job);
 }
 
-/* The one that waits sleeps until the thief is done. */
+/* The waiter sleeps until the thief is done. */
 KDSM_VOID_TASK(slow)
 {
 	nap(100);
@@ -242,7 +245,7 @@ static void test_workers(void **state)
 	job_close(&job);
 }
 
-/* Workers come and go while others work. */
+/* Workers join and leave while others work. */
 static void *come_and_go(void *arg)
 {
 	struct kdsm_tasks *tasks;
@@ -277,7 +280,7 @@ static void test_coming(void **state)
 
 /* ---- processes ---- */
 
-/* The process that runs it. */
+/* Pid of the process that runs the task */
 KDSM_TASK(int, where, unsigned int, ms)
 {
 	nap(ms);
@@ -319,15 +322,16 @@ static void test_processes(void **state)
 	(void)state;
 	job_region(&job);
 	/*
-	 * Of one worker each: ThreadSanitizer does not see that the owner of a task, in
-	 * another process, is between two threads of this one that have its place in turn.
+	 * Each process has one worker. With more, two threads of this process may use the
+	 * same place in turn. Only the owner of a task in another process orders these
+	 * threads, and ThreadSanitizer does not see that order.
 	 */
 	for (i = 0; i < 5; i++)
 		pids[i] = serve(&job, i % 2);
 	assert_int_equal(kdsm_tasks_open(job.region, OFFSET, &job.attr, &job.tasks), 0);
 	for (i = 0; i < 5; i++)
 		known_values(job.tasks, 4);
-	/* Five of six workers are elsewhere, once they have come. */
+	/* Five of six workers are in other processes, once these processes have joined. */
 	for (i = 0; i < 60 && count < 60; i++)
 		assert_int_equal(KDSM_RUN(job.tasks, &count, others, 100), 0);
 	assert_in_range(count, 60, 100);
@@ -369,7 +373,7 @@ static void test_death(void **state)
 	if (!pid) {
 		kdsm_tasks_open(job.region, OFFSET, &job.attr, &job.tasks);
 		nap(1000);
-		/* With a task that nobody will ever finish. */
+		/* The process ends with a task that no worker will finish. */
 		_exit(0);
 	}
 	assert_int_equal(kdsm_tasks_open(job.region, OFFSET, &job.attr, &job.tasks), 0);
@@ -451,7 +455,7 @@ static void take_context(void *context)
 	((struct context *)context)->stopped = true;
 }
 
-/* As many leaves as there are, of which some are dropped: that many were run. */
+/* Returns the number of leaves without those that are dropped. Counts all leaves that run. */
 KDSM_TASK(uint64_t, leaves, unsigned int, depth)
 {
 	struct context *context = KDSM_CONTEXT();
@@ -490,12 +494,12 @@ static void test_contexts(void **state)
 	}
 	for (i = 0; i < 4; i++)
 		runs += contexts[i].runs;
-	/* What is stolen before it is dropped is run. */
+	/* A task that is stolen before the drop runs. */
 	assert_true(runs >= 10 << 13 && runs < 10 << 14);
 	assert_int_equal(kdsm_tasks_set_workers(job.tasks, 2), 0);
 	assert_int_equal(contexts[0].stopped + contexts[1].stopped + contexts[2].stopped +
 			 contexts[3].stopped, 2);
-	/* There is one more to be had. */
+	/* give_context() has one more context, but two workers need one. */
 	assert_int_equal(kdsm_tasks_set_workers(job.tasks, 4), -ENOTTY);
 	assert_int_equal(KDSM_RUN(job.tasks, &result, leaves, 8), 0);
 	assert_int_equal(result, 1 << 7);
@@ -504,7 +508,7 @@ static void test_contexts(void **state)
 		assert_true(contexts[i].stopped);
 }
 
-/* ---- who rings ---- */
+/* ---- racing rings ---- */
 
 static struct kdsm_tasks *rung;
 
@@ -515,7 +519,7 @@ static void ring_bell(void)
 	kd_task_ring(rung, 2);
 }
 
-/* The bell is about to be written. */
+/* The first ring is about to write the bell, which faults. A second ring overtakes the first. */
 static void overtake(int signal)
 {
 	(void)signal;
@@ -524,8 +528,9 @@ static void overtake(int signal)
 }
 
 /*
- * Who is held up when it rings, until the sleeper sleeps again and somebody else rings,
- * does not undo that. The bell is in a page of its own among what is written then.
+ * A ring is delayed before it writes the bell, until the sleeper sleeps again and a second
+ * ring arrives. The first ring must not undo the second. Of the words that a ring writes,
+ * only the bell is in the protected page.
  */
 static void test_overtaken(void **state)
 {
@@ -536,7 +541,7 @@ static void test_overtaken(void **state)
 
 	(void)state;
 #ifdef __SANITIZE_THREAD__
-	skip();		/* its runtime has a lock in the middle of an atomic operation */
+	skip();		/* its runtime holds a lock during an atomic operation */
 #endif
 	attr.size = offset + kdsm_tasks_bytes(&job.attr);
 	assert_int_equal(kdsm_open(&job.kdsm, KDSM_OPEN_LOCAL), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the tests of tasks on one node begin with: a local job, and known values. */
+/* Common setup of the tests of tasks on one node: a local job, and tasks of known values */
 #ifndef TASK_TEST_H
 #define TASK_TEST_H
 
