@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * And-inverter graphs: random ones, written in both forms of AIGER, against a
- * search that goes from state to state and evaluates gate by gate; and files that
- * are cut off or wrong, of which something sensible is said.
+ * And-inverter graphs. Random graphs, written in both forms of AIGER, against an explicit
+ * search that evaluates gate by gate. Also files that are truncated or wrong, for which the
+ * reader must name the mistake.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 #define MOST_GATES	40
 #define MOST_BAD	3
 
-/* ---- a graph, and what is true of it ---- */
+/* ---- a graph, and an explicit search of it ---- */
 
 struct graph {
 	unsigned int inputs, latches, gates, bads, constraints;
@@ -67,7 +67,7 @@ static bool value(const bool *values, unsigned int literal)
 	return values[literal / 2] ^ (literal & 1);
 }
 
-/* One step of it; false: these inputs do not meet the constraint. */
+/* One step of the graph. Returns false if these inputs violate the constraint. */
 static bool step(const struct graph *g, unsigned int state, unsigned int inputs,
 		 unsigned int *next, unsigned int *bad)
 {
@@ -89,12 +89,12 @@ static bool step(const struct graph *g, unsigned int state, unsigned int inputs,
 
 struct truth {
 	unsigned int states, levels, deadlocks;
-	int violated[MOST_BAD], deadlock;	/* after so many steps, or -1 */
+	int violated[MOST_BAD], deadlock;	/* steps to the nearest, or -1 */
 };
 
 static void search(const struct graph *g, struct truth *t)
 {
-	int found[1 << MOST_LATCHES];	/* after so many steps, or -1 */
+	int found[1 << MOST_LATCHES];	/* steps to the state, or -1 */
 	unsigned int s, i, k, next, bad;
 	bool more = true, stuck;
 	int round;
@@ -162,7 +162,7 @@ static size_t add_delta(unsigned char *bytes, unsigned int delta)
 	return n;
 }
 
-/* The gates of the ASCII form come in the opposite order, which is allowed. */
+/* The ASCII form lists the gates in reverse order, which the format allows. */
 static size_t print(const struct graph *g, bool binary, unsigned char *bytes, size_t size)
 {
 	unsigned int first = g->inputs + g->latches + 1, i, k, literal;
@@ -236,7 +236,10 @@ static unsigned int state_of(const struct graph *g, const char *text)
 	return state;
 }
 
-/* From an initial state, step by step, to where the property is violated, or all ends. */
+/*
+ * The trace must begin in an initial state, take valid steps, and end where the property is
+ * violated, or in a deadlock.
+ */
 static void check_trace(const struct graph *g, const struct kdsm_reach_trace *trace, int property)
 {
 	unsigned int at = state_of(g, trace->step[0].state), to, next, bad, i;
@@ -311,11 +314,11 @@ static void random_graphs(void **state)
 	}
 }
 
-/* ---- what is wrong ---- */
+/* ---- mistakes in files ---- */
 
 static int read_bytes(const void *bytes, size_t size, struct kdsm_reach_message *message)
 {
-	/* Of its own size, so that a sanitizer sees each byte that is read behind it. */
+	/* A copy of the exact size, so that a sanitizer detects reads beyond the end */
 	unsigned char *copy = malloc(size + !size);
 	struct kd_aiger *aiger = NULL;
 	int ret;
@@ -369,7 +372,7 @@ static void mistakes(void **state)
 	says("aig 2 0 1 0 1\n2\n\200\200\200\200\200\200\001", "too far away");
 }
 
-/* Every beginning of a file, and bytes of it that are something else. */
+/* Truncate a file at every byte, and change bytes at random: the reader must not crash. */
 static void damage(void **state)
 {
 	static const char likely[12] = { '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', ' ',
@@ -410,7 +413,7 @@ static void nothing_to_search(void **state)
 	kdsm_reach_result_free(&result);
 }
 
-/* Gates in a row, so deep that what recursed on them would have no stack left. */
+/* A chain of gates so deep that recursion over the gates would exhaust the stack */
 static void deep(void **state)
 {
 	const unsigned int gates = 200000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The barrier of partitioned regions over several simulated nodes, with operations that fail
- * before or after they have taken effect, as under a connection that breaks.
+ * The barrier of partitioned regions over several simulated nodes, with operations that
+ * fail before or after they have taken effect, as over a connection that breaks
  */
 #include <pthread.h>
 #include "unit.h"
@@ -9,8 +9,8 @@
 
 #define MS	1000000ULL
 #define S	(1000 * MS)
-#define OFFSET	64		/* of the barrier in a part */
-#define WORD	512		/* what a node puts into the parts of the others */
+#define OFFSET	64		/* offset of the barrier in a part, in bytes */
+#define WORD	512		/* word of a part in which its node stores the round */
 
 struct member {
 	struct kdsm_region *region;
@@ -46,7 +46,10 @@ static void stop(void)
 	sim_stop();
 }
 
-/* A node stores its round; in the barrier behind it, all see that of all. */
+/*
+ * A node stores its round in its part. After the barrier, all nodes see the same round in
+ * all parts.
+ */
 static void *meet(void *arg)
 {
 	struct member *member = arg;
@@ -69,7 +72,7 @@ static void *meet(void *arg)
 	return NULL;
 }
 
-/* All nodes but absent; all of them have to end with ret. */
+/* All nodes but absent run these rounds, and all of them must end with ret. */
 static void all_meet(unsigned int rounds, unsigned int absent, int ret)
 {
 	unsigned int i;
@@ -123,7 +126,7 @@ static void broken(void **state)
 	stop();
 }
 
-/* Puts land where nobody looks. */
+/* Puts write to a place that no node reads. */
 static int lose_puts(struct kdsm_op *op, bool after)
 {
 	if (op->opcode == KDSM_OP_PUT)
@@ -132,8 +135,8 @@ static int lose_puts(struct kdsm_op *op, bool after)
 }
 
 /*
- * As if an older put came after the newer one, a word has the value that it had before. The nodes
- * find out by asking.
+ * A word has its former value, as if an older put arrived after the newer one. The nodes
+ * detect this by asking each other.
  */
 static void late(void **state)
 {
@@ -144,7 +147,7 @@ static void late(void **state)
 	stop();
 }
 
-/* ---- nodes that are gone, and come back ---- */
+/* ---- nodes that are down, and return ---- */
 
 static void unreachable(void **state)
 {
@@ -152,12 +155,12 @@ static void unreachable(void **state)
 
 	(void)state;
 	kdsm_patience = 300 * MS;
-	/* The root; a leaf; one between them, which is above a leaf. */
+	/* gone is the root, then a leaf, then an inner node above a leaf. */
 	for (gone = 0; gone < 3; gone++) {
 		start(4);
 		__atomic_store_n(&sim.dead, gone + 1, __ATOMIC_RELAXED);
 		all_meet(1, gone, -EHOSTDOWN);
-		/* Again, as before. */
+		/* A second call fails in the same way. */
 		all_meet(1, gone, -EHOSTDOWN);
 		__atomic_store_n(&sim.dead, 0, __ATOMIC_RELAXED);
 		all_meet(10, sim.nodes, 0);
@@ -166,7 +169,7 @@ static void unreachable(void **state)
 	kdsm_patience = 30 * S;
 }
 
-/* The last node gets no put. It asks its parent whether it has passed. */
+/* The last node gets no put. It asks its parent whether the parent has passed. */
 static int no_put_to_last(struct kdsm_op *op, bool after)
 {
 	(void)after;
@@ -203,12 +206,12 @@ static void errors(void **state)
 {
 	(void)state;
 	start(2);
-	/* A call after a timeout goes on waiting for the same generation. */
+	/* A call after a timeout continues to wait for the same generation. */
 	members[0].timeout = 50 * MS;
 	all_meet(1, 1, -ETIMEDOUT);
 	members[0].timeout = 60 * S;
 	all_meet(1, 2, 0);
-	/* Do not repeat an operation that is not allowed. */
+	/* The barrier does not retry an operation that is not allowed. */
 	sim.fault = not_allowed;
 	assert_int_equal(kdsm_barrier_wait(&members[1].barrier, 60 * S), -EACCES);
 	stop();

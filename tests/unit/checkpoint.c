@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Checkpoints: a search that was ended or killed goes on from one, on any number of nodes
- * and workers, and comes to the same; what is damaged or belongs to another search is
- * refused.
+ * Checkpoints. A search that ended early or was killed continues from a checkpoint, on any
+ * number of nodes and workers, with the same results. A checkpoint that is damaged or
+ * belongs to another search is refused.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,10 @@
 #include "explicit.h"
 #include "jobs.h"
 
-/* Under a sanitizer of threads each search takes long: not every byte. */
+/*
+ * Step between the bytes that the test damages. Searches are slow under ThreadSanitizer, so
+ * the test skips bytes there.
+ */
 #ifdef __SANITIZE_THREAD__
 #define STRIDE	7
 #else
@@ -34,7 +37,7 @@ static void warn(void *context, const char *text)
 	snprintf(warning, sizeof(warning), "%s", text);
 }
 
-/* A job that writes checkpoints after each level, and goes on from the one there is. */
+/* A job that writes a checkpoint after each level, and continues from the one that exists */
 static void prepare_job(struct job *job, const char *model, unsigned int nodes,
 			unsigned int workers)
 {
@@ -90,7 +93,7 @@ static void cut(const char *model, uint64_t levels, unsigned int nodes, unsigned
 	end_job(job, nodes);
 }
 
-/* So many rounds, or (0) all that there are. */
+/* Search this many rounds; 0: search to the end. */
 static void cut_by_saturation(uint64_t rounds, unsigned int nodes)
 {
 	struct job job[SIM_NODES];
@@ -111,7 +114,7 @@ static void cut_by_saturation(uint64_t rounds, unsigned int nodes)
 	end_job(job, nodes);
 }
 
-/* Each time by others, and a few levels further. */
+/* Other nodes and workers continue each time, for one or two levels. */
 static void level_by_level(void **state)
 {
 	struct kdsm_reach_result result;
@@ -132,14 +135,17 @@ static void level_by_level(void **state)
 	assert_int_equal(mpz_get_ui(result.states), e.states);
 	assert_int_equal(result.levels, e.levels);
 	assert_true(result.complete);
-	/* It was at its end: nothing is left to do. */
+	/* The checkpoint is of a finished search, so no level is left. */
 	cut("token-ring-4", 0, 3, 1, false, &result);
 	assert_int_equal(mpz_get_ui(result.states), e.states);
 	assert_int_equal(result.levels, e.levels);
 	assert_int_equal(result.from_level, e.levels);
 	unlink(file);
 
-	/* By variables: after each round, one that a later run begins with. */
+	/*
+	 * Saturation writes a checkpoint after each round, and the next run continues from
+	 * it.
+	 */
 	for (turn = 1; turn < 8; turn++)
 		cut_by_saturation(turn, 1 + turn % 3);
 	cut_by_saturation(0, 2);
@@ -155,7 +161,10 @@ static void level_by_level(void **state)
 	forget(&e);
 }
 
-/* Properties, deadlocks and ways to them do not depend on when it was interrupted. */
+/*
+ * Properties, deadlocks and traces do not depend on the level at which the search was
+ * interrupted.
+ */
 static void verdicts_and_traces(void **state)
 {
 	static const char *const bound[] = {
@@ -259,7 +268,7 @@ static void write_file(const unsigned char *bytes, size_t size)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* Cut off, and with a bit flipped, wherever that is. */
+/* Truncate the checkpoint, and flip a bit in it, at any byte. */
 static void damaged(void **state)
 {
 	static unsigned char bytes[16384];
@@ -288,7 +297,7 @@ static void damaged(void **state)
 	unlink(file);
 }
 
-/* The disk is full: the search goes on, and says so. */
+/* The disk is full: the search continues, and warns. */
 static void no_room(void **state)
 {
 	struct rlimit limit, none;
@@ -332,8 +341,8 @@ static void in_child(const char *checkpoint, unsigned int nodes, unsigned int wo
 }
 
 /*
- * By a signal that nothing can be done about, again and again, later each time, until
- * the search comes to its end in between.
+ * Kill the search by SIGKILL, again and again, later each time, until one run reaches the
+ * end of the search.
  */
 static void killed(void **state)
 {
@@ -364,7 +373,10 @@ static void killed(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 	printf("# killed %u times\n", kills);
 	assert_true(kills > 0);
-	/* It is at its end; what a kill left beside it does not matter. */
+	/*
+	 * The search is at its end. A file that a killed run left next to the checkpoint
+	 * does no harm.
+	 */
 	prepare_job(&job, "philosophers-10", 1, 1);
 	run_job(&job, 1);
 	level = job.result.from_level;
@@ -375,7 +387,7 @@ static void killed(void **state)
 	end_job(&job, 1);
 	unlink(file);
 
-	/* One that was killed after a checkpoint went on from there. */
+	/* A run that is killed after a checkpoint continues from that checkpoint. */
 	kdsm_reach_result_init(&result);
 	cut("philosophers-10", 5, 2, 1, false, &result);
 	pid = fork();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kdsm_open() and what a struct kdsm tells. */
+/* kdsm_open(), and the properties of a struct kdsm */
 #include <fcntl.h>
 #include <unistd.h>
 #include "unit.h"
@@ -38,7 +38,7 @@ static void open_bad(void **state)
 	kdsm_close(NULL);
 }
 
-/* Without the module: an error that says so, or the local backend if allowed. */
+/* Without the module: -ENOENT, or the local backend if the caller allows it */
 static void open_absent(void **state)
 {
 	struct kdsm *kdsm;
@@ -53,7 +53,7 @@ static void open_absent(void **state)
 	kdsm_close(kdsm);
 }
 
-/* Two in one program have nothing to do with each other. */
+/* Two clusters in one program are independent. */
 static void two_clusters(void **state)
 {
 	struct kdsm *a, *b;
@@ -63,7 +63,7 @@ static void two_clusters(void **state)
 	(void)state;
 	assert_int_equal(kdsm_open(&a, KDSM_OPEN_LOCAL), 0);
 	assert_int_equal(kdsm_open(&b, KDSM_OPEN_LOCAL), 0);
-	/* A name is known to one struct kdsm only. */
+	/* Each struct kdsm has names of its own. */
 	assert_int_equal(kdsm_region_open(a, "x", &attr, &ra), 0);
 	assert_int_equal(kdsm_region_open(b, "x", NULL, &rb), -ENOENT);
 	assert_int_equal(kdsm_region_open(b, "x", &attr, &rb), 0);

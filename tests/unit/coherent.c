@@ -87,7 +87,7 @@ static void beside(void **state)
 	kdsm_region_close(found);
 	kdsm_region_close(sync);
 
-	/* Without its companion it does not stay open. */
+	/* The region does not open without its companion. */
 	kdsm_region_destroy(kdsm, "two.sync");
 	assert_int_equal(kdsm_region_open_coherent(kdsm, "two", NULL, 0, &found, &other), -ENOENT);
 	assert_null(found);
@@ -234,7 +234,7 @@ static void merging(void **state)
 		check_form(&sum);
 		check_tells(&sum, &a);
 		check_tells(&sum, &b);
-		/* No more than it must. */
+		/* The floor rises above both floors only if the notices do not fit. */
 		if (a.count + b.count <= KDSM_NOTICES_MAX)
 			assert_int_equal(sum.floor, a.floor > b.floor ? a.floor : b.floor);
 		b = sum;
@@ -294,7 +294,7 @@ static void places(void **state)
 	assert_null(ret);
 	assert_int_equal(got.count, KDSM_NOTICES_MAX);
 
-	/* Bytes that are none. */
+	/* Bytes that hold no signature */
 	memset((char *)kdsm_region_part(region) + 64 + 8, 0xff, 16);
 	assert_int_equal(kdsm_signature_wait(region, 64, 9, &got, 0), -EPROTO);
 	assert_int_equal(got.count, 0);
@@ -303,7 +303,10 @@ static void places(void **state)
 /* ---- the barrier, with threads and processes of one node ---- */
 
 #define THREADS		3
-/* ThreadSanitizer does not see what orders threads by way of another process. */
+/*
+ * A barrier of two processes orders threads by way of the other process, which
+ * ThreadSanitizer does not see.
+ */
 #ifdef __SANITIZE_THREAD__
 #define PROCESSES	1
 #else
@@ -335,7 +338,7 @@ static void *meet(void *arg)
 	return NULL;
 }
 
-/* All threads of a process; how many failures. */
+/* Run all threads of a process. Returns the number of failures. */
 static int meet_all(const struct member *like, unsigned int process)
 {
 	struct member members[THREADS];

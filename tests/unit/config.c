@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The parser of kdsm.conf: what it takes, and one sentence for each mistake.
- */
+/* The parser of kdsm.conf: what it accepts, and one sentence for each mistake */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +19,7 @@ static char error[512];
 
 static int parse(const char *text, size_t length)
 {
-	char *copy = malloc(length);	/* exact, so that a sanitizer sees overruns */
+	char *copy = malloc(length);	/* exact size, so that a sanitizer detects overruns */
 	int result;
 
 	assert_true(copy || !length);
@@ -57,7 +55,7 @@ static void takes_everything(void **state)
 	     "atomics hca\n"
 	     "node 1 10.0.0.2 rack0/chassis2\n"
 	     "  node 0 10.0.0.1\n"
-	     "node 2 10.0.0.3 rack1");	/* and no newline at the end */
+	     "node 2 10.0.0.3 rack1");	/* no newline at the end */
 	assert_string_equal(config.cluster, "demo");
 	assert_memory_equal(config.uuid, "\x00\x11\x22\x33\x44\x55\x66\x77"
 			    "\x88\x99\xaa\xbb\xcc\xdd\xee\xff", 16);
@@ -83,7 +81,7 @@ static void fills_in_defaults(void **state)
 	assert_string_equal(config_address(&config.nodes[0], address), "fd00::1");
 }
 
-/* Two files with the same table agree, whatever they look like. */
+/* Two files with the same table of nodes give the same UUID, whatever their spelling. */
 static void derives_the_uuid_from_the_table(void **state)
 {
 	uint8_t first[KDSM_UUID_SIZE];
@@ -91,8 +89,9 @@ static void derives_the_uuid_from_the_table(void **state)
 	(void)state;
 	good("cluster c\nnode 0 fd00::1 r0\nnode 1 fd00::2\n");
 	memcpy(first, config.uuid, sizeof(first));
-	/* A UUID, version 5, that must never change: nodes of different
-	 * versions of kdsmctl have to agree.
+	/*
+	 * A UUID of version 5. It must never change, because nodes with different versions
+	 * of kdsmctl must agree.
 	 */
 	assert_memory_equal(first, "\x20\xac\xea\xfa\xb3\xf9\x58\x41"
 			    "\x94\xdf\xc0\xb9\xf1\x3e\x21\x0f", 16);
@@ -270,7 +269,7 @@ static void takes_as_many_nodes_as_may_be(void **state)
 	free(text);
 }
 
-/* Random bytes and random words: any answer, but an answer, and one line. */
+/* For random bytes and random words the parser must succeed, or give an error of one line. */
 static void survives_noise(void **state)
 {
 	static const char *const words[] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Invariants: bounds on places, and sets of states in files, against what a search from
- * state to state says of them; with ways to where they are violated.
+ * Invariants: bounds on places, and sets of states in files, against an explicit search;
+ * and traces to states that violate them
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ static void add_bound(const struct kd_net *net, marking set, unsigned int most)
 	tokens[bounds++] = most;
 }
 
-/* Each place, each pair of them, and some sets. */
+/* Bounds on each place, each pair of places, and some sets of places */
 static void add_bounds(const struct kd_net *net)
 {
 	marking all = ((marking)1 << net->places) - 1, set;
@@ -66,7 +66,7 @@ static void add_bounds(const struct kd_net *net)
 	add_bound(net, 1, 99999);
 }
 
-/* Steps to where the bound is violated, or -1. */
+/* Steps to the nearest state that violates the bound, or -1 */
 static long steps_to(const struct explicit *e, unsigned int b)
 {
 	unsigned int level = 0;
@@ -81,7 +81,7 @@ static long steps_to(const struct explicit *e, unsigned int b)
 	return -1;
 }
 
-/* Names of marked places with spaces between. */
+/* Parse the names of marked places, separated by spaces. */
 static marking read_state(const struct kd_net *net, const char *state)
 {
 	marking m = 0;
@@ -164,7 +164,7 @@ static void bounds_of_places(void **state)
 	check_bounds("philosophers-4", 2);
 }
 
-/* Without ways, and after how many rounds is not how many steps. */
+/* Saturation gives no traces, and its number of rounds is no number of steps. */
 static void by_saturation(void **state)
 {
 	struct job job[2];
@@ -194,7 +194,7 @@ static void by_saturation(void **state)
 	forget(&e);
 }
 
-/* A file with the states that are found in so many levels. */
+/* Save the states of the first levels to a file. */
 static void write_set(const struct explicit *e, unsigned int levels, const char *path)
 {
 	struct fixture f;
@@ -209,7 +209,10 @@ static void write_set(const struct explicit *e, unsigned int levels, const char 
 	assert_int_equal(fclose(file), 0);
 }
 
-/* All states of fewer levels than there are: violated so soon. All of them: never. */
+/*
+ * The set of the states of the first levels is violated at the next level. The set of all
+ * states is never violated.
+ */
 static void sets_of_states(void **state)
 {
 	static const char *const invariant[] = {
@@ -246,7 +249,7 @@ static void sets_of_states(void **state)
 	drop(job, 2);
 	sim_stop();
 
-	/* What was saved is what was written state by state. */
+	/* The states that the search saved are those of the explicit search. */
 	sim_start(2);
 	prepare(job, 2, 1, path);
 	for (i = 0; i < 2; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Strings of JSON output are UTF-8, whatever bytes names have. */
+/* Strings of JSON output are UTF-8, whatever bytes a name contains. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

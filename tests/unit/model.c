@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The readers of models: what is right is read, and what is cut off, flipped or
- * made up gets a message that names the file; never a crash.
+ * The readers of models. They read valid files. Truncated, flipped and invented files must
+ * give a message that names the file, and never a crash.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,8 +61,8 @@ static void put_node(struct file *f, uint64_t high, uint64_t low, uint64_t varia
 #define TRUE	(UINT64_C(1) << 63)
 
 /*
- * Two bits. Initially both are 0; a relation sets bit 0 if it is 0, and one with
- * a label sets bit 1 if bit 0 is 1.
+ * Two bits, initially both 0. One relation sets bit 0 if bit 0 is 0. The other, which has a
+ * label, sets bit 1 if bit 0 is 1.
  */
 static void sample(struct file *f)
 {
@@ -74,14 +74,14 @@ static void sample(struct file *f)
 	put_node(f, TRUE, 0, 2);		/* bit 1 */
 	put_node(f, TRUE, 1, 0);		/* bit 0 or bit 1 */
 	put_node(f, 1, 0, 0);			/* bit 0 and bit 1 */
-	put_node(f, 1 | TRUE, 1, 0);		/* bit 0 or else bit 1 */
+	put_node(f, 1 | TRUE, 1, 0);		/* bit 0 xor bit 1 */
 	put(f, 2 | TRUE, 8);			/* byte 84: neither */
 	put(f, 2, 8);
-	put(f, 4, 8);				/* any that depends on both */
+	put(f, 4, 8);				/* any function of both bits */
 	put(f, 2, 4);				/* byte 108 */
 	put(f, 3, 8);				/* nodes 5 to 7 */
 	put_node(f, TRUE, 0, 1);		/* next bit 0 */
-	put_node(f, 0, 5, 0);			/* and not now */
+	put_node(f, 0, 5, 0);			/* and not current bit 0 */
 	put_node(f, 5, 0, 0);			/* the cube of both */
 	put(f, 6, 8);				/* byte 168 */
 	put(f, 7, 8);
@@ -93,7 +93,7 @@ static void sample(struct file *f)
 	put_node(f, TRUE, 0, 3);
 	put_node(f, 12, 0, 2);
 	put_node(f, 13, 0, 1);
-	put_node(f, 14, 0, 0);			/* the cube of 0 1 2 3 */
+	put_node(f, 14, 0, 0);			/* the cube of variables 0 to 3 */
 	put(f, 11, 8);
 	put(f, 15, 8);
 }
@@ -101,7 +101,7 @@ static void sample(struct file *f)
 static int read_bdd(const struct file *f, struct kd_model *model,
 		    struct kdsm_reach_message *message)
 {
-	unsigned char *copy = malloc(f->size ? f->size : 1);	/* a sanitizer sees its end */
+	unsigned char *copy = malloc(f->size ? f->size : 1);	/* a sanitizer detects overruns */
 	int r;
 
 	memcpy(copy, f->bytes, f->size);
@@ -141,7 +141,7 @@ static void good(void **state)
 	close_store();
 }
 
-/* Cut off at every length, and followed by what is to be ignored. */
+/* Truncate the file at every byte; append bytes, which the reader ignores. */
 static void truncated(void **state)
 {
 	struct kdsm_reach_message message;
@@ -201,7 +201,7 @@ static void wrong(void **state)
 	expect(&f, 28, UINT64_C(2) << 40 | 7, 8, "not defined yet");
 	expect(&f, 28, UINT64_C(4) << 40, 8, "beyond");
 	expect(&f, 28, UINT64_C(1000001) << 40, 8, "beyond");
-	expect(&f, 28, UINT64_C(0) << 40, 8, "above");	/* as its parents' */
+	expect(&f, 28, UINT64_C(0) << 40, 8, "above");	/* same variable as its parents */
 	expect(&f, 84, 9, 8, "not defined yet");
 	expect(&f, 92, 3, 8, "not as in the header");
 	expect(&f, 100, 1, 8, "not the bits of the current state");
@@ -220,7 +220,7 @@ static void expect_message(int r, const struct kdsm_reach_message *message)
 	assert_int_equal(strncmp(message->text, "FILE", 4), 0);
 }
 
-/* One to eight bytes changed: read or refused. */
+/* Change one to eight bytes: the reader accepts the file or refuses it. */
 static void mutated(void **state)
 {
 	struct kdsm_reach_message message;
@@ -293,7 +293,7 @@ static void nets(void **state)
 	(void)state;
 	open_store();
 	expect_pnml(HEAD PLACES FIRE TAIL, NULL);
-	/* pages in pages, references over pages, and what tools leave behind */
+	/* pages in pages, references across pages, and data of tools */
 	expect_pnml(HEAD "<page id='h'><toolspecific tool='x' version='1'><place id='p'/></toolspecific>"
 		    "<referencePlace id='r' ref='s'/><referencePlace id='s' ref='q'/>"
 		    "<referenceTransition id='u' ref='t'/>"
@@ -350,7 +350,7 @@ static void deep_and_large(void **state)
 	assert_int_equal(read_pnml(text, n, &model, &message), -EINVAL);
 	assert_non_null(strstr(message.text, "too deep"));
 	kd_model_free(&model);
-	/* entities that would grow for ever */
+	/* entities that expand without bound */
 	n = sprintf(text, "<?xml version='1.0'?><!DOCTYPE pnml [<!ENTITY a0 'x'>");
 	for (i = 1; i < 40; i++)
 		n += sprintf(text + n, "<!ENTITY a%u '&a%u;&a%u;&a%u;&a%u;'>", i, i - 1,

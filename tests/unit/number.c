@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The parser of numbers, sizes, times and reals of all tools, and how they are shown. */
+/*
+ * The parsers of numbers, sizes, times and reals that all tools share, and their output for
+ * people
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,7 +89,7 @@ static void sizes(void **state)
 	(void)state;
 	takes(size_parse, "4096", RANGE(4096, 2 * K * K), 4096);
 	takes(size_parse, "2M", RANGE(4096, 2 * K * K), 2 * K * K);
-	/* Without a suffix it is in units, with one it is not. */
+	/* A number without a suffix counts units, a number with a suffix does not. */
 	takes(size_parse, "3", (struct range){ 1, 8 * K * K, K * K }, 3 * K * K);
 	takes(size_parse, "3K", (struct range){ 1, 8 * K * K, K * K }, 3 * K);
 	refuses(size_parse, "0", (struct range){ 0, K, 0 },
@@ -194,7 +197,7 @@ static void lists(void **state)
 	assert_int_equal(list_parse("1,11", 3, add, values, reason), -1);
 }
 
-/* A reason has room for bounds whatever was given. */
+/* A reason has room for the bounds, whatever text was given. */
 static void long_texts(void **state)
 {
 	char text[1000];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Operations on places: values, bounds, atomicity over threads and processes. */
+/* Operations on parts of a region: values, bounds, atomicity between threads and processes */
 #include <pthread.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -93,10 +93,10 @@ static void *add(void *arg)
 
 	for (i = 0; i < ROUNDS; i++) {
 		UNIT_CHECK(&failures, !kdsm_faa(region, 0, 0, 1, &former));
-		/* What one thread sees of a counter grows. */
+		/* A thread sees the counter only grow. */
 		UNIT_CHECK(&failures, i == 0 || former > last);
 		last = former;
-		/* The same by compare-and-swap. */
+		/* The same by compare-and-swap */
 		do {
 			UNIT_CHECK(&failures, !kdsm_get(region, 0, 64, &seen, 8));
 			UNIT_CHECK(&failures, !kdsm_cas(region, 0, 64, seen, seen + 1, &former));
@@ -132,7 +132,7 @@ static void sums(void **state)
 	assert_int_equal(value, (THREADS + 1) * ROUNDS);
 }
 
-/* A word is put whole: nobody sees a half of one and a half of another. */
+/* A put of a word is atomic: no thread sees parts of two values. */
 static void *words(void *arg)
 {
 	static const uint64_t patterns[2] = { 0, UINT64_MAX };
@@ -161,7 +161,7 @@ static void whole_words(void **state)
 	assert_int_equal(failures, 0);
 }
 
-/* Operations on the own node ask nobody: nothing is counted. */
+/* Operations on the own node send no message, so the counts stay 0. */
 static void counts_nothing(void **state)
 {
 	struct unit *unit = *state;
@@ -176,8 +176,8 @@ static void counts_nothing(void **state)
 }
 
 /*
- * Nor do they enter the kernel: in this mode anything but read, write and exit
- * kills.
+ * Operations on the own node make no system call, either. In strict mode seccomp kills the
+ * process for any call but read, write and exit.
  */
 static void no_system_call(void **state)
 {

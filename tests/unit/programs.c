@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the programs are made of: random numbers, arrays that nodes share without
- * sharing blocks, and the B-tree.
+ * Parts of the programs: random numbers, arrays that nodes share without sharing blocks,
+ * and the B-tree
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void random_numbers(void **state)
 
 /* ---- arrays ---- */
 
-/* Elements of a node follow one another, and no block has those of two nodes. */
+/* The elements of a node are adjacent, and no block holds elements of two nodes. */
 static void spreading(unsigned int nodes, uint64_t count, uint64_t size)
 {
 	struct job job = { .nodes = nodes, .block_size = 4096, .base = 4096 };
@@ -173,7 +173,7 @@ static void in_order(void **state)
 	assert_true(grown.tree.root->is_leaf);
 }
 
-/* It grows and shrinks by turns. */
+/* Phases in which the tree grows alternate with phases in which it shrinks. */
 static void at_random(void **state)
 {
 	unsigned int i;
@@ -190,7 +190,7 @@ static void at_random(void **state)
 	}
 }
 
-/* What is wrong with a tree is seen. */
+/* tree_check() detects each of these faults. */
 static void faults(void **state)
 {
 	struct tree_node *root, *child;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every model, on one node and on several, with few workers and many, both ways of
- * find-or-put, and a table so small that garbage has to be collected: the numbers are the
- * known ones every time.
+ * Every model, on one node and on several, with few workers and many, with both ways of
+ * find-or-put, and with a table so small that the search collects garbage. The results must
+ * equal the known ones each time.
  *
- * Here only models of few BDD nodes are searched, so that it takes seconds. With KDSM_EVERY in
- * the environment it is all of them, and takes minutes; with KDSM_SPIN=NS operations on other
- * nodes take so long, and it is told how the work was divided.
+ * By default the test searches only models of few BDD nodes, which takes seconds. With
+ * KDSM_EVERY in the environment the test searches all models, which takes minutes. With
+ * KDSM_SPIN=NS an operation on another node takes NS ns, and the test prints how the work
+ * was divided.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +19,8 @@
 #include "jobs.h"
 #include "models.h"
 
-#define FEW		100	/* BDD nodes */
-#define AMPLE		(64 << 20)	/* bytes of a table, for all of them */
+#define FEW		100	/* most BDD nodes of a model without KDSM_EVERY */
+#define AMPLE		(64 << 20)	/* table that suffices for all models, in bytes */
 
 struct way {
 	unsigned int nodes, workers;
@@ -38,7 +39,7 @@ static void tell(const char *path, const struct way *way, const struct kdsm_reac
 		       result->tasks);
 }
 
-/* 0, or -ENOSPC of a table of so many bytes; -ENOSPC is no failure. */
+/* Search with a table of this many bytes. Returns 0, or -ENOSPC, which is no failure. */
 static int search(const char *path, const struct expected *expected, const struct way *way,
 		  uint64_t bytes, uint64_t *collections, uint64_t *used)
 {
@@ -75,7 +76,7 @@ static int search(const char *path, const struct expected *expected, const struc
 	return status;
 }
 
-/* Returns the collections that it took with a small table. */
+/* Returns the number of collections in the search with a small table. */
 static uint64_t search_in_way(const char *path, const struct expected *expected,
 			      const struct way *way)
 {
@@ -84,7 +85,10 @@ static uint64_t search_in_way(const char *path, const struct expected *expected,
 	assert_int_equal(search(path, expected, way, AMPLE, &collections, &used), 0);
 	if (way->workers != 2)
 		return collections;
-	/* From a twentieth of what was used on. */
+	/*
+	 * Begin with a twentieth of the memory that the nodes used, and enlarge the table
+	 * until the search succeeds.
+	 */
 	bytes = used * 24 / 20;
 	while (search(path, expected, way, bytes, &collections, &used))
 		bytes += bytes / 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Searches with tables that are much too small for their garbage: exact all the same,
- * after many collections, or given up with a message that says what to do.
+ * Searches with tables much too small for their garbage. A search gives exact results after
+ * many collections, or fails with a message that names the remedy.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,10 @@
 #include "jobs.h"
 #include "models.h"
 
-/* Under a sanitizer everything takes ten times as long: not the large models. */
+/*
+ * Most digits of a number of states. A sanitizer makes searches ten times slower, so omit
+ * the large models.
+ */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define MOST_DIGITS	5
 #define FEW_DIGITS	4	/* on several nodes */
@@ -23,12 +26,12 @@
 #endif
 
 struct limits {
-	uint64_t first, most;		/* of the table, in bytes */
+	uint64_t first, most;		/* first and largest table, in bytes */
 	uint64_t cache;
 	bool extras;			/* deadlocks and traces */
 };
 
-/* What a search comes to: 0, and *result, or -ENOSPC on all nodes. */
+/* Search. Returns 0 and *result, or -ENOSPC if all nodes fail because the table is too small. */
 static int try(const char *model, unsigned int nodes, unsigned int workers,
 	       const struct limits *limits, struct kdsm_reach_result *result)
 {
@@ -67,7 +70,7 @@ static int try(const char *model, unsigned int nodes, unsigned int workers,
 	return status;
 }
 
-/* From a table that is too small for anything to one that is enough. */
+/* Begin with a table too small for any search, and enlarge it until the search succeeds. */
 static void smallest(unsigned int nodes, unsigned int workers, unsigned int digits)
 {
 	struct expected expected[20];
@@ -118,7 +121,7 @@ static void three_nodes(void **state)
 	smallest(3, 1, FEW_DIGITS);
 }
 
-/* The table begins small, and grows to what is needed, no further. */
+/* A table that begins small grows to the size that the search needs, and no further. */
 static void grows(void **state)
 {
 	struct limits limits = { 1 << 12, 64 << 20, 1 << 20, false };
@@ -134,14 +137,14 @@ static void grows(void **state)
 			assert_int_equal(try(expected[i].model, nodes, 2, &limits, &result), 0);
 			check_result(&result, &expected[i]);
 			assert_true(result.table_size < 200000);
-			/* a model of a few hundred nodes finds room in what it begins with */
+			/* a model of a few hundred nodes fits into the first table */
 			assert_true(result.collections.count > 0 || result.table_used < 1000);
 			kdsm_reach_result_free(&result);
 		}
 	}
 }
 
-/* What is kept for traces is alive, and found again at the end. */
+/* Collections keep the sets that the traces need at the end. */
 static void deadlocks(void **state)
 {
 	struct limits limits = { 0, 1 << 15, 1 << 16, true };

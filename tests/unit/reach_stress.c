@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Small models searched again and again by three nodes, whose workers steal from each
- * other all the time: the numbers are the known ones every time.
+ * Three nodes search small models many times. Their workers steal from each other all the
+ * time. The results must equal the known ones each time.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static void search_once(const char *path, const struct expected *expected, unsig
 	sim_stop();
 }
 
-/* In the directory: its models of that suffix whose names are among these. */
+/* Search the models of the directory that have this suffix and one of these names. */
 static unsigned int repeat(const char *directory, const char *suffix, const char *const *names)
 {
 	struct expected expected[32];
@@ -68,7 +68,7 @@ static void demonstration(void **state)
 	assert_int_equal(repeat(models, "pnml", names), 3);
 }
 
-/* Where they are; the repository does not have them. */
+/* Optional models, which are not in the repository */
 static void shared(void **state)
 {
 	static const char *const names[] = { "bakery.2", "adding.1", NULL };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Regions of the local backend: names, attributes, lifetime. */
+/* Regions of the local backend: names, attributes, lifetime */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -77,7 +77,7 @@ static void names(void **state)
 	assert_ptr_equal(again, unit->region);
 	assert_int_equal(kdsm_region_open(unit->kdsm, "unit", &attr, &again), 0);
 	assert_ptr_equal(again, unit->region);
-	/* Two closes leave the first open of it in force. */
+	/* After two closes, the first open is still valid. */
 	kdsm_region_close(again);
 	kdsm_region_close(again);
 	*(uint64_t *)kdsm_region_part(unit->region) = 1;
@@ -90,7 +90,7 @@ static void names(void **state)
 	assert_int_equal(kdsm_region_open(unit->kdsm, "unit", &attr, &other), -EINVAL);
 }
 
-/* New memory is zero, also under a name that was there before. */
+/* New memory is zero, even under a name that was used before. */
 static void last_close(void **state)
 {
 	struct unit *unit = *state;
@@ -131,7 +131,7 @@ static void destroy(void **state)
 	assert_int_equal(kdsm_region_destroy(unit->kdsm, "none"), -ENOENT);
 	assert_int_equal(kdsm_region_destroy(unit->kdsm, "unit"), 0);
 	assert_int_equal(kdsm_region_destroy(unit->kdsm, "unit"), -ENOENT);
-	/* Who has it open goes on; the name can be given anew. */
+	/* Open handles stay valid after the destroy, and the name becomes free. */
 	assert_int_equal(kdsm_put(unit->region, 0, 0, &value, 8), 0);
 	assert_int_equal(kdsm_region_open(unit->kdsm, "unit", &attr, &region), 0);
 	assert_ptr_not_equal(region, unit->region);
@@ -139,7 +139,7 @@ static void destroy(void **state)
 	kdsm_region_close(region);
 }
 
-/* Closing the cluster frees what was kept: nothing for a leak checker to find. */
+/* Closing the cluster frees the regions that were kept, so a leak checker finds none. */
 static void kept_until_close(void **state)
 {
 	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
@@ -148,7 +148,7 @@ static void kept_until_close(void **state)
 	assert_int_equal(try_open(kdsm, "kept", attr), 0);
 }
 
-/* The same, but for children. */
+/* With KDSM_OPEN_ALONE regions work as before, but a child does not share the memory. */
 static void alone(void **state)
 {
 	struct kdsm_region_attr attr = { .size = 3 << 20, .flags = KDSM_REGION_KEEP };
@@ -171,12 +171,12 @@ static void alone(void **state)
 	assert_int_equal(status, 0);
 	kdsm_region_close(again);
 	kdsm_region_close(region);
-	/* It was kept. */
+	/* The region was kept. */
 	assert_int_equal(kdsm_region_open(kdsm, "own", NULL, &region), 0);
 	assert_int_equal(kdsm_get(region, 0, 2 << 20, &value, 8), 0);
 	assert_int_equal(value, 8);
 	assert_int_equal(kdsm_region_destroy(kdsm, "own"), 0);
-	/* Another of the name is new. */
+	/* A new region of the same name has new memory. */
 	assert_int_equal(kdsm_region_open(kdsm, "own", &attr, &again), 0);
 	assert_int_equal(kdsm_get(again, 0, 2 << 20, &value, 8), 0);
 	assert_int_equal(value, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Waiting for words, waking, and the barrier, with threads and processes. */
+/* Waiting for words, waking, and the barrier, with threads and processes */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -49,7 +49,7 @@ struct side {
 	int failures;
 };
 
-/* Both wait for their word to become i and answer by the other's. */
+/* Each side waits until its word becomes i, and answers in the other side's word. */
 static void *ping_pong(void *arg)
 {
 	struct side *side = arg;
@@ -71,7 +71,7 @@ static void *ping_pong(void *arg)
 static void between_threads(void **state)
 {
 	struct kdsm_region *region = ((struct unit *)*state)->region;
-	/* Words that share a bucket of sleepers: offsets 64 words apart. */
+	/* Offsets 64 words apart, so that both words share a bucket of sleepers */
 	struct side a = { region, 0, 512, 0 }, b = { region, 512, 0, 0 };
 	pthread_t thread;
 
@@ -108,7 +108,7 @@ static void *sleep_high(void *arg)
 	return NULL;
 }
 
-/* A change of the upper half alone, long after the sleeper has stopped spinning. */
+/* Only the upper half of the word changes, long after the sleeper has stopped spinning. */
 static void upper_half(void **state)
 {
 	struct kdsm_region *region = ((struct unit *)*state)->region;
@@ -136,7 +136,7 @@ static void interrupted(void **state)
 	struct sigaction action = { .sa_handler = on_signal };
 	timer_t timer;
 	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
-	/* Again and again, lest it comes before the sleep. */
+	/* Repeated, because a signal may arrive before the sleep. */
 	struct itimerspec spec = { { 0, 5000000 }, { 0, 5000000 } };
 
 	sigaction(SIGUSR1, &action, NULL);
@@ -158,7 +158,7 @@ static void barrier(void **state)
 		assert_int_equal(kdsm_barrier_wait(&barrier, 0), 0);
 	assert_int_equal(barrier.generation, 100);
 
-	/* Somebody else's words. */
+	/* Words of another barrier, and words that hold none */
 	kdsm_barrier_init(&barrier, region, 128);
 	assert_int_equal(kdsm_barrier_wait(&barrier, 0), -EINVAL);
 	words[32] = 7;

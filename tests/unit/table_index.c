@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The index of the unique table: the walks through it, what they cost another node, and
- * the memory that it takes together with the nodes.
+ * The index of the unique table: its walks, the reads that walks cost another node, and the
+ * memory that the index takes together with the nodes
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,10 @@
 
 #include "tables.h"
 
-/* The walk as it is described: entry j of run i is run * i * (i + 3) / 2 + j away. */
+/*
+ * The walk by its definition: entry j of run i is run * i * (i + 3) / 2 + j entries from
+ * the start.
+ */
 static void walk(uint64_t entries, uint32_t run)
 {
 	uint64_t start = random64() % entries, at = start, i, seen = 0;
@@ -29,7 +32,7 @@ static void walk(uint64_t entries, uint32_t run)
 		i = done / run;
 		assert_int_equal(at, (start + run * i * (i + 3) / 2 + done % run) % entries);
 	}
-	/* Of a power of two of entries, a run is left out at most. */
+	/* If the number of entries is a power of two, the walk omits at most one run. */
 	if (visited && !(entries & (entries - 1)))
 		assert_true(seen == entries || (run < entries && seen + run == entries));
 	free(visited);
@@ -51,7 +54,7 @@ static void walks(void **state)
 	}
 }
 
-/* Reads of the index that a put takes at this load, of those on the other node. */
+/* Reads of the index for each put into the other node's half of the index, at this load */
 static double reads_at(unsigned int load)
 {
 	const unsigned int capacity = 200000, end = capacity / 100 * load, step = 2000;
@@ -79,7 +82,7 @@ static double reads_at(unsigned int load)
 	return 2.0 * (after.index_get - before.index_get) / step;
 }
 
-/* At a high load, clusters would take more reads. */
+/* If entries formed clusters at a high load, puts would take more reads. */
 static void clusters(void **state)
 {
 	static const struct { unsigned int load; double most; } bounds[] = {
@@ -98,8 +101,8 @@ static void clusters(void **state)
 }
 
 /*
- * A slot takes 24 bytes, the header and all, and all of them no more than the table may;
- * nearly all have an index entry.
+ * A slot takes 24 bytes, including its share of the header. All slots together take no more
+ * than the size of the table. Nearly all slots have an index entry.
  */
 static void bytes_a_node(void **state)
 {
@@ -121,7 +124,7 @@ static void bytes_a_node(void **state)
 			slots = t->slots * parts;
 			assert_int_equal(slots, attr.nodes);
 			assert_int_equal(all, 24 * slots);
-			/* and nothing lies over anything else */
+			/* no two of the areas overlap */
 			assert_true((uint8_t *)&t->header->list[t->slots / t->block] <=
 				    (uint8_t *)t->index);
 			assert_true((uint8_t *)&t->index[t->index_most] <= (uint8_t *)t->data);
@@ -138,7 +141,7 @@ static void bytes_a_node(void **state)
 			close_tables(&b);
 		}
 	}
-	/* Of the largest, and of the least, where the header comes on top. */
+	/* The largest table, and the smallest, whose header comes on top */
 	for (parts = 1; parts <= 1024; parts *= 2) {
 		attr.nodes = UINT64_C(1) << 39;
 		all = kdsm_table_part_bytes(&attr, parts) * parts;

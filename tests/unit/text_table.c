@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tables that tools print. */
+/* Tables that tools print */
 #include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,7 +85,7 @@ static void names_are_printed_without_rows(void **state)
 	table_free(table);
 }
 
-/* Column names that are made, and characters that a terminal must not get. */
+/* Column names made at run time, and characters that must not reach a terminal */
 static void made_columns(void **state)
 {
 	struct table *table = table_new(NULL);

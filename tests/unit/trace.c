@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Deadlocks of nets, and ways to them: transition by transition they can be gone, and
- * lead to where none can fire. By one node and by three.
+ * Deadlocks of nets, and traces to them. Each transition of a trace must be enabled, and
+ * the last state must enable none. Searches by one node and by three.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static void follow(const struct kd_net *net, const struct kdsm_reach_trace *trac
 	free(marked);
 }
 
-/* steps: to the nearest deadlock, if there are any. */
+/* steps is the distance of the nearest deadlock, if the net has a deadlock. */
 static void search(const char *model, unsigned int nodes, unsigned int deadlocks, uint64_t steps)
 {
 	struct job job[SIM_NODES];
@@ -104,7 +104,7 @@ static void search(const char *model, unsigned int nodes, unsigned int deadlocks
 	sim_stop();
 }
 
-/* All have taken the left fork, or all the right one. */
+/* Deadlocks: all philosophers hold the left fork, or all hold the right one. */
 static void philosophers(void **state)
 {
 	(void)state;

@@ -6,8 +6,8 @@
 
 #define MS	1000000ULL
 #define S	(1000 * MS)
-#define THREADS	3		/* most of a node */
-#define WORDS	512		/* of a block */
+#define THREADS	3		/* most participants of a node */
+#define WORDS	512		/* words of a block */
 
 struct node {
 	struct kdsm_region *region, *sync;
@@ -49,7 +49,7 @@ static void stop(void)
 	sim_stop();
 }
 
-/* ---- all come ---- */
+/* ---- all participants call ---- */
 
 struct member {
 	unsigned int node, thread, rounds;
@@ -58,8 +58,8 @@ struct member {
 };
 
 /*
- * Every member writes a word of its own, in one block with those of other nodes and
- * in one of its node's, and everybody sees them all.
+ * Each member writes a word in a block that all nodes write, and a word in a block of its
+ * node. After the barrier every member sees all of these words.
  */
 static void *meet(void *arg)
 {
@@ -127,7 +127,10 @@ static void shapes(void **state)
 		meet_all(shapes[i].nodes, shapes[i].participants, 40);
 }
 
-/* A node alone with itself asks for nothing; others ask once a node and time. */
+/*
+ * A node that waits only for itself sends nothing and does not release. Otherwise each node
+ * releases and acquires once in each barrier.
+ */
 static void costs(void **state)
 {
 	static const uint32_t alone[2] = { 0, 1 };
@@ -154,7 +157,10 @@ static void costs(void **state)
 		pthread_join(threads[i], NULL);
 		assert_int_equal(members[i].failures, 0);
 		kdsm_counts(sim.kdsm[i], &counts);
-		/* Two puts a message, two barriers; nodes 2 to 4 have no children. */
+		/*
+		 * A message is two puts, and there are two barriers. Nodes 2 to 4 have no
+		 * children.
+		 */
 		assert_int_equal(counts.put, i == 0 ? 16 : i == 1 ? 8 : 4);
 		assert_int_equal(counts.cas + counts.faa, 0);
 	}
@@ -163,7 +169,7 @@ static void costs(void **state)
 	stop();
 }
 
-/* ---- somebody does not ---- */
+/* ---- a participant does not call ---- */
 
 struct caller {
 	unsigned int node;
@@ -181,7 +187,7 @@ static void *call(void *arg)
 	return NULL;
 }
 
-/* All but one call; node 0 with a time-out. */
+/* All nodes but one call, node 0 with a timeout. */
 static void all_but(unsigned int absent, struct caller *callers)
 {
 	pthread_t threads[SIM_NODES];
@@ -197,7 +203,7 @@ static void all_but(unsigned int absent, struct caller *callers)
 			pthread_join(threads[i], NULL);
 }
 
-/* Node 5 is a child of node 1, which is one of the root's. */
+/* Node 5 is a child of node 1, and node 1 is a child of the root. */
 static void absent(void **state)
 {
 	struct caller callers[SIM_NODES];
@@ -213,20 +219,20 @@ static void absent(void **state)
 		if (i != 3)
 			assert_int_equal(callers[i].culprit, 3);
 	}
-	/* It is too late for the one that did not come. */
+	/* The node that did not call in time gets the same error. */
 	assert_int_equal(kdsm_tree_barrier_wait(&nodes[3].barrier, S, &culprit), -EPIPE);
 	assert_int_equal(culprit, 3);
 	assert_int_equal(kdsm_tree_barrier_wait(&nodes[3].barrier, S, NULL), -EPIPE);
 	stop();
 
-	/* From the root it looks as if its child had not come. */
+	/* To the root it looks as if its child had not called. */
 	start(6, NULL);
 	all_but(5, callers);
 	assert_int_equal(callers[0].ret, -ETIMEDOUT);
 	assert_int_equal(callers[0].culprit, 1);
 	stop();
 
-	/* On the own node. */
+	/* A participant of the own node does not call. */
 	start(2, (const uint32_t[]){ 2, 1 });
 	assert_int_equal(kdsm_tree_barrier_wait(&nodes[0].barrier, 10 * MS, &culprit),
 			 -ETIMEDOUT);
@@ -235,7 +241,7 @@ static void absent(void **state)
 	stop();
 }
 
-/* A node that is gone is seen without a time-out. */
+/* The barrier detects a dead node without a timeout of the caller. */
 static void dead(void **state)
 {
 	struct caller caller = { 0, KDSM_FOREVER, 99, 1 };
@@ -255,7 +261,7 @@ static void dead(void **state)
 	kdsm_patience = 30 * S;
 }
 
-/* Every fourth operation fails, before it has taken effect or after it. */
+/* One in four operations fails, before or after its effect. */
 static int one_in_four(struct kdsm_op *op, bool after)
 {
 	(void)op;
@@ -307,16 +313,19 @@ static void bad(void **state)
 	assert_int_equal(INIT(node->region, node->sync, 1 << 20, NULL), -ERANGE);
 	assert_int_equal(INIT(node->region, node->sync, -64ULL, NULL), -ERANGE);
 	assert_int_equal(INIT(node->region, node->sync, 0, none), -EINVAL);
-	/* None here: nothing to wait for, and nothing broken. */
+	/*
+	 * No participant is on this node, so there is no barrier to wait for, and none is
+	 * broken.
+	 */
 	assert_int_equal(INIT(node->region, node->sync, 0, some), 0);
 	assert_int_equal(kdsm_tree_barrier_wait(&barrier, 0, &culprit), -EINVAL);
 	assert_int_equal(kdsm_tree_barrier_init(&barrier, nodes[0].region, nodes[0].sync, 0, some),
 			 0);
 	assert_int_equal(kdsm_tree_barrier_wait(&barrier, 0, NULL), 0);
-	/* No region to make consistent. */
+	/* The barrier works without a region to make consistent. */
 	assert_int_equal(kdsm_tree_barrier_init(&barrier, NULL, nodes[0].sync, 0, some), 0);
 	assert_int_equal(kdsm_tree_barrier_wait(&barrier, 0, NULL), 0);
-	/* Words of something else. */
+	/* Words that hold no barrier */
 	words = kdsm_region_part(nodes[0].sync);
 	words[0] = 77;
 	assert_int_equal(kdsm_tree_barrier_wait(&barrier, 0, &culprit), -EINVAL);
@@ -325,7 +334,7 @@ static void bad(void **state)
 	stop();
 }
 
-/* What a child sends is looked at before it is used. */
+/* The barrier checks a child's signature before it uses the signature. */
 static void no_signature(void **state)
 {
 	struct kdsm_signature wrong = { .count = KDSM_NOTICES_MAX, .reserved = 1 };
@@ -334,7 +343,7 @@ static void no_signature(void **state)
 
 	(void)state;
 	start(2, NULL);
-	/* Into every place of node 0 that may be one. */
+	/* Into every place of node 0 that may be for a signature of node 1 */
 	for (i = 0; i < KDSM_TREE_BARRIER_ARITY; i++)
 		assert_int_equal(kdsm_signature_put(nodes[1].sync, 0,
 						    64 + 192 + i * KDSM_SIGNATURE_PLACE,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Vectors, tickets, and the functions that make operations. */
+/* Vectors, tickets, and the functions that make operations */
 #include "unit.h"
 
 static void constructors(void **state)
@@ -25,7 +25,7 @@ static void constructors(void **state)
 	op = kdsm_op_faa(1, 8, 13);
 	assert_int_equal(op.opcode, KDSM_OP_FAA);
 	assert_int_equal(op.operand, 13);
-	/* Too much for the field must not become something valid. */
+	/* A value too large for its field must not become a valid one. */
 	op = kdsm_op_get(65536 + 1, 0, &memory, (1ULL << 32) + 1);
 	assert_true(op.node >= KDSM_MAX_NODES);
 	assert_true(op.length > KDSM_MAX_OP_LENGTH);
@@ -52,7 +52,10 @@ static void mixed(void **state)
 	assert_int_equal(kdsm_vector(region, ops, 0), 0);
 }
 
-/* Every operation has its own status; the call gives the first that failed. */
+/*
+ * Each operation has its own status. The call returns that of the first operation that
+ * failed.
+ */
 static void statuses(void **state)
 {
 	struct kdsm_region *region = ((struct unit *)*state)->region;
@@ -106,7 +109,7 @@ static void any_count(void **state)
 	assert_int_equal(kdsm_vector(region, ops, MANY), 0);
 	for (i = 0; i < MANY; i++)
 		assert_int_equal(ops[i].result, i);
-	/* A failure in the middle stops nothing. */
+	/* A failure in the middle does not stop the operations behind it. */
 	ops[MANY / 2].offset = UNIT_PART;
 	assert_int_equal(kdsm_vector(region, ops, MANY), -ERANGE);
 	assert_int_equal(ops[MANY - 1].result, 2 * MANY - 2);
