@@ -2,8 +2,8 @@
 /*
  * Accepting connections of peers. This node compares the hello of a peer with its own
  * configuration, and refuses, counts and logs (at most once a second) a hello that differs.
- * kdsm_fabric_give_up() is here, too, because it breaks accepted connections. connect.c has
- * the other side.
+ * kdsm_fabric_give_up() is here, too, because it breaks accepted connections. connect.c makes
+ * connections to peers.
  */
 #include <linux/ratelimit.h>
 #include <net/ipv6.h>
@@ -23,7 +23,7 @@ static bool kdsm_same_host(const struct sockaddr *a, const struct sockaddr_stora
 			       &((const struct sockaddr_in6 *)b)->sin6_addr);
 }
 
-/* Return 0 if the hello is acceptable, or enum kdsm_refusal. Counts refusals. */
+/* Return 0 if the hello is acceptable, or enum kdsm_refusal. Count and log a refusal. */
 static int kdsm_check_hello(struct kdsm_fabric *fabric, const struct rdma_cm_id *id,
 			    const struct kdsm_wire_hello *hello, unsigned int length)
 {
@@ -77,7 +77,7 @@ refused:
 	return reason;
 }
 
-/* Break the peer's former connection of the same queue number: the peer's end no longer exists. */
+/* The peer connects a queue again, so its end of the former connection is gone: break this end. */
 static void kdsm_accept_replaces(struct kdsm_peer *peer, unsigned int queue)
 {
 	struct kdsm_fabric *fabric = peer->fabric;

@@ -10,9 +10,9 @@
 #include "internal.h"
 
 /*
- * Mean duration up to which waiters poll, in us. The default is longer than operations of
- * RDMA hardware take, and short enough that polling does not waste a CPU: programs on
- * emulated machines took up to twice as long when they polled.
+ * Upper bound of the mean duration of waits for which waiters poll, in us. The default is
+ * longer than operations of RDMA hardware take, and short enough that polling does not waste a
+ * CPU: programs on emulated machines took up to twice as long when waiters polled.
  */
 static unsigned int kdsm_poll_us = 25;
 module_param_named(poll_us, kdsm_poll_us, uint, 0644);
@@ -23,7 +23,7 @@ u64 kdsm_poll_limit(void)
 	return (u64)READ_ONCE(kdsm_poll_us) * NSEC_PER_USEC;
 }
 
-/* Number of gets from which one message is faster than RDMA reads, on a software device */
+/* Least number of small gets for which one message is faster than RDMA reads (delegate.c) */
 #define KDSM_GATHER_MIN		3
 
 void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
@@ -78,7 +78,11 @@ static void kdsm_operation_local(struct kdsm_batch *batch, struct kdsm_operation
 	if (op->notify && !op->status) {
 		u32 notice = kdsm_wire_notice(kdsm_memory_id(op->memory), op->notice);
 
-		smp_mb();	/* order the store before the look for waiters in notified() */
+		/*
+		 * Order the store before notified() looks for waiters. Pairs with the barrier
+		 * of prepare_to_wait_event() in kdsm_pgas_wait().
+		 */
+		smp_mb();
 		local_bh_disable();
 		config->notified(config->context, notice >> 16, notice & 0xffff);
 		local_bh_enable();
@@ -191,7 +195,10 @@ static void kdsm_batch_nudge(struct kdsm_batch *batch)
 			kdsm_connection_nudge(part->connection);
 }
 
-/* Needed because the transport has no timeout for the reply to an acknowledged message. */
+/*
+ * Break the connections of the batch, so that its operations fail. The transport has no timeout
+ * for the reply to an acknowledged message.
+ */
 static void kdsm_batch_give_up(struct kdsm_batch *batch)
 {
 	struct kdsm_part *part;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Connecting to a peer on first use and after the connection broke. The result of each
- * attempt decides whether the peer is up or down, and when this node retries. accept.c has
- * the other side, connection.c the connection itself.
+ * attempt decides whether the peer is up or down, and when this node retries. accept.c accepts
+ * connections of peers; connection.c has the states and the teardown of both kinds.
  */
 #include <linux/ratelimit.h>
 
@@ -186,7 +186,7 @@ static int kdsm_connection_connect(struct kdsm_connection *connection)
 	connection->tie = kdsm_peer_greeted(connection->peer, connection->incarnation,
 					    connection->given_up);
 	kdsm_connection_set_state(connection, KDSM_CONNECTION_UP);
-	/* A disconnect event that arrived before the state was up has broken nothing. */
+	/* kdsm_connection_break() ignored a disconnect event that came before the state was up. */
 	if (connection->event_status)
 		kdsm_connection_break(connection);
 	return 0;
@@ -236,12 +236,13 @@ static int kdsm_connection_attempt(struct kdsm_connection *connection)
 	return attempt.err;
 }
 
-/* Ties are never 0, and two consecutive ties of a peer differ. */
+/* A tie is never 0, because the incarnation is odd. Two consecutive ties of a peer differ. */
 static u64 kdsm_peer_tie(u64 incarnation, u32 given_up)
 {
 	return (incarnation + ((u64)given_up << 32)) | 1;
 }
 
+/* The peer came up again: drop everything that belongs to its former incarnation. */
 static void kdsm_peer_is_anew(struct kdsm_peer *peer)
 {
 	struct kdsm_fabric *fabric = peer->fabric;
@@ -253,7 +254,7 @@ static void kdsm_peer_is_anew(struct kdsm_peer *peer)
 		if (old->peer == peer)
 			kdsm_connection_break(old);
 	mutex_unlock(&fabric->accepted_lock);
-	/* Break those that are up. The connection with the new greeting is not up yet. */
+	/* The connection that brought the new greeting stays: its state is not up yet. */
 	for (i = 0; i < KDSM_QUEUES; i++)
 		if (peer->queues[i])
 			kdsm_connection_break(peer->queues[i]);

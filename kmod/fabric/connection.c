@@ -31,6 +31,7 @@ static void kdsm_connection_teardown(struct work_struct *work);
 
 /* ---- completions ---- */
 
+/* Take about budget completions, unless the queue is destroyed. Return how many were taken. */
 static int kdsm_connection_take(struct kdsm_connection *connection, int budget)
 {
 	struct ib_wc wcs[16];
@@ -69,7 +70,7 @@ static void kdsm_connection_tasklet(struct tasklet_struct *tasklet)
 	spin_unlock(&connection->poll_lock);
 }
 
-/* Only schedules: a device may call this in a hard interrupt or with its own locks held. */
+/* A device may call this in a hard interrupt or with its own locks held: only schedule. */
 static void kdsm_connection_ready(struct ib_cq *cq, void *context)
 {
 	struct kdsm_connection *connection = context;

@@ -12,6 +12,7 @@
 
 #include "internal.h"
 
+/* One request in flight, for count operations */
 struct kdsm_delegation {
 	struct kdsm_part part;
 	struct kdsm_call call;
@@ -21,6 +22,7 @@ struct kdsm_delegation {
 
 /* ---- requests ---- */
 
+/* Length of the operation's piece of the reply, in bytes */
 static unsigned int kdsm_delegated_reply(const struct kdsm_operation *op)
 {
 	if (op->opcode == KDSM_OP_FIND)

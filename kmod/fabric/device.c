@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Start and stop of the fabric: the device that has this node's address, the abilities of
- * that device, the domain of atomics, and the removal of the device. No data path.
+ * that device, the domain of atomics, and the removal of the device. The other files of the
+ * folder have the data path.
  */
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -185,8 +186,8 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 
 	/*
 	 * Handlers that sleep are short, and a task of a peer waits for each of them. So they
-	 * run on the CPU that took the completion, which has the request in its cache, and no
-	 * other CPU must be woken up. Connections spread the handlers over the CPUs.
+	 * run on the CPU that took the completion: that CPU has the request in its cache, and
+	 * no other CPU has to wake up. Connections spread the handlers over the CPUs.
 	 *
 	 * WQ_HIGHPRI lets handlers run before the node's programs, which may use all CPUs: a
 	 * worker of normal priority might wait for the end of a time slice. A handler that

@@ -29,11 +29,11 @@ struct page;
 /* A message from a peer while a handler serves it */
 struct kdsm_request {
 	unsigned int from;	/* node; checked when the connection was accepted */
-	bool can_sleep;
+	bool can_sleep;		/* the handler may sleep */
 	const void *data;	/* length bytes; untrusted until the handler has checked them */
 	unsigned int length;
 	void *reply;		/* the handler fills in up to KDSM_MESSAGE_ROOM bytes */
-	unsigned int reply_length;
+	unsigned int reply_length;	/* set by the handler, in bytes; 0 at first */
 };
 
 /**
@@ -49,9 +49,9 @@ struct kdsm_request {
 typedef int (*kdsm_handler_t)(void *context, struct kdsm_request *request);
 
 struct kdsm_fabric_config {
-	unsigned int node;
+	unsigned int node;		/* number of this node */
 	unsigned int nodes;
-	u16 port;
+	u16 port;			/* of all nodes; host order */
 	u32 domain;			/* requested; enum kdsm_domain */
 	uuid_t uuid;
 	const struct sockaddr_storage *addresses;	/* one a node; the fabric copies them */
@@ -59,17 +59,20 @@ struct kdsm_fabric_config {
 	/* Calls into the layers above */
 	void *context;			/* first argument of each call */
 	kdsm_handler_t handlers[KDSM_MESSAGE_TYPES];
-	/* A peer's put notified word slot of memory id; see kdsm_wire_notice(). Softirq. */
+	/*
+	 * A put of a peer, or of this node on its own part, notified the words of a memory
+	 * with this slot; see kdsm_wire_notice(). Called with bottom halves off.
+	 */
 	void (*notified)(void *context, u32 id, u32 slot);
 	/*
 	 * A peer is down or, if anew is set, runs with another incarnation and has lost all
-	 * its former state. May sleep.
+	 * its former state. This function may sleep.
 	 */
 	void (*peer_down)(void *context, unsigned int node, bool anew);
 	/*
 	 * The tie to a peer changed: the peer gave up this node, or came up again, and is
 	 * now reachable. The connection that brought the new tie is not up before this
-	 * returns. May sleep.
+	 * function returns. This function may sleep.
 	 */
 	void (*peer_untied)(void *context, unsigned int node);
 };
@@ -80,12 +83,15 @@ struct kdsm_fabric_config {
  * Return: 0 or -errno.
  */
 int kdsm_fabric_init(void);
-/** kdsm_fabric_exit() - undo kdsm_fabric_init(), when the module is unloaded */
+
+/**
+ * kdsm_fabric_exit() - undo kdsm_fabric_init(), when the module is unloaded
+ */
 void kdsm_fabric_exit(void);
 
 /**
  * kdsm_fabric_start() - find the device of this node's address and set up the fabric
- * @config: copied, except for what context points to
+ * @config: the caller may free it afterwards, but not the object that context points to
  *
  * The fabric accepts no connections before kdsm_fabric_listen().
  *
@@ -93,6 +99,7 @@ void kdsm_fabric_exit(void);
  * the device lacks an ability, -ENOMEM or another error of the RDMA core.
  */
 struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config);
+
 /**
  * kdsm_fabric_listen() - accept connections of peers
  * @fabric: started
@@ -102,6 +109,7 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config);
  * Return: 0 or -errno.
  */
 int kdsm_fabric_listen(struct kdsm_fabric *fabric);
+
 /**
  * kdsm_fabric_disconnect() - drop all connections and refuse new ones
  * @fabric: started
@@ -111,32 +119,71 @@ int kdsm_fabric_listen(struct kdsm_fabric *fabric);
  * may repeat the call.
  */
 void kdsm_fabric_disconnect(struct kdsm_fabric *fabric);
+
 /**
  * kdsm_fabric_stop() - free the fabric
  * @fabric: disconnected; all its memories are destroyed, and no task is in a call to it
  */
 void kdsm_fabric_stop(struct kdsm_fabric *fabric);
 
-/** kdsm_fabric_node() - Return: the number of this node. Any context. */
+/**
+ * kdsm_fabric_node() - the number of this node
+ * @fabric: started
+ *
+ * Context: any.
+ *
+ * Return: the number of this node.
+ */
 unsigned int kdsm_fabric_node(const struct kdsm_fabric *fabric);
-/** kdsm_fabric_nodes() - Return: the number of nodes of the cluster. Any context. */
+
+/**
+ * kdsm_fabric_nodes() - the number of nodes of the cluster
+ * @fabric: started
+ *
+ * Context: any.
+ *
+ * Return: the number of nodes.
+ */
 unsigned int kdsm_fabric_nodes(const struct kdsm_fabric *fabric);
-/** kdsm_fabric_domain() - Return: the domain in force, never KDSM_DOMAIN_AUTO. Any context. */
+
+/**
+ * kdsm_fabric_domain() - the domain of atomics in force
+ * @fabric: started
+ *
+ * Context: any.
+ *
+ * Return: enum kdsm_domain, but never KDSM_DOMAIN_AUTO.
+ */
 u32 kdsm_fabric_domain(const struct kdsm_fabric *fabric);
-/** kdsm_fabric_device() - Return: the name of the RDMA device. Any context. */
+
+/**
+ * kdsm_fabric_device() - the name of the RDMA device
+ * @fabric: started
+ *
+ * Context: any.
+ *
+ * Return: the name, which lives as long as the fabric, even if the device is removed.
+ */
 const char *kdsm_fabric_device(const struct kdsm_fabric *fabric);
 
-/* Numbers of refused connections by reason, and of malformed messages */
+/* Numbers of refused connections by reason, and of malformed messages; see KDSM_A_REFUSED_* */
 struct kdsm_refused {
 	atomic64_t cluster, version, node, message;
 };
 
-/** kdsm_fabric_refused() - Return: the counts; they keep changing. Any context. */
+/**
+ * kdsm_fabric_refused() - the counts of refused connections and malformed messages
+ * @fabric: started
+ *
+ * Context: any.
+ *
+ * Return: the counts, which may change while the caller reads them.
+ */
 const struct kdsm_refused *kdsm_fabric_refused(const struct kdsm_fabric *fabric);
 
 struct kdsm_peer_info {
 	u32 state;		/* enum kdsm_peer_state */
-	u64 connects, errors;
+	u64 connects, errors;	/* KDSM_A_PEER_CONNECTS, KDSM_A_PEER_ERRORS */
 };
 
 /**
@@ -144,41 +191,56 @@ struct kdsm_peer_info {
  * @fabric: started
  * @node: the peer, or this node
  * @info: filled in
+ *
+ * Context: any.
  */
 void kdsm_fabric_peer(struct kdsm_fabric *fabric, unsigned int node,
 		      struct kdsm_peer_info *info);
+
 /**
  * kdsm_fabric_give_up() - exclude a peer that does not answer
  * @fabric: started
  * @node: the peer
  * @anew: exclude only the former incarnation of a peer that came up again
  *
- * When this function returns, no operation that the peer posted before can still change the
- * memory of this node. Operations that the peer posts later in a batch with a former tie fail
- * at the peer.
+ * This function breaks the connections that the peer made, and waits for their teardown. When
+ * it returns, no operation that the peer posted before can still change the memory of this
+ * node. Operations that the peer posts later in a batch with a former tie fail at the peer.
  */
 void kdsm_fabric_give_up(struct kdsm_fabric *fabric, unsigned int node, bool anew);
+
 /**
- * kdsm_fabric_is_away() - Return: whether this node gave up the peer and has not heard from
- * it since. Any context.
+ * kdsm_fabric_is_away() - whether a peer that this node gave up has not connected since
+ * @fabric: started
+ * @node: the peer
+ *
+ * Context: any.
+ *
+ * Return: true if this node gave up the peer and has exchanged no greeting with the peer since.
  */
 bool kdsm_fabric_is_away(const struct kdsm_fabric *fabric, unsigned int node);
+
 /**
  * kdsm_fabric_tie() - the tie between this node and a peer
  * @fabric: started
  * @node: the peer
  *
  * The tie changes each time that the peer comes up with another incarnation or gives up
- * this node. Any context.
+ * this node.
+ *
+ * Context: any.
  *
  * Return: the tie, or 0 if this node and the peer have not been connected yet.
  */
 u64 kdsm_fabric_tie(const struct kdsm_fabric *fabric, unsigned int node);
+
 /**
  * kdsm_fabric_stats() - add up the counters of one peer over all CPUs
  * @fabric: started
  * @node: the peer
- * @stats: KDSM_STAT_COUNT values, set
+ * @stats: filled in with KDSM_STAT_COUNT values
+ *
+ * Context: any.
  */
 void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats);
 
@@ -216,22 +278,37 @@ void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats
  */
 struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 size,
 				       unsigned int flags);
+
 /**
  * kdsm_memory_destroy() - free this node's part of a memory
  * @memory: no task of this node uses it, and no node has an operation on it in flight
  */
 void kdsm_memory_destroy(struct kdsm_memory *memory);
+
 /**
  * kdsm_memory_page() - the page at an index, allocated with its chunk if necessary
  * @memory: the memory
- * @index: in pages
+ * @index: in pages, inside the memory
  *
  * Return: the page, which stays until kdsm_memory_destroy(), or ERR_PTR(-ENOMEM).
  */
 struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index);
-/** kdsm_memory_available() - Return: bytes by which the memories of this node may still grow */
+
+/**
+ * kdsm_memory_available() - how much the memories of this node may still grow
+ *
+ * Return: the bytes by which all memories together may grow.
+ */
 u64 kdsm_memory_available(void);
-/** kdsm_memory_resident() - Return: bytes allocated for the memory. Any context. */
+
+/**
+ * kdsm_memory_resident() - how much of a memory exists on this node
+ * @memory: the memory
+ *
+ * Context: any.
+ *
+ * Return: the bytes that are allocated.
+ */
 u64 kdsm_memory_resident(const struct kdsm_memory *memory);
 
 /* ---- operations (batch.c) ---- */
@@ -250,17 +327,17 @@ struct kdsm_operation {
 	/* Set by the caller */
 	u8 opcode;		/* enum kdsm_opcode */
 	bool notify;		/* PUT: then wake the tasks that wait for the word at notice */
-	bool ordered;		/* GET: after all earlier ordered gets from the same peer */
+	bool ordered;		/* GET: after all earlier ordered gets of the batch from node */
 	u32 node;
-	u32 length;
+	u32 length;		/* bytes, at most KDSM_SEGMENT_MAX; CAS, FAA: 8 */
 	u64 offset;
 	u64 notice;		/* PUT with notify: offset of the word */
-	void *data;		/* FIND, STEAL: the struct, checked by the caller */
-	u64 operand, compare;
+	void *data;		/* FIND, STEAL: the struct, which the caller has checked */
+	u64 operand, compare;	/* CAS: new and expected value; FAA: operand is added */
 
-	/* Valid when the batch is done */
-	int status;
-	u64 result;
+	/* Valid after kdsm_batch_finish() */
+	int status;		/* 0 or -errno */
+	u64 result;		/* CAS, FAA: the former value */
 
 	/* Private to the fabric; the device stores the former value of an atomic in word */
 	struct kdsm_memory *memory;
@@ -277,44 +354,50 @@ struct kdsm_batch {
 	 * kdsm_batch_init(); all operations are then on one peer.
 	 */
 	u64 tie;
-	struct list_head operations;
+	struct list_head operations;	/* that are not posted yet */
 	struct list_head parts;		/* chains and delegations that were started */
-	atomic_t pending;
+	atomic_t pending;		/* parts in flight, and 1 until all parts are started */
 	ktime_t posted;
-	struct completion done;
+	struct completion done;		/* pending is 0 */
 };
 
 /**
  * kdsm_batch_init() - initialise an empty batch
  * @batch: uninitialised
  * @fabric: started
- * @memory: for kdsm_batch_add()
+ * @memory: memory of the operations that kdsm_batch_add() adds
  */
 void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
 		     struct kdsm_memory *memory);
+
 /**
  * kdsm_batch_add() - add an operation on the batch's memory
  * @batch: not posted yet
- * @op: filled in
+ * @op: the caller has set the fields that the caller sets; the others are 0
  */
 void kdsm_batch_add(struct kdsm_batch *batch, struct kdsm_operation *op);
+
 /**
  * kdsm_batch_add_to() - add an operation on another memory than the batch's
  * @batch: not posted yet
  * @memory: of the same fabric
- * @op: filled in
+ * @op: as for kdsm_batch_add(); an ordered GET or a GET of more than KDSM_GATHER_LENGTH bytes,
+ *    or a PUT, because requests by message name the batch's memory
  */
 void kdsm_batch_add_to(struct kdsm_batch *batch, struct kdsm_memory *memory,
 		       struct kdsm_operation *op);
+
 /**
  * kdsm_batch_post() - start all operations of a batch
  * @batch: initialised
  *
- * Each peer gets chains of work requests, each chain with one doorbell. Errors are stored in
- * the status of the operations. The caller must call kdsm_batch_wait() until it returns 0,
- * then kdsm_batch_finish().
+ * Operations on a peer become chains of work requests, each chain with one doorbell, or
+ * messages. This CPU executes the operations on this node's own part before the function
+ * returns. The function stores errors in the status of the operations. The caller must call
+ * kdsm_batch_wait() until kdsm_batch_wait() returns 0, and then kdsm_batch_finish().
  */
 void kdsm_batch_post(struct kdsm_batch *batch);
+
 /**
  * kdsm_batch_wait() - wait until all operations of a batch are done
  * @batch: posted
@@ -329,17 +412,25 @@ void kdsm_batch_post(struct kdsm_batch *batch);
  * caller must wait again.
  */
 int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state);
+
 /**
- * kdsm_batch_finish() - store the results of a batch and free what the fabric allocated
+ * kdsm_batch_finish() - store the results of a batch in its operations
  * @batch: done
+ *
+ * The function also frees the memory that the fabric allocated for the batch. The operations
+ * belong to the caller again.
  */
 void kdsm_batch_finish(struct kdsm_batch *batch);
 
+/* Value of timeout_ns for a wait without a timeout */
 #define KDSM_NO_TIMEOUT		U64_MAX
 
 /**
- * kdsm_poll_limit() - Return: the mean duration in ns up to which waiters poll instead of
- * sleeping (module parameter poll_us). Any context.
+ * kdsm_poll_limit() - the duration up to which a waiter polls instead of sleeping
+ *
+ * Context: any.
+ *
+ * Return: upper bound of the mean duration of recent waits, in ns (module parameter poll_us).
  */
 u64 kdsm_poll_limit(void);
 
@@ -348,7 +439,8 @@ u64 kdsm_poll_limit(void);
 /**
  * kdsm_message() - send a request to a node and wait for the reply
  * @fabric: started
- * @node: the peer; if this node, the handler runs in the calling task
+ * @node: the peer; if this node, the handler runs in the calling task, so the caller holds no
+ *    lock that the handler takes
  * @type: selects the handler
  * @data: @length bytes, at most KDSM_MESSAGE_ROOM
  * @length: in bytes
@@ -367,7 +459,10 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
  * kdsm_message_was_heard() - whether the peer answered a message
  * @err: returned by kdsm_message()
  *
- * -ENOMEM counts as an answer, although this node may have run out of memory itself.
+ * -ENOMEM counts as an answer, although this node itself may lack the memory to send the
+ * message.
+ *
+ * Context: any.
  *
  * Return: true if the peer answered. If false, the handler may have run or not.
  */

@@ -48,7 +48,8 @@
  * which is 3.8 s.
  */
 #define KDSM_ACK_TIMEOUT	17
-#define KDSM_RETRY_COUNT	6	/* retransmissions; Soft-RoCE retries forever with 7 */
+/* Number of retransmissions; with 7, Soft-RoCE retransmits without limit */
+#define KDSM_RETRY_COUNT	6
 /* Timeout for the reply of a peer that acknowledges the request, in jiffies */
 #define KDSM_REPLY_TIMEOUT	(30 * HZ)
 /* Interval of kdsm_connection_nudge() while a reply is overdue, in jiffies */
@@ -81,7 +82,7 @@ struct kdsm_slot {
 	u64 dma;
 	void *buffer;
 	u16 sequence;		/* part of the cookie, to recognise a late reply */
-	struct kdsm_call *call;	/* request in flight: the call that gets the reply */
+	struct kdsm_call *call;	/* the call that gets the reply; NULL: no request in flight */
 };
 
 /*
@@ -103,10 +104,10 @@ struct kdsm_connection {
 	struct ib_cq *cq;
 	struct tasklet_struct tasklet;
 	spinlock_t poll_lock;		/* held while completions are taken from cq */
-	bool cq_dead;		/* protected by poll_lock */
+	bool cq_dead;		/* cq is being destroyed; protected by poll_lock */
 
-	struct completion event;	/* an event of rdma_cm, while connecting */
-	int event_status;
+	struct completion event;	/* an event of rdma_cm arrived, while connecting */
+	int event_status;		/* of that event, 0 or -errno */
 	u64 incarnation;	/* of the peer, from its hello or welcome */
 	/*
 	 * Accepted: how often this node had given up the peer when it accepted. Made here:
@@ -140,7 +141,7 @@ struct kdsm_peer {
 	struct sockaddr_storage address;
 	struct kdsm_connection *queues[KDSM_QUEUES];	/* made on first use */
 	struct mutex lock;	/* protects the creation of queues, incarnation, untied, tie */
-	u64 incarnation;
+	u64 incarnation;	/* of the peer, from its newest greeting; 0: none yet */
 	u64 tie;		/* see kdsm_fabric_tie() */
 	u32 untied;		/* how often the peer's incarnation has given up this node */
 	/* How often this node has given up the peer; protected by accepted_lock */
@@ -157,8 +158,8 @@ struct kdsm_peer {
 struct kdsm_fabric {
 	struct kdsm_fabric_config config;
 	const struct kdsm_fabric_upcalls *up;
-	u64 incarnation;
-	u32 domain;
+	u64 incarnation;	/* of this node: random, not 0 */
+	u32 domain;		/* enum kdsm_domain in force */
 	unsigned int queues;	/* connections to each peer */
 	struct ib_device *device;
 	bool device_is_software;	/* CPUs of both nodes execute each operation */
@@ -176,10 +177,10 @@ struct kdsm_fabric {
 	bool disconnected;		/* the fabric holds no resource of the device */
 	char device_name[IB_DEVICE_NAME_MAX];
 	struct mutex accepted_lock;	/* protects accepted, and given_up of the peers */
-	struct list_head accepted;
-	atomic_t accepted_count;
-	wait_queue_head_t accepted_wait;
-	bool stopping;
+	struct list_head accepted;	/* connections that peers made */
+	atomic_t accepted_count;	/* accepted connections that are not freed yet */
+	wait_queue_head_t accepted_wait;	/* for shorter accepted, or accepted_count 0 */
+	bool stopping;		/* no new connection */
 	struct kdsm_refused refused;
 	struct kdsm_peer peers[];
 };
@@ -195,7 +196,7 @@ struct kdsm_fabric_upcalls {
 	int (*queue_pair_created)(struct kdsm_connection *connection);
 	/* Fail all chains and calls still listed, after the queue pair was destroyed */
 	void (*queue_pair_gone)(struct kdsm_connection *connection);
-	/* Connect again a connection that this node made, which broke and is now idle */
+	/* A connection that this node made broke and is idle now: connect it again */
 	void (*broken)(struct kdsm_connection *connection);
 	/* Handlers of the messages that the fabric itself serves; context is the fabric */
 	kdsm_handler_t handlers[KDSM_MESSAGE_TYPES];
@@ -244,7 +245,8 @@ void kdsm_connection_free_all(struct kdsm_fabric *fabric);
 /*
  * Return this CPU's connection to a peer, and connect it if it is not up. The connection
  * stays allocated as long as the fabric, but may break at any time. ERR_PTR(-EHOSTDOWN),
- * ERR_PTR(-ENOMEM). Sleeps. Caller holds fabric->gate for reading if it posts.
+ * ERR_PTR(-ENOMEM). Sleeps. A caller that posts on the connection holds fabric->gate for
+ * reading.
  */
 struct kdsm_connection *kdsm_connection_get(struct kdsm_fabric *fabric,
 					    unsigned int node);
@@ -268,7 +270,7 @@ int kdsm_accept_bind(struct kdsm_fabric *fabric);
 
 struct kdsm_chunk {
 	unsigned int count;	/* of pages */
-	struct ib_mr *mr;	/* protected by memory->lock */
+	struct ib_mr *mr;	/* mr, key and table: protected by memory->lock */
 	u32 key;		/* 0: not registered */
 	struct sg_table table;
 	struct page *pages[];
@@ -281,12 +283,12 @@ struct kdsm_memory {
 	bool read_only;		/* for peers */
 	u32 domain;		/* enum kdsm_domain: the CPUs or the device do the atomics */
 	unsigned long chunks_count;
-	refcount_t references;	/* one of the creator, one of each request being served */
-	struct completion released;
-	atomic64_t resident;	/* bytes */
+	refcount_t references;	/* one of the creator, one of each kdsm_memory_lookup() */
+	struct completion released;	/* the last reference was dropped */
+	atomic64_t resident;	/* bytes allocated on this node */
 	struct mutex lock;	/* protects allocation and registration of chunks */
 	struct kdsm_chunk **chunks;	/* each set once; read without lock */
-	u32 *keys[];		/* by peer, allocated on first use; key 0: not known */
+	u32 *keys[];		/* by peer and chunk, allocated on first use; 0: not known */
 };
 
 /* Return the chunk, allocated if necessary, or NULL without memory. Sleeps. */
@@ -298,14 +300,15 @@ void kdsm_memory_forget(struct kdsm_fabric *fabric, unsigned int node);
 u32 kdsm_memory_id(const struct kdsm_memory *memory);
 u64 kdsm_memory_size(const struct kdsm_memory *memory);
 bool kdsm_memory_read_only(const struct kdsm_memory *memory);
-/* The domain of atomics: that of the fabric, except with KDSM_MEMORY_DEVICE */
+/* The domain of atomics on the memory: that of the fabric, except with KDSM_MEMORY_DEVICE */
 u32 kdsm_memory_domain(const struct kdsm_memory *memory);
 /* Return the memory with this id and take a reference, or NULL. Any context. */
 struct kdsm_memory *kdsm_memory_lookup(struct kdsm_fabric *fabric, u32 id);
 void kdsm_memory_put(struct kdsm_memory *memory);
 /*
- * Copy between this node's part and a buffer. Any context if can_sleep is false. 0; -ENOMEM;
- * -EAGAIN if can_sleep is false and a chunk does not exist yet.
+ * Copy from this node's part to a buffer or, if write is set, from the buffer to the part. The
+ * bytes are inside the memory. Any context if can_sleep is false. 0; -ENOMEM; -EAGAIN if
+ * can_sleep is false and a chunk does not exist yet.
  */
 int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
 		     unsigned int length, bool write, bool can_sleep);
@@ -321,7 +324,7 @@ int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset, u64 ope
  */
 int kdsm_memory_key(struct kdsm_memory *memory, unsigned int node, u64 offset,
 		    u32 *key);
-/* Handler of KDSM_MESSAGE_KEYS: register the chunks and reply their keys */
+/* Handler of KDSM_MESSAGE_KEYS: register the chunks and reply with their keys */
 int kdsm_memory_serve_keys(void *context, struct kdsm_request *request);
 
 /* ---- batch.c ---- */
@@ -331,6 +334,7 @@ struct kdsm_part {
 	struct list_head link;		/* in batch->parts */
 	struct kdsm_batch *batch;
 	struct kdsm_connection *connection;	/* NULL: not posted */
+	/* Store the results that are not in the operations yet, and free the part */
 	void (*release)(struct kdsm_part *part);
 };
 
@@ -372,8 +376,13 @@ void kdsm_operation_fail(struct kdsm_connection *connection);
 
 /* ---- delegate.c ---- */
 
+/*
+ * kdsm_delegate_atomic(), _gets(), _find() and _steal() send requests, which become parts of
+ * the batch. If a request cannot be sent, its operations get a status. Caller holds
+ * fabric->gate for reading. The functions sleep.
+ */
 void kdsm_delegate_atomic(struct kdsm_batch *batch, struct kdsm_operation *op);
-/* Whether several such gets cost less as one message than as RDMA reads */
+/* Whether several gets like this one cost less as one message than as RDMA reads */
 bool kdsm_delegates_get(const struct kdsm_fabric *fabric, const struct kdsm_operation *op);
 /* Request all gets of the list, which are on one peer */
 void kdsm_delegate_gets(struct kdsm_batch *batch, struct list_head *gets);
@@ -387,8 +396,8 @@ int kdsm_delegate_serve_gather(void *context, struct kdsm_request *request);
 
 /*
  * Find or put a node on this node's part. The caller has checked find. Any context if
- * can_sleep is false. 0; -ENOMEM, -EIO, -EOPNOTSUPP; -EAGAIN, with nothing changed, if
- * can_sleep is false and a chunk does not exist yet.
+ * can_sleep is false. 0; -ENOMEM, -EIO, -EOPNOTSUPP; -EAGAIN if can_sleep is false and a chunk
+ * does not exist yet. After an error the memory is unchanged, but find is not.
  */
 int kdsm_find(struct kdsm_memory *memory, u64 index, struct kdsm_find *find, bool can_sleep);
 /* Fill in the request to a peer */
@@ -402,14 +411,14 @@ int kdsm_find_serve(void *context, struct kdsm_request *request);
 /*
  * Steal up to theft->most tasks from this node's part and store them in tasks. The caller has
  * checked theft; node is the number of this node. Any context if can_sleep is false. 0;
- * -ENOMEM, -EIO; -EAGAIN, with nothing changed, if can_sleep is false and a chunk does not
- * exist yet.
+ * -ENOMEM and -EIO, after which tasks may be lost; -EAGAIN, with no task taken, if can_sleep
+ * is false and a chunk does not exist yet.
  */
 int kdsm_steal(struct kdsm_memory *memory, unsigned int node, u64 crew,
 	       struct kdsm_theft *theft, struct kdsm_task_packed *tasks, bool can_sleep);
 /* Fill in the request to a peer */
 void kdsm_steal_ask(struct kdsm_wire_steal *wire, const struct kdsm_operation *op);
-/* Upper bound of the length of the reply, in bytes */
+/* Length of a reply with theft->most tasks, the longest one, in bytes */
 unsigned int kdsm_steal_reply(const struct kdsm_theft *theft);
 /* Check a peer's reply and store it in theft. 0 or -EPROTO. */
 int kdsm_steal_answered(struct kdsm_theft *theft, const void *reply, unsigned int length);
@@ -421,10 +430,10 @@ int kdsm_steal_serve(void *context, struct kdsm_request *request);
 struct kdsm_call {
 	int status;		/* of the reply, or -EIO */
 	void *reply;		/* room for reply_length bytes */
-	unsigned int reply_length;	/* set to the length of the reply */
+	unsigned int reply_length;	/* set to the length of the reply when done */
 	void (*done)(struct kdsm_call *call);
 	struct kdsm_connection *connection;	/* that carries the request */
-	u64 tie;		/* the tie of the batch, or 0 */
+	u64 tie;		/* not 0: send only on a connection with this tie */
 };
 
 /* A request being served: the part that handlers see, and the connection for the reply */
@@ -438,8 +447,8 @@ int kdsm_message_gated(struct kdsm_fabric *fabric, unsigned int node,
 		       enum kdsm_message_type type, const void *data,
 		       unsigned int length, void *reply, unsigned int *reply_length);
 /*
- * Send a request. The fabric calls done() if and only if this returns 0. Caller holds
- * fabric->gate for reading. Sleeps until a slot is free.
+ * Send a request. The fabric calls done() if and only if this function returns 0. -EHOSTDOWN,
+ * -ENOMEM, -EIO. Caller holds fabric->gate for reading. Sleeps until a slot is free.
  */
 int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 		   enum kdsm_message_type type, const void *data,

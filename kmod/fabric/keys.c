@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Keys: the right to read and write a chunk by RDMA.
+ * Keys: with the key of a chunk, a peer may read and write the chunk by RDMA.
  *
  * This node registers a chunk when a peer first asks for the chunk's key. The address
  * of the registration is the offset in the part, so the peer needs only the key. This
@@ -125,7 +125,7 @@ static struct kdsm_connection *kdsm_registration_connection(struct kdsm_serving 
 					 KDSM_QUEUE_REGISTER);
 }
 
-/* Register the chunks that are not registered yet. The key of a chunk that does not exist is 0. */
+/* Register those existing chunks that are not registered yet. Other chunks get key 0. */
 static int kdsm_chunks_register(struct kdsm_memory *memory, u32 first, u32 count,
 				struct kdsm_connection *connection, __le32 *keys)
 {
@@ -147,8 +147,8 @@ static int kdsm_chunks_register(struct kdsm_memory *memory, u32 first, u32 count
 }
 
 /*
- * Handler of KDSM_MESSAGE_KEYS: allocate the first chunk if necessary, and reply the keys of
- * those chunks of the range that exist.
+ * Allocate the first chunk of the range if necessary, and reply with the keys of the chunks of
+ * the range that exist.
  */
 int kdsm_memory_serve_keys(void *context, struct kdsm_request *request)
 {

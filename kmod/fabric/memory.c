@@ -81,7 +81,7 @@ struct kdsm_memory *kdsm_memory_lookup(struct kdsm_fabric *fabric, u32 id)
 {
 	struct kdsm_memory *memory;
 
-	/* kdsm_memory_destroy() frees the memory only after a grace period. */
+	/* The memory stays: kdsm_memory_destroy() frees it only after a grace period. */
 	rcu_read_lock();
 	memory = xa_load(&fabric->memories, id);
 	if (memory && !refcount_inc_not_zero(&memory->references))
@@ -155,7 +155,7 @@ u64 kdsm_memory_available(void)
 	return available > reserve ? available - reserve : 0;
 }
 
-/* For allocations that fail rather than invoke the OOM killer, with a retry flag added */
+/* With __GFP_NORETRY or __GFP_RETRY_MAYFAIL added, an allocation never invokes the OOM killer */
 #define KDSM_GFP (GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN)
 
 static struct kdsm_chunk *kdsm_chunk_alloc(struct kdsm_memory *memory,
@@ -197,7 +197,7 @@ static struct kdsm_chunk *kdsm_chunk_alloc(struct kdsm_memory *memory,
 
 static struct kdsm_chunk *kdsm_chunk_peek(struct kdsm_memory *memory, unsigned long index)
 {
-	/* Pairs with smp_store_release() in kdsm_chunk_get(), so that the pages are seen zeroed. */
+	/* Pairs with smp_store_release() in kdsm_chunk_get(): the caller sees zeroed pages. */
 	return smp_load_acquire(&memory->chunks[index]);
 }
 
@@ -252,7 +252,7 @@ int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
 
 		if (IS_ERR(place))
 			return PTR_ERR(place);
-		/* Copy aligned 8 and 4 bytes in one access, because others may use the word. */
+		/* Copy a word in one access: programs and peers may use it concurrently. */
 		if (n == 8 && IS_ALIGNED(offset, 8) && IS_ALIGNED((uintptr_t)buffer, 8)) {
 			if (write)
 				WRITE_ONCE(*(u64 *)place, *(u64 *)buffer);

@@ -39,7 +39,7 @@ void kdsm_message_setup(struct kdsm_connection *connection)
 
 /* ---- slots ---- */
 
-/* Take a free slot, or return NULL. *over is set if the connection is not up. */
+/* Take a free slot and room to send, or return NULL. Set *over if the connection is not up. */
 static struct kdsm_slot *kdsm_slot_get(struct kdsm_connection *connection, bool *over)
 {
 	struct kdsm_slot *slot = NULL;
@@ -117,7 +117,7 @@ static int kdsm_receive_post(struct kdsm_receive *receive)
  * Send the message in the slot. For a request, call is set and the slot stays busy until
  * the reply arrives. For a reply, receive is the buffer of its request and is posted again.
  * The caller has taken one of connection->sends. -EIO: the connection is not up, is of
- * another tie, or posting failed; done() of the call does not follow.
+ * another tie, or posting failed; then the fabric does not call done() of the call.
  *
  * The reply is posted before the receive, because a task of the peer waits for the reply. The
  * peer may then send the next request from the same slot before the receive is posted again,
@@ -184,7 +184,7 @@ static void kdsm_header_write(struct kdsm_slot *slot, u16 type, unsigned int len
 
 /* ---- receives ---- */
 
-/* The queue pair exists while the lock is held and the state is up. */
+/* Post a receive again. The queue pair exists while the lock is held and the state is up. */
 static void kdsm_receive_repost(struct kdsm_receive *receive)
 {
 	struct kdsm_connection *connection = receive->connection;
@@ -238,7 +238,7 @@ static struct kdsm_slot *kdsm_reply_slot(struct kdsm_connection *connection, u32
 	return was_free ? &connection->slots[i] : NULL;
 }
 
-/* Take room for the reply. Also true if the connection is not up, which sets *over. */
+/* Take room for the reply. Return true, and set *over, if the connection is not up, too. */
 static bool kdsm_reply_room(struct kdsm_connection *connection, bool *over)
 {
 	bool room;

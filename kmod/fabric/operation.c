@@ -50,7 +50,7 @@ static void kdsm_chain_done(struct kdsm_chain *chain)
 	connection->room += chain->room;
 	spin_unlock_bh(&connection->lock);
 	wake_up(&connection->wait);
-	/* The waiter may free the batch and the chain after this. */
+	/* After this call the waiter may have freed the batch and the chain. */
 	kdsm_batch_part_done(chain->part.batch);
 }
 

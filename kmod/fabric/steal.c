@@ -8,8 +8,9 @@
  * In every domain only the CPUs of this node change ends, attention and the changed fields
  * of a task, and no device does an atomic on them. So the CPU's compare-and-swap on ends is
  * safe in domain hca, too. That compare-and-swap is a full barrier and pairs with the
- * release by the worker that made the tasks public, so this CPU reads the tasks as the
- * worker stored them. tests/spin/task-steal.pml models the protocol.
+ * fetch-and-add in kd_task_offer() (lib/task/deque.c), by which the worker made the tasks
+ * public, so this CPU reads the tasks as the worker stored them. tests/spin/task-steal.pml
+ * models the protocol.
  *
  * Neither the content of the memory, which programs write, nor the request of a peer is
  * trusted: every offset is checked, and every loop is bounded.
@@ -24,9 +25,10 @@ static const u8 kdsm_no_result[sizeof(struct kdsm_task) - offsetof(struct kdsm_t
 static int kdsm_task_mark(struct kdsm_memory *memory, u64 place, u32 thief, bool can_sleep)
 {
 	/*
-	 * Pairs with the owner's acquire of thief, after which the owner looks for a result
-	 * or stores another task in the slot. The barrier orders this CPU's reads of the
-	 * task and the zeroing of its result before the store to thief.
+	 * Order this CPU's reads of the task and the zeroing of its result before the store to
+	 * thief. Pairs with the acquire of thief in wait_for() and kd_task_await()
+	 * (lib/task/steal.c), after which the owner looks for a result or stores another task
+	 * in the slot.
 	 */
 	smp_mb();
 	return kdsm_memory_copy(memory, place + offsetof(struct kdsm_task, thief), &thief,
@@ -86,7 +88,7 @@ static int kdsm_task_hand_out(struct kdsm_memory *memory, const struct kdsm_thef
 		if (err)
 			return err;
 	}
-	/* The proxy's owner has nothing left to do. */
+	/* The thief has the task that the proxy stood for, so the proxy is done. */
 	return kdsm_task_mark(memory, place, KDSM_THIEF_DONE, can_sleep);
 }
 
