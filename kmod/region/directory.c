@@ -2,12 +2,13 @@
 /*
  * The directory of regions. Node 0 keeps the directory, so that one mutex, rather than a
  * protocol, makes names and addresses agree. Opening is rare, and operations never involve
- * the directory. Regions as each node has them are in region.c.
+ * the directory. region.c has the regions of each node.
  *
  * Node 0 adds a region on every node before it answers the creator, so a node that opens
- * the region finds it everywhere. Node 0 removes a region when no node has it open. A
- * region that was made with KDSM_REGION_KEEP has to be destroyed as well. Node 0 reuses the
- * addresses only after every node that had a part has answered that the part is gone.
+ * the region finds it everywhere. Node 0 removes a region when no node has it open; a region
+ * that was made with KDSM_REGION_KEEP must have been destroyed as well. Node 0 gives the
+ * addresses to another region only after every node that had a part has answered that the part
+ * is gone.
  *
  * A node that cannot be reached may come back with all regions that it had open, so node 0
  * keeps its opens for a minute. A node that came up again has no region open.
@@ -29,15 +30,17 @@
  */
 #define KDSM_ARENA_START	0x200000000000ULL
 #define KDSM_ARENA_END		0x500000000000ULL
+/* Upper bound of the number of regions of a cluster */
 #define KDSM_REGIONS_MAX	4096
 
 /*
- * Interval between probes of a silent node, and silence after which its opens are dropped;
- * in jiffies
+ * Interval between probes of a silent node, and duration of silence after which node 0 drops
+ * the opens of that node; both in jiffies
  */
 #define KDSM_DIRECTORY_RETRY	(5 * HZ)
 #define KDSM_DIRECTORY_FORGET	(60 * HZ)
 
+/* A region in the directory */
 struct kdsm_entry {
 	struct list_head link;		/* ordered by base */
 	struct kdsm_wire_region region;
@@ -48,12 +51,14 @@ struct kdsm_entry {
 
 struct kdsm_directory {
 	struct kdsm_cluster *cluster;
-	struct mutex lock;	/* protects all fields; held during messages to nodes */
+	struct mutex lock;	/* protects entries and last_id; held during messages to nodes */
 	struct list_head entries;
 	u32 last_id;
+	/* Bits by node, set and cleared atomically, without lock: */
 	unsigned long *anew;	/* came up again: their earlier opens and parts are void */
-	unsigned long *silent;	/* nodes that did not answer */
-	unsigned long *asked;	/* jiffies of the first unanswered probe, by node; or 0 */
+	unsigned long *silent;	/* did not answer */
+	/* Used by work only: jiffies of the first unanswered probe, by node; or 0 */
+	unsigned long *asked;
 	struct delayed_work work;
 };
 
@@ -104,7 +109,7 @@ void kdsm_directory_exit(struct kdsm_cluster *cluster)
 
 /* ---- telling the nodes ---- */
 
-/* Have the nodes that hold a part free it. Returns true if no node holds a part any more. */
+/* Have the nodes free their parts. Returns true if no node holds a part any more. */
 static bool kdsm_entry_remove(struct kdsm_cluster *cluster, struct kdsm_entry *entry)
 {
 	struct kdsm_directory *directory = cluster->directory;
@@ -112,7 +117,7 @@ static bool kdsm_entry_remove(struct kdsm_cluster *cluster, struct kdsm_entry *e
 	int err;
 
 	for_each_set_bit(node, entry->parts, cluster->nodes) {
-		/* Do not wait for a silent node under the lock: the work probes it */
+		/* Do not wait for a silent node with the lock held: the work probes it */
 		if (test_bit(node, directory->silent))
 			continue;
 		err = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_REMOVE,
@@ -125,6 +130,7 @@ static bool kdsm_entry_remove(struct kdsm_cluster *cluster, struct kdsm_entry *e
 	return bitmap_empty(entry->parts, cluster->nodes);
 }
 
+/* Have every node create its part. After an error, the nodes free the parts again. */
 static int kdsm_entry_add(struct kdsm_cluster *cluster, struct kdsm_entry *entry)
 {
 	unsigned int node;
@@ -145,8 +151,8 @@ static int kdsm_entry_add(struct kdsm_cluster *cluster, struct kdsm_entry *entry
 }
 
 /*
- * Remove the region unless it is still needed. The work repeats the removal for nodes that
- * do not answer. Caller holds directory->lock.
+ * Remove the region if no node has it open and it is not kept. The work repeats the removal for
+ * nodes that do not answer. Caller holds directory->lock.
  */
 static void kdsm_entry_release(struct kdsm_cluster *cluster, struct kdsm_entry *entry)
 {
@@ -195,8 +201,8 @@ static u64 kdsm_part_size(u64 size, unsigned int nodes, u32 block_size)
 }
 
 /*
- * First fit, in units of chunks. The list is ordered by base, and *before is the place
- * where the new entry has to be inserted. Returns 0 if there is no room.
+ * Find an address for size bytes: the first fit, in units of chunks. The list is ordered by
+ * base, and the caller inserts the new entry before *before. Returns 0 if there is no room.
  */
 static u64 kdsm_find_base(struct kdsm_directory *directory, u64 size, unsigned int nodes,
 			  struct list_head **before)
@@ -286,6 +292,7 @@ static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wir
 	return 0;
 }
 
+/* Whether a program that would create the region with these attributes may open it instead */
 static bool kdsm_entry_fits(const struct kdsm_cluster *cluster,
 			    const struct kdsm_entry *entry,
 			    const struct kdsm_wire_open *open)
@@ -317,6 +324,7 @@ void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, b
 		schedule_delayed_work(&directory->work, KDSM_DIRECTORY_RETRY);
 }
 
+/* Drop the opens of a node and, if set, its parts. Caller holds directory->lock. */
 static void kdsm_directory_drop(struct kdsm_cluster *cluster, unsigned int node, bool parts)
 {
 	struct kdsm_directory *directory = cluster->directory;
@@ -332,8 +340,9 @@ static void kdsm_directory_drop(struct kdsm_cluster *cluster, unsigned int node,
 }
 
 /*
- * Void what a node had open before it came up again. The node is marked before it is let
- * in, so a request of its new incarnation finds the mark. Caller holds directory->lock.
+ * Drop the opens and parts of a node that came up again. kdsm_directory_node_down() marked the
+ * node before the connection that brought its new incarnation was up. Caller holds
+ * directory->lock.
  */
 static void kdsm_directory_catch_up(struct kdsm_cluster *cluster, unsigned int node)
 {
@@ -355,7 +364,7 @@ static bool kdsm_directory_needs(struct kdsm_directory *directory, unsigned int 
 	return needs;
 }
 
-/* Whether a silent node is still silent, and has been so for KDSM_DIRECTORY_FORGET */
+/* Probe a silent node. Returns whether it has been silent for KDSM_DIRECTORY_FORGET. */
 static bool kdsm_directory_ask(struct kdsm_cluster *cluster, unsigned int node)
 {
 	struct kdsm_directory *directory = cluster->directory;
@@ -513,7 +522,7 @@ int kdsm_directory_serve_tune(void *context, struct kdsm_request *request)
 		err = -ENOENT;
 	else if (entry->region.policy != cpu_to_le32(KDSM_POLICY_STRICT))
 		err = -EOPNOTSUPP;
-	/* The handler takes no lock that a task may hold while it waits for this node */
+	/* kdsm_region_serve_tuned() takes no lock that a task may hold while it waits for node 0 */
 	for (node = 0; node < cluster->nodes && (!err || err == -EHOSTDOWN); node++) {
 		if (!test_bit(node, entry->parts))
 			continue;

@@ -19,7 +19,7 @@ struct kdsm_fault {
 	vm_fault_t ret;
 };
 
-/* Insert an entry for one page of a block. An existing entry stays unchanged. */
+/* Insert the page table entry of one page of a block. An existing entry stays unchanged. */
 static vm_fault_t kdsm_fault_insert(struct kdsm_fault *fault, pgoff_t pgoff, bool writable)
 {
 	struct page *page = kdsm_memory_page(fault->region->memory, pgoff);
@@ -36,8 +36,8 @@ static vm_fault_t kdsm_fault_insert(struct kdsm_fault *fault, pgoff_t pgoff, boo
 }
 
 /*
- * Map all pages of the block that the mapping covers, so that not every page faults.
- * Failing to map a page other than the faulting one is no error.
+ * Map all other pages of the block that the mapping covers, so that not every page faults. It
+ * is no error if such a page cannot be mapped.
  */
 static void kdsm_fault_around(struct kdsm_fault *fault, u64 index, bool writable)
 {
@@ -155,7 +155,7 @@ static void kdsm_fault_open(struct vm_area_struct *vma)
 {
 	struct kdsm_region *region = vma->vm_private_data;
 
-	/* open() cannot fail: count the mapping as unwatched instead */
+	/* open() cannot fail: if kdsm_mappings_add() fails, count the mapping as unwatched */
 	if (region->policy == KDSM_POLICY_RELEASE && kdsm_mappings_add(region, vma->vm_mm))
 		kdsm_mappings_add_unwatched(region);
 }

@@ -8,7 +8,10 @@
 
 #include "region/region.h"
 
-/* Largest size of a region, in bytes: rounded-up parts must end before KDSM_LOCKS_OFFSET */
+/*
+ * Upper bound of the size that a program may request for a region, in bytes. The parts, each
+ * rounded up to a multiple of the chunk size, must end before KDSM_LOCKS_OFFSET.
+ */
 #define KDSM_SIZE_MAX		(BIT_ULL(44) - BIT_ULL(33))
 
 /* ---- mapping.c ---- */
@@ -19,7 +22,7 @@ extern const struct kdsm_mapping_ops kdsm_region_mapping_ops;
 struct inode *kdsm_vm_inode_create(void);
 void kdsm_vm_inode_destroy(struct inode *inode);
 
-/* Refuses every mremap: a region has one address, and a moved mapping would have another */
+/* Refuse every mremap: a region has one address, and a moved mapping would have another one */
 int kdsm_vm_mremap(struct vm_area_struct *vma);
 
 /* ---- fault.c ---- */
@@ -34,9 +37,10 @@ void kdsm_mappings_init(struct kdsm_mappings *mappings);
  * kdsm_mappings_add() notes that one more vma of the process maps the region. Caller holds
  * mmap_lock for writing. On -ENOMEM or -EINTR no notifier watches the process, and the
  * caller refuses the mapping or calls kdsm_mappings_add_unwatched(). An unwatched mapping
- * makes every release of the region slow, because each harvest treats all pages as written.
- * kdsm_mappings_remove() notes that one vma less maps the region; kdsm_coherence_unmapped()
- * has marked its blocks. Caller holds mmap_lock.
+ * makes every release of the region slow, because each harvest reports all pages as written.
+ *
+ * kdsm_mappings_remove() notes that one vma less maps the region. The caller has marked the
+ * blocks of the vma by kdsm_coherence_unmapped(), and holds mmap_lock.
  */
 int kdsm_mappings_add(struct kdsm_region *region, struct mm_struct *mm);
 void kdsm_mappings_add_unwatched(struct kdsm_region *region);

@@ -16,7 +16,7 @@
 #include "compat.h"
 #include "internal.h"
 
-/* Number of pages that a fault maps around the faulting page */
+/* Size of the aligned group of pages that one fault maps, in pages */
 #define KDSM_FAULT_AROUND	16
 
 /* First page of the own part, counted from the start of the region */
@@ -67,7 +67,7 @@ static vm_fault_t kdsm_vm_fault(struct vm_fault *vmf)
 	return ret;
 }
 
-/* Access by ptrace and /proc/PID/mem */
+/* Access by ptrace and /proc/PID/mem. Returns the length that was copied, or -errno. */
 static int kdsm_vm_access(struct vm_area_struct *vma, unsigned long address, void *buffer,
 			  int length, int write)
 {
@@ -240,7 +240,7 @@ static bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
 
 	any = clean_record_shared_mapping_range(region->inode->i_mapping, first, pages,
 						first, bitmap, &start, &end);
-	/* Check after the harvest, which misses entries that were dropped earlier */
+	/* Check for doubt after the harvest: the harvest misses entries that were dropped before */
 	if (!kdsm_mappings_doubt(region))
 		return any;
 	bitmap_set(bitmap, 0, pages);

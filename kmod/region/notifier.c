@@ -24,11 +24,11 @@
  * Changes that this module makes to mappings itself (mapping.c, fault.c) are notified as
  * MMU_NOTIFY_CLEAR or MMU_NOTIFY_PROTECTION_PAGE. mprotect sends another kind of protection
  * event, and keeps the dirty bits. Nothing else drops entries of such a mapping, because
- * VM_PFNMAP excludes madvise, the OOM reaper, migration and the like.
+ * VM_PFNMAP excludes madvise, the OOM reaper, migration, and other changes of single pages.
  *
  * The kernel calls notifiers in reclaim, in atomic context, and with locks held that nest
- * inside those of a block. So notifiers take spinlocks only, and nothing else is done under
- * these.
+ * inside those of a block. So notifiers take only spinlocks, and a task that holds one of these
+ * spinlocks calls nothing that may sleep or take another lock than these.
  */
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
@@ -57,7 +57,7 @@ struct kdsm_mapping {
 	struct list_head in_region;
 	struct kdsm_process *process;
 	struct kdsm_region *region;
-	unsigned long vmas;		/* vmas and state: protected by region->mappings.lock */
+	unsigned long vmas;		/* number; vmas and state: under region->mappings.lock */
 	enum kdsm_mapping_state state;
 };
 
@@ -82,8 +82,9 @@ static void kdsm_mapping_doubt(struct kdsm_mapping *mapping, enum kdsm_mapping_s
 		kdsm_doubts_add(mappings, 1);
 	mapping->state = max(mapping->state, state);
 	/*
-	 * The doubt becomes visible before entries are dropped. The unlock pairs with
-	 * smp_rmb() in kdsm_mappings_doubt().
+	 * The doubt becomes visible before entries are dropped: the kernel drops entries with
+	 * a page table lock held, and this unlock followed by that lock orders the stores.
+	 * Pairs with smp_rmb() in kdsm_mappings_doubt().
 	 */
 	spin_unlock(&mappings->lock);
 }
@@ -145,7 +146,7 @@ static const struct mmu_notifier_ops kdsm_notifier_ops = {
 
 void kdsm_notifier_exit(void)
 {
-	/* Wait for the notifiers that mmu_notifier_put() frees later */
+	/* Wait for the notifiers that mmu_notifier_put() frees after a grace period */
 	mmu_notifier_synchronize();
 }
 
@@ -163,7 +164,7 @@ bool kdsm_mappings_doubt(struct kdsm_region *region)
 	struct kdsm_mapping *mapping;
 	bool doubt;
 
-	/* Read the page tables before doubts. Pairs with the unlock in kdsm_mapping_doubt(). */
+	/* Read the page tables before doubts. Pairs with spin_unlock() in kdsm_mapping_doubt(). */
 	smp_rmb();
 	/* Read the marks after doubts. Pairs with smp_store_release() in kdsm_doubts_add(). */
 	if (!smp_load_acquire(&mappings->doubts))
@@ -175,10 +176,13 @@ bool kdsm_mappings_doubt(struct kdsm_region *region)
 			continue;
 		/*
 		 * Read the marks after mmap_lock was seen free. Pairs with the release of
-		 * mmap_lock.
+		 * mmap_lock by the task that called kdsm_fault_close().
 		 */
 		smp_mb();
-		/* A task that takes mmap_lock now waits for our lock before it drops an entry */
+		/*
+		 * A task that takes mmap_lock from now on calls kdsm_mapping_doubt(), which waits
+		 * for mappings->lock, before the kernel drops an entry.
+		 */
 		mapping->state = KDSM_MAPPING_QUIET;
 		kdsm_doubts_add(mappings, -1);
 	}
@@ -208,7 +212,7 @@ static struct kdsm_mapping *kdsm_mapping_of(struct kdsm_region *region,
 	return NULL;
 }
 
-/* Count one more vma. Returns false if the process does not map the region yet. */
+/* Count one more vma. Returns false, with nothing counted, if the process has no mapping yet. */
 static bool kdsm_mapping_again(struct kdsm_region *region, const struct mm_struct *mm)
 {
 	struct kdsm_mapping *mapping;

@@ -14,6 +14,7 @@
 
 #include "internal.h"
 
+/* Largest data of a segment that needs no allocation of its own, in bytes */
 #define KDSM_INLINE_DATA	64
 
 /* A piece of a program's operation, inside one chunk */
@@ -28,10 +29,10 @@ struct kdsm_segment {
 struct kdsm_submission {
 	struct list_head link;		/* on submissions->list */
 	u64 ticket;
-	bool busy;			/* a task posts or completes it */
-	u64 user_ops;
-	u64 bytes;
-	unsigned int count;
+	bool busy;			/* a task posts or completes the submission */
+	u64 user_ops;			/* user address of the array of struct kdsm_op */
+	u64 bytes;			/* of all operations */
+	unsigned int count;		/* of operations */
 	struct list_head segments;
 	struct kdsm_batch batch;
 	struct kdsm_segment first;	/* saves most submissions an allocation */
@@ -58,7 +59,7 @@ static void kdsm_segment_free(struct kdsm_submission *submission,
 		kfree(segment);
 }
 
-/* Allocate a segment for the next left bytes at offset, or for fewer bytes if memory is short */
+/* Allocate a segment for up to left bytes at offset, for fewer bytes if memory is short */
 static struct kdsm_segment *kdsm_segment_alloc(struct kdsm_submission *submission,
 					       u64 offset, unsigned int left)
 {
@@ -91,7 +92,7 @@ static struct kdsm_segment *kdsm_segment_alloc(struct kdsm_submission *submissio
 	return segment;
 }
 
-/* Whether data is a struct that names the bytes to work on, instead of the bytes themselves */
+/* Whether addr points to a struct that describes the operation, instead of to plain data */
 static bool kdsm_op_is_struct(const struct kdsm_op *op)
 {
 	return op->opcode == KDSM_OP_FIND || op->opcode == KDSM_OP_STEAL;
@@ -135,11 +136,11 @@ static int kdsm_struct_check(const struct kdsm_op *op, const void *data, u64 par
 	if (op->opcode == KDSM_OP_FIND)
 		return kdsm_find_check(data, op->offset, part_size);
 	err = kdsm_theft_check(theft, op->offset, part_size);
-	/* The reply must have room for everything that the operation may take */
+	/* The program's struct must have room for all tasks that the theft may take */
 	return err ? err : op->length == kdsm_theft_size(theft->most) ? 0 : -EINVAL;
 }
 
-/* Append an operation on a struct, which is never cut */
+/* Append an operation that a struct describes; such an operation is never cut */
 static int kdsm_struct_append(struct kdsm_submission *submission, unsigned int index,
 			      const struct kdsm_op *op, u64 part_size)
 {
@@ -227,8 +228,8 @@ static void kdsm_submission_free(struct kdsm_submission *submission)
 }
 
 /*
- * Make a submission of the first operations at user_ops: at most count operations with at
- * most limit bytes together, but at least one operation.
+ * Make a submission of the first operations at user_ops: at most count operations, which have
+ * at most limit bytes in total, but at least one operation.
  */
 static struct kdsm_submission *kdsm_submission_create(struct kdsm_submissions *submissions,
 						      u64 user_ops, unsigned int count,
@@ -450,6 +451,7 @@ int kdsm_pgas_complete(struct kdsm_submissions *submissions,
 
 /* ---- words ---- */
 
+/* Return the address of a word of the own part, or ERR_PTR() */
 static u64 *kdsm_pgas_word(struct kdsm_region *region, u64 offset)
 {
 	struct page *page;
@@ -500,8 +502,8 @@ int kdsm_pgas_wake(struct kdsm_region *region, const struct kdsm_wake *args)
 		return -ERANGE;
 	waits = kdsm_pgas_waits(region, args->offset);
 	/*
-	 * Order the caller's store before the check for sleepers. Pairs with
-	 * prepare_to_wait().
+	 * wq_has_sleeper() orders the program's store before the check for sleepers. Pairs with
+	 * the barrier of prepare_to_wait_event() in kdsm_pgas_wait().
 	 */
 	if (wq_has_sleeper(waits))
 		wake_up_all(waits);

@@ -30,7 +30,7 @@ void kdsm_regions_init(struct kdsm_cluster *cluster)
 
 /* ---- coherent regions ---- */
 
-/* Twins and stamps are memories of their own; no region has ids with these bits */
+/* Twins and stamps are separate memories, with the region's id and one of these bits */
 #define KDSM_TWINS_ID	BIT(16)
 #define KDSM_STAMPS_ID	BIT(17)
 
@@ -179,7 +179,7 @@ void kdsm_regions_forget(struct kdsm_cluster *cluster)
 	unsigned long id = 0;
 
 	while ((region = kdsm_region_next(cluster, &id))) {
-		/* Not under open_lock: its holder may wait for node 0 */
+		/* Without open_lock, because its holder may wait for node 0 */
 		if (!READ_ONCE(region->opens))
 			kdsm_region_forget(region);
 		kdsm_region_put(region);
@@ -201,7 +201,10 @@ bool kdsm_region_name_valid(const char name[KDSM_NAME_SIZE])
 
 /* ---- messages from the directory ---- */
 
-/* Whether a part of this size fits, beside the bytes by which other regions may still grow */
+/*
+ * Whether this node has room for share bytes in addition to the bytes by which the other regions
+ * may still grow up to their shares
+ */
 static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 share)
 {
 	u64 available = kdsm_memory_available(), promised = 0;
@@ -217,7 +220,7 @@ static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 share)
 	return promised < available && share < available - promised;
 }
 
-/* Check the region again: node 0 checks the requests of programs, but may itself be hostile */
+/* Check the region, although node 0 has checked the program's request: node 0 may be hostile */
 static bool kdsm_region_sane(const struct kdsm_region *region)
 {
 	u64 size, end;
@@ -270,7 +273,7 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 	if (!kdsm_region_sane(region))
 		goto free;
 	err = -ENOMEM;
-	/* A node holds at least its share of a coherent region, and at most all of it */
+	/* Of a coherent region a node may hold more than its share, up to the whole region */
 	region->share = div_u64(kdsm_region_size(region), cluster->nodes);
 	if (!kdsm_region_fits(cluster, region->share))
 		goto free;
@@ -318,7 +321,7 @@ int kdsm_region_serve_remove(void *context, struct kdsm_request *request)
 	region = xa_erase(&cluster->regions, le32_to_cpu(*(__le32 *)request->data));
 	if (!region)
 		return -ENOENT;
-	/* Files that are bound to the region here nevertheless keep this node's part */
+	/* If files of this node are bound to the region all the same, they keep the part */
 	kdsm_region_put(region);
 	return 0;
 }
@@ -375,7 +378,10 @@ void kdsm_region_notified(void *context, u32 id, u32 slot)
 	region = xa_load(&cluster->regions, id);
 	if (region) {
 		waits = kdsm_region_waits(region, slot);
-		/* The barrier in wq_has_sleeper() pairs with that of prepare_to_wait() */
+		/*
+		 * wq_has_sleeper() orders the put before the check for sleepers. Pairs with the
+		 * barrier of prepare_to_wait_event() in kdsm_pgas_wait().
+		 */
 		if (wq_has_sleeper(waits))
 			wake_up_all(waits);
 	}
@@ -384,6 +390,7 @@ void kdsm_region_notified(void *context, u32 id, u32 slot)
 
 /* ---- open, close, destroy ---- */
 
+/* Whether the calling task may open the region, by mode, owner and group */
 static bool kdsm_region_may(const struct kdsm_region *region, bool write)
 {
 	unsigned int want = write ? 06 : 04, have = region->mode & 7;
@@ -396,8 +403,8 @@ static bool kdsm_region_may(const struct kdsm_region *region, bool write)
 }
 
 /*
- * Tell node 0 that no file of this node has the region open. Telling twice does no harm. If
- * node 0 does not hear the message, returns false and schedules a retry.
+ * Tell node 0 that no file of this node has the region open. A repeated message does no harm.
+ * If node 0 does not answer, schedule a retry and return false.
  */
 static bool kdsm_region_tell_closed(struct kdsm_region *region)
 {

@@ -19,6 +19,7 @@ struct file;
 struct kdsm_locks;
 struct vm_area_struct;
 
+/* Number of wait queues of a region; a waiter uses one of them by the slot of its word */
 #define KDSM_WAIT_BUCKETS	64
 
 /*
@@ -27,8 +28,8 @@ struct vm_area_struct;
  */
 struct kdsm_region_upcalls {
 	/*
-	 * Create region->locks. Messages may reach the locks as soon as this returns. 0 or
-	 * -ENOMEM.
+	 * Create region->locks. Messages may reach the locks as soon as this function
+	 * returns. 0 or -ENOMEM.
 	 */
 	int (*create_locks)(struct kdsm_region *region);
 	/* Free region->locks. No task uses the region any more. */
@@ -40,7 +41,7 @@ struct kdsm_region_upcalls {
 /* The processes that map a region of policy release */
 struct kdsm_mappings {
 	spinlock_t lock;		/* protects the other fields; innermost */
-	struct list_head list;
+	struct list_head list;		/* of struct kdsm_mapping; see notifier.c */
 	unsigned int doubts;		/* mappings that may hide writes; see notifier.c */
 };
 
@@ -50,15 +51,15 @@ struct kdsm_region {
 	struct kref kref;	/* held by cluster->regions and by each bound file */
 	struct rcu_head rcu;
 	char name[KDSM_NAME_SIZE];
-	u32 id;
-	u32 flags;
-	u32 policy;
-	u32 block_size;
-	u32 mode;
+	u32 id;			/* 1..65535 */
+	u32 flags;		/* KDSM_REGION_KEEP */
+	u32 policy;		/* enum kdsm_policy */
+	u32 block_size;		/* bytes */
+	u32 mode;		/* permission bits */
 	u32 uid, gid;		/* in the initial user namespace */
-	u64 part_size;
+	u64 part_size;		/* bytes */
 	u64 share;		/* bytes that this node has promised to hold */
-	u64 base;
+	u64 base;		/* address of the region in every process */
 	struct kdsm_memory *memory;	/* the part of this node; coherent: its frames */
 	struct kdsm_coherence *coherence;	/* NULL for a partitioned region */
 	struct kdsm_locks *locks;
@@ -74,6 +75,8 @@ struct kdsm_region {
  * @args: the request; the call fills in the (out) fields
  * @want_write: fail if mode, owner and group do not allow writing
  *
+ * The credentials are those of the calling task. Sleeps until node 0 has answered.
+ *
  * Return: the region, with a reference that kdsm_region_close() drops, or ERR_PTR() of the
  * errors of KDSM_IOC_REGION_OPEN.
  */
@@ -84,7 +87,8 @@ struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
  * kdsm_region_close() - undo one kdsm_region_open()
  * @region: the region, which the caller must not use any more
  *
- * The last close of a node tells node 0, or schedules that until node 0 answers.
+ * The last close on a node tells node 0 that the node has the region closed. If node 0 does not
+ * answer, a work item repeats the message until node 0 answers. Sleeps.
  */
 void kdsm_region_close(struct kdsm_region *region);
 
@@ -92,6 +96,8 @@ void kdsm_region_close(struct kdsm_region *region);
  * kdsm_region_destroy() - take a region's name away, and remove the region once it is unused
  * @cluster: the cluster of the region
  * @name: name of the region
+ *
+ * Sleeps until node 0 has answered.
  *
  * Return: 0, -ENOENT, -EACCES unless the caller owns the region or has CAP_SYS_ADMIN, or an
  * error of kdsm_message().
@@ -104,20 +110,26 @@ int kdsm_region_destroy(struct kdsm_cluster *cluster, const char *name);
  * @name: name of the region
  * @lease: the lease, in ns, at most KDSM_LEASE_MAX
  *
- * Return: 0, -ENOENT, -EOPNOTSUPP if the region has another policy, or -EHOSTDOWN if a node
- * could not be reached.
+ * Sleeps until node 0 has told all nodes.
+ *
+ * Return: 0, -ENOENT, -EOPNOTSUPP if the region has another policy, -EHOSTDOWN if a node could
+ * not be reached, or an error of kdsm_message(). After -EHOSTDOWN, -EIO and -ETIMEDOUT some
+ * nodes may have the new lease.
  */
 int kdsm_region_tune(struct kdsm_cluster *cluster, const char *name, u64 lease);
 
 /**
- * kdsm_region_name_valid() - check the name of a region or lock
+ * kdsm_region_name_valid() - check the name of a region, lock or cluster
  * @name: the name
  *
- * Return: whether @name is not empty, NUL-terminated, and printable without blanks.
+ * Context: any.
+ *
+ * Return: whether @name ends with a NUL, is not empty, and has only printable ASCII characters
+ * without blanks.
  */
 bool kdsm_region_name_valid(const char name[KDSM_NAME_SIZE]);
 
-/* Number of parts that a region of this policy is divided into */
+/* Number of parts that a region of this policy is divided into: a coherent region is one part */
 static inline unsigned int kdsm_policy_parts(u32 policy, unsigned int nodes)
 {
 	return policy == KDSM_POLICY_PARTITIONED ? nodes : 1;
@@ -129,6 +141,7 @@ static inline u64 kdsm_region_size(const struct kdsm_region *region)
 	return region->part_size * kdsm_policy_parts(region->policy, region->cluster->nodes);
 }
 
+/* The queue of the waiters for the words with this slot; see kdsm_wire_notice() */
 static inline wait_queue_head_t *kdsm_region_waits(struct kdsm_region *region, u32 slot)
 {
 	return &region->waits[slot % KDSM_WAIT_BUCKETS];
@@ -149,12 +162,14 @@ void kdsm_regions_exit(struct kdsm_cluster *cluster);
 /**
  * kdsm_regions_forget() - drop the regions that no file of this node has open
  * @cluster: a cluster whose node 0 came up again, with an empty directory
+ *
+ * Sleeps, but takes no lock that a task may hold while it waits for node 0.
  */
 void kdsm_regions_forget(struct kdsm_cluster *cluster);
 
 /**
  * kdsm_region_next() - find the next region in the order of ids
- * @cluster: the cluster of the region
+ * @cluster: the cluster whose regions are searched
  * @id: the least id to look for; receives the id that was found
  *
  * Return: the region, with a reference, or NULL.
@@ -173,11 +188,14 @@ struct kdsm_region *kdsm_region_get(struct kdsm_cluster *cluster, u32 id);
 /**
  * kdsm_region_put() - drop a reference to a region, and free the region after the last one
  * @region: the region
+ *
+ * May sleep.
  */
 void kdsm_region_put(struct kdsm_region *region);
 
-/* ---- region.c and tune.c: handlers of messages; context is the cluster ---- */
+/* ---- region.c and tune.c ---- */
 
+/* Handlers of messages, see kdsm_handler_t; context is the cluster */
 int kdsm_region_serve_add(void *context, struct kdsm_request *request);
 int kdsm_region_serve_remove(void *context, struct kdsm_request *request);
 int kdsm_region_serve_tuned(void *context, struct kdsm_request *request);
@@ -190,9 +208,9 @@ int kdsm_region_serve_block_invalidate(void *context, struct kdsm_request *reque
  * kdsm_region_notified() - wake the waiters for a word after a notice
  * @context: the cluster
  * @id: id of the region
- * @slot: number that the word's waiters are found by
+ * @slot: slot of the word; see kdsm_wire_notice()
  *
- * Called in softirq.
+ * Context: softirq, or a task with bottom halves off.
  */
 void kdsm_region_notified(void *context, u32 id, u32 slot);
 
@@ -218,11 +236,13 @@ void kdsm_directory_exit(struct kdsm_cluster *cluster);
  * @node: the node
  * @anew: the node came up again, so it has no region open and holds no part
  *
- * Any context. Does nothing on nodes other than node 0.
+ * Does nothing on nodes other than node 0.
+ *
+ * Context: any.
  */
 void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, bool anew);
 
-/* Handlers of messages; context is the cluster */
+/* Handlers of messages, see kdsm_handler_t; context is the cluster */
 int kdsm_directory_serve_open(void *context, struct kdsm_request *request);
 int kdsm_directory_serve_close(void *context, struct kdsm_request *request);
 int kdsm_directory_serve_destroy(void *context, struct kdsm_request *request);
@@ -234,6 +254,8 @@ int kdsm_directory_serve_tune(void *context, struct kdsm_request *request);
  * kdsm_vm_mmap() - map a region, or its lock words
  * @region: the region that the file of the mapping is bound to
  * @vma: the new mapping
+ *
+ * Caller holds mmap_lock for writing.
  *
  * Return: 0, -EINVAL, -EACCES or -ENOMEM; -ERESTARTNOINTR after a signal.
  */
@@ -249,6 +271,7 @@ int kdsm_vm_mmap(struct kdsm_region *region, struct vm_area_struct *vma);
  * @flags: flags of mmap
  *
  * A region has the same address in every process, and lock words may be mapped anywhere.
+ * Caller holds mmap_lock.
  *
  * Return: the address, -EINVAL, or -ENOMEM if the process uses the address already.
  */
@@ -260,20 +283,22 @@ unsigned long kdsm_vm_unmapped_area(struct file *file, struct kdsm_region *regio
 
 /**
  * kdsm_notifier_exit() - wait until no notifier calls into the module any more
+ *
+ * All regions are freed. Sleeps.
  */
 void kdsm_notifier_exit(void);
 
 /* ---- partitioned.c ---- */
 
-/* Operations that a bound file has in flight */
+/* The operations of a bound file that are in flight or not completed */
 struct kdsm_submissions {
 	struct kdsm_region *region;
 	bool may_write;
 	spinlock_t lock;	/* protects the fields below */
 	struct list_head list;	/* submissions that are not completed */
 	u64 last_ticket;
-	unsigned int count;
-	u64 bytes;
+	unsigned int count;	/* of submissions */
+	u64 bytes;		/* of their operations */
 };
 
 /**
@@ -298,7 +323,10 @@ void kdsm_submissions_drain(struct kdsm_submissions *submissions);
  * @submissions: the submissions of the file
  * @args: the request; receives the ticket
  *
- * Return: 0 or -errno.
+ * Sleeps; with KDSM_SUBMIT_WAIT until all operations are done, or a fatal signal comes.
+ *
+ * Return: 0, an error of KDSM_IOC_SUBMIT or, with KDSM_SUBMIT_WAIT, the first error of an
+ * operation.
  */
 int kdsm_pgas_submit(struct kdsm_submissions *submissions, struct kdsm_submit *args);
 
@@ -307,8 +335,10 @@ int kdsm_pgas_submit(struct kdsm_submissions *submissions, struct kdsm_submit *a
  * @submissions: the submissions of the file
  * @args: the request
  *
- * Return: 0, -ENOENT, -EBUSY if another task completes the ticket, -ETIMEDOUT, -EINTR, or the
- * first error of an operation.
+ * Sleeps.
+ *
+ * Return: 0, -EINVAL, -ENOENT, -EBUSY if another task completes the ticket, -ETIMEDOUT, -EINTR,
+ * or the first error of an operation.
  */
 int kdsm_pgas_complete(struct kdsm_submissions *submissions,
 		       const struct kdsm_complete *args);
@@ -317,6 +347,8 @@ int kdsm_pgas_complete(struct kdsm_submissions *submissions,
  * kdsm_pgas_wait() - sleep while a word of the own part has a value; see KDSM_IOC_WAIT
  * @region: the region that the file is bound to
  * @args: the request
+ *
+ * Sleeps.
  *
  * Return: 0, -EINVAL, -ERANGE, -ENOMEM, -ETIMEDOUT or -EINTR.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Settings of a region that may change while the region is used: the lease of policy
- * strict. The node asks node 0, which tells all nodes (directory.c).
+ * strict. This node asks node 0, and node 0 tells all nodes (directory.c).
  */
 #include <linux/mm.h>
 #include <linux/string.h>
