@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policy release: a program accesses a block. Read misses, first writes, and the write set
- * that first writes fill.
+ * Policy release: read misses of programs, first writes to blocks, and the write set, which
+ * blocks join at the first write.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -31,7 +31,7 @@ void kdsm_block_dirty(struct kdsm_coherence *coherence, struct kdsm_block *block
 	kdsm_entry_place(coherence, &block->dirty, is_dirty ? &coherence->dirty : NULL);
 }
 
-/* Ignore notices below the floor: a copy fetched for them would be stale immediately */
+/* Ignore notices below the floor: a copy fetched for such a notice would be stale immediately */
 bool kdsm_block_writer_known(struct kdsm_coherence *coherence,
 			     const struct kdsm_block *block)
 {
@@ -145,7 +145,7 @@ static u64 kdsm_miss_probe(struct kdsm_coherence *coherence, struct kdsm_miss *m
 	return good;
 }
 
-/* Fetch from the node that the link names, which is or was the owner, or ask for the owner */
+/* Fetch from the node that the link leads to, if its stamp suffices, or else ask the owner */
 static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
 				kdsm_map_t map, void *arg)
 {
@@ -166,12 +166,12 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 		return err;
 	/*
 	 * This node has handed the block over, and the new owner has not taken it over yet.
-	 * So the frame here has the content, besides what this node wrote later.
+	 * So the frame here has the content, and the later writes of this node.
 	 */
 	miss->here = miss->from == coherence->node;
 	if (miss->here)
 		return 0;
-	/* The bounce has the newest write already; only the promise of the stamp was too short */
+	/* The bounce already has the newest write; only the stamp promised too little */
 	if (good && miss->from == node && miss->wts <= good)
 		return 0;
 	return kdsm_block_fetch(coherence, miss->block, coherence->frames, miss->from,
@@ -288,10 +288,9 @@ int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *blo
 			err = kdsm_block_read_miss(coherence, block, map, arg);
 		kdsm_block_end(coherence, block);
 	}
-	/* An acquire may have come since; only a program with a data race can observe that */
 	if (!err && write && block->state == KDSM_BLOCK_READABLE)
 		err = kdsm_block_upgrade(coherence, block);
-	/* Note the coming write here as well, because the page table may lose its dirty bit */
+	/* Note the coming write, because the page table may lose the dirty bit before a harvest */
 	if (!err && block->state == KDSM_BLOCK_WRITABLE)
 		block->modified |= write;
 	if (!err && block->state != KDSM_BLOCK_INVALID)
@@ -313,7 +312,7 @@ void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 la
 		}
 		block = kdsm_block(coherence, i);
 		mutex_lock(&block->lock);
-		/* The block may be invalid as well: an acquire may not have harvested it yet */
+		/* An invalid block counts as well: its acquire may not have harvested it yet */
 		if (!list_empty(&block->dirty))
 			block->modified = true;
 		mutex_unlock(&block->lock);

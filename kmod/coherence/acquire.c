@@ -38,9 +38,9 @@ static int kdsm_victims_add(struct kdsm_victims *victims, struct kdsm_block *blo
 
 /*
  * Invalidate a copy that is too old. Unreleased writes in the copy stay, and are merged
- * when the block is next read or released. The twin of a copy without writes is useless: it
- * was kept for the node that the block was handed over to, and that node has read it (see
- * kdsm_release_handover()).
+ * when the block is next read or released. This node needs no twin of a copy without writes.
+ * The memory of the twin stays unchanged, for a node that the block was handed over to and that
+ * has not read the twin yet (see kdsm_release_handover()).
  */
 static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_block *block,
 				 struct kdsm_victims *victims)
@@ -99,7 +99,7 @@ static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
 	LIST_HEAD(seen);
 	int err = 0;
 
-	/* Visit each block once: it moves to seen, or leaves the list */
+	/* Visit each block once: this loop moves the block to seen, or the block leaves the list */
 	spin_lock(&coherence->lock);
 	while (!list_empty(&coherence->cached) && !err) {
 		block = list_first_entry(&coherence->cached, struct kdsm_block, cached);
@@ -147,9 +147,9 @@ static void kdsm_run_retire(struct kdsm_coherence *coherence, const struct kdsm_
 }
 
 /*
- * A block that is fetched again and written before its range is unmapped loses the dirty
- * bit with the mapping, and therefore counts as modified. No release can miss the write in
- * between, because the caller holds coherence->fence.
+ * Unmap the blocks that became invalid. A block that is fetched again and written before its
+ * range is unmapped loses the dirty bit with the mapping, and therefore counts as modified. No
+ * release can miss the write in between, because the caller holds coherence->fence.
  */
 static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
 			       struct kdsm_victims *victims)

@@ -63,7 +63,7 @@ struct kdsm_block *kdsm_block(struct kdsm_coherence *coherence, u64 index)
 	u64 i = index >> KDSM_TABLE_SHIFT;
 	struct kdsm_block *table, *other;
 
-	/* Pairs with cmpxchg() below */
+	/* Pairs with cmpxchg() below, which publishes an initialised table */
 	table = smp_load_acquire(&coherence->tables[i]);
 	if (unlikely(!table)) {
 		table = kdsm_table_create(coherence, i << KDSM_TABLE_SHIFT);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Asking for a block along the links of the nodes, to read the block or to own it. The
- * answers of the asked nodes are in ownership.c, together with the reasons why a node may
- * be asked again.
+ * Asking for a block along the links of the nodes, to read the block or to own it.
+ * ownership.c has the answers of the asked nodes, and the reasons why a node may be asked
+ * again.
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
@@ -10,7 +10,7 @@
 
 #include "internal.h"
 
-/* Timeout of a request for a block, in jiffies. It covers the turns of all nodes in front. */
+/* Timeout of a request for a block, with the turns of all nodes in front, in jiffies */
 #define KDSM_OWN_TIMEOUT	(60 * HZ)
 /* Interval at which a queued node checks that it is still queued, in jiffies */
 #define KDSM_QUEUE_CHECK	HZ
@@ -20,7 +20,7 @@
 /* Largest number of consecutive lost messages that a request survives */
 #define KDSM_LOST_MAX		3
 
-/* handover: a hand-over to the asked node, or NULL */
+/* Send one message about a block, with a hand-over to the asked node, or NULL */
 static int kdsm_ask_with(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			 unsigned int node, enum kdsm_message_type type,
 			 const struct kdsm_wire_handover *handover,
@@ -112,7 +112,7 @@ static int kdsm_chase_follow(struct kdsm_coherence *coherence, struct kdsm_block
 	return err ?: -EAGAIN;
 }
 
-/* Returns 0 with an answer, or -EAGAIN to ask again */
+/* Ask one node. Returns 0 with an answer, -EAGAIN to ask again after a back-off, or an error. */
 static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			   struct kdsm_chase *chase, struct kdsm_wire_answer *answer)
 {
@@ -177,8 +177,8 @@ static int kdsm_chase(struct kdsm_coherence *coherence, struct kdsm_block *block
 		if (!err && le16_to_cpu(answer->answer) != KDSM_ANSWER_ASK)
 			return 0;
 		/*
-		 * A walk visits more nodes than exist only if the block moves all the time:
-		 * back off
+		 * A walk takes more steps than twice the number of nodes only if the block keeps
+		 * moving: back off
 		 */
 		if (!err && ++chase->hops % (2 * coherence->nodes))
 			continue;
@@ -233,7 +233,7 @@ static int kdsm_ownership_wait(struct kdsm_coherence *coherence, struct kdsm_blo
 	int err;
 
 	for (;;) {
-		/* Clear before asking, so that no message from then on is missed */
+		/* Clear the flag before asking, so that every GRANT message from then on sets it */
 		WRITE_ONCE(block->again, false);
 		err = kdsm_chase(coherence, block, chase, &answer);
 		if (err || READ_ONCE(block->role) != KDSM_ROLE_WAITING)

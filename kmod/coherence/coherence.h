@@ -36,6 +36,8 @@
 /**
  * kdsm_signature_init() - make a signature empty
  * @signature: the signature, which the caller guards
+ *
+ * Context: any, as for all functions on signatures.
  */
 void kdsm_signature_init(struct kdsm_signature *signature);
 
@@ -67,8 +69,9 @@ void kdsm_signature_merge(struct kdsm_signature *signature,
  * @nodes: number of nodes in the cluster
  * @blocks: number of blocks in the region
  *
- * Return: true if the module can have made this signature for @nodes nodes and @blocks
- * blocks.
+ * The function checks neither the timestamps nor the order of the notices.
+ *
+ * Return: true if all notices name nodes of the cluster and blocks of the region.
  */
 bool kdsm_signature_sane(const struct kdsm_signature *signature, unsigned int nodes,
 			 u64 blocks);
@@ -108,33 +111,33 @@ enum kdsm_block_role {
 };
 
 /*
- * One block, as this node sees it. The lock protects all fields and the page table entries
- * of the block. A task holds the lock for short, local work only, and never during a
- * message or a remote operation. The lock nests inside mmap_lock; coherence->lock and the
- * locks that the mapping functions take nest inside it
+ * One block, as this node sees it. lock protects the page table entries of the block and all
+ * other fields, but coherence->lock protects the list entries. A task holds lock for short,
+ * local work only, and never during a message or a remote operation. lock nests inside
+ * mmap_lock; coherence->lock and the locks that the mapping functions take nest inside lock
  * (Documentation/design/lock-order.md).
  */
 struct kdsm_block {
-	struct mutex lock;	/* protects all fields */
+	struct mutex lock;	/* see above */
 	u64 index;
 	u8 state;		/* enum kdsm_block_state */
 	u8 role;		/* enum kdsm_block_role */
 	bool busy;		/* a task uses the network for the block; other tasks wait */
 	bool twin;		/* the twin holds the content as of the last merge */
 	bool modified;		/* has unpublished writes that page tables may not show */
-	u8 idle;		/* number of releases that found the block unmodified */
+	u8 idle;		/* number of consecutive releases that found no write */
 	u16 owner;		/* node that got the block by the newest hand-over known here */
-	u16 next;		/* node to hand the block over to afterwards, or KDSM_NOBODY */
+	u16 next;		/* successor of this node in the queue, or KDSM_NOBODY */
 	u64 handover;		/* number of the newest hand-over known here; the first is 1 */
 	bool given;		/* this node made the newest hand-over; repeats it when asked */
-	bool again;		/* WAITING: the grant may never come; ask again */
+	bool again;		/* WAITING: the node in front will send no grant; ask again */
 	u16 writer;		/* node that wrote what this node lacks; KDSM_NOBODY: unknown */
 	u16 hint;		/* a later owner of the block than owner; KDSM_NOBODY: unknown */
-	/* As of the newest hand-over: the node that has the content, and its timestamps */
+	/* As of the newest hand-over: node that has the content, and timestamps of the content */
 	u16 from;
 	u64 from_wts, from_rts;
 	u64 wts, rts;		/* of the content here: write timestamp, end of validity */
-	u64 wanted;		/* timestamp of the write that this node lacks */
+	u64 wanted;		/* newest timestamp that a notice demanded; 0: none */
 	/* Policy strict only: */
 	bool stale;		/* the content being fetched must not be used */
 	u64 lease_end;		/* end of the lease, in ns of ktime */
@@ -147,10 +150,11 @@ struct kdsm_block {
 struct kdsm_coherence;
 
 /*
- * Map block index as far as the caller of kdsm_coherence_access() can use it. The caller
- * passed arg. The policy calls the function for the block that the program touched and,
- * before that, for each block that read-ahead brought. The policy holds the block's lock,
- * so that a task that takes the block away under that lock misses no page table entry.
+ * Use block index, which is readable now and, if writable is set, writable: usually, make page
+ * table entries for its pages. arg is the arg of kdsm_coherence_access(). The policy calls the
+ * function for the block that the program touched and, before that, for each block that
+ * read-ahead brought. The policy holds the block's lock, so that a task that takes the block
+ * away under that lock misses no page table entry. 0 or -errno.
  */
 typedef int (*kdsm_map_t)(void *arg, u64 index, bool writable);
 
@@ -169,8 +173,8 @@ struct kdsm_policy_ops {
 	int (*handover)(struct kdsm_coherence *coherence, struct kdsm_block *block);
 	/*
 	 * Prepare to lend a copy to node to. This node owns the block or was granted it.
-	 * *wts and *rts are the timestamps of the content; lend may raise *rts. Returns
-	 * -EAGAIN if the asking node has to retry later.
+	 * clock is the clock of node to. *wts and *rts are the timestamps of the content; lend
+	 * may raise *rts. Returns -EAGAIN if the asking node has to retry later, or -ENOMEM.
 	 */
 	int (*lend)(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		    unsigned int to, u64 clock, u64 *wts, u64 *rts);
@@ -186,7 +190,7 @@ struct kdsm_policy_ops {
 	 * to do.
 	 */
 	int (*flush)(struct kdsm_coherence *coherence, u64 first, u64 last);
-	/* Become the owner of the block. The caller holds no lock. */
+	/* Become the owner of the block. The caller holds no lock. 0 or -errno. */
 	int (*own)(struct kdsm_coherence *coherence, struct kdsm_block *block);
 };
 
@@ -225,21 +229,22 @@ struct kdsm_coherence {
 	u64 blocks;
 	unsigned int block_shift;
 	unsigned int node, nodes;
-	wait_queue_head_t wait;		/* tasks that wait for the end of busy, or for a grant */
+	wait_queue_head_t wait;		/* tasks that wait until a block is not busy, or granted */
 
 	struct kdsm_block **tables;	/* each allocated on first use; see kdsm_block() */
 
 	/* Policy strict only: */
 	u64 lease;			/* shortest time that a node keeps a block, in ns */
-	struct work_struct owed_work;
+	struct work_struct owed_work;	/* hands over the blocks of owed */
 	struct list_head owed;		/* blocks whose next waits for the end of the lease */
 
 	/* Policy release only, except lock and stats: */
 	struct mutex fence;		/* serialises releases and acquires of the region */
-	spinlock_t lock;		/* protects lists, clock, signature, streams; innermost */
+	/* Protects owed, dirty, cached, clock, signature, streams and stream; innermost */
+	spinlock_t lock;
 	u64 clock;			/* newest timestamp that this node knows */
 	struct kdsm_signature signature;	/* all writes that happened before this point */
-	struct list_head dirty, cached;
+	struct list_head dirty, cached;	/* blocks of the write set; valid copies, not owned */
 	struct kdsm_stream {
 		u64 next;		/* index of the next miss if the sequence continues */
 		unsigned int window;	/* number of blocks that the last miss brought along */
@@ -281,6 +286,9 @@ void kdsm_coherence_exit(struct kdsm_coherence *coherence);
  *    readable on the way
  * @arg: argument of @map
  *
+ * Sleeps, and waits for the network. Caller may hold mmap_lock, but holds no lock that nests
+ * inside mmap_lock.
+ *
  * Return: 0, -ERANGE, -EIO, -EHOSTDOWN, -ETIMEDOUT, -ENOMEM, or the value that @map
  * returned.
  */
@@ -292,7 +300,9 @@ int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool writ
  * @coherence: the coherence of the region
  * @signature: NULL, or the signature to fill in, which is for the acquirer
  *
- * Return: 0; otherwise an error as of kdsm_coherence_access(), and some writes are not
+ * Sleeps. Caller does not hold mmap_lock, which nests inside coherence->fence.
+ *
+ * Return: 0, or an error as of kdsm_coherence_access(). After an error some writes are not
  * published.
  */
 int kdsm_coherence_release(struct kdsm_coherence *coherence,
@@ -303,7 +313,9 @@ int kdsm_coherence_release(struct kdsm_coherence *coherence,
  * @coherence: the coherence of the region
  * @signature: the signature that the release filled in
  *
- * Return: 0, -EINVAL or -ENOMEM.
+ * Sleeps. Caller does not hold mmap_lock, which nests inside coherence->fence.
+ *
+ * Return: 0, -EINVAL or -ENOMEM. After -ENOMEM some copies may be stale.
  */
 int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
 			   const struct kdsm_signature *signature);
@@ -313,7 +325,9 @@ int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
  * @coherence: the coherence of the region
  * @advice: the hint
  * @first: first block of the range
- * @last: last block of the range; the block exists
+ * @last: last block of the range; the region has this block
+ *
+ * Sleeps. Caller does not hold mmap_lock, which nests inside coherence->fence.
  *
  * Return: 0, -EINTR if a signal arrived, or an error as of kdsm_coherence_access().
  */
@@ -330,19 +344,21 @@ int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice adv
  * range that is in the write set counts as modified. mapping->harvest() must set all bits
  * from before the first dirty bit is dropped until this call has returned. Otherwise a
  * release between the two would find neither the dirty bit nor the mark.
+ *
+ * Takes the locks of the blocks, and waits for no network. Caller may hold mmap_lock.
  */
 void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 last);
 
 /**
  * kdsm_coherence_stats() - read the counters of a region on this node
  * @coherence: the coherence of the region
- * @stats: receives KDSM_COHERENCE_COUNT values
+ * @stats: receives KDSM_COHERENCE_COUNT values, which may be of different instants
  */
 void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats);
 
 /*
- * Handlers of KDSM_MESSAGE_BLOCK_READ, OWN, GRANT and INVALIDATE. The caller may sleep. They
- * return the status for the reply, 0 or -errno.
+ * Handlers of KDSM_MESSAGE_BLOCK_READ, OWN, GRANT and INVALIDATE. They sleep, and return the
+ * status for the reply, 0 or -errno.
  */
 int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 			      struct kdsm_request *request);

@@ -50,13 +50,13 @@ static inline u64 kdsm_stamp_offset(const struct kdsm_block *block)
 	return block->index * sizeof(struct kdsm_stamp);
 }
 
-/* Number of stamps, from this block's on, that lie in one page: one read can bring these */
+/* Number of stamps from this block's to the end of their page: one read can fetch these */
 static inline unsigned int kdsm_stamps_left(const struct kdsm_block *block)
 {
 	return (PAGE_SIZE - kdsm_stamp_offset(block) % PAGE_SIZE) / sizeof(struct kdsm_stamp);
 }
 
-/* Promise the block's read timestamp. This node is the owner; caller holds the block's lock. */
+/* Promise the block's read timestamp. This node is the owner. Caller holds the block's lock. */
 void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block *block);
 /* Return the timestamp that a stamp promises, or 0 if the stamp promises nothing or is torn */
 u64 kdsm_stamp_value(const struct kdsm_stamp *stamp);
@@ -74,19 +74,21 @@ void kdsm_bounce_free(struct kdsm_bounce *bounce);
 /*
  * Fetch the content of a block from another node's frame (memory is coherence->frames) or
  * twin (coherence->twins) into bounce, or into the frame of this node if bounce is NULL.
- * Posts one remote read for each contiguous piece of local memory, 4 to 64 KiB, in chains.
+ * Posts one remote read for each contiguous piece of local memory, 4 to 64 KiB, in chains, and
+ * sleeps until all reads are done. Caller holds no block's lock.
  */
 int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *block,
 		     struct kdsm_memory *memory, unsigned int node,
 		     struct kdsm_bounce *bounce);
 
+/* Remote reads that are collected, and posted together when ops is full and at the end */
 struct kdsm_fetch {
 	struct kdsm_coherence *coherence;
 	struct kdsm_memory *memory;
 	struct kdsm_operation *ops;
-	struct kdsm_stamp *stamps;
-	unsigned int count, room;
-	int err;
+	struct kdsm_stamp *stamps;	/* NULL: no stamps are read */
+	unsigned int count, room;	/* of ops */
+	int err;			/* the first error */
 };
 
 /*
@@ -106,7 +108,7 @@ void kdsm_fetch_add(struct kdsm_fetch *fetch, const struct kdsm_block *block,
  */
 void kdsm_fetch_stamps(struct kdsm_fetch *fetch, const struct kdsm_block *block,
 		       unsigned int node, unsigned int count);
-/* Wait until everything has arrived. After an error, any part of the content may be missing. */
+/* Wait for all reads. 0 or -errno; after an error, any part of the content may be missing. */
 int kdsm_fetch_end(struct kdsm_fetch *fetch);
 
 /* ---- ownership.c and chase.c ---- */
@@ -134,7 +136,8 @@ void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *bl
 void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *block);
 /*
  * Find the owner and have the owner raise its read timestamp. *from is the node whose frame
- * has the content; *wts and *rts are the timestamps of that content.
+ * has the content; *wts and *rts are the timestamps of that content. Caller has made the block
+ * busy and does not hold its lock. Errors as of kdsm_ownership_take().
  */
 int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			unsigned int *from, u64 *wts, u64 *rts);
@@ -176,21 +179,21 @@ bool kdsm_handover_sane(const struct kdsm_coherence *coherence,
 int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      const struct kdsm_wire_handover *wire);
 /*
- * Stop waiting for the block, because of err. A node that is queued behind this node is
- * told to ask this node again, and then follows this node's link. Caller holds the block's
+ * Stop waiting for the block, because of err. This node tells the node that is queued behind
+ * it to ask again; that node then follows this node's link. Caller holds the block's
  * lock; the function drops the lock.
  */
 void kdsm_ownership_leave(struct kdsm_coherence *coherence, struct kdsm_block *block, int err);
 
-/* ---- policy release: release.c, acquire.c, access.c, run.c, twin.c ---- */
+/* ---- policy release: release.c, acquire.c, access.c, run.c, twin.c; busy blocks: block.c ---- */
 
 int kdsm_release_acquire(struct kdsm_coherence *coherence,
 			 const struct kdsm_signature *signature);
 int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
 			kdsm_map_t map, void *arg);
 /*
- * Move the block into or out of coherence->cached (valid here and not owned) and
- * coherence->dirty (the write set)
+ * Move the block into or out of coherence->cached (valid here and not owned), or
+ * coherence->dirty (the write set). Caller holds the block's lock.
  */
 void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		       bool is_cached);
@@ -206,6 +209,7 @@ void kdsm_block_end(struct kdsm_coherence *coherence, struct kdsm_block *block);
 
 /* Copy the frame into the twin. -ENOMEM. Caller holds the block's lock. */
 int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
+/* Merge other nodes' content into the frame. Caller holds the block's lock; the twin exists. */
 void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		     const struct kdsm_bounce *theirs, bool keep);
 
@@ -216,9 +220,9 @@ struct kdsm_picked {
 	bool writable;		/* acquire: was writable before it became invalid */
 };
 
-/* Sort by index */
+/* Sort by index of the block */
 void kdsm_picked_sort(struct kdsm_picked *picked, size_t count);
-/* Return how many of count sorted blocks are neighbours, counted from the first */
+/* Return how many of count sorted blocks, from the first on, have consecutive indices */
 size_t kdsm_run_length(const struct kdsm_picked *picked, size_t count);
 /*
  * Harvest the dirty bits of a run of n blocks into the modified flags of the blocks. Caller
@@ -241,9 +245,9 @@ bool kdsm_block_writer_known(struct kdsm_coherence *coherence,
  */
 u64 kdsm_block_need(struct kdsm_coherence *coherence, const struct kdsm_block *block);
 /*
- * The frame has received content with these timestamps. Returns true if the content is new
- * enough, and then the block is valid; false if an acquire asked for more meanwhile. Caller
- * holds the block's lock and has made the block busy.
+ * The frame has received content with these timestamps. If the content is new enough, makes the
+ * block valid and returns true. Returns false if an acquire demanded newer content meanwhile.
+ * Caller holds the block's lock and has made the block busy.
  */
 bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			u64 wts, u64 rts);
@@ -269,21 +273,23 @@ struct kdsm_ahead {
  */
 struct kdsm_ahead *kdsm_ahead_begin(struct kdsm_coherence *coherence,
 				    const struct kdsm_block *block, unsigned int owner);
-/* Add the blocks, whose writers are known, to the fetch of the missed block */
+/* Add the content of all blocks of the read-ahead to a fetch. ahead may be NULL. */
 void kdsm_ahead_add(struct kdsm_fetch *fetch, const struct kdsm_ahead *ahead);
 /*
- * Fetch the blocks that are new enough by their stamps; stamps begins with the missed
- * block's. Returns false if content may be missing.
+ * Fetch the blocks whose writers are known or whose stamps promise enough, and drop the others.
+ * stamps begins with the stamp of the missed block. Returns false if content may be missing.
+ * ahead may be NULL.
  */
 bool kdsm_ahead_fetch(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead,
 		      const struct kdsm_block *block, const struct kdsm_stamp *stamps);
 /*
- * End the read-ahead: make the blocks valid and map them if is_here, that is, if all
- * content has arrived.
+ * End the read-ahead and free ahead, which may be NULL. If is_here is set, all content has
+ * arrived: make the blocks valid and map them. Caller holds no block's lock.
  */
 void kdsm_ahead_end(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead, bool is_here,
 		    kdsm_map_t map, void *arg);
 
+/* Add n to a counter of the region, named without KDSM_COHERENCE_ */
 #define kdsm_coherence_count(coherence, which, n)				\
 	atomic64_add(n, &(coherence)->stats[KDSM_COHERENCE_##which])
 

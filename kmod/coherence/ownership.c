@@ -7,8 +7,8 @@
  * node that waits for the block itself, or has not finished taking the block over, notes
  * the asking node as its successor, if it has none yet, and grants the block to the
  * successor later. Every other node names a node to ask instead. So the nodes that want a
- * block form one queue, in which each node knows its successor (the block lock with link
- * chasing of Endo's dissertation, 3.4.2; the queue is that of an MCS lock).
+ * block form one queue, in which each node knows its successor (the queue lock with
+ * probable owners of Endo's dissertation, 3.5.4; the queue is that of an MCS lock).
  *
  * Hand-overs of a block are numbered. A node's link leads to the node that got the block by
  * the newest hand-over known to this node. That other node knows a newer hand-over, or has
@@ -30,11 +30,11 @@
  *
  * - A node that is the successor already gets the answer that it is queued.
  * - A node that made the newest hand-over it knows of repeats the whole hand-over to every
- *   node that it sends on. If the receiver of the hand-over asks again, that node takes it
- *   up. Any other node asks the receiver next, and passes the hand-over on in that request.
- *   There the hand-over counts as if the message had come from the node that made it. The
- *   receiver may have given up, or may not know that a request of its own was still in
- *   flight.
+ *   node that it sends on. If the receiver of the hand-over asks again, the receiver takes
+ *   the hand-over up. Any other node asks the receiver next, and passes the hand-over on in
+ *   that request. The receiver treats such a hand-over as if the request had come from the
+ *   node that made the hand-over. The receiver may have given up, or may not know that a
+ *   request of its own was still in flight.
  * - A repeated hand-over says the same as at first, and the content is still the same: no
  *   node has newer content before the receiver has taken the block over, and the content
  *   that handover() of the policies left stays unchanged until then.
@@ -118,8 +118,8 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
 		return -EINVAL;
 	if (coherence->policy == &kdsm_policy_strict) {
 		/*
-		 * The task that asks has allocated the set before; see
-		 * kdsm_strict_write_miss()
+		 * kdsm_strict_write_miss() allocates the set before it asks for the block, so a
+		 * hand-over without a set is impossible
 		 */
 		if (!block->readers)
 			return -EINVAL;
@@ -142,8 +142,8 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
 }
 
 /*
- * Hand over a block that this node owns or was granted. from, from_wts and from_rts say
- * where the content is.
+ * Hand over a block that this node owns or was granted. The caller has set from, from_wts and
+ * from_rts, which say where the content is.
  */
 static void kdsm_hand_over(struct kdsm_block *block, unsigned int to)
 {
@@ -179,8 +179,8 @@ struct kdsm_grant {
 
 /*
  * Fill in a grant for the successor, if there is one, and forget the successor. With status
- * 0 the grant carries the hand-over that this node made. Another status says that no block
- * comes, and that the successor may ask this node again.
+ * 0 the grant carries the hand-over that this node made. Another status tells the successor
+ * that the block does not come, and that the successor has to ask again.
  */
 static void kdsm_grant_fill(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    struct kdsm_grant *grant, int status)
@@ -234,7 +234,7 @@ void kdsm_ownership_leave(struct kdsm_coherence *coherence, struct kdsm_block *b
 	kdsm_grant_send(coherence, &grant);
 }
 
-/* Hand the block over when the lease ends */
+/* Let the work item hand the block over when the lease ends */
 static void kdsm_ownership_owe(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	lockdep_assert_held(&block->lock);
@@ -246,8 +246,8 @@ static void kdsm_ownership_owe(struct kdsm_coherence *coherence, struct kdsm_blo
 }
 
 /*
- * Hand the block over to the successor, if there is one and the policy allows it. Then
- * *grant has to be sent, after the lock is dropped. Caller holds the block's lock.
+ * Hand the block over to the successor, if there is one and the policy allows the hand-over.
+ * Caller holds the block's lock, and sends *grant after it drops the lock.
  */
 static void kdsm_ownership_pass(struct kdsm_coherence *coherence, struct kdsm_block *block,
 				struct kdsm_grant *grant)
@@ -279,8 +279,8 @@ void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *b
 /* ---- hand-overs that wait for the end of a lease ---- */
 
 /*
- * Blocks are handled in the order in which they were asked for, about the order of their
- * leases
+ * This work item handles the blocks in the order in which nodes asked for them, which is about
+ * the order in which their leases end
  */
 void kdsm_ownership_owed_work(struct work_struct *work)
 {

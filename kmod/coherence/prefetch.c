@@ -54,7 +54,7 @@ static unsigned int kdsm_stream_advance(struct kdsm_coherence *coherence, u64 in
 	return window;
 }
 
-/* If another thread has reused the stream for another sequence, that sequence is lost */
+/* Expect the next miss at next. If another thread reused the stream, its sequence is lost. */
 static void kdsm_stream_expect(struct kdsm_coherence *coherence, struct kdsm_stream *stream,
 			       u64 next)
 {
@@ -122,7 +122,7 @@ struct kdsm_ahead *kdsm_ahead_begin(struct kdsm_coherence *coherence,
 	return ahead;
 }
 
-/* End the busy mark. The block becomes valid if its content has arrived and is new enough. */
+/* End the block's busy mark. If its content has arrived and is new enough, make it valid. */
 static void kdsm_ahead_drop(struct kdsm_coherence *coherence,
 			    const struct kdsm_ahead_block *entry, bool is_here,
 			    kdsm_map_t map, void *arg)
@@ -162,7 +162,7 @@ static void kdsm_ahead_choose(struct kdsm_coherence *coherence, struct kdsm_ahea
 			ahead->list[kept++] = entry;
 			continue;
 		}
-		/* The sequence misses next at this block */
+		/* The sequence will miss next at this block */
 		if (kept == i)
 			kdsm_stream_expect(coherence, ahead->stream, entry.block->index);
 		kdsm_ahead_drop(coherence, &entry, false, NULL, NULL);

@@ -50,7 +50,7 @@
 #ifndef KDSM_IDLE_MAX
 #define KDSM_IDLE_MAX	8
 #endif
-/* Limits of the blocks that one release takes over concurrently: their number, their bytes */
+/* Upper bounds of the blocks that one release takes over concurrently: number, and bytes */
 #define KDSM_TAKES_MAX		16U
 #define KDSM_TAKES_BYTES	SZ_4M
 /* Read lease: validity of a copy after its request, in logical timestamps */
@@ -59,10 +59,10 @@
 /* ---- timestamps ---- */
 
 /*
- * Publish this node's writes to the block up to now. They get a timestamp of at least ts
- * that is above all read timestamps, and a notice. The block extends *notice if it
- * continues the range of *notice at the same timestamp; otherwise *notice enters the
- * signature and a new one begins. Returns the timestamp.
+ * Publish this node's writes to the block up to now. The writes get a timestamp of at least ts
+ * that is above all read timestamps of the block, and a notice. If the block continues the
+ * range of *notice at the same timestamp, *notice grows by the block. Otherwise *notice enters
+ * the signature, and a new notice begins. Returns the timestamp. Caller holds the block's lock.
  */
 static u64 kdsm_block_publish(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			      u64 ts, struct kdsm_notice *notice)
@@ -89,6 +89,7 @@ static u64 kdsm_block_publish(struct kdsm_coherence *coherence, struct kdsm_bloc
 	return ts;
 }
 
+/* Enter the last notice of kdsm_block_publish() into the signature */
 static void kdsm_notice_flush(struct kdsm_coherence *coherence, struct kdsm_notice *notice)
 {
 	spin_lock(&coherence->lock);
@@ -130,9 +131,9 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 	if (err)
 		return err;
 	/*
-	 * The next owner reads the twin, which stays unchanged until then: only an upgrade
-	 * after a newer copy was fetched makes another twin, and no newer copy exists while
-	 * the next owner is taking the block over.
+	 * The next owner reads the twin, whose content stays unchanged until then: only an
+	 * upgrade after a newer copy was fetched makes another twin with other content, and
+	 * no newer copy exists while the next owner is taking the block over.
 	 */
 	err = kdsm_twin_make(coherence, block);
 	if (err)
@@ -231,10 +232,10 @@ static int kdsm_writes_harvest(struct kdsm_coherence *coherence, struct kdsm_wri
 }
 
 /*
- * Become the owner of a block with unreleased writes (of any block, if any), and merge
- * these writes with the content that other nodes released. If another node is queued for
- * the block already, the hand-over to that node publishes the writes. Caller holds
- * coherence->fence.
+ * Become the owner of a block, and merge the unreleased writes of this node with the content
+ * that other nodes released. Unless any is set, do nothing for a block without unreleased
+ * writes. If another node is queued for the block already, the hand-over to that node
+ * publishes the writes. Caller holds coherence->fence.
  */
 static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			   bool any)
@@ -246,13 +247,13 @@ static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *
 
 	mutex_lock(&block->lock);
 	kdsm_block_begin(coherence, block);
-	/* A hand-over may have released the writes meanwhile */
+	/* While this task waited for a busy block, a hand-over may have released the writes */
 	if (kdsm_block_is_owned(block) || (!any && !block->modified))
 		goto end;
 	/*
 	 * A block without writes of this node may have no twin. A copy of the current frame
-	 * serves: writes that begin meanwhile are measured against it. The twin stays, because
-	 * the fence is held and the block is busy.
+	 * serves as twin: the merge compares the frame with it, to find writes that begin
+	 * during the takeover. The twin stays, because the fence is held and the block is busy.
 	 */
 	if (!block->twin)
 		err = kdsm_twin_make(coherence, block);
@@ -394,8 +395,8 @@ static int kdsm_writes_take_over(struct kdsm_coherence *coherence,
 }
 
 /*
- * Give the modified blocks a timestamp. A block that was handed over meanwhile got its own
- * timestamp then.
+ * Publish the modified blocks that this node owns. A block that was handed over meanwhile was
+ * published then.
  */
 static void kdsm_writes_publish(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
 {
@@ -450,8 +451,8 @@ static bool kdsm_write_is_idle(struct kdsm_picked *write)
 }
 
 /*
- * Keep a block that was mapped writable again, or written before it was protected. unknown:
- * the harvest failed, so the block counts as modified.
+ * Take a protected block out of the write set. Keep a block that a program made writable again,
+ * or wrote before the protection. unknown: the harvest failed, so the block counts as modified.
  */
 static void kdsm_write_retire(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			      bool unknown)
@@ -470,6 +471,7 @@ static void kdsm_write_retire(struct kdsm_coherence *coherence, struct kdsm_bloc
 	mutex_unlock(&block->lock);
 }
 
+/* Let the idle blocks leave the write set, as described above */
 static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
 {
 	struct kdsm_picked *idle = writes->list;
@@ -491,6 +493,7 @@ static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_wri
 	}
 }
 
+/* Release the writes to blocks from..to. Unless NULL, *signature becomes the node's signature. */
 static int kdsm_release_some(struct kdsm_coherence *coherence, u64 from, u64 to,
 			     struct kdsm_signature *signature)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Policy release: stamps. With a stamp, a node that does not know the writer of a block reads
- * the block without asking any node (the lock-free read of Endo's dissertation, 3.4.3, with
- * one word less for the reader to write).
+ * the block without asking any node. (In Endo's dissertation, 3.4.5, such a reader enters the
+ * block's critical section.)
  *
  * The stamp of a block at a node is a promise: a reader that reads the stamp, and after
  * that the frame, gets all writes with timestamps up to the stamp's. Only an owner makes

@@ -8,10 +8,10 @@
  * lease, so that two nodes that compete for a block both make progress.
  *
  * The owner's copy is writable only while there are no readers. Why no two nodes disagree:
- * a reader fetches content from the owner's frame after the owner has unmapped that frame,
- * under the block's lock. An owner makes the frame writable again only after every reader
- * has answered that its copy is gone or never arrived. A reader that is fetching at that
- * time finds stale set, and asks again.
+ * before a reader fetches content from the owner's frame, the owner unmaps the frame under the
+ * block's lock, and from then on maps it only for reading. An owner makes the frame writable
+ * again only after every reader has answered that its copy is gone or never arrived. A reader
+ * that is fetching at that time finds stale set, and asks again.
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
@@ -21,8 +21,8 @@
 #include "internal.h"
 
 /*
- * Interval between requests to a reader that still has its lease, in us, and their timeout,
- * in jiffies
+ * Interval between requests to a reader whose lease has not ended, in us, and timeout of these
+ * requests, in jiffies
  */
 #define KDSM_INVALIDATE_PAUSE	50
 #define KDSM_INVALIDATE_TIMEOUT	(60 * HZ)
@@ -203,12 +203,12 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 	u64 wts, rts;
 	int err;
 
-	/* Before asking: without room for the set, a hand-over to this node would lose the block */
+	/* Before asking: a node that has no set refuses a hand-over, which would lose the block */
 	err = kdsm_readers_alloc(coherence, block);
 	if (err)
 		return err;
 	if (kdsm_block_is_owned(block)) {
-		/* A node that asks meanwhile is queued, as if this node had just got the block */
+		/* A node that asks from now on is queued, as if this node had just got the block */
 		block->role = KDSM_ROLE_TAKING;
 		mutex_unlock(&block->lock);
 	} else {
@@ -219,7 +219,7 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 			return err;
 		}
 	}
-	/* From here on only this node can make its copy invalid */
+	/* From here on no other node has a reason to invalidate this node's copy */
 	mutex_lock(&block->lock);
 	has_copy = block->state != KDSM_BLOCK_INVALID;
 	mutex_unlock(&block->lock);
@@ -229,7 +229,10 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 		err = kdsm_readers_invalidate(coherence, block);
 	mutex_lock(&block->lock);
 	if (err) {
-		/* A node with the content becomes the owner all the same, and keeps its access */
+		/*
+		 * Without the content, give up the takeover. With the content, this node becomes
+		 * the owner despite the error, and keeps its access.
+		 */
 		if (!has_copy && from != coherence->node) {
 			mutex_unlock(&block->lock);
 			kdsm_ownership_fail(coherence, block);

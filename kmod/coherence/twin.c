@@ -30,8 +30,8 @@ int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block)
 /*
  * Merge the changes of other nodes (theirs against the twin) into the frame. Programs may
  * be writing other bytes of the frame concurrently, so each word is merged by an atomic
- * exclusive-or. A byte that both sides changed is a data race of the program. If keep, the
- * twin becomes theirs.
+ * exclusive-or. A byte that both sides changed is a data race of the program. If keep is set,
+ * the twin becomes theirs.
  */
 void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		     const struct kdsm_bounce *theirs, bool keep)
