@@ -76,8 +76,8 @@ static inline int kdsm_entry_whole(__u64 entry)
 }
 
 /*
- * The walk of a node: the index entries in which it may be, in order, from the one that its
- * hash gives. A node is put into the first empty entry of its walk, so a search that follows
+ * The walk of a node: the index entries in which the node may be, in order, from the entry that
+ * its hash gives. A node is put into the first empty entry of its walk, so a search that follows
  * the same walk finds it. A walk consists of runs of adjacent entries, which a few cache
  * lines hold and one get fetches; the first entry of the index follows the last. Between two
  * runs the walk leaves out run, 2 run, 3 run ... entries (quadratic probing), so that used
