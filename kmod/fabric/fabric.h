@@ -271,7 +271,7 @@ void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats
  * kdsm_memory_create() - create this node's part of a memory
  * @fabric: started
  * @id: unique on this node, and the same on every node
- * @size: bytes, the same on every node
+ * @size: in bytes, a multiple of the page size, the same on every node
  * @flags: KDSM_MEMORY_READ_ONLY, KDSM_MEMORY_DEVICE
  *
  * Return: the memory, ERR_PTR(-ENOMEM), or ERR_PTR(-EEXIST) if a memory has that id.
