@@ -84,8 +84,13 @@ int kdsm_line_post_all(const struct kdsm_line *line) KDSM_PRIVATE;
 
 /* ---- the words of a part; head and ring of the home's part are in use only ---- */
 
+/* Notes of tickets whose entries were reused; see wait_queue.c */
+#define KDSM_LINE_NOTES	6
+
 struct kdsm_line_area {
 	_Alignas(64) uint64_t head;
+	uint64_t last_tag;	/* of ENTRY_BACK */
+	uint64_t notes[KDSM_LINE_NOTES];
 
 	_Alignas(64) uint64_t ring[KDSM_LINE_MOST];
 	uint64_t bells[KDSM_LINE_MOST];
@@ -97,6 +102,8 @@ _Static_assert((KDSM_LINE_MOST & (KDSM_LINE_MOST - 1)) == 0, "tickets wrap with 
 #define LINE_PLACE(line, field)	((line)->offset + offsetof(struct kdsm_line_area, field))
 #define LINE_SLOT(line, array, ticket) \
 	(LINE_PLACE(line, array) + (ticket) % KDSM_LINE_MOST * sizeof(uint64_t))
+#define LINE_NOTE(line, ticket) \
+	(LINE_PLACE(line, notes) + (ticket) % KDSM_LINE_NOTES * sizeof(uint64_t))
 
 /* Number of posts so far, modulo 2^32: the tickets below it may pass. */
 static inline uint32_t posts(const struct kdsm_line_head *head)
@@ -120,6 +127,16 @@ int kdsm_entry_change(const struct kdsm_line *line, uint32_t ticket, uint64_t *e
 		      uint64_t desired) KDSM_PRIVATE;
 int kdsm_entry_read(const struct kdsm_line *line, uint32_t ticket,
 		    uint64_t *entry) KDSM_PRIVATE;
+/* As kdsm_entry_change(), for a final entry that a later ticket takes */
+int kdsm_entry_reuse(const struct kdsm_line *line, uint32_t ticket, uint64_t *expected,
+		     uint64_t desired) KDSM_PRIVATE;
+/* Read the note of a ticket whose entry belongs to a later one, or 0 */
+int kdsm_note_read(const struct kdsm_line *line, uint32_t ticket, uint64_t *note) KDSM_PRIVATE;
+/* Ask the poster of such a ticket to post again, and withdraw that: -EBUSY if it is too late */
+int kdsm_note_give_up(const struct kdsm_line *line, uint32_t ticket) KDSM_PRIVATE;
+int kdsm_note_withdraw(const struct kdsm_line *line, uint32_t ticket) KDSM_PRIVATE;
+/* Set *tag to a number that no other call gives within 2^28 calls */
+int kdsm_line_tag(const struct kdsm_line *line, uint32_t *tag) KDSM_PRIVATE;
 
 /* States of an entry: wait_queue.c has the transitions. */
 enum {
@@ -127,12 +144,20 @@ enum {
 	ENTRY_POSTED,		/* the post has been delivered */
 	ENTRY_GONE,		/* the waiter gave up */
 	ENTRY_DONE,		/* no thread uses the entry any more */
-	ENTRY_BACK,		/* a thread is giving the ticket back */
+	ENTRY_BACK,		/* a thread is giving the ticket back; a tag replaces the node */
+	ENTRY_DOUBT,		/* that thread is dead; the post may still come, or be consumed */
+	ENTRY_MOVED,		/* the post went on to another ticket */
 };
 
 static inline uint64_t make_entry(uint32_t ticket, unsigned int state, uint32_t node)
 {
 	return (uint64_t)ticket << 32 | (uint64_t)state << 16 | node;
+}
+
+/* The tag fills the bits of the node and those above the state. */
+static inline uint64_t make_back(uint32_t ticket, uint32_t tag)
+{
+	return make_entry(ticket, ENTRY_BACK, tag & 0xffff) | (uint64_t)(tag >> 16 & 0xfff) << 20;
 }
 
 static inline uint32_t entry_ticket(uint64_t entry)
@@ -142,7 +167,7 @@ static inline uint32_t entry_ticket(uint64_t entry)
 
 static inline unsigned int entry_state(uint64_t entry)
 {
-	return entry >> 16 & 0xffff;
+	return entry >> 16 & 0xf;
 }
 
 static inline uint32_t entry_node(uint64_t entry)

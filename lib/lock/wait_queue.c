@@ -19,15 +19,19 @@
  *	older, final -> WAITING (t, node) -> POSTED -> DONE
  *	older, final -> POSTED -> DONE		the post comes before the waiter
  *	WAITING -> DONE				the waiter finds that it was posted
+ *	POSTED -> MOVED				the waiter is dead, the post goes on
  *	WAITING -> GONE -> DONE			the waiter gives up, the post finds that
  *	GONE -> BACK -> older, DONE		the same, but the ticket is given back
+ *	BACK -> MOVED				the post comes meanwhile, and goes on
+ *	BACK -> DOUBT -> MOVED			the thread that gives it back is dead
  *
  * After making an entry POSTED, the poster rings the ticket's bell: it puts a word of the
  * waiter's own part, on which the waiter sleeps. A waiter that passes makes the entry DONE.
  * A waiter that gives up makes the entry GONE; the poster that finds it GONE makes it DONE
  * and posts again, for the next ticket. KDSM_LINE_MOST tickets later the entry is reused,
- * if it is final: 0 or DONE. A GONE entry is not final: if it were reused, its post would
- * not find the mark that tells the poster to post again, and the post would be lost.
+ * if it is final: 0, DONE, MOVED or DOUBT. A GONE entry is not final: if it were reused, its
+ * post would not find the mark that tells the poster to post again, and the post would be
+ * lost.
  *
  * Tickets whose waiters gave up must not fill the ring. retire() therefore gives back the
  * tickets that were drawn last, as long as their entries are GONE. It first makes the entry
@@ -41,18 +45,34 @@
  * entry. A thread that draws the ticket before the entry changes finds BACK with its own
  * ticket, and treats that as final.
  *
+ * That thread may give up, too, and make the entry BACK once more, while the thread that
+ * gave the ticket back before is still about to change its BACK. If the two BACK were the
+ * same word, the slow thread would make the other's entry DONE, the next post would find no
+ * waiter in the entry, and the post would be lost. So each BACK has a tag of its own, from a
+ * counter beside the head.
+ *
  * Posts survive the death of threads. A waiter looks around every SLICE. If its ticket was
  * already posted at an earlier look and the post has still not reached its entry, the
- * waiter makes WAITING into DONE by itself. An entry that is POSTED at two looks belongs to
- * a dead waiter. An entry that is GONE at two looks although its ticket was posted belongs
- * to a dead poster. In both cases the thread that looks makes the entry DONE and posts
- * again. An entry that is BACK at two looks belongs to a thread that died while it gave the
- * ticket back. Another thread may have drawn the ticket again and passed, so another post
- * would let one thread too many pass: the thread that looks only makes the entry DONE. If
- * the dead thread had not changed the head yet, the ticket's poster finds the entry BACK and
- * posts again, unless the poster died, too. A thread that was only slow, but that another
- * thread took for dead, notices because its own compare-and-swap fails; a waiter then draws
- * another ticket.
+ * waiter makes WAITING into DONE by itself; so does a waiter that was about to give up. An
+ * entry that is POSTED at two looks belongs to a dead waiter. An entry that is GONE at two
+ * looks although its ticket was posted belongs to a dead poster. In both cases the thread
+ * that looks makes the entry MOVED or DONE and posts again. An entry that is BACK at two
+ * looks belongs to a thread that died while it gave the ticket back. The ticket may have been
+ * drawn again and have passed, so another post would let one thread too many pass. But if
+ * the ticket was not given back, its poster still comes to the entry, unless the poster died,
+ * too. The thread that looks cannot tell the two cases apart and makes the entry DOUBT: a
+ * poster that finds its own ticket in DOUBT posts again. A thread that was taken for dead but
+ * was only slow notices because its own compare-and-swap fails; a waiter then draws another
+ * ticket.
+ *
+ * A waiter may be so slow between its ticket and its entry that the ticket one ring later
+ * takes the entry. The poster of such a waiter finds the later ticket, or an older one that
+ * still uses the entry, and leaves the post to the waiter, which passes as soon as the head
+ * says that its ticket was posted. Only if the entry was MOVED, the post is another ticket's
+ * by then, and the waiter draws another ticket. So the thread that reuses an entry in MOVED
+ * or DOUBT first notes ticket and state in one of a few words beside the head, where waiter
+ * and poster look for them. A waiter without an entry that gives up notes DOUBT as well, so
+ * that its poster posts again. A newer note in the same word replaces an older one.
  */
 #include <errno.h>
 #include "internal.h"
@@ -174,6 +194,79 @@ int kdsm_entry_change(const struct kdsm_line *line, uint32_t ticket, uint64_t *e
 	return word_change(line, LINE_SLOT(line, ring, ticket), expected, desired);
 }
 
+int kdsm_line_tag(const struct kdsm_line *line, uint32_t *tag)
+{
+	uint64_t word;
+	int ret;
+
+	ret = kdsm_faa(line->region, line->home, LINE_PLACE(line, last_tag), 1, &word);
+	*tag = word;
+	return ret;
+}
+
+/* ---- notes ---- */
+
+static int write_note(const struct kdsm_line *line, uint64_t note)
+{
+	uint64_t place = LINE_NOTE(line, entry_ticket(note)), seen = 0;
+	int ret;
+
+	do {
+		ret = word_change(line, place, &seen, note);
+	} while (ret == -EBUSY && seen != note);
+	return ret == -EBUSY ? 0 : ret;
+}
+
+int kdsm_note_read(const struct kdsm_line *line, uint32_t ticket, uint64_t *note)
+{
+	int ret;
+
+	ret = kdsm_faa(line->region, line->home, LINE_NOTE(line, ticket), 0, note);
+	if (!ret && entry_ticket(*note) != ticket)
+		*note = 0;
+	return ret;
+}
+
+int kdsm_note_give_up(const struct kdsm_line *line, uint32_t ticket)
+{
+	return write_note(line, make_entry(ticket, ENTRY_DOUBT, 0));
+}
+
+int kdsm_note_withdraw(const struct kdsm_line *line, uint32_t ticket)
+{
+	uint64_t note = make_entry(ticket, ENTRY_DOUBT, 0);
+
+	return word_change(line, LINE_NOTE(line, ticket), &note, 0);
+}
+
+/* The entry belongs to a later ticket. Returns -ESTALE if the post was in doubt. */
+static int take_doubt(const struct kdsm_line *line, uint32_t ticket)
+{
+	uint64_t note = make_entry(ticket, ENTRY_DOUBT, 0);
+	int ret;
+
+	ret = word_change(line, LINE_NOTE(line, ticket), &note,
+			  make_entry(ticket, ENTRY_MOVED, 0));
+	if (ret)
+		return ret == -EBUSY ? 0 : ret;
+	return -ESTALE;
+}
+
+int kdsm_entry_reuse(const struct kdsm_line *line, uint32_t ticket, uint64_t *expected,
+		     uint64_t desired)
+{
+	unsigned int state = entry_state(*expected);
+	int ret = 0;
+
+	/*
+	 * If the change fails, the note stays and does no harm: it still tells the waiter of
+	 * the former ticket the truth, and its poster does not look for a note.
+	 */
+	if (state == ENTRY_DOUBT || state == ENTRY_MOVED)
+		ret = write_note(line, make_entry(entry_ticket(*expected), state, 0));
+	return ret ? ret : kdsm_entry_change(line, ticket, expected, desired);
+}
+
 /* ---- posting ---- */
 
 /* Wake the waiter of a ticket, which sleeps on the ticket's bell in its own node's part. */
@@ -193,9 +286,15 @@ static int deliver(const struct kdsm_line *line, uint32_t ticket)
 	ret = kdsm_entry_read(line, ticket, &entry);
 	while (!ret) {
 		age = ticket - entry_ticket(entry);
-		if (is_given_up(entry) && !age) {
+		if (is_of(entry, ticket, ENTRY_GONE)) {
 			ret = kdsm_entry_change(line, ticket, &entry,
 						make_entry(ticket, ENTRY_DONE, 0));
+			if (!ret)
+				return -ESTALE;
+		} else if (is_of(entry, ticket, ENTRY_BACK) || is_of(entry, ticket, ENTRY_DOUBT)) {
+			/* A thread that drew the ticket again may not have entered it yet. */
+			ret = kdsm_entry_change(line, ticket, &entry,
+						make_entry(ticket, ENTRY_MOVED, 0));
 			if (!ret)
 				return -ESTALE;
 		} else if (is_of(entry, ticket, ENTRY_WAITING)) {
@@ -206,16 +305,16 @@ static int deliver(const struct kdsm_line *line, uint32_t ticket)
 				return ring_bell(line, ticket, entry_node(entry));
 		} else if ((age > 0 || !entry) && is_final(entry)) {
 			/* The thread that drew the ticket has not entered it yet. */
-			ret = kdsm_entry_change(line, ticket, &entry,
-						make_entry(ticket, ENTRY_POSTED, 0));
+			ret = kdsm_entry_reuse(line, ticket, &entry,
+					       make_entry(ticket, ENTRY_POSTED, 0));
 			if (!ret)
 				return 0;
 		} else {
 			/*
-			 * The waiter has noticed the post by itself; or an older ticket still
-			 * uses the entry, and the waiter will notice in kdsm_line_join().
+			 * The waiter has noticed the post by itself, or is waiting for the
+			 * entry and will notice before it gives up.
 			 */
-			return 0;
+			return age < 0 ? take_doubt(line, ticket) : 0;
 		}
 		if (ret == -EBUSY)
 			ret = 0;

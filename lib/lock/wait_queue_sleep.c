@@ -32,34 +32,41 @@ static uint64_t left(const struct kdsm_line_wait *wait)
  */
 static int take_over(const struct kdsm_line *line, uint64_t entry)
 {
-	bool was_back = entry_state(entry) == ENTRY_BACK;
 	uint32_t ticket = entry_ticket(entry);
+	unsigned int after = ENTRY_MOVED;
 	int ret;
 
-	ret = kdsm_entry_change(line, ticket, &entry, make_entry(ticket, ENTRY_DONE, 0));
+	if (entry_state(entry) == ENTRY_BACK)
+		after = ENTRY_DOUBT;
+	else if (entry_state(entry) == ENTRY_GONE)
+		after = ENTRY_DONE;
+	ret = kdsm_entry_change(line, ticket, &entry, make_entry(ticket, after, 0));
 	if (ret)
 		return ret == -EBUSY ? 0 : ret;
-	/* The ticket was given back, drawn again, and has passed: its post is consumed. */
-	return was_back ? 0 : kdsm_line_post(line);
+	/* The post of an entry in doubt is consumed, or its poster is about to come. */
+	return after == ENTRY_DOUBT ? 0 : kdsm_line_post(line);
 }
 
-/* Give back the last tickets, as long as their waiters gave up and no post has come. */
-static int retire(const struct kdsm_line *line)
+/*
+ * Give back the last tickets, as long as their waiters gave up and no post has come. *last is
+ * a state of the head, read a short time ago.
+ */
+static int retire(const struct kdsm_line *line, const struct kdsm_line_head *last)
 {
-	struct kdsm_line_head head;
+	struct kdsm_line_head head = *last;
 	uint64_t gone, back, after;
-	uint32_t ticket;
+	uint32_t ticket, tag;
 	int ret;
 
-	for (;;) {
-		ret = kdsm_line_read(line, &head);
-		if (ret || head.value >= 0)
-			return ret;
+	while (head.value < 0) {
 		ticket = head.ticket - 1;
 		ret = kdsm_entry_read(line, ticket, &gone);
 		if (ret || !is_of(gone, ticket, ENTRY_GONE))
 			return ret;
-		back = make_entry(ticket, ENTRY_BACK, entry_node(gone));
+		ret = kdsm_line_tag(line, &tag);
+		if (ret)
+			return ret;
+		back = make_back(ticket, tag);
 		after = gone;
 		ret = kdsm_entry_change(line, ticket, &gone, back);
 		if (!ret) {
@@ -71,7 +78,11 @@ static int retire(const struct kdsm_line *line)
 		}
 		if (ret && ret != -EBUSY)
 			return ret;
+		ret = kdsm_line_read(line, &head);
+		if (ret)
+			return ret;
 	}
+	return 0;
 }
 
 /*
@@ -79,16 +90,24 @@ static int retire(const struct kdsm_line *line)
  * timeout is over. Returns 0 if this function gave the ticket back; -EBUSY if the caller must
  * wait for the entry.
  */
-static int give_back(const struct kdsm_line_wait *wait, const struct kdsm_line_head *head)
+static int give_back(const struct kdsm_line_wait *wait, const struct kdsm_line_head *head,
+		     bool is_over)
 {
+	struct kdsm_line_head after = { head->ticket - 1, head->value + 1 };
 	int ret;
 
 	if (is_posted(head, wait->ticket) || head->ticket != wait->ticket + 1)
 		return -EBUSY;
-	if (left(wait) && wait->ticket - posts(head) < MOST)
+	if (!is_over && wait->ticket - posts(head) < MOST)
 		return -EBUSY;
-	ret = kdsm_head_change(wait->line, head, wait->ticket, head->value + 1);
-	return ret ? ret : retire(wait->line);
+	ret = kdsm_head_change(wait->line, head, after.ticket, after.value);
+	return ret ? ret : retire(wait->line, &after);
+}
+
+/* Whether the entry belongs to this ticket or to a later one */
+static bool is_taken(uint64_t entry, uint32_t ticket)
+{
+	return entry && (int32_t)(entry_ticket(entry) - ticket) >= 0;
 }
 
 /*
@@ -104,14 +123,16 @@ static int await_entry(struct kdsm_line_wait *wait, uint64_t *entry)
 	const struct kdsm_line *line = wait->line;
 	uint64_t seen = *entry, since = kdsm_now();
 	struct kdsm_line_head head;
+	bool is_over;
 	int ret;
 
-	while (!is_final(*entry) && entry_ticket(*entry) != wait->ticket) {
+	while (!is_final(*entry) && !is_taken(*entry, wait->ticket)) {
 		ret = kdsm_line_read(line, &head);
 		if (ret)
 			return ret;
-		ret = give_back(wait, &head);
-		if (!ret && !left(wait))
+		is_over = !left(wait);
+		ret = give_back(wait, &head, is_over);
+		if (!ret && is_over)
 			return -ETIMEDOUT;
 		if (!ret && is_given_up(*entry)) {
 			usleep(NAP);
@@ -166,12 +187,52 @@ static int help_oneself(struct kdsm_line_wait *wait, const struct kdsm_line_head
 }
 
 /*
- * Whether another thread took this ticket for that of a dead waiter and passed its post on.
- * By now the entry may belong to a later ticket.
+ * Give up without an entry. If the ticket was posted before the note was written, the poster
+ * may have looked for the note too early, and the post is the waiter's.
  */
-static bool is_taken_over(uint64_t entry, uint32_t ticket)
+static int give_up_late(struct kdsm_line_wait *wait)
 {
-	return entry && (int32_t)(entry_ticket(entry) - ticket) >= 0;
+	struct kdsm_line_head head;
+	int ret;
+
+	ret = kdsm_note_give_up(wait->line, wait->ticket);
+	if (!ret)
+		ret = kdsm_line_read(wait->line, &head);
+	if (ret)
+		return ret;
+	if (!is_posted(&head, wait->ticket))
+		return -ETIMEDOUT;
+	ret = kdsm_note_withdraw(wait->line, wait->ticket);
+	wait->posted = !ret;
+	return ret == -EBUSY ? -ETIMEDOUT : ret;
+}
+
+/*
+ * The entry is not this waiter's any more. Either the post of the ticket went on to another
+ * ticket, or a later ticket took the entry before this waiter and its poster came.
+ */
+static int be_late(struct kdsm_line_wait *wait, uint64_t entry)
+{
+	struct kdsm_line_head head;
+	uint64_t note;
+	int ret;
+
+	if (entry_ticket(entry) == wait->ticket)
+		return -ESTALE;
+	ret = kdsm_note_read(wait->line, wait->ticket, &note);
+	if (ret)
+		return ret;
+	if (note)
+		return -ESTALE;
+	ret = kdsm_line_read(wait->line, &head);
+	while (!ret && !is_posted(&head, wait->ticket)) {
+		if (!left(wait))
+			return give_up_late(wait);
+		usleep(NAP);
+		ret = kdsm_line_read(wait->line, &head);
+	}
+	wait->posted = !ret;
+	return ret;
 }
 
 int kdsm_line_join(struct kdsm_line_wait *wait, const struct kdsm_line_head *before)
@@ -198,14 +259,14 @@ int kdsm_line_join(struct kdsm_line_wait *wait, const struct kdsm_line_head *bef
 		} else if (is_of(entry, wait->ticket, ENTRY_BACK)) {
 			ret = kdsm_entry_change(line, wait->ticket, &entry,
 						own_entry(wait, ENTRY_WAITING));
-		} else if (is_taken_over(entry, wait->ticket)) {
-			return -ESTALE;
+		} else if (is_taken(entry, wait->ticket)) {
+			return be_late(wait, entry);
 		} else if (!is_final(entry)) {
 			ret = await_entry(wait, &entry);
 			continue;
 		} else {
-			ret = kdsm_entry_change(line, wait->ticket, &entry,
-						own_entry(wait, ENTRY_WAITING));
+			ret = kdsm_entry_reuse(line, wait->ticket, &entry,
+					       own_entry(wait, ENTRY_WAITING));
 		}
 		if (!ret)
 			break;
@@ -228,16 +289,28 @@ static int pass(const struct kdsm_line_wait *wait)
 	return ret == -EBUSY ? -ESTALE : ret;
 }
 
-/* Give up. Returns reason, or 0 if the post came just now. */
+/*
+ * Give up. Returns reason, or 0 if the ticket was posted. The poster of a posted ticket may
+ * have found the entry in use by an older ticket, and left the post to this waiter.
+ */
 static int give_up(const struct kdsm_line_wait *wait, int reason)
 {
 	uint64_t entry = own_entry(wait, ENTRY_WAITING);
+	struct kdsm_line_head head;
+	bool posted;
 	int ret;
 
-	ret = kdsm_entry_change(wait->line, wait->ticket, &entry, own_entry(wait, ENTRY_GONE));
+	ret = kdsm_line_read(wait->line, &head);
+	if (ret)
+		return ret;
+	posted = is_posted(&head, wait->ticket);
+	ret = kdsm_entry_change(wait->line, wait->ticket, &entry,
+				own_entry(wait, posted ? ENTRY_DONE : ENTRY_GONE));
 	if (ret)
 		return ret == -EBUSY ? pass(wait) : ret;
-	ret = retire(wait->line);
+	if (posted)
+		return 0;
+	ret = retire(wait->line, &head);
 	return ret ? ret : reason;
 }
 

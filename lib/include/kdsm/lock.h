@@ -172,7 +172,7 @@ int kdsm_lock_info(struct kdsm_lock *lock, struct kdsm_lock_info *info);
  *
  * A wait that succeeds at once, and a post or signal that wakes no thread, cost one remote
  * atomic. A wait that sleeps costs four, waking a thread at most four and a notifying put,
- * and a wait that gives up at least six. A waiter sleeps on a word of its own node's part,
+ * and a wait that gives up at least eight. A waiter sleeps on a word of its own node's part,
  * and reads the home's words every second.
  *
  * At most KDSM_LINE_MOST threads of the cluster wait in one queue at a time. For one more,
