@@ -85,6 +85,39 @@ static int retire(const struct kdsm_line *line, const struct kdsm_line_head *las
 	return 0;
 }
 
+/* The copy may be torn, which is harmless: every change based on it is a compare-and-swap. */
+static int read_ring(const struct kdsm_line *line, uint64_t ring[MOST])
+{
+	uint64_t place = LINE_PLACE(line, ring);
+	unsigned int i;
+
+	if (line->home != own_node(line))
+		return kdsm_get(line->region, line->home, place, ring, MOST * sizeof(*ring));
+	for (i = 0; i < MOST; i++)
+		ring[i] = __atomic_load_n(kdsm_word(line->region, place) + i, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/*
+ * A ticket was given back because the ring had no entry for it. Return 1 if the ring has
+ * room by now, or tickets that were given up fill it; 0 if threads that wait do; or -errno.
+ */
+static int may_try_again(const struct kdsm_line *line)
+{
+	struct kdsm_line_head head;
+	uint64_t ring[MOST];
+	unsigned int i;
+	int ret;
+
+	ret = kdsm_line_read(line, &head);
+	if (ret || head.value > -MOST)
+		return ret ? ret : 1;
+	ret = read_ring(line, ring);
+	for (i = 0; i < MOST && !ret; i++)
+		ret = is_given_up(ring[i]);
+	return ret;
+}
+
 /*
  * Give the ticket back if it is the last one and not posted, and if the line is full or the
  * timeout is over. Returns 0 if this function gave the ticket back; -EBUSY if the caller must
@@ -134,7 +167,9 @@ static int await_entry(struct kdsm_line_wait *wait, uint64_t *entry)
 		ret = give_back(wait, &head, is_over);
 		if (!ret && is_over)
 			return -ETIMEDOUT;
-		if (!ret && is_given_up(*entry)) {
+		if (!ret)
+			ret = may_try_again(line);
+		if (ret == 1) {
 			usleep(NAP);
 			return -ESTALE;
 		}
@@ -341,20 +376,6 @@ static uint64_t find_suspect(const struct kdsm_line_wait *wait, const uint64_t *
 	return 0;
 }
 
-/* The copy may be torn, which is harmless: every change based on it is a compare-and-swap. */
-static int read_ring(const struct kdsm_line *line, uint64_t ring[MOST])
-{
-	uint64_t place = LINE_PLACE(line, ring);
-	unsigned int i;
-
-	if (line->home != own_node(line))
-		return kdsm_get(line->region, line->home, place, ring, MOST * sizeof(*ring));
-	for (i = 0; i < MOST; i++)
-		ring[i] = __atomic_load_n(kdsm_word(line->region, place) + i, __ATOMIC_RELAXED);
-	return 0;
-}
-
-/* Take over an entry that was not final at the last look and has not changed since. */
 static int look_for_dead(struct kdsm_line_wait *wait, const struct kdsm_line_head *head)
 {
 	const struct kdsm_line *line = wait->line;

@@ -316,6 +316,11 @@ static void many_gave_up(void **state)
 	assert_int_equal(kdsm_sem_timed(&sem, 20 * MS), -ETIMEDOUT);
 	assert_true(words[AT / 8] == HEAD(MOST, -MOST));
 	assert_true(words[AT / 8 + RING] == GONE(0));
+	/* With one in front of them who waits it is the same: they are not so many who wait. */
+	words[AT / 8 + RING] = WAITS(0);
+	assert_int_equal(kdsm_sem_timed(&sem, 20 * MS), -ETIMEDOUT);
+	assert_true(words[AT / 8] == HEAD(MOST, -MOST));
+	words[AT / 8 + RING] = GONE(0);
 	assert_int_equal(kdsm_sem_post(&sem), 0);
 	assert_true(words[AT / 8] == HEAD(MOST, 0));
 	assert_true(words[AT / 8 + RING + MOST - 1] == POSTED(MOST - 1));
