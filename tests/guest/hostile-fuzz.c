@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hostile-fuzz [-s SEED] [-n CALLS] [-p PROCESSES] [-t SECONDS]: random ioctls
- * and netlink messages, well-formed and mangled, from several processes at once,
- * with mappings, forks, signals and closes in between, and pages that vanish
- * while the kernel reads them. Whatever the answers are: the kernel must not
- * complain, nothing may hang, and the cluster must be up and working at the end.
+ * hostile-fuzz [-s SEED] [-n CALLS] [-p PROCESSES] [-t SECONDS]: random ioctls and netlink
+ * messages, well-formed and mangled, from several processes at the same time, with
+ * mappings, forks, signals and closes in between, and pages that vanish while the kernel
+ * reads them. The calls may return anything, but the kernel must not complain, no call may
+ * hang, and the cluster must be up and working at the end.
  *
- * The calls repeat with the seed; how they interleave does not.
+ * The calls repeat with the seed; their interleaving does not.
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@
 
 #define MAX_PROCESSES	64
 
-/* Takes pages away under the kernel's hands, and puts others there. */
+/* Unmaps and maps pages of the arena while the kernel accesses them. */
 static void *vanish(void *arg)
 {
 	struct random own = { (uintptr_t)arg };
@@ -37,7 +37,7 @@ static void *vanish(void *arg)
 	return NULL;
 }
 
-/* So that a fuzzer whose calls all fail early does not go unnoticed. */
+/* Count calls and successes by kind, so that a fuzzer whose calls all fail early is noticed. */
 static void count(struct progress *progress, const char *what, unsigned long calls,
 		  unsigned long good)
 {
@@ -81,7 +81,7 @@ static void worker(unsigned long calls, uint64_t seed)
 	_exit(0);
 }
 
-/* Names that outlived their files, so that the cluster can go down. */
+/* Destroy the regions that outlived their files, so that the cluster can go down. */
 static void clean_up(int file)
 {
 	for (int i = 0; i < NAMES; i++) {
@@ -138,13 +138,13 @@ static void start(struct progress *progress, unsigned long calls, uint64_t seed)
 	pid = fork();
 	if (!pid)
 		worker(calls, seed);
-	/* The child shares it, and would write a zero. */
+	/* Only the parent stores the pid: the child shares the struct, and its pid is 0. */
 	progress->pid = pid;
 }
 
 /*
- * Who has the results of gets written to wrong addresses, which are good ones now
- * and then, must expect to fall over its own memory. Another process goes on.
+ * A process has results of gets written to random addresses, some of them valid, so it may
+ * overwrite its own memory and crash. Another process then continues its calls.
  */
 static unsigned long watch(struct progress *all, unsigned long processes,
 			   unsigned long calls, uint64_t seed, time_t end)
@@ -163,7 +163,7 @@ static unsigned long watch(struct progress *all, unsigned long processes,
 			if (all[i].pid != pid)
 				continue;
 			if (status && ++fallen < 1000) {
-				/* The call that it fell over is done as well. */
+				/* The call in which the process crashed counts as done. */
 				all[i].calls++;
 				start(&all[i], calls, seed + 1000 * fallen + i);
 				continue;
@@ -241,7 +241,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	/* Some processes have no privileges; this is no test of the file's mode. */
+	/* Some processes have no privileges, and this is no test of the device's mode. */
 	if (chmod(KDSM_DEVICE, 0666))
 		tap_bail("cannot change the mode of " KDSM_DEVICE);
 	printf("# seed %lu\n", (unsigned long)seed);

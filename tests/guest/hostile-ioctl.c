@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The conventions of all ioctls, and every documented error of the ioctls that
- * open and destroy regions. Operations have hostile-operation.c.
+ * The conventions of all ioctls, and every documented error of the ioctls that open and
+ * destroy regions. Operations are in hostile-operation.c.
  */
 #include "hostile.h"
 
 static long page;
-static char *readable;		/* a page that cannot be written */
+static char *readable;		/* a read-only page */
 
 struct spec {
 	const char *name;
 	unsigned long number;
-	uint32_t size;		/* the first published one */
-	int good;		/* the result for a struct of zeros */
+	uint32_t size;		/* of the first published version */
+	int good;		/* result for a struct of zeros */
 };
 
 static const struct spec specs[] = {
@@ -36,7 +36,7 @@ static const struct spec specs[] = {
 	{ "LOCATION", KDSM_IOC_LOCATION, KDSM_LOCATION_SIZE_VER0, 0 },
 };
 
-/* Where in the struct's first bytes argsz and flags are. */
+/* Store argsz and flags, the first two members of every struct, and make the call. */
 static int with(int file, const struct spec *spec, void *arg, uint32_t argsz,
 		uint32_t flags)
 {
@@ -52,7 +52,7 @@ static void good(int got, const struct spec *spec, const char *what)
 
 static void conventions(int file, const struct spec *spec)
 {
-	char *edge = lone_page() + page;	/* what starts before it ends at it */
+	char *edge = lone_page() + page;	/* first address that cannot be accessed */
 	char *arg = lone_page();
 	uint32_t flags = spec->number == KDSM_IOC_SUBMIT ? KDSM_SUBMIT_WAIT << 1 :
 			 spec->number == KDSM_IOC_REGION_OPEN ? KDSM_REGION_KEEP << 1 :
@@ -128,7 +128,7 @@ static void unknown_ioctls(int file)
 	tap_result(call(file, 0xffffffff, buffer), -ENOTTY, "ioctl of all ones");
 }
 
-/* Out of a struct in memory that cannot be written. */
+/* Structs in memory that the module can read, but not write */
 static void read_only_structs(int file)
 {
 	struct kdsm_info info = { .argsz = sizeof(info) };
@@ -146,7 +146,7 @@ static void read_only_structs(int file)
 	tap_result(call(file, KDSM_IOC_REGION_OPEN, readable), -EFAULT,
 		   "REGION_OPEN into read-only memory");
 	close(file);
-	/* Whether it was bound or not: it must be gone with the file. */
+	/* Whether or not the failed call bound the file, closing the file must free the region. */
 	file = device(O_RDWR);
 	error = call(file, KDSM_IOC_REGION_OPEN, &open);
 	tap_result(error, 0, "the same region anew");
@@ -288,7 +288,7 @@ static int attempt(void *data)
 	return call(a->file, a->number, a->arg);
 }
 
-/* Files are opened by root here: it is the region's mode that counts. */
+/* Root opens all files here, so only the mode of the region decides. */
 static void permissions(int file)
 {
 	struct kdsm_region_destroy destroy = { .argsz = sizeof(destroy) };
@@ -435,7 +435,7 @@ static void hints(int file, uint32_t policy)
 	close(reader);
 }
 
-/* Until there is no more room; then everything must come back. */
+/* Open regions until there is no room; then closing them must free everything. */
 static void too_many(int file)
 {
 	struct kdsm_region_open arg = region(file, "many");

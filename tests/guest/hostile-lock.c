@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A program that may write a region overwrites all of its lock words, at random and all
- * the time, while others on all nodes use locks of that region, and of another one.
- * Those of the first may see any documented error, but no call may hang; the kernel has
- * to be fine, which tests/cluster sees to, and in the other region each count exact.
+ * A program that may write a region overwrites all lock words of that region with random
+ * values all the time, while threads on all nodes use locks of that region and of another
+ * one. Calls for the first region's locks may return any documented error, but none may
+ * hang. The kernel must not complain, which tests/cluster checks, and the counts that the
+ * other region's locks guard must be exact.
  *
  * usage: hostile-lock [SECONDS]
  */
@@ -53,7 +54,7 @@ static uint64_t some_state(uint64_t random)
 	}
 }
 
-/* Those of the first locks most of the time, but all others as well. */
+/* Overwrite mostly the words of the first locks, but all others as well. */
 static void __attribute__((noreturn)) attack(uint64_t random)
 {
 	struct kdsm_region_open open_args = { .argsz = sizeof(open_args), .name = NAME };
@@ -70,11 +71,11 @@ static void __attribute__((noreturn)) attack(uint64_t random)
 	for (i = 0;; i++) {
 		random = guest_mix(random);
 		at = random % (i % 8 ? 8 * LOCKS : WORDS);
-		/* Half of the time the first word of a lock, which is its state. */
+		/* In every second round, choose the first word of a lock, which is its state. */
 		if (i % 2)
 			at &= ~7ULL;
 		__atomic_store_n(&words[at], some_state(guest_mix(random)), __ATOMIC_RELAXED);
-		/* So that there is something to destroy, and time for others. */
+		/* Pause, so that other threads can change the words in between. */
 		if (i % 64 == 0)
 			usleep(random >> 32 & 1023);
 		if (i % 100000 == 0)
@@ -82,7 +83,7 @@ static void __attribute__((noreturn)) attack(uint64_t random)
 	}
 }
 
-/* ---- the others ---- */
+/* ---- threads that use locks ---- */
 
 static bool is_expected(int ret)
 {
@@ -117,7 +118,7 @@ static void suffer_one(struct kdsm_lock *lock, uint64_t random, struct tally *ta
 		given = kdsm_lock_consistent(lock);
 		CHECK(is_expected(given) || given == -EINVAL);
 	}
-	/* Who is not owner any more may give it as well. */
+	/* A thread may unlock even if it is not the owner any more. */
 	given = reads ? kdsm_read_unlock(lock) : kdsm_unlock(lock);
 	CHECK(is_expected(given));
 }
@@ -164,7 +165,7 @@ static void *count(void *arg)
 
 /* ---- the test ---- */
 
-/* Node 0 is told each node's count. */
+/* Every node puts its counts into node 0's part, where node 0 adds them up. */
 static void check_counts(const struct tally *a, const struct tally *b)
 {
 	uint64_t mine[LOCKS], theirs, value, sum;
@@ -185,7 +186,7 @@ static void check_counts(const struct tally *a, const struct tally *b)
 	}
 }
 
-/* Locks of the same region that were not there at the time. */
+/* A new lock in the attacked region works. */
 static void check_new_locks(void)
 {
 	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS };
@@ -193,7 +194,7 @@ static void check_new_locks(void)
 	int ret;
 
 	CHECK_IS(kdsm_lock_create(attacked, "after", 0, &attr, &lock), 0);
-	/* What the word says may be of before; from then on it is as any other. */
+	/* The word may still contain a value of the attacker, but only for the first owner. */
 	ret = kdsm_lock_timed(lock, 60 * SECOND);
 	CHECK(ret == 0 || ret == -EOWNERDEAD);
 	if (ret == -EOWNERDEAD)
@@ -223,7 +224,7 @@ static void hostile_lock(void)
 	for (i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	CHECK_IS(waitpid(pid, &status, WNOHANG), 0);
-	/* On some nodes it goes on when the users have gone. */
+	/* On every second node the attacker continues after the threads have ended. */
 	if (node % 2 == 0) {
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
@@ -246,7 +247,7 @@ static const struct guest_test tests[] = {
 	{}
 };
 
-/* Of each kind that the module has. */
+/* Create locks of each kind that the module has. */
 static int make_locks(void)
 {
 	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS };

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Mappings: what is refused, what faults, and who keeps the region alive.
- */
+/* Mappings: calls that are refused, accesses that fault, and what keeps a region alive. */
 #include <setjmp.h>
 #include <signal.h>
 
@@ -9,7 +7,7 @@
 
 static struct kdsm_info info;
 static struct kdsm_region_open opened;
-static size_t whole;		/* all nodes' parts */
+static size_t whole;		/* bytes of all nodes' parts */
 static sigjmp_buf jump;
 
 static int map(int file, void *at, size_t length, int protection, int flags,
@@ -31,7 +29,7 @@ static void on_fault(int signal)
 	siglongjmp(jump, signal);
 }
 
-/* 0, or the signal that touching gives. */
+/* Access the byte; return 0, or the signal that the access raises. */
 static int touch(volatile char *at, bool write)
 {
 	int signal = sigsetjmp(jump, 1);
@@ -115,7 +113,7 @@ static void moved(int file)
 	munmap(base, whole);
 }
 
-/* Faults in ranges, holes and after the file has gone. */
+/* Faults in the parts of nodes, in a hole, and after the file was closed */
 static void faults(int file)
 {
 	const size_t part = opened.part_size;

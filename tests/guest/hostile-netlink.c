@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every netlink command with attributes missing, cut off, too long, of the
- * wrong kind, twice and as junk; and that none of it changes anything.
+ * Every netlink command with attributes that are missing, cut off, too long, of the wrong
+ * type, given twice, or junk; none of these messages changes anything.
  *
- * With one node, this takes it down and brings it up again: what is wrong with
- * KDSM_CMD_UP can only be told to a node that is down.
+ * With one node, the program takes the cluster down and brings it up again, because a node
+ * checks the attributes of KDSM_CMD_UP only while it is down.
  */
 #include <arpa/inet.h>
 
@@ -16,7 +16,7 @@
 static struct genl genl;
 static char buffer[1 << 18];
 
-/* The cluster as it was found. */
+/* The cluster at the start of the program */
 static struct {
 	char cluster[KDSM_NAME_SIZE];
 	uint8_t uuid[KDSM_UUID_SIZE];
@@ -26,7 +26,7 @@ static struct {
 	char location[MAX_NODES][KDSM_LOCATION_SIZE];
 } found;
 
-/* Instead of what belongs into an attribute; without data: leave it out. */
+/* Replaces the payload of an attribute; if data is NULL, the attribute is left out. */
 struct swap {
 	uint16_t type;
 	const void *data;
@@ -63,7 +63,7 @@ static void put_entry(struct nlmsghdr *header, uint32_t id, const struct swap *s
 	mnl_attr_nest_end(header, nest);
 }
 
-/* A good KDSM_CMD_UP but for swap, and for in_entry in the last node's entry. */
+/* Compose a good KDSM_CMD_UP, but with swap, and with in_entry in the last node's entry. */
 static struct nlmsghdr *up_message(uint32_t nodes, const struct swap *swap,
 				   const struct swap *in_entry)
 {
@@ -113,7 +113,7 @@ static void remember(void)
 	snprintf(found.location[0], sizeof(found.location[0]), "%s", mnl_attr_get_str(attr));
 }
 
-/* Is it all as it was? */
+/* Check that the cluster is as it was at the start. */
 static void unchanged(const char *after)
 {
 	bool same = !status() &&
@@ -288,7 +288,7 @@ static void down_while_busy(void)
 	munmap(at, 4096);
 }
 
-/* Begun and never read; read in sips. */
+/* Dumps that are begun and never read do not disturb later dumps. */
 static void dumps(void)
 {
 	static const uint8_t cmds[] = { KDSM_CMD_PEERS, KDSM_CMD_STATS, KDSM_CMD_REGIONS };
@@ -425,7 +425,7 @@ static void bad_tables(void)
 	memset(mnl_nlmsg_get_payload_tail(header), 0xff, 8);
 	header->nlmsg_len += 8;
 	bad_up("junk behind the last attribute", header, 0);
-	/* Cut off anywhere, as far as the last attribute that counts. */
+	/* Cut the message off at many lengths, so that an attribute is missing or incomplete. */
 	for (uint32_t length = up_message(1, NULL, NULL)->nlmsg_len - 1;
 	     length >= NLMSG_HDRLEN; length -= 3) {
 		int got;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every documented error of the ioctls on a bound file: operations, tickets,
- * waiting and waking; on the own node's part and, if there is one, another's.
+ * Every documented error of the ioctls on a bound file: operations, tickets, waiting and
+ * waking; on this node's part and, if there is another node, on that node's part.
  */
 #include <signal.h>
 #include <time.h>
@@ -9,7 +9,7 @@
 #include "hostile.h"
 
 static long page;
-static char *memory;		/* a page, and behind it nothing */
+static char *memory;		/* a page that an inaccessible one follows */
 static struct kdsm_info info;
 static struct kdsm_region_open opened;
 
@@ -62,7 +62,10 @@ static struct kdsm_op operation(uint8_t opcode, uint16_t node)
 	};
 }
 
-/* One bad operation; the call and the operation must say the same. */
+/*
+ * Submit a good operation and a bad one: the call and the bad operation return the same
+ * error, and the good one succeeds.
+ */
 static void bad_op(int file, const char *what, struct kdsm_op op, int expected)
 {
 	struct kdsm_op ops[2] = { operation(KDSM_OP_FAA, op.node), op };
@@ -142,12 +145,12 @@ static void operations_on(int file, uint16_t node)
 	op.offset = 4;
 	bad_op(file, "notifying put across two words", op, -EINVAL);
 	op = operation(KDSM_OP_PUT, node);
-	op.addr = (uintptr_t)operations_on & -4096UL;	/* code can be read */
+	op.addr = (uintptr_t)operations_on & -4096UL;	/* code is read-only */
 	tap_result(submit(file, KDSM_SUBMIT_WAIT, &op, 1, NULL), 0,
 		   "put from read-only memory");
 	op.opcode = KDSM_OP_GET;
 	bad_op(file, "get to read-only memory", op, -EFAULT);
-	/* The last bytes of the part are there. */
+	/* The last word of the part is accessible. */
 	op = operation(KDSM_OP_GET, node);
 	op.offset = end - 8;
 	tap_result(submit(file, KDSM_SUBMIT_WAIT, &op, 1, NULL), 0, "get of the last word");
@@ -158,7 +161,7 @@ static const struct kdsm_find good_find = {
 	.number = 99, .probes = 8, .fragment = 3, .run = 8,
 };
 
-/* In memory at 0 of the part there are no entries yet. */
+/* The index is in memory that is still zero, so it has no entries. */
 static void finds_on(int file, uint16_t node)
 {
 	const uint64_t part = opened.part_size;
@@ -212,7 +215,10 @@ static void finds_on(int file, uint16_t node)
 	op.length++;
 	op.addr = (uintptr_t)memory + page - 8;
 	bad_op(file, "find, cut off", op, -EFAULT);
-	/* The last entries of the longest walk, of which each is a run, over the only entry. */
+	/*
+	 * The end of the longest walk. Each of its entries is a run, and is the index's
+	 * only entry.
+	 */
 	*find = good_find;
 	op.addr = (uintptr_t)find;
 	find->entries = 1;
@@ -222,7 +228,7 @@ static void finds_on(int file, uint16_t node)
 	tap_result(submit(file, KDSM_SUBMIT_WAIT, &op, 1, NULL), 0, "find, round and round");
 	tap_ok(find->outcome == KDSM_FIND_FULL && !find->entry && !find->probes &&
 	       find->done == KDSM_FIND_PROBES_MAX, "it came to an end");
-	/* What is there is no entry, by a program that stored it. */
+	/* A program has stored a word that is no entry. */
 	*find = good_find;
 	op.addr = (uintptr_t)find;
 	find->entry = 1;
@@ -239,7 +245,7 @@ static const struct kdsm_theft good_theft = {
 	.proxy = 9, .most = KDSM_THEFT_MOST,
 };
 
-/* In memory at 64 of the part nothing is public, whatever it is. */
+/* The words of workers at offset 64 publish no tasks, whatever earlier tests stored there. */
 static void thefts_on(int file, uint16_t node)
 {
 	const uint64_t part = opened.part_size;
@@ -393,7 +399,7 @@ static void tickets(int file)
 	tap_result(complete(file, ticket, UINT64_MAX), -ERANGE, "COMPLETE of it");
 	op.offset = 0;
 
-	/* The memory of the results is gone when they come. */
+	/* The memory for the results is inaccessible when the operation completes. */
 	tap_result(submit(file, 0, (void *)memory, 1, &ticket) ? 0 :
 		   complete(file, ticket, UINT64_MAX), -EINVAL, "SUBMIT of a zeroed operation");
 	memcpy(memory, &op, sizeof(op));
@@ -423,7 +429,7 @@ static void tickets(int file)
 		error = complete(file, many[count], UINT64_MAX) ? : error;
 	tap_result(error, 0, "COMPLETE of all of them");
 	tap_result(submit(file, 0, &op, 1, &second), 0, "SUBMIT goes on after that");
-	/* This one is left to close(). */
+	/* The second ticket remains for close() to complete. */
 	tap_ok(second != ticket, "tickets are not used twice");
 	close(unbound);
 }
@@ -488,7 +494,7 @@ static void waits(int file)
 	close(unbound);
 }
 
-/* Killed while they wait or have operations in flight: nothing may stay. */
+/* A process that is killed while it waits or has operations in flight leaves nothing behind. */
 static void sudden_deaths(void)
 {
 	int status = 0, died = 0;

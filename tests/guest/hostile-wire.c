@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A program on node 0 that talks to the module of node 1 as no node would: with
- * bad introductions, and, introduced as node 0, with bad messages. Node 1 only
- * answers questions about its counters, by an ordinary socket; others wait.
+ * A program on node 0 sends the module of node 1 messages that no node would send: bad
+ * introductions, and, introduced as node 0, bad messages. Node 1 only answers questions
+ * about its counters, by an ordinary socket. The other nodes wait.
  *
- * Node 0's own module is down meanwhile: it and the program would keep ending
- * each other's connections, since to node 1 each is the other come up anew. At the
- * end it is up again, an impostor gets in its way, and it must find its way back.
+ * Node 0's own module is down meanwhile. Otherwise the module and the program would end
+ * each other's connections, because node 1 would take each for node 0 after a restart. At
+ * the end the module is up again, an impostor disturbs it, and it must reconnect.
  */
 #include <arpa/inet.h>
 #include <time.h>
@@ -25,7 +25,7 @@ static struct sockaddr_in own, target;
 static struct kdsm_wire_hello hello;
 static FILE *to_victim, *from_victim;
 
-/* An ordinary socket to node 1, or -1 after so many seconds. */
+/* Connect to node 1 by an ordinary socket. Return -1 after that many seconds. */
 static int connect_to(uint16_t port, int seconds)
 {
 	struct sockaddr_in victim = target;
@@ -52,7 +52,7 @@ static void introduce(void)
 	from_victim = fdopen(dup(file), "r");
 }
 
-/* What comes next must not begin while node 0 is down. */
+/* Wait for the end, because the next test must not begin while node 0 is down. */
 static int await_the_end(void)
 {
 	int file = connect_to(THE_END, 60);
@@ -81,7 +81,7 @@ static bool same(const struct counters *a, const struct counters *b)
 	       a->node == b->node && a->message == b->message;
 }
 
-/* Refused for that reason, and counted there. */
+/* The introduction must be refused for that reason, and counted under it. */
 static void refused(const char *what, const struct kdsm_wire_hello *bad, size_t length,
 		    int reason)
 {
@@ -144,7 +144,7 @@ static void bad_introductions(void)
 #undef TRY
 }
 
-/* At most one line a second in the log, however many knock. */
+/* The log gets at most one line a second, however many connections are refused. */
 static void quiet_log(void)
 {
 	struct kdsm_wire_hello bad = hello;
@@ -183,7 +183,10 @@ static struct kdsm_wire_header *compose(struct attack *attack, u16 type, u16 len
 	return header;
 }
 
-/* What makes no sense ends the connection; counted: is it a message at all? */
+/*
+ * A malformed message must end the connection. counted: whether the module sees the message
+ * at all and counts it.
+ */
 static void nonsense(const char *what, u16 type, u16 length, u32 reserved, size_t sent,
 		     bool counted)
 {
@@ -224,7 +227,7 @@ static void nonsenses(void)
 	nonsense("far too long", KDSM_MESSAGE_PROBE, BIG - header, 0, BIG, false);
 }
 
-/* A message that can be understood: the reply has that status, or any error. */
+/* A well-formed message: the reply must have that status, or any error. */
 #define ANY_ERROR	1
 
 static void message(struct attack *attack, const char *what, u16 type,
@@ -239,7 +242,7 @@ static void message(struct attack *attack, const char *what, u16 type,
 	       error ? "no reply" : tap_error(got));
 }
 
-/* The region is there, so that only what is wrong can be the reason. */
+/* The region exists, so only the bad field can be the reason of an error. */
 static void keys_and_atomics(struct attack *attack, u32 id, u64 end)
 {
 	const char zero[64] = { 0 };
@@ -392,7 +395,7 @@ static void bad_regions(struct attack *attack, const struct kdsm_wire_region *go
 	message(attack, "add, cut off", KDSM_MESSAGE_ADD, good, sizeof(*good) - 1, ANY_ERROR);
 }
 
-/* Node 0 keeps the directory: node 1 takes no orders for it, but obeys it. */
+/* Node 0 keeps the directory: node 1 refuses requests to a directory, but obeys node 0's. */
 static void regions(struct attack *attack)
 {
 	struct kdsm_wire_open open = { .name = "wire", .flags = KDSM_REGION_CREATE,
@@ -441,7 +444,7 @@ static void wrong_messages(void)
 	attack_close(&attack);
 }
 
-/* One-sided operations with keys that were guessed. */
+/* One-sided operations with guessed keys are refused. */
 static void stolen_keys(void)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
@@ -473,7 +476,10 @@ static void stolen_keys(void)
 	tap_ok(true, "one-sided operations with guessed keys");
 }
 
-/* More than anybody reads, and notices for nobody; then gone. */
+/*
+ * More messages than the program takes replies for, and notices that no thread waits for;
+ * then the program closes the connection.
+ */
 static void floods(void)
 {
 	struct ibv_send_wr notice = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM };
@@ -504,7 +510,7 @@ static void random_messages(struct random *random)
 	int connects = 0, replies = 0;
 
 	for (int i = 0; i < 1000; i++) {
-		/* Not those that change what exists, should they be good. */
+		/* Leave out the types that would change regions if a message were valid. */
 		u16 type = random_below(random, KDSM_MESSAGE_OPEN);
 		size_t length = random_below(random, 64), sent;
 		struct kdsm_wire_header *header;
@@ -541,7 +547,7 @@ static void own_module(const char *command)
 		tap_bail("%s failed", command);
 }
 
-/* Somebody claims to be node 0, while node 0 is there. */
+/* A program claims to be node 0 while node 0 is up. */
 static void impostors(void)
 {
 	struct attack attack;
@@ -553,7 +559,7 @@ static void impostors(void)
 	}
 }
 
-/* The two modules find each other again, by themselves. */
+/* The two modules reconnect by themselves. */
 static void recovers(void)
 {
 	int error = -1;
@@ -614,7 +620,7 @@ int main(int argc, char **argv)
 		tap_ok(true, "# SKIP no verbs for programs in this kernel");
 		return tap_end();
 	}
-	/* In the byte order of the wire only on a little-endian machine. */
+	/* These values are in the wire's byte order only on a little-endian machine. */
 	hello = (struct kdsm_wire_hello){
 		.magic = KDSM_WIRE_MAGIC,
 		.version = KDSM_WIRE_VERSION,
@@ -625,7 +631,7 @@ int main(int argc, char **argv)
 	};
 	memcpy(hello.uuid, info.uuid, sizeof(hello.uuid));
 	json_object_put(status);
-	/* There is an answer when all others are here, and done with what was before. */
+	/* Node 1 answers after all other nodes have arrived, and so have ended the test before. */
 	ask();
 	own_module("kdsmctl down");
 	bad_introductions();

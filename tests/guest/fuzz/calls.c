@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The random calls of hostile-fuzz.
- */
+/* The random calls of hostile-fuzz, but those about locks. */
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -36,7 +34,7 @@ void fuzz_signals(void)
 	setitimer(ITIMER_REAL, &alarm, NULL);
 }
 
-/* Where a struct goes: mostly where it can be read, else where it hurts. */
+/* Choose an address for a struct: mostly an accessible one, sometimes one that faults. */
 static void *place(size_t size)
 {
 	switch (random_below(rnd, 24)) {
@@ -55,7 +53,10 @@ static void *place(size_t size)
 	}
 }
 
-/* Copy there if that is possible; if not, what lies there has to do. */
+/*
+ * Copy the object to a random address if it is accessible; otherwise the call gets the
+ * bytes that are there.
+ */
 static void *placed(const void *object, size_t size)
 {
 	void *at = place(size);
@@ -157,7 +158,7 @@ static int do_open(struct bound *bound)
 	unsigned int number;
 	int error;
 
-	/* The same of a name for all, so that they meet. */
+	/* The name determines the attributes, so that several processes open the same regions. */
 	number = some_name(arg.name);
 	arg.size = (1 + number % 5) << 20;
 	if (number % 4 > 1)
@@ -183,7 +184,10 @@ static int do_destroy(struct bound *bound)
 	return fuzz_do(bound, "REGION_DESTROY", KDSM_IOC_REGION_DESTROY, &arg, sizeof(arg));
 }
 
-/* Of a small table, so that they meet; what is mangled is refused or not. */
+/*
+ * A find in a small table, so that finds of several processes meet. If mangled, it may
+ * still be valid.
+ */
 static void make_find(struct bound *bound, struct kdsm_op *op)
 {
 	struct kdsm_find find = {
@@ -201,7 +205,10 @@ static void make_find(struct bound *bound, struct kdsm_op *op)
 	op->addr = (uintptr_t)placed(&find, sizeof(find));
 }
 
-/* In words that puts, atomics and other thefts change: anything may be a deque. */
+/*
+ * A theft from words that puts, atomics and other thefts change, so that the module may
+ * find anything in the place of a deque.
+ */
 static void make_theft(struct bound *bound, struct kdsm_op *op)
 {
 	union {
@@ -256,7 +263,7 @@ static int do_submit(struct bound *bound)
 		if (random_one_in(rnd, 60))
 			random_mangle(rnd, &ops[i], sizeof(ops[i]));
 	}
-	/* Results come into the array; a copy of it in a bad place is as good. */
+	/* The module writes results to the array, so it may also be at a bad address. */
 	arg.ops = (uintptr_t)(arg.count > 32 ? ops : placed(ops, arg.count * sizeof(*ops)));
 	if (random_one_in(rnd, 10))
 		random_mangle(rnd, &arg, sizeof(arg));
@@ -278,7 +285,7 @@ static int do_complete(struct bound *bound)
 	uint64_t *ticket = bound->ticket + random_below(rnd, TICKETS / 2);
 	int error;
 
-	/* Rather one that was given out than one that was not. */
+	/* Prefer a ticket that was given out. */
 	while (!*ticket && ticket < bound->ticket + TICKETS - 1)
 		ticket++;
 	arg.ticket = *ticket;
@@ -297,7 +304,7 @@ static int do_wait(struct bound *bound)
 		.timeout = random_below(rnd, 1000000),
 	};
 
-	/* A mangled time may be for ever: the alarm ends it. */
+	/* A mangled timeout may be infinite; the alarm ends such a wait. */
 	return fuzz_do(bound, "WAIT", KDSM_IOC_WAIT, &arg, sizeof(arg));
 }
 
@@ -355,7 +362,7 @@ static int do_junk_ioctl(struct bound *bound)
 		junk[i] = random_one_in(rnd, 4) ? random_64(rnd) : 0;
 	if (random_one_in(rnd, 2))
 		number = random_64(rnd);
-	/* Ioctls of files in general are none of ours. */
+	/* Leave out the generic ioctls of files, which do not reach the module. */
 	if ((number >> 8 & 0xff) != KDSM_IOC_MAGIC)
 		number = (number & ~0xff00UL) | KDSM_IOC_MAGIC << 8;
 	fuzz.progress->what = "junk ioctl";
@@ -380,7 +387,7 @@ static int do_mmap(struct bound *bound)
 	return at == MAP_FAILED ? -errno : 0;
 }
 
-/* Only what could be the module's, lest the program unmap itself. */
+/* Stay inside the module's mappings, so that the program does not unmap itself. */
 static int do_munmap(struct bound *bound)
 {
 	uint64_t whole = bound->part_size * fuzz.info.nodes, from, length;
@@ -427,7 +434,7 @@ static int do_touch(struct bound *bound)
 static int do_reopen(struct bound *bound)
 {
 	fuzz.progress->what = "close";
-	/* Mappings keep regions, and these keep memory. */
+	/* A mapping keeps its region, and regions keep memory, so unmap most of them. */
 	if (bound->words)
 		munmap(bound->words, KDSM_LOCKS_SIZE);
 	if (bound->base && !random_one_in(rnd, 4))
@@ -495,7 +502,7 @@ static void put_random(struct nlmsghdr *header, int depth)
 	mnl_attr_put(header, type, length, bytes);
 }
 
-/* Of a region that may be there, while others use it. */
+/* Set the lease of a region that may exist, while other processes use it. */
 static int do_lease(void)
 {
 	struct nlmsghdr *header;
@@ -507,7 +514,10 @@ static int do_lease(void)
 	mnl_attr_put_u64(header, KDSM_A_REGION_LEASE, random_one_in(rnd, 8) ? random_nasty(rnd) :
 			 random_below(rnd, random_one_in(rnd, 50) ? KDSM_LEASE_MAX : 1000000));
 	fuzz.progress->what = "REGION_SET";
-	/* What was left unread is not the answer, and room for that is needed. */
+	/*
+	 * Drain replies that were left unread: none is the answer to this message, and they
+	 * may leave no room for it.
+	 */
 	while (recv(mnl_socket_get_fd(fuzz.genl.socket), fuzz.genl.reply,
 		    sizeof(fuzz.genl.reply), MSG_DONTWAIT) > 0 || errno == ENOBUFS)
 		;
@@ -537,20 +547,20 @@ static int do_netlink(void)
 	if (random_one_in(rnd, 10))
 		header->nlmsg_len = random_below(rnd, length + 8);
 	extra = mnl_nlmsg_get_payload(header);
-	/* The cluster is not to go down, and not by accident either. */
+	/* Nothing may take the cluster down, not even a mangled message. */
 	if (fuzz.privileged && extra->cmd == KDSM_CMD_DOWN)
 		extra->cmd = KDSM_CMD_STATUS;
 	fuzz.progress->what = "netlink";
 	if (mnl_socket_sendto(fuzz.genl.socket, buffer, length) < 0)
 		return -errno;
-	/* Answers are there when the call is back; some are left unread. */
+	/* All answers are there when the call returns; leave some of them unread. */
 	while (!random_one_in(rnd, 8) &&
 	       recv(mnl_socket_get_fd(fuzz.genl.socket), buffer, sizeof(buffer), MSG_DONTWAIT) > 0)
 		;
 	return 0;
 }
 
-/* ---- the whole ---- */
+/* ---- any call ---- */
 
 static int do_fork(void)
 {
@@ -560,7 +570,7 @@ static int do_fork(void)
 	child = fork();
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		fuzz_signals();		/* timers are not inherited */
+		fuzz_signals();		/* a child does not inherit timers */
 		for (int i = 0; i < 20; i++)
 			fuzz_call(false);
 		_exit(0);
@@ -593,7 +603,7 @@ int fuzz_call(bool may_fork)
 		return random_one_in(rnd, 10) ? do_lease() : do_netlink();
 	if (may_fork && random_one_in(rnd, 200))
 		return do_fork();
-	/* Most calls have something to do only on a bound file. */
+	/* Most calls need a bound file. */
 	if (!bound->part_size && random_one_in(rnd, 3))
 		return do_open(bound);
 	return on_file[random_below(rnd, sizeof(on_file) / sizeof(on_file[0]))](bound);

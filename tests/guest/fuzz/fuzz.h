@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a process of hostile-fuzz has and does: calls.c makes the calls, locks.c those
- * about locks, hostile-fuzz.c starts and watches the processes.
+ * A process of hostile-fuzz: its state and its calls. calls.c makes the calls, locks.c
+ * those about locks; hostile-fuzz.c starts and watches the processes.
  */
 #ifndef KDSM_TESTS_FUZZ_H
 #define KDSM_TESTS_FUZZ_H
@@ -17,27 +17,28 @@
 #define PAGE		4096UL
 
 /*
- * Where structs are put. The arena's pages are plain up to VANISHING; the four
- * from there are unmapped and mapped all the time; and so on.
+ * Structs are placed in an arena of pages. The pages before VANISHING are always accessible.
+ * The four pages from VANISHING on are unmapped and mapped again all the time, one is
+ * read-only, and those from NO_ACCESS on are inaccessible.
  */
 #define ARENA_PAGES	16
 #define VANISHING	8
 #define READ_ONLY	12
 #define NO_ACCESS	13
 
-/* Where gets and puts have their bytes. */
+/* Bytes of the memory that gets and puts use */
 #define DATA		((2UL << 20) + PAGE)
 
 struct bound {
 	int file;
 	uint64_t part_size, base;
 	uint64_t ticket[TICKETS];
-	uint32_t thread;	/* by which this process owns locks, or 0 */
-	uint32_t lock;		/* the one that was opened last */
+	uint32_t thread;	/* thread number by which this process owns locks, or 0 */
+	uint32_t lock;		/* number of the lock that was opened last */
 	uint64_t *words;	/* lock words, or NULL */
 };
 
-/* What a process is at, for the one that watches. */
+/* Progress of a process, for its parent, which watches it */
 struct progress {
 	pid_t pid;
 	volatile unsigned long calls;
@@ -48,7 +49,7 @@ struct progress {
 	} kinds[KINDS];
 };
 
-/* All of one process. */
+/* All state of one process */
 struct fuzz {
 	struct random random;
 	struct kdsm_info info;
@@ -61,16 +62,16 @@ struct fuzz {
 
 extern struct fuzz fuzz;
 
-/* Catch faults, and have a signal every now and then. */
+/* Catch faults, and have a timer interrupt system calls. */
 void fuzz_signals(void);
-/* Mostly the right size of a struct. */
+/* Return size, or sometimes any value, for the argsz of a struct. */
 uint32_t fuzz_argsz(uint32_t size);
-/* An ioctl with a copy of the struct, now and then mangled, or in a bad place. */
+/* Make an ioctl with a copy of the struct, which is sometimes mangled or at a bad address. */
 int fuzz_do(struct bound *bound, const char *what, unsigned long number, void *arg,
 	    size_t size);
-/* A call about locks, or lock words overwritten. */
+/* Make a random call about locks, or overwrite a lock word. */
 int fuzz_lock(struct bound *bound);
-/* One random call: 0 or a negative errno. */
+/* Make one random call; return 0 or a negative errno. */
 int fuzz_call(bool may_fork);
 
 #endif /* KDSM_TESTS_FUZZ_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hostile-fuzz: random calls about locks, few of them, so that processes meet; and lock
- * words that are overwritten.
+ * hostile-fuzz: random calls about locks, and random values of lock words. There are few
+ * locks, so that processes meet.
  */
 #include "fuzz.h"
 
@@ -9,7 +9,7 @@
 
 static struct random *const rnd = &fuzz.random;
 
-/* Rather one that was opened by way of this file. */
+/* Prefer the lock that was opened through this file. */
 static uint32_t some_number(const struct bound *bound)
 {
 	if (bound->thread && random_one_in(rnd, 2))
@@ -43,7 +43,7 @@ static int do_open(struct bound *bound)
 	};
 	int error;
 
-	/* The same of a number for all, mostly. */
+	/* Mostly the number determines the kind, so that several processes open the same lock. */
 	arg.kind = random_one_in(rnd, 8) ? random_below(rnd, 5) : 1 + arg.number % 3;
 	if (random_one_in(rnd, 4))
 		snprintf(arg.name, sizeof(arg.name), "lock-%u", arg.number % LOCKS);
@@ -87,7 +87,7 @@ static int do_take(struct bound *bound)
 		.flags = random_one_in(rnd, 3) ? random_below(rnd, 4) : 0,
 		.number = some_number(bound),
 		.thread = some_thread(bound),
-		/* A mangled time may be for ever: the alarm ends it. */
+		/* A mangled timeout may be infinite; the alarm ends such a wait. */
 		.timeout = random_below(rnd, 1000000),
 	};
 

@@ -80,7 +80,7 @@ int attack_connect(struct attack *attack, const struct sockaddr_in *from,
 	int error;
 
 	memset(attack, 0, sizeof(*attack));
-	/* Without an event channel the calls below wait by themselves. */
+	/* Without an event channel the calls below are synchronous. */
 	if (rdma_create_id(NULL, &attack->id, NULL, RDMA_PS_TCP))
 		return -errno;
 	if (rdma_resolve_addr(attack->id, (struct sockaddr *)from,
@@ -109,7 +109,7 @@ void attack_close(struct attack *attack)
 {
 	if (!attack->id)
 		return;
-	/* No rdma_disconnect(): it may wait for ever. The kernel does it anyway. */
+	/* Do not call rdma_disconnect(), which may never return. The kernel disconnects anyway. */
 	if (attack->id->qp)
 		rdma_destroy_qp(attack->id);
 	if (attack->mr)
@@ -129,7 +129,7 @@ int attack_post(struct attack *attack, struct ibv_send_wr *wr, size_t length)
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc[16];
 
-	/* Who cares how former ones went: make room. */
+	/* Make room: the status of earlier sends does not matter. */
 	while (ibv_poll_cq(attack->id->send_cq, 16, wc) > 0)
 		;
 	wr->sg_list = &sge;
@@ -144,7 +144,7 @@ int attack_send(struct attack *attack, size_t length)
 	return attack_post(attack, &wr, length);
 }
 
-/* Has the module, or the transport, ended the connection? */
+/* Whether the module, or the transport, has ended the connection */
 static bool is_over(struct attack *attack)
 {
 	struct pollfd poller = { .fd = attack->id->channel->fd, .events = POLLIN };
@@ -153,7 +153,7 @@ static bool is_over(struct attack *attack)
 	while (ibv_poll_cq(attack->id->send_cq, 1, &wc) > 0)
 		if (wc.status != IBV_WC_SUCCESS)
 			return true;
-	/* After the connection there is no other event than its end. */
+	/* The only event after the connection was established is its end. */
 	return poll(&poller, 1, 0) > 0;
 }
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages about blocks of coherent regions: of lengths that none has, about what is
- * not there, with hand-overs that cannot be; and the set of readers, which is sent or
- * not.
+ * Messages about blocks of coherent regions: of invalid lengths, about blocks that do not
+ * exist, with impossible hand-overs; and hand-overs with and without the set of readers.
  */
 #include "../hostile.h"
 #include "attack.h"
 
 #define SHORT(whole)	((whole) - KDSM_READERS_SIZE)
 
-/* The status of the reply, whose payload has to be of that length if it is 0. */
+/* Return the status of the reply. If that is 0, the payload must have the expected length. */
 static int block_message(struct attack *attack, u16 type, const struct kdsm_wire_block *block,
 			 u16 length, u16 expected)
 {
@@ -25,7 +24,7 @@ static int block_message(struct attack *attack, u16 type, const struct kdsm_wire
 	return (int32_t)reply.status;
 }
 
-/* The readers of a hand-over are there or not; nothing in between is a message. */
+/* A hand-over has its whole set of readers or none of it; no length between is valid. */
 static void block_lengths(struct attack *attack, const struct kdsm_wire_block *good)
 {
 	const u16 whole = sizeof(*good), answer = sizeof(struct kdsm_wire_answer);
@@ -78,8 +77,9 @@ static void bad_blocks(struct attack *attack, const struct kdsm_wire_block *good
 }
 
 /*
- * Who has copies comes with the ownership: as it was sent, and nobody if nothing was,
- * whatever lies behind the message where it arrives.
+ * The set of readers is handed over with the ownership. A node must use the set as it was
+ * sent, and the empty set if none was sent, whatever bytes follow the message in the
+ * receive buffer.
  */
 static void block_readers(struct attack *attack, const struct kdsm_wire_block *good)
 {
@@ -89,7 +89,7 @@ static void block_readers(struct attack *attack, const struct kdsm_wire_block *g
 
 	block.index++;
 	memset(block.handover.readers, 0xff, sizeof(block.handover.readers));
-	/* All buffers for what arrives there have these bits now. */
+	/* These bits are in all receive buffers of the module now. */
 	for (int i = 0; i < 200 && !error; i++)
 		error = block_message(attack, KDSM_MESSAGE_BLOCK_READ, &block, whole,
 				      SHORT(answer));
@@ -97,7 +97,7 @@ static void block_readers(struct attack *attack, const struct kdsm_wire_block *g
 	memset(&block.handover, 0, sizeof(block.handover));
 	tap_result(block_message(attack, KDSM_MESSAGE_BLOCK_OWN, &block, SHORT(whole), answer), 0,
 		   "a block with a reader handed over");
-	/* Its first owner's was number 1, this one's 2. */
+	/* Hand-over 1 was to the first owner, hand-over 2 to this node. */
 	block.handover = (struct kdsm_wire_handover){ .number = 3 };
 	tap_result(block_message(attack, KDSM_MESSAGE_BLOCK_GRANT, &block, SHORT(whole), 0), 0,
 		   "and back, without readers");
@@ -112,7 +112,7 @@ static void block_readers(struct attack *attack, const struct kdsm_wire_block *g
 		   "and again: it has one");
 }
 
-/* Block 512 and those after it are node 1's at first. */
+/* Node 1 is the first owner of block 512 and those after it. */
 void attack_blocks(struct attack *attack)
 {
 	struct kdsm_wire_region add = { .name = "wire-coherent", .id = 0x7778,

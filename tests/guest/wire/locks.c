@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages about locks, and about nodes that died: of lengths that none has, about what is
- * not there, from one who may not say it, and with states that cannot be.
+ * Messages about locks and about dead nodes: of invalid lengths, about locks that do not
+ * exist, from a node that may not send them, and with impossible states.
  */
 #include "../hostile.h"
 #include "attack.h"
@@ -32,7 +32,7 @@ static void refused(struct attack *attack, const char *what, u16 type, const voi
 	       "lock, %s: %s", what, tap_error(error));
 }
 
-/* Of each that is about a queue, as far as all have it. */
+/* Every message about a queue, with bad values in the fields that all of them have */
 static void bad_names(struct attack *attack, const struct kdsm_wire_lock *good)
 {
 	static const u16 types[] = {
@@ -70,7 +70,7 @@ static void bad_misses(struct attack *attack)
 	refused(attack, "a node is told that it is missed", KDSM_MESSAGE_LOCK_MISS, &miss,
 		sizeof(miss));
 	refused(attack, "missed, cut off", KDSM_MESSAGE_LOCK_MISS, &miss, 4);
-	/* It answers, so nothing comes of that. */
+	/* Node 2 answers, so these messages have no effect. */
 	for (miss.stuck = 0; miss.stuck < 2; miss.stuck++) {
 		miss.node = 2;
 		tap_result(lock_message(attack, KDSM_MESSAGE_LOCK_MISS, &miss, sizeof(miss)), 0,
@@ -97,7 +97,10 @@ static void bad_resumes(struct attack *attack, const struct kdsm_wire_lock *lock
 	TRY("flags absurd", flags, UINT32_MAX);
 #undef TRY
 	refused(attack, "resume, too short", KDSM_MESSAGE_LOCK_RESUME, &good, sizeof(good) - 1);
-	/* Nobody has frozen it, or nobody who may: it does what it did. */
+	/*
+	 * This node may not resume the lock, or the lock is not frozen: the messages have
+	 * no effect.
+	 */
 	bad = good;
 	for (bad.state = NONE; bad.state <= HELD; bad.state += HELD) {
 		bad.lock.epoch = 77;
@@ -106,7 +109,7 @@ static void bad_resumes(struct attack *attack, const struct kdsm_wire_lock *lock
 	tap_ok(lives(attack), "lock, resumed from nothing");
 }
 
-/* One that is known there. Of three in a row, the home of each is another node. */
+/* Attack a lock that the node knows. Three successive locks have their homes on three nodes. */
 static void one_lock(struct attack *attack, u16 number, unsigned int *frozen, unsigned int *met)
 {
 	struct kdsm_wire_lock lock = { .id = REGION, .number = number, .level = 1, .epoch = 5 };
@@ -139,7 +142,10 @@ void attack_locks(struct attack *attack)
 	tap_result(lock_message(attack, KDSM_MESSAGE_ADD, &add, sizeof(add)), 0,
 		   "add of a region for locks");
 	bad_misses(attack);
-	/* It has no counter of readers, but is known after that. */
+	/*
+	 * The node has no counter of readers, so the message fails, but the node knows the
+	 * lock then.
+	 */
 	for (open.number = 0; open.number < NODES; open.number++)
 		tap_result(lock_message(attack, KDSM_MESSAGE_RW_JOIN, &open, sizeof(open)), -EINVAL,
 			   "a lock is made known");

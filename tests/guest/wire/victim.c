@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Node 1 of hostile-wire: what its module counted, for whoever asks by an ordinary
- * socket.
- */
+/* Node 1 of hostile-wire: reports the counters of its module through an ordinary socket. */
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -54,13 +51,13 @@ static int listener(uint16_t port)
 	return file;
 }
 
-/* A line for a line: any question, the same answer. */
+/* Answer each question mark with one line of counters. */
 int answer_questions(unsigned int others)
 {
 	int end = listener(THE_END), questions = listener(QUESTIONS), file;
 	FILE *stream;
 
-	/* Their connections end with this process. */
+	/* The connections of the other nodes end with this process. */
 	while (others--)
 		if (accept(end, NULL, NULL) < 0)
 			tap_bail("accept: %s", strerror(errno));
