@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Data in a region of policy release that locks guard, which threads of all nodes use at
- * once; and what is made of locks: condition variables and semaphores. Two nodes at least.
+ * Data in a region of policy release that locks guard, used by threads of all nodes at the
+ * same time; and condition variables and semaphores, which are built on locks. Needs two
+ * nodes.
  */
 #include <sched.h>
 
@@ -11,11 +12,11 @@
 
 #define ROUNDS		60
 #define LOCKS		4
-#define LIST_FIRST	16	/* blocks that elements of the list are in */
+#define LIST_FIRST	16	/* first block with elements of the list */
 
 static struct kdsm_lock *locks[LOCKS];
 
-/* With readers: so many of them for one writer. */
+/* Readings for each writing, if the kind of lock has readers */
 #define LOOKS		3
 
 static unsigned int looks(void)
@@ -23,7 +24,7 @@ static unsigned int looks(void)
 	return kind == KDSM_LOCK_RMA_RW ? LOOKS : 0;
 }
 
-/* A counter at both ends of a block, and a copy in another one. */
+/* A counter at both ends of a block, and a copy in another block */
 static void look_at_counter(uint64_t *last)
 {
 	volatile const uint64_t *here = block_of(5), *there = block_of(6);
@@ -78,7 +79,7 @@ static void guard_counter(void)
 	kdsm_lock_close(locks[0]);
 }
 
-/* The same with one that is given back every time. */
+/* The same with a lock that every unlock sets free */
 static void guard_counter_free(void)
 {
 	uint64_t value = 0;
@@ -93,7 +94,7 @@ static void guard_counter_free(void)
 	kdsm_lock_close(locks[0]);
 }
 
-/* However often the same blocks are written, signatures do not grow. */
+/* Signatures do not grow with the number of writes to the same blocks. */
 static void guard_small(void)
 {
 	static struct kdsm_signature before, after;
@@ -107,7 +108,7 @@ static void guard_small(void)
 		CHECK_IS(kdsm_lock(locks[0]), 0);
 		block_of(13)[0]++;
 		CHECK_IS(kdsm_unlock(locks[0]), 0);
-		/* So that others get it. */
+		/* Let other nodes get the lock. */
 		if (i % 8 == node)
 			sched_yield();
 		CHECK_IS(kdsm_release(region, &after), 0);
@@ -121,7 +122,7 @@ static void guard_small(void)
 	kdsm_lock_close(locks[0]);
 }
 
-/* Several locks, whose data lie side by side in the same blocks. */
+/* Several locks, whose data lie side by side in the same blocks */
 static void *share(void *arg)
 {
 	unsigned int *seed = arg, i, k, which;
@@ -174,10 +175,10 @@ static void guard_neighbours(void)
 		kdsm_lock_close(locks[i]);
 }
 
-/* A list through many blocks, which grows at either end. */
+/* A list through many blocks, which grows at its head */
 struct element {
 	struct element *next;
-	uint64_t number, sum;		/* of it and of all behind it */
+	uint64_t number, sum;		/* of this element and of all after it */
 };
 
 struct list {
@@ -249,10 +250,10 @@ static void guard_list(void)
 	kdsm_lock_close(locks[0]);
 }
 
-/* ---- what is made of locks ---- */
+/* ---- condition variables and semaphores ---- */
 
 #define ROOM	8
-#define GOODS	40		/* that a thread makes */
+#define GOODS	40		/* that each thread brings or takes */
 
 struct store {
 	uint64_t in, out, sum;
@@ -261,7 +262,7 @@ struct store {
 
 static struct kdsm_cond not_full, not_empty;
 
-/* Odd threads of the cluster bring, even ones take. */
+/* Threads with odd numbers in the cluster bring goods, threads with even numbers take them. */
 static void *trade(void *arg)
 {
 	volatile struct store *store = (struct store *)block_of(10);
@@ -307,7 +308,7 @@ static void guard_condition(void)
 	kdsm_lock_close(locks[0]);
 }
 
-/* From node to node by semaphores, the data outside of the lock. */
+/* Semaphores pass turns from node to node; the data are used outside of the lock. */
 static void guard_semaphore(void)
 {
 	volatile uint64_t *data = block_of(11);

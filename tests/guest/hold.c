@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hold open|bound|mapped|locked NAME: have the device open, a file bound to region NAME
- * (created), only a mapping of it, or a lock of it that is called held; say "held", and
- * stay until standard input ends. For scripts that look at what the module refuses
- * meanwhile.
+ * hold open|bound|mapped|locked NAME: hold the open device, a file bound to region NAME
+ * (which is created), only a mapping of that region, or a lock of it with the name held.
+ * Print "held", and exit when standard input ends. Scripts test meanwhile what the module
+ * refuses.
  */
 #include "hostile.h"
 #include <pthread.h>
@@ -14,7 +14,7 @@ static void *wait_for_it(void *lock)
 	return kdsm_lock(lock) || kdsm_unlock(lock) ? lock : NULL;
 }
 
-/* Two threads want it at a time; others than the owner may read the region. */
+/* Two threads have the lock in turn; users other than the region's owner may read the region. */
 static void hold_lock(const char *name)
 {
 	struct kdsm_region_attr attr = { .size = 4 << 20, .mode = 0644 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Locks that are tuned with kdsmctl while all nodes use them: what is set holds on all
- * nodes, what is guarded stays right. Two nodes at least.
+ * kdsmctl changes the settings of locks while all nodes use them: the settings apply on all
+ * nodes, and the guarded data stay right. Needs two nodes.
  *
  * usage: lock-tune [PART-OF-A-TEST-NAME]
  */
@@ -14,7 +14,7 @@
 
 static struct kdsm_region *region;
 static struct kdsm_lock *lock;
-static uint64_t turns;		/* of this node's threads */
+static uint64_t turns;		/* how often this node's threads had the lock */
 static bool stop;
 
 static void tune(const char *setting)
@@ -57,7 +57,7 @@ static void *use(void *arg)
 	return NULL;
 }
 
-/* So many more turns of this node, or it does not go on. */
+/* Wait until this node's threads have had the lock that many times more. */
 static void go_on(unsigned int more)
 {
 	uint64_t goal = __atomic_load_n(&turns, __ATOMIC_RELAXED) + more;
@@ -96,7 +96,7 @@ static void tune_in_use(void)
 	if (node == nodes - 1)
 		tune("keep=1500");
 	all_have(1500000);
-	/* A wrong one among right ones changes nothing, anywhere. */
+	/* One wrong setting among right ones: nothing changes on any node. */
 	if (node == 0)
 		CHECK(system("kdsmctl lock set lock-tune/it keep=1 T_R=5") != 0);
 	all_have(1500000);
@@ -115,7 +115,7 @@ static void tune_in_use(void)
 	CHECK_IS(kdsm_get(region, 0, 0, &value, 8), 0);
 	CHECK_IS(value, all);
 	meet();
-	/* It does what it says: without keeping, each lock takes the network. */
+	/* The setting has its effect: without keeping, each lock needs remote operations. */
 	if (node == 1) {
 		remote = remote_of();
 		for (i = 0; i < 20; i++) {
@@ -136,7 +136,7 @@ static void tune_in_use(void)
 	meet();
 }
 
-/* A threshold is a number or automatic, and begins as that. */
+/* A threshold is a number or automatic; at first it is automatic. */
 static void tune_levels(void)
 {
 	struct kdsm_lock_attr kind = { .kind = KDSM_LOCK_RMA_MCS };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Locks by the module's calls and by the lock words, from a program on every node at
- * once: exclusion, the cost of what nobody disputes, errors, owners that die, waits
- * that end early, words that are overwritten. Two nodes at least.
+ * Locks through the module's calls and the lock words, from a program on every node at the
+ * same time: exclusion, the cost of uncontended locks, errors, owners that die, waits that
+ * end early, words that are overwritten. Needs two nodes.
  *
  * usage: lock [-m] [PART-OF-A-TEST-NAME]
  *
@@ -24,7 +24,7 @@
 #define FOREVER (~0ULL)
 
 static struct kdsm_region *region;
-static int file;			/* bound to it */
+static int file;			/* bound to region */
 static uint32_t kind = KDSM_LOCK_DMCS;
 static struct kdsm_lock_word *words;
 
@@ -57,7 +57,7 @@ static int open_lock(int on, const char *name, uint32_t flags, uint32_t *number)
 	return ret;
 }
 
-/* One for each test, the same on all nodes. */
+/* One lock for each test; the same lock on all nodes */
 static uint32_t make_lock(const char *name)
 {
 	uint32_t number = KDSM_LOCK_ANY;
@@ -103,7 +103,7 @@ static int consistent(int on, uint32_t number, uint32_t thread)
 	return call(on, KDSM_IOC_LOCK_CONSISTENT, &args);
 }
 
-/* The two changes of a word that programs make. */
+/* The two transitions of a lock word that programs make without a call */
 static bool fast_take(uint32_t number, uint32_t thread)
 {
 	__u64 expected = KDSM_LOCK_AT_NODE;
@@ -133,8 +133,8 @@ static struct kdsm_lock_info info_of(uint32_t number)
 }
 
 /*
- * In how many queues a node is: tests/cluster puts two machines into a chassis and two
- * of these into a rack.
+ * Number of queues that node i is in. tests/cluster puts two machines into a chassis, and
+ * two chassis into a rack.
  */
 static unsigned int queues_of(unsigned int i)
 {
@@ -157,7 +157,7 @@ static void lock_alone(void)
 		CHECK(!fast_take(number, me));
 		CHECK_IS(take(file, number, me, 0, FOREVER), 0);
 		info = info_of(number);
-		/* One atomic for each queue, and nothing else. */
+		/* One atomic for each queue, and no other operation */
 		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], queues_of(1));
 		CHECK_IS(info.stats[KDSM_LOCK_STAT_PUTS] + info.stats[KDSM_LOCK_STAT_GETS] +
 			 info.stats[KDSM_LOCK_STAT_MESSAGES], 0);
@@ -178,7 +178,7 @@ static void lock_alone(void)
 		CHECK(!strcmp(info.name, "alone"));
 	}
 	meet();
-	/* It is kept there, and comes from there. */
+	/* Node 1 keeps the lock; node 0 takes it over from there. */
 	if (node == 0) {
 		CHECK_IS(take(file, number, me, KDSM_LOCK_TRY, 0), -EBUSY);
 		CHECK_IS(take(file, number, me, 0, FOREVER), 0);
@@ -189,7 +189,7 @@ static void lock_alone(void)
 		CHECK(!fast_take(number, me));
 }
 
-/* Without keeping, every unlock gives it back to the home. */
+/* With keep 0, every unlock returns the lock to its home. */
 static void lock_let_go(void)
 {
 	struct kdsm_lock_open args = {
@@ -210,7 +210,7 @@ static void lock_let_go(void)
 			CHECK_IS(words[args.number].state, 0);
 		}
 		info = info_of(args.number);
-		/* One atomic to lock, one to unlock, for each queue. */
+		/* For each queue, one atomic to lock and one to unlock */
 		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], 20 * queues_of(0));
 		CHECK_IS(info.stats[KDSM_LOCK_STAT_FREE], 10 * queues_of(0));
 		CHECK_IS(info.stats[KDSM_LOCK_STAT_FREED], 10 * queues_of(0));
@@ -240,7 +240,7 @@ static void lock_let_go(void)
 	CHECK_IS(info.settings.keep, FOREVER);
 }
 
-/* What a lock of kind RMA_MCS has levels for, and what they begin with. */
+/* The levels that a lock of kind RMA_MCS has, and their initial thresholds */
 static void lock_levels(void)
 {
 	struct kdsm_lock_open args = {
@@ -279,7 +279,7 @@ static void lock_levels(void)
 		CHECK_IS(info.settings.t_l[2], 3);
 }
 
-/* What a program gets that does not say how its lock is to be. */
+/* The lock that a program gets if it passes no attributes */
 static void lock_default(void)
 {
 	struct kdsm_lock *lock;
@@ -296,7 +296,7 @@ static void lock_default(void)
 	kdsm_lock_close(lock);
 }
 
-/* A node that closes a region keeps none of its locks. */
+/* A node that closes a region keeps none of the region's locks. */
 static void lock_closed(void)
 {
 	struct kdsm_region_open args = {
@@ -320,7 +320,7 @@ static void lock_closed(void)
 	if (node == 1)
 		CHECK_IS(take(on, number, me, 0, 10 * SECOND), 0);
 	meet();
-	/* With what a thread had. */
+	/* Node 1 closes the region while its thread has the lock. */
 	if (node == 1)
 		close(on);
 	meet();
@@ -383,7 +383,7 @@ static void lock_counter(void)
 	struct kdsm_lock_info info;
 	unsigned int i;
 
-	/* A threshold is met often. */
+	/* Low thresholds, so that they are often reached */
 	if (kind != KDSM_LOCK_DMCS) {
 		args.settings.mask = KDSM_LOCK_SET_T_L(3) | KDSM_LOCK_SET_T_L(4);
 		args.settings.t_l[2] = 5;
@@ -457,7 +457,7 @@ static void lock_errors(void)
 		CHECK_IS(take(file, number, me, 0, FOREVER), -EDEADLK);
 		CHECK_IS(take(file, number, me, KDSM_LOCK_TRY, FOREVER), -EDEADLK);
 		CHECK_IS(consistent(file, number, me), -EINVAL);
-		/* The flags are as they were: no call is needed. */
+		/* The failed calls left no flag in the lock word, so unlocking needs no call. */
 		CHECK(fast_give(number, me));
 		CHECK(fast_take(number, me));
 	}
@@ -469,7 +469,10 @@ static void lock_errors(void)
 		CHECK_IS(take(file, number, me, 0, 50 * MS), -ETIMEDOUT);
 	}
 	meet();
-	/* Who gave up waiting is still in the queue of nodes; that has to be whole. */
+	/*
+	 * Node 1 gave up waiting, but is still in the queue of nodes. The queue must stay
+	 * intact.
+	 */
 	if (node == 0) {
 		CHECK(!fast_give(number, me));
 		CHECK_IS(give(file, number, me), 0);
@@ -551,7 +554,7 @@ static void lock_thread_dies(void)
 	CHECK_IS(give(file, number, me), 0);
 }
 
-/* A process with a file of its own locks it and is killed. */
+/* A process with a file of its own takes the lock and is killed. */
 static void kill_owner(uint32_t number)
 {
 	int ready[2], on;
@@ -571,7 +574,7 @@ static void kill_owner(uint32_t number)
 	close(ready[1]);
 	CHECK_IS(read(ready[0], &byte, 1), 1);
 	meet();
-	usleep(300000);		/* so that the other node waits */
+	usleep(300000);		/* time for the other node to wait */
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	close(ready[0]);
@@ -595,7 +598,7 @@ static void lock_process_dies(void)
 	CHECK_IS(give(file, number, me), 0);
 }
 
-/* Nobody waits at the time, and who comes later still hears of it. */
+/* The owner dies while nobody waits; the next thread to lock still gets -EOWNERDEAD. */
 static void lock_dies_unseen(void)
 {
 	uint32_t number = make_lock("dies-unseen"), me = thread_of(file);
@@ -607,7 +610,7 @@ static void lock_dies_unseen(void)
 	meet();
 	if (node == 0) {
 		CHECK_IS(take(file, number, me, 0, 10 * SECOND), -EOWNERDEAD);
-		/* Not repaired: nobody has it any more. */
+		/* Unlocked, but not made consistent: no thread can get the lock any more. */
 		CHECK_IS(give(file, number, me), 0);
 		CHECK_IS(take(file, number, me, 0, 10 * SECOND), -ENOTRECOVERABLE);
 	}
@@ -619,8 +622,8 @@ static void lock_dies_unseen(void)
 /* ---- a node that does not answer ---- */
 
 /*
- * The last node has the lock and no network for a while: who waits is told so in time, and
- * the lock goes on when it is back.
+ * The last node has the lock, and no network for a while. A waiter gets an error in time,
+ * and the lock works again when the node is back.
  */
 static void lock_silent(void)
 {
@@ -639,7 +642,7 @@ static void lock_silent(void)
 		mute(true);
 		sleep(35);
 		mute(false);
-		/* It hears that it has lost the lock when it can be reached again. */
+		/* This node learns that it has lost the lock when it can be reached again. */
 		sleep(15);
 		ret = give(file, number, me);
 		CHECK(ret == -EHOSTDOWN || ret == 0);
@@ -647,7 +650,7 @@ static void lock_silent(void)
 		sleep(1);
 		clock_gettime(CLOCK_MONOTONIC, &begin);
 		ret = take(file, number, me, 0, FOREVER);
-		/* Unless the one that is silent is the home, too. */
+		/* -EHOSTDOWN if the silent node is also the lock's home */
 		CHECK(ret == -EOWNERDEAD || ret == -EHOSTDOWN);
 		clock_gettime(CLOCK_MONOTONIC, &end);
 		printf("# told after %ld s\n", end.tv_sec - begin.tv_sec);
@@ -659,8 +662,9 @@ static void lock_silent(void)
 	}
 	meet();
 	/*
-	 * If the home was away nobody has been told yet of what it gave up, and the first
-	 * to speak with it may find that it has cut the connection.
+	 * If the silent node was the lock's home, the other nodes do not know yet which
+	 * nodes it gave up. The first one that sends it a message may find that it has cut
+	 * the connection.
 	 */
 	for (i = 0; i < 20; i++) {
 		ret = take(file, number, me, 0, 30 * SECOND);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Locks of kind rma-rw, from a program on every node at once: readers share, writers
- * exclude; what it costs; errors, waits that end early, threads that die; and T_DC
- * changed while the lock is in use. Two nodes at least.
+ * Locks of kind rma-rw, from a program on every node at the same time: readers share,
+ * writers exclude; costs; errors, waits that end early, threads that die; and T_DC changed
+ * while the lock is in use. Needs two nodes.
  *
  * usage: lock_rw [PART-OF-A-TEST-NAME]
  */
@@ -18,7 +18,7 @@
 #define THREADS 3
 
 static struct kdsm_region *region;
-/* One of policy release, and a word in each of two of its blocks. */
+/* A region of policy release, and a word in each of two of its blocks */
 static struct kdsm_region *coherent, *unused;
 static volatile uint64_t *guarded[2];
 
@@ -63,7 +63,7 @@ static void rw_alone(void)
 	struct kdsm_lock_info before, locked, after;
 
 	meet();
-	/* The counter is at node 0. */
+	/* The only counter is at node 0. */
 	if (node == 1) {
 		CHECK_IS(kdsm_lock_set(lock, &not_kept), 0);
 		before = info_of(lock);
@@ -87,7 +87,10 @@ static void rw_alone(void)
 	kdsm_lock_close(lock);
 }
 
-/* Who reads again and again does not count itself each time; and who writes comes all the same. */
+/*
+ * A node that reads repeatedly does not count itself each time, and a writer still gets the
+ * lock.
+ */
 static void rw_lingers(void)
 {
 	struct kdsm_lock *lock = make("lingers", nodes, 1, 1);
@@ -104,7 +107,7 @@ static void rw_lingers(void)
 		after = info_of(lock);
 		CHECK_IS(after.stats[KDSM_LOCK_STAT_READS] -
 			 before.stats[KDSM_LOCK_STAT_READS], 64);
-		/* T_L is 16, so at least every 17th is counted. */
+		/* T_L is 16, so at least every 17th read is counted, by two atomics. */
 		CHECK(after.stats[KDSM_LOCK_STAT_ATOMICS] -
 		      before.stats[KDSM_LOCK_STAT_ATOMICS] >= 2 * 64 / 17);
 		CHECK(after.stats[KDSM_LOCK_STAT_ATOMICS] -
@@ -117,7 +120,7 @@ static void rw_lingers(void)
 	kdsm_lock_close(lock);
 }
 
-/* ---- who may, and who may not ---- */
+/* ---- sharing and excluding ---- */
 
 static void *read_too(void *arg)
 {
@@ -134,7 +137,7 @@ static void rw_shared(void)
 
 	CHECK_IS(kdsm_read_lock(lock), 0);
 	meet();
-	/* All of all nodes have it now. */
+	/* A thread of every node has the lock for reading now. */
 	CHECK_IS(pthread_create(&thread, NULL, read_too, lock), 0);
 	pthread_join(thread, NULL);
 	CHECK_IS(kdsm_read_lock(lock), -EDEADLK);
@@ -188,7 +191,10 @@ static void rw_settings(void)
 		set.t_w = 8;
 		CHECK_IS(kdsm_lock_set(lock, &set), 0);
 		CHECK_IS(kdsm_lock_create(region, "settings-2", 0, &attr, &other), 0);
-		/* The product of T_L of all levels, where automatic ones count so much. */
+		/*
+		 * T_W is the product of T_L of all levels; an automatic T_L counts as
+		 * KDSM_LOCK_T_L_MOST.
+		 */
 		for (i = 3, product = 7; i <= kdsm_lock_levels(other); i++)
 			product *= KDSM_LOCK_T_L_MOST;
 		CHECK_IS(info_of(other).settings.t_w, product);
@@ -217,7 +223,7 @@ static void *interrupt(void *arg)
 	return NULL;
 }
 
-/* Node 1 tries all ways, and gets it none. */
+/* Wait in all the ways that end early; none gets the lock. */
 static void fail_all(struct kdsm_lock *lock, bool for_reading)
 {
 	pthread_t self = pthread_self(), other;
@@ -260,7 +266,7 @@ static void rw_early(void)
 		CHECK_IS(info.stats[KDSM_LOCK_STAT_TIMEDOUT], 4);
 	}
 	meet();
-	/* No writer waits any more. */
+	/* No writer waits any more, so a reader gets the lock. */
 	if (node == nodes - 1 && node)
 		CHECK_IS(kdsm_read_lock_timed(lock, 10 * SECOND) ?: kdsm_read_unlock(lock), 0);
 	meet();
@@ -273,13 +279,13 @@ static void rw_early(void)
 	kdsm_lock_close(lock);
 }
 
-/* ---- two words that are equal whenever nobody writes ---- */
+/* ---- two words that are equal while no writer has the lock ---- */
 
 #define ROUNDS 120
 
 static struct crew {
 	struct kdsm_lock *lock;
-	unsigned int every;		/* one in so many is a write */
+	unsigned int every;		/* accesses for each write, on average */
 	bool is_coherent;
 	uint64_t writes;
 } crew;
@@ -370,7 +376,7 @@ static void crowd(struct kdsm_lock *lock, unsigned int every, bool tune)
 	CHECK_IS(info.stats[KDSM_LOCK_STAT_READS], ROUNDS * THREADS - crew.writes + 1);
 	CHECK(info.stats[KDSM_LOCK_STAT_READERS_IN_ROW] <= info.settings.t_r);
 	CHECK_IS(info.stats[KDSM_LOCK_STAT_DEAD], 0);
-	/* Nobody has it. */
+	/* No thread has the lock any more, so a writer gets it. */
 	meet();
 	if (node == nodes - 1) {
 		CHECK_IS(kdsm_lock_timed(lock, 30 * SECOND), 0);
@@ -400,7 +406,7 @@ static void rw_crowd_tuned(void)
 	crowd(make("crowd-tuned", nodes, 2, 4), 6, true);
 }
 
-/* Readers see what writers wrote. */
+/* The words are in a region of policy release: readers see what writers wrote. */
 static void rw_crowd_coherent(void)
 {
 	crowd(make_in(coherent, "crowd", 1, 2, 4), 4, false);
@@ -453,7 +459,7 @@ static void rw_writer_dies(void)
 	if (node == 0)
 		die(lock, die_writing);
 	meet();
-	/* No writer comes, and who reads is told. */
+	/* As long as no writer has taken the lock, every reader gets -EOWNERDEAD. */
 	CHECK_IS(kdsm_read_lock_timed(lock, 10 * SECOND), -EOWNERDEAD);
 	CHECK_IS(kdsm_lock_consistent(lock), -EPERM);
 	CHECK_IS(kdsm_read_unlock(lock), 0);
