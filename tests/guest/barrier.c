@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kdsm_tree_barrier on every node at once: any number of processes and threads of
- * each, which come and go; and participants that do not come.
+ * kdsm_tree_barrier on every node at the same time: any number of processes on each node
+ * and of threads in each process, which come and go; and participants that do not arrive.
  */
 #include "crew.h"
 
 #define ROUNDS		20
-/* In seconds: an emulated machine may be late. */
+/* Timeouts, and a margin for slow emulated machines, in s */
 #define SHORT		4
 #define LONG		60
 #define LATE		15
 
-/* ---- all come ---- */
+/* ---- all participants arrive ---- */
 
-/* How many processes each node has, and threads each of them. */
+/* Processes of each node, and threads of each of its processes */
 static const struct shape {
 	struct {
 		unsigned int processes, threads;
-	} of[3];		/* nodes in turn */
+	} of[3];		/* of node i: element i % 3 */
 } shapes[] = {
 	{ { { 1, 1 }, { 1, 1 }, { 1, 1 } } },
 	{ { { 2, 2 }, { 2, 2 }, { 2, 2 } } },
@@ -26,7 +26,7 @@ static const struct shape {
 	{ { { 0, 0 }, { 3, 2 }, { 0, 0 } } },
 }, pairs = { { { 2, 1 }, { 2, 1 }, { 2, 1 } } };
 static const struct shape *shape;
-static unsigned int number;		/* of a barrier */
+static unsigned int number;		/* of the barrier */
 
 static unsigned int processes_of(unsigned int which)
 {
@@ -56,7 +56,7 @@ struct member {
 	unsigned int thread, rounds, first;
 };
 
-/* A word for each, next to each other, so all write the same block. */
+/* A word for each thread; the words are adjacent, so all threads write the same block. */
 static uint64_t *word_of(const struct crew *crew, unsigned int which, unsigned int process,
 			 unsigned int thread)
 {
@@ -127,7 +127,7 @@ static void barrier_shapes(void)
 	}
 }
 
-static int go[2];		/* a pipe: who reads it waits for the parent */
+static int go[2];		/* a pipe: a child that reads it waits for the parent */
 
 static void wait_for_parent(void)
 {
@@ -137,7 +137,7 @@ static void wait_for_parent(void)
 	CHECK(read(go[0], &c, 1) >= 0);
 }
 
-/* The region stays between two processes. */
+/* Keep the region open between two processes that use it. */
 static void keep(unsigned int process)
 {
 	struct crew crew = { .process = process };
@@ -154,7 +154,7 @@ static void one_round(unsigned int process)
 	run_process(process, 1, generation);
 }
 
-/* Every round is of other processes, on the same words. */
+/* New processes take part in every round, with the same words. */
 static void barrier_comes_and_goes(void)
 {
 	pid_t keeper;
@@ -173,7 +173,7 @@ static void barrier_comes_and_goes(void)
 	close(go[0]);
 }
 
-/* ---- somebody does not ---- */
+/* ---- a participant does not arrive ---- */
 
 static bool is_victims(void)
 {
@@ -181,8 +181,8 @@ static bool is_victims(void)
 }
 
 /*
- * The one beside that which is gone has the short time-out, and tells the others. With
- * equal ones somebody far away may be the first, and blame who is between.
+ * The node of the missing process has the short timeout, and tells the other nodes. With
+ * equal timeouts a distant node could time out first, and blame a node in between.
  */
 static void fails(const struct crew *crew, const char *what)
 {
@@ -196,7 +196,7 @@ static void fails(const struct crew *crew, const char *what)
 	CHECK(ret == -EPIPE || (ret == -ETIMEDOUT && is_victims()));
 	CHECK_IS(culprit, nodes - 1);
 	CHECK(took < SHORT + LATE);
-	/* From now on at once. */
+	/* From now on the barrier fails at once. */
 	start = crew_clock();
 	CHECK_IS(kdsm_tree_barrier_wait(&crew->barrier, LONG * SECOND, &culprit), -EPIPE);
 	CHECK_IS(culprit, nodes - 1);
@@ -228,7 +228,7 @@ static void barrier_killed(void)
 	CHECK_IS(crew_join(pids[1]), is_victims() ? -SIGKILL : 0);
 }
 
-/* One that has come and dies waiting has come; it is missed the next time. */
+/* A process that dies while it waits has arrived; the next round misses it. */
 static void one_dies_waiting(unsigned int process)
 {
 	struct crew crew = { .process = process };
@@ -258,7 +258,7 @@ static void barrier_killed_waiting(void)
 		pids[i] = crew_fork(one_dies_waiting, i);
 	if (is_victims()) {
 		open_barrier(&own, "barrier");
-		/* The first word of a barrier counts who has come on the node. */
+		/* The first word of a barrier counts arrivals on the node. */
 		while (!arrivals)
 			CHECK_IS(kdsm_get(own.sync, node, 0, &arrivals, sizeof(arrivals)), 0);
 		usleep(200000);

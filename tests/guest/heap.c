@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The heap of a coherent region, from several processes and threads of every node at
- * once: what one allocates others follow pointers into, change and free.
+ * The heap of a coherent region, from several processes and threads of every node at the
+ * same time: threads follow pointers into objects that other nodes allocated, change and
+ * free them.
  */
 #include "crew.h"
 
@@ -11,13 +12,13 @@
 #define SIZE		(24 << 20)
 #define PROCESSES	2
 #define THREADS		2
-/* In a part of sync, behind the barrier: letters to this node, then the heap's words. */
+/* Offsets in a part of sync: the barrier, letters to this node, the heap's words */
 #define LETTERS		KDSM_TREE_BARRIER_SIZE
 #define LETTERS_SIZE	(64 * KIB)
 #define HEAP		(LETTERS + LETTERS_SIZE)
 
 static uint32_t block_size;
-static unsigned int number;	/* of a heap: every test has one */
+static unsigned int number;	/* of the heap; each test has a heap of its own */
 static unsigned int flags;
 static unsigned int processes, threads;
 
@@ -43,7 +44,7 @@ static void open_heap(struct crew *crew, struct kdsm_heap **heap)
 	must(kdsm_heap_create(crew->region, crew->sync, HEAP, flags, heap), "kdsm_heap_create");
 }
 
-/* Every thread of every process of every node runs this, with a heap a process. */
+/* Every thread of every process of every node runs this; the threads of a process share a heap. */
 static void *(*work)(void *arg);
 
 static void run_process(unsigned int process)
@@ -125,7 +126,7 @@ static bool is_whole(const struct object *object, uint64_t size)
 	return !bad;
 }
 
-/* By one of the calls; what is to be zero or aligned has to be. */
+/* Allocate an object by one of the calls; check that it is zero or aligned where it has to be. */
 static struct object *make(struct member *member)
 {
 	uint64_t size = some_size(member), all = sizeof(struct object) + size, bad = 0;
@@ -153,7 +154,7 @@ static struct object *make(struct member *member)
 	return object;
 }
 
-/* ---- passing on ---- */
+/* ---- passing objects on ---- */
 
 #define LIST	24
 
@@ -189,7 +190,7 @@ static struct object *make_list(struct member *member)
 	return first;
 }
 
-/* Of another node: all of it is right; some of it grows and shrinks, then it is freed. */
+/* Check the objects of another node's list, resize some of them, and free them all. */
 static void take_list(struct member *member, struct object *object)
 {
 	unsigned int n = 0;
@@ -208,7 +209,7 @@ static void take_list(struct member *member, struct object *object)
 				size = other;
 			}
 		}
-		/* Who gets the memory next must not see this. */
+		/* The next user of the memory must not see these bytes. */
 		memset(object->bytes, 0xee, size);
 		CHECK_IS(kdsm_free(member->heap, object), 0);
 		object = next;
@@ -228,13 +229,13 @@ static void *pass_on(void *arg)
 		send(member, (node + 1 + round % (nodes - 1)) % nodes, list);
 		crew_wait(member->crew);
 		take_list(member, received(member));
-		/* A letter may come when the last one has been read. */
+		/* Send the next letter only after the last one has been read. */
 		crew_wait(member->crew);
 	}
 	return NULL;
 }
 
-/* A number that kdsmctl tells of the region. */
+/* A counter of the region on this node, as kdsmctl prints it */
 static long statistic(const char *name)
 {
 	char command[128], text[4096] = "", *at;
@@ -255,7 +256,7 @@ static void *pass_on_and_count(void *arg)
 	struct member *member = arg;
 
 	pass_on(arg);
-	/* Not even those who used the memory before and after each other raced. */
+	/* Successive users of the same memory do not race with each other either. */
 	if (!index_of(member))
 		CHECK_IS(statistic("races"), 0);
 	crew_wait(member->crew);
@@ -267,11 +268,11 @@ static void heap_passing_on(void)
 	run_all(pass_on_and_count);
 }
 
-/* ---- apart ---- */
+/* ---- nodes do not share blocks ---- */
 
 #define MANY	60
 
-/* Everybody tells node 0 where its objects are. */
+/* Every thread tells node 0 the addresses of its objects. */
 static void tell(struct member *member, void **objects)
 {
 	unsigned int slots = LETTERS_SIZE / nodes, at = (node * slots) & ~63U;
@@ -329,7 +330,7 @@ static void heap_apart(void)
 	run_all(be_apart);
 }
 
-/* ---- mistakes, over nodes ---- */
+/* ---- mistakes, noticed on other nodes ---- */
 
 enum { GOOD, OVERRUN, UNDERRUN, TWICE, OBJECTS };
 
@@ -341,7 +342,10 @@ static void *make_mistakes(void *arg)
 	unsigned int i, last = nodes - 1;
 	uint8_t **table = kdsm_region_address(crew->region), keep = 0;
 
-	/* Node 0 makes them, node 1 writes too much, the last one frees. */
+	/*
+	 * Node 0 allocates the objects, node 1 writes beyond their ends, the last node
+	 * frees them.
+	 */
 	if (node == 0) {
 		table = kdsm_malloc(member->heap, sizeof(*table) * OBJECTS);
 		for (i = 0; i < OBJECTS; i++) {
@@ -369,7 +373,7 @@ static void *make_mistakes(void *arg)
 		CHECK_IS(kdsm_free(member->heap, table[TWICE]), 0);
 	}
 	crew_wait(crew);
-	/* All of them once more, here or elsewhere. */
+	/* Free objects that are free already, on every node. */
 	CHECK_IS(kdsm_free(member->heap, table[TWICE]), -EINVAL);
 	CHECK_IS(kdsm_free(member->heap, table[GOOD]), -EINVAL);
 	CHECK_IS(kdsm_free(member->heap, &keep), -EINVAL);
@@ -417,7 +421,7 @@ static void heap_mistakes(void)
 	threads = THREADS;
 }
 
-/* ---- dying ---- */
+/* ---- processes that are killed ---- */
 
 #define KEPT	40
 
@@ -427,7 +431,7 @@ static void *churn(void *arg)
 	struct object *kept[KEPT] = { NULL };
 	unsigned int i, n, rounds = 1500;
 
-	/* The second process goes on until it is killed. */
+	/* The second process continues until it is killed. */
 	if (member->crew->process == 1)
 		rounds = -1U;
 	for (n = 0; n < rounds; n++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Hints for coherent regions, on every node at once: what they leave to be done is
- * counted, and they change nothing else.
+ * Hints for coherent regions, on every node at the same time: counters show the work that a
+ * hint saves, and a hint changes nothing else.
  */
 #include "coherent.h"
 
@@ -22,7 +22,7 @@ static int advise(enum kdsm_advice advice, uint64_t first, uint64_t blocks)
 	struct kdsm_advise arg = {
 		.argsz = sizeof(arg),
 		.advice = advice,
-		/* Some bytes of the first and of the last one are enough. */
+		/* A hint applies to every block of which its range contains some bytes. */
 		.offset = first * BLOCK + 100,
 		.length = (blocks - 1) * BLOCK,
 	};
@@ -45,7 +45,7 @@ static size_t wrong(uint64_t first, uint64_t blocks, uint64_t value)
 	return bad;
 }
 
-/* What was prefetched comes over the network once, and is not waited for later. */
+/* A prefetched block crosses the network once, and a later access does not wait for it. */
 static void hints_prefetch(void)
 {
 	long bytes, misses;
@@ -64,7 +64,7 @@ static void hints_prefetch(void)
 		CHECK_IS(wrong(1, BLOCKS - 2, 1000), 0);
 		CHECK_IS(counter("bytes") - bytes, 0);
 		CHECK_IS(counter("fast_reads") + counter("slow_reads") - misses, 0);
-		/* Again: there is nothing to do. */
+		/* Prefetching the blocks again has nothing to do. */
 		CHECK_IS(advise(KDSM_ADVICE_PREFETCH, 1, BLOCKS - 2), 0);
 		CHECK_IS(counter("bytes") - bytes, 0);
 	}
@@ -73,13 +73,13 @@ static void hints_prefetch(void)
 	detach();
 }
 
-/* Half of what was written is flushed: the release takes over the other half. */
+/* Half of the written blocks are flushed, so the release takes over only the other half. */
 static void hints_flush(void)
 {
 	long taken, released;
 
 	attach("flush");
-	/* All of it belongs to node 1 at first. */
+	/* Node 1 owns all of the blocks at first. */
 	if (node == 1)
 		fill(0, BLOCKS, 1);
 	exchange();
@@ -102,7 +102,7 @@ static void hints_flush(void)
 	detach();
 }
 
-/* What is flushed is not seen by that alone, but by the signature of a release. */
+/* A flush alone does not publish writes; the signature of the next release does. */
 static void hints_flush_signature(void)
 {
 	attach("signature");
@@ -120,7 +120,7 @@ static void hints_flush_signature(void)
 	detach();
 }
 
-/* Who owns blocks releases them alone, and has what was in them. */
+/* A node with the hint OWN gets the blocks' content, and releases them without another node. */
 static void hints_own(void)
 {
 	long taken, owned, bytes;
@@ -130,7 +130,10 @@ static void hints_own(void)
 		fill(0, BLOCKS, 3000);
 	exchange();
 	if (node == 0) {
-		/* With a copy of some, with an old one, and with writes of its own. */
+		/*
+		 * Some blocks have a valid copy here, the others a stale one; half of them
+		 * have writes of this node.
+		 */
 		CHECK_IS(wrong(0, BLOCKS / 4, 3000), 0);
 		for (uint64_t i = 0; i < BLOCKS; i += 2)
 			words[WORD(i) + 1] = i;
@@ -156,7 +159,7 @@ static void hints_own(void)
 	detach();
 }
 
-/* Two nodes fight over a block for a while: how often does it move? */
+/* Nodes 0 and 1 compete for a block for 2 s; return how often this node handed it over. */
 static long fight(const char *lease)
 {
 	struct timespec now, end;
@@ -183,7 +186,7 @@ static long fight(const char *lease)
 	return moves;
 }
 
-/* The lease of a strict region is that of all nodes. */
+/* The lease of a strict region is the same on all nodes. */
 static void hints_lease(void)
 {
 	long moves;
@@ -204,18 +207,21 @@ static void hints_lease(void)
 	moves = fight("0.25s");
 	CHECK_IS(counter("lease"), 250000000);
 	printf("# a lease of 250 ms: handed over %ld times in 2 s\n", moves);
-	/* Each has it for a lease at least: so much for what comes before and after. */
+	/*
+	 * A node keeps the block for a lease at least: in 2 s this node hands it over 4
+	 * times, and perhaps at the beginning and at the end.
+	 */
 	CHECK(moves <= 6);
 	meet();
 	moves = fight("20us");
 	CHECK_IS(counter("lease"), 20000);
 	printf("# a lease of 20 us: handed over %ld times in 2 s\n", moves);
-	/* How many there can be is a matter of the machine. */
+	/* The number of hand-overs depends on the machine. */
 	CHECK(node > 1 || moves > 0);
 	detach();
 }
 
-/* All at once, and everything is as it was written. */
+/* All nodes give all kinds of hints at the same time, and every write is seen. */
 static void hints_together(void)
 {
 	size_t bad = 0;

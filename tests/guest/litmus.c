@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * litmus [BATCHES]: litmus tests of both coherent policies, on every node at once, in
- * the language of litmus.h. KDSM_LITMUS_THREADS is how many threads of a node take part
- * (2), KDSM_LITMUS_BATCHES how many batches there are of each (2).
+ * litmus [BATCHES]: litmus tests of both coherent policies, on every node at the same time,
+ * in the language of litmus.h. KDSM_LITMUS_THREADS is the number of threads on a node (2),
+ * KDSM_LITMUS_BATCHES the number of batches of each test (2).
  *
- * To run thousands of rounds while a block takes a millisecond to move, a batch has
- * many instances of a test in the same blocks, each with its own variables. A
- * thread does the first step of a group of instances, then the second, and so on:
- * within each instance that is the order of the program. Sizes of groups, roles of
- * threads, and the layout (variables in blocks of their own, or side by side) differ
- * from batch to batch, and there are random pauses. Values carry the number of the
- * batch, so that nothing need be cleared.
+ * A block takes a millisecond to move. To run thousands of rounds nevertheless, a batch has
+ * many instances of a test in the same blocks, each with its own variables. A thread does
+ * the first step of a group of instances, then the second, and so on; within each instance
+ * that is program order. The sizes of groups, the roles of threads, and the layout
+ * (variables in blocks of their own, or side by side) differ from batch to batch, and there
+ * are random pauses. Values contain the number of the batch, so nothing has to be cleared.
  */
 #include <pthread.h>
 #include <kdsm/coherent.h>
@@ -19,7 +18,7 @@
 #include "litmus.h"
 
 #define INSTANCES	1024	/* of a batch, at most */
-/* In the partitioned region: */
+/* Offsets in the partitioned region */
 #define BARRIER		0
 #define PLACES		KDSM_TREE_BARRIER_SIZE
 #define RESULTS		(PLACES + SIGNATURES * KDSM_SIGNATURE_PLACE)
@@ -66,12 +65,12 @@ static const struct litmus release_tests[] = {
 
 static struct kdsm_region *region, *sync_region;
 static struct kdsm_tree_barrier barrier;
-static struct kdsm_lock *locks[LOCKS];	/* of policy release */
+static struct kdsm_lock *locks[LOCKS];	/* only in policy release */
 static uint64_t *words, variable_words;
 static uint32_t block_size;
 static bool strict;
 static unsigned int threads, slots, batches, instances, batch;
-static uint8_t results[REGISTERS][INSTANCES];	/* of roles on this node */
+static uint8_t results[REGISTERS][INSTANCES];	/* loaded by roles on this node */
 static unsigned int outcomes[1 << 2 * (REGISTERS + VARIABLES)];
 static bool mixed[sizeof(strict_tests) / sizeof(strict_tests[0])];
 
@@ -81,7 +80,7 @@ static void must(int error, const char *what)
 		guest_die(what, error);
 }
 
-/* ---- who does what ---- */
+/* ---- roles ---- */
 
 struct thread {
 	unsigned int number;		/* on this node */
@@ -94,7 +93,10 @@ static uint64_t chance(struct thread *thread, unsigned int below)
 	return thread->chance % below;
 }
 
-/* The same on all nodes: slots in an order of this batch get the roles in turn. */
+/*
+ * The thread slot that has this role: roles go to slots in a random order of the batch,
+ * which all nodes compute alike.
+ */
 static unsigned int slot_of(unsigned int role)
 {
 	unsigned int order[64], i, j, slot;
@@ -132,7 +134,7 @@ static uint64_t *place_of(unsigned int variable, unsigned int instance)
 	return words + variable * variable_words + instance;
 }
 
-/* What was loaded, as two bits. */
+/* Reduce a loaded value to two bits: that of this batch, OLD or STRANGE. */
 static unsigned int decode(uint64_t value)
 {
 	if (value >> 2 == batch)
@@ -140,7 +142,7 @@ static unsigned int decode(uint64_t value)
 	return value >> 2 < batch ? OLD : STRANGE;
 }
 
-/* ---- running it ---- */
+/* ---- running a test ---- */
 
 static void meet_all(void)
 {
@@ -193,7 +195,7 @@ static void touch_group(struct thread *thread, const struct step *step, unsigned
 
 static void touch_all(struct thread *thread, const struct step *step, unsigned int count)
 {
-	/* 8 to 64 groups: with each the blocks may have to come again. */
+	/* 8 to 64 groups; the blocks may have to be fetched again for each. */
 	unsigned int group = instances >> (3 + guest_mix(batch) % 4), first;
 
 	for (first = 0; first < instances; first += group)
@@ -237,7 +239,7 @@ static void synchronise(const struct step *step)
 	}
 }
 
-/* Sections for each group. */
+/* Lock and unlock for each group. */
 static void run_locked(struct thread *thread, unsigned int role)
 {
 	unsigned int groups = (block_size > 65536 ? 2U : 8U) << guest_mix(batch) % 3;
@@ -275,7 +277,7 @@ static void run_role(struct thread *thread, unsigned int role)
 	}
 }
 
-/* One without a role takes copies away from those who have. */
+/* A thread without a role reads, which takes blocks away from the threads that have roles. */
 static void run_none(struct thread *thread)
 {
 	unsigned int i;
@@ -289,7 +291,10 @@ static void run_none(struct thread *thread)
 	}
 }
 
-/* On node 0: what the roles have loaded, wherever they were, and what is there now. */
+/*
+ * On node 0: count the outcomes, from the values that the roles of all nodes loaded and the
+ * variables' final values.
+ */
 static void tally(void)
 {
 	static uint8_t got[REGISTERS][INSTANCES];
@@ -316,7 +321,7 @@ static void *thread_run(void *arg)
 
 	for (i = 0; i < batches; i++) {
 		meet_all();
-		/* All of them store the same. */
+		/* All threads of the node store the same value. */
 		__atomic_store_n(&batch, first + i + 1, __ATOMIC_SEQ_CST);
 		meet_all();
 		role = role_of(thread);
@@ -339,7 +344,7 @@ static void *thread_run(void *arg)
 	return NULL;
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 static void print_outcome(unsigned int outcome)
 {
@@ -353,7 +358,10 @@ static void print_outcome(unsigned int outcome)
 			printf(" %c=%u", name, value_of(outcome, name));
 }
 
-/* Outcomes that differ in what the test does not look at are one. */
+/*
+ * Clear the registers and variables that the test does not use, so that outcomes which
+ * differ only there count as one.
+ */
 static unsigned int visible(unsigned int outcome)
 {
 	unsigned int mask = 0, k;
@@ -485,7 +493,10 @@ int main(int argc, char **argv)
 		status |= run_tests(release_tests,
 				    sizeof(release_tests) / sizeof(release_tests[0]));
 	}
-	/* A test whose rounds always end alike did not run at the same time; it may happen. */
+	/*
+	 * If all rounds of a test end alike, its roles have probably not run concurrently.
+	 * That may happen, so it is enough if more than half of the tests end in several ways.
+	 */
 	for (i = 0, all = 0; i < sizeof(mixed); i++)
 		all += mixed[i];
 	if (node == 0)

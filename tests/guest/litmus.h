@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a litmus test is, and how one is read.
+ * A litmus test, and how its text is parsed.
  *
  * A test is a few short programs, one for each role, separated by |:
  *
@@ -8,17 +8,18 @@
  *	a=x	load x into the register a; up to d
  *	a=x:2	exchange: load and store in one
  *	#	a barrier of all threads that makes the region consistent (kdsm_tree_barrier)
- *	!0	release, and send the signature to who says ?0
+ *	!0	release, and send the signature to the role that has ?0
  *	?0	wait for that signature, and acquire it
  *	(0	lock a lock of the region
  *	)0	unlock it
  *
- * In a test with locks each group of instances has sections of its own; barriers and
- * signatures do not go with that.
+ * A test with locks has neither barriers nor signatures, because it locks and unlocks once
+ * for each group of instances.
  *
- * Forbidden are outcomes in which a register, or (X, Y) a variable at the end, has a
- * value (a=1) or has not (a!1). In policy strict loads and stores need no more than
- * the CPU's atomics; of policy release only what is ordered is forbidden.
+ * A forbidden outcome says that a register, or (X, Y) a variable at the end, has a value
+ * (a=1) or does not have it (a!1). Loads and stores are atomic operations of the CPU.
+ * Policy strict makes them sequentially consistent; in policy release, an outcome can be
+ * forbidden only where synchronisation orders the accesses.
  */
 #ifndef GUEST_LITMUS_H
 #define GUEST_LITMUS_H
@@ -32,7 +33,7 @@
 #define SIGNATURES	6
 #define LOCKS		2
 #define OLD		0	/* from before the batch */
-#define STRANGE		3	/* nobody ever wrote this */
+#define STRANGE		3	/* a value that no thread ever wrote */
 
 enum kind { STORE, LOAD, EXCHANGE, BARRIER_ALL, SEND, RECEIVE, LOCK, UNLOCK };
 
@@ -45,12 +46,12 @@ struct litmus {
 	const char *name, *programs, *forbidden;
 };
 
-/* The test that runs. */
+/* The current test */
 static const struct litmus *test;
 static struct step program[ROLES][STEPS];
 static unsigned int steps[ROLES], roles, barriers;
 static bool has_locks;
-static unsigned int loader[REGISTERS];		/* the role that has it; ROLES: none */
+static unsigned int loader[REGISTERS];		/* the role that loads into it; ROLES: none */
 
 static void __attribute__((noreturn)) bad_test(const char *at)
 {
@@ -107,13 +108,13 @@ static inline void parse(void)
 		}
 		if (roles > ROLES || steps[roles - 1] == STEPS)
 			bad_test(token);
-		/* All roles have as many. */
+		/* All roles have the same number of barriers. */
 		barriers += roles == 1 && *token == '#';
 		program[roles - 1][steps[roles - 1]++] = parse_step(roles - 1, token);
 	}
 }
 
-/* Two bits of the outcome. */
+/* The two bits of an outcome for a register or a variable */
 static inline unsigned int value_of(unsigned int outcome, char name)
 {
 	return outcome >> 2 * (name >= 'a' ? name - 'a' : REGISTERS + name - 'X') & 3;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a process may do to its mapping of a coherent region, of either policy: what
- * was written before has to be seen all the same, or the call is refused.
+ * A process changes its mapping of a coherent region, of either policy: earlier writes stay
+ * visible to other nodes, or the call is refused.
  */
 #include <sched.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ static void attach(const char *name)
 	attach_region(name, policy, SIZE, BLOCK);
 }
 
-/* The word is value on every node, once all have released and acquired. */
+/* Check that after a release and an acquire every node reads value from the block's first word. */
 static void see(size_t block, uint64_t value)
 {
 	exchange();
@@ -36,7 +36,7 @@ static void see(size_t block, uint64_t value)
 	exchange();
 }
 
-/* In a child: the signal that ends it, or 0. */
+/* Run in a child and return the signal that ends it, or 0. */
 static int signal_of(void (*run)(void))
 {
 	const struct rlimit none = { 0, 0 };
@@ -67,8 +67,8 @@ static void read_third(void)
 /* ---- processes of one node ---- */
 
 /*
- * A child gets the mapping with the entries of its parent, and both write to one copy:
- * what the child writes without a fault belongs to the release of the parent.
+ * A child inherits the mapping with its parent's page table entries, and both write to the
+ * node's one frame. The parent's release includes the child's writes that do not fault.
  */
 static void mapping_fork(void)
 {
@@ -89,7 +89,7 @@ static void mapping_fork(void)
 				_exit(1);
 			words[WORD(1)] = 4;
 			words[WORD(2)] = 5;
-			/* Still mapped while the parent releases. */
+			/* The child keeps its mapping while the parent releases. */
 			if (write(back[1], &c, 1) != 1 || read(there[0], &c, 1) != 1)
 				_exit(2);
 			_exit(0);
@@ -107,7 +107,7 @@ static void mapping_fork(void)
 	detach();
 }
 
-/* Five processes read what another node wrote: it comes over the network once. */
+/* Five processes read what another node wrote; the bytes cross the network once. */
 static void mapping_one_copy(void)
 {
 	const unsigned int blocks = 64, processes = 5;
@@ -139,7 +139,7 @@ static void mapping_one_copy(void)
 
 /* ---- changes of a mapping ---- */
 
-/* A hole in the middle; the region is as it was when it is mapped there again. */
+/* Unmap a hole in the middle. The content is unchanged when the hole is mapped again. */
 static void mapping_partial_munmap(void)
 {
 	attach("munmap");
@@ -147,7 +147,7 @@ static void mapping_partial_munmap(void)
 		for (size_t i = 0; i < 8; i++)
 			words[WORD(i)] = 10 + i;
 		CHECK_IS(release(NULL), 0);
-		/* Now without a fault. */
+		/* These writes do not fault. */
 		for (size_t i = 0; i < 8; i++)
 			words[WORD(i)] = 20 + i;
 		CHECK(!munmap(PLACE(2), 3 * BLOCK));
@@ -200,7 +200,7 @@ static void mapping_mremap(void)
 	detach();
 }
 
-/* Written before, between and after changes of the protection, released each time. */
+/* Write before, during and after changes of the protection, with a release after each. */
 static void mapping_mprotect(void)
 {
 	static const int ways[] = { PROT_READ, PROT_NONE, PROT_WRITE };
@@ -215,14 +215,14 @@ static void mapping_mprotect(void)
 		else
 			round++;
 		if (i < 3)
-			see(3, round);		/* now others have copies of it */
+			see(3, round);		/* now the other nodes have copies */
 		if (node == 0) {
 			CHECK(!mprotect(PLACE(0), 8 * BLOCK, way));
 			CHECK_IS(signal_of(write_third), way == PROT_WRITE ? 0 : SIGSEGV);
 			if (way == PROT_NONE)
 				CHECK_IS(signal_of(read_third), SIGSEGV);
 			else if (way == PROT_WRITE)
-				words[WORD(3)] = round;		/* undo it */
+				words[WORD(3)] = round;		/* undo write_third() */
 			CHECK(!mprotect(PLACE(0), 8 * BLOCK, PROT_READ | PROT_WRITE));
 			CHECK_IS(words[WORD(3)], round);
 		}
@@ -237,7 +237,7 @@ static void mapping_mprotect(void)
 		words[WORD(3)] = 100;
 		CHECK(!mprotect(PLACE(0), 8 * BLOCK, PROT_READ));
 	}
-	/* Released by one who cannot write it any more. */
+	/* The release includes a write by a process that may not write there any more. */
 	see(3, 100);
 	detach();
 }
@@ -264,7 +264,7 @@ static void mapping_madvise(void)
 				 calls[i].error);
 			CHECK_IS(words[WORD(3)], 2);
 		}
-		/* A child without it. */
+		/* A child that does not inherit the mapping */
 		CHECK(!madvise(words, SIZE, MADV_DONTFORK));
 		CHECK_IS(signal_of(read_third), SIGSEGV);
 		CHECK(!madvise(words, SIZE, MADV_DOFORK));
@@ -285,16 +285,16 @@ static void mapping_read_write(void)
 	attach("io");
 	CHECK(!pipe(ends));
 	if (node == 0) {
-		/* Into a page that is not there yet, and into one that is. */
+		/* Read into a page without a page table entry, then into one that has an entry. */
 		CHECK(write(ends[1], "seven", 6) == 6 && read(ends[0], PLACE(3), 6) == 6);
 		CHECK_IS(release(NULL), 0);
 		CHECK(write(ends[1], "eleven", 7) == 7 && read(ends[0], PLACE(3), 7) == 7);
 	}
 	exchange();
-	/* Out of one that has to be brought here first. */
+	/* Write from a page whose content has to be fetched first. */
 	CHECK(write(ends[1], PLACE(3), 7) == 7 && read(ends[0], buffer, 7) == 7);
 	CHECK(!strcmp(buffer, "eleven"));
-	/* What wants pages to keep, as direct I/O does, does not get them. */
+	/* Calls that pin pages, as direct I/O does, fail. */
 	iovec = (struct iovec){ .iov_base = PLACE(3), .iov_len = PAGE };
 	CHECK(vmsplice(ends[1], &iovec, 1, 0) == -1 && errno == EFAULT);
 	close(ends[0]);
@@ -327,7 +327,7 @@ static void mapping_ptrace(void)
 		CHECK_IS(ptrace(PTRACE_PEEKDATA, child, PLACE(3), NULL), 7);
 		CHECK_IS(ptrace(PTRACE_POKEDATA, child, PLACE(3), (void *)8), 0);
 		CHECK_IS(ptrace(PTRACE_PEEKDATA, child, PLACE(3), NULL), 8);
-		/* This takes pages, of which there are none. */
+		/* process_vm_readv() pins pages, and the mapping has none. */
 		here = (struct iovec){ .iov_base = &value, .iov_len = 8 };
 		there = (struct iovec){ .iov_base = PLACE(3), .iov_len = 8 };
 		CHECK(process_vm_readv(child, &here, 1, &there, 1, 0) == -1 && errno == EFAULT);
@@ -354,7 +354,7 @@ static void tell(const char *path, const char *what)
 	close(out);
 }
 
-/* A core has none of the region, also where shared mappings are asked for. */
+/* A core dump does not contain the region, even if its filter asks for shared mappings. */
 static void mapping_core(void)
 {
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
@@ -392,11 +392,11 @@ static void mapping_core(void)
 	detach();
 }
 
-/* ---- releases while a mapping goes ---- */
+/* ---- releases while a mapping ends ---- */
 
 #define ROUNDS	10
-#define AHEAD	(1UL << 30)	/* so much further in the address space ... */
-#define AFTER	(32UL << 20)	/* ... is other memory, the unmapping of which takes a while */
+#define AHEAD	(1UL << 30)	/* bytes from the start of the region to other memory */
+#define AFTER	(32UL << 20)	/* bytes of that memory, whose unmapping takes a while */
 
 static uint64_t free_memory(void)
 {
@@ -407,8 +407,8 @@ static uint64_t free_memory(void)
 }
 
 /*
- * Writes to a word without a fault; then it exits, or unmaps the region and what comes
- * after it.
+ * Runs in a child: write to a word without a fault; then exit, or unmap the region and the
+ * memory behind it. step tells parent and child how far the other is.
  */
 static void leave(bool exits, uint64_t value, volatile uint32_t *step)
 {
@@ -417,7 +417,7 @@ static void leave(bool exits, uint64_t value, volatile uint32_t *step)
 	if (mmap(after, AFTER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
 		 -1, 0) != after)
 		_exit(1);
-	/* By small pages, which are freed one by one. */
+	/* Small pages are freed one by one. */
 	madvise(after, AFTER, MADV_NOHUGEPAGE);
 	memset(after, 1, AFTER);
 	words[WORD(3)] = 1;
@@ -432,9 +432,9 @@ static void leave(bool exits, uint64_t value, volatile uint32_t *step)
 }
 
 /*
- * A process of node 0 leaves; another, which has seen the word, releases meanwhile:
- * when some of the memory that comes after the region is free again. What was released
- * must have the word in it.
+ * A process of node 0 exits or unmaps the region. Another process, which has seen the word,
+ * releases meanwhile, when some of the memory behind the region is free again. The release
+ * must include the word.
  */
 static void leaving(bool exits)
 {
@@ -459,7 +459,10 @@ static void leaving(bool exits)
 			while (*step != 1)
 				sched_yield();
 		}
-		/* With that only the page table of the child will know of the value. */
+		/*
+		 * After this, only the child's page table records that the block is written
+		 * again.
+		 */
 		see(3, 1);
 		if (node == 0) {
 			before = free_memory();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Coherent regions of policy strict, on every node at once: ordinary atomics and
- * loads and stores of threads that know nothing of nodes. Litmus tests are in litmus.c.
+ * Coherent regions of policy strict, on every node at the same time: ordinary atomics,
+ * loads and stores of threads that need not know about nodes. Litmus tests are in litmus.c.
  */
 #include "coherent.h"
 
 #define SIZE		(4UL << 20)
-#define BLOCK		(block_size / 8)	/* words */
+#define BLOCK		(block_size / 8)	/* in words */
 
 static uint32_t block_size;
 
@@ -25,7 +25,7 @@ static void store(size_t word, uint64_t value)
 	__atomic_store_n(&words[word], value, __ATOMIC_SEQ_CST);
 }
 
-/* Ten thousand increments of one word from each node. */
+/* Each node increments one word ten thousand times. */
 static void strict_increments(void)
 {
 	unsigned int i;
@@ -38,7 +38,7 @@ static void strict_increments(void)
 	detach();
 }
 
-/* Who waits for a flag to change sees what was written before it. */
+/* A thread that sees a flag change also sees the writes before the change. */
 static void strict_message_passing(void)
 {
 	uint64_t i, seen, bad = 0;
@@ -59,7 +59,7 @@ static void strict_message_passing(void)
 	detach();
 }
 
-/* Many blocks, each changed by everybody in turn. */
+/* Many blocks, each changed by every node in turn */
 static void strict_turns(void)
 {
 	const size_t blocks = SIZE / block_size < 64 ? SIZE / block_size : 64;
@@ -80,7 +80,7 @@ static void strict_turns(void)
 	detach();
 }
 
-/* What a program for policy release calls does no harm. */
+/* The calls of policy release succeed, and signatures stay empty. */
 static void strict_fences(void)
 {
 	struct kdsm_signature signature = { .floor = 1, .count = 1 };
