@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/kdsm as a 32-bit program on the 64-bit kernel sees it: every ioctl, with
- * the same structs, and of mappings only that of lock words. A program of its own on
- * every node at once; each has places of its own in the one region, so none waits for
- * another.
+ * /dev/kdsm as a 32-bit program on a 64-bit kernel sees it: every ioctl, with the same
+ * structs, and of mappings only the lock words. An independent program runs on every node
+ * at the same time. Each uses its own places in one region, so no node waits for another.
  *
- * There is no C library of 32 bits where these tests run, so this does without:
- * system calls by int $0x80, which pass nothing that a library made fit.
+ * The machines that run these tests have no 32-bit C library, so the program makes system
+ * calls by int $0x80. No library adapts their arguments.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,8 +18,8 @@
 #include <linux/mman.h>
 
 /*
- * A u64 is aligned to 4 bytes here and to 8 there: a struct is laid out in the
- * same way in both if it needs no padding there, that is, if it is of one size.
+ * 32-bit code aligns a u64 to 4 bytes, 64-bit code to 8. A struct that needs no padding has
+ * the same layout in both; equal sizes show that it needs none.
  */
 _Static_assert(sizeof(struct kdsm_info) == KDSM_INFO_SIZE_VER0, "kdsm_info");
 _Static_assert(sizeof(struct kdsm_location) == KDSM_LOCATION_SIZE_VER0, "kdsm_location");
@@ -46,15 +45,15 @@ _Static_assert(sizeof(struct kdsm_task) == 128, "kdsm_task");
 _Static_assert(sizeof(struct kdsm_task_packed) == 96, "kdsm_task_packed");
 _Static_assert(sizeof(void *) == 4, "this is for 32 bits");
 
-/* What a node has to itself in the part of every node, and what is where in it. */
+/* Bytes of each node in every node's part, and offsets in them */
 #define SLOT		256
 #define PART		(KDSM_MAX_NODES * SLOT)
-#define BYTES		128	/* from 0 */
+#define BYTES		128	/* from offset 0 */
 #define WORD		128	/* for atomics */
-#define WAITED		136	/* only in the own part */
+#define WAITED		136	/* used only in a node's own part */
 
 #define SECOND		1000000000ULL
-#define ABOVE		0x100000000ULL	/* makes an address one above 4 GiB */
+#define ABOVE		0x100000000ULL	/* added to an address, gives one above 4 GiB */
 
 static struct kdsm_op ops[KDSM_MAX_NODES], more[KDSM_MAX_NODES];
 static uint64_t words[KDSM_MAX_NODES];
@@ -62,9 +61,9 @@ static uint8_t put[BYTES], got[BYTES];
 static unsigned int node, nodes;
 static int device, count, failures;
 
-/* ---- instead of a library ---- */
+/* ---- in place of a C library ---- */
 
-/* The sixth argument is in a register that the compiler does not give away. */
+/* The sixth argument goes into ebp, which is not available as an operand. */
 static long call6(long number, const long args[6])
 {
 	asm volatile("push %%ebp; mov 20(%%ebx), %%ebp; mov (%%ebx), %%ebx; int $0x80; pop %%ebp"
@@ -81,7 +80,7 @@ static long call(long number, long a, long b, long c)
 	return call6(number, args);
 }
 
-/* Offsets are in pages. */
+/* offset is in pages. */
 static long map(long at, long length, long protection, long flags, long file, long offset)
 {
 	const long args[6] = { at, length, protection, flags, file, offset };
@@ -89,7 +88,7 @@ static long map(long at, long length, long protection, long flags, long file, lo
 	return call6(__NR_mmap2, args);
 }
 
-/* The compiler may ask for these two wherever it likes. */
+/* The compiler may emit calls of these two functions anywhere. */
 void *memset(void *to, int byte, size_t size)
 {
 	void *at = to;
@@ -106,7 +105,7 @@ void *memcpy(void *to, const void *from, size_t size)
 	return to;
 }
 
-/* Whole lines at a time: those of other nodes may go to the same place. */
+/* Write whole lines, because the output of several nodes may go to one place. */
 static void say(const char *text)
 {
 	static char line[256];
@@ -183,7 +182,7 @@ static void result(long is, long expected, const char *what)
 	result_at(NOWHERE, is, expected, what);
 }
 
-/* Without it there is no point in going on. */
+/* End the program if a result is an error without which no further test makes sense. */
 static void must(long is, const char *what)
 {
 	result(is < 0 ? is : 0, 0, what);
@@ -297,7 +296,7 @@ static void information(void)
 {
 	struct kdsm_info info = { .argsz = sizeof(info) };
 
-	/* compat_ptr() and u64_to_user_ptr() are put to the test by such addresses. */
+	/* An address above 2 GiB shows whether compat_ptr() and u64_to_user_ptr() are used. */
 	ok(address(&info) >> 31 == 1, "the stack is above 2 GiB");
 	must(control(KDSM_IOC_INFO, &info), "INFO");
 	ok(info.abi_version == KDSM_ABI_VERSION, "INFO, version");
@@ -357,7 +356,7 @@ static void one_atomic(const char *what, struct kdsm_op op, uint64_t before)
 	ok_at(op.node, !op.status && op.result == before, "the value before");
 }
 
-/* With carries into the upper half, and values that differ only in it. */
+/* With carries into the upper 32 bits, and values that differ only there */
 static void atomics(unsigned int to)
 {
 	const uint64_t first = 0x10ffffff00ULL + node, second = first + 0x1ff;
@@ -370,7 +369,7 @@ static void atomics(unsigned int to)
 	one_atomic("faa after cas", atomic(KDSM_OP_FAA, to, 0, -1ULL), ~second);
 }
 
-/* Of a node that is busy and has no workers. */
+/* Steal from a node that is busy and has no workers. */
 static void thefts(unsigned int to)
 {
 	static union {
@@ -388,7 +387,7 @@ static void thefts(unsigned int to)
 	ok_at(to, !loot.theft.taken && loot.theft.busy == 3, "theft of nothing");
 }
 
-/* Two submissions at once over all nodes; what they bring goes to two arrays. */
+/* Two submissions in flight at the same time, over all nodes, with results in two arrays */
 static void tickets(void)
 {
 	uint64_t one, two;
@@ -415,7 +414,7 @@ static void tickets(void)
 	result(wrong, 0, "COMPLETE, wrong results");
 }
 
-/* The lower half alone would do: whoever dropped the upper one would succeed. */
+/* The lower 32 bits are a valid address, so a kernel that dropped the upper ones would succeed. */
 static void addresses_above(void)
 {
 	struct kdsm_submit args = {
@@ -441,7 +440,7 @@ static void addresses_above(void)
 	result(control(KDSM_IOC_SUBMIT, &args), -ERANGE, "faa, offset above 4 GiB");
 }
 
-/* Its child sleeps until it is woken; or finds the new value, if it comes late. */
+/* A child sleeps until it is woken, or finds the new value if it comes late. */
 static void waking(void)
 {
 	struct kdsm_wake wake = { .argsz = sizeof(wake), .offset = place(WAITED) };
@@ -468,7 +467,7 @@ static void waking(void)
 	result(control(KDSM_IOC_WAKE, &wake), -ERANGE, "WAKE, offset above 4 GiB");
 }
 
-/* Regions have one address in every program, and none that fits in here. */
+/* A region has one address in every program, above 4 GiB, so no 32-bit program can map it. */
 static void mapping(void)
 {
 	const long protection = PROT_READ | PROT_WRITE;
@@ -478,7 +477,7 @@ static void mapping(void)
 	       -EINVAL, "mmap2 to a place of its own choice");
 }
 
-/* Lock words may be anywhere; a lock of its own on each node, by name. */
+/* Lock words can be mapped at any address. Each node has a lock of its own, by name. */
 static void locking(void)
 {
 	struct kdsm_lock_open open = {
@@ -501,7 +500,7 @@ static void locking(void)
 	must(control(KDSM_IOC_LOCK_THREAD, &thread), "LOCK_THREAD");
 	at = map(0, KDSM_LOCKS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, device,
 		 KDSM_LOCKS_OFFSET / 4096);
-	/* Addresses above 2 GiB are none of the errors, which end at -1. */
+	/* An address above 2 GiB is negative, but no error: errors are -4095 to -1. */
 	must(at < 0 && at >= -4095 ? at : 0, "mmap2 of the lock words");
 	result(map(0, KDSM_LOCKS_SIZE + 4096, PROT_READ, MAP_SHARED, device,
 		   KDSM_LOCKS_OFFSET / 4096), -EINVAL, "mmap2 of more than these");
@@ -557,7 +556,7 @@ static void __attribute__((noreturn)) all(void)
 	leave(!!failures);
 }
 
-/* The stack is aligned as the kernel leaves it, not as it is at a call. */
+/* At the entry the stack is aligned differently than after a call. */
 void __attribute__((noreturn, force_align_arg_pointer)) _start(void)
 {
 	all();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * keys: the last node loses what it sends for about a second, again and again, while
- * it uses memory of node 0 for the first time, for which node 0 has to register it. What
- * is lost is repeated before the transport gives up, so everything works.
+ * keys: the last node repeatedly loses the packets that it sends, for about a second each
+ * time, while it uses memory of node 0 for the first time, which makes node 0 register the
+ * memory. The transport repeats lost packets for longer than that, so every operation
+ * succeeds.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,18 +17,18 @@
 #include "tap.h"
 
 #define SECOND	1000000000ULL
-#define CHUNK	(UINT64_C(1) << 21)	/* a key is for so much */
+#define CHUNK	(UINT64_C(1) << 21)	/* memory of one key, in bytes */
 #define CHUNKS	4
 #define ROUNDS	12
 #define THREADS	6
-#define TOUCHING	3	/* of them: use memory for the first time */
+#define TOUCHING	3	/* threads that use memory for the first time */
 
 static struct kdsm *kdsm;
 static struct kdsm_region *board;
 static unsigned int node, nodes;
 static bool over;
 
-/* Replies of node 0, one after the other. */
+/* Successive atomics on node 0, each of which needs a reply */
 static void *add(void *arg)
 {
 	uint64_t former;
@@ -58,7 +59,10 @@ static void *touch(void *arg)
 		snprintf(name, sizeof(name), "keys-%u",
 			 __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED));
 		*error = open_region(&region, name, CHUNKS * CHUNK * nodes);
-		/* Regions stay for some seconds when a node was not heard to give its part up. */
+		/*
+		 * If a node's message that gives its part up is lost, the region stays for
+		 * some seconds.
+		 */
 		if (*error == -ENOMEM) {
 			*error = 0;
 			usleep(500000);
@@ -74,8 +78,8 @@ static void *touch(void *arg)
 }
 
 /*
- * Connections are made before packets are lost: asking for one is not repeated for so
- * long, and names of regions have their homes on all nodes.
+ * Connect to all nodes before packets are lost: connection requests are repeated for a
+ * shorter time than other packets, and names of regions have their homes on all nodes.
  */
 static int connect_all(void)
 {
@@ -111,7 +115,7 @@ int main(void)
 		for (i = 0; i < THREADS; i++)
 			pthread_create(&threads[i], NULL, i < TOUCHING ? touch : add, &errors[i]);
 		for (i = 0; i < ROUNDS; i++) {
-			/* For so long that what is repeated gets through. */
+			/* Long enough for repeated packets to get through */
 			usleep(1500000);
 			mute(true);
 			usleep(700000 + 100000 * (i % 3));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Operations on places of a cluster, from a program on every node at once:
- * bytes, atomics, vectors, tickets, errors, waiting. Regions are in region.c.
+ * Remote operations on a partitioned region, from a program on every node at the same time:
+ * bytes, atomics, vectors, tickets, errors, waiting. Regions themselves are in region.c.
  *
  * usage: pgas [PART-OF-A-TEST-NAME]
  */
@@ -14,7 +14,7 @@
 
 #define MIB (1UL << 20)
 #define PART (8 * MIB)
-/* Offsets: bytes below this are for data, then words for atomics. */
+/* Offsets in a part: data lies below DATA, words for atomics lie from WORDS on. */
 #define DATA (6 * MIB)
 #define WORDS (7 * MIB)
 
@@ -31,7 +31,11 @@ static uint64_t word_at(uint64_t offset)
 	return __atomic_load_n((uint64_t *)(part + offset), __ATOMIC_SEQ_CST);
 }
 
-/* A part has one writer, the node before; what it writes, the owner knows. */
+/*
+ * Each part has one writer, the node with the preceding number. The pieces depend only on
+ * that number, so the part's owner can compute them too: they go to shadow, and if put is
+ * set to the part as well.
+ */
 static void pieces(unsigned int writer, uint8_t *shadow, bool put)
 {
 	static const size_t lengths[] = {
@@ -46,7 +50,7 @@ static void pieces(unsigned int writer, uint8_t *shadow, bool put)
 		size_t length = lengths[i % (sizeof(lengths) / sizeof(lengths[0]))];
 		uint64_t offset = guest_mix(++seed) % (DATA - length);
 
-		/* Every third lies across the border of a chunk. */
+		/* Every third piece lies across the border of two chunks. */
 		if (i % 3 == 0)
 			offset = (1 + i % 2) * 2 * MIB - 1 - length / 2;
 		for (k = 0; k < length; k++)
@@ -66,7 +70,7 @@ static void pgas_put_get_sizes(void)
 	memset(part, 0, DATA);
 	meet();
 	pieces(node, shadow, true);
-	/* Read back: in one, then in small odd pieces. */
+	/* Read the part in one piece, then in small odd pieces. */
 	memset(got, 0xee, DATA);
 	CHECK_IS(kdsm_get(region, next(), 0, got, DATA), 0);
 	CHECK(!memcmp(got, shadow, DATA));
@@ -108,7 +112,7 @@ static void pgas_long_put_get(void)
 #define THREADS 3
 #define ADDS 60
 
-/* faa and cas on a word of every node, the own one included. */
+/* faa and cas on a word of every node, this one included. */
 static void *add(void *arg)
 {
 	unsigned int target, i;
@@ -148,20 +152,26 @@ static void pgas_atomics_sum(void)
 	CHECK_IS(sum, 3 * THREADS * ADDS * nodes);
 }
 
-/* A table in the part of node 0: an index over the end of a chunk, and nodes; words. */
+/*
+ * A table in the part of node 0: an index that crosses the border of two chunks, and nodes.
+ * Behind it are areas of words for the checks.
+ */
 #define FIND_FULL (WORDS + MIB / 4)
-#define FIND_AGREED (WORDS + MIB / 2)	/* of each kind of walk so many bytes: */
+#define FIND_AGREED (WORDS + MIB / 2)	/* FIND_AGREED_BYTES for each kind of walk */
 #define FIND_AGREED_BYTES 4096
 #define INDEX (2 * MIB - 128)
 #define ENTRIES 512
 #define NODES (3 * MIB)
 #define KEYS 300
 
-/* Entries of a run: all, as in small tables, or fewer. */
+/* Length of a walk's runs, in entries: the whole index, as in small tables, or less */
 static const uint32_t find_runs[] = { ENTRIES, 32 };
 static uint32_t find_run;
 
-/* The number under which the key is known: 1 + node * KEYS + key of who put it. */
+/*
+ * Find the key or put it, and store the number that the table has for it: 1 + node * KEYS +
+ * key, where node put the key.
+ */
 static void find_key(unsigned int key, uint64_t *number)
 {
 	const uint64_t mine = 1 + (uint64_t)node * KEYS + key, pair[2] = { key + 1, key * 7 };
@@ -179,13 +189,16 @@ static void find_key(unsigned int key, uint64_t *number)
 		CHECK_IS(kdsm_vector(region, &op, 1), 0);
 		if (find.outcome != KDSM_FIND_ELSEWHERE || (find.number - 1) % KEYS == key)
 			break;
-		/* Another key with this fragment. */
+		/* The entry holds another key with the same fragment: continue after it. */
 		CHECK(find.probes);
 		CHECK_IS(find.done + find.probes, ENTRIES);
 		find.entry = kdsm_walk_next(find.entry, ENTRIES, find.done, find_run);
 	}
 	CHECK(find.outcome != KDSM_FIND_FULL && (find.number - 1) % KEYS == key);
-	/* What others put in is elsewhere, as seen from node 0, and its own is there. */
+	/*
+	 * The table is on node 0, so only a number of node 0 can be FOUND; and only this
+	 * thread's own number can be PUT.
+	 */
 	CHECK((find.outcome == KDSM_FIND_FOUND) <= (find.number <= KEYS));
 	CHECK((find.outcome == KDSM_FIND_PUT) <= (find.number == mine));
 	*number = find.number;
@@ -203,7 +216,7 @@ static void *find_all(void *arg)
 	return NULL;
 }
 
-/* All threads of all nodes, by a kind of walk. */
+/* All threads of all nodes find all keys, by one kind of walk. */
 static void find_together(unsigned int kind)
 {
 	static uint64_t numbers[THREADS][KEYS];
@@ -225,7 +238,7 @@ static void find_together(unsigned int kind)
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	meet();
-	/* All agree, with those of other nodes through words of node 0. */
+	/* All threads agree on the numbers; different nodes compare theirs in words of node 0. */
 	for (key = 0; key < KEYS; key++) {
 		for (i = 1; i < THREADS; i++)
 			CHECK_IS(numbers[i][key], numbers[0][key]);
@@ -243,7 +256,7 @@ static void pgas_find(void)
 	const uint64_t other = 0x8080808080808081;
 	unsigned int i;
 
-	/* A CPU's atomics would race with the device's. */
+	/* The target's CPU does a find, and its atomics would race with those of the device. */
 	if (kdsm_domain(kdsm) == KDSM_DOMAIN_HCA) {
 		CHECK_IS(kdsm_vector(region, &op, 1), -EOPNOTSUPP);
 		meet();
@@ -251,14 +264,17 @@ static void pgas_find(void)
 	}
 	for (i = 0; i < sizeof(find_runs) / sizeof(*find_runs); i++)
 		find_together(i);
-	/* Full of others: their fragment is 1. */
+	/* An index that is full of entries with fragment 1, which find does not look for. */
 	for (i = 0; i < 4; i++)
 		CHECK_IS(kdsm_put(region, next(), FIND_FULL + 8 * i, &other, 8), 0);
 	CHECK_IS(kdsm_vector(region, &op, 1), 0);
 	CHECK_IS(find.outcome, KDSM_FIND_FULL);
 	CHECK_IS(find.probes, 0);
 	CHECK_IS(find.done, 4);
-	/* The first is empty, but of this walk only the others are left: 1, 4 = 0, ... */
+	/*
+	 * Entry 0 is empty again. The walk has examined one entry and continues at entry 1,
+	 * which ends its run of 2; the next entry is (1 + 1 + 2) % 4 = 0.
+	 */
 	CHECK_IS(kdsm_put(region, next(), FIND_FULL, &(uint64_t){ 0 }, 8), 0);
 	find.outcome = 0;
 	find.number = 5;
@@ -298,7 +314,7 @@ static void pgas_vector_mixed(void)
 		CHECK_IS(ops[4 * i + 1].result, 0);
 		CHECK_IS(ops[4 * i + 2].result, 0);
 	}
-	/* The same again: what it was before is seen now. */
+	/* Repeat the vector: its atomics now return the values of the first pass. */
 	CHECK_IS(kdsm_vector(region, ops, n), 0);
 	for (i = 0; i < 32; i++) {
 		CHECK_IS(ops[4 * i + 1].result, i + 1);
@@ -306,7 +322,7 @@ static void pgas_vector_mixed(void)
 	}
 }
 
-/* Many more than one submission holds: every former value comes up once. */
+/* A vector with more operations than one submission holds; each former value comes up once. */
 static void pgas_vector_long(void)
 {
 	enum { COUNT = KDSM_MAX_OPS + 300 };
@@ -324,7 +340,7 @@ static void pgas_vector_long(void)
 	}
 }
 
-/* Own and remote operations with more bytes than one ticket holds. */
+/* Remote operations and one on the own part, with more bytes than one ticket holds */
 static void pgas_vector_large(void)
 {
 	enum { COUNT = KDSM_MAX_INFLIGHT_BYTES / KDSM_MAX_OP_LENGTH + 1 };
@@ -343,7 +359,7 @@ static void pgas_vector_large(void)
 	free(to);
 }
 
-/* Statuses are each operation's own; the call gives the first. */
+/* Each operation has a status of its own, and the call returns the first error. */
 static void pgas_bad_operations(void)
 {
 	uint64_t value = 0;
@@ -402,10 +418,10 @@ static void pgas_tickets(void)
 						&out[i][k], 8);
 		}
 		CHECK_IS(kdsm_submit(region, ops[i], EACH, &tickets[i]), 0);
-		/* What a put writes was taken already. */
+		/* The submission has already copied the bytes of a put. */
 		memset(out[i], 0, sizeof(out[i]));
 	}
-	/* In another order. */
+	/* Complete the tickets in another order than that of their submissions. */
 	for (i = 0; i < TICKETS; i++)
 		CHECK_IS(kdsm_complete(region, &tickets[(i * 7) % TICKETS], 30 * SECOND), 0);
 	for (i = 0; i < TICKETS; i++) {
@@ -417,7 +433,7 @@ static void pgas_tickets(void)
 	for (i = TICKETS; i-- > 0; ) {
 		int ret;
 
-		/* Poll until it is done. */
+		/* Poll with timeout 0 until the ticket is complete. */
 		while ((ret = kdsm_complete(region, &tickets[i], 0)) == -ETIMEDOUT)
 			usleep(1000);
 		CHECK_IS(ret, 0);
@@ -430,7 +446,7 @@ static void pgas_tickets(void)
 	CHECK_IS(kdsm_complete(region, &tickets[0], KDSM_FOREVER), -ERANGE);
 }
 
-/* Too much at once is refused, and what is refused can be done later. */
+/* Submissions beyond the limits are refused, and succeed after earlier ones complete. */
 static void pgas_tickets_limits(void)
 {
 	static struct kdsm_op ops[KDSM_MAX_TICKETS + 1];
@@ -465,7 +481,7 @@ static void pgas_tickets_limits(void)
 	free(big);
 }
 
-/* Until the word is value: it may be seen while half of it is there. */
+/* Wait until the word has this value. Half of a new value may be visible before. */
 static void await(uint64_t word, uint64_t value)
 {
 	uint64_t seen;
@@ -474,7 +490,7 @@ static void await(uint64_t word, uint64_t value)
 		CHECK_IS(kdsm_wait(region, word, seen, 20 * SECOND), 0);
 }
 
-/* The first two nodes, back and forth; the others look on. */
+/* Nodes 0 and 1 notify each other in turn; the other nodes only meet. */
 static void pgas_notify_wait(void)
 {
 	const uint64_t word = WORDS + 64;
@@ -496,7 +512,7 @@ static void pgas_notify_wait(void)
 			CHECK_IS(kdsm_put_notify(region, 0, word, i), 0);
 	}
 	meet();
-	/* Long after the other has gone to sleep. */
+	/* Notify after the waiters have gone to sleep. */
 	if (node == 0) {
 		usleep(100000);
 		for (i = 1; i < nodes; i++)
@@ -513,7 +529,7 @@ static void *wait_word(void *arg)
 	return NULL;
 }
 
-/* By another thread of the same node, which goes another way. */
+/* A thread of the same node notifies, which takes a path of its own. */
 static void pgas_notify_own(void)
 {
 	uint64_t word = WORDS + 128;
@@ -525,7 +541,7 @@ static void pgas_notify_own(void)
 	pthread_join(thread, NULL);
 }
 
-/* A put that notifies takes effect after earlier puts of its vector there. */
+/* A put that notifies takes effect after earlier puts of its vector to the same node. */
 static void pgas_notify_order(void)
 {
 	const uint64_t flag = WORDS + 192, data = 3 * MIB;
@@ -549,7 +565,7 @@ static void pgas_notify_order(void)
 	}
 }
 
-/* Of many words, across chunks: who sleeps on the first finds all of them. */
+/* A notifying put of many words, across chunks: a waiter on the first word wakes, and sees all. */
 static void pgas_notify_long(void)
 {
 	static uint64_t out[16 * 1024];
@@ -571,7 +587,7 @@ static void pgas_notify_long(void)
 			CHECK_IS(kdsm_vector(region, &op, 1), 0);
 		} else if ((i + 1) % nodes == node) {
 			CHECK_IS(kdsm_wait(region, data, seen, 20 * SECOND), 0);
-			/* Who spins sees the first one come. */
+			/* A waiter that spins may see the first word before the others. */
 			for (k = words; k--; )
 				for (tries = 0; word_at(data + 8 * k) != (i << 32 | k); tries++) {
 					if (!CHECK(tries < 10000))
@@ -595,7 +611,7 @@ static void pgas_barrier(void)
 		CHECK_IS(kdsm_barrier_wait(&barrier, 60 * SECOND), 0);
 		if (i % 50)
 			continue;
-		/* Everybody has come so far, and nobody is a round ahead. */
+		/* Every node has arrived in this round, and none has completed the next one. */
 		for (k = 0; k < nodes; k++) {
 			CHECK_IS(kdsm_get(region, k, WORDS + 512, &value, 8), 0);
 			CHECK(value == i || value == i + 1);
@@ -628,7 +644,7 @@ static void pgas_fork(void)
 	CHECK_IS(former, 5);
 }
 
-/* Submitted by the parent, completed by the child: the child gets the bytes. */
+/* The parent submits and the child completes: the child receives the bytes. */
 static void pgas_fork_ticket(void)
 {
 	uint64_t value = 0, out = 4242 + node;
@@ -668,7 +684,7 @@ static void pgas_signals(void)
 	timer_create(CLOCK_MONOTONIC, &event, &timer);
 	timer_settime(timer, 0, &spec, NULL);
 	CHECK_IS(kdsm_wait(region, WORDS + 3072, 0, 30 * SECOND), -EINTR);
-	/* Operations are done once, signals or not. */
+	/* Every operation is done once, even if signals interrupt the calls. */
 	for (i = 0; i < 200; i++) {
 		struct kdsm_op op = kdsm_op_faa(next(), WORDS + 3080, 1);
 		struct kdsm_ticket ticket;
@@ -683,7 +699,7 @@ static void pgas_signals(void)
 	timer_delete(timer);
 }
 
-/* What the library counts is what was asked, no more. */
+/* The library counts exactly the operations that the program asked for. */
 static void pgas_counts(void)
 {
 	struct kdsm_counts before, after;

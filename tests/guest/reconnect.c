@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * reconnect NODE: on every node at once. That node loses the packets that it sends (mute.h) for
- * longer than the transport repeats them, so all its connections break, once just before it
- * arrives at a barrier, and once while it waits there. That costs time, and no barrier.
+ * reconnect NODE, on every node at the same time: NODE loses the packets that it sends
+ * (mute.h) for longer than the transport repeats them, so all its connections break, once
+ * just before NODE arrives at a barrier, and once while NODE waits there. The barrier takes
+ * longer, but does not fail.
  *
- * reconnect restart: the last node returns at once. tests/guest/reconnect takes kdsm down and up
- * again there, while the other nodes wait in a barrier. Their calls fail in bounded time.
+ * reconnect restart: the last node returns at once. tests/guest/reconnect then takes kdsm
+ * down and up again there, while the other nodes wait in a barrier. Their calls fail in
+ * bounded time.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,13 +23,13 @@
 
 #define SECOND		1000000000ULL
 #define PART		65536
-/* Seconds without packets: longer than the transport takes to give up, which is 3.8 s */
+/* Time without packets, in s: longer than the transport takes to give up, which is 3.8 s */
 #define OUT		7
 #define PATIENCE	(120 * SECOND)
-/* Limit for the failure of a barrier without a node that came up again, in seconds */
+/* Limit for the failure of a barrier without a node that came up again, in s */
 #define FAIL_LIMIT		60.0
 
-/* Where in a part they are */
+/* Offsets in a part */
 enum {
 	START = 0,
 	FLAT = 1024,
@@ -103,7 +105,7 @@ static void try(const char *what, int (*wait)(void), unsigned int gone, bool bef
 	meet();
 	if (node == gone)
 		pthread_create(&thread, NULL, fall_silent, &silent);
-	/* The node falls silent in second 1. It arrives in second 2, after all others, or first. */
+	/* The node falls silent after 1 s. It arrives 2 s after all others, or 3 s before them. */
 	sleep(node == gone ? 2 * before : 3 * !before);
 	begin = now();
 	ret = wait();

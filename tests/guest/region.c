@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Regions of a cluster, from a program on every node at once: names, lifetime,
- * permissions, mapping. Operations on them are in pgas.c.
+ * Regions of a cluster, from a program on every node at the same time: names, lifetime,
+ * permissions, mapping. Remote operations are in pgas.c.
  *
- * usage: region [PART-OF-A-TEST-NAME]; as root, as it becomes nobody
+ * usage: region [PART-OF-A-TEST-NAME]; as root, because a child becomes nobody
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -17,9 +17,9 @@
 #define PART (4UL << 20)
 #define NOBODY 65534
 
-static struct kdsm_region *common;	/* for what the nodes tell each other */
+static struct kdsm_region *common;	/* words in which nodes tell each other values */
 
-/* Put value into word slot of every node's part, own included. */
+/* Put value into word slot of every node's part, including this node's. */
 static void tell_all(unsigned int slot, uint64_t value)
 {
 	unsigned int i;
@@ -45,7 +45,7 @@ static int region_open(const char *name, uint32_t flags, struct kdsm_region **re
 	return kdsm_region_open(kdsm, name, &attr, region);
 }
 
-/* Run function in a child; what it returns, or minus the signal that ended it. */
+/* Run function in a child; return its result, or minus the signal that ended the child. */
 static int in_child(int (*function)(void))
 {
 	int status;
@@ -66,7 +66,7 @@ static int in_child(int (*function)(void))
 	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* All create at once: one region, at one address, shared by all. */
+/* All nodes create a region at the same time: they share one region, at one address. */
 static void region_create_together(void)
 {
 	struct kdsm_region *region;
@@ -90,7 +90,7 @@ static void region_create_together(void)
 	kdsm_region_close(region);
 }
 
-/* Several create it for themselves: only one may. */
+/* All nodes create a region exclusively: only one succeeds. */
 static void region_exclusive(void)
 {
 	struct kdsm_region *region;
@@ -151,12 +151,12 @@ static void region_bad_attributes(void)
 	CHECK(ret == -EFBIG);
 	ret = BAD(.size = 1ULL << 62);
 	CHECK(ret == -EFBIG);
-	/* More than the machines have. */
+	/* More memory than the machines have */
 	CHECK_IS(BAD(.size = 256ULL << 30), -ENOMEM);
 #undef BAD
 }
 
-/* New memory is zero, on every node, and also where there was something. */
+/* New memory is zero on every node, even if another region has used it before. */
 static void region_zeroed(void)
 {
 	struct kdsm_region *region;
@@ -178,7 +178,7 @@ static void region_zeroed(void)
 		for (i = 0; i < PART; i++)
 			if (!CHECK(part[i] == 0))
 				break;
-		/* What was never touched can be read from afar, too. */
+		/* Memory that was never touched can be read remotely, too. */
 		CHECK_IS(kdsm_get(region, (node + 1) % nodes, PART / 2, got, PART / 2), 0);
 		for (i = 0; i < PART / 2; i++)
 			if (!CHECK(got[i] == 0))
@@ -211,7 +211,7 @@ static void region_keep(void)
 	if (node == nodes - 1)
 		CHECK_IS(kdsm_region_destroy(kdsm, "keep"), 0);
 	meet();
-	/* The name is gone, the memory is not, as long as somebody has it. */
+	/* The name is gone, but the memory stays while a program has the region open. */
 	CHECK_IS(kdsm_region_destroy(kdsm, "keep"), -ENOENT);
 	if (region)
 		CHECK_IS(kdsm_faa(region, (node + 1) % nodes, 8, 1, &value), 0);
@@ -220,7 +220,7 @@ static void region_keep(void)
 	kdsm_region_close(region);
 }
 
-/* A name that was removed can be given anew while the old region lives. */
+/* A name that was removed can name a new region while the old region still exists. */
 static void region_destroy(void)
 {
 	struct kdsm_region *old, *new;
@@ -302,10 +302,10 @@ static void region_permissions(void)
 			CHECK_IS(kdsm_put(regions[i], node, 0, &value, 8), 0);
 	}
 	meet();
-	/* Who may use the device at all is up to the administrator. */
+	/* The administrator decides which users may use the device at all. */
 	CHECK(!stat(KDSM_DEVICE, &old) && !chmod(KDSM_DEVICE, 0666));
 	for (i = 0; i < 3; i++) {
-		/* The child must be able to map them where they belong. */
+		/* The child can map the regions at these addresses only. */
 		void *base = (char *)kdsm_region_part(regions[i]) - node * PART;
 
 		munmap(base, PART * nodes);
@@ -317,7 +317,7 @@ static void region_permissions(void)
 		kdsm_region_close(regions[i]);
 }
 
-/* Bind a file of our own, past the library. */
+/* Bind a file to a region without the library. */
 static int bind_raw(const char *name, struct kdsm_region_open *arg)
 {
 	int fd = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
@@ -368,7 +368,7 @@ static void region_mapping(void)
 	MAP_FAILS(-EINVAL, NULL, 4096, rw, MAP_SHARED, fd, all);
 	MAP_FAILS(-EINVAL, (void *)(uintptr_t)(arg.base + 8192), 4096, rw,
 		  MAP_SHARED | MAP_FIXED, fd, 0);
-	/* A piece of it goes where it belongs, too. */
+	/* A mapping of a piece of the region lies at that piece's address. */
 	own = mmap(NULL, 8192, rw, MAP_SHARED, fd, node * PART + 4096);
 	CHECK((uintptr_t)own == arg.base + node * PART + 4096);
 	munmap(own, 8192);
@@ -385,7 +385,7 @@ static void region_mapping(void)
 	CHECK(mremap(own, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED,
 		     (char *)(uintptr_t)0x10000000) == MAP_FAILED);
 	*(uint64_t *)(own + 8) = 0x1122334455667788;
-	/* A debugger sees it, and the kernel can copy from it. */
+	/* Debuggers can read the mapping. */
 	mem = open("/proc/self/mem", O_RDONLY);
 	CHECK_IS(pread(mem, &word, 8, (uintptr_t)own + 8), 8);
 	CHECK(word == 0x1122334455667788);
@@ -396,7 +396,7 @@ static void region_mapping(void)
 		victim = base + (node + 1) % nodes * PART;
 		CHECK_IS(in_child(touch), -SIGBUS);
 	}
-	/* The mapping keeps it after the file is closed. */
+	/* The mapping keeps the region after the file is closed. */
 	close(fd);
 	CHECK(*(uint64_t *)(own + 8) == 0x1122334455667788);
 	munmap(base, all);
@@ -428,7 +428,7 @@ static int die_busy(void)
 	return 4;
 }
 
-/* What a process held goes with it, also what is on its way. */
+/* A killed process frees all that it held, even with operations in flight. */
 static void region_killed(void)
 {
 	struct kdsm_region *region;

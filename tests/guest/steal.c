@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tasks taken out of deques by KDSM_OP_STEAL, from a program on every node at once, while
- * a worker takes some by itself: whoever takes them, each is had once, and whole.
+ * Tasks taken out of deques by KDSM_OP_STEAL, from a program on every node at the same
+ * time, while a thread of node 0 takes some by its own CPU: each task is taken once, and
+ * intact.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -14,12 +15,12 @@
 #define TYPE	7
 #define PROXY	9
 
-/* Of every part. */
+/* Offsets in every part */
 #define CREW	0UL
 #define WORDS	64UL
 #define STRIDE	128UL
 #define DEQUES	(WORDS + 4 * STRIDE)
-#define TAKEN	(2UL << 20)	/* how often, of node 0's tasks */
+#define TAKEN	(2UL << 20)	/* how often each of node 0's tasks was taken */
 #define PART	(4UL << 20)
 
 union loot {
@@ -57,7 +58,7 @@ static struct kdsm_task *task_at(unsigned int worker, unsigned int slot)
 	return (void *)(part + DEQUES) + (worker * (DEQUE + 1) + slot) * sizeof(struct kdsm_task);
 }
 
-/* Its arguments are those of a number, and of nothing else. */
+/* The arguments contain the number and depend on it alone, so number_of() can check them. */
 static void fill(struct kdsm_task *task, uint64_t number)
 {
 	unsigned int i;
@@ -96,7 +97,7 @@ static void *take_all(void *arg)
 	uint32_t i;
 
 	do {
-		/* The others, too, are to have some. */
+		/* Leave some tasks to the other nodes. */
 		if (!node)
 			usleep(2000);
 		plan(&loot, 1 + me % KDSM_THEFT_MOST, me);
@@ -115,7 +116,7 @@ static void *take_all(void *arg)
 	return NULL;
 }
 
-/* As workers of the node do it: by the CPU, in every domain. */
+/* Take tasks as the node's own workers do: by the CPU, whatever the domain of atomics is. */
 static void *take_here(void *arg)
 {
 	struct kdsm_task_worker *worker;
@@ -165,7 +166,7 @@ static void steal_once(void)
 		CHECK_IS(kdsm_get(region, 0, TAKEN + 8 * i, &times, 8), 0);
 		CHECK_IS(times, 1);
 	}
-	/* Marked and zeroed, or as they were, where this node's CPU took them. */
+	/* A stolen task is marked and zeroed; a task that this node's CPU took is as it was. */
 	for (i = 0; node == 0 && i < TASKS; i++) {
 		static const unsigned char none[sizeof(((struct kdsm_task *)0)->data)];
 		const struct kdsm_task *task = task_at(i / DEQUE, i % DEQUE);
@@ -184,7 +185,7 @@ static void steal_once(void)
 	meet();
 }
 
-/* What a proxy stands for is taken, be it here or elsewhere. */
+/* Stealing a proxy takes the task that the proxy stands for, on the same node or another. */
 static void steal_proxies(void)
 {
 	const struct kdsm_task_crew crew = { .used = 2 };
@@ -227,7 +228,7 @@ static void steal_proxies(void)
 	CHECK_IS(task_at(1, 5)->thief, 0x80000000 | before);
 	CHECK_IS(worker_at(0)->attention, 0);
 	meet();
-	/* One that stands for what is no task. */
+	/* A proxy that names no task */
 	memcpy(task_at(0, 0)->data,
 	       &(struct kdsm_task_origin){ .worker = WORKERS, .slot = 5 },
 	       sizeof(struct kdsm_task_origin));
@@ -235,7 +236,7 @@ static void steal_proxies(void)
 	meet();
 	plan(&loot, 1, 0);
 	CHECK_IS(steal((node + 1) % nodes, &loot), -EIO);
-	/* And nothing, of nobody; that is not the memory's own word for it, either. */
+	/* No task is left, and worker 1's deque claims more than it has room for: none is taken. */
 	__atomic_store_n(&worker_at(1)->ends, UINT64_MAX << 32, __ATOMIC_SEQ_CST);
 	meet();
 	plan(&loot, KDSM_THEFT_MOST, 1);

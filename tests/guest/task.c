@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tasks over all nodes, several processes on each: values that are known, run by every
- * node in turn; and a process that is killed with a task.
+ * Tasks over all nodes, with several processes on each: known results, of tasks that every
+ * node runs in turn; and a process that is killed with a task.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 #include "guest.h"
 #include "../../tools/kdsm-bench/work.h"
 
-#define PROCESSES	2	/* of a node, beside the first */
+#define PROCESSES	2	/* processes of a node besides the first */
 #define JOBS		3
 
 static const struct kdsm_tasks_attr common = {
@@ -18,7 +18,7 @@ static const struct kdsm_tasks_attr common = {
 	.timeout = 10 * SECOND,
 };
 
-/* A process has its own, as a child cannot use what its parent has mapped. */
+/* Every process opens its own, because a child cannot use what its parent has mapped. */
 static struct kdsm *own;
 static struct kdsm_region *region;
 
@@ -87,7 +87,7 @@ static void gather(const pid_t *pids, unsigned int count)
 	}
 }
 
-/* The processes of a job may differ in how much they steal. */
+/* The processes of a job may differ in how many tasks they steal at a time. */
 static void test_known(unsigned int job, uint32_t steal)
 {
 	struct kdsm_tasks_counts counts;
@@ -117,7 +117,7 @@ static void test_known(unsigned int job, uint32_t steal)
 	leave(tasks);
 }
 
-/* What thieves go by is what the cluster was told. */
+/* Thieves choose victims by the locations of the cluster's configuration. */
 static void tasks_places(void)
 {
 	char line[256], place[KDSM_LOCATION_SIZE], told[KDSM_LOCATION_SIZE];
@@ -149,7 +149,7 @@ static void tasks_half(void)
 	test_known(1, KDSM_STEAL_HALF);
 }
 
-/* Its process is killed before it is done. */
+/* A task that does not end; its process is killed. */
 KDSM_VOID_TASK(linger)
 {
 	for (;;)
@@ -165,7 +165,7 @@ KDSM_TASK(int, lose, int, value)
 	return value;
 }
 
-/* Everybody else hears of it, in seconds. */
+/* All other processes fail within seconds. */
 static void tasks_killed(void)
 {
 	struct timespec begin, end;
@@ -214,7 +214,7 @@ int main(int argc, char **argv)
 	guest_open("task-meeting");
 	status = guest_run(tests, argc > 1 ? argv[1] : NULL);
 	guest_close();
-	/* Not through exit(): a worker may linger. */
+	/* Not through exit(), because a worker may still run linger(). */
 	fflush(stdout);
 	_exit(status);
 }
