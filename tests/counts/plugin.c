@@ -66,7 +66,7 @@ static const char *const counter_names[COUNT_EVENT] = {
 	"user", "kernel", "timer", "idle", "string",
 };
 
-/* Written by the thread of the vCPU only; a reader may see a value that is slightly old */
+/* Only the thread of the vCPU writes its counters; a reader may see slightly stale values. */
 struct counters {
 	uint64_t count[COUNTERS];
 } __attribute__((aligned(128)));
@@ -83,7 +83,7 @@ struct vcpu {
 	bool idle;		/* in the idle loop */
 	uint64_t repeating;	/* address of the repeated instruction executed last, or 0 */
 	unsigned int depth;	/* of nested interrupts */
-	bool timer[MAX_DEPTH + 1];	/* which of them are the timer's; [0]: none, false */
+	bool timer[MAX_DEPTH + 1];	/* by depth: a timer interrupt; [0] is always false */
 };
 
 enum place_kind {
@@ -119,14 +119,14 @@ static struct {
 	unsigned int node, nodes;
 	bool takes_turns;	/* the machine has one vCPU */
 	bool counting;
-	bool profiles;		/* was told to profile */
+	bool profiles;		/* the command "profile" was given in this section */
 	struct shared *shared;
 	struct vcpu vcpus[MAX_VCPUS];
 	struct place places[MAX_PLACES];
 	unsigned int place_count;
 	char *events[MAX_EVENTS];
 	unsigned int event_count;
-	pthread_mutex_t lock;	/* protects all that follows */
+	pthread_mutex_t lock;	/* protects the members below */
 	FILE *output;
 	char line[MAX_LINE];
 	unsigned int length;

@@ -23,9 +23,9 @@
 #define SERVER		"10.77.0.2"
 #define PORT		"7471"
 #define BUFFER		65536	/* bytes */
-#define WARMUP		20	/* calls */
-#define TRIES		600	/* to connect, a tenth of a second each */
-#define SIGNAL_EVERY	16	/* sends */
+#define WARMUP		20	/* calls before the first mark */
+#define TRIES		600	/* attempts to connect, a tenth of a second apart */
+#define SIGNAL_EVERY	16	/* distance of signalled sends, in messages */
 
 static const struct kind {
 	const char *name;
@@ -51,7 +51,7 @@ struct raw {
 	struct ibv_mr *mr;
 	char *buffer;
 	struct place peer;
-	unsigned int sent;	/* messages */
+	unsigned int sent;	/* messages sent so far */
 };
 
 static void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -78,7 +78,7 @@ static void check(const struct ibv_wc *wc)
 	}
 }
 
-/* Sleep until one completion is here. The caller has armed the queue before posting. */
+/* Sleep until one completion arrives. Caller has armed the queue before posting. */
 static void wait_for(struct ibv_comp_channel *channel)
 {
 	struct ibv_cq *cq;
@@ -107,7 +107,7 @@ static void receive(struct raw *raw)
 		fail("posting a receive");
 }
 
-/* Some messages are signalled, so that their room in the queue comes back. */
+/* Signal some messages, so that their completions free room in the send queue. */
 static void send_message(struct raw *raw)
 {
 	bool last = ++raw->sent % SIGNAL_EVERY == 0;
@@ -234,7 +234,7 @@ static void serve(struct raw *raw)
 	if (raw->kind->opcode == IBV_WR_SEND)
 		for (i = 0; i < raw->calls + WARMUP; i++)
 			answer(raw);
-	/* Until the client disconnects */
+	/* Wait until the client disconnects. */
 	if (rdma_get_cm_event(raw->id->channel, &event))
 		fail("waiting for the end");
 	rdma_ack_cm_event(event);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * theft [CALLS]: node 0 takes tasks out of a deque of node 1, one with each call, and puts
- * the result of each task to its place. Both steps are marked (mark.h). Node 1 holds the
- * deque and sleeps.
+ * theft [CALLS]: node 0 steals one task from a deque of node 1 with each call, and puts the
+ * task's result into the task's place. Each step is between two marks (mark.h). Node 1 holds
+ * the deque and sleeps.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -15,12 +15,12 @@
 
 #include "kdsm-bench/mark.h"
 
-#define WARMUP	20
-#define MAX	4096	/* calls */
-#define TYPE	7	/* of the tasks */
-#define TIMEOUT	60000000000	/* ns, for the other node to come */
+#define WARMUP	20	/* calls before the first mark */
+#define MAX	4096	/* upper bound of CALLS */
+#define TYPE	7	/* type of the tasks, which are never run */
+#define TIMEOUT	60000000000	/* time to wait for the other node, in ns */
 
-/* Places in the part of node 1 */
+/* Offsets in the part of node 1, in bytes */
 #define CREW	64UL
 #define WORKER	128UL
 #define DEQUE	4096UL
@@ -80,7 +80,7 @@ static void steal(struct kdsm_theft *theft)
 	check(theft->taken == 1 ? 0 : -ENOENT, "what was stolen");
 }
 
-/* A result of 8 bytes, with the bell before it, which wakes the owner if it waits */
+/* Put a result of 8 bytes, with the bell before it, which would wake a waiting owner. */
 static void give_result(struct kdsm_theft *theft)
 {
 	uint64_t place = kdsm_theft_task(theft, 0, kdsm_theft_tasks(theft)[0].origin.slot);
