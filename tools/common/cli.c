@@ -14,10 +14,10 @@
 
 #include "common/cli.h"
 
-/* Bytes of the list of words in a message; a longer list is cut */
+/* Size of the list of words in a message, in bytes; a longer list is cut */
 #define WORDS_SIZE	160
 
-/* Commands in one table at most */
+/* Largest number of commands in one table */
 #define COMMANDS	16
 
 /* ---- what all command lines have ---- */
@@ -28,13 +28,13 @@ static void print_version(FILE *stream, struct argp_state *state)
 	fprintf(stream, "%s (kdsm) " KDSM_VERSION "\n", program_invocation_short_name);
 }
 
-/* A full disk or a closed pipe must not look like success. */
+/* Exit handler: a full disk or a closed pipe must not look like success. */
 static void close_stdout(void)
 {
 	bool pending = __fpending(stdout), failed = ferror(stdout);
 
 	errno = 0;
-	/* A program that was started without stdout, and prints nothing, is right. */
+	/* Without stdout, a program that prints nothing has not failed. */
 	if (fclose(stdout) && (pending || errno != EBADF))
 		failed = true;
 	if (!failed)
@@ -53,7 +53,7 @@ static void begin(void)
 	if (begun)
 		return;
 	begun = true;
-	/* Widths of characters in tables; numbers keep their point. */
+	/* For the widths of characters in tables. Numbers keep their decimal point. */
 	setlocale(LC_CTYPE, "");
 	argp_program_version_hook = print_version;
 	if (atexit(close_stdout))
@@ -69,7 +69,7 @@ static void *allocate(size_t count, size_t size)
 	return memory;
 }
 
-/* "a, b or c" */
+/* Store the words as "a, b or c" in buffer of WORDS_SIZE bytes. */
 static void join(char *buffer, const char *const *words)
 {
 	size_t used = 0;
@@ -88,10 +88,10 @@ struct parse {
 	void *values;
 };
 
-/* Keys of options without a letter count from here on. */
+/* argp's keys for options without a letter begin here. */
 #define FIRST_KEY	256
 
-/* The option that argp calls key; NULL: none of ours. */
+/* The option that has this key in argp; NULL: it is not in the tables of cli. */
 static const struct cli_option *option_of(const struct cli *cli, int key)
 {
 	const struct cli_option *option;
@@ -105,7 +105,7 @@ static const struct cli_option *option_of(const struct cli *cli, int key)
 	return NULL;
 }
 
-/* The same options, as argp wants them. */
+/* Make argp's table of the options. The caller frees it. */
 static struct argp_option *argp_options(const struct cli *cli)
 {
 	const struct cli_option *option;
@@ -240,7 +240,7 @@ void cli_parse(const struct cli *cli, int argc, char **argv, void *values)
 	};
 
 	begin();
-	/* Messages begin with it. A word of cli_run() has no directory to take off. */
+	/* Messages begin with argv[0]: remove the directory. Words of cli_run() have none. */
 	if (argc && strrchr(argv[0], '/'))
 		argv[0] = program_invocation_short_name;
 	argp_parse(&argp, argc, argv, 0, NULL, &parse);
@@ -295,7 +295,7 @@ static unsigned int count_leaves(const struct cli_command *commands)
 	return count;
 }
 
-/* All commands for --help, those behind other words with these words. */
+/* Fill table with all commands for --help, each with the words before it. Returns its end. */
 static struct argp_option *list_leaves(struct argp_option *table, const char *prefix,
 				       const struct cli_command *commands)
 {

@@ -2,8 +2,9 @@
 /*
  * The command line of all tools and programs: options as tables over argp(3), commands as
  * tables, --help, --usage and --version. Wrong usage ends the process with EX_USAGE (64): one
- * line on stderr says what is wrong, a hint at --help follows, and stdout stays empty. If output
- * cannot be written to stdout, an exit handler says so and ends the process with EXIT_FAILURE.
+ * line on stderr names the mistake, a hint at --help follows, and stdout stays empty. If the
+ * process cannot write its output to stdout, an exit handler says so and ends the process with
+ * EXIT_FAILURE.
  */
 #ifndef COMMON_CLI_H
 #define COMMON_CLI_H
@@ -12,7 +13,7 @@
 
 #include "common/number.h"
 
-/* Option tables of one command line at most */
+/* Largest number of option tables of one command line */
 #define CLI_TABLES	8
 
 enum cli_type {
@@ -33,11 +34,11 @@ enum cli_type {
  * @key: letter of the short option; 0: there is none
  * @value: name of the value in --help; NULL for CLI_FLAG
  * @doc: one sentence in --help
- * @type: how the value is parsed and stored
- * @offset: offset of the member in the structure
+ * @type: form of the value, and type of the member
+ * @offset: offset of the member in the structure, in bytes
  * @range: values that CLI_NUMBER, CLI_COUNT, CLI_SIZE and CLI_TIME take
- * @words: values that CLI_WORD and CLI_CHOICE take, ends with NULL
- * @parse: of CLI_PARSED; returns 0, or -1 with a reason
+ * @words: values that CLI_WORD and CLI_CHOICE take; NULL ends the list
+ * @parse: for CLI_PARSED: stores the value in values; returns 0, or -1 with a reason
  */
 struct cli_option {
 	const char *name;
@@ -56,9 +57,9 @@ struct cli_option {
  * @args: names of the arguments, for --help; NULL: there are none
  * @least: fewest arguments
  * @most: most arguments
- * @options: tables of options
- * @argument: stores argument number index; returns 0, or -1 with a reason
- * @check: looks at all values in the end; returns 0, or -1 with a reason; may be NULL
+ * @options: tables of options; NULL ends the list unless it is full
+ * @argument: stores the argument with this index, from 0; returns 0, or -1 with a reason
+ * @check: checks all values in the end; returns 0, or -1 with a reason; may be NULL
  */
 struct cli {
 	const char *doc, *args;
@@ -69,15 +70,18 @@ struct cli {
 	int (*check)(void *values, char reason[REASON_SIZE]);
 };
 
-/* Fill values, which hold the defaults. Returns only if the command line is right. */
+/*
+ * Parse the command line into *values, which holds the defaults before. Returns only if the
+ * command line is right; --help, --version and wrong usage end the process.
+ */
 void cli_parse(const struct cli *cli, int argc, char **argv, void *values);
 
 /**
  * struct cli_command - the first word of a command line, or of the rest of one
  * @name: the word; NULL ends a table
  * @doc: one sentence in --help
- * @run: does the rest: argv[0] is the program and all words so far; returns an exit status
- * @commands: or: the words that may follow
+ * @run: runs the command; argv[0] is the program and all words so far; returns an exit status
+ * @commands: instead of @run: the words that may follow; at most 16 in one table
  */
 struct cli_command {
 	const char *name, *doc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Names and messages about the cluster of this node. */
+/* Names of enumerators, and the message about a cluster that cannot be opened */
 #ifndef COMMON_CLUSTER_H
 #define COMMON_CLUSTER_H
 
@@ -10,8 +10,8 @@ extern const char *const domain_names[];
 extern const char *const find_ways[];
 
 /*
- * Why kdsm_open() failed with error, a negative errno, and what to do: a sentence without
- * capital and full stop. It is valid until the next call.
+ * Return the reason why kdsm_open() failed with error, a negative errno, and the remedy: a
+ * sentence without capital and full stop. The string is valid until the next call.
  */
 const char *cluster_reason(int error);
 

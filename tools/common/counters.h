@@ -11,9 +11,12 @@ struct counters {
 	uint64_t coherence[KDSM_COHERENCE_COUNT];	/* of one coherent region */
 };
 
-/* The counters of this moment. -1 after a message on stderr. */
+/*
+ * Read the current counters; those of coherence are of the region with this name. Returns 0,
+ * or -1 after a message on stderr.
+ */
 int counters_read(const char *region, struct counters *counters);
-/* Add to sum what was counted between two readings. */
+/* Add the differences of two readings to sum. */
 void counters_add(struct counters *sum, const struct counters *before,
 		  const struct counters *after);
 

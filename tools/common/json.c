@@ -9,8 +9,9 @@
 static const char replacement[] = "\xef\xbf\xbd";	/* U+FFFD */
 
 /*
- * Bytes of the character that text begins with, 0 if it is none: a byte that nothing begins
- * with, too few bytes, an overlong form, a surrogate, or above U+10FFFF.
+ * Number of bytes of the character at the beginning of text. 0: there is no valid character,
+ * because the first byte begins none, bytes are missing, or the bytes are an overlong form, a
+ * surrogate, or above U+10FFFF.
  */
 static unsigned int character_length(const unsigned char *text)
 {

@@ -30,7 +30,7 @@ struct receiver {
 	void *data;
 };
 
-/* The text follows a copy of the request's header, or of the whole request. */
+/* Keep the module's text about an error. Attributes begin at this offset of the payload. */
 static void remember_why(struct module *module, const struct nlmsghdr *header,
 			 size_t offset)
 {
@@ -246,7 +246,7 @@ void module_close(struct module *module)
 
 void module_complain(struct module *module, const char *doing, int error)
 {
-	/* For these errors the caller can do something: say what. */
+	/* Print the remedy for errors that the user can mend. */
 	if (error == -EPERM)
 		warnx("cannot %s without the capability CAP_NET_ADMIN; run it as root", doing);
 	else if (error == -ENETDOWN)

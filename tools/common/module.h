@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The module's generic netlink family: requests, dumps, and messages about errors. */
+/*
+ * The module's generic netlink family: requests, dumps, and messages about errors. A struct
+ * module is an open netlink socket; one thread at a time uses it.
+ */
 #ifndef COMMON_MODULE_H
 #define COMMON_MODULE_H
 
@@ -13,7 +16,7 @@ struct module;
 /* Parsed attributes of one message; NULL where one is absent. */
 typedef const struct nlattr *const *attrs;
 
-/* NULL after a message on stderr. */
+/* Open the family. Returns NULL after a message on stderr. */
 struct module *module_open(void);
 void module_close(struct module *module);
 
@@ -21,10 +24,11 @@ void module_close(struct module *module);
 #define MODULE_MAX_REQUEST	(256U << 10)
 
 /*
- * Begin a request with module_begin(), fill it with mnl_attr_put_check(), and send it with
- * module_send(). module_send() and module_dump() return 0 or a negative errno, and print
- * nothing; reply() sees each message of the answer, and may be NULL. module_complain() prints
- * why "doing" failed, with the module's text if it gave one.
+ * A caller begins a request with module_begin(), fills it with mnl_attr_put_check(), and sends
+ * it with module_send(); or it asks for a list with module_dump(). Both return 0 or a negative
+ * errno, and print nothing. They call reply(), which may be NULL, for each message of the
+ * answer. module_complain() prints to stderr why "doing" failed with error, a negative errno,
+ * and the module's own text if it sent one.
  */
 
 struct nlmsghdr *module_begin(struct module *module, enum kdsm_cmd cmd);
@@ -33,11 +37,14 @@ int module_dump(struct module *module, enum kdsm_cmd cmd,
 		void (*reply)(attrs at, void *data), void *data);
 void module_complain(struct module *module, const char *doing, int error);
 
-/* 0 or "" if the attribute is absent: the module may be older than this program. */
+/*
+ * Return the value of an attribute; 0 or "" if the attribute is absent, because the module may
+ * be older than this program.
+ */
 uint32_t attr_u32(attrs at, enum kdsm_attr type);
 uint64_t attr_u64(attrs at, enum kdsm_attr type);
 const char *attr_string(attrs at, enum kdsm_attr type);
-/* Add the numbers of a nest, whose attributes count from 1, to count values. */
+/* Add each number of a nest to a value: attribute i of the nest to values[i - 1]. */
 void attr_counters(attrs at, enum kdsm_attr type, uint64_t *values, unsigned int count);
 
 #endif /* COMMON_MODULE_H */

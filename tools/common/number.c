@@ -38,8 +38,8 @@ struct kind {
 	const char *name;
 	const struct suffix *suffixes;
 	unsigned int suffix_count;
-	bool shows_suffix;	/* bounds are shown with one */
-	const char *hint;	/* for a text that is malformed */
+	bool shows_suffix;	/* reasons show bounds with a suffix */
+	const char *hint;	/* appended to the reason why a malformed text is refused */
 };
 
 static const struct kind number_kind = {
@@ -54,7 +54,7 @@ static const struct kind time_kind = {
 	"time", time_suffixes, COUNT(time_suffixes), true, "; suffixes are ns, us, ms and s",
 };
 
-/* The shortest form that the parser takes. */
+/* Write a bound in the shortest form that the parser takes. */
 static const char *exact(const struct kind *kind, uint64_t value, char buffer[HUMAN_SIZE])
 {
 	const struct suffix *suffix = NULL;
@@ -92,7 +92,10 @@ static int digit_of(char c)
 	return 16;
 }
 
-/* Digits of base; *value is UINT64_MAX if the number is larger. NULL: there is no digit. */
+/*
+ * Parse digits, and return their end, or NULL if there is no digit. *value is UINT64_MAX if the
+ * number is larger.
+ */
 static const char *take_digits(const char *text, int base, uint64_t *value)
 {
 	const char *at = text;
@@ -105,7 +108,7 @@ static const char *take_digits(const char *text, int base, uint64_t *value)
 	return at == text ? NULL : at;
 }
 
-/* The factor that text stands for, unit if it is empty; 0: text is no suffix. */
+/* Return the factor of a suffix; unit for an empty text; 0 if the text is no suffix. */
 static uint64_t take_suffix(const char *text, const struct kind *kind, uint64_t unit)
 {
 	unsigned int i;
@@ -138,7 +141,7 @@ static int whole_parse(const char *text, const struct kind *kind, const struct r
 	if (!factor)
 		return refuse(kind, text, range, true, reason);
 	number = multiply(number, factor);
-	/* UINT64_MAX also stands for what is larger, so no range ends there. */
+	/* UINT64_MAX also stands for larger numbers, so no range includes it. */
 	if (number < range->least || number > range->most || number == UINT64_MAX)
 		return refuse(kind, text, range, false, reason);
 	*value = number;
@@ -172,7 +175,7 @@ int block_parse(const char *text, uint64_t *bytes, char reason[REASON_SIZE])
 	return 0;
 }
 
-/* The value of the digits behind the point, of factor; factor is a power of ten. */
+/* Return the value of the digits behind the point, times factor, which is a power of ten. */
 static uint64_t fraction(const char *digits, uint64_t factor)
 {
 	uint64_t value = 0;

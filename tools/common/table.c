@@ -15,7 +15,7 @@ struct table {
 	struct libscols_line *row;	/* of the next cell */
 	struct libscols_line *first;	/* row that is not printed yet */
 	unsigned int columns, cells;	/* cells of row */
-	bool printed;			/* the names of columns are */
+	bool printed;			/* the names of columns have been printed */
 };
 
 static void *check(void *memory)
@@ -50,7 +50,7 @@ struct table *table_new(const struct column *columns)
 
 	table->table = check(scols_new_table());
 	scols_table_set_column_separator(table->table, "  ");
-	/* Wide tables are not cut to the width of the terminal. */
+	/* Do not cut wide tables to the width of the terminal. */
 	scols_table_set_termforce(table->table, SCOLS_TERMFORCE_NEVER);
 	for (; columns && columns->name; columns++)
 		add_column(table, columns->align, columns->width, columns->name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The histogram of a lock's waits. An acquisition that did not wait is not in it. Of info,
- * these functions use the histogram and the longest wait only.
+ * The histogram of a lock's waits, which has no acquisitions without a wait. Of info, these
+ * functions use the histogram and the longest wait only.
  */
 #ifndef COMMON_WAITS_H
 #define COMMON_WAITS_H
@@ -9,13 +9,14 @@
 #include <stdint.h>
 #include <linux/kdsm.h>
 
+/* Number of waits */
 uint64_t waits_count(const struct kdsm_lock_info *info);
 /*
- * The median in ns, as exactly as the histogram allows: waits count as spread evenly over
- * their class. 0: there are none.
+ * The median of the waits in ns, 0 if there are none. The estimate spreads the waits of a class
+ * of the histogram evenly over the class.
  */
 double waits_median(const struct kdsm_lock_info *info);
-/* The longest wait over the median. 0: there are none. */
+/* The longest wait divided by the median, 0 if there are no waits */
 double waits_fairness(const struct kdsm_lock_info *info);
 
 #endif /* COMMON_WAITS_H */

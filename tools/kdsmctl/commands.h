@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The commands of kdsmctl(8). Each parses its own command line, of which argv[0] is the program
- * with the words of the command, and returns an exit status.
+ * The commands of kdsmctl(8). Each parses its own command line, in which argv[0] is the program
+ * and the words of the command, and returns an exit status.
  */
 #ifndef KDSMCTL_COMMANDS_H
 #define KDSMCTL_COMMANDS_H
@@ -30,11 +30,14 @@ int lock_set(int argc, char **argv);
 
 #define MOST_SECONDS	(1000000 * SECOND)	/* longest time that an option takes, in ns */
 
-/* The command line of a command that takes only --json: whether it is there. */
+/* Parse the command line of a command that takes only --json. Returns whether it was given. */
 bool parse_json(const char *doc, int argc, char **argv);
-/* The command line of a command that takes a name and --json. */
+/*
+ * Parse the command line of a command that takes a name and --json. Returns the name, and stores
+ * in *json whether --json was given.
+ */
 const char *parse_name_and_json(const char *doc, int argc, char **argv, bool *json);
-/* For struct cli.argument: the name of a region or a lock. */
+/* Take the name of a region or a lock, for struct cli.argument. -1: it is empty. */
 int take_name(const char **name, const char *text, char *reason);
 
 #endif /* KDSMCTL_COMMANDS_H */

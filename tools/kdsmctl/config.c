@@ -15,7 +15,7 @@
 #include "common/number.h"
 #include "config.h"
 
-/* Words that are taken from a line: one more than a line may have, to detect surplus ones */
+/* Words that the parser takes from a line: one more than a line may have, to detect surplus */
 #define MAX_WORDS	5
 
 struct parser {
@@ -65,7 +65,7 @@ static int hex_digit(char c)
 	return -1;
 }
 
-/* 32 digits, with dashes between any two bytes. */
+/* Parse 32 digits, with dashes between any two bytes. */
 static bool uuid(const char *word, uint8_t bytes[KDSM_UUID_SIZE])
 {
 	unsigned int n = 0;
@@ -300,7 +300,7 @@ static int parse_line(struct parser *p, char *line, size_t length)
 		    words[0]);
 }
 
-/* Checks that need the whole file, and the derived UUID. */
+/* Check what needs the whole file, and derive the UUID if the file has none. */
 static int check_whole(struct parser *p)
 {
 	struct config *config = p->config;

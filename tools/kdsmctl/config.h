@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <linux/kdsm_netlink.h>
 
-/* Largest file in bytes; a description of 1024 nodes has a tenth of it. */
+/* Largest file, in bytes; a description of 1024 nodes has a tenth of this size. */
 #define CONFIG_MAX_BYTES	(1U << 20)
 
 struct config_node {
@@ -31,20 +31,21 @@ struct config {
 };
 
 /*
- * Both return 0, or -1 with a sentence in error, without a newline, that names the file, the
- * line, the mistake and the remedy. name is the file's name in the sentence.
+ * Fill *config from text, or from the file at path. Both functions return 0, or -1 with a
+ * sentence in error, without a newline, that names the file, the line, the mistake and the
+ * remedy. name is the file's name in the sentence.
  */
 int config_parse(struct config *config, const char *name, const char *text,
 		 size_t length, char *error, size_t error_size);
 int config_load(struct config *config, const char *path, char *error,
 		size_t error_size);
 
-/* The address of a node as text; buffer of INET6_ADDRSTRLEN bytes. */
+/* Write the address of a node as text to buffer, of INET6_ADDRSTRLEN bytes. Returns buffer. */
 const char *config_address(const struct config_node *node, char *buffer);
 
 /*
- * Derive the UUID of a cluster from its name and node table, which must be complete: the UUID
- * is the same on all nodes that have the same name and table. Returns 0 or -1.
+ * Derive the UUID of a cluster from its name and node table, which must be complete. All nodes
+ * that have the same name and table derive the same UUID. Returns 0, or -1 without memory.
  */
 int config_derive_uuid(struct config *config);
 

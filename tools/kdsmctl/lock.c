@@ -53,7 +53,7 @@ static void one_region(attrs at, void *data)
 		 attr_string(at, KDSM_A_REGION_NAME));
 }
 
-/* Number of regions that the last walk passed over, because it may not open them */
+/* Number of regions that the last walk skipped, because the caller must not open them */
 static unsigned int forbidden;
 
 static int locks_of_region(const char *region, int access,
@@ -184,7 +184,7 @@ int lock_find(const char *name, int access,
 	ret = locks_walk(access, visit_one, &search);
 	if (ret < 0 || search.found)
 		return ret < 0 ? ret : 0;
-	/* The lock was closed since the first walk, or the region may only be read. */
+	/* The lock was closed since the first walk, or the caller must not write the region. */
 	if (access == O_RDONLY)
 		return not_there(name);
 	warnx("no permission to change region %s, or it is gone", search.region);

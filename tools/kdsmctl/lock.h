@@ -14,24 +14,26 @@ struct lock {
 };
 
 /*
- * Call visit() for each lock, in order of region and number, until it returns a value other
- * than 0. access is O_RDONLY or O_RDWR; regions that the caller may not open with it are passed
- * over. Returns the value of the last visit(), or -1 after a message on stderr.
+ * Call visit() for each lock, in order of region and number, until visit() returns a value
+ * other than 0. access is O_RDONLY or O_RDWR. The walk skips regions that the caller must not
+ * open with this access. Returns the value of the last visit(), or -1 after a message on stderr.
  */
 int locks_walk(int access, int (*visit)(const struct lock *lock, void *data), void *data);
 
 /*
- * Call visit() for one lock. name is the lock's name, or REGION/NAME or REGION/NUMBER. Returns
- * the value of visit(), or -1 after a message on stderr, also if several locks have the name.
+ * Call visit() for one lock. name is the lock's name or number, REGION/NAME or REGION/NUMBER.
+ * Returns 0, or the value of visit() if it is below 0, or -1 after a message on stderr if no
+ * lock or several locks have the name.
  */
 int lock_find(const char *name, int access,
 	      int (*visit)(const struct lock *lock, void *data), void *data);
 
+/* Name of an enum kdsm_lock_kind */
 const char *lock_kind_name(uint32_t kind);
-/* The lock's name, or its number if it has none, in buffer of KDSM_NAME_SIZE bytes. */
+/* The lock's name; or its number, written to buffer of KDSM_NAME_SIZE bytes, if it has none. */
 const char *lock_label(const struct lock *lock, char *buffer);
 
-/* lock_show.c: the lock as an object */
+/* lock_show.c: describe the lock as an object, which the caller owns. */
 struct json_object *lock_json(const struct lock *lock);
 
 #endif /* KDSMCTL_LOCK_H */

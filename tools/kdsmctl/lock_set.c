@@ -12,7 +12,7 @@
 #include "commands.h"
 #include "lock.h"
 
-/* Longest time that "keep" takes, in ns */
+/* Largest value of the setting "keep", in ns */
 #define MOST_KEEP	(1000 * SECOND)
 
 struct arguments {
@@ -33,7 +33,7 @@ static int parse_threshold(const char *text, uint32_t *threshold, char *reason)
 	return 0;
 }
 
-/* Of level 2 and on. Level 1 is the whole cluster, so there is no other part to hand over to. */
+/* Levels count from 2. Level 1 is the whole cluster, which cannot hand the lock to another part. */
 static int parse_t_l(const char *level, const char *text, struct kdsm_lock_settings *settings,
 		     char *reason)
 {
@@ -126,7 +126,7 @@ static const struct cli cli = {
 
 /* ---- setting ---- */
 
-/* A sentence about a setting that the lock does not have; NULL: it has all of them. */
+/* Return a sentence about a setting in mask that the lock does not have, or NULL. */
 static const char *missing(const struct kdsm_lock_info *info, uint32_t mask, char *buffer,
 			   size_t size)
 {

@@ -16,7 +16,7 @@
 #include "lock.h"
 #include "print.h"
 
-/* Counters in the order in which they are shown: name in JSON, words in text. */
+/* Counters in the order of output: name in JSON, words in text (NULL: not shown in text) */
 static const struct {
 	const char *name, *words;
 	bool of_readers;	/* only a lock of kind rma-rw has it */
@@ -288,7 +288,7 @@ static const struct cli watch_cli = {
 	.argument = take_argument,
 };
 
-/* Runs until it is interrupted, the lock is closed, or stdout cannot be written. */
+/* Run until a signal ends the command, the lock is closed, or writing to stdout fails. */
 int lock_watch(int argc, char **argv)
 {
 	struct sigaction at_end = { .sa_handler = end }, ignore = { .sa_handler = SIG_IGN };
@@ -310,7 +310,7 @@ int lock_watch(int argc, char **argv)
 		if (!isatty(STDOUT_FILENO))
 			putchar('\n');
 		if (fflush(stdout)) {
-			/* A reader may stop reading; the exit handler would complain. */
+			/* The reader of a pipe may stop reading: avoid the exit handler's message. */
 			if (errno == EPIPE)
 				_exit(EXIT_SUCCESS);
 			return EXIT_FAILURE;

@@ -10,7 +10,7 @@
 /* Print object as one line on stdout. */
 void json_print(struct json_object *object);
 
-/* names[value], or "?" if the module is newer and has more values. */
+/* Return names[value], or "?" if there is no name, because the module is newer. */
 const char *name_of(const char *const *names, size_t count, uint64_t value);
 
 #endif /* KDSMCTL_PRINT_H */

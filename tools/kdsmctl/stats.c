@@ -84,7 +84,7 @@ static double seconds_between(const struct timespec *from, const struct timespec
 	return to->tv_sec - from->tv_sec + (to->tv_nsec - from->tv_nsec) / 1e9;
 }
 
-/* Counts per second. Counters start from 0 again when the cluster does. */
+/* Counts per second; 0 if a counter fell, because the cluster was restarted */
 static struct row rate(const struct row *old, const struct row *new, double seconds)
 {
 	struct row result = { .node = new->node };
@@ -105,8 +105,8 @@ static unsigned int screen_width(void)
 }
 
 /*
- * A row for each counter, a column for each node, and as many nodes in one table as fit the
- * screen. If rows are rates, total has the counters themselves, else it is NULL.
+ * Print tables with a row for each counter and a column for each node, as many nodes in one
+ * table as fit the screen. If rows are rates, total has the counters themselves; else it is NULL.
  */
 static void print_tables(const struct row *rows, size_t count,
 			 const struct row *total, const struct row *sum)
@@ -215,7 +215,7 @@ static void show_rates(const struct sample *old, const struct sample *new, bool 
 	free(rates);
 }
 
-/* Runs until it is interrupted, the cluster goes down, or stdout cannot be written. */
+/* Run until a signal ends the process, the cluster goes down, or writing to stdout fails. */
 static int watch(struct module *module, bool json, uint64_t period)
 {
 	const struct timespec pause = {

@@ -80,7 +80,7 @@ static bool put_node(struct nlmsghdr *header, unsigned int id,
 	return true;
 }
 
-/* Send the whole node table in one message. An attribute has at most 64 KiB. */
+/* Send the whole node table in one message. -EMSGSIZE: an attribute exceeds 64 KiB. */
 static int send_up(struct module *module, const struct config *config,
 		   unsigned int self)
 {
@@ -139,7 +139,10 @@ static void name_silent_nodes(const struct config *config, const bool *answered,
 	fprintf(stderr, "; this node stays up, and 'kdsmctl status' shows the others\n");
 }
 
-/* Probe the nodes that have not answered yet, in rounds, until all have or the time is over. */
+/*
+ * Probe the nodes that have not answered yet, in rounds, until all have answered or the time is
+ * over. Returns 0, or -1 after a message on stderr.
+ */
 static int wait_for_all(struct module *module, const struct config *config,
 			unsigned int self, double seconds)
 {
@@ -177,7 +180,7 @@ static int wait_for_all(struct module *module, const struct config *config,
 	return 0;
 }
 
-/* The number of this node, or -1 with a sentence in error. */
+/* Return the number of this node, or -1 with a sentence in error. */
 static int find_self(const struct config *config, const struct arguments *arguments,
 		     char *error, size_t error_size)
 {
