@@ -10,7 +10,7 @@
 #define UNITS_PER_NS	16
 
 struct sim_cost sim_cost;
-static u64 *device_until, *cpu_until;	/* by node: busy until then */
+static u64 *device_until, *cpu_until;	/* by node: device and CPU are busy until this time */
 
 bool sim_cost_parse(const char *text)
 {
@@ -42,7 +42,7 @@ u64 sim_cost_latency(unsigned int from, unsigned int to)
 	       sim_cost.near : sim_cost.far;
 }
 
-/* When a device or CPU is done with work that comes at a time and takes so long. */
+/* Queue work that arrives at time "at". Returns the time at which the device or CPU ends it. */
 static u64 queue_until(u64 *until, u64 at, u64 duration)
 {
 	*until = max(at, *until) + duration;
@@ -50,8 +50,8 @@ static u64 queue_until(u64 *until, u64 at, u64 duration)
 }
 
 /*
- * Operations start together and land in the order in which their targets do them. Here
- * op->word is the time of landing, then U64_MAX.
+ * Operations start together and land in the order in which their targets do them. This
+ * function keeps the time of landing in op->word, and U64_MAX after the landing.
  */
 void sim_cost_post(struct kdsm_batch *batch)
 {

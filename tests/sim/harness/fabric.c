@@ -2,7 +2,7 @@
 /*
  * The fabric of simulated nodes, behind the functions of kmod's fabric/fabric.h:
  * operations, messages, and their faults. Links delay, lose and reorder; nodes are cut
- * off. The program does an operation at its target and serves a message; the memory
+ * off. The program does each operation at its target and serves each message; the memory
  * that operations reach belongs to the program.
  */
 #include <stdio.h>
@@ -51,7 +51,7 @@ bool sim_are_apart(unsigned int a, unsigned int b)
 	return a != b && (sim_is_cut(a) || sim_is_cut(b));
 }
 
-/* The nodes speak with each other, unless one is cut off: then false. */
+/* Whether node a reaches node b. If it does, tell the program. */
 static bool hear(unsigned int a, unsigned int b)
 {
 	if (sim_are_apart(a, b))
@@ -117,7 +117,7 @@ static void lose(struct kdsm_operation *op, int status)
 	sim_counts.lost++;
 }
 
-/* An operation has reached its target. */
+/* Do an operation at its target, or lose it. in_time: no node was cut off when it started. */
 static void land(struct kdsm_batch *batch, struct kdsm_operation *op, bool in_time)
 {
 	unsigned int node = batch->fabric->node;
@@ -153,8 +153,8 @@ static void post(struct kdsm_batch *batch, struct kdsm_operation *op)
 }
 
 /*
- * One operation starts when the one before it has ended. The protocols may rely on that
- * for ordered operations only.
+ * Each operation starts when the one before it has ended. The protocols may rely on this
+ * order for ordered operations only.
  */
 void kdsm_batch_post(struct kdsm_batch *batch)
 {
@@ -250,7 +250,7 @@ static void lose_request(struct sim_message *message, bool cut)
 		  message->from, message->status);
 }
 
-/* The receiver has served it. */
+/* Lose the reply to a message that the receiver has served. */
 static void lose_reply(struct sim_message *message)
 {
 	if (sim_chance(4))
@@ -261,7 +261,7 @@ static void lose_reply(struct sim_message *message)
 		  name(message), message->from, message->status);
 }
 
-/* Run by the receiver, until the sender goes on. */
+/* The fiber of a message at the receiver: serve or lose the message, and wake the sender. */
 static void deliver(void *arg)
 {
 	struct sim_message *message = arg;

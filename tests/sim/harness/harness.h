@@ -2,15 +2,15 @@
 /*
  * The simulator's harness, as its programs see it.
  *
- * A program compiles protocol files of the module unmodified and runs them on
- * simulated nodes, once for each seed. The harness owns random numbers, fibers and
- * simulated time (scheduler.c), the kernel's locks, work and allocator (kernel.c), the
- * fabric with its faults (fabric.c, cost.c), events (trace.c), the processes that run
+ * A program contains protocol files of the module, unmodified, and runs them on
+ * simulated nodes, once for each seed. The harness owns fibers and simulated time
+ * (scheduler.c), the kernel's locks, work and allocator (kernel.c), the fabric with its
+ * faults (fabric.c, cost.c), events (trace.c), random numbers and the processes that run
  * seeds and replay a failed one (run.c), and the command line (main.c). The program
  * owns its nodes, their load and the checks, and describes itself in sim_program.
  *
  * Everything that differs between two seeds comes from sim_random(), so a seed
- * always takes the same steps. No file here limits the number of nodes.
+ * always takes the same steps. No file of the harness limits the number of nodes.
  */
 #ifndef KDSM_SIM_HARNESS_H
 #define KDSM_SIM_HARNESS_H
@@ -34,7 +34,7 @@ static inline u64 sim_random(void)
 	return z ^ z >> 31;
 }
 
-/* 0 to n - 1 */
+/* A random number from 0 to n - 1 */
 static inline unsigned int sim_below(unsigned int n)
 {
 	return (sim_random() >> 32) % n;
@@ -46,6 +46,7 @@ static inline bool sim_chance(unsigned int n)
 	return n && !sim_below(n);
 }
 
+/* A random number from a to b */
 static inline unsigned int sim_between(unsigned int a, unsigned int b)
 {
 	return a + sim_below(b - a + 1);
@@ -57,10 +58,10 @@ static inline unsigned int sim_between(unsigned int a, unsigned int b)
  * struct sim_config - choices of the seed for the harness
  * @nodes: set before sim_program.choose()
  * @yield: one in @yield scheduling points switches to another fiber
- * @preempt: one in @preempt of these switches lets the fiber sleep, as an interrupt would
+ * @preempt: at one in @preempt of these switches the fiber sleeps, as if interrupted
  * @pause: factor of the times that the protocol sleeps before it retries
  * @delay: longest time of a message or operation one way, in us
- * @late: one in @late of them takes 30 times as long
+ * @late: one in @late messages or operations takes 30 times as long
  * @slow: node whose links are 20 times as slow; @nodes if there is none
  * @error: one in @error requests, replies and operations is lost
  * @stray: half of the messages that outlive their sender's wait arrive within this, in us
@@ -69,7 +70,7 @@ static inline unsigned int sim_between(unsigned int a, unsigned int b)
  * @steps_max: a run of more steps fails
  * @time_max: a run of more simulated time fails, in us
  *
- * "One in 0" is never.
+ * "One in 0" means never.
  */
 struct sim_config {
 	unsigned int nodes;
@@ -85,8 +86,8 @@ extern struct sim_config sim;
 /* Let the seed choose yield, preempt, delay and late. */
 void sim_choose_schedule(void);
 /*
- * Let the seed choose sim.error, from smallest to 500: in all seeds with --lossy, in none
- * with --plain, in one of one_in otherwise.
+ * Let the seed choose sim.error, from smallest to 500: always with --lossy, never with
+ * --plain, and in one of one_in seeds otherwise.
  */
 void sim_choose_errors(unsigned int one_in, unsigned int smallest);
 
@@ -147,8 +148,8 @@ extern unsigned int sim_broken;
 extern bool sim_tracing;
 
 /*
- * End the seed as failed. object: number of the block or the like that is concerned, or
- * SIM_NONE. Events of other objects are then left out of the report.
+ * End the seed as failed. object: number of the block, or of another object of the program,
+ * that the failure concerns, or SIM_NONE. The report leaves out events of other objects.
  */
 void __attribute__((noreturn, format(printf, 2, 3)))
 sim_fail(s64 object, const char *format, ...);
@@ -157,7 +158,7 @@ sim_note(s64 object, const char *format, ...);
 
 #define SIM_NONE	(-1)
 
-/* Record an event. Arguments are evaluated only if events are kept. */
+/* Record an event. The macro evaluates its arguments only while events are kept. */
 #define sim_event(object, ...) do {					\
 	if (unlikely(sim_tracing))					\
 		sim_note(object, __VA_ARGS__);				\
@@ -170,7 +171,7 @@ sim_note(s64 object, const char *format, ...);
  * @node: its node
  * @name: for events; copied
  * @delay: until its first step, in us
- * @run: the fiber ends when this returns
+ * @run: body of the fiber, which ends when @run returns
  * @arg: argument of @run
  */
 void sim_spawn(unsigned int node, const char *name, u64 delay, void (*run)(void *arg),
@@ -179,9 +180,10 @@ void sim_spawn(unsigned int node, const char *name, u64 delay, void (*run)(void 
 unsigned int sim_fiber_node(void);
 const char *sim_fiber_name(void);
 bool sim_in_fiber(void);
+/* Sleep until this simulated time, or not at all if it has passed. */
 void sim_sleep_until(u64 time);
 
-/* True: this allocation is to fail (kernel.c). */
+/* Whether the seed lets this allocation fail (kernel.c) */
 bool sim_no_memory(void);
 
 /* ---- the fabric (fabric.c) ---- */
@@ -194,7 +196,7 @@ struct kdsm_fabric {
 struct kdsm_fabric *sim_fabric(unsigned int node);
 
 /**
- * struct sim_message - a message, from kdsm_message() until it was served for the last time
+ * struct sim_message - a message, from kdsm_message() until its sender goes on; or a copy
  * @from: sender
  * @to: receiver; may be the sender
  * @type: of the message
@@ -202,8 +204,8 @@ struct kdsm_fabric *sim_fabric(unsigned int node);
  * @reply: reply of @reply_length bytes
  * @length: see @data
  * @reply_length: see @reply
- * @status: what kdsm_message() returns
- * @stray: the sender waits no more, so nobody sees @status and @reply
+ * @status: result of kdsm_message()
+ * @stray: a copy that arrives when the sender waits no more, so @status and @reply are lost
  * @done: the sender may go on
  * @queue: the sender waits here
  */
@@ -218,40 +220,43 @@ struct sim_message {
 	struct sim_queue queue;
 };
 
-/* Time of a message or operation one way; another one each time. */
+/* Choose the time of a message or operation one way, in us. */
 u64 sim_latency(unsigned int from, unsigned int to);
-/* No message is in flight. */
+/* Whether no message is in flight */
 bool sim_fabric_is_quiet(void);
 /*
- * Cut the node off from one time to another, U64_MAX for good. A message that is in flight
- * by then may still arrive. A later call replaces the interval.
+ * Cut the node off from time "from" on, until time "until" (U64_MAX: for good). A message
+ * that is in flight at "from" may still arrive. A later call replaces the interval.
  */
 void sim_cut(unsigned int node, u64 from, u64 until);
+/* Whether the node is cut off now */
 bool sim_is_cut(unsigned int node);
-/* The nodes differ, and one of them is cut off. */
+/* Whether the nodes differ, and one of them is cut off */
 bool sim_are_apart(unsigned int a, unsigned int b);
 /* Serve a copy of the message some time later, when its sender waits no more. */
 void sim_send_stray(const struct sim_message *message);
-/* From now on nothing is lost, and no node is cut off. */
+/* Lose nothing from now on, and cut no node off. */
 void sim_fabric_heal(void);
 
 /* ---- costs instead of faults (cost.c) ---- */
 
 /*
  * With units set, nothing is lost and no latency is random. One unit of simulated time is
- * a sixteenth of a nanosecond, as each step takes one. The device of a node does one atomic
- * at a time, its CPU serves one message at a time. All times are in units.
+ * then a sixteenth of a nanosecond, so that a step, which takes one unit, costs next to
+ * nothing. The device of a node does one operation at a time, its CPU serves one message at
+ * a time. All times are in units.
  */
 struct sim_cost {
-	unsigned int units;		/* of a microsecond; 0: latencies are random */
+	unsigned int units;		/* in a microsecond; 0: latencies are random */
 	unsigned int racks;		/* nodes are spread evenly over them */
-	unsigned int self, near, far;	/* one way: to the node, in the rack, to another */
-	unsigned int atomic, message;	/* at the target */
+	/* Latency one way: to the node itself, within its rack, and to another rack */
+	unsigned int self, near, far;
+	unsigned int atomic, message;	/* time at the target */
 };
 
 extern struct sim_cost sim_cost;
 
-/* "RACKS[,SELF,NEAR,FAR,ATOMIC,MESSAGE]", times in ns. False: text is something else. */
+/* Parse "RACKS[,SELF,NEAR,FAR,ATOMIC,MESSAGE]", times in ns. False: text has another form. */
 bool sim_cost_parse(const char *text);
 
 /* ---- the program ---- */
@@ -259,8 +264,8 @@ bool sim_cost_parse(const char *text);
 /**
  * struct sim_counter - a figure that --stats prints
  * @name: with hyphens
- * @value: sum over the seeds of this process; after all seeds, over those of all processes
- * @most: the largest value counts, not the sum
+ * @value: sum over the seeds of this process; after all seeds, of all processes
+ * @most: combine the processes' values to the largest, not to the sum
  */
 struct sim_counter {
 	const char *name;
@@ -279,22 +284,22 @@ struct sim_counter {
  * @defect_count: length of @defects
  * @counters: for --stats; may be NULL
  * @counter_count: length of @counters
- * @object: noun for the numbers that sim_event() and sim_fail() take
+ * @object: noun for the objects whose numbers sim_event() and sim_fail() take
  * @message_name: name of each type of message that @serve knows
  * @check: complete the options; returns 0, or -1 with a reason why they are wrong
  * @report: print results after all seeds; the counters hold the sums
  * @choose: choose the seed's load and faults
  * @start: create the nodes, and fibers that run their load
- * @step: check what must hold between any two steps
+ * @step: check the invariants; called between any two steps
  * @again: start fibers after the first ones have ended; returns whether there are any
  * @stop: check what must hold at the end, and free everything
  * @tell: print the state of the nodes after a failure
  * @send: check a message before it is sent
  * @serve: serve a message as node message->to; request->reply is message->reply
- * @delivered: see, and possibly change, message->status before the sender does
+ * @delivered: called before the sender sees message->status; may change it
  * @operate: do an operation at its target; sets op->result, and op->status if it fails
  * @may_land: returns whether the target accepts operations of this batch
- * @heard: note that two nodes that are not cut off speak with each other
+ * @heard: called when one of two nodes, neither of them cut off, reaches the other
  * @message_object: returns the object that a message concerns
  * @operation_object: returns the object that an operation concerns
  *

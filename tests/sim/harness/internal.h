@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Functions that the harness's files call of each other */
+/* Functions of the harness that its own files call. Programs use harness.h. */
 #ifndef KDSM_SIM_INTERNAL_H
 #define KDSM_SIM_INTERNAL_H
 
@@ -12,17 +12,17 @@ struct fiber;
 void sim_scheduler_start(void);
 /* Run fibers until all have ended. */
 void sim_run(void);
-/* Steps of this seed. */
+/* Number of steps of this seed so far */
 u64 sim_steps(void);
-/* NULL outside of fibers */
+/* The current fiber, NULL outside of fibers */
 struct fiber *sim_fiber(void);
-/* The current fiber took so many spinlocks, or released -locks. */
+/* Add to the number of spinlocks that the current fiber holds. */
 void sim_spin(int locks);
 
 /* ---- kernel.c ---- */
 
 void sim_memory_start(void);
-/* Fail the seed if memory was not freed. */
+/* Fail the seed if the protocol has not freed all memory. */
 void sim_memory_stop(void);
 
 /* ---- fabric.c, cost.c ---- */
@@ -32,9 +32,10 @@ void sim_fabric_stop(void);
 /* Call sim_program.operate() for an operation of the node. */
 void sim_operate(unsigned int from, struct kdsm_operation *op);
 
+/* With costs: the latency one way; post and wait for a batch. */
 u64 sim_cost_latency(unsigned int from, unsigned int to);
 void sim_cost_post(struct kdsm_batch *batch);
-/* Sleep until the CPU of the node has served one more message. */
+/* Queue for the CPU of the node, and sleep until it has served one message. */
 void sim_cost_serve(unsigned int node);
 void sim_cost_start(void);
 void sim_cost_stop(void);
@@ -48,11 +49,11 @@ void sim_trace_tell(s64 object);
 
 /* ---- run.c ---- */
 
-/* Note that this seed has failed, and end the process. */
+/* Record the failure of this seed, and end the process. */
 void __attribute__((noreturn)) sim_failed(s64 object, const char *what);
 /*
- * Run the seeds that the options ask for, and print what came of them. path and arguments
- * are the command line, for a replay. Returns the exit status.
+ * Run the seeds that the options ask for, and print the result. path and arguments are the
+ * command line, from which the hint at a replay is made. Returns the exit status.
  */
 int sim_run_seeds(const char *path, char **arguments);
 

@@ -84,7 +84,7 @@ void sim_work(struct work_struct *work)
 		  work);
 }
 
-/* Pending work runs all the same: its caller must not rely on it being cancelled. */
+/* Wait for pending work instead of cancelling it: a caller must not rely on the cancellation. */
 void sim_work_end(struct work_struct *work)
 {
 	while (work->pending || work->running) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The command line: options of all programs, and those of this one. */
+/* The command line: options that all programs have, and those of this program */
 #include <stdio.h>
 
 #include "common/cli.h"
@@ -82,7 +82,7 @@ static int check(void *values, char reason[REASON_SIZE])
 {
 	struct sim_options *options = values;
 
-	/* A defect must be found without faults, unless it needs lost messages to show. */
+	/* Seeds must find a defect without faults, unless it shows only if messages are lost. */
 	if (sim_broken) {
 		options->lossy |= sim_program.defects[sim_broken].lossy;
 		options->plain = !options->lossy;
@@ -95,7 +95,7 @@ static int check(void *values, char reason[REASON_SIZE])
 	return sim_program.check ? sim_program.check(reason) : 0;
 }
 
-/* The program's doc, and what follows the options in --help */
+/* Make the text of --help: the program's doc, and the part that follows the options. */
 static char *make_doc(void)
 {
 	size_t size = 0;

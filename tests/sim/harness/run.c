@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Seeds: the random numbers of one, processes that run many, and the replay of one that
- * failed. A failed seed ends its process, as its fibers cannot be unwound; it is then
- * run once more, with events, in a process of its own, and must fail in the same way.
+ * Seeds: the random numbers of a seed, the processes that run many seeds, and the replay of a
+ * seed that failed. A failed seed ends its process, because its fibers cannot be unwound. The
+ * harness then runs the seed once more, with events, in a process of its own, where it must
+ * fail in the same way.
  */
 #include <err.h>
 #include <signal.h>
@@ -14,10 +15,10 @@
 
 #include "internal.h"
 
-/* Seeds without --seeds */
+/* Number of seeds without --seeds */
 #define SEEDS_DEFAULT	1000
 
-/* How a seed failed. Two runs of it must agree in all of this. */
+/* How a seed failed. Two runs of a seed must agree in all fields. */
 struct failure {
 	u64 seed, steps, time, random;
 	s64 object;
@@ -26,14 +27,14 @@ struct failure {
 
 /* Shared by the processes that run seeds. */
 struct shared {
-	u64 taken;		/* seeds that a process has begun with */
-	bool stop;		/* no further seeds */
+	u64 taken;		/* number of seeds that processes have begun */
+	bool stop;		/* no process begins a further seed */
 };
 
-/* A process that runs seeds; shared with the one that has started it. */
+/* A process that runs seeds; shared with the process that has started it. */
 struct job {
 	pid_t pid;
-	u64 seeds;		/* that passed */
+	u64 seeds;		/* number of seeds that passed */
 	bool failed;
 	struct failure failure;
 	u64 counters[];		/* see counter() */
@@ -246,7 +247,7 @@ static void __attribute__((noreturn)) run_job(u64 first, u64 count)
 	_exit(0);
 }
 
-/* Wait for the end of one process. False: there is none. */
+/* Wait for the end of one process, and record its death by a signal. False: there is none. */
 static bool processes_wait(void)
 {
 	unsigned int i;
@@ -304,7 +305,7 @@ static bool is_same(const struct failure *a, const struct failure *b)
 	       a->random == b->random && a->object == b->object && !strcmp(a->what, b->what);
 }
 
-/* Run the seed once more, keep its events, and print the last of them. */
+/* Run the seed once more, and print its last events. Returns whether it failed in the same way. */
 static bool replay(const struct failure *failure)
 {
 	struct job *again = job_of(sim_program.options->jobs);
@@ -335,9 +336,9 @@ static void failure_print(const struct failure *failure)
 	printf("%s\n", failure->what);
 }
 
-/* ---- all of it ---- */
+/* ---- all seeds ---- */
 
-/* The lowest of the seeds that failed; NULL: none has */
+/* The failure of the lowest seed that failed; NULL: no seed failed */
 static struct failure *jobs_failure(void)
 {
 	struct failure *failure = NULL;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Fibers, simulated time, and wait queues. A step is the code that one fiber runs
- * from one switch to the next; a step takes one unit of simulated time, 1 us unless
- * costs are simulated (cost.c). The seed chooses the fiber of each step among those that
- * can run.
+ * from one switch to the next. A step takes one unit of simulated time: 1 us, or 1/16 ns
+ * if costs are simulated (cost.c). The seed chooses the fiber of each step among those
+ * that can run.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -42,9 +42,9 @@ struct fiber {
 static struct fiber **all;	/* runnable ones first, then blocked ones */
 static unsigned int count, runnable, room;
 static struct fiber *current;	/* NULL: the scheduler runs */
-static struct fiber *spare;	/* dead fibers whose stacks can be used again */
+static struct fiber *spare;	/* dead fibers, whose stacks sim_spawn() uses again */
 static u64 now;
-static u64 earliest;		/* no deadline is before this one */
+static u64 earliest;		/* no deadline of a blocked fiber is earlier */
 static u64 steps;		/* of this seed */
 static ucontext_t scheduler;
 static jmp_buf scheduler_jump;
@@ -83,7 +83,7 @@ static void fiber_main(void)
 	_longjmp(scheduler_jump, 1);
 }
 
-/* Run the scheduler until it chooses this fiber again. */
+/* Switch to the scheduler, which continues here when it chooses this fiber again. */
 static void leave(void)
 {
 	if (!_setjmp(current->jump))
@@ -101,7 +101,7 @@ void sim_spawn(unsigned int node, const char *name, u64 delay, void (*run)(void 
 		fiber = calloc(1, sizeof(*fiber));
 		fiber->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		/* A stack that overflows ends the seed with SIGSEGV. */
+		/* Guard page: a stack that overflows ends the seed with SIGSEGV. */
 		mprotect(fiber->stack, 4096, PROT_NONE);
 	}
 	fiber->started = false;
@@ -143,7 +143,7 @@ static void alarms(void)
 		struct fiber *fiber = all[i];
 
 		if (fiber->deadline <= now)
-			make_runnable(fiber);	/* moves a fiber that was seen to place i */
+			make_runnable(fiber);	/* this moves a fiber checked before to place i */
 		else if (fiber->deadline < earliest)
 			earliest = fiber->deadline;
 	}
@@ -256,7 +256,7 @@ void sim_yield(void)
 {
 	if (!current || !sim_chance(sim.yield))
 		return;
-	/* As on a CPU that serves an interrupt, or a virtual CPU that the host preempts. */
+	/* Sleep, as on a CPU that serves an interrupt, or on one that a host preempts. */
 	if (sim_chance(current->node == sim.slow ? sim.preempt / 8 + 1 : sim.preempt)) {
 		/* A queued fiber may be woken at any time, which must not end this sleep. */
 		if (!current->queue)
@@ -284,7 +284,7 @@ void sim_sleep_until(u64 time)
 		sim_sleep(time - now);
 }
 
-/* Before a retry. A large sim.pause brings a retry that never succeeds to sim.time_max. */
+/* Sleep before a retry. With a large sim.pause endless retries soon reach sim.time_max. */
 void sim_pause(u64 microseconds)
 {
 	sim_sleep(sim.pause * microseconds);

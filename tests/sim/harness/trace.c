@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Events of a seed, and how a failure is reported. */
+/* The events of a seed, kept for the report of a failure */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "internal.h"
 
-/* Events that are kept, and those of them that a failure prints */
+/* Number of events that the ring keeps, and of events that a failure prints */
 #define EVENTS_KEPT	65536
 #define EVENTS_PRINTED	60
 
@@ -56,7 +56,7 @@ void sim_note(s64 object, const char *format, ...)
 		print(event);
 }
 
-/* An event without an object concerns all objects. */
+/* Whether an event concerns the object. An event without an object concerns all objects. */
 static bool concerns(const struct event *event, s64 object)
 {
 	return object < 0 || event->object < 0 || event->object == object;
