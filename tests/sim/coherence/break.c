@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Deliberate defects in functions that the protocol files call of each other. The linker's
- * --wrap puts them in between, so the protocol files stay as they are.
+ * Deliberate defects in functions that protocol files call in other protocol files. The
+ * linker's --wrap redirects these calls to this file, so the protocol files need no change.
  */
 #include "sim.h"
 
@@ -54,7 +54,7 @@ void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block 
 		__real_kdsm_twin_merge(coherence, block, theirs, keep);
 }
 
-/* A block that came along with a miss */
+/* Take a block that the fetch of another block brought along. */
 bool __wrap_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       u64 wts, u64 rts)
 {

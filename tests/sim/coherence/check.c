@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Invariants of the protocols, checked between any two steps and when nothing is in flight.
- * While events are kept, every change of a block is one.
+ * While events are kept, this file records every change of a block as an event.
  */
 #include <stdio.h>
 
 #include "sim.h"
 
-/* A block of a node, as it was before this step. */
+/* A block of a node, as it was before this step */
 struct seen {
 	struct kdsm_block block;	/* as in the last event */
 	/* policy strict: */
@@ -64,8 +64,8 @@ static void note_change(unsigned int node, unsigned int i, const struct kdsm_blo
 }
 
 /*
- * A node keeps a state that it got for a lease. So a block that two nodes contend for moves
- * once a lease at most.
+ * A node that raises the state of a block keeps the new state for at least a lease. So a
+ * block that two nodes contend for moves at most once a lease.
  */
 static void check_lease(unsigned int node, unsigned int i, const struct kdsm_block *block)
 {
@@ -76,11 +76,11 @@ static void check_lease(unsigned int node, unsigned int i, const struct kdsm_blo
 	else if (block->state < was->state && sim_now() < was->until)
 		sim_fail(block->index, "node %u loses the block %llu us before its lease ends",
 			 node, was->until - sim_now());
-	was->exists = true;	/* a new table has blocks in a state that no node asked for */
+	was->exists = true;	/* the first state is not checked: no node has asked for it */
 	was->state = block->state;
 }
 
-/* While one node may write, no page table of another has an entry. */
+/* While one node may write, no page table or TLB of another node has an entry. */
 static void check_writer(unsigned int writer, u64 index)
 {
 	unsigned int node;
@@ -156,7 +156,7 @@ static void check_readers(u64 index, unsigned int owner)
 	}
 }
 
-/* The hand-over was lost, and no node has wanted the block since. */
+/* Whether the last hand-over was lost, and no node has wanted the block since */
 static bool is_unheard(u64 index)
 {
 	struct kdsm_block *block, *other;
@@ -230,7 +230,7 @@ static void check_block(u64 index)
 		check_readers(index, owner);
 	for (node = 0; node < sim.nodes; node++) {
 		check_links(index, node, owner);
-		/* With these defects the check of loads must find it. */
+		/* These defects must be found by the check of loads, not here. */
 		if (sim_broken != BREAK_RTS && sim_broken != BREAK_LEASE &&
 		    config.policy != KDSM_POLICY_STRICT)
 			check_expiry(index, node, owner);

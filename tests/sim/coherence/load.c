@@ -24,7 +24,7 @@ bool try_again(int err, unsigned int *tries, const char *what)
 	return true;
 }
 
-/* Blocks that follow each other */
+/* Choose blocks that follow each other. */
 static void choose_range(u64 *first, u64 *last)
 {
 	unsigned int i = sim_below(config.blocks);
@@ -76,7 +76,7 @@ void load_start(void)
 		race_free_start();
 }
 
-/* Also of blocks without words, as hints were given for them. */
+/* Own all blocks, also those without words, because nodes gave hints for these. */
 static void own_all(void *arg)
 {
 	unsigned int node = (unsigned long)arg, i;

@@ -11,7 +11,7 @@ static struct options {
 	const char *policy;		/* NULL: odd seeds release, even ones strict */
 } options = { .common = SIM_OPTIONS(2, 8) };
 
-/* In sim_defect.data: shows only with policy strict */
+/* In sim_defect.data: the defect shows only with policy strict */
 #define STRICT	1
 
 static const struct sim_defect defects[BREAK_COUNT] = {
@@ -72,7 +72,7 @@ static int check(char *reason)
 
 /* ---- seeds ---- */
 
-/* Some blocks are neighbours; some are in other tables, which other nodes own first. */
+/* Choose blocks: some are neighbours, some are in other tables, which other nodes own first. */
 static void choose_blocks(void)
 {
 	unsigned int i;
@@ -112,18 +112,18 @@ static void choose_faults(void)
 	if (sim_chance(20))
 		config.stall = sim_between(50, 500);
 	config.outage = sim_chance(20);
-	/* Then sim.time_max ends a retry that never succeeds. */
+	/* With longer pauses, sim.time_max ends a retry that never succeeds. */
 	if (config.stall || config.outage || (sim.error && sim_chance(2)))
 		sim.pause = 1000;
 }
 
-/* Few seeds show these defects without more of what they concern. */
+/* Unmap more often for these defects, which few seeds would show otherwise. */
 static void choose_for_defect(void)
 {
 	if (sim_broken == BREAK_END || sim_broken == BREAK_LATE)
 		config.unmap = 3;
 	if (sim_broken == BREAK_END) {
-		/* Threads that go on with what a TLB remembers */
+		/* Threads that continue to use entries of a TLB */
 		config.threads = 2;
 		config.evict = 50;
 		config.processes = 1;

@@ -39,7 +39,7 @@ static void unmap(struct kdsm_region *region, u64 first, u64 count)
 	}
 }
 
-/* See BREAK_DEFER. */
+/* A range that BREAK_DEFER unmaps later */
 struct deferred {
 	struct kdsm_region *region;
 	u64 first, count;
@@ -106,7 +106,7 @@ static bool mapping_harvest(struct kdsm_region *region, u64 offset, u64 length,
 			flush(process, first, count);
 		any |= found;
 	}
-	/* As notifier.c does, while a process unmaps: all pages may be dirty. */
+	/* While a process unmaps, all pages may be dirty. region/notifier.c does the same. */
 	for (p = 0; p < config.processes; p++) {
 		if (!nodes[region->node].processes[p].leaving)
 			continue;
@@ -148,9 +148,9 @@ const struct kdsm_mapping_ops mapping_ops = {
 struct fault {
 	unsigned int node, process;
 	u64 page;
-	bool present;	/* there was an entry, for reading, when the fault came */
+	bool present;	/* an entry for reading was present at the time of the fault */
 	bool late;	/* BREAK_LOCK: map later, without the lock */
-	bool called, writable;	/* what to map later */
+	bool called, writable;	/* BREAK_LOCK: whether to map later, and how */
 };
 
 static int map_page(struct fault *fault, u64 page, bool writable)
@@ -251,7 +251,7 @@ void process_unmap(unsigned int node, unsigned int number, u64 first, u64 last)
 		process->entries[i] = (struct entry) {};
 		sim_yield();
 	}
-	/* At the end of the notification it is too early: a TLB may still be used. */
+	/* The end of the notification is too early, because CPUs may still use a TLB. */
 	if (sim_broken == BREAK_END) {
 		kdsm_coherence_unmapped(&nodes[node].coherence, first, last);
 		process->leaving--;
@@ -323,7 +323,7 @@ int cpu_load(unsigned int node, unsigned int process, u64 offset, void *to,
 	return 0;
 }
 
-/* Take faults until the page can be written. */
+/* Take faults until the CPU can write the page. */
 static int make_writable(unsigned int node, unsigned int number, u64 offset)
 {
 	struct process *process = &nodes[node].processes[number];

@@ -9,7 +9,7 @@ struct node *nodes;
 
 /* ---- memories ---- */
 
-/* Bytes that others see change at once */
+/* Number of bytes that change in one step, as other fibers see the copy */
 #define PIECE	(PAGE_SIZE / 8)
 
 void copy_torn(void *to, const void *from)

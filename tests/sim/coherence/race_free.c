@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Programs without data races, for policy release: a lock guards a word, or one thread
- * writes it between two barriers. Words are so close together that blocks are shared
- * falsely. Every load has one right value, which is kept here.
+ * writes the word between two barriers. Words are so close together that there is false
+ * sharing of blocks. Every load has one right value, which this file keeps.
  */
 #include <stdio.h>
 
@@ -14,15 +14,15 @@
 struct word {
 	u64 offset;
 	unsigned int size;
-	int lock;		/* that guards the word; -1: barriers do */
-	u64 value;
+	int lock;		/* index of the lock that guards the word; -1: barriers do */
+	u64 value;		/* the right value */
 };
 
 struct lock {
 	bool writing;
 	unsigned int reading;
-	unsigned int *waiting;	/* threads, by node */
-	int reserved;		/* for threads of this node, without a release; -1: not */
+	unsigned int *waiting;	/* number of waiting threads, by node */
+	int reserved;		/* node whose threads get the lock without a release; -1: none */
 	struct sim_queue queue;
 	struct kdsm_signature signature;
 };
@@ -211,7 +211,7 @@ static void barrier_pass(struct thread *thread)
 	acquire(thread, &barrier.signatures[phase % 2]);
 }
 
-/* The thread that may write the word in this phase; thread_count: all may read it. */
+/* The thread that may write the word in this phase. thread_count: all threads may read it. */
 static unsigned int phase_writer(unsigned int word)
 {
 	u64 h = (salt ^ word * 0x9e3779b97f4a7c15ULL ^ barrier.phase * 0xc2b2ae3d27d4eb4fULL);
@@ -284,7 +284,7 @@ static void use_phase(struct thread *thread)
 	}
 }
 
-/* Read one word of each block that needs no lock: misses see a sequence, and read ahead. */
+/* Read a word without a lock in each block, in order, so that misses prefetch blocks. */
 static void use_all(struct thread *thread)
 {
 	unsigned int block, i, writer;
@@ -319,7 +319,7 @@ static void thread_run(void *arg)
 				use_all(thread);
 			else
 				use_phase(thread);
-			if (sim_chance(50))	/* a stale signature does no harm */
+			if (sim_chance(50))	/* a stale signature must do no harm */
 				acquire(thread, &barrier.signatures[(barrier.phase + 1) % 2]);
 			if (sim_chance(30))
 				sim_sleep(sim_below(10 * sim.delay));

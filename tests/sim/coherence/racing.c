@@ -18,7 +18,7 @@
 struct word {
 	u64 offset;
 	unsigned int size;
-	u64 value;		/* that the newest store left */
+	u64 value;		/* the value that the newest store left */
 };
 
 struct thread {
@@ -107,7 +107,7 @@ static void add(struct thread *thread, struct word *word)
 	} while (try_again(err, &tries, "add"));
 }
 
-/* The fibers meet, not the simulated threads: this orders nothing in memory. */
+/* A meeting of fibers, not of simulated threads: it orders nothing in the simulated memory. */
 static void meet(void)
 {
 	unsigned int phase = meeting.phase;
@@ -130,7 +130,7 @@ static void access_some(struct thread *thread)
 	struct word *word = &words[sim_below(word_count)];
 	unsigned int n = sim_between(1, 4);
 
-	/* Mostly the same word, or another one near it. */
+	/* After each access choose another word, with a probability of one half. */
 	while (n--) {
 		switch (sim_below(5)) {
 		case 0:
@@ -179,7 +179,7 @@ static void words_make(void)
 {
 	unsigned int i, block, at;
 
-	/* Mostly of one block or two; some words are in one cache line. */
+	/* Most words are in the first two blocks; some share a cache line. */
 	word_count = sim_between(1, min(config.words, WORDS_MAX));
 	for (i = 0; i < word_count; i++) {
 		struct word *word = &words[i];

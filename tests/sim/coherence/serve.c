@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A node as the target of remote reads and messages: content that is torn, and the
- * handlers of kmod/coherence. Defects that change what a target does are here.
+ * A node as the target of remote reads and messages: reads that tear content, and calls of
+ * the handlers of kmod/coherence. Defects that change the target's actions are here.
  */
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 
 /* ---- operations ---- */
 
-/* Byte by byte, from any of them on: no device treats a word worse. */
+/* Copy byte by byte, beginning with any byte: no device tears a word more than that. */
 static void copy_bytes(void *to, const void *from, unsigned int length)
 {
 	unsigned int start = sim_below(length), i;
@@ -120,8 +120,8 @@ static int dispatch(struct kdsm_coherence *coherence, enum kdsm_message_type typ
 }
 
 /*
- * A link to the next owner has the number of a hand-over, by which a node knows links that
- * are stale. A link without a number is followed always.
+ * A link to the next owner has the number of a hand-over, by which a node recognises stale
+ * links. Remove the number of a stale link, because a node always follows a link without one.
  */
 static void break_link(struct kdsm_wire_answer *answer, u64 index)
 {

@@ -44,22 +44,22 @@ enum {
 	BREAK_COUNT
 };
 
-/* Choices of the seed for this simulation. "One in n" is never if n is 0. */
+/* Choices of the seed for this simulation. "One in n" means never if n is 0. */
 struct config {
 	u32 policy;
-	unsigned int processes, threads;	/* of a node, of a process */
-	unsigned int blocks, pages;		/* that are used, of a block */
-	u64 index[BLOCKS_MAX];			/* of the blocks that are used */
-	u64 region_blocks;
+	unsigned int processes, threads;	/* processes of a node, threads of a process */
+	unsigned int blocks, pages;		/* blocks that are used, pages of a block */
+	u64 index[BLOCKS_MAX];			/* numbers of the blocks that are used */
+	u64 region_blocks;			/* blocks of the region */
 	unsigned int words, locks, phases, rounds;
-	unsigned int values;		/* different ones that are stored; 0: each only once */
+	unsigned int values;		/* number of values that stores choose from; 0: all differ */
 	unsigned int unmap;		/* one in n rounds unmaps */
 	unsigned int advise;		/* one in n rounds gives a hint */
 	unsigned int evict;		/* one in n accesses evicts a TLB entry */
 	unsigned int stall;		/* one in n remote reads takes minutes */
 	bool outage;			/* a node is cut off for a while */
-	bool contiguous;		/* pages of a memory are one piece */
-	bool healed;			/* faults were injected, and have ended */
+	bool contiguous;		/* the pages of a memory are neighbours in memory */
+	bool healed;			/* the seed injected faults, and has ended them */
 };
 
 extern struct config config;
@@ -79,18 +79,18 @@ struct entry {
 	bool present, writable, dirty;
 };
 
-/* Page table, and what a CPU remembers of it; by page of the region. */
+/* A process: its page table and its TLB, by page of the region */
 struct process {
 	struct entry *entries, *tlb;
-	unsigned int leaving;		/* threads that unmap some of it */
+	unsigned int leaving;		/* threads that unmap pages of the region */
 };
 
 struct kdsm_memory {
 	unsigned int node;
 	const char *name;
-	u64 count;			/* of pages */
-	size_t place;			/* in struct node */
-	struct page *piece;		/* of which all pages are, or NULL: each is alone */
+	u64 count;			/* number of pages */
+	size_t place;			/* offset of this struct in struct node */
+	struct page *piece;		/* array of all pages; NULL: each page is allocated alone */
 	struct page **pages;
 };
 
@@ -112,6 +112,7 @@ static inline u64 region_pages(void)
 	return config.region_blocks * config.pages;
 }
 
+/* Number of the block that has this page of the region */
 static inline s64 block_of(u64 page)
 {
 	return page / config.pages;
@@ -123,7 +124,7 @@ void nodes_start(void);
 void nodes_stop(void);
 /* The memory of another node that has the same id. */
 struct kdsm_memory *memory_of(unsigned int node, const struct kdsm_memory *memory);
-/* Copy a page piece by piece, as others see it half done. */
+/* Copy a page piece by piece, so that other fibers see a half of the copy. */
 void copy_torn(void *to, const void *from);
 
 /* serve.c: operations and messages at their targets */
@@ -135,7 +136,7 @@ s64 message_block(const struct sim_message *message);
 s64 operation_block(const struct kdsm_operation *op);
 extern const char *const message_names[];
 
-/* mapping.c: page tables, and accesses of CPUs; -errno as the fault handler returned */
+/* mapping.c: page tables, and accesses of CPUs, which return the error of a fault, or 0 */
 
 extern const struct kdsm_mapping_ops mapping_ops;
 void mappings_start(void);
@@ -144,22 +145,25 @@ int cpu_load(unsigned int node, unsigned int process, u64 offset, void *to,
 	     unsigned int length);
 int cpu_store(unsigned int node, unsigned int process, u64 offset, const void *from,
 	      unsigned int length);
-/* An atomic instruction: adds, and sets *old to the value before. */
+/* An atomic instruction: add, and store the value before in *old. */
 int cpu_add(unsigned int node, unsigned int process, u64 offset, u64 add,
 	    unsigned int length, u64 *old);
-/* A page table or a TLB of the node has an entry for a page of the block. */
+/* Whether a page table or a TLB of the node has an entry for a page of the block */
 bool is_mapped(unsigned int node, u64 index);
 /* munmap() of blocks first to last */
 void process_unmap(unsigned int node, unsigned int process, u64 first, u64 last);
-/* mprotect() of them, to the protection that they have */
+/* mprotect() of blocks first to last, to the protection that they have */
 void process_protect(unsigned int node, unsigned int process, u64 first, u64 last);
 
-/* load.c: what both kinds of programs do */
+/* load.c: parts of the load that programs of both kinds share */
 
 void load_start(void);
-/* Start fibers that come by every block of every node: lost messages left no trace. */
+/* Start fibers that use every block on every node, to show that lost messages left no harm. */
 void load_again(void);
-/* The call gave err: shall it be called again? A fault must be over some time. */
+/*
+ * Whether to repeat a call that returned err. Fails the seed if no fault explains err, or if
+ * the fault does not end.
+ */
 bool try_again(int err, unsigned int *tries, const char *what);
 /* A process of the node unmaps some blocks, or changes their protection and back. */
 void unmap_some(unsigned int node);
@@ -179,9 +183,9 @@ void racing_stop(void);
 
 void check_start(void);
 void check_stop(void);
-void check_step(void);		/* between any two steps */
-void check_idle(void);		/* while no thread accesses memory */
-void check_end(void);		/* when nothing is in flight any more */
+void check_step(void);		/* called between any two steps */
+void check_idle(void);		/* called while no thread accesses memory */
+void check_end(void);		/* called when nothing is in flight any more */
 
 /* break.c: the linker's --wrap calls __wrap_f() for f(), which is __real_f(). */
 

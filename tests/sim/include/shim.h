@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The primitives of the kernel that the protocol files use, for the simulator. The
- * headers beside this one include it in place of the kernel's. One OS thread runs all
- * fibers, so fibers switch only at scheduling points: sim_yield(), and calls that block.
- * There is a scheduling point wherever another CPU could come in between in the kernel.
+ * The primitives of the kernel that the protocol files use, for the simulator. The headers
+ * in linux/ and trace/ replace those of the kernel and include this one. One OS thread runs
+ * all fibers, so fibers switch only at scheduling points: sim_yield(), and calls that block.
+ * There is a scheduling point at each access where, in the kernel, another CPU could act in
+ * between.
  */
 #ifndef KDSM_SIM_SHIM_H
 #define KDSM_SIM_SHIM_H
@@ -94,18 +95,20 @@ struct sim_queue {
 	struct fiber *first;
 };
 
-/* Other fibers may run now. */
+/* Let other fibers run now, if the seed chooses so. */
 void sim_yield(void);
 void sim_sleep(u64 microseconds);
-/* As sim_sleep(), before a retry; the seed can make it longer. */
+/* As sim_sleep(), before a retry; the seed can make the sleep longer. */
 void sim_pause(u64 microseconds);
-/* Simulated time, in us */
+/* Simulated time, in us; see struct sim_cost for the exception */
 u64 sim_now(void);
-/* Join the queue; sim_wake() before sim_block() is not lost. */
+/* Join the queue. A sim_wake() between this call and sim_block() is not lost. */
 void sim_prepare(struct sim_queue *queue);
+/* Leave the queue. */
 void sim_cancel(struct sim_queue *queue);
 /* Wait for sim_wake(), and leave the queue. False: the deadline came first. */
 bool sim_block(struct sim_queue *queue, u64 deadline);
+/* Wake all fibers of the queue. */
 void sim_wake(struct sim_queue *queue);
 
 #define READ_ONCE(x)		({ sim_yield(); *(const volatile typeof(x) *)&(x); })
@@ -175,7 +178,7 @@ typedef struct sim_queue wait_queue_head_t;
 #define time_after(a, b)	((long)((b) - (a)) < 0)
 #define usleep_range(a, b)	sim_pause(a)
 
-/* At least 1, or 0 if the condition is false when the time is over */
+/* The value is 1, or 0 if the condition is false when the time is over. */
 #define wait_event_timeout(q, condition, timeout) ({			\
 	u64 _end = sim_now() + (u64)(timeout) * (1000000 / HZ);		\
 	long _left = 1;							\
@@ -229,7 +232,7 @@ struct page {
 };
 
 #define page_address(page)	((void *)(page)->words)
-/* In pieces, as other CPUs may write meanwhile; the program defines it. */
+/* Copies piece by piece, so that other CPUs can write meanwhile. The program defines it. */
 void copy_page(void *to, const void *from);
 
 /* ---- lists ---- */
