@@ -10,15 +10,15 @@
 /* A node, as the home sees it. A node that is dead or away for a while is cut off, too. */
 static struct peer {
 	bool dead;		/* for good */
-	bool suspected;		/* by the home */
-	bool away;		/* given up, and not heard since */
-	u32 given_up, untied;	/* times that it was given up; as the node knows it */
+	bool suspected;		/* the home is about to give the node up */
+	bool away;		/* the home has given the node up, and not heard it since */
+	u32 given_up, untied;	/* times that the home gave the node up; as the node knows */
 	bool greeted;		/* the node has heard the home */
 } *peers;
 
 static struct kdsm_member *members;
 static u16 *order;
-static unsigned int to_come;	/* deaths that the home has not been told of */
+static unsigned int to_come;	/* deaths that the home does not know of */
 static unsigned int pending;	/* 0: the home has recovered from all deaths */
 static struct sim_queue wait;	/* of the home's fiber */
 static bool is_stuck;		/* a node cannot go on because of a dead node */
@@ -136,7 +136,7 @@ static void give_up_suspects(void)
 		if (!peers[node].suspected)
 			continue;
 		peers[node].suspected = false;
-		/* The home cannot know whether a node is back in time. */
+		/* A node may have come back before the home gives it up. */
 		if (sim_is_cut(node) || sim_chance(2))
 			give_up(node);
 	}
@@ -161,7 +161,7 @@ static void recover_queue(struct kdsm_recovery *recovery)
 	sim_event(SIM_NONE, "has recovered");
 }
 
-/* Some node is suspected, or cut off and not given up. */
+/* Whether some node is suspected, or cut off and not given up */
 static bool any_left(void)
 {
 	unsigned int node;
@@ -208,7 +208,7 @@ static void die(void *arg)
 	counts.deaths++;
 	sim_cut(node, 0, U64_MAX);
 	peer->dead = !comes_back;
-	/* Its last messages may arrive or not. */
+	/* The node's last messages may arrive or not. */
 	may_tell |= comes_back;
 	sim_sleep(sim_below(3000));
 	if (node == config.home) {

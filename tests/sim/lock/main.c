@@ -20,7 +20,7 @@ static struct options {
 	bool flat, home_dies;
 } options = { .common = SIM_OPTIONS(2, 8), .chassis = 1, .threshold = ANY_THRESHOLD };
 
-/* In sim_defect.data: shows only where nodes die */
+/* In sim_defect.data: the defect shows only if nodes die */
 #define DEATHS	1
 
 static const struct sim_defect defects[BREAK_COUNT] = {
@@ -167,7 +167,7 @@ static void choose_deaths(void)
 	config.old = false;
 }
 
-/* Every node wants the lock all the time, and links are fast. */
+/* Let nodes want the lock again after --measure microseconds, and make links fast. */
 static void choose_measure(void)
 {
 	config.old = false;
@@ -190,10 +190,10 @@ static void choose(u64 seed)
 	choose_load();
 	sim_choose_schedule();
 	sim_choose_errors(4, 4);
-	/* Some questions need an answer from every node, so errors are rarer with many. */
+	/* Some requests need an answer from every node, so make errors rarer with many nodes. */
 	if (sim.error && (sim.nodes > 8 || options.deaths))
 		sim.error += 8 * sim.nodes;
-	/* A node in doubt has only the check sum to tell an old entry from its own. */
+	/* After a lost operation only the checksum tells a node an old entry from its own. */
 	config.old &= !sim.error;
 	if (options.deaths)
 		choose_deaths();

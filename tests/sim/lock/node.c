@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Nodes that queue, wait, hold the lock, keep it and hand it over, and what must hold:
- * one holder at a time, holds in the order of tickets, and every node gets the lock.
+ * Nodes that queue, wait, hold the lock, keep it and hand it over, and the invariants: the
+ * lock has one holder at a time, a queue serves tickets in order, and every node gets the
+ * lock.
  */
 #include <stdio.h>
 
@@ -10,8 +11,8 @@
 /* One queue, as the checks see it */
 struct element {
 	u32 last;		/* ticket of the last holder */
-	u64 passed;		/* holds while all waiters were heard of, and the lock not idle */
-	unsigned int unheard;	/* waiters that no other node may have heard of */
+	u64 passed;		/* holds of a lock that was not idle, while unheard was 0 */
+	unsigned int unheard;	/* waiters that perhaps no other node knows of */
 };
 
 static struct node {
@@ -19,13 +20,13 @@ static struct node {
 	char location[24];
 	struct sim_queue wait;
 	bool woken;
-	u32 dead;			/* KDSM_BATON_DEAD until a holder here was told */
+	u32 dead;			/* KDSM_BATON_DEAD until a holder of this node was told */
 	const struct kdsm_queue *unheard;	/* the node waits there; see struct element */
-	struct element elements[KDSM_LOCK_LEVELS];	/* of queues that it is home of, by level */
-	/* by its queues: */
-	bool had[KDSM_LOCK_LEVELS];	/* it held the queue when look() last ran */
-	u64 since[KDSM_LOCK_LEVELS];	/* passed when it queued, plus 1; 0: it does not wait */
-	unsigned int bypass[KDSM_LOCK_LEVELS];	/* holds that may pass it while it waits */
+	struct element elements[KDSM_LOCK_LEVELS];	/* queues whose home it is, by level */
+	/* by index in tree.queues: */
+	bool had[KDSM_LOCK_LEVELS];	/* the node held the queue when look() last ran */
+	u64 since[KDSM_LOCK_LEVELS];	/* passed when the node queued, plus 1; 0: not waiting */
+	unsigned int bypass[KDSM_LOCK_LEVELS];	/* most holds of others while the node waits */
 } *nodes;
 
 static struct kdsm_topology *topology;
@@ -76,19 +77,19 @@ bool nodes_active(void)
 	return active || left < sim.nodes;
 }
 
-/* Messages, operations or nodes are lost. */
+/* Whether the seed loses messages, operations or nodes */
 static bool loses(void)
 {
 	return sim.error || config.deaths || config.home_dies;
 }
 
-/* The node is dead, or the home is. */
+/* Whether the node or the home is dead */
 static bool is_over(const struct node *node)
 {
 	return is_dead(node - nodes) || is_dead(config.home);
 }
 
-/* See whether the home has given this node up. */
+/* Let the node notice that the home has given it up. */
 static void look_out(struct node *node)
 {
 	bool had;
@@ -97,13 +98,13 @@ static void look_out(struct node *node)
 		sim_event(SIM_NONE, "is out, and had it: %u", had);
 }
 
-/* Of a lock whose holder has died, if no later holder was told. */
+/* KDSM_BATON_DEAD if a holder has died and no later holder of this node was told; else 0. */
 static u32 flags(struct node *node)
 {
 	return sim_broken == BREAK_FREE ? 0 : node->dead;
 }
 
-/* Wait until woken, or for so many us. */
+/* Wait until another fiber wakes the node, for this time at most. */
 static void node_wait(struct node *node, u64 us)
 {
 	u64 end = sim_now() + us;
@@ -147,7 +148,7 @@ static struct element *element_of(const struct kdsm_queue *queue)
 	return &nodes[queue->home].elements[queue->level];
 }
 
-/* The node holds queue i now. Lost messages delay waiters without bound. */
+/* The node holds queue i now. Check how many holds passed it; lost messages void the bound. */
 static void check_bypass(struct node *node, unsigned int i)
 {
 	const struct kdsm_queue *queue = node->tree.queues[i];
@@ -159,7 +160,10 @@ static void check_bypass(struct node *node, unsigned int i)
 	node->since[i] = 0;
 }
 
-/* A queue is served in the order of tickets. One that moved along has the last ticket. */
+/*
+ * Check that the queue serves tickets in order. A queue that moved along with a smaller one
+ * keeps the last ticket.
+ */
 static void check_order(struct node *node, unsigned int i)
 {
 	struct kdsm_queue *queue = node->tree.queues[i];
@@ -174,7 +178,7 @@ static void check_order(struct node *node, unsigned int i)
 		queue->moved = false;
 }
 
-/* The state of the lock at the node, with checks of queues that it holds since last time. */
+/* The state of the lock at the node. Checks the queues that the node holds since the last call. */
 static enum kdsm_queue_state look(struct node *node)
 {
 	enum kdsm_queue_state state = kdsm_tree_state(&node->tree);
@@ -215,7 +219,10 @@ static void count_crossing(unsigned int from, unsigned int to)
 	counts.crossed[level - 1]++;
 }
 
-/* A holder after one that died must be told so. False: it gives the lock back untold. */
+/*
+ * Check whether this holder is told of a death if and only if there was one. False: the thread
+ * gives the lock back without having been told.
+ */
 static bool check_told(struct node *node)
 {
 	if (!node->dead) {
@@ -227,7 +234,7 @@ static bool check_told(struct node *node)
 	if (!may_tell)
 		sim_fail(SIM_NONE, "node %u learns of a death, but no holder has died",
 			 number(node));
-	/* The thread that waited has given up. */
+	/* In one case of three the thread that waited has given up. */
 	if (sim_chance(3))
 		return false;
 	node->dead = 0;
@@ -236,7 +243,7 @@ static bool check_told(struct node *node)
 	return true;
 }
 
-/* The lock at this node is idle if no thread has queued for this hold. */
+/* Count a hold. idle: the lock was idle at this node, so the hold needed no queue. */
 static void count_hold(struct node *node, bool idle)
 {
 	unsigned int me = number(node), i;
@@ -257,7 +264,7 @@ static void hold(struct node *node, bool idle)
 	unsigned int me = number(node);
 	enum kdsm_queue_state state;
 
-	/* A node that is not tied has lost the lock, and does not know so yet. */
+	/* A node that is not tied has lost the lock, but does not know this yet. */
 	if (look(node) != KDSM_QUEUE_HELD || !is_tied(me) || is_over(node))
 		return;
 	if (!check_told(node))
@@ -284,7 +291,7 @@ static void hold(struct node *node, bool idle)
 
 /* ---- acquiring ---- */
 
-/* The node waits in the queue, and no other may have heard so; NULL: others have. */
+/* Note that perhaps no other node knows that the node waits in the queue; NULL: others know. */
 static void set_unheard(struct node *node, const struct kdsm_queue *queue)
 {
 	if (node->unheard)
@@ -315,7 +322,7 @@ static int enter(struct node *node)
 
 static void leave(struct node *node, bool keep);
 
-/* False: the lock is not free. */
+/* Try to take the lock without waiting. False: the lock is not free. */
 static bool try(struct node *node, int *err)
 {
 	counts.tries++;
@@ -340,18 +347,18 @@ static void check_entered(struct node *node, int err)
 		tree->queues[tree->at]->state = KDSM_QUEUE_NONE;
 }
 
-/* *polls: calls for this acquisition. */
+/* Wait, and let the protocol check the wait. *polls: number of calls for this acquisition. */
 static void wait_and_poll(struct node *node, unsigned int *polls)
 {
-	/* With many nodes each has more messages of others to wait for. */
+	/* With more nodes a waiter waits longer for the others' messages. */
 	node_wait(node, max(2000, 100 * sim.nodes));
-	/* Only where something may be lost the node has to search for its predecessor. */
+	/* A node has to search for its predecessor only if messages may be lost. */
 	kdsm_tree_poll(&node->tree, loses() && ++*polls % 64 == 0);
 	if (node->unheard && node->unheard->published)
 		set_unheard(node, NULL);
 }
 
-/* False: the lock was not free, and the node only tried; or it is over. */
+/* Get the lock. False: the lock was not free, and the node only tried; or is_over(). */
 static bool acquire(struct node *node)
 {
 	bool tries = sim_chance(config.try);
@@ -381,7 +388,7 @@ static bool acquire(struct node *node)
 	}
 }
 
-/* No thread of this node wants the lock. */
+/* Give the lock up, or hand it over, because no thread of this node wants it. */
 static void leave(struct node *node, bool keep)
 {
 	struct kdsm_tree *tree = &node->tree;
@@ -447,7 +454,7 @@ static void idle(struct node *node, u64 us)
 	}
 }
 
-/* The node has got the lock; its threads use it. */
+/* Let the threads of a node that has got the lock use it, and release it. */
 static void use(struct node *node, bool was_idle)
 {
 	unsigned int i;
@@ -488,7 +495,7 @@ static void run(void *arg)
 		idle(node, sim_below(config.away + 1));
 	}
 	active--;
-	/* A node that is done may have the lock still. */
+	/* A node that is done may still have the lock, and must hand it over. */
 	while ((active || deaths_pending()) && !is_over(node))
 		idle(node, 10000);
 	node->dead = 0;
@@ -530,7 +537,7 @@ static void place(void)
 	topology = kdsm_topology_create(nodes[0].location, sizeof(nodes[0]), sim.nodes);
 }
 
-/* Holds of one element while others wait in queue i, at most. */
+/* Most holds of one element while others wait in queue i */
 static unsigned int most(const struct kdsm_tree *tree, unsigned int i)
 {
 	unsigned int level = tree->queues[i]->level, turn = config.wanting, part = 0, node, other;
@@ -554,7 +561,7 @@ static unsigned int most(const struct kdsm_tree *tree, unsigned int i)
 	return turn * clamp_t(unsigned int, part, 1, KDSM_LOCK_T_L_MOST);
 }
 
-/* Holds of the other elements of queue i, at most, while this node waits in it. */
+/* Most holds of the other elements of queue i while this node waits in the queue */
 static unsigned int bypass(const struct kdsm_tree *tree, unsigned int i)
 {
 	const u16 *parts = i ? tree->queues[i - 1]->elements : NULL;
@@ -606,7 +613,7 @@ void nodes_start(void)
 	free(model);
 }
 
-/* All nodes have left. */
+/* Check that the queues are empty after all nodes have left. */
 static void check_left(const struct node *node)
 {
 	unsigned int i;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A node as the target of operations and messages: the words and rings of the queues
- * that it is home of, and the handlers of kmod/lock/queue.h. Defects that change what a
- * target does are here.
+ * whose home it is, and calls of the handlers of kmod/lock/queue.h. Defects that change the
+ * target's actions are here.
  */
 #include <stdio.h>
 
@@ -23,7 +23,7 @@ u64 queue_word(const struct kdsm_queue *queue)
 
 /* ---- operations ---- */
 
-/* Byte by byte, from any of them on: no device treats a word worse. */
+/* Copy byte by byte, beginning with any byte: no device tears a word more than that. */
 static void copy_torn(void *to, const void *from, unsigned int length)
 {
 	unsigned int i, at = sim_below(length);
@@ -35,7 +35,7 @@ static void copy_torn(void *to, const void *from, unsigned int length)
 	}
 }
 
-/* The word's owner swaps it: it may have left and queued again in one step. */
+/* After a swap of a queue's word: the holder may have left and queued again in one step. */
 static void note_renewal(const struct kdsm_operation *op)
 {
 	u64 place = kdsm_queue_size(sim.nodes);
@@ -232,13 +232,13 @@ void message_delivered(struct sim_message *message, bool cut)
 	}
 	if (sim_broken == BREAK_HAND && !kdsm_message_was_heard(message->status))
 		message->status = 0;
-	/* A node that is cut off may have taken the lock before. */
+	/* A node that is cut off may have taken the lock before the cut. */
 	may_tell |= cut;
 }
 
 /* ---- start and stop ---- */
 
-/* Fill the ring as it was when the coming tickets were in use the last time. */
+/* Fill the ring with entries as the use of the same tickets one wrap before left them. */
 static void fill_ring(const struct kdsm_queue *queue)
 {
 	struct kdsm_ring_entry *ring = (void *)word_at(queue->home, queue->ring);

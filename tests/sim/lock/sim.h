@@ -40,24 +40,24 @@ enum {
 	BREAK_COUNT
 };
 
-/* Choices of the seed for this simulation */
+/* Choices of the seed for this simulation. "One in n" means never if n is 0. */
 struct config {
-	u32 home;			/* hash of the lock, which spreads the homes */
-	unsigned int racks, chassis;	/* of the cluster; of a rack */
-	bool mixed;			/* nodes are anywhere in these, not evenly */
+	u32 home;			/* home of the root queue; spreads the other homes */
+	unsigned int racks, chassis;	/* racks of the cluster, chassis of a rack */
+	bool mixed;			/* nodes are in random chassis, not spread evenly */
 	bool flat;			/* one queue for all nodes */
 	unsigned int rounds;		/* acquisitions of a node */
 	unsigned int hold, away;	/* longest time with and without the lock, in us */
-	unsigned int keep;		/* one in so many idle locks is kept; 0: none */
-	unsigned int again;		/* times that a kept lock is taken again at most */
-	unsigned int try;		/* one in so many acquisitions only tries; 0: none */
-	unsigned int check;		/* hand-overs between threads of a node at most */
-	unsigned int wanting;		/* threads of a node that want the lock, as it says */
+	unsigned int keep;		/* a node keeps one in n idle locks */
+	unsigned int again;		/* most times that a node takes a kept lock again */
+	unsigned int try;		/* one in n acquisitions only tries */
+	unsigned int check;		/* most hand-overs between threads of a node */
+	unsigned int wanting;		/* threads that want the lock, as a node reports */
 	u32 t_l[KDSM_LOCK_LEVELS];	/* thresholds; automatic ones in some seeds */
-	u32 ticket;			/* the first */
-	unsigned int deaths;		/* nodes that die or are away for a while, not the home */
-	unsigned int die;		/* time until then at most, in us */
-	bool returns;			/* some of them are back after a while */
+	u32 ticket;			/* the first ticket of each queue */
+	unsigned int deaths;		/* nodes but the home that die or are away for a while */
+	unsigned int die;		/* longest time until they do, in us */
+	bool returns;			/* some of these nodes come back after a while */
 	bool home_dies;
 	bool old;			/* the ring is full of entries of the previous wrap */
 };
@@ -69,7 +69,7 @@ struct counts {
 	u64 enters, enter_operations, enter_most;
 	u64 leaves, leave_operations, hand_overs;
 	u64 tries, busy, holds;
-	u64 crossed[KDSM_LOCK_LEVELS];	/* [i - 1]: holds that changed the element of level i */
+	u64 crossed[KDSM_LOCK_LEVELS];	/* [i - 1]: holds by another element of level i */
 	u64 operations;			/* remote operations of all kinds */
 	u64 deaths, given_up, recoveries;
 	u64 wait_median, wait_longest;	/* for a hold, in us */
@@ -77,7 +77,7 @@ struct counts {
 
 extern struct counts counts;
 
-/* serve.c: the words, as operations and messages reach them */
+/* serve.c: the words of queues, and the operations and messages that reach them */
 
 void serve_start(void);
 void serve_stop(void);
@@ -88,7 +88,7 @@ void message_send(const struct sim_message *message);
 void message_delivered(struct sim_message *message, bool cut);
 extern const char *const message_names[];
 
-/* The linker's --wrap calls the first for kdsm_ring_node(), which is the second. */
+/* The linker's --wrap redirects calls of kdsm_ring_node() to the first; the second is the real. */
 unsigned int __wrap_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket);
 unsigned int __real_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int i, u32 ticket);
 
@@ -96,29 +96,29 @@ unsigned int __real_kdsm_ring_node(const struct kdsm_queue *queue, unsigned int 
 
 void deaths_start(void);
 void deaths_stop(void);
-/* The home has not recovered from all deaths yet. */
+/* Whether the home has not recovered from all deaths yet */
 bool deaths_pending(void);
 bool is_dead(unsigned int node);
 void node_heard(unsigned int a, unsigned int b);
 bool batch_may_land(unsigned int node, const struct kdsm_batch *batch);
-/* The home has not given the node up since the node last heard so. */
+/* Whether the node knows of all times that the home has given it up */
 bool is_tied(unsigned int node);
-/* The home hears that a node does not answer; stuck: another node cannot go on. */
+/* Tell the home that a node does not answer; stuck: another node cannot continue without it. */
 void node_missed(unsigned int node, bool stuck);
-/* The next holder must, or may, get KDSM_BATON_DEAD. */
+/* Whether the next holder must, or may, get KDSM_BATON_DEAD */
 extern bool must_tell, may_tell;
 
-/* node.c: what nodes do, and what must hold */
+/* node.c: the actions of nodes, and the checks */
 
 void nodes_start(void);
 void nodes_stop(void);
 void nodes_tell(void);
-/* Some node is not done. */
+/* Whether some node is not done */
 bool nodes_active(void);
 /* Compute the median and the longest of all waits. */
 void waits_count(void);
 struct kdsm_tree *tree_of(unsigned int node);
-/* Its queue of all nodes: the holder of that queue has the lock. */
+/* The node's view of the root queue, that of all nodes: its holder has the lock. */
 struct kdsm_queue *queue_of(unsigned int node);
 void node_wake(unsigned int node);
 /* The home gives the node up, with the lock if the node has it. */

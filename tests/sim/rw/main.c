@@ -103,7 +103,7 @@ static void choose(u64 seed)
 	config.changes = sim_chance(3) ? sim_between(1, 5) : 0;
 	sim_choose_schedule();
 	sim_choose_errors(4, 8);
-	/* Some questions need an answer from every node, so errors are rarer with many. */
+	/* Some requests need an answer from every node, so make errors rarer with many nodes. */
 	if (sim.error && sim.nodes > 8)
 		sim.error += 8 * sim.nodes;
 }

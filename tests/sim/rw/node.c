@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Nodes that read and write, and what must hold: a writer is alone; at most T_R readers
- * come to a counter while a writer waits; a registered reader waits for T_W writers at
- * most; every node gets the lock.
+ * Nodes that read and write, and the invariants: a writer is alone; at most T_R readers
+ * come to a counter while a writer waits; a registered reader waits for at most T_W
+ * writers; every node gets the lock.
  */
 #include <stdio.h>
 
@@ -12,25 +12,25 @@ static struct node {
 	struct kdsm_rw rw;
 	struct sim_queue read_wait, write_wait, root_wait;
 	bool read_woken, write_woken;
-	bool has_root;			/* it is the first of the queue of writers */
-	u64 knows;			/* value of writes when it last had the root */
-	unsigned int overtaken;		/* by writers, while it is registered */
-	u32 turn;			/* in which it registered */
+	bool has_root;			/* the node is the first in the queue of writers */
+	u64 knows;			/* value of writes when the node last had the root */
+	unsigned int overtaken;		/* writers that passed the node while it is registered */
+	u32 turn;			/* turn in which the node registered */
 	bool working, again;		/* home_work() runs; must run once more */
 	unsigned int entered;		/* readers at its counter since a writer waits there */
 	unsigned int waiting;		/* see writer_waiting() */
 } *nodes;
 
-/* The queue of writers: node numbers; the first has the root, and with it what follows. */
+/* The queue of writers: node numbers. The first node has the root, and with it closed and row. */
 static unsigned int *queue, queued;
-static bool closed;			/* the counters are */
-static unsigned int row;		/* successive writers */
+static bool closed;			/* the counters are closed */
+static unsigned int row;		/* writers in a row */
 static u64 status;			/* of the lock, as the last writer published it */
-static u64 writes;			/* of all nodes */
+static u64 writes;			/* number of writes of all nodes */
 
 static unsigned int inside_reading, inside_writing;
 static unsigned int active;		/* fibers that are not done */
-static u64 end;				/* with costs: the time at which all stop */
+static u64 end;				/* with costs: the time at which all fibers end */
 
 struct kdsm_rw *rw_of(unsigned int node)
 {
@@ -94,7 +94,7 @@ static const struct kdsm_rw_ops ops = {
 	.join = join,
 };
 
-/* Wait until woken; for 2 ms at most if the message that wakes may be lost. */
+/* Wait for *woken; for at most 2 ms if the message that wakes may be lost. */
 static void wait_for(struct sim_queue *wait, bool *woken)
 {
 	u64 deadline = sim.error ? sim_now() + 2000 : U64_MAX;
@@ -132,7 +132,10 @@ static void check_error(int err)
 		sim_fail(SIM_NONE, "error %d, although nothing is lost", err);
 }
 
-/* The node was let in at once, while the writer that it found may wait there still. */
+/*
+ * The counter let the node in at once. If the writer that the node found there still waits, count
+ * the node.
+ */
 static void check_entered(const struct kdsm_rw *rw)
 {
 	unsigned int found = writer_found(rw->node);
@@ -143,7 +146,7 @@ static void check_entered(const struct kdsm_rw *rw)
 			 rw->at);
 }
 
-/* False: the lock was not free, and the node only tried. */
+/* Get the lock for reading. False: the lock was not free, and the node only tried. */
 static bool enter(struct node *node, bool try)
 {
 	struct kdsm_rw *rw = &node->rw;
@@ -195,7 +198,7 @@ static void leave(struct node *node)
 	}
 }
 
-/* A reader learns of a node that knows of all writes. */
+/* Whether the node that a reader found named knows of all writes */
 static bool knows_all(u32 id)
 {
 	return !writes || (id && nodes[id - 1].knows == writes);

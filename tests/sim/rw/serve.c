@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A node as the target of operations and messages: the word of its counter, and the
- * handlers of kmod/lock/rw. Defects that change what a target does are here.
+ * A node as the target of operations and messages: the word of its counter, and calls of
+ * the handlers of kmod/lock/rw. Defects that change the target's actions are here.
  */
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ unsigned int writer_found(unsigned int node)
 
 /* ---- operations ---- */
 
-/* Operand of a reader's atomic that registers it; bits that keep readers out */
+/* Operand of the atomic by which a reader arrives; and the bits that keep readers out */
 #define READER_COMES	(KDSM_RW_READER + KDSM_RW_ARRIVAL)
 #define IS_CLOSED	(KDSM_RW_WANT | KDSM_RW_WRITE)
 
@@ -141,7 +141,7 @@ void serve_start(void)
 	words = calloc(sim.nodes, sizeof(*words));
 	found = calloc(sim.nodes, sizeof(*found));
 	for (i = 0; i < sim.nodes; i++) {
-		/* The number of arrivals wraps during the run. */
+		/* Begin near the end, so that the number of arrivals wraps during the run. */
 		words[i] = sim_cost.units ? 0 : -(sim_below(20) * KDSM_RW_ARRIVAL);
 		rw_of(i)->fabric = sim_fabric(i);
 	}

@@ -29,15 +29,15 @@ enum {
 	BREAK_COUNT
 };
 
-/* Choices of the seed for this simulation */
+/* Choices of the seed for this simulation. "One in n" means never if n is 0. */
 struct config {
-	unsigned int reads, writes;	/* of a node */
+	unsigned int reads, writes;	/* acquisitions of a node */
 	unsigned int hold, away;	/* longest time with and without the lock, in us */
-	unsigned int try;		/* one in so many reads only tries; 0: none */
-	unsigned int give_up;		/* one in so many writers gives up; 0: none */
-	unsigned int t_dc, t_r, t_w;
-	unsigned int changes;		/* of T_DC */
-	unsigned int share;		/* --measure: one in so many acquisitions writes; 0: none */
+	unsigned int try;		/* one in n reads only tries */
+	unsigned int give_up;		/* one in n writers gives up */
+	unsigned int t_dc, t_r, t_w;	/* settings of the lock */
+	unsigned int changes;		/* number of changes of T_DC */
+	unsigned int share;		/* --measure: one in n acquisitions writes */
 };
 
 extern struct config config;
@@ -46,14 +46,14 @@ extern struct config config;
 struct counts {
 	u64 reads, writes;
 	u64 read_operations;		/* remote operations of reads */
-	u64 time;			/* at which the last seed ended */
-	u64 switches;			/* between readers and writers */
+	u64 time;			/* simulated time at the end of the last seed */
+	u64 switches;			/* changes between readers and writers */
 	u64 row;			/* most readers let in while a writer waited */
 };
 
 extern struct counts counts;
 
-/* serve.c: counters, as operations and messages reach them */
+/* serve.c: the words of counters, and the operations and messages that reach them */
 
 void serve_start(void);
 void serve_stop(void);
@@ -67,7 +67,7 @@ void serve_operation(unsigned int from, struct kdsm_operation *op);
 int serve_message(struct sim_message *message, struct kdsm_request *request);
 extern const char *const message_names[];
 
-/* node.c: what nodes do, and what must hold */
+/* node.c: the actions of nodes, and the checks */
 
 void nodes_start(void);
 /* Start the fibers, after serve_start(). */
@@ -75,7 +75,7 @@ void nodes_run(void);
 void nodes_stop(void);
 void nodes_tell(void);
 struct kdsm_rw *rw_of(unsigned int node);
-/* A writer begins to wait at the counter: count its readers from 0. */
+/* A writer begins to wait at the node's counter: count the counter's readers from 0. */
 void writer_waits(unsigned int node);
 /* Number of writers that have begun to wait at the counter. */
 unsigned int writer_waiting(unsigned int node);
