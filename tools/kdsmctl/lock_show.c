@@ -310,7 +310,7 @@ int lock_watch(int argc, char **argv)
 		if (!isatty(STDOUT_FILENO))
 			putchar('\n');
 		if (fflush(stdout)) {
-			/* The reader of a pipe may stop reading: avoid the exit handler's message. */
+			/* A pipe's reader may end: avoid the exit handler's message. */
 			if (errno == EPIPE)
 				_exit(EXIT_SUCCESS);
 			return EXIT_FAILURE;

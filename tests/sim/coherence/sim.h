@@ -52,7 +52,7 @@ struct config {
 	u64 index[BLOCKS_MAX];			/* numbers of the blocks that are used */
 	u64 region_blocks;			/* blocks of the region */
 	unsigned int words, locks, phases, rounds;
-	unsigned int values;		/* number of values that stores choose from; 0: all differ */
+	unsigned int values;		/* values that stores choose from; 0: all differ */
 	unsigned int unmap;		/* one in n rounds unmaps */
 	unsigned int advise;		/* one in n rounds gives a hint */
 	unsigned int evict;		/* one in n accesses evicts a TLB entry */
