@@ -123,7 +123,7 @@ struct kdsm_local_lock {
 	struct kdsm_spin spin;
 	uint64_t ticket;		/* of the next thread that queues */
 	uint32_t readers;		/* number of entries in the table of readers */
-	uint32_t in_row;		/* readers (writers) in a row while a writer (reader) waits */
+	uint32_t in_row;		/* readers, or writers, in a row while others wait */
 	bool reading;			/* the latest holder was a reader */
 	uint64_t stats[KDSM_LOCK_STAT_COUNT];
 	uint64_t waits[KDSM_LOCK_WAITS];
