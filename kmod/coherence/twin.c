@@ -27,6 +27,35 @@ int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block)
 	return 0;
 }
 
+/* Words that the merge compares together. Most of a page is unchanged. */
+#define KDSM_MERGE_WORDS	4
+
+static bool kdsm_words_differ(const u64 *a, const u64 *b)
+{
+	BUILD_BUG_ON(KDSM_MERGE_WORDS != 4);
+	return (a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]);
+}
+
+/* Merge words of one page; see kdsm_twin_merge(). Return whether a byte was changed twice. */
+static bool kdsm_words_merge(atomic64_t *frame, u64 *twin, const u64 *news, bool keep)
+{
+	bool race = false;
+	unsigned int i;
+
+	for (i = 0; i < KDSM_MERGE_WORDS; i++) {
+		u64 change = news[i] ^ twin[i];
+
+		if (!change)
+			continue;
+		if (change & (atomic64_read(&frame[i]) ^ twin[i]))
+			race = true;
+		atomic64_xor(change, &frame[i]);
+		if (keep)
+			twin[i] = news[i];
+	}
+	return race;
+}
+
 /*
  * Merge the changes of other nodes (theirs against the twin) into the frame. Programs may
  * be writing other bytes of the frame concurrently, so each word is merged by an atomic
@@ -46,17 +75,9 @@ void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		u64 *twin = kdsm_block_page(coherence, coherence->twins, block, i);
 		const u64 *news = theirs->pages[i];
 
-		for (j = 0; j < PAGE_SIZE / sizeof(u64); j++) {
-			u64 change = news[j] ^ twin[j];
-
-			if (!change)
-				continue;
-			if (change & (atomic64_read(&frame[j]) ^ twin[j]))
-				race = true;
-			atomic64_xor(change, &frame[j]);
-			if (keep)
-				twin[j] = news[j];
-		}
+		for (j = 0; j < PAGE_SIZE / sizeof(u64); j += KDSM_MERGE_WORDS)
+			if (kdsm_words_differ(&news[j], &twin[j]))
+				race |= kdsm_words_merge(&frame[j], &twin[j], &news[j], keep);
 	}
 	kdsm_coherence_count(coherence, MERGES, 1);
 	if (race) {
