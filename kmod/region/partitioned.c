@@ -16,6 +16,8 @@
 
 /* Largest data of a segment that needs no allocation of its own, in bytes */
 #define KDSM_INLINE_DATA	64
+/* Segments in one allocation, which take about a page */
+#define KDSM_SPARES		16U
 
 /* A piece of a program's operation, inside one chunk */
 struct kdsm_segment {
@@ -26,6 +28,13 @@ struct kdsm_segment {
 	u8 data[KDSM_INLINE_DATA];
 };
 
+struct kdsm_spares {
+	struct kdsm_spares *next;
+	unsigned int left;		/* segments that are not in use */
+	struct kdsm_segment segments[];
+};
+
+/* All segments are in memory of kmalloc(), because their data is mapped for the device. */
 struct kdsm_submission {
 	struct list_head link;		/* on submissions->list */
 	u64 ticket;
@@ -33,8 +42,10 @@ struct kdsm_submission {
 	u64 user_ops;			/* user address of the array of struct kdsm_op */
 	u64 bytes;			/* of all operations */
 	unsigned int count;		/* of operations */
+	unsigned int room;		/* in status */
 	struct list_head segments;
 	struct kdsm_batch batch;
+	struct kdsm_spares *spares;
 	struct kdsm_segment first;	/* saves most submissions an allocation */
 	s32 status[];			/* of each operation */
 };
@@ -50,25 +61,41 @@ void kdsm_submissions_init(struct kdsm_submissions *submissions,
 
 /* ---- segments ---- */
 
-static void kdsm_segment_free(struct kdsm_submission *submission,
-			      struct kdsm_segment *segment)
+/* The segment itself stays until the submission is freed. */
+static void kdsm_segment_free(struct kdsm_segment *segment)
 {
 	if (segment->op.data != segment->data)
 		kfree(segment->op.data);
-	if (segment != &submission->first)
-		kfree(segment);
+}
+
+/* Most operations have one segment: allocate those of the next operations together. */
+static struct kdsm_segment *kdsm_segment_new(struct kdsm_submission *submission)
+{
+	struct kdsm_spares *spares = submission->spares;
+	unsigned int left;
+
+	if (!submission->first.op.length)
+		return &submission->first;
+	if (!spares || !spares->left) {
+		left = min(submission->room - submission->count, KDSM_SPARES);
+		spares = kzalloc(struct_size(spares, segments, left), GFP_KERNEL_ACCOUNT);
+		if (!spares)
+			return NULL;
+		spares->left = left;
+		spares->next = submission->spares;
+		submission->spares = spares;
+	}
+	return &spares->segments[--spares->left];
 }
 
 /* Allocate a segment for up to left bytes at offset, for fewer bytes if memory is short */
 static struct kdsm_segment *kdsm_segment_alloc(struct kdsm_submission *submission,
 					       u64 offset, unsigned int left)
 {
-	struct kdsm_segment *segment = &submission->first;
+	struct kdsm_segment *segment = kdsm_segment_new(submission);
 	unsigned int length;
 	u64 chunk_left = KDSM_CHUNK_SIZE - (offset & (KDSM_CHUNK_SIZE - 1));
 
-	if (segment->op.length)
-		segment = kzalloc(sizeof(*segment), GFP_KERNEL_ACCOUNT);
 	if (!segment)
 		return NULL;
 	length = min3((u64)left, chunk_left, (u64)KDSM_SEGMENT_MAX);
@@ -82,10 +109,8 @@ static struct kdsm_segment *kdsm_segment_alloc(struct kdsm_submission *submissio
 				break;
 			length /= 2;
 		}
-		if (!segment->op.data) {
-			kdsm_segment_free(submission, segment);
+		if (!segment->op.data)
 			return NULL;
-		}
 	}
 	segment->op.length = length;
 	segment->op.offset = offset;
@@ -158,7 +183,7 @@ static int kdsm_struct_append(struct kdsm_submission *submission, unsigned int i
 	if (!copy_from_user(segment->op.data, u64_to_user_ptr(op->addr), op->length))
 		err = kdsm_struct_check(op, segment->op.data, part_size);
 	if (err) {
-		kdsm_segment_free(submission, segment);
+		kdsm_segment_free(segment);
 		return err;
 	}
 	kdsm_batch_add(&submission->batch, &segment->op);
@@ -176,7 +201,7 @@ static int kdsm_op_append(struct kdsm_submission *submission, unsigned int index
 {
 	unsigned int left = op->length;
 	u64 offset = op->offset, address = op->addr;
-	struct kdsm_segment *segment, *next;
+	struct kdsm_segment *segment;
 	LIST_HEAD(segments);
 	int err = -ENOMEM;
 
@@ -211,8 +236,8 @@ static int kdsm_op_append(struct kdsm_submission *submission, unsigned int index
 	return 0;
 
 free:
-	list_for_each_entry_safe(segment, next, &segments, link)
-		kdsm_segment_free(submission, segment);
+	list_for_each_entry(segment, &segments, link)
+		kdsm_segment_free(segment);
 	return err;
 }
 
@@ -220,11 +245,16 @@ free:
 
 static void kdsm_submission_free(struct kdsm_submission *submission)
 {
-	struct kdsm_segment *segment, *next;
+	struct kdsm_segment *segment;
+	struct kdsm_spares *spares;
 
-	list_for_each_entry_safe(segment, next, &submission->segments, link)
-		kdsm_segment_free(submission, segment);
-	kvfree(submission);
+	list_for_each_entry(segment, &submission->segments, link)
+		kdsm_segment_free(segment);
+	while ((spares = submission->spares)) {
+		submission->spares = spares->next;
+		kfree(spares);
+	}
+	kfree(submission);
 }
 
 /*
@@ -241,9 +271,10 @@ static struct kdsm_submission *kdsm_submission_create(struct kdsm_submissions *s
 	struct kdsm_op op;
 	int status;
 
-	submission = kvzalloc(struct_size(submission, status, count), GFP_KERNEL_ACCOUNT);
+	submission = kzalloc(struct_size(submission, status, count), GFP_KERNEL_ACCOUNT);
 	if (!submission)
 		return ERR_PTR(-ENOMEM);
+	submission->room = count;
 	submission->user_ops = user_ops;
 	INIT_LIST_HEAD(&submission->segments);
 	kdsm_batch_init(&submission->batch, region->cluster->fabric, region->memory);
