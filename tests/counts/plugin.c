@@ -13,6 +13,8 @@
  *	range NAME FIRST LAST	count instructions of blocks in [FIRST, LAST]
  *	entry ADDRESS		an interrupt or exception enters the kernel at ADDRESS
  *	timer ADDRESS		the timer interrupt enters the kernel at ADDRESS
+ *	work ADDRESS		a softirq for packets starts at ADDRESS
+ *	rest ADDRESS		another softirq starts at ADDRESS
  *	leave ADDRESS		the scheduler starts at ADDRESS: no interrupt continues below it
  *	idle ADDRESS		the idle loop starts at ADDRESS
  *	busy ADDRESS		the idle loop ends at ADDRESS
@@ -24,7 +26,8 @@
  * "mark NUMBER COUNT...", in the order that the line "columns" gives.
  *
  * Two kinds of work depend on the speed of the host, so each has a counter of its own: the
- * timer interrupt and the idle loop. So have the rounds of an instruction with a repeat
+ * timer interrupt, without the softirqs for packets that run at its end, and the idle loop. So
+ * have the rounds of an instruction with a repeat
  * prefix, which is one instruction however much it copies.
  */
 #include <fcntl.h>
@@ -58,12 +61,13 @@ enum counter {
 	COUNT_TIMER,
 	COUNT_IDLE,
 	COUNT_STRING,
+	COUNT_DONE,	/* executions of MARK_DONE */
 	COUNT_EVENT,	/* the first of MAX_EVENTS */
 	COUNTERS = COUNT_EVENT + MAX_EVENTS,
 };
 
 static const char *const counter_names[COUNT_EVENT] = {
-	"user", "kernel", "timer", "idle", "string",
+	"user", "kernel", "timer", "idle", "string", "done",
 };
 
 /* Only the thread of the vCPU writes its counters; a reader may see slightly stale values. */
@@ -78,12 +82,19 @@ struct shared {
 	bool profiling;		/* a machine that was told to profile is in a call */
 };
 
+enum interrupt {
+	INTERRUPT_NONE,
+	INTERRUPT_OTHER,
+	INTERRUPT_TIMER,
+	INTERRUPT_TIMER_WORK,	/* a softirq for packets runs at the end of the timer's */
+};
+
 struct vcpu {
 	bool halted;
 	bool idle;		/* in the idle loop */
 	uint64_t repeating;	/* address of the repeated instruction executed last, or 0 */
 	unsigned int depth;	/* of nested interrupts */
-	bool timer[MAX_DEPTH + 1];	/* by depth: a timer interrupt; [0] is always false */
+	enum interrupt kinds[MAX_DEPTH + 1];	/* by depth; [0] is always INTERRUPT_NONE */
 };
 
 enum place_kind {
@@ -91,6 +102,8 @@ enum place_kind {
 	PLACE_RANGE,
 	PLACE_ENTRY,
 	PLACE_TIMER,
+	PLACE_WORK,
+	PLACE_REST,
 	PLACE_LEAVE,
 	PLACE_IDLE,
 	PLACE_BUSY,
@@ -148,24 +161,42 @@ static void add(unsigned int index, unsigned int counter, uint64_t value)
 
 /* ---- interrupts and the idle loop ---- */
 
-static void enter(unsigned int index, bool timer)
+static void enter(unsigned int index, enum interrupt kind)
 {
 	struct vcpu *vcpu = vcpu_of(index);
 
 	if (vcpu->depth < MAX_DEPTH)
-		vcpu->timer[++vcpu->depth] = timer;
+		vcpu->kinds[++vcpu->depth] = kind;
 }
 
 static void on_entry(unsigned int index, void *data)
 {
 	(void)data;
-	enter(index, false);
+	enter(index, INTERRUPT_OTHER);
 }
 
 static void on_timer(unsigned int index, void *data)
 {
 	(void)data;
-	enter(index, true);
+	enter(index, INTERRUPT_TIMER);
+}
+
+static void on_work(unsigned int index, void *data)
+{
+	struct vcpu *vcpu = vcpu_of(index);
+
+	(void)data;
+	if (vcpu->kinds[vcpu->depth] == INTERRUPT_TIMER)
+		vcpu->kinds[vcpu->depth] = INTERRUPT_TIMER_WORK;
+}
+
+static void on_rest(unsigned int index, void *data)
+{
+	struct vcpu *vcpu = vcpu_of(index);
+
+	(void)data;
+	if (vcpu->kinds[vcpu->depth] == INTERRUPT_TIMER_WORK)
+		vcpu->kinds[vcpu->depth] = INTERRUPT_TIMER;
 }
 
 static void on_return(unsigned int index, void *data)
@@ -265,7 +296,7 @@ static void on_kernel(unsigned int index, void *data)
 {
 	struct vcpu *vcpu = vcpu_of(index);
 
-	if (vcpu->timer[vcpu->depth])
+	if (vcpu->kinds[vcpu->depth] == INTERRUPT_TIMER)
 		count_block(index, COUNT_TIMER, data);
 	else
 		count_block(index, vcpu->idle && !vcpu->depth ? COUNT_IDLE : COUNT_KERNEL, data);
@@ -274,6 +305,12 @@ static void on_kernel(unsigned int index, void *data)
 static void on_event(unsigned int index, void *data)
 {
 	add(index, COUNT_EVENT + (uintptr_t)data, 1);
+}
+
+static void on_done(unsigned int index, void *data)
+{
+	(void)data;
+	add(index, COUNT_DONE, 1);
 }
 
 static uint64_t sum(unsigned int node, unsigned int counter)
@@ -327,6 +364,8 @@ static void watch_places(struct qemu_plugin_insn *insn)
 		[PLACE_EVENT] = on_event,
 		[PLACE_ENTRY] = on_entry,
 		[PLACE_TIMER] = on_timer,
+		[PLACE_WORK] = on_work,
+		[PLACE_REST] = on_rest,
 		[PLACE_LEAVE] = on_leave,
 		[PLACE_IDLE] = on_idle,
 		[PLACE_BUSY] = on_busy,
@@ -359,7 +398,9 @@ static void listen(struct qemu_plugin_insn *insn)
 	memcpy(&word, data + 3, sizeof(word));
 	if (word >> 8 != MARK_MAGIC)
 		return;
-	if (data[2] == 0x81)
+	if (data[2] == 0x81 && (word & 0xff) == MARK_DONE)
+		call_at(insn, on_done, 0);
+	else if (data[2] == 0x81)
 		call_at(insn, on_mark, word & 0xff);
 	else if (data[2] == 0x80)
 		call_at(insn, on_byte, word & 0xff);
@@ -466,6 +507,7 @@ static bool add_place(const char *line)
 	} kinds[] = {
 		{ "event", PLACE_EVENT, true }, { "range", PLACE_RANGE, true },
 		{ "entry", PLACE_ENTRY, false }, { "timer", PLACE_TIMER, false },
+		{ "work", PLACE_WORK, false }, { "rest", PLACE_REST, false },
 		{ "leave", PLACE_LEAVE, false }, { "idle", PLACE_IDLE, false },
 		{ "busy", PLACE_BUSY, false },
 	};

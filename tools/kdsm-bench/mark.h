@@ -13,6 +13,7 @@
 #define MARK_BEGIN	1	/* the measured operation begins */
 #define MARK_MIDDLE	2	/* its second half begins */
 #define MARK_END	3	/* it has ended */
+#define MARK_DONE	4	/* a thread of any node has done one of the measured things */
 
 #ifdef __x86_64__
 /* nopl disp32(%rcx) */
