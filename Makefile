@@ -252,7 +252,7 @@ models: packages
 	@tests/spin/check
 
 # A plugin of QEMU that counts instructions, and the programs that it needs in the machines.
-COUNTS := $(addprefix $(B)/counts/,plugin.so raw say theft)
+COUNTS := $(addprefix $(B)/counts/,plugin.so raw say mark theft contend)
 
 $(B)/counts/plugin.so: $(OBJ)/tests/counts/plugin.o
 	@mkdir -p $(@D)

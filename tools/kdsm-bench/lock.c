@@ -447,9 +447,6 @@ static int round_on_all(struct lock_run *run, struct lock_worker *workers,
 		ret = run_meet(r);
 	if (ret)
 		goto close;
-	/* For a contended lock, all acquisitions together count as one operation. */
-	if (!alone)
-		mark_place(MARK_BEGIN);
 	if (!alone || r->node == r->target)
 		totals.error = -threads_run(run, workers, threads, &totals);
 	ret = kdsm_put(r->region, 0, lock_totals_offset(r->node), &totals, sizeof(totals));
@@ -457,8 +454,6 @@ static int round_on_all(struct lock_run *run, struct lock_worker *workers,
 		ret = complain(options, "node %u: totals: %s", r->node, strerror(-ret));
 	else
 		ret = run_meet(r);
-	if (!alone)
-		mark_place(MARK_END);
 	if (!ret && r->measures)
 		ret = gather(run, all);
 	if (!ret && r->measures)

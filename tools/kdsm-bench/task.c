@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "mark.h"
 #include "task.h"
 
 /* Counts of one node in a job. */
@@ -136,12 +137,15 @@ static int measure_solo(struct bench *bench, struct times *times)
 	times->solo = INFINITY;
 	for (i = 0; i < bench->run->options->calls && !ret; i++) {
 		begin = seconds(CLOCK_PROCESS_CPUTIME_ID);
+		mark_place(MARK_BEGIN);
 		times->result = program->plain(bench);
+		mark_place(MARK_MIDDLE);
 		spent = seconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
 		if (spent < times->plain)
 			times->plain = spent;
 		begin = seconds(CLOCK_PROCESS_CPUTIME_ID);
 		ret = program->run(bench, tasks, &result);
+		mark_place(MARK_END);
 		spent = seconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
 		if (spent < times->solo)
 			times->solo = spent;
