@@ -394,11 +394,41 @@ size_t kdsm_usable_size(struct kdsm_heap *heap, const void *memory)
 	return guard_read(heap, object.offset, object.room, &size) ? size : 0;
 }
 
+/*
+ * Free an object. Sets *freed if the caller no longer owns the object, which may be the case
+ * after an error, too, because an error of a flush may concern another object.
+ */
+static int free_object(struct kdsm_heap *heap, void *memory, bool *freed)
+{
+	struct object object;
+	int ret;
+
+	*freed = false;
+	ret = find(heap, memory, &object);
+	if (!ret)
+		ret = inspect(heap, &object);
+	if (ret)
+		return complain(heap, memory, ret);
+	/*
+	 * The slots of a chunk of this node stay with this node, so this free needs no
+	 * release.
+	 */
+	if (kd_heap_kind(object.desc) == KD_HEAP_SMALL &&
+	    kd_heap_node(object.desc) == heap->node) {
+		ret = kd_slot_free(heap, object.chunk, object.slot);
+		*freed = !ret;
+	} else {
+		ret = kd_free_later(heap, object.desc, object.chunk, object.slot, freed);
+	}
+	return complain(heap, memory, ret);
+}
+
 /* An object stays in place if the new size fits and fills at least half of the object. */
 void *kdsm_realloc(struct kdsm_heap *heap, void *memory, size_t size)
 {
 	size_t old;
 	void *new;
+	bool freed;
 
 	if (!memory)
 		return kdsm_malloc(heap, size);
@@ -413,7 +443,9 @@ void *kdsm_realloc(struct kdsm_heap *heap, void *memory, size_t size)
 	if (!new)
 		return NULL;
 	memcpy(new, memory, size < old ? size : old);
-	if (kdsm_free(heap, memory)) {
+	/* NULL would tell the caller that the old object is still allocated. */
+	free_object(heap, memory, &freed);
+	if (!freed) {
 		kdsm_free(heap, new);
 		return NULL;
 	}
@@ -422,24 +454,7 @@ void *kdsm_realloc(struct kdsm_heap *heap, void *memory, size_t size)
 
 int kdsm_free(struct kdsm_heap *heap, void *memory)
 {
-	struct object object;
-	int ret;
+	bool freed;
 
-	if (!memory)
-		return 0;
-	ret = find(heap, memory, &object);
-	if (!ret)
-		ret = inspect(heap, &object);
-	if (ret)
-		return complain(heap, memory, ret);
-	/*
-	 * The slots of a chunk of this node stay with this node, so this free needs no
-	 * release.
-	 */
-	if (kd_heap_kind(object.desc) == KD_HEAP_SMALL &&
-	    kd_heap_node(object.desc) == heap->node)
-		ret = kd_slot_free(heap, object.chunk, object.slot);
-	else
-		ret = kd_free_later(heap, object.desc, object.chunk, object.slot);
-	return complain(heap, memory, ret);
+	return memory ? free_object(heap, memory, &freed) : 0;
 }

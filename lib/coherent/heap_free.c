@@ -164,7 +164,7 @@ static bool must_flush(const struct kdsm_heap *heap)
 	       heap->pending_bytes >= heap->layout.chunks * heap->layout.chunk / 64;
 }
 
-static int add(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t slot)
+static int add(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t slot, bool *freed)
 {
 	bool large = kd_heap_kind(desc) == KD_HEAP_LARGE;
 	int ret = 0;
@@ -177,6 +177,7 @@ static int add(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t s
 	if (ret)
 		return ret;
 	heap->pending[heap->pending_count++] = (struct kd_pending){ desc, chunk, slot };
+	*freed = true;
 	heap->pending_bytes += large ? kd_heap_length(desc) * heap->layout.chunk :
 				       kd_slot_size(kd_heap_class(desc));
 	if (must_flush(heap))
@@ -188,12 +189,13 @@ static int add(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t s
 	return heap->pending_count ? 0 : ret;
 }
 
-int kd_free_later(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t slot)
+int kd_free_later(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t slot,
+		  bool *freed)
 {
 	int ret;
 
 	pthread_mutex_lock(&heap->lock);
-	ret = add(heap, desc, chunk, slot);
+	ret = add(heap, desc, chunk, slot, freed);
 	pthread_mutex_unlock(&heap->lock);
 	return ret;
 }

@@ -188,8 +188,12 @@ int kd_run_finish(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk);
 
 /* ---- heap_free.c: frees that need a release of the region first ---- */
 
-/* Postpone the free of an object. May perform all postponed frees. */
-int kd_free_later(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t slot);
+/*
+ * Postpone the free of an object. May perform all postponed frees. Sets *freed if the caller no
+ * longer owns the object: an error then concerns the postponed frees, not only this object.
+ */
+int kd_free_later(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_t slot,
+		  bool *freed);
 /* Perform the postponed frees now, and store in *any whether there were any. */
 int kd_free_flush(struct kdsm_heap *heap, bool *any);
 

@@ -615,6 +615,35 @@ static void mistakes_apart(void **state)
 	stop();
 }
 
+/*
+ * The free of the old object fills the list of postponed frees, and the flush finds that another
+ * object was freed twice. The flush frees the old object, too, so realloc returns the new one.
+ */
+static void realloc_flushes(void **state)
+{
+	char *all[KD_HEAP_PENDING], *moved;
+	unsigned int i;
+
+	(void)state;
+	start(2);
+	for (i = 0; i < KD_HEAP_PENDING; i++)
+		all[i] = checked_malloc(0, 16);
+	strcpy(all[1], "moved");
+	pass_on(0, 1);
+	for (i = 0; i < KD_HEAP_PENDING - 1; i++)
+		assert_int_equal(kdsm_free(places[1].heap,
+					   as_seen_by(1, 0, all[i < 2 ? 0 : i])), 0);
+	moved = kdsm_realloc(places[1].heap, as_seen_by(1, 0, all[1]), 100);
+	assert_non_null(moved);
+	assert_string_equal(moved, "moved");
+	/* The old object is free: the flush reports a further free. */
+	assert_int_equal(kdsm_free(places[1].heap, moved), 0);
+	assert_int_equal(kdsm_heap_flush(places[1].heap), 0);
+	assert_int_equal(kdsm_free(places[1].heap, as_seen_by(1, 0, all[1])), 0);
+	assert_int_equal(kdsm_heap_flush(places[1].heap), -EINVAL);
+	stop();
+}
+
 static void unreachable(void **state)
 {
 	void *memory, *kept[NODE_CHUNKS];
@@ -857,6 +886,7 @@ int main(void)
 		cmocka_unit_test(beyond),
 		cmocka_unit_test(divided),
 		cmocka_unit_test(mistakes_apart),
+		cmocka_unit_test(realloc_flushes),
 		cmocka_unit_test(unreachable),
 		cmocka_unit_test(exchanging),
 		cmocka_unit_test(ringing),
