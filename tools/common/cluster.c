@@ -22,6 +22,19 @@ const char *const find_ways[] = {
 	NULL
 };
 
+const char *const lock_kinds[] = {
+	[KDSM_LOCK_DMCS - KDSM_LOCK_DMCS] = "dmcs",
+	[KDSM_LOCK_RMA_MCS - KDSM_LOCK_DMCS] = "rma-mcs",
+	[KDSM_LOCK_RMA_RW - KDSM_LOCK_DMCS] = "rma-rw",
+	NULL
+};
+
+const char *lock_kind_name(uint32_t kind)
+{
+	return kind >= KDSM_LOCK_DMCS && kind <= KDSM_LOCK_RMA_RW ?
+	       lock_kinds[kind - KDSM_LOCK_DMCS] : "?";
+}
+
 const char *cluster_reason(int error)
 {
 	static char text[128];

@@ -3,11 +3,18 @@
 #ifndef COMMON_CLUSTER_H
 #define COMMON_CLUSTER_H
 
+#include <stdint.h>
+
 /* Names of domains of atomics, by enum kdsm_domain; NULL ends the list. */
 extern const char *const domain_names[];
 
 /* Names of ways to find nodes of a table, by enum kdsm_table_find; NULL ends the list. */
 extern const char *const find_ways[];
+
+/* Names of kinds of locks, from KDSM_LOCK_DMCS on; NULL ends the list. */
+extern const char *const lock_kinds[];
+/* The name of an enum kdsm_lock_kind, or "?" if the module is newer and has more kinds. */
+const char *lock_kind_name(uint32_t kind);
 
 /*
  * Return the reason why kdsm_open() failed with error, a negative errno, and the remedy: a

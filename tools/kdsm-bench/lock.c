@@ -9,28 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "common/cluster.h"
 #include "common/waits.h"
 #include "lock.h"
 #include "mark.h"
-
-static const struct {
-	const char *name;
-	enum kdsm_lock_kind kind;
-} kinds[] = {
-	{ "dmcs", KDSM_LOCK_DMCS },
-	{ "rma-mcs", KDSM_LOCK_RMA_MCS },
-	{ "rma-rw", KDSM_LOCK_RMA_RW },
-};
-
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
-
-const char *lock_kind_name(enum kdsm_lock_kind kind)
-{
-	for (unsigned int i = 0; i < KINDS; i++)
-		if (kinds[i].kind == kind)
-			return kinds[i].name;
-	return "?";
-}
 
 /* With --seconds: acquisitions of each thread whose times are kept */
 #define ROOM 100000
@@ -377,31 +359,74 @@ static struct json_object *report_handovers(const struct lock_totals *totals)
 	return object;
 }
 
-static void report(struct lock_run *run, const struct lock_totals *totals)
+static const struct column columns[] = {
+	{ "what", TABLE_LEFT, 8 },
+	{ "kind", TABLE_LEFT, 7 },
+	{ "% writing", TABLE_RIGHT, 9 },
+	{ "locks/s", TABLE_RIGHT, 9 },
+	{ "lock us", TABLE_RIGHT, 9 },
+	{ "and unlock", TABLE_RIGHT, 10 },
+	{ "longest us", TABLE_RIGHT, 10 },
+	{ "fairness", TABLE_RIGHT, 8 },
+	{ "remote/lock", TABLE_RIGHT, 11 },
+	{ "hand-overs", TABLE_RIGHT, 10 },
+	{ "99th", TABLE_RIGHT, 5 },
+	{ "longest", TABLE_RIGHT, 7 },
+	{ 0 }
+};
+
+/* The setting that --vary names has a column of its own. */
+static void open_table(struct lock_run *run)
+{
+	const struct options *options = run->run.options;
+	const struct lock_options *lock = &options->lock;
+	char threads[32] = "", each[48];
+
+	if (lock->vary != VARY_THREADS)
+		snprintf(threads, sizeof(threads), "%u threads on each, ", lock->threads);
+	if (options->duration)
+		snprintf(each, sizeof(each), "%g seconds each", options->duration / 1e9);
+	else
+		snprintf(each, sizeof(each), "%u acquisitions by each thread", options->calls);
+	run_table(&run->run, columns, "locks of %u nodes, %s%s", run->run.nodes, threads, each);
+	if (run->run.table && lock->vary)
+		table_column(run->run.table, TABLE_RIGHT, 8, "%s", lock_vary_names[lock->vary]);
+}
+
+static void add_row(struct lock_run *run, const struct lock_totals *totals)
 {
 	const struct lock_round *round = &run->round;
-	double rate = rate_of(totals);
+	struct table *table = run->run.table;
+
+	table_cell(table, "%s", round->benchmark->name);
+	table_cell(table, "%s", lock_kind_name(round->kind));
+	table_cell(table, "%g", round->writers);
+	table_cell(table, "%.0f", rate_of(totals));
+	table_cell(table, "%.2f", totals->locking / 1e3);
+	table_cell(table, "%.2f", totals->median / 1e3);
+	table_cell(table, "%.2f", totals->longest / 1e3);
+	table_cell(table, "%.1f", fairness_of(totals));
+	table_cell(table, "%.2f", (double)totals->remote / totals->locks);
+	if (round->benchmark->counts) {
+		table_cell(table, "%llu", (unsigned long long)handovers_of(totals, 50));
+		table_cell(table, "%llu", (unsigned long long)handovers_of(totals, 99));
+		table_cell(table, "%llu", (unsigned long long)totals->longest_handovers);
+	} else {
+		table_cell(table, "-");
+		table_cell(table, "-");
+		table_cell(table, "-");
+	}
+	if (run->run.options->lock.vary)
+		table_cell(table, "%llu", (unsigned long long)round->varied);
+	table_print(table);
+	fflush(stdout);
+}
+
+static void add_json(struct lock_run *run, const struct lock_totals *totals)
+{
+	const struct lock_round *round = &run->round;
 	struct json_object *object;
 
-	if (!run->run.options->json) {
-		printf("%-9s %-8s ", round->benchmark->name, lock_kind_name(round->kind));
-		if (run->run.options->lock.vary)
-			printf("%8llu", (unsigned long long)round->varied);
-		else
-			printf("%8s", "");
-		printf(" %7g %12.0f %11.2f %11.2f %11.2f %9.1f %9.2f", round->writers, rate,
-		       totals->locking / 1e3, totals->median / 1e3, totals->longest / 1e3,
-		       fairness_of(totals),
-		       (double)totals->remote / totals->locks);
-		if (round->benchmark->counts)
-			printf(" %7llu %6llu %7llu",
-			       (unsigned long long)handovers_of(totals, 50),
-			       (unsigned long long)handovers_of(totals, 99),
-			       (unsigned long long)totals->longest_handovers);
-		putchar('\n');
-		fflush(stdout);
-		return;
-	}
 	object = json_object_new_object();
 	json_object_object_add(object, "benchmark",
 			       json_object_new_string(round->benchmark->name));
@@ -412,7 +437,8 @@ static void report(struct lock_run *run, const struct lock_totals *totals)
 				       json_object_new_uint64(round->varied));
 	json_object_object_add(object, "writers", json_object_new_double(round->writers));
 	json_object_object_add(object, "locks", json_object_new_uint64(totals->locks));
-	json_object_object_add(object, "locks_per_second", json_object_new_double(rate));
+	json_object_object_add(object, "locks_per_second",
+			       json_object_new_double(rate_of(totals)));
 	json_object_object_add(object, "locking_us",
 			       json_object_new_double(totals->locking / 1e3));
 	json_object_object_add(object, "median_us",
@@ -425,6 +451,14 @@ static void report(struct lock_run *run, const struct lock_totals *totals)
 	if (round->benchmark->counts)
 		json_object_object_add(object, "handovers", report_handovers(totals));
 	json_object_array_add(json_object_object_get(run->run.result, "results"), object);
+}
+
+static void report(struct lock_run *run, const struct lock_totals *totals)
+{
+	if (run->run.options->json)
+		add_json(run, totals);
+	else
+		add_row(run, totals);
 }
 
 /* Run one round. On node 0, *all gets the totals of all nodes. */
@@ -563,10 +597,10 @@ static int rounds(struct lock_run *run, struct lock_worker *workers,
 		if (!wanted(lock->benchmark, benchmark->name))
 			continue;
 		for (i = 0; i < count; i++) {
-			for (kind = 0; kind < KINDS && !ret; kind++) {
+			for (kind = 0; lock_kinds[kind] && !ret; kind++) {
 				k = i % lock->value_count;
-				if (wanted(lock->kind, kinds[kind].name))
-					ret = round_of(run, benchmark, kinds[kind].kind,
+				if (wanted(lock->kind, lock_kinds[kind]))
+					ret = round_of(run, benchmark, KDSM_LOCK_DMCS + kind,
 						       lock->writers[i / lock->value_count],
 						       lock->values[k], workers, sweep);
 			}
@@ -578,23 +612,6 @@ static int rounds(struct lock_run *run, struct lock_worker *workers,
 static unsigned int most_threads(const struct lock_options *lock)
 {
 	return lock->vary == VARY_THREADS ? lock->values[lock->value_count - 1] : lock->threads;
-}
-
-/* The setting that varies has a column of its own. */
-static void heading(const struct lock_run *run)
-{
-	const struct lock_options *lock = &run->run.options->lock;
-
-	printf("locks of %u nodes, ", run->run.nodes);
-	if (lock->vary != VARY_THREADS)
-		printf("%u threads on each, ", lock->threads);
-	if (run->run.options->duration)
-		printf("%g seconds each\n", run->run.options->duration / 1e9);
-	else
-		printf("%u acquisitions by each thread\n", run->run.options->calls);
-	printf("                   %8s writers        locks median, us:   and unlock longest, us  longest/    remote    waits, in hand-overs\n"
-	       "what      kind     %8s per cent    a second        lock                       med. wait    a lock  median   99 %% longest\n",
-	       lock->vary ? lock_vary_names[lock->vary] : "", "");
 }
 
 int bench_lock(const struct options *options)
@@ -616,8 +633,8 @@ int bench_lock(const struct options *options)
 	}
 	if (!ret)
 		ret = run_region(&run.run, lock_part_bytes(&run.run));
-	if (!ret && run.run.measures && !options->json)
-		heading(&run);
+	if (!ret)
+		open_table(&run);
 	if (!ret)
 		ret = rounds(&run, workers, sweep);
 	if (sweep)

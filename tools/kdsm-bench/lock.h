@@ -79,9 +79,6 @@ struct lock_worker {
 	int error;			/* negative errno, or 0 */
 };
 
-/* lock.c. Returns "?" if there is no such kind. */
-const char *lock_kind_name(enum kdsm_lock_kind kind);
-
 /* lock_inside.c */
 extern const struct lock_benchmark lock_benchmarks[];	/* the last name is NULL */
 uint64_t lock_random(struct lock_worker *worker);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/cluster.h"
 #include "lock.h"
 
 /* ---- lists ---- */
@@ -121,14 +122,12 @@ static const char *const benchmarks[] = {
 	"latency", "empty", "single", "workload", "wait", "table", NULL
 };
 
-static const char *const kinds[] = { "dmcs", "rma-mcs", "rma-rw", NULL };
-
 const struct cli_option lock_options_table[] = {
 	{ "benchmark", 0, "BENCHMARK",
 	  "Measure only latency, empty, single, workload, wait or table", CLI_WORD,
 	  AT(lock.benchmark), .words = benchmarks },
 	{ "lock", 0, "KIND", "Measure only locks of kind dmcs, rma-mcs or rma-rw", CLI_WORD,
-	  AT(lock.kind), .words = kinds },
+	  AT(lock.kind), .words = lock_kinds },
 	{ "threads", 0, "N", "Threads on each node (1)", CLI_COUNT, AT(lock.threads),
 	  .range = { 1, MAX_THREADS, 1 } },
 	{ "writers", 0, "PERCENT[,PERCENT...]",

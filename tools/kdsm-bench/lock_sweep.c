@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "common/cluster.h"
 #include "lock.h"
 
 #define NAME_SIZE 4096
@@ -154,13 +155,18 @@ static int script_write(const struct lock_sweep *sweep)
 {
 	const struct lock_options *lock = &sweep->options->lock;
 	const struct lock_benchmark *benchmark;
-	unsigned int count = 0, rows, columns;
+	unsigned int count = 0, kind, rows, columns;
 	FILE *file = fopen(sweep->script, "we");
 
 	if (!file)
 		return complain(sweep->options, "%s: %s", sweep->script, strerror(errno));
 	for (benchmark = lock_benchmarks; benchmark->name; benchmark++)
 		count += is_drawn(sweep, benchmark) * (sweep->nodes > 1 ? 2 : 1);
+	fputs("kinds = '", file);
+	for (kind = 0; lock_kinds[kind]; kind++)
+		if (!lock->kind || !strcmp(lock->kind, lock_kinds[kind]))
+			fprintf(file, "%s ", lock_kinds[kind]);
+	fputs("'\n", file);
 	columns = count > 1 ? 2 : 1;
 	rows = (count + columns - 1) / columns;
 	fprintf(file,
@@ -168,13 +174,12 @@ static int script_write(const struct lock_sweep *sweep)
 		"set output '%s'\n"
 		"set datafile separator ','\n"
 		"set datafile missing NaN\n"
-		"kinds = '%s'\n"
 		"set multiplot layout %u,%u\n"
 		"set xlabel '%s'\n"
 		"set yrange [0:*]\n"
 		"set key outside right\n"
 		"set grid\n%s", sweep->png ? "pngcairo" : "svg", 640 * columns, 320 * rows,
-		sweep->picture, lock->kind ? lock->kind : "dmcs rma-mcs rma-rw", rows, columns,
+		sweep->picture, rows, columns,
 		lock->vary ? lock_vary_names[lock->vary] : "writers, per cent",
 		!lock->vary ? few_writers : lock->values[0] ? "set logscale x 2\n" : "");
 	for (benchmark = lock_benchmarks; benchmark->name; benchmark++)

@@ -9,22 +9,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "common/cluster.h"
 #include "common/module.h"
 #include "common/table.h"
 #include "commands.h"
 #include "lock.h"
 #include "print.h"
-
-const char *lock_kind_name(uint32_t kind)
-{
-	static const char *const names[] = {
-		[KDSM_LOCK_DMCS] = "dmcs",
-		[KDSM_LOCK_RMA_MCS] = "rma-mcs",
-		[KDSM_LOCK_RMA_RW] = "rma-rw",
-	};
-
-	return name_of(names, MNL_ARRAY_SIZE(names), kind);
-}
 
 const char *lock_label(const struct lock *lock, char *buffer)
 {

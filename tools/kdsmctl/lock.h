@@ -28,8 +28,6 @@ int locks_walk(int access, int (*visit)(const struct lock *lock, void *data), vo
 int lock_find(const char *name, int access,
 	      int (*visit)(const struct lock *lock, void *data), void *data);
 
-/* Name of an enum kdsm_lock_kind */
-const char *lock_kind_name(uint32_t kind);
 /* The lock's name; or its number, written to buffer of KDSM_NAME_SIZE bytes, if it has none. */
 const char *lock_label(const struct lock *lock, char *buffer);
 

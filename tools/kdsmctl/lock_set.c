@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "common/cluster.h"
 #include "commands.h"
 #include "lock.h"
 

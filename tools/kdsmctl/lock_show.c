@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/cluster.h"
 #include "common/json.h"
 #include "common/waits.h"
 #include "commands.h"
