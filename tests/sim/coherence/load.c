@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Common to programs of both kinds: calls that may fail, hints, and unmapping. */
+/* Common to programs of both kinds: words, threads, calls that may fail, hints, unmapping. */
+#include <stdio.h>
+
 #include "sim.h"
 
 /* Retries after which a fault counts as permanent */
@@ -23,6 +25,107 @@ bool try_again(int err, unsigned int *tries, const char *what)
 	sim_sleep(10);
 	return true;
 }
+
+/* ---- words ---- */
+
+struct word words[WORDS_MAX];
+unsigned int word_count;
+static u64 last_value;
+
+u64 word_mask(const struct word *word)
+{
+	return word->size == 8 ? U64_MAX : (1ULL << (8 * word->size)) - 1;
+}
+
+u64 word_choose(const struct word *word)
+{
+	return (config.values ? sim_below(config.values) : ++last_value) & word_mask(word);
+}
+
+void word_seen(const struct thread *thread, const struct word *word, const char *how, u64 value)
+{
+	s64 block = block_of(word->offset >> PAGE_SHIFT);
+
+	counts.loads++;
+	sim_event(block, "%u %s word %u at %llx: %llu", thread->number, how,
+		  (unsigned int)(word - words), word->offset, value);
+	if (value != word->value)
+		sim_fail(block, "thread %u of node %u: word %u at %llx is %llu, not %llu",
+			 thread->number, thread->node, (unsigned int)(word - words),
+			 word->offset, value, word->value);
+}
+
+void word_stored(const struct thread *thread, struct word *word, u64 value)
+{
+	word->value = value;
+	counts.stores++;
+	sim_event(block_of(word->offset >> PAGE_SHIFT), "%u stores word %u at %llx: %llu",
+		  thread->number, (unsigned int)(word - words), word->offset, value);
+}
+
+/* ---- threads ---- */
+
+unsigned int thread_count;
+static struct thread *threads;
+
+static struct {
+	unsigned int count, phase;
+	struct sim_queue queue;
+} meeting;
+
+unsigned int threads_phase(void)
+{
+	return meeting.phase;
+}
+
+bool threads_meet(void)
+{
+	unsigned int phase = meeting.phase;
+
+	if (++meeting.count == thread_count) {
+		check_idle();
+		meeting.count = 0;
+		meeting.phase++;
+		sim_wake(&meeting.queue);
+		return true;
+	}
+	while (meeting.phase == phase) {
+		sim_prepare(&meeting.queue);
+		sim_block(&meeting.queue, U64_MAX);
+	}
+	return false;
+}
+
+void threads_start(void (*run)(void *thread))
+{
+	unsigned int node, process, i;
+	char name[24];
+
+	last_value = 0;
+	memset(&meeting, 0, sizeof(meeting));
+	thread_count = 0;
+	threads = calloc(sim.nodes * config.processes * config.threads, sizeof(*threads));
+	for (node = 0; node < sim.nodes; node++)
+		for (process = 0; process < config.processes; process++)
+			for (i = 0; i < config.threads; i++) {
+				threads[thread_count] = (struct thread) {
+					thread_count, node, process,
+				};
+				snprintf(name, sizeof(name), "thread %u", thread_count);
+				sim_spawn(node, name, 1 + sim_below(sim.delay), run,
+					  &threads[thread_count++]);
+			}
+}
+
+void threads_again(void (*run)(void *thread))
+{
+	unsigned int i;
+
+	for (i = 0; i < thread_count; i++)
+		sim_spawn(threads[i].node, "again", 1, run, &threads[i]);
+}
+
+/* ---- hints and unmapping ---- */
 
 /* Choose blocks that follow each other. */
 static void choose_range(u64 *first, u64 *last)
@@ -68,6 +171,8 @@ void unmap_some(unsigned int node)
 		process_unmap(node, sim_below(config.processes), first, last);
 }
 
+/* ---- start and stop ---- */
+
 void load_start(void)
 {
 	if (config.policy == KDSM_POLICY_STRICT)
@@ -95,4 +200,11 @@ void load_again(void)
 		racing_again();
 	else
 		race_free_again();
+}
+
+void load_stop(void)
+{
+	if (config.policy == KDSM_POLICY_RELEASE)
+		race_free_stop();
+	free(threads);
 }

@@ -187,10 +187,7 @@ static bool again(void)
 static void stop(void)
 {
 	check_end();
-	if (config.policy == KDSM_POLICY_STRICT)
-		racing_stop();
-	else
-		race_free_stop();
+	load_stop();
 	mappings_stop();
 	nodes_stop();
 	check_stop();

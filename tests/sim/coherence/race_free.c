@@ -4,19 +4,9 @@
  * writes the word between two barriers. Words are so close together that there is false
  * sharing of blocks. Every load has one right value, which this file keeps.
  */
-#include <stdio.h>
-
 #include "sim.h"
 
-#define WORDS_MAX	128
 #define LOCKS_MAX	12
-
-struct word {
-	u64 offset;
-	unsigned int size;
-	int lock;		/* index of the lock that guards the word; -1: barriers do */
-	u64 value;		/* the right value */
-};
 
 struct lock {
 	bool writing;
@@ -27,21 +17,9 @@ struct lock {
 	struct kdsm_signature signature;
 };
 
-struct thread {
-	unsigned int number, node, process;
-};
-
-static struct word words[WORDS_MAX];
 static struct lock locks[LOCKS_MAX];
-static struct thread *threads;
-static unsigned int word_count, thread_count;
-static u64 last_value, salt;
-
-static struct {
-	unsigned int count, phase;
-	struct sim_queue queue;
-	struct kdsm_signature signatures[2];	/* of this phase and the one before */
-} barrier;
+static struct kdsm_signature signatures[2];	/* of this phase and the one before */
+static u64 salt;
 
 /* ---- calls that may fail ---- */
 
@@ -85,14 +63,8 @@ static void acquire(struct thread *thread, const struct kdsm_signature *from)
 	free(signature);
 }
 
-static u64 mask(const struct word *word)
-{
-	return word->size == 8 ? U64_MAX : (1ULL << (8 * word->size)) - 1;
-}
-
 static void load(struct thread *thread, struct word *word)
 {
-	s64 block = block_of(word->offset >> PAGE_SHIFT);
 	unsigned int tries = 0;
 	u64 value = 0;
 	int err;
@@ -101,30 +73,20 @@ static void load(struct thread *thread, struct word *word)
 		err = cpu_load(thread->node, thread->process, word->offset, &value,
 			       word->size);
 	} while (try_again(err, &tries, "load"));
-	counts.loads++;
-	sim_event(block, "%u loads word %u at %llx: %llu", thread->number,
-		  (unsigned int)(word - words), word->offset, value);
-	if (value != word->value)
-		sim_fail(block, "thread %u of node %u: word %u at %llx is %llu, not %llu",
-			 thread->number, thread->node, (unsigned int)(word - words),
-			 word->offset, value, word->value);
+	word_seen(thread, word, "loads", value);
 }
 
 static void store(struct thread *thread, struct word *word)
 {
+	u64 value = word_choose(word);
 	unsigned int tries = 0;
-	u64 value;
 	int err;
 
-	value = (config.values ? sim_below(config.values) : ++last_value) & mask(word);
 	do {
 		err = cpu_store(thread->node, thread->process, word->offset, &value,
 				word->size);
 	} while (try_again(err, &tries, "store"));
-	counts.stores++;
-	sim_event(block_of(word->offset >> PAGE_SHIFT), "%u stores word %u at %llx: %llu",
-		  thread->number, (unsigned int)(word - words), word->offset, value);
-	word->value = value;
+	word_stored(thread, word, value);
 }
 
 /* ---- locks ---- */
@@ -189,32 +151,22 @@ static void lock_drop(struct thread *thread, struct lock *lock, bool write)
 static void barrier_pass(struct thread *thread)
 {
 	struct kdsm_signature *signature = malloc(sizeof(*signature));
-	unsigned int phase = barrier.phase;
+	unsigned int phase = threads_phase();
 
 	release(thread, signature);
 	sim_yield();
-	kdsm_signature_merge(&barrier.signatures[phase % 2], signature);
+	kdsm_signature_merge(&signatures[phase % 2], signature);
 	free(signature);
 	sim_event(SIM_NONE, "%u is at barrier %u", thread->number, phase);
-	if (++barrier.count == thread_count) {
-		check_idle();
-		barrier.count = 0;
-		barrier.phase++;
-		kdsm_signature_init(&barrier.signatures[barrier.phase % 2]);
-		sim_wake(&barrier.queue);
-	} else {
-		while (barrier.phase == phase) {
-			sim_prepare(&barrier.queue);
-			sim_block(&barrier.queue, U64_MAX);
-		}
-	}
-	acquire(thread, &barrier.signatures[phase % 2]);
+	if (threads_meet())
+		kdsm_signature_init(&signatures[(phase + 1) % 2]);
+	acquire(thread, &signatures[phase % 2]);
 }
 
 /* The thread that may write the word in this phase. thread_count: all threads may read it. */
 static unsigned int phase_writer(unsigned int word)
 {
-	u64 h = (salt ^ word * 0x9e3779b97f4a7c15ULL ^ barrier.phase * 0xc2b2ae3d27d4eb4fULL);
+	u64 h = (salt ^ word * 0x9e3779b97f4a7c15ULL ^ threads_phase() * 0xc2b2ae3d27d4eb4fULL);
 
 	h ^= h >> 29;
 	h *= 0xbf58476d1ce4e5b9ULL;
@@ -320,7 +272,7 @@ static void thread_run(void *arg)
 			else
 				use_phase(thread);
 			if (sim_chance(50))	/* a stale signature must do no harm */
-				acquire(thread, &barrier.signatures[(barrier.phase + 1) % 2]);
+				acquire(thread, &signatures[(threads_phase() + 1) % 2]);
 			if (sim_chance(30))
 				sim_sleep(sim_below(10 * sim.delay));
 		}
@@ -363,10 +315,8 @@ static void words_make(void)
 
 void race_free_start(void)
 {
-	unsigned int node, process, i;
-	char name[24];
+	unsigned int i;
 
-	last_value = 0;
 	salt = sim_random();
 	words_make();
 	memset(locks, 0, sizeof(locks));
@@ -374,19 +324,8 @@ void race_free_start(void)
 		locks[i].waiting = calloc(sim.nodes, sizeof(*locks[i].waiting));
 		locks[i].reserved = -1;
 	}
-	memset(&barrier, 0, sizeof(barrier));
-	thread_count = 0;
-	threads = calloc(sim.nodes * config.processes * config.threads, sizeof(*threads));
-	for (node = 0; node < sim.nodes; node++)
-		for (process = 0; process < config.processes; process++)
-			for (i = 0; i < config.threads; i++) {
-				threads[thread_count] = (struct thread) {
-					thread_count, node, process,
-				};
-				snprintf(name, sizeof(name), "thread %u", thread_count);
-				sim_spawn(node, name, 1 + sim_below(sim.delay), thread_run,
-					  &threads[thread_count++]);
-			}
+	memset(signatures, 0, sizeof(signatures));
+	threads_start(thread_run);
 }
 
 /* Every node loads and stores in every block. */
@@ -414,10 +353,7 @@ static void thread_run_again(void *arg)
 
 void race_free_again(void)
 {
-	unsigned int i;
-
-	for (i = 0; i < thread_count; i++)
-		sim_spawn(threads[i].node, "again", 1, thread_run_again, &threads[i]);
+	threads_again(thread_run_again);
 }
 
 void race_free_stop(void)
@@ -426,5 +362,4 @@ void race_free_stop(void)
 
 	for (i = 0; i < config.locks; i++)
 		free(locks[i].waiting);
-	free(threads);
 }

@@ -9,53 +9,9 @@
  * sequentially consistent. The check is a little stronger than that, but no stronger than
  * the invariant: one writer or many readers at any time.
  */
-#include <stdio.h>
-
 #include "sim.h"
 
-#define WORDS_MAX	48U
-
-struct word {
-	u64 offset;
-	unsigned int size;
-	u64 value;		/* the value that the newest store left */
-};
-
-struct thread {
-	unsigned int number, node, process;
-};
-
-static struct word words[WORDS_MAX];
-static struct thread *threads;
-static unsigned int word_count, thread_count;
-static u64 last_value;
-
-static struct {
-	unsigned int count, phase;
-	struct sim_queue queue;
-} meeting;
-
-static u64 mask(const struct word *word)
-{
-	return word->size == 8 ? U64_MAX : (1ULL << (8 * word->size)) - 1;
-}
-
-/*
- * Check what an access returned. No other fiber has run since the access: code between
- * two scheduling points is one step.
- */
-static void saw(struct thread *thread, struct word *word, const char *how, u64 value)
-{
-	s64 block = block_of(word->offset >> PAGE_SHIFT);
-
-	counts.loads++;
-	sim_event(block, "%u %s word %u at %llx: %llu", thread->number, how,
-		  (unsigned int)(word - words), word->offset, value);
-	if (value != word->value)
-		sim_fail(block, "thread %u of node %u: word %u at %llx is %llu, not %llu",
-			 thread->number, thread->node, (unsigned int)(word - words),
-			 word->offset, value, word->value);
-}
+#define WORDS_FEW	48U
 
 static void load(struct thread *thread, struct word *word)
 {
@@ -67,26 +23,21 @@ static void load(struct thread *thread, struct word *word)
 		err = cpu_load(thread->node, thread->process, word->offset, &value,
 			       word->size);
 		if (!err)
-			saw(thread, word, "loads", value);
+			word_seen(thread, word, "loads", value);
 	} while (try_again(err, &tries, "load"));
 }
 
 static void store(struct thread *thread, struct word *word)
 {
-	u64 value = (config.values ? sim_below(config.values) : ++last_value) & mask(word);
+	u64 value = word_choose(word);
 	unsigned int tries = 0;
 	int err;
 
 	do {
 		err = cpu_store(thread->node, thread->process, word->offset, &value,
 				word->size);
-		if (!err) {
-			word->value = value;
-			counts.stores++;
-			sim_event(block_of(word->offset >> PAGE_SHIFT),
-				  "%u stores word %u at %llx: %llu", thread->number,
-				  (unsigned int)(word - words), word->offset, value);
-		}
+		if (!err)
+			word_stored(thread, word, value);
 	} while (try_again(err, &tries, "store"));
 }
 
@@ -100,29 +51,11 @@ static void add(struct thread *thread, struct word *word)
 		err = cpu_add(thread->node, thread->process, word->offset, what, word->size,
 			      &value);
 		if (!err) {
-			saw(thread, word, "adds to", value);
-			word->value = (word->value + what) & mask(word);
+			word_seen(thread, word, "adds to", value);
+			word->value = (word->value + what) & word_mask(word);
 			counts.stores++;
 		}
 	} while (try_again(err, &tries, "add"));
-}
-
-/* A meeting of fibers, not of simulated threads: it orders nothing in the simulated memory. */
-static void meet(void)
-{
-	unsigned int phase = meeting.phase;
-
-	if (++meeting.count == thread_count) {
-		check_idle();
-		meeting.count = 0;
-		meeting.phase++;
-		sim_wake(&meeting.queue);
-		return;
-	}
-	while (meeting.phase == phase) {
-		sim_prepare(&meeting.queue);
-		sim_block(&meeting.queue, U64_MAX);
-	}
 }
 
 static void access_some(struct thread *thread)
@@ -169,7 +102,8 @@ static void thread_run(void *arg)
 			if (sim_chance(20))
 				sim_sleep(sim_below(10 * sim.delay));
 		}
-		meet();
+		/* The fibers meet, not the simulated threads: no access in memory is ordered. */
+		threads_meet();
 	}
 	for (i = 0; i < word_count; i++)
 		load(thread, &words[i]);
@@ -180,7 +114,7 @@ static void words_make(void)
 	unsigned int i, block, at;
 
 	/* Most words are in the first two blocks; some share a cache line. */
-	word_count = sim_between(1, min(config.words, WORDS_MAX));
+	word_count = sim_between(1, min(config.words, WORDS_FEW));
 	for (i = 0; i < word_count; i++) {
 		struct word *word = &words[i];
 
@@ -205,24 +139,8 @@ static void words_make(void)
 
 void racing_start(void)
 {
-	unsigned int node, process, i;
-	char name[24];
-
-	last_value = 0;
 	words_make();
-	memset(&meeting, 0, sizeof(meeting));
-	thread_count = 0;
-	threads = calloc(sim.nodes * config.processes * config.threads, sizeof(*threads));
-	for (node = 0; node < sim.nodes; node++)
-		for (process = 0; process < config.processes; process++)
-			for (i = 0; i < config.threads; i++) {
-				threads[thread_count] = (struct thread) {
-					thread_count, node, process,
-				};
-				snprintf(name, sizeof(name), "thread %u", thread_count);
-				sim_spawn(node, name, 1 + sim_below(sim.delay), thread_run,
-					  &threads[thread_count++]);
-			}
+	threads_start(thread_run);
 }
 
 /* Every node loads and stores in every block. */
@@ -233,20 +151,12 @@ static void thread_run_again(void *arg)
 
 	for (i = 0; i < word_count; i++)
 		add(thread, &words[i]);
-	meet();
+	threads_meet();
 	for (i = 0; i < word_count; i++)
 		load(thread, &words[i]);
 }
 
 void racing_again(void)
 {
-	unsigned int i;
-
-	for (i = 0; i < thread_count; i++)
-		sim_spawn(threads[i].node, "again", 1, thread_run_again, &threads[i]);
-}
-
-void racing_stop(void)
-{
-	free(threads);
+	threads_again(thread_run_again);
 }

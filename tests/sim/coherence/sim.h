@@ -160,6 +160,7 @@ void process_protect(unsigned int node, unsigned int process, u64 first, u64 las
 void load_start(void);
 /* Start fibers that use every block on every node, to show that lost messages left no harm. */
 void load_again(void);
+void load_stop(void);
 /*
  * Whether to repeat a call that returned err. Fails the seed if no fault explains err, or if
  * the fault does not end.
@@ -170,6 +171,42 @@ void unmap_some(unsigned int node);
 /* The node gives a hint for some blocks. */
 void advise_some(unsigned int node);
 
+#define WORDS_MAX	128
+
+/* A piece of memory that threads load and store at once */
+struct word {
+	u64 offset;
+	unsigned int size;
+	int lock;		/* race_free.c: index of the lock that guards it; -1: barriers do */
+	u64 value;		/* the value that a load must return */
+};
+
+struct thread {
+	unsigned int number, node, process;
+};
+
+extern struct word words[WORDS_MAX];
+extern unsigned int word_count, thread_count;
+
+/* Bits of the word */
+u64 word_mask(const struct word *word);
+/* A value to store */
+u64 word_choose(const struct word *word);
+/*
+ * Check what an access returned. No other fiber has run since the value was there: code between
+ * two scheduling points is one step.
+ */
+void word_seen(const struct thread *thread, const struct word *word, const char *how, u64 value);
+void word_stored(const struct thread *thread, struct word *word, u64 value);
+
+/* Start a fiber for each thread of each process; later start one again for each of them. */
+void threads_start(void (*run)(void *thread));
+void threads_again(void (*run)(void *thread));
+/* Wait for all threads. Returns true to the last one, before any other runs. */
+bool threads_meet(void);
+/* Times that the threads have met */
+unsigned int threads_phase(void);
+
 /* race_free.c: programs for policy release; racing.c: for policy strict */
 
 void race_free_start(void);
@@ -177,7 +214,6 @@ void race_free_again(void);
 void race_free_stop(void);
 void racing_start(void);
 void racing_again(void);
-void racing_stop(void);
 
 /* check.c: invariants of the protocols */
 
