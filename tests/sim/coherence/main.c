@@ -14,7 +14,7 @@ static struct options {
 /* In sim_defect.data: the defect shows only with policy strict */
 #define STRICT	1
 
-static const struct sim_defect defects[BREAK_COUNT] = {
+static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_RTS] = { "rts", "an owner that is read does not raise the read timestamp" },
 	[BREAK_TWIN] = { "twin", "no twin is made when a block is handed over" },
 	[BREAK_NOTICE] = { "notice", "one write notice in 20 is dropped" },
@@ -222,6 +222,7 @@ static const struct sim_counter counters[] = {
 	STAT("races", RACES),
 	STAT("flushes", FLUSHES),
 	STAT("bytes", BYTES),
+	{ 0 }
 };
 
 const struct sim_program sim_program = {
@@ -229,11 +230,8 @@ const struct sim_program sim_program = {
 	.options = &options.common,
 	.option_table = table,
 	.nodes_least = 1,
-	.nodes_most = KDSM_MAX_NODES,
 	.defects = defects,
-	.defect_count = BREAK_COUNT,
 	.counters = counters,
-	.counter_count = sizeof(counters) / sizeof(counters[0]),
 	.object = "block",
 	.message_name = message_names,
 	.check = check,

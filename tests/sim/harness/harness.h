@@ -10,7 +10,7 @@
  * owns its nodes, their load and the checks, and describes itself in sim_program.
  *
  * Everything that differs between two seeds comes from sim_random(), so a seed
- * always takes the same steps. No file of the harness limits the number of nodes.
+ * always takes the same steps. Only --nodes limits the number of nodes, to KDSM_MAX_NODES.
  */
 #ifndef KDSM_SIM_HARNESS_H
 #define KDSM_SIM_HARNESS_H
@@ -279,11 +279,8 @@ struct sim_counter {
  * @options: of this program, with their defaults
  * @option_table: options that are not in struct sim_options; may be NULL
  * @nodes_least: fewest nodes that --nodes takes
- * @nodes_most: most nodes that --nodes takes
- * @defects: indexed by the program's own enum; the first is empty
- * @defect_count: length of @defects
- * @counters: for --stats; may be NULL
- * @counter_count: length of @counters
+ * @defects: indexed by the program's own enum; the first is empty, the last has no name
+ * @counters: for --stats; the last has no name
  * @object: noun for the objects whose numbers sim_event() and sim_fail() take
  * @message_name: name of each type of message that @serve knows
  * @check: complete the options; returns 0, or -1 with a reason why they are wrong
@@ -309,11 +306,9 @@ struct sim_program {
 	const char *doc;
 	struct sim_options *options;
 	const struct cli_option *option_table;
-	unsigned int nodes_least, nodes_most;
+	unsigned int nodes_least;
 	const struct sim_defect *defects;
-	unsigned int defect_count;
 	const struct sim_counter *counters;
-	unsigned int counter_count;
 	const char *object;
 	const char *const *message_name;
 

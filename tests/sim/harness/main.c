@@ -11,7 +11,7 @@ unsigned int sim_broken;
 
 static int parse_nodes(void *values, const char *text, char reason[REASON_SIZE])
 {
-	unsigned int least = sim_program.nodes_least, most = sim_program.nodes_most;
+	unsigned int least = sim_program.nodes_least, most = KDSM_MAX_NODES;
 	struct sim_options *options = values;
 	unsigned int from, to;
 	char end;
@@ -34,7 +34,7 @@ static int parse_defect(void *values, const char *text, char reason[REASON_SIZE]
 {
 	unsigned int i;
 
-	for (i = 1; i < sim_program.defect_count; i++)
+	for (i = 1; sim_program.defects[i].name; i++)
 		if (!strcmp(text, sim_program.defects[i].name)) {
 			sim_broken = i;
 			return 0;
@@ -105,7 +105,7 @@ static char *make_doc(void)
 
 	fprintf(file, "%s\vA seed runs on %u to %u nodes, unless --nodes says otherwise. A seed that fails is run once more, must fail in the same way, and its last events are printed.\n\nDefects:\n",
 		sim_program.doc, sim_program.options->nodes_min, sim_program.options->nodes_max);
-	for (i = 1; i < sim_program.defect_count; i++)
+	for (i = 1; sim_program.defects[i].name; i++)
 		fprintf(file, "  %-8s %s\n", sim_program.defects[i].name,
 			sim_program.defects[i].what);
 	fclose(file);

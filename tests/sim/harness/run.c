@@ -145,7 +145,11 @@ static const struct sim_counter own_counters[] = {
 
 static unsigned int counter_count(void)
 {
-	return OWN_COUNTERS + sim_program.counter_count;
+	unsigned int i;
+
+	for (i = 0; sim_program.counters[i].name; i++)
+		;
+	return OWN_COUNTERS + i;
 }
 
 static const struct sim_counter *counter(unsigned int i)

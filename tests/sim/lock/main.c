@@ -23,7 +23,7 @@ static struct options {
 /* In sim_defect.data: the defect shows only if nodes die */
 #define DEATHS	1
 
-static const struct sim_defect defects[BREAK_COUNT] = {
+static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_TELL] = { "tell", "a holder ignores the node that says it is next" },
 	[BREAK_DEBT] = { "debt", "the debt does not go with the lock" },
 	[BREAK_OLD] = { "old", "a node forgets which tickets it has had", true },
@@ -242,6 +242,7 @@ static const struct sim_counter counters[] = {
 	{ "recoveries", &counts.recoveries },
 	{ "wait-median", &counts.wait_median, true },
 	{ "wait-longest", &counts.wait_longest, true },
+	{ 0 }
 };
 
 const struct sim_program sim_program = {
@@ -249,11 +250,8 @@ const struct sim_program sim_program = {
 	.options = &options.common,
 	.option_table = table,
 	.nodes_least = 2,
-	.nodes_most = KDSM_MAX_NODES,
 	.defects = defects,
-	.defect_count = BREAK_COUNT,
 	.counters = counters,
-	.counter_count = sizeof(counters) / sizeof(counters[0]),
 	.message_name = message_names,
 	.check = check,
 	.report = report,

@@ -13,7 +13,7 @@ static struct options {
 	unsigned int t_dc, share;	/* --measure */
 } options = { .common = SIM_OPTIONS(2, 6) };
 
-static const struct sim_defect defects[BREAK_COUNT] = {
+static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_TELL] = { "tell", "a writer ignores that the last reader has left" },
 	[BREAK_WANT] = { "want", "readers come although a writer waits" },
 	[BREAK_WRITE] = { "write", "readers come although a writer writes" },
@@ -134,6 +134,7 @@ static const struct sim_counter counters[] = {
 	{ "time", &counts.time, true },
 	{ "switches", &counts.switches },
 	{ "row", &counts.row, true },
+	{ 0 }
 };
 
 const struct sim_program sim_program = {
@@ -141,11 +142,8 @@ const struct sim_program sim_program = {
 	.options = &options.common,
 	.option_table = table,
 	.nodes_least = 2,
-	.nodes_most = KDSM_MAX_NODES,
 	.defects = defects,
-	.defect_count = BREAK_COUNT,
 	.counters = counters,
-	.counter_count = sizeof(counters) / sizeof(counters[0]),
 	.message_name = message_names,
 	.check = check,
 	.report = report,
