@@ -96,6 +96,7 @@ static void kdsm_batch_post_peer(struct kdsm_batch *batch, struct list_head *ops
 	struct kdsm_operation *op, *next;
 	struct kdsm_connection *connection = kdsm_connection_get(batch->fabric, node);
 	unsigned int count;
+	int failed = 0;
 
 	while (!list_empty(ops)) {
 		LIST_HEAD(chain);
@@ -112,7 +113,7 @@ static void kdsm_batch_post_peer(struct kdsm_batch *batch, struct list_head *ops
 				break;
 		}
 		if (!IS_ERR(connection))
-			kdsm_chain_start(batch, &chain, count, connection);
+			kdsm_chain_start(batch, &chain, count, connection, &failed);
 	}
 }
 
@@ -161,6 +162,7 @@ void kdsm_batch_post(struct kdsm_batch *batch)
 	struct kdsm_fabric *fabric = batch->fabric;
 	struct kdsm_operation *op, *next;
 	LIST_HEAD(local);
+	int failed = 0;
 
 	batch->posted = ktime_get();
 	percpu_down_read(&fabric->gate);
@@ -181,7 +183,13 @@ void kdsm_batch_post(struct kdsm_batch *batch)
 	/* Execute the local operations while the others are in flight. */
 	list_for_each_entry_safe(op, next, &local, link) {
 		list_del(&op->link);
-		kdsm_operation_local(batch, op);
+		/* A put with notify must not take effect without the earlier puts. */
+		if (op->notify && failed)
+			op->status = failed;
+		else
+			kdsm_operation_local(batch, op);
+		if (op->opcode == KDSM_OP_PUT && op->status)
+			failed = op->status;
 	}
 	kdsm_batch_part_done(batch);
 }

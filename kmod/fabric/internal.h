@@ -368,9 +368,13 @@ kdsm_operation_counters(const struct kdsm_batch *batch, const struct kdsm_operat
  * length of the list, at most KDSM_CHAIN_MAX. An operation that cannot be posted gets a
  * status; the others become a part of the batch. Caller holds fabric->gate for reading.
  * Sleeps until the connection has room.
+ *
+ * *failed is the status of an earlier put of the batch to this peer that could not be posted,
+ * or 0, and is set when a put of this chain cannot be posted. A put with notify gets this
+ * status, because it must not take effect without the earlier puts.
  */
 void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned int count,
-		      struct kdsm_connection *connection);
+		      struct kdsm_connection *connection, int *failed);
 /* Fail all chains that are not done. The connection's queue pair is destroyed. */
 void kdsm_operation_fail(struct kdsm_connection *connection);
 

@@ -183,17 +183,20 @@ static bool kdsm_chain_try_post(struct kdsm_chain *chain, int *err)
 	return posted;
 }
 
-/* Post a chain whose work requests are prepared and linked. */
-static void kdsm_chain_post(struct kdsm_chain *chain)
+/* Post a chain whose work requests are prepared and linked. 0, or the status of all of them. */
+static int kdsm_chain_post(struct kdsm_chain *chain)
 {
 	int err = 0;
 
 	atomic_inc(&chain->part.batch->pending);
 	wait_event(chain->part.connection->wait, kdsm_chain_try_post(chain, &err));
-	if (err == -EINPROGRESS)
+	if (err == -EINPROGRESS) {
 		kdsm_connection_break(chain->part.connection);	/* the teardown ends the chain */
-	else if (err)
+		return -EIO;
+	}
+	if (err)
 		kdsm_chain_fail(chain, err);
+	return err;
 }
 
 static void kdsm_count_operation(struct kdsm_batch *batch, const struct kdsm_operation *op)
@@ -236,7 +239,7 @@ static void kdsm_chain_release(struct kdsm_part *part)
 }
 
 void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned int count,
-		      struct kdsm_connection *connection)
+		      struct kdsm_connection *connection, int *failed)
 {
 	struct kdsm_fabric *fabric = batch->fabric;
 	struct kdsm_operation *op, *next;
@@ -256,11 +259,15 @@ void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned 
 		list_del(&op->link);
 		wr = &chain->wrs[chain->count];
 		wr->chain = chain;
-		err = kdsm_memory_key(op->memory, op->node, op->offset, &key);
+		err = op->notify ? *failed : 0;
+		if (!err)
+			err = kdsm_memory_key(op->memory, op->node, op->offset, &key);
 		if (!err)
 			err = kdsm_wr_prepare(fabric, wr, op, key);
 		if (err) {
 			op->status = err;
+			if (op->opcode == KDSM_OP_PUT)
+				*failed = err;
 			continue;
 		}
 		if (chain->count)
@@ -277,10 +284,13 @@ void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned 
 	list_add_tail(&chain->part.link, &batch->parts);
 	kdsm_count(fabric->peers[connection->peer->node].counters, KDSM_STAT_CHAINS);
 	chain->wrs[chain->count - 1].rdma.wr.send_flags |= IB_SEND_SIGNALED;
-	kdsm_chain_post(chain);
+	err = kdsm_chain_post(chain);
+	if (err)
+		*failed = err;
 	return;
 
 fail:
+	*failed = err;
 	list_for_each_entry(op, ops, link)
 		op->status = err;
 	INIT_LIST_HEAD(ops);
