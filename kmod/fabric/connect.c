@@ -269,6 +269,12 @@ u64 kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation, u32 given_up)
 	bool anew, untied;
 	u64 now;
 
+	/*
+	 * A concurrent greeting of the same incarnation waits here, so that its connection is
+	 * not up, either, before the keys of the former incarnation are forgotten and the layers
+	 * above know.
+	 */
+	mutex_lock(&peer->greeting);
 	mutex_lock(&peer->lock);
 	anew = peer->incarnation && peer->incarnation != incarnation;
 	/* Greetings can be processed out of order: keep the highest count of an incarnation. */
@@ -285,6 +291,7 @@ u64 kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation, u32 given_up)
 	/* The layers above must know before the connection with the new tie is up. */
 	if (untied && fabric->config.peer_untied)
 		fabric->config.peer_untied(fabric->config.context, peer->node);
+	mutex_unlock(&peer->greeting);
 	return kdsm_peer_tie(incarnation, given_up);
 }
 

@@ -138,6 +138,7 @@ static int kdsm_peers_init(struct kdsm_fabric *fabric)
 			((struct sockaddr_in *)&peer->address)->sin_port = port;
 		peer->state = node == fabric->config.node ? KDSM_PEER_SELF :
 							    KDSM_PEER_IDLE;
+		mutex_init(&peer->greeting);
 		mutex_init(&peer->lock);
 		peer->counters = alloc_percpu(struct kdsm_counters);
 		if (!peer->counters)

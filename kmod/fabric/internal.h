@@ -140,6 +140,7 @@ struct kdsm_peer {
 	unsigned int node;
 	struct sockaddr_storage address;
 	struct kdsm_connection *queues[KDSM_QUEUES];	/* made on first use */
+	struct mutex greeting;	/* held while a greeting of the peer is processed */
 	struct mutex lock;	/* protects the creation of queues, incarnation, untied, tie */
 	u64 incarnation;	/* of the peer, from its newest greeting; 0: none yet */
 	u64 tie;		/* see kdsm_fabric_tie() */
