@@ -122,7 +122,7 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 	err = kdsm_ask_with(coherence, block, chase->node, chase->type,
 			    chase->node == chase->owner ? &chase->handover : NULL, answer);
 	/* Repeat a message that the node may not have handled */
-	if (err && !kdsm_message_was_heard(err) && err != -EHOSTDOWN &&
+	if (err && !kdsm_message_was_heard(err) && err != -EHOSTDOWN && err != -ENOMEM &&
 	    ++chase->lost <= KDSM_LOST_MAX)
 		return -EAGAIN;
 	/*

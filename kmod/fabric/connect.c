@@ -374,10 +374,10 @@ struct kdsm_connection *kdsm_connection_get_queue(struct kdsm_peer *peer,
 			if (READ_ONCE(peer->state) == KDSM_PEER_IDLE)
 				WRITE_ONCE(peer->state, KDSM_PEER_CONNECTING);
 			err = kdsm_connection_attempt(connection);
-			if (err)
-				kdsm_peer_failed(peer);
-			else
+			if (!err)
 				kdsm_peer_answered(peer);
+			else if (err != -ENOMEM)	/* which says nothing of the peer */
+				kdsm_peer_failed(peer);
 		}
 	}
 	mutex_unlock(&connection->setup);

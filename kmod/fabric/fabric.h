@@ -459,7 +459,7 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
  * kdsm_message_was_heard() - whether the peer answered a message
  * @err: returned by kdsm_message()
  *
- * -ENOMEM counts as an answer, although this node itself may lack the memory to send the
+ * -ENOMEM does not count as an answer: this node itself may lack the memory to send the
  * message.
  *
  * Context: any.
@@ -468,7 +468,7 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
  */
 static inline bool kdsm_message_was_heard(int err)
 {
-	return err != -EIO && err != -EHOSTDOWN && err != -ETIMEDOUT;
+	return err != -EIO && err != -EHOSTDOWN && err != -ETIMEDOUT && err != -ENOMEM;
 }
 
 #endif /* KDSM_FABRIC_H */

@@ -242,6 +242,12 @@ void sim_send_stray(const struct sim_message *message)
 
 static void lose_request(struct sim_message *message, bool cut)
 {
+	if (!cut && sim_program.lacks_memory && sim_chance(8)) {
+		message->status = -ENOMEM;
+		sim_event(message_object(message), "%s from node %u is not sent: no memory",
+			  name(message), message->from);
+		return;
+	}
 	if (sim_chance(2))
 		sim_send_stray(message);
 	sim_counts.lost++;

@@ -311,6 +311,7 @@ struct sim_program {
 	const struct sim_counter *counters;
 	const char *object;
 	const char *const *message_name;
+	bool lacks_memory;
 
 	/* around all seeds */
 	int (*check)(char *reason);

@@ -263,6 +263,7 @@ const struct sim_program sim_program = {
 	.serve = serve_message,
 	.delivered = message_delivered,
 	.operate = serve_operation,
+	.lacks_memory = true,
 	.may_land = batch_may_land,
 	.heard = node_heard,
 };
