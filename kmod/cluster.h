@@ -39,6 +39,8 @@ struct kdsm_cluster {
 	const struct kdsm_region_upcalls *regions_up;
 	struct mutex open_lock;		/* serialises opens and closes of regions */
 	struct delayed_work close_work;	/* repeats closes that node 0 has not answered */
+	struct llist_head unused_regions;	/* to be freed by free_work */
+	struct work_struct free_work;
 	struct kdsm_directory *directory;	/* used on node 0 only */
 	struct kdsm_deaths *deaths;	/* see lock/death.h */
 

@@ -20,12 +20,15 @@
 #define KDSM_CLOSE_RETRY	(5 * HZ)
 
 static void kdsm_region_close_work(struct work_struct *work);
+static void kdsm_region_free_work(struct work_struct *work);
 
 void kdsm_regions_init(struct kdsm_cluster *cluster)
 {
 	xa_init(&cluster->regions);
 	mutex_init(&cluster->open_lock);
 	INIT_DELAYED_WORK(&cluster->close_work, kdsm_region_close_work);
+	init_llist_head(&cluster->unused_regions);
+	INIT_WORK(&cluster->free_work, kdsm_region_free_work);
 }
 
 /* ---- coherent regions ---- */
@@ -111,10 +114,8 @@ static void kdsm_region_incoherent(struct kdsm_region *region)
 
 /* ---- the table ---- */
 
-static void kdsm_region_free(struct kref *kref)
+static void kdsm_region_free(struct kdsm_region *region)
 {
-	struct kdsm_region *region = container_of(kref, struct kdsm_region, kref);
-
 	region->cluster->regions_up->destroy_locks(region);
 	if (region->coherence)
 		kdsm_region_incoherent(region);
@@ -123,9 +124,37 @@ static void kdsm_region_free(struct kref *kref)
 	kfree_rcu(region, rcu);
 }
 
+static void kdsm_region_free_work(struct work_struct *work)
+{
+	struct kdsm_cluster *cluster = container_of(work, struct kdsm_cluster, free_work);
+	struct kdsm_region *region, *next;
+
+	llist_for_each_entry_safe(region, next, llist_del_all(&cluster->unused_regions), unused)
+		kdsm_region_free(region);
+}
+
+static void kdsm_region_release(struct kref *kref)
+{
+	kdsm_region_free(container_of(kref, struct kdsm_region, kref));
+}
+
+static void kdsm_region_release_later(struct kref *kref)
+{
+	struct kdsm_region *region = container_of(kref, struct kdsm_region, kref);
+
+	llist_add(&region->unused, &region->cluster->unused_regions);
+	queue_work(system_unbound_wq, &region->cluster->free_work);
+}
+
 void kdsm_region_put(struct kdsm_region *region)
 {
-	kref_put(&region->kref, kdsm_region_free);
+	kref_put(&region->kref, kdsm_region_release);
+}
+
+/* As kdsm_region_put(), for a caller that the work of a lock may be waiting for */
+static void kdsm_region_put_later(struct kdsm_region *region)
+{
+	kref_put(&region->kref, kdsm_region_release_later);
 }
 
 void kdsm_regions_exit(struct kdsm_cluster *cluster)
@@ -139,6 +168,7 @@ void kdsm_regions_exit(struct kdsm_cluster *cluster)
 		kdsm_region_put(region);
 	}
 	xa_destroy(&cluster->regions);
+	flush_work(&cluster->free_work);
 }
 
 struct kdsm_region *kdsm_region_get(struct kdsm_cluster *cluster, u32 id)
@@ -170,7 +200,7 @@ static void kdsm_region_forget(struct kdsm_region *region)
 {
 	if (xa_cmpxchg(&region->cluster->regions, region->id, region, NULL, GFP_KERNEL) ==
 	    region)
-		kdsm_region_put(region);
+		kdsm_region_put_later(region);
 }
 
 void kdsm_regions_forget(struct kdsm_cluster *cluster)
@@ -182,7 +212,7 @@ void kdsm_regions_forget(struct kdsm_cluster *cluster)
 		/* Without open_lock, because its holder may wait for node 0 */
 		if (!READ_ONCE(region->opens))
 			kdsm_region_forget(region);
-		kdsm_region_put(region);
+		kdsm_region_put_later(region);
 		id++;
 	}
 }

@@ -9,6 +9,7 @@
 #include <linux/kdsm.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
@@ -45,10 +46,11 @@ struct kdsm_mappings {
 	unsigned int doubts;		/* mappings that may hide writes; see notifier.c */
 };
 
-/* A region on this node. All fields but kref, mappings, opens and waits are constant. */
+/* A region on this node. All fields but kref, unused, mappings, opens and waits are constant. */
 struct kdsm_region {
 	struct kdsm_cluster *cluster;
 	struct kref kref;	/* held by cluster->regions and by each bound file */
+	struct llist_node unused;	/* in cluster->unused_regions, after the last reference */
 	struct rcu_head rcu;
 	char name[KDSM_NAME_SIZE];
 	u32 id;			/* 1..65535 */
@@ -162,6 +164,9 @@ void kdsm_regions_exit(struct kdsm_cluster *cluster);
 /**
  * kdsm_regions_forget() - drop the regions that no file of this node has open
  * @cluster: a cluster whose node 0 came up again, with an empty directory
+ *
+ * A worker frees the regions. The caller may be part of an attempt to connect, for which the
+ * work of a lock of such a region may be waiting.
  *
  * Sleeps, but takes no lock that a task may hold while it waits for node 0.
  */
