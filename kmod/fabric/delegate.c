@@ -113,7 +113,7 @@ void kdsm_delegate_atomic(struct kdsm_batch *batch, struct kdsm_operation *op)
 {
 	bool cas = op->opcode == KDSM_OP_CAS;
 	struct kdsm_wire_atomic wire = {
-		.id = cpu_to_le32(kdsm_memory_id(batch->memory)),
+		.id = cpu_to_le32(kdsm_memory_id(op->memory)),
 		.offset = cpu_to_le64(op->offset),
 		.operand = cpu_to_le64(op->operand),
 		.compare = cpu_to_le64(op->compare),
@@ -163,23 +163,28 @@ void kdsm_delegate_steal(struct kdsm_batch *batch, struct kdsm_operation *op)
 	kdsm_delegation_post(delegation, KDSM_MESSAGE_STEAL, &wire, sizeof(wire));
 }
 
-/* Request as many gets from the head of the list as fit into one message */
+/*
+ * Request as many gets from the head of the list as fit into one message. A message is about
+ * one memory.
+ */
 static void kdsm_delegate_some(struct kdsm_batch *batch, struct list_head *gets)
 {
+	struct kdsm_memory *memory =
+		list_first_entry(gets, struct kdsm_operation, link)->memory;
 	struct kdsm_delegation *delegation;
 	struct kdsm_operation *op, *next;
 	struct kdsm_wire_gather wire;
 	unsigned int bytes = 0;
 
 	delegation = kdsm_delegation_alloc(batch, KDSM_GATHER_MAX, KDSM_MESSAGE_ROOM);
-	wire.id = cpu_to_le32(kdsm_memory_id(batch->memory));
+	wire.id = cpu_to_le32(kdsm_memory_id(memory));
 	list_for_each_entry_safe(op, next, gets, link) {
 		if (!delegation) {
 			list_del(&op->link);
 			op->status = -ENOMEM;
 			continue;
 		}
-		if (delegation->count == KDSM_GATHER_MAX ||
+		if (op->memory != memory || delegation->count == KDSM_GATHER_MAX ||
 		    bytes + op->length > KDSM_MESSAGE_ROOM)
 			break;
 		list_del(&op->link);
