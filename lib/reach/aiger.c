@@ -15,9 +15,10 @@
 
 #include "internal.h"
 
-#define MAX_LITERAL	UINT32_C(0x7fffffff)
-#define MAX_INPUTS	(UINT32_C(1) << 20)	/* inputs; they take no bytes in a binary file */
-#define MAX_NAME	200
+#define MAX_LITERAL	UINT32_C(0x7fffffff)	/* upper bound of a literal */
+/* Upper bound of the number of inputs, which take no bytes in a binary file */
+#define MAX_INPUTS	(UINT32_C(1) << 20)
+#define MAX_NAME	200			/* longest name of a property, in bytes */
 
 struct reader {
 	const char *path;
@@ -414,7 +415,7 @@ static int sort_gates(struct reader *r)
 {
 	struct kd_aiger *a = r->aiger;
 	uint32_t *stack = calloc((size_t)a->gates + 1, sizeof(*stack));
-	/* operands visited; 3: sorted */
+	/* by variable: the number of operands visited, 0 to 2; 3: the gate is sorted */
 	uint8_t *seen = calloc((size_t)a->last + 1, sizeof(*seen));
 	uint32_t depth, done = 0, i, v;
 	int ret = stack && seen ? 0 : -ENOMEM;

@@ -33,7 +33,7 @@ enum {
 	NOTE_WORDS,
 };
 
-/* The functions: these two, then the frontiers */
+/* Indices of the functions in the file; the frontiers follow from FUNCTIONS on */
 enum { VISITED, CURRENT, FUNCTIONS };
 
 static int refuse(struct kd_search *s, const char *why)

@@ -23,7 +23,7 @@ struct kd_search;
 /* Set the message: one sentence that says what went wrong, where, and what to do. */
 void kd_say(struct kdsm_reach_message *message, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Pass a sentence to options->warn: something failed that the search can do without. */
+/* Pass a sentence about a failure that does not end the search to options->warn. */
 void kd_search_warn(const struct kd_search *s, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -239,7 +239,7 @@ int kd_invariant_file(struct kdsm_bdd_worker *worker, const char *path,
 /* The states that a task found, or a failure */
 struct kd_found {
 	kdsm_bdd states;
-	uint64_t unsafe;		/* 1 + a relation whose trap the task met; 0: none */
+	uint64_t unsafe;		/* 1 + index of a relation whose trap was met; 0: none */
 };
 
 /* How the search fits into the table (search_collect.c); the same on all nodes */
@@ -310,9 +310,11 @@ void kd_checkpoint_write(struct kd_search *s, bool last);
 
 /*
  * search_collect.c. All nodes call these functions with the same numbers.
- * kd_room_progress() records that the current slice has been taken. kd_room_plan() selects
- * the next slice and sets *order, for kd_room_collect(); an order of 0 means no collection.
- * kd_room_plan() returns -ENOSPC if the table is too small.
+ * kd_room_prepare() sets the table's reserve. kd_room_begin() makes all relations the first
+ * slice. kd_room_progress() records that the current slice has been taken. kd_room_plan()
+ * selects the next slice and sets *order, for kd_room_collect(); an order of 0 means no
+ * collection. kd_room_plan() returns -ENOSPC if the table is too small. The outcome is that
+ * of the last slice, on all nodes together.
  */
 enum kd_outcome { KD_FULL, KD_SLICE_DONE, KD_ROUND_DONE, KD_SEARCH_DONE };
 

@@ -13,8 +13,8 @@
 
 #define FIRST_ACTION	1000000	/* input i is variable FIRST_ACTION + i */
 #define MAX_LATCHES	32768	/* limits the depth of recursion of operations */
-#define MAX_INPUTS	4096
-#define NEVER		UINT32_MAX
+#define MAX_INPUTS	4096	/* the same: each input is a variable of the relation */
+#define NEVER		UINT32_MAX	/* neither a latch nor a constraint depends on the input */
 
 struct maker {
 	struct kdsm_bdd_worker *worker;

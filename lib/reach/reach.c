@@ -25,7 +25,8 @@ struct kdsm_reach {
 	int status;
 };
 
-#define STACK	(UINT64_C(64) << 20)	/* bytes; recursion over 32768 bits of a state */
+/* Stack of the thread that runs a step, in bytes: it recurses over 32768 bits of a state */
+#define STACK	(UINT64_C(64) << 20)
 
 /* Attempts to open the region, because an earlier job of the same name may still be closing */
 #define OPEN_TRIES	25
@@ -139,8 +140,8 @@ static int try_save(struct kd_search *s)
 
 /*
  * Node 0 runs this when all members have opened the region. It removes the region's name,
- * so that the name is free for the next job, and so that the region disappears if this job
- * is killed. It stores the initial states, or the states of a checkpoint, in the table.
+ * so that the next job can use the name, and so that the region disappears if this job is
+ * killed. Then it stores the initial states, or the states of a checkpoint, in the table.
  */
 static int begin(struct kd_search *s, struct kdsm_reach_result *result)
 {

@@ -15,9 +15,10 @@
 
 #include "internal.h"
 
-/* A bit of an order, in addition to the flags of kd_collect() */
+/* Bit of an order that asks for a collection; the other bits are flags of kd_collect() */
 #define COLLECT	(1u << 31)
 
+/* Number of nodes that the table holds without its reserve */
 static uint64_t table_size(const struct kd_search *s)
 {
 	const struct kdsm_table *t = s->store->table;
@@ -68,8 +69,9 @@ static int make_room(struct kd_search *s, uint64_t *order)
 }
 
 /*
- * After a round: tell whether the next round may need more nodes than are free, and whether
- * there is enough garbage for a collection.
+ * Tell after a round whether to collect before the next one: the next round may need more
+ * nodes than are free, and more than a quarter of the table was filled since the last
+ * collection.
  */
 static bool ahead(struct kd_search *s, uint64_t used)
 {
@@ -105,7 +107,7 @@ int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used, ui
 		r = make_room(s, order);
 	} else if (outcome != KD_SLICE_DONE) {
 		s->from = 0;
-		/* no operation after the search is repeated if the table is full */
+		/* an operation after the search fails if the table is full: nothing repeats it */
 		if (outcome == KD_SEARCH_DONE ? more && used > table_size(s) / 4 : ahead(s, used)) {
 			*order = outcome == KD_SEARCH_DONE ? COLLECT : COLLECT | KD_RESERVE;
 			room->fresh = true;

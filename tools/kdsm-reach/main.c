@@ -16,8 +16,8 @@
 #include "print.h"
 
 /*
- * Default memory, in bytes: table and cache of one node fit into a machine of 512 MiB, beside
- * its system. A table of 64 MiB has room for 2.8 million BDD nodes.
+ * Default memory, in bytes: table and cache of one node fit into a machine of 512 MiB together
+ * with its system. A table of 64 MiB has room for 2.8 million BDD nodes.
  */
 #define DEFAULT_TABLE		(UINT64_C(64) << 20)
 #define DEFAULT_CACHE		(UINT64_C(32) << 20)

@@ -38,7 +38,7 @@ static void print_model(const struct kdsm_reach_result *result)
 	       net ? "transition" : "relation", result->relations == 1 ? "" : "s");
 }
 
-/* A number of more than 15 digits is followed by its power of ten. */
+/* Print the number of states; with more than 15 digits, also its order of magnitude. */
 static void print_states(const struct kdsm_reach_result *result)
 {
 	mpf_t about;
@@ -138,7 +138,7 @@ void print_text(const struct kdsm_reach_options *options, const struct kdsm_reac
 	print_verdicts(options, result);
 	print_search(options, result);
 	print_costs(options, result);
-	/* The way to a deadlock comes last, if there is one. */
+	/* the trace to a deadlock comes last, if there is one */
 	for (i = 0; i < result->traces; i++)
 		print_trace(&result->trace[i],
 			    i == result->traces - 1 && mpz_sgn(result->deadlocks));
@@ -152,7 +152,7 @@ static void add_seconds(struct json_object *object, const char *key, double seco
 	json_object_object_add(object, key, json_object_new_double_s(seconds, text));
 }
 
-/* A string, because many readers of JSON convert numbers to doubles. */
+/* Add a number as a string, because many readers of JSON convert numbers to doubles. */
 static void add_mpz(struct json_object *object, const char *key, const mpz_t value)
 {
 	char *text = mpz_get_str(NULL, 10, value);
