@@ -488,13 +488,13 @@ static void remote_lines(void **state)
 	check_remote(1);
 
 	/*
-	 * Operations: 1 to draw a ticket, 2 to join the line, 1 to give up, 6 to give the
-	 * ticket back
+	 * Operations: 1 to draw a ticket, 2 to join the line, 1 to give up, 7 to give the
+	 * ticket back, of which 1 draws the tag
 	 */
 	assert_int_equal(kdsm_sem_wait(&sem), 0);
 	module.remote = 0;
 	assert_int_equal(kdsm_sem_timed(&sem, 0), -ETIMEDOUT);
-	check_remote(1 + 2 + 1 + 6);
+	check_remote(1 + 2 + 1 + 7);
 	assert_int_equal(kdsm_sem_post(&sem), 0);
 	check_remote(1);
 	assert_int_equal(kdsm_sem_try(&sem), 0);
