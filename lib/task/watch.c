@@ -130,10 +130,17 @@ static void watch(struct kdsm_tasks *tasks, unsigned int node,
 	}
 }
 
-static void watch_next(struct kdsm_tasks *tasks, struct watched *watched, uint64_t passed)
+/*
+ * A get fails when the connection breaks, and until the module has reconnected. That is
+ * silence: the node is dead only if the gets fail for the timeout. since is the beginning of
+ * the first get that failed since the last success, in ns.
+ */
+static void watch_next(struct kdsm_tasks *tasks, struct watched *watched, uint64_t passed,
+		       uint64_t *since)
 {
 	unsigned int next = (tasks->node + 1) % tasks->nodes;
 	struct kd_task_process processes[KD_TASK_PROCESSES];
+	uint64_t begin = kdsm_now();
 	int ret;
 
 	if (next == tasks->node)
@@ -141,10 +148,13 @@ static void watch_next(struct kdsm_tasks *tasks, struct watched *watched, uint64
 	ret = kdsm_get(tasks->region, next,
 		       kd_node_place(tasks, offsetof(struct kd_task_node, processes)),
 		       processes, sizeof(processes));
-	if (ret)
-		kd_task_fail(tasks, ret == -EHOSTDOWN ? -EOWNERDEAD : ret, next);
-	else
+	ret = kdsm_silence(since, begin, ret);
+	if (!ret)
 		watch(tasks, next, processes, watched, passed);
+	else if (ret < 0 && ret != -EHOSTDOWN)
+		kd_task_fail(tasks, ret, next);
+	else if (kdsm_now() - *since > tasks->timeout)
+		kd_task_fail(tasks, -EOWNERDEAD, next);
 }
 
 static void wait_for_beat(struct kdsm_tasks *tasks)
@@ -177,7 +187,7 @@ void *kd_task_heart(void *data)
 {
 	struct kdsm_tasks *tasks = data;
 	struct watched here[KD_TASK_PROCESSES], there[KD_TASK_PROCESSES];
-	uint64_t last = 0, now, passed;
+	uint64_t last = 0, since = 0, now, passed;
 
 	memset(here, 0, sizeof(here));
 	memset(there, 0, sizeof(there));
@@ -191,7 +201,7 @@ void *kd_task_heart(void *data)
 					   __ATOMIC_RELAXED);
 			if (!kd_failed(tasks) && !hear(tasks)) {
 				watch(tasks, tasks->node, tasks->own->processes, here, passed);
-				watch_next(tasks, there, passed);
+				watch_next(tasks, there, passed, &since);
 			}
 		}
 		if (__atomic_load_n(&tasks->own->ended, __ATOMIC_SEQ_CST)) {

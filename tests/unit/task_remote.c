@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Tasks that move between simulated nodes, whose puts appear byte by byte */
+#include <limits.h>
 #include <pthread.h>
 #include <time.h>
 #include "unit.h"
@@ -578,6 +579,48 @@ static void test_death(void **state)
 	job_stop(&job);
 }
 
+static int beats_to_fail;
+
+/* Fails gets of the beats of another node as the module does when a connection breaks. */
+static int lose_beats(struct kdsm_op *op, bool after)
+{
+	if (after || op->opcode != KDSM_OP_GET ||
+	    op->length != sizeof(((struct kd_task_node *)0)->processes) ||
+	    __atomic_load_n(&beats_to_fail, __ATOMIC_RELAXED) <= 0)
+		return 0;
+	return __atomic_sub_fetch(&beats_to_fail, 1, __ATOMIC_RELAXED) % 2 ? -EIO : -EHOSTDOWN;
+}
+
+static void start_losing(struct job *job, int count, uint64_t timeout)
+{
+	*job = (struct job){ .attr = { .workers = 1, .timeout = timeout } };
+	job_start(job, 2, KDSM_DOMAIN_SW);
+	__atomic_store_n(&beats_to_fail, count, __ATOMIC_RELAXED);
+	__atomic_store_n(&sim.fault, lose_beats, __ATOMIC_RELEASE);
+}
+
+/* The job survives gets that fail for less than the timeout. */
+static void test_lost_beats(void **state)
+{
+	uint64_t begin;
+	struct job job;
+
+	(void)state;
+	start_losing(&job, 6, 30 * S);
+	while (!kd_failed(job.tasks[0]) && __atomic_load_n(&beats_to_fail, __ATOMIC_RELAXED) > 0)
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	known_values(job.tasks[0]);
+	assert_int_equal(kd_failed(job.tasks[0]) | kd_failed(job.tasks[1]), 0);
+	job_stop(&job);
+
+	begin = kdsm_now();
+	start_losing(&job, INT_MAX, 2 * S);
+	assert_int_equal(kdsm_tasks_serve(job.tasks[0]), -EOWNERDEAD);
+	assert_true(kdsm_now() - begin >= 2 * S);
+	assert_int_equal(kdsm_tasks_serve(job.tasks[1]), -EOWNERDEAD);
+	job_stop(&job);
+}
+
 /* ---- places ---- */
 
 static void test_distances(void **state)
@@ -639,6 +682,7 @@ int main(void)
 		cmocka_unit_test(test_quiet),
 		cmocka_unit_test(test_in_vain),
 		cmocka_unit_test(test_death),
+		cmocka_unit_test(test_lost_beats),
 		cmocka_unit_test(test_distances),
 		cmocka_unit_test(test_end),
 	};
