@@ -107,7 +107,7 @@ static int share(struct kd_crew *me)
 
 /*
  * Wait for numbers in the pool and take some. Return 1 on success, 0 if all threads are idle
- * and the pool is empty, or a negative errno. After 0 this thread stays counted as idle.
+ * and the pool is empty, or a negative errno. Only after 0 this thread stays counted as idle.
  */
 static int take_some(struct kd_crew *me)
 {
@@ -197,8 +197,10 @@ static int mark(struct kd_crew *me)
 		if (full)
 			goto out;
 		r = take_some(me);
-		if (r <= 0)
-			return r;
+		if (r < 0)
+			goto out;
+		if (!r)
+			return 0;
 	}
 out:
 	retire(c);
