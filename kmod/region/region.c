@@ -237,13 +237,15 @@ bool kdsm_region_name_valid(const char name[KDSM_NAME_SIZE])
  */
 static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 share)
 {
-	u64 available = kdsm_memory_available(), promised = 0;
+	u64 available = kdsm_memory_available(), promised = 0, resident;
 	struct kdsm_region *region;
 	unsigned long id = 0;
 
 	while ((region = kdsm_region_next(cluster, &id))) {
-		promised += max(region->share, kdsm_memory_resident(region->memory)) -
-			    kdsm_memory_resident(region->memory);
+		/* Read once, because concurrent faults make the memory grow */
+		resident = kdsm_memory_resident(region->memory);
+		if (region->share > resident)
+			promised += region->share - resident;
 		kdsm_region_put(region);
 		id++;
 	}
