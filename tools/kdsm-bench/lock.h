@@ -59,7 +59,7 @@ struct lock_run {
 	struct kdsm_lock *lock;
 	struct lock_round round;
 	struct kdsm_lock_info info;	/* settings of the last round's lock */
-	unsigned int number;		/* number of the round's first lock; no other round has it */
+	unsigned int number;		/* of the round's first lock, and of no other round's */
 	uint64_t measure, end;		/* with --seconds: when measuring begins and ends, in ns */
 	bool go;			/* set when the threads of a node may begin */
 };
