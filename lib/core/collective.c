@@ -24,12 +24,11 @@ struct area {
 
 	_Alignas(64) uint64_t beat;	/* heartbeat: grows while the process lives */
 	uint64_t claim;			/* not 0: a process of this node has joined */
-	uint64_t abort;			/* not 0: ABORT, node << 16, errno of the aborting member */
+	uint64_t abort;			/* not 0: failure word of the aborting member */
 };
 
 _Static_assert(sizeof(struct area) <= KD_GANG_BYTES, "the area outgrew its place");
 
-#define ABORT		(UINT64_C(0xdead) << 48)
 /* Heartbeat period, and interval between liveness checks, in ns */
 #define SLICE		250000000
 
@@ -106,7 +105,7 @@ void kd_gang_leave(struct kd_gang *gang)
 
 void kd_gang_abort(struct kd_gang *gang, int error)
 {
-	uint64_t word = ABORT | (uint64_t)gang->node << 16 | (-error & 0xffff);
+	uint64_t word = kd_failure_word(gang->node, error);
 	unsigned int node;
 
 	/*
@@ -120,18 +119,12 @@ void kd_gang_abort(struct kd_gang *gang, int error)
 int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit)
 {
 	uint64_t word = __atomic_load_n(&own(gang)->abort, __ATOMIC_RELAXED);
-	unsigned int node = word >> 16 & 0xffff;
-	int error = word & 0xffff;
+	unsigned int node;
+	int error = kd_failure_read(word, gang->nodes, gang->node, &node);
 
-	/*
-	 * A put may become visible in parts. Without all bits of ABORT the rest follows
-	 * shortly. With them but without the low bytes the error is -EPROTO.
-	 */
-	if ((word & ABORT) != ABORT)
-		return 0;
-	if (culprit)
-		*culprit = node < gang->nodes ? node : gang->node;
-	return error > 0 && error < 4096 ? -error : -EPROTO;
+	if (error && culprit)
+		*culprit = node;
+	return error;
 }
 
 /* Tracks the heartbeat of the node for which this node waits. */

@@ -302,6 +302,45 @@ void kdsm_signature_ops(struct kdsm_op ops[2], unsigned int node, uint64_t offse
 int kdsm_signature_get(const struct kdsm_region *sync, uint64_t offset,
 		       struct kdsm_signature *signature) KDSM_PRIVATE;
 
+/* ---- failure words ---- */
+
+/*
+ * A word that tells another node by one put that a node has failed. The bytes of a put become
+ * visible in any order, so each byte that has arrived has its highest bit set, and the other
+ * bits carry the node and the errno. Words of two nodes that fail at once may mix: the receiver
+ * still sees a failure, perhaps with the node of one and the errno of the other.
+ */
+#define KD_FAILURE_BYTES	UINT64_C(0x8080808080808080)
+
+static inline uint64_t kd_failure_word(unsigned int node, int error)
+{
+	uint64_t code = -error;
+
+	return KD_FAILURE_BYTES | (node & 0x7f) | (node >> 7 & 0x7f) << 8 |
+	       (code & 0x7f) << 16 | (code >> 7 & 0x7f) << 24;
+}
+
+/**
+ * kd_failure_read() - decode a failure word of the own part
+ * @word: loaded from the part
+ * @nodes: number of nodes of the cluster
+ * @own: stands for the failed node if @word names a node that does not exist
+ * @node: filled in with the failed node, if the word has arrived
+ *
+ * Return: 0 if the word has not arrived, or not all of it; otherwise the negative errno.
+ */
+static inline int kd_failure_read(uint64_t word, unsigned int nodes, unsigned int own,
+				  unsigned int *node)
+{
+	unsigned int from = (word & 0x7f) | (word >> 8 & 0x7f) << 7;
+	int code = (word >> 16 & 0x7f) | (word >> 24 & 0x7f) << 7;
+
+	if ((word & KD_FAILURE_BYTES) != KD_FAILURE_BYTES)
+		return 0;
+	*node = from < nodes ? from : own;
+	return code && code < 4096 ? -code : -EPROTO;
+}
+
 /* ---- collective.c ---- */
 
 /*

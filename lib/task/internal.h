@@ -84,7 +84,7 @@ struct kd_task_node {
 
 	_Alignas(64) uint64_t bell;	/* a waker of the node changes it: KD_BELL_NODE */
 
-	_Alignas(64) uint64_t told;	/* KD_TOLD, errno and node of a failure, or 0 */
+	_Alignas(64) uint64_t told;	/* failure word (core.h) of a node that failed, or 0 */
 	uint64_t ended;			/* 1: kdsm_tasks_end() was called */
 
 	_Alignas(64) uint64_t hungry[KD_TASK_LINES];	/* 1: that neighbour wants to be woken */
@@ -106,8 +106,6 @@ struct kd_task_node {
 
 /* These bits of the bell name the other node that rang; a ring by this node makes them noise. */
 #define KD_BELL_NODE	(KDSM_MAX_NODES - 1)
-
-#define KD_TOLD		(UINT64_C(0x7a5c) << 48)
 
 /* A put that may be in flight. */
 struct kd_task_put {

@@ -16,11 +16,6 @@
 
 #define BEAT	250000000	/* Interval between two beats, in ns */
 
-static uint64_t told_word(int error, unsigned int culprit)
-{
-	return KD_TOLD | (uint64_t)culprit << 16 | (-error & 0xffff);
-}
-
 /* Make all workers of this node look up: they leave at their next kd_task_check(). */
 static void attend(struct kdsm_tasks *tasks)
 {
@@ -50,27 +45,21 @@ static bool take_failure(struct kdsm_tasks *tasks, int error, unsigned int culpr
 	return first;
 }
 
-/*
- * Whether another node has reported a failure. A word without all bits of KD_TOLD has arrived
- * only in part; the next call sees the rest.
- */
+/* Whether another node has reported a failure. */
 static bool hear(struct kdsm_tasks *tasks)
 {
 	uint64_t word = __atomic_load_n(&tasks->own->told, __ATOMIC_SEQ_CST);
-	unsigned int culprit = word >> 16 & 0xffff;
-	int error = word & 0xffff;
+	unsigned int culprit;
+	int error = kd_failure_read(word, tasks->nodes, tasks->node, &culprit);
 
-	if ((word & KD_TOLD) != KD_TOLD)
-		return false;
-	if (!error || error >= 4096)
-		error = EPROTO;
-	take_failure(tasks, -error, culprit < tasks->nodes ? culprit : tasks->node);
-	return true;
+	if (error)
+		take_failure(tasks, error, culprit);
+	return error;
 }
 
 void kd_task_fail(struct kdsm_tasks *tasks, int error, unsigned int culprit)
 {
-	uint64_t word = told_word(error, culprit);
+	uint64_t word = kd_failure_word(culprit, error);
 	unsigned int node;
 
 	if (!take_failure(tasks, error, culprit))

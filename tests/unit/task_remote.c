@@ -95,6 +95,37 @@ static void test_messages(void **state)
 	}
 }
 
+/* A failure word has not arrived before its last byte, whichever byte that is. */
+static void test_failure_words(void **state)
+{
+	static const unsigned int nodes[] = { 0, 1, 127, 128, 255, KDSM_MAX_NODES - 1 };
+	static const int errors[] = { -1, -EIO, -127, -128, -EHOSTDOWN, -4095 };
+	unsigned int i, j, k, bytes, node;
+	uint64_t word, part;
+
+	(void)state;
+	for (i = 0; i < 6; i++) {
+		for (j = 0; j < 6; j++) {
+			word = kd_failure_word(nodes[i], errors[j]);
+			for (bytes = 0; bytes < 255; bytes++) {
+				for (k = 0, part = 0; k < 8; k++)
+					if (bytes & 1 << k)
+						part |= word & UINT64_C(0xff) << 8 * k;
+				assert_int_equal(kd_failure_read(part, KDSM_MAX_NODES, 0, &node),
+						 0);
+			}
+			assert_int_equal(kd_failure_read(word, KDSM_MAX_NODES, 0, &node),
+					 errors[j]);
+			assert_int_equal(node, nodes[i]);
+		}
+	}
+	/* Another node cannot name a node that does not exist, or no error. */
+	assert_int_equal(kd_failure_read(kd_failure_word(3, -EIO), 3, 2, &node), -EIO);
+	assert_int_equal(node, 2);
+	assert_int_equal(kd_failure_read(kd_failure_word(1, 0), 3, 2, &node), -EPROTO);
+	assert_int_equal(kd_failure_read(kd_failure_word(1, -4096), 3, 2, &node), -EPROTO);
+}
+
 /* ---- known values ---- */
 
 static void known_values(struct kdsm_tasks *tasks)
@@ -670,6 +701,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_failure_words),
 		cmocka_unit_test(test_proxies),
 		cmocka_unit_test(test_proxy_of_proxy),
 		cmocka_unit_test(test_far),
