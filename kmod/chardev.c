@@ -109,12 +109,15 @@ static int kdsm_ioctl_location(void __user *user)
 	return err ? err : kdsm_args_put(&args, sizeof(args), user, argsz);
 }
 
-static int kdsm_file_bind(struct file *file, struct kdsm_region_open *args)
+/* Copy args out before the file counts as bound: after -EFAULT the program may retry */
+static int kdsm_file_bind(struct file *file, struct kdsm_region_open *args, void __user *user,
+			  u32 argsz)
 {
 	struct kdsm_file *kfile = file->private_data;
 	bool write = file->f_mode & FMODE_WRITE;
 	struct kdsm_cluster *cluster;
 	struct kdsm_region *region;
+	int err;
 
 	lockdep_assert_held(&kfile->lock);
 	if (kfile->region)
@@ -124,9 +127,12 @@ static int kdsm_file_bind(struct file *file, struct kdsm_region_open *args)
 		return -ENETDOWN;
 	region = kdsm_region_open(cluster, args, write);
 	if (IS_ERR(region)) {
-		kdsm_cluster_unbind(cluster);
-		return PTR_ERR(region);
+		err = PTR_ERR(region);
+		goto unbind;
 	}
+	err = kdsm_args_put(args, sizeof(*args), user, argsz);
+	if (err)
+		goto close;
 	kdsm_submissions_init(&kfile->submissions, region, write);
 	kdsm_lock_file_init(&kfile->locks, region, write);
 	if (region->inode)
@@ -134,6 +140,12 @@ static int kdsm_file_bind(struct file *file, struct kdsm_region_open *args)
 	/* Pairs with smp_load_acquire() in kdsm_file_region(). */
 	smp_store_release(&kfile->region, region);
 	return 0;
+
+close:
+	kdsm_region_close(region);
+unbind:
+	kdsm_cluster_unbind(cluster);
+	return err;
 }
 
 static int kdsm_ioctl_region_open(struct file *file, void __user *user)
@@ -152,9 +164,9 @@ static int kdsm_ioctl_region_open(struct file *file, void __user *user)
 	if (args.flags & ~KDSM_REGION_CREATE && !(args.flags & KDSM_REGION_CREATE))
 		return -EINVAL;
 	mutex_lock(&kfile->lock);
-	err = kdsm_file_bind(file, &args);
+	err = kdsm_file_bind(file, &args, user, argsz);
 	mutex_unlock(&kfile->lock);
-	return err ?: kdsm_args_put(&args, sizeof(args), user, argsz);
+	return err;
 }
 
 static int kdsm_ioctl_region_destroy(void __user *user)
