@@ -199,30 +199,21 @@ int kdsm_submit(struct kdsm_region *region, struct kdsm_op *ops,
 	return 0;
 }
 
-/*
- * If two threads complete the same ticket, the module gives the results to one of them. The
- * other one gets -EBUSY, or -ENOENT if it comes later, and must not touch ops and remote.
- */
 int kdsm_complete(struct kdsm_region *region, struct kdsm_ticket *ticket,
 		  uint64_t timeout)
 {
-	struct kdsm_op *ops = __atomic_load_n(&ticket->ops, __ATOMIC_ACQUIRE);
 	int ret = 0;
 
-	if (!ops)
+	if (!ticket->ops)
 		return ticket->status;
 	if (ticket->kernel) {
 		ret = region->backend->complete(region, ticket->kernel, timeout);
-		if (ret == -ETIMEDOUT || ret == -EBUSY || ret == -ENOENT)
+		if (ret == -ETIMEDOUT || ret == -EBUSY)
 			return ret;
 	}
-	/* Without a ticket of the module, the first thread that gets here wins. */
-	if (!__atomic_compare_exchange_n(&ticket->ops, &ops, NULL, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_RELAXED))
-		return -ENOENT;
 	if (ticket->remote)
-		copy_back(region, ticket->remote, ops, ticket->count);
-	ret = settle(ops, ticket->count, ret);
+		copy_back(region, ticket->remote, ticket->ops, ticket->count);
+	ret = settle(ticket->ops, ticket->count, ret);
 	free(ticket->remote);
 	ticket_done(ticket, -ENOENT);
 	return ret;

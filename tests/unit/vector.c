@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Vectors, tickets, and the functions that make operations */
-#include <pthread.h>
 #include "unit.h"
-#include "core/core.h"
 
 static void constructors(void **state)
 {
@@ -142,97 +140,6 @@ static void tickets(void **state)
 	assert_int_equal(kdsm_complete(region, &ticket, 0), -ENOENT);
 }
 
-/* ---- two threads complete one ticket ---- */
-
-#define ROUNDS	3000
-
-static struct twice {
-	struct kdsm_region *region;
-	struct kdsm_ticket ticket;
-	pthread_barrier_t begin, end;
-	uint64_t kernel;	/* ticket of the module; 0: every operation is complete */
-	bool taken;
-	int ret[2];
-} twice;
-
-static int twice_submit(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count,
-			uint64_t *ticket)
-{
-	unsigned int i;
-
-	(void)region;
-	for (i = 0; i < count; i++)
-		ops[i].status = 0;
-	*ticket = twice.kernel;
-	return 0;
-}
-
-/* As the module: only the first call finds the ticket. */
-static int twice_complete(struct kdsm_region *region, uint64_t ticket, uint64_t timeout)
-{
-	(void)region, (void)ticket, (void)timeout;
-	return __atomic_exchange_n(&twice.taken, true, __ATOMIC_RELAXED) ? -ENOENT : 0;
-}
-
-static void *twice_thread(void *arg)
-{
-	int *ret = arg;
-	unsigned int i;
-
-	for (i = 0; i < ROUNDS; i++) {
-		pthread_barrier_wait(&twice.begin);
-		*ret = kdsm_complete(twice.region, &twice.ticket, KDSM_FOREVER);
-		pthread_barrier_wait(&twice.end);
-	}
-	return NULL;
-}
-
-static void race(uint64_t kernel)
-{
-	static struct kdsm_op ops[KDSM_MAX_OPS];
-	pthread_t threads[2];
-	unsigned int i, bad = 0;
-
-	twice.kernel = kernel;
-	pthread_barrier_init(&twice.begin, NULL, 3);
-	pthread_barrier_init(&twice.end, NULL, 3);
-	/* Node 0 is this node, so the library copies the other operations. */
-	ops[0] = kdsm_op_faa(0, 0, 1);
-	for (i = 1; i < KDSM_MAX_OPS; i++)
-		ops[i] = kdsm_op_faa(1, 0, 1);
-	for (i = 0; i < 2; i++)
-		pthread_create(&threads[i], NULL, twice_thread, &twice.ret[i]);
-	for (i = 0; i < ROUNDS; i++) {
-		twice.taken = false;
-		bad += kdsm_submit(twice.region, ops, KDSM_MAX_OPS, &twice.ticket) != 0;
-		pthread_barrier_wait(&twice.begin);
-		pthread_barrier_wait(&twice.end);
-		bad += twice.ret[0] + twice.ret[1] != -ENOENT ||
-		       (twice.ret[0] && twice.ret[1]);
-	}
-	for (i = 0; i < 2; i++)
-		pthread_join(threads[i], NULL);
-	pthread_barrier_destroy(&twice.begin);
-	pthread_barrier_destroy(&twice.end);
-	assert_int_equal(bad, 0);
-}
-
-/* One of two threads gets the results, and the other one -ENOENT. */
-static void completed_twice(void **state)
-{
-	struct kdsm_region *region = ((struct unit *)*state)->region;
-	const struct kdsm_backend *local = region->backend;
-	struct kdsm_backend backend = *local;
-
-	backend.submit = twice_submit;
-	backend.complete = twice_complete;
-	region->backend = &backend;
-	twice.region = region;
-	race(7);
-	race(0);
-	region->backend = local;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,7 +148,6 @@ int main(void)
 		unit_case(statuses),
 		unit_case(any_count),
 		unit_case(tickets),
-		unit_case(completed_twice),
 	};
 
 	return UNIT_RUN(tests);
