@@ -11,6 +11,7 @@
 #define CHUNKS	4
 #define WORD	64			/* offset of the word that the notifying put writes */
 #define STEP	(UINT64_C(1) << 19)	/* bytes taken at a time */
+#define MARGIN	(UINT64_C(8) << 20)
 
 static struct kdsm_region *region;
 static unsigned int last;
@@ -35,7 +36,10 @@ static void look(uint64_t *available, uint64_t *reserve)
 		*reserve = UINT64_C(32) << 20;
 }
 
-/* Take memory until the module has less than a chunk left. Returns the mapping. */
+/*
+ * Take memory until the module has none left, and MARGIN more, because other processes may free
+ * some before the put arrives. Returns the mapping.
+ */
 static void *take(uint64_t *taken)
 {
 	uint64_t available, reserve, size = UINT64_C(1) << 34;
@@ -46,7 +50,7 @@ static void *take(uint64_t *taken)
 	if (place == MAP_FAILED)
 		guest_die("mmap", -errno);
 	look(&available, &reserve);
-	while (available > reserve + CHUNK / 2 && *taken < size) {
+	while (available > reserve - MARGIN && *taken < size) {
 		memset(place + *taken, 1, STEP);
 		*taken += STEP;
 		look(&available, &reserve);
