@@ -181,7 +181,7 @@ int kd_refs_list(struct kd_refs *refs, struct kd_stack *stack);
 
 enum {
 	KD_OP_AND = 1, KD_OP_ITE, KD_OP_EXISTS, KD_OP_AND_EXISTS, KD_OP_SUCCESSORS,
-	KD_OP_PREDECESSORS, KD_OP_RESTRICT, KD_OP_COMPOSE, KD_OP_SATURATE,
+	KD_OP_PREDECESSORS, KD_OP_RESTRICT, KD_OP_COMPOSE, KD_OP_SATURATE, KD_OP_FIRE,
 };
 
 /*
@@ -222,6 +222,7 @@ struct kdsm_bdd_store {
 	struct kd_bit *bits;
 	uint32_t bit_count, bit_room;
 	unsigned int granularity;
+	bool traps;		/* variables above the bits of states are traps, not actions */
 	void *context;		/* set by the creator of the store, for use in its own tasks */
 
 	pthread_mutex_t lock;	/* protects workers and gone */
@@ -280,6 +281,28 @@ int kd_private_put(struct kd_private *own, const struct kdsm_node *node,
 static inline kdsm_bdd kd_failure(int error)
 {
 	return KD_FAILURE | (unsigned int)-error;
+}
+
+/*
+ * A relation may lead to a trap (kd_trap() in relation.c) instead of successors: a variable
+ * with a number that the maker of the relation chooses. Successors of a state that leads to
+ * a trap are the failure -EDOM, from which kd_trap_number() takes the trap's number plus 1.
+ * Predecessors by way of a trap there are none.
+ */
+#define KD_FIRST_TRAP	1000000	/* variables of states are lower */
+#define KD_TRAP_SHIFT	16	/* a failure has its errno below, the trap's number plus 1 above */
+
+kdsm_bdd kd_trap(struct kdsm_bdd_worker *w, uint32_t number);
+
+static inline kdsm_bdd kd_trapped(uint32_t variable)
+{
+	return kd_failure(-EDOM) | (uint64_t)(variable - KD_FIRST_TRAP + 1) << KD_TRAP_SHIFT;
+}
+
+/* 1 + the number of the trap that a failed operation met; 0: it failed otherwise */
+static inline uint32_t kd_trap_number(kdsm_bdd failure)
+{
+	return (failure & ~KD_FAILURE) >> KD_TRAP_SHIFT;
 }
 
 /*

@@ -6,22 +6,10 @@
  */
 #include <stdlib.h>
 
-#include "bdd/bdd.h"
-
-/*
- * Tell whether this step shares its result through the home part: at every granularity-th
- * bit, if the home is another node.
- */
-static inline bool asks_home(const struct kdsm_bdd_worker *w, const struct kd_key *key,
-			     unsigned int at)
-{
-	return !w->alone && w->store->granularity &&
-	       at % w->store->granularity == 0 &&
-	       kd_opcache_home(w->cache, key) != w->cache->self;
-}
+#include "bdd/product.h"
 
 /* Return 1 and fill *result, 0 if the result is absent, or a negative errno. */
-static int get_home(struct kdsm_bdd_worker *w, const struct kd_key *key,
+int kd_home_get(struct kdsm_bdd_worker *w, const struct kd_key *key,
 		    kdsm_bdd *result)
 {
 	int r = kd_opcache_get_home(w->cache, key, result);
@@ -35,7 +23,7 @@ static int get_home(struct kdsm_bdd_worker *w, const struct kd_key *key,
 	return r;
 }
 
-static int put_home(struct kdsm_bdd_worker *w, const struct kd_key *key, kdsm_bdd result)
+int kd_home_put(struct kdsm_bdd_worker *w, const struct kd_key *key, kdsm_bdd result)
 {
 	w->home_put++;
 	return kd_opcache_put_home(w->cache, key, result);
@@ -47,29 +35,12 @@ KDSM_TASK_DECLARE(kdsm_bdd, kd_either, kdsm_bdd, a0, kdsm_bdd, b0, kdsm_bdd, a1,
 		  uint32_t, at, uint32_t, above)
 #pragma GCC visibility pop
 
-static inline bool product_none(kdsm_bdd a, kdsm_bdd b)
-{
-	return a == KDSM_BDD_FALSE || b == KDSM_BDD_FALSE;
-}
-
-/* Whether kd_either needs at most one product. If so, leave its operands in *a0 and *b0. */
-static inline bool either_one(kdsm_bdd *a0, kdsm_bdd *b0, kdsm_bdd a1, kdsm_bdd b1)
-{
-	if (product_none(a1, b1) || (*a0 == a1 && *b0 == b1))
-		return true;
-	if (!product_none(*a0, *b0))
-		return false;
-	*a0 = a1;
-	*b0 = b1;
-	return true;
-}
-
 KDSM_TASK_DEFINE(kdsm_bdd, kd_either, kdsm_bdd, a0, kdsm_bdd, b0, kdsm_bdd, a1, kdsm_bdd, b1,
 		 uint32_t, at, uint32_t, above)
 {
 	kdsm_bdd first, second;
 
-	if (either_one(&a0, &b0, a1, b1))
+	if (kd_either_one(&a0, &b0, a1, b1))
 		return KDSM_CALL(kd_product, a0, b0, at, above);
 	KDSM_SPAWN(kd_product, a1, b1, at, above);
 	first = KDSM_CALL(kd_product, a0, b0, at, above);
@@ -83,83 +54,9 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_either, kdsm_bdd, a0, kdsm_bdd, b0, kdsm_bdd, a1, 
 	return KD_OR(first, second, above);
 }
 
-/* Split part of a relation at variable. The part is private and seldom a terminal. */
-static inline bool split_relation(struct kdsm_bdd_worker *w, kdsm_bdd b,
-				  uint32_t variable, kdsm_bdd *high, kdsm_bdd *low)
-{
-	struct kdsm_node node;
-
-	*high = b;
-	*low = b;
-	if (kd_terminal(b))
-		return true;
-	if (!kd_node_private(w, b, &node))
-		return false;
-	if (kd_variable(&node) == variable) {
-		*high = kd_high(&node, b);
-		*low = kd_low(&node, b);
-	}
-	return true;
-}
-
-/* The operands of a product, split at the topmost variable of both. */
-struct operands {
-	kdsm_bdd high_a, low_a, high_b, low_b;
-	uint32_t variable;	/* a current variable, or KD_NO_VARIABLE */
-};
-
-/* Load both operands and split them. Return false on failure: the caller gives up. */
-static inline bool split_operands(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
-				  uint32_t above, struct operands *o)
-{
-	struct kdsm_node node_a = { 0, 0 }, node_b = { 0, 0 };
-	uint32_t va = KD_NO_VARIABLE, vb = KD_NO_VARIABLE;
-
-	if (!kd_terminal(b)) {
-		if (!kd_node_private(w, b, &node_b))
-			return false;
-		vb = kd_variable(&node_b);
-	}
-	if (!kd_terminal(a)) {
-		if (!kd_node(w, a, &node_a))
-			return false;
-		va = kd_variable(&node_a);
-	}
-	o->variable = va < vb ? va : vb;
-	if (!kd_descends(w, o->variable, above))
-		return false;
-	o->variable &= ~UINT32_C(1);	/* a next variable belongs to the bit of its current one */
-	o->high_a = va == o->variable ? kd_high(&node_a, a) : a;
-	o->low_a = va == o->variable ? kd_low(&node_a, a) : a;
-	o->high_b = vb == o->variable ? kd_high(&node_b, b) : b;
-	o->low_b = vb == o->variable ? kd_low(&node_b, b) : b;
-	return true;
-}
-
-/*
- * Look for the result in the own part of the cache and, if *home is true, in the home part
- * of the key, which all nodes share. Return 1 if found, 0 if absent, or a negative errno.
- */
-static inline int find_result(struct kdsm_bdd_worker *w, const struct kd_key *key, uint32_t at,
-			      bool *home, kdsm_bdd *result)
-{
-	*home = false;
-	if (kd_cache_get(w, key, result))
-		return 1;
-	*home = asks_home(w, key, at);
-	return *home ? get_home(w, key, result) : 0;
-}
-
-static inline int keep_result(struct kdsm_bdd_worker *w, const struct kd_key *key, bool home,
-			      kdsm_bdd result)
-{
-	kd_cache_put(w, key, result);
-	return home ? put_home(w, key, result) : 0;
-}
-
 /* The relation does not mention the bit of o->variable, so only a is split. */
 static inline kdsm_bdd product_unmentioned(struct kdsm_worker *kdsm_worker,
-					   struct kdsm_task *kdsm_head, const struct operands *o,
+					   struct kdsm_task *kdsm_head, const struct kd_operands *o,
 					   kdsm_bdd b, uint32_t at, kdsm_bdd *low)
 {
 	const uint32_t above = o->variable + 2;
@@ -176,15 +73,15 @@ static inline kdsm_bdd product_unmentioned(struct kdsm_worker *kdsm_worker,
 
 /* The relation mentions the bit of o->variable: split b at the next variable, too. */
 static inline kdsm_bdd product_mentioned(struct kdsm_worker *kdsm_worker,
-					 struct kdsm_task *kdsm_head, const struct operands *o,
+					 struct kdsm_task *kdsm_head, const struct kd_operands *o,
 					 uint32_t at, uint32_t backward, kdsm_bdd *low)
 {
 	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
 	const uint32_t above = o->variable + 2;
 	kdsm_bdd bhh, bhl, blh, bll, high;
 
-	if (!split_relation(w, o->high_b, o->variable + 1, &bhh, &bhl) ||
-	    !split_relation(w, o->low_b, o->variable + 1, &blh, &bll))
+	if (!kd_split_relation(w, o->high_b, o->variable + 1, &bhh, &bhl) ||
+	    !kd_split_relation(w, o->low_b, o->variable + 1, &blh, &bll))
 		return kd_give_up(w);
 	if (backward) {
 		/*
@@ -218,12 +115,12 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, u
 	const uint32_t backward = at & KD_BACKWARD;
 	kdsm_bdd high, low = KDSM_BDD_FALSE, result;
 	const struct kd_bit *bit;
-	struct operands o;
+	struct kd_operands o;
 	struct kd_key key;
 	bool home;
 	int r;
 
-	if (product_none(a, b))
+	if (kd_product_none(a, b))
 		return KDSM_BDD_FALSE;
 	if (a == KDSM_BDD_TRUE && b == KDSM_BDD_TRUE)
 		return KDSM_BDD_TRUE;
@@ -232,19 +129,18 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, u
 	if (kd_unlikely(at >= w->store->bit_count))
 		return kd_fail(w, -EIO);
 	bit = w->store->bits + at;
-	/* Only actions are left in b, and one of them is possible. */
 	if (bit->variable == KD_NO_VARIABLE)
-		return a;
-	if (!split_operands(w, a, b, above, &o))
+		return kd_product_end(w, a, b, backward);
+	if (!kd_split_operands(w, a, b, above, &o))
 		return kd_give_up(w);
 	while (bit->variable < o.variable)
 		bit++;
 	if (bit->variable == KD_NO_VARIABLE)
-		return a;
+		return kd_product_end(w, a, b, backward);
 	at = bit - w->store->bits;
 
 	key = kd_key(backward ? KD_OP_PREDECESSORS : KD_OP_SUCCESSORS, a, b, bit->rest);
-	r = find_result(w, &key, at, &home, &result);
+	r = kd_find_result(w, &key, at, &home, &result);
 	if (r)
 		return r < 0 ? kd_fail(w, r) : result;
 	if (kd_unlikely(!w->alone))
@@ -260,8 +156,14 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, u
 	result = kd_make(w, o.variable, high, low);
 	if (kd_unlikely(!kd_valid(result)))
 		return result;
-	r = keep_result(w, &key, home, result);
+	r = kd_keep_result(w, &key, home, result);
 	return r < 0 ? kd_fail(w, r) : result;
+}
+
+kdsm_bdd kd_trap(struct kdsm_bdd_worker *w, uint32_t number)
+{
+	w->store->traps = true;
+	return kdsm_bdd_variable(w, KD_FIRST_TRAP + number);
 }
 
 kdsm_bdd kdsm_bdd_successors(struct kdsm_bdd_worker *worker, kdsm_bdd states,
