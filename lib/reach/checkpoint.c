@@ -22,11 +22,11 @@
 
 #include "internal.h"
 
-#define VERSION	1
+#define VERSION	2
 
 /*
  * The words of the note. Then there is one word for each property: 0, or 1 + the steps to
- * its violation.
+ * its violation; and one word for each place of a net: its bits.
  */
 enum {
 	NOTE_VERSION, NOTE_MODEL, NOTE_STRATEGY, NOTE_LEVELS, NOTE_TIME, NOTE_FRONTIERS,
@@ -43,6 +43,33 @@ static int refuse(struct kd_search *s, const char *why)
 	return -EINVAL;
 }
 
+static unsigned int places(const struct kd_search *s)
+{
+	return s->model.marking ? s->model.marking->places : 0;
+}
+
+static bool widths_fit(const struct kd_search *s, const uint64_t *width)
+{
+	unsigned int i;
+
+	for (i = 0; i < places(s); i++)
+		if (width[i] < s->model.marking->width[i] || width[i] > s->model.marking->room)
+			return false;
+	return true;
+}
+
+/* For traces: each violation is in a round whose states there are. */
+static bool steps_fit(const struct kd_search *s, const struct kd_bdd_content *c)
+{
+	uint64_t rounds = c->note[NOTE_LEVELS] + (c->function[CURRENT] != KDSM_BDD_FALSE);
+	unsigned int i;
+
+	for (i = 0; i < s->model.properties; i++)
+		if (c->note[NOTE_WORDS + i] > rounds)
+			return false;
+	return true;
+}
+
 /* Check that the file is complete and belongs to this search. */
 static int check(struct kd_search *s, const struct kd_bdd_reader *r,
 		 const struct kd_bdd_content *c)
@@ -51,17 +78,20 @@ static int check(struct kd_search *s, const struct kd_bdd_reader *r,
 
 	if (!c->whole || c->words < NOTE_WORDS || note[NOTE_VERSION] != VERSION)
 		return refuse(s, "is no checkpoint of this program, or is not whole");
-	if (note[NOTE_MODEL] != kd_search_digest(s))
-		return refuse(s, "is a checkpoint of another model, or with other properties");
-	if (c->words != NOTE_WORDS + s->model.properties ||
-	    c->count != FUNCTIONS + note[NOTE_FRONTIERS] ||
+	if (note[NOTE_MODEL] != s->digest)
+		return refuse(s, "is a checkpoint of another model, with other properties or another --order");
+	if (c->words != NOTE_WORDS + s->model.properties + places(s) ||
+	    !widths_fit(s, note + NOTE_WORDS + s->model.properties) ||
+	    c->count < FUNCTIONS || c->count - FUNCTIONS != note[NOTE_FRONTIERS] ||
 	    (note[NOTE_FRONTIERS] && note[NOTE_FRONTIERS] != note[NOTE_LEVELS]) ||
-	    r->bits > s->model.bits || r->actions)
+	    2 * r->bits > s->model.variables[s->model.bits - 1] + 2 || r->actions)
 		return refuse(s, "is no checkpoint of this program");
 	if (note[NOTE_STRATEGY] != kd_search_strategy(s))
 		return refuse(s, "is a checkpoint with another --strategy");
 	if (s->options->trace && note[NOTE_FRONTIERS] != note[NOTE_LEVELS])
 		return refuse(s, "was written without --trace, so no ways can be shown");
+	if (s->options->trace && !steps_fit(s, c))
+		return refuse(s, "is no checkpoint of this program");
 	return 0;
 }
 
@@ -86,6 +116,11 @@ static int take_over(struct kd_search *s, const struct kd_bdd_content *c)
 		if (s->verdict[i].violated)
 			s->verdict[i].steps = note[NOTE_WORDS + i] - 1;
 	}
+	s->widths = malloc(places(s) + 1);
+	if (!s->widths)
+		return -ENOMEM;
+	for (i = 0; i < places(s); i++)
+		s->widths[i] = note[NOTE_WORDS + s->model.properties + i];
 	return 1;
 }
 
@@ -167,7 +202,7 @@ static int write_content(struct kd_search *s, FILE *file)
 {
 	uint64_t frontiers = s->frontier ? s->levels : 0;
 	struct kd_bdd_content content = {
-		.count = FUNCTIONS + frontiers, .words = NOTE_WORDS + s->model.properties,
+		.count = FUNCTIONS + frontiers, .words = NOTE_WORDS + s->model.properties + places(s),
 	};
 	unsigned int i;
 	int ret = -ENOMEM;
@@ -181,7 +216,7 @@ static int write_content(struct kd_search *s, FILE *file)
 			memcpy(content.function + FUNCTIONS, s->frontier,
 			       frontiers * sizeof(*s->frontier));
 		content.note[NOTE_VERSION] = VERSION;
-		content.note[NOTE_MODEL] = kd_search_digest(s);
+		content.note[NOTE_MODEL] = s->digest;
 		content.note[NOTE_STRATEGY] = kd_search_strategy(s);
 		content.note[NOTE_LEVELS] = s->levels;
 		content.note[NOTE_TIME] = s->before + kdsm_now() - s->began;
@@ -189,6 +224,9 @@ static int write_content(struct kd_search *s, FILE *file)
 		for (i = 0; i < s->model.properties; i++)
 			content.note[NOTE_WORDS + i] =
 				s->verdict[i].violated ? s->verdict[i].steps + 1 : 0;
+		for (i = 0; i < places(s); i++)
+			content.note[NOTE_WORDS + s->model.properties + i] =
+				s->model.marking->width[i];
 		ret = kd_bdd_save(s->worker, file, &content);
 	}
 	free(content.function);

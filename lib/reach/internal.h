@@ -6,6 +6,7 @@
 #ifndef KD_REACH_INTERNAL_H
 #define KD_REACH_INTERNAL_H
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,28 +36,29 @@ void kd_search_warn(const struct kd_search *s, const char *format, ...)
  * that reads the same file.
  */
 
+struct kd_bound;
+
 /* A property that must hold in every reachable state */
 struct kd_property {
 	char *name;
 	kdsm_bdd bad;			/* private: the states that violate it */
+	struct kd_bound *bound;		/* the bound that it states, or NULL */
 };
 
 struct kd_net;			/* below; the Petri net of a model */
+struct kd_marking;		/* below; how its markings are encoded */
 
 struct kd_model {
 	char *name;			/* the file's name without directory and suffix */
 	const char *kind;		/* description of the file's format, for messages */
-	unsigned int bits;		/* of a state; bit i is variable 2i */
-	uint32_t *variables;		/* 2 * 0 .. 2 * (bits - 1) */
+	unsigned int bits;		/* of a state */
+	uint32_t *variables;		/* [bits], ascending; bit i of a state is 2 * i but in nets */
 	kdsm_bdd initial;		/* private */
 	unsigned int relations;
 	struct kdsm_relation **relation;
-	/*
-	 * Of a Petri net: if relation i is taken from a state of trap[i], the net is not
-	 * 1-safe. A NULL entry means that there is no such state.
-	 */
-	struct kdsm_relation **trap;
-	struct kd_net *net;
+	struct kd_net *net;		/* of a Petri net, whose relation i is transition i */
+	struct kd_marking *marking;
+	unsigned int share, shares;	/* kd_marking_new() */
 	unsigned int properties;
 	struct kd_property *property;
 };
@@ -64,10 +66,10 @@ struct kd_model {
 /*
  * Read the model in the file at path. The suffix of the file's name gives the format:
  * *.pnml is a Petri net, *.aag and *.aig are and-inverter graphs, all others are in the
- * .bdd format. The worker makes private nodes. On failure return a negative errno and set
+ * .bdd format. order is that of the places of a Petri net. The worker makes private nodes. On failure return a negative errno and set
  * *message.
  */
-int kd_model_load(struct kdsm_bdd_worker *worker, const char *path,
+int kd_model_load(struct kdsm_bdd_worker *worker, const char *path, enum kdsm_reach_order order,
 		  struct kd_model *model, struct kdsm_reach_message *message);
 void kd_model_free(struct kd_model *model);
 
@@ -76,6 +78,7 @@ int kd_model_read_bdd(struct kdsm_bdd_worker *worker, const char *path,
 		      const unsigned char *file, size_t size,
 		      struct kd_model *model, struct kdsm_reach_message *message);
 int kd_model_read_pnml(struct kdsm_bdd_worker *worker, const char *path,
+		       enum kdsm_reach_order order,
 		       const unsigned char *file, size_t size,
 		       struct kd_model *model, struct kdsm_reach_message *message);
 
@@ -84,12 +87,23 @@ int kd_model_read_aiger(struct kdsm_bdd_worker *worker, const char *path,
 			struct kd_model *model, struct kdsm_reach_message *message);
 
 /*
- * Name a place and a transition that show that a net is not 1-safe, in *message. states are
- * in the table, and some of them are in the trap of the relation.
+ * Make all of the model of a net that depends on the order of its places. The model of one of
+ * several orders has the share of the variables that model->share selects, so that no BDD means
+ * different sets in different models.
  */
-int kd_model_blame(const struct kd_model *model, struct kdsm_bdd_worker *worker,
-		   kdsm_bdd states, unsigned int relation,
+int kd_model_order(struct kdsm_bdd_worker *worker, struct kd_model *model,
+		   enum kdsm_reach_order order, struct kdsm_reach_message *message);
+
+/*
+ * Widen a place of a net, because its number of tokens overflowed: relations, initial states
+ * and properties are made anew. All nodes widen the same places in the same order. No task
+ * runs. States found before stay right when kd_model_extend() has added the new bits, which
+ * are 0 in them; bits are those of the place before.
+ */
+int kd_model_widen(struct kdsm_bdd_worker *worker, struct kd_model *model, unsigned int place,
 		   struct kdsm_reach_message *message);
+kdsm_bdd kd_model_extend(struct kdsm_bdd_worker *worker, const struct kd_model *model,
+			 unsigned int place, unsigned int bits, kdsm_bdd states);
 
 /* ---- net.c ---- */
 
@@ -103,12 +117,16 @@ struct kd_arc {
 struct kd_place {
 	char *id;
 	unsigned int marking;
+	uint64_t bound;		/* proved never to have more tokens; UINT64_MAX: unknown */
+	uint64_t seen;		/* has had so many tokens, initially or in a walk */
 };
 
 struct kd_transition {
 	char *id;
 	struct kd_arc *in, *out;	/* sorted by place, each place once */
-	unsigned int ins, outs;
+	struct kd_arc *read;		/* the place needs the weight, and keeps it */
+	struct kd_arc *inhibitor;	/* the place needs to have fewer tokens than the weight */
+	unsigned int ins, outs, reads, inhibitors;
 };
 
 struct kd_net {
@@ -132,6 +150,86 @@ void kd_net_free(struct kd_net *net);	/* NULL is ignored */
 unsigned int kd_net_weight(const struct kd_arc *arcs, unsigned int count,
 			   unsigned int place);
 
+/*
+ * semiflow.c: set the bounds of places that semiflows prove. Return 0 or -ENOMEM.
+ */
+int kd_net_semiflows(struct kd_net *net);
+
+/*
+ * walk.c: set how many tokens places have been seen to have. *unbounded is 1 + a place that has
+ * no bound, or 0 if no walk showed one. The walks are the same on every node. Return 0 or
+ * -ENOMEM.
+ */
+int kd_net_walk(struct kd_net *net, uint32_t *unbounded);
+
+#define KD_ORDERS	(KDSM_REACH_ORDER_LAST + 1)
+
+/*
+ * order.c: kd_net_order() stores the places in an order that is good for BDDs into order.
+ * kd_net_orders() lists different orders, the most promising one first, which is that of
+ * KDSM_REACH_ORDER_AUTO. Both return 0 or -ENOMEM.
+ */
+int kd_net_order(const struct kd_net *net, enum kdsm_reach_order which, uint32_t *order);
+int kd_net_orders(const struct kd_net *net, enum kdsm_reach_order which[KD_ORDERS],
+		  unsigned int *count);
+
+/* ---- marking.c ---- */
+
+#define KD_MOST_WIDTH	31	/* bits of a place */
+
+struct kd_marking {
+	unsigned int places;
+	unsigned int room;	/* bits that each place may have */
+	uint32_t base;		/* half of the first variable */
+	uint32_t *first;	/* by place: variable of bit room - 1 */
+	uint32_t *order;	/* the places in the order of their variables */
+	uint8_t *width;		/* by place: bits in use, from bit 0 */
+};
+
+/*
+ * Make an encoding in which each place has one bit. order is the order of the places from
+ * the root of BDDs. share, which is below shares, selects a range of variables. On failure return -ENOMEM; the caller frees
+ * *marking even then.
+ */
+int kd_marking_new(struct kd_marking **marking, unsigned int places, const uint32_t *order,
+		   unsigned int share, unsigned int shares);
+void kd_marking_free(struct kd_marking *marking);	/* NULL is ignored */
+
+/* The current variable of a bit of a place; bit 0 is the least significant one */
+static inline uint32_t kd_marking_variable(const struct kd_marking *m, unsigned int place,
+					   unsigned int bit)
+{
+	return m->first[place] + 2 * (m->room - 1 - bit);
+}
+
+/* The number of all bits in use, and their variables in ascending order */
+unsigned int kd_marking_bits(const struct kd_marking *m);
+void kd_marking_variables(const struct kd_marking *m, uint32_t *variables);
+/* The place and the bit of a variable */
+unsigned int kd_marking_place(const struct kd_marking *m, uint32_t variable, unsigned int *bit);
+
+/*
+ * The conjunction of rest and "the place has so many tokens", which fit. The variables of
+ * rest are greater than those of the place.
+ */
+kdsm_bdd kd_marking_equals(struct kdsm_bdd_worker *w, const struct kd_marking *m,
+			   unsigned int place, uint64_t tokens, kdsm_bdd rest);
+
+/* Where a place has least to most tokens, a transition adds delta, which does not go below 0. */
+struct kd_change {
+	uint64_t least, most;
+	int64_t delta;
+};
+
+/*
+ * The relation of the place's current to its next tokens, in conjunction with fits where
+ * the next tokens fit into the place's bits; where they do not, the tokens stay as they are,
+ * in conjunction with overflows. Both have greater variables than the place.
+ */
+kdsm_bdd kd_marking_change(struct kdsm_bdd_worker *w, const struct kd_marking *m,
+			   unsigned int place, const struct kd_change *change,
+			   kdsm_bdd fits, kdsm_bdd overflows);
+
 /* ---- pnml.c ---- */
 
 /* The interface between the reader of PNML (pnml.c) and the maker of nets (net.c) */
@@ -139,9 +237,13 @@ enum kd_kind {
 	KD_PLACE, KD_TRANSITION, KD_ARC, KD_REFERENCE_PLACE, KD_REFERENCE_TRANSITION,
 };
 
+/* What an arc does; only normal arcs move tokens */
+enum kd_arc_type { KD_NORMAL, KD_READ, KD_INHIBITOR };
+
 /* An element of the file */
 struct kd_object {
 	enum kd_kind kind;
+	enum kd_arc_type arc;	/* of an arc */
 	char *id;
 	char *from, *to;	/* source and target of an arc; of a reference: from is ref */
 	unsigned int number;	/* tokens: initial marking, or weight of an arc */
@@ -227,6 +329,12 @@ void kd_aiger_free(struct kd_aiger *aiger);	/* NULL is ignored */
 int kd_invariant_bound(struct kdsm_bdd_worker *worker, const char *text,
 		       struct kd_model *model, struct kdsm_reach_message *message);
 
+void kd_bound_free(struct kd_bound *bound);	/* NULL is ignored */
+
+/* Make a property's states anew when the place has one bit more. */
+int kd_property_widen(struct kdsm_bdd_worker *worker, struct kd_model *model,
+		      unsigned int property, unsigned int place);
+
 /* Every reachable state is in a set: the first function of a file in the .bdd format. */
 int kd_invariant_file(struct kdsm_bdd_worker *worker, const char *path,
 		      struct kd_model *model, struct kdsm_reach_message *message);
@@ -236,10 +344,12 @@ int kd_invariant_file(struct kdsm_bdd_worker *worker, const char *path,
 /* Offset of the store in every part, in bytes; the gang's words are in front of the store */
 #define KD_STORE	4096
 
-/* The states that a task found, or a failure */
-struct kd_found {
-	kdsm_bdd states;
-	uint64_t unsafe;		/* 1 + index of a relation whose trap was met; 0: none */
+/*
+ * What a task of saturation found: states, at least those that it was given, and the failure
+ * that ended it early, or 0
+ */
+struct kd_saturated {
+	kdsm_bdd states, failure;
 };
 
 /* How the search fits into the table (search_collect.c); the same on all nodes */
@@ -248,6 +358,7 @@ struct kd_room {
 	bool fresh;			/* no slice has succeeded since the last collection */
 	bool all;			/* the last collection left no reserve */
 	uint64_t used, alive;		/* nodes after the last round; after the last collection */
+	uint64_t stop;			/* saturation: fail when this node has put so many nodes */
 	struct kdsm_reach_collections sum;
 };
 
@@ -271,11 +382,17 @@ struct kd_search {
 	 */
 	kdsm_bdd visited, current, found;
 	unsigned int from, to;		/* the current slice: relations from .. to - 1 */
+	bool gained;			/* the last attempt at a slice failed, but found states */
+	uint32_t trap;			/* 1 + the place whose trap this slice met; 0: none */
+	uint8_t *widths;		/* on node 0: of a loaded checkpoint, by place */
+	uint64_t digest;		/* kd_search_digest() of the model as it was read */
 	struct kd_room room;
 	kdsm_bdd *bad;			/* on node 0: by property, the states that violate it */
 	struct kdsm_reach_verdict *verdict;	/* on node 0: by property */
 	kdsm_bdd *frontier;		/* on node 0, for traces: what each round found */
 	struct kd_saturation *saturation;	/* NULL: another strategy */
+	struct kd_portfolio *portfolio;		/* NULL: one order only */
+	uint64_t deadline;		/* of this slice of an attempt, in ns; 0: none */
 
 	struct kdsm_bdd_worker *worker;	/* of the thread that runs the search */
 	struct kdsm_tasks *tasks;	/* run the worker's operations; NULL: the worker does */
@@ -291,11 +408,13 @@ static inline uint64_t kd_search_strategy(const struct kd_search *s)
 uint64_t kd_search_part_bytes(const struct kdsm_reach_options *options, unsigned int nodes);
 /*
  * kd_search_prepare() sets up all that needs no model. kd_search_start() starts the workers
- * after the model is loaded. kd_search_run() searches. kd_search_stop() stops all that was
+ * after the model is loaded. kd_search_share_widths() follows the loading of a checkpoint.
+ * kd_search_run() searches. kd_search_stop() stops all that was
  * started.
  */
 int kd_search_prepare(struct kd_search *s);
 int kd_search_start(struct kd_search *s);
+int kd_search_share_widths(struct kd_search *s);
 int kd_search_run(struct kd_search *s);
 void kd_search_stop(struct kd_search *s);
 
@@ -322,8 +441,24 @@ void kd_room_prepare(struct kd_search *s);	/* before workers exist */
 void kd_room_begin(struct kd_search *s);
 void kd_room_progress(struct kd_search *s);
 int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used, uint64_t *order);
+/* Collect garbage, or grow the table, outside of a slice; -ENOSPC if nothing more can be done. */
+int kd_room_make(struct kd_search *s);
 /* Run the collection that kd_room_plan() ordered. */
 int kd_room_collect(struct kd_search *s, uint64_t order);
+
+/*
+ * portfolio.c. kd_portfolio_begin() runs when the model is loaded, kd_portfolio_slice() before
+ * the first slice of an attempt, and kd_portfolio_switch() on all nodes at the end of each.
+ * kd_portfolio_roots() lists the states of attempts that wait, and returns their number.
+ */
+int kd_portfolio_begin(struct kd_search *s);
+void kd_portfolio_slice(struct kd_search *s);
+int kd_portfolio_switch(struct kd_search *s);
+uint64_t kd_portfolio_roots(const struct kd_search *s, kdsm_bdd root[KD_ORDERS]);
+void kd_portfolio_end(struct kd_search *s);
+
+/* The slices of the first turn, in ns; they double with every turn. Only tests change it. */
+extern uint64_t kd_first_slice;
 
 /*
  * Tell whether the visited states are all reachable states: the last round found no new
@@ -332,13 +467,13 @@ int kd_room_collect(struct kd_search *s, uint64_t order);
 bool kd_search_complete(const struct kd_search *s);
 
 /*
- * saturate.c. kd_saturation_begin() runs when the model is loaded. kd_saturation_round()
- * takes the place of a slice.
+ * saturate.c. kd_saturation_begin() runs when the model is loaded, and again when a place has
+ * been widened. kd_saturation_round() takes the place of a slice.
  */
 int kd_saturation_begin(struct kd_search *s);
-int kd_saturation_round(struct kd_search *s, struct kd_found *found);
+int kd_saturation_round(struct kd_search *s, struct kd_saturated *found);
 bool kd_saturation_ended(const struct kd_search *s);
-void kd_saturation_end(struct kd_search *s);
+void kd_saturation_free(struct kd_saturation *saturation);	/* NULL is ignored */
 
 /*
  * property.c. kd_property_begin() runs on the loaded model, kd_property_check() on each new
@@ -346,6 +481,8 @@ void kd_saturation_end(struct kd_search *s);
  */
 int kd_property_begin(struct kd_search *s, struct kdsm_reach_result *result);
 int kd_property_check(struct kd_search *s);
+/* Publish the states of the properties on node 0: at the begin, and when they are new. */
+int kd_property_publish(struct kd_search *s);
 
 /*
  * trace.c. kd_trace_note() runs on each new s->current, kd_trace_find() on node 0 after the
@@ -354,11 +491,14 @@ int kd_property_check(struct kd_search *s);
 int kd_trace_note(struct kd_search *s);
 int kd_trace_find(struct kd_search *s, struct kdsm_reach_result *result);
 
-/* model.c: a digest of the model and its properties, the same on any number of nodes. */
+/*
+ * model.c: a digest of the model and its properties as they were read, the same on any number
+ * of nodes.
+ */
 uint64_t kd_search_digest(const struct kd_search *s);
 
 /* successors.c: the successors by one relation, for the tasks of all strategies. */
-struct kd_found kd_successors(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
-			      kdsm_bdd from, uint32_t relation);
+kdsm_bdd kd_successors(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
+		       kdsm_bdd from, uint32_t relation);
 
 #endif /* KD_REACH_INTERNAL_H */

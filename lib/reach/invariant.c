@@ -11,10 +11,10 @@
 #include "internal.h"
 
 /*
- * Add a property that is violated in the states of bad. The model takes ownership of name;
- * on failure the name is freed.
+ * Add a property that is violated in the states of bad. The model takes ownership of name
+ * and of bound, which may be NULL; on failure they are freed.
  */
-static int add_property(struct kd_model *model, char *name, kdsm_bdd bad)
+static int add_property(struct kd_model *model, char *name, kdsm_bdd bad, struct kd_bound *bound)
 {
 	struct kd_property *more = NULL;
 
@@ -22,17 +22,20 @@ static int add_property(struct kd_model *model, char *name, kdsm_bdd bad)
 		more = reallocarray(model->property, model->properties + 1, sizeof(*more));
 	if (!more) {
 		free(name);
+		kd_bound_free(bound);
 		return -ENOMEM;
 	}
 	model->property = more;
-	more[model->properties++] = (struct kd_property){ .name = name, .bad = bad };
+	more[model->properties++] = (struct kd_property){
+		.name = name, .bad = bad, .bound = bound,
+	};
 	return 0;
 }
 
 /* ---- bounds ---- */
 
-struct bound {
-	unsigned int *place;		/* sorted */
+struct kd_bound {
+	unsigned int *place;		/* in the order of their variables */
 	unsigned int places;
 	uint64_t tokens;		/* bound on the tokens of all places together */
 };
@@ -44,7 +47,8 @@ static int compare_numbers(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-static int add_place(const struct kd_net *net, const char *id, size_t length, struct bound *bound)
+static int add_place(const struct kd_net *net, const char *id, size_t length,
+		     struct kd_bound *bound)
 {
 	unsigned int i;
 
@@ -62,7 +66,7 @@ static int add_place(const struct kd_net *net, const char *id, size_t length, st
  * its name.
  */
 static int parse_places(const struct kd_net *net, const char *text, const char *end,
-			struct bound *bound, struct kdsm_reach_message *message)
+			struct kd_bound *bound, struct kdsm_reach_message *message)
 {
 	const char *id = text;
 	unsigned int i;
@@ -97,7 +101,7 @@ static int parse_places(const struct kd_net *net, const char *text, const char *
 	return 0;
 }
 
-static int parse_bound(const struct kd_net *net, const char *text, struct bound *bound,
+static int parse_bound(const struct kd_net *net, const char *text, struct kd_bound *bound,
 		       struct kdsm_reach_message *message)
 {
 	const char *equals = strrchr(text, '=');
@@ -118,33 +122,50 @@ static int parse_bound(const struct kd_net *net, const char *text, struct bound 
 	return parse_places(net, text, equals, bound, message);
 }
 
+/* The bound of places that cannot have so many tokens with their present bits is trivial. */
+static bool trivial(const struct kd_marking *m, const struct kd_bound *bound)
+{
+	uint64_t most = 0;
+	unsigned int i;
+
+	for (i = 0; i < bound->places; i++)
+		most += (UINT64_C(1) << m->width[bound->place[i]]) - 1;
+	return bound->tokens >= most;
+}
+
 /*
  * The states with more tokens on the places than the bound. The loop goes from the last
- * place up. more[n] is the set of states in which the places from the current one on have
- * more tokens than the bound leaves after n tokens on the places before.
+ * variable up. more[n] is the set of states in which the bits from the current one on have
+ * more tokens than the bound leaves after n tokens in the bits before.
  */
-static kdsm_bdd too_many(struct kdsm_bdd_worker *w, const struct bound *bound)
+static kdsm_bdd too_many(struct kdsm_bdd_worker *w, const struct kd_marking *m,
+			 const struct kd_bound *bound)
 {
+	uint64_t n, next, tokens = bound->tokens;
 	kdsm_bdd *more, bad;
-	unsigned int i;
-	uint64_t n;
+	unsigned int i, b;
 
-	if (bound->tokens >= bound->places)	/* a place has at most one token */
+	if (trivial(m, bound))
 		return KDSM_BDD_FALSE;
-	more = calloc(bound->tokens + 2, sizeof(*more));
+	more = calloc(tokens + 2, sizeof(*more));
 	if (!more)
 		return kd_end(w, kd_failure(-ENOMEM));
-	more[bound->tokens + 1] = KDSM_BDD_TRUE;
+	more[tokens + 1] = KDSM_BDD_TRUE;
 	for (i = bound->places; i--; )
-		for (n = 0; n <= bound->tokens; n++)
-			more[n] = kdsm_bdd_make(w, 2 * bound->place[i], more[n + 1], more[n]);
+		for (b = 0; b < m->width[bound->place[i]]; b++)
+			for (n = 0; n <= tokens; n++) {
+				next = n + (UINT64_C(1) << b);
+				more[n] = kdsm_bdd_make(w, kd_marking_variable(m, bound->place[i], b),
+							more[next <= tokens ? next : tokens + 1],
+							more[n]);
+			}
 	bad = more[0];
 	free(more);
 	return bad;
 }
 
 /* Describe the bound, as in "p + q <= 1". */
-static char *describe(const struct kd_net *net, const struct bound *bound)
+static char *describe(const struct kd_net *net, const struct kd_bound *bound)
 {
 	char *text = NULL;
 	size_t size;
@@ -163,30 +184,69 @@ static char *describe(const struct kd_net *net, const struct bound *bound)
 	return text;
 }
 
+/* Sort the places in the order of their variables. */
+static void sort_places(const struct kd_marking *m, struct kd_bound *bound)
+{
+	unsigned int bit, i;
+
+	for (i = 0; i < bound->places; i++)
+		bound->place[i] = m->first[bound->place[i]];
+	qsort(bound->place, bound->places, sizeof(*bound->place), compare_numbers);
+	for (i = 0; i < bound->places; i++)
+		bound->place[i] = kd_marking_place(m, bound->place[i], &bit);
+}
+
+void kd_bound_free(struct kd_bound *bound)
+{
+	if (bound)
+		free(bound->place);
+	free(bound);
+}
+
 int kd_invariant_bound(struct kdsm_bdd_worker *worker, const char *text,
 		       struct kd_model *model, struct kdsm_reach_message *message)
 {
-	struct bound bound = { 0 };
+	struct kd_bound *bound = calloc(1, sizeof(*bound));
+	char *name;
 	kdsm_bdd bad;
 	int ret;
 
 	message->text[0] = 0;
-	ret = parse_bound(model->net, text, &bound, message);
+	ret = bound ? parse_bound(model->net, text, bound, message) : -ENOMEM;
 	if (ret == 0) {
+		/* before sorting: the name does not depend on the order of variables */
+		name = describe(model->net, bound);
+		sort_places(model->marking, bound);
 		kdsm_bdd_private(worker, 1);
-		bad = too_many(worker, &bound);
+		bad = too_many(worker, model->marking, bound);
 		kdsm_bdd_private(worker, 0);
-		ret = bad == KDSM_BDD_INVALID ? kdsm_bdd_error(worker) :
-		      add_property(model, describe(model->net, &bound), bad);
+		if (bad != KDSM_BDD_INVALID)
+			return add_property(model, name, bad, bound);
+		free(name);
+		ret = kdsm_bdd_error(worker);
 	}
-	free(bound.place);
+	kd_bound_free(bound);
 	return ret;
+}
+
+int kd_property_widen(struct kdsm_bdd_worker *worker, struct kd_model *model,
+		      unsigned int property, unsigned int place)
+{
+	struct kd_property *p = &model->property[property];
+	const struct kd_marking *m = model->marking;
+	uint32_t top = kd_marking_variable(m, place, m->width[place] - 1);
+
+	if (p->bound)
+		p->bad = too_many(worker, m, p->bound);
+	else	/* the file's states have no more tokens than the place could have */
+		p->bad = kdsm_bdd_or(worker, p->bad, kdsm_bdd_variable(worker, top));
+	return p->bad == KDSM_BDD_INVALID ? kdsm_bdd_error(worker) : 0;
 }
 
 /* ---- sets of states ---- */
 
 /* Return -EDOM if a has a variable that is not a current bit of a state. */
-static int check_variables(struct kdsm_bdd_worker *w, kdsm_bdd a, unsigned int bits)
+static int check_variables(struct kdsm_bdd_worker *w, kdsm_bdd a, const struct kd_model *model)
 {
 	struct kd_walk walk;
 	uint32_t variable;
@@ -196,7 +256,8 @@ static int check_variables(struct kdsm_bdd_worker *w, kdsm_bdd a, unsigned int b
 	ret = kd_walk(&walk, w, a);
 	for (i = 0; ret == 0 && i < walk.count; i++) {
 		variable = kd_variable(&walk.nodes[i].node);
-		if (variable % 2 || variable / 2 >= bits)
+		if (!bsearch(&variable, model->variables, model->bits, sizeof(variable),
+			     compare_numbers))
 			ret = -EDOM;
 	}
 	kd_walk_destroy(&walk);
@@ -217,7 +278,7 @@ static int read_file(struct kdsm_bdd_worker *w, const char *path, FILE *file,
 	else if (ret == -EIO)
 		kd_say(message, "%s: cannot be read", path);
 	if (ret == 0)
-		ret = check_variables(w, content.function[0], model->bits);
+		ret = check_variables(w, content.function[0], model);
 	if (ret == -EDOM) {
 		ret = -EINVAL;
 		kd_say(message,
@@ -225,7 +286,8 @@ static int read_file(struct kdsm_bdd_worker *w, const char *path, FILE *file,
 		       path, model->bits, model->name);
 	}
 	if (ret == 0)
-		ret = add_property(model, strdup(path), kdsm_bdd_not(content.function[0]));
+		ret = add_property(model, strdup(path), kdsm_bdd_not(content.function[0]),
+				   NULL);
 	kd_bdd_content_destroy(&content);
 	kd_bdd_reader_destroy(&reader);
 	return ret;

@@ -79,12 +79,12 @@ static bool ends_with(const char *string, const char *end)
 }
 
 static int read_model(struct kdsm_bdd_worker *worker, const char *path,
-		      const unsigned char *file, size_t size,
+		      enum kdsm_reach_order order, const unsigned char *file, size_t size,
 		      struct kd_model *model, struct kdsm_reach_message *message)
 {
 	if (ends_with(path, ".pnml")) {
 		model->kind = "Petri net";
-		return kd_model_read_pnml(worker, path, file, size, model, message);
+		return kd_model_read_pnml(worker, path, order, file, size, model, message);
 	}
 	if (ends_with(path, ".aag") || ends_with(path, ".aig")) {
 		model->kind = "and-inverter graph";
@@ -94,7 +94,7 @@ static int read_model(struct kdsm_bdd_worker *worker, const char *path,
 	return kd_model_read_bdd(worker, path, file, size, model, message);
 }
 
-int kd_model_load(struct kdsm_bdd_worker *worker, const char *path,
+int kd_model_load(struct kdsm_bdd_worker *worker, const char *path, enum kdsm_reach_order order,
 		  struct kd_model *model, struct kdsm_reach_message *message)
 {
 	unsigned char *file = NULL;
@@ -114,7 +114,8 @@ int kd_model_load(struct kdsm_bdd_worker *worker, const char *path,
 	if (r == 0) {
 		model->name = name_of(path);
 		kdsm_bdd_private(worker, 1);
-		r = model->name ? read_model(worker, path, file, size, model, message) : -ENOMEM;
+		r = model->name ?
+		    read_model(worker, path, order, file, size, model, message) : -ENOMEM;
 		kdsm_bdd_private(worker, 0);
 	}
 	free(file);
@@ -130,20 +131,18 @@ void kd_model_free(struct kd_model *model)
 {
 	unsigned int i;
 
-	for (i = 0; i < model->relations; i++) {
-		if (model->relation)
-			kdsm_relation_free(model->relation[i]);
-		if (model->trap)
-			kdsm_relation_free(model->trap[i]);
-	}
-	for (i = 0; i < model->properties; i++)
+	for (i = 0; i < model->relations; i++)
+		kdsm_relation_free(model->relation[i]);
+	for (i = 0; i < model->properties; i++) {
 		free(model->property[i].name);
+		kd_bound_free(model->property[i].bound);
+	}
 	free(model->property);
 	free(model->relation);
-	free(model->trap);
 	free(model->variables);
 	free(model->name);
 	kd_net_free(model->net);
+	kd_marking_free(model->marking);
 	memset(model, 0, sizeof(*model));
 }
 

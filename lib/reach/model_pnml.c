@@ -1,220 +1,349 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Petri nets as models: a bit for each place, and a relation for each transition. The net
- * must be 1-safe, which only the search can show. Each relation has a trap, the states in
- * which the transition would put a second token on a place. Reading PNML is in pnml.c and
- * net.c.
+ * Petri nets as models: a relation for each transition. Places have as many bits as their
+ * numbers of tokens are known to need. Where that is not proved, a relation has a trap for
+ * each place that would get more tokens than its bits can hold: the search that meets the
+ * trap widens the place. How markings are encoded is in marking.c. Reading PNML is in pnml.c
+ * and net.c.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "internal.h"
 
-#define FIRST_ACTION	1000000
+#define ENOUGH_BITS	8	/* to widen a place by, so that several orders are tried */
+#define MOST_BITS	32768	/* of a state; limits the depth of recursion of operations */
 
-/* The tokens that a transition takes from a place and puts on it; sorted by place in arrays */
+/* What a transition does to a place; in arrays sorted by the variables of the places */
 struct touch {
-	unsigned int place, in, out;
+	unsigned int place;
+	uint32_t variable;
+	struct kd_change change;
 };
 
 static int compare_touches(const void *x, const void *y)
 {
 	const struct touch *a = x, *b = y;
 
-	return (a->place > b->place) - (a->place < b->place);
+	return (a->variable > b->variable) - (a->variable < b->variable);
 }
 
-static struct touch *touches(const struct kd_transition *t, unsigned int *count)
+/* Merge the touches of each place into one. */
+static unsigned int merge(struct touch *touch, unsigned int count)
 {
-	struct touch *touch = calloc(t->ins + t->outs + 1, sizeof(*touch));
+	unsigned int n = 0, i;
+
+	for (i = 1; i < count; i++) {
+		struct kd_change *into = &touch[n].change;
+		const struct kd_change *from = &touch[i].change;
+
+		if (touch[i].place != touch[n].place) {
+			touch[++n] = touch[i];
+			continue;
+		}
+		into->delta += from->delta;
+		if (into->least < from->least)
+			into->least = from->least;
+		if (into->most > from->most)
+			into->most = from->most;
+	}
+	return count ? n + 1 : 0;
+}
+
+static struct touch *touches(const struct kd_transition *t, const struct kd_marking *m,
+			     unsigned int *count)
+{
+	struct touch *touch = calloc(t->ins + t->outs + t->reads + t->inhibitors + 1, sizeof(*touch));
 	unsigned int n = 0, i;
 
 	if (!touch)
 		return NULL;
-	for (i = 0; i < t->ins; i++, n++)
-		touch[n] = (struct touch){
-			t->in[i].place, t->in[i].weight,
-			kd_net_weight(t->out, t->outs, t->in[i].place),
-		};
+	for (i = 0; i < t->ins; i++)
+		touch[n++] = (struct touch){ t->in[i].place, 0, {
+			t->in[i].weight, UINT64_MAX, -(int64_t)t->in[i].weight } };
 	for (i = 0; i < t->outs; i++)
-		if (!kd_net_weight(t->in, t->ins, t->out[i].place))
-			touch[n++] = (struct touch){ t->out[i].place, 0, t->out[i].weight };
+		touch[n++] = (struct touch){ t->out[i].place, 0, {
+			0, UINT64_MAX, t->out[i].weight } };
+	for (i = 0; i < t->reads; i++)
+		touch[n++] = (struct touch){ t->read[i].place, 0, {
+			t->read[i].weight, UINT64_MAX, 0 } };
+	for (i = 0; i < t->inhibitors; i++)
+		touch[n++] = (struct touch){ t->inhibitor[i].place, 0, {
+			0, t->inhibitor[i].weight - 1, 0 } };
+	for (i = 0; i < n; i++)
+		touch[i].variable = m->first[touch[i].place];
 	qsort(touch, n, sizeof(*touch), compare_touches);
-	*count = n;
+	*count = merge(touch, n);
 	return touch;
 }
 
-static int new_relation(struct kdsm_bdd_worker *w, kdsm_bdd relation,
-			const struct touch *touch, unsigned int count,
-			struct kdsm_relation **result)
+static bool touches_place(const struct kd_transition *t, unsigned int place)
+{
+	return kd_net_weight(t->in, t->ins, place) || kd_net_weight(t->out, t->outs, place) ||
+	       kd_net_weight(t->read, t->reads, place) ||
+	       kd_net_weight(t->inhibitor, t->inhibitors, place);
+}
+
+/* The trap of touch[at]: the later places allow the transition. */
+static kdsm_bdd make_trap(struct kdsm_bdd_worker *w, const struct kd_marking *m,
+			  const struct touch *touch, unsigned int count, unsigned int at)
+{
+	kdsm_bdd trap = kd_trap(w, touch[at].place);
+	unsigned int i;
+
+	for (i = count; --i > at; ) {
+		struct kd_change stay = touch[i].change;
+
+		stay.delta = 0;
+		trap = kd_marking_change(w, m, touch[i].place, &stay, trap, KDSM_BDD_FALSE);
+	}
+	return trap;
+}
+
+static bool may_overflow(const struct kd_model *model, const struct touch *touch)
+{
+	return touch->change.delta > 0 &&
+	       model->net->place[touch->place].bound >> model->marking->width[touch->place];
+}
+
+static kdsm_bdd make_relation(struct kdsm_bdd_worker *w, const struct kd_model *model,
+			      const struct touch *touch, unsigned int count)
+{
+	kdsm_bdd relation = KDSM_BDD_TRUE, trap;
+	unsigned int i;
+
+	for (i = count; i--; ) {
+		trap = may_overflow(model, &touch[i]) ?
+		       make_trap(w, model->marking, touch, count, i) : KDSM_BDD_FALSE;
+		relation = kd_marking_change(w, model->marking, touch[i].place,
+					     &touch[i].change, relation, trap);
+	}
+	return relation;
+}
+
+/* The cube of the current and next variables of the places */
+static kdsm_bdd variables_of(struct kdsm_bdd_worker *w, const struct kd_marking *m,
+			     const struct touch *touch, unsigned int count)
 {
 	kdsm_bdd set = KDSM_BDD_TRUE;
+	unsigned int b;
+	uint32_t v;
 
-	if (relation == KDSM_BDD_INVALID)
-		return kdsm_bdd_error(w);
-	while (count--) {
-		set = kd_literal(w, 2 * touch[count].place + 1, true, set);
-		set = kd_literal(w, 2 * touch[count].place, true, set);
-	}
-	if (set == KDSM_BDD_INVALID)
-		return kdsm_bdd_error(w);
-	return kdsm_relation_new(w, relation, set, FIRST_ACTION, result);
-}
-
-/*
- * Tell whether the transition never fires, because it takes two tokens from a place of a
- * 1-safe net.
- */
-static bool is_dead(const struct touch *touch, unsigned int count)
-{
 	while (count--)
-		if (touch[count].in > 1)
-			return true;
-	return false;
+		for (b = 0; b < m->width[touch[count].place]; b++) {
+			v = kd_marking_variable(m, touch[count].place, b);
+			set = kd_literal(w, v, true, kd_literal(w, v + 1, true, set));
+		}
+	return set;
 }
 
-static int make_relation(struct kdsm_bdd_worker *w, const struct touch *touch,
-			 unsigned int count, struct kdsm_relation **result)
+static int set_relation(struct kdsm_bdd_worker *w, struct kd_model *model, unsigned int at)
 {
-	kdsm_bdd relation = KDSM_BDD_TRUE;
-	unsigned int i;
+	struct touch *touch;
+	kdsm_bdd relation, set;
+	unsigned int count;
+	int r;
 
-	for (i = count; i--; ) {
-		relation = kd_literal(w, 2 * touch[i].place + 1, touch[i].out > 0, relation);
-		relation = kd_literal(w, 2 * touch[i].place, touch[i].in > 0, relation);
-	}
-	return new_relation(w, relation, touch, count, result);
-}
-
-/*
- * The trap is the states in which the transition is enabled and some place gets a second
- * token: a place with a token that the transition does not take, or a place that gets two
- * tokens at once.
- */
-static int make_trap(struct kdsm_bdd_worker *w, const struct touch *touch,
-		     unsigned int count, struct kdsm_relation **result)
-{
-	kdsm_bdd enabled = KDSM_BDD_TRUE, some = KDSM_BDD_FALSE;
-	unsigned int i;
-
-	for (i = count; i--; ) {
-		if (touch[i].in)
-			enabled = kd_literal(w, 2 * touch[i].place, true, enabled);
-		if (touch[i].out > 1)
-			some = KDSM_BDD_TRUE;
-		else if (touch[i].out && !touch[i].in)
-			some = kdsm_bdd_or(w, some,
-					   kdsm_bdd_variable(w, 2 * touch[i].place));
-	}
-	some = kdsm_bdd_and(w, some, enabled);
-	if (some == KDSM_BDD_FALSE)
-		return 0;
-	return new_relation(w, some, touch, count, result);
-}
-
-static int add_transition(struct kdsm_bdd_worker *w, const struct kd_transition *t,
-			  struct kd_model *model)
-{
-	unsigned int count, at = model->relations;
-	struct touch *touch = touches(t, &count);
-	int r = 0;
-
+	touch = touches(&model->net->transition[at], model->marking, &count);
 	if (!touch)
 		return -ENOMEM;
-	if (!is_dead(touch, count)) {
-		r = make_relation(w, touch, count, &model->relation[at]);
-		if (r == 0)
-			r = make_trap(w, touch, count, &model->trap[at]);
-	} else {
-		/* keep an empty relation, so that relation i is transition i */
-		r = new_relation(w, KDSM_BDD_FALSE, touch, count, &model->relation[at]);
-	}
-	model->relations++;
+	relation = make_relation(w, model, touch, count);
+	set = variables_of(w, model->marking, touch, count);
 	free(touch);
+	if (relation == KDSM_BDD_INVALID || set == KDSM_BDD_INVALID)
+		return kdsm_bdd_error(w);
+	kdsm_relation_free(model->relation[at]);
+	model->relation[at] = NULL;
+	r = kdsm_relation_new(w, relation, set, KD_FIRST_TRAP, &model->relation[at]);
 	return r;
 }
 
-static int add_places(struct kdsm_bdd_worker *w, const char *path,
-		      const struct kd_net *net, struct kd_model *model,
-		      struct kdsm_reach_message *message)
+static unsigned int bits_of(uint64_t tokens)
 {
+	unsigned int bits = 1;
+
+	while (bits < 64 && tokens >> bits)
+		bits++;
+	return bits;
+}
+
+/*
+ * A place gets the bits that its bound needs, if that is not much more than what was seen.
+ * Otherwise it gets one more than was seen, but for a place that never had two tokens.
+ */
+static unsigned int first_width(const struct kd_place *place)
+{
+	unsigned int seen = bits_of(place->seen), bound = bits_of(place->bound);
+
+	if (bound <= seen + 2)
+		return bound;
+	return place->seen > 1 ? seen + 1 : 1;
+}
+
+static int too_wide(const struct kd_model *model, const char *name, unsigned int place,
+		    struct kdsm_reach_message *message)
+{
+	kd_say(message,
+	       "%s: place %s gets more than %" PRIu64 " tokens, which is more than this program can count; it may have no bound",
+	       name, model->net->place[place].id,
+	       (UINT64_C(1) << model->marking->room) - 1);
+	return -EDOM;
+}
+
+/* Check that operations on markings do not recurse too deep. */
+static int check_bits(const struct kd_model *model, struct kdsm_reach_message *message)
+{
+	unsigned int bits = kd_marking_bits(model->marking);
+
+	if (bits <= MOST_BITS)
+		return 0;
+	kd_say(message, "%s: the tokens of all places need %u bits; there may be at most %u",
+	       model->name, bits, MOST_BITS);
+	return -EFBIG;
+}
+
+/* Set all that depends on the widths of places but relations and properties. */
+static int set_markings(struct kdsm_bdd_worker *w, struct kd_model *model)
+{
+	const struct kd_marking *m = model->marking;
 	kdsm_bdd initial = KDSM_BDD_TRUE;
 	unsigned int i;
 
-	model->bits = net->places;
-	model->variables = malloc(net->places * sizeof(*model->variables));
+	model->bits = kd_marking_bits(m);
+	free(model->variables);
+	model->variables = malloc((model->bits + 1) * sizeof(*model->variables));
 	if (!model->variables)
 		return -ENOMEM;
-	for (i = net->places; i--; ) {
-		if (net->place[i].marking > 1) {
-			kd_say(message,
-			       "%s: the net is not 1-safe: place %s has %u tokens initially; only 1-safe nets can be searched",
-			       path, net->place[i].id, net->place[i].marking);
-			return -EINVAL;
-		}
-		model->variables[i] = 2 * i;
-		initial = kd_literal(w, 2 * i, net->place[i].marking, initial);
-	}
+	kd_marking_variables(m, model->variables);
+	for (i = m->places; i--; )
+		initial = kd_marking_equals(w, m, m->order[i],
+					    model->net->place[m->order[i]].marking, initial);
 	model->initial = initial;
 	return initial == KDSM_BDD_INVALID ? kdsm_bdd_error(w) : 0;
 }
 
-int kd_model_read_pnml(struct kdsm_bdd_worker *worker, const char *path,
-		       const unsigned char *file, size_t size,
-		       struct kd_model *model, struct kdsm_reach_message *message)
+static int set_widths(struct kd_model *model, const char *path,
+		      struct kdsm_reach_message *message)
 {
-	const struct kd_net *net;
-	unsigned int i;
+	struct kd_marking *m = model->marking;
+	unsigned int i, width;
+
+	for (i = 0; i < m->places; i++) {
+		width = first_width(&model->net->place[i]);
+		if (width > m->room)
+			return too_wide(model, path, i, message);
+		m->width[i] = width;
+	}
+	return 0;
+}
+
+/* Find out how many tokens places may have. */
+static int look_at_places(struct kd_net *net, const char *path, struct kdsm_reach_message *message)
+{
+	uint32_t unbounded;
 	int r;
 
-	r = kd_net_read(path, file, size, &model->net, message);
+	r = kd_net_semiflows(net);
+	if (r == 0)
+		r = kd_net_walk(net, &unbounded);
 	if (r < 0)
 		return r;
-	net = model->net;
-	r = add_places(worker, path, net, model, message);
+	if (unbounded) {
+		kd_say(message,
+		       "%s: place %s has no bound: a sequence of transitions can repeat, and adds tokens to the place each time",
+		       path, net->place[unbounded - 1].id);
+		return -EDOM;
+	}
+	return 0;
+}
+
+int kd_model_order(struct kdsm_bdd_worker *worker, struct kd_model *model,
+		   enum kdsm_reach_order which, struct kdsm_reach_message *message)
+{
+	const struct kd_net *net = model->net;
+	uint32_t *order = malloc((net->places + 1) * sizeof(*order));
+	int r = order ? kd_net_order(net, which, order) : -ENOMEM;
+
+	if (r == 0)
+		r = kd_marking_new(&model->marking, net->places, order, model->share,
+				   model->shares);
+	free(order);
+	if (r == 0)
+		r = set_widths(model, model->name, message);
+	if (r == 0)
+		r = check_bits(model, message);
+	if (r == 0)
+		r = set_markings(worker, model);
 	if (r < 0)
 		return r;
-	model->relation = calloc(net->transitions, sizeof(*model->relation));
-	model->trap = calloc(net->transitions, sizeof(*model->trap));
-	if (!model->relation || !model->trap)
+	model->relation = calloc(net->transitions + 1, sizeof(*model->relation));
+	if (!model->relation)
 		return -ENOMEM;
-	for (i = 0; r == 0 && i < net->transitions; i++)
-		r = add_transition(worker, &net->transition[i], model);
+	for (; r == 0 && model->relations < net->transitions; model->relations++)
+		r = set_relation(worker, model, model->relations);
 	return r;
 }
 
-/* Tell whether the transition is enabled in some of the states while the place is marked. */
-static int enabled_with(struct kdsm_bdd_worker *w, const struct kd_transition *t,
-			unsigned int place, kdsm_bdd states)
+/* Several orders can be tried if the variables suffice for places with many tokens. */
+static unsigned int shares(const struct kd_net *net)
 {
-	unsigned int i;
+	unsigned int widest = 1, most, i;
 
-	for (i = 0; i < t->ins; i++)
-		states = kdsm_bdd_and(w, states, kdsm_bdd_variable(w, 2 * t->in[i].place));
-	states = kdsm_bdd_and(w, states, kdsm_bdd_variable(w, 2 * place));
-	if (states == KDSM_BDD_INVALID)
-		return kdsm_bdd_error(w);
-	return states != KDSM_BDD_FALSE;
+	for (i = 0; i < net->places; i++)
+		if (widest < first_width(&net->place[i]))
+			widest = first_width(&net->place[i]);
+	most = KD_FILE_MAX_BITS / (widest + ENOUGH_BITS) / net->places;
+	return most > KD_ORDERS ? KD_ORDERS : most > 1 ? most : 1;
 }
 
-int kd_model_blame(const struct kd_model *model, struct kdsm_bdd_worker *worker,
-		   kdsm_bdd states, unsigned int relation, struct kdsm_reach_message *message)
+int kd_model_read_pnml(struct kdsm_bdd_worker *worker, const char *path,
+		       enum kdsm_reach_order order, const unsigned char *file, size_t size,
+		       struct kd_model *model, struct kdsm_reach_message *message)
 {
-	const struct kd_transition *t = &model->net->transition[relation];
-	unsigned int i;
-	int r = 0;
+	int r;
 
-	for (i = 0; i < t->outs; i++) {
-		r = t->out[i].weight > 1;
-		if (!r && !kd_net_weight(t->in, t->ins, t->out[i].place))
-			r = enabled_with(worker, t, t->out[i].place, states);
-		if (r)
-			break;
-	}
-	if (r <= 0)
-		return r < 0 ? r : -EINVAL;
-	kd_say(message,
-	       "%s: the net is not 1-safe: firing transition %s puts a second token on place %s; only 1-safe nets can be searched",
-	       model->name, t->id, model->net->place[t->out[i].place].id);
-	return 0;
+	r = kd_net_read(path, file, size, &model->net, message);
+	if (r == 0)
+		r = look_at_places(model->net, path, message);
+	if (r < 0)
+		return r;
+	model->shares = order == KDSM_REACH_ORDER_AUTO ? shares(model->net) : 1;
+	return kd_model_order(worker, model, order, message);
+}
+
+kdsm_bdd kd_model_extend(struct kdsm_bdd_worker *worker, const struct kd_model *model,
+			 unsigned int place, unsigned int bits, kdsm_bdd states)
+{
+	kdsm_bdd zero = KDSM_BDD_TRUE;
+
+	for (; bits < model->marking->width[place]; bits++)
+		zero = kd_literal(worker, kd_marking_variable(model->marking, place, bits), false,
+				  zero);
+	return kdsm_bdd_and(worker, states, zero);
+}
+
+int kd_model_widen(struct kdsm_bdd_worker *worker, struct kd_model *model, unsigned int place,
+		   struct kdsm_reach_message *message)
+{
+	struct kd_marking *m = model->marking;
+	unsigned int i;
+	int r;
+
+	if (place >= m->places)
+		return -EIO;
+	if (m->width[place] == m->room)
+		return too_wide(model, model->name, place, message);
+	m->width[place]++;
+	r = check_bits(model, message);
+	if (r < 0)
+		return r;
+	kdsm_bdd_private(worker, 1);
+	r = set_markings(worker, model);
+	for (i = 0; r == 0 && i < model->relations; i++)
+		if (touches_place(&model->net->transition[i], place))
+			r = set_relation(worker, model, i);
+	for (i = 0; r == 0 && i < model->properties; i++)
+		r = kd_property_widen(worker, model, i, place);
+	kdsm_bdd_private(worker, 0);
+	return r;
 }

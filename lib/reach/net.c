@@ -10,7 +10,7 @@
 #include "internal.h"
 
 #define MAX_PLACES	32768	/* limits the depth of recursion of operations on markings */
-#define MAX_WEIGHT	1000000	/* merged arcs add up no further, so no sum overflows */
+#define MAX_WEIGHT	INT32_MAX	/* merged arcs add up no further, so no sum overflows */
 
 struct kd_object *kd_pnml_add(struct kd_pnml *pnml)
 {
@@ -116,14 +116,14 @@ static int collect(struct kd_net *net, struct kd_pnml *pnml)
 		places += pnml->object[i].kind == KD_PLACE;
 		transitions += pnml->object[i].kind == KD_TRANSITION;
 	}
-	if (!places || !transitions || places > MAX_PLACES) {
+	if (!places || places > MAX_PLACES) {
 		kd_say(pnml->message,
-		       "%s: the net has %zu places and %zu transitions; there must be both, and at most %d places",
-		       pnml->path, places, transitions, MAX_PLACES);
+		       "%s: the net has %zu places; there must be at least one, and at most %d",
+		       pnml->path, places, MAX_PLACES);
 		return -EINVAL;
 	}
 	net->place = calloc(places, sizeof(*net->place));
-	net->transition = calloc(transitions, sizeof(*net->transition));
+	net->transition = calloc(transitions + 1, sizeof(*net->transition));
 	if (!net->place || !net->transition)
 		return -ENOMEM;
 	for (i = 0; i < pnml->objects; i++) {
@@ -133,6 +133,8 @@ static int collect(struct kd_net *net, struct kd_pnml *pnml)
 			object->index = net->places++;
 			net->place[object->index].id = strdup(object->id);
 			net->place[object->index].marking = object->number;
+			net->place[object->index].seen = object->number;
+			net->place[object->index].bound = UINT64_MAX;
 			if (!net->place[object->index].id)
 				return -ENOMEM;
 		} else if (object->kind == KD_TRANSITION) {
@@ -168,8 +170,11 @@ static int compare_arcs(const void *x, const void *y)
 	return (a->place > b->place) - (a->place < b->place);
 }
 
-/* Sort the arcs by place, and merge the arcs of each place into one. */
-static void merge_arcs(struct kd_arc *arcs, unsigned int *count)
+/*
+ * Sort the arcs by place, and merge the arcs of each place into one. Normal arcs add up. Of
+ * several read or inhibitor arcs the strictest one counts.
+ */
+static void merge_arcs(struct kd_arc *arcs, unsigned int *count, enum kd_arc_type type)
 {
 	unsigned int n = 0, i;
 
@@ -179,10 +184,24 @@ static void merge_arcs(struct kd_arc *arcs, unsigned int *count)
 	for (i = 1; i < *count; i++) {
 		if (arcs[i].place != arcs[n].place)
 			arcs[++n] = arcs[i];
-		else if (arcs[n].weight <= MAX_WEIGHT)
-			arcs[n].weight += arcs[i].weight;
+		else if (type == KD_NORMAL)
+			arcs[n].weight += arcs[n].weight <= MAX_WEIGHT ? arcs[i].weight : 0;
+		else if ((arcs[i].weight < arcs[n].weight) == (type == KD_INHIBITOR))
+			arcs[n].weight = arcs[i].weight;
 	}
 	*count = n + 1;
+}
+
+static int connect_input(struct kd_transition *t, unsigned int place, const struct kd_object *arc)
+{
+	switch (arc->arc) {
+	case KD_INHIBITOR:
+		return add_arc(&t->inhibitor, &t->inhibitors, place, arc->number);
+	case KD_READ:
+		return add_arc(&t->read, &t->reads, place, arc->number);
+	default:
+		return add_arc(&t->in, &t->ins, place, arc->number);
+	}
 }
 
 static int connect(struct kd_net *net, const struct kd_pnml *pnml, const struct ids *ids,
@@ -200,9 +219,12 @@ static int connect(struct kd_net *net, const struct kd_pnml *pnml, const struct 
 			   arc->to);
 	if (arc->number == 0)
 		return bad(pnml, arc, "an arc of weight 0 to", arc->to);
+	if (arc->arc != KD_NORMAL && from->kind != KD_PLACE)
+		return bad(pnml, arc, "a read or inhibitor arc that begins at a transition, to",
+			   arc->to);
 	if (from->kind == KD_PLACE) {
 		t = &net->transition[to->index];
-		return add_arc(&t->in, &t->ins, from->index, arc->number);
+		return connect_input(t, from->index, arc);
 	}
 	t = &net->transition[from->index];
 	return add_arc(&t->out, &t->outs, to->index, arc->number);
@@ -226,8 +248,12 @@ static int build(struct kd_net *net, struct kd_pnml *pnml)
 			r = bad(pnml, object, "a reference that leads to no node:", object->id);
 	}
 	for (i = 0; i < net->transitions; i++) {
-		merge_arcs(net->transition[i].in, &net->transition[i].ins);
-		merge_arcs(net->transition[i].out, &net->transition[i].outs);
+		struct kd_transition *t = &net->transition[i];
+
+		merge_arcs(t->in, &t->ins, KD_NORMAL);
+		merge_arcs(t->out, &t->outs, KD_NORMAL);
+		merge_arcs(t->read, &t->reads, KD_READ);
+		merge_arcs(t->inhibitor, &t->inhibitors, KD_INHIBITOR);
 	}
 	free(ids.object);
 	return r;
@@ -261,6 +287,8 @@ void kd_net_free(struct kd_net *net)
 		free(net->transition[i].id);
 		free(net->transition[i].in);
 		free(net->transition[i].out);
+		free(net->transition[i].read);
+		free(net->transition[i].inhibitor);
 	}
 	free(net->place);
 	free(net->transition);

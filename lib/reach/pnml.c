@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Place/transition nets from PNML (ISO/IEC 15909-2), as the Model Checking Contest uses it:
- * nested pages, references to nodes of other pages, initial markings, inscriptions of arcs.
- * Names, graphics and tool-specific elements are skipped. This file reads the XML; net.c
- * makes a net of its objects.
+ * nested pages, references to nodes of other pages, initial markings, inscriptions of arcs,
+ * and inhibitor and read arcs as other tools write them. Names, graphics and tool-specific
+ * elements are skipped. All other elements might change what the net means, so they are
+ * refused. This file reads the XML; net.c makes a net of its objects.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -15,11 +16,13 @@
 
 #define MAX_DEPTH	200	/* nested elements */
 #define MAX_TEXT	32	/* characters of a number and the blanks around it */
+#define MOST_TOKENS	INT32_MAX	/* of an initial marking, and weight of an arc */
 
 enum element {
-	E_OTHER, E_PNML, E_NET, E_PAGE, E_PLACE, E_TRANSITION, E_ARC,
-	E_REFERENCE_PLACE, E_REFERENCE_TRANSITION, E_MARKING, E_INSCRIPTION, E_TEXT,
-	E_FOREIGN,
+	E_NONE, E_PNML, E_NET, E_PAGE, E_PLACE, E_TRANSITION, E_ARC,
+	E_REFERENCE_PLACE, E_REFERENCE_TRANSITION, E_MARKING, E_INSCRIPTION, E_ARC_TYPE, E_TEXT,
+	E_FOREIGN,	/* skipped, with all that is in it */
+	E_UNKNOWN,	/* refused */
 };
 
 struct reader {
@@ -52,45 +55,49 @@ static const char *local_name(const char *name)
 	return bar ? bar + 1 : name;
 }
 
+/* The elements that mean something, and those that mean nothing, by the element around them */
+static const struct known {
+	enum element parent;
+	const char *name;
+	enum element element;
+} known[] = {
+	{ E_NONE, "pnml", E_PNML },
+	{ E_PNML, "net", E_NET },
+	{ E_NET, "page", E_PAGE },
+	{ E_NET, "place", E_PLACE },
+	{ E_NET, "transition", E_TRANSITION },
+	{ E_NET, "arc", E_ARC },
+	{ E_NET, "referencePlace", E_REFERENCE_PLACE },
+	{ E_NET, "referenceTransition", E_REFERENCE_TRANSITION },
+	{ E_NET, "finalmarkings", E_FOREIGN },
+	{ E_PLACE, "initialMarking", E_MARKING },
+	{ E_ARC, "inscription", E_INSCRIPTION },
+	{ E_ARC, "type", E_ARC_TYPE },
+	{ E_ARC, "arctype", E_ARC_TYPE },
+	{ E_ARC, "arcpath", E_FOREIGN },
+	{ E_MARKING, "text", E_TEXT },
+	{ E_INSCRIPTION, "text", E_TEXT },
+	{ E_ARC_TYPE, "text", E_TEXT },
+};
+
+/* Elements that mean nothing wherever they are */
+static const char *const labels[] = { "name", "graphics", "toolspecific", "documentation" };
+
 static enum element element_of(const char *name, enum element parent)
 {
-	static const struct {
-		const char *name;
-		enum element element;
-	} known[] = {
-		{ "page", E_PAGE },
-		{ "place", E_PLACE },
-		{ "transition", E_TRANSITION },
-		{ "arc", E_ARC },
-		{ "referencePlace", E_REFERENCE_PLACE },
-		{ "referenceTransition", E_REFERENCE_TRANSITION },
-	};
 	size_t i;
 
-	switch (parent) {
-	case E_OTHER:
-		return !strcmp(name, "pnml") ? E_PNML : E_FOREIGN;
-	case E_PNML:
-		return !strcmp(name, "net") ? E_NET : E_FOREIGN;
-	case E_NET:
-	case E_PAGE:
-		for (i = 0; i < sizeof(known) / sizeof(*known); i++)
-			if (!strcmp(name, known[i].name))
-				return known[i].element;
+	if (parent == E_FOREIGN)
 		return E_FOREIGN;
-	case E_PLACE:
-		return !strcmp(name, "initialMarking") ? E_MARKING :
-		       !strcmp(name, "type") || !strcmp(name, "hlinitialMarking") ?
-		       E_OTHER : E_FOREIGN;
-	case E_ARC:
-		return !strcmp(name, "inscription") ? E_INSCRIPTION :
-		       !strcmp(name, "hlinscription") ? E_OTHER : E_FOREIGN;
-	case E_MARKING:
-	case E_INSCRIPTION:
-		return !strcmp(name, "text") ? E_TEXT : E_FOREIGN;
-	default:
-		return E_FOREIGN;
-	}
+	if (parent == E_PAGE)
+		parent = E_NET;
+	for (i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (parent == known[i].parent && !strcmp(name, known[i].name))
+			return known[i].element;
+	for (i = 0; parent != E_NONE && i < sizeof(labels) / sizeof(*labels); i++)
+		if (!strcmp(name, labels[i]))
+			return E_FOREIGN;
+	return E_UNKNOWN;
 }
 
 static const char *attribute(const char **attributes, const char *name)
@@ -99,6 +106,17 @@ static const char *attribute(const char **attributes, const char *name)
 		if (!strcmp(attributes[0], name))
 			return attributes[1];
 	return NULL;
+}
+
+static bool is_place_transition(const char *type)
+{
+	static const char *const types[] = { "ptnet", "ptNetb", "PTNet", "P/T net", "pnmlcoremodel" };
+	size_t i;
+
+	for (i = 0; i < sizeof(types) / sizeof(*types); i++)
+		if (!strcmp(type, types[i]))
+			return true;
+	return false;
 }
 
 static void start_net(struct reader *r, const char **attributes)
@@ -110,8 +128,22 @@ static void start_net(struct reader *r, const char **attributes)
 		fail(r, -EINVAL, "a second net; split the file", NULL);
 	else if (!type)
 		fail(r, -EINVAL, "the net has no type", NULL);
-	else if (strcmp(last ? last + 1 : type, "ptnet"))
+	else if (!is_place_transition(last ? last + 1 : type) && !is_place_transition(type))
 		fail(r, -EINVAL, "only place/transition nets can be read, this one is of type",
+		     type);
+}
+
+/* How an arc's type is written: in an attribute, or in an element of the arc */
+static void set_arc_type(struct reader *r, const char *type)
+{
+	struct kd_object *arc = &r->pnml->object[r->pnml->objects - 1];
+
+	if (!strcmp(type, "inhibitor") || !strcmp(type, "tapnInhibitor"))
+		arc->arc = KD_INHIBITOR;
+	else if (!strcmp(type, "read") || !strcmp(type, "test"))
+		arc->arc = KD_READ;
+	else if (strcmp(type, "normal"))
+		fail(r, -EINVAL, "only normal, read and inhibitor arcs can be read, this one is of type",
 		     type);
 }
 
@@ -148,13 +180,15 @@ static void start_object(struct reader *r,
 	object->from = from ? strdup(from) : NULL;
 	object->to = to ? strdup(to) : NULL;
 	if (!object->id || (from && !object->from) || (to && !object->to))
-		fail(r, -ENOMEM, "no memory", NULL);
+		return fail(r, -ENOMEM, "no memory", NULL);
+	if (element == E_ARC && attribute(attributes, "type"))
+		set_arc_type(r, attribute(attributes, "type"));
 }
 
 static void start(void *data, const char *name, const char **attributes)
 {
 	struct reader *r = data;
-	enum element parent = r->depth ? r->stack[r->depth - 1] : E_OTHER;
+	enum element parent = r->depth ? r->stack[r->depth - 1] : E_NONE;
 	enum element element;
 
 	if (r->error)
@@ -165,8 +199,8 @@ static void start(void *data, const char *name, const char **attributes)
 	element = element_of(name, parent);
 	if (r->depth == 0 && element != E_PNML)
 		return fail(r, -EINVAL, "no PNML: the outermost element is", name);
-	if (element == E_OTHER)
-		return fail(r, -EINVAL, "not of a place/transition net:", name);
+	if (element == E_UNKNOWN)
+		return fail(r, -EINVAL, "not of a place/transition net, or not supported:", name);
 	r->stack[r->depth++] = element;
 
 	if (element == E_NET)
@@ -175,6 +209,8 @@ static void start(void *data, const char *name, const char **attributes)
 		start_object(r, element, attributes);
 	else if (element == E_MARKING || element == E_INSCRIPTION)
 		r->text_seen = false;
+	else if (element == E_ARC_TYPE && attribute(attributes, "value"))
+		set_arc_type(r, attribute(attributes, "value"));
 	else if (element == E_TEXT)
 		r->text_length = 0;
 }
@@ -186,12 +222,12 @@ static void text(void *data, const char *s, int length)
 	if (r->error || !r->depth || r->stack[r->depth - 1] != E_TEXT)
 		return;
 	if (r->text_length + length > MAX_TEXT)
-		return fail(r, -EINVAL, "not a number of tokens", NULL);
+		return fail(r, -EINVAL, "too long, or not a number of tokens", NULL);
 	memcpy(r->text + r->text_length, s, length);
 	r->text_length += length;
 }
 
-/* Parse the number of a marking or inscription into the object that was added last. */
+/* Take the text of a marking, an inscription or a type for the object that was added last. */
 static void end_text(struct reader *r)
 {
 	unsigned long value;
@@ -200,13 +236,17 @@ static void end_text(struct reader *r)
 	r->text[r->text_length] = 0;
 	while (isspace((unsigned char)*p))
 		p++;
+	if (r->stack[r->depth - 1] == E_ARC_TYPE) {
+		p[strcspn(p, " \t\r\n")] = 0;
+		return set_arc_type(r, p);
+	}
 	errno = 0;
 	value = strtoul(p, &end, 10);
 	if (end == p || !isdigit((unsigned char)*p))
 		return fail(r, -EINVAL, "not a number of tokens:", r->text);
 	while (isspace((unsigned char)*end))
 		end++;
-	if (*end || errno || value > 1000000)
+	if (*end || errno || value > MOST_TOKENS)
 		return fail(r, -EINVAL, "not a number of tokens that a net can have:", r->text);
 	r->pnml->object[r->pnml->objects - 1].number = value;
 	r->text_seen = true;

@@ -8,10 +8,23 @@
 
 #include "internal.h"
 
+int kd_property_publish(struct kd_search *s)
+{
+	kdsm_bdd bad;
+	unsigned int i;
+
+	for (i = 0; s->bad && i < s->model.properties; i++) {
+		bad = kdsm_bdd_publish(s->worker, s->model.property[i].bad);
+		if (bad == KDSM_BDD_INVALID)	/* s->bad[i] stays a root of collections */
+			return kdsm_bdd_error(s->worker);
+		s->bad[i] = bad;
+	}
+	return 0;
+}
+
 int kd_property_begin(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	const struct kd_model *model = &s->model;
-	struct kdsm_bdd_worker *w = s->worker;
 	unsigned int i;
 
 	if (s->gang.node || !model->properties)
@@ -22,15 +35,12 @@ int kd_property_begin(struct kd_search *s, struct kdsm_reach_result *result)
 	if (!s->bad || !s->verdict)
 		return -ENOMEM;
 	for (i = 0; i < model->properties; i++) {
-		s->bad[i] = kdsm_bdd_publish(w, model->property[i].bad);
-		if (s->bad[i] == KDSM_BDD_INVALID)
-			return kdsm_bdd_error(w);
 		s->verdict[i].name = strdup(model->property[i].name);
 		if (!s->verdict[i].name)
 			return -ENOMEM;
 		result->properties++;
 	}
-	return 0;
+	return kd_property_publish(s);
 }
 
 int kd_property_check(struct kd_search *s)

@@ -114,12 +114,13 @@ static int open_region(struct kd_search *s)
 }
 
 /* Words on which all members must agree, and words that they combine */
-enum { DIGEST, THREADS, CURRENT, VISITED, LEVELS };
+enum { DIGEST, THREADS, CURRENT, VISITED, LEVELS, ORDERS };
 
 static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
 {
 	(void)context;
 	mine[THREADS] += theirs[THREADS];
+	mine[ORDERS] &= theirs[ORDERS];
 	return mine[DIGEST] == theirs[DIGEST] ? 0 : -EPROTO;
 }
 
@@ -172,13 +173,15 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 	uint64_t words[KD_GANG_WORDS] = { 0 };
 	int r;
 
-	words[DIGEST] = kd_hash(kd_search_digest(s),
+	s->digest = kd_search_digest(s);
+	words[DIGEST] = kd_hash(s->digest,
 				kd_hash(bdd->table_bytes + bdd->granularity,
 					bdd->cache_bytes ^ kd_hash(s->options->levels,
 								   kd_search_strategy(s))) ^
 				kd_hash(bdd->first_table_bytes, bdd->first_cache_bytes) ^
 				(s->options->deadlocks || s->options->trace));
 	words[THREADS] = s->options->workers;
+	words[ORDERS] = s->portfolio != NULL;
 	r = kd_gang_gather(&s->gang, words, agree, NULL);
 	if (r == 0 && s->gang.node == 0)
 		r = begin(s, result);
@@ -203,7 +206,9 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 	s->visited = words[VISITED] & KD_EDGE;
 	s->levels = words[LEVELS];
 	s->from_level = s->levels;
-	return 0;
+	if (!words[ORDERS])	/* an option of some node, such as --save, needs one order */
+		kd_portfolio_end(s);
+	return kd_search_share_widths(s);
 }
 
 static int add_up(void *context, uint64_t *mine, const uint64_t *theirs)
@@ -321,7 +326,7 @@ static int count(struct kd_search *s, struct kdsm_reach_result *result)
 	result->before = s->before / 1e9;
 	result->cluster_nodes = s->gang.nodes;
 	result->kind = s->model.kind;
-	result->bits = s->model.bits;
+	result->bits = s->model.net ? s->model.net->places : s->model.bits;
 	result->relations = s->model.relations;
 	result->model = strdup(s->model.name);
 	r = result->model ? 0 : -ENOMEM;
@@ -402,12 +407,14 @@ static int load_model(struct kd_search *s)
 	unsigned int i;
 	int r;
 
-	r = kd_model_load(w, s->options->path, &s->model, s->message);
+	r = kd_model_load(w, s->options->path, s->options->order, &s->model, s->message);
 	for (i = 0; r == 0 && i < s->options->invariants; i++)
 		r = kd_invariant_file(w, s->options->invariant[i], &s->model, s->message);
 	for (i = 0; r == 0 && i < s->options->bounds; i++)
 		r = kd_invariant_bound(w, s->options->bound[i], &s->model, s->message);
-	return r < 0 ? r : kd_saturation_begin(s);
+	if (r == 0)
+		r = kd_saturation_begin(s);
+	return r < 0 ? r : kd_portfolio_begin(s);
 }
 
 /* Explain the error, and make the other nodes fail, too. */
@@ -520,7 +527,8 @@ void kdsm_reach_model(const struct kdsm_reach *reach, struct kdsm_reach_model *m
 	const struct kd_model *own = &reach->search.model;
 
 	*model = (struct kdsm_reach_model){
-		.name = own->name, .kind = own->kind, .bits = own->bits,
+		.name = own->name, .kind = own->kind,
+		.bits = own->net ? own->net->places : own->bits,
 		.relations = own->relations, .properties = own->properties,
 	};
 }

@@ -9,10 +9,14 @@
  * leads out of it. A relation of these groups leaves all variables above that of g
  * unchanged. So a set whose node is above the variable of g is saturated child by child;
  * the children are tasks, and their results are in the operation cache. Any other set is
- * first saturated from group g + 1 on. Then the successors by the relations of g are added,
- * and both steps repeat until no new state is found. So relations far from the root finish
- * with small parts of the BDD before other relations see the result, and intermediate
- * results never become a large BDD.
+ * first saturated from group g + 1 on. Then the relations of g are fired until they find no
+ * new state.
+ *
+ * Firing a relation is a relational product whose steps saturate their results: at every
+ * variable, what the product of the children found is saturated from the groups below the
+ * variable of the step above on. So the union of the results and of the set is saturated
+ * again, and sets of states far from the root are complete before a relation nearer to the
+ * root sees them. Intermediate results never become a large BDD.
  *
  * The reachable states are the least set that contains the initial states and is saturated
  * from group 0 on. The search computes that set in one round for each group, from the last
@@ -20,14 +24,18 @@
  * rounds there is no task anywhere, as with the other strategies. The operation cache tells
  * a round which sets an earlier round has saturated.
  *
- * A task that computes successors checks the trap first, so the search learns that a net is
- * not 1-safe before any state with a second token on a place is made. The set is then a
- * part of a set of states, below some of its nodes; the variables above those nodes do not
- * matter for the trap.
+ * A task may fail: the table is full, or nearly so, or a transition meets a trap. Then it
+ * returns the states that it found until then. They are reachable, and saturation keeps the
+ * states that it began with. So the round goes on with them, when there is room, or the place
+ * is wider. The set that a task saturates is part of a set of states, below some of its nodes;
+ * the variables above those nodes do not matter for the trap.
  */
 #include <stdlib.h>
 
+#include "bdd/product.h"
 #include "internal.h"
+
+#define CALLS_PER_LOOK	16	/* how often the clock is looked at */
 
 struct kd_saturation {
 	struct group {
@@ -38,98 +46,285 @@ struct kd_saturation {
 };
 
 #pragma GCC visibility push(hidden)
-KDSM_TASK_DECLARE(struct kd_found, kd_saturate, kdsm_bdd, set, uint32_t, group, uint32_t, above)
+KDSM_TASK_DECLARE(struct kd_saturated, kd_saturate, kdsm_bdd, set, uint32_t, group, uint32_t, above)
+/*
+ * The successors of a by relation b, as kd_product(), saturated from group on. a is saturated
+ * from there on already; the variables of the group and of later ones are at least above.
+ */
+KDSM_TASK_DECLARE(struct kd_saturated, kd_fire, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at,
+		  uint32_t, group, uint32_t, above)
+/* The union of kd_fire(a0, b0) and kd_fire(a1, b1) */
+KDSM_TASK_DECLARE(struct kd_saturated, kd_fire_either, kdsm_bdd, a0, kdsm_bdd, b0, kdsm_bdd, a1,
+		  kdsm_bdd, b1, uint32_t, at, uint32_t, group, uint32_t, above)
 #pragma GCC visibility pop
 
-static struct kd_key key_of(kdsm_bdd set, uint32_t group)
+/* Attempts of a portfolio number their groups differently; the share tells them apart. */
+static struct kd_key key_of(const struct kd_search *s, kdsm_bdd set, uint32_t group)
 {
-	return kd_key(KD_OP_SATURATE, set, group, 0);
+	return kd_key(KD_OP_SATURATE, set, group, s->model.share);
 }
 
-static struct kd_found failed(kdsm_bdd failure)
+/* A result, or a failure without states */
+static struct kd_saturated outcome(kdsm_bdd edge)
 {
-	return (struct kd_found){ failure, 0 };
+	return kd_valid(edge) ? (struct kd_saturated){ edge, 0 } :
+	       (struct kd_saturated){ KDSM_BDD_FALSE, edge };
 }
 
-/* Take the relations of the group in order, each from the states found up to then. */
-static struct kd_found fire(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
-			    kdsm_bdd set, const struct kd_saturation *order, uint32_t group)
+/* The node of two results; on failure the states are otherwise, whose failure comes second. */
+static struct kd_saturated join(struct kdsm_bdd_worker *w, uint32_t variable,
+				struct kd_saturated high, struct kd_saturated low,
+				kdsm_bdd otherwise)
 {
-	const struct group *g = &order->group[group];
-	struct kd_found one;
+	kdsm_bdd node = kd_make(w, variable, high.states, low.states);
+	kdsm_bdd failure = high.failure ? high.failure : low.failure;
+
+	if (kd_valid(node))
+		return (struct kd_saturated){ node, failure };
+	return (struct kd_saturated){ otherwise, failure ? failure : node };
+}
+
+/* Add the states of other to found. */
+static void unite(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
+		  struct kd_saturated *found, struct kd_saturated other)
+{
+	kdsm_bdd both = KD_OR(found->states, other.states, 0);
+
+	if (kd_valid(both))
+		found->states = both;
+	else if (!other.failure)
+		other.failure = both;
+	if (!found->failure)
+		found->failure = other.failure;
+}
+
+/* Why the search should end early, as a failure, or 0 */
+static kdsm_bdd interruption(const struct kd_search *s)
+{
+	static _Thread_local unsigned int calls;
+	/*
+	 * A task that was stolen from a node that has begun a slice may run here before this
+	 * node sets the values for that slice.
+	 */
+	uint64_t deadline = __atomic_load_n(&s->deadline, __ATOMIC_RELAXED);
+	uint64_t stop = __atomic_load_n(&s->room.stop, __ATOMIC_RELAXED);
+
+	if (deadline && calls++ % CALLS_PER_LOOK == 0 && kdsm_now() > deadline)
+		return kd_failure(-ETIME);
+	if (kd_gang_aborted(&s->gang, NULL))
+		return kd_failure(-ECANCELED);
+	if (__atomic_load_n(&s->store->table->header->used, __ATOMIC_RELAXED) >= stop)
+		return kd_failure(-ENOSPC);
+	return 0;
+}
+
+/*
+ * Fire the relations of the group, each from the states found up to then, until they find none.
+ * The set is saturated from the next group on, and has no node above the group's variable.
+ */
+static struct kd_saturated fire_group(struct kdsm_worker *kdsm_worker,
+				      struct kdsm_task *kdsm_head, kdsm_bdd set, uint32_t group)
+{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	const struct kd_search *s = w->store->context;
+	const struct group *g = &s->saturation->group[group];
+	struct kd_saturated found = { set, 0 };
+	const struct kdsm_relation *relation;
+	struct kd_key key = key_of(s, set, group);
+	kdsm_bdd cached;
 	uint32_t i;
 
-	for (i = g->first; i < g->first + g->count; i++) {
-		one = kd_successors(kdsm_worker, kdsm_head, set, order->relation[i]);
-		if (!kd_valid(one.states))
-			return one;
-		if (one.unsafe)
-			return (struct kd_found){ set, one.unsafe };
-		set = KD_OR(set, one.states, 0);
-		if (!kd_valid(set))
-			break;
-	}
-	return (struct kd_found){ set, 0 };
-}
-
-/* Saturate a set from the group on. The set has no node above the group's variable. */
-static struct kd_found saturate_here(struct kdsm_worker *kdsm_worker,
-				     struct kdsm_task *kdsm_head, kdsm_bdd set,
-				     const struct kd_saturation *order, uint32_t group)
-{
-	struct kd_found found = { set, 0 };
-
+	if (kd_cache_get(w, &key, &cached))
+		return outcome(cached);
 	do {
 		set = found.states;
-		found = KDSM_CALL(kd_saturate, set, group + 1, 0);
-		if (kd_valid(found.states) && !found.unsafe)
-			found = fire(kdsm_worker, kdsm_head, found.states, order, group);
-	} while (kd_valid(found.states) && !found.unsafe && found.states != set);
+		for (i = g->first; i < g->first + g->count && !found.failure; i++) {
+			relation = s->model.relation[s->saturation->relation[i]];
+			found.failure = interruption(s);
+			if (!found.failure)
+				unite(kdsm_worker, kdsm_head, &found,
+				      KDSM_CALL(kd_fire, found.states, relation->relation,
+						relation->at, group + 1, 0));
+		}
+	} while (!found.failure && found.states != set);
+	if (!found.failure) {
+		kd_cache_put(w, &key, found.states);
+		key = key_of(s, found.states, group);
+		kd_cache_put(w, &key, found.states);
+	}
+	kdsm_table_flush(w->table);
 	return found;
 }
 
-KDSM_TASK_DEFINE(struct kd_found, kd_saturate, kdsm_bdd, set, uint32_t, group, uint32_t, above)
+/* ---- saturating a set ---- */
+
+/* Saturate both children of a node above the group's variable. */
+static struct kd_saturated saturate_children(struct kdsm_worker *kdsm_worker,
+					     struct kdsm_task *kdsm_head, kdsm_bdd set,
+					     const struct kd_top *top, uint32_t group)
+{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	struct kd_saturated high, low = { top->low, 0 };
+
+	KDSM_SPAWN(kd_saturate, top->low, group, top->variable + 1);
+	high = KDSM_CALL(kd_saturate, top->high, group, top->variable + 1);
+	if (high.failure)
+		KDSM_DROP();
+	else
+		low = KDSM_SYNC(kd_saturate);
+	return join(w, top->variable, high, low, set);
+}
+
+KDSM_TASK_DEFINE(struct kd_saturated, kd_saturate, kdsm_bdd, set, uint32_t, group,
+		 uint32_t, above)
 {
 	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
 	const struct kd_search *s = w->store->context;
 	const struct kd_saturation *order = s->saturation;
-	struct kd_found high, low;
-	struct kd_key key;
 	struct kd_top top = { KD_NO_VARIABLE, set, set };
-	kdsm_bdd result;
+	struct kd_saturated found;
+	struct kd_key key;
+	kdsm_bdd cached;
 
 	/* The group may come from another node. */
 	if (kd_unlikely(group > order->groups))
-		return failed(kd_fail(w, -EIO));
+		return (struct kd_saturated){ set, kd_fail(w, -EIO) };
 	if (set == KDSM_BDD_FALSE || group == order->groups)
-		return (struct kd_found){ set, 0 };
+		return outcome(set);
 	if (!kd_terminal(set) && (!kd_top(w, set, &top) || !kd_descends(w, top.variable, above)))
-		return failed(kd_give_up(w));
-	key = key_of(set, group);
-	if (kd_cache_get(w, &key, &result))
-		return (struct kd_found){ result, 0 };
-
+		return (struct kd_saturated){ set, kd_give_up(w) };
+	key = key_of(s, set, group);
+	if (kd_cache_get(w, &key, &cached))
+		return outcome(cached);
 	if (top.variable < order->group[group].variable) {
-		KDSM_SPAWN(kd_saturate, top.low, group, top.variable + 1);
-		high = KDSM_CALL(kd_saturate, top.high, group, top.variable + 1);
-		if (!kd_valid(high.states) || high.unsafe) {
-			KDSM_DROP();
-			return high;
-		}
-		low = KDSM_SYNC(kd_saturate);
-		if (!kd_valid(low.states) || low.unsafe)
-			return low;
-		low.states = kd_make(w, top.variable, high.states, low.states);
+		found = saturate_children(kdsm_worker, kdsm_head, set, &top, group);
 	} else {
-		low = saturate_here(kdsm_worker, kdsm_head, set, order, group);
+		found = KDSM_CALL(kd_saturate, set, group + 1, 0);
+		if (!found.failure)
+			found = fire_group(kdsm_worker, kdsm_head, found.states, group);
 	}
-	if (kd_valid(low.states) && !low.unsafe) {
-		kd_cache_put(w, &key, low.states);
-		key = key_of(low.states, group);
-		kd_cache_put(w, &key, low.states);
-	}
-	return low;
+	if (!found.failure)
+		kd_cache_put(w, &key, found.states);
+	return found;
 }
+
+/* ---- firing a relation ---- */
+
+KDSM_TASK_DEFINE(struct kd_saturated, kd_fire_either, kdsm_bdd, a0, kdsm_bdd, b0, kdsm_bdd, a1,
+		 kdsm_bdd, b1, uint32_t, at, uint32_t, group, uint32_t, above)
+{
+	struct kd_saturated first, second;
+
+	if (kd_either_one(&a0, &b0, a1, b1))
+		return KDSM_CALL(kd_fire, a0, b0, at, group, above);
+	KDSM_SPAWN(kd_fire, a1, b1, at, group, above);
+	first = KDSM_CALL(kd_fire, a0, b0, at, group, above);
+	if (first.failure) {
+		KDSM_DROP();
+		return first;
+	}
+	second = KDSM_SYNC(kd_fire);	/* changes kdsm_head */
+	unite(kdsm_worker, kdsm_head, &first, second);
+	return first;
+}
+
+/* One step of a product at the variable of o; group is the first below the variable. */
+static inline struct kd_saturated fire_step(struct kdsm_worker *kdsm_worker,
+					    struct kdsm_task *kdsm_head,
+					    const struct kd_operands *o, kdsm_bdd b, bool mentioned,
+					    uint32_t at, uint32_t group)
+{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	const uint32_t above = o->variable + 2;
+	struct kd_saturated high, low = { KDSM_BDD_FALSE, 0 };
+	kdsm_bdd bhh, bhl, blh, bll;
+
+	if (!mentioned) {
+		KDSM_SPAWN(kd_fire, o->low_a, b, at, group, above);
+		high = KDSM_CALL(kd_fire, o->high_a, b, at, group, above);
+		if (high.failure)
+			KDSM_DROP();
+		else
+			low = KDSM_SYNC(kd_fire);
+		return join(w, o->variable, high, low, KDSM_BDD_FALSE);
+	}
+	if (!kd_split_relation(w, o->high_b, o->variable + 1, &bhh, &bhl) ||
+	    !kd_split_relation(w, o->low_b, o->variable + 1, &blh, &bll))
+		return outcome(kd_give_up(w));
+	KDSM_SPAWN(kd_fire_either, o->high_a, bhl, o->low_a, bll, at + 1, group, above);
+	high = KDSM_CALL(kd_fire_either, o->high_a, bhh, o->low_a, blh, at + 1, group, above);
+	if (high.failure)
+		KDSM_DROP();
+	else
+		low = KDSM_SYNC(kd_fire_either);
+	return join(w, o->variable, high, low, KDSM_BDD_FALSE);
+}
+
+/*
+ * The key of a step. The cube of the relation's bits is a private node, whose index leaves room
+ * for the group: kd_saturation_begin() checks that.
+ */
+static struct kd_key fire_key(const struct kd_saturation *order, kdsm_bdd a, kdsm_bdd b,
+			      kdsm_bdd rest, uint32_t group)
+{
+	uint64_t cube = kd_terminal(rest) ? 0 : kd_number(rest) - KD_PRIVATE_FIRST + 1;
+
+	return kd_key(KD_OP_FIRE, a, b, cube * (order->groups + 1) + group);
+}
+
+KDSM_TASK_DEFINE(struct kd_saturated, kd_fire, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at,
+		 uint32_t, group, uint32_t, above)
+{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	const struct kd_search *s = w->store->context;
+	const struct kd_saturation *order = s->saturation;
+	struct kd_saturated found;
+	const struct kd_bit *bit;
+	struct kd_operands o;
+	uint32_t next = group;
+	struct kd_key key;
+	kdsm_bdd cached;
+	bool home;
+	int r;
+
+	if (kd_product_none(a, b))
+		return outcome(KDSM_BDD_FALSE);
+	if (a == KDSM_BDD_TRUE && b == KDSM_BDD_TRUE)
+		return outcome(KDSM_BDD_TRUE);
+	/* The index and the group may come from another node. */
+	if (kd_unlikely(at >= w->store->bit_count || group > order->groups))
+		return outcome(kd_fail(w, -EIO));
+	bit = w->store->bits + at;
+	if (bit->variable == KD_NO_VARIABLE)
+		return outcome(kd_product_end(w, a, b, 0));
+	if (!kd_split_operands(w, a, b, above, &o))
+		return outcome(kd_give_up(w));
+	while (bit->variable < o.variable)
+		bit++;
+	if (bit->variable == KD_NO_VARIABLE)
+		return outcome(kd_product_end(w, a, b, 0));
+	at = bit - w->store->bits;
+
+	key = fire_key(order, a, b, bit->rest, group);
+	r = kd_find_result(w, &key, at, &home, &cached);
+	if (r)
+		return outcome(r < 0 ? kd_fail(w, r) : cached);
+	if (kd_unlikely(!w->alone))
+		kd_nodes_ahead(w, (kdsm_bdd[]){ o.high_a, o.low_a }, 2);
+	while (next < order->groups && order->group[next].variable < o.variable + 2)
+		next++;
+	found = fire_step(kdsm_worker, kdsm_head, &o, b, bit->variable == o.variable, at, next);
+	while (next-- > group && !found.failure && found.states != KDSM_BDD_FALSE)
+		found = fire_group(kdsm_worker, kdsm_head, found.states, next);
+	if (!found.failure) {
+		r = kd_keep_result(w, &key, home, found.states);
+		if (r < 0)
+			found.failure = kd_fail(w, r);
+	}
+	return found;
+}
+
+/* ---- groups and rounds ---- */
 
 static uint32_t top_variable(const struct kd_search *s, uint32_t relation)
 {
@@ -144,17 +339,10 @@ static int compare_relations(const void *x, const void *y, void *context)
 	return va == vb ? (a > b) - (a < b) : (va > vb) - (va < vb);
 }
 
-int kd_saturation_begin(struct kd_search *s)
+static int sort(struct kd_search *s, struct kd_saturation *order)
 {
 	uint32_t relations = s->model.relations, i, v;
-	struct kd_saturation *order;
 
-	if (!s->options->saturation)
-		return 0;
-	order = calloc(1, sizeof(*order));
-	s->saturation = order;
-	if (!order)
-		return -ENOMEM;
 	order->group = calloc(relations + 1, sizeof(*order->group));
 	order->relation = calloc(relations + 1, sizeof(*order->relation));
 	if (!order->group || !order->relation)
@@ -173,13 +361,31 @@ int kd_saturation_begin(struct kd_search *s)
 	return 0;
 }
 
-void kd_saturation_end(struct kd_search *s)
+int kd_saturation_begin(struct kd_search *s)
 {
-	if (s->saturation) {
-		free(s->saturation->group);
-		free(s->saturation->relation);
+	int r;
+
+	if (!s->options->saturation)
+		return 0;
+	kd_saturation_free(s->saturation);
+	s->saturation = calloc(1, sizeof(*s->saturation));
+	if (!s->saturation)
+		return -ENOMEM;
+	r = sort(s, s->saturation);
+	if (r == 0 && s->store->own.count >= KDSM_NUMBER_MASK / (s->saturation->groups + 1) - 1) {
+		kd_say(s->message, "%s: is too large for --strategy saturation", s->model.name);
+		r = -EFBIG;
 	}
-	free(s->saturation);
+	return r;
+}
+
+void kd_saturation_free(struct kd_saturation *saturation)
+{
+	if (!saturation)
+		return;
+	free(saturation->group);
+	free(saturation->relation);
+	free(saturation);
 }
 
 bool kd_saturation_ended(const struct kd_search *s)
@@ -187,14 +393,17 @@ bool kd_saturation_ended(const struct kd_search *s)
 	return s->levels >= s->saturation->groups;
 }
 
-/* Run round s->levels, which counts from 1. */
-int kd_saturation_round(struct kd_search *s, struct kd_found *found)
+/*
+ * Run round s->levels, which counts from 1. On the root s->found is what an attempt that failed
+ * has found.
+ */
+int kd_saturation_round(struct kd_search *s, struct kd_saturated *found)
 {
 	uint32_t group = s->saturation->groups - s->levels;
+	kdsm_bdd from = s->found == KDSM_BDD_FALSE ? s->visited : s->found;
 
-	if (s->gang.node != s->gang.root) {
-		*found = (struct kd_found){ KDSM_BDD_FALSE, 0 };
+	*found = (struct kd_saturated){ KDSM_BDD_FALSE, 0 };
+	if (s->gang.node != s->gang.root)
 		return 0;
-	}
-	return KD_RUN(s->worker, found, kd_saturate, s->visited, group, 0);
+	return KD_RUN(s->worker, found, kd_saturate, from, group, 0);
 }

@@ -25,8 +25,13 @@
  * node has a task between two slices, either, so garbage is collected there. An operation
  * that finds the table full fails. All nodes learn of the failure with the unions, collect
  * garbage, and repeat the slice or a smaller one.
+ *
+ * An operation also fails when it finds a state of a Petri net in which a place has more tokens
+ * than its bits can hold (the relation's trap, model_pnml.c). All nodes learn of that, widen the
+ * place, and repeat the slice. The states found before are kept.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -35,9 +40,9 @@
 
 #pragma GCC visibility push(hidden)
 /* Successors by count relations: first, first + step and so on */
-KDSM_TASK_DECLARE(struct kd_found, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count,
+KDSM_TASK_DECLARE(kdsm_bdd, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count,
 		  uint32_t, step)
-KDSM_TASK_DECLARE(struct kd_found, kd_chain, kdsm_bdd, from, uint32_t, first, uint32_t, count,
+KDSM_TASK_DECLARE(kdsm_bdd, kd_chain, kdsm_bdd, from, uint32_t, first, uint32_t, count,
 		  uint32_t, step)
 /* The new ones among the states found, and all states visited including them */
 struct kd_news {
@@ -47,46 +52,39 @@ struct kd_news {
 KDSM_TASK_DECLARE(struct kd_news, kd_sift, kdsm_bdd, found, kdsm_bdd, visited)
 #pragma GCC visibility pop
 
-KDSM_TASK_DEFINE(struct kd_found, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count,
+KDSM_TASK_DEFINE(kdsm_bdd, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count,
 		 uint32_t, step)
 {
 	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
-	struct kd_found one, other;
 	uint32_t half = (count + 1) / 2;
+	kdsm_bdd one, other;
 
 	if (!count)
-		return (struct kd_found){ KDSM_BDD_FALSE, 0 };
+		return KDSM_BDD_FALSE;
 	if (count == 1)
 		return kd_successors(kdsm_worker, kdsm_head, from, first);
 	KDSM_SPAWN(kd_round, from, first + half * step, count - half, step);
 	one = KDSM_CALL(kd_round, from, first, half, step);
-	if (!kd_valid(one.states) || one.unsafe) {
+	if (!kd_valid(one)) {
 		KDSM_DROP();
 		return one;
 	}
 	other = KDSM_SYNC(kd_round);
-	if (!kd_valid(other.states) || other.unsafe)
+	if (!kd_valid(other))
 		return other;
-	one.states = KD_OR(one.states, other.states, 0);
+	one = KD_OR(one, other, 0);
 	kdsm_table_flush(w->table);
 	return one;
 }
 
-KDSM_TASK_DEFINE(struct kd_found, kd_chain, kdsm_bdd, from, uint32_t, first, uint32_t, count,
+KDSM_TASK_DEFINE(kdsm_bdd, kd_chain, kdsm_bdd, from, uint32_t, first, uint32_t, count,
 		 uint32_t, step)
 {
-	struct kd_found found = { from, 0 }, one;
+	kdsm_bdd found = from, one;
 
-	for (; count; count--, first += step) {
-		one = kd_successors(kdsm_worker, kdsm_head, found.states, first);
-		if (!kd_valid(one.states))
-			return one;
-		found.unsafe = one.unsafe;
-		if (found.unsafe)
-			break;
-		found.states = KD_OR(found.states, one.states, 0);
-		if (!kd_valid(found.states))
-			break;
+	for (; count && kd_valid(found); count--, first += step) {
+		one = kd_successors(kdsm_worker, kdsm_head, found, first);
+		found = kd_valid(one) ? KD_OR(found, one, 0) : one;
 	}
 	return found;
 }
@@ -116,12 +114,28 @@ static int failure(struct kd_search *s, int error, kdsm_bdd result)
 		return -ECANCELED;
 	if (error)
 		return error == -EOWNERDEAD ? -EHOSTDOWN : error;
+	s->trap = kd_trap_number(result);
 	kd_end(s->worker, result);
 	return kdsm_bdd_error(s->worker);
 }
 
+/* A round of saturation; on failure s->found keeps what it found. */
+static int saturation_slice(struct kd_search *s, kdsm_bdd *found)
+{
+	struct kd_saturated saturated;
+	int r = kd_saturation_round(s, &saturated);
+
+	*found = saturated.states;
+	r = failure(s, r, saturated.failure);
+	if (r < 0 && kd_valid(saturated.states) && saturated.states != KDSM_BDD_FALSE) {
+		s->gained = s->found != saturated.states;
+		s->found = saturated.states;
+	}
+	return r;
+}
+
 /* Compute this node's share of a slice. */
-static int search_slice(struct kd_search *s, struct kd_found *found)
+static int search_slice(struct kd_search *s, kdsm_bdd *found)
 {
 	uint32_t node = s->gang.node, nodes = s->gang.nodes;
 	uint32_t first = s->from + (node + nodes - s->from % nodes) % nodes;
@@ -129,12 +143,12 @@ static int search_slice(struct kd_search *s, struct kd_found *found)
 	int r;
 
 	if (s->saturation)
-		r = kd_saturation_round(s, found);
-	else if (s->options->chaining)
+		return saturation_slice(s, found);
+	if (s->options->chaining)
 		r = KD_RUN(s->worker, found, kd_chain, s->current, first, count, nodes);
 	else
 		r = KD_RUN(s->worker, found, kd_round, s->current, first, count, nodes);
-	return failure(s, r, found->states);
+	return failure(s, r, *found);
 }
 
 static int sift(struct kd_search *s, uint64_t *found, uint64_t *visited)
@@ -151,15 +165,24 @@ static int sift(struct kd_search *s, uint64_t *found, uint64_t *visited)
 	return r;
 }
 
-/* Words that the nodes exchange after a slice. VISITED, KEPT and DONE travel only down. */
-enum { FOUND, VISITED, UNSAFE, FULL, USED, KEPT, DONE };
+/*
+ * Words that the nodes exchange after a slice. VISITED, KEPT and DONE travel only down. KEPT is
+ * 0, SLICE or PART: the slice was taken, or a part of it before it failed. FULL is set with the
+ * bits NO_ROOM and LATE: the table was full, or the time of the attempt was over.
+ */
+enum { FOUND, VISITED, TRAP, FULL, USED, KEPT, DONE };
+enum { SLICE = 1, PART };
+enum { NO_ROOM = 1, LATE = 2 };
 
-/* A full table is no failure, but the slice is repeated: set *full, which means no result. */
+/*
+ * A full table and a time that is over are no failures, but the slice is repeated: set *full,
+ * which means no result.
+ */
 static int excuse(int error, uint64_t *full)
 {
-	if (error != -ENOSPC)
+	if (error != -ENOSPC && error != -ETIME)
 		return error;
-	*full = 1;
+	*full |= error == -ENOSPC ? NO_ROOM : LATE;
 	return 0;
 }
 
@@ -167,11 +190,11 @@ static int unite(void *context, uint64_t *mine, const uint64_t *theirs)
 {
 	struct kdsm_bdd_worker *w = context;
 
-	if (!mine[UNSAFE])
-		mine[UNSAFE] = theirs[UNSAFE];
+	if (mine[TRAP] < theirs[TRAP])
+		mine[TRAP] = theirs[TRAP];
 	mine[USED] += theirs[USED];
 	mine[FULL] |= theirs[FULL];
-	if (mine[FULL])
+	if (mine[FULL] || mine[TRAP])
 		return 0;
 	mine[FOUND] = kdsm_bdd_or(w, mine[FOUND], theirs[FOUND] & KD_EDGE);
 	return mine[FOUND] == KDSM_BDD_INVALID ? excuse(kdsm_bdd_error(w), &mine[FULL]) : 0;
@@ -188,10 +211,13 @@ static bool ended(const struct kd_search *s)
 	       (s->options->levels && s->levels >= s->options->levels);
 }
 
-/* The root of this round. With properties node 0 is the root, because it checks them. */
+/*
+ * The root of this round. With properties or traces it is node 0, which checks the properties
+ * and keeps the states of every round.
+ */
 static unsigned int root(const struct kd_search *s)
 {
-	return s->model.properties ? 0 : s->levels % s->gang.nodes;
+	return s->model.properties || s->options->trace ? 0 : s->levels % s->gang.nodes;
 }
 
 /* On the root, when all relations have been taken: compute the states of the next round. */
@@ -216,13 +242,15 @@ static int end_slice(struct kd_search *s, uint64_t *words)
 {
 	kdsm_bdd found;
 
-	if (words[FULL])
+	if (words[FULL] || words[TRAP]) {
+		words[KEPT] = s->gained ? PART : 0;
 		return 0;
+	}
 	found = kdsm_bdd_or(s->worker, s->found, words[FOUND]);
 	if (found == KDSM_BDD_INVALID)
 		return excuse(kdsm_bdd_error(s->worker), &words[FULL]);
 	s->found = found;
-	words[KEPT] = true;
+	words[KEPT] = SLICE;
 	return s->to == s->model.relations ? end_round(s, words) : 0;
 }
 
@@ -236,8 +264,10 @@ static int go_on(struct kd_search *s, const uint64_t *words)
 	uint64_t order;
 	int r;
 
-	if (words[KEPT])
+	if (words[KEPT] == SLICE)
 		kd_room_progress(s);
+	else if (words[KEPT] == PART)
+		s->room.fresh = false;
 	if (words[DONE]) {
 		s->current = words[FOUND] & KD_EDGE;
 		s->visited = words[VISITED] & KD_EDGE;
@@ -248,43 +278,135 @@ static int go_on(struct kd_search *s, const uint64_t *words)
 	return r || !order ? r : kd_room_collect(s, order);
 }
 
-/* Explain that some of the states are in the trap of the relation. */
-static int blame(struct kd_search *s, kdsm_bdd found, uint64_t relation)
-{
-	int r;
+/* Words of a widening: FULL, and the root's states */
+enum { WIDE_CURRENT = FOUND, WIDE_VISITED = VISITED };
 
-	/* states of earlier rounds need no look: their rounds would have met the trap */
-	found = kdsm_bdd_or(s->worker, s->saturation ? s->visited : s->current,
-			    found & KD_EDGE);
-	r = kd_model_blame(&s->model, s->worker, found, relation, s->message);
-	return r < 0 ? r : -EDOM;
+static int add_used(void *context, uint64_t *mine, const uint64_t *theirs)
+{
+	(void)context;
+	mine[USED] += theirs[USED];
+	return 0;
 }
 
-/* Exchange the results of a slice. If full, this node has no result. */
-static int exchange(struct kd_search *s, const struct kd_found *mine, bool full, bool *done)
+/* Add the new bits of the place to the states of every round; node 0 is the root. */
+static int extend_frontiers(struct kd_search *s, unsigned int place, unsigned int bits)
+{
+	kdsm_bdd wide;
+	uint64_t i;
+
+	for (i = 0; s->frontier && i < s->levels; i++) {
+		wide = kd_model_extend(s->worker, &s->model, place, bits, s->frontier[i]);
+		if (wide == KDSM_BDD_INVALID)
+			return kdsm_bdd_error(s->worker);
+		s->frontier[i] = wide;
+	}
+	return kd_property_publish(s);
+}
+
+/*
+ * On the root: add the new bits of the place to the states that the search keeps. If the table
+ * is full, none of the three has changed.
+ */
+static int extend(struct kd_search *s, unsigned int place, unsigned int bits)
+{
+	kdsm_bdd *kept[] = { &s->visited, &s->current, &s->found }, wide[3];
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		wide[i] = kd_model_extend(s->worker, &s->model, place, bits, *kept[i]);
+		if (wide[i] == KDSM_BDD_INVALID)
+			return kdsm_bdd_error(s->worker);
+	}
+	for (i = 0; i < 3; i++)
+		*kept[i] = wide[i];
+	return 0;
+}
+
+/* One attempt of extend() for all nodes. */
+static int try_extend(struct kd_search *s, unsigned int place, unsigned int bits, bool *full)
+{
+	bool root = s->gang.node == s->gang.root;
+	uint64_t words[KD_GANG_WORDS] = { 0 };
+	uint64_t order;
+	int r;
+
+	words[USED] = __atomic_load_n(&s->store->table->header->used, __ATOMIC_RELAXED);
+	r = kd_gang_gather(&s->gang, words, add_used, NULL);
+	if (r == 0 && root) {
+		r = extend_frontiers(s, place, bits);
+		if (r == 0)
+			r = extend(s, place, bits);
+		r = excuse(r, &words[FULL]);
+		words[WIDE_CURRENT] = s->current;
+		words[WIDE_VISITED] = s->visited;
+	}
+	if (r == 0)
+		r = kd_gang_scatter(&s->gang, words);
+	if (r < 0)
+		return r;
+	s->current = words[WIDE_CURRENT] & KD_EDGE;
+	s->visited = words[WIDE_VISITED] & KD_EDGE;
+	*full = words[FULL];
+	/* saturation has results in the operation cache that no longer hold: clear it */
+	if (!*full)
+		return s->saturation ? kd_room_collect(s, 0) : 0;
+	r = kd_room_plan(s, KD_FULL, words[USED], &order);
+	return r || !order ? r : kd_room_collect(s, order);
+}
+
+/* Widen a place on every node, and take the states along. The slice is repeated afterwards. */
+static int widen(struct kd_search *s, unsigned int place)
+{
+	unsigned int bits;
+	bool full;
+	int r;
+
+	if (!s->model.marking || place >= s->model.marking->places)
+		return -EIO;
+	bits = s->model.marking->width[place];
+	r = kd_model_widen(s->worker, &s->model, place, s->message);
+	if (r == 0)
+		r = kd_saturation_begin(s);
+	if (s->saturation)
+		s->levels = 1;		/* other groups: begin with the last one */
+	do {
+		if (r == 0)
+			r = try_extend(s, place, bits, &full);
+	} while (r == 0 && full);
+	return r;
+}
+
+/* ---- rounds ---- */
+
+/*
+ * Exchange the results of a slice. If full is not 0, or if it met a trap, this node has no
+ * result. *end tells why the level ends: DONE, LATE, or 0 if it goes on.
+ */
+static int exchange(struct kd_search *s, kdsm_bdd mine, uint64_t full, unsigned int *end)
 {
 	uint64_t words[KD_GANG_WORDS] = {
-		[FOUND] = full ? KDSM_BDD_FALSE : mine->states,
-		[UNSAFE] = full ? 0 : mine->unsafe,
+		[FOUND] = full || s->trap ? KDSM_BDD_FALSE : mine,
+		[TRAP] = s->trap,
 		[FULL] = full,
 		[USED] = __atomic_load_n(&s->store->table->header->used, __ATOMIC_RELAXED),
 	};
 	int r;
 
+	s->trap = 0;
 	r = kd_gang_gather(&s->gang, words, unite, s->worker);
-	if (words[FULL])		/* the repeated slice meets the trap again */
-		words[UNSAFE] = 0;
-	if (r == 0 && s->gang.node == s->gang.root && !words[UNSAFE])
+	if (r == 0 && s->gang.node == s->gang.root)
 		r = end_slice(s, words);
 	if (r == 0)
 		r = kd_gang_scatter(&s->gang, words);
 	if (r < 0)
 		return r;
-	if (words[UNSAFE] > s->model.relations)
-		return -EIO;
-	if (words[UNSAFE])
-		return blame(s, words[FOUND], words[UNSAFE] - 1);
-	*done = words[DONE];
+	if (words[TRAP])
+		return widen(s, words[TRAP] - 1);
+	if (words[FULL] == LATE) {
+		*end = LATE;
+		return 0;
+	}
+	*end = words[DONE] ? DONE : 0;
 	return go_on(s, words);
 }
 
@@ -334,13 +456,14 @@ static int report(struct kd_search *s, uint64_t *next)
 }
 
 /* Take all relations, in slices for which the table has room. */
-static int one_level(struct kd_search *s)
+static int one_level(struct kd_search *s, unsigned int *end)
 {
-	struct kd_found found = { KDSM_BDD_FALSE, 0 };
+	kdsm_bdd found = KDSM_BDD_FALSE;
 	uint64_t collections = UINT64_MAX;
-	bool done = false;
+	uint64_t full;
 	int r;
 
+	*end = 0;
 	s->gang.root = root(s);
 	do {
 		r = 0;
@@ -349,11 +472,51 @@ static int one_level(struct kd_search *s)
 		collections = s->room.sum.count;
 		if (r == 0)
 			r = search_slice(s, &found);
-		if (r == 0 || r == -ENOSPC)
-			r = exchange(s, &found, r < 0, &done);
-	} while (r == 0 && !done);
+		full = 0;
+		if (s->trap)
+			r = 0;
+		r = excuse(r, &full);
+		if (r == 0)
+			r = exchange(s, found, full, end);
+	} while (r == 0 && !*end);
+	if (r == 0 && *end == LATE)
+		r = kd_portfolio_switch(s);
 	s->gang.root = 0;
 	return r;
+}
+
+/*
+ * After a checkpoint was loaded: widen the places on all nodes as they were when node 0 wrote
+ * it. Node 0 has the widths in s->widths, or NULL.
+ */
+int kd_search_share_widths(struct kd_search *s)
+{
+	uint64_t words[KD_GANG_WORDS] = { 0 };
+	unsigned int place = 0;
+	int r;
+
+	if (!s->model.marking)
+		return 0;
+	do {
+		memset(words, 0, sizeof(words));
+		r = kd_gang_gather(&s->gang, words, add_used, NULL);
+		while (s->widths && place < s->model.marking->places &&
+		       s->widths[place] <= s->model.marking->width[place])
+			place++;
+		if (s->widths && place < s->model.marking->places)
+			words[TRAP] = place + 1;
+		if (r == 0)
+			r = kd_gang_scatter(&s->gang, words);
+		if (r == 0 && words[TRAP] > s->model.marking->places)
+			r = -EIO;
+		if (r == 0 && words[TRAP])
+			r = kd_model_widen(s->worker, &s->model, words[TRAP] - 1, s->message);
+	} while (r == 0 && words[TRAP]);
+	free(s->widths);
+	s->widths = NULL;
+	if (r == 0)
+		r = kd_saturation_begin(s);
+	return r < 0 ? r : kd_property_publish(s);
 }
 
 /*
@@ -363,16 +526,18 @@ static int one_level(struct kd_search *s)
 int kd_search_run(struct kd_search *s)
 {
 	uint64_t next = kdsm_now() + 200000000;
+	unsigned int end;
 	int r;
 
 	s->found = KDSM_BDD_FALSE;
 	kd_room_begin(s);
+	kd_portfolio_slice(s);
 	r = kd_property_check(s);	/* end_round() checks the states of later rounds */
 	while (r == 0 && !ended(s)) {
 		r = kd_trace_note(s);
 		s->levels++;
 		if (r == 0)
-			r = one_level(s);
+			r = one_level(s, &end);
 		if (r == 0)
 			r = report(s, &next);
 		if (r == 0)
@@ -431,7 +596,9 @@ void kd_search_stop(struct kd_search *s)
 {
 	kdsm_tasks_close(s->tasks);
 	kdsm_bdd_worker_free(s->worker);
-	kd_saturation_end(s);
+	kd_portfolio_end(s);
+	kd_saturation_free(s->saturation);
 	free(s->bad);
 	free(s->frontier);
+	free(s->widths);
 }

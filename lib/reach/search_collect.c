@@ -33,16 +33,31 @@ static void next_slice(struct kd_search *s)
 	s->to = s->from + (s->room.slice < left ? s->room.slice : left);
 }
 
+/*
+ * Saturation keeps no reserve in the table: it stops by itself before the table is full, so
+ * that its tasks can make the few nodes that keep what they have found.
+ */
+static void set_stop(struct kd_search *s)
+{
+	const struct kdsm_table *t = s->store->table;
+	uint64_t size = t->limit * t->block * t->parts - 1, stop = UINT64_MAX;
+
+	if (s->saturation && !s->room.all)
+		stop = (s->room.alive + (size - s->room.alive) / 8 * 7) / t->parts;
+	__atomic_store_n(&s->room.stop, stop, __ATOMIC_RELAXED);
+}
+
 void kd_room_prepare(struct kd_search *s)
 {
 	struct kdsm_table *t = s->store->table;
 
-	t->reserve = kd_reserve(t->limit);
+	t->reserve = s->options->saturation ? 0 : kd_reserve(t->limit);
 }
 
 void kd_room_begin(struct kd_search *s)
 {
 	s->room.slice = s->model.relations;
+	set_stop(s);
 	s->from = 0;
 	next_slice(s);
 }
@@ -51,20 +66,23 @@ void kd_room_begin(struct kd_search *s)
 static int make_room(struct kd_search *s, uint64_t *order)
 {
 	struct kd_room *room = &s->room;
+	bool all = false;
 
-	*order = COLLECT | KD_RESERVE;
+	*order = s->saturation ? COLLECT : COLLECT | KD_RESERVE;
 	if (room->fresh) {
 		if (kd_can_grow(s->store))
 			*order |= KD_GROW;
 		else if (s->to - s->from > 1 && !s->saturation)
 			room->slice = (s->to - s->from) / 2;
 		else if (!room->all)
-			*order = COLLECT;
+			all = true;
 		else
 			return -ENOSPC;
 	}
+	if (all)
+		*order = COLLECT;
 	room->fresh = true;
-	room->all = *order == COLLECT;
+	room->all = all;
 	return 0;
 }
 
@@ -127,7 +145,7 @@ static kdsm_bdd *roots(struct kd_search *s, uint64_t *count)
 	uint64_t frontiers = s->frontier ? s->levels : 0, n = 0, i;
 	kdsm_bdd *root;
 
-	root = malloc((3 + frontiers + s->model.properties) * sizeof(*root));
+	root = malloc((3 + frontiers + s->model.properties + KD_ORDERS) * sizeof(*root));
 	if (!root)
 		return NULL;
 	root[n++] = s->found;
@@ -136,12 +154,21 @@ static kdsm_bdd *roots(struct kd_search *s, uint64_t *count)
 		return root;
 	root[n++] = s->visited;
 	root[n++] = s->current;
+	n += kd_portfolio_roots(s, root + n);
 	for (i = 0; i < frontiers; i++)
 		root[n++] = s->frontier[i];
 	for (i = 0; s->bad && i < s->model.properties; i++)
 		root[n++] = s->bad[i];
 	*count = n;
 	return root;
+}
+
+int kd_room_make(struct kd_search *s)
+{
+	uint64_t order;
+	int r = make_room(s, &order);
+
+	return r < 0 ? r : kd_room_collect(s, order);
 }
 
 int kd_room_collect(struct kd_search *s, uint64_t order)
@@ -160,6 +187,7 @@ int kd_room_collect(struct kd_search *s, uint64_t order)
 		return r;
 	s->room.alive = c.after;
 	s->room.used = c.after;
+	set_stop(s);
 	s->room.sum.count++;
 	s->room.sum.nodes += c.before - c.after;
 	s->room.sum.seconds += c.seconds;

@@ -4,6 +4,7 @@
  * after the search. A trace is found from its end: among the states that round k - 1 found,
  * node 0 selects one with a successor in the trace's state of round k.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,23 +28,53 @@ int kd_trace_note(struct kd_search *s)
 /* Pick one of the states: store its bits, and return the set with only this state. */
 static kdsm_bdd pick(struct kd_search *s, kdsm_bdd states, uint8_t *bits)
 {
+	const struct kd_model *model = &s->model;
 	struct kdsm_bdd_worker *w = s->worker;
 	kdsm_bdd high, low, one = KDSM_BDD_TRUE;
 	uint32_t variable;
 	unsigned int i;
 	int ret;
 
-	memset(bits, 0, s->model.bits);
-	while (states != KDSM_BDD_TRUE) {
+	memset(bits, 0, model->bits);
+	for (i = 0; i < model->bits && states != KDSM_BDD_TRUE; i++) {
 		ret = kdsm_bdd_look(w, states, &variable, &high, &low);
-		if (ret < 0 || variable / 2 >= s->model.bits)
-			return kd_end(w, kd_failure(ret < 0 ? ret : -EIO));
-		bits[variable / 2] = low == KDSM_BDD_FALSE;
+		if (ret < 0)
+			return kd_end(w, kd_failure(ret));
+		if (variable != model->variables[i])
+			continue;
+		bits[i] = low == KDSM_BDD_FALSE;
 		states = low == KDSM_BDD_FALSE ? high : low;
 	}
-	for (i = s->model.bits; i--; )
-		one = kd_literal(w, 2 * i, bits[i], one);
+	if (states != KDSM_BDD_TRUE)
+		return kd_end(w, kd_failure(-EIO));
+	for (i = model->bits; i--; )
+		one = kd_literal(w, model->variables[i], bits[i], one);
 	return one;
+}
+
+/* Describe a marking: the marked places, in the order of the net, with their tokens. */
+static int describe_marking(const struct kd_model *model, const uint8_t *bits, FILE *file)
+{
+	uint64_t *tokens = calloc(model->net->places + 1, sizeof(*tokens));
+	const char *between = "";
+	unsigned int i, bit, place;
+
+	if (!tokens)
+		return -ENOMEM;
+	for (i = 0; i < model->bits; i++) {
+		place = kd_marking_place(model->marking, model->variables[i], &bit);
+		tokens[place] |= (uint64_t)bits[i] << bit;
+	}
+	for (i = 0; i < model->net->places; i++) {
+		if (!tokens[i])
+			continue;
+		fprintf(file, "%s%s", between, model->net->place[i].id);
+		if (tokens[i] > 1)
+			fprintf(file, "=%" PRIu64, tokens[i]);
+		between = " ";
+	}
+	free(tokens);
+	return 0;
 }
 
 /* Describe a state by the marked places of a net, or by its bits. */
@@ -52,20 +83,17 @@ static char *describe_state(const struct kd_model *model, const uint8_t *bits)
 	char *text = NULL;
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
-	const char *between = "";
 	unsigned int i;
+	int ret = 0;
 
 	if (!file)
 		return NULL;
-	for (i = 0; i < model->bits; i++) {
-		if (!model->net) {
+	if (model->net)
+		ret = describe_marking(model, bits, file);
+	else
+		for (i = 0; i < model->bits; i++)
 			fputc('0' + bits[i], file);
-		} else if (bits[i]) {
-			fprintf(file, "%s%s", between, model->net->place[i].id);
-			between = " ";
-		}
-	}
-	if (fclose(file)) {
+	if (fclose(file) || ret) {
 		free(text);
 		return NULL;
 	}
@@ -192,6 +220,48 @@ static int trace_deadlock(struct kd_search *s, kdsm_bdd dead, struct kdsm_reach_
 	return -EIO;
 }
 
+/* The cube of those variables of a relation that are not current ones: next ones and traps */
+static kdsm_bdd other_variables(struct kdsm_bdd_worker *w, kdsm_bdd relation)
+{
+	kdsm_bdd cube = kdsm_bdd_support(w, relation), high, low;
+	uint32_t *variables = NULL, *more, v;
+	unsigned int count = 0;
+	int r = 0;
+
+	if (cube == KDSM_BDD_INVALID)
+		return cube;
+	for (; r == 0 && !kd_terminal(cube); cube = high) {
+		r = kdsm_bdd_look(w, cube, &v, &high, &low);
+		if (r < 0 || (v % 2 == 0 && v < KD_FIRST_TRAP))
+			continue;
+		more = reallocarray(variables, count + 1, sizeof(*more));
+		if (more) {
+			variables = more;
+			variables[count++] = v;
+		} else {
+			r = -ENOMEM;
+		}
+	}
+	cube = r < 0 ? kd_end(w, kd_failure(r)) : kdsm_bdd_cube(w, variables, count);
+	free(variables);
+	return cube;
+}
+
+/*
+ * The states in which a relation has a successor. Those of the last round may lead to a trap, if
+ * the search ended before it was complete; what is beyond the trap is a successor, too.
+ */
+static kdsm_bdd able_by(struct kd_search *s, const struct kdsm_relation *relation)
+{
+	struct kdsm_bdd_worker *w = s->worker;
+	kdsm_bdd all;
+
+	if (!s->store->traps || kd_search_complete(s))
+		return kdsm_bdd_predecessors(w, KDSM_BDD_TRUE, relation);
+	all = kdsm_bdd_publish(w, relation->relation);
+	return kdsm_bdd_exists(w, all, other_variables(w, relation->relation));
+}
+
 /* The visited states in which no relation has a successor */
 static int find_deadlocks(struct kd_search *s, kdsm_bdd *dead)
 {
@@ -200,7 +270,7 @@ static int find_deadlocks(struct kd_search *s, kdsm_bdd *dead)
 
 	*dead = s->visited;
 	for (i = 0; i < s->model.relations && *dead != KDSM_BDD_FALSE; i++) {
-		kdsm_bdd able = kdsm_bdd_predecessors(w, KDSM_BDD_TRUE, s->model.relation[i]);
+		kdsm_bdd able = able_by(s, s->model.relation[i]);
 
 		*dead = kdsm_bdd_and(w, *dead, kdsm_bdd_not(able));
 	}

@@ -33,6 +33,7 @@ struct arguments {
 	struct kdsm_reach_options reach;
 	bool json, local;
 	unsigned int strategy;		/* enum strategy */
+	unsigned int order;		/* enum kdsm_reach_order */
 	const char **bound, **invariant;
 };
 
@@ -42,6 +43,18 @@ static const char *const strategies[] = {
 	[BFS] = "bfs",
 	[CHAINING] = "chaining",
 	[SATURATION] = "saturation",
+	NULL
+};
+
+static const char *const orders[] = {
+	[KDSM_REACH_ORDER_AUTO] = "auto",
+	[KDSM_REACH_ORDER_FILE] = "file",
+	[KDSM_REACH_ORDER_REVERSED] = "reversed",
+	[KDSM_REACH_ORDER_CUTHILL_MCKEE] = "cuthill-mckee",
+	[KDSM_REACH_ORDER_SLOAN] = "sloan",
+	[KDSM_REACH_ORDER_SLOAN_REVERSED] = "sloan-reversed",
+	[KDSM_REACH_ORDER_FORCE] = "force",
+	[KDSM_REACH_ORDER_FORCE_REVERSED] = "force-reversed",
 	NULL
 };
 
@@ -133,6 +146,9 @@ static const struct cli_option options[] = {
 	{ "strategy", 0, "NAME",
 	  "Search breadth first (bfs, the default), by chaining, which takes fewer rounds, or by saturation",
 	  CLI_CHOICE, AT(strategy), .words = strategies },
+	{ "order", 0, "NAME",
+	  "Order of a net's places in BDDs: file, reversed, cuthill-mckee, sloan, sloan-reversed, force, force-reversed, or auto, the default, which estimates the best one",
+	  CLI_CHOICE, AT(order), .words = orders },
 	{ "deadlocks", 0, NULL, "Count the states that have no successor", CLI_FLAG,
 	  AT(reach.deadlocks) },
 	{ "trace", 0, NULL, "Show a shortest way to each violated property, and to a deadlock",
@@ -174,6 +190,7 @@ static int check(void *values, char *reason)
 
 	a->reach.chaining = a->strategy == CHAINING;
 	a->reach.saturation = a->strategy == SATURATION;
+	a->reach.order = a->order;
 	a->reach.bound = a->bound;
 	a->reach.invariant = a->invariant;
 	if (!a->reach.trace || a->strategy == BFS)
@@ -183,9 +200,8 @@ static int check(void *values, char *reason)
 }
 
 static const struct cli cli = {
-	.doc = "Find the reachable states of MODEL: a file in the .bdd format, a 1-safe Petri net "
-	       "(*.pnml), or an and-inverter graph (*.aag, *.aig). Start it on every node of the "
-	       "cluster.",
+	.doc = "Find the reachable states of MODEL: a file in the .bdd format, a Petri net (*.pnml), "
+	       "or an and-inverter graph (*.aag, *.aig). Start it on every node of the cluster.",
 	.args = "MODEL",
 	.least = 1,
 	.most = 1,

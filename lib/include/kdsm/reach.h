@@ -42,6 +42,27 @@ struct kdsm_reach_progress {
 };
 
 /*
+ * Orders of the places of a Petri net from the root of BDDs. The order decides how many BDD
+ * nodes a set of markings has. kdsm-reach(1) describes the orders.
+ */
+enum kdsm_reach_order {
+	/*
+	 * The one of the following that is expected to need the fewest BDD nodes. Saturation
+	 * tries several orders in turn, for slices of time that grow, unless the options have
+	 * properties, a checkpoint, a file to save the states in, or a number of levels.
+	 */
+	KDSM_REACH_ORDER_AUTO,
+	KDSM_REACH_ORDER_FILE,		/* of the file */
+	KDSM_REACH_ORDER_REVERSED,	/* of the file, from its end */
+	KDSM_REACH_ORDER_CUTHILL_MCKEE,
+	KDSM_REACH_ORDER_SLOAN,
+	KDSM_REACH_ORDER_SLOAN_REVERSED,
+	KDSM_REACH_ORDER_FORCE,
+	KDSM_REACH_ORDER_FORCE_REVERSED,
+	KDSM_REACH_ORDER_LAST = KDSM_REACH_ORDER_FORCE_REVERSED
+};
+
+/*
  * Options of a search. Zero means the default where a comment names one. All nodes give the
  * same values, except for workers, save, checkpoint, interval, progress, warn and context. The
  * caller owns strings and arrays, and does not change them before kdsm_reach_close().
@@ -54,6 +75,7 @@ struct kdsm_reach_options {
 	struct kdsm_bdd_attr bdd;	/* table and operation cache */
 	bool chaining;			/* add successors within a level; fewer levels */
 	bool saturation;		/* saturate instead of searching breadth first */
+	enum kdsm_reach_order order;	/* of the places of a Petri net */
 	bool deadlocks;			/* count the states without a successor */
 	bool trace;			/* find shortest traces; breadth first only */
 	const char *const *bound;	/* properties "PLACE[,PLACE...]=K" of a Petri net */
@@ -145,7 +167,8 @@ struct kdsm_reach_result {
  *
  * Returns 0; or a negative errno, with NULL in *reach and the reason in *message. Errors are
  * those of opening and reading files, -EINVAL (the file is not a model that this library
- * understands), -EBUSY (the job is running on this node), -ENOMEM, -ENOSPC (the table is too
+ * understands), -EDOM (a place of the Petri net has no bound, or initially more tokens than its
+ * bits can count), -EBUSY (the job is running on this node), -ENOMEM, -ENOSPC (the table is too
  * small for the model), and those of kdsm_region_open().
  */
 int kdsm_reach_open(struct kdsm_reach **reach, struct kdsm *kdsm,
@@ -161,10 +184,10 @@ void kdsm_reach_model(const struct kdsm_reach *reach, struct kdsm_reach_model *m
  * kdsm_reach_result_init() and frees with kdsm_reach_result_free().
  *
  * Returns 0; or a negative errno, with the reason in *message: -ENOSPC (the table is too
- * small), -EDOM (the Petri net is not 1-safe), -ETIMEDOUT or -EHOSTDOWN (another node did not
- * call this function in time, or died), -ECANCELED (another node gave up), -EPROTO (the nodes
- * have different models or options), -EALREADY (*reach has been searched before), -ENOMEM,
- * -EIO.
+ * small), -EDOM (a place of the Petri net gets more tokens than its bits can count),
+ * -ETIMEDOUT or -EHOSTDOWN (another node did not call this function in time, or died),
+ * -ECANCELED (another node gave up), -EPROTO (the nodes have different models or options),
+ * -EALREADY (*reach has been searched before), -ENOMEM, -EIO.
  */
 int kdsm_reach_search(struct kdsm_reach *reach, struct kdsm_reach_result *result,
 		      struct kdsm_reach_message *message);
