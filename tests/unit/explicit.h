@@ -111,11 +111,14 @@ static inline kdsm_bdd set_of(struct kdsm_bdd_worker *worker, const struct expli
 	unsigned int p;
 	size_t i;
 
+	/* as model_pnml.c encodes a 1-safe net in the order of the file */
+
 	for (i = 0; i < count; i++) {
 		kdsm_bdd one = KDSM_BDD_TRUE;
 
 		for (p = e->net->places; p--; )
-			one = kd_literal(worker, 2 * p, e->state[i] >> p & 1, one);
+			one = kd_literal(worker, 2 * (KD_MOST_WIDTH * p + KD_MOST_WIDTH - 1),
+					 e->state[i] >> p & 1, one);
 		set = kdsm_bdd_or(worker, set, one);
 	}
 	return set;

@@ -48,7 +48,7 @@ static inline void prepare(struct job *job, unsigned int nodes, unsigned int wor
 	for (i = 0; i < nodes; i++)
 		job[i].options = (struct kdsm_reach_options){
 			.path = path, .job = "test", .workers = workers,
-			.timeout = 10000000000,
+			.timeout = 10000000000, .order = KDSM_REACH_ORDER_FILE,
 			.bdd = { .table_bytes = 64 << 20, .cache_bytes = 8 << 20 },
 		};
 }

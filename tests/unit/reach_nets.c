@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Searches of Petri nets whose places have several tokens: random nets against a search from
+ * state to state, nets in which places must be widened during the search, tables that are too
+ * small for the garbage, orders in turn, and checkpoints.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+#include <unistd.h>
+
+#include "jobs.h"
+#include "models.h"
+#include "small_nets.h"
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define RANDOM_NETS	30
+#else
+#define RANDOM_NETS	90
+#endif
+
+static char path[64], checkpoint[64];
+
+static void write_file(const struct net *net)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	write_net(net, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+static int make_names(void **state)
+{
+	(void)state;
+	snprintf(path, sizeof(path), "/tmp/kdsm-nets-%d.pnml", getpid());
+	snprintf(checkpoint, sizeof(checkpoint), "/tmp/kdsm-nets-%d.checkpoint", getpid());
+	return 0;
+}
+
+static int remove_files(void **state)
+{
+	(void)state;
+	unlink(path);
+	unlink(checkpoint);
+	return 0;
+}
+
+enum strategy { BFS, CHAINING, SATURATION, STRATEGIES };
+
+static void prepare_search(struct job *job, unsigned int nodes, unsigned int workers,
+			   enum strategy strategy, enum kdsm_reach_order order)
+{
+	unsigned int i;
+
+	prepare(job, nodes, workers, path);
+	for (i = 0; i < nodes; i++) {
+		job[i].options.chaining = strategy == CHAINING;
+		job[i].options.saturation = strategy == SATURATION;
+		job[i].options.order = order;
+		job[i].options.bdd.table_bytes = 4 << 20;
+		job[i].options.bdd.cache_bytes = 1 << 20;
+	}
+}
+
+static void search(unsigned int nodes, unsigned int workers, enum strategy strategy,
+		   enum kdsm_reach_order order, const struct space *space)
+{
+	struct job job[2];
+	unsigned int i;
+
+	sim_start(nodes);
+	prepare_search(job, nodes, workers, strategy, order);
+	for (i = 0; i < nodes; i++)
+		job[i].options.deadlocks = true;
+	run_well(job, nodes);
+	assert_true(job[0].result.complete);
+	assert_int_equal(mpz_get_ui(job[0].result.states), space->states);
+	assert_int_equal(mpz_get_ui(job[0].result.deadlocks), space->deadlocks);
+	if (strategy == BFS)
+		assert_int_equal(job[0].result.levels, space->levels);
+	drop(job, nodes);
+	sim_stop();
+}
+
+static void random_nets(void **state)
+{
+	static struct space space;
+	unsigned int nets = 0;
+	struct net net;
+
+	(void)state;
+	srandom(1);
+	while (nets < RANDOM_NETS) {
+		random_net(&net);
+		explore_net(&net, &space, 600);
+		if (!space.whole || space.states < 5)
+			continue;
+		write_file(&net);
+		search(1 + nets % 2, 1, nets % STRATEGIES,
+		       KDSM_REACH_ORDER_AUTO + nets % (KDSM_REACH_ORDER_LAST + 1), &space);
+		nets++;
+	}
+}
+
+/* ---- places that are widened during the search ---- */
+
+/* Write the net of which one place must be widened several times, and explore it. */
+static const struct space *begin_fuel(void)
+{
+	struct net net = fuel_net(100);
+	static struct space space;
+	struct kd_net *read;
+	uint32_t unbounded;
+
+	explore_net(&net, &space, MOST_STATES);
+	assert_true(space.whole);
+	assert_int_equal(space.states, 2601);
+	assert_int_equal(space.tokens[1], 100);
+	write_file(&net);
+	read = read_net(path);
+	assert_int_equal(kd_net_semiflows(read), 0);
+	assert_int_equal(kd_net_walk(read, &unbounded), 0);
+	assert_int_equal(unbounded, 0);
+	assert_int_equal(read->place[1].bound, UINT64_MAX);
+	assert_in_range(read->place[1].seen, 1, 15);	/* 5 bits at first, 7 in the end */
+	kd_net_free(read);
+	return &space;
+}
+
+static void widened(void **state)
+{
+	const struct space *space = begin_fuel();
+	unsigned int nodes, strategy;
+
+	(void)state;
+	for (nodes = 1; nodes <= 2; nodes++)
+		for (strategy = BFS; strategy < STRATEGIES; strategy++)
+			search(nodes, nodes, strategy, KDSM_REACH_ORDER_AUTO, space);
+}
+
+/* Search to this level, or to the end, from the checkpoint if there is one. */
+static void cut(unsigned int nodes, enum strategy strategy, uint64_t levels,
+		struct kdsm_reach_result *result)
+{
+	struct job job[2];
+	unsigned int i;
+
+	sim_start(nodes);
+	prepare_search(job, nodes, 1, strategy, KDSM_REACH_ORDER_FILE);
+	for (i = 0; i < nodes; i++) {
+		job[i].options.checkpoint = checkpoint;
+		job[i].options.levels = levels;
+		job[i].options.deadlocks = true;
+		job[i].options.trace = strategy == BFS;
+	}
+	run_well(job, nodes);
+	mpz_set(result->states, job[0].result.states);
+	mpz_set(result->deadlocks, job[0].result.deadlocks);
+	result->from_level = job[0].result.from_level;
+	result->levels = job[0].result.levels;
+	result->complete = job[0].result.complete;
+	drop(job, nodes);
+	sim_stop();
+}
+
+/*
+ * Each run continues from the checkpoint of the one before, on another number of nodes. Some
+ * runs widen a place, others find it wide.
+ */
+static void cut_and_continue(void **state)
+{
+	const struct space *space = begin_fuel();
+	struct kdsm_reach_result result;
+	unsigned int level, first, last;
+
+	(void)state;
+	kdsm_reach_result_init(&result);
+	for (first = 0; first < 2; first++) {
+		last = 0;
+		for (level = 5; level < space->levels; level += 12) {
+			cut(1 + (first + level) % 2, BFS, level, &result);
+			assert_false(result.complete);
+			assert_int_equal(result.levels, level);
+			assert_int_equal(result.from_level, last);
+			assert_int_equal(mpz_get_ui(result.states), space->end[level]);
+			last = level;
+		}
+		cut(2 - first, BFS, 0, &result);
+		assert_true(result.complete);
+		assert_int_equal(result.from_level, last);
+		assert_int_equal(result.levels, space->levels);
+		assert_int_equal(mpz_get_ui(result.states), space->states);
+		assert_int_equal(mpz_get_ui(result.deadlocks), space->deadlocks);
+		unlink(checkpoint);
+	}
+	kdsm_reach_result_free(&result);
+}
+
+/* The rounds of other strategies find other states, but the end is the same. */
+static void cut_other_strategies(void **state)
+{
+	const struct space *space = begin_fuel();
+	struct kdsm_reach_result result;
+	unsigned int nodes, strategy;
+	uint64_t level;
+
+	(void)state;
+	kdsm_reach_result_init(&result);
+	for (nodes = 1; nodes <= 2; nodes++)
+		for (strategy = CHAINING; strategy < STRATEGIES; strategy++) {
+			for (level = 1; level <= 3; level++) {
+				cut(nodes, strategy, level, &result);
+				assert_true(mpz_get_ui(result.states) <= space->states);
+			}
+			cut(3 - nodes, strategy, 0, &result);
+			assert_true(result.complete);
+			assert_int_equal(mpz_get_ui(result.states), space->states);
+			assert_int_equal(mpz_get_ui(result.deadlocks), space->deadlocks);
+			unlink(checkpoint);
+		}
+	kdsm_reach_result_free(&result);
+}
+
+/* ---- small tables ---- */
+
+struct table {
+	uint64_t first, most, cache;	/* in bytes */
+};
+
+static uint64_t steps;	/* of operations in the last search */
+
+/*
+ * Search with saturation. Return the number of collections, or -ENOSPC if the table is too
+ * small.
+ */
+static int saturate_in(const struct table *table, unsigned int nodes, unsigned int workers,
+		       enum kdsm_reach_order order, const char *states)
+{
+	struct job job[2];
+	unsigned int i;
+	int r;
+
+	sim_start(nodes);
+	prepare_search(job, nodes, workers, SATURATION, order);
+	for (i = 0; i < nodes; i++) {
+		job[i].options.bdd.first_table_bytes = table->first;
+		job[i].options.bdd.table_bytes = table->most;
+		job[i].options.bdd.cache_bytes = table->cache;
+	}
+	start(job, nodes);
+	finish(job, nodes);
+	for (i = 0; i < nodes; i++) {
+		if (job[i].status == 0 && job[0].status == 0)
+			continue;
+		if (job[0].status == 0 ||
+		    (job[i].status != -ENOSPC && job[i].status != -ECANCELED))
+			fail_msg("node %u of %u: %d %s", i, nodes, job[i].status,
+				 job[i].message.text);
+	}
+	r = job[0].status ? -ENOSPC : (int)job[0].result.collections.count;
+	steps = job[0].result.tasks;
+	if (r >= 0) {
+		char *found = mpz_get_str(NULL, 10, job[0].result.states);
+
+		assert_true(job[0].result.complete);
+		assert_string_equal(found, states);
+		free(found);
+	}
+	drop(job, nodes);
+	sim_stop();
+	return r;
+}
+
+static const char *const kanban_states[] = { "1", "160", "4600", "58400", "454475" };
+
+/* A table that is full many times, in the smallest of sizes that suffices */
+static void full_tables(void **state)
+{
+	static const struct { unsigned int nodes, workers; } cluster[] = {
+		{ 1, 1 }, { 1, 2 }, { 2, 1 }, { 2, 2 },
+	};
+	unsigned int cards, i, refused;
+	int collections;
+
+	(void)state;
+	for (cards = 2; cards <= 3; cards++) {
+		struct net net = kanban_net(cards);
+
+		write_file(&net);
+		for (i = 0; i < 4; i++) {
+			struct table table = { .most = 1 << 12, .cache = 1 << 16 };
+
+			for (refused = 0; ; refused++) {
+				collections = saturate_in(&table, cluster[i].nodes,
+							  cluster[i].workers,
+							  KDSM_REACH_ORDER_FILE,
+							  kanban_states[cards]);
+				if (collections >= 0)
+					break;
+				table.most += table.most / 4;
+				assert_true(table.most < 1 << 22);
+			}
+			printf("# %u cards, %u nodes, %u workers: %lu KiB after %u that were too small, %d collections\n",
+			       cards, cluster[i].nodes, cluster[i].workers, table.most >> 10,
+			       refused, collections);
+			assert_true(refused > 0);
+			assert_true(collections >= 1);
+		}
+	}
+}
+
+/* ---- several orders in turn ---- */
+
+/*
+ * Search on 1 and 2 nodes, first in one slice, which ends the search, and then in slices so
+ * short that other orders are tried, too.
+ */
+static void in_turn(const struct table *table, const char *states)
+{
+	const uint64_t normal = kd_first_slice, few = 1000, many = UINT64_C(1) << 40;	/* ns */
+	unsigned int nodes, workers;
+	uint64_t in_one;
+
+	for (nodes = 1; nodes <= 2; nodes++)
+		for (workers = 1; workers <= 2; workers++) {
+			kd_first_slice = many;
+			assert_true(saturate_in(table, nodes, workers, KDSM_REACH_ORDER_AUTO,
+						states) >= 0);
+			in_one = steps;
+			kd_first_slice = few;
+			assert_true(saturate_in(table, nodes, workers, KDSM_REACH_ORDER_AUTO,
+						states) >= 0);
+			/* several workers need different numbers of steps each time */
+			if (nodes == 1 && workers == 1)
+				assert_int_not_equal(steps, in_one);
+		}
+	kd_first_slice = normal;
+}
+
+/* Collections take place when attempts wait, because the table begins small. */
+static void orders_in_turn(void **state)
+{
+	const struct table tables[] = {
+		{ .most = 16 << 20, .cache = 1 << 20 },
+		{ .first = 1 << 12, .most = 16 << 20, .cache = 1 << 16 },
+	};
+	unsigned int cards, t;
+
+	(void)state;
+	for (t = 0; t < 2; t++) {
+		for (cards = 2; cards <= 4; cards++) {
+			struct net net = kanban_net(cards);
+
+			write_file(&net);
+			in_turn(&tables[t], kanban_states[cards]);
+		}
+	}
+}
+
+/* Attempts widen places, each those of its own encoding. */
+static void wide_in_turn(void **state)
+{
+	const struct table table = { .first = 1 << 12, .most = 16 << 20, .cache = 1 << 16 };
+
+	(void)state;
+	begin_fuel();
+	in_turn(&table, "2601");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(random_nets, make_names, remove_files),
+		cmocka_unit_test_setup_teardown(widened, make_names, remove_files),
+		cmocka_unit_test_setup_teardown(cut_and_continue, make_names, remove_files),
+		cmocka_unit_test_setup_teardown(cut_other_strategies, make_names, remove_files),
+		cmocka_unit_test_setup_teardown(full_tables, make_names, remove_files),
+		cmocka_unit_test_setup_teardown(orders_in_turn, make_names, remove_files),
+		cmocka_unit_test_setup_teardown(wide_in_turn, make_names, remove_files),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("reach_nets", tests, NULL, NULL);
+}
