@@ -322,6 +322,11 @@ void kd_nodes_ahead(struct kdsm_bdd_worker *w, const kdsm_bdd *edges,
 /* As kd_make(), for a reduced node that may be private or belong in another part. */
 kdsm_bdd kd_make_elsewhere(struct kdsm_bdd_worker *w, const struct kdsm_node *node);
 
+/* relation.c: look into, and store in, the home part of a key. Return as kd_find_result(). */
+int kd_home_get(struct kdsm_bdd_worker *w, const struct kd_key *key,
+		kdsm_bdd *result);
+int kd_home_put(struct kdsm_bdd_worker *w, const struct kd_key *key, kdsm_bdd result);
+
 /* The operations as tasks. For "above" see kd_descends(). */
 KDSM_TASK_DECLARE(kdsm_bdd, kd_and, kdsm_bdd, a, kdsm_bdd, b, uint32_t, above)
 KDSM_TASK_DECLARE(kdsm_bdd, kd_ite, kdsm_bdd, a, kdsm_bdd, b, kdsm_bdd, c, uint32_t, above)

@@ -13,16 +13,12 @@
  * bit, if the home is another node.
  */
 static inline bool kd_asks_home(const struct kdsm_bdd_worker *w, const struct kd_key *key,
-			     unsigned int at)
+				unsigned int at)
 {
 	return !w->alone && w->store->granularity &&
 	       at % w->store->granularity == 0 &&
 	       kd_opcache_home(w->cache, key) != w->cache->self;
 }
-
-/* relation.c: look into, and store in, the home part of a key. Return as kd_find_result(). */
-int kd_home_get(struct kdsm_bdd_worker *w, const struct kd_key *key, kdsm_bdd *result);
-int kd_home_put(struct kdsm_bdd_worker *w, const struct kd_key *key, kdsm_bdd result);
 
 static inline bool kd_product_none(kdsm_bdd a, kdsm_bdd b)
 {
@@ -43,7 +39,7 @@ static inline bool kd_either_one(kdsm_bdd *a0, kdsm_bdd *b0, kdsm_bdd a1, kdsm_b
 
 /* Split part of a relation at variable. The part is private and seldom a terminal. */
 static inline bool kd_split_relation(struct kdsm_bdd_worker *w, kdsm_bdd b,
-				  uint32_t variable, kdsm_bdd *high, kdsm_bdd *low)
+				     uint32_t variable, kdsm_bdd *high, kdsm_bdd *low)
 {
 	struct kdsm_node node;
 
@@ -68,7 +64,7 @@ struct kd_operands {
 
 /* Load both operands and split them. Return false on failure: the caller gives up. */
 static inline bool kd_split_operands(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
-				  uint32_t above, struct kd_operands *o)
+				     uint32_t above, struct kd_operands *o)
 {
 	struct kdsm_node node_a = { 0, 0 }, node_b = { 0, 0 };
 	uint32_t va = KD_NO_VARIABLE, vb = KD_NO_VARIABLE;
@@ -99,7 +95,7 @@ static inline bool kd_split_operands(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm
  * of the key, which all nodes share. Return 1 if found, 0 if absent, or a negative errno.
  */
 static inline int kd_find_result(struct kdsm_bdd_worker *w, const struct kd_key *key, uint32_t at,
-			      bool *home, kdsm_bdd *result)
+				 bool *home, kdsm_bdd *result)
 {
 	*home = false;
 	if (kd_cache_get(w, key, result))
@@ -109,7 +105,7 @@ static inline int kd_find_result(struct kdsm_bdd_worker *w, const struct kd_key 
 }
 
 static inline int kd_keep_result(struct kdsm_bdd_worker *w, const struct kd_key *key, bool home,
-			      kdsm_bdd result)
+				 kdsm_bdd result)
 {
 	kd_cache_put(w, key, result);
 	return home ? kd_home_put(w, key, result) : 0;
@@ -120,7 +116,7 @@ static inline int kd_keep_result(struct kdsm_bdd_worker *w, const struct kd_key 
  * or depends on actions only, one of which is possible, or is a trap (bdd.h).
  */
 static inline kdsm_bdd kd_product_end(struct kdsm_bdd_worker *w, kdsm_bdd a, kdsm_bdd b,
-				   uint32_t backward)
+				      uint32_t backward)
 {
 	struct kdsm_node node;
 

@@ -9,8 +9,7 @@
 #include "bdd/product.h"
 
 /* Return 1 and fill *result, 0 if the result is absent, or a negative errno. */
-int kd_home_get(struct kdsm_bdd_worker *w, const struct kd_key *key,
-		    kdsm_bdd *result)
+int kd_home_get(struct kdsm_bdd_worker *w, const struct kd_key *key, kdsm_bdd *result)
 {
 	int r = kd_opcache_get_home(w->cache, key, result);
 

@@ -202,7 +202,8 @@ static int write_content(struct kd_search *s, FILE *file)
 {
 	uint64_t frontiers = s->frontier ? s->levels : 0;
 	struct kd_bdd_content content = {
-		.count = FUNCTIONS + frontiers, .words = NOTE_WORDS + s->model.properties + places(s),
+		.count = FUNCTIONS + frontiers,
+		.words = NOTE_WORDS + s->model.properties + places(s),
 	};
 	unsigned int i;
 	int ret = -ENOMEM;

@@ -52,7 +52,7 @@ struct kd_model {
 	char *name;			/* the file's name without directory and suffix */
 	const char *kind;		/* description of the file's format, for messages */
 	unsigned int bits;		/* of a state */
-	uint32_t *variables;		/* [bits], ascending; bit i of a state is 2 * i but in nets */
+	uint32_t *variables;		/* [bits], ascending; 2 * i for bit i, but in nets */
 	kdsm_bdd initial;		/* private */
 	unsigned int relations;
 	struct kdsm_relation **relation;
@@ -66,7 +66,8 @@ struct kd_model {
 /*
  * Read the model in the file at path. The suffix of the file's name gives the format:
  * *.pnml is a Petri net, *.aag and *.aig are and-inverter graphs, all others are in the
- * .bdd format. order is that of the places of a Petri net. The worker makes private nodes. On failure return a negative errno and set
+ * .bdd format. order is that of the places of a Petri net. The worker makes private nodes.
+ * On failure return a negative errno and set
  * *message.
  */
 int kd_model_load(struct kdsm_bdd_worker *worker, const char *path, enum kdsm_reach_order order,
@@ -188,7 +189,8 @@ struct kd_marking {
 
 /*
  * Make an encoding in which each place has one bit. order is the order of the places from
- * the root of BDDs. share, which is below shares, selects a range of variables. On failure return -ENOMEM; the caller frees
+ * the root of BDDs. share, which is below shares, selects a range of variables. On failure
+ * return -ENOMEM; the caller frees
  * *marking even then.
  */
 int kd_marking_new(struct kd_marking **marking, unsigned int places, const uint32_t *order,

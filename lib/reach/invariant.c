@@ -144,6 +144,7 @@ static kdsm_bdd too_many(struct kdsm_bdd_worker *w, const struct kd_marking *m,
 	uint64_t n, next, tokens = bound->tokens;
 	kdsm_bdd *more, bad;
 	unsigned int i, b;
+	uint32_t v;
 
 	if (trivial(m, bound))
 		return KDSM_BDD_FALSE;
@@ -152,13 +153,14 @@ static kdsm_bdd too_many(struct kdsm_bdd_worker *w, const struct kd_marking *m,
 		return kd_end(w, kd_failure(-ENOMEM));
 	more[tokens + 1] = KDSM_BDD_TRUE;
 	for (i = bound->places; i--; )
-		for (b = 0; b < m->width[bound->place[i]]; b++)
+		for (b = 0; b < m->width[bound->place[i]]; b++) {
+			v = kd_marking_variable(m, bound->place[i], b);
 			for (n = 0; n <= tokens; n++) {
 				next = n + (UINT64_C(1) << b);
-				more[n] = kdsm_bdd_make(w, kd_marking_variable(m, bound->place[i], b),
-							more[next <= tokens ? next : tokens + 1],
-							more[n]);
+				next = next <= tokens ? next : tokens + 1;
+				more[n] = kdsm_bdd_make(w, v, more[next], more[n]);
 			}
+		}
 	bad = more[0];
 	free(more);
 	return bad;

@@ -110,21 +110,30 @@ static kdsm_bdd add_bit(const struct addition *a, kdsm_bdd below[2][2][2], unsig
 	return below[in][least && now == l][most && now == h];
 }
 
+/* The relation over bit b and the bits below it, for one state of the recursion. */
+static kdsm_bdd step_of(const struct addition *a, kdsm_bdd below[2][2][2], unsigned int b,
+			uint32_t variable, int carry, bool least, bool most)
+{
+	kdsm_bdd value[2];
+	int now;
+
+	for (now = 0; now < 2; now++)
+		value[now] = kdsm_bdd_make(a->w, variable + 1,
+					   add_bit(a, below, b, now, 1, carry, least, most),
+					   add_bit(a, below, b, now, 0, carry, least, most));
+	return kdsm_bdd_make(a->w, variable, value[1], value[0]);
+}
+
 static void step(struct addition *a, unsigned int b, uint32_t variable)
 {
-	kdsm_bdd below[2][2][2], value[2];
-	int c, l, h, now;
+	kdsm_bdd below[2][2][2];
+	int c, l, h;
 
 	memcpy(below, a->above, sizeof(below));
 	for (c = 0; c < 2; c++)
 		for (l = 0; l < 2; l++)
-			for (h = 0; h < 2; h++) {
-				for (now = 0; now < 2; now++)
-					value[now] = kdsm_bdd_make(a->w, variable + 1,
-								   add_bit(a, below, b, now, 1, c, l, h),
-								   add_bit(a, below, b, now, 0, c, l, h));
-				a->above[c][l][h] = kdsm_bdd_make(a->w, variable, value[1], value[0]);
-			}
+			for (h = 0; h < 2; h++)
+				a->above[c][l][h] = step_of(a, below, b, variable, c, l, h);
 }
 
 /* The relation that leads from least..most tokens to delta more, which all fit. */

@@ -53,8 +53,8 @@ static unsigned int merge(struct touch *touch, unsigned int count)
 static struct touch *touches(const struct kd_transition *t, const struct kd_marking *m,
 			     unsigned int *count)
 {
-	struct touch *touch = calloc(t->ins + t->outs + t->reads + t->inhibitors + 1, sizeof(*touch));
-	unsigned int n = 0, i;
+	unsigned int most = t->ins + t->outs + t->reads + t->inhibitors, n = 0, i;
+	struct touch *touch = calloc(most + 1, sizeof(*touch));
 
 	if (!touch)
 		return NULL;

@@ -43,8 +43,8 @@ static double sum_of_spans(const struct kd_graph *g, const uint32_t *position, b
 			last = at > last ? at : last;
 		}
 		if (last >= first)
-			sum += weighted ? 2.0 * (g->places - first) / g->places * (last - first + 1) :
-					  last - first;
+			sum += !weighted ? last - first :
+			       2.0 * (g->places - first) / g->places * (last - first + 1);
 	}
 	return sum;
 }

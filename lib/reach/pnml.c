@@ -110,7 +110,9 @@ static const char *attribute(const char **attributes, const char *name)
 
 static bool is_place_transition(const char *type)
 {
-	static const char *const types[] = { "ptnet", "ptNetb", "PTNet", "P/T net", "pnmlcoremodel" };
+	static const char *const types[] = {
+		"ptnet", "ptNetb", "PTNet", "P/T net", "pnmlcoremodel",
+	};
 	size_t i;
 
 	for (i = 0; i < sizeof(types) / sizeof(*types); i++)

@@ -181,7 +181,7 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 				kd_hash(bdd->first_table_bytes, bdd->first_cache_bytes) ^
 				(s->options->deadlocks || s->options->trace));
 	words[THREADS] = s->options->workers;
-	words[ORDERS] = s->portfolio != NULL;
+	words[ORDERS] = !!s->portfolio;
 	r = kd_gang_gather(&s->gang, words, agree, NULL);
 	if (r == 0 && s->gang.node == 0)
 		r = begin(s, result);

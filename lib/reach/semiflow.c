@@ -189,7 +189,8 @@ static uint32_t drop_changed(struct flows *f, uint32_t transition, uint32_t firs
 /* Remove a transition: afterwards it changes no row. */
 static int remove_transition(struct flows *f, uint32_t transition)
 {
-	uint32_t most = MOST_ROWS * (f->net->places + f->net->transitions) + 64, rows = f->rows, ups = 0, downs = 0, i, k;
+	uint32_t most = MOST_ROWS * (f->net->places + f->net->transitions) + 64;
+	uint32_t rows = f->rows, ups = 0, downs = 0, i, k;
 	uint32_t *up = malloc((rows + 1) * sizeof(*up)), *down = malloc((rows + 1) * sizeof(*down));
 	int r = up && down ? 0 : -ENOMEM;
 
@@ -325,8 +326,9 @@ static void bound_places(const struct flows *f)
 
 	for (i = 0; i < f->rows; i++) {
 		const struct row *row = &f->row[i];
-		unsigned __int128 sum = 0, bound;
 		uint32_t entries = row->entries;	/* without the slacks */
+
+		unsigned __int128 sum = 0, bound;
 
 		while (entries && row->entry[entries - 1].at >= FIRST_PLACE + f->net->places)
 			entries--;

@@ -58,7 +58,7 @@ static void update(struct walk *w, uint32_t transition)
 	bool now = is_enabled(w, &w->net->transition[transition]);
 	uint32_t last;
 
-	if (now == (w->at[transition] > 0))
+	if (now == !!w->at[transition])
 		return;
 	if (now) {
 		w->enabled[w->enabled_count++] = transition;
@@ -69,6 +69,14 @@ static void update(struct walk *w, uint32_t transition)
 	w->enabled[w->at[transition] - 1] = last;
 	w->at[last] = w->at[transition];
 	w->at[transition] = 0;
+}
+
+static void update_users(struct walk *w, uint32_t place)
+{
+	uint32_t i;
+
+	for (i = w->start[place]; i < w->start[place + 1]; i++)
+		update(w, w->user[i]);
 }
 
 static void set_tokens(struct walk *w, uint32_t place, uint64_t tokens)
@@ -90,7 +98,7 @@ static void fire(struct walk *w, const struct kd_transition *t)
 {
 	const struct kd_arc *arcs[] = { t->in, t->out };
 	const unsigned int counts[] = { t->ins, t->outs };
-	unsigned int a, i, k;
+	unsigned int a, i;
 
 	w->work += t->ins + t->outs + 1;	/* a transition may have no arcs */
 	for (i = 0; i < t->ins; i++)
@@ -99,8 +107,7 @@ static void fire(struct walk *w, const struct kd_transition *t)
 		set_tokens(w, t->out[i].place, w->tokens[t->out[i].place] + t->out[i].weight);
 	for (a = 0; a < 2; a++)
 		for (i = 0; i < counts[a]; i++)
-			for (k = w->start[arcs[a][i].place]; k < w->start[arcs[a][i].place + 1]; k++)
-				update(w, w->user[k]);
+			update_users(w, arcs[a][i].place);
 }
 
 /* Compare with the present marking from now on. */

@@ -346,7 +346,8 @@ static void nets(void **state)
 		    "FILE:4: not of a place/transition net, or not supported: delay");
 	expect_pnml(HEAD "<place id='p'><capacity><text>3</text></capacity></place>" TAIL,
 		    "not supported: capacity");
-	expect_pnml(HEAD PLACES FIRE "<arc id='3' source='p' target='t'><hlinscription/></arc>" TAIL,
+	expect_pnml(HEAD PLACES FIRE
+		    "<arc id='3' source='p' target='t'><hlinscription/></arc>" TAIL,
 		    "not supported: hlinscription");
 	expect_pnml(HEAD "<declaration/>" PLACES FIRE TAIL, "not supported: declaration");
 	close_store();
