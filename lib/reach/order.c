@@ -57,50 +57,75 @@ static int make(const struct kd_graph *g, enum kdsm_reach_order which, uint32_t 
  * (weighted event span: R. Siminiceanu, G. Ciardo, "New metrics for static variable ordering
  * in decision diagrams", TACAS 2006).
  */
-static int rate(const struct kd_graph *g, enum kdsm_reach_order which, double *rating)
+static double rate(const struct kd_graph *g, const uint32_t *order, uint32_t *position)
+{
+	uint32_t i;
+
+	for (i = 0; i < g->places; i++)
+		position[order[i]] = i;
+	return kd_order_weighted_span(g, position);
+}
+
+/* Make an order, and tell how good it is from its begin and from its end. */
+static int rate_both(const struct kd_graph *g, enum kdsm_reach_order which, double rating[2])
 {
 	uint32_t *order = malloc((g->places + 1) * sizeof(*order));
-	uint32_t *position = malloc((g->places + 1) * sizeof(*position)), i;
+	uint32_t *position = malloc((g->places + 1) * sizeof(*position));
 	int r = order && position ? make(g, which, order) : -ENOMEM;
 
-	for (i = 0; r == 0 && i < g->places; i++)
-		position[order[i]] = i;
-	if (r == 0)
-		*rating = kd_order_weighted_span(g, position);
+	if (r == 0) {
+		rating[0] = rate(g, order, position);
+		reverse(g->places, order);
+		rating[1] = rate(g, order, position);
+	}
 	free(order);
 	free(position);
 	return r;
 }
 
+struct rated {
+	enum kdsm_reach_order which;
+	double rating;
+};
+
+static void insert(struct rated *rated, unsigned int *count, enum kdsm_reach_order which,
+		   double rating)
+{
+	unsigned int k;
+
+	for (k = (*count)++; k && rated[k - 1].rating > rating; k--)
+		rated[k] = rated[k - 1];
+	rated[k] = (struct rated){ which, rating };
+}
+
 static int orders(const struct kd_graph *g, enum kdsm_reach_order which[KD_ORDERS],
 		  unsigned int *count)
 {
-	/* of each pair the better one; of the file's order both */
-	static const enum kdsm_reach_order candidates[][2] = {
-		{ KDSM_REACH_ORDER_FORCE, KDSM_REACH_ORDER_FORCE_REVERSED },
-		{ KDSM_REACH_ORDER_SLOAN, KDSM_REACH_ORDER_SLOAN_REVERSED },
-		{ KDSM_REACH_ORDER_FILE, KDSM_REACH_ORDER_FILE },
-		{ KDSM_REACH_ORDER_REVERSED, KDSM_REACH_ORDER_REVERSED },
-	};
-	double ratings[KD_ORDERS], rating = 0, other = 0;
-	unsigned int i, k;
+	double force[2] = { 0 }, sloan[2] = { 0 }, file[2] = { 0 };
+	struct rated rated[KD_ORDERS];
+	unsigned int i;
 	int r;
 
 	*count = 0;
-	for (i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
-		r = rate(g, candidates[i][0], &rating);
-		if (r == 0)
-			r = rate(g, candidates[i][1], &other);
-		if (r < 0)
-			return r;
-		rating = other < rating ? other : rating;
-		for (k = (*count)++; k && ratings[k - 1] > rating; k--) {
-			ratings[k] = ratings[k - 1];
-			which[k] = which[k - 1];
-		}
-		ratings[k] = rating;
-		which[k] = candidates[i][rating == other];
-	}
+	r = rate_both(g, KDSM_REACH_ORDER_FORCE, force);
+	if (r == 0)
+		r = rate_both(g, KDSM_REACH_ORDER_SLOAN, sloan);
+	if (r == 0)
+		r = rate_both(g, KDSM_REACH_ORDER_FILE, file);
+	if (r < 0)
+		return r;
+	if (force[1] <= force[0])
+		insert(rated, count, KDSM_REACH_ORDER_FORCE_REVERSED, force[1]);
+	else
+		insert(rated, count, KDSM_REACH_ORDER_FORCE, force[0]);
+	if (sloan[1] <= sloan[0])
+		insert(rated, count, KDSM_REACH_ORDER_SLOAN_REVERSED, sloan[1]);
+	else
+		insert(rated, count, KDSM_REACH_ORDER_SLOAN, sloan[0]);
+	insert(rated, count, KDSM_REACH_ORDER_FILE, file[0]);
+	insert(rated, count, KDSM_REACH_ORDER_REVERSED, file[1]);
+	for (i = 0; i < *count; i++)
+		which[i] = rated[i].which;
 	return 0;
 }
 

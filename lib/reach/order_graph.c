@@ -223,7 +223,10 @@ static void cuthill_mckee(struct numbering *n, uint32_t from, uint32_t *order, u
 	}
 }
 
-int kd_order_cuthill_mckee(const struct kd_graph *graph, uint32_t *order)
+/* Number the vertices, one component after the other. */
+static int number_all(const struct kd_graph *graph, uint32_t *order,
+		      void (*component)(struct numbering *n, uint32_t from, uint32_t *order,
+					uint32_t *count))
 {
 	uint32_t v, count = 0;
 	struct numbering n;
@@ -232,9 +235,14 @@ int kd_order_cuthill_mckee(const struct kd_graph *graph, uint32_t *order)
 	r = numbering_new(&n, graph);
 	for (v = 0; r == 0 && v < graph->places; v++)
 		if (!n.done[v])
-			cuthill_mckee(&n, v, order, &count);
+			component(&n, v, order, &count);
 	numbering_destroy(&n);
 	return r;
+}
+
+int kd_order_cuthill_mckee(const struct kd_graph *graph, uint32_t *order)
+{
+	return number_all(graph, order, cuthill_mckee);
 }
 
 /* ---- Sloan ---- */
@@ -313,14 +321,5 @@ static void sloan(struct numbering *n, uint32_t from, uint32_t *order, uint32_t 
 
 int kd_order_sloan(const struct kd_graph *graph, uint32_t *order)
 {
-	uint32_t v, count = 0;
-	struct numbering n;
-	int r;
-
-	r = numbering_new(&n, graph);
-	for (v = 0; r == 0 && v < graph->places; v++)
-		if (!n.done[v])
-			sloan(&n, v, order, &count);
-	numbering_destroy(&n);
-	return r;
+	return number_all(graph, order, sloan);
 }

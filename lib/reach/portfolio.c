@@ -74,8 +74,7 @@ void kd_portfolio_end(struct kd_search *s)
 
 void kd_portfolio_slice(struct kd_search *s)
 {
-	struct kd_portfolio *p = s->portfolio;
-
+	const struct kd_portfolio *p = s->portfolio;
 	uint64_t deadline = p && p->count > 1 ? kdsm_now() + (kd_first_slice << p->turn) : 0;
 
 	__atomic_store_n(&s->deadline, deadline, __ATOMIC_RELAXED);
