@@ -240,7 +240,7 @@ static int set_widths(struct kd_model *model, const char *path,
 /* Find out how many tokens places may have. */
 static int look_at_places(struct kd_net *net, const char *path, struct kdsm_reach_message *message)
 {
-	uint32_t unbounded;
+	uint32_t unbounded = 0;
 	int r;
 
 	r = kd_net_semiflows(net);
