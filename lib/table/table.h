@@ -330,7 +330,8 @@ static inline int kd_table_get(struct kdsm_table_worker *w, uint64_t number,
 
 	if (kd_likely(slot < t->slots)) {
 		*node = kd_node_load(&t->data[slot]);
-		return 0;
+		if (kd_likely(node->a | node->b))
+			return 0;
 	}
 	return kd_table_fetch(w, number, node);
 }

@@ -451,6 +451,34 @@ static void peer_gone(void **state)
 	close_tables(&b);
 }
 
+/* An empty slot is no node, in the own part as in others. */
+static void empty_slots(void **state)
+{
+	struct kdsm_table_worker *w;
+	struct kdsm_node x;
+	struct bench b;
+
+	(void)state;
+	open_tables(&b, 2, 2000);
+	assert_int_equal(kdsm_table_worker_new(b.table[0], &w), 0);
+	assert_int_equal(kdsm_table_read(w, 5, &x), -EIO);
+	assert_int_equal(kdsm_table_read(w, b.table[0]->slots + 5, &x), -EIO);
+	kdsm_table_worker_free(w);
+	close_tables(&b);
+}
+
+/* The node cache does not grow with the parts of all nodes. */
+static void cache_of_many(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	open_tables(&b, 8, 1 << 17);
+	assert_int_equal(b.table[0]->slots, 1 << 14);
+	assert_int_equal(b.table[0]->cache.mask + 1, 1 << 13);
+	close_tables(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -468,6 +496,8 @@ int main(void)
 		cmocka_unit_test(hostile),
 		cmocka_unit_test(bad_calls),
 		cmocka_unit_test(peer_gone),
+		cmocka_unit_test(empty_slots),
+		cmocka_unit_test(cache_of_many),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
