@@ -52,6 +52,21 @@ static struct layout layout(uint64_t nodes, unsigned int parts)
 	return l;
 }
 
+/*
+ * Entries of the node cache by default: it takes memory in this process only, so it must not grow
+ * with the parts of all others. Half of the slots of a part takes 16 to 32 bytes a slot.
+ */
+static uint64_t cache_size(const struct kdsm_table_attr *attr, const struct kdsm_table *t)
+{
+	uint64_t most = t->slots / 2;
+
+	if (t->parts == 1)
+		return 0;
+	if (attr->cache_nodes)
+		return attr->cache_nodes;
+	return attr->nodes / 8 < most ? attr->nodes / 8 : most;
+}
+
 uint64_t kdsm_table_part_bytes(const struct kdsm_table_attr *attr,
 			       unsigned int cluster_nodes)
 {
@@ -86,7 +101,6 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 	struct kdsm *kdsm = kdsm_region_cluster(region);
 	uint64_t size = kdsm_region_part_size(region);
 	struct layout first;
-	uint64_t remote;
 	struct kdsm_table *t;
 	struct layout l;
 	char *base;
@@ -126,9 +140,7 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 	t->index = (void *)(base + t->index_offset);
 	t->data = (void *)(base + t->data_offset);
 
-	remote = t->parts == 1 ? 0 : attr->cache_nodes ? attr->cache_nodes :
-		 attr->nodes / 8;
-	r = kd_nodecache_init(&t->cache, remote);
+	r = kd_nodecache_init(&t->cache, cache_size(attr, t));
 	if (r < 0) {
 		free(t);
 		return r;

@@ -61,7 +61,7 @@ struct kdsm_table_attr {
 	uint64_t nodes;
 	/*
 	 * Nodes of other parts that this process caches, 32 bytes each, rounded up to a power
-	 * of two, at least 1024; 0: an eighth of nodes.
+	 * of two, at least 1024; 0: an eighth of nodes, but at most half of the slots of a part.
 	 */
 	uint64_t cache_nodes;
 	uint64_t first_nodes;	/* slots in use until the table grows, <= nodes; 0: nodes */
