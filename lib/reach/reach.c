@@ -179,6 +179,7 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 					bdd->cache_bytes ^ kd_hash(s->options->levels,
 								   kd_search_strategy(s))) ^
 				kd_hash(bdd->first_table_bytes, bdd->first_cache_bytes) ^
+				s->options->timeout ^
 				(s->options->deadlocks || s->options->trace));
 	words[THREADS] = s->options->workers;
 	words[ORDERS] = !!s->portfolio;
@@ -373,6 +374,33 @@ static void explain_full(struct kd_search *s)
 	       small ? "" : " (MiB)");
 }
 
+/*
+ * The node that is gone: the node that the tasks miss, or the first one that does not answer.
+ * It is this node if none is known to be gone.
+ */
+static unsigned int gone(struct kd_search *s)
+{
+	unsigned int self = s->gang.node, node = s->tasks ? kdsm_tasks_culprit(s->tasks) : self, i;
+	uint64_t word;
+
+	for (i = 0; node == self && i < s->gang.nodes; i++)
+		if (i != self && kdsm_get(s->region, i, 0, &word, sizeof(word)) < 0)
+			node = i;
+	return node;
+}
+
+static void explain_gone(struct kd_search *s, int error)
+{
+	unsigned int node = gone(s);
+	char which[32] = "another node";
+
+	if (node != s->gang.node)
+		snprintf(which, sizeof(which), "node %u", node);
+	kd_say(s->message,
+	       "%s cannot be reached, or its kdsm-reach is gone (%s); see kdsmctl status, start the job anew",
+	       which, strerror(-error));
+}
+
 /* Explain an error, unless there is a message already. */
 static void explain(struct kd_search *s, int error)
 {
@@ -393,9 +421,7 @@ static void explain(struct kd_search *s, int error)
 		       "node %u has given no sign of life for %" PRIu64 " s; its kdsm-reach or the machine is gone, start the job anew",
 		       s->gang.culprit, (uint64_t)(s->options->timeout / 1000000000));
 	} else if (error == -EHOSTDOWN || error == -EIO) {
-		kd_say(s->message,
-		       "another node cannot be reached, or its kdsm-reach is gone (%s); see kdsmctl status, start the job anew",
-		       strerror(-error));
+		explain_gone(s, error);
 	} else {
 		kd_say(s->message, "the search failed: %s", strerror(-error));
 	}

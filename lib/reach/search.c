@@ -585,6 +585,7 @@ int kd_search_start(struct kd_search *s)
 	if (s->gang.nodes == 1 && s->options->workers == 1)
 		return 0;
 	attr.workers = s->options->workers;
+	attr.timeout = s->options->timeout;
 	kdsm_bdd_tasks(s->store, &attr);
 	r = kdsm_tasks_open(s->region, tasks_place(s->options, s->gang.nodes), &attr, &s->tasks);
 	if (r == 0)

@@ -15,6 +15,7 @@
 #include "explicit.h"
 #include "jobs.h"
 #include "bdd/bdd.h"
+#include "task/internal.h"
 
 /*
  * Most digits of a number of states. A sanitizer makes searches ten times slower, so omit
@@ -444,9 +445,43 @@ static void peer_vanishes(void **state)
 	nanosleep(&while_searching, NULL);
 	__atomic_store_n(&sim.dead, 2, __ATOMIC_RELAXED);
 	finish(job, 2);
-	expect(&job[0], -EHOSTDOWN, "another node cannot be reached");
+	expect(&job[0], -EHOSTDOWN, "node 1 cannot be reached");
 	assert_true(job[1].status < 0 && job[1].message.text[0]);
 	drop(job, 2);
+	sim_stop();
+}
+
+/* Fail gets of the signs of life of node 2's workers. */
+static int lose_beats(struct kdsm_op *op, bool after)
+{
+	return !after && op->opcode == KDSM_OP_GET && op->node == 2 &&
+	       op->length == sizeof(((struct kd_task_node *)0)->processes) ? -EHOSTDOWN : 0;
+}
+
+/* The option's timeout governs the search, also if it is shorter than that of tasks. */
+static void peer_is_silent(void **state)
+{
+	struct job job[3];
+	char path[8192];
+	unsigned int i;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/token-ring-16.pnml", models);
+	sim_start(3);
+	sim.delay = 2000000;
+	prepare(job, 3, 1, path);
+	for (i = 0; i < 3; i++)
+		job[i].options.timeout = 1000000000;
+	__atomic_store_n(&sim.fault, lose_beats, __ATOMIC_RELEASE);
+	start(job, 3);
+	finish(job, 3);
+	for (i = 0; i < 2; i++) {
+		assert_true(job[i].status == -EHOSTDOWN || job[i].status == -ECANCELED);
+		expect(&job[i], job[i].status, job[i].status == -ECANCELED ? "gave up" :
+		       "node 2 cannot be reached, or its kdsm-reach is gone");
+	}
+	assert_true(job[0].status == -EHOSTDOWN || job[1].status == -EHOSTDOWN);
+	drop(job, 3);
 	sim_stop();
 }
 
@@ -480,6 +515,7 @@ int main(void)
 		cmocka_unit_test(other_options),
 		cmocka_unit_test(bad_on_one),
 		cmocka_unit_test(peer_vanishes),
+		cmocka_unit_test(peer_is_silent),
 		cmocka_unit_test(again),
 	};
 
