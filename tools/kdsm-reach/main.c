@@ -22,7 +22,8 @@
 #define DEFAULT_TABLE		(UINT64_C(64) << 20)
 #define DEFAULT_CACHE		(UINT64_C(32) << 20)
 #define LEAST_MEMORY		(UINT64_C(1) << 10)
-#define MOST_MEMORY		(UINT64_C(8) << 40)
+/* BDD nodes have 39 bits of numbers, and 24 bytes */
+#define MOST_MEMORY		(UINT64_C(12) << 40)
 
 #define DEFAULT_TIMEOUT		(30 * SECOND)
 #define MOST_TIMEOUT		(86400 * SECOND)	/* a day */
