@@ -7,18 +7,14 @@
  * reader checks all values in the file, and refuses a damaged file and a file of another
  * search.
  *
- * Node 0 writes a new checkpoint to a temporary file, syncs it, and renames it over the old
- * one, so a complete checkpoint exists at any time. Node 0 writes between two rounds, while
- * the other nodes already work on the next one. They only add nodes to the table, so the
- * nodes that the checkpoint needs do not change.
+ * A new checkpoint replaces the old one when it is complete (output.c). Node 0 writes between
+ * two rounds, while the other nodes already work on the next one. They only add nodes to the
+ * table, so the nodes that the checkpoint needs do not change.
  */
-#include <fcntl.h>
+#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "internal.h"
 
@@ -145,27 +141,11 @@ static int load(struct kd_search *s, FILE *file)
 	return ret;
 }
 
-/* The path of the temporary file */
-static int aside(const struct kd_search *s, char *path)
-{
-	return snprintf(path, PATH_MAX, "%s.new", s->options->checkpoint) < PATH_MAX ?
-	       0 : -ENAMETOOLONG;
-}
-
 /* Check before the search that a checkpoint can be written. */
 static int try_write(struct kd_search *s)
 {
-	char path[PATH_MAX];
-	int ret = aside(s, path), fd;
+	int ret = kd_output_try(s->options->checkpoint);
 
-	if (ret == 0) {
-		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-		ret = fd < 0 ? -errno : 0;
-		if (fd >= 0) {
-			close(fd);
-			unlink(path);
-		}
-	}
 	if (ret < 0)
 		kd_say(s->message, "--checkpoint %s: cannot be written: %s",
 		       s->options->checkpoint, strerror(-ret));
@@ -235,54 +215,16 @@ static int write_content(struct kd_search *s, FILE *file)
 	return ret;
 }
 
-/* Sync the directory, too; otherwise a power failure may undo the rename. */
-static int sync_directory(const char *path)
-{
-	char directory[PATH_MAX], *slash;
-	int fd, ret;
-
-	snprintf(directory, sizeof(directory), "%s", path);
-	slash = strrchr(directory, '/');
-	if (!slash)
-		strcpy(directory, ".");
-	else
-		slash[slash == directory] = 0;
-	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	/* some file systems cannot sync a directory, and need not */
-	ret = fsync(fd) && errno != EINVAL && errno != ENOTSUP ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
-static int write_file(struct kd_search *s, const char *path)
-{
-	FILE *file = fopen(path, "we");
-	int ret;
-
-	if (!file)
-		return -errno;
-	ret = write_content(s, file);
-	if (ret == 0 && fsync(fileno(file)))
-		ret = -errno;
-	if (fclose(file) && ret == 0)
-		ret = -errno;
-	if (ret == 0 && rename(path, s->options->checkpoint))
-		ret = -errno;
-	if (ret < 0)
-		unlink(path);
-	return ret < 0 ? ret : sync_directory(s->options->checkpoint);
-}
-
 /* Write a checkpoint. A failure, such as a full disk, only warns: the search continues. */
 static void write_checkpoint(struct kd_search *s)
 {
-	char path[PATH_MAX];
-	int ret = aside(s, path);
+	struct kd_output output;
+	int ret = kd_output_open(&output, s->options->checkpoint);
 
-	if (ret == 0)
-		ret = write_file(s, path);
+	if (ret == 0) {
+		ret = write_content(s, output.file);
+		ret = kd_output_close(&output, ret);
+	}
 	if (ret < 0)
 		kd_search_warn(s, "checkpoint %s after level %" PRIu64
 			       " cannot be written: %s; the search goes on",

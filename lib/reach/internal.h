@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <kdsm/bdd.h>
 #include <kdsm/reach.h>
@@ -428,6 +429,23 @@ void kd_search_stop(struct kd_search *s);
  */
 int kd_checkpoint_load(struct kd_search *s);
 void kd_checkpoint_write(struct kd_search *s, bool last);
+
+/*
+ * output.c: a file that replaces another one. kd_output_close() with an error, or 0, discards
+ * the new file, or lets it replace the old one; it returns its argument or a negative errno.
+ * kd_output_try() tells whether a file could be opened. kd_output_check() refuses to overwrite
+ * files that the search reads.
+ */
+struct kd_output {
+	FILE *file;
+	char *path, *temporary;
+	bool in_place;
+};
+
+int kd_output_open(struct kd_output *output, const char *path);
+int kd_output_close(struct kd_output *output, int error);
+int kd_output_try(const char *path);
+int kd_output_check(const struct kd_search *s);
 
 /*
  * search_collect.c. All nodes call these functions with the same numbers.

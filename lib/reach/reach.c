@@ -5,7 +5,6 @@
  * sentence.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,15 +126,11 @@ static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
 /* Check before the search that the result can be written. */
 static int try_save(struct kd_search *s)
 {
-	int fd, r;
+	int r = s->options->save ? kd_output_try(s->options->save) : 0;
 
-	if (!s->options->save)
-		return 0;
-	fd = open(s->options->save, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (fd >= 0)
-		return close(fd);
-	r = -errno;
-	kd_say(s->message, "--save %s: cannot be written: %s", s->options->save, strerror(-r));
+	if (r < 0)
+		kd_say(s->message, "--save %s: cannot be written: %s", s->options->save,
+		       strerror(-r));
 	return r;
 }
 
@@ -229,14 +224,13 @@ static int add_up(void *context, uint64_t *mine, const uint64_t *theirs)
 static void save(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	struct kdsm_bdd_worker *w = s->worker;
+	struct kd_output output;
 	kdsm_bdd variables;
-	FILE *file;
 	int r;
 
 	if (!s->options->save)
 		return;
-	file = fopen(s->options->save, "we");
-	r = file ? 0 : -errno;
+	r = kd_output_open(&output, s->options->save);
 	/*
 	 * without room for the cube the file has only the variables on which the set
 	 * depends
@@ -244,10 +238,11 @@ static void save(struct kd_search *s, struct kdsm_reach_result *result)
 	variables = kdsm_bdd_cube(w, s->model.variables, s->model.bits);
 	if (!kd_valid(variables))
 		kdsm_bdd_error(w);
-	if (r == 0)
-		r = kdsm_bdd_save(w, file, &s->visited, kd_valid(variables) ? &variables : NULL, 1);
-	if (file && fclose(file) && r == 0)
-		r = -errno;
+	if (r == 0) {
+		r = kdsm_bdd_save(w, output.file, &s->visited,
+				  kd_valid(variables) ? &variables : NULL, 1);
+		r = kd_output_close(&output, r);
+	}
 	if (r < 0)
 		kd_search_warn(s, "%s: cannot be written: %s", s->options->save, strerror(-r));
 	result->unsaved = r < 0;
@@ -433,7 +428,9 @@ static int load_model(struct kd_search *s)
 	unsigned int i;
 	int r;
 
-	r = kd_model_load(w, s->options->path, s->options->order, &s->model, s->message);
+	r = kd_output_check(s);
+	if (r == 0)
+		r = kd_model_load(w, s->options->path, s->options->order, &s->model, s->message);
 	for (i = 0; r == 0 && i < s->options->invariants; i++)
 		r = kd_invariant_file(w, s->options->invariant[i], &s->model, s->message);
 	for (i = 0; r == 0 && i < s->options->bounds; i++)
