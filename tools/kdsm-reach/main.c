@@ -13,15 +13,10 @@
 
 #include "common/cli.h"
 #include "common/cluster.h"
+#include "defaults.h"
 #include "print.h"
 
-/*
- * Default memory, in bytes: table and cache of one node fit into a machine of 512 MiB together
- * with its system. A table of 64 MiB has room for 2.8 million BDD nodes.
- */
-#define DEFAULT_TABLE		(UINT64_C(64) << 20)
-#define DEFAULT_CACHE		(UINT64_C(32) << 20)
-#define LEAST_MEMORY		(UINT64_C(1) << 10)
+#define LEAST_MEMORY		(UINT64_C(1) << 10)	/* bytes */
 /* BDD nodes have 39 bits of numbers, and 24 bytes */
 #define MOST_MEMORY		(UINT64_C(12) << 40)
 
@@ -130,13 +125,13 @@ static const struct cli_option options[] = {
 	{ "json", 0, NULL, "Print one JSON object", CLI_FLAG, AT(json) },
 	{ "local", 0, NULL, "Search on this machine alone, without the kernel module",
 	  CLI_FLAG, AT(local) },
-	{ "workers", 'w', "WORKERS", "Threads on this node (1)", CLI_COUNT,
+	{ "workers", 'w', "WORKERS", "Threads on this node (as many as processors)", CLI_COUNT,
 	  AT(reach.workers), .range = { 1, KDSM_REACH_WORKERS, 1 } },
 	{ "table", 0, "[FIRST:]SIZE",
-	  "Memory for BDD nodes, of all nodes of the cluster together, in MiB unless it has a suffix (64)",
+	  "Memory for BDD nodes, of all nodes of the cluster together, in MiB unless it has a suffix (a third of the memory)",
 	  CLI_PARSED, .parse = parse_table },
 	{ "cache", 0, "[FIRST:]SIZE",
-	  "Memory for results of operations, of all nodes of the cluster together, in MiB unless it has a suffix (32)",
+	  "Memory for results of operations, of all nodes of the cluster together, in MiB unless it has a suffix (half of the table)",
 	  CLI_PARSED, .parse = parse_cache },
 	{ "granularity", 0, "K",
 	  "Share results with other nodes at every K-th variable; 0: do not share (0)",
@@ -216,13 +211,8 @@ int main(int argc, char **argv)
 	const char *job = getenv("KDSM_JOB");
 	struct arguments a = {
 		.reach = {
-			.workers = 1,
 			.job = job && *job ? job : "default",
 			.timeout = DEFAULT_TIMEOUT,
-			.bdd = {
-				.table_bytes = DEFAULT_TABLE,
-				.cache_bytes = DEFAULT_CACHE,
-			},
 			.interval = DEFAULT_INTERVAL,
 			.warn = print_warning,
 		},
@@ -230,6 +220,7 @@ int main(int argc, char **argv)
 	struct kdsm_reach_result result;
 	struct kdsm_reach_message message;
 	struct kdsm_reach *reach;
+	struct machine machine;
 	struct kdsm *kdsm;
 	int r;
 
@@ -240,6 +231,8 @@ int main(int argc, char **argv)
 	r = kdsm_open(&kdsm, a.local ? KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE : 0);
 	if (r < 0)
 		errx(EXIT_FAILURE, "%s, or use --local", cluster_reason(r));
+	machine_read(&machine);
+	defaults_set(&a.reach, &machine, kdsm_nodes(kdsm));
 	kdsm_reach_result_init(&result);
 	r = kdsm_reach_open(&reach, kdsm, &a.reach, &message);
 	if (r == 0)

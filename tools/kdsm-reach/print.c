@@ -105,7 +105,8 @@ static void print_costs(const struct kdsm_reach_options *options,
 
 	printf("table          %" PRIu64 " of %" PRIu64 " BDD nodes (%.1f %%)", result->table_used,
 	       result->table_size, 100.0 * result->table_used / result->table_size);
-	print_size(" in ", options->bdd.table_bytes);
+	print_size(options->bdd.first_table_bytes ? ", grows up to " : " in ",
+		   options->bdd.table_bytes);
 	print_size("; cache ", options->bdd.cache_bytes);
 	putchar('\n');
 	if (result->collections.count)
