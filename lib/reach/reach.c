@@ -79,6 +79,14 @@ static int open_region(struct kd_search *s)
 		       s->options->job, sizeof(name) - sizeof("kdsm-reach."));
 		return -EINVAL;
 	}
+	for (n = 0; name[n]; n++) {
+		if (name[n] >= '!' && name[n] <= '~')
+			continue;
+		kd_say(s->message,
+		       "job '%s': the name has a character that is not printable ASCII, or a space",
+		       s->options->job);
+		return -EINVAL;
+	}
 	for (tries = 1; ; tries++) {
 		r = kdsm_region_open(s->kdsm, name, &attr, &s->region);
 		if (r == 0) {
@@ -101,8 +109,11 @@ static int open_region(struct kd_search *s)
 		       s->options->job);
 	else if (r == -EINVAL)
 		kd_say(s->message,
-		       "job %s: runs on another node with other sizes; give the same --table and --cache everywhere, or --job another name",
-		       s->options->job);
+		       "job %s: runs on another node with other sizes than %" PRIu64
+		       " and %" PRIu64
+		       " MiB; give the same --table and --cache on every node, whose memory decides without them, or --job another name",
+		       s->options->job, s->options->bdd.table_bytes >> 20,
+		       s->options->bdd.cache_bytes >> 20);
 	else if (r == -ENOMEM || r == -EFBIG)
 		kd_say(s->message,
 		       "no node could give %" PRIu64 " MiB for table and cache; make --table and --cache smaller",
