@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What a process may use of its machine, read from trees of files that stand for /proc and
- * control groups, and the defaults of kdsm-reach that follow.
+ * control groups; the defaults of kdsm-reach that follow; and signs of a cluster.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
+#include "common/cluster.h"
 #include "common/machine.h"
 #include "kdsm-reach/defaults.h"
 
@@ -157,6 +158,27 @@ static void this_machine(void **state)
 	assert_in_range(machine.available, 1, machine.memory);
 }
 
+static void signs_of_a_cluster(void **state)
+{
+	(void)state;
+	unsetenv("KDSM_JOB");
+	unsetenv("SLURM_JOB_NUM_NODES");
+	unsetenv("OMPI_COMM_WORLD_SIZE");
+	unsetenv("PMI_SIZE");
+	assert_null(cluster_sign(root));
+	put("etc/kdsm.conf", "");
+	assert_string_equal(cluster_sign(root), "/etc/kdsm.conf exists");
+	setenv("SLURM_JOB_NUM_NODES", "1", 1);
+	setenv("KDSM_JOB", "", 1);
+	assert_string_equal(cluster_sign(root), "/etc/kdsm.conf exists");
+	setenv("PMI_SIZE", "12", 1);
+	assert_string_equal(cluster_sign(root), "PMI_SIZE is 12");
+	setenv("SLURM_JOB_NUM_NODES", "4", 1);
+	assert_string_equal(cluster_sign(root), "SLURM_JOB_NUM_NODES is 4");
+	setenv("KDSM_JOB", "mine", 1);
+	assert_string_equal(cluster_sign(root), "KDSM_JOB is set");
+}
+
 /* ---- defaults ---- */
 
 static struct kdsm_reach_options defaults(const struct machine *machine, unsigned int nodes)
@@ -240,6 +262,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(containers, make_root, remove_root),
 		cmocka_unit_test_setup_teardown(damaged_files, make_root, remove_root),
 		cmocka_unit_test(this_machine),
+		cmocka_unit_test_setup_teardown(signs_of_a_cluster, make_root, remove_root),
 		cmocka_unit_test(half_of_the_memory),
 		cmocka_unit_test(alike_on_all_nodes),
 		cmocka_unit_test(given_sizes),

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Names and messages about the cluster of this node, see cluster.h. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <kdsm/table.h>
 
 #include "common/cluster.h"
@@ -33,6 +36,38 @@ const char *lock_kind_name(uint32_t kind)
 {
 	return kind >= KDSM_LOCK_DMCS && kind <= KDSM_LOCK_RMA_RW ?
 	       lock_kinds[kind - KDSM_LOCK_DMCS] : "?";
+}
+
+bool cluster_absent(int error)
+{
+	return error == -ENOENT || error == -ENXIO || error == -ENODEV;
+}
+
+const char *cluster_sign(const char *root)
+{
+	static const char *const numbers[] = {
+		"SLURM_JOB_NUM_NODES", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+	};
+	static const char config[] = "/etc/kdsm.conf";
+	const char *value = getenv("KDSM_JOB");
+	static char text[64];
+	char path[PATH_MAX];
+	size_t i;
+
+	if (value && *value)
+		return "KDSM_JOB is set";
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		value = getenv(numbers[i]);
+		if (!value || atol(value) <= 1)
+			continue;
+		snprintf(text, sizeof(text), "%s is %.12s", numbers[i], value);
+		return text;
+	}
+	snprintf(path, sizeof(path), "%s%s", root, config);
+	if (access(path, F_OK))
+		return NULL;
+	snprintf(text, sizeof(text), "%s exists", config);
+	return text;
 }
 
 const char *cluster_reason(int error)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Names of enumerators, and the message about a cluster that cannot be opened */
+/* Names of enumerators, signs of a cluster, and the message if it cannot be opened */
 #ifndef COMMON_CLUSTER_H
 #define COMMON_CLUSTER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Names of domains of atomics, by enum kdsm_domain; NULL ends the list. */
@@ -21,5 +22,15 @@ const char *lock_kind_name(uint32_t kind);
  * sentence without capital and full stop. The string is valid until the next call.
  */
 const char *cluster_reason(int error);
+
+/* Tell whether kdsm_open() failed with error because this machine has no module. */
+bool cluster_absent(int error);
+
+/*
+ * Return the sign that this process is meant for a cluster, for a message: a configuration file
+ * below root ("" for this machine), or a variable of a job on several nodes. NULL: there is
+ * none. The string is valid until the next call.
+ */
+const char *cluster_sign(const char *root);
 
 #endif /* COMMON_CLUSTER_H */

@@ -206,12 +206,37 @@ static const struct cli cli = {
 	.check = check,
 };
 
+/*
+ * Open the cluster of this node. A machine without the module searches alone if nothing says
+ * that it belongs to a cluster. Otherwise every node of that cluster would search alone.
+ */
+static void open_cluster(struct kdsm **kdsm, struct arguments *a)
+{
+	const char *sign = a->reach.job ? "--job is given" : cluster_sign("");
+	const char *job = getenv("KDSM_JOB");
+	int r = -ENOENT;
+
+	if (!a->reach.job)
+		a->reach.job = job && *job ? job : "default";
+	if (!a->local)
+		r = kdsm_open(kdsm, 0);
+	if (!a->local && cluster_absent(r) && !sign) {
+		warnx("this machine has no %s, and nothing says that it belongs to a cluster: searching here alone, as with --local",
+		      KDSM_DEVICE);
+		a->local = true;
+	}
+	if (a->local)
+		r = kdsm_open(kdsm, KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE);
+	if (r < 0)
+		errx(EXIT_FAILURE, "%s, or use --local%s%s", cluster_reason(r),
+		     cluster_absent(r) && sign ? "; a cluster is expected, because " : "",
+		     cluster_absent(r) && sign ? sign : "");
+}
+
 int main(int argc, char **argv)
 {
-	const char *job = getenv("KDSM_JOB");
 	struct arguments a = {
 		.reach = {
-			.job = job && *job ? job : "default",
 			.timeout = DEFAULT_TIMEOUT,
 			.interval = DEFAULT_INTERVAL,
 			.warn = print_warning,
@@ -228,9 +253,7 @@ int main(int argc, char **argv)
 	if (isatty(STDERR_FILENO))
 		a.reach.progress = print_progress;
 
-	r = kdsm_open(&kdsm, a.local ? KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE : 0);
-	if (r < 0)
-		errx(EXIT_FAILURE, "%s, or use --local", cluster_reason(r));
+	open_cluster(&kdsm, &a);
 	machine_read(&machine);
 	defaults_set(&a.reach, &machine, kdsm_nodes(kdsm));
 	kdsm_reach_result_init(&result);
