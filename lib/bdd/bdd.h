@@ -562,16 +562,19 @@ static inline kdsm_bdd kd_literal(struct kdsm_bdd_worker *w, uint32_t v, bool va
 
 /*
  * A walk collects all nodes that are reachable from some edges, each node once. The walk is
- * breadth-first, so that it can fetch nodes of other parts in batches.
+ * breadth-first, so that it can fetch nodes of other parts in batches. Positions begin with 1;
+ * position 0 stands for the terminal.
  */
 struct kd_walk {
-	struct kd_walked {
-		uint64_t number;
-		struct kdsm_node node;
-	} *nodes;
+	struct kdsm_node *node;	/* [count + 1], by position */
+	uint64_t *number;	/* [count + 1], by position: the node's number in the store */
 	uint64_t count, capacity;
-	uint64_t *index;	/* index into nodes plus 1; 0: empty */
-	uint64_t index_size;
+	/* set by kd_walk_variables(): the variables of the nodes, ascending */
+	uint32_t *variable;
+	uint32_t variables;
+	uint64_t *end;		/* [variables + 1], set by kd_walk_sort() */
+	void *index;		/* hash table of positions, by number; 0: empty */
+	uint64_t slots;
 };
 
 /**
@@ -586,9 +589,98 @@ int kd_walk(struct kd_walk *walk, struct kdsm_bdd_worker *w, kdsm_bdd e);
 /* As kd_walk(), from several edges. */
 int kd_walk_all(struct kd_walk *walk, struct kdsm_bdd_worker *w, const kdsm_bdd *edges,
 		unsigned int count);
-/* Return the index into walk->nodes of a number that is there. */
-uint64_t kd_walk_find(const struct kd_walk *walk, uint64_t number);
 void kd_walk_destroy(struct kd_walk *walk);
+/* List the variables of the nodes. Return 0 or -ENOMEM. */
+int kd_walk_variables(struct kd_walk *walk);
+
+/**
+ * kd_walk_sort() - sort the nodes by variable, the greatest first
+ * @walk: a complete walk
+ * @edges: edges to nodes of the walk
+ * @count: number of @edges
+ *
+ * Afterwards nodes refer to each other by position, and a node follows its children. Instead of
+ * its variable a node has its level, the index into walk->variable. The nodes of level l have
+ * the positions walk->end[l + 1] to walk->end[l] - 1. The call makes @edges refer to positions,
+ * too. walk->number is the caller's to use from then on.
+ *
+ * Return: 0; -ENOMEM; or -EIO if memory holds no BDD.
+ */
+int kd_walk_sort(struct kd_walk *walk, kdsm_bdd *edges, unsigned int count);
+
+/* ---- count.c ---- */
+
+/*
+ * Counts are computed modulo several odd numbers m = 2^63 - less, because a count has as many
+ * bits as a state, but a table with so many bits for each node has no bound. The numbers m are
+ * coprime, so the residues give the count (Chinese remainder theorem).
+ */
+struct kd_modulus {
+	uint64_t m, less;
+};
+
+static inline uint64_t kd_mod_add(const struct kd_modulus *m, uint64_t a, uint64_t b)
+{
+	return a + b >= m->m ? a + b - m->m : a + b;
+}
+
+static inline uint64_t kd_mod_sub(const struct kd_modulus *m, uint64_t a, uint64_t b)
+{
+	return a >= b ? a - b : a + m->m - b;
+}
+
+static inline uint64_t kd_mod_half(const struct kd_modulus *m, uint64_t a)
+{
+	return a % 2 ? a / 2 + m->m / 2 + 1 : a / 2;
+}
+
+static inline uint64_t kd_mod_multiply(const struct kd_modulus *m, uint64_t a, uint64_t b)
+{
+	unsigned __int128 x = (unsigned __int128)a * b;
+	const uint64_t low = UINT64_MAX / 2;
+
+	/* 2^63 equals m->less, which is below 2^31 */
+	x = (uint64_t)(x & low) + (unsigned __int128)(uint64_t)(x >> 63) * m->less;
+	a = (uint64_t)(x & low) + (uint64_t)(x >> 63) * m->less;
+	return a >= m->m ? a - m->m : a;
+}
+
+/* A number of which residues are known */
+struct kd_residues {
+	mpz_t value;			/* the number modulo product */
+	mpz_t product;			/* of the moduli so far */
+	mpz_t inverse, step;		/* scratch */
+};
+
+void kd_residues_init(struct kd_residues *r);
+void kd_residues_clear(struct kd_residues *r);
+/* The next modulus after *m, which is zero at first */
+void kd_residues_next(const struct kd_residues *r, struct kd_modulus *m);
+void kd_residues_add(struct kd_residues *r, const struct kd_modulus *m, uint64_t residue);
+
+/*
+ * Store for each position of a sorted walk which part of all assignments satisfies the node,
+ * modulo m. Parts are sums of powers of 1/2. kd_part() is the part of an edge. kd_part_count()
+ * is the number of assignments of so many variables that a part means.
+ */
+void kd_parts(const struct kd_walk *walk, const struct kd_modulus *m, uint64_t *part);
+
+static inline uint64_t kd_part(const struct kd_modulus *m, const uint64_t *part, kdsm_bdd e)
+{
+	uint64_t p = part[kd_number(e)];
+
+	return e & KDSM_BDD_COMPLEMENT ? kd_mod_sub(m, 1, p) : p;
+}
+
+uint64_t kd_part_count(const struct kd_modulus *m, uint64_t part, unsigned int variables);
+
+/*
+ * At least the number of bits of the count of an edge of a sorted walk, over so many variables.
+ * Writes to walk->number.
+ */
+uint64_t kd_count_bits(struct kd_walk *walk, kdsm_bdd e, unsigned int variables);
+/* The count itself, over so many variables. Writes to walk->number. */
+void kd_count_all(struct kd_walk *walk, kdsm_bdd e, unsigned int variables, mpz_t result);
 
 /* ---- file.c and save.c ---- */
 

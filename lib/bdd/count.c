@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Functions that visit every node of a BDD: counts and support. */
-#include <stdlib.h>
-
 #include "bdd/bdd.h"
 
 int kdsm_bdd_count_nodes(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint64_t *count)
@@ -17,182 +15,176 @@ int kdsm_bdd_count_nodes(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint64_t *c
 	return r;
 }
 
-static int compare_variables(const void *x, const void *y)
-{
-	uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
-
-	return (a > b) - (a < b);
-}
-
 kdsm_bdd kdsm_bdd_support(struct kdsm_bdd_worker *worker, kdsm_bdd a)
 {
 	kdsm_bdd cube = KDSM_BDD_INVALID;
-	uint32_t *variables = NULL;
-	unsigned int n = 0, i;
 	struct kd_walk walk;
 	int r;
 
 	if (a == KDSM_BDD_INVALID)
 		return a;
 	r = kd_walk(&walk, worker, a);
-	if (r == 0) {
-		variables = malloc((walk.count + 1) * sizeof(*variables));
-		if (!variables)
-			r = -ENOMEM;
-	}
-	if (r < 0) {
+	if (r == 0)
+		r = kd_walk_variables(&walk);
+	if (r < 0)
 		kd_end(worker, kd_failure(r));
-		goto out;
-	}
-	for (i = 0; i < walk.count; i++)
-		variables[i] = kd_variable(&walk.nodes[i].node);
-	qsort(variables, walk.count, sizeof(*variables), compare_variables);
-	for (i = 0; i < walk.count; i++)
-		if (!n || variables[n - 1] != variables[i])
-			variables[n++] = variables[i];
-	cube = kdsm_bdd_cube(worker, variables, n);
-out:
-	free(variables);
+	else
+		cube = kdsm_bdd_cube(worker, walk.variable, walk.variables);
 	kd_walk_destroy(&walk);
 	return cube;
 }
 
+/* ---- residues ---- */
+
+void kd_residues_init(struct kd_residues *r)
+{
+	mpz_inits(r->value, r->product, r->inverse, r->step, NULL);
+	mpz_set_ui(r->product, 1);
+}
+
+void kd_residues_clear(struct kd_residues *r)
+{
+	mpz_clears(r->value, r->product, r->inverse, r->step, NULL);
+}
+
+void kd_residues_next(const struct kd_residues *r, struct kd_modulus *m)
+{
+	m->less = m->m ? m->less + 2 : 1;
+	while (mpz_gcd_ui(NULL, r->product, (UINT64_C(1) << 63) - m->less) != 1)
+		m->less += 2;
+	m->m = (UINT64_C(1) << 63) - m->less;
+}
+
+/* value + k * product has the residue for k = (residue - value) / product modulo m. */
+void kd_residues_add(struct kd_residues *r, const struct kd_modulus *m, uint64_t residue)
+{
+	uint64_t k = kd_mod_sub(m, residue, mpz_fdiv_ui(r->value, m->m));
+
+	mpz_set_ui(r->step, m->m);
+	mpz_invert(r->inverse, r->product, r->step);
+	k = kd_mod_multiply(m, k, mpz_get_ui(r->inverse));
+	mpz_addmul_ui(r->value, r->product, k);
+	mpz_mul_ui(r->product, r->product, m->m);
+}
+
+/* ---- states ---- */
+
+void kd_parts(const struct kd_walk *walk, const struct kd_modulus *m, uint64_t *part)
+{
+	uint64_t i;
+
+	part[0] = 0;
+	for (i = 1; i <= walk->count; i++) {
+		uint64_t high = kd_part(m, part, kd_high(&walk->node[i], 0));
+
+		part[i] = kd_mod_half(m, kd_mod_add(m, high,
+						    kd_part(m, part, kd_low(&walk->node[i], 0))));
+	}
+}
+
+uint64_t kd_part_count(const struct kd_modulus *m, uint64_t part, unsigned int variables)
+{
+	while (variables--)
+		part = kd_mod_add(m, part, part);
+	return part;
+}
+
 /*
- * Counting states. Let count(e) be the number of assignments of the variables from that of
- * e's node on that satisfy e. count(e) is the sum of the counts of both children, each
- * doubled for every variable between e's and the child's. The count of a complemented edge
- * is the number of all assignments minus the count of the plain edge.
+ * Upper bounds of parts, as numbers with an exponent of 20 bits and a fraction of 12 bits:
+ * (1 + fraction / 2^12) * 2^(exponent - MOST). 0 is 0.
  */
-struct counting {
-	struct kd_walk walk;
-	const uint32_t *variables;
-	unsigned int count;
-	uint32_t *order;	/* indices into walk.nodes, greatest variable first */
-	unsigned int *rank;	/* by index into walk.nodes: index into variables */
-	mpz_t *counts;		/* by index into walk.nodes */
-};
+#define MOST	((1 << 20) - 1)
+#define ONE	((uint32_t)MOST << 12)
 
-/* Fill c->rank. Return -EINVAL if the function depends on another variable. */
-static int rank_nodes(struct counting *c)
+/* At least the mean of a and b */
+static uint32_t mean(uint32_t a, uint32_t b)
 {
-	uint64_t i;
+	uint32_t large = a > b ? a : b, small = a > b ? b : a;
+	uint32_t exponent = large >> 12, shift = exponent - (small >> 12), sum;
 
-	for (i = 0; i < c->walk.count; i++) {
-		uint32_t v = kd_variable(&c->walk.nodes[i].node);
-		const uint32_t *found = bsearch(&v, c->variables, c->count, sizeof(v),
-						compare_variables);
+	if (!large)
+		return 0;
+	sum = (1 << 12) + large % (1 << 12);
+	if (small)
+		sum += shift > 12 ? 1 : ((1 << 12) + small % (1 << 12) + (1 << shift) - 1) >> shift;
+	if (sum >= 2 << 12)
+		sum = (sum + 1) / 2;
+	else if (exponent > 1)
+		exponent--;
+	return exponent << 12 | (sum - (1 << 12));
+}
 
-		if (!found)
+/* The bounds of an edge and of its complement, in the upper and the lower half of the result */
+static uint64_t both(const uint64_t *bound, kdsm_bdd e)
+{
+	uint64_t b = bound[kd_number(e)];
+
+	return e & KDSM_BDD_COMPLEMENT ? b << 32 | b >> 32 : b;
+}
+
+uint64_t kd_count_bits(struct kd_walk *walk, kdsm_bdd e, unsigned int variables)
+{
+	uint64_t *bound = walk->number, i, missing;
+
+	bound[0] = ONE;
+	for (i = 1; i <= walk->count; i++) {
+		uint64_t high = both(bound, kd_high(&walk->node[i], 0));
+		uint64_t low = both(bound, kd_low(&walk->node[i], 0));
+
+		bound[i] = (uint64_t)mean(high >> 32, low >> 32) << 32 | mean(high, low);
+	}
+	/* the part is less than 2^(1 - missing) */
+	missing = MOST - (both(bound, e) >> 44);
+	return missing < variables ? variables + 1 - missing : 1;
+}
+
+void kd_count_all(struct kd_walk *walk, kdsm_bdd e, unsigned int variables, mpz_t result)
+{
+	/* finding out how many bits are needed takes as long as counting with two moduli */
+	uint64_t bits = variables < 180 ? variables + 1 : kd_count_bits(walk, e, variables);
+	struct kd_modulus m = { 0 };
+	struct kd_residues r;
+
+	kd_residues_init(&r);
+	while (mpz_sizeinbase(r.product, 2) <= bits) {
+		kd_residues_next(&r, &m);
+		kd_parts(walk, &m, walk->number);
+		kd_residues_add(&r, &m, kd_part_count(&m, kd_part(&m, walk->number, e), variables));
+	}
+	mpz_set(result, r.value);
+	kd_residues_clear(&r);
+}
+
+/* Return -EINVAL if a node has a variable that is not among these. */
+static int check_variables(const struct kd_walk *walk, const uint32_t *variables,
+			   unsigned int count)
+{
+	unsigned int i, at = 0;
+
+	for (i = 0; i < walk->variables; i++) {
+		while (at < count && variables[at] < walk->variable[i])
+			at++;
+		if (at == count || variables[at] != walk->variable[i])
 			return -EINVAL;
-		c->rank[i] = found - c->variables;
 	}
 	return 0;
-}
-
-/* Fill c->order by a counting sort on rank. */
-static int order_nodes(struct counting *c)
-{
-	uint64_t *start = calloc(c->count + 1, sizeof(*start));
-	unsigned int v;
-	uint64_t i;
-
-	if (!start)
-		return -ENOMEM;
-	for (i = 0; i < c->walk.count; i++)
-		start[c->count - 1 - c->rank[i] + 1]++;
-	for (v = 0; v < c->count; v++)
-		start[v + 1] += start[v];
-	for (i = 0; i < c->walk.count; i++)
-		c->order[start[c->count - 1 - c->rank[i]]++] = i;
-	free(start);
-	return 0;
-}
-
-/* Add to sum the count of e over the variables of this rank and later ones. */
-static int add_count(struct counting *c, mpz_t sum, mpz_t scratch, kdsm_bdd e,
-		     unsigned int rank)
-{
-	unsigned int own = c->count;
-
-	mpz_set_ui(scratch, 0);
-	if (!kd_terminal(e)) {
-		uint64_t at = kd_walk_find(&c->walk, kd_number(e));
-
-		own = c->rank[at];
-		if (own < rank)	/* the child is above its parent: memory holds no BDD */
-			return -EIO;
-		mpz_set(scratch, c->counts[at]);
-	}
-	if (e & KDSM_BDD_COMPLEMENT) {
-		mpz_neg(scratch, scratch);
-		mpz_mul_2exp(scratch, scratch, own - rank);
-		mpz_add(sum, sum, scratch);
-		mpz_set_ui(scratch, 1);
-		mpz_mul_2exp(scratch, scratch, c->count - rank);
-	} else {
-		mpz_mul_2exp(scratch, scratch, own - rank);
-	}
-	mpz_add(sum, sum, scratch);
-	return 0;
-}
-
-/* Fill c->counts, children first. */
-static int count_nodes_up(struct counting *c, mpz_t scratch)
-{
-	uint64_t i;
-	int r = 0;
-
-	for (i = 0; r == 0 && i < c->walk.count; i++) {
-		uint64_t at = c->order[i];
-		const struct kdsm_node *node = &c->walk.nodes[at].node;
-		unsigned int rank = c->rank[at];
-
-		r = add_count(c, c->counts[at], scratch, kd_high(node, 0), rank + 1);
-		if (r == 0)
-			r = add_count(c, c->counts[at], scratch, kd_low(node, 0), rank + 1);
-	}
-	return r;
 }
 
 int kdsm_bdd_count_states(struct kdsm_bdd_worker *worker, kdsm_bdd a,
 			  const uint32_t *variables, unsigned int count, mpz_t result)
 {
-	struct counting c = { .variables = variables, .count = count };
-	uint64_t i, made = 0;
-	mpz_t scratch;
+	struct kd_walk walk;
 	int r;
 
 	if (a == KDSM_BDD_INVALID)
 		return -EINVAL;
-	mpz_init(scratch);
-	r = kd_walk(&c.walk, worker, a);
-	if (r == 0 && c.walk.count > UINT32_MAX)
-		r = -EFBIG;
-	if (r == 0) {
-		c.order = malloc((c.walk.count + 1) * sizeof(*c.order));
-		c.rank = malloc((c.walk.count + 1) * sizeof(*c.rank));
-		c.counts = malloc((c.walk.count + 1) * sizeof(*c.counts));
-		if (!c.order || !c.rank || !c.counts)
-			r = -ENOMEM;
-	}
-	for (; r == 0 && made < c.walk.count; made++)
-		mpz_init(c.counts[made]);
+	r = kd_walk(&walk, worker, a);
 	if (r == 0)
-		r = rank_nodes(&c);
+		r = kd_walk_sort(&walk, &a, 1);
 	if (r == 0)
-		r = order_nodes(&c);
+		r = check_variables(&walk, variables, count);
 	if (r == 0)
-		r = count_nodes_up(&c, scratch);
-	if (r == 0) {
-		mpz_set_ui(result, 0);
-		r = add_count(&c, result, scratch, a, 0);
-	}
-	for (i = 0; i < made; i++)
-		mpz_clear(c.counts[i]);
-	mpz_clear(scratch);
-	free(c.order);
-	free(c.rank);
-	free(c.counts);
-	kd_walk_destroy(&c.walk);
+		kd_count_all(&walk, a, count, result);
+	kd_walk_destroy(&walk);
 	return r;
 }

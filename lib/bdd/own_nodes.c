@@ -69,68 +69,43 @@ int kd_private_put(struct kd_private *own, const struct kdsm_node *node,
 	return 0;
 }
 
-static int compare_numbers(const void *x, const void *y)
-{
-	const struct kd_walked *a = x, *b = y;
-
-	return (a->number > b->number) - (a->number < b->number);
-}
-
 /*
- * Translate a private edge to the table's edge. The edge's node is among the first count
- * entries of walked, which are sorted by number.
+ * Put the nodes of a sorted walk into the table, children first. Return the table's edge for
+ * an edge of the walk.
  */
-static kdsm_bdd translate(const struct kd_walked *walked, const kdsm_bdd *edges,
-			  uint64_t count, kdsm_bdd e)
+static kdsm_bdd put_all(struct kdsm_bdd_worker *w, struct kd_walk *walk, kdsm_bdd e)
 {
-	struct kd_walked key = { .number = kd_number(e) }, *found;
+	kdsm_bdd *edge = walk->number;
+	uint64_t i;
 
-	if (kd_terminal(e))
-		return e;
-	found = bsearch(&key, walked, count, sizeof(*walked), compare_numbers);
-	return edges[found - walked] ^ (e & KDSM_BDD_COMPLEMENT);
+	edge[0] = KDSM_BDD_FALSE;
+	for (i = 1; i <= walk->count; i++) {
+		const struct kdsm_node *node = &walk->node[i];
+		kdsm_bdd high = kd_high(node, 0);
+
+		edge[i] = kd_make(w, walk->variable[kd_variable(node)],
+				  edge[kd_number(high)] ^ (high & KDSM_BDD_COMPLEMENT),
+				  edge[kd_low(node, 0)]);
+		if (!kd_valid(edge[i]))
+			return edge[i];
+	}
+	return edge[kd_number(e)] ^ (e & KDSM_BDD_COMPLEMENT);
 }
 
 kdsm_bdd kdsm_bdd_publish(struct kdsm_bdd_worker *worker, kdsm_bdd a)
 {
-	kdsm_bdd result = KDSM_BDD_INVALID, *edges;
 	bool was_private = worker->private;
 	struct kd_walk walk;
-	uint64_t i;
 	int r;
 
 	if (a == KDSM_BDD_INVALID)
 		return a;
-	r = kd_walk(&walk, worker, a);
-	edges = malloc((walk.count + 1) * sizeof(*edges));
-	if (r == 0 && !edges)
-		r = -ENOMEM;
-	if (r < 0) {
-		kd_end(worker, kd_failure(r));
-		goto out;
-	}
-	/*
-	 * Sort by number, so that a node comes after its children: they were made first, so
-	 * their numbers are lower.
-	 */
-	if (walk.count)
-		qsort(walk.nodes, walk.count, sizeof(*walk.nodes), compare_numbers);
 	worker->private = false;
-	for (i = 0; i < walk.count; i++) {
-		const struct kdsm_node *node = &walk.nodes[i].node;
-
-		edges[i] = kd_make(worker, kd_variable(node),
-				   translate(walk.nodes, edges, i, kd_high(node, 0)),
-				   translate(walk.nodes, edges, i, kd_low(node, 0)));
-		if (!kd_valid(edges[i])) {
-			kd_end(worker, edges[i]);
-			goto out;
-		}
-	}
-	result = translate(walk.nodes, edges, walk.count, a);
-out:
+	r = kd_walk(&walk, worker, a);
+	if (r == 0)
+		r = kd_walk_sort(&walk, &a, 1);
+	a = r < 0 ? kd_failure(r) : put_all(worker, &walk, a);
 	worker->private = was_private;
-	free(edges);
 	kd_walk_destroy(&walk);
-	return result;
+	return kd_end(worker, a);
 }

@@ -68,7 +68,7 @@ static void print_edge(FILE *file, uint64_t from, kdsm_bdd to, const char *style
 
 int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, kdsm_bdd a, FILE *file)
 {
-	const struct kd_walked *at;
+	const struct kdsm_node *node;
 	struct kd_walk walk;
 	uint64_t i;
 	int ret;
@@ -81,12 +81,12 @@ int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, kdsm_bdd a, FILE *file)
 		fprintf(file, "\tn0 [shape=box,label=\"0\"];\n");
 		fprintf(file, "\troot -> n%" PRIu64 "%s;\n", kd_number(a),
 			a & KDSM_BDD_COMPLEMENT ? " [arrowhead=dot]" : "");
-		for (i = 0; i < walk.count; i++) {
-			at = &walk.nodes[i];
-			fprintf(file, "\tn%" PRIu64 " [label=\"%u\"];\n", at->number,
-				(unsigned int)kd_variable(&at->node));
-			print_edge(file, at->number, kd_high(&at->node, 0), "solid");
-			print_edge(file, at->number, kd_low(&at->node, 0), "dashed");
+		for (i = 1; i <= walk.count; i++) {
+			node = &walk.node[i];
+			fprintf(file, "\tn%" PRIu64 " [label=\"%u\"];\n", walk.number[i],
+				(unsigned int)kd_variable(node));
+			print_edge(file, walk.number[i], kd_high(node, 0), "solid");
+			print_edge(file, walk.number[i], kd_low(node, 0), "dashed");
 		}
 		fprintf(file, "}\n");
 		if (fflush(file) || ferror(file))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Writing functions in the .bdd format. The first section has all nodes, sorted by
- * variable, greatest first, so that a node follows its children. Reading is in file.c.
+ * variable, greatest first, so that a node follows its children. The number of a node in the
+ * file is its position in the sorted walk. Reading is in file.c.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -12,12 +13,8 @@ struct writer {
 	FILE *file;
 	uint64_t sum;
 	struct kd_walk walk;
-	uint64_t *order;		/* indices into walk.nodes, in the order of writing */
-	uint64_t *number;		/* number in the file, by index into walk.nodes */
 	uint64_t written;
 	uint32_t bits, actions;
-	uint32_t *variable;		/* variables that occur, greatest first */
-	uint32_t variables;
 	kdsm_bdd current, all;		/* cubes in the file: current variables, all variables */
 };
 
@@ -28,14 +25,6 @@ static void put(struct writer *w, uint64_t value, unsigned int bytes)
 		putc_unlocked(value & 0xff, w->file);
 }
 
-/* Translate an edge of the store to an edge of the file. */
-static kdsm_bdd translate(const struct writer *w, kdsm_bdd e)
-{
-	if (kd_terminal(e))
-		return e;
-	return w->number[kd_walk_find(&w->walk, kd_number(e))] | (e & KDSM_BDD_COMPLEMENT);
-}
-
 static uint64_t put_node(struct writer *w, uint32_t variable, kdsm_bdd high, kdsm_bdd low)
 {
 	put(w, high, 8);
@@ -43,44 +32,20 @@ static uint64_t put_node(struct writer *w, uint32_t variable, kdsm_bdd high, kds
 	return ++w->written;
 }
 
-static uint32_t variable_at(const struct writer *w, uint64_t place)
+/* Compute the bits and labels that the header states. */
+static int count_bits(struct writer *w)
 {
-	return kd_variable(&w->walk.nodes[place].node);
-}
+	uint32_t i, v;
 
-static int compare_places(const void *x, const void *y, void *context)
-{
-	uint32_t a = variable_at(context, *(const uint64_t *)x);
-	uint32_t b = variable_at(context, *(const uint64_t *)y);
-
-	return (a < b) - (a > b);
-}
-
-/* Sort the nodes, and compute the bits and labels that the header states. */
-static int order_nodes(struct writer *w)
-{
-	uint64_t i, count = w->walk.count;
-	uint32_t v;
-
-	w->order = malloc((count + 1) * sizeof(*w->order));
-	w->number = calloc(count + 1, sizeof(*w->number));
-	w->variable = malloc((count + 1) * sizeof(*w->variable));
-	if (!w->order || !w->number || !w->variable)
-		return -ENOMEM;
-	for (i = 0; i < count; i++)
-		w->order[i] = i;
-	qsort_r(w->order, count, sizeof(*w->order), compare_places, w);
 	w->bits = 1;
-	for (i = 0; i < count; i++) {
-		v = variable_at(w, w->order[i]);
+	for (i = 0; i < w->walk.variables; i++) {
+		v = w->walk.variable[i];
 		if (v > KDSM_BDD_MAX_VARIABLE)
 			return -EIO;
-		if (v < KD_FIRST_ACTION && v / 2 >= w->bits)
+		if (v < KD_FIRST_ACTION)
 			w->bits = v / 2 + 1;
-		if (v >= KD_FIRST_ACTION && v - KD_FIRST_ACTION >= w->actions)
+		else
 			w->actions = v - KD_FIRST_ACTION + 1;
-		if (!w->variables || w->variable[w->variables - 1] != v)
-			w->variable[w->variables++] = v;
 	}
 	return 0;
 }
@@ -95,8 +60,8 @@ static uint64_t put_cube(struct writer *w, bool current, bool count, kdsm_bdd *c
 	uint32_t i, v;
 
 	*cube = KDSM_BDD_TRUE;
-	for (i = 0; i < w->variables; i++) {
-		v = w->variable[i];
+	for (i = w->walk.variables; i--; ) {
+		v = w->walk.variable[i];
 		if (v >= KD_FIRST_ACTION || (current && v % 2))
 			continue;
 		n++;
@@ -116,30 +81,22 @@ static uint64_t put_cubes(struct writer *w, const struct kd_bdd_content *c, bool
 /* Write the section of the first function, which has all nodes. */
 static int put_nodes(struct writer *w, const struct kd_bdd_content *c)
 {
-	uint64_t i, cubes = put_cubes(w, c, true);
+	uint64_t cubes = put_cubes(w, c, true), i;
 
 	if (w->walk.count + cubes > KDSM_NUMBER_MASK)
 		return -EFBIG;
 	put(w, w->walk.count + cubes, 8);
-	for (i = 0; i < w->walk.count; i++) {
-		uint64_t place = w->order[i];
-		const struct kdsm_node *node = &w->walk.nodes[place].node;
-		kdsm_bdd high = translate(w, kd_high(node, 0)), low = translate(w, kd_low(node, 0));
+	for (i = 1; i <= w->walk.count; i++) {
+		const struct kdsm_node *node = &w->walk.node[i];
 
-		/*
-		 * A child that has no number yet is not below its parent: memory holds no
-		 * BDD.
-		 */
-		if ((kd_terminal(high) && !kd_terminal(node->a)) ||
-		    (kd_terminal(low) && kd_number(node->b)))
-			return -EIO;
-		w->number[place] = put_node(w, kd_variable(node), high, low);
+		put_node(w, w->walk.variable[kd_variable(node)], kd_high(node, 0), kd_low(node, 0));
 	}
 	put_cubes(w, c, false);
 	return 0;
 }
 
-static int put_file(struct writer *w, const struct kd_bdd_content *c)
+/* root: the functions and, if there are any, the variables, as edges of the walk */
+static int put_file(struct writer *w, const struct kd_bdd_content *c, const kdsm_bdd *root)
 {
 	uint64_t i;
 	int ret;
@@ -153,10 +110,10 @@ static int put_file(struct writer *w, const struct kd_bdd_content *c)
 			return ret;
 		if (i)
 			put(w, 0, 8);
-		put(w, translate(w, c->function[i]), 8);
+		put(w, root[i], 8);
 		if (!i)
 			put(w, w->bits, 8);
-		put(w, c->variables ? translate(w, c->variables[i]) : i ? w->all : w->current, 8);
+		put(w, c->variables ? root[c->count + i] : i ? w->all : w->current, 8);
 		if (!i)
 			put(w, c->count - 1, 4);
 	}
@@ -191,14 +148,13 @@ int kd_bdd_save(struct kdsm_bdd_worker *worker, FILE *file, const struct kd_bdd_
 	if (ret == 0) {
 		ret = kd_walk_all(&w.walk, worker, root, roots);
 		if (ret == 0)
-			ret = order_nodes(&w);
+			ret = kd_walk_sort(&w.walk, root, roots);
 		if (ret == 0)
-			ret = put_file(&w, content);
+			ret = count_bits(&w);
+		if (ret == 0)
+			ret = put_file(&w, content, root);
 		kd_walk_destroy(&w.walk);
 	}
-	free(w.order);
-	free(w.number);
-	free(w.variable);
 	free(root);
 	return ret;
 }

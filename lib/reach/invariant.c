@@ -251,17 +251,16 @@ int kd_property_widen(struct kdsm_bdd_worker *worker, struct kd_model *model,
 static int check_variables(struct kdsm_bdd_worker *w, kdsm_bdd a, const struct kd_model *model)
 {
 	struct kd_walk walk;
-	uint32_t variable;
-	uint64_t i;
+	uint32_t i;
 	int ret;
 
 	ret = kd_walk(&walk, w, a);
-	for (i = 0; ret == 0 && i < walk.count; i++) {
-		variable = kd_variable(&walk.nodes[i].node);
-		if (!bsearch(&variable, model->variables, model->bits, sizeof(variable),
-			     compare_numbers))
+	if (ret == 0)
+		ret = kd_walk_variables(&walk);
+	for (i = 0; ret == 0 && i < walk.variables; i++)
+		if (!bsearch(&walk.variable[i], model->variables, model->bits,
+			     sizeof(walk.variable[i]), compare_numbers))
 			ret = -EDOM;
-	}
 	kd_walk_destroy(&walk);
 	return ret;
 }

@@ -313,6 +313,100 @@ static void errors(void **state)
 	end(&f);
 }
 
+#define VOTERS	600
+
+/* At least so many of the voters' variables, which are 0, 3, 6 and so on, are true. */
+static kdsm_bdd at_least(struct kdsm_bdd_worker *worker, unsigned int votes)
+{
+	kdsm_bdd *more = calloc(votes + 1, sizeof(*more)), result;
+	unsigned int v, n;
+
+	assert_non_null(more);
+	more[0] = KDSM_BDD_TRUE;	/* more[n]: at least n of the variables from v on */
+	for (n = 1; n <= votes; n++)
+		more[n] = KDSM_BDD_FALSE;
+	for (v = VOTERS; v--; )
+		for (n = votes; n; n--)
+			more[n] = kdsm_bdd_make(worker, 3 * v, more[n - 1], more[n]);
+	result = more[votes];
+	free(more);
+	return result;
+}
+
+/* Memory of GMP's numbers, in bytes */
+static size_t gmp_bytes, most_gmp_bytes;
+
+static void *gmp_resize(void *old, size_t size, size_t new_size)
+{
+	void *p = realloc(old, new_size);
+
+	assert_non_null(p);
+	gmp_bytes += new_size - size;
+	if (most_gmp_bytes < gmp_bytes)
+		most_gmp_bytes = gmp_bytes;
+	return p;
+}
+
+static void *gmp_take(size_t size)
+{
+	return gmp_resize(NULL, 0, size);
+}
+
+static void gmp_drop(void *p, size_t size)
+{
+	gmp_bytes -= size;
+	free(p);
+}
+
+/*
+ * Counts of several hundred bits, with and without a bound that is far below the number of all
+ * assignments. GMP, which aborts the process where there is no memory, gets little, however many
+ * nodes there are.
+ */
+static void large_counts(void **state)
+{
+	static const unsigned int votes[] = { 1, 2, 60, 300, 540, 599, 600 };
+	uint32_t variables[VOTERS + 1000];
+	mpz_t count, right, one;
+	struct fixture f;
+	unsigned int i, n, more;
+	kdsm_bdd a;
+
+	(void)state;
+	mp_set_memory_functions(gmp_take, gmp_resize, gmp_drop);
+	mpz_inits(count, right, one, NULL);
+	for (i = 0; i < VOTERS + 1000; i++)
+		variables[i] = 3 * i;
+	begin(&f, 1, 0);
+	for (i = 0; i < sizeof(votes) / sizeof(votes[0]); i++) {
+		a = at_least(w(&f), votes[i]);
+		assert_int_not_equal(a, KDSM_BDD_INVALID);
+		mpz_set_ui(right, 0);
+		for (n = votes[i]; n <= VOTERS; n++) {
+			mpz_bin_uiui(one, VOTERS, n);
+			mpz_add(right, right, one);
+		}
+		most_gmp_bytes = 0;
+		for (more = 0; more <= 1000; more += 500) {
+			assert_int_equal(kdsm_bdd_count_states(w(&f), a, variables, VOTERS + more,
+							       count), 0);
+			mpz_fdiv_q_2exp(one, count, more);
+			assert_int_equal(mpz_cmp(one, right), 0);
+			mpz_mul_2exp(one, one, more);
+			assert_int_equal(mpz_cmp(one, count), 0);
+		}
+		assert_int_equal(kdsm_bdd_count_states(w(&f), kdsm_bdd_not(a), variables, VOTERS,
+						       count), 0);
+		mpz_add(count, count, right);
+		assert_int_equal(mpz_sizeinbase(count, 2), VOTERS + 1);
+		assert_int_equal(mpz_scan1(count, 0), VOTERS);
+		assert_in_range(most_gmp_bytes, 1, 1 << 14);
+	}
+	end(&f);
+	mpz_clears(count, right, one, NULL);
+	mp_set_memory_functions(NULL, NULL, NULL);
+}
+
 /* Four workers of two nodes build the same functions in different orders. */
 struct builder {
 	pthread_t thread;
@@ -421,6 +515,7 @@ int main(void)
 		cmocka_unit_test(random_local),
 		cmocka_unit_test(random_three_nodes),
 		cmocka_unit_test(counts),
+		cmocka_unit_test(large_counts),
 		cmocka_unit_test(relations_local),
 		cmocka_unit_test(relations_three_nodes),
 		cmocka_unit_test(read_only_bit),

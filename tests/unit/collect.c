@@ -108,14 +108,13 @@ static void add_reachable(struct fixture *f, struct shadow *shadow, kdsm_bdd e)
 	uint64_t i;
 
 	assert_int_equal(kd_walk(&walk, w(f), e), 0);
-	for (i = 0; i < walk.count; i++) {
-		assert_true(walk.nodes[i].number < shadow->size);
-		node = walk.nodes[i].node;
+	for (i = 1; i <= walk.count; i++) {
+		assert_true(walk.number[i] < shadow->size);
+		node = walk.node[i];
 		node.a &= ~KD_NODE_OLD;
 		assert_true(node.a | node.b);
-		if (!(shadow->node[walk.nodes[i].number].a |
-		      shadow->node[walk.nodes[i].number].b)) {
-			shadow->node[walk.nodes[i].number] = node;
+		if (!(shadow->node[walk.number[i]].a | shadow->node[walk.number[i]].b)) {
+			shadow->node[walk.number[i]] = node;
 			shadow->count++;
 		}
 	}

@@ -248,10 +248,10 @@ int kdsm_bdd_count_nodes(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint64_t *c
 
 /*
  * Store in result the number of assignments of the count variables, given in increasing
- * order, that satisfy a. The caller has initialised result and clears it.
+ * order, that satisfy a. The caller has initialised result and clears it. The call takes up
+ * to 40 bytes of memory for each node of a, however many variables there are.
  *
  * -EINVAL	a depends on another variable, or is KDSM_BDD_INVALID
- * -EFBIG	a has more than 2^32 - 1 nodes
  * -ENOMEM, -EIO, others	as kdsm_bdd_error()
  */
 int kdsm_bdd_count_states(struct kdsm_bdd_worker *worker, kdsm_bdd a,
