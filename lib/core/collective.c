@@ -25,6 +25,7 @@ struct area {
 	_Alignas(64) uint64_t beat;	/* heartbeat: grows while the process lives */
 	uint64_t claim;			/* not 0: a process of this node has joined */
 	uint64_t abort;			/* not 0: failure word of the aborting member */
+	uint64_t stop;			/* not 0: a member asks to stop */
 };
 
 _Static_assert(sizeof(struct area) <= KD_GANG_BYTES, "the area outgrew its place");
@@ -125,6 +126,23 @@ int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit)
 	if (error && culprit)
 		*culprit = node;
 	return error;
+}
+
+void kd_gang_stop(struct kd_gang *gang)
+{
+	const uint64_t word = 1;
+	unsigned int node;
+
+	/* The members agree on stopping, so one member that the request reaches suffices. */
+	__atomic_store_n(&own(gang)->stop, word, __ATOMIC_RELAXED);
+	for (node = 0; node < gang->nodes; node++)
+		if (node != gang->node)
+			kdsm_put(gang->region, node, PLACE(gang, stop), &word, sizeof(word));
+}
+
+bool kd_gang_stopping(const struct kd_gang *gang)
+{
+	return __atomic_load_n(&own(gang)->stop, __ATOMIC_RELAXED);
 }
 
 /* Tracks the heartbeat of the node for which this node waits. */

@@ -447,4 +447,22 @@ void kd_gang_abort(struct kd_gang *gang, int error);
  */
 int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit);
 
+/**
+ * kd_gang_stop() - ask all members to stop at a place where they can go on later
+ * @gang: joined by this process
+ *
+ * The gang goes on: the members agree by their words when to stop.
+ */
+void kd_gang_stop(struct kd_gang *gang);
+
+/**
+ * kd_gang_stopping() - check whether a member has called kd_gang_stop()
+ * @gang: joined by this process
+ *
+ * Members may see the request at different times, and some not at all.
+ *
+ * Return: whether this member has seen a request.
+ */
+bool kd_gang_stopping(const struct kd_gang *gang);
+
 #endif /* KDSM_CORE_H */

@@ -26,7 +26,7 @@ struct kd_search;
 void kd_say(struct kdsm_reach_message *message, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Pass a sentence about a failure that does not end the search to options->warn. */
-void kd_search_warn(const struct kd_search *s, const char *format, ...)
+void kd_search_warn(struct kd_search *s, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* ---- model.c and the readers model_*.c ---- */
@@ -365,6 +365,18 @@ struct kd_room {
 	struct kdsm_reach_collections sum;
 };
 
+/* What the threads of a search and of its caller tell each other (progress.c) */
+struct kd_progress {
+	pthread_mutex_t lock;	/* protects the fields up to ended */
+	mpz_t states;		/* found when they were last counted */
+	uint64_t level, began, ended;	/* times in ns: of the search; of the level's end */
+	uint64_t count;		/* time from which on the states may be counted again, in ns */
+	uint64_t told;		/* time of the last call of options.progress, in ns */
+	bool stop, report;	/* requests, which signal handlers make */
+	bool stopping;		/* the nodes know of the request to stop */
+	pthread_mutex_t calls;	/* held during a call of a function of the options */
+};
+
 struct kd_search {
 	const struct kdsm_reach_options *options;
 	struct kdsm_reach_message *message;
@@ -395,6 +407,9 @@ struct kd_search {
 	kdsm_bdd *frontier;		/* on node 0, for traces: what each round found */
 	struct kd_saturation *saturation;	/* NULL: another strategy */
 	struct kd_portfolio *portfolio;		/* NULL: one order only */
+	struct kd_progress progress;
+	bool searching;			/* between the first round and the last one */
+	bool stopped;			/* kdsm_reach_stop() ended the search */
 	uint64_t deadline;		/* of this slice of an attempt, in ns; 0: none */
 
 	struct kdsm_bdd_worker *worker;	/* of the thread that runs the search */
@@ -516,6 +531,21 @@ int kd_trace_find(struct kd_search *s, struct kdsm_reach_result *result);
  * of nodes.
  */
 uint64_t kd_search_digest(const struct kd_search *s);
+
+/*
+ * progress.c. kd_progress_begin() and kd_progress_end() enclose the rounds;
+ * kd_progress_level() follows each. The caller's thread passes on requests by
+ * kd_progress_look(), and waits for the thread that searches by kd_progress_join().
+ * kd_stopping() tells tasks to fail with -EINTR, because a node has been asked to stop.
+ */
+void kd_progress_init(struct kd_progress *progress);
+void kd_progress_destroy(struct kd_progress *progress);
+void kd_progress_begin(struct kd_search *s);
+void kd_progress_level(struct kd_search *s);
+void kd_progress_end(struct kd_search *s);
+void kd_progress_look(struct kd_search *s);
+void kd_progress_join(struct kd_search *s, pthread_t thread);
+bool kd_stopping(const struct kd_search *s);
 
 /* successors.c: the successors by one relation, for the tasks of all strategies. */
 kdsm_bdd kd_successors(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,

@@ -14,7 +14,7 @@ void kd_say(struct kdsm_reach_message *message, const char *format, ...)
 	va_end(args);
 }
 
-void kd_search_warn(const struct kd_search *s, const char *format, ...)
+void kd_search_warn(struct kd_search *s, const char *format, ...)
 {
 	struct kdsm_reach_message message;
 	va_list args;
@@ -22,6 +22,9 @@ void kd_search_warn(const struct kd_search *s, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(message.text, sizeof(message.text), format, args);
 	va_end(args);
-	if (s->options->warn)
-		s->options->warn(s->options->context, message.text);
+	if (!s->options->warn)
+		return;
+	pthread_mutex_lock(&s->progress.calls);
+	s->options->warn(s->options->context, message.text);
+	pthread_mutex_unlock(&s->progress.calls);
 }

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -345,6 +346,13 @@ static int count(struct kd_search *s, struct kdsm_reach_result *result)
 	if (r == 0)
 		r = kdsm_bdd_count_states(w, s->visited, s->model.variables, s->model.bits,
 					  result->states);
+	if (r == 0 && s->options->known) {
+		pthread_mutex_lock(&s->progress.calls);
+		s->options->known(s->options->context, result);
+		pthread_mutex_unlock(&s->progress.calls);
+	}
+	if (result->stopped)
+		return r;
 	if (r == 0)
 		r = kd_trace_find(s, result);
 	if (r == 0)
@@ -489,6 +497,7 @@ static int search(struct kdsm_reach *reach)
 		s->began = kdsm_now();
 		s->written = s->began;
 		r = kd_search_run(s);
+		result->stopped = s->stopped && !kd_search_complete(s);
 		result->seconds = (kdsm_now() - s->began) / 1e9;
 	}
 	if (r == 0)
@@ -505,6 +514,22 @@ static void *run(void *data)
 }
 
 /*
+ * Block signals for threads that are made next, so that the caller's threads handle them. Signals
+ * that an instruction causes stay as they are.
+ */
+static void block_signals(sigset_t *former)
+{
+	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF };
+	sigset_t set;
+	size_t i;
+
+	sigfillset(&set);
+	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(&set, own[i]);
+	pthread_sigmask(SIG_BLOCK, &set, former);
+}
+
+/*
  * Run a step in a thread with a large stack, because operations recurse once for each bit
  * of a state.
  */
@@ -513,6 +538,7 @@ static int run_step(struct kdsm_reach *reach, int (*step)(struct kdsm_reach *rea
 {
 	pthread_attr_t attr;
 	pthread_t thread;
+	sigset_t mask;
 	int r;
 
 	message->text[0] = 0;
@@ -520,10 +546,13 @@ static int run_step(struct kdsm_reach *reach, int (*step)(struct kdsm_reach *rea
 	reach->step = step;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK);
+	kd_progress_look(&reach->search);
+	block_signals(&mask);
 	r = -pthread_create(&thread, &attr, run, reach);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	pthread_attr_destroy(&attr);
 	if (r == 0) {
-		pthread_join(thread, NULL);
+		kd_progress_join(&reach->search, thread);
 		r = reach->status;
 	}
 	if (r < 0 && !message->text[0])
@@ -543,6 +572,7 @@ int kdsm_reach_open(struct kdsm_reach **reach, struct kdsm *kdsm,
 		kd_say(message, "%s: %s", options->path, strerror(ENOMEM));
 		return -ENOMEM;
 	}
+	kd_progress_init(&new->search.progress);
 	new->options = *options;
 	new->search.options = &new->options;
 	new->search.kdsm = kdsm;
@@ -578,6 +608,16 @@ int kdsm_reach_search(struct kdsm_reach *reach, struct kdsm_reach_result *result
 	return run_step(reach, search, message);
 }
 
+void kdsm_reach_stop(struct kdsm_reach *reach)
+{
+	__atomic_store_n(&reach->search.progress.stop, true, __ATOMIC_RELAXED);
+}
+
+void kdsm_reach_report(struct kdsm_reach *reach)
+{
+	__atomic_store_n(&reach->search.progress.report, true, __ATOMIC_RELAXED);
+}
+
 void kdsm_reach_close(struct kdsm_reach *reach)
 {
 	struct kd_search *s;
@@ -592,5 +632,6 @@ void kdsm_reach_close(struct kdsm_reach *reach)
 	kdsm_bdd_close(s->store);
 	kd_gang_leave(&s->gang);
 	kdsm_region_close(s->region);
+	kd_progress_destroy(&s->progress);
 	free(reach);
 }

@@ -113,6 +113,8 @@ static kdsm_bdd interruption(const struct kd_search *s)
 		return kd_failure(-ETIME);
 	if (kd_gang_aborted(&s->gang, NULL))
 		return kd_failure(-ECANCELED);
+	if (kd_stopping(s))
+		return kd_failure(-EINTR);
 	if (__atomic_load_n(&s->store->table->header->used, __ATOMIC_RELAXED) >= stop)
 		return kd_failure(-ENOSPC);
 	return 0;

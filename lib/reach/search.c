@@ -29,6 +29,9 @@
  * An operation also fails when it finds a state of a Petri net in which a place has more tokens
  * than its bits can hold (the relation's trap, model_pnml.c). All nodes learn of that, widen the
  * place, and repeat the slice. The states found before are kept.
+ *
+ * A request to stop (progress.c) also lets operations fail. Then no slice is repeated, and the
+ * search ends with the states of the rounds before; saturation also keeps what the round found.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -168,22 +171,37 @@ static int sift(struct kd_search *s, uint64_t *found, uint64_t *visited)
 /*
  * Words that the nodes exchange after a slice. VISITED, KEPT and DONE travel only down. KEPT is
  * 0, SLICE or PART: the slice was taken, or a part of it before it failed. FULL is set with the
- * bits NO_ROOM and LATE: the table was full, or the time of the attempt was over.
+ * bits NO_ROOM and LATE if the slice failed: the table was full, or the time was over. The bit STOP
+ * means that a node has been asked to stop, whether the slice failed or not.
  */
 enum { FOUND, VISITED, TRAP, FULL, USED, KEPT, DONE };
 enum { SLICE = 1, PART };
-enum { NO_ROOM = 1, LATE = 2 };
+enum { NO_ROOM = 1, LATE = 2, STOP = 4 };
 
 /*
- * A full table and a time that is over are no failures, but the slice is repeated: set *full,
- * which means no result.
+ * A full table, a time that is over and a request to stop are no failures, but the slice is
+ * repeated, now or by another search: set *full, which means no result.
  */
 static int excuse(int error, uint64_t *full)
 {
-	if (error != -ENOSPC && error != -ETIME)
+	switch (error) {
+	case -ENOSPC:
+		*full |= NO_ROOM;
+		return 0;
+	case -ETIME:
+		*full |= LATE;
+		return 0;
+	case -EINTR:
+		*full |= LATE | STOP;
+		return 0;
+	default:
 		return error;
-	*full |= error == -ENOSPC ? NO_ROOM : LATE;
-	return 0;
+	}
+}
+
+static bool failed(const uint64_t *words)
+{
+	return words[FULL] & (NO_ROOM | LATE);
 }
 
 static int unite(void *context, uint64_t *mine, const uint64_t *theirs)
@@ -194,7 +212,7 @@ static int unite(void *context, uint64_t *mine, const uint64_t *theirs)
 		mine[TRAP] = theirs[TRAP];
 	mine[USED] += theirs[USED];
 	mine[FULL] |= theirs[FULL];
-	if (mine[FULL] || mine[TRAP])
+	if (failed(mine) || mine[TRAP])
 		return 0;
 	mine[FOUND] = kdsm_bdd_or(w, mine[FOUND], theirs[FOUND] & KD_EDGE);
 	return mine[FOUND] == KDSM_BDD_INVALID ? excuse(kdsm_bdd_error(w), &mine[FULL]) : 0;
@@ -242,9 +260,11 @@ static int end_slice(struct kd_search *s, uint64_t *words)
 {
 	kdsm_bdd found;
 
-	if (words[FULL] || words[TRAP]) {
+	if (failed(words) || words[TRAP]) {
 		words[KEPT] = s->gained ? PART : 0;
-		return 0;
+		/* keep and check what a round of saturation found that nobody repeats */
+		return words[FULL] & STOP && !words[TRAP] && s->saturation &&
+		       s->found != KDSM_BDD_FALSE ? end_round(s, words) : 0;
 	}
 	found = kdsm_bdd_or(s->worker, s->found, words[FOUND]);
 	if (found == KDSM_BDD_INVALID)
@@ -254,13 +274,20 @@ static int end_slice(struct kd_search *s, uint64_t *words)
 	return s->to == s->model.relations ? end_round(s, words) : 0;
 }
 
+static void take_over(struct kd_search *s, const uint64_t *words)
+{
+	s->current = words[FOUND] & KD_EDGE;
+	s->visited = words[VISITED] & KD_EDGE;
+	s->found = KDSM_BDD_FALSE;
+}
+
 /*
  * Update the search from the words. All nodes have the same words, so all make the same
  * decisions.
  */
 static int go_on(struct kd_search *s, const uint64_t *words)
 {
-	enum kd_outcome outcome = words[FULL] ? KD_FULL : KD_SLICE_DONE;
+	enum kd_outcome outcome = failed(words) ? KD_FULL : KD_SLICE_DONE;
 	uint64_t order;
 	int r;
 
@@ -269,9 +296,7 @@ static int go_on(struct kd_search *s, const uint64_t *words)
 	else if (words[KEPT] == PART)
 		s->room.fresh = false;
 	if (words[DONE]) {
-		s->current = words[FOUND] & KD_EDGE;
-		s->visited = words[VISITED] & KD_EDGE;
-		s->found = KDSM_BDD_FALSE;
+		take_over(s, words);
 		outcome = ended(s) ? KD_SEARCH_DONE : KD_ROUND_DONE;
 	}
 	r = kd_room_plan(s, outcome, words[USED], &order);
@@ -376,6 +401,24 @@ static int widen(struct kd_search *s, unsigned int place)
 	return r;
 }
 
+/*
+ * End the search early, on all nodes. A round that is not complete does not count; a search that
+ * continues from a checkpoint repeats it.
+ */
+static int stop(struct kd_search *s, const uint64_t *words)
+{
+	bool whole = words[DONE] && !failed(words);
+
+	s->stopped = true;
+	if (whole)
+		return go_on(s, words);
+	if (words[DONE])
+		take_over(s, words);
+	s->found = KDSM_BDD_FALSE;
+	s->levels--;
+	return 0;
+}
+
 /* ---- rounds ---- */
 
 /*
@@ -387,7 +430,7 @@ static int exchange(struct kd_search *s, kdsm_bdd mine, uint64_t full, unsigned 
 	uint64_t words[KD_GANG_WORDS] = {
 		[FOUND] = full || s->trap ? KDSM_BDD_FALSE : mine,
 		[TRAP] = s->trap,
-		[FULL] = full,
+		[FULL] = full | (kd_stopping(s) ? STOP : 0),
 		[USED] = __atomic_load_n(&s->store->table->header->used, __ATOMIC_RELAXED),
 	};
 	int r;
@@ -402,6 +445,10 @@ static int exchange(struct kd_search *s, kdsm_bdd mine, uint64_t full, unsigned 
 		return r;
 	if (words[TRAP])
 		return widen(s, words[TRAP] - 1);
+	if (words[FULL] & STOP) {
+		*end = DONE;
+		return stop(s, words);
+	}
 	if (words[FULL] == LATE) {
 		*end = LATE;
 		return 0;
@@ -420,38 +467,6 @@ static int bring_near(struct kd_search *s)
 		r = kd_walk(&walk, s->worker, s->current);
 		kd_walk_destroy(&walk);
 	}
-	return r;
-}
-
-/*
- * Report progress. Counting the states may take long; it gets at most about a twentieth of
- * the time.
- */
-static int report(struct kd_search *s, uint64_t *next)
-{
-	uint64_t now = kdsm_now();
-	struct kdsm_reach_progress progress;
-	struct kdsm_counts counts;
-	int r;
-
-	if (!s->options->progress || s->gang.node || now < *next)
-		return 0;
-	mpz_init(progress.states);
-	r = kdsm_bdd_count_states(s->worker, s->visited, s->model.variables,
-				  s->model.bits, progress.states);
-	if (r == 0)
-		r = kdsm_table_usage(kdsm_bdd_table(s->store), &progress.table_used,
-				     &progress.table_size);
-	if (r == 0) {
-		kdsm_counts(s->kdsm, &counts);
-		progress.level = s->levels;
-		progress.seconds = (now - s->began) / 1e9;
-		progress.remote = counts.get + counts.put + counts.cas + counts.faa +
-				  counts.find + counts.steal;
-		s->options->progress(s->options->context, &progress);
-	}
-	mpz_clear(progress.states);
-	*next = kdsm_now() + 200000000 + 20 * (kdsm_now() - now);
 	return r;
 }
 
@@ -525,7 +540,6 @@ int kd_search_share_widths(struct kd_search *s)
  */
 int kd_search_run(struct kd_search *s)
 {
-	uint64_t next = kdsm_now() + 200000000;
 	unsigned int end;
 	int r;
 
@@ -533,16 +547,17 @@ int kd_search_run(struct kd_search *s)
 	kd_room_begin(s);
 	kd_portfolio_slice(s);
 	r = kd_property_check(s);	/* end_round() checks the states of later rounds */
-	while (r == 0 && !ended(s)) {
+	kd_progress_begin(s);
+	while (r == 0 && !s->stopped && !ended(s)) {
 		r = kd_trace_note(s);
 		s->levels++;
 		if (r == 0)
 			r = one_level(s, &end);
+		kd_progress_level(s);
 		if (r == 0)
-			r = report(s, &next);
-		if (r == 0)
-			kd_checkpoint_write(s, ended(s));
+			kd_checkpoint_write(s, s->stopped || ended(s));
 	}
+	kd_progress_end(s);
 	if (r == 0 && s->current != KDSM_BDD_FALSE)
 		r = kd_trace_note(s);
 	/* tasks report a lost node as -EOWNERDEAD, whatever the operation */

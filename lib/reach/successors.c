@@ -14,6 +14,8 @@ kdsm_bdd kd_successors(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_h
 		return kd_failure(-EIO);
 	if (kd_gang_aborted(&s->gang, NULL))
 		return kd_failure(-ECANCELED);
+	if (kd_stopping(s))
+		return kd_failure(-EINTR);
 	rel = s->model.relation[relation];
 	found = KDSM_CALL(kd_product, from, rel->relation, rel->at, 0);
 	kdsm_table_flush(w->table);

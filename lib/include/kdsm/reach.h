@@ -32,14 +32,18 @@ struct kdsm_reach_message {
 	char text[512];
 };
 
-/* Progress of a search between two levels; valid only during the call of progress() */
+/* Progress of a search; valid only during the call of progress() */
 struct kdsm_reach_progress {
 	unsigned int level;		/* number of levels that have ended */
-	mpz_t states;			/* states found so far */
+	mpz_t states;			/* found in one of these levels; 0 on other nodes than 0 */
 	uint64_t table_used, table_size;	/* BDD nodes */
 	double seconds;			/* since the search began */
+	double level_seconds;		/* since the last level ended */
+	uint64_t tasks;			/* steps of BDD operations by this process */
 	uint64_t remote;		/* remote operations of this process */
 };
+
+struct kdsm_reach_result;
 
 /*
  * Orders of the places of a Petri net from the root of BDDs. The order decides how many BDD
@@ -64,8 +68,9 @@ enum kdsm_reach_order {
 
 /*
  * Options of a search. Zero means the default where a comment names one. All nodes give the
- * same values, except for workers, save, checkpoint, interval, progress, warn and context. The
- * caller owns strings and arrays, and does not change them before kdsm_reach_close().
+ * same values, except for workers, save, checkpoint, interval, progress, progress_interval, known,
+ * warn and context. The caller owns strings and arrays, and does not change them before
+ * kdsm_reach_close().
  */
 struct kdsm_reach_options {
 	const char *path;		/* file of the model */
@@ -90,11 +95,19 @@ struct kdsm_reach_options {
 	const char *checkpoint;
 	uint64_t interval;		/* least time between two checkpoints, in ns */
 	uint64_t levels;		/* number of levels after which to end; 0: no limit */
-	/* Called on node 0 between levels, at most a few times a second; may be NULL */
+	/*
+	 * Functions that the search calls, one at a time; each may be NULL. The thread that called
+	 * kdsm_reach_search() calls progress: on node 0 after every progress_interval, also within
+	 * a level, and on every node soon after kdsm_reach_report(). Another thread calls known on
+	 * node 0 when states, nodes and verdict of the result are known, before the search counts
+	 * deadlocks, finds traces and saves the states, which may take long or fail; and warn on
+	 * node 0 when a step failed that the result does not need.
+	 */
 	void (*progress)(void *context, const struct kdsm_reach_progress *progress);
-	/* Called on node 0 when a step failed that the result does not need; may be NULL */
+	void (*known)(void *context, const struct kdsm_reach_result *result);
 	void (*warn)(void *context, const char *text);
-	void *context;			/* argument of progress and warn */
+	uint64_t progress_interval;	/* in ns; 0: 200 ms */
+	void *context;			/* argument of these functions */
 };
 
 /* The model that kdsm_reach_open() has read; its strings live until kdsm_reach_close() */
@@ -129,7 +142,7 @@ struct kdsm_reach_trace {
 	} *step;
 };
 
-/* The result of a search. Node 0 gets all of it, other nodes get counts and workers only. */
+/* The result of a search. Node 0 gets all of it, other nodes counts, workers and stopped. */
 struct kdsm_reach_result {
 	char *model;
 	const char *kind;		/* as in struct kdsm_reach_model */
@@ -138,7 +151,8 @@ struct kdsm_reach_result {
 	uint64_t nodes;			/* BDD nodes of the set of states */
 	uint64_t levels, tasks;
 	uint64_t table_used, table_size;	/* BDD nodes */
-	bool complete;			/* false: options.levels ended the search */
+	bool complete;			/* false: options.levels or a stop ended the search */
+	bool stopped;			/* kdsm_reach_stop() on some node ended the search */
 	double seconds;			/* of searching */
 	uint64_t from_level;		/* level of the checkpoint that the search read, or 0 */
 	double before;			/* seconds of the searches up to that checkpoint */
@@ -191,6 +205,22 @@ void kdsm_reach_model(const struct kdsm_reach *reach, struct kdsm_reach_model *m
  */
 int kdsm_reach_search(struct kdsm_reach *reach, struct kdsm_reach_result *result,
 		      struct kdsm_reach_message *message);
+
+/*
+ * Let the search of all nodes end soon, although it has not found all states. Breadth-first search
+ * and chaining first finish the products with one relation that are in progress.
+ * kdsm_reach_search() then writes the checkpoint, and returns 0 with the states found so far, but
+ * without deadlocks, traces and saved states. One node that calls this function is enough. After
+ * the last level the call has no effect. A signal handler may call this function between
+ * kdsm_reach_open() and kdsm_reach_close().
+ */
+void kdsm_reach_stop(struct kdsm_reach *reach);
+
+/*
+ * Let the search of this node call options.progress within a fraction of a second. A signal
+ * handler may call this function between kdsm_reach_open() and kdsm_reach_close().
+ */
+void kdsm_reach_report(struct kdsm_reach *reach);
 
 /*
  * Close the model. If this node has not searched, the searches of the other nodes fail with

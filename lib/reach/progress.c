@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The caller's side of a search. The thread that called kdsm_reach_search() waits for the thread
+ * that searches, and meanwhile reports progress and passes on requests to stop. So it does both
+ * also during a round, which may take hours.
+ *
+ * Requests come from signal handlers, which only set a flag. The waiting thread looks at the
+ * flags many times a second. A request to stop goes to all nodes by the gang; tasks look at it
+ * between the relations that they apply, and all nodes agree to stop with the words that they
+ * exchange after a slice (search.c).
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "internal.h"
+
+#define POLL		20000000	/* ns between two looks at the flags */
+#define INTERVAL	200000000	/* default of options.progress_interval, in ns */
+
+static uint64_t interval(const struct kd_search *s)
+{
+	return s->options->progress_interval ? s->options->progress_interval : INTERVAL;
+}
+
+void kd_progress_init(struct kd_progress *p)
+{
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_mutex_init(&p->calls, NULL);
+	mpz_init(p->states);
+}
+
+void kd_progress_destroy(struct kd_progress *p)
+{
+	pthread_mutex_destroy(&p->lock);
+	pthread_mutex_destroy(&p->calls);
+	mpz_clear(p->states);
+}
+
+void kd_progress_begin(struct kd_search *s)
+{
+	pthread_mutex_lock(&s->progress.lock);
+	s->progress.began = kdsm_now();
+	s->progress.ended = s->progress.began;
+	s->progress.level = s->levels;
+	pthread_mutex_unlock(&s->progress.lock);
+	__atomic_store_n(&s->searching, true, __ATOMIC_RELAXED);
+}
+
+void kd_progress_end(struct kd_search *s)
+{
+	__atomic_store_n(&s->searching, false, __ATOMIC_RELAXED);
+}
+
+/*
+ * Counting may take long, so it gets at most about a twentieth of the time. Without memory for
+ * it, the search goes on with the last count.
+ */
+static void count(struct kd_search *s)
+{
+	struct kd_progress *p = &s->progress;
+	uint64_t begin = kdsm_now(), end;
+	mpz_t states;
+
+	mpz_init(states);
+	if (kdsm_bdd_count_states(s->worker, s->visited, s->model.variables, s->model.bits,
+				  states) < 0)
+		kdsm_bdd_error(s->worker);
+	pthread_mutex_lock(&p->lock);
+	if (mpz_cmp(states, p->states) > 0)	/* attempts in other orders may have found fewer */
+		mpz_set(p->states, states);
+	pthread_mutex_unlock(&p->lock);
+	mpz_clear(states);
+	end = kdsm_now();
+	__atomic_store_n(&p->count, end + interval(s) / 4 + 20 * (end - begin), __ATOMIC_RELAXED);
+}
+
+void kd_progress_level(struct kd_search *s)
+{
+	struct kd_progress *p = &s->progress;
+
+	if (s->options->progress && !s->gang.node &&
+	    kdsm_now() >= __atomic_load_n(&p->count, __ATOMIC_RELAXED))
+		count(s);
+	pthread_mutex_lock(&p->lock);
+	p->level = s->levels;
+	p->ended = kdsm_now();
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Call options.progress. */
+static void tell(struct kd_search *s)
+{
+	struct kdsm_reach_progress progress = { 0 };
+	struct kd_progress *p = &s->progress;
+	struct kdsm_bdd_counts bdd;
+	struct kdsm_counts counts;
+	uint64_t now = kdsm_now();
+
+	mpz_init(progress.states);
+	pthread_mutex_lock(&p->lock);
+	mpz_set(progress.states, p->states);
+	progress.level = p->level;
+	progress.seconds = (now - p->began) / 1e9;
+	progress.level_seconds = (now - p->ended) / 1e9;
+	pthread_mutex_unlock(&p->lock);
+	kdsm_bdd_all_counts(s->store, &bdd);
+	progress.tasks = bdd.tasks;
+	kdsm_counts(s->kdsm, &counts);
+	progress.remote = counts.get + counts.put + counts.cas + counts.faa + counts.find +
+			  counts.steal;
+	if (kdsm_table_usage(kdsm_bdd_table(s->store), &progress.table_used,
+			     &progress.table_size) == 0) {
+		pthread_mutex_lock(&p->calls);
+		s->options->progress(s->options->context, &progress);
+		pthread_mutex_unlock(&p->calls);
+	}
+	mpz_clear(progress.states);
+}
+
+/* Look at the flags and at the clock. */
+void kd_progress_look(struct kd_search *s)
+{
+	struct kd_progress *p = &s->progress;
+	uint64_t now = kdsm_now(), began;
+	bool asked;
+
+	if (!p->stopping && __atomic_load_n(&p->stop, __ATOMIC_RELAXED)) {
+		p->stopping = true;
+		kd_gang_stop(&s->gang);
+	}
+	pthread_mutex_lock(&p->lock);
+	began = p->began;
+	pthread_mutex_unlock(&p->lock);
+	if (!began || !s->options->progress)
+		return;
+	asked = __atomic_exchange_n(&p->report, false, __ATOMIC_RELAXED);
+	if (asked)	/* count the states after this round */
+		__atomic_store_n(&p->count, 0, __ATOMIC_RELAXED);
+	else if (s->gang.node || now < began + interval(s) || now < p->told + interval(s))
+		return;
+	p->told = now;
+	tell(s);
+}
+
+void kd_progress_join(struct kd_search *s, pthread_t thread)
+{
+	struct timespec until;
+	int error;
+
+	do {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += POLL;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		error = pthread_timedjoin_np(thread, NULL, &until);
+		if (error)
+			kd_progress_look(s);
+	} while (error);
+}
+
+bool kd_stopping(const struct kd_search *s)
+{
+	return __atomic_load_n(&s->searching, __ATOMIC_RELAXED) && kd_gang_stopping(&s->gang);
+}
