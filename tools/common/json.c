@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* JSON, see json.h. */
 #include <err.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +57,14 @@ struct json_object *json_string(const char *text)
 void json_text(struct json_object *object, const char *key, const char *value)
 {
 	json_object_object_add(object, key, json_string(value));
+}
+
+void json_seconds(struct json_object *object, const char *key, double seconds)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%.6f", seconds);
+	json_object_object_add(object, key, json_object_new_double_s(seconds, text));
 }
 
 void json_number(struct json_object *object, const char *key, uint64_t value)

@@ -15,5 +15,6 @@ struct json_object *json_string(const char *text);
 /* Add a member to an object. Without memory the process ends. */
 void json_text(struct json_object *object, const char *key, const char *value);
 void json_number(struct json_object *object, const char *key, uint64_t value);
+void json_seconds(struct json_object *object, const char *key, double seconds);
 
 #endif /* COMMON_JSON_H */

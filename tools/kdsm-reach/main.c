@@ -6,15 +6,17 @@
 #include <err.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/cli.h"
 #include "common/cluster.h"
 #include "defaults.h"
 #include "print.h"
+#include "progress.h"
+#include "signals.h"
 
 #define LEAST_MEMORY		(UINT64_C(1) << 10)	/* bytes */
 /* BDD nodes have 39 bits of numbers, and 24 bytes */
@@ -28,6 +30,8 @@
 struct arguments {
 	struct kdsm_reach_options reach;
 	bool json, local;
+	bool known;			/* the search has told states and verdicts */
+	uint64_t progress;		/* ns, 0 or PROGRESS_DEFAULT */
 	unsigned int strategy;		/* enum strategy */
 	unsigned int order;		/* enum kdsm_reach_order */
 	const char **bound, **invariant;
@@ -165,6 +169,9 @@ static const struct cli_option options[] = {
 	  CLI_TIME, AT(reach.interval), .range = { 0, MOST_INTERVAL, SECOND } },
 	{ "job", 0, "NAME", "Programs with the same name search together (KDSM_JOB, or default)",
 	  CLI_TEXT, AT(reach.job) },
+	{ "progress", 0, "SECONDS",
+	  "Report progress in a line that often; 0: only on SIGUSR1 (a line on a terminal, else 60)",
+	  CLI_TIME, AT(progress), .range = { 0, MOST_INTERVAL, SECOND } },
 	{ "timeout", 0, "SECONDS", "Fail when another node shows no sign of life for this time (30)",
 	  CLI_TIME, AT(reach.timeout), .range = { SECOND, MOST_TIMEOUT, SECOND } },
 	{ 0 }
@@ -233,51 +240,65 @@ static void open_cluster(struct kdsm **kdsm, struct arguments *a)
 		     cluster_absent(r) && sign ? sign : "");
 }
 
+/* Print what is known before the search takes further steps. */
+static void know(void *context, const struct kdsm_reach_result *result)
+{
+	struct arguments *a = context;
+
+	a->known = true;
+	progress_end();
+	if (!a->json)
+		print_known(&a->reach, result);
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments a = {
 		.reach = {
 			.timeout = DEFAULT_TIMEOUT,
 			.interval = DEFAULT_INTERVAL,
-			.warn = print_warning,
+			.known = know,
 		},
+		.progress = PROGRESS_DEFAULT,
 	};
 	struct kdsm_reach_result result;
 	struct kdsm_reach_message message;
 	struct kdsm_reach *reach;
 	struct machine machine;
 	struct kdsm *kdsm;
-	int r;
+	int r, caught = 0;
 
 	cli_parse(&cli, argc, argv, &a);
-	if (isatty(STDERR_FILENO))
-		a.reach.progress = print_progress;
-
+	progress_choose(&a.reach, a.progress, a.json);
+	a.reach.context = &a;
+	signals_begin();
 	open_cluster(&kdsm, &a);
 	machine_read(&machine);
 	defaults_set(&a.reach, &machine, kdsm_nodes(kdsm));
 	kdsm_reach_result_init(&result);
 	r = kdsm_reach_open(&reach, kdsm, &a.reach, &message);
-	if (r == 0)
+	if (r == 0) {
+		signals_catch(reach);
 		r = kdsm_reach_search(reach, &result, &message);
-	kdsm_reach_close(reach);
-	if (a.reach.progress)
-		print_progress_end();
-	if (r < 0) {
-		warnx("%s", message.text);
-	} else if (kdsm_node(kdsm) == 0) {
-		if (a.json)
-			print_json(&a.reach, &result);
-		else
-			print_text(&a.reach, &result);
-		if (result.unsaved)
-			r = -EIO;
+		caught = signals_release();
 	}
+	kdsm_reach_close(reach);
+	progress_end();
+	if (r < 0)
+		warnx("%s", message.text);
+	if (a.known && a.json)
+		print_json(&a.reach, &result, r < 0);
+	else if (a.known)
+		print_text(&a.reach, &result, r < 0);
+	if (result.unsaved)
+		r = -EIO;
 	if (getenv("KDSM_REACH_COUNTS"))
 		print_counts(&result);
 	kdsm_reach_result_free(&result);
 	kdsm_close(kdsm);
 	free(a.bound);
 	free(a.invariant);
+	if (r == 0 && result.stopped)
+		return 128 + (caught ? caught : SIGTERM);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Output of kdsm-reach: results as text or JSON, progress and warnings. */
-#include <err.h>
+/* Output of kdsm-reach: results as text or JSON. */
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/json.h"
 #include "print.h"
@@ -43,7 +41,7 @@ static void print_states(const struct kdsm_reach_result *result)
 {
 	mpf_t about;
 
-	gmp_printf("states         %Zd", result->states);
+	gmp_printf("states         %Zd%s", result->states, result->stopped ? " so far" : "");
 	if (mpz_sizeinbase(result->states, 10) > 15) {
 		mpf_init(about);
 		mpf_set_z(about, result->states);
@@ -68,7 +66,12 @@ static void print_verdicts(const struct kdsm_reach_options *options,
 		else
 			printf("holds%s\n", result->complete ? "" : " so far");
 	}
-	if (options->deadlocks)
+}
+
+static void print_deadlocks(const struct kdsm_reach_options *options,
+			    const struct kdsm_reach_result *result)
+{
+	if (options->deadlocks && !result->stopped)
 		gmp_printf("deadlocks      %Zd%s\n", result->deadlocks,
 			   result->complete ? "" : " so far");
 }
@@ -80,7 +83,9 @@ static void print_search(const struct kdsm_reach_options *options,
 	       options->saturation ? "saturation" :
 	       options->chaining ? "chaining" : "breadth first", result->levels,
 	       options->saturation ? "rounds" : "levels",
-	       result->complete ? "" : "; ended by --levels, there may be more states");
+	       result->complete ? "" :
+	       result->stopped ? "; stopped by a signal, there may be more states" :
+	       "; ended by --levels, there may be more states");
 	if (result->from_level)
 		printf("restarted      after level %" PRIu64 ", %.3f s of work\n",
 		       result->from_level, result->before);
@@ -129,28 +134,30 @@ static void print_costs(const struct kdsm_reach_options *options,
 	       result->tasks ? (double)remote / result->tasks : 0);
 }
 
-void print_text(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result)
+void print_known(const struct kdsm_reach_options *options,
+		 const struct kdsm_reach_result *result)
 {
-	unsigned int i;
-
 	print_model(result);
 	print_states(result);
 	printf("BDD nodes      %" PRIu64 "\n", result->nodes);
 	print_verdicts(options, result);
+	if (options->deadlocks || options->trace || options->save)
+		fflush(stdout);
+}
+
+void print_text(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
+		bool failed)
+{
+	unsigned int i;
+
+	if (!failed)
+		print_deadlocks(options, result);
 	print_search(options, result);
 	print_costs(options, result);
 	/* the trace to a deadlock comes last, if there is one */
-	for (i = 0; i < result->traces; i++)
+	for (i = 0; i < result->traces && !failed; i++)
 		print_trace(&result->trace[i],
 			    i == result->traces - 1 && mpz_sgn(result->deadlocks));
-}
-
-static void add_seconds(struct json_object *object, const char *key, double seconds)
-{
-	char text[64];
-
-	snprintf(text, sizeof(text), "%.6f", seconds);
-	json_object_object_add(object, key, json_object_new_double_s(seconds, text));
 }
 
 /* Add a number as a string, because many readers of JSON convert numbers to doubles. */
@@ -212,7 +219,8 @@ static struct json_object *traces(const struct kdsm_reach_result *result)
 	return array;
 }
 
-void print_json(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result)
+void print_json(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
+		bool failed)
 {
 	struct json_object *object = json_object_new_object();
 	struct json_object *remote = json_object_new_object();
@@ -227,18 +235,20 @@ void print_json(const struct kdsm_reach_options *options, const struct kdsm_reac
 	json_text(object, "strategy", options->saturation ? "saturation" :
 				      options->chaining ? "chaining" : "bfs");
 	json_object_object_add(object, "complete", json_object_new_boolean(result->complete));
+	if (result->stopped)
+		json_object_object_add(object, "stopped", json_object_new_boolean(true));
 	if (result->from_level) {
 		json_number(object, "from_level", result->from_level);
-		add_seconds(object, "seconds_before", result->before);
+		json_seconds(object, "seconds_before", result->before);
 	}
-	add_seconds(object, "seconds", result->seconds);
+	json_seconds(object, "seconds", result->seconds);
 	json_number(object, "workers", result->workers);
 	json_number(object, "cluster_nodes", result->cluster_nodes);
 	json_number(object, "table_used", result->table_used);
 	json_number(object, "table_size", result->table_size);
 	json_number(object, "collections", result->collections.count);
 	json_number(object, "collected", result->collections.nodes);
-	add_seconds(object, "collection_seconds", result->collections.seconds);
+	json_seconds(object, "collection_seconds", result->collections.seconds);
 	json_number(object, "memory", result->memory);
 	json_number(object, "tasks", result->tasks);
 	json_number(object, "tasks_least", result->tasks_least);
@@ -254,51 +264,12 @@ void print_json(const struct kdsm_reach_options *options, const struct kdsm_reac
 	json_object_object_add(object, "remote", remote);
 	if (result->properties)
 		json_object_object_add(object, "properties", verdicts(result));
-	if (options->deadlocks)
+	if (options->deadlocks && !result->stopped && !failed)
 		add_mpz(object, "deadlocks", result->deadlocks);
-	if (options->trace)
+	if (options->trace && !result->stopped && !failed)
 		json_object_object_add(object, "traces", traces(result));
 	printf("%s\n", json_object_to_json_string_ext(object, JSON_C_TO_STRING_SPACED));
 	json_object_put(object);
-}
-
-void print_progress(void *context, const struct kdsm_reach_progress *progress)
-{
-	static double seconds;
-	static uint64_t remote;
-	mpf_t about;
-
-	(void)context;
-	mpf_init(about);
-	mpf_set_z(about, progress->states);
-	fprintf(stderr, "\r\033[Klevel %u, ", progress->level);
-	if (mpz_sizeinbase(progress->states, 10) > 12)
-		gmp_fprintf(stderr, "%.2Fe", about);
-	else
-		gmp_fprintf(stderr, "%Zd", progress->states);
-	fprintf(stderr, " states, table %.1f %%, %.0f s",
-		100.0 * progress->table_used / progress->table_size, progress->seconds);
-	if (progress->remote)
-		fprintf(stderr, ", remote %.0f/s",
-			(progress->remote - remote) / (progress->seconds - seconds));
-	seconds = progress->seconds;
-	remote = progress->remote;
-	mpf_clear(about);
-	fflush(stderr);
-}
-
-void print_progress_end(void)
-{
-	fprintf(stderr, "\r\033[K");
-	fflush(stderr);
-}
-
-void print_warning(void *context, const char *text)
-{
-	(void)context;
-	if (isatty(STDERR_FILENO))
-		print_progress_end();
-	warnx("%s", text);
 }
 
 void print_counts(const struct kdsm_reach_result *result)

@@ -5,15 +5,17 @@
 
 #include <kdsm/reach.h>
 
-void print_text(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result);
-void print_json(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result);
-
-/* Write a line of progress to stderr over the previous one; print_progress_end() erases it. */
-void print_progress(void *context, const struct kdsm_reach_progress *progress);
-void print_progress_end(void);
-
-/* Write a warning to stderr, in place of a line of progress. */
-void print_warning(void *context, const char *text);
+/*
+ * The result as text, in two parts: print_known() prints the model, the states and the verdicts,
+ * and print_text() the rest. print_json() prints all. If the search failed after the call of
+ * print_known(), there are no deadlocks and no traces.
+ */
+void print_known(const struct kdsm_reach_options *options,
+		 const struct kdsm_reach_result *result);
+void print_text(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
+		bool failed);
+void print_json(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
+		bool failed);
 
 /* Counters of this node's workers, on stderr, for developers of kdsm. */
 void print_counts(const struct kdsm_reach_result *result);
