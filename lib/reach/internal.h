@@ -332,6 +332,19 @@ void kd_aiger_free(struct kd_aiger *aiger);	/* NULL is ignored */
 int kd_invariant_bound(struct kdsm_bdd_worker *worker, const char *text,
 		       struct kd_model *model, struct kdsm_reach_message *message);
 
+/*
+ * "PLACE[,PLACE...]", from text to end, of the option of that name in messages. The caller frees
+ * places->place, whatever the result. kd_places_name() is as in "p + q", and the caller's to
+ * free; NULL if there is no memory.
+ */
+struct kd_places {
+	unsigned int *place, count;	/* ascending, without repetition */
+};
+
+int kd_places_parse(struct kd_places *places, const struct kd_net *net, const char *option,
+		    const char *text, const char *end, struct kdsm_reach_message *message);
+char *kd_places_name(const struct kd_net *net, const struct kd_places *places);
+
 void kd_bound_free(struct kd_bound *bound);	/* NULL is ignored */
 
 /* Make a property's states anew when the place has one bit more. */
@@ -405,6 +418,7 @@ struct kd_search {
 	kdsm_bdd *bad;			/* on node 0: by property, the states that violate it */
 	struct kdsm_reach_verdict *verdict;	/* on node 0: by property */
 	kdsm_bdd *frontier;		/* on node 0, for traces: what each round found */
+	struct kd_places *upper_bound;	/* [options->upper_bounds] */
 	struct kd_saturation *saturation;	/* NULL: another strategy */
 	struct kd_portfolio *portfolio;		/* NULL: one order only */
 	struct kd_progress progress;
@@ -525,6 +539,16 @@ int kd_property_publish(struct kd_search *s);
  */
 int kd_trace_note(struct kd_search *s);
 int kd_trace_find(struct kd_search *s, struct kdsm_reach_result *result);
+
+/*
+ * answers.c: kd_answers_begin() runs when the model is loaded, the others on node 0 after the
+ * search: kd_answers_count() counts nodes and states, kd_answers_find() does what else the
+ * options ask for.
+ */
+int kd_answers_begin(struct kd_search *s);
+int kd_answers_count(struct kd_search *s, struct kdsm_reach_result *result);
+int kd_answers_find(struct kd_search *s, struct kdsm_reach_result *result);
+void kd_answers_end(struct kd_search *s);
 
 /*
  * model.c: a digest of the model and its properties as they were read, the same on any number

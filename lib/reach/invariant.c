@@ -35,8 +35,7 @@ static int add_property(struct kd_model *model, char *name, kdsm_bdd bad, struct
 /* ---- bounds ---- */
 
 struct kd_bound {
-	unsigned int *place;		/* in the order of their variables */
-	unsigned int places;
+	struct kd_places places;	/* in the order of their variables */
 	uint64_t tokens;		/* bound on the tokens of all places together */
 };
 
@@ -48,57 +47,77 @@ static int compare_numbers(const void *x, const void *y)
 }
 
 static int add_place(const struct kd_net *net, const char *id, size_t length,
-		     struct kd_bound *bound)
+		     struct kd_places *places)
 {
 	unsigned int i;
 
 	for (i = 0; i < net->places; i++) {
 		if (strncmp(net->place[i].id, id, length) || net->place[i].id[length])
 			continue;
-		bound->place[bound->places++] = i;
+		places->place[places->count++] = i;
 		return 0;
 	}
 	return -ENOENT;
 }
 
-/*
- * Parse the places of "PLACE[,PLACE...]=K". A place that stands alone may have a comma in
- * its name.
- */
-static int parse_places(const struct kd_net *net, const char *text, const char *end,
-			struct kd_bound *bound, struct kdsm_reach_message *message)
+/* A place that stands alone may have a comma in its name. */
+int kd_places_parse(struct kd_places *places, const struct kd_net *net, const char *option,
+		    const char *text, const char *end, struct kdsm_reach_message *message)
 {
 	const char *id = text;
 	unsigned int i;
 	size_t n;
 
+	if (!net) {
+		kd_say(message, "%s %s: the model has no places; only a Petri net has", option,
+		       text);
+		return -EINVAL;
+	}
 	/* one more than the net has: with as many names, some place is named twice */
-	bound->place = calloc(net->places + 1, sizeof(*bound->place));
-	if (!bound->place)
+	places->place = calloc(net->places + 1, sizeof(*places->place));
+	if (!places->place)
 		return -ENOMEM;
-	if (add_place(net, text, end - text, bound) == 0)
+	if (add_place(net, text, end - text, places) == 0)
 		return 0;
-	for (; bound->places <= net->places; id += n + 1) {
+	for (; places->count <= net->places; id += n + 1) {
 		n = strcspn(id, ",");
 		if (n > (size_t)(end - id))
 			n = end - id;
-		if (add_place(net, id, n, bound) < 0) {
-			kd_say(message, "--bound %s: the net has no place with the id %.*s", text,
-			       (int)n, id);
+		if (add_place(net, id, n, places) < 0) {
+			kd_say(message, "%s %s: the net has no place with the id %.*s", option,
+			       text, (int)n, id);
 			return -EINVAL;
 		}
 		if (id + n == end)
 			break;
 	}
-	qsort(bound->place, bound->places, sizeof(*bound->place), compare_numbers);
-	for (i = 1; i < bound->places; i++) {
-		if (bound->place[i] == bound->place[i - 1]) {
-			kd_say(message, "--bound %s: place %s is there twice", text,
-			       net->place[bound->place[i]].id);
+	qsort(places->place, places->count, sizeof(*places->place), compare_numbers);
+	for (i = 1; i < places->count; i++) {
+		if (places->place[i] == places->place[i - 1]) {
+			kd_say(message, "%s %s: place %s is there twice", option, text,
+			       net->place[places->place[i]].id);
 			return -EINVAL;
 		}
 	}
 	return 0;
+}
+
+char *kd_places_name(const struct kd_net *net, const struct kd_places *places)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+	unsigned int i;
+
+	if (!file)
+		return NULL;
+	for (i = 0; i < places->count; i++)
+		fprintf(file, "%s%s", i ? " + " : "", net->place[places->place[i]].id);
+	if (fclose(file)) {
+		free(text);
+		return NULL;
+	}
+	return text;
 }
 
 static int parse_bound(const struct kd_net *net, const char *text, struct kd_bound *bound,
@@ -115,11 +134,7 @@ static int parse_bound(const struct kd_net *net, const char *text, struct kd_bou
 		kd_say(message, "--bound %s: not of the form PLACE=K or PLACE,PLACE,...=K", text);
 		return -EINVAL;
 	}
-	if (!net) {
-		kd_say(message, "--bound %s: the model has no places; only a Petri net has", text);
-		return -EINVAL;
-	}
-	return parse_places(net, text, equals, bound, message);
+	return kd_places_parse(&bound->places, net, "--bound", text, equals, message);
 }
 
 /* The bound of places that cannot have so many tokens with their present bits is trivial. */
@@ -128,8 +143,8 @@ static bool trivial(const struct kd_marking *m, const struct kd_bound *bound)
 	uint64_t most = 0;
 	unsigned int i;
 
-	for (i = 0; i < bound->places; i++)
-		most += (UINT64_C(1) << m->width[bound->place[i]]) - 1;
+	for (i = 0; i < bound->places.count; i++)
+		most += (UINT64_C(1) << m->width[bound->places.place[i]]) - 1;
 	return bound->tokens >= most;
 }
 
@@ -152,9 +167,9 @@ static kdsm_bdd too_many(struct kdsm_bdd_worker *w, const struct kd_marking *m,
 	if (!more)
 		return kd_end(w, kd_failure(-ENOMEM));
 	more[tokens + 1] = KDSM_BDD_TRUE;
-	for (i = bound->places; i--; )
-		for (b = 0; b < m->width[bound->place[i]]; b++) {
-			v = kd_marking_variable(m, bound->place[i], b);
+	for (i = bound->places.count; i--; )
+		for (b = 0; b < m->width[bound->places.place[i]]; b++) {
+			v = kd_marking_variable(m, bound->places.place[i], b);
 			for (n = 0; n <= tokens; n++) {
 				next = n + (UINT64_C(1) << b);
 				next = next <= tokens ? next : tokens + 1;
@@ -169,20 +184,11 @@ static kdsm_bdd too_many(struct kdsm_bdd_worker *w, const struct kd_marking *m,
 /* Describe the bound, as in "p + q <= 1". */
 static char *describe(const struct kd_net *net, const struct kd_bound *bound)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *file = open_memstream(&text, &size);
-	unsigned int i;
+	char *places = kd_places_name(net, &bound->places), *text = NULL;
 
-	if (!file)
-		return NULL;
-	for (i = 0; i < bound->places; i++)
-		fprintf(file, "%s%s", i ? " + " : "", net->place[bound->place[i]].id);
-	fprintf(file, " <= %" PRIu64, bound->tokens);
-	if (fclose(file)) {
-		free(text);
-		return NULL;
-	}
+	if (places && asprintf(&text, "%s <= %" PRIu64, places, bound->tokens) < 0)
+		text = NULL;
+	free(places);
 	return text;
 }
 
@@ -191,17 +197,18 @@ static void sort_places(const struct kd_marking *m, struct kd_bound *bound)
 {
 	unsigned int bit, i;
 
-	for (i = 0; i < bound->places; i++)
-		bound->place[i] = m->first[bound->place[i]];
-	qsort(bound->place, bound->places, sizeof(*bound->place), compare_numbers);
-	for (i = 0; i < bound->places; i++)
-		bound->place[i] = kd_marking_place(m, bound->place[i], &bit);
+	for (i = 0; i < bound->places.count; i++)
+		bound->places.place[i] = m->first[bound->places.place[i]];
+	qsort(bound->places.place, bound->places.count, sizeof(*bound->places.place),
+	      compare_numbers);
+	for (i = 0; i < bound->places.count; i++)
+		bound->places.place[i] = kd_marking_place(m, bound->places.place[i], &bit);
 }
 
 void kd_bound_free(struct kd_bound *bound)
 {
 	if (bound)
-		free(bound->place);
+		free(bound->places.place);
 	free(bound);
 }
 

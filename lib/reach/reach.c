@@ -37,6 +37,7 @@ void kdsm_reach_result_init(struct kdsm_reach_result *result)
 	memset(result, 0, sizeof(*result));
 	mpz_init(result->states);
 	mpz_init(result->deadlocks);
+	mpz_init(result->fired);
 }
 
 void kdsm_reach_result_free(struct kdsm_reach_result *result)
@@ -47,6 +48,10 @@ void kdsm_reach_result_free(struct kdsm_reach_result *result)
 
 	mpz_clear(result->states);
 	mpz_clear(result->deadlocks);
+	mpz_clear(result->fired);
+	for (i = 0; i < result->upper_bounds; i++)
+		free(result->upper_bound[i].places);
+	free(result->upper_bound);
 	for (i = 0; i < result->properties; i++)
 		free(result->verdict[i].name);
 	free(result->verdict);
@@ -324,7 +329,6 @@ static int add_nodes(struct kd_search *s, struct kdsm_reach_result *result)
 /* On node 0: count the states, find traces, and save. */
 static int count(struct kd_search *s, struct kdsm_reach_result *result)
 {
-	struct kdsm_bdd_worker *w = s->worker;
 	int r;
 
 	result->levels = s->levels;
@@ -342,10 +346,7 @@ static int count(struct kd_search *s, struct kdsm_reach_result *result)
 		r = kdsm_table_usage(kdsm_bdd_table(s->store), &result->table_used,
 				     &result->table_size);
 	if (r == 0)
-		r = kdsm_bdd_count_nodes(w, s->visited, &result->nodes);
-	if (r == 0)
-		r = kdsm_bdd_count_states(w, s->visited, s->model.variables, s->model.bits,
-					  result->states);
+		r = kd_answers_count(s, result);
 	if (r == 0 && s->options->known) {
 		pthread_mutex_lock(&s->progress.calls);
 		s->options->known(s->options->context, result);
@@ -353,6 +354,8 @@ static int count(struct kd_search *s, struct kdsm_reach_result *result)
 	}
 	if (result->stopped)
 		return r;
+	if (r == 0)
+		r = kd_answers_find(s, result);
 	if (r == 0)
 		r = kd_trace_find(s, result);
 	if (r == 0)
@@ -454,6 +457,8 @@ static int load_model(struct kd_search *s)
 		r = kd_invariant_file(w, s->options->invariant[i], &s->model, s->message);
 	for (i = 0; r == 0 && i < s->options->bounds; i++)
 		r = kd_invariant_bound(w, s->options->bound[i], &s->model, s->message);
+	if (r == 0)
+		r = kd_answers_begin(s);
 	if (r == 0)
 		r = kd_saturation_begin(s);
 	return r < 0 ? r : kd_portfolio_begin(s);

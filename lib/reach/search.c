@@ -614,6 +614,7 @@ void kd_search_stop(struct kd_search *s)
 	kdsm_bdd_worker_free(s->worker);
 	kd_portfolio_end(s);
 	kd_saturation_free(s->saturation);
+	kd_answers_end(s);
 	free(s->bad);
 	free(s->frontier);
 	free(s->widths);

@@ -67,18 +67,42 @@ static void prepare_search(struct job *job, unsigned int nodes, unsigned int wor
 	}
 }
 
+/* Compare the numbers of transitions and tokens. */
+static void compare_numbers(const struct kdsm_reach_result *result, const struct space *space)
+{
+	unsigned int i, place = 0;
+
+	assert_int_equal(mpz_get_ui(result->fired), space->fired);
+	for (i = 0; i < MOST_PLACES; i++)
+		place = space->tokens[i] > place ? space->tokens[i] : place;
+	assert_int_equal(result->place_tokens, place);
+	assert_int_equal(result->marking_tokens, most_tokens(space, -1));
+	assert_int_equal(result->upper_bounds, 3);
+	assert_string_equal(result->upper_bound[0].places, "p0");
+	assert_int_equal(result->upper_bound[0].tokens, space->tokens[0]);
+	assert_string_equal(result->upper_bound[1].places, "p0 + p2");
+	assert_int_equal(result->upper_bound[1].tokens, most_tokens(space, 5));
+	assert_int_equal(result->upper_bound[2].tokens, most_tokens(space, 6));
+}
+
 static void search(unsigned int nodes, unsigned int workers, enum strategy strategy,
 		   enum kdsm_reach_order order, const struct space *space)
 {
+	static const char *const upper_bounds[] = { "p0", "p2,p0", "p1,p2" };
 	struct job job[2];
 	unsigned int i;
 
 	sim_start(nodes);
 	prepare_search(job, nodes, workers, strategy, order);
-	for (i = 0; i < nodes; i++)
+	for (i = 0; i < nodes; i++) {
 		job[i].options.deadlocks = true;
+		job[i].options.counts = true;
+		job[i].options.upper_bound = upper_bounds;
+		job[i].options.upper_bounds = 3;
+	}
 	run_well(job, nodes);
 	assert_true(job[0].result.complete);
+	compare_numbers(&job[0].result, space);
 	assert_int_equal(mpz_get_ui(job[0].result.states), space->states);
 	assert_int_equal(mpz_get_ui(job[0].result.deadlocks), space->deadlocks);
 	if (strategy == BFS)
@@ -104,6 +128,25 @@ static void random_nets(void **state)
 		search(1 + nets % 2, 1, nets % STRATEGIES,
 		       KDSM_REACH_ORDER_AUTO + nets % (KDSM_REACH_ORDER_LAST + 1), &space);
 		nets++;
+	}
+}
+
+/* BDDs of which paths skip bits of a place, all its bits, or all bits of all places */
+static void independent_places(void **state)
+{
+	static struct space space;
+	unsigned int all, order;
+	struct net net;
+
+	(void)state;
+	for (all = 0; all < 2; all++) {
+		net = independent_net(all);
+		explore_net(&net, &space, 100);
+		assert_true(space.whole);
+		assert_int_equal(space.states, all ? 16 : 4);
+		write_file(&net);
+		for (order = 0; order <= KDSM_REACH_ORDER_LAST; order++)
+			search(1, 1, SATURATION, order, &space);
 	}
 }
 
@@ -376,6 +419,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(random_nets, make_names, remove_files),
+		cmocka_unit_test_setup_teardown(independent_places, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(widened, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(cut_and_continue, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(cut_other_strategies, make_names, remove_files),

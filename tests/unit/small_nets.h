@@ -25,7 +25,7 @@ struct net {
 
 struct space {
 	unsigned int state[MOST_STATES][MOST_PLACES];
-	unsigned int states, deadlocks, levels;
+	unsigned int states, deadlocks, levels, fired;
 	unsigned int end[MOST_LEVELS];	/* end[k]: number of states within k steps */
 	unsigned int tokens[MOST_PLACES];	/* largest number that was found */
 	unsigned int most;		/* states that the exploration may find */
@@ -85,11 +85,25 @@ static inline void explore_net(const struct net *net, struct space *space, unsig
 				if (!fire(net, t, space->state[at], next))
 					continue;
 				stuck = false;
+				space->fired++;
 				find_state(space, next);
 			}
 			space->deadlocks += stuck;
 		}
 	}
+}
+
+/* The most tokens of a set of places in a state */
+static inline unsigned int most_tokens(const struct space *space, unsigned int set)
+{
+	unsigned int most = 0, sum, i, p;
+
+	for (i = 0; i < space->states; i++) {
+		for (sum = 0, p = 0; p < MOST_PLACES; p++)
+			sum += set >> p & 1 ? space->state[i][p] : 0;
+		most = sum > most ? sum : most;
+	}
+	return most;
 }
 
 /* An arc from a place; the type in an attribute, or in an element. */
@@ -162,6 +176,30 @@ static inline struct net fuel_net(unsigned int fuel)
 		.in = { { 1 }, { 0, 2 }, { 0, 2 }, { 0, 2 } }, .out = { { 0, 1 }, [4] = { 1 } },
 		.read = { [4] = { 0, 0, 1 } },
 	};
+}
+
+/*
+ * Place 0 has any number of tokens up to 3, and places 1 and 2 up to 1, independent of each
+ * other. The last transition needs some of these numbers and changes none. With only the last two
+ * places, any assignment of the bits is a state.
+ */
+static inline struct net independent_net(bool all)
+{
+	struct net net = {
+		.places = 3, .transitions = 7,
+		.out = { { 1 }, { 0 }, { 0, 1 }, { 0 }, { 0, 0, 1 }, { 0 }, { 2 } },
+		.in = { { 0 }, { 1 }, { 0 }, { 0, 1 }, { 0 }, { 0, 0, 1 }, { 2 } },
+		.inhibitor = { { 3 }, { 0 }, { 0, 1 }, { 0 }, { 0, 0, 1 }, { 0 }, { 0, 1 } },
+		.read = { [6] = { 0, 0, 1 } },
+	};
+	unsigned int t;
+
+	for (t = 0; t < net.transitions && !all; t++) {
+		net.in[t][0] = 0;
+		net.out[t][0] = 0;
+		net.inhibitor[t][0] = 0;
+	}
+	return net;
 }
 
 /*

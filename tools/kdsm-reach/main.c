@@ -34,7 +34,7 @@ struct arguments {
 	uint64_t progress;		/* ns, 0 or PROGRESS_DEFAULT */
 	unsigned int strategy;		/* enum strategy */
 	unsigned int order;		/* enum kdsm_reach_order */
-	const char **bound, **invariant;
+	const char **bound, **invariant, **upper_bound;
 };
 
 enum strategy { BFS, CHAINING, SATURATION };
@@ -82,6 +82,14 @@ static int parse_invariant(void *values, const char *text, char *reason)
 
 	(void)reason;
 	return append(&a->invariant, &a->reach.invariants, text);
+}
+
+static int parse_upper_bound(void *values, const char *text, char *reason)
+{
+	struct arguments *a = values;
+
+	(void)reason;
+	return append(&a->upper_bound, &a->reach.upper_bounds, text);
 }
 
 /* [FIRST:]SIZE, in MiB unless they have a suffix; *first is 0 if it is absent. */
@@ -153,6 +161,12 @@ static const struct cli_option options[] = {
 	  AT(reach.deadlocks) },
 	{ "trace", 0, NULL, "Show a shortest way to each violated property, and to a deadlock",
 	  CLI_FLAG, AT(reach.trace) },
+	{ "counts", 0, NULL,
+	  "Count the fired transitions of a net, and the most tokens in a place and in a marking",
+	  CLI_FLAG, AT(reach.counts) },
+	{ "upper-bound", 0, "PLACE[,PLACE...]",
+	  "Find the most tokens that these places have together", CLI_PARSED,
+	  .parse = parse_upper_bound },
 	{ "bound", 0, "PLACE[,PLACE...]=K",
 	  "A property: these places never have more than K tokens together", CLI_PARSED,
 	  .parse = parse_bound },
@@ -196,6 +210,7 @@ static int check(void *values, char *reason)
 	a->reach.order = a->order;
 	a->reach.bound = a->bound;
 	a->reach.invariant = a->invariant;
+	a->reach.upper_bound = a->upper_bound;
 	if (!a->reach.trace || a->strategy == BFS)
 		return 0;
 	snprintf(reason, REASON_SIZE, "--trace: shortest ways are known only with --strategy bfs");
@@ -298,6 +313,7 @@ int main(int argc, char **argv)
 	kdsm_close(kdsm);
 	free(a.bound);
 	free(a.invariant);
+	free(a.upper_bound);
 	if (r == 0 && result.stopped)
 		return 128 + (caught ? caught : SIGTERM);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -51,6 +51,23 @@ static void print_states(const struct kdsm_reach_result *result)
 	printf("\n");
 }
 
+/* Transitions and tokens of a net */
+static void print_numbers(const struct kdsm_reach_options *options,
+			  const struct kdsm_reach_result *result)
+{
+	const char *so_far = result->complete ? "" : " so far";
+	unsigned int i;
+
+	if (options->counts) {
+		gmp_printf("fired          %Zd%s\n", result->fired, so_far);
+		printf("most tokens    %" PRIu64 " in a place, %" PRIu64 " in a marking%s\n",
+		       result->place_tokens, result->marking_tokens, so_far);
+	}
+	for (i = 0; i < result->upper_bounds; i++)
+		printf("upper bound    %s: %" PRIu64 "%s\n", result->upper_bound[i].places,
+		       result->upper_bound[i].tokens, so_far);
+}
+
 static void print_verdicts(const struct kdsm_reach_options *options,
 			   const struct kdsm_reach_result *result)
 {
@@ -141,7 +158,8 @@ void print_known(const struct kdsm_reach_options *options,
 	print_states(result);
 	printf("BDD nodes      %" PRIu64 "\n", result->nodes);
 	print_verdicts(options, result);
-	if (options->deadlocks || options->trace || options->save)
+	if (options->counts || options->upper_bounds || options->deadlocks || options->trace ||
+	    options->save)
 		fflush(stdout);
 }
 
@@ -150,6 +168,8 @@ void print_text(const struct kdsm_reach_options *options, const struct kdsm_reac
 {
 	unsigned int i;
 
+	if (result->counted)
+		print_numbers(options, result);
 	if (!failed)
 		print_deadlocks(options, result);
 	print_search(options, result);
@@ -183,6 +203,20 @@ static struct json_object *verdicts(const struct kdsm_reach_result *result)
 				       json_object_new_boolean(verdict->violated));
 		if (verdict->violated)
 			json_number(object, "steps", verdict->steps);
+		json_object_array_add(array, object);
+	}
+	return array;
+}
+
+static struct json_object *upper_bounds(const struct kdsm_reach_result *result)
+{
+	struct json_object *array = json_object_new_array(), *object;
+	unsigned int i;
+
+	for (i = 0; i < result->upper_bounds; i++) {
+		object = json_object_new_object();
+		json_text(object, "places", result->upper_bound[i].places);
+		json_number(object, "tokens", result->upper_bound[i].tokens);
 		json_object_array_add(array, object);
 	}
 	return array;
@@ -262,6 +296,13 @@ void print_json(const struct kdsm_reach_options *options, const struct kdsm_reac
 	json_number(remote, "am", result->remote.am);
 	json_number(remote, "bytes", result->remote.bytes);
 	json_object_object_add(object, "remote", remote);
+	if (options->counts && result->counted) {
+		add_mpz(object, "fired", result->fired);
+		json_number(object, "place_tokens", result->place_tokens);
+		json_number(object, "marking_tokens", result->marking_tokens);
+	}
+	if (options->upper_bounds && result->counted)
+		json_object_object_add(object, "upper_bounds", upper_bounds(result));
 	if (result->properties)
 		json_object_object_add(object, "properties", verdicts(result));
 	if (options->deadlocks && !result->stopped && !failed)

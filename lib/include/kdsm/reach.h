@@ -83,6 +83,10 @@ struct kdsm_reach_options {
 	enum kdsm_reach_order order;	/* of the places of a Petri net */
 	bool deadlocks;			/* count the states without a successor */
 	bool trace;			/* find shortest traces; breadth first only */
+	bool counts;			/* of a Petri net: count fired transitions and tokens */
+	/* of a Petri net: find the most tokens of the places "PLACE[,PLACE...]" together */
+	const char *const *upper_bound;
+	unsigned int upper_bounds;
 	const char *const *bound;	/* properties "PLACE[,PLACE...]=K" of a Petri net */
 	unsigned int bounds;
 	const char *const *invariant;	/* properties: files in the .bdd format */
@@ -100,7 +104,7 @@ struct kdsm_reach_options {
 	 * kdsm_reach_search() calls progress: on node 0 after every progress_interval, also within
 	 * a level, and on every node soon after kdsm_reach_report(). Another thread calls known on
 	 * node 0 when states, nodes and verdict of the result are known, before the search counts
-	 * deadlocks, finds traces and saves the states, which may take long or fail; and warn on
+	 * transitions, tokens and deadlocks, finds traces and saves the states, which may take long or fail; and warn on
 	 * node 0 when a step failed that the result does not need.
 	 */
 	void (*progress)(void *context, const struct kdsm_reach_progress *progress);
@@ -142,6 +146,12 @@ struct kdsm_reach_trace {
 	} *step;
 };
 
+/* The most tokens that some places of a Petri net have together in a state that was found */
+struct kdsm_reach_upper_bound {
+	char *places;			/* as in "p + q" */
+	uint64_t tokens;
+};
+
 /* The result of a search. Node 0 gets all of it, other nodes counts, workers and stopped. */
 struct kdsm_reach_result {
 	char *model;
@@ -170,6 +180,15 @@ struct kdsm_reach_result {
 	unsigned int properties;
 	struct kdsm_reach_verdict *verdict;	/* [properties] */
 	mpz_t deadlocks;		/* if options.deadlocks: their number */
+	bool counted;			/* the following numbers are there */
+	/*
+	 * If options.counts: the number of pairs of a state and a transition that is enabled in
+	 * it; the most tokens of one place, and of all places together, in a state
+	 */
+	mpz_t fired;
+	uint64_t place_tokens, marking_tokens;
+	unsigned int upper_bounds;
+	struct kdsm_reach_upper_bound *upper_bound;	/* [upper_bounds] */
 	unsigned int traces;
 	struct kdsm_reach_trace *trace;	/* [traces] */
 };
