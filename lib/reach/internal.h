@@ -382,8 +382,10 @@ struct kd_room {
 struct kd_progress {
 	pthread_mutex_t lock;	/* protects the fields up to ended */
 	mpz_t states;		/* found when they were last counted */
+	uint64_t nodes;		/* of the BDD of the states then */
 	uint64_t level, began, ended;	/* times in ns: of the search; of the level's end */
 	uint64_t count;		/* time from which on the states may be counted again, in ns */
+	uint64_t spent;		/* by the search for counting, in ns */
 	uint64_t told;		/* time of the last call of options.progress, in ns */
 	bool stop, report;	/* requests, which signal handlers make */
 	bool stopping;		/* the nodes know of the request to stop */

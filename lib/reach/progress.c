@@ -51,70 +51,105 @@ void kd_progress_end(struct kd_search *s)
 	__atomic_store_n(&s->searching, false, __ATOMIC_RELAXED);
 }
 
-/*
- * Counting may take long, so it gets at most about a twentieth of the time. Without memory for
- * it, the search goes on with the last count.
- */
-static void count(struct kd_search *s)
+static void fill(struct kd_search *s, struct kdsm_reach_progress *progress)
 {
-	struct kd_progress *p = &s->progress;
-	uint64_t begin = kdsm_now(), end;
-	mpz_t states;
-
-	mpz_init(states);
-	if (kdsm_bdd_count_states(s->worker, s->visited, s->model.variables, s->model.bits,
-				  states) < 0)
-		kdsm_bdd_error(s->worker);
-	pthread_mutex_lock(&p->lock);
-	if (mpz_cmp(states, p->states) > 0)	/* attempts in other orders may have found fewer */
-		mpz_set(p->states, states);
-	pthread_mutex_unlock(&p->lock);
-	mpz_clear(states);
-	end = kdsm_now();
-	__atomic_store_n(&p->count, end + interval(s) / 4 + 20 * (end - begin), __ATOMIC_RELAXED);
-}
-
-void kd_progress_level(struct kd_search *s)
-{
-	struct kd_progress *p = &s->progress;
-
-	if (s->options->progress && !s->gang.node &&
-	    kdsm_now() >= __atomic_load_n(&p->count, __ATOMIC_RELAXED))
-		count(s);
-	pthread_mutex_lock(&p->lock);
-	p->level = s->levels;
-	p->ended = kdsm_now();
-	pthread_mutex_unlock(&p->lock);
-}
-
-/* Call options.progress. */
-static void tell(struct kd_search *s)
-{
-	struct kdsm_reach_progress progress = { 0 };
 	struct kd_progress *p = &s->progress;
 	struct kdsm_bdd_counts bdd;
 	struct kdsm_counts counts;
 	uint64_t now = kdsm_now();
 
-	mpz_init(progress.states);
 	pthread_mutex_lock(&p->lock);
-	mpz_set(progress.states, p->states);
-	progress.level = p->level;
-	progress.seconds = (now - p->began) / 1e9;
-	progress.level_seconds = (now - p->ended) / 1e9;
+	mpz_set(progress->states, p->states);
+	progress->nodes = p->nodes;
+	progress->level = p->level;
+	progress->seconds = (now - p->began) / 1e9;
+	progress->level_seconds = (now - p->ended) / 1e9;
 	pthread_mutex_unlock(&p->lock);
 	kdsm_bdd_all_counts(s->store, &bdd);
-	progress.tasks = bdd.tasks;
+	progress->tasks = bdd.tasks;
 	kdsm_counts(s->kdsm, &counts);
-	progress.remote = counts.get + counts.put + counts.cas + counts.faa + counts.find +
-			  counts.steal;
+	progress->remote = counts.get + counts.put + counts.cas + counts.faa + counts.find +
+			   counts.steal;
+}
+
+/* Call a function of the options that takes progress. */
+static void tell(struct kd_search *s,
+		 void (*function)(void *context, const struct kdsm_reach_progress *progress))
+{
+	struct kdsm_reach_progress progress = { 0 };
+
+	mpz_init(progress.states);
+	fill(s, &progress);
 	if (kdsm_table_usage(kdsm_bdd_table(s->store), &progress.table_used,
 			     &progress.table_size) == 0) {
-		pthread_mutex_lock(&p->calls);
-		s->options->progress(s->options->context, &progress);
-		pthread_mutex_unlock(&p->calls);
+		pthread_mutex_lock(&s->progress.calls);
+		function(s->options->context, &progress);
+		pthread_mutex_unlock(&s->progress.calls);
 	}
 	mpz_clear(progress.states);
+}
+
+/* Without memory for it, the search goes on with the last count. Return whether it is new. */
+static bool count(struct kd_search *s)
+{
+	struct kd_progress *p = &s->progress;
+	uint64_t nodes;
+	mpz_t states;
+	int r;
+
+	mpz_init(states);
+	r = kdsm_bdd_count_states(s->worker, s->visited, s->model.variables, s->model.bits,
+				  states);
+	if (r == 0)
+		r = kdsm_bdd_count_nodes(s->worker, s->visited, &nodes);
+	if (r == 0) {
+		pthread_mutex_lock(&p->lock);
+		/* attempts in other orders may have found fewer states */
+		if (s->options->level || mpz_cmp(states, p->states) > 0)
+			mpz_set(p->states, states);
+		p->nodes = nodes;
+		pthread_mutex_unlock(&p->lock);
+	} else {
+		kdsm_bdd_error(s->worker);
+	}
+	mpz_clear(states);
+	return r == 0;
+}
+
+/*
+ * Counting may take long, so it gets about a twentieth of the time, but at least 0.1 s if
+ * options.level wants to know of each level.
+ */
+static bool may_count(struct kd_search *s)
+{
+	struct kd_progress *p = &s->progress;
+	uint64_t now = kdsm_now();
+
+	if (s->gang.node)
+		return false;
+	if (s->options->level)
+		return p->spent < (now - p->began) / 20 + 100000000;
+	return s->options->progress && now >= __atomic_load_n(&p->count, __ATOMIC_RELAXED);
+}
+
+void kd_progress_level(struct kd_search *s)
+{
+	struct kd_progress *p = &s->progress;
+	uint64_t begin = kdsm_now(), end;
+	bool counted;
+
+	pthread_mutex_lock(&p->lock);
+	p->level = s->levels;
+	p->ended = begin;
+	pthread_mutex_unlock(&p->lock);
+	if (!may_count(s))
+		return;
+	counted = count(s);
+	end = kdsm_now();
+	p->spent += end - begin;
+	__atomic_store_n(&p->count, end + interval(s) / 4 + 20 * (end - begin), __ATOMIC_RELAXED);
+	if (counted && s->options->level)
+		tell(s, s->options->level);
 }
 
 /* Look at the flags and at the clock. */
@@ -139,7 +174,7 @@ void kd_progress_look(struct kd_search *s)
 	else if (s->gang.node || now < began + interval(s) || now < p->told + interval(s))
 		return;
 	p->told = now;
-	tell(s);
+	tell(s, s->options->progress);
 }
 
 void kd_progress_join(struct kd_search *s, pthread_t thread)

@@ -10,10 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/cli.h"
 #include "common/cluster.h"
 #include "defaults.h"
+#include "plot.h"
 #include "print.h"
 #include "progress.h"
 #include "signals.h"
@@ -31,6 +34,8 @@ struct arguments {
 	struct kdsm_reach_options reach;
 	bool json, local;
 	bool known;			/* the search has told states and verdicts */
+	const char *plot_path;		/* NULL: no plot */
+	struct plot plot;
 	uint64_t progress;		/* ns, 0 or PROGRESS_DEFAULT */
 	unsigned int strategy;		/* enum strategy */
 	unsigned int order;		/* enum kdsm_reach_order */
@@ -186,6 +191,8 @@ static const struct cli_option options[] = {
 	{ "progress", 0, "SECONDS",
 	  "Report progress in a line that often; 0: only on SIGUSR1 (a line on a terminal, else 60)",
 	  CLI_TIME, AT(progress), .range = { 0, MOST_INTERVAL, SECOND } },
+	{ "plot", 0, "FILE", "Write a picture (SVG) of states, BDD nodes and time by level to FILE",
+	  CLI_TEXT, AT(plot_path) },
 	{ "timeout", 0, "SECONDS", "Fail when another node shows no sign of life for this time (30)",
 	  CLI_TIME, AT(reach.timeout), .range = { SECOND, MOST_TIMEOUT, SECOND } },
 	{ 0 }
@@ -261,9 +268,56 @@ static void know(void *context, const struct kdsm_reach_result *result)
 	struct arguments *a = context;
 
 	a->known = true;
+	plot_end(&a->plot, result->levels, result->states, result->nodes, result->seconds);
 	progress_end();
 	if (!a->json)
 		print_known(&a->reach, result);
+}
+
+static void note_level(void *context, const struct kdsm_reach_progress *progress)
+{
+	struct arguments *a = context;
+
+	plot_add(&a->plot, progress->level, progress->states, progress->nodes,
+		 progress->seconds);
+}
+
+/* Check before the search that the plot can be written, and is not the model. */
+static void try_plot(struct arguments *a, const struct kdsm *kdsm)
+{
+	struct stat plot, model;
+	FILE *file;
+	bool there;
+
+	if (!a->plot_path || kdsm_node(kdsm))
+		return;
+	there = !stat(a->plot_path, &plot);
+	if (there && !stat(a->reach.path, &model) &&
+	    plot.st_dev == model.st_dev && plot.st_ino == model.st_ino)
+		errx(EXIT_FAILURE, "--plot %s: is the file of the model", a->plot_path);
+	file = fopen(a->plot_path, "ae");
+	if (!file)
+		err(EXIT_FAILURE, "--plot %s: cannot be written", a->plot_path);
+	fclose(file);
+	if (!there)
+		unlink(a->plot_path);
+	a->reach.level = note_level;
+}
+
+/* The plot of what is known, also if the search failed. */
+static int write_plot(const struct arguments *a, const char *model)
+{
+	char title[512];
+	int r;
+
+	if (!a->reach.level)
+		return 0;
+	snprintf(title, sizeof(title), "%s: %s, order %s", model, strategies[a->strategy],
+		 orders[a->order]);
+	r = plot_write(&a->plot, a->plot_path, title);
+	if (r < 0)
+		warnx("%s: cannot be written: %s", a->plot_path, strerror(-r));
+	return r;
 }
 
 int main(int argc, char **argv)
@@ -290,6 +344,7 @@ int main(int argc, char **argv)
 	open_cluster(&kdsm, &a);
 	machine_read(&machine);
 	defaults_set(&a.reach, &machine, kdsm_nodes(kdsm));
+	try_plot(&a, kdsm);
 	kdsm_reach_result_init(&result);
 	r = kdsm_reach_open(&reach, kdsm, &a.reach, &message);
 	if (r == 0) {
@@ -305,7 +360,7 @@ int main(int argc, char **argv)
 		print_json(&a.reach, &result, r < 0);
 	else if (a.known)
 		print_text(&a.reach, &result, r < 0);
-	if (result.unsaved)
+	if (write_plot(&a, result.model ? result.model : a.reach.path) < 0 || result.unsaved)
 		r = -EIO;
 	if (getenv("KDSM_REACH_COUNTS"))
 		print_counts(&result);

@@ -36,6 +36,7 @@ struct kdsm_reach_message {
 struct kdsm_reach_progress {
 	unsigned int level;		/* number of levels that have ended */
 	mpz_t states;			/* found in one of these levels; 0 on other nodes than 0 */
+	uint64_t nodes;			/* BDD nodes of the set of these states */
 	uint64_t table_used, table_size;	/* BDD nodes */
 	double seconds;			/* since the search began */
 	double level_seconds;		/* since the last level ended */
@@ -68,8 +69,8 @@ enum kdsm_reach_order {
 
 /*
  * Options of a search. Zero means the default where a comment names one. All nodes give the
- * same values, except for workers, save, checkpoint, interval, progress, progress_interval, known,
- * warn and context. The caller owns strings and arrays, and does not change them before
+ * same values, except for workers, save, checkpoint, interval, progress, progress_interval, level,
+ * known, warn and context. The caller owns strings and arrays, and does not change them before
  * kdsm_reach_close().
  */
 struct kdsm_reach_options {
@@ -104,10 +105,13 @@ struct kdsm_reach_options {
 	 * kdsm_reach_search() calls progress: on node 0 after every progress_interval, also within
 	 * a level, and on every node soon after kdsm_reach_report(). Another thread calls known on
 	 * node 0 when states, nodes and verdict of the result are known, before the search counts
-	 * transitions, tokens and deadlocks, finds traces and saves the states, which may take long or fail; and warn on
-	 * node 0 when a step failed that the result does not need.
+	 * transitions, tokens and deadlocks, finds traces and saves the states, which may take
+	 * long or fail; warn on node 0 when a step failed that the result does not need; and level
+	 * on node 0 after levels, unless counting their states would take more than a twentieth of
+	 * the time.
 	 */
 	void (*progress)(void *context, const struct kdsm_reach_progress *progress);
+	void (*level)(void *context, const struct kdsm_reach_progress *progress);
 	void (*known)(void *context, const struct kdsm_reach_result *result);
 	void (*warn)(void *context, const char *text);
 	uint64_t progress_interval;	/* in ns; 0: 200 ms */
