@@ -39,7 +39,7 @@ static uint64_t whole_table(const struct machine *machine, unsigned int nodes)
 	uint64_t half = round_down((nodes > 1 ? machine->memory : machine->available) / 2);
 	uint64_t table = nodes > 1 ? half / (9 + 2 * least(nodes, 4)) * 6 * nodes : half / 3 * 2;
 
-	return least(table, MOST_TABLE) >> 20 << 20;
+	return least(table, MOST_TABLE) >> 21 << 21;	/* half of it is in MiB, too */
 }
 
 void defaults_set(struct kdsm_reach_options *options, const struct machine *machine,
