@@ -46,7 +46,7 @@ OBJ := $(B)/obj
 
 # libkdsm-reach has the readers of models and the search; libkdsm has the other folders.
 REACH_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard lib/reach/*.c))
-REACH_LIBS := -lexpat
+REACH_LIBS := -lexpat -lz
 LIB_OBJ := $(filter-out $(REACH_OBJ),$(patsubst %.c,$(OBJ)/%.o,$(wildcard lib/*/*.c)))
 LIB_LIBS := -lgmp
 LIBS := libkdsm libkdsm-reach

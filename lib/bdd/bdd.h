@@ -759,6 +759,8 @@ int kd_bdd_wrong(struct kd_bdd_reader *r, uint64_t at, const char *what);
  */
 int kd_bdd_get_header(struct kd_bdd_reader *r);
 void kd_bdd_reader_destroy(struct kd_bdd_reader *r);
+/* Forget all nodes: the next section numbers its nodes from 1. Return 0 or -ENOMEM. */
+int kd_bdd_forget(struct kd_bdd_reader *r);
 /*
  * Read an integer, an edge to a node that was read before, or a section of nodes. Return 0,
  * or a negative errno; -EINVAL sets r->wrong.

@@ -140,10 +140,16 @@ int kd_bdd_get_section(struct kd_bdd_reader *r)
 	return ret;
 }
 
+int kd_bdd_forget(struct kd_bdd_reader *r)
+{
+	r->count = 0;
+	return add(r, KDSM_BDD_FALSE, KD_NO_VARIABLE);
+}
+
 int kd_bdd_get_header(struct kd_bdd_reader *r)
 {
 	int32_t integers, bits, actions;
-	int ret = add(r, KDSM_BDD_FALSE, KD_NO_VARIABLE);
+	int ret = kd_bdd_forget(r);
 
 	if (ret == 0)
 		ret = kd_bdd_get_i32(r, &integers);

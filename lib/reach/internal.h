@@ -29,6 +29,26 @@ void kd_say(struct kdsm_reach_message *message, const char *format, ...)
 void kd_search_warn(struct kd_search *s, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* ---- input.c ---- */
+
+/* The file of a model, in memory and decompressed */
+struct kd_input {
+	unsigned char *bytes;
+	size_t size;
+};
+
+#define KD_STDIN	"standard input"	/* what messages call the path "-" */
+
+/*
+ * Read the file at path; "-" is the standard input. On failure return a negative errno and set
+ * *message. The caller frees *input.
+ */
+int kd_input_read(const char *path, struct kd_input *input, struct kdsm_reach_message *message);
+void kd_input_free(struct kd_input *input);
+
+/* Largest size of a file when decompressed, in bytes. Only tests change it. */
+extern uint64_t kd_most_decompressed;
+
 /* ---- model.c and the readers model_*.c ---- */
 
 /*
@@ -64,14 +84,18 @@ struct kd_model {
 	struct kd_property *property;
 };
 
+/* How to read a model: its format, and the order of the places of a Petri net */
+struct kd_model_choice {
+	enum kdsm_reach_format format;
+	enum kdsm_reach_order order;
+};
+
 /*
- * Read the model in the file at path. The suffix of the file's name gives the format:
- * *.pnml is a Petri net, *.aag and *.aig are and-inverter graphs, all others are in the
- * .bdd format. order is that of the places of a Petri net. The worker makes private nodes.
- * On failure return a negative errno and set
- * *message.
+ * Read the model in the file at path; "-" is the standard input. The worker makes private nodes.
+ * On failure return a negative errno and set *message.
  */
-int kd_model_load(struct kdsm_bdd_worker *worker, const char *path, enum kdsm_reach_order order,
+int kd_model_load(struct kdsm_bdd_worker *worker, const char *path,
+		  const struct kd_model_choice *choice,
 		  struct kd_model *model, struct kdsm_reach_message *message);
 void kd_model_free(struct kd_model *model);
 
@@ -79,6 +103,10 @@ void kd_model_free(struct kd_model *model);
 int kd_model_read_bdd(struct kdsm_bdd_worker *worker, const char *path,
 		      const unsigned char *file, size_t size,
 		      struct kd_model *model, struct kdsm_reach_message *message);
+int kd_model_read_bdd_2017(struct kdsm_bdd_worker *worker, const char *path,
+			   const unsigned char *file, size_t size,
+			   struct kd_model *model, struct kdsm_reach_message *message);
+bool kd_model_is_bdd_2017(const unsigned char *file, size_t size);
 int kd_model_read_pnml(struct kdsm_bdd_worker *worker, const char *path,
 		       enum kdsm_reach_order order,
 		       const unsigned char *file, size_t size,

@@ -446,13 +446,14 @@ static void explain(struct kd_search *s, int error)
 
 static int load_model(struct kd_search *s)
 {
+	const struct kd_model_choice choice = { s->options->format, s->options->order };
 	struct kdsm_bdd_worker *w = s->worker;
 	unsigned int i;
 	int r;
 
 	r = kd_output_check(s);
 	if (r == 0)
-		r = kd_model_load(w, s->options->path, s->options->order, &s->model, s->message);
+		r = kd_model_load(w, s->options->path, &choice, &s->model, s->message);
 	for (i = 0; r == 0 && i < s->options->invariants; i++)
 		r = kd_invariant_file(w, s->options->invariant[i], &s->model, s->message);
 	for (i = 0; r == 0 && i < s->options->bounds; i++)

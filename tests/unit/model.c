@@ -412,7 +412,9 @@ static void mutated_nets(void **state)
 
 static int load(const char *path, struct kd_model *model, struct kdsm_reach_message *message)
 {
-	return kd_model_load(worker, path, KDSM_REACH_ORDER_AUTO, model, message);
+	const struct kd_model_choice choice = { 0 };
+
+	return kd_model_load(worker, path, &choice, model, message);
 }
 
 static void files(void **state)

@@ -39,6 +39,7 @@ struct arguments {
 	uint64_t progress;		/* ns, 0 or PROGRESS_DEFAULT */
 	unsigned int strategy;		/* enum strategy */
 	unsigned int order;		/* enum kdsm_reach_order */
+	unsigned int format;		/* enum kdsm_reach_format */
 	const char **bound, **invariant, **upper_bound;
 };
 
@@ -60,6 +61,14 @@ static const char *const orders[] = {
 	[KDSM_REACH_ORDER_SLOAN_REVERSED] = "sloan-reversed",
 	[KDSM_REACH_ORDER_FORCE] = "force",
 	[KDSM_REACH_ORDER_FORCE_REVERSED] = "force-reversed",
+	NULL
+};
+
+static const char *const formats[] = {
+	[KDSM_REACH_FORMAT_AUTO] = "auto",
+	[KDSM_REACH_FORMAT_PNML] = "pnml",
+	[KDSM_REACH_FORMAT_BDD] = "bdd",
+	[KDSM_REACH_FORMAT_AIGER] = "aiger",
 	NULL
 };
 
@@ -156,6 +165,9 @@ static const struct cli_option options[] = {
 	{ "find", 0, "WAY",
 	  "Find and put BDD nodes of other nodes one-sided, by message, or as is faster (auto)",
 	  CLI_CHOICE, AT(reach.bdd.find), .words = find_ways },
+	{ "format", 0, "NAME",
+	  "Format of MODEL: pnml, bdd, aiger, or auto, the default, which looks at its content",
+	  CLI_CHOICE, AT(format), .words = formats },
 	{ "strategy", 0, "NAME",
 	  "Search breadth first (bfs, the default), by chaining, which takes fewer rounds, or by saturation",
 	  CLI_CHOICE, AT(strategy), .words = strategies },
@@ -215,6 +227,7 @@ static int check(void *values, char *reason)
 	a->reach.chaining = a->strategy == CHAINING;
 	a->reach.saturation = a->strategy == SATURATION;
 	a->reach.order = a->order;
+	a->reach.format = a->format;
 	a->reach.bound = a->bound;
 	a->reach.invariant = a->invariant;
 	a->reach.upper_bound = a->upper_bound;
@@ -225,8 +238,9 @@ static int check(void *values, char *reason)
 }
 
 static const struct cli cli = {
-	.doc = "Find the reachable states of MODEL: a file in the .bdd format, a Petri net (*.pnml), "
-	       "or an and-inverter graph (*.aag, *.aig). Start it on every node of the cluster.",
+	.doc = "Find the reachable states of MODEL: a Petri net (PNML), an and-inverter graph (AIGER), "
+	       "or BDDs of LTSmin or Sylvan; also compressed by gzip. - is the standard input. "
+	       "Start it on every node of the cluster.",
 	.args = "MODEL",
 	.least = 1,
 	.most = 1,

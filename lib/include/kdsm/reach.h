@@ -46,6 +46,15 @@ struct kdsm_reach_progress {
 
 struct kdsm_reach_result;
 
+/* Formats of models */
+enum kdsm_reach_format {
+	KDSM_REACH_FORMAT_AUTO,		/* by the content of the file */
+	KDSM_REACH_FORMAT_PNML,		/* Petri net */
+	KDSM_REACH_FORMAT_BDD,		/* BDDs of LTSmin or Sylvan, in either layout */
+	KDSM_REACH_FORMAT_AIGER,	/* and-inverter graph */
+	KDSM_REACH_FORMAT_LAST = KDSM_REACH_FORMAT_AIGER
+};
+
 /*
  * Orders of the places of a Petri net from the root of BDDs. The order decides how many BDD
  * nodes a set of markings has. kdsm-reach(1) describes the orders.
@@ -74,7 +83,8 @@ enum kdsm_reach_order {
  * kdsm_reach_close().
  */
 struct kdsm_reach_options {
-	const char *path;		/* file of the model */
+	const char *path;		/* file of the model; "-": the standard input */
+	enum kdsm_reach_format format;	/* of the file */
 	const char *job;		/* the processes of one search use the same name */
 	unsigned int workers;		/* threads of this node, 1 to KDSM_REACH_WORKERS */
 	uint64_t timeout;		/* silence, in ns, after which another node is dead */
