@@ -437,6 +437,10 @@ static void explain(struct kd_search *s, int error)
 		kd_say(s->message,
 		       "node %u has given no sign of life for %" PRIu64 " s; its kdsm-reach or the machine is gone, start the job anew",
 		       s->gang.culprit, (uint64_t)(s->options->timeout / 1000000000));
+	} else if (error == -EAGAIN) {
+		kd_say(s->message,
+		       "%u threads cannot be started: %s; give fewer --workers, or raise the limits of threads or address space (ulimit -u, ulimit -v)",
+		       s->options->workers, strerror(-error));
 	} else if (error == -EHOSTDOWN || error == -EIO) {
 		explain_gone(s, error);
 	} else {

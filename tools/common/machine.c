@@ -234,6 +234,21 @@ static unsigned int processors(void)
 	return count > 0 ? count : 1;
 }
 
+/*
+ * A limit of the address space. The stack and the heap of a thread take up to this much of it, in
+ * bytes, mostly without memory behind.
+ */
+#define THREAD_SPACE	(UINT64_C(256) << 20)
+
+static void limit_space(struct machine *machine, uint64_t bytes)
+{
+	uint64_t threads = bytes / 4 / THREAD_SPACE;
+
+	if (machine->processors > threads)
+		machine->processors = threads ? threads : 1;
+	limit_memory(machine, bytes / 2);
+}
+
 void machine_read(struct machine *machine)
 {
 	struct rlimit space;
@@ -241,7 +256,7 @@ void machine_read(struct machine *machine)
 	machine->processors = processors();
 	machine->memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
 	machine->available = machine->memory;
-	if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY)
-		limit_memory(machine, space.rlim_cur);
 	machine_limit(machine, "");
+	if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY)
+		limit_space(machine, space.rlim_cur);
 }
