@@ -28,7 +28,7 @@ static double remote_rate(const struct kdsm_reach_progress *progress)
 	return rate;
 }
 
-static void print_states(const struct kdsm_reach_progress *progress)
+static void print_states(FILE *line, const struct kdsm_reach_progress *progress)
 {
 	mpf_t about;
 
@@ -37,27 +37,34 @@ static void print_states(const struct kdsm_reach_progress *progress)
 	mpf_init(about);
 	mpf_set_z(about, progress->states);
 	if (mpz_sizeinbase(progress->states, 10) > 12)
-		gmp_fprintf(stderr, ", %.2Fe states", about);
+		gmp_fprintf(line, ", %.2Fe states", about);
 	else
-		gmp_fprintf(stderr, ", %Zd states", progress->states);
+		gmp_fprintf(line, ", %Zd states", progress->states);
 	mpf_clear(about);
 }
 
+/* One write a line, so that lines of other nodes and of signal handlers do not mix with it */
 static void print_line(void *context, const struct kdsm_reach_progress *progress)
 {
+	char text[512] = "";
+	FILE *line = fmemopen(text, sizeof(text), "w");
+
 	(void)context;
-	fprintf(stderr, "%slevel %u", overwrite ? "\r\033[K" : "kdsm-reach: ", progress->level);
-	print_states(progress);
-	fprintf(stderr, ", table %.1f %%, %.2e tasks, %.0f s",
+	if (!line)
+		return;
+	fprintf(line, "%slevel %u", overwrite ? "\r\033[K" : "kdsm-reach: ", progress->level);
+	print_states(line, progress);
+	fprintf(line, ", table %.1f %%, %.2e tasks, %.0f s",
 		100.0 * progress->table_used / progress->table_size, (double)progress->tasks,
 		progress->seconds);
 	if (progress->level_seconds >= 1)
-		fprintf(stderr, ", %.0f s since the level", progress->level_seconds);
+		fprintf(line, ", %.0f s since the level", progress->level_seconds);
 	if (progress->remote)
-		fprintf(stderr, ", remote %.0f/s", remote_rate(progress));
+		fprintf(line, ", remote %.0f/s", remote_rate(progress));
 	if (!overwrite)
-		fprintf(stderr, "\n");
-	fflush(stderr);
+		fprintf(line, "\n");
+	fclose(line);
+	fputs(text, stderr);
 }
 
 static void print_object(void *context, const struct kdsm_reach_progress *progress)
