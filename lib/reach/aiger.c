@@ -2,8 +2,8 @@
 /*
  * Reading AIGER 1.9, the ASCII form (.aag) and the binary form (.aig), which differ in the
  * first word: A. Biere, K. Heljanko, S. Wieringa, "AIGER 1.9 And Beyond", FMV reports 11/2.
- * Justice and fairness properties are skipped. Making a model of the graph is in
- * model_aiger.c.
+ * Files with justice properties or fairness constraints are refused, because the search checks
+ * only states. Making a model of the graph is in model_aiger.c.
  *
  * The reader does not trust the file: it checks every literal before it uses the literal,
  * allocates memory only in proportion to the file's size, and never recurses.
@@ -28,7 +28,7 @@ struct reader {
 	bool binary;
 	struct kdsm_reach_message *message;
 	struct kd_aiger *aiger;
-	uint32_t outputs, justice, fairness;
+	uint32_t outputs;
 };
 
 static int bad(const struct reader *r, const char *what)
@@ -141,6 +141,14 @@ static bool fits(const struct reader *r, const uint32_t count[9])
 	return bytes + 2 * (uint64_t)count[1] <= r->size && count[0] <= r->size;
 }
 
+static int refuse(const struct reader *r, uint32_t count, const char *what)
+{
+	kd_say(r->message,
+	       "%s:1: has %s (%u), which need infinite runs and are not checked; remove them to check the other properties",
+	       r->path, what, count);
+	return -EINVAL;
+}
+
 static int read_header(struct reader *r)
 {
 	struct kd_aiger *a = r->aiger;
@@ -165,6 +173,10 @@ static int read_header(struct reader *r)
 	if ((uint64_t)count[1] + count[2] + count[4] > count[0] ||
 	    (r->binary && count[1] + count[2] + count[4] != count[0]))
 		return bad(r, "the numbers in the first line contradict each other");
+	if (count[7])
+		return refuse(r, count[7], "justice properties");
+	if (count[8])
+		return refuse(r, count[8], "fairness constraints");
 	a->last = count[0];
 	a->inputs = count[1];
 	a->latches = count[2];
@@ -173,8 +185,6 @@ static int read_header(struct reader *r)
 	a->properties = count[5] ? count[5] : count[3];
 	a->constraints = count[6];
 	r->outputs = count[3];
-	r->justice = count[7];
-	r->fairness = count[8];
 	a->variable = calloc((size_t)a->last + 1, sizeof(*a->variable));
 	a->latch = calloc((size_t)a->latches + 1, sizeof(*a->latch));
 	a->property = calloc((size_t)a->properties + 1, sizeof(*a->property));
@@ -257,25 +267,6 @@ static int read_properties(struct reader *r, uint32_t count, char kind)
 	for (i = 0; !ret && i < count; i++)
 		ret = read_literals(r, 1, &a->property[i].bad);
 	return ret;
-}
-
-/* Skip justice properties: first their numbers of literals, then all literals. */
-static int read_justice(struct reader *r)
-{
-	uint64_t all = 0;
-	uint32_t count, i;
-	int ret = 0;
-
-	for (i = 0; !ret && i < r->justice; i++) {
-		ret = get_number(r, &count);
-		if (!ret)
-			ret = get_end(r);
-		if (!ret)
-			all += count;
-	}
-	if (!ret && all > r->size)
-		return bad(r, "there are more literals than the file can hold");
-	return ret ? ret : read_literals(r, all, NULL);
 }
 
 static int get_delta(struct reader *r, uint32_t *delta)
@@ -466,10 +457,6 @@ static int read_all(struct reader *r)
 		ret = read_properties(r, a->kind == 'b' ? a->properties : 0, 'b');
 	if (!ret)
 		ret = read_literals(r, a->constraints, a->constraint);
-	if (!ret)
-		ret = read_justice(r);
-	if (!ret)
-		ret = read_literals(r, r->fairness, NULL);
 	for (i = 0; !ret && i < a->gates; i++)
 		ret = read_gate(r, i);
 	if (!ret)

@@ -368,6 +368,8 @@ static void mistakes(void **state)
 	says("aag 3 0 1 0 2\n2 2\n4 6 2\n6 5 2\n", "depends on itself");
 	says("aag 2 0 1 0 1\n2 2\n4 2 4\n", "depends on itself");
 	says("aag 1 0 1 0 0\n2 2\nq0 name\n", "a name of something");
+	says("aag 1 0 1 0 0 0 0 1\n2 2\n1\n2\n", "has justice properties (1)");
+	says("aag 1 0 1 0 0 1 0 0 2\n2 2\n2\n2\n3\n", "has fairness constraints (2)");
 	says("aig 2 0 1 0 1\n2\n\005\001", "not below it");
 	says("aig 2 0 1 0 1\n2\n\200\200\200\200\200\200\001", "too far away");
 }
