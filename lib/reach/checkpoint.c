@@ -66,6 +66,12 @@ static bool steps_fit(const struct kd_search *s, const struct kd_bdd_content *c)
 	return true;
 }
 
+/* Bits that the file of a set of states may have; it has one at least. */
+static uint32_t most_bits(const struct kd_model *model)
+{
+	return model->bits ? model->variables[model->bits - 1] / 2 + 1 : 1;
+}
+
 /* Check that the file is complete and belongs to this search. */
 static int check(struct kd_search *s, const struct kd_bdd_reader *r,
 		 const struct kd_bdd_content *c)
@@ -80,7 +86,7 @@ static int check(struct kd_search *s, const struct kd_bdd_reader *r,
 	    !widths_fit(s, note + NOTE_WORDS + s->model.properties) ||
 	    c->count < FUNCTIONS || c->count - FUNCTIONS != note[NOTE_FRONTIERS] ||
 	    (note[NOTE_FRONTIERS] && note[NOTE_FRONTIERS] != note[NOTE_LEVELS]) ||
-	    2 * r->bits > s->model.variables[s->model.bits - 1] + 2 || r->actions)
+	    r->bits > most_bits(&s->model) || r->actions)
 		return refuse(s, "is no checkpoint of this program");
 	if (note[NOTE_STRATEGY] != kd_search_strategy(s))
 		return refuse(s, "is a checkpoint with another --strategy");

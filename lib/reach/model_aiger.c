@@ -2,7 +2,8 @@
 /*
  * And-inverter graphs as models. Each latch is a bit. One relation gives the next values of
  * all latches for some inputs that meet the constraints. An input is quantified as soon as
- * no remaining latch depends on it. Reading AIGER files is in aiger.c.
+ * no remaining latch depends on it. A graph without latches has one state, of no bits, in which
+ * the inputs decide the properties. Reading AIGER files is in aiger.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -149,6 +150,8 @@ static int make_relation(const struct maker *m, kdsm_bdd constraints, struct kd_
 		if (relation == KDSM_BDD_INVALID)
 			return kdsm_bdd_error(w);
 	}
+	if (!a->latches)
+		relation = without_inputs(m, relation, 0);
 	for (i = 2 * a->latches; i--; )
 		set = kdsm_bdd_make(w, i, set, KDSM_BDD_FALSE);
 	if (set == KDSM_BDD_INVALID)
@@ -168,7 +171,7 @@ static int make_initial(const struct maker *m, struct kd_model *model)
 	uint32_t i;
 
 	model->bits = a->latches;
-	model->variables = malloc(a->latches * sizeof(*model->variables));
+	model->variables = malloc(((size_t)a->latches + 1) * sizeof(*model->variables));
 	if (!model->variables)
 		return -ENOMEM;
 	for (i = a->latches; i--; ) {
@@ -244,9 +247,6 @@ int kd_model_read_aiger(struct kdsm_bdd_worker *worker, const char *path,
 	m.aiger = aiger;
 	if (ret) {
 		/* the reader has set the message */
-	} else if (!aiger->latches) {
-		kd_say(message, "%s: has no latches, so there are no states to search", path);
-		ret = -EINVAL;
 	} else if (aiger->latches > MAX_LATCHES || aiger->inputs > MAX_INPUTS) {
 		kd_say(message, "%s: has %u latches and %u inputs; at most %u and %u can be searched",
 		       path, aiger->latches, aiger->inputs, MAX_LATCHES, MAX_INPUTS);
