@@ -522,6 +522,11 @@ void kd_room_progress(struct kd_search *s);
 int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used, uint64_t *order);
 /* Collect garbage, or grow the table, outside of a slice; -ENOSPC if nothing more can be done. */
 int kd_room_make(struct kd_search *s);
+/*
+ * Before the search: let the table grow, and collect garbage. At its bound the table gives up its
+ * reserve; then -ENOSPC.
+ */
+int kd_room_grow(struct kd_search *s);
 /* Run the collection that kd_room_plan() ordered. */
 int kd_room_collect(struct kd_search *s, uint64_t order);
 

@@ -40,7 +40,7 @@ int kd_property_begin(struct kd_search *s, struct kdsm_reach_result *result)
 			return -ENOMEM;
 		result->properties++;
 	}
-	return kd_property_publish(s);
+	return 0;
 }
 
 int kd_property_check(struct kd_search *s)

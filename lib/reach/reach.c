@@ -130,7 +130,7 @@ static int open_region(struct kd_search *s)
 }
 
 /* Words on which all members must agree, and words that they combine */
-enum { DIGEST, THREADS, CURRENT, VISITED, LEVELS, ORDERS };
+enum { DIGEST, THREADS, CURRENT, VISITED, LEVELS, ORDERS, FULL };
 
 static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
 {
@@ -154,7 +154,7 @@ static int try_save(struct kd_search *s)
 /*
  * Node 0 runs this when all members have opened the region. It removes the region's name,
  * so that the next job can use the name, and so that the region disappears if this job is
- * killed. Then it stores the initial states, or the states of a checkpoint, in the table.
+ * killed.
  */
 static int begin(struct kd_search *s, struct kdsm_reach_result *result)
 {
@@ -168,8 +168,14 @@ static int begin(struct kd_search *s, struct kdsm_reach_result *result)
 		return r;
 	}
 	r = try_save(s);
-	if (r == 0)
-		r = kd_property_begin(s, result);
+	return r < 0 ? r : kd_property_begin(s, result);
+}
+
+/* On node 0: store the initial states, or those of a checkpoint, and the properties. */
+static int store_states(struct kd_search *s)
+{
+	int r = kd_property_publish(s);
+
 	if (r == 0)
 		r = kd_checkpoint_load(s);
 	if (r)
@@ -177,6 +183,45 @@ static int begin(struct kd_search *s, struct kdsm_reach_result *result)
 	s->current = kdsm_bdd_publish(s->worker, s->model.initial);
 	s->visited = s->current;
 	return s->current == KDSM_BDD_INVALID ? kdsm_bdd_error(s->worker) : 0;
+}
+
+static int nothing(void *context, uint64_t *mine, const uint64_t *theirs)
+{
+	(void)context;
+	(void)mine;
+	(void)theirs;
+	return 0;
+}
+
+/*
+ * Let node 0 store the states, after a gather, and tell all nodes. While the table is too small
+ * for them, all nodes let it grow, and node 0 begins again.
+ */
+static int share_states(struct kd_search *s, uint64_t *words)
+{
+	uint64_t none[KD_GANG_WORDS] = { 0 };
+	int r = 0;
+
+	for (;;) {
+		if (s->gang.node == 0)
+			r = store_states(s);
+		words[FULL] = r == -ENOSPC;
+		words[CURRENT] = s->current;
+		words[VISITED] = s->visited;
+		words[LEVELS] = s->levels;
+		if (r == 0 || r == -ENOSPC)
+			r = kd_gang_scatter(&s->gang, words);
+		if (r < 0 || !words[FULL])
+			return r;
+		s->message->text[0] = 0;
+		s->current = KDSM_BDD_FALSE;
+		s->visited = KDSM_BDD_FALSE;
+		r = kd_room_grow(s);
+		if (r == 0)
+			r = kd_gang_gather(&s->gang, none, nothing, NULL);
+		if (r < 0)
+			return r;
+	}
 }
 
 static int meet(struct kd_search *s, struct kdsm_reach_result *result)
@@ -198,11 +243,8 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 	r = kd_gang_gather(&s->gang, words, agree, NULL);
 	if (r == 0 && s->gang.node == 0)
 		r = begin(s, result);
-	words[CURRENT] = s->current;
-	words[VISITED] = s->visited;
-	words[LEVELS] = s->levels;
 	if (r == 0)
-		r = kd_gang_scatter(&s->gang, words);
+		r = share_states(s, words);
 	if (r == -ETIMEDOUT)
 		kd_say(s->message,
 		       "job %s: node %u did not come within %" PRIu64 " s; start kdsm-reach on every node of the cluster",

@@ -171,6 +171,16 @@ int kd_room_make(struct kd_search *s)
 	return r < 0 ? r : kd_room_collect(s, order);
 }
 
+int kd_room_grow(struct kd_search *s)
+{
+	if (kd_can_grow(s->store))
+		return kd_room_collect(s, s->saturation ? KD_GROW : KD_GROW | KD_RESERVE);
+	if (s->room.all)
+		return -ENOSPC;
+	s->room.all = true;
+	return kd_room_collect(s, 0);
+}
+
 int kd_room_collect(struct kd_search *s, uint64_t order)
 {
 	struct kdsm_bdd_collection c = { 0 };

@@ -257,6 +257,42 @@ static void foreign(void **state)
 	kdsm_reach_result_free(&result);
 }
 
+/* The checkpoint needs more BDD nodes than the first table of the later run has. */
+static void table_grows(void **state)
+{
+	struct kdsm_reach_result result;
+	struct job job[SIM_NODES];
+	unsigned int nodes, i;
+
+	(void)state;
+	kdsm_reach_result_init(&result);
+	for (nodes = 1; nodes <= 3; nodes++) {
+		cut("token-ring-16", 8, 1, 1, false, &result);
+		prepare_job(job, "token-ring-16", nodes, 1);
+		for (i = 0; i < nodes; i++) {
+			job[i].options.levels = 9;
+			job[i].options.bdd.first_table_bytes = 4096;
+			job[i].options.bdd.table_bytes = nodes == 3 ? 12288 : 16 << 20;
+		}
+		if (nodes < 3) {
+			run_job(job, nodes);
+			assert_int_equal(job[0].result.from_level, 8);
+			assert_true(mpz_cmp(job[0].result.states, result.states) > 0);
+			assert_true(job[0].result.nodes * 24 > 4096);
+			end_job(job, nodes);
+		} else {	/* too small, however much it grows */
+			sim_start(nodes);
+			start(job, nodes);
+			finish(job, nodes);
+			assert_int_equal(job[0].status, -ENOSPC);
+			assert_non_null(strstr(job[0].message.text, "is too small"));
+			end_job(job, nodes);
+		}
+		unlink(file);
+	}
+	kdsm_reach_result_free(&result);
+}
+
 static size_t read_file(unsigned char *bytes, size_t most)
 {
 	FILE *f = fopen(file, "r");
@@ -417,6 +453,7 @@ int main(void)
 		cmocka_unit_test(level_by_level),
 		cmocka_unit_test(verdicts_and_traces),
 		cmocka_unit_test(foreign),
+		cmocka_unit_test(table_grows),
 		cmocka_unit_test(damaged),
 		cmocka_unit_test(no_room),
 		cmocka_unit_test(killed),
