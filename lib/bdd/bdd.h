@@ -314,6 +314,8 @@ static inline uint32_t kd_trap_number(kdsm_bdd failure)
  */
 kdsm_bdd kd_fail(struct kdsm_bdd_worker *w, int error);
 kdsm_bdd kd_end(struct kdsm_bdd_worker *w, kdsm_bdd result);
+/* The tasks of all workers of this process so far; workers may be computing. */
+uint64_t kd_tasks_so_far(struct kdsm_bdd_store *store);
 /* As kd_node(), for a node that is private or in another part. */
 bool kd_node_elsewhere(struct kdsm_bdd_worker *w, uint64_t number,
 		       struct kdsm_node *node);

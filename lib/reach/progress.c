@@ -54,7 +54,6 @@ void kd_progress_end(struct kd_search *s)
 static void fill(struct kd_search *s, struct kdsm_reach_progress *progress)
 {
 	struct kd_progress *p = &s->progress;
-	struct kdsm_bdd_counts bdd;
 	struct kdsm_counts counts;
 	uint64_t now = kdsm_now();
 
@@ -65,8 +64,7 @@ static void fill(struct kd_search *s, struct kdsm_reach_progress *progress)
 	progress->seconds = (now - p->began) / 1e9;
 	progress->level_seconds = (now - p->ended) / 1e9;
 	pthread_mutex_unlock(&p->lock);
-	kdsm_bdd_all_counts(s->store, &bdd);
-	progress->tasks = bdd.tasks;
+	progress->tasks = kd_tasks_so_far(s->store);
 	kdsm_counts(s->kdsm, &counts);
 	progress->remote = counts.get + counts.put + counts.cas + counts.faa + counts.find +
 			   counts.steal;
