@@ -18,11 +18,14 @@
 
 #include "internal.h"
 
-#define VERSION	2
+#define VERSION	3
+
+/* Bit of the word of a violation: the steps are only a bound */
+#define AT_MOST	(UINT64_C(1) << 63)
 
 /*
- * The words of the note. Then there is one word for each property: 0, or 1 + the steps to
- * its violation; and one word for each place of a net: its bits.
+ * The words of the note. Then there are one word for each place of a net: its bits; and two words
+ * for each property: its id; and 0, or 1 + the steps to its violation, with AT_MOST.
  */
 enum {
 	NOTE_VERSION, NOTE_MODEL, NOTE_STRATEGY, NOTE_LEVELS, NOTE_TIME, NOTE_FRONTIERS,
@@ -54,14 +57,22 @@ static bool widths_fit(const struct kd_search *s, const uint64_t *width)
 	return true;
 }
 
+/* The words of the properties, and their end */
+static const uint64_t *properties(const struct kd_search *s, const struct kd_bdd_content *c,
+				  const uint64_t **end)
+{
+	*end = c->note + c->words;
+	return c->note + NOTE_WORDS + places(s);
+}
+
 /* For traces: each violation is in a round whose states there are. */
 static bool steps_fit(const struct kd_search *s, const struct kd_bdd_content *c)
 {
 	uint64_t rounds = c->note[NOTE_LEVELS] + (c->function[CURRENT] != KDSM_BDD_FALSE);
-	unsigned int i;
+	const uint64_t *p, *end;
 
-	for (i = 0; i < s->model.properties; i++)
-		if (c->note[NOTE_WORDS + i] > rounds)
+	for (p = properties(s, c, &end); p < end; p += 2)
+		if (!(p[1] & AT_MOST) && p[1] > rounds)
 			return false;
 	return true;
 }
@@ -80,10 +91,10 @@ static int check(struct kd_search *s, const struct kd_bdd_reader *r,
 
 	if (!c->whole || c->words < NOTE_WORDS || note[NOTE_VERSION] != VERSION)
 		return refuse(s, "is no checkpoint of this program, or is not whole");
-	if (note[NOTE_MODEL] != s->digest)
-		return refuse(s, "is a checkpoint of another model, with other properties or another --order");
-	if (c->words != NOTE_WORDS + s->model.properties + places(s) ||
-	    !widths_fit(s, note + NOTE_WORDS + s->model.properties) ||
+	if (note[NOTE_MODEL] != s->model_digest)
+		return refuse(s, "is a checkpoint of another model, or with another --order");
+	if (c->words < NOTE_WORDS + places(s) || (c->words - NOTE_WORDS - places(s)) % 2 ||
+	    !widths_fit(s, note + NOTE_WORDS) ||
 	    c->count < FUNCTIONS || c->count - FUNCTIONS != note[NOTE_FRONTIERS] ||
 	    (note[NOTE_FRONTIERS] && note[NOTE_FRONTIERS] != note[NOTE_LEVELS]) ||
 	    r->bits > most_bits(&s->model) || r->actions)
@@ -95,6 +106,26 @@ static int check(struct kd_search *s, const struct kd_bdd_reader *r,
 	if (s->options->trace && !steps_fit(s, c))
 		return refuse(s, "is no checkpoint of this program");
 	return 0;
+}
+
+/*
+ * Take over the verdict on a property. For a trace the number of steps must be exact, but then
+ * the states of each round are there to find it.
+ */
+static void take_verdict(struct kd_search *s, const struct kd_bdd_content *c, unsigned int i)
+{
+	struct kdsm_reach_verdict *verdict = &s->verdict[i];
+	const uint64_t *p, *end;
+
+	for (p = properties(s, c, &end); p < end; p += 2)
+		if (p[0] == s->model.property[i].id && !(s->frontier && p[1] & AT_MOST))
+			break;
+	s->model.property[i].missed = p >= end;
+	if (p >= end || !p[1])
+		return;
+	verdict->violated = true;
+	verdict->at_most = p[1] & AT_MOST;
+	verdict->steps = (p[1] & ~AT_MOST) - 1;
 }
 
 static int take_over(struct kd_search *s, const struct kd_bdd_content *c)
@@ -113,16 +144,13 @@ static int take_over(struct kd_search *s, const struct kd_bdd_content *c)
 	s->current = c->function[CURRENT];
 	s->levels = note[NOTE_LEVELS];
 	s->before = note[NOTE_TIME];
-	for (i = 0; i < s->model.properties; i++) {
-		s->verdict[i].violated = note[NOTE_WORDS + i] > 0;
-		if (s->verdict[i].violated)
-			s->verdict[i].steps = note[NOTE_WORDS + i] - 1;
-	}
+	for (i = 0; i < s->model.properties; i++)
+		take_verdict(s, c, i);
 	s->widths = malloc(places(s) + 1);
 	if (!s->widths)
 		return -ENOMEM;
 	for (i = 0; i < places(s); i++)
-		s->widths[i] = note[NOTE_WORDS + s->model.properties + i];
+		s->widths[i] = note[NOTE_WORDS + i];
 	return 1;
 }
 
@@ -184,13 +212,21 @@ int kd_checkpoint_load(struct kd_search *s)
 	return ret;
 }
 
+static uint64_t violation(const struct kdsm_reach_verdict *verdict)
+{
+	if (!verdict->violated)
+		return 0;
+	return (verdict->steps + 1) | (verdict->at_most ? AT_MOST : 0);
+}
+
 static int write_content(struct kd_search *s, FILE *file)
 {
 	uint64_t frontiers = s->frontier ? s->levels : 0;
 	struct kd_bdd_content content = {
 		.count = FUNCTIONS + frontiers,
-		.words = NOTE_WORDS + s->model.properties + places(s),
+		.words = NOTE_WORDS + places(s) + 2 * (uint64_t)s->model.properties,
 	};
+	uint64_t *word;
 	unsigned int i;
 	int ret = -ENOMEM;
 
@@ -203,17 +239,18 @@ static int write_content(struct kd_search *s, FILE *file)
 			memcpy(content.function + FUNCTIONS, s->frontier,
 			       frontiers * sizeof(*s->frontier));
 		content.note[NOTE_VERSION] = VERSION;
-		content.note[NOTE_MODEL] = s->digest;
+		content.note[NOTE_MODEL] = s->model_digest;
 		content.note[NOTE_STRATEGY] = kd_search_strategy(s);
 		content.note[NOTE_LEVELS] = s->levels;
 		content.note[NOTE_TIME] = s->before + kdsm_now() - s->began;
 		content.note[NOTE_FRONTIERS] = frontiers;
-		for (i = 0; i < s->model.properties; i++)
-			content.note[NOTE_WORDS + i] =
-				s->verdict[i].violated ? s->verdict[i].steps + 1 : 0;
+		word = content.note + NOTE_WORDS;
 		for (i = 0; i < places(s); i++)
-			content.note[NOTE_WORDS + s->model.properties + i] =
-				s->model.marking->width[i];
+			*word++ = s->model.marking->width[i];
+		for (i = 0; i < s->model.properties; i++) {
+			*word++ = s->model.property[i].id;
+			*word++ = violation(&s->verdict[i]);
+		}
 		ret = kd_bdd_save(s->worker, file, &content);
 	}
 	free(content.function);

@@ -64,6 +64,8 @@ struct kd_property {
 	char *name;
 	kdsm_bdd bad;			/* private: the states that violate it */
 	struct kd_bound *bound;		/* the bound that it states, or NULL */
+	uint64_t id;			/* the same in later runs with the same property */
+	bool missed;			/* on node 0: the run that wrote the checkpoint lacked it */
 };
 
 struct kd_net;			/* below; the Petri net of a model */
@@ -444,6 +446,7 @@ struct kd_search {
 	uint32_t trap;			/* 1 + the place whose trap this slice met; 0: none */
 	uint8_t *widths;		/* on node 0: of a loaded checkpoint, by place */
 	uint64_t digest;		/* kd_search_digest() of the model as it was read */
+	uint64_t model_digest;		/* the same without properties of the options */
 	struct kd_room room;
 	kdsm_bdd *bad;			/* on node 0: by property, the states that violate it */
 	struct kdsm_reach_verdict *verdict;	/* on node 0: by property */
@@ -565,6 +568,10 @@ void kd_saturation_free(struct kd_saturation *saturation);	/* NULL is ignored */
  */
 int kd_property_begin(struct kd_search *s, struct kdsm_reach_result *result);
 int kd_property_check(struct kd_search *s);
+/* Set property->id. Return 0 or a negative errno. */
+int kd_property_identify(struct kdsm_bdd_worker *worker, struct kd_property *property);
+/* On node 0, after a checkpoint was loaded: verdicts on the properties that it lacks. */
+int kd_property_look_back(struct kd_search *s);
 /* Publish the states of the properties on node 0: at the begin, and when they are new. */
 int kd_property_publish(struct kd_search *s);
 

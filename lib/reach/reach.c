@@ -224,6 +224,28 @@ static int share_states(struct kd_search *s, uint64_t *words)
 	}
 }
 
+/* Let node 0 look at the states of a checkpoint for properties that are new. */
+static int look_back(struct kd_search *s)
+{
+	uint64_t words[KD_GANG_WORDS] = { [FULL] = s->from_level && s->model.properties };
+	int r = 0;
+
+	while (r == 0 && words[FULL]) {
+		memset(words, 0, sizeof(words));
+		r = kd_gang_gather(&s->gang, words, nothing, NULL);
+		if (r == 0 && s->gang.node == 0) {
+			r = kd_property_look_back(s);
+			words[FULL] = r == -ENOSPC;
+			r = words[FULL] ? 0 : r;
+		}
+		if (r == 0)
+			r = kd_gang_scatter(&s->gang, words);
+		if (r == 0 && words[FULL])
+			r = kd_room_grow(s);
+	}
+	return r;
+}
+
 static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	const struct kdsm_bdd_attr *bdd = &s->options->bdd;
@@ -263,7 +285,8 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 	s->from_level = s->levels;
 	if (!words[ORDERS])	/* an option of some node, such as --save, needs one order */
 		kd_portfolio_end(s);
-	return kd_search_share_widths(s);
+	r = kd_search_share_widths(s);
+	return r < 0 ? r : look_back(s);
 }
 
 static int add_up(void *context, uint64_t *mine, const uint64_t *theirs)
@@ -500,12 +523,16 @@ static int load_model(struct kd_search *s)
 	r = kd_output_check(s);
 	if (r == 0)
 		r = kd_model_load(w, s->options->path, &choice, &s->model, s->message);
+	if (r == 0)
+		s->model_digest = kd_search_digest(s);
 	for (i = 0; r == 0 && i < s->options->invariants; i++)
 		r = kd_invariant_file(w, s->options->invariant[i], &s->model, s->message);
 	for (i = 0; r == 0 && i < s->options->bounds; i++)
 		r = kd_invariant_bound(w, s->options->bound[i], &s->model, s->message);
 	if (r == 0)
 		r = kd_answers_begin(s);
+	for (i = 0; r == 0 && i < s->model.properties; i++)
+		r = kd_property_identify(w, &s->model.property[i]);
 	if (r == 0)
 		r = kd_saturation_begin(s);
 	return r < 0 ? r : kd_portfolio_begin(s);

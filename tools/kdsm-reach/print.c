@@ -79,7 +79,8 @@ static void print_verdicts(const struct kdsm_reach_options *options,
 		verdict = &result->verdict[i];
 		printf("property       %s: ", verdict->name);
 		if (verdict->violated)
-			printf("violated after %" PRIu64 " %s\n", verdict->steps, unit);
+			printf("violated after %s%" PRIu64 " %s\n",
+			       verdict->at_most ? "at most " : "", verdict->steps, unit);
 		else
 			printf("holds%s\n", result->complete ? "" : " so far");
 	}
@@ -202,7 +203,8 @@ static struct json_object *verdicts(const struct kdsm_reach_result *result)
 		json_object_object_add(object, "violated",
 				       json_object_new_boolean(verdict->violated));
 		if (verdict->violated)
-			json_number(object, "steps", verdict->steps);
+			json_number(object, verdict->at_most ? "steps_at_most" : "steps",
+				    verdict->steps);
 		json_object_array_add(array, object);
 	}
 	return array;

@@ -148,6 +148,7 @@ struct kdsm_reach_verdict {
 	char *name;
 	bool violated;
 	uint64_t steps;			/* if violated: least steps from an initial state */
+	bool at_most;			/* steps is only a bound: the checkpoint knows no better */
 };
 
 /* A shortest path from an initial state to a deadlock or to a violation */
