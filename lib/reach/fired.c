@@ -258,32 +258,43 @@ static void skip_bit(const struct firing *f, uint32_t at, uint64_t flow[STATES])
 	memcpy(flow, after, sizeof(after));
 }
 
+/* A flow arrives, in front of a step, at a node that is not above the step. */
+static void arrive(struct firing *f, kdsm_bdd e, uint32_t at, unsigned int state, uint64_t flow)
+{
+	uint64_t *own = &f->own[state][kd_number(e)];
+
+	if (at == f->count) {
+		add_sum(f, flow, kd_part(&f->m, f->part, e));
+	} else if (e & KDSM_BDD_COMPLEMENT) {
+		add_sum(f, flow, f->enabled[at][state]);
+		*own = kd_mod_sub(&f->m, *own, flow);
+	} else {
+		*own = kd_mod_add(&f->m, *own, flow);
+	}
+}
+
 /* A flow takes an edge from in front of a step. */
 static void follow(struct firing *f, kdsm_bdd e, uint32_t at, unsigned int state, uint64_t mass)
 {
-	uint64_t flow[STATES] = { 0 }, i = kd_number(e);
-	uint32_t rank = kd_rank(f->states, e);
+	uint64_t flow[STATES] = { 0 };
+	uint32_t rank;
 
 	if (kd_terminal(e)) {
 		if (e == KDSM_BDD_TRUE)
 			add_sum(f, mass, f->enabled[at][state]);
 		return;
 	}
+	rank = kd_rank(f->states, e);
+	if (at == f->count || f->now[at].rank >= rank) {
+		arrive(f, e, at, state, mass);
+		return;
+	}
 	flow[state] = mass;
 	for (; at < f->count && f->now[at].rank < rank; at++)
 		skip_bit(f, at, flow);
-	for (state = 0; state < STATES; state++) {
-		if (!flow[state])
-			continue;
-		if (at == f->count) {
-			add_sum(f, flow[state], kd_part(&f->m, f->part, e));
-		} else if (e & KDSM_BDD_COMPLEMENT) {
-			add_sum(f, flow[state], f->enabled[at][state]);
-			f->own[state][i] = kd_mod_sub(&f->m, f->own[state][i], flow[state]);
-		} else {
-			f->own[state][i] = kd_mod_add(&f->m, f->own[state][i], flow[state]);
-		}
-	}
+	for (state = 0; state < STATES; state++)
+		if (flow[state])
+			arrive(f, e, at, state, flow[state]);
 }
 
 /* Pass on the flow of a node in one state, in front of a step, to the children. */
