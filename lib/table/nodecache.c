@@ -13,6 +13,7 @@ int kd_nodecache_init(struct kd_nodecache *cache, uint64_t entries)
 	while (size < entries && size < UINT64_C(1) << 32)
 		size *= 2;
 	cache->mask = size - 1;
+	cache->most = size - 1;
 	cache->nodes = calloc(size, sizeof(*cache->nodes));
 	cache->hints = calloc(size, sizeof(*cache->hints));
 	if (!cache->nodes || !cache->hints) {
@@ -20,6 +21,13 @@ int kd_nodecache_init(struct kd_nodecache *cache, uint64_t entries)
 		return -ENOMEM;
 	}
 	return 0;
+}
+
+void kd_nodecache_resize(struct kd_nodecache *cache, uint64_t entries)
+{
+	cache->mask = 1023;
+	while (cache->mask < cache->most && cache->mask + 1 < entries)
+		cache->mask = 2 * cache->mask + 1;
 }
 
 void kd_nodecache_clear(struct kd_nodecache *cache)

@@ -93,6 +93,8 @@ void kd_table_resize(struct kdsm_table *t, uint64_t limit)
 	t->limit = limit;
 	t->index_size = limit * t->block < t->index_most ? limit * t->block : t->index_most;
 	t->run = t->index_size > KD_PROBE_LIMIT ? KD_WALK_RUN : KD_PROBE_LIMIT;
+	/* every collection clears the node cache, which must not take longer than it does */
+	kd_nodecache_resize(&t->cache, (t->cache.most + 1) * limit / (t->slots / t->block));
 }
 
 int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
@@ -128,6 +130,11 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 	t->find = t->cpu_atomics ? attr->find : KDSM_TABLE_ONE_SIDED;
 	t->slots = l.slots;
 	t->block = l.block;
+	r = kd_nodecache_init(&t->cache, cache_size(attr, t));
+	if (r < 0) {
+		free(t);
+		return r;
+	}
 	first = layout(attr->first_nodes ? attr->first_nodes : attr->nodes, t->parts);
 	t->index_most = l.entries;
 	kd_table_resize(t, (first.slots + l.block - 1) / l.block);
@@ -139,12 +146,6 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 	t->header = (void *)(base + offset);
 	t->index = (void *)(base + t->index_offset);
 	t->data = (void *)(base + t->data_offset);
-
-	r = kd_nodecache_init(&t->cache, cache_size(attr, t));
-	if (r < 0) {
-		free(t);
-		return r;
-	}
 	pthread_mutex_init(&t->lock, NULL);
 	*table = t;
 	return 0;

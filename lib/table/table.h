@@ -96,11 +96,17 @@ struct kd_nodecache {
 		uint64_t check, a, b;
 	} *nodes;
 	uint64_t *hints;
-	uint64_t mask;		/* entries - 1, of both arrays */
+	uint64_t mask;		/* entries in use - 1, of both arrays */
+	uint64_t most;		/* entries that have memory - 1 */
 };
 
 /* Allocate at least this many entries, rounded up to a power of two. Returns 0 or -ENOMEM. */
 int kd_nodecache_init(struct kd_nodecache *cache, uint64_t entries);
+/*
+ * Use at least this many entries, rounded up to a power of two, as far as there are so many.
+ * Entries that are not in use take no memory. No thread uses the cache concurrently.
+ */
+void kd_nodecache_resize(struct kd_nodecache *cache, uint64_t entries);
 void kd_nodecache_clear(struct kd_nodecache *cache);	/* No thread uses it concurrently. */
 void kd_nodecache_destroy(struct kd_nodecache *cache);
 

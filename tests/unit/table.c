@@ -471,10 +471,17 @@ static void empty_slots(void **state)
 static void cache_of_many(void **state)
 {
 	struct bench b;
+	uint64_t limit;
 
 	(void)state;
 	open_tables(&b, 8, 1 << 17);
 	assert_int_equal(b.table[0]->slots, 1 << 14);
+	assert_int_equal(b.table[0]->cache.mask + 1, 1 << 13);
+	/* a table that may grow uses a part of the cache */
+	limit = b.table[0]->limit;
+	kd_table_resize(b.table[0], limit / 4);
+	assert_int_equal(b.table[0]->cache.mask + 1, 1 << 11);
+	kd_table_resize(b.table[0], limit);
 	assert_int_equal(b.table[0]->cache.mask + 1, 1 << 13);
 	close_tables(&b);
 }

@@ -62,6 +62,7 @@ struct kdsm_table_attr {
 	/*
 	 * Nodes of other parts that this process caches, 32 bytes each, rounded up to a power
 	 * of two, at least 1024; 0: an eighth of nodes, but at most half of the slots of a part.
+	 * A table that may still grow uses as large a part of them as of its slots.
 	 */
 	uint64_t cache_nodes;
 	uint64_t first_nodes;	/* slots in use until the table grows, <= nodes; 0: nodes */
