@@ -28,6 +28,9 @@ static void print_version(FILE *stream, struct argp_state *state)
 	fprintf(stream, "%s (kdsm) " KDSM_VERSION "\n", program_invocation_short_name);
 }
 
+/* Exit status if the output cannot be written */
+static int write_failure = EXIT_FAILURE;
+
 /* Exit handler: a full disk or a closed pipe must not look like success. */
 static void close_stdout(void)
 {
@@ -43,7 +46,7 @@ static void close_stdout(void)
 		warn("cannot write to standard output");
 	else
 		warnx("cannot write to standard output");
-	_exit(EXIT_FAILURE);
+	_exit(write_failure);
 }
 
 static void begin(void)
@@ -240,6 +243,8 @@ void cli_parse(const struct cli *cli, int argc, char **argv, void *values)
 	};
 
 	begin();
+	if (cli->write_failure)
+		write_failure = cli->write_failure;
 	/* Messages begin with argv[0]: remove the directory. Words of cli_run() have none. */
 	if (argc && strrchr(argv[0], '/'))
 		argv[0] = program_invocation_short_name;

@@ -4,7 +4,7 @@
  * tables, --help, --usage and --version. Wrong usage ends the process with EX_USAGE (64): one
  * line on stderr names the mistake, a hint at --help follows, and stdout stays empty. If the
  * process cannot write its output to stdout, an exit handler says so and ends the process with
- * EXIT_FAILURE.
+ * EXIT_FAILURE, or with the status that struct cli has.
  */
 #ifndef COMMON_CLI_H
 #define COMMON_CLI_H
@@ -60,6 +60,7 @@ struct cli_option {
  * @options: tables of options; NULL ends the list unless it is full
  * @argument: stores the argument with this index, from 0; returns 0, or -1 with a reason
  * @check: checks all values in the end; returns 0, or -1 with a reason; may be NULL
+ * @write_failure: exit status if the output cannot be written; 0 means EXIT_FAILURE
  */
 struct cli {
 	const char *doc, *args;
@@ -68,6 +69,7 @@ struct cli {
 	int (*argument)(void *values, unsigned int index, const char *text,
 			char reason[REASON_SIZE]);
 	int (*check)(void *values, char reason[REASON_SIZE]);
+	int write_failure;
 };
 
 /*
