@@ -457,6 +457,7 @@ struct kd_search {
 	struct kd_progress progress;
 	bool searching;			/* between the first round and the last one */
 	bool stopped;			/* kdsm_reach_stop() ended the search */
+	struct kd_formulas *formulas;		/* of options->formula; NULL: none */
 	uint64_t deadline;		/* of this slice of an attempt, in ns; 0: none */
 
 	struct kdsm_bdd_worker *worker;	/* of the thread that runs the search */
@@ -581,6 +582,13 @@ int kd_property_publish(struct kd_search *s);
  */
 int kd_trace_note(struct kd_search *s);
 int kd_trace_find(struct kd_search *s, struct kdsm_reach_result *result);
+/*
+ * Find a shortest trace to one of these states, all of them visited and at least one. The caller
+ * frees the trace even on failure.
+ */
+int kd_trace_to(struct kd_search *s, kdsm_bdd states, const char *what,
+		struct kdsm_reach_trace *trace);
+void kd_trace_destroy(struct kdsm_reach_trace *trace);
 
 /*
  * answers.c: kd_answers_begin() runs when the model is loaded, the others on node 0 after the

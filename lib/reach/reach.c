@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formula.h"
 #include "internal.h"
 
 struct kdsm_reach {
@@ -42,9 +43,7 @@ void kdsm_reach_result_init(struct kdsm_reach_result *result)
 
 void kdsm_reach_result_free(struct kdsm_reach_result *result)
 {
-	struct kdsm_reach_trace *trace;
 	unsigned int i;
-	uint64_t k;
 
 	mpz_clear(result->states);
 	mpz_clear(result->deadlocks);
@@ -55,16 +54,10 @@ void kdsm_reach_result_free(struct kdsm_reach_result *result)
 	for (i = 0; i < result->properties; i++)
 		free(result->verdict[i].name);
 	free(result->verdict);
-	for (i = 0; i < result->traces; i++) {
-		trace = &result->trace[i];
-		for (k = 0; trace->step && k <= trace->steps; k++) {
-			free(trace->step[k].label);
-			free(trace->step[k].state);
-		}
-		free(trace->step);
-		free(trace->what);
-	}
+	for (i = 0; i < result->traces; i++)
+		kd_trace_destroy(&result->trace[i]);
 	free(result->trace);
+	kd_formula_answers_free(result);
 	free(result->model);
 }
 
@@ -259,7 +252,8 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 								   kd_search_strategy(s))) ^
 				kd_hash(bdd->first_table_bytes, bdd->first_cache_bytes) ^
 				s->options->timeout ^
-				(s->options->deadlocks || s->options->trace));
+				((s->options->deadlocks || s->options->trace) |
+				 (uint64_t)s->options->formulas << 1));
 	words[THREADS] = s->options->workers;
 	words[ORDERS] = !!s->portfolio;
 	r = kd_gang_gather(&s->gang, words, agree, NULL);
@@ -437,6 +431,8 @@ static int conclude(struct kd_search *s, struct kdsm_reach_result *result)
 	r = add_nodes(s, result);
 	if (r == 0 && s->gang.node == 0)
 		r = count(s, result);
+	if (r == 0)
+		r = kd_formulas_check(s, result);
 	/* no member leaves while node 0 reads the parts of others */
 	return r < 0 ? r : kd_gang_scatter(&s->gang, words);
 }
@@ -533,6 +529,8 @@ static int load_model(struct kd_search *s)
 		r = kd_answers_begin(s);
 	for (i = 0; r == 0 && i < s->model.properties; i++)
 		r = kd_property_identify(w, &s->model.property[i]);
+	if (r == 0)
+		r = kd_formulas_begin(s);
 	if (r == 0)
 		r = kd_saturation_begin(s);
 	return r < 0 ? r : kd_portfolio_begin(s);
@@ -707,6 +705,7 @@ void kdsm_reach_close(struct kdsm_reach *reach)
 	if (reach->open && !reach->result)
 		kd_gang_abort(&s->gang, -ECANCELED);
 	kd_search_stop(s);
+	kd_formulas_end(s);
 	kd_model_free(&s->model);
 	kdsm_bdd_close(s->store);
 	kd_gang_leave(&s->gang);

@@ -198,26 +198,50 @@ static int trace_property(struct kd_search *s, unsigned int i, struct kdsm_reach
 	       find_way(s, states, verdict->steps, trace);
 }
 
-static int trace_deadlock(struct kd_search *s, kdsm_bdd dead, struct kdsm_reach_result *result)
+int kd_trace_to(struct kd_search *s, kdsm_bdd goal, const char *what,
+		struct kdsm_reach_trace *trace)
 {
-	struct kdsm_reach_trace *trace = new_trace(result, "deadlock");
 	kdsm_bdd states;
 	uint64_t k;
 
-	if (!trace)
+	*trace = (struct kdsm_reach_trace){ .what = strdup(what) };
+	if (!trace->what)
 		return -ENOMEM;
 	/*
 	 * the states of the last round are in frontier, too, if the search ended before it
 	 * was complete
 	 */
 	for (k = 0; k < s->levels + (s->current != KDSM_BDD_FALSE); k++) {
-		states = kdsm_bdd_and(s->worker, s->frontier[k], dead);
+		states = kdsm_bdd_and(s->worker, s->frontier[k], goal);
 		if (states == KDSM_BDD_INVALID)
 			return kdsm_bdd_error(s->worker);
 		if (states != KDSM_BDD_FALSE)
 			return find_way(s, states, k, trace);
 	}
 	return -EIO;
+}
+
+void kd_trace_destroy(struct kdsm_reach_trace *trace)
+{
+	uint64_t k;
+
+	for (k = 0; trace->step && k <= trace->steps; k++) {
+		free(trace->step[k].label);
+		free(trace->step[k].state);
+	}
+	free(trace->step);
+	free(trace->what);
+}
+
+static int trace_deadlock(struct kd_search *s, kdsm_bdd dead, struct kdsm_reach_result *result)
+{
+	struct kdsm_reach_trace *more;
+
+	more = reallocarray(result->trace, result->traces + 1, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	result->trace = more;
+	return kd_trace_to(s, dead, "deadlock", &more[result->traces++]);
 }
 
 /* The cube of those variables of a relation that are not current ones: next ones and traps */

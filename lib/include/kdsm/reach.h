@@ -102,6 +102,12 @@ struct kdsm_reach_options {
 	unsigned int bounds;
 	const char *const *invariant;	/* properties: files in the .bdd format */
 	unsigned int invariants;
+	/*
+	 * Files of formulas about a Petri net, in the XML of the Model Checking Contest;
+	 * kdsm-reach(1) describes them. The search answers them when it has ended.
+	 */
+	const char *const *formula;
+	unsigned int formulas;
 	const char *save;		/* NULL, or the file for the states found (node 0) */
 	/*
 	 * NULL, or the checkpoint file (node 0). If the file exists, the search continues from
@@ -167,6 +173,26 @@ struct kdsm_reach_upper_bound {
 	uint64_t tokens;
 };
 
+/* The answer to a formula of options.formula */
+enum kdsm_reach_answer {
+	KDSM_REACH_UNKNOWN,
+	KDSM_REACH_FALSE,
+	KDSM_REACH_TRUE,
+	KDSM_REACH_BOUND		/* the formula asks for a bound, not for a truth */
+};
+
+struct kdsm_reach_formula {
+	char *id;
+	enum kdsm_reach_answer answer;
+	uint64_t bound;			/* tokens; if the answer is KDSM_REACH_BOUND */
+	char *why;			/* if the answer is KDSM_REACH_UNKNOWN: the reason */
+	/*
+	 * If options.trace, and the formula says that some state has or all states have a
+	 * property: a shortest path to a state that proves or disproves the formula. Else NULL.
+	 */
+	struct kdsm_reach_trace *trace;
+};
+
 /* The result of a search. Node 0 gets all of it, other nodes counts, workers and stopped. */
 struct kdsm_reach_result {
 	char *model;
@@ -206,6 +232,8 @@ struct kdsm_reach_result {
 	struct kdsm_reach_upper_bound *upper_bound;	/* [upper_bounds] */
 	unsigned int traces;
 	struct kdsm_reach_trace *trace;	/* [traces] */
+	unsigned int formulas;
+	struct kdsm_reach_formula *formula;	/* [formulas], in the order of the files */
 };
 
 /*
