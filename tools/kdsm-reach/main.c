@@ -32,7 +32,7 @@
 
 struct arguments {
 	struct kdsm_reach_options reach;
-	bool json, local;
+	bool json, local, mcc;
 	bool known;			/* the search has told states and verdicts */
 	const char *plot_path;		/* NULL: no plot */
 	struct plot plot;
@@ -40,8 +40,11 @@ struct arguments {
 	unsigned int strategy;		/* enum strategy */
 	unsigned int order;		/* enum kdsm_reach_order */
 	unsigned int format;		/* enum kdsm_reach_format */
-	const char **bound, **invariant, **upper_bound;
+	const char **bound, **invariant, **upper_bound, **formula;
 };
+
+/* Exit statuses; tools/common/cli.h has that of wrong usage */
+enum { HOLDS, VIOLATED, REFUSED, FAILED };
 
 enum strategy { BFS, CHAINING, SATURATION };
 
@@ -77,7 +80,7 @@ static int append(const char ***list, unsigned int *count, const char *text)
 {
 	*list = reallocarray(*list, *count + 1, sizeof(**list));
 	if (!*list)
-		errx(EXIT_FAILURE, "out of memory");
+		errx(FAILED, "out of memory");
 	(*list)[(*count)++] = text;
 	return 0;
 }
@@ -106,6 +109,14 @@ static int parse_upper_bound(void *values, const char *text, char *reason)
 	return append(&a->upper_bound, &a->reach.upper_bounds, text);
 }
 
+static int parse_formulas(void *values, const char *text, char *reason)
+{
+	struct arguments *a = values;
+
+	(void)reason;
+	return append(&a->formula, &a->reach.formulas, text);
+}
+
 /* [FIRST:]SIZE, in MiB unless they have a suffix; *first is 0 if it is absent. */
 static int parse_memory(const char *text, uint64_t *first, uint64_t *most, char *reason)
 {
@@ -115,7 +126,7 @@ static int parse_memory(const char *text, uint64_t *first, uint64_t *most, char 
 
 	copy = strdup(text);
 	if (!copy)
-		errx(EXIT_FAILURE, "out of memory");
+		errx(FAILED, "out of memory");
 	colon = strchr(copy, ':');
 	*first = 0;
 	if (colon) {
@@ -189,6 +200,11 @@ static const struct cli_option options[] = {
 	  .parse = parse_bound },
 	{ "invariant", 0, "FILE", "A property: all states are in the set in FILE (.bdd format)",
 	  CLI_PARSED, .parse = parse_invariant },
+	{ "formulas", 0, "FILE",
+	  "Answer the formulas in FILE, in the XML of the Model Checking Contest", CLI_PARSED,
+	  .parse = parse_formulas },
+	{ "mcc", 0, NULL, "Print the lines that the Model Checking Contest expects", CLI_FLAG,
+	  AT(mcc) },
 	{ "save", 0, "FILE", "Write the set of states to FILE (.bdd format)", CLI_TEXT,
 	  AT(reach.save) },
 	{ "levels", 0, "N", "End after N levels", CLI_NUMBER, AT(reach.levels),
@@ -231,6 +247,13 @@ static int check(void *values, char *reason)
 	a->reach.bound = a->bound;
 	a->reach.invariant = a->invariant;
 	a->reach.upper_bound = a->upper_bound;
+	a->reach.formula = a->formula;
+	/* the contest's examination StateSpace, if nothing else is asked */
+	a->reach.counts |= a->mcc && !a->formula && !a->reach.deadlocks;
+	if (a->mcc && a->json) {
+		snprintf(reason, REASON_SIZE, "--mcc and --json: give one of them");
+		return -1;
+	}
 	if (!a->reach.trace || a->strategy == BFS)
 		return 0;
 	snprintf(reason, REASON_SIZE, "--trace: shortest ways are known only with --strategy bfs");
@@ -247,6 +270,7 @@ static const struct cli cli = {
 	.options = { options },
 	.argument = take_model,
 	.check = check,
+	.write_failure = FAILED,
 };
 
 /*
@@ -271,7 +295,7 @@ static void open_cluster(struct kdsm **kdsm, struct arguments *a)
 	if (a->local)
 		r = kdsm_open(kdsm, KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE);
 	if (r < 0)
-		errx(EXIT_FAILURE, "%s, or use --local%s%s", cluster_reason(r),
+		errx(FAILED, "%s, or use --local%s%s", cluster_reason(r),
 		     cluster_absent(r) && sign ? "; a cluster is expected, because " : "",
 		     cluster_absent(r) && sign ? sign : "");
 }
@@ -284,7 +308,7 @@ static void know(void *context, const struct kdsm_reach_result *result)
 	a->known = true;
 	plot_end(&a->plot, result->levels, result->states, result->nodes, result->seconds);
 	progress_end();
-	if (!a->json)
+	if (!a->json && !a->mcc)
 		print_known(&a->reach, result);
 }
 
@@ -308,10 +332,10 @@ static void try_plot(struct arguments *a, const struct kdsm *kdsm)
 	there = !stat(a->plot_path, &plot);
 	if (there && !stat(a->reach.path, &model) &&
 	    plot.st_dev == model.st_dev && plot.st_ino == model.st_ino)
-		errx(EXIT_FAILURE, "--plot %s: is the file of the model", a->plot_path);
+		errx(REFUSED, "--plot %s: is the file of the model", a->plot_path);
 	file = fopen(a->plot_path, "ae");
 	if (!file)
-		err(EXIT_FAILURE, "--plot %s: cannot be written", a->plot_path);
+		err(REFUSED, "--plot %s: cannot be written", a->plot_path);
 	fclose(file);
 	if (!there)
 		unlink(a->plot_path);
@@ -334,6 +358,35 @@ static int write_plot(const struct arguments *a, const char *model)
 	return r;
 }
 
+/* The exit status when the search has succeeded. Only node 0 knows the answers. */
+static int verdict(const struct kdsm_reach_options *options,
+		   const struct kdsm_reach_result *result)
+{
+	bool unknown = false, violated;
+	unsigned int i;
+
+	violated = options->deadlocks && mpz_sgn(result->deadlocks);
+	for (i = 0; i < result->properties; i++)
+		violated |= result->verdict[i].violated;
+	for (i = 0; i < result->formulas; i++) {
+		violated |= result->formula[i].answer == KDSM_REACH_FALSE;
+		unknown |= result->formula[i].answer == KDSM_REACH_UNKNOWN;
+	}
+	return violated ? VIOLATED : unknown ? FAILED : HOLDS;
+}
+
+/* Print the rest of what is known. */
+static void print_rest(const struct arguments *a, const struct kdsm_reach_result *result,
+		       bool failed)
+{
+	if (a->mcc)
+		print_mcc(&a->reach, result, failed);
+	else if (a->json)
+		print_json(&a->reach, result, failed);
+	else
+		print_text(&a->reach, result, failed);
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments a = {
@@ -349,7 +402,8 @@ int main(int argc, char **argv)
 	struct kdsm_reach *reach;
 	struct machine machine;
 	struct kdsm *kdsm;
-	int r, caught = 0;
+	int status = REFUSED, r, caught = 0;
+	bool unwritten;
 
 	cli_parse(&cli, argc, argv, &a);
 	progress_choose(&a.reach, a.progress, a.json);
@@ -361,6 +415,8 @@ int main(int argc, char **argv)
 	try_plot(&a, kdsm);
 	kdsm_reach_result_init(&result);
 	r = kdsm_reach_open(&reach, kdsm, &a.reach, &message);
+	if (r == 0 || r == -ENOMEM || r == -ENOSPC || r == -EBUSY)
+		status = FAILED;
 	if (r == 0) {
 		signals_catch(reach);
 		r = kdsm_reach_search(reach, &result, &message);
@@ -370,12 +426,15 @@ int main(int argc, char **argv)
 	progress_end();
 	if (r < 0)
 		warnx("%s", message.text);
-	if (a.known && a.json)
-		print_json(&a.reach, &result, r < 0);
-	else if (a.known)
-		print_text(&a.reach, &result, r < 0);
-	if (write_plot(&a, result.model ? result.model : a.reach.path) < 0 || result.unsaved)
-		r = -EIO;
+	if (a.known)
+		print_rest(&a, &result, r < 0);
+	else if (r < 0 && a.mcc)
+		puts("CANNOT_COMPUTE");
+	unwritten = write_plot(&a, result.model ? result.model : a.reach.path) < 0;
+	if (r == 0 && result.stopped)
+		status = 128 + (caught ? caught : SIGTERM);
+	else if (r == 0 && !unwritten && !result.unsaved)
+		status = verdict(&a.reach, &result);
 	if (getenv("KDSM_REACH_COUNTS"))
 		print_counts(&result);
 	kdsm_reach_result_free(&result);
@@ -383,7 +442,6 @@ int main(int argc, char **argv)
 	free(a.bound);
 	free(a.invariant);
 	free(a.upper_bound);
-	if (r == 0 && result.stopped)
-		return 128 + (caught ? caught : SIGTERM);
-	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	free(a.formula);
+	return status;
 }

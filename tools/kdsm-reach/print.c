@@ -9,16 +9,12 @@
 #include "common/json.h"
 #include "print.h"
 
-static void print_trace(const struct kdsm_reach_trace *trace, bool deadlock)
+void print_trace(const struct kdsm_reach_trace *trace, const char *before, const char *after)
 {
 	uint64_t k;
 
-	printf("\na shortest way to ");
-	if (deadlock)
-		printf("a deadlock");
-	else
-		printf("where %s does not hold", trace->what);
-	printf(", %" PRIu64 " step%s:\n", trace->steps, trace->steps == 1 ? "" : "s");
+	printf("\na shortest way to %s%s%s, %" PRIu64 " step%s:\n", before, trace->what, after,
+	       trace->steps, trace->steps == 1 ? "" : "s");
 	for (k = 0; k <= trace->steps; k++) {
 		if (k)
 			printf("%6" PRIu64 "  %s\n", k, trace->step[k].label);
@@ -160,7 +156,7 @@ void print_known(const struct kdsm_reach_options *options,
 	printf("BDD nodes      %" PRIu64 "\n", result->nodes);
 	print_verdicts(options, result);
 	if (options->counts || options->upper_bounds || options->deadlocks || options->trace ||
-	    options->save)
+	    options->save || options->formulas)
 		fflush(stdout);
 }
 
@@ -168,17 +164,22 @@ void print_text(const struct kdsm_reach_options *options, const struct kdsm_reac
 		bool failed)
 {
 	unsigned int i;
+	bool dead;
 
 	if (result->counted)
 		print_numbers(options, result);
 	if (!failed)
 		print_deadlocks(options, result);
+	print_formulas(result);
 	print_search(options, result);
 	print_costs(options, result);
 	/* the trace to a deadlock comes last, if there is one */
-	for (i = 0; i < result->traces && !failed; i++)
-		print_trace(&result->trace[i],
-			    i == result->traces - 1 && mpz_sgn(result->deadlocks));
+	for (i = 0; i < result->traces && !failed; i++) {
+		dead = i == result->traces - 1 && mpz_sgn(result->deadlocks);
+		print_trace(&result->trace[i], dead ? "a " : "where ",
+			    dead ? "" : " does not hold");
+	}
+	print_formula_traces(result);
 }
 
 /* Add a number as a string, because many readers of JSON convert numbers to doubles. */
@@ -224,7 +225,7 @@ static struct json_object *upper_bounds(const struct kdsm_reach_result *result)
 	return array;
 }
 
-static struct json_object *steps(const struct kdsm_reach_trace *trace)
+struct json_object *json_steps(const struct kdsm_reach_trace *trace)
 {
 	struct json_object *array = json_object_new_array(), *object;
 	const struct kdsm_reach_step *step;
@@ -249,7 +250,7 @@ static struct json_object *traces(const struct kdsm_reach_result *result)
 	for (i = 0; i < result->traces; i++) {
 		object = json_object_new_object();
 		json_text(object, "what", result->trace[i].what);
-		json_object_object_add(object, "steps", steps(&result->trace[i]));
+		json_object_object_add(object, "steps", json_steps(&result->trace[i]));
 		json_object_array_add(array, object);
 	}
 	return array;
@@ -307,6 +308,8 @@ void print_json(const struct kdsm_reach_options *options, const struct kdsm_reac
 		json_object_object_add(object, "upper_bounds", upper_bounds(result));
 	if (result->properties)
 		json_object_object_add(object, "properties", verdicts(result));
+	if (options->formulas)
+		json_object_object_add(object, "formulas", json_formulas(result));
 	if (options->deadlocks && !result->stopped && !failed)
 		add_mpz(object, "deadlocks", result->deadlocks);
 	if (options->trace && !result->stopped && !failed)

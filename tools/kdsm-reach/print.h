@@ -3,6 +3,7 @@
 #ifndef PRINT_H
 #define PRINT_H
 
+#include <json-c/json.h>
 #include <kdsm/reach.h>
 
 /*
@@ -16,6 +17,17 @@ void print_text(const struct kdsm_reach_options *options, const struct kdsm_reac
 		bool failed);
 void print_json(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
 		bool failed);
+
+/* print_formulas.c: answers to formulas, and the lines of the Model Checking Contest */
+void print_formulas(const struct kdsm_reach_result *result);
+void print_formula_traces(const struct kdsm_reach_result *result);
+struct json_object *json_formulas(const struct kdsm_reach_result *result);
+void print_mcc(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
+	       bool failed);
+
+/* A path to what it leads to, with words before and after that; the steps of a path */
+void print_trace(const struct kdsm_reach_trace *trace, const char *before, const char *after);
+struct json_object *json_steps(const struct kdsm_reach_trace *trace);
 
 /* Counters of this node's workers, on stderr, for developers of kdsm. */
 void print_counts(const struct kdsm_reach_result *result);
