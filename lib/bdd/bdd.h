@@ -63,6 +63,11 @@ int kd_opcache_init(struct kd_opcache *cache, struct kdsm_region *region,
 		    uint64_t offset, uint64_t part_bytes);
 /* Use only part_bytes of each part, until a collection enlarges the cache. */
 void kd_opcache_limit(struct kd_opcache *cache, uint64_t part_bytes);
+/*
+ * Use twice as many entries of each part, as far as there are so many, and keep the results if
+ * the caller asks for that. No worker uses the cache concurrently.
+ */
+void kd_opcache_grow(struct kd_opcache *cache, bool keep);
 /* The home part of a key */
 unsigned int kd_opcache_home(const struct kd_opcache *cache, const struct kd_key *key);
 /*
@@ -80,6 +85,11 @@ static inline uint64_t kd_pack(uint64_t edge)
 	return (edge & KDSM_NUMBER_MASK) | edge >> 63 << 40;
 }
 
+static inline uint64_t kd_key_hash(uint64_t key0, uint64_t key1)
+{
+	return kd_mix(key0 ^ UINT64_C(0xe7037ed1a0b428db), key1 ^ UINT64_C(0x8ebc6af09c88c6e3));
+}
+
 /*
  * The key of an operation op, which is below 16. Three edges and op fill 127 of the 128
  * bits, so different operands never give equal keys.
@@ -92,8 +102,7 @@ static inline struct kd_key kd_key(unsigned int op, uint64_t a, uint64_t b,
 
 	key.key0 = kd_pack(a) | (uint64_t)op << 41 | third << 45;
 	key.key1 = kd_pack(b) | third >> 19 << 41;
-	key.hash = kd_mix(key.key0 ^ UINT64_C(0xe7037ed1a0b428db),
-			  key.key1 ^ UINT64_C(0x8ebc6af09c88c6e3));
+	key.hash = kd_key_hash(key.key0, key.key1);
 	return key;
 }
 
@@ -815,11 +824,14 @@ int kd_bdd_save(struct kdsm_bdd_worker *worker, FILE *file, const struct kd_bdd_
 
 /*
  * KD_GROW enlarges the table however few nodes are alive, unless the table is at its bound.
+ * KD_KEEP, on a cluster of one node, keeps all nodes and all results of the operation cache:
+ * together with KD_GROW it enlarges both without a loss. On a larger cluster it is ignored,
+ * because the members send each other the index entries through the cache.
  * KD_RESERVE leaves part of the index unused, because a lookup in an index that is nearly
  * full inspects about a hundred times as many entries as in an index that is seven eighths
  * full. A collection keeps no reserve if three quarters of the table's nodes are alive.
  */
-enum { KD_GROW = 1, KD_RESERVE = 2 };
+enum { KD_GROW = 1, KD_RESERVE = 2, KD_KEEP = 4 };
 
 /* The part of size that is kept in reserve. */
 static inline uint64_t kd_reserve(uint64_t size)
@@ -832,7 +844,7 @@ static inline uint64_t kd_reserve(uint64_t size)
  * @store: the store
  * @gang: all members call this function
  * @threads: threads of this process that take part; 0 counts as 1
- * @flags: KD_GROW, KD_RESERVE
+ * @flags: KD_GROW, KD_RESERVE, KD_KEEP
  * @roots: edges to keep, in addition to the edges that users of this process protect
  * @count: number of @roots
  * @collection: result

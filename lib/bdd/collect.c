@@ -232,7 +232,6 @@ static void tear_down(struct kd_collector *c)
  */
 static void grow(struct kd_collector *c, uint64_t alive)
 {
-	struct kd_opcache *cache = &c->store->cache;
 	struct kdsm_table *t = c->table;
 	const uint64_t most = t->slots / t->block;
 	uint64_t limit = t->limit;
@@ -241,7 +240,7 @@ static void grow(struct kd_collector *c, uint64_t alive)
 	while (limit < most && (must || alive > GROW_ABOVE(limit * t->block * t->parts))) {
 		must = false;
 		limit = 2 * limit < most ? 2 * limit : most;
-		cache->count = 2 * cache->count < cache->most ? 2 * cache->count : cache->most;
+		kd_opcache_grow(&c->store->cache, c->keep);
 	}
 	kd_table_resize(t, limit);
 }
@@ -257,7 +256,7 @@ static int collect(struct kd_collector *c, struct kdsm_bdd_collection *collectio
 	if (r < 0)
 		return r;
 	collection->before = words[0];
-	r = kd_mark(c);
+	r = c->keep ? 0 : kd_mark(c);
 	if (r == 0)
 		r = kd_sweep(c);
 	if (r < 0)
@@ -276,7 +275,8 @@ static int collect(struct kd_collector *c, struct kdsm_bdd_collection *collectio
 	if (r < 0)
 		return r;
 	collection->size = size;
-	memset(c->store->cache.entries, 0, c->store->cache.count * sizeof(struct kd_result));
+	if (!c->keep)
+		memset(c->store->cache.entries, 0, c->store->cache.count * sizeof(struct kd_result));
 	kd_table_restart(t, c->alive, words[0] < size ? words[0] * 65000 / size : 65000);
 	/* No member uses the table before the parts of all members are ready. */
 	memset(words, 0, sizeof(words));
@@ -290,14 +290,15 @@ int kd_collect(struct kdsm_bdd_store *store, struct kd_gang *gang, unsigned int 
 	struct kd_collector c = {
 		.store = store, .table = store->table, .gang = gang,
 		.threads = threads ? threads : 1, .flags = flags,
+		.keep = flags & KD_KEEP && store->table->parts == 1,
 	};
 	uint64_t began = kdsm_now();
 	int r;
 
 	r = set_up(&c);
-	if (r == 0)
+	if (r == 0 && !c.keep)
 		r = kd_refs_list(&store->refs, &c.roots);
-	while (r == 0 && count--)
+	while (r == 0 && !c.keep && count--)
 		r = kd_stack_push(&c.roots, roots[count]);
 	if (r == 0)
 		r = collect(&c, collection);

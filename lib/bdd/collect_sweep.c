@@ -5,6 +5,9 @@
  * is mostly the part that holds the node. If the entry belongs in another part, a thread
  * posts the node to the member of that part as two words: hash and number. The bits above
  * the number count the parts that had no room for the entry.
+ *
+ * A collection that keeps all nodes frees only the slots that workers have filled, but not
+ * claimed an index entry for.
  */
 #include <string.h>
 
@@ -30,7 +33,7 @@ static int sweep(struct kd_crew *me)
 		unsigned int here = 0;
 
 		for (i = 0; i < t->block; i++, node++) {
-			if (node->a & KD_NODE_MARK) {
+			if (node->a & KD_NODE_MARK || (c->keep && (node->a | node->b))) {
 				node->a = (node->a & ~KD_NODE_MARK) | KD_NODE_OLD;
 				here++;
 			} else if (node->a | node->b) {
@@ -61,6 +64,7 @@ static void note_touched(struct kdsm_table *t)
 
 int kd_sweep(struct kd_collector *c)
 {
+	kd_table_unclaim(c->table);
 	note_touched(c->table);
 	c->next = 0;
 	return kd_collector_run(c, sweep);

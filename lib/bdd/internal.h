@@ -53,7 +53,8 @@ struct kd_collector {
 	unsigned int threads;
 	int (*work)(struct kd_crew *me);	/* a thread's share of the current step */
 	int error;			/* of the first thread that failed */
-	unsigned int flags;		/* KD_GROW, KD_RESERVE */
+	unsigned int flags;		/* KD_GROW, KD_RESERVE, KD_KEEP */
+	bool keep;			/* all nodes are alive, and all results stay */
 
 	uint64_t step;			/* number of the current step, from 1 */
 	unsigned int source;		/* boxes that threads have begun to read in this step */

@@ -4,6 +4,7 @@
  * to the own part is inline in bdd.h.
  */
 #include <errno.h>
+#include <string.h>
 
 #include <kdsm/kdsm.h>
 
@@ -34,6 +35,29 @@ void kd_opcache_limit(struct kd_opcache *cache, uint64_t part_bytes)
 	uint64_t count = part_bytes / sizeof(struct kd_result);
 
 	cache->count = count < cache->most ? count : cache->most;
+}
+
+/*
+ * The place of an entry grows in proportion to the number of entries. So no entry moves down,
+ * and the entries move from the last one on.
+ */
+void kd_opcache_grow(struct kd_opcache *cache, bool keep)
+{
+	uint64_t i = cache->count, place;
+	struct kd_result e;
+
+	cache->count = 2 * i < cache->most ? 2 * i : cache->most;
+	if (!keep)
+		return;
+	memset(cache->entries + i, 0, (cache->count - i) * sizeof(e));
+	while (i--) {
+		e = cache->entries[i];
+		if (!e.check)
+			continue;
+		cache->entries[i].check = 0;
+		place = kd_reduce(kd_key_hash(e.key0, e.key1), cache->count);
+		cache->entries[place] = e;
+	}
 }
 
 /*

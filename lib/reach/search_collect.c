@@ -10,6 +10,10 @@
  * the nodes also use the table's reserve. If the reserve does not suffice, the table is too
  * small. So after every collection a slice succeeds, the slice shrinks, the room grows, or
  * the search ends. When slices succeed without a collection, their size doubles.
+ *
+ * Saturation on one node grows the table before it collects garbage, because its results in the
+ * operation cache refer to nodes that only they need: a collection loses these results, growth
+ * keeps them.
  */
 #include <stdlib.h>
 
@@ -69,6 +73,10 @@ static int make_room(struct kd_search *s, uint64_t *order)
 	bool all = false;
 
 	*order = s->saturation ? COLLECT : COLLECT | KD_RESERVE;
+	if (s->saturation && s->gang.nodes == 1 && kd_can_grow(s->store)) {
+		*order |= KD_GROW | KD_KEEP;
+		return 0;
+	}
 	if (room->fresh) {
 		if (kd_can_grow(s->store))
 			*order |= KD_GROW;
@@ -190,14 +198,16 @@ int kd_room_collect(struct kd_search *s, uint64_t order)
 
 	if (!root)
 		return -ENOMEM;
-	r = kd_collect(s->store, &s->gang, s->options->workers, order & (KD_GROW | KD_RESERVE),
-		       root, count, &c);
+	r = kd_collect(s->store, &s->gang, s->options->workers,
+		       order & (KD_GROW | KD_RESERVE | KD_KEEP), root, count, &c);
 	free(root);
 	if (r < 0)
 		return r;
 	s->room.alive = c.after;
 	s->room.used = c.after;
 	set_stop(s);
+	if (order & KD_KEEP)
+		return 0;
 	s->room.sum.count++;
 	s->room.sum.nodes += c.before - c.after;
 	s->room.sum.seconds += c.seconds;

@@ -179,11 +179,21 @@ int kdsm_table_worker_new(struct kdsm_table *table,
 	return 0;
 }
 
+/* Clear the next slot, where the worker may have stored a node without claiming an entry. */
+static void unclaim(struct kdsm_table_worker *w)
+{
+	uint64_t slot = w->next - w->table->first;
+
+	if (w->next < w->end && slot < w->table->slots)
+		w->table->data[slot] = (struct kdsm_node){ 0, 0 };
+}
+
 void kdsm_table_worker_free(struct kdsm_table_worker *worker)
 {
 	if (!worker)
 		return;
 	kdsm_table_flush(worker);
+	unclaim(worker);
 	pthread_mutex_lock(&worker->table->lock);
 	*worker->place = worker->other;
 	if (worker->other)
@@ -322,6 +332,16 @@ uint64_t kd_table_used_here(struct kdsm_table *t)
 		kdsm_table_flush(w);
 	pthread_mutex_unlock(&t->lock);
 	return __atomic_load_n(&t->header->used, __ATOMIC_RELAXED);
+}
+
+void kd_table_unclaim(struct kdsm_table *t)
+{
+	struct kdsm_table_worker *w;
+
+	pthread_mutex_lock(&t->lock);
+	for (w = t->workers; w; w = w->other)
+		unclaim(w);
+	pthread_mutex_unlock(&t->lock);
 }
 
 void kd_table_restart(struct kdsm_table *t, uint64_t nodes, uint32_t load)

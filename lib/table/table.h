@@ -258,6 +258,11 @@ void kd_table_resize(struct kdsm_table *table, uint64_t limit);
  */
 uint64_t kd_table_used_here(struct kdsm_table *table);
 /**
+ * kd_table_unclaim() - Clear the slots of nodes that turned out to be in the table already
+ * @table: the table; no worker of this process uses it concurrently
+ */
+void kd_table_unclaim(struct kdsm_table *table);
+/**
  * kd_table_restart() - Prepare the table for use after a collection
  * @table: the table; no worker of this process uses it concurrently
  * @nodes: new value of kd_table_used_here()

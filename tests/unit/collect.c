@@ -340,6 +340,53 @@ static void growth(void **state)
 	}
 }
 
+/*
+ * On one node a table can grow without a loss: all nodes keep their numbers, and all results
+ * stay in the operation cache. A node that no index entry leads to does not come to life.
+ */
+static void lossless_growth(void **state)
+{
+	static const struct kdsm_bdd_attr attr = {
+		.table_bytes = 1 << 20, .cache_bytes = 1 << 19,
+		.first_table_bytes = 1 << 17, .first_cache_bytes = 1 << 17,
+	};
+	const uint64_t seed = 77;
+	struct kdsm_bdd_collection result;
+	struct kdsm_bdd_worker *w;
+	struct kdsm_table *t;
+	uint64_t size, used, cache, steps;
+	kdsm_bdd kept[FUNCTIONS / 4];
+	struct fixture f;
+	unsigned int n;
+
+	(void)state;
+	begin_with(&f, 1, attr);
+	w = f.worker[0];
+	t = f.store[0]->table;
+	assert_int_equal(collect(&f, 1, &result), 0);	/* joins the gang */
+	while (kd_can_grow(f.store[0])) {
+		for (n = 0; n < FUNCTIONS / 4; n++)
+			kept[n] = function(&f, seed + n);
+		t->data[w->table->next - t->first] = t->data[kd_number(kept[0])];
+		used = kd_table_used_here(t);
+		size = kd_table_size(t);
+		cache = f.store[0]->cache.count;
+		assert_int_equal(kd_collect(f.store[0], &f.store[0]->gang, 1, KD_GROW | KD_KEEP,
+					    kept, 1, &result), 0);
+		assert_int_equal(result.before, used);
+		assert_int_equal(result.after, used);
+		assert_true(result.size > size);
+		assert_true(f.store[0]->cache.count > cache || cache == f.store[0]->cache.most);
+		steps = w->tasks - w->hits;
+		for (n = 0; n < FUNCTIONS / 4; n++)
+			assert_int_equal(kept[n], function(&f, seed + n));
+		assert_int_equal(kd_table_used_here(t), used);
+		/* nearly every operation finds its result at once: the cache is lossy */
+		assert_true(w->tasks - w->hits - steps < 100);
+	}
+	end(&f);
+}
+
 /* A node that was protected n times by a process needs n calls to unprotect by that process. */
 static void references(void **state)
 {
@@ -494,6 +541,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(growth),
+		cmocka_unit_test(lossless_growth),
 		cmocka_unit_test(references),
 		cmocka_unit_test(crowded),
 		cmocka_unit_test(damaged),
