@@ -262,6 +262,7 @@ struct kdsm_bdd_worker {
 	bool private;		/* kd_make() makes private nodes */
 	int why;		/* errno of the last failed step */
 	uint64_t tasks, hits, home_get, home_hit, home_put;
+	uint64_t told;		/* tasks that the owner of the store has noted */
 	struct kdsm_bdd_store *store;
 
 	int error;		/* errno of the first failed operation */

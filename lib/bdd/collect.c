@@ -248,6 +248,7 @@ static void grow(struct kd_collector *c, uint64_t alive)
 static int collect(struct kd_collector *c, struct kdsm_bdd_collection *collection)
 {
 	uint64_t words[KD_GANG_WORDS] = { 0 }, size;
+	struct kd_opcache *cache = &c->store->cache;
 	struct kdsm_table *t = c->table;
 	int r;
 
@@ -276,7 +277,7 @@ static int collect(struct kd_collector *c, struct kdsm_bdd_collection *collectio
 		return r;
 	collection->size = size;
 	if (!c->keep)
-		memset(c->store->cache.entries, 0, c->store->cache.count * sizeof(struct kd_result));
+		memset(cache->entries, 0, cache->count * sizeof(*cache->entries));
 	kd_table_restart(t, c->alive, words[0] < size ? words[0] * 65000 / size : 65000);
 	/* No member uses the table before the parts of all members are ready. */
 	memset(words, 0, sizeof(words));

@@ -458,7 +458,8 @@ struct kd_search {
 	bool searching;			/* between the first round and the last one */
 	bool stopped;			/* kdsm_reach_stop() ended the search */
 	struct kd_formulas *formulas;		/* of options->formula; NULL: none */
-	uint64_t deadline;		/* of this slice of an attempt, in ns; 0: none */
+	/* steps of BDD operations of this slice of an attempt, on this node; 0: no limit */
+	uint64_t steps, quota;
 
 	struct kdsm_bdd_worker *worker;	/* of the thread that runs the search */
 	struct kdsm_tasks *tasks;	/* run the worker's operations; NULL: the worker does */
@@ -538,14 +539,18 @@ int kd_room_collect(struct kd_search *s, uint64_t order);
  * portfolio.c. kd_portfolio_begin() runs when the model is loaded, kd_portfolio_slice() before
  * the first slice of an attempt, and kd_portfolio_switch() on all nodes at the end of each.
  * kd_portfolio_roots() lists the states of attempts that wait, and returns their number.
+ * kd_portfolio_full() runs on all nodes when the live nodes fill the table: either the slice is
+ * repeated, or *over says that the attempt was given up, and kd_portfolio_switch() follows.
+ * -ENOSPC: there is no other attempt.
  */
 int kd_portfolio_begin(struct kd_search *s);
 void kd_portfolio_slice(struct kd_search *s);
 int kd_portfolio_switch(struct kd_search *s);
+int kd_portfolio_full(struct kd_search *s, bool *over);
 uint64_t kd_portfolio_roots(const struct kd_search *s, kdsm_bdd root[KD_ORDERS]);
 void kd_portfolio_end(struct kd_search *s);
 
-/* The slices of the first turn, in ns; they double with every turn. Only tests change it. */
+/* The slices of the first turn, in steps of BDD operations. Only tests change it. */
 extern uint64_t kd_first_slice;
 
 /*

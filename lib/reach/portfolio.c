@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A portfolio of orders: saturation of a Petri net, tried with several orders of the places in
- * turn, because the order decides whether a search takes milliseconds or for ever, and no rule
- * finds the best one. Every attempt gets a slice of time, and the slices of later turns are
- * longer. An attempt keeps the states that it has found while others run, so its next slice
- * goes on with them. The first attempt that ends gives the result.
+ * A portfolio of orders: saturation of a Petri net, tried with several orders of the places,
+ * because the order decides whether a search takes milliseconds or days, and no rule finds the
+ * best one. Every order is an attempt, which runs in slices of so many steps of BDD operations.
+ * It keeps the states that it has found while others run. The first attempt that ends gives the
+ * result.
+ *
+ * The attempts compete by successive halving (K. Jamieson, A. Talwalkar, "Non-stochastic Best
+ * Arm Identification and Hyperparameter Optimization", AISTATS 2016). In a turn every attempt
+ * that is still in gets a slice. Then the half that has found fewer states is out, and the
+ * slices of the next turn are twice as long. The last attempt that is in runs for several times
+ * as long as the contest has taken. If it does not end, all attempts are in again, and a contest
+ * with longer slices begins. The number of states is a good measure: an attempt with a bad
+ * order spends its time on large diagrams for few states. Few long slices are better than many
+ * short ones, because an attempt repeats at the begin of a slice what its last slice has not
+ * finished.
+ *
+ * If the table is full, the attempts that wait lose their states, and start from the initial
+ * states when it is their turn. An attempt that fills the table alone is given up.
  *
  * All nodes switch to the next attempt together, between two slices, while no node has a task.
  * The diagrams of all attempts are in the same table, and their results in the same operation
@@ -15,7 +28,10 @@
 
 #include "internal.h"
 
-uint64_t kd_first_slice = 100000000;
+#define LONGER	4	/* steps of the last attempt of a contest, over those of the contest */
+#define GROWTH	3	/* slices of the next contest are 2^GROWTH times as long */
+
+uint64_t kd_first_slice = 300000;
 
 struct kd_portfolio {
 	struct kd_attempt {
@@ -23,10 +39,15 @@ struct kd_portfolio {
 		struct kd_saturation *saturation;
 		kdsm_bdd visited;
 		uint64_t levels;
-		bool begun;
+		uint64_t bits;		/* of the number of states found */
+		bool begun;		/* has a model */
+		bool in;		/* may run in this contest */
+		bool gone;		/* given up */
 	} attempt[KD_ORDERS];
 	enum kdsm_reach_order order[KD_ORDERS];	/* the most promising one first */
-	unsigned int count, at, turn;
+	unsigned int count, at, left;	/* attempts; the current one; those that are in */
+	uint64_t slice, spent;		/* of this turn; of this contest; in steps */
+	unsigned int contest;
 };
 
 /* Only a search whose result does not depend on the order can change it. */
@@ -36,6 +57,19 @@ static bool suits(const struct kd_search *s)
 
 	return options->saturation && s->model.net && options->order == KDSM_REACH_ORDER_AUTO &&
 	       !s->model.properties && !options->checkpoint && !options->save && !options->levels;
+}
+
+static void begin_contest(struct kd_portfolio *p)
+{
+	unsigned int i;
+
+	p->slice = kd_first_slice << GROWTH * p->contest++;
+	p->spent = 0;
+	p->left = 0;
+	for (i = 0; i < p->count; i++) {
+		p->attempt[i].in = !p->attempt[i].gone;
+		p->left += p->attempt[i].in;
+	}
 }
 
 int kd_portfolio_begin(struct kd_search *s)
@@ -53,6 +87,7 @@ int kd_portfolio_begin(struct kd_search *s)
 	if (p->count > s->model.shares)
 		p->count = s->model.shares;
 	p->attempt[0].begun = true;	/* kd_model_load() took the first order */
+	begin_contest(p);
 	return r;
 }
 
@@ -75,9 +110,10 @@ void kd_portfolio_end(struct kd_search *s)
 void kd_portfolio_slice(struct kd_search *s)
 {
 	const struct kd_portfolio *p = s->portfolio;
-	uint64_t deadline = p && p->count > 1 ? kdsm_now() + (kd_first_slice << p->turn) : 0;
+	uint64_t quota = p && p->count > 1 ? p->slice : 0;
 
-	__atomic_store_n(&s->deadline, deadline, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->steps, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->quota, quota, __ATOMIC_RELAXED);
 }
 
 uint64_t kd_portfolio_roots(const struct kd_search *s, kdsm_bdd root[KD_ORDERS])
@@ -87,7 +123,7 @@ uint64_t kd_portfolio_roots(const struct kd_search *s, kdsm_bdd root[KD_ORDERS])
 	unsigned int i;
 
 	for (i = 0; p && i < p->count; i++)
-		if (i != p->at && p->attempt[i].begun)
+		if (i != p->at && p->attempt[i].visited != KDSM_BDD_FALSE)
 			root[n++] = p->attempt[i].visited;
 	return n;
 }
@@ -164,19 +200,103 @@ static int wait_for_all(struct kd_search *s)
 	return r < 0 ? r : kd_gang_scatter(&s->gang, words);
 }
 
-/* Tell all nodes what the root has found of the states of this attempt. */
-static int share_found(struct kd_search *s)
+/* The number of bits that the number of states has */
+static int count_bits(struct kd_search *s, kdsm_bdd states, uint64_t *bits)
 {
+	struct kd_walk walk;
+	int r;
+
+	r = kd_walk(&walk, s->worker, states);
+	if (r == 0)
+		r = kd_walk_sort(&walk, &states, 1);
+	if (r == 0)
+		*bits = kd_count_bits(&walk, states, s->model.bits);
+	kd_walk_destroy(&walk);
+	return r;
+}
+
+/* Tell all nodes what the root has found of the states of this attempt. */
+static int share_found(struct kd_search *s, uint64_t *bits)
+{
+	bool root = s->gang.node == s->gang.root;
 	uint64_t words[KD_GANG_WORDS] = { 0 };
 	int r;
 
 	r = kd_gang_gather(&s->gang, words, nothing, NULL);
 	words[0] = s->found == KDSM_BDD_FALSE ? s->visited : s->found;
+	if (r == 0 && root)
+		r = count_bits(s, words[0], &words[1]);
 	if (r == 0)
 		r = kd_gang_scatter(&s->gang, words);
 	s->visited = words[0] & KD_EDGE;
 	s->found = KDSM_BDD_FALSE;
+	*bits = words[1];
 	return r;
+}
+
+/* Let the attempts with fewer states drop out; of equal ones, the less promising. */
+static void halve(struct kd_portfolio *p)
+{
+	unsigned int keep = (p->left + 1) / 2, i, worst;
+
+	while (p->left > keep) {
+		worst = p->count;
+		for (i = 0; i < p->count; i++)
+			if (p->attempt[i].in && (worst == p->count ||
+						 p->attempt[i].bits <= p->attempt[worst].bits))
+				worst = i;
+		p->attempt[worst].in = false;
+		p->left--;
+	}
+}
+
+/* Select the next attempt and its slice. -ENOSPC: all have been given up. */
+static int next_attempt(struct kd_portfolio *p)
+{
+	unsigned int i = p->at + 1;
+
+	p->spent += p->slice;
+	while (i < p->count && !p->attempt[i].in)
+		i++;
+	if (i == p->count) {
+		if (p->left > 1) {
+			halve(p);
+			p->slice = p->left > 1 ? 2 * p->slice : LONGER * p->spent;
+		} else {
+			begin_contest(p);
+		}
+		for (i = 0; i < p->count && !p->attempt[i].in; i++)
+			;
+	}
+	p->at = i;
+	return i < p->count ? 0 : -ENOSPC;
+}
+
+int kd_portfolio_full(struct kd_search *s, bool *over)
+{
+	struct kd_portfolio *p = s->portfolio;
+	bool waiting = false;
+	unsigned int i;
+
+	*over = false;
+	for (i = 0; i < p->count; i++) {
+		if (i == p->at || p->attempt[i].visited == KDSM_BDD_FALSE)
+			continue;
+		p->attempt[i].visited = KDSM_BDD_FALSE;
+		p->attempt[i].levels = 0;
+		waiting = true;
+	}
+	if (waiting)
+		return kd_room_collect(s, 0);
+	for (i = 0; i < p->count; i++)
+		if (i != p->at && !p->attempt[i].gone)
+			*over = true;
+	if (!*over)
+		return -ENOSPC;
+	p->attempt[p->at].gone = true;
+	p->attempt[p->at].in = false;
+	p->left--;
+	return 0;
 }
 
 int kd_portfolio_switch(struct kd_search *s)
@@ -185,17 +305,18 @@ int kd_portfolio_switch(struct kd_search *s)
 	struct kd_attempt *mine = &p->attempt[p->at], *next;
 	int r;
 
-	r = share_found(s);
+	r = share_found(s, &mine->bits);
 	if (r < 0)
 		return r;
 	s->gang.root = 0;
-	*mine = (struct kd_attempt){
-		.model = s->model, .saturation = s->saturation, .visited = s->visited,
-		.levels = s->levels - 1, .begun = true,	/* the round begins again */
-	};
+	mine->model = s->model;
+	mine->saturation = s->saturation;
+	mine->visited = mine->gone ? KDSM_BDD_FALSE : s->visited;
+	mine->levels = mine->gone ? 0 : s->levels - 1;	/* the round begins again */
 	s->saturation = NULL;
-	p->at = (p->at + 1) % p->count;
-	p->turn += p->at == 0;
+	r = next_attempt(p);
+	if (r < 0)
+		return r;
 	next = &p->attempt[p->at];
 	if (next->begun) {
 		s->model = next->model;
@@ -204,11 +325,11 @@ int kd_portfolio_switch(struct kd_search *s)
 		s->levels = next->levels;
 	} else {
 		next->begun = true;
-		next->visited = KDSM_BDD_FALSE;
 		s->visited = KDSM_BDD_FALSE;
 		s->levels = 0;
 		r = make_model(s, &mine->model);
 	}
+	next->visited = KDSM_BDD_FALSE;
 	kd_room_begin(s);
 	if (r == 0 && s->visited == KDSM_BDD_FALSE)
 		r = publish(s);

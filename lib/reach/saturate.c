@@ -35,7 +35,7 @@
 #include "bdd/product.h"
 #include "internal.h"
 
-#define CALLS_PER_LOOK	16	/* how often the clock is looked at */
+#define CALLS_PER_LOOK	16	/* firings between two looks at the steps of the slice */
 
 struct kd_saturation {
 	struct group {
@@ -98,18 +98,28 @@ static void unite(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
 		found->failure = other.failure;
 }
 
+/* Add the worker's steps to those of the slice. */
+static bool used_up(struct kd_search *s, struct kdsm_bdd_worker *w, uint64_t quota)
+{
+	uint64_t more = w->tasks - w->told;
+
+	w->told = w->tasks;
+	return __atomic_add_fetch(&s->steps, more, __ATOMIC_RELAXED) >= quota;
+}
+
 /* Why the search should end early, as a failure, or 0 */
-static kdsm_bdd interruption(const struct kd_search *s)
+static kdsm_bdd interruption(struct kdsm_bdd_worker *w)
 {
 	static _Thread_local unsigned int calls;
+	struct kd_search *s = w->store->context;
 	/*
 	 * A task that was stolen from a node that has begun a slice may run here before this
 	 * node sets the values for that slice.
 	 */
-	uint64_t deadline = __atomic_load_n(&s->deadline, __ATOMIC_RELAXED);
+	uint64_t quota = __atomic_load_n(&s->quota, __ATOMIC_RELAXED);
 	uint64_t stop = __atomic_load_n(&s->room.stop, __ATOMIC_RELAXED);
 
-	if (deadline && calls++ % CALLS_PER_LOOK == 0 && kdsm_now() > deadline)
+	if (quota && calls++ % CALLS_PER_LOOK == 0 && used_up(s, w, quota))
 		return kd_failure(-ETIME);
 	if (kd_gang_aborted(&s->gang, NULL))
 		return kd_failure(-ECANCELED);
@@ -142,7 +152,7 @@ static struct kd_saturated fire_group(struct kdsm_worker *kdsm_worker,
 		set = found.states;
 		for (i = g->first; i < g->first + g->count && !found.failure; i++) {
 			relation = s->model.relation[s->saturation->relation[i]];
-			found.failure = interruption(s);
+			found.failure = interruption(w);
 			if (!found.failure)
 				unite(kdsm_worker, kdsm_head, &found,
 				      KDSM_CALL(kd_fire, found.states, relation->relation,

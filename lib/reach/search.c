@@ -171,15 +171,15 @@ static int sift(struct kd_search *s, uint64_t *found, uint64_t *visited)
 /*
  * Words that the nodes exchange after a slice. VISITED, KEPT and DONE travel only down. KEPT is
  * 0, SLICE or PART: the slice was taken, or a part of it before it failed. FULL is set with the
- * bits NO_ROOM and LATE if the slice failed: the table was full, or the time was over. The bit STOP
- * means that a node has been asked to stop, whether the slice failed or not.
+ * bits NO_ROOM and LATE if the slice failed: the table was full, or the steps of the slice were
+ * used up. The bit STOP means that a node has been asked to stop, whether the slice failed or not.
  */
 enum { FOUND, VISITED, TRAP, FULL, USED, KEPT, DONE };
 enum { SLICE = 1, PART };
 enum { NO_ROOM = 1, LATE = 2, STOP = 4 };
 
 /*
- * A full table, a time that is over and a request to stop are no failures, but the slice is
+ * A full table, the end of a slice and a request to stop are no failures, but the slice is
  * repeated, now or by another search: set *full, which means no result.
  */
 static int excuse(int error, uint64_t *full)
@@ -433,6 +433,7 @@ static int exchange(struct kd_search *s, kdsm_bdd mine, uint64_t full, unsigned 
 		[FULL] = full | (kd_stopping(s) ? STOP : 0),
 		[USED] = __atomic_load_n(&s->store->table->header->used, __ATOMIC_RELAXED),
 	};
+	bool over;
 	int r;
 
 	s->trap = 0;
@@ -454,7 +455,12 @@ static int exchange(struct kd_search *s, kdsm_bdd mine, uint64_t full, unsigned 
 		return 0;
 	}
 	*end = words[DONE] ? DONE : 0;
-	return go_on(s, words);
+	r = go_on(s, words);
+	if (r == -ENOSPC && s->portfolio) {
+		r = kd_portfolio_full(s, &over);
+		*end = over ? LATE : 0;
+	}
+	return r;
 }
 
 /* Fetch the nodes of the current states that are in other parts, in batches. */

@@ -61,6 +61,8 @@ void kd_room_prepare(struct kd_search *s)
 void kd_room_begin(struct kd_search *s)
 {
 	s->room.slice = s->model.relations;
+	s->room.fresh = false;
+	s->room.all = false;
 	set_stop(s);
 	s->from = 0;
 	next_slice(s);

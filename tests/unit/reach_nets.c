@@ -365,7 +365,7 @@ static void full_tables(void **state)
  */
 static void in_turn(const struct table *table, const char *states)
 {
-	const uint64_t normal = kd_first_slice, few = 1000, many = UINT64_C(1) << 40;	/* ns */
+	const uint64_t normal = kd_first_slice, few = 500, many = UINT64_C(1) << 40;
 	unsigned int nodes, workers;
 	uint64_t in_one;
 
@@ -415,6 +415,53 @@ static void wide_in_turn(void **state)
 	in_turn(&table, "2601");
 }
 
+/*
+ * Pairs of places that share a token. All first places of pairs are in front of all second
+ * ones, so the orders of the file need more than 3 * 2^PAIRS BDD nodes, and others a few.
+ */
+#define PAIRS	10
+
+static void write_pairs(void)
+{
+	FILE *file = fopen(path, "w");
+	unsigned int i;
+
+	assert_non_null(file);
+	fprintf(file, "<pnml><net id='n' type='ptnet'>\n");
+	for (i = 0; i < 2 * PAIRS; i++)
+		fprintf(file,
+			"<place id='p%u'><initialMarking><text>%d</text></initialMarking></place>\n",
+			i, i < PAIRS);
+	for (i = 0; i < PAIRS; i++)
+		fprintf(file,
+			"<transition id='t%u'/><arc source='p%u' target='t%u'/><arc source='t%u' target='p%u'/>\n"
+			"<transition id='u%u'/><arc source='p%u' target='u%u'/><arc source='u%u' target='p%u'/>\n",
+			i, i, i, i, i + PAIRS, i, i + PAIRS, i, i, i);
+	fprintf(file, "</net></pnml>\n");
+	fclose(file);
+}
+
+/* In a table with room for good orders only, attempts lose their states, or are given up. */
+static void full_in_turn(void **state)
+{
+	const struct table table = { .most = 1 << 14, .cache = 1 << 16 };
+	const uint64_t normal = kd_first_slice;
+	unsigned int nodes;
+	char states[12];
+
+	(void)state;
+	write_pairs();
+	snprintf(states, sizeof(states), "%u", 1u << PAIRS);
+	for (nodes = 1; nodes <= 2; nodes++) {
+		assert_int_equal(saturate_in(&table, nodes, 1, KDSM_REACH_ORDER_FILE, states),
+				 -ENOSPC);
+		for (kd_first_slice = 500; kd_first_slice < 1000000; kd_first_slice *= 3)
+			assert_true(saturate_in(&table, nodes, 1, KDSM_REACH_ORDER_AUTO,
+						states) >= 0);
+	}
+	kd_first_slice = normal;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -426,6 +473,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(full_tables, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(orders_in_turn, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(wide_in_turn, make_names, remove_files),
+		cmocka_unit_test_setup_teardown(full_in_turn, make_names, remove_files),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

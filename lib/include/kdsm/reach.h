@@ -62,8 +62,9 @@ enum kdsm_reach_format {
 enum kdsm_reach_order {
 	/*
 	 * The one of the following that is expected to need the fewest BDD nodes. Saturation
-	 * tries several orders in turn, for slices of time that grow, unless the options have
-	 * properties, a checkpoint, a file to save the states in, or a number of levels.
+	 * tries several orders in turn, and favours the one in which it finds most states, unless
+	 * the options have properties, a checkpoint, a file to save the states in, or a number of
+	 * levels.
 	 */
 	KDSM_REACH_ORDER_AUTO,
 	KDSM_REACH_ORDER_FILE,		/* of the file */
