@@ -68,6 +68,7 @@ struct kd_property {
 	bool missed;			/* on node 0: the run that wrote the checkpoint lacked it */
 };
 
+struct kd_circuit;		/* circuit.h */
 struct kd_net;			/* below; the Petri net of a model */
 struct kd_marking;		/* below; how its markings are encoded */
 
@@ -81,6 +82,7 @@ struct kd_model {
 	struct kdsm_relation **relation;
 	struct kd_net *net;		/* of a Petri net, whose relation i is transition i */
 	struct kd_marking *marking;
+	struct kd_circuit *circuit;	/* of an and-inverter graph: circuit.h */
 	unsigned int share, shares;	/* kd_marking_new() */
 	unsigned int properties;
 	struct kd_property *property;
@@ -115,7 +117,7 @@ int kd_model_read_pnml(struct kdsm_bdd_worker *worker, const char *path,
 		       struct kd_model *model, struct kdsm_reach_message *message);
 
 int kd_model_read_aiger(struct kdsm_bdd_worker *worker, const char *path,
-			const unsigned char *file, size_t size,
+			enum kdsm_reach_order order, const unsigned char *file, size_t size,
 			struct kd_model *model, struct kdsm_reach_message *message);
 
 /*
@@ -430,6 +432,7 @@ struct kd_search {
 	struct kd_gang gang;
 	struct kdsm_bdd_store *store;
 	struct kd_model model;
+	uint64_t loading;		/* of the model, in ns */
 	uint64_t began;			/* start of the search, in ns */
 	uint64_t levels;
 	/* levels of the loaded checkpoint; ns that the search took up to it */
@@ -626,7 +629,13 @@ void kd_progress_look(struct kd_search *s);
 void kd_progress_join(struct kd_search *s, pthread_t thread);
 bool kd_stopping(const struct kd_search *s);
 
-/* successors.c: the successors by one relation, for the tasks of all strategies. */
+/*
+ * successors.c: the successors by one relation, for the tasks of all strategies; and the
+ * predecessors, as a public operation.
+ */
+bool kd_in_clusters(const struct kd_model *model);	/* its relation is not in model->relation */
+kdsm_bdd kd_predecessors(struct kdsm_bdd_worker *w, const struct kd_model *model, kdsm_bdd to,
+			 uint32_t relation);
 kdsm_bdd kd_successors(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
 		       kdsm_bdd from, uint32_t relation);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "circuit.h"
 #include "internal.h"
 
 /* "net" for "/path/net.pnml.gz" */
@@ -102,9 +103,8 @@ static int read_aiger(struct kdsm_bdd_worker *worker, const char *path,
 		      enum kdsm_reach_order order, const struct kd_input *in,
 		      struct kd_model *model, struct kdsm_reach_message *message)
 {
-	(void)order;
 	model->kind = "and-inverter graph";
-	return kd_model_read_aiger(worker, path, in->bytes, in->size, model, message);
+	return kd_model_read_aiger(worker, path, order, in->bytes, in->size, model, message);
 }
 
 static int read_bdd(struct kdsm_bdd_worker *worker, const char *path,
@@ -234,6 +234,7 @@ void kd_model_free(struct kd_model *model)
 	free(model->relation);
 	free(model->variables);
 	free(model->name);
+	kd_circuit_free(model->circuit);
 	kd_net_free(model->net);
 	kd_marking_free(model->marking);
 	memset(model, 0, sizeof(*model));

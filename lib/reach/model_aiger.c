@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * And-inverter graphs as models. Each latch is a bit. One relation gives the next values of
- * all latches for some inputs that meet the constraints. An input is quantified as soon as
- * no remaining latch depends on it. A graph without latches has one state, of no bits, in which
- * the inputs decide the properties. Reading AIGER files is in aiger.c.
+ * all latches for some inputs that meet the constraints, in clusters (clusters.c). A graph
+ * without latches has one state, of no bits, in which the inputs decide the properties. Reading
+ * AIGER files is in aiger.c.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "circuit.h"
 #include "internal.h"
 
-#define FIRST_ACTION	1000000	/* input i is variable FIRST_ACTION + i */
 #define MAX_LATCHES	32768	/* limits the depth of recursion of operations */
 #define MAX_INPUTS	4096	/* the same: each input is a variable of the relation */
-#define NEVER		UINT32_MAX	/* neither a latch nor a constraint depends on the input */
 
 struct maker {
 	struct kdsm_bdd_worker *worker;
 	const struct kd_aiger *aiger;
+	struct kd_circuit *circuit;
 	kdsm_bdd *edges;		/* by variable of the graph; only of needed ones */
 	bool *needed;
-	uint32_t *last_use;		/* by input: the last latch that depends on it, or NEVER */
 };
 
 static kdsm_bdd function(const struct maker *m, uint32_t literal)
@@ -58,23 +57,38 @@ static void find_needed(const struct maker *m)
 	}
 }
 
+/* Select an order of the latches and inputs, and make their variables. */
+static int make_variables(const struct maker *m, enum kdsm_reach_order which)
+{
+	const struct kd_aiger *a = m->aiger;
+	struct kd_circuit *c = m->circuit;
+	uint32_t *order = malloc(((size_t)a->latches + a->inputs + 1) * sizeof(*order)), i, v;
+	int64_t count = -ENOMEM;
+
+	if (order)
+		count = kd_circuit_order(a, m->needed, which == KDSM_REACH_ORDER_FILE, order);
+	for (i = 0; i < count; i++) {
+		v = order[i];
+		c->number[i] = a->variable[v].number;
+		c->is_input[i] = a->variable[v].kind == KD_AIGER_INPUT;
+		if (!c->is_input[i])
+			c->position[c->number[i]] = i;
+		m->edges[v] = kdsm_bdd_variable(m->worker, 2 * i);
+		if (m->edges[v] == KDSM_BDD_INVALID)
+			count = kdsm_bdd_error(m->worker);
+		else
+			c->positions++;
+	}
+	free(order);
+	return count < 0 ? count : 0;
+}
+
 static int make_functions(const struct maker *m)
 {
 	const struct kd_aiger *a = m->aiger;
 	struct kdsm_bdd_worker *w = m->worker;
 	uint32_t i, v;
 
-	find_needed(m);
-	for (v = 0; v <= a->last; v++) {
-		if (a->variable[v].kind == KD_AIGER_LATCH)
-			m->edges[v] = kdsm_bdd_variable(w, 2 * a->variable[v].number);
-		else if (a->variable[v].kind == KD_AIGER_INPUT && m->needed[v])
-			m->edges[v] = kdsm_bdd_variable(w, FIRST_ACTION + a->variable[v].number);
-		else
-			m->edges[v] = KDSM_BDD_FALSE;
-		if (m->edges[v] == KDSM_BDD_INVALID)
-			return kdsm_bdd_error(w);
-	}
 	for (i = 0; i < a->gates; i++) {
 		v = a->order[i];
 		if (!m->needed[v])
@@ -87,122 +101,136 @@ static int make_functions(const struct maker *m)
 	return 0;
 }
 
-/* Record latch as the last use of each input on which the function depends. */
-static int note_inputs(const struct maker *m, kdsm_bdd function, uint32_t latch)
-{
-	kdsm_bdd cube = kdsm_bdd_support(m->worker, function), low;
-	uint32_t variable;
-	int ret;
-
-	while (cube != KDSM_BDD_TRUE) {
-		if (cube == KDSM_BDD_INVALID)
-			return kdsm_bdd_error(m->worker);
-		ret = kdsm_bdd_look(m->worker, cube, &variable, &cube, &low);
-		if (ret)
-			return ret;
-		if (variable >= FIRST_ACTION)
-			m->last_use[variable - FIRST_ACTION] = latch;
-	}
-	return 0;
-}
-
-/* Quantify the inputs whose last use is this latch. */
-static kdsm_bdd without_inputs(const struct maker *m, kdsm_bdd relation, uint32_t latch)
+/* The variables of all bits, or with next true also the next variables */
+static kdsm_bdd bits(const struct maker *m, bool next)
 {
 	kdsm_bdd cube = KDSM_BDD_TRUE;
 	uint32_t i;
 
-	for (i = m->aiger->inputs; i--; )
-		if (m->last_use[i] == latch)
-			cube = kdsm_bdd_make(m->worker, FIRST_ACTION + i, cube, KDSM_BDD_FALSE);
-	return cube == KDSM_BDD_TRUE ? relation : kdsm_bdd_exists(m->worker, relation, cube);
+	for (i = m->circuit->positions; i-- && cube != KDSM_BDD_INVALID; ) {
+		if (m->circuit->is_input[i])
+			continue;
+		if (next)
+			cube = kdsm_bdd_make(m->worker, 2 * i + 1, cube, KDSM_BDD_FALSE);
+		if (cube != KDSM_BDD_INVALID)
+			cube = kdsm_bdd_make(m->worker, 2 * i, cube, KDSM_BDD_FALSE);
+	}
+	return cube;
 }
 
-static kdsm_bdd all_constraints(const struct maker *m)
+static kdsm_bdd inputs(const struct maker *m)
 {
-	kdsm_bdd all = KDSM_BDD_TRUE;
+	kdsm_bdd cube = KDSM_BDD_TRUE;
 	uint32_t i;
 
-	for (i = 0; i < m->aiger->constraints; i++)
-		all = kdsm_bdd_and(m->worker, all, function(m, m->aiger->constraint[i]));
-	return all;
+	for (i = m->circuit->positions; i-- && cube != KDSM_BDD_INVALID; )
+		if (m->circuit->is_input[i])
+			cube = kdsm_bdd_make(m->worker, 2 * i, cube, KDSM_BDD_FALSE);
+	return cube;
 }
 
-static int make_relation(const struct maker *m, kdsm_bdd constraints, struct kd_model *model)
+/* Keep the functions of the graph that the search and its traces need. */
+static void keep_functions(const struct maker *m)
 {
 	const struct kd_aiger *a = m->aiger;
-	struct kdsm_bdd_worker *w = m->worker;
-	kdsm_bdd relation = constraints, set = KDSM_BDD_TRUE, next;
+	struct kd_circuit *c = m->circuit;
 	uint32_t i;
+
+	for (i = 0; i < a->latches; i++)
+		c->next[i] = function(m, a->latch[i].next);
+	for (i = 0; i < a->constraints; i++)
+		c->constraint[i] = function(m, a->constraint[i]);
+	for (i = 0; i < a->properties; i++)
+		c->bad[i] = function(m, a->property[i].bad);
+}
+
+/* Make the clusters. conjuncts has room for all of them. */
+static int make_clusters(const struct maker *m, struct kd_conjuncts *conjuncts)
+{
+	struct kd_circuit *c = m->circuit;
+	struct kdsm_bdd_worker *w = m->worker;
+	kdsm_bdd next;
+	uint32_t i;
+
+	for (i = 0; i < c->constraints; i++)
+		conjuncts->relation[conjuncts->count++] = c->constraint[i];
+	for (i = 0; i < c->latches; i++) {
+		next = kdsm_bdd_variable(w, 2 * c->position[i] + 1);
+		next = kdsm_bdd_xor(w, next, kdsm_bdd_not(c->next[i]));
+		if (next == KDSM_BDD_INVALID)
+			return kdsm_bdd_error(w);
+		conjuncts->relation[conjuncts->count++] = next;
+	}
+	return kd_clusters_new(w, conjuncts, c->is_input, c->positions, &c->clusters);
+}
+
+/* The only relation of the model is that of the only cluster, or is not used. */
+static int make_relation(const struct maker *m, struct kd_model *model)
+{
+	struct kd_conjuncts conjuncts = { 0 };
+	struct kd_circuit *c = m->circuit;
+	kdsm_bdd set = bits(m, true);
 	int ret;
 
-	for (i = 0; i < a->inputs; i++)
-		m->last_use[i] = NEVER;
-	ret = note_inputs(m, constraints, 0);
-	for (i = 0; !ret && i < a->latches; i++)
-		ret = note_inputs(m, function(m, a->latch[i].next), i);
+	if (set == KDSM_BDD_INVALID)
+		return kdsm_bdd_error(m->worker);
+	conjuncts.relation = calloc((size_t)c->latches + c->constraints + 1,
+				    sizeof(*conjuncts.relation));
+	model->relation = calloc(1, sizeof(*model->relation));
+	ret = conjuncts.relation && model->relation ? make_clusters(m, &conjuncts) : -ENOMEM;
+	free(conjuncts.relation);
 	if (ret)
 		return ret;
-	for (i = 0; i < a->latches; i++) {
-		next = kdsm_bdd_xor(w, kdsm_bdd_variable(w, 2 * i + 1),
-				    kdsm_bdd_not(function(m, a->latch[i].next)));
-		relation = without_inputs(m, kdsm_bdd_and(w, relation, next), i);
-		if (relation == KDSM_BDD_INVALID)
-			return kdsm_bdd_error(w);
-	}
-	if (!a->latches)
-		relation = without_inputs(m, relation, 0);
-	for (i = 2 * a->latches; i--; )
-		set = kdsm_bdd_make(w, i, set, KDSM_BDD_FALSE);
-	if (set == KDSM_BDD_INVALID)
-		return kdsm_bdd_error(w);
-	model->relation = calloc(1, sizeof(*model->relation));
-	if (!model->relation)
-		return -ENOMEM;
-	ret = kdsm_relation_new(w, relation, set, FIRST_ACTION, &model->relation[0]);
+	ret = kdsm_relation_new(m->worker,
+				c->clusters->count > 1 ? KDSM_BDD_TRUE :
+				c->clusters->cluster[0].relation, set,
+				2 * c->positions, &model->relation[0]);
 	model->relations = !ret;
 	return ret;
 }
 
 static int make_initial(const struct maker *m, struct kd_model *model)
 {
-	const struct kd_aiger *a = m->aiger;
+	const struct kd_circuit *c = m->circuit;
 	kdsm_bdd initial = KDSM_BDD_TRUE;
+	enum kd_aiger_reset reset;
 	uint32_t i;
 
-	model->bits = a->latches;
-	model->variables = malloc(((size_t)a->latches + 1) * sizeof(*model->variables));
+	model->variables = malloc(((size_t)c->latches + 1) * sizeof(*model->variables));
 	if (!model->variables)
 		return -ENOMEM;
-	for (i = a->latches; i--; ) {
-		model->variables[i] = 2 * i;
-		if (a->latch[i].reset != KD_AIGER_RESET_ANY)
-			initial = kd_literal(m->worker, 2 * i,
-					     a->latch[i].reset == KD_AIGER_RESET_1, initial);
+	for (i = 0; i < c->positions; i++)
+		if (!c->is_input[i])
+			model->variables[model->bits++] = 2 * i;
+	for (i = c->positions; i-- && initial != KDSM_BDD_INVALID; ) {
+		if (c->is_input[i])
+			continue;
+		reset = m->aiger->latch[c->number[i]].reset;
+		if (reset != KD_AIGER_RESET_ANY)
+			initial = kd_literal(m->worker, 2 * i, reset == KD_AIGER_RESET_1, initial);
 	}
 	model->initial = initial;
 	return initial == KDSM_BDD_INVALID ? kdsm_bdd_error(m->worker) : 0;
 }
 
 /* A state is bad if some inputs meet the constraints and make the literal true. */
-static int make_properties(const struct maker *m, kdsm_bdd constraints, struct kd_model *model)
+static int make_properties(const struct maker *m, struct kd_model *model)
 {
 	const struct kd_aiger *a = m->aiger;
+	kdsm_bdd constraints = KDSM_BDD_TRUE, cube = inputs(m);
 	struct kd_property *property;
-	kdsm_bdd inputs = KDSM_BDD_TRUE;
 	char number[16];
 	uint32_t i;
 
-	for (i = a->inputs; i--; )
-		inputs = kdsm_bdd_make(m->worker, FIRST_ACTION + i, inputs, KDSM_BDD_FALSE);
+	for (i = 0; i < a->constraints && a->properties; i++)
+		constraints = kdsm_bdd_and(m->worker, constraints, m->circuit->constraint[i]);
 	model->property = calloc((size_t)a->properties + 1, sizeof(*model->property));
 	if (!model->property)
 		return -ENOMEM;
 	for (i = 0; i < a->properties; i++) {
 		property = &model->property[i];
-		property->bad = kdsm_bdd_and(m->worker, constraints,
-					     function(m, a->property[i].bad));
-		property->bad = kdsm_bdd_exists(m->worker, property->bad, inputs);
+		property->bad = kdsm_bdd_and_exists(m->worker, constraints, m->circuit->bad[i],
+						    cube);
 		if (property->bad == KDSM_BDD_INVALID)
 			return kdsm_bdd_error(m->worker);
 		snprintf(number, sizeof(number), "%c%u", a->kind, i);
@@ -214,30 +242,69 @@ static int make_properties(const struct maker *m, kdsm_bdd constraints, struct k
 	return 0;
 }
 
-static int make_model(struct maker *m, struct kd_model *model)
+static struct kd_circuit *new_circuit(const struct kd_aiger *a)
 {
-	kdsm_bdd constraints;
+	size_t leaves = (size_t)a->latches + a->inputs + 1;
+	struct kd_circuit *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->latches = a->latches;
+	c->inputs = a->inputs;
+	c->constraints = a->constraints;
+	c->properties = a->properties;
+	c->number = calloc(leaves, sizeof(*c->number));
+	c->is_input = calloc(leaves, sizeof(*c->is_input));
+	c->position = calloc((size_t)a->latches + 1, sizeof(*c->position));
+	c->next = calloc((size_t)a->latches + 1, sizeof(*c->next));
+	c->constraint = calloc((size_t)a->constraints + 1, sizeof(*c->constraint));
+	c->bad = calloc((size_t)a->properties + 1, sizeof(*c->bad));
+	if (c->number && c->is_input && c->position && c->next && c->constraint && c->bad)
+		return c;
+	kd_circuit_free(c);
+	return NULL;
+}
+
+void kd_circuit_free(struct kd_circuit *circuit)
+{
+	if (!circuit)
+		return;
+	free(circuit->number);
+	free(circuit->is_input);
+	free(circuit->position);
+	free(circuit->next);
+	free(circuit->constraint);
+	free(circuit->bad);
+	kd_clusters_free(circuit->clusters);
+	free(circuit);
+}
+
+static int make_model(struct maker *m, enum kdsm_reach_order order, struct kd_model *model)
+{
 	int ret;
 
-	m->edges = malloc(((size_t)m->aiger->last + 1) * sizeof(*m->edges));
+	/* KDSM_BDD_FALSE is 0 */
+	m->edges = calloc((size_t)m->aiger->last + 1, sizeof(*m->edges));
 	m->needed = calloc((size_t)m->aiger->last + 1, sizeof(*m->needed));
-	m->last_use = malloc(((size_t)m->aiger->inputs + 1) * sizeof(*m->last_use));
-	if (!m->edges || !m->needed || !m->last_use)
+	m->circuit = new_circuit(m->aiger);
+	model->circuit = m->circuit;
+	if (!m->edges || !m->needed || !m->circuit)
 		return -ENOMEM;
-	ret = make_initial(m, model);
+	find_needed(m);
+	ret = make_variables(m, order);
+	if (!ret)
+		ret = make_initial(m, model);
 	if (!ret)
 		ret = make_functions(m);
 	if (ret)
 		return ret;
-	constraints = all_constraints(m);
-	if (constraints == KDSM_BDD_INVALID)
-		return kdsm_bdd_error(m->worker);
-	ret = make_relation(m, constraints, model);
-	return ret ? ret : make_properties(m, constraints, model);
+	keep_functions(m);
+	ret = make_relation(m, model);
+	return ret ? ret : make_properties(m, model);
 }
 
 int kd_model_read_aiger(struct kdsm_bdd_worker *worker, const char *path,
-			const unsigned char *file, size_t size,
+			enum kdsm_reach_order order, const unsigned char *file, size_t size,
 			struct kd_model *model, struct kdsm_reach_message *message)
 {
 	struct maker m = { .worker = worker };
@@ -252,11 +319,10 @@ int kd_model_read_aiger(struct kdsm_bdd_worker *worker, const char *path,
 		       path, aiger->latches, aiger->inputs, MAX_LATCHES, MAX_INPUTS);
 		ret = -EFBIG;
 	} else {
-		ret = make_model(&m, model);
+		ret = make_model(&m, order, model);
 	}
 	free(m.edges);
 	free(m.needed);
-	free(m.last_use);
 	kd_aiger_free(aiger);
 	return ret;
 }

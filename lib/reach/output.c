@@ -249,6 +249,8 @@ int kd_output_check(const struct kd_search *s)
 
 	if (r == 0)
 		r = check(s, "--checkpoint", options->checkpoint);
+	if (r == 0)
+		r = check(s, "--witness", options->witness);
 	if (r == 0 && options->save && options->checkpoint &&
 	    same(options->save, options->checkpoint)) {
 		kd_say(s->message, "--save %s: is the file of --checkpoint, too; give another file",

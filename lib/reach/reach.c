@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "circuit.h"
 #include "formula.h"
 #include "internal.h"
 
@@ -399,6 +400,8 @@ static int count(struct kd_search *s, struct kdsm_reach_result *result)
 	result->kind = s->model.kind;
 	result->bits = s->model.net ? s->model.net->places : s->model.bits;
 	result->relations = s->model.relations;
+	result->clusters = s->model.circuit ? s->model.circuit->clusters->count : 0;
+	result->relation_seconds = s->loading / 1e9;
 	result->model = strdup(s->model.name);
 	r = result->model ? 0 : -ENOMEM;
 	if (r == 0)
@@ -419,6 +422,8 @@ static int count(struct kd_search *s, struct kdsm_reach_result *result)
 		r = kd_trace_find(s, result);
 	if (r == 0)
 		save(s, result);
+	if (r == 0)
+		kd_witness_write(s, result);
 	return r;
 }
 
@@ -513,12 +518,16 @@ static int load_model(struct kd_search *s)
 {
 	const struct kd_model_choice choice = { s->options->format, s->options->order };
 	struct kdsm_bdd_worker *w = s->worker;
+	uint64_t began = kdsm_now();
 	unsigned int i;
 	int r;
 
 	r = kd_output_check(s);
 	if (r == 0)
 		r = kd_model_load(w, s->options->path, &choice, &s->model, s->message);
+	s->loading = kdsm_now() - began;
+	if (r == 0)
+		r = kd_witness_check(s);
 	if (r == 0)
 		s->model_digest = kd_search_digest(s);
 	for (i = 0; r == 0 && i < s->options->invariants; i++)

@@ -153,7 +153,12 @@ static struct kd_saturated fire_group(struct kdsm_worker *kdsm_worker,
 		for (i = g->first; i < g->first + g->count && !found.failure; i++) {
 			relation = s->model.relation[s->saturation->relation[i]];
 			found.failure = interruption(w);
-			if (!found.failure)
+			if (!found.failure && kd_in_clusters(&s->model))
+				/* the only relation, in the only group */
+				unite(kdsm_worker, kdsm_head, &found,
+				      outcome(kd_successors(kdsm_worker, kdsm_head, found.states,
+							    0)));
+			else if (!found.failure)
 				unite(kdsm_worker, kdsm_head, &found,
 				      KDSM_CALL(kd_fire, found.states, relation->relation,
 						relation->at, group + 1, 0));

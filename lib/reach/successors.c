@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The successors of a set of states by one relation, for the tasks of all strategies. */
+/* The successors and predecessors of a set of states by one relation of any kind of model */
+#include "circuit.h"
 #include "internal.h"
+
+bool kd_in_clusters(const struct kd_model *model)
+{
+	return model->circuit && model->circuit->clusters->count > 1;
+}
 
 kdsm_bdd kd_successors(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
 		       kdsm_bdd from, uint32_t relation)
@@ -17,7 +23,18 @@ kdsm_bdd kd_successors(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_h
 	if (kd_stopping(s))
 		return kd_failure(-EINTR);
 	rel = s->model.relation[relation];
-	found = KDSM_CALL(kd_product, from, rel->relation, rel->at, 0);
+	if (kd_in_clusters(&s->model))
+		found = kd_clusters_successors(kdsm_worker, kdsm_head, from,
+					       s->model.circuit->clusters);
+	else
+		found = KDSM_CALL(kd_product, from, rel->relation, rel->at, 0);
 	kdsm_table_flush(w->table);
 	return found;
+}
+
+kdsm_bdd kd_predecessors(struct kdsm_bdd_worker *w, const struct kd_model *model, kdsm_bdd to,
+			 uint32_t relation)
+{
+	return kd_in_clusters(model) ? kd_clusters_predecessors(w, to, model->circuit->clusters) :
+	       kdsm_bdd_predecessors(w, to, model->relation[relation]);
 }

@@ -5,10 +5,12 @@
  * node 0 selects one with a successor in the trace's state of round k.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "circuit.h"
 #include "internal.h"
 
 int kd_trace_note(struct kd_search *s)
@@ -52,6 +54,13 @@ static kdsm_bdd pick(struct kd_search *s, kdsm_bdd states, uint8_t *bits)
 	return one;
 }
 
+static int compare_variables(const void *x, const void *y)
+{
+	uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
+
+	return (a > b) - (a < b);
+}
+
 /* Describe a marking: the marked places, in the order of the net, with their tokens. */
 static int describe_marking(const struct kd_model *model, const uint8_t *bits, FILE *file)
 {
@@ -77,6 +86,21 @@ static int describe_marking(const struct kd_model *model, const uint8_t *bits, F
 	return 0;
 }
 
+/* Describe a state of a circuit: the values of the latches, in the order of the file. */
+static void describe_latches(const struct kd_model *model, const uint8_t *bits, FILE *file)
+{
+	const struct kd_circuit *c = model->circuit;
+	const uint32_t *bit;
+	uint32_t i, variable;
+
+	for (i = 0; i < c->latches; i++) {
+		variable = 2 * c->position[i];
+		bit = bsearch(&variable, model->variables, model->bits, sizeof(variable),
+			      compare_variables);
+		fputc('0' + bits[bit - model->variables], file);
+	}
+}
+
 /* Describe a state by the marked places of a net, or by its bits. */
 static char *describe_state(const struct kd_model *model, const uint8_t *bits)
 {
@@ -90,6 +114,8 @@ static char *describe_state(const struct kd_model *model, const uint8_t *bits)
 		return NULL;
 	if (model->net)
 		ret = describe_marking(model, bits, file);
+	else if (model->circuit)
+		describe_latches(model, bits, file);
 	else
 		for (i = 0; i < model->bits; i++)
 			fputc('0' + bits[i], file);
@@ -128,7 +154,7 @@ static int step_back(struct kd_search *s, kdsm_bdd among, kdsm_bdd *one, unsigne
 	unsigned int i;
 
 	for (i = 0; i < s->model.relations; i++) {
-		before = kdsm_bdd_predecessors(w, *one, s->model.relation[i]);
+		before = kd_predecessors(w, &s->model, *one, i);
 		before = kdsm_bdd_and(w, before, among);
 		if (before == KDSM_BDD_INVALID)
 			return kdsm_bdd_error(w);
@@ -139,6 +165,47 @@ static int step_back(struct kd_search *s, kdsm_bdd among, kdsm_bdd *one, unsigne
 		}
 	}
 	return -EIO;
+}
+
+static char *describe_inputs(const char *inputs)
+{
+	char *text;
+
+	return asprintf(&text, "%s%s", *inputs ? "inputs " : "step", inputs) < 0 ? NULL : text;
+}
+
+/*
+ * Find the inputs of a trace of a circuit. The last ones violate the property, if the property
+ * is one of the circuit. The label of a step shows the inputs that lead to it.
+ */
+static int find_inputs(struct kd_search *s, struct kdsm_reach_trace *trace)
+{
+	const struct kd_circuit *c = s->model.circuit;
+	struct kdsm_reach_step *step = trace->step;
+	char *inputs;
+	uint64_t k;
+	int ret;
+
+	for (k = 0; c && k <= trace->steps; k++) {
+		if (k == trace->steps && trace->property >= c->properties)
+			break;
+		inputs = malloc((size_t)c->inputs + 1);
+		if (!inputs)
+			return -ENOMEM;
+		step[k].inputs = inputs;
+		ret = kd_circuit_inputs(s->worker, c, step[k].state,
+					k < trace->steps ? step[k + 1].state : NULL,
+					trace->property, inputs);
+		if (ret)
+			return ret;
+		if (k == trace->steps)
+			break;
+		free(step[k + 1].label);
+		step[k + 1].label = describe_inputs(inputs);
+		if (!step[k + 1].label)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 /* Find a trace to one of the states, which were found after this number of steps. */
@@ -166,10 +233,11 @@ static int find_way(struct kd_search *s, kdsm_bdd states, uint64_t steps,
 		ret = trace->step[at].label ? add_state(s, trace, --at, one, bits, &one) : -ENOMEM;
 	}
 	free(bits);
-	return ret;
+	return ret ? ret : find_inputs(s, trace);
 }
 
-static struct kdsm_reach_trace *new_trace(struct kdsm_reach_result *result, const char *what)
+static struct kdsm_reach_trace *new_trace(struct kdsm_reach_result *result, const char *what,
+					  unsigned int property)
 {
 	struct kdsm_reach_trace *more;
 
@@ -178,7 +246,7 @@ static struct kdsm_reach_trace *new_trace(struct kdsm_reach_result *result, cons
 		return NULL;
 	result->trace = more;
 	more += result->traces;
-	*more = (struct kdsm_reach_trace){ .what = strdup(what) };
+	*more = (struct kdsm_reach_trace){ .what = strdup(what), .property = property };
 	if (!more->what)
 		return NULL;
 	result->traces++;
@@ -188,7 +256,7 @@ static struct kdsm_reach_trace *new_trace(struct kdsm_reach_result *result, cons
 static int trace_property(struct kd_search *s, unsigned int i, struct kdsm_reach_result *result)
 {
 	const struct kdsm_reach_verdict *verdict = &result->verdict[i];
-	struct kdsm_reach_trace *trace = new_trace(result, verdict->name);
+	struct kdsm_reach_trace *trace = new_trace(result, verdict->name, i);
 	kdsm_bdd states;
 
 	if (!trace)
@@ -204,7 +272,7 @@ int kd_trace_to(struct kd_search *s, kdsm_bdd goal, const char *what,
 	kdsm_bdd states;
 	uint64_t k;
 
-	*trace = (struct kdsm_reach_trace){ .what = strdup(what) };
+	*trace = (struct kdsm_reach_trace){ .what = strdup(what), .property = UINT_MAX };
 	if (!trace->what)
 		return -ENOMEM;
 	/*
@@ -228,6 +296,7 @@ void kd_trace_destroy(struct kdsm_reach_trace *trace)
 	for (k = 0; trace->step && k <= trace->steps; k++) {
 		free(trace->step[k].label);
 		free(trace->step[k].state);
+		free(trace->step[k].inputs);
 	}
 	free(trace->step);
 	free(trace->what);
@@ -275,13 +344,14 @@ static kdsm_bdd other_variables(struct kdsm_bdd_worker *w, kdsm_bdd relation)
  * The states in which a relation has a successor. Those of the last round may lead to a trap, if
  * the search ended before it was complete; what is beyond the trap is a successor, too.
  */
-static kdsm_bdd able_by(struct kd_search *s, const struct kdsm_relation *relation)
+static kdsm_bdd able_by(struct kd_search *s, unsigned int i)
 {
+	const struct kdsm_relation *relation = s->model.relation[i];
 	struct kdsm_bdd_worker *w = s->worker;
 	kdsm_bdd all;
 
 	if (!s->store->traps || kd_search_complete(s))
-		return kdsm_bdd_predecessors(w, KDSM_BDD_TRUE, relation);
+		return kd_predecessors(w, &s->model, KDSM_BDD_TRUE, i);
 	all = kdsm_bdd_publish(w, relation->relation);
 	return kdsm_bdd_exists(w, all, other_variables(w, relation->relation));
 }
@@ -294,7 +364,7 @@ static int find_deadlocks(struct kd_search *s, kdsm_bdd *dead)
 
 	*dead = s->visited;
 	for (i = 0; i < s->model.relations && *dead != KDSM_BDD_FALSE; i++) {
-		kdsm_bdd able = able_by(s, s->model.relation[i]);
+		kdsm_bdd able = able_by(s, i);
 
 		*dead = kdsm_bdd_and(w, *dead, kdsm_bdd_not(able));
 	}

@@ -14,6 +14,7 @@
 
 #include "sim.h"
 #include "jobs.h"
+#include "reach/circuit.h"
 #include "reach/internal.h"
 
 #define MOST_LATCHES	7
@@ -137,7 +138,7 @@ static void search(const struct graph *g, struct truth *t)
 
 /* ---- files ---- */
 
-static char path[64];
+static char path[64], witness[64];
 
 static void write_file(const void *bytes, size_t size, const char *suffix)
 {
@@ -210,12 +211,16 @@ static size_t print(const struct graph *g, bool binary, unsigned char *bytes, si
 	return n;
 }
 
+static enum kdsm_reach_order order;
+static bool saturation;
+
 static int reach(struct kdsm_reach_result *result, struct kdsm_reach_message *message)
 {
 	struct kdsm_reach_options options = {
 		.path = path, .job = "aiger", .workers = 1, .timeout = 10000000000,
 		.bdd = { .table_bytes = 1 << 20, .cache_bytes = 1 << 16 },
-		.deadlocks = true, .trace = true,
+		.deadlocks = true, .trace = !saturation, .saturation = saturation,
+		.order = order, .witness = saturation ? NULL : witness,
 	};
 	int ret;
 
@@ -236,33 +241,88 @@ static unsigned int state_of(const struct graph *g, const char *text)
 	return state;
 }
 
+/* The inputs of a step; -1 if there are none */
+static int inputs_of(const struct graph *g, const char *text)
+{
+	int inputs = 0;
+	unsigned int i;
+
+	if (!text)
+		return -1;
+	assert_int_equal(strlen(text), g->inputs);
+	for (i = 0; i < g->inputs; i++)
+		inputs |= (text[i] == '1') << i;
+	return inputs;
+}
+
 /*
  * The trace must begin in an initial state, take valid steps, and end where the property is
  * violated, or in a deadlock.
  */
 static void check_trace(const struct graph *g, const struct kdsm_reach_trace *trace, int property)
 {
-	unsigned int at = state_of(g, trace->step[0].state), to, next, bad, i;
-	bool found;
+	unsigned int at = state_of(g, trace->step[0].state), next, bad, i;
+	int inputs;
 	uint64_t k;
 
+	assert_int_equal((int)trace->property, property);
 	for (i = 0; i < g->latches; i++)
 		assert_true(g->reset[i] == 2 || g->reset[i] == (at >> i & 1));
-	for (k = 1; k <= trace->steps; k++, at = to) {
-		to = state_of(g, trace->step[k].state);
-		for (found = false, i = 0; i < 1U << g->inputs; i++)
-			found |= step(g, at, i, &next, &bad) && next == to;
-		assert_true(found);
+	for (k = 0; k < trace->steps; k++, at = next) {
+		inputs = inputs_of(g, trace->step[k].inputs);
+		assert_true(inputs >= 0 && step(g, at, inputs, &next, &bad));
+		assert_int_equal(state_of(g, trace->step[k + 1].state), next);
 	}
-	for (found = property < 0, i = 0; i < 1U << g->inputs; i++) {
-		if (!step(g, at, i, &next, &bad))
+	inputs = inputs_of(g, trace->step[k].inputs);
+	if (property >= 0) {
+		assert_true(inputs >= 0 && step(g, at, inputs, &next, &bad));
+		assert_true(bad >> property & 1);
+		return;
+	}
+	assert_int_equal(inputs, -1);
+	for (i = 0; i < 1U << g->inputs; i++)
+		assert_false(step(g, at, i, &next, &bad));
+}
+
+static unsigned int get_bits(FILE *file, unsigned int count)
+{
+	unsigned int bits = 0, i;
+	int c;
+
+	for (i = 0; i < count; i++) {
+		c = fgetc(file);
+		assert_true(c == '0' || c == '1');
+		bits |= (c == '1') << i;
+	}
+	assert_int_equal(fgetc(file), '\n');
+	return bits;
+}
+
+/* Simulate the graph with the witnesses in the file: each violated property has one. */
+static void check_witnesses(const struct graph *g, const struct truth *t)
+{
+	FILE *file = fopen(witness, "r");
+	unsigned int property, state, next = 0, bad = 0, i;
+	int k;
+
+	assert_non_null(file);
+	for (property = 0; property < g->bads; property++) {
+		if (t->violated[property] < 0)
 			continue;
-		if (property < 0)
-			found = false;
-		else
-			found |= bad >> property & 1;
+		assert_int_equal(fscanf(file, "1 b%u", &i), 1);
+		assert_int_equal(i, property);
+		assert_int_equal(fgetc(file), '\n');
+		state = get_bits(file, g->latches);
+		for (i = 0; i < g->latches; i++)
+			assert_true(g->reset[i] == 2 || g->reset[i] == (state >> i & 1));
+		for (k = 0; k <= t->violated[property]; k++, state = next)
+			assert_true(step(g, state, get_bits(file, g->inputs), &next, &bad));
+		assert_true(bad >> property & 1);
+		assert_int_equal(fgetc(file), '.');
+		assert_int_equal(fgetc(file), '\n');
 	}
-	assert_true(found);
+	assert_int_equal(fgetc(file), EOF);
+	fclose(file);
 }
 
 static void check_graph(const struct graph *g, bool binary)
@@ -277,32 +337,37 @@ static void check_graph(const struct graph *g, bool binary)
 	write_file(bytes, print(g, binary, bytes, sizeof(bytes)), binary ? "aig" : "aag");
 	assert_int_equal(reach(&result, &message), 0);
 	assert_int_equal(mpz_get_ui(result.states), truth.states);
-	assert_int_equal(result.levels, truth.levels);
+	if (!saturation)
+		assert_int_equal(result.levels, truth.levels);
 	assert_int_equal(result.properties, g->bads ? g->bads : 1);
 	for (i = 0; i < g->bads; i++) {
 		assert_int_equal(result.verdict[i].violated, truth.violated[i] >= 0);
-		if (result.verdict[i].violated)
-			assert_int_equal(result.verdict[i].steps, truth.violated[i]);
-		if (!result.verdict[i].violated)
+		if (!result.verdict[i].violated || saturation)
 			continue;
+		assert_int_equal(result.verdict[i].steps, truth.violated[i]);
 		assert_true(traces < result.traces);
 		assert_int_equal(result.trace[traces].steps, truth.violated[i]);
 		check_trace(g, &result.trace[traces++], i);
 	}
 	assert_int_equal(mpz_get_ui(result.deadlocks), truth.deadlocks);
-	if (truth.deadlocks) {
+	if (truth.deadlocks && !saturation) {
 		assert_true(traces < result.traces);
 		assert_string_equal(result.trace[traces].what, "deadlock");
 		assert_int_equal(result.trace[traces].steps, truth.deadlock);
 		check_trace(g, &result.trace[traces++], -1);
 	}
 	assert_int_equal(traces, result.traces);
+	if (!saturation)
+		check_witnesses(g, &truth);
 	assert_string_equal(result.verdict[0].name, g->bads ? "the ?first" : "o0");
 	kdsm_reach_result_free(&result);
 }
 
+/* Graphs in few and in many clusters, in both orders, by both strategies */
 static void random_graphs(void **state)
 {
+	static const uint64_t most[] = { 0, 20, 2500 };
+	const uint64_t usual = kd_most_cluster;
 	uint64_t seed = 1;
 	struct graph graph;
 	unsigned int i;
@@ -310,8 +375,14 @@ static void random_graphs(void **state)
 	(void)state;
 	for (i = 0; i < 300; i++) {
 		make_graph(&graph, &seed);
+		kd_most_cluster = most[i % 3];
+		order = i % 5 ? KDSM_REACH_ORDER_AUTO : KDSM_REACH_ORDER_FILE;
+		saturation = i % 7 == 0;
 		check_graph(&graph, i % 2);
 	}
+	kd_most_cluster = usual;
+	order = KDSM_REACH_ORDER_AUTO;
+	saturation = false;
 }
 
 /* ---- mistakes in files ---- */
@@ -470,6 +541,7 @@ static int clean(void **state)
 	(void)state;
 	if (path[0])
 		unlink(path);
+	unlink(witness);
 	return 0;
 }
 
@@ -483,6 +555,7 @@ int main(void)
 		cmocka_unit_test(deep),
 	};
 
+	snprintf(witness, sizeof(witness), "/tmp/kdsm-aiger.%d.witness", (int)getpid());
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("aiger", tests, NULL, clean);
 }

@@ -195,6 +195,9 @@ static const struct cli_option options[] = {
 	{ "upper-bound", 0, "PLACE[,PLACE...]",
 	  "Find the most tokens that these places have together", CLI_PARSED,
 	  .parse = parse_upper_bound },
+	{ "witness", 0, "FILE",
+	  "Write the traces of a circuit to FILE, as witnesses in the format of AIGER; implies --trace",
+	  CLI_TEXT, AT(reach.witness) },
 	{ "bound", 0, "PLACE[,PLACE...]=K",
 	  "A property: these places never have more than K tokens together", CLI_PARSED,
 	  .parse = parse_bound },
@@ -254,6 +257,7 @@ static int check(void *values, char *reason)
 		snprintf(reason, REASON_SIZE, "--mcc and --json: give one of them");
 		return -1;
 	}
+	a->reach.trace |= !!a->reach.witness;
 	if (!a->reach.trace || a->strategy == BFS)
 		return 0;
 	snprintf(reason, REASON_SIZE, "--trace: shortest ways are known only with --strategy bfs");

@@ -20,6 +20,8 @@ void print_trace(const struct kdsm_reach_trace *trace, const char *before, const
 			printf("%6" PRIu64 "  %s\n", k, trace->step[k].label);
 		printf("        %s\n", trace->step[k].state);
 	}
+	if (trace->step[trace->steps].inputs && *trace->step[trace->steps].inputs)
+		printf("        with inputs %s\n", trace->step[trace->steps].inputs);
 }
 
 /* The model and its size. */
@@ -103,6 +105,9 @@ static void print_search(const struct kdsm_reach_options *options,
 	if (result->from_level)
 		printf("restarted      after level %" PRIu64 ", %.3f s of work\n",
 		       result->from_level, result->before);
+	if (result->clusters)
+		printf("relations      %.3f s, %u cluster%s\n", result->relation_seconds,
+		       result->clusters, result->clusters == 1 ? "" : "s");
 	printf("time           %.3f s\n", result->seconds);
 	printf("workers        %u on %u node%s\n", result->workers, result->cluster_nodes,
 	       result->cluster_nodes == 1 ? "" : "s");
@@ -237,6 +242,8 @@ struct json_object *json_steps(const struct kdsm_reach_trace *trace)
 		if (step->label)
 			json_text(object, "label", step->label);
 		json_text(object, "state", step->state);
+		if (step->inputs)
+			json_text(object, "inputs", step->inputs);
 		json_object_array_add(array, object);
 	}
 	return array;
@@ -279,6 +286,9 @@ void print_json(const struct kdsm_reach_options *options, const struct kdsm_reac
 		json_seconds(object, "seconds_before", result->before);
 	}
 	json_seconds(object, "seconds", result->seconds);
+	json_seconds(object, "relation_seconds", result->relation_seconds);
+	if (result->clusters)
+		json_number(object, "clusters", result->clusters);
 	json_number(object, "workers", result->workers);
 	json_number(object, "cluster_nodes", result->cluster_nodes);
 	json_number(object, "table_used", result->table_used);

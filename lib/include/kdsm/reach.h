@@ -79,8 +79,8 @@ enum kdsm_reach_order {
 
 /*
  * Options of a search. Zero means the default where a comment names one. All nodes give the
- * same values, except for workers, save, checkpoint, interval, progress, progress_interval, level,
- * known, warn and context. The caller owns strings and arrays, and does not change them before
+ * same values, except for workers, save, witness, checkpoint, interval, progress,
+ * progress_interval, level, known, warn and context. The caller owns strings and arrays, and does not change them before
  * kdsm_reach_close().
  */
 struct kdsm_reach_options {
@@ -110,6 +110,8 @@ struct kdsm_reach_options {
 	const char *const *formula;
 	unsigned int formulas;
 	const char *save;		/* NULL, or the file for the states found (node 0) */
+	/* NULL, or the file for the witnesses of a circuit (node 0); needs trace */
+	const char *witness;
 	/*
 	 * NULL, or the checkpoint file (node 0). If the file exists, the search continues from
 	 * it. The search writes the file after every interval, and at its end.
@@ -161,10 +163,18 @@ struct kdsm_reach_verdict {
 /* A shortest path from an initial state to a deadlock or to a violation */
 struct kdsm_reach_trace {
 	char *what;			/* name of the property, or "deadlock" */
+	unsigned int property;		/* its number; UINT_MAX for a deadlock */
 	uint64_t steps;
 	struct kdsm_reach_step {	/* [0..steps] */
 		char *label;		/* transition or relation taken; NULL for step 0 */
 		char *state;		/* the marked places, or the bits */
+		/*
+		 * Of a circuit: values of its inputs in this state, in the order of the file,
+		 * that lead to the next state or violate the property. NULL in the last state
+		 * of a path to a deadlock or to a property of options.invariant, and in other
+		 * models.
+		 */
+		char *inputs;
 	} *step;
 };
 
@@ -199,6 +209,8 @@ struct kdsm_reach_result {
 	char *model;
 	const char *kind;		/* as in struct kdsm_reach_model */
 	unsigned int bits, relations;
+	unsigned int clusters;		/* of a circuit's relation; 0 for other models */
+	double relation_seconds;	/* of reading the model and making its relations */
 	mpz_t states;			/* number of reachable states */
 	uint64_t nodes;			/* BDD nodes of the set of states */
 	uint64_t levels, tasks;
