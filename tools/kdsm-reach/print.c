@@ -69,18 +69,19 @@ static void print_numbers(const struct kdsm_reach_options *options,
 static void print_verdicts(const struct kdsm_reach_options *options,
 			   const struct kdsm_reach_result *result)
 {
-	const char *unit = options->chaining || options->saturation ? "rounds" : "steps";
 	const struct kdsm_reach_verdict *verdict;
 	unsigned int i;
 
 	for (i = 0; i < result->properties; i++) {
 		verdict = &result->verdict[i];
 		printf("property       %s: ", verdict->name);
-		if (verdict->violated)
-			printf("violated after %s%" PRIu64 " %s\n",
-			       verdict->at_most ? "at most " : "", verdict->steps, unit);
-		else
+		if (!verdict->violated)
 			printf("holds%s\n", result->complete ? "" : " so far");
+		else if (options->chaining || options->saturation)
+			printf("violated\n");	/* rounds say nothing about steps */
+		else
+			printf("violated after %s%" PRIu64 " steps\n",
+			       verdict->at_most ? "at most " : "", verdict->steps);
 	}
 }
 
