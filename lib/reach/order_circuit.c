@@ -3,7 +3,8 @@
  * The order of a circuit's latches and inputs: as a depth-first walk from the next values meets
  * them, that of the last latch first, and the deeper operand of a gate first (S. Malik, A. Wang,
  * R. Brayton, A. Sangiovanni-Vincentelli, "Logic Verification using Binary Decision Diagrams in a
- * Logic Synthesis Environment", ICCAD 1988). So variables on which the same gates depend are neighbours.
+ * Logic Synthesis Environment", ICCAD 1988). So variables on which the same gates depend are
+ * neighbours.
  */
 #include <errno.h>
 #include <stdlib.h>

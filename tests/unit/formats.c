@@ -479,7 +479,7 @@ static void by_content(void **state)
 		{ "x.gz", "\1\2\3", "begins with the bytes 01 02 03; " },
 		{ "x.bdd", "\3\0\0\0\xff\xff\xff\xff", "has list decision diagrams" },
 		{ "x.pnml", "<html></html>", "no PNML: the outermost element is html" },
-		{ "x.pnml", "\xef\xbb\xbf \n<pnml/>", "there is no net in it" },
+		{ "x.pnml", "\xef\xbb\xbf\n <pnml/>", "there is no net in it" },
 		{ "x.pnml", "aag 1 1\n", "in the AIGER format, and whole" },
 	};
 	static const unsigned char old[16] = { 4, [8] = 16 };

@@ -82,7 +82,7 @@ static void version_2(void **state)
 	put("proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n");
 	put("proc/self/cgroup", "0::/job.slice/step\n");
 	put("proc/self/mountinfo",
-	    "21 20 0:5 / /proc rw - proc proc rw\n"
+	    "21 20 0:5 / /proc rw - proc none rw\n"
 	    "25 20 0:22 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
 	expect(64, 16 * GIB, 8 * GIB);
 	put("sys/fs/cgroup/job.slice/step/memory.max", "max\n");
@@ -105,8 +105,8 @@ static void version_1(void **state)
 	(void)state;
 	put("proc/self/cgroup", "9:name=systemd:/\n4:memory:/a/b\n1:cpu,cpuacct:/c\n0::/\n");
 	put("proc/self/mountinfo",
-	    "30 25 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
-	    "31 25 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+	    "30 25 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup none rw,cpu,cpuacct\n"
+	    "31 25 0:27 / /sys/fs/cgroup/memory rw - cgroup none rw,memory\n"
 	    "32 25 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
 	put("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712\n");
 	put("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "4294967296\n");
@@ -139,7 +139,8 @@ static void damaged_files(void **state)
 	(void)state;
 	put("proc/meminfo", "MemTotal:\nMemAvailable: lots\n\n");
 	put("proc/self/cgroup", "0\n0:\n:::::\n0::/a\n");
-	put("proc/self/mountinfo", "\n - \n1 - cgroup2 x y\n1 2 3 / /g rw - cgroup2\n"
+	put("proc/self/mountinfo", "\n - "
+				   "\n1 - cgroup2 x y\n1 2 3 / /g rw - cgroup2\n"
 				   "1 2 3 / /g rw - cgroup2 x rw\n");
 	put("g/a/memory.max", "");
 	put("g/a/cpu.max", "100000\n");

@@ -24,7 +24,7 @@ static FILE *open_file(const char *directory, const char *name)
 
 /*
  * Read the decimal numbers at the start of a file. "max", a sign, a file that is missing and
- * anything else end the list. Returns the length of the list, at most most.
+ * anything else end the list. Returns the length of the list, which most bounds.
  */
 static unsigned int read_numbers(const char *directory, const char *name, uint64_t *number,
 				 unsigned int most)
@@ -145,9 +145,9 @@ static bool parse_mount(char *line, struct mount *mount)
 	for (i = 0; i < 3; i++)
 		mount->top = strtok_r(NULL, " ", &save);
 	mount->point = strtok_r(NULL, " ", &save);
-	mount->type = strtok_r(rest + 3, " \n", &save);
-	strtok_r(NULL, " \n", &save);
-	mount->options = strtok_r(NULL, " \n", &save);
+	mount->type = strtok_r(rest + 3, "\n ", &save);
+	strtok_r(NULL, "\n ", &save);
+	mount->options = strtok_r(NULL, "\n ", &save);
 	return mount->point && mount->options;
 }
 

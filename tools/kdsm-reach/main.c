@@ -245,6 +245,7 @@ static int check(void *values, char *reason)
 {
 	struct arguments *a = values;
 
+	a->reach.trace |= !!a->reach.witness;
 	/* saturation knows no levels, and writes checkpoints only between its few rounds */
 	if (a->strategy == AUTO)
 		a->strategy = a->reach.trace || a->reach.levels || a->reach.checkpoint ||
@@ -263,7 +264,6 @@ static int check(void *values, char *reason)
 		snprintf(reason, REASON_SIZE, "--mcc and --json: give one of them");
 		return -1;
 	}
-	a->reach.trace |= !!a->reach.witness;
 	if (!a->reach.trace || a->strategy == BFS)
 		return 0;
 	snprintf(reason, REASON_SIZE, "--trace: shortest ways are known only with --strategy bfs");

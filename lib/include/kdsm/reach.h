@@ -80,8 +80,8 @@ enum kdsm_reach_order {
 /*
  * Options of a search. Zero means the default where a comment names one. All nodes give the
  * same values, except for workers, save, witness, checkpoint, interval, progress,
- * progress_interval, level, known, warn and context. The caller owns strings and arrays, and does not change them before
- * kdsm_reach_close().
+ * progress_interval, level, known, warn and context. The caller owns strings and arrays, and does
+ * not change them before kdsm_reach_close().
  */
 struct kdsm_reach_options {
 	const char *path;		/* file of the model; "-": the standard input */
