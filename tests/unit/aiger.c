@@ -213,22 +213,32 @@ static size_t print(const struct graph *g, bool binary, unsigned char *bytes, si
 
 static enum kdsm_reach_order order;
 static bool saturation;
+static unsigned int nodes = 1, workers = 1;
 
 static int reach(struct kdsm_reach_result *result, struct kdsm_reach_message *message)
 {
-	struct kdsm_reach_options options = {
-		.path = path, .job = "aiger", .workers = 1, .timeout = 10000000000,
+	const struct kdsm_reach_options options = {
+		.path = path, .job = "aiger", .workers = workers, .timeout = 10000000000,
 		.bdd = { .table_bytes = 1 << 20, .cache_bytes = 1 << 16 },
 		.deadlocks = true, .trace = !saturation, .saturation = saturation,
 		.order = order, .witness = saturation ? NULL : witness,
 	};
-	int ret;
+	struct job job[3] = { 0 };
+	unsigned int i;
 
-	sim_start(1);
-	kdsm_reach_result_init(result);
-	ret = reach_once(sim.kdsm[0], &options, result, message);
+	sim_start(nodes);
+	for (i = 0; i < nodes; i++)
+		job[i].options = options;
+	start(job, nodes);
+	finish(job, nodes);
+	for (i = 1; i < nodes; i++) {
+		assert_int_equal(job[i].status, job[0].status);
+		kdsm_reach_result_free(&job[i].result);
+	}
+	*result = job[0].result;
+	*message = job[0].message;
 	sim_stop();
-	return ret;
+	return job[0].status;
 }
 
 static unsigned int state_of(const struct graph *g, const char *text)
@@ -363,7 +373,7 @@ static void check_graph(const struct graph *g, bool binary)
 	kdsm_reach_result_free(&result);
 }
 
-/* Graphs in few and in many clusters, in both orders, by both strategies */
+/* Graphs in few and in many clusters, in both orders, by both strategies, on up to 3 nodes */
 static void random_graphs(void **state)
 {
 	static const uint64_t most[] = { 0, 20, 2500 };
@@ -378,11 +388,15 @@ static void random_graphs(void **state)
 		kd_most_cluster = most[i % 3];
 		order = i % 5 ? KDSM_REACH_ORDER_AUTO : KDSM_REACH_ORDER_FILE;
 		saturation = i % 7 == 0;
+		nodes = 1 + i / 4 % 3;
+		workers = 1 + i / 12 % 2;
 		check_graph(&graph, i % 2);
 	}
 	kd_most_cluster = usual;
 	order = KDSM_REACH_ORDER_AUTO;
 	saturation = false;
+	nodes = 1;
+	workers = 1;
 }
 
 /* ---- mistakes in files ---- */
