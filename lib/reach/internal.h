@@ -541,16 +541,13 @@ int kd_room_collect(struct kd_search *s, uint64_t order);
 /*
  * portfolio.c. kd_portfolio_begin() runs when the model is loaded, kd_portfolio_slice() before
  * the first slice of an attempt, and kd_portfolio_switch() on all nodes at the end of each.
- * kd_portfolio_roots() lists the states of attempts that wait, and returns their number.
- * kd_portfolio_full() runs on all nodes when the live nodes fill the table: either the slice is
- * repeated, or *over says that the attempt was given up, and kd_portfolio_switch() follows.
- * -ENOSPC: there is no other attempt.
+ * kd_portfolio_full() runs on all nodes when the live nodes fill the table: the attempt is given
+ * up, and kd_portfolio_switch() follows. -ENOSPC: there is no other attempt.
  */
 int kd_portfolio_begin(struct kd_search *s);
 void kd_portfolio_slice(struct kd_search *s);
 int kd_portfolio_switch(struct kd_search *s);
-int kd_portfolio_full(struct kd_search *s, bool *over);
-uint64_t kd_portfolio_roots(const struct kd_search *s, kdsm_bdd root[KD_ORDERS]);
+int kd_portfolio_full(struct kd_search *s);
 void kd_portfolio_end(struct kd_search *s);
 
 /* The slices of the first turn, in steps of BDD operations. Only tests change it. */

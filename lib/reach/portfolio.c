@@ -3,8 +3,7 @@
  * A portfolio of orders: saturation of a Petri net, tried with several orders of the places,
  * because the order decides whether a search takes milliseconds or days, and no rule finds the
  * best one. Every order is an attempt, which runs in slices of so many steps of BDD operations.
- * It keeps the states that it has found while others run. The first attempt that ends gives the
- * result.
+ * The first attempt that ends gives the result.
  *
  * The attempts compete by successive halving (K. Jamieson, A. Talwalkar, "Non-stochastic Best
  * Arm Identification and Hyperparameter Optimization", AISTATS 2016). In a turn every attempt
@@ -12,12 +11,14 @@
  * slices of the next turn are twice as long. The last attempt that is in runs for several times
  * as long as the contest has taken. If it does not end, all attempts are in again, and a contest
  * with longer slices begins. The number of states is a good measure: an attempt with a bad
- * order spends its time on large diagrams for few states. Few long slices are better than many
- * short ones, because an attempt repeats at the begin of a slice what its last slice has not
- * finished.
+ * order spends its steps on large diagrams for few states.
  *
- * If the table is full, the attempts that wait lose their states, and start from the initial
- * states when it is their turn. An attempt that fills the table alone is given up.
+ * Every slice starts from the initial states. It finds the results of the attempt's earlier slices
+ * in the operation cache, so it soon is where the last one ended. States that a slice has found
+ * would be a worse start: they are an irregular part of what saturation finds, and their diagrams
+ * are larger.
+ *
+ * An attempt that fills the table is given up, unless it is the only one left.
  *
  * All nodes switch to the next attempt together, between two slices, while no node has a task.
  * The diagrams of all attempts are in the same table, and their results in the same operation
@@ -37,8 +38,6 @@ struct kd_portfolio {
 	struct kd_attempt {
 		struct kd_model model;		/* of an attempt that waits */
 		struct kd_saturation *saturation;
-		kdsm_bdd visited;
-		uint64_t levels;
 		uint64_t bits;		/* of the number of states found */
 		bool begun;		/* has a model */
 		bool in;		/* may run in this contest */
@@ -114,18 +113,6 @@ void kd_portfolio_slice(struct kd_search *s)
 
 	__atomic_store_n(&s->steps, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->quota, quota, __ATOMIC_RELAXED);
-}
-
-uint64_t kd_portfolio_roots(const struct kd_search *s, kdsm_bdd root[KD_ORDERS])
-{
-	const struct kd_portfolio *p = s->portfolio;
-	uint64_t n = 0;
-	unsigned int i;
-
-	for (i = 0; p && i < p->count; i++)
-		if (i != p->at && p->attempt[i].visited != KDSM_BDD_FALSE)
-			root[n++] = p->attempt[i].visited;
-	return n;
 }
 
 /* Make the model of an attempt that begins. */
@@ -215,22 +202,20 @@ static int count_bits(struct kd_search *s, kdsm_bdd states, uint64_t *bits)
 	return r;
 }
 
-/* Tell all nodes what the root has found of the states of this attempt. */
-static int share_found(struct kd_search *s, uint64_t *bits)
+/* Tell all nodes how many states the root has found in this attempt. */
+static int count_found(struct kd_search *s, uint64_t *bits)
 {
 	bool root = s->gang.node == s->gang.root;
 	uint64_t words[KD_GANG_WORDS] = { 0 };
 	int r;
 
 	r = kd_gang_gather(&s->gang, words, nothing, NULL);
-	words[0] = s->found == KDSM_BDD_FALSE ? s->visited : s->found;
 	if (r == 0 && root)
-		r = count_bits(s, words[0], &words[1]);
+		r = count_bits(s, s->found == KDSM_BDD_FALSE ? s->visited : s->found, bits);
+	words[0] = *bits;
 	if (r == 0)
 		r = kd_gang_scatter(&s->gang, words);
-	s->visited = words[0] & KD_EDGE;
-	s->found = KDSM_BDD_FALSE;
-	*bits = words[1];
+	*bits = words[0];
 	return r;
 }
 
@@ -272,26 +257,14 @@ static int next_attempt(struct kd_portfolio *p)
 	return i < p->count ? 0 : -ENOSPC;
 }
 
-int kd_portfolio_full(struct kd_search *s, bool *over)
+int kd_portfolio_full(struct kd_search *s)
 {
 	struct kd_portfolio *p = s->portfolio;
-	bool waiting = false;
-	unsigned int i;
+	unsigned int others = 0, i;
 
-	*over = false;
-	for (i = 0; i < p->count; i++) {
-		if (i == p->at || p->attempt[i].visited == KDSM_BDD_FALSE)
-			continue;
-		p->attempt[i].visited = KDSM_BDD_FALSE;
-		p->attempt[i].levels = 0;
-		waiting = true;
-	}
-	if (waiting)
-		return kd_room_collect(s, 0);
 	for (i = 0; i < p->count; i++)
-		if (i != p->at && !p->attempt[i].gone)
-			*over = true;
-	if (!*over)
+		others += i != p->at && !p->attempt[i].gone;
+	if (!others)
 		return -ENOSPC;
 	p->attempt[p->at].gone = true;
 	p->attempt[p->at].in = false;
@@ -305,33 +278,30 @@ int kd_portfolio_switch(struct kd_search *s)
 	struct kd_attempt *mine = &p->attempt[p->at], *next;
 	int r;
 
-	r = share_found(s, &mine->bits);
+	r = count_found(s, &mine->bits);
 	if (r < 0)
 		return r;
 	s->gang.root = 0;
 	mine->model = s->model;
 	mine->saturation = s->saturation;
-	mine->visited = mine->gone ? KDSM_BDD_FALSE : s->visited;
-	mine->levels = mine->gone ? 0 : s->levels - 1;	/* the round begins again */
 	s->saturation = NULL;
 	r = next_attempt(p);
 	if (r < 0)
 		return r;
 	next = &p->attempt[p->at];
+	s->found = KDSM_BDD_FALSE;
+	s->visited = KDSM_BDD_FALSE;
+	s->current = KDSM_BDD_FALSE;
+	s->levels = 0;
 	if (next->begun) {
 		s->model = next->model;
 		s->saturation = next->saturation;
-		s->visited = next->visited;
-		s->levels = next->levels;
 	} else {
 		next->begun = true;
-		s->visited = KDSM_BDD_FALSE;
-		s->levels = 0;
 		r = make_model(s, &mine->model);
 	}
-	next->visited = KDSM_BDD_FALSE;
 	kd_room_begin(s);
-	if (r == 0 && s->visited == KDSM_BDD_FALSE)
+	if (r == 0)
 		r = publish(s);
 	s->current = s->visited;
 	kd_portfolio_slice(s);

@@ -433,7 +433,6 @@ static int exchange(struct kd_search *s, kdsm_bdd mine, uint64_t full, unsigned 
 		[FULL] = full | (kd_stopping(s) ? STOP : 0),
 		[USED] = __atomic_load_n(&s->store->table->header->used, __ATOMIC_RELAXED),
 	};
-	bool over;
 	int r;
 
 	s->trap = 0;
@@ -457,8 +456,8 @@ static int exchange(struct kd_search *s, kdsm_bdd mine, uint64_t full, unsigned 
 	*end = words[DONE] ? DONE : 0;
 	r = go_on(s, words);
 	if (r == -ENOSPC && s->portfolio) {
-		r = kd_portfolio_full(s, &over);
-		*end = over ? LATE : 0;
+		r = kd_portfolio_full(s);
+		*end = LATE;
 	}
 	return r;
 }
