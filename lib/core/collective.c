@@ -248,7 +248,7 @@ int kd_gang_gather(struct kd_gang *gang, uint64_t *words, kd_gang_combine combin
 			    gang->up, node_at(gang, kdsm_tree_child(rank(gang), k)), theirs);
 		if (r < 0)
 			return r;
-		r = combine(context, words, theirs);
+		r = combine ? combine(context, words, theirs) : 0;
 		if (r < 0) {
 			gang->culprit = gang->node;
 			return r;

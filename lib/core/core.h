@@ -410,7 +410,7 @@ typedef int (*kd_gang_combine)(void *context, uint64_t *mine, const uint64_t *th
  * @gang: joined by this process
  * @words: KD_GANG_WORDS words of this node; at the root overwritten with the result, at
  *	other members with an intermediate result
- * @combine: combines the words of two nodes
+ * @combine: combines the words of two nodes; NULL: the members only wait for each other
  * @context: argument of @combine
  *
  * After an error, the member calls kd_gang_abort() to inform the others.

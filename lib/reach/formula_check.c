@@ -36,14 +36,6 @@ struct check {
 
 /* ---- room in the table, and sets in use ---- */
 
-static int nothing(void *context, uint64_t *mine, const uint64_t *theirs)
-{
-	(void)context;
-	(void)mine;
-	(void)theirs;
-	return 0;
-}
-
 /*
  * Follow an order of node 0 on all nodes; 0 is the end. Gathering and scattering alternate: the
  * caller has gathered before, and has gathered afterwards.
@@ -58,7 +50,7 @@ static int share_order(struct kd_search *s, uint64_t *order)
 	if (r == 0 && *order)
 		r = kd_room_collect(s, *order & (KD_GROW | KD_RESERVE));
 	memset(words, 0, sizeof(words));
-	return r < 0 ? r : kd_gang_gather(&s->gang, words, nothing, NULL);
+	return r < 0 ? r : kd_gang_gather(&s->gang, words, NULL, NULL);
 }
 
 /* After a failure: tell whether there is room now, so that the operation is worth repeating. */

@@ -130,7 +130,7 @@ int kd_model_order(struct kdsm_bdd_worker *worker, struct kd_model *model,
 
 /*
  * Widen a place of a net, because its number of tokens overflowed: relations, initial states
- * and properties are made anew. All nodes widen the same places in the same order. No task
+ * and properties are made again. All nodes widen the same places in the same order. No task
  * runs. States found before stay right when kd_model_extend() has added the new bits, which
  * are 0 in them; bits are those of the place before.
  */
@@ -272,7 +272,7 @@ enum kd_kind {
 	KD_PLACE, KD_TRANSITION, KD_ARC, KD_REFERENCE_PLACE, KD_REFERENCE_TRANSITION,
 };
 
-/* What an arc does; only normal arcs move tokens */
+/* The effect of an arc; only normal arcs move tokens */
 enum kd_arc_type { KD_NORMAL, KD_READ, KD_INHIBITOR };
 
 /* An element of the file */
@@ -379,7 +379,7 @@ char *kd_places_name(const struct kd_net *net, const struct kd_places *places);
 
 void kd_bound_free(struct kd_bound *bound);	/* NULL is ignored */
 
-/* Make a property's states anew when the place has one bit more. */
+/* Make a property's states again when the place has one bit more. */
 int kd_property_widen(struct kdsm_bdd_worker *worker, struct kd_model *model,
 		      unsigned int property, unsigned int place);
 
@@ -393,7 +393,7 @@ int kd_invariant_file(struct kdsm_bdd_worker *worker, const char *path,
 #define KD_STORE	4096
 
 /*
- * What a task of saturation found: states, at least those that it was given, and the failure
+ * The result of a task of saturation: states, at least those that it was given, and the failure
  * that ended it early, or 0
  */
 struct kd_saturated {
@@ -410,7 +410,7 @@ struct kd_room {
 	struct kdsm_reach_collections sum;
 };
 
-/* What the threads of a search and of its caller tell each other (progress.c) */
+/* The words that the threads of a search and of its caller exchange (progress.c) */
 struct kd_progress {
 	pthread_mutex_t lock;	/* protects the fields up to ended */
 	mpz_t states;		/* found when they were last counted */

@@ -135,14 +135,6 @@ static int make_model(struct kd_search *s, const struct kd_model *other)
 	return r < 0 ? r : kd_saturation_begin(s);
 }
 
-static int nothing(void *context, uint64_t *mine, const uint64_t *theirs)
-{
-	(void)context;
-	(void)mine;
-	(void)theirs;
-	return 0;
-}
-
 /* The initial states of an attempt, from node 0; all nodes collect garbage if need be. */
 static int publish(struct kd_search *s)
 {
@@ -153,7 +145,7 @@ static int publish(struct kd_search *s)
 	do {
 		memset(words, 0, sizeof(words));
 		again = false;
-		r = kd_gang_gather(&s->gang, words, nothing, NULL);
+		r = kd_gang_gather(&s->gang, words, NULL, NULL);
 		if (r == 0 && s->gang.node == 0) {
 			words[0] = kdsm_bdd_publish(s->worker, s->model.initial);
 			if (words[0] == KDSM_BDD_INVALID) {
@@ -183,7 +175,7 @@ static int wait_for_all(struct kd_search *s)
 	uint64_t words[KD_GANG_WORDS] = { 0 };
 	int r;
 
-	r = kd_gang_gather(&s->gang, words, nothing, NULL);
+	r = kd_gang_gather(&s->gang, words, NULL, NULL);
 	return r < 0 ? r : kd_gang_scatter(&s->gang, words);
 }
 
@@ -209,7 +201,7 @@ static int count_found(struct kd_search *s, uint64_t *bits)
 	uint64_t words[KD_GANG_WORDS] = { 0 };
 	int r;
 
-	r = kd_gang_gather(&s->gang, words, nothing, NULL);
+	r = kd_gang_gather(&s->gang, words, NULL, NULL);
 	if (r == 0 && root)
 		r = count_bits(s, s->found == KDSM_BDD_FALSE ? s->visited : s->found, bits);
 	words[0] = *bits;

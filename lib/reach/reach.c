@@ -179,14 +179,6 @@ static int store_states(struct kd_search *s)
 	return s->current == KDSM_BDD_INVALID ? kdsm_bdd_error(s->worker) : 0;
 }
 
-static int nothing(void *context, uint64_t *mine, const uint64_t *theirs)
-{
-	(void)context;
-	(void)mine;
-	(void)theirs;
-	return 0;
-}
-
 /*
  * Let node 0 store the states, after a gather, and tell all nodes. While the table is too small
  * for them, all nodes let it grow, and node 0 begins again.
@@ -212,7 +204,7 @@ static int share_states(struct kd_search *s, uint64_t *words)
 		s->visited = KDSM_BDD_FALSE;
 		r = kd_room_grow(s);
 		if (r == 0)
-			r = kd_gang_gather(&s->gang, none, nothing, NULL);
+			r = kd_gang_gather(&s->gang, none, NULL, NULL);
 		if (r < 0)
 			return r;
 	}
@@ -226,7 +218,7 @@ static int look_back(struct kd_search *s)
 
 	while (r == 0 && words[FULL]) {
 		memset(words, 0, sizeof(words));
-		r = kd_gang_gather(&s->gang, words, nothing, NULL);
+		r = kd_gang_gather(&s->gang, words, NULL, NULL);
 		if (r == 0 && s->gang.node == 0) {
 			r = kd_property_look_back(s);
 			words[FULL] = r == -ENOSPC;

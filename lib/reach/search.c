@@ -519,7 +519,7 @@ int kd_search_share_widths(struct kd_search *s)
 		return 0;
 	do {
 		memset(words, 0, sizeof(words));
-		r = kd_gang_gather(&s->gang, words, add_used, NULL);
+		r = kd_gang_gather(&s->gang, words, NULL, NULL);
 		while (s->widths && place < s->model.marking->places &&
 		       s->widths[place] <= s->model.marking->width[place])
 			place++;

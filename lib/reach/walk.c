@@ -3,7 +3,7 @@
  * Random walks through the markings of a Petri net, before the search. They show how many
  * tokens a place certainly gets, so that it need not be widened often later. A walk that leads
  * from a marking to one with at least as many tokens everywhere, and more somewhere, shows
- * that the net is unbounded: it can be repeated for ever (R. Karp, R. Miller, "Parallel program
+ * that the net is unbounded: it can be repeated without end (R. Karp, R. Miller, "Parallel program
  * schemata", 1969). The walks end early when every place has had as many tokens as its bound
  * allows, because then there is nothing more to see.
  */
