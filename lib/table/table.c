@@ -90,8 +90,11 @@ uint64_t kdsm_table_nodes_for(uint64_t bytes, unsigned int cluster_nodes)
  */
 void kd_table_resize(struct kdsm_table *t, uint64_t limit)
 {
-	t->limit = limit;
-	t->index_size = limit * t->block < t->index_most ? limit * t->block : t->index_most;
+	uint64_t entries = limit * t->block < t->index_most ? limit * t->block : t->index_most;
+
+	/* kdsm_table_usage() may read both at the same time */
+	__atomic_store_n(&t->limit, limit, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->index_size, entries, __ATOMIC_RELAXED);
 	t->run = t->index_size > KD_PROBE_LIMIT ? KD_WALK_RUN : KD_PROBE_LIMIT;
 	/* every collection clears the node cache, which must not take longer than it does */
 	kd_nodecache_resize(&t->cache, (t->cache.most + 1) * limit / (t->slots / t->block));
@@ -438,7 +441,6 @@ int kdsm_table_usage(struct kdsm_table *table, uint64_t *used, uint64_t *size)
 	unsigned int part;
 
 	*used = 0;
-	*size = kd_table_size(table);
 	for (part = 0; part < table->parts; part++) {
 		uint64_t n;
 		int r;
@@ -454,6 +456,8 @@ int kdsm_table_usage(struct kdsm_table *table, uint64_t *used, uint64_t *size)
 		}
 		*used += n;
 	}
+	/* Last, so that a table that grows meanwhile does not look fuller than full. */
+	*size = kd_table_size(table);
 	return 0;
 }
 

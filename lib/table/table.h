@@ -321,7 +321,8 @@ static inline struct kdsm_node kd_node_load(const struct kdsm_node *from)
 /* Number of nodes that the blocks and entries in use can hold; number 0 holds none. */
 static inline uint64_t kd_table_size(const struct kdsm_table *t)
 {
-	uint64_t nodes = t->limit * t->block * t->parts - 1, entries = t->index_size * t->parts;
+	uint64_t nodes = __atomic_load_n(&t->limit, __ATOMIC_RELAXED) * t->block * t->parts - 1;
+	uint64_t entries = __atomic_load_n(&t->index_size, __ATOMIC_RELAXED) * t->parts;
 
 	return nodes < entries ? nodes : entries;
 }
