@@ -47,6 +47,8 @@ struct kd_formulas {
 	struct kd_named {
 		char *id;
 		struct kd_formula *formula;
+		/* on node 0: the answer, if the search looked and knows it before its end */
+		enum kdsm_reach_answer early;
 	} *named;
 	size_t count;
 };
@@ -106,6 +108,13 @@ void kd_formulas_end(struct kd_search *s);
  * unknown, which is no failure.
  */
 int kd_formulas_check(struct kd_search *s, struct kdsm_reach_result *result);
+
+/*
+ * On node 0 during a search, when no other node has a task: answer the formulas that these states,
+ * some of the reachable ones, decide. Return whether one is false; *open tells whether one is not
+ * decided yet.
+ */
+bool kd_formulas_look(struct kd_search *s, kdsm_bdd states, bool *open);
 
 /* Free the answers of the result. */
 void kd_formula_answers_free(struct kdsm_reach_result *result);

@@ -27,6 +27,9 @@
 struct check {
 	struct kd_search *s;
 	struct kdsm_bdd_worker *w;
+	kdsm_bdd states;	/* that were found; called reachable below */
+	bool complete;		/* these are all reachable states */
+	bool alone;		/* a round is not over: the other nodes cannot collect garbage */
 	kdsm_bdd initial;
 	kdsm_bdd stuck;		/* the deadlocks; only if know_stuck is set */
 	bool know_stuck;
@@ -59,7 +62,7 @@ static bool make_room(struct check *c)
 	uint64_t order = COLLECT;
 	int r = kdsm_bdd_error(c->w);
 
-	if (r == -ENOSPC && (!c->fresh || kd_can_grow(c->s->store))) {
+	if (r == -ENOSPC && !c->alone && (!c->fresh || kd_can_grow(c->s->store))) {
 		order |= c->fresh ? KD_GROW : 0;
 		r = share_order(c->s, &order);
 		c->fresh = true;
@@ -127,7 +130,7 @@ static void keep(struct check *c, kdsm_bdd *a, kdsm_bdd b)
 /* The reachable states that are not in a. */
 static kdsm_bdd complement(struct check *c, kdsm_bdd a)
 {
-	return both(c, c->s->visited, kdsm_bdd_not(a));
+	return both(c, c->states, kdsm_bdd_not(a));
 }
 
 /* ---- formulas of a marking ---- */
@@ -143,9 +146,9 @@ static kdsm_bdd at_most(struct check *c, const struct kd_sum *sum)
 
 	if (c->error == -E2BIG) {
 		c->error = 0;
-		set = TRY(c, kd_sum_at_most(c->w, m, sum, c->s->visited));
+		set = TRY(c, kd_sum_at_most(c->w, m, sum, c->states));
 	}
-	keep(c, &set, c->s->visited);
+	keep(c, &set, c->states);
 	return set;
 }
 
@@ -201,7 +204,7 @@ static kdsm_bdd fireable(struct check *c, const struct kd_formula *f)
 
 	for (i = 0; i < f->transitions; i++) {
 		one = enabled(c, f->transition[i]);
-		keep(c, &one, c->s->visited);
+		keep(c, &one, c->states);
 		add(c, &set, one);
 		drop(c, one);
 	}
@@ -216,7 +219,7 @@ static kdsm_bdd deadlocks(struct check *c)
 
 	if (c->know_stuck)
 		return hold(c, c->stuck);
-	set = hold(c, c->s->visited);
+	set = hold(c, c->states);
 	for (i = 0; i < c->s->model.net->transitions && set != KDSM_BDD_FALSE && !c->error; i++) {
 		one = enabled(c, i);
 		keep(c, &set, kdsm_bdd_not(one));
@@ -248,7 +251,7 @@ static kdsm_bdd predecessors(struct check *c, kdsm_bdd set)
 	unsigned int i;
 
 	for (i = 0; i < c->s->model.relations && !c->error; i++) {
-		one = before(c, set, c->s->visited, i);
+		one = before(c, set, c->states, i);
 		add(c, &all, one);
 		drop(c, one);
 	}
@@ -330,7 +333,7 @@ static kdsm_bdd temporal(struct check *c, const struct kd_formula *f)
 	if (f->op == KD_F_EX || f->op == KD_F_AX)
 		set = predecessors(c, a);
 	else if (f->op == KD_F_EF || f->op == KD_F_AG)
-		set = exists_until(c, c->s->visited, a);
+		set = exists_until(c, c->states, a);
 	else if (f->op == KD_F_EG || f->op == KD_F_AF)
 		set = exists_globally(c, a);
 	else if (f->op == KD_F_EU)
@@ -377,7 +380,7 @@ static kdsm_bdd value(struct check *c, const struct kd_formula *f)
 		return KDSM_BDD_INVALID;
 	switch (f->op) {
 	case KD_F_TRUE:
-		return hold(c, c->s->visited);
+		return hold(c, c->states);
 	case KD_F_FALSE:
 		return KDSM_BDD_FALSE;
 	case KD_F_DEADLOCK:
@@ -419,7 +422,7 @@ static enum kdsm_reach_answer somewhere(struct check *c, const struct kd_formula
 	if (c->error)
 		return KDSM_REACH_UNKNOWN;
 	return any ? KDSM_REACH_TRUE :
-	       kd_search_complete(c->s) ? KDSM_REACH_FALSE : KDSM_REACH_UNKNOWN;
+	       c->complete ? KDSM_REACH_FALSE : KDSM_REACH_UNKNOWN;
 }
 
 static enum kdsm_reach_answer decide(struct check *c, const struct kd_formula *f);
@@ -444,7 +447,7 @@ static enum kdsm_reach_answer decide_initially(struct check *c, const struct kd_
 	kdsm_bdd set, here;
 	bool in;
 
-	if (kd_formula_temporal(f) && !kd_search_complete(c->s))
+	if (kd_formula_temporal(f) && !c->complete)
 		return KDSM_REACH_UNKNOWN;
 	set = value(c, f);
 	here = both(c, set, c->initial);
@@ -458,7 +461,7 @@ static enum kdsm_reach_answer decide_initially(struct check *c, const struct kd_
 static enum kdsm_reach_answer decide(struct check *c, const struct kd_formula *f)
 {
 	struct kd_formula not = { .op = KD_F_NOT, .operand = f->operand, .operands = 1 };
-	bool plain = f->operands && (kd_search_complete(c->s) ||
+	bool plain = f->operands && (c->complete ||
 				     !kd_formula_temporal(f->operand[0]));
 
 	if (f->op == KD_F_NOT)
@@ -519,9 +522,9 @@ static void bound(struct check *c, const struct kd_formula *f, struct kdsm_reach
 {
 	int64_t most;
 
-	if (!kd_search_complete(c->s))
+	if (!c->complete)
 		return;
-	c->error = kd_sum_most(c->w, c->s->model.marking, &f->sum, c->s->visited, &most);
+	c->error = kd_sum_most(c->w, c->s->model.marking, &f->sum, c->states, &most);
 	if (c->error)
 		return;
 	result->answer = KDSM_REACH_BOUND;
@@ -556,7 +559,9 @@ static int answer(struct check *c, const struct kd_named *named,
 	result->id = strdup(named->id);
 	if (!result->id)
 		return -ENOMEM;
-	if (named->formula->op == KD_F_BOUND)
+	if (named->early != KDSM_REACH_UNKNOWN)
+		result->answer = named->early;
+	else if (named->formula->op == KD_F_BOUND)
 		bound(c, named->formula, result);
 	else
 		result->answer = decide(c, named->formula);
@@ -573,7 +578,9 @@ static int answer(struct check *c, const struct kd_named *named,
 
 static int answer_all(struct kd_search *s, struct kdsm_reach_result *result)
 {
-	struct check c = { .s = s, .w = s->worker };
+	struct check c = {
+		.s = s, .w = s->worker, .states = s->visited, .complete = kd_search_complete(s),
+	};
 	size_t i;
 	int r = 0;
 
@@ -592,6 +599,31 @@ static int answer_all(struct kd_search *s, struct kdsm_reach_result *result)
 	if (c.know_stuck)
 		drop(&c, c.stuck);
 	return r;
+}
+
+bool kd_formulas_look(struct kd_search *s, kdsm_bdd states, bool *open)
+{
+	struct check c = { .s = s, .w = s->worker, .states = states, .alone = true };
+	struct kd_named *named = s->formulas->named;
+	bool violated = false;
+
+	*open = false;
+	c.initial = TRY(&c, kdsm_bdd_publish(c.w, s->model.initial));
+	for (; named < s->formulas->named + s->formulas->count && !violated; named++) {
+		c.error = c.initial == KDSM_BDD_INVALID ? -ENOSPC : 0;
+		if (!c.error && named->early == KDSM_REACH_UNKNOWN &&
+		    named->formula->op != KD_F_BOUND) {
+			named->early = decide(&c, named->formula);
+			if (c.error)
+				named->early = KDSM_REACH_UNKNOWN;
+		}
+		*open |= named->early == KDSM_REACH_UNKNOWN;
+		violated = named->early == KDSM_REACH_FALSE;
+	}
+	drop(&c, c.initial);
+	if (c.know_stuck)
+		drop(&c, c.stuck);
+	return violated;
 }
 
 /* Follow the orders of node 0 until the end. */

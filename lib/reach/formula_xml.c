@@ -407,7 +407,9 @@ static void end_property(struct reader *r, struct frame *frame)
 		return fail(r, -ENOMEM, "no memory", NULL);
 	unwrap(frame);
 	all->named = more;
-	more[all->count++] = (struct kd_named){ frame->id, frame->formula };
+	more[all->count++] = (struct kd_named){
+		.id = frame->id, .formula = frame->formula,
+	};
 	frame->id = NULL;
 	frame->formula = NULL;
 }

@@ -424,6 +424,14 @@ struct kd_progress {
 	pthread_mutex_t calls;	/* held during a call of a function of the options */
 };
 
+/* The early end of a search (early.c) */
+struct kd_early {
+	uint64_t slice;		/* of saturation without a portfolio, in steps; 0: no slices */
+	uint64_t spent;		/* CPU time of looks for deadlocks and at formulas, in ns */
+	bool deadlock;		/* on node 0: a state without successor was found */
+	bool ends;		/* all nodes know that the search ends */
+};
+
 struct kd_search {
 	const struct kdsm_reach_options *options;
 	struct kdsm_reach_message *message;
@@ -444,6 +452,7 @@ struct kd_search {
 	 * must be a root (search_collect.c).
 	 */
 	kdsm_bdd visited, current, found;
+	kdsm_bdd before_slice;		/* s->found at the beginning of this slice of saturation */
 	unsigned int from, to;		/* the current slice: relations from .. to - 1 */
 	bool gained;			/* the last attempt at a slice failed, but found states */
 	uint32_t trap;			/* 1 + the place whose trap this slice met; 0: none */
@@ -458,6 +467,7 @@ struct kd_search {
 	struct kd_saturation *saturation;	/* NULL: another strategy */
 	struct kd_portfolio *portfolio;		/* NULL: one order only */
 	struct kd_progress progress;
+	struct kd_early early;
 	bool searching;			/* between the first round and the last one */
 	bool stopped;			/* kdsm_reach_stop() ended the search */
 	struct kd_formulas *formulas;		/* of options->formula; NULL: none */
@@ -554,12 +564,6 @@ void kd_portfolio_end(struct kd_search *s);
 extern uint64_t kd_first_slice;
 
 /*
- * Tell whether the visited states are all reachable states: the last round found no new
- * state, or all rounds of saturation are done.
- */
-bool kd_search_complete(const struct kd_search *s);
-
-/*
  * saturate.c. kd_saturation_begin() runs when the model is loaded, and again when a place has
  * been widened. kd_saturation_round() takes the place of a slice.
  */
@@ -567,6 +571,25 @@ int kd_saturation_begin(struct kd_search *s);
 int kd_saturation_round(struct kd_search *s, struct kd_saturated *found);
 bool kd_saturation_ended(const struct kd_search *s);
 void kd_saturation_free(struct kd_saturation *saturation);	/* NULL is ignored */
+
+/*
+ * Tell whether the visited states are all reachable states: the last round found no new
+ * state, or all rounds of saturation are done.
+ */
+static inline bool kd_search_complete(const struct kd_search *s)
+{
+	return s->saturation ? kd_saturation_ended(s) : s->current == KDSM_BDD_FALSE;
+}
+
+/*
+ * early.c: the early end of a search. kd_early_begin() follows kd_portfolio_begin().
+ * kd_early_look() runs on node 0 and tells whether the states found end the search; fresh are
+ * those that it has not seen yet, or more. kd_early_continue() runs on all nodes when a slice of
+ * saturation has ended and the search goes on.
+ */
+void kd_early_begin(struct kd_search *s);
+bool kd_early_look(struct kd_search *s, kdsm_bdd fresh, kdsm_bdd all);
+void kd_early_continue(struct kd_search *s);
 
 /*
  * property.c. kd_property_begin() runs on the loaded model, kd_property_check() on each new
@@ -594,6 +617,11 @@ int kd_trace_find(struct kd_search *s, struct kdsm_reach_result *result);
 int kd_trace_to(struct kd_search *s, kdsm_bdd states, const char *what,
 		struct kdsm_reach_trace *trace);
 void kd_trace_destroy(struct kdsm_reach_trace *trace);
+/*
+ * Find those of the states in which no relation has a successor. The states are not complete if
+ * their successors may lead to a trap. Return 0 or a negative errno.
+ */
+int kd_trace_deadlocks(struct kd_search *s, kdsm_bdd states, bool complete, kdsm_bdd *dead);
 
 /*
  * answers.c: kd_answers_begin() runs when the model is loaded, the others on node 0 after the

@@ -109,7 +109,7 @@ void kd_portfolio_end(struct kd_search *s)
 void kd_portfolio_slice(struct kd_search *s)
 {
 	const struct kd_portfolio *p = s->portfolio;
-	uint64_t quota = p && p->count > 1 ? p->slice : 0;
+	uint64_t quota = !p ? s->early.slice : p->count > 1 ? p->slice : 0;
 
 	__atomic_store_n(&s->steps, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->quota, quota, __ATOMIC_RELAXED);

@@ -246,7 +246,8 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 				kd_hash(bdd->first_table_bytes, bdd->first_cache_bytes) ^
 				s->options->timeout ^
 				((s->options->deadlocks || s->options->trace) |
-				 (uint64_t)s->options->formulas << 1));
+				 (uint64_t)s->options->formulas << 1) ^
+				(uint64_t)s->options->stop_at_violation << 63);
 	words[THREADS] = s->options->workers;
 	words[ORDERS] = !!s->portfolio;
 	r = kd_gang_gather(&s->gang, words, agree, NULL);
@@ -534,7 +535,10 @@ static int load_model(struct kd_search *s)
 		r = kd_formulas_begin(s);
 	if (r == 0)
 		r = kd_saturation_begin(s);
-	return r < 0 ? r : kd_portfolio_begin(s);
+	if (r == 0)
+		r = kd_portfolio_begin(s);
+	kd_early_begin(s);
+	return r;
 }
 
 /* Explain the error, and make the other nodes fail, too. */
@@ -576,6 +580,7 @@ static int search(struct kdsm_reach *reach)
 		s->written = s->began;
 		r = kd_search_run(s);
 		result->stopped = s->stopped && !kd_search_complete(s);
+		result->ended_early = s->early.ends && !kd_search_complete(s);
 		result->seconds = (kdsm_now() - s->began) / 1e9;
 	}
 	if (r == 0)

@@ -129,6 +129,7 @@ static int saturation_slice(struct kd_search *s, kdsm_bdd *found)
 	int r = kd_saturation_round(s, &saturated);
 
 	*found = saturated.states;
+	s->before_slice = s->found;
 	r = failure(s, r, saturated.failure);
 	if (r < 0 && kd_valid(saturated.states) && saturated.states != KDSM_BDD_FALSE) {
 		s->gained = s->found != saturated.states;
@@ -172,11 +173,12 @@ static int sift(struct kd_search *s, uint64_t *found, uint64_t *visited)
  * Words that the nodes exchange after a slice. VISITED, KEPT and DONE travel only down. KEPT is
  * 0, SLICE or PART: the slice was taken, or a part of it before it failed. FULL is set with the
  * bits NO_ROOM and LATE if the slice failed: the table was full, or the steps of the slice were
- * used up. The bit STOP means that a node has been asked to stop, whether the slice failed or not.
+ * used up. The bit STOP means that a node has been asked to stop, and EARLY that node 0 has seen
+ * enough (early.c), whether the slice failed or not.
  */
 enum { FOUND, VISITED, TRAP, FULL, USED, KEPT, DONE };
 enum { SLICE = 1, PART };
-enum { NO_ROOM = 1, LATE = 2, STOP = 4 };
+enum { NO_ROOM = 1, LATE = 2, STOP = 4, EARLY = 8 };
 
 /*
  * A full table, the end of a slice and a request to stop are no failures, but the slice is
@@ -218,41 +220,74 @@ static int unite(void *context, uint64_t *mine, const uint64_t *theirs)
 	return mine[FOUND] == KDSM_BDD_INVALID ? excuse(kdsm_bdd_error(w), &mine[FULL]) : 0;
 }
 
-bool kd_search_complete(const struct kd_search *s)
-{
-	return s->saturation ? kd_saturation_ended(s) : s->current == KDSM_BDD_FALSE;
-}
-
 static bool ended(const struct kd_search *s)
 {
-	return kd_search_complete(s) ||
+	return kd_search_complete(s) || s->early.ends ||
 	       (s->options->levels && s->levels >= s->options->levels);
 }
 
 /*
- * The root of this round. With properties or traces it is node 0, which checks the properties
- * and keeps the states of every round.
+ * The root of this round. With properties, traces or an early end it is node 0, which checks the
+ * properties and keeps the states of every round.
  */
 static unsigned int root(const struct kd_search *s)
 {
-	return s->model.properties || s->options->trace ? 0 : s->levels % s->gang.nodes;
+	bool first = s->model.properties || s->options->trace || s->options->stop_at_violation;
+
+	return first ? 0 : s->levels % s->gang.nodes;
+}
+
+static int check_properties(struct kd_search *s, kdsm_bdd states)
+{
+	kdsm_bdd current = s->current;
+	int r;
+
+	s->current = states;
+	r = kd_property_check(s);
+	s->current = current;
+	return r;
 }
 
 /* On the root, when all relations have been taken: compute the states of the next round. */
 static int end_round(struct kd_search *s, uint64_t *words)
 {
-	kdsm_bdd current = s->current;
 	int r;
 
 	words[FOUND] = s->found;
 	r = sift(s, &words[FOUND], &words[VISITED]);
 	if (r < 0)
 		return excuse(r, &words[FULL]);
-	s->current = words[FOUND];
-	r = kd_property_check(s);
-	s->current = current;
+	r = check_properties(s, words[FOUND]);
 	words[DONE] = r == 0;
+	if (r == 0 && kd_early_look(s, words[FOUND], words[VISITED]))
+		words[FULL] |= EARLY;
 	return excuse(r, &words[FULL]);
+}
+
+/*
+ * On the root: look at the states of a slice that has failed. Keep those of a round of saturation
+ * that nobody repeats.
+ */
+static int end_part(struct kd_search *s, uint64_t *words)
+{
+	kdsm_bdd found = s->found;
+	int r = 0;
+
+	words[KEPT] = s->gained ? PART : 0;
+	if (!s->saturation || words[TRAP] || found == KDSM_BDD_FALSE)
+		return 0;
+	if (s->options->stop_at_violation && found != s->before_slice) {
+		r = check_properties(s, found);
+		if (kd_early_look(s, found, found))
+			words[FULL] |= EARLY;
+	}
+	if (r < 0)
+		return excuse(r, &words[FULL]);
+	if (words[FULL] & (STOP | EARLY))
+		return end_round(s, words);
+	if (words[FULL] == LATE && !s->portfolio)
+		s->found = s->before_slice;
+	return 0;
 }
 
 /* On the root: add the states that the slice found to the states of the round. */
@@ -260,12 +295,8 @@ static int end_slice(struct kd_search *s, uint64_t *words)
 {
 	kdsm_bdd found;
 
-	if (failed(words) || words[TRAP]) {
-		words[KEPT] = s->gained ? PART : 0;
-		/* keep and check what a round of saturation found that nobody repeats */
-		return words[FULL] & STOP && !words[TRAP] && s->saturation &&
-		       s->found != KDSM_BDD_FALSE ? end_round(s, words) : 0;
-	}
+	if (failed(words) || words[TRAP])
+		return end_part(s, words);
 	found = kdsm_bdd_or(s->worker, s->found, words[FOUND]);
 	if (found == KDSM_BDD_INVALID)
 		return excuse(kdsm_bdd_error(s->worker), &words[FULL]);
@@ -409,7 +440,8 @@ static int stop(struct kd_search *s, const uint64_t *words)
 {
 	bool whole = words[DONE] && !failed(words);
 
-	s->stopped = true;
+	s->stopped = words[FULL] & STOP;
+	s->early.ends = words[FULL] & EARLY;
 	if (whole)
 		return go_on(s, words);
 	if (words[DONE])
@@ -445,12 +477,14 @@ static int exchange(struct kd_search *s, kdsm_bdd mine, uint64_t full, unsigned 
 		return r;
 	if (words[TRAP])
 		return widen(s, words[TRAP] - 1);
-	if (words[FULL] & STOP) {
+	if (words[FULL] & (STOP | EARLY)) {
 		*end = DONE;
 		return stop(s, words);
 	}
 	if (words[FULL] == LATE) {
-		*end = LATE;
+		*end = s->portfolio ? LATE : 0;
+		if (!s->portfolio)
+			kd_early_continue(s);
 		return 0;
 	}
 	*end = words[DONE] ? DONE : 0;
@@ -540,6 +574,34 @@ int kd_search_share_widths(struct kd_search *s)
 }
 
 /*
+ * Check the states that the search begins with, which end_round() does for those of later rounds.
+ * While node 0 has no room for that, all nodes let the table grow.
+ */
+static int check_first(struct kd_search *s)
+{
+	bool all = s->model.properties || s->options->stop_at_violation;
+	uint64_t words[KD_GANG_WORDS];
+	int r = 0;
+
+	while (r == 0 && all) {
+		memset(words, 0, sizeof(words));
+		r = kd_gang_gather(&s->gang, words, NULL, NULL);
+		if (r == 0 && s->gang.node == 0) {
+			r = excuse(kd_property_check(s), &words[FULL]);
+			if (r == 0 && kd_early_look(s, s->current, s->visited))
+				words[FULL] |= EARLY;
+		}
+		if (r == 0)
+			r = kd_gang_scatter(&s->gang, words);
+		all = failed(words);
+		if (r == 0 && all)
+			r = kd_room_grow(s);
+	}
+	s->early.ends = r == 0 && s->options->stop_at_violation && words[FULL] & EARLY;
+	return r;
+}
+
+/*
  * Search from s->current, the initial states or a checkpoint's, until a round finds no new
  * state.
  */
@@ -551,7 +613,7 @@ int kd_search_run(struct kd_search *s)
 	s->found = KDSM_BDD_FALSE;
 	kd_room_begin(s);
 	kd_portfolio_slice(s);
-	r = kd_property_check(s);	/* end_round() checks the states of later rounds */
+	r = check_first(s);
 	kd_progress_begin(s);
 	while (r == 0 && !s->stopped && !ended(s)) {
 		r = kd_trace_note(s);

@@ -344,27 +344,26 @@ static kdsm_bdd other_variables(struct kdsm_bdd_worker *w, kdsm_bdd relation)
  * The states in which a relation has a successor. Those of the last round may lead to a trap, if
  * the search ended before it was complete; what is beyond the trap is a successor, too.
  */
-static kdsm_bdd able_by(struct kd_search *s, unsigned int i)
+static kdsm_bdd able_by(struct kd_search *s, unsigned int i, bool complete)
 {
 	const struct kdsm_relation *relation = s->model.relation[i];
 	struct kdsm_bdd_worker *w = s->worker;
 	kdsm_bdd all;
 
-	if (!s->store->traps || kd_search_complete(s))
+	if (!s->store->traps || complete)
 		return kd_predecessors(w, &s->model, KDSM_BDD_TRUE, i);
 	all = kdsm_bdd_publish(w, relation->relation);
 	return kdsm_bdd_exists(w, all, other_variables(w, relation->relation));
 }
 
-/* The visited states in which no relation has a successor */
-static int find_deadlocks(struct kd_search *s, kdsm_bdd *dead)
+int kd_trace_deadlocks(struct kd_search *s, kdsm_bdd states, bool complete, kdsm_bdd *dead)
 {
 	struct kdsm_bdd_worker *w = s->worker;
 	unsigned int i;
 
-	*dead = s->visited;
+	*dead = states;
 	for (i = 0; i < s->model.relations && *dead != KDSM_BDD_FALSE; i++) {
-		kdsm_bdd able = able_by(s, i);
+		kdsm_bdd able = able_by(s, i, complete);
 
 		*dead = kdsm_bdd_and(w, *dead, kdsm_bdd_not(able));
 	}
@@ -378,10 +377,13 @@ int kd_trace_find(struct kd_search *s, struct kdsm_reach_result *result)
 	int ret = 0;
 
 	if (s->options->deadlocks) {
-		ret = find_deadlocks(s, &dead);
+		ret = kd_trace_deadlocks(s, s->visited, kd_search_complete(s), &dead);
 		if (!ret)
 			ret = kdsm_bdd_count_states(s->worker, dead, s->model.variables,
 						    s->model.bits, result->deadlocks);
+		/* the search may have had no room to keep the one that it ended for */
+		if (!mpz_sgn(result->deadlocks))
+			mpz_set_ui(result->deadlocks, s->early.deadlock);
 	}
 	if (!s->options->trace)
 		return ret;

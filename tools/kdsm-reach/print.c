@@ -39,7 +39,8 @@ static void print_states(const struct kdsm_reach_result *result)
 {
 	mpf_t about;
 
-	gmp_printf("states         %Zd%s", result->states, result->stopped ? " so far" : "");
+	gmp_printf("states         %s%Zd%s", result->ended_early ? "at least " : "", result->states,
+		   result->stopped ? " so far" : "");
 	if (mpz_sizeinbase(result->states, 10) > 15) {
 		mpf_init(about);
 		mpf_set_z(about, result->states);
@@ -102,6 +103,7 @@ static void print_search(const struct kdsm_reach_options *options,
 	       options->saturation ? "rounds" : "levels",
 	       result->complete ? "" :
 	       result->stopped ? "; stopped by a signal, there may be more states" :
+	       result->ended_early ? "; ended by --stop, there may be more states" :
 	       "; ended by --levels, there may be more states");
 	if (result->from_level)
 		printf("restarted      after level %" PRIu64 ", %.3f s of work\n",
@@ -282,6 +284,8 @@ void print_json(const struct kdsm_reach_options *options, const struct kdsm_reac
 	json_object_object_add(object, "complete", json_object_new_boolean(result->complete));
 	if (result->stopped)
 		json_object_object_add(object, "stopped", json_object_new_boolean(true));
+	if (result->ended_early)
+		json_object_object_add(object, "ended_early", json_object_new_boolean(true));
 	if (result->from_level) {
 		json_number(object, "from_level", result->from_level);
 		json_seconds(object, "seconds_before", result->before);

@@ -100,7 +100,8 @@ void print_mcc(const struct kdsm_reach_options *options, const struct kdsm_reach
 	if (options->formulas) {
 		if (!result->formulas)
 			puts("CANNOT_COMPUTE");
-	} else if (!result->complete || (failed && options->deadlocks)) {
+	} else if (!(options->deadlocks && mpz_sgn(result->deadlocks)) &&
+		   (!result->complete || (failed && options->deadlocks))) {
 		puts("CANNOT_COMPUTE");
 	} else if (options->deadlocks) {
 		printf("FORMULA ReachabilityDeadlock %s",

@@ -95,6 +95,12 @@ struct kdsm_reach_options {
 	enum kdsm_reach_order order;	/* of the places of a Petri net */
 	bool deadlocks;			/* count the states without a successor */
 	bool trace;			/* find shortest traces; breadth first only */
+	/*
+	 * End the search once a property is violated, a formula is false or, with deadlocks, a
+	 * state has no successor; or once all formulas are answered, if there is nothing else to
+	 * check
+	 */
+	bool stop_at_violation;
 	bool counts;			/* of a Petri net: count fired transitions and tokens */
 	/* of a Petri net: find the most tokens of the places "PLACE[,PLACE...]" together */
 	const char *const *upper_bound;
@@ -204,7 +210,10 @@ struct kdsm_reach_formula {
 	struct kdsm_reach_trace *trace;
 };
 
-/* The result of a search. Node 0 gets all of it, other nodes counts, workers and stopped. */
+/*
+ * The result of a search. Node 0 gets all of it, other nodes counts, workers, stopped and
+ * ended_early.
+ */
 struct kdsm_reach_result {
 	char *model;
 	const char *kind;		/* as in struct kdsm_reach_model */
@@ -216,6 +225,7 @@ struct kdsm_reach_result {
 	uint64_t levels, tasks;
 	uint64_t table_used, table_size;	/* BDD nodes */
 	bool complete;			/* false: options.levels or a stop ended the search */
+	bool ended_early;		/* options.stop_at_violation ended the search */
 	bool stopped;			/* kdsm_reach_stop() on some node ended the search */
 	double seconds;			/* of searching */
 	uint64_t from_level;		/* level of the checkpoint that the search read, or 0 */
