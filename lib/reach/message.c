@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Messages for users: the one that explains an error, and warnings */
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "internal.h"
+
+/* Names and words of a hostile file must neither look like other lines nor control a terminal. */
+static void make_one_line(struct kdsm_reach_message *message)
+{
+	char *c;
+
+	for (c = message->text; *c; c++)
+		if (iscntrl((unsigned char)*c))
+			*c = '?';
+}
 
 void kd_say(struct kdsm_reach_message *message, const char *format, ...)
 {
@@ -12,6 +23,7 @@ void kd_say(struct kdsm_reach_message *message, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(message->text, sizeof(message->text), format, args);
 	va_end(args);
+	make_one_line(message);
 }
 
 void kd_search_warn(struct kd_search *s, const char *format, ...)
@@ -22,6 +34,7 @@ void kd_search_warn(struct kd_search *s, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(message.text, sizeof(message.text), format, args);
 	va_end(args);
+	make_one_line(&message);
 	if (!s->options->warn)
 		return;
 	pthread_mutex_lock(&s->progress.calls);
