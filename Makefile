@@ -57,6 +57,7 @@ UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
 GUEST_SRC := $(wildcard tests/guest/*.c)
 GUEST_BIN := $(GUEST_SRC:tests/guest/%.c=$(B)/guest/%)
+SEARCH_BIN := $(patsubst tests/search/%.c,$(B)/search/%,$(wildcard tests/search/*.c))
 PROGRAMS := matmul cg is ep btree stock primes
 PROGRAM_BIN := $(addprefix $(B)/programs/,$(PROGRAMS))
 
@@ -187,6 +188,21 @@ $(B)/guest/%: $(OBJ)/tests/guest/%.o $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS)
 
+# Programs by which scripts in tests/ try kdsm-reach
+$(B)/search/%: $(OBJ)/tests/search/%.o
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) \
+		-Wl,--end-group $(LDFLAGS) $(LIB_LIBS) $(REACH_LIBS) $(TOOL_LIBS)
+
+# mutate calls the main() of kdsm-reach.
+$(OBJ)/search/main.o: tools/kdsm-reach/main.c $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -Dmain=kdsm_reach_main -c -o $@ $<
+
+$(B)/search/mutate: $(OBJ)/search/main.o \
+	$(patsubst %.c,$(OBJ)/%.o,$(filter-out %/main.c,$(wildcard tools/kdsm-reach/*.c))) \
+	$(COMMON) $(B)/lib/libkdsm-reach.a $(B)/lib/libkdsm.a
+
 # One C file a program, and what they share. They are not installed.
 PROGRAM_OBJ := $(addprefix $(OBJ)/,programs/job.o)
 
@@ -268,7 +284,7 @@ $(B)/counts/%: $(OBJ)/tests/counts/%.o $(B)/lib/libkdsm.a
 counts: $(COUNTS)
 
 .PHONY: tests
-tests: user programs counts $(UNIT_BIN) $(GUEST_BIN)
+tests: user programs counts $(UNIT_BIN) $(GUEST_BIN) $(SEARCH_BIN)
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
 
