@@ -116,6 +116,9 @@ int kd_formulas_check(struct kd_search *s, struct kdsm_reach_result *result);
  */
 bool kd_formulas_look(struct kd_search *s, kdsm_bdd states, bool *open);
 
+/* On node 0, after a failure: give the result the answers that the search knew, if it has none. */
+void kd_formulas_salvage(struct kd_search *s, struct kdsm_reach_result *result);
+
 /* Free the answers of the result. */
 void kd_formula_answers_free(struct kdsm_reach_result *result);
 

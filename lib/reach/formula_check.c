@@ -652,6 +652,28 @@ int kd_formulas_check(struct kd_search *s, struct kdsm_reach_result *result)
 	return r < 0 ? r : share_order(s, &end);
 }
 
+void kd_formulas_salvage(struct kd_search *s, struct kdsm_reach_result *result)
+{
+	struct kdsm_reach_formula *f;
+
+	if (!s->formulas || result->formula)
+		return;
+	result->formula = calloc(s->formulas->count + 1, sizeof(*result->formula));
+	while (result->formula && result->formulas < s->formulas->count) {
+		f = &result->formula[result->formulas];
+		f->answer = s->formulas->named[result->formulas].early;
+		f->id = strdup(s->formulas->named[result->formulas].id);
+		if (f->answer == KDSM_REACH_UNKNOWN)
+			f->why = strdup("the search failed");
+		if (!f->id || (f->answer == KDSM_REACH_UNKNOWN && !f->why)) {
+			free(f->id);
+			free(f->why);
+			return;
+		}
+		result->formulas++;
+	}
+}
+
 int kd_formulas_begin(struct kd_search *s)
 {
 	unsigned int i;

@@ -379,11 +379,9 @@ static int add_nodes(struct kd_search *s, struct kdsm_reach_result *result)
 	return r;
 }
 
-/* On node 0: count the states, find traces, and save. */
-static int count(struct kd_search *s, struct kdsm_reach_result *result)
+/* On node 0: what is known of the model and the search without a look at the states */
+static int describe(struct kd_search *s, struct kdsm_reach_result *result)
 {
-	int r;
-
 	result->levels = s->levels;
 	result->collections = s->room.sum;
 	result->complete = kd_search_complete(s);
@@ -395,8 +393,17 @@ static int count(struct kd_search *s, struct kdsm_reach_result *result)
 	result->relations = s->model.relations;
 	result->clusters = s->model.circuit ? s->model.circuit->clusters->count : 0;
 	result->relation_seconds = s->loading / 1e9;
+	mpz_set_ui(result->deadlocks, s->early.deadlock);
 	result->model = strdup(s->model.name);
-	r = result->model ? 0 : -ENOMEM;
+	return result->model ? 0 : -ENOMEM;
+}
+
+/* On node 0: count the states, find traces, and save. */
+static int count(struct kd_search *s, struct kdsm_reach_result *result)
+{
+	int r;
+
+	r = describe(s, result);
 	if (r == 0)
 		r = kdsm_table_usage(kdsm_bdd_table(s->store), &result->table_used,
 				     &result->table_size);
@@ -418,6 +425,31 @@ static int count(struct kd_search *s, struct kdsm_reach_result *result)
 	if (r == 0)
 		kd_witness_write(s, result);
 	return r;
+}
+
+/*
+ * On node 0, when the search has failed: tell what it had found. Other nodes may be gone, so only
+ * a search on one node counts the states in the table, and others tell the last count.
+ */
+static void salvage(struct kd_search *s, int error, struct kdsm_reach_result *result)
+{
+	int r = -1;
+
+	if (s->gang.node || result->model || describe(s, result) < 0)
+		return;
+	result->complete = false;
+	if (error == -ENOSPC && s->gang.nodes == 1) {
+		if (s->saturation && s->found != KDSM_BDD_FALSE)
+			s->visited = s->found;
+		r = kd_answers_count(s, result);
+	}
+	if (r < 0) {
+		pthread_mutex_lock(&s->progress.lock);
+		mpz_set(result->states, s->progress.states);
+		result->nodes = s->progress.nodes;
+		pthread_mutex_unlock(&s->progress.lock);
+	}
+	kd_formulas_salvage(s, result);
 }
 
 static int conclude(struct kd_search *s, struct kdsm_reach_result *result)
@@ -585,7 +617,11 @@ static int search(struct kdsm_reach *reach)
 	}
 	if (r == 0)
 		r = conclude(s, result);
-	return r < 0 ? give_up(s, r) : 0;
+	if (r == 0)
+		return 0;
+	if (s->began)
+		salvage(s, r, result);
+	return give_up(s, r);
 }
 
 static void *run(void *data)

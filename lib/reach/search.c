@@ -276,13 +276,14 @@ static int end_part(struct kd_search *s, uint64_t *words)
 	words[KEPT] = s->gained ? PART : 0;
 	if (!s->saturation || words[TRAP] || found == KDSM_BDD_FALSE)
 		return 0;
-	if (s->options->stop_at_violation && found != s->before_slice) {
+	/* the search may never end this round; without room for the check it does without */
+	if (found != s->before_slice) {
 		r = check_properties(s, found);
+		if (r < 0 && r != -ENOSPC)
+			return r;
 		if (kd_early_look(s, found, found))
 			words[FULL] |= EARLY;
 	}
-	if (r < 0)
-		return excuse(r, &words[FULL]);
 	if (words[FULL] & (STOP | EARLY))
 		return end_round(s, words);
 	if (words[FULL] == LATE && !s->portfolio)

@@ -322,7 +322,7 @@ static void know(void *context, const struct kdsm_reach_result *result)
 	plot_end(&a->plot, result->levels, result->states, result->nodes, result->seconds);
 	progress_end();
 	if (!a->json && !a->mcc)
-		print_known(&a->reach, result);
+		print_known(&a->reach, result, false);
 }
 
 static void note_level(void *context, const struct kdsm_reach_progress *progress)
@@ -371,9 +371,12 @@ static int write_plot(const struct arguments *a, const char *model)
 	return r;
 }
 
-/* The exit status when the search has succeeded. Only node 0 knows the answers. */
+/*
+ * The exit status of a search that has succeeded or not. A violation that was found is an answer,
+ * whatever fails later. Only node 0 knows the answers.
+ */
 static int verdict(const struct kdsm_reach_options *options,
-		   const struct kdsm_reach_result *result)
+		   const struct kdsm_reach_result *result, bool failed)
 {
 	bool unknown = false, violated;
 	unsigned int i;
@@ -385,19 +388,22 @@ static int verdict(const struct kdsm_reach_options *options,
 		violated |= result->formula[i].answer == KDSM_REACH_FALSE;
 		unknown |= result->formula[i].answer == KDSM_REACH_UNKNOWN;
 	}
-	return violated ? VIOLATED : unknown ? FAILED : HOLDS;
+	return violated ? VIOLATED : failed || unknown ? FAILED : HOLDS;
 }
 
-/* Print the rest of what is known. */
+/* Print the rest of what is known. error is why the search failed, or NULL. */
 static void print_rest(const struct arguments *a, const struct kdsm_reach_result *result,
-		       bool failed)
+		       const char *error)
 {
-	if (a->mcc)
-		print_mcc(&a->reach, result, failed);
-	else if (a->json)
-		print_json(&a->reach, result, failed);
-	else
-		print_text(&a->reach, result, failed);
+	if (a->mcc) {
+		print_mcc(&a->reach, result, error);
+	} else if (a->json) {
+		print_json(&a->reach, result, error);
+	} else {
+		if (!a->known)
+			print_known(&a->reach, result, error);
+		print_text(&a->reach, result, error);
+	}
 }
 
 int main(int argc, char **argv)
@@ -416,7 +422,7 @@ int main(int argc, char **argv)
 	struct machine machine;
 	struct kdsm *kdsm;
 	int status = REFUSED, r, caught = 0;
-	bool unwritten;
+	bool unwritten, began;
 
 	cli_parse(&cli, argc, argv, &a);
 	progress_choose(&a.reach, a.progress, a.json);
@@ -439,15 +445,16 @@ int main(int argc, char **argv)
 	progress_end();
 	if (r < 0)
 		warnx("%s", message.text);
-	if (a.known)
-		print_rest(&a, &result, r < 0);
+	began = result.model;
+	if (began)
+		print_rest(&a, &result, r < 0 ? message.text : NULL);
 	else if (r < 0 && a.mcc)
 		puts("CANNOT_COMPUTE");
 	unwritten = write_plot(&a, result.model ? result.model : a.reach.path) < 0;
 	if (r == 0 && result.stopped)
 		status = 128 + (caught ? caught : SIGTERM);
-	else if (r == 0 && !unwritten && !result.unsaved)
-		status = verdict(&a.reach, &result);
+	else if (r == 0 || began)
+		status = verdict(&a.reach, &result, r < 0 || unwritten || result.unsaved);
 	if (getenv("KDSM_REACH_COUNTS"))
 		print_counts(&result);
 	kdsm_reach_result_free(&result);

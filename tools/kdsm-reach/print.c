@@ -35,12 +35,12 @@ static void print_model(const struct kdsm_reach_result *result)
 }
 
 /* Print the number of states; with more than 15 digits, also its order of magnitude. */
-static void print_states(const struct kdsm_reach_result *result)
+static void print_states(const struct kdsm_reach_result *result, bool failed)
 {
 	mpf_t about;
 
-	gmp_printf("states         %s%Zd%s", result->ended_early ? "at least " : "", result->states,
-		   result->stopped ? " so far" : "");
+	gmp_printf("states         %s%Zd%s", result->ended_early || failed ? "at least " : "",
+		   result->states, result->stopped ? " so far" : "");
 	if (mpz_sizeinbase(result->states, 10) > 15) {
 		mpf_init(about);
 		mpf_set_z(about, result->states);
@@ -86,12 +86,19 @@ static void print_verdicts(const struct kdsm_reach_options *options,
 	}
 }
 
-static void print_deadlocks(const struct kdsm_reach_options *options,
-			    const struct kdsm_reach_result *result)
+/* Whether deadlocks were counted or, in a search that failed, whether there is one */
+static bool deadlocks_known(const struct kdsm_reach_options *options,
+			    const struct kdsm_reach_result *result, bool failed)
 {
-	if (options->deadlocks && !result->stopped)
-		gmp_printf("deadlocks      %Zd%s\n", result->deadlocks,
-			   result->complete ? "" : " so far");
+	return options->deadlocks && !result->stopped && (!failed || mpz_sgn(result->deadlocks));
+}
+
+static void print_deadlocks(const struct kdsm_reach_options *options,
+			    const struct kdsm_reach_result *result, bool failed)
+{
+	if (deadlocks_known(options, result, failed))
+		gmp_printf("deadlocks      %s%Zd%s\n", failed ? "at least " : "",
+			   result->deadlocks, result->complete || failed ? "" : " so far");
 }
 
 static void print_search(const struct kdsm_reach_options *options,
@@ -156,11 +163,11 @@ static void print_costs(const struct kdsm_reach_options *options,
 	       result->tasks ? (double)remote / result->tasks : 0);
 }
 
-void print_known(const struct kdsm_reach_options *options,
-		 const struct kdsm_reach_result *result)
+void print_known(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
+		 bool failed)
 {
 	print_model(result);
-	print_states(result);
+	print_states(result, failed);
 	printf("BDD nodes      %" PRIu64 "\n", result->nodes);
 	print_verdicts(options, result);
 	if (options->counts || options->upper_bounds || options->deadlocks || options->trace ||
@@ -176,9 +183,10 @@ void print_text(const struct kdsm_reach_options *options, const struct kdsm_reac
 
 	if (result->counted)
 		print_numbers(options, result);
-	if (!failed)
-		print_deadlocks(options, result);
+	print_deadlocks(options, result, failed);
 	print_formulas(result);
+	if (!result->table_size)	/* the search failed before it had found all states */
+		return;
 	print_search(options, result);
 	print_costs(options, result);
 	/* the trace to a deadlock comes last, if there is one */
@@ -266,12 +274,9 @@ static struct json_object *traces(const struct kdsm_reach_result *result)
 	return array;
 }
 
-void print_json(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
-		bool failed)
+static void add_model(struct json_object *object, const struct kdsm_reach_options *options,
+		      const struct kdsm_reach_result *result)
 {
-	struct json_object *object = json_object_new_object();
-	struct json_object *remote = json_object_new_object();
-
 	json_text(object, "model", result->model);
 	json_text(object, "kind", result->kind);
 	json_number(object, "bits", result->bits);
@@ -294,6 +299,12 @@ void print_json(const struct kdsm_reach_options *options, const struct kdsm_reac
 	json_seconds(object, "relation_seconds", result->relation_seconds);
 	if (result->clusters)
 		json_number(object, "clusters", result->clusters);
+}
+
+static void add_costs(struct json_object *object, const struct kdsm_reach_result *result)
+{
+	struct json_object *remote = json_object_new_object();
+
 	json_number(object, "workers", result->workers);
 	json_number(object, "cluster_nodes", result->cluster_nodes);
 	json_number(object, "table_used", result->table_used);
@@ -314,6 +325,18 @@ void print_json(const struct kdsm_reach_options *options, const struct kdsm_reac
 	json_number(remote, "am", result->remote.am);
 	json_number(remote, "bytes", result->remote.bytes);
 	json_object_object_add(object, "remote", remote);
+}
+
+void print_json(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
+		const char *error)
+{
+	struct json_object *object = json_object_new_object();
+
+	add_model(object, options, result);
+	if (error)
+		json_text(object, "error", error);
+	if (result->table_size)
+		add_costs(object, result);
 	if (options->counts && result->counted) {
 		add_mpz(object, "fired", result->fired);
 		json_number(object, "place_tokens", result->place_tokens);
@@ -325,9 +348,9 @@ void print_json(const struct kdsm_reach_options *options, const struct kdsm_reac
 		json_object_object_add(object, "properties", verdicts(result));
 	if (options->formulas)
 		json_object_object_add(object, "formulas", json_formulas(result));
-	if (options->deadlocks && !result->stopped && !failed)
+	if (deadlocks_known(options, result, error))
 		add_mpz(object, "deadlocks", result->deadlocks);
-	if (options->trace && !result->stopped && !failed)
+	if (options->trace && !result->stopped && !error)
 		json_object_object_add(object, "traces", traces(result));
 	printf("%s\n", json_object_to_json_string_ext(object, JSON_C_TO_STRING_SPACED));
 	json_object_put(object);

@@ -8,15 +8,14 @@
 
 /*
  * The result as text, in two parts: print_known() prints the model, the states and the verdicts,
- * and print_text() the rest. print_json() prints all. If the search failed after the call of
- * print_known(), there are no deadlocks and no traces.
+ * and print_text() the rest. print_json() prints all; error is why the search failed, or NULL.
  */
-void print_known(const struct kdsm_reach_options *options,
-		 const struct kdsm_reach_result *result);
+void print_known(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
+		 bool failed);
 void print_text(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
 		bool failed);
 void print_json(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
-		bool failed);
+		const char *error);
 
 /* print_formulas.c: answers to formulas, and the lines of the Model Checking Contest */
 void print_formulas(const struct kdsm_reach_result *result);

@@ -213,6 +213,11 @@ struct kdsm_reach_formula {
 /*
  * The result of a search. Node 0 gets all of it, other nodes counts, workers, stopped and
  * ended_early.
+ *
+ * If the search fails after it has begun, model is not NULL on node 0, and the result has what
+ * the search had found: the states when they were last counted, or 0; verdicts, where violated is
+ * final; 1 or more deadlocks if it saw one; answers to formulas. table_size is 0 unless the search
+ * had ended.
  */
 struct kdsm_reach_result {
 	char *model;
