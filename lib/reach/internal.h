@@ -82,16 +82,18 @@ struct kd_model {
 	struct kdsm_relation **relation;
 	struct kd_net *net;		/* of a Petri net, whose relation i is transition i */
 	struct kd_marking *marking;
+	enum kdsm_reach_order order;	/* of the places, or of the latches and inputs */
 	struct kd_circuit *circuit;	/* of an and-inverter graph: circuit.h */
 	unsigned int share, shares;	/* kd_marking_new() */
 	unsigned int properties;
 	struct kd_property *property;
 };
 
-/* How to read a model: its format, and the order of the places of a Petri net */
+/* How to read a model: its format, and the order of its variables */
 struct kd_model_choice {
 	enum kdsm_reach_format format;
 	enum kdsm_reach_order order;
+	const char *order_file;		/* NULL, or the file of the order */
 };
 
 /*
@@ -112,12 +114,13 @@ int kd_model_read_bdd_2017(struct kdsm_bdd_worker *worker, const char *path,
 			   struct kd_model *model, struct kdsm_reach_message *message);
 bool kd_model_is_bdd_2017(const unsigned char *file, size_t size);
 int kd_model_read_pnml(struct kdsm_bdd_worker *worker, const char *path,
-		       enum kdsm_reach_order order,
+		       const struct kd_model_choice *choice,
 		       const unsigned char *file, size_t size,
 		       struct kd_model *model, struct kdsm_reach_message *message);
 
 int kd_model_read_aiger(struct kdsm_bdd_worker *worker, const char *path,
-			enum kdsm_reach_order order, const unsigned char *file, size_t size,
+			const struct kd_model_choice *choice,
+			const unsigned char *file, size_t size,
 			struct kd_model *model, struct kdsm_reach_message *message);
 
 /*
@@ -163,10 +166,15 @@ struct kd_transition {
 	unsigned int ins, outs, reads, inhibitors;
 };
 
+#define KD_ORDERS	KDSM_REACH_ORDER_LAST
+
 struct kd_net {
 	struct kd_place *place;
 	struct kd_transition *transition;
 	unsigned int places, transitions;
+	/* By kd_net_orders(): different orders, the most promising one first */
+	enum kdsm_reach_order best[KD_ORDERS];
+	unsigned int orders;
 };
 
 /*
@@ -196,16 +204,23 @@ int kd_net_semiflows(struct kd_net *net);
  */
 int kd_net_walk(struct kd_net *net, uint32_t *unbounded);
 
-#define KD_ORDERS	(KDSM_REACH_ORDER_LAST + 1)
-
 /*
- * order.c: kd_net_order() stores the places in an order that is good for BDDs into order.
- * kd_net_orders() lists different orders, the most promising one first, which is that of
- * KDSM_REACH_ORDER_AUTO. Both return 0 or -ENOMEM.
+ * order.c: kd_net_order() stores the places in an order of the net into order. kd_net_orders()
+ * sets net->best. Both return 0 or -ENOMEM.
  */
 int kd_net_order(const struct kd_net *net, enum kdsm_reach_order which, uint32_t *order);
-int kd_net_orders(const struct kd_net *net, enum kdsm_reach_order which[KD_ORDERS],
-		  unsigned int *count);
+int kd_net_orders(struct kd_net *net);
+
+/*
+ * order_file.c: kd_net_read_order() stores the places in the order of the file into order; on
+ * failure it returns a negative errno and sets *message. kd_order_save() writes
+ * options.save_order, and warns if it fails. kd_order_check() refuses files of orders for models
+ * that have no order.
+ */
+int kd_net_read_order(const struct kd_net *net, const char *path, uint32_t *order,
+		      struct kdsm_reach_message *message);
+void kd_order_save(struct kd_search *s, struct kdsm_reach_result *result);
+int kd_order_check(const struct kd_search *s);
 
 /* ---- marking.c ---- */
 
@@ -416,6 +431,7 @@ struct kd_progress {
 	mpz_t states;		/* found when they were last counted */
 	uint64_t nodes;		/* of the BDD of the states then */
 	uint64_t level, began, ended;	/* times in ns: of the search; of the level's end */
+	enum kdsm_reach_order order;
 	uint64_t count;		/* time from which on the states may be counted again, in ns */
 	uint64_t spent;		/* by the search for counting, in ns */
 	uint64_t told;		/* time of the last call of options.progress, in ns */
@@ -558,6 +574,7 @@ int kd_portfolio_begin(struct kd_search *s);
 void kd_portfolio_slice(struct kd_search *s);
 int kd_portfolio_switch(struct kd_search *s);
 int kd_portfolio_full(struct kd_search *s);
+unsigned int kd_portfolio_tried(const struct kd_search *s);	/* the number of orders */
 void kd_portfolio_end(struct kd_search *s);
 
 /* The slices of the first turn, in steps of BDD operations. Only tests change it. */

@@ -92,26 +92,26 @@ static bool is_bdd_2014(const struct kd_input *in)
 }
 
 static int read_pnml(struct kdsm_bdd_worker *worker, const char *path,
-		     enum kdsm_reach_order order, const struct kd_input *in,
+		     const struct kd_model_choice *choice, const struct kd_input *in,
 		     struct kd_model *model, struct kdsm_reach_message *message)
 {
 	model->kind = "Petri net";
-	return kd_model_read_pnml(worker, path, order, in->bytes, in->size, model, message);
+	return kd_model_read_pnml(worker, path, choice, in->bytes, in->size, model, message);
 }
 
 static int read_aiger(struct kdsm_bdd_worker *worker, const char *path,
-		      enum kdsm_reach_order order, const struct kd_input *in,
+		      const struct kd_model_choice *choice, const struct kd_input *in,
 		      struct kd_model *model, struct kdsm_reach_message *message)
 {
 	model->kind = "and-inverter graph";
-	return kd_model_read_aiger(worker, path, order, in->bytes, in->size, model, message);
+	return kd_model_read_aiger(worker, path, choice, in->bytes, in->size, model, message);
 }
 
 static int read_bdd(struct kdsm_bdd_worker *worker, const char *path,
-		    enum kdsm_reach_order order, const struct kd_input *in,
+		    const struct kd_model_choice *choice, const struct kd_input *in,
 		    struct kd_model *model, struct kdsm_reach_message *message)
 {
-	(void)order;
+	(void)choice;
 	model->kind = "BDDs";
 	if (is_bdd_2017(in))
 		return kd_model_read_bdd_2017(worker, path, in->bytes, in->size, model, message);
@@ -122,9 +122,9 @@ static int read_bdd(struct kdsm_bdd_worker *worker, const char *path,
 static const struct format {
 	enum kdsm_reach_format format;
 	bool (*is)(const struct kd_input *in);
-	int (*read)(struct kdsm_bdd_worker *worker, const char *path, enum kdsm_reach_order order,
-		    const struct kd_input *in, struct kd_model *model,
-		    struct kdsm_reach_message *message);
+	int (*read)(struct kdsm_bdd_worker *worker, const char *path,
+		    const struct kd_model_choice *choice, const struct kd_input *in,
+		    struct kd_model *model, struct kdsm_reach_message *message);
 } formats[] = {
 	{ KDSM_REACH_FORMAT_AIGER, is_aiger, read_aiger },
 	{ KDSM_REACH_FORMAT_PNML, is_pnml, read_pnml },
@@ -186,7 +186,7 @@ static int read_model(struct kdsm_bdd_worker *worker, const char *path,
 
 	for (f = formats; f < formats + sizeof(formats) / sizeof(*formats); f++)
 		if (choice->format ? choice->format == f->format : f->is(in))
-			return f->read(worker, path, choice->order, in, model, message);
+			return f->read(worker, path, choice, in, model, message);
 	describe(in, found, sizeof(found));
 	kd_say(message,
 	       "%s: %s; models are Petri nets (PNML), and-inverter graphs (AIGER) and BDDs of LTSmin or Sylvan, as they are or compressed by gzip",
@@ -247,6 +247,9 @@ uint64_t kd_search_digest(const struct kd_search *s)
 	unsigned int i;
 
 	digest = kd_hash(digest, (uint64_t)model->relations << 32 | model->bits);
+	/* a symmetric net has the same BDDs in several orders, but not the same names */
+	for (i = 0; model->marking && i < model->marking->places; i++)
+		digest = kd_hash(digest, model->marking->order[i]);
 	for (i = 0; i < model->properties; i++)
 		digest = kd_hash(digest, model->property[i].bad);
 	return digest;

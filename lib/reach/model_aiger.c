@@ -12,6 +12,7 @@
 
 #include "circuit.h"
 #include "internal.h"
+#include "order.h"
 
 #define MAX_LATCHES	32768	/* limits the depth of recursion of operations */
 #define MAX_INPUTS	4096	/* the same: each input is a variable of the relation */
@@ -57,16 +58,62 @@ static void find_needed(const struct maker *m)
 	}
 }
 
+/* Drop inputs on which nothing depends from an order; count may be a negative errno. */
+static int64_t drop_unneeded(const struct maker *m, uint32_t *order, int64_t count)
+{
+	int64_t kept = count < 0 ? count : 0, i;
+
+	for (i = 0; i < count; i++)
+		if (m->needed[order[i]] || m->aiger->variable[order[i]].kind == KD_AIGER_LATCH)
+			order[kept++] = order[i];
+	return kept;
+}
+
+/* Store the graph's variables in the order of the file, and return their number. */
+static int64_t read_order(const struct maker *m, const char *path, uint32_t *order,
+			  struct kdsm_reach_message *message)
+{
+	const struct kd_aiger *a = m->aiger;
+	struct kd_names names = { .what = "latch or input" };
+	int64_t count = -ENOMEM;
+	char (*text)[16];
+	uint32_t v;
+	bool latch;
+
+	names.named = calloc((size_t)a->latches + a->inputs + 1, sizeof(*names.named));
+	text = calloc((size_t)a->latches + a->inputs + 1, sizeof(*text));
+	for (v = 0; names.named && text && v <= a->last; v++) {
+		latch = a->variable[v].kind == KD_AIGER_LATCH;
+		if (!latch && a->variable[v].kind != KD_AIGER_INPUT)
+			continue;
+		snprintf(text[names.count], sizeof(*text), "%c%u", latch ? 'l' : 'i',
+			 a->variable[v].number);
+		names.named[names.count] = (struct kd_named){
+			.name = text[names.count], .index = v, .unneeded = !latch && !m->needed[v],
+		};
+		names.count++;
+	}
+	if (names.named && text)
+		count = drop_unneeded(m, order, kd_order_read(path, &names, order, message));
+	free(names.named);
+	free(text);
+	return count;
+}
+
 /* Select an order of the latches and inputs, and make their variables. */
-static int make_variables(const struct maker *m, enum kdsm_reach_order which)
+static int make_variables(const struct maker *m, const struct kd_model_choice *choice,
+			  struct kdsm_reach_message *message)
 {
 	const struct kd_aiger *a = m->aiger;
 	struct kd_circuit *c = m->circuit;
 	uint32_t *order = malloc(((size_t)a->latches + a->inputs + 1) * sizeof(*order)), i, v;
 	int64_t count = -ENOMEM;
 
-	if (order)
-		count = kd_circuit_order(a, m->needed, which == KDSM_REACH_ORDER_FILE, order);
+	if (order && choice->order_file)
+		count = read_order(m, choice->order_file, order, message);
+	else if (order)
+		count = kd_circuit_order(a, m->needed, choice->order == KDSM_REACH_ORDER_FILE,
+					 order);
 	for (i = 0; i < count; i++) {
 		v = order[i];
 		c->number[i] = a->variable[v].number;
@@ -279,7 +326,8 @@ void kd_circuit_free(struct kd_circuit *circuit)
 	free(circuit);
 }
 
-static int make_model(struct maker *m, enum kdsm_reach_order order, struct kd_model *model)
+static int make_model(struct maker *m, const struct kd_model_choice *choice,
+		      struct kd_model *model, struct kdsm_reach_message *message)
 {
 	int ret;
 
@@ -291,7 +339,10 @@ static int make_model(struct maker *m, enum kdsm_reach_order order, struct kd_mo
 	if (!m->edges || !m->needed || !m->circuit)
 		return -ENOMEM;
 	find_needed(m);
-	ret = make_variables(m, order);
+	model->order = choice->order_file ? KDSM_REACH_ORDER_GIVEN :
+		       choice->order == KDSM_REACH_ORDER_FILE ? KDSM_REACH_ORDER_FILE :
+		       KDSM_REACH_ORDER_AUTO;
+	ret = make_variables(m, choice, message);
 	if (!ret)
 		ret = make_initial(m, model);
 	if (!ret)
@@ -304,7 +355,8 @@ static int make_model(struct maker *m, enum kdsm_reach_order order, struct kd_mo
 }
 
 int kd_model_read_aiger(struct kdsm_bdd_worker *worker, const char *path,
-			enum kdsm_reach_order order, const unsigned char *file, size_t size,
+			const struct kd_model_choice *choice,
+			const unsigned char *file, size_t size,
 			struct kd_model *model, struct kdsm_reach_message *message)
 {
 	struct maker m = { .worker = worker };
@@ -319,7 +371,7 @@ int kd_model_read_aiger(struct kdsm_bdd_worker *worker, const char *path,
 		       path, aiger->latches, aiger->inputs, MAX_LATCHES, MAX_INPUTS);
 		ret = -EFBIG;
 	} else {
-		ret = make_model(&m, order, model);
+		ret = make_model(&m, choice, model, message);
 	}
 	free(m.edges);
 	free(m.needed);

@@ -257,17 +257,14 @@ static int look_at_places(struct kd_net *net, const char *path, struct kdsm_reac
 	return 0;
 }
 
-int kd_model_order(struct kdsm_bdd_worker *worker, struct kd_model *model,
-		   enum kdsm_reach_order which, struct kdsm_reach_message *message)
+/* Make the model in this order of the places. */
+static int make(struct kdsm_bdd_worker *worker, struct kd_model *model, const uint32_t *order,
+		struct kdsm_reach_message *message)
 {
 	const struct kd_net *net = model->net;
-	uint32_t *order = malloc((net->places + 1) * sizeof(*order));
-	int r = order ? kd_net_order(net, which, order) : -ENOMEM;
+	int r;
 
-	if (r == 0)
-		r = kd_marking_new(&model->marking, net->places, order, model->share,
-				   model->shares);
-	free(order);
+	r = kd_marking_new(&model->marking, net->places, order, model->share, model->shares);
 	if (r == 0)
 		r = set_widths(model, model->name, message);
 	if (r == 0)
@@ -284,7 +281,33 @@ int kd_model_order(struct kdsm_bdd_worker *worker, struct kd_model *model,
 	return r;
 }
 
-/* Several orders can be tried if the variables suffice for places with many tokens. */
+int kd_model_order(struct kdsm_bdd_worker *worker, struct kd_model *model,
+		   enum kdsm_reach_order which, struct kdsm_reach_message *message)
+{
+	uint32_t *order = malloc((model->net->places + 1) * sizeof(*order));
+	int r = order ? kd_net_order(model->net, which, order) : -ENOMEM;
+
+	model->order = which;
+	if (r == 0)
+		r = make(worker, model, order, message);
+	free(order);
+	return r;
+}
+
+static int make_given(struct kdsm_bdd_worker *worker, struct kd_model *model, const char *path,
+		      struct kdsm_reach_message *message)
+{
+	uint32_t *order = malloc((model->net->places + 1) * sizeof(*order));
+	int r = order ? kd_net_read_order(model->net, path, order, message) : -ENOMEM;
+
+	model->order = KDSM_REACH_ORDER_GIVEN;
+	if (r == 0)
+		r = make(worker, model, order, message);
+	free(order);
+	return r;
+}
+
+/* All orders of net->best can be tried if the variables suffice for places with many tokens. */
 static unsigned int shares(const struct kd_net *net)
 {
 	unsigned int widest = 1, most, i;
@@ -293,11 +316,23 @@ static unsigned int shares(const struct kd_net *net)
 		if (widest < first_width(&net->place[i]))
 			widest = first_width(&net->place[i]);
 	most = KD_FILE_MAX_BITS / (widest + ENOUGH_BITS) / net->places;
-	return most > KD_ORDERS ? KD_ORDERS : most > 1 ? most : 1;
+	return most > net->orders ? net->orders : most > 1 ? most : 1;
+}
+
+static int make_best(struct kdsm_bdd_worker *worker, struct kd_model *model,
+		     struct kdsm_reach_message *message)
+{
+	int r = kd_net_orders(model->net);
+
+	if (r < 0)
+		return r;
+	model->shares = shares(model->net);
+	return kd_model_order(worker, model, model->net->best[0], message);
 }
 
 int kd_model_read_pnml(struct kdsm_bdd_worker *worker, const char *path,
-		       enum kdsm_reach_order order, const unsigned char *file, size_t size,
+		       const struct kd_model_choice *choice,
+		       const unsigned char *file, size_t size,
 		       struct kd_model *model, struct kdsm_reach_message *message)
 {
 	int r;
@@ -307,8 +342,12 @@ int kd_model_read_pnml(struct kdsm_bdd_worker *worker, const char *path,
 		r = look_at_places(model->net, path, message);
 	if (r < 0)
 		return r;
-	model->shares = order == KDSM_REACH_ORDER_AUTO ? shares(model->net) : 1;
-	return kd_model_order(worker, model, order, message);
+	model->shares = 1;
+	if (choice->order_file)
+		return make_given(worker, model, choice->order_file, message);
+	if (choice->order == KDSM_REACH_ORDER_AUTO)
+		return make_best(worker, model, message);
+	return kd_model_order(worker, model, choice->order, message);
 }
 
 kdsm_bdd kd_model_extend(struct kdsm_bdd_worker *worker, const struct kd_model *model,

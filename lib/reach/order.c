@@ -98,8 +98,8 @@ static void insert(struct rated *rated, unsigned int *count, enum kdsm_reach_ord
 	rated[k] = (struct rated){ which, rating };
 }
 
-static int orders(const struct kd_graph *g, enum kdsm_reach_order which[KD_ORDERS],
-		  unsigned int *count)
+static int list(const struct kd_graph *g, enum kdsm_reach_order which[KD_ORDERS],
+		unsigned int *count)
 {
 	double force[2] = { 0 }, sloan[2] = { 0 }, file[2] = { 0 };
 	struct rated rated[KD_ORDERS];
@@ -129,31 +129,24 @@ static int orders(const struct kd_graph *g, enum kdsm_reach_order which[KD_ORDER
 	return 0;
 }
 
-int kd_net_orders(const struct kd_net *net, enum kdsm_reach_order which[KD_ORDERS],
-		  unsigned int *count)
+int kd_net_orders(struct kd_net *net)
 {
 	struct kd_graph g;
 	int r;
 
 	r = kd_graph_new(&g, net);
 	if (r == 0)
-		r = orders(&g, which, count);
+		r = list(&g, net->best, &net->orders);
 	kd_graph_destroy(&g);
 	return r;
 }
 
 int kd_net_order(const struct kd_net *net, enum kdsm_reach_order which, uint32_t *order)
 {
-	enum kdsm_reach_order best[KD_ORDERS];
-	unsigned int count;
 	struct kd_graph g;
 	int r;
 
 	r = kd_graph_new(&g, net);
-	if (r == 0 && which == KDSM_REACH_ORDER_AUTO) {
-		r = orders(&g, best, &count);
-		which = best[0];
-	}
 	if (r == 0)
 		r = make(&g, which, order);
 	kd_graph_destroy(&g);

@@ -3,9 +3,11 @@
 #ifndef KD_REACH_ORDER_H
 #define KD_REACH_ORDER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct kd_net;
+struct kdsm_reach_message;
 
 /*
  * The places and transitions of a net as the vertices of an undirected graph: a place is
@@ -36,5 +38,24 @@ int kd_order_force(const struct kd_graph *graph, uint32_t *order);
  */
 double kd_order_weighted_span(const struct kd_graph *graph, const uint32_t *position);
 double kd_order_span(const struct kd_graph *graph, const uint32_t *position);
+
+/* The names that a file of an order may have */
+struct kd_names {
+	const char *what;		/* "place" */
+	uint32_t count;
+	struct kd_named {
+		const char *name;
+		uint32_t index;		/* that the order has for it, at most INT_MAX */
+		bool unneeded;		/* an order may lack it */
+		unsigned long line;	/* 0; kd_order_read() sets it */
+	} *named;
+};
+
+/*
+ * order_file.c: store the indices of the names in the file into order, which has room for all.
+ * Return their number; or a negative errno, and set *message. Sorts the names.
+ */
+int64_t kd_order_read(const char *path, struct kd_names *names, uint32_t *order,
+		      struct kdsm_reach_message *message);
 
 #endif /* KD_REACH_ORDER_H */

@@ -229,6 +229,10 @@ static int check(const struct kd_search *s, const char *option, const char *path
 		return 0;
 	if (same(path, options->path))
 		input = options->path;
+	if (!input && options->order_file && same(path, options->order_file)) {
+		input = options->order_file;
+		what = "the order";
+	}
 	for (i = 0; !input && i < options->invariants; i++) {
 		if (same(path, options->invariant[i])) {
 			input = options->invariant[i];
@@ -251,6 +255,8 @@ int kd_output_check(const struct kd_search *s)
 		r = check(s, "--checkpoint", options->checkpoint);
 	if (r == 0)
 		r = check(s, "--witness", options->witness);
+	if (r == 0)
+		r = check(s, "--save-order", options->save_order);
 	if (r == 0 && options->save && options->checkpoint &&
 	    same(options->save, options->checkpoint)) {
 		kd_say(s->message, "--save %s: is the file of --checkpoint, too; give another file",

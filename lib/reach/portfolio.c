@@ -42,8 +42,7 @@ struct kd_portfolio {
 		bool begun;		/* has a model */
 		bool in;		/* may run in this contest */
 		bool gone;		/* given up */
-	} attempt[KD_ORDERS];
-	enum kdsm_reach_order order[KD_ORDERS];	/* the most promising one first */
+	} attempt[KD_ORDERS];		/* in the order of net->best */
 	unsigned int count, at, left;	/* attempts; the current one; those that are in */
 	uint64_t slice, spent;		/* of this turn; of this contest; in steps */
 	unsigned int contest;
@@ -54,7 +53,7 @@ static bool suits(const struct kd_search *s)
 {
 	const struct kdsm_reach_options *options = s->options;
 
-	return options->saturation && s->model.net && options->order == KDSM_REACH_ORDER_AUTO &&
+	return options->saturation && s->model.net && s->model.shares > 1 &&
 	       !s->model.properties && !options->checkpoint && !options->save && !options->levels;
 }
 
@@ -74,7 +73,6 @@ static void begin_contest(struct kd_portfolio *p)
 int kd_portfolio_begin(struct kd_search *s)
 {
 	struct kd_portfolio *p;
-	int r;
 
 	if (!suits(s))
 		return 0;
@@ -82,12 +80,20 @@ int kd_portfolio_begin(struct kd_search *s)
 	s->portfolio = p;
 	if (!p)
 		return -ENOMEM;
-	r = kd_net_orders(s->model.net, p->order, &p->count);
-	if (p->count > s->model.shares)
-		p->count = s->model.shares;
+	p->count = s->model.shares;
 	p->attempt[0].begun = true;	/* kd_model_load() took the first order */
 	begin_contest(p);
-	return r;
+	return 0;
+}
+
+unsigned int kd_portfolio_tried(const struct kd_search *s)
+{
+	const struct kd_portfolio *p = s->portfolio;
+	unsigned int tried = 0, i;
+
+	for (i = 0; p && i < p->count; i++)
+		tried += p->attempt[i].begun;
+	return p ? tried : 1;
 }
 
 void kd_portfolio_end(struct kd_search *s)
@@ -130,7 +136,7 @@ static int make_model(struct kd_search *s, const struct kd_model *other)
 	if (!s->model.name)
 		return -ENOMEM;
 	kdsm_bdd_private(s->worker, 1);
-	r = kd_model_order(s->worker, &s->model, p->order[p->at], s->message);
+	r = kd_model_order(s->worker, &s->model, other->net->best[p->at], s->message);
 	kdsm_bdd_private(s->worker, 0);
 	return r < 0 ? r : kd_saturation_begin(s);
 }

@@ -42,6 +42,7 @@ void kd_progress_begin(struct kd_search *s)
 	s->progress.began = kdsm_now();
 	s->progress.ended = s->progress.began;
 	s->progress.level = s->levels;
+	s->progress.order = s->model.order;
 	pthread_mutex_unlock(&s->progress.lock);
 	__atomic_store_n(&s->searching, true, __ATOMIC_RELAXED);
 }
@@ -61,6 +62,7 @@ static void fill(struct kd_search *s, struct kdsm_reach_progress *progress)
 	mpz_set(progress->states, p->states);
 	progress->nodes = p->nodes;
 	progress->level = p->level;
+	progress->order = p->order;
 	progress->seconds = (now - p->began) / 1e9;
 	progress->level_seconds = (now - p->ended) / 1e9;
 	pthread_mutex_unlock(&p->lock);
@@ -138,6 +140,7 @@ void kd_progress_level(struct kd_search *s)
 
 	pthread_mutex_lock(&p->lock);
 	p->level = s->levels;
+	p->order = s->model.order;
 	p->ended = begin;
 	pthread_mutex_unlock(&p->lock);
 	if (!may_count(s))

@@ -134,14 +134,13 @@ static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
 	return mine[DIGEST] == theirs[DIGEST] ? 0 : -EPROTO;
 }
 
-/* Check before the search that the result can be written. */
-static int try_save(struct kd_search *s)
+/* Check before the search that a file can be written. */
+static int try_save(struct kd_search *s, const char *option, const char *path)
 {
-	int r = s->options->save ? kd_output_try(s->options->save) : 0;
+	int r = path ? kd_output_try(path) : 0;
 
 	if (r < 0)
-		kd_say(s->message, "--save %s: cannot be written: %s", s->options->save,
-		       strerror(-r));
+		kd_say(s->message, "%s %s: cannot be written: %s", option, path, strerror(-r));
 	return r;
 }
 
@@ -161,7 +160,9 @@ static int begin(struct kd_search *s, struct kdsm_reach_result *result)
 		kd_say(s->message, "region %s: cannot be removed: %s", name, strerror(-r));
 		return r;
 	}
-	r = try_save(s);
+	r = try_save(s, "--save", s->options->save);
+	if (r == 0)
+		r = try_save(s, "--save-order", s->options->save_order);
 	return r < 0 ? r : kd_property_begin(s, result);
 }
 
@@ -244,6 +245,7 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 					bdd->cache_bytes ^ kd_hash(s->options->levels,
 								   kd_search_strategy(s))) ^
 				kd_hash(bdd->first_table_bytes, bdd->first_cache_bytes) ^
+				kd_hash(s->options->order, !!s->options->order_file) ^
 				s->options->timeout ^
 				((s->options->deadlocks || s->options->trace) |
 				 (uint64_t)s->options->formulas << 1) ^
@@ -315,7 +317,7 @@ static void save(struct kd_search *s, struct kdsm_reach_result *result)
 	}
 	if (r < 0)
 		kd_search_warn(s, "%s: cannot be written: %s", s->options->save, strerror(-r));
-	result->unsaved = r < 0;
+	result->unsaved |= r < 0;
 }
 
 /* Maximum memory of this node, in bytes */
@@ -394,6 +396,8 @@ static int describe(struct kd_search *s, struct kdsm_reach_result *result)
 	result->clusters = s->model.circuit ? s->model.circuit->clusters->count : 0;
 	result->relation_seconds = s->loading / 1e9;
 	mpz_set_ui(result->deadlocks, s->early.deadlock);
+	result->order = s->model.order;
+	result->orders = kd_portfolio_tried(s);
 	result->model = strdup(s->model.name);
 	return result->model ? 0 : -ENOMEM;
 }
@@ -422,6 +426,8 @@ static int count(struct kd_search *s, struct kdsm_reach_result *result)
 		r = kd_trace_find(s, result);
 	if (r == 0)
 		save(s, result);
+	if (r == 0)
+		kd_order_save(s, result);
 	if (r == 0)
 		kd_witness_write(s, result);
 	return r;
@@ -541,7 +547,9 @@ static void explain(struct kd_search *s, int error)
 
 static int load_model(struct kd_search *s)
 {
-	const struct kd_model_choice choice = { s->options->format, s->options->order };
+	const struct kd_model_choice choice = {
+		s->options->format, s->options->order, s->options->order_file,
+	};
 	struct kdsm_bdd_worker *w = s->worker;
 	uint64_t began = kdsm_now();
 	unsigned int i;
@@ -553,6 +561,8 @@ static int load_model(struct kd_search *s)
 	s->loading = kdsm_now() - began;
 	if (r == 0)
 		r = kd_witness_check(s);
+	if (r == 0)
+		r = kd_order_check(s);
 	if (r == 0)
 		s->model_digest = kd_search_digest(s);
 	for (i = 0; r == 0 && i < s->options->invariants; i++)

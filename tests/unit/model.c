@@ -259,6 +259,7 @@ static void mutated(void **state)
 static int read_pnml(const char *text, size_t size, struct kd_model *model,
 		     struct kdsm_reach_message *message)
 {
+	const struct kd_model_choice choice = { 0 };
 	unsigned char *copy = malloc(size ? size : 1);
 	int r;
 
@@ -266,7 +267,7 @@ static int read_pnml(const char *text, size_t size, struct kd_model *model,
 	memset(model, 0, sizeof(*model));
 	message->text[0] = 0;
 	kdsm_bdd_private(worker, 1);
-	r = kd_model_read_pnml(worker, "FILE", KDSM_REACH_ORDER_AUTO, copy, size, model, message);
+	r = kd_model_read_pnml(worker, "FILE", &choice, copy, size, model, message);
 	kdsm_bdd_private(worker, 0);
 	free(copy);
 	return r;

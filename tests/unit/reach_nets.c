@@ -462,6 +462,86 @@ static void full_in_turn(void **state)
 	kd_first_slice = normal;
 }
 
+/* ---- an order from a file ---- */
+
+static void write_text(const char *name, const char *text)
+{
+	FILE *file = fopen(name, "w");
+
+	assert_non_null(file);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void expect_text(const char *name, const char *text)
+{
+	char there[64] = "";
+	FILE *file = fopen(name, "r");
+
+	assert_non_null(file);
+	fread(there, 1, sizeof(there) - 1, file);
+	fclose(file);
+	assert_string_equal(there, text);
+}
+
+/* The places have several bits, and get more in the search. */
+static void order_file(void **state)
+{
+	unsigned int nodes, strategy, i;
+	char saved[80];
+	struct job job[2];
+
+	(void)state;
+	begin_fuel();
+	snprintf(saved, sizeof(saved), "%s.saved", checkpoint);
+	write_text(checkpoint, "p1\r\n\np2\np0");
+	for (nodes = 1; nodes <= 2; nodes++)
+		for (strategy = BFS; strategy < STRATEGIES; strategy++) {
+			sim_start(nodes);
+			prepare_search(job, nodes, 1, strategy, KDSM_REACH_ORDER_FILE);
+			for (i = 0; i < nodes; i++)
+				job[i].options.order_file = checkpoint;
+			job[0].options.save_order = saved;
+			run_well(job, nodes);
+			assert_int_equal(mpz_get_ui(job[0].result.states), 2601);
+			assert_int_equal(job[0].result.order, KDSM_REACH_ORDER_GIVEN);
+			assert_int_equal(job[0].result.orders, 1);
+			expect_text(saved, "p1\np2\np0\n");
+			drop(job, nodes);
+			sim_stop();
+		}
+	unlink(saved);
+}
+
+/*
+ * Nodes with different options for the order refuse each other, even if they read the same net in
+ * the same order, and nodes with different files.
+ */
+static void other_orders(void **state)
+{
+	const enum kdsm_reach_order second[] = {
+		KDSM_REACH_ORDER_REVERSED, KDSM_REACH_ORDER_AUTO, KDSM_REACH_ORDER_FILE,
+	};
+	const struct net twins = { .places = 2 };
+	struct job job[2];
+	unsigned int i;
+
+	(void)state;
+	write_file(&twins);
+	write_text(checkpoint, "p1\np0\n");
+	for (i = 0; i < 3; i++) {
+		sim_start(2);
+		prepare_search(job, 2, 1, SATURATION, KDSM_REACH_ORDER_FILE);
+		job[1].options.order = second[i];
+		job[1].options.order_file = second[i] == KDSM_REACH_ORDER_FILE ? checkpoint : NULL;
+		start(job, 2);
+		finish(job, 2);
+		assert_true(job[0].status == -EPROTO || job[1].status == -EPROTO);
+		drop(job, 2);
+		sim_stop();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -474,6 +554,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(orders_in_turn, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(wide_in_turn, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(full_in_turn, make_names, remove_files),
+		cmocka_unit_test_setup_teardown(order_file, make_names, remove_files),
+		cmocka_unit_test_setup_teardown(other_orders, make_names, remove_files),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -57,7 +57,7 @@ static const char *const strategies[] = {
 	NULL
 };
 
-static const char *const orders[] = {
+const char *const order_words[] = {
 	[KDSM_REACH_ORDER_AUTO] = "auto",
 	[KDSM_REACH_ORDER_FILE] = "file",
 	[KDSM_REACH_ORDER_REVERSED] = "reversed",
@@ -66,7 +66,7 @@ static const char *const orders[] = {
 	[KDSM_REACH_ORDER_SLOAN_REVERSED] = "sloan-reversed",
 	[KDSM_REACH_ORDER_FORCE] = "force",
 	[KDSM_REACH_ORDER_FORCE_REVERSED] = "force-reversed",
-	NULL
+	NULL	/* KDSM_REACH_ORDER_GIVEN cannot be chosen */
 };
 
 static const char *const formats[] = {
@@ -186,7 +186,10 @@ static const struct cli_option options[] = {
 	  CLI_CHOICE, AT(strategy), .words = strategies },
 	{ "order", 0, "NAME",
 	  "Order of a net's places in BDDs: file, reversed, cuthill-mckee, sloan, sloan-reversed, force, force-reversed, or auto, the default, which estimates the best one",
-	  CLI_CHOICE, AT(order), .words = orders },
+	  CLI_CHOICE, AT(order), .words = order_words },
+	{ "order-file", 0, "FILE",
+	  "Take the order in FILE: all places, or latches and inputs, one a line", CLI_TEXT,
+	  AT(reach.order_file) },
 	{ "deadlocks", 0, NULL, "Count the states that have no successor", CLI_FLAG,
 	  AT(reach.deadlocks) },
 	{ "trace", 0, NULL, "Show a shortest way to each violated property, and to a deadlock",
@@ -215,6 +218,8 @@ static const struct cli_option options[] = {
 	  AT(mcc) },
 	{ "save", 0, "FILE", "Write the set of states to FILE (.bdd format)", CLI_TEXT,
 	  AT(reach.save) },
+	{ "save-order", 0, "FILE", "Write the order of the result to FILE, for --order-file",
+	  CLI_TEXT, AT(reach.save_order) },
 	{ "levels", 0, "N", "End after N levels", CLI_NUMBER, AT(reach.levels),
 	  .range = { 1, LONG_MAX, 1 } },
 	{ "checkpoint", 0, "FILE", "Resume from FILE if it exists, and write checkpoints to it",
@@ -265,6 +270,10 @@ static int check(void *values, char *reason)
 	a->reach.counts |= a->mcc && !a->formula && !a->reach.deadlocks;
 	if (a->mcc && a->json) {
 		snprintf(reason, REASON_SIZE, "--mcc and --json: give one of them");
+		return -1;
+	}
+	if (a->order && a->reach.order_file) {
+		snprintf(reason, REASON_SIZE, "--order and --order-file: give one of them");
 		return -1;
 	}
 	if (!a->reach.trace || a->strategy == BFS)
@@ -364,7 +373,7 @@ static int write_plot(const struct arguments *a, const char *model)
 	if (!a->reach.level)
 		return 0;
 	snprintf(title, sizeof(title), "%s: %s, order %s", model, strategies[a->strategy],
-		 orders[a->order]);
+		 a->reach.order_file ? a->reach.order_file : order_words[a->order]);
 	r = plot_write(&a->plot, a->plot_path, title);
 	if (r < 0)
 		warnx("%s: cannot be written: %s", a->plot_path, strerror(-r));

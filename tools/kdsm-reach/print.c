@@ -9,6 +9,11 @@
 #include "common/json.h"
 #include "print.h"
 
+const char *order_word(enum kdsm_reach_order order)
+{
+	return order == KDSM_REACH_ORDER_GIVEN ? "given" : order_words[order];
+}
+
 void print_trace(const struct kdsm_reach_trace *trace, const char *before, const char *after)
 {
 	uint64_t k;
@@ -112,6 +117,12 @@ static void print_search(const struct kdsm_reach_options *options,
 	       result->stopped ? "; stopped by a signal, there may be more states" :
 	       result->ended_early ? "; ended by --stop, there may be more states" :
 	       "; ended by --levels, there may be more states");
+	if (result->order == KDSM_REACH_ORDER_GIVEN)
+		printf("order          %s\n", options->order_file);
+	else if (result->order)
+		printf("order          %s\n", order_word(result->order));
+	if (result->orders > 1)
+		printf("               the first of %u that ended\n", result->orders);
 	if (result->from_level)
 		printf("restarted      after level %" PRIu64 ", %.3f s of work\n",
 		       result->from_level, result->before);
@@ -286,6 +297,10 @@ static void add_model(struct json_object *object, const struct kdsm_reach_option
 	json_number(object, "levels", result->levels);
 	json_text(object, "strategy", options->saturation ? "saturation" :
 				      options->chaining ? "chaining" : "bfs");
+	if (result->order) {
+		json_text(object, "order", order_word(result->order));
+		json_number(object, "orders", result->orders);
+	}
 	json_object_object_add(object, "complete", json_object_new_boolean(result->complete));
 	if (result->stopped)
 		json_object_object_add(object, "stopped", json_object_new_boolean(true));

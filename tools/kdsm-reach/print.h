@@ -17,6 +17,11 @@ void print_text(const struct kdsm_reach_options *options, const struct kdsm_reac
 void print_json(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
 		const char *error);
 
+/* main.c: the words for the orders, by enum kdsm_reach_order, without KDSM_REACH_ORDER_GIVEN */
+extern const char *const order_words[];
+/* The word for an order of a result */
+const char *order_word(enum kdsm_reach_order order);
+
 /* print_formulas.c: answers to formulas, and the lines of the Model Checking Contest */
 void print_formulas(const struct kdsm_reach_result *result);
 void print_formula_traces(const struct kdsm_reach_result *result);

@@ -9,6 +9,7 @@
 
 #include "common/json.h"
 #include "common/number.h"
+#include "print.h"
 #include "progress.h"
 
 #define MINUTE	(60 * SECOND)
@@ -53,6 +54,8 @@ static void print_line(void *context, const struct kdsm_reach_progress *progress
 	if (!line)
 		return;
 	fprintf(line, "%slevel %u", overwrite ? "\r\033[K" : "kdsm-reach: ", progress->level);
+	if (progress->order)
+		fprintf(line, ", order %s", order_word(progress->order));
 	print_states(line, progress);
 	fprintf(line, ", table %.1f %%, %.2e tasks, %.0f s",
 		100.0 * progress->table_used / progress->table_size, (double)progress->tasks,
@@ -75,6 +78,8 @@ static void print_object(void *context, const struct kdsm_reach_progress *progre
 	(void)context;
 	json_text(object, "event", "progress");
 	json_number(object, "level", progress->level);
+	if (progress->order)
+		json_text(object, "order", order_word(progress->order));
 	json_text(object, "states", states);
 	json_number(object, "table_used", progress->table_used);
 	json_number(object, "table_size", progress->table_size);

@@ -32,9 +32,33 @@ struct kdsm_reach_message {
 	char text[512];
 };
 
+/*
+ * Orders of the places of a Petri net from the root of BDDs. The order decides how many BDD
+ * nodes a set of markings has. kdsm-reach(1) describes the orders.
+ */
+enum kdsm_reach_order {
+	/*
+	 * The one of the following that is expected to need the fewest BDD nodes. Saturation
+	 * tries several orders in turn, and favours the one in which it finds most states, unless
+	 * the options have properties, a checkpoint, a file to save the states in, or a number of
+	 * levels.
+	 */
+	KDSM_REACH_ORDER_AUTO,
+	KDSM_REACH_ORDER_FILE,		/* of the file */
+	KDSM_REACH_ORDER_REVERSED,	/* of the file, from its end */
+	KDSM_REACH_ORDER_CUTHILL_MCKEE,
+	KDSM_REACH_ORDER_SLOAN,
+	KDSM_REACH_ORDER_SLOAN_REVERSED,
+	KDSM_REACH_ORDER_FORCE,
+	KDSM_REACH_ORDER_FORCE_REVERSED,
+	KDSM_REACH_ORDER_LAST = KDSM_REACH_ORDER_FORCE_REVERSED,
+	KDSM_REACH_ORDER_GIVEN		/* of options.order_file; only in results */
+};
+
 /* Progress of a search; valid only during the call of progress() */
 struct kdsm_reach_progress {
 	unsigned int level;		/* number of levels that have ended */
+	enum kdsm_reach_order order;	/* in which the search goes on, as in the result */
 	mpz_t states;			/* found in one of these levels; 0 on other nodes than 0 */
 	uint64_t nodes;			/* BDD nodes of the set of these states */
 	uint64_t table_used, table_size;	/* BDD nodes */
@@ -56,30 +80,8 @@ enum kdsm_reach_format {
 };
 
 /*
- * Orders of the places of a Petri net from the root of BDDs. The order decides how many BDD
- * nodes a set of markings has. kdsm-reach(1) describes the orders.
- */
-enum kdsm_reach_order {
-	/*
-	 * The one of the following that is expected to need the fewest BDD nodes. Saturation
-	 * tries several orders in turn, and favours the one in which it finds most states, unless
-	 * the options have properties, a checkpoint, a file to save the states in, or a number of
-	 * levels.
-	 */
-	KDSM_REACH_ORDER_AUTO,
-	KDSM_REACH_ORDER_FILE,		/* of the file */
-	KDSM_REACH_ORDER_REVERSED,	/* of the file, from its end */
-	KDSM_REACH_ORDER_CUTHILL_MCKEE,
-	KDSM_REACH_ORDER_SLOAN,
-	KDSM_REACH_ORDER_SLOAN_REVERSED,
-	KDSM_REACH_ORDER_FORCE,
-	KDSM_REACH_ORDER_FORCE_REVERSED,
-	KDSM_REACH_ORDER_LAST = KDSM_REACH_ORDER_FORCE_REVERSED
-};
-
-/*
  * Options of a search. Zero means the default where a comment names one. All nodes give the
- * same values, except for workers, save, witness, checkpoint, interval, progress,
+ * same values, except for workers, save, save_order, witness, checkpoint, interval, progress,
  * progress_interval, level, known, warn and context. The caller owns strings and arrays, and does
  * not change them before kdsm_reach_close().
  */
@@ -93,6 +95,12 @@ struct kdsm_reach_options {
 	bool chaining;			/* add successors within a level; fewer levels */
 	bool saturation;		/* saturate instead of searching breadth first */
 	enum kdsm_reach_order order;	/* of the places of a Petri net */
+	/*
+	 * NULL, or the file of the order, instead of order: the ids of all places of a Petri net, or
+	 * l0, l1 and so on for the latches and i0, i1 and so on for the inputs of a circuit, one a
+	 * line
+	 */
+	const char *order_file;
 	bool deadlocks;			/* count the states without a successor */
 	bool trace;			/* find shortest traces; breadth first only */
 	/*
@@ -116,6 +124,7 @@ struct kdsm_reach_options {
 	const char *const *formula;
 	unsigned int formulas;
 	const char *save;		/* NULL, or the file for the states found (node 0) */
+	const char *save_order;		/* NULL, or the file for the order (node 0) */
 	/* NULL, or the file for the witnesses of a circuit (node 0); needs trace */
 	const char *witness;
 	/*
@@ -224,6 +233,12 @@ struct kdsm_reach_result {
 	const char *kind;		/* as in struct kdsm_reach_model */
 	unsigned int bits, relations;
 	unsigned int clusters;		/* of a circuit's relation; 0 for other models */
+	/*
+	 * Of a Petri net, and of a circuit, whose own order is KDSM_REACH_ORDER_AUTO: the order of
+	 * the states; and the number of orders that the search has tried
+	 */
+	enum kdsm_reach_order order;
+	unsigned int orders;
 	double relation_seconds;	/* of reading the model and making its relations */
 	mpz_t states;			/* number of reachable states */
 	uint64_t nodes;			/* BDD nodes of the set of states */
@@ -235,7 +250,7 @@ struct kdsm_reach_result {
 	double seconds;			/* of searching */
 	uint64_t from_level;		/* level of the checkpoint that the search read, or 0 */
 	double before;			/* seconds of the searches up to that checkpoint */
-	bool unsaved;			/* options.save could not be written */
+	bool unsaved;			/* save, save_order or witness could not be written */
 	unsigned int workers, cluster_nodes;	/* threads of all nodes; number of nodes */
 	struct kdsm_counts remote;	/* remote operations of all nodes */
 	uint64_t tasks_least, tasks_most;	/* tasks of the node with fewest, and with most */
