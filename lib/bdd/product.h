@@ -8,6 +8,12 @@
 
 #include "bdd/bdd.h"
 
+/* Whether another node has the home part of a key */
+static inline bool kd_has_other_home(const struct kdsm_bdd_worker *w, const struct kd_key *key)
+{
+	return !w->alone && kd_opcache_home(w->cache, key) != w->cache->self;
+}
+
 /*
  * Tell whether this step shares its result through the home part: at every granularity-th
  * bit, if the home is another node.
@@ -16,8 +22,7 @@ static inline bool kd_asks_home(const struct kdsm_bdd_worker *w, const struct kd
 				unsigned int at)
 {
 	return !w->alone && w->store->granularity &&
-	       at % w->store->granularity == 0 &&
-	       kd_opcache_home(w->cache, key) != w->cache->self;
+	       at % w->store->granularity == 0 && kd_has_other_home(w, key);
 }
 
 static inline bool kd_product_none(kdsm_bdd a, kdsm_bdd b)

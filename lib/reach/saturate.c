@@ -64,6 +64,26 @@ static struct kd_key key_of(const struct kd_search *s, kdsm_bdd set, uint32_t gr
 	return kd_key(KD_OP_SATURATE, set, group, s->model.share);
 }
 
+/*
+ * Look for a saturated set, as kd_find_result(), and keep one. The nodes share all of them by the
+ * home parts of their keys: a node that lacks one repeats its many steps.
+ */
+static int find_saturated(struct kdsm_bdd_worker *w, const struct kd_key *key, kdsm_bdd *result)
+{
+	if (kd_cache_get(w, key, result))
+		return 1;
+	return kd_has_other_home(w, key) ? kd_home_get(w, key, result) : 0;
+}
+
+static void keep_saturated(struct kdsm_bdd_worker *w, const struct kd_key *key,
+			   struct kd_saturated *found)
+{
+	int r = kd_keep_result(w, key, kd_has_other_home(w, key), found->states);
+
+	if (r < 0)
+		found->failure = kd_fail(w, r);
+}
+
 /* A result, or a failure without states */
 static struct kd_saturated outcome(kdsm_bdd edge)
 {
@@ -143,11 +163,13 @@ static struct kd_saturated fire_group(struct kdsm_worker *kdsm_worker,
 	struct kd_saturated found = { set, 0 };
 	const struct kdsm_relation *relation;
 	struct kd_key key = key_of(s, set, group);
-	kdsm_bdd cached;
+	kdsm_bdd first = set, cached;
 	uint32_t i;
+	int r;
 
-	if (kd_cache_get(w, &key, &cached))
-		return outcome(cached);
+	r = find_saturated(w, &key, &cached);
+	if (r)
+		return outcome(r < 0 ? kd_fail(w, r) : cached);
 	do {
 		set = found.states;
 		for (i = g->first; i < g->first + g->count && !found.failure; i++) {
@@ -164,10 +186,11 @@ static struct kd_saturated fire_group(struct kdsm_worker *kdsm_worker,
 						relation->at, group + 1, 0));
 		}
 	} while (!found.failure && found.states != set);
-	if (!found.failure) {
-		kd_cache_put(w, &key, found.states);
+	if (!found.failure)
+		keep_saturated(w, &key, &found);
+	if (!found.failure && found.states != first) {
 		key = key_of(s, found.states, group);
-		kd_cache_put(w, &key, found.states);
+		keep_saturated(w, &key, &found);
 	}
 	kdsm_table_flush(w->table);
 	return found;
@@ -202,6 +225,7 @@ KDSM_TASK_DEFINE(struct kd_saturated, kd_saturate, kdsm_bdd, set, uint32_t, grou
 	struct kd_saturated found;
 	struct kd_key key;
 	kdsm_bdd cached;
+	int r;
 
 	/* The group may come from another node. */
 	if (kd_unlikely(group > order->groups))
@@ -211,17 +235,22 @@ KDSM_TASK_DEFINE(struct kd_saturated, kd_saturate, kdsm_bdd, set, uint32_t, grou
 	if (!kd_terminal(set) && (!kd_top(w, set, &top) || !kd_descends(w, top.variable, above)))
 		return (struct kd_saturated){ set, kd_give_up(w) };
 	key = key_of(s, set, group);
-	if (kd_cache_get(w, &key, &cached))
-		return outcome(cached);
 	if (top.variable < order->group[group].variable) {
+		if (kd_cache_get(w, &key, &cached))
+			return outcome(cached);
 		found = saturate_children(kdsm_worker, kdsm_head, set, &top, group);
-	} else {
-		found = KDSM_CALL(kd_saturate, set, group + 1, 0);
 		if (!found.failure)
-			found = fire_group(kdsm_worker, kdsm_head, found.states, group);
+			kd_cache_put(w, &key, found.states);
+		return found;
 	}
+	r = find_saturated(w, &key, &cached);
+	if (r)
+		return outcome(r < 0 ? kd_fail(w, r) : cached);
+	found = KDSM_CALL(kd_saturate, set, group + 1, 0);
 	if (!found.failure)
-		kd_cache_put(w, &key, found.states);
+		found = fire_group(kdsm_worker, kdsm_head, found.states, group);
+	if (!found.failure)
+		keep_saturated(w, &key, &found);
 	return found;
 }
 
