@@ -19,8 +19,6 @@
 #define DISTANCE_WEIGHT	1
 #define DEGREE_WEIGHT	2
 
-#define MOST_SCANS	UINT64_C(100000000)	/* comparisons; afterwards any vertex is as good */
-
 #define MOST_ENDS	8	/* attempts to find a vertex at the end of the graph */
 
 #define NOWHERE	UINT32_MAX
@@ -97,7 +95,9 @@ struct numbering {
 	bool *done;			/* the vertex has a number */
 	int64_t *priority;		/* the rest for Sloan */
 	uint8_t *state;
-	uint64_t scans;
+	uint32_t *position;		/* in queue */
+	uint32_t *heap;			/* the vertices of queue, with the best one first */
+	uint32_t *rank;			/* in heap */
 };
 
 static int numbering_new(struct numbering *n, const struct kd_graph *g)
@@ -110,7 +110,11 @@ static int numbering_new(struct numbering *n, const struct kd_graph *g)
 	n->done = calloc(g->vertices + 1, sizeof(*n->done));
 	n->priority = calloc(g->vertices + 1, sizeof(*n->priority));
 	n->state = calloc(g->vertices + 1, sizeof(*n->state));
-	if (!n->distance || !n->queue || !n->done || !n->priority || !n->state)
+	n->position = calloc(g->vertices + 1, sizeof(*n->position));
+	n->heap = calloc(g->vertices + 1, sizeof(*n->heap));
+	n->rank = calloc(g->vertices + 1, sizeof(*n->rank));
+	if (!n->distance || !n->queue || !n->done || !n->priority || !n->state || !n->position ||
+	    !n->heap || !n->rank)
 		return -ENOMEM;
 	for (v = 0; v < g->vertices; v++)
 		n->distance[v] = NOWHERE;
@@ -124,6 +128,9 @@ static void numbering_destroy(struct numbering *n)
 	free(n->done);
 	free(n->priority);
 	free(n->state);
+	free(n->position);
+	free(n->heap);
+	free(n->rank);
 }
 
 /* Visit the component of a vertex breadth first: set queue and distance. */
@@ -249,30 +256,78 @@ int kd_order_cuthill_mckee(const struct kd_graph *graph, uint32_t *order)
 
 enum state { INACTIVE, PREACTIVE, ACTIVE, POSTACTIVE };
 
+/* Whether vertex a comes out of the queue before b: of equal ones the first in the queue does. */
+static bool better(const struct numbering *n, uint32_t a, uint32_t b)
+{
+	return n->priority[a] == n->priority[b] ? n->position[a] < n->position[b] :
+	       n->priority[a] > n->priority[b];
+}
+
+/* Put a vertex into the heap at this rank or, if it is better than those above it, before them. */
+static void rise(struct numbering *n, uint32_t v, uint32_t rank)
+{
+	uint32_t up;
+
+	for (; rank; rank = up) {
+		up = (rank - 1) / 2;
+		if (!better(n, v, n->heap[up]))
+			break;
+		n->heap[rank] = n->heap[up];
+		n->rank[n->heap[rank]] = rank;
+	}
+	n->heap[rank] = v;
+	n->rank[v] = rank;
+}
+
+/* The same from the front of a heap of count vertices down */
+static void sink(struct numbering *n, uint32_t v, uint32_t count)
+{
+	uint32_t rank = 0, child;
+
+	while ((child = 2 * rank + 1) < count) {
+		if (child + 1 < count && better(n, n->heap[child + 1], n->heap[child]))
+			child++;
+		if (!better(n, n->heap[child], v))
+			break;
+		n->heap[rank] = n->heap[child];
+		n->rank[n->heap[rank]] = rank;
+		rank = child;
+	}
+	n->heap[rank] = v;
+	n->rank[v] = rank;
+}
+
+static void enter(struct numbering *n, uint32_t v)
+{
+	n->position[v] = n->count;
+	n->queue[n->count] = v;
+	rise(n, v, n->count++);
+}
+
+/* Take the best vertex out of the queue. The last vertex of the queue gets its place. */
+static uint32_t take_best(struct numbering *n)
+{
+	uint32_t best = n->heap[0], last = n->queue[--n->count];
+
+	if (n->heap[n->count] != best)
+		sink(n, n->heap[n->count], n->count);
+	if (last != best) {
+		n->position[last] = n->position[best];
+		n->queue[n->position[last]] = last;
+		rise(n, last, n->rank[last]);
+	}
+	return best;
+}
+
 static void raise_priority(struct numbering *n, uint32_t v)
 {
 	n->priority[v] += DEGREE_WEIGHT;
 	if (n->state[v] == INACTIVE) {
 		n->state[v] = PREACTIVE;
-		n->queue[n->count++] = v;
+		enter(n, v);
+	} else if (n->state[v] != POSTACTIVE) {
+		rise(n, v, n->rank[v]);
 	}
-}
-
-/* Take the vertex of the greatest priority out of the queue. */
-static uint32_t take_best(struct numbering *n)
-{
-	uint32_t best = 0, i, v;
-
-	if (n->scans < MOST_SCANS)
-		n->scans += n->count;
-	else
-		best = n->count - 1;
-	for (i = 1; n->scans < MOST_SCANS && i < n->count; i++)
-		if (n->priority[n->queue[i]] > n->priority[n->queue[best]])
-			best = i;
-	v = n->queue[best];
-	n->queue[best] = n->queue[--n->count];
-	return v;
 }
 
 static void number_one(struct numbering *n, uint32_t v)
@@ -290,7 +345,7 @@ static void number_one(struct numbering *n, uint32_t v)
 		if (n->state[to] != PREACTIVE)
 			continue;
 		n->state[to] = ACTIVE;
-		n->priority[to] += DEGREE_WEIGHT;
+		raise_priority(n, to);
 		for (k = g->start[to]; k < g->start[to + 1]; k++)
 			if (n->state[g->neighbour[k]] != POSTACTIVE)
 				raise_priority(n, g->neighbour[k]);
@@ -309,9 +364,9 @@ static void sloan(struct numbering *n, uint32_t from, uint32_t *order, uint32_t 
 				 (int64_t)DEGREE_WEIGHT * (degree(g, v) + 1);
 		n->done[v] = true;
 	}
-	n->queue[0] = from;
-	n->count = 1;
+	n->count = 0;
 	n->state[from] = PREACTIVE;
+	enter(n, from);
 	while (n->count) {
 		v = take_best(n);
 		number_one(n, v);
