@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formula.h"
 #include "internal.h"
 
 /*
@@ -35,7 +36,7 @@ static int add_property(struct kd_model *model, char *name, kdsm_bdd bad, struct
 /* ---- bounds ---- */
 
 struct kd_bound {
-	struct kd_places places;	/* in the order of their variables */
+	struct kd_places places;
 	uint64_t tokens;		/* bound on the tokens of all places together */
 };
 
@@ -148,37 +149,22 @@ static bool trivial(const struct kd_marking *m, const struct kd_bound *bound)
 	return bound->tokens >= most;
 }
 
-/*
- * The states with more tokens on the places than the bound. The loop goes from the last
- * variable up. more[n] is the set of states in which the bits from the current one on have
- * more tokens than the bound leaves after n tokens in the bits before.
- */
+/* The states with more tokens on the places than the bound */
 static kdsm_bdd too_many(struct kdsm_bdd_worker *w, const struct kd_marking *m,
 			 const struct kd_bound *bound)
 {
-	uint64_t n, next, tokens = bound->tokens;
-	kdsm_bdd *more, bad;
-	unsigned int i, b;
-	uint32_t v;
+	struct kd_sum sum = { .constant = -(int64_t)bound->tokens };
+	kdsm_bdd most;
+	unsigned int i;
+	int r = 0;
 
 	if (trivial(m, bound))
 		return KDSM_BDD_FALSE;
-	more = calloc(tokens + 2, sizeof(*more));
-	if (!more)
-		return kd_end(w, kd_failure(-ENOMEM));
-	more[tokens + 1] = KDSM_BDD_TRUE;
-	for (i = bound->places.count; i--; )
-		for (b = 0; b < m->width[bound->places.place[i]]; b++) {
-			v = kd_marking_variable(m, bound->places.place[i], b);
-			for (n = 0; n <= tokens; n++) {
-				next = n + (UINT64_C(1) << b);
-				next = next <= tokens ? next : tokens + 1;
-				more[n] = kdsm_bdd_make(w, v, more[next], more[n]);
-			}
-		}
-	bad = more[0];
-	free(more);
-	return bad;
+	for (i = 0; r == 0 && i < bound->places.count; i++)
+		r = kd_sum_add_place(&sum, bound->places.place[i], 1);
+	most = r < 0 ? kd_end(w, kd_failure(r)) : kd_sum_at_most(w, m, &sum, KDSM_BDD_TRUE);
+	free(sum.addend);
+	return most == KDSM_BDD_INVALID ? most : kdsm_bdd_not(most);
 }
 
 /* Describe the bound, as in "p + q <= 1". */
@@ -190,19 +176,6 @@ static char *describe(const struct kd_net *net, const struct kd_bound *bound)
 		text = NULL;
 	free(places);
 	return text;
-}
-
-/* Sort the places in the order of their variables. */
-static void sort_places(const struct kd_marking *m, struct kd_bound *bound)
-{
-	unsigned int bit, i;
-
-	for (i = 0; i < bound->places.count; i++)
-		bound->places.place[i] = m->first[bound->places.place[i]];
-	qsort(bound->places.place, bound->places.count, sizeof(*bound->places.place),
-	      compare_numbers);
-	for (i = 0; i < bound->places.count; i++)
-		bound->places.place[i] = kd_marking_place(m, bound->places.place[i], &bit);
 }
 
 void kd_bound_free(struct kd_bound *bound)
@@ -223,9 +196,7 @@ int kd_invariant_bound(struct kdsm_bdd_worker *worker, const char *text,
 	message->text[0] = 0;
 	ret = bound ? parse_bound(model->net, text, bound, message) : -ENOMEM;
 	if (ret == 0) {
-		/* before sorting: the name does not depend on the order of variables */
 		name = describe(model->net, bound);
-		sort_places(model->marking, bound);
 		kdsm_bdd_private(worker, 1);
 		bad = too_many(worker, model->marking, bound);
 		kdsm_bdd_private(worker, 0);

@@ -538,6 +538,9 @@ static void explain(struct kd_search *s, int error)
 		kd_say(s->message,
 		       "%u threads cannot be started: %s; give fewer --workers, or raise the limits of threads or address space (ulimit -u, ulimit -v)",
 		       s->options->workers, strerror(-error));
+	} else if (error == -E2BIG) {
+		kd_say(s->message,
+		       "a property has too many sums of tokens; name fewer places in --bound");
 	} else if (error == -EHOSTDOWN || error == -EIO) {
 		explain_gone(s, error);
 	} else {
