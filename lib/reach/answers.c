@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "answers.h"
+#include "formula.h"
 
 int kd_answers_begin(struct kd_search *s)
 {
@@ -75,42 +76,35 @@ static int list_bits(struct kd_states *states)
 	return 0;
 }
 
-/* The largest sum of the tokens of the chosen places, by place */
-static int most_of(struct kd_states *states, const bool *chosen, uint64_t *most)
+/* The most tokens that these places have together in a state; NULL means the first ones. */
+static int most_of(const struct kd_search *s, const unsigned int *place, unsigned int count,
+		   uint64_t *most)
 {
-	uint64_t *weight = calloc((uint64_t)states->model->bits + 1, sizeof(*weight));
+	struct kd_sum sum = { 0 };
+	int64_t tokens = 0;
 	unsigned int i;
-	int r;
+	int r = 0;
 
-	if (!weight)
-		return -ENOMEM;
-	for (i = 0; i < states->model->bits; i++)
-		if (chosen[states->bit[i].place])
-			weight[i] = UINT64_C(1) << states->bit[i].bit;
-	r = kd_states_most(states, weight, most);
-	free(weight);
+	*most = 0;
+	if (s->visited == KDSM_BDD_FALSE)
+		return 0;
+	for (i = 0; r == 0 && i < count; i++)
+		r = kd_sum_add_place(&sum, place ? place[i] : i, 1);
+	if (r == 0)
+		r = kd_sum_most(s->worker, s->model.marking, &sum, s->visited, &tokens);
+	free(sum.addend);
+	*most = tokens;
 	return r;
 }
 
-static int bound_places(const struct kd_search *s, struct kd_states *states,
-			const struct kd_places *places, struct kdsm_reach_upper_bound *bound)
+static int bound_places(const struct kd_search *s, const struct kd_places *places,
+			struct kdsm_reach_upper_bound *bound)
 {
-	bool *chosen = calloc((uint64_t)s->model.net->places + 1, sizeof(*chosen));
-	unsigned int i;
-	int r = -ENOMEM;
-
 	bound->places = kd_places_name(s->model.net, places);
-	if (chosen && bound->places) {
-		for (i = 0; i < places->count; i++)
-			chosen[places->place[i]] = true;
-		r = most_of(states, chosen, &bound->tokens);
-	}
-	free(chosen);
-	return r;
+	return bound->places ? most_of(s, places->place, places->count, &bound->tokens) : -ENOMEM;
 }
 
-static int bound_all(const struct kd_search *s, struct kd_states *states,
-		     struct kdsm_reach_result *result)
+static int bound_all(const struct kd_search *s, struct kdsm_reach_result *result)
 {
 	unsigned int i;
 	int r = 0;
@@ -120,26 +114,19 @@ static int bound_all(const struct kd_search *s, struct kd_states *states,
 		return -ENOMEM;
 	for (i = 0; r == 0 && i < s->options->upper_bounds; i++) {
 		result->upper_bounds++;
-		r = bound_places(s, states, &s->upper_bound[i], &result->upper_bound[i]);
+		r = bound_places(s, &s->upper_bound[i], &result->upper_bound[i]);
 	}
 	return r;
 }
 
-static int count_all(struct kd_states *states, struct kdsm_reach_result *result)
+static int count_all(const struct kd_search *s, struct kd_states *states,
+		     struct kdsm_reach_result *result)
 {
-	bool *all = malloc((uint64_t)states->model->net->places + 1);
-	int r;
+	int r = kd_states_fired(states, result->fired);
 
-	if (!all)
-		return -ENOMEM;
-	memset(all, true, states->model->net->places);
-	r = kd_states_fired(states, result->fired);
 	if (r == 0)
 		r = kd_states_place(states, &result->place_tokens);
-	if (r == 0)
-		r = most_of(states, all, &result->marking_tokens);
-	free(all);
-	return r;
+	return r < 0 ? r : most_of(s, NULL, s->model.net->places, &result->marking_tokens);
 }
 
 /* The caller calls end_states(), whatever the result. */
@@ -182,16 +169,18 @@ int kd_answers_count(struct kd_search *s, struct kdsm_reach_result *result)
 int kd_answers_find(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	struct kd_states states;
-	int r;
+	int r = 0;
 
 	if (!s->options->counts && !s->options->upper_bounds)
 		return 0;
-	r = begin_states(s, &states);
-	if (r == 0 && s->options->counts)
-		r = count_all(&states, result);
+	if (s->options->counts) {
+		r = begin_states(s, &states);
+		if (r == 0)
+			r = count_all(s, &states, result);
+		end_states(&states);
+	}
 	if (r == 0)
-		r = bound_all(s, &states, result);
-	end_states(&states);
+		r = bound_all(s, result);
 	result->counted = r == 0;
 	return r;
 }

@@ -36,11 +36,9 @@ static inline uint32_t kd_rank(const struct kd_states *states, kdsm_bdd e)
 int kd_states_fired(struct kd_states *states, mpz_t fired);
 
 /*
- * tokens.c. kd_states_most() finds the largest sum of the weights of the bits that are 1 in a
- * state; the sum of all weights is below 2^63. kd_states_place() finds the largest number of
- * tokens of a place of the net in a state. Both return 0 or -ENOMEM.
+ * tokens.c: find the largest number of tokens of a place of the net in a state. Return 0 or
+ * -ENOMEM.
  */
-int kd_states_most(struct kd_states *states, const uint64_t *weight, uint64_t *most);
 int kd_states_place(struct kd_states *states, uint64_t *most);
 
 #endif /* KD_REACH_ANSWERS_H */

@@ -1,76 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The largest numbers of tokens in the states found: longest paths through their BDD. All
- * numbers exist for a node and for its complement, because an edge may mean either. A node is
- * no constant, so some assignment satisfies it, and some its complement.
+ * The largest number of tokens of one place in the states found. All numbers exist for a node and
+ * for its complement, because an edge may mean either. A node is no constant, so some assignment
+ * satisfies it, and some its complement.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "answers.h"
-
-/* ---- sums of tokens ---- */
-
-struct longest {
-	struct kd_states *states;
-	uint64_t *sum;		/* [bits + 1]: of the weights of the ranks before this one */
-	uint64_t *most[2];	/* by position: largest sum from the node on; of its complement */
-};
-
-#define NONE	UINT64_MAX	/* no assignment satisfies the edge */
-
-/* The largest sum of the ranks from this one on, in assignments that satisfy the edge */
-static uint64_t longest_from(const struct longest *l, kdsm_bdd e, uint32_t rank)
-{
-	uint64_t most;
-
-	if (e == KDSM_BDD_FALSE)
-		return NONE;
-	most = kd_terminal(e) ? 0 : l->most[!!(e & KDSM_BDD_COMPLEMENT)][kd_number(e)];
-	return most + l->sum[kd_rank(l->states, e)] - l->sum[rank];
-}
-
-static uint64_t longest_of(const struct longest *l, uint64_t at, kdsm_bdd complement)
-{
-	const struct kdsm_node *node = &l->states->walk.node[at];
-	uint32_t rank = kd_rank(l->states, at);
-	uint64_t high = longest_from(l, kd_high(node, complement), rank + 1);
-	uint64_t low = longest_from(l, kd_low(node, complement), rank + 1);
-
-	if (high != NONE)
-		high += l->sum[rank + 1] - l->sum[rank];
-	return low == NONE || (high != NONE && high > low) ? high : low;
-}
-
-int kd_states_most(struct kd_states *states, const uint64_t *weight, uint64_t *most)
-{
-	struct longest l = { .states = states };
-	const struct kd_walk *walk = &states->walk;
-	uint32_t bits = states->model->bits, i;
-	uint64_t at;
-
-	l.sum = malloc(((uint64_t)bits + 1) * sizeof(*l.sum));
-	l.most[0] = walk->number;
-	l.most[1] = malloc((walk->count + 1) * sizeof(*l.most[1]));
-	if (!l.sum || !l.most[1]) {
-		free(l.sum);
-		free(l.most[1]);
-		return -ENOMEM;
-	}
-	l.sum[0] = 0;
-	for (i = 0; i < bits; i++)
-		l.sum[i + 1] = l.sum[i] + weight[i];
-	for (at = 1; at <= walk->count; at++) {
-		l.most[0][at] = longest_of(&l, at, 0);
-		l.most[1][at] = longest_of(&l, at, KDSM_BDD_COMPLEMENT);
-	}
-	*most = longest_from(&l, states->root, 0);
-	free(l.sum);
-	free(l.most[1]);
-	return 0;
-}
-
-/* ---- tokens in one place ---- */
 
 /*
  * All places in one pass. A node stores the largest number that the bits of its place from the
