@@ -51,7 +51,7 @@ static int share_order(struct kd_search *s, uint64_t *order)
 	r = kd_gang_scatter(&s->gang, words);
 	*order = words[0];
 	if (r == 0 && *order)
-		r = kd_room_collect(s, *order & (KD_GROW | KD_RESERVE));
+		r = kd_room_collect(s, *order & (KD_GROW | KD_RESERVE | KD_KEEP));
 	memset(words, 0, sizeof(words));
 	return r < 0 ? r : kd_gang_gather(&s->gang, words, NULL, NULL);
 }
@@ -61,11 +61,14 @@ static bool make_room(struct check *c)
 {
 	uint64_t order = COLLECT;
 	int r = kdsm_bdd_error(c->w);
+	bool keep;
 
 	if (r == -ENOSPC && !c->alone && (!c->fresh || kd_can_grow(c->s->store))) {
-		order |= c->fresh ? KD_GROW : 0;
+		/* growth on one node keeps results that a collection loses, so it comes first */
+		keep = c->s->gang.nodes == 1 && kd_can_grow(c->s->store);
+		order |= keep ? KD_GROW | KD_KEEP : c->fresh ? KD_GROW : 0;
 		r = share_order(c->s, &order);
-		c->fresh = true;
+		c->fresh = !keep;
 		if (r == 0)
 			return true;
 		r = r == -ENOSPC ? -EIO : r;	/* the table is lost */
