@@ -248,8 +248,11 @@ static void end_text(struct reader *r)
 		return fail(r, -EINVAL, "not a number of tokens:", r->text);
 	while (isspace((unsigned char)*end))
 		end++;
-	if (*end || errno || value > MOST_TOKENS)
-		return fail(r, -EINVAL, "not a number of tokens that a net can have:", r->text);
+	if (*end)
+		return fail(r, -EINVAL, "not a number of tokens:", r->text);
+	if (errno || value > MOST_TOKENS)
+		return fail(r, -EINVAL, "a place or an arc has at most 2147483647 tokens:",
+			    r->text);
 	r->pnml->object[r->pnml->objects - 1].number = value;
 	r->text_seen = true;
 }

@@ -321,7 +321,7 @@ static void nets(void **state)
 	expect_pnml(HEAD PLACES FIRE "<arc id='3' source='t' target='p'><inscription>"
 		    "<text>-1</text></inscription></arc>" TAIL, "not a number of tokens");
 	expect_pnml(HEAD PLACES FIRE "<arc id='3' source='t' target='p'><inscription>"
-		    "<text>99999999999999999999</text></inscription></arc>" TAIL, "not a number");
+		    "<text>99999999999999999999</text></inscription></arc>" TAIL, "at most 2147483647");
 	expect_pnml(HEAD PLACES FIRE "<arc id='3' source='t' target='p'><inscription/></arc>" TAIL,
 		    "without text");
 	expect_pnml(HEAD "<place id='p'><initialMarking><text>2</text></initialMarking></place>"
