@@ -26,6 +26,7 @@ struct area {
 	uint64_t claim;			/* not 0: a process of this node has joined */
 	uint64_t abort;			/* not 0: failure word of the aborting member */
 	uint64_t stop;			/* not 0: a member asks to stop */
+	uint64_t pause;			/* number of the newest pause that a member asks for */
 };
 
 _Static_assert(sizeof(struct area) <= KD_GANG_BYTES, "the area outgrew its place");
@@ -143,6 +144,21 @@ void kd_gang_stop(struct kd_gang *gang)
 bool kd_gang_stopping(const struct kd_gang *gang)
 {
 	return __atomic_load_n(&own(gang)->stop, __ATOMIC_RELAXED);
+}
+
+void kd_gang_pause(struct kd_gang *gang, uint64_t number)
+{
+	unsigned int node;
+
+	__atomic_store_n(&own(gang)->pause, number, __ATOMIC_RELAXED);
+	for (node = 0; node < gang->nodes; node++)
+		if (node != gang->node)
+			kdsm_put(gang->region, node, PLACE(gang, pause), &number, sizeof(number));
+}
+
+uint64_t kd_gang_pausing(const struct kd_gang *gang)
+{
+	return __atomic_load_n(&own(gang)->pause, __ATOMIC_RELAXED);
 }
 
 /* Tracks the heartbeat of the node for which this node waits. */

@@ -465,4 +465,15 @@ void kd_gang_stop(struct kd_gang *gang);
  */
 bool kd_gang_stopping(const struct kd_gang *gang);
 
+/**
+ * kd_gang_pause() - ask all members for a pause
+ * @gang: joined by this process
+ * @number: of the pause, not 0; the members agree on its meaning
+ *
+ * Members may see the request at different times, and some not at all.
+ */
+void kd_gang_pause(struct kd_gang *gang, uint64_t number);
+/* The number of the newest pause that this member has been asked for; 0: none */
+uint64_t kd_gang_pausing(const struct kd_gang *gang);
+
 #endif /* KDSM_CORE_H */

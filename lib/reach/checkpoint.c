@@ -7,6 +7,11 @@
  * reader checks all values in the file, and refuses a damaged file and a file of another
  * search.
  *
+ * A round of saturation may take hours. So it pauses for checkpoints: all tasks end with the states
+ * that they have found until then, which are a right start for a later run. The round goes on from
+ * where it began, and finds its results in the operation cache, because the states found are an
+ * irregular start with large BDDs.
+ *
  * A new checkpoint replaces the old one when it is complete (output.c). Node 0 writes between
  * two rounds, while the other nodes already work on the next one. They only add nodes to the
  * table, so the nodes that the checkpoint needs do not change.
@@ -272,7 +277,7 @@ static void write_checkpoint(struct kd_search *s)
 		kd_search_warn(s, "checkpoint %s after level %" PRIu64
 			       " cannot be written: %s; the search goes on",
 			       s->options->checkpoint, s->levels, strerror(-ret));
-	s->written = kdsm_now();
+	__atomic_store_n(&s->written, kdsm_now(), __ATOMIC_RELAXED);
 }
 
 void kd_checkpoint_write(struct kd_search *s, bool last)
@@ -281,4 +286,60 @@ void kd_checkpoint_write(struct kd_search *s, bool last)
 		return;
 	if (last || kdsm_now() - s->written >= s->options->interval)
 		write_checkpoint(s);
+}
+
+/* ---- within a round of saturation ---- */
+
+#define SHARE	20	/* a pause takes at most this part of the time */
+
+uint64_t kd_least_pause = 1000000000;
+
+void kd_checkpoint_look(struct kd_search *s)
+{
+	uint64_t slice = __atomic_load_n(&s->slice, __ATOMIC_RELAXED);
+	uint64_t pause = __atomic_load_n(&s->pause, __ATOMIC_RELAXED);
+
+	if (s->gang.node || !s->options->checkpoint || !s->options->saturation ||
+	    !__atomic_load_n(&s->searching, __ATOMIC_RELAXED) || s->paused == slice)
+		return;
+	if (pause < s->options->interval)
+		pause = s->options->interval;
+	if (pause < kd_least_pause)
+		pause = kd_least_pause;
+	if (kdsm_now() - __atomic_load_n(&s->written, __ATOMIC_RELAXED) < pause)
+		return;
+	s->paused = slice;
+	kd_gang_pause(&s->gang, slice);
+}
+
+bool kd_checkpoint_due(const struct kd_search *s)
+{
+	uint64_t slice = kd_gang_pausing(&s->gang);
+
+	return slice && slice == __atomic_load_n(&s->slice, __ATOMIC_RELAXED);
+}
+
+/* A slice that found nothing new may need more time than it had: so the next one has more. */
+void kd_checkpoint_within(struct kd_search *s, kdsm_bdd found, bool grown)
+{
+	const kdsm_bdd visited = s->visited, current = s->current;
+	uint64_t began = kdsm_now(), pause, least;
+
+	if (s->gang.node || !s->options->checkpoint)
+		return;
+	pause = began - s->written;
+	if (grown) {
+		/* a later run checks its properties on all of these states */
+		s->visited = found;
+		s->current = found;
+		s->levels--;
+		write_checkpoint(s);
+		s->levels++;
+		s->visited = visited;
+		s->current = current;
+	} else {
+		__atomic_store_n(&s->written, began, __ATOMIC_RELAXED);
+	}
+	least = SHARE * (kdsm_now() - began);
+	__atomic_store_n(&s->pause, !grown ? 2 * pause : least, __ATOMIC_RELAXED);
 }

@@ -462,6 +462,10 @@ struct kd_search {
 	/* levels of the loaded checkpoint; ns that the search took up to it */
 	uint64_t from_level, before;
 	uint64_t written;		/* time of the last checkpoint, or of the start, in ns */
+	uint64_t slice;			/* number of the current slice, from 1 */
+	uint64_t paused;		/* the last slice that ought to pause for a checkpoint */
+	uint64_t pause;			/* least time from a checkpoint to such a pause, in ns */
+	kdsm_bdd saved;			/* on the root: found by this round up to the last pause */
 	/*
 	 * All states found; the frontier, i.e. the states of the last round; the states
 	 * that this round has found up to now. Every edge that is kept from round to round
@@ -522,6 +526,18 @@ void kd_search_stop(struct kd_search *s);
  */
 int kd_checkpoint_load(struct kd_search *s);
 void kd_checkpoint_write(struct kd_search *s, bool last);
+/*
+ * Checkpoints within a round of saturation. When the interval has passed, the caller's thread of
+ * node 0 asks all nodes for a pause by kd_checkpoint_look(). kd_checkpoint_due() lets tasks end
+ * then. Node 0 writes a checkpoint with the states found by kd_checkpoint_within(), and the slice
+ * is repeated. grown: the states are more than those of the last pause in this round.
+ */
+void kd_checkpoint_look(struct kd_search *s);
+bool kd_checkpoint_due(const struct kd_search *s);
+void kd_checkpoint_within(struct kd_search *s, kdsm_bdd found, bool grown);
+
+/* Least time from a checkpoint to a pause for the next one, in ns. Only tests change it. */
+extern uint64_t kd_least_pause;
 
 /*
  * output.c: a file that replaces another one. kd_output_close() with an error, or 0, discards

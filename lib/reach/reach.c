@@ -622,7 +622,7 @@ static int search(struct kdsm_reach *reach)
 		r = kd_search_start(s);
 	if (r == 0) {
 		s->began = kdsm_now();
-		s->written = s->began;
+		__atomic_store_n(&s->written, s->began, __ATOMIC_RELAXED);
 		r = kd_search_run(s);
 		result->stopped = s->stopped && !kd_search_complete(s);
 		result->ended_early = s->early.ends && !kd_search_complete(s);

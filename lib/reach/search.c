@@ -173,12 +173,13 @@ static int sift(struct kd_search *s, uint64_t *found, uint64_t *visited)
  * Words that the nodes exchange after a slice. VISITED, KEPT and DONE travel only down. KEPT is
  * 0, SLICE or PART: the slice was taken, or a part of it before it failed. FULL is set with the
  * bits NO_ROOM and LATE if the slice failed: the table was full, or the steps of the slice were
- * used up. The bit STOP means that a node has been asked to stop, and EARLY that node 0 has seen
- * enough (early.c), whether the slice failed or not.
+ * used up. The bit POINT comes with LATE, and means that the slice pauses for a checkpoint of the
+ * states in VISITED. The bit STOP means that a node has been asked to stop, and EARLY that node 0
+ * has seen enough (early.c), whether the slice failed or not.
  */
 enum { FOUND, VISITED, TRAP, FULL, USED, KEPT, DONE };
 enum { SLICE = 1, PART };
-enum { NO_ROOM = 1, LATE = 2, STOP = 4, EARLY = 8 };
+enum { NO_ROOM = 1, LATE = 2, STOP = 4, EARLY = 8, POINT = 16 };
 
 /*
  * A full table, the end of a slice and a request to stop are no failures, but the slice is
@@ -195,6 +196,9 @@ static int excuse(int error, uint64_t *full)
 		return 0;
 	case -EINTR:
 		*full |= LATE | STOP;
+		return 0;
+	case -EAGAIN:
+		*full |= LATE | POINT;
 		return 0;
 	default:
 		return error;
@@ -265,6 +269,25 @@ static int end_round(struct kd_search *s, uint64_t *words)
 }
 
 /*
+ * On the root: the states of a checkpoint within a round go to VISITED, together with those of the
+ * last one in this round, because a slice may find fewer states than the one before. Return
+ * whether they have grown.
+ */
+static bool save_point(struct kd_search *s, kdsm_bdd found, uint64_t *words)
+{
+	const kdsm_bdd before = s->saved;
+	kdsm_bdd all = kdsm_bdd_or(s->worker, found, before);
+
+	if (all == KDSM_BDD_INVALID) {
+		kdsm_bdd_error(s->worker);
+		all = found;
+	}
+	s->saved = all;
+	words[VISITED] = all;
+	return all != before;
+}
+
+/*
  * On the root: look at the states of a slice that has failed. Keep those of a round of saturation
  * that nobody repeats.
  */
@@ -286,6 +309,10 @@ static int end_part(struct kd_search *s, uint64_t *words)
 	}
 	if (words[FULL] & (STOP | EARLY))
 		return end_round(s, words);
+	if (words[FULL] == (LATE | POINT)) {
+		words[KEPT] = save_point(s, found, words) ? PART : 0;
+		s->found = s->before_slice;
+	}
 	if (words[FULL] == LATE && !s->portfolio)
 		s->found = s->before_slice;
 	return 0;
@@ -311,6 +338,7 @@ static void take_over(struct kd_search *s, const uint64_t *words)
 	s->current = words[FOUND] & KD_EDGE;
 	s->visited = words[VISITED] & KD_EDGE;
 	s->found = KDSM_BDD_FALSE;
+	s->saved = KDSM_BDD_FALSE;
 }
 
 /*
@@ -476,11 +504,18 @@ static int exchange(struct kd_search *s, kdsm_bdd mine, uint64_t full, unsigned 
 		r = kd_gang_scatter(&s->gang, words);
 	if (r < 0)
 		return r;
+	__atomic_store_n(&s->slice, s->slice + 1, __ATOMIC_RELAXED);
 	if (words[TRAP])
 		return widen(s, words[TRAP] - 1);
 	if (words[FULL] & (STOP | EARLY)) {
 		*end = DONE;
 		return stop(s, words);
+	}
+	if (words[FULL] == (LATE | POINT)) {
+		kd_checkpoint_within(s, words[VISITED] & KD_EDGE,
+				     words[VISITED] && words[KEPT] == PART);
+		kd_portfolio_slice(s);
+		return 0;
 	}
 	if (words[FULL] == LATE) {
 		*end = s->portfolio ? LATE : 0;
@@ -612,6 +647,8 @@ int kd_search_run(struct kd_search *s)
 	int r;
 
 	s->found = KDSM_BDD_FALSE;
+	s->saved = KDSM_BDD_FALSE;
+	__atomic_store_n(&s->slice, 1, __ATOMIC_RELAXED);
 	kd_room_begin(s);
 	kd_portfolio_slice(s);
 	r = check_first(s);

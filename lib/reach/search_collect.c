@@ -199,6 +199,7 @@ int kd_room_collect(struct kd_search *s, uint64_t order)
 
 	if (!root)
 		return -ENOMEM;
+	s->saved = KDSM_BDD_FALSE;	/* is no root; the checkpoint has it */
 	r = kd_collect(s->store, &s->gang, s->options->workers,
 		       order & (KD_GROW | KD_RESERVE | KD_KEEP), root, count, &c);
 	free(root);

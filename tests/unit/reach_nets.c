@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "jobs.h"
@@ -446,22 +447,31 @@ static void wide_in_turn(void **state)
  */
 #define PAIRS	10
 
-static void write_pairs(void)
+/* With a hub, every transition needs the token of the first place, and puts it back. */
+static void write_pairs(unsigned int pairs, bool hub)
 {
 	FILE *file = fopen(path, "w");
 	unsigned int i;
 
 	assert_non_null(file);
 	fprintf(file, "<pnml><net id='n' type='ptnet'>\n");
-	for (i = 0; i < 2 * PAIRS; i++)
+	if (hub)
+		fprintf(file,
+			"<place id='hub'><initialMarking><text>1</text></initialMarking></place>\n");
+	for (i = 0; i < 2 * pairs; i++)
 		fprintf(file,
 			"<place id='p%u'><initialMarking><text>%d</text></initialMarking></place>\n",
-			i, i < PAIRS);
-	for (i = 0; i < PAIRS; i++)
+			i, i < pairs);
+	for (i = 0; i < pairs; i++)
 		fprintf(file,
 			"<transition id='t%u'/><arc source='p%u' target='t%u'/><arc source='t%u' target='p%u'/>\n"
 			"<transition id='u%u'/><arc source='p%u' target='u%u'/><arc source='u%u' target='p%u'/>\n",
-			i, i, i, i, i + PAIRS, i, i + PAIRS, i, i, i);
+			i, i, i, i, i + pairs, i, i + pairs, i, i, i);
+	for (i = 0; hub && i < pairs; i++)
+		fprintf(file,
+			"<arc source='hub' target='t%u'/><arc source='t%u' target='hub'/>\n"
+			"<arc source='hub' target='u%u'/><arc source='u%u' target='hub'/>\n",
+			i, i, i, i);
 	fprintf(file, "</net></pnml>\n");
 	fclose(file);
 }
@@ -475,7 +485,7 @@ static void full_in_turn(void **state)
 	char states[12];
 
 	(void)state;
-	write_pairs();
+	write_pairs(PAIRS, false);
 	snprintf(states, sizeof(states), "%u", 1u << PAIRS);
 	for (nodes = 1; nodes <= 2; nodes++) {
 		assert_int_equal(saturate_in(&table, nodes, 1, KDSM_REACH_ORDER_FILE, states),
@@ -567,6 +577,87 @@ static void other_orders(void **state)
 	}
 }
 
+/* ---- checkpoints within a round ---- */
+
+#define MANY_PAIRS	15	/* with a hub: one round of much work */
+
+static void prepare_hub(struct job *job, unsigned int nodes)
+{
+	static const char *const bounds[] = { "p0=0", "p0=1" };
+	unsigned int i;
+
+	prepare_search(job, nodes, 1, SATURATION, KDSM_REACH_ORDER_FILE);
+	for (i = 0; i < nodes; i++) {
+		job[i].options.bdd.table_bytes = 64 << 20;
+		job[i].options.bdd.cache_bytes = 8 << 20;
+		job[i].options.checkpoint = checkpoint;
+		job[i].options.bound = bounds;
+		job[i].options.bounds = 2;
+	}
+}
+
+/* End the process, as a crash would, as soon as there is a checkpoint. */
+static void crash(void *context, const struct kdsm_reach_progress *progress)
+{
+	(void)context;
+	(void)progress;
+	if (access(checkpoint, F_OK) == 0)
+		_exit(42);
+}
+
+static void search_and_crash(unsigned int nodes)
+{
+	struct job job[SIM_NODES];
+
+	sim_start(nodes);
+	prepare_hub(job, nodes);
+	job[0].options.progress = crash;
+	job[0].options.progress_interval = 1000000;
+	start(job, nodes);
+	finish(job, nodes);
+	_exit(1);
+}
+
+/*
+ * The only round of a search writes checkpoints, from which another search continues, with
+ * pauses for more of them.
+ */
+static void within_a_round(void **state)
+{
+	const uint64_t normal = kd_least_pause;
+	struct job job[SIM_NODES];
+	unsigned int nodes;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	write_pairs(MANY_PAIRS, true);
+	kd_least_pause = 1000000;
+	for (nodes = 1; nodes <= 3; nodes++) {
+		pid = fork();
+		if (pid == 0)
+			search_and_crash(nodes);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 42);
+
+		sim_start(4 - nodes);
+		prepare_hub(job, 4 - nodes);
+		run_well(job, 4 - nodes);
+		assert_true(job[0].result.before > 0);
+		assert_int_equal(job[0].result.from_level, 0);
+		assert_true(job[0].result.complete);
+		assert_int_equal(job[0].result.levels, 1);
+		assert_int_equal(mpz_get_ui(job[0].result.states), 1 << MANY_PAIRS);
+		assert_true(job[0].result.verdict[0].violated);
+		assert_false(job[0].result.verdict[1].violated);
+		drop(job, 4 - nodes);
+		sim_stop();
+		unlink(checkpoint);
+	}
+	kd_least_pause = normal;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -580,6 +671,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(orders_in_turn, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(wide_in_turn, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(full_in_turn, make_names, remove_files),
+		cmocka_unit_test_setup_teardown(within_a_round, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(order_file, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(other_orders, make_names, remove_files),
 	};

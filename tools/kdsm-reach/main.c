@@ -182,7 +182,7 @@ static const struct cli_option options[] = {
 	  "Format of MODEL: pnml, bdd, aiger, or auto, the default, which looks at its content",
 	  CLI_CHOICE, AT(format), .words = formats },
 	{ "strategy", 0, "NAME",
-	  "Search breadth first (bfs), by chaining, which takes fewer rounds, by saturation, or auto, the default: bfs with --trace, --levels, --checkpoint or --plot, and saturation otherwise",
+	  "Search breadth first (bfs), by chaining, which takes fewer rounds, by saturation, or auto, the default: bfs with --trace, --levels or --plot, and saturation otherwise",
 	  CLI_CHOICE, AT(strategy), .words = strategies },
 	{ "order", 0, "NAME",
 	  "Order of a net's places in BDDs: file, reversed, cuthill-mckee, sloan, sloan-reversed, force, force-reversed, or auto, the default, which estimates the best one",
@@ -254,10 +254,10 @@ static int check(void *values, char *reason)
 	struct arguments *a = values;
 
 	a->reach.trace |= !!a->reach.witness;
-	/* saturation knows no levels, and writes checkpoints only between its few rounds */
+	/* saturation knows no levels */
 	if (a->strategy == AUTO)
-		a->strategy = a->reach.trace || a->reach.levels || a->reach.checkpoint ||
-			      a->plot_path ? BFS : SATURATION;
+		a->strategy = a->reach.trace || a->reach.levels || a->plot_path ?
+			      BFS : SATURATION;
 	a->reach.chaining = a->strategy == CHAINING;
 	a->reach.saturation = a->strategy == SATURATION;
 	a->reach.order = a->order;

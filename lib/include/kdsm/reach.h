@@ -129,7 +129,8 @@ struct kdsm_reach_options {
 	const char *witness;
 	/*
 	 * NULL, or the checkpoint file (node 0). If the file exists, the search continues from
-	 * it. The search writes the file after every interval, and at its end.
+	 * it. The search writes the file after every interval, with saturation also within a
+	 * round, and at its end.
 	 */
 	const char *checkpoint;
 	uint64_t interval;		/* least time between two checkpoints, in ns */
