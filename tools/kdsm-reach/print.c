@@ -209,13 +209,18 @@ void print_text(const struct kdsm_reach_options *options, const struct kdsm_reac
 	print_formula_traces(result);
 }
 
-/* Add a number as a string, because many readers of JSON convert numbers to doubles. */
-static void add_mpz(struct json_object *object, const char *key, const mpz_t value)
+void json_mpz(struct json_object *object, const char *key, const mpz_t value)
 {
 	char *text = mpz_get_str(NULL, 10, value);
 
 	json_text(object, key, text);
 	free(text);
+}
+
+void json_line(struct json_object *object, FILE *file)
+{
+	fprintf(file, "%s\n", json_object_to_json_string_ext(object, JSON_C_TO_STRING_SPACED));
+	json_object_put(object);
 }
 
 static struct json_object *verdicts(const struct kdsm_reach_result *result)
@@ -292,7 +297,7 @@ static void add_model(struct json_object *object, const struct kdsm_reach_option
 	json_text(object, "kind", result->kind);
 	json_number(object, "bits", result->bits);
 	json_number(object, "relations", result->relations);
-	add_mpz(object, "states", result->states);
+	json_mpz(object, "states", result->states);
 	json_number(object, "nodes", result->nodes);
 	json_number(object, "levels", result->levels);
 	json_text(object, "strategy", options->saturation ? "saturation" :
@@ -353,7 +358,7 @@ void print_json(const struct kdsm_reach_options *options, const struct kdsm_reac
 	if (result->table_size)
 		add_costs(object, result);
 	if (options->counts && result->counted) {
-		add_mpz(object, "fired", result->fired);
+		json_mpz(object, "fired", result->fired);
 		json_number(object, "place_tokens", result->place_tokens);
 		json_number(object, "marking_tokens", result->marking_tokens);
 	}
@@ -364,11 +369,10 @@ void print_json(const struct kdsm_reach_options *options, const struct kdsm_reac
 	if (options->formulas)
 		json_object_object_add(object, "formulas", json_formulas(result));
 	if (deadlocks_known(options, result, error))
-		add_mpz(object, "deadlocks", result->deadlocks);
+		json_mpz(object, "deadlocks", result->deadlocks);
 	if (options->trace && !result->stopped && !error)
 		json_object_object_add(object, "traces", traces(result));
-	printf("%s\n", json_object_to_json_string_ext(object, JSON_C_TO_STRING_SPACED));
-	json_object_put(object);
+	json_line(object, stdout);
 }
 
 void print_counts(const struct kdsm_reach_result *result)

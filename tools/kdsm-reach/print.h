@@ -4,6 +4,7 @@
 #define PRINT_H
 
 #include <json-c/json.h>
+#include <stdio.h>
 #include <kdsm/reach.h>
 
 /*
@@ -32,6 +33,13 @@ void print_mcc(const struct kdsm_reach_options *options, const struct kdsm_reach
 /* A path to what it leads to, with words before and after that; the steps of a path */
 void print_trace(const struct kdsm_reach_trace *trace, const char *before, const char *after);
 struct json_object *json_steps(const struct kdsm_reach_trace *trace);
+
+/*
+ * Add a number as a string, because many readers of JSON convert numbers to doubles. Write an
+ * object in a line, and free it.
+ */
+void json_mpz(struct json_object *object, const char *key, const mpz_t value);
+void json_line(struct json_object *object, FILE *file);
 
 /* Counters of this node's workers, on stderr, for developers of kdsm. */
 void print_counts(const struct kdsm_reach_result *result);

@@ -4,11 +4,11 @@
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "common/json.h"
 #include "common/number.h"
+#include "print.h"
 #include "print.h"
 #include "progress.h"
 
@@ -73,23 +73,20 @@ static void print_line(void *context, const struct kdsm_reach_progress *progress
 static void print_object(void *context, const struct kdsm_reach_progress *progress)
 {
 	struct json_object *object = json_object_new_object();
-	char *states = mpz_get_str(NULL, 10, progress->states);
 
 	(void)context;
 	json_text(object, "event", "progress");
 	json_number(object, "level", progress->level);
 	if (progress->order)
 		json_text(object, "order", order_word(progress->order));
-	json_text(object, "states", states);
+	json_mpz(object, "states", progress->states);
 	json_number(object, "table_used", progress->table_used);
 	json_number(object, "table_size", progress->table_size);
 	json_number(object, "tasks", progress->tasks);
 	json_number(object, "remote", progress->remote);
 	json_seconds(object, "seconds", progress->seconds);
 	json_seconds(object, "level_seconds", progress->level_seconds);
-	fprintf(stderr, "%s\n", json_object_to_json_string_ext(object, JSON_C_TO_STRING_SPACED));
-	free(states);
-	json_object_put(object);
+	json_line(object, stderr);
 }
 
 static void print_warning(void *context, const char *text)
