@@ -37,7 +37,7 @@ struct kd_input {
 	size_t size;
 };
 
-#define KD_STDIN	"standard input"	/* what messages call the path "-" */
+#define KD_STDIN	"standard input"	/* name of the path "-" in messages */
 
 /*
  * Read the file at path; "-" is the standard input. On failure return a negative errno and set
@@ -124,18 +124,18 @@ int kd_model_read_aiger(struct kdsm_bdd_worker *worker, const char *path,
 			struct kd_model *model, struct kdsm_reach_message *message);
 
 /*
- * Make all of the model of a net that depends on the order of its places. The model of one of
- * several orders has the share of the variables that model->share selects, so that no BDD means
- * different sets in different models.
+ * Make those parts of a net's model that depend on the order of its places. Models of one net in
+ * several orders use different shares of the variables, selected by model->share, so a BDD never
+ * means different sets in two of these models.
  */
 int kd_model_order(struct kdsm_bdd_worker *worker, struct kd_model *model,
 		   enum kdsm_reach_order order, struct kdsm_reach_message *message);
 
 /*
- * Widen a place of a net, because its number of tokens overflowed: relations, initial states
- * and properties are made again. All nodes widen the same places in the same order. No task
- * runs. States found before stay right when kd_model_extend() has added the new bits, which
- * are 0 in them; bits are those of the place before.
+ * Add bits to a place of a net, because its number of tokens overflowed, and make the
+ * relations, initial states and properties again. All nodes widen the same places in the same
+ * order. No task may run. The caller then passes each set of states found before to
+ * kd_model_extend(), which sets the new bits to 0; bits is the place's number of bits before.
  */
 int kd_model_widen(struct kdsm_bdd_worker *worker, struct kd_model *model, unsigned int place,
 		   struct kdsm_reach_message *message);
@@ -154,8 +154,8 @@ struct kd_arc {
 struct kd_place {
 	char *id;
 	unsigned int marking;
-	uint64_t bound;		/* proved never to have more tokens; UINT64_MAX: unknown */
-	uint64_t seen;		/* has had so many tokens, initially or in a walk */
+	uint64_t bound;		/* proved upper bound of the tokens; UINT64_MAX: unknown */
+	uint64_t seen;		/* most tokens seen, initially or in a walk */
 };
 
 struct kd_transition {
@@ -198,8 +198,8 @@ unsigned int kd_net_weight(const struct kd_arc *arcs, unsigned int count,
 int kd_net_semiflows(struct kd_net *net);
 
 /*
- * walk.c: set how many tokens places have been seen to have. *unbounded is 1 + a place that has
- * no bound, or 0 if no walk showed one. The walks are the same on every node. Return 0 or
+ * walk.c: set the field seen of all places. If a walk shows that a place has no bound,
+ * *unbounded is 1 + that place, else 0. The walks are the same on every node. Return 0 or
  * -ENOMEM.
  */
 int kd_net_walk(struct kd_net *net, uint32_t *unbounded);
@@ -238,8 +238,7 @@ struct kd_marking {
 /*
  * Make an encoding in which each place has one bit. order is the order of the places from
  * the root of BDDs. share, which is below shares, selects a range of variables. On failure
- * return -ENOMEM; the caller frees
- * *marking even then.
+ * return -ENOMEM; the caller frees *marking even then.
  */
 int kd_marking_new(struct kd_marking **marking, unsigned int places, const uint32_t *order,
 		   unsigned int share, unsigned int shares);
@@ -259,13 +258,13 @@ void kd_marking_variables(const struct kd_marking *m, uint32_t *variables);
 unsigned int kd_marking_place(const struct kd_marking *m, uint32_t variable, unsigned int *bit);
 
 /*
- * The conjunction of rest and "the place has so many tokens", which fit. The variables of
- * rest are greater than those of the place.
+ * The conjunction of rest and "the place has this many tokens". The tokens fit into the bits of
+ * the place. The variables of rest are greater than those of the place.
  */
 kdsm_bdd kd_marking_equals(struct kdsm_bdd_worker *w, const struct kd_marking *m,
 			   unsigned int place, uint64_t tokens, kdsm_bdd rest);
 
-/* Where a place has least to most tokens, a transition adds delta, which does not go below 0. */
+/* If a place has least to most tokens, a transition adds delta; the sum is not negative. */
 struct kd_change {
 	uint64_t least, most;
 	int64_t delta;
@@ -380,9 +379,9 @@ int kd_invariant_bound(struct kdsm_bdd_worker *worker, const char *text,
 		       struct kd_model *model, struct kdsm_reach_message *message);
 
 /*
- * "PLACE[,PLACE...]", from text to end, of the option of that name in messages. The caller frees
- * places->place, whatever the result. kd_places_name() is as in "p + q", and the caller's to
- * free; NULL if there is no memory.
+ * Parse "PLACE[,PLACE...]" from text to end. Messages name the option. The caller frees
+ * places->place, whatever the result. kd_places_name() returns a name like "p + q", which the
+ * caller frees, or NULL if there is no memory.
  */
 struct kd_places {
 	unsigned int *place, count;	/* ascending, without repetition */
@@ -394,7 +393,7 @@ char *kd_places_name(const struct kd_net *net, const struct kd_places *places);
 
 void kd_bound_free(struct kd_bound *bound);	/* NULL is ignored */
 
-/* Make a property's states again when the place has one bit more. */
+/* Make the states of a property again after a bit was added to the place. */
 int kd_property_widen(struct kdsm_bdd_worker *worker, struct kd_model *model,
 		      unsigned int property, unsigned int place);
 
@@ -421,7 +420,7 @@ struct kd_room {
 	bool fresh;			/* no slice has succeeded since the last collection */
 	bool all;			/* the last collection left no reserve */
 	uint64_t used, alive;		/* nodes after the last round; after the last collection */
-	uint64_t stop;			/* saturation: fail when this node has put so many nodes */
+	uint64_t stop;			/* saturation fails once this node has put so many */
 	struct kdsm_reach_collections sum;
 };
 
@@ -443,7 +442,7 @@ struct kd_progress {
 /* The early end of a search (early.c) */
 struct kd_early {
 	uint64_t slice;		/* of saturation without a portfolio, in steps; 0: no slices */
-	uint64_t spent;		/* CPU time of looks for deadlocks and at formulas, in ns */
+	uint64_t spent;		/* on looking for deadlocks and at formulas, CPU time in ns */
 	bool deadlock;		/* on node 0: a state without successor was found */
 	bool ends;		/* all nodes know that the search ends */
 };
@@ -509,8 +508,7 @@ uint64_t kd_search_part_bytes(const struct kdsm_reach_options *options, unsigned
 /*
  * kd_search_prepare() sets up all that needs no model. kd_search_start() starts the workers
  * after the model is loaded. kd_search_share_widths() follows the loading of a checkpoint.
- * kd_search_run() searches. kd_search_stop() stops all that was
- * started.
+ * kd_search_run() searches. kd_search_stop() stops all that was started.
  */
 int kd_search_prepare(struct kd_search *s);
 int kd_search_start(struct kd_search *s);
@@ -573,8 +571,8 @@ int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used, ui
 /* Collect garbage, or grow the table, outside of a slice; -ENOSPC if nothing more can be done. */
 int kd_room_make(struct kd_search *s);
 /*
- * Before the search: let the table grow, and collect garbage. At its bound the table gives up its
- * reserve; then -ENOSPC.
+ * Before the search: let the table grow, and collect garbage. A table that may not grow gives up
+ * its reserve. If it has none left, return -ENOSPC.
  */
 int kd_room_grow(struct kd_search *s);
 /* Run the collection that kd_room_plan() ordered. */
@@ -616,9 +614,9 @@ static inline bool kd_search_complete(const struct kd_search *s)
 
 /*
  * early.c: the early end of a search. kd_early_begin() follows kd_portfolio_begin().
- * kd_early_look() runs on node 0 and tells whether the states found end the search; fresh are
- * those that it has not seen yet, or more. kd_early_continue() runs on all nodes when a slice of
- * saturation has ended and the search goes on.
+ * kd_early_look() runs on node 0 and tells whether the states found end the search; fresh
+ * includes all states that it has not seen yet. kd_early_continue() runs on all nodes when a slice
+ * of saturation has ended and the search goes on.
  */
 void kd_early_begin(struct kd_search *s);
 bool kd_early_look(struct kd_search *s, kdsm_bdd fresh, kdsm_bdd all);
@@ -658,8 +656,8 @@ int kd_trace_deadlocks(struct kd_search *s, kdsm_bdd states, bool complete, kdsm
 
 /*
  * answers.c: kd_answers_begin() runs when the model is loaded, the others on node 0 after the
- * search: kd_answers_count() counts nodes and states, kd_answers_find() does what else the
- * options ask for.
+ * search: kd_answers_count() counts nodes and states, kd_answers_find() finds everything else
+ * that the options ask for.
  */
 int kd_answers_begin(struct kd_search *s);
 int kd_answers_count(struct kd_search *s, struct kdsm_reach_result *result);

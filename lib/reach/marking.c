@@ -2,8 +2,8 @@
 /*
  * How BDDs encode the markings of a Petri net: each place has a binary number of tokens,
  * whose bits are adjacent variables, the most significant bit first. Every place has room
- * for more bits than it uses, so a place can be widened later without moving variables. What
- * transitions do to markings is in model_pnml.c.
+ * for more bits than it uses, so a place can be widened later without moving variables. The
+ * effects of transitions on markings are in model_pnml.c.
  */
 #include <stdlib.h>
 #include <string.h>

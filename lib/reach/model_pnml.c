@@ -14,7 +14,7 @@
 #define ENOUGH_BITS	8	/* to widen a place by, so that several orders are tried */
 #define MOST_BITS	32768	/* of a state; limits the depth of recursion of operations */
 
-/* What a transition does to a place; in arrays sorted by the variables of the places */
+/* The effect of a transition on a place; arrays of these are sorted by the places' variables */
 struct touch {
 	unsigned int place;
 	uint32_t variable;

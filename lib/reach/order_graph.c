@@ -86,7 +86,7 @@ static uint32_t degree(const struct kd_graph *g, uint32_t v)
 	return g->start[v + 1] - g->start[v];
 }
 
-/* What the numbering of a graph needs; the arrays are indexed by vertex, but for queue. */
+/* State of the numbering of a graph. All arrays except queue are indexed by vertex. */
 struct numbering {
 	const struct kd_graph *graph;
 	uint32_t *distance;		/* from the vertex that bfs() began with */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a process may use of its machine, read from trees of files that stand for /proc and
- * control groups; the defaults of kdsm-reach that follow; and signs of a cluster.
+ * The limits of a process on its machine, read from directories that stand for /proc and
+ * control groups; the defaults that kdsm-reach derives from them; and signs of a cluster.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -129,7 +129,7 @@ static void old_content(void **state)
 	unlink(at("link"));
 }
 
-/* What is not a regular file is not replaced. */
+/* kdsm-reach replaces only regular files. */
 static void pipes(void **state)
 {
 	struct stat st;

@@ -38,10 +38,10 @@ struct kdsm_reach_message {
  */
 enum kdsm_reach_order {
 	/*
-	 * The one of the following that is expected to need the fewest BDD nodes. Saturation
-	 * tries several orders in turn, and favours the one in which it finds most states, unless
-	 * the options have properties, a checkpoint, a file to save the states in, or a number of
-	 * levels.
+	 * The library chooses the order that it expects to need the fewest BDD nodes. Saturation
+	 * tries several orders in turn and favours the one in which it finds the most states,
+	 * unless the options name properties, a checkpoint, a file to save the states in, or a
+	 * number of levels.
 	 */
 	KDSM_REACH_ORDER_AUTO,
 	KDSM_REACH_ORDER_FILE,		/* of the file */
@@ -58,8 +58,8 @@ enum kdsm_reach_order {
 /* Progress of a search; valid only during the call of progress() */
 struct kdsm_reach_progress {
 	unsigned int level;		/* number of levels that have ended */
-	enum kdsm_reach_order order;	/* in which the search goes on, as in the result */
-	mpz_t states;			/* found in one of these levels; 0 on other nodes than 0 */
+	enum kdsm_reach_order order;	/* in use now; see struct kdsm_reach_result */
+	mpz_t states;			/* found, when last counted; 0 except on node 0 */
 	uint64_t nodes;			/* BDD nodes of the set of these states */
 	uint64_t table_used, table_size;	/* BDD nodes */
 	double seconds;			/* since the search began */
@@ -96,21 +96,21 @@ struct kdsm_reach_options {
 	bool saturation;		/* saturate instead of searching breadth first */
 	enum kdsm_reach_order order;	/* of the places of a Petri net */
 	/*
-	 * NULL, or the file of the order, instead of order: the ids of all places of a Petri net, or
-	 * l0, l1 and so on for the latches and i0, i1 and so on for the inputs of a circuit, one a
-	 * line
+	 * NULL, or a file with the order, which replaces the option order. Each line names a place
+	 * of a Petri net by its id, or a latch (l0, l1, ...) or an input (i0, i1, ...) of a
+	 * circuit. The file names all of them.
 	 */
 	const char *order_file;
 	bool deadlocks;			/* count the states without a successor */
 	bool trace;			/* find shortest traces; breadth first only */
 	/*
 	 * End the search once a property is violated, a formula is false or, with deadlocks, a
-	 * state has no successor; or once all formulas are answered, if there is nothing else to
-	 * check
+	 * state has no successor. If formulas are all that the search checks, end it once it has
+	 * answered all of them.
 	 */
 	bool stop_at_violation;
 	bool counts;			/* of a Petri net: count fired transitions and tokens */
-	/* of a Petri net: find the most tokens of the places "PLACE[,PLACE...]" together */
+	/* of a Petri net: sets of places "PLACE[,PLACE...]", whose largest sum of tokens to find */
 	const char *const *upper_bound;
 	unsigned int upper_bounds;
 	const char *const *bound;	/* properties "PLACE[,PLACE...]=K" of a Petri net */
@@ -173,7 +173,7 @@ struct kdsm_reach_verdict {
 	char *name;
 	bool violated;
 	uint64_t steps;			/* if violated: least steps from an initial state */
-	bool at_most;			/* steps is only a bound: the checkpoint knows no better */
+	bool at_most;			/* steps may be fewer: the checkpoint holds only a bound */
 };
 
 /* A shortest path from an initial state to a deadlock or to a violation */
@@ -214,8 +214,8 @@ struct kdsm_reach_formula {
 	uint64_t bound;			/* tokens; if the answer is KDSM_REACH_BOUND */
 	char *why;			/* if the answer is KDSM_REACH_UNKNOWN: the reason */
 	/*
-	 * If options.trace, and the formula says that some state has or all states have a
-	 * property: a shortest path to a state that proves or disproves the formula. Else NULL.
+	 * A shortest path to a state that proves or disproves the formula. NULL without
+	 * options.trace, and if one state can neither prove nor disprove the formula.
 	 */
 	struct kdsm_reach_trace *trace;
 };
@@ -235,8 +235,8 @@ struct kdsm_reach_result {
 	unsigned int bits, relations;
 	unsigned int clusters;		/* of a circuit's relation; 0 for other models */
 	/*
-	 * Of a Petri net, and of a circuit, whose own order is KDSM_REACH_ORDER_AUTO: the order of
-	 * the states; and the number of orders that the search has tried
+	 * Of a Petri net or a circuit: the order of the states, where KDSM_REACH_ORDER_AUTO is a
+	 * circuit's own order, and the number of orders that the search has tried
 	 */
 	enum kdsm_reach_order order;
 	unsigned int orders;
@@ -265,7 +265,7 @@ struct kdsm_reach_result {
 	unsigned int properties;
 	struct kdsm_reach_verdict *verdict;	/* [properties] */
 	mpz_t deadlocks;		/* if options.deadlocks: their number */
-	bool counted;			/* the following numbers are there */
+	bool counted;			/* the following numbers are valid */
 	/*
 	 * If options.counts: the number of pairs of a state and a transition that is enabled in
 	 * it; the most tokens of one place, and of all places together, in a state
@@ -286,8 +286,8 @@ struct kdsm_reach_result {
  * point to. The caller closes *reach with kdsm_reach_close().
  *
  * Returns 0; or a negative errno, with NULL in *reach and the reason in *message. Errors are
- * those of opening and reading files, -EINVAL (the file is not a model that this library
- * understands), -EDOM (a place of the Petri net has no bound, or initially more tokens than its
+ * those of opening and reading files, -EINVAL (this library cannot read the file as a
+ * model), -EDOM (a place of the Petri net has no bound, or initially more tokens than its
  * bits can count), -EBUSY (the job is running on this node), -ENOMEM, -ENOSPC (the table is too
  * small for the model), and those of kdsm_region_open().
  */
