@@ -155,6 +155,7 @@ struct kd_place {
 	char *id;
 	unsigned int marking;
 	uint64_t bound;		/* proved upper bound of the tokens; UINT64_MAX: unknown */
+	uint32_t unit;		/* a place without one has a unit of its own */
 	uint64_t seen;		/* most tokens seen, initially or in a walk */
 };
 
@@ -172,6 +173,7 @@ struct kd_net {
 	struct kd_place *place;
 	struct kd_transition *transition;
 	unsigned int places, transitions;
+	unsigned int units;	/* of a nested-unit Petri net; else as many as places */
 	/* By kd_net_orders(): different orders, the most promising one first */
 	enum kdsm_reach_order best[KD_ORDERS];
 	unsigned int orders;
@@ -305,6 +307,15 @@ struct kd_pnml {
 	struct kdsm_reach_message *message;
 	struct kd_object *object;
 	size_t objects, capacity;
+	/*
+	 * The ids of the places of each unit, in the section for the tool nupn. They only guide the
+	 * search, so an id that no place has means nothing.
+	 */
+	struct kd_unit {
+		char *places;
+		size_t length, room;
+	} *unit;
+	size_t units, most_units;
 };
 
 /*
@@ -312,6 +323,9 @@ struct kd_pnml {
  * the next call.
  */
 struct kd_object *kd_pnml_add(struct kd_pnml *pnml);
+/* Append an empty unit, or text to the places of the last one. Return 0 or -ENOMEM. */
+int kd_pnml_add_unit(struct kd_pnml *pnml);
+int kd_pnml_add_places(struct kd_pnml *pnml, const char *text, size_t length);
 int kd_pnml_parse(struct kd_pnml *pnml, const unsigned char *file, size_t size);
 
 /* ---- aiger.c ---- */

@@ -27,9 +27,48 @@ struct kd_object *kd_pnml_add(struct kd_pnml *pnml)
 	return &pnml->object[pnml->objects++];
 }
 
+int kd_pnml_add_unit(struct kd_pnml *pnml)
+{
+	if (pnml->units == pnml->most_units) {
+		size_t most = pnml->most_units ? 2 * pnml->most_units : 64;
+		void *p = reallocarray(pnml->unit, most, sizeof(*pnml->unit));
+
+		if (!p)
+			return -ENOMEM;
+		pnml->unit = p;
+		pnml->most_units = most;
+	}
+	pnml->unit[pnml->units++] = (struct kd_unit){ 0 };
+	return 0;
+}
+
+int kd_pnml_add_places(struct kd_pnml *pnml, const char *text, size_t length)
+{
+	struct kd_unit *unit = &pnml->unit[pnml->units - 1];
+	size_t room = unit->room ? unit->room : 64;
+	char *p = unit->places;
+
+	while (room < unit->length + length + 1)
+		room *= 2;
+	if (room != unit->room)
+		p = realloc(unit->places, room);
+	if (!p)
+		return -ENOMEM;
+	unit->places = p;
+	unit->room = room;
+	memcpy(unit->places + unit->length, text, length);
+	unit->length += length;
+	unit->places[unit->length] = 0;
+	return 0;
+}
+
 static void pnml_free(struct kd_pnml *pnml)
 {
 	size_t i;
+
+	for (i = 0; i < pnml->units; i++)
+		free(pnml->unit[i].places);
+	free(pnml->unit);
 
 	for (i = 0; i < pnml->objects; i++) {
 		free(pnml->object[i].id);
@@ -230,6 +269,36 @@ static int connect(struct kd_net *net, const struct kd_pnml *pnml, const struct 
 	return add_arc(&t->out, &t->outs, to->index, arc->number);
 }
 
+#define NO_UNIT	UINT32_MAX
+
+/* The first unit that names a place has it. */
+static void take_units(struct kd_net *net, struct kd_pnml *pnml, const struct ids *ids)
+{
+	char *id, *rest;
+	struct kd_object *object;
+	unsigned int i, first;
+	size_t u;
+
+	for (i = 0; i < net->places; i++)
+		net->place[i].unit = NO_UNIT;
+	for (u = 0; u < pnml->units; u++) {
+		first = net->units;
+		id = pnml->unit[u].places ?
+		     strtok_r(pnml->unit[u].places, " \t\r\n", &rest) : NULL;
+		for (; id; id = strtok_r(NULL, " \t\r\n", &rest)) {
+			object = find(ids, id);
+			if (!object || object->kind != KD_PLACE ||
+			    net->place[object->index].unit != NO_UNIT)
+				continue;
+			net->place[object->index].unit = first;
+			net->units = first + 1;
+		}
+	}
+	for (i = 0; i < net->places; i++)
+		if (net->place[i].unit == NO_UNIT)
+			net->place[i].unit = net->units++;
+}
+
 static int build(struct kd_net *net, struct kd_pnml *pnml)
 {
 	struct ids ids = { 0 };
@@ -255,6 +324,8 @@ static int build(struct kd_net *net, struct kd_pnml *pnml)
 		merge_arcs(t->read, &t->reads, KD_READ);
 		merge_arcs(t->inhibitor, &t->inhibitors, KD_INHIBITOR);
 	}
+	if (r == 0)
+		take_units(net, pnml, &ids);
 	free(ids.object);
 	return r;
 }

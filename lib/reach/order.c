@@ -25,7 +25,8 @@ static void reverse(uint32_t places, uint32_t *order)
 	}
 }
 
-static int make(const struct kd_graph *g, enum kdsm_reach_order which, uint32_t *order)
+static int make(const struct kd_graph *g, const struct kd_net *net, enum kdsm_reach_order which,
+		uint32_t *order)
 {
 	int r = 0;
 
@@ -42,11 +43,15 @@ static int make(const struct kd_graph *g, enum kdsm_reach_order which, uint32_t 
 	case KDSM_REACH_ORDER_FORCE_REVERSED:
 		r = kd_order_force(g, order);
 		break;
+	case KDSM_REACH_ORDER_UNITS:
+	case KDSM_REACH_ORDER_UNITS_REVERSED:
+		r = kd_order_units(g, net, order);
+		break;
 	default:
 		break;
 	}
 	if (which == KDSM_REACH_ORDER_REVERSED || which == KDSM_REACH_ORDER_SLOAN_REVERSED ||
-	    which == KDSM_REACH_ORDER_FORCE_REVERSED)
+	    which == KDSM_REACH_ORDER_FORCE_REVERSED || which == KDSM_REACH_ORDER_UNITS_REVERSED)
 		reverse(g->places, order);
 	return r;
 }
@@ -67,11 +72,12 @@ static double rate(const struct kd_graph *g, const uint32_t *order, uint32_t *po
 }
 
 /* Make an order, and tell how good it is from its begin and from its end. */
-static int rate_both(const struct kd_graph *g, enum kdsm_reach_order which, double rating[2])
+static int rate_both(const struct kd_graph *g, const struct kd_net *net,
+		     enum kdsm_reach_order which, double rating[2])
 {
 	uint32_t *order = malloc((g->places + 1) * sizeof(*order));
 	uint32_t *position = malloc((g->places + 1) * sizeof(*position));
-	int r = order && position ? make(g, which, order) : -ENOMEM;
+	int r = order && position ? make(g, net, which, order) : -ENOMEM;
 
 	if (r == 0) {
 		rating[0] = rate(g, order, position);
@@ -98,8 +104,8 @@ static void insert(struct rated *rated, unsigned int *count, enum kdsm_reach_ord
 	rated[k] = (struct rated){ which, rating };
 }
 
-static int list(const struct kd_graph *g, enum kdsm_reach_order which[KD_ORDERS],
-		unsigned int *count)
+static int list(const struct kd_graph *g, const struct kd_net *net,
+		enum kdsm_reach_order which[KD_ORDERS], unsigned int *count)
 {
 	double force[2] = { 0 }, sloan[2] = { 0 }, file[2] = { 0 };
 	struct rated rated[KD_ORDERS];
@@ -107,11 +113,11 @@ static int list(const struct kd_graph *g, enum kdsm_reach_order which[KD_ORDERS]
 	int r;
 
 	*count = 0;
-	r = rate_both(g, KDSM_REACH_ORDER_FORCE, force);
+	r = rate_both(g, net, KDSM_REACH_ORDER_FORCE, force);
 	if (r == 0)
-		r = rate_both(g, KDSM_REACH_ORDER_SLOAN, sloan);
+		r = rate_both(g, net, KDSM_REACH_ORDER_SLOAN, sloan);
 	if (r == 0)
-		r = rate_both(g, KDSM_REACH_ORDER_FILE, file);
+		r = rate_both(g, net, KDSM_REACH_ORDER_FILE, file);
 	if (r < 0)
 		return r;
 	if (force[1] <= force[0])
@@ -136,7 +142,7 @@ int kd_net_orders(struct kd_net *net)
 
 	r = kd_graph_new(&g, net);
 	if (r == 0)
-		r = list(&g, net->best, &net->orders);
+		r = list(&g, net, net->best, &net->orders);
 	kd_graph_destroy(&g);
 	return r;
 }
@@ -148,7 +154,7 @@ int kd_net_order(const struct kd_net *net, enum kdsm_reach_order which, uint32_t
 
 	r = kd_graph_new(&g, net);
 	if (r == 0)
-		r = make(&g, which, order);
+		r = make(&g, net, which, order);
 	kd_graph_destroy(&g);
 	return r;
 }

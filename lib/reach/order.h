@@ -30,6 +30,8 @@ void kd_graph_destroy(struct kd_graph *graph);
 int kd_order_cuthill_mckee(const struct kd_graph *graph, uint32_t *order);
 int kd_order_sloan(const struct kd_graph *graph, uint32_t *order);
 int kd_order_force(const struct kd_graph *graph, uint32_t *order);
+/* order_units.c: the same, from the order of the file */
+int kd_order_units(const struct kd_graph *graph, const struct kd_net *net, uint32_t *order);
 
 /*
  * The mean, over the transitions, of the distance between the first and the last place of the

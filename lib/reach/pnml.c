@@ -21,6 +21,7 @@
 enum element {
 	E_NONE, E_PNML, E_NET, E_PAGE, E_PLACE, E_TRANSITION, E_ARC,
 	E_REFERENCE_PLACE, E_REFERENCE_TRANSITION, E_MARKING, E_INSCRIPTION, E_ARC_TYPE, E_TEXT,
+	E_NUPN, E_STRUCTURE, E_UNIT, E_UNIT_PLACES,	/* of toolspecific, for the tool nupn */
 	E_FOREIGN,	/* skipped, with all that is in it */
 	E_UNKNOWN,	/* refused */
 };
@@ -78,6 +79,9 @@ static const struct known {
 	{ E_MARKING, "text", E_TEXT },
 	{ E_INSCRIPTION, "text", E_TEXT },
 	{ E_ARC_TYPE, "text", E_TEXT },
+	{ E_NUPN, "structure", E_STRUCTURE },
+	{ E_STRUCTURE, "unit", E_UNIT },
+	{ E_UNIT, "places", E_UNIT_PLACES },
 };
 
 /* Elements that mean nothing wherever they are */
@@ -94,6 +98,8 @@ static enum element element_of(const char *name, enum element parent)
 	for (i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (parent == known[i].parent && !strcmp(name, known[i].name))
 			return known[i].element;
+	if (parent >= E_NUPN && parent <= E_UNIT_PLACES)
+		return E_FOREIGN;
 	for (i = 0; parent != E_NONE && i < sizeof(labels) / sizeof(*labels); i++)
 		if (!strcmp(name, labels[i]))
 			return E_FOREIGN;
@@ -106,6 +112,15 @@ static const char *attribute(const char **attributes, const char *name)
 		if (!strcmp(attributes[0], name))
 			return attributes[1];
 	return NULL;
+}
+
+/* The units of a nested-unit Petri net are in an element of the net or of a page. */
+static bool is_nupn(const char *name, enum element parent, const char **attributes)
+{
+	const char *tool = attribute(attributes, "tool");
+
+	return (parent == E_NET || parent == E_PAGE) && !strcmp(name, "toolspecific") && tool &&
+	       !strcmp(tool, "nupn");
 }
 
 static bool is_place_transition(const char *type)
@@ -199,6 +214,8 @@ static void start(void *data, const char *name, const char **attributes)
 	if (r->depth == MAX_DEPTH)
 		return fail(r, -EINVAL, "elements nested too deep", NULL);
 	element = element_of(name, parent);
+	if (is_nupn(name, parent, attributes))
+		element = E_NUPN;
 	if (r->depth == 0 && element != E_PNML)
 		return fail(r, -EINVAL, "no PNML: the outermost element is", name);
 	if (element == E_UNKNOWN)
@@ -215,12 +232,17 @@ static void start(void *data, const char *name, const char **attributes)
 		set_arc_type(r, attribute(attributes, "value"));
 	else if (element == E_TEXT)
 		r->text_length = 0;
+	else if (element == E_UNIT && kd_pnml_add_unit(r->pnml) < 0)
+		fail(r, -ENOMEM, "no memory", NULL);
 }
 
 static void text(void *data, const char *s, int length)
 {
 	struct reader *r = data;
 
+	if (!r->error && r->depth && r->stack[r->depth - 1] == E_UNIT_PLACES &&
+	    kd_pnml_add_places(r->pnml, s, length) < 0)
+		return fail(r, -ENOMEM, "no memory", NULL);
 	if (r->error || !r->depth || r->stack[r->depth - 1] != E_TEXT)
 		return;
 	if (r->text_length + length > MAX_TEXT)
@@ -270,6 +292,8 @@ static void end(void *data, const char *name)
 		end_text(r);
 	else if ((element == E_MARKING || element == E_INSCRIPTION) && !r->text_seen)
 		fail(r, -EINVAL, "a marking or inscription without text", NULL);
+	else if (element == E_UNIT_PLACES && kd_pnml_add_places(r->pnml, " ", 1) < 0)
+		fail(r, -ENOMEM, "no memory", NULL);
 }
 
 int kd_pnml_parse(struct kd_pnml *pnml, const unsigned char *file, size_t size)

@@ -66,6 +66,8 @@ const char *const order_words[] = {
 	[KDSM_REACH_ORDER_SLOAN_REVERSED] = "sloan-reversed",
 	[KDSM_REACH_ORDER_FORCE] = "force",
 	[KDSM_REACH_ORDER_FORCE_REVERSED] = "force-reversed",
+	[KDSM_REACH_ORDER_UNITS] = "units",
+	[KDSM_REACH_ORDER_UNITS_REVERSED] = "units-reversed",
 	NULL	/* KDSM_REACH_ORDER_GIVEN cannot be chosen */
 };
 
@@ -185,7 +187,7 @@ static const struct cli_option options[] = {
 	  "Search breadth first (bfs), by chaining, which takes fewer rounds, by saturation, or auto, the default: bfs with --trace, --levels or --plot, and saturation otherwise",
 	  CLI_CHOICE, AT(strategy), .words = strategies },
 	{ "order", 0, "NAME",
-	  "Order of a net's places in BDDs: file, reversed, cuthill-mckee, sloan, sloan-reversed, force, force-reversed, or auto, the default, which estimates the best one",
+	  "Order of a net's places in BDDs: file, reversed, cuthill-mckee, sloan, sloan-reversed, force, force-reversed, units, units-reversed, or auto, the default, which estimates the best one",
 	  CLI_CHOICE, AT(order), .words = order_words },
 	{ "order-file", 0, "FILE",
 	  "Take the order in FILE: all places, or latches and inputs, one a line", CLI_TEXT,
