@@ -114,13 +114,13 @@ static int open_region(struct kd_search *s)
 		       " MiB; give the same --table and --cache on every node, whose memory decides without them, or --job another name",
 		       s->options->job, s->options->bdd.table_bytes >> 20,
 		       s->options->bdd.cache_bytes >> 20);
-	else if (r == -ENOMEM || r == -EFBIG)
+	else if (r == -ENOMEM || r == -EFBIG)	/* a limit of the size of files counts, too */
 		kd_say(s->message,
 		       "no node could give %" PRIu64 " MiB for table and cache; make --table and --cache smaller",
 		       attr.size / kdsm_nodes(s->kdsm) >> 20);
 	else
 		kd_say(s->message, "region %s: cannot be opened: %s", name, strerror(-r));
-	return r;
+	return r == -EFBIG ? -ENOMEM : r;
 }
 
 /* Words on which all members must agree, and words that they combine */
