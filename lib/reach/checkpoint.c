@@ -290,7 +290,8 @@ void kd_checkpoint_write(struct kd_search *s, bool last)
 
 /* ---- within a round of saturation ---- */
 
-#define SHARE	20	/* a pause takes at most this part of the time */
+#define SHARE	20	/* a pause takes at most this part of the time, */
+#define GROWTH	8	/* and comes after this part of the time of the round */
 
 uint64_t kd_least_pause = 1000000000;
 
@@ -319,7 +320,11 @@ bool kd_checkpoint_due(const struct kd_search *s)
 	return slice && slice == __atomic_load_n(&s->slice, __ATOMIC_RELAXED);
 }
 
-/* A slice that found nothing new may need more time than it had: so the next one has more. */
+/*
+ * A slice that found nothing new may need more time than it had: so the next one has more. Several
+ * workers find different states each time, which is no progress. So slices also grow with the
+ * round, in which the last one takes a ninth of the time at least.
+ */
 void kd_checkpoint_within(struct kd_search *s, kdsm_bdd found, bool grown)
 {
 	const kdsm_bdd visited = s->visited, current = s->current;
@@ -340,6 +345,8 @@ void kd_checkpoint_within(struct kd_search *s, kdsm_bdd found, bool grown)
 	} else {
 		__atomic_store_n(&s->written, began, __ATOMIC_RELAXED);
 	}
-	least = SHARE * (kdsm_now() - began);
+	least = (began - s->progress.ended) / GROWTH;
+	if (least < SHARE * (kdsm_now() - began))
+		least = SHARE * (kdsm_now() - began);
 	__atomic_store_n(&s->pause, !grown ? 2 * pause : least, __ATOMIC_RELAXED);
 }
