@@ -471,7 +471,7 @@ static void peer_is_silent(void **state)
 	sim.delay = 2000000;
 	prepare(job, 3, 1, path);
 	for (i = 0; i < 3; i++)
-		job[i].options.timeout = 1000000000;
+		job[i].options.timeout = 4000000000;
 	__atomic_store_n(&sim.fault, lose_beats, __ATOMIC_RELEASE);
 	start(job, 3);
 	finish(job, 3);
