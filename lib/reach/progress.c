@@ -164,10 +164,11 @@ void kd_progress_look(struct kd_search *s)
 		p->stopping = true;
 		kd_gang_stop(&s->gang);
 	}
-	kd_checkpoint_look(s);
 	pthread_mutex_lock(&p->lock);
 	began = p->began;
 	pthread_mutex_unlock(&p->lock);
+	if (began)
+		kd_checkpoint_look(s);
 	if (!began || !s->options->progress)
 		return;
 	asked = __atomic_exchange_n(&p->report, false, __ATOMIC_RELAXED);
