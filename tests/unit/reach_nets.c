@@ -277,6 +277,7 @@ struct table {
 };
 
 static uint64_t steps;	/* of operations in the last search */
+static uint64_t shared;	/* results that its nodes found in home parts of other nodes */
 
 /*
  * Search with saturation. Return the number of collections, or -ENOSPC if the table is too
@@ -308,6 +309,8 @@ static int saturate_in(const struct table *table, unsigned int nodes, unsigned i
 	}
 	r = job[0].status ? -ENOSPC : (int)job[0].result.collections.count;
 	steps = job[0].result.tasks;
+	for (shared = 0, i = 0; i < nodes; i++)
+		shared += job[i].result.counts.home_hit;
 	if (r >= 0) {
 		char *found = mpz_get_str(NULL, 10, job[0].result.states);
 
@@ -377,10 +380,13 @@ static void shared_results(void **state)
 			assert_int_equal(saturate_in(&table, nodes, 1, KDSM_REACH_ORDER_FILE,
 						     "133865325"), 0);
 			sum += steps;
+			assert_int_equal(shared > 0, nodes > 1);
 		}
 	}
 	printf("# 3 nodes: %.2f times the steps of one\n", (double)sum / alone);
+#ifndef __SANITIZE_THREAD__	/* makes nodes so slow that they do the same work at the same time */
 	assert_true(2 * sum < 3 * alone);
+#endif
 }
 
 /* ---- several orders in turn ---- */
