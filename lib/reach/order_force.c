@@ -63,7 +63,10 @@ double kd_order_weighted_span(const struct kd_graph *g, const uint32_t *position
 	return all > 0 ? sum_of_spans(g, position, true) / all : 0;
 }
 
-/* One round: sort the places by the mean of the middles of their transitions. */
+/*
+ * One round: sort the places by the mean of the middles of their transitions. A transition with
+ * one place would only hold that place where it is.
+ */
 static void one_round(const struct kd_graph *g, double *middle, struct pull *pull,
 		      uint32_t *position)
 {
@@ -80,9 +83,15 @@ static void one_round(const struct kd_graph *g, double *middle, struct pull *pul
 	for (v = 0; v < g->places; v++) {
 		double sum = 0;
 
-		for (i = g->start[v]; i < g->start[v + 1]; i++)
-			sum += middle[g->neighbour[i] - g->places];
-		count = g->start[v + 1] - g->start[v];
+		count = 0;
+		for (i = g->start[v]; i < g->start[v + 1]; i++) {
+			uint32_t t = g->neighbour[i];
+
+			if (g->start[t + 1] - g->start[t] > 1) {
+				sum += middle[t - g->places];
+				count++;
+			}
+		}
 		pull[v] = (struct pull){ count ? sum / count : position[v], v, position[v] };
 	}
 	qsort(pull, g->places, sizeof(*pull), compare_pulls);
