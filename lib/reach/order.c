@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Choosing an order for the places of a Petri net. The orders are in the files order_*.c. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "internal.h"
@@ -104,32 +105,35 @@ static void insert(struct rated *rated, unsigned int *count, enum kdsm_reach_ord
 	rated[k] = (struct rated){ which, rating };
 }
 
+/* Of an order and its reverse, the one that is rated better; both of the file's order */
 static int list(const struct kd_graph *g, const struct kd_net *net,
 		enum kdsm_reach_order which[KD_ORDERS], unsigned int *count)
 {
-	double force[2] = { 0 }, sloan[2] = { 0 }, file[2] = { 0 };
+	static const enum kdsm_reach_order pair[][2] = {
+		{ KDSM_REACH_ORDER_FORCE, KDSM_REACH_ORDER_FORCE_REVERSED },
+		{ KDSM_REACH_ORDER_SLOAN, KDSM_REACH_ORDER_SLOAN_REVERSED },
+		{ KDSM_REACH_ORDER_UNITS, KDSM_REACH_ORDER_UNITS_REVERSED },
+	};
+	/* without units, or with a place in each, that order is no other than FORCE */
+	unsigned int pairs = net->units < net->places ? 3 : 2, i;
 	struct rated rated[KD_ORDERS];
-	unsigned int i;
+	double rating[2];
+	bool reversed;
 	int r;
 
 	*count = 0;
-	r = rate_both(g, net, KDSM_REACH_ORDER_FORCE, force);
-	if (r == 0)
-		r = rate_both(g, net, KDSM_REACH_ORDER_SLOAN, sloan);
-	if (r == 0)
-		r = rate_both(g, net, KDSM_REACH_ORDER_FILE, file);
+	for (i = 0; i < pairs; i++) {
+		r = rate_both(g, net, pair[i][0], rating);
+		if (r < 0)
+			return r;
+		reversed = rating[1] <= rating[0];
+		insert(rated, count, pair[i][reversed], rating[reversed]);
+	}
+	r = rate_both(g, net, KDSM_REACH_ORDER_FILE, rating);
 	if (r < 0)
 		return r;
-	if (force[1] <= force[0])
-		insert(rated, count, KDSM_REACH_ORDER_FORCE_REVERSED, force[1]);
-	else
-		insert(rated, count, KDSM_REACH_ORDER_FORCE, force[0]);
-	if (sloan[1] <= sloan[0])
-		insert(rated, count, KDSM_REACH_ORDER_SLOAN_REVERSED, sloan[1]);
-	else
-		insert(rated, count, KDSM_REACH_ORDER_SLOAN, sloan[0]);
-	insert(rated, count, KDSM_REACH_ORDER_FILE, file[0]);
-	insert(rated, count, KDSM_REACH_ORDER_REVERSED, file[1]);
+	insert(rated, count, KDSM_REACH_ORDER_FILE, rating[0]);
+	insert(rated, count, KDSM_REACH_ORDER_REVERSED, rating[1]);
 	for (i = 0; i < *count; i++)
 		which[i] = rated[i].which;
 	return 0;
