@@ -26,7 +26,7 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 CFLAGS ?= -O2 -g
-# What compilers find differs, so a warning fails only the project's own tests.
+# Compilers differ in their warnings, so a warning is an error only in the project's own tests.
 ifneq ($(filter-out 0,$(WERROR)),)
 WARN := -Wall -Wextra -Werror
 else
@@ -172,7 +172,7 @@ $(B)/unit/%: $(OBJ)/tests/unit/%.o $(COMMON) $(B)/lib/libkdsm-reach.a $(B)/lib/l
 	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) \
 		$(LIB_LIBS) $(REACH_LIBS) $(TOOL_LIBS) -lcmocka
 
-# What a test needs beside libkdsm: more objects are more prerequisites.
+# Some tests link objects beside those of libkdsm, which are further prerequisites.
 $(B)/unit/machine: $(OBJ)/tools/kdsm-reach/defaults.o
 $(B)/unit/plot: $(OBJ)/tools/kdsm-reach/plot.o
 $(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
