@@ -129,16 +129,21 @@ int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit)
 	return error;
 }
 
-void kd_gang_stop(struct kd_gang *gang)
+/* Store a number into a word of all members; place is where it is in the region. */
+static void tell_all(struct kd_gang *gang, uint64_t *word, uint64_t place, uint64_t number)
 {
-	const uint64_t word = 1;
 	unsigned int node;
 
-	/* The members agree on stopping, so one member that the request reaches suffices. */
-	__atomic_store_n(&own(gang)->stop, word, __ATOMIC_RELAXED);
+	__atomic_store_n(word, number, __ATOMIC_RELAXED);
 	for (node = 0; node < gang->nodes; node++)
 		if (node != gang->node)
-			kdsm_put(gang->region, node, PLACE(gang, stop), &word, sizeof(word));
+			kdsm_put(gang->region, node, place, &number, sizeof(number));
+}
+
+void kd_gang_stop(struct kd_gang *gang)
+{
+	/* The members agree on stopping, so one member that the request reaches suffices. */
+	tell_all(gang, &own(gang)->stop, PLACE(gang, stop), 1);
 }
 
 bool kd_gang_stopping(const struct kd_gang *gang)
@@ -148,12 +153,7 @@ bool kd_gang_stopping(const struct kd_gang *gang)
 
 void kd_gang_pause(struct kd_gang *gang, uint64_t number)
 {
-	unsigned int node;
-
-	__atomic_store_n(&own(gang)->pause, number, __ATOMIC_RELAXED);
-	for (node = 0; node < gang->nodes; node++)
-		if (node != gang->node)
-			kdsm_put(gang->region, node, PLACE(gang, pause), &number, sizeof(number));
+	tell_all(gang, &own(gang)->pause, PLACE(gang, pause), number);
 }
 
 uint64_t kd_gang_pausing(const struct kd_gang *gang)
