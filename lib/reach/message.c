@@ -7,10 +7,11 @@
 #include "internal.h"
 
 /* Names and words of a hostile file must neither look like other lines nor control a terminal. */
-static void make_one_line(struct kdsm_reach_message *message)
+static void write_line(struct kdsm_reach_message *message, const char *format, va_list args)
 {
 	char *c;
 
+	vsnprintf(message->text, sizeof(message->text), format, args);
 	for (c = message->text; *c; c++)
 		if (iscntrl((unsigned char)*c))
 			*c = '?';
@@ -21,9 +22,8 @@ void kd_say(struct kdsm_reach_message *message, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(message->text, sizeof(message->text), format, args);
+	write_line(message, format, args);
 	va_end(args);
-	make_one_line(message);
 }
 
 void kd_search_warn(struct kd_search *s, const char *format, ...)
@@ -32,9 +32,8 @@ void kd_search_warn(struct kd_search *s, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(message.text, sizeof(message.text), format, args);
+	write_line(&message, format, args);
 	va_end(args);
-	make_one_line(&message);
 	if (!s->options->warn)
 		return;
 	pthread_mutex_lock(&s->progress.calls);

@@ -69,7 +69,6 @@ static void pnml_free(struct kd_pnml *pnml)
 	for (i = 0; i < pnml->units; i++)
 		free(pnml->unit[i].places);
 	free(pnml->unit);
-
 	for (i = 0; i < pnml->objects; i++) {
 		free(pnml->object[i].id);
 		free(pnml->object[i].from);

@@ -167,9 +167,10 @@ void kd_progress_look(struct kd_search *s)
 	pthread_mutex_lock(&p->lock);
 	began = p->began;
 	pthread_mutex_unlock(&p->lock);
-	if (began)
-		kd_checkpoint_look(s);
-	if (!began || !s->options->progress)
+	if (!began)
+		return;
+	kd_checkpoint_look(s);
+	if (!s->options->progress)
 		return;
 	asked = __atomic_exchange_n(&p->report, false, __ATOMIC_RELAXED);
 	if (asked)	/* count the states after this round */

@@ -9,7 +9,6 @@
 #include "common/json.h"
 #include "common/number.h"
 #include "print.h"
-#include "print.h"
 #include "progress.h"
 
 #define MINUTE	(60 * SECOND)
