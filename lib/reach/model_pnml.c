@@ -257,14 +257,22 @@ static int look_at_places(struct kd_net *net, const char *path, struct kdsm_reac
 	return 0;
 }
 
-/* Make the model in this order of the places. */
-static int make(struct kdsm_bdd_worker *worker, struct kd_model *model, const uint32_t *order,
-		struct kdsm_reach_message *message)
+/* Make the model in an order of the places: that of the file at path or, if it is NULL, which. */
+static int make(struct kdsm_bdd_worker *worker, struct kd_model *model,
+		enum kdsm_reach_order which, const char *path, struct kdsm_reach_message *message)
 {
 	const struct kd_net *net = model->net;
-	int r;
+	uint32_t *order = malloc((net->places + 1) * sizeof(*order));
+	int r = -ENOMEM;
 
-	r = kd_marking_new(&model->marking, net->places, order, model->share, model->shares);
+	model->order = path ? KDSM_REACH_ORDER_GIVEN : which;
+	if (order)
+		r = path ? kd_net_read_order(net, path, order, message) :
+			   kd_net_order(net, which, order);
+	if (r == 0)
+		r = kd_marking_new(&model->marking, net->places, order, model->share,
+				   model->shares);
+	free(order);
 	if (r == 0)
 		r = set_widths(model, model->name, message);
 	if (r == 0)
@@ -284,27 +292,7 @@ static int make(struct kdsm_bdd_worker *worker, struct kd_model *model, const ui
 int kd_model_order(struct kdsm_bdd_worker *worker, struct kd_model *model,
 		   enum kdsm_reach_order which, struct kdsm_reach_message *message)
 {
-	uint32_t *order = malloc((model->net->places + 1) * sizeof(*order));
-	int r = order ? kd_net_order(model->net, which, order) : -ENOMEM;
-
-	model->order = which;
-	if (r == 0)
-		r = make(worker, model, order, message);
-	free(order);
-	return r;
-}
-
-static int make_given(struct kdsm_bdd_worker *worker, struct kd_model *model, const char *path,
-		      struct kdsm_reach_message *message)
-{
-	uint32_t *order = malloc((model->net->places + 1) * sizeof(*order));
-	int r = order ? kd_net_read_order(model->net, path, order, message) : -ENOMEM;
-
-	model->order = KDSM_REACH_ORDER_GIVEN;
-	if (r == 0)
-		r = make(worker, model, order, message);
-	free(order);
-	return r;
+	return make(worker, model, which, NULL, message);
 }
 
 /* All orders of net->best can be tried if the variables suffice for places with many tokens. */
@@ -343,11 +331,9 @@ int kd_model_read_pnml(struct kdsm_bdd_worker *worker, const char *path,
 	if (r < 0)
 		return r;
 	model->shares = 1;
-	if (choice->order_file)
-		return make_given(worker, model, choice->order_file, message);
-	if (choice->order == KDSM_REACH_ORDER_AUTO)
+	if (!choice->order_file && choice->order == KDSM_REACH_ORDER_AUTO)
 		return make_best(worker, model, message);
-	return kd_model_order(worker, model, choice->order, message);
+	return make(worker, model, choice->order, choice->order_file, message);
 }
 
 kdsm_bdd kd_model_extend(struct kdsm_bdd_worker *worker, const struct kd_model *model,
