@@ -21,25 +21,26 @@ static int compare_names(const void *x, const void *y)
 	return strcmp(a->name, b->name);
 }
 
-/* Find the name that the line is; NULL: there is none. */
-static struct kd_named *find(const struct kd_names *names, const char *line, size_t length)
-{
-	uint32_t low = 0, high = names->count, middle;
-	int difference;
+struct line {
+	const char *text;
+	size_t length;
+};
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		difference = strncmp(names->named[middle].name, line, length);
-		if (!difference)
-			difference = !!names->named[middle].name[length];
-		if (!difference)
-			return &names->named[middle];
-		if (difference < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+static int compare_line(const void *x, const void *y)
+{
+	const struct line *line = x;
+	const struct kd_named *named = y;
+	int difference = strncmp(line->text, named->name, line->length);
+
+	return difference ? difference : -!!named->name[line->length];
+}
+
+/* Find the name that the line is; NULL: there is none. */
+static struct kd_named *find(const struct kd_names *names, const char *text, size_t length)
+{
+	const struct line line = { text, length };
+
+	return bsearch(&line, names->named, names->count, sizeof(*names->named), compare_line);
 }
 
 static int take_line(const struct kd_names *names, const char *path, unsigned long number,
