@@ -57,7 +57,7 @@ UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
 GUEST_SRC := $(wildcard tests/guest/*.c)
 GUEST_BIN := $(GUEST_SRC:tests/guest/%.c=$(B)/guest/%)
-SEARCH_BIN := $(patsubst tests/search/%.c,$(B)/search/%,$(wildcard tests/search/*.c))
+SEARCH_BIN := $(addprefix $(B)/search/,brute mutate)
 PROGRAMS := matmul cg is ep btree stock primes
 PROGRAM_BIN := $(addprefix $(B)/programs/,$(PROGRAMS))
 
@@ -189,17 +189,19 @@ $(B)/guest/%: $(OBJ)/tests/guest/%.o $(B)/lib/libkdsm.a
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS)
 
 # Programs by which scripts in tests/ try kdsm-reach
-$(B)/search/%: $(OBJ)/tests/search/%.o
+$(B)/search/%:
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) \
 		-Wl,--end-group $(LDFLAGS) $(LIB_LIBS) $(REACH_LIBS) $(TOOL_LIBS)
+
+$(B)/search/brute: $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/search/brute/*.c))
 
 # mutate calls the main() of kdsm-reach.
 $(OBJ)/search/main.o: tools/kdsm-reach/main.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Dmain=kdsm_reach_main -c -o $@ $<
 
-$(B)/search/mutate: $(OBJ)/search/main.o \
+$(B)/search/mutate: $(OBJ)/tests/search/mutate.o $(OBJ)/search/main.o \
 	$(patsubst %.c,$(OBJ)/%.o,$(filter-out %/main.c,$(wildcard tools/kdsm-reach/*.c))) \
 	$(COMMON) $(B)/lib/libkdsm-reach.a $(B)/lib/libkdsm.a
 
