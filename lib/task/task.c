@@ -366,7 +366,7 @@ int kdsm_tasks_end(struct kdsm_tasks *tasks)
 
 unsigned int kdsm_tasks_culprit(const struct kdsm_tasks *tasks)
 {
-	return tasks->culprit;
+	return __atomic_load_n(&tasks->culprit, __ATOMIC_RELAXED);
 }
 
 void kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *counts)

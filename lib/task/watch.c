@@ -35,7 +35,7 @@ static bool take_failure(struct kdsm_tasks *tasks, int error, unsigned int culpr
 	pthread_mutex_lock(&tasks->lock);
 	first = !tasks->failed;
 	if (first) {
-		tasks->culprit = culprit;
+		__atomic_store_n(&tasks->culprit, culprit, __ATOMIC_RELAXED);
 		__atomic_store_n(&tasks->failed, error, __ATOMIC_SEQ_CST);
 		pthread_cond_broadcast(&tasks->change);
 	}
