@@ -506,13 +506,16 @@ static unsigned int gone(struct kd_search *s)
 static void explain_gone(struct kd_search *s, int error)
 {
 	unsigned int node = gone(s);
-	char which[32] = "another node";
 
-	if (node != s->gang.node)
-		snprintf(which, sizeof(which), "node %u", node);
-	kd_say(s->message,
-	       "%s cannot be reached, or its kdsm-reach is gone (%s); see kdsmctl status, start the job anew",
-	       which, strerror(-error));
+	/* This node gets answers from all others: one of them has told that it gets none. */
+	if (node == s->gang.node)
+		kd_say(s->message,
+		       "this node and another one cannot reach each other (%s); see kdsmctl status, start the job again",
+		       strerror(-error));
+	else
+		kd_say(s->message,
+		       "node %u cannot be reached, or its kdsm-reach is gone (%s); see kdsmctl status, start the job again",
+		       node, strerror(-error));
 }
 
 /* Explain an error, unless there is a message already. */
@@ -532,7 +535,7 @@ static void explain(struct kd_search *s, int error)
 		       s->gang.culprit, strerror(-reason));
 	} else if (error == -ETIMEDOUT) {
 		kd_say(s->message,
-		       "node %u has given no sign of life for %" PRIu64 " s; its kdsm-reach or the machine is gone, start the job anew",
+		       "node %u has given no sign of life for %" PRIu64 " s; its kdsm-reach or the machine is gone, start the job again",
 		       s->gang.culprit, (uint64_t)(s->options->timeout / 1000000000));
 	} else if (error == -EAGAIN) {
 		kd_say(s->message,

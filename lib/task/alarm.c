@@ -58,7 +58,7 @@ void kd_task_hungry(struct kd_worker *w)
 	const uint8_t one[8] = { 1 };
 	unsigned int line;
 	struct kdsm_op ops[2 * KD_TASK_LINES];
-	unsigned int count = 0;
+	unsigned int count = 0, bad = 0;
 	int ret;
 
 	for (line = 0; line < KD_TASK_LINES; line++) {
@@ -81,6 +81,10 @@ void kd_task_hungry(struct kd_worker *w)
 	 * Do not call kd_task_give_up(): its longjmp() would leave the caller counted in
 	 * sleepers. The caller calls kd_task_check() later.
 	 */
-	if (ret)
-		kd_task_fail(tasks, ret == -EHOSTDOWN ? -EOWNERDEAD : ret, tasks->node);
+	if (!ret)
+		return;
+	while (bad < count && !ops[bad].status)
+		bad++;
+	kd_task_fail(tasks, ret == -EHOSTDOWN ? -EOWNERDEAD : ret,
+		     bad < count ? ops[bad].node : tasks->node);
 }
