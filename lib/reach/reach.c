@@ -211,10 +211,14 @@ static int share_states(struct kd_search *s, uint64_t *words)
 	}
 }
 
-/* Let node 0 look at the states of a checkpoint for properties that are new. */
+/*
+ * Let node 0 look at the states of a checkpoint for properties that are new. It may be of level 0,
+ * and have states nevertheless, if the search ended within the first round. Without a checkpoint
+ * node 0 has nothing to do.
+ */
 static int look_back(struct kd_search *s)
 {
-	uint64_t words[KD_GANG_WORDS] = { [FULL] = s->from_level && s->model.properties };
+	uint64_t words[KD_GANG_WORDS] = { [FULL] = s->model.properties };
 	int r = 0;
 
 	while (r == 0 && words[FULL]) {

@@ -16,8 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "counter.h"
 #include "explicit.h"
 #include "jobs.h"
+#include "reach/internal.h"
 
 /*
  * Step between the bytes that the test damages. Searches are slow under ThreadSanitizer, so
@@ -270,6 +272,61 @@ static void new_properties(void **state)
 	}
 }
 
+/* A search of a counter of 10 bits by saturation */
+static void prepare_counter(struct job *job, unsigned int nodes, const char *const *bound)
+{
+	unsigned int i;
+	FILE *net;
+
+	prepare_job(job, "", nodes, 1);
+	snprintf(path, sizeof(path), "%s.pnml", file);
+	net = fopen(path, "w");
+	assert_non_null(net);
+	write_counter(net, 10);
+	assert_int_equal(fclose(net), 0);
+	for (i = 0; i < nodes; i++) {
+		job[i].options.saturation = true;
+		job[i].options.bound = bound;
+		job[i].options.bounds = 1;
+	}
+}
+
+/*
+ * A search that ended within the first round: a later run, to the end, checks a property that only
+ * the initial state violates.
+ */
+static void new_property_in_first_round(void **state)
+{
+	static const char *const first[] = { "o4=0" };
+	static const char *const later[] = { "z0,z1,z2,z3,z4,z5,z6,z7,z8,z9=9" };
+	const uint64_t normal = kd_first_slice;
+	struct job job[SIM_NODES];
+	unsigned int nodes;
+
+	(void)state;
+	for (nodes = 1; nodes <= 2; nodes++) {
+		prepare_counter(job, 1, first);
+		job->options.stop_at_violation = true;
+		kd_first_slice = 100;
+		sim_start(1);
+		run_well(job, 1);
+		kd_first_slice = normal;
+		assert_true(job->result.ended_early);
+		assert_int_equal(job->result.levels, 0);
+		end_job(job, 1);
+
+		prepare_counter(job, nodes, later);
+		sim_start(nodes);
+		run_well(job, nodes);
+		assert_true(job[0].result.verdict[0].violated);
+		assert_true(job[0].result.verdict[0].at_most);
+		assert_int_equal(mpz_get_ui(job[0].result.states), 1024);
+		end_job(job, nodes);
+		unlink(file);
+		unlink(path);
+	}
+}
+
 static void expect_refused(struct job *job, const char *part)
 {
 	sim_start(1);
@@ -499,6 +556,7 @@ int main(void)
 		cmocka_unit_test(level_by_level),
 		cmocka_unit_test(verdicts_and_traces),
 		cmocka_unit_test(new_properties),
+		cmocka_unit_test(new_property_in_first_round),
 		cmocka_unit_test(foreign),
 		cmocka_unit_test(table_grows),
 		cmocka_unit_test(damaged),

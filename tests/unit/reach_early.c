@@ -13,31 +13,16 @@
 #include <cmocka.h>
 #include <unistd.h>
 
+#include "counter.h"
 #include "explicit.h"
 #include "jobs.h"
 #include "reach/internal.h"
 
 #define MOST_NODES	3
 
-static char net[64];		/* a counter of 30 bits, the lowest first: t<i> sets bit i */
+static char net[64];		/* a counter of 30 bits */
 static char formula[64];
 static char philosophers[8192];
-
-static void write_counter(FILE *file)
-{
-	unsigned int i, k;
-
-	fprintf(file, "<pnml><net id='n' type='ptnet'>\n");
-	for (i = 0; i < 30; i++) {
-		fprintf(file, "<place id='z%u'><initialMarking><text>1</text></initialMarking></place>\n"
-			"<place id='o%u'/><transition id='t%u'/>\n", i, i, i);
-		for (k = 0; k <= i; k++)
-			fprintf(file, "<arc id='a%u.%u' source='%c%u' target='t%u'/>\n"
-				"<arc id='b%u.%u' source='t%u' target='%c%u'/>\n",
-				i, k, k < i ? 'o' : 'z', k, i, i, k, i, k < i ? 'z' : 'o', k);
-	}
-	fprintf(file, "</net></pnml>\n");
-}
 
 /* f1: some state has bit 8; f2: no state has bit 8 */
 static void write_formulas(FILE *file, const char *one, const char *two)
@@ -66,7 +51,7 @@ static int make_files(void **state)
 	file = fopen(net, "w");
 	if (!file)
 		return -1;
-	write_counter(file);
+	write_counter(file, 30);
 	return fclose(file);
 }
 
