@@ -624,7 +624,7 @@ static int check_first(struct kd_search *s)
 		r = kd_gang_gather(&s->gang, words, NULL, NULL);
 		if (r == 0 && s->gang.node == 0) {
 			r = excuse(kd_property_check(s), &words[FULL]);
-			if (r == 0 && kd_early_look(s, s->current, s->visited))
+			if (r == 0 && kd_early_look(s, s->visited, s->visited))
 				words[FULL] |= EARLY;
 		}
 		if (r == 0)

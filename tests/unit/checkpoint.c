@@ -327,6 +327,49 @@ static void new_property_in_first_round(void **state)
 	}
 }
 
+/*
+ * The states of a checkpoint include a deadlock, but the last level found none: a later run that
+ * stops at a deadlock ends at once.
+ */
+static void deadlock_before(void **state)
+{
+	struct job job;
+	unsigned int i;
+	FILE *net;
+
+	(void)state;
+	prepare_job(&job, "", 1, 1);
+	snprintf(path, sizeof(path), "%s.pnml", file);
+	net = fopen(path, "w");
+	assert_non_null(net);
+	write_counter(net, 10);
+	/* only the initial state leads to the marking without tokens */
+	assert_int_equal(fseek(net, -(long)strlen("</net></pnml>\n"), SEEK_END), 0);
+	fprintf(net, "<transition id='end'/>");
+	for (i = 0; i < 10; i++)
+		fprintf(net, "<arc id='e%u' source='z%u' target='end'/>", i, i);
+	fprintf(net, "</net></pnml>\n");
+	assert_int_equal(fclose(net), 0);
+	job.options.levels = 5;
+	sim_start(1);
+	run_well(&job, 1);
+	assert_false(job.result.complete);
+	end_job(&job, 1);
+
+	prepare_job(&job, "", 1, 1);
+	snprintf(path, sizeof(path), "%s.pnml", file);
+	job.options.deadlocks = true;
+	job.options.stop_at_violation = true;
+	sim_start(1);
+	run_well(&job, 1);
+	assert_true(job.result.ended_early);
+	assert_int_equal(job.result.levels, 5);
+	assert_int_not_equal(mpz_get_ui(job.result.deadlocks), 0);
+	end_job(&job, 1);
+	unlink(file);
+	unlink(path);
+}
+
 static void expect_refused(struct job *job, const char *part)
 {
 	sim_start(1);
@@ -557,6 +600,7 @@ int main(void)
 		cmocka_unit_test(verdicts_and_traces),
 		cmocka_unit_test(new_properties),
 		cmocka_unit_test(new_property_in_first_round),
+		cmocka_unit_test(deadlock_before),
 		cmocka_unit_test(foreign),
 		cmocka_unit_test(table_grows),
 		cmocka_unit_test(damaged),
