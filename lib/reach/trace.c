@@ -61,12 +61,38 @@ static int compare_variables(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-/* Describe a marking: the marked places, in the order of the net, with their tokens. */
-static int describe_marking(const struct kd_model *model, const uint8_t *bits, FILE *file)
+/* List the marked places, in the order of the net, with their tokens. */
+static int list_marked(const struct kd_net *net, const uint64_t *tokens,
+		       struct kdsm_reach_step *step)
 {
-	uint64_t *tokens = calloc(model->net->places + 1, sizeof(*tokens));
-	const char *between = "";
+	struct kdsm_reach_marked *next;
+	unsigned int i;
+
+	step->marking = calloc((size_t)net->places + 1, sizeof(*step->marking));
+	if (!step->marking)
+		return -ENOMEM;
+	for (i = 0; i < net->places; i++) {
+		if (!tokens[i])
+			continue;
+		next = &step->marking[step->marked];
+		next->place = strdup(net->place[i].id);
+		if (!next->place)
+			return -ENOMEM;
+		next->tokens = tokens[i];
+		step->marked++;
+	}
+	next = realloc(step->marking, ((size_t)step->marked + 1) * sizeof(*next));
+	step->marking = next ? next : step->marking;
+	return 0;
+}
+
+/* Describe a marking in the step and, in one line, in the file. */
+static int describe_marking(const struct kd_model *model, const uint8_t *bits,
+			    struct kdsm_reach_step *step, FILE *file)
+{
+	uint64_t *tokens = calloc((size_t)model->net->places + 1, sizeof(*tokens));
 	unsigned int i, bit, place;
+	int ret;
 
 	if (!tokens)
 		return -ENOMEM;
@@ -74,16 +100,14 @@ static int describe_marking(const struct kd_model *model, const uint8_t *bits, F
 		place = kd_marking_place(model->marking, model->variables[i], &bit);
 		tokens[place] |= (uint64_t)bits[i] << bit;
 	}
-	for (i = 0; i < model->net->places; i++) {
-		if (!tokens[i])
-			continue;
-		fprintf(file, "%s%s", between, model->net->place[i].id);
-		if (tokens[i] > 1)
-			fprintf(file, "=%" PRIu64, tokens[i]);
-		between = " ";
-	}
+	ret = list_marked(model->net, tokens, step);
 	free(tokens);
-	return 0;
+	for (i = 0; i < step->marked; i++) {
+		fprintf(file, "%s%s", i ? " " : "", step->marking[i].place);
+		if (step->marking[i].tokens > 1)
+			fprintf(file, "=%" PRIu64, step->marking[i].tokens);
+	}
+	return ret;
 }
 
 /* Describe a state of a circuit: the values of the latches, in the order of the file. */
@@ -102,28 +126,24 @@ static void describe_latches(const struct kd_model *model, const uint8_t *bits, 
 }
 
 /* Describe a state by the marked places of a net, or by its bits. */
-static char *describe_state(const struct kd_model *model, const uint8_t *bits)
+static int describe_state(const struct kd_model *model, const uint8_t *bits,
+			  struct kdsm_reach_step *step)
 {
-	char *text = NULL;
 	size_t size;
-	FILE *file = open_memstream(&text, &size);
+	FILE *file = open_memstream(&step->state, &size);
 	unsigned int i;
 	int ret = 0;
 
 	if (!file)
-		return NULL;
+		return -ENOMEM;
 	if (model->net)
-		ret = describe_marking(model, bits, file);
+		ret = describe_marking(model, bits, step, file);
 	else if (model->circuit)
 		describe_latches(model, bits, file);
 	else
 		for (i = 0; i < model->bits; i++)
 			fputc('0' + bits[i], file);
-	if (fclose(file) || ret) {
-		free(text);
-		return NULL;
-	}
-	return text;
+	return fclose(file) ? -ENOMEM : ret;
 }
 
 static char *describe_step(const struct kd_model *model, unsigned int relation)
@@ -142,8 +162,7 @@ static int add_state(struct kd_search *s, struct kdsm_reach_trace *trace, uint64
 	*one = pick(s, states, bits);
 	if (*one == KDSM_BDD_INVALID)
 		return kdsm_bdd_error(s->worker);
-	trace->step[at].state = describe_state(&s->model, bits);
-	return trace->step[at].state ? 0 : -ENOMEM;
+	return describe_state(&s->model, bits, &trace->step[at]);
 }
 
 /* Find a relation that leads from some states among these to the one, and those states. */
@@ -289,15 +308,24 @@ int kd_trace_to(struct kd_search *s, kdsm_bdd goal, const char *what,
 	return -EIO;
 }
 
+static void destroy_step(struct kdsm_reach_step *step)
+{
+	unsigned int i;
+
+	for (i = 0; i < step->marked; i++)
+		free(step->marking[i].place);
+	free(step->marking);
+	free(step->label);
+	free(step->state);
+	free(step->inputs);
+}
+
 void kd_trace_destroy(struct kdsm_reach_trace *trace)
 {
 	uint64_t k;
 
-	for (k = 0; trace->step && k <= trace->steps; k++) {
-		free(trace->step[k].label);
-		free(trace->step[k].state);
-		free(trace->step[k].inputs);
-	}
+	for (k = 0; trace->step && k <= trace->steps; k++)
+		destroy_step(&trace->step[k]);
 	free(trace->step);
 	free(trace->what);
 }

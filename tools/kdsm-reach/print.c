@@ -257,6 +257,24 @@ static struct json_object *upper_bounds(const struct kdsm_reach_result *result)
 	return array;
 }
 
+/* The marked places of a net; or the bits, as a string of 0 and 1 */
+static struct json_object *state(const struct kdsm_reach_step *step)
+{
+	struct json_object *array, *object;
+	unsigned int i;
+
+	if (!step->marking)
+		return json_string(step->state);
+	array = json_object_new_array();
+	for (i = 0; i < step->marked; i++) {
+		object = json_object_new_object();
+		json_text(object, "place", step->marking[i].place);
+		json_number(object, "tokens", step->marking[i].tokens);
+		json_object_array_add(array, object);
+	}
+	return array;
+}
+
 struct json_object *json_steps(const struct kdsm_reach_trace *trace)
 {
 	struct json_object *array = json_object_new_array(), *object;
@@ -268,7 +286,7 @@ struct json_object *json_steps(const struct kdsm_reach_trace *trace)
 		object = json_object_new_object();
 		if (step->label)
 			json_text(object, "label", step->label);
-		json_text(object, "state", step->state);
+		json_object_object_add(object, "state", state(step));
 		if (step->inputs)
 			json_text(object, "inputs", step->inputs);
 		json_object_array_add(array, object);

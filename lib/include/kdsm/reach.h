@@ -178,6 +178,12 @@ struct kdsm_reach_verdict {
 	bool at_most;			/* steps may be fewer: the checkpoint holds only a bound */
 };
 
+/* The tokens of a place of a Petri net in a state, at least one */
+struct kdsm_reach_marked {
+	char *place;
+	uint64_t tokens;
+};
+
 /* A shortest path from an initial state to a deadlock or to a violation */
 struct kdsm_reach_trace {
 	char *what;			/* name of the property, or "deadlock" */
@@ -186,6 +192,9 @@ struct kdsm_reach_trace {
 	struct kdsm_reach_step {	/* [0..steps] */
 		char *label;		/* transition or relation taken; NULL for step 0 */
 		char *state;		/* the marked places, or the bits */
+		/* of a Petri net: its marked places, in the order of the file; else NULL */
+		struct kdsm_reach_marked *marking;	/* [marked] */
+		unsigned int marked;
 		/*
 		 * Of a circuit: values of its inputs in this state, in the order of the file,
 		 * that lead to the next state or violate the property. NULL in the last state
