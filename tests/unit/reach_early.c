@@ -135,10 +135,12 @@ static void bound(void **state)
 	search_in_all_ways(&options, 257, second_is_violated);
 }
 
+#ifndef __SANITIZE_THREAD__
 static void first_is_true(const struct kdsm_reach_result *result)
 {
 	assert_int_equal(result->formula[0].answer, KDSM_REACH_TRUE);
 }
+#endif
 
 static void last_is_false(const struct kdsm_reach_result *result)
 {
@@ -163,8 +165,11 @@ static void with_formulas(const char *one, const char *two,
 static void formulas(void **state)
 {
 	(void)state;
+	/* Threads do the same with two formulas as with each of them. */
+#ifndef __SANITIZE_THREAD__
 	with_formulas("f1", NULL, first_is_true);
 	with_formulas(NULL, "f2", last_is_false);
+#endif
 	with_formulas("f1", "f2", last_is_false);
 }
 
