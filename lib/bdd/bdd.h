@@ -79,6 +79,8 @@ int kd_opcache_get_home(struct kd_opcache *cache, const struct kd_key *key,
 int kd_opcache_put_home(struct kd_opcache *cache, const struct kd_key *key,
 			uint64_t value);
 
+#define KD_OPERATIONS	16	/* operations that a key can tell apart */
+
 /* Pack an edge into 41 bits: the number, and the complement bit above it. */
 static inline uint64_t kd_pack(uint64_t edge)
 {
@@ -91,7 +93,7 @@ static inline uint64_t kd_key_hash(uint64_t key0, uint64_t key1)
 }
 
 /*
- * The key of an operation op, which is below 16. Three edges and op fill 127 of the 128
+ * The key of an operation op, which is below KD_OPERATIONS. Three edges and op fill 127 of the 128
  * bits, so different operands never give equal keys.
  */
 static inline struct kd_key kd_key(unsigned int op, uint64_t a, uint64_t b,
@@ -110,6 +112,33 @@ static inline uint64_t kd_result_check(const struct kd_key *key, uint64_t value)
 {
 	return kd_mix(key->hash ^ UINT64_C(0x2d358dccaa6c78a5),
 		      value ^ UINT64_C(0x1d8e4e27c47d124f)) | 1;
+}
+
+/* Whether the entry holds one store, not a mix of two */
+static inline bool kd_result_whole(const struct kd_result *e)
+{
+	struct kd_key key = { e->key0, e->key1, kd_key_hash(e->key0, e->key1) };
+
+	return e->check == kd_result_check(&key, e->value);
+}
+
+/* The reverse of kd_key() */
+struct kd_operation {
+	unsigned int op;
+	uint64_t operand[3];
+};
+
+static inline uint64_t kd_unpack(uint64_t packed)
+{
+	return (packed & KDSM_NUMBER_MASK) | (packed >> 40 & 1) << 63;
+}
+
+static inline struct kd_operation kd_result_operation(const struct kd_result *e)
+{
+	return (struct kd_operation){ e->key0 >> 41 & (KD_OPERATIONS - 1), {
+		kd_unpack(e->key0), kd_unpack(e->key1),
+		kd_unpack(e->key0 >> 45 | e->key1 >> 41 << 19),
+	} };
 }
 
 static inline bool kd_result_fits(const struct kd_result *e, const struct kd_key *key,
@@ -188,6 +217,7 @@ int kd_refs_list(struct kd_refs *refs, struct kd_stack *stack);
 /* Numbers of private nodes begin here; the table's numbers are lower. */
 #define KD_PRIVATE_FIRST	(UINT64_C(1) << (KDSM_NUMBER_BITS - 1))
 
+/* The operations. collect_results.c knows which of their operands are edges. */
 enum {
 	KD_OP_AND = 1, KD_OP_ITE, KD_OP_EXISTS, KD_OP_AND_EXISTS, KD_OP_SUCCESSORS,
 	KD_OP_PREDECESSORS, KD_OP_RESTRICT, KD_OP_COMPOSE, KD_OP_SATURATE, KD_OP_FIRE, KD_OP_IMAGE,
@@ -828,11 +858,15 @@ int kd_bdd_save(struct kdsm_bdd_worker *worker, FILE *file, const struct kd_bdd_
  * KD_KEEP, on a cluster of one node, keeps all nodes and all results of the operation cache:
  * together with KD_GROW it enlarges both without a loss. On a larger cluster it is ignored,
  * because the members send each other the index entries through the cache.
+ * KD_RESULTS, on a cluster of one node, keeps results of live operands in the operation cache, and
+ * these results alive, until three quarters of the table's nodes are alive (collect_results.c). On
+ * a larger cluster it is ignored for the same reason. The caller must not use it when results have
+ * changed their meaning. Without KD_KEEP and KD_RESULTS a collection clears the cache.
  * KD_RESERVE leaves part of the index unused, because a lookup in an index that is nearly
  * full inspects about a hundred times as many entries as in an index that is seven eighths
  * full. A collection keeps no reserve if three quarters of the table's nodes are alive.
  */
-enum { KD_GROW = 1, KD_RESERVE = 2, KD_KEEP = 4 };
+enum { KD_GROW = 1, KD_RESERVE = 2, KD_KEEP = 4, KD_RESULTS = 8 };
 
 /* The part of size that is kept in reserve. */
 static inline uint64_t kd_reserve(uint64_t size)
@@ -845,7 +879,7 @@ static inline uint64_t kd_reserve(uint64_t size)
  * @store: the store
  * @gang: all members call this function
  * @threads: threads of this process that take part; 0 counts as 1
- * @flags: KD_GROW, KD_RESERVE, KD_KEEP
+ * @flags: KD_GROW, KD_RESERVE, KD_KEEP, KD_RESULTS
  * @roots: edges to keep, in addition to the edges that users of this process protect
  * @count: number of @roots
  * @collection: result

@@ -2,7 +2,7 @@
 /*
  * Garbage collection: the order of its phases, its threads, its boxes, and the public
  * functions. Marking is in collect_mark.c; sweeping and filling the index are in
- * collect_sweep.c.
+ * collect_sweep.c; results of the operation cache that stay are in collect_results.c.
  *
  * The gang's steps are the only synchronisation between members. After a member has closed a
  * step, all that the other members did in this step has taken effect.
@@ -240,7 +240,7 @@ static void grow(struct kd_collector *c, uint64_t alive)
 	while (limit < most && (must || alive > GROW_ABOVE(limit * t->block * t->parts))) {
 		must = false;
 		limit = 2 * limit < most ? 2 * limit : most;
-		kd_opcache_grow(&c->store->cache, c->keep);
+		kd_opcache_grow(&c->store->cache, c->keep || c->results);
 	}
 	kd_table_resize(t, limit);
 }
@@ -258,6 +258,8 @@ static int collect(struct kd_collector *c, struct kdsm_bdd_collection *collectio
 		return r;
 	collection->before = words[0];
 	r = c->keep ? 0 : kd_mark(c);
+	if (r == 0 && c->results)
+		r = kd_keep_results(c);
 	if (r == 0)
 		r = kd_sweep(c);
 	if (r < 0)
@@ -276,7 +278,7 @@ static int collect(struct kd_collector *c, struct kdsm_bdd_collection *collectio
 	if (r < 0)
 		return r;
 	collection->size = size;
-	if (!c->keep)
+	if (!c->keep && !c->results)
 		memset(cache->entries, 0, cache->count * sizeof(*cache->entries));
 	kd_table_restart(t, c->alive, words[0] < size ? words[0] * 65000 / size : 65000);
 	/* No member uses the table before the parts of all members are ready. */
@@ -292,6 +294,7 @@ int kd_collect(struct kdsm_bdd_store *store, struct kd_gang *gang, unsigned int 
 		.store = store, .table = store->table, .gang = gang,
 		.threads = threads ? threads : 1, .flags = flags,
 		.keep = flags & KD_KEEP && store->table->parts == 1,
+		.results = flags & KD_RESULTS && !(flags & KD_KEEP) && store->table->parts == 1,
 	};
 	uint64_t began = kdsm_now();
 	int r;

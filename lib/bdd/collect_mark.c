@@ -24,7 +24,10 @@ static int mark_own(struct kd_crew *me, uint64_t number)
 	if (!(a | __atomic_load_n(&node->b, __ATOMIC_RELAXED)))
 		return -EIO;	/* a reachable node is missing */
 	a = __atomic_fetch_or(&node->a, KD_NODE_MARK, __ATOMIC_RELAXED);
-	return a & KD_NODE_MARK ? 0 : kd_stack_push(&me->stack, number);
+	if (a & KD_NODE_MARK)
+		return 0;
+	me->marked++;
+	return kd_stack_push(&me->stack, number);
 }
 
 static int mark_edge(struct kd_crew *me, kdsm_bdd e)
@@ -207,13 +210,33 @@ out:
 	return r;
 }
 
+/* Add the thread's marks to those of all threads. */
+static void count_marks(struct kd_crew *me)
+{
+	__atomic_add_fetch(&me->collector->marked, me->marked, __ATOMIC_RELAXED);
+	me->marked = 0;
+}
+
+int kd_mark_from(struct kd_crew *me, kdsm_bdd e)
+{
+	int r = mark_edge(me, e);
+
+	while (r == 0 && me->stack.count)
+		r = mark_children(me);
+	count_marks(me);
+	return r;
+}
+
 int kd_mark(struct kd_collector *c)
 {
+	unsigned int i;
 	bool over;
 	int r;
 
 	do {
 		r = kd_collector_step(c, mark, &over);
 	} while (r == 0 && !over);
+	for (i = 0; i < c->threads; i++)
+		count_marks(&c->crew[i]);
 	return r;
 }

@@ -37,6 +37,7 @@ struct kd_crew {
 	struct kd_collector *collector;
 	pthread_t thread;
 	struct kd_stack stack;
+	uint64_t marked;		/* nodes that are not in the collector's count yet */
 	struct kd_buffer *out;		/* by destination part */
 	uint64_t slot, end;		/* slots of data left in the thread's current block */
 	uint64_t chunk[KD_CHUNK];
@@ -53,8 +54,9 @@ struct kd_collector {
 	unsigned int threads;
 	int (*work)(struct kd_crew *me);	/* a thread's share of the current step */
 	int error;			/* of the first thread that failed */
-	unsigned int flags;		/* KD_GROW, KD_RESERVE, KD_KEEP */
+	unsigned int flags;		/* KD_GROW, KD_RESERVE, KD_KEEP, KD_RESULTS */
 	bool keep;			/* all nodes are alive, and all results stay */
+	bool results;			/* results between live nodes stay */
 
 	uint64_t step;			/* number of the current step, from 1 */
 	unsigned int source;		/* boxes that threads have begun to read in this step */
@@ -62,7 +64,8 @@ struct kd_collector {
 	uint64_t *filter;		/* numbers that were posted recently */
 	/* words posted, and work left over, in this step; live nodes in the own part */
 	uint64_t posted, left, alive;
-	uint64_t next;			/* next block of data that a thread takes */
+	uint64_t marked;		/* nodes of the own part, by all threads */
+	uint64_t next;			/* next block of data or of results that a thread takes */
 	uint16_t *room;			/* free slots, by block */
 
 	pthread_mutex_t lock;		/* protects the boxes and the fields below */
@@ -92,6 +95,14 @@ int kd_box_get(struct kd_crew *me, unsigned int part, uint64_t at, uint64_t coun
 
 /* collect_mark.c: mark all nodes that are reachable from the roots. */
 int kd_mark(struct kd_collector *c);
+/* After kd_mark(), on a cluster of one node: mark all nodes that are reachable from an edge. */
+int kd_mark_from(struct kd_crew *me, kdsm_bdd e);
+
+/*
+ * collect_results.c, on a cluster of one node, between kd_mark() and kd_sweep(): mark results of
+ * live operands, and drop the entries of the operation cache that name a node without a mark.
+ */
+int kd_keep_results(struct kd_collector *c);
 
 /*
  * collect_sweep.c: kd_sweep() removes all unmarked nodes from the own part; kd_list_blocks()

@@ -12,8 +12,9 @@
  * the search ends. When slices succeed without a collection, their size doubles.
  *
  * Saturation on one node grows the table before it collects garbage, because its results in the
- * operation cache refer to nodes that only they need: a collection loses these results, growth
- * keeps them.
+ * operation cache refer to nodes that only they need: growth keeps all results, a collection those
+ * of live nodes (KD_RESULTS). The last collection before the search gives up keeps none, because
+ * results keep nodes alive.
  */
 #include <stdlib.h>
 
@@ -91,6 +92,8 @@ static int make_room(struct kd_search *s, uint64_t *order)
 	}
 	if (all)
 		*order = COLLECT;
+	else if (s->saturation)
+		*order |= KD_RESULTS;
 	room->fresh = true;
 	room->all = all;
 	return 0;
@@ -138,6 +141,8 @@ int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used, ui
 		/* an operation after the search fails if the table is full: nothing repeats it */
 		if (outcome == KD_SEARCH_DONE ? more && used > table_size(s) / 4 : ahead(s, used)) {
 			*order = outcome == KD_SEARCH_DONE ? COLLECT : COLLECT | KD_RESERVE;
+			if (s->saturation && outcome != KD_SEARCH_DONE)
+				*order |= KD_RESULTS;
 			room->fresh = true;
 			room->all = false;
 		}
@@ -201,7 +206,7 @@ int kd_room_collect(struct kd_search *s, uint64_t order)
 		return -ENOMEM;
 	s->saved = KDSM_BDD_FALSE;	/* is no root; the checkpoint has it */
 	r = kd_collect(s->store, &s->gang, s->options->workers,
-		       order & (KD_GROW | KD_RESERVE | KD_KEEP), root, count, &c);
+		       order & (KD_GROW | KD_RESERVE | KD_KEEP | KD_RESULTS), root, count, &c);
 	free(root);
 	if (r < 0)
 		return r;

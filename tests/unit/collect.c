@@ -387,6 +387,188 @@ static void lossless_growth(void **state)
 	end(&f);
 }
 
+/* ---- results that stay in the operation cache ---- */
+
+#define RESULTS	32	/* results of a turn */
+
+/* The value of a function for an assignment: bit v is the value of variable v */
+static bool value(struct fixture *f, kdsm_bdd e, uint64_t assignment)
+{
+	kdsm_bdd high, low;
+	uint32_t v;
+
+	while (!kd_terminal(e)) {
+		assert_int_equal(kdsm_bdd_look(w(f), e, &v, &high, &low), 0);
+		e = assignment >> v & 1 ? high : low;
+	}
+	return e == KDSM_BDD_TRUE;
+}
+
+/* Result i of two functions. At the assignment, compare it with the functions themselves. */
+static kdsm_bdd result_of(struct fixture *f, const kdsm_bdd *kept, unsigned int i, uint64_t at)
+{
+	const kdsm_bdd a = kept[i % 4], b = kept[i / 4 % 4], c = kept[(i + 3) % 4];
+	const uint64_t other = at ^ UINT64_C(1) << i % VARIABLES;
+	kdsm_bdd e, x;
+	bool expected;
+
+	switch (i % 5) {
+	case 0:
+		e = kdsm_bdd_and(w(f), a, kdsm_bdd_not(b));
+		expected = value(f, a, at) && !value(f, b, at);
+		break;
+	case 1:
+		e = kdsm_bdd_ite(w(f), a, b, c);
+		expected = value(f, a, at) ? value(f, b, at) : value(f, c, at);
+		break;
+	case 2:
+		x = kdsm_bdd_variable(w(f), i % VARIABLES);
+		e = kdsm_bdd_exists(w(f), a, x);
+		expected = value(f, a, at) || value(f, a, other);
+		break;
+	case 3:
+		x = kdsm_bdd_variable(w(f), i % VARIABLES);
+		e = kdsm_bdd_and_exists(w(f), a, b, x);
+		expected = (value(f, a, at) && value(f, b, at)) ||
+			   (value(f, a, other) && value(f, b, other));
+		break;
+	default:
+		e = kdsm_bdd_compose(w(f), a, i % VARIABLES, b);
+		expected = value(f, a, (at & ~(UINT64_C(1) << i % VARIABLES)) |
+				 (uint64_t)value(f, b, at) << i % VARIABLES);
+		break;
+	}
+	assert_true(kd_valid(e));
+	assert_int_equal(value(f, e, at), expected);
+	return e;
+}
+
+/* Whether the collection that has just ended left the node of an edge in the table */
+static bool is_alive(const struct kdsm_table *t, kdsm_bdd e)
+{
+	uint64_t number = kd_number(e);
+
+	if (!number || number >= KD_PRIVATE_FIRST)
+		return true;
+	return number < t->slots && t->data[number].a & KD_NODE_OLD;
+}
+
+/* Every entry of the cache names only nodes that are alive. Return the number of entries. */
+static uint64_t check_entries(const struct fixture *f)
+{
+	static const unsigned int edges[KD_OPERATIONS] = {
+		[KD_OP_AND] = 2, [KD_OP_ITE] = 3, [KD_OP_EXISTS] = 2, [KD_OP_AND_EXISTS] = 3,
+		[KD_OP_COMPOSE] = 2, [KD_OP_SATURATE] = 1,
+	};
+	const struct kd_opcache *cache = &f->store[0]->cache;
+	const struct kdsm_table *t = f->store[0]->table;
+	uint64_t count = 0, i;
+
+	for (i = 0; i < cache->count; i++) {
+		const struct kd_result *e = &cache->entries[i];
+		struct kd_operation o = kd_result_operation(e);
+		unsigned int n;
+
+		if (!e->check)
+			continue;
+		assert_true(kd_result_whole(e));
+		assert_int_not_equal(edges[o.op], 0);
+		for (n = 0; n < edges[o.op]; n++)
+			assert_true(is_alive(t, o.operand[n]));
+		assert_true(is_alive(t, e->value));
+		count++;
+	}
+	return count;
+}
+
+/* Store an entry. planted() tells whether it is still there. */
+static struct kd_key plant(struct fixture *f, struct kd_key key, uint64_t value)
+{
+	kd_opcache_put(&f->store[0]->cache, &key, value);
+	return key;
+}
+
+static bool planted(struct fixture *f, struct kd_key key)
+{
+	uint64_t ignored;
+
+	return kd_opcache_get(&f->store[0]->cache, &key, &ignored);
+}
+
+/*
+ * Collect with the given flags while only four functions are roots, and compute results of them
+ * again, in a table that then reuses the numbers of dead nodes. Return the steps that were not
+ * in the cache directly after the collections.
+ */
+static uint64_t repeat(struct kdsm_bdd_attr attr, unsigned int threads, unsigned int flags,
+		       unsigned int turns)
+{
+	struct kdsm_bdd_collection result;
+	uint64_t steps = 0, before, seed;
+	kdsm_bdd kept[4], no_root;
+	struct kd_key dead, stays, beyond;
+	struct kdsm_bdd_worker *w;
+	unsigned int n, turn;
+	struct fixture f;
+
+	begin_with(&f, 1, attr);
+	w = f.worker[0];
+	assert_int_equal(collect(&f, 1, &result), 0);	/* joins the gang */
+	for (turn = 0, seed = 1; turn < turns; turn++, seed += 4) {
+		for (n = 0; n < 4; n++)
+			kept[n] = function(&f, seed + n);
+		for (n = 0; n < RESULTS; n++)
+			result_of(&f, kept, n, random64());
+		no_root = kdsm_bdd_make(w, 50 + turn, KDSM_BDD_TRUE, KDSM_BDD_FALSE);
+		dead = plant(&f, kd_key(KD_OP_AND, kept[0], no_root, 0), kept[1]);
+		beyond = plant(&f, kd_key(KD_OP_AND, kept[0], f.store[0]->table->slots + turn, 0),
+			       kept[1]);
+		/* the second and third operand are no edges */
+		stays = plant(&f, kd_key(KD_OP_SATURATE, kept[0], no_root, 1 + turn), kept[1]);
+		assert_int_equal(kd_collect(f.store[0], &f.store[0]->gang, threads, flags, kept, 4,
+					    &result), 0);
+		assert_false(planted(&f, dead));
+		assert_false(planted(&f, beyond));
+		assert_int_equal(planted(&f, stays), flags == KD_RESULTS);
+		assert_int_equal(check_entries(&f) > 10, flags == KD_RESULTS);
+		before = w->tasks - w->hits;
+		for (n = 0; n < RESULTS; n++)
+			result_of(&f, kept, n, random64());
+		steps += w->tasks - w->hits - before;
+		for (n = 0; n < 4; n++)	/* garbage takes the numbers of dead nodes */
+			function(&f, 1000 + seed + n);
+		for (n = 0; n < RESULTS; n++)
+			result_of(&f, kept, n, random64());
+	}
+	end(&f);
+	return steps;
+}
+
+/*
+ * A collection that keeps results drops those that name a dead node, and only those. Where the
+ * table has room, all results of live operands come back without a step.
+ */
+static void results(void **state)
+{
+	static const struct kdsm_bdd_attr medium = { .table_bytes = 1 << 19,
+						     .cache_bytes = 1 << 18 };
+	uint64_t with, without;
+	unsigned int threads;
+
+	(void)state;
+	for (threads = 1; threads <= 3; threads += 2) {
+		without = repeat(roomy, threads, 0, 6);
+		with = repeat(roomy, threads, KD_RESULTS, 6);
+		printf("# %lu steps after collections, %lu with results\n", without, with);
+		assert_true(with < without / 10);
+		/* in this table, new nodes soon take the numbers of dead ones */
+		without = repeat(medium, threads, 0, 12);
+		with = repeat(medium, threads, KD_RESULTS, 12);
+		printf("# in a small table: %lu and %lu\n", without, with);
+		assert_true(with < without);
+	}
+}
+
 /* A node that was protected n times by a process needs n calls to unprotect by that process. */
 static void references(void **state)
 {
@@ -542,6 +724,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(growth),
 		cmocka_unit_test(lossless_growth),
+		cmocka_unit_test(results),
 		cmocka_unit_test(references),
 		cmocka_unit_test(crowded),
 		cmocka_unit_test(damaged),

@@ -29,6 +29,7 @@ struct limits {
 	uint64_t first, most;		/* first and largest table, in bytes */
 	uint64_t cache;
 	bool extras;			/* deadlocks and traces */
+	bool saturation;
 };
 
 /* Search. Returns 0 and *result, or -ENOSPC if all nodes fail because the table is too small. */
@@ -50,6 +51,7 @@ static int try(const char *model, unsigned int nodes, unsigned int workers,
 		job[i].options.bdd.cache_bytes = limits->cache;
 		job[i].options.deadlocks = limits->extras;
 		job[i].options.trace = limits->extras;
+		job[i].options.saturation = limits->saturation;
 	}
 	start(job, nodes);
 	finish(job, nodes);
@@ -124,7 +126,7 @@ static void three_nodes(void **state)
 /* A table that begins small grows to the size that the search needs, and no further. */
 static void grows(void **state)
 {
-	struct limits limits = { 1 << 12, 64 << 20, 1 << 20, false };
+	struct limits limits = { .first = 1 << 12, .most = 64 << 20, .cache = 1 << 20 };
 	struct kdsm_reach_result result;
 	struct expected expected[20];
 	unsigned int n = read_expected(expected, 20), nodes, i;
@@ -147,7 +149,7 @@ static void grows(void **state)
 /* Collections keep the sets that the traces need at the end. */
 static void deadlocks(void **state)
 {
-	struct limits limits = { 0, 1 << 15, 1 << 16, true };
+	struct limits limits = { .most = 1 << 15, .cache = 1 << 16, .extras = true };
 	struct kdsm_reach_result result;
 	unsigned int nodes;
 
@@ -162,6 +164,47 @@ static void deadlocks(void **state)
 	}
 }
 
+/*
+ * Saturation on one node keeps results of the operation cache when it collects garbage: it takes
+ * hardly more steps than with a large table. Without results these tables take more than twice as
+ * many, or are too small.
+ */
+static void keeps_results(void **state)
+{
+	static const struct {
+		const char *model;
+		uint64_t states, table;
+	} tables[] = {
+		{ "philosophers-10", 59049, 16 << 10 },
+		{ "philosophers-20", UINT64_C(3486784401), 40 << 10 },
+	};
+	struct limits limits = { .cache = 1 << 20, .saturation = true };
+	struct kdsm_reach_result result;
+	unsigned int i, workers;
+	uint64_t steps;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		limits.most = 16 << 20;
+		assert_int_equal(try(tables[i].model, 1, 1, &limits, &result), 0);
+		assert_int_equal(result.collections.count, 0);
+		steps = result.tasks;
+		kdsm_reach_result_free(&result);
+		for (workers = 1; workers <= 3; workers++) {
+			/* workers leave blocks of the table partly used */
+			limits.most = workers == 1 ? tables[i].table : 2 * tables[i].table;
+			assert_int_equal(try(tables[i].model, 1, workers, &limits, &result), 0);
+			printf("# %s, %u workers, %lu KiB: %lu collections, %lu steps of %lu\n",
+			       tables[i].model, workers, limits.most >> 10,
+			       result.collections.count, result.tasks, steps);
+			assert_int_equal(mpz_get_ui(result.states), tables[i].states);
+			assert_true(workers > 1 || result.collections.count > 0);
+			assert_true(workers > 1 || result.tasks < steps * 5 / 4);
+			kdsm_reach_result_free(&result);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +213,7 @@ int main(void)
 		cmocka_unit_test(three_nodes),
 		cmocka_unit_test(grows),
 		cmocka_unit_test(deadlocks),
+		cmocka_unit_test(keeps_results),
 	};
 
 	if (!find_models())
