@@ -44,6 +44,14 @@ endif
 B := build
 OBJ := $(B)/obj
 
+# The file strict exists while all objects were made with WERROR. An object that was made without
+# may have a warning, so with WERROR all are made once more if the file does not exist.
+ifneq ($(filter -Werror,$(WARN)),)
+STRICT := $(B)/strict
+else
+LENIENT := @rm -f $(B)/strict
+endif
+
 # libkdsm-reach has the readers of models and the search; libkdsm has the other folders.
 REACH_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard lib/reach/*.c))
 REACH_LIBS := -lexpat -lz
@@ -114,8 +122,13 @@ $(B)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(subst ','\'',$(FLAGS))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS))' >$@
 
-$(OBJ)/%.o: %.c $(B)/flags
+$(B)/strict: FORCE
 	@mkdir -p $(@D)
+	@[ -e $@ ] || touch $@
+
+$(OBJ)/%.o: %.c $(B)/flags $(STRICT)
+	@mkdir -p $(@D)
+	$(LENIENT)
 	$(CC) $(ALL_CFLAGS) -fPIC -c -o $@ $<
 
 $(B)/lib/libkdsm.a: $(LIB_OBJ)
@@ -197,8 +210,9 @@ $(B)/search/%:
 $(B)/search/brute: $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/search/brute/*.c))
 
 # mutate calls the main() of kdsm-reach.
-$(OBJ)/search/main.o: tools/kdsm-reach/main.c $(B)/flags
+$(OBJ)/search/main.o: tools/kdsm-reach/main.c $(B)/flags $(STRICT)
 	@mkdir -p $(@D)
+	$(LENIENT)
 	$(CC) $(ALL_CFLAGS) -Dmain=kdsm_reach_main -c -o $@ $<
 
 $(B)/search/mutate: $(OBJ)/tests/search/mutate.o $(OBJ)/search/main.o \
@@ -219,8 +233,9 @@ programs: $(PROGRAM_BIN)
 
 # A 32-bit program without a library, as there need be none of 32 bits; nor has
 # the compiler to know where the kernel's headers for this machine are.
-$(B)/guest/compat: tests/guest/compat.c $(B)/flags uapi/linux/kdsm.h uapi/linux/kdsm_task.h
+$(B)/guest/compat: tests/guest/compat.c $(B)/flags $(STRICT) uapi/linux/kdsm.h uapi/linux/kdsm_task.h
 	@mkdir -p $(@D)
+	$(LENIENT)
 	$(CC) -m32 -std=gnu11 -O2 -g $(WARN) -ffreestanding -fno-stack-protector \
 		-fno-pie -static -nostdlib -Iuapi \
 		-idirafter /usr/include/x86_64-linux-gnu -o $@ $<
@@ -248,12 +263,14 @@ $(B)/sim-lock: private SIM_WRAP := kdsm_ring_node
 SEEDS ?= 1000
 NODES ?= 2-8
 
-$(OBJ)/sim/%.o: %.c $(B)/flags
+$(OBJ)/sim/%.o: %.c $(B)/flags $(STRICT)
 	@mkdir -p $(@D)
+	$(LENIENT)
 	$(CC) $(SIM_CFLAGS) -c -o $@ $<
 
-$(OBJ)/sim-few/%.o: %.c $(B)/flags
+$(OBJ)/sim-few/%.o: %.c $(B)/flags $(STRICT)
 	@mkdir -p $(@D)
+	$(LENIENT)
 	$(CC) $(SIM_CFLAGS) -DKDSM_NOTICES_MAX=5 -DKDSM_IDLE_MAX=2 -c -o $@ $<
 
 $(B)/sim-coherence: $(SIM_COHERENCE:%.c=$(OBJ)/sim/%.o)
