@@ -217,7 +217,7 @@ int kd_refs_list(struct kd_refs *refs, struct kd_stack *stack);
 /* Numbers of private nodes begin here; the table's numbers are lower. */
 #define KD_PRIVATE_FIRST	(UINT64_C(1) << (KDSM_NUMBER_BITS - 1))
 
-/* The operations. collect_results.c knows which of their operands are edges. */
+/* The operations. collect_mark.c knows which of their operands are edges. */
 enum {
 	KD_OP_AND = 1, KD_OP_ITE, KD_OP_EXISTS, KD_OP_AND_EXISTS, KD_OP_SUCCESSORS,
 	KD_OP_PREDECESSORS, KD_OP_RESTRICT, KD_OP_COMPOSE, KD_OP_SATURATE, KD_OP_FIRE, KD_OP_IMAGE,
@@ -859,7 +859,7 @@ int kd_bdd_save(struct kdsm_bdd_worker *worker, FILE *file, const struct kd_bdd_
  * together with KD_GROW it enlarges both without a loss. On a larger cluster it is ignored,
  * because the members send each other the index entries through the cache.
  * KD_RESULTS, on a cluster of one node, keeps results of live operands in the operation cache, and
- * these results alive, until three quarters of the table's nodes are alive (collect_results.c). On
+ * these results alive, until three quarters of the table's nodes are alive (collect_mark.c). On
  * a larger cluster it is ignored for the same reason. The caller must not use it when results have
  * changed their meaning. Without KD_KEEP and KD_RESULTS a collection clears the cache.
  * KD_RESERVE leaves part of the index unused, because a lookup in an index that is nearly

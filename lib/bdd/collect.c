@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Garbage collection: the order of its phases, its threads, its boxes, and the public
- * functions. Marking is in collect_mark.c; sweeping and filling the index are in
- * collect_sweep.c; results of the operation cache that stay are in collect_results.c.
+ * functions. Marking, of nodes and of results that stay in the operation cache, is in
+ * collect_mark.c; sweeping and filling the index are in collect_sweep.c.
  *
  * The gang's steps are the only synchronisation between members. After a member has closed a
  * step, all that the other members did in this step has taken effect.

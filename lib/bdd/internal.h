@@ -95,11 +95,8 @@ int kd_box_get(struct kd_crew *me, unsigned int part, uint64_t at, uint64_t coun
 
 /* collect_mark.c: mark all nodes that are reachable from the roots. */
 int kd_mark(struct kd_collector *c);
-/* After kd_mark(), on a cluster of one node: mark all nodes that are reachable from an edge. */
-int kd_mark_from(struct kd_crew *me, kdsm_bdd e);
-
 /*
- * collect_results.c, on a cluster of one node, between kd_mark() and kd_sweep(): mark results of
+ * Also there, on a cluster of one node, between kd_mark() and kd_sweep(): mark results of
  * live operands, and drop the entries of the operation cache that name a node without a mark.
  */
 int kd_keep_results(struct kd_collector *c);
