@@ -43,9 +43,10 @@ static void count(struct progress *progress, const char *what, unsigned long cal
 {
 	struct kind *kind = progress->kinds;
 
-	while (kind->what && kind->what != what && kind < progress->kinds + KINDS - 1)
+	while (kind < progress->kinds + KINDS - 1 && kind->what[0] &&
+	       strncmp(kind->what, what, WHAT))
 		kind++;
-	kind->what = what;
+	memcpy(kind->what, what, WHAT);
 	kind->calls += calls;
 	kind->good += good;
 }
@@ -114,14 +115,14 @@ static void still_works(int file)
 	tap_ok(back == word, "it holds what was written");
 }
 
-static void show_stuck(const struct progress *progress)
+static void show_stuck(const struct progress *progress, pid_t pid)
 {
 	char line[256], path[64];
 	FILE *stack;
 
-	printf("# process %d is at call %lu, %s:\n", progress->pid, progress->calls,
+	printf("# process %d is at call %lu, %.*s:\n", pid, progress->calls, WHAT,
 	       progress->what);
-	snprintf(path, sizeof(path), "/proc/%d/stack", progress->pid);
+	snprintf(path, sizeof(path), "/proc/%d/stack", pid);
 	stack = fopen(path, "re");
 	while (stack && fgets(line, sizeof(line), stack))
 		printf("#   %s", line);
@@ -129,7 +130,7 @@ static void show_stuck(const struct progress *progress)
 		fclose(stack);
 }
 
-static void start(struct progress *progress, unsigned long calls, uint64_t seed)
+static pid_t start(struct progress *progress, unsigned long calls, uint64_t seed)
 {
 	pid_t pid;
 
@@ -138,15 +139,14 @@ static void start(struct progress *progress, unsigned long calls, uint64_t seed)
 	pid = fork();
 	if (!pid)
 		worker(calls, seed);
-	/* Only the parent stores the pid: the child shares the struct, and its pid is 0. */
-	progress->pid = pid;
+	return pid;
 }
 
 /*
  * A process has results of gets written to random addresses, some of them valid, so it may
  * overwrite its own memory and crash. Another process then continues its calls.
  */
-static unsigned long watch(struct progress *all, unsigned long processes,
+static unsigned long watch(struct progress *all, pid_t *pids, unsigned long processes,
 			   unsigned long calls, uint64_t seed, time_t end)
 {
 	unsigned long left = processes, fallen = 0;
@@ -160,15 +160,15 @@ static unsigned long watch(struct progress *all, unsigned long processes,
 			continue;
 		}
 		for (unsigned long i = 0; i < processes; i++) {
-			if (all[i].pid != pid)
+			if (pids[i] != pid)
 				continue;
 			if (status && ++fallen < 1000) {
 				/* The call in which the process crashed counts as done. */
 				all[i].calls++;
-				start(&all[i], calls, seed + 1000 * fallen + i);
+				pids[i] = start(&all[i], calls, seed + 1000 * fallen + i);
 				continue;
 			}
-			all[i].pid = 0;
+			pids[i] = 0;
 			left--;
 		}
 	}
@@ -182,21 +182,24 @@ static void run(struct progress *all, unsigned long processes, unsigned long cal
 {
 	unsigned long left, total = 0;
 	static struct progress sum;
+	pid_t pids[MAX_PROCESSES];
 
 	for (unsigned long i = 0; i < processes; i++)
-		start(&all[i], calls / processes, seed + i);
-	left = watch(all, processes, calls / processes, seed, time(NULL) + seconds);
+		pids[i] = start(&all[i], calls / processes, seed + i);
+	left = watch(all, pids, processes, calls / processes, seed, time(NULL) + seconds);
 	for (unsigned long i = 0; i < processes; i++) {
 		total += all[i].calls;
-		for (struct kind *kind = all[i].kinds; kind->what; kind++)
-			count(&sum, kind->what, kind->calls, kind->good);
-		if (!all[i].pid)
+		for (int k = 0; k < KINDS && all[i].kinds[k].what[0]; k++)
+			count(&sum, all[i].kinds[k].what, all[i].kinds[k].calls,
+			      all[i].kinds[k].good);
+		if (!pids[i])
 			continue;
-		show_stuck(&all[i]);
-		kill(all[i].pid, SIGKILL);
+		show_stuck(&all[i], pids[i]);
+		kill(pids[i], SIGKILL);
 	}
-	for (struct kind *kind = sum.kinds; kind->what; kind++)
-		printf("# %s: %lu, %lu successful\n", kind->what, kind->calls, kind->good);
+	for (int k = 0; k < KINDS && sum.kinds[k].what[0]; k++)
+		printf("# %.*s: %lu, %lu successful\n", WHAT, sum.kinds[k].what,
+		       sum.kinds[k].calls, sum.kinds[k].good);
 	tap_ok(!left && total >= calls / processes * processes, "%lu random calls", total);
 }
 

@@ -112,6 +112,11 @@ uint32_t fuzz_argsz(uint32_t size)
 	return random_one_in(rnd, 20) ? random_nasty(rnd) : size;
 }
 
+void fuzz_doing(const char *what)
+{
+	snprintf(fuzz.progress->what, sizeof(fuzz.progress->what), "%s", what);
+}
+
 /* ---- ioctls ---- */
 
 int fuzz_do(struct bound *bound, const char *what, unsigned long number, void *arg,
@@ -119,7 +124,7 @@ int fuzz_do(struct bound *bound, const char *what, unsigned long number, void *a
 {
 	if (random_one_in(rnd, 10))
 		random_mangle(rnd, arg, size);
-	fuzz.progress->what = what;
+	fuzz_doing(what);
 	return call(bound->file, number, placed(arg, size));
 }
 
@@ -167,7 +172,7 @@ static int do_open(struct bound *bound)
 	if (random_one_in(rnd, 4))
 		return fuzz_do(bound, "REGION_OPEN mangled", KDSM_IOC_REGION_OPEN,
 			       &arg, sizeof(arg));
-	fuzz.progress->what = "REGION_OPEN";
+	fuzz_doing("REGION_OPEN");
 	error = call(bound->file, KDSM_IOC_REGION_OPEN, &arg);
 	if (!error) {
 		bound->part_size = arg.part_size;
@@ -267,7 +272,7 @@ static int do_submit(struct bound *bound)
 	arg.ops = (uintptr_t)(arg.count > 32 ? ops : placed(ops, arg.count * sizeof(*ops)));
 	if (random_one_in(rnd, 10))
 		random_mangle(rnd, &arg, sizeof(arg));
-	fuzz.progress->what = "SUBMIT";
+	fuzz_doing("SUBMIT");
 	there = placed(&arg, sizeof(arg));
 	error = call(bound->file, KDSM_IOC_SUBMIT, there);
 	if (!error && there >= (struct kdsm_submit *)fuzz.arena &&
@@ -365,7 +370,7 @@ static int do_junk_ioctl(struct bound *bound)
 	/* Leave out the generic ioctls of files, which do not reach the module. */
 	if ((number >> 8 & 0xff) != KDSM_IOC_MAGIC)
 		number = (number & ~0xff00UL) | KDSM_IOC_MAGIC << 8;
-	fuzz.progress->what = "junk ioctl";
+	fuzz_doing("junk ioctl");
 	return call(bound->file, number, placed(junk, sizeof(junk)));
 }
 
@@ -380,7 +385,7 @@ static int do_mmap(struct bound *bound)
 	off_t offset = random_one_in(rnd, 3) ? PAGE * random_below(rnd, 512) : 0;
 	void *at;
 
-	fuzz.progress->what = "mmap";
+	fuzz_doing("mmap");
 	at = mmap(hint, length, random_one_in(rnd, 8) ? random_below(rnd, 8) :
 		  PROT_READ | PROT_WRITE,
 		  random_one_in(rnd, 16) ? MAP_PRIVATE : MAP_SHARED, bound->file, offset);
@@ -393,7 +398,7 @@ static int do_munmap(struct bound *bound)
 	uint64_t whole = bound->part_size * fuzz.info.nodes, from, length;
 	void *at;
 
-	fuzz.progress->what = "munmap and the like";
+	fuzz_doing("munmap and the like");
 	if (!bound->base || !whole)
 		return -EINVAL;
 	from = random_one_in(rnd, 2) ? 0 : random_below(rnd, whole) & -PAGE;
@@ -414,7 +419,7 @@ static int do_touch(struct bound *bound)
 	volatile uint64_t *at;
 	int signal;
 
-	fuzz.progress->what = "touch";
+	fuzz_doing("touch");
 	if (!bound->base || !bound->part_size)
 		return -EINVAL;
 	at = (void *)(bound->base +
@@ -433,14 +438,14 @@ static int do_touch(struct bound *bound)
 
 static int do_reopen(struct bound *bound)
 {
-	fuzz.progress->what = "close";
+	fuzz_doing("close");
 	/* A mapping keeps its region, and regions keep memory, so unmap most of them. */
 	if (bound->words)
 		munmap(bound->words, KDSM_LOCKS_SIZE);
 	if (bound->base && !random_one_in(rnd, 4))
 		munmap((void *)bound->base, bound->part_size * fuzz.info.nodes);
 	close(bound->file);
-	fuzz.progress->what = "open";
+	fuzz_doing("open");
 	*bound = (struct bound){
 		.file = device(random_one_in(rnd, 8) ? O_RDONLY : O_RDWR),
 	};
@@ -452,7 +457,7 @@ static int do_other(struct bound *bound)
 	struct pollfd poller = { .fd = bound->file, .events = POLLIN | POLLOUT };
 	char bytes[64];
 
-	fuzz.progress->what = "read, write and the like";
+	fuzz_doing("read, write and the like");
 	switch (random_below(rnd, 6)) {
 	case 0:
 		return read(bound->file, bytes, sizeof(bytes)) < 0 ? -errno : 0;
@@ -513,7 +518,7 @@ static int do_lease(void)
 	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, name);
 	mnl_attr_put_u64(header, KDSM_A_REGION_LEASE, random_one_in(rnd, 8) ? random_nasty(rnd) :
 			 random_below(rnd, random_one_in(rnd, 50) ? KDSM_LEASE_MAX : 1000000));
-	fuzz.progress->what = "REGION_SET";
+	fuzz_doing("REGION_SET");
 	/*
 	 * Drain replies that were left unread: none is the answer to this message, and they
 	 * may leave no room for it.
@@ -550,7 +555,7 @@ static int do_netlink(void)
 	/* Nothing may take the cluster down, not even a mangled message. */
 	if (fuzz.privileged && extra->cmd == KDSM_CMD_DOWN)
 		extra->cmd = KDSM_CMD_STATUS;
-	fuzz.progress->what = "netlink";
+	fuzz_doing("netlink");
 	if (mnl_socket_sendto(fuzz.genl.socket, buffer, length) < 0)
 		return -errno;
 	/* All answers are there when the call returns; leave some of them unread. */
@@ -566,7 +571,7 @@ static int do_fork(void)
 {
 	pid_t child;
 
-	fuzz.progress->what = "fork";
+	fuzz_doing("fork");
 	child = fork();
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -581,7 +586,7 @@ static int do_fork(void)
 		usleep(random_below(rnd, 2000));
 		kill(child, SIGKILL);
 	}
-	fuzz.progress->what = "waiting for a child";
+	fuzz_doing("waiting for a child");
 	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 		;
 	return 0;

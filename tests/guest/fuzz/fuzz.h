@@ -14,6 +14,7 @@
 #define NAMES		8
 #define TICKETS		16
 #define KINDS		40
+#define WHAT		32	/* bytes of the name of a kind of call */
 #define PAGE		4096UL
 
 /*
@@ -38,13 +39,15 @@ struct bound {
 	uint64_t *words;	/* lock words, or NULL */
 };
 
-/* Progress of a process, for its parent, which watches it */
+/*
+ * Progress of a process, for its parent, which watches it. The process may overwrite it by the
+ * result of a get, so it holds no pointer, and the parent relies on nothing in it.
+ */
 struct progress {
-	pid_t pid;
 	volatile unsigned long calls;
-	const char *volatile what;
+	char what[WHAT];
 	struct kind {
-		const char *what;
+		char what[WHAT];
 		unsigned long calls, good;
 	} kinds[KINDS];
 };
@@ -71,6 +74,8 @@ int fuzz_do(struct bound *bound, const char *what, unsigned long number, void *a
 	    size_t size);
 /* Make a random call about locks, or overwrite a lock word. */
 int fuzz_lock(struct bound *bound);
+/* Tell the parent what this process does. */
+void fuzz_doing(const char *what);
 /* Make one random call; return 0 or a negative errno. */
 int fuzz_call(bool may_fork);
 

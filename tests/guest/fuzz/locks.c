@@ -52,7 +52,7 @@ static int do_open(struct bound *bound)
 	if (random_one_in(rnd, 4))
 		return fuzz_do(bound, "LOCK_OPEN mangled", KDSM_IOC_LOCK_OPEN, &arg,
 			       sizeof(arg));
-	fuzz.progress->what = "LOCK_OPEN";
+	fuzz_doing("LOCK_OPEN");
 	error = call(bound->file, KDSM_IOC_LOCK_OPEN, &arg);
 	if (!error)
 		bound->lock = arg.number;
@@ -67,7 +67,7 @@ static int do_thread(struct bound *bound)
 	if (random_one_in(rnd, 4))
 		return fuzz_do(bound, "LOCK_THREAD mangled", KDSM_IOC_LOCK_THREAD, &arg,
 			       sizeof(arg));
-	fuzz.progress->what = "LOCK_THREAD";
+	fuzz_doing("LOCK_THREAD");
 	arg.argsz = sizeof(arg);
 	error = call(bound->file, KDSM_IOC_LOCK_THREAD, &arg);
 	if (!error)
@@ -136,7 +136,7 @@ static int do_words(struct bound *bound)
 	uint64_t *word;
 	void *at;
 
-	fuzz.progress->what = "lock words";
+	fuzz_doing("lock words");
 	if (!bound->words) {
 		at = mmap(NULL, KDSM_LOCKS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
 			  bound->file, KDSM_LOCKS_OFFSET);
