@@ -72,6 +72,12 @@ struct kd_circuit;		/* circuit.h */
 struct kd_net;			/* below; the Petri net of a model */
 struct kd_marking;		/* below; how its markings are encoded */
 
+/* What saturation fires for a relation: nothing if it is within another one's union */
+struct kd_merged {
+	struct kdsm_relation *relation;	/* a union that begins with it; NULL: itself */
+	bool within;
+};
+
 struct kd_model {
 	char *name;			/* the file's name without directory and suffix */
 	const char *kind;		/* description of the file's format, for messages */
@@ -80,6 +86,7 @@ struct kd_model {
 	kdsm_bdd initial;		/* private */
 	unsigned int relations;
 	struct kdsm_relation **relation;
+	struct kd_merged *merged;	/* [relations], or NULL: kd_model_merge() */
 	struct kd_net *net;		/* of a Petri net, whose relation i is transition i */
 	struct kd_marking *marking;
 	enum kdsm_reach_order order;	/* of the places, or of the latches and inputs */
@@ -141,6 +148,15 @@ int kd_model_widen(struct kdsm_bdd_worker *worker, struct kd_model *model, unsig
 		   struct kdsm_reach_message *message);
 kdsm_bdd kd_model_extend(struct kdsm_bdd_worker *worker, const struct kd_model *model,
 			 unsigned int place, unsigned int bits, kdsm_bdd states);
+
+/*
+ * Whether a relation may be made again when a place is widened: a transition touches a place
+ * whose bits are not known to suffice
+ */
+bool kd_model_widens(const struct kd_model *model, unsigned int relation);
+
+/* Choose the unions that saturation fires, once for each model; see merge.c. No task may run. */
+int kd_model_merge(struct kdsm_bdd_worker *worker, struct kd_model *model);
 
 /* ---- net.c ---- */
 

@@ -224,14 +224,18 @@ void kd_model_free(struct kd_model *model)
 {
 	unsigned int i;
 
-	for (i = 0; i < model->relations; i++)
+	for (i = 0; i < model->relations; i++) {
 		kdsm_relation_free(model->relation[i]);
+		if (model->merged)
+			kdsm_relation_free(model->merged[i].relation);
+	}
 	for (i = 0; i < model->properties; i++) {
 		free(model->property[i].name);
 		kd_bound_free(model->property[i].bound);
 	}
 	free(model->property);
 	free(model->relation);
+	free(model->merged);
 	free(model->variables);
 	free(model->name);
 	kd_circuit_free(model->circuit);

@@ -347,6 +347,24 @@ kdsm_bdd kd_model_extend(struct kdsm_bdd_worker *worker, const struct kd_model *
 	return kdsm_bdd_and(worker, states, zero);
 }
 
+static bool may_widen(const struct kd_model *model, const struct kd_arc *arcs, unsigned int count)
+{
+	while (count--)
+		if (model->net->place[arcs[count].place].bound >>
+		    model->marking->width[arcs[count].place])
+			return true;
+	return false;
+}
+
+bool kd_model_widens(const struct kd_model *model, unsigned int relation)
+{
+	const struct kd_transition *t = model->net ? &model->net->transition[relation] : NULL;
+
+	return t && (may_widen(model, t->in, t->ins) || may_widen(model, t->out, t->outs) ||
+		     may_widen(model, t->read, t->reads) ||
+		     may_widen(model, t->inhibitor, t->inhibitors));
+}
+
 int kd_model_widen(struct kdsm_bdd_worker *worker, struct kd_model *model, unsigned int place,
 		   struct kdsm_reach_message *message)
 {

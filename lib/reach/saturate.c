@@ -58,6 +58,13 @@ KDSM_TASK_DECLARE(struct kd_saturated, kd_fire_either, kdsm_bdd, a0, kdsm_bdd, b
 		  kdsm_bdd, b1, uint32_t, at, uint32_t, group, uint32_t, above)
 #pragma GCC visibility pop
 
+static const struct kdsm_relation *fired(const struct kd_model *model, uint32_t relation)
+{
+	const struct kdsm_relation *merged = model->merged[relation].relation;
+
+	return merged ? merged : model->relation[relation];
+}
+
 /* Attempts of a portfolio number their groups differently; the share tells them apart. */
 static struct kd_key key_of(const struct kd_search *s, kdsm_bdd set, uint32_t group)
 {
@@ -175,7 +182,7 @@ static struct kd_saturated fire_group(struct kdsm_worker *kdsm_worker,
 	do {
 		set = found.states;
 		for (i = g->first; i < g->first + g->count && !found.failure; i++) {
-			relation = s->model.relation[s->saturation->relation[i]];
+			relation = fired(&s->model, s->saturation->relation[i]);
 			found.failure = interruption(w);
 			if (!found.failure && kd_in_clusters(&s->model))
 				/* the only relation, in the only group */
@@ -376,7 +383,7 @@ KDSM_TASK_DEFINE(struct kd_saturated, kd_fire, kdsm_bdd, a, kdsm_bdd, b, uint32_
 
 static uint32_t top_variable(const struct kd_search *s, uint32_t relation)
 {
-	return s->store->bits[s->model.relation[relation]->at].variable;
+	return s->store->bits[fired(&s->model, relation)->at].variable;
 }
 
 static int compare_relations(const void *x, const void *y, void *context)
@@ -395,8 +402,9 @@ static int sort(struct kd_search *s, struct kd_saturation *order)
 	order->relation = calloc(relations + 1, sizeof(*order->relation));
 	if (!order->group || !order->relation)
 		return -ENOMEM;
-	for (i = 0; i < relations; i++)
-		order->relation[i] = i;
+	for (i = 0, relations = 0; i < s->model.relations; i++)
+		if (!s->model.merged[i].within)
+			order->relation[relations++] = i;
 	qsort_r(order->relation, relations, sizeof(*order->relation), compare_relations, s);
 	for (i = 0; i < relations; i++) {
 		v = top_variable(s, order->relation[i]);
@@ -419,7 +427,9 @@ int kd_saturation_begin(struct kd_search *s)
 	s->saturation = calloc(1, sizeof(*s->saturation));
 	if (!s->saturation)
 		return -ENOMEM;
-	r = sort(s, s->saturation);
+	r = s->model.merged ? 0 : kd_model_merge(s->worker, &s->model);
+	if (r == 0)
+		r = sort(s, s->saturation);
 	if (r == 0 && s->store->own.count >= KDSM_NUMBER_MASK / (s->saturation->groups + 1) - 1) {
 		kd_say(s->message, "%s: is too large for --strategy saturation", s->model.name);
 		r = -EFBIG;

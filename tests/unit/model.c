@@ -354,6 +354,66 @@ static void nets(void **state)
 	close_store();
 }
 
+/* A net with a token in place p, in which each transition moves a token along a pair of places */
+static int read_moves(const char *const moves[][2], unsigned int count, const char *rest,
+		      struct kd_model *model)
+{
+	struct kdsm_reach_message message;
+	char text[4096];
+	unsigned int i;
+	size_t n;
+
+	n = snprintf(text, sizeof(text), HEAD
+		     "<place id='p'><initialMarking><text>1</text></initialMarking></place>"
+		     "<place id='q'/><place id='r'/><place id='s'/>");
+	for (i = 0; i < count; i++)
+		n += snprintf(text + n, sizeof(text) - n, "<transition id='t%u'/>"
+			      "<arc id='i%u' source='%s' target='t%u'/>"
+			      "<arc id='o%u' source='t%u' target='%s'/>",
+			      i, i, moves[i][0], i, i, i, moves[i][1]);
+	n += snprintf(text + n, sizeof(text) - n, "%s" TAIL, rest);
+	return read_pnml(text, n, model, &message);
+}
+
+/* The transitions of places p and q make a union; that of r and s has another top place. */
+static void unions(void **state)
+{
+	static const char *const pairs[][2] = {
+		{ "p", "q" }, { "q", "p" }, { "p", "q" }, { "r", "s" },
+	};
+	/* No invariant bounds place r, so the transitions that touch it stay alone. */
+	static const char *const to_r[][2] = { { "p", "q" }, { "p", "r" } };
+	static const char into_r[] = "<transition id='v'/><arc id='ov' source='v' target='r'/>"
+		"<arc id='h' source='r' target='v'><type value='inhibitor'/></arc>";
+	struct kd_model model;
+	kdsm_bdd initial, apart = KDSM_BDD_FALSE, together = KDSM_BDD_INVALID;
+	unsigned int i, within = 0;
+
+	(void)state;
+	open_store();
+	assert_int_equal(read_moves(pairs, 4, "", &model), 0);
+	assert_int_equal(kd_model_merge(worker, &model), 0);
+	initial = kdsm_bdd_publish(worker, model.initial);
+	for (i = 0; i < 3; i++) {
+		apart = kdsm_bdd_or(worker, apart, kdsm_bdd_successors(worker, initial,
+								       model.relation[i]));
+		within += model.merged[i].within;
+		if (model.merged[i].relation)
+			together = kdsm_bdd_successors(worker, initial, model.merged[i].relation);
+	}
+	assert_int_equal(together, apart);
+	assert_int_equal(within, 2);
+	assert_true(!model.merged[3].relation && !model.merged[3].within);
+	kd_model_free(&model);
+
+	assert_int_equal(read_moves(to_r, 2, into_r, &model), 0);
+	assert_int_equal(kd_model_merge(worker, &model), 0);
+	for (i = 0; i < 3; i++)
+		assert_true(!model.merged[i].relation && !model.merged[i].within);
+	kd_model_free(&model);
+	close_store();
+}
+
 static void deep_and_large(void **state)
 {
 	static char text[200000];
@@ -450,6 +510,7 @@ int main(void)
 		cmocka_unit_test(wrong),
 		cmocka_unit_test(mutated),
 		cmocka_unit_test(nets),
+		cmocka_unit_test(unions),
 		cmocka_unit_test(deep_and_large),
 		cmocka_unit_test(mutated_nets),
 		cmocka_unit_test(files),
