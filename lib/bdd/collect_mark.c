@@ -258,6 +258,7 @@ int kd_mark(struct kd_collector *c)
  * results of live operands, until a share of the table is alive. A marked result may be an operand
  * of the results that a thread looks at later.
  */
+
 /* Number of live nodes from which on results stay dead, in a table of this size */
 static uint64_t enough(uint64_t size)
 {
