@@ -48,13 +48,16 @@ struct kd_portfolio {
 	unsigned int contest;
 };
 
-/* Only a search whose result does not depend on the order can change it. */
+/*
+ * Only a search whose result does not depend on the order can change it. Bounds are made again in
+ * each order; an invariant is in the variables of one.
+ */
 static bool suits(const struct kd_search *s)
 {
 	const struct kdsm_reach_options *options = s->options;
 
 	return options->saturation && s->model.net && s->model.shares > 1 &&
-	       !s->model.properties && !options->checkpoint && !options->save && !options->levels;
+	       !options->invariants && !options->checkpoint && !options->save && !options->levels;
 }
 
 static void begin_contest(struct kd_portfolio *p)
@@ -125,6 +128,7 @@ void kd_portfolio_slice(struct kd_search *s)
 static int make_model(struct kd_search *s, const struct kd_model *other)
 {
 	const struct kd_portfolio *p = s->portfolio;
+	unsigned int i;
 	int r;
 
 	memset(&s->model, 0, sizeof(s->model));
@@ -137,8 +141,17 @@ static int make_model(struct kd_search *s, const struct kd_model *other)
 		return -ENOMEM;
 	kdsm_bdd_private(s->worker, 1);
 	r = kd_model_order(s->worker, &s->model, other->net->best[p->at], s->message);
+	for (i = 0; r == 0 && i < s->options->bounds; i++)
+		r = kd_invariant_bound(s->worker, s->options->bound[i], &s->model, s->message);
 	kdsm_bdd_private(s->worker, 0);
 	return r < 0 ? r : kd_saturation_begin(s);
+}
+
+/* On node 0: copy what depends on the order of the attempt to the table. */
+static int publish_own(struct kd_search *s)
+{
+	s->visited = kdsm_bdd_publish(s->worker, s->model.initial);
+	return s->visited == KDSM_BDD_INVALID ? kdsm_bdd_error(s->worker) : kd_property_publish(s);
 }
 
 /* The initial states of an attempt, from node 0; all nodes collect garbage if need be. */
@@ -153,22 +166,19 @@ static int publish(struct kd_search *s)
 		again = false;
 		r = kd_gang_gather(&s->gang, words, NULL, NULL);
 		if (r == 0 && s->gang.node == 0) {
-			words[0] = kdsm_bdd_publish(s->worker, s->model.initial);
-			if (words[0] == KDSM_BDD_INVALID) {
-				r = kdsm_bdd_error(s->worker);
-				words[0] = 0;
-				words[1] = r == -ENOSPC;
-				r = words[1] ? 0 : r;
-			}
+			r = publish_own(s);
+			words[0] = r < 0 ? 0 : s->visited;
+			words[1] = r == -ENOSPC;
+			r = words[1] ? 0 : r;
 		}
 		if (r == 0)
 			r = kd_gang_scatter(&s->gang, words);
+		s->visited = words[0] & KD_EDGE;
 		if (r == 0 && words[1]) {
 			again = true;
 			r = kd_room_make(s);
 		}
 	} while (r == 0 && again);
-	s->visited = words[0] & KD_EDGE;
 	return r;
 }
 

@@ -277,6 +277,8 @@ struct table {
 };
 
 static uint64_t steps;	/* of operations in the last search */
+/* Bounds of the next searches: the first holds, and the second is violated; or none */
+static const char *const *bounds;
 static uint64_t shared;	/* results that its nodes found in home parts of other nodes */
 
 /*
@@ -296,6 +298,8 @@ static int saturate_in(const struct table *table, unsigned int nodes, unsigned i
 		job[i].options.bdd.first_table_bytes = table->first;
 		job[i].options.bdd.table_bytes = table->most;
 		job[i].options.bdd.cache_bytes = table->cache;
+		job[i].options.bound = bounds;
+		job[i].options.bounds = bounds ? 2 : 0;
 	}
 	start(job, nodes);
 	finish(job, nodes);
@@ -317,6 +321,9 @@ static int saturate_in(const struct table *table, unsigned int nodes, unsigned i
 		assert_true(job[0].result.complete);
 		assert_string_equal(found, states);
 		free(found);
+		assert_int_equal(job[0].result.properties, bounds ? 2 : 0);
+		for (i = 0; bounds && i < 2; i++)
+			assert_int_equal(job[0].result.verdict[i].violated, i);
 	}
 	drop(job, nodes);
 	sim_stop();
@@ -438,14 +445,17 @@ static void orders_in_turn(void **state)
 	}
 }
 
-/* Attempts widen places, each those of its own encoding. */
+/* Attempts widen places, each those of its own encoding, and check bounds in it. */
 static void wide_in_turn(void **state)
 {
 	const struct table table = { .first = 1 << 12, .most = 16 << 20, .cache = 1 << 16 };
+	static const char *const of_fuel[] = { "p1=100", "p1=99" };
 
 	(void)state;
 	begin_fuel();
+	bounds = of_fuel;
 	in_turn(&table, "2601");
+	bounds = NULL;
 }
 
 /*
