@@ -27,11 +27,11 @@ static const struct kdsm_region_upcalls kdsm_region_locks = {
 	.lock_page = kdsm_locks_page,
 };
 
-static void kdsm_cluster_peer_down(void *context, unsigned int node, bool anew)
+static void kdsm_cluster_peer_down(void *context, unsigned int node, bool restarted)
 {
-	kdsm_directory_node_down(context, node, anew);
-	kdsm_deaths_node_down(context, node, anew);
-	if (node == 0 && anew)
+	kdsm_directory_node_down(context, node, restarted);
+	kdsm_deaths_node_down(context, node, restarted);
+	if (node == 0 && restarted)
 		kdsm_regions_forget(context);
 }
 

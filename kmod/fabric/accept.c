@@ -111,12 +111,12 @@ static bool kdsm_accept_has_old(struct kdsm_peer *peer)
 	return found;
 }
 
-void kdsm_fabric_give_up(struct kdsm_fabric *fabric, unsigned int node, bool anew)
+void kdsm_fabric_give_up(struct kdsm_fabric *fabric, unsigned int node, bool restarted)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	struct kdsm_peer *peer = &fabric->peers[node];
 
-	if (!anew) {
+	if (!restarted) {
 		/* The welcome of later connections carries the count; see kdsm_accept_request(). */
 		mutex_lock(&fabric->accepted_lock);
 		WRITE_ONCE(peer->given_up, peer->given_up + 1);

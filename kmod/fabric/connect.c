@@ -243,7 +243,7 @@ static u64 kdsm_peer_tie(u64 incarnation, u32 given_up)
 }
 
 /* The peer came up again: drop everything that belongs to its former incarnation. */
-static void kdsm_peer_is_anew(struct kdsm_peer *peer)
+static void kdsm_peer_restarted(struct kdsm_peer *peer)
 {
 	struct kdsm_fabric *fabric = peer->fabric;
 	struct kdsm_connection *old;
@@ -266,7 +266,7 @@ static void kdsm_peer_is_anew(struct kdsm_peer *peer)
 u64 kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation, u32 given_up)
 {
 	struct kdsm_fabric *fabric = peer->fabric;
-	bool anew, untied;
+	bool restarted, untied;
 	u64 now;
 
 	/*
@@ -276,7 +276,7 @@ u64 kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation, u32 given_up)
 	 */
 	mutex_lock(&peer->greeting);
 	mutex_lock(&peer->lock);
-	anew = peer->incarnation && peer->incarnation != incarnation;
+	restarted = peer->incarnation && peer->incarnation != incarnation;
 	/* Greetings can be processed out of order: keep the highest count of an incarnation. */
 	if (peer->incarnation != incarnation || (s32)(given_up - peer->untied) > 0)
 		peer->untied = given_up;
@@ -286,8 +286,8 @@ u64 kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation, u32 given_up)
 	WRITE_ONCE(peer->tie, now);
 	mutex_unlock(&peer->lock);
 	WRITE_ONCE(peer->away, false);
-	if (anew)
-		kdsm_peer_is_anew(peer);
+	if (restarted)
+		kdsm_peer_restarted(peer);
 	/* The layers above must know before the connection with the new tie is up. */
 	if (untied && fabric->config.peer_untied)
 		fabric->config.peer_untied(fabric->config.context, peer->node);

@@ -65,10 +65,10 @@ struct kdsm_fabric_config {
 	 */
 	void (*notified)(void *context, u32 id, u32 slot);
 	/*
-	 * A peer is down or, if anew is set, runs with another incarnation and has lost all
+	 * A peer is down or, if restarted is set, runs with another incarnation and has lost all
 	 * its former state. This function may sleep.
 	 */
-	void (*peer_down)(void *context, unsigned int node, bool anew);
+	void (*peer_down)(void *context, unsigned int node, bool restarted);
 	/*
 	 * The tie to a peer changed: the peer gave up this node, or came up again, and is
 	 * now reachable. The connection that brought the new tie is not up before this
@@ -201,13 +201,13 @@ void kdsm_fabric_peer(struct kdsm_fabric *fabric, unsigned int node,
  * kdsm_fabric_give_up() - exclude a peer that does not answer
  * @fabric: started
  * @node: the peer
- * @anew: exclude only the former incarnation of a peer that came up again
+ * @restarted: exclude only the former incarnation of a peer that came up again
  *
  * This function breaks the connections that the peer made, and waits for their teardown. When
  * it returns, no operation that the peer posted before can still change the memory of this
  * node. Operations that the peer posts later in a batch with a former tie fail at the peer.
  */
-void kdsm_fabric_give_up(struct kdsm_fabric *fabric, unsigned int node, bool anew);
+void kdsm_fabric_give_up(struct kdsm_fabric *fabric, unsigned int node, bool restarted);
 
 /**
  * kdsm_fabric_is_away() - whether a peer that this node gave up has not connected since

@@ -55,7 +55,7 @@ struct kdsm_directory {
 	struct list_head entries;
 	u32 last_id;
 	/* Bits by node, set and cleared atomically, without lock: */
-	unsigned long *anew;	/* came up again: their earlier opens and parts are void */
+	unsigned long *restarted;	/* came up again: their earlier opens and parts are void */
 	unsigned long *silent;	/* did not answer */
 	/* Used by work only: jiffies of the first unanswered probe, by node; or 0 */
 	unsigned long *asked;
@@ -77,10 +77,10 @@ int kdsm_directory_init(struct kdsm_cluster *cluster)
 	directory->last_id = get_random_u16();
 	INIT_LIST_HEAD(&directory->entries);
 	INIT_DELAYED_WORK(&directory->work, kdsm_directory_work);
-	directory->anew = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
+	directory->restarted = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
 	directory->silent = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
 	directory->asked = kvcalloc(cluster->nodes, sizeof(*directory->asked), GFP_KERNEL);
-	if (directory->anew && directory->silent && directory->asked)
+	if (directory->restarted && directory->silent && directory->asked)
 		return 0;
 	kdsm_directory_exit(cluster);
 	return -ENOMEM;
@@ -101,7 +101,7 @@ void kdsm_directory_exit(struct kdsm_cluster *cluster)
 	cancel_delayed_work_sync(&directory->work);
 	list_for_each_entry_safe(entry, next, &directory->entries, link)
 		kdsm_entry_free(entry);
-	bitmap_free(directory->anew);
+	bitmap_free(directory->restarted);
 	bitmap_free(directory->silent);
 	kvfree(directory->asked);
 	kfree(directory);
@@ -310,15 +310,15 @@ static bool kdsm_entry_fits(const struct kdsm_cluster *cluster,
 
 /* ---- nodes that cannot be reached or came up again ---- */
 
-void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, bool anew)
+void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, bool restarted)
 {
 	struct kdsm_directory *directory = cluster->directory;
 
 	if (cluster->node != 0)
 		return;
 	/* Only mark the node: the lock's holder may be waiting for the caller */
-	set_bit(node, anew ? directory->anew : directory->silent);
-	if (anew)
+	set_bit(node, restarted ? directory->restarted : directory->silent);
+	if (restarted)
 		mod_delayed_work(system_wq, &directory->work, 0);
 	else
 		schedule_delayed_work(&directory->work, KDSM_DIRECTORY_RETRY);
@@ -346,7 +346,7 @@ static void kdsm_directory_drop(struct kdsm_cluster *cluster, unsigned int node,
  */
 static void kdsm_directory_catch_up(struct kdsm_cluster *cluster, unsigned int node)
 {
-	if (test_and_clear_bit(node, cluster->directory->anew))
+	if (test_and_clear_bit(node, cluster->directory->restarted))
 		kdsm_directory_drop(cluster, node, true);
 }
 
@@ -408,7 +408,7 @@ static void kdsm_directory_work(struct work_struct *work)
 		mutex_unlock(&directory->lock);
 	}
 	mutex_lock(&directory->lock);
-	for_each_set_bit(node, directory->anew, cluster->nodes)
+	for_each_set_bit(node, directory->restarted, cluster->nodes)
 		kdsm_directory_catch_up(cluster, node);
 	list_for_each_entry_safe(entry, next, &directory->entries, link)
 		if (entry->unlinked)

@@ -239,13 +239,13 @@ void kdsm_directory_exit(struct kdsm_cluster *cluster);
  * kdsm_directory_node_down() - note that a node cannot be reached or came up again
  * @cluster: the cluster of the directory
  * @node: the node
- * @anew: the node came up again, so it has no region open and holds no part
+ * @restarted: the node came up again, so it has no region open and holds no part
  *
  * Does nothing on nodes other than node 0.
  *
  * Context: any.
  */
-void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, bool anew);
+void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, bool restarted);
 
 /* Handlers of messages, see kdsm_handler_t; context is the cluster */
 int kdsm_directory_serve_open(void *context, struct kdsm_request *request);

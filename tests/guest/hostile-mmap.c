@@ -152,7 +152,7 @@ static void faults(int file)
 	close(file);
 	file = bound(O_RDWR);
 	map(file, NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED, 0, &base);
-	tap_ok(base[info.node * part + 4096] == 0, "and its memory is zero when made anew");
+	tap_ok(base[info.node * part + 4096] == 0, "and its memory is zero when it is created again");
 	munmap(base, whole);
 	close(file);
 }
