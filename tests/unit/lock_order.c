@@ -178,6 +178,18 @@ static void stop_both(struct thread *back, struct thread *poster)
 	assert_int_equal(entry_state(*word(entry_place(0))), ENTRY_BACK);
 }
 
+/* Let both go on: the waiter passes, and the ticket that was given back timed out. */
+static void end_all(struct thread *back, struct thread *poster, pthread_t thread,
+		    const struct thread *waiter)
+{
+	assert_int_equal(end(poster), 0);
+	assert_int_equal(end(back), -ETIMEDOUT);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(waiter->ret, 0);
+	assert_int_equal(value(), 0);
+	assert_int_equal(kdsm_sem_try(&sems[0]), -EAGAIN);
+}
+
 static void slow_poster(void **state)
 {
 	struct thread back, poster;
@@ -189,12 +201,7 @@ static void slow_poster(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, run, &waiter), 0);
 	while (__atomic_load_n(word(entry_place(0)), __ATOMIC_SEQ_CST) >> 16 == ENTRY_BACK)
 		usleep(1000);
-	assert_int_equal(end(&poster), 0);
-	assert_int_equal(end(&back), -ETIMEDOUT);
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(waiter.ret, 0);
-	assert_int_equal(value(), 0);
-	assert_int_equal(kdsm_sem_try(&sems[0]), -EAGAIN);
+	end_all(&back, &poster, thread, &waiter);
 }
 
 /* The same, and the entry belongs to the ticket one ring later when the poster comes. */
@@ -212,12 +219,7 @@ static void slower_poster(void **state)
 	while (!is_of(__atomic_load_n(word(entry_place(0)), __ATOMIC_SEQ_CST), next.ticket,
 		      ENTRY_WAITING))
 		usleep(1000);
-	assert_int_equal(end(&poster), 0);
-	assert_int_equal(end(&back), -ETIMEDOUT);
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(waiter.ret, 0);
-	assert_int_equal(value(), 0);
-	assert_int_equal(kdsm_sem_try(&sems[0]), -EAGAIN);
+	end_all(&back, &poster, thread, &waiter);
 }
 
 /* The ticket was given back, and passed at once when it was drawn again: nothing is due. */

@@ -174,6 +174,22 @@ static void bounds(void **state)
 	expect_bounds(&kanban, fives);
 }
 
+/* The random net of a round, its space of at most so many states, and what the library reads. */
+static struct kd_net *next_net(unsigned int round, struct net *small, struct space *space,
+			       unsigned int most)
+{
+	struct kd_net *net;
+
+	if (round % 2)
+		random_net(small);
+	else
+		random_moves(small);
+	explore_net(small, space, most);
+	net = read_small(small);
+	assert_int_equal(kd_net_semiflows(net), 0);
+	return net;
+}
+
 /* No state that an exploration finds, even a partial one, has more tokens than the bound. */
 static void sound_bounds(void **state)
 {
@@ -185,13 +201,7 @@ static void sound_bounds(void **state)
 	(void)state;
 	srandom(2);
 	for (round = 0; round < ROUNDS; round++) {
-		if (round % 2)
-			random_net(&small);
-		else
-			random_moves(&small);
-		explore_net(&small, &space, 300);
-		net = read_small(&small);
-		assert_int_equal(kd_net_semiflows(net), 0);
+		net = next_net(round, &small, &space, 300);
 		for (p = 0; p < net->places; p++) {
 			if (net->place[p].bound < space.tokens[p])
 				fail_msg("net %u, place %u: bound %lu, but %u tokens", round, p,
@@ -297,13 +307,7 @@ static void random_walks(void **state)
 	(void)state;
 	srandom(4);
 	for (round = 0; round < WALKS; round++) {
-		if (round % 2)
-			random_net(&small);
-		else
-			random_moves(&small);
-		explore_net(&small, &space, 1000);
-		net = read_small(&small);
-		assert_int_equal(kd_net_semiflows(net), 0);
+		net = next_net(round, &small, &space, 1000);
 		assert_int_equal(kd_net_walk(net, &unbounded), 0);
 		for (p = 0; p < net->places; p++) {
 			assert_true(net->place[p].seen >= small.marking[p]);
