@@ -763,6 +763,20 @@ static inline uint64_t kd_file_sum(uint64_t sum, uint64_t word)
 }
 
 /*
+ * The variables of a program and those of its files, if they differ. variable() is strictly
+ * increasing. A reader's may return KD_NO_VARIABLE for a variable that has no counterpart.
+ */
+struct kd_renaming {
+	uint32_t (*variable)(const void *context, uint32_t variable);	/* NULL: the same */
+	const void *context;
+};
+
+static inline uint32_t kd_renamed(const struct kd_renaming *r, uint32_t variable)
+{
+	return r->variable ? r->variable(r->context, variable) : variable;
+}
+
+/*
  * State of reading a file. The reader does not trust the file: it checks every length,
  * reference and variable before it uses the value, and allocates memory only in proportion to
  * the bytes that it has read.
@@ -772,6 +786,7 @@ struct kd_bdd_reader {
 	FILE *file;			/* NULL: the file is in bytes */
 	const unsigned char *bytes;
 	uint64_t size, at;		/* length of bytes; bytes read so far */
+	struct kd_renaming from_file;	/* of the variables of states */
 	uint64_t sum;
 	uint32_t integers, bits, actions;	/* integers and bits in a state; bits in a label */
 	kdsm_bdd *edges;		/* the store's edge by node number in the file */
@@ -821,12 +836,13 @@ struct kd_bdd_content {
 	unsigned int count;
 	uint64_t *note;
 	uint64_t words;			/* in the note */
+	struct kd_renaming to_file;	/* only for writing; of the variables of states */
 	bool whole;			/* the file has a trailer, and its checksum is right */
 };
 
 /**
  * kd_bdd_load() - read a whole file of functions
- * @r: a reader with only worker and file set
+ * @r: a reader with only worker, file and from_file set
  * @content: the content
  *
  * The caller destroys @content and @r, whatever the result.
@@ -840,7 +856,7 @@ void kd_bdd_content_destroy(struct kd_bdd_content *content);
  * kd_bdd_save() - write functions and a note
  * @worker: reads the nodes
  * @file: the stream to write to
- * @content: functions, variables (or NULL) and note; the arrays stay the caller's
+ * @content: functions, variables (or NULL), note and to_file; the arrays stay the caller's
  *
  * Return: 0, or a negative errno.
  */

@@ -119,6 +119,10 @@ static int get_node(struct kd_bdd_reader *r)
 	if (variable >= 2 * r->bits &&
 	    (variable < KD_FIRST_ACTION || variable >= KD_FIRST_ACTION + r->actions))
 		return kd_bdd_wrong(r, at + 8, "a variable beyond those of states and actions");
+	if (variable < KD_FIRST_ACTION)
+		variable = kd_renamed(&r->from_file, variable);
+	if (variable == KD_NO_VARIABLE)
+		return kd_bdd_wrong(r, at + 8, "a variable of more bits than a place may have");
 	if (variable >= r->variables[high_number] || variable >= r->variables[low_number])
 		return kd_bdd_wrong(r, at + 8,
 				    "a variable that is not above those of the node's children");

@@ -32,6 +32,15 @@ static uint64_t put_node(struct writer *w, uint32_t variable, kdsm_bdd high, kds
 	return ++w->written;
 }
 
+/* Give the variables of states their numbers in the file. */
+static void rename_variables(struct kd_walk *walk, const struct kd_renaming *to_file)
+{
+	uint32_t i;
+
+	for (i = 0; i < walk->variables && walk->variable[i] < KD_FIRST_ACTION; i++)
+		walk->variable[i] = kd_renamed(to_file, walk->variable[i]);
+}
+
 /* Compute the bits and labels that the header states. */
 static int count_bits(struct writer *w)
 {
@@ -149,8 +158,10 @@ int kd_bdd_save(struct kdsm_bdd_worker *worker, FILE *file, const struct kd_bdd_
 		ret = kd_walk_all(&w.walk, worker, root, roots);
 		if (ret == 0)
 			ret = kd_walk_sort(&w.walk, root, roots);
-		if (ret == 0)
+		if (ret == 0) {
+			rename_variables(&w.walk, &content->to_file);
 			ret = count_bits(&w);
+		}
 		if (ret == 0)
 			ret = put_file(&w, content, root);
 		kd_walk_destroy(&w.walk);

@@ -272,6 +272,14 @@ static inline uint32_t kd_marking_variable(const struct kd_marking *m, unsigned 
 /* The number of all bits in use, and their variables in ascending order */
 unsigned int kd_marking_bits(const struct kd_marking *m);
 void kd_marking_variables(const struct kd_marking *m, uint32_t *variables);
+/*
+ * Files have the variables of an encoding that shares its range with no other: base is 0, and
+ * the room is the most that all places can have. These set how the variables are renamed, and
+ * do nothing without an encoding. A file may have kd_marking_file_bits() bits of states.
+ */
+void kd_marking_to_file(const struct kd_marking *m, struct kd_renaming *to_file);
+void kd_marking_from_file(const struct kd_marking *m, struct kd_renaming *from_file);
+uint32_t kd_marking_file_bits(const struct kd_marking *m);
 /* The place and the bit of a variable */
 unsigned int kd_marking_place(const struct kd_marking *m, uint32_t variable, unsigned int *bit);
 
@@ -422,6 +430,14 @@ int kd_places_parse(struct kd_places *places, const struct kd_net *net, const ch
 char *kd_places_name(const struct kd_net *net, const struct kd_places *places);
 
 void kd_bound_free(struct kd_bound *bound);	/* NULL is ignored */
+
+/*
+ * states_file.c: kd_states_save() writes the states found to options.save; a failure only warns,
+ * so that the other results are kept. kd_states_fit() tells whether a file's markings are in the
+ * order of this encoding, or says nothing of an order.
+ */
+void kd_states_save(struct kd_search *s, struct kdsm_reach_result *result);
+bool kd_states_fit(const struct kd_bdd_content *c, const struct kd_marking *m);
 
 /* Make the states of a property again after a bit was added to the place. */
 int kd_property_widen(struct kdsm_bdd_worker *worker, struct kd_model *model,

@@ -248,14 +248,22 @@ static int read_file(struct kdsm_bdd_worker *w, const char *path, FILE *file,
 {
 	struct kd_bdd_reader reader = { .worker = w, .file = file };
 	struct kd_bdd_content content;
-	int ret = kd_bdd_load(&reader, &content);
+	int ret;
 
+	kd_marking_from_file(model->marking, &reader.from_file);
+	ret = kd_bdd_load(&reader, &content);
 	if (ret == -EINVAL)
 		kd_say(message,
 		       "%s: byte %" PRIu64 ": %s; is this a set of states in the .bdd format, and whole?",
 		       path, reader.wrong_at, reader.wrong);
 	else if (ret == -EIO)
 		kd_say(message, "%s: cannot be read", path);
+	if (ret == 0 && !kd_states_fit(&content, model->marking)) {
+		ret = -EINVAL;
+		kd_say(message,
+		       "%s: has markings in another order of the places; give the --order that kdsm-reach printed when it wrote the file",
+		       path);
+	}
 	if (ret == 0)
 		ret = check_variables(w, content.function[0], model);
 	if (ret == -EDOM) {

@@ -10,6 +10,12 @@
 
 #include "internal.h"
 
+/* The room of each place if all have so many bits */
+static unsigned int room_of(unsigned int places, unsigned int bits)
+{
+	return places && bits / places < KD_MOST_WIDTH ? bits / places : KD_MOST_WIDTH;
+}
+
 int kd_marking_new(struct kd_marking **marking, unsigned int places, const uint32_t *order,
 		   unsigned int share, unsigned int shares)
 {
@@ -21,7 +27,7 @@ int kd_marking_new(struct kd_marking **marking, unsigned int places, const uint3
 		return -ENOMEM;
 	m->places = places;
 	bits = KD_FILE_MAX_BITS / shares;
-	m->room = places && bits / places < KD_MOST_WIDTH ? bits / places : KD_MOST_WIDTH;
+	m->room = room_of(places, bits);
 	m->base = share * bits;
 	m->first = malloc((places + 1) * sizeof(*m->first));
 	m->order = malloc((places + 1) * sizeof(*m->order));
@@ -62,6 +68,47 @@ void kd_marking_variables(const struct kd_marking *m, uint32_t *variables)
 	for (i = 0; i < m->places; i++)
 		for (b = m->width[m->order[i]]; b--; )
 			*variables++ = kd_marking_variable(m, m->order[i], b);
+}
+
+/* ---- files ---- */
+
+static uint32_t to_file(const void *context, uint32_t variable)
+{
+	const struct kd_marking *m = context;
+	uint32_t room = room_of(m->places, KD_FILE_MAX_BITS), at = variable / 2 - m->base;
+
+	return 2 * (at / m->room * room + room - m->room + at % m->room) + variable % 2;
+}
+
+static uint32_t from_file(const void *context, uint32_t variable)
+{
+	const struct kd_marking *m = context;
+	uint32_t room = room_of(m->places, KD_FILE_MAX_BITS), at = variable / 2;
+
+	if (at < room * m->places && at % room < room - m->room)
+		return KD_NO_VARIABLE;
+	if (at < room * m->places)
+		at = at / room * m->room + at % room - (room - m->room);
+	else	/* beyond the places */
+		at -= (room - m->room) * m->places;
+	return 2 * (m->base + at) + variable % 2;
+}
+
+void kd_marking_to_file(const struct kd_marking *m, struct kd_renaming *renaming)
+{
+	if (m)
+		*renaming = (struct kd_renaming){ to_file, m };
+}
+
+void kd_marking_from_file(const struct kd_marking *m, struct kd_renaming *renaming)
+{
+	if (m)
+		*renaming = (struct kd_renaming){ from_file, m };
+}
+
+uint32_t kd_marking_file_bits(const struct kd_marking *m)
+{
+	return room_of(m->places, KD_FILE_MAX_BITS) * m->places;
 }
 
 unsigned int kd_marking_place(const struct kd_marking *m, uint32_t variable, unsigned int *bit)

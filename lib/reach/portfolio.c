@@ -57,7 +57,7 @@ static bool suits(const struct kd_search *s)
 	const struct kdsm_reach_options *options = s->options;
 
 	return options->saturation && s->model.net && s->model.shares > 1 &&
-	       !options->invariants && !options->checkpoint && !options->save && !options->levels;
+	       !options->invariants && !options->checkpoint && !options->levels;
 }
 
 static void begin_contest(struct kd_portfolio *p)

@@ -277,7 +277,7 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 	s->visited = words[VISITED] & KD_EDGE;
 	s->levels = words[LEVELS];
 	s->from_level = s->levels;
-	if (!words[ORDERS])	/* an option of some node, such as --save, needs one order */
+	if (!words[ORDERS])	/* an option of some node, such as --checkpoint, needs one order */
 		kd_portfolio_end(s);
 	r = kd_search_share_widths(s);
 	return r < 0 ? r : look_back(s);
@@ -291,37 +291,6 @@ static int add_up(void *context, uint64_t *mine, const uint64_t *theirs)
 	for (i = 0; i < KD_GANG_WORDS; i++)
 		mine[i] += theirs[i];
 	return 0;
-}
-
-/*
- * Save the states if the user asked for it. A failure only warns, so that the other results
- * are kept.
- */
-static void save(struct kd_search *s, struct kdsm_reach_result *result)
-{
-	struct kdsm_bdd_worker *w = s->worker;
-	struct kd_output output;
-	kdsm_bdd variables;
-	int r;
-
-	if (!s->options->save)
-		return;
-	r = kd_output_open(&output, s->options->save);
-	/*
-	 * without room for the cube the file has only the variables on which the set
-	 * depends
-	 */
-	variables = kdsm_bdd_cube(w, s->model.variables, s->model.bits);
-	if (!kd_valid(variables))
-		kdsm_bdd_error(w);
-	if (r == 0) {
-		r = kdsm_bdd_save(w, output.file, &s->visited,
-				  kd_valid(variables) ? &variables : NULL, 1);
-		r = kd_output_close(&output, r);
-	}
-	if (r < 0)
-		kd_search_warn(s, "%s: cannot be written: %s", s->options->save, strerror(-r));
-	result->unsaved |= r < 0;
 }
 
 /* Maximum memory of this node, in bytes */
@@ -429,7 +398,7 @@ static int count(struct kd_search *s, struct kdsm_reach_result *result)
 	if (r == 0)
 		r = kd_trace_find(s, result);
 	if (r == 0)
-		save(s, result);
+		kd_states_save(s, result);
 	if (r == 0)
 		kd_order_save(s, result);
 	if (r == 0)

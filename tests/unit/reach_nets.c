@@ -514,6 +514,133 @@ static void full_in_turn(void **state)
 	kd_first_slice = normal;
 }
 
+/* ---- files of states ---- */
+
+/* Search, and save the states to the file. Return the order of the result. */
+static enum kdsm_reach_order search_and_save(const char *file, unsigned int nodes,
+					     enum kdsm_reach_order order)
+{
+	struct kdsm_reach_result *result;
+	struct job job[SIM_NODES];
+
+	sim_start(nodes);
+	prepare_search(job, nodes, 1, SATURATION, order);
+	job[0].options.save = file;
+	run_well(job, nodes);
+	result = &job[0].result;
+	assert_int_equal(mpz_get_ui(result->states), 1 << PAIRS);
+	order = result->order;
+	drop(job, nodes);
+	sim_stop();
+	return order;
+}
+
+static void expect_same(const char *one, const char *other)
+{
+	FILE *a = fopen(one, "r"), *b = fopen(other, "r");
+	int byte;
+
+	assert_non_null(a);
+	assert_non_null(b);
+	do {
+		byte = fgetc(a);
+		assert_int_equal(byte, fgetc(b));
+	} while (byte != EOF);
+	fclose(a);
+	fclose(b);
+}
+
+/* All states are in the set of the file, which belongs to this order. */
+static void check_saved(const char *file, enum kdsm_reach_order order)
+{
+	struct job job;
+	bool fits;
+
+	for (fits = false; ; fits = true) {
+		sim_start(1);
+		prepare_search(&job, 1, 1, SATURATION, fits ? order : KDSM_REACH_ORDER_FILE);
+		job.options.invariant = &file;
+		job.options.invariants = 1;
+		start(&job, 1);
+		finish(&job, 1);
+		if (fits)
+			break;
+		assert_int_equal(job.status, -EINVAL);
+		assert_non_null(strstr(job.message.text, "in another order of the places"));
+		drop(&job, 1);
+		sim_stop();
+	}
+	assert_int_equal(job.status, 0);
+	assert_false(job.result.verdict[0].violated);
+	drop(&job, 1);
+	sim_stop();
+}
+
+/* The variables of all encodings have those of the only one in files, and come back. */
+static void file_variables(void **state)
+{
+	enum { PLACES = 6000, SHARES = 5 };	/* so many places have less room if they share */
+	struct kd_marking *only, *m;
+	struct kd_renaming to, from;
+	unsigned int share, place, b;
+	static uint32_t order[PLACES];
+	uint32_t v, own;
+
+	(void)state;
+	for (place = 0; place < PLACES; place++)
+		order[place] = (place + 7) % PLACES;
+	assert_int_equal(kd_marking_new(&only, PLACES, order, 0, 1), 0);
+	for (share = 0; share < SHARES; share++) {
+		assert_int_equal(kd_marking_new(&m, PLACES, order, share, SHARES), 0);
+		assert_true(m->room < only->room);
+		kd_marking_to_file(m, &to);
+		kd_marking_from_file(m, &from);
+		for (place = 0; place < PLACES; place++)
+			for (b = 0; b < only->room; b++) {
+				v = kd_marking_variable(only, place, b);
+				if (b >= m->room) {
+					assert_int_equal(kd_renamed(&from, v), KD_NO_VARIABLE);
+					continue;
+				}
+				own = kd_marking_variable(m, place, b);
+				assert_int_equal(kd_renamed(&from, v), own);
+				assert_int_equal(kd_renamed(&to, own), v);
+			}
+		kd_marking_free(m);
+	}
+	kd_marking_free(only);
+}
+
+/* A search that ends in another order than the first one saves what a search in that order does. */
+static void saved_in_turn(void **state)
+{
+	const uint64_t normal = kd_first_slice;
+	enum kdsm_reach_order order;
+	unsigned int nodes;
+	struct kd_net *net;
+	char alone[80];
+
+	(void)state;
+	snprintf(alone, sizeof(alone), "%s.alone", checkpoint);
+	write_pairs(PAIRS, false);
+	net = read_net(path);
+	assert_int_equal(kd_net_orders(net), 0);
+	for (nodes = 1; nodes <= 2; nodes++) {
+		kd_first_slice = 20;
+		do {
+			order = search_and_save(checkpoint, nodes, KDSM_REACH_ORDER_AUTO);
+			kd_first_slice += kd_first_slice / 4;
+			assert_true(kd_first_slice < normal);
+		} while (order == net->best[0]);
+		assert_int_equal(search_and_save(alone, nodes, order), order);
+		expect_same(checkpoint, alone);
+		check_saved(checkpoint, order);
+	}
+	kd_first_slice = normal;
+	kd_net_free(net);
+	unlink(alone);
+}
+
 /* ---- an order from a file ---- */
 
 static void write_text(const char *name, const char *text)
@@ -690,6 +817,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(orders_in_turn, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(wide_in_turn, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(full_in_turn, make_names, remove_files),
+		cmocka_unit_test(file_variables),
+		cmocka_unit_test_setup_teardown(saved_in_turn, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(within_a_round, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(order_file, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(other_orders, make_names, remove_files),

@@ -40,8 +40,7 @@ enum kdsm_reach_order {
 	/*
 	 * The library chooses the order that it expects to need the fewest BDD nodes. Saturation
 	 * tries several orders in turn and favours the one in which it finds the most states,
-	 * unless the options name a file with an invariant, a checkpoint, a file to save the
-	 * states in, or a number of levels.
+	 * unless the options name a file with an invariant, a checkpoint, or a number of levels.
 	 */
 	KDSM_REACH_ORDER_AUTO,
 	KDSM_REACH_ORDER_FILE,		/* of the file */
