@@ -72,7 +72,7 @@ struct kd_circuit;		/* circuit.h */
 struct kd_net;			/* below; the Petri net of a model */
 struct kd_marking;		/* below; how its markings are encoded */
 
-/* What saturation fires for a relation: nothing if it is within another one's union */
+/* How saturation fires a relation: itself, or as part of a union */
 struct kd_merged {
 	struct kdsm_relation *relation;	/* a union that begins with it; NULL: itself */
 	bool within;

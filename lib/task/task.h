@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What other folders of the library need whose code is written as tasks: workers without a
- * pool, and the argument of a pool. Programs use <kdsm/task.h>; the files of lib/task share
+ * Functions for other folders of the library whose code is written as tasks: workers without
+ * a pool, and the argument of a pool. Programs use <kdsm/task.h>; the files of lib/task share
  * internal.h.
  */
 #ifndef KD_TASK_H

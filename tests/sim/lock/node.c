@@ -220,8 +220,8 @@ static void count_crossing(unsigned int from, unsigned int to)
 }
 
 /*
- * Check whether this holder is told of a death if and only if there was one. False: the thread
- * gives the lock back without having been told.
+ * Check that this holder learned of a death exactly if there was one. False: the thread gives
+ * the lock back and has not learned of it.
  */
 static bool check_told(struct node *node)
 {
