@@ -721,6 +721,9 @@ uint64_t kd_part_count(const struct kd_modulus *m, uint64_t part, unsigned int v
  * Writes to walk->number.
  */
 uint64_t kd_count_bits(struct kd_walk *walk, kdsm_bdd e, unsigned int variables);
+/* The same of an edge of the store. Return 0 or a negative errno. */
+int kd_bdd_count_bits(struct kdsm_bdd_worker *worker, kdsm_bdd e, unsigned int variables,
+		      uint64_t *bits);
 /* The count itself, over so many variables. Writes to walk->number. */
 void kd_count_all(struct kd_walk *walk, kdsm_bdd e, unsigned int variables, mpz_t result);
 

@@ -138,6 +138,21 @@ uint64_t kd_count_bits(struct kd_walk *walk, kdsm_bdd e, unsigned int variables)
 	return missing < variables ? variables + 1 - missing : 1;
 }
 
+int kd_bdd_count_bits(struct kdsm_bdd_worker *worker, kdsm_bdd e, unsigned int variables,
+		      uint64_t *bits)
+{
+	struct kd_walk walk;
+	int r;
+
+	r = kd_walk(&walk, worker, e);
+	if (r == 0)
+		r = kd_walk_sort(&walk, &e, 1);
+	if (r == 0)
+		*bits = kd_count_bits(&walk, e, variables);
+	kd_walk_destroy(&walk);
+	return r;
+}
+
 void kd_count_all(struct kd_walk *walk, kdsm_bdd e, unsigned int variables, mpz_t result)
 {
 	/* finding out how many bits are needed takes as long as counting with two moduli */

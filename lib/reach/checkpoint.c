@@ -12,6 +12,12 @@
  * where it began, and finds its results in the operation cache, because the states found are an
  * irregular start with large BDDs.
  *
+ * In a portfolio (portfolio.c) the states belong to an attempt, whose order the note tells. An
+ * attempt replaces the states of another one in the file only by more states. A later run makes
+ * that order the first one of its portfolio and continues from the states there; its other attempts
+ * begin from the initial states. So a checkpoint in a bad order does not bind later runs. Attempts
+ * that compete write at the end of their slices, and only the last one of a contest pauses.
+ *
  * A new checkpoint replaces the old one when it is complete (output.c). Node 0 writes between
  * two rounds, while the other nodes already work on the next one. They only add nodes to the
  * table, so the nodes that the checkpoint needs do not change.
@@ -23,17 +29,18 @@
 
 #include "internal.h"
 
-#define VERSION	3
+#define VERSION	4
 
 /* Bit of the word of a violation: the steps are only a bound */
 #define AT_MOST	(UINT64_C(1) << 63)
 
 /*
- * The words of the note. Then there are one word for each place of a net: its bits; and two words
- * for each property: its id; and 0, or 1 + the steps to its violation, with AT_MOST.
+ * The words of the note; NOTE_MODEL is a digest in the first order of a portfolio. Then there are
+ * one word for each place of a net: its bits; and two words for each property: its id; and 0, or
+ * 1 + the steps to its violation, with AT_MOST.
  */
 enum {
-	NOTE_VERSION, NOTE_MODEL, NOTE_STRATEGY, NOTE_LEVELS, NOTE_TIME, NOTE_FRONTIERS,
+	NOTE_VERSION, NOTE_MODEL, NOTE_ORDER, NOTE_STRATEGY, NOTE_LEVELS, NOTE_TIME, NOTE_FRONTIERS,
 	NOTE_WORDS,
 };
 
@@ -85,14 +92,64 @@ static bool steps_fit(const struct kd_search *s, const struct kd_bdd_content *c)
 /* Bits that the file of a set of states may have; it has one at least. */
 static uint32_t most_bits(const struct kd_model *model)
 {
-	return model->bits ? model->variables[model->bits - 1] / 2 + 1 : 1;
+	uint32_t bits = model->marking ? kd_marking_file_bits(model->marking) : model->bits ?
+			model->variables[model->bits - 1] / 2 + 1 : 0;
+
+	return bits ? bits : 1;
 }
+
+/* ---- orders ---- */
+
+static uint64_t order_digest(const struct kd_search *s)
+{
+	const struct kd_marking *m = s->model.marking;
+
+	return m ? kd_marking_digest(m->order, m->places) : 0;
+}
+
+bool kd_checkpoint_fits(const struct kd_bdd_content *c, const struct kd_marking *m)
+{
+	return c->words < NOTE_WORDS || c->note[NOTE_VERSION] != VERSION ||
+	       c->note[NOTE_ORDER] == kd_marking_digest(m->order, m->places);
+}
+
+/*
+ * Set s->loaded_order to the index in net->best of the order with this digest. -EINVAL: the search
+ * has not got this order.
+ */
+static int find_order(struct kd_search *s, uint64_t digest)
+{
+	const struct kd_model *model = &s->model;
+	uint32_t *order;
+	unsigned int i;
+	int r = -EINVAL;
+
+	s->loaded_order = 0;
+	if (digest == order_digest(s))
+		return 0;
+	if (!model->net || s->options->invariants)	/* which are in one order */
+		return -EINVAL;
+	order = malloc((model->net->places + 1) * sizeof(*order));
+	if (!order)
+		return -ENOMEM;
+	for (i = 1; i < model->shares && r == -EINVAL; i++) {
+		r = kd_net_order(model->net, model->net->best[i], order);
+		if (r == 0 && kd_marking_digest(order, model->net->places) != digest)
+			r = -EINVAL;
+		s->loaded_order = i;
+	}
+	free(order);
+	return r;
+}
+
+/* ---- reading ---- */
 
 /* Check that the file is complete and belongs to this search. */
 static int check(struct kd_search *s, const struct kd_bdd_reader *r,
 		 const struct kd_bdd_content *c)
 {
 	const uint64_t *note = c->note;
+	int ret;
 
 	if (!c->whole || c->words < NOTE_WORDS || note[NOTE_VERSION] != VERSION)
 		return refuse(s, "is no checkpoint of this program, or is not whole");
@@ -106,6 +163,11 @@ static int check(struct kd_search *s, const struct kd_bdd_reader *r,
 		return refuse(s, "is no checkpoint of this program");
 	if (note[NOTE_STRATEGY] != kd_search_strategy(s))
 		return refuse(s, "is a checkpoint with another --strategy");
+	ret = find_order(s, note[NOTE_ORDER]);
+	if (ret == -EINVAL)
+		return refuse(s, "is a checkpoint with another --order");
+	if (ret < 0)
+		return ret;
 	if (s->options->trace && note[NOTE_FRONTIERS] != note[NOTE_LEVELS])
 		return refuse(s, "was written without --trace, so no ways can be shown");
 	if (s->options->trace && !steps_fit(s, c))
@@ -163,9 +225,11 @@ static int load(struct kd_search *s, FILE *file)
 {
 	struct kd_bdd_reader reader = { .worker = s->worker, .file = file };
 	struct kd_bdd_content content;
-	int ret = kd_bdd_load(&reader, &content);
 	char why[256];
+	int ret;
 
+	kd_marking_from_file(s->model.marking, &reader.from_file);
+	ret = kd_bdd_load(&reader, &content);
 	if (ret == -EINVAL && reader.wrong) {
 		snprintf(why, sizeof(why), "byte %" PRIu64 ": %s; it is no checkpoint, or damaged",
 			 reader.wrong_at, reader.wrong);
@@ -245,6 +309,7 @@ static int write_content(struct kd_search *s, FILE *file)
 			       frontiers * sizeof(*s->frontier));
 		content.note[NOTE_VERSION] = VERSION;
 		content.note[NOTE_MODEL] = s->model_digest;
+		content.note[NOTE_ORDER] = order_digest(s);
 		content.note[NOTE_STRATEGY] = kd_search_strategy(s);
 		content.note[NOTE_LEVELS] = s->levels;
 		content.note[NOTE_TIME] = s->before + kdsm_now() - s->began;
@@ -256,6 +321,7 @@ static int write_content(struct kd_search *s, FILE *file)
 			*word++ = s->model.property[i].id;
 			*word++ = violation(&s->verdict[i]);
 		}
+		kd_marking_to_file(s->model.marking, &content.to_file);
 		ret = kd_bdd_save(s->worker, file, &content);
 	}
 	free(content.function);
@@ -263,8 +329,20 @@ static int write_content(struct kd_search *s, FILE *file)
 	return ret;
 }
 
-/* Write a checkpoint. A failure, such as a full disk, only warns: the search continues. */
-static void write_checkpoint(struct kd_search *s)
+/*
+ * Whether the states of this attempt may replace those of another one in the file: only if they
+ * are more. So the file never loses states, and the next run begins with the order in which the
+ * search got farthest.
+ */
+static bool more(struct kd_search *s, struct kd_kept *mine)
+{
+	mine->share = s->model.share;
+	if (kd_bdd_count_bits(s->worker, s->visited, s->model.bits, &mine->bits) < 0)
+		return false;
+	return mine->bits + (mine->share == s->kept.share) > s->kept.bits;
+}
+
+static int write_file(struct kd_search *s)
 {
 	struct kd_output output;
 	int ret = kd_output_open(&output, s->options->checkpoint);
@@ -272,6 +350,23 @@ static void write_checkpoint(struct kd_search *s)
 	if (ret == 0) {
 		ret = write_content(s, output.file);
 		ret = kd_output_close(&output, ret);
+	}
+	return ret;
+}
+
+/*
+ * Write a checkpoint. A failure, such as a full disk, only warns: the search continues. The result
+ * of a search that has ended replaces any checkpoint.
+ */
+static void write_checkpoint(struct kd_search *s, bool result)
+{
+	struct kd_kept mine = { 0 };
+	int ret = 0;
+
+	if (!s->portfolio || result || more(s, &mine)) {
+		ret = write_file(s);
+		if (ret == 0)
+			s->kept = mine;
 	}
 	if (ret < 0)
 		kd_search_warn(s, "checkpoint %s after level %" PRIu64
@@ -285,7 +380,7 @@ void kd_checkpoint_write(struct kd_search *s, bool last)
 	if (s->gang.node || !s->options->checkpoint)
 		return;
 	if (last || kdsm_now() - s->written >= s->options->interval)
-		write_checkpoint(s);
+		write_checkpoint(s, last && !s->stopped);
 }
 
 /* ---- within a round of saturation ---- */
@@ -295,19 +390,24 @@ void kd_checkpoint_write(struct kd_search *s, bool last)
 
 uint64_t kd_least_pause = 1000000000;
 
-void kd_checkpoint_look(struct kd_search *s)
+static bool interval_passed(const struct kd_search *s)
 {
-	uint64_t slice = __atomic_load_n(&s->slice, __ATOMIC_RELAXED);
 	uint64_t pause = __atomic_load_n(&s->pause, __ATOMIC_RELAXED);
 
-	if (s->gang.node || !s->options->checkpoint || !s->options->saturation ||
-	    !__atomic_load_n(&s->searching, __ATOMIC_RELAXED) || s->paused == slice)
-		return;
 	if (pause < s->options->interval)
 		pause = s->options->interval;
 	if (pause < kd_least_pause)
 		pause = kd_least_pause;
-	if (kdsm_now() - __atomic_load_n(&s->written, __ATOMIC_RELAXED) < pause)
+	return kdsm_now() - __atomic_load_n(&s->written, __ATOMIC_RELAXED) >= pause;
+}
+
+void kd_checkpoint_look(struct kd_search *s)
+{
+	uint64_t slice = __atomic_load_n(&s->slice, __ATOMIC_RELAXED);
+
+	if (s->gang.node || !s->options->checkpoint || !s->options->saturation ||
+	    !__atomic_load_n(&s->searching, __ATOMIC_RELAXED) || s->paused == slice ||
+	    __atomic_load_n(&s->contest, __ATOMIC_RELAXED) || !interval_passed(s))
 		return;
 	s->paused = slice;
 	kd_gang_pause(&s->gang, slice);
@@ -338,7 +438,7 @@ void kd_checkpoint_within(struct kd_search *s, kdsm_bdd found, bool grown)
 		s->visited = found;
 		s->current = found;
 		s->levels--;
-		write_checkpoint(s);
+		write_checkpoint(s, false);
 		s->levels++;
 		s->visited = visited;
 		s->current = current;
@@ -349,4 +449,10 @@ void kd_checkpoint_within(struct kd_search *s, kdsm_bdd found, bool grown)
 	if (least < SHARE * (kdsm_now() - began))
 		least = SHARE * (kdsm_now() - began);
 	__atomic_store_n(&s->pause, !grown ? 2 * pause : least, __ATOMIC_RELAXED);
+}
+
+void kd_checkpoint_slice(struct kd_search *s, kdsm_bdd found)
+{
+	if (!s->gang.node && s->options->checkpoint && interval_passed(s))
+		kd_checkpoint_within(s, found, true);
 }

@@ -280,6 +280,8 @@ void kd_marking_variables(const struct kd_marking *m, uint32_t *variables);
 void kd_marking_to_file(const struct kd_marking *m, struct kd_renaming *to_file);
 void kd_marking_from_file(const struct kd_marking *m, struct kd_renaming *from_file);
 uint32_t kd_marking_file_bits(const struct kd_marking *m);
+/* A digest of the order of so many places */
+uint64_t kd_marking_digest(const uint32_t *order, unsigned int places);
 /* The place and the bit of a variable */
 unsigned int kd_marking_place(const struct kd_marking *m, uint32_t variable, unsigned int *bit);
 
@@ -430,6 +432,8 @@ int kd_places_parse(struct kd_places *places, const struct kd_net *net, const ch
 char *kd_places_name(const struct kd_net *net, const struct kd_places *places);
 
 void kd_bound_free(struct kd_bound *bound);	/* NULL is ignored */
+/* The same for bounds of as many tokens on the same places */
+uint64_t kd_bound_digest(const struct kd_bound *bound);
 
 /*
  * states_file.c: kd_states_save() writes the states found to options.save; a failure only warns,
@@ -493,6 +497,12 @@ struct kd_early {
 	bool ends;		/* all nodes know that the search ends */
 };
 
+/* The attempt of a checkpoint, and the number of bits that its number of states has */
+struct kd_kept {
+	unsigned int share;
+	uint64_t bits;
+};
+
 struct kd_search {
 	const struct kdsm_reach_options *options;
 	struct kdsm_reach_message *message;
@@ -520,8 +530,18 @@ struct kd_search {
 	kdsm_bdd before_slice;		/* s->found at the beginning of this slice of saturation */
 	unsigned int from, to;		/* the current slice: relations from .. to - 1 */
 	bool gained;			/* the last attempt at a slice failed, but found states */
+	/*
+	 * In a portfolio, the states of the loaded checkpoint, from which slices of the first
+	 * attempt begin, or FALSE; and their levels
+	 */
+	kdsm_bdd loaded;
+	uint64_t loaded_levels;
+	bool contest;			/* other attempts compete with this one: no pauses */
 	uint32_t trap;			/* 1 + the place whose trap this slice met; 0: none */
-	uint8_t *widths;		/* on node 0: of a loaded checkpoint, by place */
+	/* On node 0, of a loaded checkpoint: the widths by place; the index in net->best */
+	uint8_t *widths;
+	unsigned int loaded_order;
+	struct kd_kept kept;		/* on node 0, of the last checkpoint in a portfolio */
 	uint64_t digest;		/* kd_search_digest() of the model as it was read */
 	uint64_t model_digest;		/* the same without properties of the options */
 	struct kd_room room;
@@ -575,10 +595,15 @@ void kd_checkpoint_write(struct kd_search *s, bool last);
  * node 0 asks all nodes for a pause by kd_checkpoint_look(). kd_checkpoint_due() lets tasks end
  * then. Node 0 writes a checkpoint with the states found by kd_checkpoint_within(), and the slice
  * is repeated. grown: the states are more than those of the last pause in this round.
+ * kd_checkpoint_slice() writes those that a slice of an attempt has found, if the interval has
+ * passed.
  */
 void kd_checkpoint_look(struct kd_search *s);
 bool kd_checkpoint_due(const struct kd_search *s);
 void kd_checkpoint_within(struct kd_search *s, kdsm_bdd found, bool grown);
+void kd_checkpoint_slice(struct kd_search *s, kdsm_bdd found);
+/* Whether the file is no checkpoint, or one of markings in this order */
+bool kd_checkpoint_fits(const struct kd_bdd_content *c, const struct kd_marking *m);
 
 /* Least time from a checkpoint to a pause for the next one, in ns. Only tests change it. */
 extern uint64_t kd_least_pause;
@@ -629,8 +654,13 @@ int kd_room_collect(struct kd_search *s, uint64_t order);
  * the first slice of an attempt, and kd_portfolio_switch() on all nodes at the end of each.
  * kd_portfolio_full() runs on all nodes when the live nodes fill the table: the attempt is given
  * up, and kd_portfolio_switch() follows. -ENOSPC: there is no other attempt.
+ * kd_portfolio_resume() runs on all nodes when node 0 has loaded a checkpoint: it makes the order
+ * with this index in net->best the first one. kd_portfolio_resumed() follows when the model has
+ * the widths of the checkpoint.
  */
 int kd_portfolio_begin(struct kd_search *s);
+int kd_portfolio_resume(struct kd_search *s, unsigned int order);
+int kd_portfolio_resumed(struct kd_search *s);
 void kd_portfolio_slice(struct kd_search *s);
 int kd_portfolio_switch(struct kd_search *s);
 int kd_portfolio_full(struct kd_search *s);

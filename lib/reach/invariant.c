@@ -185,6 +185,16 @@ void kd_bound_free(struct kd_bound *bound)
 	free(bound);
 }
 
+uint64_t kd_bound_digest(const struct kd_bound *bound)
+{
+	uint64_t digest = kd_hash(bound->places.count, bound->tokens);
+	unsigned int i;
+
+	for (i = 0; i < bound->places.count; i++)
+		digest = kd_hash(digest, bound->places.place[i]);
+	return digest;
+}
+
 int kd_invariant_bound(struct kdsm_bdd_worker *worker, const char *text,
 		       struct kd_model *model, struct kdsm_reach_message *message)
 {

@@ -111,6 +111,16 @@ uint32_t kd_marking_file_bits(const struct kd_marking *m)
 	return room_of(m->places, KD_FILE_MAX_BITS) * m->places;
 }
 
+uint64_t kd_marking_digest(const uint32_t *order, unsigned int places)
+{
+	uint64_t digest = places;
+	unsigned int i;
+
+	for (i = 0; i < places; i++)
+		digest = kd_hash(digest, order[i]);
+	return digest;
+}
+
 unsigned int kd_marking_place(const struct kd_marking *m, uint32_t variable, unsigned int *bit)
 {
 	uint32_t at = variable / 2 - m->base;

@@ -16,7 +16,8 @@
  * Every slice starts from the initial states. It finds the results of the attempt's earlier slices
  * in the operation cache, so it soon is where the last one ended. States that a slice has found
  * would be a worse start: they are an irregular part of what saturation finds, and their diagrams
- * are larger.
+ * are larger. Only the attempt with the order of a checkpoint, which is the first one then, starts
+ * from the states there: the search has lost the results that led to them.
  *
  * An attempt that fills the table is given up, unless it is the only one left.
  *
@@ -57,7 +58,7 @@ static bool suits(const struct kd_search *s)
 	const struct kdsm_reach_options *options = s->options;
 
 	return options->saturation && s->model.net && s->model.shares > 1 &&
-	       !options->invariants && !options->checkpoint && !options->levels;
+	       !options->invariants && !options->levels;
 }
 
 static void begin_contest(struct kd_portfolio *p)
@@ -120,41 +121,84 @@ void kd_portfolio_slice(struct kd_search *s)
 	const struct kd_portfolio *p = s->portfolio;
 	uint64_t quota = !p ? s->early.slice : p->count > 1 ? p->slice : 0;
 
+	__atomic_store_n(&s->contest, p && p->left > 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->steps, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->quota, quota, __ATOMIC_RELAXED);
 }
 
-/* Make the model of an attempt that begins. */
-static int make_model(struct kd_search *s, const struct kd_model *other)
+/* Make the model of an attempt that begins; at is its index in net->best. */
+static int make_model(struct kd_search *s, const struct kd_model *other, unsigned int at)
 {
-	const struct kd_portfolio *p = s->portfolio;
 	unsigned int i;
 	int r;
 
 	memset(&s->model, 0, sizeof(s->model));
 	s->model.kind = other->kind;
 	s->model.net = other->net;
-	s->model.share = p->at;
+	s->model.share = at;
 	s->model.shares = other->shares;
 	s->model.name = strdup(other->name);
 	if (!s->model.name)
 		return -ENOMEM;
 	kdsm_bdd_private(s->worker, 1);
-	r = kd_model_order(s->worker, &s->model, other->net->best[p->at], s->message);
+	r = kd_model_order(s->worker, &s->model, other->net->best[at], s->message);
 	for (i = 0; r == 0 && i < s->options->bounds; i++)
 		r = kd_invariant_bound(s->worker, s->options->bound[i], &s->model, s->message);
 	kdsm_bdd_private(s->worker, 0);
+	for (i = 0; r == 0 && i < s->model.properties; i++) {
+		s->model.property[i].missed = other->property[i].missed;
+		r = kd_property_identify(s->worker, &s->model.property[i]);
+	}
 	return r < 0 ? r : kd_saturation_begin(s);
+}
+
+/* ---- a checkpoint ---- */
+
+int kd_portfolio_resume(struct kd_search *s, unsigned int order)
+{
+	struct kd_model former = s->model;
+	enum kdsm_reach_order first;
+	int r;
+
+	if (!order)
+		return 0;
+	if (order >= former.shares)
+		return -EIO;
+	first = former.net->best[order];
+	memmove(former.net->best + 1, former.net->best, order * sizeof(first));
+	former.net->best[0] = first;
+	r = make_model(s, &former, 0);
+	former.net = NULL;		/* s->model has it */
+	kd_model_free(&former);
+	return r;
+}
+
+int kd_portfolio_resumed(struct kd_search *s)
+{
+	if (!s->portfolio)
+		return 0;
+	s->loaded = s->visited;
+	s->loaded_levels = s->levels;
+	return s->gang.node ? 0 : kd_bdd_count_bits(s->worker, s->visited, s->model.bits,
+						    &s->kept.bits);
+}
+
+/* ---- switching ---- */
+
+/* Whether the slices of the attempt begin with the states of a checkpoint */
+static bool resumes(const struct kd_search *s)
+{
+	return !s->model.share && s->loaded != KDSM_BDD_FALSE;
 }
 
 /* On node 0: copy what depends on the order of the attempt to the table. */
 static int publish_own(struct kd_search *s)
 {
-	s->visited = kdsm_bdd_publish(s->worker, s->model.initial);
+	s->visited = resumes(s) ? s->loaded : kdsm_bdd_publish(s->worker, s->model.initial);
 	return s->visited == KDSM_BDD_INVALID ? kdsm_bdd_error(s->worker) : kd_property_publish(s);
 }
 
-/* The initial states of an attempt, from node 0; all nodes collect garbage if need be. */
+/* The first states of an attempt, from node 0; all nodes collect garbage if need be. */
 static int publish(struct kd_search *s)
 {
 	uint64_t words[KD_GANG_WORDS];
@@ -195,35 +239,26 @@ static int wait_for_all(struct kd_search *s)
 	return r < 0 ? r : kd_gang_scatter(&s->gang, words);
 }
 
-/* The number of bits that the number of states has */
-static int count_bits(struct kd_search *s, kdsm_bdd states, uint64_t *bits)
-{
-	struct kd_walk walk;
-	int r;
-
-	r = kd_walk(&walk, s->worker, states);
-	if (r == 0)
-		r = kd_walk_sort(&walk, &states, 1);
-	if (r == 0)
-		*bits = kd_count_bits(&walk, states, s->model.bits);
-	kd_walk_destroy(&walk);
-	return r;
-}
-
-/* Tell all nodes how many states the root has found in this attempt. */
+/*
+ * Tell all nodes how many states the root has found in this attempt. Node 0 writes them to a
+ * checkpoint meanwhile.
+ */
 static int count_found(struct kd_search *s, uint64_t *bits)
 {
+	kdsm_bdd found = s->found == KDSM_BDD_FALSE ? s->visited : s->found;
 	bool root = s->gang.node == s->gang.root;
 	uint64_t words[KD_GANG_WORDS] = { 0 };
 	int r;
 
 	r = kd_gang_gather(&s->gang, words, NULL, NULL);
 	if (r == 0 && root)
-		r = count_bits(s, s->found == KDSM_BDD_FALSE ? s->visited : s->found, bits);
-	words[0] = *bits;
+		r = kd_bdd_count_bits(s->worker, found, s->model.bits, &words[0]);
+	words[1] = found;
 	if (r == 0)
 		r = kd_gang_scatter(&s->gang, words);
 	*bits = words[0];
+	if (r == 0)
+		kd_checkpoint_slice(s, words[1] & KD_EDGE);
 	return r;
 }
 
@@ -277,6 +312,8 @@ int kd_portfolio_full(struct kd_search *s)
 	p->attempt[p->at].gone = true;
 	p->attempt[p->at].in = false;
 	p->left--;
+	if (!p->at)
+		s->loaded = KDSM_BDD_FALSE;
 	return 0;
 }
 
@@ -300,14 +337,16 @@ int kd_portfolio_switch(struct kd_search *s)
 	s->found = KDSM_BDD_FALSE;
 	s->visited = KDSM_BDD_FALSE;
 	s->current = KDSM_BDD_FALSE;
-	s->levels = 0;
+	s->saved = KDSM_BDD_FALSE;
 	if (next->begun) {
 		s->model = next->model;
 		s->saturation = next->saturation;
 	} else {
 		next->begun = true;
-		r = make_model(s, &mine->model);
+		r = make_model(s, &mine->model, p->at);
 	}
+	s->levels = resumes(s) ? s->loaded_levels : 0;
+	s->from_level = s->levels;
 	kd_room_begin(s);
 	if (r == 0)
 		r = publish(s);

@@ -29,19 +29,10 @@ static uint64_t edge_hash(const uint64_t *hash, kdsm_bdd edge)
 	return kd_hash(hash[kd_number(edge)], edge & KDSM_BDD_COMPLEMENT);
 }
 
-static uint64_t text_hash(const char *text)
-{
-	uint64_t hash = 0;
-
-	while (*text)
-		hash = kd_hash(hash, (unsigned char)*text++);
-	return hash;
-}
-
 /*
  * A hash of the states that violate the property. It does not depend on other properties, because
- * it takes variables and not numbers of nodes. A bound that is trivial while places have few bits
- * has no such states, so the text of a bound counts, too.
+ * it takes variables and not numbers of nodes. A bound has other such states in every order and
+ * with other bits, so its hash is that of its places and tokens.
  */
 int kd_property_identify(struct kdsm_bdd_worker *worker, struct kd_property *property)
 {
@@ -50,6 +41,10 @@ int kd_property_identify(struct kdsm_bdd_worker *worker, struct kd_property *pro
 	struct kd_walk walk;
 	int r;
 
+	if (property->bound) {
+		property->id = kd_bound_digest(property->bound);
+		return 0;
+	}
 	r = kd_walk(&walk, worker, root);
 	if (r == 0)
 		r = kd_walk_sort(&walk, &root, 1);
@@ -65,8 +60,7 @@ int kd_property_identify(struct kdsm_bdd_worker *worker, struct kd_property *pro
 				  edge_hash(hash, kd_low(node, 0)));
 	}
 	if (r == 0)
-		property->id = kd_hash(edge_hash(hash, root),
-				       property->bound ? text_hash(property->name) : 0);
+		property->id = edge_hash(hash, root);
 	kd_walk_destroy(&walk);
 	free(hash);
 	return r;

@@ -124,13 +124,12 @@ static int open_region(struct kd_search *s)
 }
 
 /* Words on which all members must agree, and words that they combine */
-enum { DIGEST, THREADS, CURRENT, VISITED, LEVELS, ORDERS, FULL };
+enum { DIGEST, THREADS, CURRENT, VISITED, LEVELS, LOADED, FULL };
 
 static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
 {
 	(void)context;
 	mine[THREADS] += theirs[THREADS];
-	mine[ORDERS] &= theirs[ORDERS];
 	return mine[DIGEST] == theirs[DIGEST] ? 0 : -EPROTO;
 }
 
@@ -166,13 +165,17 @@ static int begin(struct kd_search *s, struct kdsm_reach_result *result)
 	return r < 0 ? r : kd_property_begin(s, result);
 }
 
-/* On node 0: store the initial states, or those of a checkpoint, and the properties. */
-static int store_states(struct kd_search *s)
+/*
+ * On node 0: store the initial states, or those of a checkpoint, and the properties. *loaded is 0,
+ * or 1 + the index of the checkpoint's order.
+ */
+static int store_states(struct kd_search *s, uint64_t *loaded)
 {
 	int r = kd_property_publish(s);
 
 	if (r == 0)
 		r = kd_checkpoint_load(s);
+	*loaded = r > 0 ? 1 + s->loaded_order : 0;
 	if (r)
 		return r < 0 ? r : 0;
 	s->current = kdsm_bdd_publish(s->worker, s->model.initial);
@@ -191,7 +194,7 @@ static int share_states(struct kd_search *s, uint64_t *words)
 
 	for (;;) {
 		if (s->gang.node == 0)
-			r = store_states(s);
+			r = store_states(s, &words[LOADED]);
 		words[FULL] = r == -ENOSPC;
 		words[CURRENT] = s->current;
 		words[VISITED] = s->visited;
@@ -255,7 +258,6 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 				 (uint64_t)s->options->formulas << 1) ^
 				(uint64_t)s->options->stop_at_violation << 63);
 	words[THREADS] = s->options->workers;
-	words[ORDERS] = !!s->portfolio;
 	r = kd_gang_gather(&s->gang, words, agree, NULL);
 	if (r == 0 && s->gang.node == 0)
 		r = begin(s, result);
@@ -277,9 +279,12 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 	s->visited = words[VISITED] & KD_EDGE;
 	s->levels = words[LEVELS];
 	s->from_level = s->levels;
-	if (!words[ORDERS])	/* an option of some node, such as --checkpoint, needs one order */
-		kd_portfolio_end(s);
-	r = kd_search_share_widths(s);
+	if (words[LOADED])
+		r = kd_portfolio_resume(s, words[LOADED] - 1);
+	if (r == 0)
+		r = kd_search_share_widths(s);
+	if (r == 0 && words[LOADED])
+		r = kd_portfolio_resumed(s);
 	return r < 0 ? r : look_back(s);
 }
 

@@ -364,7 +364,7 @@ static int go_on(struct kd_search *s, const uint64_t *words)
 }
 
 /* Words of a widening: FULL, and the root's states */
-enum { WIDE_CURRENT = FOUND, WIDE_VISITED = VISITED };
+enum { WIDE_CURRENT = FOUND, WIDE_VISITED = VISITED, WIDE_LOADED = KEPT };
 
 static int add_used(void *context, uint64_t *mine, const uint64_t *theirs)
 {
@@ -390,19 +390,19 @@ static int extend_frontiers(struct kd_search *s, unsigned int place, unsigned in
 
 /*
  * On the root: add the new bits of the place to the states that the search keeps. If the table
- * is full, none of the three has changed.
+ * is full, none of them has changed. The states of a checkpoint are those of the first attempt.
  */
 static int extend(struct kd_search *s, unsigned int place, unsigned int bits)
 {
-	kdsm_bdd *kept[] = { &s->visited, &s->current, &s->found }, wide[3];
-	unsigned int i;
+	kdsm_bdd *kept[] = { &s->visited, &s->current, &s->found, &s->loaded }, wide[4];
+	unsigned int count = s->model.share ? 3 : 4, i;
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < count; i++) {
 		wide[i] = kd_model_extend(s->worker, &s->model, place, bits, *kept[i]);
 		if (wide[i] == KDSM_BDD_INVALID)
 			return kdsm_bdd_error(s->worker);
 	}
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < count; i++)
 		*kept[i] = wide[i];
 	return 0;
 }
@@ -424,6 +424,7 @@ static int try_extend(struct kd_search *s, unsigned int place, unsigned int bits
 		r = excuse(r, &words[FULL]);
 		words[WIDE_CURRENT] = s->current;
 		words[WIDE_VISITED] = s->visited;
+		words[WIDE_LOADED] = s->loaded;
 	}
 	if (r == 0)
 		r = kd_gang_scatter(&s->gang, words);
@@ -431,6 +432,7 @@ static int try_extend(struct kd_search *s, unsigned int place, unsigned int bits
 		return r;
 	s->current = words[WIDE_CURRENT] & KD_EDGE;
 	s->visited = words[WIDE_VISITED] & KD_EDGE;
+	s->loaded = words[WIDE_LOADED] & KD_EDGE;
 	*full = words[FULL];
 	/* saturation has results in the operation cache that no longer hold: clear it */
 	if (!*full)
@@ -454,6 +456,8 @@ static int widen(struct kd_search *s, unsigned int place)
 		r = kd_saturation_begin(s);
 	if (s->saturation)
 		s->levels = 1;		/* other groups: begin with the last one */
+	if (!s->model.share)
+		s->loaded_levels = 0;
 	do {
 		if (r == 0)
 			r = try_extend(s, place, bits, &full);
@@ -514,7 +518,8 @@ static int exchange(struct kd_search *s, kdsm_bdd mine, uint64_t full, unsigned 
 	if (words[FULL] == (LATE | POINT)) {
 		kd_checkpoint_within(s, words[VISITED] & KD_EDGE,
 				     words[VISITED] && words[KEPT] == PART);
-		kd_portfolio_slice(s);
+		if (!s->portfolio)	/* attempts have so many steps, with and without pauses */
+			kd_portfolio_slice(s);
 		return 0;
 	}
 	if (words[FULL] == LATE) {
@@ -659,7 +664,7 @@ int kd_search_run(struct kd_search *s)
 		if (r == 0)
 			r = one_level(s, &end);
 		kd_progress_level(s);
-		if (r == 0)
+		if (r == 0 && end != LATE)	/* then another attempt is about to begin */
 			kd_checkpoint_write(s, s->stopped || ended(s));
 	}
 	kd_progress_end(s);

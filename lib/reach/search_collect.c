@@ -160,7 +160,7 @@ static kdsm_bdd *roots(struct kd_search *s, uint64_t *count)
 	uint64_t frontiers = s->frontier ? s->levels : 0, n = 0, i;
 	kdsm_bdd *root;
 
-	root = malloc((3 + frontiers + s->model.properties) * sizeof(*root));
+	root = malloc((4 + frontiers + s->model.properties) * sizeof(*root));
 	if (!root)
 		return NULL;
 	root[n++] = s->found;
@@ -169,6 +169,7 @@ static kdsm_bdd *roots(struct kd_search *s, uint64_t *count)
 		return root;
 	root[n++] = s->visited;
 	root[n++] = s->current;
+	root[n++] = s->loaded;
 	for (i = 0; i < frontiers; i++)
 		root[n++] = s->frontier[i];
 	for (i = 0; s->bad && i < s->model.properties; i++)

@@ -71,8 +71,10 @@ bool kd_states_fit(const struct kd_bdd_content *c, const struct kd_marking *m)
 {
 	uint64_t i;
 
-	if (!m || !c->whole || !c->words || c->note[0] != ORDER)
+	if (!m || !c->whole || !c->words)
 		return true;
+	if (c->note[0] != ORDER)
+		return kd_checkpoint_fits(c, m);
 	/* a net may have got more places, which are behind those of the file */
 	for (i = 1; i < c->words && i <= m->places; i++)
 		if (c->note[i] != m->order[i - 1])

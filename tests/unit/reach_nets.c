@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -528,7 +529,7 @@ static enum kdsm_reach_order search_and_save(const char *file, unsigned int node
 	job[0].options.save = file;
 	run_well(job, nodes);
 	result = &job[0].result;
-	assert_int_equal(mpz_get_ui(result->states), 1 << PAIRS);
+	assert_int_equal(mpz_get_ui(result->states), 4600);
 	order = result->order;
 	drop(job, nodes);
 	sim_stop();
@@ -615,6 +616,7 @@ static void file_variables(void **state)
 static void saved_in_turn(void **state)
 {
 	const uint64_t normal = kd_first_slice;
+	const struct net cards = kanban_net(2);
 	enum kdsm_reach_order order;
 	unsigned int nodes;
 	struct kd_net *net;
@@ -622,7 +624,7 @@ static void saved_in_turn(void **state)
 
 	(void)state;
 	snprintf(alone, sizeof(alone), "%s.alone", checkpoint);
-	write_pairs(PAIRS, false);
+	write_file(&cards);
 	net = read_net(path);
 	assert_int_equal(kd_net_orders(net), 0);
 	for (nodes = 1; nodes <= 2; nodes++) {
@@ -804,6 +806,170 @@ static void within_a_round(void **state)
 	kd_least_pause = normal;
 }
 
+/* ---- checkpoints of several orders ---- */
+
+static void prepare_auto(struct job *job, unsigned int nodes, const char *const *bound)
+{
+	unsigned int i;
+
+	prepare_search(job, nodes, 1, SATURATION, KDSM_REACH_ORDER_AUTO);
+	for (i = 0; i < nodes; i++) {
+		job[i].options.bdd.table_bytes = 64 << 20;
+		job[i].options.bdd.cache_bytes = 8 << 20;
+		job[i].options.bound = bound;
+		job[i].options.bounds = bound ? 2 : 0;
+	}
+	job[0].options.checkpoint = checkpoint;
+}
+
+/* Let a search end in another order than the first one, and return its order. */
+static enum kdsm_reach_order end_in_other_order(void)
+{
+	static const char *const bound[] = { "p0=0", "p0=1" };
+	const uint64_t normal = kd_first_slice;
+	struct kd_net *net = read_net(path);
+	enum kdsm_reach_order order;
+	struct job job;
+
+	assert_int_equal(kd_net_orders(net), 0);
+	kd_first_slice = 20;
+	do {
+		unlink(checkpoint);
+		sim_start(1);
+		prepare_auto(&job, 1, bound);
+		run_well(&job, 1);
+		assert_true(job.result.complete);
+		order = job.result.order;
+		drop(&job, 1);
+		sim_stop();
+		kd_first_slice += kd_first_slice / 4;
+		assert_true(kd_first_slice < normal);
+	} while (order == net->best[0]);
+	kd_first_slice = normal;
+	kd_net_free(net);
+	return order;
+}
+
+/*
+ * A search takes up the order of the checkpoint, also one that takes no other order, and so do all
+ * its nodes. It knows the verdict of the first search, and finds that on a new property.
+ */
+static void order_of_checkpoint(void **state)
+{
+	static const char *const bound[] = { "p1=0", "p0=0" };
+	const struct net cards = kanban_net(2);
+	enum kdsm_reach_order order;
+	struct job job[SIM_NODES];
+	unsigned int nodes, i;
+	bool alone;
+
+	(void)state;
+	write_file(&cards);
+	order = end_in_other_order();
+	for (nodes = 1; nodes <= 3; nodes++)
+		for (alone = false; ; alone = true) {
+			sim_start(nodes);
+			prepare_auto(job, nodes, bound);
+			for (i = 0; i < nodes; i++)
+				job[i].options.levels = alone ? 1000 : 0;
+			run_well(job, nodes);
+			assert_int_equal(job[0].result.order, order);
+			assert_int_equal(job[0].result.orders, 1);
+			assert_int_equal(job[0].result.from_level, job[0].result.levels);
+			assert_int_equal(mpz_get_ui(job[0].result.states), 4600);
+			for (i = 0; i < 2; i++)
+				assert_true(job[0].result.verdict[i].violated);
+			drop(job, nodes);
+			sim_stop();
+			if (alone)
+				break;
+		}
+	sim_start(1);
+	prepare_auto(job, 1, NULL);
+	job->options.order = KDSM_REACH_ORDER_FILE;
+	start(job, 1);
+	finish(job, 1);
+	assert_int_equal(job->status, -EINVAL);
+	assert_non_null(strstr(job->message.text, "another model, or with another --order"));
+	drop(job, 1);
+	sim_stop();
+}
+
+static ino_t file_number(void)
+{
+	struct stat st;
+
+	return stat(checkpoint, &st) < 0 ? 0 : st.st_ino;
+}
+
+/* Crash when this search has written the file. */
+static void crash_when_written(void *context, const struct kdsm_reach_progress *progress)
+{
+	(void)progress;
+	if (file_number() != *(ino_t *)context)
+		_exit(42);
+}
+
+/* Return whether the search crashed. */
+static bool search_in_turn_and_crash(unsigned int nodes)
+{
+	ino_t before = file_number();
+	struct job job[SIM_NODES];
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		sim_start(nodes);
+		prepare_auto(job, nodes, NULL);
+		job[0].options.progress = crash_when_written;
+		job[0].options.context = &before;
+		job[0].options.progress_interval = 1000000;
+		start(job, nodes);
+		finish(job, nodes);
+		_exit(job[0].status ? 1 : 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_true(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 42);
+	return WEXITSTATUS(status) == 42;
+}
+
+/* Searches that crash in slices of several orders, and a last one that does not */
+static void crashes_in_turn(void **state)
+{
+	const uint64_t slice = kd_first_slice, pause = kd_least_pause;
+	struct net net = kanban_net(20);
+	unsigned int nodes, crashes, all = 0;
+	struct job job[SIM_NODES];
+	char *states;
+
+	(void)state;
+	write_file(&net);
+	kd_first_slice = 3000;
+	for (nodes = 1; nodes <= 3; nodes++) {
+		kd_least_pause = 1000000;
+		for (crashes = 0; crashes < 4; crashes++)
+			if (!search_in_turn_and_crash(1 + (nodes + crashes) % 3))
+				break;
+		all += crashes;
+		kd_least_pause = pause;
+		sim_start(nodes);
+		prepare_auto(job, nodes, NULL);
+		run_well(job, nodes);
+		assert_true(job[0].result.before > 0);
+		assert_true(job[0].result.complete);
+		states = mpz_get_str(NULL, 10, job[0].result.states);
+		assert_string_equal(states, "805422366595");
+		free(states);
+		drop(job, nodes);
+		sim_stop();
+		unlink(checkpoint);
+	}
+	printf("# %u crashes\n", all);
+	assert_true(all);	/* a search may end before it looks at the file */
+	kd_first_slice = slice;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -820,6 +986,8 @@ int main(void)
 		cmocka_unit_test(file_variables),
 		cmocka_unit_test_setup_teardown(saved_in_turn, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(within_a_round, make_names, remove_files),
+		cmocka_unit_test_setup_teardown(order_of_checkpoint, make_names, remove_files),
+		cmocka_unit_test_setup_teardown(crashes_in_turn, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(order_file, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(other_orders, make_names, remove_files),
 	};

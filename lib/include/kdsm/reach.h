@@ -40,7 +40,8 @@ enum kdsm_reach_order {
 	/*
 	 * The library chooses the order that it expects to need the fewest BDD nodes. Saturation
 	 * tries several orders in turn and favours the one in which it finds the most states,
-	 * unless the options name a file with an invariant, a checkpoint, or a number of levels.
+	 * unless the options name a file with an invariant, or a number of levels. The order of a
+	 * checkpoint is the first one that a later search tries.
 	 */
 	KDSM_REACH_ORDER_AUTO,
 	KDSM_REACH_ORDER_FILE,		/* of the file */
@@ -259,7 +260,7 @@ struct kdsm_reach_result {
 	bool ended_early;		/* options.stop_at_violation ended the search */
 	bool stopped;			/* kdsm_reach_stop() on some node ended the search */
 	double seconds;			/* of searching */
-	uint64_t from_level;		/* level of the checkpoint that the search read, or 0 */
+	uint64_t from_level;		/* of the checkpoint, if in the order of the result; or 0 */
 	double before;			/* seconds of the searches up to that checkpoint */
 	bool unsaved;			/* save, save_order or witness could not be written */
 	unsigned int workers, cluster_nodes;	/* threads of all nodes; number of nodes */
