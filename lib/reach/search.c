@@ -648,7 +648,7 @@ static int check_first(struct kd_search *s)
  */
 int kd_search_run(struct kd_search *s)
 {
-	unsigned int end;
+	unsigned int end = 0;
 	int r;
 
 	s->found = KDSM_BDD_FALSE;
