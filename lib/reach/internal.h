@@ -713,7 +713,8 @@ int kd_property_publish(struct kd_search *s);
 
 /*
  * trace.c. kd_trace_note() runs on each new s->current, kd_trace_find() on node 0 after the
- * search.
+ * search. It returns -ENOSPC, or 1 if it has found some of the traces, when the table has no room
+ * for the rest, which another call finds when there is more room.
  */
 int kd_trace_note(struct kd_search *s);
 int kd_trace_find(struct kd_search *s, struct kdsm_reach_result *result);

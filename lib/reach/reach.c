@@ -215,29 +215,48 @@ static int share_states(struct kd_search *s, uint64_t *words)
 }
 
 /*
+ * Let node 0 take a step, after a scatter. While the table is too small for the step, all nodes let
+ * it grow, or collect garbage, and node 0 begins the step again. A step that returns 1 had no room
+ * for the rest, but got further, so that another collection helps.
+ */
+static int with_room(struct kd_search *s, struct kdsm_reach_result *result,
+		     int (*step)(struct kd_search *s, struct kdsm_reach_result *result))
+{
+	uint64_t words[KD_GANG_WORDS];
+	int r;
+
+	do {
+		memset(words, 0, sizeof(words));
+		r = kd_gang_gather(&s->gang, words, NULL, NULL);
+		if (r == 0 && s->gang.node == 0) {
+			r = step(s, result);
+			words[FULL] = r == -ENOSPC || r > 0 ? 1 + (r > 0) : 0;
+			r = words[FULL] ? 0 : r;
+		}
+		if (r == 0)
+			r = kd_gang_scatter(&s->gang, words);
+		if (words[FULL] > 1)
+			s->room.all = false;
+		if (r == 0 && words[FULL])
+			r = kd_room_grow(s);
+	} while (r == 0 && words[FULL]);
+	return r;
+}
+
+static int look_back_step(struct kd_search *s, struct kdsm_reach_result *result)
+{
+	(void)result;
+	return kd_property_look_back(s);
+}
+
+/*
  * Let node 0 look at the states of a checkpoint for properties that are new. It may be of level 0,
  * and have states nevertheless, if the search ended within the first round. Without a checkpoint
  * node 0 has nothing to do.
  */
 static int look_back(struct kd_search *s)
 {
-	uint64_t words[KD_GANG_WORDS] = { [FULL] = s->model.properties };
-	int r = 0;
-
-	while (r == 0 && words[FULL]) {
-		memset(words, 0, sizeof(words));
-		r = kd_gang_gather(&s->gang, words, NULL, NULL);
-		if (r == 0 && s->gang.node == 0) {
-			r = kd_property_look_back(s);
-			words[FULL] = r == -ENOSPC;
-			r = words[FULL] ? 0 : r;
-		}
-		if (r == 0)
-			r = kd_gang_scatter(&s->gang, words);
-		if (r == 0 && words[FULL])
-			r = kd_room_grow(s);
-	}
-	return r;
+	return s->model.properties ? with_room(s, NULL, look_back_step) : 0;
 }
 
 static int meet(struct kd_search *s, struct kdsm_reach_result *result)
@@ -380,7 +399,7 @@ static int describe(struct kd_search *s, struct kdsm_reach_result *result)
 	return result->model ? 0 : -ENOMEM;
 }
 
-/* On node 0: count the states, find traces, and save. */
+/* On node 0: count the states, fired transitions and tokens. */
 static int count(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	int r;
@@ -400,15 +419,33 @@ static int count(struct kd_search *s, struct kdsm_reach_result *result)
 		return r;
 	if (r == 0)
 		r = kd_answers_find(s, result);
-	if (r == 0)
-		r = kd_trace_find(s, result);
-	if (r == 0)
-		kd_states_save(s, result);
-	if (r == 0)
-		kd_order_save(s, result);
-	if (r == 0)
-		kd_witness_write(s, result);
 	return r;
+}
+
+/*
+ * Find deadlocks and traces, between a gather and a scatter. The search kept no room in the table
+ * for them. A gather must not follow another one directly, nor a scatter another one.
+ */
+static int trace(struct kd_search *s, struct kdsm_reach_result *result)
+{
+	uint64_t words[KD_GANG_WORDS] = { 0 };
+	int r;
+
+	if (!s->options->deadlocks && !s->options->trace)
+		return 0;
+	s->room.all = false;
+	r = kd_gang_scatter(&s->gang, words);
+	if (r == 0)
+		r = with_room(s, result, kd_trace_find);
+	return r < 0 ? r : kd_gang_gather(&s->gang, words, NULL, NULL);
+}
+
+/* On node 0: write the files that the user asked for. */
+static void write_files(struct kd_search *s, struct kdsm_reach_result *result)
+{
+	kd_states_save(s, result);
+	kd_order_save(s, result);
+	kd_witness_write(s, result);
 }
 
 /*
@@ -445,6 +482,10 @@ static int conclude(struct kd_search *s, struct kdsm_reach_result *result)
 	r = add_nodes(s, result);
 	if (r == 0 && s->gang.node == 0)
 		r = count(s, result);
+	if (r == 0 && !result->stopped)
+		r = trace(s, result);
+	if (r == 0 && !result->stopped && s->gang.node == 0)
+		write_files(s, result);
 	if (r == 0)
 		r = kd_formulas_check(s, result);
 	/* no member leaves while node 0 reads the parts of others */

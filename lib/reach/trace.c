@@ -398,10 +398,36 @@ int kd_trace_deadlocks(struct kd_search *s, kdsm_bdd states, bool complete, kdsm
 	return *dead == KDSM_BDD_INVALID ? kdsm_bdd_error(w) : 0;
 }
 
+static bool has_trace(const struct kdsm_reach_result *result, unsigned int property)
+{
+	unsigned int i;
+
+	for (i = 0; i < result->traces; i++)
+		if (result->trace[i].property == property)
+			return true;
+	return false;
+}
+
+/* Find the next trace. If the table has no room for it, leave nothing of it. */
+static int add_trace(struct kd_search *s, unsigned int property, kdsm_bdd dead,
+		     struct kdsm_reach_result *result)
+{
+	unsigned int before = result->traces;
+	int ret;
+
+	if (has_trace(result, property))
+		return 0;
+	ret = property == UINT_MAX ? trace_deadlock(s, dead, result) :
+	      trace_property(s, property, result);
+	if (ret == -ENOSPC && result->traces > before)
+		kd_trace_destroy(&result->trace[--result->traces]);
+	return ret;
+}
+
 int kd_trace_find(struct kd_search *s, struct kdsm_reach_result *result)
 {
+	unsigned int before = result->traces, i;
 	kdsm_bdd dead = KDSM_BDD_FALSE;
-	unsigned int i;
 	int ret = 0;
 
 	if (s->options->deadlocks) {
@@ -417,8 +443,8 @@ int kd_trace_find(struct kd_search *s, struct kdsm_reach_result *result)
 		return ret;
 	for (i = 0; !ret && i < result->properties; i++)
 		if (result->verdict[i].violated)
-			ret = trace_property(s, i, result);
+			ret = add_trace(s, i, dead, result);
 	if (!ret && dead != KDSM_BDD_FALSE)
-		ret = trace_deadlock(s, dead, result);
-	return ret;
+		ret = add_trace(s, UINT_MAX, dead, result);
+	return ret == -ENOSPC && result->traces > before ? 1 : ret;
 }

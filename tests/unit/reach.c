@@ -321,6 +321,45 @@ static void table_full(void **state)
 	sim_stop();
 }
 
+enum { PLACES = 50 };			/* of philosophers-10 */
+
+/*
+ * Search on two nodes for a trace to each place and to a deadlock, with a table that has room for
+ * a few traces at a time. All nodes collect garbage between two traces, or none does.
+ */
+static void trace_in_small_table(void **state)
+{
+	static const char *const kinds[] = { "Eat", "Left", "Think", "Right", "Fork" };
+	const char *bound[PLACES];
+	char text[PLACES][16], path[8192];
+	struct job job[2];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < PLACES; i++) {
+		snprintf(text[i], sizeof(text[i]), "%s_%u=0", kinds[i / 10], i % 10 + 1);
+		bound[i] = text[i];
+	}
+	snprintf(path, sizeof(path), "%s/philosophers-10.pnml", models);
+	sim_start(2);
+	prepare(job, 2, 1, path);
+	for (i = 0; i < 2; i++) {
+		job[i].options.bdd.table_bytes = 128 << 10;
+		job[i].options.bdd.cache_bytes = 64 << 10;
+		job[i].options.bound = bound;
+		job[i].options.bounds = PLACES;
+		job[i].options.trace = true;
+		job[i].options.deadlocks = true;
+	}
+	run_well(job, 2);
+	assert_int_equal(mpz_cmp_ui(job[0].result.states, 59049), 0);
+	assert_int_equal(job[0].result.traces, PLACES + 1);
+	for (i = 0; i < PLACES; i++)
+		assert_int_equal(job[0].result.trace[i].property, i);
+	drop(job, 2);
+	sim_stop();
+}
+
 static void nobody_comes(void **state)
 {
 	char path[8192];
@@ -517,6 +556,7 @@ int main(void)
 		cmocka_unit_test(other_domains),
 		cmocka_unit_test(unbounded),
 		cmocka_unit_test(table_full),
+		cmocka_unit_test(trace_in_small_table),
 		cmocka_unit_test(nobody_comes),
 		cmocka_unit_test(other_model),
 		cmocka_unit_test(other_options),
