@@ -281,6 +281,18 @@ int kd_checkpoint_load(struct kd_search *s)
 	return ret;
 }
 
+int kd_checkpoint_check(struct kd_search *s)
+{
+	int r = kd_states_check(s->worker, s->visited, &s->model);
+	uint64_t i;
+
+	if (r == 0)
+		r = kd_states_check(s->worker, s->current, &s->model);
+	for (i = 0; r == 0 && s->frontier && i < s->levels; i++)
+		r = kd_states_check(s->worker, s->frontier[i], &s->model);
+	return r == -EDOM ? refuse(s, "is no checkpoint of this program") : r;
+}
+
 static uint64_t violation(const struct kdsm_reach_verdict *verdict)
 {
 	if (!verdict->violated)

@@ -434,6 +434,8 @@ char *kd_places_name(const struct kd_net *net, const struct kd_places *places);
 void kd_bound_free(struct kd_bound *bound);	/* NULL is ignored */
 /* The same for bounds of as many tokens on the same places */
 uint64_t kd_bound_digest(const struct kd_bound *bound);
+/* Return -EDOM if a has a variable that is not a current bit of a state. */
+int kd_states_check(struct kdsm_bdd_worker *w, kdsm_bdd a, const struct kd_model *model);
 
 /*
  * states_file.c: kd_states_save() writes the states found to options.save; a failure only warns,
@@ -585,10 +587,12 @@ void kd_search_stop(struct kd_search *s);
 /*
  * checkpoint.c. kd_checkpoint_load() runs on node 0 after kd_property_begin(). It returns 1
  * if the search resumes from the checkpoint, 0 if there is none, or a negative errno.
+ * kd_checkpoint_check() runs there when the model has the order and the bits of the checkpoint.
  * kd_checkpoint_write() runs between rounds, and writes a checkpoint if the interval has
  * passed or the round was the last.
  */
 int kd_checkpoint_load(struct kd_search *s);
+int kd_checkpoint_check(struct kd_search *s);
 void kd_checkpoint_write(struct kd_search *s, bool last);
 /*
  * Checkpoints within a round of saturation. When the interval has passed, the caller's thread of

@@ -235,8 +235,7 @@ int kd_property_widen(struct kdsm_bdd_worker *worker, struct kd_model *model,
 
 /* ---- sets of states ---- */
 
-/* Return -EDOM if a has a variable that is not a current bit of a state. */
-static int check_variables(struct kdsm_bdd_worker *w, kdsm_bdd a, const struct kd_model *model)
+int kd_states_check(struct kdsm_bdd_worker *w, kdsm_bdd a, const struct kd_model *model)
 {
 	struct kd_walk walk;
 	uint32_t i;
@@ -275,7 +274,7 @@ static int read_file(struct kdsm_bdd_worker *w, const char *path, FILE *file,
 		       path);
 	}
 	if (ret == 0)
-		ret = check_variables(w, content.function[0], model);
+		ret = kd_states_check(w, content.function[0], model);
 	if (ret == -EDOM) {
 		ret = -EINVAL;
 		kd_say(message,

@@ -3,8 +3,8 @@
  * Files that the search writes. A regular file is replaced: the search writes a new file in the
  * same directory, syncs it, and renames it over the old one, so that the old content survives a
  * full disk and a crash. The new file has no name until it is complete if the file system can do
- * that, so that a process that is killed leaves nothing behind. Other files, such as pipes, are
- * written in place.
+ * that, so that a process that is killed leaves nothing behind, except between naming and renaming
+ * it. Other files, such as pipes, are written in place.
  */
 #include <errno.h>
 #include <fcntl.h>

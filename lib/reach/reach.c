@@ -302,6 +302,8 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 		r = kd_portfolio_resume(s, words[LOADED] - 1);
 	if (r == 0)
 		r = kd_search_share_widths(s);
+	if (r == 0 && words[LOADED] && s->gang.node == 0)
+		r = kd_checkpoint_check(s);
 	if (r == 0 && words[LOADED])
 		r = kd_portfolio_resumed(s);
 	return r < 0 ? r : look_back(s);
