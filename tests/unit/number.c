@@ -95,7 +95,7 @@ static void sizes(void **state)
 	refuses(size_parse, "0", (struct range){ 0, K, 0 },
 		"'0' is not a size from 0 to 1K; suffixes are K, M, G and T");
 	refuses(size_parse, "9", (struct range){ K, 8 * K * K, K * K },
-		"'9' is not a size from 1K to 8M");
+		"'9' is not a size from 1K to 8M; without a suffix it counts units of 1M");
 	refuses(size_parse, "3G", RANGE(1, 2 * K * K), "'3G' is not a size from 1 to 2M");
 	refuses(size_parse, "3Q", RANGE(1000, 1025 * K),
 		"'3Q' is not a size from 1000 to 1025K; suffixes are K, M, G and T");

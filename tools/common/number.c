@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Numbers, sizes, times and reals, see number.h. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -71,11 +72,15 @@ static const char *exact(const struct kind *kind, uint64_t value, char buffer[HU
 static int refuse(const struct kind *kind, const char *text, const struct range *range,
 		  bool malformed, char *reason)
 {
-	char least[HUMAN_SIZE], most[HUMAN_SIZE];
+	char least[HUMAN_SIZE], most[HUMAN_SIZE], unit[HUMAN_SIZE], units[64] = "";
+	size_t length = strlen(text);
 
+	if (range->unit > 1 && length && isxdigit((unsigned char)text[length - 1]))
+		snprintf(units, sizeof(units), "; without a suffix it counts units of %s",
+			 exact(kind, range->unit, unit));
 	snprintf(reason, REASON_SIZE, "'%.*s' is not a %s from %s to %s%s", SHOWN, text,
 		 kind->name, exact(kind, range->least, least), exact(kind, range->most, most),
-		 malformed ? kind->hint : "");
+		 malformed ? kind->hint : units);
 	return -1;
 }
 
