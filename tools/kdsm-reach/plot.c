@@ -247,9 +247,10 @@ int plot_write(const struct plot *plot, const char *path, const char *title)
 
 	if (!file)
 		return -errno;
+	errno = 0;
 	draw(file, plot, title);
-	if (ferror(file))
-		ret = -EIO;
+	if (fflush(file) || ferror(file))
+		ret = errno ? -errno : -EIO;
 	if (fclose(file) && !ret)
 		ret = -errno;
 	return ret;
