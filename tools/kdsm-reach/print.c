@@ -72,6 +72,12 @@ static void print_numbers(const struct kdsm_reach_options *options,
 		       result->upper_bound[i].tokens, so_far);
 }
 
+/* Rounds of other strategies say nothing about steps. */
+static bool steps_known(const struct kdsm_reach_options *options)
+{
+	return !options->chaining && !options->saturation;
+}
+
 static void print_verdicts(const struct kdsm_reach_options *options,
 			   const struct kdsm_reach_result *result)
 {
@@ -83,8 +89,8 @@ static void print_verdicts(const struct kdsm_reach_options *options,
 		printf("property       %s: ", verdict->name);
 		if (!verdict->violated)
 			printf("holds%s\n", result->complete ? "" : " so far");
-		else if (options->chaining || options->saturation)
-			printf("violated\n");	/* rounds say nothing about steps */
+		else if (!steps_known(options))
+			printf("violated\n");
 		else
 			printf("violated after %s%" PRIu64 " steps\n",
 			       verdict->at_most ? "at most " : "", verdict->steps);
@@ -223,7 +229,8 @@ void json_line(struct json_object *object, FILE *file)
 	json_object_put(object);
 }
 
-static struct json_object *verdicts(const struct kdsm_reach_result *result)
+static struct json_object *verdicts(const struct kdsm_reach_options *options,
+				    const struct kdsm_reach_result *result)
 {
 	struct json_object *array = json_object_new_array(), *object;
 	const struct kdsm_reach_verdict *verdict;
@@ -235,7 +242,7 @@ static struct json_object *verdicts(const struct kdsm_reach_result *result)
 		json_text(object, "name", verdict->name);
 		json_object_object_add(object, "violated",
 				       json_object_new_boolean(verdict->violated));
-		if (verdict->violated)
+		if (verdict->violated && steps_known(options))
 			json_number(object, verdict->at_most ? "steps_at_most" : "steps",
 				    verdict->steps);
 		json_object_array_add(array, object);
@@ -383,7 +390,7 @@ void print_json(const struct kdsm_reach_options *options, const struct kdsm_reac
 	if (options->upper_bounds && result->counted)
 		json_object_object_add(object, "upper_bounds", upper_bounds(result));
 	if (result->properties)
-		json_object_object_add(object, "properties", verdicts(result));
+		json_object_object_add(object, "properties", verdicts(options, result));
 	if (options->formulas)
 		json_object_object_add(object, "formulas", json_formulas(result));
 	if (deadlocks_known(options, result, error))
