@@ -275,7 +275,8 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 				s->options->timeout ^
 				((s->options->deadlocks || s->options->trace) |
 				 (uint64_t)s->options->formulas << 1) ^
-				(uint64_t)s->options->stop_at_violation << 63);
+				(uint64_t)s->options->stop_at_violation << 63 ^
+				(uint64_t)s->options->trace << 62);
 	words[THREADS] = s->options->workers;
 	r = kd_gang_gather(&s->gang, words, agree, NULL);
 	if (r == 0 && s->gang.node == 0)

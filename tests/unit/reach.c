@@ -397,7 +397,7 @@ static void other_model(void **state)
 }
 
 /* Nodes with different options would end differently, or wait for each other without end. */
-static void disagree(void (*change)(struct kdsm_reach_options *options))
+static void disagree(void (*change)(struct kdsm_reach_options *options), bool deadlocks)
 {
 	struct job job[2];
 	char path[8192];
@@ -405,6 +405,8 @@ static void disagree(void (*change)(struct kdsm_reach_options *options))
 	snprintf(path, sizeof(path), "%s/peterson.pnml", models);
 	sim_start(2);
 	prepare(job, 2, 1, path);
+	job[0].options.deadlocks = deadlocks;
+	job[1].options.deadlocks = deadlocks;
 	change(&job[1].options);
 	start(job, 2);
 	finish(job, 2);
@@ -426,6 +428,7 @@ static void deadlocks_wanted(struct kdsm_reach_options *options)
 	options->deadlocks = true;
 }
 
+/* Node 0 is the root of all rounds then. */
 static void trace_wanted(struct kdsm_reach_options *options)
 {
 	options->trace = true;
@@ -434,9 +437,10 @@ static void trace_wanted(struct kdsm_reach_options *options)
 static void other_options(void **state)
 {
 	(void)state;
-	disagree(other_granularity);
-	disagree(deadlocks_wanted);
-	disagree(trace_wanted);
+	disagree(other_granularity, false);
+	disagree(deadlocks_wanted, false);
+	disagree(trace_wanted, false);
+	disagree(trace_wanted, true);
 }
 
 static void bad_on_one(void **state)
