@@ -72,7 +72,7 @@ static const char *exact(const struct kind *kind, uint64_t value, char buffer[HU
 static int refuse(const struct kind *kind, const char *text, const struct range *range,
 		  bool malformed, char *reason)
 {
-	char least[HUMAN_SIZE], most[HUMAN_SIZE], unit[HUMAN_SIZE], units[64] = "";
+	char least[HUMAN_SIZE], most[HUMAN_SIZE], unit[HUMAN_SIZE], units[96] = "";
 	size_t length = strlen(text);
 
 	if (range->unit > 1 && length && isxdigit((unsigned char)text[length - 1]))
