@@ -123,10 +123,11 @@ static int worker_new(struct kdsm_bdd_store *store, struct kdsm_bdd_worker **wor
 	w->cache = &store->cache;
 	w->own = &store->own;
 	w->alone = store->table->parts == 1;
-	pthread_mutex_lock(&store->lock);
+	w->simulated = kd_scheduler;
+	kd_mutex_lock(&store->lock);
 	w->next = store->workers;
 	store->workers = w;
-	pthread_mutex_unlock(&store->lock);
+	kd_mutex_unlock(&store->lock);
 	*worker = w;
 	return 0;
 }
@@ -168,12 +169,12 @@ void kdsm_bdd_worker_free(struct kdsm_bdd_worker *worker)
 	if (!worker)
 		return;
 	store = worker->store;
-	pthread_mutex_lock(&store->lock);
+	kd_mutex_lock(&store->lock);
 	for (link = &store->workers; *link != worker; link = &(*link)->next)
 		;
 	*link = worker->next;
 	add_counts(&store->gone, worker);
-	pthread_mutex_unlock(&store->lock);
+	kd_mutex_unlock(&store->lock);
 	kd_task_alone_free(worker->always.tasks);
 	kdsm_table_worker_free(worker->table);
 	free(worker);
@@ -249,11 +250,11 @@ void kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *c
 {
 	struct kdsm_bdd_worker *w;
 
-	pthread_mutex_lock(&store->lock);
+	kd_mutex_lock(&store->lock);
 	*counts = store->gone;
 	for (w = store->workers; w; w = w->next)
 		add_counts(counts, w);
-	pthread_mutex_unlock(&store->lock);
+	kd_mutex_unlock(&store->lock);
 }
 
 /*
@@ -266,11 +267,11 @@ uint64_t kd_tasks_so_far(struct kdsm_bdd_store *store)
 	struct kdsm_bdd_worker *w;
 	uint64_t tasks;
 
-	pthread_mutex_lock(&store->lock);
+	kd_mutex_lock(&store->lock);
 	tasks = store->gone.tasks;
 	for (w = store->workers; w; w = w->next)
 		tasks += __atomic_load_n(&w->tasks, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&store->lock);
+	kd_mutex_unlock(&store->lock);
 	return tasks;
 }
 

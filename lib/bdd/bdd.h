@@ -290,6 +290,7 @@ struct kdsm_bdd_worker {
 	struct kd_private *own;
 	bool alone;		/* the cluster has one node: every table node is in the own part */
 	bool private;		/* kd_make() makes private nodes */
+	bool simulated;		/* in a virtual run */
 	int why;		/* errno of the last failed step */
 	uint64_t tasks, hits, home_get, home_hit, home_put;
 	uint64_t told;		/* tasks that the owner of the store has noted */
@@ -389,6 +390,18 @@ static inline bool kd_of_pool(const struct kdsm_bdd_worker *w)
 /* Whether the calling thread is a worker of a pool that works on the store */
 bool kd_bdd_inside(const struct kdsm_bdd_store *store);
 
+/* Tell a virtual run that a worker computes without a pool. Returns an argument for the end. */
+static inline enum kd_phase kd_compute_begin(const struct kdsm_bdd_worker *w)
+{
+	return kd_unlikely(w->simulated && !w->pool) ? kd_phase(KD_PHASE_TASKS) : KD_PHASES;
+}
+
+static inline void kd_compute_end(enum kd_phase before)
+{
+	if (kd_unlikely(before != KD_PHASES))
+		kd_phase(before);
+}
+
 /*
  * Run task f for a public function and store its result in *result. If kdsm_bdd_use_tasks()
  * gave the worker a pool, and the worker makes no private nodes, the pool runs the task.
@@ -400,12 +413,15 @@ bool kd_bdd_inside(const struct kdsm_bdd_store *store);
 	struct kdsm_bdd_worker *kd_by = (worker); \
 	__typeof__(result) kd_to = (result); \
 	int kd_ret = 0; \
-	if (kd_by->pool && !kd_by->private) \
+	if (kd_by->pool && !kd_by->private) { \
 		kd_ret = KDSM_RUN(kd_by->pool, kd_to, f, __VA_ARGS__); \
-	else if (kd_likely(kd_by->place)) \
+	} else if (kd_likely(kd_by->place)) { \
+		enum kd_phase kd_was = kd_compute_begin(kd_by); \
 		*kd_to = f##_kdsm_call(kd_by->place->tasks, *kd_by->place->head, __VA_ARGS__); \
-	else \
+		kd_compute_end(kd_was); \
+	} else { \
 		kd_ret = -EDEADLK; \
+	} \
 	kd_ret; \
 })
 
@@ -571,11 +587,19 @@ static inline kdsm_bdd kd_make(struct kdsm_bdd_worker *w, uint32_t variable,
 	return number | complement;
 }
 
+/* Tell a virtual run that the worker has taken a step, such as a visit to a node. */
+static inline void kd_step(struct kdsm_bdd_worker *w)
+{
+	if (kd_unlikely(w->simulated))
+		kd_scheduler->spend(1);
+}
+
 /* Count a step, and look for its result in the own part of the operation cache. */
 static inline bool kd_cache_get(struct kdsm_bdd_worker *w, const struct kd_key *key,
 				kdsm_bdd *result)
 {
 	w->tasks++;
+	kd_step(w);
 	if (!kd_opcache_get(w->cache, key, result))
 		return false;
 	*result &= KD_EDGE;	/* clear bits that a corrupt entry might set outside an edge */

@@ -39,15 +39,15 @@ int kd_collector_run(struct kd_collector *c, int (*work)(struct kd_crew *me))
 	c->idle = 0;
 	/* If a thread cannot be created, the others do its work and count it as idle. */
 	for (started = 1; started < c->threads; started++)
-		if (pthread_create(&c->crew[started].thread, NULL, thread, &c->crew[started]))
+		if (kd_thread_start(&c->crew[started].thread, 0, thread, &c->crew[started]))
 			break;
-	pthread_mutex_lock(&c->lock);
+	kd_mutex_lock(&c->lock);
 	__atomic_store_n(&c->idle, c->idle + c->threads - started, __ATOMIC_RELAXED);
-	pthread_cond_broadcast(&c->change);
-	pthread_mutex_unlock(&c->lock);
+	kd_cond_broadcast(&c->change);
+	kd_mutex_unlock(&c->lock);
 	thread(&c->crew[0]);
 	for (i = 1; i < started; i++)
-		pthread_join(c->crew[i].thread, NULL);
+		kd_thread_join(&c->crew[i].thread, KDSM_FOREVER);
 	return c->error;
 }
 
@@ -75,7 +75,7 @@ static int empty_buffer(struct kd_crew *me, unsigned int part)
 	uint64_t *box = own_box(c, part);
 	int r = 0;
 
-	pthread_mutex_lock(&c->lock);
+	kd_mutex_lock(&c->lock);
 	if (box[0] + out->count > c->box_words) {
 		r = -ENOBUFS;
 	} else {
@@ -84,7 +84,7 @@ static int empty_buffer(struct kd_crew *me, unsigned int part)
 		c->posted += out->count;
 		out->count = 0;
 	}
-	pthread_mutex_unlock(&c->lock);
+	kd_mutex_unlock(&c->lock);
 	return r;
 }
 
@@ -296,6 +296,7 @@ int kd_collect(struct kdsm_bdd_store *store, struct kd_gang *gang, unsigned int 
 		.keep = flags & KD_KEEP && store->table->parts == 1,
 		.results = flags & KD_RESULTS && !(flags & KD_KEEP) && store->table->parts == 1,
 	};
+	enum kd_phase phase = kd_phase(KD_PHASE_COLLECT);
 	uint64_t began = kdsm_now();
 	int r;
 
@@ -307,6 +308,7 @@ int kd_collect(struct kdsm_bdd_store *store, struct kd_gang *gang, unsigned int 
 	if (r == 0)
 		r = collect(&c, collection);
 	tear_down(&c);
+	kd_phase(phase);
 	collection->seconds = (kdsm_now() - began) / 1e9;
 	return r;
 }

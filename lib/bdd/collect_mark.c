@@ -61,6 +61,7 @@ static int mark_children(struct kd_crew *me)
 	struct kdsm_node node = kd_node_load(&t->data[number - t->first]);
 	int r, again;
 
+	kd_spend(1);
 	r = mark_edge(me, kd_high(&node, 0));
 	if (r == 0)
 		r = mark_edge(me, kd_low(&node, 0));
@@ -99,11 +100,11 @@ static int share(struct kd_crew *me)
 	uint64_t half = me->stack.count / 2, i;
 	int r = 0;
 
-	pthread_mutex_lock(&c->lock);
+	kd_mutex_lock(&c->lock);
 	for (i = 0; r == 0 && i < half; i++)
 		r = kd_stack_push(&c->pool, me->stack.word[i]);
-	pthread_cond_broadcast(&c->change);
-	pthread_mutex_unlock(&c->lock);
+	kd_cond_broadcast(&c->change);
+	kd_mutex_unlock(&c->lock);
 	me->stack.count -= half;
 	memmove(me->stack.word, me->stack.word + half, me->stack.count * sizeof(uint64_t));
 	return r;
@@ -119,28 +120,28 @@ static int take_some(struct kd_crew *me)
 	unsigned int n;
 	int r = 0;
 
-	pthread_mutex_lock(&c->lock);
+	kd_mutex_lock(&c->lock);
 	__atomic_store_n(&c->idle, c->idle + 1, __ATOMIC_RELAXED);
-	pthread_cond_broadcast(&c->change);
+	kd_cond_broadcast(&c->change);
 	while (!c->pool.count && c->idle < c->threads)
-		pthread_cond_wait(&c->change, &c->lock);
+		kd_cond_wait(&c->change, &c->lock);
 	if (c->pool.count) {
 		__atomic_store_n(&c->idle, c->idle - 1, __ATOMIC_RELAXED);
 		for (n = 0; r == 0 && n < SHARE_ABOVE && c->pool.count; n++)
 			r = kd_stack_push(&me->stack, c->pool.word[--c->pool.count]);
 		r = r < 0 ? r : 1;
 	}
-	pthread_mutex_unlock(&c->lock);
+	kd_mutex_unlock(&c->lock);
 	return r;
 }
 
 /* Count this thread as idle from now on, so that other threads do not wait for it. */
 static void retire(struct kd_collector *c)
 {
-	pthread_mutex_lock(&c->lock);
+	kd_mutex_lock(&c->lock);
 	__atomic_store_n(&c->idle, c->idle + 1, __ATOMIC_RELAXED);
-	pthread_cond_broadcast(&c->change);
-	pthread_mutex_unlock(&c->lock);
+	kd_cond_broadcast(&c->change);
+	kd_mutex_unlock(&c->lock);
 }
 
 /* Mark the roots. Only the first thread calls this function. */

@@ -14,6 +14,8 @@
 #include "internal.h"
 
 #define FULL_SHIFT	KDSM_NUMBER_BITS
+/* Slots of data that a thread sweeps in about the time of one step of a BDD operation */
+#define SLOTS_A_STEP	16
 
 /* Take the next block that this part has used. Return false if there is none left. */
 static bool next_block(struct kd_collector *c, uint64_t *block)
@@ -32,6 +34,7 @@ static int sweep(struct kd_crew *me)
 		struct kdsm_node *node = &t->data[block * t->block];
 		unsigned int here = 0;
 
+		kd_spend(t->block / SLOTS_A_STEP);
 		for (i = 0; i < t->block; i++, node++) {
 			if (node->a & KD_NODE_MARK || (c->keep && (node->a | node->b))) {
 				node->a = (node->a & ~KD_NODE_MARK) | KD_NODE_OLD;
@@ -173,6 +176,7 @@ static int enter(struct kd_crew *me, uint64_t slot)
 
 	if (!(node.a & KD_NODE_OLD))
 		return 0;
+	kd_spend(1);
 	words[0] = kd_hash(node.a & ~KD_NODE_OLD, node.b);
 	words[1] = t->first + slot;
 	home = kd_home(t, &node, words[0]);

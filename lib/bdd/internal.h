@@ -35,7 +35,7 @@ struct kd_collector;
 /* A thread of the collection */
 struct kd_crew {
 	struct kd_collector *collector;
-	pthread_t thread;
+	struct kd_thread thread;
 	struct kd_stack stack;
 	uint64_t marked;		/* nodes that are not in the collector's count yet */
 	struct kd_buffer *out;		/* by destination part */

@@ -71,7 +71,7 @@ int kdsm_bdd_protect(struct kdsm_bdd_store *store, kdsm_bdd a)
 		return -EINVAL;
 	if (kd_terminal(a) || kd_number(a) >= KD_PRIVATE_FIRST)
 		return 0;
-	pthread_mutex_lock(&refs->lock);
+	kd_mutex_lock(&refs->lock);
 	if (refs->used >= refs->size / 2)
 		r = make_room(refs);
 	if (r == 0) {
@@ -80,7 +80,7 @@ int kdsm_bdd_protect(struct kdsm_bdd_store *store, kdsm_bdd a)
 		ref->number = kd_number(a);
 		ref->count++;
 	}
-	pthread_mutex_unlock(&refs->lock);
+	kd_mutex_unlock(&refs->lock);
 	return r;
 }
 
@@ -91,11 +91,11 @@ void kdsm_bdd_unprotect(struct kdsm_bdd_store *store, kdsm_bdd a)
 
 	if (!kd_valid(a) || kd_terminal(a))
 		return;
-	pthread_mutex_lock(&refs->lock);
+	kd_mutex_lock(&refs->lock);
 	ref = refs->size ? find(refs, kd_number(a)) : NULL;
 	if (ref && ref->count)
 		ref->count--;
-	pthread_mutex_unlock(&refs->lock);
+	kd_mutex_unlock(&refs->lock);
 }
 
 int kd_refs_list(struct kd_refs *refs, struct kd_stack *stack)
@@ -103,10 +103,10 @@ int kd_refs_list(struct kd_refs *refs, struct kd_stack *stack)
 	uint64_t i;
 	int r = 0;
 
-	pthread_mutex_lock(&refs->lock);
+	kd_mutex_lock(&refs->lock);
 	for (i = 0; r == 0 && i < refs->size; i++)
 		if (refs->slot[i].count)
 			r = kd_stack_push(stack, refs->slot[i].number);
-	pthread_mutex_unlock(&refs->lock);
+	kd_mutex_unlock(&refs->lock);
 	return r;
 }

@@ -97,6 +97,7 @@ static int visit(struct kd_walk *walk, struct kdsm_bdd_worker *w, uint64_t at)
 	struct kdsm_node node;
 	int r;
 
+	kd_step(w);
 	if (!kd_node(w, walk->number[at], &node))
 		return w->why;
 	walk->node[at] = node;

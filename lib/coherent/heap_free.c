@@ -147,10 +147,10 @@ int kd_free_flush(struct kdsm_heap *heap, bool *any)
 {
 	int ret;
 
-	pthread_mutex_lock(&heap->lock);
+	kd_mutex_lock(&heap->lock);
 	*any = heap->pending_count;
 	ret = flush(heap);
-	pthread_mutex_unlock(&heap->lock);
+	kd_mutex_unlock(&heap->lock);
 	return ret;
 }
 
@@ -194,8 +194,8 @@ int kd_free_later(struct kdsm_heap *heap, uint64_t desc, uint64_t chunk, uint64_
 {
 	int ret;
 
-	pthread_mutex_lock(&heap->lock);
+	kd_mutex_lock(&heap->lock);
 	ret = add(heap, desc, chunk, slot, freed);
-	pthread_mutex_unlock(&heap->lock);
+	kd_mutex_unlock(&heap->lock);
 	return ret;
 }

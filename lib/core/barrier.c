@@ -93,6 +93,7 @@ static int ask(const struct turn *turn, unsigned int from, uint64_t stage, uint6
  */
 static int await(const struct turn *turn, uint64_t word, unsigned int from, uint64_t stage)
 {
+	enum kd_phase phase = kd_phase(KD_PHASE_BARRIER);
 	uint64_t silent = 0, left;
 	int ret;
 
@@ -101,9 +102,10 @@ static int await(const struct turn *turn, uint64_t word, unsigned int from, uint
 		ret = kdsm_await(turn->region, turn->offset + word, stage,
 				 left < ASK_AFTER ? left : ASK_AFTER);
 		if (ret != -ETIMEDOUT || left < ASK_AFTER)
-			return ret;
+			break;
 		ret = ask(turn, from, stage, &silent);
 	} while (ret > 0);
+	kd_phase(phase);
 	return ret;
 }
 

@@ -44,20 +44,13 @@ static struct area *own(const struct kd_gang *gang)
 static void *beat(void *data)
 {
 	struct kd_gang *gang = data;
-	struct timespec until;
 
-	pthread_mutex_lock(&gang->lock);
+	kd_mutex_lock(&gang->lock);
 	while (!gang->stopping) {
 		__atomic_add_fetch(&own(gang)->beat, 1, __ATOMIC_RELAXED);
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += SLICE;
-		if (until.tv_nsec >= 1000000000) {
-			until.tv_nsec -= 1000000000;
-			until.tv_sec++;
-		}
-		pthread_cond_timedwait(&gang->stop, &gang->lock, &until);
+		kd_cond_wait_for(&gang->stop, &gang->lock, SLICE);
 	}
-	pthread_mutex_unlock(&gang->lock);
+	kd_mutex_unlock(&gang->lock);
 	return NULL;
 }
 
@@ -83,7 +76,7 @@ int kd_gang_join(struct kd_gang *gang, struct kdsm_region *region,
 	pthread_mutex_init(&gang->lock, NULL);
 	pthread_cond_init(&gang->stop, NULL);
 	if (gang->nodes > 1) {
-		r = -pthread_create(&gang->heart, NULL, beat, gang);
+		r = kd_thread_start(&gang->heart, 0, beat, gang);
 		gang->beating = r == 0;
 	}
 	return r;
@@ -94,11 +87,11 @@ void kd_gang_leave(struct kd_gang *gang)
 	if (!gang->region)
 		return;
 	if (gang->beating) {
-		pthread_mutex_lock(&gang->lock);
+		kd_mutex_lock(&gang->lock);
 		gang->stopping = true;
-		pthread_cond_signal(&gang->stop);
-		pthread_mutex_unlock(&gang->lock);
-		pthread_join(gang->heart, NULL);
+		kd_cond_broadcast(&gang->stop);
+		kd_mutex_unlock(&gang->lock);
+		kd_thread_join(&gang->heart, KDSM_FOREVER);
 	}
 	pthread_cond_destroy(&gang->stop);
 	pthread_mutex_destroy(&gang->lock);
@@ -197,22 +190,24 @@ static int receive(struct kd_gang *gang, struct line *line, uint64_t place,
 		   uint64_t seq, unsigned int from, uint64_t *words)
 {
 	struct watch watch = { from, 0, kdsm_now(), 0 };
+	enum kd_phase phase = kd_phase(KD_PHASE_BARRIER);
 	uint64_t looked = watch.since, seen;
 	unsigned int i;
-	int r;
+	int r = 0;
 
 	/* Acquire: node from puts the words before seq, in one submission. See send(). */
-	while ((seen = __atomic_load_n(&line->seq, __ATOMIC_ACQUIRE)) != seq) {
+	while (r == 0 && (seen = __atomic_load_n(&line->seq, __ATOMIC_ACQUIRE)) != seq) {
 		r = kdsm_wait(gang->region, place + offsetof(struct line, seq), seen, SLICE);
-		if (r < 0 && r != -ETIMEDOUT && r != -EINTR)
-			return r;
-		if (kdsm_now() - looked >= SLICE) {
+		if (r == -ETIMEDOUT || r == -EINTR)
+			r = 0;
+		if (r == 0 && kdsm_now() - looked >= SLICE) {
 			r = look_around(gang, &watch);
-			if (r < 0)
-				return r;
 			looked = kdsm_now();
 		}
 	}
+	kd_phase(phase);
+	if (r < 0)
+		return r;
 	for (i = 0; i < KD_GANG_WORDS; i++)
 		words[i] = __atomic_load_n(&line->word[i], __ATOMIC_RELAXED);
 	return 0;

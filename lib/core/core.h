@@ -12,8 +12,10 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
+
 #include <kdsm/kdsm.h>
+
+#include "core/thread.h"
 
 /*
  * Hide internal symbols: the shared library and the archive export only names that begin
@@ -177,15 +179,6 @@ int kdsm_device_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* device.c */
 int kdsm_local_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* local.c */
 
 /* ---- wait.c ---- */
-
-/* Returns CLOCK_MONOTONIC, in ns. */
-static inline uint64_t kdsm_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
-}
 
 /**
  * kdsm_left() - get the rest of a timeout
@@ -366,7 +359,7 @@ struct kd_gang {
 	uint64_t timeout;	/* longest time without a heartbeat, in ns */
 	unsigned int root;	/* of the next gather and scatter; the same for all */
 	uint64_t up, down;	/* number of gathers and of scatters so far */
-	pthread_t heart;
+	struct kd_thread heart;
 	pthread_mutex_t lock;	/* protects stopping; stop is its condition */
 	pthread_cond_t stop;
 	bool stopping, beating;

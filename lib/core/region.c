@@ -99,9 +99,9 @@ int kdsm_region_open(struct kdsm *kdsm, const char *name,
 	region->cpu_atomics = kdsm->domain != KDSM_DOMAIN_HCA;
 
 	/* Held throughout, so that two threads do not both map the same region. */
-	pthread_mutex_lock(&kdsm->lock);
+	kd_mutex_lock(&kdsm->lock);
 	ret = region_bind(kdsm, &arg, region, out);
-	pthread_mutex_unlock(&kdsm->lock);
+	kd_mutex_unlock(&kdsm->lock);
 	if (*out != region)
 		free(region);
 	return ret;
@@ -115,16 +115,16 @@ void kdsm_region_close(struct kdsm_region *region)
 	if (!region)
 		return;
 	kdsm = region->kdsm;
-	pthread_mutex_lock(&kdsm->lock);
+	kd_mutex_lock(&kdsm->lock);
 	if (--region->refs) {
-		pthread_mutex_unlock(&kdsm->lock);
+		kd_mutex_unlock(&kdsm->lock);
 		return;
 	}
 	for (link = &kdsm->regions; *link != region; link = &(*link)->next)
 		;
 	*link = region->next;
 	kdsm->backend->unbind(region);
-	pthread_mutex_unlock(&kdsm->lock);
+	kd_mutex_unlock(&kdsm->lock);
 	free(region);
 }
 
@@ -134,9 +134,9 @@ int kdsm_region_destroy(struct kdsm *kdsm, const char *name)
 
 	if (ret)
 		return ret;
-	pthread_mutex_lock(&kdsm->lock);
+	kd_mutex_lock(&kdsm->lock);
 	ret = kdsm->backend->destroy(kdsm, name);
-	pthread_mutex_unlock(&kdsm->lock);
+	kd_mutex_unlock(&kdsm->lock);
 	return ret;
 }
 

@@ -13,7 +13,6 @@
  * returned. An atomic must not take effect twice.
  */
 #include <errno.h>
-#include <time.h>
 #include "core/core.h"
 
 /*
@@ -50,13 +49,6 @@ static unsigned int keep_failed(struct kdsm_op *ops, unsigned int count)
 	return n;
 }
 
-static void pause_for(uint64_t ns)
-{
-	struct timespec ts = { ns / 1000000000, ns % 1000000000 };
-
-	nanosleep(&ts, NULL);
-}
-
 int kdsm_vector_retry(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count,
 		      uint64_t timeout)
 {
@@ -70,7 +62,7 @@ int kdsm_vector_retry(struct kdsm_region *region, struct kdsm_op *ops, unsigned 
 			return ret;
 		if (!kdsm_left(begin, timeout))
 			return -ETIMEDOUT;
-		pause_for(pause);
+		kd_sleep(pause);
 		pause = pause < PAUSE_MAX / 2 ? 2 * pause : PAUSE_MAX;
 	}
 	return 0;

@@ -4,7 +4,6 @@
  * put threads to sleep.
  */
 #include <errno.h>
-#include <time.h>
 #include "core/core.h"
 
 /* Bounds of the time that kdsm_spin() polls before the caller sleeps, in ns */

@@ -299,10 +299,10 @@ static int map_words(struct kdsm_region *region)
 	int ret = 0;
 
 	pthread_once(&once, forget_in_children);
-	pthread_mutex_lock(&region->kdsm->lock);
+	kd_mutex_lock(&region->kdsm->lock);
 	if (!region->lock_words)
 		ret = region->backend->locks->map(region);
-	pthread_mutex_unlock(&region->kdsm->lock);
+	kd_mutex_unlock(&region->kdsm->lock);
 	return ret;
 }
 
@@ -314,6 +314,8 @@ static int open_lock(struct kdsm_region *region, struct kdsm_lock_open *arg,
 
 	if (!region->writable)
 		return -EACCES;
+	if (!region->backend->locks)
+		return -EOPNOTSUPP;
 	ret = map_words(region);
 	if (!ret)
 		ret = region->backend->locks->open(region, arg);

@@ -10,8 +10,6 @@
  * operation cache; each slice is twice as long as the one before. A portfolio of orders has
  * slices of its own.
  */
-#include <time.h>
-
 #include "formula.h"
 #include "internal.h"
 
@@ -29,15 +27,6 @@ void kd_early_continue(struct kd_search *s)
 {
 	s->early.slice *= 2;
 	kd_portfolio_slice(s);
-}
-
-/* CPU time of this thread, in ns. It does not depend on what else the machine does. */
-static uint64_t cpu_time(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
 }
 
 static bool property_violated(const struct kd_search *s)
@@ -67,7 +56,8 @@ static void look_for_deadlock(struct kd_search *s, kdsm_bdd fresh)
 bool kd_early_look(struct kd_search *s, kdsm_bdd fresh, kdsm_bdd all)
 {
 	bool violated = property_violated(s), open = true;
-	uint64_t began = cpu_time();
+	/* The CPU time does not depend on what else the machine does. */
+	uint64_t began = kd_thread_time();
 
 	if (!s->options->stop_at_violation)
 		return false;
@@ -76,7 +66,7 @@ bool kd_early_look(struct kd_search *s, kdsm_bdd fresh, kdsm_bdd all)
 		violated = s->early.deadlock;
 		if (!violated && s->formulas)
 			violated = kd_formulas_look(s, all, &open);
-		s->early.spent += cpu_time() - began;
+		s->early.spent += kd_thread_time() - began;
 	}
 	/* formulas that are decided end the search if nothing else was asked */
 	return violated || !(open || s->options->deadlocks || s->model.properties);

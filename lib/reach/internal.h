@@ -763,7 +763,7 @@ void kd_progress_begin(struct kd_search *s);
 void kd_progress_level(struct kd_search *s);
 void kd_progress_end(struct kd_search *s);
 void kd_progress_look(struct kd_search *s);
-void kd_progress_join(struct kd_search *s, pthread_t thread);
+void kd_progress_join(struct kd_search *s, struct kd_thread *thread);
 bool kd_stopping(const struct kd_search *s);
 
 /*

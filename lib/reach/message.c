@@ -36,7 +36,7 @@ void kd_search_warn(struct kd_search *s, const char *format, ...)
 	va_end(args);
 	if (!s->options->warn)
 		return;
-	pthread_mutex_lock(&s->progress.calls);
+	kd_mutex_lock(&s->progress.calls);
 	s->options->warn(s->options->context, message.text);
-	pthread_mutex_unlock(&s->progress.calls);
+	kd_mutex_unlock(&s->progress.calls);
 }

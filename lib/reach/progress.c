@@ -10,7 +10,6 @@
  * exchange after a slice (search.c).
  */
 #include <errno.h>
-#include <time.h>
 
 #include "internal.h"
 
@@ -38,12 +37,12 @@ void kd_progress_destroy(struct kd_progress *p)
 
 void kd_progress_begin(struct kd_search *s)
 {
-	pthread_mutex_lock(&s->progress.lock);
+	kd_mutex_lock(&s->progress.lock);
 	s->progress.began = kdsm_now();
 	s->progress.ended = s->progress.began;
 	s->progress.level = s->levels;
 	s->progress.order = s->model.order;
-	pthread_mutex_unlock(&s->progress.lock);
+	kd_mutex_unlock(&s->progress.lock);
 	__atomic_store_n(&s->searching, true, __ATOMIC_RELAXED);
 }
 
@@ -58,14 +57,14 @@ static void fill(struct kd_search *s, struct kdsm_reach_progress *progress)
 	struct kdsm_counts counts;
 	uint64_t now = kdsm_now();
 
-	pthread_mutex_lock(&p->lock);
+	kd_mutex_lock(&p->lock);
 	mpz_set(progress->states, p->states);
 	progress->nodes = p->nodes;
 	progress->level = p->level;
 	progress->order = p->order;
 	progress->seconds = (now - p->began) / 1e9;
 	progress->level_seconds = (now - p->ended) / 1e9;
-	pthread_mutex_unlock(&p->lock);
+	kd_mutex_unlock(&p->lock);
 	progress->tasks = kd_tasks_so_far(s->store);
 	kdsm_counts(s->kdsm, &counts);
 	progress->remote = counts.get + counts.put + counts.cas + counts.faa + counts.find +
@@ -82,9 +81,9 @@ static void tell(struct kd_search *s,
 	fill(s, &progress);
 	if (kdsm_table_usage(kdsm_bdd_table(s->store), &progress.table_used,
 			     &progress.table_size) == 0) {
-		pthread_mutex_lock(&s->progress.calls);
+		kd_mutex_lock(&s->progress.calls);
 		function(s->options->context, &progress);
-		pthread_mutex_unlock(&s->progress.calls);
+		kd_mutex_unlock(&s->progress.calls);
 	}
 	mpz_clear(progress.states);
 }
@@ -103,12 +102,12 @@ static bool count(struct kd_search *s)
 	if (r == 0)
 		r = kdsm_bdd_count_nodes(s->worker, s->visited, &nodes);
 	if (r == 0) {
-		pthread_mutex_lock(&p->lock);
+		kd_mutex_lock(&p->lock);
 		/* attempts in other orders may have found fewer states */
 		if (s->options->level || mpz_cmp(states, p->states) > 0)
 			mpz_set(p->states, states);
 		p->nodes = nodes;
-		pthread_mutex_unlock(&p->lock);
+		kd_mutex_unlock(&p->lock);
 	} else {
 		kdsm_bdd_error(s->worker);
 	}
@@ -138,11 +137,11 @@ void kd_progress_level(struct kd_search *s)
 	uint64_t begin = kdsm_now(), end;
 	bool counted;
 
-	pthread_mutex_lock(&p->lock);
+	kd_mutex_lock(&p->lock);
 	p->level = s->levels;
 	p->order = s->model.order;
 	p->ended = begin;
-	pthread_mutex_unlock(&p->lock);
+	kd_mutex_unlock(&p->lock);
 	if (!may_count(s))
 		return;
 	counted = count(s);
@@ -164,9 +163,9 @@ void kd_progress_look(struct kd_search *s)
 		p->stopping = true;
 		kd_gang_stop(&s->gang);
 	}
-	pthread_mutex_lock(&p->lock);
+	kd_mutex_lock(&p->lock);
 	began = p->began;
-	pthread_mutex_unlock(&p->lock);
+	kd_mutex_unlock(&p->lock);
 	if (!began)
 		return;
 	kd_checkpoint_look(s);
@@ -181,22 +180,10 @@ void kd_progress_look(struct kd_search *s)
 	tell(s, s->options->progress);
 }
 
-void kd_progress_join(struct kd_search *s, pthread_t thread)
+void kd_progress_join(struct kd_search *s, struct kd_thread *thread)
 {
-	struct timespec until;
-	int error;
-
-	do {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += POLL;
-		if (until.tv_nsec >= 1000000000) {
-			until.tv_nsec -= 1000000000;
-			until.tv_sec++;
-		}
-		error = pthread_timedjoin_np(thread, NULL, &until);
-		if (error)
-			kd_progress_look(s);
-	} while (error);
+	while (!kd_thread_join(thread, POLL))
+		kd_progress_look(s);
 }
 
 bool kd_stopping(const struct kd_search *s)

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "circuit.h"
@@ -68,7 +67,6 @@ static int open_region(struct kd_search *s)
 		.size = kd_search_part_bytes(s->options, kdsm_nodes(s->kdsm)) *
 			kdsm_nodes(s->kdsm),
 	};
-	struct timespec pause = { 0, OPEN_PAUSE };
 	char name[KDSM_NAME_SIZE];
 	unsigned int tries;
 	int r, n;
@@ -101,7 +99,7 @@ static int open_region(struct kd_search *s)
 		}
 		if ((r != -EBUSY && r != -EINVAL) || tries == OPEN_TRIES)
 			break;
-		nanosleep(&pause, NULL);
+		kd_sleep(OPEN_PAUSE);
 	}
 	if (r == -EBUSY)
 		kd_say(s->message,
@@ -414,9 +412,9 @@ static int count(struct kd_search *s, struct kdsm_reach_result *result)
 	if (r == 0)
 		r = kd_answers_count(s, result);
 	if (r == 0 && s->options->known) {
-		pthread_mutex_lock(&s->progress.calls);
+		kd_mutex_lock(&s->progress.calls);
 		s->options->known(s->options->context, result);
-		pthread_mutex_unlock(&s->progress.calls);
+		kd_mutex_unlock(&s->progress.calls);
 	}
 	if (result->stopped)
 		return r;
@@ -468,10 +466,10 @@ static void salvage(struct kd_search *s, int error, struct kdsm_reach_result *re
 		r = kd_answers_count(s, result);
 	}
 	if (r < 0) {
-		pthread_mutex_lock(&s->progress.lock);
+		kd_mutex_lock(&s->progress.lock);
 		mpz_set(result->states, s->progress.states);
 		result->nodes = s->progress.nodes;
-		pthread_mutex_unlock(&s->progress.lock);
+		kd_mutex_unlock(&s->progress.lock);
 	}
 	kd_formulas_salvage(s, result);
 }
@@ -693,23 +691,19 @@ static void block_signals(sigset_t *former)
 static int run_step(struct kdsm_reach *reach, int (*step)(struct kdsm_reach *reach),
 		    struct kdsm_reach_message *message)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
+	struct kd_thread thread;
 	sigset_t mask;
 	int r;
 
 	message->text[0] = 0;
 	reach->search.message = message;
 	reach->step = step;
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK);
 	kd_progress_look(&reach->search);
 	block_signals(&mask);
-	r = -pthread_create(&thread, &attr, run, reach);
+	r = kd_thread_start(&thread, STACK, run, reach);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
-	pthread_attr_destroy(&attr);
 	if (r == 0) {
-		kd_progress_join(&reach->search, thread);
+		kd_progress_join(&reach->search, &thread);
 		r = reach->status;
 	}
 	if (r < 0 && !message->text[0])

@@ -8,7 +8,6 @@
  * nodes must not be empty.
  */
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 
 #include "table/table.h"
@@ -76,7 +75,7 @@ static int await_own(const struct kdsm_table *t, uint64_t number, struct kdsm_no
 		*node = kd_node_load(&t->data[number - t->first]);
 		if (node->a | node->b)
 			return 0;
-		sched_yield();
+		kd_yield();
 	}
 	return -EIO;
 }
@@ -261,7 +260,7 @@ static int mend(struct kdsm_table_worker *w, unsigned int part, uint64_t slot,
 			return r;
 		if (*entry == 0 || kdsm_entry_whole(*entry))
 			return 0;
-		sched_yield();
+		kd_yield();
 	}
 	return -EIO;
 }

@@ -171,13 +171,13 @@ int kdsm_table_worker_new(struct kdsm_table *table,
 	if (!w)
 		return -ENOMEM;
 	w->table = table;
-	pthread_mutex_lock(&table->lock);
+	kd_mutex_lock(&table->lock);
 	w->place = &table->workers;
 	w->other = table->workers;
 	if (w->other)
 		w->other->place = &w->other;
 	table->workers = w;
-	pthread_mutex_unlock(&table->lock);
+	kd_mutex_unlock(&table->lock);
 	*worker = w;
 	return 0;
 }
@@ -197,11 +197,11 @@ void kdsm_table_worker_free(struct kdsm_table_worker *worker)
 		return;
 	kdsm_table_flush(worker);
 	unclaim(worker);
-	pthread_mutex_lock(&worker->table->lock);
+	kd_mutex_lock(&worker->table->lock);
 	*worker->place = worker->other;
 	if (worker->other)
 		worker->other->place = worker->place;
-	pthread_mutex_unlock(&worker->table->lock);
+	kd_mutex_unlock(&worker->table->lock);
 	free(worker);
 }
 
@@ -330,10 +330,10 @@ uint64_t kd_table_used_here(struct kdsm_table *t)
 {
 	struct kdsm_table_worker *w;
 
-	pthread_mutex_lock(&t->lock);
+	kd_mutex_lock(&t->lock);
 	for (w = t->workers; w; w = w->other)
 		kdsm_table_flush(w);
-	pthread_mutex_unlock(&t->lock);
+	kd_mutex_unlock(&t->lock);
 	return __atomic_load_n(&t->header->used, __ATOMIC_RELAXED);
 }
 
@@ -341,10 +341,10 @@ void kd_table_unclaim(struct kdsm_table *t)
 {
 	struct kdsm_table_worker *w;
 
-	pthread_mutex_lock(&t->lock);
+	kd_mutex_lock(&t->lock);
 	for (w = t->workers; w; w = w->other)
 		unclaim(w);
-	pthread_mutex_unlock(&t->lock);
+	kd_mutex_unlock(&t->lock);
 }
 
 void kd_table_restart(struct kdsm_table *t, uint64_t nodes, uint32_t load)
@@ -355,7 +355,7 @@ void kd_table_restart(struct kdsm_table *t, uint64_t nodes, uint32_t load)
 	t->collections++;
 	__atomic_store_n(&t->header->blocks, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&t->header->used, nodes, __ATOMIC_RELAXED);
-	pthread_mutex_lock(&t->lock);
+	kd_mutex_lock(&t->lock);
 	for (w = t->workers; w; w = w->other) {
 		w->end = w->base + t->block;
 		w->next = w->end;
@@ -363,7 +363,7 @@ void kd_table_restart(struct kdsm_table *t, uint64_t nodes, uint32_t load)
 		w->flushed = w->counts.put;
 		w->load = load;
 	}
-	pthread_mutex_unlock(&t->lock);
+	kd_mutex_unlock(&t->lock);
 }
 
 /*

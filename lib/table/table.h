@@ -53,6 +53,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/thread.h"
+
 /* ---- hashes ---- */
 
 /* The mixing step of wyhash: the full product of two words, folded. */

@@ -129,7 +129,7 @@ struct kd_worker {
 	uint64_t random;
 	jmp_buf base;			/* target of the longjmp() when the job failed */
 	uintptr_t deep;			/* frames below this address: half of the stack is used */
-	pthread_t thread;
+	struct kd_thread thread;
 	bool stop;			/* leave as soon as idle */
 	struct kd_root *root;		/* the root that it runs, or NULL */
 
@@ -178,7 +178,7 @@ struct kdsm_tasks {
 	unsigned int started;
 	struct kd_root *roots;		/* roots that no worker has taken yet */
 	struct kdsm_tasks_counts gone;	/* sum over the workers that have ended */
-	pthread_t heart;
+	struct kd_thread heart;
 	bool stopping;
 	bool beating;
 
@@ -246,6 +246,8 @@ static inline void kd_task_busy(struct kd_worker *w)
 {
 	if (w->tasks->nodes > 1)
 		__atomic_fetch_add(&w->tasks->own->crew.busy, 1, __ATOMIC_SEQ_CST);
+	if (kd_scheduler)
+		kd_scheduler->busy(true);
 }
 
 /* The worker stops running tasks. */
@@ -253,6 +255,8 @@ static inline void kd_task_idle(struct kd_worker *w)
 {
 	if (w->tasks->nodes > 1)
 		__atomic_fetch_sub(&w->tasks->own->crew.busy, 1, __ATOMIC_SEQ_CST);
+	if (kd_scheduler)
+		kd_scheduler->busy(false);
 }
 
 /* Returns 0, or the negative errno with which the job has failed. */

@@ -50,6 +50,7 @@ static void drop(struct kd_worker *w, struct kdsm_task *task)
 /* Serve the requests of other workers and nodes, and leave if the job has failed. */
 static void look_up(struct kd_worker *w, const struct kdsm_task *end)
 {
+	kd_spend(0);
 	kd_task_check(w);
 	if (__atomic_load_n(&w->shared->attention, __ATOMIC_RELAXED))
 		kd_task_offer(w, end);

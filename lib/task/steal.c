@@ -19,7 +19,6 @@
  * A proxy never stands for another proxy. A thief that takes a proxy along with other tasks
  * pushes a new proxy for the original task.
  */
-#include <sched.h>
 #include <string.h>
 #include "internal.h"
 
@@ -309,7 +308,7 @@ static void pause_or_nap(struct kd_worker *w, const struct kdsm_task *task,
 		kd_task_relax(tries);
 	else if (kd_task_result_comes(__atomic_load_n(&task->bell, __ATOMIC_RELAXED)) &&
 		 kd_thief_is_far(w->tasks, __atomic_load_n(&task->thief, __ATOMIC_RELAXED)))
-		sched_yield();
+		kd_yield();
 	else
 		kd_task_sleep(w, NAP << (naps < 5 ? naps : 5), task);
 }

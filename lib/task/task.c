@@ -193,7 +193,7 @@ static int start(struct kdsm_tasks *tasks, const struct kdsm_tasks_attr *attr)
 	ret = claim_process(tasks);
 	if (ret)
 		return ret;
-	ret = -pthread_create(&tasks->heart, NULL, kd_task_heart, tasks);
+	ret = kd_thread_start(&tasks->heart, 0, kd_task_heart, tasks);
 	tasks->beating = !ret;
 	if (ret) {
 		__atomic_store_n(&tasks->own->processes[tasks->process].here, 0,
@@ -254,11 +254,11 @@ void kdsm_tasks_close(struct kdsm_tasks *tasks)
 		if (!kd_failed(tasks))
 			__atomic_store_n(&tasks->own->processes[tasks->process].here, 0,
 					 __ATOMIC_SEQ_CST);
-		pthread_mutex_lock(&tasks->lock);
+		kd_mutex_lock(&tasks->lock);
 		tasks->stopping = true;
-		pthread_cond_broadcast(&tasks->change);
-		pthread_mutex_unlock(&tasks->lock);
-		pthread_join(tasks->heart, NULL);
+		kd_cond_broadcast(&tasks->change);
+		kd_mutex_unlock(&tasks->lock);
+		kd_thread_join(&tasks->heart, KDSM_FOREVER);
 	}
 	pthread_cond_destroy(&tasks->change);
 	pthread_mutex_destroy(&tasks->lock);
@@ -308,6 +308,7 @@ int kdsm_tasks_run(struct kdsm_tasks *tasks, const struct kdsm_task_type *type,
 {
 	const struct kd_worker *self = kd_task_self();
 	struct kd_root *root, **link;
+	enum kd_phase phase;
 	int ret;
 
 	if (self && self->tasks == tasks)
@@ -320,19 +321,21 @@ int kdsm_tasks_run(struct kdsm_tasks *tasks, const struct kdsm_task_type *type,
 	root->task.type = type->id;
 	memcpy(root->task.data, arguments, type->arguments);
 
-	pthread_mutex_lock(&tasks->lock);
+	kd_mutex_lock(&tasks->lock);
 	for (link = &tasks->roots; *link; link = &(*link)->next)
 		;
 	*link = root;
 	__atomic_add_fetch(&tasks->wanted, 1, __ATOMIC_SEQ_CST);
 	wake_own(tasks);
+	phase = kd_phase(KD_PHASE_TASKS);
 	while (!root->done && !tasks->failed)
-		pthread_cond_wait(&tasks->change, &tasks->lock);
+		kd_cond_wait(&tasks->change, &tasks->lock);
+	kd_phase(phase);
 	ret = root->done ? 0 : tasks->failed;
 	if (!ret && type->result)
 		memcpy(result, root->task.data, type->result);
 	drop_root(tasks, root);
-	pthread_mutex_unlock(&tasks->lock);
+	kd_mutex_unlock(&tasks->lock);
 	return ret;
 }
 
@@ -340,11 +343,11 @@ int kdsm_tasks_serve(struct kdsm_tasks *tasks)
 {
 	int ret;
 
-	pthread_mutex_lock(&tasks->lock);
+	kd_mutex_lock(&tasks->lock);
 	while (!tasks->failed && !__atomic_load_n(&tasks->own->ended, __ATOMIC_SEQ_CST))
-		pthread_cond_wait(&tasks->change, &tasks->lock);
+		kd_cond_wait(&tasks->change, &tasks->lock);
 	ret = tasks->failed;
-	pthread_mutex_unlock(&tasks->lock);
+	kd_mutex_unlock(&tasks->lock);
 	return ret;
 }
 
@@ -373,9 +376,9 @@ void kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *count
 {
 	unsigned int i;
 
-	pthread_mutex_lock(&tasks->lock);
+	kd_mutex_lock(&tasks->lock);
 	*counts = tasks->gone;
 	for (i = 0; i < tasks->started; i++)
 		kd_task_add_counts(counts, &tasks->workers[i]->counts);
-	pthread_mutex_unlock(&tasks->lock);
+	kd_mutex_unlock(&tasks->lock);
 }

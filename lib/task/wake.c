@@ -11,6 +11,10 @@ void kd_task_relax(unsigned int tries)
 {
 	unsigned int i;
 
+	if (kd_scheduler) {
+		kd_yield();
+		return;
+	}
 	for (i = 0; i < 1u << (tries < 32 ? tries / 8 : 4); i++) {
 #if defined(__x86_64__) || defined(__i386__)
 		__builtin_ia32_pause();

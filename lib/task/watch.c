@@ -11,7 +11,6 @@
  */
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
 #include "internal.h"
 
 #define BEAT	250000000	/* Interval between two beats, in ns */
@@ -32,14 +31,14 @@ static bool take_failure(struct kdsm_tasks *tasks, int error, unsigned int culpr
 {
 	bool first;
 
-	pthread_mutex_lock(&tasks->lock);
+	kd_mutex_lock(&tasks->lock);
 	first = !tasks->failed;
 	if (first) {
 		__atomic_store_n(&tasks->culprit, culprit, __ATOMIC_RELAXED);
 		__atomic_store_n(&tasks->failed, error, __ATOMIC_SEQ_CST);
-		pthread_cond_broadcast(&tasks->change);
+		kd_cond_broadcast(&tasks->change);
 	}
-	pthread_mutex_unlock(&tasks->lock);
+	kd_mutex_unlock(&tasks->lock);
 	if (first)
 		attend(tasks);
 	return first;
@@ -148,27 +147,19 @@ static void watch_next(struct kdsm_tasks *tasks, struct watched *watched, uint64
 
 static void wait_for_beat(struct kdsm_tasks *tasks)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += BEAT;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
-	pthread_mutex_lock(&tasks->lock);
+	kd_mutex_lock(&tasks->lock);
 	if (!tasks->stopping)
-		pthread_cond_timedwait(&tasks->change, &tasks->lock, &until);
-	pthread_mutex_unlock(&tasks->lock);
+		kd_cond_wait_for(&tasks->change, &tasks->lock, BEAT);
+	kd_mutex_unlock(&tasks->lock);
 }
 
 static bool stopping(struct kdsm_tasks *tasks)
 {
 	bool stopping;
 
-	pthread_mutex_lock(&tasks->lock);
+	kd_mutex_lock(&tasks->lock);
 	stopping = tasks->stopping;
-	pthread_mutex_unlock(&tasks->lock);
+	kd_mutex_unlock(&tasks->lock);
 	return stopping;
 }
 
@@ -194,9 +185,9 @@ void *kd_task_heart(void *data)
 			}
 		}
 		if (__atomic_load_n(&tasks->own->ended, __ATOMIC_SEQ_CST)) {
-			pthread_mutex_lock(&tasks->lock);
-			pthread_cond_broadcast(&tasks->change);
-			pthread_mutex_unlock(&tasks->lock);
+			kd_mutex_lock(&tasks->lock);
+			kd_cond_broadcast(&tasks->change);
+			kd_mutex_unlock(&tasks->lock);
 		}
 		wait_for_beat(tasks);
 	}

@@ -8,13 +8,21 @@
 /* First timeout of an idle worker's sleep, in ns; the timeouts double, up to 8 times this */
 #define IDLE_SLEEP	UINT64_C(1000000000)
 
-static _Thread_local struct kd_worker *current;
+/* The worker of the calling thread, outside a virtual run */
+static _Thread_local void *current;
 
 static const uint64_t no_alarm;
+/* In a virtual run a worker looks up at every spawn and sync, where others may continue. */
+static const uint32_t always = 1;
 
 struct kd_worker *kd_task_self(void)
 {
-	return current;
+	return kd_scheduler ? *kd_scheduler->slot() : current;
+}
+
+static void set_self(struct kd_worker *w)
+{
+	*(kd_scheduler ? kd_scheduler->slot() : &current) = w;
 }
 
 void *kd_task_argument(struct kdsm_worker *worker,
@@ -32,13 +40,13 @@ static struct kd_root *take_root(struct kdsm_tasks *tasks)
 
 	if (!__atomic_load_n(&tasks->wanted, __ATOMIC_SEQ_CST))
 		return NULL;
-	pthread_mutex_lock(&tasks->lock);
+	kd_mutex_lock(&tasks->lock);
 	root = tasks->roots;
 	if (root) {
 		tasks->roots = root->next;
 		__atomic_sub_fetch(&tasks->wanted, 1, __ATOMIC_SEQ_CST);
 	}
-	pthread_mutex_unlock(&tasks->lock);
+	kd_mutex_unlock(&tasks->lock);
 	return root;
 }
 
@@ -47,14 +55,14 @@ static void leave_root(struct kd_worker *w, bool done)
 {
 	struct kdsm_tasks *tasks = w->tasks;
 
-	pthread_mutex_lock(&tasks->lock);
+	kd_mutex_lock(&tasks->lock);
 	w->root->done = done;
 	w->root->left = true;
 	if (w->root->dropped)
 		free(w->root);
 	w->root = NULL;
-	pthread_cond_broadcast(&tasks->change);
-	pthread_mutex_unlock(&tasks->lock);
+	kd_cond_broadcast(&tasks->change);
+	kd_mutex_unlock(&tasks->lock);
 }
 
 static bool run_root(struct kd_worker *w)
@@ -100,23 +108,18 @@ static void loop(struct kd_worker *w)
  */
 static uintptr_t half_of_stack(void)
 {
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-	pthread_attr_t attr;
-	size_t size;
-	void *end;
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0), end = kd_stack_end();
 
-	if (pthread_getattr_np(pthread_self(), &attr))
-		return 0;
-	pthread_attr_getstack(&attr, &end, &size);
-	pthread_attr_destroy(&attr);
-	return (uintptr_t)end + (here - (uintptr_t)end) / 2;
+	return end ? end + (here - end) / 2 : 0;
 }
 
 static void *work(void *data)
 {
 	struct kd_worker *w = data;
 
-	current = w;
+	set_self(w);
+	if (kd_scheduler)
+		kd_scheduler->busy(false);
 	w->deep = half_of_stack();
 	if (!setjmp(w->base))
 		loop(w);
@@ -154,24 +157,11 @@ static int claim_number(struct kd_worker *w)
 	w->fast = (struct kdsm_worker){
 		.split = w->deque,
 		.limit = w->deque + tasks->deque,
-		.attention = &w->shared->attention,
+		.attention = kd_scheduler ? &always : &w->shared->attention,
 		.alarm = tasks->nodes > 1 ? &tasks->own->alarm : &no_alarm,
 		.index = i,
 	};
 	return 0;
-}
-
-static int start_thread(struct kd_worker *w)
-{
-	pthread_attr_t attr;
-	int ret;
-
-	pthread_attr_init(&attr);
-	ret = -pthread_attr_setstacksize(&attr, w->tasks->stack);
-	if (!ret)
-		ret = -pthread_create(&w->thread, &attr, work, w);
-	pthread_attr_destroy(&attr);
-	return ret;
 }
 
 static int begin(struct kd_worker *w)
@@ -181,7 +171,7 @@ static int begin(struct kd_worker *w)
 
 	if (ret)
 		return ret;
-	ret = start_thread(w);
+	ret = kd_thread_start(&w->thread, w->tasks->stack, work, w);
 	if (ret && tasks->stop)
 		tasks->stop(w->fast.context);
 	return ret;
@@ -207,9 +197,9 @@ static int start_worker(struct kdsm_tasks *tasks)
 		free(w);
 		return ret;
 	}
-	pthread_mutex_lock(&tasks->lock);
+	kd_mutex_lock(&tasks->lock);
 	tasks->workers[tasks->started++] = w;
-	pthread_mutex_unlock(&tasks->lock);
+	kd_mutex_unlock(&tasks->lock);
 	return 0;
 }
 
@@ -231,13 +221,13 @@ static void stop_worker(struct kdsm_tasks *tasks)
 
 	__atomic_store_n(&w->stop, true, __ATOMIC_SEQ_CST);
 	kd_task_ring(tasks, w->number);
-	pthread_join(w->thread, NULL);
+	kd_thread_join(&w->thread, KDSM_FOREVER);
 	if (tasks->stop)
 		tasks->stop(w->fast.context);
-	pthread_mutex_lock(&tasks->lock);
+	kd_mutex_lock(&tasks->lock);
 	tasks->started--;
 	kd_task_add_counts(&tasks->gone, &w->counts);
-	pthread_mutex_unlock(&tasks->lock);
+	kd_mutex_unlock(&tasks->lock);
 	if (!kd_failed(tasks))
 		__atomic_store_n(&w->shared->state, KD_WORKER_NONE, __ATOMIC_SEQ_CST);
 	free(w->full);
