@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The conductor of a virtual run: it continues the coroutine or the operation whose time is
+ * lowest. A coroutine runs until it waits, or until its clock is more than a quantum ahead of the
+ * next event, which it notices when it calls the library.
+ *
+ * A coroutine begins by swapcontext() and continues by _longjmp(), because swapcontext() makes a
+ * system call for the signal mask each time.
+ */
+#undef _FORTIFY_SOURCE	/* its longjmp() refuses to change to another stack */
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "virtual/internal.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#define STACK		(UINT64_C(1) << 20)	/* default size of a stack, in bytes */
+#define BUCKETS		4096			/* of blocked coroutines, by their keys */
+/*
+ * CPU time costs a system call, and the clock does not, but the clock goes on while other
+ * processes run. So the conductor asks for the CPU time only after an interval of LONG, or when
+ * OFTEN has passed since it last asked, in ns.
+ */
+#define LONG		20000
+#define OFTEN		1000000
+
+_Thread_local struct kd_run kd_run;
+
+/* The rest of the run's state, for this file */
+static _Thread_local struct {
+	struct kd_event **queue;	/* a heap, from index 1 on */
+	size_t count, room;
+	uint64_t numbers;
+	bool full;			/* an event was lost: there was no memory */
+	struct kd_coroutine *bucket[BUCKETS];
+	jmp_buf jump;			/* where the conductor continues */
+	ucontext_t context;
+	uint64_t meter;			/* clock when the current coroutine began to compute, ns */
+	uint64_t cpu, cpu_meter;	/* CPU time when last asked for, and the clock then, ns */
+#if defined(__SANITIZE_ADDRESS__)
+	void *fake;
+	const void *stack;
+	size_t stack_size;
+#endif
+} own;
+
+/* ---- the queue ---- */
+
+static bool before(const struct kd_event *a, const struct kd_event *b)
+{
+	return a->time != b->time ? a->time < b->time : a->number < b->number;
+}
+
+static void place(struct kd_event *event, size_t at)
+{
+	own.queue[at] = event;
+	event->at = at;
+}
+
+/* Put an event where it belongs, at or above index at, or below it. */
+static void rise(struct kd_event *event, size_t at)
+{
+	for (; at > 1 && before(event, own.queue[at / 2]); at /= 2)
+		place(own.queue[at / 2], at);
+	place(event, at);
+}
+
+static void sink(struct kd_event *event, size_t at)
+{
+	size_t child;
+
+	for (; (child = 2 * at) <= own.count; at = child) {
+		if (child < own.count && before(own.queue[child + 1], own.queue[child]))
+			child++;
+		if (!before(own.queue[child], event))
+			break;
+		place(own.queue[child], at);
+	}
+	place(event, at);
+}
+
+int kd_event_add(struct kd_event *event, uint64_t time)
+{
+	struct kd_event **more;
+	size_t room;
+
+	if (own.count + 1 >= own.room) {
+		room = own.room ? 2 * own.room : 1024;
+		more = reallocarray(own.queue, room, sizeof(*more));
+		if (!more) {
+			own.full = true;
+			return -ENOMEM;
+		}
+		own.queue = more;
+		own.room = room;
+	}
+	event->time = time;
+	event->number = ++own.numbers;
+	rise(event, ++own.count);
+	return 0;
+}
+
+static void take(struct kd_event *event)
+{
+	size_t at = event->at;
+	struct kd_event *last = own.queue[own.count--];
+
+	event->at = 0;
+	if (last == event)
+		return;
+	if (at > 1 && before(last, own.queue[at / 2]))
+		rise(last, at);
+	else
+		sink(last, at);
+}
+
+/* ---- clocks ---- */
+
+static uint64_t system_time(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+}
+
+/* The CPU time since the last call of this function or of resume_meter(), in ns */
+static uint64_t measure(void)
+{
+	uint64_t now = system_time(CLOCK_MONOTONIC), passed = now - own.meter, cpu, spent;
+
+	if (passed > LONG || now - own.cpu_meter > OFTEN) {
+		cpu = system_time(CLOCK_THREAD_CPUTIME_ID);
+		spent = cpu - own.cpu;
+		own.cpu = cpu;
+		own.cpu_meter = now;
+		if (passed > spent)
+			passed = spent;
+	}
+	own.meter = now;
+	return passed;
+}
+
+static void resume_meter(void)
+{
+	if (!kd_run.attr->step)
+		own.meter = system_time(CLOCK_MONOTONIC);
+}
+
+/* Advance the clock of the coroutine that runs by what it has computed. */
+static struct kd_coroutine *settle(void)
+{
+	struct kd_coroutine *c = kd_run.current;
+
+	if (!kd_run.attr->step)
+		c->clock += measure();
+	kd_times_count(c, kd_times_computing(c));
+	return c;
+}
+
+uint64_t kd_virtual_now(void)
+{
+	uint64_t clock;
+
+	if (!kd_run.current)
+		return kd_run.now;
+	clock = settle()->clock;
+	resume_meter();
+	return clock;
+}
+
+/* ---- coroutines ---- */
+
+#if defined(__SANITIZE_ADDRESS__)
+static void leave_stack(void **fake, const void *stack, size_t size)
+{
+	__sanitizer_start_switch_fiber(fake, stack, size);
+}
+
+static void enter_stack(void *fake, bool conductor)
+{
+	__sanitizer_finish_switch_fiber(fake, conductor ? NULL : &own.stack,
+					conductor ? NULL : &own.stack_size);
+}
+#define CONDUCTOR	own.stack, own.stack_size
+#else
+static void leave_stack(void **fake, const void *stack, size_t size)
+{
+	(void)fake, (void)stack, (void)size;
+}
+
+static void enter_stack(void *fake, bool conductor)
+{
+	(void)fake, (void)conductor;
+}
+#define CONDUCTOR	NULL, 0
+#endif
+
+/* Let the conductor go on. Returns when the coroutine's event happens. */
+static void pause_here(struct kd_coroutine *c)
+{
+	void *fake = NULL;
+
+	leave_stack(&fake, CONDUCTOR);
+	if (!_setjmp(c->jump))
+		_longjmp(own.jump, 1);
+	enter_stack(fake, false);
+}
+
+static _Noreturn void begin(void)
+{
+	struct kd_coroutine *c = kd_run.current;
+
+	enter_stack(NULL, false);
+	resume_meter();
+	c->run(c->argument);
+	settle();
+	c->ended = true;
+	kd_virtual_wake(c);
+	leave_stack(NULL, CONDUCTOR);
+	_longjmp(own.jump, 1);
+}
+
+static void free_stack(struct kd_coroutine *c)
+{
+	if (c->stack)
+		munmap(c->stack, c->stack_size);
+	c->stack = NULL;
+}
+
+static void run_coroutine(struct kd_event *event)
+{
+	struct kd_coroutine *c = (void *)event;
+	ucontext_t context;
+	void *fake = NULL;
+
+	kd_run.current = c;
+	if (c->clock < event->time)
+		c->clock = event->time;
+	leave_stack(&fake, c->stack, c->stack_size);
+	if (!_setjmp(own.jump)) {
+		if (c->begun)
+			_longjmp(c->jump, 1);
+		c->begun = true;
+		getcontext(&context);
+		context.uc_stack.ss_sp = c->stack;
+		context.uc_stack.ss_size = c->stack_size;
+		context.uc_link = NULL;
+		makecontext(&context, begin, 0);
+		setcontext(&context);
+	}
+	c = kd_run.current;
+	enter_stack(fake, true);
+	kd_run.current = NULL;
+	if (c->ended)
+		free_stack(c);
+}
+
+struct kd_coroutine *kd_coroutine_new(struct kd_simulated *node, size_t stack,
+				      void *(*run)(void *argument), void *argument)
+{
+	struct kd_coroutine *c = calloc(1, sizeof(*c));
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	if (!c)
+		return NULL;
+	c->event.happen = run_coroutine;
+	c->node = node;
+	c->run = run;
+	c->argument = argument;
+	c->stack_size = (stack + page - 1) / page * page + page;
+	c->stack = mmap(NULL, c->stack_size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+	if (c->stack == MAP_FAILED) {
+		free(c);
+		return NULL;
+	}
+	c->clock = kd_virtual_now();
+	if (mprotect(c->stack, page, PROT_NONE) || kd_event_add(&c->event, c->clock)) {
+		free_stack(c);
+		free(c);
+		return NULL;
+	}
+	c->next = node->coroutines;
+	node->coroutines = c;
+	return c;
+}
+
+static void free_coroutine(struct kd_coroutine *c)
+{
+	struct kd_coroutine **link = &c->node->coroutines;
+
+	while (*link != c)
+		link = &(*link)->next;
+	*link = c->next;
+	free_stack(c);
+	free(c);
+}
+
+/* ---- waiting ---- */
+
+static struct kd_coroutine **bucket_of(const void *key)
+{
+	return &own.bucket[((uintptr_t)key >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> 52];
+}
+
+static void enter_bucket(struct kd_coroutine *c, const void *key)
+{
+	struct kd_coroutine **link = bucket_of(key);
+
+	while (*link)
+		link = &(*link)->behind;
+	c->key = key;
+	c->behind = NULL;
+	*link = c;
+}
+
+static void leave_bucket(struct kd_coroutine *c)
+{
+	struct kd_coroutine **link = bucket_of(c->key);
+
+	while (*link != c)
+		link = &(*link)->behind;
+	*link = c->behind;
+	c->key = NULL;
+}
+
+/* Wait for wake(key) or, unless time is KDSM_FOREVER, for this time. */
+static bool block_until(const void *key, uint64_t time, enum kdsm_virtual_share share)
+{
+	struct kd_coroutine *c = kd_run.current;
+	bool woken;
+
+	enter_bucket(c, key);
+	if (time != KDSM_FOREVER)
+		kd_event_add(&c->event, time);
+	pause_here(c);
+	woken = !c->key;
+	if (!woken)
+		leave_bucket(c);
+	kd_times_count(c, share);
+	resume_meter();
+	return woken;
+}
+
+bool kd_virtual_block(const void *key, uint64_t timeout)
+{
+	uint64_t clock = settle()->clock;
+
+	return block_until(key, timeout < KDSM_FOREVER - clock ? clock + timeout : KDSM_FOREVER,
+			   KDSM_VIRTUAL_WAITING);
+}
+
+void kd_virtual_await(const void *key, enum kdsm_virtual_share share)
+{
+	settle();
+	block_until(key, KDSM_FOREVER, share);
+}
+
+void kd_virtual_wake(const void *key)
+{
+	struct kd_coroutine **link = bucket_of(key), *c;
+	uint64_t now;
+
+	if (!*link)
+		return;
+	now = kd_virtual_now();
+	while ((c = *link)) {
+		if (c->key != key) {
+			link = &c->behind;
+			continue;
+		}
+		*link = c->behind;
+		c->key = NULL;
+		if (c->event.at)
+			take(&c->event);
+		kd_event_add(&c->event, c->clock < now ? now : c->clock);
+	}
+}
+
+/* Let the others catch up if the coroutine is more than a quantum ahead. */
+static void catch_up(struct kd_coroutine *c)
+{
+	if (!own.count || c->clock <= own.queue[1]->time + kd_run.attr->quantum)
+		return;
+	kd_event_add(&c->event, c->clock);
+	pause_here(c);
+}
+
+static void spend_ns(uint64_t ns)
+{
+	struct kd_coroutine *c = settle();
+
+	c->clock += ns;
+	kd_times_count(c, kd_times_computing(c));
+	catch_up(c);
+	resume_meter();
+}
+
+/* ---- the scheduler ---- */
+
+static void sleep_for(uint64_t ns)
+{
+	struct kd_coroutine *c = settle();
+
+	kd_event_add(&c->event, c->clock + ns);
+	pause_here(c);
+	kd_times_count(c, KDSM_VIRTUAL_WAITING);
+	resume_meter();
+}
+
+static int start(void **thread, size_t stack, void *(*run)(void *argument), void *argument)
+{
+	*thread = kd_coroutine_new(kd_run.current->node, stack ? stack : STACK, run, argument);
+	return *thread ? 0 : -EAGAIN;
+}
+
+static bool join(void *thread, uint64_t timeout)
+{
+	struct kd_coroutine *c = thread;
+	uint64_t began = kd_virtual_now();
+
+	while (!c->ended)
+		if (!kd_virtual_block(c, kdsm_left(began, timeout)))
+			return false;
+	free_coroutine(c);
+	return true;
+}
+
+static void **slot(void)
+{
+	return &kd_run.current->slot;
+}
+
+static uintptr_t stack_end(void)
+{
+	return (uintptr_t)kd_run.current->stack + sysconf(_SC_PAGESIZE);
+}
+
+static void spend(uint64_t steps)
+{
+	spend_ns(steps * kd_run.attr->step);
+}
+
+static void busy(bool busy)
+{
+	struct kd_coroutine *c = settle();
+
+	if (!c->worker)
+		kd_times_worker(c);
+	c->busy = busy;
+	resume_meter();
+}
+
+static enum kd_phase phase(enum kd_phase phase)
+{
+	uint64_t now = kd_virtual_now();
+
+	return kd_times_phase(kd_run.current->node, now, phase);
+}
+
+static const struct kd_scheduler scheduler = {
+	.now = kd_virtual_now,
+	.sleep = sleep_for,
+	.block = kd_virtual_block,
+	.wake = kd_virtual_wake,
+	.start = start,
+	.join = join,
+	.slot = slot,
+	.stack_end = stack_end,
+	.spend = spend,
+	.busy = busy,
+	.phase = phase,
+};
+
+int kd_conduct(bool run)
+{
+	struct kd_event *event;
+	unsigned int i;
+	int ret = 0;
+
+	own.cpu = system_time(CLOCK_THREAD_CPUTIME_ID);
+	own.cpu_meter = system_time(CLOCK_MONOTONIC);
+	kd_scheduler = &scheduler;
+	while (run && own.count && !own.full) {
+		event = own.queue[1];
+		take(event);
+		kd_run.now = event->time;
+		event->happen(event);
+	}
+	kd_scheduler = NULL;
+	for (i = 0; i < kd_run.attr->nodes; i++)
+		while (kd_run.node[i].coroutines) {
+			if (!kd_run.node[i].coroutines->ended)
+				ret = own.full ? -ENOMEM : -EDEADLK;
+			free_coroutine(kd_run.node[i].coroutines);
+		}
+	free(own.queue);
+	memset(&own, 0, sizeof(own));
+	return ret;
+}
+
+/* ---- functions for the program ---- */
+
+uint64_t kdsm_virtual_now(void)
+{
+	return kd_run.current ? kd_virtual_now() : 0;
+}
+
+void kdsm_virtual_spend(uint64_t ns)
+{
+	if (kd_run.current)
+		spend_ns(ns);
+}
