@@ -30,7 +30,8 @@ int kdsm_open(struct kdsm **out, unsigned int flags)
 	 * sched_getaffinity() fails if the CPUs do not fit into the set; the process has
 	 * more than one then.
 	 */
-	kdsm->may_spin = sched_getaffinity(0, sizeof(cpus), &cpus) || CPU_COUNT(&cpus) > 1;
+	kdsm->may_spin = !kd_scheduler &&
+			 (sched_getaffinity(0, sizeof(cpus), &cpus) || CPU_COUNT(&cpus) > 1);
 	pthread_mutex_init(&kdsm->lock, NULL);
 
 	if (flags & KDSM_OPEN_LOCAL) {

@@ -364,6 +364,9 @@ static int local_wait(struct kdsm_region *region, uint64_t offset,
 	uint32_t turn;
 	int ret;
 
+	while (kd_scheduler && __atomic_load_n(word, __ATOMIC_SEQ_CST) == value)
+		if (!kd_scheduler->block(word, kdsm_left(begin, timeout)))
+			return -ETIMEDOUT;
 	__atomic_fetch_add(&bucket->waiters, 1, __ATOMIC_SEQ_CST);
 	for (;;) {
 		turn = __atomic_load_n(&bucket->turn, __ATOMIC_SEQ_CST);
@@ -391,6 +394,8 @@ static int local_wake(struct kdsm_region *region, uint64_t offset)
 {
 	struct bucket *bucket = bucket_of(region, offset);
 
+	if (kd_scheduler)
+		kd_scheduler->wake(kdsm_word(region, offset));
 	if (!__atomic_load_n(&bucket->waiters, __ATOMIC_SEQ_CST))
 		return 0;
 	__atomic_fetch_add(&bucket->turn, 1, __ATOMIC_SEQ_CST);
