@@ -69,7 +69,7 @@ SEARCH_BIN := $(addprefix $(B)/search/,brute mutate)
 PROGRAMS := matmul cg is ep btree stock primes
 PROGRAM_BIN := $(addprefix $(B)/programs/,$(PROGRAMS))
 
-.PHONY: all user module install clean help demo check check-fast check-debug check-style bench packages
+.PHONY: all user module install clean help demo check check-fast check-debug check-style bench scale packages
 .PHONY: FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -90,6 +90,7 @@ help:
 	@echo 'make sim           the coherence protocol and locks on simulated nodes; SEEDS=N NODES=M'
 	@echo 'make models        Promela models of the coherence protocol, locks and tasks, checked with spin'
 	@echo 'make bench         the operations against raw verbs, in the same machines'
+	@echo 'make scale         how searches scale with nodes, in virtual time: build/scale/table.md'
 	@echo 'make pictures      the pictures of Documentation/design, from their sources'
 	@echo 'make compile_commands.json  the commands of the compiler, for clangd'
 	@echo 'make packages      install the Debian packages that all of this needs'
@@ -368,6 +369,9 @@ Documentation/pictures/%.svg: Documentation/pictures/%.txt Documentation/picture
 
 bench: packages
 	@tests/bench
+
+scale: packages
+	@tests/scale
 
 clean:
 	rm -rf $(B)
