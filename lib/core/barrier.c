@@ -93,7 +93,6 @@ static int ask(const struct turn *turn, unsigned int from, uint64_t stage, uint6
  */
 static int await(const struct turn *turn, uint64_t word, unsigned int from, uint64_t stage)
 {
-	enum kd_phase phase = kd_phase(KD_PHASE_BARRIER);
 	uint64_t silent = 0, left;
 	int ret;
 
@@ -105,7 +104,6 @@ static int await(const struct turn *turn, uint64_t word, unsigned int from, uint
 			break;
 		ret = ask(turn, from, stage, &silent);
 	} while (ret > 0);
-	kd_phase(phase);
 	return ret;
 }
 
@@ -160,7 +158,7 @@ static int tell_children(const struct turn *turn)
 	return kdsm_vector_retry(turn->region, ops, n, kdsm_left(turn->begin, turn->timeout));
 }
 
-int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout)
+static int wait_for_all(struct kdsm_barrier *barrier, uint64_t timeout)
 {
 	struct kdsm_region *region = barrier->region;
 	struct turn turn = {
@@ -208,4 +206,13 @@ int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout)
 	}
 	barrier->generation++;
 	return 0;
+}
+
+int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout)
+{
+	enum kd_phase phase = kd_phase(KD_PHASE_BARRIER);
+	int ret = wait_for_all(barrier, timeout);
+
+	kd_phase(phase);
+	return ret;
 }

@@ -216,6 +216,7 @@ static int receive(struct kd_gang *gang, struct line *line, uint64_t place,
 static int send(struct kd_gang *gang, unsigned int node, uint64_t place,
 		uint64_t seq, const uint64_t *words)
 {
+	enum kd_phase phase = kd_phase(KD_PHASE_BARRIER);
 	struct kdsm_op ops[2];
 	int r;
 
@@ -228,6 +229,7 @@ static int send(struct kd_gang *gang, unsigned int node, uint64_t place,
 	 * only after the receiver has read this one.
 	 */
 	r = kdsm_vector_retry(gang->region, ops, 2, gang->timeout);
+	kd_phase(phase);
 	if (r < 0)
 		gang->culprit = node;
 	return r == -ETIMEDOUT ? -EHOSTDOWN : r;

@@ -341,11 +341,14 @@ int kdsm_tasks_run(struct kdsm_tasks *tasks, const struct kdsm_task_type *type,
 
 int kdsm_tasks_serve(struct kdsm_tasks *tasks)
 {
+	enum kd_phase phase;
 	int ret;
 
 	kd_mutex_lock(&tasks->lock);
+	phase = kd_phase(KD_PHASE_TASKS);
 	while (!tasks->failed && !__atomic_load_n(&tasks->own->ended, __ATOMIC_SEQ_CST))
 		kd_cond_wait(&tasks->change, &tasks->lock);
+	kd_phase(phase);
 	ret = tasks->failed;
 	kd_mutex_unlock(&tasks->lock);
 	return ret;
