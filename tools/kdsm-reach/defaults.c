@@ -7,9 +7,15 @@
  * small, and a small table has better locality.
  */
 #define FIRST_TABLE	(UINT64_C(64) << 20)
-#define FIRST_CACHE	(UINT64_C(32) << 20)
+#define FIRST_CACHE	(FIRST_TABLE / 2)
 
 #define MOST_TABLE	(UINT64_C(12) << 40)	/* of all nodes together; numbers have 39 bits */
+
+/*
+ * The simulated nodes of a virtual run begin with at least this much of a table, in bytes each:
+ * workers take BDD nodes from it in blocks
+ */
+#define FIRST_SIMULATED	(UINT64_C(1) << 20)
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -42,25 +48,39 @@ static uint64_t whole_table(const struct machine *machine, unsigned int nodes)
 	return least(table, MOST_TABLE) >> 21 << 21;	/* half of it is in MiB, too */
 }
 
-void defaults_set(struct kdsm_reach_options *options, const struct machine *machine,
-		  unsigned int nodes)
+/* Fill in table and cache where they are 0. */
+static void set_sizes(struct kdsm_bdd_attr *bdd, uint64_t table, uint64_t first)
 {
-	struct kdsm_bdd_attr *bdd = &options->bdd;
-
-	if (!options->workers)
-		options->workers = least(machine->processors, KDSM_REACH_WORKERS);
 	if (!bdd->table_bytes) {
-		bdd->table_bytes = whole_table(machine, nodes);
-		if (bdd->table_bytes < 1 << 20)
-			bdd->table_bytes = 1 << 20;
-		bdd->first_table_bytes = least(FIRST_TABLE * nodes, bdd->table_bytes);
+		bdd->table_bytes = table < 1 << 20 ? 1 << 20 : table;
+		bdd->first_table_bytes = least(first, bdd->table_bytes);
 	}
 	if (!bdd->cache_bytes) {
 		bdd->cache_bytes = bdd->table_bytes / 2;
 		/* the cache grows only together with the table */
 		if (bdd->first_table_bytes)
-			bdd->first_cache_bytes = least(FIRST_CACHE * nodes, bdd->cache_bytes);
+			bdd->first_cache_bytes = least(first / 2, bdd->cache_bytes);
 		else if (bdd->cache_bytes < FIRST_CACHE)
 			bdd->cache_bytes = FIRST_CACHE;
 	}
+}
+
+void defaults_set(struct kdsm_reach_options *options, const struct machine *machine,
+		  unsigned int nodes)
+{
+	if (!options->workers)
+		options->workers = least(machine->processors, KDSM_REACH_WORKERS);
+	set_sizes(&options->bdd, whole_table(machine, nodes), FIRST_TABLE * nodes);
+}
+
+void defaults_virtual(struct kdsm_reach_options *options, const struct machine *machine,
+		      unsigned int nodes)
+{
+	struct machine node = *machine;
+	uint64_t first = FIRST_SIMULATED * nodes;
+
+	node.memory /= nodes;
+	node.available = node.memory;
+	set_sizes(&options->bdd, whole_table(&node, nodes),
+		  first > FIRST_TABLE ? first : FIRST_TABLE);
 }

@@ -15,4 +15,11 @@
 void defaults_set(struct kdsm_reach_options *options, const struct machine *machine,
 		  unsigned int nodes);
 
+/*
+ * Fill in table and cache for a virtual run of that many nodes, which share the memory of the
+ * machine. They do not depend on what other processes use, so that two runs are the same.
+ */
+void defaults_virtual(struct kdsm_reach_options *options, const struct machine *machine,
+		      unsigned int nodes);
+
 #endif /* DEFAULTS_H */

@@ -19,6 +19,7 @@
 #include "plot.h"
 #include "print.h"
 #include "progress.h"
+#include "search.h"
 #include "signals.h"
 
 #define LEAST_MEMORY		(UINT64_C(1) << 10)	/* bytes */
@@ -32,7 +33,8 @@
 
 struct arguments {
 	struct kdsm_reach_options reach;
-	bool json, local, mcc;
+	struct virtual_options virtual;
+	bool json, local, mcc, speed_up;
 	bool known;			/* the search has told states and verdicts */
 	const char *plot_path;		/* NULL: no plot */
 	struct plot plot;
@@ -42,9 +44,6 @@ struct arguments {
 	unsigned int format;		/* enum kdsm_reach_format */
 	const char **bound, **invariant, **upper_bound, **formula;
 };
-
-/* Exit statuses; tools/common/cli.h has that of wrong usage */
-enum { HOLDS, VIOLATED, REFUSED, FAILED };
 
 /* check() replaces AUTO */
 enum strategy { AUTO, BFS, CHAINING, SATURATION };
@@ -160,6 +159,16 @@ static int parse_cache(void *values, const char *text, char *reason)
 	return parse_memory(text, &bdd->first_cache_bytes, &bdd->cache_bytes, reason);
 }
 
+static int parse_virtual(void *values, const char *text, char *reason)
+{
+	return virtual_parse(&((struct arguments *)values)->virtual, text, reason);
+}
+
+static int parse_network(void *values, const char *text, char *reason)
+{
+	return virtual_parse_network(&((struct arguments *)values)->virtual, text, reason);
+}
+
 #define AT(member)	.offset = offsetof(struct arguments, member)
 
 static const struct cli_option options[] = {
@@ -238,6 +247,15 @@ static const struct cli_option options[] = {
 	  CLI_TEXT, AT(plot_path) },
 	{ "timeout", 0, "SECONDS", "Fail when another node shows no sign of life for this time (30)",
 	  CLI_TIME, AT(reach.timeout), .range = { SECOND, MOST_TIMEOUT, SECOND } },
+	{ "virtual", 0, VIRTUAL_VALUE, VIRTUAL_DOC, CLI_PARSED, .parse = parse_virtual },
+	{ "task-time", 0, "TIME",
+	  "With --virtual: let each step of a BDD operation take this time, and all other computing none (as long as they take here)",
+	  CLI_TIME, AT(virtual.attr.step), .range = VIRTUAL_TASK_TIME },
+	{ "network", 0, VIRTUAL_NETWORK_VALUE, VIRTUAL_NETWORK_DOC, CLI_PARSED,
+	  .parse = parse_network },
+	{ "speed-up", 0, NULL,
+	  "With --virtual: search with one node, too, with one worker and with WORKERS, and compare",
+	  CLI_FLAG, AT(speed_up) },
 	{ 0 }
 };
 
@@ -251,10 +269,44 @@ static int take_model(void *values, unsigned int index, const char *text, char *
 	return 0;
 }
 
+/* Options that a virtual run, or the lack of one, leaves without a meaning */
+static int check_virtual(const struct arguments *a, char *reason)
+{
+	const struct { bool wrong; const char *why; } rules[] = {
+		{ a->speed_up && !a->virtual.given,
+		  "--speed-up: is for virtual runs: give --virtual, too" },
+		{ a->virtual.given && a->local,
+		  "--virtual and --local: give one of them; a virtual run needs no module either" },
+		{ a->virtual.given && a->reach.workers,
+		  "--virtual and --workers: give one of them; "
+		  "--virtual NODESxWORKERS has the workers of a node" },
+		{ a->virtual.given && a->reach.job,
+		  "--virtual and --job: give one of them; no other program joins a virtual run" },
+		{ a->virtual.given && !strcmp(a->reach.path, "-"),
+		  "--virtual: all nodes read MODEL, so it cannot be the standard input: "
+		  "give a file" },
+		{ a->speed_up && a->mcc,
+		  "--speed-up and --mcc: give one of them; the contest expects no times" },
+		{ a->speed_up && a->reach.checkpoint,
+		  "--speed-up and --checkpoint: give one of them; "
+		  "a search that resumes takes less time" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (rules[i].wrong) {
+			snprintf(reason, REASON_SIZE, "%s", rules[i].why);
+			return -1;
+		}
+	return virtual_check(&a->virtual, reason);
+}
+
 static int check(void *values, char *reason)
 {
 	struct arguments *a = values;
 
+	if (check_virtual(a, reason))
+		return -1;
 	a->reach.trace |= !!a->reach.witness;
 	/* saturation knows no levels */
 	if (a->strategy == AUTO)
@@ -345,13 +397,13 @@ static void note_level(void *context, const struct kdsm_reach_progress *progress
 }
 
 /* Check before the search that the plot can be written, and is not the model. */
-static void try_plot(struct arguments *a, const struct kdsm *kdsm)
+static void try_plot(struct arguments *a, unsigned int node)
 {
 	struct stat plot, model;
 	FILE *file;
 	bool there;
 
-	if (!a->plot_path || kdsm_node(kdsm))
+	if (!a->plot_path || node)
 		return;
 	there = !stat(a->plot_path, &plot);
 	if (there && !stat(a->reach.path, &model) &&
@@ -404,17 +456,61 @@ static int verdict(const struct kdsm_reach_options *options,
 
 /* Print the rest of what is known. error is why the search failed, or NULL. */
 static void print_rest(const struct arguments *a, const struct kdsm_reach_result *result,
-		       const char *error)
+		       const struct search_times *times, const char *error)
 {
 	if (a->mcc) {
 		print_mcc(&a->reach, result, error);
 	} else if (a->json) {
-		print_json(&a->reach, result, error);
+		print_json(&a->reach, result, times, error);
 	} else {
 		if (!a->known)
 			print_known(&a->reach, result, error);
-		print_text(&a->reach, result, error);
+		print_text(&a->reach, result, times, error);
 	}
+}
+
+/* Search as one node of a cluster. */
+static void search_here(struct search *search, struct arguments *a)
+{
+	struct machine machine;
+	struct kdsm *kdsm;
+
+	open_cluster(&kdsm, a);
+	machine_read(&machine);
+	defaults_set(&a->reach, &machine, kdsm_nodes(kdsm));
+	try_plot(a, kdsm_node(kdsm));
+	search_run(search, kdsm);
+	kdsm_close(kdsm);
+}
+
+/* Search as all nodes of a virtual run. */
+static void search_nodes(struct search *search, struct arguments *a)
+{
+	struct machine machine;
+
+	a->reach.job = "virtual";
+	a->reach.workers = a->virtual.workers;
+	machine_read(&machine);
+	defaults_virtual(&a->reach, &machine, a->virtual.attr.nodes);
+	try_plot(a, 0);
+	search_virtual(search, &a->virtual);
+}
+
+/*
+ * Print the result of a search that has begun, and why it failed. Returns whether some of it is
+ * missing.
+ */
+static bool tell(struct search *search, struct arguments *a)
+{
+	struct search_times times = { .options = &a->virtual, .times = search->times };
+	struct kdsm_reach_result *result = &search->result;
+	bool failed = search->error, compared = true;
+
+	if (a->speed_up && !failed && !result->stopped)
+		compared = search_compare(search, &times);
+	print_rest(a, result, a->virtual.given ? &times : NULL,
+		   failed ? search->message.text : NULL);
+	return failed || !compared || result->unsaved;
 }
 
 int main(int argc, char **argv)
@@ -427,49 +523,37 @@ int main(int argc, char **argv)
 		},
 		.progress = PROGRESS_DEFAULT,
 	};
-	struct kdsm_reach_result result;
-	struct kdsm_reach_message message;
-	struct kdsm_reach *reach;
-	struct machine machine;
-	struct kdsm *kdsm;
-	int status = REFUSED, r, caught = 0;
-	bool unwritten, began;
+	struct search search;
+	bool failed = false, began;
+	int status;
 
+	virtual_init(&a.virtual);
 	cli_parse(&cli, argc, argv, &a);
 	progress_choose(&a.reach, a.progress, a.json);
 	a.reach.context = &a;
 	signals_begin();
-	open_cluster(&kdsm, &a);
-	machine_read(&machine);
-	defaults_set(&a.reach, &machine, kdsm_nodes(kdsm));
-	try_plot(&a, kdsm);
-	kdsm_reach_result_init(&result);
-	r = kdsm_reach_open(&reach, kdsm, &a.reach, &message);
-	if (r == 0 || r == -ENOMEM || r == -ENOSPC || r == -EBUSY)
-		status = FAILED;
-	if (r == 0) {
-		signals_catch(reach);
-		r = kdsm_reach_search(reach, &result, &message);
-		caught = signals_release();
-	}
-	kdsm_reach_close(reach);
+	search_init(&search, &a.reach);
+	if (a.virtual.given)
+		search_nodes(&search, &a);
+	else
+		search_here(&search, &a);
 	progress_end();
-	if (r < 0)
-		warnx("%s", message.text);
-	began = result.model;
+	if (search.error)
+		warnx("%s", search.message.text);
+	began = search.result.model;
 	if (began)
-		print_rest(&a, &result, r < 0 ? message.text : NULL);
-	else if (r < 0 && a.mcc)
+		failed = tell(&search, &a);
+	else if (search.error && a.mcc)
 		puts("CANNOT_COMPUTE");
-	unwritten = write_plot(&a, result.model ? result.model : a.reach.path) < 0;
-	if (r == 0 && result.stopped)
-		status = 128 + (caught ? caught : SIGTERM);
-	else if (r == 0 || began)
-		status = verdict(&a.reach, &result, r < 0 || unwritten || result.unsaved);
+	failed |= write_plot(&a, began ? search.result.model : a.reach.path) < 0;
+	status = search.status;
+	if (!search.error && search.result.stopped)
+		status = 128 + (search.caught ? search.caught : SIGTERM);
+	else if (!search.error || began)
+		status = verdict(&a.reach, &search.result, failed);
 	if (getenv("KDSM_REACH_COUNTS"))
-		print_counts(&result);
-	kdsm_reach_result_free(&result);
-	kdsm_close(kdsm);
+		print_counts(&search.result);
+	kdsm_reach_result_free(&search.result);
 	free(a.bound);
 	free(a.invariant);
 	free(a.upper_bound);

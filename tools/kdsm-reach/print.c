@@ -112,9 +112,28 @@ static void print_deadlocks(const struct kdsm_reach_options *options,
 			   result->deadlocks, result->complete || failed ? "" : " so far");
 }
 
-static void print_search(const struct kdsm_reach_options *options,
-			 const struct kdsm_reach_result *result)
+/* Where the time of a virtual run went, and how much longer fewer workers take */
+static void print_times(const struct kdsm_reach_result *result, const struct search_times *times)
 {
+	const struct search_base *base;
+	unsigned int i;
+
+	virtual_print_shares(&times->times);
+	for (i = 0; i < times->bases; i++) {
+		base = &times->base[i];
+		printf("%-15s%.2f against 1x%u, which takes %.6f virtual seconds\n",
+		       i ? "" : "speed-up",
+		       result->seconds > 0 ? base->seconds / result->seconds : 0, base->workers,
+		       base->seconds);
+	}
+}
+
+static void print_search(const struct kdsm_reach_options *options,
+			 const struct kdsm_reach_result *result, bool virtual)
+{
+	const char *seconds = virtual ? "virtual seconds" : "s";
+	const int digits = virtual ? 6 : 3;
+
 	printf("search         %s, %" PRIu64 " %s%s\n",
 	       options->saturation ? "saturation" :
 	       options->chaining ? "chaining" : "breadth first", result->levels,
@@ -130,12 +149,13 @@ static void print_search(const struct kdsm_reach_options *options,
 	if (result->orders > 1)
 		printf("               the first of %u that ended\n", result->orders);
 	if (result->from_level)
-		printf("restarted      after level %" PRIu64 ", %.3f s of work\n",
-		       result->from_level, result->before);
+		printf("restarted      after level %" PRIu64 ", %.*f %s of work\n",
+		       result->from_level, digits, result->before, seconds);
 	if (result->clusters)
-		printf("relations      %.3f s, %u cluster%s\n", result->relation_seconds,
-		       result->clusters, result->clusters == 1 ? "" : "s");
-	printf("time           %.3f s\n", result->seconds);
+		printf("relations      %.*f %s, %u cluster%s\n", digits,
+		       result->relation_seconds, seconds, result->clusters,
+		       result->clusters == 1 ? "" : "s");
+	printf("time           %.*f %s\n", digits, result->seconds, seconds);
 	printf("workers        %u on %u node%s\n", result->workers, result->cluster_nodes,
 	       result->cluster_nodes == 1 ? "" : "s");
 }
@@ -148,7 +168,7 @@ static void print_size(const char *before, uint64_t bytes)
 }
 
 static void print_costs(const struct kdsm_reach_options *options,
-			const struct kdsm_reach_result *result)
+			const struct kdsm_reach_result *result, bool virtual)
 {
 	const struct kdsm_counts *c = &result->remote;
 	uint64_t remote = c->get + c->put + c->cas + c->faa + c->find +
@@ -161,11 +181,12 @@ static void print_costs(const struct kdsm_reach_options *options,
 	print_size("; cache ", options->bdd.cache_bytes);
 	putchar('\n');
 	if (result->collections.count)
-		printf("collections    %" PRIu64 " of %" PRIu64 " BDD nodes, %.3f s\n",
-		       result->collections.count, result->collections.nodes,
-		       result->collections.seconds);
-	printf("memory         %" PRIu64 " MiB%s\n", result->memory >> 20,
-	       result->cluster_nodes == 1 ? "" : " at most on a node");
+		printf("collections    %" PRIu64 " of %" PRIu64 " BDD nodes, %.*f %s\n",
+		       result->collections.count, result->collections.nodes, virtual ? 6 : 3,
+		       result->collections.seconds, virtual ? "virtual seconds" : "s");
+	if (result->memory)
+		printf("memory         %" PRIu64 " MiB%s\n", result->memory >> 20,
+		       result->cluster_nodes == 1 ? "" : " at most on a node");
 	printf("tasks          %" PRIu64, result->tasks);
 	if (result->cluster_nodes > 1)
 		printf(", from %" PRIu64 " to %" PRIu64 " on a node", result->tasks_least,
@@ -193,7 +214,7 @@ void print_known(const struct kdsm_reach_options *options, const struct kdsm_rea
 }
 
 void print_text(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
-		bool failed)
+		const struct search_times *times, bool failed)
 {
 	unsigned int i;
 	bool dead;
@@ -204,8 +225,10 @@ void print_text(const struct kdsm_reach_options *options, const struct kdsm_reac
 	print_formulas(result);
 	if (!result->table_size)	/* the search failed before it had found all states */
 		return;
-	print_search(options, result);
-	print_costs(options, result);
+	print_search(options, result, times);
+	print_costs(options, result, times);
+	if (times)
+		print_times(result, times);
 	/* the trace to a deadlock comes last, if there is one */
 	for (i = 0; i < result->traces && !failed; i++) {
 		dead = i == result->traces - 1 && mpz_sgn(result->deadlocks);
@@ -357,7 +380,8 @@ static void add_costs(struct json_object *object, const struct kdsm_reach_result
 	json_number(object, "collections", result->collections.count);
 	json_number(object, "collected", result->collections.nodes);
 	json_seconds(object, "collection_seconds", result->collections.seconds);
-	json_number(object, "memory", result->memory);
+	if (result->memory)
+		json_number(object, "memory", result->memory);
 	json_number(object, "tasks", result->tasks);
 	json_number(object, "tasks_least", result->tasks_least);
 	json_number(object, "tasks_most", result->tasks_most);
@@ -372,16 +396,43 @@ static void add_costs(struct json_object *object, const struct kdsm_reach_result
 	json_object_object_add(object, "remote", remote);
 }
 
+/* The virtual run, its times, and those of searches with one node */
+static struct json_object *virtual_times(const struct kdsm_reach_result *result,
+					 const struct search_times *times)
+{
+	struct json_object *object = virtual_json(times->options, &times->times);
+	struct json_object *array, *other;
+	const struct search_base *base;
+
+	if (!times->bases)
+		return object;
+	array = json_object_new_array();
+	for (base = times->base; base < times->base + times->bases; base++) {
+		other = json_object_new_object();
+		json_number(other, "nodes", 1);
+		json_number(other, "workers", base->workers);
+		json_seconds(other, "seconds", base->seconds);
+		json_seconds(other, "speed_up",
+			     result->seconds > 0 ? base->seconds / result->seconds : 0);
+		json_object_array_add(array, other);
+	}
+	json_object_object_add(object, "speed_ups", array);
+	return object;
+}
+
 void print_json(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
-		const char *error)
+		const struct search_times *times, const char *error)
 {
 	struct json_object *object = json_object_new_object();
 
 	add_model(object, options, result);
 	if (error)
 		json_text(object, "error", error);
-	if (result->table_size)
+	if (result->table_size) {
 		add_costs(object, result);
+		if (times)
+			json_object_object_add(object, "virtual", virtual_times(result, times));
+	}
 	if (options->counts && result->counted) {
 		json_mpz(object, "fired", result->fired);
 		json_number(object, "place_tokens", result->place_tokens);

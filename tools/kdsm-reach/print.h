@@ -7,16 +7,19 @@
 #include <stdio.h>
 #include <kdsm/reach.h>
 
+#include "search.h"
+
 /*
  * The result as text, in two parts: print_known() prints the model, the states and the verdicts,
  * and print_text() the rest. print_json() prints all; error is why the search failed, or NULL.
+ * times are those of a virtual run, or NULL.
  */
 void print_known(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
 		 bool failed);
 void print_text(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
-		bool failed);
+		const struct search_times *times, bool failed);
 void print_json(const struct kdsm_reach_options *options, const struct kdsm_reach_result *result,
-		const char *error);
+		const struct search_times *times, const char *error);
 
 /* main.c: the words for the orders, by enum kdsm_reach_order, without KDSM_REACH_ORDER_GIVEN */
 extern const char *const order_words[];
