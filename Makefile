@@ -200,7 +200,8 @@ $(B)/guest/hostile-wire: private TOOL_LIBS += -lrdmacm -libverbs
 
 $(B)/guest/%: $(OBJ)/tests/guest/%.o $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS) $(LIB_LIBS) $(TOOL_LIBS)
+	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) \
+		$(LIB_LIBS) $(TOOL_LIBS)
 
 # Programs by which scripts in tests/ try kdsm-reach
 $(B)/search/%:

@@ -139,7 +139,7 @@ int bench_bandwidth(const struct options *options)
 	}
 	for (i = 0; i < count; i++)
 		largest = sizes[i] > largest ? sizes[i] : largest;
-	ret = run_open(&run, options);
+	ret = run_open(&run, options, NULL);
 	if (ret)
 		return ret;
 	ret = run_region(&run, stride_of(largest) * vector);

@@ -12,6 +12,7 @@
 
 #include "common/cli.h"
 #include "common/table.h"
+#include "common/virtual.h"
 
 /* Upper bound of the parts of a list on the command line */
 #define MAX_LIST 16
@@ -78,6 +79,7 @@ struct options {
 	const char *only;	/* fault, fence: one part; NULL: all */
 	struct lock_options lock;
 	struct task_options task;
+	struct virtual_options virtual;
 };
 
 /* The target is node 1, or node 0 if there is no other and the kind allows it. */
@@ -96,6 +98,17 @@ void lock_options_complete(struct lock_options *lock);
 extern const struct cli_option task_options_table[];	/* task and steal */
 extern const struct cli_option task_programs_table[];	/* task */
 
+/* virtual.c */
+extern const struct cli_option virtual_options_table[];	/* task and barrier */
+/*
+ * Call bench() for this node of the cluster, with NULL, or for all nodes of a virtual run, with
+ * the node. Returns an exit status: the first one that is not 0.
+ */
+int virtual_bench(const struct options *options,
+		  int (*bench)(const struct options *options, struct kdsm *node, void *context),
+		  void *context);
+bool in_virtual_run(void);
+
 /* A run: the cluster, the region in which it measures, and the result. */
 struct run {
 	const struct options *options;
@@ -103,6 +116,7 @@ struct run {
 	struct kdsm_region *region;
 	struct kdsm_barrier barrier;
 	unsigned int node, nodes, target;
+	bool simulated;		/* by a virtual run */
 	bool measures;		/* node 0 */
 	struct json_object *result;
 	struct table *table;	/* on node 0, unless JSON is printed; else NULL */
@@ -115,8 +129,11 @@ struct run {
 int complain(const struct options *options, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* run.c. Functions that can fail print a message and return an exit status. */
-int run_open(struct run *run, const struct options *options);
+/*
+ * run.c. Functions that can fail print a message and return an exit status. simulated is a node
+ * of a virtual run, which run_close() leaves open, or NULL.
+ */
+int run_open(struct run *run, const struct options *options, struct kdsm *simulated);
 /* Open the region that all nodes share, and wait for them. */
 int run_region(struct run *run, uint64_t part_bytes);
 /* Wait for all nodes at the barrier. */
@@ -132,8 +149,9 @@ int bench_bandwidth(const struct options *options);
 int bench_table(const struct options *options);
 int bench_lock(const struct options *options);
 int bench_task(const struct options *options);
+int bench_barrier(const struct options *options);
 
-/* samples.c: times of calls, in ns. */
+/* samples.c: times of calls, in ns, or in virtual ns. */
 struct samples {
 	uint64_t *ns;
 	unsigned int count, room;

@@ -24,7 +24,7 @@ int coherent_begin(struct coherent *coherent, const struct options *options)
 	int ret;
 
 	memset(coherent, 0, sizeof(*coherent));
-	ret = run_open(run, options);
+	ret = run_open(run, options, NULL);
 	if (ret)
 		return ret;
 	if (run->nodes == 1 || run->target == 0)

@@ -235,7 +235,7 @@ int bench_latency(const struct options *options)
 	for (i = 0; i < size_count; i++)
 		largest = sizes[i] > largest ? sizes[i] : largest;
 	bytes = stride_of(largest) * most;
-	ret = run_open(&run, options);
+	ret = run_open(&run, options, NULL);
 	if (ret)
 		return ret;
 	ret = run_region(&run, bytes);

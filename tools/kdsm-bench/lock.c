@@ -621,7 +621,7 @@ int bench_lock(const struct options *options)
 	struct lock_run run = { .number = 0 };
 	int ret;
 
-	ret = run_open(&run.run, options);
+	ret = run_open(&run.run, options, NULL);
 	if (ret)
 		return ret;
 	workers = calloc(most_threads(&options->lock), sizeof(*workers));

@@ -20,8 +20,13 @@
 
 int complain(const struct options *options, const char *format, ...)
 {
+	static bool complained;
 	va_list args;
 
+	/* Nodes of a virtual run fail after the first one, because of it. */
+	if (in_virtual_run() && complained)
+		return EXIT_FAILURE;
+	complained = true;
 	fflush(stdout);
 	fprintf(stderr, "kdsm-bench %s: ", options->kind);
 	va_start(args, format);
@@ -285,11 +290,15 @@ static const struct kind {
 	  "which shows contention.",
 	  { common, calls, warmup, target, seconds, lock_options_table }, NULL },
 	{ "task", "Programs made of tasks", bench_task, 5,
-	  "Programs made of tasks, and their speed-up.\vDefault: 5 runs.",
-	  { common, calls, task_options_table, task_programs_table }, NULL },
+	  "Programs made of tasks, and their speed-up.\vDefault: 5 runs; with --virtual 1.",
+	  { common, calls, task_options_table, task_programs_table, virtual_options_table },
+	  NULL },
 	{ "steal", "Stealing of tasks", bench_task, 1000,
 	  "Time to steal a task.\vDefault: 1000 tasks.",
 	  { common, calls, warmup, task_options_table }, NULL },
+	{ "barrier", "Barriers of all nodes", bench_barrier, 1000,
+	  "Time of a barrier of all nodes.\vDefault: 1000 barriers.",
+	  { common, calls, warmup, virtual_options_table }, NULL },
 	{ 0 }
 };
 
@@ -307,6 +316,21 @@ static int check(void *values, char *reason)
 	struct options *options = values;
 	const struct kind *kind = kind_of(options->kind);
 
+	if (virtual_check(&options->virtual, reason))
+		return -1;
+	if (options->virtual.given && (options->local || options->task.workers)) {
+		snprintf(reason, REASON_SIZE, "--virtual and --%s: give one of them; %s",
+			 options->local ? "local" : "workers", options->local ?
+			 "a virtual run needs no module either" :
+			 "--virtual NODESxWORKERS has the workers of a node");
+		return -1;
+	}
+	if (!options->task.workers)
+		options->task.workers = options->virtual.given ? options->virtual.workers : 2;
+	/* Measurements at a price do not differ, and others take long. */
+	if (!options->calls)
+		options->calls = options->virtual.given && kind->bench == bench_task ?
+				 1 : kind->calls;
 	if (!options->warmup)
 		options->warmup = options->calls / 10 + 1;
 	lock_options_complete(&options->lock);
@@ -319,7 +343,6 @@ static int run_kind(int argc, char **argv)
 	const struct kind *kind = kind_of(strrchr(argv[0], ' ') + 1);
 	struct options options = {
 		.kind = kind->name,
-		.calls = kind->calls,
 		.target = NEXT_NODE,
 		.timeout = 300 * SECOND,
 		.entries = 65536,
@@ -328,10 +351,11 @@ static int run_kind(int argc, char **argv)
 		.loads = { 0.5, 0.8, 0.9 },
 		.load_count = 3,
 		.lock = { .threads = 1, .repeat = 1, .keep = KDSM_LOCK_KEEP_FOREVER },
-		.task = { .workers = 2, .fib = 30, .depth = 8 },
+		.task = { .fib = 30, .depth = 8 },
 	};
 	struct cli cli = { .doc = kind->doc, .check = check };
 
+	virtual_init(&options.virtual);
 	memcpy(cli.options, kind->options, sizeof(cli.options));
 	cli_parse(&cli, argc, argv, &options);
 	return kind->bench(&options);

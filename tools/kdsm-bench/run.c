@@ -75,7 +75,7 @@ int run_region(struct run *run, uint64_t part_bytes)
 /* The target in a cluster of one node. Operations on remote memory need two nodes. */
 static int choose_alone(struct run *run)
 {
-	static const char *const fit[] = { "lock", "table", "task", "steal", NULL };
+	static const char *const fit[] = { "lock", "table", "task", "steal", "barrier", NULL };
 	unsigned int i;
 
 	run->target = 0;
@@ -86,13 +86,16 @@ static int choose_alone(struct run *run)
 			"(--target 0 measures local ones)");
 }
 
-int run_open(struct run *run, const struct options *options)
+int run_open(struct run *run, const struct options *options, struct kdsm *simulated)
 {
-	int ret;
+	int ret = 0;
 
 	memset(run, 0, sizeof(*run));
 	run->options = options;
-	ret = kdsm_open(&run->kdsm, options->local ? KDSM_OPEN_LOCAL : 0);
+	run->simulated = simulated;
+	run->kdsm = simulated;
+	if (!simulated)
+		ret = kdsm_open(&run->kdsm, options->local ? KDSM_OPEN_LOCAL : 0);
 	if (ret)
 		return complain(options, "%s", cluster_reason(ret));
 	run->node = kdsm_node(run->kdsm);
@@ -130,5 +133,6 @@ void run_close(struct run *run)
 		table_free(run->table);
 	json_object_put(run->result);
 	kdsm_region_close(run->region);
-	kdsm_close(run->kdsm);
+	if (!run->simulated)
+		kdsm_close(run->kdsm);
 }

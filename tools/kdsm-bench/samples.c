@@ -11,6 +11,8 @@ uint64_t now_ns(void)
 {
 	struct timespec ts;
 
+	if (in_virtual_run())
+		return kdsm_virtual_now();
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }

@@ -305,7 +305,7 @@ int bench_table(const struct options *options)
 	struct run run;
 	int ret;
 
-	ret = run_open(&run, options);
+	ret = run_open(&run, options, NULL);
 	if (ret)
 		return ret;
 	ret = run_region(&run, kdsm_table_part_bytes(&attr, run.nodes));

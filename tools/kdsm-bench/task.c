@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "common/json.h"
 #include "mark.h"
 #include "task.h"
 
@@ -110,8 +111,9 @@ struct times {
 	const struct program *program;
 	uint64_t result;
 	double plain, solo;	/* least CPU time of plain functions, and of one worker, in s */
-	double all;		/* least time of all workers, in s */
-	double whole;		/* time of all runs with all workers, in s */
+	double all;		/* least time of all workers, in s, or in virtual s */
+	double whole;		/* time of all runs with all workers, in s, or in virtual s */
+	struct kdsm_virtual_times shares;	/* of the latter */
 };
 
 static int wrong(const struct bench *bench, const struct times *times, uint64_t result)
@@ -161,16 +163,17 @@ static int measure_solo(struct bench *bench, struct times *times)
 static int lead_all(struct bench *bench, struct kdsm_tasks *tasks, void *context)
 {
 	struct times *times = context;
-	double start = seconds(CLOCK_MONOTONIC), begin, spent;
+	double start = now_ns() / 1e9, begin, spent;
 	uint64_t result = 0;
 	unsigned int i;
 	int ret = 0;
 
 	times->all = INFINITY;
+	kdsm_virtual_reset();
 	for (i = 0; i < bench->run->options->calls && !ret; i++) {
-		begin = seconds(CLOCK_MONOTONIC);
+		begin = now_ns() / 1e9;
 		ret = times->program->run(bench, tasks, &result);
-		spent = seconds(CLOCK_MONOTONIC) - begin;
+		spent = now_ns() / 1e9 - begin;
 		if (spent < times->all)
 			times->all = spent;
 		if (!ret && result != times->result) {
@@ -178,7 +181,8 @@ static int lead_all(struct bench *bench, struct kdsm_tasks *tasks, void *context
 			ret = -EIO;
 		}
 	}
-	times->whole = seconds(CLOCK_MONOTONIC) - start;
+	times->whole = now_ns() / 1e9 - start;
+	kdsm_virtual_times(&times->shares);
 	return ret;
 }
 
@@ -261,41 +265,124 @@ static void report(struct bench *bench, const struct times *times, const struct 
 	json_object_array_add(results, object);
 }
 
+static const struct column virtual_columns[] = {
+	{ "program", TABLE_LEFT, 7 },
+	{ "tasks", TABLE_RIGHT, 9 },
+	{ "1x1 s", TABLE_RIGHT, 10 },
+	{ "all s", TABLE_RIGHT, 10 },
+	{ "speed-up", TABLE_RIGHT, 8 },
+	{ "computing", TABLE_RIGHT, 9 },
+	{ "waiting", TABLE_RIGHT, 7 },
+	{ "remote", TABLE_RIGHT, 6 },
+	{ "other", TABLE_RIGHT, 6 },
+	{ "stolen", TABLE_RIGHT, 8 },
+	{ "received", TABLE_RIGHT, 8 },
+	{ "operations", TABLE_RIGHT, 10 },
+	{ 0 }
+};
+
+static void report_virtual(struct bench *bench, const struct times *times,
+			   const struct share *sum)
+{
+	double *alone = &bench->simulated->seconds[times->program - bench_programs];
+	uint64_t tasks = times->program->spawned(bench, times->result);
+	double computing = virtual_part(&times->shares, KDSM_VIRTUAL_COMPUTING);
+	double waiting = virtual_part(&times->shares, KDSM_VIRTUAL_WAITING);
+	double remote = virtual_remote(&times->shares), speed_up;
+	struct table *table = bench->run->table;
+	struct json_object *results, *object;
+
+	if (bench->simulated->alone) {
+		*alone = times->all;
+		return;
+	}
+	speed_up = times->all > 0 ? *alone / times->all : 0;
+	if (table) {
+		table_cell(table, "%s", times->program->name);
+		table_cell(table, "%llu", (unsigned long long)tasks);
+		table_cell(table, "%.6f", *alone);
+		table_cell(table, "%.6f", times->all);
+		table_cell(table, "%.2f", speed_up);
+		table_cell(table, "%.1f %%", 100 * computing);
+		table_cell(table, "%.1f %%", 100 * waiting);
+		table_cell(table, "%.1f %%", 100 * remote);
+		table_cell(table, "%.1f %%", 100 * fabs(1 - computing - waiting - remote));
+		table_cell(table, "%llu", (unsigned long long)sum->counts.stolen);
+		table_cell(table, "%llu", (unsigned long long)sum->counts.received);
+		table_cell(table, "%.2f", per(remote_operations(sum), sum->counts.received));
+		table_print(table);
+		return;
+	}
+	object = json_object_new_object();
+	json_text(object, "program", times->program->name);
+	json_number(object, "tasks", tasks);
+	json_seconds(object, "one_s", *alone);
+	json_seconds(object, "all_s", times->all);
+	json_seconds(object, "speed_up", speed_up);
+	add_counts(object, sum);
+	json_object_object_add(object, "virtual",
+			       virtual_json(&bench->run->options->virtual, &times->shares));
+	json_object_object_get_ex(bench->run->result, "results", &results);
+	json_object_array_add(results, object);
+}
+
 static int one_program(struct bench *bench, const struct program *program)
 {
 	struct times times = { .program = program };
 	struct share sum;
 	int ret = 0;
 
-	if (bench->run->measures)
+	if (bench->simulated && bench->run->measures)
+		times.result = program->plain(bench);
+	else if (bench->run->measures)
 		ret = measure_solo(bench, &times);
 	bench->jobs++;
 	if (run_meet(bench->run) || ret)
 		return 1;
 	ret = take_part(bench, lead_all, &times, &sum);
-	if (!ret && bench->run->measures)
+	if (ret || !bench->run->measures)
+		return ret;
+	if (bench->simulated)
+		report_virtual(bench, &times, &sum);
+	else
 		report(bench, &times, &sum);
-	return ret;
+	return 0;
 }
 
-static int all_programs(struct bench *bench)
+static void begin_table(struct bench *bench)
 {
 	const struct options *options = bench->run->options;
-	const struct program *program;
-	unsigned int i;
-	int ret = 0;
 
+	if (bench->simulated && !bench->simulated->alone)
+		run_table(bench->run, virtual_columns,
+			  "tasks on %u simulated node%s of %u worker%s each, the least virtual seconds of %u run%s: one worker of\n"
+			  "one node, all workers, and the parts of their time; tasks stolen on a node, tasks received from other\n"
+			  "nodes, and remote operations for each of the latter",
+			  bench->run->nodes, bench->run->nodes == 1 ? "" : "s",
+			  bench->options->workers, bench->options->workers == 1 ? "" : "s",
+			  options->calls, options->calls == 1 ? "" : "s");
+	if (bench->simulated)
+		return;
 	run_table(bench->run, columns,
 		  "tasks on %u node%s of %u worker%s each, the least of %u runs: plain functions, one worker and\n"
 		  "its overhead, all workers; tasks from other nodes (remote), and remote operations for each",
 		  bench->run->nodes, bench->run->nodes == 1 ? "" : "s",
 		  bench->options->workers, bench->options->workers == 1 ? "" : "s",
 		  options->calls);
+}
+
+static int all_programs(struct bench *bench)
+{
+	const struct program *program;
+	unsigned int i;
+	int ret = 0;
+
+	begin_table(bench);
 	for (i = 0; i < BENCH_PROGRAMS && !ret; i++) {
 		program = &bench_programs[i];
 		if (bench->options->program && strcmp(bench->options->program, program->name))
 			continue;
-		if (program->fits && !program->fits(bench->run->nodes))
+		if (program->fits && !program->fits(bench->run))
 			continue;
 		ret = one_program(bench, program);
 	}
@@ -397,13 +484,13 @@ static int open_region(struct bench *bench)
 	return ret ? no_job(bench, ret) : 0;
 }
 
-int bench_task(const struct options *options)
+static int bench_node(const struct options *options, struct kdsm *node, void *context)
 {
-	struct bench bench = { .options = &options->task };
+	struct bench bench = { .options = &options->task, .simulated = context };
 	struct run run;
 	int ret;
 
-	ret = run_open(&run, options);
+	ret = run_open(&run, options, node);
 	if (ret)
 		return ret;
 	bench.run = &run;
@@ -419,9 +506,27 @@ int bench_task(const struct options *options)
 	if (!ret)
 		ret = strcmp(options->kind, "steal") ? all_programs(&bench) :
 						       all_steals(&bench);
-	if (!ret && run.measures)
+	if (!ret && run.measures && !(bench.simulated && bench.simulated->alone))
 		report_end(&run);
 	bench_matrices_free(&bench);
 	run_close(&run);
 	return ret;
+}
+
+int bench_task(const struct options *options)
+{
+	struct simulated simulated = { .alone = true };
+	struct options alone = *options;
+	int ret;
+
+	if (!options->virtual.given)
+		return virtual_bench(options, bench_node, NULL);
+	alone.virtual.attr.nodes = 1;
+	alone.virtual.workers = 1;
+	alone.task.workers = 1;
+	ret = virtual_bench(&alone, bench_node, &simulated);
+	if (ret)
+		return ret;
+	simulated.alone = false;
+	return virtual_bench(options, bench_node, &simulated);
 }

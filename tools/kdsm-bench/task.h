@@ -7,6 +7,8 @@
 #include "tiles.h"
 #include "work.h"
 
+#define BENCH_PROGRAMS 5
+
 struct bench {
 	struct run *run;
 	const struct task_options *options;
@@ -15,6 +17,13 @@ struct bench {
 	unsigned int jobs;	/* number so far, the same on all nodes */
 	struct matrices matrices;
 	struct tiles tiles;	/* the same matrices, spread over the nodes */
+	struct simulated *simulated;	/* NULL: no virtual run */
+};
+
+/* Virtual runs of the programs: with one worker of one node, to compare with, and then with all */
+struct simulated {
+	bool alone;			/* the run is the first one */
+	double seconds[BENCH_PROGRAMS];	/* virtual times of the first run */
 };
 
 struct program {
@@ -23,12 +32,11 @@ struct program {
 	uint64_t (*plain)(struct bench *bench);
 	/* Number of tasks that a run spawns */
 	uint64_t (*spawned)(const struct bench *bench, uint64_t result);
-	/* Whether it can run on this number of nodes; NULL: on any */
-	bool (*fits)(unsigned int nodes);
+	/* Whether it is for such a run; NULL: for any */
+	bool (*fits)(const struct run *run);
 };
 
 extern const struct program bench_programs[];
-#define BENCH_PROGRAMS 5
 
 /* Allocate the matrices in memory of the process. */
 int bench_matrices_init(struct bench *bench);

@@ -150,14 +150,15 @@ static uint64_t spawned_tiles(const struct bench *bench, uint64_t result)
 
 /* ---- all programs ---- */
 
-static bool one(unsigned int nodes)
+/* Virtual runs of one node are compared with those of several, so both do the same. */
+static bool several(const struct run *run)
 {
-	return nodes == 1;
+	return run->nodes > 1 || run->simulated;
 }
 
-static bool several(unsigned int nodes)
+static bool one(const struct run *run)
 {
-	return nodes > 1;
+	return !several(run);
 }
 
 /* Several nodes multiply tiles in the region, because they cannot read a process' memory. */

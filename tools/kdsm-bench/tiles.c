@@ -2,6 +2,7 @@
 /* Products of tiles, see tiles.h. */
 #include <string.h>
 #include "tiles.h"
+#include "work.h"
 
 static uint64_t matrix_bytes(uint32_t side, unsigned int nodes)
 {
@@ -106,6 +107,7 @@ KDSM_TASK_DEFINE(int, tile_matmul, uint32_t, row, uint32_t, column, uint32_t, mi
 	uint32_t half = size / 2, round, i;
 	int first = 0, ret;
 
+	work_spend();
 	if (size == 1)
 		return multiply(KDSM_CONTEXT(), row, column, middle);
 	/* The second half of the sum is added after the first half. */

@@ -4,6 +4,35 @@
 #include <string.h>
 #include "work.h"
 
+/*
+ * Without a price, a task asks for the clock only after this many tasks: that takes longer than
+ * a small task.
+ */
+#define ASK	16
+
+bool work_virtual;
+
+static uint64_t task_price;	/* in virtual ns, or 0 */
+
+void work_begin(uint64_t price)
+{
+	work_virtual = true;
+	task_price = price;
+}
+
+void work_end(void)
+{
+	work_virtual = false;
+}
+
+void work_pay(void)
+{
+	static unsigned int tasks;	/* of all nodes, which one thread executes */
+
+	if (task_price || ++tasks % ASK == 0)
+		kdsm_virtual_spend(task_price);
+}
+
 /* ---- Fibonacci numbers, the worst way ---- */
 
 uint64_t plain_fib(unsigned int n)
@@ -17,6 +46,7 @@ KDSM_TASK_DEFINE(uint64_t, fib, unsigned int, n)
 {
 	uint64_t a;
 
+	work_spend();
 	if (n < 2)
 		return n;
 	KDSM_SPAWN(fib, n - 1);
@@ -57,6 +87,7 @@ KDSM_TASK_DEFINE(uint64_t, queens, struct board, board)
 	unsigned int spawned = 0;
 	uint64_t sum = 0;
 
+	work_spend();
 	if (board.columns == board.all)
 		return 1;
 	for (; left; left &= left - 1, spawned++)
@@ -172,6 +203,7 @@ KDSM_TASK_DEFINE(uint64_t, uts, struct uts_node, node)
 	unsigned int n = children(&node), i;
 	uint64_t sum = 1;
 
+	work_spend();
 	for (i = 0; i < n; i++)
 		KDSM_SPAWN(uts, child(&node, i));
 	for (i = 0; i < n; i++)
@@ -223,6 +255,7 @@ KDSM_VOID_TASK_DEFINE(matmul, struct matrices, m)
 {
 	unsigned int round, i;
 
+	work_spend();
 	if (m.size <= LEAF) {
 		multiply(&m);
 		return;

@@ -6,7 +6,26 @@
 #ifndef WORK_H
 #define WORK_H
 
+#include <stdbool.h>
 #include <kdsm/task.h>
+#include <kdsm/virtual.h>
+
+/*
+ * Between work_begin() and work_end(), each task of a program spends a price in virtual ns; or,
+ * with 0, as long as the task takes here.
+ */
+void work_begin(uint64_t price);
+void work_end(void);
+
+extern bool work_virtual;
+void work_pay(void);
+
+/* Each task calls this function first. */
+static inline void work_spend(void)
+{
+	if (__builtin_expect(work_virtual, 0))
+		work_pay();
+}
 
 uint64_t plain_fib(unsigned int n);
 KDSM_TASK_DECLARE(uint64_t, fib, unsigned int, n)
