@@ -4,7 +4,7 @@
  * lowest. A coroutine runs until it waits, or until its clock is more than a quantum ahead of the
  * next event, which it notices when it calls the library.
  *
- * A coroutine begins by swapcontext() and continues by _longjmp(), because swapcontext() makes a
+ * A coroutine begins by setcontext() and continues by _longjmp(), because setcontext() makes a
  * system call for the signal mask each time.
  */
 #undef _FORTIFY_SOURCE	/* its longjmp() refuses to change to another stack */
@@ -19,6 +19,8 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
+#elif defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
 #endif
 
 #define STACK		(UINT64_C(1) << 20)	/* default size of a stack, in bytes */
@@ -41,14 +43,12 @@ static _Thread_local struct {
 	bool full;			/* an event was lost: there was no memory */
 	struct kd_coroutine *bucket[BUCKETS];
 	jmp_buf jump;			/* where the conductor continues */
-	ucontext_t context;
+	ucontext_t context;		/* where a coroutine begins */
 	uint64_t meter;			/* clock when the current coroutine began to compute, ns */
 	uint64_t cpu, cpu_meter;	/* CPU time when last asked for, and the clock then, ns */
-#if defined(__SANITIZE_ADDRESS__)
-	void *fake;
-	const void *stack;
+	void *sanitizer;		/* of the conductor, as in struct kd_coroutine */
+	const void *stack;		/* of the conductor, for AddressSanitizer */
 	size_t stack_size;
-#endif
 } own;
 
 /* ---- the queue ---- */
@@ -178,53 +178,70 @@ uint64_t kd_virtual_now(void)
 
 /* ---- coroutines ---- */
 
+/*
+ * Tell the sanitizers which stack runs next. NULL stands for the conductor. The functions are
+ * inline, because ThreadSanitizer keeps a stack of the calls of each coroutine.
+ */
 #if defined(__SANITIZE_ADDRESS__)
-static void leave_stack(void **fake, const void *stack, size_t size)
+static inline void leave_stack(struct kd_coroutine *from, const struct kd_coroutine *to)
 {
-	__sanitizer_start_switch_fiber(fake, stack, size);
+	void **fake = from ? &from->sanitizer : &own.sanitizer;
+
+	__sanitizer_start_switch_fiber(from && from->ended ? NULL : fake,
+				       to ? to->stack : own.stack,
+				       to ? to->stack_size : own.stack_size);
 }
 
-static void enter_stack(void *fake, bool conductor)
+static inline void enter_stack(struct kd_coroutine *c)
 {
-	__sanitizer_finish_switch_fiber(fake, conductor ? NULL : &own.stack,
-					conductor ? NULL : &own.stack_size);
+	__sanitizer_finish_switch_fiber(c ? c->sanitizer : own.sanitizer, c ? &own.stack : NULL,
+					c ? &own.stack_size : NULL);
 }
-#define CONDUCTOR	own.stack, own.stack_size
+#elif defined(__SANITIZE_THREAD__)
+__attribute__((always_inline))
+static inline void leave_stack(struct kd_coroutine *from, const struct kd_coroutine *to)
+{
+	(void)from;
+	__tsan_switch_to_fiber(to ? to->sanitizer : own.sanitizer, 0);
+}
+
+static inline void enter_stack(struct kd_coroutine *c)
+{
+	(void)c;
+}
 #else
-static void leave_stack(void **fake, const void *stack, size_t size)
+static inline void leave_stack(struct kd_coroutine *from, const struct kd_coroutine *to)
 {
-	(void)fake, (void)stack, (void)size;
+	(void)from, (void)to;
 }
 
-static void enter_stack(void *fake, bool conductor)
+static inline void enter_stack(struct kd_coroutine *c)
 {
-	(void)fake, (void)conductor;
+	(void)c;
 }
-#define CONDUCTOR	NULL, 0
 #endif
 
 /* Let the conductor go on. Returns when the coroutine's event happens. */
-static void pause_here(struct kd_coroutine *c)
+static void pause_here(void)
 {
-	void *fake = NULL;
-
-	leave_stack(&fake, CONDUCTOR);
-	if (!_setjmp(c->jump))
+	if (!_setjmp(kd_run.current->jump)) {
+		leave_stack(kd_run.current, NULL);
 		_longjmp(own.jump, 1);
-	enter_stack(fake, false);
+	}
+	enter_stack(kd_run.current);
 }
 
 static _Noreturn void begin(void)
 {
 	struct kd_coroutine *c = kd_run.current;
 
-	enter_stack(NULL, false);
+	enter_stack(c);
 	resume_meter();
 	c->run(c->argument);
 	settle();
 	c->ended = true;
 	kd_virtual_wake(c);
-	leave_stack(NULL, CONDUCTOR);
+	leave_stack(c, NULL);
 	_longjmp(own.jump, 1);
 }
 
@@ -235,29 +252,41 @@ static void free_stack(struct kd_coroutine *c)
 	c->stack = NULL;
 }
 
+static _Noreturn void start_current(void)
+{
+	struct kd_coroutine *c = kd_run.current;
+
+	c->begun = true;
+	getcontext(&own.context);
+	own.context.uc_stack.ss_sp = c->stack;
+	own.context.uc_stack.ss_size = c->stack_size;
+	own.context.uc_link = NULL;
+	makecontext(&own.context, begin, 0);
+	leave_stack(NULL, c);
+	setcontext(&own.context);
+	abort();	/* setcontext() fails only for a context that is not valid */
+}
+
+/* Continue the current coroutine until it waits. Local variables do not survive that. */
+static void run_current(void)
+{
+	if (!_setjmp(own.jump)) {
+		if (!kd_run.current->begun)
+			start_current();
+		leave_stack(NULL, kd_run.current);
+		_longjmp(kd_run.current->jump, 1);
+	}
+	enter_stack(NULL);
+}
+
 static void run_coroutine(struct kd_event *event)
 {
 	struct kd_coroutine *c = (void *)event;
-	ucontext_t context;
-	void *fake = NULL;
 
-	kd_run.current = c;
 	if (c->clock < event->time)
 		c->clock = event->time;
-	leave_stack(&fake, c->stack, c->stack_size);
-	if (!_setjmp(own.jump)) {
-		if (c->begun)
-			_longjmp(c->jump, 1);
-		c->begun = true;
-		getcontext(&context);
-		context.uc_stack.ss_sp = c->stack;
-		context.uc_stack.ss_size = c->stack_size;
-		context.uc_link = NULL;
-		makecontext(&context, begin, 0);
-		setcontext(&context);
-	}
-	c = kd_run.current;
-	enter_stack(fake, true);
+	kd_run.current = c;
+	run_current();
 	kd_run.current = NULL;
 	if (c->ended)
 		free_stack(c);
@@ -290,6 +319,9 @@ struct kd_coroutine *kd_coroutine_new(struct kd_simulated *node, size_t stack,
 	}
 	c->next = node->coroutines;
 	node->coroutines = c;
+#if defined(__SANITIZE_THREAD__)
+	c->sanitizer = __tsan_create_fiber(0);
+#endif
 	return c;
 }
 
@@ -300,6 +332,9 @@ static void free_coroutine(struct kd_coroutine *c)
 	while (*link != c)
 		link = &(*link)->next;
 	*link = c->next;
+#if defined(__SANITIZE_THREAD__)
+	__tsan_destroy_fiber(c->sanitizer);
+#endif
 	free_stack(c);
 	free(c);
 }
@@ -341,7 +376,7 @@ static bool block_until(const void *key, uint64_t time, enum kdsm_virtual_share 
 	enter_bucket(c, key);
 	if (time != KDSM_FOREVER)
 		kd_event_add(&c->event, time);
-	pause_here(c);
+	pause_here();
 	woken = !c->key;
 	if (!woken)
 		leave_bucket(c);
@@ -391,7 +426,7 @@ static void catch_up(struct kd_coroutine *c)
 	if (!own.count || c->clock <= own.queue[1]->time + kd_run.attr->quantum)
 		return;
 	kd_event_add(&c->event, c->clock);
-	pause_here(c);
+	pause_here();
 }
 
 static void spend_ns(uint64_t ns)
@@ -411,7 +446,7 @@ static void sleep_for(uint64_t ns)
 	struct kd_coroutine *c = settle();
 
 	kd_event_add(&c->event, c->clock + ns);
-	pause_here(c);
+	pause_here();
 	kd_times_count(c, KDSM_VIRTUAL_WAITING);
 	resume_meter();
 }
@@ -488,6 +523,9 @@ int kd_conduct(bool run)
 
 	own.cpu = system_time(CLOCK_THREAD_CPUTIME_ID);
 	own.cpu_meter = system_time(CLOCK_MONOTONIC);
+#if defined(__SANITIZE_THREAD__)
+	own.sanitizer = __tsan_get_current_fiber();
+#endif
 	kd_scheduler = &scheduler;
 	while (run && own.count && !own.full) {
 		event = own.queue[1];

@@ -30,6 +30,7 @@ struct kd_coroutine {
 	jmp_buf jump;			/* where it continues */
 	void *stack;
 	size_t stack_size;		/* with the guard page */
+	void *sanitizer;		/* the coroutine as AddressSanitizer or ThreadSanitizer knows it */
 	void *(*run)(void *argument);
 	void *argument;
 	bool begun, ended;
