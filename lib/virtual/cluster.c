@@ -239,6 +239,20 @@ static int open_node(struct kdsm **out, unsigned int node, unsigned int nodes)
 	return 0;
 }
 
+/* Programs that wait forever, or that fail, leave regions open. */
+static void close_node(struct kdsm *kdsm)
+{
+	struct kdsm_region *region;
+
+	if (!kdsm)
+		return;
+	while ((region = kdsm->regions)) {
+		kdsm->regions = region->next;
+		free(region);
+	}
+	kdsm_close(kdsm);
+}
+
 /* ---- runs ---- */
 
 struct program {
@@ -304,8 +318,7 @@ int kdsm_virtual_run(const struct kdsm_virtual_attr *attr,
 	while (memories)
 		free_memory(memories);
 	for (i = 0; i < attr->nodes; i++)
-		if (kd_run.node[i].kdsm)
-			kdsm_close(kd_run.node[i].kdsm);
+		close_node(kd_run.node[i].kdsm);
 	free(kd_run.node);
 	memset(&kd_run, 0, sizeof(kd_run));
 	return begun ? begun : ret;
