@@ -146,6 +146,7 @@ static int bind(struct kdsm *kdsm, struct kdsm_region_open *arg, struct kdsm_reg
 
 static void unbind(struct kdsm_region *region)
 {
+	kd_network_cancel(region);
 	region->memory->bound--;
 	release(region->memory);
 }
@@ -185,7 +186,8 @@ static void close_nothing(struct kdsm *kdsm)
 static int location(const struct kdsm *kdsm, unsigned int node,
 		    char location[KDSM_LOCATION_SIZE])
 {
-	(void)kdsm, (void)node;
+	(void)kdsm;
+	(void)node;
 	location[0] = '\0';
 	return 0;
 }
@@ -317,8 +319,10 @@ int kdsm_virtual_run(const struct kdsm_virtual_attr *attr,
 		ret = kd_run.node[i].result;
 	while (memories)
 		free_memory(memories);
-	for (i = 0; i < attr->nodes; i++)
+	for (i = 0; i < attr->nodes; i++) {
+		kd_network_free(&kd_run.node[i]);
 		close_node(kd_run.node[i].kdsm);
+	}
 	free(kd_run.node);
 	memset(&kd_run, 0, sizeof(kd_run));
 	return begun ? begun : ret;

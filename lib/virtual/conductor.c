@@ -107,7 +107,7 @@ int kd_event_add(struct kd_event *event, uint64_t time)
 	return 0;
 }
 
-static void take(struct kd_event *event)
+void kd_event_take(struct kd_event *event)
 {
 	size_t at = event->at;
 	struct kd_event *last = own.queue[own.count--];
@@ -212,7 +212,8 @@ static inline void enter_stack(struct kd_coroutine *c)
 #else
 static inline void leave_stack(struct kd_coroutine *from, const struct kd_coroutine *to)
 {
-	(void)from, (void)to;
+	(void)from;
+	(void)to;
 }
 
 static inline void enter_stack(struct kd_coroutine *c)
@@ -385,18 +386,17 @@ static bool block_until(const void *key, uint64_t time, enum kdsm_virtual_share 
 	return woken;
 }
 
-bool kd_virtual_block(const void *key, uint64_t timeout)
+bool kd_virtual_await(const void *key, uint64_t timeout, enum kdsm_virtual_share share)
 {
 	uint64_t clock = settle()->clock;
 
 	return block_until(key, timeout < KDSM_FOREVER - clock ? clock + timeout : KDSM_FOREVER,
-			   KDSM_VIRTUAL_WAITING);
+			   share);
 }
 
-void kd_virtual_await(const void *key, enum kdsm_virtual_share share)
+bool kd_virtual_block(const void *key, uint64_t timeout)
 {
-	settle();
-	block_until(key, KDSM_FOREVER, share);
+	return kd_virtual_await(key, timeout, KDSM_VIRTUAL_WAITING);
 }
 
 void kd_virtual_wake(const void *key)
@@ -415,7 +415,7 @@ void kd_virtual_wake(const void *key)
 		*link = c->behind;
 		c->key = NULL;
 		if (c->event.at)
-			take(&c->event);
+			kd_event_take(&c->event);
 		kd_event_add(&c->event, c->clock < now ? now : c->clock);
 	}
 }
@@ -529,7 +529,7 @@ int kd_conduct(bool run)
 	kd_scheduler = &scheduler;
 	while (run && own.count && !own.full) {
 		event = own.queue[1];
-		take(event);
+		kd_event_take(event);
 		kd_run.now = event->time;
 		event->happen(event);
 	}

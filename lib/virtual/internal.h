@@ -21,16 +21,17 @@ struct kd_event {
 	void (*happen)(struct kd_event *event);
 };
 
+struct kd_flight;
 struct kd_simulated;
 
 struct kd_coroutine {
 	struct kd_event event;		/* first: when the coroutine continues */
 	struct kd_simulated *node;
-	uint64_t clock;			/* in ns; behind by what it has computed since it continued */
+	uint64_t clock;			/* in ns, without what it has computed since it continued */
 	jmp_buf jump;			/* where it continues */
 	void *stack;
 	size_t stack_size;		/* with the guard page */
-	void *sanitizer;		/* the coroutine as AddressSanitizer or ThreadSanitizer knows it */
+	void *sanitizer;		/* what a sanitizer knows the coroutine by */
 	void *(*run)(void *argument);
 	void *argument;
 	bool begun, ended;
@@ -49,6 +50,7 @@ struct kd_coroutine {
 struct kd_simulated {
 	struct kdsm *kdsm;
 	struct kd_coroutine *coroutines;
+	struct kd_flight *flights;	/* calls whose operations are not complete */
 	uint64_t adapter_free;		/* when the adapter can begin the next transfer, in ns */
 	uint64_t handler_free;		/* when the next message can be handled, in ns */
 	int result;			/* of the program */
@@ -68,18 +70,22 @@ struct kd_run {
 	struct kd_coroutine *current;	/* that runs, or NULL */
 	uint64_t now;			/* of the present event, in ns */
 	uint64_t origin;		/* of the times that times.c measures, in ns */
+	uint64_t tickets;		/* number of the newest ticket */
 };
 
 extern _Thread_local struct kd_run kd_run KDSM_PRIVATE;
 
 /* Put an event into the queue, from which it is taken when it happens. */
 int kd_event_add(struct kd_event *event, uint64_t time) KDSM_PRIVATE;
+/* Take an event out of the queue. */
+void kd_event_take(struct kd_event *event) KDSM_PRIVATE;
 
 /* Returns the clock of the coroutine that runs, or the time of the present event, in ns. */
 uint64_t kd_virtual_now(void)
 	KDSM_PRIVATE;
-/* Wait until an event wakes the key. The waiting time counts as share. */
-void kd_virtual_await(const void *key, enum kdsm_virtual_share share) KDSM_PRIVATE;
+/* As block() of struct kd_scheduler. The waiting time counts as share. */
+bool kd_virtual_await(const void *key, uint64_t timeout,
+		      enum kdsm_virtual_share share) KDSM_PRIVATE;
 bool kd_virtual_block(const void *key, uint64_t timeout) KDSM_PRIVATE;
 void kd_virtual_wake(const void *key) KDSM_PRIVATE;
 
@@ -111,6 +117,10 @@ int kd_network_submit(struct kdsm_region *region, struct kdsm_op *ops, unsigned 
 		      uint64_t *ticket) KDSM_PRIVATE;
 int kd_network_complete(struct kdsm_region *region, uint64_t ticket,
 			uint64_t timeout) KDSM_PRIVATE;
+/* Forget the tickets of a region that a program closes too early. */
+void kd_network_cancel(const struct kdsm_region *region) KDSM_PRIVATE;
+/* Free the tickets of a node that are not complete when the run has ended. */
+void kd_network_free(struct kd_simulated *node) KDSM_PRIVATE;
 
 /* ---- cluster.c ---- */
 

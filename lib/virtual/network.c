@@ -20,15 +20,20 @@ enum stage { ARRIVE, HANDLED, COMPLETE };
 
 struct transfer {
 	struct kd_event event;		/* first */
-	struct flight *flight;
+	struct kd_flight *flight;
 	struct kdsm_op op;		/* a copy: the caller may reuse the memory of puts */
 	struct kdsm_op *callers;
 	enum stage stage;
 };
 
 /* The operations of one call */
-struct flight {
+struct kd_flight {
+	struct kd_flight *next, **link;	/* of the node */
 	struct kdsm_region *region;
+	unsigned int count;		/* of transfer[] */
+	uint64_t ticket;
+	enum kdsm_virtual_share share;	/* of the time that the caller waits */
+	bool awaited;			/* a thread is completing the ticket */
 	unsigned int open;		/* operations that are not complete; the key of waiters */
 	struct transfer transfer[];
 };
@@ -106,7 +111,7 @@ static void happen(struct kd_event *event)
 }
 
 /* When the operation arrives: not before those of the flight to the same node */
-static uint64_t arrival(const struct flight *flight, unsigned int i, uint64_t time)
+static uint64_t arrival(const struct kd_flight *flight, unsigned int i, uint64_t time)
 {
 	const struct transfer *t = &flight->transfer[i];
 
@@ -131,7 +136,7 @@ static uint64_t put_bytes(const struct kdsm_op *ops, unsigned int count)
 }
 
 /* Begin the operations. Unless copies is NULL, it has room for put_bytes(). */
-static int launch(struct flight *flight, struct kdsm_op *ops, unsigned int count,
+static int launch(struct kd_flight *flight, struct kdsm_op *ops, unsigned int count,
 		  unsigned char *copies)
 {
 	struct kdsm_region *region = flight->region;
@@ -141,7 +146,7 @@ static int launch(struct flight *flight, struct kdsm_op *ops, unsigned int count
 
 	flight->open = 0;
 	for (i = 0; i < count; i++) {
-		t = &flight->transfer[i];
+		t = &flight->transfer[flight->count++];
 		memset(t, 0, sizeof(*t));
 		t->event.happen = happen;
 		t->flight = flight;
@@ -190,41 +195,97 @@ static int first_error(const struct kdsm_op *ops, unsigned int count)
 	return 0;
 }
 
+static struct kd_flight *new_flight(struct kdsm_region *region, uint64_t bytes)
+{
+	struct kd_flight **first = &kd_run.node[region->node].flights;
+	struct kd_flight *flight = malloc(bytes);
+
+	if (!flight)
+		return NULL;
+	memset(flight, 0, sizeof(*flight));
+	flight->region = region;
+	flight->ticket = ++kd_run.tickets;
+	flight->link = first;
+	flight->next = *first;
+	if (flight->next)
+		flight->next->link = &flight->next;
+	*first = flight;
+	return flight;
+}
+
+static void free_flight(struct kd_flight *flight)
+{
+	*flight->link = flight->next;
+	if (flight->next)
+		flight->next->link = flight->link;
+	free(flight);
+}
+
+void kd_network_cancel(const struct kdsm_region *region)
+{
+	struct kd_flight *flight = kd_run.node[region->node].flights, *next;
+	unsigned int i;
+
+	for (; flight; flight = next) {
+		next = flight->next;
+		if (flight->region != region)
+			continue;
+		for (i = 0; i < flight->count; i++)
+			if (flight->transfer[i].event.at)
+				kd_event_take(&flight->transfer[i].event);
+		free_flight(flight);
+	}
+}
+
+void kd_network_free(struct kd_simulated *node)
+{
+	while (node->flights)
+		free_flight(node->flights);
+}
+
 int kd_network_submit(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count,
 		      uint64_t *ticket)
 {
-	uint64_t transfers = sizeof(struct flight) + count * sizeof(struct transfer);
-	struct flight *flight;
+	uint64_t transfers = sizeof(struct kd_flight) + count * sizeof(struct transfer);
+	struct kd_flight *flight;
 	int ret;
 
-	flight = malloc(transfers + (ticket ? put_bytes(ops, count) : 0));
+	flight = new_flight(region, transfers + (ticket ? put_bytes(ops, count) : 0));
 	if (!flight)
 		return -ENOMEM;
 	kdsm_count(region->kdsm, ops, count);
 	kdsm_count_call(region->kdsm);
-	flight->region = region;
+	flight->share = share_of(ops);
 	ret = launch(flight, ops, count, ticket ? (unsigned char *)flight + transfers : NULL);
 	if (ret)
 		return ret;	/* the run ends */
 	if (ticket) {
-		*ticket = (uintptr_t)flight;
+		*ticket = flight->ticket;
 		return 0;
 	}
 	while (flight->open)
-		kd_virtual_await(&flight->open, share_of(ops));
-	free(flight);
+		kd_virtual_await(&flight->open, KDSM_FOREVER, flight->share);
+	free_flight(flight);
 	return first_error(ops, count);
 }
 
 int kd_network_complete(struct kdsm_region *region, uint64_t ticket, uint64_t timeout)
 {
-	struct flight *flight = (void *)(uintptr_t)ticket;
+	struct kd_flight *flight = kd_run.node[region->node].flights;
 	uint64_t began = kd_virtual_now();
 
-	(void)region;
+	while (flight && flight->ticket != ticket)
+		flight = flight->next;
+	if (!flight)
+		return -ENOENT;
+	if (flight->awaited)
+		return -EBUSY;
+	flight->awaited = true;
 	while (flight->open)
-		if (!kd_virtual_block(&flight->open, kdsm_left(began, timeout)))
+		if (!kd_virtual_await(&flight->open, kdsm_left(began, timeout), flight->share)) {
+			flight->awaited = false;
 			return -ETIMEDOUT;
-	free(flight);
+		}
+	free_flight(flight);
 	return 0;
 }

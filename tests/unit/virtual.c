@@ -230,9 +230,9 @@ static void test_hot_node(void **state)
  * acknowledges, which takes g, before it sends the parent's word. So a node of order j sends at
  * j (L + g), and the word of the last child arrives at node 0 at k L + (k - 1) g.
  *
- * Down: a node sends the words to its children after the last acknowledgement, g apart, to the
+ * Down: a node sends the words to its children after the last acknowledgment, g apart, to the
  * child of the highest order first. The path by the highest orders takes k (L + g). Its last
- * node but one waits for the acknowledgement of its last put, which takes another L.
+ * node but one waits for the acknowledgment of its last put, which takes another L.
  *
  * Together (2 k + 1) L + (2 k - 1) g.
  */
@@ -324,6 +324,7 @@ struct thread {
 	pthread_mutex_t *lock;
 	uint64_t end;
 	unsigned int *running;
+	struct kdsm_ticket *ticket;
 };
 
 static void *sleeper(void *data)
@@ -343,7 +344,8 @@ static int threads(struct kdsm *kdsm, void *argument)
 	struct kd_thread started[8];
 	unsigned int i;
 
-	(void)kdsm, (void)argument;
+	(void)kdsm;
+	(void)argument;
 	kdsm_virtual_spend(1000);
 	for (i = 0; i < 8; i++)
 		CHECK_EQUAL(kd_thread_start(&started[i], 0, sleeper, &thread[i]), 0);
@@ -439,7 +441,8 @@ static int condition(struct kdsm *kdsm, void *argument)
 	struct condition c = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0 };
 	struct kd_thread started;
 
-	(void)kdsm, (void)argument;
+	(void)kdsm;
+	(void)argument;
 	CHECK_EQUAL(kd_thread_start(&started, 0, cond_waiter, &c), 0);
 	kd_mutex_lock(&c.lock);
 	kd_cond_wait_for(&c.change, &c.lock, 1234);
@@ -552,6 +555,50 @@ static void test_tickets(void **state)
 	run(2, tickets, NULL);
 }
 
+static void *completer(void *data)
+{
+	struct thread *thread = data;
+
+	CHECK_EQUAL(kdsm_complete(thread->region, thread->ticket, 100), -EBUSY);
+	thread->end = kdsm_virtual_now();
+	return NULL;
+}
+
+/* Two threads complete a ticket, a copy of a ticket is stale, and some are never completed. */
+static int stale_tickets(struct kdsm *kdsm, void *argument)
+{
+	struct kdsm_region *region = open_region(kdsm);
+	static uint64_t seen;
+	struct kdsm_op op = kdsm_op_get(1, 8, &seen, 8);
+	struct kdsm_ticket ticket, copy;
+	struct kd_thread started;
+	struct thread thread = { .region = region, .ticket = &copy };
+
+	(void)argument;
+	if (kdsm_node(kdsm))
+		goto out;
+	CHECK_EQUAL(kdsm_submit(region, &op, 1, &ticket), 0);
+	copy = ticket;
+	CHECK_EQUAL(kd_thread_start(&started, 0, completer, &thread), 0);
+	CHECK_EQUAL(kdsm_complete(region, &ticket, KDSM_FOREVER), 0);
+	CHECK(kd_thread_join(&started, KDSM_FOREVER));
+	CHECK_EQUAL(thread.end, 0);
+	CHECK_EQUAL(kdsm_complete(region, &copy, KDSM_FOREVER), -ENOENT);
+	CHECK_EQUAL(kdsm_submit(region, &op, 1, &ticket), 0);
+	CHECK_EQUAL(kdsm_submit(region, &op, 1, &copy), 0);
+	kd_sleep(2000);
+	CHECK_EQUAL(kdsm_submit(region, &op, 1, &ticket), 0);
+out:
+	kdsm_region_close(region);
+	return 0;
+}
+
+static void test_stale_tickets(void **state)
+{
+	(void)state;
+	run(2, stale_tickets, NULL);
+}
+
 /* ---- regions, locks, and what a run refuses ---- */
 
 static int refused(struct kdsm *kdsm, void *argument)
@@ -578,7 +625,8 @@ static int refused(struct kdsm *kdsm, void *argument)
 
 static int none(struct kdsm *kdsm, void *argument)
 {
-	(void)kdsm, (void)argument;
+	(void)kdsm;
+	(void)argument;
 	return 0;
 }
 
@@ -678,6 +726,7 @@ int main(void)
 		cmocka_unit_test(test_condition),
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_tickets),
+		cmocka_unit_test(test_stale_tickets),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_results),
 		cmocka_unit_test(test_parallel),
