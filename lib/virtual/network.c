@@ -43,12 +43,12 @@ static bool is_message(const struct kdsm_op *op)
 	return op->opcode != KDSM_OP_GET && op->opcode != KDSM_OP_PUT;
 }
 
-/* Latency one way, in ns */
+/* Latency of both ways together, in ns */
 static uint64_t latency(const struct kdsm_op *op)
 {
 	const struct kdsm_virtual_attr *attr = kd_run.attr;
 
-	return (is_message(op) ? attr->message - attr->handler : attr->one_sided) / 2;
+	return is_message(op) ? attr->message - attr->handler : attr->one_sided;
 }
 
 /* Time for the data of an operation, in ns */
@@ -75,7 +75,7 @@ static void answer(struct transfer *t, uint64_t time)
 	t->callers->status = kd_virtual_perform(t->flight->region, &t->op);
 	t->callers->result = t->op.result;
 	t->stage = COMPLETE;
-	kd_event_add(&t->event, send(t->op.node, time, bytes) + latency(&t->op));
+	kd_event_add(&t->event, send(t->op.node, time, bytes) + (latency(&t->op) + 1) / 2);
 }
 
 static void arrive(struct transfer *t, uint64_t time)
@@ -124,6 +124,12 @@ static uint64_t arrival(const struct kd_flight *flight, unsigned int i, uint64_t
 	return time;
 }
 
+/* Whether the module would send the operation at all */
+static bool may_leave(const struct kdsm_op *op)
+{
+	return op->node < kd_run.attr->nodes && op->length <= KDSM_MAX_OP_LENGTH;
+}
+
 /* Bytes of memory that the flight reads: those of puts */
 static uint64_t put_bytes(const struct kdsm_op *ops, unsigned int count)
 {
@@ -131,7 +137,7 @@ static uint64_t put_bytes(const struct kdsm_op *ops, unsigned int count)
 	unsigned int i;
 
 	for (i = 0; i < count; i++)
-		bytes += ops[i].opcode == KDSM_OP_PUT ? ops[i].length : 0;
+		bytes += ops[i].opcode == KDSM_OP_PUT && may_leave(&ops[i]) ? ops[i].length : 0;
 	return bytes;
 }
 
@@ -152,17 +158,18 @@ static int launch(struct kd_flight *flight, struct kdsm_op *ops, unsigned int co
 		t->flight = flight;
 		t->op = ops[i];
 		t->callers = &ops[i];
+		if (!may_leave(&ops[i])) {
+			ops[i].status = -EINVAL;
+			t->event.time = arrival(flight, i, 0);
+			continue;
+		}
 		if (copies && ops[i].opcode == KDSM_OP_PUT && ops[i].addr) {
 			memcpy(copies, (void *)(uintptr_t)ops[i].addr, ops[i].length);
 			t->op.addr = (uintptr_t)copies;
 			copies += ops[i].length;
 		}
-		if (ops[i].node >= kd_run.attr->nodes) {
-			ops[i].status = -EINVAL;
-			continue;
-		}
 		sent = send(region->node, now, ops[i].opcode == KDSM_OP_GET ? 0 : ops[i].length);
-		if (kd_event_add(&t->event, arrival(flight, i, sent + latency(&ops[i]))))
+		if (kd_event_add(&t->event, arrival(flight, i, sent + latency(&ops[i]) / 2)))
 			return -ENOMEM;
 		flight->open++;
 	}

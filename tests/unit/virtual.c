@@ -606,7 +606,9 @@ static int refused(struct kdsm *kdsm, void *argument)
 	struct kdsm_region_attr coherent = { .size = 4096, .policy = KDSM_POLICY_RELEASE };
 	struct kdsm_region *region = open_region(kdsm), *other;
 	struct kdsm_virtual_attr attr = priced(1);
+	struct kdsm_ticket ticket;
 	struct kdsm_lock *lock;
+	struct kdsm_op op;
 	uint64_t word = 0;
 
 	(void)argument;
@@ -616,9 +618,26 @@ static int refused(struct kdsm *kdsm, void *argument)
 	CHECK_EQUAL(kdsm_lock_open(region, "l", 0, &lock), -EOPNOTSUPP);
 	CHECK_EQUAL(kdsm_get(region, 2, 0, &word, 8), -EINVAL);
 	CHECK_EQUAL(kdsm_faa(region, 70000, 0, 1, &word), -EINVAL);
+	/* neither the sender nor the network touches the data of this put */
+	op = kdsm_op_put(!kdsm_node(kdsm), 0, &word, UINT32_MAX);
+	CHECK_EQUAL(kdsm_vector(region, &op, 1), -EINVAL);
+	CHECK_EQUAL(kdsm_submit(region, &op, 1, &ticket), 0);
+	CHECK_EQUAL(kdsm_complete(region, &ticket, KDSM_FOREVER), -EINVAL);
 	CHECK_EQUAL(kdsm_virtual_now(), 0);
 	CHECK_EQUAL(kdsm_get(region, !kdsm_node(kdsm), PART, &word, 8), -ERANGE);
 	CHECK_EQUAL(kdsm_faa(region, !kdsm_node(kdsm), 4, 1, &word), -EINVAL);
+	kdsm_region_close(region);
+	return 0;
+}
+
+static int odd(struct kdsm *kdsm, void *argument)
+{
+	struct kdsm_region *region = open_region(kdsm);
+	uint64_t word;
+
+	(void)argument;
+	CHECK_EQUAL(kdsm_get(region, !kdsm_node(kdsm), 0, &word, 8), 0);
+	CHECK_EQUAL(kdsm_virtual_now(), 2001 + 8 * BYTE_NS);
 	kdsm_region_close(region);
 	return 0;
 }
@@ -636,6 +655,10 @@ static void test_refused(void **state)
 
 	(void)state;
 	run(2, refused, NULL);
+	/* an odd latency has two different halves */
+	attr = priced(2);
+	attr.one_sided = 2001;
+	run_as(&attr, odd, NULL);
 	attr = priced(0);
 	assert_int_equal(kdsm_virtual_run(&attr, none, NULL), -EINVAL);
 	attr = priced(KDSM_MAX_NODES + 1);
