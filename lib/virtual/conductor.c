@@ -429,6 +429,12 @@ static void catch_up(struct kd_coroutine *c)
 	pause_here();
 }
 
+void kd_virtual_catch_up(void)
+{
+	catch_up(settle());
+	resume_meter();
+}
+
 static void spend_ns(uint64_t ns)
 {
 	struct kd_coroutine *c = settle();

@@ -88,6 +88,9 @@ bool kd_virtual_await(const void *key, uint64_t timeout,
 		      enum kdsm_virtual_share share) KDSM_PRIVATE;
 bool kd_virtual_block(const void *key, uint64_t timeout) KDSM_PRIVATE;
 void kd_virtual_wake(const void *key) KDSM_PRIVATE;
+/* Let the others catch up, before the coroutine that runs changes what they see. */
+void kd_virtual_catch_up(void)
+	KDSM_PRIVATE;
 
 /* Add a coroutine to a node. Returns NULL without memory. */
 struct kd_coroutine *kd_coroutine_new(struct kd_simulated *node, size_t stack,

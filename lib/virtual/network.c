@@ -257,6 +257,8 @@ int kd_network_submit(struct kdsm_region *region, struct kdsm_op *ops, unsigned 
 	struct kd_flight *flight;
 	int ret;
 
+	/* Otherwise the adapter would be busy until now for threads that are behind. */
+	kd_virtual_catch_up();
 	flight = new_flight(region, transfers + (ticket ? put_bytes(ops, count) : 0));
 	if (!flight)
 		return -ENOMEM;

@@ -417,6 +417,70 @@ static void test_mutex(void **state)
 	run(2, mutex, NULL);
 }
 
+/* ---- measured computing ---- */
+
+/* Use this much time of the processor, in ns. */
+static void burn(uint64_t ns)
+{
+	struct timespec ts;
+	uint64_t begin = 0, now;
+
+	do {
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+		now = ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+		begin = begin ? begin : now;
+	} while (now - begin < ns);
+}
+
+static void *burner(void *data)
+{
+	struct thread *thread = data;
+
+	burn(50000000);
+	CHECK_EQUAL(kdsm_put(thread->region, 1, 0, "", 1), 0);
+	thread->end = kdsm_virtual_now();
+	return NULL;
+}
+
+/* A thread that computes for long does not keep the adapter from another thread meanwhile. */
+static int measured(struct kdsm *kdsm, void *argument)
+{
+	struct kdsm_region *region = open_region(kdsm);
+	struct thread thread = { .region = region };
+	struct kd_thread started;
+	uint64_t begin = kdsm_virtual_now();
+	unsigned int i;
+	char byte;
+
+	(void)argument;
+	if (kdsm_node(kdsm))
+		goto out;
+	CHECK_EQUAL(kd_thread_start(&started, 0, burner, &thread), 0);
+	kd_sleep(1);
+	for (i = 0; i < 100; i++)
+		CHECK_EQUAL(kdsm_get(region, 1, 0, &byte, 1), 0);
+	CHECK(kdsm_virtual_now() - begin >= 100 * LATENCY);
+	CHECK(kdsm_virtual_now() - begin < 25000000);
+	CHECK(kd_thread_join(&started, KDSM_FOREVER));
+	CHECK(thread.end - begin >= 50000000 + LATENCY);
+	CHECK(thread.end - begin < 100000000);
+	CHECK(kdsm_virtual_now() >= thread.end);
+out:
+	kdsm_region_close(region);
+	return 0;
+}
+
+static void test_measured(void **state)
+{
+	struct kdsm_virtual_attr attr = priced(2);
+
+	(void)state;
+	attr.step = 0;
+	run_as(&attr, measured, NULL);
+}
+
+/* ---- conditions ---- */
+
 struct condition {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
@@ -747,6 +811,7 @@ int main(void)
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_mutex),
 		cmocka_unit_test(test_condition),
+		cmocka_unit_test(test_measured),
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_tickets),
 		cmocka_unit_test(test_stale_tickets),
