@@ -222,14 +222,22 @@ static inline void enter_stack(struct kd_coroutine *c)
 }
 #endif
 
-/* Let the conductor go on. Returns when the coroutine's event happens. */
-static void pause_here(void)
+static void leave(void)
 {
 	if (!_setjmp(kd_run.current->jump)) {
 		leave_stack(kd_run.current, NULL);
 		_longjmp(own.jump, 1);
 	}
 	enter_stack(kd_run.current);
+}
+
+/* Let the conductor go on. Returns when the coroutine's event happens; the time is a share. */
+static void pause_here(struct kd_coroutine *c, enum kdsm_virtual_share share)
+{
+	c->share = share;
+	leave();
+	kd_times_count(c, share);
+	resume_meter();
 }
 
 static _Noreturn void begin(void)
@@ -240,6 +248,7 @@ static _Noreturn void begin(void)
 	resume_meter();
 	c->run(c->argument);
 	settle();
+	kd_times_end(c);
 	c->ended = true;
 	kd_virtual_wake(c);
 	leave_stack(c, NULL);
@@ -377,12 +386,10 @@ static bool block_until(const void *key, uint64_t time, enum kdsm_virtual_share 
 	enter_bucket(c, key);
 	if (time != KDSM_FOREVER)
 		kd_event_add(&c->event, time);
-	pause_here();
+	pause_here(c, share);
 	woken = !c->key;
 	if (!woken)
 		leave_bucket(c);
-	kd_times_count(c, share);
-	resume_meter();
 	return woken;
 }
 
@@ -426,7 +433,7 @@ static void catch_up(struct kd_coroutine *c)
 	if (!own.count || c->clock <= own.queue[1]->time + kd_run.attr->quantum)
 		return;
 	kd_event_add(&c->event, c->clock);
-	pause_here();
+	pause_here(c, kd_times_computing(c));
 }
 
 void kd_virtual_catch_up(void)
@@ -452,9 +459,7 @@ static void sleep_for(uint64_t ns)
 	struct kd_coroutine *c = settle();
 
 	kd_event_add(&c->event, c->clock + ns);
-	pause_here();
-	kd_times_count(c, KDSM_VIRTUAL_WAITING);
-	resume_meter();
+	pause_here(c, KDSM_VIRTUAL_WAITING);
 }
 
 static int start(void **thread, size_t stack, void *(*run)(void *argument), void *argument)

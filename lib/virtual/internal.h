@@ -42,7 +42,9 @@ struct kd_coroutine {
 
 	/* times.c */
 	bool worker, busy;
+	enum kdsm_virtual_share share;	/* of the time until the coroutine continues */
 	uint64_t counted;		/* the clock up to which shares are counted */
+	enum kdsm_virtual_share last;	/* that was counted */
 	uint64_t phases[KD_PHASES];	/* of the node, at that time */
 };
 
@@ -59,7 +61,7 @@ struct kd_simulated {
 	enum kd_phase phase;
 	uint64_t phase_began;
 	uint64_t phases[KD_PHASES];	/* ns, without the present phase */
-	unsigned int workers;
+	unsigned int workers, most_workers;	/* now, and at most at the same time */
 	uint64_t share[KDSM_VIRTUAL_SHARES];
 };
 
@@ -110,7 +112,10 @@ int kd_conduct(bool run) KDSM_PRIVATE;
 void kd_times_count(struct kd_coroutine *c, enum kdsm_virtual_share share) KDSM_PRIVATE;
 /* The share of what a coroutine computes */
 enum kdsm_virtual_share kd_times_computing(const struct kd_coroutine *c) KDSM_PRIVATE;
+/* The coroutine becomes a worker. */
 void kd_times_worker(struct kd_coroutine *c) KDSM_PRIVATE;
+/* The coroutine ends. */
+void kd_times_end(struct kd_coroutine *c) KDSM_PRIVATE;
 enum kd_phase kd_times_phase(struct kd_simulated *node, uint64_t now,
 			     enum kd_phase phase) KDSM_PRIVATE;
 

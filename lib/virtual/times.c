@@ -46,6 +46,14 @@ void kd_times_worker(struct kd_coroutine *c)
 	c->counted = c->clock;
 	phases(c->node, c->clock, c->phases);
 	c->node->workers++;
+	if (c->node->most_workers < c->node->workers)
+		c->node->most_workers = c->node->workers;
+}
+
+void kd_times_end(struct kd_coroutine *c)
+{
+	if (c->worker)
+		c->node->workers--;
 }
 
 enum kdsm_virtual_share kd_times_computing(const struct kd_coroutine *c)
@@ -75,6 +83,7 @@ void kd_times_count(struct kd_coroutine *c, enum kdsm_virtual_share share)
 		share = idle[c->node->phase];
 	}
 	c->node->share[share] += left;
+	c->last = share;
 	memcpy(c->phases, now, sizeof(now));
 }
 
@@ -82,41 +91,72 @@ void kd_times_count(struct kd_coroutine *c, enum kdsm_virtual_share share)
  * Without workers, the program itself computes: a search with one worker on one node has no
  * tasks.
  */
-static void add_program(const struct kd_simulated *node, uint64_t now, uint64_t *share)
+static void copy_program(const struct kd_simulated *node, uint64_t now, uint64_t *share)
 {
 	uint64_t time[KD_PHASES];
 	unsigned int i;
 
 	phases(node, now, time);
 	for (i = 0; i < KD_PHASES; i++)
-		share[i == KD_PHASE_TASKS ? KDSM_VIRTUAL_COMPUTING : idle[i]] += time[i];
+		share[i == KD_PHASE_TASKS ? KDSM_VIRTUAL_COMPUTING : idle[i]] = time[i];
 }
 
-static void add_node(struct kd_simulated *node, uint64_t now, struct kdsm_virtual_times *times)
+static void copy_workers(const struct kd_simulated *node, uint64_t now, uint64_t *share)
 {
 	struct kd_coroutine *c;
-	uint64_t sum = 0, clock, all;
-	unsigned int i;
+	uint64_t clock;
 
-	times->workers += node->workers ? node->workers : 1;
-	if (!node->workers) {
-		add_program(node, now, times->share);
-		return;
-	}
 	for (c = node->coroutines; c; c = c->next)
 		if (c->worker && !c->ended && c->clock < now) {
 			clock = c->clock;
 			c->clock = now;
-			kd_times_count(c, kd_times_computing(c));
+			kd_times_count(c, c->share);
 			c->clock = clock;
 		}
-	for (i = 0; i < KDSM_VIRTUAL_SHARES; i++) {
-		times->share[i] += node->share[i];
-		sum += node->share[i];
+	memcpy(share, node->share, sizeof(node->share));
+	for (c = node->coroutines; c; c = c->next)
+		if (c->worker && !c->ended && c->counted > now)
+			share[c->last] -= share[c->last] < c->counted - now ? share[c->last] :
+									      c->counted - now;
+}
+
+/*
+ * Make the sum of the shares of a node equal all. The sum is less by the time before the workers
+ * began and after they ended. It is more if clocks of programs, or of workers that have ended, are
+ * ahead of the caller's.
+ */
+static void balance(uint64_t *share, uint64_t all)
+{
+	unsigned int i, largest;
+	uint64_t sum = 0, cut;
+
+	for (i = 0; i < KDSM_VIRTUAL_SHARES; i++)
+		sum += share[i];
+	if (sum < all)
+		share[KDSM_VIRTUAL_SERIAL] += all - sum;
+	while (sum > all) {
+		for (largest = 0, i = 1; i < KDSM_VIRTUAL_SHARES; i++)
+			if (share[largest] < share[i])
+				largest = i;
+		cut = share[largest] < sum - all ? share[largest] : sum - all;
+		share[largest] -= cut;
+		sum -= cut;
 	}
-	/* before the workers began, and after they ended */
-	all = node->workers * times->elapsed;
-	times->share[KDSM_VIRTUAL_SERIAL] += all > sum ? all - sum : 0;
+}
+
+static void add_node(struct kd_simulated *node, uint64_t now, struct kdsm_virtual_times *times)
+{
+	unsigned int workers = node->most_workers ? node->most_workers : 1, i;
+	uint64_t share[KDSM_VIRTUAL_SHARES] = { 0 };
+
+	if (node->most_workers)
+		copy_workers(node, now, share);
+	else
+		copy_program(node, now, share);
+	balance(share, workers * times->elapsed);
+	times->workers += workers;
+	for (i = 0; i < KDSM_VIRTUAL_SHARES; i++)
+		times->share[i] += share[i];
 }
 
 void kdsm_virtual_times(struct kdsm_virtual_times *times)
@@ -147,11 +187,10 @@ void kdsm_virtual_reset(void)
 		memset(node->phases, 0, sizeof(node->phases));
 		memset(node->share, 0, sizeof(node->share));
 		node->phase_began = now;
-		node->workers = 0;
+		node->most_workers = node->workers;
 		for (c = node->coroutines; c; c = c->next) {
 			if (!c->worker || c->ended)
 				continue;
-			node->workers++;
 			c->counted = now > c->clock ? now : c->clock;
 			memset(c->phases, 0, sizeof(c->phases));
 		}

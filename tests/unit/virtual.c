@@ -15,6 +15,7 @@
 
 #include "unit.h"
 #include <kdsm/lock.h>
+#include <kdsm/task.h>
 #include <kdsm/virtual.h>
 #include "core/core.h"
 
@@ -663,6 +664,117 @@ static void test_stale_tickets(void **state)
 	run(2, stale_tickets, NULL);
 }
 
+/* ---- shares ---- */
+
+#define WORKERS	3
+#define DEPTH	9
+#define LEAF	10000u	/* price of a leaf, in ns */
+
+KDSM_TASK(uint64_t, leaves, unsigned int, depth)
+{
+	uint64_t sum;
+
+	if (!depth) {
+		kdsm_virtual_spend(LEAF);
+		return 1;
+	}
+	KDSM_SPAWN(leaves, depth - 1);
+	sum = KDSM_CALL(leaves, depth - 1);
+	return sum + KDSM_SYNC(leaves);
+}
+
+static uint64_t check_times(unsigned int workers)
+{
+	struct kdsm_virtual_times times;
+	uint64_t sum = 0;
+	unsigned int i;
+
+	kdsm_virtual_times(&times);
+	CHECK_EQUAL(times.workers, workers);
+	for (i = 0; i < KDSM_VIRTUAL_SHARES; i++)
+		sum += times.share[i];
+	CHECK_EQUAL(sum, times.workers * times.elapsed);
+	return times.share[KDSM_VIRTUAL_COMPUTING];
+}
+
+/* The times agree whenever any node asks for them. */
+static void *observer(void *data)
+{
+	const unsigned int *workers = data;
+
+	while (*workers) {
+		check_times(*workers);
+		kd_sleep(3137);
+	}
+	return NULL;
+}
+
+static void run_leaves(struct kdsm_region *region, unsigned int nodes)
+{
+	struct kdsm_tasks_attr attr = {
+		.workers = WORKERS, .deque = 64, .node_workers = WORKERS, .stack = 1 << 20,
+	};
+	const uint64_t place = 4096;
+	struct kdsm_barrier barrier;
+	unsigned int watched = nodes * WORKERS;
+	struct kd_thread started;
+	struct kdsm_tasks *tasks;
+	uint64_t sum = 0;
+
+	kdsm_barrier_init(&barrier, region, 0);
+	CHECK_EQUAL(kdsm_tasks_open(region, place, &attr, &tasks), 0);
+	kd_sleep(1000);		/* the workers begin */
+	CHECK_EQUAL(kdsm_barrier_wait(&barrier, KDSM_FOREVER), 0);
+	if (kdsm_node(kdsm_region_cluster(region)) == nodes - 1) {
+		CHECK_EQUAL(kd_thread_start(&started, 0, observer, &watched), 0);
+		kdsm_virtual_reset();
+		CHECK_EQUAL(check_times(nodes * WORKERS), 0);
+	}
+	CHECK_EQUAL(kdsm_barrier_wait(&barrier, KDSM_FOREVER), 0);
+	if (!kdsm_node(kdsm_region_cluster(region))) {
+		CHECK_EQUAL(KDSM_RUN(tasks, &sum, leaves, DEPTH), 0);
+		CHECK_EQUAL(sum, 1 << DEPTH);
+		CHECK_EQUAL(check_times(nodes * WORKERS), (UINT64_C(1) << DEPTH) * LEAF);
+		kdsm_tasks_end(tasks);
+	}
+	CHECK_EQUAL(kdsm_tasks_serve(tasks), 0);
+	CHECK_EQUAL(kdsm_barrier_wait(&barrier, KDSM_FOREVER), 0);
+	if (watched && kdsm_node(kdsm_region_cluster(region)) == nodes - 1) {
+		watched = 0;
+		CHECK(kd_thread_join(&started, KDSM_FOREVER));
+	}
+	kdsm_tasks_close(tasks);
+	CHECK_EQUAL(kdsm_barrier_wait(&barrier, KDSM_FOREVER), 0);
+	/* workers that have ended still count */
+	CHECK_EQUAL(check_times(nodes * WORKERS), (UINT64_C(1) << DEPTH) * LEAF);
+}
+
+static int shares(struct kdsm *kdsm, void *argument)
+{
+	struct kdsm_region *region = open_region(kdsm);
+
+	(void)argument;
+	/* before there are workers, the program of a node counts as one */
+	kdsm_virtual_spend(1000 * (1 + kdsm_node(kdsm)));
+	check_times(kdsm_nodes(kdsm));
+	kd_sleep(100000);
+	run_leaves(region, kdsm_nodes(kdsm));
+	kdsm_region_close(region);
+	return 0;
+}
+
+static void test_shares(void **state)
+{
+	struct kdsm_virtual_attr attr;
+
+	(void)state;
+	run(1, shares, NULL);
+	run(2, shares, NULL);
+	attr = priced(7);
+	attr.quantum = 3000;
+	run_as(&attr, shares, NULL);
+}
+
 /* ---- regions, locks, and what a run refuses ---- */
 
 static int refused(struct kdsm *kdsm, void *argument)
@@ -815,6 +927,7 @@ int main(void)
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_tickets),
 		cmocka_unit_test(test_stale_tickets),
+		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_results),
 		cmocka_unit_test(test_parallel),

@@ -92,7 +92,7 @@ enum kdsm_virtual_share {
 
 struct kdsm_virtual_times {
 	uint64_t elapsed;	/* ns since the last kdsm_virtual_reset(), or since the beginning */
-	unsigned int workers;	/* of all nodes */
+	unsigned int workers;	/* that the nodes had at the same time, at least 1 each */
 	/* sum over all workers, in ns; together workers * elapsed */
 	uint64_t share[KDSM_VIRTUAL_SHARES];
 };
