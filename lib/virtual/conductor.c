@@ -32,6 +32,11 @@
  */
 #define LONG		20000
 #define OFTEN		1000000
+/*
+ * Reading the clock takes about as long as a step of an operation on BDDs. So the conductor reads
+ * it at one of this many steps.
+ */
+#define STEPS		8
 
 _Thread_local struct kd_run kd_run;
 
@@ -46,6 +51,8 @@ static _Thread_local struct {
 	ucontext_t context;		/* where a coroutine begins */
 	uint64_t meter;			/* clock when the current coroutine began to compute, ns */
 	uint64_t cpu, cpu_meter;	/* CPU time when last asked for, and the clock then, ns */
+	uint64_t reading;		/* time that a reading of the clock takes, in ns */
+	uint64_t steps;			/* since the clock was read */
 	void *sanitizer;		/* of the conductor, as in struct kd_coroutine */
 	const void *stack;		/* of the conductor, for AddressSanitizer */
 	size_t stack_size;
@@ -131,27 +138,56 @@ static uint64_t system_time(clockid_t clock)
 	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
 }
 
+static void ask_for_cpu(uint64_t now)
+{
+	own.cpu = system_time(CLOCK_THREAD_CPUTIME_ID);
+	own.cpu_meter = now;
+}
+
+/* The shortest time between two readings of the clock */
+static void calibrate(void)
+{
+	uint64_t before, passed;
+	unsigned int i;
+
+	own.reading = UINT64_MAX;
+	for (i = 0; i < 1000; i++) {
+		before = system_time(CLOCK_MONOTONIC);
+		passed = system_time(CLOCK_MONOTONIC) - before;
+		if (passed < own.reading)
+			own.reading = passed;
+	}
+}
+
 /* The CPU time since the last call of this function or of resume_meter(), in ns */
 static uint64_t measure(void)
 {
-	uint64_t now = system_time(CLOCK_MONOTONIC), passed = now - own.meter, cpu, spent;
+	uint64_t now = system_time(CLOCK_MONOTONIC), passed = now - own.meter, cpu, before;
 
 	if (passed > LONG || now - own.cpu_meter > OFTEN) {
-		cpu = system_time(CLOCK_THREAD_CPUTIME_ID);
-		spent = cpu - own.cpu;
-		own.cpu = cpu;
-		own.cpu_meter = now;
-		if (passed > spent)
-			passed = spent;
+		/* All time from cpu_meter to meter is CPU time, except for short breaks. */
+		before = own.cpu + (own.meter - own.cpu_meter);
+		ask_for_cpu(now);
+		cpu = own.cpu > before ? own.cpu - before : 0;
+		if (passed > LONG && passed > cpu)
+			passed = cpu;
 	}
 	own.meter = now;
-	return passed;
+	own.steps = 0;
+	return passed > own.reading ? passed - own.reading : 0;
 }
 
 static void resume_meter(void)
 {
-	if (!kd_run.attr->step)
-		own.meter = system_time(CLOCK_MONOTONIC);
+	uint64_t now;
+
+	if (kd_run.attr->step)
+		return;
+	now = system_time(CLOCK_MONOTONIC);
+	/* Perhaps other processes ran meanwhile. */
+	if (now - own.meter > LONG)
+		ask_for_cpu(now);
+	own.meter = now;
 }
 
 /* Advance the clock of the coroutine that runs by what it has computed. */
@@ -492,6 +528,11 @@ static uintptr_t stack_end(void)
 
 static void spend(uint64_t steps)
 {
+	if (!kd_run.attr->step) {
+		own.steps += steps ? steps : 1;
+		if (own.steps < STEPS)
+			return;
+	}
 	spend_ns(steps * kd_run.attr->step);
 }
 
@@ -532,8 +573,8 @@ int kd_conduct(bool run)
 	unsigned int i;
 	int ret = 0;
 
-	own.cpu = system_time(CLOCK_THREAD_CPUTIME_ID);
-	own.cpu_meter = system_time(CLOCK_MONOTONIC);
+	ask_for_cpu(system_time(CLOCK_MONOTONIC));
+	calibrate();
 #if defined(__SANITIZE_THREAD__)
 	own.sanitizer = __tsan_get_current_fiber();
 #endif
