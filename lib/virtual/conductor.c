@@ -357,6 +357,8 @@ struct kd_coroutine *kd_coroutine_new(struct kd_simulated *node, size_t stack,
 		free(c);
 		return NULL;
 	}
+	/* Otherwise each stack may take a huge page. Fails if the kernel has none. */
+	madvise(c->stack, c->stack_size, MADV_NOHUGEPAGE);
 	c->clock = kd_virtual_now();
 	if (mprotect(c->stack, page, PROT_NONE) || kd_event_add(&c->event, c->clock)) {
 		free_stack(c);
