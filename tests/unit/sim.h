@@ -224,18 +224,19 @@ static int sim_complete(struct kdsm_region *region, uint64_t ticket, uint64_t ti
 static int sim_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
 		    uint64_t timeout)
 {
-	uint64_t begin = kdsm_now();
+	uint64_t begin = kdsm_now(), left;
 	struct timespec until;
 	int ret = 0;
 
 	pthread_mutex_lock(&sim.lock);
 	while (__atomic_load_n(kdsm_word(region, offset), __ATOMIC_SEQ_CST) == value) {
-		if (kdsm_left(begin, timeout) == 0) {
+		left = kdsm_left(begin, timeout);
+		if (left == 0) {
 			ret = -ETIMEDOUT;
 			break;
 		}
 		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += 10000000;
+		until.tv_nsec += left < 10000000 ? left : 10000000;
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
 		pthread_cond_timedwait(&sim.notified, &sim.lock, &until);
