@@ -178,6 +178,14 @@ void kdsm_count_call(struct kdsm *kdsm) KDSM_PRIVATE;
 int kdsm_device_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* device.c */
 int kdsm_local_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* local.c */
 
+/* ---- operation.c ---- */
+
+/*
+ * Perform one operation on the own part by the CPU. Returns 0 or the status of the
+ * operation.
+ */
+int kdsm_own_op(struct kdsm_region *region, struct kdsm_op *op) KDSM_PRIVATE;
+
 /* ---- wait.c ---- */
 
 /**

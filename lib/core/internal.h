@@ -10,13 +10,7 @@
 
 #include "core/core.h"
 
-/* ---- operation.c, vector.c, find.c, steal.c ---- */
-
-/*
- * Perform one operation on the own part by the CPU. Returns 0 or the status of the
- * operation.
- */
-int kdsm_own_op(struct kdsm_region *region, struct kdsm_op *op) KDSM_PRIVATE;
+/* ---- vector.c, find.c, steal.c ---- */
 
 /* Perform KDSM_OP_FIND in a part of size bytes. Returns 0, -EINVAL, -ERANGE or -EIO. */
 int kdsm_find_in(uint8_t *part, uint64_t size, uint64_t index, struct kdsm_find *find) KDSM_PRIVATE;

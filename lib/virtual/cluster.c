@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/internal.h"
 #include "virtual/internal.h"
 
 #define STACK	(UINT64_C(8) << 20)	/* of a node's program, in bytes */
