@@ -65,7 +65,7 @@ UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
 GUEST_SRC := $(wildcard tests/guest/*.c)
 GUEST_BIN := $(GUEST_SRC:tests/guest/%.c=$(B)/guest/%)
-SEARCH_BIN := $(addprefix $(B)/search/,brute mutate)
+SEARCH_BIN := $(addprefix $(B)/search/,brute mutate validate)
 PROGRAMS := matmul cg is ep btree stock primes
 PROGRAM_BIN := $(addprefix $(B)/programs/,$(PROGRAMS))
 
@@ -210,6 +210,8 @@ $(B)/search/%:
 		-Wl,--end-group $(LDFLAGS) $(LIB_LIBS) $(REACH_LIBS) $(TOOL_LIBS)
 
 $(B)/search/brute: $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/search/brute/*.c))
+
+$(B)/search/validate: $(OBJ)/tests/search/validate.o $(B)/lib/libkdsm-reach.a $(B)/lib/libkdsm.a
 
 # mutate calls the main() of kdsm-reach.
 $(OBJ)/search/main.o: tools/kdsm-reach/main.c $(B)/flags $(STRICT)
