@@ -18,7 +18,7 @@
 
 #include <kdsm/kdsm.h>
 
-/* What a node does, as far as its workers do not run tasks. See enum kdsm_virtual_share. */
+/* Activity of a node while its workers have no task. See enum kdsm_virtual_share. */
 enum kd_phase { KD_PHASE_SERIAL, KD_PHASE_TASKS, KD_PHASE_BARRIER, KD_PHASE_COLLECT, KD_PHASES };
 
 /* The functions of a virtual run that the library calls. Times are virtual, in ns. */

@@ -15,7 +15,7 @@
 
 #include "virtual/internal.h"
 
-/* What happens to an operation next */
+/* The next stage of an operation */
 enum stage { ARRIVE, HANDLED, COMPLETE };
 
 struct transfer {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What the workers of a virtual run spend their time on.
+ * Uses of the time of the workers of a virtual run.
  *
  * A worker without a task waits for what the program of its node does: other nodes, a
  * collection, or a serial part of the program. So a node counts the time of each phase of its
@@ -10,7 +10,7 @@
 
 #include "virtual/internal.h"
 
-/* What a phase is for a worker that waits */
+/* Shares of a worker that waits, by phase of its node */
 static const enum kdsm_virtual_share idle[KD_PHASES] = {
 	[KD_PHASE_SERIAL] = KDSM_VIRTUAL_SERIAL,
 	[KD_PHASE_TASKS] = KDSM_VIRTUAL_WAITING,

@@ -132,7 +132,7 @@ static void test_chain(void **state)
 	run(2, chain, NULL);
 }
 
-/* Gets of one vector leave one after the other, and their round trips overlap. */
+/* Gets of one vector leave in sequence, and their round trips overlap. */
 static int vector(struct kdsm *kdsm, void *argument)
 {
 	struct kdsm_region *region = open_region(kdsm);
@@ -150,7 +150,7 @@ static int vector(struct kdsm *kdsm, void *argument)
 	CHECK_EQUAL(kdsm_vector(region, ops, nodes - 1), 0);
 	CHECK_EQUAL(kdsm_virtual_now(), (nodes - 2) * GAP + LATENCY + 100 * BYTE_NS);
 
-	/* from one node: its adapter sends the replies one after the other */
+	/* from one node: its adapter sends the replies in sequence */
 	begin = kdsm_virtual_now();
 	for (i = 0; i < 40; i++)
 		ops[i] = kdsm_op_get(1, 0, buffer[i], 100);

@@ -75,7 +75,7 @@ uint64_t kdsm_virtual_now(void);
 /* Let the calling thread compute for so many ns, which have their price. */
 void kdsm_virtual_spend(uint64_t ns);
 
-/* What the workers of tasks (<kdsm/task.h>) spend their time on */
+/* Uses of the time of workers of tasks (<kdsm/task.h>) */
 enum kdsm_virtual_share {
 	KDSM_VIRTUAL_COMPUTING,	/* in tasks */
 	KDSM_VIRTUAL_GET,	/* remote operations, by kind; a vector counts as its first one */
@@ -100,7 +100,7 @@ struct kdsm_virtual_times {
 /* Store the times of the workers of all nodes in *times. */
 void kdsm_virtual_times(struct kdsm_virtual_times *times);
 
-/* Begin to measure the times of all nodes anew. */
+/* Set the times of all nodes to zero. */
 void kdsm_virtual_reset(void);
 
 #ifdef __cplusplus
