@@ -11,12 +11,7 @@ _Thread_local const struct kd_scheduler *kd_scheduler;
 
 uint64_t kd_thread_time(void)
 {
-	struct timespec ts;
-
-	if (kd_scheduler)
-		return kd_scheduler->now();
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+	return kd_scheduler ? kd_scheduler->now() : kd_system_time(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void kd_sleep(uint64_t ns)

@@ -54,15 +54,19 @@ struct kd_scheduler {
 /* The scheduler of the virtual run that the calling thread executes, or NULL */
 extern _Thread_local const struct kd_scheduler *kd_scheduler;
 
-/* Returns CLOCK_MONOTONIC or the virtual time, in ns. */
-static inline uint64_t kdsm_now(void)
+/* Returns the time of a clock of the system, in ns. */
+static inline uint64_t kd_system_time(clockid_t clock)
 {
 	struct timespec ts;
 
-	if (kd_scheduler)
-		return kd_scheduler->now();
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+}
+
+/* Returns CLOCK_MONOTONIC or the virtual time, in ns. */
+static inline uint64_t kdsm_now(void)
+{
+	return kd_scheduler ? kd_scheduler->now() : kd_system_time(CLOCK_MONOTONIC);
 }
 
 /* Returns the CPU time of the calling thread, in ns, or the virtual time. */

@@ -9,7 +9,6 @@
  * between the relations that they apply, and all nodes agree to stop with the words that they
  * exchange after a slice (search.c).
  */
-#include <errno.h>
 
 #include "internal.h"
 

@@ -130,17 +130,9 @@ void kd_event_take(struct kd_event *event)
 
 /* ---- clocks ---- */
 
-static uint64_t system_time(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
-}
-
 static void ask_for_cpu(uint64_t now)
 {
-	own.cpu = system_time(CLOCK_THREAD_CPUTIME_ID);
+	own.cpu = kd_system_time(CLOCK_THREAD_CPUTIME_ID);
 	own.cpu_meter = now;
 }
 
@@ -152,8 +144,8 @@ static void calibrate(void)
 
 	own.reading = UINT64_MAX;
 	for (i = 0; i < 1000; i++) {
-		before = system_time(CLOCK_MONOTONIC);
-		passed = system_time(CLOCK_MONOTONIC) - before;
+		before = kd_system_time(CLOCK_MONOTONIC);
+		passed = kd_system_time(CLOCK_MONOTONIC) - before;
 		if (passed < own.reading)
 			own.reading = passed;
 	}
@@ -162,7 +154,7 @@ static void calibrate(void)
 /* The CPU time since the last call of this function or of resume_meter(), in ns */
 static uint64_t measure(void)
 {
-	uint64_t now = system_time(CLOCK_MONOTONIC), passed = now - own.meter, cpu, before;
+	uint64_t now = kd_system_time(CLOCK_MONOTONIC), passed = now - own.meter, cpu, before;
 
 	if (passed > LONG || now - own.cpu_meter > OFTEN) {
 		/* All time from cpu_meter to meter is CPU time, except for short breaks. */
@@ -184,7 +176,7 @@ static void resume_meter(void)
 
 	if (kd_run.attr->step)
 		return;
-	now = system_time(CLOCK_MONOTONIC);
+	now = kd_system_time(CLOCK_MONOTONIC);
 	/* Perhaps other processes ran meanwhile. */
 	if (now - own.meter > LONG)
 		ask_for_cpu(now);
@@ -576,7 +568,7 @@ int kd_conduct(bool run)
 	unsigned int i;
 	int ret = 0;
 
-	ask_for_cpu(system_time(CLOCK_MONOTONIC));
+	ask_for_cpu(kd_system_time(CLOCK_MONOTONIC));
 	calibrate();
 #if defined(__SANITIZE_THREAD__)
 	own.sanitizer = __tsan_get_current_fiber();

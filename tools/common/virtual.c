@@ -22,7 +22,7 @@ static int parse_time(const char *text, uint64_t *ns, char *reason)
 	return time_parse(text, &range, ns, reason);
 }
 
-/* What --network sets */
+/* Settings of --network */
 static const struct setting {
 	const char *name;
 	size_t offset;		/* in struct kdsm_virtual_attr */

@@ -30,7 +30,7 @@ int virtual_parse(struct virtual_options *v, const char *text, char reason[REASO
 int virtual_parse_network(struct virtual_options *v, const char *text, char reason[REASON_SIZE]);
 #define VIRTUAL_TASK_TIME	{ 1, SECOND, 0 }
 
-/* What --help says of the options */
+/* Texts of the options in --help */
 #define VIRTUAL_VALUE		"NODESxWORKERS"
 #define VIRTUAL_DOC \
 	"Simulate a cluster of this many nodes, with this many workers on each, in one thread of this machine, and tell its virtual time"
