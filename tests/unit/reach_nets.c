@@ -370,32 +370,24 @@ static void full_tables(void **state)
 }
 
 /*
- * Nodes that share the sets that they have saturated do little more steps together than one node.
- * Three nodes that do not share these sets do 1.6 to 1.9 times as many. Nodes that another process
- * slows down do more of the same work at the same time, so the best of several searches counts.
+ * Three nodes share the sets that they have saturated. How much work that saves depends on when a
+ * node needs a set that another one is about to find, and so on how busy the host is. tests/scale
+ * measures the steps of many nodes in virtual time.
  */
 static void shared_results(void **state)
 {
 	const struct table table = { .most = 16 << 20, .cache = 4 << 20 };
 	struct net net = kanban_net(8);
-	uint64_t alone = 0, least = 0;
-	unsigned int nodes, i;
+	unsigned int nodes;
 
 	(void)state;
 	write_file(&net);
 	for (nodes = 1; nodes <= 3; nodes += 2) {
-		alone = least;
-		for (least = UINT64_MAX, i = 0; i < 5 && (!i || 2 * least >= 3 * alone); i++) {
-			assert_int_equal(saturate_in(&table, nodes, 1, KDSM_REACH_ORDER_FILE,
-						     "133865325"), 0);
-			least = steps < least ? steps : least;
-			assert_int_equal(shared > 0, nodes > 1);
-		}
+		assert_int_equal(saturate_in(&table, nodes, 1, KDSM_REACH_ORDER_FILE,
+					     "133865325"), 0);
+		assert_int_equal(shared > 0, nodes > 1);
+		printf("# %u nodes: %lu steps, %lu results of other nodes\n", nodes, steps, shared);
 	}
-	printf("# 3 nodes: %.2f times the steps of one\n", (double)least / alone);
-#ifndef __SANITIZE_THREAD__
-	assert_true(2 * least < 3 * alone);
-#endif
 }
 
 /* ---- several orders in turn ---- */
