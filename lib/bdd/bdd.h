@@ -221,6 +221,7 @@ int kd_refs_list(struct kd_refs *refs, struct kd_stack *stack);
 enum {
 	KD_OP_AND = 1, KD_OP_ITE, KD_OP_EXISTS, KD_OP_AND_EXISTS, KD_OP_SUCCESSORS,
 	KD_OP_PREDECESSORS, KD_OP_RESTRICT, KD_OP_COMPOSE, KD_OP_SATURATE, KD_OP_FIRE, KD_OP_IMAGE,
+	KD_OP_PACK,
 };
 
 /*
