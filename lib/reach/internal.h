@@ -511,7 +511,9 @@ struct kd_search {
 	struct kdsm *kdsm;
 	struct kdsm_region *region;
 	struct kd_gang gang;
+	struct kd_gang *sharers;	/* the gang of the processes that share the store */
 	struct kdsm_bdd_store *store;
+	struct kdsm_bdd_attr bdd;	/* sizes of the store, on all nodes that share it */
 	struct kd_model model;
 	uint64_t loading;		/* of the model, in ns */
 	uint64_t began;			/* start of the search, in ns */
@@ -553,6 +555,7 @@ struct kd_search {
 	struct kd_places *upper_bound;	/* [options->upper_bounds] */
 	struct kd_saturation *saturation;	/* NULL: another strategy */
 	struct kd_portfolio *portfolio;		/* NULL: one order only */
+	struct kd_windows *windows;		/* NULL: all nodes share one store */
 	struct kd_progress progress;
 	struct kd_early early;
 	bool searching;			/* between the first round and the last one */
@@ -572,7 +575,7 @@ static inline uint64_t kd_search_strategy(const struct kd_search *s)
 }
 
 /* Size of each part of the region, in bytes */
-uint64_t kd_search_part_bytes(const struct kdsm_reach_options *options, unsigned int nodes);
+uint64_t kd_search_part_bytes(const struct kdsm_bdd_attr *bdd, unsigned int nodes);
 /*
  * kd_search_prepare() sets up all that needs no model. kd_search_start() starts the workers
  * after the model is loaded. kd_search_share_widths() follows the loading of a checkpoint.
@@ -652,6 +655,38 @@ int kd_room_make(struct kd_search *s);
 int kd_room_grow(struct kd_search *s);
 /* Run the collection that kd_room_plan() ordered. */
 int kd_room_collect(struct kd_search *s, uint64_t order);
+
+/*
+ * search.c: the task of a round breadth first, and the errno of a task: that of the run, or that
+ * of an edge in its result.
+ */
+#pragma GCC visibility push(hidden)
+/* Successors of states by count relations: first, first + step and so on */
+KDSM_TASK_DECLARE(kdsm_bdd, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count,
+		  uint32_t, step)
+#pragma GCC visibility pop
+int kd_search_failure(struct kd_search *s, int error, kdsm_bdd result);
+
+/*
+ * windows.c: searches that divide the states among the nodes. kd_windows_fit() tells whether this
+ * is one. kd_windows_open() follows when the cluster's region is open, and sets s->windows; it
+ * makes the region of the store. kd_windows_run() takes the place of kd_search_run()'s rounds, and
+ * leaves all states on node 0. kd_windows_roots() stores at most kd_windows_most_roots() edges.
+ */
+struct kd_windows;
+/* Longest round on node 0 alone, in times of a remote operation. Only tests change it. */
+extern unsigned int kd_operations_alone;
+/* Nodes of a parcel; 0: by the table's size. Only tests change it. */
+extern uint64_t kd_parcel_room;
+bool kd_windows_fit(const struct kd_search *s);
+int kd_windows_open(struct kd_search *s);
+int kd_windows_run(struct kd_search *s);
+bool kd_windows_divided(const struct kd_search *s);	/* node 0 does not have all states */
+unsigned int kd_windows_roots(const struct kd_search *s, kdsm_bdd *root);
+unsigned int kd_windows_most_roots(const struct kd_search *s);
+void kd_windows_close(struct kd_search *s);
+/* The size of the parcels in each part, which begin at KD_STORE */
+uint64_t kd_windows_outbox(const struct kdsm_reach_options *options, unsigned int nodes);
 
 /*
  * portfolio.c. kd_portfolio_begin() runs when the model is loaded, kd_portfolio_slice() before
@@ -761,6 +796,9 @@ void kd_progress_init(struct kd_progress *progress);
 void kd_progress_destroy(struct kd_progress *progress);
 void kd_progress_begin(struct kd_search *s);
 void kd_progress_level(struct kd_search *s);
+/* On node 0: whether it is time to count the states; keep counts that all nodes made. */
+bool kd_progress_due(const struct kd_search *s);
+void kd_progress_count(struct kd_search *s, double states, uint64_t nodes);
 void kd_progress_end(struct kd_search *s);
 void kd_progress_look(struct kd_search *s);
 void kd_progress_join(struct kd_search *s, struct kd_thread *thread);

@@ -118,9 +118,9 @@ static bool count(struct kd_search *s)
  * Counting may take long, so it gets about a twentieth of the time, but at least 0.1 s if
  * options.level wants to know of each level.
  */
-static bool may_count(struct kd_search *s)
+bool kd_progress_due(const struct kd_search *s)
 {
-	struct kd_progress *p = &s->progress;
+	const struct kd_progress *p = &s->progress;
 	uint64_t now = kdsm_now();
 
 	if (s->gang.node)
@@ -128,6 +128,18 @@ static bool may_count(struct kd_search *s)
 	if (s->options->level)
 		return p->spent < (now - p->began) / 20 + 100000000;
 	return s->options->progress && now >= __atomic_load_n(&p->count, __ATOMIC_RELAXED);
+}
+
+/* Keep counts that nodes made together. They are told with the next report. */
+void kd_progress_count(struct kd_search *s, double states, uint64_t nodes)
+{
+	struct kd_progress *p = &s->progress;
+
+	kd_mutex_lock(&p->lock);
+	mpz_set_d(p->states, states);
+	p->nodes = nodes;
+	kd_mutex_unlock(&p->lock);
+	__atomic_store_n(&p->count, kdsm_now() + interval(s), __ATOMIC_RELAXED);
 }
 
 void kd_progress_level(struct kd_search *s)
@@ -141,7 +153,7 @@ void kd_progress_level(struct kd_search *s)
 	p->order = s->model.order;
 	p->ended = begin;
 	kd_mutex_unlock(&p->lock);
-	if (!may_count(s))
+	if (kd_windows_divided(s) || !kd_progress_due(s))
 		return;
 	counted = count(s);
 	end = kdsm_now();

@@ -61,11 +61,23 @@ void kdsm_reach_result_free(struct kdsm_reach_result *result)
 	free(result->model);
 }
 
+/*
+ * Bytes of a node's part of the cluster's region: the same whether it holds a store or parcels, so
+ * that nodes with different options meet, and can tell. Memory that nobody touches takes no room.
+ */
+static uint64_t part_bytes(const struct kd_search *s)
+{
+	unsigned int nodes = kdsm_nodes(s->kdsm);
+	uint64_t store = kd_search_part_bytes(&s->bdd, nodes);
+	uint64_t parcels = KD_STORE + kd_windows_outbox(s->options, nodes);
+
+	return nodes > 1 && parcels > store ? parcels : store;
+}
+
 static int open_region(struct kd_search *s)
 {
 	struct kdsm_region_attr attr = {
-		.size = kd_search_part_bytes(s->options, kdsm_nodes(s->kdsm)) *
-			kdsm_nodes(s->kdsm),
+		.size = kdsm_nodes(s->kdsm) * part_bytes(s),
 	};
 	char name[KDSM_NAME_SIZE];
 	unsigned int tries;
@@ -623,10 +635,15 @@ static int prepare(struct kdsm_reach *reach)
 	struct kd_search *s = &reach->search;
 	int r;
 
+	s->bdd = s->options->bdd;
+	s->sharers = &s->gang;
 	r = open_region(s);
 	if (r < 0)
 		return r;
-	r = kdsm_bdd_open(&s->store, s->region, KD_STORE, &s->options->bdd);
+	if (kd_windows_fit(s))
+		r = kd_windows_open(s);
+	if (r == 0)
+		r = kdsm_bdd_open(&s->store, s->sharers->region, KD_STORE, &s->bdd);
 	if (r == 0)
 		r = kd_search_prepare(s);
 	if (r == 0)
@@ -782,6 +799,7 @@ void kdsm_reach_close(struct kdsm_reach *reach)
 	kd_formulas_end(s);
 	kd_model_free(&s->model);
 	kdsm_bdd_close(s->store);
+	kd_windows_close(s);
 	kd_gang_leave(&s->gang);
 	kdsm_region_close(s->region);
 	kd_progress_destroy(&s->progress);

@@ -42,9 +42,7 @@
 #define DEQUE	512			/* tasks; deeper tasks cannot be stolen */
 
 #pragma GCC visibility push(hidden)
-/* Successors by count relations: first, first + step and so on */
-KDSM_TASK_DECLARE(kdsm_bdd, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count,
-		  uint32_t, step)
+/* As kd_round(), and from all states found up to then */
 KDSM_TASK_DECLARE(kdsm_bdd, kd_chain, kdsm_bdd, from, uint32_t, first, uint32_t, count,
 		  uint32_t, step)
 /* The new ones among the states found, and all states visited including them */
@@ -105,11 +103,7 @@ KDSM_TASK_DEFINE(struct kd_news, kd_sift, kdsm_bdd, found, kdsm_bdd, visited)
 	return news;
 }
 
-/*
- * Turn the failure of a task into an errno: that of the run, or that of an edge in its
- * result.
- */
-static int failure(struct kd_search *s, int error, kdsm_bdd result)
+int kd_search_failure(struct kd_search *s, int error, kdsm_bdd result)
 {
 	if (!error && kd_valid(result))
 		return 0;
@@ -130,7 +124,7 @@ static int saturation_slice(struct kd_search *s, kdsm_bdd *found)
 
 	*found = saturated.states;
 	s->before_slice = s->found;
-	r = failure(s, r, saturated.failure);
+	r = kd_search_failure(s, r, saturated.failure);
 	if (r < 0 && kd_valid(saturated.states) && saturated.states != KDSM_BDD_FALSE) {
 		s->gained = s->found != saturated.states;
 		s->found = saturated.states;
@@ -152,7 +146,7 @@ static int search_slice(struct kd_search *s, kdsm_bdd *found)
 		r = KD_RUN(s->worker, found, kd_chain, s->current, first, count, nodes);
 	else
 		r = KD_RUN(s->worker, found, kd_round, s->current, first, count, nodes);
-	return failure(s, r, *found);
+	return kd_search_failure(s, r, *found);
 }
 
 static int sift(struct kd_search *s, uint64_t *found, uint64_t *visited)
@@ -161,9 +155,9 @@ static int sift(struct kd_search *s, uint64_t *found, uint64_t *visited)
 	int r;
 
 	r = KD_RUN(s->worker, &news, kd_sift, *found, s->visited);
-	r = failure(s, r, news.states);
+	r = kd_search_failure(s, r, news.states);
 	if (r == 0)
-		r = failure(s, 0, news.visited);
+		r = kd_search_failure(s, 0, news.visited);
 	*found = news.states;
 	*visited = news.visited;
 	return r;
@@ -658,7 +652,9 @@ int kd_search_run(struct kd_search *s)
 	kd_portfolio_slice(s);
 	r = check_first(s);
 	kd_progress_begin(s);
-	while (r == 0 && !s->stopped && !ended(s)) {
+	if (r == 0 && s->windows)
+		r = kd_windows_run(s);
+	while (r == 0 && !s->windows && !s->stopped && !ended(s)) {
 		r = kd_trace_note(s);
 		s->levels++;
 		if (r == 0)
@@ -682,16 +678,16 @@ static struct kdsm_tasks_attr tasks_attr(void)
 }
 
 /* Offset of the tasks in a part; the gang's words and the store are in front of them */
-static uint64_t tasks_place(const struct kdsm_reach_options *options, unsigned int nodes)
+static uint64_t tasks_place(const struct kdsm_bdd_attr *bdd, unsigned int nodes)
 {
-	return KD_STORE + (kdsm_bdd_part_bytes(&options->bdd, nodes) + 63) / 64 * 64;
+	return KD_STORE + (kdsm_bdd_part_bytes(bdd, nodes) + 63) / 64 * 64;
 }
 
-uint64_t kd_search_part_bytes(const struct kdsm_reach_options *options, unsigned int nodes)
+uint64_t kd_search_part_bytes(const struct kdsm_bdd_attr *bdd, unsigned int nodes)
 {
 	struct kdsm_tasks_attr attr = tasks_attr();
 
-	return tasks_place(options, nodes) + kdsm_tasks_bytes(&attr);
+	return tasks_place(bdd, nodes) + kdsm_tasks_bytes(&attr);
 }
 
 int kd_search_prepare(struct kd_search *s)
@@ -707,12 +703,13 @@ int kd_search_start(struct kd_search *s)
 	struct kdsm_tasks_attr attr = tasks_attr();
 	int r;
 
-	if (s->gang.nodes == 1 && s->options->workers == 1)
+	if (s->sharers->nodes == 1 && s->options->workers == 1)
 		return 0;
 	attr.workers = s->options->workers;
 	attr.timeout = s->options->timeout;
 	kdsm_bdd_tasks(s->store, &attr);
-	r = kdsm_tasks_open(s->region, tasks_place(s->options, s->gang.nodes), &attr, &s->tasks);
+	r = kdsm_tasks_open(s->sharers->region, tasks_place(&s->bdd, s->sharers->nodes), &attr,
+			    &s->tasks);
 	if (r == 0)
 		kdsm_bdd_use_tasks(s->worker, s->tasks);
 	return r;

@@ -69,8 +69,8 @@ void kd_room_begin(struct kd_search *s)
 	next_slice(s);
 }
 
-/* Select the remedy for a full table. Saturation has no slices. */
-static int make_room(struct kd_search *s, uint64_t *order)
+/* Select the remedy for a full table. Only rounds breadth first or with chaining have slices. */
+static int make_room(struct kd_search *s, bool slices, uint64_t *order)
 {
 	struct kd_room *room = &s->room;
 	bool all = false;
@@ -83,7 +83,7 @@ static int make_room(struct kd_search *s, uint64_t *order)
 	if (room->fresh) {
 		if (kd_can_grow(s->store))
 			*order |= KD_GROW;
-		else if (s->to - s->from > 1 && !s->saturation)
+		else if (slices && s->to - s->from > 1)
 			room->slice = (s->to - s->from) / 2;
 		else if (!room->all)
 			all = true;
@@ -135,7 +135,7 @@ int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used, ui
 
 	*order = 0;
 	if (outcome == KD_FULL) {
-		r = make_room(s, order);
+		r = make_room(s, !s->saturation, order);
 	} else if (outcome != KD_SLICE_DONE) {
 		s->from = 0;
 		/* an operation after the search fails if the table is full: nothing repeats it */
@@ -160,12 +160,15 @@ static kdsm_bdd *roots(struct kd_search *s, uint64_t *count)
 	uint64_t frontiers = s->frontier ? s->levels : 0, n = 0, i;
 	kdsm_bdd *root;
 
-	root = malloc((4 + frontiers + s->model.properties) * sizeof(*root));
+	root = malloc((4 + frontiers + s->model.properties + kd_windows_most_roots(s)) *
+		      sizeof(*root));
 	if (!root)
 		return NULL;
 	root[n++] = s->found;
+	if (s->windows)
+		n += kd_windows_roots(s, root + n);
 	*count = n;
-	if (s->gang.node)
+	if (s->sharers->node)
 		return root;
 	root[n++] = s->visited;
 	root[n++] = s->current;
@@ -181,7 +184,7 @@ static kdsm_bdd *roots(struct kd_search *s, uint64_t *count)
 int kd_room_make(struct kd_search *s)
 {
 	uint64_t order;
-	int r = make_room(s, &order);
+	int r = make_room(s, false, &order);
 
 	return r < 0 ? r : kd_room_collect(s, order);
 }
@@ -206,7 +209,7 @@ int kd_room_collect(struct kd_search *s, uint64_t order)
 	if (!root)
 		return -ENOMEM;
 	s->saved = KDSM_BDD_FALSE;	/* is no root; the checkpoint has it */
-	r = kd_collect(s->store, &s->gang, s->options->workers,
+	r = kd_collect(s->store, s->sharers, s->options->workers,
 		       order & (KD_GROW | KD_RESERVE | KD_KEEP | KD_RESULTS), root, count, &c);
 	free(root);
 	if (r < 0)

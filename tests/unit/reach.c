@@ -470,20 +470,22 @@ static void bad_on_one(void **state)
 	sim_stop();
 }
 
-static void peer_vanishes(void **state)
+static void peer_vanishes_from(enum strategy strategy)
 {
 	struct timespec while_searching = { 0, 400000000 };
 	char path[8192];
 	struct job job[2];
 	unsigned int i;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/token-ring-16.pnml", models);
 	sim_start(2);
-	sim.delay = 2000000;
+	/* a search in windows has few remote operations */
+	sim.delay = strategy == BFS ? 20000000 : 2000000;
 	prepare(job, 2, 1, path);
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++) {
 		job[i].options.timeout = 1000000000;
+		job[i].options.chaining = strategy == CHAINING;
+	}
 	start(job, 2);
 	nanosleep(&while_searching, NULL);
 	__atomic_store_n(&sim.dead, 2, __ATOMIC_RELAXED);
@@ -492,6 +494,13 @@ static void peer_vanishes(void **state)
 	assert_true(job[1].status < 0 && job[1].message.text[0]);
 	drop(job, 2);
 	sim_stop();
+}
+
+static void peer_vanishes(void **state)
+{
+	(void)state;
+	peer_vanishes_from(BFS);
+	peer_vanishes_from(CHAINING);
 }
 
 static uint64_t end_of_store;	/* in each node's part; words of the tasks follow */
@@ -516,8 +525,10 @@ static void peer_is_silent(void **state)
 	sim_start(3);
 	sim.delay = 2000000;
 	prepare(job, 3, 1, path);
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 3; i++) {
 		job[i].options.timeout = 4000000000;
+		job[i].options.chaining = true;		/* nodes steal tasks from others */
+	}
 	end_of_store = 4096 + kdsm_bdd_part_bytes(&job[0].options.bdd, 3);
 	__atomic_store_n(&sim.fault, lose_beats, __ATOMIC_RELEASE);
 	start(job, 3);
@@ -572,6 +583,7 @@ int main(void)
 
 	if (!find_models())
 		return 1;
+	kd_operations_alone = 0;	/* small searches use all nodes, too */
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("reach", tests, NULL, NULL);
 }

@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * A breadth-first search in windows, on several nodes (T. Heyman, D. Geist, O. Grumberg,
+ * A. Schuster, "Achieving Scalability in Parallel Reachability Analysis of Very Large Circuits",
+ * CAV 2000). Every node owns the states in its window, a set of its own, and the windows of all
+ * nodes divide the set of all states. A node keeps the visited states of its window in a store of
+ * its own, so its operations never leave the node, it collects garbage when it likes, and the
+ * memory of all nodes counts.
+ *
+ * In a round a node computes the successors of the new states in its window. It sends those that
+ * it has not seen before to their owners, in an exchange of parcels (windows_exchange.c). The
+ * states of its window that it has found or received, and did not know, are the new states of the
+ * next round. A node remembers what it has sent: its set s->visited has states of other windows,
+ * too. The search ends with a round in which no node had a new state.
+ *
+ * For a small search one node is faster: node 0 searches alone until a round takes many times as
+ * long as a remote operation. Then all nodes get the states, and choose the windows
+ * (windows_split.c).
+ *
+ * A node that meets the trap of a place tells all nodes with the exchange. They forget the round,
+ * widen the place, and repeat the round. A request to stop ends the round in the same way.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "windows.h"
+
+#define PROBES	4		/* remote operations, to measure one */
+
+unsigned int kd_operations_alone = 500;
+
+#define LEAST_SIZE	4096	/* of a node's table and cache, in bytes */
+
+/* Words of a step of the gang, and bits of FLAGS */
+enum { FLAGS, TRAP, LEVELS, STATES, NODES };
+enum { NEWS = 1, MORE = 2, STOP = 4, COUNT = 8, OVER = 16 };
+
+/* ---- operations that have room ---- */
+
+int kd_windows_check(struct kd_search *s, kdsm_bdd result)
+{
+	int r;
+
+	if (kd_valid(result)) {
+		s->room.fresh = false;
+		return 0;
+	}
+	kd_end(s->worker, result);
+	r = kdsm_bdd_error(s->worker);
+	if (r != -ENOSPC)
+		return r;
+	r = kd_room_make(s);
+	return r < 0 ? r : 1;
+}
+
+#pragma GCC visibility push(hidden)
+/* a and b; counts the nodes made, as table usage */
+KDSM_TASK_DECLARE(kdsm_bdd, kd_meet, kdsm_bdd, a, kdsm_bdd, b)
+#pragma GCC visibility pop
+
+KDSM_TASK_DEFINE(kdsm_bdd, kd_meet, kdsm_bdd, a, kdsm_bdd, b)
+{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	kdsm_bdd result = KDSM_CALL(kd_and, a, b, 0);
+
+	kdsm_table_flush(w->table);
+	return result;
+}
+
+int kd_windows_and(struct kd_search *s, kdsm_bdd a, kdsm_bdd b, kdsm_bdd *result)
+{
+	kdsm_bdd c;
+	int r;
+
+	do {
+		r = KD_RUN(s->worker, &c, kd_meet, a, b);
+		r = r < 0 ? r : kd_windows_check(s, c);
+	} while (r > 0);
+	if (r == 0)
+		*result = c;
+	return r;
+}
+
+int kd_windows_or(struct kd_search *s, kdsm_bdd a, kdsm_bdd b, kdsm_bdd *result)
+{
+	kdsm_bdd neither;
+	int r = kd_windows_and(s, a ^ KDSM_BDD_COMPLEMENT, b ^ KDSM_BDD_COMPLEMENT, &neither);
+
+	if (r == 0)
+		*result = neither ^ KDSM_BDD_COMPLEMENT;
+	return r;
+}
+
+/* ---- the work of a node in a round ---- */
+
+static uint64_t used(const struct kd_search *s)
+{
+	return __atomic_load_n(&s->store->table->header->used, __ATOMIC_RELAXED);
+}
+
+/* Plan the next slice of relations, and collect garbage before it if need be. */
+static int plan(struct kd_search *s, enum kd_outcome outcome)
+{
+	uint64_t order;
+	int r = kd_room_plan(s, outcome, used(s), &order);
+
+	return r || !order ? r : kd_room_collect(s, order);
+}
+
+/*
+ * Put the successors of the current states into s->found, in slices for which the table has room.
+ * Set s->trap, or *stop, if there is no result.
+ */
+static int successors(struct kd_search *s, bool *stop)
+{
+	kdsm_bdd found;
+	int r = 0;
+
+	s->found = KDSM_BDD_FALSE;
+	while (r == 0 && s->from < s->model.relations && s->current != KDSM_BDD_FALSE) {
+		r = KD_RUN(s->worker, &found, kd_round, s->current, s->from, s->to - s->from, 1);
+		r = kd_search_failure(s, r, found);
+		if (s->trap || r == -EINTR) {
+			*stop = r == -EINTR;
+			return 0;
+		} else if (r == -ENOSPC) {
+			r = plan(s, KD_FULL);
+		} else if (r == 0) {
+			s->windows->arrived = found;	/* keeps them */
+			r = kd_windows_or(s, s->found, found, &s->found);
+			if (r == 0) {
+				kd_room_progress(s);
+				r = plan(s, KD_SLICE_DONE);
+			}
+		}
+	}
+	return r;
+}
+
+/* Make those of s->found that are new to this node windows->fresh, and add them to the visited. */
+static int sift(struct kd_search *s)
+{
+	struct kd_windows *d = s->windows;
+	int r = kd_windows_and(s, s->found, s->visited ^ KDSM_BDD_COMPLEMENT, &d->fresh);
+
+	s->found = KDSM_BDD_FALSE;
+	return r < 0 ? r : kd_windows_or(s, s->visited, d->fresh, &s->visited);
+}
+
+/* Add the new bits of a place to states. */
+static int extend(struct kd_search *s, unsigned int place, unsigned int bits, kdsm_bdd *states)
+{
+	kdsm_bdd wide;
+	int r;
+
+	do {
+		wide = kd_model_extend(s->worker, &s->model, place, bits, *states);
+		r = wide == KDSM_BDD_INVALID ? kdsm_bdd_error(s->worker) : 0;
+		r = kd_windows_check(s, r < 0 ? kd_failure(r) : wide);
+	} while (r > 0);
+	if (r == 0)
+		*states = wide;
+	return r;
+}
+
+/* All nodes do this. The windows stay: they do not look at the new bits. */
+static int widen(struct kd_search *s, uint64_t trap)
+{
+	unsigned int place = trap - 1, bits;
+	int r;
+
+	if (!s->model.marking || place >= s->model.marking->places)
+		return -EIO;
+	bits = s->model.marking->width[place];
+	r = kd_model_widen(s->worker, &s->model, place, s->message);
+	if (r == 0)
+		r = extend(s, place, bits, &s->visited);
+	return r < 0 ? r : extend(s, place, bits, &s->current);
+}
+
+static void begin_round(struct kd_search *s)
+{
+	s->windows->before = s->visited;
+	s->levels++;
+}
+
+/* Forget the round. */
+static void undo(struct kd_search *s)
+{
+	struct kd_windows *d = s->windows;
+	unsigned int i;
+
+	s->visited = d->before;
+	s->found = KDSM_BDD_FALSE;
+	d->fresh = KDSM_BDD_FALSE;
+	for (i = 0; i < s->gang.nodes; i++)
+		d->window[i].rest = KDSM_BDD_FALSE;
+	s->levels--;
+}
+
+static int end_round(struct kd_search *s)
+{
+	struct kd_windows *d = s->windows;
+
+	d->before = KDSM_BDD_FALSE;
+	d->fresh = KDSM_BDD_FALSE;
+	d->received = KDSM_BDD_FALSE;
+	d->arrived = KDSM_BDD_FALSE;
+	__atomic_store_n(&s->slice, s->slice + 1, __ATOMIC_RELAXED);
+	return plan(s, KD_ROUND_DONE);
+}
+
+/* Whether the user wants no more levels */
+static bool enough(const struct kd_search *s)
+{
+	return s->options->levels && s->levels >= s->options->levels;
+}
+
+/* ---- node 0 alone ---- */
+
+static int round_alone(struct kd_search *s, bool *stop)
+{
+	int r;
+
+	begin_round(s);
+	r = successors(s, stop);
+	if (r < 0)
+		return r;
+	if (s->trap || *stop) {
+		undo(s);
+		return plan(s, KD_ROUND_DONE);
+	}
+	r = sift(s);
+	s->current = s->windows->fresh;
+	if (r == 0)
+		r = end_round(s);
+	kd_progress_level(s);
+	return r;
+}
+
+/* On node 0: search until the end, a trap, or a round that takes long. */
+static int rounds_alone(struct kd_search *s, uint64_t *words)
+{
+	uint64_t began, time = 0;
+	bool stop = false, over;
+	int r = 0;
+
+	over = s->current == KDSM_BDD_FALSE || enough(s);
+	while (r == 0 && !over && !stop && !s->trap && time < s->windows->threshold) {
+		began = kdsm_now();
+		r = round_alone(s, &stop);
+		time = kdsm_now() - began;
+		over = s->current == KDSM_BDD_FALSE || enough(s);
+	}
+	words[TRAP] = s->trap;
+	words[FLAGS] = (over ? OVER : 0) | (stop ? STOP : 0);
+	words[LEVELS] = s->levels;
+	s->trap = 0;
+	return r;
+}
+
+/* On node 0: measure a remote operation, to tell what a long round is. */
+static int set_threshold(struct kd_search *s)
+{
+	uint64_t word, began = kdsm_now();
+	unsigned int i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < PROBES; i++)
+		r = kdsm_get(s->region, s->gang.nodes - 1, 0, &word, sizeof(word));
+	s->windows->threshold = (kdsm_now() - began) / PROBES * kd_operations_alone;
+	return r;
+}
+
+static int alone(struct kd_search *s, bool *over)
+{
+	uint64_t words[KD_GANG_WORDS];
+	int r = s->gang.node ? 0 : set_threshold(s);
+
+	do {
+		memset(words, 0, sizeof(words));
+		if (r == 0)
+			r = kd_gang_gather(&s->gang, words, NULL, NULL);
+		if (r == 0 && s->gang.node == 0)
+			r = rounds_alone(s, words);
+		if (r == 0)
+			r = kd_gang_scatter(&s->gang, words);
+		if (r == 0 && words[TRAP])
+			r = widen(s, words[TRAP]);
+	} while (r == 0 && words[TRAP]);
+	s->levels = words[LEVELS];
+	s->stopped = words[FLAGS] & STOP;
+	*over = words[FLAGS] & (OVER | STOP);
+	return r;
+}
+
+/* ---- all nodes ---- */
+
+static int combine(void *context, uint64_t *mine, const uint64_t *theirs)
+{
+	double a, b;
+
+	(void)context;
+	mine[FLAGS] |= theirs[FLAGS];
+	if (mine[TRAP] < theirs[TRAP])
+		mine[TRAP] = theirs[TRAP];
+	memcpy(&a, &mine[STATES], sizeof(a));
+	memcpy(&b, &theirs[STATES], sizeof(b));
+	a += b;
+	memcpy(&mine[STATES], &a, sizeof(a));
+	mine[NODES] += theirs[NODES];
+	return 0;
+}
+
+static int agree(struct kd_search *s, uint64_t *words)
+{
+	int r = kd_gang_gather(&s->gang, words, combine, NULL);
+
+	if (r == 0 && s->gang.node == 0 && kd_progress_due(s))
+		words[FLAGS] |= COUNT;
+	return r < 0 ? r : kd_gang_scatter(&s->gang, words);
+}
+
+/* Send node 0's states to all. */
+static int broadcast(struct kd_search *s, kdsm_bdd *states)
+{
+	struct kd_windows *d = s->windows;
+	uint64_t words[KD_GANG_WORDS];
+	int r;
+
+	if (s->gang.node == 0)
+		d->window[0].rest = *states;
+	else
+		*states = KDSM_BDD_FALSE;
+	do {
+		r = kd_windows_pack(s, true);
+		memset(words, 0, sizeof(words));
+		words[FLAGS] = kd_windows_more(s) ? MORE : 0;
+		if (r == 0)
+			r = agree(s, words);
+		if (r == 0)
+			r = kd_windows_receive(s, true, states);
+	} while (r == 0 && words[FLAGS] & MORE);
+	return r;
+}
+
+/* Choose the windows, and leave to every node the states of its own. */
+static int divide(struct kd_search *s)
+{
+	struct kd_windows *d = s->windows;
+	int r = broadcast(s, &s->visited);
+
+	d->divided = true;
+	if (r == 0)
+		r = broadcast(s, &s->current);
+	if (r == 0)
+		r = kd_windows_split(s);
+	if (r == 0)
+		r = kd_windows_and(s, s->visited, d->window[s->gang.node].states, &s->visited);
+	if (r == 0)
+		r = kd_windows_and(s, s->current, d->window[s->gang.node].states, &s->current);
+	return r;
+}
+
+/* Put the number of visited states of this node's window, and of their nodes, into the words. */
+static int count(struct kd_search *s, uint64_t *words)
+{
+	struct kd_windows *d = s->windows;
+	double states;
+	mpz_t exact;
+	int r;
+
+	r = kd_windows_and(s, d->before, d->window[s->gang.node].states, &d->arrived);
+	if (r < 0)
+		return r;
+	mpz_init(exact);
+	r = kdsm_bdd_count_states(s->worker, d->arrived, s->model.variables, s->model.bits, exact);
+	states = mpz_get_d(exact);
+	memcpy(&words[STATES], &states, sizeof(states));
+	mpz_clear(exact);
+	return r < 0 ? r : kdsm_bdd_count_nodes(s->worker, d->arrived, &words[NODES]);
+}
+
+/* On node 0: keep the sums of all nodes' counts for reports. */
+static void tell(struct kd_search *s, const uint64_t *words)
+{
+	double states;
+
+	memcpy(&states, &words[STATES], sizeof(states));
+	kd_progress_count(s, states, words[NODES]);
+}
+
+/* The first exchange of a round tells how the round ends. */
+static int exchange(struct kd_search *s, uint64_t *words, bool first)
+{
+	uint64_t flags = first ? words[FLAGS] & (NEWS | STOP) : 0;
+	int r = kd_windows_pack(s, false);
+
+	words[FLAGS] = flags | (kd_windows_more(s) ? MORE : 0);
+	if (r == 0)
+		r = agree(s, words);
+	if (r == 0 && !words[TRAP] && !(words[FLAGS] & STOP))
+		r = kd_windows_receive(s, false, &s->windows->received);
+	return r;
+}
+
+/* States that came from others are new here if this node has neither found nor received them. */
+static int take(struct kd_search *s)
+{
+	struct kd_windows *d = s->windows;
+	int r;
+
+	r = kd_windows_and(s, d->received, s->visited ^ KDSM_BDD_COMPLEMENT, &s->current);
+	if (r == 0)
+		r = kd_windows_or(s, s->visited, s->current, &s->visited);
+	if (r == 0)
+		r = kd_windows_or(s, s->current, d->fresh, &s->current);
+	return r < 0 ? r : end_round(s);
+}
+
+static int round_of_all(struct kd_search *s, bool *over)
+{
+	uint64_t words[KD_GANG_WORDS] = { 0 }, flags;
+	struct kd_windows *d = s->windows;
+	bool stop = false, counted = d->count;
+	int r;
+
+	begin_round(s);
+	words[FLAGS] = s->current != KDSM_BDD_FALSE ? NEWS : 0;
+	r = successors(s, &stop);
+	if (r == 0 && !s->trap && !stop)
+		r = sift(s);
+	if (r == 0)
+		r = kd_windows_cut(s);
+	if (r == 0 && counted)
+		r = count(s, words);
+	words[FLAGS] |= stop ? STOP : 0;
+	words[TRAP] = s->trap;
+	s->trap = 0;
+	if (r == 0)
+		r = exchange(s, words, true);
+	if (r < 0)
+		return r;
+	flags = words[FLAGS];
+	d->count = flags & COUNT;
+	if (counted && s->gang.node == 0)
+		tell(s, words);
+	s->stopped = flags & STOP;
+	*over = flags & STOP || !(flags & NEWS);
+	if (words[TRAP] || *over) {
+		undo(s);
+		r = words[TRAP] && !*over ? widen(s, words[TRAP]) : 0;
+		return r < 0 ? r : end_round(s);
+	}
+	while (r == 0 && words[FLAGS] & MORE) {
+		memset(words, 0, sizeof(words));
+		r = exchange(s, words, false);
+	}
+	if (r == 0)
+		r = take(s);
+	kd_progress_level(s);
+	*over = enough(s);
+	return r;
+}
+
+/* Send all visited states to node 0, and tell whether all nodes are done. */
+static int collect(struct kd_search *s)
+{
+	uint64_t words[KD_GANG_WORDS] = { 0 };
+	struct kd_windows *d = s->windows;
+	uint64_t news = s->current != KDSM_BDD_FALSE ? NEWS : 0;
+	int r = 0;
+
+	if (s->gang.node)
+		r = kd_windows_and(s, s->visited, d->window[s->gang.node].states,
+				   &d->window[0].rest);
+	do {
+		words[FLAGS] = news;
+		if (r == 0)
+			r = exchange(s, words, true);
+		news |= words[FLAGS] & NEWS;
+	} while (r == 0 && words[FLAGS] & MORE);
+	if (r == 0)
+		r = kd_windows_or(s, s->visited, d->received, &s->visited);
+	s->current = news ? s->visited : KDSM_BDD_FALSE;
+	return r < 0 ? r : end_round(s);
+}
+
+int kd_windows_run(struct kd_search *s)
+{
+	bool over;
+	int r;
+
+	if (s->gang.node) {	/* what node 0 told are edges of its own store */
+		s->current = KDSM_BDD_FALSE;
+		s->visited = KDSM_BDD_FALSE;
+	}
+	r = alone(s, &over);
+	if (r < 0 || over)
+		return r;
+	r = divide(s);
+	while (r == 0 && !over)
+		r = round_of_all(s, &over);
+	return r < 0 ? r : collect(s);
+}
+
+/* ---- begin and end ---- */
+
+bool kd_windows_fit(const struct kd_search *s)
+{
+	const struct kdsm_reach_options *o = s->options;
+
+	return kdsm_nodes(s->kdsm) > 1 && !o->saturation && !o->chaining && !o->trace &&
+	       !o->stop_at_violation && !o->bounds && !o->invariants && !o->formulas &&
+	       !o->checkpoint && !o->level;
+}
+
+/* The sizes of the options are those of all nodes together. */
+static void share_sizes(struct kd_search *s)
+{
+	uint64_t *size[] = { &s->bdd.table_bytes, &s->bdd.cache_bytes }, share;
+	uint64_t *first[] = { &s->bdd.first_table_bytes, &s->bdd.first_cache_bytes };
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		share = *size[i] / kdsm_nodes(s->kdsm);
+		*size[i] = share < LEAST_SIZE ? LEAST_SIZE : share;
+		if (*first[i] > *size[i])	/* a node begins as if it were alone */
+			*first[i] = *size[i];
+	}
+}
+
+int kd_windows_open(struct kd_search *s)
+{
+	struct kd_windows *d = calloc(1, sizeof(*d));
+	struct kdsm_region_attr attr = { 0 };
+	int r;
+
+	if (!d)
+		return -ENOMEM;
+	share_sizes(s);
+	attr.size = kd_search_part_bytes(&s->bdd, 1);
+	s->windows = d;
+	d->window = calloc(kdsm_nodes(s->kdsm), sizeof(*d->window));
+	if (!d->window)
+		return -ENOMEM;
+	r = kdsm_open(&d->own, KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE);
+	if (r == 0)
+		r = kdsm_region_open(d->own, "kdsm-reach", &attr, &d->region);
+	if (r == 0)
+		r = kd_gang_join(&d->alone, d->region, 0, s->options->timeout);
+	s->sharers = &d->alone;
+	return r;
+}
+
+void kd_windows_close(struct kd_search *s)
+{
+	struct kd_windows *d = s->windows;
+
+	if (!d)
+		return;
+	kd_gang_leave(&d->alone);
+	kdsm_region_close(d->region);
+	kdsm_close(d->own);
+	free(d->window);
+	free(d);
+	s->windows = NULL;
+}
+
+bool kd_windows_divided(const struct kd_search *s)
+{
+	return s->windows && s->windows->divided;
+}
+
+unsigned int kd_windows_most_roots(const struct kd_search *s)
+{
+	return s->windows ? 4 + 4 * s->gang.nodes : 0;
+}
+
+unsigned int kd_windows_roots(const struct kd_search *s, kdsm_bdd *root)
+{
+	const struct kd_windows *d = s->windows;
+	unsigned int n = 0, i;
+
+	root[n++] = d->before;
+	root[n++] = d->fresh;
+	root[n++] = d->received;
+	root[n++] = d->arrived;
+	for (i = 0; i < s->gang.nodes; i++) {
+		root[n++] = d->window[i].states;
+		root[n++] = d->window[i].rest;
+		root[n++] = d->window[i].packed;
+		root[n++] = d->window[i].part;
+	}
+	return n;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A search in windows: every node of the cluster owns part of the states, and keeps them in a
+ * store of its own. windows.c describes the search.
+ */
+#ifndef KD_REACH_WINDOWS_H
+#define KD_REACH_WINDOWS_H
+
+#include "bdd/parcel.h"
+#include "internal.h"
+
+struct kd_windows {
+	struct kdsm *own;		/* this node alone, as a cluster of one */
+	struct kdsm_region *region;	/* of own; the store is in it */
+	struct kd_gang alone;		/* of own */
+	uint64_t exchanges;		/* so far; odd and even ones use different parcels */
+	uint64_t parcels;		/* filled so far */
+	uint64_t threshold;		/* on node 0: longest round on that node alone, in ns */
+	bool divided;			/* every node has a window */
+	bool count;			/* node 0 asks in this round for the number of states */
+	struct kd_window {
+		kdsm_bdd states;	/* the window: all states that the node owns */
+		kdsm_bdd rest;		/* states found that the node has yet to be sent */
+		kdsm_bdd packed;	/* the part of them that is in the parcel */
+		kdsm_bdd part;		/* while windows are chosen: visited states in it */
+		struct kd_parcel in;	/* from the node */
+		int error;		/* of the transfer */
+	} *window;			/* by node */
+	/*
+	 * Roots of collections: the visited states before this round; new states of this round, of
+	 * this node's window; and states that other nodes have sent, in this round and in the last
+	 * exchange.
+	 */
+	kdsm_bdd before, fresh, received, arrived;
+};
+
+/* Let an operation have room: 0: it has its result; 1: repeat it; or a negative errno. */
+int kd_windows_check(struct kd_search *s, kdsm_bdd result);
+/* *result = a and b; a and b are terminals, private, or edges that the search keeps */
+int kd_windows_and(struct kd_search *s, kdsm_bdd a, kdsm_bdd b, kdsm_bdd *result);
+int kd_windows_or(struct kd_search *s, kdsm_bdd a, kdsm_bdd b, kdsm_bdd *result);
+
+/* windows_exchange.c */
+
+/* Divide the states in fresh: those of other nodes' windows become their rests. */
+int kd_windows_cut(struct kd_search *s);
+/*
+ * Pack for each node what window->rest has for it, as far as its parcel has room, and remove that
+ * from the rest. With broadcast node 0 packs what it has for itself, for all others.
+ */
+int kd_windows_pack(struct kd_search *s, bool broadcast);
+/*
+ * Add to *received what other nodes have packed for this one. All nodes have closed the step in
+ * which they packed.
+ */
+int kd_windows_receive(struct kd_search *s, bool broadcast, kdsm_bdd *received);
+/* Whether some rest is left */
+bool kd_windows_more(const struct kd_search *s);
+
+/* windows_split.c: choose the windows by the visited states, which all nodes have. */
+int kd_windows_split(struct kd_search *s);
+
+#endif /* KD_REACH_WINDOWS_H */

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Choose the windows. The states visited so far, which all nodes have, are split by the value of a
+ * variable, and each half again, until every node has a part. The condition that makes a part is
+ * the node's window, also for states that will be found later. A good variable leaves two parts
+ * with few BDD nodes in all, because shared nodes are computed twice, and of similar sizes
+ * (O. Grumberg, T. Heyman, A. Schuster, "A Work-Efficient Distributed Algorithm for Reachability
+ * Analysis", CAV 2003; G. Cabodi, P. Camurati, S. Quer, "Improved Reachability Analysis of Large
+ * Finite State Machines", ICCAD 1996). The nodes try different variables.
+ */
+#include <stdlib.h>
+
+#include "windows.h"
+
+#define CHOICES		KD_GANG_WORDS	/* splits that one step of the gang decides */
+#define BIT_SHIFT	20		/* a choice has its cost above the index of its bit */
+
+#pragma GCC visibility push(hidden)
+/* Try the count bits first, first + step ... for the part at this address; keep the best choice. */
+KDSM_TASK_DECLARE(kdsm_bdd, kd_try_bits, kdsm_bdd, part, uint64_t, best, uint32_t, first,
+		  uint32_t, count, uint32_t, step)
+#pragma GCC visibility pop
+
+static void keep_least(uint64_t *best, uint64_t choice)
+{
+	uint64_t old = __atomic_load_n(best, __ATOMIC_RELAXED);
+
+	while (choice < old)
+		if (__atomic_compare_exchange_n(best, &old, choice, true, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			break;
+}
+
+/* Cost of two parts with so many nodes: work that is done twice, and waiting for the larger one */
+static uint64_t cost(uint64_t high, uint64_t low)
+{
+	return 5 * (high + low) + 3 * (high > low ? high - low : low - high);
+}
+
+/* Return a failure, or a terminal. A bit that does not split the part is no choice. */
+static kdsm_bdd try_bit(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
+			kdsm_bdd part, uint64_t *best, uint32_t bit)
+{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	const struct kd_search *s = w->store->context;
+	kdsm_bdd x = kd_make(w, s->model.variables[bit], KDSM_BDD_TRUE, KDSM_BDD_FALSE);
+	uint64_t nodes[2];
+	kdsm_bdd side;
+	int i, r;
+
+	for (i = 0; i < 2; i++, x ^= KDSM_BDD_COMPLEMENT) {
+		if (!kd_valid(x))
+			return x;
+		side = KDSM_CALL(kd_and, part, x, 0);
+		if (!kd_valid(side) || side == KDSM_BDD_FALSE)
+			return side;
+		r = kdsm_bdd_count_nodes(w, side, &nodes[i]);
+		if (r < 0)
+			return kd_fail(w, r);
+	}
+	keep_least(best, cost(nodes[0], nodes[1]) << BIT_SHIFT | bit);
+	return KDSM_BDD_FALSE;
+}
+
+KDSM_TASK_DEFINE(kdsm_bdd, kd_try_bits, kdsm_bdd, part, uint64_t, best, uint32_t, first,
+		 uint32_t, count, uint32_t, step)
+{
+	uint32_t half = (count + 1) / 2;
+	kdsm_bdd one;
+
+	if (count == 1)
+		return try_bit(kdsm_worker, kdsm_head, part, (uint64_t *)(uintptr_t)best, first);
+	KDSM_SPAWN(kd_try_bits, part, best, first + half * step, count - half, step);
+	one = KDSM_CALL(kd_try_bits, part, best, first, half, step);
+	if (!kd_valid(one)) {
+		KDSM_DROP();
+		return one;
+	}
+	return KDSM_SYNC(kd_try_bits);
+}
+
+static int least(void *context, uint64_t *mine, const uint64_t *theirs)
+{
+	unsigned int i;
+
+	(void)context;
+	for (i = 0; i < CHOICES; i++)
+		if (mine[i] > theirs[i])
+			mine[i] = theirs[i];
+	return 0;
+}
+
+/* Try this node's bits for a part: all together, or one by one if the table has no room. */
+static int try_all(struct kd_search *s, kdsm_bdd part, uint64_t *best)
+{
+	uint32_t nodes = s->gang.nodes, first = s->gang.node, bits = s->model.bits, count;
+	kdsm_bdd done;
+	int r = 0;
+
+	count = first < bits ? (bits - first + nodes - 1) / nodes : 0;
+	while (r == 0 && first < bits) {
+		r = KD_RUN(s->worker, &done, kd_try_bits, part, (uintptr_t)best, first, count,
+			   nodes);
+		r = r < 0 ? r : kd_windows_check(s, done);
+		if (r == 0)
+			first += count * nodes;
+		if (r > 0) {
+			count = 1;
+			r = 0;
+		}
+	}
+	return r;
+}
+
+/* Find the best bits for at most CHOICES parts, on all nodes together. */
+static int choose(struct kd_search *s, const struct kd_window *window, unsigned int count,
+		  uint64_t *best)
+{
+	unsigned int i;
+	int r = 0;
+
+	for (i = 0; i < CHOICES; i++)
+		best[i] = UINT64_MAX;
+	for (i = 0; r == 0 && i < count; i++)
+		r = try_all(s, window[i].part, &best[i]);
+	if (r == 0)
+		r = kd_gang_gather(&s->gang, best, least, NULL);
+	return r < 0 ? r : kd_gang_scatter(&s->gang, best);
+}
+
+/* Split part and window of one node by a choice; another one gets the states without the bit. */
+static int split(struct kd_search *s, struct kd_window *from, struct kd_window *to,
+		 uint64_t choice)
+{
+	uint32_t bit = choice & ((UINT64_C(1) << BIT_SHIFT) - 1);
+	kdsm_bdd x;
+	int r;
+
+	to->part = KDSM_BDD_FALSE;
+	to->states = KDSM_BDD_FALSE;
+	if (choice == UINT64_MAX)	/* a single state: the other node gets no work */
+		return 0;
+	if (bit >= s->model.bits)
+		return -EIO;
+	do {
+		x = kdsm_bdd_make(s->worker, s->model.variables[bit], KDSM_BDD_TRUE,
+				  KDSM_BDD_FALSE);
+		r = x == KDSM_BDD_INVALID ? kdsm_bdd_error(s->worker) : 0;
+		r = kd_windows_check(s, r < 0 ? kd_failure(r) : x);
+	} while (r > 0);
+	s->windows->arrived = x;	/* keeps it */
+	if (r == 0)
+		r = kd_windows_and(s, from->states, x ^ KDSM_BDD_COMPLEMENT, &to->states);
+	if (r == 0)
+		r = kd_windows_and(s, from->states, x, &from->states);
+	if (r == 0)
+		r = kd_windows_and(s, from->part, x ^ KDSM_BDD_COMPLEMENT, &to->part);
+	return r < 0 ? r : kd_windows_and(s, from->part, x, &from->part);
+}
+
+int kd_windows_split(struct kd_search *s)
+{
+	struct kd_window *window = s->windows->window;
+	unsigned int nodes = s->gang.nodes, done, more, i, n;
+	uint64_t best[CHOICES];
+	int r = 0;
+
+	window[0].part = s->visited;
+	window[0].states = KDSM_BDD_TRUE;
+	for (done = 1; r == 0 && done < nodes; done += more) {
+		more = done < nodes - done ? done : nodes - done;
+		for (i = 0; r == 0 && i < more; i += CHOICES) {
+			n = more - i < CHOICES ? more - i : CHOICES;
+			r = choose(s, window + i, n, best);
+			while (r == 0 && n--)
+				r = split(s, &window[i + n], &window[done + i + n], best[n]);
+		}
+	}
+	for (i = 0; i < nodes; i++)
+		window[i].part = KDSM_BDD_FALSE;
+	return r;
+}
