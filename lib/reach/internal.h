@@ -556,6 +556,9 @@ struct kd_search {
 	struct kd_saturation *saturation;	/* NULL: another strategy */
 	struct kd_portfolio *portfolio;		/* NULL: one order only */
 	struct kd_windows *windows;		/* NULL: all nodes share one store */
+	/* Store more edges to keep, and return their number; for root NULL, the most. Or NULL */
+	unsigned int (*more_roots)(const struct kd_search *s, kdsm_bdd *root);
+	bool divided;			/* each node has states of its own */
 	struct kd_progress progress;
 	struct kd_early early;
 	bool searching;			/* between the first round and the last one */
@@ -670,8 +673,8 @@ int kd_search_failure(struct kd_search *s, int error, kdsm_bdd result);
 /*
  * windows.c: searches that divide the states among the nodes. kd_windows_fit() tells whether this
  * is one. kd_windows_open() follows when the cluster's region is open, and sets s->windows; it
- * makes the region of the store. kd_windows_run() takes the place of kd_search_run()'s rounds, and
- * leaves all states on node 0. kd_windows_roots() stores at most kd_windows_most_roots() edges.
+ * makes the region of the store. kd_windows_run() takes the place of kd_search_run(), and leaves
+ * all states on node 0.
  */
 struct kd_windows;
 /* Longest round on node 0 alone, in times of a remote operation. Only tests change it. */
@@ -681,9 +684,6 @@ extern uint64_t kd_parcel_room;
 bool kd_windows_fit(const struct kd_search *s);
 int kd_windows_open(struct kd_search *s);
 int kd_windows_run(struct kd_search *s);
-bool kd_windows_divided(const struct kd_search *s);	/* node 0 does not have all states */
-unsigned int kd_windows_roots(const struct kd_search *s, kdsm_bdd *root);
-unsigned int kd_windows_most_roots(const struct kd_search *s);
 void kd_windows_close(struct kd_search *s);
 /* The size of the parcels in each part, which begin at KD_STORE */
 uint64_t kd_windows_outbox(const struct kdsm_reach_options *options, unsigned int nodes);

@@ -153,7 +153,7 @@ void kd_progress_level(struct kd_search *s)
 	p->order = s->model.order;
 	p->ended = begin;
 	kd_mutex_unlock(&p->lock);
-	if (kd_windows_divided(s) || !kd_progress_due(s))
+	if (s->divided || !kd_progress_due(s))
 		return;
 	counted = count(s);
 	end = kdsm_now();

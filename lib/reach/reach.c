@@ -663,7 +663,7 @@ static int search(struct kdsm_reach *reach)
 	if (r == 0) {
 		s->began = kdsm_now();
 		__atomic_store_n(&s->written, s->began, __ATOMIC_RELAXED);
-		r = kd_search_run(s);
+		r = s->windows ? kd_windows_run(s) : kd_search_run(s);
 		result->stopped = s->stopped && !kd_search_complete(s);
 		result->ended_early = s->early.ends && !kd_search_complete(s);
 		result->seconds = (kdsm_now() - s->began) / 1e9;

@@ -652,9 +652,7 @@ int kd_search_run(struct kd_search *s)
 	kd_portfolio_slice(s);
 	r = check_first(s);
 	kd_progress_begin(s);
-	if (r == 0 && s->windows)
-		r = kd_windows_run(s);
-	while (r == 0 && !s->windows && !s->stopped && !ended(s)) {
+	while (r == 0 && !s->stopped && !ended(s)) {
 		r = kd_trace_note(s);
 		s->levels++;
 		if (r == 0)

@@ -158,15 +158,15 @@ int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used, ui
 static kdsm_bdd *roots(struct kd_search *s, uint64_t *count)
 {
 	uint64_t frontiers = s->frontier ? s->levels : 0, n = 0, i;
+	uint64_t more = s->more_roots ? s->more_roots(s, NULL) : 0;
 	kdsm_bdd *root;
 
-	root = malloc((4 + frontiers + s->model.properties + kd_windows_most_roots(s)) *
-		      sizeof(*root));
+	root = malloc((4 + frontiers + s->model.properties + more) * sizeof(*root));
 	if (!root)
 		return NULL;
 	root[n++] = s->found;
-	if (s->windows)
-		n += kd_windows_roots(s, root + n);
+	if (more)
+		n += s->more_roots(s, root + n);
 	*count = n;
 	if (s->sharers->node)
 		return root;

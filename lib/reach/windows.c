@@ -36,62 +36,6 @@ unsigned int kd_operations_alone = 500;
 enum { FLAGS, TRAP, LEVELS, STATES, NODES };
 enum { NEWS = 1, MORE = 2, STOP = 4, COUNT = 8, OVER = 16 };
 
-/* ---- operations that have room ---- */
-
-int kd_windows_check(struct kd_search *s, kdsm_bdd result)
-{
-	int r;
-
-	if (kd_valid(result)) {
-		s->room.fresh = false;
-		return 0;
-	}
-	kd_end(s->worker, result);
-	r = kdsm_bdd_error(s->worker);
-	if (r != -ENOSPC)
-		return r;
-	r = kd_room_make(s);
-	return r < 0 ? r : 1;
-}
-
-#pragma GCC visibility push(hidden)
-/* a and b; counts the nodes made, as table usage */
-KDSM_TASK_DECLARE(kdsm_bdd, kd_meet, kdsm_bdd, a, kdsm_bdd, b)
-#pragma GCC visibility pop
-
-KDSM_TASK_DEFINE(kdsm_bdd, kd_meet, kdsm_bdd, a, kdsm_bdd, b)
-{
-	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
-	kdsm_bdd result = KDSM_CALL(kd_and, a, b, 0);
-
-	kdsm_table_flush(w->table);
-	return result;
-}
-
-int kd_windows_and(struct kd_search *s, kdsm_bdd a, kdsm_bdd b, kdsm_bdd *result)
-{
-	kdsm_bdd c;
-	int r;
-
-	do {
-		r = KD_RUN(s->worker, &c, kd_meet, a, b);
-		r = r < 0 ? r : kd_windows_check(s, c);
-	} while (r > 0);
-	if (r == 0)
-		*result = c;
-	return r;
-}
-
-int kd_windows_or(struct kd_search *s, kdsm_bdd a, kdsm_bdd b, kdsm_bdd *result)
-{
-	kdsm_bdd neither;
-	int r = kd_windows_and(s, a ^ KDSM_BDD_COMPLEMENT, b ^ KDSM_BDD_COMPLEMENT, &neither);
-
-	if (r == 0)
-		*result = neither ^ KDSM_BDD_COMPLEMENT;
-	return r;
-}
-
 /* ---- the work of a node in a round ---- */
 
 static uint64_t used(const struct kd_search *s)
@@ -351,7 +295,7 @@ static int divide(struct kd_search *s)
 	struct kd_windows *d = s->windows;
 	int r = broadcast(s, &s->visited);
 
-	d->divided = true;
+	s->divided = true;
 	if (r == 0)
 		r = broadcast(s, &s->current);
 	if (r == 0)
@@ -487,7 +431,7 @@ static int collect(struct kd_search *s)
 	return r < 0 ? r : end_round(s);
 }
 
-int kd_windows_run(struct kd_search *s)
+static int run(struct kd_search *s)
 {
 	bool over;
 	int r;
@@ -503,6 +447,19 @@ int kd_windows_run(struct kd_search *s)
 	while (r == 0 && !over)
 		r = round_of_all(s, &over);
 	return r < 0 ? r : collect(s);
+}
+
+int kd_windows_run(struct kd_search *s)
+{
+	int r;
+
+	s->found = KDSM_BDD_FALSE;
+	__atomic_store_n(&s->slice, 1, __ATOMIC_RELAXED);
+	kd_room_begin(s);
+	kd_progress_begin(s);
+	r = run(s);
+	kd_progress_end(s);
+	return r == -EOWNERDEAD ? -EHOSTDOWN : r;
 }
 
 /* ---- begin and end ---- */
@@ -531,6 +488,27 @@ static void share_sizes(struct kd_search *s)
 	}
 }
 
+/* Store the edges that the windows keep, and return their number; without root, at least that. */
+static unsigned int list_roots(const struct kd_search *s, kdsm_bdd *root)
+{
+	const struct kd_windows *d = s->windows;
+	unsigned int n = 0, i;
+
+	if (!root)
+		return 4 + 4 * s->gang.nodes;
+	root[n++] = d->before;
+	root[n++] = d->fresh;
+	root[n++] = d->received;
+	root[n++] = d->arrived;
+	for (i = 0; i < s->gang.nodes; i++) {
+		root[n++] = d->window[i].states;
+		root[n++] = d->window[i].rest;
+		root[n++] = d->window[i].packed;
+		root[n++] = d->window[i].part;
+	}
+	return n;
+}
+
 int kd_windows_open(struct kd_search *s)
 {
 	struct kd_windows *d = calloc(1, sizeof(*d));
@@ -551,6 +529,7 @@ int kd_windows_open(struct kd_search *s)
 	if (r == 0)
 		r = kd_gang_join(&d->alone, d->region, 0, s->options->timeout);
 	s->sharers = &d->alone;
+	s->more_roots = list_roots;
 	return r;
 }
 
@@ -566,32 +545,4 @@ void kd_windows_close(struct kd_search *s)
 	free(d->window);
 	free(d);
 	s->windows = NULL;
-}
-
-bool kd_windows_divided(const struct kd_search *s)
-{
-	return s->windows && s->windows->divided;
-}
-
-unsigned int kd_windows_most_roots(const struct kd_search *s)
-{
-	return s->windows ? 4 + 4 * s->gang.nodes : 0;
-}
-
-unsigned int kd_windows_roots(const struct kd_search *s, kdsm_bdd *root)
-{
-	const struct kd_windows *d = s->windows;
-	unsigned int n = 0, i;
-
-	root[n++] = d->before;
-	root[n++] = d->fresh;
-	root[n++] = d->received;
-	root[n++] = d->arrived;
-	for (i = 0; i < s->gang.nodes; i++) {
-		root[n++] = d->window[i].states;
-		root[n++] = d->window[i].rest;
-		root[n++] = d->window[i].packed;
-		root[n++] = d->window[i].part;
-	}
-	return n;
 }

@@ -16,7 +16,6 @@ struct kd_windows {
 	uint64_t exchanges;		/* so far; odd and even ones use different parcels */
 	uint64_t parcels;		/* filled so far */
 	uint64_t threshold;		/* on node 0: longest round on that node alone, in ns */
-	bool divided;			/* every node has a window */
 	bool count;			/* node 0 asks in this round for the number of states */
 	struct kd_window {
 		kdsm_bdd states;	/* the window: all states that the node owns */
@@ -33,6 +32,8 @@ struct kd_windows {
 	 */
 	kdsm_bdd before, fresh, received, arrived;
 };
+
+/* windows_room.c */
 
 /* Let an operation have room: 0: it has its result; 1: repeat it; or a negative errno. */
 int kd_windows_check(struct kd_search *s, kdsm_bdd result);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Operations of a search in windows that have room: when the table is full, the node collects
+ * garbage in its own store, and repeats the operation.
+ */
+#include "windows.h"
+
+#pragma GCC visibility push(hidden)
+/* a and b; the table then knows how many nodes it has */
+KDSM_TASK_DECLARE(kdsm_bdd, kd_meet, kdsm_bdd, a, kdsm_bdd, b)
+#pragma GCC visibility pop
+
+int kd_windows_check(struct kd_search *s, kdsm_bdd result)
+{
+	int r;
+
+	if (kd_valid(result)) {
+		s->room.fresh = false;
+		return 0;
+	}
+	kd_end(s->worker, result);
+	r = kdsm_bdd_error(s->worker);
+	if (r != -ENOSPC)
+		return r;
+	r = kd_room_make(s);
+	return r < 0 ? r : 1;
+}
+
+KDSM_TASK_DEFINE(kdsm_bdd, kd_meet, kdsm_bdd, a, kdsm_bdd, b)
+{
+	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
+	kdsm_bdd result = KDSM_CALL(kd_and, a, b, 0);
+
+	kdsm_table_flush(w->table);
+	return result;
+}
+
+int kd_windows_and(struct kd_search *s, kdsm_bdd a, kdsm_bdd b, kdsm_bdd *result)
+{
+	kdsm_bdd c;
+	int r;
+
+	do {
+		r = KD_RUN(s->worker, &c, kd_meet, a, b);
+		r = r < 0 ? r : kd_windows_check(s, c);
+	} while (r > 0);
+	if (r == 0)
+		*result = c;
+	return r;
+}
+
+int kd_windows_or(struct kd_search *s, kdsm_bdd a, kdsm_bdd b, kdsm_bdd *result)
+{
+	kdsm_bdd neither;
+	int r = kd_windows_and(s, a ^ KDSM_BDD_COMPLEMENT, b ^ KDSM_BDD_COMPLEMENT, &neither);
+
+	if (r == 0)
+		*result = neither ^ KDSM_BDD_COMPLEMENT;
+	return r;
+}
