@@ -130,7 +130,7 @@ bool kd_progress_due(const struct kd_search *s)
 	return s->options->progress && now >= __atomic_load_n(&p->count, __ATOMIC_RELAXED);
 }
 
-/* Keep counts that nodes made together. They are told with the next report. */
+/* Keep counts that the nodes made together, for the next report. */
 void kd_progress_count(struct kd_search *s, double states, uint64_t nodes)
 {
 	struct kd_progress *p = &s->progress;
