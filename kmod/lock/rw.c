@@ -18,7 +18,8 @@
  * none has to try again, and none can be outrun. If the word says that nobody reads or is
  * registered the writer opens it by a compare-and-swap, without the home; since a
  * reader is counted as long as it asks, and the word says from then on that it is
- * registered (ASKED), that cannot miss one either.
+ * registered (ASKED), that cannot miss one either. A reader that waits for long asks
+ * again, and the home tells the writer's node, which looks whether its thread still lives.
  *
  * What gets lost. Of the writer's atomics the word tells, as nobody else sets its bits.
  * Of a reader's, nothing does: it is in DOUBT, and asks the home of its counter to count

@@ -143,6 +143,18 @@ static int kdsm_rw_decide(struct kdsm_rw *rw, unsigned int node, u32 turn, u32 q
 	return 0;
 }
 
+/*
+ * A node asks the same again: it still waits. The thread that writes may have died, which
+ * the writer's node notices only when it looks.
+ */
+static void kdsm_rw_remind(struct kdsm_rw *rw)
+{
+	u64 word;
+
+	if (!kdsm_rw_look(rw, &word) && word & KDSM_RW_WANT)
+		kdsm_rw_tell(rw, word);
+}
+
 int kdsm_rw_serve_ask(struct kdsm_rw *rw, struct kdsm_request *request)
 {
 	const struct kdsm_wire_rw *wire = request->data;
@@ -164,6 +176,8 @@ int kdsm_rw_serve_ask(struct kdsm_rw *rw, struct kdsm_request *request)
 		err = -ESTALE;		/* said again, of long ago */
 	else if (turn != user->turn)
 		err = kdsm_rw_decide(rw, request->from, turn, question);
+	else if (test_bit(request->from, home->registered))
+		kdsm_rw_remind(rw);
 	err = err ?: kdsm_rw_count(rw);
 	*reply = *wire;
 	reply->what = cpu_to_le16(user->answer);

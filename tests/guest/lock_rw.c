@@ -488,6 +488,35 @@ static void rw_writer_dies(void)
 	kdsm_lock_close(lock);
 }
 
+/* It is alive when readers begin to wait, and no writer waits for it. */
+static void *die_writing_later(void *arg)
+{
+	CHECK_IS(kdsm_lock(arg), 0);
+	meet();
+	usleep(700 * 1000);
+	return NULL;
+}
+
+static void rw_writer_dies_later(void)
+{
+	struct kdsm_lock *lock = make("writer-dies-later", nodes, 1, 1);
+	pthread_t thread;
+
+	if (node == 0)
+		CHECK_IS(pthread_create(&thread, NULL, die_writing_later, lock), 0);
+	else
+		meet();
+	if (node)
+		CHECK_IS(kdsm_read_lock_timed(lock, 10 * SECOND), -EOWNERDEAD);
+	else
+		pthread_join(thread, NULL);
+	meet();
+	if (node)
+		CHECK_IS(kdsm_read_unlock(lock), 0);
+	meet();
+	kdsm_lock_close(lock);
+}
+
 static const struct guest_test tests[] = {
 	{ "rw_alone", rw_alone },
 	{ "rw_lingers", rw_lingers },
@@ -501,6 +530,7 @@ static const struct guest_test tests[] = {
 	{ "rw_crowd_coherent", rw_crowd_coherent },
 	{ "rw_reader_dies", rw_reader_dies },
 	{ "rw_writer_dies", rw_writer_dies },
+	{ "rw_writer_dies_later", rw_writer_dies_later },
 	{}
 };
 
