@@ -198,7 +198,8 @@ static int rounds_alone(struct kd_search *s, uint64_t *words)
 		over = s->current == KDSM_BDD_FALSE || enough(s);
 	}
 	words[TRAP] = s->trap;
-	words[FLAGS] = (over ? OVER : 0) | (stop ? STOP : 0);
+	words[FLAGS] = (over ? OVER : 0) | (stop ? STOP : 0) |
+		       (s->current != KDSM_BDD_FALSE ? NEWS : 0);
 	words[LEVELS] = s->levels;
 	s->trap = 0;
 	return r;
@@ -215,6 +216,12 @@ static int set_threshold(struct kd_search *s)
 		r = kdsm_get(s->region, s->gang.nodes - 1, 0, &word, sizeof(word));
 	s->windows->threshold = (kdsm_now() - began) / PROBES * kd_operations_alone;
 	return r;
+}
+
+/* At the end: let all nodes agree in kd_search_complete(), whatever states each of them has. */
+static void leave_news(struct kd_search *s, bool news)
+{
+	s->current = news ? KDSM_BDD_TRUE : KDSM_BDD_FALSE;
 }
 
 static int alone(struct kd_search *s, bool *over)
@@ -236,6 +243,8 @@ static int alone(struct kd_search *s, bool *over)
 	s->levels = words[LEVELS];
 	s->stopped = words[FLAGS] & STOP;
 	*over = words[FLAGS] & (OVER | STOP);
+	if (*over)
+		leave_news(s, words[FLAGS] & NEWS);
 	return r;
 }
 
@@ -427,7 +436,7 @@ static int collect(struct kd_search *s)
 	} while (r == 0 && words[FLAGS] & MORE);
 	if (r == 0)
 		r = kd_windows_or(s, s->visited, d->received, &s->visited);
-	s->current = news ? s->visited : KDSM_BDD_FALSE;
+	leave_news(s, news);
 	return r < 0 ? r : end_round(s);
 }
 

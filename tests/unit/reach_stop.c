@@ -184,11 +184,46 @@ static void portfolio(void **state)
 	drop_all(stop);
 }
 
+/*
+ * Breadth first without a checkpoint, so in windows: on node 0 alone, or on all nodes. A search
+ * that is stopped has part of the states, and looks for no deadlocks.
+ */
+static void in_windows(void **state)
+{
+	static const unsigned int alone[] = { 0, 1000000 }, after[] = { 0, 1000, 4000, 16000 };
+	char path[8192];
+	struct kdsm_reach_options options = {
+		.path = path, .job = "stop", .workers = 2, .timeout = 10000000000,
+		.bdd = { .table_bytes = 64 << 20, .cache_bytes = 8 << 20 }, .deadlocks = true,
+	};
+	struct stop stop[NODES];
+	unsigned int which, i, k;
+	bool complete;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/philosophers-10.pnml", models);
+	for (i = 0; i < 2; i++)
+		for (which = 0; which < NODES; which++)
+			for (k = 0; k < 4; k++) {
+				kd_operations_alone = alone[i];
+				search_all(stop, &options, which, after[k]);
+				complete = stop[0].job.result.complete;
+				assert_int_equal(complete, !stop[0].job.result.stopped);
+				assert_true(after[k] || !complete);
+				assert_int_equal(!!mpz_sgn(stop[0].job.result.deadlocks), complete);
+				assert_int_equal(!mpz_cmp_ui(stop[0].job.result.states, 59049),
+						 complete);
+				drop_all(stop);
+			}
+	kd_operations_alone = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_strategies),
 		cmocka_unit_test(portfolio),
+		cmocka_unit_test(in_windows),
 	};
 
 	if (!find_models())
