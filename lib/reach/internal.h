@@ -798,7 +798,8 @@ void kd_progress_begin(struct kd_search *s);
 void kd_progress_level(struct kd_search *s);
 /* On node 0: whether it is time to count the states; keep counts that all nodes made. */
 bool kd_progress_due(const struct kd_search *s);
-void kd_progress_count(struct kd_search *s, double states, uint64_t nodes);
+/* On node 0: keep counts of all nodes, which took so long, in ns, for the next report. */
+void kd_progress_count(struct kd_search *s, double states, uint64_t nodes, uint64_t time);
 void kd_progress_end(struct kd_search *s);
 void kd_progress_look(struct kd_search *s);
 void kd_progress_join(struct kd_search *s, struct kd_thread *thread);

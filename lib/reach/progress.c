@@ -130,8 +130,16 @@ bool kd_progress_due(const struct kd_search *s)
 	return s->options->progress && now >= __atomic_load_n(&p->count, __ATOMIC_RELAXED);
 }
 
-/* Keep counts that the nodes made together, for the next report. */
-void kd_progress_count(struct kd_search *s, double states, uint64_t nodes)
+/* Counting took so long, in ns: the longer, the later is the next count. */
+static void spend(struct kd_search *s, uint64_t time)
+{
+	struct kd_progress *p = &s->progress;
+
+	p->spent += time;
+	__atomic_store_n(&p->count, kdsm_now() + interval(s) / 4 + 20 * time, __ATOMIC_RELAXED);
+}
+
+void kd_progress_count(struct kd_search *s, double states, uint64_t nodes, uint64_t time)
 {
 	struct kd_progress *p = &s->progress;
 
@@ -139,13 +147,13 @@ void kd_progress_count(struct kd_search *s, double states, uint64_t nodes)
 	mpz_set_d(p->states, states);
 	p->nodes = nodes;
 	kd_mutex_unlock(&p->lock);
-	__atomic_store_n(&p->count, kdsm_now() + interval(s), __ATOMIC_RELAXED);
+	spend(s, time);
 }
 
 void kd_progress_level(struct kd_search *s)
 {
 	struct kd_progress *p = &s->progress;
-	uint64_t begin = kdsm_now(), end;
+	uint64_t begin = kdsm_now();
 	bool counted;
 
 	kd_mutex_lock(&p->lock);
@@ -156,9 +164,7 @@ void kd_progress_level(struct kd_search *s)
 	if (s->divided || !kd_progress_due(s))
 		return;
 	counted = count(s);
-	end = kdsm_now();
-	p->spent += end - begin;
-	__atomic_store_n(&p->count, end + interval(s) / 4 + 20 * (end - begin), __ATOMIC_RELAXED);
+	spend(s, kdsm_now() - begin);
 	if (counted && s->options->level)
 		tell(s, s->options->level);
 }

@@ -335,13 +335,13 @@ static int count(struct kd_search *s, uint64_t *words)
 	return r < 0 ? r : kdsm_bdd_count_nodes(s->worker, d->arrived, &words[NODES]);
 }
 
-/* On node 0: keep the sums of all nodes' counts for reports. */
-static void tell(struct kd_search *s, const uint64_t *words)
+/* On node 0: keep the sums of all nodes' counts for reports. This node counted for so long. */
+static void tell(struct kd_search *s, const uint64_t *words, uint64_t time)
 {
 	double states;
 
 	memcpy(&states, &words[STATES], sizeof(states));
-	kd_progress_count(s, states, words[NODES]);
+	kd_progress_count(s, states, words[NODES], time);
 }
 
 /* The first exchange of a round tells how the round ends. */
@@ -363,6 +363,7 @@ static int take(struct kd_search *s)
 {
 	struct kd_windows *d = s->windows;
 	int r;
+	uint64_t time = 0;
 
 	r = kd_windows_and(s, d->received, s->visited ^ KDSM_BDD_COMPLEMENT, &s->current);
 	if (r == 0)
@@ -375,6 +376,8 @@ static int take(struct kd_search *s)
 static int round_of_all(struct kd_search *s, bool *over)
 {
 	uint64_t words[KD_GANG_WORDS] = { 0 }, flags;
+		time = kdsm_now() - time;
+	}
 	struct kd_windows *d = s->windows;
 	bool stop = false, counted = d->count;
 	int r;
@@ -386,7 +389,8 @@ static int round_of_all(struct kd_search *s, bool *over)
 		r = sift(s);
 	if (r == 0)
 		r = kd_windows_cut(s);
-	if (r == 0 && counted)
+	if (r == 0 && counted) {
+		time = kdsm_now();
 		r = count(s, words);
 	words[FLAGS] |= stop ? STOP : 0;
 	words[TRAP] = s->trap;
@@ -398,7 +402,7 @@ static int round_of_all(struct kd_search *s, bool *over)
 	flags = words[FLAGS];
 	d->count = flags & COUNT;
 	if (counted && s->gang.node == 0)
-		tell(s, words);
+		tell(s, words, time);
 	s->stopped = flags & STOP;
 	*over = flags & STOP || !(flags & NEWS);
 	if (words[TRAP] || *over) {
