@@ -154,7 +154,7 @@ static kdsm_bdd interruption(struct kdsm_bdd_worker *w)
 		return kd_failure(-EINTR);
 	if (kd_checkpoint_due(s))
 		return kd_failure(-EAGAIN);
-	if (__atomic_load_n(&s->store->table->header->used, __ATOMIC_RELAXED) >= stop)
+	if (kd_table_flushed(s->store->table) >= stop)
 		return kd_failure(-ENOSPC);
 	return 0;
 }

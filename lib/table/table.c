@@ -334,7 +334,7 @@ uint64_t kd_table_used_here(struct kdsm_table *t)
 	for (w = t->workers; w; w = w->other)
 		kdsm_table_flush(w);
 	kd_mutex_unlock(&t->lock);
-	return __atomic_load_n(&t->header->used, __ATOMIC_RELAXED);
+	return kd_table_flushed(t);
 }
 
 void kd_table_unclaim(struct kdsm_table *t)
@@ -446,7 +446,7 @@ int kdsm_table_usage(struct kdsm_table *table, uint64_t *used, uint64_t *size)
 		int r;
 
 		if (part == table->self) {
-			n = __atomic_load_n(&table->header->used, __ATOMIC_RELAXED);
+			n = kd_table_flushed(table);
 		} else {
 			r = kdsm_get(table->region, part, table->offset +
 				     offsetof(struct kd_table_header, used),

@@ -260,6 +260,16 @@ void kd_table_resize(struct kdsm_table *table, uint64_t limit);
  */
 uint64_t kd_table_used_here(struct kdsm_table *table);
 /**
+ * kd_table_flushed() - Get the number of nodes put here, as far as kdsm_table_flush() counted them
+ * @table: the table, which workers may use meanwhile
+ *
+ * Return: the number of nodes, without a call or a lock.
+ */
+static inline uint64_t kd_table_flushed(const struct kdsm_table *table)
+{
+	return __atomic_load_n(&table->header->used, __ATOMIC_RELAXED);
+}
+/**
  * kd_table_unclaim() - Clear the slots of nodes that turned out to be in the table already
  * @table: the table; no worker of this process uses it concurrently
  */
