@@ -142,7 +142,8 @@ int kd_model_order(struct kdsm_bdd_worker *worker, struct kd_model *model,
  * Add bits to a place of a net, because its number of tokens overflowed, and make the
  * relations, initial states and properties again. All nodes widen the same places in the same
  * order. No task may run. The caller then passes each set of states found before to
- * kd_model_extend(), which sets the new bits to 0; bits is the place's number of bits before.
+ * kd_model_extend(), which sets the new bits to 0; bits is the place's number of bits before,
+ * which kd_model_widen() returns. It returns -EIO if the model has no such place.
  */
 int kd_model_widen(struct kdsm_bdd_worker *worker, struct kd_model *model, unsigned int place,
 		   struct kdsm_reach_message *message);

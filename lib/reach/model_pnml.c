@@ -369,12 +369,13 @@ int kd_model_widen(struct kdsm_bdd_worker *worker, struct kd_model *model, unsig
 		   struct kdsm_reach_message *message)
 {
 	struct kd_marking *m = model->marking;
-	unsigned int i;
+	unsigned int bits, i;
 	int r;
 
-	if (place >= m->places)
+	if (!m || place >= m->places)
 		return -EIO;
-	if (m->width[place] == m->room)
+	bits = m->width[place];
+	if (bits == m->room)
 		return too_wide(model, model->name, place, message);
 	m->width[place]++;
 	r = check_bits(model, message);
@@ -388,5 +389,5 @@ int kd_model_widen(struct kdsm_bdd_worker *worker, struct kd_model *model, unsig
 	for (i = 0; r == 0 && i < model->properties; i++)
 		r = kd_property_widen(worker, model, i, place);
 	kdsm_bdd_private(worker, 0);
-	return r;
+	return r < 0 ? r : (int)bits;
 }

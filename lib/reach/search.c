@@ -405,11 +405,9 @@ static int extend(struct kd_search *s, unsigned int place, unsigned int bits)
 static int try_extend(struct kd_search *s, unsigned int place, unsigned int bits, bool *full)
 {
 	bool root = s->gang.node == s->gang.root;
-	uint64_t words[KD_GANG_WORDS] = { 0 };
-	uint64_t order;
+	uint64_t words[KD_GANG_WORDS] = { [USED] = kd_table_flushed(s->store->table) };
 	int r;
 
-	words[USED] = __atomic_load_n(&s->store->table->header->used, __ATOMIC_RELAXED);
 	r = kd_gang_gather(&s->gang, words, add_used, NULL);
 	if (r == 0 && root) {
 		r = extend_frontiers(s, place, bits);
@@ -431,23 +429,16 @@ static int try_extend(struct kd_search *s, unsigned int place, unsigned int bits
 	/* saturation has results in the operation cache that no longer hold: clear it */
 	if (!*full)
 		return s->saturation ? kd_room_collect(s, 0) : 0;
-	r = kd_room_plan(s, KD_FULL, words[USED], &order);
-	return r || !order ? r : kd_room_collect(s, order);
+	return kd_room_plan(s, KD_FULL, words[USED]);
 }
 
 /* Widen a place on every node, and take the states along. The slice is repeated afterwards. */
 static int widen(struct kd_search *s, unsigned int place)
 {
-	unsigned int bits;
+	int bits = kd_model_widen(s->worker, &s->model, place, s->message), r;
 	bool full;
-	int r;
 
-	if (!s->model.marking || place >= s->model.marking->places)
-		return -EIO;
-	bits = s->model.marking->width[place];
-	r = kd_model_widen(s->worker, &s->model, place, s->message);
-	if (r == 0)
-		r = kd_saturation_begin(s);
+	r = bits < 0 ? bits : kd_saturation_begin(s);
 	if (s->saturation)
 		s->levels = 1;		/* other groups: begin with the last one */
 	if (!s->model.share)
@@ -596,8 +587,6 @@ int kd_search_share_widths(struct kd_search *s)
 			words[TRAP] = place + 1;
 		if (r == 0)
 			r = kd_gang_scatter(&s->gang, words);
-		if (r == 0 && words[TRAP] > s->model.marking->places)
-			r = -EIO;
 		if (r == 0 && words[TRAP])
 			r = kd_model_widen(s->worker, &s->model, words[TRAP] - 1, s->message);
 	} while (r == 0 && words[TRAP]);

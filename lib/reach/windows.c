@@ -100,8 +100,7 @@ static int extend(struct kd_search *s, unsigned int place, unsigned int bits, kd
 
 	do {
 		wide = kd_model_extend(s->worker, &s->model, place, bits, *states);
-		r = wide == KDSM_BDD_INVALID ? kdsm_bdd_error(s->worker) : 0;
-		r = kd_windows_check(s, r < 0 ? kd_failure(r) : wide);
+		r = kd_windows_check(s, wide);
 	} while (r > 0);
 	if (r == 0)
 		*states = wide;
@@ -111,15 +110,10 @@ static int extend(struct kd_search *s, unsigned int place, unsigned int bits, kd
 /* All nodes do this. The windows stay: they do not look at the new bits. */
 static int widen(struct kd_search *s, uint64_t trap)
 {
-	unsigned int place = trap - 1, bits;
-	int r;
+	unsigned int place = trap - 1;
+	int bits = kd_model_widen(s->worker, &s->model, place, s->message);
+	int r = bits < 0 ? bits : extend(s, place, bits, &s->visited);
 
-	if (!s->model.marking || place >= s->model.marking->places)
-		return -EIO;
-	bits = s->model.marking->width[place];
-	r = kd_model_widen(s->worker, &s->model, place, s->message);
-	if (r == 0)
-		r = extend(s, place, bits, &s->visited);
 	return r < 0 ? r : extend(s, place, bits, &s->current);
 }
 
