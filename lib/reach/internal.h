@@ -640,16 +640,16 @@ int kd_output_check(const struct kd_search *s);
  * search_collect.c. All nodes call these functions with the same numbers.
  * kd_room_prepare() sets the table's reserve. kd_room_begin() makes all relations the first
  * slice. kd_room_progress() records that the current slice has been taken. kd_room_plan()
- * selects the next slice and sets *order, for kd_room_collect(); an order of 0 means no
- * collection. kd_room_plan() returns -ENOSPC if the table is too small. The outcome is that
- * of the last slice, on all nodes together.
+ * selects the next slice, and collects garbage if need be; it returns -ENOSPC if the table is too
+ * small. The outcome is that of the last slice, on all nodes together, which have put so many
+ * nodes (used).
  */
 enum kd_outcome { KD_FULL, KD_SLICE_DONE, KD_ROUND_DONE, KD_SEARCH_DONE };
 
 void kd_room_prepare(struct kd_search *s);	/* before workers exist */
 void kd_room_begin(struct kd_search *s);
 void kd_room_progress(struct kd_search *s);
-int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used, uint64_t *order);
+int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used);
 /* Collect garbage, or grow the table, outside of a slice; -ENOSPC if nothing more can be done. */
 int kd_room_make(struct kd_search *s);
 /*
@@ -657,7 +657,7 @@ int kd_room_make(struct kd_search *s);
  * its reserve. If it has none left, return -ENOSPC.
  */
 int kd_room_grow(struct kd_search *s);
-/* Run the collection that kd_room_plan() ordered. */
+/* Collect garbage; the order has flags of kd_collect(). */
 int kd_room_collect(struct kd_search *s, uint64_t order);
 
 /*
@@ -797,7 +797,7 @@ void kd_progress_init(struct kd_progress *progress);
 void kd_progress_destroy(struct kd_progress *progress);
 void kd_progress_begin(struct kd_search *s);
 void kd_progress_level(struct kd_search *s);
-/* On node 0: whether it is time to count the states; keep counts that all nodes made. */
+/* On node 0: whether it is time to count the states. */
 bool kd_progress_due(const struct kd_search *s);
 /* On node 0: keep counts of all nodes, which took so long, in ns, for the next report. */
 void kd_progress_count(struct kd_search *s, double states, uint64_t nodes, uint64_t time);

@@ -342,8 +342,6 @@ static void take_over(struct kd_search *s, const uint64_t *words)
 static int go_on(struct kd_search *s, const uint64_t *words)
 {
 	enum kd_outcome outcome = failed(words) ? KD_FULL : KD_SLICE_DONE;
-	uint64_t order;
-	int r;
 
 	if (words[KEPT] == SLICE)
 		kd_room_progress(s);
@@ -353,8 +351,7 @@ static int go_on(struct kd_search *s, const uint64_t *words)
 		take_over(s, words);
 		outcome = ended(s) ? KD_SEARCH_DONE : KD_ROUND_DONE;
 	}
-	r = kd_room_plan(s, outcome, words[USED], &order);
-	return r || !order ? r : kd_room_collect(s, order);
+	return kd_room_plan(s, outcome, words[USED]);
 }
 
 /* Words of a widening: FULL, and the root's states */
@@ -481,7 +478,7 @@ static int exchange(struct kd_search *s, kdsm_bdd mine, uint64_t full, unsigned 
 		[FOUND] = full || s->trap ? KDSM_BDD_FALSE : mine,
 		[TRAP] = s->trap,
 		[FULL] = full | (kd_stopping(s) ? STOP : 0),
-		[USED] = __atomic_load_n(&s->store->table->header->used, __ATOMIC_RELAXED),
+		[USED] = kd_table_flushed(s->store->table),
 	};
 	int r;
 
@@ -589,10 +586,10 @@ int kd_search_share_widths(struct kd_search *s)
 			r = kd_gang_scatter(&s->gang, words);
 		if (r == 0 && words[TRAP])
 			r = kd_model_widen(s->worker, &s->model, words[TRAP] - 1, s->message);
-	} while (r == 0 && words[TRAP]);
+	} while (r >= 0 && words[TRAP]);
 	free(s->widths);
 	s->widths = NULL;
-	if (r == 0)
+	if (r >= 0)
 		r = kd_saturation_begin(s);
 	return r < 0 ? r : kd_property_publish(s);
 }

@@ -127,28 +127,28 @@ void kd_room_progress(struct kd_search *s)
 	s->from = s->to;
 }
 
-int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used, uint64_t *order)
+int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used)
 {
 	struct kd_room *room = &s->room;
 	bool more = s->options->deadlocks || s->options->trace;
+	uint64_t order = 0;
 	int r = 0;
 
-	*order = 0;
 	if (outcome == KD_FULL) {
-		r = make_room(s, !s->saturation, order);
+		r = make_room(s, !s->saturation, &order);
 	} else if (outcome != KD_SLICE_DONE) {
 		s->from = 0;
 		/* an operation after the search fails if the table is full: nothing repeats it */
 		if (outcome == KD_SEARCH_DONE ? more && used > table_size(s) / 4 : ahead(s, used)) {
-			*order = outcome == KD_SEARCH_DONE ? COLLECT : COLLECT | KD_RESERVE;
+			order = outcome == KD_SEARCH_DONE ? COLLECT : COLLECT | KD_RESERVE;
 			if (s->saturation && outcome != KD_SEARCH_DONE)
-				*order |= KD_RESULTS;
+				order |= KD_RESULTS;
 			room->fresh = true;
 			room->all = false;
 		}
 	}
 	next_slice(s);
-	return r;
+	return r < 0 || !order ? r : kd_room_collect(s, order);
 }
 
 /*

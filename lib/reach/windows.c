@@ -38,18 +38,10 @@ enum { NEWS = 1, MORE = 2, STOP = 4, COUNT = 8, OVER = 16 };
 
 /* ---- the work of a node in a round ---- */
 
-static uint64_t used(const struct kd_search *s)
-{
-	return __atomic_load_n(&s->store->table->header->used, __ATOMIC_RELAXED);
-}
-
-/* Plan the next slice of relations, and collect garbage before it if need be. */
+/* Plan the next slice of relations. Only this node uses its table. */
 static int plan(struct kd_search *s, enum kd_outcome outcome)
 {
-	uint64_t order;
-	int r = kd_room_plan(s, outcome, used(s), &order);
-
-	return r || !order ? r : kd_room_collect(s, order);
+	return kd_room_plan(s, outcome, kd_table_flushed(s->store->table));
 }
 
 /*
@@ -357,7 +349,6 @@ static int take(struct kd_search *s)
 {
 	struct kd_windows *d = s->windows;
 	int r;
-	uint64_t time = 0;
 
 	r = kd_windows_and(s, d->received, s->visited ^ KDSM_BDD_COMPLEMENT, &s->current);
 	if (r == 0)
@@ -370,10 +361,9 @@ static int take(struct kd_search *s)
 static int round_of_all(struct kd_search *s, bool *over)
 {
 	uint64_t words[KD_GANG_WORDS] = { 0 }, flags;
-		time = kdsm_now() - time;
-	}
 	struct kd_windows *d = s->windows;
 	bool stop = false, counted = d->count;
+	uint64_t time = 0;
 	int r;
 
 	begin_round(s);
@@ -386,6 +376,8 @@ static int round_of_all(struct kd_search *s, bool *over)
 	if (r == 0 && counted) {
 		time = kdsm_now();
 		r = count(s, words);
+		time = kdsm_now() - time;
+	}
 	words[FLAGS] |= stop ? STOP : 0;
 	words[TRAP] = s->trap;
 	s->trap = 0;

@@ -145,8 +145,7 @@ static int split(struct kd_search *s, struct kd_window *from, struct kd_window *
 	do {
 		x = kdsm_bdd_make(s->worker, s->model.variables[bit], KDSM_BDD_TRUE,
 				  KDSM_BDD_FALSE);
-		r = x == KDSM_BDD_INVALID ? kdsm_bdd_error(s->worker) : 0;
-		r = kd_windows_check(s, r < 0 ? kd_failure(r) : x);
+		r = kd_windows_check(s, x);
 	} while (r > 0);
 	s->windows->arrived = x;	/* keeps it */
 	if (r == 0)
