@@ -23,7 +23,6 @@ struct kd_windows {
 		kdsm_bdd packed;	/* the part of them that is in the parcel */
 		kdsm_bdd part;		/* while windows are chosen: visited states in it */
 		struct kd_parcel in;	/* from the node */
-		int error;		/* of the transfer */
 	} *window;			/* by node */
 	/*
 	 * Roots of collections: the visited states before this round; new states of this round, of
@@ -40,6 +39,16 @@ int kd_windows_check(struct kd_search *s, kdsm_bdd result);
 /* *result = a and b; a and b are terminals, private, or edges that the search keeps */
 int kd_windows_and(struct kd_search *s, kdsm_bdd a, kdsm_bdd b, kdsm_bdd *result);
 int kd_windows_or(struct kd_search *s, kdsm_bdd a, kdsm_bdd b, kdsm_bdd *result);
+
+/*
+ * Run a step for each of count > 0 numbers, from first on, as tasks of this node. *result is the
+ * union of the sets that the steps return; a step may return a failure. The return value is that
+ * of kd_windows_check().
+ */
+typedef kdsm_bdd kd_windows_step(struct kd_search *s, struct kdsm_worker *kdsm_worker,
+				 struct kdsm_task *kdsm_head, unsigned int number, void *data);
+int kd_windows_steps(struct kd_search *s, kd_windows_step *step, void *data, unsigned int first,
+		     unsigned int count, kdsm_bdd *result);
 
 /* windows_exchange.c */
 

@@ -45,58 +45,32 @@ static uint64_t place(const struct kd_search *s, unsigned int to)
 	return KD_STORE + index * parcel_bytes(s->options, s->gang.nodes);
 }
 
-#pragma GCC visibility push(hidden)
-/* Find the new states of the windows of count nodes from first on. */
-KDSM_TASK_DECLARE(kdsm_bdd, kd_cut_all, uint32_t, first, uint32_t, count)
-/* Pack for count nodes from first on. The result is a terminal or a failure. */
-KDSM_TASK_DECLARE(kdsm_bdd, kd_pack_all, uint32_t, first, uint32_t, count)
-/* Get the parcels of count nodes from first on, for node to. */
-KDSM_TASK_DECLARE(uint32_t, kd_get_all, uint32_t, first, uint32_t, count, uint32_t, to)
-/* The union of the parcels of count nodes from first on */
-KDSM_TASK_DECLARE(kdsm_bdd, kd_unite_all, uint32_t, first, uint32_t, count)
-#pragma GCC visibility pop
-
 /* ---- to other nodes ---- */
 
-KDSM_TASK_DEFINE(kdsm_bdd, kd_cut_all, uint32_t, first, uint32_t, count)
+static kdsm_bdd cut(struct kd_search *s, struct kdsm_worker *kdsm_worker,
+		    struct kdsm_task *kdsm_head, unsigned int node, void *data)
 {
-	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
-	struct kd_search *s = w->store->context;
-	struct kd_window *window = &s->windows->window[first];
-	uint32_t half = (count + 1) / 2;
-	kdsm_bdd one;
+	struct kd_window *window = &s->windows->window[node];
+	kdsm_bdd rest = KDSM_CALL(kd_and, s->windows->fresh, window->states, 0);
 
-	if (count == 1) {
-		window->rest = KDSM_CALL(kd_and, s->windows->fresh, window->states, 0);
-		return window->rest;
-	}
-	KDSM_SPAWN(kd_cut_all, first + half, count - half);
-	one = KDSM_CALL(kd_cut_all, first, half);
-	if (!kd_valid(one)) {
-		KDSM_DROP();
-		return one;
-	}
-	return KDSM_SYNC(kd_cut_all);
+	(void)data;
+	if (!kd_valid(rest))
+		return rest;
+	window->rest = rest;
+	return KDSM_BDD_FALSE;
 }
 
 int kd_windows_cut(struct kd_search *s)
 {
 	struct kd_window *own = &s->windows->window[s->gang.node];
-	unsigned int i;
-	kdsm_bdd last;
+	kdsm_bdd none;
 	int r;
 
 	if (s->windows->fresh == KDSM_BDD_FALSE)
 		return 0;
-	do {
-		for (i = 0; i < s->gang.nodes; i++)	/* what an attempt left may be a failure */
-			s->windows->window[i].rest = KDSM_BDD_FALSE;
-		r = KD_RUN(s->worker, &last, kd_cut_all, 0, s->gang.nodes);
-		if (r == 0 && !kd_valid(last))
-			for (i = 0; i < s->gang.nodes; i++)
-				s->windows->window[i].rest = KDSM_BDD_FALSE;
-		r = r < 0 ? r : kd_windows_check(s, last);
-	} while (r > 0);
+	do
+		r = kd_windows_steps(s, cut, NULL, 0, s->gang.nodes, &none);
+	while (r > 0);
 	s->windows->fresh = own->rest;
 	own->rest = KDSM_BDD_FALSE;
 	return r;
@@ -121,11 +95,10 @@ static kdsm_bdd half(struct kdsm_bdd_worker *w, kdsm_bdd e)
 	return kd_make(w, top.variable, high, low);
 }
 
-static kdsm_bdd pack_for(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
-			 unsigned int to)
+static kdsm_bdd pack(struct kd_search *s, struct kdsm_worker *kdsm_worker,
+		     struct kdsm_task *kdsm_head, unsigned int to, void *data)
 {
 	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
-	struct kd_search *s = w->store->context;
 	struct kd_window *window = &s->windows->window[to];
 	struct kd_parcel parcel = {
 		.node = (void *)((char *)kdsm_region_part(s->region) + place(s, to)),
@@ -133,6 +106,7 @@ static kdsm_bdd pack_for(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm
 	};
 	kdsm_bdd part = window->rest, root, less;
 
+	(void)data;
 	for (;;) {
 		parcel.stamp = __atomic_add_fetch(&s->windows->parcels, 1, __ATOMIC_RELAXED);
 		parcel.head->count = 0;
@@ -153,39 +127,20 @@ static kdsm_bdd pack_for(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm
 	return KDSM_BDD_FALSE;
 }
 
-KDSM_TASK_DEFINE(kdsm_bdd, kd_pack_all, uint32_t, first, uint32_t, count)
-{
-	uint32_t half = (count + 1) / 2;
-	kdsm_bdd one, other;
-
-	if (count == 1)
-		return pack_for(kdsm_worker, kdsm_head, first);
-	KDSM_SPAWN(kd_pack_all, first + half, count - half);
-	one = KDSM_CALL(kd_pack_all, first, half);
-	if (!kd_valid(one)) {
-		KDSM_DROP();
-		return one;
-	}
-	other = KDSM_SYNC(kd_pack_all);
-	return other;
-}
-
 int kd_windows_pack(struct kd_search *s, bool broadcast)
 {
+	unsigned int parcels = broadcast ? 1 : s->gang.nodes, i;
 	struct kd_windows *d = s->windows;
-	unsigned int i;
-	kdsm_bdd done;
+	kdsm_bdd none;
 	int r;
 
 	d->exchanges++;
 	if (broadcast && s->gang.node)
 		return 0;
-	do {
-		r = broadcast ? KD_RUN(s->worker, &done, kd_pack_all, 0, 1) :
-		    KD_RUN(s->worker, &done, kd_pack_all, 0, s->gang.nodes);
-		r = r < 0 ? r : kd_windows_check(s, done);
-	} while (r > 0);
-	for (i = 0; r == 0 && i < (broadcast ? 1 : s->gang.nodes); i++) {
+	do
+		r = kd_windows_steps(s, pack, NULL, 0, parcels, &none);
+	while (r > 0);
+	for (i = 0; r == 0 && i < parcels; i++) {
 		r = kd_windows_and(s, d->window[i].rest,
 				   d->window[i].packed ^ KDSM_BDD_COMPLEMENT, &d->window[i].rest);
 		d->window[i].packed = KDSM_BDD_FALSE;
@@ -239,46 +194,28 @@ static int get(const struct kd_search *s, unsigned int from, unsigned int to)
 	return r;
 }
 
-KDSM_TASK_DEFINE(uint32_t, kd_get_all, uint32_t, first, uint32_t, count, uint32_t, to)
+/* The node whose parcel is the one with this number: nodes begin with different ones. */
+static unsigned int sender(const struct kd_search *s, unsigned int number)
 {
-	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
-	struct kd_search *s = w->store->context;
-	uint32_t half = (count + 1) / 2, from;
-
-	if (count == 1) {
-		/* the nodes begin with different ones, so that no adapter has a queue */
-		from = (s->gang.node + first) % s->gang.nodes;
-		s->windows->window[from].error = get(s, from, to);
-		return 0;
-	}
-	KDSM_SPAWN(kd_get_all, first + half, count - half, to);
-	KDSM_CALL(kd_get_all, first, half, to);
-	return KDSM_SYNC(kd_get_all);
+	return (s->gang.node + number) % s->gang.nodes;
 }
 
-KDSM_TASK_DEFINE(kdsm_bdd, kd_unite_all, uint32_t, first, uint32_t, count)
+static kdsm_bdd get_from(struct kd_search *s, struct kdsm_worker *kdsm_worker,
+			 struct kdsm_task *kdsm_head, unsigned int number, void *to)
 {
-	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
-	struct kd_search *s = w->store->context;
-	uint32_t half = (count + 1) / 2;
-	struct kd_parcel *in = &s->windows->window[(s->gang.node + first) % s->gang.nodes].in;
-	kdsm_bdd one, other;
+	int r = get(s, sender(s, number), *(unsigned int *)to);
 
-	if (count == 1) {
-		if (!in->node)
-			return KDSM_BDD_FALSE;
-		one = KDSM_CALL(kd_unpack, in->head->root, (uintptr_t)in, 0);
-		kdsm_table_flush(w->table);
-		return one;
-	}
-	KDSM_SPAWN(kd_unite_all, first + half, count - half);
-	one = KDSM_CALL(kd_unite_all, first, half);
-	if (!kd_valid(one)) {
-		KDSM_DROP();
-		return one;
-	}
-	other = KDSM_SYNC(kd_unite_all);
-	return kd_valid(other) ? KD_OR(one, other, 0) : other;
+	(void)kdsm_head;
+	return r < 0 ? kd_fail(KDSM_CONTEXT(), r) : KDSM_BDD_FALSE;
+}
+
+static kdsm_bdd unpack(struct kd_search *s, struct kdsm_worker *kdsm_worker,
+		       struct kdsm_task *kdsm_head, unsigned int number, void *data)
+{
+	struct kd_parcel *in = &s->windows->window[sender(s, number)].in;
+
+	(void)data;
+	return KDSM_CALL(kd_unpack, in->head->root, (uintptr_t)in, 0);
 }
 
 /* Forget the nodes made of the parcels, before another attempt: a collection may remove them. */
@@ -296,26 +233,19 @@ static void forget_made(struct kd_search *s)
 
 int kd_windows_receive(struct kd_search *s, bool broadcast, kdsm_bdd *received)
 {
-	unsigned int nodes = s->gang.nodes, i;
+	unsigned int nodes = s->gang.nodes, to = s->gang.node, first = 1, count = nodes - 1, i;
 	kdsm_bdd all = KDSM_BDD_FALSE;
-	uint32_t none;
 	int r;
 
-	if (broadcast && s->gang.node)		/* from node 0 alone */
-		r = KD_RUN(s->worker, &none, kd_get_all, nodes - s->gang.node, 1, 0);
-	else if (!broadcast && nodes > 1)
-		r = KD_RUN(s->worker, &none, kd_get_all, 1, nodes - 1, s->gang.node);
-	else
+	if (broadcast && s->gang.node == 0)
 		return 0;
-	for (i = 0; r == 0 && i < nodes; i++) {
-		r = s->windows->window[i].error;
-		s->windows->window[i].error = 0;
+	if (broadcast) {	/* node 0's parcel, which it has packed for itself */
+		first = nodes - s->gang.node;
+		count = 1;
+		to = 0;
 	}
-	while (r == 0) {
-		r = KD_RUN(s->worker, &all, kd_unite_all, 1, nodes - 1);
-		r = r < 0 ? r : kd_windows_check(s, all);
-		if (r <= 0)
-			break;
+	r = kd_windows_steps(s, get_from, &to, first, count, &all);
+	while (r == 0 && (r = kd_windows_steps(s, unpack, NULL, first, count, &all)) > 0) {
 		forget_made(s);
 		r = 0;
 	}

@@ -15,11 +15,11 @@
 #define CHOICES		KD_GANG_WORDS	/* splits that one step of the gang decides */
 #define BIT_SHIFT	20		/* a choice has its cost above the index of its bit */
 
-#pragma GCC visibility push(hidden)
-/* Try the count bits first, first + step ... for the part at this address; keep the best choice. */
-KDSM_TASK_DECLARE(kdsm_bdd, kd_try_bits, kdsm_bdd, part, uint64_t, best, uint32_t, first,
-		  uint32_t, count, uint32_t, step)
-#pragma GCC visibility pop
+/* A part that is to be split, and the best choice so far */
+struct choice {
+	kdsm_bdd part;
+	uint64_t best;
+};
 
 static void keep_least(uint64_t *best, uint64_t choice)
 {
@@ -37,12 +37,13 @@ static uint64_t cost(uint64_t high, uint64_t low)
 	return 5 * (high + low) + 3 * (high > low ? high - low : low - high);
 }
 
-/* Return a failure, or a terminal. A bit that does not split the part is no choice. */
-static kdsm_bdd try_bit(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
-			kdsm_bdd part, uint64_t *best, uint32_t bit)
+/* Try one of this node's bits. A bit that does not split the part is no choice. */
+static kdsm_bdd try_bit(struct kd_search *s, struct kdsm_worker *kdsm_worker,
+			struct kdsm_task *kdsm_head, unsigned int number, void *data)
 {
+	struct choice *choice = data;
+	uint32_t bit = s->gang.node + number * s->gang.nodes;
 	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
-	const struct kd_search *s = w->store->context;
 	kdsm_bdd x = kd_make(w, s->model.variables[bit], KDSM_BDD_TRUE, KDSM_BDD_FALSE);
 	uint64_t nodes[2];
 	kdsm_bdd side;
@@ -51,32 +52,15 @@ static kdsm_bdd try_bit(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_
 	for (i = 0; i < 2; i++, x ^= KDSM_BDD_COMPLEMENT) {
 		if (!kd_valid(x))
 			return x;
-		side = KDSM_CALL(kd_and, part, x, 0);
+		side = KDSM_CALL(kd_and, choice->part, x, 0);
 		if (!kd_valid(side) || side == KDSM_BDD_FALSE)
 			return side;
 		r = kdsm_bdd_count_nodes(w, side, &nodes[i]);
 		if (r < 0)
 			return kd_fail(w, r);
 	}
-	keep_least(best, cost(nodes[0], nodes[1]) << BIT_SHIFT | bit);
+	keep_least(&choice->best, cost(nodes[0], nodes[1]) << BIT_SHIFT | bit);
 	return KDSM_BDD_FALSE;
-}
-
-KDSM_TASK_DEFINE(kdsm_bdd, kd_try_bits, kdsm_bdd, part, uint64_t, best, uint32_t, first,
-		 uint32_t, count, uint32_t, step)
-{
-	uint32_t half = (count + 1) / 2;
-	kdsm_bdd one;
-
-	if (count == 1)
-		return try_bit(kdsm_worker, kdsm_head, part, (uint64_t *)(uintptr_t)best, first);
-	KDSM_SPAWN(kd_try_bits, part, best, first + half * step, count - half, step);
-	one = KDSM_CALL(kd_try_bits, part, best, first, half, step);
-	if (!kd_valid(one)) {
-		KDSM_DROP();
-		return one;
-	}
-	return KDSM_SYNC(kd_try_bits);
 }
 
 static int least(void *context, uint64_t *mine, const uint64_t *theirs)
@@ -93,22 +77,21 @@ static int least(void *context, uint64_t *mine, const uint64_t *theirs)
 /* Try this node's bits for a part: all together, or one by one if the table has no room. */
 static int try_all(struct kd_search *s, kdsm_bdd part, uint64_t *best)
 {
-	uint32_t nodes = s->gang.nodes, first = s->gang.node, bits = s->model.bits, count;
-	kdsm_bdd done;
+	uint32_t nodes = s->gang.nodes, done = 0, own, count;
+	struct choice choice = { part, UINT64_MAX };
+	kdsm_bdd none;
 	int r = 0;
 
-	count = first < bits ? (bits - first + nodes - 1) / nodes : 0;
-	while (r == 0 && first < bits) {
-		r = KD_RUN(s->worker, &done, kd_try_bits, part, (uintptr_t)best, first, count,
-			   nodes);
-		r = r < 0 ? r : kd_windows_check(s, done);
+	own = (s->model.bits + nodes - 1 - s->gang.node) / nodes;
+	count = own;
+	while (r >= 0 && done < own) {
+		r = kd_windows_steps(s, try_bit, &choice, done, count, &none);
 		if (r == 0)
-			first += count * nodes;
-		if (r > 0) {
+			done += count;
+		else
 			count = 1;
-			r = 0;
-		}
 	}
+	*best = choice.best;
 	return r;
 }
 
