@@ -269,6 +269,7 @@ static inline uint64_t kd_table_flushed(const struct kdsm_table *table)
 {
 	return __atomic_load_n(&table->header->used, __ATOMIC_RELAXED);
 }
+
 /**
  * kd_table_unclaim() - Clear the slots of nodes that turned out to be in the table already
  * @table: the table; no worker of this process uses it concurrently

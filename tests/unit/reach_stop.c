@@ -186,7 +186,7 @@ static void portfolio(void **state)
 
 /*
  * Breadth first without a checkpoint, so in windows: on node 0 alone, or on all nodes. A search
- * that is stopped has part of the states, and looks for no deadlocks.
+ * that is stopped has some of the states, and looks for no deadlocks.
  */
 static void in_windows(void **state)
 {
@@ -211,8 +211,11 @@ static void in_windows(void **state)
 				assert_int_equal(complete, !stop[0].job.result.stopped);
 				assert_true(after[k] || !complete);
 				assert_int_equal(!!mpz_sgn(stop[0].job.result.deadlocks), complete);
-				assert_int_equal(!mpz_cmp_ui(stop[0].job.result.states, 59049),
-						 complete);
+				/* the round after the last new state may be the one that stops */
+				assert_true(mpz_cmp_ui(stop[0].job.result.states, 59049) <= 0);
+				if (complete)
+					assert_int_equal(mpz_cmp_ui(stop[0].job.result.states,
+								    59049), 0);
 				drop_all(stop);
 			}
 	kd_operations_alone = 0;
