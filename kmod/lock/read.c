@@ -233,7 +233,7 @@ int kdsm_lock_admit(struct kdsm_lock *lock)
 	if (err)
 		return err;
 	readers->rw.status = (lock->dead ? KDSM_RW_DEAD : 0) | (lock->lost ? KDSM_RW_LOST : 0);
-	err = kdsm_rw_open(&readers->rw);
+	err = kdsm_rw_open(&readers->rw, lock->closed);
 	if (!err) {
 		lock->closed = false;
 		lock->row = 0;

@@ -26,7 +26,7 @@
  * who reads; see lock_rw_home.c. What a node asks has a number, and is said again
  * with the same until it is answered, so that nothing is done twice, or late.
  *
- * T_DC can change while the lock is in use: whoever opens the counters has the homes
+ * T_DC can change while the lock is in use: who opens counters that are all closed has the homes
  * write the new one to the words, and says of those that are not used any more that
  * they are retired. Who comes to one of them goes to that of node 0, which always is one,
  * and learns T_DC. So does a writer, from the same.

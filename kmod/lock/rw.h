@@ -103,7 +103,7 @@ struct kdsm_rw {
 	bool opening, tried;
 	u32 opens;			/* times that counters were opened from here */
 	u32 span;			/* T_DC that holds; 0: not known */
-	u32 wish;			/* that is to hold */
+	u32 wish;			/* that is to hold; 0: not decided */
 	DECLARE_BITMAP(done, KDSM_MAX_NODES);	/* drained, or open */
 	DECLARE_BITMAP(known, KDSM_MAX_NODES);	/* their words are as in words */
 	u64 *words;			/* of each node */
@@ -149,10 +149,10 @@ int kdsm_rw_close(struct kdsm_rw *rw);
 /* Has told() been called since kdsm_rw_close() was last? */
 bool kdsm_rw_is_told(struct kdsm_rw *rw);
 /*
- * Open the counters, that this node or another before it has closed or begun to; and
- * have T_DC as it is set by now. An error: to be called again.
+ * Open the counters that this node or another before it has closed or begun to close. If all
+ * are closed, T_DC is then as it is set by now. An error: call this again.
  */
-int kdsm_rw_open(struct kdsm_rw *rw);
+int kdsm_rw_open(struct kdsm_rw *rw, bool closed);
 /* Another node has the queue now, and the counters closed. */
 void kdsm_rw_pass(struct kdsm_rw *rw);
 

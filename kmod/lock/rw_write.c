@@ -228,7 +228,7 @@ static int kdsm_rw_open_at(struct kdsm_rw *rw, unsigned int node)
 	return err;
 }
 
-int kdsm_rw_open(struct kdsm_rw *rw)
+int kdsm_rw_open(struct kdsm_rw *rw, bool closed)
 {
 	int err, ret;
 	u32 node;
@@ -241,7 +241,7 @@ int kdsm_rw_open(struct kdsm_rw *rw)
 		rw->opening = true;
 		rw->tried = false;
 		rw->opens++;
-		rw->wish = clamp_t(u32, READ_ONCE(rw->t_dc), 1, rw->nodes);
+		rw->wish = 0;
 		bitmap_zero(rw->done, KDSM_MAX_NODES);
 	}
 	if (!rw->span) {
@@ -251,6 +251,12 @@ int kdsm_rw_open(struct kdsm_rw *rw)
 		if (err && err != -EAGAIN)
 			return err;
 	}
+	/*
+	 * A writer may give up while nodes read. Later writers would not wait for those at
+	 * counters that are retired then, so T_DC stays for now.
+	 */
+	if (!rw->wish)
+		rw->wish = closed ? clamp_t(u32, READ_ONCE(rw->t_dc), 1, rw->nodes) : rw->span;
 	if (!rw->tried && rw->wish == rw->span) {
 		rw->tried = true;
 		kdsm_rw_read(rw);

@@ -23,6 +23,7 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_SWAP] = { "swap", "a counter is opened although nodes are registered" },
 	[BREAK_SPAN] = { "span", "a writer does not learn of a new T_DC" },
 	[BREAK_EARLY] = { "early", "the queue is handed over before the counters are open" },
+	[BREAK_RETIRE] = { "retire", "T_DC changes although nodes read" },
 	[BREAK_TWICE] = { "twice", "a repeated question is taken for a new one", true },
 	[BREAK_OLD] = { "old", "a stale message opens a counter again", true },
 	[BREAK_DOUBT] = { "doubt", "a lost atomic is taken for not done", true },
@@ -96,11 +97,11 @@ static void choose(u64 seed)
 	config.hold = sim_chance(2) ? 3 : sim_between(1, 200);
 	config.away = sim_chance(2) ? 3 : sim_between(1, 1000);
 	config.try = sim_chance(2) ? sim_between(2, 10) : 0;
-	config.give_up = sim_chance(3) ? sim_between(2, 10) : 0;
+	config.give_up = sim_chance(2) ? sim_between(2, 10) : 0;
 	config.t_dc = sim_between(1, sim.nodes);
 	config.t_r = sim_chance(2) ? 1 : sim_between(1, 4);
 	config.t_w = sim_chance(2) ? 1 : sim_between(1, 4);
-	config.changes = sim_chance(3) ? sim_between(1, 5) : 0;
+	config.changes = sim_chance(2) ? sim_between(1, 20) : 0;
 	sim_choose_schedule();
 	sim_choose_errors(4, 8);
 	/* Some requests need an answer from every node, so make errors rarer with many nodes. */

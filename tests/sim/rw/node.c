@@ -295,7 +295,7 @@ static void open_all(struct node *node)
 	if (closed)
 		status = sim_chance(2) ? sim_below(4) * KDSM_RW_DEAD : 0;
 	node->rw.status = status;
-	while ((err = kdsm_rw_open(&node->rw))) {
+	while ((err = kdsm_rw_open(&node->rw, closed || sim_broken == BREAK_RETIRE))) {
 		check_error(err);
 		sim_sleep(100);
 	}
