@@ -11,7 +11,7 @@
  * it has not seen before to their owners, in an exchange of parcels (windows_exchange.c). The
  * states of its window that it has found or received, and did not know, are the new states of the
  * next round. A node remembers what it has sent: its set s->visited has states of other windows,
- * too. The search ends with a round in which no node had a new state.
+ * too. The search ends when a round begins in which no node has a new state.
  *
  * For a small search one node is faster: node 0 searches alone until a round takes many times as
  * long as a remote operation. Then all nodes get the states, and choose the windows
@@ -63,7 +63,7 @@ static int successors(struct kd_search *s, bool *stop)
 		} else if (r == -ENOSPC) {
 			r = plan(s, KD_FULL);
 		} else if (r == 0) {
-			s->windows->arrived = found;	/* keeps them */
+			s->windows->arrived = found;	/* a collection keeps them */
 			r = kd_windows_or(s, s->found, found, &s->found);
 			if (r == 0) {
 				kd_room_progress(s);
@@ -99,7 +99,7 @@ static int extend(struct kd_search *s, unsigned int place, unsigned int bits, kd
 	return r;
 }
 
-/* All nodes do this. The windows stay: they do not look at the new bits. */
+/* All nodes do this. The windows remain: they do not depend on the new bits. */
 static int widen(struct kd_search *s, uint64_t trap)
 {
 	unsigned int place = trap - 1;
@@ -204,7 +204,10 @@ static int set_threshold(struct kd_search *s)
 	return r;
 }
 
-/* At the end: let all nodes agree in kd_search_complete(), whatever states each of them has. */
+/*
+ * At the end: replace s->current by a value that is the same on all nodes, because
+ * kd_search_complete() looks whether it is FALSE. news: some node has new states.
+ */
 static void leave_news(struct kd_search *s, bool news)
 {
 	s->current = news ? KDSM_BDD_TRUE : KDSM_BDD_FALSE;
@@ -302,7 +305,10 @@ static int divide(struct kd_search *s)
 	return r;
 }
 
-/* Put the number of visited states of this node's window, and of their nodes, into the words. */
+/*
+ * Count the states of this node's window that were visited before this round, and the BDD nodes of
+ * their set, into the words.
+ */
 static int count(struct kd_search *s, uint64_t *words)
 {
 	struct kd_windows *d = s->windows;
@@ -321,7 +327,7 @@ static int count(struct kd_search *s, uint64_t *words)
 	return r < 0 ? r : kdsm_bdd_count_nodes(s->worker, d->arrived, &words[NODES]);
 }
 
-/* On node 0: keep the sums of all nodes' counts for reports. This node counted for so long. */
+/* On node 0: keep the sums of all nodes' counts for reports. This node counted for time ns. */
 static void tell(struct kd_search *s, const uint64_t *words, uint64_t time)
 {
 	double states;
@@ -330,7 +336,10 @@ static void tell(struct kd_search *s, const uint64_t *words, uint64_t time)
 	kd_progress_count(s, states, words[NODES], time);
 }
 
-/* The first exchange of a round tells how the round ends. */
+/*
+ * Exchange parcels and flags. Only the first exchange of a round has NEWS, STOP and a trap: it
+ * decides whether all nodes forget the round.
+ */
 static int exchange(struct kd_search *s, uint64_t *words, bool first)
 {
 	uint64_t flags = first ? words[FLAGS] & (NEWS | STOP) : 0;
@@ -407,7 +416,7 @@ static int round_of_all(struct kd_search *s, bool *over)
 	return r;
 }
 
-/* Send all visited states to node 0, and tell whether all nodes are done. */
+/* Send all visited states to node 0, and find out whether some node has new states. */
 static int collect(struct kd_search *s)
 {
 	uint64_t words[KD_GANG_WORDS] = { 0 };
@@ -435,7 +444,7 @@ static int run(struct kd_search *s)
 	bool over;
 	int r;
 
-	if (s->gang.node) {	/* what node 0 told are edges of its own store */
+	if (s->gang.node) {	/* the edges that node 0 told are of its own store */
 		s->current = KDSM_BDD_FALSE;
 		s->visited = KDSM_BDD_FALSE;
 	}
@@ -487,7 +496,10 @@ static void share_sizes(struct kd_search *s)
 	}
 }
 
-/* Store the edges that the windows keep, and return their number; without root, at least that. */
+/*
+ * Store the edges that the windows keep in root[], and return their number. If root is NULL, return
+ * an upper bound of that number.
+ */
 static unsigned int list_roots(const struct kd_search *s, kdsm_bdd *root)
 {
 	const struct kd_windows *d = s->windows;

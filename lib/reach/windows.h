@@ -15,26 +15,28 @@ struct kd_windows {
 	struct kd_gang alone;		/* of own */
 	uint64_t exchanges;		/* so far; odd and even ones use different parcels */
 	uint64_t parcels;		/* filled so far */
-	uint64_t threshold;		/* on node 0: longest round on that node alone, in ns */
+	uint64_t threshold;		/* on node 0: a round of so many ns ends its time alone */
 	bool count;			/* node 0 asks in this round for the number of states */
 	struct kd_window {
 		kdsm_bdd states;	/* the window: all states that the node owns */
-		kdsm_bdd rest;		/* states found that the node has yet to be sent */
-		kdsm_bdd packed;	/* the part of them that is in the parcel */
-		kdsm_bdd part;		/* while windows are chosen: visited states in it */
+		kdsm_bdd rest;		/* found states that are not yet sent to the node */
+		kdsm_bdd packed;	/* the part of the rest that is in the node's parcel */
+		kdsm_bdd part;		/* while windows are chosen: visited states in this one */
 		struct kd_parcel in;	/* from the node */
 	} *window;			/* by node */
-	/*
-	 * Roots of collections: the visited states before this round; new states of this round, of
-	 * this node's window; and states that other nodes have sent, in this round and in the last
-	 * exchange.
-	 */
-	kdsm_bdd before, fresh, received, arrived;
+	/* Sets that garbage collection must keep, as it keeps those of the windows */
+	kdsm_bdd before;		/* visited states before this round */
+	kdsm_bdd fresh;			/* that this node found; after kd_windows_cut(): to keep */
+	kdsm_bdd received;		/* from other nodes in this round */
+	kdsm_bdd arrived;		/* of the last exchange; or an operand */
 };
 
 /* windows_room.c */
 
-/* Let an operation have room: 0: it has its result; 1: repeat it; or a negative errno. */
+/*
+ * Check the result of an operation, and make room if the table was full. Return 0 if the result is
+ * valid, 1 if the caller must repeat the operation, or a negative errno.
+ */
 int kd_windows_check(struct kd_search *s, kdsm_bdd result);
 /* *result = a and b; a and b are terminals, private, or edges that the search keeps */
 int kd_windows_and(struct kd_search *s, kdsm_bdd a, kdsm_bdd b, kdsm_bdd *result);
@@ -55,8 +57,9 @@ int kd_windows_steps(struct kd_search *s, kd_windows_step *step, void *data, uns
 /* Divide the states in fresh: those of other nodes' windows become their rests. */
 int kd_windows_cut(struct kd_search *s);
 /*
- * Pack for each node what window->rest has for it, as far as its parcel has room, and remove that
- * from the rest. With broadcast node 0 packs what it has for itself, for all others.
+ * Pack for each node as much of window->rest as the node's parcel has room for, and remove it from
+ * the rest. If broadcast is true, node 0 packs only its own window's rest, into a parcel that all
+ * other nodes get, and the others pack nothing.
  */
 int kd_windows_pack(struct kd_search *s, bool broadcast);
 /*

@@ -3,16 +3,17 @@
  * Exchange states between windows. Every node has an outbox in its part of the cluster's region:
  * two sets of parcels, one for odd and one for even exchanges, with a parcel for each node. In an
  * exchange a node fills its parcels, the gang closes the step, and each node gets its parcels from
- * the others. A node fills a set again two exchanges later, when all have got its parcels. States
- * for which a parcel has no room wait for the next exchange.
+ * the others. A node fills a set again two exchanges later. By then all have got its parcels, as
+ * they do so before they close the next step. States for which a parcel has no room wait for the
+ * next exchange.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "windows.h"
 
-#define LEAST_ROOM	4096	/* nodes of a parcel */
-#define TABLE_SHARE	4	/* the outbox has this part of the table's size, or the least */
+#define LEAST_ROOM	4096	/* of a parcel, in BDD nodes */
+#define TABLE_SHARE	4	/* a node's outbox takes this part of --table, or LEAST_ROOM */
 
 uint64_t kd_parcel_room;
 
@@ -194,7 +195,7 @@ static int get(const struct kd_search *s, unsigned int from, unsigned int to)
 	return r;
 }
 
-/* The node whose parcel is the one with this number: nodes begin with different ones. */
+/* Of a step with this number. Each node begins with another sender, so no sender has a queue. */
 static unsigned int sender(const struct kd_search *s, unsigned int number)
 {
 	return (s->gang.node + number) % s->gang.nodes;

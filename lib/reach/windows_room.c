@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Operations of a search in windows that have room: when the table is full, the node collects
- * garbage in its own store, and repeats the operation.
+ * BDD operations of a search in windows. If an operation finds the table full, the node collects
+ * garbage in its own store, or lets the table grow, and repeats the operation.
  */
 #include "windows.h"
 

@@ -3,10 +3,11 @@
  * Choose the windows. The states visited so far, which all nodes have, are split by the value of a
  * variable, and each half again, until every node has a part. The condition that makes a part is
  * the node's window, also for states that will be found later. A good variable leaves two parts
- * with few BDD nodes in all, because shared nodes are computed twice, and of similar sizes
- * (O. Grumberg, T. Heyman, A. Schuster, "A Work-Efficient Distributed Algorithm for Reachability
- * Analysis", CAV 2003; G. Cabodi, P. Camurati, S. Quer, "Improved Reachability Analysis of Large
- * Finite State Machines", ICCAD 1996). The nodes try different variables.
+ * that have few BDD nodes together, because what the parts share is computed twice. The parts are
+ * of similar sizes, because the owner of the smaller one waits for the other (O. Grumberg,
+ * T. Heyman, A. Schuster, "A Work-Efficient Distributed Algorithm for Reachability Analysis",
+ * CAV 2003; G. Cabodi, P. Camurati, S. Quer, "Improved Reachability Analysis of Large Finite State
+ * Machines", ICCAD 1996). The nodes try different variables.
  */
 #include <stdlib.h>
 
@@ -130,7 +131,7 @@ static int split(struct kd_search *s, struct kd_window *from, struct kd_window *
 				  KDSM_BDD_FALSE);
 		r = kd_windows_check(s, x);
 	} while (r > 0);
-	s->windows->arrived = x;	/* keeps it */
+	s->windows->arrived = x;	/* a collection keeps it */
 	if (r == 0)
 		r = kd_windows_and(s, from->states, x ^ KDSM_BDD_COMPLEMENT, &to->states);
 	if (r == 0)
