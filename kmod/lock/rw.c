@@ -18,18 +18,18 @@
  * none has to try again, and none can be outrun. If the word says that nobody reads or is
  * registered the writer opens it by a compare-and-swap, without the home; since a
  * reader is counted as long as it asks, and the word says from then on that it is
- * registered (ASKED), that cannot miss one either. A reader that waits for long asks
- * again, and the home tells the writer's node, which looks whether its thread still lives.
+ * registered (ASKED), that cannot miss one either. A node that waits for long asks again.
+ * The home then tells the writer's node, which checks whether the writing thread lives.
  *
  * What gets lost. Of the writer's atomics the word tells, as nobody else sets its bits.
  * Of a reader's, nothing does: it is in DOUBT, and asks the home of its counter to count
- * who reads; see lock_rw_home.c. What a node asks has a number, and is said again
+ * who reads; see rw_home.c. What a node asks has a number, and is said again
  * with the same until it is answered, so that nothing is done twice, or late.
  *
- * T_DC can change while the lock is in use: who opens counters that are all closed has the homes
- * write the new one to the words, and says of those that are not used any more that
- * they are retired. Who comes to one of them goes to that of node 0, which always is one,
- * and learns T_DC. So does a writer, from the same.
+ * T_DC can change while the lock is in use. A writer that opens the counters, and had closed
+ * them all, has the homes write the new T_DC to the words and retire the counters that it does
+ * not use. A reader that comes to a retired counter goes to the counter of node 0, which is
+ * always in use, and learns T_DC there. A writer learns it there, too.
  *
  * Locking: the spinlock guards the reader's state against messages, and is not held
  * over the network. The home's mutex may be taken under whatever a task holds.

@@ -144,8 +144,8 @@ static int kdsm_rw_decide(struct kdsm_rw *rw, unsigned int node, u32 turn, u32 q
 }
 
 /*
- * A node asks the same again: it still waits. The thread that writes may have died, which
- * the writer's node notices only when it looks.
+ * A registered node repeats its question, so it still waits. The writing thread may have died,
+ * and the writer's node notices that only when it checks.
  */
 static void kdsm_rw_remind(struct kdsm_rw *rw)
 {

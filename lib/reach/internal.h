@@ -641,8 +641,8 @@ int kd_output_check(const struct kd_search *s);
  * kd_room_prepare() sets the table's reserve. kd_room_begin() makes all relations the first
  * slice. kd_room_progress() records that the current slice has been taken. kd_room_plan()
  * selects the next slice, and collects garbage if need be; it returns -ENOSPC if the table is too
- * small. The outcome is that of the last slice, on all nodes together, which have put so many
- * nodes (used).
+ * small. The outcome is that of the last slice on all nodes together; used is the number of BDD
+ * nodes in their tables.
  */
 enum kd_outcome { KD_FULL, KD_SLICE_DONE, KD_ROUND_DONE, KD_SEARCH_DONE };
 
@@ -799,7 +799,7 @@ void kd_progress_begin(struct kd_search *s);
 void kd_progress_level(struct kd_search *s);
 /* On node 0: whether it is time to count the states. */
 bool kd_progress_due(const struct kd_search *s);
-/* On node 0: keep counts of all nodes, which took so long, in ns, for the next report. */
+/* On node 0: keep the sums of all nodes' counts, which took this time, in ns, for reports. */
 void kd_progress_count(struct kd_search *s, double states, uint64_t nodes, uint64_t time);
 void kd_progress_end(struct kd_search *s);
 void kd_progress_look(struct kd_search *s);

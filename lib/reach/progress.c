@@ -130,7 +130,7 @@ bool kd_progress_due(const struct kd_search *s)
 	return s->options->progress && now >= __atomic_load_n(&p->count, __ATOMIC_RELAXED);
 }
 
-/* Counting took so long, in ns: the longer, the later is the next count. */
+/* Counting took this time, in ns. The longer it took, the later the next count is due. */
 static void spend(struct kd_search *s, uint64_t time)
 {
 	struct kd_progress *p = &s->progress;
