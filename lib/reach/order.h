@@ -33,6 +33,25 @@ int kd_order_force(const struct kd_graph *graph, uint32_t *order);
 /* order_units.c: the same, from the order of the file */
 int kd_order_units(const struct kd_graph *graph, const struct kd_net *net, uint32_t *order);
 
+/* order_queue.c: vertices by priority. The arrays but queue and heap are indexed by vertex. */
+struct kd_queue {
+	int64_t *priority;	/* 0 at first; the user may set that of a vertex outside the queue */
+	uint32_t *queue, count;
+	uint32_t *position;	/* in queue */
+	uint32_t *heap;		/* the vertices of queue, with the best one first */
+	uint32_t *rank;		/* in heap, or KD_NOT_QUEUED */
+};
+
+#define KD_NOT_QUEUED	UINT32_MAX
+
+/* Returns 0 or -ENOMEM; the caller destroys the queue even then. */
+int kd_queue_new(struct kd_queue *queue, uint32_t vertices);
+void kd_queue_destroy(struct kd_queue *queue);
+/* Add to the priority of a vertex, at least 0; a vertex outside the queue enters it. */
+void kd_queue_raise(struct kd_queue *queue, uint32_t vertex, int64_t by);
+/* Take the vertex with the highest priority out of the queue, which is not empty. */
+uint32_t kd_queue_take(struct kd_queue *queue);
+
 /*
  * The mean, over the transitions, of the distance between the first and the last place of the
  * transition, as a part of all places: 0 to 1, less is better. position has the place of each

@@ -93,11 +93,8 @@ struct numbering {
 	uint32_t *queue;
 	uint32_t count;			/* of queue */
 	bool *done;			/* the vertex has a number */
-	int64_t *priority;		/* the rest for Sloan */
-	uint8_t *state;
-	uint32_t *position;		/* in queue */
-	uint32_t *heap;			/* the vertices of queue, with the best one first */
-	uint32_t *rank;			/* in heap */
+	uint8_t *state;			/* the rest for Sloan */
+	struct kd_queue active;
 };
 
 static int numbering_new(struct numbering *n, const struct kd_graph *g)
@@ -108,13 +105,9 @@ static int numbering_new(struct numbering *n, const struct kd_graph *g)
 	n->distance = malloc((g->vertices + 1) * sizeof(*n->distance));
 	n->queue = malloc((g->vertices + 1) * sizeof(*n->queue));
 	n->done = calloc(g->vertices + 1, sizeof(*n->done));
-	n->priority = calloc(g->vertices + 1, sizeof(*n->priority));
 	n->state = calloc(g->vertices + 1, sizeof(*n->state));
-	n->position = calloc(g->vertices + 1, sizeof(*n->position));
-	n->heap = calloc(g->vertices + 1, sizeof(*n->heap));
-	n->rank = calloc(g->vertices + 1, sizeof(*n->rank));
-	if (!n->distance || !n->queue || !n->done || !n->priority || !n->state || !n->position ||
-	    !n->heap || !n->rank)
+	if (kd_queue_new(&n->active, g->vertices) < 0 || !n->distance || !n->queue || !n->done ||
+	    !n->state)
 		return -ENOMEM;
 	for (v = 0; v < g->vertices; v++)
 		n->distance[v] = NOWHERE;
@@ -126,11 +119,8 @@ static void numbering_destroy(struct numbering *n)
 	free(n->distance);
 	free(n->queue);
 	free(n->done);
-	free(n->priority);
 	free(n->state);
-	free(n->position);
-	free(n->heap);
-	free(n->rank);
+	kd_queue_destroy(&n->active);
 }
 
 /* Visit the component of a vertex breadth first: set queue and distance. */
@@ -256,78 +246,12 @@ int kd_order_cuthill_mckee(const struct kd_graph *graph, uint32_t *order)
 
 enum state { INACTIVE, PREACTIVE, ACTIVE, POSTACTIVE };
 
-/* Whether vertex a comes out of the queue before b: of equal ones the first in the queue does. */
-static bool better(const struct numbering *n, uint32_t a, uint32_t b)
-{
-	return n->priority[a] == n->priority[b] ? n->position[a] < n->position[b] :
-	       n->priority[a] > n->priority[b];
-}
-
-/* Put a vertex into the heap at this rank or, if it is better than those above it, before them. */
-static void rise(struct numbering *n, uint32_t v, uint32_t rank)
-{
-	uint32_t up;
-
-	for (; rank; rank = up) {
-		up = (rank - 1) / 2;
-		if (!better(n, v, n->heap[up]))
-			break;
-		n->heap[rank] = n->heap[up];
-		n->rank[n->heap[rank]] = rank;
-	}
-	n->heap[rank] = v;
-	n->rank[v] = rank;
-}
-
-/* The same from the front of a heap of count vertices down */
-static void sink(struct numbering *n, uint32_t v, uint32_t count)
-{
-	uint32_t rank = 0, child;
-
-	while ((child = 2 * rank + 1) < count) {
-		if (child + 1 < count && better(n, n->heap[child + 1], n->heap[child]))
-			child++;
-		if (!better(n, n->heap[child], v))
-			break;
-		n->heap[rank] = n->heap[child];
-		n->rank[n->heap[rank]] = rank;
-		rank = child;
-	}
-	n->heap[rank] = v;
-	n->rank[v] = rank;
-}
-
-static void enter(struct numbering *n, uint32_t v)
-{
-	n->position[v] = n->count;
-	n->queue[n->count] = v;
-	rise(n, v, n->count++);
-}
-
-/* Take the best vertex out of the queue. The last vertex of the queue gets its place. */
-static uint32_t take_best(struct numbering *n)
-{
-	uint32_t best = n->heap[0], last = n->queue[--n->count];
-
-	if (n->heap[n->count] != best)
-		sink(n, n->heap[n->count], n->count);
-	if (last != best) {
-		n->position[last] = n->position[best];
-		n->queue[n->position[last]] = last;
-		rise(n, last, n->rank[last]);
-	}
-	return best;
-}
-
 static void raise_priority(struct numbering *n, uint32_t v)
 {
-	n->priority[v] += DEGREE_WEIGHT;
-	if (n->state[v] == INACTIVE) {
+	if (n->state[v] == INACTIVE)
 		n->state[v] = PREACTIVE;
-		enter(n, v);
-	} else if (n->state[v] != POSTACTIVE) {
-		rise(n, v, n->rank[v]);
-	}
+	if (n->state[v] != POSTACTIVE)
+		kd_queue_raise(&n->active, v, DEGREE_WEIGHT);
 }
 
 static void number_one(struct numbering *n, uint32_t v)
@@ -360,15 +284,14 @@ static void sloan(struct numbering *n, uint32_t from, uint32_t *order, uint32_t 
 	from = find_ends(n, from, &end);
 	for (i = 0; i < n->count; i++) {
 		v = n->queue[i];
-		n->priority[v] = (int64_t)DISTANCE_WEIGHT * n->distance[v] -
-				 (int64_t)DEGREE_WEIGHT * (degree(g, v) + 1);
+		n->active.priority[v] = (int64_t)DISTANCE_WEIGHT * n->distance[v] -
+					(int64_t)DEGREE_WEIGHT * (degree(g, v) + 1);
 		n->done[v] = true;
 	}
-	n->count = 0;
 	n->state[from] = PREACTIVE;
-	enter(n, from);
-	while (n->count) {
-		v = take_best(n);
+	kd_queue_raise(&n->active, from, 0);
+	while (n->active.count) {
+		v = kd_queue_take(&n->active);
 		number_one(n, v);
 		append(g, order, count, v);
 	}
