@@ -223,12 +223,24 @@ int kd_net_semiflows(struct kd_net *net);
  */
 int kd_net_walk(struct kd_net *net, uint32_t *unbounded);
 
+/* A random number below limit, the next one of a generator that is the same on every node */
+static inline uint32_t kd_random_below(uint64_t *random, uint32_t limit)
+{
+	*random = kd_hash(*random, 0x5851f42d4c957f2d);
+	return (*random >> 32) * (uint64_t)limit >> 32;
+}
+
 /*
  * order.c: kd_net_order() stores the places in an order of the net into order. kd_net_orders()
  * sets net->best. Both return 0 or -ENOMEM.
  */
 int kd_net_order(const struct kd_net *net, enum kdsm_reach_order which, uint32_t *order);
 int kd_net_orders(struct kd_net *net);
+/*
+ * order_variant.c: store the places in one more order, which is the same on all nodes. All numbers
+ * are valid; the orders of small numbers are the most promising ones. Return 0 or -ENOMEM.
+ */
+int kd_net_order_variant(const struct kd_net *net, unsigned int number, uint32_t *order);
 
 /*
  * order_file.c: kd_net_read_order() stores the places in the order of the file into order; on

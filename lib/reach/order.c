@@ -15,7 +15,7 @@ static void file_order(uint32_t places, uint32_t *order)
 		order[i] = i;
 }
 
-static void reverse(uint32_t places, uint32_t *order)
+void kd_order_reverse(uint32_t places, uint32_t *order)
 {
 	uint32_t i, other;
 
@@ -53,7 +53,7 @@ static int make(const struct kd_graph *g, const struct kd_net *net, enum kdsm_re
 	}
 	if (which == KDSM_REACH_ORDER_REVERSED || which == KDSM_REACH_ORDER_SLOAN_REVERSED ||
 	    which == KDSM_REACH_ORDER_FORCE_REVERSED || which == KDSM_REACH_ORDER_UNITS_REVERSED)
-		reverse(g->places, order);
+		kd_order_reverse(g->places, order);
 	return r;
 }
 
@@ -82,12 +82,27 @@ static int rate_both(const struct kd_graph *g, const struct kd_net *net,
 
 	if (r == 0) {
 		rating[0] = rate(g, order, position);
-		reverse(g->places, order);
+		kd_order_reverse(g->places, order);
 		rating[1] = rate(g, order, position);
 	}
 	free(order);
 	free(position);
 	return r;
+}
+
+int kd_order_turn(const struct kd_graph *g, uint32_t *order)
+{
+	uint32_t *position = malloc((g->places + 1) * sizeof(*position));
+	double rating;
+
+	if (!position)
+		return -ENOMEM;
+	rating = rate(g, order, position);
+	kd_order_reverse(g->places, order);
+	if (rate(g, order, position) > rating)
+		kd_order_reverse(g->places, order);
+	free(position);
+	return 0;
 }
 
 struct rated {

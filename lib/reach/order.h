@@ -33,9 +33,21 @@ int kd_order_force(const struct kd_graph *graph, uint32_t *order);
 /* order_units.c: the same, from the order of the file */
 int kd_order_units(const struct kd_graph *graph, const struct kd_net *net, uint32_t *order);
 
+/* order_grow.c: how transitions and units attract places to an order that grows */
+struct kd_growth {
+	unsigned int push;	/* by a transition that has no place in the order, in quarters */
+	unsigned int unit;	/* pull by a unit that has one */
+};
+
+/* Store the places in an order that grows from a random place. Returns 0 or -ENOMEM. */
+int kd_order_grow(const struct kd_graph *graph, const struct kd_net *net,
+		  const struct kd_growth *growth, uint64_t *random, uint32_t *order);
+/* order_anneal.c: shorten the weighted spans by random moves of places. Returns 0 or -ENOMEM. */
+int kd_order_anneal(const struct kd_graph *graph, uint64_t *random, uint32_t *order);
+
 /* order_queue.c: vertices by priority. The arrays but queue and heap are indexed by vertex. */
 struct kd_queue {
-	int64_t *priority;	/* 0 at first; the user may set that of a vertex outside the queue */
+	int64_t *priority;	/* 0 at first; the user may set it before a vertex enters */
 	uint32_t *queue, count;
 	uint32_t *position;	/* in queue */
 	uint32_t *heap;		/* the vertices of queue, with the best one first */
@@ -59,6 +71,16 @@ uint32_t kd_queue_take(struct kd_queue *queue);
  */
 double kd_order_weighted_span(const struct kd_graph *graph, const uint32_t *position);
 double kd_order_span(const struct kd_graph *graph, const uint32_t *position);
+/* The distance for one transition, a vertex, in places; if weighted, times its weight */
+double kd_order_span_of(const struct kd_graph *graph, uint32_t transition,
+			const uint32_t *position, bool weighted);
+
+/*
+ * order.c: reverse an order; and turn it so that the weighted spans are shorter, which returns 0
+ * or -ENOMEM.
+ */
+void kd_order_reverse(uint32_t places, uint32_t *order);
+int kd_order_turn(const struct kd_graph *graph, uint32_t *order);
 
 /* The names that a file of an order may have */
 struct kd_names {

@@ -27,25 +27,29 @@ static int compare_pulls(const void *x, const void *y)
 	       (a->at > b->at) - (a->at < b->at);
 }
 
-/* The sum over the transitions of their span, each multiplied by its weight if weighted */
+double kd_order_span_of(const struct kd_graph *g, uint32_t transition, const uint32_t *position,
+			bool weighted)
+{
+	uint32_t first = UINT32_MAX, last = 0, i, at;
+
+	for (i = g->start[transition]; i < g->start[transition + 1]; i++) {
+		at = position[g->neighbour[i]];
+		first = at < first ? at : first;
+		last = at > last ? at : last;
+	}
+	if (last < first)
+		return 0;
+	return !weighted ? last - first :
+	       2.0 * (g->places - first) / g->places * (last - first + 1);
+}
+
 static double sum_of_spans(const struct kd_graph *g, const uint32_t *position, bool weighted)
 {
-	uint32_t v, i, first, last;
 	double sum = 0;
+	uint32_t v;
 
-	for (v = g->places; v < g->vertices; v++) {
-		first = UINT32_MAX;
-		last = 0;
-		for (i = g->start[v]; i < g->start[v + 1]; i++) {
-			uint32_t at = position[g->neighbour[i]];
-
-			first = at < first ? at : first;
-			last = at > last ? at : last;
-		}
-		if (last >= first)
-			sum += !weighted ? last - first :
-			       2.0 * (g->places - first) / g->places * (last - first + 1);
-	}
+	for (v = g->places; v < g->vertices; v++)
+		sum += kd_order_span_of(g, v, position, weighted);
 	return sum;
 }
 

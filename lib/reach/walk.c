@@ -30,12 +30,6 @@ struct walk {
 	bool inhibited;			/* the net has an inhibitor arc */
 };
 
-static uint32_t random_below(struct walk *w, uint32_t limit)
-{
-	w->random = kd_hash(w->random, 0x5851f42d4c957f2d);
-	return (w->random >> 32) * (uint64_t)limit >> 32;
-}
-
 static bool is_enabled(struct walk *w, const struct kd_transition *t)
 {
 	unsigned int i;
@@ -142,7 +136,7 @@ static uint32_t walk_once(struct walk *w)
 			remember(w);
 			next *= 2;
 		}
-		fire(w, &w->net->transition[w->enabled[random_below(w, w->enabled_count)]]);
+		fire(w, &w->net->transition[w->enabled[kd_random_below(&w->random, w->enabled_count)]]);
 		if (!w->less && w->more && !w->inhibited) {
 			for (i = 0; w->tokens[i] == w->before[i]; i++)
 				;

@@ -3,12 +3,14 @@
  * Petri nets before the search: bounds of places from semiflows, random walks, orders of the
  * places, and the BDDs of markings.
  */
+#include <limits.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "bdd.h"
@@ -396,6 +398,20 @@ static void expect_permutation(const uint32_t *order, uint32_t places)
 	free(there);
 }
 
+/* The variant is a permutation, and the same when it is made once more. */
+static void expect_variant(const struct kd_net *net, unsigned int number, uint32_t *order)
+{
+	uint32_t *again = calloc(net->places + 1, sizeof(*again));
+	size_t bytes = net->places * sizeof(*order);
+
+	memset(order, 0xff, bytes);
+	assert_int_equal(kd_net_order_variant(net, number, order), 0);
+	expect_permutation(order, net->places);
+	assert_int_equal(kd_net_order_variant(net, number, again), 0);
+	assert_memory_equal(order, again, bytes);
+	free(again);
+}
+
 /* Make every order of the net, and free the net. */
 static void expect_orders(struct kd_net *net)
 {
@@ -423,6 +439,19 @@ static void expect_orders(struct kd_net *net)
 	kd_net_free(net);
 }
 
+/* Make some variants of orders of the net, and free the net. */
+static void expect_variants(struct kd_net *net)
+{
+	uint32_t *order = calloc(net->places, sizeof(*order));
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		expect_variant(net, i, order);
+	expect_variant(net, UINT_MAX, order);
+	free(order);
+	kd_net_free(net);
+}
+
 static void orders_of_random_nets(void **state)
 {
 	unsigned int round, i;
@@ -440,7 +469,10 @@ static void orders_of_random_nets(void **state)
 		for (i = 0; i < net->places && round % 3; i++)
 			net->place[i].unit = i % (round % 3);
 		net->units = round % 3 && round % 3 < net->places ? round % 3 : net->places;
-		expect_orders(net);
+		if (round % 20)
+			expect_orders(net);
+		else
+			expect_variants(net);
 	}
 }
 
@@ -459,10 +491,26 @@ static void orders_of_odd_nets(void **state)
 
 	(void)state;
 	expect_orders(read_small(&one));
+	expect_variants(read_small(&one));
 	expect_orders(read_small(&loop));
+	expect_variants(read_small(&loop));
 	expect_orders(read_small(&arcless));
+	expect_variants(read_small(&arcless));
 	expect_orders(read_small(&no_transition));
+	expect_variants(read_small(&no_transition));
 	expect_orders(read_small(&islands));
+	expect_variants(read_small(&islands));
+}
+
+static void variants_of_no_places(void **state)
+{
+	const struct kd_net empty = { 0 };
+	uint32_t order;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(kd_net_order_variant(&empty, i, &order), 0);
 }
 
 /* A chain of places whose numbers are shuffled */
@@ -489,27 +537,36 @@ static struct kd_net *shuffled_chain(unsigned int places)
 	return end_net(&text);
 }
 
-static double span_of(const struct kd_net *net, enum kdsm_reach_order which)
+static double span_of_order(const struct kd_net *net, const uint32_t *order)
 {
-	uint32_t *order = calloc(net->places, sizeof(*order));
 	uint32_t *position = calloc(net->places, sizeof(*position)), i;
 	struct kd_graph graph;
 	double span;
 
-	assert_int_equal(kd_net_order(net, which, order), 0);
 	for (i = 0; i < net->places; i++)
 		position[order[i]] = i;
 	assert_int_equal(kd_graph_new(&graph, net), 0);
 	span = kd_order_span(&graph, position);
 	kd_graph_destroy(&graph);
-	free(order);
 	free(position);
+	return span;
+}
+
+static double span_of(const struct kd_net *net, enum kdsm_reach_order which)
+{
+	uint32_t *order = calloc(net->places, sizeof(*order));
+	double span;
+
+	assert_int_equal(kd_net_order(net, which, order), 0);
+	span = span_of_order(net, order);
+	free(order);
 	return span;
 }
 
 static void shorter_spans(void **state)
 {
-	const unsigned int places = 40;
+	enum { places = 40 };
+	uint32_t variant[places];
 	unsigned int round;
 
 	(void)state;
@@ -524,10 +581,50 @@ static void shorter_spans(void **state)
 		assert_true(span_of(net, KDSM_REACH_ORDER_SLOAN_REVERSED) < 1.001 * shortest);
 		assert_true(span_of(net, KDSM_REACH_ORDER_CUTHILL_MCKEE) < 1.001 * shortest);
 		assert_true(span_of(net, KDSM_REACH_ORDER_FORCE) < file / 2);
+		assert_int_equal(kd_net_order_variant(net, round, variant), 0);
+		assert_true(span_of_order(net, variant) < file / 2);
 		assert_int_equal(kd_net_orders(net), 0);
 		assert_true(span_of(net, net->best[0]) < file / 2);
 		expect_orders(net);
 	}
+}
+
+/* Transitions that move tokens between random places */
+static struct kd_net *random_arcs(unsigned int places, unsigned int transitions)
+{
+	struct text text;
+	unsigned int i;
+
+	begin_net(&text);
+	for (i = 0; i < places; i++)
+		place(&text, i, 0);
+	for (i = 0; i < transitions; i++) {
+		transition(&text, i);
+		take(&text, random() % places, i);
+		take(&text, random() % places, i);
+		give(&text, i, random() % places);
+	}
+	return end_net(&text);
+}
+
+static void different_variants(void **state)
+{
+	enum { PLACES = 60, VARIANTS = 20 };
+	uint32_t (*order)[PLACES] = calloc(VARIANTS, sizeof(*order));
+	struct kd_net *net;
+	unsigned int i, k;
+
+	(void)state;
+	srandom(7);
+	net = random_arcs(PLACES, PLACES);
+	for (i = 0; i < VARIANTS; i++) {
+		expect_variant(net, i, order[i]);
+		assert_true(span_of_order(net, order[i]) < span_of(net, KDSM_REACH_ORDER_FILE));
+		for (k = 0; k < i; k++)
+			assert_memory_not_equal(order[i], order[k], sizeof(order[i]));
+	}
+	free(order);
+	kd_net_free(net);
 }
 
 /* ---- markings ---- */
@@ -734,7 +831,9 @@ int main(void)
 		cmocka_unit_test(unbounded_nets),
 		cmocka_unit_test(orders_of_random_nets),
 		cmocka_unit_test(orders_of_odd_nets),
+		cmocka_unit_test(variants_of_no_places),
 		cmocka_unit_test(shorter_spans),
+		cmocka_unit_test(different_variants),
 		cmocka_unit_test_setup_teardown(changes, begin_markings, end_markings),
 		cmocka_unit_test_setup_teardown(large_changes, begin_markings, end_markings),
 		cmocka_unit_test_setup_teardown(equal, begin_markings, end_markings),
