@@ -110,6 +110,9 @@ bool kd_next_source(struct kd_collector *c, unsigned int *part)
 
 	if (c->step == 1)	/* before the first step no member has written to a box */
 		return false;
+	/* Threads call this function often: write to the shared word only if a box may be left. */
+	if (__atomic_load_n(&c->source, __ATOMIC_RELAXED) + 1 >= parts)
+		return false;
 	i = __atomic_add_fetch(&c->source, 1, __ATOMIC_RELAXED);
 	if (i >= parts)
 		return false;

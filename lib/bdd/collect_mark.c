@@ -11,7 +11,8 @@
 #include "internal.h"
 
 #define ENTRIES		1024	/* entries of the operation cache that a thread takes at a time */
-#define SHARE_ABOVE	64	/* stack entries above which a thread shares with idle threads */
+/* Nodes that a thread visits between two calls of share(): threads rarely wait for the lock */
+#define SHARE_AFTER	128
 
 /* Mark the node with this number, which is in the own part. */
 static int mark_own(struct kd_crew *me, uint64_t number)
@@ -92,7 +93,7 @@ static int get_box(struct kd_crew *me, unsigned int part)
 
 /*
  * Move the older half of the stack to the pool, for idle threads. Older entries lead to
- * more nodes.
+ * more nodes. A stack holds about one entry for each level, so a thread shares even two entries.
  */
 static int share(struct kd_crew *me)
 {
@@ -100,6 +101,7 @@ static int share(struct kd_crew *me)
 	uint64_t half = me->stack.count / 2, i;
 	int r = 0;
 
+	me->visited = 0;
 	kd_mutex_lock(&c->lock);
 	for (i = 0; r == 0 && i < half; i++)
 		r = kd_stack_push(&c->pool, me->stack.word[i]);
@@ -110,25 +112,33 @@ static int share(struct kd_crew *me)
 	return r;
 }
 
+/* Count this thread as idle. Caller holds c->lock. */
+static void become_idle(struct kd_collector *c)
+{
+	__atomic_store_n(&c->idle, c->idle + 1, __ATOMIC_RELAXED);
+	if (c->idle == c->threads)
+		kd_cond_broadcast(&c->change);
+}
+
 /*
- * Wait for numbers in the pool and take some. Return 1 on success, 0 if all threads are idle
- * and the pool is empty, or a negative errno. Only after 0 this thread stays counted as idle.
+ * Wait for numbers in the pool and take an equal share with the other idle threads. Return 1
+ * on success, 0 if all threads are idle and the pool is empty, or a negative errno. Only after
+ * 0 this thread stays counted as idle.
  */
 static int take_some(struct kd_crew *me)
 {
 	struct kd_collector *c = me->collector;
-	unsigned int n;
+	uint64_t n;
 	int r = 0;
 
 	kd_mutex_lock(&c->lock);
-	__atomic_store_n(&c->idle, c->idle + 1, __ATOMIC_RELAXED);
-	kd_cond_broadcast(&c->change);
+	become_idle(c);
 	while (!c->pool.count && c->idle < c->threads)
 		kd_cond_wait(&c->change, &c->lock);
 	if (c->pool.count) {
-		__atomic_store_n(&c->idle, c->idle - 1, __ATOMIC_RELAXED);
-		for (n = 0; r == 0 && n < SHARE_ABOVE && c->pool.count; n++)
+		for (n = (c->pool.count + c->idle - 1) / c->idle; r == 0 && n; n--)
 			r = kd_stack_push(&me->stack, c->pool.word[--c->pool.count]);
+		__atomic_store_n(&c->idle, c->idle - 1, __ATOMIC_RELAXED);
 		r = r < 0 ? r : 1;
 	}
 	kd_mutex_unlock(&c->lock);
@@ -139,8 +149,7 @@ static int take_some(struct kd_crew *me)
 static void retire(struct kd_collector *c)
 {
 	kd_mutex_lock(&c->lock);
-	__atomic_store_n(&c->idle, c->idle + 1, __ATOMIC_RELAXED);
-	kd_cond_broadcast(&c->change);
+	become_idle(c);
 	kd_mutex_unlock(&c->lock);
 }
 
@@ -181,7 +190,7 @@ static int mark(struct kd_crew *me)
 				full = true;
 			else if (r < 0)
 				goto out;
-			if (me->stack.count > SHARE_ABOVE &&
+			if (++me->visited >= SHARE_AFTER && me->stack.count > 1 &&
 			    __atomic_load_n(&c->idle, __ATOMIC_RELAXED)) {
 				r = share(me);
 				if (r < 0)

@@ -16,6 +16,8 @@
 #define FULL_SHIFT	KDSM_NUMBER_BITS
 /* Slots of data that a thread sweeps in about the time of one step of a BDD operation */
 #define SLOTS_A_STEP	16
+/* Distance at which a thread prefetches the places of nodes in the index, in slots */
+#define AHEAD		16
 
 /* Take the next block that this part has used. Return false if there is none left. */
 static bool next_block(struct kd_collector *c, uint64_t *block)
@@ -166,6 +168,12 @@ static int pass_on(struct kd_crew *me)
 	return r;
 }
 
+/* The index entry where the walk for a node of the own data begins */
+static uint64_t *first_entry(const struct kdsm_table *t, const struct kdsm_node *node)
+{
+	return &t->index[kd_reduce(kd_hash(node->a & ~KD_NODE_OLD, node->b), t->index_size)];
+}
+
 /* Enter one node of the own data into the index. */
 static int enter(struct kd_crew *me, uint64_t slot)
 {
@@ -184,6 +192,24 @@ static int enter(struct kd_crew *me, uint64_t slot)
 		return home;
 	return (unsigned int)home == t->self ? insert_or_pass(me, words[0], words[1]) :
 	       kd_post(me, home, words, 2);
+}
+
+/* Enter the nodes that are left in the thread's block. */
+static int enter_block(struct kd_crew *me)
+{
+	const struct kdsm_table *t = me->collector->table;
+	const struct kdsm_node *node;
+	int r = 0;
+
+	for (; me->slot < me->end; me->slot++) {
+		node = &t->data[me->slot + AHEAD];
+		if (me->end - me->slot > AHEAD && node->a & KD_NODE_OLD)
+			__builtin_prefetch(first_entry(t, node), 1);
+		r = enter(me, me->slot);
+		if (r < 0)
+			break;
+	}
+	return r;
 }
 
 /* Enter the nodes that the member of a part has posted. */
@@ -225,8 +251,7 @@ static int fill(struct kd_crew *me)
 		} else if (me->stack.count) {
 			r = pass_on(me);
 		} else if (me->slot < me->end) {
-			r = enter(me, me->slot);
-			me->slot += r == 0;
+			r = enter_block(me);
 		} else if (next_block(c, &block)) {
 			me->slot = block * size;
 			me->end = me->slot + size;

@@ -38,6 +38,7 @@ struct kd_crew {
 	struct kd_thread thread;
 	struct kd_stack stack;
 	uint64_t marked;		/* nodes that are not in the collector's count yet */
+	unsigned int visited;		/* nodes since the thread last shared its stack */
 	struct kd_buffer *out;		/* by destination part */
 	uint64_t slot, end;		/* slots of data left in the thread's current block */
 	uint64_t chunk[KD_CHUNK];
