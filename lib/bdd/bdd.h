@@ -63,11 +63,17 @@ int kd_opcache_init(struct kd_opcache *cache, struct kdsm_region *region,
 		    uint64_t offset, uint64_t part_bytes);
 /* Use only part_bytes of each part, until a collection enlarges the cache. */
 void kd_opcache_limit(struct kd_opcache *cache, uint64_t part_bytes);
+/* The number of entries after the cache has grown: twice as many, as far as a part has so many */
+uint64_t kd_opcache_more(const struct kd_opcache *cache);
 /*
- * Use twice as many entries of each part, as far as there are so many, and keep the results if
- * the caller asks for that. No worker uses the cache concurrently.
+ * Move the results of entries [from, to) of the own part to their places among "more" entries, at
+ * least cache->count. The results become the entries [kd_opcache_target(from),
+ * kd_opcache_target(to)), and the others of these entries become empty. The caller has moved all
+ * entries of this range already, except those in [from, to).
  */
-void kd_opcache_grow(struct kd_opcache *cache, bool keep);
+void kd_opcache_move(struct kd_opcache *cache, uint64_t from, uint64_t to, uint64_t more);
+/* The first entry for the results of entries from i on */
+uint64_t kd_opcache_target(const struct kd_opcache *cache, uint64_t i, uint64_t more);
 /* The home part of a key */
 unsigned int kd_opcache_home(const struct kd_opcache *cache, const struct kd_key *key);
 /*

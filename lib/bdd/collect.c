@@ -229,29 +229,77 @@ static void tear_down(struct kd_collector *c)
 	pthread_mutex_destroy(&c->lock);
 }
 
+static int move_results(struct kd_crew *me)
+{
+	struct kd_collector *c = me->collector;
+	struct kd_opcache *cache = &c->store->cache;
+	uint64_t from, to;
+
+	while (from = c->from + KD_ENTRIES * __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED),
+	       from < c->to) {
+		to = c->to - from < KD_ENTRIES ? c->to : from + KD_ENTRIES;
+		kd_spend(KD_ENTRIES / KD_ENTRIES_A_STEP);
+		kd_opcache_move(cache, from, to, kd_opcache_more(cache));
+	}
+	return 0;
+}
+
+/*
+ * Grow the cache and keep its results. The threads together move only entries whose new places
+ * are behind all old ones: about the upper half, then the upper half of the rest. One thread moves
+ * the last few.
+ */
+static int grow_cache(struct kd_collector *c)
+{
+	struct kd_opcache *cache = &c->store->cache;
+	const uint64_t count = cache->count, more = kd_opcache_more(cache);
+	int r = 0;
+
+	if (more == count)
+		return 0;
+	for (c->to = count; r == 0; c->to = c->from) {
+		c->from = c->to - (unsigned __int128)c->to * (more - count) / more;
+		if (c->to - c->from <= c->threads * KD_ENTRIES)
+			break;
+		c->next = 0;
+		r = kd_collector_run(c, move_results);
+	}
+	if (r < 0)
+		return r;
+	kd_spend(c->to / KD_ENTRIES_A_STEP);
+	kd_opcache_move(cache, 0, c->to, more);
+	cache->count = more;
+	return 0;
+}
+
 /*
  * Grow the table and the cache. All nodes compute the same sizes, because all inputs are
  * the same on all nodes.
  */
-static void grow(struct kd_collector *c, uint64_t alive)
+static int grow(struct kd_collector *c, uint64_t alive)
 {
 	struct kdsm_table *t = c->table;
 	const uint64_t most = t->slots / t->block;
 	uint64_t limit = t->limit;
 	bool must = c->flags & KD_GROW;
+	int r = 0;
 
-	while (limit < most && (must || alive > GROW_ABOVE(limit * t->block * t->parts))) {
+	while (r == 0 && limit < most && (must || alive > GROW_ABOVE(limit * t->block * t->parts))) {
 		must = false;
 		limit = 2 * limit < most ? 2 * limit : most;
-		kd_opcache_grow(&c->store->cache, c->keep || c->results);
+		if (c->keep || c->results)
+			r = grow_cache(c);
+		else
+			c->store->cache.count = kd_opcache_more(&c->store->cache);
 	}
 	kd_table_resize(t, limit);
+	return r;
 }
 
 static int collect(struct kd_collector *c, struct kdsm_bdd_collection *collection)
 {
 	uint64_t words[KD_GANG_WORDS] = { 0 }, size;
-	struct kd_opcache *cache = &c->store->cache;
+	const struct kd_opcache *cache = &c->store->cache;
 	struct kdsm_table *t = c->table;
 	int r;
 
@@ -274,15 +322,17 @@ static int collect(struct kd_collector *c, struct kdsm_bdd_collection *collectio
 	if (r < 0)
 		return r;
 	collection->after = words[0];
-	grow(c, words[0]);
+	r = grow(c, words[0]);
+	if (r < 0)
+		return r;
 	size = kd_table_size(t);
 	kd_list_blocks(c, c->flags & KD_RESERVE && words[0] < size / 4 * 3);
 	r = kd_fill_index(c);
+	if (r == 0 && !c->keep && !c->results)	/* the boxes were in the cache until now */
+		r = kd_clear(c, cache->entries, cache->count * sizeof(*cache->entries));
 	if (r < 0)
 		return r;
 	collection->size = size;
-	if (!c->keep && !c->results)
-		memset(cache->entries, 0, cache->count * sizeof(*cache->entries));
 	kd_table_restart(t, c->alive, words[0] < size ? words[0] * 65000 / size : 65000);
 	/* No member uses the table before the parts of all members are ready. */
 	memset(words, 0, sizeof(words));

@@ -10,9 +10,10 @@
 
 #include "internal.h"
 
-#define ENTRIES		1024	/* entries of the operation cache that a thread takes at a time */
 /* Nodes that a thread visits between two calls of share(): threads rarely wait for the lock */
 #define SHARE_AFTER	128
+/* Distance at which a thread prefetches the nodes of results, in entries */
+#define AHEAD		8
 
 /* Mark the node with this number, which is in the own part. */
 static int mark_own(struct kd_crew *me, uint64_t number)
@@ -307,16 +308,33 @@ static bool operands_stay(const struct kdsm_table *t, const struct kd_result *e)
 	return true;
 }
 
+/*
+ * Prefetch the nodes that an entry names, because each is at a random place. The function must be
+ * inline: gcc removes calls of a function that only prefetches.
+ */
+__attribute__((always_inline))
+static inline void prefetch(const struct kdsm_table *t, const struct kd_result *e)
+{
+	struct kd_operation o = kd_result_operation(e);
+	unsigned int i;
+
+	__builtin_prefetch(&t->data[kd_number(e->value)]);
+	for (i = 0; i < 3; i++)
+		if (edges[o.op] >> i & 1)
+			__builtin_prefetch(&t->data[kd_number(o.operand[i])]);
+}
+
 /* Take entries of the cache, from *e to *end. Return false if there are none left. */
 static bool next_entries(struct kd_collector *c, struct kd_result **e, struct kd_result **end)
 {
 	const struct kd_opcache *cache = &c->store->cache;
-	uint64_t at = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED) * ENTRIES;
+	uint64_t at = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED) * KD_ENTRIES;
 
 	if (at >= cache->count)
 		return false;
+	kd_spend(KD_ENTRIES / KD_ENTRIES_A_STEP);
 	*e = cache->entries + at;
-	*end = *e + (cache->count - at < ENTRIES ? cache->count - at : ENTRIES);
+	*end = *e + (cache->count - at < KD_ENTRIES ? cache->count - at : KD_ENTRIES);
 	return true;
 }
 
@@ -329,6 +347,8 @@ static int mark_results(struct kd_crew *me)
 
 	while (r == 0 && next_entries(c, &e, &end))
 		for (; r == 0 && e < end; e++) {
+			if (end - e > AHEAD && e[AHEAD].check)
+				prefetch(c->table, &e[AHEAD]);
 			if (!e->check || stays(c->table, e->value) || !operands_stay(c->table, e))
 				continue;
 			if (__atomic_load_n(&c->marked, __ATOMIC_RELAXED) >= most)
@@ -344,9 +364,12 @@ static int drop_results(struct kd_crew *me)
 	struct kd_result *e, *end;
 
 	while (next_entries(c, &e, &end))
-		for (; e < end; e++)
+		for (; e < end; e++) {
+			if (end - e > AHEAD && e[AHEAD].check)
+				prefetch(c->table, &e[AHEAD]);
 			if (e->check && (!stays(c->table, e->value) || !operands_stay(c->table, e)))
 				*e = (struct kd_result){ 0 };
+		}
 	return 0;
 }
 

@@ -14,8 +14,15 @@
 #include "internal.h"
 
 #define FULL_SHIFT	KDSM_NUMBER_BITS
-/* Slots of data that a thread sweeps in about the time of one step of a BDD operation */
-#define SLOTS_A_STEP	16
+#define CLEAR		16384	/* bytes that a thread clears at a time */
+/*
+ * Bytes that a thread sweeps or clears in about the time of one step of a BDD operation, 150 ns,
+ * while all threads of a node share the memory's bandwidth. A thread alone sweeps or clears 2,000
+ * to 5,000 bytes in this time.
+ */
+#define BYTES_A_STEP	1024
+/* Nodes that a thread enters into the index in this time: one takes about 35 ns with prefetching */
+#define NODES_A_STEP	4
 /* Distance at which a thread prefetches the places of nodes in the index, in slots */
 #define AHEAD		16
 
@@ -36,7 +43,7 @@ static int sweep(struct kd_crew *me)
 		struct kdsm_node *node = &t->data[block * t->block];
 		unsigned int here = 0;
 
-		kd_spend(t->block / SLOTS_A_STEP);
+		kd_spend(t->block * sizeof(*node) / BYTES_A_STEP);
 		for (i = 0; i < t->block; i++, node++) {
 			if (node->a & KD_NODE_MARK || (c->keep && (node->a | node->b))) {
 				node->a = (node->a & ~KD_NODE_MARK) | KD_NODE_OLD;
@@ -104,17 +111,25 @@ void kd_list_blocks(struct kd_collector *c, bool reserve)
 	t->header->listed = listed;
 }
 
-static int clear_index(struct kd_crew *me)
+static int clear(struct kd_crew *me)
 {
-	struct kdsm_table *t = me->collector->table;
-	uint64_t at, left;
+	struct kd_collector *c = me->collector;
+	uint64_t at, n;
 
-	while (at = __atomic_fetch_add(&me->collector->next, 1, __ATOMIC_RELAXED) * t->block,
-	       at < t->index_size) {
-		left = t->index_size - at;
-		memset(&t->index[at], 0, (left < t->block ? left : t->block) * sizeof(*t->index));
+	while (at = __atomic_fetch_add(&c->next, CLEAR, __ATOMIC_RELAXED), at < c->bytes) {
+		n = c->bytes - at < CLEAR ? c->bytes - at : CLEAR;
+		kd_spend(n / BYTES_A_STEP);
+		memset(c->array + at, 0, n);
 	}
 	return 0;
+}
+
+int kd_clear(struct kd_collector *c, void *array, uint64_t bytes)
+{
+	c->array = array;
+	c->bytes = bytes;
+	c->next = 0;
+	return kd_collector_run(c, clear);
 }
 
 /*
@@ -184,7 +199,6 @@ static int enter(struct kd_crew *me, uint64_t slot)
 
 	if (!(node.a & KD_NODE_OLD))
 		return 0;
-	kd_spend(1);
 	words[0] = kd_hash(node.a & ~KD_NODE_OLD, node.b);
 	words[1] = t->first + slot;
 	home = kd_home(t, &node, words[0]);
@@ -199,6 +213,7 @@ static int enter_block(struct kd_crew *me)
 {
 	const struct kdsm_table *t = me->collector->table;
 	const struct kdsm_node *node;
+	unsigned int entered = 0;
 	int r = 0;
 
 	for (; me->slot < me->end; me->slot++) {
@@ -208,7 +223,9 @@ static int enter_block(struct kd_crew *me)
 		r = enter(me, me->slot);
 		if (r < 0)
 			break;
+		entered += !!(t->data[me->slot].a & KD_NODE_OLD);
 	}
+	kd_spend(entered / NODES_A_STEP);
 	return r;
 }
 
@@ -267,10 +284,8 @@ static int fill(struct kd_crew *me)
 int kd_fill_index(struct kd_collector *c)
 {
 	bool over;
-	int r;
+	int r = kd_clear(c, c->table->index, c->table->index_size * sizeof(*c->table->index));
 
-	c->next = 0;
-	r = kd_collector_run(c, clear_index);
 	c->next = 0;
 	do {
 		if (r == 0)

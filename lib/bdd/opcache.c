@@ -37,27 +37,45 @@ void kd_opcache_limit(struct kd_opcache *cache, uint64_t part_bytes)
 	cache->count = count < cache->most ? count : cache->most;
 }
 
+uint64_t kd_opcache_more(const struct kd_opcache *cache)
+{
+	return 2 * cache->count < cache->most ? 2 * cache->count : cache->most;
+}
+
+/*
+ * Rounded up, so that ranges of targets do not overlap, and the targets of the upper half of the
+ * entries are behind all of them. If the new number of entries is no multiple of the old one, a
+ * result whose place is just below the target of its range is lost.
+ */
+uint64_t kd_opcache_target(const struct kd_opcache *cache, uint64_t i, uint64_t more)
+{
+	return ((unsigned __int128)i * more + cache->count - 1) / cache->count;
+}
+
 /*
  * The place of an entry grows in proportion to the number of entries. So no entry moves down,
- * and the entries move from the last one on.
+ * and the entries move from the last one on. An entry that is a mix of two stores may belong
+ * anywhere, so it is dropped if it does not belong between the entry itself and those that have
+ * moved.
  */
-void kd_opcache_grow(struct kd_opcache *cache, bool keep)
+void kd_opcache_move(struct kd_opcache *cache, uint64_t from, uint64_t to, uint64_t more)
 {
-	uint64_t i = cache->count, place;
-	struct kd_result e;
+	const uint64_t bottom = kd_opcache_target(cache, from, more);
+	uint64_t top = kd_opcache_target(cache, to, more), i, place;
+	struct kd_result *entries = cache->entries, e;
 
-	cache->count = 2 * i < cache->most ? 2 * i : cache->most;
-	if (!keep)
-		return;
-	memset(cache->entries + i, 0, (cache->count - i) * sizeof(e));
-	while (i--) {
-		e = cache->entries[i];
+	for (i = to; i-- > from;) {
+		e = entries[i];
 		if (!e.check)
 			continue;
-		cache->entries[i].check = 0;
-		place = kd_reduce(kd_key_hash(e.key0, e.key1), cache->count);
-		cache->entries[place] = e;
+		place = kd_reduce(kd_key_hash(e.key0, e.key1), more);
+		if (place < i || place < bottom || place >= top)
+			continue;
+		memset(&entries[place + 1], 0, (top - place - 1) * sizeof(e));
+		entries[place] = e;
+		top = place;
 	}
+	memset(&entries[bottom], 0, (top - bottom) * sizeof(e));
 }
 
 /*

@@ -496,6 +496,51 @@ static bool planted(struct fixture *f, struct kd_key key)
 }
 
 /*
+ * When the cache grows, by several threads or one, all its results stay, and all other entries are
+ * empty. If the cache does not become twice as large, a result is lost if another takes its place.
+ */
+static void moved_results(void **state)
+{
+	const uint64_t few = 1 << 13, sizes[] = { 2 * few, few + few / 4, few + 3 };
+	struct kdsm_bdd_attr attr = {
+		.table_bytes = 1 << 20, .first_table_bytes = 1 << 19,
+		.first_cache_bytes = few * sizeof(struct kd_result),
+	};
+	struct kdsm_bdd_collection result;
+	unsigned int threads, i;
+	uint64_t before, after, full, n;
+	struct kd_opcache *cache;
+	struct fixture f;
+
+	(void)state;
+	for (i = 0; i < 6; i++) {
+		threads = 1 + i / 3 * 2;
+		attr.cache_bytes = sizes[i % 3] * sizeof(struct kd_result);
+		begin_with(&f, 1, attr);
+		assert_int_equal(collect(&f, 1, &result), 0);	/* joins the gang */
+		cache = &f.store[0]->cache;
+		assert_int_equal(cache->count, few);
+		memset(cache->entries + few, 0xff, (cache->most - few) * sizeof(*cache->entries));
+		for (n = 0; n < few; n++)
+			plant(&f, kd_key(KD_OP_AND, n, 3 * n, 0), n);
+		for (n = 0, before = 0; n < few; n++)
+			before += planted(&f, kd_key(KD_OP_AND, n, 3 * n, 0));
+		assert_int_equal(kd_collect(f.store[0], &f.store[0]->gang, threads,
+					    KD_GROW | KD_KEEP, NULL, 0, &result), 0);
+		assert_int_equal(cache->count, sizes[i % 3]);
+		for (n = 0, after = 0; n < few; n++)
+			after += planted(&f, kd_key(KD_OP_AND, n, 3 * n, 0));
+		for (n = 0, full = 0; n < cache->count; n++)
+			full += !!cache->entries[n].check;
+		printf("# %u threads, %lu entries: %lu results of %lu stay\n", threads, cache->count, after, before);
+		assert_int_equal(full, after);
+		assert_true(before > few / 2 && after <= before && after > before / 100 * 80);
+		assert_true(after == before || i % 3);
+		end(&f);
+	}
+}
+
+/*
  * Collect with the given flags while only four functions are roots, and compute results of them
  * again, in a table that then reuses the numbers of dead nodes. Return the steps that were not
  * in the cache directly after the collections.
@@ -724,6 +769,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(growth),
 		cmocka_unit_test(lossless_growth),
+		cmocka_unit_test(moved_results),
 		cmocka_unit_test(results),
 		cmocka_unit_test(references),
 		cmocka_unit_test(crowded),
