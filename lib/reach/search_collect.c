@@ -15,6 +15,11 @@
  * operation cache refer to nodes that only they need: growth keeps all results, a collection those
  * of live nodes (KD_RESULTS). The last collection before the search gives up keeps none, because
  * results keep nodes alive.
+ *
+ * The other strategies on one node collect garbage, keep the results of live nodes and grow the
+ * table, all in one collection, while the table is small compared with its bound. So a search has
+ * the few steps of a large table, but touches only as much memory as it needs. Growth without a
+ * collection would cost these strategies more, because most of their nodes are garbage.
  */
 #include <stdlib.h>
 
@@ -22,6 +27,17 @@
 
 /* Bit of an order that asks for a collection; the other bits are flags of kd_collect() */
 #define COLLECT	(1u << 31)
+
+/* Part of its bound up to which a table counts as small: 1 divided by this */
+#define SMALL		32
+
+/* Whether the next collection also grows the table and keeps results */
+static bool small(const struct kd_search *s)
+{
+	const struct kdsm_table *t = s->store->table;
+
+	return !s->saturation && s->gang.nodes == 1 && t->limit <= t->slots / t->block / SMALL;
+}
 
 /* Number of nodes that the table holds without its reserve */
 static uint64_t table_size(const struct kd_search *s)
@@ -80,7 +96,9 @@ static int make_room(struct kd_search *s, bool slices, uint64_t *order)
 		*order |= KD_GROW | KD_KEEP;
 		return 0;
 	}
-	if (room->fresh) {
+	if (small(s)) {
+		*order |= KD_GROW | KD_RESULTS;
+	} else if (room->fresh) {
 		if (kd_can_grow(s->store))
 			*order |= KD_GROW;
 		else if (slices && s->to - s->from > 1)
@@ -143,6 +161,8 @@ int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used)
 			order = outcome == KD_SEARCH_DONE ? COLLECT : COLLECT | KD_RESERVE;
 			if (s->saturation && outcome != KD_SEARCH_DONE)
 				order |= KD_RESULTS;
+			else if (small(s) && outcome != KD_SEARCH_DONE)
+				order |= KD_GROW | KD_RESULTS;
 			room->fresh = true;
 			room->all = false;
 		}
