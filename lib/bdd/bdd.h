@@ -270,6 +270,8 @@ struct kdsm_bdd_store {
 	unsigned int granularity;
 	bool traps;		/* variables above the bits of states are traps, not actions */
 	void *context;		/* set by the creator of the store, for use in its own tasks */
+	/* Products fail with -EINTR once this word, which the creator sets, is not 0; or NULL */
+	const uint64_t *interrupt;
 
 	pthread_mutex_t lock;	/* protects workers and gone */
 	struct kdsm_bdd_worker *workers;
@@ -592,6 +594,14 @@ static inline kdsm_bdd kd_make(struct kdsm_bdd_worker *w, uint32_t variable,
 	if (kd_unlikely(r < 0))
 		return kd_fail(w, r);
 	return number | complement;
+}
+
+/* Whether the creator of the store wants long operations to end */
+static inline bool kd_interrupted(const struct kdsm_bdd_worker *w)
+{
+	const uint64_t *word = w->store->interrupt;
+
+	return word && __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
 /* Tell a virtual run that the worker has taken a step, such as a visit to a node. */

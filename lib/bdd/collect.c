@@ -253,12 +253,14 @@ static int grow_cache(struct kd_collector *c)
 {
 	struct kd_opcache *cache = &c->store->cache;
 	const uint64_t count = cache->count, more = kd_opcache_more(cache);
+	unsigned __int128 scaled;
 	int r = 0;
 
 	if (more == count)
 		return 0;
 	for (c->to = count; r == 0; c->to = c->from) {
-		c->from = c->to - (unsigned __int128)c->to * (more - count) / more;
+		scaled = (unsigned __int128)c->to * (more - count);
+		c->from = c->to - scaled / more;
 		if (c->to - c->from <= c->threads * KD_ENTRIES)
 			break;
 		c->next = 0;
@@ -284,7 +286,8 @@ static int grow(struct kd_collector *c, uint64_t alive)
 	bool must = c->flags & KD_GROW;
 	int r = 0;
 
-	while (r == 0 && limit < most && (must || alive > GROW_ABOVE(limit * t->block * t->parts))) {
+	while (r == 0 && limit < most &&
+	       (must || alive > GROW_ABOVE(limit * t->block * t->parts))) {
 		must = false;
 		limit = 2 * limit < most ? 2 * limit : most;
 		if (c->keep || c->results)

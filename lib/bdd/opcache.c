@@ -49,7 +49,9 @@ uint64_t kd_opcache_more(const struct kd_opcache *cache)
  */
 uint64_t kd_opcache_target(const struct kd_opcache *cache, uint64_t i, uint64_t more)
 {
-	return ((unsigned __int128)i * more + cache->count - 1) / cache->count;
+	unsigned __int128 scaled = (unsigned __int128)i * more;
+
+	return (scaled + cache->count - 1) / cache->count;
 }
 
 /*

@@ -142,6 +142,8 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_product, kdsm_bdd, a, kdsm_bdd, b, uint32_t, at, u
 	r = kd_find_result(w, &key, at, &home, &result);
 	if (r)
 		return r < 0 ? kd_fail(w, r) : result;
+	if (kd_unlikely(kd_interrupted(w)))
+		return kd_failure(-EINTR);
 	if (kd_unlikely(!w->alone))
 		kd_nodes_ahead(w, (kdsm_bdd[]){ o.high_a, o.low_a }, 2);
 	if (bit->variable != o.variable)

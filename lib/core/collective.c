@@ -66,6 +66,7 @@ int kd_gang_join(struct kd_gang *gang, struct kdsm_region *region,
 	gang->offset = offset;
 	gang->node = kdsm_node(kdsm);
 	gang->nodes = kdsm_nodes(kdsm);
+	gang->whole = gang;
 	gang->timeout = timeout;
 	gang->culprit = gang->node;
 	r = kdsm_cas(region, gang->node, PLACE(gang, claim), 0, 1, &former);
@@ -80,6 +81,16 @@ int kd_gang_join(struct kd_gang *gang, struct kdsm_region *region,
 		gang->beating = r == 0;
 	}
 	return r;
+}
+
+void kd_gang_some(struct kd_gang *gang, struct kd_gang *whole, uint64_t offset,
+		  unsigned int first)
+{
+	*gang = (struct kd_gang){
+		.region = whole->region, .offset = offset, .whole = whole, .first = first,
+		.node = whole->node - first, .nodes = whole->nodes - first,
+		.timeout = whole->timeout, .culprit = whole->node,
+	};
 }
 
 void kd_gang_leave(struct kd_gang *gang)
@@ -167,9 +178,9 @@ static int look_around(struct kd_gang *gang, struct watch *watch)
 	uint64_t now = kdsm_now(), b;
 	int r;
 
-	if (kd_gang_aborted(gang, &gang->culprit))
+	if (kd_gang_aborted(gang->whole, &gang->culprit))
 		return -ECANCELED;
-	r = kdsm_get(gang->region, watch->node, PLACE(gang, beat), &b, sizeof(b));
+	r = kdsm_get(gang->region, watch->node, PLACE(gang->whole, beat), &b, sizeof(b));
 	r = kdsm_silence(&watch->silent, now, r);
 	if (r < 0) {
 		gang->culprit = watch->node;
@@ -235,17 +246,6 @@ static int send(struct kd_gang *gang, unsigned int node, uint64_t place,
 	return r == -ETIMEDOUT ? -EHOSTDOWN : r;
 }
 
-/* The rank of a node in the tree: the distance from the root's number, modulo nodes. */
-static unsigned int rank(const struct kd_gang *gang)
-{
-	return (gang->node + gang->nodes - gang->root) % gang->nodes;
-}
-
-static unsigned int node_at(const struct kd_gang *gang, unsigned int r)
-{
-	return (r + gang->root) % gang->nodes;
-}
-
 int kd_gang_gather(struct kd_gang *gang, uint64_t *words, kd_gang_combine combine,
 		   void *context)
 {
@@ -255,22 +255,22 @@ int kd_gang_gather(struct kd_gang *gang, uint64_t *words, kd_gang_combine combin
 
 	gang->up++;
 	for (k = 0; k < KDSM_TREE_CHILDREN; k++) {
-		if (!kdsm_tree_has_child(rank(gang), k, gang->nodes))
+		if (!kdsm_tree_has_child(gang->node, k, gang->nodes))
 			continue;
 		r = receive(gang, &own(gang)->up[k], place + k * sizeof(struct line),
-			    gang->up, node_at(gang, kdsm_tree_child(rank(gang), k)), theirs);
+			    gang->up, gang->first + kdsm_tree_child(gang->node, k), theirs);
 		if (r < 0)
 			return r;
 		r = combine ? combine(context, words, theirs) : 0;
 		if (r < 0) {
-			gang->culprit = gang->node;
+			gang->culprit = gang->first + gang->node;
 			return r;
 		}
 	}
-	if (!rank(gang))
+	if (!gang->node)
 		return 0;
-	k = kdsm_tree_order(rank(gang));
-	return send(gang, node_at(gang, kdsm_tree_parent(rank(gang))),
+	k = kdsm_tree_order(gang->node);
+	return send(gang, gang->first + kdsm_tree_parent(gang->node),
 		    place + k * sizeof(struct line), gang->up, words);
 }
 
@@ -280,16 +280,16 @@ int kd_gang_scatter(struct kd_gang *gang, uint64_t *words)
 	int r;
 
 	gang->down++;
-	if (rank(gang)) {
+	if (gang->node) {
 		r = receive(gang, &own(gang)->down, PLACE(gang, down), gang->down,
-			    node_at(gang, kdsm_tree_parent(rank(gang))), words);
+			    gang->first + kdsm_tree_parent(gang->node), words);
 		if (r < 0)
 			return r;
 	}
 	for (k = KDSM_TREE_CHILDREN; k--; ) {	/* the largest subtree first: it takes longest */
-		if (!kdsm_tree_has_child(rank(gang), k, gang->nodes))
+		if (!kdsm_tree_has_child(gang->node, k, gang->nodes))
 			continue;
-		r = send(gang, node_at(gang, kdsm_tree_child(rank(gang), k)), PLACE(gang, down),
+		r = send(gang, gang->first + kdsm_tree_child(gang->node, k), PLACE(gang, down),
 			 gang->down, words);
 		if (r < 0)
 			return r;

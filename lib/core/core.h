@@ -350,12 +350,10 @@ static inline int kd_failure_read(uint64_t word, unsigned int nodes, unsigned in
  * fails stops the others; and the others detect within a timeout that a member has died, but
  * do not mistake a member that computes for a long time for a dead one.
  *
- * Steps follow a binomial tree whose root may be any node (node 0 by default): gather moves
- * values up, scatter moves them down, with one put and one notifying put to the next node
- * each. All members take the same steps, with one thread each. Gather and scatter
- * alternate, and a scatter starts from the root of the gather before it. Because of this
- * alternation, a member that takes a step has read the words of the previous step, so the
- * next words may overwrite them.
+ * Steps follow a binomial tree with node 0 as its root: gather moves values up, scatter moves them
+ * down, with one put and one notifying put to the next node each. All members take the same steps,
+ * with one thread each. Gather and scatter alternate. Because of this alternation, a member that
+ * takes a step has read the words of the previous step, so the next words may overwrite them.
  */
 #define KD_GANG_BYTES	1024	/* bytes of every part; initially zero */
 #define KD_GANG_WORDS	7	/* words that a step carries */
@@ -363,15 +361,16 @@ static inline int kd_failure_read(uint64_t word, unsigned int nodes, unsigned in
 struct kd_gang {
 	struct kdsm_region *region;
 	uint64_t offset;
+	struct kd_gang *whole;	/* the gang itself, or the gang of whose nodes it has some */
+	unsigned int first;	/* node of the cluster that is the gang's node 0 */
 	unsigned int node, nodes;
 	uint64_t timeout;	/* longest time without a heartbeat, in ns */
-	unsigned int root;	/* of the next gather and scatter; the same for all */
 	uint64_t up, down;	/* number of gathers and of scatters so far */
 	struct kd_thread heart;
 	pthread_mutex_t lock;	/* protects stopping; stop is its condition */
 	pthread_cond_t stop;
 	bool stopping, beating;
-	unsigned int culprit;	/* after a failed step: the node that caused the failure */
+	unsigned int culprit;	/* after a failed step: the node of the cluster that caused it */
 };
 
 /**
@@ -387,6 +386,18 @@ struct kd_gang {
  */
 int kd_gang_join(struct kd_gang *gang, struct kdsm_region *region,
 		 uint64_t offset, uint64_t timeout);
+
+/**
+ * kd_gang_some() - make a gang of the nodes of another one from a node on
+ * @gang: filled in by this function; it needs no kd_gang_leave()
+ * @whole: a joined gang, which outlives @gang; this node is at least @first
+ * @offset: of KD_GANG_BYTES bytes in every part, initially zero
+ * @first: the lowest node of @gang
+ *
+ * Steps of @gang concern its own nodes only. Heartbeats and kd_gang_abort() are those of @whole.
+ */
+void kd_gang_some(struct kd_gang *gang, struct kd_gang *whole, uint64_t offset,
+		  unsigned int first);
 
 /**
  * kd_gang_leave() - stop the heartbeat of this node and release the gang

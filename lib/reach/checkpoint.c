@@ -389,7 +389,7 @@ static void write_checkpoint(struct kd_search *s, bool result)
 
 void kd_checkpoint_write(struct kd_search *s, bool last)
 {
-	if (s->gang.node || !s->options->checkpoint)
+	if (!s->options->checkpoint)
 		return;
 	if (last || kdsm_now() - s->written >= s->options->interval)
 		write_checkpoint(s, last && !s->stopped);
@@ -417,17 +417,17 @@ void kd_checkpoint_look(struct kd_search *s)
 {
 	uint64_t slice = __atomic_load_n(&s->slice, __ATOMIC_RELAXED);
 
-	if (s->gang.node || !s->options->checkpoint || !s->options->saturation ||
+	if (!s->options->checkpoint || !s->saturates ||
 	    !__atomic_load_n(&s->searching, __ATOMIC_RELAXED) || s->paused == slice ||
 	    __atomic_load_n(&s->contest, __ATOMIC_RELAXED) || !interval_passed(s))
 		return;
 	s->paused = slice;
-	kd_gang_pause(&s->gang, slice);
+	kd_gang_pause(s->gang, slice);
 }
 
 bool kd_checkpoint_due(const struct kd_search *s)
 {
-	uint64_t slice = kd_gang_pausing(&s->gang);
+	uint64_t slice = kd_gang_pausing(s->gang);
 
 	return slice && slice == __atomic_load_n(&s->slice, __ATOMIC_RELAXED);
 }
@@ -442,7 +442,7 @@ void kd_checkpoint_within(struct kd_search *s, kdsm_bdd found, bool grown)
 	const kdsm_bdd visited = s->visited, current = s->current;
 	uint64_t began = kdsm_now(), pause, least;
 
-	if (s->gang.node || !s->options->checkpoint)
+	if (!s->options->checkpoint)
 		return;
 	pause = began - s->written;
 	if (grown) {
@@ -465,6 +465,6 @@ void kd_checkpoint_within(struct kd_search *s, kdsm_bdd found, bool grown)
 
 void kd_checkpoint_slice(struct kd_search *s, kdsm_bdd found)
 {
-	if (!s->gang.node && s->options->checkpoint && interval_passed(s))
+	if (s->options->checkpoint && interval_passed(s))
 		kd_checkpoint_within(s, found, true);
 }

@@ -22,14 +22,12 @@
 
 #include "formula.h"
 
-#define COLLECT	(UINT64_C(1) << 63)	/* an order to collect garbage; with KD_GROW or not */
-
 struct check {
 	struct kd_search *s;
 	struct kdsm_bdd_worker *w;
 	kdsm_bdd states;	/* that were found; called reachable below */
 	bool complete;		/* these are all reachable states */
-	bool alone;		/* a round is not over: the other nodes cannot collect garbage */
+	bool within;		/* a round is not over: the search cannot collect garbage */
 	kdsm_bdd initial;
 	kdsm_bdd stuck;		/* the deadlocks; only if know_stuck is set */
 	bool know_stuck;
@@ -39,41 +37,22 @@ struct check {
 
 /* ---- room in the table, and sets in use ---- */
 
-/*
- * Follow an order of node 0 on all nodes; 0 is the end. Gathering and scattering alternate: the
- * caller has gathered before, and has gathered afterwards.
- */
-static int share_order(struct kd_search *s, uint64_t *order)
-{
-	uint64_t words[KD_GANG_WORDS] = { *order };
-	int r;
-
-	r = kd_gang_scatter(&s->gang, words);
-	*order = words[0];
-	if (r == 0 && *order)
-		r = kd_room_collect(s, *order & (KD_GROW | KD_RESERVE | KD_KEEP));
-	memset(words, 0, sizeof(words));
-	return r < 0 ? r : kd_gang_gather(&s->gang, words, NULL, NULL);
-}
-
 /* After a failure: tell whether there is room now, so that the operation is worth repeating. */
 static bool make_room(struct check *c)
 {
-	uint64_t order = COLLECT;
 	int r = kdsm_bdd_error(c->w);
 	bool keep;
 
-	if (r == -ENOSPC && !c->alone && (!c->fresh || kd_can_grow(c->s->store))) {
-		/* growth on one node keeps results that a collection loses, so it comes first */
-		keep = c->s->gang.nodes == 1 && kd_can_grow(c->s->store);
-		order |= keep ? KD_GROW | KD_KEEP : c->fresh ? KD_GROW : 0;
-		r = share_order(c->s, &order);
+	if (r == -ENOSPC && !c->within && (!c->fresh || kd_can_grow(c->s->store))) {
+		/* growth keeps results that a collection loses, so it comes first */
+		keep = kd_can_grow(c->s->store);
+		r = kd_room_collect(c->s, keep ? KD_GROW | KD_KEEP : 0);
 		c->fresh = !keep;
 		if (r == 0)
 			return true;
 		r = r == -ENOSPC ? -EIO : r;	/* the table is lost */
 	}
-	if (kd_gang_aborted(&c->s->gang, NULL))
+	if (kd_gang_aborted(&c->s->cluster, NULL))
 		r = -ECANCELED;
 	c->error = r ? r : -EIO;
 	return false;
@@ -606,7 +585,7 @@ static int answer_all(struct kd_search *s, struct kdsm_reach_result *result)
 
 bool kd_formulas_look(struct kd_search *s, kdsm_bdd states, bool *open)
 {
-	struct check c = { .s = s, .w = s->worker, .states = states, .alone = true };
+	struct check c = { .s = s, .w = s->worker, .states = states, .within = true };
 	struct kd_named *named = s->formulas->named;
 	bool violated = false;
 
@@ -629,30 +608,12 @@ bool kd_formulas_look(struct kd_search *s, kdsm_bdd states, bool *open)
 	return violated;
 }
 
-/* Follow the orders of node 0 until the end. */
-static int follow(struct kd_search *s)
-{
-	uint64_t order = 0;
-	int r;
-
-	do {
-		r = share_order(s, &order);
-	} while (r == 0 && order);
-	return r;
-}
-
 int kd_formulas_check(struct kd_search *s, struct kdsm_reach_result *result)
 {
-	uint64_t end = 0;
-	int r;
-
 	if (!s->formulas || result->stopped)
 		return 0;
 	kd_portfolio_end(s);	/* forget the states of other orders */
-	if (s->gang.node)
-		return follow(s);
-	r = answer_all(s, result);
-	return r < 0 ? r : share_order(s, &end);
+	return answer_all(s, result);
 }
 
 void kd_formulas_salvage(struct kd_search *s, struct kdsm_reach_result *result)

@@ -468,7 +468,12 @@ int kd_invariant_file(struct kdsm_bdd_worker *worker, const char *path,
 
 /* ---- the search: reach.c, search.c and what they call ---- */
 
-/* Offset of the store in every part, in bytes; the gang's words are in front of the store */
+/*
+ * Offsets in every part of the cluster's region, in bytes: words of the gang of all nodes (0), of a
+ * team and of the race; then parcels. The store of a node alone is there instead of parcels.
+ */
+#define KD_TEAM		1024
+#define KD_RACE		2048
 #define KD_STORE	4096
 
 /*
@@ -479,7 +484,7 @@ struct kd_saturated {
 	kdsm_bdd states, failure;
 };
 
-/* How the search fits into the table (search_collect.c); the same on all nodes */
+/* How the search fits into the table (search_collect.c) */
 struct kd_room {
 	unsigned int slice;		/* relations taken at a time */
 	bool fresh;			/* no slice has succeeded since the last collection */
@@ -518,15 +523,27 @@ struct kd_kept {
 	uint64_t bits;
 };
 
+/* own.c: this node alone, as a cluster of one, for the store of a node among several */
+struct kd_own {
+	struct kdsm *kdsm;
+	struct kdsm_region *region;
+	struct kd_gang gang;
+};
+
+/* Open a region of so many bytes, and set s->gang. The caller calls kd_own_close() in any case. */
+int kd_own_open(struct kd_search *s, uint64_t bytes);
+void kd_own_close(struct kd_search *s);
+
 struct kd_search {
 	const struct kdsm_reach_options *options;
 	struct kdsm_reach_message *message;
 	struct kdsm *kdsm;
-	struct kdsm_region *region;
-	struct kd_gang gang;
-	struct kd_gang *sharers;	/* the gang of the processes that share the store */
+	struct kdsm_region *region;	/* of the cluster */
+	struct kd_gang cluster;		/* of all nodes */
+	struct kd_own own;		/* on several nodes: where the store is */
+	struct kd_gang *gang;		/* of this node alone, whose store no other node uses */
 	struct kdsm_bdd_store *store;
-	struct kdsm_bdd_attr bdd;	/* sizes of the store, on all nodes that share it */
+	struct kdsm_bdd_attr bdd;	/* sizes of the store */
 	struct kd_model model;
 	uint64_t loading;		/* of the model, in ns */
 	uint64_t began;			/* start of the search, in ns */
@@ -566,12 +583,16 @@ struct kd_search {
 	struct kdsm_reach_verdict *verdict;	/* on node 0: by property */
 	kdsm_bdd *frontier;		/* on node 0, for traces: what each round found */
 	struct kd_places *upper_bound;	/* [options->upper_bounds] */
+	bool saturates;			/* the strategy of this node is saturation */
 	struct kd_saturation *saturation;	/* NULL: another strategy */
 	struct kd_portfolio *portfolio;		/* NULL: one order only */
 	struct kd_windows *windows;		/* NULL: all nodes share one store */
 	/* Store more edges to keep, and return their number; for root NULL, the most. Or NULL */
 	unsigned int (*more_roots)(const struct kd_search *s, kdsm_bdd *root);
 	bool divided;			/* each node has states of its own */
+	bool helps;			/* the search of node 0 can do without this node */
+	unsigned int winner;		/* of a race */
+	bool deserted;			/* node 0 has all states, and needs no other node */
 	struct kd_progress progress;
 	struct kd_early early;
 	bool searching;			/* between the first round and the last one */
@@ -590,16 +611,20 @@ static inline uint64_t kd_search_strategy(const struct kd_search *s)
 	return s->options->saturation ? 2 : s->options->chaining;
 }
 
-/* Size of each part of the region, in bytes */
-uint64_t kd_search_part_bytes(const struct kdsm_bdd_attr *bdd, unsigned int nodes);
+/* Size of the region of the store, in bytes */
+uint64_t kd_search_region_bytes(const struct kdsm_bdd_attr *bdd);
 /*
  * kd_search_prepare() sets up all that needs no model. kd_search_start() starts the workers
- * after the model is loaded. kd_search_share_widths() follows the loading of a checkpoint.
- * kd_search_run() searches. kd_search_stop() stops all that was started.
+ * after the model is loaded. kd_search_widen() follows the loading of a checkpoint.
+ * kd_search_run() searches on this node. kd_search_stop() stops all that was started.
  */
 int kd_search_prepare(struct kd_search *s);
 int kd_search_start(struct kd_search *s);
-int kd_search_share_widths(struct kd_search *s);
+int kd_search_widen(struct kd_search *s);
+/* Search breadth first instead of by saturation. */
+void kd_search_breadth_first(struct kd_search *s);
+/* Begin with the initial states. */
+int kd_search_first(struct kd_search *s);
 int kd_search_run(struct kd_search *s);
 void kd_search_stop(struct kd_search *s);
 
@@ -649,19 +674,17 @@ int kd_output_try(const char *path);
 int kd_output_check(const struct kd_search *s);
 
 /*
- * search_collect.c. All nodes call these functions with the same numbers.
- * kd_room_prepare() sets the table's reserve. kd_room_begin() makes all relations the first
- * slice. kd_room_progress() records that the current slice has been taken. kd_room_plan()
+ * search_collect.c. kd_room_prepare() sets the table's reserve. kd_room_begin() makes all relations
+ * the first slice. kd_room_progress() records that the current slice has been taken. kd_room_plan()
  * selects the next slice, and collects garbage if need be; it returns -ENOSPC if the table is too
- * small. The outcome is that of the last slice on all nodes together; used is the number of BDD
- * nodes in their tables.
+ * small. The outcome is that of the last slice.
  */
 enum kd_outcome { KD_FULL, KD_SLICE_DONE, KD_ROUND_DONE, KD_SEARCH_DONE };
 
 void kd_room_prepare(struct kd_search *s);	/* before workers exist */
 void kd_room_begin(struct kd_search *s);
 void kd_room_progress(struct kd_search *s);
-int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used);
+int kd_room_plan(struct kd_search *s, enum kd_outcome outcome);
 /* Collect garbage, or grow the table, outside of a slice; -ENOSPC if nothing more can be done. */
 int kd_room_make(struct kd_search *s);
 /*
@@ -677,29 +700,51 @@ int kd_room_collect(struct kd_search *s, uint64_t order);
  * of an edge in its result.
  */
 #pragma GCC visibility push(hidden)
-/* Successors of states by count relations: first, first + step and so on */
-KDSM_TASK_DECLARE(kdsm_bdd, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count,
-		  uint32_t, step)
+/* Successors of states by count relations from first on */
+KDSM_TASK_DECLARE(kdsm_bdd, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count)
 #pragma GCC visibility pop
 int kd_search_failure(struct kd_search *s, int error, kdsm_bdd result);
 
 /*
- * windows.c: searches that divide the states among the nodes. kd_windows_fit() tells whether this
- * is one. kd_windows_open() follows when the cluster's region is open, and sets s->windows; it
- * makes the region of the store. kd_windows_run() takes the place of kd_search_run(), and leaves
- * all states on node 0.
+ * race.c: kd_race_run() takes the place of kd_search_run() on several nodes, and leaves all states
+ * on node 0.
+ */
+int kd_race_run(struct kd_search *s);
+
+/*
+ * finish.c: kd_finish_claim() sets *won if this node is the first one that has all states, and
+ * tells all nodes. Then kd_finish_crossed() is true there, the word is not 0, and tasks fail with
+ * -EINTR. kd_finish_winner() is 1 + that node on node 0, or 0.
+ */
+int kd_finish_claim(struct kd_search *s, bool *won);
+const uint64_t *kd_finish_word(const struct kd_search *s);
+bool kd_finish_crossed(const struct kd_search *s);
+uint64_t kd_finish_winner(const struct kd_search *s);
+/* The only node that may win, or UINT_MAX. Only tests change it. */
+extern unsigned int kd_race_favourite;
+/*
+ * After a step of all nodes with this error, or 0: node 0, which has all states, goes on without
+ * nodes that are lost. It warns, sets s->deserted and returns 0. Other nodes return the error.
+ */
+int kd_finish_without(struct kd_search *s, int error);
+
+/*
+ * windows.c: a search that divides the states among the nodes of a team: all nodes, or after
+ * kd_windows_team() those from a node on. Then all nodes move the states to node 0 by
+ * kd_windows_collect().
  */
 struct kd_windows;
-/* Longest round on node 0 alone, in times of a remote operation. Only tests change it. */
+/* Longest round on the first member alone, in times of a remote operation. Only tests change it. */
 extern unsigned int kd_operations_alone;
 /* Nodes of a parcel; 0: by the table's size. Only tests change it. */
 extern uint64_t kd_parcel_room;
-bool kd_windows_fit(const struct kd_search *s);
 int kd_windows_open(struct kd_search *s);
+void kd_windows_team(struct kd_search *s, unsigned int first);
 int kd_windows_run(struct kd_search *s);
+int kd_windows_collect(struct kd_search *s);
 void kd_windows_close(struct kd_search *s);
 /* The size of the parcels in each part, which begin at KD_STORE */
-uint64_t kd_windows_outbox(const struct kdsm_reach_options *options, unsigned int nodes);
+uint64_t kd_windows_outbox(const struct kdsm_bdd_attr *bdd, unsigned int nodes);
 
 /*
  * portfolio.c. kd_portfolio_begin() runs when the model is loaded, kd_portfolio_slice() before
@@ -718,6 +763,8 @@ int kd_portfolio_switch(struct kd_search *s);
 int kd_portfolio_full(struct kd_search *s);
 unsigned int kd_portfolio_tried(const struct kd_search *s);	/* the number of orders */
 void kd_portfolio_end(struct kd_search *s);
+/* In a race: replace the portfolio by one attempt, with this order and share of the variables. */
+int kd_portfolio_adopt(struct kd_search *s, enum kdsm_reach_order order, unsigned int share);
 
 /* The slices of the first turn, in steps of BDD operations. Only tests change it. */
 extern uint64_t kd_first_slice;

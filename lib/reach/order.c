@@ -171,6 +171,8 @@ int kd_net_order(const struct kd_net *net, enum kdsm_reach_order which, uint32_t
 	struct kd_graph g;
 	int r;
 
+	if (which >= KDSM_REACH_ORDER_FURTHER)
+		return kd_net_order_variant(net, which - KDSM_REACH_ORDER_FURTHER, order);
 	r = kd_graph_new(&g, net);
 	if (r == 0)
 		r = make(&g, net, which, order);

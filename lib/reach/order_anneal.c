@@ -159,7 +159,7 @@ int kd_order_anneal(const struct kd_graph *g, uint64_t *random, uint32_t *order)
 		from = kd_random_below(random, g->places);
 		sum += move(&a, from, other_position(g->places, from, random),
 			    kd_random_below(random, 2), first * left * left);
-		if (sum < best * (1 - 1e-9)) {
+		if (sum < best * 0.999999999) {
 			best = sum;
 			memcpy(order, a.order, g->places * sizeof(*order));
 			a.work += g->places / 16;

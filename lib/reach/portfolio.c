@@ -21,7 +21,6 @@
  *
  * An attempt that fills the table is given up, unless it is the only one left.
  *
- * All nodes switch to the next attempt together, between two slices, while no node has a task.
  * The diagrams of all attempts are in the same table, and their results in the same operation
  * cache. Every attempt has variables of its own.
  */
@@ -57,7 +56,7 @@ static bool suits(const struct kd_search *s)
 {
 	const struct kdsm_reach_options *options = s->options;
 
-	return options->saturation && s->model.net && s->model.shares > 1 &&
+	return s->saturates && s->model.net && s->model.shares > 1 &&
 	       !options->invariants && !options->levels;
 }
 
@@ -179,8 +178,24 @@ int kd_portfolio_resumed(struct kd_search *s)
 		return 0;
 	s->loaded = s->visited;
 	s->loaded_levels = s->levels;
-	return s->gang.node ? 0 : kd_bdd_count_bits(s->worker, s->visited, s->model.bits,
-						    &s->kept.bits);
+	return kd_bdd_count_bits(s->worker, s->visited, s->model.bits, &s->kept.bits);
+}
+
+/* ---- a race ---- */
+
+int kd_portfolio_adopt(struct kd_search *s, enum kdsm_reach_order order, unsigned int share)
+{
+	struct kd_model former = s->model;
+	int r;
+
+	kd_portfolio_end(s);
+	if (share >= former.shares)
+		return -EIO;
+	former.net->best[share] = order;
+	r = make_model(s, &former, share);
+	former.net = NULL;		/* s->model has it */
+	kd_model_free(&former);
+	return r;
 }
 
 /* ---- switching ---- */
@@ -191,74 +206,38 @@ static bool resumes(const struct kd_search *s)
 	return !s->model.share && s->loaded != KDSM_BDD_FALSE;
 }
 
-/* On node 0: copy what depends on the order of the attempt to the table. */
+/* Copy what depends on the order of the attempt to the table. */
 static int publish_own(struct kd_search *s)
 {
 	s->visited = resumes(s) ? s->loaded : kdsm_bdd_publish(s->worker, s->model.initial);
 	return s->visited == KDSM_BDD_INVALID ? kdsm_bdd_error(s->worker) : kd_property_publish(s);
 }
 
-/* The first states of an attempt, from node 0; all nodes collect garbage if need be. */
+/* The first states of an attempt */
 static int publish(struct kd_search *s)
 {
-	uint64_t words[KD_GANG_WORDS];
-	bool again;
 	int r;
 
-	do {
-		memset(words, 0, sizeof(words));
-		again = false;
-		r = kd_gang_gather(&s->gang, words, NULL, NULL);
-		if (r == 0 && s->gang.node == 0) {
-			r = publish_own(s);
-			words[0] = r < 0 ? 0 : s->visited;
-			words[1] = r == -ENOSPC;
-			r = words[1] ? 0 : r;
-		}
-		if (r == 0)
-			r = kd_gang_scatter(&s->gang, words);
-		s->visited = words[0] & KD_EDGE;
-		if (r == 0 && words[1]) {
-			again = true;
-			r = kd_room_make(s);
-		}
-	} while (r == 0 && again);
+	while ((r = publish_own(s)) == -ENOSPC) {
+		s->visited = KDSM_BDD_FALSE;
+		r = kd_room_make(s);
+		if (r < 0)
+			return r;
+	}
 	return r;
 }
 
 /*
- * Wait until all nodes have switched: their workers may steal tasks of the next attempt as soon
- * as one node has begun the attempt's slice, and these tasks need its groups and relations.
- */
-static int wait_for_all(struct kd_search *s)
-{
-	uint64_t words[KD_GANG_WORDS] = { 0 };
-	int r;
-
-	r = kd_gang_gather(&s->gang, words, NULL, NULL);
-	return r < 0 ? r : kd_gang_scatter(&s->gang, words);
-}
-
-/*
- * Tell all nodes how many states the root has found in this attempt. Node 0 writes them to a
- * checkpoint meanwhile.
+ * Count the states that the attempt has found, in bits of their number. They go to a checkpoint, if
+ * one is due.
  */
 static int count_found(struct kd_search *s, uint64_t *bits)
 {
 	kdsm_bdd found = s->found == KDSM_BDD_FALSE ? s->visited : s->found;
-	bool root = s->gang.node == s->gang.root;
-	uint64_t words[KD_GANG_WORDS] = { 0 };
-	int r;
+	int r = kd_bdd_count_bits(s->worker, found, s->model.bits, bits);
 
-	r = kd_gang_gather(&s->gang, words, NULL, NULL);
-	if (r == 0 && root)
-		r = kd_bdd_count_bits(s->worker, found, s->model.bits, &words[0]);
-	words[1] = found;
 	if (r == 0)
-		r = kd_gang_scatter(&s->gang, words);
-	*bits = words[0];
-	if (r == 0)
-		kd_checkpoint_slice(s, words[1] & KD_EDGE);
+		kd_checkpoint_slice(s, found);
 	return r;
 }
 
@@ -326,7 +305,6 @@ int kd_portfolio_switch(struct kd_search *s)
 	r = count_found(s, &mine->bits);
 	if (r < 0)
 		return r;
-	s->gang.root = 0;
 	mine->model = s->model;
 	mine->saturation = s->saturation;
 	s->saturation = NULL;
@@ -352,5 +330,5 @@ int kd_portfolio_switch(struct kd_search *s)
 		r = publish(s);
 	s->current = s->visited;
 	kd_portfolio_slice(s);
-	return r < 0 ? r : wait_for_all(s);
+	return r;
 }

@@ -123,7 +123,7 @@ bool kd_progress_due(const struct kd_search *s)
 	const struct kd_progress *p = &s->progress;
 	uint64_t now = kdsm_now();
 
-	if (s->gang.node)
+	if (s->cluster.node)
 		return false;
 	if (s->options->level)
 		return p->spent < (now - p->began) / 20 + 100000000;
@@ -178,7 +178,7 @@ void kd_progress_look(struct kd_search *s)
 
 	if (!p->stopping && __atomic_load_n(&p->stop, __ATOMIC_RELAXED)) {
 		p->stopping = true;
-		kd_gang_stop(&s->gang);
+		kd_gang_stop(&s->cluster);
 	}
 	kd_mutex_lock(&p->lock);
 	began = p->began;
@@ -191,7 +191,7 @@ void kd_progress_look(struct kd_search *s)
 	asked = __atomic_exchange_n(&p->report, false, __ATOMIC_RELAXED);
 	if (asked)	/* count the states after this round */
 		__atomic_store_n(&p->count, 0, __ATOMIC_RELAXED);
-	else if (s->gang.node || now < began + interval(s) || now < p->told + interval(s))
+	else if (s->cluster.node || now < began + interval(s) || now < p->told + interval(s))
 		return;
 	p->told = now;
 	tell(s, s->options->progress);
@@ -205,5 +205,6 @@ void kd_progress_join(struct kd_search *s, struct kd_thread *thread)
 
 bool kd_stopping(const struct kd_search *s)
 {
-	return __atomic_load_n(&s->searching, __ATOMIC_RELAXED) && kd_gang_stopping(&s->gang);
+	return __atomic_load_n(&s->searching, __ATOMIC_RELAXED) &&
+	       (kd_gang_stopping(&s->cluster) || kd_finish_crossed(s));
 }

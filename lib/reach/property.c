@@ -109,7 +109,7 @@ int kd_property_begin(struct kd_search *s, struct kdsm_reach_result *result)
 	const struct kd_model *model = &s->model;
 	unsigned int i;
 
-	if (s->gang.node || !model->properties)
+	if (!model->properties)
 		return 0;
 	s->bad = calloc(model->properties, sizeof(*s->bad));
 	s->verdict = calloc(model->properties, sizeof(*s->verdict));

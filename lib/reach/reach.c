@@ -61,17 +61,33 @@ void kdsm_reach_result_free(struct kdsm_reach_result *result)
 	free(result->model);
 }
 
+#define LEAST_SIZE	4096	/* of a node's table and cache, in bytes */
+
+/* The sizes of the options are those of all nodes together. */
+static void share_sizes(struct kd_search *s)
+{
+	uint64_t *size[] = { &s->bdd.table_bytes, &s->bdd.cache_bytes }, share;
+	uint64_t *first[] = { &s->bdd.first_table_bytes, &s->bdd.first_cache_bytes };
+	unsigned int nodes = kdsm_nodes(s->kdsm), i;
+
+	for (i = 0; nodes > 1 && i < 2; i++) {
+		share = *size[i] / nodes;
+		*size[i] = share < LEAST_SIZE ? LEAST_SIZE : share;
+		if (*first[i] > *size[i])	/* a node begins as if it were alone */
+			*first[i] = *size[i];
+	}
+}
+
 /*
- * Bytes of a node's part of the cluster's region: the same whether it holds a store or parcels, so
- * that nodes with different options meet, and can tell. Memory that nobody touches takes no room.
+ * Bytes of a node's part of the cluster's region: the store of a node alone, or parcels. Memory
+ * that nobody touches takes no room.
  */
 static uint64_t part_bytes(const struct kd_search *s)
 {
 	unsigned int nodes = kdsm_nodes(s->kdsm);
-	uint64_t store = kd_search_part_bytes(&s->bdd, nodes);
-	uint64_t parcels = KD_STORE + kd_windows_outbox(s->options, nodes);
 
-	return nodes > 1 && parcels > store ? parcels : store;
+	return nodes == 1 ? kd_search_region_bytes(&s->bdd) :
+	       KD_STORE + kd_windows_outbox(&s->bdd, nodes);
 }
 
 static int open_region(struct kd_search *s)
@@ -100,12 +116,12 @@ static int open_region(struct kd_search *s)
 	for (tries = 1; ; tries++) {
 		r = kdsm_region_open(s->kdsm, name, &attr, &s->region);
 		if (r == 0) {
-			r = kd_gang_join(&s->gang, s->region, 0, s->options->timeout);
-			if (r == 0 && kd_gang_aborted(&s->gang, NULL))
+			r = kd_gang_join(&s->cluster, s->region, 0, s->options->timeout);
+			if (r == 0 && kd_gang_aborted(&s->cluster, NULL))
 				r = -EBUSY;
 			if (r == 0)
 				return 0;
-			kd_gang_leave(&s->gang);
+			kd_gang_leave(&s->cluster);
 			kdsm_region_close(s->region);
 			s->region = NULL;
 		}
@@ -134,7 +150,7 @@ static int open_region(struct kd_search *s)
 }
 
 /* Words on which all members must agree, and words that they combine */
-enum { DIGEST, THREADS, CURRENT, VISITED, LEVELS, LOADED, FULL };
+enum { DIGEST, THREADS };
 
 static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
 {
@@ -176,80 +192,36 @@ static int begin(struct kd_search *s, struct kdsm_reach_result *result)
 }
 
 /*
- * On node 0: store the initial states, or those of a checkpoint, and the properties. *loaded is 0,
- * or 1 + the index of the checkpoint's order.
+ * Store the initial states, or those of a checkpoint, and the properties. *loaded tells whether
+ * there is a checkpoint.
  */
-static int store_states(struct kd_search *s, uint64_t *loaded)
+static int store_states(struct kd_search *s, bool *loaded)
 {
 	int r = kd_property_publish(s);
 
 	if (r == 0)
 		r = kd_checkpoint_load(s);
-	*loaded = r > 0 ? 1 + s->loaded_order : 0;
-	if (r)
-		return r < 0 ? r : 0;
-	s->current = kdsm_bdd_publish(s->worker, s->model.initial);
-	s->visited = s->current;
-	return s->current == KDSM_BDD_INVALID ? kdsm_bdd_error(s->worker) : 0;
+	*loaded = r > 0;
+	return r ? r : kd_search_first(s);
 }
 
 /*
- * Let node 0 store the states, after a gather, and tell all nodes. While the table is too small
- * for them, all nodes let it grow, and node 0 begins again.
- */
-static int share_states(struct kd_search *s, uint64_t *words)
-{
-	uint64_t none[KD_GANG_WORDS] = { 0 };
-	int r = 0;
-
-	for (;;) {
-		if (s->gang.node == 0)
-			r = store_states(s, &words[LOADED]);
-		words[FULL] = r == -ENOSPC;
-		words[CURRENT] = s->current;
-		words[VISITED] = s->visited;
-		words[LEVELS] = s->levels;
-		if (r == 0 || r == -ENOSPC)
-			r = kd_gang_scatter(&s->gang, words);
-		if (r < 0 || !words[FULL])
-			return r;
-		s->message->text[0] = 0;
-		s->current = KDSM_BDD_FALSE;
-		s->visited = KDSM_BDD_FALSE;
-		r = kd_room_grow(s);
-		if (r == 0)
-			r = kd_gang_gather(&s->gang, none, NULL, NULL);
-		if (r < 0)
-			return r;
-	}
-}
-
-/*
- * Let node 0 take a step, after a scatter. While the table is too small for the step, all nodes let
- * it grow, or collect garbage, and node 0 begins the step again. A step that returns 1 had no room
- * for the rest, but got further, so that another collection helps.
+ * Take a step. While the table is too small for the step, let it grow, or collect garbage, and
+ * begin the step again. A step that returns 1 had no room for the rest, but got further, so that
+ * another collection helps.
  */
 static int with_room(struct kd_search *s, struct kdsm_reach_result *result,
 		     int (*step)(struct kd_search *s, struct kdsm_reach_result *result))
 {
-	uint64_t words[KD_GANG_WORDS];
 	int r;
 
-	do {
-		memset(words, 0, sizeof(words));
-		r = kd_gang_gather(&s->gang, words, NULL, NULL);
-		if (r == 0 && s->gang.node == 0) {
-			r = step(s, result);
-			words[FULL] = r == -ENOSPC || r > 0 ? 1 + (r > 0) : 0;
-			r = words[FULL] ? 0 : r;
-		}
-		if (r == 0)
-			r = kd_gang_scatter(&s->gang, words);
-		if (words[FULL] > 1)
+	while ((r = step(s, result)) == -ENOSPC || r > 0) {
+		if (r > 0)
 			s->room.all = false;
-		if (r == 0 && words[FULL])
-			r = kd_room_grow(s);
-	} while (r == 0 && words[FULL]);
+		r = kd_room_grow(s);
+		if (r < 0)
+			break;
+	}
 	return r;
 }
 
@@ -260,13 +232,33 @@ static int look_back_step(struct kd_search *s, struct kdsm_reach_result *result)
 }
 
 /*
- * Let node 0 look at the states of a checkpoint for properties that are new. It may be of level 0,
- * and have states nevertheless, if the search ended within the first round. Without a checkpoint
- * node 0 has nothing to do.
+ * On node 0: prepare the search. Look at the states of a checkpoint for properties that are new.
+ * It may be of level 0, and have states nevertheless, if the search ended within the first round.
  */
-static int look_back(struct kd_search *s)
+static int set_out(struct kd_search *s)
 {
-	return s->model.properties ? with_room(s, NULL, look_back_step) : 0;
+	bool loaded;
+	int r;
+
+	while ((r = store_states(s, &loaded)) == -ENOSPC) {
+		s->message->text[0] = 0;
+		s->current = KDSM_BDD_FALSE;
+		s->visited = KDSM_BDD_FALSE;
+		r = kd_room_grow(s);
+		if (r < 0)
+			return r;
+	}
+	if (r < 0)
+		return r;
+	s->from_level = s->levels;
+	r = loaded ? kd_portfolio_resume(s, s->loaded_order) : 0;
+	if (r == 0)
+		r = kd_search_widen(s);
+	if (r == 0 && loaded)
+		r = kd_checkpoint_check(s);
+	if (r == 0 && loaded)
+		r = kd_portfolio_resumed(s);
+	return r < 0 ? r : with_room(s, NULL, look_back_step);
 }
 
 static int meet(struct kd_search *s, struct kdsm_reach_result *result)
@@ -288,15 +280,15 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 				(uint64_t)s->options->stop_at_violation << 63 ^
 				(uint64_t)s->options->trace << 62);
 	words[THREADS] = s->options->workers;
-	r = kd_gang_gather(&s->gang, words, agree, NULL);
-	if (r == 0 && s->gang.node == 0)
+	r = kd_gang_gather(&s->cluster, words, agree, NULL);
+	if (r == 0 && s->cluster.node == 0)
 		r = begin(s, result);
 	if (r == 0)
-		r = share_states(s, words);
+		r = kd_gang_scatter(&s->cluster, words);
 	if (r == -ETIMEDOUT)
 		kd_say(s->message,
 		       "job %s: node %u did not come within %" PRIu64 " s; start kdsm-reach on every node of the cluster",
-		       s->options->job, s->gang.culprit,
+		       s->options->job, s->cluster.culprit,
 		       (uint64_t)(s->options->timeout / 1000000000));
 	else if (r == -EPROTO)
 		kd_say(s->message,
@@ -305,19 +297,9 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 	if (r < 0)
 		return r;
 	result->workers = words[THREADS];
-	s->current = words[CURRENT] & KD_EDGE;
-	s->visited = words[VISITED] & KD_EDGE;
-	s->levels = words[LEVELS];
-	s->from_level = s->levels;
-	if (words[LOADED])
-		r = kd_portfolio_resume(s, words[LOADED] - 1);
-	if (r == 0)
-		r = kd_search_share_widths(s);
-	if (r == 0 && words[LOADED] && s->gang.node == 0)
-		r = kd_checkpoint_check(s);
-	if (r == 0 && words[LOADED])
-		r = kd_portfolio_resumed(s);
-	return r < 0 ? r : look_back(s);
+	s->current = KDSM_BDD_FALSE;
+	s->visited = KDSM_BDD_FALSE;
+	return s->cluster.node ? 0 : set_out(s);
 }
 
 static int add_up(void *context, uint64_t *mine, const uint64_t *theirs)
@@ -371,11 +353,12 @@ static int add_nodes(struct kd_search *s, struct kdsm_reach_result *result)
 		[MEMORY] = memory(s), [LEAST] = own, [MOST] = own, [STEALS] = c.steal,
 	};
 
-	r = kd_gang_gather(&s->gang, sums, add_up, NULL);
-	if (r == 0)
-		r = kd_gang_scatter(&s->gang, sums);
-	if (r == 0)
-		r = kd_gang_gather(&s->gang, extremes, compare, NULL);
+	r = s->deserted ? 0 : kd_gang_gather(&s->cluster, sums, add_up, NULL);
+	if (r == 0 && !s->deserted)
+		r = kd_gang_scatter(&s->cluster, sums);
+	if (r == 0 && !s->deserted)
+		r = kd_gang_gather(&s->cluster, extremes, compare, NULL);
+	r = kd_finish_without(s, r);
 	result->tasks = sums[0];
 	result->remote = (struct kdsm_counts){
 		.get = sums[1], .put = sums[2], .cas = sums[3],
@@ -395,11 +378,13 @@ static int add_nodes(struct kd_search *s, struct kdsm_reach_result *result)
 static int describe(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	result->levels = s->levels;
+	result->saturation = s->saturates;
 	result->collections = s->room.sum;
 	result->complete = kd_search_complete(s);
 	result->from_level = s->from_level;
 	result->before = s->before / 1e9;
-	result->cluster_nodes = s->gang.nodes;
+	result->cluster_nodes = s->cluster.nodes;
+	result->winner = s->winner;
 	result->kind = s->model.kind;
 	result->bits = s->model.net ? s->model.net->places : s->model.bits;
 	result->relations = s->model.relations;
@@ -435,22 +420,13 @@ static int count(struct kd_search *s, struct kdsm_reach_result *result)
 	return r;
 }
 
-/*
- * Find deadlocks and traces, between a gather and a scatter. The search kept no room in the table
- * for them. A gather must not follow another one directly, nor a scatter another one.
- */
+/* Find deadlocks and traces. The search kept no room in the table for them. */
 static int trace(struct kd_search *s, struct kdsm_reach_result *result)
 {
-	uint64_t words[KD_GANG_WORDS] = { 0 };
-	int r;
-
 	if (!s->options->deadlocks && !s->options->trace)
 		return 0;
 	s->room.all = false;
-	r = kd_gang_scatter(&s->gang, words);
-	if (r == 0)
-		r = with_room(s, result, kd_trace_find);
-	return r < 0 ? r : kd_gang_gather(&s->gang, words, NULL, NULL);
+	return with_room(s, result, kd_trace_find);
 }
 
 /* On node 0: write the files that the user asked for. */
@@ -461,18 +437,15 @@ static void write_files(struct kd_search *s, struct kdsm_reach_result *result)
 	kd_witness_write(s, result);
 }
 
-/*
- * On node 0, when the search has failed: tell what it had found. Other nodes may be gone, so only
- * a search on one node counts the states in the table, and others tell the last count.
- */
+/* On node 0, when the search has failed: tell what it had found. */
 static void salvage(struct kd_search *s, int error, struct kdsm_reach_result *result)
 {
 	int r = -1;
 
-	if (s->gang.node || result->model || describe(s, result) < 0)
+	if (s->cluster.node || result->model || describe(s, result) < 0)
 		return;
 	result->complete = false;
-	if (error == -ENOSPC && s->gang.nodes == 1) {
+	if (error == -ENOSPC) {
 		if (s->saturation && s->found != KDSM_BDD_FALSE)
 			s->visited = s->found;
 		r = kd_answers_count(s, result);
@@ -486,6 +459,21 @@ static void salvage(struct kd_search *s, int error, struct kdsm_reach_result *re
 	kd_formulas_salvage(s, result);
 }
 
+/* On node 0: everything that the user asked for */
+static int answer(struct kd_search *s, struct kdsm_reach_result *result)
+{
+	int r = count(s, result);
+
+	if (r == 0 && !result->stopped)
+		r = trace(s, result);
+	if (r == 0 && !result->stopped)
+		write_files(s, result);
+	return r < 0 ? r : kd_formulas_check(s, result);
+}
+
+/* Words that node 0 tells all others at the end */
+enum { STOPPED, ENDED_EARLY };
+
 static int conclude(struct kd_search *s, struct kdsm_reach_result *result)
 {
 	uint64_t words[KD_GANG_WORDS] = { 0 };
@@ -493,16 +481,16 @@ static int conclude(struct kd_search *s, struct kdsm_reach_result *result)
 
 	kdsm_table_flush(s->worker->table);
 	r = add_nodes(s, result);
-	if (r == 0 && s->gang.node == 0)
-		r = count(s, result);
-	if (r == 0 && !result->stopped)
-		r = trace(s, result);
-	if (r == 0 && !result->stopped && s->gang.node == 0)
-		write_files(s, result);
-	if (r == 0)
-		r = kd_formulas_check(s, result);
-	/* no member leaves while node 0 reads the parts of others */
-	return r < 0 ? r : kd_gang_scatter(&s->gang, words);
+	if (r == 0 && s->cluster.node == 0)
+		r = answer(s, result);
+	if (r == 0 && !s->deserted) {
+		words[STOPPED] = result->stopped;
+		words[ENDED_EARLY] = result->ended_early;
+		r = kd_finish_without(s, kd_gang_scatter(&s->cluster, words));
+		result->stopped = words[STOPPED];
+		result->ended_early = words[ENDED_EARLY];
+	}
+	return r;
 }
 
 /* Suggest an argument for --table: twice the current size, in MiB or with a K. */
@@ -521,15 +509,15 @@ static void explain_full(struct kd_search *s)
 }
 
 /*
- * The node that is gone: the node that the tasks miss, or the first one that does not answer.
- * It is this node if none is known to be gone.
+ * The node that is gone: the one that a step of the cluster missed, or the first one that does not
+ * answer. It is this node if none is known to be gone.
  */
 static unsigned int gone(struct kd_search *s)
 {
-	unsigned int self = s->gang.node, node = s->tasks ? kdsm_tasks_culprit(s->tasks) : self, i;
+	unsigned int self = s->cluster.node, node = s->cluster.culprit, i;
 	uint64_t word;
 
-	for (i = 0; node == self && i < s->gang.nodes; i++)
+	for (i = 0; node == self && i < s->cluster.nodes; i++)
 		if (i != self && kdsm_get(s->region, i, 0, &word, sizeof(word)) < 0)
 			node = i;
 	return node;
@@ -540,7 +528,7 @@ static void explain_gone(struct kd_search *s, int error)
 	unsigned int node = gone(s);
 
 	/* This node gets answers from all others: one of them has told that it gets none. */
-	if (node == s->gang.node)
+	if (node == s->cluster.node)
 		kd_say(s->message,
 		       "this node and another one cannot reach each other (%s); see kdsmctl status, start the job again",
 		       strerror(-error));
@@ -556,7 +544,7 @@ static void explain(struct kd_search *s, int error)
 	int reason = error;
 
 	if (error == -ECANCELED)
-		reason = kd_gang_aborted(&s->gang, &s->gang.culprit);
+		reason = kd_gang_aborted(&s->cluster, &s->cluster.culprit);
 
 	if (s->message->text[0])
 		return;
@@ -564,11 +552,11 @@ static void explain(struct kd_search *s, int error)
 		explain_full(s);
 	} else if (error == -ECANCELED) {
 		kd_say(s->message, "node %u gave up: %s; see what it says",
-		       s->gang.culprit, strerror(-reason));
+		       s->cluster.culprit, strerror(-reason));
 	} else if (error == -ETIMEDOUT) {
 		kd_say(s->message,
 		       "node %u has given no sign of life for %" PRIu64 " s; its kdsm-reach or the machine is gone, start the job again",
-		       s->gang.culprit, (uint64_t)(s->options->timeout / 1000000000));
+		       s->cluster.culprit, (uint64_t)(s->options->timeout / 1000000000));
 	} else if (error == -EAGAIN) {
 		kd_say(s->message,
 		       "%u threads cannot be started: %s; give fewer --workers, or raise the limits of threads or address space (ulimit -u, ulimit -v)",
@@ -625,8 +613,8 @@ static int load_model(struct kd_search *s)
 static int give_up(struct kd_search *s, int error)
 {
 	explain(s, error);
-	if (error != -ECANCELED)
-		kd_gang_abort(&s->gang, error);
+	if (error != -ECANCELED && !s->helps)
+		kd_gang_abort(&s->cluster, error);
 	return error;
 }
 
@@ -636,14 +624,19 @@ static int prepare(struct kdsm_reach *reach)
 	int r;
 
 	s->bdd = s->options->bdd;
-	s->sharers = &s->gang;
+	s->saturates = s->options->saturation;
+	s->gang = &s->cluster;
+	share_sizes(s);
 	r = open_region(s);
 	if (r < 0)
 		return r;
-	if (kd_windows_fit(s))
-		r = kd_windows_open(s);
+	if (s->cluster.nodes > 1) {
+		r = kd_own_open(s, kd_search_region_bytes(&s->bdd));
+		if (r == 0)
+			r = kd_windows_open(s);
+	}
 	if (r == 0)
-		r = kdsm_bdd_open(&s->store, s->sharers->region, KD_STORE, &s->bdd);
+		r = kdsm_bdd_open(&s->store, s->gang->region, KD_STORE, &s->bdd);
 	if (r == 0)
 		r = kd_search_prepare(s);
 	if (r == 0)
@@ -663,7 +656,7 @@ static int search(struct kdsm_reach *reach)
 	if (r == 0) {
 		s->began = kdsm_now();
 		__atomic_store_n(&s->written, s->began, __ATOMIC_RELAXED);
-		r = s->windows ? kd_windows_run(s) : kd_search_run(s);
+		r = s->windows ? kd_race_run(s) : kd_search_run(s);
 		result->stopped = s->stopped && !kd_search_complete(s);
 		result->ended_early = s->early.ends && !kd_search_complete(s);
 		result->seconds = (kdsm_now() - s->began) / 1e9;
@@ -794,13 +787,14 @@ void kdsm_reach_close(struct kdsm_reach *reach)
 		return;
 	s = &reach->search;
 	if (reach->open && !reach->result)
-		kd_gang_abort(&s->gang, -ECANCELED);
+		kd_gang_abort(&s->cluster, -ECANCELED);
 	kd_search_stop(s);
 	kd_formulas_end(s);
 	kd_model_free(&s->model);
 	kdsm_bdd_close(s->store);
 	kd_windows_close(s);
-	kd_gang_leave(&s->gang);
+	kd_own_close(s);
+	kd_gang_leave(&s->cluster);
 	kdsm_region_close(s->region);
 	kd_progress_destroy(&s->progress);
 	free(reach);

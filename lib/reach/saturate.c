@@ -20,9 +20,8 @@
  *
  * The reachable states are the least set that contains the initial states and is saturated
  * from group 0 on. The search computes that set in one round for each group, from the last
- * group up. The root of a round starts the task, and all nodes steal its parts. Between
- * rounds there is no task anywhere, as with the other strategies. The operation cache tells
- * a round which sets an earlier round has saturated.
+ * group up. Between rounds there is no task, as with the other strategies. The operation cache
+ * tells a round which sets an earlier round has saturated.
  *
  * A task may fail: the table is full, or nearly so, or a transition meets a trap. Then it
  * returns the states that it found until then. They are reachable, and saturation keeps the
@@ -69,26 +68,6 @@ static const struct kdsm_relation *fired(const struct kd_model *model, uint32_t 
 static struct kd_key key_of(const struct kd_search *s, kdsm_bdd set, uint32_t group)
 {
 	return kd_key(KD_OP_SATURATE, set, group, s->model.share);
-}
-
-/*
- * Look for a saturated set, as kd_find_result(), and keep one. The nodes share all of them by the
- * home parts of their keys: a node that lacks one repeats its many steps.
- */
-static int find_saturated(struct kdsm_bdd_worker *w, const struct kd_key *key, kdsm_bdd *result)
-{
-	if (kd_cache_get(w, key, result))
-		return 1;
-	return kd_has_other_home(w, key) ? kd_home_get(w, key, result) : 0;
-}
-
-static void keep_saturated(struct kdsm_bdd_worker *w, const struct kd_key *key,
-			   struct kd_saturated *found)
-{
-	int r = kd_keep_result(w, key, kd_has_other_home(w, key), found->states);
-
-	if (r < 0)
-		found->failure = kd_fail(w, r);
 }
 
 /* A result, or a failure without states */
@@ -148,7 +127,7 @@ static kdsm_bdd interruption(struct kdsm_bdd_worker *w)
 
 	if (quota && calls++ % CALLS_PER_LOOK == 0 && used_up(s, w, quota))
 		return kd_failure(-ETIME);
-	if (kd_gang_aborted(&s->gang, NULL))
+	if (kd_gang_aborted(&s->cluster, NULL))
 		return kd_failure(-ECANCELED);
 	if (kd_stopping(s))
 		return kd_failure(-EINTR);
@@ -174,11 +153,9 @@ static struct kd_saturated fire_group(struct kdsm_worker *kdsm_worker,
 	struct kd_key key = key_of(s, set, group);
 	kdsm_bdd first = set, cached;
 	uint32_t i;
-	int r;
 
-	r = find_saturated(w, &key, &cached);
-	if (r)
-		return outcome(r < 0 ? kd_fail(w, r) : cached);
+	if (kd_cache_get(w, &key, &cached))
+		return outcome(cached);
 	do {
 		set = found.states;
 		for (i = g->first; i < g->first + g->count && !found.failure; i++) {
@@ -196,10 +173,10 @@ static struct kd_saturated fire_group(struct kdsm_worker *kdsm_worker,
 		}
 	} while (!found.failure && found.states != set);
 	if (!found.failure)
-		keep_saturated(w, &key, &found);
+		kd_cache_put(w, &key, found.states);
 	if (!found.failure && found.states != first) {
 		key = key_of(s, found.states, group);
-		keep_saturated(w, &key, &found);
+		kd_cache_put(w, &key, found.states);
 	}
 	kdsm_table_flush(w->table);
 	return found;
@@ -234,32 +211,23 @@ KDSM_TASK_DEFINE(struct kd_saturated, kd_saturate, kdsm_bdd, set, uint32_t, grou
 	struct kd_saturated found;
 	struct kd_key key;
 	kdsm_bdd cached;
-	int r;
 
-	/* The group may come from another node. */
-	if (kd_unlikely(group > order->groups))
-		return (struct kd_saturated){ set, kd_fail(w, -EIO) };
 	if (set == KDSM_BDD_FALSE || group == order->groups)
 		return outcome(set);
 	if (!kd_terminal(set) && (!kd_top(w, set, &top) || !kd_descends(w, top.variable, above)))
 		return (struct kd_saturated){ set, kd_give_up(w) };
 	key = key_of(s, set, group);
+	if (kd_cache_get(w, &key, &cached))
+		return outcome(cached);
 	if (top.variable < order->group[group].variable) {
-		if (kd_cache_get(w, &key, &cached))
-			return outcome(cached);
 		found = saturate_children(kdsm_worker, kdsm_head, set, &top, group);
+	} else {
+		found = KDSM_CALL(kd_saturate, set, group + 1, 0);
 		if (!found.failure)
-			kd_cache_put(w, &key, found.states);
-		return found;
+			found = fire_group(kdsm_worker, kdsm_head, found.states, group);
 	}
-	r = find_saturated(w, &key, &cached);
-	if (r)
-		return outcome(r < 0 ? kd_fail(w, r) : cached);
-	found = KDSM_CALL(kd_saturate, set, group + 1, 0);
 	if (!found.failure)
-		found = fire_group(kdsm_worker, kdsm_head, found.states, group);
-	if (!found.failure)
-		keep_saturated(w, &key, &found);
+		kd_cache_put(w, &key, found.states);
 	return found;
 }
 
@@ -339,16 +307,11 @@ KDSM_TASK_DEFINE(struct kd_saturated, kd_fire, kdsm_bdd, a, kdsm_bdd, b, uint32_
 	uint32_t next = group;
 	struct kd_key key;
 	kdsm_bdd cached;
-	bool home;
-	int r;
 
 	if (kd_product_none(a, b))
 		return outcome(KDSM_BDD_FALSE);
 	if (a == KDSM_BDD_TRUE && b == KDSM_BDD_TRUE)
 		return outcome(KDSM_BDD_TRUE);
-	/* The index and the group may come from another node. */
-	if (kd_unlikely(at >= w->store->bit_count || group > order->groups))
-		return outcome(kd_fail(w, -EIO));
 	bit = w->store->bits + at;
 	if (bit->variable == KD_NO_VARIABLE)
 		return outcome(kd_product_end(w, a, b, 0));
@@ -361,21 +324,17 @@ KDSM_TASK_DEFINE(struct kd_saturated, kd_fire, kdsm_bdd, a, kdsm_bdd, b, uint32_
 	at = bit - w->store->bits;
 
 	key = fire_key(order, a, b, bit->rest, group);
-	r = kd_find_result(w, &key, at, &home, &cached);
-	if (r)
-		return outcome(r < 0 ? kd_fail(w, r) : cached);
-	if (kd_unlikely(!w->alone))
-		kd_nodes_ahead(w, (kdsm_bdd[]){ o.high_a, o.low_a }, 2);
+	if (kd_cache_get(w, &key, &cached))
+		return outcome(cached);
+	if (kd_unlikely(kd_interrupted(w)))
+		return outcome(kd_failure(-EINTR));
 	while (next < order->groups && order->group[next].variable < o.variable + 2)
 		next++;
 	found = fire_step(kdsm_worker, kdsm_head, &o, b, bit->variable == o.variable, at, next);
 	while (next-- > group && !found.failure && found.states != KDSM_BDD_FALSE)
 		found = fire_group(kdsm_worker, kdsm_head, found.states, next);
-	if (!found.failure) {
-		r = kd_keep_result(w, &key, home, found.states);
-		if (r < 0)
-			found.failure = kd_fail(w, r);
-	}
+	if (!found.failure)
+		kd_cache_put(w, &key, found.states);
 	return found;
 }
 
@@ -421,7 +380,7 @@ int kd_saturation_begin(struct kd_search *s)
 {
 	int r;
 
-	if (!s->options->saturation)
+	if (!s->saturates)
 		return 0;
 	kd_saturation_free(s->saturation);
 	s->saturation = calloc(1, sizeof(*s->saturation));
@@ -452,8 +411,7 @@ bool kd_saturation_ended(const struct kd_search *s)
 }
 
 /*
- * Run round s->levels, which counts from 1. On the root s->found is what an attempt that failed
- * has found.
+ * Run round s->levels, which counts from 1. s->found is what an attempt that failed has found.
  */
 int kd_saturation_round(struct kd_search *s, struct kd_saturated *found)
 {
@@ -461,7 +419,5 @@ int kd_saturation_round(struct kd_search *s, struct kd_saturated *found)
 	kdsm_bdd from = s->found == KDSM_BDD_FALSE ? s->visited : s->found;
 
 	*found = (struct kd_saturated){ KDSM_BDD_FALSE, 0 };
-	if (s->gang.node != s->gang.root)
-		return 0;
 	return KD_RUN(s->worker, found, kd_saturate, from, group, 0);
 }

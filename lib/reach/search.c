@@ -3,32 +3,24 @@
  * The rounds of a breadth-first search. How the search fits into a small table is in
  * search_collect.c, and saturation in saturate.c.
  *
- * In a round every node runs a task that computes the successors of the current states by
- * the node's relations, and unites them. One half of the relations is a task that others
- * can steal, and so are the steps of every product and union. The unions of the nodes are
- * united along the gang's tree. The tree's root subtracts the states visited before; the
- * rest are the states of the next round. Every round has another root, because a node
- * stores new BDD nodes in its own memory and works best on BDD nodes in its own memory;
- * changing the root balances memory and work. The search ends with the round that finds no
- * new state. Between two rounds no node has a task.
+ * A round is a task of this node: it computes the successors of the current states by all
+ * relations, and unites them. One half of the relations is a task that other workers can steal,
+ * and so are the steps of every product and union. Then the states visited before are subtracted;
+ * the rest are the states of the next round. The search ends with the round that finds no new
+ * state. Between two rounds there is no task.
  *
- * With chaining a node computes the successors of the current states and of all states that
- * the node has found in this round (O. Roig, J. Cortadella, E. Pastor, "Verification of
- * Asynchronous Circuits by BDD-based Model Checking of Petri Nets", 1995). There are fewer
- * rounds, but a round is no longer one step of the model.
+ * With chaining the node computes the successors of the current states and of all states that it
+ * has found in this round (O. Roig, J. Cortadella, E. Pastor, "Verification of Asynchronous
+ * Circuits by BDD-based Model Checking of Petri Nets", 1995). There are fewer rounds, but a round
+ * is no longer one step of the model.
  *
- * Relation i belongs to node i mod N in every round, so that a node finds its earlier
- * results in its own part of the operation cache. A node that is done with its relations
- * steals from others.
- *
- * If the table is small, a round consists of slices, each for some of the relations. No
- * node has a task between two slices, either, so garbage is collected there. An operation
- * that finds the table full fails. All nodes learn of the failure with the unions, collect
- * garbage, and repeat the slice or a smaller one.
+ * If the table is small, a round consists of slices, each for some of the relations. There is no
+ * task between two slices, either, so garbage is collected there. An operation that finds the
+ * table full fails. Then the search collects garbage, and repeats the slice or a smaller one.
  *
  * An operation also fails when it finds a state of a Petri net in which a place has more tokens
- * than its bits can hold (the relation's trap, model_pnml.c). All nodes learn of that, widen the
- * place, and repeat the slice. The states found before are kept.
+ * than its bits can hold (the relation's trap, model_pnml.c). Then the search widens the place, and
+ * repeats the slice. The states found before are kept.
  *
  * A request to stop (progress.c) also lets operations fail. Then no slice is repeated, and the
  * search ends with the states of the rounds before; saturation also keeps what the round found.
@@ -43,8 +35,7 @@
 
 #pragma GCC visibility push(hidden)
 /* As kd_round(), and from all states found up to then */
-KDSM_TASK_DECLARE(kdsm_bdd, kd_chain, kdsm_bdd, from, uint32_t, first, uint32_t, count,
-		  uint32_t, step)
+KDSM_TASK_DECLARE(kdsm_bdd, kd_chain, kdsm_bdd, from, uint32_t, first, uint32_t, count)
 /* The new ones among the states found, and all states visited including them */
 struct kd_news {
 	kdsm_bdd states, visited;
@@ -53,8 +44,7 @@ struct kd_news {
 KDSM_TASK_DECLARE(struct kd_news, kd_sift, kdsm_bdd, found, kdsm_bdd, visited)
 #pragma GCC visibility pop
 
-KDSM_TASK_DEFINE(kdsm_bdd, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count,
-		 uint32_t, step)
+KDSM_TASK_DEFINE(kdsm_bdd, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, count)
 {
 	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
 	uint32_t half = (count + 1) / 2;
@@ -64,8 +54,8 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, 
 		return KDSM_BDD_FALSE;
 	if (count == 1)
 		return kd_successors(kdsm_worker, kdsm_head, from, first);
-	KDSM_SPAWN(kd_round, from, first + half * step, count - half, step);
-	one = KDSM_CALL(kd_round, from, first, half, step);
+	KDSM_SPAWN(kd_round, from, first + half, count - half);
+	one = KDSM_CALL(kd_round, from, first, half);
 	if (!kd_valid(one)) {
 		KDSM_DROP();
 		return one;
@@ -78,12 +68,11 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_round, kdsm_bdd, from, uint32_t, first, uint32_t, 
 	return one;
 }
 
-KDSM_TASK_DEFINE(kdsm_bdd, kd_chain, kdsm_bdd, from, uint32_t, first, uint32_t, count,
-		 uint32_t, step)
+KDSM_TASK_DEFINE(kdsm_bdd, kd_chain, kdsm_bdd, from, uint32_t, first, uint32_t, count)
 {
 	kdsm_bdd found = from, one;
 
-	for (; count && kd_valid(found); count--, first += step) {
+	for (; count && kd_valid(found); count--, first++) {
 		one = kd_successors(kdsm_worker, kdsm_head, found, first);
 		found = kd_valid(one) ? KD_OR(found, one, 0) : one;
 	}
@@ -107,7 +96,7 @@ int kd_search_failure(struct kd_search *s, int error, kdsm_bdd result)
 {
 	if (!error && kd_valid(result))
 		return 0;
-	if (kd_gang_aborted(&s->gang, NULL))
+	if (kd_gang_aborted(&s->cluster, NULL))
 		return -ECANCELED;
 	if (error)
 		return error == -EOWNERDEAD ? -EHOSTDOWN : error;
@@ -132,54 +121,42 @@ static int saturation_slice(struct kd_search *s, kdsm_bdd *found)
 	return r;
 }
 
-/* Compute this node's share of a slice. */
+/* Compute a slice. */
 static int search_slice(struct kd_search *s, kdsm_bdd *found)
 {
-	uint32_t node = s->gang.node, nodes = s->gang.nodes;
-	uint32_t first = s->from + (node + nodes - s->from % nodes) % nodes;
-	uint32_t count = first < s->to ? (s->to - first + nodes - 1) / nodes : 0;
+	uint32_t count = s->to - s->from;
 	int r;
 
 	if (s->saturation)
 		return saturation_slice(s, found);
 	if (s->options->chaining)
-		r = KD_RUN(s->worker, found, kd_chain, s->current, first, count, nodes);
+		r = KD_RUN(s->worker, found, kd_chain, s->current, s->from, count);
 	else
-		r = KD_RUN(s->worker, found, kd_round, s->current, first, count, nodes);
+		r = KD_RUN(s->worker, found, kd_round, s->current, s->from, count);
 	return kd_search_failure(s, r, *found);
 }
 
-static int sift(struct kd_search *s, uint64_t *found, uint64_t *visited)
-{
-	struct kd_news news;
-	int r;
-
-	r = KD_RUN(s->worker, &news, kd_sift, *found, s->visited);
-	r = kd_search_failure(s, r, news.states);
-	if (r == 0)
-		r = kd_search_failure(s, 0, news.visited);
-	*found = news.states;
-	*visited = news.visited;
-	return r;
-}
-
 /*
- * Words that the nodes exchange after a slice. VISITED, KEPT and DONE travel only down. KEPT is
- * 0, SLICE or PART: the slice was taken, or a part of it before it failed. FULL is set with the
- * bits NO_ROOM and LATE if the slice failed: the table was full, or the steps of the slice were
- * used up. The bit POINT comes with LATE, and means that the slice pauses for a checkpoint of the
- * states in VISITED. The bit STOP means that a node has been asked to stop, and EARLY that node 0
- * has seen enough (early.c), whether the slice failed or not.
+ * A slice that has been taken, or has failed. full has the bits NO_ROOM and LATE if the slice
+ * failed: the table was full, or the steps of the slice were used up. The bit POINT comes with
+ * LATE, and means that the slice pauses for a checkpoint of the states in visited. The bit STOP
+ * means that somebody asks the search to stop, and EARLY that the search has seen enough (early.c),
+ * whether the slice failed or not.
  */
-enum { FOUND, VISITED, TRAP, FULL, USED, KEPT, DONE };
-enum { SLICE = 1, PART };
+struct slice {
+	kdsm_bdd found, visited;	/* of the slice; at the end of a round: new ones, and all */
+	unsigned int full;
+	enum { NOTHING, SLICE, PART } kept;	/* PART: what a slice found before it failed */
+	bool done;			/* the round has ended */
+};
+
 enum { NO_ROOM = 1, LATE = 2, STOP = 4, EARLY = 8, POINT = 16 };
 
 /*
  * A full table, the end of a slice and a request to stop are no failures, but the slice is
  * repeated, now or by another search: set *full, which means no result.
  */
-static int excuse(int error, uint64_t *full)
+static int excuse(int error, unsigned int *full)
 {
 	switch (error) {
 	case -ENOSPC:
@@ -199,40 +176,15 @@ static int excuse(int error, uint64_t *full)
 	}
 }
 
-static bool failed(const uint64_t *words)
+static bool failed(const struct slice *slice)
 {
-	return words[FULL] & (NO_ROOM | LATE);
-}
-
-static int unite(void *context, uint64_t *mine, const uint64_t *theirs)
-{
-	struct kdsm_bdd_worker *w = context;
-
-	if (mine[TRAP] < theirs[TRAP])
-		mine[TRAP] = theirs[TRAP];
-	mine[USED] += theirs[USED];
-	mine[FULL] |= theirs[FULL];
-	if (failed(mine) || mine[TRAP])
-		return 0;
-	mine[FOUND] = kdsm_bdd_or(w, mine[FOUND], theirs[FOUND] & KD_EDGE);
-	return mine[FOUND] == KDSM_BDD_INVALID ? excuse(kdsm_bdd_error(w), &mine[FULL]) : 0;
+	return slice->full & (NO_ROOM | LATE);
 }
 
 static bool ended(const struct kd_search *s)
 {
 	return kd_search_complete(s) || s->early.ends ||
 	       (s->options->levels && s->levels >= s->options->levels);
-}
-
-/*
- * The root of this round. With properties, traces or an early end it is node 0, which checks the
- * properties and keeps the states of every round.
- */
-static unsigned int root(const struct kd_search *s)
-{
-	bool first = s->model.properties || s->options->trace || s->options->stop_at_violation;
-
-	return first ? 0 : s->levels % s->gang.nodes;
 }
 
 static int check_properties(struct kd_search *s, kdsm_bdd states)
@@ -246,52 +198,57 @@ static int check_properties(struct kd_search *s, kdsm_bdd states)
 	return r;
 }
 
-/* On the root, when all relations have been taken: compute the states of the next round. */
-static int end_round(struct kd_search *s, uint64_t *words)
+/* When all relations have been taken: compute the states of the next round. */
+static int end_round(struct kd_search *s, struct slice *slice)
 {
+	struct kd_news news;
 	int r;
 
-	words[FOUND] = s->found;
-	r = sift(s, &words[FOUND], &words[VISITED]);
+	r = KD_RUN(s->worker, &news, kd_sift, s->found, s->visited);
+	r = kd_search_failure(s, r, news.states);
+	if (r == 0)
+		r = kd_search_failure(s, 0, news.visited);
 	if (r < 0)
-		return excuse(r, &words[FULL]);
-	r = check_properties(s, words[FOUND]);
-	words[DONE] = r == 0;
-	if (r == 0 && kd_early_look(s, words[FOUND], words[VISITED]))
-		words[FULL] |= EARLY;
-	return excuse(r, &words[FULL]);
+		return excuse(r, &slice->full);
+	slice->found = news.states;
+	slice->visited = news.visited;
+	r = check_properties(s, news.states);
+	slice->done = r == 0;
+	if (r == 0 && kd_early_look(s, news.states, news.visited))
+		slice->full |= EARLY;
+	return excuse(r, &slice->full);
 }
 
 /*
- * On the root: the states of a checkpoint within a round go to VISITED, together with those of the
- * last one in this round, because a slice may find fewer states than the one before. Return
- * whether they have grown.
+ * The states of a checkpoint within a round: those of this slice together with those of the last
+ * one in this round, because a slice may find fewer states than the one before. Return whether they
+ * have grown.
  */
-static bool save_point(struct kd_search *s, kdsm_bdd found, uint64_t *words)
+static bool save_point(struct kd_search *s, struct slice *slice)
 {
 	const kdsm_bdd before = s->saved;
-	kdsm_bdd all = kdsm_bdd_or(s->worker, found, before);
+	kdsm_bdd all = kdsm_bdd_or(s->worker, s->found, before);
 
 	if (all == KDSM_BDD_INVALID) {
 		kdsm_bdd_error(s->worker);
-		all = found;
+		all = s->found;
 	}
 	s->saved = all;
-	words[VISITED] = all;
+	slice->visited = all;
 	return all != before;
 }
 
 /*
- * On the root: look at the states of a slice that has failed. Keep those of a round of saturation
- * that nobody repeats.
+ * Look at the states of a slice that has failed. Keep those of a round of saturation that nobody
+ * repeats.
  */
-static int end_part(struct kd_search *s, uint64_t *words)
+static int end_part(struct kd_search *s, struct slice *slice)
 {
 	kdsm_bdd found = s->found;
 	int r = 0;
 
-	words[KEPT] = s->gained ? PART : 0;
-	if (!s->saturation || words[TRAP] || found == KDSM_BDD_FALSE)
+	slice->kept = s->gained ? PART : NOTHING;
+	if (!s->saturation || s->trap || found == KDSM_BDD_FALSE)
 		return 0;
 	/* the search may never end this round; without room for the check it does without */
 	if (found != s->before_slice) {
@@ -299,72 +256,58 @@ static int end_part(struct kd_search *s, uint64_t *words)
 		if (r < 0 && r != -ENOSPC)
 			return r;
 		if (kd_early_look(s, found, found))
-			words[FULL] |= EARLY;
+			slice->full |= EARLY;
 	}
-	if (words[FULL] & (STOP | EARLY))
-		return end_round(s, words);
-	if (words[FULL] == (LATE | POINT)) {
-		words[KEPT] = save_point(s, found, words) ? PART : 0;
+	if (slice->full & (STOP | EARLY))
+		return end_round(s, slice);
+	if (slice->full == (LATE | POINT)) {
+		slice->kept = save_point(s, slice) ? PART : NOTHING;
 		s->found = s->before_slice;
 	}
-	if (words[FULL] == LATE && !s->portfolio)
+	if (slice->full == LATE && !s->portfolio)
 		s->found = s->before_slice;
 	return 0;
 }
 
-/* On the root: add the states that the slice found to the states of the round. */
-static int end_slice(struct kd_search *s, uint64_t *words)
+/* Add the states that the slice found to the states of the round. */
+static int end_slice(struct kd_search *s, struct slice *slice)
 {
 	kdsm_bdd found;
 
-	if (failed(words) || words[TRAP])
-		return end_part(s, words);
-	found = kdsm_bdd_or(s->worker, s->found, words[FOUND]);
+	if (failed(slice) || s->trap)
+		return end_part(s, slice);
+	found = kdsm_bdd_or(s->worker, s->found, slice->found);
 	if (found == KDSM_BDD_INVALID)
-		return excuse(kdsm_bdd_error(s->worker), &words[FULL]);
+		return excuse(kdsm_bdd_error(s->worker), &slice->full);
 	s->found = found;
-	words[KEPT] = SLICE;
-	return s->to == s->model.relations ? end_round(s, words) : 0;
+	slice->kept = SLICE;
+	return s->to == s->model.relations ? end_round(s, slice) : 0;
 }
 
-static void take_over(struct kd_search *s, const uint64_t *words)
+static void take_over(struct kd_search *s, const struct slice *slice)
 {
-	s->current = words[FOUND] & KD_EDGE;
-	s->visited = words[VISITED] & KD_EDGE;
+	s->current = slice->found;
+	s->visited = slice->visited;
 	s->found = KDSM_BDD_FALSE;
 	s->saved = KDSM_BDD_FALSE;
 }
 
-/*
- * Update the search from the words. All nodes have the same words, so all make the same
- * decisions.
- */
-static int go_on(struct kd_search *s, const uint64_t *words)
+static int go_on(struct kd_search *s, const struct slice *slice)
 {
-	enum kd_outcome outcome = failed(words) ? KD_FULL : KD_SLICE_DONE;
+	enum kd_outcome outcome = failed(slice) ? KD_FULL : KD_SLICE_DONE;
 
-	if (words[KEPT] == SLICE)
+	if (slice->kept == SLICE)
 		kd_room_progress(s);
-	else if (words[KEPT] == PART)
+	else if (slice->kept == PART)
 		s->room.fresh = false;
-	if (words[DONE]) {
-		take_over(s, words);
+	if (slice->done) {
+		take_over(s, slice);
 		outcome = ended(s) ? KD_SEARCH_DONE : KD_ROUND_DONE;
 	}
-	return kd_room_plan(s, outcome, words[USED]);
+	return kd_room_plan(s, outcome);
 }
 
-/* Words of a widening: FULL, and the root's states */
-enum { WIDE_CURRENT = FOUND, WIDE_VISITED = VISITED, WIDE_LOADED = KEPT };
-
-static int add_used(void *context, uint64_t *mine, const uint64_t *theirs)
-{
-	(void)context;
-	mine[USED] += theirs[USED];
-	return 0;
-}
-
-/* Add the new bits of the place to the states of every round; node 0 is the root. */
+/* Add the new bits of the place to the states of every round. */
 static int extend_frontiers(struct kd_search *s, unsigned int place, unsigned int bits)
 {
 	kdsm_bdd wide;
@@ -380,8 +323,8 @@ static int extend_frontiers(struct kd_search *s, unsigned int place, unsigned in
 }
 
 /*
- * On the root: add the new bits of the place to the states that the search keeps. If the table
- * is full, none of them has changed. The states of a checkpoint are those of the first attempt.
+ * Add the new bits of the place to the states that the search keeps. If the table is full, none of
+ * them has changed. The states of a checkpoint are those of the first attempt.
  */
 static int extend(struct kd_search *s, unsigned int place, unsigned int bits)
 {
@@ -398,69 +341,44 @@ static int extend(struct kd_search *s, unsigned int place, unsigned int bits)
 	return 0;
 }
 
-/* One attempt of extend() for all nodes. */
-static int try_extend(struct kd_search *s, unsigned int place, unsigned int bits, bool *full)
+/* Widen a place, and take the states along. The slice is repeated afterwards. */
+static int widen(struct kd_search *s)
 {
-	bool root = s->gang.node == s->gang.root;
-	uint64_t words[KD_GANG_WORDS] = { [USED] = kd_table_flushed(s->store->table) };
-	int r;
-
-	r = kd_gang_gather(&s->gang, words, add_used, NULL);
-	if (r == 0 && root) {
-		r = extend_frontiers(s, place, bits);
-		if (r == 0)
-			r = extend(s, place, bits);
-		r = excuse(r, &words[FULL]);
-		words[WIDE_CURRENT] = s->current;
-		words[WIDE_VISITED] = s->visited;
-		words[WIDE_LOADED] = s->loaded;
-	}
-	if (r == 0)
-		r = kd_gang_scatter(&s->gang, words);
-	if (r < 0)
-		return r;
-	s->current = words[WIDE_CURRENT] & KD_EDGE;
-	s->visited = words[WIDE_VISITED] & KD_EDGE;
-	s->loaded = words[WIDE_LOADED] & KD_EDGE;
-	*full = words[FULL];
-	/* saturation has results in the operation cache that no longer hold: clear it */
-	if (!*full)
-		return s->saturation ? kd_room_collect(s, 0) : 0;
-	return kd_room_plan(s, KD_FULL, words[USED]);
-}
-
-/* Widen a place on every node, and take the states along. The slice is repeated afterwards. */
-static int widen(struct kd_search *s, unsigned int place)
-{
+	unsigned int place = s->trap - 1;
 	int bits = kd_model_widen(s->worker, &s->model, place, s->message), r;
-	bool full;
 
+	s->trap = 0;
 	r = bits < 0 ? bits : kd_saturation_begin(s);
 	if (s->saturation)
 		s->levels = 1;		/* other groups: begin with the last one */
 	if (!s->model.share)
 		s->loaded_levels = 0;
-	do {
+	while (r == 0) {
+		r = extend_frontiers(s, place, bits);
 		if (r == 0)
-			r = try_extend(s, place, bits, &full);
-	} while (r == 0 && full);
-	return r;
+			r = extend(s, place, bits);
+		if (r != -ENOSPC)
+			break;
+		r = kd_room_plan(s, KD_FULL);
+	}
+	/* saturation has results in the operation cache that no longer hold: clear it */
+	return r == 0 && s->saturation ? kd_room_collect(s, 0) : r;
 }
 
 /*
- * End the search early, on all nodes. A round that is not complete does not count; a search that
- * continues from a checkpoint repeats it.
+ * End the search early. A round that is not complete does not count; a search that continues from
+ * a checkpoint repeats it.
  */
-static int stop(struct kd_search *s, const uint64_t *words)
+static int stop(struct kd_search *s, const struct slice *slice)
 {
-	bool whole = words[DONE] && !failed(words);
+	bool whole = slice->done && !failed(slice);
 
-	s->stopped = words[FULL] & STOP;
-	s->early.ends = words[FULL] & EARLY;
+	s->stopped = slice->full & STOP;
+	s->early.ends = slice->full & EARLY;
 	if (whole)
-		return go_on(s, words);
-	if (words[DONE])
-		take_over(s, words);
+		return go_on(s, slice);
+	if (slice->done)
+		take_over(s, slice);
 	s->found = KDSM_BDD_FALSE;
 	s->levels--;
 	return 0;
@@ -468,125 +386,97 @@ static int stop(struct kd_search *s, const uint64_t *words)
 
 /* ---- rounds ---- */
 
-/*
- * Exchange the results of a slice. If full is not 0, or if it met a trap, this node has no
- * result. *end tells why the level ends: DONE, LATE, or 0 if it goes on.
- */
-static int exchange(struct kd_search *s, kdsm_bdd mine, uint64_t full, unsigned int *end)
+/* Why a level ends, or that it goes on */
+enum end { ON, DONE, SWITCH };
+
+/* Look at the result of a slice, and prepare the next one. */
+static int finish_slice(struct kd_search *s, struct slice *slice, enum end *end)
 {
-	uint64_t words[KD_GANG_WORDS] = {
-		[FOUND] = full || s->trap ? KDSM_BDD_FALSE : mine,
-		[TRAP] = s->trap,
-		[FULL] = full | (kd_stopping(s) ? STOP : 0),
-		[USED] = kd_table_flushed(s->store->table),
-	};
 	int r;
 
-	s->trap = 0;
-	r = kd_gang_gather(&s->gang, words, unite, s->worker);
-	if (r == 0 && s->gang.node == s->gang.root)
-		r = end_slice(s, words);
-	if (r == 0)
-		r = kd_gang_scatter(&s->gang, words);
+	if (kd_stopping(s))
+		slice->full |= STOP;
+	r = end_slice(s, slice);
 	if (r < 0)
 		return r;
 	__atomic_store_n(&s->slice, s->slice + 1, __ATOMIC_RELAXED);
-	if (words[TRAP])
-		return widen(s, words[TRAP] - 1);
-	if (words[FULL] & (STOP | EARLY)) {
+	if (s->trap)
+		return widen(s);
+	if (slice->full & (STOP | EARLY)) {
 		*end = DONE;
-		return stop(s, words);
+		return stop(s, slice);
 	}
-	if (words[FULL] == (LATE | POINT)) {
-		kd_checkpoint_within(s, words[VISITED] & KD_EDGE,
-				     words[VISITED] && words[KEPT] == PART);
+	if (slice->full == (LATE | POINT)) {
+		kd_checkpoint_within(s, slice->visited, slice->visited && slice->kept == PART);
 		if (!s->portfolio)	/* attempts have so many steps, with and without pauses */
 			kd_portfolio_slice(s);
 		return 0;
 	}
-	if (words[FULL] == LATE) {
-		*end = s->portfolio ? LATE : 0;
+	if (slice->full == LATE) {
+		*end = s->portfolio ? SWITCH : ON;
 		if (!s->portfolio)
 			kd_early_continue(s);
 		return 0;
 	}
-	*end = words[DONE] ? DONE : 0;
-	r = go_on(s, words);
+	*end = slice->done ? DONE : ON;
+	r = go_on(s, slice);
 	if (r == -ENOSPC && s->portfolio) {
 		r = kd_portfolio_full(s);
-		*end = LATE;
-	}
-	return r;
-}
-
-/* Fetch the nodes of the current states that are in other parts, in batches. */
-static int bring_near(struct kd_search *s)
-{
-	struct kd_walk walk;
-	int r = 0;
-
-	if (s->gang.nodes > 1) {
-		r = kd_walk(&walk, s->worker, s->current);
-		kd_walk_destroy(&walk);
+		*end = SWITCH;
 	}
 	return r;
 }
 
 /* Take all relations, in slices for which the table has room. */
-static int one_level(struct kd_search *s, unsigned int *end)
+static int one_level(struct kd_search *s, enum end *end)
 {
-	kdsm_bdd found = KDSM_BDD_FALSE;
-	uint64_t collections = UINT64_MAX;
-	uint64_t full;
+	struct slice slice;
 	int r;
 
-	*end = 0;
-	s->gang.root = root(s);
+	*end = ON;
 	do {
-		r = 0;
-		if (collections != s->room.sum.count)	/* a collection clears the node cache */
-			r = bring_near(s);
-		collections = s->room.sum.count;
-		if (r == 0)
-			r = search_slice(s, &found);
-		full = 0;
+		slice = (struct slice){ .found = KDSM_BDD_FALSE };
+		r = search_slice(s, &slice.found);
 		if (s->trap)
 			r = 0;
-		r = excuse(r, &full);
+		r = excuse(r, &slice.full);
 		if (r == 0)
-			r = exchange(s, found, full, end);
-	} while (r == 0 && !*end);
-	if (r == 0 && *end == LATE)
-		r = kd_portfolio_switch(s);
-	s->gang.root = 0;
-	return r;
+			r = finish_slice(s, &slice, end);
+	} while (r == 0 && *end == ON);
+	return r == 0 && *end == SWITCH ? kd_portfolio_switch(s) : r;
 }
 
-/*
- * After a checkpoint was loaded: widen the places on all nodes as they were when node 0 wrote
- * it. Node 0 has the widths in s->widths, or NULL.
- */
-int kd_search_share_widths(struct kd_search *s)
+/* Begin with the initial states. */
+int kd_search_first(struct kd_search *s)
 {
-	uint64_t words[KD_GANG_WORDS] = { 0 };
-	unsigned int place = 0;
-	int r;
+	kdsm_bdd initial = kdsm_bdd_publish(s->worker, s->model.initial);
+
+	if (initial == KDSM_BDD_INVALID)
+		return kdsm_bdd_error(s->worker);
+	s->current = initial;
+	s->visited = initial;
+	return 0;
+}
+
+void kd_search_breadth_first(struct kd_search *s)
+{
+	kd_saturation_free(s->saturation);
+	s->saturation = NULL;
+	s->saturates = false;
+	kd_room_prepare(s);
+}
+
+/* After a checkpoint was loaded: widen the places as they were when it was written. */
+int kd_search_widen(struct kd_search *s)
+{
+	unsigned int place;
+	int r = 0;
 
 	if (!s->model.marking)
 		return 0;
-	do {
-		memset(words, 0, sizeof(words));
-		r = kd_gang_gather(&s->gang, words, NULL, NULL);
-		while (s->widths && place < s->model.marking->places &&
-		       s->widths[place] <= s->model.marking->width[place])
-			place++;
-		if (s->widths && place < s->model.marking->places)
-			words[TRAP] = place + 1;
-		if (r == 0)
-			r = kd_gang_scatter(&s->gang, words);
-		if (r == 0 && words[TRAP])
-			r = kd_model_widen(s->worker, &s->model, words[TRAP] - 1, s->message);
-	} while (r >= 0 && words[TRAP]);
+	for (place = 0; s->widths && r >= 0 && place < s->model.marking->places; place++)
+		while (r >= 0 && s->widths[place] > s->model.marking->width[place])
+			r = kd_model_widen(s->worker, &s->model, place, s->message);
 	free(s->widths);
 	s->widths = NULL;
 	if (r >= 0)
@@ -596,29 +486,17 @@ int kd_search_share_widths(struct kd_search *s)
 
 /*
  * Check the states that the search begins with, which end_round() does for those of later rounds.
- * While node 0 has no room for that, all nodes let the table grow.
+ * While there is no room for that, let the table grow.
  */
 static int check_first(struct kd_search *s)
 {
-	bool all = s->model.properties || s->options->stop_at_violation;
-	uint64_t words[KD_GANG_WORDS];
 	int r = 0;
 
-	while (r == 0 && all) {
-		memset(words, 0, sizeof(words));
-		r = kd_gang_gather(&s->gang, words, NULL, NULL);
-		if (r == 0 && s->gang.node == 0) {
-			r = excuse(kd_property_check(s), &words[FULL]);
-			if (r == 0 && kd_early_look(s, s->visited, s->visited))
-				words[FULL] |= EARLY;
-		}
-		if (r == 0)
-			r = kd_gang_scatter(&s->gang, words);
-		all = failed(words);
-		if (r == 0 && all)
-			r = kd_room_grow(s);
-	}
-	s->early.ends = r == 0 && s->options->stop_at_violation && words[FULL] & EARLY;
+	if (!s->model.properties && !s->options->stop_at_violation)
+		return 0;
+	while ((r = kd_property_check(s)) == -ENOSPC && (r = kd_room_grow(s)) == 0)
+		;
+	s->early.ends = r == 0 && kd_early_look(s, s->visited, s->visited);
 	return r;
 }
 
@@ -628,7 +506,7 @@ static int check_first(struct kd_search *s)
  */
 int kd_search_run(struct kd_search *s)
 {
-	unsigned int end = 0;
+	enum end end;
 	int r;
 
 	s->found = KDSM_BDD_FALSE;
@@ -644,7 +522,7 @@ int kd_search_run(struct kd_search *s)
 		if (r == 0)
 			r = one_level(s, &end);
 		kd_progress_level(s);
-		if (r == 0 && end != LATE)	/* then another attempt is about to begin */
+		if (r == 0 && end != SWITCH)	/* then another attempt is about to begin */
 			kd_checkpoint_write(s, s->stopped || ended(s));
 	}
 	kd_progress_end(s);
@@ -661,17 +539,17 @@ static struct kdsm_tasks_attr tasks_attr(void)
 	};
 }
 
-/* Offset of the tasks in a part; the gang's words and the store are in front of them */
-static uint64_t tasks_place(const struct kdsm_bdd_attr *bdd, unsigned int nodes)
+/* Offset of the tasks in the store's region; the gang's words and the store are in front of them */
+static uint64_t tasks_place(const struct kdsm_bdd_attr *bdd)
 {
-	return KD_STORE + (kdsm_bdd_part_bytes(bdd, nodes) + 63) / 64 * 64;
+	return KD_STORE + (kdsm_bdd_part_bytes(bdd, 1) + 63) / 64 * 64;
 }
 
-uint64_t kd_search_part_bytes(const struct kdsm_bdd_attr *bdd, unsigned int nodes)
+uint64_t kd_search_region_bytes(const struct kdsm_bdd_attr *bdd)
 {
 	struct kdsm_tasks_attr attr = tasks_attr();
 
-	return tasks_place(bdd, nodes) + kdsm_tasks_bytes(&attr);
+	return tasks_place(bdd) + kdsm_tasks_bytes(&attr);
 }
 
 int kd_search_prepare(struct kd_search *s)
@@ -681,19 +559,18 @@ int kd_search_prepare(struct kd_search *s)
 	return kdsm_bdd_worker_new(s->store, &s->worker);
 }
 
-/* A search with one worker on one node needs no tasks. */
+/* A search with one worker needs no tasks. */
 int kd_search_start(struct kd_search *s)
 {
 	struct kdsm_tasks_attr attr = tasks_attr();
 	int r;
 
-	if (s->sharers->nodes == 1 && s->options->workers == 1)
+	if (s->options->workers == 1)
 		return 0;
 	attr.workers = s->options->workers;
 	attr.timeout = s->options->timeout;
 	kdsm_bdd_tasks(s->store, &attr);
-	r = kdsm_tasks_open(s->sharers->region, tasks_place(&s->bdd, s->sharers->nodes), &attr,
-			    &s->tasks);
+	r = kdsm_tasks_open(s->gang->region, tasks_place(&s->bdd), &attr, &s->tasks);
 	if (r == 0)
 		kdsm_bdd_use_tasks(s->worker, s->tasks);
 	return r;

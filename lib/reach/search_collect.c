@@ -36,7 +36,7 @@ static bool small(const struct kd_search *s)
 {
 	const struct kdsm_table *t = s->store->table;
 
-	return !s->saturation && s->gang.nodes == 1 && t->limit <= t->slots / t->block / SMALL;
+	return !s->saturation && t->limit <= t->slots / t->block / SMALL;
 }
 
 /* Number of nodes that the table holds without its reserve */
@@ -72,7 +72,7 @@ void kd_room_prepare(struct kd_search *s)
 {
 	struct kdsm_table *t = s->store->table;
 
-	t->reserve = s->options->saturation ? 0 : kd_reserve(t->limit);
+	t->reserve = s->saturates ? 0 : kd_reserve(t->limit);
 }
 
 void kd_room_begin(struct kd_search *s)
@@ -92,7 +92,7 @@ static int make_room(struct kd_search *s, bool slices, uint64_t *order)
 	bool all = false;
 
 	*order = s->saturation ? COLLECT : COLLECT | KD_RESERVE;
-	if (s->saturation && s->gang.nodes == 1 && kd_can_grow(s->store)) {
+	if (s->saturation && kd_can_grow(s->store)) {
 		*order |= KD_GROW | KD_KEEP;
 		return 0;
 	}
@@ -145,8 +145,9 @@ void kd_room_progress(struct kd_search *s)
 	s->from = s->to;
 }
 
-int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used)
+int kd_room_plan(struct kd_search *s, enum kd_outcome outcome)
 {
+	uint64_t used = kd_table_flushed(s->store->table);
 	struct kd_room *room = &s->room;
 	bool more = s->options->deadlocks || s->options->trace;
 	uint64_t order = 0;
@@ -171,10 +172,7 @@ int kd_room_plan(struct kd_search *s, enum kd_outcome outcome, uint64_t used)
 	return r < 0 || !order ? r : kd_room_collect(s, order);
 }
 
-/*
- * The edges that the search keeps between rounds. Node 0 lists them for all nodes, except
- * for the states that a round's root has found, which every node lists.
- */
+/* The edges that the search keeps between rounds */
 static kdsm_bdd *roots(struct kd_search *s, uint64_t *count)
 {
 	uint64_t frontiers = s->frontier ? s->levels : 0, n = 0, i;
@@ -184,12 +182,9 @@ static kdsm_bdd *roots(struct kd_search *s, uint64_t *count)
 	root = malloc((4 + frontiers + s->model.properties + more) * sizeof(*root));
 	if (!root)
 		return NULL;
-	root[n++] = s->found;
 	if (more)
 		n += s->more_roots(s, root + n);
-	*count = n;
-	if (s->sharers->node)
-		return root;
+	root[n++] = s->found;
 	root[n++] = s->visited;
 	root[n++] = s->current;
 	root[n++] = s->loaded;
@@ -229,7 +224,7 @@ int kd_room_collect(struct kd_search *s, uint64_t order)
 	if (!root)
 		return -ENOMEM;
 	s->saved = KDSM_BDD_FALSE;	/* is no root; the checkpoint has it */
-	r = kd_collect(s->store, s->sharers, s->options->workers,
+	r = kd_collect(s->store, s->gang, s->options->workers,
 		       order & (KD_GROW | KD_RESERVE | KD_KEEP | KD_RESULTS), root, count, &c);
 	free(root);
 	if (r < 0)

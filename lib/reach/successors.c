@@ -18,7 +18,7 @@ kdsm_bdd kd_successors(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_h
 
 	if (relation >= s->model.relations)
 		return kd_failure(-EIO);
-	if (kd_gang_aborted(&s->gang, NULL))
+	if (kd_gang_aborted(&s->cluster, NULL))
 		return kd_failure(-ECANCELED);
 	if (kd_stopping(s))
 		return kd_failure(-EINTR);

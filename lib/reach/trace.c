@@ -17,7 +17,7 @@ int kd_trace_note(struct kd_search *s)
 {
 	kdsm_bdd *more;
 
-	if (s->gang.node || !s->options->trace)
+	if (!s->options->trace)
 		return 0;
 	more = reallocarray(s->frontier, s->levels + 1, sizeof(*more));
 	if (!more)

@@ -136,7 +136,8 @@ static uint32_t walk_once(struct walk *w)
 			remember(w);
 			next *= 2;
 		}
-		fire(w, &w->net->transition[w->enabled[kd_random_below(&w->random, w->enabled_count)]]);
+		fire(w, &w->net->transition[w->enabled[kd_random_below(&w->random,
+								       w->enabled_count)]]);
 		if (!w->less && w->more && !w->inhibited) {
 			for (i = 0; w->tokens[i] == w->before[i]; i++)
 				;

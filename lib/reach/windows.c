@@ -41,7 +41,7 @@ enum { NEWS = 1, MORE = 2, STOP = 4, COUNT = 8, OVER = 16 };
 /* Plan the next slice of relations. Only this node uses its table. */
 static int plan(struct kd_search *s, enum kd_outcome outcome)
 {
-	return kd_room_plan(s, outcome, kd_table_flushed(s->store->table));
+	return kd_room_plan(s, outcome);
 }
 
 /*
@@ -55,7 +55,7 @@ static int successors(struct kd_search *s, bool *stop)
 
 	s->found = KDSM_BDD_FALSE;
 	while (r == 0 && s->from < s->model.relations && s->current != KDSM_BDD_FALSE) {
-		r = KD_RUN(s->worker, &found, kd_round, s->current, s->from, s->to - s->from, 1);
+		r = KD_RUN(s->worker, &found, kd_round, s->current, s->from, s->to - s->from);
 		r = kd_search_failure(s, r, found);
 		if (s->trap || r == -EINTR) {
 			*stop = r == -EINTR;
@@ -124,8 +124,9 @@ static void undo(struct kd_search *s)
 	s->visited = d->before;
 	s->found = KDSM_BDD_FALSE;
 	d->fresh = KDSM_BDD_FALSE;
-	for (i = 0; i < s->gang.nodes; i++)
+	for (i = 0; i < s->windows->team->nodes; i++)
 		d->window[i].rest = KDSM_BDD_FALSE;
+	kd_windows_forget(s);
 	s->levels--;
 }
 
@@ -191,16 +192,19 @@ static int rounds_alone(struct kd_search *s, uint64_t *words)
 	return r;
 }
 
-/* On node 0: measure a remote operation, to tell what a long round is. */
+/* On the first member: measure a remote operation, to tell what a long round is. */
 static int set_threshold(struct kd_search *s)
 {
 	uint64_t word, began = kdsm_now();
-	unsigned int i;
+	unsigned int other = s->cluster.node ? 0 : s->cluster.nodes - 1, i;
 	int r = 0;
 
 	for (i = 0; r == 0 && i < PROBES; i++)
-		r = kdsm_get(s->region, s->gang.nodes - 1, 0, &word, sizeof(word));
-	s->windows->threshold = (kdsm_now() - began) / PROBES * kd_operations_alone;
+		r = kdsm_get(s->region, other, 0, &word, sizeof(word));
+	if (s->windows->team->nodes == 1)
+		s->windows->threshold = UINT64_MAX;
+	else
+		s->windows->threshold = (kdsm_now() - began) / PROBES * kd_operations_alone;
 	return r;
 }
 
@@ -216,16 +220,18 @@ static void leave_news(struct kd_search *s, bool news)
 static int alone(struct kd_search *s, bool *over)
 {
 	uint64_t words[KD_GANG_WORDS];
-	int r = s->gang.node ? 0 : set_threshold(s);
+	int r = s->windows->team->node ? 0 : set_threshold(s);
 
 	do {
 		memset(words, 0, sizeof(words));
 		if (r == 0)
-			r = kd_gang_gather(&s->gang, words, NULL, NULL);
-		if (r == 0 && s->gang.node == 0)
+			r = kd_gang_gather(s->windows->team, words, NULL, NULL);
+		if (r == 0 && s->windows->team->node == 0)
 			r = rounds_alone(s, words);
 		if (r == 0)
-			r = kd_gang_scatter(&s->gang, words);
+			r = kd_gang_scatter(s->windows->team, words);
+		if (words[FLAGS] & OVER)	/* the first member has all states */
+			r = kd_finish_without(s, r);
 		if (r == 0 && words[TRAP])
 			r = widen(s, words[TRAP]);
 	} while (r == 0 && words[TRAP]);
@@ -257,11 +263,11 @@ static int combine(void *context, uint64_t *mine, const uint64_t *theirs)
 
 static int agree(struct kd_search *s, uint64_t *words)
 {
-	int r = kd_gang_gather(&s->gang, words, combine, NULL);
+	int r = kd_gang_gather(s->windows->team, words, combine, NULL);
 
-	if (r == 0 && s->gang.node == 0 && kd_progress_due(s))
+	if (r == 0 && s->windows->team->node == 0 && kd_progress_due(s))
 		words[FLAGS] |= COUNT;
-	return r < 0 ? r : kd_gang_scatter(&s->gang, words);
+	return r < 0 ? r : kd_gang_scatter(s->windows->team, words);
 }
 
 /* Send node 0's states to all. */
@@ -271,7 +277,7 @@ static int broadcast(struct kd_search *s, kdsm_bdd *states)
 	uint64_t words[KD_GANG_WORDS];
 	int r;
 
-	if (s->gang.node == 0)
+	if (s->windows->team->node == 0)
 		d->window[0].rest = *states;
 	else
 		*states = KDSM_BDD_FALSE;
@@ -299,9 +305,9 @@ static int divide(struct kd_search *s)
 	if (r == 0)
 		r = kd_windows_split(s);
 	if (r == 0)
-		r = kd_windows_and(s, s->visited, d->window[s->gang.node].states, &s->visited);
+		r = kd_windows_and(s, s->visited, d->window[d->team->node].states, &s->visited);
 	if (r == 0)
-		r = kd_windows_and(s, s->current, d->window[s->gang.node].states, &s->current);
+		r = kd_windows_and(s, s->current, d->window[d->team->node].states, &s->current);
 	return r;
 }
 
@@ -316,7 +322,7 @@ static int count(struct kd_search *s, uint64_t *words)
 	mpz_t exact;
 	int r;
 
-	r = kd_windows_and(s, d->before, d->window[s->gang.node].states, &d->arrived);
+	r = kd_windows_and(s, d->before, d->window[d->team->node].states, &d->arrived);
 	if (r < 0)
 		return r;
 	mpz_init(exact);
@@ -396,7 +402,7 @@ static int round_of_all(struct kd_search *s, bool *over)
 		return r;
 	flags = words[FLAGS];
 	d->count = flags & COUNT;
-	if (counted && s->gang.node == 0)
+	if (counted && s->windows->team->node == 0)
 		tell(s, words, time);
 	s->stopped = flags & STOP;
 	*over = flags & STOP || !(flags & NEWS);
@@ -416,26 +422,35 @@ static int round_of_all(struct kd_search *s, bool *over)
 	return r;
 }
 
-/* Send all visited states to node 0, and find out whether some node has new states. */
-static int collect(struct kd_search *s)
+/*
+ * Send the states of the members' windows to node 0 of the cluster. All nodes call this function.
+ * The visited states of a node that has no part of the result are FALSE.
+ */
+int kd_windows_collect(struct kd_search *s)
 {
-	uint64_t words[KD_GANG_WORDS] = { 0 };
+	uint64_t words[KD_GANG_WORDS];
 	struct kd_windows *d = s->windows;
-	uint64_t news = s->current != KDSM_BDD_FALSE ? NEWS : 0;
+	kdsm_bdd own = s->visited;
+	unsigned int i;
 	int r = 0;
 
-	if (s->gang.node)
-		r = kd_windows_and(s, s->visited, d->window[s->gang.node].states,
-				   &d->window[0].rest);
+	if (s->divided)
+		r = kd_windows_and(s, own, d->window[d->team->node].states, &own);
+	s->visited = own;
+	d->team = &s->cluster;
+	d->exchanges = 0;	/* the same on all nodes */
+	kd_windows_forget(s);
+	for (i = 0; i < s->cluster.nodes; i++)
+		d->window[i].rest = KDSM_BDD_FALSE;
+	if (s->cluster.node)
+		d->window[0].rest = own;
 	do {
-		words[FLAGS] = news;
+		memset(words, 0, sizeof(words));
 		if (r == 0)
 			r = exchange(s, words, true);
-		news |= words[FLAGS] & NEWS;
 	} while (r == 0 && words[FLAGS] & MORE);
 	if (r == 0)
 		r = kd_windows_or(s, s->visited, d->received, &s->visited);
-	leave_news(s, news);
 	return r < 0 ? r : end_round(s);
 }
 
@@ -444,17 +459,13 @@ static int run(struct kd_search *s)
 	bool over;
 	int r;
 
-	if (s->gang.node) {	/* the edges that node 0 told are of its own store */
-		s->current = KDSM_BDD_FALSE;
-		s->visited = KDSM_BDD_FALSE;
-	}
 	r = alone(s, &over);
 	if (r < 0 || over)
 		return r;
 	r = divide(s);
 	while (r == 0 && !over)
 		r = round_of_all(s, &over);
-	return r < 0 ? r : collect(s);
+	return r;
 }
 
 int kd_windows_run(struct kd_search *s)
@@ -462,39 +473,20 @@ int kd_windows_run(struct kd_search *s)
 	int r;
 
 	s->found = KDSM_BDD_FALSE;
+	if (s->windows->team->node) {	/* the first member begins alone */
+		s->current = KDSM_BDD_FALSE;
+		s->visited = KDSM_BDD_FALSE;
+	}
 	__atomic_store_n(&s->slice, 1, __ATOMIC_RELAXED);
 	kd_room_begin(s);
 	kd_progress_begin(s);
 	r = run(s);
 	kd_progress_end(s);
+	s->cluster.culprit = s->windows->team->culprit;
 	return r == -EOWNERDEAD ? -EHOSTDOWN : r;
 }
 
 /* ---- begin and end ---- */
-
-bool kd_windows_fit(const struct kd_search *s)
-{
-	const struct kdsm_reach_options *o = s->options;
-
-	return kdsm_nodes(s->kdsm) > 1 && !o->saturation && !o->chaining && !o->trace &&
-	       !o->stop_at_violation && !o->bounds && !o->invariants && !o->formulas &&
-	       !o->checkpoint && !o->level;
-}
-
-/* The sizes of the options are those of all nodes together. */
-static void share_sizes(struct kd_search *s)
-{
-	uint64_t *size[] = { &s->bdd.table_bytes, &s->bdd.cache_bytes }, share;
-	uint64_t *first[] = { &s->bdd.first_table_bytes, &s->bdd.first_cache_bytes };
-	unsigned int i;
-
-	for (i = 0; i < 2; i++) {
-		share = *size[i] / kdsm_nodes(s->kdsm);
-		*size[i] = share < LEAST_SIZE ? LEAST_SIZE : share;
-		if (*first[i] > *size[i])	/* a node begins as if it were alone */
-			*first[i] = *size[i];
-	}
-}
 
 /*
  * Store the edges that the windows keep in root[], and return their number. If root is NULL, return
@@ -506,15 +498,14 @@ static unsigned int list_roots(const struct kd_search *s, kdsm_bdd *root)
 	unsigned int n = 0, i;
 
 	if (!root)
-		return 4 + 4 * s->gang.nodes;
+		return 4 + 3 * s->cluster.nodes;
 	root[n++] = d->before;
 	root[n++] = d->fresh;
 	root[n++] = d->received;
 	root[n++] = d->arrived;
-	for (i = 0; i < s->gang.nodes; i++) {
+	for (i = 0; i < s->cluster.nodes; i++) {
 		root[n++] = d->window[i].states;
 		root[n++] = d->window[i].rest;
-		root[n++] = d->window[i].packed;
 		root[n++] = d->window[i].part;
 	}
 	return n;
@@ -523,25 +514,24 @@ static unsigned int list_roots(const struct kd_search *s, kdsm_bdd *root)
 int kd_windows_open(struct kd_search *s)
 {
 	struct kd_windows *d = calloc(1, sizeof(*d));
-	struct kdsm_region_attr attr = { 0 };
-	int r;
 
 	if (!d)
 		return -ENOMEM;
-	share_sizes(s);
-	attr.size = kd_search_part_bytes(&s->bdd, 1);
 	s->windows = d;
-	d->window = calloc(kdsm_nodes(s->kdsm), sizeof(*d->window));
+	d->team = &s->cluster;
+	d->window = calloc(s->cluster.nodes, sizeof(*d->window));
 	if (!d->window)
 		return -ENOMEM;
-	r = kdsm_open(&d->own, KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE);
-	if (r == 0)
-		r = kdsm_region_open(d->own, "kdsm-reach", &attr, &d->region);
-	if (r == 0)
-		r = kd_gang_join(&d->alone, d->region, 0, s->options->timeout);
-	s->sharers = &d->alone;
 	s->more_roots = list_roots;
-	return r;
+	return 0;
+}
+
+void kd_windows_team(struct kd_search *s, unsigned int first)
+{
+	struct kd_windows *d = s->windows;
+
+	d->team = &d->some;
+	kd_gang_some(d->team, &s->cluster, KD_TEAM, first);
 }
 
 void kd_windows_close(struct kd_search *s)
@@ -550,9 +540,8 @@ void kd_windows_close(struct kd_search *s)
 
 	if (!d)
 		return;
-	kd_gang_leave(&d->alone);
-	kdsm_region_close(d->region);
-	kdsm_close(d->own);
+	if (d->window)
+		kd_windows_forget(s);
 	free(d->window);
 	free(d);
 	s->windows = NULL;

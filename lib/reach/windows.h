@@ -10,9 +10,8 @@
 #include "internal.h"
 
 struct kd_windows {
-	struct kdsm *own;		/* this node alone, as a cluster of one */
-	struct kdsm_region *region;	/* of own; the store is in it */
-	struct kd_gang alone;		/* of own */
+	struct kd_gang *team;		/* the nodes that exchange states */
+	struct kd_gang some;		/* a team of some nodes of the cluster */
 	uint64_t exchanges;		/* so far; odd and even ones use different parcels */
 	uint64_t parcels;		/* filled so far */
 	uint64_t threshold;		/* on node 0: a round of so many ns ends its time alone */
@@ -20,10 +19,11 @@ struct kd_windows {
 	struct kd_window {
 		kdsm_bdd states;	/* the window: all states that the node owns */
 		kdsm_bdd rest;		/* found states that are not yet sent to the node */
-		kdsm_bdd packed;	/* the part of the rest that is in the node's parcel */
 		kdsm_bdd part;		/* while windows are chosen: visited states in this one */
-		struct kd_parcel in;	/* from the node */
-	} *window;			/* by node */
+		/* A parcel from the node; one for it that takes several exchanges; or no array */
+		struct kd_parcel in, out;
+		uint64_t received, sent;	/* nodes of these parcels */
+	} *window;			/* by node of the team */
 	/* Sets that garbage collection must keep, as it keeps those of the windows */
 	kdsm_bdd before;		/* visited states before this round */
 	kdsm_bdd fresh;			/* that this node found; after kd_windows_cut(): to keep */
@@ -57,18 +57,20 @@ int kd_windows_steps(struct kd_search *s, kd_windows_step *step, void *data, uns
 /* Divide the states in fresh: those of other nodes' windows become their rests. */
 int kd_windows_cut(struct kd_search *s);
 /*
- * Pack for each node as much of window->rest as the node's parcel has room for, and remove it from
- * the rest. If broadcast is true, node 0 packs only its own window's rest, into a parcel that all
- * other nodes get, and the others pack nothing.
+ * Pack window->rest for each node, or the next part of a parcel that has begun. If broadcast is
+ * true, node 0 packs only its own window's rest, into a parcel that all other nodes get, and the
+ * others pack nothing.
  */
 int kd_windows_pack(struct kd_search *s, bool broadcast);
 /*
- * Add to *received what other nodes have packed for this one. All nodes have closed the step in
- * which they packed.
+ * Get what other nodes have packed for this one, and add parcels that are complete to *received.
+ * All nodes have closed the step in which they packed.
  */
 int kd_windows_receive(struct kd_search *s, bool broadcast, kdsm_bdd *received);
-/* Whether some rest is left */
+/* Whether a parcel needs another exchange */
 bool kd_windows_more(const struct kd_search *s);
+/* Forget parcels that are under way. */
+void kd_windows_forget(struct kd_search *s);
 
 /* windows_split.c: choose the windows by the visited states, which all nodes have. */
 int kd_windows_split(struct kd_search *s);

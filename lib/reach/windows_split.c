@@ -43,13 +43,15 @@ static kdsm_bdd try_bit(struct kd_search *s, struct kdsm_worker *kdsm_worker,
 			struct kdsm_task *kdsm_head, unsigned int number, void *data)
 {
 	struct choice *choice = data;
-	uint32_t bit = s->gang.node + number * s->gang.nodes;
+	uint32_t bit = s->windows->team->node + number * s->windows->team->nodes;
 	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
 	kdsm_bdd x = kd_make(w, s->model.variables[bit], KDSM_BDD_TRUE, KDSM_BDD_FALSE);
 	uint64_t nodes[2];
 	kdsm_bdd side;
 	int i, r;
 
+	if (kd_finish_crossed(s))	/* the team is about to stop */
+		return KDSM_BDD_FALSE;
 	for (i = 0; i < 2; i++, x ^= KDSM_BDD_COMPLEMENT) {
 		if (!kd_valid(x))
 			return x;
@@ -78,12 +80,12 @@ static int least(void *context, uint64_t *mine, const uint64_t *theirs)
 /* Try this node's bits for a part: all together, or one by one if the table has no room. */
 static int try_all(struct kd_search *s, kdsm_bdd part, uint64_t *best)
 {
-	uint32_t nodes = s->gang.nodes, done = 0, own, count;
+	uint32_t nodes = s->windows->team->nodes, done = 0, own, count;
 	struct choice choice = { part, UINT64_MAX };
 	kdsm_bdd none;
 	int r = 0;
 
-	own = (s->model.bits + nodes - 1 - s->gang.node) / nodes;
+	own = (s->model.bits + nodes - 1 - s->windows->team->node) / nodes;
 	count = own;
 	while (r >= 0 && done < own) {
 		r = kd_windows_steps(s, try_bit, &choice, done, count, &none);
@@ -108,8 +110,8 @@ static int choose(struct kd_search *s, const struct kd_window *window, unsigned 
 	for (i = 0; r == 0 && i < count; i++)
 		r = try_all(s, window[i].part, &best[i]);
 	if (r == 0)
-		r = kd_gang_gather(&s->gang, best, least, NULL);
-	return r < 0 ? r : kd_gang_scatter(&s->gang, best);
+		r = kd_gang_gather(s->windows->team, best, least, NULL);
+	return r < 0 ? r : kd_gang_scatter(s->windows->team, best);
 }
 
 /* Split part and window of one node by a choice; another one gets the states without the bit. */
@@ -144,7 +146,7 @@ static int split(struct kd_search *s, struct kd_window *from, struct kd_window *
 int kd_windows_split(struct kd_search *s)
 {
 	struct kd_window *window = s->windows->window;
-	unsigned int nodes = s->gang.nodes, done, more, i, n;
+	unsigned int nodes = s->windows->team->nodes, done, more, i, n;
 	uint64_t best[CHOICES];
 	int r = 0;
 

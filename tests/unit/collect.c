@@ -532,7 +532,8 @@ static void moved_results(void **state)
 			after += planted(&f, kd_key(KD_OP_AND, n, 3 * n, 0));
 		for (n = 0, full = 0; n < cache->count; n++)
 			full += !!cache->entries[n].check;
-		printf("# %u threads, %lu entries: %lu results of %lu stay\n", threads, cache->count, after, before);
+		printf("# %u threads, %lu entries: %lu results of %lu stay\n", threads,
+		       cache->count, after, before);
 		assert_int_equal(full, after);
 		assert_true(before > few / 2 && after <= before && after > before / 100 * 80);
 		assert_true(after == before || i % 3);

@@ -280,7 +280,6 @@ struct table {
 static uint64_t steps;	/* of operations in the last search */
 /* Bounds of the next searches: the first holds, and the second is violated; or none */
 static const char *const *bounds;
-static uint64_t shared;	/* results that its nodes found in home parts of other nodes */
 
 /*
  * Search with saturation. Return the number of collections, or -ENOSPC if the table is too
@@ -314,8 +313,6 @@ static int saturate_in(const struct table *table, unsigned int nodes, unsigned i
 	}
 	r = job[0].status ? -ENOSPC : (int)job[0].result.collections.count;
 	steps = job[0].result.tasks;
-	for (shared = 0, i = 0; i < nodes; i++)
-		shared += job[i].result.counts.home_hit;
 	if (r >= 0) {
 		char *found = mpz_get_str(NULL, 10, job[0].result.states);
 
@@ -366,27 +363,6 @@ static void full_tables(void **state)
 			assert_true(refused > 0);
 			assert_true(collections >= 1);
 		}
-	}
-}
-
-/*
- * Three nodes share the sets that they have saturated. How much work that saves depends on when a
- * node needs a set that another one is about to find, and so on how busy the host is. tests/scale
- * measures the steps of many nodes in virtual time.
- */
-static void shared_results(void **state)
-{
-	const struct table table = { .most = 16 << 20, .cache = 4 << 20 };
-	struct net net = kanban_net(8);
-	unsigned int nodes;
-
-	(void)state;
-	write_file(&net);
-	for (nodes = 1; nodes <= 3; nodes += 2) {
-		assert_int_equal(saturate_in(&table, nodes, 1, KDSM_REACH_ORDER_FILE,
-					     "133865325"), 0);
-		assert_int_equal(shared > 0, nodes > 1);
-		printf("# %u nodes: %lu steps, %lu results of other nodes\n", nodes, steps, shared);
 	}
 }
 
@@ -972,7 +948,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(cut_and_continue, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(cut_other_strategies, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(full_tables, make_names, remove_files),
-		cmocka_unit_test_setup_teardown(shared_results, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(orders_in_turn, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(wide_in_turn, make_names, remove_files),
 		cmocka_unit_test_setup_teardown(full_in_turn, make_names, remove_files),

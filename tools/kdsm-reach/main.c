@@ -183,12 +183,6 @@ static const struct cli_option options[] = {
 	{ "cache", 0, "[FIRST:]SIZE",
 	  "Memory for results of operations, of all nodes of the cluster together, in MiB unless it has a suffix (half of the table)",
 	  CLI_PARSED, .parse = parse_cache },
-	{ "granularity", 0, "K",
-	  "Share results with other nodes at every K-th variable; 0: do not share (0)",
-	  CLI_COUNT, AT(reach.bdd.granularity), .range = { 0, 32768, 1 } },
-	{ "find", 0, "WAY",
-	  "Find and put BDD nodes of other nodes one-sided, by message, or as is faster (auto)",
-	  CLI_CHOICE, AT(reach.bdd.find), .words = find_ways },
 	{ "format", 0, "NAME",
 	  "Format of MODEL: pnml, bdd, aiger, or auto, the default, which looks at its content",
 	  CLI_CHOICE, AT(format), .words = formats },
@@ -308,6 +302,7 @@ static int check(void *values, char *reason)
 	if (check_virtual(a, reason))
 		return -1;
 	a->reach.trace |= !!a->reach.witness;
+	a->reach.race = a->strategy == AUTO;
 	/* saturation knows no levels */
 	if (a->strategy == AUTO)
 		a->strategy = a->reach.trace || a->reach.levels || a->plot_path ?

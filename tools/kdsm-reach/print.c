@@ -11,7 +11,8 @@
 
 const char *order_word(enum kdsm_reach_order order)
 {
-	return order == KDSM_REACH_ORDER_GIVEN ? "given" : order_words[order];
+	return order == KDSM_REACH_ORDER_GIVEN ? "given" :
+	       order >= KDSM_REACH_ORDER_FURTHER ? "further" : order_words[order];
 }
 
 void print_trace(const struct kdsm_reach_trace *trace, const char *before, const char *after)
@@ -135,9 +136,9 @@ static void print_search(const struct kdsm_reach_options *options,
 	const int digits = virtual ? 6 : 3;
 
 	printf("search         %s, %" PRIu64 " %s%s\n",
-	       options->saturation ? "saturation" :
+	       result->saturation ? "saturation" :
 	       options->chaining ? "chaining" : "breadth first", result->levels,
-	       options->saturation ? "rounds" : "levels",
+	       result->saturation ? "rounds" : "levels",
 	       result->complete ? "" :
 	       result->stopped ? "; stopped by a signal, there may be more states" :
 	       result->ended_early ? "; ended by --stop, there may be more states" :
@@ -156,8 +157,11 @@ static void print_search(const struct kdsm_reach_options *options,
 		       result->relation_seconds, seconds, result->clusters,
 		       result->clusters == 1 ? "" : "s");
 	printf("time           %.*f %s\n", digits, result->seconds, seconds);
-	printf("workers        %u on %u node%s\n", result->workers, result->cluster_nodes,
+	printf("workers        %u on %u node%s", result->workers, result->cluster_nodes,
 	       result->cluster_nodes == 1 ? "" : "s");
+	if (result->winner)
+		printf(", node %u was first", result->winner);
+	putchar('\n');
 }
 
 static void print_size(const char *before, uint64_t bytes)
@@ -348,12 +352,13 @@ static void add_model(struct json_object *object, const struct kdsm_reach_option
 	json_mpz(object, "states", result->states);
 	json_number(object, "nodes", result->nodes);
 	json_number(object, "levels", result->levels);
-	json_text(object, "strategy", options->saturation ? "saturation" :
+	json_text(object, "strategy", result->saturation ? "saturation" :
 				      options->chaining ? "chaining" : "bfs");
 	if (result->order) {
 		json_text(object, "order", order_word(result->order));
 		json_number(object, "orders", result->orders);
 	}
+	json_number(object, "winner", result->winner);
 	json_object_object_add(object, "complete", json_object_new_boolean(result->complete));
 	if (result->stopped)
 		json_object_object_add(object, "stopped", json_object_new_boolean(true));

@@ -54,7 +54,9 @@ enum kdsm_reach_order {
 	KDSM_REACH_ORDER_UNITS,		/* of a nested-unit Petri net, others as FORCE */
 	KDSM_REACH_ORDER_UNITS_REVERSED,
 	KDSM_REACH_ORDER_LAST = KDSM_REACH_ORDER_UNITS_REVERSED,
-	KDSM_REACH_ORDER_GIVEN		/* of options.order_file; only in results */
+	KDSM_REACH_ORDER_GIVEN,		/* of options.order_file; only in results */
+	/* This value and greater ones: further orders that nodes try; only in results */
+	KDSM_REACH_ORDER_FURTHER
 };
 
 /* Progress of a search; valid only during the call of progress() */
@@ -96,6 +98,11 @@ struct kdsm_reach_options {
 	struct kdsm_bdd_attr bdd;	/* table and operation cache */
 	bool chaining;			/* add successors within a level; fewer levels */
 	bool saturation;		/* saturate instead of searching breadth first */
+	/*
+	 * With saturation, on several nodes: nodes that saturation does not use may search breadth
+	 * first, and the first strategy that ends gives the result.
+	 */
+	bool race;
 	enum kdsm_reach_order order;	/* of the places of a Petri net */
 	/*
 	 * NULL, or a file with the order, which replaces the option order. Each line names a place
@@ -254,6 +261,7 @@ struct kdsm_reach_result {
 	double relation_seconds;	/* of reading the model and making its relations */
 	mpz_t states;			/* number of reachable states */
 	uint64_t nodes;			/* BDD nodes of the set of states */
+	bool saturation;		/* the strategy that gave the result is saturation */
 	uint64_t levels, tasks;
 	uint64_t table_used, table_size;	/* BDD nodes */
 	bool complete;			/* false: options.levels or a stop ended the search */
@@ -264,6 +272,7 @@ struct kdsm_reach_result {
 	double before;			/* seconds of the searches up to that checkpoint */
 	bool unsaved;			/* save, save_order or witness could not be written */
 	unsigned int workers, cluster_nodes;	/* threads of all nodes; number of nodes */
+	unsigned int winner;		/* the node, or first one of several, that had all states */
 	struct kdsm_counts remote;	/* remote operations of all nodes */
 	uint64_t tasks_least, tasks_most;	/* tasks of the node with fewest, and with most */
 	/*
