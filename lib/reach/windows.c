@@ -437,8 +437,13 @@ int kd_windows_collect(struct kd_search *s)
 	if (s->divided)
 		r = kd_windows_and(s, own, d->window[d->team->node].states, &own);
 	s->visited = own;
+	/*
+	 * The parcels of both sets are free once the cluster has agreed on a winner. Without a
+	 * race, all nodes have counted the same exchanges, and some may still get the last ones.
+	 */
+	if (d->team != &s->cluster)
+		d->exchanges = 0;
 	d->team = &s->cluster;
-	d->exchanges = 0;	/* the same on all nodes */
 	kd_windows_forget(s);
 	for (i = 0; i < s->cluster.nodes; i++)
 		d->window[i].rest = KDSM_BDD_FALSE;
