@@ -253,13 +253,13 @@ static int grow_cache(struct kd_collector *c)
 {
 	struct kd_opcache *cache = &c->store->cache;
 	const uint64_t count = cache->count, more = kd_opcache_more(cache);
-	unsigned __int128 scaled;
 	int r = 0;
 
 	if (more == count)
 		return 0;
 	for (c->to = count; r == 0; c->to = c->from) {
-		scaled = (unsigned __int128)c->to * (more - count);
+		unsigned __int128 scaled = (unsigned __int128)c->to * (more - count);
+
 		c->from = c->to - scaled / more;
 		if (c->to - c->from <= c->threads * KD_ENTRIES)
 			break;
