@@ -119,7 +119,8 @@ void kd_gang_abort(struct kd_gang *gang, int error)
 	 */
 	for (node = 0; node < gang->nodes; node++)
 		if (node != gang->node)
-			kdsm_put(gang->region, node, PLACE(gang, abort), &word, sizeof(word));
+			kdsm_put(gang->region, gang->first + node, PLACE(gang, abort), &word,
+				 sizeof(word));
 }
 
 int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit)
@@ -129,7 +130,7 @@ int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit)
 	int error = kd_failure_read(word, gang->nodes, gang->node, &node);
 
 	if (error && culprit)
-		*culprit = node;
+		*culprit = gang->first + node;
 	return error;
 }
 
@@ -144,9 +145,16 @@ static void tell_all(struct kd_gang *gang, uint64_t *word, uint64_t place, uint6
 			kdsm_put(gang->region, node, place, &number, sizeof(number));
 }
 
+int kd_gang_tell(struct kd_gang *gang, unsigned int node, uint64_t offset, uint64_t word)
+{
+	struct kdsm_op op = kdsm_op_put(gang->first + node, offset, &word, sizeof(word));
+
+	return kdsm_vector_retry(gang->region, &op, 1, gang->timeout);
+}
+
 void kd_gang_stop(struct kd_gang *gang)
 {
-	/* The members agree on stopping, so one member that the request reaches suffices. */
+	/* Each member ends its own work when it sees the request; a team agrees to end. */
 	tell_all(gang, &own(gang)->stop, PLACE(gang, stop), 1);
 }
 
@@ -178,7 +186,7 @@ static int look_around(struct kd_gang *gang, struct watch *watch)
 	uint64_t now = kdsm_now(), b;
 	int r;
 
-	if (kd_gang_aborted(gang->whole, &gang->culprit))
+	if (kd_gang_aborted(gang->whole, &gang->culprit) || kd_gang_aborted(gang, &gang->culprit))
 		return -ECANCELED;
 	r = kdsm_get(gang->region, watch->node, PLACE(gang->whole, beat), &b, sizeof(b));
 	r = kdsm_silence(&watch->silent, now, r);

@@ -394,7 +394,8 @@ int kd_gang_join(struct kd_gang *gang, struct kdsm_region *region,
  * @offset: of KD_GANG_BYTES bytes in every part, initially zero
  * @first: the lowest node of @gang
  *
- * Steps of @gang concern its own nodes only. Heartbeats and kd_gang_abort() are those of @whole.
+ * Steps and kd_gang_abort() of @gang concern its own nodes only. kd_gang_abort() of @whole ends
+ * steps of @gang, too. Heartbeats are those of @whole.
  */
 void kd_gang_some(struct kd_gang *gang, struct kd_gang *whole, uint64_t offset,
 		  unsigned int first);
@@ -460,10 +461,23 @@ void kd_gang_abort(struct kd_gang *gang, int error);
 int kd_gang_aborted(const struct kd_gang *gang, unsigned int *culprit);
 
 /**
+ * kd_gang_tell() - put a word into the part of a member
+ * @gang: joined by this process
+ * @node: the member
+ * @offset: of the word in each part of the region
+ * @word: the value; no other member puts one there
+ *
+ * Repeats the put while the connection is broken, for at most gang->timeout.
+ *
+ * Return: 0 or a negative errno.
+ */
+int kd_gang_tell(struct kd_gang *gang, unsigned int node, uint64_t offset, uint64_t word);
+
+/**
  * kd_gang_stop() - ask all members to stop at a place where they can go on later
  * @gang: joined by this process
  *
- * The gang goes on: the members agree by their words when to stop.
+ * The gang goes on: each member ends its own work when it sees the request.
  */
 void kd_gang_stop(struct kd_gang *gang);
 

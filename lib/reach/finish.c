@@ -13,7 +13,7 @@ unsigned int kd_race_favourite = UINT_MAX;
 /* The words in each part of the region */
 struct line {
 	uint64_t winner;		/* on node 0: 1 + the node that has won */
-	uint64_t over;			/* 1 + the node that has won, as that node tells */
+	uint64_t over;			/* on each node: 1 + the winner, put by the winner */
 };
 
 #define PLACE(field)	(KD_RACE + offsetof(struct line, field))
@@ -48,16 +48,16 @@ int kd_finish_claim(struct kd_search *s, bool *won)
 		return 0;
 	r = kdsm_cas(s->region, 0, PLACE(winner), 0, mine, &former);
 	*won = r == 0 && !former;
-	/* A node that cannot be reached is lost, and need not know. */
+	/* A node that cannot be reached until the timeout is lost, and need not know. */
 	for (i = 0; *won && i < nodes; i++)
-		kdsm_put(s->region, i, PLACE(over), &mine, sizeof(mine));
+		kd_gang_tell(&s->cluster, i, PLACE(over), mine);
 	return r;
 }
 
 int kd_finish_without(struct kd_search *s, int error)
 {
 	if (error < 0 && s->cluster.node == 0 && !s->deserted) {
-		kd_search_warn(s, "node %u was lost after the search (%s); its operations are not counted",
+		kd_search_warn(s, "node %u is lost (%s); the result is complete, but lacks operations of other nodes",
 			       s->cluster.culprit, strerror(-error));
 		s->deserted = true;
 	}

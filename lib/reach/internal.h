@@ -194,7 +194,14 @@ struct kd_net {
 	/* By kd_net_orders(): different orders, the most promising one first */
 	enum kdsm_reach_order best[KD_ORDERS];
 	unsigned int orders;
+	const uint64_t *interrupt;	/* not 0: nobody needs another order; or NULL */
 };
+
+/* Whether making an order, or relations in this order, may end early */
+static inline bool kd_net_interrupted(const struct kd_net *net)
+{
+	return net->interrupt && __atomic_load_n(net->interrupt, __ATOMIC_RELAXED);
+}
 
 /*
  * pnml.c. On failure return a negative errno and set *message; the caller frees *net even
@@ -534,6 +541,9 @@ struct kd_own {
 int kd_own_open(struct kd_search *s, uint64_t bytes);
 void kd_own_close(struct kd_search *s);
 
+/* What the nodes of a cluster do; see race.c */
+enum kd_plan { KD_ALONE, KD_TOGETHER, KD_RACE_OF_ORDERS, KD_RACE_OF_STRATEGIES };
+
 struct kd_search {
 	const struct kdsm_reach_options *options;
 	struct kdsm_reach_message *message;
@@ -554,7 +564,7 @@ struct kd_search {
 	uint64_t slice;			/* number of the current slice, from 1 */
 	uint64_t paused;		/* the last slice that ought to pause for a checkpoint */
 	uint64_t pause;			/* least time from a checkpoint to such a pause, in ns */
-	kdsm_bdd saved;			/* on the root: found by this round up to the last pause */
+	kdsm_bdd saved;			/* found by this round up to the last pause */
 	/*
 	 * All states found; the frontier, i.e. the states of the last round; the states
 	 * that this round has found up to now. Every edge that is kept from round to round
@@ -586,11 +596,12 @@ struct kd_search {
 	bool saturates;			/* the strategy of this node is saturation */
 	struct kd_saturation *saturation;	/* NULL: another strategy */
 	struct kd_portfolio *portfolio;		/* NULL: one order only */
-	struct kd_windows *windows;		/* NULL: all nodes share one store */
+	struct kd_windows *windows;		/* NULL: the cluster has one node */
 	/* Store more edges to keep, and return their number; for root NULL, the most. Or NULL */
 	unsigned int (*more_roots)(const struct kd_search *s, kdsm_bdd *root);
 	bool divided;			/* each node has states of its own */
-	bool helps;			/* the search of node 0 can do without this node */
+	enum kd_plan plan;		/* of all nodes */
+	bool helps;			/* node 0 can finish without this node */
 	unsigned int winner;		/* of a race */
 	bool deserted;			/* node 0 has all states, and needs no other node */
 	struct kd_progress progress;
@@ -707,14 +718,16 @@ int kd_search_failure(struct kd_search *s, int error, kdsm_bdd result);
 
 /*
  * race.c: kd_race_run() takes the place of kd_search_run() on several nodes, and leaves all states
- * on node 0.
+ * on node 0. kd_race_plan() is what all nodes do, by the options of this node, whose options may
+ * differ; all nodes take the plan of node 0.
  */
+enum kd_plan kd_race_plan(const struct kd_search *s);
 int kd_race_run(struct kd_search *s);
 
 /*
  * finish.c: kd_finish_claim() sets *won if this node is the first one that has all states, and
- * tells all nodes. Then kd_finish_crossed() is true there, the word is not 0, and tasks fail with
- * -EINTR. kd_finish_winner() is 1 + that node on node 0, or 0.
+ * tells all nodes. On each node kd_finish_crossed() is then true, and its tasks fail with -EINTR.
+ * kd_finish_winner() is 1 + that node on node 0, or 0.
  */
 int kd_finish_claim(struct kd_search *s, bool *won);
 const uint64_t *kd_finish_word(const struct kd_search *s);
@@ -723,8 +736,9 @@ uint64_t kd_finish_winner(const struct kd_search *s);
 /* The only node that may win, or UINT_MAX. Only tests change it. */
 extern unsigned int kd_race_favourite;
 /*
- * After a step of all nodes with this error, or 0: node 0, which has all states, goes on without
- * nodes that are lost. It warns, sets s->deserted and returns 0. Other nodes return the error.
+ * Call this after a step of all nodes that returned this error, or 0, when node 0 has all states.
+ * If the step missed a node, node 0 warns, sets s->deserted and returns 0; other nodes return the
+ * error.
  */
 int kd_finish_without(struct kd_search *s, int error);
 

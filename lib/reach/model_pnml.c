@@ -285,7 +285,8 @@ static int make(struct kdsm_bdd_worker *worker, struct kd_model *model,
 	if (!model->relation)
 		return -ENOMEM;
 	for (; r == 0 && model->relations < net->transitions; model->relations++)
-		r = set_relation(worker, model, model->relations);
+		r = kd_net_interrupted(net) ? -EINTR :
+					      set_relation(worker, model, model->relations);
 	return r;
 }
 

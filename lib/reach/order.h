@@ -43,7 +43,8 @@ struct kd_growth {
 int kd_order_grow(const struct kd_graph *graph, const struct kd_net *net,
 		  const struct kd_growth *growth, uint64_t *random, uint32_t *order);
 /* order_anneal.c: shorten the weighted spans by random moves of places. Returns 0 or -ENOMEM. */
-int kd_order_anneal(const struct kd_graph *graph, uint64_t *random, uint32_t *order);
+int kd_order_anneal(const struct kd_graph *graph, const struct kd_net *net, uint64_t *random,
+		    uint32_t *order);
 
 /* order_queue.c: vertices by priority. The arrays but queue and heap are indexed by vertex. */
 struct kd_queue {

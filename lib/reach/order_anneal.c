@@ -138,7 +138,8 @@ static uint32_t other_position(uint32_t places, uint32_t from, uint64_t *random)
 	return (from + (kd_random_below(random, 2) ? by : places - by)) % places;
 }
 
-int kd_order_anneal(const struct kd_graph *g, uint64_t *random, uint32_t *order)
+int kd_order_anneal(const struct kd_graph *g, const struct kd_net *net, uint64_t *random,
+		    uint32_t *order)
 {
 	const uint64_t most = g->places < MOST_WORK / WORK ? g->places * WORK : MOST_WORK;
 	double sum = 0, best, first, left;
@@ -154,7 +155,7 @@ int kd_order_anneal(const struct kd_graph *g, uint64_t *random, uint32_t *order)
 	}
 	first = THRESHOLD * sum / (g->vertices - g->places + 1);
 	best = sum;
-	while (r == 0 && g->places > 1 && a.work < most) {
+	while (r == 0 && g->places > 1 && a.work < most && !kd_net_interrupted(net)) {
 		left = 1 - (double)a.work / most;
 		from = kd_random_below(random, g->places);
 		sum += move(&a, from, other_position(g->places, from, random),

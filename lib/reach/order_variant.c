@@ -59,7 +59,7 @@ static int make(const struct kd_graph *g, const struct kd_net *net, unsigned int
 	if (r == 0 && scheme == GROWN_REVERSED)
 		kd_order_reverse(g->places, order);
 	if (r == 0 && (scheme == ANNEALED || scheme == GROWN_AND_ANNEALED))
-		r = kd_order_anneal(g, &random, order);
+		r = kd_order_anneal(g, net, &random, order);
 	return r;
 }
 

@@ -150,7 +150,7 @@ static int open_region(struct kd_search *s)
 }
 
 /* Words on which all members must agree, and words that they combine */
-enum { DIGEST, THREADS };
+enum { DIGEST, THREADS, PLAN };
 
 static int agree(void *context, uint64_t *mine, const uint64_t *theirs)
 {
@@ -276,13 +276,16 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 				kd_hash(s->options->order, !!s->options->order_file) ^
 				s->options->timeout ^
 				((s->options->deadlocks || s->options->trace) |
-				 (uint64_t)s->options->formulas << 1) ^
+				 (uint64_t)s->options->formulas << 1 |
+				 (uint64_t)s->options->race << 60) ^
 				(uint64_t)s->options->stop_at_violation << 63 ^
 				(uint64_t)s->options->trace << 62);
 	words[THREADS] = s->options->workers;
 	r = kd_gang_gather(&s->cluster, words, agree, NULL);
-	if (r == 0 && s->cluster.node == 0)
+	if (r == 0 && s->cluster.node == 0) {
+		words[PLAN] = kd_race_plan(s);
 		r = begin(s, result);
+	}
 	if (r == 0)
 		r = kd_gang_scatter(&s->cluster, words);
 	if (r == -ETIMEDOUT)
@@ -297,6 +300,7 @@ static int meet(struct kd_search *s, struct kdsm_reach_result *result)
 	if (r < 0)
 		return r;
 	result->workers = words[THREADS];
+	s->plan = words[PLAN];
 	s->current = KDSM_BDD_FALSE;
 	s->visited = KDSM_BDD_FALSE;
 	return s->cluster.node ? 0 : set_out(s);

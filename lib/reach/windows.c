@@ -4,11 +4,10 @@
  * A. Schuster, "Achieving Scalability in Parallel Reachability Analysis of Very Large Circuits",
  * CAV 2000). Every node owns the states in its window, a set of its own, and the windows of all
  * nodes divide the set of all states. A node keeps the visited states of its window in a store of
- * its own, so its operations never leave the node, it collects garbage when it likes, and the
- * memory of all nodes counts.
+ * its own, so its operations never leave the node, and it collects garbage without the others.
  *
- * In a round a node computes the successors of the new states in its window. It sends those that
- * it has not seen before to their owners, in an exchange of parcels (windows_exchange.c). The
+ * In a round a node computes the successors of the new states in its window. It sends the states
+ * that are new to it to their owners, in an exchange of parcels (windows_exchange.c). The
  * states of its window that it has found or received, and did not know, are the new states of the
  * next round. A node remembers what it has sent: its set s->visited has states of other windows,
  * too. The search ends when a round begins in which no node has a new state.
@@ -29,8 +28,6 @@
 #define PROBES	4		/* remote operations, to measure one */
 
 unsigned int kd_operations_alone = 500;
-
-#define LEAST_SIZE	4096	/* of a node's table and cache, in bytes */
 
 /* Words of a step of the gang, and bits of FLAGS */
 enum { FLAGS, TRAP, LEVELS, STATES, NODES };
@@ -431,6 +428,7 @@ int kd_windows_collect(struct kd_search *s)
 	uint64_t words[KD_GANG_WORDS];
 	struct kd_windows *d = s->windows;
 	kdsm_bdd own = s->visited;
+	uint64_t news = 0;
 	unsigned int i;
 	int r = 0;
 
@@ -438,8 +436,9 @@ int kd_windows_collect(struct kd_search *s)
 		r = kd_windows_and(s, own, d->window[d->team->node].states, &own);
 	s->visited = own;
 	/*
-	 * The parcels of both sets are free once the cluster has agreed on a winner. Without a
-	 * race, all nodes have counted the same exchanges, and some may still get the last ones.
+	 * After a race no node reads a parcel any more, because all have agreed on the winner, so
+	 * counting begins again. Without a race the count continues: another node may still get
+	 * the parcels of the last exchange.
 	 */
 	if (d->team != &s->cluster)
 		d->exchanges = 0;
@@ -451,11 +450,16 @@ int kd_windows_collect(struct kd_search *s)
 		d->window[0].rest = own;
 	do {
 		memset(words, 0, sizeof(words));
+		words[FLAGS] = s->current != KDSM_BDD_FALSE ? NEWS : 0;
 		if (r == 0)
 			r = exchange(s, words, true);
+		if (r == 0 && (words[TRAP] || words[FLAGS] & STOP))
+			r = -EIO;	/* no node says so here */
+		news |= words[FLAGS] & NEWS;
 	} while (r == 0 && words[FLAGS] & MORE);
 	if (r == 0)
 		r = kd_windows_or(s, s->visited, d->received, &s->visited);
+	leave_news(s, news);
 	return r < 0 ? r : end_round(s);
 }
 

@@ -73,10 +73,10 @@ bool kd_windows_more(const struct kd_search *s);
 void kd_windows_forget(struct kd_search *s);
 
 /*
- * windows_choose.c. A literal is 2 * bit + value: all states in which this bit of the state has this
- * value. kd_windows_choose() finds a good one: of these states, those with the literal and those
- * without it have BDDs whose numbers of nodes are like keep and give. No literal divides a single
- * state. kd_windows_cube() makes the BDD of a literal; -EIO if there is no such bit.
+ * windows_choose.c. A literal is 2 * bit + value: all states in which this bit of the state has
+ * this value. kd_windows_choose() finds a good one: of these states, those with the literal and
+ * those without it have BDDs whose numbers of nodes are like keep and give. No literal divides a
+ * single state. kd_windows_cube() makes the BDD of a literal; -EIO if there is no such bit.
  */
 #define KD_NO_LITERAL	UINT64_MAX
 int kd_windows_choose(struct kd_search *s, kdsm_bdd states, unsigned int keep, unsigned int give,

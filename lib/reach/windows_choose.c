@@ -16,7 +16,7 @@
 
 #include "windows.h"
 
-#define GROUP		32	/* bits of one task: a word has a bit of the word for both values of each */
+#define GROUP		32	/* bits of one task */
 #define BIT_SHIFT	20	/* a choice has its cost above 2 * bit + value */
 
 struct choice {
@@ -27,8 +27,8 @@ struct choice {
 };
 
 /*
- * What a task knows of the nodes of the walk, by position, in words with a bit for each value of each
- * bit of the state: 1 in the lower half, 0 in the upper one.
+ * Arrays of a task, by position in the walk or by level. Their words have a bit for each value of
+ * each bit of the group: value 1 in the lower half, value 0 in the upper one.
  */
 struct passes {
 	const struct kd_walk *walk;

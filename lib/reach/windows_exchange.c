@@ -3,8 +3,8 @@
  * Exchange states between windows. Every node of the team has an outbox in its part of the region:
  * two sets of parcels, one for odd and one for even exchanges, with a parcel for each node. In an
  * exchange a node fills its parcels, the gang closes the step, and each node gets its parcels from
- * the others. A node fills a set again two exchanges later. By then all have got its parcels, as
- * they do so before they close the next step.
+ * the others. A node fills a set again two exchanges later. By then all nodes have got its parcels,
+ * because a node closes the next step only after it has got them.
  *
  * Tasks of all workers pack a set of states into the outbox. If the set has more nodes than the
  * parcel has room for, one thread sorts the nodes into an array of its own memory, and the parcel
@@ -218,7 +218,7 @@ static int begin_parcel(const struct kd_search *s, struct kd_window *window,
 {
 	if (kd_terminal(head.root))
 		head.count = 0;
-	/* a node may be packed twice, but only into a single part */
+	/* kd_pack() may pack a node twice, so a parcel of one part may exceed the table */
 	if (head.count > parcel_room(&s->bdd, s->cluster.nodes) &&
 	    head.count > s->bdd.table_bytes / sizeof(struct kdsm_node))
 		return -EIO;
@@ -261,7 +261,7 @@ static bool whole(const struct kd_window *window)
 	return window->in.node && window->received == window->in.head->count;
 }
 
-/* Of a step with this number. Each node begins with another sender, so no sender has a queue. */
+/* The sender that a step gets from. Nodes begin with different senders, which spreads the gets. */
 static unsigned int sender(const struct kd_search *s, unsigned int number)
 {
 	return (s->windows->team->node + number) % s->windows->team->nodes;

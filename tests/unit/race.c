@@ -162,7 +162,101 @@ static void team(void **state)
 	}
 }
 
-/* ---- nodes that are lost ---- */
+/* A search in windows that ends early tells so, whether or not node 0 has new states then. */
+static void levels(void **state)
+{
+	const unsigned int bits = 11;
+	unsigned int nodes, i;
+	struct job job[NODES];
+	uint64_t level;
+
+	(void)state;
+	write_ring(bits);
+	kd_operations_alone = 1;	/* a round alone makes more than one state to divide */
+	for (nodes = 2; nodes <= 3; nodes++)
+		for (level = 1; level <= 2 * bits; level++) {
+			sim_start(nodes);
+			prepare_race(job, nodes, 1);
+			for (i = 0; i < nodes; i++) {
+				job[i].options.saturation = false;
+				job[i].options.race = false;
+				job[i].options.levels = level;
+			}
+			run_well(job, nodes);
+			assert_int_equal(job[0].result.levels, level);
+			assert_int_equal(job[0].result.complete, level == 2 * bits);
+			assert_int_equal(mpz_get_ui(job[0].result.states),
+					 level == 2 * bits ? level : level + 1);
+			drop(job, nodes);
+			sim_stop();
+		}
+	kd_operations_alone = 0;
+}
+
+static void note_level(void *context, const struct kdsm_reach_progress *progress)
+{
+	(void)progress;
+	++*(uint64_t *)context;
+}
+
+/* Node 0 alone wants to hear of levels, and decides what all nodes do. */
+static void levels_of_node_0(void **state)
+{
+	struct job job[3];
+	uint64_t seen = 0;
+	unsigned int i;
+
+	(void)state;
+	write_ring(9);
+	sim_start(3);
+	prepare_race(job, 3, 1);
+	for (i = 0; i < 3; i++) {
+		job[i].options.saturation = false;
+		job[i].options.race = false;
+	}
+	job[0].options.level = note_level;
+	job[0].options.context = &seen;
+	run_well(job, 3);
+	assert_int_equal(mpz_get_ui(job[0].result.states), 18);
+	assert_int_equal(job[0].result.levels, 18);
+	assert_int_equal(seen, 18);
+	drop(job, 3);
+	sim_stop();
+}
+
+/* ---- nodes that fail, or are lost ---- */
+
+static unsigned int failures;
+
+/* The first get of a parcel by node 2 fails. */
+static int fail_once(struct kdsm_op *op, bool after)
+{
+	if (after || op->node != 1 || op->offset < KD_STORE ||
+	    __atomic_exchange_n(&failures, 1, __ATOMIC_RELAXED))
+		return 0;
+	return -EIO;
+}
+
+/* A member of the team fails and lives. The team gives up, and node 0 ends its search. */
+static void member_fails(void **state)
+{
+	struct job job[3];
+
+	(void)state;
+	write_ring(9);
+	sim_start(3);
+	kd_race_favourite = 0;
+	failures = 0;
+	prepare_race(job, 3, 1);
+	__atomic_store_n(&sim.fault, fail_once, __ATOMIC_RELEASE);
+	run_well(job, 3);
+	__atomic_store_n(&sim.fault, NULL, __ATOMIC_RELEASE);
+	assert_int_equal(failures, 1);
+	assert_int_equal(mpz_get_ui(job[0].result.states), 18);
+	assert_true(job[0].result.complete);
+	drop(job, 3);
+	sim_stop();
+}
 
 static unsigned int warned;
 static bool lost;
@@ -170,11 +264,11 @@ static bool lost;
 static void warn(void *context, const char *text)
 {
 	(void)context;
-	assert_non_null(strstr(text, "was lost after the search"));
+	assert_non_null(strstr(text, "the result is complete, but lacks"));
 	__atomic_add_fetch(&warned, 1, __ATOMIC_RELAXED);
 }
 
-/* Nobody reaches node 2 from the moment on in which node 0 tells that it has all states. */
+/* All operations on node 2 fail once a node has used a word of the race. */
 static int lose(struct kdsm_op *op, bool after)
 {
 	if (op->offset >= KD_RACE && op->offset < KD_STORE)
@@ -225,6 +319,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(orders, make_name, remove_file),
 		cmocka_unit_test_setup_teardown(random_orders, make_name, remove_file),
 		cmocka_unit_test_setup_teardown(team, make_name, remove_file),
+		cmocka_unit_test_setup_teardown(levels, make_name, remove_file),
+		cmocka_unit_test_setup_teardown(levels_of_node_0, make_name, remove_file),
+		cmocka_unit_test_setup_teardown(member_fails, make_name, remove_file),
 		cmocka_unit_test_setup_teardown(lost_node, make_name, remove_file),
 	};
 
