@@ -166,7 +166,7 @@ int kd_windows_choose(struct kd_search *s, kdsm_bdd states, unsigned int keep, u
 	int r;
 
 	*literal = KD_NO_LITERAL;
-	if (kd_terminal(states))
+	if (kd_terminal(states) || kd_finish_crossed(s))	/* the team is about to stop */
 		return 0;
 	r = kd_walk(&c.walk, s->worker, states);
 	if (r == 0)
