@@ -541,7 +541,7 @@ struct kd_own {
 int kd_own_open(struct kd_search *s, uint64_t bytes);
 void kd_own_close(struct kd_search *s);
 
-/* What the nodes of a cluster do; see race.c */
+/* Plans of a search on several nodes; race.c has a table of them */
 enum kd_plan { KD_ALONE, KD_TOGETHER, KD_RACE_OF_ORDERS, KD_RACE_OF_STRATEGIES };
 
 struct kd_search {
@@ -718,8 +718,8 @@ int kd_search_failure(struct kd_search *s, int error, kdsm_bdd result);
 
 /*
  * race.c: kd_race_run() takes the place of kd_search_run() on several nodes, and leaves all states
- * on node 0. kd_race_plan() is what all nodes do, by the options of this node, whose options may
- * differ; all nodes take the plan of node 0.
+ * on node 0. kd_race_plan() makes a plan by the options of this node. Some options differ between
+ * nodes, so all nodes follow the plan of node 0.
  */
 enum kd_plan kd_race_plan(const struct kd_search *s);
 int kd_race_run(struct kd_search *s);

@@ -15,9 +15,9 @@
  * or the order of a net's places, and if the portfolio has one order.
  *
  * The winner is the first node that crosses the finishing line (finish.c). The tasks of all other
- * nodes then end as after a request to stop. Node 0 takes over
- * the order of variables and the widths of places from the winner, and then all members of the
- * winner's team send their states to node 0.
+ * nodes then end as after a request to stop. Node 0 takes over the order of variables and the
+ * widths of places from the winner, and then all members of the winner's team send their states to
+ * node 0.
  */
 #include <errno.h>
 #include <stdlib.h>
