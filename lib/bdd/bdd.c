@@ -89,6 +89,7 @@ void kdsm_bdd_close(struct kdsm_bdd_store *store)
 	kd_gang_leave(&store->gang);
 	pthread_mutex_destroy(&store->refs.lock);
 	free(store->refs.slot);
+	kd_ghost_end(&store->ghost);
 	kd_private_destroy(&store->own);
 	free(store->bits);
 	kdsm_table_close(store->table);

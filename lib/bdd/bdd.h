@@ -191,6 +191,29 @@ static inline void kd_opcache_put(struct kd_opcache *cache, const struct kd_key 
 	__atomic_store_n(&e->check, kd_result_check(key, value), __ATOMIC_RELEASE);
 }
 
+/* ---- opcache_ghost.c ---- */
+
+#define KD_GHOST_SAMPLE	64	/* keys of which one is a sample; a power of two */
+
+/* What the last misses of samples tell about a larger cache; size 0: nothing */
+struct kd_ghost {
+	uint64_t *tag, size;
+	uint64_t misses, again;		/* of samples; those that a larger cache would avoid */
+};
+
+/* Begin to watch a cache with so many entries. Without memory nothing is watched. */
+void kd_ghost_begin(struct kd_ghost *ghost, uint64_t entries);
+/* Whether misses of this key count */
+static inline bool kd_ghost_sample(uint64_t hash)
+{
+	return hash % KD_GHOST_SAMPLE == 0;
+}
+/* The cache does not have the result of a sample, which the caller is about to compute. */
+void kd_ghost_miss(struct kd_ghost *ghost, uint64_t hash);
+/* Whether a larger cache would have avoided many misses since the last call of this function */
+bool kd_ghost_tell(struct kd_ghost *ghost);
+void kd_ghost_end(struct kd_ghost *ghost);
+
 /* ---- refs.c ---- */
 
 /* A stack of words. */
@@ -264,6 +287,7 @@ struct kdsm_relation {
 struct kdsm_bdd_store {
 	struct kdsm_table *table;
 	struct kd_opcache cache;
+	struct kd_ghost ghost;
 	struct kd_private own;
 	struct kd_bit *bits;
 	uint32_t bit_count, bit_room;
@@ -617,8 +641,11 @@ static inline bool kd_cache_get(struct kdsm_bdd_worker *w, const struct kd_key *
 {
 	w->tasks++;
 	kd_step(w);
-	if (!kd_opcache_get(w->cache, key, result))
+	if (!kd_opcache_get(w->cache, key, result)) {
+		if (kd_unlikely(kd_ghost_sample(key->hash)))
+			kd_ghost_miss(&w->store->ghost, key->hash);
 		return false;
+	}
 	*result &= KD_EDGE;	/* clear bits that a corrupt entry might set outside an edge */
 	w->hits++;
 	return true;
@@ -956,6 +983,18 @@ int kd_collect(struct kdsm_bdd_store *store, struct kd_gang *gang, unsigned int 
 	       unsigned int flags,
 	       const kdsm_bdd roots[], uint64_t count,
 	       struct kdsm_bdd_collection *collection);
+
+/*
+ * Double the number of entries of the operation cache, up to its bound, and keep its results. Only
+ * for a store on one node; see kd_collect() for threads. Returns 0 or a negative errno.
+ */
+int kd_grow_cache(struct kdsm_bdd_store *store, unsigned int threads);
+
+/* Whether part of the operation cache's memory is not in use yet */
+static inline bool kd_cache_can_grow(const struct kdsm_bdd_store *store)
+{
+	return store->table->parts == 1 && store->cache.count < store->cache.most;
+}
 
 /* Whether part of the table's memory is not in use yet */
 static inline bool kd_can_grow(const struct kdsm_bdd_store *store)

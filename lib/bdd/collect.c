@@ -369,6 +369,21 @@ int kd_collect(struct kdsm_bdd_store *store, struct kd_gang *gang, unsigned int 
 	return r;
 }
 
+int kd_grow_cache(struct kdsm_bdd_store *store, unsigned int threads)
+{
+	struct kd_collector c = {
+		.store = store, .table = store->table, .threads = threads ? threads : 1,
+	};
+	enum kd_phase phase = kd_phase(KD_PHASE_COLLECT);
+	int r = set_up(&c);
+
+	if (r == 0)
+		r = grow_cache(&c);
+	tear_down(&c);
+	kd_phase(phase);
+	return r;
+}
+
 int kdsm_bdd_collect(struct kdsm_bdd_store *store, unsigned int threads, uint64_t timeout,
 		     struct kdsm_bdd_collection *collection)
 {

@@ -104,13 +104,15 @@ static void unite(struct kdsm_worker *kdsm_worker, struct kdsm_task *kdsm_head,
 		found->failure = other.failure;
 }
 
-/* Add the worker's steps to those of the slice. */
-static bool used_up(struct kd_search *s, struct kdsm_bdd_worker *w, uint64_t quota)
+/* Add the worker's steps to those of the slice, and look whether they are enough. */
+static kdsm_bdd count_steps(struct kd_search *s, struct kdsm_bdd_worker *w, uint64_t quota)
 {
 	uint64_t more = w->tasks - w->told;
 
 	w->told = w->tasks;
-	return __atomic_add_fetch(&s->steps, more, __ATOMIC_RELAXED) >= quota;
+	if (quota && __atomic_add_fetch(&s->steps, more, __ATOMIC_RELAXED) >= quota)
+		return kd_failure(-ETIME);
+	return kd_room_outgrown(s, more) ? kd_failure(-ENOSPC) : 0;
 }
 
 /* Why the search should end early, as a failure, or 0 */
@@ -118,15 +120,12 @@ static kdsm_bdd interruption(struct kdsm_bdd_worker *w)
 {
 	static _Thread_local unsigned int calls;
 	struct kd_search *s = w->store->context;
-	/*
-	 * A task that was stolen from a node that has begun a slice may run here before this
-	 * node sets the values for that slice.
-	 */
 	uint64_t quota = __atomic_load_n(&s->quota, __ATOMIC_RELAXED);
 	uint64_t stop = __atomic_load_n(&s->room.stop, __ATOMIC_RELAXED);
+	kdsm_bdd late = calls++ % CALLS_PER_LOOK == 0 ? count_steps(s, w, quota) : 0;
 
-	if (quota && calls++ % CALLS_PER_LOOK == 0 && used_up(s, w, quota))
-		return kd_failure(-ETIME);
+	if (late)
+		return late;
 	if (kd_gang_aborted(&s->cluster, NULL))
 		return kd_failure(-ECANCELED);
 	if (kd_stopping(s))

@@ -264,7 +264,9 @@ static int end_part(struct kd_search *s, struct slice *slice)
 		slice->kept = save_point(s, slice) ? PART : NOTHING;
 		s->found = s->before_slice;
 	}
-	if (slice->full == LATE && !s->portfolio)
+	/* Its results are in the operation cache, and portfolio.c says why to begin again. */
+	if ((slice->full == LATE && !s->portfolio) ||
+	    (slice->full == NO_ROOM && kd_room_keeps(s)))
 		s->found = s->before_slice;
 	return 0;
 }

@@ -14,7 +14,8 @@
  * Saturation on one node grows the table before it collects garbage, because its results in the
  * operation cache refer to nodes that only they need: growth keeps all results, a collection those
  * of live nodes (KD_RESULTS). The last collection before the search gives up keeps none, because
- * results keep nodes alive.
+ * results keep nodes alive. Saturation also lets the operation cache grow without the table, when
+ * many of the results that it computes had been in the cache before (opcache_ghost.c).
  *
  * The other strategies on one node collect garbage, keep the results of live nodes and grow the
  * table, all in one collection, while the table is small compared with its bound. So a search has
@@ -30,6 +31,10 @@
 
 /* Part of its bound up to which a table counts as small: 1 divided by this */
 #define SMALL		32
+
+/* Steps of saturation between two looks at the operation cache, for each entry, and at least */
+#define STEPS_PER_ENTRY	2
+#define LEAST_STEPS	100000
 
 /* Whether the next collection also grows the table and keeps results */
 static bool small(const struct kd_search *s)
@@ -68,11 +73,62 @@ static void set_stop(struct kd_search *s)
 	__atomic_store_n(&s->room.stop, stop, __ATOMIC_RELAXED);
 }
 
+/*
+ * Begin to look whether the operation cache is too small for saturation, which then lets the cache
+ * grow without the table. Breadth-first search does not look, because few of its results are needed
+ * again in a later round.
+ */
+static void watch_cache(struct kd_search *s)
+{
+	struct kd_room *room = &s->room;
+	struct kdsm_bdd_store *store = s->store;
+
+	room->small = false;
+	room->steps = 0;
+	room->enough = STEPS_PER_ENTRY * store->cache.count;
+	if (room->enough < LEAST_STEPS)
+		room->enough = LEAST_STEPS;
+	if (s->saturates && kd_cache_can_grow(store))
+		kd_ghost_begin(&store->ghost, store->cache.count);
+	else
+		kd_ghost_end(&store->ghost);
+}
+
+bool kd_room_outgrown(struct kd_search *s, uint64_t steps)
+{
+	struct kd_room *room = &s->room;
+
+	if (__atomic_load_n(&room->small, __ATOMIC_RELAXED))
+		return true;
+	if (__atomic_add_fetch(&room->steps, steps, __ATOMIC_RELAXED) < room->enough)
+		return false;
+	__atomic_store_n(&room->steps, 0, __ATOMIC_RELAXED);
+	if (!kd_ghost_tell(&s->store->ghost))
+		return false;
+	__atomic_store_n(&room->small, true, __ATOMIC_RELAXED);
+	return true;
+}
+
+bool kd_room_keeps(const struct kd_search *s)
+{
+	return s->saturation && (s->room.small || kd_can_grow(s->store));
+}
+
+static int grow_cache(struct kd_search *s)
+{
+	int r = kd_grow_cache(s->store, s->options->workers);
+
+	if (r == 0)
+		watch_cache(s);
+	return r;
+}
+
 void kd_room_prepare(struct kd_search *s)
 {
 	struct kdsm_table *t = s->store->table;
 
 	t->reserve = s->saturates ? 0 : kd_reserve(t->limit);
+	watch_cache(s);
 }
 
 void kd_room_begin(struct kd_search *s)
@@ -153,6 +209,10 @@ int kd_room_plan(struct kd_search *s, enum kd_outcome outcome)
 	uint64_t order = 0;
 	int r = 0;
 
+	if (outcome == KD_FULL && s->room.small) {
+		next_slice(s);
+		return grow_cache(s);
+	}
 	if (outcome == KD_FULL) {
 		r = make_room(s, !s->saturation, &order);
 	} else if (outcome != KD_SLICE_DONE) {
@@ -232,6 +292,7 @@ int kd_room_collect(struct kd_search *s, uint64_t order)
 	s->room.alive = c.after;
 	s->room.used = c.after;
 	set_stop(s);
+	watch_cache(s);
 	if (order & KD_KEEP)
 		return 0;
 	s->room.sum.count++;

@@ -541,6 +541,81 @@ static void moved_results(void **state)
 	}
 }
 
+/* The cache grows without the table, up to its bound. */
+static void grown_cache(void **state)
+{
+	const uint64_t few = 1 << 13;
+	struct kdsm_bdd_attr attr = {
+		.table_bytes = 1 << 20, .first_table_bytes = 1 << 19,
+		.cache_bytes = 3 * few * sizeof(struct kd_result),
+		.first_cache_bytes = few * sizeof(struct kd_result),
+	};
+	struct kdsm_bdd_store *store;
+	struct fixture f;
+	uint64_t limit, n, stay;
+
+	(void)state;
+	begin_with(&f, 1, attr);
+	store = f.store[0];
+	limit = store->table->limit;
+	for (n = 0; n < 100; n++)
+		plant(&f, kd_key(KD_OP_AND, n, 3 * n, 0), n);
+	assert_true(kd_cache_can_grow(store));
+	assert_int_equal(kd_grow_cache(store, 3), 0);
+	assert_int_equal(store->cache.count, 2 * few);
+	assert_true(kd_cache_can_grow(store));
+	assert_int_equal(kd_grow_cache(store, 1), 0);
+	assert_int_equal(store->cache.count, 3 * few);
+	assert_false(kd_cache_can_grow(store));
+	assert_int_equal(kd_grow_cache(store, 1), 0);
+	assert_int_equal(store->cache.count, 3 * few);
+	assert_int_equal(store->table->limit, limit);
+	for (n = 0, stay = 0; n < 100; n++)
+		stay += planted(&f, kd_key(KD_OP_AND, n, 3 * n, 0));
+	assert_true(stay >= 95);
+	end(&f);
+}
+
+static void miss(struct kd_ghost *ghost, uint64_t from, uint64_t to)
+{
+	uint64_t i;
+
+	for (i = from; i < to; i++)
+		kd_ghost_miss(ghost, kd_key_hash(i, 0));
+}
+
+/* Misses tell that a cache is small if they repeat, and if a larger cache would avoid them. */
+static void ghosts(void **state)
+{
+	const uint64_t tags = 8000;
+	struct kd_ghost ghost = { 0 };
+
+	(void)state;
+	miss(&ghost, 0, tags);
+	assert_false(kd_ghost_tell(&ghost));	/* nothing is watched */
+	kd_ghost_begin(&ghost, tags * KD_GHOST_SAMPLE / 8);
+	assert_int_equal(ghost.size, tags);
+	miss(&ghost, 0, tags);
+	assert_int_equal(ghost.misses, tags);
+	assert_int_equal(ghost.again, 0);
+	assert_false(kd_ghost_tell(&ghost));
+	kd_ghost_begin(&ghost, tags * KD_GHOST_SAMPLE / 8);
+	miss(&ghost, 0, tags / 4);
+	miss(&ghost, 0, tags / 4);
+	assert_in_range(ghost.again, tags / 8, tags / 4);
+	assert_true(kd_ghost_tell(&ghost));
+	assert_int_equal(ghost.misses, 0);
+	assert_false(kd_ghost_tell(&ghost));	/* no misses since then */
+	kd_ghost_begin(&ghost, tags * KD_GHOST_SAMPLE / 8);
+	miss(&ghost, 0, 10);
+	miss(&ghost, 0, 10);
+	assert_false(kd_ghost_tell(&ghost));	/* too few to tell */
+	miss(&ghost, 0, 10 * tags);
+	miss(&ghost, 0, 10 * tags);
+	assert_false(kd_ghost_tell(&ghost));	/* a larger cache would be too small, too */
+	kd_ghost_end(&ghost);
+}
+
 /*
  * Collect with the given flags while only four functions are roots, and compute results of them
  * again, in a table that then reuses the numbers of dead nodes. Return the steps that were not
@@ -771,6 +846,8 @@ int main(void)
 		cmocka_unit_test(growth),
 		cmocka_unit_test(lossless_growth),
 		cmocka_unit_test(moved_results),
+		cmocka_unit_test(grown_cache),
+		cmocka_unit_test(ghosts),
 		cmocka_unit_test(results),
 		cmocka_unit_test(references),
 		cmocka_unit_test(crowded),
