@@ -211,7 +211,8 @@ $(B)/search/%:
 
 $(B)/search/brute: $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/search/brute/*.c))
 
-$(B)/search/validate: $(OBJ)/tests/search/validate.o $(B)/lib/libkdsm-reach.a $(B)/lib/libkdsm.a
+$(B)/search/validate: $(addprefix $(OBJ)/tests/search/,validate.o pace.o) \
+	$(B)/lib/libkdsm-reach.a $(B)/lib/libkdsm.a
 
 # mutate calls the main() of kdsm-reach.
 $(OBJ)/search/main.o: tools/kdsm-reach/main.c $(B)/flags $(STRICT)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Compare virtual runs with real time: the same search on the simulated nodes of the unit tests
- * (tests/unit/sim.h), one thread each, where an operation is a busy loop, and in a virtual run
- * with measured computing and the same price of operations.
+ * (tests/unit/sim.h), one thread each, and in a virtual run with the same prices of operations and
+ * steps. Real threads wait in busy loops (pace.c).
  *
- * usage: validate MODEL NODES ROUNDS OPERATION_NS
+ * usage: validate MODEL NODES ROUNDS OPERATION_NS STEP_NS
  *
  * Prints the shortest times of both searches over the rounds, in ms, and the second as a multiple
  * of the first. tests/validate has the bounds.
@@ -15,12 +15,13 @@
 #include <stdlib.h>
 
 #include "../unit/sim.h"
+#include "pace.h"
 #include <kdsm/reach.h>
 #include <kdsm/virtual.h>
 
 static const char *model;
 static unsigned int nodes;
-static uint64_t price;
+static uint64_t price, step;
 
 struct job {
 	pthread_t thread;
@@ -59,6 +60,7 @@ static void *run_thread(void *data)
 {
 	struct job *job = data;
 
+	pace_begin(step);
 	job->status = search(job);
 	return NULL;
 }
@@ -105,6 +107,7 @@ static double simulated(void)
 
 	kdsm_virtual_attr_init(&attr);
 	attr.nodes = nodes;
+	attr.step = step;
 	attr.one_sided = price;
 	attr.message = price;
 	attr.handler = 0;
@@ -120,14 +123,15 @@ int main(int argc, char **argv)
 	double best[2] = { 1e9, 1e9 }, seconds;
 	unsigned int rounds, i, j;
 
-	if (argc != 5) {
-		fprintf(stderr, "usage: validate MODEL NODES ROUNDS OPERATION_NS\n");
+	if (argc != 6) {
+		fprintf(stderr, "usage: validate MODEL NODES ROUNDS OPERATION_NS STEP_NS\n");
 		return 64;
 	}
 	model = argv[1];
 	nodes = atoi(argv[2]);
 	rounds = atoi(argv[3]);
 	price = atoi(argv[4]);
+	step = atoi(argv[5]);
 	if (!nodes || nodes > SIM_NODES || !rounds)
 		return 64;
 	for (i = 0; i < rounds; i++)
