@@ -55,6 +55,8 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_unpack, kdsm_bdd, e, uint64_t, parcel, uint32_t, a
 	variable = kd_variable(&node);
 	if (!kd_descends(w, variable, above))
 		return kd_give_up(w);
+	if (p->known && (variable >= p->variables || !p->known[variable]))
+		return kd_fail(w, -EIO);
 	made = __atomic_load_n(&p->made[position], __ATOMIC_RELAXED);
 	if (made)
 		return (made & ~MADE) ^ complement;

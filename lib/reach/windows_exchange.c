@@ -276,15 +276,35 @@ static kdsm_bdd get_from(struct kd_search *s, struct kdsm_worker *kdsm_worker,
 	return r < 0 ? kd_fail(KDSM_CONTEXT(), r) : KDSM_BDD_FALSE;
 }
 
+/* The variables of states */
+struct known {
+	bool *variable;
+	uint32_t count;
+};
+
+static int begin_known(const struct kd_search *s, struct known *known)
+{
+	const uint32_t *variable = s->model.variables;
+	unsigned int i;
+
+	known->count = s->model.bits ? variable[s->model.bits - 1] + 1 : 0;
+	known->variable = calloc(known->count + 1, sizeof(*known->variable));
+	for (i = 0; known->variable && i < s->model.bits; i++)
+		known->variable[variable[i]] = true;
+	return known->variable ? 0 : -ENOMEM;
+}
+
 static kdsm_bdd unpack(struct kd_search *s, struct kdsm_worker *kdsm_worker,
 		       struct kdsm_task *kdsm_head, unsigned int number, void *data)
 {
 	struct kd_window *window = &s->windows->window[sender(s, number)];
+	const struct known *known = data;
 	struct kd_parcel *in = &window->in;
 
-	(void)data;
 	if (!whole(window))
 		return KDSM_BDD_FALSE;
+	in->known = known->variable;
+	in->variables = known->count;
 	return KDSM_CALL(kd_unpack, in->head->root, (uintptr_t)in, 0);
 }
 
@@ -306,20 +326,25 @@ int kd_windows_receive(struct kd_search *s, bool broadcast, kdsm_bdd *received)
 	unsigned int nodes = s->windows->team->nodes, to = s->windows->team->node, i;
 	unsigned int first = 1, count = nodes - 1;
 	kdsm_bdd all = KDSM_BDD_FALSE;
+	struct known known;
 	int r;
 
 	if (broadcast && s->windows->team->node == 0)
 		return 0;
+	r = begin_known(s, &known);
+	if (r < 0)
+		return r;
 	if (broadcast) {	/* node 0's parcel, which it has packed for itself */
 		first = nodes - s->windows->team->node;
 		count = 1;
 		to = 0;
 	}
 	r = kd_windows_steps(s, get_from, &to, first, count, &all);
-	while (r == 0 && (r = kd_windows_steps(s, unpack, NULL, first, count, &all)) > 0) {
+	while (r == 0 && (r = kd_windows_steps(s, unpack, &known, first, count, &all)) > 0) {
 		forget_made(s);
 		r = 0;
 	}
+	free(known.variable);
 	for (i = 0; i < nodes; i++)
 		if (r < 0 || whole(&s->windows->window[i]))
 			drop(&s->windows->window[i]);

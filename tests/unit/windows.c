@@ -196,6 +196,32 @@ static void there_and_back(void **state)
 	end(&f);
 }
 
+/* A parcel with variables that the receiver does not know is refused. */
+static void unknown_variables(void **state)
+{
+	bool known[5] = { true, true, false, true, true };
+	struct kd_parcel parcel = { .node = words, .made = made, .room = ROOM };
+	kdsm_bdd x[6], e;
+	struct fixture f;
+	unsigned int i;
+
+	(void)state;
+	begin(&f, 1, 0);
+	for (i = 0; i < 6; i++)
+		x[i] = kdsm_bdd_make(f.worker[0], i, KDSM_BDD_TRUE, KDSM_BDD_FALSE);
+	parcel.known = known;
+	parcel.variables = 5;
+	e = kdsm_bdd_and(f.worker[0], x[0], x[4]);
+	assert_true(kd_valid(pack(f.worker[0], &parcel, e)));
+	assert_int_equal(unpack(f.worker[0], &parcel), e);
+	for (i = 2; i < 6; i += 3) {
+		e = kdsm_bdd_and(f.worker[0], x[1], x[i]);
+		assert_true(kd_valid(pack(f.worker[0], &parcel, e)));
+		assert_int_equal(unpack(f.worker[0], &parcel), kd_failure(-EIO));
+	}
+	end(&f);
+}
+
 /* A parcel that a peer has damaged holds a BDD, or is refused. */
 static void damaged(void **state)
 {
@@ -242,6 +268,7 @@ int main(void)
 		cmocka_unit_test(small_tables),
 		cmocka_unit_test(some_levels),
 		cmocka_unit_test(there_and_back),
+		cmocka_unit_test(unknown_variables),
 		cmocka_unit_test(damaged),
 	};
 
