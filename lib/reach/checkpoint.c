@@ -19,8 +19,7 @@
  * that compete write at the end of their slices, and only the last one of a contest pauses.
  *
  * A new checkpoint replaces the old one when it is complete (output.c). Node 0 writes between
- * two rounds, while the other nodes already work on the next one. They only add nodes to the
- * table, so the nodes that the checkpoint needs do not change.
+ * two rounds.
  */
 #include <errno.h>
 #include <inttypes.h>

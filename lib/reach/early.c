@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The early end of a search (options.stop_at_violation). Node 0, which is the root of every round
- * then, looks at the states found: they violate a property, or include a deadlock, or decide a
- * formula. Then it tells all nodes that the search ends, with the words that the nodes exchange
- * after a slice (search.c).
+ * The early end of a search (options.stop_at_violation), in which only node 0 searches. It looks at
+ * the states found: they violate a property, or include a deadlock, or decide a formula. Then the
+ * search ends after that slice (search.c).
  *
  * Rounds of saturation may take long. So it runs in slices of steps, and node 0 looks at what a
  * slice has found. A slice begins where its round began, and finds its earlier results in the

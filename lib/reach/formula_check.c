@@ -10,8 +10,8 @@
  * front of a formula it is whether the set of their operand is empty or everything, which
  * takes no fixed point.
  *
- * Node 0 computes; workers of all nodes steal parts of its operations. If an operation finds the
- * table full, all nodes collect garbage and node 0 repeats the operation. So each set in use is
+ * Node 0 computes with all its workers. If an operation finds the table full, the search collects
+ * garbage and repeats the operation. So each set in use is
  * protected: a function that returns a set has protected it, and its caller drops it. Operands
  * stay the caller's. After a failure, which c->error keeps, all functions return
  * KDSM_BDD_INVALID, which is dropped like a set.

@@ -514,7 +514,7 @@ struct kd_progress {
 	uint64_t spent;		/* by the search for counting, in ns */
 	uint64_t told;		/* time of the last call of options.progress, in ns */
 	bool stop, report;	/* requests, which signal handlers make */
-	bool stopping;		/* the nodes know of the request to stop */
+	bool stopping;		/* the gang knows of the request to stop */
 	pthread_mutex_t calls;	/* held during a call of a function of the options */
 };
 
@@ -523,7 +523,7 @@ struct kd_early {
 	uint64_t slice;		/* of saturation without a portfolio, in steps; 0: no slices */
 	uint64_t spent;		/* on looking for deadlocks and at formulas, CPU time in ns */
 	bool deadlock;		/* on node 0: a state without successor was found */
-	bool ends;		/* all nodes know that the search ends */
+	bool ends;		/* the search ends */
 };
 
 /* The attempt of a checkpoint, and the number of bits that its number of states has */
@@ -653,7 +653,7 @@ int kd_checkpoint_check(struct kd_search *s);
 void kd_checkpoint_write(struct kd_search *s, bool last);
 /*
  * Checkpoints within a round of saturation. When the interval has passed, the caller's thread of
- * node 0 asks all nodes for a pause by kd_checkpoint_look(). kd_checkpoint_due() lets tasks end
+ * node 0 asks for a pause by kd_checkpoint_look(). kd_checkpoint_due() lets tasks end
  * then. Node 0 writes a checkpoint with the states found by kd_checkpoint_within(), and the slice
  * is repeated. grown: the states are more than those of the last pause in this round.
  * kd_checkpoint_slice() writes those that a slice of an attempt has found, if the interval has
@@ -768,10 +768,10 @@ uint64_t kd_windows_outbox(const struct kdsm_bdd_attr *bdd, unsigned int nodes);
 
 /*
  * portfolio.c. kd_portfolio_begin() runs when the model is loaded, kd_portfolio_slice() before
- * the first slice of an attempt, and kd_portfolio_switch() on all nodes at the end of each.
- * kd_portfolio_full() runs on all nodes when the live nodes fill the table: the attempt is given
+ * the first slice of an attempt, and kd_portfolio_switch() at the end of each.
+ * kd_portfolio_full() runs when the live nodes fill the table: the attempt is given
  * up, and kd_portfolio_switch() follows. -ENOSPC: there is no other attempt.
- * kd_portfolio_resume() runs on all nodes when node 0 has loaded a checkpoint: it makes the order
+ * kd_portfolio_resume() runs when a checkpoint has been loaded: it makes the order
  * with this index in net->best the first one. kd_portfolio_resumed() follows when the model has
  * the widths of the checkpoint.
  */
@@ -810,7 +810,7 @@ static inline bool kd_search_complete(const struct kd_search *s)
 /*
  * early.c: the early end of a search. kd_early_begin() follows kd_portfolio_begin().
  * kd_early_look() runs on node 0 and tells whether the states found end the search; fresh
- * includes all states that it has not seen yet. kd_early_continue() runs on all nodes when a slice
+ * includes all states that it has not seen yet. kd_early_continue() runs when a slice
  * of saturation has ended and the search goes on.
  */
 void kd_early_begin(struct kd_search *s);

@@ -5,9 +5,8 @@
  * also during a round, which may take hours.
  *
  * Requests come from signal handlers, which only set a flag. The waiting thread looks at the
- * flags many times a second. A request to stop goes to all nodes by the gang; tasks look at it
- * between the relations that they apply, and all nodes agree to stop with the words that they
- * exchange after a slice (search.c).
+ * flags many times a second. A request to stop goes to all nodes by the gang. Tasks of each node
+ * look at it between the relations that they apply, and the node stops after that slice (search.c).
  */
 
 #include "internal.h"

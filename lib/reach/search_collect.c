@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * How a search fits into the table. The nodes collect garbage when an operation finds the
+ * How a search fits into the table of its node. It collects garbage when an operation finds the
  * table full, and after a round if the next round would probably fill the table: a round
  * that fills the table loses the results of its operations that fail.
  *
- * If the nodes cannot take the slice even directly after a collection, the table grows. If
- * the table is at its bound, the nodes take half as many relations at a time, because the
- * results of single relations are garbage as soon as they are united. For a single relation
- * the nodes also use the table's reserve. If the reserve does not suffice, the table is too
- * small. So after every collection a slice succeeds, the slice shrinks, the room grows, or
- * the search ends. When slices succeed without a collection, their size doubles.
+ * If the table cannot take the slice even directly after a collection, it grows. If it is at its
+ * bound, the search takes half as many relations at a time, because the results of single
+ * relations are garbage as soon as they are united. For a single relation it also uses the table's
+ * reserve. If the reserve does not suffice, the table is too small. So after every collection a
+ * slice succeeds, the slice shrinks, the room grows, or the search ends. When slices succeed without
+ * a collection, their size doubles.
  *
- * Saturation on one node grows the table before it collects garbage, because its results in the
+ * Saturation grows the table before it collects garbage, because its results in the
  * operation cache refer to nodes that only they need: growth keeps all results, a collection those
  * of live nodes (KD_RESULTS). The last collection before the search gives up keeps none, because
  * results keep nodes alive. Saturation also lets the operation cache grow without the table, when
  * many of the results that it computes had been in the cache before (opcache_ghost.c).
  *
- * The other strategies on one node collect garbage, keep the results of live nodes and grow the
+ * The other strategies collect garbage, keep the results of live nodes and grow the
  * table, all in one collection, while the table is small compared with its bound. So a search has
  * the few steps of a large table, but touches only as much memory as it needs. Growth without a
  * collection would cost these strategies more, because most of their nodes are garbage.
