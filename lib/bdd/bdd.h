@@ -300,6 +300,7 @@ struct kdsm_bdd_store {
 	pthread_mutex_t lock;	/* protects workers and gone */
 	struct kdsm_bdd_worker *workers;
 	struct kdsm_bdd_counts gone;	/* of workers that were freed */
+	unsigned int numbers;		/* of workers until now */
 	struct kd_refs refs;
 	struct kd_gang gang;		/* joined by the first kdsm_bdd_collect() */
 	uint64_t gang_offset;		/* of the gang's words in every part, in bytes */
@@ -324,6 +325,7 @@ struct kdsm_bdd_worker {
 	bool alone;		/* the cluster has one node: every table node is in the own part */
 	bool private;		/* kd_make() makes private nodes */
 	bool simulated;		/* in a virtual run */
+	uint32_t turns;		/* the levels at which kd_turns() is true */
 	int why;		/* errno of the last failed step */
 	uint64_t tasks, hits, home_get, home_hit, home_put;
 	uint64_t told;		/* tasks that the owner of the store has noted */
@@ -618,6 +620,26 @@ static inline kdsm_bdd kd_make(struct kdsm_bdd_worker *w, uint32_t variable,
 	if (kd_unlikely(r < 0))
 		return kd_fail(w, r);
 	return number | complement;
+}
+
+/*
+ * Whether this worker computes the low half of an operation at a variable before the high half. Two
+ * workers that begin the same operation at about the same time would stay together down to the
+ * leaves, and compute everything twice. In different orders each finds the other's results in the
+ * operation cache. (A. Laarman, R. Langerak, J. van de Pol, M. Weber, A. Wijs, "Multi-Core Nested
+ * Depth-First Search", ATVA 2011, does so for the successors of a state.)
+ */
+static inline bool kd_turns(const struct kdsm_bdd_worker *w, uint32_t variable)
+{
+	return w->turns >> variable / 2 % 32 & 1;
+}
+
+static inline void kd_exchange(kdsm_bdd *a, kdsm_bdd *b)
+{
+	kdsm_bdd c = *a;
+
+	*a = *b;
+	*b = c;
 }
 
 /* Whether the creator of the store wants long operations to end */

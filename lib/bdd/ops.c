@@ -27,7 +27,7 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_and, kdsm_bdd, a, kdsm_bdd, b, uint32_t, above)
 {
 	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
 	kdsm_bdd ah, al, bh, bl, high, low, result;
-	bool high_known, low_known;
+	bool high_known, low_known, turns;
 	struct kd_top ta, tb;
 	uint32_t variable;
 	struct kd_key key;
@@ -55,6 +55,11 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_and, kdsm_bdd, a, kdsm_bdd, b, uint32_t, above)
 	kd_split(&ta, a, variable, &ah, &al);
 	kd_split(&tb, b, variable, &bh, &bl);
 
+	turns = kd_turns(w, variable);
+	if (turns) {	/* high and low have each other's names until both are known */
+		kd_exchange(&ah, &al);
+		kd_exchange(&bh, &bl);
+	}
 	high_known = and_known(ah, bh, &high);
 	low_known = and_known(al, bl, &low);
 	if (!high_known && !low_known)
@@ -72,6 +77,8 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_and, kdsm_bdd, a, kdsm_bdd, b, uint32_t, above)
 		if (kd_unlikely(!kd_valid(low)))
 			return low;
 	}
+	if (turns)
+		kd_exchange(&high, &low);
 	result = kd_make(w, variable, high, low);
 	if (kd_likely(kd_valid(result)))
 		kd_cache_put(w, &key, result);

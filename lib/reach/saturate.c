@@ -77,14 +77,19 @@ static struct kd_saturated outcome(kdsm_bdd edge)
 	       (struct kd_saturated){ KDSM_BDD_FALSE, edge };
 }
 
-/* The node of two results; on failure the states are otherwise, whose failure comes second. */
-static struct kd_saturated join(struct kdsm_bdd_worker *w, uint32_t variable,
-				struct kd_saturated high, struct kd_saturated low,
+/*
+ * The node of two results, that of the high half first, or of the low half if turns (kd_turns()).
+ * On failure the states are otherwise, whose failure comes second.
+ */
+static struct kd_saturated join(struct kdsm_bdd_worker *w, uint32_t variable, bool turns,
+				struct kd_saturated first, struct kd_saturated second,
 				kdsm_bdd otherwise)
 {
-	kdsm_bdd node = kd_make(w, variable, high.states, low.states);
-	kdsm_bdd failure = high.failure ? high.failure : low.failure;
+	kdsm_bdd failure = first.failure ? first.failure : second.failure, node;
 
+	if (turns)
+		kd_exchange(&first.states, &second.states);
+	node = kd_make(w, variable, first.states, second.states);
 	if (kd_valid(node))
 		return (struct kd_saturated){ node, failure };
 	return (struct kd_saturated){ otherwise, failure ? failure : node };
@@ -189,15 +194,17 @@ static struct kd_saturated saturate_children(struct kdsm_worker *kdsm_worker,
 					     const struct kd_top *top, uint32_t group)
 {
 	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
-	struct kd_saturated high, low = { top->low, 0 };
+	bool turns = kd_turns(w, top->variable);
+	kdsm_bdd a = turns ? top->low : top->high, b = turns ? top->high : top->low;
+	struct kd_saturated first, second = { b, 0 };
 
-	KDSM_SPAWN(kd_saturate, top->low, group, top->variable + 1);
-	high = KDSM_CALL(kd_saturate, top->high, group, top->variable + 1);
-	if (high.failure)
+	KDSM_SPAWN(kd_saturate, b, group, top->variable + 1);
+	first = KDSM_CALL(kd_saturate, a, group, top->variable + 1);
+	if (first.failure)
 		KDSM_DROP();
 	else
-		low = KDSM_SYNC(kd_saturate);
-	return join(w, top->variable, high, low, set);
+		second = KDSM_SYNC(kd_saturate);
+	return join(w, top->variable, turns, first, second, set);
 }
 
 KDSM_TASK_DEFINE(struct kd_saturated, kd_saturate, kdsm_bdd, set, uint32_t, group,
@@ -258,28 +265,34 @@ static inline struct kd_saturated fire_step(struct kdsm_worker *kdsm_worker,
 {
 	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
 	const uint32_t above = o->variable + 2;
-	struct kd_saturated high, low = { KDSM_BDD_FALSE, 0 };
+	struct kd_saturated first, second = { KDSM_BDD_FALSE, 0 };
+	bool turns = kd_turns(w, o->variable);
+	kdsm_bdd a = turns ? o->low_a : o->high_a, a2 = turns ? o->high_a : o->low_a;
 	kdsm_bdd bhh, bhl, blh, bll;
 
 	if (!mentioned) {
-		KDSM_SPAWN(kd_fire, o->low_a, b, at, group, above);
-		high = KDSM_CALL(kd_fire, o->high_a, b, at, group, above);
-		if (high.failure)
+		KDSM_SPAWN(kd_fire, a2, b, at, group, above);
+		first = KDSM_CALL(kd_fire, a, b, at, group, above);
+		if (first.failure)
 			KDSM_DROP();
 		else
-			low = KDSM_SYNC(kd_fire);
-		return join(w, o->variable, high, low, KDSM_BDD_FALSE);
+			second = KDSM_SYNC(kd_fire);
+		return join(w, o->variable, turns, first, second, KDSM_BDD_FALSE);
 	}
 	if (!kd_split_relation(w, o->high_b, o->variable + 1, &bhh, &bhl) ||
 	    !kd_split_relation(w, o->low_b, o->variable + 1, &blh, &bll))
 		return outcome(kd_give_up(w));
+	if (turns) {
+		kd_exchange(&bhh, &bhl);
+		kd_exchange(&blh, &bll);
+	}
 	KDSM_SPAWN(kd_fire_either, o->high_a, bhl, o->low_a, bll, at + 1, group, above);
-	high = KDSM_CALL(kd_fire_either, o->high_a, bhh, o->low_a, blh, at + 1, group, above);
-	if (high.failure)
+	first = KDSM_CALL(kd_fire_either, o->high_a, bhh, o->low_a, blh, at + 1, group, above);
+	if (first.failure)
 		KDSM_DROP();
 	else
-		low = KDSM_SYNC(kd_fire_either);
-	return join(w, o->variable, high, low, KDSM_BDD_FALSE);
+		second = KDSM_SYNC(kd_fire_either);
+	return join(w, o->variable, turns, first, second, KDSM_BDD_FALSE);
 }
 
 /*
