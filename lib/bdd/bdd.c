@@ -89,7 +89,7 @@ void kdsm_bdd_close(struct kdsm_bdd_store *store)
 	kd_gang_leave(&store->gang);
 	pthread_mutex_destroy(&store->refs.lock);
 	free(store->refs.slot);
-	kd_ghost_end(&store->ghost);
+	free(store->ghost);
 	kd_private_destroy(&store->own);
 	free(store->bits);
 	kdsm_table_close(store->table);
@@ -126,7 +126,7 @@ static int worker_new(struct kdsm_bdd_store *store, struct kdsm_bdd_worker **wor
 	w->alone = store->table->parts == 1;
 	w->simulated = kd_scheduler;
 	kd_mutex_lock(&store->lock);
-	w->turns = store->numbers ? kd_hash(store->numbers, 0) : 0;
+	w->seed = store->numbers ? kd_hash(store->numbers, 0) | 1 : 0;
 	store->numbers++;
 	w->next = store->workers;
 	store->workers = w;

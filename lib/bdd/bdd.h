@@ -193,26 +193,26 @@ static inline void kd_opcache_put(struct kd_opcache *cache, const struct kd_key 
 
 /* ---- opcache_ghost.c ---- */
 
-#define KD_GHOST_SAMPLE	64	/* keys of which one is a sample; a power of two */
+#define KD_GHOST_SAMPLE	64	/* keys of which one is a sample */
 
-/* What the last misses of samples tell about a larger cache; size 0: nothing */
-struct kd_ghost {
-	uint64_t *tag, size;
-	uint64_t misses, again;		/* of samples; those that a larger cache would avoid */
-};
+/* Counts that tell whether a larger operation cache would pay */
+struct kd_ghost;
 
-/* Begin to watch a cache with so many entries. Without memory nothing is watched. */
-void kd_ghost_begin(struct kd_ghost *ghost, uint64_t entries);
-/* Whether misses of this key count */
-static inline bool kd_ghost_sample(uint64_t hash)
+/* For a cache with so many entries. The caller frees the result by free(). NULL: no memory */
+struct kd_ghost *kd_ghost_new(uint64_t entries);
+
+/* Whether the caller tells of this key: it is a sample, and somebody wants to know */
+static inline bool kd_ghost_asks(const struct kd_ghost *ghost, uint64_t hash)
 {
-	return hash % KD_GHOST_SAMPLE == 0;
+	return hash % KD_GHOST_SAMPLE == 0 && ghost;
 }
-/* The cache does not have the result of a sample, which the caller is about to compute. */
+
+/* The result of a sample was stored. Any thread calls this function and the next one. */
+void kd_ghost_put(struct kd_ghost *ghost, uint64_t hash);
+/* The cache does not have the result of a sample. */
 void kd_ghost_miss(struct kd_ghost *ghost, uint64_t hash);
 /* Whether a larger cache would have avoided many misses since the last call of this function */
 bool kd_ghost_tell(struct kd_ghost *ghost);
-void kd_ghost_end(struct kd_ghost *ghost);
 
 /* ---- refs.c ---- */
 
@@ -287,7 +287,7 @@ struct kdsm_relation {
 struct kdsm_bdd_store {
 	struct kdsm_table *table;
 	struct kd_opcache cache;
-	struct kd_ghost ghost;
+	struct kd_ghost *ghost;		/* or NULL */
 	struct kd_private own;
 	struct kd_bit *bits;
 	uint32_t bit_count, bit_room;
@@ -325,7 +325,7 @@ struct kdsm_bdd_worker {
 	bool alone;		/* the cluster has one node: every table node is in the own part */
 	bool private;		/* kd_make() makes private nodes */
 	bool simulated;		/* in a virtual run */
-	uint32_t turns;		/* the levels at which kd_turns() is true */
+	uint32_t seed;		/* of kd_low_first(): a random odd number, or 0: always false */
 	int why;		/* errno of the last failed step */
 	uint64_t tasks, hits, home_get, home_hit, home_put;
 	uint64_t told;		/* tasks that the owner of the store has noted */
@@ -629,9 +629,9 @@ static inline kdsm_bdd kd_make(struct kdsm_bdd_worker *w, uint32_t variable,
  * operation cache. (A. Laarman, R. Langerak, J. van de Pol, M. Weber, A. Wijs, "Multi-Core Nested
  * Depth-First Search", ATVA 2011, does so for the successors of a state.)
  */
-static inline bool kd_turns(const struct kdsm_bdd_worker *w, uint32_t variable)
+static inline bool kd_low_first(const struct kdsm_bdd_worker *w, uint32_t variable)
 {
-	return w->turns >> variable / 2 % 32 & 1;
+	return w->seed * (variable / 2 + 1) >> 31;
 }
 
 static inline void kd_exchange(kdsm_bdd *a, kdsm_bdd *b)
@@ -664,8 +664,8 @@ static inline bool kd_cache_get(struct kdsm_bdd_worker *w, const struct kd_key *
 	w->tasks++;
 	kd_step(w);
 	if (!kd_opcache_get(w->cache, key, result)) {
-		if (kd_unlikely(kd_ghost_sample(key->hash)))
-			kd_ghost_miss(&w->store->ghost, key->hash);
+		if (kd_unlikely(kd_ghost_asks(w->store->ghost, key->hash)))
+			kd_ghost_miss(w->store->ghost, key->hash);
 		return false;
 	}
 	*result &= KD_EDGE;	/* clear bits that a corrupt entry might set outside an edge */
@@ -677,6 +677,8 @@ static inline void kd_cache_put(struct kdsm_bdd_worker *w, const struct kd_key *
 				kdsm_bdd result)
 {
 	kd_opcache_put(w->cache, key, result);
+	if (kd_unlikely(kd_ghost_asks(w->store->ghost, key->hash)))
+		kd_ghost_put(w->store->ghost, key->hash);
 }
 
 /*

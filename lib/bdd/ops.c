@@ -27,7 +27,7 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_and, kdsm_bdd, a, kdsm_bdd, b, uint32_t, above)
 {
 	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
 	kdsm_bdd ah, al, bh, bl, high, low, result;
-	bool high_known, low_known, turns;
+	bool high_known, low_known, low_first;
 	struct kd_top ta, tb;
 	uint32_t variable;
 	struct kd_key key;
@@ -55,8 +55,8 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_and, kdsm_bdd, a, kdsm_bdd, b, uint32_t, above)
 	kd_split(&ta, a, variable, &ah, &al);
 	kd_split(&tb, b, variable, &bh, &bl);
 
-	turns = kd_turns(w, variable);
-	if (turns) {	/* high and low have each other's names until both are known */
+	low_first = kd_low_first(w, variable);
+	if (low_first) {	/* from here to kd_make(), high means the low half, and low the high one */
 		kd_exchange(&ah, &al);
 		kd_exchange(&bh, &bl);
 	}
@@ -77,7 +77,7 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_and, kdsm_bdd, a, kdsm_bdd, b, uint32_t, above)
 		if (kd_unlikely(!kd_valid(low)))
 			return low;
 	}
-	if (turns)
+	if (low_first)
 		kd_exchange(&high, &low);
 	result = kd_make(w, variable, high, low);
 	if (kd_likely(kd_valid(result)))

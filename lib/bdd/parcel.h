@@ -27,9 +27,9 @@ struct kd_parcel {
 	uint64_t room;		/* maximum number of nodes */
 	uint64_t stamp;		/* differs between all parcels that the process fills */
 	uint64_t *made;		/* [count + 1], for kd_unpack(); the caller sets it to 0 */
-	/* For kd_unpack(): whether nodes may have a variable, by variable; NULL: they may have all */
+	/* For kd_unpack(). known[v]: nodes may have variable v; NULL: any variable */
 	const bool *known;
-	uint32_t variables;	/* that known tells about; nodes may not have others */
+	uint32_t variables;	/* size of known; nodes may not have greater variables */
 };
 
 /*

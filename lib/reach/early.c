@@ -2,7 +2,7 @@
 /*
  * The early end of a search (options.stop_at_violation), in which only node 0 searches. It looks at
  * the states found: they violate a property, or include a deadlock, or decide a formula. Then the
- * search ends after that slice (search.c).
+ * search ends with the current slice (search.c).
  *
  * Rounds of saturation may take long. So it runs in slices of steps, and node 0 looks at what a
  * slice has found. A slice begins where its round began, and finds its earlier results in the
@@ -39,8 +39,8 @@ static bool property_violated(const struct kd_search *s)
 }
 
 /*
- * A look that finds no room in the table knows nothing. The nodes then collect garbage for the
- * search, and the next look has room.
+ * A look that finds no room in the table knows nothing. The search then collects garbage, and
+ * the next look has room.
  */
 static void look_for_deadlock(struct kd_search *s, kdsm_bdd fresh)
 {

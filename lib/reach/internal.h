@@ -498,8 +498,9 @@ struct kd_room {
 	bool all;			/* the last collection left no reserve */
 	uint64_t used, alive;		/* nodes after the last round; after the last collection */
 	uint64_t stop;			/* saturation fails once this node has put so many */
-	uint64_t steps, enough;		/* of saturation since a look at the cache; for the next */
-	bool small;			/* a look has found that the operation cache is small */
+	uint64_t steps;			/* of saturation since the last look at the operation cache */
+	uint64_t enough;		/* such steps after which the next look is due */
+	bool cache_small;		/* the operation cache grows before the next slice */
 	struct kdsm_reach_collections sum;
 };
 
@@ -698,8 +699,8 @@ void kd_room_prepare(struct kd_search *s);	/* before workers exist */
 void kd_room_begin(struct kd_search *s);
 void kd_room_progress(struct kd_search *s);
 int kd_room_plan(struct kd_search *s, enum kd_outcome outcome);
-/* Whether the remedy for the slice that has just failed keeps all results of the operation cache */
-bool kd_room_keeps(const struct kd_search *s);
+/* Whether the slice that has just failed is to begin again: only the operation cache will grow */
+bool kd_room_begins_again(const struct kd_search *s);
 /* Count steps of saturation. Return whether the operation cache is to grow. Any thread calls it. */
 bool kd_room_outgrown(struct kd_search *s, uint64_t steps);
 /* Collect garbage, or grow the table, outside of a slice; -ENOSPC if nothing more can be done. */

@@ -78,16 +78,16 @@ static struct kd_saturated outcome(kdsm_bdd edge)
 }
 
 /*
- * The node of two results, that of the high half first, or of the low half if turns (kd_turns()).
+ * The node of two results in the order in which they were computed: high first, unless low_first.
  * On failure the states are otherwise, whose failure comes second.
  */
-static struct kd_saturated join(struct kdsm_bdd_worker *w, uint32_t variable, bool turns,
+static struct kd_saturated join(struct kdsm_bdd_worker *w, uint32_t variable, bool low_first,
 				struct kd_saturated first, struct kd_saturated second,
 				kdsm_bdd otherwise)
 {
 	kdsm_bdd failure = first.failure ? first.failure : second.failure, node;
 
-	if (turns)
+	if (low_first)
 		kd_exchange(&first.states, &second.states);
 	node = kd_make(w, variable, first.states, second.states);
 	if (kd_valid(node))
@@ -194,8 +194,8 @@ static struct kd_saturated saturate_children(struct kdsm_worker *kdsm_worker,
 					     const struct kd_top *top, uint32_t group)
 {
 	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
-	bool turns = kd_turns(w, top->variable);
-	kdsm_bdd a = turns ? top->low : top->high, b = turns ? top->high : top->low;
+	bool low_first = kd_low_first(w, top->variable);
+	kdsm_bdd a = low_first ? top->low : top->high, b = low_first ? top->high : top->low;
 	struct kd_saturated first, second = { b, 0 };
 
 	KDSM_SPAWN(kd_saturate, b, group, top->variable + 1);
@@ -204,7 +204,7 @@ static struct kd_saturated saturate_children(struct kdsm_worker *kdsm_worker,
 		KDSM_DROP();
 	else
 		second = KDSM_SYNC(kd_saturate);
-	return join(w, top->variable, turns, first, second, set);
+	return join(w, top->variable, low_first, first, second, set);
 }
 
 KDSM_TASK_DEFINE(struct kd_saturated, kd_saturate, kdsm_bdd, set, uint32_t, group,
@@ -266,8 +266,8 @@ static inline struct kd_saturated fire_step(struct kdsm_worker *kdsm_worker,
 	struct kdsm_bdd_worker *w = KDSM_CONTEXT();
 	const uint32_t above = o->variable + 2;
 	struct kd_saturated first, second = { KDSM_BDD_FALSE, 0 };
-	bool turns = kd_turns(w, o->variable);
-	kdsm_bdd a = turns ? o->low_a : o->high_a, a2 = turns ? o->high_a : o->low_a;
+	bool low_first = kd_low_first(w, o->variable);
+	kdsm_bdd a = low_first ? o->low_a : o->high_a, a2 = low_first ? o->high_a : o->low_a;
 	kdsm_bdd bhh, bhl, blh, bll;
 
 	if (!mentioned) {
@@ -277,12 +277,12 @@ static inline struct kd_saturated fire_step(struct kdsm_worker *kdsm_worker,
 			KDSM_DROP();
 		else
 			second = KDSM_SYNC(kd_fire);
-		return join(w, o->variable, turns, first, second, KDSM_BDD_FALSE);
+		return join(w, o->variable, low_first, first, second, KDSM_BDD_FALSE);
 	}
 	if (!kd_split_relation(w, o->high_b, o->variable + 1, &bhh, &bhl) ||
 	    !kd_split_relation(w, o->low_b, o->variable + 1, &blh, &bll))
 		return outcome(kd_give_up(w));
-	if (turns) {
+	if (low_first) {
 		kd_exchange(&bhh, &bhl);
 		kd_exchange(&blh, &bll);
 	}
@@ -292,7 +292,7 @@ static inline struct kd_saturated fire_step(struct kdsm_worker *kdsm_worker,
 		KDSM_DROP();
 	else
 		second = KDSM_SYNC(kd_fire_either);
-	return join(w, o->variable, turns, first, second, KDSM_BDD_FALSE);
+	return join(w, o->variable, low_first, first, second, KDSM_BDD_FALSE);
 }
 
 /*

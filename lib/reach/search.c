@@ -239,8 +239,8 @@ static bool save_point(struct kd_search *s, struct slice *slice)
 }
 
 /*
- * Look at the states of a slice that has failed. Keep those of a round of saturation that nobody
- * repeats.
+ * Look at the states of a slice that has failed. Keep those of a round of saturation that does not
+ * begin again.
  */
 static int end_part(struct kd_search *s, struct slice *slice)
 {
@@ -264,10 +264,16 @@ static int end_part(struct kd_search *s, struct slice *slice)
 		slice->kept = save_point(s, slice) ? PART : NOTHING;
 		s->found = s->before_slice;
 	}
-	/* Its results are in the operation cache, and portfolio.c says why to begin again. */
-	if ((slice->full == LATE && !s->portfolio) ||
-	    (slice->full == NO_ROOM && kd_room_keeps(s)))
+	/*
+	 * Begin the slice again. Most of its results are in the operation cache, and the states
+	 * found are a worse start (portfolio.c).
+	 */
+	if (slice->full == LATE && !s->portfolio)
 		s->found = s->before_slice;
+	if (slice->full == NO_ROOM && kd_room_begins_again(s)) {
+		slice->kept = NOTHING;
+		s->found = s->before_slice;
+	}
 	return 0;
 }
 

@@ -15,7 +15,7 @@
  * operation cache refer to nodes that only they need: growth keeps all results, a collection those
  * of live nodes (KD_RESULTS). The last collection before the search gives up keeps none, because
  * results keep nodes alive. Saturation also lets the operation cache grow without the table, when
- * many of the results that it computes had been in the cache before (opcache_ghost.c).
+ * the cache loses many results that are needed again (opcache_ghost.c).
  *
  * The other strategies collect garbage, keep the results of live nodes and grow the
  * table, all in one collection, while the table is small compared with its bound. So a search has
@@ -83,44 +83,50 @@ static void watch_cache(struct kd_search *s)
 	struct kd_room *room = &s->room;
 	struct kdsm_bdd_store *store = s->store;
 
-	room->small = false;
+	room->cache_small = false;
 	room->steps = 0;
 	room->enough = STEPS_PER_ENTRY * store->cache.count;
 	if (room->enough < LEAST_STEPS)
 		room->enough = LEAST_STEPS;
+	free(store->ghost);
+	store->ghost = NULL;
 	if (s->saturates && kd_cache_can_grow(store))
-		kd_ghost_begin(&store->ghost, store->cache.count);
-	else
-		kd_ghost_end(&store->ghost);
+		store->ghost = kd_ghost_new(store->cache.count);
 }
 
 bool kd_room_outgrown(struct kd_search *s, uint64_t steps)
 {
 	struct kd_room *room = &s->room;
 
-	if (__atomic_load_n(&room->small, __ATOMIC_RELAXED))
+	if (!s->store->ghost)
+		return false;
+	if (__atomic_load_n(&room->cache_small, __ATOMIC_RELAXED))
 		return true;
 	if (__atomic_add_fetch(&room->steps, steps, __ATOMIC_RELAXED) < room->enough)
 		return false;
 	__atomic_store_n(&room->steps, 0, __ATOMIC_RELAXED);
-	if (!kd_ghost_tell(&s->store->ghost))
+	if (!kd_ghost_tell(s->store->ghost))
 		return false;
-	__atomic_store_n(&room->small, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&room->cache_small, true, __ATOMIC_RELAXED);
 	return true;
 }
 
-bool kd_room_keeps(const struct kd_search *s)
+bool kd_room_begins_again(const struct kd_search *s)
 {
-	return s->saturation && (s->room.small || kd_can_grow(s->store));
+	return s->room.cache_small && !kd_in_clusters(&s->model);
 }
 
+/* The search can go on without a larger cache, if there is no memory to move the results. */
 static int grow_cache(struct kd_search *s)
 {
 	int r = kd_grow_cache(s->store, s->options->workers);
 
-	if (r == 0)
-		watch_cache(s);
-	return r;
+	watch_cache(s);
+	if (r != -ENOMEM)
+		return r;
+	free(s->store->ghost);
+	s->store->ghost = NULL;
+	return 0;
 }
 
 void kd_room_prepare(struct kd_search *s)
@@ -209,7 +215,7 @@ int kd_room_plan(struct kd_search *s, enum kd_outcome outcome)
 	uint64_t order = 0;
 	int r = 0;
 
-	if (outcome == KD_FULL && s->room.small) {
+	if (outcome == KD_FULL && s->room.cache_small) {
 		next_slice(s);
 		return grow_cache(s);
 	}
@@ -277,6 +283,7 @@ int kd_room_grow(struct kd_search *s)
 int kd_room_collect(struct kd_search *s, uint64_t order)
 {
 	struct kdsm_bdd_collection c = { 0 };
+	const uint64_t entries = s->store->cache.count;
 	uint64_t count;
 	kdsm_bdd *root = roots(s, &count);
 	int r;
@@ -292,7 +299,8 @@ int kd_room_collect(struct kd_search *s, uint64_t order)
 	s->room.alive = c.after;
 	s->room.used = c.after;
 	set_stop(s);
-	watch_cache(s);
+	if (s->store->cache.count != entries || !(order & (KD_KEEP | KD_RESULTS)))
+		watch_cache(s);
 	if (order & KD_KEEP)
 		return 0;
 	s->room.sum.count++;

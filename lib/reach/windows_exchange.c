@@ -196,6 +196,7 @@ static void drop(struct kd_window *window)
 {
 	free(window->in.node);
 	free(window->in.made);
+	window->in.known = NULL;
 	window->in.node = NULL;
 	window->in.made = NULL;
 	window->received = 0;

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Real threads that compute at a price. The library tells the scheduler of a virtual run how many
- * steps a thread has taken. Here, that scheduler is the system's own, but a thread that is ahead of
- * the price of its steps waits in a busy loop. So the speed of the processor and of its caches
- * makes no difference, as long as a step takes less than its price.
+ * steps a thread has taken. Here the system schedules the threads. A thread that takes its steps in
+ * less time than their price waits in a busy loop for the rest. So the speed of the processor and of
+ * its caches makes no difference, as long as a step takes less than its price.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "core/thread.h"
 
 #include "pace.h"
 
-/* A thread that fell behind, because it waited for another one, does not catch up all of that. */
+/* A thread that is late by more ns than this, because it waited, is not allowed to catch up. */
 #define BEHIND	20000
 
 static const struct kd_scheduler pace;
@@ -68,13 +67,21 @@ static void *run(void *data)
 static int start(void **handle, size_t stack, void *(*function)(void *argument), void *argument)
 {
 	struct thread *thread = malloc(sizeof(*thread));
+	pthread_attr_t attr;
+	int r;
 
-	(void)stack;
 	if (!thread)
 		return -ENOMEM;
 	*thread = (struct thread){ .run = function, .argument = argument };
 	*handle = thread;
-	return -pthread_create(&thread->system, NULL, run, thread);
+	pthread_attr_init(&attr);
+	r = stack ? pthread_attr_setstacksize(&attr, stack) : 0;
+	if (!r)
+		r = pthread_create(&thread->system, &attr, run, thread);
+	pthread_attr_destroy(&attr);
+	if (r)
+		free(thread);
+	return -r;
 }
 
 static bool join(void *handle, uint64_t timeout)

@@ -57,7 +57,7 @@ static void set_sizes(struct kdsm_bdd_attr *bdd, uint64_t table, uint64_t first)
 	}
 	if (!bdd->cache_bytes) {
 		bdd->cache_bytes = bdd->table_bytes / 2;
-		/* the cache grows only together with the table */
+		/* the cache grows with the table; with saturation also alone */
 		if (bdd->first_table_bytes)
 			bdd->first_cache_bytes = least(first / 2, bdd->cache_bytes);
 		else if (bdd->cache_bytes < FIRST_CACHE)
