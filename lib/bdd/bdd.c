@@ -126,7 +126,7 @@ static int worker_new(struct kdsm_bdd_store *store, struct kdsm_bdd_worker **wor
 	w->alone = store->table->parts == 1;
 	w->simulated = kd_scheduler;
 	kd_mutex_lock(&store->lock);
-	w->seed = store->numbers ? kd_hash(store->numbers, 0) | 1 : 0;
+	w->seed = store->numbers ? kd_hash(store->numbers, 0) : 0;
 	store->numbers++;
 	w->next = store->workers;
 	store->workers = w;

@@ -207,9 +207,7 @@ static inline bool kd_ghost_asks(const struct kd_ghost *ghost, uint64_t hash)
 	return hash % KD_GHOST_SAMPLE == 0 && ghost;
 }
 
-/* The result of a sample was stored. Any thread calls this function and the next one. */
-void kd_ghost_put(struct kd_ghost *ghost, uint64_t hash);
-/* The cache does not have the result of a sample. */
+/* The cache does not have the result of a sample. Any thread calls this function. */
 void kd_ghost_miss(struct kd_ghost *ghost, uint64_t hash);
 /* Whether a larger cache would have avoided many misses since the last call of this function */
 bool kd_ghost_tell(struct kd_ghost *ghost);
@@ -325,7 +323,7 @@ struct kdsm_bdd_worker {
 	bool alone;		/* the cluster has one node: every table node is in the own part */
 	bool private;		/* kd_make() makes private nodes */
 	bool simulated;		/* in a virtual run */
-	uint32_t seed;		/* of kd_low_first(): a random odd number, or 0: always false */
+	uint32_t seed;		/* random bits for kd_low_first(); 0: always false */
 	int why;		/* errno of the last failed step */
 	uint64_t tasks, hits, home_get, home_hit, home_put;
 	uint64_t told;		/* tasks that the owner of the store has noted */
@@ -631,7 +629,7 @@ static inline kdsm_bdd kd_make(struct kdsm_bdd_worker *w, uint32_t variable,
  */
 static inline bool kd_low_first(const struct kdsm_bdd_worker *w, uint32_t variable)
 {
-	return w->seed * (variable / 2 + 1) >> 31;
+	return w->seed >> ((variable >> 1 ^ variable >> 6) & 31) & 1;
 }
 
 static inline void kd_exchange(kdsm_bdd *a, kdsm_bdd *b)
@@ -677,8 +675,6 @@ static inline void kd_cache_put(struct kdsm_bdd_worker *w, const struct kd_key *
 				kdsm_bdd result)
 {
 	kd_opcache_put(w->cache, key, result);
-	if (kd_unlikely(kd_ghost_asks(w->store->ghost, key->hash)))
-		kd_ghost_put(w->store->ghost, key->hash);
 }
 
 /*

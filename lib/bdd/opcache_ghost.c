@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Tell whether a larger operation cache would save steps. One key in KD_GHOST_SAMPLE is a sample.
- * Storing the result of a sample leaves a tag. If the cache does not have the result later, but the
- * tag is still there, a larger cache would have had it. The tags have room for the samples of a
- * cache that is LARGER times as large: they are the ghost entries of N. Megiddo, D. Modha,
+ * Tell whether a larger operation cache would save steps. One key in KD_GHOST_SAMPLE is a sample. A
+ * sample that the cache does not have leaves a tag. If the tag is still there when the cache again
+ * does not have the sample, a larger cache would have had it. The tags have room for the samples
+ * of a cache that is LARGER times as large: they are the ghost entries of N. Megiddo, D. Modha,
  * "ARC: A Self-Tuning, Low Overhead Replacement Cache", FAST 2003.
+ *
+ * Results that two workers compute at the same time count, too. If only results count that had been
+ * stored, saturation of collision.6 by 16 workers takes 40 million steps instead of 28 million,
+ * because the cache grows too late.
  */
 #include <stdlib.h>
 
@@ -29,20 +33,12 @@ struct kd_ghost *kd_ghost_new(uint64_t entries)
 	return ghost;
 }
 
-static uint64_t *tag_of(struct kd_ghost *ghost, uint64_t hash)
-{
-	return &ghost->tag[kd_reduce(hash, ghost->size)];
-}
-
-void kd_ghost_put(struct kd_ghost *ghost, uint64_t hash)
-{
-	__atomic_store_n(tag_of(ghost, hash), hash, __ATOMIC_RELAXED);
-}
-
 void kd_ghost_miss(struct kd_ghost *ghost, uint64_t hash)
 {
+	uint64_t *tag = &ghost->tag[kd_reduce(hash, ghost->size)];
+
 	__atomic_fetch_add(&ghost->misses, 1, __ATOMIC_RELAXED);
-	if (__atomic_load_n(tag_of(ghost, hash), __ATOMIC_RELAXED) == hash)
+	if (__atomic_exchange_n(tag, hash, __ATOMIC_RELAXED) == hash)
 		__atomic_fetch_add(&ghost->lost, 1, __ATOMIC_RELAXED);
 }
 

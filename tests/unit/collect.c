@@ -576,15 +576,12 @@ static void grown_cache(void **state)
 	end(&f);
 }
 
-/* Miss keys of samples in turn, and store their results. */
-static void use(struct kd_ghost *ghost, uint64_t from, uint64_t to)
+static void miss(struct kd_ghost *ghost, uint64_t from, uint64_t to)
 {
 	uint64_t i;
 
-	for (i = from; i < to; i++) {
+	for (i = from; i < to; i++)
 		kd_ghost_miss(ghost, kd_key_hash(i, 0));
-		kd_ghost_put(ghost, kd_key_hash(i, 0));
-	}
 }
 
 /* Misses tell that a cache is small if a larger one would have had the results. */
@@ -592,31 +589,24 @@ static void ghosts(void **state)
 {
 	const uint64_t tags = 8000, entries = tags * KD_GHOST_SAMPLE / 8;
 	struct kd_ghost *ghost = kd_ghost_new(entries);
-	uint64_t i;
 
 	(void)state;
 	assert_non_null(ghost);
-	use(ghost, 0, tags / 4);
+	miss(ghost, 0, tags / 4);
 	assert_false(kd_ghost_tell(ghost));	/* each result was new */
-	use(ghost, 0, tags / 4);
+	miss(ghost, 0, tags / 4);
 	assert_true(kd_ghost_tell(ghost));
 	assert_false(kd_ghost_tell(ghost));	/* no misses since then */
-	use(ghost, 0, 10);
+	miss(ghost, 0, 10);
 	assert_false(kd_ghost_tell(ghost));	/* too few to tell */
-	use(ghost, 0, 10 * tags);
+	miss(ghost, 0, 10 * tags);
 	kd_ghost_tell(ghost);
-	use(ghost, 0, 10 * tags);
+	miss(ghost, 0, 10 * tags);
 	assert_false(kd_ghost_tell(ghost));	/* a larger cache would be too small, too */
-	free(ghost);
-	ghost = kd_ghost_new(entries);
-	assert_non_null(ghost);
-	for (i = 0; i < 2 * tags; i++)		/* twice, before the result is stored */
-		kd_ghost_miss(ghost, kd_key_hash(i / 2, 0));
-	assert_false(kd_ghost_tell(ghost));
 	free(ghost);
 	ghost = kd_ghost_new(1);
 	assert_non_null(ghost);
-	use(ghost, 0, 100);
+	miss(ghost, 0, 100);
 	free(ghost);
 }
 
