@@ -56,7 +56,7 @@ KDSM_TASK_DEFINE(kdsm_bdd, kd_and, kdsm_bdd, a, kdsm_bdd, b, uint32_t, above)
 	kd_split(&tb, b, variable, &bh, &bl);
 
 	low_first = kd_low_first(w, variable);
-	if (low_first) {	/* from here to kd_make(), high means the low half, and low the high one */
+	if (low_first) {	/* until kd_make(), high means the low half, low the high one */
 		kd_exchange(&ah, &al);
 		kd_exchange(&bh, &bl);
 	}

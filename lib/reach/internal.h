@@ -498,7 +498,7 @@ struct kd_room {
 	bool all;			/* the last collection left no reserve */
 	uint64_t used, alive;		/* nodes after the last round; after the last collection */
 	uint64_t stop;			/* saturation fails once this node has put so many */
-	uint64_t steps;			/* of saturation since the last look at the operation cache */
+	uint64_t steps;			/* of saturation since the last look at the cache */
 	uint64_t enough;		/* such steps after which the next look is due */
 	bool cache_small;		/* the operation cache grows before the next slice */
 	struct kdsm_reach_collections sum;

@@ -6,8 +6,8 @@
  *
  * Requests come from signal handlers, which only set a flag. The waiting thread looks at the
  * flags many times a second. A request to stop goes to all nodes by the gang. Tasks of each node
- * look at it between the relations that they apply, and the node stops at the end of the current slice
- * (search.c).
+ * look at it between the relations that they apply, and the node stops at the end of the current
+ * slice (search.c).
  */
 
 #include "internal.h"

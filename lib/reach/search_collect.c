@@ -8,8 +8,8 @@
  * bound, the search takes half as many relations at a time, because the results of single
  * relations are garbage as soon as they are united. For a single relation it also uses the table's
  * reserve. If the reserve does not suffice, the table is too small. So after every collection a
- * slice succeeds, the slice shrinks, the room grows, or the search ends. When slices succeed without
- * a collection, their size doubles.
+ * slice succeeds, the slice shrinks, the room grows, or the search ends. When slices succeed
+ * without a collection, their size doubles.
  *
  * Saturation grows the table before it collects garbage, because its results in the
  * operation cache refer to nodes that only they need: growth keeps all results, a collection those

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Real threads that compute at a price. The library tells the scheduler of a virtual run how many
- * steps a thread has taken. Here the system schedules the threads. A thread that takes its steps in
- * less time than their price waits in a busy loop for the rest. So the speed of the processor and of
- * its caches makes no difference, as long as a step takes less than its price.
+ * steps a thread has taken. Here the system schedules the threads. A thread that takes its steps
+ * in less time than their price waits in a busy loop for the rest. So the speed of the processor
+ * and of its caches makes no difference, as long as a step takes less than its price.
  */
 #include <errno.h>
 #include <pthread.h>
