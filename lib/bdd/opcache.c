@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The operation cache: set-up, and access to the home part of a key on another node. Access
- * to the own part is inline in bdd.h.
+ * to the own part is inline in opcache.h.
  */
 #include <errno.h>
 #include <string.h>
 
 #include <kdsm/kdsm.h>
 
-#include "bdd/bdd.h"
+#include "bdd/opcache.h"
 
 int kd_opcache_init(struct kd_opcache *cache, struct kdsm_region *region,
 		    uint64_t offset, uint64_t part_bytes)

@@ -12,7 +12,7 @@
  */
 #include <stdlib.h>
 
-#include "bdd/bdd.h"
+#include "bdd/opcache.h"
 
 #define LARGER	8
 #define GAIN	8		/* a larger cache pays if it avoids 1 in GAIN misses */

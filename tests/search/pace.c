@@ -6,7 +6,6 @@
  * and of its caches makes no difference, as long as a step takes less than its price.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -23,7 +22,7 @@ static _Thread_local uint64_t due;	/* when the steps until now should have been 
 static _Thread_local void *slot_of_thread;
 
 struct thread {
-	pthread_t system;
+	struct kd_thread system;
 	void *(*run)(void *argument);
 	void *argument;
 };
@@ -64,34 +63,35 @@ static void *run(void *data)
 	return thread->run(thread->argument);
 }
 
+/* The functions of the library start and join threads of the system if there is no scheduler. */
 static int start(void **handle, size_t stack, void *(*function)(void *argument), void *argument)
 {
 	struct thread *thread = malloc(sizeof(*thread));
-	pthread_attr_t attr;
 	int r;
 
 	if (!thread)
 		return -ENOMEM;
 	*thread = (struct thread){ .run = function, .argument = argument };
 	*handle = thread;
-	pthread_attr_init(&attr);
-	r = stack ? pthread_attr_setstacksize(&attr, stack) : 0;
-	if (!r)
-		r = pthread_create(&thread->system, &attr, run, thread);
-	pthread_attr_destroy(&attr);
+	kd_scheduler = NULL;
+	r = kd_thread_start(&thread->system, stack, run, thread);
+	kd_scheduler = &pace;
 	if (r)
 		free(thread);
-	return -r;
+	return r;
 }
 
 static bool join(void *handle, uint64_t timeout)
 {
 	struct thread *thread = handle;
+	bool ended;
 
-	(void)timeout;
-	pthread_join(thread->system, NULL);
-	free(thread);
-	return true;
+	kd_scheduler = NULL;
+	ended = kd_thread_join(&thread->system, timeout);
+	kd_scheduler = &pace;
+	if (ended)
+		free(thread);
+	return ended;
 }
 
 static void **slot(void)
@@ -101,14 +101,12 @@ static void **slot(void)
 
 static uintptr_t stack_end(void)
 {
-	pthread_attr_t attr;
-	size_t size;
-	void *end;
+	uintptr_t end;
 
-	pthread_getattr_np(pthread_self(), &attr);
-	pthread_attr_getstack(&attr, &end, &size);
-	pthread_attr_destroy(&attr);
-	return (uintptr_t)end;
+	kd_scheduler = NULL;
+	end = kd_stack_end();
+	kd_scheduler = &pace;
+	return end;
 }
 
 static void spend(uint64_t steps)

@@ -30,14 +30,13 @@ struct job {
 	double seconds;
 };
 
-/* A small table, and no choice by measured times */
+/* With a small table */
 static int search(struct job *job)
 {
 	struct kdsm_reach_options options = {
 		.path = model, .job = "validate", .workers = 1, .timeout = 10000000000,
 		.order = KDSM_REACH_ORDER_FILE,
-		.bdd = { .table_bytes = 16 << 20, .cache_bytes = 4 << 20,
-			 .find = KDSM_TABLE_MESSAGE },
+		.bdd = { .table_bytes = 16 << 20, .cache_bytes = 4 << 20 },
 	};
 	struct kdsm_reach_message message;
 	struct kdsm_reach_result result;
