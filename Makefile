@@ -195,8 +195,9 @@ $(B)/unit/task_tiles: $(OBJ)/tools/kdsm-bench/tiles.o
 $(B)/unit/programs: $(addprefix $(OBJ)/programs/,tree.o job.o)
 $(B)/guest/task: $(OBJ)/tools/kdsm-bench/work.o
 $(B)/guest/hostile-fuzz: $(addprefix $(OBJ)/tests/guest/fuzz/,calls.o locks.o)
-$(B)/guest/hostile-wire: $(addprefix $(OBJ)/tests/guest/wire/,attack.o blocks.o locks.o victim.o)
-$(B)/guest/hostile-wire: private TOOL_LIBS += -lrdmacm -libverbs
+$(B)/guest/hostile-wire: $(addprefix $(OBJ)/tests/guest/wire/,attack.o blocks.o locks.o victim.o \
+						       strangers.o)
+$(B)/guest/hostile-wire: private TOOL_LIBS += -lrdmacm -libverbs -lcrypto
 
 $(B)/guest/%: $(OBJ)/tests/guest/%.o $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)

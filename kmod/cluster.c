@@ -35,14 +35,16 @@ static void kdsm_cluster_peer_down(void *context, unsigned int node, bool restar
 		kdsm_regions_forget(context);
 }
 
-static int kdsm_cluster_start(struct kdsm_cluster *cluster, u32 domain)
+static int kdsm_cluster_start(struct kdsm_cluster *cluster,
+			      const struct kdsm_cluster_config *from)
 {
 	struct kdsm_fabric_config config = {
 		.node = cluster->node,
 		.nodes = cluster->nodes,
 		.port = cluster->port,
-		.domain = domain,
+		.domain = from->domain,
 		.uuid = cluster->uuid,
+		.insecure = from->insecure,
 		.context = cluster,
 		.handlers = {
 			[KDSM_MESSAGE_OPEN] = kdsm_directory_serve_open,
@@ -130,7 +132,7 @@ int kdsm_cluster_up(struct kdsm_cluster_config *config)
 	err = kdsm_deaths_init(cluster);
 	if (err)
 		goto exit_directory;
-	err = kdsm_cluster_start(cluster, config->domain);
+	err = kdsm_cluster_start(cluster, config);
 	if (err)
 		goto exit_deaths;
 	config->table = NULL;

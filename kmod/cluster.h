@@ -54,6 +54,7 @@ struct kdsm_cluster_config {
 	uuid_t uuid;
 	u16 port;			/* host order */
 	u32 domain;			/* requested; enum kdsm_domain */
+	bool insecure;			/* peers need not prove that they know a key */
 	unsigned int node;
 	unsigned int nodes;
 	struct kdsm_node *table;	/* from kvmalloc(); the cluster owns it after success */

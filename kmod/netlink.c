@@ -27,6 +27,7 @@ static const struct nla_policy kdsm_policy[KDSM_A_MAX + 1] = {
 	[KDSM_A_NODE_ID] = NLA_POLICY_MAX(NLA_U32, KDSM_MAX_NODES - 1),
 	[KDSM_A_REGION_NAME] = { .type = NLA_NUL_STRING, .len = KDSM_NAME_SIZE - 1 },
 	[KDSM_A_REGION_LEASE] = NLA_POLICY_FULL_RANGE(NLA_U64, &kdsm_lease_range),
+	[KDSM_A_INSECURE] = { .type = NLA_FLAG },
 };
 
 static const struct nla_policy kdsm_node_policy[KDSM_A_NODE_LOCATION + 1] = {
@@ -139,6 +140,20 @@ static int kdsm_parse_nodes(const struct nlattr *nest, struct kdsm_cluster_confi
 	return 0;
 }
 
+static void kdsm_explain_key(struct netlink_ext_ack *extack, int err)
+{
+	switch (err) {
+	case -ENOKEY:
+	case -EKEYEXPIRED:
+	case -EKEYREVOKED:
+		NL_SET_ERR_MSG(extack, "the keyrings of the caller have no key of the cluster");
+		break;
+	case -ENOENT:
+		NL_SET_ERR_MSG(extack, "the kernel lacks hmac(sha256)");
+		break;
+	}
+}
+
 static int kdsm_do_up(struct sk_buff *skb, struct genl_info *info)
 {
 	struct kdsm_cluster_config config = { .port = KDSM_DEFAULT_PORT };
@@ -161,6 +176,7 @@ static int kdsm_do_up(struct sk_buff *skb, struct genl_info *info)
 		config.port = nla_get_u16(attrs[KDSM_A_PORT]);
 	if (attrs[KDSM_A_DOMAIN])
 		config.domain = nla_get_u32(attrs[KDSM_A_DOMAIN]);
+	config.insecure = nla_get_flag(attrs[KDSM_A_INSECURE]);
 	err = kdsm_parse_nodes(attrs[KDSM_A_NODES], &config, info->extack);
 	if (!err)
 		err = kdsm_cluster_up(&config);
@@ -180,6 +196,7 @@ static int kdsm_do_up(struct sk_buff *skb, struct genl_info *info)
 			       "the RDMA device lacks the atomics or memory registration asked for");
 		break;
 	}
+	kdsm_explain_key(info->extack, err);
 	return err;
 }
 
@@ -262,6 +279,37 @@ static int kdsm_do_region_set(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
+static int kdsm_do_key_load(struct sk_buff *skb, struct genl_info *info)
+{
+	struct kdsm_cluster *cluster = kdsm_cluster_get_for(info->extack);
+	int err;
+
+	if (!cluster)
+		return -ENETDOWN;
+	err = kdsm_fabric_load_key(cluster->fabric);
+	kdsm_cluster_put(cluster);
+	if (err == -EINVAL)
+		NL_SET_ERR_MSG(info->extack, "a key has 32 bytes");
+	else if (err == -EOPNOTSUPP)
+		NL_SET_ERR_MSG(info->extack, "the cluster is up without a key");
+	kdsm_explain_key(info->extack, err);
+	return err;
+}
+
+static int kdsm_do_key_retire(struct sk_buff *skb, struct genl_info *info)
+{
+	struct kdsm_cluster *cluster = kdsm_cluster_get_for(info->extack);
+	int err;
+
+	if (!cluster)
+		return -ENETDOWN;
+	err = kdsm_fabric_retire_key(cluster->fabric);
+	kdsm_cluster_put(cluster);
+	if (err)
+		NL_SET_ERR_MSG(info->extack, "there is no former key");
+	return err;
+}
+
 static int kdsm_put_u64(struct sk_buff *skb, int type, u64 value)
 {
 	return nla_put_u64_64bit(skb, type, value, KDSM_A_PAD);
@@ -282,6 +330,12 @@ static u64 kdsm_cluster_memory(struct kdsm_cluster *cluster)
 	return bytes;
 }
 
+/* A key that there is */
+static int kdsm_put_key(struct sk_buff *skb, int type, u32 key)
+{
+	return key ? nla_put_u32(skb, type, key) : 0;
+}
+
 static int kdsm_fill_status(struct sk_buff *skb, struct kdsm_cluster *cluster)
 {
 	const struct kdsm_refused *refused = kdsm_fabric_refused(cluster->fabric);
@@ -299,6 +353,12 @@ static int kdsm_fill_status(struct sk_buff *skb, struct kdsm_cluster *cluster)
 	    kdsm_put_u64(skb, KDSM_A_REFUSED_VERSION, atomic64_read(&refused->version)) ||
 	    kdsm_put_u64(skb, KDSM_A_REFUSED_NODE, atomic64_read(&refused->node)) ||
 	    kdsm_put_u64(skb, KDSM_A_REFUSED_MESSAGE, atomic64_read(&refused->message)) ||
+	    kdsm_put_u64(skb, KDSM_A_REFUSED_KEY, atomic64_read(&refused->key)) ||
+	    kdsm_put_u64(skb, KDSM_A_REFUSED_PROOF, atomic64_read(&refused->proof)) ||
+	    kdsm_put_u64(skb, KDSM_A_REFUSED_PORT, atomic64_read(&refused->port)) ||
+	    kdsm_put_u64(skb, KDSM_A_REFUSED_SILENT, atomic64_read(&refused->silent)) ||
+	    kdsm_put_key(skb, KDSM_A_KEY, kdsm_fabric_key(cluster->fabric, 0)) ||
+	    kdsm_put_key(skb, KDSM_A_KEY_FORMER, kdsm_fabric_key(cluster->fabric, 1)) ||
 	    kdsm_put_u64(skb, KDSM_A_MEMORY, kdsm_cluster_memory(cluster)))
 		return -EMSGSIZE;
 	return 0;
@@ -485,6 +545,8 @@ static const struct genl_small_ops kdsm_commands[] = {
 	{ .cmd = KDSM_CMD_STATS, .dumpit = kdsm_dump_stats },
 	{ .cmd = KDSM_CMD_REGIONS, .dumpit = kdsm_dump_regions },
 	{ .cmd = KDSM_CMD_REGION_SET, .doit = kdsm_do_region_set, .flags = GENL_ADMIN_PERM },
+	{ .cmd = KDSM_CMD_KEY_LOAD, .doit = kdsm_do_key_load, .flags = GENL_ADMIN_PERM },
+	{ .cmd = KDSM_CMD_KEY_RETIRE, .doit = kdsm_do_key_retire, .flags = GENL_ADMIN_PERM },
 };
 
 static struct genl_family kdsm_family __ro_after_init = {

@@ -9,7 +9,7 @@
 #include <linux/ktime.h>
 #include <linux/tracepoint.h>
 
-/* A connection changed its state: 0 idle, 1 connecting, 2 up, 3 broken. */
+/* A connection changed its state: enum kdsm_connection_state. */
 TRACE_EVENT(kdsm_connection,
 	TP_PROTO(unsigned int node, unsigned int queue, bool accepted,
 		 unsigned int from, unsigned int to),

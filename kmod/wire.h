@@ -16,7 +16,25 @@
 #include <linux/kdsm.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	5
+#define KDSM_WIRE_VERSION	6
+
+/*
+ * Peers prove to each other that they know a key of the cluster (fabric/proof.c):
+ *
+ *	asker -> accepter   request      hello with a nonce
+ *	accepter -> asker   acceptance   welcome with a nonce, and a proof over both
+ *	asker -> accepter   PROVE        a proof over both
+ *	accepter -> asker   reply        from now on the accepter serves the asker
+ *
+ * A proof is HMAC-SHA256 under the key of: the role of its sender (enum kdsm_role, 32 bits), the
+ * hello, and the welcome without its proof. Without a key, nonces and proofs are 0.
+ */
+#define KDSM_PROOF_SIZE		32
+
+enum kdsm_role {
+	KDSM_ROLE_ACCEPTER = 1,
+	KDSM_ROLE_ASKER,
+};
 
 /* Private data of a connection request, at most 56 bytes */
 struct kdsm_wire_hello {
@@ -26,19 +44,23 @@ struct kdsm_wire_hello {
 	__le16 nodes;		/* number of nodes in the sender's configuration */
 	u8 domain;		/* enum kdsm_domain in force at the sender */
 	u8 queue;		/* number of the connection among the sender's to this peer */
-	__le32 target;		/* number of the node that the sender wants to reach */
+	__le16 target;		/* number of the node that the sender wants to reach */
 	__le64 incarnation;	/* random; differs each time that the sender comes up */
 	__le32 given_up;	/* how often the sender has given up the target */
 	u8 uuid[KDSM_UUID_SIZE];
+	__le32 key;		/* id of the key of the proofs; 0: the sender has none */
+	__le64 nonce;		/* random */
 } __packed;
 
-/* Private data of an acceptance; its fields mean the same as in struct kdsm_wire_hello */
+/* Private data of an acceptance, at most 196 bytes; see struct kdsm_wire_hello */
 struct kdsm_wire_welcome {
 	__le32 magic;
 	__le16 version;
 	__le16 node;
 	__le64 incarnation;
 	__le32 given_up;
+	__le64 nonce;
+	u8 proof[KDSM_PROOF_SIZE];	/* of KDSM_ROLE_ACCEPTER */
 } __packed;
 
 /* Private data of a rejection */
@@ -53,8 +75,13 @@ enum kdsm_refusal {
 	KDSM_REFUSED_VERSION,
 	KDSM_REFUSED_NODE,
 	KDSM_REFUSED_DOMAIN,
-	KDSM_REFUSED_BUSY,
+	KDSM_REFUSED_BUSY,	/* too little memory, or too many half-made connections */
+	KDSM_REFUSED_KEY,	/* the receiver does not have the key */
+	KDSM_REFUSED_PORT,	/* the source port is not below KDSM_PORT_LIMIT */
 };
+
+/* Only root can send from ports of rdma_cm below this one. */
+#define KDSM_PORT_LIMIT		1024
 
 /* Upper bounds of a request or a reply, in bytes: header and payload, and payload alone */
 #define KDSM_MESSAGE_SIZE	512
@@ -73,6 +100,8 @@ struct kdsm_wire_header {
 
 /* The comments give the payload of the request -> the payload of the reply. */
 enum kdsm_message_type {
+	/* The first message on a connection, and no other: the proof of KDSM_ROLE_ASKER */
+	KDSM_MESSAGE_PROVE,
 	KDSM_MESSAGE_PROBE,	/* empty; shows whether the peer answers */
 	KDSM_MESSAGE_KEYS,	/* kdsm_wire_keys -> __le32 rkey[count] */
 	KDSM_MESSAGE_CAS,	/* kdsm_wire_atomic -> __le64 former value */

@@ -4,6 +4,8 @@
  * attempt decides whether the peer is up or down, and when this node retries. accept.c accepts
  * connections of peers; connection.c has the states and the teardown of both kinds.
  */
+#include <linux/delay.h>
+#include <linux/random.h>
 #include <linux/ratelimit.h>
 
 #include "internal.h"
@@ -15,41 +17,67 @@
 /* Bounds of the delay between two attempts to reach a peer that is down, in jiffies */
 #define KDSM_BACKOFF_MIN	(HZ / 10)
 #define KDSM_BACKOFF_MAX	(3 * HZ)
+/* Attempts while a peer is busy, and the pause between two of them, in ms */
+#define KDSM_BUSY_TRIES		20
+#define KDSM_BUSY_PAUSE		50
 
-static const char *kdsm_refusal_text(const struct rdma_cm_event *event)
+/*
+ * What a refusal means: -EHOSTDOWN, the node that this node knew is gone; other errors say nothing
+ * of that node.
+ */
+static const struct kdsm_refusal_meaning {
+	const char *text;
+	int err;
+} kdsm_refusal_meanings[] = {
+	{ "kdsm is not up there", -EHOSTDOWN },
+	[KDSM_REFUSED_CLUSTER] = { "it belongs to another cluster", -EHOSTDOWN },
+	[KDSM_REFUSED_VERSION] = { "it speaks another version of the protocol", -EHOSTDOWN },
+	[KDSM_REFUSED_NODE] = { "it knows this node by another number or address", -EHOSTDOWN },
+	[KDSM_REFUSED_DOMAIN] = { "it uses another domain for atomics", -EHOSTDOWN },
+	[KDSM_REFUSED_BUSY] = { "it is busy", -EBUSY },
+	[KDSM_REFUSED_KEY] = { "it does not have the key", -ENOKEY },
+	[KDSM_REFUSED_PORT] = { "it wants a source port below 1024", -EACCES },
+};
+
+static int kdsm_connection_refused(struct kdsm_connection *connection,
+				   const struct rdma_cm_event *event)
 {
 	const struct kdsm_wire_refusal *refusal = event->param.conn.private_data;
+	unsigned int reason = 0;
 
-	if (!refusal || event->param.conn.private_data_len < sizeof(*refusal) ||
-	    le32_to_cpu(refusal->magic) != KDSM_WIRE_MAGIC)
-		return "kdsm is not up there";
-	switch (le16_to_cpu(refusal->reason)) {
-	case KDSM_REFUSED_CLUSTER:
-		return "it belongs to another cluster";
-	case KDSM_REFUSED_VERSION:
-		return "it speaks another version of the protocol";
-	case KDSM_REFUSED_NODE:
-		return "it knows this node by another number or address";
-	case KDSM_REFUSED_DOMAIN:
-		return "it uses another domain for atomics";
-	default:
-		return "it is busy";
-	}
+	if (refusal && event->param.conn.private_data_len >= sizeof(*refusal) &&
+	    le32_to_cpu(refusal->magic) == KDSM_WIRE_MAGIC)
+		reason = le16_to_cpu(refusal->reason);
+	if (reason >= ARRAY_SIZE(kdsm_refusal_meanings))
+		reason = KDSM_REFUSED_VERSION;
+	pr_info_ratelimited("kdsm: node %u refuses: %s\n", connection->peer->node,
+			    kdsm_refusal_meanings[reason].text);
+	return kdsm_refusal_meanings[reason].err;
 }
 
+/* Check the welcome, prepare the queue pair, and tell the peer that the connection exists. */
 static int kdsm_connection_welcomed(struct kdsm_connection *connection,
 				    const struct rdma_cm_event *event)
 {
 	const struct kdsm_wire_welcome *welcome = event->param.conn.private_data;
+	struct kdsm_fabric *fabric = connection->fabric;
 
 	if (!welcome || event->param.conn.private_data_len < sizeof(*welcome) ||
 	    le32_to_cpu(welcome->magic) != KDSM_WIRE_MAGIC ||
 	    le16_to_cpu(welcome->version) != KDSM_WIRE_VERSION ||
 	    le16_to_cpu(welcome->node) != connection->peer->node)
 		return -EPROTO;
+	connection->welcome = *welcome;
 	connection->incarnation = le64_to_cpu(welcome->incarnation);
 	connection->given_up = le32_to_cpu(welcome->given_up);
-	return 0;
+	if (kdsm_secret_verify(fabric, KDSM_ROLE_ACCEPTER, &connection->hello, welcome,
+			       welcome->proof)) {
+		atomic64_inc(&fabric->refused.proof);
+		pr_warn_ratelimited("kdsm: the host at the address of node %u does not prove that it knows the key\n",
+				    connection->peer->node);
+		return -EKEYREJECTED;
+	}
+	return kdsm_connection_start_qp(connection, NULL) ?: rdma_accept(connection->id, NULL);
 }
 
 static int kdsm_connection_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
@@ -62,14 +90,14 @@ static int kdsm_connection_event(struct rdma_cm_id *id, struct rdma_cm_event *ev
 		connection->event_status = 0;
 		complete(&connection->event);
 		break;
-	case RDMA_CM_EVENT_ESTABLISHED:
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		connection->event_status = kdsm_connection_welcomed(connection, event);
 		complete(&connection->event);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		pr_info_ratelimited("kdsm: node %u refuses: %s\n",
-				    connection->peer->node, kdsm_refusal_text(event));
-		fallthrough;
+		connection->event_status = kdsm_connection_refused(connection, event);
+		complete(&connection->event);
+		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
@@ -97,6 +125,31 @@ static int kdsm_connection_await(struct kdsm_connection *connection)
 	return connection->event_status;
 }
 
+/*
+ * Bind the connection to this node's address and to a port that only root can use. All connections
+ * share that port, unless another service has it. The caller is a worker, so the kernel lets it.
+ */
+static int kdsm_connection_bind(struct kdsm_connection *connection,
+				struct sockaddr_storage *from)
+{
+	__be16 *port = from->ss_family == AF_INET6 ?
+		       &((struct sockaddr_in6 *)from)->sin6_port :
+		       &((struct sockaddr_in *)from)->sin_port;
+	unsigned int number;
+	int err;
+
+	err = rdma_set_reuseaddr(connection->id, 1);
+	if (err)
+		return err;
+	for (number = KDSM_PORT_LIMIT - 1; number >= KDSM_PORT_LIMIT / 2; number--) {
+		*port = cpu_to_be16(number);
+		err = rdma_bind_addr(connection->id, (struct sockaddr *)from);
+		if (err != -EADDRINUSE && err != -EADDRNOTAVAIL)
+			break;
+	}
+	return err;
+}
+
 /* Find the route to the peer, and with it the device. Ends in bounded time. */
 static int kdsm_connection_resolve(struct kdsm_connection *connection)
 {
@@ -105,14 +158,10 @@ static int kdsm_connection_resolve(struct kdsm_connection *connection)
 	struct sockaddr_storage to = connection->peer->address;
 	int err;
 
-	/* Port 0: rdma_cm chooses the source port. */
-	if (from.ss_family == AF_INET6)
-		((struct sockaddr_in6 *)&from)->sin6_port = 0;
-	else
-		((struct sockaddr_in *)&from)->sin_port = 0;
-
-	err = rdma_resolve_addr(connection->id, (struct sockaddr *)&from,
-				(struct sockaddr *)&to, KDSM_RESOLVE_MS);
+	err = kdsm_connection_bind(connection, &from);
+	if (!err)
+		err = rdma_resolve_addr(connection->id, NULL, (struct sockaddr *)&to,
+					KDSM_RESOLVE_MS);
 	if (!err)
 		err = kdsm_connection_await(connection);
 	if (!err)
@@ -125,25 +174,16 @@ static int kdsm_connection_resolve(struct kdsm_connection *connection)
 }
 
 /* Send the hello and wait for the welcome. The queue pair exists. Ends in bounded time. */
-static int kdsm_connection_greet(struct kdsm_connection *connection)
+static int kdsm_connection_greet(struct kdsm_connection *connection, u32 key)
 {
 	struct kdsm_fabric *fabric = connection->fabric;
 	struct kdsm_peer *peer = connection->peer;
 	const struct ib_device_attr *device = &fabric->device->attrs;
-	struct kdsm_wire_hello hello = {
-		.magic = cpu_to_le32(KDSM_WIRE_MAGIC),
-		.version = cpu_to_le16(KDSM_WIRE_VERSION),
-		.node = cpu_to_le16(fabric->config.node),
-		.nodes = cpu_to_le16(fabric->config.nodes),
-		.domain = fabric->domain,
-		.queue = connection->queue,
-		.target = cpu_to_le32(peer->node),
-		.incarnation = cpu_to_le64(fabric->incarnation),
-		.given_up = cpu_to_le32(READ_ONCE(peer->given_up)),
-	};
+	struct kdsm_wire_hello *hello = &connection->hello;
 	struct rdma_conn_param param = {
-		.private_data = &hello,
-		.private_data_len = sizeof(hello),
+		.private_data = hello,
+		.private_data_len = sizeof(*hello),
+		.qp_num = connection->qp->qp_num,
 		.responder_resources = min(device->max_qp_rd_atom, 16),
 		.initiator_depth = min(device->max_qp_init_rd_atom, 16),
 		.retry_count = KDSM_RETRY_COUNT,
@@ -151,14 +191,53 @@ static int kdsm_connection_greet(struct kdsm_connection *connection)
 	};
 	int err;
 
-	export_uuid(hello.uuid, &fabric->config.uuid);
+	*hello = (struct kdsm_wire_hello) {
+		.magic = cpu_to_le32(KDSM_WIRE_MAGIC),
+		.version = cpu_to_le16(KDSM_WIRE_VERSION),
+		.node = cpu_to_le16(fabric->config.node),
+		.nodes = cpu_to_le16(fabric->config.nodes),
+		.domain = fabric->domain,
+		.queue = connection->queue,
+		.target = cpu_to_le16(peer->node),
+		.incarnation = cpu_to_le64(fabric->incarnation),
+		.given_up = cpu_to_le32(READ_ONCE(peer->given_up)),
+		.key = cpu_to_le32(key),
+		.nonce = cpu_to_le64(get_random_u64()),
+	};
+	export_uuid(hello->uuid, &fabric->config.uuid);
 	err = rdma_connect(connection->id, &param);
 	return err ? err : kdsm_connection_await(connection);
 }
 
-static int kdsm_connection_connect(struct kdsm_connection *connection)
+static void kdsm_connection_proved(struct kdsm_call *call)
+{
+	call->connection->event_status = call->status;
+	complete(&call->connection->event);
+}
+
+/*
+ * Prove to the peer that this node knows the key, and wait until the peer serves this node. call
+ * ends with the queue pair at the latest. Ends in bounded time.
+ */
+static int kdsm_connection_prove(struct kdsm_connection *connection, struct kdsm_call *call)
+{
+	u8 proof[KDSM_PROOF_SIZE];
+	int err;
+
+	err = kdsm_secret_prove(connection->fabric, KDSM_ROLE_ASKER, &connection->hello,
+				&connection->welcome, proof);
+	if (err)
+		return err;
+	kdsm_connection_set_state(connection, KDSM_CONNECTION_UNPROVEN);
+	*call = (struct kdsm_call) { .done = kdsm_connection_proved };
+	return kdsm_message_prove(connection, proof, call) ?: kdsm_connection_await(connection);
+}
+
+/* Connect with a key of the cluster. -ENOKEY: the peer does not have that key. */
+static int kdsm_connection_try(struct kdsm_connection *connection, u32 key)
 {
 	struct kdsm_fabric *fabric = connection->fabric;
+	struct kdsm_call call;
 	int err;
 
 	kdsm_connection_set_state(connection, KDSM_CONNECTION_CONNECTING);
@@ -175,7 +254,8 @@ static int kdsm_connection_connect(struct kdsm_connection *connection)
 	err = kdsm_connection_create_qp(connection);
 	if (err)
 		goto destroy_id;
-	err = kdsm_connection_greet(connection);
+	err = kdsm_connection_greet(connection, key) ?:
+	      kdsm_connection_prove(connection, &call);
 	if (err)
 		goto destroy_qp;
 
@@ -186,7 +266,6 @@ static int kdsm_connection_connect(struct kdsm_connection *connection)
 	connection->tie = kdsm_peer_greeted(connection->peer, connection->incarnation,
 					    connection->given_up);
 	kdsm_connection_set_state(connection, KDSM_CONNECTION_UP);
-	/* kdsm_connection_break() ignored a disconnect event that came before the state was up. */
 	if (connection->event_status)
 		kdsm_connection_break(connection);
 	return 0;
@@ -200,6 +279,16 @@ destroy_id:
 idle:
 	kdsm_connection_set_state(connection, KDSM_CONNECTION_IDLE);
 	return err;
+}
+
+/* While the nodes change to another key, a peer may have only one of two. */
+static int kdsm_connection_connect(struct kdsm_connection *connection)
+{
+	u32 newest = kdsm_fabric_key(connection->fabric, 0);
+	u32 other = kdsm_fabric_key(connection->fabric, 1);
+	int err = kdsm_connection_try(connection, newest);
+
+	return err == -ENOKEY && other ? kdsm_connection_try(connection, other) : err;
 }
 
 struct kdsm_attempt {
@@ -234,6 +323,21 @@ static int kdsm_connection_attempt(struct kdsm_connection *connection)
 	wait_for_completion(&attempt.done);
 	destroy_work_on_stack(&attempt.work);
 	return attempt.err;
+}
+
+/* Repeat an attempt while the peer is busy, for a second at most. */
+static int kdsm_connection_attempts(struct kdsm_connection *connection)
+{
+	unsigned int tries;
+	int err;
+
+	for (tries = 0; tries < KDSM_BUSY_TRIES; tries++) {
+		err = kdsm_connection_attempt(connection);
+		if (err != -EBUSY || READ_ONCE(connection->fabric->stopping))
+			break;
+		msleep(KDSM_BUSY_PAUSE);
+	}
+	return err;
 }
 
 /* A tie is never 0, because the incarnation is odd. Two consecutive ties of a peer differ. */
@@ -299,11 +403,26 @@ static void kdsm_peer_answered(struct kdsm_peer *peer)
 {
 	atomic64_inc(&peer->connects);
 	peer->backoff = 0;
+	peer->refused_since = 0;
 	WRITE_ONCE(peer->state, peer->node == peer->fabric->config.node ?
 		   KDSM_PEER_SELF : KDSM_PEER_UP);
 }
 
-static void kdsm_peer_failed(struct kdsm_peer *peer)
+/*
+ * Whether a failed attempt shows that the peer is down. A refusal by a kdsm that is short of memory,
+ * or has other keys, does not. But anybody can send a refusal from the address of a node that is
+ * down, so for some time only.
+ */
+static bool kdsm_peer_is_gone(struct kdsm_peer *peer, int err)
+{
+	if (err != -EBUSY && err != -ENOKEY && err != -EACCES)
+		return true;
+	if (!peer->refused_since)
+		peer->refused_since = jiffies ?: 1;
+	return time_after_eq(jiffies, peer->refused_since + KDSM_REPLY_TIMEOUT);
+}
+
+static void kdsm_peer_failed(struct kdsm_peer *peer, int err)
 {
 	struct kdsm_fabric *fabric = peer->fabric;
 	bool was_down = peer->state == KDSM_PEER_DOWN;
@@ -311,7 +430,9 @@ static void kdsm_peer_failed(struct kdsm_peer *peer)
 	atomic64_inc(&peer->errors);
 	peer->backoff = clamp(peer->backoff * 2, (unsigned int)KDSM_BACKOFF_MIN,
 			      (unsigned int)KDSM_BACKOFF_MAX);
-	peer->retry_at = jiffies + peer->backoff;
+	WRITE_ONCE(peer->retry_at, jiffies + peer->backoff);
+	if (!kdsm_peer_is_gone(peer, err))
+		return;
 	WRITE_ONCE(peer->state, KDSM_PEER_DOWN);
 	/* A node that cannot reach itself has a problem with its device; no peer is down. */
 	if (!was_down && peer->node != fabric->config.node) {
@@ -367,22 +488,22 @@ struct kdsm_connection *kdsm_connection_get_queue(struct kdsm_peer *peer,
 		   READ_ONCE(connection->state) != KDSM_CONNECTION_BROKEN);
 	if (READ_ONCE(connection->state) != KDSM_CONNECTION_UP) {
 		if (READ_ONCE(fabric->stopping) ||
-		    (READ_ONCE(peer->state) == KDSM_PEER_DOWN &&
+		    (READ_ONCE(peer->backoff) &&
 		     time_before(jiffies, READ_ONCE(peer->retry_at)))) {
 			err = -EHOSTDOWN;
 		} else {
 			if (READ_ONCE(peer->state) == KDSM_PEER_IDLE)
 				WRITE_ONCE(peer->state, KDSM_PEER_CONNECTING);
-			err = kdsm_connection_attempt(connection);
+			err = kdsm_connection_attempts(connection);
 			if (!err)
 				kdsm_peer_answered(peer);
 			else if (err != -ENOMEM)	/* which says nothing of the peer */
-				kdsm_peer_failed(peer);
+				kdsm_peer_failed(peer, err);
 		}
 	}
 	mutex_unlock(&connection->setup);
-	if (err == -ENOMEM)
-		return ERR_PTR(err);
+	if (err == -ENOMEM || err == -EBUSY)
+		return ERR_PTR(-ENOMEM);
 	return err ? ERR_PTR(-EHOSTDOWN) : connection;
 }
 

@@ -8,8 +8,11 @@
  * operations; the node that accepts sends only replies. Two nodes that both send requests
  * have two connections, so simultaneous connects need no rule.
  *
- * States:  idle -> connecting -> up -> broken -> idle   (made here; reused)
- *          idle -> up -> broken -> freed                (accepted)
+ * States:  idle -> connecting -> unproven -> up -> broken -> idle   (made here; reused)
+ *          idle -> unproven -> up -> broken -> freed                (accepted)
+ *
+ * An attempt to connect that fails leads back to idle. A connection is unproven until the asker has
+ * proved that it knows a key of the cluster (wire.h), and carries that proof only.
  *
  * Any error, in any context, breaks the connection: kdsm_connection_break() sets the state
  * to broken and queues the teardown. The teardown drains the queue pair, after which no
@@ -126,47 +129,82 @@ static void kdsm_connection_qp_event(struct ib_event *event, void *context)
 
 /* ---- life of a connection ---- */
 
-struct kdsm_connection *kdsm_connection_create(struct kdsm_peer *peer,
-					       unsigned int queue, bool accepted)
+/* Unmap the buffers from the device */
+static void kdsm_connection_unmap(struct kdsm_connection *connection)
 {
-	const unsigned int count = KDSM_CREDITS + KDSM_RECEIVES;
-	struct kdsm_fabric *fabric = peer->fabric;
-	struct kdsm_connection *connection;
 	unsigned int i;
 
-	connection = kzalloc(sizeof(*connection), GFP_KERNEL);
-	if (!connection)
-		return ERR_PTR(-ENOMEM);
-	connection->buffers = kcalloc(count, KDSM_MESSAGE_SIZE, GFP_KERNEL);
-	if (!connection->buffers)
-		goto free;
-	connection->buffers_dma =
-		ib_dma_map_single(fabric->device, connection->buffers,
-				  count * KDSM_MESSAGE_SIZE, DMA_BIDIRECTIONAL);
-	if (ib_dma_mapping_error(fabric->device, connection->buffers_dma))
-		goto free_buffers;
-	for (i = 0; i < count; i++) {
-		void *buffer = connection->buffers + i * KDSM_MESSAGE_SIZE;
-		u64 dma = connection->buffers_dma + i * KDSM_MESSAGE_SIZE;
+	for (i = 0; i < KDSM_BUFFER_PAGES && connection->pages[i].dma; i++) {
+		ib_dma_unmap_single(connection->fabric->device, connection->pages[i].dma,
+				    PAGE_SIZE, DMA_BIDIRECTIONAL);
+		connection->pages[i].dma = 0;
+	}
+}
 
+static void kdsm_connection_release(struct kdsm_connection *connection)
+{
+	unsigned int i;
+
+	for (i = 0; i < KDSM_BUFFER_PAGES; i++)
+		free_page((unsigned long)connection->pages[i].address);
+	kvfree(connection);
+}
+
+/* Allocate the buffers and map them for the device. The caller releases them after an error. */
+static int kdsm_connection_map(struct kdsm_connection *connection)
+{
+	struct ib_device *device = connection->fabric->device;
+	unsigned int i;
+	u64 dma;
+
+	for (i = 0; i < KDSM_BUFFER_PAGES; i++) {
+		connection->pages[i].address = (void *)get_zeroed_page(GFP_KERNEL);
+		if (!connection->pages[i].address)
+			return -ENOMEM;
+		dma = ib_dma_map_single(device, connection->pages[i].address, PAGE_SIZE,
+					DMA_BIDIRECTIONAL);
+		if (ib_dma_mapping_error(device, dma))
+			return -ENOMEM;
+		connection->pages[i].dma = dma;
+	}
+	for (i = 0; i < KDSM_BUFFERS; i++) {
+		unsigned int at = i % KDSM_PAGE_BUFFERS * KDSM_MESSAGE_SIZE;
+		void *buffer = connection->pages[i / KDSM_PAGE_BUFFERS].address + at;
+
+		dma = connection->pages[i / KDSM_PAGE_BUFFERS].dma + at;
 		if (i < KDSM_CREDITS) {
 			connection->slots[i].buffer = buffer;
 			connection->slots[i].dma = dma;
 			connection->slots[i].connection = connection;
 		} else {
-			struct kdsm_receive *receive =
-				&connection->receives[i - KDSM_CREDITS];
+			struct kdsm_receive *receive = &connection->receives[i - KDSM_CREDITS];
 
 			receive->buffer = buffer;
 			receive->dma = dma;
 			receive->connection = connection;
 		}
 	}
+	return 0;
+}
 
+struct kdsm_connection *kdsm_connection_create(struct kdsm_peer *peer,
+					       unsigned int queue, bool accepted)
+{
+	struct kdsm_fabric *fabric = peer->fabric;
+	struct kdsm_connection *connection;
+
+	connection = kvzalloc(sizeof(*connection), GFP_KERNEL);
+	if (!connection)
+		return ERR_PTR(-ENOMEM);
 	connection->fabric = fabric;
 	connection->peer = peer;
 	connection->queue = queue;
 	connection->accepted = accepted;
+	if (kdsm_connection_map(connection)) {
+		kdsm_connection_unmap(connection);
+		kdsm_connection_release(connection);
+		return ERR_PTR(-ENOMEM);
+	}
 	kref_init(&connection->kref);
 	mutex_init(&connection->setup);
 	init_completion(&connection->event);
@@ -182,20 +220,6 @@ struct kdsm_connection *kdsm_connection_create(struct kdsm_peer *peer,
 	if (accepted)
 		atomic_inc(&fabric->accepted_count);
 	return connection;
-
-free_buffers:
-	kfree(connection->buffers);
-free:
-	kfree(connection);
-	return ERR_PTR(-ENOMEM);
-}
-
-/* Unmap the buffers from the device */
-static void kdsm_connection_unmap(struct kdsm_connection *connection)
-{
-	ib_dma_unmap_single(connection->fabric->device, connection->buffers_dma,
-			    (KDSM_CREDITS + KDSM_RECEIVES) * KDSM_MESSAGE_SIZE,
-			    DMA_BIDIRECTIONAL);
 }
 
 static void kdsm_connection_free(struct kref *kref)
@@ -207,8 +231,7 @@ static void kdsm_connection_free(struct kref *kref)
 
 	if (accepted)
 		kdsm_connection_unmap(connection);
-	kfree(connection->buffers);
-	kfree(connection);
+	kdsm_connection_release(connection);
 	if (accepted && atomic_dec_and_test(&fabric->accepted_count))
 		wake_up_all(&fabric->accepted_wait);
 }
@@ -216,6 +239,27 @@ static void kdsm_connection_free(struct kref *kref)
 void kdsm_connection_put(struct kdsm_connection *connection)
 {
 	kref_put(&connection->kref, kdsm_connection_free);
+}
+
+/*
+ * rdma_cm would move a queue pair of its own, and grant the peer all access. So it does not know
+ * this queue pair, but still tells the attributes.
+ */
+static int kdsm_connection_move_qp(struct kdsm_connection *connection, enum ib_qp_state state,
+				   const struct rdma_conn_param *param)
+{
+	struct ib_qp_attr attr = { .qp_state = state };
+	int err, mask;
+
+	err = rdma_init_qp_attr(connection->id, &attr, &mask);
+	if (err)
+		return err;
+	attr.qp_access_flags = 0;
+	if (param && state == IB_QPS_RTR)
+		attr.max_dest_rd_atomic = param->responder_resources;
+	if (param && state == IB_QPS_RTS)
+		attr.max_rd_atomic = param->initiator_depth;
+	return ib_modify_qp(connection->qp, &attr, mask);
 }
 
 int kdsm_connection_create_qp(struct kdsm_connection *connection)
@@ -249,10 +293,16 @@ int kdsm_connection_create_qp(struct kdsm_connection *connection)
 
 	attr.send_cq = connection->cq;
 	attr.recv_cq = connection->cq;
-	err = rdma_create_qp(connection->id, fabric->pd, &attr);
-	if (err)
+	connection->qp = ib_create_qp(fabric->pd, &attr);
+	if (IS_ERR(connection->qp)) {
+		err = PTR_ERR(connection->qp);
 		goto free_cq;
-	connection->qp = connection->id->qp;
+	}
+	rdma_set_min_rnr_timer(connection->id, KDSM_RNR_TIMER);
+	rdma_set_ack_timeout(connection->id, KDSM_ACK_TIMEOUT);
+	err = kdsm_connection_move_qp(connection, IB_QPS_INIT, NULL);
+	if (err)
+		goto free_qp;
 	connection->room = KDSM_SEND_ROOM;
 	connection->sends = KDSM_MESSAGE_SENDS;
 	connection->unsignalled = 0;
@@ -260,21 +310,36 @@ int kdsm_connection_create_qp(struct kdsm_connection *connection)
 	if (err)
 		goto free_qp;
 	ib_req_notify_cq(connection->cq, IB_CQ_NEXT_COMP);
-	rdma_set_min_rnr_timer(connection->id, KDSM_RNR_TIMER);
-	rdma_set_ack_timeout(connection->id, KDSM_ACK_TIMEOUT);
 	return 0;
 
 free_qp:
-	rdma_destroy_qp(connection->id);
+	ib_destroy_qp(connection->qp);
 free_cq:
 	ib_destroy_cq(connection->cq);
 	return err;
 }
 
+int kdsm_connection_start_qp(struct kdsm_connection *connection,
+			     const struct rdma_conn_param *param)
+{
+	return kdsm_connection_move_qp(connection, IB_QPS_RTR, param) ?:
+	       kdsm_connection_move_qp(connection, IB_QPS_RTS, param);
+}
+
+int kdsm_connection_grant(struct kdsm_connection *connection)
+{
+	struct ib_qp_attr attr = {
+		.qp_access_flags = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE |
+				   IB_ACCESS_REMOTE_ATOMIC,
+	};
+
+	return ib_modify_qp(connection->qp, &attr, IB_QP_ACCESS_FLAGS);
+}
+
 void kdsm_connection_destroy_qp(struct kdsm_connection *connection)
 {
 	ib_drain_qp(connection->qp);
-	rdma_destroy_qp(connection->id);
+	ib_destroy_qp(connection->qp);
 
 	/* A tasklet that is still scheduled must not touch the completion queue. */
 	spin_lock_bh(&connection->poll_lock);
@@ -297,23 +362,31 @@ void kdsm_connection_set_state(struct kdsm_connection *connection,
 
 void kdsm_connection_break(struct kdsm_connection *connection)
 {
-	bool was_up;
+	bool breaks, ends = false;
 
 	spin_lock_bh(&connection->lock);
-	was_up = connection->state == KDSM_CONNECTION_UP;
-	if (was_up) {
+	breaks = connection->state == KDSM_CONNECTION_UP;
+	if (connection->state == KDSM_CONNECTION_UNPROVEN) {
+		breaks = connection->accepted;
+		ends = !breaks;
+	}
+	if (breaks) {
 		trace_kdsm_connection(connection->peer->node, connection->queue,
 				      connection->accepted, connection->state,
 				      KDSM_CONNECTION_BROKEN);
 		connection->state = KDSM_CONNECTION_BROKEN;
 	}
 	spin_unlock_bh(&connection->lock);
-	if (!was_up)
+	if (ends) {
+		connection->event_status = -EIO;
+		complete(&connection->event);
+	}
+	if (!breaks)
 		return;
 	wake_up_all(&connection->wait);
 	/* The teardown drops this reference. */
 	kref_get(&connection->kref);
-	queue_work(connection->fabric->workqueue, &connection->teardown);
+	queue_work(connection->fabric->upkeep, &connection->teardown);
 }
 
 static void kdsm_connection_teardown(struct work_struct *work)
@@ -332,6 +405,8 @@ static void kdsm_connection_teardown(struct work_struct *work)
 	if (connection->accepted) {
 		mutex_lock(&fabric->accepted_lock);
 		list_del_init(&connection->link);
+		fabric->strangers_count -= connection->stranger;
+		peer->strangers -= connection->stranger;
 		mutex_unlock(&fabric->accepted_lock);
 		wake_up_all(&fabric->accepted_wait);
 		kdsm_connection_put(connection);	/* the list's reference */
@@ -370,12 +445,16 @@ void kdsm_connection_stop(struct kdsm_fabric *fabric)
 			kdsm_connection_break(connection);
 			mutex_unlock(&connection->setup);
 		}
+	cancel_delayed_work_sync(&fabric->strangers_work);
 	mutex_lock(&fabric->accepted_lock);
+	list_for_each_entry(connection, &fabric->strangers, link)
+		kdsm_connection_break(connection);
 	list_for_each_entry(connection, &fabric->accepted, link)
 		kdsm_connection_break(connection);
 	mutex_unlock(&fabric->accepted_lock);
 	wait_event(fabric->accepted_wait, !atomic_read(&fabric->accepted_count));
 	drain_workqueue(fabric->workqueue);
+	drain_workqueue(fabric->upkeep);
 
 	/*
 	 * Wait for the tasks that chose a connection before it broke, or that created one in

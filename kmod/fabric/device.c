@@ -55,7 +55,7 @@ static void kdsm_connection_broken(struct kdsm_connection *connection)
 	kdsm_connection_get_queue(connection->peer, connection->queue);
 }
 
-/* The reply to a probe is empty: any reply shows that this node is alive. */
+/* The replies to a probe and to a proof are empty: any reply shows that this node is alive. */
 static int kdsm_probe_serve(void *context, struct kdsm_request *request)
 {
 	return 0;
@@ -66,7 +66,9 @@ static const struct kdsm_fabric_upcalls kdsm_fabric_upcalls = {
 	.queue_pair_created = kdsm_message_post_receives,
 	.queue_pair_gone = kdsm_queue_pair_gone,
 	.broken = kdsm_connection_broken,
+	.proved = kdsm_accept_proved,
 	.handlers = {
+		[KDSM_MESSAGE_PROVE] = kdsm_probe_serve,
 		[KDSM_MESSAGE_PROBE] = kdsm_probe_serve,
 		[KDSM_MESSAGE_KEYS] = kdsm_memory_serve_keys,
 		[KDSM_MESSAGE_CAS] = kdsm_delegate_serve_cas,
@@ -81,6 +83,11 @@ static int kdsm_fabric_check_device(struct kdsm_fabric *fabric)
 {
 	const struct ib_device_attr *attrs = &fabric->device->attrs;
 
+	if (!rdma_cap_ib_cm(fabric->device, fabric->listener->port_num)) {
+		pr_err("kdsm: %s is an iWARP device; kdsm needs InfiniBand or RoCE\n",
+		       fabric->device->name);
+		return -EOPNOTSUPP;
+	}
 	if (!(attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS) ||
 	    attrs->max_fast_reg_page_list_len < KDSM_CHUNK_SIZE >> PAGE_SHIFT) {
 		pr_err("kdsm: %s cannot register chunks of %lu KiB\n",
@@ -147,10 +154,20 @@ static int kdsm_peers_init(struct kdsm_fabric *fabric)
 	return 0;
 }
 
+static void kdsm_workqueues_destroy(struct kdsm_fabric *fabric)
+{
+	if (fabric->workqueue)
+		destroy_workqueue(fabric->workqueue);
+	if (fabric->upkeep)
+		destroy_workqueue(fabric->upkeep);
+}
+
 static void kdsm_fabric_free(struct kdsm_fabric *fabric)
 {
 	unsigned int node;
 
+	kdsm_secret_free(&fabric->secrets[0]);
+	kdsm_secret_free(&fabric->secrets[1]);
 	for (node = 0; node < fabric->config.nodes; node++)
 		free_percpu(fabric->peers[node].counters);
 	percpu_free_rwsem(&fabric->gate);
@@ -178,6 +195,9 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 	xa_init(&fabric->memories);
 	mutex_init(&fabric->accepted_lock);
 	INIT_LIST_HEAD(&fabric->accepted);
+	INIT_LIST_HEAD(&fabric->strangers);
+	INIT_DELAYED_WORK(&fabric->strangers_work, kdsm_accept_expire);
+	init_rwsem(&fabric->secrets_lock);
 	init_waitqueue_head(&fabric->accepted_wait);
 	err = kdsm_peers_init(fabric);
 	/* The array belongs to the caller; kdsm_peers_init() has copied the addresses. */
@@ -196,11 +216,15 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 	 */
 	err = -ENOMEM;
 	fabric->workqueue = alloc_workqueue("kdsm", WQ_HIGHPRI, 0);
-	if (!fabric->workqueue)
-		goto free;
+	fabric->upkeep = alloc_workqueue("kdsm_upkeep", WQ_UNBOUND, 0);
+	if (!fabric->workqueue || !fabric->upkeep)
+		goto destroy_workqueues;
+	err = fabric->config.insecure ? 0 : kdsm_fabric_load_key(fabric);
+	if (err)
+		goto destroy_workqueues;
 	err = kdsm_accept_bind(fabric);
 	if (err)
-		goto destroy_workqueue;
+		goto destroy_workqueues;
 	err = kdsm_fabric_check_device(fabric);
 	if (!err)
 		err = kdsm_fabric_choose_domain(fabric);
@@ -218,8 +242,8 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 
 destroy_listener:
 	rdma_destroy_id(fabric->listener);
-destroy_workqueue:
-	destroy_workqueue(fabric->workqueue);
+destroy_workqueues:
+	kdsm_workqueues_destroy(fabric);
 free:
 	kdsm_fabric_free(fabric);
 	return ERR_PTR(err);
@@ -249,7 +273,7 @@ void kdsm_fabric_stop(struct kdsm_fabric *fabric)
 	mutex_unlock(&kdsm_attached_lock);
 	WARN_ON(!fabric->disconnected || !xa_empty(&fabric->memories));
 	kdsm_connection_free_all(fabric);
-	destroy_workqueue(fabric->workqueue);
+	kdsm_workqueues_destroy(fabric);
 	xa_destroy(&fabric->memories);
 	kdsm_fabric_free(fabric);
 }

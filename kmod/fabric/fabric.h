@@ -54,6 +54,7 @@ struct kdsm_fabric_config {
 	u16 port;			/* of all nodes; host order */
 	u32 domain;			/* requested; enum kdsm_domain */
 	uuid_t uuid;
+	bool insecure;			/* peers need not prove that they know a key */
 	const struct sockaddr_storage *addresses;	/* one a node; the fabric copies them */
 
 	/* Calls into the layers above */
@@ -93,10 +94,12 @@ void kdsm_fabric_exit(void);
  * kdsm_fabric_start() - find the device of this node's address and set up the fabric
  * @config: the caller may free it afterwards, but not the object that context points to
  *
- * The fabric accepts no connections before kdsm_fabric_listen().
+ * The fabric accepts no connections before kdsm_fabric_listen(). Unless the configuration is
+ * insecure, the calling task has the cluster's key, see kdsm_fabric_load_key().
  *
  * Return: the fabric or ERR_PTR(): -ENODEV if no RDMA device has the address, -EOPNOTSUPP if
- * the device lacks an ability, -ENOMEM or another error of the RDMA core.
+ * the device lacks an ability, an error of kdsm_fabric_load_key(), -ENOMEM or another error of the
+ * RDMA core.
  */
 struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config);
 
@@ -168,7 +171,7 @@ const char *kdsm_fabric_device(const struct kdsm_fabric *fabric);
 
 /* Numbers of refused connections by reason, and of malformed messages; see KDSM_A_REFUSED_* */
 struct kdsm_refused {
-	atomic64_t cluster, version, node, message;
+	atomic64_t cluster, version, node, message, key, proof, port, silent;
 };
 
 /**
@@ -180,6 +183,39 @@ struct kdsm_refused {
  * Return: the counts, which may change while the caller reads them.
  */
 const struct kdsm_refused *kdsm_fabric_refused(const struct kdsm_fabric *fabric);
+
+/**
+ * kdsm_fabric_load_key() - take another key of the cluster from the caller's keyrings
+ * @fabric: started
+ *
+ * The key has type "logon", description "kdsm:UUID" and KDSM_KEY_SIZE bytes. It becomes the
+ * newest one; the one before stays valid, others do not.
+ *
+ * Return: 0 or -ENOKEY, -EKEYEXPIRED or -EKEYREVOKED without such a key; -EINVAL if it has another
+ * size; -EOPNOTSUPP if the cluster is insecure; -ENOENT without HMAC-SHA256 in the kernel; -ENOMEM.
+ */
+int kdsm_fabric_load_key(struct kdsm_fabric *fabric);
+
+/**
+ * kdsm_fabric_retire_key() - accept only the newest key from now on
+ * @fabric: started
+ *
+ * Connections that exist stay.
+ *
+ * Return: 0, or -ENOKEY if there is no other key.
+ */
+int kdsm_fabric_retire_key(struct kdsm_fabric *fabric);
+
+/**
+ * kdsm_fabric_key() - identify a key of the cluster
+ * @fabric: started
+ * @which: 0: the newest one; 1: the one before
+ *
+ * Context: any.
+ *
+ * Return: a number that depends only on the key, and does not tell it; 0 if there is none.
+ */
+u32 kdsm_fabric_key(struct kdsm_fabric *fabric, unsigned int which);
 
 struct kdsm_peer_info {
 	u32 state;		/* enum kdsm_peer_state */

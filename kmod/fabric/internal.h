@@ -39,8 +39,21 @@
 #define KDSM_SIGNAL_EVERY	16U
 /* Upper bound of the work requests in one chain */
 #define KDSM_CHAIN_MAX		32U
+/*
+ * Connections that peers have begun to make without having proved themselves yet: upper bounds for
+ * one claimed peer and for all, the number for one from which the oldest makes room, and how long
+ * one may last, in jiffies
+ */
+#define KDSM_STRANGERS_PEER	16U
+#define KDSM_STRANGERS_MAX	256U
+#define KDSM_STRANGERS_KEPT	8U
+#define KDSM_STRANGER_TIMEOUT	(5 * HZ)
 /* Posted receives per connection; the surplus is for notices, which need no credit */
 #define KDSM_RECEIVES		(KDSM_CREDITS + 32U)
+/* Buffers of a connection for messages, in a page, and the pages that they take */
+#define KDSM_BUFFERS		(KDSM_CREDITS + KDSM_RECEIVES)
+#define KDSM_PAGE_BUFFERS	(PAGE_SIZE / KDSM_MESSAGE_SIZE)
+#define KDSM_BUFFER_PAGES	DIV_ROUND_UP(KDSM_BUFFERS, KDSM_PAGE_BUFFERS)
 
 /*
  * Acknowledgment timeout: 4.096 us x 2^17 = 0.54 s. If a peer does not acknowledge, the
@@ -58,6 +71,7 @@
 enum kdsm_connection_state {
 	KDSM_CONNECTION_IDLE,		/* no queue pair */
 	KDSM_CONNECTION_CONNECTING,	/* nothing may be posted yet */
+	KDSM_CONNECTION_UNPROVEN,	/* the asker has not proved itself; see wire.h */
 	KDSM_CONNECTION_UP,
 	KDSM_CONNECTION_BROKEN,		/* the teardown is queued or runs */
 };
@@ -96,7 +110,10 @@ struct kdsm_connection {
 	unsigned int queue;
 	bool accepted;		/* the peer made the connection */
 	struct kref kref;
-	struct list_head link;	/* accepted: in fabric->accepted */
+	/* Accepted: in fabric->accepted, or fabric->strangers until the peer has proved itself */
+	struct list_head link;
+	bool stranger;		/* accepted: in fabric->strangers; protected by accepted_lock */
+	unsigned long since;	/* accepted: when the peer asked, in jiffies */
 
 	struct mutex setup;	/* held during an attempt to connect */
 	struct rdma_cm_id *id;
@@ -108,6 +125,9 @@ struct kdsm_connection {
 
 	struct completion event;	/* an event of rdma_cm arrived, while connecting */
 	int event_status;		/* of that event, 0 or -errno */
+	struct kdsm_wire_hello hello;		/* of the asker */
+	struct kdsm_wire_welcome welcome;	/* of the accepter */
+	bool proving;		/* accepted: the proof has arrived; protected by lock */
 	u64 incarnation;	/* of the peer, from its hello or welcome */
 	/*
 	 * Accepted: how often this node had given up the peer when it accepted. Made here:
@@ -130,8 +150,11 @@ struct kdsm_connection {
 	struct ib_cqe nudge;
 	bool nudging;		/* a nudge is in flight */
 
-	void *buffers;		/* of slots and receives, with one DMA mapping */
-	u64 buffers_dma;
+	/* Buffers of slots and receives; single pages, because memory may be fragmented */
+	struct {
+		void *address;
+		u64 dma;
+	} pages[KDSM_BUFFER_PAGES];
 	struct work_struct teardown;
 };
 
@@ -147,13 +170,22 @@ struct kdsm_peer {
 	u32 untied;		/* how often the peer's incarnation has given up this node */
 	/* How often this node has given up the peer; protected by accepted_lock */
 	u32 given_up;
+	unsigned int strangers;	/* connections in fabric->strangers; protected by accepted_lock */
 	bool away;		/* given up, and no greeting from the peer since */
 	u32 state;		/* enum kdsm_peer_state */
-	unsigned long retry_at;	/* while down: next attempt to connect, in jiffies */
-	unsigned int backoff;	/* in jiffies */
+	unsigned long retry_at;	/* with backoff: next attempt to connect, in jiffies */
+	unsigned int backoff;	/* in jiffies; 0: the last attempt succeeded */
+	/* When the peer refused first without a success since, in jiffies; 0: never */
+	unsigned long refused_since;
 	u32 latency;		/* running mean of waits for batches, in ns */
 	atomic64_t connects, errors;
 	struct kdsm_counters __percpu *counters;
+};
+
+/* A key of the cluster; see secret.c */
+struct kdsm_secret {
+	struct crypto_shash *hmac;	/* HMAC-SHA256 with the key; NULL: no key */
+	u32 id;				/* 0: no key */
 };
 
 struct kdsm_fabric {
@@ -166,7 +198,14 @@ struct kdsm_fabric {
 	bool device_is_software;	/* CPUs of both nodes execute each operation */
 	struct ib_pd *pd;
 	struct rdma_cm_id *listener;
-	struct workqueue_struct *workqueue;
+	struct workqueue_struct *workqueue;	/* for handlers of messages */
+	/*
+	 * For teardowns and proofs, on which handlers may wait. At most KDSM_STRANGERS_MAX / 2 of
+	 * its workers are proofs, which may wait for teardowns.
+	 */
+	struct workqueue_struct *upkeep;
+	struct rw_semaphore secrets_lock;	/* protects secrets */
+	struct kdsm_secret secrets[2];		/* the newest one first */
 	struct xarray memories;	/* by id */
 	/*
 	 * A task holds gate for reading from the choice of a connection until it has posted
@@ -177,8 +216,11 @@ struct kdsm_fabric {
 	struct mutex disconnect_lock;	/* protects disconnected */
 	bool disconnected;		/* the fabric holds no resource of the device */
 	char device_name[IB_DEVICE_NAME_MAX];
-	struct mutex accepted_lock;	/* protects accepted, and given_up of the peers */
+	struct mutex accepted_lock;	/* protects accepted, strangers, and given_up of the peers */
 	struct list_head accepted;	/* connections that peers made */
+	struct list_head strangers;	/* the same, but not proven yet; the oldest first */
+	unsigned int strangers_count;
+	struct delayed_work strangers_work;	/* ends old strangers */
 	atomic_t accepted_count;	/* accepted connections that are not freed yet */
 	wait_queue_head_t accepted_wait;	/* for shorter accepted, or accepted_count 0 */
 	bool stopping;		/* no new connection */
@@ -199,6 +241,9 @@ struct kdsm_fabric_upcalls {
 	void (*queue_pair_gone)(struct kdsm_connection *connection);
 	/* A connection that this node made broke and is idle now: connect it again */
 	void (*broken)(struct kdsm_connection *connection);
+	/* The proof of an asker has arrived; see kdsm_accept_proved() */
+	int (*proved)(struct kdsm_connection *connection, const void *proof,
+		      unsigned int length);
 	/* Handlers of the messages that the fabric itself serves; context is the fabric */
 	kdsm_handler_t handlers[KDSM_MESSAGE_TYPES];
 };
@@ -211,6 +256,14 @@ struct kdsm_connection *kdsm_connection_create(struct kdsm_peer *peer,
 void kdsm_connection_put(struct kdsm_connection *connection);
 /* Create the queue pair. connection->id must have a device. */
 int kdsm_connection_create_qp(struct kdsm_connection *connection);
+/*
+ * Let the queue pair send and receive, when the request (accepted) or the acceptance of the peer has
+ * arrived. The peer may not access memory. param is that of rdma_accept(), or NULL: made here.
+ */
+int kdsm_connection_start_qp(struct kdsm_connection *connection,
+			     const struct rdma_conn_param *param);
+/* Let the peer access memory with the keys that it is told. */
+int kdsm_connection_grant(struct kdsm_connection *connection);
 /* Drain and destroy the queue pair. No completion arrives after this returns. */
 void kdsm_connection_destroy_qp(struct kdsm_connection *connection);
 /*
@@ -224,7 +277,10 @@ static inline bool kdsm_connection_is_tied(const struct kdsm_connection *connect
 
 void kdsm_connection_set_state(struct kdsm_connection *connection,
 			       enum kdsm_connection_state state);
-/* If the connection is up, set it broken and queue its teardown. Any context. */
+/*
+ * If the connection is up, or accepted and unproven, set it broken and queue its teardown. If it is
+ * unproven and made here, end the attempt. Any context.
+ */
 void kdsm_connection_break(struct kdsm_connection *connection);
 /* Take completions, unless another task or the tasklet is taking them */
 void kdsm_connection_poll(struct kdsm_connection *connection);
@@ -266,6 +322,33 @@ u64 kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation, u32 given_up);
 
 /* Create the listening id, which also finds the device. -ENODEV: no device has the address. */
 int kdsm_accept_bind(struct kdsm_fabric *fabric);
+
+/*
+ * The asker has sent its proof: check it, and let the connection serve the peer. Sleeps. 0, or an
+ * error after which the caller breaks the connection.
+ */
+int kdsm_accept_proved(struct kdsm_connection *connection, const void *proof,
+		       unsigned int length);
+/* End connections of strangers that have not proved themselves in time. */
+void kdsm_accept_expire(struct work_struct *work);
+
+/* ---- secret.c ---- */
+
+void kdsm_secret_free(struct kdsm_secret *secret);
+/* Whether this node has the key. Id 0 is known only without keys (config.insecure). */
+bool kdsm_secret_known(struct kdsm_fabric *fabric, u32 id);
+/*
+ * Compute the proof of a role for an exchange; the hello names the key. 0, -ENOKEY or an error of
+ * the crypto API. Sleeps.
+ */
+int kdsm_secret_prove(struct kdsm_fabric *fabric, enum kdsm_role role,
+		      const struct kdsm_wire_hello *hello,
+		      const struct kdsm_wire_welcome *welcome, u8 proof[KDSM_PROOF_SIZE]);
+/* The same for a proof of the peer; -EKEYREJECTED: it is wrong. */
+int kdsm_secret_verify(struct kdsm_fabric *fabric, enum kdsm_role role,
+		       const struct kdsm_wire_hello *hello,
+		       const struct kdsm_wire_welcome *welcome,
+		       const u8 proof[KDSM_PROOF_SIZE]);
 
 /* ---- memory.c ---- */
 
@@ -439,6 +522,7 @@ struct kdsm_call {
 	void (*done)(struct kdsm_call *call);
 	struct kdsm_connection *connection;	/* that carries the request */
 	u64 tie;		/* not 0: send only on a connection with this tie */
+	bool proves;		/* PROVE: send only on an unproven connection */
 };
 
 /* A request being served: the part that handlers see, and the connection for the reply */
@@ -458,6 +542,9 @@ int kdsm_message_gated(struct kdsm_fabric *fabric, unsigned int node,
 int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 		   enum kdsm_message_type type, const void *data,
 		   unsigned int length, struct kdsm_call *call);
+/* Send PROVE on a connection that is unproven, as kdsm_call_post(). */
+int kdsm_message_prove(struct kdsm_connection *connection, const u8 proof[KDSM_PROOF_SIZE],
+		       struct kdsm_call *call);
 void kdsm_message_setup(struct kdsm_connection *connection);
 int kdsm_message_post_receives(struct kdsm_connection *connection);
 /* Fail all calls without a reply. The connection's queue pair is destroyed. */

@@ -39,14 +39,24 @@ void kdsm_message_setup(struct kdsm_connection *connection)
 
 /* ---- slots ---- */
 
-/* Take a free slot and room to send, or return NULL. Set *over if the connection is not up. */
-static struct kdsm_slot *kdsm_slot_get(struct kdsm_connection *connection, bool *over)
+/*
+ * The state in which a request may be sent. The proof of an asker is the first message on a
+ * connection.
+ */
+static enum kdsm_connection_state kdsm_call_state(const struct kdsm_call *call)
+{
+	return call && call->proves ? KDSM_CONNECTION_UNPROVEN : KDSM_CONNECTION_UP;
+}
+
+/* Take a free slot and room to send, or return NULL. Set *over if the state is another one. */
+static struct kdsm_slot *kdsm_slot_get(struct kdsm_connection *connection,
+				       enum kdsm_connection_state state, bool *over)
 {
 	struct kdsm_slot *slot = NULL;
 	unsigned int i;
 
 	spin_lock_bh(&connection->lock);
-	*over = connection->state != KDSM_CONNECTION_UP;
+	*over = connection->state != state;
 	if (!*over && connection->free_slots && connection->sends) {
 		i = __ffs(connection->free_slots);
 		__clear_bit(i, &connection->free_slots);
@@ -64,7 +74,7 @@ static bool kdsm_slot_wait_for(struct kdsm_connection *connection,
 {
 	bool over;
 
-	*slot = kdsm_slot_get(connection, &over);
+	*slot = kdsm_slot_get(connection, KDSM_CONNECTION_UP, &over);
 	return *slot || over;
 }
 
@@ -139,18 +149,19 @@ static int kdsm_slot_send(struct kdsm_slot *slot, unsigned int length,
 		.sg_list = &sge,
 		.num_sge = 1,
 	};
+	enum kdsm_connection_state state = kdsm_call_state(call);
 	bool untied = false;
 	int err = -EIO;
 
 	ib_dma_sync_single_for_device(fabric->device, slot->dma, sge.length,
 				      DMA_TO_DEVICE);
 	spin_lock_bh(&connection->lock);
-	if (call && connection->state == KDSM_CONNECTION_UP &&
+	if (call && connection->state == state &&
 	    !kdsm_connection_is_tied(connection, call->tie)) {
 		/* Nothing was posted, so the connection stays usable and the room returns. */
 		connection->sends++;
 		untied = true;
-	} else if (connection->state == KDSM_CONNECTION_UP) {
+	} else if (connection->state == state) {
 		if (++connection->unsignalled == KDSM_SIGNAL_EVERY) {
 			connection->unsignalled = 0;
 			wr.send_flags = IB_SEND_SIGNALED;
@@ -165,7 +176,9 @@ static int kdsm_slot_send(struct kdsm_slot *slot, unsigned int length,
 		kdsm_slot_free_locked(slot);
 	}
 	spin_unlock_bh(&connection->lock);
-	if (err && !untied)
+	if (untied)
+		wake_up(&connection->wait);
+	else if (err)
 		kdsm_connection_break(connection);
 	return err;
 }
@@ -184,14 +197,18 @@ static void kdsm_header_write(struct kdsm_slot *slot, u16 type, unsigned int len
 
 /* ---- receives ---- */
 
-/* Post a receive again. The queue pair exists while the lock is held and the state is up. */
+/*
+ * Post a receive again. The queue pair exists while the lock is held and the state is up or
+ * unproven.
+ */
 static void kdsm_receive_repost(struct kdsm_receive *receive)
 {
 	struct kdsm_connection *connection = receive->connection;
 	int err = 0;
 
 	spin_lock_bh(&connection->lock);
-	if (connection->state == KDSM_CONNECTION_UP)
+	if (connection->state == KDSM_CONNECTION_UP ||
+	    connection->state == KDSM_CONNECTION_UNPROVEN)
 		err = kdsm_receive_post(receive);
 	spin_unlock_bh(&connection->lock);
 	if (err)
@@ -302,26 +319,51 @@ static void kdsm_message_serve_work(struct work_struct *work)
 {
 	struct kdsm_receive *receive = container_of(work, struct kdsm_receive, work);
 	struct kdsm_connection *connection = receive->connection;
+	const struct kdsm_wire_header *header = receive->buffer;
 
-	kdsm_message_serve(receive, true);
+	if (le16_to_cpu(header->type) == KDSM_MESSAGE_PROVE &&
+	    connection->fabric->up->proved(connection, header + 1, le16_to_cpu(header->length)))
+		kdsm_connection_break(connection);
+	else
+		kdsm_message_serve(receive, true);
 	kdsm_connection_put(connection);
+}
+
+/* Whether the request may arrive now: the proof first and once, everything else later */
+static bool kdsm_message_in_order(struct kdsm_connection *connection, unsigned int type)
+{
+	bool proves = type == KDSM_MESSAGE_PROVE, in_order;
+
+	spin_lock_bh(&connection->lock);
+	if (connection->state == KDSM_CONNECTION_UNPROVEN) {
+		in_order = proves && !connection->proving;
+		connection->proving = true;
+	} else {
+		in_order = !proves;
+	}
+	spin_unlock_bh(&connection->lock);
+	return in_order;
 }
 
 static bool kdsm_message_request(struct kdsm_receive *receive)
 {
 	struct kdsm_connection *connection = receive->connection;
 	const struct kdsm_wire_header *header = receive->buffer;
+	struct workqueue_struct *queue = connection->fabric->workqueue;
 
-	if (!kdsm_reply_slot(connection, le32_to_cpu(header->cookie)))
+	if (!kdsm_message_in_order(connection, le16_to_cpu(header->type)) ||
+	    !kdsm_reply_slot(connection, le32_to_cpu(header->cookie)))
 		return false;
-	if (kdsm_message_serve(receive, false))
+	if (le16_to_cpu(header->type) == KDSM_MESSAGE_PROVE)
+		queue = connection->fabric->upkeep;
+	else if (kdsm_message_serve(receive, false))
 		return true;
 	/*
 	 * The work drops this reference. The receive is not posted again before the work has
 	 * served the request, so the buffer stays unchanged.
 	 */
 	kref_get(&connection->kref);
-	queue_work(connection->fabric->workqueue, &receive->work);
+	queue_work(queue, &receive->work);
 	return true;
 }
 
@@ -382,7 +424,8 @@ static void kdsm_message_received(struct ib_cq *cq, struct ib_wc *wc)
 	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM) {
 		u32 notice = be32_to_cpu(wc->ex.imm_data);
 
-		if (!connection->accepted)
+		if (!connection->accepted ||
+		    READ_ONCE(connection->state) == KDSM_CONNECTION_UNPROVEN)
 			goto nonsense;
 		kdsm_receive_repost(receive);
 		fabric->config.notified(fabric->config.context, notice >> 16,
@@ -430,6 +473,33 @@ void kdsm_message_fail(struct kdsm_connection *connection)
 
 /* ---- requests ---- */
 
+/* Send a request from a slot; see kdsm_call_post(). */
+static int kdsm_request_send(struct kdsm_slot *slot, enum kdsm_message_type type,
+			     const void *data, unsigned int length, struct kdsm_call *call)
+{
+	struct kdsm_connection *connection = slot->connection;
+	unsigned int node = connection->peer->node;
+
+	call->connection = connection;
+	kdsm_header_write(slot, type, length, kdsm_slot_cookie(slot), 0);
+	memcpy(slot->buffer + sizeof(struct kdsm_wire_header), data, length);
+	kdsm_count(connection->peer->counters, KDSM_STAT_AM);
+	trace_kdsm_message(node, type, length);
+	return kdsm_slot_send(slot, length, call, NULL);
+}
+
+int kdsm_message_prove(struct kdsm_connection *connection, const u8 proof[KDSM_PROOF_SIZE],
+		       struct kdsm_call *call)
+{
+	struct kdsm_slot *slot;
+	bool over;
+
+	call->proves = true;
+	slot = kdsm_slot_get(connection, KDSM_CONNECTION_UNPROVEN, &over);
+	return slot ? kdsm_request_send(slot, KDSM_MESSAGE_PROVE, proof, KDSM_PROOF_SIZE, call) :
+		      -EIO;
+}
+
 int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 		   enum kdsm_message_type type, const void *data, unsigned int length,
 		   struct kdsm_call *call)
@@ -444,7 +514,7 @@ int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 		kdsm_count(counters, KDSM_STAT_ERRORS);
 		return PTR_ERR(connection);
 	}
-	slot = kdsm_slot_get(connection, &over);
+	slot = kdsm_slot_get(connection, KDSM_CONNECTION_UP, &over);
 	if (!slot && !over) {
 		kdsm_count(counters, KDSM_STAT_CREDIT_WAITS);
 		wait_event(connection->wait, kdsm_slot_wait_for(connection, &slot));
@@ -453,12 +523,7 @@ int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 		kdsm_count(counters, KDSM_STAT_ERRORS);
 		return -EIO;
 	}
-	call->connection = connection;
-	kdsm_header_write(slot, type, length, kdsm_slot_cookie(slot), 0);
-	memcpy(slot->buffer + sizeof(struct kdsm_wire_header), data, length);
-	kdsm_count(counters, KDSM_STAT_AM);
-	trace_kdsm_message(node, type, length);
-	return kdsm_slot_send(slot, length, call, NULL);
+	return kdsm_request_send(slot, type, data, length, call);
 }
 
 struct kdsm_sync_call {

@@ -17,18 +17,15 @@
 #include "wire/attack.h"
 #include "wire/victim.h"
 
-struct counters {
-	int64_t cluster, version, node, message, log;
-};
+static struct counters ask(void);
 
-static struct sockaddr_in own, target;
-static struct kdsm_wire_hello hello;
+static struct scene scene = { .ask = ask };
 static FILE *to_victim, *from_victim;
 
 /* Connect to node 1 by an ordinary socket. Return -1 after that many seconds. */
 static int connect_to(uint16_t port, int seconds)
 {
-	struct sockaddr_in victim = target;
+	struct sockaddr_in victim = scene.target;
 
 	victim.sin_port = htons(port);
 	for (int i = 0; i < 10 * seconds; i++) {
@@ -69,8 +66,8 @@ static struct counters ask(void)
 
 	fputc('?', to_victim);
 	fflush(to_victim);
-	if (fscanf(from_victim, "%ld %ld %ld %ld %ld", &c.cluster, &c.version, &c.node,
-		   &c.message, &c.log) != 5)
+	if (fscanf(from_victim, "%ld %ld %ld %ld %ld %ld %ld %ld %ld", &c.cluster, &c.version,
+		   &c.node, &c.message, &c.key, &c.proof, &c.port, &c.silent, &c.log) != 9)
 		tap_bail("node 1 does not answer");
 	return c;
 }
@@ -89,7 +86,7 @@ static void refused(const char *what, const struct kdsm_wire_hello *bad, size_t 
 	struct attack attack;
 	int error;
 
-	error = attack_connect(&attack, &own, &target, bad, length, true);
+	error = attack_connect(&attack, &scene.own, &scene.target, bad, length, true);
 	if (!error)
 		attack_close(&attack);
 	tap_result(error, -ECONNREFUSED, "connect, %s", what);
@@ -117,13 +114,14 @@ static void refused(const char *what, const struct kdsm_wire_hello *bad, size_t 
 
 static void bad_introductions(void)
 {
-	struct kdsm_wire_hello bad = hello;
+	struct kdsm_wire_hello bad = scene.hello;
 
 	refused("no introduction", NULL, 0, KDSM_REFUSED_CLUSTER);
 	refused("introduction cut off after the version", &bad, 6, KDSM_REFUSED_CLUSTER);
-	refused("introduction cut off in the UUID", &bad, sizeof(bad) - 1, KDSM_REFUSED_CLUSTER);
+	refused("introduction cut off in the UUID", &bad,
+		offsetof(struct kdsm_wire_hello, uuid) + KDSM_UUID_SIZE - 1, KDSM_REFUSED_CLUSTER);
 #define TRY(what, field, value, reason) do {				\
-	bad = hello;							\
+	bad = scene.hello;							\
 	bad.field = (value);						\
 	refused(what, &bad, sizeof(bad), reason);			\
 } while (0)
@@ -132,29 +130,29 @@ static void bad_introductions(void)
 	    KDSM_REFUSED_CLUSTER);
 	TRY("next version", version, KDSM_WIRE_VERSION + 1, KDSM_REFUSED_VERSION);
 	TRY("version 0", version, 0, KDSM_REFUSED_VERSION);
-	TRY("other UUID", uuid[15], hello.uuid[15] ^ 1, KDSM_REFUSED_CLUSTER);
-	TRY("node too large", node, hello.nodes, KDSM_REFUSED_NODE);
+	TRY("other UUID", uuid[15], scene.hello.uuid[15] ^ 1, KDSM_REFUSED_CLUSTER);
+	TRY("node too large", node, scene.hello.nodes, KDSM_REFUSED_NODE);
 	TRY("node absurd", node, UINT16_MAX, KDSM_REFUSED_NODE);
 	TRY("node at another address", node, 1, KDSM_REFUSED_NODE);
-	TRY("other number of nodes", nodes, hello.nodes + 1, KDSM_REFUSED_NODE);
+	TRY("other number of nodes", nodes, scene.hello.nodes + 1, KDSM_REFUSED_NODE);
 	TRY("meant for another node", target, 0, KDSM_REFUSED_NODE);
-	TRY("meant for no node", target, UINT32_MAX, KDSM_REFUSED_NODE);
+	TRY("meant for no node", target, UINT16_MAX, KDSM_REFUSED_NODE);
 	TRY("queue absurd", queue, 255, KDSM_REFUSED_NODE);
-	TRY("other domain", domain, hello.domain + 1, KDSM_REFUSED_DOMAIN);
+	TRY("other domain", domain, scene.hello.domain + 1, KDSM_REFUSED_DOMAIN);
 #undef TRY
 }
 
 /* The log gets at most one line a second, however many connections are refused. */
 static void quiet_log(void)
 {
-	struct kdsm_wire_hello bad = hello;
+	struct kdsm_wire_hello bad = scene.hello;
 	struct counters before = ask(), after;
 	time_t from = time(NULL), seconds;
 	struct attack attack;
 
 	bad.version = 99;
 	for (int i = 0; i < 60; i++)
-		if (!attack_connect(&attack, &own, &target, &bad, sizeof(bad), true))
+		if (!attack_connect(&attack, &scene.own, &scene.target, &bad, sizeof(bad), true))
 			attack_close(&attack);
 	after = ask();
 	seconds = time(NULL) - from;
@@ -165,7 +163,7 @@ static void quiet_log(void)
 
 static bool connected(struct attack *attack, bool with_receives)
 {
-	int error = attack_connect(attack, &own, &target, &hello, sizeof(hello), with_receives);
+	int error = attack_enter(attack, &scene, with_receives);
 
 	return tap_ok(!error, "connect as node 0: %s", tap_error(error));
 }
@@ -457,7 +455,7 @@ static void stolen_keys(void)
 	for (int i = 0; i < 12; i++) {
 		struct ibv_send_wr wr = { .opcode = opcodes[i % 4] };
 
-		if (attack_connect(&attack, &own, &target, &hello, sizeof(hello), true)) {
+		if (attack_enter(&attack, &scene, true)) {
 			tap_ok(false, "connect as node 0");
 			return;
 		}
@@ -516,7 +514,7 @@ static void random_messages(struct random *random)
 		struct kdsm_wire_header *header;
 
 		if (!attack.id) {
-			if (attack_connect(&attack, &own, &target, &hello, sizeof(hello), true))
+			if (attack_enter(&attack, &scene, true))
 				continue;
 			connects++;
 		}
@@ -547,18 +545,6 @@ static void own_module(const char *command)
 		tap_bail("%s failed", command);
 }
 
-/* A program claims to be node 0 while node 0 is up. */
-static void impostors(void)
-{
-	struct attack attack;
-
-	for (int i = 0; i < 5; i++) {
-		hello.incarnation++;
-		if (!attack_connect(&attack, &own, &target, &hello, sizeof(hello), true))
-			attack_close(&attack);
-	}
-}
-
 /* The two modules reconnect by themselves. */
 static void recovers(void)
 {
@@ -581,6 +567,41 @@ static void recovers(void)
 			usleep(500000);
 	}
 	tap_result(error, 0, "the nodes work together again");
+}
+
+/* A program that knows the key claims to be node 0 while node 0 is up. */
+static void impostors(void)
+{
+	struct attack attack;
+
+	for (int i = 0; i < 5; i++) {
+		scene.hello.incarnation++;
+		if (!attack_enter(&attack, &scene, true))
+			attack_close(&attack);
+	}
+}
+
+/* Connections of node 0's own module that broke, and that it made */
+static int64_t disturbances(void)
+{
+	struct json_object *status = own_status();
+	struct json_object *peers = json_object_object_get(status, "peers");
+	struct json_object *peer = json_object_array_get_idx(peers, 1);
+	int64_t sum = member(peer, "errors") + member(peer, "connects");
+
+	json_object_put(status);
+	return sum;
+}
+
+/* Programs that do not know the key claim to be node 0 while node 0 is up. */
+static void strangers(void)
+{
+	int64_t before = disturbances();
+
+	scene.hello.incarnation++;
+	attack_unproven(&scene);
+	recovers();
+	tap_ok(disturbances() == before, "and have broken no connection of the true node 0");
 }
 
 static struct sockaddr_in address_of(struct json_object *status, int node)
@@ -610,18 +631,18 @@ int main(int argc, char **argv)
 	}
 	if (info.node == 1)
 		return answer_questions(info.nodes - 2);
-	own = address_of(status, 0);
-	target = address_of(status, 1);
+	scene.own = address_of(status, 0);
+	scene.target = address_of(status, 1);
 	if (info.node > 1)
 		return await_the_end();
-	target.sin_port = htons(member(status, "port"));
+	scene.target.sin_port = htons(member(status, "port"));
 	introduce();
 	if (system("modprobe -a ib_uverbs rdma_ucm")) {
 		tap_ok(true, "# SKIP no verbs for programs in this kernel");
 		return tap_end();
 	}
 	/* These values are in the wire's byte order only on a little-endian machine. */
-	hello = (struct kdsm_wire_hello){
+	scene.hello = (struct kdsm_wire_hello){
 		.magic = KDSM_WIRE_MAGIC,
 		.version = KDSM_WIRE_VERSION,
 		.nodes = info.nodes,
@@ -629,13 +650,17 @@ int main(int argc, char **argv)
 		.target = 1,
 		.incarnation = 0x6b64736d,
 	};
-	memcpy(hello.uuid, info.uuid, sizeof(hello.uuid));
+	memcpy(scene.hello.uuid, info.uuid, sizeof(scene.hello.uuid));
+	attack_key_read(&scene.key);
+	scene.hello.key = scene.key.id;
 	json_object_put(status);
 	/* Node 1 answers after all other nodes have arrived, and so have ended the test before. */
 	ask();
 	own_module("kdsmctl down");
 	bad_introductions();
 	quiet_log();
+	attack_unproven(&scene);
+	attack_strangers(&scene);
 	nonsenses();
 	wrong_messages();
 	stolen_keys();
@@ -643,6 +668,7 @@ int main(int argc, char **argv)
 	random_messages(&random);
 	own_module("kdsmctl up -f \"$KDSM_CONFIG\" -w 60");
 	recovers();
+	strangers();
 	impostors();
 	recovers();
 	return tap_end();

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int tap_count, tap_failures;
+/* Weak: all files of a program share them. */
+__attribute__((weak)) int tap_count, tap_failures;
 
 static inline bool __attribute__((format(printf, 2, 3)))
 tap_ok(bool good, const char *format, ...)

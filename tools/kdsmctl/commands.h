@@ -15,6 +15,10 @@ int command_up(int argc, char **argv);
 int command_down(int argc, char **argv);
 /* status.c */
 int command_status(int argc, char **argv);
+/* key.c */
+int key_make(int argc, char **argv);
+int key_load(int argc, char **argv);
+int key_retire(int argc, char **argv);
 /* stats.c */
 int command_stats(int argc, char **argv);
 /* region.c */

@@ -21,11 +21,19 @@ static const struct cli_command lock_commands[] = {
 	{ 0 }
 };
 
+static const struct cli_command key_commands[] = {
+	{ "make", "Make the key of a cluster", key_make, NULL },
+	{ "load", "Let this node use another key, and accept the one before", key_load, NULL },
+	{ "retire", "Let this node accept the newest key only", key_retire, NULL },
+	{ 0 }
+};
+
 static const struct cli_command commands[] = {
 	{ "up", "Bring this node of a cluster up", command_up, NULL },
 	{ "down", "Take this node down", command_down, NULL },
 	{ "status", "Show this node, and its view of the others", command_status, NULL },
 	{ "stats", "Show counters of remote operations", command_stats, NULL },
+	{ "key", "Make and change the key of a cluster", NULL, key_commands },
 	{ "region", "Show, change and destroy regions", NULL, region_commands },
 	{ "lock", "Show and change locks", NULL, lock_commands },
 	{ 0 }

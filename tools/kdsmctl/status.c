@@ -61,6 +61,43 @@ static const char *uuid_text(attrs at, char buffer[UUID_STR_LEN])
 	return buffer;
 }
 
+/* Connections refused, by reason; see KDSM_A_REFUSED_* */
+static const struct refusal {
+	const char *name;
+	int attr;
+} refusals[] = {
+	{ "cluster", KDSM_A_REFUSED_CLUSTER }, { "version", KDSM_A_REFUSED_VERSION },
+	{ "node", KDSM_A_REFUSED_NODE }, { "port", KDSM_A_REFUSED_PORT },
+	{ "key", KDSM_A_REFUSED_KEY }, { "proof", KDSM_A_REFUSED_PROOF },
+	{ "silent", KDSM_A_REFUSED_SILENT }, { "message", KDSM_A_REFUSED_MESSAGE },
+};
+
+/* The keys as text: what 'kdsmctl status' of all nodes should show alike */
+static void keys_text(attrs at)
+{
+	if (!at[KDSM_A_KEY])
+		printf("key      none: every host that can send from a node's address is trusted\n");
+	else if (!at[KDSM_A_KEY_FORMER])
+		printf("key      %08x\n", attr_u32(at, KDSM_A_KEY));
+	else
+		printf("key      %08x, and still %08x\n", attr_u32(at, KDSM_A_KEY),
+		       attr_u32(at, KDSM_A_KEY_FORMER));
+}
+
+static void keys_json(attrs at, struct json_object *out)
+{
+	struct json_object *keys = json_object_new_array();
+	const int attr[] = { KDSM_A_KEY, KDSM_A_KEY_FORMER };
+	char text[9];
+
+	for (unsigned int i = 0; i < MNL_ARRAY_SIZE(attr); i++) {
+		snprintf(text, sizeof(text), "%08x", attr_u32(at, attr[i]));
+		if (at[attr[i]])
+			json_object_array_add(keys, json_object_new_string(text));
+	}
+	json_object_object_add(out, "keys", keys);
+}
+
 static void status_text(attrs at, void *data)
 {
 	char uuid[UUID_STR_LEN], size[HUMAN_SIZE];
@@ -76,11 +113,11 @@ static void status_text(attrs at, void *data)
 	       domain_name(attr_u32(at, KDSM_A_DOMAIN)));
 	printf("memory   %s in regions\n",
 	       human_bytes(attr_u64(at, KDSM_A_MEMORY), size));
-	printf("refused  %ju of other clusters, %ju of other versions, %ju of wrong nodes, %ju messages\n\n",
-	       (uintmax_t)attr_u64(at, KDSM_A_REFUSED_CLUSTER),
-	       (uintmax_t)attr_u64(at, KDSM_A_REFUSED_VERSION),
-	       (uintmax_t)attr_u64(at, KDSM_A_REFUSED_NODE),
-	       (uintmax_t)attr_u64(at, KDSM_A_REFUSED_MESSAGE));
+	keys_text(at);
+	printf("refused ");
+	for (const struct refusal *r = refusals; r < refusals + MNL_ARRAY_SIZE(refusals); r++)
+		printf(" %s %ju", r->name, (uintmax_t)attr_u64(at, r->attr));
+	printf("\n\n");
 }
 
 static void status_json(attrs at, void *data)
@@ -97,10 +134,9 @@ static void status_json(attrs at, void *data)
 				 mnl_attr_get_u16(at[KDSM_A_PORT]) : 0);
 	json_text(out, "atomics", domain_name(attr_u32(at, KDSM_A_DOMAIN)));
 	json_number(out, "memory", attr_u64(at, KDSM_A_MEMORY));
-	json_number(refused, "cluster", attr_u64(at, KDSM_A_REFUSED_CLUSTER));
-	json_number(refused, "version", attr_u64(at, KDSM_A_REFUSED_VERSION));
-	json_number(refused, "node", attr_u64(at, KDSM_A_REFUSED_NODE));
-	json_number(refused, "message", attr_u64(at, KDSM_A_REFUSED_MESSAGE));
+	keys_json(at, out);
+	for (const struct refusal *r = refusals; r < refusals + MNL_ARRAY_SIZE(refusals); r++)
+		json_number(refused, r->name, attr_u64(at, r->attr));
 	json_object_object_add(out, "refused", refused);
 }
 

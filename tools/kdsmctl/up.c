@@ -13,6 +13,7 @@
 #include "common/module.h"
 #include "commands.h"
 #include "config.h"
+#include "key_file.h"
 #include "local.h"
 
 struct arguments {
@@ -20,6 +21,8 @@ struct arguments {
 	uint64_t node;		/* FIND_NODE: find it by the addresses of this machine */
 	uint64_t wait;		/* for all other nodes, in ns; 0: do not wait */
 	unsigned int domain;	/* NO_DOMAIN: as FILE says */
+	const char *key;	/* NULL: FILE.key */
+	bool insecure;
 };
 
 #define FIND_NODE	UINT64_MAX
@@ -36,6 +39,10 @@ static const struct cli_option options[] = {
 	  AT(wait), .range = { 1, MOST_SECONDS, SECOND } },
 	{ "atomics", 0, "DOMAIN", "auto, sw, hca or glob, instead of the domain in FILE",
 	  CLI_CHOICE, AT(domain), .words = domain_names },
+	{ "key", 'k', "KEYFILE", "Key of the cluster, of 'kdsmctl key make' (FILE.key)", CLI_TEXT,
+	  AT(key) },
+	{ "insecure", 0, NULL, "Use no key: trust every host that can send from a node's address",
+	  CLI_FLAG, AT(insecure) },
 	{ 0 }
 };
 
@@ -43,9 +50,12 @@ static int check(void *values, char *reason)
 {
 	const struct arguments *arguments = values;
 
-	if (arguments->file)
+	if (!arguments->file)
+		snprintf(reason, REASON_SIZE, "-f FILE is missing");
+	else if (arguments->key && arguments->insecure)
+		snprintf(reason, REASON_SIZE, "--key and --insecure exclude each other");
+	else
 		return 0;
-	snprintf(reason, REASON_SIZE, "-f FILE is missing");
 	return -1;
 }
 
@@ -82,7 +92,7 @@ static bool put_node(struct nlmsghdr *header, unsigned int id,
 
 /* Send the whole node table in one message. -EMSGSIZE: an attribute exceeds 64 KiB. */
 static int send_up(struct module *module, const struct config *config,
-		   unsigned int self)
+		   unsigned int self, bool insecure)
 {
 	struct nlmsghdr *header = module_begin(module, KDSM_CMD_UP);
 	struct nlattr *nodes;
@@ -92,6 +102,8 @@ static int send_up(struct module *module, const struct config *config,
 	mnl_attr_put_u32(header, KDSM_A_NODE, self);
 	mnl_attr_put_u16(header, KDSM_A_PORT, config->port);
 	mnl_attr_put_u32(header, KDSM_A_DOMAIN, config->domain);
+	if (insecure)
+		mnl_attr_put(header, KDSM_A_INSECURE, 0, NULL);
 	nodes = mnl_attr_nest_start(header, KDSM_A_NODES);
 	for (unsigned int i = 0; i < config->node_count; i++)
 		if (!put_node(header, i, &config->nodes[i]))
@@ -193,6 +205,19 @@ static int find_self(const struct config *config, const struct arguments *argume
 	return -1;
 }
 
+/* Put the key into the keyring of this process. Ends the program with a message on failure. */
+static void load_key(const struct config *config, const struct arguments *arguments)
+{
+	char path[PATH_MAX], error[PATH_MAX + 256];
+
+	if (arguments->insecure)
+		return;
+	snprintf(path, sizeof(path), "%s%s", arguments->key ?: arguments->file,
+		 arguments->key ? "" : ".key");
+	if (key_file_load(path, config->uuid, error, sizeof(error)))
+		errx(EXIT_FAILURE, "%s", error);
+}
+
 int command_up(int argc, char **argv)
 {
 	struct arguments arguments = { .node = FIND_NODE, .domain = NO_DOMAIN };
@@ -210,10 +235,12 @@ int command_up(int argc, char **argv)
 	if (self < 0)
 		errx(EXIT_FAILURE, "%s", error);
 
+	load_key(&config, &arguments);
+
 	module = module_open();
 	if (!module)
 		return EXIT_FAILURE;
-	result = send_up(module, &config, self);
+	result = send_up(module, &config, self, arguments.insecure);
 	if (result == -EMSGSIZE)
 		warnx("%s: the node table does not fit into one message of 64 KiB; shorten the locations",
 		      arguments.file);

@@ -12,14 +12,17 @@
  * Commands. Those marked (admin) need CAP_NET_ADMIN. Names of attributes lack KDSM_A_.
  *
  * KDSM_CMD_UP (admin)		Join a cluster. CLUSTER, UUID, NODE and NODES are
- *				required, PORT and DOMAIN optional. -EALREADY: the cluster
- *				is up. -ENODEV: no RDMA device has the node's address.
- *				-EADDRINUSE: the port is taken. -EOPNOTSUPP: the device
- *				does not support DOMAIN.
+ *				required, PORT, DOMAIN and INSECURE optional. Without
+ *				INSECURE the caller's keyrings have the cluster's key, see
+ *				KDSM_KEY_TYPE; else -ENOKEY, -EKEYEXPIRED or -EKEYREVOKED.
+ *				-EALREADY: the cluster is up. -ENODEV: no RDMA device has
+ *				the node's address. -EADDRINUSE: the port is taken.
+ *				-EOPNOTSUPP: the device does not support DOMAIN.
  * KDSM_CMD_DOWN (admin)	Leave the cluster. -EBUSY: programs of this node have
  *				regions open. -ENETDOWN.
  * KDSM_CMD_STATUS		Reply: CLUSTER, UUID, NODE, NODE_COUNT, PORT, DOMAIN,
- *				DEVICE, the REFUSED_* counters and MEMORY. -ENETDOWN.
+ *				DEVICE, KEY, KEY_FORMER, the REFUSED_* counters and
+ *				MEMORY. -ENETDOWN.
  * KDSM_CMD_PROBE (admin)	Connect to NODE_ID and exchange one message. -EHOSTDOWN,
  *				-ETIMEDOUT, -EINVAL (no such node), -ENETDOWN.
  * KDSM_CMD_PEERS		Dump, one message a node: NODE_ID, NODE_ADDRESS,
@@ -31,6 +34,13 @@
  *				that it gets from then on. -ENOENT, -EOPNOTSUPP (another
  *				policy), -ENETDOWN, -EHOSTDOWN, -EIO and -ETIMEDOUT (some
  *				nodes may have the new lease).
+ * KDSM_CMD_KEY_LOAD (admin)	Take another key from the caller's keyrings. This node
+ *				asks peers with it from now on, and accepts it and the one
+ *				before. Errors as for KDSM_CMD_UP; -EINVAL: its size is
+ *				not KDSM_KEY_SIZE; -EOPNOTSUPP: the cluster is insecure;
+ *				-ENETDOWN.
+ * KDSM_CMD_KEY_RETIRE (admin)	Accept only the newest key from now on. Connections stay.
+ *				-ENOKEY: there is no other. -ENETDOWN.
  *
  * -EINVAL: an attribute is missing or malformed. -ERANGE: a number, string or nest is out of
  * its bounds. -EPERM: the caller lacks CAP_NET_ADMIN. An error has an extended
@@ -49,10 +59,21 @@ enum kdsm_cmd {
 	KDSM_CMD_STATS,
 	KDSM_CMD_REGIONS,
 	KDSM_CMD_REGION_SET,
+	KDSM_CMD_KEY_LOAD,
+	KDSM_CMD_KEY_RETIRE,
 	__KDSM_CMD_LAST,
 };
 
 #define KDSM_CMD_MAX	(__KDSM_CMD_LAST - 1)
+
+/*
+ * The key of a cluster, in a keyring of the caller (keyrings(7)): its type, its description up to
+ * the UUID, which follows as 8-4-4-4-12 lower-case hexadecimal digits, and its size in bytes. All
+ * nodes have the same key. Peers prove to each other that they know it (HMAC-SHA256).
+ */
+#define KDSM_KEY_TYPE		"logon"
+#define KDSM_KEY_PREFIX		"kdsm:"
+#define KDSM_KEY_SIZE		32
 
 #define KDSM_DEFAULT_PORT	18815	/* port of rdma_cm, TCP port space */
 
@@ -99,6 +120,16 @@ enum kdsm_attr {
 	KDSM_A_REGION_LEASE,	/* STRICT: u64, time for which a node keeps a block
 				 * that it got, in ns, 0 to KDSM_LEASE_MAX
 				 */
+	KDSM_A_INSECURE,	/* flag: peers need not prove that they know a key */
+	KDSM_A_KEY,		/* u32: number that tells the newest key from others; absent
+				 * if the cluster is insecure
+				 */
+	KDSM_A_KEY_FORMER,	/* u32: the same of the key before, if it is still accepted */
+	/* More connections that this node refused or ended, by reason: */
+	KDSM_A_REFUSED_KEY,	/* u64: no key, or one that this node does not have */
+	KDSM_A_REFUSED_PROOF,	/* u64: wrong proof that a key is known */
+	KDSM_A_REFUSED_PORT,	/* u64: source port not below 1024 */
+	KDSM_A_REFUSED_SILENT,	/* u64: no proof in time, or no room for so many askers */
 	__KDSM_A_LAST,
 };
 

@@ -8,11 +8,63 @@
 #include <string.h>
 #include <time.h>
 #include <infiniband/verbs.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 
+#include "../tap.h"
 #include "attack.h"
 
 #define RESOLVE_MS	4000
 #define SENDS		512
+
+/* ---- keys and proofs ---- */
+
+static void hmac(const struct attack_key *key, const void *data, size_t length,
+		 u8 hash[KDSM_PROOF_SIZE])
+{
+	if (!HMAC(EVP_sha256(), key->bytes, sizeof(key->bytes), data, length, hash, NULL))
+		tap_bail("HMAC failed");
+}
+
+void attack_key_identify(struct attack_key *key)
+{
+	static const char purpose[] = "kdsm id of key";
+	u8 hash[KDSM_PROOF_SIZE];
+
+	hmac(key, purpose, strlen(purpose), hash);
+	memcpy(&key->id, hash, sizeof(key->id));
+}
+
+void attack_key_read(struct attack_key *key)
+{
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s.key", getenv("KDSM_CONFIG"));
+	file = fopen(path, "re");
+	if (!file)
+		tap_bail("%s: %s", path, strerror(errno));
+	for (size_t i = 0; i < sizeof(key->bytes); i++)
+		if (fscanf(file, "%2hhx", &key->bytes[i]) != 1)
+			tap_bail("%s is no key", path);
+	fclose(file);
+	attack_key_identify(key);
+}
+
+void attack_proof(const struct attack *attack, const struct attack_key *key, enum kdsm_role role,
+		  u8 proof[KDSM_PROOF_SIZE])
+{
+	const size_t shown = offsetof(struct kdsm_wire_welcome, proof);
+	struct {
+		u32 role;
+		struct kdsm_wire_hello hello;
+		struct kdsm_wire_welcome welcome;
+	} __packed text = { role, attack->hello, attack->welcome };
+
+	hmac(key, &text, sizeof(text) - sizeof(text.welcome) + shown, proof);
+}
+
+/* ---- connecting ---- */
 
 static int post_receive(struct attack *attack, unsigned int i)
 {
@@ -47,7 +99,8 @@ static int prepare(struct attack *attack, bool with_receives)
 	attack->mr = ibv_reg_mr(attack->id->pd, attack->send, room, IBV_ACCESS_LOCAL_WRITE);
 	if (!attack->mr)
 		return -errno;
-	for (unsigned int i = 0; with_receives && i < REPLIES; i++)
+	attack->reposts = with_receives;
+	for (unsigned int i = 0; i < (with_receives ? REPLIES : 1); i++)
 		post_receive(attack, i);
 	return 0;
 }
@@ -65,6 +118,21 @@ static int refusal(const struct rdma_cm_event *event)
 	return refusal->reason;
 }
 
+/* Bind to a port of root, if from has port 0; or to that port. */
+static int bind_to(struct attack *attack, struct sockaddr_in from)
+{
+	static unsigned int last;
+
+	if (from.sin_port)
+		return rdma_bind_addr(attack->id, (struct sockaddr *)&from) ? -errno : 0;
+	for (int tries = 0; tries < 500; tries++) {
+		from.sin_port = htons(600 + last++ % 400);
+		if (!rdma_bind_addr(attack->id, (struct sockaddr *)&from))
+			return 0;
+	}
+	return -errno;
+}
+
 int attack_connect(struct attack *attack, const struct sockaddr_in *from,
 		   const struct sockaddr_in *to, const void *hello, size_t length,
 		   bool with_receives)
@@ -80,11 +148,15 @@ int attack_connect(struct attack *attack, const struct sockaddr_in *from,
 	int error;
 
 	memset(attack, 0, sizeof(*attack));
+	if (length)
+		memcpy(&attack->hello, hello, length);
 	/* Without an event channel the calls below are synchronous. */
 	if (rdma_create_id(NULL, &attack->id, NULL, RDMA_PS_TCP))
 		return -errno;
-	if (rdma_resolve_addr(attack->id, (struct sockaddr *)from,
-			      (struct sockaddr *)to, RESOLVE_MS) ||
+	error = bind_to(attack, *from);
+	if (error)
+		goto close;
+	if (rdma_resolve_addr(attack->id, NULL, (struct sockaddr *)to, RESOLVE_MS) ||
 	    rdma_resolve_route(attack->id, RESOLVE_MS)) {
 		error = -errno;
 		goto close;
@@ -99,6 +171,10 @@ int attack_connect(struct attack *attack, const struct sockaddr_in *from,
 			error = -ECONNREFUSED;
 		goto close;
 	}
+	if (attack->id->event &&
+	    attack->id->event->param.conn.private_data_len >= sizeof(attack->welcome))
+		memcpy(&attack->welcome, attack->id->event->param.conn.private_data,
+		       sizeof(attack->welcome));
 	return 0;
 close:
 	attack_close(attack);
@@ -168,9 +244,11 @@ int attack_reply(struct attack *attack, struct kdsm_wire_header *header, int ms)
 		if (ibv_poll_cq(attack->id->recv_cq, 1, &wc) > 0) {
 			if (wc.status != IBV_WC_SUCCESS)
 				return -ECONNRESET;
-			memcpy(header, attack->receive + wc.wr_id * KDSM_MESSAGE_SIZE,
-			       sizeof(*header));
-			post_receive(attack, wc.wr_id);
+			memcpy(attack->reply, attack->receive + wc.wr_id * KDSM_MESSAGE_SIZE,
+			       KDSM_MESSAGE_SIZE);
+			memcpy(header, attack->reply, sizeof(*header));
+			if (attack->reposts)
+				post_receive(attack, wc.wr_id);
 			return 0;
 		}
 		if (is_over(attack))
@@ -181,6 +259,11 @@ int attack_reply(struct attack *attack, struct kdsm_wire_header *header, int ms)
 			return -ETIMEDOUT;
 		nanosleep(&pause, NULL);
 	}
+}
+
+const void *attack_payload(const struct attack *attack)
+{
+	return attack->reply + sizeof(struct kdsm_wire_header);
 }
 
 int attack_ask(struct attack *attack, u16 type, const void *payload, u16 length,
@@ -199,5 +282,28 @@ int attack_ask(struct attack *attack, u16 type, const void *payload, u16 length,
 		error = attack_reply(attack, reply, 15000);
 	if (!error && reply->cookie != ATTACK_COOKIE)
 		error = -EBADMSG;
+	return error;
+}
+
+int attack_prove(struct attack *attack, const u8 proof[KDSM_PROOF_SIZE])
+{
+	struct kdsm_wire_header reply;
+
+	return attack_ask(attack, KDSM_MESSAGE_PROVE, proof, KDSM_PROOF_SIZE, &reply) ?:
+	       (int32_t)reply.status;
+}
+
+int attack_enter(struct attack *attack, const struct scene *scene, bool with_receives)
+{
+	int error = attack_connect(attack, &scene->own, &scene->target, &scene->hello,
+				   sizeof(scene->hello), with_receives);
+	u8 proof[KDSM_PROOF_SIZE];
+
+	if (error)
+		return error;
+	attack_proof(attack, &scene->key, KDSM_ROLE_ASKER, proof);
+	error = attack_prove(attack, proof);
+	if (error)
+		attack_close(attack);
 	return error;
 }

@@ -54,6 +54,10 @@ static int listener(uint16_t port)
 /* Answer each question mark with one line of counters. */
 int answer_questions(unsigned int others)
 {
+	/* In the order of struct counters */
+	static const char *const reasons[] = {
+		"cluster", "version", "node", "message", "key", "proof", "port", "silent",
+	};
 	int end = listener(THE_END), questions = listener(QUESTIONS), file;
 	FILE *stream;
 
@@ -70,9 +74,9 @@ int answer_questions(unsigned int others)
 		struct json_object *status = own_status();
 		struct json_object *refused = json_object_object_get(status, "refused");
 
-		fprintf(stream, "%jd %jd %jd %jd %d\n", (intmax_t)member(refused, "cluster"),
-			(intmax_t)member(refused, "version"), (intmax_t)member(refused, "node"),
-			(intmax_t)member(refused, "message"), log_lines());
+		for (unsigned int i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+			fprintf(stream, "%jd ", (intmax_t)member(refused, reasons[i]));
+		fprintf(stream, "%d\n", log_lines());
 		json_object_put(status);
 	}
 	return EXIT_SUCCESS;
