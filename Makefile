@@ -195,9 +195,11 @@ $(B)/unit/task_tiles: $(OBJ)/tools/kdsm-bench/tiles.o
 $(B)/unit/programs: $(addprefix $(OBJ)/programs/,tree.o job.o)
 $(B)/guest/task: $(OBJ)/tools/kdsm-bench/work.o
 $(B)/guest/hostile-fuzz: $(addprefix $(OBJ)/tests/guest/fuzz/,calls.o locks.o)
-$(B)/guest/hostile-wire: $(addprefix $(OBJ)/tests/guest/wire/,attack.o blocks.o locks.o victim.o \
-						       strangers.o)
-$(B)/guest/hostile-wire: private TOOL_LIBS += -lrdmacm -libverbs -lcrypto
+$(B)/guest/hostile-wire: $(addprefix $(OBJ)/tests/guest/wire/,blocks.o locks.o victim.o strangers.o)
+$(B)/guest/hostile-accept: $(OBJ)/tests/guest/wire/impostor.o
+$(B)/guest/hostile-wire $(B)/guest/hostile-accept: \
+	$(addprefix $(OBJ)/tests/guest/wire/,attack.o meeting.o)
+$(B)/guest/hostile-wire $(B)/guest/hostile-accept: private TOOL_LIBS += -lrdmacm -libverbs -lcrypto
 
 $(B)/guest/%: $(OBJ)/tests/guest/%.o $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)

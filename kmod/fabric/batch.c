@@ -32,6 +32,7 @@ void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
 	batch->fabric = fabric;
 	batch->memory = memory;
 	batch->tie = 0;
+	batch->killable = false;
 	INIT_LIST_HEAD(&batch->operations);
 	INIT_LIST_HEAD(&batch->parts);
 	atomic_set(&batch->pending, 1);		/* kdsm_batch_post() drops it */
@@ -191,7 +192,7 @@ void kdsm_batch_post(struct kdsm_batch *batch)
 		if (op->opcode == KDSM_OP_PUT && op->status)
 			failed = op->status;
 	}
-	kdsm_batch_part_done(batch);
+	kdsm_batch_drop(batch);
 }
 
 static void kdsm_batch_nudge(struct kdsm_batch *batch)
@@ -204,16 +205,22 @@ static void kdsm_batch_nudge(struct kdsm_batch *batch)
 }
 
 /*
- * Break the connections of the batch, so that its operations fail. The transport has no timeout
- * for the reply to an acknowledged message.
+ * Break the connections on which the batch still waits, so that its operations fail. The transport
+ * has no timeout for the reply to an acknowledged message.
  */
 static void kdsm_batch_give_up(struct kdsm_batch *batch)
 {
 	struct kdsm_part *part;
 
 	list_for_each_entry(part, &batch->parts, link)
-		if (part->connection)
+		if (part->connection && !READ_ONCE(part->done))
 			kdsm_connection_break(part->connection);
+}
+
+static bool kdsm_batch_is_overdue(const struct kdsm_batch *batch)
+{
+	return ktime_ms_delta(ktime_get(), batch->posted) >=
+	       jiffies_to_msecs(KDSM_REPLY_TIMEOUT);
 }
 
 /* Return one of the peers that the batch waits for, or NULL */
@@ -255,7 +262,7 @@ static bool kdsm_batch_poll(struct kdsm_batch *batch, const struct kdsm_peer *pe
 int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state)
 {
 	struct kdsm_peer *peer = kdsm_batch_peer(batch);
-	u64 left = KDSM_REPLY_TIMEOUT;
+	u64 left = U64_MAX;
 	unsigned long slice;
 	long ret;
 
@@ -283,14 +290,12 @@ wait:
 		if (ret > 0)
 			break;
 		left -= slice;
-		if (left) {
+		if (kdsm_batch_is_overdue(batch))
+			kdsm_batch_give_up(batch);
+		else if (left)
 			kdsm_batch_nudge(batch);
-			continue;
-		}
-		if (timeout_ns != KDSM_NO_TIMEOUT)
+		if (!left)
 			return -ETIMEDOUT;
-		kdsm_batch_give_up(batch);
-		left = KDSM_REPLY_TIMEOUT;
 	}
 done:
 	if (peer) {

@@ -63,7 +63,7 @@ static void kdsm_delegation_done(struct kdsm_call *call)
 			op->result = le64_to_cpup((const __le64 *)reply);
 		reply += kdsm_delegated_reply(op);
 	}
-	kdsm_batch_part_done(delegation->part.batch);
+	kdsm_batch_part_done(&delegation->part);
 }
 
 static void kdsm_delegation_release(struct kdsm_part *part)
@@ -86,6 +86,7 @@ static struct kdsm_delegation *kdsm_delegation_alloc(struct kdsm_batch *batch,
 	delegation->call.reply_length = reply_length;
 	delegation->call.done = kdsm_delegation_done;
 	delegation->call.tie = batch->tie;
+	delegation->call.killable = batch->killable;
 	return delegation;
 }
 
@@ -106,7 +107,7 @@ static void kdsm_delegation_post(struct kdsm_delegation *delegation,
 		return;
 	for (i = 0; i < delegation->count; i++)
 		delegation->ops[i]->status = err;
-	kdsm_batch_part_done(batch);
+	kdsm_batch_part_done(&delegation->part);
 }
 
 void kdsm_delegate_atomic(struct kdsm_batch *batch, struct kdsm_operation *op)

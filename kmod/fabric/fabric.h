@@ -390,6 +390,7 @@ struct kdsm_batch {
 	 * kdsm_batch_init(); all operations are then on one peer.
 	 */
 	u64 tie;
+	bool killable;		/* a fatal signal ends waits while posting: status -EINTR */
 	struct list_head operations;	/* that are not posted yet */
 	struct list_head parts;		/* chains and delegations that were started */
 	atomic_t pending;		/* parts in flight, and 1 until all parts are started */
@@ -429,7 +430,9 @@ void kdsm_batch_add_to(struct kdsm_batch *batch, struct kdsm_memory *memory,
  *
  * Operations on a peer become chains of work requests, each chain with one doorbell, or
  * messages. This CPU executes the operations on this node's own part before the function
- * returns. The function stores errors in the status of the operations. The caller must call
+ * returns. The function stores errors in the status of the operations. It waits for room to
+ * post, for each peer in bounded time, and until a fatal signal if batch->killable is set; the
+ * caller sets that after kdsm_batch_init(). The caller must call
  * kdsm_batch_wait() until kdsm_batch_wait() returns 0, and then kdsm_batch_finish().
  */
 void kdsm_batch_post(struct kdsm_batch *batch);
@@ -440,8 +443,8 @@ void kdsm_batch_post(struct kdsm_batch *batch);
  * @timeout_ns: timeout in ns, or KDSM_NO_TIMEOUT
  * @state: TASK_INTERRUPTIBLE, TASK_KILLABLE or TASK_UNINTERRUPTIBLE
  *
- * With KDSM_NO_TIMEOUT and without a signal the wait still ends in bounded time, because the
- * fabric drops the connections to peers that do not answer.
+ * With KDSM_NO_TIMEOUT and without a signal the wait still ends in bounded time, because it drops
+ * the connections to peers that have not answered the batch for 30 s; whatever the timeout.
  *
  * Return: 0 if the batch is done; -ETIMEDOUT after the timeout; -ERESTARTSYS after a signal
  * (with TASK_KILLABLE: a fatal one). After an error the batch is still in flight, and the

@@ -282,6 +282,21 @@ void kdsm_connection_set_state(struct kdsm_connection *connection,
  * unproven and made here, end the attempt. Any context.
  */
 void kdsm_connection_break(struct kdsm_connection *connection);
+/*
+ * Wait on connection->wait for condition, at most KDSM_REPLY_TIMEOUT, or for a fatal signal if
+ * killable. 0, -EINTR or -ETIMEDOUT.
+ */
+#define kdsm_connection_wait_for(connection, condition, killable)				\
+({												\
+	long __left;										\
+												\
+	if (killable)										\
+		__left = wait_event_killable_timeout((connection)->wait, condition,		\
+						     KDSM_REPLY_TIMEOUT);			\
+	else											\
+		__left = wait_event_timeout((connection)->wait, condition, KDSM_REPLY_TIMEOUT);	\
+	__left > 0 ? 0 : __left < 0 ? -EINTR : -ETIMEDOUT;					\
+})
 /* Take completions, unless another task or the tasklet is taking them */
 void kdsm_connection_poll(struct kdsm_connection *connection);
 /*
@@ -418,19 +433,27 @@ struct kdsm_part {
 	struct list_head link;		/* in batch->parts */
 	struct kdsm_batch *batch;
 	struct kdsm_connection *connection;	/* NULL: not posted */
+	bool done;
 	/* Store the results that are not in the operations yet, and free the part */
 	void (*release)(struct kdsm_part *part);
 };
+
+/* The batch waits for one thing less. The caller must not touch the batch afterwards. */
+static inline void kdsm_batch_drop(struct kdsm_batch *batch)
+{
+	if (atomic_dec_and_test(&batch->pending))
+		complete_all(&batch->done);
+}
 
 /*
  * End one part. The caller must not touch the part or the batch afterwards, because the
  * waiter may have freed them. A task that sees batch->done complete also sees all writes
  * that preceded this call in every part.
  */
-static inline void kdsm_batch_part_done(struct kdsm_batch *batch)
+static inline void kdsm_batch_part_done(struct kdsm_part *part)
 {
-	if (atomic_dec_and_test(&batch->pending))
-		complete_all(&batch->done);
+	WRITE_ONCE(part->done, true);
+	kdsm_batch_drop(part->batch);
 }
 
 static inline bool kdsm_operation_is_atomic(const struct kdsm_operation *op)
@@ -451,7 +474,7 @@ kdsm_operation_counters(const struct kdsm_batch *batch, const struct kdsm_operat
  * Post all operations of the list on the connection, in order, as one chain. count is the
  * length of the list, at most KDSM_CHAIN_MAX. An operation that cannot be posted gets a
  * status; the others become a part of the batch. Caller holds fabric->gate for reading.
- * Sleeps until the connection has room.
+ * Sleeps until the connection has room, at most KDSM_REPLY_TIMEOUT.
  *
  * *failed is the status of an earlier put of the batch to this peer that could not be posted,
  * or 0, and is set when a put of this chain cannot be posted. A put with notify gets this
@@ -523,6 +546,7 @@ struct kdsm_call {
 	struct kdsm_connection *connection;	/* that carries the request */
 	u64 tie;		/* not 0: send only on a connection with this tie */
 	bool proves;		/* PROVE: send only on an unproven connection */
+	bool killable;		/* a fatal signal ends the wait for a slot: -EINTR */
 };
 
 /* A request being served: the part that handlers see, and the connection for the reply */
@@ -537,7 +561,8 @@ int kdsm_message_gated(struct kdsm_fabric *fabric, unsigned int node,
 		       unsigned int length, void *reply, unsigned int *reply_length);
 /*
  * Send a request. The fabric calls done() if and only if this function returns 0. -EHOSTDOWN,
- * -ENOMEM, -EIO. Caller holds fabric->gate for reading. Sleeps until a slot is free.
+ * -ENOMEM, -EIO, -EINTR; -ETIMEDOUT: no slot became free, and the connection is broken now. Caller
+ * holds fabric->gate for reading. Sleeps until a slot is free, at most KDSM_REPLY_TIMEOUT.
  */
 int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 		   enum kdsm_message_type type, const void *data,

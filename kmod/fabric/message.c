@@ -508,6 +508,7 @@ int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 	struct kdsm_connection *connection;
 	struct kdsm_slot *slot;
 	bool over;
+	int err = 0;
 
 	connection = kdsm_connection_get(fabric, node);
 	if (IS_ERR(connection)) {
@@ -517,11 +518,14 @@ int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 	slot = kdsm_slot_get(connection, KDSM_CONNECTION_UP, &over);
 	if (!slot && !over) {
 		kdsm_count(counters, KDSM_STAT_CREDIT_WAITS);
-		wait_event(connection->wait, kdsm_slot_wait_for(connection, &slot));
+		err = kdsm_connection_wait_for(connection, kdsm_slot_wait_for(connection, &slot),
+					       call->killable);
+		if (err == -ETIMEDOUT)
+			kdsm_connection_break(connection);
 	}
 	if (!slot) {
 		kdsm_count(counters, KDSM_STAT_ERRORS);
-		return -EIO;
+		return err ?: -EIO;
 	}
 	return kdsm_request_send(slot, type, data, length, call);
 }

@@ -51,7 +51,7 @@ static void kdsm_chain_done(struct kdsm_chain *chain)
 	spin_unlock_bh(&connection->lock);
 	wake_up(&connection->wait);
 	/* After this call the waiter may have freed the batch and the chain. */
-	kdsm_batch_part_done(chain->part.batch);
+	kdsm_batch_part_done(&chain->part);
 }
 
 /* Caller knows that no work request of the chain is in flight. */
@@ -186,12 +186,19 @@ static bool kdsm_chain_try_post(struct kdsm_chain *chain, int *err)
 /* Post a chain whose work requests are prepared and linked. 0, or the status of all of them. */
 static int kdsm_chain_post(struct kdsm_chain *chain)
 {
-	int err = 0;
+	struct kdsm_connection *connection = chain->part.connection;
+	struct kdsm_batch *batch = chain->part.batch;
+	int err = 0, waited;
 
-	atomic_inc(&chain->part.batch->pending);
-	wait_event(chain->part.connection->wait, kdsm_chain_try_post(chain, &err));
+	atomic_inc(&batch->pending);
+	waited = kdsm_connection_wait_for(connection, kdsm_chain_try_post(chain, &err),
+					  batch->killable);
+	if (waited == -ETIMEDOUT)
+		kdsm_connection_break(connection);
+	if (waited)
+		err = waited;
 	if (err == -EINPROGRESS) {
-		kdsm_connection_break(chain->part.connection);	/* the teardown ends the chain */
+		kdsm_connection_break(connection);	/* the teardown ends the chain */
 		return -EIO;
 	}
 	if (err)

@@ -278,6 +278,7 @@ static struct kdsm_submission *kdsm_submission_create(struct kdsm_submissions *s
 	submission->user_ops = user_ops;
 	INIT_LIST_HEAD(&submission->segments);
 	kdsm_batch_init(&submission->batch, region->cluster->fabric, region->memory);
+	submission->batch.killable = true;
 	while (submission->count < count) {
 		if (copy_from_user(&op, from + submission->count, sizeof(op))) {
 			kdsm_submission_free(submission);

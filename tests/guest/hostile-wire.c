@@ -8,65 +8,25 @@
  * each other's connections, because node 1 would take each for node 0 after a restart. At
  * the end the module is up again, an impostor disturbs it, and it must reconnect.
  */
-#include <arpa/inet.h>
 #include <time.h>
-#include <json-c/json.h>
 
 #include "hostile.h"
 #include "random.h"
 #include "wire/attack.h"
+#include "wire/meeting.h"
 #include "wire/victim.h"
 
 static struct counters ask(void);
 
 static struct scene scene = { .ask = ask };
-static FILE *to_victim, *from_victim;
-
-/* Connect to node 1 by an ordinary socket. Return -1 after that many seconds. */
-static int connect_to(uint16_t port, int seconds)
-{
-	struct sockaddr_in victim = scene.target;
-
-	victim.sin_port = htons(port);
-	for (int i = 0; i < 10 * seconds; i++) {
-		int file = socket(AF_INET, SOCK_STREAM, 0);
-
-		if (!connect(file, (struct sockaddr *)&victim, sizeof(victim)))
-			return file;
-		close(file);
-		usleep(100000);
-	}
-	return -1;
-}
-
-static void introduce(void)
-{
-	int file = connect_to(QUESTIONS, 60);
-
-	if (file < 0)
-		tap_bail("node 1 does not answer questions");
-	to_victim = fdopen(file, "w");
-	from_victim = fdopen(dup(file), "r");
-}
-
-/* Wait for the end, because the next test must not begin while node 0 is down. */
-static int await_the_end(void)
-{
-	int file = connect_to(THE_END, 60);
-	char c;
-
-	while (file >= 0 && read(file, &c, 1) > 0)
-		;
-	return tap_end();
-}
+static FILE *victim;
 
 static struct counters ask(void)
 {
 	struct counters c;
 
-	fputc('?', to_victim);
-	fflush(to_victim);
-	if (fscanf(from_victim, "%ld %ld %ld %ld %ld %ld %ld %ld %ld", &c.cluster, &c.version,
+	fputc('?', victim);
+	if (fscanf(victim, "%ld %ld %ld %ld %ld %ld %ld %ld %ld", &c.cluster, &c.version,
 		   &c.node, &c.message, &c.key, &c.proof, &c.port, &c.silent, &c.log) != 9)
 		tap_bail("node 1 does not answer");
 	return c;
@@ -539,36 +499,6 @@ static void random_messages(struct random *random)
 	       replies, connects);
 }
 
-static void own_module(const char *command)
-{
-	if (system(command))
-		tap_bail("%s failed", command);
-}
-
-/* The two modules reconnect by themselves. */
-static void recovers(void)
-{
-	int error = -1;
-
-	for (int i = 0; i < 40 && error; i++) {
-		int file = device(O_RDWR);
-		struct kdsm_region_open open = region(file, "after-wire");
-		uint64_t word = 1;
-		struct kdsm_op op = { .opcode = KDSM_OP_PUT, .node = 1, .length = 8,
-			.addr = (uintptr_t)&word };
-		struct kdsm_submit submit = { .argsz = sizeof(submit), .count = 1,
-			.flags = KDSM_SUBMIT_WAIT, .ops = (uintptr_t)&op };
-
-		error = call(file, KDSM_IOC_REGION_OPEN, &open);
-		if (!error)
-			error = call(file, KDSM_IOC_SUBMIT, &submit);
-		close(file);
-		if (error)
-			usleep(500000);
-	}
-	tap_result(error, 0, "the nodes work together again");
-}
-
 /* A program that knows the key claims to be node 0 while node 0 is up. */
 static void impostors(void)
 {
@@ -581,79 +511,27 @@ static void impostors(void)
 	}
 }
 
-/* Connections of node 0's own module that broke, and that it made */
-static int64_t disturbances(void)
-{
-	struct json_object *status = own_status();
-	struct json_object *peers = json_object_object_get(status, "peers");
-	struct json_object *peer = json_object_array_get_idx(peers, 1);
-	int64_t sum = member(peer, "errors") + member(peer, "connects");
-
-	json_object_put(status);
-	return sum;
-}
-
 /* Programs that do not know the key claim to be node 0 while node 0 is up. */
 static void strangers(void)
 {
-	int64_t before = disturbances();
+	int64_t connects = peer_member(1, "connects"), errors = peer_member(1, "errors");
 
 	scene.hello.incarnation++;
 	attack_unproven(&scene);
 	recovers();
-	tap_ok(disturbances() == before, "and have broken no connection of the true node 0");
-}
-
-static struct sockaddr_in address_of(struct json_object *status, int node)
-{
-	struct json_object *peers = json_object_object_get(status, "peers");
-	struct json_object *peer = json_object_array_get_idx(peers, node);
-	struct sockaddr_in address = { .sin_family = AF_INET };
-	const char *text;
-
-	text = json_object_get_string(json_object_object_get(peer, "address"));
-	if (!text || inet_pton(AF_INET, text, &address.sin_addr) != 1)
-		tap_bail("no IPv4 address of node %d", node);
-	return address;
+	tap_ok(connects == peer_member(1, "connects") && errors == peer_member(1, "errors"),
+	       "and have broken no connection of the true node 0");
 }
 
 int main(int argc, char **argv)
 {
 	struct random random = { argc > 1 ? strtoull(argv[1], NULL, 0) : 1 };
-	struct json_object *status = own_status();
-	int file = device(O_RDWR);
-	struct kdsm_info info = information(file);
+	unsigned int node = strtoul(getenv("KDSM_NODE"), NULL, 10);
 
-	close(file);
-	if (info.nodes < 2) {
-		tap_ok(true, "# SKIP there is no other node");
-		return tap_end();
-	}
-	if (info.node == 1)
-		return answer_questions(info.nodes - 2);
-	scene.own = address_of(status, 0);
-	scene.target = address_of(status, 1);
-	if (info.node > 1)
-		return await_the_end();
-	scene.target.sin_port = htons(member(status, "port"));
-	introduce();
-	if (system("modprobe -a ib_uverbs rdma_ucm")) {
-		tap_ok(true, "# SKIP no verbs for programs in this kernel");
-		return tap_end();
-	}
-	/* These values are in the wire's byte order only on a little-endian machine. */
-	scene.hello = (struct kdsm_wire_hello){
-		.magic = KDSM_WIRE_MAGIC,
-		.version = KDSM_WIRE_VERSION,
-		.nodes = info.nodes,
-		.domain = info.domain,
-		.target = 1,
-		.incarnation = 0x6b64736d,
-	};
-	memcpy(scene.hello.uuid, info.uuid, sizeof(scene.hello.uuid));
-	attack_key_read(&scene.key);
-	scene.hello.key = scene.key.id;
-	json_object_put(status);
+	meeting_scene(&scene, 0, 1);
+	victim = meeting_open(node, scene.hello.nodes);
+	if (node == 1)
+		return answer_questions(victim);
 	/* Node 1 answers after all other nodes have arrived, and so have ended the test before. */
 	ask();
 	own_module("kdsmctl down");

@@ -78,7 +78,7 @@ static int post_receive(struct attack *attack, unsigned int i)
 	return -ibv_post_recv(attack->id->qp, &wr, &bad);
 }
 
-static int prepare(struct attack *attack, bool with_receives)
+int attack_prepare(struct attack *attack, bool with_receives)
 {
 	const size_t room = BIG + REPLIES * KDSM_MESSAGE_SIZE;
 	struct ibv_qp_init_attr attr = {
@@ -161,7 +161,7 @@ int attack_connect(struct attack *attack, const struct sockaddr_in *from,
 		error = -errno;
 		goto close;
 	}
-	error = prepare(attack, with_receives);
+	error = attack_prepare(attack, with_receives);
 	if (error)
 		goto close;
 	if (rdma_connect(attack->id, &param)) {

@@ -22,7 +22,7 @@ typedef uint64_t u64;
 #include <linux/kdsm_netlink.h>
 
 #define BIG	(4 * KDSM_MESSAGE_SIZE)		/* larger than any message */
-#define REPLIES	16
+#define REPLIES	96
 
 struct attack {
 	struct rdma_cm_id *id;
@@ -56,6 +56,8 @@ int attack_connect(struct attack *attack, const struct sockaddr_in *from,
 		   const struct sockaddr_in *to, const void *hello, size_t length,
 		   bool with_receives);
 void attack_close(struct attack *attack);
+/* Make the queue pair and the buffers of an id. 0 or a negative errno. */
+int attack_prepare(struct attack *attack, bool with_receives);
 
 /* Compute the proof of a role for the hello and the welcome of a connection. */
 void attack_proof(const struct attack *attack, const struct attack_key *key, enum kdsm_role role,
