@@ -6,9 +6,8 @@
  * of a cache that is LARGER times as large: they are the ghost entries of N. Megiddo, D. Modha,
  * "ARC: A Self-Tuning, Low Overhead Replacement Cache", FAST 2003.
  *
- * Results that two workers compute at the same time count, too. If only results count that had been
- * stored, saturation of collision.6 by 16 workers takes 40 million steps instead of 28 million,
- * because the cache grows too late.
+ * Results that two workers compute at the same time count, too, or the cache of a search with many
+ * workers would grow too late.
  */
 #include <stdlib.h>
 
