@@ -8,6 +8,7 @@
 
 #include <linux/kdsm.h>
 #include <linux/mutex.h>
+#include <linux/refcount.h>
 #include <linux/socket.h>
 #include <linux/uuid.h>
 #include <linux/workqueue.h>

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* All differences between the supported kernels, 6.1 and 6.12; no other file has any */
+/*
+ * All differences between kernels, from 5.14 on; no other file has any. Kbuild finds out what a
+ * kernel has by compiling probe.c, and writes the answers into features.h in the directory of the
+ * objects. Functions here have the names and the meaning of those of newer kernels.
+ */
 #ifndef KDSM_COMPAT_H
 #define KDSM_COMPAT_H
 
+#include <linux/hrtimer.h>
+#include <linux/list.h>
 #include <linux/mm.h>
-#include <linux/version.h>
+#include <linux/random.h>
+#include <linux/sched/mm.h>
+
+#include "features.h"
 
 /*
  * Distributions have this option, because drivers such as vmwgfx select it. Debian's kernels for
@@ -19,7 +28,12 @@
 #error "kdsm needs a kernel with CONFIG_MMU_NOTIFIER"
 #endif
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+/* The option stands for rdma_cm, by which nodes connect. */
+#ifndef CONFIG_INFINIBAND_ADDR_TRANS
+#error "kdsm needs a kernel with CONFIG_INFINIBAND_ADDR_TRANS"
+#endif
+
+#ifndef KDSM_HAVE_VM_FLAGS_SET
 static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 {
 	vma->vm_flags |= flags;
@@ -31,16 +45,86 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 }
 #endif
 
+#ifndef KDSM_HAVE_ZAP_SPECIAL_VMA_RANGE
+static inline void zap_special_vma_range(struct vm_area_struct *vma, unsigned long address,
+					 unsigned long size)
+{
+	zap_vma_ptes(vma, address, size);
+}
+#endif
+
 /* The kernel's choice of an address for a mapping that may be anywhere */
 static inline unsigned long kdsm_any_unmapped_area(struct file *file, unsigned long address,
 						   unsigned long length, unsigned long pgoff,
 						   unsigned long flags)
 {
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
-	return current->mm->get_unmapped_area(file, address, length, pgoff, flags);
-#else
+#if defined(KDSM_HAVE_CURRENT_GET_UNMAPPED_AREA)
+	return mm_get_unmapped_area(file, address, length, pgoff, flags);
+#elif defined(KDSM_HAVE_MM_GET_UNMAPPED_AREA)
 	return mm_get_unmapped_area(current->mm, file, address, length, pgoff, flags);
+#else
+	return current->mm->get_unmapped_area(file, address, length, pgoff, flags);
 #endif
 }
+
+#ifndef KDSM_HAVE_HRTIMER_SETUP
+static inline void hrtimer_setup(struct hrtimer *timer,
+				 enum hrtimer_restart (*function)(struct hrtimer *timer),
+				 clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+}
+#endif
+
+#ifndef KDSM_HAVE_LIST_COUNT_NODES
+static inline size_t list_count_nodes(struct list_head *head)
+{
+	struct list_head *entry;
+	size_t count = 0;
+
+	list_for_each(entry, head)
+		count++;
+	return count;
+}
+#endif
+
+#ifndef KDSM_HAVE_GET_RANDOM_U16
+static inline u16 get_random_u16(void)
+{
+	return get_random_u32();
+}
+#endif
+
+/* In an initialiser: the first command with a strict header, in kernels that ask for it */
+#ifdef KDSM_HAVE_RESV_START_OP
+#define KDSM_RESV_START_OP(command) .resv_start_op = (command),
+#else
+#define KDSM_RESV_START_OP(command)
+#endif
+
+#ifndef KDSM_HAVE_IB_DMA_MAP_SGTABLE
+#include <rdma/ib_verbs.h>
+
+static inline int ib_dma_map_sgtable_attrs(struct ib_device *device, struct sg_table *table,
+					   enum dma_data_direction direction,
+					   unsigned long attributes)
+{
+	int mapped = ib_dma_map_sg_attrs(device, table->sgl, table->orig_nents, direction,
+					 attributes);
+
+	if (!mapped)
+		return -EIO;
+	table->nents = mapped;
+	return 0;
+}
+
+static inline void ib_dma_unmap_sgtable_attrs(struct ib_device *device, struct sg_table *table,
+					      enum dma_data_direction direction,
+					      unsigned long attributes)
+{
+	ib_dma_unmap_sg_attrs(device, table->sgl, table->orig_nents, direction, attributes);
+}
+#endif
 
 #endif /* KDSM_COMPAT_H */

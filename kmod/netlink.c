@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 #include <net/genetlink.h>
 
+#include "compat.h"
 #include "netlink.h"
 #include "region/region.h"
 
@@ -557,7 +558,7 @@ static struct genl_family kdsm_family __ro_after_init = {
 	.module = THIS_MODULE,
 	.small_ops = kdsm_commands,
 	.n_small_ops = ARRAY_SIZE(kdsm_commands),
-	.resv_start_op = __KDSM_CMD_LAST,
+	KDSM_RESV_START_OP(__KDSM_CMD_LAST)
 	.parallel_ops = true,	/* no lock over all commands, as a probe may take seconds */
 };
 

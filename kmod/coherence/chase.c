@@ -6,6 +6,7 @@
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 
 #include "internal.h"

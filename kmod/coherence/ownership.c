@@ -55,6 +55,7 @@
 #include <linux/bitmap.h>
 #include <linux/delay.h>
 #include <linux/ktime.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 
 #include "internal.h"

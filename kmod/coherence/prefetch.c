@@ -42,7 +42,7 @@ static unsigned int kdsm_stream_advance(struct kdsm_coherence *coherence, u64 in
 		if (coherence->streams[i].next == index)
 			found = &coherence->streams[i];
 	if (found) {
-		window = max3(2 * found->window, KDSM_AHEAD_MIN >> shift, 1);
+		window = max3(2 * found->window, (unsigned int)KDSM_AHEAD_MIN >> shift, 1U);
 		window = min(window, (unsigned int)KDSM_AHEAD_MAX >> shift);
 	} else {
 		found = &coherence->streams[coherence->stream++ % KDSM_STREAMS];

@@ -12,6 +12,7 @@
 #define KDSM_FABRIC_H
 
 #include <linux/completion.h>
+#include <linux/ktime.h>
 #include <linux/list.h>
 #include <linux/socket.h>
 #include <linux/types.h>

@@ -10,6 +10,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "internal.h"
 
 /* ---- registering chunks of this node ---- */

@@ -11,6 +11,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "internal.h"
 
 /* The domain of atomics on the memory; see KDSM_MEMORY_DEVICE */

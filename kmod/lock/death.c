@@ -17,6 +17,7 @@
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
+#include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "cluster.h"

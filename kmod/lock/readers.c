@@ -17,8 +17,10 @@
  */
 #include <linux/err.h>
 #include <linux/ktime.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "lock/lock.h"
 #include "read.h"
 
@@ -336,8 +338,7 @@ struct kdsm_readers *kdsm_readers_create(struct kdsm_lock *lock, const struct kd
 	INIT_LIST_HEAD(&readers->inside);
 	INIT_LIST_HEAD(&readers->waiters);
 	init_waitqueue_head(&readers->wait);
-	hrtimer_init(&readers->linger, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-	readers->linger.function = kdsm_readers_lingered;
+	hrtimer_setup(&readers->linger, kdsm_readers_lingered, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	INIT_DELAYED_WORK(&readers->work, kdsm_readers_work);
 	INIT_DELAYED_WORK(&readers->home, kdsm_readers_home_work);
 	return readers;

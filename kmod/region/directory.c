@@ -18,9 +18,11 @@
  * remove) take neither lock.
  */
 #include <linux/bitmap.h>
+#include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "internal.h"
 
 /*

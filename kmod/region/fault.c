@@ -59,7 +59,7 @@ static int kdsm_fault_map(void *arg, u64 index, bool writable)
 	if (index == fault->index) {
 		/* The insertion would not replace an existing entry */
 		if (fault->present)
-			zap_vma_ptes(fault->vma, fault->address, PAGE_SIZE);
+			zap_special_vma_range(fault->vma, fault->address, PAGE_SIZE);
 		fault->ret = kdsm_fault_insert(fault, fault->pgoff, writable);
 	}
 	kdsm_fault_around(fault, index, writable);
