@@ -7,6 +7,7 @@
 #ifndef KDSM_COMPAT_H
 #define KDSM_COMPAT_H
 
+#include <linux/bitmap.h>
 #include <linux/hrtimer.h>
 #include <linux/list.h>
 #include <linux/mm.h>
@@ -14,14 +15,6 @@
 #include <linux/sched/mm.h>
 
 #include "features.h"
-
-/*
- * Distributions have this option, because drivers such as vmwgfx select it. Debian's kernels for
- * clouds have none of these drivers.
- */
-#ifndef CONFIG_MAPPING_DIRTY_HELPERS
-#error "kdsm needs a kernel with CONFIG_MAPPING_DIRTY_HELPERS"
-#endif
 
 /* Distributions have this option, because KVM and RDMA drivers select it. */
 #ifndef CONFIG_MMU_NOTIFIER
@@ -50,6 +43,48 @@ static inline void zap_special_vma_range(struct vm_area_struct *vma, unsigned lo
 					 unsigned long size)
 {
 	zap_vma_ptes(vma, address, size);
+}
+#endif
+
+/*
+ * Most kernels of distributions have CONFIG_MAPPING_DIRTY_HELPERS, because drivers such as vmwgfx
+ * select it. Debian's kernels for clouds have none of these drivers. Without the option, protecting
+ * pages is unmapping them, and each harvest reports all pages as written: release publishes every
+ * block that programs can write, not only those that they wrote. KDSM_NO_DIRTY_HELPERS is for tests
+ * of that on other kernels.
+ */
+#if defined(CONFIG_MAPPING_DIRTY_HELPERS) && !defined(KDSM_NO_DIRTY_HELPERS)
+/* Write-protect pages first..first+count-1 in all mappings */
+static inline void kdsm_mapping_protect(struct address_space *mapping, pgoff_t first,
+					pgoff_t count)
+{
+	wp_shared_mapping_range(mapping, first, count);
+}
+
+/*
+ * Set the bits of those of the pages first..first+count-1 that were written since the last harvest.
+ * Bit 0 is page first. Returns whether there is any.
+ */
+static inline bool kdsm_mapping_harvest(struct address_space *mapping, pgoff_t first,
+					pgoff_t count, unsigned long *bitmap)
+{
+	pgoff_t start = count, end = 0;
+
+	return clean_record_shared_mapping_range(mapping, first, count, first, bitmap, &start,
+						 &end);
+}
+#else
+static inline void kdsm_mapping_protect(struct address_space *mapping, pgoff_t first,
+					pgoff_t count)
+{
+	unmap_mapping_pages(mapping, first, count, true);
+}
+
+static inline bool kdsm_mapping_harvest(struct address_space *mapping, pgoff_t first,
+					pgoff_t count, unsigned long *bitmap)
+{
+	bitmap_set(bitmap, 0, count);
+	return true;
 }
 #endif
 

@@ -235,11 +235,8 @@ static bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
 			    unsigned long *bitmap)
 {
 	pgoff_t first = offset >> PAGE_SHIFT, pages = length >> PAGE_SHIFT;
-	pgoff_t start = pages, end = 0;
-	bool any;
+	bool any = kdsm_mapping_harvest(region->inode->i_mapping, first, pages, bitmap);
 
-	any = clean_record_shared_mapping_range(region->inode->i_mapping, first, pages,
-						first, bitmap, &start, &end);
 	/* Check for doubt after the harvest: the harvest misses entries that were dropped before */
 	if (!kdsm_mappings_doubt(region))
 		return any;
@@ -249,8 +246,7 @@ static bool kdsm_vm_harvest(struct kdsm_region *region, u64 offset, u64 length,
 
 static void kdsm_vm_protect(struct kdsm_region *region, u64 offset, u64 length)
 {
-	wp_shared_mapping_range(region->inode->i_mapping, offset >> PAGE_SHIFT,
-				length >> PAGE_SHIFT);
+	kdsm_mapping_protect(region->inode->i_mapping, offset >> PAGE_SHIFT, length >> PAGE_SHIFT);
 }
 
 const struct kdsm_mapping_ops kdsm_region_mapping_ops = {
