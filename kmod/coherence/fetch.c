@@ -102,6 +102,17 @@ static bool kdsm_fetch_append(struct kdsm_fetch *fetch, unsigned int node, u64 o
 	return true;
 }
 
+/*
+ * Whether the next read must wait for the stamps. Only the read that follows them must: the device
+ * starts later reads after it, and so after the stamps have arrived. A fence on each read would
+ * cost a round trip for each.
+ */
+static bool kdsm_fetch_follows_stamps(const struct kdsm_fetch *fetch)
+{
+	return fetch->stamps && fetch->count &&
+	       fetch->ops[fetch->count - 1].data == fetch->stamps;
+}
+
 void kdsm_fetch_add(struct kdsm_fetch *fetch, const struct kdsm_block *block,
 		    unsigned int node, struct kdsm_bounce *bounce)
 {
@@ -121,14 +132,15 @@ void kdsm_fetch_add(struct kdsm_fetch *fetch, const struct kdsm_block *block,
 			continue;
 		if (fetch->count == fetch->room)
 			kdsm_fetch_run(fetch);
-		fetch->ops[fetch->count++] = (struct kdsm_operation) {
+		fetch->ops[fetch->count] = (struct kdsm_operation) {
 			.opcode = KDSM_OP_GET,
 			.node = node,
 			.length = PAGE_SIZE,
 			.offset = offset,
 			.data = data,
-			.ordered = fetch->stamps,
+			.ordered = kdsm_fetch_follows_stamps(fetch),
 		};
+		fetch->count++;
 	}
 }
 

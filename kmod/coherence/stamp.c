@@ -42,7 +42,7 @@ void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block 
 	stamp = page_address(page) + (offset & (PAGE_SIZE - 1));
 	/*
 	 * Order the stores to the frame before the promise. Readers read in the opposite
-	 * order: see ordered in kdsm_fetch_stamps().
+	 * order: see kdsm_fetch_follows_stamps().
 	 */
 	smp_mb();
 	WRITE_ONCE(stamp->good, cpu_to_le64(block->rts));

@@ -364,7 +364,11 @@ struct kdsm_operation {
 	/* Set by the caller */
 	u8 opcode;		/* enum kdsm_opcode */
 	bool notify;		/* PUT: then wake the tasks that wait for the word at notice */
-	bool ordered;		/* GET: after all earlier ordered gets of the batch from node */
+	/*
+	 * GET: start after all earlier gets of the batch from node have ended. Later gets of more
+	 * than KDSM_GATHER_LENGTH bytes start after this one has started, in any order.
+	 */
+	bool ordered;
 	u32 node;
 	u32 length;		/* bytes, at most KDSM_SEGMENT_MAX; CAS, FAA: 8 */
 	u64 offset;

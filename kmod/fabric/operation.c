@@ -129,7 +129,8 @@ static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_wr *wr,
 		send->opcode = IB_WR_RDMA_READ;
 		/*
 		 * Software devices execute work requests sequentially. Hardware may fetch the
-		 * memory for a later read early; the fence prevents that.
+		 * memory for a later read early. A fence delays its request until all earlier reads
+		 * have ended, and requests start in order, so it delays the later ones, too.
 		 */
 		if (op->ordered && !fabric->device_is_software)
 			send->send_flags = IB_SEND_FENCE;

@@ -79,7 +79,11 @@ void __wrap_kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm
 
 void __wrap_kdsm_batch_post(struct kdsm_batch *batch)
 {
+	struct kdsm_operation *op;
+
 	if (sim_broken == BREAK_ORDER)
-		list_move_tail(batch->operations.next, &batch->operations);
+		list_for_each_entry(op, &batch->operations, link)
+			if (op->length >= PAGE_SIZE)
+				op->ordered = false;
 	__real_kdsm_batch_post(batch);
 }

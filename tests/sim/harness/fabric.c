@@ -153,9 +153,51 @@ static void post(struct kdsm_batch *batch, struct kdsm_operation *op)
 }
 
 /*
- * Each operation starts when the one before it has ended. The protocols may rely on this
- * order for ordered operations only.
+ * Return how many operations may start together, from the first one on: gets from one node up to
+ * the next ordered get.
  */
+static unsigned int together(struct kdsm_batch *batch, struct kdsm_operation *first)
+{
+	struct kdsm_operation *op = list_next_entry(first, link);
+	unsigned int count = 1;
+
+	while (first->opcode == KDSM_OP_GET &&
+	       !list_entry_is_head(op, &batch->operations, link) &&
+	       op->opcode == KDSM_OP_GET && op->node == first->node && !op->ordered) {
+		op = list_next_entry(op, link);
+		count++;
+	}
+	return count;
+}
+
+/*
+ * Do the first count operations in any order, as a device does that has fences for ordered gets
+ * only. Return the operation after them.
+ */
+static struct kdsm_operation *post_together(struct kdsm_batch *batch,
+					    struct kdsm_operation *first, unsigned int count)
+{
+	struct kdsm_operation *op;
+	unsigned int i;
+
+	for (; count; count--) {
+		op = first;
+		for (i = count > 1 ? sim_below(count) : 0; i; i--)
+			op = list_next_entry(op, link);
+		/* Keep what is done before what is left. */
+		if (op == first)
+			first = list_next_entry(first, link);
+		else
+			list_move_tail(&op->link, &first->link);
+		post(batch, op);
+		/* Between two reads others may write, and tell of it. */
+		if (count > 1 && sim_chance(2))
+			sim_sleep(sim_between(1, 50) * sim_latency(batch->fabric->node, op->node));
+	}
+	return first;
+}
+
+/* Operations that may not start together start when the one before has ended. */
 void kdsm_batch_post(struct kdsm_batch *batch)
 {
 	struct kdsm_operation *op;
@@ -170,8 +212,9 @@ void kdsm_batch_post(struct kdsm_batch *batch)
 		sim_cost_post(batch);
 		return;
 	}
-	list_for_each_entry(op, &batch->operations, link)
-		post(batch, op);
+	op = list_first_entry(&batch->operations, struct kdsm_operation, link);
+	while (!list_entry_is_head(op, &batch->operations, link))
+		op = post_together(batch, op, together(batch, op));
 }
 
 int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state)
