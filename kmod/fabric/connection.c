@@ -269,7 +269,9 @@ int kdsm_connection_create_qp(struct kdsm_connection *connection)
 	struct kdsm_fabric *fabric = connection->fabric;
 	struct ib_cq_init_attr cq_attr = {
 		.cqe = sends + receives,
-		.comp_vector = connection->queue % fabric->device->num_comp_vectors,
+		/* Spread the connections of all peers over all vectors of the device. */
+		.comp_vector = (connection->peer->node * fabric->queues + connection->queue) %
+			       fabric->device->num_comp_vectors,
 	};
 	struct ib_qp_init_attr attr = {
 		.event_handler = kdsm_connection_qp_event,
