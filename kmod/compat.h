@@ -162,4 +162,15 @@ static inline void ib_dma_unmap_sgtable_attrs(struct ib_device *device, struct s
 }
 #endif
 
+/*
+ * Upper bound of the chunks in one registration on Soft-RoCE. From Linux 6.3 on Soft-RoCE
+ * splits entries of 2 MiB into pages, and allocates 16 bytes a page with kcalloc(): 4 MiB for
+ * 512 chunks, but 256 KiB for 32.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#define KDSM_SOFTWARE_RANGE	512U
+#else
+#define KDSM_SOFTWARE_RANGE	32U
+#endif
+
 #endif /* KDSM_COMPAT_H */

@@ -19,7 +19,7 @@
 #define KDSM_WIRE_VERSION	6
 
 /*
- * Peers prove to each other that they know a key of the cluster (fabric/proof.c):
+ * Peers prove to each other that they know a key of the cluster (fabric/secret.c):
  *
  *	asker -> accepter   request      hello with a nonce
  *	accepter -> asker   acceptance   welcome with a nonce, and a proof over both
@@ -103,7 +103,7 @@ enum kdsm_message_type {
 	/* The first message on a connection, and no other: the proof of KDSM_ROLE_ASKER */
 	KDSM_MESSAGE_PROVE,
 	KDSM_MESSAGE_PROBE,	/* empty; shows whether the peer answers */
-	KDSM_MESSAGE_KEYS,	/* kdsm_wire_keys -> __le32 rkey[count] */
+	KDSM_MESSAGE_KEYS,	/* kdsm_wire_keys -> kdsm_wire_key[1..KDSM_KEYS_MAX] */
 	KDSM_MESSAGE_CAS,	/* kdsm_wire_atomic -> __le64 former value */
 	KDSM_MESSAGE_FAA,	/* kdsm_wire_atomic -> __le64 former value */
 	KDSM_MESSAGE_GATHER,	/* kdsm_wire_gather -> the bytes of all places */
@@ -140,17 +140,27 @@ enum kdsm_message_type {
 };
 
 /*
- * Request for the keys of the chunks first..first+count-1. If the chunk with number first does
- * not exist yet, the receiver allocates that chunk. The reply has key 0 for every other chunk
- * that does not exist yet.
+ * Request for the key of a chunk. If the chunk does not exist yet, the receiver allocates it. The
+ * first key of the reply covers the chunk. The other keys are those of some of the chunks that
+ * follow in the window and exist.
  */
 struct kdsm_wire_keys {
 	__le32 id;		/* of the memory */
-	__le32 first;
-	__le32 count;		/* 1..KDSM_KEYS_MAX */
+	__le32 chunk;
 } __packed;
 
-#define KDSM_KEYS_MAX		64U	/* upper bound of the keys in one reply */
+/* A key, and the chunks that it covers. Chunks are counted from the start of the window. */
+struct kdsm_wire_key {
+	__le32 key;		/* not 0 */
+	__le16 first;
+	__le16 count;
+} __packed;
+
+/* Chunks in a window: no key covers chunks of two windows */
+#define KDSM_WINDOW_SHIFT	9
+#define KDSM_WINDOW_CHUNKS	(1U << KDSM_WINDOW_SHIFT)
+
+#define KDSM_KEYS_MAX		60U	/* upper bound of the keys in one reply */
 
 struct kdsm_wire_atomic {
 	__le32 id;		/* of the memory */

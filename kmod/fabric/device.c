@@ -7,6 +7,7 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "internal.h"
 
 /* Connection requests that rdma_cm queues while this node is accepting others */
@@ -94,6 +95,9 @@ static int kdsm_fabric_check_device(struct kdsm_fabric *fabric)
 		       fabric->device->name, KDSM_CHUNK_SIZE >> 10);
 		return -EOPNOTSUPP;
 	}
+	if (attrs->page_size_cap & KDSM_CHUNK_SIZE)
+		fabric->range_max = fabric->device_is_software ? KDSM_SOFTWARE_RANGE :
+								 KDSM_WINDOW_CHUNKS;
 	return 0;
 }
 

@@ -25,9 +25,10 @@
 #define KDSM_QUEUES_MAX		4U
 /*
  * Queue number of the connection from a node to itself that carries memory registrations
- * only. On other connections Soft-RoCE could repeat a registration: when it retransmits a
- * work request, it also executes the local work requests behind that request again. A
- * repeated registration fails and in the end breaks the connection.
+ * only. On a connection to a peer a registration would wait for the messages before it, which
+ * wait as long as the peer posts no receives. Besides, when Soft-RoCE retransmits a work
+ * request, it also executes the local work requests behind that request again. A repeated
+ * registration fails and in the end breaks the connection.
  */
 #define KDSM_QUEUE_REGISTER	KDSM_QUEUES_MAX
 #define KDSM_QUEUES		(KDSM_QUEUE_REGISTER + 1)
@@ -196,6 +197,11 @@ struct kdsm_fabric {
 	unsigned int queues;	/* connections to each peer */
 	struct ib_device *device;
 	bool device_is_software;	/* CPUs of both nodes execute each operation */
+	/*
+	 * Upper bound of the chunks in one registration of entries of 2 MiB, a power of two; 0: the
+	 * device takes no such entries
+	 */
+	unsigned int range_max;
 	struct ib_pd *pd;
 	struct rdma_cm_id *listener;
 	struct workqueue_struct *workqueue;	/* for handlers of messages */
@@ -369,9 +375,9 @@ int kdsm_secret_verify(struct kdsm_fabric *fabric, enum kdsm_role role,
 
 struct kdsm_chunk {
 	unsigned int count;	/* of pages */
-	struct ib_mr *mr;	/* mr, key and table: protected by memory->lock */
-	u32 key;		/* 0: not registered */
-	struct sg_table table;
+	struct page *first;	/* of contiguous pages; NULL: the pages are in pages[] */
+	/* Newest registration that covers the chunk, or NULL; protected by memory->registering */
+	struct kdsm_registration *registration;
 	struct page *pages[];
 };
 
@@ -382,17 +388,38 @@ struct kdsm_memory {
 	bool read_only;		/* for peers */
 	u32 domain;		/* enum kdsm_domain: the CPUs or the device do the atomics */
 	unsigned long chunks_count;
+	unsigned long windows_count;
 	refcount_t references;	/* one of the creator, one of each kdsm_memory_lookup() */
 	struct completion released;	/* the last reference was dropped */
 	atomic64_t resident;	/* bytes allocated on this node */
-	struct mutex lock;	/* protects allocation and registration of chunks */
-	struct kdsm_chunk **chunks;	/* each set once; read without lock */
-	u32 *keys[];		/* by peer and chunk, allocated on first use; 0: not known */
+	struct mutex lock;	/* protects the allocation of windows and chunks */
+	/* By window and chunk; windows and chunks are each set once, and read without lock */
+	struct kdsm_chunk ***windows;
+	struct mutex registering;	/* protects registrations; see registration.c */
+	struct list_head registrations;
+	/* By peer, window and chunk; each level is allocated on first use; key 0: not known */
+	u32 **keys[];
 };
 
+/* How many chunks a window has: fewer than KDSM_WINDOW_CHUNKS in the last one */
+static inline unsigned int kdsm_window_size(const struct kdsm_memory *memory,
+					    unsigned long window)
+{
+	return min_t(unsigned long, KDSM_WINDOW_CHUNKS,
+		     memory->chunks_count - (window << KDSM_WINDOW_SHIFT));
+}
+
+/* The page of a chunk at an index below chunk->count */
+static inline struct page *kdsm_chunk_page(const struct kdsm_chunk *chunk, unsigned int i)
+{
+	return chunk->first ? chunk->first + i : chunk->pages[i];
+}
+
+/* Return the chunk, or NULL if it does not exist. Any context. */
+struct kdsm_chunk *kdsm_chunk_peek(const struct kdsm_memory *memory, unsigned long index);
 /* Return the chunk, allocated if necessary, or NULL without memory. Sleeps. */
 struct kdsm_chunk *kdsm_chunk_get(struct kdsm_memory *memory, unsigned long index);
-/* End the registration of all chunks. All connections are stopped. */
+/* End the registrations of all memories. All connections are stopped. */
 void kdsm_memory_unregister_all(struct kdsm_fabric *fabric);
 /* Forget the keys of a peer that came up with another incarnation */
 void kdsm_memory_forget(struct kdsm_fabric *fabric, unsigned int node);
@@ -414,6 +441,25 @@ int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
 /* Compare-and-swap or fetch-and-add by this CPU; context and errors as kdsm_memory_copy() */
 int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset, u64 operand,
 		       u64 compare, u64 *former, bool can_sleep);
+
+/* ---- registration.c ---- */
+
+/* A key, and the chunks that it covers */
+struct kdsm_key {
+	u32 key;
+	unsigned long first;
+	unsigned int count;
+};
+
+/*
+ * Register a chunk that exists, unless it is registered, and fill in the key. 0, -ENOMEM, -EINVAL,
+ * -ENOTCONN. Caller holds fabric->gate for reading and memory->registering; connection is
+ * that of KDSM_QUEUE_REGISTER.
+ */
+int kdsm_chunk_register(struct kdsm_memory *memory, unsigned long index,
+			struct kdsm_connection *connection, struct kdsm_key *key);
+/* End all registrations of the memory; the device exists. */
+void kdsm_memory_unregister(struct kdsm_memory *memory);
 
 /* ---- keys.c ---- */
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Memory that peers can reach: allocation of its chunks of pages, and access by the CPUs of
- * this node. keys.c registers chunks and caches the keys of peers' chunks.
+ * this node. registration.c registers chunks, keys.c tells and caches the keys of chunks.
  *
  * The first touch, by this node or by a peer, allocates the whole chunk. The chunk
- * stays until the memory is destroyed.
+ * stays until the memory is destroyed. A window is 512 chunks; its tables are allocated with
+ * its first chunk or key, so a memory costs 8 bytes for each GiB of its size until then.
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -38,44 +39,64 @@ struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 s
 	memory->read_only = flags & KDSM_MEMORY_READ_ONLY;
 	memory->domain = kdsm_memory_choose_domain(fabric, flags);
 	memory->chunks_count = DIV_ROUND_UP_ULL(size, KDSM_CHUNK_SIZE);
+	memory->windows_count = DIV_ROUND_UP(memory->chunks_count, KDSM_WINDOW_CHUNKS);
 	refcount_set(&memory->references, 1);
 	init_completion(&memory->released);
 	mutex_init(&memory->lock);
-	memory->chunks = kvcalloc(memory->chunks_count, sizeof(*memory->chunks),
-				  GFP_KERNEL);
-	if (!memory->chunks) {
+	mutex_init(&memory->registering);
+	INIT_LIST_HEAD(&memory->registrations);
+	memory->windows = kvcalloc(memory->windows_count, sizeof(*memory->windows),
+				   GFP_KERNEL);
+	if (!memory->windows) {
 		kvfree(memory);
 		return ERR_PTR(-ENOMEM);
 	}
 	err = xa_insert(&fabric->memories, id, memory, GFP_KERNEL);
 	if (err) {
-		kvfree(memory->chunks);
+		kvfree(memory->windows);
 		kvfree(memory);
 		return ERR_PTR(err == -EBUSY ? -EEXIST : err);
 	}
 	return memory;
 }
 
-static void kdsm_chunk_unregister(struct kdsm_memory *memory, struct kdsm_chunk *chunk)
-{
-	if (!chunk->mr)
-		return;
-	ib_dereg_mr(chunk->mr);
-	ib_dma_unmap_sgtable_attrs(memory->fabric->device, &chunk->table,
-				   DMA_BIDIRECTIONAL, 0);
-	sg_free_table(&chunk->table);
-	chunk->mr = NULL;
-	chunk->key = 0;
-}
-
-static void kdsm_chunk_free(struct kdsm_memory *memory, struct kdsm_chunk *chunk)
+static void kdsm_chunk_free(struct kdsm_chunk *chunk)
 {
 	unsigned int i;
 
-	kdsm_chunk_unregister(memory, chunk);
 	for (i = 0; i < chunk->count; i++)
-		__free_page(chunk->pages[i]);
+		__free_page(kdsm_chunk_page(chunk, i));
 	kvfree(chunk);
+}
+
+static void kdsm_windows_free(struct kdsm_memory *memory)
+{
+	struct kdsm_chunk **chunks;
+	unsigned long window;
+	unsigned int i;
+
+	for (window = 0; window < memory->windows_count; window++) {
+		chunks = memory->windows[window];
+		for (i = 0; chunks && i < kdsm_window_size(memory, window); i++) {
+			if (chunks[i])
+				kdsm_chunk_free(chunks[i]);
+			cond_resched();
+		}
+		kfree(chunks);
+	}
+	kvfree(memory->windows);
+}
+
+static void kdsm_keys_free(struct kdsm_memory *memory)
+{
+	unsigned long window;
+	unsigned int node;
+
+	for (node = 0; node < memory->fabric->config.nodes; node++) {
+		for (window = 0; memory->keys[node] && window < memory->windows_count; window++)
+			kfree(memory->keys[node][window]);
+		kvfree(memory->keys[node]);
+	}
 }
 
 struct kdsm_memory *kdsm_memory_lookup(struct kdsm_fabric *fabric, u32 id)
@@ -99,21 +120,13 @@ void kdsm_memory_put(struct kdsm_memory *memory)
 
 void kdsm_memory_destroy(struct kdsm_memory *memory)
 {
-	unsigned long i;
-	unsigned int node;
-
 	xa_erase(&memory->fabric->memories, memory->id);
 	kdsm_memory_put(memory);
 	wait_for_completion(&memory->released);
 	synchronize_rcu();
-	for (i = 0; i < memory->chunks_count; i++) {
-		if (memory->chunks[i])
-			kdsm_chunk_free(memory, memory->chunks[i]);
-		cond_resched();
-	}
-	for (node = 0; node < memory->fabric->config.nodes; node++)
-		kvfree(memory->keys[node]);
-	kvfree(memory->chunks);
+	kdsm_memory_unregister(memory);
+	kdsm_windows_free(memory);
+	kdsm_keys_free(memory);
 	kvfree(memory);
 }
 
@@ -159,62 +172,105 @@ u64 kdsm_memory_available(void)
 /* With __GFP_NORETRY or __GFP_RETRY_MAYFAIL added, an allocation never invokes the OOM killer */
 #define KDSM_GFP (GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN)
 
+/* Allocate the pages of a chunk as one block, or return NULL */
+static struct kdsm_chunk *kdsm_chunk_alloc_contiguous(unsigned int count)
+{
+	unsigned int order = ilog2(count);
+	struct kdsm_chunk *chunk;
+
+	if (!is_power_of_2(count))
+		return NULL;
+	chunk = kzalloc(sizeof(*chunk), GFP_KERNEL);
+	if (!chunk)
+		return NULL;
+	chunk->first = alloc_pages(KDSM_GFP | __GFP_NORETRY, order);
+	if (!chunk->first) {
+		kfree(chunk);
+		return NULL;
+	}
+	split_page(chunk->first, order);
+	chunk->count = count;
+	return chunk;
+}
+
+static struct kdsm_chunk *kdsm_chunk_alloc_pages(unsigned int count)
+{
+	struct kdsm_chunk *chunk;
+	struct page *page;
+
+	chunk = kvzalloc(struct_size(chunk, pages, count), GFP_KERNEL);
+	if (!chunk)
+		return NULL;
+	while (chunk->count < count) {
+		page = alloc_page(KDSM_GFP | __GFP_RETRY_MAYFAIL);
+		if (!page) {
+			kdsm_chunk_free(chunk);
+			return NULL;
+		}
+		chunk->pages[chunk->count++] = page;
+	}
+	return chunk;
+}
+
 static struct kdsm_chunk *kdsm_chunk_alloc(struct kdsm_memory *memory,
 					   unsigned long index)
 {
 	u64 bytes = min_t(u64, memory->size - ((u64)index << KDSM_CHUNK_SHIFT),
 			  KDSM_CHUNK_SIZE);
-	unsigned int count = bytes >> PAGE_SHIFT, i;
-	unsigned int order = ilog2(count);
+	unsigned int count = bytes >> PAGE_SHIFT;
 	struct kdsm_chunk *chunk;
-	struct page *page;
 
 	if (kdsm_memory_available() < bytes)
 		return NULL;
-	chunk = kvzalloc(struct_size(chunk, pages, count), GFP_KERNEL);
+	/* Contiguous pages need fewer registrations and cause fewer TLB misses. */
+	chunk = kdsm_chunk_alloc_contiguous(count);
 	if (!chunk)
-		return NULL;
-	/* Prefer contiguous pages: they cause fewer TLB misses and a shorter DMA list. */
-	if (is_power_of_2(count)) {
-		page = alloc_pages(KDSM_GFP | __GFP_NORETRY, order);
-		if (page) {
-			split_page(page, order);
-			for (i = 0; i < count; i++)
-				chunk->pages[i] = page + i;
-			chunk->count = count;
-		}
-	}
-	while (chunk->count < count) {
-		page = alloc_page(KDSM_GFP | __GFP_RETRY_MAYFAIL);
-		if (!page) {
-			kdsm_chunk_free(memory, chunk);
-			return NULL;
-		}
-		chunk->pages[chunk->count++] = page;
-	}
-	atomic64_add((u64)count << PAGE_SHIFT, &memory->resident);
+		chunk = kdsm_chunk_alloc_pages(count);
+	if (chunk)
+		atomic64_add(bytes, &memory->resident);
 	return chunk;
 }
 
-static struct kdsm_chunk *kdsm_chunk_peek(struct kdsm_memory *memory, unsigned long index)
+/* Return the table of the chunks of a window, allocated if necessary, or NULL */
+static struct kdsm_chunk **kdsm_window_get(struct kdsm_memory *memory, unsigned long window)
 {
+	struct kdsm_chunk **chunks = memory->windows[window];
+
+	lockdep_assert_held(&memory->lock);
+	if (chunks)
+		return chunks;
+	chunks = kcalloc(kdsm_window_size(memory, window), sizeof(*chunks), GFP_KERNEL);
+	if (chunks)
+		/* Pairs with smp_load_acquire() in kdsm_chunk_peek(). */
+		smp_store_release(&memory->windows[window], chunks);
+	return chunks;
+}
+
+struct kdsm_chunk *kdsm_chunk_peek(const struct kdsm_memory *memory, unsigned long index)
+{
+	struct kdsm_chunk **chunks;
+
+	/* Pairs with smp_store_release() in kdsm_window_get(). */
+	chunks = smp_load_acquire(&memory->windows[index >> KDSM_WINDOW_SHIFT]);
+	if (!chunks)
+		return NULL;
 	/* Pairs with smp_store_release() in kdsm_chunk_get(): the caller sees zeroed pages. */
-	return smp_load_acquire(&memory->chunks[index]);
+	return smp_load_acquire(&chunks[index & (KDSM_WINDOW_CHUNKS - 1)]);
 }
 
 struct kdsm_chunk *kdsm_chunk_get(struct kdsm_memory *memory, unsigned long index)
 {
-	struct kdsm_chunk *chunk = kdsm_chunk_peek(memory, index);
+	struct kdsm_chunk *chunk = kdsm_chunk_peek(memory, index), **chunks;
 
 	if (likely(chunk))
 		return chunk;
 	mutex_lock(&memory->lock);
-	chunk = memory->chunks[index];
-	if (!chunk) {
+	chunk = kdsm_chunk_peek(memory, index);
+	chunks = kdsm_window_get(memory, index >> KDSM_WINDOW_SHIFT);
+	if (!chunk && chunks) {
 		chunk = kdsm_chunk_alloc(memory, index);
-		if (chunk)
-			/* Pairs with smp_load_acquire() in kdsm_chunk_peek(). */
-			smp_store_release(&memory->chunks[index], chunk);
+		/* Pairs with smp_load_acquire() in kdsm_chunk_peek(). */
+		smp_store_release(&chunks[index & (KDSM_WINDOW_CHUNKS - 1)], chunk);
 	}
 	mutex_unlock(&memory->lock);
 	return chunk;
@@ -227,7 +283,7 @@ struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index)
 	chunk = kdsm_chunk_get(memory, index >> (KDSM_CHUNK_SHIFT - PAGE_SHIFT));
 	if (!chunk)
 		return ERR_PTR(-ENOMEM);
-	return chunk->pages[index & ((KDSM_CHUNK_SIZE >> PAGE_SHIFT) - 1)];
+	return kdsm_chunk_page(chunk, index & ((KDSM_CHUNK_SIZE >> PAGE_SHIFT) - 1));
 }
 
 /* Return the address of offset, valid up to the end of its page, or ERR_PTR() */
@@ -240,7 +296,7 @@ static void *kdsm_memory_address(struct kdsm_memory *memory, u64 offset, bool ca
 	if (!chunk)
 		return ERR_PTR(can_sleep ? -ENOMEM : -EAGAIN);
 	offset &= KDSM_CHUNK_SIZE - 1;
-	return page_address(chunk->pages[offset >> PAGE_SHIFT]) + offset_in_page(offset);
+	return page_address(kdsm_chunk_page(chunk, offset >> PAGE_SHIFT)) + offset_in_page(offset);
 }
 
 int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
@@ -292,39 +348,41 @@ int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset, u64 ope
 
 /* ---- end of registrations and keys ---- */
 
-/*
- * Memories may be destroyed concurrently. The reference from kdsm_memory_lookup() keeps a
- * memory until its chunks are unregistered here.
- */
 void kdsm_memory_unregister_all(struct kdsm_fabric *fabric)
 {
 	struct kdsm_memory *memory;
-	unsigned long id, i;
+	unsigned long id;
 
 	xa_for_each(&fabric->memories, id, memory) {
+		/* Memories may be destroyed concurrently: the reference keeps this one. */
 		memory = kdsm_memory_lookup(fabric, id);
 		if (!memory)
 			continue;
-		mutex_lock(&memory->lock);
-		for (i = 0; i < memory->chunks_count; i++)
-			if (memory->chunks[i])
-				kdsm_chunk_unregister(memory, memory->chunks[i]);
-		mutex_unlock(&memory->lock);
+		kdsm_memory_unregister(memory);
 		kdsm_memory_put(memory);
+	}
+}
+
+static void kdsm_keys_forget(struct kdsm_memory *memory, unsigned int node)
+{
+	u32 **windows = READ_ONCE(memory->keys[node]), *keys;
+	unsigned long window;
+	unsigned int i;
+
+	for (window = 0; windows && window < memory->windows_count; window++) {
+		keys = READ_ONCE(windows[window]);
+		for (i = 0; keys && i < kdsm_window_size(memory, window); i++)
+			WRITE_ONCE(keys[i], 0);
 	}
 }
 
 void kdsm_memory_forget(struct kdsm_fabric *fabric, unsigned int node)
 {
 	struct kdsm_memory *memory;
-	unsigned long id, i;
-	u32 *keys;
+	unsigned long id;
 
 	xa_lock(&fabric->memories);
-	xa_for_each(&fabric->memories, id, memory) {
-		keys = READ_ONCE(memory->keys[node]);
-		for (i = 0; keys && i < memory->chunks_count; i++)
-			WRITE_ONCE(keys[i], 0);
-	}
+	xa_for_each(&fabric->memories, id, memory)
+		kdsm_keys_forget(memory, node);
 	xa_unlock(&fabric->memories);
 }

@@ -34,6 +34,8 @@ static const char *const names[KDSM_STAT_COUNT] = {
 	[KDSM_STAT_CREDIT_WAITS] = "credit_waits",
 	[KDSM_STAT_AM_FIND] = "am_find",
 	[KDSM_STAT_AM_STEAL] = "am_steal",
+	[KDSM_STAT_REGISTRATIONS] = "registrations",
+	[KDSM_STAT_KEYS] = "keys",
 };
 
 struct row {

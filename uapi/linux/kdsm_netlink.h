@@ -164,6 +164,8 @@ enum kdsm_stat {
 	KDSM_STAT_CREDIT_WAITS,	/* messages that waited for a free slot */
 	KDSM_STAT_AM_FIND,	/* find-or-puts by message */
 	KDSM_STAT_AM_STEAL,	/* thefts of tasks by message */
+	KDSM_STAT_REGISTRATIONS,	/* of this node itself: memory regions that it registered */
+	KDSM_STAT_KEYS,		/* keys of memory regions told to the peer */
 	__KDSM_STAT_COUNT,
 };
 
