@@ -13,6 +13,7 @@
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/sched/mm.h>
+#include <linux/version.h>
 
 #include "features.h"
 

@@ -20,13 +20,15 @@
  * messages are posted only with connection->lock held and in state up, so nothing is in
  * flight after the drain.
  */
+#include <linux/sched/clock.h>
 #include <linux/slab.h>
 
 #include "trace.h"
 #include "internal.h"
 
-/* Completions to take before the tasklet yields */
+/* Completions to take, and time to spend on them in ns, before the tasklet yields */
 #define KDSM_POLL_BUDGET	256
+#define KDSM_POLL_TIME		(200 * NSEC_PER_USEC)
 /* Delay before a peer repeats a send that found no posted receive: code 12 is 0.64 ms */
 #define KDSM_RNR_TIMER		12
 
@@ -34,25 +36,29 @@ static void kdsm_connection_teardown(struct work_struct *work);
 
 /* ---- completions ---- */
 
-/* Take about budget completions, unless the queue is destroyed. Return how many were taken. */
-static int kdsm_connection_take(struct kdsm_connection *connection, int budget)
+/*
+ * Take completions, unless the queue is destroyed. Return whether the budget ended before the
+ * completions did. Handlers of messages run here, and peers decide how long those take.
+ */
+static bool kdsm_connection_take(struct kdsm_connection *connection)
 {
+	u64 end = local_clock() + KDSM_POLL_TIME;
 	struct ib_wc wcs[16];
 	int total = 0, n, i;
 
 	lockdep_assert_held(&connection->poll_lock);
 	if (connection->cq_dead)
-		return 0;
-	while (total < budget) {
+		return false;
+	do {
 		n = ib_poll_cq(connection->cq, ARRAY_SIZE(wcs), wcs);
 		if (n <= 0)
-			break;
+			return false;
 		for (i = 0; i < n; i++)
 			if (wcs[i].wr_cqe && wcs[i].wr_cqe->done)
 				wcs[i].wr_cqe->done(connection->cq, &wcs[i]);
 		total += n;
-	}
-	return total;
+	} while (total < KDSM_POLL_BUDGET && local_clock() < end);
+	return true;
 }
 
 /*
@@ -66,7 +72,7 @@ static void kdsm_connection_tasklet(struct tasklet_struct *tasklet)
 
 	spin_lock(&connection->poll_lock);
 	if (!connection->cq_dead &&
-	    (kdsm_connection_take(connection, KDSM_POLL_BUDGET) >= KDSM_POLL_BUDGET ||
+	    (kdsm_connection_take(connection) ||
 	     ib_req_notify_cq(connection->cq, IB_CQ_NEXT_COMP |
 			      IB_CQ_REPORT_MISSED_EVENTS) > 0))
 		tasklet_schedule(&connection->tasklet);
@@ -85,7 +91,7 @@ void kdsm_connection_poll(struct kdsm_connection *connection)
 {
 	local_bh_disable();
 	if (spin_trylock(&connection->poll_lock)) {
-		kdsm_connection_take(connection, KDSM_POLL_BUDGET);
+		kdsm_connection_take(connection);
 		spin_unlock(&connection->poll_lock);
 	}
 	local_bh_enable();

@@ -10,7 +10,15 @@
  * Neither the content of the memory, which programs write, nor the request of a peer is
  * trusted: every offset is checked, and a walk has a bounded length.
  */
+#include <linux/sched.h>
+
 #include "internal.h"
+
+/*
+ * Entries that a find examines in softirq. Each may be a cache miss, and a program chooses how many
+ * finds a peer gets, so a longer find is for a worker, which shares the CPU with other tasks.
+ */
+#define KDSM_FIND_BUDGET	64U
 
 /* Examine one entry. Return enum kdsm_find_outcome, 0 to continue the walk, or -errno. */
 static int kdsm_find_look(struct kdsm_memory *memory, u64 index, struct kdsm_find *find,
@@ -46,12 +54,20 @@ static int kdsm_find_look(struct kdsm_memory *memory, u64 index, struct kdsm_fin
 
 int kdsm_find(struct kdsm_memory *memory, u64 index, struct kdsm_find *find, bool can_sleep)
 {
+	unsigned int examined = 0;
 	int outcome;
 
 	/* The CPU's atomic would race with those of the device. */
 	if (kdsm_memory_domain(memory) == KDSM_DOMAIN_HCA)
 		return -EOPNOTSUPP;
 	do {
+		if (examined == KDSM_FIND_BUDGET) {
+			if (!can_sleep)
+				return -EAGAIN;
+			cond_resched();
+			examined = 0;
+		}
+		examined++;
 		outcome = kdsm_find_look(memory, index, find, can_sleep);
 		if (outcome < 0)
 			return outcome;

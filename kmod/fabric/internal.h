@@ -554,7 +554,8 @@ int kdsm_delegate_serve_gather(void *context, struct kdsm_request *request);
 /*
  * Find or put a node on this node's part. The caller has checked find. Any context if
  * can_sleep is false. 0; -ENOMEM, -EIO, -EOPNOTSUPP; -EAGAIN if can_sleep is false and a chunk
- * does not exist yet. After an error the memory is unchanged, but find is not.
+ * does not exist yet or the walk is long. After an error the memory is unchanged, but find is
+ * not.
  */
 int kdsm_find(struct kdsm_memory *memory, u64 index, struct kdsm_find *find, bool can_sleep);
 /* Fill in the request to a peer */

@@ -363,6 +363,7 @@ static bool kdsm_message_request(struct kdsm_receive *receive)
 	 * served the request, so the buffer stays unchanged.
 	 */
 	kref_get(&connection->kref);
+	kdsm_count(connection->peer->counters, KDSM_STAT_AM_DEFERRED);
 	queue_work(queue, &receive->work);
 	return true;
 }

@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "counter.h"
 #include "guest.h"
 
 #define MIB (1UL << 20)
@@ -159,6 +160,8 @@ static void pgas_atomics_sum(void)
 #define FIND_FULL (WORDS + MIB / 4)
 #define FIND_AGREED (WORDS + MIB / 2)	/* FIND_AGREED_BYTES for each kind of walk */
 #define FIND_AGREED_BYTES 4096
+#define FIND_LONG (WORDS + MIB * 3 / 4)	/* KDSM_FIND_PROBES_MAX entries */
+#define FINDS 20
 #define INDEX (2 * MIB - 128)
 #define ENTRIES 512
 #define NODES (3 * MIB)
@@ -286,6 +289,48 @@ static void pgas_find(void)
 	CHECK_IS(find.outcome, KDSM_FIND_PUT);
 	CHECK_IS(find.entry, 0);
 	CHECK_IS(find.done, 3);
+	meet();
+}
+
+/* Node 1 sends node 0 finds that examine so many entries, all in vain. */
+static int64_t find_in_vain(unsigned int probes)
+{
+	struct kdsm_find find;
+	struct kdsm_op op = kdsm_op_find(0, FIND_LONG, &find);
+	int64_t deferred = guest_counter(1, "am_deferred");
+	unsigned int i;
+
+	for (i = 0; node == 1 && i < FINDS; i++) {
+		find = (struct kdsm_find){ .entries = KDSM_FIND_PROBES_MAX, .nodes = 4,
+			.data = NODES, .number = 5, .probes = probes, .fragment = 9,
+			.run = KDSM_FIND_PROBES_MAX };
+		CHECK_IS(kdsm_vector(region, &op, 1), 0);
+		CHECK_IS(find.outcome, KDSM_FIND_FULL);
+		CHECK_IS(find.done, probes);
+	}
+	meet();
+	return guest_counter(1, "am_deferred") - deferred;
+}
+
+/* A softirq serves short finds only, because it delays all tasks of its CPU. */
+static void pgas_find_long(void)
+{
+	const uint64_t other = 0x8080808080808081;
+	int64_t deferred;
+	unsigned int i;
+
+	if (nodes < 2 || kdsm_domain(kdsm) == KDSM_DOMAIN_HCA)
+		return;
+	for (i = 0; node == 0 && i < KDSM_FIND_PROBES_MAX; i++)
+		((uint64_t *)(part + FIND_LONG))[i] = other;
+	meet();
+	deferred = find_in_vain(16);
+	if (node == 0)
+		CHECK(deferred < FINDS / 2);
+	meet();
+	deferred = find_in_vain(KDSM_FIND_PROBES_MAX);
+	if (node == 0)
+		CHECK(deferred >= FINDS);
 	meet();
 }
 
@@ -728,6 +773,7 @@ static const struct guest_test tests[] = {
 	TEST(pgas_long_put_get),
 	TEST(pgas_atomics_sum),
 	TEST(pgas_find),
+	TEST(pgas_find_long),
 	TEST(pgas_vector_mixed),
 	TEST(pgas_vector_long),
 	TEST(pgas_vector_large),

@@ -36,6 +36,7 @@ static const char *const names[KDSM_STAT_COUNT] = {
 	[KDSM_STAT_AM_STEAL] = "am_steal",
 	[KDSM_STAT_REGISTRATIONS] = "registrations",
 	[KDSM_STAT_KEYS] = "keys",
+	[KDSM_STAT_AM_DEFERRED] = "am_deferred",
 };
 
 struct row {

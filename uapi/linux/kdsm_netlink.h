@@ -166,6 +166,7 @@ enum kdsm_stat {
 	KDSM_STAT_AM_STEAL,	/* thefts of tasks by message */
 	KDSM_STAT_REGISTRATIONS,	/* of this node itself: memory regions that it registered */
 	KDSM_STAT_KEYS,		/* keys of memory regions told to the peer */
+	KDSM_STAT_AM_DEFERRED,	/* active messages that a worker answered, not a softirq */
 	__KDSM_STAT_COUNT,
 };
 
