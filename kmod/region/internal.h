@@ -9,10 +9,12 @@
 #include "region/region.h"
 
 /*
- * Upper bound of the size that a program may request for a region, in bytes. The parts, each
- * rounded up to a multiple of the chunk size, must end before KDSM_LOCKS_OFFSET.
+ * Upper bound of the size that a program may request for a region, in bytes: no sum or product of
+ * such sizes overflows, and numbers of chunks fit into 32 bits. The addresses of regions
+ * (directory.c) bound all regions together to less. The parts, each rounded up to a multiple of
+ * the chunk size, must end before KDSM_LOCKS_OFFSET.
  */
-#define KDSM_SIZE_MAX		(BIT_ULL(44) - BIT_ULL(33))
+#define KDSM_SIZE_MAX		BIT_ULL(48)
 
 /* ---- mapping.c ---- */
 

@@ -6,6 +6,7 @@
  * numbers, not pages, so that nothing outside the module can pin the memory. access()
  * serves debuggers instead.
  */
+#include <linux/compat.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
@@ -108,6 +109,23 @@ static const struct vm_operations_struct kdsm_vm_ops = {
 #define KDSM_LOCKS_FIRST	(KDSM_LOCKS_OFFSET >> PAGE_SHIFT)
 #define KDSM_LOCKS_PAGES	(KDSM_LOCKS_SIZE >> PAGE_SHIFT)
 
+/*
+ * Whether an offset, in pages, is that of a page of lock words. Set *page to the number of the
+ * page. At KDSM_LOCKS_OFFSET_32 there may be memory of a large region.
+ */
+static bool kdsm_vm_is_locks(const struct kdsm_region *region, unsigned long pgoff,
+			     unsigned long *page)
+{
+	if (pgoff >= KDSM_LOCKS_FIRST)
+		*page = pgoff - KDSM_LOCKS_FIRST;
+	else if (pgoff >= KDSM_LOCKS_OFFSET_32 >> PAGE_SHIFT &&
+		 (in_compat_syscall() || kdsm_region_size(region) <= KDSM_LOCKS_OFFSET_32))
+		*page = pgoff - (KDSM_LOCKS_OFFSET_32 >> PAGE_SHIFT);
+	else
+		return false;
+	return true;
+}
+
 static vm_fault_t kdsm_vm_locks_fault(struct vm_fault *vmf)
 {
 	struct kdsm_region *region = vmf->vma->vm_private_data;
@@ -123,17 +141,18 @@ static const struct vm_operations_struct kdsm_vm_locks_ops = {
 	.mremap = kdsm_vm_mremap,
 };
 
-static int kdsm_vm_mmap_locks(struct kdsm_region *region, struct vm_area_struct *vma)
+static int kdsm_vm_mmap_locks(struct kdsm_region *region, struct vm_area_struct *vma,
+			      unsigned long page)
 {
-	if (!(vma->vm_flags & VM_MAYSHARE) ||
-	    vma->vm_pgoff - KDSM_LOCKS_FIRST >= KDSM_LOCKS_PAGES ||
-	    vma_pages(vma) > KDSM_LOCKS_PAGES - (vma->vm_pgoff - KDSM_LOCKS_FIRST))
+	if (!(vma->vm_flags & VM_MAYSHARE) || page >= KDSM_LOCKS_PAGES ||
+	    vma_pages(vma) > KDSM_LOCKS_PAGES - page)
 		return -EINVAL;
 	/* A process that may only read the region may not lock */
 	if (vma->vm_flags & VM_EXEC || !(vma->vm_file->f_mode & FMODE_WRITE))
 		return -EACCES;
 	vm_flags_clear(vma, VM_MAYEXEC);
 	vm_flags_set(vma, VM_PFNMAP | VM_DONTEXPAND);
+	vma->vm_pgoff = KDSM_LOCKS_FIRST + page;
 	vma->vm_private_data = region;	/* the mapping's file holds a reference */
 	vma->vm_ops = &kdsm_vm_locks_ops;
 	return 0;
@@ -142,10 +161,11 @@ static int kdsm_vm_mmap_locks(struct kdsm_region *region, struct vm_area_struct 
 int kdsm_vm_mmap(struct kdsm_region *region, struct vm_area_struct *vma)
 {
 	u64 pages = kdsm_region_size(region) >> PAGE_SHIFT;
+	unsigned long page;
 	int err;
 
-	if (vma->vm_pgoff >= KDSM_LOCKS_FIRST)
-		return kdsm_vm_mmap_locks(region, vma);
+	if (kdsm_vm_is_locks(region, vma->vm_pgoff, &page))
+		return kdsm_vm_mmap_locks(region, vma, page);
 	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff >= pages ||
 	    vma_pages(vma) > pages - vma->vm_pgoff ||
 	    vma->vm_start != region->base + ((u64)vma->vm_pgoff << PAGE_SHIFT))
@@ -169,7 +189,9 @@ unsigned long kdsm_vm_unmapped_area(struct file *file, struct kdsm_region *regio
 				    unsigned long address, unsigned long length,
 				    unsigned long pgoff, unsigned long flags)
 {
-	if (pgoff >= KDSM_LOCKS_FIRST)
+	unsigned long page;
+
+	if (kdsm_vm_is_locks(region, pgoff, &page))
 		return kdsm_any_unmapped_area(file, address, length, pgoff, flags);
 	if (flags & MAP_FIXED)
 		return address;		/* kdsm_vm_mmap() checks it */

@@ -499,11 +499,11 @@ static void locking(void)
 	ok(open.levels == 2 && open.settings.keep == KDSM_LOCK_KEEP_FOREVER, "LOCK_OPEN, results");
 	must(control(KDSM_IOC_LOCK_THREAD, &thread), "LOCK_THREAD");
 	at = map(0, KDSM_LOCKS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, device,
-		 KDSM_LOCKS_OFFSET / 4096);
+		 KDSM_LOCKS_OFFSET_32 / 4096);
 	/* An address above 2 GiB is negative, but no error: errors are -4095 to -1. */
 	must(at < 0 && at >= -4095 ? at : 0, "mmap2 of the lock words");
 	result(map(0, KDSM_LOCKS_SIZE + 4096, PROT_READ, MAP_SHARED, device,
-		   KDSM_LOCKS_OFFSET / 4096), -EINVAL, "mmap2 of more than these");
+		   KDSM_LOCKS_OFFSET_32 / 4096), -EINVAL, "mmap2 of more than these");
 	word = (struct kdsm_lock_word *)at + open.number;
 	take.number = open.number;
 	take.thread = thread.thread;

@@ -194,6 +194,10 @@ static void bad_fields(int file)
 	TRY("size 2^63", size, 1ULL << 63, -EFBIG);
 	TRY("size 2^64 - 4096", size, -4096ULL, -EFBIG);
 	TRY("size 16 EiB less than a block", size, -(2ULL << 20) + 1, -EFBIG);
+	TRY("size above 256 TiB", size, (1ULL << 48) + 1, -EFBIG);
+	TRY("size 256 TiB, for which there are no addresses", size, 1ULL << 48, -ENOSPC);
+	TRY("size 48 TiB and a byte", size, (48ULL << 40) + 1, -ENOSPC);
+	TRY("size 32 TiB, for which there is no memory", size, 32ULL << 40, -ENOMEM);
 #undef TRY
 	bad = good;
 	memset(bad.name, 'a', sizeof(bad.name));

@@ -128,8 +128,9 @@ struct kdsm_location {
  *   -EEXIST	the region exists (with EXCL)
  *   -EACCES	mode, owner and group of the region forbid it
  *   -ENOMEM	a node cannot hold its part
- *   -EFBIG	size is above 16 TiB less 8 GiB
- *   -ENOSPC	there are 4096 regions, or no range of addresses is free
+ *   -EFBIG	size is above 256 TiB
+ *   -ENOSPC	there are 4096 regions, or no range of addresses is free: all regions
+ *		together have 48 TiB
  *   -EHOSTDOWN	a node that must take part cannot be reached
  *   -EIO, -ETIMEDOUT	a node did not answer; the caller may repeat the call
  */
@@ -676,7 +677,7 @@ struct kdsm_lock_info {
  * Lock words. mmap of a bound file that is open for writing, at offset KDSM_LOCKS_OFFSET,
  * gives KDSM_LOCKS_SIZE bytes: an array of struct kdsm_lock_word by number, which all programs
  * of this node share that have the region open. MAP_SHARED, PROT_READ | PROT_WRITE or less, at
- * any address. Whole pages of it may be mapped; 32-bit programs pass KDSM_LOCKS_OFFSET / 4096
+ * any address. Whole pages of it may be mapped; 32-bit programs pass KDSM_LOCKS_OFFSET_32 / 4096
  * to mmap2.
  *
  * The low half of state is the number of the holding thread of this node, or 0; the high half
@@ -711,7 +712,12 @@ struct kdsm_lock_word {
 #define KDSM_LOCK_READERS	KDSM_LOCK_FLAG(5)	/* readers of this node hold it */
 
 #define KDSM_LOCKS_SIZE		(KDSM_MAX_LOCKS * 64)
-#define KDSM_LOCKS_OFFSET	0xfff00000000ULL	/* after the largest region */
+#define KDSM_LOCKS_OFFSET	(1ULL << 52)		/* after the largest region */
+/*
+ * The same for 32-bit programs, which can pass no larger offset, and cannot map regions; and for
+ * regions that end before it
+ */
+#define KDSM_LOCKS_OFFSET_32	0xfff00000000ULL
 
 /*
  * The numbers do not contain the size of the struct, as with _IOW(): they would change when
@@ -745,7 +751,7 @@ struct kdsm_lock_word {
  * another address and executable mappings are refused. -EBADFD, -EINVAL, -EACCES, -ENOMEM (the
  * address is taken).
  *
- * Offset KDSM_LOCKS_OFFSET: the lock words, see above.
+ * Offset KDSM_LOCKS_OFFSET, in 32-bit programs KDSM_LOCKS_OFFSET_32: the lock words, see above.
  */
 
 #endif /* _UAPI_LINUX_KDSM_H */
