@@ -98,7 +98,7 @@ static int kdsm_fabric_check_device(struct kdsm_fabric *fabric)
 	if (attrs->page_size_cap & KDSM_CHUNK_SIZE)
 		fabric->range_max = fabric->device_is_software ? KDSM_SOFTWARE_RANGE :
 								 KDSM_WINDOW_CHUNKS;
-	return 0;
+	return kdsm_registration_check(fabric);
 }
 
 /*

@@ -453,11 +453,16 @@ struct kdsm_key {
 
 /*
  * Register a chunk that exists, unless it is registered, and fill in the key. 0, -ENOMEM, -EINVAL,
- * -ENOTCONN. Caller holds fabric->gate for reading and memory->registering; connection is
- * that of KDSM_QUEUE_REGISTER.
+ * -ENOTCONN, -EOPNOTSUPP. Caller holds fabric->gate for reading and memory->registering;
+ * connection is that of KDSM_QUEUE_REGISTER.
  */
 int kdsm_chunk_register(struct kdsm_memory *memory, unsigned long index,
 			struct kdsm_connection *connection, struct kdsm_key *key);
+/*
+ * Check that the device accesses memory itself, not a copy. 0, -ENOMEM, -EOPNOTSUPP, or an error of
+ * the mapping.
+ */
+int kdsm_registration_check(struct kdsm_fabric *fabric);
 /* End all registrations of the memory; the device exists. */
 void kdsm_memory_unregister(struct kdsm_memory *memory);
 

@@ -18,6 +18,8 @@
  * memory->registering protects the registrations of a memory. A task holds it while it waits
  * for the device, so page faults, which allocate chunks, do not take it.
  */
+#include <linux/dma-map-ops.h>
+#include <linux/iommu.h>
 #include <linux/mm.h>
 #include <linux/ratelimit.h>
 #include <linux/slab.h>
@@ -83,6 +85,67 @@ static int kdsm_registering_post(struct kdsm_connection *connection, struct ib_r
 
 /* ---- mapping for the device ---- */
 
+/*
+ * Whether the device reads and writes a copy of mapped memory, or memory that it does not keep
+ * coherent with the CPUs' caches. Chunks stay mapped for as long as they exist, and CPUs and
+ * devices access them at any time, so no synchronisation could help.
+ *
+ * dma_need_sync() may report devices behind an IOMMU that translates, although such a device
+ * reaches all memory: the kernel copies there only for pages that are not mapped as a whole, and
+ * for devices that a user can plug in.
+ */
+static bool kdsm_dma_is_copied(struct kdsm_fabric *fabric, u64 dma)
+{
+	struct device *device = fabric->device->dma_device;
+	struct iommu_domain *domain;
+
+	if (ib_uses_virt_dma(fabric->device))
+		return false;
+	domain = iommu_get_domain_for_dev(device);
+	if (domain && domain->type != IOMMU_DOMAIN_IDENTITY)
+		return !dev_is_dma_coherent(device);
+	return dma_need_sync(device, dma);
+}
+
+static int kdsm_table_check(struct kdsm_fabric *fabric, struct sg_table *table)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	for_each_sgtable_dma_sg(table, sg, i)
+		if (kdsm_dma_is_copied(fabric, sg_dma_address(sg))) {
+			pr_err_ratelimited("kdsm: %s reaches some memory only through bounce buffers or without cache coherence: boot without swiotlb=force, or with an IOMMU that translates\n",
+					   fabric->device->name);
+			return -EOPNOTSUPP;
+		}
+	return 0;
+}
+
+int kdsm_registration_check(struct kdsm_fabric *fabric)
+{
+	struct sg_table table;
+	struct page *page;
+	int err;
+
+	page = alloc_page(GFP_KERNEL);
+	if (!page)
+		return -ENOMEM;
+	err = sg_alloc_table(&table, 1, GFP_KERNEL);
+	if (err)
+		goto free_page;
+	sg_set_page(table.sgl, page, PAGE_SIZE, 0);
+	err = ib_dma_map_sgtable_attrs(fabric->device, &table, DMA_BIDIRECTIONAL, 0);
+	if (err)
+		goto free_table;
+	err = kdsm_table_check(fabric, &table);
+	ib_dma_unmap_sgtable_attrs(fabric->device, &table, DMA_BIDIRECTIONAL, 0);
+free_table:
+	sg_free_table(&table);
+free_page:
+	__free_page(page);
+	return err;
+}
+
 static int kdsm_table_fill(struct kdsm_memory *memory, struct kdsm_registration *registration)
 {
 	struct kdsm_chunk *chunk = kdsm_chunk_peek(memory, registration->first);
@@ -138,6 +201,9 @@ static int kdsm_registration_map(struct kdsm_memory *memory,
 				       DMA_BIDIRECTIONAL, 0);
 	if (err)
 		goto free_table;
+	err = kdsm_table_check(fabric, &registration->table);
+	if (err)
+		goto unmap;
 	if (registration->page_size != KDSM_CHUNK_SIZE)
 		entries = kdsm_chunk_peek(memory, registration->first)->count;
 	registration->mr = ib_alloc_mr(fabric->pd, IB_MR_TYPE_MEM_REG, entries);
@@ -312,7 +378,7 @@ int kdsm_chunk_register(struct kdsm_memory *memory, unsigned long index,
 		err = kdsm_range_register(memory, first, count, KDSM_CHUNK_SIZE, connection);
 	if (err == -EINVAL)
 		kdsm_ranges_give_up(memory->fabric);
-	if (!chunk->registration && err != -ENOTCONN)
+	if (!chunk->registration && err != -ENOTCONN && err != -EOPNOTSUPP)
 		err = kdsm_range_register(memory, index, 1, PAGE_SIZE, connection);
 	if (!chunk->registration)
 		return err;
