@@ -95,6 +95,7 @@ static int kdsm_fabric_check_device(struct kdsm_fabric *fabric)
 		       fabric->device->name, KDSM_CHUNK_SIZE >> 10);
 		return -EOPNOTSUPP;
 	}
+	fabric->device_has_atomics = attrs->atomic_cap != IB_ATOMIC_NONE;
 	if (attrs->page_size_cap & KDSM_CHUNK_SIZE)
 		fabric->range_max = fabric->device_is_software ? KDSM_SOFTWARE_RANGE :
 								 KDSM_WINDOW_CHUNKS;
@@ -197,6 +198,7 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 	fabric->incarnation = get_random_u64() | 1;
 	fabric->queues = min(num_online_cpus(), KDSM_QUEUES_MAX);
 	xa_init(&fabric->memories);
+	init_rwsem(&fabric->unregistering);
 	mutex_init(&fabric->accepted_lock);
 	INIT_LIST_HEAD(&fabric->accepted);
 	INIT_LIST_HEAD(&fabric->strangers);
@@ -265,6 +267,8 @@ void kdsm_fabric_disconnect(struct kdsm_fabric *fabric)
 		kdsm_connection_stop(fabric);
 		kdsm_memory_unregister_all(fabric);
 		ib_dealloc_pd(fabric->pd);
+		/* The device may be freed as soon as this function returns. */
+		fabric->device = NULL;
 		fabric->disconnected = true;
 	}
 	mutex_unlock(&fabric->disconnect_lock);

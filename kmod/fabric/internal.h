@@ -12,6 +12,7 @@
 #include <linux/kref.h>
 #include <linux/mutex.h>
 #include <linux/percpu-rwsem.h>
+#include <linux/rwsem.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -195,7 +196,8 @@ struct kdsm_fabric {
 	u64 incarnation;	/* of this node: random, not 0 */
 	u32 domain;		/* enum kdsm_domain in force */
 	unsigned int queues;	/* connections to each peer */
-	struct ib_device *device;
+	struct ib_device *device;	/* NULL: the device was removed, or the node goes down */
+	bool device_has_atomics;
 	bool device_is_software;	/* CPUs of both nodes execute each operation */
 	/*
 	 * Upper bound of the chunks in one registration of entries of 2 MiB, a power of two; 0: the
@@ -213,6 +215,12 @@ struct kdsm_fabric {
 	struct rw_semaphore secrets_lock;	/* protects secrets */
 	struct kdsm_secret secrets[2];		/* the newest one first */
 	struct xarray memories;	/* by id */
+	/*
+	 * A task that destroys a memory holds unregistering for reading while it ends the
+	 * registrations of the memory and removes the memory from memories. The removal of the
+	 * device holds it for writing while it ends all registrations.
+	 */
+	struct rw_semaphore unregistering;
 	/*
 	 * A task holds gate for reading from the choice of a connection until it has posted
 	 * everything on that connection. kdsm_connection_stop() takes gate for writing after

@@ -19,7 +19,7 @@
 static u32 kdsm_memory_choose_domain(const struct kdsm_fabric *fabric, unsigned int flags)
 {
 	if (flags & KDSM_MEMORY_DEVICE && fabric->domain == KDSM_DOMAIN_SW &&
-	    fabric->device->attrs.atomic_cap != IB_ATOMIC_NONE)
+	    fabric->device_has_atomics)
 		return KDSM_DOMAIN_HCA;
 	return fabric->domain;
 }
@@ -120,11 +120,20 @@ void kdsm_memory_put(struct kdsm_memory *memory)
 
 void kdsm_memory_destroy(struct kdsm_memory *memory)
 {
-	xa_erase(&memory->fabric->memories, memory->id);
+	struct kdsm_fabric *fabric = memory->fabric;
+
 	kdsm_memory_put(memory);
 	wait_for_completion(&memory->released);
-	synchronize_rcu();
+	/*
+	 * The memory stays in memories until it has no registration. Otherwise the removal of the
+	 * device would not see the memory, and would free the protection domain and the device
+	 * while this task still ends registrations.
+	 */
+	down_read(&fabric->unregistering);
 	kdsm_memory_unregister(memory);
+	xa_erase(&fabric->memories, memory->id);
+	up_read(&fabric->unregistering);
+	synchronize_rcu();
 	kdsm_windows_free(memory);
 	kdsm_keys_free(memory);
 	kvfree(memory);
@@ -353,14 +362,11 @@ void kdsm_memory_unregister_all(struct kdsm_fabric *fabric)
 	struct kdsm_memory *memory;
 	unsigned long id;
 
-	xa_for_each(&fabric->memories, id, memory) {
-		/* Memories may be destroyed concurrently: the reference keeps this one. */
-		memory = kdsm_memory_lookup(fabric, id);
-		if (!memory)
-			continue;
+	/* kdsm_memory_destroy() removes a memory with the semaphore held, so none is freed here. */
+	down_write(&fabric->unregistering);
+	xa_for_each(&fabric->memories, id, memory)
 		kdsm_memory_unregister(memory);
-		kdsm_memory_put(memory);
-	}
+	up_write(&fabric->unregistering);
 }
 
 static void kdsm_keys_forget(struct kdsm_memory *memory, unsigned int node)
