@@ -73,6 +73,7 @@ void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats)
 		if (table)
 			kdsm_table_count(table, min(coherence->blocks - i, (u64)KDSM_TABLE_SIZE),
 					 stats);
+		cond_resched();
 	}
 }
 
