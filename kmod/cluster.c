@@ -147,6 +147,7 @@ int kdsm_cluster_up(struct kdsm_cluster_config *config)
 exit_deaths:
 	kdsm_deaths_exit(cluster);
 exit_directory:
+	kdsm_regions_stop(cluster);
 	kdsm_directory_exit(cluster);
 free:
 	kdsm_regions_exit(cluster);
@@ -182,6 +183,7 @@ int kdsm_cluster_down(void)
 	kdsm_deaths_stop(cluster);
 	kdsm_fabric_disconnect(cluster->fabric);
 	kdsm_deaths_exit(cluster);
+	kdsm_regions_stop(cluster);
 	kdsm_directory_exit(cluster);
 	kdsm_regions_exit(cluster);
 	kdsm_fabric_stop(cluster->fabric);

@@ -157,12 +157,16 @@ static void kdsm_region_put_later(struct kdsm_region *region)
 	kref_put(&region->kref, kdsm_region_release_later);
 }
 
+void kdsm_regions_stop(struct kdsm_cluster *cluster)
+{
+	cancel_delayed_work_sync(&cluster->close_work);
+}
+
 void kdsm_regions_exit(struct kdsm_cluster *cluster)
 {
 	struct kdsm_region *region;
 	unsigned long id;
 
-	cancel_delayed_work_sync(&cluster->close_work);
 	xa_for_each(&cluster->regions, id, region) {
 		xa_erase(&cluster->regions, id);
 		kdsm_region_put(region);

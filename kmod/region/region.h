@@ -156,8 +156,17 @@ static inline wait_queue_head_t *kdsm_region_waits(struct kdsm_region *region, u
 void kdsm_regions_init(struct kdsm_cluster *cluster);
 
 /**
+ * kdsm_regions_stop() - end the work that repeats closes
+ * @cluster: a cluster that goes down, whose fabric is disconnected and which no task uses
+ *
+ * On node 0 that work calls the directory, so the caller calls this function before
+ * kdsm_directory_exit().
+ */
+void kdsm_regions_stop(struct kdsm_cluster *cluster);
+
+/**
  * kdsm_regions_exit() - drop all regions and free the table
- * @cluster: a cluster that goes down, whose fabric is disconnected
+ * @cluster: a cluster after kdsm_regions_stop()
  */
 void kdsm_regions_exit(struct kdsm_cluster *cluster);
 
