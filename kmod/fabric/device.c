@@ -222,15 +222,18 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 	 */
 	err = -ENOMEM;
 	fabric->workqueue = alloc_workqueue("kdsm", WQ_HIGHPRI, 0);
-	fabric->upkeep = alloc_workqueue("kdsm_upkeep", WQ_UNBOUND, 0);
+	fabric->upkeep = alloc_workqueue("kdsm_upkeep", WQ_UNBOUND, 2 * KDSM_STRANGERS_MAX);
 	if (!fabric->workqueue || !fabric->upkeep)
+		goto destroy_workqueues;
+	err = kdsm_broadcast_init(fabric);
+	if (err)
 		goto destroy_workqueues;
 	err = fabric->config.insecure ? 0 : kdsm_fabric_load_key(fabric);
 	if (err)
-		goto destroy_workqueues;
+		goto exit_broadcast;
 	err = kdsm_accept_bind(fabric);
 	if (err)
-		goto destroy_workqueues;
+		goto exit_broadcast;
 	err = kdsm_fabric_check_device(fabric);
 	if (!err)
 		err = kdsm_fabric_choose_domain(fabric);
@@ -248,6 +251,8 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 
 destroy_listener:
 	rdma_destroy_id(fabric->listener);
+exit_broadcast:
+	kdsm_broadcast_exit(fabric);
 destroy_workqueues:
 	kdsm_workqueues_destroy(fabric);
 free:
@@ -272,6 +277,8 @@ void kdsm_fabric_disconnect(struct kdsm_fabric *fabric)
 		fabric->disconnected = true;
 	}
 	mutex_unlock(&fabric->disconnect_lock);
+	/* Handlers of this node's own requests run there */
+	flush_workqueue(fabric->senders);
 }
 
 void kdsm_fabric_stop(struct kdsm_fabric *fabric)
@@ -281,6 +288,7 @@ void kdsm_fabric_stop(struct kdsm_fabric *fabric)
 	mutex_unlock(&kdsm_attached_lock);
 	WARN_ON(!fabric->disconnected || !xa_empty(&fabric->memories));
 	kdsm_connection_free_all(fabric);
+	kdsm_broadcast_exit(fabric);
 	kdsm_workqueues_destroy(fabric);
 	xa_destroy(&fabric->memories);
 	kdsm_fabric_free(fabric);

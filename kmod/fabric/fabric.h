@@ -478,7 +478,7 @@ void kdsm_batch_finish(struct kdsm_batch *batch);
  */
 u64 kdsm_poll_limit(void);
 
-/* ---- messages (message.c) ---- */
+/* ---- messages (message.c, broadcast.c) ---- */
 
 /**
  * kdsm_message() - send a request to a node and wait for the reply
@@ -498,6 +498,42 @@ u64 kdsm_poll_limit(void);
 int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 		 enum kdsm_message_type type, const void *data, unsigned int length,
 		 void *reply, unsigned int *reply_length);
+
+/**
+ * kdsm_broadcast() - send a request to several nodes in parallel and wait for the replies
+ * @fabric: started
+ * @nodes: bit set of the receivers, by node; this node may be one of them
+ * @type: selects the handler
+ * @data: @length bytes, at most KDSM_MESSAGE_ROOM
+ * @length: in bytes
+ * @statuses: by node; the call sets those of the receivers, as kdsm_message() returns them
+ * @timeout: in jiffies, or MAX_SCHEDULE_TIMEOUT
+ * @state: TASK_UNINTERRUPTIBLE or TASK_KILLABLE
+ *
+ * Workers send, also to this node, so the caller may hold locks that handlers of this node do not
+ * take. Without a timeout the wait still ends in bounded time, because kdsm_message() does.
+ *
+ * Return: 0 if all requests ended. -ETIMEDOUT, or -ERESTARTSYS after a fatal signal: the other
+ * requests are still in flight, and their statuses are -ETIMEDOUT. -ENOMEM: nothing was sent, and
+ * no status is set.
+ */
+int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
+		   enum kdsm_message_type type, const void *data, unsigned int length,
+		   int *statuses, unsigned long timeout, unsigned int state);
+
+/**
+ * kdsm_message_killable() - as kdsm_message() without reply data, until a fatal signal
+ * @fabric: started
+ * @node: the peer, or this node
+ * @type: selects the handler
+ * @data: @length bytes, at most KDSM_MESSAGE_ROOM
+ * @length: in bytes
+ *
+ * Return: as kdsm_message(); -ERESTARTSYS after a fatal signal, and the request may still be in
+ * flight.
+ */
+int kdsm_message_killable(struct kdsm_fabric *fabric, unsigned int node,
+			  enum kdsm_message_type type, const void *data, unsigned int length);
 
 /**
  * kdsm_message_was_heard() - whether the peer answered a message

@@ -208,10 +208,11 @@ struct kdsm_fabric {
 	struct rdma_cm_id *listener;
 	struct workqueue_struct *workqueue;	/* for handlers of messages */
 	/*
-	 * For teardowns and proofs, on which handlers may wait. At most KDSM_STRANGERS_MAX / 2 of
-	 * its workers are proofs, which may wait for teardowns.
+	 * For teardowns and proofs, on which handlers may wait. It has twice as many workers as
+	 * there may be proofs, because a proof may wait for teardowns.
 	 */
 	struct workqueue_struct *upkeep;
+	struct workqueue_struct *senders;	/* requests of broadcast.c, which may wait long */
 	struct rw_semaphore secrets_lock;	/* protects secrets */
 	struct kdsm_secret secrets[2];		/* the newest one first */
 	struct xarray memories;	/* by id */
@@ -634,5 +635,11 @@ void kdsm_message_setup(struct kdsm_connection *connection);
 int kdsm_message_post_receives(struct kdsm_connection *connection);
 /* Fail all calls without a reply. The connection's queue pair is destroyed. */
 void kdsm_message_fail(struct kdsm_connection *connection);
+
+/* ---- broadcast.c ---- */
+
+/* Create and destroy the workqueue of the senders. 0 or -ENOMEM. */
+int kdsm_broadcast_init(struct kdsm_fabric *fabric);
+void kdsm_broadcast_exit(struct kdsm_fabric *fabric);
 
 #endif /* KDSM_FABRIC_INTERNAL_H */

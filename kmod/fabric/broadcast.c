@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Requests without reply data to several nodes in parallel, and requests whose sender may stop
+ * waiting. A worker sends to each node and waits for its reply, because a message may have to
+ * connect first, which can take seconds. message.c has the messages.
+ */
+#include <linux/bitmap.h>
+#include <linux/slab.h>
+
+#include "internal.h"
+
+/* Upper bound of the requests of all broadcasts that are in flight together */
+#define KDSM_SENDERS	512
+
+/* A request to one node */
+struct kdsm_sending {
+	struct work_struct work;
+	struct kdsm_broadcast *broadcast;
+	unsigned int node;
+	int status;		/* of the reply; -ETIMEDOUT until the request ended */
+};
+
+struct kdsm_broadcast {
+	struct kdsm_fabric *fabric;
+	enum kdsm_message_type type;
+	unsigned int length;		/* of data, in bytes */
+	u8 data[KDSM_MESSAGE_ROOM];
+	refcount_t references;		/* one of the sender, one of each request in flight */
+	atomic_t pending;		/* requests in flight */
+	struct completion done;		/* pending is 0 */
+	unsigned int count;
+	struct kdsm_sending sendings[];
+};
+
+int kdsm_broadcast_init(struct kdsm_fabric *fabric)
+{
+	fabric->senders = alloc_workqueue("kdsm_send", WQ_UNBOUND, KDSM_SENDERS);
+	return fabric->senders ? 0 : -ENOMEM;
+}
+
+void kdsm_broadcast_exit(struct kdsm_fabric *fabric)
+{
+	destroy_workqueue(fabric->senders);
+}
+
+static void kdsm_broadcast_put(struct kdsm_broadcast *broadcast)
+{
+	if (refcount_dec_and_test(&broadcast->references))
+		kvfree(broadcast);
+}
+
+static void kdsm_sending_work(struct work_struct *work)
+{
+	struct kdsm_sending *sending = container_of(work, struct kdsm_sending, work);
+	struct kdsm_broadcast *broadcast = sending->broadcast;
+
+	WRITE_ONCE(sending->status,
+		   kdsm_message(broadcast->fabric, sending->node, broadcast->type,
+				broadcast->data, broadcast->length, NULL, NULL));
+	if (atomic_dec_and_test(&broadcast->pending))
+		complete_all(&broadcast->done);
+	kdsm_broadcast_put(broadcast);
+}
+
+static int kdsm_broadcast_wait(struct kdsm_broadcast *broadcast, unsigned long timeout,
+			       unsigned int state)
+{
+	long left;
+
+	if (state == TASK_KILLABLE)
+		left = wait_for_completion_killable_timeout(&broadcast->done, timeout);
+	else
+		left = wait_for_completion_timeout(&broadcast->done, timeout);
+	if (left < 0)
+		return left;
+	return left ? 0 : -ETIMEDOUT;
+}
+
+int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
+		   enum kdsm_message_type type, const void *data, unsigned int length,
+		   int *statuses, unsigned long timeout, unsigned int state)
+{
+	unsigned int count = bitmap_weight(nodes, fabric->config.nodes), node, i = 0;
+	struct kdsm_broadcast *broadcast;
+	int err;
+
+	if (WARN_ON_ONCE(length > KDSM_MESSAGE_ROOM))
+		return -EINVAL;
+	if (!count)
+		return 0;
+	broadcast = kvzalloc(struct_size(broadcast, sendings, count), GFP_KERNEL);
+	if (!broadcast)
+		return -ENOMEM;
+	broadcast->fabric = fabric;
+	broadcast->type = type;
+	broadcast->length = length;
+	memcpy(broadcast->data, data, length);
+	broadcast->count = count;
+	refcount_set(&broadcast->references, 1 + count);
+	atomic_set(&broadcast->pending, count);
+	init_completion(&broadcast->done);
+	for_each_set_bit(node, nodes, fabric->config.nodes) {
+		struct kdsm_sending *sending = &broadcast->sendings[i++];
+
+		sending->broadcast = broadcast;
+		sending->node = node;
+		sending->status = -ETIMEDOUT;
+		INIT_WORK(&sending->work, kdsm_sending_work);
+		queue_work(fabric->senders, &sending->work);
+	}
+	err = kdsm_broadcast_wait(broadcast, timeout, state);
+	for (i = 0; i < count; i++)
+		statuses[broadcast->sendings[i].node] = READ_ONCE(broadcast->sendings[i].status);
+	kdsm_broadcast_put(broadcast);
+	return err;
+}
+
+int kdsm_message_killable(struct kdsm_fabric *fabric, unsigned int node,
+			  enum kdsm_message_type type, const void *data, unsigned int length)
+{
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = {};
+	int *statuses, err;
+
+	/* statuses is indexed by node */
+	statuses = kvcalloc(node + 1, sizeof(*statuses), GFP_KERNEL);
+	if (!statuses)
+		return -ENOMEM;
+	__set_bit(node, nodes);
+	err = kdsm_broadcast(fabric, nodes, type, data, length, statuses, MAX_SCHEDULE_TIMEOUT,
+			     TASK_KILLABLE);
+	if (!err)
+		err = statuses[node];
+	kvfree(statuses);
+	return err;
+}
