@@ -121,7 +121,10 @@ int kdsm_cluster_up(struct kdsm_cluster_config *config)
 	refcount_set(&cluster->references, 1);
 	init_completion(&cluster->released);
 	cluster->regions_up = &kdsm_region_locks;
-	kdsm_regions_init(cluster);
+	err = kdsm_regions_init(cluster);
+	if (err)
+		goto free_cluster;
+	err = -ENOMEM;
 	cluster->topology = kdsm_topology_create(cluster->table[0].location,
 						 sizeof(cluster->table[0]), cluster->nodes);
 	if (!cluster->topology)
@@ -153,6 +156,7 @@ free:
 	kdsm_regions_exit(cluster);
 	kvfree(cluster->topology);
 	kfree(cluster->deaths);
+free_cluster:
 	kfree(cluster);
 unlock:
 	mutex_unlock(&kdsm_admin_lock);
@@ -204,15 +208,9 @@ struct kdsm_cluster *kdsm_cluster_get(void)
 	mutex_lock(&kdsm_cluster_lock);
 	cluster = kdsm_current;
 	if (cluster)
-		refcount_inc(&cluster->references);
+		kdsm_cluster_hold(cluster);
 	mutex_unlock(&kdsm_cluster_lock);
 	return cluster;
-}
-
-void kdsm_cluster_put(struct kdsm_cluster *cluster)
-{
-	if (refcount_dec_and_test(&cluster->references))
-		complete(&cluster->released);
 }
 
 struct kdsm_cluster *kdsm_cluster_bind(void)
@@ -222,7 +220,7 @@ struct kdsm_cluster *kdsm_cluster_bind(void)
 	mutex_lock(&kdsm_cluster_lock);
 	cluster = kdsm_current;
 	if (cluster) {
-		refcount_inc(&cluster->references);
+		kdsm_cluster_hold(cluster);
 		cluster->bound++;
 	}
 	mutex_unlock(&kdsm_cluster_lock);

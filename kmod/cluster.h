@@ -21,6 +21,9 @@ struct kdsm_deaths;
 struct kdsm_directory;
 struct kdsm_region_upcalls;
 
+/* Number of locks for opens; a power of 2 */
+#define KDSM_OPEN_LOCKS	16U
+
 struct kdsm_node {
 	struct sockaddr_storage address;	/* without port */
 	char location[KDSM_LOCATION_SIZE];
@@ -38,10 +41,13 @@ struct kdsm_cluster {
 
 	struct xarray regions;		/* by id; see region/region.c */
 	const struct kdsm_region_upcalls *regions_up;
-	struct mutex open_lock;		/* serialises opens and closes of regions */
+	struct mutex parts_lock;	/* serialises adding parts of regions to this node */
+	/* Each serialises opens and closes of the regions whose names have its hash */
+	struct mutex open_locks[KDSM_OPEN_LOCKS];
+	struct workqueue_struct *workqueue;	/* opens, closes and frees regions */
 	struct delayed_work close_work;	/* repeats closes that node 0 has not answered */
-	struct llist_head unused_regions;	/* to be freed by free_work */
-	struct work_struct free_work;
+	atomic_t freeing;		/* regions that are being freed */
+	wait_queue_head_t closed;	/* for the end of a close, or for fewer freeing */
 	struct kdsm_directory *directory;	/* used on node 0 only */
 	struct kdsm_deaths *deaths;	/* see lock/death.h */
 
@@ -71,10 +77,21 @@ int kdsm_cluster_down(void);
 
 /*
  * kdsm_cluster_get() returns the cluster with a reference, or NULL if no cluster is up.
- * kdsm_cluster_put() drops the reference. kdsm_cluster_down() waits for all references.
+ * kdsm_cluster_hold() takes one more reference, and kdsm_cluster_put() drops one.
+ * kdsm_cluster_down() waits for all references.
  */
 struct kdsm_cluster *kdsm_cluster_get(void);
-void kdsm_cluster_put(struct kdsm_cluster *cluster);
+
+static inline void kdsm_cluster_hold(struct kdsm_cluster *cluster)
+{
+	refcount_inc(&cluster->references);
+}
+
+static inline void kdsm_cluster_put(struct kdsm_cluster *cluster)
+{
+	if (refcount_dec_and_test(&cluster->references))
+		complete(&cluster->released);
+}
 
 /*
  * As get and put, for a file that is bound to a region: kdsm_cluster_down() fails with -EBUSY

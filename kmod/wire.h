@@ -257,7 +257,7 @@ struct kdsm_wire_region {
 /* A setting of a region of policy strict */
 struct kdsm_wire_tune {
 	__le32 id;
-	__le32 reserved;
+	__le32 turn;		/* TUNED: number of the change; the highest one is the newest */
 	__le64 lease;		/* ns, at most KDSM_LEASE_MAX */
 } __packed;
 

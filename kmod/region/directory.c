@@ -10,12 +10,12 @@
  * addresses to another region only after every node that had a part has answered that the part
  * is gone.
  *
+ * A job of the region's entry, a work item, sends to all nodes in parallel and waits for them,
+ * without the directory's lock. So a node that does not answer delays the regions that are being
+ * added or removed, and no others.
+ *
  * A node that cannot be reached may come back with all regions that it had open, so node 0
  * keeps its opens for a minute. A node that came up again has no region open.
- *
- * No cycle of waiting exists: nodes wait for node 0 with their open_lock held, node 0 waits
- * for nodes with the directory's lock held, and the handlers that node 0 waits for (add,
- * remove) take neither lock.
  */
 #include <linux/bitmap.h>
 #include <linux/mm.h>
@@ -41,30 +41,75 @@
  */
 #define KDSM_DIRECTORY_RETRY	(5 * HZ)
 #define KDSM_DIRECTORY_FORGET	(60 * HZ)
+/*
+ * Upper bound of the time that a handler waits for nodes, in jiffies. It is below the fabric's
+ * timeout for a reply, so that the asking node does not take node 0 for dead.
+ */
+#define KDSM_DIRECTORY_PATIENCE	(20 * HZ)
+/*
+ * Upper bound of the handlers that wait for nodes. Further requests to open get -EBUSY and are
+ * repeated, so that the handlers of other messages have workers.
+ */
+#define KDSM_DIRECTORY_WAITERS	64
+/* Upper bound of the jobs that wait for nodes at the same time */
+#define KDSM_DIRECTORY_JOBS	16
+/* Number of ids to try for a region, if nodes still have regions of a former directory */
+#define KDSM_DIRECTORY_TRIES	16
 
-/* A region in the directory */
+/*
+ * State of an entry. directory->lock protects the transitions:
+ *
+ *   ADDING -> LIVE	all nodes have made their parts
+ *   ADDING -> REMOVING	a node has not, or the creator has stopped waiting
+ *   LIVE -> NAMELESS	destroyed, and some node has it open
+ *   LIVE -> REMOVING	no node has it open any more, and it is destroyed or not kept
+ *   NAMELESS -> REMOVING	no node has it open any more
+ *   REMOVING -> LEFT	a node has not answered
+ *   LEFT -> REMOVING	the work tries again
+ *   REMOVING -> GONE	all nodes have freed their parts
+ */
+enum kdsm_entry_state {
+	KDSM_ENTRY_ADDING,
+	KDSM_ENTRY_LIVE,
+	KDSM_ENTRY_NAMELESS,
+	KDSM_ENTRY_REMOVING,
+	KDSM_ENTRY_LEFT,
+	KDSM_ENTRY_GONE,
+};
+
+/* A region in the directory; directory->lock protects all fields but cluster and job */
 struct kdsm_entry {
-	struct list_head link;		/* ordered by base */
-	struct kdsm_wire_region region;
-	bool unlinked;			/* destroyed or unused; has no name any more */
+	struct list_head link;		/* ordered by base; GONE: in no list */
+	struct kdsm_cluster *cluster;
+	struct work_struct job;		/* ADDING, REMOVING: sends to the nodes */
+	enum kdsm_entry_state state;
+	struct kdsm_wire_region region;	/* ADDING: the job may change the id */
+	int err;			/* why the region could not be added, or 0 */
+	unsigned int waiters;		/* handlers that wait for a job or use the entry */
 	unsigned long *opened;		/* nodes that have the region open */
-	unsigned long *parts;		/* nodes that hold a part */
+	unsigned long *parts;		/* nodes that hold a part, or may hold one */
 };
 
 struct kdsm_directory {
 	struct kdsm_cluster *cluster;
-	struct mutex lock;	/* protects entries and last_id; held during messages to nodes */
+	struct mutex lock;	/* protects the fields up to turn; never held during messages */
 	struct list_head entries;
 	u32 last_id;
+	unsigned int waiters;	/* handlers that wait for a job */
+	u32 turn;		/* number of the last change of a setting */
+	wait_queue_head_t wait;	/* for the end of an entry's job */
+	struct workqueue_struct *workqueue;	/* runs the jobs and work */
 	/* Bits by node, set and cleared atomically, without lock: */
 	unsigned long *restarted;	/* came up again: their earlier opens and parts are void */
 	unsigned long *silent;	/* did not answer */
 	/* Used by work only: jiffies of the first unanswered probe, by node; or 0 */
 	unsigned long *asked;
-	struct delayed_work work;
+	struct delayed_work work;	/* probes silent nodes, and repeats removals */
 };
 
 static void kdsm_directory_work(struct work_struct *work);
+static void kdsm_directory_catch_up(struct kdsm_directory *directory);
+static u32 kdsm_find_id(struct kdsm_directory *directory);
 
 int kdsm_directory_init(struct kdsm_cluster *cluster)
 {
@@ -75,14 +120,17 @@ int kdsm_directory_init(struct kdsm_cluster *cluster)
 	cluster->directory = directory;
 	directory->cluster = cluster;
 	mutex_init(&directory->lock);
+	init_waitqueue_head(&directory->wait);
 	/* Avoid the ids of an earlier directory, whose regions nodes may still have open */
 	directory->last_id = get_random_u16();
 	INIT_LIST_HEAD(&directory->entries);
 	INIT_DELAYED_WORK(&directory->work, kdsm_directory_work);
+	directory->workqueue = alloc_workqueue("kdsm_directory", WQ_UNBOUND, KDSM_DIRECTORY_JOBS);
 	directory->restarted = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
 	directory->silent = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
 	directory->asked = kvcalloc(cluster->nodes, sizeof(*directory->asked), GFP_KERNEL);
-	if (directory->restarted && directory->silent && directory->asked)
+	if (directory->workqueue && directory->restarted && directory->silent &&
+	    directory->asked)
 		return 0;
 	kdsm_directory_exit(cluster);
 	return -ENOMEM;
@@ -100,7 +148,13 @@ void kdsm_directory_exit(struct kdsm_cluster *cluster)
 	struct kdsm_directory *directory = cluster->directory;
 	struct kdsm_entry *entry, *next;
 
-	cancel_delayed_work_sync(&directory->work);
+	/* The fabric is disconnected, so each job ends soon, and none begins but by the work */
+	if (directory->workqueue) {
+		cancel_delayed_work_sync(&directory->work);
+		drain_workqueue(directory->workqueue);
+		cancel_delayed_work_sync(&directory->work);
+		destroy_workqueue(directory->workqueue);
+	}
 	list_for_each_entry_safe(entry, next, &directory->entries, link)
 		kdsm_entry_free(entry);
 	bitmap_free(directory->restarted);
@@ -109,67 +163,219 @@ void kdsm_directory_exit(struct kdsm_cluster *cluster)
 	kfree(directory);
 }
 
-/* ---- telling the nodes ---- */
+/* ---- states of entries ---- */
 
-/* Have the nodes free their parts. Returns true if no node holds a part any more. */
-static bool kdsm_entry_remove(struct kdsm_cluster *cluster, struct kdsm_entry *entry)
+static void kdsm_entry_start(struct kdsm_entry *entry, enum kdsm_entry_state state)
 {
-	struct kdsm_directory *directory = cluster->directory;
-	unsigned int node;
-	int err;
+	lockdep_assert_held(&entry->cluster->directory->lock);
+	entry->state = state;
+	queue_work(entry->cluster->directory->workqueue, &entry->job);
+}
 
-	for_each_set_bit(node, entry->parts, cluster->nodes) {
-		/* Do not wait for a silent node with the lock held: the work probes it */
-		if (test_bit(node, directory->silent))
-			continue;
-		err = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_REMOVE,
-				   &entry->region.id, sizeof(entry->region.id), NULL, NULL);
-		if (kdsm_message_was_heard(err))
+/* Remove the region, if no node has it open or waits for it, and it is not kept */
+static void kdsm_entry_release(struct kdsm_entry *entry)
+{
+	bool kept = le32_to_cpu(entry->region.flags) & KDSM_REGION_KEEP;
+
+	lockdep_assert_held(&entry->cluster->directory->lock);
+	if (entry->waiters || !bitmap_empty(entry->opened, entry->cluster->nodes))
+		return;
+	if (entry->state == KDSM_ENTRY_NAMELESS || (entry->state == KDSM_ENTRY_LIVE && !kept))
+		kdsm_entry_start(entry, KDSM_ENTRY_REMOVING);
+}
+
+static void kdsm_entry_hold(struct kdsm_entry *entry)
+{
+	lockdep_assert_held(&entry->cluster->directory->lock);
+	entry->waiters++;
+}
+
+/* Undo kdsm_entry_hold(). The caller must not use the entry any more. */
+static void kdsm_entry_drop(struct kdsm_entry *entry)
+{
+	lockdep_assert_held(&entry->cluster->directory->lock);
+	entry->waiters--;
+	kdsm_entry_release(entry);
+	if (entry->state == KDSM_ENTRY_GONE && !entry->waiters)
+		kdsm_entry_free(entry);
+}
+
+static bool kdsm_entry_is_moving(const struct kdsm_entry *entry)
+{
+	enum kdsm_entry_state state = READ_ONCE(entry->state);
+
+	return state == KDSM_ENTRY_ADDING || state == KDSM_ENTRY_REMOVING;
+}
+
+/*
+ * Wait for the end of the entry's job, in bounded time. Caller holds the entry, and
+ * directory->lock, which the function drops meanwhile.
+ */
+static void kdsm_entry_await(struct kdsm_entry *entry)
+{
+	struct kdsm_directory *directory = entry->cluster->directory;
+
+	lockdep_assert_held(&directory->lock);
+	if (!kdsm_entry_is_moving(entry))
+		return;
+	directory->waiters++;
+	mutex_unlock(&directory->lock);
+	wait_event_timeout(directory->wait, !kdsm_entry_is_moving(entry),
+			   KDSM_DIRECTORY_PATIENCE);
+	mutex_lock(&directory->lock);
+	directory->waiters--;
+}
+
+/* The entry may be gone when the function returns */
+static void kdsm_entry_await_removal(struct kdsm_entry *entry)
+{
+	kdsm_entry_hold(entry);
+	if (entry->state == KDSM_ENTRY_REMOVING)
+		kdsm_entry_await(entry);
+	kdsm_entry_drop(entry);
+}
+
+/* ---- jobs: telling the nodes ---- */
+
+/*
+ * Send the region or its id to the nodes in the bit set, and wait until each has answered or does
+ * not answer. Returns their statuses by node, which the caller frees, or NULL without memory.
+ */
+static int *kdsm_entry_send(struct kdsm_entry *entry, enum kdsm_message_type type,
+			    const unsigned long *nodes)
+{
+	struct kdsm_cluster *cluster = entry->cluster;
+	/* The job alone changes the id */
+	const void *data = type == KDSM_MESSAGE_ADD ? (void *)&entry->region : &entry->region.id;
+	unsigned int length = type == KDSM_MESSAGE_ADD ? sizeof(entry->region) :
+							 sizeof(entry->region.id);
+	int *statuses = kvcalloc(cluster->nodes, sizeof(*statuses), GFP_KERNEL);
+
+	if (statuses && kdsm_broadcast(cluster->fabric, nodes, type, data, length, statuses,
+				       MAX_SCHEDULE_TIMEOUT, TASK_UNINTERRUPTIBLE)) {
+		kvfree(statuses);
+		return NULL;
+	}
+	return statuses;
+}
+
+/*
+ * Have all nodes but the silent ones free their parts. Returns true if no node holds a part any
+ * more. Caller holds directory->lock, which the function drops meanwhile.
+ */
+static bool kdsm_entry_remove(struct kdsm_entry *entry)
+{
+	struct kdsm_cluster *cluster = entry->cluster;
+	struct kdsm_directory *directory = cluster->directory;
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES);
+	unsigned int node;
+	int *statuses;
+
+	lockdep_assert_held(&directory->lock);
+	/* The work probes silent nodes */
+	bitmap_andnot(nodes, entry->parts, directory->silent, cluster->nodes);
+	mutex_unlock(&directory->lock);
+	statuses = kdsm_entry_send(entry, KDSM_MESSAGE_REMOVE, nodes);
+	mutex_lock(&directory->lock);
+	if (!statuses)
+		return false;
+	for_each_set_bit(node, nodes, cluster->nodes) {
+		if (kdsm_message_was_heard(statuses[node]))
 			__clear_bit(node, entry->parts);
 		else
 			set_bit(node, directory->silent);
 	}
+	kvfree(statuses);
 	return bitmap_empty(entry->parts, cluster->nodes);
 }
 
-/* Have every node create its part. After an error, the nodes free the parts again. */
-static int kdsm_entry_add(struct kdsm_cluster *cluster, struct kdsm_entry *entry)
+/*
+ * Have every node make its part. After an error, entry->parts has the nodes that may have one.
+ * Caller holds directory->lock, which the function drops meanwhile.
+ */
+static int kdsm_entry_add(struct kdsm_entry *entry)
 {
+	struct kdsm_cluster *cluster = entry->cluster;
+	struct kdsm_directory *directory = cluster->directory;
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES);
+	int *statuses, err = 0, status;
 	unsigned int node;
-	int err;
 
+	lockdep_assert_held(&directory->lock);
+	bitmap_fill(nodes, cluster->nodes);
+	mutex_unlock(&directory->lock);
+	statuses = kdsm_entry_send(entry, KDSM_MESSAGE_ADD, nodes);
+	mutex_lock(&directory->lock);
+	if (!statuses)
+		return -ENOMEM;
 	for (node = 0; node < cluster->nodes; node++) {
-		err = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_ADD,
-				   &entry->region, sizeof(entry->region), NULL, NULL);
+		status = statuses[node];
 		/* A node that did not answer may have added the region all the same */
-		if (!err || !kdsm_message_was_heard(err))
+		if (!status || !kdsm_message_was_heard(status))
 			__set_bit(node, entry->parts);
-		if (err) {
-			kdsm_entry_remove(cluster, entry);
-			return err == -EIO ? -EHOSTDOWN : err;
-		}
+		if (status == -EIO || status == -ETIMEDOUT)
+			status = -EHOSTDOWN;
+		/* A node's answer matters more than the silence of another node */
+		if (status && (!err || err == -EHOSTDOWN || status == -EEXIST))
+			err = status;
 	}
-	return 0;
+	kvfree(statuses);
+	return err;
 }
 
-/*
- * Remove the region if no node has it open and it is not kept. The work repeats the removal for
- * nodes that do not answer. Caller holds directory->lock.
- */
-static void kdsm_entry_release(struct kdsm_cluster *cluster, struct kdsm_entry *entry)
+/* A node may still have a region of a former directory with the id: then try another id */
+static void kdsm_entry_add_job(struct kdsm_entry *entry)
 {
-	bool kept = le32_to_cpu(entry->region.flags) & KDSM_REGION_KEEP;
+	struct kdsm_directory *directory = entry->cluster->directory;
+	unsigned int tries = KDSM_DIRECTORY_TRIES;
+	int err;
 
-	lockdep_assert_held(&cluster->directory->lock);
-	if (!bitmap_empty(entry->opened, cluster->nodes) || (kept && !entry->unlinked))
-		return;
-	entry->unlinked = true;
-	if (!kdsm_entry_remove(cluster, entry)) {
-		schedule_delayed_work(&cluster->directory->work, KDSM_DIRECTORY_RETRY);
+	/* Nothing was sent yet, so only a restart from now on spoils the parts */
+	kdsm_directory_catch_up(directory);
+	entry->err = 0;
+	err = kdsm_entry_add(entry);
+	while (err == -EEXIST && tries-- && kdsm_entry_remove(entry)) {
+		entry->region.id = cpu_to_le32(kdsm_find_id(directory));
+		err = kdsm_entry_add(entry);
+	}
+	kdsm_directory_catch_up(directory);
+	entry->err = entry->err ?: err == -EEXIST ? -ENOSPC : err;
+	/* All handlers may have stopped waiting; this job is a waiter, too */
+	if (!entry->err && entry->waiters == 1)
+		entry->err = -ETIMEDOUT;
+	if (entry->err)
+		kdsm_entry_start(entry, KDSM_ENTRY_REMOVING);
+	else
+		entry->state = KDSM_ENTRY_LIVE;
+}
+
+static void kdsm_entry_remove_job(struct kdsm_entry *entry)
+{
+	struct kdsm_directory *directory = entry->cluster->directory;
+
+	if (!kdsm_entry_remove(entry)) {
+		entry->state = KDSM_ENTRY_LEFT;
+		queue_delayed_work(directory->workqueue, &directory->work, KDSM_DIRECTORY_RETRY);
 		return;
 	}
+	entry->state = KDSM_ENTRY_GONE;
 	list_del(&entry->link);
-	kdsm_entry_free(entry);
+}
+
+static void kdsm_entry_job(struct work_struct *work)
+{
+	struct kdsm_entry *entry = container_of(work, struct kdsm_entry, job);
+	struct kdsm_directory *directory = entry->cluster->directory;
+
+	mutex_lock(&directory->lock);
+	kdsm_entry_hold(entry);
+	if (entry->state == KDSM_ENTRY_ADDING)
+		kdsm_entry_add_job(entry);
+	else
+		kdsm_entry_remove_job(entry);
+	wake_up_all(&directory->wait);
+	kdsm_entry_drop(entry);
+	mutex_unlock(&directory->lock);
 }
 
 /* ---- entries ---- */
@@ -180,7 +386,8 @@ static struct kdsm_entry *kdsm_entry_by_name(struct kdsm_directory *directory,
 	struct kdsm_entry *entry;
 
 	list_for_each_entry(entry, &directory->entries, link)
-		if (!entry->unlinked && !strcmp(entry->region.name, name))
+		if ((entry->state == KDSM_ENTRY_ADDING || entry->state == KDSM_ENTRY_LIVE) &&
+		    !strcmp(entry->region.name, name))
 			return entry;
 	return NULL;
 }
@@ -234,10 +441,11 @@ static u32 kdsm_find_id(struct kdsm_directory *directory)
 	return directory->last_id;
 }
 
-static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wire_open *open,
-			     struct kdsm_entry **result)
+/* Make an entry, and start to add the region on all nodes */
+static int kdsm_entry_create(struct kdsm_directory *directory,
+			     const struct kdsm_wire_open *open, struct kdsm_entry **result)
 {
-	struct kdsm_directory *directory = cluster->directory;
+	struct kdsm_cluster *cluster = directory->cluster;
 	u32 block_size = le32_to_cpu(open->block_size) ?: 4096;
 	u32 mode = le32_to_cpu(open->mode) ?: 0600;
 	u32 policy = le32_to_cpu(open->policy);
@@ -245,7 +453,6 @@ static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wir
 	u64 size = le64_to_cpu(open->size), part, base;
 	struct kdsm_entry *entry;
 	struct list_head *before;
-	int err, tries = 16;
 
 	if (!size || !is_power_of_2(block_size) || block_size < 4096 ||
 	    block_size > KDSM_CHUNK_SIZE || mode & ~0777 ||
@@ -263,6 +470,8 @@ static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wir
 	entry = kzalloc(sizeof(*entry), GFP_KERNEL);
 	if (!entry)
 		return -ENOMEM;
+	entry->cluster = cluster;
+	INIT_WORK(&entry->job, kdsm_entry_job);
 	entry->opened = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
 	entry->parts = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
 	if (!entry->opened || !entry->parts) {
@@ -270,6 +479,7 @@ static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wir
 		return -ENOMEM;
 	}
 	entry->region = (struct kdsm_wire_region) {
+		.id = cpu_to_le32(kdsm_find_id(directory)),
 		.flags = open->flags & cpu_to_le32(KDSM_REGION_KEEP),
 		.policy = open->policy,
 		.block_size = cpu_to_le32(block_size),
@@ -281,15 +491,7 @@ static int kdsm_entry_create(struct kdsm_cluster *cluster, const struct kdsm_wir
 	};
 	strscpy(entry->region.name, open->name, sizeof(entry->region.name));
 	list_add_tail(&entry->link, before);
-	do {
-		entry->region.id = cpu_to_le32(kdsm_find_id(directory));
-		err = kdsm_entry_add(cluster, entry);
-	} while (err == -EEXIST && bitmap_empty(entry->parts, cluster->nodes) && tries--);
-	if (err) {
-		entry->unlinked = true;
-		kdsm_entry_release(cluster, entry);
-		return err == -EEXIST ? -ENOSPC : err;
-	}
+	kdsm_entry_start(entry, KDSM_ENTRY_ADDING);
 	*result = entry;
 	return 0;
 }
@@ -318,111 +520,166 @@ void kdsm_directory_node_down(struct kdsm_cluster *cluster, unsigned int node, b
 
 	if (cluster->node != 0)
 		return;
-	/* Only mark the node: the lock's holder may be waiting for the caller */
+	/* Only mark the node: the work or a handler drops its opens and parts */
 	set_bit(node, restarted ? directory->restarted : directory->silent);
 	if (restarted)
-		mod_delayed_work(system_wq, &directory->work, 0);
+		mod_delayed_work(directory->workqueue, &directory->work, 0);
 	else
-		schedule_delayed_work(&directory->work, KDSM_DIRECTORY_RETRY);
+		queue_delayed_work(directory->workqueue, &directory->work, KDSM_DIRECTORY_RETRY);
 }
 
-/* Drop the opens of a node and, if set, its parts. Caller holds directory->lock. */
-static void kdsm_directory_drop(struct kdsm_cluster *cluster, unsigned int node, bool parts)
+/* Drop the opens of a node that has been silent for long */
+static void kdsm_directory_forget(struct kdsm_directory *directory, unsigned int node)
 {
-	struct kdsm_directory *directory = cluster->directory;
-	struct kdsm_entry *entry, *next;
+	struct kdsm_entry *entry;
 
 	lockdep_assert_held(&directory->lock);
-	list_for_each_entry_safe(entry, next, &directory->entries, link) {
-		if (parts)
-			__clear_bit(node, entry->parts);
+	list_for_each_entry(entry, &directory->entries, link) {
 		__clear_bit(node, entry->opened);
-		kdsm_entry_release(cluster, entry);
+		kdsm_entry_release(entry);
 	}
 }
 
 /*
- * Drop the opens and parts of a node that came up again. kdsm_directory_node_down() marked the
- * node before the connection that brought its new incarnation was up. Caller holds
- * directory->lock.
+ * Drop the opens and parts of nodes that came up again. kdsm_directory_node_down() marked each
+ * before the connection that brought its new incarnation was up.
  */
-static void kdsm_directory_catch_up(struct kdsm_cluster *cluster, unsigned int node)
+static void kdsm_directory_catch_up(struct kdsm_directory *directory)
 {
-	if (test_and_clear_bit(node, cluster->directory->restarted))
-		kdsm_directory_drop(cluster, node, true);
+	struct kdsm_entry *entry;
+	unsigned int node;
+
+	lockdep_assert_held(&directory->lock);
+	for_each_set_bit(node, directory->restarted, directory->cluster->nodes) {
+		if (!test_and_clear_bit(node, directory->restarted))
+			continue;
+		kdsm_directory_forget(directory, node);
+		list_for_each_entry(entry, &directory->entries, link) {
+			if (entry->state != KDSM_ENTRY_ADDING)
+				__clear_bit(node, entry->parts);
+			else	/* Either incarnation may have the part */
+				entry->err = -EHOSTDOWN;
+		}
+	}
 }
 
 /* Whether the node has a region open, or a part that has to be freed */
 static bool kdsm_directory_needs(struct kdsm_directory *directory, unsigned int node)
 {
 	struct kdsm_entry *entry;
-	bool needs = false;
 
-	mutex_lock(&directory->lock);
+	lockdep_assert_held(&directory->lock);
 	list_for_each_entry(entry, &directory->entries, link)
-		needs |= test_bit(node, entry->opened) ||
-			 (entry->unlinked && test_bit(node, entry->parts));
-	mutex_unlock(&directory->lock);
-	return needs;
-}
-
-/* Probe a silent node. Returns whether it has been silent for KDSM_DIRECTORY_FORGET. */
-static bool kdsm_directory_ask(struct kdsm_cluster *cluster, unsigned int node)
-{
-	struct kdsm_directory *directory = cluster->directory;
-	unsigned long *asked = &directory->asked[node];
-
-	if (!kdsm_directory_needs(directory, node) ||
-	    !kdsm_message(cluster->fabric, node, KDSM_MESSAGE_PROBE, NULL, 0, NULL, NULL)) {
-		clear_bit(node, directory->silent);
-		*asked = 0;
-		return false;
-	}
-	if (!*asked)
-		*asked = jiffies ?: 1;
-	return time_after_eq(jiffies, *asked + KDSM_DIRECTORY_FORGET);
-}
-
-static bool kdsm_directory_is_waiting(const struct kdsm_directory *directory)
-{
-	struct kdsm_entry *entry;
-
-	list_for_each_entry(entry, &directory->entries, link)
-		if (entry->unlinked)
+		if (test_bit(node, entry->opened) ||
+		    (entry->state == KDSM_ENTRY_LEFT && test_bit(node, entry->parts)))
 			return true;
 	return false;
+}
+
+/* Probe the silent nodes, in parallel, and drop the opens of those that are silent for long */
+static void kdsm_directory_probe(struct kdsm_directory *directory)
+{
+	struct kdsm_cluster *cluster = directory->cluster;
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES);
+	unsigned int node;
+	int *statuses;
+
+	statuses = kvcalloc(cluster->nodes, sizeof(*statuses), GFP_KERNEL);
+	if (!statuses)
+		return;
+	bitmap_copy(nodes, directory->silent, cluster->nodes);
+	mutex_lock(&directory->lock);
+	for_each_set_bit(node, nodes, cluster->nodes) {
+		if (!kdsm_directory_needs(directory, node)) {
+			__clear_bit(node, nodes);
+			clear_bit(node, directory->silent);
+			directory->asked[node] = 0;
+		}
+	}
+	mutex_unlock(&directory->lock);
+	if (kdsm_broadcast(cluster->fabric, nodes, KDSM_MESSAGE_PROBE, NULL, 0, statuses,
+			   MAX_SCHEDULE_TIMEOUT, TASK_UNINTERRUPTIBLE))
+		goto free;
+	mutex_lock(&directory->lock);
+	for_each_set_bit(node, nodes, cluster->nodes) {
+		unsigned long *asked = &directory->asked[node];
+
+		if (!statuses[node]) {
+			clear_bit(node, directory->silent);
+			*asked = 0;
+			continue;
+		}
+		*asked = *asked ?: jiffies ?: 1;
+		if (time_after_eq(jiffies, *asked + KDSM_DIRECTORY_FORGET))
+			kdsm_directory_forget(directory, node);
+	}
+	mutex_unlock(&directory->lock);
+free:
+	kvfree(statuses);
 }
 
 static void kdsm_directory_work(struct work_struct *work)
 {
 	struct kdsm_directory *directory =
 		container_of(work, struct kdsm_directory, work.work);
-	struct kdsm_cluster *cluster = directory->cluster;
-	struct kdsm_entry *entry, *next;
-	unsigned int node;
-	bool again;
+	struct kdsm_entry *entry;
+	bool again = false;
 
-	for_each_set_bit(node, directory->silent, cluster->nodes) {
-		if (!kdsm_directory_ask(cluster, node))
-			continue;
-		mutex_lock(&directory->lock);
-		kdsm_directory_drop(cluster, node, false);
-		mutex_unlock(&directory->lock);
-	}
 	mutex_lock(&directory->lock);
-	for_each_set_bit(node, directory->restarted, cluster->nodes)
-		kdsm_directory_catch_up(cluster, node);
-	list_for_each_entry_safe(entry, next, &directory->entries, link)
-		if (entry->unlinked)
-			kdsm_entry_release(cluster, entry);
-	again = kdsm_directory_is_waiting(directory) ||
-		!bitmap_empty(directory->silent, cluster->nodes);
+	kdsm_directory_catch_up(directory);
+	mutex_unlock(&directory->lock);
+	kdsm_directory_probe(directory);
+	mutex_lock(&directory->lock);
+	kdsm_directory_catch_up(directory);
+	list_for_each_entry(entry, &directory->entries, link) {
+		again |= entry->state == KDSM_ENTRY_LEFT;
+		if (entry->state == KDSM_ENTRY_LEFT)
+			kdsm_entry_start(entry, KDSM_ENTRY_REMOVING);
+	}
+	again |= !bitmap_empty(directory->silent, directory->cluster->nodes);
 	mutex_unlock(&directory->lock);
 	if (again)
-		schedule_delayed_work(&directory->work, KDSM_DIRECTORY_RETRY);
+		queue_delayed_work(directory->workqueue, &directory->work, KDSM_DIRECTORY_RETRY);
 }
 
 /* ---- handlers ---- */
+
+/* Find or create the entry, held by the caller, and wait until the region exists everywhere */
+static int kdsm_entry_open(struct kdsm_directory *directory, const struct kdsm_wire_open *open,
+			   struct kdsm_entry **result, bool *created)
+{
+	u32 flags = le32_to_cpu(open->flags);
+	struct kdsm_entry *entry;
+	int err;
+
+	lockdep_assert_held(&directory->lock);
+	entry = kdsm_entry_by_name(directory, open->name);
+	if (!entry && !(flags & KDSM_REGION_CREATE))
+		return -ENOENT;
+	if (entry && flags & KDSM_REGION_EXCL)
+		return -EEXIST;
+	if (entry && flags & KDSM_REGION_CREATE &&
+	    !kdsm_entry_fits(directory->cluster, entry, open))
+		return -EINVAL;
+	if ((!entry || kdsm_entry_is_moving(entry)) &&
+	    directory->waiters >= KDSM_DIRECTORY_WAITERS)
+		return -EBUSY;
+	*created = !entry;
+	if (!entry) {
+		err = kdsm_entry_create(directory, open, &entry);
+		if (err)
+			return err;
+	}
+	*result = entry;
+	kdsm_entry_hold(entry);
+	kdsm_entry_await(entry);
+	if (entry->err)
+		return entry->err;
+	if (entry->state == KDSM_ENTRY_ADDING)
+		return -EHOSTDOWN;
+	/* Destroyed since the wait */
+	return entry->state == KDSM_ENTRY_LIVE ? 0 : -ENOENT;
+}
 
 int kdsm_directory_serve_open(void *context, struct kdsm_request *request)
 {
@@ -430,36 +687,26 @@ int kdsm_directory_serve_open(void *context, struct kdsm_request *request)
 	struct kdsm_cluster *cluster = context;
 	struct kdsm_directory *directory = cluster->directory;
 	struct kdsm_wire_region *reply = request->reply;
-	struct kdsm_entry *entry;
+	struct kdsm_entry *entry = NULL;
 	bool created = false;
-	u32 flags;
-	int err = 0;
+	int err;
 
 	if (cluster->node != 0 || request->length != sizeof(*open) ||
 	    !kdsm_region_name_valid(open->name))
 		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;
-	flags = le32_to_cpu(open->flags);
 	mutex_lock(&directory->lock);
-	kdsm_directory_catch_up(cluster, request->from);
-	entry = kdsm_entry_by_name(directory, open->name);
-	if (!entry && !(flags & KDSM_REGION_CREATE)) {
-		err = -ENOENT;
-	} else if (!entry) {
-		err = kdsm_entry_create(cluster, open, &entry);
-		created = true;
-	} else if (flags & KDSM_REGION_EXCL) {
-		err = -EEXIST;
-	} else if (flags & KDSM_REGION_CREATE && !kdsm_entry_fits(cluster, entry, open)) {
-		err = -EINVAL;
-	}
+	kdsm_directory_catch_up(directory);
+	err = kdsm_entry_open(directory, open, &entry, &created);
 	if (!err) {
 		__set_bit(request->from, entry->opened);
 		*reply = entry->region;
 		reply->created = cpu_to_le32(created);
 		request->reply_length = sizeof(*reply);
 	}
+	if (entry)
+		kdsm_entry_drop(entry);
 	mutex_unlock(&directory->lock);
 	return err;
 }
@@ -467,25 +714,28 @@ int kdsm_directory_serve_open(void *context, struct kdsm_request *request)
 int kdsm_directory_serve_close(void *context, struct kdsm_request *request)
 {
 	struct kdsm_cluster *cluster = context;
+	struct kdsm_directory *directory = cluster->directory;
 	struct kdsm_entry *entry;
 
 	if (cluster->node != 0 || request->length != sizeof(__le32))
 		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;
-	mutex_lock(&cluster->directory->lock);
-	entry = kdsm_entry_by_id(cluster->directory, le32_to_cpu(*(__le32 *)request->data));
+	mutex_lock(&directory->lock);
+	entry = kdsm_entry_by_id(directory, le32_to_cpu(*(__le32 *)request->data));
 	if (entry) {
 		__clear_bit(request->from, entry->opened);
-		kdsm_entry_release(cluster, entry);
+		kdsm_entry_release(entry);
+		kdsm_entry_await_removal(entry);
 	}
-	mutex_unlock(&cluster->directory->lock);
+	mutex_unlock(&directory->lock);
 	return entry ? 0 : -ENOENT;
 }
 
 int kdsm_directory_serve_destroy(void *context, struct kdsm_request *request)
 {
 	struct kdsm_cluster *cluster = context;
+	struct kdsm_directory *directory = cluster->directory;
 	struct kdsm_entry *entry;
 	int err = -ENOENT;
 
@@ -493,14 +743,53 @@ int kdsm_directory_serve_destroy(void *context, struct kdsm_request *request)
 		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;
-	mutex_lock(&cluster->directory->lock);
-	entry = kdsm_entry_by_id(cluster->directory, le32_to_cpu(*(__le32 *)request->data));
-	if (entry && !entry->unlinked) {
-		entry->unlinked = true;
-		kdsm_entry_release(cluster, entry);
+	mutex_lock(&directory->lock);
+	entry = kdsm_entry_by_id(directory, le32_to_cpu(*(__le32 *)request->data));
+	if (!entry)
+		goto unlock;
+	kdsm_entry_hold(entry);
+	kdsm_entry_await(entry);
+	if (entry->state == KDSM_ENTRY_LIVE) {
+		entry->state = KDSM_ENTRY_NAMELESS;
 		err = 0;
 	}
-	mutex_unlock(&cluster->directory->lock);
+	kdsm_entry_drop(entry);
+	entry = kdsm_entry_by_id(directory, le32_to_cpu(*(__le32 *)request->data));
+	if (entry)
+		kdsm_entry_await_removal(entry);
+unlock:
+	mutex_unlock(&directory->lock);
+	return err;
+}
+
+/* Nodes may get two changes in any order: the number of the change tells which is newer */
+static int kdsm_entry_tune(struct kdsm_entry *entry, u64 lease)
+{
+	struct kdsm_cluster *cluster = entry->cluster;
+	struct kdsm_directory *directory = cluster->directory;
+	struct kdsm_wire_tune wire = {
+		.id = entry->region.id,
+		.turn = cpu_to_le32(++directory->turn),
+		.lease = cpu_to_le64(lease),
+	};
+	int *statuses = kvcalloc(cluster->nodes, sizeof(*statuses), GFP_KERNEL), err;
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES);
+	unsigned int node;
+
+	lockdep_assert_held(&directory->lock);
+	if (!statuses)
+		return -ENOMEM;
+	bitmap_copy(nodes, entry->parts, cluster->nodes);
+	mutex_unlock(&directory->lock);
+	err = kdsm_broadcast(cluster->fabric, nodes, KDSM_MESSAGE_TUNED, &wire, sizeof(wire),
+			     statuses, KDSM_DIRECTORY_PATIENCE, TASK_UNINTERRUPTIBLE);
+	if (err == -ETIMEDOUT)
+		err = 0;	/* the statuses tell */
+	for_each_set_bit(node, nodes, cluster->nodes)
+		if (err != -ENOMEM && statuses[node])
+			err = kdsm_message_was_heard(statuses[node]) ? statuses[node] : -EHOSTDOWN;
+	mutex_lock(&directory->lock);
+	kvfree(statuses);
 	return err;
 }
 
@@ -510,8 +799,7 @@ int kdsm_directory_serve_tune(void *context, struct kdsm_request *request)
 	struct kdsm_cluster *cluster = context;
 	struct kdsm_directory *directory = cluster->directory;
 	struct kdsm_entry *entry;
-	unsigned int node;
-	int err = 0, told;
+	int err;
 
 	if (cluster->node != 0 || request->length != sizeof(*wire) ||
 	    le64_to_cpu(wire->lease) > KDSM_LEASE_MAX)
@@ -520,19 +808,14 @@ int kdsm_directory_serve_tune(void *context, struct kdsm_request *request)
 		return -EAGAIN;
 	mutex_lock(&directory->lock);
 	entry = kdsm_entry_by_id(directory, le32_to_cpu(wire->id));
-	if (!entry || entry->unlinked)
+	if (!entry || entry->state != KDSM_ENTRY_LIVE) {
 		err = -ENOENT;
-	else if (entry->region.policy != cpu_to_le32(KDSM_POLICY_STRICT))
+	} else if (entry->region.policy != cpu_to_le32(KDSM_POLICY_STRICT)) {
 		err = -EOPNOTSUPP;
-	/* kdsm_region_serve_tuned() takes no lock that a task may hold while it waits for node 0 */
-	for (node = 0; node < cluster->nodes && (!err || err == -EHOSTDOWN); node++) {
-		if (!test_bit(node, entry->parts))
-			continue;
-		told = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_TUNED, wire,
-				    sizeof(*wire), NULL, NULL);
-		/* Go on and tell the other nodes */
-		if (told)
-			err = kdsm_message_was_heard(told) ? told : -EHOSTDOWN;
+	} else {
+		kdsm_entry_hold(entry);
+		err = kdsm_entry_tune(entry, le64_to_cpu(wire->lease));
+		kdsm_entry_drop(entry);
 	}
 	mutex_unlock(&directory->lock);
 	return err;

@@ -16,6 +16,17 @@
  */
 #define KDSM_SIZE_MAX		BIT_ULL(48)
 
+/* ---- region.c ---- */
+
+/* Drop a region that the directory does not know any more: node 0 will send no REMOVE for it */
+void kdsm_region_forget(struct kdsm_region *region);
+
+/* ---- open.c ---- */
+
+void kdsm_opens_init(struct kdsm_cluster *cluster);
+/* Set up what a new region has for its opens and closes */
+void kdsm_region_init_opens(struct kdsm_region *region);
+
 /* ---- mapping.c ---- */
 
 extern const struct kdsm_mapping_ops kdsm_region_mapping_ops;

@@ -1,34 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Regions on this node: the table of existing regions, opening and closing, permissions.
- * Node 0's directory (directory.c) decides which regions exist. It tells every node to add
- * a region before any node can open it, and to remove the region after the last close.
+ * Regions on this node: the table of existing regions, and the messages about them. Node 0's
+ * directory (directory.c) decides which regions exist. It tells every node to add a region
+ * before any node can open it, and to remove the region after the last close. open.c has the
+ * opens and closes of this node's programs.
  */
-#include <linux/capability.h>
-#include <linux/cred.h>
 #include <linux/ctype.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
-#include <linux/uidgid.h>
-#include <linux/user_namespace.h>
 
 #include "internal.h"
 
-/* Interval between retries after node 0 did not answer, in jiffies */
-#define KDSM_CLOSE_RETRY	(5 * HZ)
+/* Upper bound of the time that a new region waits for the memory of removed ones, in jiffies */
+#define KDSM_FREE_PATIENCE	(10 * HZ)
 
-static void kdsm_region_close_work(struct work_struct *work);
-static void kdsm_region_free_work(struct work_struct *work);
-
-void kdsm_regions_init(struct kdsm_cluster *cluster)
+int kdsm_regions_init(struct kdsm_cluster *cluster)
 {
 	xa_init(&cluster->regions);
-	mutex_init(&cluster->open_lock);
-	INIT_DELAYED_WORK(&cluster->close_work, kdsm_region_close_work);
-	init_llist_head(&cluster->unused_regions);
-	INIT_WORK(&cluster->free_work, kdsm_region_free_work);
+	mutex_init(&cluster->parts_lock);
+	init_waitqueue_head(&cluster->closed);
+	kdsm_opens_init(cluster);
+	cluster->workqueue = alloc_workqueue("kdsm_regions", WQ_UNBOUND, 0);
+	return cluster->workqueue ? 0 : -ENOMEM;
 }
 
 /* ---- coherent regions ---- */
@@ -114,47 +109,32 @@ static void kdsm_region_incoherent(struct kdsm_region *region)
 
 /* ---- the table ---- */
 
-static void kdsm_region_free(struct kdsm_region *region)
+static void kdsm_region_free_work(struct work_struct *work)
 {
-	region->cluster->regions_up->destroy_locks(region);
+	struct kdsm_region *region = container_of(work, struct kdsm_region, free_work);
+	struct kdsm_cluster *cluster = region->cluster;
+
+	cluster->regions_up->destroy_locks(region);
 	if (region->coherence)
 		kdsm_region_incoherent(region);
 	kdsm_memory_destroy(region->memory);
 	/* A concurrent notice may still read the region */
 	kfree_rcu(region, rcu);
-}
-
-static void kdsm_region_free_work(struct work_struct *work)
-{
-	struct kdsm_cluster *cluster = container_of(work, struct kdsm_cluster, free_work);
-	struct kdsm_region *region, *next;
-
-	llist_for_each_entry_safe(region, next, llist_del_all(&cluster->unused_regions), unused)
-		kdsm_region_free(region);
+	atomic_dec(&cluster->freeing);
+	wake_up_all(&cluster->closed);
 }
 
 static void kdsm_region_release(struct kref *kref)
 {
-	kdsm_region_free(container_of(kref, struct kdsm_region, kref));
-}
-
-static void kdsm_region_release_later(struct kref *kref)
-{
 	struct kdsm_region *region = container_of(kref, struct kdsm_region, kref);
 
-	llist_add(&region->unused, &region->cluster->unused_regions);
-	queue_work(system_unbound_wq, &region->cluster->free_work);
+	atomic_inc(&region->cluster->freeing);
+	queue_work(region->cluster->workqueue, &region->free_work);
 }
 
 void kdsm_region_put(struct kdsm_region *region)
 {
 	kref_put(&region->kref, kdsm_region_release);
-}
-
-/* As kdsm_region_put(), for a caller that the work of a lock may be waiting for */
-static void kdsm_region_put_later(struct kdsm_region *region)
-{
-	kref_put(&region->kref, kdsm_region_release_later);
 }
 
 void kdsm_regions_stop(struct kdsm_cluster *cluster)
@@ -172,7 +152,8 @@ void kdsm_regions_exit(struct kdsm_cluster *cluster)
 		kdsm_region_put(region);
 	}
 	xa_destroy(&cluster->regions);
-	flush_work(&cluster->free_work);
+	/* Waits for the regions that are being freed */
+	destroy_workqueue(cluster->workqueue);
 }
 
 struct kdsm_region *kdsm_region_get(struct kdsm_cluster *cluster, u32 id)
@@ -199,12 +180,11 @@ struct kdsm_region *kdsm_region_next(struct kdsm_cluster *cluster, unsigned long
 	return region;
 }
 
-/* Drop a region that the directory does not know any more: node 0 will send no REMOVE for it */
-static void kdsm_region_forget(struct kdsm_region *region)
+void kdsm_region_forget(struct kdsm_region *region)
 {
 	if (xa_cmpxchg(&region->cluster->regions, region->id, region, NULL, GFP_KERNEL) ==
 	    region)
-		kdsm_region_put_later(region);
+		kdsm_region_put(region);
 }
 
 void kdsm_regions_forget(struct kdsm_cluster *cluster)
@@ -213,10 +193,10 @@ void kdsm_regions_forget(struct kdsm_cluster *cluster)
 	unsigned long id = 0;
 
 	while ((region = kdsm_region_next(cluster, &id))) {
-		/* Without open_lock, because its holder may wait for node 0 */
+		/* Without the lock of the name, because its holder may wait for node 0 */
 		if (!READ_ONCE(region->opens))
 			kdsm_region_forget(region);
-		kdsm_region_put_later(region);
+		kdsm_region_put(region);
 		id++;
 	}
 }
@@ -273,6 +253,53 @@ static bool kdsm_region_sane(const struct kdsm_region *region)
 	       !check_add_overflow(region->base, size, &end) && end <= TASK_SIZE_MAX;
 }
 
+/*
+ * Wait, in bounded time, until removed regions have given back the memory that the region needs.
+ * Returns at once if there is enough, or if no region is being freed.
+ */
+static void kdsm_region_await_memory(struct kdsm_region *region)
+{
+	struct kdsm_cluster *cluster = region->cluster;
+
+	wait_event_timeout(cluster->closed, !atomic_read(&cluster->freeing) ||
+			   kdsm_region_fits(cluster, region->share), KDSM_FREE_PATIENCE);
+}
+
+static int kdsm_region_make(struct kdsm_region *region)
+{
+	struct kdsm_cluster *cluster = region->cluster;
+	int err;
+
+	lockdep_assert_held(&cluster->parts_lock);
+	if (!kdsm_region_fits(cluster, region->share))
+		return -ENOMEM;
+	region->memory = kdsm_memory_create(cluster->fabric, region->id, region->part_size,
+					    region->policy != KDSM_POLICY_PARTITIONED ?
+					    KDSM_MEMORY_READ_ONLY : 0);
+	if (IS_ERR(region->memory))
+		return PTR_ERR(region->memory);
+	if (region->policy != KDSM_POLICY_PARTITIONED) {
+		err = kdsm_region_make_coherent(region);
+		if (err)
+			goto destroy;
+	}
+	err = cluster->regions_up->create_locks(region);
+	if (err)
+		goto incoherent;
+	/* A region of a former directory may have the id */
+	err = xa_insert(&cluster->regions, region->id, region, GFP_KERNEL);
+	if (!err)
+		return 0;
+	err = err == -EBUSY ? -EEXIST : err;
+	cluster->regions_up->destroy_locks(region);
+incoherent:
+	if (region->coherence)
+		kdsm_region_incoherent(region);
+destroy:
+	kdsm_memory_destroy(region->memory);
+	return err;
+}
+
 int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 {
 	const struct kdsm_wire_region *wire = request->data;
@@ -291,6 +318,8 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 		return -ENOMEM;
 	region->cluster = cluster;
 	kref_init(&region->kref);
+	INIT_WORK(&region->free_work, kdsm_region_free_work);
+	kdsm_region_init_opens(region);
 	kdsm_mappings_init(&region->mappings);
 	strscpy(region->name, wire->name, sizeof(region->name));
 	region->id = le32_to_cpu(wire->id);
@@ -308,38 +337,15 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 	err = -EINVAL;
 	if (!kdsm_region_sane(region))
 		goto free;
-	err = -ENOMEM;
 	/* Of a coherent region a node may hold more than its share, up to the whole region */
 	region->share = div_u64(kdsm_region_size(region), cluster->nodes);
-	if (!kdsm_region_fits(cluster, region->share))
-		goto free;
-	region->memory = kdsm_memory_create(cluster->fabric, region->id, region->part_size,
-					    region->policy != KDSM_POLICY_PARTITIONED ?
-					    KDSM_MEMORY_READ_ONLY : 0);
-	if (IS_ERR(region->memory)) {
-		err = PTR_ERR(region->memory);
-		goto free;
-	}
-	if (region->policy != KDSM_POLICY_PARTITIONED) {
-		err = kdsm_region_make_coherent(region);
-		if (err)
-			goto destroy;
-	}
-	err = cluster->regions_up->create_locks(region);
-	if (err) {
-		if (region->coherence)
-			kdsm_region_incoherent(region);
-		goto destroy;
-	}
-	err = xa_insert(&cluster->regions, region->id, region, GFP_KERNEL);
-	if (err) {
-		kdsm_region_put(region);
-		return err == -EBUSY ? -EEXIST : err;
-	}
-	return 0;
-
-destroy:
-	kdsm_memory_destroy(region->memory);
+	kdsm_region_await_memory(region);
+	/* Two regions that are added at the same time must not both count on the same memory */
+	mutex_lock(&cluster->parts_lock);
+	err = kdsm_region_make(region);
+	mutex_unlock(&cluster->parts_lock);
+	if (!err)
+		return 0;
 free:
 	kfree(region);
 	return err;
@@ -357,7 +363,11 @@ int kdsm_region_serve_remove(void *context, struct kdsm_request *request)
 	region = xa_erase(&cluster->regions, le32_to_cpu(*(__le32 *)request->data));
 	if (!region)
 		return -ENOENT;
-	/* If files of this node are bound to the region all the same, they keep the part */
+	/*
+	 * If files of this node are bound to the region all the same, they keep the part. The peers
+	 * have closed the region, so no operation on the part is in flight, and a key that a peer
+	 * still has is void before a page is free.
+	 */
 	kdsm_region_put(region);
 	return 0;
 }
@@ -422,159 +432,4 @@ void kdsm_region_notified(void *context, u32 id, u32 slot)
 			wake_up_all(waits);
 	}
 	rcu_read_unlock();
-}
-
-/* ---- open, close, destroy ---- */
-
-/* Whether the calling task may open the region, by mode, owner and group */
-static bool kdsm_region_may(const struct kdsm_region *region, bool write)
-{
-	unsigned int want = write ? 06 : 04, have = region->mode & 7;
-
-	if (from_kuid(&init_user_ns, current_fsuid()) == region->uid)
-		have = region->mode >> 6 & 7;
-	else if (in_egroup_p(make_kgid(&init_user_ns, region->gid)))
-		have = region->mode >> 3 & 7;
-	return (have & want) == want || capable(CAP_DAC_OVERRIDE);
-}
-
-/*
- * Tell node 0 that no file of this node has the region open. A repeated message does no harm.
- * If node 0 does not answer, schedule a retry and return false.
- */
-static bool kdsm_region_tell_closed(struct kdsm_region *region)
-{
-	struct kdsm_cluster *cluster = region->cluster;
-	__le32 wire = cpu_to_le32(region->id);
-	int err;
-
-	lockdep_assert_held(&cluster->open_lock);
-	err = kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_CLOSE, &wire, sizeof(wire),
-			   NULL, NULL);
-	if (err == -ENOENT)
-		kdsm_region_forget(region);
-	if (kdsm_message_was_heard(err))
-		return true;
-	schedule_delayed_work(&cluster->close_work, KDSM_CLOSE_RETRY);
-	return false;
-}
-
-/*
- * Node 0 did not answer a close, or an open that node 0 may have granted. Tell node 0 of
- * all regions that are not open here.
- */
-static void kdsm_region_close_work(struct work_struct *work)
-{
-	struct kdsm_cluster *cluster =
-		container_of(work, struct kdsm_cluster, close_work.work);
-	struct kdsm_region *region;
-	unsigned long id = 0;
-	bool told = true;
-
-	while (told && (region = kdsm_region_next(cluster, &id))) {
-		mutex_lock(&cluster->open_lock);
-		if (!region->opens)
-			told = kdsm_region_tell_closed(region);
-		mutex_unlock(&cluster->open_lock);
-		kdsm_region_put(region);
-		id++;
-	}
-}
-
-struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
-				     struct kdsm_region_open *args, bool want_write)
-{
-	struct kdsm_wire_open wire = {
-		.flags = cpu_to_le32(args->flags),
-		.policy = cpu_to_le32(args->policy),
-		.size = cpu_to_le64(args->size),
-		.block_size = cpu_to_le32(args->block_size),
-		.mode = cpu_to_le32(args->mode),
-		.uid = cpu_to_le32(from_kuid(&init_user_ns, current_fsuid())),
-		.gid = cpu_to_le32(from_kgid(&init_user_ns, current_fsgid())),
-	};
-	struct kdsm_wire_region reply = {};
-	unsigned int length = sizeof(reply);
-	struct kdsm_region *region;
-	int err;
-
-	strscpy_pad(wire.name, args->name, sizeof(wire.name));
-	mutex_lock(&cluster->open_lock);
-	err = kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_OPEN, &wire, sizeof(wire),
-			   &reply, &length);
-	if (!err && length != sizeof(reply))
-		err = -EIO;
-	if (err == -EIO || err == -ETIMEDOUT)
-		schedule_delayed_work(&cluster->close_work, KDSM_CLOSE_RETRY);
-	if (err)
-		goto unlock;
-	region = kdsm_region_get(cluster, le32_to_cpu(reply.id));
-	if (!region) {
-		err = -EIO;
-		goto unlock;
-	}
-	if (!kdsm_region_may(region, want_write)) {
-		if (!region->opens)
-			kdsm_region_tell_closed(region);
-		kdsm_region_put(region);
-		err = -EACCES;
-		goto unlock;
-	}
-	region->opens++;
-	mutex_unlock(&cluster->open_lock);
-
-	args->size = kdsm_region_size(region);
-	args->block_size = region->block_size;
-	args->policy = region->policy;
-	args->mode = region->mode;
-	args->id = region->id;
-	args->part_size = region->part_size;
-	args->base = region->base;
-	return region;
-
-unlock:
-	mutex_unlock(&cluster->open_lock);
-	return ERR_PTR(err);
-}
-
-void kdsm_region_close(struct kdsm_region *region)
-{
-	struct kdsm_cluster *cluster = region->cluster;
-
-	mutex_lock(&cluster->open_lock);
-	if (!--region->opens)
-		kdsm_region_tell_closed(region);
-	mutex_unlock(&cluster->open_lock);
-	kdsm_region_put(region);
-}
-
-int kdsm_region_destroy(struct kdsm_cluster *cluster, const char *name)
-{
-	struct kdsm_region *region;
-	unsigned long id = 0;
-	__le32 wire;
-	int err = -ENOENT, told;
-
-	while ((region = kdsm_region_next(cluster, &id))) {
-		if (strcmp(region->name, name)) {
-			kdsm_region_put(region);
-			id++;
-			continue;
-		}
-		wire = cpu_to_le32(region->id);
-		if (from_kuid(&init_user_ns, current_fsuid()) != region->uid &&
-		    !capable(CAP_SYS_ADMIN))
-			told = -EACCES;
-		else
-			told = kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_DESTROY, &wire,
-					    sizeof(wire), NULL, NULL);
-		kdsm_region_put(region);
-		if (told != -ENOENT)
-			err = told;
-		/* A region that was destroyed earlier may have had the same name: go on */
-		if (told != -ENOENT && told != -EACCES)
-			break;
-		id++;
-	}
-	return err;
 }

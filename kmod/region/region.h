@@ -9,7 +9,6 @@
 #include <linux/kdsm.h>
 #include <linux/kref.h>
 #include <linux/list.h>
-#include <linux/llist.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
@@ -46,11 +45,11 @@ struct kdsm_mappings {
 	unsigned int doubts;		/* mappings that may hide writes; see notifier.c */
 };
 
-/* A region on this node. All fields but kref, unused, mappings, opens and waits are constant. */
+/* A region on this node. All fields but those that say so are constant. */
 struct kdsm_region {
 	struct kdsm_cluster *cluster;
 	struct kref kref;	/* held by cluster->regions and by each bound file */
-	struct llist_node unused;	/* in cluster->unused_regions, after the last reference */
+	struct work_struct free_work;	/* frees the region after the last reference */
 	struct rcu_head rcu;
 	char name[KDSM_NAME_SIZE];
 	u32 id;			/* 1..65535 */
@@ -66,8 +65,14 @@ struct kdsm_region {
 	struct kdsm_coherence *coherence;	/* NULL for a partitioned region */
 	struct kdsm_locks *locks;
 	struct inode *inode;	/* coherent: the inode of all its mappings */
-	struct kdsm_mappings mappings;	/* policy release only */
-	unsigned int opens;	/* bound files; protected by cluster->open_lock */
+	struct kdsm_mappings mappings;	/* policy release only; changes */
+	/* Bound files, or files whose close is not done; protected by the lock of the name */
+	unsigned int opens;
+	/* How many closes were asked for, and are done, since the region was added; see open.c */
+	atomic_t closes;
+	int closes_done;
+	struct work_struct close_work;
+	u32 tuned;		/* number of the newest change; protected by cluster->parts_lock */
 	wait_queue_head_t waits[KDSM_WAIT_BUCKETS];	/* waiters for words, by word number */
 };
 
@@ -77,10 +82,11 @@ struct kdsm_region {
  * @args: the request; the call fills in the (out) fields
  * @want_write: fail if mode, owner and group do not allow writing
  *
- * The credentials are those of the calling task. Sleeps until node 0 has answered.
+ * The credentials are those of the calling task. Sleeps until node 0 has answered, or a fatal
+ * signal arrives.
  *
  * Return: the region, with a reference that kdsm_region_close() drops, or ERR_PTR() of the
- * errors of KDSM_IOC_REGION_OPEN.
+ * errors of KDSM_IOC_REGION_OPEN; ERR_PTR(-ERESTARTSYS) after a fatal signal.
  */
 struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
 				     struct kdsm_region_open *args, bool want_write);
@@ -90,7 +96,8 @@ struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
  * @region: the region, which the caller must not use any more
  *
  * The last close on a node tells node 0 that the node has the region closed. If node 0 does not
- * answer, a work item repeats the message until node 0 answers. Sleeps.
+ * answer, a work item repeats the message until node 0 answers. Sleeps until node 0 has answered
+ * or has not, or a fatal signal arrives.
  */
 void kdsm_region_close(struct kdsm_region *region);
 
@@ -99,10 +106,10 @@ void kdsm_region_close(struct kdsm_region *region);
  * @cluster: the cluster of the region
  * @name: name of the region
  *
- * Sleeps until node 0 has answered.
+ * Sleeps until node 0 has answered, or a fatal signal arrives.
  *
  * Return: 0, -ENOENT, -EACCES unless the caller owns the region or has CAP_SYS_ADMIN, or an
- * error of kdsm_message().
+ * error of kdsm_message_killable().
  */
 int kdsm_region_destroy(struct kdsm_cluster *cluster, const char *name);
 
@@ -112,10 +119,10 @@ int kdsm_region_destroy(struct kdsm_cluster *cluster, const char *name);
  * @name: name of the region
  * @lease: the lease, in ns, at most KDSM_LEASE_MAX
  *
- * Sleeps until node 0 has told all nodes.
+ * Sleeps until node 0 has told all nodes, or a fatal signal arrives.
  *
  * Return: 0, -ENOENT, -EOPNOTSUPP if the region has another policy, -EHOSTDOWN if a node could
- * not be reached, or an error of kdsm_message(). After -EHOSTDOWN, -EIO and -ETIMEDOUT some
+ * not be reached, or an error of kdsm_message_killable(). After -EHOSTDOWN, -EIO and -ETIMEDOUT some
  * nodes may have the new lease.
  */
 int kdsm_region_tune(struct kdsm_cluster *cluster, const char *name, u64 lease);
@@ -152,8 +159,10 @@ static inline wait_queue_head_t *kdsm_region_waits(struct kdsm_region *region, u
 /**
  * kdsm_regions_init() - set up the table of regions
  * @cluster: a cluster that comes up
+ *
+ * Return: 0 or -ENOMEM.
  */
-void kdsm_regions_init(struct kdsm_cluster *cluster);
+int kdsm_regions_init(struct kdsm_cluster *cluster);
 
 /**
  * kdsm_regions_stop() - end the work that repeats closes
@@ -173,9 +182,6 @@ void kdsm_regions_exit(struct kdsm_cluster *cluster);
 /**
  * kdsm_regions_forget() - drop the regions that no file of this node has open
  * @cluster: a cluster whose node 0 came up again, with an empty directory
- *
- * A worker frees the regions. The caller may be part of an attempt to connect, for which the
- * work of a lock of such a region may be waiting.
  *
  * Sleeps, but takes no lock that a task may hold while it waits for node 0.
  */
@@ -200,14 +206,17 @@ struct kdsm_region *kdsm_region_next(struct kdsm_cluster *cluster, unsigned long
 struct kdsm_region *kdsm_region_get(struct kdsm_cluster *cluster, u32 id);
 
 /**
- * kdsm_region_put() - drop a reference to a region, and free the region after the last one
+ * kdsm_region_put() - drop a reference to a region
  * @region: the region
  *
- * May sleep.
+ * After the last reference a worker frees the region: that may take seconds, and waits for the
+ * work of the region's locks, which may in turn wait for the caller's connection.
+ *
+ * Context: any.
  */
 void kdsm_region_put(struct kdsm_region *region);
 
-/* ---- region.c and tune.c ---- */
+/* ---- handlers in region.c and tune.c ---- */
 
 /* Handlers of messages, see kdsm_handler_t; context is the cluster */
 int kdsm_region_serve_add(void *context, struct kdsm_request *request);

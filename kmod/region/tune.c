@@ -19,13 +19,27 @@ int kdsm_region_tune(struct kdsm_cluster *cluster, const char *name, u64 lease)
 	while (err == -ENOENT && (region = kdsm_region_next(cluster, &id))) {
 		if (!strcmp(region->name, name)) {
 			wire.id = cpu_to_le32(region->id);
-			err = kdsm_message(cluster->fabric, 0, KDSM_MESSAGE_TUNE, &wire,
-					   sizeof(wire), NULL, NULL);
+			err = kdsm_message_killable(cluster->fabric, 0, KDSM_MESSAGE_TUNE, &wire,
+						    sizeof(wire));
 		}
 		kdsm_region_put(region);
 		id++;
 	}
 	return err;
+}
+
+/* The lease applies to blocks that arrive here from now on */
+static int kdsm_region_tuned(struct kdsm_region *region, const struct kdsm_wire_tune *wire)
+{
+	u32 turn = le32_to_cpu(wire->turn);
+
+	mutex_lock(&region->cluster->parts_lock);
+	if ((s32)(turn - region->tuned) > 0) {
+		region->tuned = turn;
+		WRITE_ONCE(region->coherence->lease, le64_to_cpu(wire->lease));
+	}
+	mutex_unlock(&region->cluster->parts_lock);
+	return 0;
 }
 
 int kdsm_region_serve_tuned(void *context, struct kdsm_request *request)
@@ -47,11 +61,8 @@ int kdsm_region_serve_tuned(void *context, struct kdsm_request *request)
 		return err;
 	if (region->id == le32_to_cpu(wire->id)) {
 		err = -EOPNOTSUPP;
-		if (region->policy == KDSM_POLICY_STRICT) {
-			/* Applies to blocks that arrive here from now on */
-			WRITE_ONCE(region->coherence->lease, le64_to_cpu(wire->lease));
-			err = 0;
-		}
+		if (region->policy == KDSM_POLICY_STRICT)
+			err = kdsm_region_tuned(region, wire);
 	}
 	kdsm_region_put(region);
 	return err;

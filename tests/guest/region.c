@@ -192,6 +192,49 @@ static void region_zeroed(void)
 	CHECK_IS(kdsm_region_open(kdsm, "zeroed", NULL, &region), -ENOENT);
 }
 
+/* Half of the memory of this machine, in bytes, but at most what is free; a multiple of PART */
+static size_t much(void)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	unsigned long kib = 0;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %lu kB", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return (kib << 10) / 2 / PART * PART;
+}
+
+/*
+ * The memory of a region that was closed can be used at once, although a worker frees it: two
+ * such regions do not fit.
+ */
+static void region_memory_again(void)
+{
+	struct kdsm_region_attr attr = attr_of(0);
+	struct kdsm_region *region;
+	char name[32];
+	size_t i;
+	int round;
+
+	if (node == 0)
+		tell_all(1, much() / 2 * 3 / PART * PART);
+	meet();
+	attr.size = told(1) * nodes;
+	for (round = 0; round < 4; round++) {
+		snprintf(name, sizeof(name), "again-%d", round);
+		CHECK_IS(kdsm_region_open(kdsm, name, &attr, &region), 0);
+		if (region)
+			for (i = 0; i < told(1); i += 4096)
+				((volatile char *)kdsm_region_part(region))[i] = 1;
+		meet();
+		kdsm_region_close(region);
+		meet();
+	}
+}
+
 static void region_keep(void)
 {
 	struct kdsm_region *region;
@@ -475,6 +518,7 @@ static const struct guest_test tests[] = {
 	TEST(region_mismatch),
 	TEST(region_bad_attributes),
 	TEST(region_zeroed),
+	TEST(region_memory_again),
 	TEST(region_keep),
 	TEST(region_destroy),
 	TEST(region_permissions),

@@ -6,7 +6,12 @@
  * only the packets that it sends, see mute.h.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <kdsm/coherent.h>
@@ -113,6 +118,92 @@ static void opens_nothing(void)
 		kdsm_region_close(other);
 }
 
+#define CREATORS 3
+
+/* Create regions, which the node that is gone delays, until this process is killed. */
+static void create_for_ever(unsigned int child, volatile uint64_t *turn)
+{
+	struct kdsm_region_attr attr = { .size = nodes * PART };
+	struct kdsm_region *other;
+	struct kdsm *kd;
+	char name[32];
+
+	must(kdsm_open(&kd, 0), "kdsm_open");
+	snprintf(name, sizeof(name), "never-%u-%u", node, child);
+	for (;; (*turn)++)
+		if (!kdsm_region_open(kd, name, &attr, &other))
+			kdsm_region_close(other);
+}
+
+/* Return how long it takes to open and close a region that exists, in s, or a negative error. */
+static double open_other(void)
+{
+	/* Without the library, which would map the region at its address a second time */
+	struct kdsm_region_open arg = { .argsz = sizeof(arg), .name = "other" };
+	int file = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC), error = 0;
+	double start = now();
+
+	if (ioctl(file, KDSM_IOC_REGION_OPEN, &arg))
+		error = -errno;
+	close(file);
+	return error ? error : now() - start;
+}
+
+/* Wait until a child has been in one call for a second, and return its number. */
+static unsigned int await_blocked(const volatile uint64_t *turns)
+{
+	uint64_t before[CREATORS];
+	double start = now();
+	unsigned int i;
+
+	while (now() - start < 30) {
+		for (i = 0; i < CREATORS; i++)
+			before[i] = turns[i];
+		usleep(1000000);
+		for (i = 0; i < CREATORS; i++)
+			if (turns[i] == before[i])
+				return i;
+	}
+	return CREATORS;
+}
+
+/*
+ * While regions are being created, which takes long, another region can be opened, and the programs
+ * that create them can be killed.
+ */
+static void opens_others(void)
+{
+	uint64_t *turns = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			       -1, 0);
+	double start = now(), took = 0, worst = 0;
+	pid_t children[CREATORS];
+	unsigned int i, blocked;
+
+	for (i = 0; i < CREATORS; i++) {
+		children[i] = fork();
+		if (!children[i])
+			create_for_ever(i, &turns[i]);
+	}
+	while (took >= 0 && now() - start < 12) {
+		usleep(10000);
+		took = open_other();
+		worst = took > worst ? took : worst;
+	}
+	tap_ok(took >= 0 && worst < 2,
+	       "a region can be opened while others are created: %s, %.1f s",
+	       tap_error(took < 0 ? (int)took : 0), worst);
+	blocked = await_blocked(turns);
+	for (i = 0; i < CREATORS; i++)
+		kill(children[i], SIGKILL);
+	start = now();
+	for (i = 0; i < CREATORS; i++)
+		waitpid(children[i], NULL, 0);
+	tap_ok(blocked < CREATORS && now() - start < 2,
+	       "programs that wait for a region can be killed: child %u, %.1f s", blocked,
+	       now() - start);
+	munmap(turns, 4096);
+}
+
 /* Retry operations on a node until one succeeds, for at most that many seconds. */
 static void works_again(unsigned int on, double seconds)
 {
@@ -183,6 +274,8 @@ static void survive(void)
 	for (int i = 0; i < 4; i++)
 		fails(gone, "an operation on it");
 	opens_nothing();
+	if (gone != 0)
+		opens_others();
 	for (int i = 0; i < 20; i++)
 		if (operate(other))
 			tap_ok(false, "operations on node %u meanwhile", other);
@@ -214,6 +307,7 @@ static void together(void)
 int main(int argc, char **argv)
 {
 	struct kdsm_region_attr attr = { .mode = 0600 };
+	struct kdsm_region *other;
 
 	must(kdsm_open(&kdsm, 0), "kdsm_open");
 	node = kdsm_node(kdsm);
@@ -223,6 +317,7 @@ int main(int argc, char **argv)
 		tap_bail("vanish needs three nodes, and the number of one of them");
 	attr.size = nodes * PART;
 	must(kdsm_region_open(kdsm, "vanish", &attr, &region), "kdsm_region_open");
+	must(kdsm_region_open(kdsm, "other", &attr, &other), "kdsm_region_open");
 	kdsm_barrier_init(&barrier, region, 0);
 	must(kdsm_barrier_wait(&barrier, 60 * SECOND), "kdsm_barrier_wait");
 	must(kdsm_tree_barrier_init(&tree, NULL, region, TREE, NULL), "kdsm_tree_barrier_init");
@@ -238,6 +333,7 @@ int main(int argc, char **argv)
 		keeps_own();
 	tap_result(kdsm_barrier_wait(&barrier, 60 * SECOND), 0, "a barrier when all are back");
 	kdsm_region_close(region);
+	kdsm_region_close(other);
 	together();
 	kdsm_close(kdsm);
 	return tap_end();
