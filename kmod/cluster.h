@@ -41,7 +41,9 @@ struct kdsm_cluster {
 
 	struct xarray regions;		/* by id; see region/region.c */
 	const struct kdsm_region_upcalls *regions_up;
-	struct mutex parts_lock;	/* serialises adding parts of regions to this node */
+	struct mutex parts_lock;	/* serialises adding parts of regions; protects users */
+	struct xarray users;		/* by uid: creators of regions; see region/quota.c */
+	struct kdsm_account account;	/* of all regions */
 	/* Each serialises opens and closes of the regions whose names have its hash */
 	struct mutex open_locks[KDSM_OPEN_LOCKS];
 	struct workqueue_struct *workqueue;	/* opens, closes and frees regions */

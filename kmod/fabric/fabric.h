@@ -281,6 +281,29 @@ u64 kdsm_fabric_tie(const struct kdsm_fabric *fabric, unsigned int node);
  */
 void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats);
 
+/* ---- accounts (account.c) ---- */
+
+/*
+ * The bytes that some memories hold together on this node. A chunk is charged to the account of
+ * its memory and to all accounts above that.
+ */
+struct kdsm_account {
+	struct kdsm_account *parent;	/* NULL: none */
+	/* Upper bound of bytes, in percent of RAM; may change. NULL, or 100 and more: none */
+	const unsigned int *percent;
+	atomic64_t bytes;
+};
+
+/**
+ * kdsm_account_limit() - the upper bound of an account
+ * @account: the account
+ *
+ * Context: any.
+ *
+ * Return: the upper bound now, in bytes, or U64_MAX.
+ */
+u64 kdsm_account_limit(const struct kdsm_account *account);
+
 /* ---- memory (memory.c) ---- */
 
 /*
@@ -315,6 +338,13 @@ void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats
  */
 struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 size,
 				       unsigned int flags);
+
+/**
+ * kdsm_memory_set_account() - charge the chunks of a memory to an account
+ * @memory: a memory that was just created, and has no chunk
+ * @account: lives as long as @memory
+ */
+void kdsm_memory_set_account(struct kdsm_memory *memory, struct kdsm_account *account);
 
 /**
  * kdsm_memory_destroy() - free this node's part of a memory

@@ -380,6 +380,15 @@ int kdsm_secret_verify(struct kdsm_fabric *fabric, enum kdsm_role role,
 		       const struct kdsm_wire_welcome *welcome,
 		       const u8 proof[KDSM_PROOF_SIZE]);
 
+/* ---- account.c ---- */
+
+/*
+ * Charge the account and those above it, or return false if one of them would exceed its limit.
+ * account may be NULL. Any context.
+ */
+bool kdsm_account_charge(struct kdsm_account *account, u64 bytes);
+void kdsm_account_uncharge(struct kdsm_account *account, u64 bytes);
+
 /* ---- memory.c ---- */
 
 struct kdsm_chunk {
@@ -398,6 +407,7 @@ struct kdsm_memory {
 	u32 domain;		/* enum kdsm_domain: the CPUs or the device do the atomics */
 	unsigned long chunks_count;
 	unsigned long windows_count;
+	struct kdsm_account *account;	/* charged for each chunk; or NULL */
 	refcount_t references;	/* one of the creator, one of each kdsm_memory_lookup() */
 	struct completion released;	/* the last reference was dropped */
 	atomic64_t resident;	/* bytes allocated on this node */

@@ -60,6 +60,11 @@ struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 s
 	return memory;
 }
 
+void kdsm_memory_set_account(struct kdsm_memory *memory, struct kdsm_account *account)
+{
+	memory->account = account;
+}
+
 static void kdsm_chunk_free(struct kdsm_chunk *chunk)
 {
 	unsigned int i;
@@ -135,6 +140,7 @@ void kdsm_memory_destroy(struct kdsm_memory *memory)
 	up_read(&fabric->unregistering);
 	synchronize_rcu();
 	kdsm_windows_free(memory);
+	kdsm_account_uncharge(memory->account, atomic64_read(&memory->resident));
 	kdsm_keys_free(memory);
 	kvfree(memory);
 }
@@ -240,6 +246,20 @@ static struct kdsm_chunk *kdsm_chunk_alloc(struct kdsm_memory *memory,
 	return chunk;
 }
 
+/* Charge for the chunk and allocate it, or return NULL */
+static struct kdsm_chunk *kdsm_chunk_add(struct kdsm_memory *memory, unsigned long index)
+{
+	u64 bytes = min_t(u64, memory->size - ((u64)index << KDSM_CHUNK_SHIFT), KDSM_CHUNK_SIZE);
+	struct kdsm_chunk *chunk;
+
+	if (!kdsm_account_charge(memory->account, bytes))
+		return NULL;
+	chunk = kdsm_chunk_alloc(memory, index);
+	if (!chunk)
+		kdsm_account_uncharge(memory->account, bytes);
+	return chunk;
+}
+
 /* Return the table of the chunks of a window, allocated if necessary, or NULL */
 static struct kdsm_chunk **kdsm_window_get(struct kdsm_memory *memory, unsigned long window)
 {
@@ -277,7 +297,7 @@ struct kdsm_chunk *kdsm_chunk_get(struct kdsm_memory *memory, unsigned long inde
 	chunk = kdsm_chunk_peek(memory, index);
 	chunks = kdsm_window_get(memory, index >> KDSM_WINDOW_SHIFT);
 	if (!chunk && chunks) {
-		chunk = kdsm_chunk_alloc(memory, index);
+		chunk = kdsm_chunk_add(memory, index);
 		/* Pairs with smp_load_acquire() in kdsm_chunk_peek(). */
 		smp_store_release(&chunks[index & (KDSM_WINDOW_CHUNKS - 1)], chunk);
 	}

@@ -89,6 +89,7 @@ int kdsm_locks_create(struct kdsm_region *region)
 		kfree(locks);
 		return err;
 	}
+	kdsm_memory_set_account(locks->memory, kdsm_quota_account(region));
 	region->locks = locks;
 	return 0;
 }

@@ -27,6 +27,20 @@ void kdsm_opens_init(struct kdsm_cluster *cluster);
 /* Set up what a new region has for its opens and closes */
 void kdsm_region_init_opens(struct kdsm_region *region);
 
+/* ---- quota.c ---- */
+
+void kdsm_quota_init(struct kdsm_cluster *cluster);
+/* All regions are freed */
+void kdsm_quota_exit(struct kdsm_cluster *cluster);
+/*
+ * Check the limits for a new region and set region->user. 0; -ENOMEM; -EDQUOT: a limit of the
+ * user. kdsm_quota_leave() undoes it. Caller of both holds cluster->parts_lock.
+ */
+int kdsm_quota_admit(struct kdsm_region *region);
+void kdsm_quota_leave(struct kdsm_region *region);
+/* Whether the limits leave room for the share of a region now, beside regions being freed */
+bool kdsm_quota_has_room(const struct kdsm_region *region);
+
 /* ---- mapping.c ---- */
 
 extern const struct kdsm_mapping_ops kdsm_region_mapping_ops;

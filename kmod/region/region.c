@@ -22,6 +22,7 @@ int kdsm_regions_init(struct kdsm_cluster *cluster)
 	mutex_init(&cluster->parts_lock);
 	init_waitqueue_head(&cluster->closed);
 	kdsm_opens_init(cluster);
+	kdsm_quota_init(cluster);
 	cluster->workqueue = alloc_workqueue("kdsm_regions", WQ_UNBOUND, 0);
 	return cluster->workqueue ? 0 : -ENOMEM;
 }
@@ -49,6 +50,8 @@ static int kdsm_region_make_release(struct kdsm_region *region,
 		kdsm_memory_destroy(coherence->twins);
 		return PTR_ERR(coherence->stamps);
 	}
+	kdsm_memory_set_account(coherence->twins, kdsm_quota_account(region));
+	kdsm_memory_set_account(coherence->stamps, kdsm_quota_account(region));
 	return 0;
 }
 
@@ -118,6 +121,9 @@ static void kdsm_region_free_work(struct work_struct *work)
 	if (region->coherence)
 		kdsm_region_incoherent(region);
 	kdsm_memory_destroy(region->memory);
+	mutex_lock(&cluster->parts_lock);
+	kdsm_quota_leave(region);
+	mutex_unlock(&cluster->parts_lock);
 	/* A concurrent notice may still read the region */
 	kfree_rcu(region, rcu);
 	atomic_dec(&cluster->freeing);
@@ -154,6 +160,7 @@ void kdsm_regions_exit(struct kdsm_cluster *cluster)
 	xa_destroy(&cluster->regions);
 	/* Waits for the regions that are being freed */
 	destroy_workqueue(cluster->workqueue);
+	kdsm_quota_exit(cluster);
 }
 
 struct kdsm_region *kdsm_region_get(struct kdsm_cluster *cluster, u32 id)
@@ -262,7 +269,8 @@ static void kdsm_region_await_memory(struct kdsm_region *region)
 	struct kdsm_cluster *cluster = region->cluster;
 
 	wait_event_timeout(cluster->closed, !atomic_read(&cluster->freeing) ||
-			   kdsm_region_fits(cluster, region->share), KDSM_FREE_PATIENCE);
+			   (kdsm_region_fits(cluster, region->share) &&
+			    kdsm_quota_has_room(region)), KDSM_FREE_PATIENCE);
 }
 
 static int kdsm_region_make(struct kdsm_region *region)
@@ -273,11 +281,17 @@ static int kdsm_region_make(struct kdsm_region *region)
 	lockdep_assert_held(&cluster->parts_lock);
 	if (!kdsm_region_fits(cluster, region->share))
 		return -ENOMEM;
+	err = kdsm_quota_admit(region);
+	if (err)
+		return err;
 	region->memory = kdsm_memory_create(cluster->fabric, region->id, region->part_size,
 					    region->policy != KDSM_POLICY_PARTITIONED ?
 					    KDSM_MEMORY_READ_ONLY : 0);
-	if (IS_ERR(region->memory))
-		return PTR_ERR(region->memory);
+	if (IS_ERR(region->memory)) {
+		err = PTR_ERR(region->memory);
+		goto leave;
+	}
+	kdsm_memory_set_account(region->memory, kdsm_quota_account(region));
 	if (region->policy != KDSM_POLICY_PARTITIONED) {
 		err = kdsm_region_make_coherent(region);
 		if (err)
@@ -297,6 +311,8 @@ incoherent:
 		kdsm_region_incoherent(region);
 destroy:
 	kdsm_memory_destroy(region->memory);
+leave:
+	kdsm_quota_leave(region);
 	return err;
 }
 

@@ -17,6 +17,7 @@
 
 struct file;
 struct kdsm_locks;
+struct kdsm_user;
 struct vm_area_struct;
 
 /* Number of wait queues of a region; a waiter uses one of them by the slot of its word */
@@ -60,6 +61,7 @@ struct kdsm_region {
 	u32 uid, gid;		/* in the initial user namespace */
 	u64 part_size;		/* bytes */
 	u64 share;		/* bytes that this node has promised to hold */
+	struct kdsm_user *user;	/* who is charged; see quota.c */
 	u64 base;		/* address of the region in every process */
 	struct kdsm_memory *memory;	/* the part of this node; coherent: its frames */
 	struct kdsm_coherence *coherence;	/* NULL for a partitioned region */
@@ -270,6 +272,18 @@ int kdsm_directory_serve_open(void *context, struct kdsm_request *request);
 int kdsm_directory_serve_close(void *context, struct kdsm_request *request);
 int kdsm_directory_serve_destroy(void *context, struct kdsm_request *request);
 int kdsm_directory_serve_tune(void *context, struct kdsm_request *request);
+
+/* ---- quota.c ---- */
+
+/**
+ * kdsm_quota_account() - the account that the memories of a region are charged to
+ * @region: the region
+ *
+ * Context: any.
+ *
+ * Return: the account, which lives as long as the region.
+ */
+struct kdsm_account *kdsm_quota_account(const struct kdsm_region *region);
 
 /* ---- mapping.c ---- */
 

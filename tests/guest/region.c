@@ -223,7 +223,7 @@ static void region_memory_again(void)
 		tell_all(1, much() / 2 * 3 / PART * PART);
 	meet();
 	attr.size = told(1) * nodes;
-	for (round = 0; round < 4; round++) {
+	for (round = 0; round < 2; round++) {
 		snprintf(name, sizeof(name), "again-%d", round);
 		CHECK_IS(kdsm_region_open(kdsm, name, &attr, &region), 0);
 		if (region)
@@ -233,6 +233,96 @@ static void region_memory_again(void)
 		kdsm_region_close(region);
 		meet();
 	}
+}
+
+/* A region of a share of the memory of each machine, in percent */
+static int open_percent(struct kdsm *own, unsigned int percent, struct kdsm_region_attr attr)
+{
+	struct kdsm_region *region;
+	int ret;
+
+	attr.size = sysconf(_SC_PHYS_PAGES) * 4096ULL / 100 * percent / PART * PART * nodes;
+	ret = kdsm_region_open(own, "quota", &attr, &region);
+	kdsm_region_close(region);
+	if (attr.flags & KDSM_REGION_KEEP)
+		kdsm_region_destroy(own, "quota");
+	return ret;
+}
+
+static const struct kdsm_region_attr kept = { .flags = KDSM_REGION_KEEP },
+	/* Large blocks, because each write to a new block takes messages */
+	released = { .policy = KDSM_POLICY_RELEASE, .block_size = 2U << 20 };
+
+/* keep_percent is 10 and user_percent 20 */
+static int quota_as_nobody(void)
+{
+	struct kdsm *own;
+
+	if (setgid(NOBODY) || setuid(NOBODY))
+		return 97;
+	CHECK_IS(kdsm_open(&own, 0), 0);
+	CHECK_IS(open_percent(own, 15, kept), -EDQUOT);
+	CHECK_IS(open_percent(own, 8, kept), 0);
+	CHECK_IS(open_percent(own, 15, attr_of(0)), 0);
+	CHECK_IS(open_percent(own, 25, attr_of(0)), -EDQUOT);
+	CHECK_IS(open_percent(own, 15, released), 0);
+	kdsm_close(own);
+	return 0;
+}
+
+/* Of a coherent region a node may hold more than its share, but not more than a user may. */
+static int touch_as_nobody(void)
+{
+	struct kdsm_region_attr attr = released;
+	struct kdsm_region *region;
+	struct kdsm *own;
+	size_t i;
+
+	if (setgid(NOBODY) || setuid(NOBODY))
+		return 97;
+	attr.size = sysconf(_SC_PHYS_PAGES) * 4096ULL / 100 * 15 / PART * PART * nodes;
+	if (kdsm_open(&own, 0) || kdsm_region_open(own, "quota", &attr, &region))
+		return 96;
+	for (i = 0; i < attr.size; i += 4096)
+		((volatile char *)kdsm_region_address(region))[i] = 1;
+	return 95;
+}
+
+static void parameter(const char *name, const char *value)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/module/kdsm/parameters/%s", name);
+	file = fopen(path, "w");
+	CHECK(file && fputs(value, file) >= 0);
+	if (file)
+		fclose(file);
+}
+
+static void region_quota(void)
+{
+	struct stat old;
+
+	parameter("keep_percent", "10");
+	parameter("user_percent", "20");
+	CHECK(!stat(KDSM_DEVICE, &old) && !chmod(KDSM_DEVICE, 0666));
+	meet();
+	if (node == 0) {
+		CHECK_IS(in_child(quota_as_nobody), 0);
+		CHECK_IS(in_child(touch_as_nobody), nodes > 1 ? -SIGBUS : 95);
+		/* What the killed child held does not count any more. */
+		CHECK_IS(in_child(quota_as_nobody), 0);
+		/* The administrator's regions have no limit but that of all regions. */
+		CHECK_IS(open_percent(kdsm, 25, kept), 0);
+		parameter("memory_percent", "20");
+		CHECK_IS(open_percent(kdsm, 25, attr_of(0)), -ENOMEM);
+		parameter("memory_percent", "100");
+	}
+	meet();
+	chmod(KDSM_DEVICE, old.st_mode & 0777);
+	parameter("keep_percent", "50");
+	parameter("user_percent", "80");
 }
 
 static void region_keep(void)
@@ -519,6 +609,7 @@ static const struct guest_test tests[] = {
 	TEST(region_bad_attributes),
 	TEST(region_zeroed),
 	TEST(region_memory_again),
+	TEST(region_quota),
 	TEST(region_keep),
 	TEST(region_destroy),
 	TEST(region_permissions),

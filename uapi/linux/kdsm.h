@@ -128,6 +128,7 @@ struct kdsm_location {
  *   -EEXIST	the region exists (with EXCL)
  *   -EACCES	mode, owner and group of the region forbid it
  *   -ENOMEM	a node cannot hold its part
+ *   -EDQUOT	the caller's regions would hold more of a node's memory than a user may
  *   -EFBIG	size is above 256 TiB
  *   -ENOSPC	there are 4096 regions, or no range of addresses is free: all regions
  *		together have 48 TiB
