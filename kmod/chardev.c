@@ -232,9 +232,10 @@ static int kdsm_ioctl_wake(struct kdsm_file *kfile, void __user *user)
 	       kdsm_pgas_wake(kfile->region, &args);
 }
 
-static int kdsm_ioctl_fence(struct kdsm_coherence *coherence, void __user *user,
+static int kdsm_ioctl_fence(struct file *file, struct kdsm_region *region, void __user *user,
 			    bool release)
 {
+	struct kdsm_coherence *coherence = region->coherence;
 	struct kdsm_signature *signature;
 	struct kdsm_fence args;
 	void __user *place;
@@ -271,7 +272,7 @@ static int kdsm_ioctl_fence(struct kdsm_coherence *coherence, void __user *user,
 		goto free;
 	err = -EINVAL;
 	if (kdsm_signature_sane(signature, coherence->nodes, coherence->blocks))
-		err = kdsm_coherence_acquire(coherence, signature);
+		err = kdsm_region_acquire(region, signature, file->f_mode & FMODE_WRITE);
 free:
 	kfree(signature);
 	return err;
@@ -338,8 +339,7 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 	if (!kdsm_file_region(file))
 		return -EBADFD;
 	if (command == KDSM_IOC_RELEASE || command == KDSM_IOC_ACQUIRE)
-		return kdsm_ioctl_fence(kfile->region->coherence, user,
-					command == KDSM_IOC_RELEASE);
+		return kdsm_ioctl_fence(file, kfile->region, user, command == KDSM_IOC_RELEASE);
 	if (command >= KDSM_IOC_LOCK_OPEN)
 		return kdsm_lock_ioctl(&kfile->locks, command, user);
 	if (command == KDSM_IOC_ADVISE)

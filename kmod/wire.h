@@ -136,6 +136,7 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_LOCK_RESUME,	/* kdsm_wire_lock_resume, from the home */
 	KDSM_MESSAGE_FIND,	/* kdsm_wire_find -> kdsm_wire_found */
 	KDSM_MESSAGE_STEAL,	/* kdsm_wire_steal -> kdsm_wire_stolen and the tasks */
+	KDSM_MESSAGE_CLOCK,	/* __le32 id of a coherent region -> __le64 clock there */
 	KDSM_MESSAGE_TYPES
 };
 

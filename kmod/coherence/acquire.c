@@ -178,12 +178,10 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
 {
 	struct kdsm_victims victims = {};
 	unsigned int i;
-	u64 clock;
 	int err = 0;
+	u64 clock;
 
-	clock = signature->floor;
-	for (i = 0; i < signature->count; i++)
-		clock = max(clock, signature->notices[i].ts);
+	clock = kdsm_signature_newest(signature, &i);
 	if (clock > KDSM_CLOCK_MAX)
 		return -EINVAL;
 

@@ -64,6 +64,24 @@ void kdsm_signature_merge(struct kdsm_signature *signature,
 			  const struct kdsm_signature *other);
 
 /**
+ * kdsm_signature_newest() - the newest timestamp of a signature
+ * @signature: the signature
+ * @writer: receives the node whose notice has that timestamp, or KDSM_NOBODY for the floor
+ *
+ * Return: the timestamp. The clock of that node has reached it, if releases made the signature.
+ */
+u64 kdsm_signature_newest(const struct kdsm_signature *signature, unsigned int *writer);
+
+/**
+ * kdsm_signature_flatten() - replace the notices of a signature by a floor
+ * @signature: the signature
+ *
+ * An acquire of the result makes at least as much visible, and invalidates more copies. It does
+ * not depend on what the notices claim, so it does no harm if they are false.
+ */
+void kdsm_signature_flatten(struct kdsm_signature *signature);
+
+/**
  * kdsm_signature_sane() - check a signature that comes from a program
  * @signature: the signature to check
  * @nodes: number of nodes in the cluster
@@ -307,6 +325,19 @@ int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool writ
  */
 int kdsm_coherence_release(struct kdsm_coherence *coherence,
 			   struct kdsm_signature *signature);
+
+/**
+ * kdsm_coherence_clock() - the newest timestamp that this node knows
+ * @coherence: the coherence of the region
+ *
+ * Context: any.
+ *
+ * Return: the timestamp. It never falls.
+ */
+static inline u64 kdsm_coherence_clock(const struct kdsm_coherence *coherence)
+{
+	return READ_ONCE(coherence->clock);
+}
 
 /**
  * kdsm_coherence_acquire() - make visible here what the releaser had written or seen

@@ -78,6 +78,31 @@ void kdsm_signature_merge(struct kdsm_signature *signature,
 		signature->count * sizeof(*signature->notices));
 }
 
+u64 kdsm_signature_newest(const struct kdsm_signature *signature, unsigned int *writer)
+{
+	u64 newest = signature->floor;
+	unsigned int i;
+
+	*writer = KDSM_NOBODY;
+	/* A signature that comes from a program may have any order */
+	for (i = 0; i < signature->count; i++) {
+		if (signature->notices[i].ts <= newest)
+			continue;
+		newest = signature->notices[i].ts;
+		*writer = signature->notices[i].writer;
+	}
+	return newest;
+}
+
+void kdsm_signature_flatten(struct kdsm_signature *signature)
+{
+	unsigned int writer;
+	u64 floor = kdsm_signature_newest(signature, &writer);
+
+	kdsm_signature_init(signature);
+	signature->floor = floor;
+}
+
 bool kdsm_signature_sane(const struct kdsm_signature *signature, unsigned int nodes,
 			 u64 blocks)
 {

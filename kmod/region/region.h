@@ -124,8 +124,8 @@ int kdsm_region_destroy(struct kdsm_cluster *cluster, const char *name);
  * Sleeps until node 0 has told all nodes, or a fatal signal arrives.
  *
  * Return: 0, -ENOENT, -EOPNOTSUPP if the region has another policy, -EHOSTDOWN if a node could
- * not be reached, or an error of kdsm_message_killable(). After -EHOSTDOWN, -EIO and -ETIMEDOUT some
- * nodes may have the new lease.
+ * not be reached, or an error of kdsm_message_killable(). After -EHOSTDOWN, -EIO and -ETIMEDOUT
+ * some nodes may have the new lease.
  */
 int kdsm_region_tune(struct kdsm_cluster *cluster, const char *name, u64 lease);
 
@@ -218,7 +218,7 @@ struct kdsm_region *kdsm_region_get(struct kdsm_cluster *cluster, u32 id);
  */
 void kdsm_region_put(struct kdsm_region *region);
 
-/* ---- handlers in region.c and tune.c ---- */
+/* ---- handlers in region.c, tune.c and acquire.c ---- */
 
 /* Handlers of messages, see kdsm_handler_t; context is the cluster */
 int kdsm_region_serve_add(void *context, struct kdsm_request *request);
@@ -228,6 +228,26 @@ int kdsm_region_serve_block_read(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_own(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_grant(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_invalidate(void *context, struct kdsm_request *request);
+int kdsm_region_serve_clock(void *context, struct kdsm_request *request);
+
+/* ---- acquire.c ---- */
+
+/**
+ * kdsm_region_acquire() - an acquire for a program; see KDSM_IOC_ACQUIRE
+ * @region: a coherent region
+ * @signature: the signature that the program gave, which the call may change
+ * @may_write: whether the file of the program may modify the region
+ *
+ * A program that may not write the region may not harm its users either. So its signature is
+ * flattened, and its newest timestamp must be one that a node of the cluster has reached.
+ *
+ * Sleeps.
+ *
+ * Return: 0; -EINVAL: no release can have made the signature; -EHOSTDOWN: a node that could tell
+ * does not answer; -EINTR; -ENOMEM.
+ */
+int kdsm_region_acquire(struct kdsm_region *region, struct kdsm_signature *signature,
+			bool may_write);
 
 /**
  * kdsm_region_notified() - wake the waiters for a word after a notice

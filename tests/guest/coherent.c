@@ -265,8 +265,77 @@ static void coherent_bad_calls(void)
 	detach();
 }
 
+/* As acquire(), by a file that is open for reading only */
+static int acquire_reading(int reader, struct kdsm_signature *signature)
+{
+	struct kdsm_fence arg = { .argsz = sizeof(arg), .signature = (uintptr_t)signature };
+
+	return ioctl(reader, KDSM_IOC_ACQUIRE, &arg) ? -errno : 0;
+}
+
 /*
- * A program that may only read a region can make the region unusable, by acquiring a
+ * A program that may only read a region acquires what others wrote, and does no harm by a
+ * signature that no release made.
+ */
+static void coherent_reader(void)
+{
+	const size_t second = block_size / 8;	/* a word of the second block */
+	const unsigned int victim = nodes > 1;
+	static struct kdsm_signature given, forged;
+	struct kdsm_region_open again = { .argsz = sizeof(again) };
+	int reader = open(KDSM_DEVICE, O_RDONLY | O_CLOEXEC);
+
+	attach("reader");
+	strcpy(again.name, attached);
+	CHECK(!ioctl(reader, KDSM_IOC_REGION_OPEN, &again));
+	/* All nodes have a copy of the first block; after this only the victim has a new one. */
+	CHECK_IS(words[0], 0);
+	meet();
+	if (node == 0)
+		words[0] = 7;
+	exchange();
+	if (node == victim)
+		CHECK_IS(words[0], 7);
+	meet();
+
+	if (node == 0) {
+		words[second] = 8;
+		CHECK_IS(release(&given), 0);
+		CHECK_IS(kdsm_put(board, node, 8192, &given, sizeof(given)), 0);
+	}
+	meet();
+	if (node == victim) {
+		/* The timestamp of the signature is newer than all that this node knows. */
+		CHECK_IS(kdsm_get(board, 0, 8192, &given, sizeof(given)), 0);
+		CHECK(given.count > 0);
+		forged.floor = given.notices[given.count - 1].ts + 1;
+		CHECK_IS(acquire_reading(reader, &forged), -EINVAL);
+		forged.floor = 1ULL << 62;
+		CHECK_IS(acquire_reading(reader, &forged), -EINVAL);
+		forged.floor = UINT64_MAX;
+		CHECK_IS(acquire_reading(reader, &forged), -EINVAL);
+		CHECK_IS(acquire_reading(reader, &given), 0);
+		CHECK_IS(words[second], 8);
+		/* The last node wrote nothing, and its copy of the first block is old. */
+		forged = (struct kdsm_signature){
+			.count = 1,
+			.notices[0] = { .ts = given.notices[given.count - 1].ts, .count = 1,
+					.writer = nodes - 1 },
+		};
+		CHECK_IS(acquire_reading(reader, &forged), 0);
+		CHECK_IS(words[0], 7);
+		words[second + 1] = 9;
+	}
+	exchange();
+	CHECK_IS(words[0], 7);
+	CHECK_IS(words[second], 8);
+	CHECK_IS(words[second + 1], 9);
+	detach();
+	close(reader);
+}
+
+/*
+ * A program that may write a region can make the region unusable, by acquiring a
  * signature that no release made. Other regions continue meanwhile, and afterwards a sound
  * region of that name can be created.
  */
@@ -279,23 +348,17 @@ static void coherent_forged(void)
 		.argsz = sizeof(spoiled), .flags = KDSM_REGION_CREATE,
 		.policy = KDSM_POLICY_RELEASE, .size = SIZE, .block_size = block_size,
 	};
-	int other = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC), reader;
-	struct kdsm_region_open again;
+	int other = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
 
 	attach("sound");
 	snprintf(spoiled.name, sizeof(spoiled.name), "spoiled-%u-%u", KDSM_POLICY_RELEASE,
 		 block_size);
-	again = spoiled;
-	again.flags = 0;
 	CHECK(!ioctl(other, KDSM_IOC_REGION_OPEN, &spoiled));
 	meet();
 	if (node == 0) {
-		reader = open(KDSM_DEVICE, O_RDONLY | O_CLOEXEC);
-		CHECK(!ioctl(reader, KDSM_IOC_REGION_OPEN, &again));
-		CHECK(!ioctl(reader, KDSM_IOC_ACQUIRE, &fence_));
+		CHECK(!ioctl(other, KDSM_IOC_ACQUIRE, &fence_));
 		forged.floor++;
-		CHECK(ioctl(reader, KDSM_IOC_ACQUIRE, &fence_) && errno == EINVAL);
-		close(reader);
+		CHECK(ioctl(other, KDSM_IOC_ACQUIRE, &fence_) && errno == EINVAL);
 	}
 	/* The next release on node 0 passes the forged floor to the other nodes. */
 	fence_.signature = (uintptr_t)&given;
@@ -330,6 +393,7 @@ static const struct guest_test tests[] = {
 	TEST(coherent_cost),
 	TEST(coherent_retire),
 	TEST(coherent_bad_calls),
+	TEST(coherent_reader),
 	TEST(coherent_forged),
 	{ NULL, NULL }
 };

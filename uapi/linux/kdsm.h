@@ -346,8 +346,11 @@ struct kdsm_signature {
  * this node has acquired.
  *
  * KDSM_IOC_ACQUIRE: make the writes of the signature visible. -EINVAL: the signature is
- * malformed. A signature that no release made can spoil this region for all its users, but
- * nothing else.
+ * malformed. A signature that no release made, acquired by a file that is open for writing, can
+ * spoil this region for all its users, but nothing else. From a file that is open for reading
+ * only, such a signature does no harm: -EINVAL if it has a timestamp that no node of the cluster
+ * has reached, -EHOSTDOWN if a node that would have to be asked does not answer. Such a file's
+ * acquire invalidates every copy of this node that is older than the signature.
  *
  * Both work for all threads and processes of the node. In a region of policy STRICT writes
  * are visible at once: both do nothing, and the signature is empty.

@@ -53,6 +53,9 @@ static void acquire(struct thread *thread, const struct kdsm_signature *from)
 		signature->floor = 0;
 	if (!kdsm_signature_sane(signature, sim.nodes, config.region_blocks))
 		sim_fail(SIM_NONE, "a signature is not sane");
+	/* As a program does that may only read: see kdsm_region_acquire() */
+	if (sim_chance(8))
+		kdsm_signature_flatten(signature);
 	do {
 		counts.acquires++;
 		sim_event(SIM_NONE, "%u acquires: floor %llu, %u notices", thread->number,
