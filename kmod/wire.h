@@ -137,6 +137,7 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_FIND,	/* kdsm_wire_find -> kdsm_wire_found */
 	KDSM_MESSAGE_STEAL,	/* kdsm_wire_steal -> kdsm_wire_stolen and the tasks */
 	KDSM_MESSAGE_CLOCK,	/* __le32 id of a coherent region -> __le64 clock there */
+	KDSM_MESSAGE_PUT,	/* kdsm_wire_put and the words; has no reply and needs no credit */
 	KDSM_MESSAGE_TYPES
 };
 
@@ -229,6 +230,19 @@ struct kdsm_wire_stolen {
 	__le32 taken;
 	__le32 busy;
 } __packed;
+
+/*
+ * A put with KDSM_OP_NOTIFY, or its last bytes: whole words for offset on. The CPU of the receiver
+ * stores the first word after the others.
+ */
+struct kdsm_wire_put {
+	__le32 id;		/* of the memory */
+	__le32 reserved;
+	__le64 offset;
+} __packed;
+
+/* Upper bound of the words' length, in bytes */
+#define KDSM_PUT_ROOM		(KDSM_MESSAGE_ROOM - sizeof(struct kdsm_wire_put))
 
 struct kdsm_wire_open {
 	char name[KDSM_NAME_SIZE];
@@ -482,15 +496,5 @@ struct kdsm_wire_lock_open {
 } __packed;
 
 #define KDSM_WIRE_LOCK_SET	(1U << 31)	/* to node 0: change the settings in mask */
-
-/*
- * The immediate data of a notifying put: the memory's id, below 65536, and the slot, which
- * is the low 16 bits of the number of the 8-byte word. Words share slots, so a waiter may
- * wake for another word and must check its own.
- */
-static inline u32 kdsm_wire_notice(u32 id, u64 offset)
-{
-	return id << 16 | ((offset >> 3) & 0xffff);
-}
 
 #endif /* KDSM_WIRE_H */

@@ -74,18 +74,20 @@ static void kdsm_operation_local(struct kdsm_batch *batch, struct kdsm_operation
 					kdsm_theft_tasks(theft), true);
 		return;
 	}
-	op->status = kdsm_memory_copy(op->memory, op->offset, op->data, op->length,
-				      op->opcode == KDSM_OP_PUT, true);
-	if (op->notify && !op->status) {
-		u32 notice = kdsm_wire_notice(kdsm_memory_id(op->memory), op->notice);
-
+	if (!op->notify) {
+		op->status = kdsm_memory_copy(op->memory, op->offset, op->data, op->length,
+					      op->opcode == KDSM_OP_PUT, true);
+		return;
+	}
+	op->status = kdsm_memory_announce(op->memory, op->offset, op->data, op->length, true);
+	if (!op->status) {
 		/*
 		 * Order the store before notified() looks for waiters. Pairs with the barrier
 		 * of prepare_to_wait_event() in kdsm_pgas_wait().
 		 */
 		smp_mb();
 		local_bh_disable();
-		config->notified(config->context, notice >> 16, notice & 0xffff);
+		config->notified(config->context, kdsm_memory_id(op->memory), op->offset);
 		local_bh_enable();
 	}
 }

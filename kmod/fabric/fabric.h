@@ -62,10 +62,10 @@ struct kdsm_fabric_config {
 	void *context;			/* first argument of each call */
 	kdsm_handler_t handlers[KDSM_MESSAGE_TYPES];
 	/*
-	 * A put of a peer, or of this node on its own part, notified the words of a memory
-	 * with this slot; see kdsm_wire_notice(). Called with bottom halves off.
+	 * A notifying put of a peer, or of this node on its own part, has stored the word at
+	 * this offset of the memory with this id. Called with bottom halves off.
 	 */
-	void (*notified)(void *context, u32 id, u32 slot);
+	void (*notified)(void *context, u32 id, u64 offset);
 	/*
 	 * A peer is down or, if restarted is set, runs with another incarnation and has lost all
 	 * its former state. This function may sleep.
@@ -393,7 +393,12 @@ struct kdsm_batch;
 struct kdsm_operation {
 	/* Set by the caller */
 	u8 opcode;		/* enum kdsm_opcode */
-	bool notify;		/* PUT: then wake the tasks that wait for the word at notice */
+	/*
+	 * PUT of whole words, at most KDSM_PUT_ROOM bytes: after the earlier puts of the batch
+	 * to this node, the CPU there stores the words, the first one last, and wakes the tasks
+	 * that wait for the first word
+	 */
+	bool notify;
 	/*
 	 * GET: start after all earlier gets of the batch from node have ended. Later gets of more
 	 * than KDSM_GATHER_LENGTH bytes start after this one has started, in any order.
@@ -402,7 +407,6 @@ struct kdsm_operation {
 	u32 node;
 	u32 length;		/* bytes, at most KDSM_SEGMENT_MAX; CAS, FAA: 8 */
 	u64 offset;
-	u64 notice;		/* PUT with notify: offset of the word */
 	void *data;		/* FIND, STEAL: the struct, which the caller has checked */
 	u64 operand, compare;	/* CAS: new and expected value; FAA: operand is added */
 

@@ -457,6 +457,13 @@ void kdsm_memory_put(struct kdsm_memory *memory);
  */
 int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
 		     unsigned int length, bool write, bool can_sleep);
+/*
+ * Copy whole words from a buffer to the part, the first word last. Who loads the new first word
+ * with acquire semantics sees the others. Context and errors as kdsm_memory_copy(); after an error
+ * the first word is unchanged.
+ */
+int kdsm_memory_announce(struct kdsm_memory *memory, u64 offset, void *buffer,
+			 unsigned int length, bool can_sleep);
 /* Compare-and-swap or fetch-and-add by this CPU; context and errors as kdsm_memory_copy() */
 int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset, u64 operand,
 		       u64 compare, u64 *former, bool can_sleep);
@@ -554,6 +561,11 @@ void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned 
 		      struct kdsm_connection *connection, int *failed);
 /* Fail all chains that are not done. The connection's queue pair is destroyed. */
 void kdsm_operation_fail(struct kdsm_connection *connection);
+/*
+ * Serve KDSM_MESSAGE_PUT. Return false if the message makes no sense; length is that of the
+ * payload. Softirq.
+ */
+bool kdsm_operation_serve_put(struct kdsm_fabric *fabric, void *payload, unsigned int length);
 
 /* ---- delegate.c ---- */
 

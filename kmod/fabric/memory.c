@@ -361,6 +361,19 @@ int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
 	return 0;
 }
 
+int kdsm_memory_announce(struct kdsm_memory *memory, u64 offset, void *buffer,
+			 unsigned int length, bool can_sleep)
+{
+	int err;
+
+	err = kdsm_memory_copy(memory, offset + 8, buffer + 8, length - 8, true, can_sleep);
+	if (err)
+		return err;
+	/* Pairs with the load of the first word, in programs or in kdsm_pgas_wait(). */
+	smp_wmb();
+	return kdsm_memory_copy(memory, offset, buffer, 8, true, can_sleep);
+}
+
 int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset, u64 operand,
 		       u64 compare, u64 *former, bool can_sleep)
 {

@@ -7,7 +7,8 @@
  * A connection has KDSM_CREDITS slots. A request occupies a slot until its reply arrives,
  * and the reply leaves from the slot with the same number at the other end. So the sender
  * never has more requests in flight than the peer has posted receives, and every reply
- * finds a posted receive.
+ * finds a posted receive. KDSM_MESSAGE_PUT is no request and takes no slot: operation.c posts it
+ * in a chain, and the device of the sender repeats it until it finds a posted receive.
  *
  * Most sends are not signalled. A slot can be rewritten nevertheless, because a later
  * message shows that the former one arrived: the reply shows it for a request, and the next
@@ -422,23 +423,23 @@ static void kdsm_message_received(struct ib_cq *cq, struct ib_wc *wc)
 		kdsm_connection_break(connection);
 		return;
 	}
-	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM) {
-		u32 notice = be32_to_cpu(wc->ex.imm_data);
-
-		if (!connection->accepted ||
-		    READ_ONCE(connection->state) == KDSM_CONNECTION_UNPROVEN)
-			goto nonsense;
-		kdsm_receive_repost(receive);
-		fabric->config.notified(fabric->config.context, notice >> 16,
-					notice & 0xffff);
-		return;
-	}
+	if (wc->opcode != IB_WC_RECV)
+		goto nonsense;
 	ib_dma_sync_single_for_cpu(fabric->device, receive->dma, KDSM_MESSAGE_SIZE,
 				   DMA_FROM_DEVICE);
 	if (wc->byte_len < sizeof(*header) ||
 	    le16_to_cpu(header->length) != wc->byte_len - sizeof(*header) ||
 	    le16_to_cpu(header->type) >= KDSM_MESSAGE_TYPES || header->reserved)
 		goto nonsense;
+	if (le16_to_cpu(header->type) == KDSM_MESSAGE_PUT) {
+		if (!connection->accepted ||
+		    READ_ONCE(connection->state) == KDSM_CONNECTION_UNPROVEN ||
+		    !kdsm_operation_serve_put(fabric, receive->buffer + sizeof(*header),
+					      le16_to_cpu(header->length)))
+			goto nonsense;
+		kdsm_receive_repost(receive);
+		return;
+	}
 	if (connection->accepted ? kdsm_message_request(receive) : kdsm_message_reply(receive))
 		return;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Operations on memory of a peer: RDMA reads, writes and atomics, posted as one chain of
- * work requests with one doorbell. batch.c has the batches of operations, delegate.c the
- * operations that the CPU of the peer executes.
+ * Operations on memory of a peer: RDMA reads, writes and atomics, and notifying puts, posted as
+ * one chain of work requests with one doorbell. batch.c has the batches of operations,
+ * delegate.c the operations that the CPU of the peer executes.
  *
  * Only the last work request of a chain is signalled. A reliable connection completes in
  * order, so the success of the last request is the success of all. If a request fails, that
@@ -10,6 +10,12 @@
  * taken under the connection's poll_lock, hence in order, and the last completion ends the
  * chain. kdsm_operation_fail() ends a chain whose last completion never arrives, because
  * the queue pair was destroyed or only a part of the chain was posted.
+ *
+ * A notifying put is a send, KDSM_MESSAGE_PUT, and not an RDMA write. The device of the peer may
+ * write the bytes of RDMA writes to memory in any order until its CPU takes the completion of a
+ * receive that came after them on the same connection (PCIe relaxed ordering, which mlx5 uses).
+ * The peer's CPU takes such a completion before it stores the words of the put. So who sees
+ * these words sees the writes in front of them, however they look at them.
  */
 #include <linux/slab.h>
 
@@ -22,6 +28,7 @@ struct kdsm_wr {
 	struct kdsm_operation *op;
 	struct ib_sge sge;
 	u64 dma;
+	void *message;		/* notifying put: in the memory of the chain */
 	enum dma_data_direction direction;
 	union {
 		struct ib_rdma_wr rdma;
@@ -96,21 +103,77 @@ void kdsm_operation_fail(struct kdsm_connection *connection)
 		kdsm_chain_fail(chain, -EIO);
 }
 
+/* Length of the message of a notifying put, in bytes */
+static unsigned int kdsm_put_size(const struct kdsm_operation *op)
+{
+	return sizeof(struct kdsm_wire_header) + sizeof(struct kdsm_wire_put) + op->length;
+}
+
+static void kdsm_put_write(void *message, const struct kdsm_operation *op)
+{
+	struct kdsm_wire_header *header = message;
+	struct kdsm_wire_put *put = message + sizeof(*header);
+
+	*header = (struct kdsm_wire_header){
+		.type = cpu_to_le16(KDSM_MESSAGE_PUT),
+		.length = cpu_to_le16(sizeof(*put) + op->length),
+	};
+	*put = (struct kdsm_wire_put){
+		.id = cpu_to_le32(kdsm_memory_id(op->memory)),
+		.offset = cpu_to_le64(op->offset),
+	};
+	memcpy(put + 1, op->data, op->length);
+}
+
+bool kdsm_operation_serve_put(struct kdsm_fabric *fabric, void *payload, unsigned int length)
+{
+	const struct kdsm_wire_put *put = payload;
+	struct kdsm_memory *memory;
+	unsigned int bytes;
+	u64 offset;
+	bool ok;
+
+	if (length < sizeof(*put) + 8 || put->reserved)
+		return false;
+	bytes = length - sizeof(*put);
+	offset = le64_to_cpu(put->offset);
+	if (bytes % 8 || offset % 8)
+		return false;
+	memory = kdsm_memory_lookup(fabric, le32_to_cpu(put->id));
+	/* The sender's put may be complete, and the region gone, before this message is served. */
+	if (!memory)
+		return true;
+	/* The sender has asked for the chunk's key, so the chunk exists. */
+	ok = !kdsm_memory_read_only(memory) && offset < kdsm_memory_size(memory) &&
+	     bytes <= kdsm_memory_size(memory) - offset &&
+	     !kdsm_memory_announce(memory, offset, payload + sizeof(*put), bytes, false);
+	kdsm_memory_put(memory);
+	if (ok)
+		fabric->config.notified(fabric->config.context, le32_to_cpu(put->id), offset);
+	return ok;
+}
+
 static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_wr *wr,
 			   struct kdsm_operation *op, u32 key)
 {
 	bool is_atomic = kdsm_operation_is_atomic(op);
 	void *data = is_atomic ? &op->word : op->data;
+	unsigned int length = op->length;
 	struct ib_send_wr *send;
 
+	if (op->notify) {
+		data = wr->message;
+		length = kdsm_put_size(op);
+		kdsm_put_write(wr->message, op);
+	}
 	wr->direction = op->opcode == KDSM_OP_PUT ? DMA_TO_DEVICE : DMA_FROM_DEVICE;
-	wr->dma = ib_dma_map_single(fabric->device, data, op->length, wr->direction);
+	wr->dma = ib_dma_map_single(fabric->device, data, length, wr->direction);
 	if (ib_dma_mapping_error(fabric->device, wr->dma))
 		return -ENOMEM;
 	wr->op = op;
 	wr->cqe.done = kdsm_wr_done;
 	wr->sge.addr = wr->dma;
-	wr->sge.length = op->length;
+	wr->sge.length = length;
 	wr->sge.lkey = fabric->pd->local_dma_lkey;
 	if (is_atomic) {
 		send = &wr->atomic.wr;
@@ -136,13 +199,7 @@ static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_wr *wr,
 			send->send_flags = IB_SEND_FENCE;
 		break;
 	case KDSM_OP_PUT:
-		send->opcode = IB_WR_RDMA_WRITE;
-		if (op->notify) {
-			send->opcode = IB_WR_RDMA_WRITE_WITH_IMM;
-			send->ex.imm_data =
-				cpu_to_be32(kdsm_wire_notice(kdsm_memory_id(op->memory),
-							     op->notice));
-		}
+		send->opcode = op->notify ? IB_WR_SEND : IB_WR_RDMA_WRITE;
 		break;
 	case KDSM_OP_CAS:
 		send->opcode = IB_WR_ATOMIC_CMP_AND_SWP;
@@ -251,12 +308,17 @@ void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned 
 {
 	struct kdsm_fabric *fabric = batch->fabric;
 	struct kdsm_operation *op, *next;
+	size_t size = 0, messages = 0;
 	struct kdsm_chain *chain;
 	struct kdsm_wr *wr;
 	int err = -ENOMEM;
 	u32 key;
 
-	chain = kmalloc(struct_size(chain, wrs, count), GFP_KERNEL | __GFP_ZERO);
+	/* The messages of notifying puts stand behind the work requests. */
+	list_for_each_entry(op, ops, link)
+		messages += op->notify ? ALIGN(kdsm_put_size(op), 8) : 0;
+	size = struct_size(chain, wrs, count);
+	chain = kmalloc(size + messages, GFP_KERNEL | __GFP_ZERO);
 	if (!chain)
 		goto fail;
 	chain->part.batch = batch;
@@ -267,6 +329,10 @@ void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned 
 		list_del(&op->link);
 		wr = &chain->wrs[chain->count];
 		wr->chain = chain;
+		if (op->notify) {
+			wr->message = (void *)chain + size;
+			size += ALIGN(kdsm_put_size(op), 8);
+		}
 		err = op->notify ? *failed : 0;
 		if (!err)
 			err = kdsm_memory_key(op->memory, op->node, op->offset, &key);

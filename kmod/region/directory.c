@@ -434,7 +434,7 @@ static u64 kdsm_find_base(struct kdsm_directory *directory, u64 size, unsigned i
 
 static u32 kdsm_find_id(struct kdsm_directory *directory)
 {
-	/* Do not reuse an id soon: a late notice for the old region would reach the new one */
+	/* Do not reuse an id soon: a late put to the old region would reach the new one */
 	do
 		directory->last_id = directory->last_id % U16_MAX + 1;
 	while (kdsm_entry_by_id(directory, directory->last_id));

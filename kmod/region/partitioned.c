@@ -192,6 +192,40 @@ static int kdsm_struct_append(struct kdsm_submission *submission, unsigned int i
 	return 0;
 }
 
+/* Cut bytes from..to-1 of an operation into segments and add them to the list */
+static int kdsm_op_cut(struct kdsm_submission *submission, unsigned int index,
+		       const struct kdsm_op *op, unsigned int from, unsigned int to,
+		       struct list_head *segments)
+{
+	struct kdsm_segment *segment;
+
+	for (; from < to; from += segment->op.length) {
+		segment = kdsm_segment_alloc(submission, op->offset + from, to - from);
+		if (!segment)
+			return -ENOMEM;
+		list_add_tail(&segment->link, segments);
+		segment->index = index;
+		segment->address = op->addr + from;
+		segment->op.opcode = op->opcode;
+		segment->op.node = op->node;
+		segment->op.operand = op->operand;
+		segment->op.compare = op->compare;
+		if (op->opcode == KDSM_OP_PUT &&
+		    copy_from_user(segment->op.data, u64_to_user_ptr(segment->address),
+				   segment->op.length))
+			return -EFAULT;
+	}
+	return 0;
+}
+
+/* Length of the segment of a notifying put that holds its first word and comes last */
+static unsigned int kdsm_op_head(const struct kdsm_op *op)
+{
+	u64 chunk_left = KDSM_CHUNK_SIZE - (op->offset & (KDSM_CHUNK_SIZE - 1));
+
+	return min3((u64)op->length, chunk_left, (u64)KDSM_PUT_ROOM);
+}
+
 /*
  * Cut one operation and append its segments. The returned error becomes the operation's
  * status.
@@ -199,35 +233,18 @@ static int kdsm_struct_append(struct kdsm_submission *submission, unsigned int i
 static int kdsm_op_append(struct kdsm_submission *submission, unsigned int index,
 			  const struct kdsm_op *op)
 {
-	unsigned int left = op->length;
-	u64 offset = op->offset, address = op->addr;
+	unsigned int head = op->flags & KDSM_OP_NOTIFY ? kdsm_op_head(op) : 0;
 	struct kdsm_segment *segment;
 	LIST_HEAD(segments);
-	int err = -ENOMEM;
+	int err;
 
-	while (left) {
-		segment = kdsm_segment_alloc(submission, offset, left);
-		if (!segment)
-			goto free;
-		list_add_tail(&segment->link, &segments);
-		segment->index = index;
-		segment->address = address;
-		segment->op.opcode = op->opcode;
-		segment->op.node = op->node;
-		segment->op.operand = op->operand;
-		segment->op.compare = op->compare;
-		/* The last segment takes effect after the others */
-		segment->op.notify = op->flags & KDSM_OP_NOTIFY && segment->op.length == left;
-		segment->op.notice = op->offset;
-		if (op->opcode == KDSM_OP_PUT &&
-		    copy_from_user(segment->op.data, u64_to_user_ptr(address),
-				   segment->op.length)) {
-			err = -EFAULT;
-			goto free;
-		}
-		left -= segment->op.length;
-		offset += segment->op.length;
-		address += segment->op.length;
+	err = kdsm_op_cut(submission, index, op, head, op->length, &segments) ?:
+	      kdsm_op_cut(submission, index, op, 0, head, &segments);
+	if (err)
+		goto free;
+	if (head) {
+		segment = list_last_entry(&segments, struct kdsm_segment, link);
+		segment->op.notify = true;
 	}
 	list_for_each_entry(segment, &segments, link)
 		kdsm_batch_add(&submission->batch, &segment->op);
@@ -498,9 +515,10 @@ static u64 *kdsm_pgas_word(struct kdsm_region *region, u64 offset)
 	return page_address(page) + offset_in_page(offset);
 }
 
-static wait_queue_head_t *kdsm_pgas_waits(struct kdsm_region *region, u64 offset)
+static u64 kdsm_pgas_load(const u64 *word)
 {
-	return kdsm_region_waits(region, kdsm_wire_notice(0, offset));
+	/* Pairs with smp_wmb() in kdsm_memory_announce(). */
+	return smp_load_acquire(word);
 }
 
 int kdsm_pgas_wait(struct kdsm_region *region, const struct kdsm_wait *args)
@@ -513,11 +531,11 @@ int kdsm_pgas_wait(struct kdsm_region *region, const struct kdsm_wait *args)
 		return -EINVAL;
 	if (IS_ERR(word))
 		return PTR_ERR(word);
-	waits = kdsm_pgas_waits(region, args->offset);
+	waits = kdsm_region_waits(region, args->offset);
 	if (args->timeout >= KTIME_MAX)
-		return wait_event_interruptible(*waits, READ_ONCE(*word) != args->value) ?
+		return wait_event_interruptible(*waits, kdsm_pgas_load(word) != args->value) ?
 		       -EINTR : 0;
-	err = wait_event_interruptible_hrtimeout(*waits, READ_ONCE(*word) != args->value,
+	err = wait_event_interruptible_hrtimeout(*waits, kdsm_pgas_load(word) != args->value,
 						 ns_to_ktime(args->timeout));
 	if (err == -ETIME)
 		return -ETIMEDOUT;
@@ -532,7 +550,7 @@ int kdsm_pgas_wake(struct kdsm_region *region, const struct kdsm_wake *args)
 		return -EINVAL;
 	if (args->offset >= region->part_size)
 		return -ERANGE;
-	waits = kdsm_pgas_waits(region, args->offset);
+	waits = kdsm_region_waits(region, args->offset);
 	/*
 	 * wq_has_sleeper() orders the program's store before the check for sleepers. Pairs with
 	 * the barrier of prepare_to_wait_event() in kdsm_pgas_wait().

@@ -430,7 +430,7 @@ int kdsm_region_serve_block_grant(void *context, struct kdsm_request *request)
 	return kdsm_region_serve_block(context, request, kdsm_coherence_serve_grant);
 }
 
-void kdsm_region_notified(void *context, u32 id, u32 slot)
+void kdsm_region_notified(void *context, u32 id, u64 offset)
 {
 	struct kdsm_cluster *cluster = context;
 	struct kdsm_region *region;
@@ -439,7 +439,7 @@ void kdsm_region_notified(void *context, u32 id, u32 slot)
 	rcu_read_lock();
 	region = xa_load(&cluster->regions, id);
 	if (region) {
-		waits = kdsm_region_waits(region, slot);
+		waits = kdsm_region_waits(region, offset);
 		/*
 		 * wq_has_sleeper() orders the put before the check for sleepers. Pairs with the
 		 * barrier of prepare_to_wait_event() in kdsm_pgas_wait().

@@ -152,10 +152,10 @@ static inline u64 kdsm_region_size(const struct kdsm_region *region)
 	return region->part_size * kdsm_policy_parts(region->policy, region->cluster->nodes);
 }
 
-/* The queue of the waiters for the words with this slot; see kdsm_wire_notice() */
-static inline wait_queue_head_t *kdsm_region_waits(struct kdsm_region *region, u32 slot)
+/* The queue of the waiters for the word at this offset of the own part */
+static inline wait_queue_head_t *kdsm_region_waits(struct kdsm_region *region, u64 offset)
 {
-	return &region->waits[slot % KDSM_WAIT_BUCKETS];
+	return &region->waits[(offset >> 3) % KDSM_WAIT_BUCKETS];
 }
 
 /**
@@ -250,14 +250,14 @@ int kdsm_region_acquire(struct kdsm_region *region, struct kdsm_signature *signa
 			bool may_write);
 
 /**
- * kdsm_region_notified() - wake the waiters for a word after a notice
+ * kdsm_region_notified() - wake the waiters for a word that a put has stored
  * @context: the cluster
  * @id: id of the region
- * @slot: slot of the word; see kdsm_wire_notice()
+ * @offset: of the word in this node's part
  *
  * Context: softirq, or a task with bottom halves off.
  */
-void kdsm_region_notified(void *context, u32 id, u32 slot);
+void kdsm_region_notified(void *context, u32 id, u64 offset);
 
 /* ---- directory.c ---- */
 

@@ -183,6 +183,39 @@ static void nonsenses(void)
 	nonsense("a byte too long", KDSM_MESSAGE_PROBE,
 		 KDSM_MESSAGE_SIZE + 1 - header, 0, KDSM_MESSAGE_SIZE + 1, false);
 	nonsense("far too long", KDSM_MESSAGE_PROBE, BIG - header, 0, BIG, false);
+	nonsense("put without a payload", KDSM_MESSAGE_PUT, 0, 0, header, true);
+	nonsense("put of nothing", KDSM_MESSAGE_PUT, sizeof(struct kdsm_wire_put), 0,
+		 header + sizeof(struct kdsm_wire_put), true);
+}
+
+/* A put that the region does not have must end the connection; a good one has no reply. */
+static void put(const char *what, struct kdsm_wire_put wire, u16 words, int error)
+{
+	struct kdsm_wire_header reply;
+	struct attack attack;
+
+	if (!connected(&attack, true))
+		return;
+	compose(&attack, KDSM_MESSAGE_PUT, sizeof(wire) + words);
+	memcpy(attack.send + sizeof(struct kdsm_wire_header), &wire, sizeof(wire));
+	attack_send(&attack, sizeof(struct kdsm_wire_header) + sizeof(wire) + words);
+	tap_result(attack_reply(&attack, &reply, error ? 15000 : 500), error ?: -ETIMEDOUT,
+		   "put, %s", what);
+	attack_close(&attack);
+}
+
+static void puts_by_message(u32 id, u64 end)
+{
+	put("as it should be", (struct kdsm_wire_put){ .id = id, .offset = 128 }, 8, 0);
+	put("to no region", (struct kdsm_wire_put){ .id = id + 1, .offset = 128 }, 8, 0);
+	put("reserved", (struct kdsm_wire_put){ .id = id, .reserved = 1 }, 8, -ECONNRESET);
+	put("half a word", (struct kdsm_wire_put){ .id = id }, 12, -ECONNRESET);
+	put("misaligned", (struct kdsm_wire_put){ .id = id, .offset = 4 }, 8, -ECONNRESET);
+	put("behind the end", (struct kdsm_wire_put){ .id = id, .offset = end }, 8, -ECONNRESET);
+	put("over the end", (struct kdsm_wire_put){ .id = id, .offset = end - 8 }, 16,
+	    -ECONNRESET);
+	put("offset absurd", (struct kdsm_wire_put){ .id = id, .offset = -8ULL }, 16,
+	    -ECONNRESET);
 }
 
 /* A well-formed message: the reply must have that status, or any error. */
@@ -379,6 +412,10 @@ static void regions(struct attack *attack)
 	keys_and_atomics(attack, add.id, add.part_size);
 	finds(attack, add.id, add.part_size);
 	thefts(attack, add.id, add.part_size);
+	attack_close(attack);
+	puts_by_message(add.id, add.part_size);
+	if (!connected(attack, true))
+		return;
 	message(attack, "remove, as it should be", KDSM_MESSAGE_REMOVE, &add.id, id_size, 0);
 	message(attack, "remove, again", KDSM_MESSAGE_REMOVE, &add.id, id_size, ANY_ERROR);
 }
@@ -433,12 +470,13 @@ static void stolen_keys(void)
 }
 
 /*
- * More messages than the program takes replies for, and notices that no thread waits for;
- * then the program closes the connection.
+ * More messages than the program takes replies for, and puts to no region; then the program closes
+ * the connection. Immediate data is nothing that the module knows.
  */
 static void floods(void)
 {
 	struct ibv_send_wr notice = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM };
+	struct kdsm_wire_put nowhere = { .id = 0xffff };
 	struct kdsm_wire_header reply;
 	struct attack attack;
 
@@ -451,11 +489,17 @@ static void floods(void)
 	attack_close(&attack);
 	if (!connected(&attack, true))
 		return;
-	for (uint32_t i = 0; i < 300; i++) {
-		notice.imm_data = htonl(i * 0x01234567);
-		attack_post(&attack, &notice, 0);
-	}
-	tap_result(attack_reply(&attack, &reply, 1000), -ETIMEDOUT, "notices for nobody");
+	compose(&attack, KDSM_MESSAGE_PUT, sizeof(nowhere) + 8);
+	memcpy(attack.send + sizeof(reply), &nowhere, sizeof(nowhere));
+	for (int i = 0; i < 300; i++)
+		attack_send(&attack, sizeof(reply) + sizeof(nowhere) + 8);
+	tap_result(attack_reply(&attack, &reply, 1000), -ETIMEDOUT, "puts to nowhere");
+	attack_close(&attack);
+	if (!connected(&attack, true))
+		return;
+	notice.imm_data = htonl(0x01234567);
+	attack_post(&attack, &notice, 0);
+	tap_result(attack_reply(&attack, &reply, 15000), -ECONNRESET, "immediate data");
 	attack_close(&attack);
 }
 

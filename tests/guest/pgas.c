@@ -526,7 +526,7 @@ static void pgas_tickets_limits(void)
 	free(big);
 }
 
-/* Wait until the word has this value. Half of a new value may be visible before. */
+/* Wait until the word has this value. */
 static void await(uint64_t word, uint64_t value)
 {
 	uint64_t seen;
@@ -615,7 +615,6 @@ static void pgas_notify_long(void)
 {
 	static uint64_t out[16 * 1024];
 	uint64_t i, k, words, data, seen;
-	unsigned int tries;
 	struct kdsm_op op;
 
 	for (i = 1; i <= 4 * nodes; i++) {
@@ -632,14 +631,35 @@ static void pgas_notify_long(void)
 			CHECK_IS(kdsm_vector(region, &op, 1), 0);
 		} else if ((i + 1) % nodes == node) {
 			CHECK_IS(kdsm_wait(region, data, seen, 20 * SECOND), 0);
-			/* A waiter that spins may see the first word before the others. */
 			for (k = words; k--; )
-				for (tries = 0; word_at(data + 8 * k) != (i << 32 | k); tries++) {
-					if (!CHECK(tries < 10000))
-						break;
-					usleep(1000);
-				}
+				if (!CHECK(word_at(data + 8 * k) == (i << 32 | k)))
+					break;
 		}
+		meet();
+	}
+}
+
+/* A thread that only loads the word that a put notifies sees what came before the put. */
+static void pgas_notify_poll(void)
+{
+	const uint64_t flag = WORDS + 200, data = 4 * MIB;
+	static uint64_t out[512];
+	struct kdsm_op ops[2];
+	uint64_t i;
+	unsigned int k;
+
+	for (i = 1; i <= 200; i++) {
+		for (k = 0; k < 512; k++)
+			out[k] = i;
+		ops[0] = kdsm_op_put(next(), data, out, sizeof(out));
+		ops[1] = kdsm_op_put(next(), flag, &i, 8);
+		ops[1].flags = KDSM_OP_NOTIFY;
+		CHECK_IS(kdsm_vector(region, ops, 2), 0);
+		while (word_at(flag) != i && !failures)
+			sched_yield();
+		for (k = 0; k < 512; k++)
+			if (!CHECK(word_at(data + 8 * k) == i))
+				break;
 		meet();
 	}
 }
@@ -784,6 +804,7 @@ static const struct guest_test tests[] = {
 	TEST(pgas_notify_own),
 	TEST(pgas_notify_order),
 	TEST(pgas_notify_long),
+	TEST(pgas_notify_poll),
 	TEST(pgas_barrier),
 	TEST(pgas_fork),
 	TEST(pgas_fork_ticket),

@@ -219,9 +219,11 @@ struct kdsm_op {
 };
 
 /*
- * Flag of a PUT of whole aligned words of 8 bytes: when the whole put has arrived, wake the
- * waiters of its first word (KDSM_IOC_WAIT). Earlier puts of the submission to the same node
- * bring the data that a waiter reads after it wakes.
+ * Flag of a PUT of whole aligned words of 8 bytes. The CPU of the target stores the first word
+ * of the put, whole, when all other words of the put and all earlier puts of the submission to
+ * the same node are in memory, and then wakes the waiters of the first word (KDSM_IOC_WAIT). So
+ * a thread of the target that loads the first word with acquire semantics sees them all,
+ * whether it waited or not. The put may be complete before the CPU stores the word.
  */
 #define KDSM_OP_NOTIFY	(1U << 0)
 
@@ -278,9 +280,9 @@ struct kdsm_complete {
  * 0 when the word differs, at once if it already does.
  *
  * A put with KDSM_OP_NOTIFY that begins with the word wakes the waiter, and so does
- * KDSM_IOC_WAKE on this node; a plain store does not. The call may return while a put has
- * changed only a part of the word, so the caller compares the word with the value that the
- * caller expects.
+ * KDSM_IOC_WAKE on this node; a plain store does not. A change of the word by another put says
+ * nothing about other words, and on some devices only a part of the word may have changed. So
+ * the caller compares the word with the value that the caller expects.
  *
  * -EBADFD, -EOPNOTSUPP, -EINVAL (alignment), -ERANGE, -ENOMEM, -ETIMEDOUT (timeout as of
  * KDSM_IOC_COMPLETE), -EINTR.

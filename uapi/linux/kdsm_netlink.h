@@ -147,7 +147,7 @@ enum kdsm_peer_state {
 enum kdsm_stat {
 	KDSM_STAT_GET,		/* RDMA reads */
 	KDSM_STAT_PUT,		/* RDMA writes */
-	KDSM_STAT_PUT_NOTIFY,	/* RDMA writes with immediate */
+	KDSM_STAT_PUT_NOTIFY,	/* sends that store the first words of notifying puts */
 	KDSM_STAT_CAS,		/* RDMA compare-and-swaps */
 	KDSM_STAT_FAA,		/* RDMA fetch-and-adds */
 	KDSM_STAT_AM,		/* active messages sent, including those below */
@@ -156,7 +156,7 @@ enum kdsm_stat {
 	KDSM_STAT_AM_GET,	/* small gets by message, several in one */
 	KDSM_STAT_AM_SERVED,	/* active messages answered */
 	KDSM_STAT_GET_BYTES,	/* bytes of all gets, also of those by message */
-	KDSM_STAT_PUT_BYTES,	/* bytes of all RDMA writes */
+	KDSM_STAT_PUT_BYTES,	/* bytes of all puts */
 	KDSM_STAT_CHAINS,	/* doorbells: chains of work requests posted */
 	KDSM_STAT_ERRORS,	/* operations and messages that failed */
 	KDSM_STAT_WAIT_POLLED,	/* waits that ended while polling */
