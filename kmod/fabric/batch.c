@@ -98,8 +98,8 @@ static void kdsm_batch_post_peer(struct kdsm_batch *batch, struct list_head *ops
 {
 	struct kdsm_operation *op, *next;
 	struct kdsm_connection *connection = kdsm_connection_get(batch->fabric, node);
+	struct kdsm_posting posting = { .connection = connection };
 	unsigned int count;
-	int failed = 0;
 
 	while (!list_empty(ops)) {
 		LIST_HEAD(chain);
@@ -116,7 +116,7 @@ static void kdsm_batch_post_peer(struct kdsm_batch *batch, struct list_head *ops
 				break;
 		}
 		if (!IS_ERR(connection))
-			kdsm_chain_start(batch, &chain, count, connection, &failed);
+			kdsm_chain_start(batch, &chain, count, &posting);
 	}
 }
 

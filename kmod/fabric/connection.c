@@ -364,6 +364,9 @@ void kdsm_connection_set_state(struct kdsm_connection *connection,
 	trace_kdsm_connection(connection->peer->node, connection->queue,
 			      connection->accepted, connection->state, state);
 	connection->state = state;
+	/* 0 means that the connection was never up. */
+	if (state == KDSM_CONNECTION_UP && !++connection->life)
+		connection->life = 1;
 	spin_unlock_bh(&connection->lock);
 	wake_up_all(&connection->wait);
 }

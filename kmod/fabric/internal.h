@@ -102,8 +102,8 @@ struct kdsm_slot {
 };
 
 /*
- * One queue pair to or from a peer. lock protects state, room, chains, sends, unsignalled,
- * the slots and nudging. Tasks take lock with bottom halves off, because completions take
+ * One queue pair to or from a peer. lock protects state, life, room, chains, sends,
+ * unsignalled, the slots and nudging. Tasks take lock with bottom halves off, because completions take
  * it in softirq. lock nests inside poll_lock.
  */
 struct kdsm_connection {
@@ -140,6 +140,7 @@ struct kdsm_connection {
 
 	spinlock_t lock;		/* see above */
 	enum kdsm_connection_state state;
+	u32 life;		/* how often the connection came up */
 	unsigned int room;	/* work requests that chains may still post */
 	struct list_head chains;	/* in flight */
 	unsigned int sends;	/* messages that may still be posted */
@@ -548,17 +549,25 @@ kdsm_operation_counters(const struct kdsm_batch *batch, const struct kdsm_operat
 /* ---- operation.c ---- */
 
 /*
- * Post all operations of the list on the connection, in order, as one chain. count is the
- * length of the list, at most KDSM_CHAIN_MAX. An operation that cannot be posted gets a
- * status; the others become a part of the batch. Caller holds fabric->gate for reading.
- * Sleeps until the connection has room, at most KDSM_REPLY_TIMEOUT.
- *
- * *failed is the status of an earlier put of the batch to this peer that could not be posted,
- * or 0, and is set when a put of this chain cannot be posted. A put with notify gets this
- * status, because it must not take effect without the earlier puts.
+ * What the chains of a batch on one peer have in common: a put with notify must not take effect
+ * without the earlier puts of the batch. So all chains are posted while the connection stays up:
+ * a chain that was in flight when the connection broke may have failed.
+ */
+struct kdsm_posting {
+	struct kdsm_connection *connection;
+	u32 life;		/* of the connection when a chain was posted; 0: none was */
+	int failed;		/* status of a put that could not be posted, or 0 */
+};
+
+/*
+ * Post all operations of the list in order, as one chain. count is the length of the list, at
+ * most KDSM_CHAIN_MAX. An operation that cannot be posted gets a status, as does a put with
+ * notify behind a put that could not be posted; the others become a part of the batch. Caller
+ * holds fabric->gate for reading. Sleeps until the connection has room, at most
+ * KDSM_REPLY_TIMEOUT.
  */
 void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned int count,
-		      struct kdsm_connection *connection, int *failed);
+		      struct kdsm_posting *posting);
 /* Fail all chains that are not done. The connection's queue pair is destroyed. */
 void kdsm_operation_fail(struct kdsm_connection *connection);
 /*

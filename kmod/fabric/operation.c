@@ -41,6 +41,7 @@ struct kdsm_chain {
 	struct list_head link;		/* in connection->chains, under its lock */
 	unsigned int count;
 	unsigned int room;		/* taken from connection->room */
+	u32 life;		/* of the connection if earlier chains need it, or 0 */
 	struct kdsm_wr wrs[];
 };
 
@@ -216,7 +217,8 @@ static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_wr *wr,
 
 /*
  * Post the chain if the connection has room for it. Return false if the caller must wait for
- * room. *err is set if the connection is not up or has another tie, or if posting failed.
+ * room. *err is set if the connection is not up, has broken since the earlier chains were posted
+ * or has another tie, or if posting failed.
  */
 static bool kdsm_chain_try_post(struct kdsm_chain *chain, int *err)
 {
@@ -225,11 +227,13 @@ static bool kdsm_chain_try_post(struct kdsm_chain *chain, int *err)
 
 	spin_lock_bh(&connection->lock);
 	if (connection->state != KDSM_CONNECTION_UP ||
+	    (chain->life && chain->life != connection->life) ||
 	    !kdsm_connection_is_tied(connection, chain->part.batch->tie)) {
 		*err = -EIO;
 	} else if (connection->room < chain->count) {
 		posted = false;
 	} else {
+		chain->life = connection->life;
 		chain->room = chain->count;
 		connection->room -= chain->room;
 		list_add_tail(&chain->link, &connection->chains);
@@ -241,16 +245,21 @@ static bool kdsm_chain_try_post(struct kdsm_chain *chain, int *err)
 	return posted;
 }
 
-/* Post a chain whose work requests are prepared and linked. 0, or the status of all of them. */
-static int kdsm_chain_post(struct kdsm_chain *chain)
+/*
+ * Post a chain whose work requests are prepared and linked. 0, or the status of all of them.
+ * *life is the connection's when the earlier chains were posted, or 0.
+ */
+static int kdsm_chain_post(struct kdsm_chain *chain, u32 *life)
 {
 	struct kdsm_connection *connection = chain->part.connection;
 	struct kdsm_batch *batch = chain->part.batch;
 	int err = 0, waited;
 
 	atomic_inc(&batch->pending);
+	chain->life = *life;
 	waited = kdsm_connection_wait_for(connection, kdsm_chain_try_post(chain, &err),
 					  batch->killable);
+	*life = chain->life;
 	if (waited == -ETIMEDOUT)
 		kdsm_connection_break(connection);
 	if (waited)
@@ -304,8 +313,9 @@ static void kdsm_chain_release(struct kdsm_part *part)
 }
 
 void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned int count,
-		      struct kdsm_connection *connection, int *failed)
+		      struct kdsm_posting *posting)
 {
+	struct kdsm_connection *connection = posting->connection;
 	struct kdsm_fabric *fabric = batch->fabric;
 	struct kdsm_operation *op, *next;
 	size_t size = 0, messages = 0;
@@ -333,7 +343,7 @@ void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned 
 			wr->message = (void *)chain + size;
 			size += ALIGN(kdsm_put_size(op), 8);
 		}
-		err = op->notify ? *failed : 0;
+		err = op->notify ? posting->failed : 0;
 		if (!err)
 			err = kdsm_memory_key(op->memory, op->node, op->offset, &key);
 		if (!err)
@@ -341,7 +351,7 @@ void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned 
 		if (err) {
 			op->status = err;
 			if (op->opcode == KDSM_OP_PUT)
-				*failed = err;
+				posting->failed = err;
 			continue;
 		}
 		if (chain->count)
@@ -358,13 +368,13 @@ void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned 
 	list_add_tail(&chain->part.link, &batch->parts);
 	kdsm_count(fabric->peers[connection->peer->node].counters, KDSM_STAT_CHAINS);
 	chain->wrs[chain->count - 1].rdma.wr.send_flags |= IB_SEND_SIGNALED;
-	err = kdsm_chain_post(chain);
+	err = kdsm_chain_post(chain, &posting->life);
 	if (err)
-		*failed = err;
+		posting->failed = err;
 	return;
 
 fail:
-	*failed = err;
+	posting->failed = err;
 	list_for_each_entry(op, ops, link)
 		op->status = err;
 	INIT_LIST_HEAD(ops);
