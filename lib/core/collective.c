@@ -11,10 +11,13 @@
 #include "binomial.h"
 #include "core/core.h"
 
-/* A message. All of word has arrived once seq equals the step that the receiver awaits. */
+/*
+ * A message, which is one put with KDSM_OP_NOTIFY. All of word has arrived once seq, the first
+ * word of the put, equals the step that the receiver awaits.
+ */
 struct line {
-	uint64_t word[KD_GANG_WORDS];
 	uint64_t seq;
+	uint64_t word[KD_GANG_WORDS];
 };
 
 /* The layout of the gang's words in every part */
@@ -214,7 +217,7 @@ static int receive(struct kd_gang *gang, struct line *line, uint64_t place,
 	unsigned int i;
 	int r = 0;
 
-	/* Acquire: node from puts the words before seq, in one submission. See send(). */
+	/* Acquire: the kernel stores seq after the words of the put. See send(). */
 	while (r == 0 && (seen = __atomic_load_n(&line->seq, __ATOMIC_ACQUIRE)) != seq) {
 		r = kdsm_wait(gang->region, place + offsetof(struct line, seq), seen, SLICE);
 		if (r == -ETIMEDOUT || r == -EINTR)
@@ -236,18 +239,17 @@ static int send(struct kd_gang *gang, unsigned int node, uint64_t place,
 		uint64_t seq, const uint64_t *words)
 {
 	enum kd_phase phase = kd_phase(KD_PHASE_BARRIER);
-	struct kdsm_op ops[2];
+	struct line line = { .seq = seq };
+	struct kdsm_op op = kdsm_op_put(node, place, &line, sizeof(line));
 	int r;
 
-	ops[0] = kdsm_op_put(node, place + offsetof(struct line, word), words,
-			     KD_GANG_WORDS * sizeof(*words));
-	ops[1] = kdsm_op_put(node, place + offsetof(struct line, seq), &seq, sizeof(seq));
-	ops[1].flags = KDSM_OP_NOTIFY;
+	memcpy(line.word, words, sizeof(line.word));
+	op.flags = KDSM_OP_NOTIFY;
 	/*
 	 * Repeating is safe: only this node puts there, and this node puts the next step
 	 * only after the receiver has read this one.
 	 */
-	r = kdsm_vector_retry(gang->region, ops, 2, gang->timeout);
+	r = kdsm_vector_retry(gang->region, &op, 1, gang->timeout);
 	kd_phase(phase);
 	if (r < 0)
 		gang->culprit = node;

@@ -351,9 +351,9 @@ static inline int kd_failure_read(uint64_t word, unsigned int nodes, unsigned in
  * do not mistake a member that computes for a long time for a dead one.
  *
  * Steps follow a binomial tree with node 0 as its root: gather moves values up, scatter moves them
- * down, with one put and one notifying put to the next node each. All members take the same steps,
- * with one thread each. Gather and scatter alternate. Because of this alternation, a member that
- * takes a step has read the words of the previous step, so the next words may overwrite them.
+ * down, with one notifying put to the next node each. All members take the same steps, with one
+ * thread each. Gather and scatter alternate. Because of this alternation, a member that takes a
+ * step has read the words of the previous step, so the next words may overwrite them.
  */
 #define KD_GANG_BYTES	1024	/* bytes of every part; initially zero */
 #define KD_GANG_WORDS	7	/* words that a step carries */

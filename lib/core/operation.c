@@ -107,11 +107,19 @@ static int own_faa(const struct kdsm_region *region, uint64_t offset,
 
 static int own_notify(struct kdsm_region *region, const struct kdsm_op *op)
 {
+	const uint8_t *from = (const uint8_t *)(uintptr_t)op->addr;
 	int ret;
 
 	if (op->length % 8 || op->offset % 8)
 		return -EINVAL;
-	ret = own_put(region, op->offset, (const void *)(uintptr_t)op->addr, op->length);
+	ret = copy_check(region, op->offset, from, op->length);
+	if (ret)
+		return ret;
+	/* The first word last, and as a release: it announces the others. */
+	if (op->length > 8)
+		ret = own_put(region, op->offset + 8, from + 8, op->length - 8);
+	if (!ret)
+		ret = own_put(region, op->offset, from, 8);
 	return ret ? ret : region->backend->wake(region, op->offset);
 }
 

@@ -38,11 +38,27 @@ int kdsm_silence(uint64_t *since, uint64_t begin, int status)
 	return kdsm_now() - *since < kdsm_patience ? 1 : -EHOSTDOWN;
 }
 
-/* Move the operations that failed to the front, in their order. Returns their number. */
+static bool failed_at(const struct kdsm_op *ops, unsigned int count, unsigned int node)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		if (ops[i].node == node && ops[i].status)
+			return true;
+	return false;
+}
+
+/*
+ * Mark all operations on nodes where one failed: a put with KDSM_OP_NOTIFY orders only puts of
+ * its own vector. Then move the marked ones to the front, in their order. Returns their number.
+ */
 static unsigned int keep_failed(struct kdsm_op *ops, unsigned int count)
 {
 	unsigned int i, n = 0;
 
+	for (i = 0; i < count; i++)
+		if (!ops[i].status && failed_at(ops, count, ops[i].node))
+			ops[i].status = -EIO;
 	for (i = 0; i < count; i++)
 		if (ops[i].status)
 			ops[n++] = ops[i];
