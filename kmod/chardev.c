@@ -189,6 +189,30 @@ static int kdsm_ioctl_region_destroy(void __user *user)
 	return err;
 }
 
+static int kdsm_ioctl_settle(void __user *user)
+{
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES);
+	struct kdsm_cluster *cluster;
+	struct kdsm_settle args;
+	u32 argsz;
+	int err;
+
+	err = kdsm_args_get(&args, sizeof(args), KDSM_SETTLE_SIZE_VER0, user, &argsz);
+	if (err)
+		return err;
+	if (args.flags || args.reserved)
+		return -EINVAL;
+	cluster = kdsm_cluster_get();
+	if (!cluster)
+		return -ENETDOWN;
+	bitmap_from_arr64(nodes, args.nodes, KDSM_MAX_NODES);
+	err = -EINVAL;
+	if (find_next_bit(nodes, KDSM_MAX_NODES, cluster->nodes) == KDSM_MAX_NODES)
+		err = kdsm_fabric_settle(cluster->fabric, nodes, &args.messages);
+	kdsm_cluster_put(cluster);
+	return err ?: kdsm_args_put(&args, sizeof(args), user, argsz);
+}
+
 static int kdsm_ioctl_submit(struct kdsm_file *kfile, void __user *user)
 {
 	struct kdsm_submit args;
@@ -314,6 +338,8 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 		return kdsm_ioctl_info(user);
 	case KDSM_IOC_LOCATION:
 		return kdsm_ioctl_location(user);
+	case KDSM_IOC_SETTLE:
+		return kdsm_ioctl_settle(user);
 	case KDSM_IOC_REGION_OPEN:
 		return kdsm_ioctl_region_open(file, user);
 	case KDSM_IOC_REGION_DESTROY:

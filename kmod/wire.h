@@ -137,6 +137,7 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_FIND,	/* kdsm_wire_find -> kdsm_wire_found */
 	KDSM_MESSAGE_STEAL,	/* kdsm_wire_steal -> kdsm_wire_stolen and the tasks */
 	KDSM_MESSAGE_CLOCK,	/* __le32 id of a coherent region -> __le64 clock there */
+	KDSM_MESSAGE_SETTLE,	/* empty; the receiver has seen all earlier writes */
 	KDSM_MESSAGE_PUT,	/* kdsm_wire_put and the words; has no reply and needs no credit */
 	KDSM_MESSAGE_TYPES
 };

@@ -92,15 +92,40 @@ static void kdsm_operation_local(struct kdsm_batch *batch, struct kdsm_operation
 	}
 }
 
+/*
+ * Choose the connection for operations on one peer. Notifying puts to a peer all use the same
+ * connection, so the CPU there stores their words in the order in which tasks put them.
+ */
+static struct kdsm_connection *kdsm_batch_connection(struct kdsm_batch *batch,
+						     const struct list_head *ops,
+						     unsigned int node,
+						     struct kdsm_posting *posting)
+{
+	struct kdsm_connection *connection;
+	const struct kdsm_operation *op;
+
+	list_for_each_entry(op, ops, link) {
+		if (!op->notify)
+			continue;
+		connection = kdsm_connection_get_queue(&batch->fabric->peers[node],
+						       KDSM_QUEUE_NOTIFY);
+		if (!IS_ERR(connection))
+			posting->failed = kdsm_settle_former(connection, &posting->life);
+		return connection;
+	}
+	return kdsm_connection_get(batch->fabric, node);
+}
+
 /* Post operations on one peer as chains, in order */
 static void kdsm_batch_post_peer(struct kdsm_batch *batch, struct list_head *ops,
 				 unsigned int node)
 {
 	struct kdsm_operation *op, *next;
-	struct kdsm_connection *connection = kdsm_connection_get(batch->fabric, node);
-	struct kdsm_posting posting = { .connection = connection };
+	struct kdsm_posting posting = { };
+	struct kdsm_connection *connection = kdsm_batch_connection(batch, ops, node, &posting);
 	unsigned int count;
 
+	posting.connection = connection;
 	while (!list_empty(ops)) {
 		LIST_HEAD(chain);
 

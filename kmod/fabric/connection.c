@@ -386,6 +386,8 @@ void kdsm_connection_break(struct kdsm_connection *connection)
 				      connection->accepted, connection->state,
 				      KDSM_CONNECTION_BROKEN);
 		connection->state = KDSM_CONNECTION_BROKEN;
+		if (connection->accepted)
+			atomic_inc(&connection->peer->draining);
 	}
 	spin_unlock_bh(&connection->lock);
 	if (ends) {
@@ -414,6 +416,7 @@ static void kdsm_connection_teardown(struct work_struct *work)
 	fabric->up->queue_pair_gone(connection);
 
 	if (connection->accepted) {
+		atomic_dec(&peer->draining);
 		mutex_lock(&fabric->accepted_lock);
 		list_del_init(&connection->link);
 		fabric->strangers_count -= connection->stranger;

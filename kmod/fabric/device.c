@@ -77,6 +77,7 @@ static const struct kdsm_fabric_upcalls kdsm_fabric_upcalls = {
 		[KDSM_MESSAGE_GATHER] = kdsm_delegate_serve_gather,
 		[KDSM_MESSAGE_FIND] = kdsm_find_serve,
 		[KDSM_MESSAGE_STEAL] = kdsm_steal_serve,
+		[KDSM_MESSAGE_SETTLE] = kdsm_settle_serve,
 	},
 };
 

@@ -500,6 +500,20 @@ int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state
  */
 void kdsm_batch_finish(struct kdsm_batch *batch);
 
+/**
+ * kdsm_fabric_settle() - wait until peers see the puts of this node that are complete
+ * @fabric: started
+ * @nodes: set of nodes, of which those that do not exist and this node do not matter
+ * @messages: filled in with the number of messages that the function sent
+ *
+ * After this function the CPUs of these nodes, and RDMA reads of all nodes, see what this node
+ * has put into their parts. The function sends one message on each connection that carried puts
+ * since it was last settled. Sleeps, for bounded time.
+ *
+ * Return: 0; -EHOSTDOWN, -EIO or -ENOMEM if that is not known for a peer.
+ */
+int kdsm_fabric_settle(struct kdsm_fabric *fabric, const unsigned long *nodes, u32 *messages);
+
 /* Value of timeout_ns for a wait without a timeout */
 #define KDSM_NO_TIMEOUT		U64_MAX
 

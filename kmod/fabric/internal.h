@@ -33,6 +33,8 @@
  */
 #define KDSM_QUEUE_REGISTER	KDSM_QUEUES_MAX
 #define KDSM_QUEUES		(KDSM_QUEUE_REGISTER + 1)
+/* Queue number of the connection that carries notifying puts, and others too */
+#define KDSM_QUEUE_NOTIFY	0U
 /* Work requests of operations that may be in flight on one connection */
 #define KDSM_SEND_ROOM		128U
 /* Messages that may be posted on one connection before a signalled send completes */
@@ -102,9 +104,9 @@ struct kdsm_slot {
 };
 
 /*
- * One queue pair to or from a peer. lock protects state, life, room, chains, sends,
- * unsignalled, the slots and nudging. Tasks take lock with bottom halves off, because completions take
- * it in softirq. lock nests inside poll_lock.
+ * One queue pair to or from a peer. lock protects state, life, room, chains, written,
+ * settled, sends, unsignalled, the slots and nudging. Tasks take lock with bottom halves off,
+ * because completions take it in softirq. lock nests inside poll_lock.
  */
 struct kdsm_connection {
 	struct kdsm_fabric *fabric;
@@ -143,6 +145,9 @@ struct kdsm_connection {
 	u32 life;		/* how often the connection came up */
 	unsigned int room;	/* work requests that chains may still post */
 	struct list_head chains;	/* in flight */
+	/* Chains with puts that were posted, and how many of them the peer is known to see */
+	u32 written, settled;
+	u32 quiet;		/* life since which the peer serves nothing of earlier lives */
 	unsigned int sends;	/* messages that may still be posted */
 	unsigned int unsignalled;	/* messages since the last signalled one */
 	struct ib_cqe sent;	/* for completions of signalled messages */
@@ -166,6 +171,7 @@ struct kdsm_peer {
 	unsigned int node;
 	struct sockaddr_storage address;
 	struct kdsm_connection *queues[KDSM_QUEUES];	/* made on first use */
+	atomic_t draining;	/* connections made by the peer that are broken and not drained */
 	struct mutex greeting;	/* held while a greeting of the peer is processed */
 	struct mutex lock;	/* protects the creation of queues, incarnation, untied, tie */
 	u64 incarnation;	/* of the peer, from its newest greeting; 0: none yet */
@@ -555,7 +561,7 @@ kdsm_operation_counters(const struct kdsm_batch *batch, const struct kdsm_operat
  */
 struct kdsm_posting {
 	struct kdsm_connection *connection;
-	u32 life;		/* of the connection when a chain was posted; 0: none was */
+	u32 life;		/* of the connection that the chains need; 0: any */
 	int failed;		/* status of a put that could not be posted, or 0 */
 };
 
@@ -662,6 +668,9 @@ int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 /* Send PROVE on a connection that is unproven, as kdsm_call_post(). */
 int kdsm_message_prove(struct kdsm_connection *connection, const u8 proof[KDSM_PROOF_SIZE],
 		       struct kdsm_call *call);
+/* As kdsm_call_post(), on a connection that this node made */
+int kdsm_call_post_on(struct kdsm_connection *connection, enum kdsm_message_type type,
+		      const void *data, unsigned int length, struct kdsm_call *call);
 void kdsm_message_setup(struct kdsm_connection *connection);
 int kdsm_message_post_receives(struct kdsm_connection *connection);
 /* Fail all calls without a reply. The connection's queue pair is destroyed. */
@@ -672,5 +681,16 @@ void kdsm_message_fail(struct kdsm_connection *connection);
 /* Create and destroy the workqueue of the senders. 0 or -ENOMEM. */
 int kdsm_broadcast_init(struct kdsm_fabric *fabric);
 void kdsm_broadcast_exit(struct kdsm_fabric *fabric);
+
+/* ---- settle.c ---- */
+
+/*
+ * Wait until the peer has served all notifying puts that it got on this connection before the
+ * connection broke the last time. *life is set to the life of the connection for which that
+ * holds. Caller holds fabric->gate for reading. 0, -EHOSTDOWN, -EIO, -ENOMEM.
+ */
+int kdsm_settle_former(struct kdsm_connection *connection, u32 *life);
+/* Handler of KDSM_MESSAGE_SETTLE */
+int kdsm_settle_serve(void *context, struct kdsm_request *request);
 
 #endif /* KDSM_FABRIC_INTERNAL_H */

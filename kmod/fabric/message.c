@@ -506,17 +506,23 @@ int kdsm_call_post(struct kdsm_fabric *fabric, unsigned int node,
 		   enum kdsm_message_type type, const void *data, unsigned int length,
 		   struct kdsm_call *call)
 {
-	struct kdsm_counters __percpu *counters = fabric->peers[node].counters;
-	struct kdsm_connection *connection;
+	struct kdsm_connection *connection = kdsm_connection_get(fabric, node);
+
+	if (IS_ERR(connection)) {
+		kdsm_count(fabric->peers[node].counters, KDSM_STAT_ERRORS);
+		return PTR_ERR(connection);
+	}
+	return kdsm_call_post_on(connection, type, data, length, call);
+}
+
+int kdsm_call_post_on(struct kdsm_connection *connection, enum kdsm_message_type type,
+		      const void *data, unsigned int length, struct kdsm_call *call)
+{
+	struct kdsm_counters __percpu *counters = connection->peer->counters;
 	struct kdsm_slot *slot;
 	bool over;
 	int err = 0;
 
-	connection = kdsm_connection_get(fabric, node);
-	if (IS_ERR(connection)) {
-		kdsm_count(counters, KDSM_STAT_ERRORS);
-		return PTR_ERR(connection);
-	}
 	slot = kdsm_slot_get(connection, KDSM_CONNECTION_UP, &over);
 	if (!slot && !over) {
 		kdsm_count(counters, KDSM_STAT_CREDIT_WAITS);

@@ -42,6 +42,7 @@ struct kdsm_chain {
 	unsigned int count;
 	unsigned int room;		/* taken from connection->room */
 	u32 life;		/* of the connection if earlier chains need it, or 0 */
+	bool puts;		/* the chain has puts */
 	struct kdsm_wr wrs[];
 };
 
@@ -234,6 +235,7 @@ static bool kdsm_chain_try_post(struct kdsm_chain *chain, int *err)
 		posted = false;
 	} else {
 		chain->life = connection->life;
+		connection->written += chain->puts;
 		chain->room = chain->count;
 		connection->room -= chain->room;
 		list_add_tail(&chain->link, &connection->chains);
@@ -357,6 +359,7 @@ void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned 
 		if (chain->count)
 			wr[-1].rdma.wr.next = &wr->rdma.wr;
 		chain->count++;
+		chain->puts |= op->opcode == KDSM_OP_PUT;
 		kdsm_count_operation(batch, op);
 		trace_kdsm_operation(op->node, op->opcode, kdsm_memory_id(op->memory),
 				     op->offset, op->length);

@@ -260,6 +260,30 @@ free:
 
 /* ---- submissions ---- */
 
+/*
+ * The puts of one call so far, by node: a put with notify takes effect after all of them and, if
+ * one failed, not at all. The fabric sees to it for the operations of one batch. This struct is
+ * for puts that are in no batch, because they failed before, or in an earlier one.
+ */
+struct kdsm_earlier {
+	DECLARE_BITMAP(puts, KDSM_MAX_NODES);	/* in earlier batches of the call */
+	DECLARE_BITMAP(failed, KDSM_MAX_NODES);
+	int status;			/* of the last put that failed */
+};
+
+static void kdsm_earlier_failed(struct kdsm_earlier *earlier, unsigned int node, int status)
+{
+	__set_bit(node, earlier->failed);
+	earlier->status = status;
+}
+
+/* The status of a checked operation that may not take effect because of earlier puts, or 0 */
+static int kdsm_earlier_check(const struct kdsm_earlier *earlier, const struct kdsm_op *op)
+{
+	return op->flags & KDSM_OP_NOTIFY && test_bit(op->node, earlier->failed) ?
+	       earlier->status : 0;
+}
+
 static void kdsm_submission_free(struct kdsm_submission *submission)
 {
 	struct kdsm_segment *segment;
@@ -276,11 +300,11 @@ static void kdsm_submission_free(struct kdsm_submission *submission)
 
 /*
  * Make a submission of the first operations at user_ops: at most count operations, which have
- * at most limit bytes in total, but at least one operation.
+ * at most KDSM_MAX_INFLIGHT_BYTES in total, but at least one operation.
  */
 static struct kdsm_submission *kdsm_submission_create(struct kdsm_submissions *submissions,
 						      u64 user_ops, unsigned int count,
-						      u64 limit)
+						      struct kdsm_earlier *earlier)
 {
 	struct kdsm_region *region = submissions->region;
 	struct kdsm_op __user *from = u64_to_user_ptr(user_ops);
@@ -301,15 +325,18 @@ static struct kdsm_submission *kdsm_submission_create(struct kdsm_submissions *s
 			kdsm_submission_free(submission);
 			return ERR_PTR(-EFAULT);
 		}
-		status = kdsm_op_check(submissions, &op);
+		status = kdsm_op_check(submissions, &op) ?: kdsm_earlier_check(earlier, &op);
 		if (!status) {
-			if (submission->bytes && submission->bytes + op.length > limit)
+			if (submission->bytes &&
+			    submission->bytes + op.length > KDSM_MAX_INFLIGHT_BYTES)
 				break;
 			status = kdsm_op_is_struct(&op) ?
 				 kdsm_struct_append(submission, submission->count, &op,
 						    region->part_size) :
 				 kdsm_op_append(submission, submission->count, &op);
 		}
+		if (status && op.opcode == KDSM_OP_PUT && op.node < region->cluster->nodes)
+			kdsm_earlier_failed(earlier, op.node, status);
 		submission->status[submission->count++] = status;
 	}
 	return submission;
@@ -386,19 +413,53 @@ void kdsm_submissions_drain(struct kdsm_submissions *submissions)
 	}
 }
 
+/* Add the puts of a finished submission */
+static void kdsm_earlier_add(struct kdsm_earlier *earlier,
+			     const struct kdsm_submission *submission)
+{
+	const struct kdsm_segment *segment;
+
+	list_for_each_entry(segment, &submission->segments, link) {
+		if (segment->op.opcode != KDSM_OP_PUT)
+			continue;
+		__set_bit(segment->op.node, earlier->puts);
+		if (segment->op.status)
+			kdsm_earlier_failed(earlier, segment->op.node, segment->op.status);
+	}
+}
+
+/*
+ * Wait until the nodes see the puts so far: the next batch may use other connections. If a node
+ * does not answer, it counts as one where a put failed.
+ */
+static void kdsm_earlier_settle(struct kdsm_earlier *earlier, struct kdsm_fabric *fabric)
+{
+	u32 messages;
+	int err;
+
+	err = kdsm_fabric_settle(fabric, earlier->puts, &messages);
+	if (err) {
+		bitmap_or(earlier->failed, earlier->failed, earlier->puts, KDSM_MAX_NODES);
+		earlier->status = err;
+	}
+	bitmap_zero(earlier->puts, KDSM_MAX_NODES);
+}
+
 /* Post the operations and wait for them, KDSM_MAX_INFLIGHT_BYTES at a time */
 static int kdsm_submit_wait(struct kdsm_submissions *submissions,
 			    const struct kdsm_submit *args)
 {
 	struct kdsm_submission *submission;
+	struct kdsm_earlier earlier = { };
 	unsigned int done = 0;
 	int err, first = 0;
 
 	while (done < args->count) {
+		if (done)
+			kdsm_earlier_settle(&earlier, submissions->region->cluster->fabric);
 		submission = kdsm_submission_create(submissions,
 						    args->ops + done * sizeof(struct kdsm_op),
-						    args->count - done,
-						    KDSM_MAX_INFLIGHT_BYTES);
+						    args->count - done, &earlier);
 		if (IS_ERR(submission))
 			return PTR_ERR(submission);
 		done += submission->count;
@@ -413,6 +474,7 @@ static int kdsm_submit_wait(struct kdsm_submissions *submissions,
 			return -EINTR;
 		}
 		err = kdsm_submission_collect(submission);
+		kdsm_earlier_add(&earlier, submission);
 		kdsm_submission_free(submission);
 		if (!first)
 			first = err;
@@ -424,10 +486,10 @@ static int kdsm_submit_ticket(struct kdsm_submissions *submissions,
 			      struct kdsm_submit *args)
 {
 	struct kdsm_submission *submission;
+	struct kdsm_earlier earlier = { };
 	int err = 0;
 
-	submission = kdsm_submission_create(submissions, args->ops, args->count,
-					    KDSM_MAX_INFLIGHT_BYTES);
+	submission = kdsm_submission_create(submissions, args->ops, args->count, &earlier);
 	if (IS_ERR(submission))
 		return PTR_ERR(submission);
 	spin_lock(&submissions->lock);

@@ -309,8 +309,8 @@ static int lead(struct turn *turn)
 	if (barrier->child_count || !is_root(barrier))
 		ret = carry(turn);
 	if (!ret)
-		ret = kdsm_put_notify(barrier->sync, own_node(barrier),
-				      PLACE(barrier, done), turn->generation);
+		ret = kd_put_word(barrier->sync, own_node(barrier), PLACE(barrier, done),
+				  turn->generation);
 	return ret;
 }
 

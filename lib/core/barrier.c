@@ -6,7 +6,8 @@
  * The nodes form a binomial tree with node 0 at the root. In generation g (from 1) a node
  * waits until all its children have arrived, notifies its parent, waits until its parent
  * has passed, and notifies its children. So each node but the root costs one notifying put
- * up and one down.
+ * up and one down. Before it arrives, a node settles what this process has put to other nodes,
+ * because it is not the children's and the parent's connections alone that carried these puts.
  *
  * A barrier outlives connections. Each word has one writer, whose values grow. The writer
  * may repeat a put that failed, because the writer stores the next value only after the
@@ -124,6 +125,10 @@ static int pass(const struct turn *turn)
 	struct kdsm_op up;
 	int ret;
 
+	/* Before the stage, which tells other nodes that the effects of this one are there. */
+	ret = kd_settle_retry(turn->region->kdsm, kdsm_left(turn->begin, turn->timeout));
+	if (ret)
+		return ret;
 	for (k = 0; k < KDSM_TREE_CHILDREN; k++) {
 		if (!kdsm_tree_has_child(node, k, turn->nodes))
 			continue;

@@ -33,6 +33,7 @@ int kdsm_open(struct kdsm **out, unsigned int flags)
 	kdsm->may_spin = !kd_scheduler &&
 			 (sched_getaffinity(0, sizeof(cpus), &cpus) || CPU_COUNT(&cpus) > 1);
 	pthread_mutex_init(&kdsm->lock, NULL);
+	pthread_mutex_init(&kdsm->settle_lock, NULL);
 
 	if (flags & KDSM_OPEN_LOCAL) {
 		ret = kdsm_local_open(kdsm);
@@ -44,6 +45,7 @@ int kdsm_open(struct kdsm **out, unsigned int flags)
 			ret = kdsm_local_open(kdsm);
 	}
 	if (ret) {
+		pthread_mutex_destroy(&kdsm->settle_lock);
 		pthread_mutex_destroy(&kdsm->lock);
 		free(kdsm);
 		return ret;
@@ -57,6 +59,7 @@ void kdsm_close(struct kdsm *kdsm)
 	if (!kdsm)
 		return;
 	kdsm->backend->close(kdsm);
+	pthread_mutex_destroy(&kdsm->settle_lock);
 	pthread_mutex_destroy(&kdsm->lock);
 	free(kdsm);
 }
@@ -177,6 +180,11 @@ void kdsm_count(struct kdsm *kdsm, const struct kdsm_op *ops, unsigned int count
 void kdsm_count_call(struct kdsm *kdsm)
 {
 	count_add(&count_slot(kdsm)->calls, 1);
+}
+
+void kdsm_count_messages(struct kdsm *kdsm, unsigned int count)
+{
+	count_add(&count_slot(kdsm)->am, count);
 }
 
 void kdsm_counts(const struct kdsm *kdsm, struct kdsm_counts *counts)

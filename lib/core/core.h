@@ -64,6 +64,12 @@ struct kdsm_backend {
 	int (*wait)(struct kdsm_region *region, uint64_t offset, uint64_t value,
 		    uint64_t timeout);
 	int (*wake)(struct kdsm_region *region, uint64_t offset);
+	/*
+	 * As KDSM_IOC_SETTLE: wait until these nodes see what this process has put there. NULL
+	 * if every put is seen when it is complete. Add the messages sent to *messages.
+	 */
+	int (*settle)(struct kdsm *kdsm, const uint64_t nodes[KDSM_MAX_NODES / 64],
+		      uint32_t *messages);
 	/* As KDSM_IOC_RELEASE and KDSM_IOC_ACQUIRE. The region is coherent. */
 	int (*release)(struct kdsm_region *region, struct kdsm_signature *signature);
 	int (*acquire)(struct kdsm_region *region,
@@ -126,6 +132,11 @@ struct kdsm {
 	uint32_t last_id;		/* local: id of the newest memory */
 	bool alone;			/* local: opened with KDSM_OPEN_ALONE */
 
+	/* settle.c: nodes as sets of bits; a thread that holds settle_lock sets settling */
+	uint64_t unsettled[KDSM_MAX_NODES / 64], announced[KDSM_MAX_NODES / 64];
+	pthread_mutex_t settle_lock;
+	bool settling;
+
 	struct kdsm_count_slot counts[KDSM_COUNT_SLOTS];
 };
 
@@ -175,6 +186,7 @@ int kdsm_name_check(const char *name) KDSM_PRIVATE;
 /* Count operations and system calls for kdsm_counts(). */
 void kdsm_count(struct kdsm *kdsm, const struct kdsm_op *ops, unsigned int count) KDSM_PRIVATE;
 void kdsm_count_call(struct kdsm *kdsm) KDSM_PRIVATE;
+void kdsm_count_messages(struct kdsm *kdsm, unsigned int count) KDSM_PRIVATE;
 int kdsm_device_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* device.c */
 int kdsm_local_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* local.c */
 
@@ -186,7 +198,35 @@ int kdsm_local_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* local.c */
  */
 int kdsm_own_op(struct kdsm_region *region, struct kdsm_op *op) KDSM_PRIVATE;
 
+/* ---- settle.c ---- */
+
+/*
+ * Remember that the operations are complete, for the next kdsm_settle(). The functions of
+ * kdsm/kdsm.h call this; kd_vector() and kd_put_word() do not.
+ */
+void kd_unsettled(struct kdsm_region *region, const struct kdsm_op *ops,
+		  unsigned int count) KDSM_PRIVATE;
+/*
+ * As kdsm_settle(), but only for what this process has put to one node without KDSM_OP_NOTIFY.
+ */
+int kd_settle_node(struct kdsm *kdsm, unsigned int node) KDSM_PRIVATE;
+
+/* ---- vector.c ---- */
+
+/*
+ * As kdsm_vector(), but kdsm_settle() does not wait until other nodes see the puts. For puts
+ * whose words say by themselves that they have arrived.
+ */
+int kd_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count) KDSM_PRIVATE;
+
 /* ---- wait.c ---- */
+
+/*
+ * As kdsm_put_notify(), but without the promise about earlier puts: for words that mean nothing
+ * but themselves.
+ */
+int kd_put_word(struct kdsm_region *region, unsigned int node, uint64_t offset,
+		uint64_t value) KDSM_PRIVATE;
 
 /**
  * kdsm_left() - get the rest of a timeout
@@ -243,6 +283,9 @@ extern uint64_t kdsm_patience KDSM_PRIVATE;
  */
 int kdsm_vector_retry(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count,
 		      uint64_t timeout) KDSM_PRIVATE;
+
+/* As kdsm_settle(), repeated as kdsm_vector_retry() repeats operations */
+int kd_settle_retry(struct kdsm *kdsm, uint64_t timeout) KDSM_PRIVATE;
 
 /**
  * kdsm_silence() - judge the result of a probe of a node
@@ -352,8 +395,9 @@ static inline int kd_failure_read(uint64_t word, unsigned int nodes, unsigned in
  *
  * Steps follow a binomial tree with node 0 as its root: gather moves values up, scatter moves them
  * down, with one notifying put to the next node each. All members take the same steps, with one
- * thread each. Gather and scatter alternate. Because of this alternation, a member that takes a
- * step has read the words of the previous step, so the next words may overwrite them.
+ * thread each. A step does not settle what members have put: see kdsm_settle(). Gather and scatter
+ * alternate. Because of this alternation, a member that takes a step has read the words of the
+ * previous step, so the next words may overwrite them.
  */
 #define KD_GANG_BYTES	1024	/* bytes of every part; initially zero */
 #define KD_GANG_WORDS	7	/* words that a step carries */

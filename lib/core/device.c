@@ -220,6 +220,19 @@ static int device_wake(struct kdsm_region *region, uint64_t offset)
 	return device_ioctl(region->fd, KDSM_IOC_WAKE, &arg);
 }
 
+static int device_settle(struct kdsm *kdsm, const uint64_t nodes[KDSM_MAX_NODES / 64],
+			 uint32_t *messages)
+{
+	struct kdsm_settle arg = { .argsz = sizeof(arg) };
+	int ret;
+
+	memcpy(arg.nodes, nodes, sizeof(arg.nodes));
+	kdsm_count_call(kdsm);
+	ret = device_ioctl(kdsm->fd, KDSM_IOC_SETTLE, &arg);
+	*messages += arg.messages;
+	return ret;
+}
+
 static int device_fence(struct kdsm_region *region, unsigned long request,
 			const struct kdsm_signature *signature)
 {
@@ -278,6 +291,7 @@ const struct kdsm_backend kdsm_device_backend = {
 	.complete = device_complete,
 	.wait = device_wait,
 	.wake = device_wake,
+	.settle = device_settle,
 	.release = device_release,
 	.acquire = device_acquire,
 	.advise = device_advise,

@@ -232,9 +232,14 @@ int kdsm_get(struct kdsm_region *region, unsigned int node, uint64_t offset,
 int kdsm_put(struct kdsm_region *region, unsigned int node, uint64_t offset,
 	     const void *from, size_t length)
 {
+	struct kdsm_op op = kdsm_op_put(node, offset, from, 0);
+
 	if (node == region->node)
 		return own_put(region, offset, from, length);
-	return remote_copy(region, kdsm_op_put(node, offset, from, 0), length);
+	op.status = remote_copy(region, op, length);
+	if (!op.status)
+		kd_unsettled(region, &op, 1);
+	return op.status;
 }
 
 int kdsm_cas(struct kdsm_region *region, unsigned int node, uint64_t offset,

@@ -65,21 +65,43 @@ static unsigned int keep_failed(struct kdsm_op *ops, unsigned int count)
 	return n;
 }
 
+/* Judge a failed attempt. Returns 0 if the caller repeats the attempt, after a pause. */
+static int pause_for(uint64_t begin, uint64_t timeout, uint64_t *since, uint64_t *pause, int ret)
+{
+	ret = kdsm_silence(since, begin, ret);
+	if (ret < 0)
+		return ret;
+	if (!kdsm_left(begin, timeout))
+		return -ETIMEDOUT;
+	kd_sleep(*pause);
+	*pause = *pause < PAUSE_MAX / 2 ? 2 * *pause : PAUSE_MAX;
+	return 0;
+}
+
 int kdsm_vector_retry(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count,
 		      uint64_t timeout)
 {
 	uint64_t begin = kdsm_now(), pause = PAUSE_MIN, since = 0;
 	int ret;
 
-	while ((ret = kdsm_vector(region, ops, count))) {
+	while ((ret = kd_vector(region, ops, count))) {
 		count = keep_failed(ops, count);
-		ret = kdsm_silence(&since, begin, ret);
-		if (ret < 0)
+		ret = pause_for(begin, timeout, &since, &pause, ret);
+		if (ret)
 			return ret;
-		if (!kdsm_left(begin, timeout))
-			return -ETIMEDOUT;
-		kd_sleep(pause);
-		pause = pause < PAUSE_MAX / 2 ? 2 * pause : PAUSE_MAX;
+	}
+	return 0;
+}
+
+int kd_settle_retry(struct kdsm *kdsm, uint64_t timeout)
+{
+	uint64_t begin = kdsm_now(), pause = PAUSE_MIN, since = 0;
+	int ret;
+
+	while ((ret = kdsm_settle(kdsm))) {
+		ret = pause_for(begin, timeout, &since, &pause, ret);
+		if (ret)
+			return ret;
 	}
 	return 0;
 }

@@ -133,22 +133,69 @@ static int batch(struct kdsm_region *region, struct kdsm_op *ops, unsigned int c
 	return ret;
 }
 
-int kdsm_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count)
+/* The status of a put of the batch to this node that failed, or 0 */
+static int failed_put(const struct kdsm_op *ops, unsigned int count, unsigned int node)
 {
-	unsigned int n;
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		if (ops[i].opcode == KDSM_OP_PUT && ops[i].node == node && ops[i].status)
+			return ops[i].status;
+	return 0;
+}
+
+/*
+ * The status with which the operation fails because of the earlier batches, or 0. A put with
+ * KDSM_OP_NOTIFY comes after the earlier puts to its node, and not at all after one that
+ * failed. Inside a batch the module sees to it.
+ */
+static int held_back(struct kdsm_region *region, const struct kdsm_op *ops, unsigned int done,
+		     const struct kdsm_op *op, int failed)
+{
+	if (op->opcode != KDSM_OP_PUT || !(op->flags & KDSM_OP_NOTIFY) ||
+	    op->node == region->node)
+		return 0;
+	if (failed)
+		failed = failed_put(ops, done, op->node);
+	return failed ? failed : kd_settle_node(region->kdsm, op->node);
+}
+
+int kd_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count)
+{
+	unsigned int done, n;
 	int first = 0;
-	int ret;
+	int ret = 0;
 
 	if (region->coherent)
 		return -EOPNOTSUPP;
 	/* Each batch completes before the next one starts, which preserves the order. */
-	for (; count; ops += n, count -= n) {
-		n = count < KDSM_MAX_OPS ? count : KDSM_MAX_OPS;
-		ret = batch(region, ops, n);
+	for (done = 0; done < count; done += n) {
+		for (n = 0; n < KDSM_MAX_OPS && done + n < count; n++) {
+			ret = done ? held_back(region, ops, done, &ops[done + n], first) : 0;
+			if (ret)
+				break;
+		}
+		if (n) {
+			ret = batch(region, ops + done, n);
+			if (done + n < count)
+				kd_unsettled(region, ops + done, n);
+		} else {
+			ops[done].status = ret;
+			n = 1;
+		}
 		if (!first)
 			first = ret;
 	}
 	return first;
+}
+
+int kdsm_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count)
+{
+	int ret = kd_vector(region, ops, count);
+
+	if (!region->coherent)
+		kd_unsettled(region, ops, count);
+	return ret;
 }
 
 /* Make a ticket without operations. kdsm_complete() on the ticket returns status. */
@@ -214,6 +261,7 @@ int kdsm_complete(struct kdsm_region *region, struct kdsm_ticket *ticket,
 	if (ticket->remote)
 		copy_back(region, ticket->remote, ticket->ops, ticket->count);
 	ret = settle(ticket->ops, ticket->count, ret);
+	kd_unsettled(region, ticket->ops, ticket->count);
 	free(ticket->remote);
 	ticket_done(ticket, -ENOENT);
 	return ret;

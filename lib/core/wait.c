@@ -105,12 +105,8 @@ int kdsm_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
 }
 
 /*
- * Only the exact value ends the wait. The put of the value may become visible in parts, on
- * some devices byte by byte. However, if a mixture of old and new bytes equals the new
- * value, all its bytes have their new values, so the rest of the put changes nothing. Any
- * other mixture is handled like the old value: kdsm_await() passes the mixture to
- * kdsm_wait() as the value to differ from. The notification follows the put, so the sleeper
- * checks again when the word is complete.
+ * Only the exact value ends the wait. Words that are put with KDSM_OP_NOTIFY change as a whole.
+ * Other values are those of earlier puts, after which the wait goes on.
  */
 int kdsm_await(struct kdsm_region *region, uint64_t offset, uint64_t value,
 	       uint64_t timeout)
@@ -127,13 +123,32 @@ int kdsm_await(struct kdsm_region *region, uint64_t offset, uint64_t value,
 	return 0;
 }
 
+static struct kdsm_op put_word(unsigned int node, uint64_t offset, const uint64_t *value)
+{
+	struct kdsm_op op = kdsm_op_put(node, offset, value, 8);
+
+	op.flags = KDSM_OP_NOTIFY;
+	return op;
+}
+
+int kd_put_word(struct kdsm_region *region, unsigned int node, uint64_t offset,
+		uint64_t value)
+{
+	struct kdsm_op op = put_word(node, offset, &value);
+
+	return offset & 7 ? -EINVAL : kd_vector(region, &op, 1);
+}
+
 int kdsm_put_notify(struct kdsm_region *region, unsigned int node,
 		    uint64_t offset, uint64_t value)
 {
-	struct kdsm_op op = kdsm_op_put(node, offset, &value, 8);
+	struct kdsm_op op = put_word(node, offset, &value);
+	int ret = 0;
 
 	if (offset & 7)
 		return -EINVAL;
-	op.flags = KDSM_OP_NOTIFY;
-	return kdsm_vector(region, &op, 1);
+	/* Earlier puts may have used other connections than this one will. */
+	if (node != region->node)
+		ret = kd_settle_node(region->kdsm, node);
+	return ret ? ret : kdsm_vector(region, &op, 1);
 }

@@ -272,8 +272,8 @@ int kdsm_entry_reuse(const struct kdsm_line *line, uint32_t ticket, uint64_t *ex
 /* Wake the waiter of a ticket, which sleeps on the ticket's bell in its own node's part. */
 static int ring_bell(const struct kdsm_line *line, uint32_t ticket, uint32_t node)
 {
-	return kdsm_put_notify(line->region, node, LINE_SLOT(line, bells, ticket),
-			       (uint64_t)ticket + 1);
+	return kd_put_word(line->region, node, LINE_SLOT(line, bells, ticket),
+			   (uint64_t)ticket + 1);
 }
 
 /* Deliver a post to its ticket. Returns -ESTALE if the waiter gave up: post again. */

@@ -209,6 +209,19 @@ static int wake(struct kdsm_region *region, uint64_t offset)
 	return 0;
 }
 
+/* Puts take effect at once: only the messages cost time. */
+static int settle(struct kdsm *kdsm, const uint64_t nodes[KDSM_MAX_NODES / 64],
+		  uint32_t *messages)
+{
+	unsigned int i;
+
+	(void)kdsm;
+	for (i = 0; i < KDSM_MAX_NODES / 64; i++)
+		*messages += __builtin_popcountll(nodes[i]);
+	kd_sleep(kd_run.attr->message);
+	return 0;
+}
+
 static const struct kdsm_backend backend = {
 	.close = close_nothing,
 	.location = location,
@@ -220,6 +233,7 @@ static const struct kdsm_backend backend = {
 	.complete = kd_network_complete,
 	.wait = wait_for,
 	.wake = wake,
+	.settle = settle,
 };
 
 static int open_node(struct kdsm **out, unsigned int node, unsigned int nodes)
@@ -236,6 +250,7 @@ static int open_node(struct kdsm **out, unsigned int node, unsigned int nodes)
 	kdsm->domain = KDSM_DOMAIN_SW;
 	strcpy(kdsm->cluster, "virtual");
 	pthread_mutex_init(&kdsm->lock, NULL);
+	pthread_mutex_init(&kdsm->settle_lock, NULL);
 	*out = kdsm;
 	return 0;
 }

@@ -412,6 +412,7 @@ static void regions(struct attack *attack)
 	keys_and_atomics(attack, add.id, add.part_size);
 	finds(attack, add.id, add.part_size);
 	thefts(attack, add.id, add.part_size);
+	message(attack, "settle", KDSM_MESSAGE_SETTLE, NULL, 0, 0);
 	attack_close(attack);
 	puts_by_message(add.id, add.part_size);
 	if (!connected(attack, true))

@@ -662,6 +662,82 @@ static void pgas_notify_poll(void)
 				break;
 		meet();
 	}
+	/* Of two words that a thread puts, the second is there last, wherever the thread runs. */
+	for (i = 1; i <= 2000; i++)
+		CHECK_IS(kdsm_put_notify(region, next(), flag, i), 0);
+	await(flag, 2000);
+	usleep(100000);
+	CHECK(word_at(flag) == 2000);
+	meet();
+}
+
+/* A put with KDSM_OP_NOTIFY fails with an earlier put, also in a batch of its own. */
+static void pgas_notify_failed(void)
+{
+	const uint64_t flag = WORDS + 216;
+	static uint8_t out[2 * MIB];
+	uint64_t one = 1;
+	struct kdsm_op ops[8];
+	unsigned int i;
+
+	ops[0] = kdsm_op_put(next(), DATA, (void *)8, 8);
+	ops[1] = kdsm_op_put(next(), flag, &one, 8);
+	ops[1].flags = KDSM_OP_NOTIFY;
+	CHECK_IS(kdsm_vector(region, ops, 2), -EFAULT);
+	CHECK_IS(ops[1].status, -EFAULT);
+	/* More than the module has in flight at a time */
+	for (i = 1; i < 7; i++)
+		ops[i] = kdsm_op_put(next(), 0, out, sizeof(out));
+	ops[7] = kdsm_op_put(next(), flag, &one, 8);
+	ops[7].flags = KDSM_OP_NOTIFY;
+	CHECK_IS(kdsm_vector(region, ops, 8), -EFAULT);
+	CHECK_IS(ops[6].status, 0);
+	CHECK_IS(ops[7].status, -EFAULT);
+	CHECK_IS(kdsm_settle(kdsm), 0);
+	meet();
+	CHECK(word_at(flag) == 0);
+	meet();
+	ops[0].addr = (uintptr_t)out;
+	memset(out, 1, sizeof(out));
+	CHECK_IS(kdsm_vector(region, ops, 8), 0);
+	await(flag, 1);
+	for (i = 0; i < sizeof(out); i += 8)
+		if (!CHECK(word_at(i) == UINT64_C(0x0101010101010101)))
+			break;
+	meet();
+}
+
+/* Settling costs a message for a connection that carried puts; after it all nodes see them. */
+static void pgas_settle(void)
+{
+	const uint64_t data = WORDS + 65536;
+	struct kdsm_counts before, after;
+	struct kdsm_barrier barrier;
+	uint64_t i, k, seen;
+
+	kdsm_barrier_init(&barrier, region, WORDS + 384);
+	CHECK_IS(kdsm_settle(kdsm), 0);
+	kdsm_counts(kdsm, &before);
+	CHECK_IS(kdsm_settle(kdsm), 0);
+	kdsm_counts(kdsm, &after);
+	CHECK(after.am == before.am);
+	CHECK(after.calls == before.calls);
+	for (i = 0; i < 20; i++)
+		CHECK_IS(kdsm_put(region, next(), data - 8, &i, 8), 0);
+	CHECK_IS(kdsm_settle(kdsm), 0);
+	kdsm_counts(kdsm, &after);
+	CHECK(after.am > before.am && after.am - before.am <= 4);
+	for (i = 1; i <= 100; i++) {
+		for (k = 0; k < nodes; k++)
+			CHECK_IS(kdsm_put(region, k, data + 8 * node, &i, 8), 0);
+		CHECK_IS(kdsm_barrier_wait(&barrier, 60 * SECOND), 0);
+		for (k = 0; k < nodes; k++) {
+			CHECK(word_at(data + 8 * k) == i);
+			CHECK_IS(kdsm_get(region, next(), data + 8 * k, &seen, 8), 0);
+			CHECK(seen == i);
+		}
+		CHECK_IS(kdsm_barrier_wait(&barrier, 60 * SECOND), 0);
+	}
 }
 
 static void pgas_barrier(void)
@@ -805,6 +881,8 @@ static const struct guest_test tests[] = {
 	TEST(pgas_notify_order),
 	TEST(pgas_notify_long),
 	TEST(pgas_notify_poll),
+	TEST(pgas_notify_failed),
+	TEST(pgas_settle),
 	TEST(pgas_barrier),
 	TEST(pgas_fork),
 	TEST(pgas_fork_ticket),

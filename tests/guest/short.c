@@ -5,7 +5,6 @@
  * data has arrived.
  */
 #include <sys/mman.h>
-#include <unistd.h>
 #include "guest.h"
 
 #define CHUNK	(UINT64_C(1) << 21)	/* memory comes in chunks of this size */
@@ -89,11 +88,8 @@ static void notify_behind_failed_put(void)
 	meet();
 	if (!node) {
 		CHECK_IS(kdsm_vector(region, ops, 2), 0);
-		/* The put may be complete before the node's CPU has stored the word. */
-		for (int i = 0; i < 100 && !word; i++) {
-			CHECK_IS(kdsm_get(region, last, WORD, &word, sizeof(word)), 0);
-			usleep(10000);
-		}
+		CHECK_IS(kdsm_settle(kdsm), 0);
+		CHECK_IS(kdsm_get(region, last, WORD, &word, sizeof(word)), 0);
 		CHECK_IS(word, 1);
 	}
 }

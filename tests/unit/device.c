@@ -40,6 +40,8 @@ static struct {
 	bool coherent;			/* whether regions are coherent */
 	int fence_error;
 	unsigned int releases, acquires;
+	int settle_error;
+	unsigned int settles;
 	struct kdsm_advise advise;	/* last request */
 	unsigned int submits, waits, completes, wakes;
 	unsigned int ops, own_ops, largest;
@@ -142,6 +144,16 @@ static int run(struct kdsm_op *ops, unsigned int count)
 			first = ops[i].status;
 	}
 	return first ? refuse(first) : 0;
+}
+
+static int fake_settle(struct kdsm_settle *arg)
+{
+	unsigned int i;
+
+	module.settles++;
+	for (i = 0; i < KDSM_MAX_NODES / 64; i++)
+		arg->messages += __builtin_popcountll(arg->nodes[i]);
+	return module.settle_error ? refuse(module.settle_error) : 0;
 }
 
 static int fake_submit(struct kdsm_submit *arg)
@@ -252,6 +264,8 @@ int ioctl(int fd, unsigned long request, ...)
 		return fake_complete(arg);
 	case KDSM_IOC_WAIT:
 		return refuse(-ENETDOWN);
+	case KDSM_IOC_SETTLE:
+		return fake_settle(arg);
 	case KDSM_IOC_WAKE:
 		module.wakes++;
 		return 0;
@@ -504,6 +518,30 @@ static void barrier(void **state)
 	assert_int_equal(module.ops, 2);
 }
 
+/* Puts to node 1 are settled once, by a call of the module, before a barrier too. */
+static void settling(void **state)
+{
+	struct kdsm_barrier barrier;
+	struct kdsm_counts counts;
+	uint64_t *words = kdsm_region_part(region), word = 7;
+
+	(void)state;
+	kdsm_barrier_init(&barrier, region, 0);
+	assert_int_equal(kdsm_settle(kdsm), 0);
+	assert_int_equal(module.settles, 0);
+	assert_int_equal(kdsm_put(region, 1, 4096, &word, 8), 0);
+	module.settle_error = -EHOSTDOWN;
+	assert_int_equal(kdsm_settle(kdsm), -EHOSTDOWN);
+	module.settle_error = 0;
+	words[2] = 1;
+	assert_int_equal(kdsm_barrier_wait(&barrier, 0), 0);
+	assert_int_equal(module.settles, 2);
+	assert_int_equal(kdsm_settle(kdsm), 0);
+	assert_int_equal(module.settles, 2);
+	kdsm_counts(kdsm, &counts);
+	assert_int_equal(counts.am, 2);
+}
+
 static void atomics_by_device(void **state)
 {
 	struct kdsm *hca;
@@ -649,8 +687,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(about), TEST(single), TEST(in_pieces), TEST(mixed_small),
 		TEST(mixed_large), TEST(mixed_crowded), TEST(mixed_interrupted),
-		TEST(failures), TEST(tickets), TEST(barrier), TEST(atomics_by_device),
-		TEST(read_only), TEST(opened_twice), TEST(coherent), TEST(misplaced),
+		TEST(failures), TEST(tickets), TEST(barrier), TEST(settling),
+		TEST(atomics_by_device), TEST(read_only), TEST(opened_twice), TEST(coherent),
+		TEST(misplaced),
 		TEST(other_version),
 	};
 

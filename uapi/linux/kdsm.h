@@ -189,9 +189,18 @@ enum kdsm_opcode {
  * and puts are not atomic: a get may return a mixture of old and new bytes, on some devices
  * even inside a word.
  *
+ * Order. A put is complete when the device of the target has it. The device writes the bytes
+ * to memory soon, but in any order: a later put may appear before an earlier one, and the
+ * second half of a put before the first. Later gets of this node see a complete put; those of
+ * a put with KDSM_OP_NOTIFY only after KDSM_IOC_SETTLE. On other nodes, and on the CPUs of the
+ * target, only two things prove that a put is there:
+ *
+ *   - the first word of a put with KDSM_OP_NOTIFY, see there;
+ *   - something that this node did after KDSM_IOC_SETTLE of the target had returned.
+ *
  * Operations of one submission take effect in any order, except that a put with
- * KDSM_OP_NOTIFY takes effect after earlier puts of the submission to the same node. status
- * is 0 or
+ * KDSM_OP_NOTIFY takes effect after earlier puts of the submission to the same node, and
+ * fails if one of them fails. status is 0 or
  *   -EINVAL	opcode, flags, node, length or alignment is invalid; reserved is not 0; or
  *		the struct of FIND or STEAL is malformed
  *   -ERANGE	the place is not inside the part
@@ -223,7 +232,9 @@ struct kdsm_op {
  * of the put, whole, when all other words of the put and all earlier puts of the submission to
  * the same node are in memory, and then wakes the waiters of the first word (KDSM_IOC_WAIT). So
  * a thread of the target that loads the first word with acquire semantics sees them all,
- * whether it waited or not. The put may be complete before the CPU stores the word.
+ * whether it waited or not. The put may be complete before the CPU stores the word. Of two such
+ * puts, of which the second is submitted when the first is complete, the first word of the
+ * first is stored first.
  */
 #define KDSM_OP_NOTIFY	(1U << 0)
 
@@ -309,6 +320,27 @@ struct kdsm_wake {
 };
 
 #define KDSM_WAKE_SIZE_VER0	16
+
+/*
+ * KDSM_IOC_SETTLE: wait until the nodes of a set see all puts of this node that were complete
+ * before the call. Then the CPUs of these nodes, and gets of all nodes, see them. The number
+ * of this node in the set means nothing. Any open file can be used.
+ *
+ * The module sends a message on each connection to these nodes that carried puts, of any
+ * process, since it was last settled; all messages are in flight together.
+ *
+ * -ENETDOWN: the cluster is not up. -EINVAL: there is no such node. -EHOSTDOWN: a node cannot
+ * be reached. -EIO: a connection broke; the caller may repeat the call.
+ */
+struct kdsm_settle {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u32 messages;		/* (out) sent */
+	__u32 reserved;		/* 0 */
+	__u64 nodes[KDSM_MAX_NODES / 64];	/* node 0 is bit 0 of the first word */
+};
+
+#define KDSM_SETTLE_SIZE_VER0	144
 
 /*
  * Write notice: node writer wrote blocks first..first+count-1. The logical timestamp ts
@@ -748,6 +780,7 @@ struct kdsm_lock_word {
 #define KDSM_IOC_LOCK_SET	_IO(KDSM_IOC_MAGIC, 15)
 #define KDSM_IOC_LOCK_INFO	_IO(KDSM_IOC_MAGIC, 16)
 #define KDSM_IOC_LOCATION	_IO(KDSM_IOC_MAGIC, 17)
+#define KDSM_IOC_SETTLE		_IO(KDSM_IOC_MAGIC, 18)
 
 /*
  * mmap of a bound file: offset 0 is the start of the region, and the part of node k begins at

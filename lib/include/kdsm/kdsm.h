@@ -179,7 +179,8 @@ struct kdsm *kdsm_region_cluster(const struct kdsm_region *region);
  * each costs one remote operation for every KDSM_MAX_OP_LENGTH bytes. Gets and puts are
  * not atomic: a get that overlaps with a write may return a mixture of old and new
  * bytes, on some devices even inside a word. A function returns when its operation has
- * taken effect.
+ * taken effect for later operations of this process on the place. Other nodes, and the
+ * CPUs of the node that has the place, may see a put later: see kdsm_settle().
  *
  * -EINVAL	length is 0, or there is no such node
  * -ERANGE	the place is not inside the part
@@ -218,7 +219,9 @@ int kdsm_faa(struct kdsm_region *region, unsigned int node, uint64_t offset,
  * ops by kdsm_op_get() and the functions like it below. The CPU does the operations on
  * this node's part while the others are in flight. Operations take effect in any order,
  * except that a put with KDSM_OP_NOTIFY takes effect after earlier puts of ops to the
- * same node.
+ * same node, and its first word after the others: a thread of that node that loads the
+ * first word sees them all. If such an earlier put fails, the put with KDSM_OP_NOTIFY fails
+ * with it.
  *
  * The call stores the status of each operation in ops[i].status, 0 or a negative errno:
  * see struct kdsm_op in <linux/kdsm.h>. A failed operation does not stop the others. The
@@ -287,11 +290,30 @@ struct kdsm_op kdsm_op_steal(unsigned int node, uint64_t offset, struct kdsm_the
 
 /*
  * Put the 8-byte word at offset, a multiple of 8, and wake the threads of that node that
- * wait for the word. The node may be this one; on another node the call costs one remote
- * operation. Errors: those of kdsm_put(). -EINVAL: offset is not a multiple of 8.
+ * wait for the word. A thread of that node that loads the value, in whatever way, also
+ * sees what this process put into parts of that node before, without KDSM_OP_NOTIFY.
+ *
+ * The node may be this one; on another node the call costs one remote operation, and a
+ * message for each connection that carried such puts since it was last settled. Errors:
+ * those of kdsm_put() and kdsm_settle(). -EINVAL: offset is not a multiple of 8.
  */
 int kdsm_put_notify(struct kdsm_region *region, unsigned int node,
 		    uint64_t offset, uint64_t value);
+
+/*
+ * Wait until all nodes see the puts of this process that are complete: the CPUs of the
+ * nodes whose parts they changed, and gets of all nodes. Without this call or one that
+ * does the same, kdsm_barrier_wait() or kdsm_put_notify(), another node may see such a put
+ * only later, and of two puts the later one first; the process itself sees them at once.
+ *
+ * The call costs a message for each connection to another node that carried puts since it
+ * was last settled, all at the same time, and nothing if there were none.
+ *
+ * -EHOSTDOWN	a node cannot be reached
+ * -EIO		a connection broke: the caller may repeat the call
+ * -ENOMEM	this node has no memory for the call
+ */
+int kdsm_settle(struct kdsm *kdsm);
 
 /*
  * Wait while the word at offset, a multiple of 8, of this node's part equals value, for
@@ -314,7 +336,8 @@ int kdsm_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
  *
  * The barrier uses KDSM_BARRIER_SIZE bytes at offset, a multiple of 8, of every part.
  * The bytes are zero when the first thread waits, and every node gives the same offset.
- * One round costs two notifying puts for each node but node 0.
+ * One round costs two notifying puts for each node but node 0, and what kdsm_settle()
+ * costs.
  */
 #define KDSM_BARRIER_SIZE 128
 
@@ -354,7 +377,8 @@ int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout);
  */
 struct kdsm_counts {
 	uint64_t get, put, cas, faa;	/* operations */
-	uint64_t am;		/* of all operations: done by an active message */
+	/* of all operations: done by an active message; and messages of kdsm_settle() */
+	uint64_t am;
 	uint64_t bytes;		/* moved by gets and puts, and 8 for each atomic */
 	uint64_t calls;		/* system calls made for operations */
 	uint64_t find, steal;	/* operations; each is an active message */

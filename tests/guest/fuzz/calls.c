@@ -144,6 +144,15 @@ static int do_location(struct bound *bound)
 	return fuzz_do(bound, "LOCATION", KDSM_IOC_LOCATION, &arg, sizeof(arg));
 }
 
+static int do_settle(struct bound *bound)
+{
+	struct kdsm_settle arg = {
+		.argsz = fuzz_argsz(sizeof(arg)), .nodes = { random_below(rnd, 16) },
+	};
+
+	return fuzz_do(bound, "SETTLE", KDSM_IOC_SETTLE, &arg, sizeof(arg));
+}
+
 static unsigned int some_name(char *name)
 {
 	unsigned int number = random_below(rnd, NAMES);
@@ -598,7 +607,8 @@ int fuzz_call(bool may_fork)
 		do_info, do_location, do_open, do_destroy,
 		do_submit, do_submit, do_submit, do_submit, do_submit, do_submit,
 		do_complete, do_complete, do_complete, do_wait, do_wait, do_wake, do_fence,
-		do_fence, do_advise, do_junk_ioctl, do_mmap, do_mmap, do_munmap, do_touch, do_touch,
+		do_fence, do_advise, do_settle, do_junk_ioctl,
+		do_mmap, do_mmap, do_munmap, do_touch, do_touch,
 		fuzz_lock, fuzz_lock, fuzz_lock, fuzz_lock, fuzz_lock, fuzz_lock,
 		do_reopen, do_other,
 	};
