@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core.h"
 #include "table/table.h"
 
 /* Most slots; the upper half of the numbers belongs to private nodes of lib/bdd. */
@@ -391,8 +392,10 @@ int kd_table_take(struct kdsm_table_worker *w, const struct kdsm_node *node,
 		return 0;
 	}
 	w->counts.other++;
-	return kdsm_put(t->region, w->next / t->slots, t->data_offset +
-			w->next % t->slots * sizeof(*node), node, sizeof(*node));
+	r = kdsm_put(t->region, w->next / t->slots, t->data_offset +
+		     w->next % t->slots * sizeof(*node), node, sizeof(*node));
+	/* The node's words are no proof that both are there, so all see them before the number. */
+	return r < 0 ? r : kd_settle_node(t->region->kdsm, w->next / t->slots);
 }
 
 int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker,

@@ -27,6 +27,8 @@
  *   holds because the claim is a release. A claim by message or device is a system call after
  *   the store; the kernel posts the operation later than the store, and posting orders the
  *   stores of the CPU before the reads of the device.
+ * - A worker whose own part is full puts the node into another part. It settles this put before
+ *   it claims an entry, so both words of the node are there for all readers.
  * - Numbers also travel through other words, such as the operation cache. These words are
  *   stored with release and loaded with acquire semantics, too.
  *

@@ -36,8 +36,11 @@ static struct kdsm_op get_tile(const struct tiles *tiles, enum tiles_which which
 static int put_tile(const struct tiles *tiles, enum tiles_which which, uint32_t row,
 		    uint32_t column, const double *from)
 {
-	return kdsm_put(tiles->region, node_of(tiles, row, column),
-			place_of(tiles, which, row, column), from, TILE_BYTES);
+	int ret = kdsm_put(tiles->region, node_of(tiles, row, column),
+			   place_of(tiles, which, row, column), from, TILE_BYTES);
+
+	/* The task ends, and others go on with the tile. */
+	return ret ? ret : kdsm_settle(kdsm_region_cluster(tiles->region));
 }
 
 static double *row_in(const struct tiles *tiles, double *rows, uint32_t tile, uint32_t i)
