@@ -2,8 +2,21 @@
 /*
  * Simulated cluster for tests of the traffic between nodes: several nodes in one process.
  * This backend of the library implements remote operations as copies between the memories
- * of the nodes. A copy proceeds byte by byte and may pause in the middle, as with
- * Soft-RoCE. The CPU performs the atomics, as in domain sw.
+ * of the nodes. The CPU performs the atomics, as in domain sw.
+ *
+ * A put is complete before the target sees it, as with a device that writes to memory in a
+ * relaxed order. The put falls into pieces, words or runs of words, and each piece appears
+ * after a delay of its own, so a later put may overtake an earlier one, and half of a put the
+ * other half. Only three things order the pieces of a connection:
+ * - the kernel of the target takes a message from the same connection: a put with
+ *   KDSM_OP_NOTIFY, an atomic, a find or a theft. All that was put on the connection before
+ *   appears before the kernel executes the message.
+ * - kdsm_settle() sends a message on every connection.
+ * - a get of the same node sees what that node has put.
+ * A node has SIM_QUEUES connections to each other node, and each call uses one of them, at
+ * random, as threads of the library move between processors; calls that notify use the first. A
+ * put with KDSM_OP_NOTIFY is a message without a reply: it is complete before the target's kernel
+ * has taken it, and a get of the same node may come before.
  *
  * Each node has its own copy of a coherent region. A node sees the writes of other nodes
  * only after it acquires a signature that names these writes. A lost signature therefore
@@ -23,6 +36,9 @@
 #include "core/internal.h"
 
 #define SIM_NODES	8
+#define SIM_QUEUES	2	/* connections from a node to another one */
+#define SIM_LINES	(SIM_NODES * SIM_NODES * SIM_QUEUES)
+#define SIM_PIECES	16	/* most pieces of a put */
 #define SIM_BLOCK	4096
 
 /* Writes to one block that one release found */
@@ -55,6 +71,23 @@ struct sim_memory {
 	bool named;
 };
 
+/* A piece of a put, or a message, on its way */
+struct sim_piece {
+	struct sim_piece *next;
+	struct sim_memory *memory;
+	unsigned int node;		/* the target */
+	bool notice;			/* a message that stores data, its first word last */
+	uint64_t due;			/* when it appears, in ns */
+	uint64_t offset;
+	uint32_t length;
+	uint8_t data[];
+};
+
+/* All that is on its way on a connection, in the order of posting */
+struct sim_line {
+	struct sim_piece *first, **last;
+};
+
 struct sim {
 	unsigned int nodes;
 	struct kdsm *kdsm[SIM_NODES];
@@ -73,12 +106,22 @@ struct sim {
 	int (*fault)(struct kdsm_op *op, bool after);
 	const char *const *locations;	/* of the nodes, or NULL */
 	unsigned int dead;	/* node that no longer answers, plus 1; 0: none */
+	struct sim_line lines[SIM_LINES];	/* see sim_line() */
+	pthread_t bus;		/* the thread that makes pieces appear when they are due */
+	pthread_cond_t posted;	/* something new is on its way, or stopping */
+	bool stopping;
+	/*
+	 * Faults, for tests of this simulation. as_write: a put with KDSM_OP_NOTIFY is a write
+	 * like others, and the message behind it only wakes waiters, so the first word may
+	 * appear before all else. unsettled: kdsm_settle() does nothing.
+	 */
+	bool as_write, unsettled;
 };
 
 /* A process simulates one cluster at a time. */
 static struct sim sim;
 
-static uint32_t sim_random(void)
+static inline uint32_t sim_random(void)
 {
 	static _Thread_local uint32_t state;
 
@@ -90,16 +133,297 @@ static uint32_t sim_random(void)
 	return state;
 }
 
-static void sim_copy(uint8_t *to, const uint8_t *from, size_t length)
+/* ---- visibility ---- */
+
+static void sim_store(uint8_t *to, const uint8_t *from, size_t length)
+{
+	size_t i = 0, stop = sim.tear ? sim_random() % (4 * length + 1) : length + 1;
+	uint64_t word;
+
+	/* Release, because a thread that has seen the data may reuse the place. */
+	while (i < length)
+		if (!sim.tear && length - i >= 8 && !((uintptr_t)&to[i] & 7)) {
+			memcpy(&word, &from[i], 8);
+			__atomic_store_n((uint64_t *)&to[i], word, __ATOMIC_RELEASE);
+			i += 8;
+		} else {
+			if (i == stop)
+				sched_yield();
+			__atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
+			i++;
+		}
+}
+
+static void sim_load(uint8_t *to, const uint8_t *from, size_t length)
 {
 	size_t i, stop = sim.tear ? sim_random() % (4 * length + 1) : length + 1;
 
 	for (i = 0; i < length; i++) {
 		if (i == stop)
 			sched_yield();
-		/* Release, because a thread that has seen all bytes may reuse the place. */
-		__atomic_store_n(&to[i], __atomic_load_n(&from[i], __ATOMIC_RELAXED),
-				 __ATOMIC_RELEASE);
+		to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
+	}
+}
+
+static struct sim_line *sim_line(unsigned int from, unsigned int to, unsigned int queue)
+{
+	return &sim.lines[(from * SIM_NODES + to) * SIM_QUEUES + queue];
+}
+
+static uint8_t *sim_place(const struct sim_piece *piece)
+{
+	return piece->memory->part[piece->node] + piece->offset;
+}
+
+/* The kernel of the target stores the put's first word last, and whole. */
+static void sim_take(const struct sim_piece *notice)
+{
+	uint64_t word;
+
+	if (notice->length) {
+		sim_store(sim_place(notice) + 8, notice->data + 8, notice->length - 8);
+		memcpy(&word, notice->data, 8);
+		__atomic_store_n((uint64_t *)sim_place(notice), word, __ATOMIC_SEQ_CST);
+	}
+	pthread_cond_broadcast(&sim.notified);
+}
+
+/* Take a piece from its line and make it appear. Caller holds sim.lock. */
+static void sim_appear(struct sim_line *line, struct sim_piece **link)
+{
+	struct sim_piece *piece = *link;
+
+	*link = piece->next;
+	if (line->last == &piece->next)
+		line->last = link;
+	if (piece->notice)
+		sim_take(piece);
+	else
+		sim_store(sim_place(piece), piece->data, piece->length);
+	free(piece);
+}
+
+/*
+ * Make all pieces of a line appear up to and including the message *end, or all of them if end
+ * is NULL: in a random order, except that messages come in theirs. Caller holds sim.lock.
+ */
+static void sim_order(struct sim_line *line, const struct sim_piece *end)
+{
+	struct sim_piece **link;
+	bool over = false;
+
+	while (line->first && !over) {
+		link = &line->first;
+		while (!(*link)->notice && (*link)->next && sim_random() % 4)
+			link = &(*link)->next;
+		if ((*link)->notice)
+			link = &line->first;
+		over = *link == end;
+		sim_appear(line, link);
+	}
+}
+
+/* Make a piece appear, and before a message all that was posted before it. */
+static void sim_arrive(struct sim_line *line, struct sim_piece **link)
+{
+	if ((*link)->notice)
+		sim_order(line, *link);
+	else
+		sim_appear(line, link);
+}
+
+static bool sim_overlaps(const struct sim_piece *piece, const struct sim_memory *memory,
+			 unsigned int node, uint64_t offset, uint64_t length)
+{
+	return piece->memory == memory && piece->node == node &&
+	       piece->offset < offset + length && offset < piece->offset + piece->length;
+}
+
+/*
+ * Make the pieces appear that overlap a range, of all writers or of one, so that a newer put of
+ * the range does not appear before them and its writer reads what it wrote. Caller holds
+ * sim.lock.
+ */
+static void sim_expose(const struct sim_memory *memory, unsigned int from, unsigned int node,
+		       uint64_t offset, uint64_t length)
+{
+	unsigned int writer, queue;
+	struct sim_piece **link;
+	struct sim_line *line;
+
+	for (writer = 0; writer < sim.nodes; writer++)
+		for (queue = 0; queue < SIM_QUEUES; queue++) {
+			if (from < sim.nodes && writer != from)
+				continue;
+			line = sim_line(writer, node, queue);
+			link = &line->first;
+			while (*link) {
+				if (!sim_overlaps(*link, memory, node, offset, length) ||
+				    ((*link)->notice && from < sim.nodes)) {
+					link = &(*link)->next;
+					continue;
+				}
+				sim_arrive(line, link);
+				link = &line->first;
+			}
+		}
+}
+
+/* Mostly some microseconds, now and then milliseconds; a put or message may be at once. */
+static uint64_t sim_delay(void)
+{
+	uint32_t dice = sim_random() % 64;
+
+	if (dice < 16)
+		return 0;
+	return sim_random() % (dice < 48 ? 20000 : dice < 62 ? 200000 : 3000000);
+}
+
+static void sim_post(struct sim_memory *memory, unsigned int from, unsigned int node,
+		     unsigned int queue, bool notice, uint64_t offset, const uint8_t *data,
+		     uint32_t length)
+{
+	struct sim_line *line = sim_line(from, node, queue);
+	struct sim_piece *piece = malloc(sizeof(*piece) + length);
+
+	piece->next = NULL;
+	piece->memory = memory;
+	piece->node = node;
+	piece->notice = notice;
+	piece->due = kdsm_now() + sim_delay();
+	piece->offset = offset;
+	piece->length = length;
+	memcpy(piece->data, data, length);
+	*line->last = piece;
+	line->last = &piece->next;
+}
+
+/* Cut a put into pieces at words of the target. Caller holds sim.lock. */
+static void sim_cut(struct sim_memory *memory, unsigned int from, unsigned int queue,
+		    const struct kdsm_op *op)
+{
+	const uint8_t *data = (const uint8_t *)(uintptr_t)op->addr;
+	uint64_t offset = op->offset, left = op->length, n, run;
+
+	run = (op->length / SIM_PIECES + 7) & ~7ULL;
+	while (left) {
+		n = (run ? run : 8) - offset % 8;
+		if (n > left)
+			n = left;
+		sim_post(memory, from, op->node, queue, false, offset, data, n);
+		data += n;
+		offset += n;
+		left -= n;
+	}
+}
+
+/* Make due pieces appear. Returns when the next one is due. Caller holds sim.lock. */
+static uint64_t sim_clock(void)
+{
+	uint64_t now = kdsm_now(), next = now + 1000000000;
+	struct sim_line *line = sim.lines;
+	struct sim_piece **link;
+
+	for (; line < sim.lines + SIM_LINES; line++)
+		for (link = &line->first; *link; ) {
+			if ((*link)->due <= now) {
+				/* A message makes all pieces before it appear, too: start again. */
+				bool notice = (*link)->notice;
+
+				sim_arrive(line, link);
+				if (notice)
+					link = &line->first;
+				continue;
+			}
+			if (next > (*link)->due)
+				next = (*link)->due;
+			link = &(*link)->next;
+		}
+	return next;
+}
+
+static void *sim_bus(void *unused)
+{
+	struct timespec until;
+	uint64_t next, left;
+
+	(void)unused;
+	pthread_mutex_lock(&sim.lock);
+	while (!sim.stopping) {
+		next = sim_clock();
+		left = kdsm_now();
+		left = next > left ? next - left : 0;
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += left % 1000000000;
+		until.tv_sec += left / 1000000000 + until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		pthread_cond_timedwait(&sim.posted, &sim.lock, &until);
+	}
+	pthread_mutex_unlock(&sim.lock);
+	return NULL;
+}
+
+static void sim_put(struct sim_memory *memory, unsigned int from, unsigned int queue,
+		    const struct kdsm_op *op)
+{
+	const uint8_t *data = (const uint8_t *)(uintptr_t)op->addr;
+	bool notice = op->flags & KDSM_OP_NOTIFY;
+
+	pthread_mutex_lock(&sim.lock);
+	sim_expose(memory, SIM_NODES, op->node, op->offset, op->length);
+	if (!notice || sim.as_write)
+		sim_cut(memory, from, queue, op);
+	if (notice)
+		sim_post(memory, from, op->node, queue, true, op->offset, data,
+			 sim.as_write ? 0 : op->length);
+	sim_clock();
+	pthread_cond_signal(&sim.posted);
+	pthread_mutex_unlock(&sim.lock);
+}
+
+/* The target's kernel takes a message from the connection. */
+static void sim_message(unsigned int from, unsigned int node, unsigned int queue)
+{
+	pthread_mutex_lock(&sim.lock);
+	sim_order(sim_line(from, node, queue), NULL);
+	pthread_mutex_unlock(&sim.lock);
+}
+
+static int sim_settle(struct kdsm *kdsm, const uint64_t *nodes, uint32_t *messages)
+{
+	unsigned int node, queue;
+
+	*messages = 0;
+	for (node = 0; node < sim.nodes; node++) {
+		if (!(nodes[node / 64] >> node % 64 & 1) || node == kdsm->node)
+			continue;
+		if (__atomic_load_n(&sim.dead, __ATOMIC_RELAXED) == node + 1u)
+			return -EHOSTDOWN;
+		for (queue = 0; queue < SIM_QUEUES && !sim.unsettled; queue++)
+			sim_message(kdsm->node, node, queue);
+		++*messages;
+	}
+	return 0;
+}
+
+/* Drop what is on its way to a memory. Caller holds sim.lock. */
+static void sim_drop(const struct sim_memory *memory)
+{
+	struct sim_line *line = sim.lines;
+	struct sim_piece **link, *piece;
+
+	for (; line < sim.lines + SIM_LINES; line++) {
+		link = &line->first;
+		while ((piece = *link)) {
+			if (piece->memory != memory) {
+				link = &piece->next;
+				continue;
+			}
+			*link = piece->next;
+			if (line->last == &piece->next)
+				line->last = link;
+			free(piece);
+		}
 	}
 }
 
@@ -110,7 +434,9 @@ static void sim_notify(void)
 	pthread_mutex_unlock(&sim.lock);
 }
 
-static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
+/* ---- operations ---- */
+
+static int sim_op(struct kdsm_region *region, struct kdsm_op *op, unsigned int queue)
 {
 	struct sim_memory *memory = (void *)region->memory;
 	uint8_t *user = (uint8_t *)(uintptr_t)op->addr;
@@ -124,17 +450,25 @@ static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
 		return -ERANGE;
 	if (__atomic_load_n(&sim.dead, __ATOMIC_RELAXED) == op->node + 1u)
 		return -EHOSTDOWN;
+	if (op->flags & KDSM_OP_NOTIFY && (op->offset % 8 || op->length % 8))
+		return -EINVAL;
 	place = memory->part[op->node] + op->offset;
+	if (op->opcode == KDSM_OP_PUT) {
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		sim_put(memory, region->node, queue, op);
+		return 0;
+	}
+	if (op->opcode == KDSM_OP_GET) {
+		pthread_mutex_lock(&sim.lock);
+		sim_expose(memory, region->node, op->node, op->offset, op->length);
+		pthread_mutex_unlock(&sim.lock);
+	} else {
+		sim_message(region->node, op->node, queue);
+	}
 	switch (op->opcode) {
 	case KDSM_OP_GET:
-		sim_copy(user, place, op->length);
+		sim_load(user, place, op->length);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		return 0;
-	case KDSM_OP_PUT:
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		sim_copy(place, user, op->length);
-		if (op->flags & KDSM_OP_NOTIFY)
-			sim_notify();
 		return 0;
 	case KDSM_OP_CAS:
 		op->result = op->compare;
@@ -160,17 +494,18 @@ static int sim_op(struct kdsm_region *region, struct kdsm_op *op)
  * After a fault, later operations of the submission on the same node fail, too. broken has
  * a bit for each such node.
  */
-static int sim_op_or_fault(struct kdsm_region *region, struct kdsm_op *op, unsigned int *broken)
+static int sim_op_or_fault(struct kdsm_region *region, struct kdsm_op *op, unsigned int queue,
+			   unsigned int *broken)
 {
 	int (*fault)(struct kdsm_op *op, bool after);
 	int ret;
 
 	fault = __atomic_load_n(&sim.fault, __ATOMIC_ACQUIRE);
 	if (!fault)
-		return sim_op(region, op);
+		return sim_op(region, op, queue);
 	ret = *broken & 1u << op->node ? -EIO : fault(op, false);
 	if (!ret)
-		ret = sim_op(region, op);
+		ret = sim_op(region, op, queue);
 	if (!ret)
 		ret = fault(op, true);
 	if (ret)
@@ -192,7 +527,7 @@ static int sim_submit(struct kdsm_region *region, struct kdsm_op *ops,
 	uint64_t ns = __atomic_load_n(&sim.delay, __ATOMIC_RELAXED);
 	struct timespec delay = { ns / 1000000000, ns % 1000000000 };
 	void (*before)(const struct kdsm_op *op);
-	unsigned int i, broken = 0;
+	unsigned int i, broken = 0, queue = sim_random() % SIM_QUEUES;
 	int first = 0;
 
 	kdsm_count(region->kdsm, ops, count);
@@ -202,10 +537,13 @@ static int sim_submit(struct kdsm_region *region, struct kdsm_op *ops,
 	if (sim.spin)
 		sim_spin();
 	before = __atomic_load_n(&sim.before, __ATOMIC_ACQUIRE);
+	for (i = 0; i < count; i++)
+		if (ops[i].flags & KDSM_OP_NOTIFY)
+			queue = 0;
 	for (i = 0; i < count; i++) {
 		if (before)
 			before(&ops[i]);
-		ops[i].status = sim_op_or_fault(region, &ops[i], &broken);
+		ops[i].status = sim_op_or_fault(region, &ops[i], queue, &broken);
 		if (!first)
 			first = ops[i].status;
 	}
@@ -400,6 +738,7 @@ static void sim_release(struct sim_memory *memory)
 	while (*link != memory)
 		link = &(*link)->next;
 	*link = memory->next;
+	sim_drop(memory);
 	for (i = 0; i < sim.nodes; i++) {
 		munmap(memory->part[i], memory->made.part_size);
 		free(memory->coherence.twin[i]);
@@ -507,18 +846,35 @@ static const struct kdsm_backend sim_backend = {
 	.close = sim_close, .location = sim_location,
 	.bind = sim_bind, .unbind = sim_unbind, .map = sim_map,
 	.destroy = sim_destroy, .submit = sim_submit, .complete = sim_complete,
-	.wait = sim_wait, .wake = sim_wake,
+	.wait = sim_wait, .wake = sim_wake, .settle = sim_settle,
 	.release = sim_fence_release, .acquire = sim_fence_acquire,
 };
+
+static inline void sim_halt(void)
+{
+	pthread_mutex_lock(&sim.lock);
+	sim.stopping = true;
+	pthread_cond_signal(&sim.posted);
+	pthread_mutex_unlock(&sim.lock);
+	pthread_join(sim.bus, NULL);
+}
 
 static inline void sim_start(unsigned int nodes)
 {
 	unsigned int i;
 
+	if (sim.nodes)
+		sim_halt();	/* a test failed before it called sim_stop() */
 	memset(&sim, 0, sizeof(sim));
 	sim.nodes = nodes;
 	pthread_mutex_init(&sim.lock, NULL);
 	pthread_cond_init(&sim.notified, NULL);
+	pthread_cond_init(&sim.posted, NULL);
+	for (i = 0; i < SIM_LINES; i++)
+		sim.lines[i].last = &sim.lines[i].first;
+	sim.as_write = getenv("KDSM_SIM_AS_WRITE");
+	sim.unsettled = getenv("KDSM_SIM_UNSETTLED");
+	pthread_create(&sim.bus, NULL, sim_bus, NULL);
 	for (i = 0; i < nodes; i++) {
 		struct kdsm *kdsm = aligned_alloc(_Alignof(struct kdsm), sizeof(*kdsm));
 
@@ -529,6 +885,7 @@ static inline void sim_start(unsigned int nodes)
 		kdsm->nodes = nodes;
 		kdsm->domain = KDSM_DOMAIN_SW;
 		pthread_mutex_init(&kdsm->lock, NULL);
+		pthread_mutex_init(&kdsm->settle_lock, NULL);
 		sim.kdsm[i] = kdsm;
 	}
 }
@@ -539,6 +896,9 @@ static inline void sim_stop(void)
 
 	for (i = 0; i < sim.nodes; i++)
 		kdsm_close(sim.kdsm[i]);
+	sim_halt();
+	sim.nodes = 0;
+	pthread_cond_destroy(&sim.posted);
 	pthread_cond_destroy(&sim.notified);
 	pthread_mutex_destroy(&sim.lock);
 }
