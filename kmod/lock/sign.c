@@ -12,10 +12,10 @@
  * Every node has a slot for every lock, in the memory of the lock words. Who hands a
  * lock over writes its own, without the network, and who gets it reads that: one remote
  * read for a hand-over. Who sets a lock free writes that of the word's home, before it
- * changes the word, and who finds the lock free reads it there: one remote write and one
- * remote read. (The two are not posted with the atomics: of two operations of which
- * the first fails the second may be done, and the lock would be free with an old
- * signature.) A slot is written by who has the lock, and nobody gets it from there
+ * changes the word, and who finds the lock free reads it there: one remote write, a message
+ * that settles it, and one remote read. (The two are not posted with the atomics: of two
+ * operations of which the first fails the second may be done, and the lock would be free
+ * with an old signature.) A slot is written by who has the lock, and nobody gets it from there
  * before that is complete; who has read it can only then pass the lock on, to the next
  * who writes. So it is read whole, unless somebody died at it: hence the check.
  *
@@ -74,6 +74,22 @@ u64 kdsm_lock_sign_size(const struct kdsm_region *region)
 	return region->policy == KDSM_POLICY_RELEASE ? KDSM_MAX_LOCKS * KDSM_SLOT_SIZE : 0;
 }
 
+/*
+ * Wait until all nodes see what this node has written at another one. The checksum of a slot
+ * tells whether it is whole, but not whether it is the newest one.
+ */
+static int kdsm_slot_settle(struct kdsm_queue *queue, unsigned int node)
+{
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = { };
+	u32 messages;
+	int err;
+
+	__set_bit(node, nodes);
+	err = kdsm_fabric_settle(queue->fabric, nodes, &messages);
+	queue->stats.messages += messages;
+	return err;
+}
+
 /* Read or write so much of the lock's slot at a node. */
 static int kdsm_slot_access(struct kdsm_lock *lock, enum kdsm_opcode opcode,
 			    unsigned int node, unsigned int length)
@@ -100,6 +116,8 @@ static int kdsm_slot_access(struct kdsm_lock *lock, enum kdsm_opcode opcode,
 	kdsm_batch_post(&batch);
 	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
 	kdsm_batch_finish(&batch);
+	if (!op->status && node != queue->node && opcode == KDSM_OP_PUT)
+		return kdsm_slot_settle(queue, node);
 	return op->status;
 }
 
