@@ -31,7 +31,7 @@ static void kdsm_settling_done(struct kdsm_call *call)
 	if (!call->status && (s32)(settling->written - connection->settled) > 0)
 		connection->settled = settling->written;
 	spin_unlock_bh(&connection->lock);
-	kdsm_batch_part_done(settling->part.batch);
+	kdsm_batch_part_done(&settling->part);
 }
 
 static void kdsm_settling_release(struct kdsm_part *part)
@@ -57,7 +57,7 @@ static int kdsm_settling_post(struct kdsm_batch *batch, struct kdsm_connection *
 	err = kdsm_call_post_on(connection, KDSM_MESSAGE_SETTLE, NULL, 0, &settling->call);
 	if (err) {
 		settling->call.status = err;
-		kdsm_batch_part_done(batch);
+		kdsm_batch_part_done(&settling->part);
 	}
 	/* kdsm_batch_wait() nudges the connection, and breaks it in the end. */
 	settling->part.connection = settling->call.connection;
@@ -70,7 +70,7 @@ static int kdsm_settling_wait(struct kdsm_batch *batch)
 	struct kdsm_settling *settling;
 	int err = 0;
 
-	kdsm_batch_part_done(batch);
+	kdsm_batch_drop(batch);
 	/* Ends in bounded time, because the fabric drops connections to peers that are silent. */
 	kdsm_batch_wait(batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
 	list_for_each_entry(settling, &batch->parts, part.link)
