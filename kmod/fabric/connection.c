@@ -377,6 +377,11 @@ void kdsm_connection_break(struct kdsm_connection *connection)
 
 	spin_lock_bh(&connection->lock);
 	breaks = connection->state == KDSM_CONNECTION_UP;
+	/* A stranger has no writes on their way, and is perhaps not the peer. */
+	if (breaks && connection->accepted) {
+		connection->draining = true;
+		atomic_inc(&connection->peer->draining);
+	}
 	if (connection->state == KDSM_CONNECTION_UNPROVEN) {
 		breaks = connection->accepted;
 		ends = !breaks;
@@ -386,8 +391,6 @@ void kdsm_connection_break(struct kdsm_connection *connection)
 				      connection->accepted, connection->state,
 				      KDSM_CONNECTION_BROKEN);
 		connection->state = KDSM_CONNECTION_BROKEN;
-		if (connection->accepted)
-			atomic_inc(&connection->peer->draining);
 	}
 	spin_unlock_bh(&connection->lock);
 	if (ends) {
@@ -416,7 +419,8 @@ static void kdsm_connection_teardown(struct work_struct *work)
 	fabric->up->queue_pair_gone(connection);
 
 	if (connection->accepted) {
-		atomic_dec(&peer->draining);
+		if (connection->draining)
+			atomic_dec(&peer->draining);
 		mutex_lock(&fabric->accepted_lock);
 		list_del_init(&connection->link);
 		fabric->strangers_count -= connection->stranger;

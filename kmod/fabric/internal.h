@@ -117,6 +117,7 @@ struct kdsm_connection {
 	/* Accepted: in fabric->accepted, or fabric->strangers until the peer has proved itself */
 	struct list_head link;
 	bool stranger;		/* accepted: in fabric->strangers; protected by accepted_lock */
+	bool draining;		/* accepted: broken while up, and not drained */
 	unsigned long since;	/* accepted: when the peer asked, in jiffies */
 
 	struct mutex setup;	/* held during an attempt to connect */

@@ -100,7 +100,8 @@ static void wrong_proofs(void)
 /* Whatever a stranger sends instead of a proof ends the connection, and counts as malformed. */
 static void other_messages(void)
 {
-	struct kdsm_wire_keys keys = { .id = 1, .count = 1 };
+	const struct kdsm_wire_keys keys = { .id = 1 };
+	const struct kdsm_wire_put put = { .id = 1 };
 	struct counters before = scene->ask();
 	struct kdsm_wire_header reply;
 	struct attack attack;
@@ -117,12 +118,17 @@ static void other_messages(void)
 		attack_close(&attack);
 	}
 	if (accepted(&attack)) {
+		tap_result(attack_ask(&attack, KDSM_MESSAGE_PUT, &put, sizeof(put), &reply),
+			   -ECONNRESET, "a put instead of a proof");
+		attack_close(&attack);
+	}
+	if (accepted(&attack)) {
 		attack_proof(&attack, &scene->key, KDSM_ROLE_ASKER, proof);
 		tap_result(attack_prove(&attack, proof), 0, "a good proof");
 		tap_result(attack_prove(&attack, proof), -ECONNRESET, "and the same again");
 		attack_close(&attack);
 	}
-	tap_ok(scene->ask().message == before.message + 3, "and counted 3 times");
+	tap_ok(scene->ask().message == before.message + 4, "and counted 4 times");
 }
 
 /*
@@ -134,7 +140,7 @@ static void memory(void)
 	const struct kdsm_wire_region add = { .name = "stranger", .id = 0x7778,
 		.policy = KDSM_POLICY_PARTITIONED, .block_size = 4096,
 		.part_size = 4 << 20, .base = 0x200000000000ULL, .mode = 0600 };
-	const struct kdsm_wire_keys keys = { .id = add.id, .count = 1 };
+	const struct kdsm_wire_keys keys = { .id = add.id };
 	static const enum ibv_wr_opcode opcodes[] = {
 		IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
 	};
@@ -150,6 +156,7 @@ static void memory(void)
 		   (int32_t)reply.status, 0, "a region on node 1");
 	tap_result(attack_ask(&friend, KDSM_MESSAGE_KEYS, &keys, sizeof(keys), &reply) ?:
 		   (int32_t)reply.status, 0, "and its key");
+	/* The first member of struct kdsm_wire_key */
 	memcpy(&key, attack_payload(&friend), sizeof(key));
 	for (unsigned int i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
 		struct ibv_send_wr wr = { .opcode = opcodes[i], .wr.rdma.rkey = key };
