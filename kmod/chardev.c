@@ -194,6 +194,7 @@ static int kdsm_ioctl_settle(void __user *user)
 	DECLARE_BITMAP(nodes, KDSM_MAX_NODES);
 	struct kdsm_cluster *cluster;
 	struct kdsm_settle args;
+	unsigned int i;
 	u32 argsz;
 	int err;
 
@@ -205,7 +206,9 @@ static int kdsm_ioctl_settle(void __user *user)
 	cluster = kdsm_cluster_get();
 	if (!cluster)
 		return -ENETDOWN;
-	bitmap_from_arr64(nodes, args.nodes, KDSM_MAX_NODES);
+	/* bitmap_from_arr64() is new in Linux 6.0 */
+	for (i = 0; i < ARRAY_SIZE(args.nodes); i++)
+		bitmap_from_u64(nodes + i * BITS_TO_LONGS(64), args.nodes[i]);
 	err = -EINVAL;
 	if (find_next_bit(nodes, KDSM_MAX_NODES, cluster->nodes) == KDSM_MAX_NODES)
 		err = kdsm_fabric_settle(cluster->fabric, nodes, &args.messages);

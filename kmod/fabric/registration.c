@@ -24,6 +24,7 @@
 #include <linux/ratelimit.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "internal.h"
 
 struct kdsm_registration {
