@@ -54,7 +54,7 @@ bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *blo
 
 	lockdep_assert_held(&block->lock);
 	block->wts = wts;
-	block->rts = rts;
+	WRITE_ONCE(block->rts, rts);
 	/*
 	 * Enter the list before reading the floor: an acquire that raises the floor either
 	 * finds the block in the list or has raised the floor already.
@@ -68,7 +68,7 @@ bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *blo
 		return false;
 	}
 	block->writer = KDSM_NOBODY;
-	block->state = kdsm_block_valid_state(block);
+	WRITE_ONCE(block->state, kdsm_block_valid_state(block));
 	return true;
 }
 
@@ -268,7 +268,7 @@ static int kdsm_block_upgrade(struct kdsm_coherence *coherence, struct kdsm_bloc
 		if (err)
 			return err;
 	}
-	block->state = KDSM_BLOCK_WRITABLE;
+	WRITE_ONCE(block->state, KDSM_BLOCK_WRITABLE);
 	block->idle = 0;
 	kdsm_block_dirty(coherence, block, true);
 	kdsm_coherence_count(coherence, UPGRADES, 1);

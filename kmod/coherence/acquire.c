@@ -53,7 +53,7 @@ static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_b
 		return err;
 	if (block->state != KDSM_BLOCK_WRITABLE)
 		block->twin = false;
-	block->state = KDSM_BLOCK_INVALID;
+	WRITE_ONCE(block->state, KDSM_BLOCK_INVALID);
 	kdsm_block_cached(coherence, block, false);
 	kdsm_coherence_count(coherence, INVALIDATIONS, 1);
 	return 0;
@@ -191,7 +191,7 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
 	 * checks the content against them.
 	 */
 	spin_lock(&coherence->lock);
-	coherence->clock = max(coherence->clock, clock);
+	WRITE_ONCE(coherence->clock, max(coherence->clock, clock));
 	kdsm_signature_merge(&coherence->signature, signature);
 	clock = coherence->signature.floor;
 	spin_unlock(&coherence->lock);

@@ -214,7 +214,7 @@ int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	/* A newer hand-over exists, so the hand-over that this node made has arrived */
 	if (block->role == KDSM_ROLE_NONE && chase.node != coherence->node &&
 	    le64_to_cpu(answer.handover.number) > block->handover) {
-		block->owner = chase.node;
+		WRITE_ONCE(block->owner, chase.node);
 		block->handover = le64_to_cpu(answer.handover.number);
 		block->given = false;
 		block->hint = KDSM_NOBODY;
@@ -268,14 +268,14 @@ int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *blo
 
 	mutex_lock(&block->lock);
 	if (block->role == KDSM_ROLE_GRANTED) {
-		block->role = KDSM_ROLE_TAKING;
+		WRITE_ONCE(block->role, KDSM_ROLE_TAKING);
 		goto taking;
 	}
 	/*
 	 * Become WAITING before asking: as soon as the owner knows this node, the owner may
 	 * send other nodes here.
 	 */
-	block->role = KDSM_ROLE_WAITING;
+	WRITE_ONCE(block->role, KDSM_ROLE_WAITING);
 	kdsm_chase_start(coherence, block, &chase);
 	mutex_unlock(&block->lock);
 	err = kdsm_ownership_wait(coherence, block, &chase);

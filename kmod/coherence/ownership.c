@@ -131,7 +131,7 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
 	}
 	block->handover = le64_to_cpu(wire->number);
 	block->given = false;
-	block->owner = coherence->node;
+	WRITE_ONCE(block->owner, coherence->node);
 	block->hint = KDSM_NOBODY;
 	block->from = le16_to_cpu(wire->from);
 	block->from_wts = le64_to_cpu(wire->wts);
@@ -149,8 +149,8 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
 static void kdsm_hand_over(struct kdsm_block *block, unsigned int to)
 {
 	lockdep_assert_held(&block->lock);
-	block->role = KDSM_ROLE_NONE;
-	block->owner = to;
+	WRITE_ONCE(block->role, KDSM_ROLE_NONE);
+	WRITE_ONCE(block->owner, to);
 	block->handover++;
 	block->given = true;
 }
@@ -215,7 +215,7 @@ void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *bl
 
 	mutex_lock(&block->lock);
 	if (block->next == KDSM_NOBODY) {
-		block->role = KDSM_ROLE_GRANTED;
+		WRITE_ONCE(block->role, KDSM_ROLE_GRANTED);
 	} else {
 		kdsm_hand_over(block, block->next);
 		kdsm_grant_fill(coherence, block, &grant, 0);
@@ -229,7 +229,7 @@ void kdsm_ownership_leave(struct kdsm_coherence *coherence, struct kdsm_block *b
 	struct kdsm_grant grant;
 
 	lockdep_assert_held(&block->lock);
-	block->role = KDSM_ROLE_NONE;
+	WRITE_ONCE(block->role, KDSM_ROLE_NONE);
 	kdsm_grant_fill(coherence, block, &grant, err);
 	mutex_unlock(&block->lock);
 	kdsm_grant_send(coherence, &grant);
@@ -271,7 +271,7 @@ void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *b
 	struct kdsm_grant grant;
 
 	lockdep_assert_held(&block->lock);
-	block->role = KDSM_ROLE_OWNER;
+	WRITE_ONCE(block->role, KDSM_ROLE_OWNER);
 	kdsm_ownership_pass(coherence, block, &grant);
 	mutex_unlock(&block->lock);
 	kdsm_grant_send(coherence, &grant);

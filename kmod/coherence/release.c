@@ -70,7 +70,7 @@ static u64 kdsm_block_publish(struct kdsm_coherence *coherence, struct kdsm_bloc
 	lockdep_assert_held(&block->lock);
 	spin_lock(&coherence->lock);
 	ts = max3(ts, block->rts + 1, block->wts + 1);
-	coherence->clock = max(coherence->clock, ts);
+	WRITE_ONCE(coherence->clock, max(coherence->clock, ts));
 	if (notice->count && (notice->ts != ts || notice->count == U32_MAX ||
 			      notice->first + notice->count != block->index)) {
 		kdsm_signature_add(&coherence->signature, notice);
@@ -83,7 +83,7 @@ static u64 kdsm_block_publish(struct kdsm_coherence *coherence, struct kdsm_bloc
 	notice->count++;
 	spin_unlock(&coherence->lock);
 	block->wts = ts;
-	block->rts = ts;
+	WRITE_ONCE(block->rts, ts);
 	block->modified = false;
 	kdsm_stamp_raise(coherence, block);
 	return ts;
@@ -276,10 +276,10 @@ static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *
 		goto end;
 	kdsm_twin_merge(coherence, block, bounce, false);
 	block->twin = false;
-	block->state = kdsm_block_valid_state(block);
+	WRITE_ONCE(block->state, kdsm_block_valid_state(block));
 	block->writer = KDSM_NOBODY;
 	block->wts = wts;
-	block->rts = rts;
+	WRITE_ONCE(block->rts, rts);
 	kdsm_block_cached(coherence, block, false);
 	kdsm_coherence_count(coherence, SLOW_RELEASES, 1);
 	kdsm_block_end(coherence, block);
@@ -443,7 +443,7 @@ static bool kdsm_write_is_idle(struct kdsm_picked *write)
 	idle = block->state == KDSM_BLOCK_WRITABLE && !write->modified && !block->modified &&
 	       ++block->idle >= KDSM_IDLE_MAX;
 	if (idle)
-		block->state = KDSM_BLOCK_READABLE;
+		WRITE_ONCE(block->state, KDSM_BLOCK_READABLE);
 	else if (write->modified)
 		block->idle = 0;
 	mutex_unlock(&block->lock);
@@ -465,7 +465,7 @@ static void kdsm_write_retire(struct kdsm_coherence *coherence, struct kdsm_bloc
 			block->twin = false;
 		kdsm_block_dirty(coherence, block, false);
 	} else {
-		block->state = KDSM_BLOCK_WRITABLE;
+		WRITE_ONCE(block->state, KDSM_BLOCK_WRITABLE);
 		block->idle = 0;
 	}
 	mutex_unlock(&block->lock);

@@ -49,10 +49,10 @@ bool kdsm_signature_add(struct kdsm_signature *signature, const struct kdsm_noti
 		memmove(&list[at + 1], &list[at], (signature->count - at) * sizeof(*list));
 		signature->count++;
 	} else if (at) {
-		signature->floor = max(signature->floor, list[0].ts);
+		WRITE_ONCE(signature->floor, max(signature->floor, list[0].ts));
 		memmove(&list[0], &list[1], --at * sizeof(*list));
 	} else {
-		signature->floor = notice->ts;
+		WRITE_ONCE(signature->floor, notice->ts);
 		return true;
 	}
 	list[at] = *notice;
@@ -69,7 +69,7 @@ void kdsm_signature_merge(struct kdsm_signature *signature,
 	if (other->floor <= signature->floor)
 		return;
 	/* The new floor covers these notices */
-	signature->floor = other->floor;
+	WRITE_ONCE(signature->floor, other->floor);
 	while (gone < signature->count &&
 	       signature->notices[gone].ts <= signature->floor)
 		gone++;

@@ -31,7 +31,7 @@
 
 static void kdsm_lease_begin(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	block->lease_end = ktime_get_ns() + READ_ONCE(coherence->lease);
+	WRITE_ONCE(block->lease_end, ktime_get_ns() + READ_ONCE(coherence->lease));
 }
 
 static bool kdsm_lease_is_over(const struct kdsm_block *block)
@@ -49,7 +49,7 @@ static bool kdsm_lease_is_over(const struct kdsm_block *block)
 static void kdsm_strict_unmap(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			      enum kdsm_block_state state)
 {
-	block->state = state;
+	WRITE_ONCE(block->state, state);
 	kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, block),
 			 kdsm_block_size(coherence));
 	kdsm_coherence_count(coherence, FLUSHES, 1);
@@ -187,7 +187,7 @@ static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_b
 			return err;
 		kdsm_coherence_count(coherence, SLOW_READS, 1);
 	} while (block->stale);
-	block->state = KDSM_BLOCK_READABLE;
+	WRITE_ONCE(block->state, KDSM_BLOCK_READABLE);
 	kdsm_lease_begin(coherence, block);
 	return 0;
 }
@@ -209,7 +209,7 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 		return err;
 	if (kdsm_block_is_owned(block)) {
 		/* A node that asks from now on is queued, as if this node had just got the block */
-		block->role = KDSM_ROLE_TAKING;
+		WRITE_ONCE(block->role, KDSM_ROLE_TAKING);
 		mutex_unlock(&block->lock);
 	} else {
 		mutex_unlock(&block->lock);
@@ -240,7 +240,7 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 			return err;
 		}
 	} else {
-		block->state = KDSM_BLOCK_WRITABLE;
+		WRITE_ONCE(block->state, KDSM_BLOCK_WRITABLE);
 	}
 	kdsm_lease_begin(coherence, block);
 	kdsm_ownership_taken(coherence, block);		/* drops the lock */
