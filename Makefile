@@ -85,7 +85,7 @@ help:
 	@echo 'make demo          a cluster of two machines computes the reachable states of models'
 	@echo 'make check         all tests (about 35 minutes on two idle cores)'
 	@echo 'make check-fast    the tests that need no machines (about 4 minutes)'
-	@echo 'make check-debug   the cluster tests on a kernel with KASAN, lockdep and kmemleak'
+	@echo 'make check-debug   the cluster tests on kernels with KASAN, lockdep and kmemleak, and with KCSAN'
 	@echo 'make check-style   sparse, checkpatch and W=1 on both kernels'
 	@echo 'make sim           the coherence protocol and locks on simulated nodes; SEEDS=N NODES=M'
 	@echo 'make models        Promela models of the coherence protocol, locks and tasks, checked with spin'
@@ -361,8 +361,11 @@ check: packages
 check-fast: packages
 	@tests/check -f
 
+# KCSAN is for the tests in which many threads are in the module.
+RACES ?= 2-cpus|3-nodes|litmus|locks|guard-kcsan$$
 check-debug: packages
-	@tests/check -k debug
+	@tests/check -k debug; status=$$?; \
+	tests/check -k kcsan '$(RACES)' && exit $$status
 
 check-style: packages
 	@tests/style
