@@ -186,8 +186,8 @@ static struct kdsm_connection *kdsm_stranger_oldest(struct kdsm_peer *peer)
 }
 
 /*
- * Add a connection to the strangers, unless there are too many. The oldest one that claims to be the
- * same peer makes room: the true peer proves itself within a round trip.
+ * Add a connection to the strangers, unless there are too many. The oldest one that claims to be
+ * the same peer makes room: the true peer proves itself within a round trip.
  */
 static int kdsm_stranger_add(struct kdsm_connection *connection)
 {

@@ -409,9 +409,9 @@ static void kdsm_peer_answered(struct kdsm_peer *peer)
 }
 
 /*
- * Whether a failed attempt shows that the peer is down. A refusal by a kdsm that is short of memory,
- * or has other keys, does not. But anybody can send a refusal from the address of a node that is
- * down, so for some time only.
+ * Whether a failed attempt shows that the peer is down. A refusal by a kdsm that is short of
+ * memory, or has other keys, does not. But anybody can send a refusal from the address of a node
+ * that is down, so for some time only.
  */
 static bool kdsm_peer_is_gone(struct kdsm_peer *peer, int err)
 {

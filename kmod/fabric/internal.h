@@ -239,7 +239,7 @@ struct kdsm_fabric {
 	struct mutex disconnect_lock;	/* protects disconnected */
 	bool disconnected;		/* the fabric holds no resource of the device */
 	char device_name[IB_DEVICE_NAME_MAX];
-	struct mutex accepted_lock;	/* protects accepted, strangers, and given_up of the peers */
+	struct mutex accepted_lock;	/* protects accepted, strangers, given_up of the peers */
 	struct list_head accepted;	/* connections that peers made */
 	struct list_head strangers;	/* the same, but not proven yet; the oldest first */
 	unsigned int strangers_count;
@@ -280,8 +280,8 @@ void kdsm_connection_put(struct kdsm_connection *connection);
 /* Create the queue pair. connection->id must have a device. */
 int kdsm_connection_create_qp(struct kdsm_connection *connection);
 /*
- * Let the queue pair send and receive, when the request (accepted) or the acceptance of the peer has
- * arrived. The peer may not access memory. param is that of rdma_accept(), or NULL: made here.
+ * Let the queue pair send and receive, when the request (accepted) or the acceptance of the peer
+ * has arrived. The peer may not access memory. param is that of rdma_accept(), or NULL: made here.
  */
 int kdsm_connection_start_qp(struct kdsm_connection *connection,
 			     const struct rdma_conn_param *param);
@@ -311,13 +311,10 @@ void kdsm_connection_break(struct kdsm_connection *connection);
  */
 #define kdsm_connection_wait_for(connection, condition, killable)				\
 ({												\
-	long __left;										\
+	long __left = ___wait_event((connection)->wait, ___wait_cond_timeout(condition),	\
+				    (killable) ? TASK_KILLABLE : TASK_UNINTERRUPTIBLE, 0,	\
+				    KDSM_REPLY_TIMEOUT, __ret = schedule_timeout(__ret));	\
 												\
-	if (killable)										\
-		__left = wait_event_killable_timeout((connection)->wait, condition,		\
-						     KDSM_REPLY_TIMEOUT);			\
-	else											\
-		__left = wait_event_timeout((connection)->wait, condition, KDSM_REPLY_TIMEOUT);	\
 	__left > 0 ? 0 : __left < 0 ? -EINTR : -ETIMEDOUT;					\
 })
 /* Take completions, unless another task or the tasklet is taking them */
