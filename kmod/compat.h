@@ -17,6 +17,11 @@
 
 #include "features.h"
 
+/* The keyring of a user, from which the module takes the key of a cluster */
+#ifndef CONFIG_KEYS
+#error "kdsm needs a kernel with CONFIG_KEYS"
+#endif
+
 /* Distributions have this option, because KVM and RDMA drivers select it. */
 #ifndef CONFIG_MMU_NOTIFIER
 #error "kdsm needs a kernel with CONFIG_MMU_NOTIFIER"

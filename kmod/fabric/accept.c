@@ -173,33 +173,36 @@ static void kdsm_stranger_break(struct kdsm_connection *connection)
 	kdsm_connection_break(connection);
 }
 
-/* Return the oldest stranger that claims to be the peer and has sent no proof, or NULL */
-static struct kdsm_connection *kdsm_stranger_oldest(struct kdsm_peer *peer)
+/*
+ * Break the oldest stranger that has sent no proof, and claims to be the peer unless that is NULL.
+ */
+static void kdsm_stranger_break_oldest(struct kdsm_fabric *fabric, struct kdsm_peer *peer)
 {
 	struct kdsm_connection *connection;
 
-	list_for_each_entry(connection, &peer->fabric->strangers, link)
-		if (connection->peer == peer && !READ_ONCE(connection->proving) &&
-		    READ_ONCE(connection->state) == KDSM_CONNECTION_UNPROVEN)
-			return connection;
-	return NULL;
+	list_for_each_entry(connection, &fabric->strangers, link)
+		if ((!peer || connection->peer == peer) && !READ_ONCE(connection->proving) &&
+		    READ_ONCE(connection->state) == KDSM_CONNECTION_UNPROVEN) {
+			kdsm_stranger_break(connection);
+			return;
+		}
 }
 
 /*
- * Add a connection to the strangers, unless there are too many. The oldest one that claims to be
- * the same peer makes room: the true peer proves itself within a round trip.
+ * Add a connection to the strangers, unless there are too many. From half of the upper bounds on,
+ * the oldest stranger makes room: the true peer proves itself within a round trip.
  */
 static int kdsm_stranger_add(struct kdsm_connection *connection)
 {
 	struct kdsm_peer *peer = connection->peer;
 	struct kdsm_fabric *fabric = peer->fabric;
-	struct kdsm_connection *oldest;
 	int err = -EBUSY;
 
 	mutex_lock(&fabric->accepted_lock);
-	oldest = peer->strangers >= KDSM_STRANGERS_KEPT ? kdsm_stranger_oldest(peer) : NULL;
-	if (oldest)
-		kdsm_stranger_break(oldest);
+	if (peer->strangers >= KDSM_STRANGERS_PEER / 2)
+		kdsm_stranger_break_oldest(fabric, peer);
+	else if (fabric->strangers_count >= KDSM_STRANGERS_MAX / 2)
+		kdsm_stranger_break_oldest(fabric, NULL);
 	if (peer->strangers < KDSM_STRANGERS_PEER &&
 	    fabric->strangers_count < KDSM_STRANGERS_MAX) {
 		connection->stranger = true;
@@ -211,6 +214,8 @@ static int kdsm_stranger_add(struct kdsm_connection *connection)
 		kdsm_connection_set_state(connection, KDSM_CONNECTION_UNPROVEN);
 		schedule_delayed_work(&fabric->strangers_work, KDSM_STRANGER_TIMEOUT);
 		err = 0;
+	} else {
+		atomic64_inc(&fabric->refused.silent);
 	}
 	mutex_unlock(&fabric->accepted_lock);
 	return err;

@@ -45,12 +45,10 @@
 #define KDSM_CHAIN_MAX		32U
 /*
  * Connections that peers have begun to make without having proved themselves yet: upper bounds for
- * one claimed peer and for all, the number for one from which the oldest makes room, and how long
- * one may last, in jiffies
+ * one claimed peer and for all, and how long one may last, in jiffies
  */
 #define KDSM_STRANGERS_PEER	16U
 #define KDSM_STRANGERS_MAX	256U
-#define KDSM_STRANGERS_KEPT	8U
 #define KDSM_STRANGER_TIMEOUT	(5 * HZ)
 /* Posted receives per connection; the surplus is for notices, which need no credit */
 #define KDSM_RECEIVES		(KDSM_CREDITS + 32U)
@@ -574,11 +572,18 @@ void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned 
 		      struct kdsm_posting *posting);
 /* Fail all chains that are not done. The connection's queue pair is destroyed. */
 void kdsm_operation_fail(struct kdsm_connection *connection);
+
+/* ---- put.c ---- */
+
+/* Length of the message of a notifying put, in bytes */
+unsigned int kdsm_put_size(const struct kdsm_operation *op);
+/* Write that message to a buffer */
+void kdsm_put_write(void *message, const struct kdsm_operation *op);
 /*
  * Serve KDSM_MESSAGE_PUT. Return false if the message makes no sense; length is that of the
  * payload. Softirq.
  */
-bool kdsm_operation_serve_put(struct kdsm_fabric *fabric, void *payload, unsigned int length);
+bool kdsm_put_serve(struct kdsm_fabric *fabric, void *payload, unsigned int length);
 
 /* ---- delegate.c ---- */
 

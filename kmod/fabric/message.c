@@ -294,10 +294,14 @@ static bool kdsm_message_serve(struct kdsm_receive *receive, bool can_sleep)
 	int status;
 	bool over;
 
-	if (can_sleep)
-		wait_event(connection->wait, kdsm_reply_room(connection, &over));
-	else if (!kdsm_reply_room(connection, &over))
+	if (!can_sleep && !kdsm_reply_room(connection, &over))
 		return false;
+	/* A peer that posts no receives must not keep this worker for ever. */
+	if (can_sleep &&
+	    kdsm_connection_wait_for(connection, kdsm_reply_room(connection, &over), false)) {
+		kdsm_connection_break(connection);
+		return true;
+	}
 	if (over)
 		return true;
 	status = kdsm_message_dispatch(fabric, type, &serving.request);
@@ -434,8 +438,8 @@ static void kdsm_message_received(struct ib_cq *cq, struct ib_wc *wc)
 	if (le16_to_cpu(header->type) == KDSM_MESSAGE_PUT) {
 		if (!connection->accepted ||
 		    READ_ONCE(connection->state) == KDSM_CONNECTION_UNPROVEN ||
-		    !kdsm_operation_serve_put(fabric, receive->buffer + sizeof(*header),
-					      le16_to_cpu(header->length)))
+		    !kdsm_put_serve(fabric, receive->buffer + sizeof(*header),
+				    le16_to_cpu(header->length)))
 			goto nonsense;
 		kdsm_receive_repost(receive);
 		return;
