@@ -441,6 +441,19 @@ static u32 kdsm_find_id(struct kdsm_directory *directory)
 	return directory->last_id;
 }
 
+/* Check the attributes of a request to create a region */
+static int kdsm_open_check(const struct kdsm_wire_open *open)
+{
+	u32 block_size = le32_to_cpu(open->block_size) ?: 4096;
+	u32 policy = le32_to_cpu(open->policy);
+
+	if (!open->size || !is_power_of_2(block_size) || block_size < 4096 ||
+	    block_size > KDSM_CHUNK_SIZE || le32_to_cpu(open->mode) & ~0777 ||
+	    policy < KDSM_POLICY_PARTITIONED || policy > KDSM_POLICY_STRICT)
+		return -EINVAL;
+	return le64_to_cpu(open->size) > KDSM_SIZE_MAX ? -EFBIG : 0;
+}
+
 /* Make an entry, and start to add the region on all nodes */
 static int kdsm_entry_create(struct kdsm_directory *directory,
 			     const struct kdsm_wire_open *open, struct kdsm_entry **result)
@@ -454,12 +467,6 @@ static int kdsm_entry_create(struct kdsm_directory *directory,
 	struct kdsm_entry *entry;
 	struct list_head *before;
 
-	if (!size || !is_power_of_2(block_size) || block_size < 4096 ||
-	    block_size > KDSM_CHUNK_SIZE || mode & ~0777 ||
-	    policy < KDSM_POLICY_PARTITIONED || policy > KDSM_POLICY_STRICT)
-		return -EINVAL;
-	if (size > KDSM_SIZE_MAX)
-		return -EFBIG;
 	if (list_count_nodes(&directory->entries) >= KDSM_REGIONS_MAX)
 		return -ENOSPC;
 	part = kdsm_part_size(size, parts, block_size);
@@ -502,12 +509,10 @@ static bool kdsm_entry_fits(const struct kdsm_cluster *cluster,
 			    const struct kdsm_wire_open *open)
 {
 	u32 block_size = le32_to_cpu(open->block_size) ?: 4096;
-	u64 size = le64_to_cpu(open->size);
 
-	return size && size <= KDSM_SIZE_MAX && is_power_of_2(block_size) &&
-	       block_size == le32_to_cpu(entry->region.block_size) &&
+	return block_size == le32_to_cpu(entry->region.block_size) &&
 	       open->policy == entry->region.policy &&
-	       kdsm_part_size(size, kdsm_policy_parts(le32_to_cpu(open->policy),
+	       kdsm_part_size(le64_to_cpu(open->size), kdsm_policy_parts(le32_to_cpu(open->policy),
 						      cluster->nodes), block_size) ==
 		       le64_to_cpu(entry->region.part_size);
 }
@@ -653,6 +658,10 @@ static int kdsm_entry_open(struct kdsm_directory *directory, const struct kdsm_w
 	int err;
 
 	lockdep_assert_held(&directory->lock);
+	/* The same errors for all creators, also while another node creates the region */
+	err = flags & KDSM_REGION_CREATE ? kdsm_open_check(open) : 0;
+	if (err)
+		return err;
 	entry = kdsm_entry_by_name(directory, open->name);
 	if (!entry && !(flags & KDSM_REGION_CREATE))
 		return -ENOENT;
