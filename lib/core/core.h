@@ -183,12 +183,15 @@ struct kdsm_region {
  */
 int kdsm_name_check(const char *name) KDSM_PRIVATE;
 
+int kdsm_device_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* device.c */
+int kdsm_local_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* local.c */
+
+/* ---- count.c ---- */
+
 /* Count operations and system calls for kdsm_counts(). */
 void kdsm_count(struct kdsm *kdsm, const struct kdsm_op *ops, unsigned int count) KDSM_PRIVATE;
 void kdsm_count_call(struct kdsm *kdsm) KDSM_PRIVATE;
 void kdsm_count_messages(struct kdsm *kdsm, unsigned int count) KDSM_PRIVATE;
-int kdsm_device_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* device.c */
-int kdsm_local_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* local.c */
 
 /* ---- operation.c ---- */
 
@@ -227,15 +230,6 @@ int kd_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int coun
  */
 int kd_put_word(struct kdsm_region *region, unsigned int node, uint64_t offset,
 		uint64_t value) KDSM_PRIVATE;
-
-/**
- * kdsm_left() - get the rest of a timeout
- * @begin: kdsm_now() when the timeout began; not used if @timeout is 0 or KDSM_FOREVER
- * @timeout: in ns, or KDSM_FOREVER
- *
- * Return: the rest in ns, 0 if the timeout has passed, or KDSM_FOREVER for KDSM_FOREVER.
- */
-uint64_t kdsm_left(uint64_t begin, uint64_t timeout) KDSM_PRIVATE;
 
 /**
  * kdsm_spin() - poll for a short time before the caller sleeps

@@ -14,6 +14,16 @@ uint64_t kd_thread_time(void)
 	return kd_scheduler ? kd_scheduler->now() : kd_system_time(CLOCK_THREAD_CPUTIME_ID);
 }
 
+uint64_t kdsm_left(uint64_t begin, uint64_t timeout)
+{
+	uint64_t spent;
+
+	if (!timeout || timeout == KDSM_FOREVER)
+		return timeout;
+	spent = kdsm_now() - begin;
+	return spent < timeout ? timeout - spent : 0;
+}
+
 void kd_sleep(uint64_t ns)
 {
 	struct timespec ts = { ns / 1000000000, ns % 1000000000 };

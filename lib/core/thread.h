@@ -69,6 +69,15 @@ static inline uint64_t kdsm_now(void)
 	return kd_scheduler ? kd_scheduler->now() : kd_system_time(CLOCK_MONOTONIC);
 }
 
+/**
+ * kdsm_left() - get the rest of a timeout
+ * @begin: kdsm_now() when the timeout began; not used if @timeout is 0 or KDSM_FOREVER
+ * @timeout: in ns, or KDSM_FOREVER
+ *
+ * Return: the rest in ns, 0 if the timeout has passed, or KDSM_FOREVER for KDSM_FOREVER.
+ */
+uint64_t kdsm_left(uint64_t begin, uint64_t timeout);
+
 /* Returns the CPU time of the calling thread, in ns, or the virtual time. */
 uint64_t kd_thread_time(void);
 /* Let so many ns pass. */

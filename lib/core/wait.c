@@ -12,16 +12,6 @@
 /* Polls of the condition between two readings of the clock, as each may be a system call */
 #define SPIN_LOOKS	32
 
-uint64_t kdsm_left(uint64_t begin, uint64_t timeout)
-{
-	uint64_t spent;
-
-	if (!timeout || timeout == KDSM_FOREVER)
-		return timeout;
-	spent = kdsm_now() - begin;
-	return spent < timeout ? timeout - spent : 0;
-}
-
 static uint64_t load_word(const struct kdsm_region *region, uint64_t offset)
 {
 	return __atomic_load_n(kdsm_word(region, offset), __ATOMIC_SEQ_CST);
