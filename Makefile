@@ -194,6 +194,7 @@ $(addprefix $(B)/unit/,task task_worker task_remote task_tiles): $(OBJ)/tools/kd
 $(B)/unit/task_tiles: $(OBJ)/tools/kdsm-bench/tiles.o
 $(B)/unit/programs: $(addprefix $(OBJ)/programs/,tree.o job.o)
 $(B)/guest/task: $(OBJ)/tools/kdsm-bench/work.o
+$(B)/guest/hostile-netlink: $(OBJ)/tools/kdsmctl/key_file.o
 $(B)/guest/hostile-fuzz: $(addprefix $(OBJ)/tests/guest/fuzz/,calls.o locks.o)
 $(B)/guest/hostile-wire: $(addprefix $(OBJ)/tests/guest/wire/,blocks.o locks.o victim.o strangers.o)
 $(B)/guest/hostile-accept: $(OBJ)/tests/guest/wire/impostor.o

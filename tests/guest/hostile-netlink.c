@@ -7,7 +7,11 @@
  * checks the attributes of KDSM_CMD_UP only while it is down.
  */
 #include <arpa/inet.h>
+#include <linux/keyctl.h>
+#include <sys/syscall.h>
+#include <uuid/uuid.h>
 
+#include "../../tools/kdsmctl/key_file.h"
 #include "genl.h"
 #include "hostile.h"
 
@@ -466,6 +470,28 @@ static void nothing_works(int file)
 		   "REGION_DESTROY while down");
 }
 
+/* The module takes a key only from a keyring of the caller, and only one of the right length. */
+static void keys(void)
+{
+	char path[256], error[512], name[64] = KDSM_KEY_PREFIX;
+	const uint8_t bytes[KDSM_KEY_SIZE + 1] = { 0 };
+	long key;
+
+	uuid_unparse_lower(found.uuid, name + strlen(KDSM_KEY_PREFIX));
+	tap_result(genl_send(&genl, up_message(1, NULL, NULL)), -ENOKEY, "UP, no key in a keyring");
+	tap_ok(genl.why[0], "with a sentence: %s", genl.why);
+	for (size_t length = KDSM_KEY_SIZE - 1; length <= KDSM_KEY_SIZE + 1; length += 2) {
+		key = syscall(SYS_add_key, KDSM_KEY_TYPE, name, bytes, length,
+			      KEY_SPEC_PROCESS_KEYRING);
+		tap_ok(key >= 0, "a key of %zu bytes", length);
+		tap_ok(genl_send(&genl, up_message(1, NULL, NULL)) < 0 && genl.why[0],
+		       "is refused: %s", genl.why);
+	}
+	snprintf(path, sizeof(path), "%s.key", getenv("KDSM_CONFIG"));
+	if (key_file_load(path, found.uuid, error, sizeof(error)))
+		tap_bail("%s", error);
+}
+
 static void while_down(void)
 {
 	int file = device(O_RDWR);
@@ -474,6 +500,7 @@ static void while_down(void)
 	tap_result(genl_simple(&genl, KDSM_CMD_DOWN, NLM_F_ACK), 0,
 		   "DOWN while a file is open, but not bound");
 	nothing_works(file);
+	keys();
 	bad_attributes();
 	bad_tables();
 	nothing_works(file);
