@@ -300,6 +300,7 @@ static int64_t find_in_vain(unsigned int probes)
 	int64_t deferred = guest_counter(1, "am_deferred");
 	unsigned int i;
 
+	meet();
 	for (i = 0; node == 1 && i < FINDS; i++) {
 		find = (struct kdsm_find){ .entries = KDSM_FIND_PROBES_MAX, .nodes = 4,
 			.data = NODES, .number = 5, .probes = probes, .fragment = 9,
