@@ -285,6 +285,21 @@ int attack_ask(struct attack *attack, u16 type, const void *payload, u16 length,
 	return error;
 }
 
+int attack_add(struct attack *attack, const struct kdsm_wire_region *region)
+{
+	const struct timespec pause = { .tv_nsec = 100 * 1000 * 1000 };
+	struct kdsm_wire_header reply;
+	int result = -EEXIST;
+
+	for (int i = 0; i < 100 && result == -EEXIST; i++) {
+		if (i)
+			nanosleep(&pause, NULL);
+		result = attack_ask(attack, KDSM_MESSAGE_ADD, region, sizeof(*region), &reply) ?:
+			 (int32_t)reply.status;
+	}
+	return result;
+}
+
 int attack_prove(struct attack *attack, const u8 proof[KDSM_PROOF_SIZE])
 {
 	struct kdsm_wire_header reply;

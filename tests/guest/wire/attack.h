@@ -85,6 +85,11 @@ const void *attack_payload(const struct attack *attack);
  */
 int attack_ask(struct attack *attack, u16 type, const void *payload, u16 length,
 	       struct kdsm_wire_header *reply);
+/*
+ * Add a region on node 1, as soon as the memory of a removed region with this id is free. Return
+ * its answer, or an error of attack_ask().
+ */
+int attack_add(struct attack *attack, const struct kdsm_wire_region *region);
 
 /* Counters of node 1: connections that it refused, by reason, and lines of its log about them */
 struct counters {

@@ -123,8 +123,7 @@ void attack_blocks(struct attack *attack)
 	struct kdsm_wire_header reply;
 
 	for (add.policy = KDSM_POLICY_RELEASE; add.policy <= KDSM_POLICY_STRICT; add.policy++) {
-		tap_result(attack_ask(attack, KDSM_MESSAGE_ADD, &add, sizeof(add), &reply) ?:
-			   (int32_t)reply.status, 0, "add of a coherent region");
+		tap_result(attack_add(attack, &add), 0, "add of a coherent region");
 		block_lengths(attack, &block);
 		bad_blocks(attack, &block, add.part_size / add.block_size);
 		if (add.policy == KDSM_POLICY_STRICT)

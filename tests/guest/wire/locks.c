@@ -139,8 +139,7 @@ void attack_locks(struct attack *attack)
 		.t_r = 1, .t_w = 1, .t_l = { 1, 1, 1, 1, 1, 1, 1, 1 }, .first = 1 };
 	unsigned int frozen = 0, met = 0;
 
-	tap_result(lock_message(attack, KDSM_MESSAGE_ADD, &add, sizeof(add)), 0,
-		   "add of a region for locks");
+	tap_result(attack_add(attack, &add), 0, "add of a region for locks");
 	bad_misses(attack);
 	/*
 	 * The node has no counter of readers, so the message fails, but the node knows the
