@@ -149,6 +149,9 @@ static void kdsm_explain_key(struct netlink_ext_ack *extack, int err)
 	case -EKEYREVOKED:
 		NL_SET_ERR_MSG(extack, "the keyrings of the caller have no key of the cluster");
 		break;
+	case -EKEYREJECTED:
+		NL_SET_ERR_MSG(extack, "the key of the cluster does not have 32 bytes");
+		break;
 	case -ENOENT:
 		NL_SET_ERR_MSG(extack, "the kernel lacks hmac(sha256)");
 		break;

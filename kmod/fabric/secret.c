@@ -53,7 +53,7 @@ static int kdsm_secret_set(struct kdsm_secret *secret, struct key *key)
 	payload = user_key_payload_locked(key);
 	if (payload)
 		err = payload->datalen == KDSM_KEY_SIZE ?
-		      crypto_shash_setkey(secret->hmac, payload->data, payload->datalen) : -EINVAL;
+		      crypto_shash_setkey(secret->hmac, payload->data, payload->datalen) : -EKEYREJECTED;
 	up_read(&key->sem);
 	return err;
 }

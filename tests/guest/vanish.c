@@ -22,7 +22,7 @@
 #define SECOND		1000000000ULL
 #define PART		(64 << 10)
 #define TREE		(32 << 10)	/* offset of tree's words in a part */
-#define AWAY		40	/* in s; less than the 60 s after which node 0 drops its opens */
+#define AWAY		55	/* in s; less than the 60 s after which node 0 drops its opens */
 /* Limit of an operation, in s: about 10 s are documented, and an emulated machine may be late */
 #define LIMIT		15.0
 /*

@@ -14,7 +14,8 @@
  * KDSM_CMD_UP (admin)		Join a cluster. CLUSTER, UUID, NODE and NODES are
  *				required, PORT, DOMAIN and INSECURE optional. Without
  *				INSECURE the caller's keyrings have the cluster's key, see
- *				KDSM_KEY_TYPE; else -ENOKEY, -EKEYEXPIRED or -EKEYREVOKED.
+ *				KDSM_KEY_TYPE; else -ENOKEY, -EKEYEXPIRED, -EKEYREVOKED or
+ *				-EKEYREJECTED: its size is not KDSM_KEY_SIZE.
  *				-EALREADY: the cluster is up. -ENODEV: no RDMA device has
  *				the node's address. -EADDRINUSE: the port is taken.
  *				-EOPNOTSUPP: the device does not support DOMAIN.
@@ -36,9 +37,8 @@
  *				nodes may have the new lease).
  * KDSM_CMD_KEY_LOAD (admin)	Take another key from the caller's keyrings. This node
  *				asks peers with it from now on, and accepts it and the one
- *				before. Errors as for KDSM_CMD_UP; -EINVAL: its size is
- *				not KDSM_KEY_SIZE; -EOPNOTSUPP: the cluster is insecure;
- *				-ENETDOWN.
+ *				before. Errors of keys as for KDSM_CMD_UP; -EOPNOTSUPP:
+ *				the cluster is insecure; -ENETDOWN.
  * KDSM_CMD_KEY_RETIRE (admin)	Accept only the newest key from now on. Connections stay.
  *				-ENOKEY: there is no other. -ENETDOWN.
  *
