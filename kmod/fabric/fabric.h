@@ -192,8 +192,9 @@ const struct kdsm_refused *kdsm_fabric_refused(const struct kdsm_fabric *fabric)
  * The key has type "logon", description "kdsm:UUID" and KDSM_KEY_SIZE bytes. It becomes the
  * newest one; the one before stays valid, others do not.
  *
- * Return: 0 or -ENOKEY, -EKEYEXPIRED or -EKEYREVOKED without such a key; -EINVAL if it has another
- * size; -EOPNOTSUPP if the cluster is insecure; -ENOENT without HMAC-SHA256 in the kernel; -ENOMEM.
+ * Return: 0 or -ENOKEY, -EKEYEXPIRED or -EKEYREVOKED without such a key; -EKEYREJECTED if it has
+ * another size; -EOPNOTSUPP if the cluster is insecure; -ENOENT without HMAC-SHA256 in the kernel;
+ * -ENOMEM.
  */
 int kdsm_fabric_load_key(struct kdsm_fabric *fabric);
 
