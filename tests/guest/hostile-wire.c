@@ -505,6 +505,27 @@ static void floods(void)
 	attack_close(&attack);
 }
 
+/*
+ * A peer that takes no replies keeps no worker for ever: the transport or the module ends the
+ * connection. The module has room for 64 replies; later requests wait for room, each in a slot of
+ * its own.
+ */
+static void untaken_replies(void)
+{
+	struct kdsm_wire_header reply;
+	struct attack attack;
+
+	if (!connected(&attack, false))
+		return;
+	for (int i = 0; i < 90; i++) {
+		compose(&attack, KDSM_MESSAGE_PROBE, 0)->cookie = i % KDSM_CREDITS;
+		attack_send(&attack, sizeof(reply));
+		usleep(10000);	/* the device reads the message from there */
+	}
+	tap_result(attack_reply(&attack, &reply, 60000), -ECONNRESET, "replies that nobody takes");
+	attack_close(&attack);
+}
+
 static void random_messages(struct random *random)
 {
 	struct kdsm_wire_header reply;
@@ -587,6 +608,7 @@ int main(int argc, char **argv)
 	wrong_messages();
 	stolen_keys();
 	floods();
+	untaken_replies();
 	random_messages(&random);
 	own_module("kdsmctl up -f \"$KDSM_CONFIG\" -w 60");
 	recovers();
