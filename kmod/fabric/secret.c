@@ -52,8 +52,8 @@ static int kdsm_secret_set(struct kdsm_secret *secret, struct key *key)
 	down_read(&key->sem);
 	payload = user_key_payload_locked(key);
 	if (payload)
-		err = payload->datalen == KDSM_KEY_SIZE ?
-		      crypto_shash_setkey(secret->hmac, payload->data, payload->datalen) : -EKEYREJECTED;
+		err = payload->datalen != KDSM_KEY_SIZE ? -EKEYREJECTED :
+		      crypto_shash_setkey(secret->hmac, payload->data, payload->datalen);
 	up_read(&key->sem);
 	return err;
 }

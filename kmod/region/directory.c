@@ -508,12 +508,12 @@ static bool kdsm_entry_fits(const struct kdsm_cluster *cluster,
 			    const struct kdsm_entry *entry,
 			    const struct kdsm_wire_open *open)
 {
+	unsigned int parts = kdsm_policy_parts(le32_to_cpu(open->policy), cluster->nodes);
 	u32 block_size = le32_to_cpu(open->block_size) ?: 4096;
 
 	return block_size == le32_to_cpu(entry->region.block_size) &&
 	       open->policy == entry->region.policy &&
-	       kdsm_part_size(le64_to_cpu(open->size), kdsm_policy_parts(le32_to_cpu(open->policy),
-						      cluster->nodes), block_size) ==
+	       kdsm_part_size(le64_to_cpu(open->size), parts, block_size) ==
 		       le64_to_cpu(entry->region.part_size);
 }
 

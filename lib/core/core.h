@@ -18,12 +18,6 @@
 #include "core/thread.h"
 
 /*
- * Hide internal symbols: the shared library and the archive export only names that begin
- * with kdsm_.
- */
-#define KDSM_PRIVATE __attribute__((visibility("hidden")))
-
-/*
  * A backend reaches memory of other nodes and puts threads to sleep. Operations that the
  * CPU performs on the node's own part are the same for all backends and live in
  * operation.c. Every function returns 0 or a negative errno.

@@ -18,6 +18,12 @@
 
 #include <kdsm/kdsm.h>
 
+/*
+ * Hide internal symbols: the shared library and the archive export only names that begin
+ * with kdsm_.
+ */
+#define KDSM_PRIVATE __attribute__((visibility("hidden")))
+
 /* Activity of a node while its workers have no task. See enum kdsm_virtual_share. */
 enum kd_phase { KD_PHASE_SERIAL, KD_PHASE_TASKS, KD_PHASE_BARRIER, KD_PHASE_COLLECT, KD_PHASES };
 
@@ -76,7 +82,7 @@ static inline uint64_t kdsm_now(void)
  *
  * Return: the rest in ns, 0 if the timeout has passed, or KDSM_FOREVER for KDSM_FOREVER.
  */
-uint64_t kdsm_left(uint64_t begin, uint64_t timeout);
+uint64_t kdsm_left(uint64_t begin, uint64_t timeout) KDSM_PRIVATE;
 
 /* Returns the CPU time of the calling thread, in ns, or the virtual time. */
 uint64_t kd_thread_time(void);
