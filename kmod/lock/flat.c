@@ -37,7 +37,7 @@ bool kdsm_queue_freeze_children(struct kdsm_queue *queue)
 
 	while ((queue = queue->child)) {
 		spin_lock_bh(&queue->lock);
-		WRITE_ONCE(queue->frozen, true);
+		queue->frozen = true;
 		busy |= queue->busy;
 		spin_unlock_bh(&queue->lock);
 	}
@@ -60,7 +60,7 @@ void kdsm_queue_drop_children(struct kdsm_queue *queue)
 {
 	while ((queue = queue->child)) {
 		spin_lock_bh(&queue->lock);
-		WRITE_ONCE(queue->frozen, true);
+		queue->frozen = true;
 		queue->told = KDSM_NOBODY;
 		queue->before = KDSM_NOBODY;
 		queue->renewing = false;

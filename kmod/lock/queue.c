@@ -167,10 +167,10 @@ static int kdsm_queue_do_meet(struct kdsm_queue *queue)
 	spin_lock_bh(&queue->lock);
 	if (queue->home != queue->node) {
 		queue->epoch = le32_to_cpu(reply.epoch);
-		WRITE_ONCE(queue->flat, queue->deep && reply.state);
+		queue->flat = queue->deep && reply.state;
 	}
 	queue->tie = tie;
-	WRITE_ONCE(queue->met, !queue->asks_again);
+	queue->met = !queue->asks_again;
 	spin_unlock_bh(&queue->lock);
 	kdsm_queue_meet_children(queue);
 	spin_unlock_bh(&queue->together);

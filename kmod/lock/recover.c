@@ -49,12 +49,12 @@ bool kdsm_queue_is_out(struct kdsm_queue *queue, bool *had)
 	kdsm_queue_unpack_children(queue);
 	spin_lock_bh(&queue->lock);
 	*had = queue->state == KDSM_QUEUE_HELD || queue->state == KDSM_QUEUE_LEAVING;
-	WRITE_ONCE(queue->met, false);
-	WRITE_ONCE(queue->frozen, false);
+	queue->met = false;
+	queue->frozen = false;
 	queue->reported = false;
 	queue->said_handing = false;
 	queue->told = KDSM_NOBODY;
-	WRITE_ONCE(queue->regained, false);
+	queue->regained = false;
 	kdsm_queue_forget_leave(queue);
 	kdsm_queue_set(queue, KDSM_QUEUE_NONE);
 	spin_unlock_bh(&queue->lock);
@@ -84,7 +84,7 @@ static int kdsm_queue_begin_freeze(struct kdsm_queue *queue, u32 epoch)
 		/* That may be one that was long on its way. */
 		err = -ESTALE;
 	} else {
-		WRITE_ONCE(queue->frozen, true);
+		queue->frozen = true;
 		if (queue->busy)
 			err = -EBUSY;
 	}
@@ -227,7 +227,7 @@ static int kdsm_queue_resume(struct kdsm_queue *queue, u32 epoch,
 		if (granted) {
 			kdsm_queue_take_alone(queue, member->ticket);
 			queue->baton.flags = member->flags;
-			WRITE_ONCE(queue->regained, true);
+			queue->regained = true;
 		} else {
 			queue->held = member->ticket;
 			queue->baton.ticket = member->ticket;
@@ -242,10 +242,10 @@ static int kdsm_queue_resume(struct kdsm_queue *queue, u32 epoch,
 		}
 		break;
 	}
-	WRITE_ONCE(queue->frozen, false);
+	queue->frozen = false;
 	queue->reported = false;
 	queue->said_handing = false;
-	WRITE_ONCE(queue->flat, queue->deep);
+	queue->flat = queue->deep;
 unlock:
 	spin_unlock_bh(&queue->lock);
 	if (resumed && !err)
@@ -293,7 +293,7 @@ static int kdsm_recover_begin(struct kdsm_queue *queue, const struct kdsm_recove
 		return 1;
 	spin_lock_bh(&queue->lock);
 	busy = queue->busy;
-	WRITE_ONCE(queue->frozen, true);
+	queue->frozen = true;
 	spin_unlock_bh(&queue->lock);
 	if (busy)
 		return -EAGAIN;
@@ -309,7 +309,7 @@ static int kdsm_recover_begin(struct kdsm_queue *queue, const struct kdsm_recove
 		if (!word && !recovery->idle) {
 			spin_lock_bh(&queue->together);
 			spin_lock_bh(&queue->lock);
-			WRITE_ONCE(queue->frozen, false);
+			queue->frozen = false;
 			spin_unlock_bh(&queue->lock);
 			kdsm_queue_meet_children(queue);
 			spin_unlock_bh(&queue->together);

@@ -361,7 +361,7 @@ int kdsm_rw_serve_tell(struct kdsm_rw *rw, struct kdsm_request *request)
 	if (request->length != sizeof(struct kdsm_wire_rw))
 		return -EINVAL;
 	spin_lock_bh(&rw->lock);
-	WRITE_ONCE(rw->told, true);
+	rw->told = true;
 	spin_unlock_bh(&rw->lock);
 	rw->ops->told(rw);
 	return 0;

@@ -126,7 +126,7 @@ int kdsm_rw_close(struct kdsm_rw *rw)
 	}
 	/* Before the words are looked at: what is told after that may be news. */
 	spin_lock_bh(&rw->lock);
-	WRITE_ONCE(rw->told, false);
+	rw->told = false;
 	spin_unlock_bh(&rw->lock);
 again:
 	busy = false;

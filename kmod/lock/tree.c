@@ -169,7 +169,7 @@ static void kdsm_tree_regain(struct kdsm_tree *tree)
 	if (!READ_ONCE(root->regained))
 		return;
 	spin_lock_bh(&root->lock);
-	WRITE_ONCE(root->regained, false);
+	root->regained = false;
 	spin_unlock_bh(&root->lock);
 	tree->leaving = false;
 	tree->regained = true;
