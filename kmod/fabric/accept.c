@@ -246,8 +246,12 @@ static int kdsm_stranger_admit(struct kdsm_connection *connection)
 	int err = -ESTALE;
 
 	mutex_lock(&fabric->accepted_lock);
-	/* If this node has given up the peer meanwhile, the welcome carried an old count. */
+	/*
+	 * If this node has given up the peer meanwhile, the welcome carried an old count. If the
+	 * peer has restarted meanwhile, its former incarnation must not be served.
+	 */
 	if (connection->given_up == peer->given_up && !READ_ONCE(fabric->stopping) &&
+	    connection->incarnation == READ_ONCE(peer->incarnation) &&
 	    READ_ONCE(connection->state) == KDSM_CONNECTION_UNPROVEN) {
 		connection->stranger = false;
 		peer->strangers--;
@@ -256,7 +260,7 @@ static int kdsm_stranger_admit(struct kdsm_connection *connection)
 		err = kdsm_connection_grant(connection);
 	}
 	if (!err)
-		kdsm_connection_set_state(connection, KDSM_CONNECTION_UP);
+		err = kdsm_connection_rise(connection);
 	mutex_unlock(&fabric->accepted_lock);
 	return err;
 }
@@ -273,8 +277,8 @@ int kdsm_accept_proved(struct kdsm_connection *connection, const void *proof,
 					 &connection->welcome, proof);
 	if (err) {
 		atomic64_inc(&fabric->refused.proof);
-		kdsm_warn_of((struct sockaddr *)&connection->id->route.addr.dst_addr,
-			     "wrong proof");
+		/* The connection's address, as the hello was checked; its id may be gone. */
+		kdsm_warn_of((struct sockaddr *)&peer->address, "wrong proof");
 		return err;
 	}
 	kdsm_peer_greeted(peer, connection->incarnation,
@@ -364,12 +368,15 @@ static int kdsm_accept_request(struct kdsm_fabric *fabric, struct rdma_cm_id *id
 		goto put;
 	if (kdsm_connection_start_qp(connection, &param))
 		goto destroy_qp;
-	/* Be ready before rdma_accept(), because the proof may arrive before ESTABLISHED does. */
+	param.qp_num = connection->qp->qp_num;
+	/*
+	 * Be ready before rdma_accept(), because the proof may arrive before ESTABLISHED does.
+	 * From now on a teardown may destroy the queue pair.
+	 */
 	if (kdsm_stranger_add(connection))
 		goto destroy_qp;
 	id->context = connection;
 	id->event_handler = kdsm_accept_event;
-	param.qp_num = connection->qp->qp_num;
 	param.private_data = &connection->welcome;
 	if (kdsm_accept_welcome(connection) || rdma_accept(id, &param))
 		kdsm_connection_break(connection);

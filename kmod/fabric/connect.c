@@ -7,6 +7,7 @@
 #include <linux/delay.h>
 #include <linux/random.h>
 #include <linux/ratelimit.h>
+#include <rdma/ib_cm.h>
 
 #include "internal.h"
 
@@ -48,6 +49,8 @@ static int kdsm_connection_refused(struct kdsm_connection *connection,
 	if (refusal && event->param.conn.private_data_len >= sizeof(*refusal) &&
 	    le32_to_cpu(refusal->magic) == KDSM_WIRE_MAGIC)
 		reason = le16_to_cpu(refusal->reason);
+	else if (event->status == IB_CM_REJ_CONSUMER_DEFINED)
+		reason = KDSM_REFUSED_BUSY;	/* it accepted, and then took another stranger */
 	if (reason >= ARRAY_SIZE(kdsm_refusal_meanings))
 		reason = KDSM_REFUSED_VERSION;
 	pr_info_ratelimited("kdsm: node %u refuses: %s\n", connection->peer->node,
@@ -68,7 +71,7 @@ static int kdsm_connection_welcomed(struct kdsm_connection *connection,
 	    le16_to_cpu(welcome->node) != connection->peer->node)
 		return -EPROTO;
 	connection->welcome = *welcome;
-	connection->incarnation = le64_to_cpu(welcome->incarnation);
+	WRITE_ONCE(connection->incarnation, le64_to_cpu(welcome->incarnation));
 	connection->given_up = le32_to_cpu(welcome->given_up);
 	if (kdsm_secret_verify(fabric, KDSM_ROLE_ACCEPTER, &connection->hello, welcome,
 			       welcome->proof)) {
@@ -87,29 +90,28 @@ static int kdsm_connection_event(struct rdma_cm_id *id, struct rdma_cm_event *ev
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		connection->event_status = 0;
-		complete(&connection->event);
+		kdsm_connection_told(connection, 0);
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		connection->event_status = kdsm_connection_welcomed(connection, event);
-		complete(&connection->event);
+		kdsm_connection_told(connection, kdsm_connection_welcomed(connection, event));
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		connection->event_status = kdsm_connection_refused(connection, event);
-		complete(&connection->event);
+		kdsm_connection_told(connection, kdsm_connection_refused(connection, event));
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
-		connection->event_status = -EHOSTDOWN;
-		complete(&connection->event);
+		kdsm_connection_told(connection, -EHOSTDOWN);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
+		/* Before the proof another stranger took the place; a kdsm that ends refuses. */
+		kdsm_connection_told(connection, -EBUSY);
+		kdsm_connection_break(connection);
+		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 	case RDMA_CM_EVENT_ADDR_CHANGE:
-		connection->event_status = -EHOSTDOWN;
-		complete(&connection->event);
+		kdsm_connection_told(connection, -EHOSTDOWN);
 		kdsm_connection_break(connection);
 		break;
 	default:
@@ -122,7 +124,7 @@ static int kdsm_connection_await(struct kdsm_connection *connection)
 {
 	if (!wait_for_completion_timeout(&connection->event, KDSM_CONNECT_TIMEOUT))
 		return -EHOSTDOWN;
-	return connection->event_status;
+	return READ_ONCE(connection->event_status);
 }
 
 /*
@@ -211,8 +213,7 @@ static int kdsm_connection_greet(struct kdsm_connection *connection, u32 key)
 
 static void kdsm_connection_proved(struct kdsm_call *call)
 {
-	call->connection->event_status = call->status;
-	complete(&call->connection->event);
+	kdsm_connection_told(call->connection, call->status);
 }
 
 /*
@@ -242,6 +243,7 @@ static int kdsm_connection_try(struct kdsm_connection *connection, u32 key)
 
 	kdsm_connection_set_state(connection, KDSM_CONNECTION_CONNECTING);
 	reinit_completion(&connection->event);
+	connection->event_status = 0;
 	connection->id = rdma_create_id(&init_net, kdsm_connection_event, connection,
 					RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(connection->id)) {
@@ -265,15 +267,18 @@ static int kdsm_connection_try(struct kdsm_connection *connection, u32 key)
 	 */
 	connection->tie = kdsm_peer_greeted(connection->peer, connection->incarnation,
 					    connection->given_up);
-	kdsm_connection_set_state(connection, KDSM_CONNECTION_UP);
-	if (connection->event_status)
-		kdsm_connection_break(connection);
-	return 0;
+	err = kdsm_connection_rise(connection);
+	if (!err)
+		return 0;
 
 destroy_qp:
+	/* First the id: its handler uses the queue pair when a late acceptance arrives. */
+	rdma_destroy_id(connection->id);
 	kdsm_connection_destroy_qp(connection);
+	goto gone;
 destroy_id:
 	rdma_destroy_id(connection->id);
+gone:
 	connection->id = NULL;
 	fabric->up->queue_pair_gone(connection);
 idle:
@@ -358,10 +363,17 @@ static void kdsm_peer_restarted(struct kdsm_peer *peer)
 		if (old->peer == peer)
 			kdsm_connection_break(old);
 	mutex_unlock(&fabric->accepted_lock);
-	/* The connection that brought the new greeting stays: its state is not up yet. */
-	for (i = 0; i < KDSM_QUEUES; i++)
-		if (peer->queues[i])
-			kdsm_connection_break(peer->queues[i]);
+	/* Connections to the new incarnation stay. None is up yet, as it was not greeted before. */
+	for (i = 0; i < KDSM_QUEUES; i++) {
+		/* Pairs with smp_store_release() in kdsm_connection_queue(). */
+		old = smp_load_acquire(&peer->queues[i]);
+		if (!old || READ_ONCE(old->incarnation) == READ_ONCE(peer->incarnation))
+			continue;
+		/* The peer is not down, so the attempt is repeated. */
+		if (READ_ONCE(old->state) == KDSM_CONNECTION_UNPROVEN)
+			kdsm_connection_told(old, -EBUSY);
+		kdsm_connection_break(old);
+	}
 	kdsm_memory_forget(fabric, peer->node);
 	if (fabric->config.peer_down)
 		fabric->config.peer_down(fabric->config.context, peer->node, true);

@@ -268,6 +268,16 @@ static int kdsm_connection_move_qp(struct kdsm_connection *connection, enum ib_q
 	return ib_modify_qp(connection->qp, &attr, mask);
 }
 
+static void kdsm_connection_destroy_cq(struct kdsm_connection *connection)
+{
+	/* A task or tasklet that still polls must not touch the completion queue. */
+	spin_lock_bh(&connection->poll_lock);
+	connection->cq_dead = true;
+	spin_unlock_bh(&connection->poll_lock);
+	ib_destroy_cq(connection->cq);
+	tasklet_kill(&connection->tasklet);
+}
+
 int kdsm_connection_create_qp(struct kdsm_connection *connection)
 {
 	const unsigned int sends = KDSM_SEND_ROOM + KDSM_MESSAGE_SENDS + 8;
@@ -323,7 +333,7 @@ int kdsm_connection_create_qp(struct kdsm_connection *connection)
 free_qp:
 	ib_destroy_qp(connection->qp);
 free_cq:
-	ib_destroy_cq(connection->cq);
+	kdsm_connection_destroy_cq(connection);
 	return err;
 }
 
@@ -348,13 +358,7 @@ void kdsm_connection_destroy_qp(struct kdsm_connection *connection)
 {
 	ib_drain_qp(connection->qp);
 	ib_destroy_qp(connection->qp);
-
-	/* A tasklet that is still scheduled must not touch the completion queue. */
-	spin_lock_bh(&connection->poll_lock);
-	connection->cq_dead = true;
-	spin_unlock_bh(&connection->poll_lock);
-	ib_destroy_cq(connection->cq);
-	tasklet_kill(&connection->tasklet);
+	kdsm_connection_destroy_cq(connection);
 }
 
 void kdsm_connection_set_state(struct kdsm_connection *connection,
@@ -364,11 +368,40 @@ void kdsm_connection_set_state(struct kdsm_connection *connection,
 	trace_kdsm_connection(connection->peer->node, connection->queue,
 			      connection->accepted, connection->state, state);
 	connection->state = state;
-	/* 0 means that the connection was never up. */
-	if (state == KDSM_CONNECTION_UP && !++connection->life)
-		connection->life = 1;
 	spin_unlock_bh(&connection->lock);
 	wake_up_all(&connection->wait);
+}
+
+void kdsm_connection_told(struct kdsm_connection *connection, int status)
+{
+	spin_lock_bh(&connection->lock);
+	if (!connection->event_status)
+		connection->event_status = status;
+	spin_unlock_bh(&connection->lock);
+	complete(&connection->event);
+}
+
+int kdsm_connection_rise(struct kdsm_connection *connection)
+{
+	int err;
+
+	spin_lock_bh(&connection->lock);
+	err = connection->event_status;
+	if (!err && connection->state != KDSM_CONNECTION_UNPROVEN)
+		err = -ESTALE;
+	if (!err) {
+		trace_kdsm_connection(connection->peer->node, connection->queue,
+				      connection->accepted, connection->state,
+				      KDSM_CONNECTION_UP);
+		connection->state = KDSM_CONNECTION_UP;
+		/* 0 means that the connection was never up. */
+		if (!++connection->life)
+			connection->life = 1;
+	}
+	spin_unlock_bh(&connection->lock);
+	if (!err)
+		wake_up_all(&connection->wait);
+	return err;
 }
 
 void kdsm_connection_break(struct kdsm_connection *connection)
@@ -393,10 +426,8 @@ void kdsm_connection_break(struct kdsm_connection *connection)
 		connection->state = KDSM_CONNECTION_BROKEN;
 	}
 	spin_unlock_bh(&connection->lock);
-	if (ends) {
-		connection->event_status = -EIO;
-		complete(&connection->event);
-	}
+	if (ends)
+		kdsm_connection_told(connection, -EIO);
 	if (!breaks)
 		return;
 	wake_up_all(&connection->wait);
@@ -412,6 +443,9 @@ static void kdsm_connection_teardown(struct work_struct *work)
 	struct kdsm_fabric *fabric = connection->fabric;
 	struct kdsm_peer *peer = connection->peer;
 
+	/* Wait for kdsm_stranger_admit(), which uses the queue pair of an unproven connection. */
+	mutex_lock(&fabric->accepted_lock);
+	mutex_unlock(&fabric->accepted_lock);
 	rdma_disconnect(connection->id);
 	kdsm_connection_destroy_qp(connection);
 	rdma_destroy_id(connection->id);

@@ -299,6 +299,16 @@ static inline bool kdsm_connection_is_tied(const struct kdsm_connection *connect
 void kdsm_connection_set_state(struct kdsm_connection *connection,
 			       enum kdsm_connection_state state);
 /*
+ * While a connection is being made: report that a step has succeeded, or the error by which the
+ * attempt fails. The first error stays. Any context.
+ */
+void kdsm_connection_told(struct kdsm_connection *connection, int status);
+/*
+ * Set an unproven connection up. Fails with the first error that was told, or with -ESTALE if the
+ * connection has broken.
+ */
+int kdsm_connection_rise(struct kdsm_connection *connection);
+/*
  * If the connection is up, or accepted and unproven, set it broken and queue its teardown. If it is
  * unproven and made here, end the attempt. Any context.
  */
@@ -553,11 +563,12 @@ kdsm_operation_counters(const struct kdsm_batch *batch, const struct kdsm_operat
 /*
  * What the chains of a batch on one peer have in common: a put with notify must not take effect
  * without the earlier puts of the batch. So all chains are posted while the connection stays up:
- * a chain that was in flight when the connection broke may have failed.
+ * a chain that was in flight when the connection broke may have failed. Besides, the keys of the
+ * chains may be void after that, if the peer has restarted.
  */
 struct kdsm_posting {
 	struct kdsm_connection *connection;
-	u32 life;		/* of the connection that the chains need; 0: any */
+	u32 life;		/* of the connection, on which all chains are posted */
 	int failed;		/* status of a put that could not be posted, or 0 */
 };
 

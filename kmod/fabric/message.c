@@ -309,6 +309,7 @@ static bool kdsm_message_serve(struct kdsm_receive *receive, bool can_sleep)
 		spin_lock_bh(&connection->lock);
 		connection->sends++;
 		spin_unlock_bh(&connection->lock);
+		wake_up(&connection->wait);
 		return false;
 	}
 	if (status)
@@ -436,8 +437,11 @@ static void kdsm_message_received(struct ib_cq *cq, struct ib_wc *wc)
 	    le16_to_cpu(header->type) >= KDSM_MESSAGE_TYPES || header->reserved)
 		goto nonsense;
 	if (le16_to_cpu(header->type) == KDSM_MESSAGE_PUT) {
-		if (!connection->accepted ||
-		    READ_ONCE(connection->state) == KDSM_CONNECTION_UNPROVEN ||
+		/*
+		 * While a connection drains, its puts still count, but only if its peer has
+		 * proved itself, so that the connection has been up.
+		 */
+		if (!connection->accepted || !READ_ONCE(connection->life) ||
 		    !kdsm_put_serve(fabric, receive->buffer + sizeof(*header),
 				    le16_to_cpu(header->length)))
 			goto nonsense;
