@@ -35,7 +35,6 @@ struct kdsm_chain {
 	struct list_head link;		/* in connection->chains, under its lock */
 	unsigned int count;
 	unsigned int room;		/* taken from connection->room */
-	u32 life;		/* of the connection if earlier chains need it, or 0 */
 	bool puts;		/* the chain has puts */
 	struct kdsm_wr wrs[];
 };
@@ -162,23 +161,22 @@ static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_wr *wr,
 
 /*
  * Post the chain if the connection has room for it. Return false if the caller must wait for
- * room. *err is set if the connection is not up, has broken since the earlier chains were posted
- * or has another tie, or if posting failed.
+ * room. *err is set if the connection is not up, has another life or another tie, or if posting
+ * failed.
  */
-static bool kdsm_chain_try_post(struct kdsm_chain *chain, int *err)
+static bool kdsm_chain_try_post(struct kdsm_chain *chain, u32 life, int *err)
 {
 	struct kdsm_connection *connection = chain->part.connection;
 	bool posted = true;
 
 	spin_lock_bh(&connection->lock);
 	if (connection->state != KDSM_CONNECTION_UP ||
-	    (chain->life && chain->life != connection->life) ||
+	    connection->life != life ||
 	    !kdsm_connection_is_tied(connection, chain->part.batch->tie)) {
 		*err = -EIO;
 	} else if (connection->room < chain->count) {
 		posted = false;
 	} else {
-		chain->life = connection->life;
 		connection->written += chain->puts;
 		chain->room = chain->count;
 		connection->room -= chain->room;
@@ -193,19 +191,16 @@ static bool kdsm_chain_try_post(struct kdsm_chain *chain, int *err)
 
 /*
  * Post a chain whose work requests are prepared and linked. 0, or the status of all of them.
- * *life is the connection's when the earlier chains were posted, or 0.
  */
-static int kdsm_chain_post(struct kdsm_chain *chain, u32 *life)
+static int kdsm_chain_post(struct kdsm_chain *chain, u32 life)
 {
 	struct kdsm_connection *connection = chain->part.connection;
 	struct kdsm_batch *batch = chain->part.batch;
 	int err = 0, waited;
 
 	atomic_inc(&batch->pending);
-	chain->life = *life;
-	waited = kdsm_connection_wait_for(connection, kdsm_chain_try_post(chain, &err),
+	waited = kdsm_connection_wait_for(connection, kdsm_chain_try_post(chain, life, &err),
 					  batch->killable);
-	*life = chain->life;
 	if (waited == -ETIMEDOUT)
 		kdsm_connection_break(connection);
 	if (waited)
@@ -315,7 +310,7 @@ void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned 
 	list_add_tail(&chain->part.link, &batch->parts);
 	kdsm_count(fabric->peers[connection->peer->node].counters, KDSM_STAT_CHAINS);
 	chain->wrs[chain->count - 1].rdma.wr.send_flags |= IB_SEND_SIGNALED;
-	err = kdsm_chain_post(chain, &posting->life);
+	err = kdsm_chain_post(chain, posting->life);
 	if (err)
 		posting->failed = err;
 	return;
