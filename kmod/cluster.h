@@ -48,6 +48,7 @@ struct kdsm_cluster {
 	struct mutex open_locks[KDSM_OPEN_LOCKS];
 	struct workqueue_struct *workqueue;	/* opens, closes and frees regions */
 	struct delayed_work close_work;	/* repeats closes that node 0 has not answered */
+	unsigned int close_repeats;	/* how often close_work still runs, whatever it finds */
 	atomic_t freeing;		/* regions that are being freed */
 	wait_queue_head_t closed;	/* for the end of a close, or for fewer freeing */
 	struct kdsm_directory *directory;	/* used on node 0 only */

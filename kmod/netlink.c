@@ -292,9 +292,7 @@ static int kdsm_do_key_load(struct sk_buff *skb, struct genl_info *info)
 		return -ENETDOWN;
 	err = kdsm_fabric_load_key(cluster->fabric);
 	kdsm_cluster_put(cluster);
-	if (err == -EINVAL)
-		NL_SET_ERR_MSG(info->extack, "a key has 32 bytes");
-	else if (err == -EOPNOTSUPP)
+	if (err == -EOPNOTSUPP)
 		NL_SET_ERR_MSG(info->extack, "the cluster is up without a key");
 	kdsm_explain_key(info->extack, err);
 	return err;

@@ -334,18 +334,12 @@ u64 kdsm_account_limit(const struct kdsm_account *account);
  * @id: unique on this node, and the same on every node
  * @size: in bytes, a multiple of the page size, the same on every node
  * @flags: KDSM_MEMORY_READ_ONLY, KDSM_MEMORY_DEVICE
+ * @account: the chunks are charged to it; lives as long as the memory; may be NULL
  *
  * Return: the memory, ERR_PTR(-ENOMEM), or ERR_PTR(-EEXIST) if a memory has that id.
  */
 struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 size,
-				       unsigned int flags);
-
-/**
- * kdsm_memory_set_account() - charge the chunks of a memory to an account
- * @memory: a memory that was just created, and has no chunk
- * @account: lives as long as @memory
- */
-void kdsm_memory_set_account(struct kdsm_memory *memory, struct kdsm_account *account);
+				       unsigned int flags, struct kdsm_account *account);
 
 /**
  * kdsm_memory_destroy() - free this node's part of a memory

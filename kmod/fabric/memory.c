@@ -25,7 +25,7 @@ static u32 kdsm_memory_choose_domain(const struct kdsm_fabric *fabric, unsigned 
 }
 
 struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 size,
-				       unsigned int flags)
+				       unsigned int flags, struct kdsm_account *account)
 {
 	struct kdsm_memory *memory;
 	int err;
@@ -36,6 +36,7 @@ struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 s
 	memory->fabric = fabric;
 	memory->id = id;
 	memory->size = size;
+	memory->account = account;
 	memory->read_only = flags & KDSM_MEMORY_READ_ONLY;
 	memory->domain = kdsm_memory_choose_domain(fabric, flags);
 	memory->chunks_count = DIV_ROUND_UP_ULL(size, KDSM_CHUNK_SIZE);
@@ -58,11 +59,6 @@ struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 s
 		return ERR_PTR(err == -EBUSY ? -EEXIST : err);
 	}
 	return memory;
-}
-
-void kdsm_memory_set_account(struct kdsm_memory *memory, struct kdsm_account *account)
-{
-	memory->account = account;
 }
 
 static void kdsm_chunk_free(struct kdsm_chunk *chunk)

@@ -83,13 +83,13 @@ int kdsm_locks_create(struct kdsm_region *region)
 	 */
 	locks->memory = kdsm_memory_create(cluster->fabric, region->id | KDSM_LOCKS_ID,
 					   kdsm_locks_words(region) +
-					   kdsm_lock_sign_size(region), KDSM_MEMORY_DEVICE);
+					   kdsm_lock_sign_size(region), KDSM_MEMORY_DEVICE,
+					   kdsm_quota_account(region));
 	if (IS_ERR(locks->memory)) {
 		err = PTR_ERR(locks->memory);
 		kfree(locks);
 		return err;
 	}
-	kdsm_memory_set_account(locks->memory, kdsm_quota_account(region));
 	region->locks = locks;
 	return 0;
 }

@@ -725,6 +725,7 @@ int kdsm_directory_serve_close(void *context, struct kdsm_request *request)
 	struct kdsm_cluster *cluster = context;
 	struct kdsm_directory *directory = cluster->directory;
 	struct kdsm_entry *entry;
+	int err = -ENOENT;
 
 	if (cluster->node != 0 || request->length != sizeof(__le32))
 		return -EINVAL;
@@ -733,12 +734,15 @@ int kdsm_directory_serve_close(void *context, struct kdsm_request *request)
 	mutex_lock(&directory->lock);
 	entry = kdsm_entry_by_id(directory, le32_to_cpu(*(__le32 *)request->data));
 	if (entry) {
+		/* One of the handlers that wait may be about to open the region for the node. */
+		err = entry->state == KDSM_ENTRY_ADDING ||
+		      (entry->state == KDSM_ENTRY_LIVE && entry->waiters) ? -EBUSY : 0;
 		__clear_bit(request->from, entry->opened);
 		kdsm_entry_release(entry);
 		kdsm_entry_await_removal(entry);
 	}
 	mutex_unlock(&directory->lock);
-	return entry ? 0 : -ENOENT;
+	return err;
 }
 
 int kdsm_directory_serve_destroy(void *context, struct kdsm_request *request)

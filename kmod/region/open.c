@@ -19,6 +19,8 @@
 
 /* Interval between retries after node 0 did not answer, in jiffies */
 #define KDSM_CLOSE_RETRY	(5 * HZ)
+/* Retries after an open that node 0 did not answer: longer than node 0 works at one */
+#define KDSM_CLOSE_REPEATS	5
 /* Interval between retries while node 0 has too much to do, in ms, and number of retries */
 #define KDSM_BUSY_MS		20
 #define KDSM_BUSY_RETRIES	3000
@@ -74,7 +76,8 @@ static bool kdsm_region_tell_closed(struct kdsm_region *region)
 			   NULL, NULL);
 	if (err == -ENOENT)
 		kdsm_region_forget(region);
-	if (kdsm_message_was_heard(err))
+	/* Busy: a former open of this node, whose answer was lost, may take effect after this. */
+	if (kdsm_message_was_heard(err) && err != -EBUSY)
 		return true;
 	queue_delayed_work(cluster->workqueue, &cluster->close_work, KDSM_CLOSE_RETRY);
 	return false;
@@ -102,6 +105,10 @@ static void kdsm_region_repeat_work(struct work_struct *work)
 		kdsm_region_put(region);
 		id++;
 	}
+	if (READ_ONCE(cluster->close_repeats)) {
+		WRITE_ONCE(cluster->close_repeats, cluster->close_repeats - 1);
+		queue_delayed_work(cluster->workqueue, &cluster->close_work, KDSM_CLOSE_RETRY);
+	}
 }
 
 /* Do all closes that were asked for */
@@ -113,7 +120,7 @@ static void kdsm_region_close_work(struct work_struct *work)
 	int asked = atomic_read(&region->closes), count = asked - region->closes_done;
 
 	if (!count)
-		return;
+		goto put;
 	mutex_lock(lock);
 	region->opens -= count;
 	if (!region->opens)
@@ -125,6 +132,8 @@ static void kdsm_region_close_work(struct work_struct *work)
 		kdsm_region_put(region);
 		kdsm_cluster_put(cluster);
 	}
+put:
+	kdsm_region_put(region);	/* of ask_close() */
 }
 
 /*
@@ -136,8 +145,11 @@ static int kdsm_region_ask_close(struct kdsm_region *region)
 	int number;
 
 	kdsm_cluster_hold(region->cluster);
+	/* A work that runs already may do this close, and drop the reference of the open. */
+	kref_get(&region->kref);
 	number = atomic_inc_return(&region->closes);
-	queue_work(region->cluster->workqueue, &region->close_work);
+	if (!queue_work(region->cluster->workqueue, &region->close_work))
+		kdsm_region_put(region);
 	return number;
 }
 
@@ -195,8 +207,10 @@ static int kdsm_opening_ask(struct kdsm_opening *opening)
 			   sizeof(opening->wire), &reply, &length);
 	if (!err && length != sizeof(reply))
 		err = -EIO;
-	if (err == -EIO || err == -ETIMEDOUT)
+	if (err == -EIO || err == -ETIMEDOUT) {
+		WRITE_ONCE(cluster->close_repeats, KDSM_CLOSE_REPEATS);
 		queue_delayed_work(cluster->workqueue, &cluster->close_work, KDSM_CLOSE_RETRY);
+	}
 	if (err)
 		return err;
 	opening->region = kdsm_region_get(cluster, le32_to_cpu(reply.id));

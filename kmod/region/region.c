@@ -40,18 +40,18 @@ static int kdsm_region_make_release(struct kdsm_region *region,
 	struct kdsm_fabric *fabric = region->cluster->fabric;
 
 	coherence->twins = kdsm_memory_create(fabric, region->id | KDSM_TWINS_ID,
-					      region->part_size, KDSM_MEMORY_READ_ONLY);
+					      region->part_size, KDSM_MEMORY_READ_ONLY,
+					      kdsm_quota_account(region));
 	if (IS_ERR(coherence->twins))
 		return PTR_ERR(coherence->twins);
 	coherence->stamps = kdsm_memory_create(fabric, region->id | KDSM_STAMPS_ID,
 					       kdsm_stamps_size(coherence->blocks),
-					       KDSM_MEMORY_READ_ONLY);
+					       KDSM_MEMORY_READ_ONLY,
+					       kdsm_quota_account(region));
 	if (IS_ERR(coherence->stamps)) {
 		kdsm_memory_destroy(coherence->twins);
 		return PTR_ERR(coherence->stamps);
 	}
-	kdsm_memory_set_account(coherence->twins, kdsm_quota_account(region));
-	kdsm_memory_set_account(coherence->stamps, kdsm_quota_account(region));
 	return 0;
 }
 
@@ -286,12 +286,12 @@ static int kdsm_region_make(struct kdsm_region *region)
 		return err;
 	region->memory = kdsm_memory_create(cluster->fabric, region->id, region->part_size,
 					    region->policy != KDSM_POLICY_PARTITIONED ?
-					    KDSM_MEMORY_READ_ONLY : 0);
+					    KDSM_MEMORY_READ_ONLY : 0,
+					    kdsm_quota_account(region));
 	if (IS_ERR(region->memory)) {
 		err = PTR_ERR(region->memory);
 		goto leave;
 	}
-	kdsm_memory_set_account(region->memory, kdsm_quota_account(region));
 	if (region->policy != KDSM_POLICY_PARTITIONED) {
 		err = kdsm_region_make_coherent(region);
 		if (err)
