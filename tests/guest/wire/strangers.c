@@ -131,6 +131,33 @@ static void other_messages(void)
 	tap_ok(scene->ask().message == before.message + 4, "and counted 4 times");
 }
 
+/* Send many puts to a word at once: the first ends the connection, and the others come behind it. */
+static void put_burst(u32 id)
+{
+	struct {
+		struct kdsm_wire_header header;
+		struct kdsm_wire_put put;
+		u64 word;
+	} __packed message = {
+		.header = {
+			.type = KDSM_MESSAGE_PUT,
+			.length = sizeof(message) - sizeof(message.header),
+		},
+		.put = { .id = id, .offset = 4096 },
+		.word = 0xbad,
+	};
+	struct kdsm_wire_header reply;
+	struct attack attack;
+
+	if (!accepted(&attack))
+		return;
+	memcpy(attack.send, &message, sizeof(message));
+	for (int i = 0; i < 60; i++)
+		attack_send(&attack, sizeof(message));
+	tap_result(attack_reply(&attack, &reply, 15000), -ECONNRESET, "60 puts at once");
+	attack_close(&attack);
+}
+
 /*
  * With a key of memory that a proven peer was told, a stranger can neither read nor write: the
  * module's queue pair grants nothing.
@@ -141,11 +168,13 @@ static void memory(void)
 		.policy = KDSM_POLICY_PARTITIONED, .block_size = 4096,
 		.part_size = 4 << 20, .base = 0x200000000000ULL, .mode = 0600 };
 	const struct kdsm_wire_keys keys = { .id = add.id };
+	const struct kdsm_wire_atomic look = { .id = add.id, .offset = 4096 };
 	static const enum ibv_wr_opcode opcodes[] = {
 		IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
 	};
 	struct kdsm_wire_header reply;
 	struct attack friend, attack;
+	u64 word;
 	u32 key;
 
 	if (attack_enter(&friend, scene, true)) {
@@ -173,6 +202,12 @@ static void memory(void)
 			   "operation %u of a stranger", opcodes[i]);
 		attack_close(&attack);
 	}
+	for (int i = 0; i < 5; i++)
+		put_burst(add.id);
+	tap_result(attack_ask(&friend, KDSM_MESSAGE_FAA, &look, sizeof(look), &reply) ?:
+		   (int32_t)reply.status, 0, "read what strangers have put");
+	memcpy(&word, attack_payload(&friend), sizeof(word));
+	tap_ok(!word, "nothing: %lx", word);
 	tap_result(attack_ask(&friend, KDSM_MESSAGE_REMOVE, &add.id, sizeof(add.id), &reply) ?:
 		   (int32_t)reply.status, 0, "remove the region");
 	attack_close(&friend);
