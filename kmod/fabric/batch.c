@@ -130,8 +130,10 @@ static void kdsm_batch_post_peer(struct kdsm_batch *batch, struct list_head *ops
 	 * Keys are read after the life, and a peer's former keys are forgotten before a connection
 	 * rises. So no key is of an incarnation before that of this life.
 	 */
-	if (!IS_ERR(connection) && !posting.life)
+	if (!IS_ERR(connection) && !posting.life) {
+		/* Pairs with the unlock in kdsm_connection_rise(). */
 		posting.life = smp_load_acquire(&connection->life);
+	}
 	while (!list_empty(ops)) {
 		LIST_HEAD(chain);
 
