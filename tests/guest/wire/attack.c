@@ -208,8 +208,10 @@ int attack_post(struct attack *attack, struct ibv_send_wr *wr, size_t length)
 	/* Make room: the status of earlier sends does not matter. */
 	while (ibv_poll_cq(attack->id->send_cq, 16, wc) > 0)
 		;
-	wr->sg_list = &sge;
-	wr->num_sge = !!length;
+	for (struct ibv_send_wr *each = wr; each; each = each->next) {
+		each->sg_list = &sge;
+		each->num_sge = !!length;
+	}
 	return -ibv_post_send(attack->id->qp, wr, &bad);
 }
 

@@ -64,7 +64,7 @@ void attack_proof(const struct attack *attack, const struct attack_key *key, enu
 		  u8 proof[KDSM_PROOF_SIZE]);
 /* Send a proof and wait for the reply. Errors are those of attack_ask(). */
 int attack_prove(struct attack *attack, const u8 proof[KDSM_PROOF_SIZE]);
-/* Post length bytes of attack->send; return 0 or a negative errno. */
+/* Post length bytes of attack->send, for wr and those after it; return 0 or a negative errno. */
 int attack_post(struct attack *attack, struct ibv_send_wr *wr, size_t length);
 int attack_send(struct attack *attack, size_t length);
 

@@ -6,6 +6,7 @@
 #include "../hostile.h"
 #include "attack.h"
 
+#define PUTS		40
 #define FLOOD	100
 
 static const struct scene *scene;
@@ -146,15 +147,20 @@ static void put_burst(u32 id)
 		.put = { .id = id, .offset = 4096 },
 		.word = 0xbad,
 	};
+	struct ibv_send_wr wrs[PUTS] = { 0 };
 	struct kdsm_wire_header reply;
 	struct attack attack;
 
 	if (!accepted(&attack))
 		return;
 	memcpy(attack.send, &message, sizeof(message));
-	for (int i = 0; i < 60; i++)
-		attack_send(&attack, sizeof(message));
-	tap_result(attack_reply(&attack, &reply, 15000), -ECONNRESET, "60 puts at once");
+	/* In one call, so that the packets follow each other closely */
+	for (int i = 0; i < PUTS; i++) {
+		wrs[i].opcode = IBV_WR_SEND;
+		wrs[i].next = i < PUTS - 1 ? &wrs[i + 1] : NULL;
+	}
+	tap_result(attack_post(&attack, wrs, sizeof(message)), 0, "%d puts at once", PUTS);
+	tap_result(attack_reply(&attack, &reply, 15000), -ECONNRESET, "end the connection");
 	attack_close(&attack);
 }
 
