@@ -132,7 +132,7 @@ static void other_messages(void)
 	tap_ok(scene->ask().message == before.message + 4, "and counted 4 times");
 }
 
-/* Send many puts to a word at once: the first ends the connection, and the others come behind it. */
+/* Send many puts to a word at once: the first ends the connection, and the others follow it. */
 static void put_burst(u32 id)
 {
 	struct {
