@@ -23,7 +23,7 @@
 #define KDSM_BUSY_PAUSE		50
 
 /*
- * What a refusal means: -EHOSTDOWN, the node that this node knew is gone; other errors say nothing
+ * Meanings of refusals. -EHOSTDOWN: the node that this node knew is gone. Other errors say nothing
  * of that node.
  */
 static const struct kdsm_refusal_meaning {

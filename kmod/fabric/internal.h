@@ -471,8 +471,8 @@ void kdsm_memory_put(struct kdsm_memory *memory);
 int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
 		     unsigned int length, bool write, bool can_sleep);
 /*
- * Copy whole words from a buffer to the part, the first word last. Who loads the new first word
- * with acquire semantics sees the others. Context and errors as kdsm_memory_copy(); after an error
+ * Copy whole words from a buffer to the part, the first word last. A task that loads the new first
+ * word with acquire semantics sees the others. Context and errors as kdsm_memory_copy(); after an error
  * the first word is unchanged.
  */
 int kdsm_memory_announce(struct kdsm_memory *memory, u64 offset, void *buffer,
@@ -561,7 +561,7 @@ kdsm_operation_counters(const struct kdsm_batch *batch, const struct kdsm_operat
 /* ---- operation.c ---- */
 
 /*
- * What the chains of a batch on one peer have in common: a put with notify must not take effect
+ * Common state of the chains of a batch on one peer. A put with notify must not take effect
  * without the earlier puts of the batch. So all chains are posted while the connection stays up:
  * a chain that was in flight when the connection broke may have failed. Besides, the keys of the
  * chains may be void after that, if the peer has restarted.

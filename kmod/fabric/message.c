@@ -296,7 +296,7 @@ static bool kdsm_message_serve(struct kdsm_receive *receive, bool can_sleep)
 
 	if (!can_sleep && !kdsm_reply_room(connection, &over))
 		return false;
-	/* A peer that posts no receives must not keep this worker for ever. */
+	/* A peer that posts no receives keeps this worker for a bounded time. */
 	if (can_sleep &&
 	    kdsm_connection_wait_for(connection, kdsm_reply_room(connection, &over), false)) {
 		kdsm_connection_break(connection);

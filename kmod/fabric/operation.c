@@ -189,9 +189,7 @@ static bool kdsm_chain_try_post(struct kdsm_chain *chain, u32 life, int *err)
 	return posted;
 }
 
-/*
- * Post a chain whose work requests are prepared and linked. 0, or the status of all of them.
- */
+/* Post a chain whose work requests are prepared and linked. 0, or the status of all of them. */
 static int kdsm_chain_post(struct kdsm_chain *chain, u32 life)
 {
 	struct kdsm_connection *connection = chain->part.connection;

@@ -6,8 +6,8 @@
  * A notifying put is a send, KDSM_MESSAGE_PUT, and not an RDMA write. The device of the peer may
  * write the bytes of RDMA writes to memory in any order until its CPU takes the completion of a
  * receive that came after them on the same connection (PCIe relaxed ordering, which mlx5 uses).
- * The peer's CPU takes such a completion before it stores the words of the put. So who sees
- * these words sees the writes in front of them, however they look at them.
+ * The peer's CPU takes such a completion before it stores the words of the put. So a task that
+ * sees these words, however it looks at them, sees the writes in front of them.
  */
 #include "internal.h"
 

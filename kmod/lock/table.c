@@ -16,7 +16,7 @@
 
 #define KDSM_LOCK_PAGES		(KDSM_LOCKS_SIZE / PAGE_SIZE)
 
-/* What T_R is unless it is set. */
+/* Default of T_R */
 #define KDSM_LOCK_T_R		64
 
 /* The levels that a lock of that kind has. */
@@ -25,7 +25,7 @@ static unsigned int kdsm_lock_levels(const struct kdsm_locks *locks, u32 kind)
 	return kind == KDSM_LOCK_DMCS ? 2 : locks->region->cluster->topology->levels;
 }
 
-/* What can be set of a lock of that kind. */
+/* The settings that a lock of that kind has */
 static u32 kdsm_lock_mask(const struct kdsm_locks *locks, u32 kind)
 {
 	unsigned int levels = kdsm_lock_levels(locks, kind), i;
@@ -445,7 +445,7 @@ static struct kdsm_wire_lock_open *kdsm_registry_find(struct kdsm_locks *locks,
 	return NULL;
 }
 
-/* What T_W is unless it is set. */
+/* Default of T_W */
 static u32 kdsm_lock_t_w(const struct kdsm_lock_settings *settings, unsigned int levels)
 {
 	u64 product = 1;

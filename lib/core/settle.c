@@ -80,7 +80,7 @@ static int settle(struct kdsm *kdsm, const uint64_t *mask, bool also_announced)
 		ret = kdsm->backend->settle(kdsm, nodes, &messages);
 	for (i = 0; ret && i < KDSM_MAX_NODES / 64; i++)
 		__atomic_fetch_or(&kdsm->unsettled[i], nodes[i], __ATOMIC_SEQ_CST);
-	/* Who found no bit while this thread had them waits for the lock, and settles them then. */
+	/* A thread that found no bit while this one had them waits for the lock, and settles. */
 	__atomic_store_n(&kdsm->settling, ret && any(kdsm->unsettled), __ATOMIC_SEQ_CST);
 	kd_mutex_unlock(&kdsm->settle_lock);
 	kdsm_count_messages(kdsm, messages);

@@ -292,7 +292,7 @@ static void pgas_find(void)
 	meet();
 }
 
-/* Node 1 sends node 0 finds that examine so many entries, all in vain. */
+/* Node 1 sends node 0 finds that examine so many entries, and find nothing. */
 static int64_t find_in_vain(unsigned int probes)
 {
 	struct kdsm_find find;

@@ -96,7 +96,7 @@ struct counters {
 	int64_t cluster, version, node, message, key, proof, port, silent, log;
 };
 
-/* Whom to attack, and how to look truthful */
+/* The node to attack, and the true hello of the node that the program claims to be */
 struct scene {
 	struct sockaddr_in own, target;
 	struct kdsm_wire_hello hello;
