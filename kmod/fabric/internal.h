@@ -472,8 +472,8 @@ int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
 		     unsigned int length, bool write, bool can_sleep);
 /*
  * Copy whole words from a buffer to the part, the first word last. A task that loads the new
- * first word with acquire semantics sees the others. Context and errors as kdsm_memory_copy(); after an error
- * the first word is unchanged.
+ * first word with acquire semantics sees the others. Context and errors as kdsm_memory_copy();
+ * after an error the first word is unchanged.
  */
 int kdsm_memory_announce(struct kdsm_memory *memory, u64 offset, void *buffer,
 			 unsigned int length, bool can_sleep);
