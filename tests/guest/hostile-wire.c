@@ -507,8 +507,8 @@ static void floods(void)
 
 /*
  * A peer that takes no replies keeps workers for a bounded time: the transport or the module ends
- * the connection. The module has room for 64 replies; later requests wait for room, each in a slot of
- * its own.
+ * the connection. The module has room for 64 replies; later requests wait for room, each in a slot
+ * of its own.
  */
 static void untaken_replies(void)
 {
