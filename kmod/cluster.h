@@ -46,7 +46,9 @@ struct kdsm_cluster {
 	struct kdsm_account account;	/* of all regions */
 	/* Each serialises opens and closes of the regions whose names have its hash */
 	struct mutex open_locks[KDSM_OPEN_LOCKS];
-	struct workqueue_struct *workqueue;	/* opens, closes and frees regions */
+	struct workqueue_struct *workqueue;	/* closes and frees regions */
+	/* Opens regions: apart, because an open may wait long for node 0 */
+	struct workqueue_struct *openers;
 	struct delayed_work close_work;	/* repeats closes that node 0 has not answered */
 	unsigned int close_repeats;	/* how often close_work still runs, whatever it finds */
 	atomic_t freeing;		/* regions that are being freed */

@@ -33,6 +33,7 @@
 #define KDSM_RNR_TIMER		12
 
 static void kdsm_connection_teardown(struct work_struct *work);
+static void kdsm_connection_again(struct work_struct *work);
 
 /* ---- completions ---- */
 
@@ -220,6 +221,7 @@ struct kdsm_connection *kdsm_connection_create(struct kdsm_peer *peer,
 	INIT_LIST_HEAD(&connection->chains);
 	init_waitqueue_head(&connection->wait);
 	INIT_WORK(&connection->teardown, kdsm_connection_teardown);
+	INIT_WORK(&connection->again, kdsm_connection_again);
 	tasklet_setup(&connection->tasklet, kdsm_connection_tasklet);
 	connection->nudge.done = kdsm_connection_nudged;
 	fabric->up->created(connection);
@@ -465,13 +467,26 @@ static void kdsm_connection_teardown(struct work_struct *work)
 	} else {
 		kdsm_connection_set_state(connection, KDSM_CONNECTION_IDLE);
 		if (!READ_ONCE(fabric->stopping)) {
-			/* Connect again, which tells a failed connection from a dead peer. */
 			atomic64_inc(&peer->errors);
 			WRITE_ONCE(peer->state, KDSM_PEER_IDLE);
-			fabric->up->broken(connection);
+			/* The teardown's reference becomes that of the work. */
+			if (queue_work(fabric->senders, &connection->again))
+				return;
 		}
 	}
 	kdsm_connection_put(connection);	/* the teardown's reference */
+}
+
+/*
+ * Connect again, which tells a failed connection from a dead peer. An attempt may take long, and
+ * proofs wait for the workers of teardowns; so it does not run there.
+ */
+static void kdsm_connection_again(struct work_struct *work)
+{
+	struct kdsm_connection *connection = container_of(work, struct kdsm_connection, again);
+
+	connection->fabric->up->broken(connection);
+	kdsm_connection_put(connection);
 }
 
 /* ---- all connections of a fabric ---- */

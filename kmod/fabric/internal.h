@@ -163,6 +163,7 @@ struct kdsm_connection {
 		u64 dma;
 	} pages[KDSM_BUFFER_PAGES];
 	struct work_struct teardown;
+	struct work_struct again;	/* connects again after a teardown */
 };
 
 struct kdsm_peer {
@@ -218,7 +219,8 @@ struct kdsm_fabric {
 	 * there may be proofs, because a proof may wait for teardowns.
 	 */
 	struct workqueue_struct *upkeep;
-	struct workqueue_struct *senders;	/* requests of broadcast.c, which may wait long */
+	/* For what may wait long: requests of broadcast.c, and connecting again */
+	struct workqueue_struct *senders;
 	struct rw_semaphore secrets_lock;	/* protects secrets */
 	struct kdsm_secret secrets[2];		/* the newest one first */
 	struct xarray memories;	/* by id */

@@ -207,17 +207,20 @@ static int kdsm_opening_ask(struct kdsm_opening *opening)
 			   sizeof(opening->wire), &reply, &length);
 	if (!err && length != sizeof(reply))
 		err = -EIO;
+	if (!err)
+		opening->region = kdsm_region_get(cluster, le32_to_cpu(reply.id));
+	if (opening->region) {
+		opening->region->opens++;
+		return 0;
+	}
+	if (!err)
+		err = -EIO;
+	/* Node 0 may hold that this node has the region open. */
 	if (err == -EIO || err == -ETIMEDOUT) {
 		WRITE_ONCE(cluster->close_repeats, KDSM_CLOSE_REPEATS);
 		queue_delayed_work(cluster->workqueue, &cluster->close_work, KDSM_CLOSE_RETRY);
 	}
-	if (err)
-		return err;
-	opening->region = kdsm_region_get(cluster, le32_to_cpu(reply.id));
-	if (!opening->region)
-		return -EIO;
-	opening->region->opens++;
-	return 0;
+	return err;
 }
 
 static void kdsm_opening_work(struct work_struct *work)
@@ -226,12 +229,12 @@ static void kdsm_opening_work(struct work_struct *work)
 	struct mutex *lock = kdsm_name_lock(opening->cluster, opening->wire.name);
 	unsigned int tries = KDSM_BUSY_RETRIES;
 
-	for (;;) {
+	opening->err = -EINTR;
+	while (atomic_read(&opening->state) != KDSM_OPENING_ABANDONED) {
 		mutex_lock(lock);
 		opening->err = kdsm_opening_ask(opening);
 		mutex_unlock(lock);
-		if (opening->err != -EBUSY || !tries-- ||
-		    atomic_read(&opening->state) == KDSM_OPENING_ABANDONED)
+		if (opening->err != -EBUSY || !tries--)
 			break;
 		msleep(KDSM_BUSY_MS);
 	}
@@ -278,7 +281,7 @@ struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
 
 	if (!opening)
 		return ERR_PTR(-ENOMEM);
-	queue_work(cluster->workqueue, &opening->work);
+	queue_work(cluster->openers, &opening->work);
 	err = wait_for_completion_killable(&opening->done);
 	/* If the worker was done at the same moment, its result counts */
 	if (!err || atomic_cmpxchg(&opening->state, KDSM_OPENING_ASKED,

@@ -16,6 +16,14 @@
 /* Upper bound of the time that a new region waits for the memory of removed ones, in jiffies */
 #define KDSM_FREE_PATIENCE	(10 * HZ)
 
+static void kdsm_region_workqueues_destroy(struct kdsm_cluster *cluster)
+{
+	if (cluster->openers)
+		destroy_workqueue(cluster->openers);
+	if (cluster->workqueue)
+		destroy_workqueue(cluster->workqueue);
+}
+
 int kdsm_regions_init(struct kdsm_cluster *cluster)
 {
 	xa_init(&cluster->regions);
@@ -24,7 +32,11 @@ int kdsm_regions_init(struct kdsm_cluster *cluster)
 	kdsm_opens_init(cluster);
 	kdsm_quota_init(cluster);
 	cluster->workqueue = alloc_workqueue("kdsm_regions", WQ_UNBOUND, 0);
-	return cluster->workqueue ? 0 : -ENOMEM;
+	cluster->openers = alloc_workqueue("kdsm_open", WQ_UNBOUND, 0);
+	if (cluster->workqueue && cluster->openers)
+		return 0;
+	kdsm_region_workqueues_destroy(cluster);
+	return -ENOMEM;
 }
 
 /* ---- coherent regions ---- */
@@ -159,7 +171,7 @@ void kdsm_regions_exit(struct kdsm_cluster *cluster)
 	}
 	xa_destroy(&cluster->regions);
 	/* Waits for the regions that are being freed */
-	destroy_workqueue(cluster->workqueue);
+	kdsm_region_workqueues_destroy(cluster);
 	kdsm_quota_exit(cluster);
 }
 
