@@ -198,12 +198,14 @@ static void go(void)
 /*
  * This node has writes to a block of NODE, which it cannot release, when it hands a lock to
  * the other survivor. The next owner must not get the lock as if these writes were visible,
- * so it gets -EOWNERDEAD; and the lock must not stay with the first owner.
+ * so it gets -EOWNERDEAD; and the lock must not stay with the first owner. On a slow host NODE may
+ * be back before the first owner gives up: then the writes are released, and the lock is clean.
  */
 static void pass_lock(unsigned int other)
 {
 	double start = now();
-	uint64_t which = 0;
+	uint64_t which = 0, former;
+	bool back_again;
 	int error;
 
 	if (node < other) {
@@ -221,10 +223,12 @@ static void pass_lock(unsigned int other)
 		must(kdsm_put_notify(board, other, 128, which), "kdsm_put_notify");
 		start = now();
 		error = kdsm_lock_timed(locks[which - 1], 60 * SECOND);
-		tap_ok(error == -EOWNERDEAD && now() - start > 8,
+		back_again = !error && !kdsm_faa(board, gone, 0, 0, &former);
+		tap_ok((error == -EOWNERDEAD && now() - start > 8) || back_again,
 		       "getting it after writes that are not released: %s after %.1f s",
 		       tap_error(error), now() - start);
-		tap_result(kdsm_lock_consistent(locks[which - 1]), 0, "it is consistent");
+		tap_result(kdsm_lock_consistent(locks[which - 1]), back_again ? -EINVAL : 0,
+			   "it is consistent");
 		tap_result(kdsm_unlock(locks[which - 1]), 0, "unlocking it");
 	}
 }
