@@ -13,8 +13,11 @@
 
 #include "internal.h"
 
-/* Upper bound of the time that a new region waits for the memory of removed ones, in jiffies */
-#define KDSM_FREE_PATIENCE	(10 * HZ)
+/*
+ * Upper bound of the time that a new region waits for the memory of removed ones, in jiffies: less
+ * than node 0 waits for a reply
+ */
+#define KDSM_FREE_PATIENCE	(25 * HZ)
 
 static void kdsm_region_workqueues_destroy(struct kdsm_cluster *cluster)
 {
