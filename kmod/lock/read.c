@@ -177,7 +177,7 @@ int kdsm_read_give(struct kdsm_readers *readers, u32 thread)
 
 void kdsm_readers_stats(struct kdsm_readers *readers, u64 *stats, u64 *waits)
 {
-	struct kdsm_rw_stats *rw = &readers->rw.stats;
+	struct kdsm_rw_stats rw;
 	unsigned int i;
 	u64 longest;
 
@@ -188,10 +188,12 @@ void kdsm_readers_stats(struct kdsm_readers *readers, u64 *stats, u64 *waits)
 	for (i = 0; i < KDSM_LOCK_WAITS; i++)
 		waits[i] += readers->waits[i];
 	stats[KDSM_LOCK_STAT_LONGEST] = longest;
-	stats[KDSM_LOCK_STAT_ATOMICS] += rw->atomics;
-	stats[KDSM_LOCK_STAT_MESSAGES] += rw->messages;
-	stats[KDSM_LOCK_STAT_SWITCHES] = rw->switches;
-	stats[KDSM_LOCK_STAT_READERS_IN_ROW] = rw->row;
+	/* Tasks may be counting: the counters may be of different instants. */
+	rw = data_race(readers->rw.stats);
+	stats[KDSM_LOCK_STAT_ATOMICS] += rw.atomics;
+	stats[KDSM_LOCK_STAT_MESSAGES] += rw.messages;
+	stats[KDSM_LOCK_STAT_SWITCHES] = rw.switches;
+	stats[KDSM_LOCK_STAT_READERS_IN_ROW] = rw.row;
 	mutex_unlock(&readers->mutex);
 }
 

@@ -69,6 +69,13 @@ void kdsm_rw_exit(struct kdsm_rw *rw)
 
 /* ---- operations and messages ---- */
 
+void kdsm_rw_spend(struct kdsm_rw *rw, u64 *counter, unsigned int n)
+{
+	spin_lock_bh(&rw->lock);
+	*counter += n;
+	spin_unlock_bh(&rw->lock);
+}
+
 void kdsm_rw_post(struct kdsm_rw *rw, struct kdsm_operation *ops, unsigned int count)
 {
 	struct kdsm_batch batch;
@@ -79,7 +86,7 @@ void kdsm_rw_post(struct kdsm_rw *rw, struct kdsm_operation *ops, unsigned int c
 	kdsm_batch_init(&batch, rw->fabric, rw->memory);
 	for (i = 0; i < count; i++)
 		kdsm_batch_add(&batch, &ops[i]);
-	rw->stats.atomics += count;
+	kdsm_rw_spend(rw, &rw->stats.atomics, count);
 	kdsm_batch_post(&batch);
 	/* Of bounded length, as peers that do not answer are dropped. */
 	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
@@ -120,7 +127,7 @@ int kdsm_rw_send(struct kdsm_rw *rw, unsigned int node, enum kdsm_message_type t
 	int err;
 
 	if (node != rw->node)
-		rw->stats.messages++;
+		kdsm_rw_spend(rw, &rw->stats.messages, 1);
 	err = kdsm_message(rw->fabric, node, type, wire, sizeof(*wire), reply,
 			   reply ? &length : NULL);
 	return err ?: reply && length != sizeof(*reply) ? -EIO : 0;
@@ -151,7 +158,7 @@ static int kdsm_rw_join_at(struct kdsm_rw *rw, unsigned int node)
 	u32 counts = READ_ONCE(rw->counts);
 	int err;
 
-	rw->stats.messages += node != rw->node;
+	kdsm_rw_spend(rw, &rw->stats.messages, node != rw->node);
 	err = rw->ops->join(rw, node);
 	spin_lock_bh(&rw->lock);
 	if (!err && rw->counts == counts)

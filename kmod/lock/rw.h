@@ -181,6 +181,8 @@ void kdsm_rw_heard(struct kdsm_rw *rw, const struct kdsm_wire_rw *wire);
 /* A fetch-and-add on a node's counter, not posted yet. */
 void kdsm_rw_faa(const struct kdsm_rw *rw, struct kdsm_operation *op, unsigned int node,
 		 u64 operand);
+/* Add n to a counter of rw->stats, which the readers and the writer of this node share. */
+void kdsm_rw_spend(struct kdsm_rw *rw, u64 *counter, unsigned int n);
 /* All of count; done when it returns. */
 void kdsm_rw_post(struct kdsm_rw *rw, struct kdsm_operation *ops, unsigned int count);
 int kdsm_rw_atomic(struct kdsm_rw *rw, struct kdsm_operation *op, unsigned int node,

@@ -222,7 +222,7 @@ static int kdsm_rw_open_at(struct kdsm_rw *rw, unsigned int node)
 	if (err == -ENOENT) {
 		/* It does not know the lock yet. */
 		err = rw->ops->join(rw, node);
-		rw->stats.messages++;
+		kdsm_rw_spend(rw, &rw->stats.messages, 1);
 		err = err ?: kdsm_rw_send(rw, node, KDSM_MESSAGE_RW_OPEN, &wire, NULL);
 	}
 	return err;
