@@ -31,7 +31,10 @@ void meeting_scene(struct scene *scene, unsigned int from, unsigned int to);
 FILE *meeting_open(unsigned int node, unsigned int nodes);
 /* Run a command of the shell; end the program if it fails. */
 void own_module(const char *command);
-/* Node 0: open regions and put to node 1 until that works, for 20 s at most. */
+/*
+ * Node 0: open regions and put to node 1 from each CPU until that works, for 20 s a CPU at most. Then
+ * all connections are up.
+ */
 void recovers(void);
 
 #endif /* KDSM_TESTS_MEETING_H */
