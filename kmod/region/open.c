@@ -24,6 +24,8 @@
 /* Interval between retries while node 0 has too much to do, in ms, and number of retries */
 #define KDSM_BUSY_MS		20
 #define KDSM_BUSY_RETRIES	3000
+/* Retries after the connection broke, which does not mean that node 0 is down */
+#define KDSM_BROKEN_RETRIES	3
 
 static void kdsm_region_close_work(struct work_struct *work);
 static void kdsm_region_repeat_work(struct work_struct *work);
@@ -223,18 +225,33 @@ static int kdsm_opening_ask(struct kdsm_opening *opening)
 	return err;
 }
 
+/* Whether to ask again after err, and one retry less */
+static bool kdsm_opening_retries(const struct kdsm_opening *opening, unsigned int *busy,
+				 unsigned int *broken)
+{
+	switch (opening->err) {
+	case -EBUSY:
+		return (*busy)--;
+	case -EIO:
+		/* Node 0 may have created the region: an exclusive open would find it existing */
+		return !(le32_to_cpu(opening->wire.flags) & KDSM_REGION_EXCL) && (*broken)--;
+	default:
+		return false;
+	}
+}
+
 static void kdsm_opening_work(struct work_struct *work)
 {
 	struct kdsm_opening *opening = container_of(work, struct kdsm_opening, work);
 	struct mutex *lock = kdsm_name_lock(opening->cluster, opening->wire.name);
-	unsigned int tries = KDSM_BUSY_RETRIES;
+	unsigned int busy = KDSM_BUSY_RETRIES, broken = KDSM_BROKEN_RETRIES;
 
 	opening->err = -EINTR;
 	while (atomic_read(&opening->state) != KDSM_OPENING_ABANDONED) {
 		mutex_lock(lock);
 		opening->err = kdsm_opening_ask(opening);
 		mutex_unlock(lock);
-		if (opening->err != -EBUSY || !tries--)
+		if (!kdsm_opening_retries(opening, &busy, &broken))
 			break;
 		msleep(KDSM_BUSY_MS);
 	}

@@ -182,7 +182,7 @@ static void is_gone(void)
 		if (ret == -ENOENT)
 			break;
 		/* Another node may have opened the region just now to look for it. */
-		CHECK(ret == 0 || ret == -ENOENT);
+		CHECK_IS(ret, 0);
 		if (!ret)
 			kdsm_region_close(region);
 		if (!CHECK(crew_clock() < begin + 20))
