@@ -9,9 +9,12 @@
 
 #include "internal.h"
 
-/* A node is cut off while from <= now < until. */
+/*
+ * A node is cut off while from <= now < until; U64_MAX in until: for good. From rebooted on,
+ * another incarnation of the node answers the messages of other nodes.
+ */
 struct link {
-	u64 from, until;
+	u64 from, until, rebooted;
 };
 
 static struct kdsm_fabric *fabrics;
@@ -44,6 +47,22 @@ void sim_cut(unsigned int node, u64 from, u64 until)
 bool sim_is_cut(unsigned int node)
 {
 	return sim_now() >= links[node].from && sim_now() < links[node].until;
+}
+
+bool sim_is_dead(unsigned int node)
+{
+	return links[node].until == U64_MAX && sim_is_cut(node);
+}
+
+void sim_reboot(unsigned int node, u64 at)
+{
+	links[node].rebooted = at;
+}
+
+/* Whether another incarnation of the receiver answers the sender */
+static bool meets_another_life(unsigned int from, unsigned int to)
+{
+	return from != to && !sim_is_cut(from) && sim_now() >= links[to].rebooted;
 }
 
 bool sim_are_apart(unsigned int a, unsigned int b)
@@ -152,69 +171,147 @@ static void post(struct kdsm_batch *batch, struct kdsm_operation *op)
 		lose(op, -EIO);
 }
 
-/*
- * Return how many operations may start together, from the first one on: gets from one node up to
- * the next ordered get.
- */
-static unsigned int together(struct kdsm_batch *batch, struct kdsm_operation *first)
-{
-	struct kdsm_operation *op = list_next_entry(first, link);
-	unsigned int count = 1;
+/* Operations that run in fibers of their own, until the fiber that waits for all of them goes on */
+struct flight {
+	unsigned int left;
+	struct sim_queue queue;
+};
 
-	while (first->opcode == KDSM_OP_GET &&
-	       !list_entry_is_head(op, &batch->operations, link) &&
-	       op->opcode == KDSM_OP_GET && op->node == first->node && !op->ordered) {
-		op = list_next_entry(op, link);
-		count++;
+/* Operations of a batch that one fiber starts */
+struct posting {
+	struct kdsm_batch *batch;
+	struct kdsm_operation **ops;
+	unsigned int count;
+	struct flight *flight;
+};
+
+static void flight_land(struct flight *flight)
+{
+	if (!--flight->left)
+		sim_wake(&flight->queue);
+}
+
+static void flight_wait(struct flight *flight)
+{
+	while (flight->left) {
+		sim_prepare(&flight->queue);
+		sim_block(&flight->queue, U64_MAX);
+	}
+}
+
+static void post_one(void *arg)
+{
+	struct posting *posting = arg;
+	unsigned int from = posting->batch->fabric->node;
+
+	/* Between two reads of a batch others may write, and tell of it. */
+	if (sim_chance(2))
+		sim_sleep(sim_between(1, 50) * sim_latency(from, posting->ops[0]->node));
+	post(posting->batch, posting->ops[0]);
+	flight_land(posting->flight);
+}
+
+/* Start the operations at once. They land in any order, and one while another is under way. */
+static void post_together(const struct posting *from, struct kdsm_operation **ops,
+			  unsigned int count)
+{
+	struct posting *postings = calloc(count, sizeof(*postings));
+	struct flight flight = { .left = count };
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		postings[i] = (struct posting) { from->batch, &ops[i], 1, &flight };
+		sim_spawn(from->batch->fabric->node, "operation", 0, post_one, &postings[i]);
+	}
+	flight_wait(&flight);
+	free(postings);
+}
+
+/*
+ * Return how many of the operations on one node may start together, from the first one on: gets
+ * up to the next ordered get.
+ */
+static unsigned int together(struct kdsm_operation **ops, unsigned int count)
+{
+	unsigned int n = 1;
+
+	while (n < count && ops[0]->opcode == KDSM_OP_GET && ops[n]->opcode == KDSM_OP_GET &&
+	       !ops[n]->ordered)
+		n++;
+	return n;
+}
+
+/*
+ * Post the operations on one node, as a device does that has fences for ordered gets only.
+ * Operations that may not start together start when the ones before have ended.
+ */
+static void post_chain(void *arg)
+{
+	struct posting *posting = arg;
+	unsigned int i, n;
+
+	for (i = 0; i < posting->count; i += n) {
+		n = together(&posting->ops[i], posting->count - i);
+		if (n == 1)
+			post(posting->batch, posting->ops[i]);
+		else
+			post_together(posting, &posting->ops[i], n);
+	}
+	flight_land(posting->flight);
+}
+
+/* Sort the operations by node, each node's in their order. Return their number. */
+static unsigned int batch_sort(struct kdsm_batch *batch, struct kdsm_operation **ops)
+{
+	struct kdsm_operation *op;
+	unsigned int count = 0, i;
+
+	list_for_each_entry(op, &batch->operations, link) {
+		for (i = count++; i && ops[i - 1]->node > op->node; i--)
+			ops[i] = ops[i - 1];
+		ops[i] = op;
 	}
 	return count;
 }
 
-/*
- * Do the first count operations in any order, as a device does that has fences for ordered gets
- * only. Return the operation after them.
- */
-static struct kdsm_operation *post_together(struct kdsm_batch *batch,
-					    struct kdsm_operation *first, unsigned int count)
+/* Operations on different nodes overlap. */
+static void post_batch(struct kdsm_batch *batch, unsigned int count)
 {
-	struct kdsm_operation *op;
-	unsigned int i;
+	struct kdsm_operation **ops = calloc(count, sizeof(*ops));
+	struct posting *postings = calloc(count, sizeof(*postings));
+	struct flight flight = { .left = 0 };
+	unsigned int i, n;
 
-	for (; count; count--) {
-		op = first;
-		for (i = count > 1 ? sim_below(count) : 0; i; i--)
-			op = list_next_entry(op, link);
-		/* Keep what is done before what is left. */
-		if (op == first)
-			first = list_next_entry(first, link);
-		else
-			list_move_tail(&op->link, &first->link);
-		post(batch, op);
-		/* Between two reads others may write, and tell of it. */
-		if (count > 1 && sim_chance(2))
-			sim_sleep(sim_between(1, 50) * sim_latency(batch->fabric->node, op->node));
+	batch_sort(batch, ops);
+	for (i = 0; i < count; i += n) {
+		for (n = 1; i + n < count && ops[i + n]->node == ops[i]->node; n++)
+			;
+		postings[flight.left++] = (struct posting) { batch, &ops[i], n, &flight };
 	}
-	return first;
+	for (i = 1; i < flight.left; i++)
+		sim_spawn(batch->fabric->node, "chain", 0, post_chain, &postings[i]);
+	post_chain(&postings[0]);
+	flight_wait(&flight);
+	free(postings);
+	free(ops);
 }
 
-/* Operations that may not start together start when the one before has ended. */
 void kdsm_batch_post(struct kdsm_batch *batch)
 {
 	struct kdsm_operation *op;
+	unsigned int count = 0;
 
 	sim_might_sleep();
 	list_for_each_entry(op, &batch->operations, link) {
 		sim_counts.operations++;
+		count++;
 		if (op->node >= sim.nodes)
 			sim_fail(SIM_NONE, "an operation at node %u", op->node);
 	}
-	if (sim_cost.units) {
+	if (sim_cost.units)
 		sim_cost_post(batch);
-		return;
-	}
-	op = list_first_entry(&batch->operations, struct kdsm_operation, link);
-	while (!list_entry_is_head(op, &batch->operations, link))
-		op = post_together(batch, op, together(batch, op));
+	else
+		post_batch(batch, count);
 }
 
 int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state)
@@ -316,9 +413,14 @@ static void deliver(void *arg)
 	struct sim_message *message = arg;
 	bool cut = !hear(message->from, message->to);
 
-	if (cut && sim.silence)
-		sim_sleep(sim.silence);
-	if (cut || sim_chance(sim.error)) {
+	if (meets_another_life(message->from, message->to)) {
+		message->status = -ENOENT;
+		sim_sleep(sim_latency(message->to, message->from));
+		sim_event(message_object(message), "%s from node %u meets another life",
+			  name(message), message->from);
+	} else if (cut || sim_chance(sim.error)) {
+		if (cut && sim.silence)
+			sim_sleep(sim.silence);
 		lose_request(message, cut);
 	} else {
 		if (sim_cost.units)
@@ -387,9 +489,13 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 
 void sim_fabric_heal(void)
 {
+	unsigned int i;
+
 	sim.error = 0;
 	sim.pause = 1;
-	memset(links, 0, sim.nodes * sizeof(*links));
+	for (i = 0; i < sim.nodes; i++)
+		if (!sim_is_dead(i))
+			links[i] = (struct link) { .rebooted = U64_MAX };
 }
 
 void sim_fabric_start(void)
@@ -399,8 +505,10 @@ void sim_fabric_start(void)
 	in_flight = 0;
 	fabrics = calloc(sim.nodes, sizeof(*fabrics));
 	links = calloc(sim.nodes, sizeof(*links));
-	for (i = 0; i < sim.nodes; i++)
+	for (i = 0; i < sim.nodes; i++) {
 		fabrics[i].node = i;
+		links[i].rebooted = U64_MAX;
+	}
 	sim_cost_start();
 }
 

@@ -67,6 +67,9 @@ static inline unsigned int sim_between(unsigned int a, unsigned int b)
  * @stray: half of the messages that outlive their sender's wait arrive within this, in us
  * @silence: time until a sender gives up a message to a node that is cut off, in us
  * @nomem: one in @nomem allocations fails
+ * @shortage: no allocation of node @short_node succeeds from this time on, in us; 0: never
+ * @shortage_end: allocations succeed again from this time on, in us
+ * @short_node: see @shortage
  * @steps_max: a run of more steps fails
  * @time_max: a run of more simulated time fails, in us
  *
@@ -77,7 +80,8 @@ struct sim_config {
 	unsigned int yield, preempt, pause;
 	unsigned int delay, late, slow;
 	unsigned int error, stray, silence;
-	unsigned int nomem;
+	unsigned int nomem, short_node;
+	u64 shortage, shortage_end;
 	u64 steps_max, time_max;
 };
 
@@ -180,6 +184,8 @@ void sim_spawn(unsigned int node, const char *name, u64 delay, void (*run)(void 
 unsigned int sim_fiber_node(void);
 const char *sim_fiber_name(void);
 bool sim_in_fiber(void);
+/* End the current fiber, which holds no lock. */
+void __attribute__((noreturn)) sim_exit(void);
 /* Sleep until this simulated time, or not at all if it has passed. */
 void sim_sleep_until(u64 time);
 
@@ -231,11 +237,21 @@ bool sim_fabric_is_quiet(void);
 void sim_cut(unsigned int node, u64 from, u64 until);
 /* Whether the node is cut off now */
 bool sim_is_cut(unsigned int node);
+/*
+ * Whether the node is cut off for good. Its fibers go on, as on a node that is alive and reaches
+ * no other: other nodes cannot tell the difference.
+ */
+bool sim_is_dead(unsigned int node);
+/*
+ * From time "at" on, a node that is cut off for good has come up again, and knows nothing of its
+ * former life: it answers every message with -ENOENT, and operations at it fail.
+ */
+void sim_reboot(unsigned int node, u64 at);
 /* Whether the nodes differ, and one of them is cut off */
 bool sim_are_apart(unsigned int a, unsigned int b);
 /* Serve a copy of the message some time later, when its sender waits no more. */
 void sim_send_stray(const struct sim_message *message);
-/* Lose nothing from now on, and cut no node off. */
+/* Lose nothing from now on, and cut no node off that is not dead. */
 void sim_fabric_heal(void);
 
 /* ---- costs instead of faults (cost.c) ---- */

@@ -97,9 +97,16 @@ void sim_work_end(struct work_struct *work)
 
 static s64 allocated;
 
+/* Whether the node of this fiber has no memory left now */
+static bool is_short(void)
+{
+	return sim.shortage && sim_fiber_node() == sim.short_node && sim_now() >= sim.shortage &&
+	       sim_now() < sim.shortage_end;
+}
+
 bool sim_no_memory(void)
 {
-	if (!sim_in_fiber() || !sim_chance(sim.nomem))
+	if (!sim_in_fiber() || !(is_short() || sim_chance(sim.nomem)))
 		return false;
 	sim_counts.nomem++;
 	sim_event(SIM_NONE, "an allocation fails");

@@ -76,11 +76,16 @@ static void make_blocked(struct fiber *fiber, u64 deadline)
 	place_swap(fiber->place, --runnable);
 }
 
+void sim_exit(void)
+{
+	current->state = FIBER_DEAD;
+	_longjmp(scheduler_jump, 1);
+}
+
 static void fiber_main(void)
 {
 	current->run(current->arg);
-	current->state = FIBER_DEAD;
-	_longjmp(scheduler_jump, 1);
+	sim_exit();
 }
 
 /* Switch to the scheduler, which continues here when it chooses this fiber again. */
