@@ -41,6 +41,19 @@ int __wrap_kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 	return err;
 }
 
+/* A release takes over a block. */
+int __wrap_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			       unsigned int *from, u64 *wts, u64 *rts)
+{
+	struct node *node = &nodes[coherence->node];
+	unsigned int i;
+
+	for (i = 0; i < config.blocks; i++)
+		if (config.index[i] == block->index)
+			node->tried[i] = true;
+	return __real_kdsm_ownership_take(coherence, block, from, wts, rts);
+}
+
 void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    const struct kdsm_bounce *theirs, bool keep)
 {

@@ -16,8 +16,14 @@ struct seen {
 	u64 until;			/* the node keeps the block until then at least */
 };
 
-static struct seen (*seen)[BLOCKS_MAX];	/* by node */
+static struct seen *all_seen;		/* by node and block */
 static u64 written[BLOCKS_MAX];		/* newest write timestamp */
+static unsigned int next;		/* block that the next step checks */
+
+static struct seen *seen(unsigned int node, unsigned int i)
+{
+	return &all_seen[node * config.blocks + i];
+}
 
 static struct kdsm_block *peek(unsigned int node, u64 index)
 {
@@ -29,20 +35,21 @@ static struct kdsm_block *peek(unsigned int node, u64 index)
 
 void check_start(void)
 {
-	seen = calloc(sim.nodes, sizeof(*seen));
+	all_seen = calloc(sim.nodes * config.blocks, sizeof(*all_seen));
 	memset(written, 0, sizeof(written));
+	next = 0;
 }
 
 void check_stop(void)
 {
-	free(seen);
+	free(all_seen);
 }
 
 static void note_change(unsigned int node, unsigned int i, const struct kdsm_block *block)
 {
 	static const char * const states[] = { "invalid", "readable", "WRITABLE" };
 	static const char * const roles[] = { "none", "waiting", "GRANTED", "TAKING", "OWNER" };
-	struct kdsm_block *was = &seen[node][i].block;
+	struct kdsm_block *was = &seen(node, i)->block;
 
 	if (was->state == block->state && was->role == block->role &&
 	    was->busy == block->busy && was->twin == block->twin &&
@@ -69,7 +76,7 @@ static void note_change(unsigned int node, unsigned int i, const struct kdsm_blo
  */
 static void check_lease(unsigned int node, unsigned int i, const struct kdsm_block *block)
 {
-	struct seen *was = &seen[node][i];
+	struct seen *was = seen(node, i);
 
 	if (was->exists && block->state > was->state)
 		was->until = sim_now() + KDSM_LEASE_DEFAULT / NSEC_PER_USEC;
@@ -85,8 +92,10 @@ static void check_writer(unsigned int writer, u64 index)
 {
 	unsigned int node;
 
+	if (sim_is_dead(writer))
+		return;
 	for (node = 0; node < sim.nodes; node++)
-		if (node != writer && is_mapped(node, index))
+		if (node != writer && !sim_is_dead(node) && is_mapped(node, index))
 			sim_fail(index, "node %u writes what node %u has mapped", writer, node);
 }
 
@@ -104,32 +113,85 @@ static void check_timestamp(unsigned int i, const struct kdsm_block *block)
 	written[i] = block->wts;
 }
 
+/* all: every block is checked at every step */
+static void check_now(unsigned int i, bool all)
+{
+	unsigned int node, holders = 0;
+
+	for (node = 0; node < sim.nodes; node++) {
+		struct kdsm_block *block = peek(node, config.index[i]);
+
+		if (!block)
+			continue;
+		if (sim_tracing)
+			note_change(node, i, block);
+		if (config.policy == KDSM_POLICY_STRICT) {
+			if (all)
+				check_lease(node, i, block);
+			if (block->state == KDSM_BLOCK_WRITABLE)
+				check_writer(node, config.index[i]);
+		}
+		holders += is_holder(block);
+		if (block->role == KDSM_ROLE_OWNER)
+			check_timestamp(i, block);
+	}
+	if (holders > 1)
+		sim_fail(config.index[i], "%u nodes hold the block", holders);
+}
+
+/* Blocks that are checked at a step, times nodes; more would make large seeds too slow */
+#define CHECKS_MAX	64U
+
 void check_step(void)
 {
-	unsigned int i, node, holders;
+	unsigned int n = clamp_t(unsigned int, CHECKS_MAX / sim.nodes, 1, config.blocks), i;
 
-	for (i = 0; i < config.blocks; i++) {
-		holders = 0;
-		for (node = 0; node < sim.nodes; node++) {
-			struct kdsm_block *block = peek(node, config.index[i]);
-
-			if (!block)
-				continue;
-			if (sim_tracing)
-				note_change(node, i, block);
-			if (config.policy == KDSM_POLICY_STRICT) {
-				check_lease(node, i, block);
-				if (block->state == KDSM_BLOCK_WRITABLE)
-					check_writer(node, config.index[i]);
-			}
-			holders += is_holder(block);
-			if (block->role == KDSM_ROLE_OWNER)
-				check_timestamp(i, block);
-		}
-		if (holders > 1)
-			sim_fail(config.index[i], "%u nodes hold the block", holders);
-	}
+	for (i = 0; i < n; i++)
+		check_now((next + i) % config.blocks, n == config.blocks);
+	next = n == config.blocks ? 0 : (next + n) % config.blocks;
 }
+
+/* ---- blocks of nodes that have died ---- */
+
+static unsigned int link_of(unsigned int node, u64 index)
+{
+	const struct kdsm_block *block = peek(node, index);
+
+	return block ? block->owner : (index >> KDSM_TABLE_SHIFT) % sim.nodes;
+}
+
+bool is_reachable(unsigned int node, u64 index)
+{
+	const struct kdsm_block *block = peek(node, index);
+	unsigned int hint = block ? block->hint : KDSM_NOBODY, hops;
+
+	/* A walk that does not end follows a block that moves. */
+	for (hops = 0; hops <= 2 * sim.nodes; hops++) {
+		if (sim_is_dead(node)) {
+			if (hint == KDSM_NOBODY)
+				return false;
+			node = hint;
+			hint = KDSM_NOBODY;
+			continue;
+		}
+		block = peek(node, index);
+		if (block && (block->role == KDSM_ROLE_GRANTED || block->role == KDSM_ROLE_TAKING))
+			return !sim_is_dead(block->from);
+		if (block ? block->role == KDSM_ROLE_OWNER : link_of(node, index) == node)
+			return true;
+		node = link_of(node, index);
+	}
+	return true;
+}
+
+bool is_unreleased(unsigned int node, u64 index)
+{
+	const struct kdsm_block *block = peek(node, index);
+
+	return block && block->modified && !kdsm_block_is_owned(block);
+}
+
+/* ---- when nothing is in flight ---- */
 
 static u64 good_until(const struct kdsm_block *block)
 {
@@ -144,7 +206,8 @@ static void check_readers(u64 index, unsigned int owner)
 
 	for (node = 0; node < sim.nodes; node++) {
 		block = peek(node, index);
-		if (node == owner || !block || block->state == KDSM_BLOCK_INVALID)
+		if (node == owner || !block || block->state == KDSM_BLOCK_INVALID ||
+		    sim_is_dead(node))
 			continue;
 		if (block->state == KDSM_BLOCK_WRITABLE)
 			sim_fail(index, "node %u writes, node %u owns", node, owner);
@@ -179,6 +242,8 @@ static unsigned int find_owner(u64 index)
 
 	for (node = 0; node < sim.nodes; node++) {
 		block = peek(node, index);
+		if (sim_is_dead(node))
+			continue;
 		if (!block) {
 			if ((index >> KDSM_TABLE_SHIFT) % sim.nodes == node)
 				owner = node;
@@ -199,14 +264,14 @@ static unsigned int find_owner(u64 index)
 static void check_links(u64 index, unsigned int node, unsigned int owner)
 {
 	unsigned int at, hops;
-	struct kdsm_block *block;
 
+	if (config.deaths)	/* a link may lead to a dead node */
+		return;
 	for (at = node, hops = 0; at != owner; hops++) {
 		if (hops > sim.nodes)
 			sim_fail(index, "links from node %u do not lead to owner %u", node,
 				 owner);
-		block = peek(at, index);
-		at = block ? block->owner : (index >> KDSM_TABLE_SHIFT) % sim.nodes;
+		at = link_of(at, index);
 	}
 }
 
@@ -222,13 +287,15 @@ static void check_block(u64 index)
 {
 	unsigned int node, owner = find_owner(index);
 
-	if (owner == KDSM_NOBODY && config.healed && is_unheard(index))
+	if (owner == KDSM_NOBODY && (config.deaths || (config.healed && is_unheard(index))))
 		return;
 	if (owner == KDSM_NOBODY)
 		sim_fail(index, "no node owns the block");
 	if (config.policy == KDSM_POLICY_STRICT)
 		check_readers(index, owner);
 	for (node = 0; node < sim.nodes; node++) {
+		if (sim_is_dead(node))
+			continue;
 		check_links(index, node, owner);
 		/* These defects must be found by the check of loads, not here. */
 		if (sim_broken != BREAK_RTS && sim_broken != BREAK_LEASE &&
@@ -248,7 +315,8 @@ void check_end(void)
 void check_idle(void)
 {
 	/* After a fault the next owner may be a node that has given up. */
-	if (sim.error || config.stall || config.outage || config.healed)
+	if (sim.error || config.stall || config.outage || config.healed ||
+	    config.deaths || config.away)
 		return;
 	if (sim_fabric_is_quiet())
 		check_end();

@@ -6,24 +6,46 @@
 
 /* Retries after which a fault counts as permanent */
 #define TRIES_MAX	10000
+/* The same where nodes die. A retry may take a minute. */
+#define TRIES_FEW	20
 
-bool try_again(int err, unsigned int *tries, const char *what)
+bool try_again_always(int err, unsigned int *tries, const char *what)
 {
-	bool may_time_out = sim.error || config.stall || config.outage;
-	bool may_break = sim.error || config.outage;
+	bool may_break = sim.error || config.outage || config.deaths || config.away;
+	/*
+	 * A shortage lets nodes leave the queue for a block and join it again, and two of them may
+	 * then wait for each other, until one gives up after a minute.
+	 */
+	bool may_time_out = may_break || config.stall || sim.shortage;
+	bool few = config.deaths && !sim.error && err != -ENOMEM;
+	unsigned int most = few ? TRIES_FEW : TRIES_MAX;
 
 	if (!err)
 		return false;
+	thread_check();
 	counts.errors++;
 	sim_event(SIM_NONE, "%s: error %d", what, err);
-	if (!(err == -ENOMEM && sim.nomem) &&
+	if (!(err == -ENOMEM && (sim.nomem || sim.shortage)) &&
 	    !((err == -EIO || err == -EHOSTDOWN) && may_break) &&
 	    !(err == -ETIMEDOUT && may_time_out))
 		sim_fail(SIM_NONE, "%s: error %d", what, err);
-	if (++*tries > TRIES_MAX)
+	if (++*tries > most)
 		sim_fail(SIM_NONE, "%s: error %d %u times", what, err, *tries);
-	sim_sleep(10);
+	sim_sleep(config.away ? 5000 : 10);
 	return true;
+}
+
+bool try_again(int err, unsigned int *tries, u64 first, u64 last, const char *what)
+{
+	unsigned int node = sim_fiber_node();
+
+	for (; err && err != -ENOMEM && config.deaths && first <= last; first++)
+		if (!sim_is_dead(node) && !is_reachable(node, first)) {
+			counts.unreachable++;
+			sim_event(first, "%s: error %d, and no way to the owner", what, err);
+			return false;
+		}
+	return try_again_always(err, tries, what);
 }
 
 /* ---- words ---- */
@@ -46,10 +68,12 @@ void word_seen(const struct thread *thread, const struct word *word, const char 
 {
 	s64 block = block_of(word->offset >> PAGE_SHIFT);
 
+	if (sim_is_dead(thread->node))
+		sim_exit();
 	counts.loads++;
 	sim_event(block, "%u %s word %u at %llx: %llu", thread->number, how,
 		  (unsigned int)(word - words), word->offset, value);
-	if (value != word->value)
+	if (value != word->value && !word->spoiled)
 		sim_fail(block, "thread %u of node %u: word %u at %llx is %llu, not %llu",
 			 thread->number, thread->node, (unsigned int)(word - words),
 			 word->offset, value, word->value);
@@ -57,19 +81,28 @@ void word_seen(const struct thread *thread, const struct word *word, const char 
 
 void word_stored(const struct thread *thread, struct word *word, u64 value)
 {
+	if (sim_is_dead(thread->node))
+		sim_exit();
 	word->value = value;
+	word->node = thread->node;
 	counts.stores++;
 	sim_event(block_of(word->offset >> PAGE_SHIFT), "%u stores word %u at %llx: %llu",
 		  thread->number, (unsigned int)(word - words), word->offset, value);
 }
 
+void word_spoil(struct word *word)
+{
+	counts.spoiled += !word->spoiled;
+	word->spoiled = true;
+}
+
 /* ---- threads ---- */
 
 unsigned int thread_count;
-static struct thread *threads;
+struct thread *threads;
 
 static struct {
-	unsigned int count, phase;
+	unsigned int count, expected, phase;
 	struct sim_queue queue;
 } meeting;
 
@@ -78,22 +111,69 @@ unsigned int threads_phase(void)
 	return meeting.phase;
 }
 
-bool threads_meet(void)
+static void meeting_end(void)
+{
+	unsigned int i;
+
+	check_idle();
+	if (config.policy == KDSM_POLICY_RELEASE)
+		race_free_met();
+	for (i = 0; i < thread_count; i++)
+		threads[i].meeting = false;
+	meeting.count = 0;
+	meeting.phase++;
+	sim_wake(&meeting.queue);
+}
+
+void threads_meet(struct thread *thread)
 {
 	unsigned int phase = meeting.phase;
 
-	if (++meeting.count == thread_count) {
-		check_idle();
-		meeting.count = 0;
-		meeting.phase++;
-		sim_wake(&meeting.queue);
-		return true;
-	}
-	while (meeting.phase == phase) {
+	if (sim_is_dead(thread->node))
+		sim_exit();
+	thread->meeting = true;
+	if (++meeting.count == meeting.expected)
+		meeting_end();
+	while (meeting.phase == phase && !thread->dead) {
 		sim_prepare(&meeting.queue);
 		sim_block(&meeting.queue, U64_MAX);
 	}
-	return false;
+	if (thread->dead)
+		sim_exit();
+}
+
+void threads_die(unsigned int node)
+{
+	unsigned int i;
+
+	for (i = 0; i < thread_count; i++) {
+		struct thread *thread = &threads[i];
+
+		if (thread->node != node)
+			continue;
+		thread->dead = true;
+		meeting.expected--;
+		meeting.count -= thread->meeting;
+		if (config.policy == KDSM_POLICY_RELEASE)
+			race_free_die(thread);
+	}
+	if (meeting.count && meeting.count == meeting.expected)
+		meeting_end();
+	sim_wake(&meeting.queue);
+	/* A hand-over may have published a write that no acquire will ever learn of. */
+	for (i = 0; i < word_count && config.policy == KDSM_POLICY_RELEASE; i++)
+		if (words[i].node == node)
+			word_spoil(&words[i]);
+}
+
+void thread_check(void)
+{
+	unsigned int node = sim_fiber_node();
+
+	if (sim_is_dead(node))
+		sim_exit();
+	while (config.away && sim_is_cut(node))
+		sim_sleep(1000);
 }
 
 void threads_start(void (*run)(void *thread))
@@ -109,12 +189,15 @@ void threads_start(void (*run)(void *thread))
 		for (process = 0; process < config.processes; process++)
 			for (i = 0; i < config.threads; i++) {
 				threads[thread_count] = (struct thread) {
-					thread_count, node, process,
+					.number = thread_count,
+					.node = node,
+					.process = process,
 				};
 				snprintf(name, sizeof(name), "thread %u", thread_count);
 				sim_spawn(node, name, 1 + sim_below(sim.delay), run,
 					  &threads[thread_count++]);
 			}
+	meeting.expected = thread_count;
 }
 
 void threads_again(void (*run)(void *thread))
@@ -122,7 +205,8 @@ void threads_again(void (*run)(void *thread))
 	unsigned int i;
 
 	for (i = 0; i < thread_count; i++)
-		sim_spawn(threads[i].node, "again", 1, run, &threads[i]);
+		if (!threads[i].dead)
+			sim_spawn(threads[i].node, "again", 1, run, &threads[i]);
 }
 
 /* ---- hints and unmapping ---- */
@@ -148,7 +232,7 @@ static void advise(unsigned int node, enum kdsm_advice advice, u64 first, u64 la
 	do {
 		sim_event(first, "advice %u up to block %llu", advice, last);
 		err = kdsm_coherence_advise(&nodes[node].coherence, advice, first, last);
-	} while (try_again(err, &tries, "advise"));
+	} while (try_again(err, &tries, first, last, "advise"));
 }
 
 void advise_some(unsigned int node)
@@ -195,7 +279,8 @@ void load_again(void)
 	unsigned int i;
 
 	for (i = 0; i < sim.nodes; i++)
-		sim_spawn(i, "owns all", 1, own_all, (void *)(unsigned long)i);
+		if (!sim_is_dead(i))
+			sim_spawn(i, "owns all", 1, own_all, (void *)(unsigned long)i);
 	if (config.policy == KDSM_POLICY_STRICT)
 		racing_again();
 	else

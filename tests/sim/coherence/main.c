@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The simulation of the coherence protocols: options, seeds, counters. */
+#include <stdio.h>
+
 #include "common/cli.h"
 #include "sim.h"
 
@@ -9,6 +11,10 @@ struct counts counts;
 static struct options {
 	struct sim_options common;
 	const char *policy;		/* NULL: odd seeds release, even ones strict */
+	unsigned int blocks;		/* 0: the seed chooses */
+	uint64_t block_size;		/* in bytes; 0: the seed chooses */
+	unsigned int deaths;
+	bool away, shortage;
 } options = { .common = SIM_OPTIONS(2, 8) };
 
 /* In sim_defect.data: the defect shows only with policy strict */
@@ -60,6 +66,18 @@ static const struct cli_option table[] = {
 	{ "policy", 'P', "POLICY",
 	  "Policy of all seeds, release or strict (odd seeds: release, even ones: strict)",
 	  CLI_WORD, .offset = offsetof(struct options, policy), .words = policies },
+	{ "blocks", 'B', "COUNT", "Blocks that programs use (1 to 8, as the seed chooses)",
+	  CLI_COUNT, .offset = offsetof(struct options, blocks), .range = { 1, BLOCKS_MAX, 1 } },
+	{ "block-size", 'z', "SIZE", "Size of a block, 4K to 2M (4K or 8K, as the seed chooses)",
+	  CLI_SIZE, .offset = offsetof(struct options, block_size),
+	  .range = { PAGE_SIZE, 512 * PAGE_SIZE, PAGE_SIZE } },
+	{ "deaths", 'd', "COUNT", "Nodes that die for good, half of which reboot (0)",
+	  CLI_COUNT, .offset = offsetof(struct options, deaths), .range = { 0, 64, 1 } },
+	{ "away", 'a', NULL, "Cut one node off for so long that others give it up", CLI_FLAG,
+	  .offset = offsetof(struct options, away) },
+	{ "shortage", 'm', NULL,
+	  "Let allocations fail in every seed, now and then or all of one node for a while",
+	  CLI_FLAG, .offset = offsetof(struct options, shortage) },
 	{ 0 }
 };
 
@@ -67,6 +85,10 @@ static int check(char *reason)
 {
 	if (sim_broken && !options.policy)
 		options.policy = policies[defects[sim_broken].data];
+	if (options.block_size & (options.block_size - 1)) {
+		snprintf(reason, REASON_SIZE, "the size of a block must be a power of two");
+		return -1;
+	}
 	return 0;
 }
 
@@ -78,11 +100,13 @@ static void choose_blocks(void)
 	unsigned int i;
 	u64 at;
 
-	config.blocks = sim_between(1, BLOCKS_MAX);
+	config.blocks = options.blocks ?: sim_between(1, BLOCKS_FEW);
+	config.index = calloc(config.blocks, sizeof(*config.index));
 	at = sim_chance(2) ? 0 : KDSM_TABLE_SIZE - 1 - sim_below(3);
 	for (i = 0; i < config.blocks; i++) {
 		config.index[i] = at;
-		at += sim_chance(6) ? sim_between(2, KDSM_TABLE_SIZE) : 1;
+		/* Large blocks are neighbours, so that page tables stay small. */
+		at += config.pages <= 2 && sim_chance(6) ? sim_between(2, KDSM_TABLE_SIZE) : 1;
 	}
 	config.region_blocks = (at / KDSM_TABLE_SIZE + 1) * KDSM_TABLE_SIZE;
 	if (sim_chance(2))
@@ -94,16 +118,40 @@ static void choose_load(void)
 	config.processes = sim_between(1, PROCESSES_MAX);
 	config.threads = sim_between(1, 2);
 	config.pages = sim_chance(4) ? 2 : 1;
+	if (options.block_size)
+		config.pages = options.block_size / PAGE_SIZE;
 	choose_blocks();
 	config.words = sim_between(8, 100);
+	if (config.blocks > BLOCKS_FEW)
+		config.words = max(config.words, config.blocks);
 	config.locks = sim_below(11);
 	config.phases = sim_between(1, 4);
 	config.rounds = sim_between(2, 16);
 	config.values = sim_chance(3) ? sim_between(2, 4) : 0;
 }
 
+/* Some allocations fail now and then, or none of a node succeeds for up to 20 ms. */
+static void choose_shortage(void)
+{
+	if (sim_chance(2)) {
+		sim.nomem = sim_between(10, 200);
+		return;
+	}
+	sim.short_node = sim_below(sim.nodes);
+	sim.shortage = 1 + sim_below(sim_chance(2) ? 3000 : 30000);
+	sim.shortage_end = sim.shortage + sim_between(1, 20000);
+}
+
 static void choose_faults(void)
 {
+	config.deaths = min(options.deaths, sim.nodes - 1);
+	if (config.deaths && sim_chance(2)) {
+		config.processes = 1;
+		config.threads = 1;
+	}
+	config.away = options.away && sim.nodes - config.deaths > 1;
+	if (options.shortage)
+		choose_shortage();
 	if (options.common.plain)
 		return;
 	if (sim_chance(12))
@@ -113,7 +161,7 @@ static void choose_faults(void)
 		config.stall = sim_between(50, 500);
 	config.outage = sim_chance(20);
 	/* With longer pauses, sim.time_max ends a retry that never succeeds. */
-	if (config.stall || config.outage || (sim.error && sim_chance(2)))
+	if (!config.deaths && (config.stall || config.outage || (sim.error && sim_chance(2))))
 		sim.pause = 1000;
 }
 
@@ -129,6 +177,15 @@ static void choose_for_defect(void)
 		config.processes = 1;
 		sim.delay = 200;
 	}
+}
+
+/* Large seeds may take more steps. */
+static void choose_limits(void)
+{
+	sim.steps_max *= 1 + config.blocks / 50 + config.pages / 16;
+	/* Nodes that wait for each other because a node died go on after a minute. */
+	if (options.deaths)
+		sim.steps_max *= 8;
 }
 
 static u32 choose_policy(u64 seed)
@@ -152,6 +209,7 @@ static void choose(u64 seed)
 	config.advise = sim_chance(3) ? 8 : 0;
 	config.evict = sim_chance(2) ? 3 : 50;
 	choose_for_defect();
+	choose_limits();
 	config.contiguous = sim_chance(2);
 	if (sim_broken == BREAK_FORGET || sim_broken == BREAK_NUMBER || sim_broken == BREAK_OLD)
 		sim.error = sim_between(3, 30);
@@ -167,6 +225,7 @@ static void start(void)
 		  config.phases, config.rounds, config.values, config.unmap, config.advise,
 		  config.evict, config.stall, config.outage);
 	check_start();
+	deaths_start();
 	nodes_start();
 	mappings_start();
 	load_start();
@@ -174,11 +233,12 @@ static void start(void)
 
 static bool again(void)
 {
-	if (!sim.error && !config.stall && !config.outage)
+	if (!sim.error && !config.stall && !config.outage && !config.deaths && !config.away)
 		return false;
 	sim_fabric_heal();
 	config.stall = 0;
 	config.outage = false;
+	config.away = false;
 	config.healed = true;
 	load_again();
 	return true;
@@ -190,7 +250,9 @@ static void stop(void)
 	load_stop();
 	mappings_stop();
 	nodes_stop();
+	deaths_stop();
 	check_stop();
+	free(config.index);
 }
 
 /* ---- the program ---- */
@@ -209,6 +271,12 @@ static const struct sim_counter counters[] = {
 	{ "errors-seen", &counts.errors },
 	{ "stalls", &counts.stalls },
 	{ "outages", &counts.outages },
+	{ "deaths", &counts.deaths },
+	{ "reboots", &counts.reboots },
+	{ "given-up", &counts.given_up },
+	{ "learnt-of-it", &counts.untied },
+	{ "owners-unreachable", &counts.unreachable },
+	{ "words-spoiled", &counts.spoiled },
 	STAT("read-faults", READ_FAULTS),
 	STAT("write-faults", WRITE_FAULTS),
 	STAT("upgrades", UPGRADES),
@@ -241,6 +309,8 @@ const struct sim_program sim_program = {
 	.again = again,
 	.stop = stop,
 	.send = message_send,
+	.delivered = message_delivered,
+	.tie = tie_of,
 	.serve = serve_message,
 	.operate = serve_operation,
 	.message_object = message_block,

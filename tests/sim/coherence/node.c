@@ -76,7 +76,7 @@ static void memory_stop(struct kdsm_memory *memory)
 
 /* ---- start and stop ---- */
 
-/* Cut a node off for up to 20 ms, within the first 40 ms. */
+/* Cut a node off for up to 20 ms, within the first 40 ms: too short to be given up. */
 static void outage_start(void)
 {
 	unsigned int node = sim_below(sim.nodes);
@@ -92,6 +92,7 @@ static void node_start(struct node *node, unsigned int number)
 	u64 block_size = config.pages * PAGE_SIZE;
 
 	node->region.node = number;
+	node->tried = calloc(config.blocks, sizeof(*node->tried));
 	memory_start(&node->frames, number, "frame", region_pages());
 	memory_start(&node->twins, number, "twin", region_pages());
 	memory_start(&node->stamps, number, "stamp",
@@ -129,6 +130,7 @@ void nodes_stop(void)
 		for (j = 0; j < KDSM_COHERENCE_COUNT; j++)
 			counts.stats[j] += node->coherence.stats[j].counter;
 		kdsm_coherence_exit(&node->coherence);
+		free(node->tried);
 		memory_stop(&node->frames);
 		memory_stop(&node->twins);
 		memory_stop(&node->stamps);

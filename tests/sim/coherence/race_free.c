@@ -6,8 +6,6 @@
  */
 #include "sim.h"
 
-#define LOCKS_MAX	12
-
 struct lock {
 	bool writing;
 	unsigned int reading;
@@ -23,6 +21,33 @@ static u64 salt;
 
 /* ---- calls that may fail ---- */
 
+/*
+ * As try_again(), for a release. A release that cannot take over a block, because a node died,
+ * must have tried all others. The program goes on, so what others read where the blocks that are
+ * left were written is its own fault.
+ */
+static bool release_again(const struct thread *thread, int err, unsigned int *tries)
+{
+	unsigned int node = thread->node, i;
+	bool lost = false;
+
+	for (i = 0; err && err != -ENOMEM && config.deaths && i < config.blocks; i++)
+		lost |= is_unreleased(node, config.index[i]) && !is_reachable(node, config.index[i]);
+	if (!lost || sim_is_dead(node))
+		return try_again_always(err, tries, "release");
+	counts.unreachable++;
+	/* Other threads of the node may have written a block since. */
+	for (i = 0; i < config.blocks && config.processes * config.threads == 1; i++)
+		if (is_unreleased(node, config.index[i]) && !nodes[node].tried[i])
+			sim_fail(config.index[i], "a release of node %u ended with %d before this block",
+				 node, err);
+	for (i = 0; i < word_count; i++)
+		if (words[i].node == node &&
+		    is_unreleased(node, block_of(words[i].offset >> PAGE_SHIFT)))
+			word_spoil(&words[i]);
+	return false;
+}
+
 static void release(struct thread *thread, struct kdsm_signature *signature)
 {
 	struct kdsm_coherence *coherence = &nodes[thread->node].coherence;
@@ -31,9 +56,11 @@ static void release(struct thread *thread, struct kdsm_signature *signature)
 
 	do {
 		counts.releases++;
+		memset(nodes[thread->node].tried, 0, config.blocks);
 		sim_event(SIM_NONE, "%u releases", thread->number);
 		err = kdsm_coherence_release(coherence, signature);
-	} while (try_again(err, &tries, "release"));
+	} while (release_again(thread, err, &tries));
+	thread_check();
 	sim_event(SIM_NONE, "%u has released: floor %llu, %u notices", thread->number,
 		  signature->floor, signature->count);
 	if (signature->floor)
@@ -61,35 +88,40 @@ static void acquire(struct thread *thread, const struct kdsm_signature *from)
 		sim_event(SIM_NONE, "%u acquires: floor %llu, %u notices", thread->number,
 			  signature->floor, signature->count);
 		err = kdsm_coherence_acquire(coherence, signature);
-	} while (try_again(err, &tries, "acquire"));
+	} while (try_again_always(err, &tries, "acquire"));
 	sim_event(SIM_NONE, "%u has acquired", thread->number);
 	free(signature);
+	thread_check();
 }
 
 static void load(struct thread *thread, struct word *word)
 {
+	u64 value = 0, block = block_of(word->offset >> PAGE_SHIFT);
 	unsigned int tries = 0;
-	u64 value = 0;
 	int err;
 
 	do {
+		thread_check();
 		err = cpu_load(thread->node, thread->process, word->offset, &value,
 			       word->size);
-	} while (try_again(err, &tries, "load"));
-	word_seen(thread, word, "loads", value);
+	} while (try_again(err, &tries, block, block, "load"));
+	if (!err)
+		word_seen(thread, word, "loads", value);
 }
 
 static void store(struct thread *thread, struct word *word)
 {
-	u64 value = word_choose(word);
+	u64 value = word_choose(word), block = block_of(word->offset >> PAGE_SHIFT);
 	unsigned int tries = 0;
 	int err;
 
 	do {
+		thread_check();
 		err = cpu_store(thread->node, thread->process, word->offset, &value,
 				word->size);
-	} while (try_again(err, &tries, "store"));
-	word_stored(thread, word, value);
+	} while (try_again(err, &tries, block, block, "store"));
+	if (!err)
+		word_stored(thread, word, value);
 }
 
 /* ---- locks ---- */
@@ -101,6 +133,36 @@ static bool lock_free(const struct lock *lock, const struct thread *thread, bool
 	return write ? !lock->writing && !lock->reading : !lock->writing;
 }
 
+/* The thread takes or drops the lock. */
+static void lock_count(struct thread *thread, struct lock *lock, bool write, bool take)
+{
+	unsigned int which = lock - locks;
+
+	if (write) {
+		lock->writing = take;
+		thread->writes[which] = take;
+	} else {
+		lock->reading += take ? 1 : -1;
+		thread->reads[which] = take;
+	}
+}
+
+void race_free_die(struct thread *thread)
+{
+	unsigned int i;
+
+	for (i = 0; i < config.locks; i++) {
+		if (thread->writes[i])
+			lock_count(thread, &locks[i], true, false);
+		if (thread->reads[i])
+			lock_count(thread, &locks[i], false, false);
+		if (locks[i].reserved == (int)thread->node)
+			locks[i].reserved = -1;
+		locks[i].waiting[thread->node] = 0;
+		sim_wake(&locks[i].queue);
+	}
+}
+
 static void lock_take(struct thread *thread, struct lock *lock, bool write)
 {
 	lock->waiting[thread->node]++;
@@ -108,12 +170,12 @@ static void lock_take(struct thread *thread, struct lock *lock, bool write)
 	while (!lock_free(lock, thread, write)) {
 		sim_prepare(&lock->queue);
 		sim_block(&lock->queue, U64_MAX);
+		thread_check();
 	}
+	if (thread->dead)
+		sim_exit();
 	lock->waiting[thread->node]--;
-	if (write)
-		lock->writing = true;
-	else
-		lock->reading++;
+	lock_count(thread, lock, write, true);
 	sim_event(SIM_NONE, "%u has lock %u for %s%s", thread->number,
 		  (unsigned int)(lock - locks), write ? "writing" : "reading",
 		  lock->reserved >= 0 ? ", by its own node" : "");
@@ -127,6 +189,7 @@ static void lock_drop(struct thread *thread, struct lock *lock, bool write)
 {
 	struct kdsm_signature *signature;
 
+	thread_check();
 	if (lock->waiting[thread->node] && sim_chance(2)) {
 		/* A hand-over within the node needs no release. */
 		lock->reserved = thread->node;
@@ -141,15 +204,17 @@ static void lock_drop(struct thread *thread, struct lock *lock, bool write)
 		lock->reserved = -1;
 	}
 	sim_event(SIM_NONE, "%u drops lock %u", thread->number, (unsigned int)(lock - locks));
-	if (write)
-		lock->writing = false;
-	else
-		lock->reading--;
+	lock_count(thread, lock, write, false);
 	sim_wake(&lock->queue);
 	sim_yield();
 }
 
 /* ---- barriers ---- */
+
+void race_free_met(void)
+{
+	kdsm_signature_init(&signatures[(threads_phase() + 1) % 2]);
+}
 
 static void barrier_pass(struct thread *thread)
 {
@@ -161,8 +226,7 @@ static void barrier_pass(struct thread *thread)
 	kdsm_signature_merge(&signatures[phase % 2], signature);
 	free(signature);
 	sim_event(SIM_NONE, "%u is at barrier %u", thread->number, phase);
-	if (threads_meet())
-		kdsm_signature_init(&signatures[(phase + 1) % 2]);
+	threads_meet(thread);
 	acquire(thread, &signatures[phase % 2]);
 }
 
@@ -239,12 +303,14 @@ static void use_phase(struct thread *thread)
 	}
 }
 
-/* Read a word without a lock in each block, in order, so that misses prefetch blocks. */
+/* Read a word without a lock in each of some blocks, in order, so that misses prefetch blocks. */
 static void use_all(struct thread *thread)
 {
-	unsigned int block, i, writer;
+	unsigned int block, end, i, writer;
 
-	for (block = 0; block < config.blocks; block++)
+	block = config.blocks > BLOCKS_FEW ? sim_below(config.blocks - BLOCKS_FEW) : 0;
+	end = min(config.blocks, block + BLOCKS_FEW);
+	for (; block < end; block++)
 		for (i = 0; i < word_count; i++) {
 			if (words[i].lock >= 0 ||
 			    block_of(words[i].offset >> PAGE_SHIFT) != (s64)config.index[block])
@@ -288,29 +354,35 @@ static void thread_run(void *arg)
 
 /* ---- start and stop ---- */
 
+/* Whether there is a word in these 64 bytes */
+static bool is_used(u64 offset)
+{
+	unsigned int i;
+
+	for (i = 0; i < word_count; i++)
+		if (words[i].offset / 64 == offset / 64)
+			return true;
+	return false;
+}
+
 static void words_make(void)
 {
-	unsigned int block, cell, size, at;
-	bool used[BLOCKS_MAX][2 * PAGE_SIZE / 64];
+	unsigned int size, at;
+	u64 cell;
 
-	memset(used, 0, sizeof(used));
 	word_count = 0;
 	while (word_count + 4 < config.words) {
-		block = sim_below(config.blocks);
-		cell = sim_below(config.pages * PAGE_SIZE / 64);
-		if (used[block][cell])
+		cell = config.index[sim_below(config.blocks)] * config.pages * PAGE_SIZE;
+		cell += 64 * sim_below(config.pages * PAGE_SIZE / 64);
+		if (is_used(cell))
 			continue;
-		used[block][cell] = true;
 		size = 8 >> sim_below(3);
 		/* Different locks guard the parts of eight bytes. */
 		for (at = 0; at < 8; at += size) {
 			struct word *word = &words[word_count++];
 			bool locked = config.locks && !sim_chance(4);
 
-			word->offset = config.index[block] * config.pages * PAGE_SIZE +
-				       64 * cell + at;
-			word->size = size;
-			word->value = 0;
+			*word = (struct word) { .offset = cell + at, .size = size };
 			word->lock = locked ? (int)sim_below(config.locks) : -1;
 		}
 	}

@@ -16,38 +16,42 @@
 static void load(struct thread *thread, struct word *word)
 {
 	unsigned int tries = 0;
-	u64 value = 0;
+	u64 value = 0, block = block_of(word->offset >> PAGE_SHIFT);
 	int err;
 
 	do {
+		thread_check();
 		err = cpu_load(thread->node, thread->process, word->offset, &value,
 			       word->size);
 		if (!err)
 			word_seen(thread, word, "loads", value);
-	} while (try_again(err, &tries, "load"));
+	} while (try_again(err, &tries, block, block, "load"));
 }
 
 static void store(struct thread *thread, struct word *word)
 {
-	u64 value = word_choose(word);
+	u64 value = word_choose(word), block = block_of(word->offset >> PAGE_SHIFT);
 	unsigned int tries = 0;
 	int err;
 
 	do {
+		thread_check();
 		err = cpu_store(thread->node, thread->process, word->offset, &value,
 				word->size);
 		if (!err)
 			word_stored(thread, word, value);
-	} while (try_again(err, &tries, "store"));
+	} while (try_again(err, &tries, block, block, "store"));
 }
 
 static void add(struct thread *thread, struct word *word)
 {
 	u64 what = sim_between(1, 100), value = 0;
+	u64 block = block_of(word->offset >> PAGE_SHIFT);
 	unsigned int tries = 0;
 	int err;
 
 	do {
+		thread_check();
 		err = cpu_add(thread->node, thread->process, word->offset, what, word->size,
 			      &value);
 		if (!err) {
@@ -55,7 +59,7 @@ static void add(struct thread *thread, struct word *word)
 			word->value = (word->value + what) & word_mask(word);
 			counts.stores++;
 		}
-	} while (try_again(err, &tries, "add"));
+	} while (try_again(err, &tries, block, block, "add"));
 }
 
 static void access_some(struct thread *thread)
@@ -103,7 +107,7 @@ static void thread_run(void *arg)
 				sim_sleep(sim_below(10 * sim.delay));
 		}
 		/* The fibers meet, not the simulated threads: no access in memory is ordered. */
-		threads_meet();
+		threads_meet(thread);
 	}
 	for (i = 0; i < word_count; i++)
 		load(thread, &words[i]);
@@ -114,7 +118,7 @@ static void words_make(void)
 	unsigned int i, block, at;
 
 	/* Most words are in the first two blocks; some share a cache line. */
-	word_count = sim_between(1, min(config.words, WORDS_FEW));
+	word_count = sim_between(1, min(config.words, max(WORDS_FEW, config.blocks)));
 	for (i = 0; i < word_count; i++) {
 		struct word *word = &words[i];
 
@@ -123,6 +127,8 @@ static void words_make(void)
 		word->size = 8 >> sim_below(4);
 		word->offset = config.index[block] * config.pages * PAGE_SIZE + at;
 		word->value = 0;
+		word->spoiled = false;
+		word->node = 0;
 		/* No two words may be at the same place. */
 		while (word > words) {
 			unsigned int j;
@@ -151,7 +157,7 @@ static void thread_run_again(void *arg)
 
 	for (i = 0; i < word_count; i++)
 		add(thread, &words[i]);
-	threads_meet();
+	threads_meet(thread);
 	for (i = 0; i < word_count; i++)
 		load(thread, &words[i]);
 }

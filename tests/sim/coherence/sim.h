@@ -10,7 +10,8 @@
 #include "harness/harness.h"
 
 #define PROCESSES_MAX	2	/* of a node */
-#define BLOCKS_MAX	8
+#define BLOCKS_FEW	8	/* most blocks of a seed without --blocks */
+#define BLOCKS_MAX	1000
 
 /* Deliberate defects; main.c describes them. */
 enum {
@@ -49,7 +50,7 @@ struct config {
 	u32 policy;
 	unsigned int processes, threads;	/* processes of a node, threads of a process */
 	unsigned int blocks, pages;		/* blocks that are used, pages of a block */
-	u64 index[BLOCKS_MAX];			/* numbers of the blocks that are used */
+	u64 *index;				/* numbers of the blocks that are used */
 	u64 region_blocks;			/* blocks of the region */
 	unsigned int words, locks, phases, rounds;
 	unsigned int values;		/* values that stores choose from; 0: all differ */
@@ -57,7 +58,9 @@ struct config {
 	unsigned int advise;		/* one in n rounds gives a hint */
 	unsigned int evict;		/* one in n accesses evicts a TLB entry */
 	unsigned int stall;		/* one in n remote reads takes minutes */
-	bool outage;			/* a node is cut off for a while */
+	bool outage;			/* a node is cut off for up to 20 ms */
+	unsigned int deaths;		/* nodes that die for good; some reboot */
+	bool away;			/* a node is cut off for so long that others give it up */
 	bool contiguous;		/* the pages of a memory are neighbours in memory */
 	bool healed;			/* the seed injected faults, and has ended them */
 };
@@ -68,6 +71,7 @@ extern struct config config;
 struct counts {
 	u64 loads, stores, acquires, releases, floors;
 	u64 unmaps, errors, ahead, probes, stalls, outages;
+	u64 deaths, reboots, given_up, untied, unreachable, spoiled;
 	u64 stats[KDSM_COHERENCE_COUNT];
 };
 
@@ -103,6 +107,7 @@ struct node {
 	struct kdsm_memory frames, twins, stamps;
 	struct kdsm_coherence coherence;
 	struct process processes[PROCESSES_MAX];
+	bool *tried;			/* by block: a release has tried to take it over */
 };
 
 extern struct node *nodes;
@@ -162,16 +167,19 @@ void load_start(void);
 void load_again(void);
 void load_stop(void);
 /*
- * Whether to repeat a call that returned err. Fails the seed if no fault explains err, or if
- * the fault does not end.
+ * Whether to repeat a call about blocks first to last that returned err. Fails the seed if no
+ * fault explains err, or if the fault does not end. Ends the fiber if its node has died. False
+ * with an error: the node cannot reach the owner of such a block any more, because nodes died.
  */
-bool try_again(int err, unsigned int *tries, const char *what);
+bool try_again(int err, unsigned int *tries, u64 first, u64 last, const char *what);
+/* As try_again(), for an error of a call that no block explains. */
+bool try_again_always(int err, unsigned int *tries, const char *what);
 /* A process of the node unmaps some blocks, or changes their protection and back. */
 void unmap_some(unsigned int node);
 /* The node gives a hint for some blocks. */
 void advise_some(unsigned int node);
 
-#define WORDS_MAX	128
+#define WORDS_MAX	1200
 
 /* A piece of memory that threads load and store at once */
 struct word {
@@ -179,14 +187,24 @@ struct word {
 	unsigned int size;
 	int lock;		/* race_free.c: index of the lock that guards it; -1: barriers do */
 	u64 value;		/* the value that a load must return */
+	unsigned int node;	/* of the last writer */
+	/* race_free.c: the last writer died, or its release failed, so any value is right */
+	bool spoiled;
 };
+
+#define LOCKS_MAX	12
 
 struct thread {
 	unsigned int number, node, process;
+	bool meeting;		/* waits in threads_meet() */
+	bool dead;		/* with its node */
+	/* race_free.c: locks that the thread has */
+	bool reads[LOCKS_MAX], writes[LOCKS_MAX];
 };
 
 extern struct word words[WORDS_MAX];
 extern unsigned int word_count, thread_count;
+extern struct thread *threads;
 
 /* Bits of the word */
 u64 word_mask(const struct word *word);
@@ -197,13 +215,19 @@ u64 word_choose(const struct word *word);
  * two scheduling points is one step.
  */
 void word_seen(const struct thread *thread, const struct word *word, const char *how, u64 value);
+/* From now on any value of the word is right. */
+void word_spoil(struct word *word);
 void word_stored(const struct thread *thread, struct word *word, u64 value);
 
 /* Start a fiber for each thread of each process; later start one again for each of them. */
 void threads_start(void (*run)(void *thread));
 void threads_again(void (*run)(void *thread));
-/* Wait for all threads. Returns true to the last one, before any other runs. */
-bool threads_meet(void);
+/* Wait for all threads of living nodes. */
+void threads_meet(struct thread *thread);
+/* End this fiber if its node has died; wait while its node is away. */
+void thread_check(void);
+/* The node has died: no other thread waits for its threads. */
+void threads_die(unsigned int node);
 /* Times that the threads have met */
 unsigned int threads_phase(void);
 
@@ -212,10 +236,27 @@ unsigned int threads_phase(void);
 void race_free_start(void);
 void race_free_again(void);
 void race_free_stop(void);
+/* All threads have met, and none has gone on. */
+void race_free_met(void);
+/* The node of the thread has died: others get its locks. */
+void race_free_die(struct thread *thread);
 void racing_start(void);
 void racing_again(void);
 
+/* death.c: nodes that die, reboot, or are away */
+
+void deaths_start(void);
+void deaths_stop(void);
+void message_delivered(struct sim_message *message, bool cut);
+/* Changes when one of two nodes gives up the other */
+u64 tie_of(unsigned int a, unsigned int b);
+
 /* check.c: invariants of the protocols */
+
+/* Whether the node finds the owner of the block along links, without a node that is dead */
+bool is_reachable(unsigned int node, u64 index);
+/* Whether the node has unreleased writes to a block of another owner */
+bool is_unreleased(unsigned int node, u64 index);
 
 void check_start(void);
 void check_stop(void);
@@ -237,6 +278,10 @@ int __real_kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 int __wrap_kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		    unsigned int node, enum kdsm_message_type type,
 		    struct kdsm_wire_answer *answer);
+int __real_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			       unsigned int *from, u64 *wts, u64 *rts);
+int __wrap_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			       unsigned int *from, u64 *wts, u64 *rts);
 void __real_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    const struct kdsm_bounce *theirs, bool keep);
 void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,

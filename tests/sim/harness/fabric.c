@@ -70,6 +70,12 @@ bool sim_are_apart(unsigned int a, unsigned int b)
 	return a != b && (sim_is_cut(a) || sim_is_cut(b));
 }
 
+/* What changes when one of the nodes gives up the other: see sim_program.tie(). */
+static u64 tie_of(unsigned int a, unsigned int b)
+{
+	return sim_program.tie ? sim_program.tie(a, b) : 0;
+}
+
 /* Whether node a reaches node b. If it does, tell the program. */
 static bool hear(unsigned int a, unsigned int b)
 {
@@ -161,13 +167,14 @@ static void post(struct kdsm_batch *batch, struct kdsm_operation *op)
 {
 	unsigned int node = batch->fabric->node;
 	bool in_time = hear(node, op->node);
+	u64 tie = tie_of(node, op->node);
 
 	sim_sleep(sim_latency(node, op->node));
 	land(batch, op, in_time);
 	sim_event(operation_object(op), "operation %u at node %u, %llu: %016llx, status %d",
 		  op->opcode, op->node, op->offset, op->result, op->status);
 	sim_sleep(sim_latency(op->node, node));
-	if (sim_are_apart(node, op->node))
+	if (sim_are_apart(node, op->node) || tie != tie_of(node, op->node))
 		lose(op, -EIO);
 }
 
@@ -412,6 +419,7 @@ static void deliver(void *arg)
 {
 	struct sim_message *message = arg;
 	bool cut = !hear(message->from, message->to);
+	u64 tie = tie_of(message->from, message->to);
 
 	if (meets_another_life(message->from, message->to)) {
 		message->status = -ENOENT;
@@ -419,7 +427,8 @@ static void deliver(void *arg)
 		sim_event(message_object(message), "%s from node %u meets another life",
 			  name(message), message->from);
 	} else if (cut || sim_chance(sim.error)) {
-		if (cut && sim.silence)
+		/* A node that the sender has missed before fails messages at once. */
+		if (cut && sim.silence && !(sim_is_dead(message->to) && sim_chance(2)))
 			sim_sleep(sim.silence);
 		lose_request(message, cut);
 	} else {
@@ -427,7 +436,8 @@ static void deliver(void *arg)
 			sim_cost_serve(message->to);
 		serve(message);
 		sim_sleep(sim_latency(message->to, message->from));
-		cut = sim_are_apart(message->from, message->to);
+		cut = sim_are_apart(message->from, message->to) ||
+		      tie != tie_of(message->from, message->to);
 		if (cut || sim_chance(sim.error))
 			lose_reply(message);
 	}

@@ -313,6 +313,8 @@ struct sim_counter {
  * @operate: do an operation at its target; sets op->result, and op->status if it fails
  * @may_land: returns whether the target accepts operations of this batch
  * @heard: called when one of two nodes, neither of them cut off, reaches the other
+ * @tie: returns what changes when one of two nodes gives up the other; operations and messages
+ *	that are in flight then fail
  * @message_object: returns the object that a message concerns
  * @operation_object: returns the object that an operation concerns
  *
@@ -348,6 +350,7 @@ struct sim_program {
 	void (*operate)(unsigned int from, struct kdsm_operation *op);
 	bool (*may_land)(unsigned int from, const struct kdsm_batch *batch);
 	void (*heard)(unsigned int a, unsigned int b);
+	u64 (*tie)(unsigned int a, unsigned int b);
 	s64 (*message_object)(const struct sim_message *message);
 	s64 (*operation_object)(const struct kdsm_operation *op);
 };

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Nodes that die for good, some of which reboot, and nodes that are away for so long that others
+ * give them up: what the fabric knows of them, as kmod/fabric and kmod/lock/death.c find it out.
+ *
+ * The fibers of a dead node go on, because no other node can tell a dead node from a node that it
+ * cannot reach. Its threads end, and nothing that it does counts.
+ */
+#include <stdio.h>
+
+#include "sim.h"
+
+static bool *given_up;		/* by node, and node that the first one gave up */
+static u32 *ties;		/* the same: times that it did so */
+
+static unsigned int pair(unsigned int by, unsigned int node)
+{
+	return by * sim.nodes + node;
+}
+
+u64 tie_of(unsigned int a, unsigned int b)
+{
+	return ties[pair(a, b)] + ((u64)ties[pair(b, a)] << 32);
+}
+
+/* ---- giving up nodes ---- */
+
+/* A message that was not heard, until its sender has tried to reach the receiver again */
+struct miss {
+	unsigned int by, node;
+};
+
+static void probe(void *arg)
+{
+	struct miss *miss = arg;
+	unsigned int i = pair(miss->by, miss->node);
+
+	/*
+	 * A node that reaches no other node gives up none: if both sides of a cut struck off the
+	 * readers of the other, no order of their accesses would be left.
+	 */
+	if (sim_is_cut(miss->node) && !sim_is_cut(miss->by) && !given_up[i]) {
+		sim_event(SIM_NONE, "gives up node %u", miss->node);
+		given_up[i] = true;
+		ties[i]++;
+		counts.given_up++;
+	}
+	free(miss);
+}
+
+void message_delivered(struct sim_message *message, bool cut)
+{
+	struct miss *miss;
+
+	if (!cut || !sim_is_cut(message->to) || sim_is_cut(message->from))
+		return;
+	miss = malloc(sizeof(*miss));
+	*miss = (struct miss) { message->from, message->to };
+	sim_spawn(message->from, "probes", 1 + sim_below(3000), probe, miss);
+}
+
+bool kdsm_fabric_is_away(const struct kdsm_fabric *fabric, unsigned int node)
+{
+	return given_up[pair(fabric->node, node)];
+}
+
+/* Operations of the node that are in flight here fail: see tie_of(). */
+void kdsm_fabric_give_up(struct kdsm_fabric *fabric, unsigned int node, bool restarted)
+{
+	if (!restarted)
+		sim_fail(SIM_NONE, "node %u gives up node %u itself", fabric->node, node);
+	sim_yield();
+}
+
+/* ---- meeting again ---- */
+
+/* A node that gave up another one tells it so before anything else. */
+static void meet(unsigned int by, unsigned int node)
+{
+	if (!given_up[pair(by, node)])
+		return;
+	given_up[pair(by, node)] = false;
+	sim_event(SIM_NONE, "node %u learns that node %u gave it up", node, by);
+	counts.untied++;
+}
+
+/* ---- nodes ---- */
+
+static void die(void *arg)
+{
+	unsigned int node = (unsigned long)arg;
+	bool reboots = sim_chance(2);
+
+	sim_event(SIM_NONE, "dies%s", reboots ? ", and reboots" : "");
+	counts.deaths++;
+	sim_cut(node, 0, U64_MAX);
+	if (reboots) {
+		counts.reboots++;
+		sim_reboot(node, sim_now() + sim_below(sim_chance(2) ? 2000 : 3000000));
+	}
+	threads_die(node);
+}
+
+static bool is_given_up(unsigned int node)
+{
+	unsigned int other;
+
+	for (other = 0; other < sim.nodes; other++)
+		if (given_up[pair(other, node)])
+			return true;
+	return false;
+}
+
+/*
+ * The node learns from all other nodes at once which of them gave it up. If it reached them one
+ * by one, it could read newer content of one that did not give it up, and older content in a copy
+ * that another one does not count any more; kmod/coherence/strict.c says so.
+ */
+static void go_away(void *arg)
+{
+	unsigned int node = (unsigned long)arg, other;
+
+	sim_event(SIM_NONE, "is cut off");
+	counts.outages++;
+	sim_cut(node, 0, U64_MAX - 1);
+	sim_sleep(sim_between(1, 10) * sim.silence);
+	while (is_given_up(node))
+		for (other = 0; other < sim.nodes; other++)
+			meet(other, node);
+	sim_cut(node, 0, 0);
+	sim_event(SIM_NONE, "is back");
+}
+
+void deaths_start(void)
+{
+	unsigned int i, node, first = sim_below(sim.nodes);
+	unsigned long arg;
+
+	given_up = calloc(sim.nodes * sim.nodes, sizeof(*given_up));
+	ties = calloc(sim.nodes * sim.nodes, sizeof(*ties));
+	for (i = 0; i < config.deaths + config.away && i < sim.nodes - 1; i++) {
+		node = (first + i) % sim.nodes;
+		arg = node;
+		sim_spawn(node, "dies", sim_below(sim_chance(2) ? 3000 : 30000),
+			  i < config.deaths ? die : go_away, (void *)arg);
+	}
+}
+
+void deaths_stop(void)
+{
+	free(given_up);
+	free(ties);
+}
