@@ -312,7 +312,7 @@ struct kdsm_takes {
 	const struct kdsm_writes *writes;
 	spinlock_t lock;		/* protects next and err */
 	size_t next;
-	int err;			/* the first error; no take begins after it */
+	int err;			/* the first error */
 	struct kdsm_takes_work {
 		struct work_struct work;
 		struct kdsm_takes *takes;
@@ -324,14 +324,14 @@ static bool kdsm_write_needs_take(const struct kdsm_picked *write)
 	return write->modified && !kdsm_block_is_owned(write->block);
 }
 
-/* Returns NULL if no block is left or a take has failed */
+/* Returns NULL if no block is left. A block whose take failed does not stop the others. */
 static struct kdsm_block *kdsm_takes_next(struct kdsm_takes *takes)
 {
 	const struct kdsm_writes *writes = takes->writes;
 	struct kdsm_block *block = NULL;
 
 	spin_lock(&takes->lock);
-	while (!takes->err && !block && takes->next < writes->count) {
+	while (!block && takes->next < writes->count) {
 		if (kdsm_write_needs_take(&writes->list[takes->next]))
 			block = writes->list[takes->next].block;
 		takes->next++;
@@ -360,7 +360,10 @@ static void kdsm_takes_work(struct work_struct *work)
 	kdsm_takes_run(container_of(work, struct kdsm_takes_work, work)->takes);
 }
 
-/* Become the owner of all modified blocks. A block that is not taken over stays modified. */
+/*
+ * Become the owner of all modified blocks. A block that is not taken over, because it is lost for
+ * example, stays modified. Returns the first error after all blocks were tried.
+ */
 static int kdsm_writes_take_over(struct kdsm_coherence *coherence,
 				 const struct kdsm_writes *writes)
 {
@@ -498,7 +501,7 @@ static int kdsm_release_some(struct kdsm_coherence *coherence, u64 from, u64 to,
 			     struct kdsm_signature *signature)
 {
 	struct kdsm_writes *writes;
-	int err;
+	int err, harvest_err;
 
 	/* A caller waits for a concurrent release, which may include the caller's writes */
 	mutex_lock(&coherence->fence);
@@ -507,11 +510,10 @@ static int kdsm_release_some(struct kdsm_coherence *coherence, u64 from, u64 to,
 		mutex_unlock(&coherence->fence);
 		return -ENOMEM;
 	}
-	err = kdsm_writes_harvest(coherence, writes);
-	if (!err)
-		err = kdsm_writes_take_over(coherence, writes);
+	harvest_err = kdsm_writes_harvest(coherence, writes);
+	err = harvest_err ?: kdsm_writes_take_over(coherence, writes);
 	kdsm_writes_publish(coherence, writes);
-	if (!err)
+	if (!harvest_err)
 		kdsm_writes_retire(coherence, writes);
 	if (signature) {
 		spin_lock(&coherence->lock);
