@@ -35,6 +35,12 @@ static void kdsm_cluster_peer_down(void *context, unsigned int node, bool restar
 		kdsm_regions_forget(context);
 }
 
+static void kdsm_cluster_peer_untied(void *context, unsigned int node)
+{
+	kdsm_regions_untied(context);
+	kdsm_deaths_untied(context, node);
+}
+
 static int kdsm_cluster_start(struct kdsm_cluster *cluster,
 			      const struct kdsm_cluster_config *from)
 {
@@ -77,7 +83,7 @@ static int kdsm_cluster_start(struct kdsm_cluster *cluster,
 		},
 		.notified = kdsm_region_notified,
 		.peer_down = kdsm_cluster_peer_down,
-		.peer_untied = kdsm_deaths_untied,
+		.peer_untied = kdsm_cluster_peer_untied,
 	};
 	struct sockaddr_storage *addresses;
 	unsigned int i;

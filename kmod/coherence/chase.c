@@ -41,9 +41,6 @@ static int kdsm_ask_with(struct kdsm_coherence *coherence, struct kdsm_block *bl
 	memset(answer, 0, sizeof(*answer));
 	err = kdsm_message(coherence->fabric, node, type, &wire,
 			   kdsm_handover_cut(&wire.handover, sizeof(wire)), answer, &length);
-	/* The node has no such region, so it came up again */
-	if (err == -ENOENT)
-		return -EHOSTDOWN;
 	if (err)
 		return err;
 	if (!kdsm_wire_handover_fits(length, sizeof(*answer)) ||
@@ -122,6 +119,9 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 
 	err = kdsm_ask_with(coherence, block, chase->node, chase->type,
 			    chase->node == chase->owner ? &chase->handover : NULL, answer);
+	/* The node has no such region, so it came up again */
+	if (err == -ENOENT)
+		err = -EHOSTDOWN;
 	/* Repeat a message that the node may not have handled */
 	if (err && !kdsm_message_was_heard(err) && err != -EHOSTDOWN && err != -ENOMEM &&
 	    ++chase->lost <= KDSM_LOST_MAX)

@@ -381,6 +381,17 @@ int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice adv
 void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 last);
 
 /**
+ * kdsm_coherence_untied() - drop the copies that other nodes may not count any more
+ * @coherence: the coherence of the region
+ *
+ * A peer gave up this node, see peer_untied() of struct kdsm_fabric_config. An owner that gave up
+ * a node writes although that node may have a copy (policy strict).
+ *
+ * Takes the locks of the blocks, and waits for no network.
+ */
+void kdsm_coherence_untied(struct kdsm_coherence *coherence);
+
+/**
  * kdsm_coherence_stats() - read the counters of a region on this node
  * @coherence: the coherence of the region
  * @stats: receives KDSM_COHERENCE_COUNT values, which may be of different instants

@@ -144,7 +144,7 @@ int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *blo
 
 /* Hand over the blocks whose next nodes waited for the end of a lease */
 void kdsm_ownership_owed_work(struct work_struct *work);
-/* Send one message about a block, and check the answer */
+/* Send one message about a block, and check the answer. -ENOENT: the node has no such region. */
 int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 	     unsigned int node, enum kdsm_message_type type,
 	     struct kdsm_wire_answer *answer);

@@ -12,6 +12,12 @@
  * block's lock, and from then on maps it only for reading. An owner makes the frame writable
  * again only after every reader has answered that its copy is gone or never arrived. A reader
  * that is fetching at that time finds stale set, and asks again.
+ *
+ * A reader that died is struck off. A node that came up again has no copy. A node that this node
+ * gave up (kdsm_fabric_is_away()) may only have been unreachable: it drops all copies before it
+ * and this node exchange anything else (kdsm_coherence_untied()). Until then its programs may
+ * read old content. If another node that did not give it up reaches it meanwhile, these programs
+ * may see newer content of one block and older content of another one.
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
@@ -26,6 +32,8 @@
  */
 #define KDSM_INVALIDATE_PAUSE	50
 #define KDSM_INVALIDATE_TIMEOUT	(60 * HZ)
+/* Interval between requests to a reader that cannot be reached, in us */
+#define KDSM_DOWN_PAUSE		10000
 
 /* ---- leases ---- */
 
@@ -126,7 +134,48 @@ int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 	return err;
 }
 
+/* Drop a copy that no owner may count any more, or that arrives at this moment */
+static void kdsm_copy_drop(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	mutex_lock(&block->lock);
+	if (block->role != KDSM_ROLE_TAKING && !kdsm_block_is_owned(block)) {
+		if (block->state == KDSM_BLOCK_READABLE)
+			kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
+		block->stale = true;
+	}
+	mutex_unlock(&block->lock);
+}
+
+void kdsm_coherence_untied(struct kdsm_coherence *coherence)
+{
+	struct kdsm_block *table;
+	u64 i, j;
+
+	if (coherence->policy != &kdsm_policy_strict)
+		return;
+	for (i = 0; i < coherence->blocks; i += KDSM_TABLE_SIZE) {
+		/* Pairs with cmpxchg() in kdsm_block() */
+		table = smp_load_acquire(&coherence->tables[i >> KDSM_TABLE_SHIFT]);
+		for (j = 0; table && j < KDSM_TABLE_SIZE; j++)
+			kdsm_copy_drop(coherence, &table[j]);
+		cond_resched();
+	}
+}
+
 /* ---- getting a block ---- */
+
+/* Whether a reader that answered err has no copy, or will drop it before this node reaches it */
+static bool kdsm_reader_is_gone(struct kdsm_coherence *coherence, unsigned int reader, int err)
+{
+	if (err == -ENOENT)
+		return true;
+	if (!err || kdsm_message_was_heard(err) ||
+	    !kdsm_fabric_is_away(coherence->fabric, reader))
+		return false;
+	/* Wait until no fetch of the reader from this node is in flight */
+	kdsm_fabric_give_up(coherence->fabric, reader, true);
+	return true;
+}
 
 /* Have a reader unmap its copy. An error means that the reader may still have the copy. */
 static int kdsm_reader_invalidate(struct kdsm_coherence *coherence, struct kdsm_block *block,
@@ -134,15 +183,22 @@ static int kdsm_reader_invalidate(struct kdsm_coherence *coherence, struct kdsm_
 {
 	unsigned long end = jiffies + KDSM_INVALIDATE_TIMEOUT;
 	struct kdsm_wire_answer answer;
+	unsigned int pause;
 	int err;
 
 	for (;;) {
 		err = kdsm_ask(coherence, block, reader, KDSM_MESSAGE_BLOCK_INVALIDATE, &answer);
-		if (err || le16_to_cpu(answer.answer) == KDSM_ANSWER_YES)
+		if (!err && le16_to_cpu(answer.answer) == KDSM_ANSWER_YES)
+			return 0;
+		if (kdsm_reader_is_gone(coherence, reader, err))
+			return 0;
+		/* Ask again until the reader answers, or this node gives it up */
+		if (err && err != -EHOSTDOWN)
 			return err;
 		if (time_after(jiffies, end))
-			return -ETIMEDOUT;
-		usleep_range(KDSM_INVALIDATE_PAUSE, 4 * KDSM_INVALIDATE_PAUSE);
+			return err ?: -ETIMEDOUT;
+		pause = err ? KDSM_DOWN_PAUSE : KDSM_INVALIDATE_PAUSE;
+		usleep_range(pause, 4 * pause);
 	}
 }
 
@@ -221,6 +277,10 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 	}
 	/* From here on no other node has a reason to invalidate this node's copy */
 	mutex_lock(&block->lock);
+	/* A former owner struck this node off, so the copy may be old */
+	if (from != coherence->node && block->state != KDSM_BLOCK_INVALID &&
+	    !test_bit(coherence->node, block->readers))
+		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
 	has_copy = block->state != KDSM_BLOCK_INVALID;
 	mutex_unlock(&block->lock);
 	if (!has_copy)

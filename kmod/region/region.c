@@ -209,6 +209,19 @@ void kdsm_region_forget(struct kdsm_region *region)
 		kdsm_region_put(region);
 }
 
+void kdsm_regions_untied(struct kdsm_cluster *cluster)
+{
+	struct kdsm_region *region;
+	unsigned long id = 0;
+
+	while ((region = kdsm_region_next(cluster, &id))) {
+		if (region->coherence)
+			kdsm_coherence_untied(region->coherence);
+		kdsm_region_put(region);
+		id++;
+	}
+}
+
 void kdsm_regions_forget(struct kdsm_cluster *cluster)
 {
 	struct kdsm_region *region;

@@ -190,6 +190,12 @@ void kdsm_regions_exit(struct kdsm_cluster *cluster);
 void kdsm_regions_forget(struct kdsm_cluster *cluster);
 
 /**
+ * kdsm_regions_untied() - a peer gave up this node: see kdsm_coherence_untied()
+ * @cluster: a cluster after kdsm_regions_init()
+ */
+void kdsm_regions_untied(struct kdsm_cluster *cluster);
+
+/**
  * kdsm_region_next() - find the next region in the order of ids
  * @cluster: the cluster whose regions are searched
  * @id: the least id to look for; receives the id that was found

@@ -36,6 +36,8 @@ int __wrap_kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		return 0;
 	}
 	err = __real_kdsm_ask(coherence, block, node, type, answer);
+	if (sim_broken == BREAK_DEAD && (err == -ENOENT || err == -EHOSTDOWN))
+		err = -EIO;
 	if (sim_broken == BREAK_EARLY && !err)
 		answer->answer = cpu_to_le16(KDSM_ANSWER_YES);
 	return err;
@@ -47,11 +49,16 @@ int __wrap_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_blo
 {
 	struct node *node = &nodes[coherence->node];
 	unsigned int i;
+	int err;
 
+	if (sim_broken == BREAK_LOST && node->has_failed)
+		return -EHOSTDOWN;
 	for (i = 0; i < config.blocks; i++)
 		if (config.index[i] == block->index)
 			node->tried[i] = true;
-	return __real_kdsm_ownership_take(coherence, block, from, wts, rts);
+	err = __real_kdsm_ownership_take(coherence, block, from, wts, rts);
+	node->has_failed |= err;
+	return err;
 }
 
 void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,

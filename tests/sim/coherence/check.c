@@ -95,7 +95,8 @@ static void check_writer(unsigned int writer, u64 index)
 	if (sim_is_dead(writer))
 		return;
 	for (node = 0; node < sim.nodes; node++)
-		if (node != writer && !sim_is_dead(node) && is_mapped(node, index))
+		if (node != writer && !sim_is_dead(node) && !is_given_up(node) &&
+		    is_mapped(node, index))
 			sim_fail(index, "node %u writes what node %u has mapped", writer, node);
 }
 
@@ -151,6 +152,14 @@ void check_step(void)
 	next = n == config.blocks ? 0 : (next + n) % config.blocks;
 }
 
+void check_untied(unsigned int node)
+{
+	unsigned int i;
+
+	for (i = 0; i < config.blocks; i++)
+		seen(node, i)->until = 0;
+}
+
 /* ---- blocks of nodes that have died ---- */
 
 static unsigned int link_of(unsigned int node, u64 index)
@@ -158,6 +167,20 @@ static unsigned int link_of(unsigned int node, u64 index)
 	const struct kdsm_block *block = peek(node, index);
 
 	return block ? block->owner : (index >> KDSM_TABLE_SHIFT) % sim.nodes;
+}
+
+/* Whether the queue behind the node has a dead node, to which nodes that ask are sent on */
+static bool is_before_dead(unsigned int node, u64 index)
+{
+	const struct kdsm_block *block = peek(node, index);
+	unsigned int hops;
+
+	for (hops = 0; block && block->next != KDSM_NOBODY && hops < sim.nodes; hops++) {
+		if (sim_is_dead(block->next))
+			return true;
+		block = peek(block->next, index);
+	}
+	return false;
 }
 
 bool is_reachable(unsigned int node, u64 index)
@@ -174,6 +197,8 @@ bool is_reachable(unsigned int node, u64 index)
 			hint = KDSM_NOBODY;
 			continue;
 		}
+		if (is_before_dead(node, index))
+			return false;
 		block = peek(node, index);
 		if (block && (block->role == KDSM_ROLE_GRANTED || block->role == KDSM_ROLE_TAKING))
 			return !sim_is_dead(block->from);

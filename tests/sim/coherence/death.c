@@ -61,7 +61,7 @@ void message_delivered(struct sim_message *message, bool cut)
 
 bool kdsm_fabric_is_away(const struct kdsm_fabric *fabric, unsigned int node)
 {
-	return given_up[pair(fabric->node, node)];
+	return sim_broken != BREAK_DEAD && given_up[pair(fabric->node, node)];
 }
 
 /* Operations of the node that are in flight here fail: see tie_of(). */
@@ -79,9 +79,12 @@ static void meet(unsigned int by, unsigned int node)
 {
 	if (!given_up[pair(by, node)])
 		return;
-	given_up[pair(by, node)] = false;
 	sim_event(SIM_NONE, "node %u learns that node %u gave it up", node, by);
 	counts.untied++;
+	check_untied(node);
+	if (sim_broken != BREAK_TIE)
+		kdsm_coherence_untied(&nodes[node].coherence);
+	given_up[pair(by, node)] = false;
 }
 
 /* ---- nodes ---- */
@@ -101,7 +104,7 @@ static void die(void *arg)
 	threads_die(node);
 }
 
-static bool is_given_up(unsigned int node)
+bool is_given_up(unsigned int node)
 {
 	unsigned int other;
 

@@ -17,8 +17,10 @@ static struct options {
 	bool away, shortage;
 } options = { .common = SIM_OPTIONS(2, 8) };
 
-/* In sim_defect.data: the defect shows only with policy strict */
+/* In sim_defect.data: the defect shows only with policy strict; if nodes die; if one is away */
 #define STRICT	1
+#define DEATHS	2
+#define AWAY	4
 
 static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_RTS] = { "rts", "an owner that is read does not raise the read timestamp" },
@@ -56,6 +58,11 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_LOCK] = { "lock", "one mapping in 4 is made without the block's lock",
 			 false, STRICT },
 	[BREAK_HASTE] = { "haste", "leases have no length", false, STRICT },
+	[BREAK_DEAD] = { "dead", "a reader that died stays in the set of readers",
+			 false, STRICT | DEATHS },
+	[BREAK_LOST] = { "lost", "a release ends at the first block that it cannot take over",
+			 false, DEATHS },
+	[BREAK_TIE] = { "tie", "a node that was given up keeps its copies", false, STRICT | AWAY },
 };
 
 /* ---- options ---- */
@@ -83,8 +90,13 @@ static const struct cli_option table[] = {
 
 static int check(char *reason)
 {
+	unsigned int needs = sim_broken ? defects[sim_broken].data : 0;
+
 	if (sim_broken && !options.policy)
-		options.policy = policies[defects[sim_broken].data];
+		options.policy = policies[needs & STRICT];
+	if (needs & DEATHS)
+		options.deaths = 1;
+	options.away |= needs & AWAY;
 	if (options.block_size & (options.block_size - 1)) {
 		snprintf(reason, REASON_SIZE, "the size of a block must be a power of two");
 		return -1;
@@ -145,7 +157,7 @@ static void choose_shortage(void)
 static void choose_faults(void)
 {
 	config.deaths = min(options.deaths, sim.nodes - 1);
-	if (config.deaths && sim_chance(2)) {
+	if (config.deaths && (sim_broken == BREAK_LOST || sim_chance(2))) {
 		config.processes = 1;
 		config.threads = 1;
 	}

@@ -57,6 +57,7 @@ static void release(struct thread *thread, struct kdsm_signature *signature)
 	do {
 		counts.releases++;
 		memset(nodes[thread->node].tried, 0, config.blocks);
+		nodes[thread->node].has_failed = false;
 		sim_event(SIM_NONE, "%u releases", thread->number);
 		err = kdsm_coherence_release(coherence, signature);
 	} while (release_again(thread, err, &tries));

@@ -42,6 +42,10 @@ enum {
 	BREAK_MAP,
 	BREAK_LOCK,
 	BREAK_HASTE,
+	/* of nodes that die, or are away for a while */
+	BREAK_DEAD,
+	BREAK_LOST,
+	BREAK_TIE,
 	BREAK_COUNT
 };
 
@@ -108,6 +112,7 @@ struct node {
 	struct kdsm_coherence coherence;
 	struct process processes[PROCESSES_MAX];
 	bool *tried;			/* by block: a release has tried to take it over */
+	bool has_failed;		/* a release has failed to take over a block */
 };
 
 extern struct node *nodes;
@@ -248,6 +253,8 @@ void racing_again(void);
 void deaths_start(void);
 void deaths_stop(void);
 void message_delivered(struct sim_message *message, bool cut);
+/* Whether a node gave this one up, which does not know yet */
+bool is_given_up(unsigned int node);
 /* Changes when one of two nodes gives up the other */
 u64 tie_of(unsigned int a, unsigned int b);
 
@@ -257,6 +264,8 @@ u64 tie_of(unsigned int a, unsigned int b);
 bool is_reachable(unsigned int node, u64 index);
 /* Whether the node has unreleased writes to a block of another owner */
 bool is_unreleased(unsigned int node, u64 index);
+/* The node drops copies, and need not keep them for a lease. */
+void check_untied(unsigned int node);
 
 void check_start(void);
 void check_stop(void);
