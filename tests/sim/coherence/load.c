@@ -259,7 +259,9 @@ void unmap_some(unsigned int node)
 
 void load_start(void)
 {
-	if (config.policy == KDSM_POLICY_STRICT)
+	if (config.endless)
+		unfair_start();
+	else if (config.policy == KDSM_POLICY_STRICT)
 		racing_start();
 	else
 		race_free_start();
@@ -289,6 +291,8 @@ void load_again(void)
 
 void load_stop(void)
 {
+	if (config.endless)
+		unfair_stop();
 	if (config.policy == KDSM_POLICY_RELEASE)
 		race_free_stop();
 	free(threads);

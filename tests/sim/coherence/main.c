@@ -13,9 +13,11 @@ static struct options {
 	const char *policy;		/* NULL: odd seeds release, even ones strict */
 	unsigned int blocks;		/* 0: the seed chooses */
 	uint64_t block_size;		/* in bytes; 0: the seed chooses */
+	uint64_t endless;		/* in ns; 0: programs end */
+	unsigned int writers, fair;
 	unsigned int deaths;
 	bool away, shortage;
-} options = { .common = SIM_OPTIONS(2, 8) };
+} options = { .common = SIM_OPTIONS(2, 8), .writers = 2 };
 
 /* In sim_defect.data: the defect shows only with policy strict; if nodes die; if one is away */
 #define STRICT	1
@@ -78,6 +80,16 @@ static const struct cli_option table[] = {
 	{ "block-size", 'z', "SIZE", "Size of a block, 4K to 2M (4K or 8K, as the seed chooses)",
 	  CLI_SIZE, .offset = offsetof(struct options, block_size),
 	  .range = { PAGE_SIZE, 512 * PAGE_SIZE, PAGE_SIZE } },
+	{ "endless", 'e', "TIME",
+	  "Programs without end access one word for TIME, without faults (policy strict)",
+	  CLI_TIME, .offset = offsetof(struct options, endless),
+	  .range = { 1000000, 10000000000, 1000 } },
+	{ "writers", 'w', "COUNT", "With --endless: nodes that write, the others read (2)",
+	  CLI_COUNT, .offset = offsetof(struct options, writers),
+	  .range = { 0, KDSM_MAX_NODES, 1 } },
+	{ "fair", 'f', "TIMES",
+	  "With --endless: fail if a request waits longer than TIMES times the mean", CLI_COUNT,
+	  .offset = offsetof(struct options, fair), .range = { 1, 1000000, 1 } },
 	{ "deaths", 'd', "COUNT", "Nodes that die for good, half of which reboot (0)",
 	  CLI_COUNT, .offset = offsetof(struct options, deaths), .range = { 0, 64, 1 } },
 	{ "away", 'a', NULL, "Cut one node off for so long that others give it up", CLI_FLAG,
@@ -97,6 +109,10 @@ static int check(char *reason)
 	if (needs & DEATHS)
 		options.deaths = 1;
 	options.away |= needs & AWAY;
+	if (options.endless) {
+		options.policy = policies[STRICT];
+		options.common.plain = true;
+	}
 	if (options.block_size & (options.block_size - 1)) {
 		snprintf(reason, REASON_SIZE, "the size of a block must be a power of two");
 		return -1;
@@ -200,6 +216,24 @@ static void choose_limits(void)
 		sim.steps_max *= 8;
 }
 
+/* Requests of all nodes for one block, on links without delays that few messages have */
+static void choose_endless(void)
+{
+	config.endless = options.endless / NSEC_PER_USEC;
+	config.writers = options.writers;
+	config.fair = options.fair;
+	config.processes = 1;
+	config.threads = 1;
+	config.unmap = 0;
+	config.advise = 0;
+	sim.yield = 1;
+	sim.preempt = 0;
+	sim.late = 0;
+	sim.delay = 5;
+	sim.slow = sim.nodes;
+	sim.steps_max *= 20;
+}
+
 static u32 choose_policy(u64 seed)
 {
 	if (options.policy)
@@ -226,6 +260,8 @@ static void choose(u64 seed)
 	if (sim_broken == BREAK_FORGET || sim_broken == BREAK_NUMBER || sim_broken == BREAK_OLD)
 		sim.error = sim_between(3, 30);
 	choose_faults();
+	if (options.endless)
+		choose_endless();
 }
 
 static void start(void)
@@ -289,6 +325,13 @@ static const struct sim_counter counters[] = {
 	{ "learnt-of-it", &counts.untied },
 	{ "owners-unreachable", &counts.unreachable },
 	{ "words-spoiled", &counts.spoiled },
+	{ "endless-reads", &counts.reads },
+	{ "endless-writes", &counts.writes },
+	{ "endless-readers", &counts.read_nodes },
+	{ "endless-starved", &counts.starved },
+	{ "endless-waits", &counts.waits },
+	{ "endless-longest", &counts.longest, true },
+	{ "endless-unfair", &counts.unfair, true },
 	STAT("read-faults", READ_FAULTS),
 	STAT("write-faults", WRITE_FAULTS),
 	STAT("upgrades", UPGRADES),
@@ -315,6 +358,7 @@ const struct sim_program sim_program = {
 	.object = "block",
 	.message_name = message_names,
 	.check = check,
+	.report = unfair_report,
 	.choose = choose,
 	.start = start,
 	.step = check_step,

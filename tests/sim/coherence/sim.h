@@ -64,6 +64,9 @@ struct config {
 	unsigned int stall;		/* one in n remote reads takes minutes */
 	bool outage;			/* a node is cut off for up to 20 ms */
 	unsigned int deaths;		/* nodes that die for good; some reboot */
+	u64 endless;			/* programs without end run until then, in us; 0: others run */
+	unsigned int writers;		/* of programs without end: nodes that write */
+	unsigned int fair;		/* most times the mean wait that a request may wait; 0: any */
 	bool away;			/* a node is cut off for so long that others give it up */
 	bool contiguous;		/* the pages of a memory are neighbours in memory */
 	bool healed;			/* the seed injected faults, and has ended them */
@@ -75,6 +78,8 @@ extern struct config config;
 struct counts {
 	u64 loads, stores, acquires, releases, floors;
 	u64 unmaps, errors, ahead, probes, stalls, outages;
+	/* of programs without end */
+	u64 reads, writes, read_nodes, starved, waits, longest, unfair;
 	u64 deaths, reboots, given_up, untied, unreachable, spoiled;
 	u64 stats[KDSM_COHERENCE_COUNT];
 };
@@ -247,6 +252,12 @@ void race_free_met(void);
 void race_free_die(struct thread *thread);
 void racing_start(void);
 void racing_again(void);
+
+/* unfair.c: programs without end, for policy strict */
+
+void unfair_start(void);
+void unfair_stop(void);
+void unfair_report(void);
 
 /* death.c: nodes that die, reboot, or are away */
 
