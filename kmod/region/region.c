@@ -118,10 +118,11 @@ static void kdsm_region_incoherent(struct kdsm_region *region)
 {
 	struct kdsm_coherence *coherence = region->coherence;
 
+	/* Before the inode goes: a hand-over that waits for the end of a lease unmaps its block */
+	kdsm_coherence_exit(coherence);
 	kdsm_vm_inode_destroy(region->inode);
 	if (region->policy == KDSM_POLICY_RELEASE)
 		kdsm_region_unmake_release(coherence);
-	kdsm_coherence_exit(coherence);
 	kfree(coherence);
 }
 

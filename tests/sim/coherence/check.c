@@ -29,6 +29,8 @@ static struct kdsm_block *peek(unsigned int node, u64 index)
 {
 	struct kdsm_block *table;
 
+	if (nodes[node].closed)
+		return NULL;
 	table = nodes[node].coherence.tables[index >> KDSM_TABLE_SHIFT];
 	return table ? &table[index & (KDSM_TABLE_SIZE - 1)] : NULL;
 }

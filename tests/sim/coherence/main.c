@@ -64,6 +64,8 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 			 false, STRICT | DEATHS },
 	[BREAK_LOST] = { "lost", "a release ends at the first block that it cannot take over",
 			 false, DEATHS },
+	[BREAK_CLOSE] = { "close", "a region's inode goes before its hand-overs have ended",
+			  false, STRICT },
 	[BREAK_TIE] = { "tie", "a node that was given up keeps its copies", false, STRICT | AWAY },
 };
 
@@ -281,8 +283,15 @@ static void start(void)
 
 static bool again(void)
 {
-	if (!sim.error && !config.stall && !config.outage && !config.deaths && !config.away)
+	bool faults = sim.error || config.stall || config.outage || config.deaths || config.away;
+
+	if (config.closing)
 		return false;
+	if (!faults || config.healed) {
+		check_end();
+		config.closing = true;
+		return config.policy == KDSM_POLICY_STRICT && region_close();
+	}
 	sim_fabric_heal();
 	config.stall = 0;
 	config.outage = false;
@@ -294,7 +303,6 @@ static bool again(void)
 
 static void stop(void)
 {
-	check_end();
 	load_stop();
 	mappings_stop();
 	nodes_stop();

@@ -59,6 +59,8 @@ static void mapping_unmap(struct kdsm_region *region, u64 offset, u64 length)
 	struct deferred *deferred;
 
 	sim_might_sleep();
+	if (nodes[region->node].inode_gone)
+		sim_fail(block_of(first), "unmapped in a region that is gone");
 	if (first + count > region_pages())
 		sim_fail(SIM_NONE, "unmaps %llu pages at %llu, beyond the region", count,
 			 first);

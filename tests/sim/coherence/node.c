@@ -109,6 +109,59 @@ static void node_start(struct node *node, unsigned int number)
 	coherence->stamps = &node->stamps;
 }
 
+/* ---- the end of a region ---- */
+
+/*
+ * As kdsm_region_incoherent() in kmod/region/region.c, when the last reference to the region is
+ * gone, which each handler holds one of
+ */
+static void region_incoherent(struct node *node)
+{
+	while (node->serving)
+		sim_sleep(1);
+	node->closed = true;
+	sim_event(SIM_NONE, "the region goes");
+	if (sim_broken == BREAK_CLOSE)
+		node->inode_gone = true;
+	kdsm_coherence_exit(&node->coherence);
+	node->inode_gone = true;
+}
+
+static unsigned int living(unsigned int n)
+{
+	unsigned int node;
+
+	for (node = 0; node < sim.nodes; node++)
+		if (!sim_is_dead(node) && !n--)
+			return node;
+	return sim.nodes;
+}
+
+/* The program that asks may have been killed, so its region goes although the node waits. */
+static void ask(void *arg)
+{
+	kdsm_coherence_advise(&nodes[living(1)].coherence, KDSM_ADVICE_OWN, config.index[0],
+			      config.index[0]);
+}
+
+static void own_and_close(void *arg)
+{
+	struct node *node = &nodes[living(0)];
+
+	kdsm_coherence_advise(&node->coherence, KDSM_ADVICE_OWN, config.index[0], config.index[0]);
+	sim_spawn(living(1), "asks", 0, ask, NULL);
+	sim_sleep(sim_below(100));
+	region_incoherent(node);
+}
+
+bool region_close(void)
+{
+	if (living(1) == sim.nodes)
+		return false;
+	sim_spawn(living(0), "closes", 0, own_and_close, NULL);
+	return true;
+}
+
 void nodes_start(void)
 {
 	unsigned int i;
@@ -129,7 +182,8 @@ void nodes_stop(void)
 
 		for (j = 0; j < KDSM_COHERENCE_COUNT; j++)
 			counts.stats[j] += node->coherence.stats[j].counter;
-		kdsm_coherence_exit(&node->coherence);
+		if (!node->closed)
+			kdsm_coherence_exit(&node->coherence);
 		free(node->tried);
 		memory_stop(&node->frames);
 		memory_stop(&node->twins);

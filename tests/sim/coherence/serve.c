@@ -146,7 +146,7 @@ static void break_answer(struct sim_message *message, const struct kdsm_request 
 		break_link(answer, wire_of(message)->index);
 }
 
-static int serve(struct sim_message *message, struct kdsm_request *request)
+static int serve_block(struct sim_message *message, struct kdsm_request *request)
 {
 	struct kdsm_coherence *coherence = &nodes[message->to].coherence;
 	struct kdsm_block *block = kdsm_block(coherence, wire_of(message)->index);
@@ -163,6 +163,20 @@ static int serve(struct sim_message *message, struct kdsm_request *request)
 	if (sim_broken == BREAK_STALE && message->type == KDSM_MESSAGE_BLOCK_INVALIDATE && block)
 		block->stale = false;
 	break_answer(message, request);
+	return status;
+}
+
+/* As kdsm_region_serve_block() in kmod/region/region.c */
+static int serve(struct sim_message *message, struct kdsm_request *request)
+{
+	struct node *node = &nodes[message->to];
+	int status;
+
+	if (node->closed)
+		return -ENOENT;
+	node->serving++;
+	status = serve_block(message, request);
+	node->serving--;
 	return status;
 }
 

@@ -46,6 +46,7 @@ enum {
 	BREAK_DEAD,
 	BREAK_LOST,
 	BREAK_TIE,
+	BREAK_CLOSE,		/* when a region goes */
 	BREAK_COUNT
 };
 
@@ -69,6 +70,7 @@ struct config {
 	unsigned int fair;		/* most times the mean wait that a request may wait; 0: any */
 	bool away;			/* a node is cut off for so long that others give it up */
 	bool contiguous;		/* the pages of a memory are neighbours in memory */
+	bool closing;			/* the region goes from a node in the end */
 	bool healed;			/* the seed injected faults, and has ended them */
 };
 
@@ -117,6 +119,8 @@ struct node {
 	struct kdsm_coherence coherence;
 	struct process processes[PROCESSES_MAX];
 	bool *tried;			/* by block: a release has tried to take it over */
+	bool inode_gone, closed;	/* the region goes from this node, and is gone */
+	unsigned int serving;		/* messages that handlers serve */
 	bool has_failed;		/* a release has failed to take over a block */
 };
 
@@ -137,6 +141,8 @@ static inline s64 block_of(u64 page)
 
 void nodes_start(void);
 void nodes_stop(void);
+/* Let the region go from a node that owes a block to another node. False: no two nodes live. */
+bool region_close(void);
 /* The memory of another node that has the same id. */
 struct kdsm_memory *memory_of(unsigned int node, const struct kdsm_memory *memory);
 /* Copy a page piece by piece, so that other fibers see a half of the copy. */

@@ -304,7 +304,7 @@ struct sim_counter {
  * @choose: choose the seed's load and faults
  * @start: create the nodes, and fibers that run their load
  * @step: check the invariants; called between any two steps
- * @again: start fibers after the first ones have ended; returns whether there are any
+ * @again: start fibers after all former ones have ended; returns whether there are any
  * @stop: check what must hold at the end, and free everything
  * @tell: print the state of the nodes after a failure
  * @send: check a message before it is sent

@@ -97,7 +97,7 @@ static void run_seed(u64 seed)
 	sim_fabric_start();
 	sim_program.start();
 	sim_run();
-	if (sim_program.again && sim_program.again())
+	while (sim_program.again && sim_program.again())
 		sim_run();
 	sim_program.stop();
 	sim_fabric_stop();
