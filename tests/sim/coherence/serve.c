@@ -125,8 +125,11 @@ static int dispatch(struct kdsm_coherence *coherence, enum kdsm_message_type typ
  */
 static void break_link(struct kdsm_wire_answer *answer, u64 index)
 {
-	struct kdsm_block *block = kdsm_block(&nodes[answer->node].coherence, index);
+	struct kdsm_block *block;
 
+	if (config.closing)	/* that node may be about to free its blocks */
+		return;
+	block = kdsm_block(&nodes[answer->node].coherence, index);
 	if (block && block->handover >= answer->handover.number)
 		answer->handover.number = 0;
 }
