@@ -16,8 +16,9 @@
  * A reader that died is struck off. A node that came up again has no copy. A node that this node
  * gave up (kdsm_fabric_is_away()) may only have been unreachable: it drops all copies before it
  * and this node exchange anything else (kdsm_coherence_untied()). Until then its programs may
- * read old content. If another node that did not give it up reaches it meanwhile, these programs
- * may see newer content of one block and older content of another one.
+ * read old content, so they are not sequentially consistent in two cases: another node that did
+ * not give it up sends it newer content of another block, or both nodes gave each other up and
+ * both write.
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>

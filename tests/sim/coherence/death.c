@@ -6,8 +6,6 @@
  * The fibers of a dead node go on, because no other node can tell a dead node from a node that it
  * cannot reach. Its threads end, and nothing that it does counts.
  */
-#include <stdio.h>
-
 #include "sim.h"
 
 static bool *given_up;		/* by node, and node that the first one gave up */
@@ -36,8 +34,9 @@ static void probe(void *arg)
 	unsigned int i = pair(miss->by, miss->node);
 
 	/*
-	 * A node that reaches no other node gives up none: if both sides of a cut struck off the
-	 * readers of the other, no order of their accesses would be left.
+	 * Here a node that reaches no other node gives up none. In kmod it gives up all: then both
+	 * sides of a cut strike off the readers of the other, and no order of all accesses is left,
+	 * as strict.c says.
 	 */
 	if (sim_is_cut(miss->node) && !sim_is_cut(miss->by) && !given_up[i]) {
 		sim_event(SIM_NONE, "gives up node %u", miss->node);

@@ -32,7 +32,8 @@ static bool release_again(const struct thread *thread, int err, unsigned int *tr
 	bool lost = false;
 
 	for (i = 0; err && err != -ENOMEM && config.deaths && i < config.blocks; i++)
-		lost |= is_unreleased(node, config.index[i]) && !is_reachable(node, config.index[i]);
+		lost |= is_unreleased(node, config.index[i]) &&
+			!is_reachable(node, config.index[i]);
 	if (!lost || sim_is_dead(node))
 		return try_again_always(err, tries, "release");
 	counts.unreachable++;

@@ -65,9 +65,9 @@ struct config {
 	unsigned int stall;		/* one in n remote reads takes minutes */
 	bool outage;			/* a node is cut off for up to 20 ms */
 	unsigned int deaths;		/* nodes that die for good; some reboot */
-	u64 endless;			/* programs without end run until then, in us; 0: others run */
+	u64 endless;			/* programs without end run until then, in us; 0: no */
 	unsigned int writers;		/* of programs without end: nodes that write */
-	unsigned int fair;		/* most times the mean wait that a request may wait; 0: any */
+	unsigned int fair;		/* longest wait, in times of the mean one; 0: any */
 	bool away;			/* a node is cut off for so long that others give it up */
 	bool contiguous;		/* the pages of a memory are neighbours in memory */
 	bool closing;			/* the region goes from a node in the end */

@@ -40,7 +40,7 @@ static void access_word(struct thread *thread)
 	else
 		err = cpu_load(thread->node, 0, word->offset, &value, word->size);
 	if (err)
-		sim_fail(block_of(word->offset >> PAGE_SHIFT), "node %u: error %d", thread->node, err);
+		sim_fail(config.index[0], "node %u: error %d", thread->node, err);
 	word_seen(thread, word, "sees", value);
 	if (is_writer(thread->node))
 		word_stored(thread, word, value + 1);
