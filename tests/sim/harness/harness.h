@@ -185,7 +185,7 @@ unsigned int sim_fiber_node(void);
 const char *sim_fiber_name(void);
 bool sim_in_fiber(void);
 /* End the current fiber, which holds no lock. */
-void sim_exit(void) __attribute__((noreturn));
+_Noreturn void sim_exit(void);
 /* Sleep until this simulated time, or not at all if it has passed. */
 void sim_sleep_until(u64 time);
 
