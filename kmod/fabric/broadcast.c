@@ -76,21 +76,20 @@ static int kdsm_broadcast_wait(struct kdsm_broadcast *broadcast, unsigned long t
 	return left ? 0 : -ETIMEDOUT;
 }
 
-int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
-		   enum kdsm_message_type type, const void *data, unsigned int length,
-		   int *statuses, unsigned long timeout, unsigned int state)
+/* Start the requests. The caller holds a reference to the result, which may be ERR_PTR(). */
+static struct kdsm_broadcast *kdsm_broadcast_send(struct kdsm_fabric *fabric,
+						  const unsigned long *nodes,
+						  enum kdsm_message_type type, const void *data,
+						  unsigned int length)
 {
 	unsigned int count = bitmap_weight(nodes, fabric->config.nodes), node, i = 0;
 	struct kdsm_broadcast *broadcast;
-	int err;
 
 	if (WARN_ON_ONCE(length > KDSM_MESSAGE_ROOM))
-		return -EINVAL;
-	if (!count)
-		return 0;
+		return ERR_PTR(-EINVAL);
 	broadcast = kvzalloc(struct_size(broadcast, sendings, count), GFP_KERNEL);
 	if (!broadcast)
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	broadcast->fabric = fabric;
 	broadcast->type = type;
 	broadcast->length = length;
@@ -108,11 +107,48 @@ int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
 		INIT_WORK(&sending->work, kdsm_sending_work);
 		queue_work(fabric->senders, &sending->work);
 	}
+	return broadcast;
+}
+
+int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
+		   enum kdsm_message_type type, const void *data, unsigned int length,
+		   int *statuses, unsigned long timeout, unsigned int state)
+{
+	struct kdsm_broadcast *broadcast;
+	unsigned int i;
+	int err;
+
+	if (bitmap_empty(nodes, fabric->config.nodes))
+		return 0;
+	broadcast = kdsm_broadcast_send(fabric, nodes, type, data, length);
+	if (IS_ERR(broadcast))
+		return PTR_ERR(broadcast);
 	err = kdsm_broadcast_wait(broadcast, timeout, state);
-	for (i = 0; i < count; i++)
+	for (i = 0; i < broadcast->count; i++)
 		statuses[broadcast->sendings[i].node] = READ_ONCE(broadcast->sendings[i].status);
 	kdsm_broadcast_put(broadcast);
 	return err;
+}
+
+void kdsm_broadcast_start(struct kdsm_fabric *fabric, const unsigned long *nodes,
+			  enum kdsm_message_type type, const void *data, unsigned int length)
+{
+	struct kdsm_broadcast *broadcast;
+
+	if (bitmap_empty(nodes, fabric->config.nodes))
+		return;
+	broadcast = kdsm_broadcast_send(fabric, nodes, type, data, length);
+	if (!IS_ERR(broadcast))
+		kdsm_broadcast_put(broadcast);
+}
+
+void kdsm_message_start(struct kdsm_fabric *fabric, unsigned int node,
+			enum kdsm_message_type type, const void *data, unsigned int length)
+{
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = {};
+
+	__set_bit(node, nodes);
+	kdsm_broadcast_start(fabric, nodes, type, data, length);
 }
 
 int kdsm_message_killable(struct kdsm_fabric *fabric, unsigned int node,

@@ -565,6 +565,31 @@ int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
 		   int *statuses, unsigned long timeout, unsigned int state);
 
 /**
+ * kdsm_broadcast_start() - send a request to several nodes, and do not wait
+ * @fabric: started
+ * @nodes: bit set of the receivers, by node; this node may be one of them
+ * @type: selects the handler
+ * @data: @length bytes, at most KDSM_MESSAGE_ROOM; copied
+ * @length: in bytes
+ *
+ * The receivers get the request in any order, late or, if memory is short or a receiver cannot be
+ * reached, not at all. Caller may hold locks that handlers of this node take.
+ */
+void kdsm_broadcast_start(struct kdsm_fabric *fabric, const unsigned long *nodes,
+			  enum kdsm_message_type type, const void *data, unsigned int length);
+
+/**
+ * kdsm_message_start() - as kdsm_broadcast_start(), to one node
+ * @fabric: started
+ * @node: the peer, or this node
+ * @type: selects the handler
+ * @data: @length bytes, at most KDSM_MESSAGE_ROOM; copied
+ * @length: in bytes
+ */
+void kdsm_message_start(struct kdsm_fabric *fabric, unsigned int node,
+			enum kdsm_message_type type, const void *data, unsigned int length);
+
+/**
  * kdsm_message_killable() - as kdsm_message() without reply data, until a fatal signal
  * @fabric: started
  * @node: the peer, or this node
