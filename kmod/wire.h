@@ -16,7 +16,7 @@
 #include <linux/kdsm.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	6
+#define KDSM_WIRE_VERSION	7
 
 /*
  * Peers prove to each other that they know a key of the cluster (fabric/secret.c):
@@ -115,7 +115,9 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_BLOCK_READ,	/* kdsm_wire_block -> kdsm_wire_answer */
 	KDSM_MESSAGE_BLOCK_OWN,		/* kdsm_wire_block -> kdsm_wire_answer */
 	KDSM_MESSAGE_BLOCK_GRANT,	/* kdsm_wire_block: the receiver owns the block */
-	KDSM_MESSAGE_BLOCK_INVALIDATE,	/* kdsm_wire_block -> kdsm_wire_answer */
+	KDSM_MESSAGE_BLOCK_LEND,	/* kdsm_wire_block: the receiver may fetch a copy */
+	/* kdsm_wire_block: drop your copy; status 0, or -EAGAIN: retry after a back-off */
+	KDSM_MESSAGE_BLOCK_INVALIDATE,
 	KDSM_MESSAGE_TUNE,	/* kdsm_wire_tune, to node 0: tell all nodes */
 	KDSM_MESSAGE_TUNED,	/* kdsm_wire_tune, from node 0 */
 	KDSM_MESSAGE_LOCK_OPEN,	/* kdsm_wire_lock_open, to node 0 -> the same */
@@ -308,23 +310,23 @@ static inline bool kdsm_wire_handover_fits(unsigned int length, unsigned int who
 /* A request about one block of a coherent region */
 struct kdsm_wire_block {
 	__le32 id;		/* of the region */
-	__le32 status;		/* GRANT: 0, or -errno: not granted, the receiver must ask again */
+	/* GRANT, LEND: 0, or -errno: not granted or lent, the receiver must ask again */
+	__le32 status;
 	__le64 index;
 	__le64 clock;		/* READ: the sender's clock, a logical timestamp */
 	/*
 	 * GRANT: this hand-over. READ, OWN: a hand-over to the receiver, which the receiver may
-	 * not know of.
+	 * not know of. LEND, INVALIDATE: number of the newest hand-over that the sender knows,
+	 * which was to the sender; from has the content; wts of the content or, for INVALIDATE, of
+	 * the content that the sender is about to write.
 	 */
 	struct kdsm_wire_handover handover;
 } __packed;
 
 enum kdsm_answer {
-	/*
-	 * OWN: handover is to the requester. READ: handover.from has the newest content.
-	 * INVALIDATE: the node has no valid copy any more.
-	 */
+	/* OWN: handover is to the requester. READ: handover.from has the newest content. */
 	KDSM_ANSWER_YES,
-	/* OWN: a GRANT follows */
+	/* OWN: a GRANT follows. READ: a LEND follows */
 	KDSM_ANSWER_QUEUED,
 	/* Ask node: handover was to that node, or, without one, that node is the next owner */
 	KDSM_ANSWER_ASK,

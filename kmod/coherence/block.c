@@ -13,8 +13,10 @@ static void kdsm_table_free(struct kdsm_block *table)
 {
 	unsigned int i;
 
-	for (i = 0; table && i < KDSM_TABLE_SIZE; i++)
+	for (i = 0; table && i < KDSM_TABLE_SIZE; i++) {
 		bitmap_free(table[i].readers);
+		bitmap_free(table[i].waiting);
+	}
 	kvfree(table);
 }
 

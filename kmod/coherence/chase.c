@@ -21,11 +21,14 @@
 /* Largest number of consecutive lost messages that a request survives */
 #define KDSM_LOST_MAX		3
 
-/* Send one message about a block, with a hand-over to the asked node, or NULL */
-static int kdsm_ask_with(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			 unsigned int node, enum kdsm_message_type type,
-			 const struct kdsm_wire_handover *handover,
-			 struct kdsm_wire_answer *answer)
+/*
+ * Send one message about a block, with a hand-over to the asked node, or NULL, and check the
+ * answer. -ENOENT: the node has no such region.
+ */
+static int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		    unsigned int node, enum kdsm_message_type type,
+		    const struct kdsm_wire_handover *handover,
+		    struct kdsm_wire_answer *answer)
 {
 	struct kdsm_wire_block wire = {
 		.id = cpu_to_le32(coherence->id),
@@ -49,13 +52,6 @@ static int kdsm_ask_with(struct kdsm_coherence *coherence, struct kdsm_block *bl
 	    !kdsm_handover_sane(coherence, &answer->handover))
 		return -EIO;
 	return 0;
-}
-
-int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
-	     unsigned int node, enum kdsm_message_type type,
-	     struct kdsm_wire_answer *answer)
-{
-	return kdsm_ask_with(coherence, block, node, type, NULL, answer);
 }
 
 /* State of a walk along the links */
@@ -117,8 +113,8 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 	unsigned int node;
 	int err;
 
-	err = kdsm_ask_with(coherence, block, chase->node, chase->type,
-			    chase->node == chase->owner ? &chase->handover : NULL, answer);
+	err = kdsm_ask(coherence, block, chase->node, chase->type,
+		       chase->node == chase->owner ? &chase->handover : NULL, answer);
 	/* The node has no such region, so it came up again */
 	if (err == -ENOENT)
 		err = -EHOSTDOWN;
@@ -159,9 +155,17 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 	return 0;
 }
 
+/* Whether another message has brought what the chase is about */
+static bool kdsm_chase_is_over(const struct kdsm_block *block, const struct kdsm_chase *chase)
+{
+	return chase->type == KDSM_MESSAGE_BLOCK_OWN ?
+	       READ_ONCE(block->role) != KDSM_ROLE_WAITING :
+	       READ_ONCE(block->reading) == KDSM_READING_LENT;
+}
+
 /*
- * Ask along the links until a node answers anything but ASK. For ownership, stop as well
- * when this node is not waiting any more.
+ * Ask along the links until a node answers anything but ASK, or until another message has
+ * brought what the chase is about.
  */
 static int kdsm_chase(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      struct kdsm_chase *chase, struct kdsm_wire_answer *answer)
@@ -169,8 +173,7 @@ static int kdsm_chase(struct kdsm_coherence *coherence, struct kdsm_block *block
 	int err;
 
 	for (;;) {
-		if (chase->type == KDSM_MESSAGE_BLOCK_OWN &&
-		    READ_ONCE(block->role) != KDSM_ROLE_WAITING)
+		if (kdsm_chase_is_over(block, chase))
 			return 0;
 		err = kdsm_chase_step(coherence, block, chase, answer);
 		if (err && err != -EAGAIN)
@@ -211,19 +214,90 @@ int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	    le16_to_cpu(answer.handover.from) == KDSM_NOBODY)
 		return -EIO;
 	mutex_lock(&block->lock);
-	/* A newer hand-over exists, so the hand-over that this node made has arrived */
-	if (block->role == KDSM_ROLE_NONE && chase.node != coherence->node &&
-	    le64_to_cpu(answer.handover.number) > block->handover) {
-		WRITE_ONCE(block->owner, chase.node);
-		block->handover = le64_to_cpu(answer.handover.number);
-		block->given = false;
-		block->hint = KDSM_NOBODY;
-	}
+	kdsm_ownership_link(coherence, block, chase.node, le64_to_cpu(answer.handover.number));
 	mutex_unlock(&block->lock);
 	*from = le16_to_cpu(answer.handover.from);
 	*wts = le64_to_cpu(answer.handover.wts);
 	*rts = le64_to_cpu(answer.handover.rts);
 	return 0;
+}
+
+/* Wait for a queued request until its turn, or until this node has to ask again */
+static void kdsm_chase_wait(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			    struct kdsm_chase *chase)
+{
+	chase->pause = KDSM_RETRY_MIN;
+	wait_event_timeout(coherence->wait, kdsm_chase_is_over(block, chase) ||
+			   READ_ONCE(block->again), KDSM_QUEUE_CHECK);
+}
+
+/* Take up what the chase for a copy returned. -EAGAIN: ask again, after a wait if QUEUED. */
+static int kdsm_borrowed(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			 const struct kdsm_chase *chase, const struct kdsm_wire_answer *answer,
+			 int err)
+{
+	lockdep_assert_held(&block->lock);
+	if (block->reading == KDSM_READING_LENT)
+		return 0;
+	if (err)
+		return err;
+	if (le16_to_cpu(answer->answer) == KDSM_ANSWER_RETRY)
+		return -EAGAIN;
+	if (le16_to_cpu(answer->answer) == KDSM_ANSWER_QUEUED) {
+		WRITE_ONCE(block->reading, KDSM_READING_QUEUED);
+		return -EAGAIN;
+	}
+	if (le16_to_cpu(answer->answer) != KDSM_ANSWER_YES ||
+	    le16_to_cpu(answer->handover.from) == KDSM_NOBODY)
+		return -EIO;
+	kdsm_ownership_link(coherence, block, chase->node, le64_to_cpu(answer->handover.number));
+	kdsm_ownership_lent(coherence, block, le16_to_cpu(answer->handover.from),
+			    le64_to_cpu(answer->handover.wts));
+	return block->reading == KDSM_READING_LENT ? 0 : -EAGAIN;
+}
+
+int kdsm_ownership_borrow(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			  unsigned int *from)
+{
+	struct kdsm_chase chase = {
+		.type = KDSM_MESSAGE_BLOCK_READ,
+		.pause = KDSM_RETRY_MIN,
+		.end = jiffies + KDSM_OWN_TIMEOUT,
+	};
+	struct kdsm_wire_answer answer;
+	bool is_queued;
+	int err;
+
+	mutex_lock(&block->lock);
+	kdsm_chase_start(coherence, block, &chase);
+	for (;;) {
+		/* Clear the flag before asking, so that every LEND message from then on sets it */
+		WRITE_ONCE(block->again, false);
+		/* For a loan that ends before the chase has asked a node */
+		answer.answer = cpu_to_le16(KDSM_ANSWER_RETRY);
+		mutex_unlock(&block->lock);
+		err = kdsm_chase(coherence, block, &chase, &answer);
+		mutex_lock(&block->lock);
+		err = kdsm_borrowed(coherence, block, &chase, &answer, err);
+		if (err != -EAGAIN)
+			break;
+		if (time_after(jiffies, chase.end)) {
+			err = -ETIMEDOUT;
+			break;
+		}
+		is_queued = block->reading == KDSM_READING_QUEUED;
+		mutex_unlock(&block->lock);
+		if (is_queued)
+			kdsm_chase_wait(coherence, block, &chase);
+		else
+			usleep_range(KDSM_RETRY_MIN, 2 * KDSM_RETRY_MIN);
+		mutex_lock(&block->lock);
+		if (block->reading == KDSM_READING_QUEUED)
+			WRITE_ONCE(block->reading, KDSM_READING_ASKING);
+	}
+	*from = block->lender;
+	mutex_unlock(&block->lock);
+	return err;
 }
 
 /* Wait until the block is handed over to this node */
@@ -249,10 +323,7 @@ static int kdsm_ownership_wait(struct kdsm_coherence *coherence, struct kdsm_blo
 		}
 		if (time_after(jiffies, chase->end))
 			return -ETIMEDOUT;
-		chase->pause = KDSM_RETRY_MIN;
-		wait_event_timeout(coherence->wait,
-				   READ_ONCE(block->role) != KDSM_ROLE_WAITING ||
-				   READ_ONCE(block->again), KDSM_QUEUE_CHECK);
+		kdsm_chase_wait(coherence, block, chase);
 	}
 }
 

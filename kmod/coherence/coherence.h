@@ -128,6 +128,15 @@ enum kdsm_block_role {
 	KDSM_ROLE_OWNER,	/* has the newest released content */
 };
 
+/* Request of this node for a copy of a block, policy strict */
+enum kdsm_block_reading {
+	KDSM_READING_NONE = 0,
+	KDSM_READING_ASKING,	/* a task asks along the links; an owner may have lent a copy */
+	KDSM_READING_QUEUED,	/* the last asked node will send LEND */
+	/* A task fetches content that stays where it is until this node answers INVALIDATE */
+	KDSM_READING_LENT,
+};
+
 /*
  * One block, as this node sees it. lock protects the page table entries of the block and all
  * other fields, but coherence->lock protects the list entries. A task holds lock for short,
@@ -148,19 +157,22 @@ struct kdsm_block {
 	u16 next;		/* successor of this node in the queue, or KDSM_NOBODY */
 	u64 handover;		/* number of the newest hand-over known here; the first is 1 */
 	bool given;		/* this node made the newest hand-over; repeats it when asked */
-	bool again;		/* WAITING: the node in front will send no grant; ask again */
+	bool again;		/* the node in front will not grant or lend; ask again */
 	u16 writer;		/* node that wrote what this node lacks; KDSM_NOBODY: unknown */
 	u16 hint;		/* a later owner of the block than owner; KDSM_NOBODY: unknown */
 	/* As of the newest hand-over: node that has the content, and timestamps of the content */
 	u16 from;
 	u64 from_wts, from_rts;
 	u64 wts, rts;		/* of the content here: write timestamp, end of validity */
-	u64 wanted;		/* newest timestamp that a notice demanded; 0: none */
+	/* Newest timestamp that a notice or, policy strict, a writer demanded; 0: none */
+	u64 wanted;
 	/* Policy strict only: */
-	bool stale;		/* the content being fetched must not be used */
+	u8 reading;		/* enum kdsm_block_reading */
+	u16 lender;		/* LENT: node to fetch the content from */
 	u64 lease_end;		/* end of the lease, in ns of ktime */
 	unsigned long *readers;	/* nodes with copies; handed over with the block. NULL: none */
-	struct list_head owed;	/* on coherence->owed, while next waits for the end of the lease */
+	unsigned long *waiting;	/* nodes to lend copies to after the lease. NULL: none */
+	struct list_head owed;	/* on coherence->owed, while nodes wait for the end of the lease */
 	struct list_head dirty;		/* on coherence->dirty, while in the write set */
 	struct list_head cached;	/* on coherence->cached, while valid and not owned */
 };
@@ -192,7 +204,8 @@ struct kdsm_policy_ops {
 	/*
 	 * Prepare to lend a copy to node to. This node owns the block or was granted it.
 	 * clock is the clock of node to. *wts and *rts are the timestamps of the content; lend
-	 * may raise *rts. Returns -EAGAIN if the asking node has to retry later, or -ENOMEM.
+	 * may raise *rts. Returns -EAGAIN if the block cannot be lent before lease_end, or
+	 * -ENOMEM.
 	 */
 	int (*lend)(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		    unsigned int to, u64 clock, u64 *wts, u64 *rts);
@@ -253,8 +266,8 @@ struct kdsm_coherence {
 
 	/* Policy strict only: */
 	u64 lease;			/* shortest time that a node keeps a block, in ns */
-	struct work_struct owed_work;	/* hands over the blocks of owed */
-	struct list_head owed;		/* blocks whose next waits for the end of the lease */
+	struct work_struct owed_work;	/* lends and hands over the blocks of owed */
+	struct list_head owed;		/* blocks that nodes wait for until the end of the lease */
 
 	/* Policy release only, except lock and stats: */
 	struct mutex fence;		/* serialises releases and acquires of the region */
@@ -399,8 +412,8 @@ void kdsm_coherence_untied(struct kdsm_coherence *coherence);
 void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats);
 
 /*
- * Handlers of KDSM_MESSAGE_BLOCK_READ, OWN, GRANT and INVALIDATE. They sleep, and return the
- * status for the reply, 0 or -errno.
+ * Handlers of KDSM_MESSAGE_BLOCK_READ, OWN, GRANT, LEND and INVALIDATE. They sleep, and return
+ * the status for the reply, 0 or -errno.
  */
 int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 			      struct kdsm_request *request);
@@ -408,6 +421,8 @@ int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
 			     struct kdsm_request *request);
 int kdsm_coherence_serve_grant(struct kdsm_coherence *coherence,
 			       struct kdsm_request *request);
+int kdsm_coherence_serve_lend(struct kdsm_coherence *coherence,
+			      struct kdsm_request *request);
 int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 				    struct kdsm_request *request);
 

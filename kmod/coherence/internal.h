@@ -135,19 +135,36 @@ void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *bl
  */
 void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *block);
 /*
- * Find the owner and have the owner raise its read timestamp. *from is the node whose frame
- * has the content; *wts and *rts are the timestamps of that content. Caller has made the block
- * busy and does not hold its lock. Errors as of kdsm_ownership_take().
+ * Policy release: find the owner and have the owner raise its read timestamp. *from is the node
+ * whose frame has the content; *wts and *rts are the timestamps of that content. Caller has made
+ * the block busy and does not hold its lock. Errors as of kdsm_ownership_take().
  */
 int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			unsigned int *from, u64 *wts, u64 *rts);
+/*
+ * Policy strict: join the queue for the block and wait until a node lends a copy, or return the
+ * node of a copy that is lent already. *from is the node whose frame has the content. Caller has
+ * set reading to ASKING, has made the block busy, and does not hold its lock. Errors as of
+ * kdsm_ownership_take().
+ */
+int kdsm_ownership_borrow(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			  unsigned int *from);
+/*
+ * A node lends a copy with this timestamp, from the frame of node from: change reading to LENT,
+ * unless this node does not ask, or a writer demanded newer content. Caller holds the block's
+ * lock.
+ */
+void kdsm_ownership_lent(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			 unsigned int from, u64 wts);
+/*
+ * Set the link of this node to a node that got the block by hand-over number, if that is newer.
+ * Caller holds the block's lock.
+ */
+void kdsm_ownership_link(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			 unsigned int node, u64 number);
 
-/* Hand over the blocks whose next nodes waited for the end of a lease */
+/* Lend and hand over the blocks that nodes waited for until the end of a lease */
 void kdsm_ownership_owed_work(struct work_struct *work);
-/* Send one message about a block, and check the answer. -ENOENT: the node has no such region. */
-int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
-	     unsigned int node, enum kdsm_message_type type,
-	     struct kdsm_wire_answer *answer);
 /*
  * For handlers of messages. kdsm_asked_block() returns the block that the message is about,
  * and fills in wire; fields that the sender left out are 0. It returns ERR_PTR(-EINVAL) or

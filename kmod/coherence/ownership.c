@@ -43,6 +43,11 @@
  * A number is used once, and only the node that the block went to takes it up, once. So the
  * block has one owner, whatever messages arrive late or twice.
  *
+ * Policy strict: readers wait in the same queue. A node with a place in the queue, and without a
+ * successor, notes a reader that asks in waiting; with a successor it names the successor. When the
+ * node owns the block and its lease has ended, it lends copies to all noted readers together, and
+ * then hands the block over.
+ *
  * A node may be granted a block that no task there wants any more. Such a node holds the
  * place for the next node that asks, and tells that node where the content still is.
  *
@@ -171,71 +176,112 @@ static int kdsm_owner_hand_over(struct kdsm_coherence *coherence, struct kdsm_bl
 	return 0;
 }
 
-/* ---- granting ---- */
+/* ---- lending and granting to nodes that wait ---- */
 
-struct kdsm_grant {
+/* Messages to the nodes that wait behind this node */
+struct kdsm_turn {
+	DECLARE_BITMAP(readers, KDSM_MAX_NODES);
 	unsigned int next;
-	struct kdsm_wire_block wire;
+	struct kdsm_wire_block lend, grant;
 };
+
+static void kdsm_turn_init(struct kdsm_coherence *coherence, const struct kdsm_block *block,
+			   struct kdsm_turn *turn)
+{
+	memset(turn, 0, sizeof(*turn));
+	turn->next = KDSM_NOBODY;
+	turn->lend.id = cpu_to_le32(coherence->id);
+	turn->lend.index = cpu_to_le64(block->index);
+	turn->grant = turn->lend;
+}
+
+static bool kdsm_readers_wait(const struct kdsm_coherence *coherence,
+			      const struct kdsm_block *block)
+{
+	return block->waiting && !bitmap_empty(block->waiting, coherence->nodes);
+}
+
+/*
+ * Fill in the lends for the waiting readers, and forget these readers. With status 0 the content
+ * is in the frame of this node. Another status tells the readers to ask again.
+ */
+static void kdsm_turn_lend(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			   struct kdsm_turn *turn, int status)
+{
+	if (!block->waiting)
+		return;
+	bitmap_copy(turn->readers, block->waiting, coherence->nodes);
+	bitmap_zero(block->waiting, coherence->nodes);
+	turn->lend.status = cpu_to_le32(status);
+	if (status)
+		return;
+	turn->lend.handover.number = cpu_to_le64(block->handover);
+	turn->lend.handover.wts = cpu_to_le64(block->wts);
+	turn->lend.handover.from = cpu_to_le16(coherence->node);
+}
 
 /*
  * Fill in a grant for the successor, if there is one, and forget the successor. With status
  * 0 the grant carries the hand-over that this node made. Another status tells the successor
  * that the block does not come, and that the successor has to ask again.
  */
-static void kdsm_grant_fill(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			    struct kdsm_grant *grant, int status)
+static void kdsm_turn_grant(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			    struct kdsm_turn *turn, int status)
 {
-	*grant = (struct kdsm_grant) {
-		.next = block->next,
-		.wire = {
-			.id = cpu_to_le32(coherence->id),
-			.status = cpu_to_le32(status),
-			.index = cpu_to_le64(block->index),
-		},
-	};
+	turn->next = block->next;
+	turn->grant.status = cpu_to_le32(status);
 	block->next = KDSM_NOBODY;
 	if (!status)
-		kdsm_handover_put(coherence, block, &grant->wire.handover);
+		kdsm_handover_put(coherence, block, &turn->grant.handover);
 }
 
-/* If the grant is lost, the waiting node asks again and gets the hand-over as the answer */
-static void kdsm_grant_send(struct kdsm_coherence *coherence, const struct kdsm_grant *grant)
+/*
+ * Send the messages, and wait for no reply, so that a silent node delays no other. If a message is
+ * lost, the waiting node asks again, and gets the hand-over or the copy as the answer.
+ */
+static void kdsm_turn_send(struct kdsm_coherence *coherence, const struct kdsm_turn *turn)
 {
-	if (grant->next != KDSM_NOBODY)
-		kdsm_message(coherence->fabric, grant->next, KDSM_MESSAGE_BLOCK_GRANT,
-			     &grant->wire,
-			     kdsm_handover_cut(&grant->wire.handover, sizeof(grant->wire)),
-			     NULL, NULL);
+	kdsm_broadcast_start(coherence->fabric, turn->readers, KDSM_MESSAGE_BLOCK_LEND,
+			     &turn->lend, kdsm_handover_cut(&turn->lend.handover,
+							    sizeof(turn->lend)));
+	if (turn->next != KDSM_NOBODY)
+		kdsm_message_start(coherence->fabric, turn->next, KDSM_MESSAGE_BLOCK_GRANT,
+				   &turn->grant, kdsm_handover_cut(&turn->grant.handover,
+								   sizeof(turn->grant)));
 }
 
 void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	struct kdsm_grant grant = { .next = KDSM_NOBODY };
+	struct kdsm_turn turn;
 
 	mutex_lock(&block->lock);
+	kdsm_turn_init(coherence, block, &turn);
+	/* A granted block is lent at once */
+	kdsm_turn_lend(coherence, block, &turn, -EAGAIN);
 	if (block->next == KDSM_NOBODY) {
 		WRITE_ONCE(block->role, KDSM_ROLE_GRANTED);
 	} else {
 		kdsm_hand_over(block, block->next);
-		kdsm_grant_fill(coherence, block, &grant, 0);
+		kdsm_turn_grant(coherence, block, &turn, 0);
 	}
 	mutex_unlock(&block->lock);
-	kdsm_grant_send(coherence, &grant);
+	kdsm_turn_send(coherence, &turn);
 }
 
 void kdsm_ownership_leave(struct kdsm_coherence *coherence, struct kdsm_block *block, int err)
 {
-	struct kdsm_grant grant;
+	struct kdsm_turn turn;
 
 	lockdep_assert_held(&block->lock);
 	WRITE_ONCE(block->role, KDSM_ROLE_NONE);
-	kdsm_grant_fill(coherence, block, &grant, err);
+	kdsm_turn_init(coherence, block, &turn);
+	kdsm_turn_lend(coherence, block, &turn, err);
+	kdsm_turn_grant(coherence, block, &turn, err);
 	mutex_unlock(&block->lock);
-	kdsm_grant_send(coherence, &grant);
+	kdsm_turn_send(coherence, &turn);
 }
 
-/* Let the work item hand the block over when the lease ends */
+/* Let the work item lend the block and hand it over when the lease ends */
 static void kdsm_ownership_owe(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	lockdep_assert_held(&block->lock);
@@ -246,48 +292,74 @@ static void kdsm_ownership_owe(struct kdsm_coherence *coherence, struct kdsm_blo
 	queue_work(system_unbound_wq, &coherence->owed_work);
 }
 
+/* Lend the block to all waiting readers together. -EAGAIN: the lease has not ended. */
+static int kdsm_owner_lend(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			   struct kdsm_turn *turn)
+{
+	unsigned int reader;
+	int err;
+
+	if (!kdsm_readers_wait(coherence, block))
+		return 0;
+	for_each_set_bit(reader, block->waiting, coherence->nodes) {
+		err = coherence->policy->lend(coherence, block, reader, 0, &block->wts,
+					      &block->rts);
+		if (err)
+			return err;
+	}
+	kdsm_turn_lend(coherence, block, turn, 0);
+	return 0;
+}
+
 /*
- * Hand the block over to the successor, if there is one and the policy allows the hand-over.
- * Caller holds the block's lock, and sends *grant after it drops the lock.
+ * If this node owns the block, and the policy allows it, lend the block to the readers that wait,
+ * and then hand it over to the successor, if there is one. The successor finds the readers in the
+ * set that it gets with the block, and waits until each has had its copy for a lease. Caller holds
+ * the block's lock, and sends *turn after it drops the lock.
  */
 static void kdsm_ownership_pass(struct kdsm_coherence *coherence, struct kdsm_block *block,
-				struct kdsm_grant *grant)
+				struct kdsm_turn *turn)
 {
 	int err;
 
 	lockdep_assert_held(&block->lock);
-	grant->next = KDSM_NOBODY;
-	if (!kdsm_block_is_owned(block) || block->next == KDSM_NOBODY)
+	kdsm_turn_init(coherence, block, turn);
+	if (!kdsm_block_is_owned(block))
 		return;
-	err = kdsm_owner_hand_over(coherence, block, block->next);
+	err = kdsm_owner_lend(coherence, block, turn);
+	if (!err && block->next == KDSM_NOBODY)
+		return;
+	if (!err)
+		err = kdsm_owner_hand_over(coherence, block, block->next);
 	if (err == -EAGAIN)
 		kdsm_ownership_owe(coherence, block);
 	else
-		kdsm_grant_fill(coherence, block, grant, err);
+		kdsm_turn_grant(coherence, block, turn, err);
 }
 
 void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	struct kdsm_grant grant;
+	struct kdsm_turn turn;
 
 	lockdep_assert_held(&block->lock);
 	WRITE_ONCE(block->role, KDSM_ROLE_OWNER);
-	kdsm_ownership_pass(coherence, block, &grant);
+	kdsm_ownership_pass(coherence, block, &turn);
 	mutex_unlock(&block->lock);
-	kdsm_grant_send(coherence, &grant);
+	kdsm_turn_send(coherence, &turn);
 }
 
-/* ---- hand-overs that wait for the end of a lease ---- */
+/* ---- blocks that nodes wait for until the end of a lease ---- */
 
 /*
  * This work item handles the blocks in the order in which nodes asked for them, which is about
- * the order in which their leases end
+ * the order in which their leases end. The work item waits for leases only, so a block is late by
+ * at most the lease of another block.
  */
 void kdsm_ownership_owed_work(struct work_struct *work)
 {
 	struct kdsm_coherence *coherence =
 		container_of(work, struct kdsm_coherence, owed_work);
-	struct kdsm_grant grant;
+	struct kdsm_turn turn;
 	struct kdsm_block *block;
 	u64 now, end;
 
@@ -305,9 +377,9 @@ void kdsm_ownership_owed_work(struct work_struct *work)
 			usleep_range((end - now) / NSEC_PER_USEC + 1,
 				     (end - now) / NSEC_PER_USEC + 50);
 		mutex_lock(&block->lock);
-		kdsm_ownership_pass(coherence, block, &grant);
+		kdsm_ownership_pass(coherence, block, &turn);
 		mutex_unlock(&block->lock);
-		kdsm_grant_send(coherence, &grant);
+		kdsm_turn_send(coherence, &turn);
 	}
 }
 
@@ -363,8 +435,6 @@ static int kdsm_answer_content(struct kdsm_coherence *coherence, struct kdsm_blo
 	int err;
 
 	err = coherence->policy->lend(coherence, block, request->from, clock, wts, rts);
-	if (err == -EAGAIN)
-		return kdsm_answer(request, KDSM_ANSWER_RETRY, 0);
 	if (err)
 		return err;
 	kdsm_answer(request, KDSM_ANSWER_YES, coherence->node);
@@ -373,6 +443,36 @@ static int kdsm_answer_content(struct kdsm_coherence *coherence, struct kdsm_blo
 	answer->handover.wts = cpu_to_le64(*wts);
 	answer->handover.rts = cpu_to_le64(*rts);
 	return 0;
+}
+
+/*
+ * The block is here or on its way: lend a copy, or note the asking node among the readers that
+ * wait, or send it on to the end of the queue. Under policy release no set of readers exists.
+ */
+static int kdsm_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		     struct kdsm_request *request, u64 clock)
+{
+	int err = -EAGAIN;
+
+	if (block->role == KDSM_ROLE_GRANTED)
+		err = kdsm_answer_content(coherence, block, request, clock, block->from,
+					  &block->from_wts, &block->from_rts);
+	else if (block->role == KDSM_ROLE_OWNER && block->next == KDSM_NOBODY &&
+		 !kdsm_readers_wait(coherence, block))
+		err = kdsm_answer_content(coherence, block, request, clock, coherence->node,
+					  &block->wts, &block->rts);
+	if (err != -EAGAIN)
+		return err;
+	if (!block->waiting)
+		return kdsm_answer(request, KDSM_ANSWER_RETRY, 0);
+	if (!test_bit(request->from, block->waiting)) {
+		if (block->next != KDSM_NOBODY && block->next != request->from)
+			return kdsm_answer(request, KDSM_ANSWER_ASK, block->next);
+		__set_bit(request->from, block->waiting);
+	}
+	if (block->role == KDSM_ROLE_OWNER)
+		kdsm_ownership_owe(coherence, block);
+	return kdsm_answer(request, KDSM_ANSWER_QUEUED, 0);
 }
 
 int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
@@ -392,21 +492,10 @@ int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 	err = kdsm_handover_get(coherence, block, &wire.handover);
 	if (err)
 		goto unlock;
-	switch (block->role) {
-	case KDSM_ROLE_OWNER:
-		err = kdsm_answer_content(coherence, block, request, clock, coherence->node,
-					  &block->wts, &block->rts);
-		break;
-	case KDSM_ROLE_GRANTED:
-		err = kdsm_answer_content(coherence, block, request, clock, block->from,
-					  &block->from_wts, &block->from_rts);
-		break;
-	case KDSM_ROLE_NONE:
+	if (block->role == KDSM_ROLE_NONE)
 		err = kdsm_answer_handover(coherence, block, request, KDSM_ANSWER_ASK);
-		break;
-	default:
-		err = kdsm_answer(request, KDSM_ANSWER_RETRY, 0);
-	}
+	else
+		err = kdsm_read(coherence, block, request, clock);
 unlock:
 	mutex_unlock(&block->lock);
 	return err;
@@ -421,7 +510,8 @@ static int kdsm_own(struct kdsm_coherence *coherence, struct kdsm_block *block,
 {
 	int err = -EAGAIN;
 
-	if (block->role == KDSM_ROLE_OWNER) {
+	/* Readers that wait came first */
+	if (block->role == KDSM_ROLE_OWNER && !kdsm_readers_wait(coherence, block)) {
 		err = kdsm_owner_hand_over(coherence, block, request->from);
 	} else if (block->role == KDSM_ROLE_GRANTED) {
 		kdsm_hand_over(block, request->from);
@@ -484,4 +574,57 @@ int kdsm_coherence_serve_grant(struct kdsm_coherence *coherence,
 	}
 	mutex_unlock(&block->lock);
 	return err;
+}
+
+void kdsm_ownership_link(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			 unsigned int node, u64 number)
+{
+	lockdep_assert_held(&block->lock);
+	/* A newer hand-over exists, so the hand-over that this node made has arrived */
+	if (block->role != KDSM_ROLE_NONE || node == coherence->node || number <= block->handover)
+		return;
+	WRITE_ONCE(block->owner, node);
+	block->handover = number;
+	block->given = false;
+	block->hint = KDSM_NOBODY;
+}
+
+void kdsm_ownership_lent(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			 unsigned int from, u64 wts)
+{
+	lockdep_assert_held(&block->lock);
+	if (wts < block->wanted || (block->reading != KDSM_READING_ASKING &&
+				    block->reading != KDSM_READING_QUEUED))
+		return;
+	block->lender = from;
+	block->wts = wts;
+	WRITE_ONCE(block->reading, KDSM_READING_LENT);
+	wake_up_all(&coherence->wait);
+}
+
+int kdsm_coherence_serve_lend(struct kdsm_coherence *coherence,
+			      struct kdsm_request *request)
+{
+	struct kdsm_wire_block wire;
+	struct kdsm_block *block = kdsm_asked_block(coherence, request, &wire);
+
+	if (IS_ERR(block))
+		return PTR_ERR(block);
+	if (coherence->policy != &kdsm_policy_strict)
+		return -EOPNOTSUPP;
+	if (!kdsm_handover_sane(coherence, &wire.handover) ||
+	    (!wire.status && le16_to_cpu(wire.handover.from) == KDSM_NOBODY))
+		return -EINVAL;
+	mutex_lock(&block->lock);
+	if (wire.status) {
+		WRITE_ONCE(block->again, true);
+		wake_up_all(&coherence->wait);
+	} else {
+		kdsm_ownership_link(coherence, block, request->from,
+				    le64_to_cpu(wire.handover.number));
+		kdsm_ownership_lent(coherence, block, le16_to_cpu(wire.handover.from),
+				    le64_to_cpu(wire.handover.wts));
+	}
+	mutex_unlock(&block->lock);
+	return 0;
 }

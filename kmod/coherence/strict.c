@@ -5,13 +5,16 @@
  * The owner knows the nodes with copies. A node that wants to write becomes the owner,
  * takes over the set of readers and has the readers unmap their copies. Links lead to the
  * owner (ownership.c). As in Myrland's thesis (4.3), a node keeps a block that it got for a
- * lease, so that two nodes that compete for a block both make progress.
+ * lease, so that two nodes that compete for a block both make progress. Readers wait in the same
+ * queue as writers, each at the node that was at its end, and are served together.
  *
  * The owner's copy is writable only while there are no readers. Why no two nodes disagree:
  * before a reader fetches content from the owner's frame, the owner unmaps the frame under the
  * block's lock, and from then on maps it only for reading. An owner makes the frame writable
  * again only after every reader has answered that its copy is gone or never arrived. A reader
- * that is fetching at that time finds stale set, and asks again.
+ * that has been lent a copy answers after it has fetched the copy and kept it for a lease. A reader
+ * that does not know of its loan yet notes the timestamp (wts) of the content to come, and refuses
+ * older loans from then on. Each takeover for a write raises the timestamp.
  *
  * A reader that died is struck off. A node that came up again has no copy. A node that this node
  * gave up (kdsm_fabric_is_away()) may only have been unreachable: it drops all copies before it
@@ -28,11 +31,17 @@
 #include "internal.h"
 
 /*
- * Interval between requests to a reader whose lease has not ended, in us, and timeout of these
+ * Interval between requests to readers whose leases have not ended, in us, and timeout of these
  * requests, in jiffies
  */
 #define KDSM_INVALIDATE_PAUSE	50
 #define KDSM_INVALIDATE_TIMEOUT	(60 * HZ)
+/*
+ * Time that a reader may hold a request back until its lease has ended, in ns, and interval
+ * between looks at the lease, in us
+ */
+#define KDSM_KEEP_MAX		(500 * NSEC_PER_USEC)
+#define KDSM_KEEP_PAUSE		20
 /* Interval between requests to a reader that cannot be reached, in us */
 #define KDSM_DOWN_PAUSE		10000
 
@@ -75,13 +84,15 @@ static int kdsm_strict_handover(struct kdsm_coherence *coherence, struct kdsm_bl
 	return 0;
 }
 
-/* Allocate the set of readers, which lives until exit. Caller holds the block's lock. */
+/* Allocate the sets of readers, which live until exit. Caller holds the block's lock. */
 static int kdsm_readers_alloc(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	lockdep_assert_held(&block->lock);
 	if (!block->readers)
 		block->readers = bitmap_zalloc(coherence->nodes, GFP_KERNEL_ACCOUNT);
-	return block->readers ? 0 : -ENOMEM;
+	if (!block->waiting)
+		block->waiting = bitmap_zalloc(coherence->nodes, GFP_KERNEL_ACCOUNT);
+	return block->readers && block->waiting ? 0 : -ENOMEM;
 }
 
 static int kdsm_strict_lend(struct kdsm_coherence *coherence, struct kdsm_block *block,
@@ -91,58 +102,94 @@ static int kdsm_strict_lend(struct kdsm_coherence *coherence, struct kdsm_block 
 	/*
 	 * This node may also have been granted the block and have failed to fetch the
 	 * content. Then the content stays unchanged where it is, and the set of readers
-	 * stays with the block, until a node takes the block over.
+	 * stays with the block, until a node takes the block over. On -EAGAIN the sets exist.
 	 */
-	if (block->next != KDSM_NOBODY || !kdsm_lease_is_over(block))
-		return -EAGAIN;
 	if (kdsm_readers_alloc(coherence, block))
 		return -ENOMEM;
+	if (!kdsm_lease_is_over(block))
+		return -EAGAIN;
 	if (block->state == KDSM_BLOCK_WRITABLE)
 		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_READABLE);
 	__set_bit(to, block->readers);
 	return 0;
 }
 
-/* The owner asks this node to give up its copy */
+static bool kdsm_is_writer(const struct kdsm_block *block)
+{
+	return block->role == KDSM_ROLE_TAKING || kdsm_block_is_owned(block);
+}
+
+/*
+ * Node writer waits for this node before it writes content with this timestamp. Return 0 if this
+ * node has no older copy any more, or -EAGAIN while this node keeps one. From 0 on, this node takes
+ * no older copy. -EINVAL: this node is the writer.
+ */
+static int kdsm_copy_end(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			 unsigned int writer, u64 wts)
+{
+	if (kdsm_is_writer(block))
+		return -EINVAL;
+	if (wts <= block->wanted)
+		return 0;
+	/*
+	 * INVALIDATE overtook LEND: the former owner has counted this node among the readers.
+	 * The writer has the content in its frame, too, and waits.
+	 */
+	if (block->reading == KDSM_READING_QUEUED)
+		kdsm_ownership_lent(coherence, block, writer, wts - 1);
+	if (block->reading == KDSM_READING_LENT)
+		return -EAGAIN;
+	if (block->state == KDSM_BLOCK_READABLE) {
+		if (!kdsm_lease_is_over(block))
+			return -EAGAIN;
+		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
+		kdsm_coherence_count(coherence, INVALIDATIONS, 1);
+	}
+	/* The answer to the request in flight may be that a loan follows, which is too old now */
+	if (block->reading == KDSM_READING_ASKING)
+		WRITE_ONCE(block->again, true);
+	block->wanted = wts;
+	return 0;
+}
+
+/* A node that is about to write asks this node to give up its copy */
 int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 				    struct kdsm_request *request)
 {
 	struct kdsm_wire_block wire;
 	struct kdsm_block *block = kdsm_asked_block(coherence, request, &wire);
-	enum kdsm_answer what = KDSM_ANSWER_YES;
+	u64 end = ktime_get_ns() + KDSM_KEEP_MAX;
 	int err;
 
 	if (IS_ERR(block))
 		return PTR_ERR(block);
 	if (coherence->policy != &kdsm_policy_strict)
 		return -EOPNOTSUPP;
-	mutex_lock(&block->lock);
-	if (kdsm_block_is_owned(block)) {
-		mutex_unlock(&block->lock);
+	if (!kdsm_handover_sane(coherence, &wire.handover) || !wire.handover.wts)
 		return -EINVAL;
+	for (;;) {
+		mutex_lock(&block->lock);
+		kdsm_ownership_link(coherence, block, request->from,
+				    le64_to_cpu(wire.handover.number));
+		err = kdsm_copy_end(coherence, block, request->from,
+				    le64_to_cpu(wire.handover.wts));
+		mutex_unlock(&block->lock);
+		/* Most leases end soon: the answer then needs no second request */
+		if (err != -EAGAIN || ktime_get_ns() >= end)
+			return err;
+		usleep_range(KDSM_KEEP_PAUSE, 2 * KDSM_KEEP_PAUSE);
 	}
-	if (block->state == KDSM_BLOCK_READABLE && !kdsm_lease_is_over(block)) {
-		what = KDSM_ANSWER_RETRY;
-	} else if (block->state == KDSM_BLOCK_READABLE) {
-		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
-		kdsm_coherence_count(coherence, INVALIDATIONS, 1);
-	}
-	/* Content that is being fetched at this moment must not be used */
-	if (what == KDSM_ANSWER_YES)
-		block->stale = true;
-	err = kdsm_answer(request, what, 0);
-	mutex_unlock(&block->lock);
-	return err;
 }
 
 /* Drop a copy that no owner may count any more, or that arrives at this moment */
 static void kdsm_copy_drop(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	mutex_lock(&block->lock);
-	if (block->role != KDSM_ROLE_TAKING && !kdsm_block_is_owned(block)) {
+	if (!kdsm_is_writer(block)) {
 		if (block->state == KDSM_BLOCK_READABLE)
 			kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
-		block->stale = true;
+		if (block->reading == KDSM_READING_LENT)
+			WRITE_ONCE(block->reading, KDSM_READING_ASKING);
 	}
 	mutex_unlock(&block->lock);
 }
@@ -178,72 +225,91 @@ static bool kdsm_reader_is_gone(struct kdsm_coherence *coherence, unsigned int r
 	return true;
 }
 
-/* Have a reader unmap its copy. An error means that the reader may still have the copy. */
-static int kdsm_reader_invalidate(struct kdsm_coherence *coherence, struct kdsm_block *block,
-				  unsigned int reader)
+/*
+ * Ask all readers at once to drop their copies, and strike off those that have none any more.
+ * Returns 0; -EAGAIN or -EHOSTDOWN to ask those that are left again; or another error, after
+ * which a reader may still have its copy.
+ */
+static int kdsm_readers_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			    const struct kdsm_wire_block *wire, int *statuses)
 {
-	unsigned long end = jiffies + KDSM_INVALIDATE_TIMEOUT;
-	struct kdsm_wire_answer answer;
-	unsigned int pause;
-	int err;
+	unsigned int reader;
+	int result, err;
 
-	for (;;) {
-		err = kdsm_ask(coherence, block, reader, KDSM_MESSAGE_BLOCK_INVALIDATE, &answer);
-		if (!err && le16_to_cpu(answer.answer) == KDSM_ANSWER_YES)
-			return 0;
-		if (kdsm_reader_is_gone(coherence, reader, err))
-			return 0;
-		/* Ask again until the reader answers, or this node gives it up */
-		if (err && err != -EHOSTDOWN)
-			return err;
-		if (time_after(jiffies, end))
-			return err ?: -ETIMEDOUT;
-		pause = err ? KDSM_DOWN_PAUSE : KDSM_INVALIDATE_PAUSE;
-		usleep_range(pause, 4 * pause);
+	result = kdsm_broadcast(coherence->fabric, block->readers, KDSM_MESSAGE_BLOCK_INVALIDATE,
+				wire, kdsm_handover_cut(&wire->handover, sizeof(*wire)), statuses,
+				MAX_SCHEDULE_TIMEOUT, TASK_UNINTERRUPTIBLE);
+	if (result)
+		return result;
+	for_each_set_bit(reader, block->readers, coherence->nodes) {
+		err = statuses[reader];
+		if (!err || kdsm_reader_is_gone(coherence, reader, err))
+			__clear_bit(reader, block->readers);
+		else if (!result || result == -EAGAIN || (result == -EHOSTDOWN && err != -EAGAIN))
+			result = err;
 	}
+	return result;
 }
 
 /*
  * Have all other nodes give up their copies; returns 0 when all have done so. The block is
- * busy and its role is TAKING, so no new reader gets a copy.
+ * busy and its role is TAKING, so no new reader gets a copy, and only this task changes readers.
  */
 static int kdsm_readers_invalidate(struct kdsm_coherence *coherence,
 				   struct kdsm_block *block)
 {
-	unsigned int reader;
-	int err;
+	const struct kdsm_wire_block wire = {
+		.id = cpu_to_le32(coherence->id),
+		.index = cpu_to_le64(block->index),
+		.handover.number = cpu_to_le64(block->handover),
+		.handover.wts = cpu_to_le64(block->wts),
+		.handover.from = cpu_to_le16(coherence->node),
+	};
+	unsigned long end = jiffies + KDSM_INVALIDATE_TIMEOUT;
+	unsigned int pause;
+	int *statuses, err;
 
-	if (!block->readers)
+	__clear_bit(coherence->node, block->readers);
+	if (bitmap_empty(block->readers, coherence->nodes))
 		return 0;
-	for_each_set_bit(reader, block->readers, coherence->nodes) {
-		if (reader != coherence->node) {
-			err = kdsm_reader_invalidate(coherence, block, reader);
-			if (err)
-				return err;
+	statuses = kvcalloc(coherence->nodes, sizeof(*statuses), GFP_KERNEL);
+	if (!statuses)
+		return -ENOMEM;
+	for (;;) {
+		err = kdsm_readers_ask(coherence, block, &wire, statuses);
+		/* Ask again until the readers answer, or this node gives them up */
+		if (err != -EAGAIN && err != -EHOSTDOWN)
+			break;
+		if (time_after(jiffies, end)) {
+			err = err == -EAGAIN ? -ETIMEDOUT : err;
+			break;
 		}
-		__clear_bit(reader, block->readers);
+		pause = err == -EAGAIN ? KDSM_INVALIDATE_PAUSE : KDSM_DOWN_PAUSE;
+		usleep_range(pause, 4 * pause);
 	}
-	return 0;
+	kvfree(statuses);
+	return err;
 }
 
 /* Fetch a copy. Caller holds the block's lock; the function drops the lock meanwhile. */
 static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	unsigned int from;
-	u64 wts, rts;
 	int err;
 
 	do {
-		block->stale = false;
+		WRITE_ONCE(block->reading, KDSM_READING_ASKING);
 		mutex_unlock(&block->lock);
-		err = kdsm_ownership_read(coherence, block, &from, &wts, &rts);
+		err = kdsm_ownership_borrow(coherence, block, &from);
 		if (!err)
 			err = kdsm_block_fetch(coherence, block, coherence->frames, from, NULL);
 		mutex_lock(&block->lock);
-		if (err)
-			return err;
 		kdsm_coherence_count(coherence, SLOW_READS, 1);
-	} while (block->stale);
+		/* kdsm_copy_drop() may have ended the loan */
+	} while (!err && block->reading != KDSM_READING_LENT);
+	WRITE_ONCE(block->reading, KDSM_READING_NONE);
+	if (err)
+		return err;
 	WRITE_ONCE(block->state, KDSM_BLOCK_READABLE);
 	kdsm_lease_begin(coherence, block);
 	return 0;
@@ -256,8 +322,8 @@ static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_b
 static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	unsigned int from = coherence->node;
+	u64 wts = block->wts, rts;
 	bool has_copy;
-	u64 wts, rts;
 	int err;
 
 	/* Before asking: a node that has no set refuses a hand-over, which would lose the block */
@@ -278,6 +344,8 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 	}
 	/* From here on no other node has a reason to invalidate this node's copy */
 	mutex_lock(&block->lock);
+	block->wts = wts + 1;
+	block->wanted = block->wts;
 	/* A former owner struck this node off, so the copy may be old */
 	if (from != coherence->node && block->state != KDSM_BLOCK_INVALID &&
 	    !test_bit(coherence->node, block->readers))
@@ -295,6 +363,8 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 		 * the owner despite the error, and keeps its access.
 		 */
 		if (!has_copy && from != coherence->node) {
+			/* Readers that gave up their copies take only newer ones from now on */
+			block->from_wts = block->wts;
 			mutex_unlock(&block->lock);
 			kdsm_ownership_fail(coherence, block);
 			mutex_lock(&block->lock);

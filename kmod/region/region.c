@@ -459,6 +459,11 @@ int kdsm_region_serve_block_grant(void *context, struct kdsm_request *request)
 	return kdsm_region_serve_block(context, request, kdsm_coherence_serve_grant);
 }
 
+int kdsm_region_serve_block_lend(void *context, struct kdsm_request *request)
+{
+	return kdsm_region_serve_block(context, request, kdsm_coherence_serve_lend);
+}
+
 void kdsm_region_notified(void *context, u32 id, u64 offset)
 {
 	struct kdsm_cluster *cluster = context;

@@ -233,6 +233,7 @@ int kdsm_region_serve_tuned(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_read(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_own(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_grant(void *context, struct kdsm_request *request);
+int kdsm_region_serve_block_lend(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_invalidate(void *context, struct kdsm_request *request);
 int kdsm_region_serve_clock(void *context, struct kdsm_request *request);
 

@@ -22,24 +22,29 @@ bool __wrap_kdsm_signature_add(struct kdsm_signature *signature,
 	return __real_kdsm_signature_add(signature, notice);
 }
 
-/* Policy strict: the owner asks a reader to drop its copy. */
-int __wrap_kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		    unsigned int node, enum kdsm_message_type type,
-		    struct kdsm_wire_answer *answer)
+/* Policy strict: a writer asks the readers to drop their copies. */
+int __wrap_kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
+			  enum kdsm_message_type type, const void *data, unsigned int length,
+			  int *statuses, unsigned long timeout, unsigned int state)
 {
+	DECLARE_BITMAP(asked, KDSM_MAX_NODES);
+	unsigned int node;
 	int err;
 
-	if (type != KDSM_MESSAGE_BLOCK_INVALIDATE)
-		return __real_kdsm_ask(coherence, block, node, type, answer);
-	if (sim_broken == BREAK_READER && sim_chance(10)) {
-		answer->answer = cpu_to_le16(KDSM_ANSWER_YES);
-		return 0;
+	bitmap_copy(asked, nodes, sim.nodes);
+	for_each_set_bit(node, nodes, sim.nodes) {
+		statuses[node] = 0;
+		if (sim_broken == BREAK_READER && sim_chance(10))
+			__clear_bit(node, asked);
 	}
-	err = __real_kdsm_ask(coherence, block, node, type, answer);
-	if (sim_broken == BREAK_DEAD && (err == -ENOENT || err == -EHOSTDOWN))
-		err = -EIO;
-	if (sim_broken == BREAK_EARLY && !err)
-		answer->answer = cpu_to_le16(KDSM_ANSWER_YES);
+	err = __real_kdsm_broadcast(fabric, asked, type, data, length, statuses, timeout, state);
+	for_each_set_bit(node, asked, sim.nodes) {
+		if (sim_broken == BREAK_DEAD &&
+		    (statuses[node] == -ENOENT || statuses[node] == -EHOSTDOWN))
+			statuses[node] = -EIO;
+		if (sim_broken == BREAK_EARLY && statuses[node] == -EAGAIN)
+			statuses[node] = 0;
+	}
 	return err;
 }
 

@@ -51,6 +51,7 @@ static void note_change(unsigned int node, unsigned int i, const struct kdsm_blo
 {
 	static const char * const states[] = { "invalid", "readable", "WRITABLE" };
 	static const char * const roles[] = { "none", "waiting", "GRANTED", "TAKING", "OWNER" };
+	static const char * const readings[] = { "", " asks", " queued", " LENT" };
 	struct kdsm_block *was = &seen(node, i)->block;
 
 	if (was->state == block->state && was->role == block->role &&
@@ -59,15 +60,15 @@ static void note_change(unsigned int node, unsigned int i, const struct kdsm_blo
 	    was->next == block->next && was->writer == block->writer &&
 	    was->wts == block->wts && was->rts == block->rts && was->wanted == block->wanted &&
 	    was->handover == block->handover && was->given == block->given &&
-	    was->lock.owner)
+	    was->reading == block->reading && was->lock.owner)
 		return;
 	*was = *block;
 	was->lock.owner = (void *)1;	/* there was an event before */
 	sim_event(block->index,
-		  "  [%u] %s %s%s%s%s %llu%s owner %u next %d wts %llu rts %llu wanted %llu of %d",
+		  "  [%u] %s %s%s%s%s%s %llu%s owner %u next %d wts %llu rts %llu wanted %llu of %d",
 		  node, states[block->state], roles[block->role], block->busy ? " busy" : "",
 		  block->twin ? " twin" : "", block->modified ? " modified" : "",
-		  block->handover, block->given ? " given" : "",
+		  readings[block->reading], block->handover, block->given ? " given" : "",
 		  block->owner, (s16)block->next, block->wts, block->rts, block->wanted,
 		  (s16)block->writer);
 }
@@ -89,7 +90,10 @@ static void check_lease(unsigned int node, unsigned int i, const struct kdsm_blo
 	was->state = block->state;
 }
 
-/* While one node may write, no page table or TLB of another node has an entry. */
+/*
+ * While one node may write, no page table or TLB of another node has an entry. When the region has
+ * gone from a node, its mappings have gone before.
+ */
 static void check_writer(unsigned int writer, u64 index)
 {
 	unsigned int node;
@@ -98,7 +102,7 @@ static void check_writer(unsigned int writer, u64 index)
 		return;
 	for (node = 0; node < sim.nodes; node++)
 		if (node != writer && !sim_is_dead(node) && !is_given_up(node) &&
-		    is_mapped(node, index))
+		    !nodes[node].closed && is_mapped(node, index))
 			sim_fail(index, "node %u writes what node %u has mapped", writer, node);
 }
 
@@ -185,6 +189,14 @@ static bool is_before_dead(unsigned int node, u64 index)
 	return false;
 }
 
+/* Whether the node has made the newest hand-over, to a living node where it has not arrived */
+static bool is_giving(const struct kdsm_block *block, u64 index)
+{
+	const struct kdsm_block *heir = block && block->given ? peek(block->owner, index) : NULL;
+
+	return heir && heir->handover < block->handover && !sim_is_dead(block->owner);
+}
+
 bool is_reachable(unsigned int node, u64 index)
 {
 	const struct kdsm_block *block = peek(node, index);
@@ -202,7 +214,8 @@ bool is_reachable(unsigned int node, u64 index)
 		if (is_before_dead(node, index))
 			return false;
 		block = peek(node, index);
-		if (block && (block->role == KDSM_ROLE_GRANTED || block->role == KDSM_ROLE_TAKING))
+		if (block && (block->role == KDSM_ROLE_GRANTED ||
+			      block->role == KDSM_ROLE_TAKING || is_giving(block, index)))
 			return !sim_is_dead(block->from);
 		if (block ? block->role == KDSM_ROLE_OWNER : link_of(node, index) == node)
 			return true;
@@ -249,15 +262,11 @@ static void check_readers(u64 index, unsigned int owner)
 /* Whether the last hand-over was lost, and no node has wanted the block since */
 static bool is_unheard(u64 index)
 {
-	struct kdsm_block *block, *other;
 	unsigned int node;
 
-	for (node = 0; node < sim.nodes; node++) {
-		block = peek(node, index);
-		other = block && block->given ? peek(block->owner, index) : NULL;
-		if (other && other->handover < block->handover)
+	for (node = 0; node < sim.nodes; node++)
+		if (is_giving(peek(node, index), index))
 			return true;
-	}
 	return false;
 }
 

@@ -19,10 +19,14 @@ static struct options {
 	bool away, shortage;
 } options = { .common = SIM_OPTIONS(2, 8), .writers = 2 };
 
-/* In sim_defect.data: the defect shows only with policy strict; if nodes die; if one is away */
+/*
+ * In sim_defect.data: the defect shows only with policy strict; if nodes die; if one is away; as
+ * unfairness to programs without end
+ */
 #define STRICT	1
 #define DEATHS	2
 #define AWAY	4
+#define UNFAIR	8
 
 static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_RTS] = { "rts", "an owner that is read does not raise the read timestamp" },
@@ -60,6 +64,12 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_LOCK] = { "lock", "one mapping in 4 is made without the block's lock",
 			 false, STRICT },
 	[BREAK_HASTE] = { "haste", "leases have no length", false, STRICT },
+	[BREAK_FETCH] = { "fetch", "a reader gives up a copy, and goes on to fetch it",
+			  false, STRICT },
+	[BREAK_QUEUE] = { "queue", "a node forgets readers that it has queued", false, UNFAIR },
+	[BREAK_LINE] = { "line", "readers pass the writers that are queued", false, UNFAIR },
+	[BREAK_CANCEL] = { "cancel", "a writer ends loans that readers have not used yet",
+			   false, UNFAIR },
 	[BREAK_DEAD] = { "dead", "a reader that died stays in the set of readers",
 			 false, STRICT | DEATHS },
 	[BREAK_LOST] = { "lost", "a release ends at the first block that it cannot take over",
@@ -111,6 +121,13 @@ static int check(char *reason)
 	if (needs & DEATHS)
 		options.deaths = 1;
 	options.away |= needs & AWAY;
+	if (needs & UNFAIR) {
+		options.endless = 30000000;
+		options.common.nodes_min = 32;
+		options.common.nodes_max = 32;
+		options.writers = 16;
+		options.fair = 4;
+	}
 	if (options.endless) {
 		options.policy = policies[STRICT];
 		options.common.plain = true;
@@ -218,7 +235,10 @@ static void choose_limits(void)
 		sim.steps_max *= 8;
 }
 
-/* Requests of all nodes for one block, on links without delays that few messages have */
+/*
+ * Requests of all nodes for one block, on links without delays that few messages have. A node
+ * takes a step in a microsecond, whatever the number of nodes.
+ */
 static void choose_endless(void)
 {
 	config.endless = options.endless / NSEC_PER_USEC;
@@ -233,7 +253,8 @@ static void choose_endless(void)
 	sim.late = 0;
 	sim.delay = 5;
 	sim.slow = sim.nodes;
-	sim.steps_max *= 20;
+	sim.parallel = sim.nodes;
+	sim.steps_max *= 20 * sim.nodes;
 }
 
 static u32 choose_policy(u64 seed)

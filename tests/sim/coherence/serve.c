@@ -81,6 +81,7 @@ const char *const message_names[KDSM_MESSAGE_TYPES] = {
 	[KDSM_MESSAGE_BLOCK_READ] = "READ",
 	[KDSM_MESSAGE_BLOCK_OWN] = "OWN",
 	[KDSM_MESSAGE_BLOCK_GRANT] = "GRANT",
+	[KDSM_MESSAGE_BLOCK_LEND] = "LEND",
 	[KDSM_MESSAGE_BLOCK_INVALIDATE] = "INVALIDATE",
 };
 
@@ -114,6 +115,8 @@ static int dispatch(struct kdsm_coherence *coherence, enum kdsm_message_type typ
 		return kdsm_coherence_serve_own(coherence, request);
 	case KDSM_MESSAGE_BLOCK_GRANT:
 		return kdsm_coherence_serve_grant(coherence, request);
+	case KDSM_MESSAGE_BLOCK_LEND:
+		return kdsm_coherence_serve_lend(coherence, request);
 	default:
 		return kdsm_coherence_serve_invalidate(coherence, request);
 	}
@@ -149,6 +152,35 @@ static void break_answer(struct sim_message *message, const struct kdsm_request 
 		break_link(answer, wire_of(message)->index);
 }
 
+/* A reader asks to be queued. */
+static int break_queue(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		       struct sim_message *message, struct kdsm_request *request)
+{
+	u16 next = block->next;
+	int status;
+
+	if (sim_broken == BREAK_LINE)
+		block->next = KDSM_NOBODY;
+	status = dispatch(coherence, message->type, request);
+	if (sim_broken == BREAK_LINE)
+		block->next = next;
+	if (sim_broken == BREAK_QUEUE && block->waiting)
+		bitmap_zero(block->waiting, sim.nodes);
+	return status;
+}
+
+/* A writer asks a reader to drop its copy. */
+static int break_copy(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		      struct sim_message *message, struct kdsm_request *request)
+{
+	if (block->reading == KDSM_READING_LENT) {
+		if (sim_broken == BREAK_FETCH)
+			return 0;
+		block->reading = KDSM_READING_ASKING;
+	}
+	return dispatch(coherence, message->type, request);
+}
+
 static int serve_block(struct sim_message *message, struct kdsm_request *request)
 {
 	struct kdsm_coherence *coherence = &nodes[message->to].coherence;
@@ -156,6 +188,12 @@ static int serve_block(struct sim_message *message, struct kdsm_request *request
 	u64 rts = block ? block->rts : 0;
 	int status;
 
+	if (block && message->type == KDSM_MESSAGE_BLOCK_READ &&
+	    (sim_broken == BREAK_QUEUE || sim_broken == BREAK_LINE))
+		return break_queue(coherence, block, message, request);
+	if (block && message->type == KDSM_MESSAGE_BLOCK_INVALIDATE &&
+	    (sim_broken == BREAK_FETCH || sim_broken == BREAK_CANCEL))
+		return break_copy(coherence, block, message, request);
 	if (block && sim_broken == BREAK_FORGET)
 		block->given = false;
 	if (block && sim_broken == BREAK_NUMBER && block->role == KDSM_ROLE_NONE)
@@ -163,8 +201,9 @@ static int serve_block(struct sim_message *message, struct kdsm_request *request
 	status = dispatch(coherence, message->type, request);
 	if (sim_broken == BREAK_RTS && message->type == KDSM_MESSAGE_BLOCK_READ && block)
 		block->rts = rts;
+	/* Then the node takes up a loan that ended before the node knew of it. */
 	if (sim_broken == BREAK_STALE && message->type == KDSM_MESSAGE_BLOCK_INVALIDATE && block)
-		block->stale = false;
+		block->wanted = 0;
 	break_answer(message, request);
 	return status;
 }

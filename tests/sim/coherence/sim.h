@@ -42,6 +42,11 @@ enum {
 	BREAK_MAP,
 	BREAK_LOCK,
 	BREAK_HASTE,
+	BREAK_FETCH,
+	/* of its queue */
+	BREAK_QUEUE,
+	BREAK_LINE,
+	BREAK_CANCEL,
 	/* of nodes that die, or are away for a while */
 	BREAK_DEAD,
 	BREAK_LOST,
@@ -298,12 +303,12 @@ bool __real_kdsm_signature_add(struct kdsm_signature *signature,
 			       const struct kdsm_notice *notice);
 bool __wrap_kdsm_signature_add(struct kdsm_signature *signature,
 			       const struct kdsm_notice *notice);
-int __real_kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		    unsigned int node, enum kdsm_message_type type,
-		    struct kdsm_wire_answer *answer);
-int __wrap_kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		    unsigned int node, enum kdsm_message_type type,
-		    struct kdsm_wire_answer *answer);
+int __real_kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
+			  enum kdsm_message_type type, const void *data, unsigned int length,
+			  int *statuses, unsigned long timeout, unsigned int state);
+int __wrap_kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
+			  enum kdsm_message_type type, const void *data, unsigned int length,
+			  int *statuses, unsigned long timeout, unsigned int state);
 int __real_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       unsigned int *from, u64 *wts, u64 *rts);
 int __wrap_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,

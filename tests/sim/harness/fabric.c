@@ -370,7 +370,9 @@ static void serve_stray(void *arg)
 {
 	struct sim_message *message = arg;
 
-	serve(message);
+	/* No message of a former connection arrives after one node gave up the other. */
+	if (message->tie == tie_of(message->from, message->to))
+		serve(message);
 	in_flight--;
 	free(message);
 }
@@ -381,6 +383,7 @@ void sim_send_stray(const struct sim_message *message)
 
 	*copy = *message;
 	copy->stray = true;
+	copy->tie = tie_of(message->from, message->to);
 	in_flight++;
 	sim_counts.stray++;
 	sim_spawn(message->to, "serves stray",
@@ -493,6 +496,114 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 	}
 	free(message);
 	return status;
+}
+
+/* Requests to several nodes, each in a fiber of the sender */
+struct broadcast {
+	struct kdsm_fabric *fabric;
+	enum kdsm_message_type type;
+	u8 data[KDSM_MESSAGE_ROOM];
+	unsigned int length, left, references;
+	struct sim_queue done;
+	int statuses[];			/* by node */
+};
+
+struct sending {
+	struct broadcast *broadcast;
+	unsigned int node;
+};
+
+static void broadcast_put(struct broadcast *broadcast)
+{
+	if (!--broadcast->references)
+		free(broadcast);
+}
+
+static void send_one(void *arg)
+{
+	struct sending *sending = arg;
+	struct broadcast *broadcast = sending->broadcast;
+
+	broadcast->statuses[sending->node] =
+		kdsm_message(broadcast->fabric, sending->node, broadcast->type, broadcast->data,
+			     broadcast->length, NULL, NULL);
+	if (!--broadcast->left)
+		sim_wake(&broadcast->done);
+	broadcast_put(broadcast);
+	free(sending);
+}
+
+/* Start the requests. The caller has a reference to the result; NULL: no memory. */
+static struct broadcast *broadcast_send(struct kdsm_fabric *fabric, const unsigned long *nodes,
+					enum kdsm_message_type type, const void *data,
+					unsigned int length)
+{
+	struct broadcast *broadcast;
+	struct sending *sending;
+	unsigned int node;
+
+	if (sim_no_memory())
+		return NULL;
+	broadcast = calloc(1, sizeof(*broadcast) + sim.nodes * sizeof(int));
+	broadcast->fabric = fabric;
+	broadcast->type = type;
+	broadcast->length = length;
+	memcpy(broadcast->data, data, length);
+	broadcast->references = 1;
+	for_each_set_bit(node, nodes, sim.nodes) {
+		sending = malloc(sizeof(*sending));
+		*sending = (struct sending) { broadcast, node };
+		broadcast->statuses[node] = -ETIMEDOUT;
+		broadcast->left++;
+		broadcast->references++;
+		sim_spawn(fabric->node, "sends", 0, send_one, sending);
+	}
+	return broadcast;
+}
+
+int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
+		   enum kdsm_message_type type, const void *data, unsigned int length,
+		   int *statuses, unsigned long timeout, unsigned int state)
+{
+	struct broadcast *broadcast;
+	unsigned int node;
+
+	sim_might_sleep();
+	if (timeout != MAX_SCHEDULE_TIMEOUT)
+		sim_fail(SIM_NONE, "a broadcast with a timeout");
+	broadcast = broadcast_send(fabric, nodes, type, data, length);
+	if (!broadcast)
+		return -ENOMEM;
+	while (broadcast->left) {
+		sim_prepare(&broadcast->done);
+		sim_block(&broadcast->done, U64_MAX);
+	}
+	for_each_set_bit(node, nodes, sim.nodes)
+		statuses[node] = broadcast->statuses[node];
+	broadcast_put(broadcast);
+	return 0;
+}
+
+void kdsm_broadcast_start(struct kdsm_fabric *fabric, const unsigned long *nodes,
+			  enum kdsm_message_type type, const void *data, unsigned int length)
+{
+	struct broadcast *broadcast;
+
+	sim_might_sleep();
+	if (bitmap_empty(nodes, sim.nodes))
+		return;
+	broadcast = broadcast_send(fabric, nodes, type, data, length);
+	if (broadcast)
+		broadcast_put(broadcast);
+}
+
+void kdsm_message_start(struct kdsm_fabric *fabric, unsigned int node,
+			enum kdsm_message_type type, const void *data, unsigned int length)
+{
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = {};
+
+	__set_bit(node, nodes);
+	kdsm_broadcast_start(fabric, nodes, type, data, length);
 }
 
 /* ---- start and stop ---- */

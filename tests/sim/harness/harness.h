@@ -57,6 +57,7 @@ static inline unsigned int sim_between(unsigned int a, unsigned int b)
 /**
  * struct sim_config - choices of the seed for the harness
  * @nodes: set before sim_program.choose()
+ * @parallel: steps that take one unit of time together, as if as many CPUs ran fibers; 0: one
  * @yield: one in @yield scheduling points switches to another fiber
  * @preempt: at one in @preempt of these switches the fiber sleeps, as if interrupted
  * @pause: factor of the times that the protocol sleeps before it retries
@@ -76,7 +77,7 @@ static inline unsigned int sim_between(unsigned int a, unsigned int b)
  * "One in 0" means never.
  */
 struct sim_config {
-	unsigned int nodes;
+	unsigned int nodes, parallel;
 	unsigned int yield, preempt, pause;
 	unsigned int delay, late, slow;
 	unsigned int error, stray, silence;
@@ -212,6 +213,7 @@ struct kdsm_fabric *sim_fabric(unsigned int node);
  * @reply_length: see @reply
  * @status: result of kdsm_message()
  * @stray: a copy that arrives when the sender waits no more, so @status and @reply are lost
+ * @tie: of a stray, see sim_program.tie()
  * @done: the sender may go on
  * @queue: the sender waits here
  */
@@ -222,6 +224,7 @@ struct sim_message {
 	unsigned int length, reply_length;
 	int status;
 	bool stray;
+	u64 tie;
 	bool done;
 	struct sim_queue queue;
 };

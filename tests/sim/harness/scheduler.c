@@ -2,7 +2,7 @@
 /*
  * Fibers, simulated time, and wait queues. A step is the code that one fiber runs
  * from one switch to the next. A step takes one unit of simulated time: 1 us, or 1/16 ns
- * if costs are simulated (cost.c). The seed chooses the fiber of each step among those
+ * if costs are simulated (cost.c), or less with sim.parallel. The seed chooses the fiber of each step among those
  * that can run.
  */
 #include <setjmp.h>
@@ -167,7 +167,7 @@ static void __attribute__((noreturn)) hang(const char *what)
 
 static void run_step(struct fiber *fiber)
 {
-	now++;
+	now += !sim.parallel || !(steps % sim.parallel);
 	current = fiber;
 	if (!_setjmp(scheduler_jump)) {
 		if (fiber->started)

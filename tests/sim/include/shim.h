@@ -10,6 +10,7 @@
 #define KDSM_SIM_SHIM_H
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -173,6 +174,7 @@ typedef struct sim_queue wait_queue_head_t;
 #define init_waitqueue_head(q)	((q)->first = NULL)
 #define wake_up_all(q)		({ sim_yield(); sim_wake(q); })
 #define TASK_UNINTERRUPTIBLE	2
+#define MAX_SCHEDULE_TIMEOUT	LONG_MAX
 
 #define jiffies			((unsigned long)(sim_now() / (1000000 / HZ)))
 #define time_after(a, b)	((long)((b) - (a)) < 0)
@@ -362,6 +364,11 @@ static inline unsigned int bitmap_weight(const unsigned long *map, unsigned long
 	for_each_set_bit(i, map, bits)
 		weight++;
 	return weight;
+}
+
+static inline void bitmap_copy(unsigned long *to, const unsigned long *from, unsigned int bits)
+{
+	memcpy(to, from, BITS_TO_LONGS(bits) * sizeof(long));
 }
 
 #define bitmap_empty(map, bits)	(find_next_bit(map, bits, 0) >= (bits))
