@@ -3,6 +3,8 @@
  * Coherent regions of policy strict, on every node at the same time: ordinary atomics,
  * loads and stores of threads that need not know about nodes. Litmus tests are in litmus.c.
  */
+#include <time.h>
+
 #include "coherent.h"
 
 #define SIZE		(4UL << 20)
@@ -80,6 +82,75 @@ static void strict_turns(void)
 	detach();
 }
 
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+/* Increment a word without pause until end. Return the number of increments. */
+static uint64_t increment(double end)
+{
+	uint64_t count = 0;
+
+	for (; now() < end; count++)
+		__atomic_fetch_add(&words[0], 1, __ATOMIC_SEQ_CST);
+	return count;
+}
+
+/* Read the word without pause until end. Return the number of changes seen. */
+static uint64_t watch(double end, double *longest)
+{
+	uint64_t value, last = 0, changes = 0;
+	double start, stop = now();
+
+	while (stop < end) {
+		start = stop;
+		value = load(0);
+		stop = now();
+		changes += value != last;
+		last = value;
+		if (stop - start > *longest)
+			*longest = stop - start;
+	}
+	return changes;
+}
+
+/*
+ * All nodes but the last one increment a word without pause, and the last one reads the word. The
+ * queue serves the reader about once in two hand-overs between writers, however busy the host is.
+ * KDSM_UNFAIR_SECONDS: duration, in seconds.
+ */
+static void strict_unfair(void)
+{
+	const char *time = getenv("KDSM_UNFAIR_SECONDS");
+	double seconds = time ? atof(time) : 2, longest = 0;
+	uint64_t changes, sum = 0, handovers = 0;
+	unsigned int i;
+
+	attach("unfair");
+	if (node < nodes - 1) {
+		words[(1 + node) * BLOCK] = increment(now() + seconds);
+		words[(1 + node) * BLOCK + 1] = counter("migrations");
+		meet();
+	} else {
+		changes = watch(now() + seconds, &longest);
+		meet();
+		for (i = 0; i < nodes - 1; i++) {
+			sum += words[(1 + i) * BLOCK];
+			handovers += words[(1 + i) * BLOCK + 1];
+		}
+		CHECK_IS(load(0), sum);
+		printf("# %lu increments, %lu hand-overs; the reader sees %lu changes in %.0f s\n",
+		       sum, handovers, changes, seconds);
+		printf("# the longest read takes %.1f ms\n", longest * 1e3);
+		CHECK(nodes == 1 || 8 * changes >= handovers);
+	}
+	detach();
+}
+
 /* The calls of policy release succeed, and signatures stay empty. */
 static void strict_fences(void)
 {
@@ -97,6 +168,7 @@ static const struct guest_test tests[] = {
 	TEST(strict_increments),
 	TEST(strict_message_passing),
 	TEST(strict_turns),
+	TEST(strict_unfair),
 	TEST(strict_fences),
 	{ NULL, NULL }
 };
