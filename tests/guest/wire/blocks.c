@@ -72,7 +72,10 @@ static void bad_blocks(struct attack *attack, const struct kdsm_wire_block *good
 	TRY("handed over by no node", GRANT, handover.from, UINT16_MAX - 1);
 	TRY("handed over at an absurd time", OWN, handover.wts, -1ULL);
 	TRY("handed over too often", READ, handover.number, -1ULL);
-	TRY("of its owner, made invalid", INVALIDATE, status, 0);
+	TRY("of its owner, made invalid", INVALIDATE, handover.wts, 1);
+	TRY("made invalid at an absurd time", INVALIDATE, handover.wts, -1ULL);
+	TRY("lent by no node", LEND, handover.from, UINT16_MAX - 1);
+	TRY("lent at an absurd time", LEND, handover.wts, -1ULL);
 #undef TRY
 }
 
