@@ -141,6 +141,9 @@ static void break_answer(struct sim_message *message, const struct kdsm_request 
 {
 	struct kdsm_wire_answer *answer = (void *)message->reply;
 
+	if (sim_broken == BREAK_OLD && message->type == KDSM_MESSAGE_BLOCK_READ &&
+	    request->reply_length && answer->answer == KDSM_ANSWER_ASK)
+		break_link(answer, wire_of(message)->index);
 	if (message->type != KDSM_MESSAGE_BLOCK_OWN)
 		return;
 	if (sim_broken == BREAK_LEASE)
