@@ -36,6 +36,17 @@ static bool kdsm_words_differ(const u64 *a, const u64 *b)
 	return (a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]);
 }
 
+/* 0xff in each byte in which a and b differ */
+static u64 kdsm_bytes_changed(u64 a, u64 b)
+{
+	const u64 low = 0x7f7f7f7f7f7f7f7fULL;
+	u64 bits = a ^ b;
+
+	/* The highest bit of each byte: whether the byte has any bit */
+	bits = (((bits & low) + low) | bits) & ~low;
+	return (bits >> 7) * 0xff;
+}
+
 /* Merge words of one page; see kdsm_twin_merge(). Return whether a byte was changed twice. */
 static bool kdsm_words_merge(atomic64_t *frame, u64 *twin, const u64 *news, bool keep)
 {
@@ -43,13 +54,18 @@ static bool kdsm_words_merge(atomic64_t *frame, u64 *twin, const u64 *news, bool
 	unsigned int i;
 
 	for (i = 0; i < KDSM_MERGE_WORDS; i++) {
-		u64 change = news[i] ^ twin[i];
+		u64 theirs = kdsm_bytes_changed(news[i], twin[i]), ours;
+		s64 word = atomic64_read(&frame[i]);
 
-		if (!change)
+		if (!theirs)
 			continue;
-		if (change & (atomic64_read(&frame[i]) ^ twin[i]))
+		do {
+			ours = kdsm_bytes_changed(word, twin[i]);
+		} while (!atomic64_try_cmpxchg(&frame[i], &word,
+					       (word & ~(theirs & ~ours)) |
+					       (news[i] & theirs & ~ours)));
+		if (theirs & ours)
 			race = true;
-		atomic64_xor(change, &frame[i]);
 		if (keep)
 			twin[i] = news[i];
 	}
@@ -58,9 +74,9 @@ static bool kdsm_words_merge(atomic64_t *frame, u64 *twin, const u64 *news, bool
 
 /*
  * Merge the changes of other nodes (theirs against the twin) into the frame. Programs may
- * be writing other bytes of the frame concurrently, so each word is merged by an atomic
- * exclusive-or. A byte that both sides changed is a data race of the program. If keep is set,
- * the twin becomes theirs.
+ * be writing other bytes of the frame concurrently, so each word is merged by a
+ * compare-and-swap. A byte that both sides changed is a data race of the program; it keeps the
+ * value that this node wrote. If keep is set, the twin becomes theirs.
  */
 void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		     const struct kdsm_bounce *theirs, bool keep)

@@ -96,6 +96,30 @@ static void coherent_bytes(void)
 	detach();
 }
 
+/*
+ * Data races: all nodes write the same bytes. When all have released, a byte has one of the values
+ * that were written, not the value before, also if all nodes wrote the same value.
+ */
+static void coherent_races(void)
+{
+	uint8_t *bytes;
+	unsigned int round;
+	size_t i, bad = 0;
+
+	attach("races");
+	bytes = (uint8_t *)words;
+	for (round = 1; round < 5; round++) {
+		for (i = 0; i < 16 * KIB; i += 3)
+			bytes[i] = 16 * round + i % 2 * node;
+		exchange();
+		for (i = 0; i < 16 * KIB; i += 3)
+			bad += bytes[i] < 16 * round || bytes[i] >= 16 * round + (i % 2 * nodes ?: 1);
+		exchange();
+	}
+	CHECK_IS(bad, 0);
+	detach();
+}
+
 /* A child's writes before it exits belong to the next release of its node. */
 static void coherent_child(void)
 {
@@ -389,6 +413,7 @@ static const struct guest_test tests[] = {
 	TEST(coherent_handing_on),
 	TEST(coherent_false_sharing),
 	TEST(coherent_bytes),
+	TEST(coherent_races),
 	TEST(coherent_child),
 	TEST(coherent_cost),
 	TEST(coherent_retire),

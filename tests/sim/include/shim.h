@@ -137,10 +137,13 @@ static inline void atomic64_add(s64 n, atomic64_t *v)
 	v->counter += n;
 }
 
-static inline void atomic64_xor(s64 bits, atomic64_t *v)
+static inline bool atomic64_try_cmpxchg(atomic64_t *v, s64 *old, s64 new)
 {
-	sim_yield();
-	v->counter ^= bits;
+	s64 was = cmpxchg(&v->counter, *old, new);
+	bool same = was == *old;
+
+	*old = was;
+	return same;
 }
 
 /* ---- locks (harness/kernel.c) ---- */
