@@ -90,8 +90,7 @@ struct kdsm_miss {
 };
 
 /* Fetch from the writer, together with the blocks of the read-ahead */
-static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
-				 kdsm_map_t map, void *arg)
+static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_miss *miss)
 {
 	struct kdsm_memory *frames = coherence->frames;
 	struct kdsm_bounce *bounce = miss->merge ? miss->bounce : NULL;
@@ -108,7 +107,7 @@ static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_m
 		kdsm_ahead_add(&fetch, ahead);
 		err = kdsm_fetch_end(&fetch);
 	}
-	kdsm_ahead_end(coherence, ahead, !err, map, arg);
+	kdsm_ahead_end(coherence, ahead, !err);
 	/* A block of the read-ahead may have failed: fetch the missed block alone */
 	if (err && !alone)
 		err = kdsm_block_fetch(coherence, miss->block, frames, miss->from, bounce);
@@ -123,7 +122,7 @@ static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_m
  * along.
  */
 static u64 kdsm_miss_probe(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
-			   unsigned int node, kdsm_map_t map, void *arg)
+			   unsigned int node)
 {
 	struct kdsm_memory *frames = coherence->frames;
 	struct kdsm_ahead *ahead;
@@ -141,13 +140,12 @@ static u64 kdsm_miss_probe(struct kdsm_coherence *coherence, struct kdsm_miss *m
 			is_here = kdsm_ahead_fetch(coherence, ahead, miss->block, fetch.stamps);
 		kfree(fetch.stamps);
 	}
-	kdsm_ahead_end(coherence, ahead, is_here, map, arg);
+	kdsm_ahead_end(coherence, ahead, is_here);
 	return good;
 }
 
 /* Fetch from the node that the link leads to, if its stamp suffices, or else ask the owner */
-static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
-				kdsm_map_t map, void *arg)
+static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_miss *miss)
 {
 	unsigned int node = READ_ONCE(miss->block->owner);
 	u64 good = 0;
@@ -155,7 +153,7 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 
 	/* Without a demand the block may never have been written: ask the owner at once */
 	if (miss->need && node != coherence->node)
-		good = kdsm_miss_probe(coherence, miss, node, map, arg);
+		good = kdsm_miss_probe(coherence, miss, node);
 	if (good && good >= miss->need) {
 		miss->wts = good;
 		miss->rts = good;
@@ -205,8 +203,7 @@ static int kdsm_miss_settle(struct kdsm_coherence *coherence, struct kdsm_miss *
  * between. A positive return value asks for a retry: an acquire demanded more, or the
  * writer cannot be reached while an owner may be reachable.
  */
-static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
-			 kdsm_map_t map, void *arg)
+static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *miss)
 {
 	struct kdsm_block *block = miss->block;
 	int err = 0;
@@ -224,9 +221,9 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 	if (!miss->bounce && (miss->merge || !miss->known))
 		err = -ENOMEM;
 	else if (miss->known)
-		err = kdsm_miss_from_writer(coherence, miss, map, arg);
+		err = kdsm_miss_from_writer(coherence, miss);
 	else
-		err = kdsm_miss_from_owner(coherence, miss, map, arg);
+		err = kdsm_miss_from_owner(coherence, miss);
 	mutex_lock(&block->lock);
 	if (err && miss->known) {
 		block->writer = KDSM_NOBODY;
@@ -243,14 +240,13 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 	return !kdsm_block_brought(coherence, block, miss->wts, miss->rts);
 }
 
-static int kdsm_block_read_miss(struct kdsm_coherence *coherence, struct kdsm_block *block,
-				kdsm_map_t map, void *arg)
+static int kdsm_block_read_miss(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	struct kdsm_miss miss = { .block = block };
 	int err;
 
 	do {
-		err = kdsm_miss_try(coherence, &miss, map, arg);
+		err = kdsm_miss_try(coherence, &miss);
 	} while (err > 0);
 	kdsm_bounce_free(miss.bounce);
 	return err;
@@ -282,19 +278,35 @@ int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	int err = 0;
 
 	mutex_lock(&block->lock);
-	if (block->state == KDSM_BLOCK_INVALID) {
-		kdsm_block_begin(coherence, block);
-		if (block->state == KDSM_BLOCK_INVALID)
-			err = kdsm_block_read_miss(coherence, block, map, arg);
-		kdsm_block_end(coherence, block);
-	}
-	if (!err && write && block->state == KDSM_BLOCK_READABLE)
+	if (block->state == KDSM_BLOCK_INVALID)
+		err = block->busy ? -EBUSY : -EAGAIN;
+	else if (write && block->state == KDSM_BLOCK_READABLE)
 		err = kdsm_block_upgrade(coherence, block);
 	/* Note the coming write, because the page table may lose the dirty bit before a harvest */
 	if (!err && block->state == KDSM_BLOCK_WRITABLE)
 		block->modified |= write;
-	if (!err && block->state != KDSM_BLOCK_INVALID)
+	if (!err)
 		err = map(arg, block->index, block->state == KDSM_BLOCK_WRITABLE);
+	WRITE_ONCE(block->ahead, false);
+	mutex_unlock(&block->lock);
+	if (!err)
+		kdsm_ahead_use(coherence, block, map, arg);
+	return err;
+}
+
+/* See kdsm_coherence_get(). Only an acquire of this node can take the content away again. */
+int kdsm_release_get(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
+		     bool awaited)
+{
+	int err = 0;
+
+	mutex_lock(&block->lock);
+	if (block->state == KDSM_BLOCK_INVALID) {
+		kdsm_block_begin(coherence, block);
+		if (block->state == KDSM_BLOCK_INVALID)
+			err = kdsm_block_read_miss(coherence, block);
+		kdsm_block_end(coherence, block);
+	}
 	mutex_unlock(&block->lock);
 	return err;
 }

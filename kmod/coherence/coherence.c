@@ -83,17 +83,40 @@ int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool writ
 			  kdsm_map_t map, void *arg)
 {
 	struct kdsm_block *block;
+	int err;
 
 	if (index >= coherence->blocks)
 		return -ERANGE;
 	block = kdsm_block(coherence, index);
 	if (!block)
 		return -ENOMEM;
-	if (write)
+	err = coherence->policy->access(coherence, block, write, map, arg);
+	if (!err && write)
 		kdsm_coherence_count(coherence, WRITE_FAULTS, 1);
-	else
+	else if (!err)
 		kdsm_coherence_count(coherence, READ_FAULTS, 1);
-	return coherence->policy->access(coherence, block, write, map, arg);
+	return err;
+}
+
+int kdsm_coherence_get(struct kdsm_coherence *coherence, u64 index, bool write)
+{
+	struct kdsm_block *block;
+
+	if (index >= coherence->blocks)
+		return -ERANGE;
+	block = kdsm_block(coherence, index);
+	if (!block)
+		return -ENOMEM;
+	return coherence->policy->get(coherence, block, write, true);
+}
+
+bool kdsm_coherence_is_busy(const struct kdsm_coherence *coherence, u64 index)
+{
+	const struct kdsm_block *table;
+
+	/* Pairs with cmpxchg() in kdsm_block() */
+	table = smp_load_acquire(&coherence->tables[index >> KDSM_TABLE_SHIFT]);
+	return table && READ_ONCE(table[index & (KDSM_TABLE_SIZE - 1)].busy);
 }
 
 /* Under policy strict all nodes see every write at once: release and acquire do nothing */
@@ -117,11 +140,6 @@ int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
 
 /* ---- hints ---- */
 
-static int kdsm_advise_nothing(void *arg, u64 index, bool writable)
-{
-	return 0;
-}
-
 static int kdsm_block_advise(struct kdsm_coherence *coherence, enum kdsm_advice advice,
 			     u64 index)
 {
@@ -131,7 +149,7 @@ static int kdsm_block_advise(struct kdsm_coherence *coherence, enum kdsm_advice 
 		return -ENOMEM;
 	if (advice == KDSM_ADVICE_OWN)
 		return coherence->policy->own(coherence, block);
-	return coherence->policy->access(coherence, block, false, kdsm_advise_nothing, NULL);
+	return coherence->policy->get(coherence, block, false, false);
 }
 
 int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice advice,

@@ -152,6 +152,7 @@ struct kdsm_block {
 	bool busy;		/* a task uses the network for the block; other tasks wait */
 	bool twin;		/* the twin holds the content as of the last merge */
 	bool modified;		/* has unpublished writes that page tables may not show */
+	bool ahead;		/* read-ahead brought the block, and no program has used it */
 	u8 idle;		/* number of consecutive releases that found no write */
 	u16 owner;		/* node that got the block by the newest hand-over known here */
 	u16 next;		/* successor of this node in the queue, or KDSM_NOBODY */
@@ -169,6 +170,7 @@ struct kdsm_block {
 	/* Policy strict only: */
 	u8 reading;		/* enum kdsm_block_reading */
 	u16 lender;		/* LENT: node to fetch the content from */
+	bool awaited;		/* a program waits for the block; the lease begins when it runs */
 	u64 lease_end;		/* end of the lease, in ns of ktime */
 	unsigned long *readers;	/* nodes with copies; handed over with the block. NULL: none */
 	unsigned long *waiting;	/* nodes to lend copies to after the lease. NULL: none */
@@ -182,7 +184,7 @@ struct kdsm_coherence;
 /*
  * Use block index, which is readable now and, if writable is set, writable: usually, make page
  * table entries for its pages. arg is the arg of kdsm_coherence_access(). The policy calls the
- * function for the block that the program touched and, before that, for each block that
+ * function for the block that the program touched and, after that, for each block that
  * read-ahead brought. The policy holds the block's lock, so that a task that takes the block
  * away under that lock misses no page table entry. 0 or -errno.
  */
@@ -196,6 +198,12 @@ struct kdsm_policy_ops {
 	/* See kdsm_coherence_access(). Takes the block's lock itself. */
 	int (*access)(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
 		      kdsm_map_t map, void *arg);
+	/*
+	 * See kdsm_coherence_get(). Takes the block's lock itself. awaited: a program calls
+	 * access() as soon as it runs.
+	 */
+	int (*get)(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
+		   bool awaited);
 	/*
 	 * Prepare the hand-over of a block that this node owns. Returns -EAGAIN if the
 	 * block cannot leave before lease_end, -ENOMEM if the block stays here.
@@ -309,22 +317,49 @@ int kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fa
 void kdsm_coherence_exit(struct kdsm_coherence *coherence);
 
 /**
- * kdsm_coherence_access() - make a block readable or writable on this node
+ * kdsm_coherence_access() - use a block, if no other node has to be asked
  * @coherence: the coherence of the region
  * @index: the block
  * @write: true if the program writes
- * @map: called under the block's lock, for this block and for each other block that became
- *    readable on the way
+ * @map: called under the block's lock, for this block and, under their locks, for blocks that
+ *    read-ahead brought along with it
  * @arg: argument of @map
  *
- * Sleeps, and waits for the network. Caller may hold mmap_lock, but holds no lock that nests
+ * Sleeps, and waits for no network. Caller may hold mmap_lock, but holds no lock that nests
  * inside mmap_lock.
  *
- * Return: 0, -ERANGE, -EIO, -EHOSTDOWN, -ETIMEDOUT, -ENOMEM, or the value that @map
- * returned.
+ * Return: 0, -ERANGE, -ENOMEM, or the value that @map returned for this block; -EAGAIN: the
+ * caller needs kdsm_coherence_get() first; -EBUSY: so it does, but another task gets the block
+ * already.
  */
 int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool write,
 			  kdsm_map_t map, void *arg);
+
+/**
+ * kdsm_coherence_get() - make a block readable or writable on this node, for a program
+ * @coherence: the coherence of the region
+ * @index: the block
+ * @write: true if the program writes
+ *
+ * The program calls kdsm_coherence_access() next. This node keeps the block for some time, in
+ * which the program can do so; if the program is late, it begins again here.
+ *
+ * Sleeps, and waits for the network. Caller holds no lock.
+ *
+ * Return: 0, -ERANGE, -EIO, -EHOSTDOWN, -ETIMEDOUT or -ENOMEM.
+ */
+int kdsm_coherence_get(struct kdsm_coherence *coherence, u64 index, bool write);
+
+/**
+ * kdsm_coherence_is_busy() - whether a task of this node uses the network for a block
+ * @coherence: the coherence of the region; the end of that wakes the tasks on @coherence->wait
+ * @index: a block of the region
+ *
+ * Context: any.
+ *
+ * Return: true or false.
+ */
+bool kdsm_coherence_is_busy(const struct kdsm_coherence *coherence, u64 index);
 
 /**
  * kdsm_coherence_release() - publish all earlier writes of this node's programs
@@ -333,7 +368,7 @@ int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool writ
  *
  * Sleeps. Caller does not hold mmap_lock, which nests inside coherence->fence.
  *
- * Return: 0, or an error as of kdsm_coherence_access(). After an error some writes are not
+ * Return: 0, or an error as of kdsm_coherence_get(). After an error some writes are not
  * published.
  */
 int kdsm_coherence_release(struct kdsm_coherence *coherence,
@@ -373,7 +408,7 @@ int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
  *
  * Sleeps. Caller does not hold mmap_lock, which nests inside coherence->fence.
  *
- * Return: 0, -EINTR if a signal arrived, or an error as of kdsm_coherence_access().
+ * Return: 0, -EINTR if a signal arrived, or an error as of kdsm_coherence_get().
  */
 int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice advice,
 			  u64 first, u64 last);

@@ -208,6 +208,8 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
 			 const struct kdsm_signature *signature);
 int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
 			kdsm_map_t map, void *arg);
+int kdsm_release_get(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
+		     bool awaited);
 /*
  * Move the block into or out of coherence->cached (valid here and not owned), or
  * coherence->dirty (the write set). Caller holds the block's lock.
@@ -301,9 +303,14 @@ bool kdsm_ahead_fetch(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead
 		      const struct kdsm_block *block, const struct kdsm_stamp *stamps);
 /*
  * End the read-ahead and free ahead, which may be NULL. If is_here is set, all content has
- * arrived: make the blocks valid and map them. Caller holds no block's lock.
+ * arrived: make the blocks valid. Caller holds no block's lock.
  */
-void kdsm_ahead_end(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead, bool is_here,
+void kdsm_ahead_end(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead, bool is_here);
+/*
+ * A program uses block: have it use the blocks that read-ahead brought along with block, too.
+ * Caller holds no block's lock.
+ */
+void kdsm_ahead_use(struct kdsm_coherence *coherence, const struct kdsm_block *block,
 		    kdsm_map_t map, void *arg);
 
 /* Add n to a counter of the region, named without KDSM_COHERENCE_ */

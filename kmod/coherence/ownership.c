@@ -372,7 +372,9 @@ void kdsm_ownership_owed_work(struct work_struct *work)
 		if (!block)
 			return;
 		now = ktime_get_ns();
-		end = READ_ONCE(block->lease_end);
+		/* The end comes closer when the program runs that the block is kept for */
+		end = min(READ_ONCE(block->lease_end),
+			  now + max_t(u64, READ_ONCE(coherence->lease), KDSM_LEASE_DEFAULT));
 		if (end > now)
 			usleep_range((end - now) / NSEC_PER_USEC + 1,
 				     (end - now) / NSEC_PER_USEC + 50);

@@ -124,8 +124,7 @@ struct kdsm_ahead *kdsm_ahead_begin(struct kdsm_coherence *coherence,
 
 /* End the block's busy mark. If its content has arrived and is new enough, make it valid. */
 static void kdsm_ahead_drop(struct kdsm_coherence *coherence,
-			    const struct kdsm_ahead_block *entry, bool is_here,
-			    kdsm_map_t map, void *arg)
+			    const struct kdsm_ahead_block *entry, bool is_here)
 {
 	struct kdsm_block *block = entry->block;
 
@@ -134,8 +133,9 @@ static void kdsm_ahead_drop(struct kdsm_coherence *coherence,
 		kdsm_coherence_count(coherence, FAST_READS, 1);
 	else if (is_here)
 		kdsm_coherence_count(coherence, SLOW_READS, 1);
-	if (is_here && kdsm_block_brought(coherence, block, entry->wts, entry->wts))
-		map(arg, block->index, false);
+	if (is_here)
+		WRITE_ONCE(block->ahead,
+			   kdsm_block_brought(coherence, block, entry->wts, entry->wts));
 	kdsm_block_end(coherence, block);
 	mutex_unlock(&block->lock);
 }
@@ -165,7 +165,7 @@ static void kdsm_ahead_choose(struct kdsm_coherence *coherence, struct kdsm_ahea
 		/* The sequence will miss next at this block */
 		if (kept == i)
 			kdsm_stream_expect(coherence, ahead->stream, entry.block->index);
-		kdsm_ahead_drop(coherence, &entry, false, NULL, NULL);
+		kdsm_ahead_drop(coherence, &entry, false);
 	}
 	ahead->count = kept;
 }
@@ -192,12 +192,42 @@ bool kdsm_ahead_fetch(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead
 	return !kdsm_fetch_end(&fetch);
 }
 
-void kdsm_ahead_end(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead, bool is_here,
-		    kdsm_map_t map, void *arg)
+void kdsm_ahead_end(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead, bool is_here)
 {
 	unsigned int i;
 
 	for (i = 0; ahead && i < ahead->count; i++)
-		kdsm_ahead_drop(coherence, &ahead->list[i], is_here, map, arg);
+		kdsm_ahead_drop(coherence, &ahead->list[i], is_here);
 	kfree(ahead);
+}
+
+/* Use the block if read-ahead brought it. Returns whether the next one may be such a block. */
+static bool kdsm_ahead_use_one(struct kdsm_block *block, kdsm_map_t map, void *arg)
+{
+	bool ahead;
+
+	mutex_lock(&block->lock);
+	ahead = block->ahead && block->state != KDSM_BLOCK_INVALID;
+	WRITE_ONCE(block->ahead, false);
+	if (ahead && map(arg, block->index, block->state == KDSM_BLOCK_WRITABLE))
+		ahead = false;
+	mutex_unlock(&block->lock);
+	return ahead;
+}
+
+void kdsm_ahead_use(struct kdsm_coherence *coherence, const struct kdsm_block *block,
+		    kdsm_map_t map, void *arg)
+{
+	struct kdsm_block *next;
+	u64 i;
+
+	for (i = block->index + 1; i < coherence->blocks; i++) {
+		/* A table that does not exist has no valid block */
+		if (!READ_ONCE(coherence->tables[i >> KDSM_TABLE_SHIFT]))
+			return;
+		next = kdsm_block(coherence, i);
+		/* Most accesses continue no read-ahead: look before taking a lock */
+		if (!READ_ONCE(next->ahead) || !kdsm_ahead_use_one(next, map, arg))
+			return;
+	}
 }

@@ -556,5 +556,6 @@ const struct kdsm_policy_ops kdsm_policy_release = {
 	.release = kdsm_release_release,
 	.acquire = kdsm_release_acquire,
 	.flush = kdsm_release_flush,
+	.get = kdsm_release_get,
 	.own = kdsm_release_own,
 };

@@ -44,12 +44,24 @@
 #define KDSM_KEEP_PAUSE		20
 /* Interval between requests to a reader that cannot be reached, in us */
 #define KDSM_DOWN_PAUSE		10000
+/*
+ * Longest time that a node keeps a block for a program that waits for it and does not run, in ns:
+ * another program may keep the processor for a tick
+ */
+#define KDSM_LATE		(4000 * NSEC_PER_USEC)
 
 /* ---- leases ---- */
 
 static void kdsm_lease_begin(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	WRITE_ONCE(block->lease_end, ktime_get_ns() + READ_ONCE(coherence->lease));
+}
+
+/* The lease begins as soon as the program that waits for the block runs, or is late */
+static void kdsm_lease_await(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	block->awaited = true;
+	WRITE_ONCE(block->lease_end, ktime_get_ns() + KDSM_LATE + READ_ONCE(coherence->lease));
 }
 
 static bool kdsm_lease_is_over(const struct kdsm_block *block)
@@ -379,39 +391,60 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 	return err;
 }
 
+static enum kdsm_block_state kdsm_strict_need(bool write)
+{
+	return write ? KDSM_BLOCK_WRITABLE : KDSM_BLOCK_READABLE;
+}
+
 static int kdsm_strict_access(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			      bool write, kdsm_map_t map, void *arg)
 {
-	enum kdsm_block_state need = write ? KDSM_BLOCK_WRITABLE : KDSM_BLOCK_READABLE;
+	int err;
+
+	mutex_lock(&block->lock);
+	if (block->state < kdsm_strict_need(write)) {
+		err = block->busy ? -EBUSY : -EAGAIN;
+	} else {
+		if (block->awaited)
+			kdsm_lease_begin(coherence, block);
+		block->awaited = false;
+		err = map(arg, block->index, block->state == KDSM_BLOCK_WRITABLE);
+	}
+	mutex_unlock(&block->lock);
+	return err;
+}
+
+static int kdsm_strict_get(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			   bool write, bool awaited)
+{
+	enum kdsm_block_state need = kdsm_strict_need(write);
+	bool missed = false;
 	int err = 0;
 
 	mutex_lock(&block->lock);
 	while (!err && block->state < need) {
+		missed = true;
 		kdsm_block_begin(coherence, block);
 		if (block->state < need)
 			err = write ? kdsm_strict_write_miss(coherence, block) :
 				      kdsm_strict_read_miss(coherence, block);
 		kdsm_block_end(coherence, block);
 	}
-	if (!err)
-		err = map(arg, block->index, block->state == KDSM_BLOCK_WRITABLE);
+	if (!err && missed && awaited)
+		kdsm_lease_await(coherence, block);
 	mutex_unlock(&block->lock);
 	return err;
-}
-
-static int kdsm_strict_own_map(void *arg, u64 index, bool writable)
-{
-	return 0;
 }
 
 /* Take ownership as a write would */
 static int kdsm_strict_own(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	return kdsm_strict_access(coherence, block, true, kdsm_strict_own_map, NULL);
+	return kdsm_strict_get(coherence, block, true, false);
 }
 
 const struct kdsm_policy_ops kdsm_policy_strict = {
 	.access = kdsm_strict_access,
+	.get = kdsm_strict_get,
 	.handover = kdsm_strict_handover,
 	.lend = kdsm_strict_lend,
 	.own = kdsm_strict_own,

@@ -77,11 +77,16 @@ static vm_fault_t kdsm_fault_access(struct vm_fault *vmf, bool write, bool prese
 		.present = present,
 		.ret = VM_FAULT_NOPAGE,		/* retry the access */
 	};
+	int err;
 
 	fault.index = (u64)vmf->pgoff << PAGE_SHIFT >> region->coherence->block_shift;
-	if (kdsm_coherence_access(region->coherence, fault.index, write, kdsm_fault_map, &fault))
-		return VM_FAULT_SIGBUS;		/* no memory: never call the OOM killer */
-	return fault.ret;
+	do {
+		err = kdsm_coherence_access(region->coherence, fault.index, write,
+					    kdsm_fault_map, &fault);
+		if (err == -EAGAIN || err == -EBUSY)
+			err = kdsm_coherence_get(region->coherence, fault.index, write) ?: -EAGAIN;
+	} while (err == -EAGAIN);
+	return err ? VM_FAULT_SIGBUS : fault.ret;	/* no memory: never call the OOM killer */
 }
 
 static vm_fault_t kdsm_fault_missing(struct vm_fault *vmf)
@@ -137,16 +142,19 @@ static int kdsm_fault_peek(struct vm_area_struct *vma, unsigned long address, vo
 		.write = write,
 	};
 	int err = 0;
+	u64 index;
 
 	if (peek.offset >= kdsm_region_size(region))
 		return -EFAULT;
 	if (write && !(vma->vm_flags & VM_MAYWRITE))
 		return -EACCES;
 	peek.length = min_t(u64, length, PAGE_SIZE - offset_in_page(peek.offset));
-	while (!err && !peek.done)
-		err = kdsm_coherence_access(region->coherence,
-					    peek.offset >> region->coherence->block_shift,
-					    write, kdsm_peek_copy, &peek);
+	index = peek.offset >> region->coherence->block_shift;
+	while (!err && !peek.done) {
+		err = kdsm_coherence_access(region->coherence, index, write, kdsm_peek_copy, &peek);
+		if (err == -EAGAIN || err == -EBUSY)
+			err = kdsm_coherence_get(region->coherence, index, write);
+	}
 	return err ?: peek.length;
 }
 

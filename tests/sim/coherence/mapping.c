@@ -206,8 +206,18 @@ static int take_fault(unsigned int node, unsigned int process, u64 page, bool wr
 	int err;
 
 	fault.late = sim_broken == BREAK_LOCK && sim_chance(4);
-	err = kdsm_coherence_access(&nodes[node].coherence, block_of(page), write,
-				    map, &fault);
+	for (;;) {
+		err = kdsm_coherence_access(&nodes[node].coherence, block_of(page), write,
+					    map, &fault);
+		if (err != -EAGAIN && err != -EBUSY)
+			break;
+		err = kdsm_coherence_get(&nodes[node].coherence, block_of(page), write);
+		if (err)
+			break;
+		/* A worker has got the block, and the program runs again later */
+		if (sim_chance(2))
+			sim_sleep(sim_below(sim.delay));
+	}
 	if (fault.called && !err) {
 		fault.late = false;
 		err = map(&fault, block_of(page), fault.writable);
