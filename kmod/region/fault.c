@@ -4,7 +4,9 @@
  * the block's lock how a block may be mapped. The page table entry is made under the same
  * lock, so that a task that takes the block away misses no entry.
  */
+#include <linux/file.h>
 #include <linux/mm.h>
+#include <linux/sched/signal.h>
 
 #include "compat.h"
 #include "internal.h"
@@ -66,6 +68,58 @@ static int kdsm_fault_map(void *arg, u64 index, bool writable)
 	return 0;
 }
 
+/*
+ * Wait without mmap_lock until the block is on this node, and have the kernel retry the fault. It
+ * has called with mmap_lock held, and not with a lock of the vma, because the operations have no
+ * map_pages().
+ */
+static vm_fault_t kdsm_fault_retry(struct vm_fault *vmf, u64 index, bool write)
+{
+	struct mm_struct *mm = vmf->vma->vm_mm;
+	struct kdsm_demand *demand;
+	int err;
+
+	demand = kdsm_demand_start(vmf->vma->vm_private_data, index, write);
+	if (!demand)
+		return VM_FAULT_SIGBUS;
+	if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT) {
+		kdsm_demand_put(demand);
+		return VM_FAULT_RETRY;
+	}
+	mmap_read_unlock(mm);
+	/* From here on another thread may unmap the region */
+	err = kdsm_demand_wait(demand);
+	/* An error ends the fault, and so with mmap_lock held. The kernel uses no vma after it. */
+	if (!err || fatal_signal_pending(current) || mmap_read_lock_killable(mm))
+		return VM_FAULT_RETRY;
+	return VM_FAULT_SIGBUS;
+}
+
+/* Wait without mmap_lock until the task that gets the block is done, and retry the fault */
+static vm_fault_t kdsm_fault_await(struct vm_fault *vmf, u64 index)
+{
+	struct kdsm_region *region = vmf->vma->vm_private_data;
+	struct kdsm_coherence *coherence = region->coherence;
+	struct file *file;
+
+	if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
+		return VM_FAULT_RETRY;
+	/* Keeps the region if another thread unmaps it */
+	file = get_file(vmf->vma->vm_file);
+	mmap_read_unlock(vmf->vma->vm_mm);
+	wait_event_killable(coherence->wait, !kdsm_coherence_is_busy(coherence, index));
+	fput(file);
+	return VM_FAULT_RETRY;
+}
+
+/* Wait with mmap_lock held, for a caller that does not allow to drop it. 0 or -errno. */
+static int kdsm_fault_get(struct kdsm_region *region, u64 index, bool write)
+{
+	struct kdsm_demand *demand = kdsm_demand_start(region, index, write);
+
+	return demand ? kdsm_demand_wait(demand) : -ENOMEM;
+}
+
 static vm_fault_t kdsm_fault_access(struct vm_fault *vmf, bool write, bool present)
 {
 	struct kdsm_region *region = vmf->vma->vm_private_data;
@@ -83,10 +137,16 @@ static vm_fault_t kdsm_fault_access(struct vm_fault *vmf, bool write, bool prese
 	do {
 		err = kdsm_coherence_access(region->coherence, fault.index, write,
 					    kdsm_fault_map, &fault);
+		if (!err)
+			return fault.ret;
+		if (err == -EBUSY && vmf->flags & FAULT_FLAG_ALLOW_RETRY)
+			return kdsm_fault_await(vmf, fault.index);
+		if (err == -EAGAIN && vmf->flags & FAULT_FLAG_ALLOW_RETRY)
+			return kdsm_fault_retry(vmf, fault.index, write);
 		if (err == -EAGAIN || err == -EBUSY)
-			err = kdsm_coherence_get(region->coherence, fault.index, write) ?: -EAGAIN;
-	} while (err == -EAGAIN);
-	return err ? VM_FAULT_SIGBUS : fault.ret;	/* no memory: never call the OOM killer */
+			err = kdsm_fault_get(region, fault.index, write);
+	} while (!err);
+	return VM_FAULT_SIGBUS;		/* no memory: never call the OOM killer */
 }
 
 static vm_fault_t kdsm_fault_missing(struct vm_fault *vmf)
@@ -96,7 +156,10 @@ static vm_fault_t kdsm_fault_missing(struct vm_fault *vmf)
 
 static vm_fault_t kdsm_fault_write(struct vm_fault *vmf)
 {
-	return kdsm_fault_access(vmf, true, true);
+	vm_fault_t ret = kdsm_fault_access(vmf, true, true);
+
+	/* After pfn_mkwrite() the kernel goes on with the fault unless it is told of no page */
+	return ret & VM_FAULT_RETRY ? ret | VM_FAULT_NOPAGE : ret;
 }
 
 /* ---- other ways in ---- */
@@ -153,7 +216,7 @@ static int kdsm_fault_peek(struct vm_area_struct *vma, unsigned long address, vo
 	while (!err && !peek.done) {
 		err = kdsm_coherence_access(region->coherence, index, write, kdsm_peek_copy, &peek);
 		if (err == -EAGAIN || err == -EBUSY)
-			err = kdsm_coherence_get(region->coherence, index, write);
+			err = kdsm_fault_get(region, index, write);
 	}
 	return err ?: peek.length;
 }

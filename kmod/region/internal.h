@@ -57,6 +57,23 @@ int kdsm_vm_mremap(struct vm_area_struct *vma);
 /* Operations of mappings of coherent regions */
 extern const struct vm_operations_struct kdsm_fault_ops;
 
+/* ---- demand.c ---- */
+
+/* Create and destroy the workqueue of a coherent region. 0 or -ENOMEM. */
+int kdsm_demands_init(struct kdsm_region *region);
+void kdsm_demands_exit(struct kdsm_region *region);
+/*
+ * Have a worker call kdsm_coherence_get() for the calling program, which has the region mapped.
+ * Returns NULL without memory. The caller drops the demand by kdsm_demand_put(), or waits.
+ */
+struct kdsm_demand *kdsm_demand_start(struct kdsm_region *region, u64 index, bool write);
+void kdsm_demand_put(struct kdsm_demand *demand);
+/*
+ * Wait until the worker is done, and drop the demand. The caller need not keep the region.
+ * Returns the result of kdsm_coherence_get(), or -ERESTARTSYS after a fatal signal.
+ */
+int kdsm_demand_wait(struct kdsm_demand *demand);
+
 /* ---- notifier.c ---- */
 
 void kdsm_mappings_init(struct kdsm_mappings *mappings);

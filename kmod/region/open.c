@@ -124,6 +124,12 @@ static void kdsm_region_close_work(struct work_struct *work)
 	if (!count)
 		goto put;
 	mutex_lock(lock);
+	/* After the last close other nodes may free what workers of this node still read */
+	while (region->opens == count && atomic_read(&region->demands)) {
+		mutex_unlock(lock);
+		wait_event(cluster->closed, !atomic_read(&region->demands));
+		mutex_lock(lock);
+	}
 	region->opens -= count;
 	if (!region->opens)
 		kdsm_region_tell_closed(region);
@@ -163,7 +169,9 @@ void kdsm_region_close(struct kdsm_region *region)
 	/* For the wait: the worker drops the reference of the open */
 	kref_get(&region->kref);
 	number = kdsm_region_ask_close(region);
-	wait_event_killable(cluster->closed, READ_ONCE(region->closes_done) - number >= 0);
+	/* Threads that were killed may have left demands, which the worker waits for */
+	wait_event_killable(cluster->closed, READ_ONCE(region->closes_done) - number >= 0 ||
+			    atomic_read(&region->demands));
 	kdsm_region_put(region);
 }
 

@@ -101,9 +101,14 @@ static int kdsm_region_make_coherent(struct kdsm_region *region)
 		err = PTR_ERR(region->inode);
 		goto unmake;
 	}
+	err = kdsm_demands_init(region);
+	if (err)
+		goto destroy;
 	region->coherence = coherence;
 	return 0;
 
+destroy:
+	kdsm_vm_inode_destroy(region->inode);
 unmake:
 	if (region->policy == KDSM_POLICY_RELEASE)
 		kdsm_region_unmake_release(coherence);
@@ -118,6 +123,7 @@ static void kdsm_region_incoherent(struct kdsm_region *region)
 {
 	struct kdsm_coherence *coherence = region->coherence;
 
+	kdsm_demands_exit(region);
 	/* Before the inode goes: a hand-over that waits for the end of a lease unmaps its block */
 	kdsm_coherence_exit(coherence);
 	kdsm_vm_inode_destroy(region->inode);
