@@ -67,7 +67,7 @@ struct kdsm_region {
 	struct kdsm_coherence *coherence;	/* NULL for a partitioned region */
 	struct kdsm_locks *locks;
 	struct inode *inode;	/* coherent: the inode of all its mappings */
-	struct workqueue_struct *getters;	/* coherent: get blocks for programs; see demand.c */
+	struct workqueue_struct *getters;	/* coherent: get blocks for programs */
 	atomic_t demands;	/* number that workers have not done */
 	struct kdsm_mappings mappings;	/* policy release only; changes */
 	/* Bound files, or files whose close is not done; protected by the lock of the name */
