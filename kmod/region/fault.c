@@ -14,7 +14,6 @@
 struct kdsm_fault {
 	struct kdsm_region *region;
 	struct vm_area_struct *vma;
-	unsigned long address;		/* of the page */
 	pgoff_t pgoff;			/* in the region */
 	u64 index;			/* of the block */
 	bool present;			/* a read-only entry exists */
@@ -37,21 +36,44 @@ static vm_fault_t kdsm_fault_insert(struct kdsm_fault *fault, pgoff_t pgoff, boo
 				   page_to_pfn(page), vm_get_page_prot(flags));
 }
 
+/* The pages of a block that the mapping covers, of the region: from *first to before *end */
+static void kdsm_fault_range(const struct kdsm_fault *fault, u64 index, pgoff_t *first,
+			     pgoff_t *end)
+{
+	unsigned int shift = fault->region->coherence->block_shift - PAGE_SHIFT;
+
+	*first = max_t(pgoff_t, index << shift, fault->vma->vm_pgoff);
+	*end = min_t(pgoff_t, (index + 1) << shift,
+		     fault->vma->vm_pgoff + vma_pages(fault->vma));
+}
+
 /*
  * Map all other pages of the block that the mapping covers, so that not every page faults. It
  * is no error if such a page cannot be mapped.
  */
 static void kdsm_fault_around(struct kdsm_fault *fault, u64 index, bool writable)
 {
-	unsigned int shift = fault->region->coherence->block_shift - PAGE_SHIFT;
-	pgoff_t pgoff = max_t(pgoff_t, index << shift, fault->vma->vm_pgoff);
-	pgoff_t end = min_t(pgoff_t, (index + 1) << shift,
-			    fault->vma->vm_pgoff + vma_pages(fault->vma));
+	pgoff_t pgoff, end;
 
-	for (; pgoff < end; pgoff++)
+	for (kdsm_fault_range(fault, index, &pgoff, &end); pgoff < end; pgoff++)
 		if (pgoff != fault->pgoff &&
 		    kdsm_fault_insert(fault, pgoff, writable) != VM_FAULT_NOPAGE)
 			break;
+}
+
+/*
+ * Remove the entries of the block, because an insertion would not replace them, so that all its
+ * pages become writable by this fault. Some may be dirty: the policy has noted the block as
+ * written.
+ */
+static void kdsm_fault_clear(struct kdsm_fault *fault)
+{
+	struct vm_area_struct *vma = fault->vma;
+	pgoff_t first, end;
+
+	kdsm_fault_range(fault, fault->index, &first, &end);
+	zap_special_vma_range(vma, vma->vm_start + ((first - vma->vm_pgoff) << PAGE_SHIFT),
+			      (end - first) << PAGE_SHIFT);
 }
 
 static int kdsm_fault_map(void *arg, u64 index, bool writable)
@@ -59,9 +81,8 @@ static int kdsm_fault_map(void *arg, u64 index, bool writable)
 	struct kdsm_fault *fault = arg;
 
 	if (index == fault->index) {
-		/* The insertion would not replace an existing entry */
 		if (fault->present)
-			zap_special_vma_range(fault->vma, fault->address, PAGE_SIZE);
+			kdsm_fault_clear(fault);
 		fault->ret = kdsm_fault_insert(fault, fault->pgoff, writable);
 	}
 	kdsm_fault_around(fault, index, writable);
@@ -126,7 +147,6 @@ static vm_fault_t kdsm_fault_access(struct vm_fault *vmf, bool write, bool prese
 	struct kdsm_fault fault = {
 		.region = region,
 		.vma = vmf->vma,
-		.address = vmf->address & PAGE_MASK,
 		.pgoff = vmf->pgoff,
 		.present = present,
 		.ret = VM_FAULT_NOPAGE,		/* retry the access */
@@ -158,7 +178,7 @@ static vm_fault_t kdsm_fault_write(struct vm_fault *vmf)
 {
 	vm_fault_t ret = kdsm_fault_access(vmf, true, true);
 
-	/* After pfn_mkwrite() the kernel goes on with the fault unless it is told of no page */
+	/* After pfn_mkwrite() the kernel checks for NOPAGE, and not for RETRY */
 	return ret & VM_FAULT_RETRY ? ret | VM_FAULT_NOPAGE : ret;
 }
 

@@ -3,7 +3,7 @@
  * fault, on every node at the same time: the last node loses its network for a while, as in
  * vanish.c, and programs of the other nodes wait in page faults for blocks that it owns. Such a
  * program can be killed, and its other threads can map memory. When the node is back, the blocks
- * can be used.
+ * can be used. Then each node counts its faults on large blocks.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,8 +33,8 @@ static const char *const names[POLICIES] = { "release", "strict" };
 
 /* What the program in the fault tells the test */
 struct progress {
-	_Atomic uint64_t touched;	/* pages */
-	_Atomic uint64_t mapped;	/* times that the other thread mapped and unmapped memory */
+	atomic_ullong touched;	/* pages */
+	atomic_ullong mapped;	/* times that the other thread mapped and unmapped memory */
 };
 
 static struct kdsm *kdsm;
@@ -189,6 +190,41 @@ static void survive(void)
 		check_page(word_of(regions[i], progress[i].touched), names[i]);
 }
 
+/* ---- large blocks ---- */
+
+static long faults_taken(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt + usage.ru_majflt;
+}
+
+/* A fault maps all pages of a block. */
+static void check_large(uint32_t policy)
+{
+	struct kdsm_region_attr attr = {
+		.mode = 0600, .policy = policy, .size = GROUP, .block_size = GROUP,
+	};
+	struct kdsm_region *region;
+	volatile char *memory;
+	char name[32];
+	long before;
+
+	snprintf(name, sizeof(name), "fault-large-%u-%u", policy, node);
+	must(kdsm_region_open(kdsm, name, &attr, &region), "kdsm_region_open");
+	memory = kdsm_region_address(region);
+	before = faults_taken();
+	for (unsigned int i = 0; i < GROUP; i += PAGE)
+		(void)memory[i];
+	for (unsigned int i = 0; i < GROUP; i += PAGE)
+		memory[i] = 1;
+	tap_ok(faults_taken() - before < 16,
+	       "policy %s: reading and writing a block of 512 pages takes %ld faults",
+	       names[policy - KDSM_POLICY_RELEASE], faults_taken() - before);
+	kdsm_region_close(region);
+}
+
 static void on_sigbus(int signal)
 {
 	(void)signal;
@@ -231,6 +267,8 @@ int main(void)
 	else
 		survive();
 	meet();
+	check_large(KDSM_POLICY_RELEASE);
+	check_large(KDSM_POLICY_STRICT);
 	for (unsigned int i = 0; i < POLICIES; i++)
 		kdsm_region_close(regions[i]);
 	kdsm_region_close(board);
