@@ -141,6 +141,17 @@ static int kdsm_fault_get(struct kdsm_region *region, u64 index, bool write)
 	return demand ? kdsm_demand_wait(demand) : -ENOMEM;
 }
 
+/*
+ * Whether the caller is fixup_user_fault(), for KVM or VFIO, or for a file system that is about to
+ * write. Faults of programs also have FAULT_FLAG_INTERRUPTIBLE (of FAULT_FLAG_DEFAULT), and those
+ * of futexes do not allow a retry.
+ */
+static bool kdsm_fault_is_foreign(const struct vm_fault *vmf)
+{
+	return vmf->flags & FAULT_FLAG_ALLOW_RETRY &&
+	       !(vmf->flags & (FAULT_FLAG_INTERRUPTIBLE | FAULT_FLAG_USER));
+}
+
 static vm_fault_t kdsm_fault_access(struct vm_fault *vmf, bool write, bool present)
 {
 	struct kdsm_region *region = vmf->vma->vm_private_data;
@@ -153,6 +164,8 @@ static vm_fault_t kdsm_fault_access(struct vm_fault *vmf, bool write, bool prese
 	};
 	int err;
 
+	if (region->policy == KDSM_POLICY_RELEASE && kdsm_fault_is_foreign(vmf))
+		kdsm_mappings_opaque(region, vmf->vma->vm_mm);
 	fault.index = (u64)vmf->pgoff << PAGE_SHIFT >> region->coherence->block_shift;
 	do {
 		err = kdsm_coherence_access(region->coherence, fault.index, write,

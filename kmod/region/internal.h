@@ -89,7 +89,13 @@ void kdsm_mappings_init(struct kdsm_mappings *mappings);
 int kdsm_mappings_add(struct kdsm_region *region, struct mm_struct *mm);
 void kdsm_mappings_add_unwatched(struct kdsm_region *region);
 void kdsm_mappings_remove(struct kdsm_region *region, struct mm_struct *mm);
-/* Whether page tables may hide writes, because a process is dropping entries */
+/*
+ * Something else than the CPU may write through the entries of the process: count all pages as
+ * written until the process has unmapped the region. Caller holds mmap_lock, and makes entries
+ * after this call.
+ */
+void kdsm_mappings_opaque(struct kdsm_region *region, const struct mm_struct *mm);
+/* Whether page tables may hide writes */
 bool kdsm_mappings_doubt(struct kdsm_region *region);
 
 #endif /* KDSM_REGION_INTERNAL_H */

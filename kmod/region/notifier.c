@@ -21,6 +21,10 @@
  *   release() and close(). So a free mmap_lock proves nothing here, and the mapping stays in
  *   doubt until it is closed.
  *
+ * - A guest of KVM and a device that VFIO serves write without the CPU's page tables, and set no
+ *   dirty bit. They read entries after a call of fixup_user_fault(), so a fault from there keeps
+ *   the mapping in doubt until it is closed.
+ *
  * Changes that this module makes to mappings itself (mapping.c, fault.c) are notified as
  * MMU_NOTIFY_CLEAR or MMU_NOTIFY_PROTECTION_PAGE. mprotect sends another kind of protection
  * event, and keeps the dirty bits. Nothing else drops entries of such a mapping, because
@@ -48,7 +52,7 @@ struct kdsm_process {
 enum kdsm_mapping_state {
 	KDSM_MAPPING_QUIET,
 	KDSM_MAPPING_LEAVING,		/* in doubt while mmap_lock is held */
-	KDSM_MAPPING_EXITING,		/* in doubt until it is closed */
+	KDSM_MAPPING_OPAQUE,		/* in doubt until it is closed */
 };
 
 /* One region in one process */
@@ -117,7 +121,7 @@ static void kdsm_notifier_release(struct mmu_notifier *notifier, struct mm_struc
 
 	spin_lock(&process->lock);
 	list_for_each_entry(mapping, &process->mappings, in_process)
-		kdsm_mapping_doubt(mapping, KDSM_MAPPING_EXITING);
+		kdsm_mapping_doubt(mapping, KDSM_MAPPING_OPAQUE);
 	spin_unlock(&process->lock);
 }
 
@@ -210,6 +214,18 @@ static struct kdsm_mapping *kdsm_mapping_of(struct kdsm_region *region,
 		if (mapping->process->notifier.mm == mm)
 			return mapping;
 	return NULL;
+}
+
+void kdsm_mappings_opaque(struct kdsm_region *region, const struct mm_struct *mm)
+{
+	struct kdsm_mapping *mapping;
+
+	spin_lock(&region->mappings.lock);
+	mapping = kdsm_mapping_of(region, mm);
+	spin_unlock(&region->mappings.lock);
+	/* The mapping stays, because the caller holds mmap_lock. An unwatched one is in doubt. */
+	if (mapping)
+		kdsm_mapping_doubt(mapping, KDSM_MAPPING_OPAQUE);
 }
 
 /* Count one more vma. Returns false, with nothing counted, if the process has no mapping yet. */
