@@ -289,7 +289,7 @@ static void kdsm_ownership_owe(struct kdsm_coherence *coherence, struct kdsm_blo
 	if (list_empty(&block->owed))
 		list_add_tail(&block->owed, &coherence->owed);
 	spin_unlock(&coherence->lock);
-	queue_work(system_unbound_wq, &coherence->owed_work);
+	queue_work(system_highpri_wq, &coherence->owed_work);
 }
 
 /* Lend the block to all waiting readers together. -EAGAIN: the lease has not ended. */

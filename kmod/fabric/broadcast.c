@@ -34,7 +34,7 @@ struct kdsm_broadcast {
 
 int kdsm_broadcast_init(struct kdsm_fabric *fabric)
 {
-	fabric->senders = alloc_workqueue("kdsm_send", WQ_UNBOUND, KDSM_SENDERS);
+	fabric->senders = alloc_workqueue("kdsm_send", WQ_UNBOUND | WQ_HIGHPRI, KDSM_SENDERS);
 	return fabric->senders ? 0 : -ENOMEM;
 }
 
