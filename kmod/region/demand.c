@@ -7,7 +7,8 @@
  *
  * Each region has a workqueue, so that a silent node fills no queue but those of its regions.
  * Node 0 may destroy a region after the last close of each node, so a close waits for the
- * demands (open.c).
+ * demands (open.c). A demand keeps neither the region nor the cluster: before a region is freed,
+ * the end of its workqueue waits for the workers, and the program uses only the demand.
  */
 #include <linux/completion.h>
 #include <linux/memcontrol.h>
@@ -17,11 +18,10 @@
 
 #include "internal.h"
 
-/* Holds a reference to the cluster and one to the region */
 struct kdsm_demand {
 	struct work_struct work;
 	refcount_t references;		/* of the program and the worker */
-	struct kdsm_region *region;
+	struct kdsm_region *region;	/* for the worker only */
 	struct mem_cgroup *memcg;	/* of the program, charged for what the worker allocates */
 	struct completion done;
 	u64 index;			/* of the block */
@@ -32,15 +32,10 @@ struct kdsm_demand {
 
 void kdsm_demand_put(struct kdsm_demand *demand)
 {
-	struct kdsm_region *region = demand->region;
-	struct kdsm_cluster *cluster = region->cluster;
-
 	if (!refcount_dec_and_test(&demand->references))
 		return;
 	mem_cgroup_put(demand->memcg);
 	kfree(demand);
-	kdsm_region_put(region);
-	kdsm_cluster_put(cluster);
 }
 
 static void kdsm_demand_work(struct work_struct *work)
@@ -69,8 +64,6 @@ struct kdsm_demand *kdsm_demand_start(struct kdsm_region *region, u64 index, boo
 		return NULL;
 	INIT_WORK(&demand->work, kdsm_demand_work);
 	refcount_set(&demand->references, 2);
-	kdsm_cluster_hold(region->cluster);
-	kref_get(&region->kref);
 	atomic_inc(&region->demands);
 	demand->region = region;
 	demand->memcg = get_mem_cgroup_from_mm(current->mm);
