@@ -113,7 +113,8 @@ static void coherent_races(void)
 			bytes[i] = 16 * round + i % 2 * node;
 		exchange();
 		for (i = 0; i < 16 * KIB; i += 3)
-			bad += bytes[i] < 16 * round || bytes[i] >= 16 * round + (i % 2 * nodes ?: 1);
+			bad += bytes[i] < 16 * round ||
+			       bytes[i] >= 16 * round + (i % 2 * nodes ?: 1);
 		exchange();
 	}
 	CHECK_IS(bad, 0);

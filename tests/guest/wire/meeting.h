@@ -32,8 +32,8 @@ FILE *meeting_open(unsigned int node, unsigned int nodes);
 /* Run a command of the shell; end the program if it fails. */
 void own_module(const char *command);
 /*
- * Node 0: open regions and put to node 1 from each CPU until that works, for 20 s a CPU at most. Then
- * all connections are up.
+ * Node 0: open regions and put to node 1 from each CPU until that works, for 20 s a CPU at most.
+ * Then all connections are up.
  */
 void recovers(void);
 

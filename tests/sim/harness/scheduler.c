@@ -2,8 +2,8 @@
 /*
  * Fibers, simulated time, and wait queues. A step is the code that one fiber runs
  * from one switch to the next. A step takes one unit of simulated time: 1 us, or 1/16 ns
- * if costs are simulated (cost.c), or less with sim.parallel. The seed chooses the fiber of each step among those
- * that can run.
+ * if costs are simulated (cost.c), or less with sim.parallel. The seed chooses the fiber of
+ * each step among those that can run.
  */
 #include <setjmp.h>
 #include <stdio.h>
