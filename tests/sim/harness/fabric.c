@@ -401,7 +401,8 @@ static void lose_request(struct sim_message *message, bool cut)
 	if (sim_chance(2))
 		sim_send_stray(message);
 	sim_counts.lost++;
-	message->status = cut || sim_chance(4) ? -EHOSTDOWN : -EIO;
+	/* A message to a node that has just gone fails before the sender knows that it has */
+	message->status = sim_chance(4) != cut ? -EHOSTDOWN : -EIO;
 	sim_event(message_object(message), "%s from node %u is lost: %d", name(message),
 		  message->from, message->status);
 }
