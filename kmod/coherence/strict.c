@@ -118,7 +118,7 @@ static int kdsm_strict_lend(struct kdsm_coherence *coherence, struct kdsm_block 
 	 */
 	if (kdsm_readers_alloc(coherence, block))
 		return -ENOMEM;
-	if (!kdsm_lease_is_over(block))
+	if (kdsm_block_is_owned(block) && !kdsm_lease_is_over(block))
 		return -EAGAIN;
 	if (block->state == KDSM_BLOCK_WRITABLE)
 		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_READABLE);
@@ -255,9 +255,14 @@ static int kdsm_readers_ask(struct kdsm_coherence *coherence, struct kdsm_block 
 		return result;
 	for_each_set_bit(reader, block->readers, coherence->nodes) {
 		err = statuses[reader];
-		if (!err || kdsm_reader_is_gone(coherence, reader, err))
+		if (!err || kdsm_reader_is_gone(coherence, reader, err)) {
 			__clear_bit(reader, block->readers);
-		else if (!result || result == -EAGAIN || (result == -EHOSTDOWN && err != -EAGAIN))
+			continue;
+		}
+		/* A lost message may be the first sign that the reader is down: repeat it */
+		if (!kdsm_message_was_heard(err) && err != -ENOMEM)
+			err = -EHOSTDOWN;
+		if (!result || result == -EAGAIN || (result == -EHOSTDOWN && err != -EAGAIN))
 			result = err;
 	}
 	return result;
