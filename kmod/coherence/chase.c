@@ -173,8 +173,11 @@ static int kdsm_chase(struct kdsm_coherence *coherence, struct kdsm_block *block
 	int err;
 
 	for (;;) {
-		if (kdsm_chase_is_over(block, chase))
+		if (kdsm_chase_is_over(block, chase)) {
+			/* If that ends before the caller sees it, an older answer does not count */
+			answer->answer = cpu_to_le16(KDSM_ANSWER_RETRY);
 			return 0;
+		}
 		err = kdsm_chase_step(coherence, block, chase, answer);
 		if (err && err != -EAGAIN)
 			return err;
@@ -273,8 +276,6 @@ int kdsm_ownership_borrow(struct kdsm_coherence *coherence, struct kdsm_block *b
 	for (;;) {
 		/* Clear the flag before asking, so that every LEND message from then on sets it */
 		WRITE_ONCE(block->again, false);
-		/* For a loan that ends before the chase has asked a node */
-		answer.answer = cpu_to_le16(KDSM_ANSWER_RETRY);
 		mutex_unlock(&block->lock);
 		err = kdsm_chase(coherence, block, &chase, &answer);
 		mutex_lock(&block->lock);
