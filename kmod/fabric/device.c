@@ -288,6 +288,8 @@ void kdsm_fabric_stop(struct kdsm_fabric *fabric)
 	kdsm_attached = NULL;
 	mutex_unlock(&kdsm_attached_lock);
 	WARN_ON(!fabric->disconnected || !xa_empty(&fabric->memories));
+	/* While its regions went, this node may have sent more */
+	flush_workqueue(fabric->senders);
 	kdsm_connection_free_all(fabric);
 	kdsm_broadcast_exit(fabric);
 	kdsm_workqueues_destroy(fabric);
