@@ -98,6 +98,8 @@ static vm_fault_t kdsm_fault_retry(struct vm_fault *vmf, u64 index, bool write)
 {
 	struct mm_struct *mm = vmf->vma->vm_mm;
 	struct kdsm_demand *demand;
+	vm_fault_t ret = VM_FAULT_RETRY;
+	struct file *file;
 	int err;
 
 	demand = kdsm_demand_start(vmf->vma->vm_private_data, index, write);
@@ -107,13 +109,15 @@ static vm_fault_t kdsm_fault_retry(struct vm_fault *vmf, u64 index, bool write)
 		kdsm_demand_put(demand);
 		return VM_FAULT_RETRY;
 	}
+	/* Keeps the module if another thread unmaps the region */
+	file = get_file(vmf->vma->vm_file);
 	mmap_read_unlock(mm);
-	/* From here on another thread may unmap the region */
 	err = kdsm_demand_wait(demand);
-	/* An error ends the fault, and so with mmap_lock held. The kernel uses no vma after it. */
-	if (!err || fatal_signal_pending(current) || mmap_read_lock_killable(mm))
-		return VM_FAULT_RETRY;
-	return VM_FAULT_SIGBUS;
+	/* With an error, the kernel expects mmap_lock to be held, and uses no vma */
+	if (err && !fatal_signal_pending(current) && !mmap_read_lock_killable(mm))
+		ret = VM_FAULT_SIGBUS;
+	fput(file);
+	return ret;
 }
 
 /* Wait without mmap_lock until the task that gets the block is done, and retry the fault */
