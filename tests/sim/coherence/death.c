@@ -10,6 +10,7 @@
 
 static bool *given_up;		/* by node, and node that the first one gave up */
 static u32 *ties;		/* the same: times that it did so */
+static unsigned int returning;	/* node that meets the others again; KDSM_NOBODY: none */
 
 static unsigned int pair(unsigned int by, unsigned int node)
 {
@@ -38,7 +39,8 @@ static void probe(void *arg)
 	 * sides of a cut strike off the readers of the other, and no order of all accesses is left,
 	 * as strict.c says.
 	 */
-	if (sim_is_cut(miss->node) && !sim_is_cut(miss->by) && !given_up[i]) {
+	if (sim_is_cut(miss->node) && miss->node != returning && !sim_is_cut(miss->by) &&
+	    !given_up[i]) {
 		sim_event(SIM_NONE, "gives up node %u", miss->node);
 		given_up[i] = true;
 		ties[i]++;
@@ -116,7 +118,8 @@ bool is_given_up(unsigned int node)
 /*
  * The node learns from all other nodes at once which of them gave it up. If it reached them one
  * by one, it could read newer content of one that did not give it up, and older content in a copy
- * that another one does not count any more; kmod/coherence/strict.c says so.
+ * that another one does not count any more; kmod/coherence/strict.c says so. Until it has learnt
+ * from all, messages to it are lost, but a node that tries to reach it again finds it alive.
  */
 static void go_away(void *arg)
 {
@@ -126,10 +129,11 @@ static void go_away(void *arg)
 	counts.outages++;
 	sim_cut(node, 0, U64_MAX - 1);
 	sim_sleep(sim_between(1, 10) * sim.silence);
-	while (is_given_up(node))
-		for (other = 0; other < sim.nodes; other++)
-			meet(other, node);
+	returning = node;
+	for (other = 0; other < sim.nodes; other++)
+		meet(other, node);
 	sim_cut(node, 0, 0);
+	returning = KDSM_NOBODY;
 	sim_event(SIM_NONE, "is back");
 }
 
@@ -138,6 +142,7 @@ void deaths_start(void)
 	unsigned int i, node, first = sim_below(sim.nodes);
 	unsigned long arg;
 
+	returning = KDSM_NOBODY;
 	given_up = calloc(sim.nodes * sim.nodes, sizeof(*given_up));
 	ties = calloc(sim.nodes * sim.nodes, sizeof(*ties));
 	for (i = 0; i < config.deaths + config.away && i < sim.nodes - 1; i++) {
