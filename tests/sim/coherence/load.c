@@ -9,6 +9,18 @@
 /* The same where nodes die. A retry may take a minute. */
 #define TRIES_FEW	20
 
+static u64 fault_end;		/* when the last fault ends by itself */
+
+void faults_start(void)
+{
+	fault_end = 0;
+}
+
+void fault_expect(u64 until)
+{
+	fault_end = max(fault_end, until);
+}
+
 bool try_again_always(int err, unsigned int *tries, const char *what)
 {
 	bool may_break = sim.error || config.outage || config.deaths || config.away;
@@ -29,7 +41,7 @@ bool try_again_always(int err, unsigned int *tries, const char *what)
 	    !((err == -EIO || err == -EHOSTDOWN) && may_break) &&
 	    !(err == -ETIMEDOUT && may_time_out))
 		sim_fail(SIM_NONE, "%s: error %d", what, err);
-	if (++*tries > most)
+	if (sim_now() >= fault_end && ++*tries > most)
 		sim_fail(SIM_NONE, "%s: error %d %u times", what, err, *tries);
 	sim_sleep(config.away ? 5000 : 10);
 	return true;

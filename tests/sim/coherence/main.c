@@ -299,6 +299,7 @@ static void start(void)
 	deaths_start();
 	nodes_start();
 	mappings_start();
+	faults_start();
 	load_start();
 }
 

@@ -34,11 +34,13 @@ static int read_stamp(const struct kdsm_operation *op, struct kdsm_memory *memor
 static int read_pages(const struct kdsm_operation *op, struct kdsm_memory *memory)
 {
 	struct page *page;
-	u64 done;
+	u64 done, stall;
 
 	if (sim_chance(config.stall)) {
+		stall = sim_between(50, 200) * 1000000ULL;
 		counts.stalls++;
-		sim_sleep(sim_between(50, 200) * 1000000ULL);
+		fault_expect(sim_now() + stall);
+		sim_sleep(stall);
 	}
 	for (done = 0; done < op->length; done += PAGE_SIZE) {
 		page = kdsm_memory_page(memory, (op->offset + done) >> PAGE_SHIFT);

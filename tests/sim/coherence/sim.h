@@ -197,6 +197,9 @@ bool try_again(int err, unsigned int *tries, u64 first, u64 last, const char *wh
 bool try_again_always(int err, unsigned int *tries, const char *what);
 /* A process of the node unmaps some blocks, or changes their protection and back. */
 void unmap_some(unsigned int node);
+void faults_start(void);
+/* A fault that ends by itself lasts until then: calls may fail meanwhile, however often. */
+void fault_expect(u64 until);
 /* The node gives a hint for some blocks. */
 void advise_some(unsigned int node);
 
