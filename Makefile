@@ -267,7 +267,7 @@ SIM_RW := $(SIM_HARNESS) $(wildcard tests/sim/rw/*.c) \
 # Functions that the linker wraps, to put deliberate defects in between
 $(B)/sim-coherence $(B)/sim-coherence-few: private SIM_WRAP := kdsm_block_brought \
 	kdsm_stamp_raise kdsm_twin_make kdsm_twin_merge kdsm_signature_add kdsm_broadcast \
-	kdsm_batch_post kdsm_ownership_take
+	kdsm_batch_post kdsm_message kdsm_ownership_take
 $(B)/sim-lock: private SIM_WRAP := kdsm_ring_node
 SEEDS ?= 1000
 NODES ?= 2-8

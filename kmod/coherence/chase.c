@@ -13,7 +13,7 @@
 
 /* Timeout of a request for a block, with the turns of all nodes in front, in jiffies */
 #define KDSM_OWN_TIMEOUT	(60 * HZ)
-/* Interval at which a queued node checks that it is still queued, in jiffies */
+/* Interval at which a queued node asks along the links again, in jiffies */
 #define KDSM_QUEUE_CHECK	HZ
 /* Back-off before asking again for a block that other nodes take over, in us */
 #define KDSM_RETRY_MIN		50
@@ -225,13 +225,18 @@ int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	return 0;
 }
 
-/* Wait for a queued request until its turn, or until this node has to ask again */
+/*
+ * Wait for a queued request until its turn, or until this node has to ask again: along the links,
+ * because the node in front may wait for this node by now (ownership.c)
+ */
 static void kdsm_chase_wait(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    struct kdsm_chase *chase)
 {
 	chase->pause = KDSM_RETRY_MIN;
 	wait_event_timeout(coherence->wait, kdsm_chase_is_over(block, chase) ||
 			   READ_ONCE(block->again), KDSM_QUEUE_CHECK);
+	chase->node = chase->owner;
+	chase->hint = READ_ONCE(block->hint);
 }
 
 /* Take up what the chase for a copy returned. -EAGAIN: ask again, after a wait if QUEUED. */

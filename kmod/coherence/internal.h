@@ -197,8 +197,7 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
 		      const struct kdsm_wire_handover *wire);
 /*
  * Stop waiting for the block, because of err. This node tells the node that is queued behind
- * it to ask again; that node then follows this node's link. Caller holds the block's
- * lock; the function drops the lock.
+ * it to ask along the links again. Caller holds the block's lock; the function drops the lock.
  */
 void kdsm_ownership_leave(struct kdsm_coherence *coherence, struct kdsm_block *block, int err);
 

@@ -18,11 +18,19 @@
  * never follows a link that is older than the newest hand-over it has heard of. It goes
  * back and retries later.
  *
- * The queue has no cycle either. An asking node that follows link n reaches a node that had
- * the block after hand-over n. If that node waits for the block again now, it has heard of
- * hand-over n + 1. So each queued node is behind a node that has heard of a newer
- * hand-over. In a cycle, the node that has heard of the newest hand-over could not have
- * been queued.
+ * The queue has no cycle either, unless nodes leave it. An asking node that follows link n
+ * reaches a node that had the block after hand-over n. If that node waits for the block again
+ * now, it has heard of hand-over n + 1. So each node that was queued through a link is behind a
+ * node that has heard of a newer hand-over. A node that was queued through successors is behind
+ * a node that waits for the one that has the block.
+ *
+ * A node leaves the queue because of an error, and may ask for the block again at once. Its
+ * former predecessor has sent other nodes to it meanwhile. So one of these nodes may be queued
+ * behind it although it is queued behind that node by now, and both wait. Therefore a queued
+ * node asks along the links from time to time, and when it is told to ask again. It never asks
+ * the node in front of it instead. Of the nodes of a cycle, the one that has heard of the newest
+ * hand-over then asks the node that got the block by this hand-over. That node has the block, or
+ * has heard of a newer hand-over, so it is outside of the cycle.
  *
  * A message may be lost before or after the receiver handles it, and may be handled long
  * after the sender got an error for it. So a node repeats its answer when it is asked
@@ -38,7 +46,7 @@
  * - A repeated hand-over says the same as at first, and the content is still the same: no
  *   node has newer content before the receiver has taken the block over, and the content
  *   that handover() of the policies left stays unchanged until then.
- * - A queued node asks from time to time whether it is still queued.
+ * - A queued node asks again from time to time.
  *
  * A number is used once, and only the node that the block went to takes it up, once. So the
  * block has one owner, whatever messages arrive late or twice.

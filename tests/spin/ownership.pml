@@ -643,9 +643,9 @@ pause:		if
 queued:		hops = 0;
 		if
 		:: role[me] != WAITING
-		:: retry[me] && !QUEUED_IS_NOT_CHECKED -> goto again
+		:: retry[me] && !QUEUED_IS_NOT_CHECKED -> whom = best; goto again
 #ifdef EARLY
-		:: goto again
+		:: whom = best; goto again
 #endif
 		:: atomic { may_fail -> failures++; leave();
 			if

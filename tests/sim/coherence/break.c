@@ -48,6 +48,41 @@ int __wrap_kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes
 	return err;
 }
 
+static unsigned int place_of(u64 index)
+{
+	unsigned int i;
+
+	for (i = 0; config.index[i] != index; i++)
+		;
+	return i;
+}
+
+/* A queued node asks the node that queued it again, instead of asking along the links. */
+int __wrap_kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
+			enum kdsm_message_type type, const void *data, unsigned int length,
+			void *reply, unsigned int *reply_length)
+{
+	const struct kdsm_wire_answer *answer = reply;
+	const struct kdsm_wire_block *wire = data;
+	struct kdsm_wire_block asked;
+	u16 *place;
+	int err;
+
+	if (sim_broken != BREAK_PLACE || type != KDSM_MESSAGE_BLOCK_OWN)
+		return __real_kdsm_message(fabric, node, type, data, length, reply, reply_length);
+	place = &nodes[fabric->node].place[place_of(wire->index)];
+	asked = (struct kdsm_wire_block) { .id = wire->id, .index = wire->index };
+	/* A hand-over is only for the node that the link leads to. */
+	if (*place != KDSM_NOBODY && *place != node) {
+		node = *place;
+		data = &asked;
+		length = kdsm_handover_cut(&asked.handover, sizeof(asked));
+	}
+	err = __real_kdsm_message(fabric, node, type, data, length, reply, reply_length);
+	*place = !err && answer->answer == KDSM_ANSWER_QUEUED ? node : KDSM_NOBODY;
+	return err;
+}
+
 /* A release takes over a block. */
 int __wrap_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       unsigned int *from, u64 *wts, u64 *rts)
@@ -58,9 +93,9 @@ int __wrap_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_blo
 
 	if (sim_broken == BREAK_LOST && node->has_failed)
 		return -EHOSTDOWN;
-	for (i = 0; i < config.blocks; i++)
-		if (config.index[i] == block->index)
-			node->tried[i] = true;
+	i = place_of(block->index);
+	node->tried[i] = true;
+	node->place[i] = KDSM_NOBODY;
 	err = __real_kdsm_ownership_take(coherence, block, from, wts, rts);
 	node->has_failed |= err;
 	return err;

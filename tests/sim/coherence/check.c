@@ -348,12 +348,28 @@ void check_end(void)
 		check_block(config.index[i]);
 }
 
+/*
+ * Whether a node keeps a block for the rest of a lease before it hands the block over. When all
+ * threads have met, no node waits for the block any more: a node that lacked memory has given up,
+ * or a node that asked again was queued twice.
+ */
+static bool is_owing(void)
+{
+	unsigned int node;
+
+	for (node = 0; node < sim.nodes; node++)
+		if (nodes[node].coherence.owed_work.pending ||
+		    nodes[node].coherence.owed_work.running)
+			return true;
+	return false;
+}
+
 void check_idle(void)
 {
 	/* After a fault the next owner may be a node that has given up. */
 	if (sim.error || config.stall || config.outage || config.healed ||
 	    config.deaths || config.away)
 		return;
-	if (sim_fabric_is_quiet())
+	if (sim_fabric_is_quiet() && !is_owing())
 		check_end();
 }

@@ -24,11 +24,7 @@ void fault_expect(u64 until)
 bool try_again_always(int err, unsigned int *tries, const char *what)
 {
 	bool may_break = sim.error || config.outage || config.deaths || config.away;
-	/*
-	 * A shortage lets nodes leave the queue for a block and join it again, and two of them may
-	 * then wait for each other, until one gives up after a minute.
-	 */
-	bool may_time_out = may_break || config.stall || sim.shortage;
+	bool may_time_out = may_break || config.stall;
 	bool few = config.deaths && !sim.error && err != -ENOMEM;
 	unsigned int most = few ? TRIES_FEW : TRIES_MAX;
 

@@ -21,12 +21,13 @@ static struct options {
 
 /*
  * In sim_defect.data: the defect shows only with policy strict; if nodes die; if one is away; as
- * unfairness to programs without end
+ * unfairness to programs without end; if memory is short
  */
 #define STRICT	1
 #define DEATHS	2
 #define AWAY	4
 #define UNFAIR	8
+#define SHORTAGE	16
 
 static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_RTS] = { "rts", "an owner that is read does not raise the read timestamp" },
@@ -76,6 +77,8 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 			 false, DEATHS },
 	[BREAK_CLOSE] = { "close", "a region's inode goes before its hand-overs have ended",
 			  false, STRICT },
+	[BREAK_PLACE] = { "place", "a queued node asks the node in front again, not along links",
+			  false, SHORTAGE },
 	[BREAK_TIE] = { "tie", "a node that was given up keeps its copies", false, STRICT | AWAY },
 };
 
@@ -121,6 +124,7 @@ static int check(char *reason)
 	if (needs & DEATHS)
 		options.deaths = 1;
 	options.away |= needs & AWAY;
+	options.shortage |= needs & SHORTAGE;
 	if (needs & UNFAIR) {
 		options.endless = 30000000;
 		options.common.nodes_min = 32;
@@ -180,8 +184,8 @@ static void choose_load(void)
 /* Some allocations fail now and then, or none of a node succeeds for up to 20 ms. */
 static void choose_shortage(void)
 {
-	if (sim_chance(2)) {
-		sim.nomem = sim_between(10, 200);
+	if (sim_broken == BREAK_PLACE || sim_chance(2)) {
+		sim.nomem = sim_between(10, sim_broken == BREAK_PLACE ? 30 : 200);
 		return;
 	}
 	sim.short_node = sim_below(sim.nodes);
@@ -295,11 +299,11 @@ static void start(void)
 	sim_event(SIM_NONE, "phases %u rounds %u values %u unmap %u advise %u evict %u stall %u outage %u",
 		  config.phases, config.rounds, config.values, config.unmap, config.advise,
 		  config.evict, config.stall, config.outage);
+	faults_start();
 	check_start();
 	deaths_start();
 	nodes_start();
 	mappings_start();
-	faults_start();
 	load_start();
 }
 

@@ -94,6 +94,7 @@ static void node_start(struct node *node, unsigned int number)
 
 	node->region.node = number;
 	node->tried = calloc(config.blocks, sizeof(*node->tried));
+	node->place = calloc(config.blocks, sizeof(*node->place));
 	memory_start(&node->frames, number, "frame", region_pages());
 	memory_start(&node->twins, number, "twin", region_pages());
 	memory_start(&node->stamps, number, "stamp",
@@ -186,6 +187,7 @@ void nodes_stop(void)
 		if (!node->closed)
 			kdsm_coherence_exit(&node->coherence);
 		free(node->tried);
+		free(node->place);
 		memory_stop(&node->frames);
 		memory_stop(&node->twins);
 		memory_stop(&node->stamps);

@@ -52,6 +52,7 @@ enum {
 	BREAK_LOST,
 	BREAK_TIE,
 	BREAK_CLOSE,		/* when a region goes */
+	BREAK_PLACE,		/* when memory is short */
 	BREAK_COUNT
 };
 
@@ -124,6 +125,7 @@ struct node {
 	struct kdsm_coherence coherence;
 	struct process processes[PROCESSES_MAX];
 	bool *tried;			/* by block: a release has tried to take it over */
+	u16 *place;			/* by block: node that queued this one; or KDSM_NOBODY */
 	bool inode_gone, closed;	/* the region goes from this node, and is gone */
 	unsigned int serving;		/* messages that handlers serve */
 	bool has_failed;		/* a release has failed to take over a block */
@@ -195,11 +197,11 @@ void load_stop(void);
 bool try_again(int err, unsigned int *tries, u64 first, u64 last, const char *what);
 /* As try_again(), for an error of a call that no block explains. */
 bool try_again_always(int err, unsigned int *tries, const char *what);
-/* A process of the node unmaps some blocks, or changes their protection and back. */
-void unmap_some(unsigned int node);
 void faults_start(void);
 /* A fault that ends by itself lasts until then: calls may fail meanwhile, however often. */
 void fault_expect(u64 until);
+/* A process of the node unmaps some blocks, or changes their protection and back. */
+void unmap_some(unsigned int node);
 /* The node gives a hint for some blocks. */
 void advise_some(unsigned int node);
 
@@ -312,6 +314,12 @@ int __real_kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes
 int __wrap_kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
 			  enum kdsm_message_type type, const void *data, unsigned int length,
 			  int *statuses, unsigned long timeout, unsigned int state);
+int __real_kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
+			enum kdsm_message_type type, const void *data, unsigned int length,
+			void *reply, unsigned int *reply_length);
+int __wrap_kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
+			enum kdsm_message_type type, const void *data, unsigned int length,
+			void *reply, unsigned int *reply_length);
 int __real_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       unsigned int *from, u64 *wts, u64 *rts);
 int __wrap_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
