@@ -129,6 +129,7 @@ struct node {
 	bool inode_gone, closed;	/* the region goes from this node, and is gone */
 	unsigned int serving;		/* messages that handlers serve */
 	bool has_failed;		/* a release has failed to take over a block */
+	u64 nomem;			/* allocations that had failed when the release began */
 };
 
 extern struct node *nodes;
