@@ -85,7 +85,15 @@ static void meet(unsigned int by, unsigned int node)
 	check_untied(node);
 	if (sim_broken != BREAK_TIE)
 		kdsm_coherence_untied(&nodes[node].coherence);
-	given_up[pair(by, node)] = false;
+}
+
+/* The nodes have met over new connections, which bring nothing that was sent before. */
+static void meet_end(unsigned int by, unsigned int node)
+{
+	unsigned int i = pair(by, node);
+
+	ties[i] += given_up[i];
+	given_up[i] = false;
 }
 
 /* ---- nodes ---- */
@@ -133,6 +141,8 @@ static void go_away(void *arg)
 	for (other = 0; other < sim.nodes; other++)
 		meet(other, node);
 	sim_cut(node, 0, 0);
+	for (other = 0; other < sim.nodes; other++)
+		meet_end(other, node);
 	returning = KDSM_NOBODY;
 	sim_event(SIM_NONE, "is back");
 }
