@@ -299,7 +299,7 @@ static void start(void)
 	sim_event(SIM_NONE, "phases %u rounds %u values %u unmap %u advise %u evict %u stall %u outage %u",
 		  config.phases, config.rounds, config.values, config.unmap, config.advise,
 		  config.evict, config.stall, config.outage);
-	faults_start();
+	stalls_start();
 	check_start();
 	deaths_start();
 	nodes_start();

@@ -39,7 +39,7 @@ static int read_pages(const struct kdsm_operation *op, struct kdsm_memory *memor
 	if (sim_chance(config.stall)) {
 		stall = sim_between(50, 200) * 1000000ULL;
 		counts.stalls++;
-		fault_expect(sim_now() + stall);
+		stall_until(sim_now() + stall);
 		sim_sleep(stall);
 	}
 	for (done = 0; done < op->length; done += PAGE_SIZE) {

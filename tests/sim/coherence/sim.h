@@ -198,9 +198,9 @@ void load_stop(void);
 bool try_again(int err, unsigned int *tries, u64 first, u64 last, const char *what);
 /* As try_again(), for an error of a call that no block explains. */
 bool try_again_always(int err, unsigned int *tries, const char *what);
-void faults_start(void);
-/* A fault that ends by itself lasts until then: calls may fail meanwhile, however often. */
-void fault_expect(u64 until);
+void stalls_start(void);
+/* A read stalls until then: calls may fail meanwhile, however often. */
+void stall_until(u64 until);
 /* A process of the node unmaps some blocks, or changes their protection and back. */
 void unmap_some(unsigned int node);
 /* The node gives a hint for some blocks. */
