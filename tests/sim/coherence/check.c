@@ -323,7 +323,9 @@ static void check_block(u64 index)
 {
 	unsigned int node, owner = find_owner(index);
 
-	if (owner == KDSM_NOBODY && (config.deaths || (config.healed && is_unheard(index))))
+	bool may_lose = config.healed || sim.nomem || sim.shortage;
+
+	if (owner == KDSM_NOBODY && (config.deaths || (may_lose && is_unheard(index))))
 		return;
 	if (owner == KDSM_NOBODY)
 		sim_fail(index, "no node owns the block");
