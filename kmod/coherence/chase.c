@@ -185,10 +185,13 @@ static int kdsm_chase(struct kdsm_coherence *coherence, struct kdsm_block *block
 			return 0;
 		/*
 		 * A walk takes more steps than twice the number of nodes only if the block keeps
-		 * moving: back off
+		 * moving, or in a circle of successors that nodes have left and joined again. Back
+		 * off, and leave the circle.
 		 */
 		if (!err && ++chase->hops % (2 * coherence->nodes))
 			continue;
+		if (!err)
+			chase->node = chase->owner;
 		if (time_after(jiffies, chase->end))
 			return -ETIMEDOUT;
 		usleep_range(chase->pause, 2 * chase->pause);

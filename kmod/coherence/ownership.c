@@ -26,11 +26,13 @@
  *
  * A node leaves the queue because of an error, and may ask for the block again at once. Its
  * former predecessor has sent other nodes to it meanwhile. So one of these nodes may be queued
- * behind it although it is queued behind that node by now, and both wait. Therefore a queued
- * node asks along the links from time to time, and when it is told to ask again. It never asks
- * the node in front of it instead. Of the nodes of a cycle, the one that has heard of the newest
- * hand-over then asks the node that got the block by this hand-over. That node has the block, or
- * has heard of a newer hand-over, so it is outside of the cycle.
+ * behind it although it is queued behind that node by now, and both wait, while other nodes are
+ * sent from one to the other. Therefore a queued node asks along the links from time to time, and
+ * when it is told to ask again. It never asks the node in front of it instead. A node that is sent
+ * on too often asks along the links again, too. Of the nodes of a cycle, and those that are sent
+ * round it, the one that has heard of the newest hand-over then asks the node that got the block
+ * by this hand-over. That node has the block, or has heard of a newer hand-over, so it is outside
+ * of the cycle.
  *
  * A message may be lost before or after the receiver handles it, and may be handled long
  * after the sender got an error for it. So a node repeats its answer when it is asked

@@ -57,7 +57,19 @@ static unsigned int place_of(u64 index)
 	return i;
 }
 
-/* A queued node asks the node that queued it again, instead of asking along the links. */
+/* The node that a node that has got this answer asks next, whatever it has heard of; or NOBODY */
+static u16 break_next(const struct kdsm_wire_answer *answer, unsigned int from, unsigned int to)
+{
+	if (sim_broken == BREAK_PLACE)
+		return answer->answer == KDSM_ANSWER_QUEUED ? to : KDSM_NOBODY;
+	return answer->answer == KDSM_ANSWER_ASK && !answer->handover.number &&
+	       answer->node != from ? answer->node : KDSM_NOBODY;
+}
+
+/*
+ * A queued node asks the node that queued it again, or a node that is sent on to a successor asks
+ * that one, instead of asking along the links.
+ */
 int __wrap_kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 			enum kdsm_message_type type, const void *data, unsigned int length,
 			void *reply, unsigned int *reply_length)
@@ -68,7 +80,8 @@ int __wrap_kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 	u16 *place;
 	int err;
 
-	if (sim_broken != BREAK_PLACE || type != KDSM_MESSAGE_BLOCK_OWN)
+	if ((sim_broken != BREAK_PLACE && sim_broken != BREAK_CIRCLE) ||
+	    type != KDSM_MESSAGE_BLOCK_OWN)
 		return __real_kdsm_message(fabric, node, type, data, length, reply, reply_length);
 	place = &nodes[fabric->node].place[place_of(wire->index)];
 	asked = (struct kdsm_wire_block) { .id = wire->id, .index = wire->index };
@@ -79,7 +92,7 @@ int __wrap_kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 		length = kdsm_handover_cut(&asked.handover, sizeof(asked));
 	}
 	err = __real_kdsm_message(fabric, node, type, data, length, reply, reply_length);
-	*place = !err && answer->answer == KDSM_ANSWER_QUEUED ? node : KDSM_NOBODY;
+	*place = err ? KDSM_NOBODY : break_next(answer, fabric->node, node);
 	return err;
 }
 

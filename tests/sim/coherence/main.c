@@ -79,6 +79,8 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 			  false, STRICT },
 	[BREAK_PLACE] = { "place", "a queued node asks the node in front again, not along links",
 			  false, SHORTAGE },
+	[BREAK_CIRCLE] = { "circle", "a node is sent from successor to successor without end",
+			   false, SHORTAGE },
 	[BREAK_TIE] = { "tie", "a node that was given up keeps its copies", false, STRICT | AWAY },
 };
 
@@ -184,8 +186,10 @@ static void choose_load(void)
 /* Some allocations fail now and then, or none of a node succeeds for up to 20 ms. */
 static void choose_shortage(void)
 {
-	if (sim_broken == BREAK_PLACE || sim_chance(2)) {
-		sim.nomem = sim_between(10, sim_broken == BREAK_PLACE ? 30 : 200);
+	bool often = sim_broken == BREAK_PLACE || sim_broken == BREAK_CIRCLE;
+
+	if (often || sim_chance(2)) {
+		sim.nomem = sim_between(10, often ? 30 : 200);
 		return;
 	}
 	sim.short_node = sim_below(sim.nodes);

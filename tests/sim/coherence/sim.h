@@ -52,7 +52,9 @@ enum {
 	BREAK_LOST,
 	BREAK_TIE,
 	BREAK_CLOSE,		/* when a region goes */
-	BREAK_PLACE,		/* when memory is short */
+	/* when memory is short */
+	BREAK_PLACE,
+	BREAK_CIRCLE,
 	BREAK_COUNT
 };
 
@@ -125,7 +127,7 @@ struct node {
 	struct kdsm_coherence coherence;
 	struct process processes[PROCESSES_MAX];
 	bool *tried;			/* by block: a release has tried to take it over */
-	u16 *place;			/* by block: node that queued this one; or KDSM_NOBODY */
+	u16 *place;			/* by block: node to ask next, see break.c */
 	bool inode_gone, closed;	/* the region goes from this node, and is gone */
 	unsigned int serving;		/* messages that handlers serve */
 	bool has_failed;		/* a release has failed to take over a block */
