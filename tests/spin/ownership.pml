@@ -625,11 +625,11 @@ again:
 		fi;
 #ifdef FAILURES
 		goto bring;
-hop:		/* After many hops without an answer but ASK, back off. */
+hop:		/* After many hops without an answer but ASK, back off, and ask along the links. */
 		hops++;
 		if
 		:: hops < 2 * N -> goto again
-		:: else -> hops = 0
+		:: else -> hops = 0; whom = best
 		fi;
 pause:		if
 		:: role[me] != WAITING -> goto bring
