@@ -3,6 +3,7 @@
  * kdsm_tree_barrier on every node at the same time: any number of processes on each node
  * and of threads in each process, which come and go; and participants that do not arrive.
  */
+#include "clock.h"
 #include "crew.h"
 
 #define ROUNDS		20
@@ -119,10 +120,10 @@ static void barrier_shapes(void)
 	for (i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 		shape = &shapes[i];
 		number++;
-		start = crew_clock();
+		start = now();
 		crew_run(all_rounds, processes_of(node));
 		printf("# %u processes of %u threads here: %.1f ms a barrier\n", processes_of(node),
-		       threads_of(node), (crew_clock() - start) * 1000 / (2 * ROUNDS));
+		       threads_of(node), (now() - start) * 1000 / (2 * ROUNDS));
 		meet();
 	}
 }
@@ -187,9 +188,9 @@ static bool is_victims(void)
 static void fails(const struct crew *crew, const char *what)
 {
 	unsigned int culprit = KDSM_MAX_NODES, seconds = is_victims() ? SHORT : LONG;
-	double start = crew_clock();
+	double start = now();
 	int ret = kdsm_tree_barrier_wait(&crew->barrier, seconds * SECOND, &culprit);
-	double took = crew_clock() - start;
+	double took = now() - start;
 
 	printf("# %s: %s after %.1f s, because of node %u\n", what, strerrorname_np(-ret), took,
 	       culprit);
@@ -197,10 +198,10 @@ static void fails(const struct crew *crew, const char *what)
 	CHECK_IS(culprit, nodes - 1);
 	CHECK(took < SHORT + LATE);
 	/* From now on the barrier fails at once. */
-	start = crew_clock();
+	start = now();
 	CHECK_IS(kdsm_tree_barrier_wait(&crew->barrier, LONG * SECOND, &culprit), -EPIPE);
 	CHECK_IS(culprit, nodes - 1);
-	CHECK(crew_clock() - start < LATE);
+	CHECK(now() - start < LATE);
 }
 
 static void one_never_comes(unsigned int process)

@@ -33,14 +33,6 @@ static inline void must(int error, const char *what)
 		guest_die(what, error);
 }
 
-static inline double crew_clock(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
-
 /* sync_size: bytes of sync beyond the barrier; participants: of the barrier, on each node. */
 static inline void crew_open(struct crew *crew, const char *name,
 			     const struct kdsm_region_attr *attr, uint64_t sync_size,

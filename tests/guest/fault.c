@@ -13,10 +13,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <kdsm/kdsm.h>
 
+#include "clock.h"
 #include "mute.h"
 #include "tap.h"
 
@@ -42,14 +42,6 @@ static struct kdsm_region *board, *regions[POLICIES];
 static struct kdsm_barrier barrier;
 static unsigned int node, nodes, gone;
 static sigjmp_buf back;
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
 
 static void meet(void)
 {

@@ -7,8 +7,8 @@
  */
 #include <signal.h>
 #include <sys/wait.h>
-#include <time.h>
 
+#include "clock.h"
 #include "hostile.h"
 #include "wire/impostor.h"
 #include "wire/meeting.h"
@@ -18,14 +18,6 @@
 
 static struct scene scene;
 static int file;
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
 
 static void tell(FILE *stream, enum impostor_mode mode)
 {

@@ -11,11 +11,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <time.h>
 #include <unistd.h>
 #include <kdsm/coherent.h>
 #include <kdsm/lock.h>
 
+#include "clock.h"
 #include "mute.h"
 #include "tap.h"
 
@@ -43,14 +43,6 @@ static struct waiter {
 
 /* Results of the waits on the two nodes that stay; counted for each lock in node 0's part */
 enum { GOT, DEAD, DOWN, OTHER, COUNTS };
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
 
 /* Whether node 0 holds the lock first; otherwise the node that goes does. */
 static bool stays(unsigned int lock)

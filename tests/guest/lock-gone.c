@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <kdsm/lock.h>
 
+#include "clock.h"
 #include "crew.h"
 
 #define THREADS		3
@@ -127,13 +128,13 @@ static void go_on(uint64_t more)
 {
 	uint64_t before[PROCESSES];
 	unsigned int i;
-	double begin = crew_clock();
+	double begin = now();
 
 	for (i = 0; i < PROCESSES; i++)
 		before[i] = locked_so_far(i);
 	for (i = 0; i < PROCESSES; i++)
 		while (locked_so_far(i) < before[i] + more) {
-			if (!CHECK(crew_clock() < begin + 60))
+			if (!CHECK(now() < begin + 60))
 				return;
 			usleep(1000);
 		}
@@ -158,12 +159,12 @@ static void kill_all(pid_t *pids)
 
 	meet();
 	usleep(guest_mix(round_number << 8 | node) % 3000);
-	begin = crew_clock();
+	begin = now();
 	for (i = 0; i < PROCESSES; i++)
 		CHECK_IS(kill(pids[i], SIGKILL), 0);
 	for (i = 0; i < PROCESSES; i++)
 		CHECK_IS(crew_join(pids[i]), -SIGKILL);
-	CHECK(crew_clock() < begin + 20);
+	CHECK(now() < begin + 20);
 	CHECK_IS(seen->errors, 0);
 	meet();
 }
@@ -171,7 +172,7 @@ static void kill_all(pid_t *pids)
 /* Wait until there is no region of this round's name any more. */
 static void is_gone(void)
 {
-	double begin = crew_clock();
+	double begin = now();
 	struct kdsm_region *region;
 	char name[32];
 	int ret;
@@ -185,7 +186,7 @@ static void is_gone(void)
 		CHECK_IS(ret, 0);
 		if (!ret)
 			kdsm_region_close(region);
-		if (!CHECK(crew_clock() < begin + 20))
+		if (!CHECK(now() < begin + 20))
 			break;
 		usleep((node + 1) * 20000);
 	}

@@ -10,12 +10,12 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
-#include <time.h>
 #include <unistd.h>
 #include <kdsm/kdsm.h>
 #include <kdsm/coherent.h>
 #include <kdsm/lock.h>
 
+#include "clock.h"
 #include "mute.h"
 #include "tap.h"
 
@@ -55,14 +55,6 @@ static void on_sigbus(int signal, siginfo_t *info, void *context)
 	(void)context;
 	where = info->si_addr;
 	siglongjmp(back, 1);
-}
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
 static void meet(void)

@@ -12,12 +12,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <time.h>
 #include <unistd.h>
 #include <kdsm/coherent.h>
 #include <kdsm/kdsm.h>
 #include "core/core.h"
 
+#include "clock.h"
 #include "mute.h"
 #include "tap.h"
 
@@ -43,14 +43,6 @@ static struct kdsm_barrier start, flat;
 static struct kdsm_tree_barrier tree;
 static struct kd_gang gang;
 static unsigned int node, nodes;
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
 
 static int wait_flat(void)
 {

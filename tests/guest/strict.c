@@ -3,8 +3,7 @@
  * Coherent regions of policy strict, on every node at the same time: ordinary atomics,
  * loads and stores of threads that need not know about nodes. Litmus tests are in litmus.c.
  */
-#include <time.h>
-
+#include "clock.h"
 #include "coherent.h"
 
 #define SIZE		(4UL << 20)
@@ -80,14 +79,6 @@ static void strict_turns(void)
 	}
 	CHECK_IS(bad, 0);
 	detach();
-}
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec + time.tv_nsec / 1e9;
 }
 
 /* Increment a word without pause until end. Return the number of increments. */

@@ -12,10 +12,10 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <kdsm/coherent.h>
 
+#include "clock.h"
 #include "mute.h"
 #include "tap.h"
 
@@ -38,14 +38,6 @@ static struct kdsm_region *region, *own;
 static struct kdsm_barrier barrier;
 static struct kdsm_tree_barrier tree;
 static unsigned int node, nodes, gone;
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
 
 /* Do one operation; successive calls go through all kinds. */
 static int operate(unsigned int on)

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The clock by which tests measure time. */
+#ifndef KDSM_TESTS_CLOCK_H
+#define KDSM_TESTS_CLOCK_H
+
+#include <time.h>
+
+/* Seconds of CLOCK_MONOTONIC */
+static inline double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+#endif /* KDSM_TESTS_CLOCK_H */
