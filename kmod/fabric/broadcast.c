@@ -142,15 +142,6 @@ void kdsm_broadcast_start(struct kdsm_fabric *fabric, const unsigned long *nodes
 		kdsm_broadcast_put(broadcast);
 }
 
-void kdsm_message_start(struct kdsm_fabric *fabric, unsigned int node,
-			enum kdsm_message_type type, const void *data, unsigned int length)
-{
-	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = {};
-
-	__set_bit(node, nodes);
-	kdsm_broadcast_start(fabric, nodes, type, data, length);
-}
-
 int kdsm_message_killable(struct kdsm_fabric *fabric, unsigned int node,
 			  enum kdsm_message_type type, const void *data, unsigned int length)
 {

@@ -11,6 +11,7 @@
 #ifndef KDSM_FABRIC_H
 #define KDSM_FABRIC_H
 
+#include <linux/bitmap.h>
 #include <linux/completion.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
@@ -586,8 +587,15 @@ void kdsm_broadcast_start(struct kdsm_fabric *fabric, const unsigned long *nodes
  * @data: @length bytes, at most KDSM_MESSAGE_ROOM; copied
  * @length: in bytes
  */
-void kdsm_message_start(struct kdsm_fabric *fabric, unsigned int node,
-			enum kdsm_message_type type, const void *data, unsigned int length);
+static inline void kdsm_message_start(struct kdsm_fabric *fabric, unsigned int node,
+				      enum kdsm_message_type type, const void *data,
+				      unsigned int length)
+{
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = {};
+
+	__set_bit(node, nodes);
+	kdsm_broadcast_start(fabric, nodes, type, data, length);
+}
 
 /**
  * kdsm_message_killable() - as kdsm_message() without reply data, until a fatal signal
