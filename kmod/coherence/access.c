@@ -317,12 +317,12 @@ void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 la
 	u64 i;
 
 	for (i = first; i <= last; i++) {
+		block = kdsm_block_peek(coherence, i);
 		/* A table that does not exist has no writable block */
-		if (!READ_ONCE(coherence->tables[i >> KDSM_TABLE_SHIFT])) {
+		if (!block) {
 			i |= KDSM_TABLE_SIZE - 1;
 			continue;
 		}
-		block = kdsm_block(coherence, i);
 		mutex_lock(&block->lock);
 		/* An invalid block counts as well: its acquire may not have harvested it yet */
 		if (!list_empty(&block->dirty))

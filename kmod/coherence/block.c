@@ -60,22 +60,29 @@ static struct kdsm_block *kdsm_table_create(struct kdsm_coherence *coherence, u6
 	return table;
 }
 
+struct kdsm_block *kdsm_block_peek(const struct kdsm_coherence *coherence, u64 index)
+{
+	struct kdsm_block *table;
+
+	/* Pairs with cmpxchg() in kdsm_block(), which publishes an initialised table */
+	table = smp_load_acquire(&coherence->tables[index >> KDSM_TABLE_SHIFT]);
+	return table ? &table[index & (KDSM_TABLE_SIZE - 1)] : NULL;
+}
+
 struct kdsm_block *kdsm_block(struct kdsm_coherence *coherence, u64 index)
 {
+	struct kdsm_block *block = kdsm_block_peek(coherence, index), *table, *other;
 	u64 i = index >> KDSM_TABLE_SHIFT;
-	struct kdsm_block *table, *other;
 
-	/* Pairs with cmpxchg() below, which publishes an initialised table */
-	table = smp_load_acquire(&coherence->tables[i]);
-	if (unlikely(!table)) {
-		table = kdsm_table_create(coherence, i << KDSM_TABLE_SHIFT);
-		if (!table)
-			return NULL;
-		other = cmpxchg(&coherence->tables[i], NULL, table);
-		if (other) {
-			kvfree(table);
-			table = other;
-		}
+	if (block)
+		return block;
+	table = kdsm_table_create(coherence, i << KDSM_TABLE_SHIFT);
+	if (!table)
+		return NULL;
+	other = cmpxchg(&coherence->tables[i], NULL, table);
+	if (other) {
+		kvfree(table);
+		table = other;
 	}
 	return &table[index & (KDSM_TABLE_SIZE - 1)];
 }

@@ -68,8 +68,7 @@ void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats)
 	for (i = 0; i < KDSM_COHERENCE_COUNT; i++)
 		stats[i] = atomic64_read(&coherence->stats[i]);
 	for (i = 0; i < coherence->blocks; i += KDSM_TABLE_SIZE) {
-		/* Pairs with cmpxchg() in kdsm_block() */
-		table = smp_load_acquire(&coherence->tables[i >> KDSM_TABLE_SHIFT]);
+		table = kdsm_block_peek(coherence, i);
 		if (table)
 			kdsm_table_count(table, min(coherence->blocks - i, (u64)KDSM_TABLE_SIZE),
 					 stats);
@@ -112,11 +111,9 @@ int kdsm_coherence_get(struct kdsm_coherence *coherence, u64 index, bool write)
 
 bool kdsm_coherence_is_busy(const struct kdsm_coherence *coherence, u64 index)
 {
-	const struct kdsm_block *table;
+	const struct kdsm_block *block = kdsm_block_peek(coherence, index);
 
-	/* Pairs with cmpxchg() in kdsm_block() */
-	table = smp_load_acquire(&coherence->tables[index >> KDSM_TABLE_SHIFT]);
-	return table && READ_ONCE(table[index & (KDSM_TABLE_SIZE - 1)].busy);
+	return block && READ_ONCE(block->busy);
 }
 
 /* Under policy strict all nodes see every write at once: release and acquire do nothing */

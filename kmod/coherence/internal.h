@@ -27,6 +27,11 @@ static inline void kdsm_pages_protect(struct kdsm_coherence *coherence, u64 offs
 
 /* Return the block, allocated on first use, or NULL without memory. Blocks live until exit. */
 struct kdsm_block *kdsm_block(struct kdsm_coherence *coherence, u64 index);
+/*
+ * Return the block, or NULL if it is not allocated. Then no block of its table is, and this node
+ * has used none of them.
+ */
+struct kdsm_block *kdsm_block_peek(const struct kdsm_coherence *coherence, u64 index);
 /* Return page i of the block in a memory, or ERR_PTR(-ENOMEM) */
 void *kdsm_block_page(struct kdsm_coherence *coherence, struct kdsm_memory *memory,
 		      const struct kdsm_block *block, unsigned int i);

@@ -222,12 +222,9 @@ void kdsm_ahead_use(struct kdsm_coherence *coherence, const struct kdsm_block *b
 	u64 i;
 
 	for (i = block->index + 1; i < coherence->blocks; i++) {
-		/* A table that does not exist has no valid block */
-		if (!READ_ONCE(coherence->tables[i >> KDSM_TABLE_SHIFT]))
-			return;
-		next = kdsm_block(coherence, i);
+		next = kdsm_block_peek(coherence, i);
 		/* Most accesses continue no read-ahead: look before taking a lock */
-		if (!READ_ONCE(next->ahead) || !kdsm_ahead_use_one(next, map, arg))
+		if (!next || !READ_ONCE(next->ahead) || !kdsm_ahead_use_one(next, map, arg))
 			return;
 	}
 }

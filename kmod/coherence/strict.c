@@ -214,8 +214,7 @@ void kdsm_coherence_untied(struct kdsm_coherence *coherence)
 	if (coherence->policy != &kdsm_policy_strict)
 		return;
 	for (i = 0; i < coherence->blocks; i += KDSM_TABLE_SIZE) {
-		/* Pairs with cmpxchg() in kdsm_block() */
-		table = smp_load_acquire(&coherence->tables[i >> KDSM_TABLE_SHIFT]);
+		table = kdsm_block_peek(coherence, i);
 		for (j = 0; table && j < KDSM_TABLE_SIZE; j++)
 			kdsm_copy_drop(coherence, &table[j]);
 		cond_resched();
