@@ -31,7 +31,7 @@
 
 static const char *const names[POLICIES] = { "release", "strict" };
 
-/* What the program in the fault tells the test */
+/* A program in a fault tells the test how far it is */
 struct progress {
 	atomic_ullong touched;	/* pages */
 	atomic_ullong mapped;	/* times that the other thread mapped and unmapped memory */

@@ -322,7 +322,6 @@ static void check_expiry(u64 index, unsigned int node, unsigned int owner)
 static void check_block(u64 index)
 {
 	unsigned int node, owner = find_owner(index);
-
 	bool may_lose = config.healed || sim.nomem || sim.shortage;
 
 	if (owner == KDSM_NOBODY && (config.deaths || (may_lose && is_unheard(index))))

@@ -70,7 +70,7 @@ bool sim_are_apart(unsigned int a, unsigned int b)
 	return a != b && (sim_is_cut(a) || sim_is_cut(b));
 }
 
-/* What changes when one of the nodes gives up the other: see sim_program.tie(). */
+/* A number that changes when one of the nodes gives up the other: see sim_program.tie(). */
 static u64 tie_of(unsigned int a, unsigned int b)
 {
 	return sim_program.tie ? sim_program.tie(a, b) : 0;

@@ -316,8 +316,8 @@ struct sim_counter {
  * @operate: do an operation at its target; sets op->result, and op->status if it fails
  * @may_land: returns whether the target accepts operations of this batch
  * @heard: called when one of two nodes, neither of them cut off, reaches the other
- * @tie: returns what changes when one of two nodes gives up the other; operations and messages
- *	that are in flight then fail
+ * @tie: returns a number that changes when one of two nodes gives up the other; operations and
+ *	messages that are in flight then fail
  * @message_object: returns the object that a message concerns
  * @operation_object: returns the object that an operation concerns
  *

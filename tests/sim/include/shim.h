@@ -297,10 +297,6 @@ static inline void list_splice_tail(struct list_head *from, struct list_head *li
 	     &p->member != (l);						\
 	     p = list_entry(p->member.next, typeof(*p), member))
 
-#define list_next_entry(p, member)					\
-	list_entry((p)->member.next, typeof(*(p)), member)
-#define list_entry_is_head(p, l, member)	(&(p)->member == (l))
-
 #define list_first_entry_or_null(head, type, member)			\
 	(list_empty(head) ? NULL : list_first_entry(head, type, member))
 
