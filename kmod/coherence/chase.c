@@ -282,7 +282,7 @@ int kdsm_ownership_borrow(struct kdsm_coherence *coherence, struct kdsm_block *b
 	mutex_lock(&block->lock);
 	kdsm_chase_start(coherence, block, &chase);
 	for (;;) {
-		/* Clear the flag before asking, so that every LEND message from then on sets it */
+		/* Clear the flag before asking: LEND with a status, or INVALIDATE, sets it then */
 		WRITE_ONCE(block->again, false);
 		mutex_unlock(&block->lock);
 		err = kdsm_chase(coherence, block, &chase, &answer);

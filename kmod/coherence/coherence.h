@@ -341,8 +341,9 @@ int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool writ
  * @index: the block
  * @write: true if the program writes
  *
- * The program calls kdsm_coherence_access() next. This node keeps the block for some time, in
- * which the program can do so; if the program is late, it begins again here.
+ * The program calls kdsm_coherence_access() next. Under policy strict this node keeps the block for
+ * some time, in which the program can do so. If the program is late, and another node has got the
+ * block, that call returns -EAGAIN, and the program calls this function again.
  *
  * Sleeps, and waits for the network. Caller holds no lock.
  *

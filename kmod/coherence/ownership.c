@@ -363,7 +363,8 @@ void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *b
 /*
  * This work item handles the blocks in the order in which nodes asked for them, which is about
  * the order in which their leases end. The work item waits for leases only, so a block is late by
- * at most the lease of another block.
+ * at most the lease of another block, and by KDSM_LATE (strict.c) more if that block is kept for a
+ * program that does not run.
  */
 void kdsm_ownership_owed_work(struct work_struct *work)
 {

@@ -573,8 +573,9 @@ int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
  * @data: @length bytes, at most KDSM_MESSAGE_ROOM; copied
  * @length: in bytes
  *
- * The receivers get the request in any order, late or, if memory is short or a receiver cannot be
- * reached, not at all. Caller may hold locks that handlers of this node take.
+ * The receivers get the request in any order, late or, if memory is short, a receiver cannot be
+ * reached or a connection breaks, not at all. Caller may hold locks that handlers of this node
+ * take.
  */
 void kdsm_broadcast_start(struct kdsm_fabric *fabric, const unsigned long *nodes,
 			  enum kdsm_message_type type, const void *data, unsigned int length);

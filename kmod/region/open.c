@@ -169,7 +169,10 @@ void kdsm_region_close(struct kdsm_region *region)
 	/* For the wait: the worker drops the reference of the open */
 	kref_get(&region->kref);
 	number = kdsm_region_ask_close(region);
-	/* Threads that were killed may have left demands, which the worker waits for */
+	/*
+	 * The worker waits for all demands of the region, also for those that killed threads left.
+	 * While there are any, of this program or of others, do not wait for the worker.
+	 */
 	wait_event_killable(cluster->closed, READ_ONCE(region->closes_done) - number >= 0 ||
 			    atomic_read(&region->demands));
 	kdsm_region_put(region);
