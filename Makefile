@@ -84,7 +84,7 @@ help:
 	@echo 'make install       all of it; DESTDIR, prefix and KDIR are honoured'
 	@echo 'make demo          a cluster of two machines computes the reachable states of models'
 	@echo 'make check         all tests (about 40 minutes on two idle cores)'
-	@echo 'make check-fast    the tests that need no machines (about 4 minutes)'
+	@echo 'make check-fast    the tests that need no machines (about 6 minutes)'
 	@echo 'make check-debug   the cluster tests on kernels with KASAN, lockdep and kmemleak, and with KCSAN'
 	@echo 'make check-style   sparse, checkpatch and W=1 on both kernels'
 	@echo 'make sim           the coherence protocol and locks on simulated nodes; SEEDS=N NODES=M'
