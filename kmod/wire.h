@@ -326,7 +326,10 @@ struct kdsm_wire_block {
 enum kdsm_answer {
 	/* OWN: handover is to the requester. READ: handover.from has the newest content. */
 	KDSM_ANSWER_YES,
-	/* OWN: a GRANT follows. READ: a LEND follows */
+	/*
+	 * OWN: a GRANT follows. READ: a LEND follows, and the newest hand-over that the asked node
+	 * knows was to node; a LEND with a lower number or wts than this handover's is late
+	 */
 	KDSM_ANSWER_QUEUED,
 	/* Ask node: handover was to that node, or, without one, that node is the next owner */
 	KDSM_ANSWER_ASK,
@@ -336,7 +339,7 @@ enum kdsm_answer {
 
 struct kdsm_wire_answer {
 	__le16 answer;		/* enum kdsm_answer */
-	__le16 node;		/* with KDSM_ANSWER_ASK */
+	__le16 node;		/* with KDSM_ANSWER_ASK, and QUEUED to READ */
 	__le32 reserved;
 	struct kdsm_wire_handover handover;
 } __packed;

@@ -178,6 +178,12 @@ static int kdsm_chase(struct kdsm_coherence *coherence, struct kdsm_block *block
 			answer->answer = cpu_to_le16(KDSM_ANSWER_RETRY);
 			return 0;
 		}
+		/*
+		 * Clear the flag before asking: what makes the answer void, or a promise in it, from
+		 * then on sets the flag (LEND or GRANT with a status, a LEND before its answer,
+		 * INVALIDATE, kdsm_coherence_untied())
+		 */
+		WRITE_ONCE(block->again, false);
 		err = kdsm_chase_step(coherence, block, chase, answer);
 		if (err && err != -EAGAIN)
 			return err;
@@ -252,9 +258,13 @@ static int kdsm_borrowed(struct kdsm_coherence *coherence, struct kdsm_block *bl
 		return 0;
 	if (err)
 		return err;
-	if (le16_to_cpu(answer->answer) == KDSM_ANSWER_RETRY)
+	if (le16_to_cpu(answer->answer) == KDSM_ANSWER_RETRY || block->again)
 		return -EAGAIN;
 	if (le16_to_cpu(answer->answer) == KDSM_ANSWER_QUEUED) {
+		kdsm_ownership_link(coherence, block, le16_to_cpu(answer->node),
+				    le64_to_cpu(answer->handover.number));
+		block->wanted = max(block->wanted, le64_to_cpu(answer->handover.wts));
+		block->lender = chase->node;
 		WRITE_ONCE(block->reading, KDSM_READING_QUEUED);
 		return -EAGAIN;
 	}
@@ -282,8 +292,6 @@ int kdsm_ownership_borrow(struct kdsm_coherence *coherence, struct kdsm_block *b
 	mutex_lock(&block->lock);
 	kdsm_chase_start(coherence, block, &chase);
 	for (;;) {
-		/* Clear the flag before asking: LEND with a status, or INVALIDATE, sets it then */
-		WRITE_ONCE(block->again, false);
 		mutex_unlock(&block->lock);
 		err = kdsm_chase(coherence, block, &chase, &answer);
 		mutex_lock(&block->lock);
@@ -317,8 +325,6 @@ static int kdsm_ownership_wait(struct kdsm_coherence *coherence, struct kdsm_blo
 	int err;
 
 	for (;;) {
-		/* Clear the flag before asking, so that every GRANT message from then on sets it */
-		WRITE_ONCE(block->again, false);
 		err = kdsm_chase(coherence, block, chase, &answer);
 		if (err || READ_ONCE(block->role) != KDSM_ROLE_WAITING)
 			return err;

@@ -158,7 +158,7 @@ struct kdsm_block {
 	u16 next;		/* successor of this node in the queue, or KDSM_NOBODY */
 	u64 handover;		/* number of the newest hand-over known here; the first is 1 */
 	bool given;		/* this node made the newest hand-over; repeats it when asked */
-	bool again;		/* the node in front will not grant or lend; ask again */
+	bool again;		/* what the node in front answered does not hold; ask again */
 	u16 writer;		/* node that wrote what this node lacks; KDSM_NOBODY: unknown */
 	u16 hint;		/* a later owner of the block than owner; KDSM_NOBODY: unknown */
 	/* As of the newest hand-over: node that has the content, and timestamps of the content */
@@ -169,7 +169,7 @@ struct kdsm_block {
 	u64 wanted;
 	/* Policy strict only: */
 	u8 reading;		/* enum kdsm_block_reading */
-	u16 lender;		/* LENT: node to fetch the content from */
+	u16 lender;		/* LENT: node to fetch from; QUEUED: node that will lend */
 	bool awaited;		/* a program waits for the block; the lease begins when it runs */
 	u64 lease_end;		/* end of the lease, in ns of ktime */
 	unsigned long *readers;	/* nodes with copies; handed over with the block. NULL: none */

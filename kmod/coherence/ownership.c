@@ -465,6 +465,7 @@ static int kdsm_answer_content(struct kdsm_coherence *coherence, struct kdsm_blo
 static int kdsm_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		     struct kdsm_request *request, u64 clock)
 {
+	struct kdsm_wire_answer *answer = request->reply;
 	int err = -EAGAIN;
 
 	if (block->role == KDSM_ROLE_GRANTED)
@@ -485,7 +486,11 @@ static int kdsm_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
 	}
 	if (block->role == KDSM_ROLE_OWNER)
 		kdsm_ownership_owe(coherence, block);
-	return kdsm_answer(request, KDSM_ANSWER_QUEUED, 0);
+	/* By these the reader knows a loan that this node made before, and that has ended */
+	kdsm_answer(request, KDSM_ANSWER_QUEUED, block->owner);
+	answer->handover.number = cpu_to_le64(block->handover);
+	answer->handover.wts = cpu_to_le64(block->wts);
+	return 0;
 }
 
 int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
@@ -615,6 +620,24 @@ void kdsm_ownership_lent(struct kdsm_coherence *coherence, struct kdsm_block *bl
 	wake_up_all(&coherence->wait);
 }
 
+/*
+ * Take up a loan from the node that queued this node, if that node made the loan after that, or
+ * still counts it. Any other LEND is late.
+ */
+static void kdsm_loan_get(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			  unsigned int lender, const struct kdsm_wire_handover *wire)
+{
+	bool is_late = le64_to_cpu(wire->number) < block->handover;
+
+	lockdep_assert_held(&block->lock);
+	kdsm_ownership_link(coherence, block, lender, le64_to_cpu(wire->number));
+	/* The answer QUEUED may follow */
+	if (block->reading == KDSM_READING_ASKING)
+		WRITE_ONCE(block->again, true);
+	else if (block->reading == KDSM_READING_QUEUED && lender == block->lender && !is_late)
+		kdsm_ownership_lent(coherence, block, lender, le64_to_cpu(wire->wts));
+}
+
 int kdsm_coherence_serve_lend(struct kdsm_coherence *coherence,
 			      struct kdsm_request *request)
 {
@@ -626,17 +649,14 @@ int kdsm_coherence_serve_lend(struct kdsm_coherence *coherence,
 	if (coherence->policy != &kdsm_policy_strict)
 		return -EOPNOTSUPP;
 	if (!kdsm_handover_sane(coherence, &wire.handover) ||
-	    (!wire.status && le16_to_cpu(wire.handover.from) == KDSM_NOBODY))
+	    (!wire.status && le16_to_cpu(wire.handover.from) != request->from))
 		return -EINVAL;
 	mutex_lock(&block->lock);
 	if (wire.status) {
 		WRITE_ONCE(block->again, true);
 		wake_up_all(&coherence->wait);
 	} else {
-		kdsm_ownership_link(coherence, block, request->from,
-				    le64_to_cpu(wire.handover.number));
-		kdsm_ownership_lent(coherence, block, le16_to_cpu(wire.handover.from),
-				    le64_to_cpu(wire.handover.wts));
+		kdsm_loan_get(coherence, block, request->from, &wire.handover);
 	}
 	mutex_unlock(&block->lock);
 	return 0;

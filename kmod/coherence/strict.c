@@ -16,6 +16,13 @@
  * that does not know of its loan yet notes the timestamp (wts) of the content to come, and refuses
  * older loans from then on. Each takeover for a write raises the timestamp.
  *
+ * A LEND may arrive at any time later, also after a writer has struck the reader off. So a reader
+ * takes up a LEND only from the node that queued its present request, and only if the LEND has at
+ * least the hand-over number and wts of the answer QUEUED. Either that node made such a loan after
+ * the answer, or it had not given the block away nor raised wts between the loan and the answer. In
+ * both cases the reader is in the set of readers. A node that has been given up asks again: no
+ * answer to an earlier request counts any more.
+ *
  * A reader that died is struck off. A node that came up again has no copy. A node that this node
  * gave up (kdsm_fabric_is_away()) may only have been unreachable: it drops all copies before it
  * and this node exchange anything else (kdsm_coherence_untied()). Until then its programs may
@@ -194,15 +201,21 @@ int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 	}
 }
 
-/* Drop a copy that no owner may count any more, or that arrives at this moment */
+/*
+ * Drop a copy that no owner may count any more, or that arrives at this moment, and let no answer
+ * to an earlier request bring one. A LEND that arrives later is late: see kdsm_loan_get().
+ */
 static void kdsm_copy_drop(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	mutex_lock(&block->lock);
 	if (!kdsm_is_writer(block)) {
 		if (block->state == KDSM_BLOCK_READABLE)
 			kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
-		if (block->reading == KDSM_READING_LENT)
+		if (block->reading != KDSM_READING_NONE) {
 			WRITE_ONCE(block->reading, KDSM_READING_ASKING);
+			WRITE_ONCE(block->again, true);
+			wake_up_all(&coherence->wait);
+		}
 	}
 	mutex_unlock(&block->lock);
 }

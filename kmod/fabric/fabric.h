@@ -587,6 +587,9 @@ void kdsm_broadcast_start(struct kdsm_fabric *fabric, const unsigned long *nodes
  * @type: selects the handler
  * @data: @length bytes, at most KDSM_MESSAGE_ROOM; copied
  * @length: in bytes
+ *
+ * The receiver may get the request late or not at all, as there. Caller may hold locks that
+ * handlers of this node take.
  */
 static inline void kdsm_message_start(struct kdsm_fabric *fabric, unsigned int node,
 				      enum kdsm_message_type type, const void *data,

@@ -114,6 +114,16 @@ inline lent(n, source, stamp)
 	fi
 }
 
+/* kdsm_loan_get(): no node gives another up here, so the timestamp alone tells a late loan */
+inline loan(n, source, stamp)
+{
+	if
+	:: reading[n] == ASKING && !LATE_LOAN_TAKEN -> again[n] = true
+	:: reading[n] == QUEUED && lender[n] != source && !LATE_LOAN_TAKEN
+	:: else -> lent(n, source, stamp)
+	fi
+}
+
 /* kdsm_owner_hand_over(), kdsm_turn_grant() */
 inline hand_over(giver, heir)
 {
@@ -170,7 +180,7 @@ proctype wire(byte me)
 
 end:	do
 	/* kdsm_coherence_serve_lend() */
-	:: d_step { lend[me]?who,stamp -> lent(me, who, stamp); who = 0; stamp = 0 }
+	:: d_step { lend[me]?who,stamp -> loan(me, who, stamp); who = 0; stamp = 0 }
 	/* kdsm_coherence_serve_grant() */
 	:: d_step {
 		grant[me]?who,stamp,set ->
@@ -244,7 +254,7 @@ read:	atomic {
 			state[t] = (state[t] == WRITABLE -> READABLE : state[t]);
 			reply[me]!YES,t,wts[t]
 		:: waiting[t] = waiting[t] | bit(me);
-			reply[me]!QUEUED,0,0
+			reply[me]!QUEUED,t,wts[t]
 		fi;
 		t = 0
 	};
@@ -252,9 +262,12 @@ read:	atomic {
 		reply[me]?what,who,stamp;
 		if
 		:: losses < LOSSES -> losses++
-		:: what == QUEUED && reading[me] == ASKING -> reading[me] = QUEUED
-		:: what == QUEUED && reading[me] != ASKING
-		:: what == YES -> lent(me, who, stamp)
+		:: again[me]
+		:: what == QUEUED && !again[me] ->
+			lender[me] = who;
+			wanted[me] = (stamp > wanted[me] -> stamp : wanted[me]);
+			reading[me] = QUEUED
+		:: what == YES && !again[me] -> lent(me, who, stamp)
 		fi;
 		what = 0; who = 0; stamp = 0
 	};

@@ -186,6 +186,23 @@ static int break_copy(struct kdsm_coherence *coherence, struct kdsm_block *block
 	return dispatch(coherence, message->type, request);
 }
 
+/* A node lends a copy: the reader takes the loan up whenever it was made, and by which node. */
+static int break_loan(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		      struct sim_message *message, struct kdsm_request *request)
+{
+	u64 handover = block->handover;
+	int status;
+
+	if (block->reading == KDSM_READING_ASKING)
+		block->reading = KDSM_READING_QUEUED;
+	if (block->reading == KDSM_READING_QUEUED)
+		block->lender = message->from;
+	block->handover = min(handover, wire_of(message)->handover.number);
+	status = dispatch(coherence, message->type, request);
+	block->handover = max(handover, block->handover);
+	return status;
+}
+
 static int serve_block(struct sim_message *message, struct kdsm_request *request)
 {
 	struct kdsm_coherence *coherence = &nodes[message->to].coherence;
@@ -199,6 +216,9 @@ static int serve_block(struct sim_message *message, struct kdsm_request *request
 	if (block && message->type == KDSM_MESSAGE_BLOCK_INVALIDATE &&
 	    (sim_broken == BREAK_FETCH || sim_broken == BREAK_CANCEL))
 		return break_copy(coherence, block, message, request);
+	if (block && message->type == KDSM_MESSAGE_BLOCK_LEND && !wire_of(message)->status &&
+	    sim_broken == BREAK_LOAN)
+		return break_loan(coherence, block, message, request);
 	if (block && sim_broken == BREAK_FORGET)
 		block->given = false;
 	if (block && sim_broken == BREAK_NUMBER && block->role == KDSM_ROLE_NONE)

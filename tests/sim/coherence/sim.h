@@ -51,6 +51,7 @@ enum {
 	BREAK_DEAD,
 	BREAK_LOST,
 	BREAK_TIE,
+	BREAK_LOAN,
 	BREAK_CLOSE,		/* when a region goes */
 	/* when memory is short */
 	BREAK_PLACE,

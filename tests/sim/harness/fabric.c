@@ -525,6 +525,7 @@ static void send_one(void *arg)
 	struct sending *sending = arg;
 	struct broadcast *broadcast = sending->broadcast;
 
+	in_flight--;
 	broadcast->statuses[sending->node] =
 		kdsm_message(broadcast->fabric, sending->node, broadcast->type, broadcast->data,
 			     broadcast->length, NULL, NULL);
@@ -534,10 +535,22 @@ static void send_one(void *arg)
 	free(sending);
 }
 
-/* Start the requests. The caller has a reference to the result; NULL: no memory. */
+/*
+ * How long a message is under way before it is sent that no task waits for: its worker may wait
+ * for a connection, while nodes give up others, and these come back.
+ */
+static u64 wait_for_connection(void)
+{
+	return sim.silence && !sim_cost.units && sim_chance(6) ? sim_below(10 * sim.silence) : 0;
+}
+
+/*
+ * Start the requests, which the caller waits for or not. The caller has a reference to the result;
+ * NULL: no memory.
+ */
 static struct broadcast *broadcast_send(struct kdsm_fabric *fabric, const unsigned long *nodes,
 					enum kdsm_message_type type, const void *data,
-					unsigned int length)
+					unsigned int length, bool waits)
 {
 	struct broadcast *broadcast;
 	struct sending *sending;
@@ -557,7 +570,9 @@ static struct broadcast *broadcast_send(struct kdsm_fabric *fabric, const unsign
 		broadcast->statuses[node] = -ETIMEDOUT;
 		broadcast->left++;
 		broadcast->references++;
-		sim_spawn(fabric->node, "sends", 0, send_one, sending);
+		in_flight++;
+		sim_spawn(fabric->node, "sends", waits ? 0 : wait_for_connection(), send_one,
+			  sending);
 	}
 	return broadcast;
 }
@@ -572,7 +587,7 @@ int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
 	sim_might_sleep();
 	if (timeout != MAX_SCHEDULE_TIMEOUT)
 		sim_fail(SIM_NONE, "a broadcast with a timeout");
-	broadcast = broadcast_send(fabric, nodes, type, data, length);
+	broadcast = broadcast_send(fabric, nodes, type, data, length, true);
 	if (!broadcast)
 		return -ENOMEM;
 	while (broadcast->left) {
@@ -593,7 +608,7 @@ void kdsm_broadcast_start(struct kdsm_fabric *fabric, const unsigned long *nodes
 	sim_might_sleep();
 	if (bitmap_empty(nodes, sim.nodes))
 		return;
-	broadcast = broadcast_send(fabric, nodes, type, data, length);
+	broadcast = broadcast_send(fabric, nodes, type, data, length, false);
 	if (broadcast)
 		broadcast_put(broadcast);
 }
