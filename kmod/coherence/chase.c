@@ -179,9 +179,9 @@ static int kdsm_chase(struct kdsm_coherence *coherence, struct kdsm_block *block
 			return 0;
 		}
 		/*
-		 * Clear the flag before asking: what makes the answer void, or a promise in it, from
-		 * then on sets the flag (LEND or GRANT with a status, a LEND before its answer,
-		 * INVALIDATE, kdsm_coherence_untied())
+		 * Clear the flag before asking. What voids the answer from then on sets the flag:
+		 * LEND or GRANT with a status, LEND before its answer, INVALIDATE,
+		 * kdsm_coherence_untied()
 		 */
 		WRITE_ONCE(block->again, false);
 		err = kdsm_chase_step(coherence, block, chase, answer);
