@@ -253,7 +253,9 @@ read:	atomic {
 			readers[t] = readers[t] | bit(me);
 			state[t] = (state[t] == WRITABLE -> READABLE : state[t]);
 			reply[me]!YES,t,wts[t]
-		:: waiting[t] = waiting[t] | bit(me);
+		/* The lease of an owner that has lent to this node has ended */
+		:: !(role[t] == OWNER && !waiting[t] && readers[t] & bit(me)) ->
+			waiting[t] = waiting[t] | bit(me);
 			reply[me]!QUEUED,t,wts[t]
 		fi;
 		t = 0
@@ -262,8 +264,8 @@ read:	atomic {
 		reply[me]?what,who,stamp;
 		if
 		:: losses < LOSSES -> losses++
-		:: again[me]
-		:: what == QUEUED && !again[me] ->
+		:: again[me] || reading[me] == LENT
+		:: what == QUEUED && !again[me] && reading[me] == ASKING ->
 			lender[me] = who;
 			wanted[me] = (stamp > wanted[me] -> stamp : wanted[me]);
 			reading[me] = QUEUED
