@@ -227,8 +227,10 @@ static int serve_block(struct sim_message *message, struct kdsm_request *request
 	if (sim_broken == BREAK_RTS && message->type == KDSM_MESSAGE_BLOCK_READ && block)
 		block->rts = rts;
 	/* Then the node takes up a loan that ended before the node knew of it. */
-	if (sim_broken == BREAK_STALE && message->type == KDSM_MESSAGE_BLOCK_INVALIDATE && block)
+	if (sim_broken == BREAK_STALE && message->type == KDSM_MESSAGE_BLOCK_INVALIDATE && block) {
 		block->wanted = 0;
+		block->again = false;
+	}
 	break_answer(message, request);
 	return status;
 }
