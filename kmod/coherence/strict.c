@@ -28,8 +28,7 @@
  * and this node exchange anything else (kdsm_coherence_untied()). Until then its programs may
  * read old content, so they are not sequentially consistent in two cases: another node that did
  * not give it up sends it newer content of another block, or both nodes gave each other up and
- * both write. A known fault comes on top: a LEND that a third node sent before, and that arrives
- * after the nodes met again, brings a copy that no owner counts.
+ * both write.
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
