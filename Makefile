@@ -192,6 +192,8 @@ $(B)/unit/plot: $(OBJ)/tools/kdsm-reach/plot.o
 $(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
 $(addprefix $(B)/unit/,task task_worker task_remote task_tiles): $(OBJ)/tools/kdsm-bench/work.o
 $(B)/unit/task_tiles: $(OBJ)/tools/kdsm-bench/tiles.o
+LITMUS := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/litmus/*.c))
+$(B)/unit/litmus $(B)/guest/litmus: $(LITMUS)
 $(B)/unit/programs: $(addprefix $(OBJ)/programs/,tree.o job.o)
 $(B)/guest/task: $(OBJ)/tools/kdsm-bench/work.o
 $(B)/guest/hostile-netlink: $(OBJ)/tools/kdsmctl/key_file.o
@@ -259,7 +261,8 @@ SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -U_FORTIFY_SOURCE $(WARN) \
 	-Itests/sim/include -Iuapi -Ikmod -Itests/sim -Itools $(CFLAGS)
 SIM_BIN := $(addprefix $(B)/sim-,coherence coherence-few lock rw)
 SIM_HARNESS := $(wildcard tests/sim/harness/*.c)
-SIM_COHERENCE := $(SIM_HARNESS) $(wildcard tests/sim/coherence/*.c kmod/coherence/*.c)
+SIM_COHERENCE := $(SIM_HARNESS) \
+	$(wildcard tests/sim/coherence/*.c tests/litmus/*.c kmod/coherence/*.c)
 SIM_LOCK := $(SIM_HARNESS) $(wildcard tests/sim/lock/*.c) kmod/topology.c \
 	$(addprefix kmod/lock/,tree.c queue.c doubt.c leave.c ring.c flat.c recover.c)
 SIM_RW := $(SIM_HARNESS) $(wildcard tests/sim/rw/*.c) \
