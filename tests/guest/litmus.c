@@ -1,78 +1,65 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * litmus [BATCHES]: litmus tests of both coherent policies, on every node at the same time,
- * in the language of litmus.h. KDSM_LITMUS_THREADS is the number of threads on a node (2),
- * KDSM_LITMUS_BATCHES the number of batches of each test (2).
+ * litmus [BATCHES]: the forms of tests/litmus in both coherent policies, on every node at the same
+ * time. KDSM_LITMUS_THREADS is the number of threads on a node (2), KDSM_LITMUS_BATCHES the
+ * number of batches of each test (1).
  *
  * A block takes a millisecond to move. To run thousands of rounds nevertheless, a batch has
  * many instances of a test in the same blocks, each with its own variables. A thread does
  * the first step of a group of instances, then the second, and so on; within each instance
- * that is program order. The sizes of groups, the roles of threads, and the layout
- * (variables in blocks of their own, or side by side) differ from batch to batch, and there
- * are random pauses. Values contain the number of the batch, so nothing has to be cleared.
+ * that is program order. The sizes of groups, the roles of threads, the layout
+ * (variables in blocks of their own, or side by side) and the kind and size of accesses differ
+ * from batch to batch, and there are random pauses. Values contain the number of the batch, so
+ * nothing has to be cleared.
+ *
+ * Policy strict must be sequentially consistent if accesses are atomic, or have fences between
+ * them. Plain accesses may pass each other in the buffers of stores of x86. In policy release a
+ * program without data races must be sequentially consistent.
+ *
+ * A test goes on until the outcome that must be seen was seen. From the fourth batch on, each role
+ * begins later than the role before, until at last one runs after the other.
  */
 #include <pthread.h>
 #include <kdsm/coherent.h>
 #include <kdsm/lock.h>
 
-#include "litmus.h"
+#include "guest.h"
+#include "../litmus/litmus.h"
 
 #define INSTANCES	1024	/* of a batch, at most */
+#define BATCHES		24	/* of a test that waits for an outcome, at most */
 /* Offsets in the partitioned region */
 #define BARRIER		0
 #define PLACES		KDSM_TREE_BARRIER_SIZE
-#define RESULTS		(PLACES + SIGNATURES * KDSM_SIGNATURE_PLACE)
-#define SYNC_SIZE	(RESULTS + REGISTERS * INSTANCES)
+#define RESULTS		(PLACES + LITMUS_SIGNATURES * KDSM_SIGNATURE_PLACE)
+#define MORE		(RESULTS + LITMUS_REGISTERS * INSTANCES)
+#define SYNC_SIZE	(MORE + 8)
 
-static const struct litmus strict_tests[] = {
-	{ "message passing", "x=1 y=1 | a=y b=x", "a=1 b=0" },
-	{ "store buffering", "x=1 a=y | y=1 b=x", "a=0 b=0" },
-	{ "load buffering", "a=x y=1 | b=y x=1", "a=1 b=1" },
-	{ "IRIW", "x=1 | y=1 | a=x b=y | c=y d=x", "a=1 b=0 c=1 d=0" },
-	{ "WRC", "x=1 | a=x y=1 | b=y c=x", "a=1 b=1 c=0" },
-	{ "CoRR", "x=1 | a=x b=x", "a=1 b=0" },
-	{ "CoWW", "x=1 x=2 | a=x b=x", "X!2 or a=2 b!2 or a=1 b=0" },
-	{ "2+2W", "x=1 y=2 | y=1 x=2", "X=1 Y=1 or X=0 or Y=0" },
-	{ "exchange", "a=x:1 | b=x:2", "a=0 b!1 or b=0 a!2 or a=0 X!2 or b=0 X!1 or a!0 b!0" },
-};
+/* How a batch accesses variables, if the policy is strict */
+enum access { ATOMIC, PLAIN, FENCED, ACCESSES };
 
-static const struct litmus release_tests[] = {
-	{ "message passing by a signature", "x=1 !0 | a=x ?0 b=x", "b!1" },
-	{ "message passing by a barrier", "x=1 # | a=x # b=x", "b!1" },
-	{ "store buffering", "x=1 a=y # | y=1 b=x # ", "X!1 or Y!1" },
-	{ "store buffering with a barrier", "x=1 # a=y | y=1 # b=x", "a!1 or b!1" },
-	{ "load buffering with a barrier", "a=x # y=1 | b=y # x=1", "a!0 or b!0 or X!1 or Y!1" },
-	{ "WRC", "x=1 !0 | ?0 a=x y=1 !1 | ?1 b=y c=x", "a!1 or b!1 or c!1" },
-	{ "IRIW, all ordered", "x=1 !0 !1 | y=1 !2 !3 | ?0 a=x ?2 b=y | ?3 c=y ?1 d=x",
-	  "a!1 or b!1 or c!1 or d!1" },
-	{ "IRIW, one half ordered", "x=1 !0 | y=1 !1 | ?0 a=x b=y | ?1 c=y d=x", "a!1 or c!1" },
-	{ "CoRR", "x=1 !0 x=2 !1 | ?0 a=x b=x ?1 c=x d=x",
-	  "a=0 or a=3 or b=0 or b=3 or c!2 or d!2" },
-	{ "CoWW", "x=1 !0 | ?0 x=2 !1 | ?1 a=x b=x", "a!2 or b!2 or X!2" },
-	{ "message passing by a lock", "(0 x=1 y=1 )0 | (0 a=y b=x )0", "a=1 b!1 or a=0 b!0" },
-	{ "message passing by two locks", "(0 x=1 )0 (1 y=1 )1 | (1 a=y )1 (0 b=x )0", "a=1 b!1" },
-	{ "store buffering with locks", "(0 x=1 )0 (1 a=y )1 | (1 y=1 )1 (0 b=x )0", "a=0 b=0" },
-	{ "load buffering with locks", "(0 a=x )0 (1 y=1 )1 | (1 b=y )1 (0 x=1 )0", "a=1 b=1" },
-	{ "WRC by locks", "(0 x=1 )0 | (0 a=x )0 (1 y=1 )1 | (1 b=y )1 (0 c=x )0", "a=1 b=1 c=0" },
-	{ "WRC, seen at second hand", "(0 x=1 )0 | (0 a=x )0 (1 y=1 )1 | (1 b=y c=x )1",
-	  "a=1 b=1 c=0" },
-	{ "IRIW with locks", "(0 x=1 )0 | (1 y=1 )1 | (0 a=x )0 (1 b=y )1 | (1 c=y )1 (0 d=x )0",
-	  "a=1 b=0 c=1 d=0" },
-	{ "2+2W with a lock", "(0 x=1 y=2 )0 | (0 y=1 x=2 )0", "X=1 Y=1 or X=2 Y=2 or X=0 or Y=0" },
-	{ "exchange with a lock", "(0 a=x x=1 )0 | (0 b=x x=2 )0 | (0 c=x )0",
-	  "a=0 b!1 or b=0 a!2 or a=0 X!2 or b=0 X!1 or a!0 b!0" },
-};
+/* Sizes of the accesses of a batch, in bytes */
+enum width { EIGHT, FOUR, MIXED, WIDTHS };
+
+/* The current test */
+static const struct litmus_form *form;
+static struct litmus test;
+static struct litmus_set allowed_sc, allowed_tso;
 
 static struct kdsm_region *region, *sync_region;
 static struct kdsm_tree_barrier barrier;
-static struct kdsm_lock *locks[LOCKS];	/* only in policy release */
+static struct kdsm_lock *locks[LITMUS_LOCKS];
 static uint64_t *words, variable_words;
 static uint32_t block_size;
 static bool strict;
 static unsigned int threads, slots, batches, instances, batch;
-static uint8_t results[REGISTERS][INSTANCES];	/* loaded by roles on this node */
-static unsigned int outcomes[1 << 2 * (REGISTERS + VARIABLES)];
-static bool mixed[sizeof(strict_tests) / sizeof(strict_tests[0])];
+static unsigned int done;		/* batches of this test that have begun */
+static uint64_t more;			/* whether a further batch follows */
+static uint8_t results[LITMUS_REGISTERS][INSTANCES];	/* loaded by roles on this node */
+/* On node 0: */
+static unsigned int outcomes[LITMUS_OUTCOMES], bad;
+static bool seen;
+static unsigned int tests, mixed;	/* of policy strict; those that ended in several ways */
 
 static void must(int error, const char *what)
 {
@@ -121,25 +108,53 @@ static unsigned int role_of(const struct thread *thread)
 {
 	unsigned int role;
 
-	for (role = 0; role < roles; role++)
+	for (role = 0; role < test.roles; role++)
 		if (slot_of(role) == thread->number * nodes + node)
 			return role;
-	return ROLES;
+	return LITMUS_ROLES;
 }
 
 static uint64_t *place_of(unsigned int variable, unsigned int instance)
 {
 	if (batch % 2)
-		return words + VARIABLES * instance + variable;
+		return words + LITMUS_VARIABLES * instance + variable;
 	return words + variable * variable_words + instance;
 }
 
-/* Reduce a loaded value to two bits: that of this batch, OLD or STRANGE. */
-static unsigned int decode(uint64_t value)
+static enum access access_of_batch(void)
 {
-	if (value >> 2 == batch)
-		return value & 3 ? value & 3 : STRANGE;
-	return value >> 2 < batch ? OLD : STRANGE;
+	return strict ? guest_mix(batch) / 8 % ACCESSES : PLAIN;
+}
+
+static enum width width_of_batch(void)
+{
+	return guest_mix(batch) / 64 % WIDTHS;
+}
+
+/* Whether step number i of the role accesses half of the variable */
+static bool is_half(unsigned int role, const struct litmus_step *step)
+{
+	enum width width = width_of_batch();
+
+	return width == FOUR ||
+	       (width == MIXED && guest_mix((uint64_t)batch << 16 | role << 8 |
+					    (step - test.step[role])) % 2);
+}
+
+/*
+ * Reduce a loaded value to two bits: that of this batch, OLD or STRANGE. An access of eight bytes
+ * stores the value in both halves.
+ */
+static unsigned int decode(uint64_t value, bool half)
+{
+	uint32_t low = value;
+
+	if (low >> 2 != batch)
+		return low >> 2 < batch ? LITMUS_OLD : LITMUS_STRANGE;
+	if (!half && width_of_batch() == EIGHT && value >> 32 != low &&
+	    (strict || !allowed_sc.racy))
+		return LITMUS_STRANGE;
+	return low & 3 ? low & 3 : LITMUS_STRANGE;
 }
 
 /* ---- running a test ---- */
@@ -163,43 +178,65 @@ static void idle(struct thread *thread)
 		__asm__ volatile("pause" ::: "memory");
 }
 
-static void touch(const struct step *step, unsigned int instance)
+static void store(uint64_t *place, uint64_t value, bool half, int order)
+{
+	if (half)
+		__atomic_store_n((uint32_t *)place, value, order);
+	else
+		__atomic_store_n(place, value << 32 | value, order);
+}
+
+static uint64_t load(uint64_t *place, bool half, int order)
+{
+	return half ? __atomic_load_n((uint32_t *)place, order) : __atomic_load_n(place, order);
+}
+
+static uint64_t exchange(uint64_t *place, uint64_t value, bool half)
+{
+	if (half)
+		return __atomic_exchange_n((uint32_t *)place, value, __ATOMIC_SEQ_CST);
+	return __atomic_exchange_n(place, value << 32 | value, __ATOMIC_SEQ_CST);
+}
+
+static void touch(const struct litmus_step *step, unsigned int instance, bool half, int order)
 {
 	uint64_t *place = place_of(step->variable, instance);
 	uint64_t value = (uint64_t)batch << 2 | step->value;
 
-	switch (step->kind) {
-	case STORE:
-		__atomic_store_n(place, value, __ATOMIC_SEQ_CST);
-		break;
-	case LOAD:
-		results[step->which][instance] = decode(__atomic_load_n(place, __ATOMIC_SEQ_CST));
-		break;
-	default:
-		value = __atomic_exchange_n(place, value, __ATOMIC_SEQ_CST);
-		results[step->which][instance] = decode(value);
-	}
+	if (step->kind == LITMUS_STORE)
+		store(place, value, half, order);
+	else if (step->kind == LITMUS_LOAD)
+		results[step->which][instance] = decode(load(place, half, order), half);
+	else
+		results[step->which][instance] = decode(exchange(place, value, half), half);
 }
 
-static void touch_group(struct thread *thread, const struct step *step, unsigned int count,
+static void touch_group(struct thread *thread, unsigned int role,
+			const struct litmus_step *step, unsigned int count,
 			unsigned int first, unsigned int group)
 {
+	int order = access_of_batch() == ATOMIC ? __ATOMIC_SEQ_CST : __ATOMIC_RELAXED;
 	unsigned int i, j;
 
 	for (i = 0; i < count; i++) {
+		bool half = is_half(role, &step[i]);
+
 		for (j = first; j < first + group; j++)
-			touch(&step[i], j);
+			touch(&step[i], j, half, order);
+		if (access_of_batch() == FENCED)
+			__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		idle(thread);
 	}
 }
 
-static void touch_all(struct thread *thread, const struct step *step, unsigned int count)
+static void touch_all(struct thread *thread, unsigned int role, const struct litmus_step *step,
+		      unsigned int count)
 {
 	/* 8 to 64 groups; the blocks may have to be fetched again for each. */
 	unsigned int group = instances >> (3 + guest_mix(batch) % 4), first;
 
 	for (first = 0; first < instances; first += group)
-		touch_group(thread, step, count, first, group);
+		touch_group(thread, role, step, count, first, group);
 }
 
 static uint64_t signature_place(unsigned int which)
@@ -211,25 +248,27 @@ static unsigned int receiver(unsigned int which)
 {
 	unsigned int role, i;
 
-	for (role = 0; role < roles; role++)
-		for (i = 0; i < steps[role]; i++)
-			if (program[role][i].kind == RECEIVE && program[role][i].which == which)
+	for (role = 0; role < test.roles; role++)
+		for (i = 0; i < test.steps[role]; i++)
+			if (test.step[role][i].kind == LITMUS_RECEIVE &&
+			    test.step[role][i].which == which)
 				return node_of(role);
-	bad_test("a signature for nobody");
+	guest_die("a signature for nobody", -EINVAL);
+	return 0;
 }
 
-static void synchronise(const struct step *step)
+static void synchronise(const struct litmus_step *step)
 {
 	struct kdsm_signature signature;
 
 	switch (step->kind) {
-	case SEND:
+	case LITMUS_SEND:
 		must(kdsm_release(region, &signature), "kdsm_release");
 		must(kdsm_signature_put(sync_region, receiver(step->which),
 					signature_place(step->which), &signature, batch),
 		     "kdsm_signature_put");
 		break;
-	case RECEIVE:
+	case LITMUS_RECEIVE:
 		must(kdsm_signature_wait(sync_region, signature_place(step->which), batch,
 					 &signature, 120 * SECOND), "kdsm_signature_wait");
 		must(kdsm_acquire(region, &signature), "kdsm_acquire");
@@ -244,35 +283,40 @@ static void run_locked(struct thread *thread, unsigned int role)
 {
 	unsigned int groups = (block_size > 65536 ? 2U : 8U) << guest_mix(batch) % 3;
 	unsigned int group = instances / groups, i, k;
-	const struct step *step;
+	const struct litmus_step *step;
 
 	for (i = 0; i < groups; i++) {
-		for (k = 0; k < steps[role]; k++) {
-			step = &program[role][k];
-			if (step->kind == LOCK)
+		for (k = 0; k < test.steps[role]; k++) {
+			step = &test.step[role][k];
+			if (step->kind == LITMUS_LOCK)
 				must(kdsm_lock(locks[step->which]), "kdsm_lock");
-			else if (step->kind == UNLOCK)
+			else if (step->kind == LITMUS_UNLOCK)
 				must(kdsm_unlock(locks[step->which]), "kdsm_unlock");
 			else
-				touch_group(thread, step, 1, i * group, group);
+				touch_group(thread, role, step, 1, i * group, group);
 		}
 		idle(thread);
 	}
 }
 
+static bool has_locks(void)
+{
+	return test.step[0][0].kind == LITMUS_LOCK;
+}
+
 static void run_role(struct thread *thread, unsigned int role)
 {
-	const struct step *step = program[role], *end = step + steps[role];
+	const struct litmus_step *step = test.step[role], *end = step + test.steps[role];
 	unsigned int i;
 
 	while (step < end) {
-		if (step->kind >= BARRIER_ALL) {
+		if (!litmus_is_access(step)) {
 			synchronise(step++);
 			continue;
 		}
-		for (i = 1; step + i < end && step[i].kind < BARRIER_ALL; i++)
+		for (i = 1; step + i < end && litmus_is_access(&step[i]); i++)
 			;
-		touch_all(thread, step, i);
+		touch_all(thread, role, step, i);
 		step += i;
 	}
 }
@@ -282,127 +326,148 @@ static void run_none(struct thread *thread)
 {
 	unsigned int i;
 
-	for (i = 0; i < barriers; i++)
+	for (i = 0; i < test.barriers; i++)
 		meet_all();
 	for (i = 0; i < 16; i++) {
-		__atomic_load_n(place_of(chance(thread, VARIABLES), chance(thread, instances)),
-				__ATOMIC_SEQ_CST);
+		__atomic_load_n(place_of(chance(thread, LITMUS_VARIABLES),
+					 chance(thread, instances)), __ATOMIC_SEQ_CST);
 		idle(thread);
 	}
 }
 
+/* Begin later in each further batch, and the later, the higher the number of the role is. */
+static void wait_for_turn(unsigned int role)
+{
+	struct timespec pause = { .tv_nsec = done > 3 ? role * (done - 3) * 10 * MS : 0 };
+
+	nanosleep(&pause, NULL);
+}
+
+static bool is_allowed(unsigned int outcome)
+{
+	if (!strict)
+		return litmus_release_allows(&test, &allowed_sc, outcome);
+	if (access_of_batch() == PLAIN && !test.has_own_sync)
+		return litmus_has(&allowed_tso, outcome);
+	return litmus_has(&allowed_sc, outcome);
+}
+
+static void note_outcome(unsigned int outcome)
+{
+	char text[64];
+
+	if (!is_allowed(outcome) && bad++ < 10) {
+		litmus_print(&test, outcome, text, sizeof(text));
+		printf("# batch %u, access %u, sizes %u:%s is FORBIDDEN\n", batch,
+		       access_of_batch(), width_of_batch(), text);
+	}
+	outcomes[outcome]++;
+	seen |= form->seen && litmus_holds(form->seen, outcome);
+}
+
+/* Whether the outcome that must be seen is possible, and was not seen yet */
+static bool is_missing(void)
+{
+	bool possible = form->seen && (strict || test.sync == LITMUS_LOCKED);
+
+	return possible && !seen;
+}
+
 /*
- * On node 0: count the outcomes, from the values that the roles of all nodes loaded and the
- * variables' final values.
+ * On node 0: note the outcomes, from the values that the roles of all nodes loaded and the
+ * variables' final values, and say whether a further batch follows.
  */
 static void tally(void)
 {
-	static uint8_t got[REGISTERS][INSTANCES];
+	static uint8_t got[LITMUS_REGISTERS][INSTANCES];
 	unsigned int i, k, outcome;
+	uint64_t next;
 
-	for (k = 0; k < REGISTERS; k++)
-		if (loader[k] < ROLES)
-			must(kdsm_get(sync_region, node_of(loader[k]), RESULTS + k * INSTANCES,
-				      got[k], instances), "kdsm_get");
+	for (k = 0; k < LITMUS_REGISTERS; k++)
+		if (test.loader[k] < LITMUS_ROLES)
+			must(kdsm_get(sync_region, node_of(test.loader[k]),
+				      RESULTS + k * INSTANCES, got[k], instances), "kdsm_get");
 	for (i = 0; i < instances; i++) {
-		for (k = 0, outcome = 0; k < REGISTERS; k++)
-			outcome |= got[k][i] << 2 * k;
-		for (k = 0; k < VARIABLES; k++)
-			outcome |= decode(__atomic_load_n(place_of(k, i), __ATOMIC_SEQ_CST)) <<
-				   2 * (REGISTERS + k);
-		outcomes[outcome]++;
+		for (k = 0, outcome = 0; k < LITMUS_REGISTERS; k++)
+			if (test.loader[k] < LITMUS_ROLES)
+				outcome |= got[k][i] << 2 * k;
+		for (k = 0; k < LITMUS_VARIABLES; k++)
+			outcome |= decode(load(place_of(k, i), false, __ATOMIC_SEQ_CST), false) <<
+				   2 * (LITMUS_REGISTERS + k);
+		note_outcome(outcome);
 	}
+	next = done < batches || (is_missing() && done < BATCHES);
+	must(kdsm_put(sync_region, 0, MORE, &next, sizeof(next)), "kdsm_put");
+}
+
+static void run_batch(struct thread *thread)
+{
+	unsigned int role = role_of(thread), k;
+
+	idle(thread);
+	if (role < LITMUS_ROLES)
+		wait_for_turn(role);
+	if (role < LITMUS_ROLES && has_locks())
+		run_locked(thread, role);
+	else if (role < LITMUS_ROLES)
+		run_role(thread, role);
+	else
+		run_none(thread);
+	for (k = 0; k < LITMUS_REGISTERS; k++)
+		if (role < LITMUS_ROLES && test.loader[k] == role)
+			must(kdsm_put(sync_region, node, RESULTS + k * INSTANCES,
+				      results[k], instances), "kdsm_put");
+	meet_all();
+	if (node == 0 && !thread->number)
+		tally();
 }
 
 static void *thread_run(void *arg)
 {
 	struct thread *thread = arg;
-	unsigned int i, k, role, first = batch;
 
-	for (i = 0; i < batches; i++) {
+	for (;;) {
 		meet_all();
-		/* All threads of the node store the same value. */
-		__atomic_store_n(&batch, first + i + 1, __ATOMIC_SEQ_CST);
+		if (!thread->number) {
+			if (done)
+				must(kdsm_get(sync_region, 0, MORE, &more, sizeof(more)),
+				     "kdsm_get");
+			batch += more;
+			done++;
+		}
 		meet_all();
-		role = role_of(thread);
-		idle(thread);
-		if (role < ROLES && has_locks)
-			run_locked(thread, role);
-		else if (role < ROLES)
-			run_role(thread, role);
-		else
-			run_none(thread);
-		for (k = 0; k < REGISTERS; k++)
-			if (role < ROLES && loader[k] == role)
-				must(kdsm_put(sync_region, node, RESULTS + k * INSTANCES,
-					      results[k], instances), "kdsm_put");
-		meet_all();
-		if (node == 0 && !thread->number)
-			tally();
+		if (!more)
+			return NULL;
+		run_batch(thread);
 	}
-	meet_all();
-	return NULL;
 }
 
 /* ---- results ---- */
 
-static void print_outcome(unsigned int outcome)
-{
-	char name;
-
-	for (name = 'a'; name < 'a' + REGISTERS; name++)
-		if (loader[name - 'a'] < ROLES)
-			printf(" %c=%u", name, value_of(outcome, name));
-	for (name = 'X'; name < 'X' + VARIABLES; name++)
-		if (strchr(test->forbidden, name))
-			printf(" %c=%u", name, value_of(outcome, name));
-}
-
-/*
- * Clear the registers and variables that the test does not use, so that outcomes which
- * differ only there count as one.
- */
-static unsigned int visible(unsigned int outcome)
-{
-	unsigned int mask = 0, k;
-
-	for (k = 0; k < REGISTERS; k++)
-		mask |= loader[k] < ROLES ? 3U << 2 * k : 0;
-	for (k = 0; k < VARIABLES; k++)
-		mask |= strchr(test->forbidden, 'X' + k) ? 3U << 2 * (REGISTERS + k) : 0;
-	return outcome & mask;
-}
-
 static int report(double seconds)
 {
-	static unsigned int sums[sizeof(outcomes) / sizeof(outcomes[0])];
-	const unsigned int count = sizeof(outcomes) / sizeof(outcomes[0]);
-	unsigned int i, k, rounds = 0, kinds = 0, bad = 0;
+	unsigned int i, rounds = 0, kinds = 0;
+	char text[64];
 
-	memset(sums, 0, sizeof(sums));
-	for (i = 0; i < count; i++)
-		sums[visible(i)] += outcomes[i];
-	printf("#   %s:", test->programs);
-	for (i = 0; i < count; i++) {
-		bool strange = false;
-
-		if (!sums[i])
+	printf("#   %s:", form->programs);
+	for (i = 0; i < LITMUS_OUTCOMES; i++) {
+		if (!outcomes[i])
 			continue;
-		rounds += sums[i];
+		rounds += outcomes[i];
 		kinds++;
-		for (k = 0; strict && k < REGISTERS + VARIABLES; k++)
-			strange |= (i >> 2 * k & 3) == STRANGE;
-		print_outcome(i);
-		printf(": %u%s;", sums[i], strange || is_forbidden(i) ? " FORBIDDEN" : "");
-		bad += strange || is_forbidden(i) ? sums[i] : 0;
+		litmus_print(&test, i, text, sizeof(text));
+		if (kinds <= 20)
+			printf("%s: %u;", text, outcomes[i]);
 	}
 	printf("\n");
-	if (strict)
-		mixed[test - strict_tests] |= kinds > 1;
-	printf("%sok litmus %s: %s, blocks of %u: %u rounds, %u outcomes # %.1f s\n",
-	       bad ? "not " : "", strict ? "strict" : "release", test->name, block_size,
-	       rounds, kinds, seconds);
-	return bad != 0;
+	if (is_missing())
+		printf("#   %s was never seen\n", form->seen);
+	tests += strict;
+	mixed += strict && kinds > 1;
+	printf("%sok litmus %s: %s, %s, blocks of %u: %u rounds, %u outcomes # %.1f s\n",
+	       bad || is_missing() ? "not " : "", strict ? "strict" : "release", form->name,
+	       litmus_sync_names[test.sync], block_size, rounds, kinds, seconds);
+	return bad || is_missing();
 }
 
 static int run_test(void)
@@ -412,13 +477,11 @@ static int run_test(void)
 	struct timespec begin, end;
 	unsigned int i;
 
-	parse();
-	if (roles > slots) {
-		if (node == 0)
-			printf("ok litmus %s # SKIP it takes %u threads\n", test->name, roles);
-		return 0;
-	}
 	memset(outcomes, 0, sizeof(outcomes));
+	bad = 0;
+	seen = false;
+	done = 0;
+	more = 1;
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	for (i = 0; i < threads; i++) {
 		own[i] = (struct thread) { i, (uint64_t)batch << 16 | node << 8 | i };
@@ -431,9 +494,53 @@ static int run_test(void)
 				 (end.tv_nsec - begin.tv_nsec) / 1e9);
 }
 
+/* Parse the form and find what is allowed. False: the test says nothing, or has no room. */
+static bool prepare(enum litmus_sync sync)
+{
+	const char *wrong = litmus_parse(form, sync, &test);
+
+	if (wrong) {
+		printf("# %s: what is %s\n", form->name, wrong);
+		guest_die("a form", -EINVAL);
+	}
+	if (test.roles > slots) {
+		if (node == 0 && sync == LITMUS_ALONE)
+			printf("ok litmus %s # SKIP it takes %u threads\n", form->name, test.roles);
+		return false;
+	}
+	litmus_explore(&test, LITMUS_SC, &allowed_sc);
+	if (!test.has_own_sync)
+		litmus_explore(&test, LITMUS_TSO, &allowed_tso);
+	/* Phases in which roles conflict are no synchronisation. */
+	return sync == LITMUS_ALONE || !(test.has_own_sync || allowed_sc.racy);
+}
+
 /* ---- policies and block sizes ---- */
 
-static int run_tests(const struct litmus *tests, unsigned int count)
+/*
+ * Run the forms. Those with their own synchronisation run with all sizes of blocks, each other one
+ * with one of the sizes, which is number "size".
+ */
+static int run_forms(unsigned int size, unsigned int sizes)
+{
+	unsigned int i, sync;
+	int status = 0;
+
+	for (i = 0; i < litmus_form_count; i++) {
+		form = &litmus_forms[i];
+		for (sync = 0; sync < LITMUS_SYNCS; sync++) {
+			if (strict && sync != LITMUS_ALONE)
+				continue;
+			if (form->seen && (i + sync) % sizes != size)
+				continue;
+			if (prepare(sync))
+				status |= run_test();
+		}
+	}
+	return status;
+}
+
+static int run_policy(unsigned int size, unsigned int sizes)
 {
 	struct kdsm_region_attr attr = {
 		.policy = strict ? KDSM_POLICY_STRICT : KDSM_POLICY_RELEASE,
@@ -443,28 +550,25 @@ static int run_tests(const struct litmus *tests, unsigned int count)
 	uint32_t participants[64];
 	unsigned int i;
 	char name[32];
-	int status = 0;
+	int status;
 
-	instances = block_size <= 4096 ? 256 : INSTANCES;
+	instances = block_size <= 4096 ? 128 : INSTANCES;
 	variable_words = block_size / 8;
-	attr.size = VARIABLES * (uint64_t)block_size;
+	attr.size = LITMUS_VARIABLES * (uint64_t)block_size;
 	batch = 0;
 	snprintf(name, sizeof(name), "litmus-%s-%u", strict ? "strict" : "release", block_size);
 	must(kdsm_region_open_coherent(kdsm, name, &attr, SYNC_SIZE, &region, &sync_region),
 	     "kdsm_region_open_coherent");
 	words = kdsm_region_address(region);
-	for (i = 0; i < LOCKS && !strict; i++)
+	for (i = 0; i < LITMUS_LOCKS; i++)
 		must(kdsm_lock_create(region, NULL, i, &lock_attr, &locks[i]), "kdsm_lock_create");
 	for (i = 0; i < nodes; i++)
 		participants[i] = threads;
 	must(kdsm_tree_barrier_init(&barrier, region, sync_region, BARRIER, participants),
 	     "kdsm_tree_barrier_init");
-	for (i = 0; i < count; i++) {
-		test = &tests[i];
-		status |= run_test();
-	}
+	status = run_forms(size, sizes);
 	meet();
-	for (i = 0; i < LOCKS && !strict; i++)
+	for (i = 0; i < LITMUS_LOCKS; i++)
 		kdsm_lock_close(locks[i]);
 	kdsm_region_close(region);
 	kdsm_region_close(sync_region);
@@ -474,35 +578,32 @@ static int run_tests(const struct litmus *tests, unsigned int count)
 int main(int argc, char **argv)
 {
 	static const uint32_t sizes[] = { 4096, 65536, 2 << 20 };
-	const char *wanted = getenv("KDSM_LITMUS_BATCHES"), *more = getenv("KDSM_LITMUS_THREADS");
-	unsigned int i, all;
+	const unsigned int count = sizeof(sizes) / sizeof(sizes[0]);
+	const char *wanted = getenv("KDSM_LITMUS_BATCHES"), *many = getenv("KDSM_LITMUS_THREADS");
+	unsigned int i;
 	int status = 0;
 
 	guest_open("litmus-meeting");
-	threads = more ? strtoul(more, NULL, 0) : 2;
-	all = argc > 1 ? strtoul(argv[1], NULL, 0) : wanted ? strtoul(wanted, NULL, 0) : 2;
+	threads = many ? strtoul(many, NULL, 0) : 2;
+	batches = argc > 1 ? strtoul(argv[1], NULL, 0) : wanted ? strtoul(wanted, NULL, 0) : 1;
 	slots = nodes * threads;
-	if (!threads || threads > 8 || slots > 64 || !all)
+	if (!threads || threads > 8 || slots > 64 || !batches)
 		guest_die("numbers of threads or batches", -EINVAL);
-	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	for (i = 0; i < count; i++) {
 		block_size = sizes[i];
-		batches = all;
 		strict = true;
-		status |= run_tests(strict_tests, sizeof(strict_tests) / sizeof(strict_tests[0]));
+		status |= run_policy(i, count);
 		strict = false;
-		status |= run_tests(release_tests,
-				    sizeof(release_tests) / sizeof(release_tests[0]));
+		status |= run_policy(i, count);
 	}
 	/*
 	 * If all rounds of a test end alike, its roles have probably not run concurrently.
 	 * That may happen, so it is enough if more than half of the tests end in several ways.
 	 */
-	for (i = 0, all = 0; i < sizeof(mixed); i++)
-		all += mixed[i];
 	if (node == 0)
-		printf("%sok litmus strict: %u of %zu tests ended in several ways\n",
-		       2 * all > sizeof(mixed) ? "" : "not ", all, sizeof(mixed));
-	status |= node == 0 && 2 * all <= sizeof(mixed);
+		printf("%sok litmus strict: %u of %u tests ended in several ways\n",
+		       2 * mixed > tests ? "" : "not ", mixed, tests);
+	status |= node == 0 && 2 * mixed <= tests;
 	guest_close();
 	return status;
 }

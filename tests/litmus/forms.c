@@ -12,8 +12,6 @@
 #define MUST	LITMUS_MUST
 #define MAY	LITMUS_MAY
 #define NEVER	LITMUS_NEVER
-/* End of a form with synchronisation of its own */
-#define OWN	NULL, LITMUS_MAY
 
 const struct litmus_form litmus_forms[] = {
 	/* Two roles */
@@ -58,31 +56,36 @@ const struct litmus_form litmus_forms[] = {
 	{ "IRIW", "x=1 | y=1 | a=x b=y | c=y d=x", "a=1 b=0 c=1 d=0", "a=1 b=1 c=1 d=1", MUST },
 
 	/* Synchronisation of their own */
-	{ "MP by a signature", "x=1 !0 | a=x ?0 b=x", "b!1", OWN },
-	{ "MP by a barrier", "x=1 # | a=x # b=x", "b!1", OWN },
-	{ "SB, and a barrier", "x=1 a=y # | y=1 b=x #", "X!1 or Y!1", OWN },
-	{ "WRC by signatures", "x=1 !0 | ?0 a=x y=1 !1 | ?1 b=y c=x", "a!1 or b!1 or c!1", OWN },
-	{ "ISA2 by signatures", "x=1 y=1 !0 | ?0 a=y z=1 !1 | ?1 b=z c=x", "a!1 or b!1 or c!1", OWN },
-	{ "W+RWC, one half ordered", "x=1 y=1 !0 | ?0 a=y b=z | z=1 !1 c=x", "a!1 or Z!1", OWN },
+	{ "MP by a signature", "x=1 !0 | a=x ?0 b=x", "b!1", NULL, MAY },
+	{ "MP by a barrier", "x=1 # | a=x # b=x", "b!1", NULL, MAY },
+	{ "SB, and a barrier", "x=1 a=y # | y=1 b=x #", "X!1 or Y!1", NULL, MAY },
+	{ "WRC by signatures", "x=1 !0 | ?0 a=x y=1 !1 | ?1 b=y c=x",
+	  "a!1 or b!1 or c!1", NULL, MAY },
+	{ "ISA2 by signatures", "x=1 y=1 !0 | ?0 a=y z=1 !1 | ?1 b=z c=x",
+	  "a!1 or b!1 or c!1", NULL, MAY },
+	{ "W+RWC, one half ordered", "x=1 y=1 !0 | ?0 a=y b=z | z=1 c=x",
+	  "a!1 or X!1 or Z!1", NULL, MAY },
 	{ "IRIW, all ordered", "x=1 !0 !1 | y=1 !2 !3 | ?0 a=x ?2 b=y | ?3 c=y ?1 d=x",
-	  "a!1 or b!1 or c!1 or d!1", OWN },
-	{ "IRIW, one half ordered", "x=1 !0 | y=1 !1 | ?0 a=x b=y | ?1 c=y d=x", "a!1 or c!1", OWN },
+	  "a!1 or b!1 or c!1 or d!1", NULL, MAY },
+	{ "IRIW, one half ordered", "x=1 !0 | y=1 !1 | ?0 a=x b=y | ?1 c=y d=x",
+	  "a!1 or c!1", NULL, MAY },
 	{ "CoRR by signatures", "x=1 !0 x=2 !1 | ?0 a=x b=x ?1 c=x d=x",
-	  "a=0 or b=0 or c!2 or d!2", OWN },
-	{ "CoWW by signatures", "x=1 !0 | ?0 x=2 !1 | ?1 a=x b=x", "a!2 or b!2 or X!2", OWN },
-	{ "2+2W by a signature", "x=1 y=2 !0 | ?0 y=1 x=2", "X!2 or Y!1", OWN },
-	{ "3.SB, and a barrier", "x=1 # a=y | y=1 # b=z | z=1 # c=x", "a!1 or b!1 or c!1", OWN },
-	{ "MP by a lock", "(0 x=1 y=1 )0 | (0 a=y b=x )0", "a=1 b!1 or a=0 b!0", OWN },
-	{ "MP by two locks", "(0 x=1 )0 (1 y=1 )1 | (1 a=y )1 (0 b=x )0", "a=1 b!1", OWN },
+	  "a=0 or b=0 or c!2 or d!2", NULL, MAY },
+	{ "CoWW by signatures", "x=1 !0 | ?0 x=2 !1 | ?1 a=x b=x", "a!2 or b!2 or X!2", NULL, MAY },
+	{ "2+2W by a signature", "x=1 y=2 !0 | ?0 y=1 x=2", "X!2 or Y!1", NULL, MAY },
+	{ "3.SB, and a barrier", "x=1 # a=y | y=1 # b=z | z=1 # c=x",
+	  "a!1 or b!1 or c!1", NULL, MAY },
+	{ "MP by a lock", "(0 x=1 y=1 )0 | (0 a=y b=x )0", "a=1 b!1 or a=0 b!0", NULL, MAY },
+	{ "MP by two locks", "(0 x=1 )0 (1 y=1 )1 | (1 a=y )1 (0 b=x )0", "a=1 b!1", NULL, MAY },
 	{ "WRC, seen at second hand", "(0 x=1 )0 | (0 a=x )0 (1 y=1 )1 | (1 b=y c=x )1",
-	  "a=1 b=1 c=0", OWN },
+	  "a=1 b=1 c=0", NULL, MAY },
 	{ "2+2W by a lock", "(0 x=1 y=2 )0 | (0 y=1 x=2 )0",
-	  "X=1 Y=1 or X=2 Y=2 or X=0 or Y=0", OWN },
+	  "X=1 Y=1 or X=2 Y=2 or X=0 or Y=0", NULL, MAY },
 	{ "3.2W by a lock", "(0 x=2 y=1 )0 | (0 y=2 z=1 )0 | (0 z=2 x=1 )0",
-	  "X=2 Y=2 Z=2 or X=0 or Y=0 or Z=0", OWN },
+	  "X=2 Y=2 Z=2 or X=0 or Y=0 or Z=0", NULL, MAY },
 	{ "exchange by a lock", "(0 a=x x=1 )0 | (0 b=x x=2 )0 | (0 c=x )0",
-	  "a=0 b!1 or b=0 a!2 or a=0 X!2 or b=0 X!1 or a!0 b!0", OWN },
-	{ NULL, NULL, NULL, OWN }
+	  "a=0 b!1 or b=0 a!2 or a=0 X!2 or b=0 X!1 or a!0 b!0", NULL, MAY },
+	{ NULL, NULL, NULL, NULL, MAY }
 };
 
 const unsigned int litmus_form_count = sizeof(litmus_forms) / sizeof(litmus_forms[0]) - 1;

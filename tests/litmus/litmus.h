@@ -134,7 +134,7 @@ void litmus_print(const struct litmus *litmus, unsigned int outcome, char *text,
 enum litmus_model {
 	LITMUS_SC,		/* sequential consistency */
 	LITMUS_TSO,		/* each role has a buffer of stores, as x86 CPUs have */
-	LITMUS_ANY,		/* the accesses of a role happen in any order; no synchronisation */
+	LITMUS_ANY,		/* the accesses of a role happen in any order */
 };
 
 /* Outcomes of a program in a model */
