@@ -141,7 +141,7 @@ static void meeting_end(void)
 
 	check_idle();
 	if (config.policy == KDSM_POLICY_RELEASE)
-		race_free_met();
+		sync_met();
 	for (i = 0; i < thread_count; i++)
 		threads[i].meeting = false;
 	meeting.count = 0;
@@ -179,7 +179,7 @@ void threads_die(unsigned int node)
 		meeting.expected--;
 		meeting.count -= thread->meeting;
 		if (config.policy == KDSM_POLICY_RELEASE)
-			race_free_die(thread);
+			sync_die(thread);
 	}
 	if (meeting.count && meeting.count == meeting.expected)
 		meeting_end();
@@ -318,6 +318,6 @@ void load_stop(void)
 	if (config.endless)
 		unfair_stop();
 	if (config.policy == KDSM_POLICY_RELEASE)
-		race_free_stop();
+		sync_stop();
 	free(threads);
 }

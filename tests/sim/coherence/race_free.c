@@ -6,100 +6,9 @@
  */
 #include "sim.h"
 
-struct lock {
-	bool writing;
-	unsigned int reading;
-	unsigned int *waiting;	/* number of waiting threads, by node */
-	int reserved;		/* node whose threads get the lock without a release; -1: none */
-	struct sim_queue queue;
-	struct kdsm_signature signature;
-};
-
-static struct lock locks[LOCKS_MAX];
-static struct kdsm_signature signatures[2];	/* of this phase and the one before */
 static u64 salt;
 
-/* ---- calls that may fail ---- */
-
-/*
- * As try_again(), for a release. A release that cannot take over a block, because a node died,
- * must have tried all others. The program goes on, so what others read where the blocks that are
- * left were written is its own fault.
- */
-static bool release_again(const struct thread *thread, int err, unsigned int *tries)
-{
-	unsigned int node = thread->node, i;
-	bool lost = false;
-
-	for (i = 0; err && err != -ENOMEM && config.deaths && i < config.blocks; i++)
-		lost |= is_unreleased(node, config.index[i]) &&
-			!is_reachable(node, config.index[i]);
-	if (!lost || sim_is_dead(node))
-		return try_again_always(err, tries, "release");
-	counts.unreachable++;
-	/*
-	 * Other threads of the node may have written a block since. Without memory, a release
-	 * leaves a block before it takes the block over.
-	 */
-	for (i = 0; i < config.blocks && config.processes * config.threads == 1 &&
-	     nodes[node].nomem == sim_counts.nomem; i++)
-		if (is_unreleased(node, config.index[i]) && !nodes[node].tried[i])
-			sim_fail(config.index[i], "a release of node %u ended with %d before this block",
-				 node, err);
-	for (i = 0; i < word_count; i++)
-		if (words[i].node == node &&
-		    is_unreleased(node, block_of(words[i].offset >> PAGE_SHIFT)))
-			word_spoil(&words[i]);
-	return false;
-}
-
-static void release(struct thread *thread, struct kdsm_signature *signature)
-{
-	struct kdsm_coherence *coherence = &nodes[thread->node].coherence;
-	unsigned int tries = 0;
-	int err;
-
-	do {
-		counts.releases++;
-		memset(nodes[thread->node].tried, 0, config.blocks);
-		nodes[thread->node].has_failed = false;
-		nodes[thread->node].nomem = sim_counts.nomem;
-		sim_event(SIM_NONE, "%u releases", thread->number);
-		err = kdsm_coherence_release(coherence, signature);
-	} while (release_again(thread, err, &tries));
-	thread_check();
-	sim_event(SIM_NONE, "%u has released: floor %llu, %u notices", thread->number,
-		  signature->floor, signature->count);
-	if (signature->floor)
-		counts.floors++;
-}
-
-static void acquire(struct thread *thread, const struct kdsm_signature *from)
-{
-	struct kdsm_coherence *coherence = &nodes[thread->node].coherence;
-	/* The module copies the signature from user memory. */
-	struct kdsm_signature *signature = malloc(sizeof(*signature));
-	unsigned int tries = 0;
-	int err;
-
-	*signature = *from;
-	if (sim_broken == BREAK_FLOOR)
-		signature->floor = 0;
-	if (!kdsm_signature_sane(signature, sim.nodes, config.region_blocks))
-		sim_fail(SIM_NONE, "a signature is not sane");
-	/* As a program does that may only read: see kdsm_region_acquire() */
-	if (sim_chance(8))
-		kdsm_signature_flatten(signature);
-	do {
-		counts.acquires++;
-		sim_event(SIM_NONE, "%u acquires: floor %llu, %u notices", thread->number,
-			  signature->floor, signature->count);
-		err = kdsm_coherence_acquire(coherence, signature);
-	} while (try_again_always(err, &tries, "acquire"));
-	sim_event(SIM_NONE, "%u has acquired", thread->number);
-	free(signature);
-	thread_check();
-}
+/* ---- accesses ---- */
 
 static void load(struct thread *thread, struct word *word)
 {
@@ -131,111 +40,7 @@ static void store(struct thread *thread, struct word *word)
 		word_stored(thread, word, value);
 }
 
-/* ---- locks ---- */
-
-static bool lock_free(const struct lock *lock, const struct thread *thread, bool write)
-{
-	if (lock->reserved >= 0 && lock->reserved != (int)thread->node)
-		return false;
-	return write ? !lock->writing && !lock->reading : !lock->writing;
-}
-
-/* The thread takes or drops the lock. */
-static void lock_count(struct thread *thread, struct lock *lock, bool write, bool take)
-{
-	unsigned int which = lock - locks;
-
-	if (write) {
-		lock->writing = take;
-		thread->writes[which] = take;
-	} else {
-		lock->reading += take ? 1 : -1;
-		thread->reads[which] = take;
-	}
-}
-
-void race_free_die(struct thread *thread)
-{
-	unsigned int i;
-
-	for (i = 0; i < config.locks; i++) {
-		if (thread->writes[i])
-			lock_count(thread, &locks[i], true, false);
-		if (thread->reads[i])
-			lock_count(thread, &locks[i], false, false);
-		if (locks[i].reserved == (int)thread->node)
-			locks[i].reserved = -1;
-		locks[i].waiting[thread->node] = 0;
-		sim_wake(&locks[i].queue);
-	}
-}
-
-static void lock_take(struct thread *thread, struct lock *lock, bool write)
-{
-	lock->waiting[thread->node]++;
-	sim_yield();
-	while (!lock_free(lock, thread, write)) {
-		sim_prepare(&lock->queue);
-		sim_block(&lock->queue, U64_MAX);
-		thread_check();
-	}
-	if (thread->dead)
-		sim_exit();
-	lock->waiting[thread->node]--;
-	lock_count(thread, lock, write, true);
-	sim_event(SIM_NONE, "%u has lock %u for %s%s", thread->number,
-		  (unsigned int)(lock - locks), write ? "writing" : "reading",
-		  lock->reserved >= 0 ? ", by its own node" : "");
-	if (lock->reserved < 0)
-		acquire(thread, &lock->signature);
-	if (sim_chance(16))
-		sim_sleep(sim_below(2 * sim.delay));
-}
-
-static void lock_drop(struct thread *thread, struct lock *lock, bool write)
-{
-	struct kdsm_signature *signature;
-
-	thread_check();
-	if (lock->waiting[thread->node] && sim_chance(2)) {
-		/* A hand-over within the node needs no release. */
-		lock->reserved = thread->node;
-	} else {
-		signature = malloc(sizeof(*signature));
-		release(thread, signature);
-		if (write && sim_chance(2))
-			lock->signature = *signature;
-		else
-			kdsm_signature_merge(&lock->signature, signature);
-		free(signature);
-		lock->reserved = -1;
-	}
-	sim_event(SIM_NONE, "%u drops lock %u", thread->number, (unsigned int)(lock - locks));
-	lock_count(thread, lock, write, false);
-	sim_wake(&lock->queue);
-	sim_yield();
-}
-
-/* ---- barriers ---- */
-
-void race_free_met(void)
-{
-	kdsm_signature_init(&signatures[(threads_phase() + 1) % 2]);
-}
-
-static void barrier_pass(struct thread *thread)
-{
-	struct kdsm_signature *signature = malloc(sizeof(*signature));
-	unsigned int phase = threads_phase();
-
-	release(thread, signature);
-	sim_yield();
-	kdsm_signature_merge(&signatures[phase % 2], signature);
-	free(signature);
-	sim_event(SIM_NONE, "%u is at barrier %u", thread->number, phase);
-	threads_meet(thread);
-	acquire(thread, &signatures[phase % 2]);
-}
+/* ---- programs ---- */
 
 /* The thread that may write the word in this phase. thread_count: all threads may read it. */
 static unsigned int phase_writer(unsigned int word)
@@ -247,8 +52,6 @@ static unsigned int phase_writer(unsigned int word)
 	h ^= h >> 32;
 	return h % 3 ? h / 3 % thread_count : thread_count;
 }
-
-/* ---- threads ---- */
 
 static void use(struct thread *thread, struct word *word, bool write)
 {
@@ -277,7 +80,7 @@ static void use_lock(struct thread *thread, unsigned int which)
 	bool write = !sim_chance(4);
 	unsigned int i, n = sim_between(1, 4);
 
-	lock_take(thread, &locks[which], write);
+	lock_take(thread, which, write);
 	while (n--) {
 		/* Try to find a word that the lock guards. */
 		for (i = 0; i < 64; i++) {
@@ -291,7 +94,7 @@ static void use_lock(struct thread *thread, unsigned int which)
 	}
 	if (sim_chance(8) && which + 1 < config.locks)
 		use_lock(thread, sim_between(which + 1, config.locks - 1));
-	lock_drop(thread, &locks[which], write);
+	lock_drop(thread, which, write);
 }
 
 static void use_phase(struct thread *thread)
@@ -348,7 +151,7 @@ static void thread_run(void *arg)
 			else
 				use_phase(thread);
 			if (sim_chance(50))	/* a stale signature must do no harm */
-				acquire(thread, &signatures[(threads_phase() + 1) % 2]);
+				barrier_stale(thread);
 			if (sim_chance(30))
 				sim_sleep(sim_below(10 * sim.delay));
 		}
@@ -397,16 +200,9 @@ static void words_make(void)
 
 void race_free_start(void)
 {
-	unsigned int i;
-
 	salt = sim_random();
 	words_make();
-	memset(locks, 0, sizeof(locks));
-	for (i = 0; i < config.locks; i++) {
-		locks[i].waiting = calloc(sim.nodes, sizeof(*locks[i].waiting));
-		locks[i].reserved = -1;
-	}
-	memset(signatures, 0, sizeof(signatures));
+	sync_start();
 	threads_start(thread_run);
 }
 
@@ -436,12 +232,4 @@ static void thread_run_again(void *arg)
 void race_free_again(void)
 {
 	threads_again(thread_run_again);
-}
-
-void race_free_stop(void)
-{
-	unsigned int i;
-
-	for (i = 0; i < config.locks; i++)
-		free(locks[i].waiting);
 }

@@ -261,15 +261,29 @@ void threads_die(unsigned int node);
 /* Times that the threads have met */
 unsigned int threads_phase(void);
 
+/* sync.c: synchronisation of programs for policy release */
+
+void sync_start(void);
+void sync_stop(void);
+/* Release or acquire, and repeat the call after an injected fault. */
+void sync_release(struct thread *thread, struct kdsm_signature *signature);
+void sync_acquire(struct thread *thread, const struct kdsm_signature *from);
+/* Take or drop one of config.locks locks. */
+void lock_take(struct thread *thread, unsigned int which, bool write);
+void lock_drop(struct thread *thread, unsigned int which, bool write);
+/* All threads release, meet, and acquire what the others released. */
+void barrier_pass(struct thread *thread);
+/* Acquire what was released before the last barrier: it must do no harm. */
+void barrier_stale(struct thread *thread);
+/* All threads have met, and none has gone on. */
+void sync_met(void);
+/* The node of the thread has died: others get its locks. */
+void sync_die(struct thread *thread);
+
 /* race_free.c: programs for policy release; racing.c: for policy strict */
 
 void race_free_start(void);
 void race_free_again(void);
-void race_free_stop(void);
-/* All threads have met, and none has gone on. */
-void race_free_met(void);
-/* The node of the thread has died: others get its locks. */
-void race_free_die(struct thread *thread);
 void racing_start(void);
 void racing_again(void);
 
