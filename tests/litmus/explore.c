@@ -189,7 +189,7 @@ static const struct litmus_step *store_of(const struct search *search,
 	return NULL;
 }
 
-/* What the role loads: its newest store in the buffer, or memory */
+/* The value that the role loads: that of its newest store in the buffer, or of memory */
 static unsigned int load(const struct search *search, const struct state *state,
 			 unsigned int role, unsigned int variable)
 {

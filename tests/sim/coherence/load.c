@@ -283,7 +283,9 @@ void unmap_some(unsigned int node)
 
 void load_start(void)
 {
-	if (config.endless)
+	if (config.litmus)
+		forms_start();
+	else if (config.endless)
 		unfair_start();
 	else if (config.policy == KDSM_POLICY_STRICT)
 		racing_start();
@@ -317,7 +319,7 @@ void load_stop(void)
 {
 	if (config.endless)
 		unfair_stop();
-	if (config.policy == KDSM_POLICY_RELEASE)
+	if (config.policy == KDSM_POLICY_RELEASE || config.litmus)
 		sync_stop();
 	free(threads);
 }

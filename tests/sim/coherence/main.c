@@ -16,7 +16,7 @@ static struct options {
 	uint64_t endless;		/* in ns; 0: programs end */
 	unsigned int writers, fair;
 	unsigned int deaths;
-	bool away, shortage;
+	bool away, shortage, litmus;
 } options = { .common = SIM_OPTIONS(2, 8), .writers = 2 };
 
 /*
@@ -115,8 +115,71 @@ static const struct cli_option table[] = {
 	{ "shortage", 'm', NULL,
 	  "Let allocations fail in every seed, now and then or all of one node for a while",
 	  CLI_FLAG, .offset = offsetof(struct options, shortage) },
+	{ "litmus", 'L', NULL,
+	  "Run litmus tests, a form in each seed; fail if an outcome that must be seen is not",
+	  CLI_FLAG, .offset = offsetof(struct options, litmus) },
 	{ 0 }
 };
+
+/* ---- counters ---- */
+
+#define COUNTERS_OWN	64
+#define COUNTERS_LITMUS	512
+
+#define STAT(name, stat)	{ name, &counts.stats[KDSM_COHERENCE_##stat] }
+
+static struct sim_counter counters[COUNTERS_OWN + COUNTERS_LITMUS + 1] = {
+	{ "loads", &counts.loads },
+	{ "stores", &counts.stores },
+	{ "acquires", &counts.acquires },
+	{ "releases", &counts.releases },
+	{ "releases-with-floor", &counts.floors },
+	{ "stamps-read", &counts.probes },
+	{ "blocks-ahead", &counts.ahead },
+	{ "unmaps", &counts.unmaps },
+	{ "errors-seen", &counts.errors },
+	{ "stalls", &counts.stalls },
+	{ "outages", &counts.outages },
+	{ "deaths", &counts.deaths },
+	{ "reboots", &counts.reboots },
+	{ "given-up", &counts.given_up },
+	{ "learnt-of-it", &counts.untied },
+	{ "owners-unreachable", &counts.unreachable },
+	{ "words-spoiled", &counts.spoiled },
+	{ "endless-reads", &counts.reads },
+	{ "endless-writes", &counts.writes },
+	{ "endless-readers", &counts.read_nodes },
+	{ "endless-starved", &counts.starved },
+	{ "endless-waits", &counts.waits },
+	{ "endless-longest", &counts.longest, true },
+	{ "endless-unfair", &counts.unfair, true },
+	STAT("read-faults", READ_FAULTS),
+	STAT("write-faults", WRITE_FAULTS),
+	STAT("upgrades", UPGRADES),
+	STAT("fast-reads", FAST_READS),
+	STAT("slow-reads", SLOW_READS),
+	STAT("fast-releases", FAST_RELEASES),
+	STAT("slow-releases", SLOW_RELEASES),
+	STAT("migrations", MIGRATIONS),
+	STAT("invalidations", INVALIDATIONS),
+	STAT("merges", MERGES),
+	STAT("races", RACES),
+	STAT("flushes", FLUSHES),
+	STAT("bytes", BYTES),
+};
+
+static void litmus_begin(void)
+{
+	unsigned int n;
+
+	forms_list(!options.policy || options.policy == policies[0],
+		   !options.policy || options.policy == policies[STRICT]);
+	for (n = 0; counters[n].name; n++)
+		;
+	forms_counters(&counters[n], COUNTERS_LITMUS);
+}
+
+/* ---- options that need others ---- */
 
 static int check(char *reason)
 {
@@ -139,6 +202,12 @@ static int check(char *reason)
 		options.policy = policies[STRICT];
 		options.common.plain = true;
 	}
+	if (options.litmus && (options.endless || options.deaths || options.away)) {
+		snprintf(reason, REASON_SIZE, "litmus tests need nodes that stay, and end");
+		return -1;
+	}
+	if (options.litmus)
+		litmus_begin();
 	if (options.block_size & (options.block_size - 1)) {
 		snprintf(reason, REASON_SIZE, "the size of a block must be a power of two");
 		return -1;
@@ -294,6 +363,9 @@ static void choose(u64 seed)
 	choose_faults();
 	if (options.endless)
 		choose_endless();
+	config.litmus = options.litmus;
+	if (options.litmus)
+		forms_choose(seed);
 }
 
 static void start(void)
@@ -344,48 +416,11 @@ static void stop(void)
 
 /* ---- the program ---- */
 
-#define STAT(name, stat)	{ name, &counts.stats[KDSM_COHERENCE_##stat] }
-
-static const struct sim_counter counters[] = {
-	{ "loads", &counts.loads },
-	{ "stores", &counts.stores },
-	{ "acquires", &counts.acquires },
-	{ "releases", &counts.releases },
-	{ "releases-with-floor", &counts.floors },
-	{ "stamps-read", &counts.probes },
-	{ "blocks-ahead", &counts.ahead },
-	{ "unmaps", &counts.unmaps },
-	{ "errors-seen", &counts.errors },
-	{ "stalls", &counts.stalls },
-	{ "outages", &counts.outages },
-	{ "deaths", &counts.deaths },
-	{ "reboots", &counts.reboots },
-	{ "given-up", &counts.given_up },
-	{ "learnt-of-it", &counts.untied },
-	{ "owners-unreachable", &counts.unreachable },
-	{ "words-spoiled", &counts.spoiled },
-	{ "endless-reads", &counts.reads },
-	{ "endless-writes", &counts.writes },
-	{ "endless-readers", &counts.read_nodes },
-	{ "endless-starved", &counts.starved },
-	{ "endless-waits", &counts.waits },
-	{ "endless-longest", &counts.longest, true },
-	{ "endless-unfair", &counts.unfair, true },
-	STAT("read-faults", READ_FAULTS),
-	STAT("write-faults", WRITE_FAULTS),
-	STAT("upgrades", UPGRADES),
-	STAT("fast-reads", FAST_READS),
-	STAT("slow-reads", SLOW_READS),
-	STAT("fast-releases", FAST_RELEASES),
-	STAT("slow-releases", SLOW_RELEASES),
-	STAT("migrations", MIGRATIONS),
-	STAT("invalidations", INVALIDATIONS),
-	STAT("merges", MERGES),
-	STAT("races", RACES),
-	STAT("flushes", FLUSHES),
-	STAT("bytes", BYTES),
-	{ 0 }
-};
+static bool report(void)
+{
+	unfair_report();
+	return !options.litmus || forms_report();
+}
 
 const struct sim_program sim_program = {
 	.doc = "Runs the coherence protocols on simulated nodes, once for each seed.",
@@ -397,7 +432,7 @@ const struct sim_program sim_program = {
 	.object = "block",
 	.message_name = message_names,
 	.check = check,
-	.report = unfair_report,
+	.report = report,
 	.choose = choose,
 	.start = start,
 	.step = check_step,

@@ -385,6 +385,19 @@ int cpu_add(unsigned int node, unsigned int process, u64 offset, u64 add,
 	return 0;
 }
 
+int cpu_exchange(unsigned int node, unsigned int process, u64 offset, u64 value,
+		 unsigned int length, u64 *old)
+{
+	int err = make_writable(node, process, offset);
+
+	if (err)
+		return err;
+	*old = 0;
+	memcpy(old, frame(node, offset), length);
+	memcpy(frame(node, offset), &value, length);
+	return 0;
+}
+
 /* ---- start and stop ---- */
 
 void mappings_start(void)

@@ -77,6 +77,7 @@ struct config {
 	u64 endless;			/* programs without end run until then, in us; 0: no */
 	unsigned int writers;		/* of programs without end: nodes that write */
 	unsigned int fair;		/* longest wait, in times of the mean one; 0: any */
+	bool litmus;			/* a seed runs a litmus test */
 	bool away;			/* a node is cut off for so long that others give it up */
 	bool contiguous;		/* the pages of a memory are neighbours in memory */
 	bool closing;			/* the region goes from a node in the end */
@@ -180,6 +181,9 @@ int cpu_store(unsigned int node, unsigned int process, u64 offset, const void *f
 /* An atomic instruction: add, and store the value before in *old. */
 int cpu_add(unsigned int node, unsigned int process, u64 offset, u64 add,
 	    unsigned int length, u64 *old);
+/* An atomic exchange */
+int cpu_exchange(unsigned int node, unsigned int process, u64 offset, u64 value,
+		 unsigned int length, u64 *old);
 /* Whether a page table or a TLB of the node has an entry for a page of the block */
 bool is_mapped(unsigned int node, u64 index);
 /* munmap() of blocks first to last */
@@ -286,6 +290,17 @@ void race_free_start(void);
 void race_free_again(void);
 void racing_start(void);
 void racing_again(void);
+
+/* forms.c: litmus tests */
+
+/* List the tests of these policies, before all seeds. */
+void forms_list(bool release, bool strict);
+/* Add counters of the tests; returns their number. */
+unsigned int forms_counters(struct sim_counter *counters, unsigned int room);
+/* Returns whether each outcome was seen that must be. */
+bool forms_report(void);
+void forms_choose(u64 seed);
+void forms_start(void);
 
 /* unfair.c: programs without end, for policy strict */
 

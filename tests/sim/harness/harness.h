@@ -303,7 +303,8 @@ struct sim_counter {
  * @object: noun for the objects whose numbers sim_event() and sim_fail() take
  * @message_name: name of each type of message that @serve knows
  * @check: complete the options; returns 0, or -1 with a reason why they are wrong
- * @report: print results after all seeds; the counters hold the sums
+ * @report: print results after all seeds, and return whether they are right; the counters hold
+ *	the sums
  * @choose: choose the seed's load and faults
  * @start: create the nodes, and fibers that run their load
  * @step: check the invariants; called between any two steps
@@ -336,7 +337,7 @@ struct sim_program {
 
 	/* around all seeds */
 	int (*check)(char *reason);
-	void (*report)(void);
+	bool (*report)(void);
 
 	/* one seed, in the order of calls */
 	void (*choose)(u64 seed);

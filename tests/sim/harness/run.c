@@ -357,7 +357,8 @@ static struct failure *jobs_failure(void)
 	return failure;
 }
 
-static void print_sums(const struct timespec *start)
+/* False: the program finds the sums wrong. */
+static bool print_sums(const struct timespec *start)
 {
 	u64 seeds = 0;
 	unsigned int i;
@@ -370,8 +371,7 @@ static void print_sums(const struct timespec *start)
 	       seconds_since(start));
 	if (sim_program.options->stats)
 		counters_print();
-	if (seeds && sim_program.report)
-		sim_program.report();
+	return !seeds || !sim_program.report || sim_program.report();
 }
 
 int sim_run_seeds(const char *path, char **arguments)
@@ -380,7 +380,7 @@ int sim_run_seeds(const char *path, char **arguments)
 	u64 count = options->seeds ?: options->verbose ? 1 : SEEDS_DEFAULT;
 	struct failure *failure;
 	struct timespec start;
-	bool same;
+	bool same, right;
 
 	shared = mmap(NULL, sizeof(*shared) + (options->jobs + 1) * job_size(),
 		      PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -389,10 +389,10 @@ int sim_run_seeds(const char *path, char **arguments)
 	jobs = shared + 1;
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	jobs_run(options->seed, count, options->jobs);
-	print_sums(&start);
+	right = print_sums(&start);
 	failure = jobs_failure();
 	if (!failure)
-		return sim_broken ? 1 : 0;
+		return sim_broken || !right ? 1 : 0;
 	failure_print(failure);
 	same = options->verbose || replay(failure);
 	if (sim_broken)

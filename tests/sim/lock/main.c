@@ -97,12 +97,12 @@ static int check(char *reason)
 	return 0;
 }
 
-static void report(void)
+static bool report(void)
 {
 	unsigned int i;
 
 	if (!options.measure)
-		return;
+		return true;
 	printf("nodes %u-%u: %llu acquisitions, operations an enqueue %.3f (most %llu), a release %.3f, of which %.1f %% hand over\n",
 	       options.common.nodes_min, options.common.nodes_max, counts.enters,
 	       (double)counts.enter_operations / counts.enters, counts.enter_most,
@@ -115,6 +115,7 @@ static void report(void)
 			printf(" %u: %.2f %%", i, 100.0 * counts.crossed[i - 1] / counts.holds);
 	printf("\nthe longest wait is %.1f times the median\n",
 	       (double)counts.wait_longest / (counts.wait_median ?: 1));
+	return true;
 }
 
 /* ---- seeds ---- */

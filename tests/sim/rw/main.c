@@ -68,16 +68,17 @@ static int check(char *reason)
 	return 0;
 }
 
-static void report(void)
+static bool report(void)
 {
 	u64 acquisitions = counts.reads + counts.writes;
 
 	if (!sim_cost.units)
-		return;
+		return true;
 	printf("nodes %u, T_DC %u: %.3f acquisitions a us, %llu of writers; %.2f operations a read\n",
 	       options.common.nodes_min, options.t_dc,
 	       acquisitions / ((double)counts.time / sim_cost.units), counts.writes,
 	       counts.reads ? (double)counts.read_operations / counts.reads : 0);
+	return true;
 }
 
 /* ---- seeds ---- */
