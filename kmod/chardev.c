@@ -331,6 +331,33 @@ static int kdsm_ioctl_advise(struct file *file, struct kdsm_region *region, void
 	return err == -EINTR ? -ERESTARTSYS : err;
 }
 
+/* A file that is bound may read the region, and so its races */
+static int kdsm_ioctl_races(struct kdsm_region *region, void __user *user)
+{
+	struct kdsm_races args;
+	struct kdsm_race *list;
+	u32 argsz;
+	int err;
+
+	err = kdsm_args_get(&args, sizeof(args), KDSM_RACES_SIZE_VER0, user, &argsz);
+	if (err)
+		return err;
+	if (args.flags || args.reserved)
+		return -EINVAL;
+	if (!region->coherence)
+		return -EOPNOTSUPP;
+	list = kvmalloc_array(KDSM_RACES_MAX, sizeof(*list), GFP_KERNEL);
+	if (!list)
+		return -ENOMEM;
+	args.count = kdsm_coherence_races(region->coherence, list,
+					  min_t(u32, args.count, KDSM_RACES_MAX), &args.next,
+					  &args.lost);
+	if (copy_to_user(u64_to_user_ptr(args.races), list, args.count * sizeof(*list)))
+		err = -EFAULT;
+	kvfree(list);
+	return err ?: kdsm_args_put(&args, sizeof(args), user, argsz);
+}
+
 static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned long arg)
 {
 	struct kdsm_file *kfile = file->private_data;
@@ -361,6 +388,7 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 	case KDSM_IOC_LOCK_CONSISTENT:
 	case KDSM_IOC_LOCK_SET:
 	case KDSM_IOC_LOCK_INFO:
+	case KDSM_IOC_RACES:
 		break;
 	default:
 		return -ENOTTY;
@@ -369,6 +397,8 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 		return -EBADFD;
 	if (command == KDSM_IOC_RELEASE || command == KDSM_IOC_ACQUIRE)
 		return kdsm_ioctl_fence(file, kfile->region, user, command == KDSM_IOC_RELEASE);
+	if (command == KDSM_IOC_RACES)
+		return kdsm_ioctl_races(kfile->region, user);
 	if (command >= KDSM_IOC_LOCK_OPEN)
 		return kdsm_lock_ioctl(&kfile->locks, command, user);
 	if (command == KDSM_IOC_ADVISE)

@@ -91,19 +91,24 @@ TRACE_EVENT(kdsm_serve,
 		  __entry->status)
 );
 
-/* Two nodes wrote the same bytes of the block at offset without synchronisation. */
+/* This node and another wrote the same bytes of a word: see struct kdsm_race. */
 TRACE_EVENT(kdsm_race,
-	TP_PROTO(u32 region, u64 offset),
-	TP_ARGS(region, offset),
+	TP_PROTO(u32 region, u64 offset, u64 mask, unsigned int other),
+	TP_ARGS(region, offset, mask, other),
 	TP_STRUCT__entry(
 		__field(u32, region)
 		__field(u64, offset)
+		__field(u64, mask)
+		__field(unsigned int, other)
 	),
 	TP_fast_assign(
 		__entry->region = region;
 		__entry->offset = offset;
+		__entry->mask = mask;
+		__entry->other = other;
 	),
-	TP_printk("region=%u offset=%llu", __entry->region, __entry->offset)
+	TP_printk("region=%u offset=%llu mask=%llx other=%u", __entry->region,
+		  __entry->offset, __entry->mask, __entry->other)
 );
 
 /* This node entered a queue of a lock. queue 0 is the queue of the smallest element. */

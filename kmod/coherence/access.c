@@ -84,7 +84,7 @@ struct kdsm_miss {
 	bool merge;
 	bool known;			/* from is the writer that a notice names, not the owner */
 	bool here;			/* from is this node, whose frame has the content */
-	unsigned int from;
+	unsigned int from;		/* node that the content comes from */
 	u64 wts, rts;			/* of the fetched content */
 	u64 need;			/* least read timestamp that the content must have */
 };
@@ -155,6 +155,7 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 	if (miss->need && node != coherence->node)
 		good = kdsm_miss_probe(coherence, miss, node);
 	if (good && good >= miss->need) {
+		miss->from = node;
 		miss->wts = good;
 		miss->rts = good;
 		return 0;
@@ -185,7 +186,7 @@ static int kdsm_miss_settle(struct kdsm_coherence *coherence, struct kdsm_miss *
 	if (miss->here)
 		return 0;
 	if (miss->merge) {
-		kdsm_twin_merge(coherence, miss->block, miss->bounce, true);
+		kdsm_twin_merge(coherence, miss->block, miss->bounce, miss->from, true);
 		return 0;
 	}
 	for (i = 0; !miss->known && i < miss->bounce->count; i++) {

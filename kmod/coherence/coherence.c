@@ -39,6 +39,7 @@ int kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fa
 void kdsm_coherence_exit(struct kdsm_coherence *coherence)
 {
 	cancel_work_sync(&coherence->owed_work);
+	kdsm_races_free(coherence);
 	kdsm_blocks_free(coherence);
 }
 

@@ -279,7 +279,7 @@ struct kdsm_coherence {
 
 	/* Policy release only, except lock and stats: */
 	struct mutex fence;		/* serialises releases and acquires of the region */
-	/* Protects owed, dirty, cached, clock, signature, streams and stream; innermost */
+	/* Protects owed, dirty, cached, clock, signature, streams, stream, races; innermost */
 	spinlock_t lock;
 	u64 clock;			/* newest timestamp that this node knows */
 	struct kdsm_signature signature;	/* all writes that happened before this point */
@@ -289,6 +289,7 @@ struct kdsm_coherence {
 		unsigned int window;	/* number of blocks that the last miss brought along */
 	} streams[KDSM_STREAMS];	/* sequences of read misses */
 	unsigned int stream;		/* index of the stream to replace next */
+	struct kdsm_race_ring *races;	/* made when the first race is found */
 	atomic64_t stats[KDSM_COHERENCE_COUNT];
 };
 
@@ -446,6 +447,19 @@ void kdsm_coherence_untied(struct kdsm_coherence *coherence);
  * @stats: receives KDSM_COHERENCE_COUNT values, which may be of different instants
  */
 void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats);
+
+/**
+ * kdsm_coherence_races() - read the data races that this node found; see KDSM_IOC_RACES
+ * @coherence: the coherence of the region
+ * @list: receives the races, the oldest first
+ * @room: number of races that @list has room for
+ * @next: number of the first race to read; receives that of the first one that is left
+ * @lost: receives the number of races in between that are not kept
+ *
+ * Return: number of races in @list.
+ */
+unsigned int kdsm_coherence_races(struct kdsm_coherence *coherence, struct kdsm_race *list,
+				  unsigned int room, u64 *next, u64 *lost);
 
 /*
  * Handlers of KDSM_MESSAGE_BLOCK_READ, OWN, GRANT, LEND and INVALIDATE. They sleep, and return

@@ -232,9 +232,18 @@ void kdsm_block_end(struct kdsm_coherence *coherence, struct kdsm_block *block);
 
 /* Copy the frame into the twin. -ENOMEM. Caller holds the block's lock. */
 int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
-/* Merge other nodes' content into the frame. Caller holds the block's lock; the twin exists. */
+/* Merge the content of node from into the frame. Caller holds the block's lock; the twin exists. */
 void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		     const struct kdsm_bounce *theirs, bool keep);
+		     const struct kdsm_bounce *theirs, unsigned int from, bool keep);
+
+/* ---- race.c ---- */
+
+/*
+ * Count a race, and give it a number. If keep is set, trace it and keep it for
+ * kdsm_coherence_races(). Takes coherence->lock, and may sleep.
+ */
+void kdsm_race_found(struct kdsm_coherence *coherence, const struct kdsm_race *race, bool keep);
+void kdsm_races_free(struct kdsm_coherence *coherence);
 
 /* A block that a release or an acquire works on */
 struct kdsm_picked {

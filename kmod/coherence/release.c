@@ -274,7 +274,7 @@ static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *
 	mutex_lock(&block->lock);
 	if (err)
 		goto end;
-	kdsm_twin_merge(coherence, block, bounce, false);
+	kdsm_twin_merge(coherence, block, bounce, from, false);
 	block->twin = false;
 	WRITE_ONCE(block->state, kdsm_block_valid_state(block));
 	block->writer = KDSM_NOBODY;

@@ -8,7 +8,6 @@
 #include <linux/mm.h>
 
 #include "internal.h"
-#include "trace.h"
 
 int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
@@ -47,10 +46,34 @@ static u64 kdsm_bytes_changed(u64 a, u64 b)
 	return (bits >> 7) * 0xff;
 }
 
-/* Merge words of one page; see kdsm_twin_merge(). Return whether a byte was changed twice. */
-static bool kdsm_words_merge(atomic64_t *frame, u64 *twin, const u64 *news, bool keep)
+/* A merge of one block */
+struct kdsm_merge {
+	struct kdsm_coherence *coherence;
+	unsigned int from;		/* node that the content comes from */
+	bool keep;			/* the twin becomes theirs */
+	unsigned int races;		/* words found that both sides changed */
+};
+
+static void kdsm_merge_race(struct kdsm_merge *merge, u64 offset, u64 mask, u64 before, u64 ours,
+			    u64 theirs)
 {
-	bool race = false;
+	const struct kdsm_race race = {
+		.offset = offset,
+		.mask = mask,
+		.before = before,
+		.ours = ours,
+		.theirs = theirs,
+		.node = merge->coherence->node,
+		.other = merge->from,
+	};
+
+	kdsm_race_found(merge->coherence, &race, merge->races++ < KDSM_RACES_MERGE);
+}
+
+/* Merge words of one page; see kdsm_twin_merge(). offset is that of the first word. */
+static void kdsm_words_merge(struct kdsm_merge *merge, u64 offset, atomic64_t *frame, u64 *twin,
+			     const u64 *news)
+{
 	unsigned int i;
 
 	for (i = 0; i < KDSM_MERGE_WORDS; i++) {
@@ -65,27 +88,28 @@ static bool kdsm_words_merge(atomic64_t *frame, u64 *twin, const u64 *news, bool
 					       (word & ~(theirs & ~ours)) |
 					       (news[i] & theirs & ~ours)));
 		if (theirs & ours)
-			race = true;
-		if (keep)
+			kdsm_merge_race(merge, offset + i * sizeof(u64), theirs & ours, twin[i],
+					word, news[i]);
+		if (merge->keep)
 			twin[i] = news[i];
 	}
-	return race;
 }
 
 /*
  * Merge the changes of other nodes (theirs against the twin) into the frame. Programs may
  * be writing other bytes of the frame concurrently, so each word is merged by a
- * compare-and-swap. A byte that both sides changed is a data race of the program; it keeps the
- * value that this node wrote. If keep is set, the twin becomes theirs.
+ * compare-and-swap. A byte that both sides changed is a data race of the program (race.c); it
+ * keeps the value that this node wrote. If keep is set, the twin becomes theirs.
  */
 void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		     const struct kdsm_bounce *theirs, bool keep)
+		     const struct kdsm_bounce *theirs, unsigned int from, bool keep)
 {
+	struct kdsm_merge merge = { .coherence = coherence, .from = from, .keep = keep };
+	u64 offset = kdsm_block_offset(coherence, block);
 	unsigned int i, j;
-	bool race = false;
 
 	lockdep_assert_held(&block->lock);
-	for (i = 0; i < theirs->count; i++) {
+	for (i = 0; i < theirs->count; i++, offset += PAGE_SIZE) {
 		/* Both pages exist because the block has a twin */
 		atomic64_t *frame = kdsm_block_page(coherence, coherence->frames, block, i);
 		u64 *twin = kdsm_block_page(coherence, coherence->twins, block, i);
@@ -93,11 +117,8 @@ void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 
 		for (j = 0; j < PAGE_SIZE / sizeof(u64); j += KDSM_MERGE_WORDS)
 			if (kdsm_words_differ(&news[j], &twin[j]))
-				race |= kdsm_words_merge(&frame[j], &twin[j], &news[j], keep);
+				kdsm_words_merge(&merge, offset + j * sizeof(u64), &frame[j],
+						 &twin[j], &news[j]);
 	}
 	kdsm_coherence_count(coherence, MERGES, 1);
-	if (race) {
-		kdsm_coherence_count(coherence, RACES, 1);
-		trace_kdsm_race(coherence->id, kdsm_block_offset(coherence, block));
-	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Coherent regions: opening one together with its partitioned companion, release and
- * acquire, and hints. The coherence protocol itself is in kmod/coherence.
+ * acquire, hints, and data races. The coherence protocol itself is in kmod/coherence.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -100,4 +100,28 @@ int kdsm_flush(struct kdsm_region *region, uint64_t offset, uint64_t length)
 int kdsm_pin(struct kdsm_region *region, uint64_t offset, uint64_t length)
 {
 	return advise(region, KDSM_ADVICE_OWN, offset, length);
+}
+
+/* ---- data races ---- */
+
+int kdsm_races(struct kdsm_region *region, struct kdsm_race *races, unsigned int count,
+	       uint64_t *next, uint64_t *lost)
+{
+	struct kdsm_races arg = {
+		.argsz = sizeof(arg),
+		.races = (uintptr_t)races,
+		.count = count,
+		.next = *next,
+	};
+	int ret;
+
+	if (!region->coherent)
+		return -EOPNOTSUPP;
+	ret = region->backend->races(region, &arg);
+	if (ret)
+		return ret;
+	*next = arg.next;
+	if (lost)
+		*lost = arg.lost;
+	return arg.count;
 }

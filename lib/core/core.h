@@ -71,6 +71,8 @@ struct kdsm_backend {
 	/* As KDSM_IOC_ADVISE. The caller has checked the range. */
 	int (*advise)(struct kdsm_region *region, enum kdsm_advice advice,
 		      uint64_t offset, uint64_t length);
+	/* As KDSM_IOC_RACES. The region is coherent. */
+	int (*races)(struct kdsm_region *region, struct kdsm_races *arg);
 	const struct kdsm_lock_backend *locks;
 };
 

@@ -280,6 +280,11 @@ static int device_advise(struct kdsm_region *region, enum kdsm_advice advice,
 	return ret;
 }
 
+static int device_races(struct kdsm_region *region, struct kdsm_races *arg)
+{
+	return device_ioctl(region->fd, KDSM_IOC_RACES, arg);
+}
+
 const struct kdsm_backend kdsm_device_backend = {
 	.close = device_close,
 	.location = device_location,
@@ -295,5 +300,6 @@ const struct kdsm_backend kdsm_device_backend = {
 	.release = device_release,
 	.acquire = device_acquire,
 	.advise = device_advise,
+	.races = device_races,
 	.locks = &kdsm_device_locks,
 };

@@ -436,6 +436,15 @@ static int local_advise(struct kdsm_region *region, enum kdsm_advice advice,
 	return 0;
 }
 
+/* Nothing is merged where all share one copy. */
+static int local_races(struct kdsm_region *region, struct kdsm_races *arg)
+{
+	(void)region;
+	arg->count = 0;
+	arg->next = 0;
+	return 0;
+}
+
 const struct kdsm_backend kdsm_local_backend = {
 	.close = local_close,
 	.location = local_location,
@@ -450,5 +459,6 @@ const struct kdsm_backend kdsm_local_backend = {
 	.release = local_release,
 	.acquire = local_acquire,
 	.advise = local_advise,
+	.races = local_races,
 	.locks = &kdsm_local_locks,
 };

@@ -135,6 +135,27 @@ static void fences(void **state)
 	kdsm_region_close(sync);
 }
 
+/* Threads and children share one copy, so nothing is merged. */
+static void no_races(void **state)
+{
+	struct kdsm_region_attr attr = { .size = SIZE };
+	struct unit *unit = *state;
+	struct kdsm_region *region, *sync;
+	uint64_t next = 3, lost = 7;
+	struct kdsm_race race;
+
+	assert_int_equal(kdsm_region_open_coherent(unit->kdsm, "d", &attr, 4096, &region, &sync),
+			 0);
+	*(uint64_t *)kdsm_region_address(region) = 1;
+	assert_int_equal(kdsm_release(region, NULL), 0);
+	assert_int_equal(kdsm_races(region, &race, 1, &next, &lost), 0);
+	assert_int_equal(next | lost, 0);
+	assert_int_equal(kdsm_races(region, NULL, 0, &next, NULL), 0);
+	assert_int_equal(kdsm_races(sync, &race, 1, &next, &lost), -EOPNOTSUPP);
+	kdsm_region_close(region);
+	kdsm_region_close(sync);
+}
+
 static void hints(void **state)
 {
 	static int (*const all[])(struct kdsm_region *, uint64_t, uint64_t) = {
@@ -391,6 +412,7 @@ int main(void)
 		unit_case(no_operations),
 		unit_case(beside),
 		unit_case(fences),
+		unit_case(no_races),
 		unit_case(hints),
 		unit_case(merging),
 		unit_case(merging_bounds),

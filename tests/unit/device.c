@@ -43,6 +43,7 @@ static struct {
 	int settle_error;
 	unsigned int settles;
 	struct kdsm_advise advise;	/* last request */
+	struct kdsm_races races;	/* last request */
 	unsigned int submits, waits, completes, wakes;
 	unsigned int ops, own_ops, largest;
 	uint64_t ticket;
@@ -230,6 +231,22 @@ static int fake_fence(struct kdsm_fence *arg, bool release)
 	return release || signature->floor == 4711 ? 0 : refuse(-EINVAL);
 }
 
+/* Of races 4 to 6 the module has kept the last. */
+static int fake_races(struct kdsm_races *arg)
+{
+	struct kdsm_race *races = (void *)(uintptr_t)arg->races;
+
+	module.races = *arg;
+	if (module.fence_error)
+		return refuse(module.fence_error);
+	races[0] = (struct kdsm_race){ .number = 6, .offset = 4096, .ours = 1, .theirs = 2,
+				       .other = 1 };
+	arg->count = 1;
+	arg->next = 7;
+	arg->lost = 2;
+	return 0;
+}
+
 int ioctl(int fd, unsigned long request, ...)
 {
 	struct kdsm_info *info;
@@ -279,6 +296,8 @@ int ioctl(int fd, unsigned long request, ...)
 			return 0;
 		module.interrupt--;
 		return refuse(-EINTR);
+	case KDSM_IOC_RACES:
+		return fake_races(arg);
 	default:
 		return refuse(-ENOTTY);
 	}
@@ -603,9 +622,10 @@ static void opened_twice(void **state)
 
 static void coherent(void **state)
 {
+	uint64_t value, next = 4, lost;
 	struct kdsm_signature signature;
+	struct kdsm_race races[2];
 	struct kdsm_region *r;
-	uint64_t value;
 
 	(void)state;
 	kdsm_region_close(region);
@@ -644,6 +664,18 @@ static void coherent(void **state)
 	assert_int_equal(module.advise.advice, KDSM_ADVICE_PREFETCH);
 	assert_int_equal(kdsm_pin(r, 0, 1), 0);
 	assert_int_equal(module.advise.advice, KDSM_ADVICE_OWN);
+
+	module.fence_error = 0;
+	assert_int_equal(kdsm_races(r, races, 2, &next, &lost), 1);
+	assert_int_equal(module.races.argsz, sizeof(module.races));
+	assert_int_equal(module.races.count, 2);
+	assert_int_equal(module.races.next, 4);
+	assert_int_equal(next, 7);
+	assert_int_equal(lost, 2);
+	assert_int_equal(races[0].theirs, 2);
+	module.fence_error = -EFAULT;
+	assert_int_equal(kdsm_races(r, races, 2, &next, NULL), -EFAULT);
+	assert_int_equal(next, 7);
 	kdsm_region_close(r);
 }
 

@@ -435,6 +435,55 @@ struct kdsm_advise {
 
 #define KDSM_ADVISE_SIZE_VER0	32
 
+/*
+ * A data race that this node found: since the last merge, two nodes wrote the same bytes of a
+ * word of 8 bytes. The values are those of the whole word, as a CPU loads it.
+ *
+ * A node finds a race when it merges content of another node with writes that it has not released
+ * yet: at a release, and at the first access after an acquire. The bytes keep ours. The other node
+ * is known for certain only if no third node has written the block and released since: node other
+ * had theirs in its copy, because it wrote theirs, or because it has them from a node before it.
+ *
+ * Both nodes may have written the same value: then ours and theirs are equal in the bytes of mask,
+ * and no write is lost. It is a race all the same. No race shows where a node stored the value
+ * that the byte had before, or where one of the two only read.
+ */
+struct kdsm_race {
+	__u64 number;		/* of the races that this node found in the region; the first is 0 */
+	__u64 offset;		/* of the word in the region, a multiple of 8 */
+	__u64 mask;		/* 0xff in each byte that both nodes wrote */
+	__u64 before;		/* the value before both writes, as of the last merge */
+	__u64 ours;		/* the value on this node, in the merge */
+	__u64 theirs;		/* the value that the other node had */
+	__u16 node;		/* this node */
+	__u16 other;		/* the node that the merged content came from */
+	__u32 reserved;		/* 0 */
+};
+
+/* Races that a node keeps of a region, the newest ones, and most that it keeps of one merge */
+#define KDSM_RACES_MAX		256
+#define KDSM_RACES_MERGE	16
+
+/*
+ * KDSM_IOC_RACES: store the data races that this node found in the region that the file is bound
+ * to, from number next on, the oldest first. The races stay: the call changes nothing. Other nodes
+ * have found other races. Under policy STRICT there are none.
+ *
+ * -EBADFD: the file is not bound. -EOPNOTSUPP: the region is partitioned. -EFAULT: the array is
+ * not accessible memory.
+ */
+struct kdsm_races {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u64 races;		/* user address of struct kdsm_race[count] */
+	__u32 count;		/* room in the array; (out) number of races stored */
+	__u32 reserved;		/* 0 */
+	__u64 next;		/* number of the first race to store; (out) for the next call */
+	__u64 lost;		/* (out) races between both values of next that are not kept */
+};
+
+#define KDSM_RACES_SIZE_VER0	40
+
 /* ---- locks ---- */
 
 /*
@@ -781,6 +830,7 @@ struct kdsm_lock_word {
 #define KDSM_IOC_LOCK_INFO	_IO(KDSM_IOC_MAGIC, 16)
 #define KDSM_IOC_LOCATION	_IO(KDSM_IOC_MAGIC, 17)
 #define KDSM_IOC_SETTLE		_IO(KDSM_IOC_MAGIC, 18)
+#define KDSM_IOC_RACES		_IO(KDSM_IOC_MAGIC, 19)
 
 /*
  * mmap of a bound file: offset 0 is the start of the region, and the part of node k begins at

@@ -184,7 +184,7 @@ enum kdsm_coherence_stat {
 	KDSM_COHERENCE_MIGRATIONS,	/* blocks handed over to other nodes */
 	KDSM_COHERENCE_INVALIDATIONS,	/* copies that became invalid on this node */
 	KDSM_COHERENCE_MERGES,		/* contents merged into the frames of this node */
-	KDSM_COHERENCE_RACES,		/* merges that found a byte written by two nodes */
+	KDSM_COHERENCE_RACES,		/* words with a byte that two nodes wrote: KDSM_IOC_RACES */
 	KDSM_COHERENCE_FLUSHES,		/* ranges whose mappings were changed */
 	KDSM_COHERENCE_BYTES,		/* bytes of content fetched */
 	/* Current numbers of blocks: */

@@ -167,6 +167,29 @@ int kdsm_flush(struct kdsm_region *region, uint64_t offset, uint64_t length);
  */
 int kdsm_pin(struct kdsm_region *region, uint64_t offset, uint64_t length);
 
+/* ---- data races ---- */
+
+/*
+ * Store up to count data races that this node found in the region, from number *next on, the
+ * oldest first; *next is 0 for the first call. Return how many were stored, and store the number
+ * to go on with in *next. struct kdsm_race in <linux/kdsm.h> says what is known of a race, which
+ * races a node finds, and which it cannot find.
+ *
+ * A node keeps its KDSM_RACES_MAX newest races, and at most KDSM_RACES_MERGE of one merge. Unless
+ * lost is NULL, the call stores in *lost how many races before *next it passed over because the
+ * node does not keep them. Races stay until the region goes, and any number of programs may read
+ * them. Each node has found other races, so a program looks on every node, after the barrier or
+ * release that ends the part of the program in doubt. With policy STRICT, and the local backend,
+ * there are none.
+ *
+ * -EOPNOTSUPP	the region is partitioned
+ * -EFAULT	races is not accessible memory
+ * -ENOTTY	the module is older than this library
+ * -ENOMEM	this node has no memory for the call
+ */
+int kdsm_races(struct kdsm_region *region, struct kdsm_race *races, unsigned int count,
+	       uint64_t *next, uint64_t *lost);
+
 /* ---- barrier ---- */
 
 /*

@@ -111,11 +111,13 @@ int __wrap_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_blo
 	node->place[i] = KDSM_NOBODY;
 	err = __real_kdsm_ownership_take(coherence, block, from, wts, rts);
 	node->has_failed |= err;
+	if (!err)
+		race_taken(coherence->node, block->index);
 	return err;
 }
 
 void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			    const struct kdsm_bounce *theirs, bool keep)
+			    const struct kdsm_bounce *theirs, unsigned int from, bool keep)
 {
 	unsigned int i;
 
@@ -124,7 +126,22 @@ void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block 
 			memcpy(kdsm_block_page(coherence, coherence->frames, block, i),
 			       theirs->pages[i], PAGE_SIZE);
 	else
-		__real_kdsm_twin_merge(coherence, block, theirs, keep);
+		__real_kdsm_twin_merge(coherence, block, theirs, from,
+				       keep && sim_broken != BREAK_KEEP);
+}
+
+void __wrap_kdsm_race_found(struct kdsm_coherence *coherence, const struct kdsm_race *race,
+			    bool keep)
+{
+	struct kdsm_race other = *race;
+
+	if (!config.litmus)		/* its programs race */
+		race_found(race);
+	if (sim_broken == BREAK_RACE && sim_chance(4))
+		return;
+	if (sim_broken == BREAK_BLAME)
+		other.other = (other.other + 1) % sim.nodes;
+	__real_kdsm_race_found(coherence, &other, keep);
 }
 
 /* Take a block that the fetch of another block brought along. */

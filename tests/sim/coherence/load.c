@@ -321,5 +321,7 @@ void load_stop(void)
 		unfair_stop();
 	if (config.policy == KDSM_POLICY_RELEASE || config.litmus)
 		sync_stop();
+	if (config.policy == KDSM_POLICY_RELEASE && !config.litmus)
+		race_stop();
 	free(threads);
 }

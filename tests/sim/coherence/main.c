@@ -48,6 +48,9 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_ORDER] = { "order", "no fence between the reads of a stamp and of its content" },
 	[BREAK_LATE] = { "late", "a process unmaps without a notification" },
 	[BREAK_END] = { "end", "unmapped blocks are marked before TLBs are flushed" },
+	[BREAK_KEEP] = { "keep", "a twin does not become what a read miss merges" },
+	[BREAK_RACE] = { "race", "one data race in 4 is not reported" },
+	[BREAK_BLAME] = { "blame", "a data race names another node" },
 	[BREAK_READER] = { "reader", "one reader in 10 is not asked to drop its copy",
 			   false, STRICT },
 	[BREAK_EARLY] = { "early", "a writer does not wait for the leases of readers",
@@ -140,6 +143,7 @@ static struct sim_counter counters[COUNTERS_OWN + COUNTERS_LITMUS + 1] = {
 	{ "errors-seen", &counts.errors },
 	{ "stalls", &counts.stalls },
 	{ "outages", &counts.outages },
+	{ "raced", &counts.raced },
 	{ "deaths", &counts.deaths },
 	{ "reboots", &counts.reboots },
 	{ "given-up", &counts.given_up },
@@ -361,6 +365,8 @@ static void choose(u64 seed)
 	if (sim_broken == BREAK_FORGET || sim_broken == BREAK_NUMBER || sim_broken == BREAK_OLD)
 		sim.error = sim_between(3, 30);
 	choose_faults();
+	/* A dead node reports nothing. */
+	config.race = sim_chance(3) && !config.deaths;
 	if (options.endless)
 		choose_endless();
 	config.litmus = options.litmus;

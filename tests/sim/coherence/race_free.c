@@ -156,6 +156,8 @@ static void thread_run(void *arg)
 				sim_sleep(sim_below(10 * sim.delay));
 		}
 		barrier_pass(thread);
+		if (config.race)
+			race_run(thread, barrier_pass);
 	}
 	for (i = 0; i < word_count; i++)
 		load(thread, &words[i]);
@@ -202,6 +204,7 @@ void race_free_start(void)
 {
 	salt = sim_random();
 	words_make();
+	race_start(is_used);
 	sync_start();
 	threads_start(thread_run);
 }

@@ -32,6 +32,9 @@ enum {
 	BREAK_STAMP,
 	BREAK_ORDER,
 	BREAK_END,
+	BREAK_KEEP,
+	BREAK_RACE,
+	BREAK_BLAME,
 	/* of policy strict */
 	BREAK_READER,
 	BREAK_EARLY,
@@ -73,6 +76,7 @@ struct config {
 	unsigned int evict;		/* one in n accesses evicts a TLB entry */
 	unsigned int stall;		/* one in n remote reads takes minutes */
 	bool outage;			/* a node is cut off for up to 20 ms */
+	bool race;			/* policy release: nodes race for a word */
 	unsigned int deaths;		/* nodes that die for good; some reboot */
 	u64 endless;			/* programs without end run until then, in us; 0: no */
 	unsigned int writers;		/* of programs without end: nodes that write */
@@ -92,6 +96,7 @@ struct counts {
 	u64 unmaps, errors, ahead, probes, stalls, outages;
 	/* of programs without end */
 	u64 reads, writes, read_nodes, starved, waits, longest, unfair;
+	u64 raced;		/* races for a word that nodes reported */
 	u64 deaths, reboots, given_up, untied, unreachable, spoiled;
 	u64 stats[KDSM_COHERENCE_COUNT];
 };
@@ -302,6 +307,21 @@ bool forms_report(void);
 void forms_choose(u64 seed);
 void forms_start(void);
 
+/* race.c: a word that all nodes race for, for policy release */
+
+/* Choose a place for the word. is_used: whether 64 bytes of the region are in use */
+void race_start(bool (*is_used)(u64 offset));
+void race_stop(void);
+/*
+ * All threads: the first of each node stores to the word. pass is a barrier that releases and
+ * acquires. Checks what the nodes report.
+ */
+void race_run(struct thread *thread, void (*pass)(struct thread *thread));
+/* A node has taken over a block. */
+void race_taken(unsigned int node, u64 index);
+/* A merge has found a race: it must be that one. */
+void race_found(const struct kdsm_race *found);
+
 /* unfair.c: programs without end, for policy strict */
 
 void unfair_start(void);
@@ -358,9 +378,13 @@ int __real_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_blo
 int __wrap_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       unsigned int *from, u64 *wts, u64 *rts);
 void __real_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			    const struct kdsm_bounce *theirs, bool keep);
+			    const struct kdsm_bounce *theirs, unsigned int from, bool keep);
 void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			    const struct kdsm_bounce *theirs, bool keep);
+			    const struct kdsm_bounce *theirs, unsigned int from, bool keep);
+void __real_kdsm_race_found(struct kdsm_coherence *coherence, const struct kdsm_race *race,
+			    bool keep);
+void __wrap_kdsm_race_found(struct kdsm_coherence *coherence, const struct kdsm_race *race,
+			    bool keep);
 bool __real_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       u64 wts, u64 rts);
 bool __wrap_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
