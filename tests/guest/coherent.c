@@ -121,6 +121,88 @@ static void coherent_races(void)
 	detach();
 }
 
+static int races_from(uint64_t *next, struct kdsm_race *list, uint32_t room, uint64_t *lost)
+{
+	struct kdsm_races arg = {
+		.argsz = sizeof(arg), .races = (uintptr_t)list, .count = room, .next = *next,
+	};
+	int err = call(KDSM_IOC_RACES, &arg);
+
+	*next = arg.next;
+	*lost = arg.lost;
+	return err ?: (int)arg.count;
+}
+
+/*
+ * What nodes report of races: all nodes but one find that another node stored to the same word,
+ * and only to that word. A program without races is told of none.
+ */
+static void coherent_reports(void)
+{
+	const uint64_t ours = 0x1111111111111111ULL * (node + 1);
+	struct kdsm_race race = { .offset = 1 };
+	uint64_t next = 0, lost, sum = 0;
+	uint32_t found = 0;
+	unsigned int i;
+
+	if (nodes > 14)
+		return;
+	attach("reports");
+	CHECK_IS(words[3], 0);
+	words[16 + node] = 1;		/* no race */
+	exchange();
+	CHECK_IS(races_from(&next, &race, 1, &lost), 0);
+	CHECK_IS(next + lost, 0);
+	CHECK_IS(words[3], 0);
+	meet();
+	words[3] = ours;
+	words[16 + node] = 2;
+	meet();
+	exchange();
+	if (races_from(&next, &race, 1, &lost) == 1) {
+		found = 1;
+		CHECK_IS(next, 1);
+		CHECK_IS(race.number, 0);
+		CHECK_IS(race.offset, 3 * 8);
+		CHECK(race.mask == UINT64_MAX);
+		CHECK_IS(race.before, 0);
+		CHECK(race.ours == ours);
+		CHECK_IS(race.node, node);
+		CHECK(race.other < nodes && race.other != node);
+		/* With three nodes the content may have come by way of the one that is named. */
+		CHECK(race.theirs % 0x1111111111111111ULL == 0 && race.theirs != ours &&
+		      race.theirs / 0x1111111111111111ULL - 1 < nodes);
+		if (nodes == 2)
+			CHECK(race.theirs == 0x1111111111111111ULL * (race.other + 1));
+	}
+	CHECK_IS(races_from(&next, &race, 1, &lost), 0);
+	CHECK_IS(lost, 0);
+	/* Each node tells the others whether it found the race. */
+	CHECK_IS(kdsm_put(board, node, 4096, &found, sizeof(found)), 0);
+	meet();
+	for (i = 0; i < nodes; i++) {
+		CHECK_IS(kdsm_get(board, i, 4096, &found, sizeof(found)), 0);
+		sum += found;
+	}
+	CHECK_IS(sum, nodes - 1);
+
+	/* A page full of races: few of a merge are kept, and the rest are counted. */
+	for (i = 0; i < 512; i++)
+		CHECK_IS(words[512 + i], 0);
+	meet();
+	for (i = 0; i < 512; i++)
+		words[512 + i] = ours;
+	meet();
+	exchange();
+	for (found = 0, sum = 0; races_from(&next, &race, 1, &lost) == 1; found++, sum += lost)
+		CHECK(race.offset >= 4096 && race.offset < 8192 && race.ours == ours);
+	CHECK_IS(lost, 0);
+	CHECK(found <= KDSM_RACES_MERGE);
+	CHECK_IS(found + sum, found ? 512 : 0);
+	exchange();
+	detach();
+}
+
 /* A child's writes before it exits belong to the next release of its node. */
 static void coherent_child(void)
 {
@@ -265,6 +347,7 @@ static void coherent_bad_calls(void)
 {
 	static struct kdsm_signature bad;
 	struct kdsm_submit submit = { .argsz = sizeof(submit), .count = 1 };
+	struct kdsm_races races = { .argsz = sizeof(races) };
 
 	attach("bad");
 	CHECK_IS(acquire(NULL), -EINVAL);
@@ -285,6 +368,9 @@ static void coherent_bad_calls(void)
 	bad.notices[0].ts = UINT64_MAX;
 	CHECK_IS(acquire(&bad), -EINVAL);
 	CHECK_IS(call(KDSM_IOC_SUBMIT, &submit), -EOPNOTSUPP);
+	CHECK_IS(call(KDSM_IOC_RACES, &races), 0);
+	races.flags = 1;
+	CHECK_IS(call(KDSM_IOC_RACES, &races), -EINVAL);
 	CHECK(mmap(NULL, SIZE, PROT_READ, MAP_PRIVATE, file, 0) == MAP_FAILED);
 	CHECK(madvise(words, 4096, MADV_DONTNEED) && errno == EINVAL);
 	detach();
@@ -415,6 +501,7 @@ static const struct guest_test tests[] = {
 	TEST(coherent_false_sharing),
 	TEST(coherent_bytes),
 	TEST(coherent_races),
+	TEST(coherent_reports),
 	TEST(coherent_child),
 	TEST(coherent_cost),
 	TEST(coherent_retire),

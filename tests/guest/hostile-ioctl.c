@@ -35,6 +35,7 @@ static const struct spec specs[] = {
 	{ "LOCK_INFO", KDSM_IOC_LOCK_INFO, KDSM_LOCK_INFO_SIZE_VER0, -ENOENT },
 	{ "LOCATION", KDSM_IOC_LOCATION, KDSM_LOCATION_SIZE_VER0, 0 },
 	{ "SETTLE", KDSM_IOC_SETTLE, KDSM_SETTLE_SIZE_VER0, 0 },
+	{ "RACES", KDSM_IOC_RACES, KDSM_RACES_SIZE_VER0, -EOPNOTSUPP },
 };
 
 /* Store argsz and flags, the first two members of every struct, and make the call. */
