@@ -449,7 +449,7 @@ struct kdsm_advise {
  * that the byte had before, or where one of the two only read.
  */
 struct kdsm_race {
-	__u64 number;		/* of the races that this node found in the region; the first is 0 */
+	__u64 number;		/* of the races of the region on this node; the first is 0 */
 	__u64 offset;		/* of the word in the region, a multiple of 8 */
 	__u64 mask;		/* 0xff in each byte that both nodes wrote */
 	__u64 before;		/* the value before both writes, as of the last merge */
