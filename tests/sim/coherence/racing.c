@@ -23,7 +23,7 @@ static void load(struct thread *thread, struct word *word)
 		thread_check();
 		err = cpu_load(thread->node, thread->process, word->offset, &value,
 			       word->size);
-		/* A load that began before the node was cut off may find old content: see strict.c */
+		/* A load from before the node was cut off may find old content: see strict.c */
 		if (!err && !sim_is_cut(thread->node))
 			word_seen(thread, word, "loads", value);
 	} while (try_again(err, &tries, block, block, "load"));
