@@ -366,7 +366,7 @@ check-fast: packages
 	@tests/check -f
 
 # KCSAN is for the tests in which many threads are in the module.
-RACES ?= 2-cpus|3-nodes|litmus|locks|guard-kcsan$$
+RACES ?= 2-cpus|litmus|locks|guard-kcsan$$
 check-debug: packages
 	@tests/check -k debug; status=$$?; \
 	tests/check -k kcsan '$(RACES)' && exit $$status
