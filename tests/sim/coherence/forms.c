@@ -55,7 +55,7 @@ static bool prepare(const struct litmus_form *form, enum litmus_sync sync)
 	if (wrong)
 		sim_fail(SIM_NONE, "%s: what is %s", form->name, wrong);
 	litmus_explore(&litmus, LITMUS_SC, &sc);
-	return sync == LITMUS_ALONE || !(litmus.has_own_sync || sc.racy);
+	return litmus_is_test(&litmus, &sc);
 }
 
 static void test_add(const struct litmus_form *form, enum litmus_sync sync, u32 policy)
@@ -159,13 +159,9 @@ static unsigned int decode(u64 value, bool half)
 
 static u64 load(struct thread *thread, u64 place, unsigned int size)
 {
-	u64 value = 0, block = block_of(place >> PAGE_SHIFT);
-	unsigned int tries = 0;
-	int err;
+	u64 value;
 
-	do {
-		err = cpu_load(thread->node, thread->process, place, &value, size);
-	} while (try_again(err, &tries, block, block, "load"));
+	thread_load(thread, place, size, &value);
 	counts.loads++;
 	return value;
 }
@@ -180,15 +176,15 @@ static void touch(struct thread *thread, const struct litmus_step *step, bool ha
 	value |= value << 32;
 	if (step->kind == LITMUS_LOAD) {
 		old = load(thread, place, size);
+	} else if (step->kind == LITMUS_STORE) {
+		thread_store(thread, place, size, value);
 	} else {
 		do {
-			err = step->kind == LITMUS_STORE ?
-			      cpu_store(thread->node, thread->process, place, &value, size) :
-			      cpu_exchange(thread->node, thread->process, place, value, size,
+			err = cpu_exchange(thread->node, thread->process, place, value, size,
 					   &old);
-		} while (try_again(err, &tries, block, block, "store"));
-		counts.stores++;
+		} while (try_again(err, &tries, block, block, "exchange"));
 	}
+	counts.stores += step->kind != LITMUS_LOAD;
 	if (step->kind != LITMUS_STORE)
 		outcome |= decode(old, half) << 2 * step->which;
 	sim_event(block, "%u %s %c, which is %llx", thread->number,

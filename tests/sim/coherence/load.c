@@ -69,6 +69,35 @@ bool try_again(int err, unsigned int *tries, u64 first, u64 last, const char *wh
 	return try_again_always(err, tries, what);
 }
 
+/* ---- accesses ---- */
+
+int thread_load(struct thread *thread, u64 offset, unsigned int size, u64 *value)
+{
+	u64 block = block_of(offset >> PAGE_SHIFT);
+	unsigned int tries = 0;
+	int err;
+
+	*value = 0;
+	do {
+		thread_check();
+		err = cpu_load(thread->node, thread->process, offset, value, size);
+	} while (try_again(err, &tries, block, block, "load"));
+	return err;
+}
+
+int thread_store(struct thread *thread, u64 offset, unsigned int size, u64 value)
+{
+	u64 block = block_of(offset >> PAGE_SHIFT);
+	unsigned int tries = 0;
+	int err;
+
+	do {
+		thread_check();
+		err = cpu_store(thread->node, thread->process, offset, &value, size);
+	} while (try_again(err, &tries, block, block, "store"));
+	return err;
+}
+
 /* ---- words ---- */
 
 struct word words[WORDS_MAX];
@@ -319,9 +348,7 @@ void load_stop(void)
 {
 	if (config.endless)
 		unfair_stop();
-	if (config.policy == KDSM_POLICY_RELEASE || config.litmus)
-		sync_stop();
-	if (config.policy == KDSM_POLICY_RELEASE && !config.litmus)
-		race_stop();
+	sync_stop();
+	race_stop();
 	free(threads);
 }

@@ -370,32 +370,32 @@ int cpu_store(unsigned int node, unsigned int process, u64 offset, const void *f
 	return err;
 }
 
-int cpu_add(unsigned int node, unsigned int process, u64 offset, u64 add,
-	    unsigned int length, u64 *old)
+/* An atomic instruction: keep these bits of the value, and add. */
+static int modify(unsigned int node, unsigned int process, u64 offset, u64 keep, u64 add,
+		  unsigned int length, u64 *old)
 {
 	int err = make_writable(node, process, offset);
-	u64 sum;
+	u64 value;
 
 	if (err)
 		return err;
 	*old = 0;
 	memcpy(old, frame(node, offset), length);
-	sum = *old + add;
-	memcpy(frame(node, offset), &sum, length);
+	value = (*old & keep) + add;
+	memcpy(frame(node, offset), &value, length);
 	return 0;
+}
+
+int cpu_add(unsigned int node, unsigned int process, u64 offset, u64 add,
+	    unsigned int length, u64 *old)
+{
+	return modify(node, process, offset, U64_MAX, add, length, old);
 }
 
 int cpu_exchange(unsigned int node, unsigned int process, u64 offset, u64 value,
 		 unsigned int length, u64 *old)
 {
-	int err = make_writable(node, process, offset);
-
-	if (err)
-		return err;
-	*old = 0;
-	memcpy(old, frame(node, offset), length);
-	memcpy(frame(node, offset), &value, length);
-	return 0;
+	return modify(node, process, offset, 0, value, length, old);
 }
 
 /* ---- start and stop ---- */

@@ -24,8 +24,6 @@ void race_start(bool (*is_used)(u64 offset))
 	u64 cell;
 
 	race.offset = U64_MAX;
-	race.value = 0;
-	race.runs = false;
 	race.size = 1 << sim_below(4);
 	race.stored = calloc(sim.nodes, sizeof(*race.stored));
 	race.next = calloc(sim.nodes, sizeof(*race.next));
@@ -47,6 +45,7 @@ void race_stop(void)
 	free(race.stored);
 	free(race.next);
 	free(race.taken);
+	memset(&race, 0, sizeof(race));
 }
 
 /* ---- accesses ---- */
@@ -56,34 +55,25 @@ static s64 block(void)
 	return block_of(race.offset >> PAGE_SHIFT);
 }
 
-static u64 load(const struct thread *thread)
+static u64 load(struct thread *thread)
 {
-	unsigned int tries = 0;
-	u64 value = 0;
-	int err;
+	u64 value;
 
-	do {
-		thread_check();
-		err = cpu_load(thread->node, thread->process, race.offset, &value, race.size);
-	} while (try_again(err, &tries, block(), block(), "load"));
+	thread_load(thread, race.offset, race.size, &value);
 	sim_event(block(), "%u loads the word of the race: %llx", thread->number, value);
 	return value;
 }
 
-static void store(const struct thread *thread)
+static void store(struct thread *thread)
 {
-	unsigned int tries = 0, i;
+	unsigned int i;
 	u64 value = 0;
-	int err;
 
 	/* Each byte differs from that of each other node, and from that before */
 	for (i = 0; i < race.size; i++)
 		value |= (((race.value >> 8 * i) + 1 + thread->node) & 0xff) << 8 * i;
 	race.stored[thread->node] = value;
-	do {
-		thread_check();
-		err = cpu_store(thread->node, thread->process, race.offset, &value, race.size);
-	} while (try_again(err, &tries, block(), block(), "store"));
+	thread_store(thread, race.offset, race.size, value);
 	sim_event(block(), "%u stores the word of the race: %llx", thread->number, value);
 }
 

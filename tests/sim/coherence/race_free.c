@@ -12,31 +12,17 @@ static u64 salt;
 
 static void load(struct thread *thread, struct word *word)
 {
-	u64 value = 0, block = block_of(word->offset >> PAGE_SHIFT);
-	unsigned int tries = 0;
-	int err;
+	u64 value;
 
-	do {
-		thread_check();
-		err = cpu_load(thread->node, thread->process, word->offset, &value,
-			       word->size);
-	} while (try_again(err, &tries, block, block, "load"));
-	if (!err)
+	if (!thread_load(thread, word->offset, word->size, &value))
 		word_seen(thread, word, "loads", value);
 }
 
 static void store(struct thread *thread, struct word *word)
 {
-	u64 value = word_choose(word), block = block_of(word->offset >> PAGE_SHIFT);
-	unsigned int tries = 0;
-	int err;
+	u64 value = word_choose(word);
 
-	do {
-		thread_check();
-		err = cpu_store(thread->node, thread->process, word->offset, &value,
-				word->size);
-	} while (try_again(err, &tries, block, block, "store"));
-	if (!err)
+	if (!thread_store(thread, word->offset, word->size, value))
 		word_stored(thread, word, value);
 }
 

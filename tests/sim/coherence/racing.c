@@ -15,33 +15,20 @@
 
 static void load(struct thread *thread, struct word *word)
 {
-	unsigned int tries = 0;
-	u64 value = 0, block = block_of(word->offset >> PAGE_SHIFT);
-	int err;
+	u64 value;
+	int err = thread_load(thread, word->offset, word->size, &value);
 
-	do {
-		thread_check();
-		err = cpu_load(thread->node, thread->process, word->offset, &value,
-			       word->size);
-		/* A load from before the node was cut off may find old content: see strict.c */
-		if (!err && !sim_is_cut(thread->node))
-			word_seen(thread, word, "loads", value);
-	} while (try_again(err, &tries, block, block, "load"));
+	/* A load from before the node was cut off may find old content: see strict.c */
+	if (!err && !sim_is_cut(thread->node))
+		word_seen(thread, word, "loads", value);
 }
 
 static void store(struct thread *thread, struct word *word)
 {
-	u64 value = word_choose(word), block = block_of(word->offset >> PAGE_SHIFT);
-	unsigned int tries = 0;
-	int err;
+	u64 value = word_choose(word);
 
-	do {
-		thread_check();
-		err = cpu_store(thread->node, thread->process, word->offset, &value,
-				word->size);
-		if (!err)
-			word_stored(thread, word, value);
-	} while (try_again(err, &tries, block, block, "store"));
+	if (!thread_store(thread, word->offset, word->size, value))
+		word_stored(thread, word, value);
 }
 
 static void add(struct thread *thread, struct word *word)

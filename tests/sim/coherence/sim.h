@@ -269,6 +269,12 @@ void thread_check(void);
 void threads_die(unsigned int node);
 /* Times that the threads have met */
 unsigned int threads_phase(void);
+/*
+ * Load or store size bytes, and repeat that after a fault. Returns 0, or the error if the node
+ * cannot reach the owner any more.
+ */
+int thread_load(struct thread *thread, u64 offset, unsigned int size, u64 *value);
+int thread_store(struct thread *thread, u64 offset, unsigned int size, u64 value);
 
 /* sync.c: synchronisation of programs for policy release */
 

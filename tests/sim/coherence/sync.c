@@ -219,7 +219,6 @@ void sync_start(void)
 {
 	unsigned int i;
 
-	memset(locks, 0, sizeof(locks));
 	for (i = 0; i < config.locks; i++) {
 		locks[i].waiting = calloc(sim.nodes, sizeof(*locks[i].waiting));
 		locks[i].reserved = -1;
@@ -231,6 +230,7 @@ void sync_stop(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < config.locks; i++)
+	for (i = 0; i < LOCKS_MAX; i++)
 		free(locks[i].waiting);
+	memset(locks, 0, sizeof(locks));
 }
