@@ -509,10 +509,9 @@ static bool prepare(enum litmus_sync sync)
 		return false;
 	}
 	litmus_explore(&test, LITMUS_SC, &allowed_sc);
-	if (!test.has_own_sync)
+	if (strict && !test.has_own_sync)
 		litmus_explore(&test, LITMUS_TSO, &allowed_tso);
-	/* Phases in which roles conflict are no synchronisation. */
-	return sync == LITMUS_ALONE || !(test.has_own_sync || allowed_sc.racy);
+	return litmus_is_test(&test, &allowed_sc);
 }
 
 /* ---- policies and block sizes ---- */

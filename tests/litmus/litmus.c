@@ -223,6 +223,11 @@ void litmus_print(const struct litmus *litmus, unsigned int outcome, char *text,
 				       value_of(outcome, name));
 }
 
+bool litmus_is_test(const struct litmus *litmus, const struct litmus_set *sc)
+{
+	return litmus->sync == LITMUS_ALONE || !(litmus->has_own_sync || sc->racy);
+}
+
 bool litmus_release_allows(const struct litmus *litmus, const struct litmus_set *sc,
 			   unsigned int outcome)
 {

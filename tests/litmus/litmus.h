@@ -155,6 +155,12 @@ static inline bool litmus_has(const struct litmus_set *set, unsigned int outcome
 }
 
 /*
+ * Return whether the added synchronisation makes a test: a form that has its own needs none, and
+ * phases in which roles conflict are none. sc: of the program
+ */
+bool litmus_is_test(const struct litmus *litmus, const struct litmus_set *sc);
+
+/*
  * Return whether policy release allows the outcome: that is all that is sane and not
  * forbidden if the program has data races, and otherwise what sequential consistency allows.
  * sc: of the program
