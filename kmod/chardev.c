@@ -346,11 +346,11 @@ static int kdsm_ioctl_races(struct kdsm_region *region, void __user *user)
 		return -EINVAL;
 	if (!region->coherence)
 		return -EOPNOTSUPP;
-	list = kvmalloc_array(KDSM_RACES_MAX, sizeof(*list), GFP_KERNEL);
+	args.count = min_t(u32, args.count, KDSM_RACES_MAX);
+	list = kvmalloc_array(args.count, sizeof(*list), GFP_KERNEL);
 	if (!list)
 		return -ENOMEM;
-	args.count = kdsm_coherence_races(region->coherence, list,
-					  min_t(u32, args.count, KDSM_RACES_MAX), &args.next,
+	args.count = kdsm_coherence_races(region->coherence, list, args.count, &args.next,
 					  &args.lost);
 	if (copy_to_user(u64_to_user_ptr(args.races), list, args.count * sizeof(*list)))
 		err = -EFAULT;
