@@ -179,8 +179,8 @@ static int kdsm_chase(struct kdsm_coherence *coherence, struct kdsm_block *block
 			return 0;
 		}
 		/*
-		 * Clear the flag before asking. What voids the answer from then on sets the flag:
-		 * LEND or GRANT with a status, LEND before its answer, INVALIDATE,
+		 * Clear the flag before asking. Each of these makes the answer void, and sets the
+		 * flag: LEND or GRANT with a status, LEND before its answer, INVALIDATE,
 		 * kdsm_coherence_untied()
 		 */
 		WRITE_ONCE(block->again, false);

@@ -134,8 +134,8 @@ static int races_from(uint64_t *next, struct kdsm_race *list, uint32_t room, uin
 }
 
 /*
- * What nodes report of races: all nodes but one find that another node stored to the same word,
- * and only to that word. A program without races is told of none.
+ * Reports of races: all nodes but one find that another node stored to the same word, and only
+ * to that word. Without races they find none.
  */
 static void coherent_reports(void)
 {

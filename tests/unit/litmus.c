@@ -135,7 +135,7 @@ static void store_buffers(void **state)
 	}
 }
 
-/* What is added makes a program free of data races, but for phases in which roles conflict. */
+/* Added synchronisation leaves no data race, but for phases in which roles conflict. */
 static void added_synchronisation(void **state)
 {
 	const struct litmus_form *form;
