@@ -56,10 +56,11 @@ bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	block->wts = wts;
 	WRITE_ONCE(block->rts, rts);
 	/*
-	 * Enter the list before reading the floor: an acquire that raises the floor either
-	 * finds the block in the list or has raised the floor already.
+	 * Enter the list before reading the floor and the notices: an acquire either finds the
+	 * block in the list or has merged its signature already.
 	 */
 	kdsm_block_cached(coherence, block, true);
+	kdsm_block_learn(coherence, block);
 	spin_lock(&coherence->lock);
 	floor = coherence->signature.floor;
 	spin_unlock(&coherence->lock);
@@ -209,6 +210,7 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 	struct kdsm_block *block = miss->block;
 	int err = 0;
 
+	kdsm_block_learn(coherence, block);
 	miss->known = kdsm_block_writer_known(coherence, block);
 	miss->here = false;
 	miss->merge = block->twin;
@@ -317,17 +319,12 @@ void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 la
 	struct kdsm_block *block;
 	u64 i;
 
-	for (i = first; i <= last; i++) {
-		block = kdsm_block_peek(coherence, i);
-		/* A table that does not exist has no writable block */
-		if (!block) {
-			i |= KDSM_TABLE_SIZE - 1;
-			continue;
-		}
+	for (i = first; (block = kdsm_block_next(coherence, &i, last)); i++) {
 		mutex_lock(&block->lock);
 		/* An invalid block counts as well: its acquire may not have harvested it yet */
 		if (!list_empty(&block->dirty))
 			block->modified = true;
 		mutex_unlock(&block->lock);
+		kdsm_block_put(coherence, block);
 	}
 }

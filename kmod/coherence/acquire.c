@@ -8,13 +8,31 @@
 
 #include "internal.h"
 
-/* Blocks that became invalid and have to be unmapped */
+void kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	const struct kdsm_notice *notice;
+
+	lockdep_assert_held(&block->lock);
+	if (kdsm_block_is_owned(block))
+		return;
+	spin_lock(&coherence->lock);
+	notice = kdsm_signature_find(&coherence->signature, block->index, coherence->node);
+	if (notice && notice->ts > max(block->wts, block->wanted)) {
+		block->wanted = notice->ts;
+		block->writer = notice->writer;
+		block->hint = notice->writer;
+	}
+	spin_unlock(&coherence->lock);
+}
+
+/* Blocks that became invalid and have to be unmapped. The list has references. */
 struct kdsm_victims {
 	struct kdsm_picked *list;
 	size_t count, room;
 };
 
-static int kdsm_victims_add(struct kdsm_victims *victims, struct kdsm_block *block)
+static int kdsm_victims_add(struct kdsm_coherence *coherence, struct kdsm_victims *victims,
+			    struct kdsm_block *block)
 {
 	struct kdsm_picked *list;
 
@@ -31,6 +49,7 @@ static int kdsm_victims_add(struct kdsm_victims *victims, struct kdsm_block *blo
 		victims->room = room;
 	}
 	list = &victims->list[victims->count++];
+	kdsm_block_hold(coherence, block);
 	list->block = block;
 	list->writable = block->state == KDSM_BLOCK_WRITABLE;
 	return 0;
@@ -48,7 +67,7 @@ static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_b
 	int err;
 
 	lockdep_assert_held(&block->lock);
-	err = kdsm_victims_add(victims, block);
+	err = kdsm_victims_add(coherence, victims, block);
 	if (err)
 		return err;
 	if (block->state != KDSM_BLOCK_WRITABLE)
@@ -59,34 +78,21 @@ static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_b
 	return 0;
 }
 
-/*
- * Invalidate the copies that lack the writes of a notice. Blocks that this node owns have
- * these writes.
- */
+/* Invalidate the copies here that lack what a notice names */
 static int kdsm_acquire_notice(struct kdsm_coherence *coherence,
-			       const struct kdsm_notice *notice,
-			       struct kdsm_victims *victims)
+			       const struct kdsm_notice *notice, struct kdsm_victims *victims)
 {
+	u64 i = notice->first, last = notice->first + notice->count - 1;
 	struct kdsm_block *block;
 	int err = 0;
-	u64 i;
 
-	for (i = notice->first; i < notice->first + notice->count && !err; i++) {
-		block = kdsm_block(coherence, i);
-		if (!block)
-			return -ENOMEM;
+	for (; !err && (block = kdsm_block_next(coherence, &i, last)); i++) {
 		mutex_lock(&block->lock);
-		if (!kdsm_block_is_owned(block) && notice->ts > block->wts &&
-		    notice->ts > block->wanted) {
-			if (block->state != KDSM_BLOCK_INVALID)
-				err = kdsm_block_invalidate(coherence, block, victims);
-			if (!err) {
-				block->wanted = notice->ts;
-				block->writer = notice->writer;
-				block->hint = notice->writer;
-			}
-		}
+		if (block->state != KDSM_BLOCK_INVALID && !kdsm_block_is_owned(block) &&
+		    notice->ts > block->wts)
+			err = kdsm_block_invalidate(coherence, block, victims);
 		mutex_unlock(&block->lock);
+		kdsm_block_put(coherence, block);
 	}
 	return err;
 }
@@ -103,6 +109,7 @@ static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
 	spin_lock(&coherence->lock);
 	while (!list_empty(&coherence->cached) && !err) {
 		block = list_first_entry(&coherence->cached, struct kdsm_block, cached);
+		kdsm_block_hold(coherence, block);
 		list_move_tail(&block->cached, &seen);
 		spin_unlock(&coherence->lock);
 		mutex_lock(&block->lock);
@@ -110,6 +117,7 @@ static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
 		    block->rts < floor)
 			err = kdsm_block_invalidate(coherence, block, victims);
 		mutex_unlock(&block->lock);
+		kdsm_block_put(coherence, block);
 		spin_lock(&coherence->lock);
 	}
 	list_splice_tail(&seen, &coherence->cached);
@@ -144,6 +152,15 @@ static void kdsm_run_retire(struct kdsm_coherence *coherence, const struct kdsm_
 		}
 		mutex_unlock(&block->lock);
 	}
+}
+
+static void kdsm_victims_free(struct kdsm_coherence *coherence, struct kdsm_victims *victims)
+{
+	size_t i;
+
+	for (i = 0; i < victims->count; i++)
+		kdsm_block_put(coherence, victims->list[i].block);
+	kvfree(victims->list);
 }
 
 /*
@@ -203,6 +220,6 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
 		err = kdsm_acquire_floor(coherence, clock, &victims);
 	kdsm_victims_unmap(coherence, &victims);
 	mutex_unlock(&coherence->fence);
-	kvfree(victims.list);
+	kdsm_victims_free(coherence, &victims);
 	return err;
 }

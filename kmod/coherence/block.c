@@ -9,82 +9,147 @@
 
 #include "internal.h"
 
-static void kdsm_table_free(struct kdsm_block *table)
+static void kdsm_block_free(struct kdsm_block *block)
 {
-	unsigned int i;
-
-	for (i = 0; table && i < KDSM_TABLE_SIZE; i++) {
-		bitmap_free(table[i].readers);
-		bitmap_free(table[i].waiting);
-	}
-	kvfree(table);
+	if (!block)
+		return;
+	bitmap_free(block->readers);
+	bitmap_free(block->waiting);
+	kfree(block);
 }
 
 void kdsm_blocks_free(struct kdsm_coherence *coherence)
 {
-	u64 i;
+	struct kdsm_block *block;
+	unsigned long index;
 
-	for (i = 0; i < DIV_ROUND_UP_ULL(coherence->blocks, KDSM_TABLE_SIZE); i++)
-		kdsm_table_free(coherence->tables[i]);
-	kvfree(coherence->tables);
+	xa_for_each(&coherence->table, index, block)
+		kdsm_block_free(block);
+	xa_destroy(&coherence->table);
 }
 
-static struct kdsm_block *kdsm_table_create(struct kdsm_coherence *coherence, u64 first)
+static struct kdsm_block *kdsm_block_create(struct kdsm_coherence *coherence, u64 index)
 {
-	struct kdsm_block *table;
-	unsigned int i;
+	struct kdsm_block *block;
 
-	table = kvcalloc(KDSM_TABLE_SIZE, sizeof(*table), GFP_KERNEL_ACCOUNT);
-	if (!table)
+	block = kzalloc(sizeof(*block), GFP_KERNEL_ACCOUNT);
+	if (!block)
 		return NULL;
-	for (i = 0; i < KDSM_TABLE_SIZE; i++) {
-		struct kdsm_block *block = &table[i];
-
-		mutex_init(&block->lock);
-		INIT_LIST_HEAD(&block->owed);
-		INIT_LIST_HEAD(&block->dirty);
-		INIT_LIST_HEAD(&block->cached);
-		block->index = first + i;
-		block->next = KDSM_NOBODY;
-		block->writer = KDSM_NOBODY;
-		block->hint = KDSM_NOBODY;
-		/* A node owns whole tables at first, so that neighbours start on one node */
-		block->owner = (first >> KDSM_TABLE_SHIFT) % coherence->nodes;
-		block->handover = 1;
-		if (block->owner == coherence->node) {
-			/* No node has written the block yet, so the zero frame is valid */
-			block->role = KDSM_ROLE_OWNER;
-			block->state = KDSM_BLOCK_READABLE;
-		}
+	mutex_init(&block->lock);
+	INIT_LIST_HEAD(&block->owed);
+	INIT_LIST_HEAD(&block->dirty);
+	INIT_LIST_HEAD(&block->cached);
+	block->index = index;
+	block->users = 1;
+	block->next = KDSM_NOBODY;
+	block->writer = KDSM_NOBODY;
+	block->hint = KDSM_NOBODY;
+	block->owner = kdsm_block_first_owner(coherence, index);
+	block->handover = 1;
+	if (block->owner == coherence->node) {
+		/* No node has written the block yet, so the zero frame is valid */
+		block->role = KDSM_ROLE_OWNER;
+		block->state = KDSM_BLOCK_READABLE;
 	}
-	return table;
+	return block;
 }
 
-struct kdsm_block *kdsm_block_peek(const struct kdsm_coherence *coherence, u64 index)
+struct kdsm_block *kdsm_block_find(struct kdsm_coherence *coherence, u64 index)
 {
-	struct kdsm_block *table;
+	struct kdsm_block *block;
 
-	/* Pairs with cmpxchg() in kdsm_block(), which publishes an initialised table */
-	table = smp_load_acquire(&coherence->tables[index >> KDSM_TABLE_SHIFT]);
-	return table ? &table[index & (KDSM_TABLE_SIZE - 1)] : NULL;
+	xa_lock(&coherence->table);
+	block = xa_load(&coherence->table, index);
+	if (block)
+		block->users++;
+	xa_unlock(&coherence->table);
+	return block;
 }
 
-struct kdsm_block *kdsm_block(struct kdsm_coherence *coherence, u64 index)
+struct kdsm_block *kdsm_block_next(struct kdsm_coherence *coherence, u64 *index, u64 last)
 {
-	struct kdsm_block *block = kdsm_block_peek(coherence, index), *table, *other;
-	u64 i = index >> KDSM_TABLE_SHIFT;
+	struct kdsm_block *block;
+	unsigned long at = *index;
+
+	xa_lock(&coherence->table);
+	block = xa_find(&coherence->table, &at, last, XA_PRESENT);
+	if (block)
+		block->users++;
+	xa_unlock(&coherence->table);
+	*index = at;
+	return block;
+}
+
+struct kdsm_block *kdsm_block_get(struct kdsm_coherence *coherence, u64 index)
+{
+	struct kdsm_block *block = kdsm_block_find(coherence, index), *made;
 
 	if (block)
 		return block;
-	table = kdsm_table_create(coherence, i << KDSM_TABLE_SHIFT);
-	if (!table)
+	made = kdsm_block_create(coherence, index);
+	if (!made)
 		return NULL;
-	other = cmpxchg(&coherence->tables[i], NULL, table);
-	if (other) {
-		kvfree(table);
-		table = other;
-	}
-	return &table[index & (KDSM_TABLE_SIZE - 1)];
+	xa_lock(&coherence->table);
+	/* May drop the lock to allocate, but not after it found the entry empty */
+	block = __xa_cmpxchg(&coherence->table, index, NULL, made, GFP_KERNEL);
+	if (block && !xa_is_err(block))
+		block->users++;
+	xa_unlock(&coherence->table);
+	if (!block)
+		return made;
+	kdsm_block_free(made);
+	return xa_is_err(block) ? NULL : block;
+}
+
+void kdsm_block_hold(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	xa_lock(&coherence->table);
+	block->users++;
+	xa_unlock(&coherence->table);
+}
+
+/*
+ * Whether a block without users may leave the table: a new block in its place would serve as well.
+ *
+ * A node that never had the block may forget its link. The link of a new block leads to the first
+ * owner, which remembers its own. No hand-over to this node has been taken up, so none can be taken
+ * up twice. The node may forget what notices demanded, because kdsm_block_learn() finds that again.
+ * The timestamps of content that became invalid are below what the next content must have. Policy
+ * strict: a reader without a request takes up no loan, and the answer to its next request says
+ * which loans are too old.
+ *
+ * A node that had the block remembers the numbers of hand-overs, and for policy release the
+ * timestamps that it promised for its frame. Policy strict: a node that asked for the block keeps
+ * the set of readers, because a hand-over may still come, and is refused without the set.
+ */
+static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
+			      const struct kdsm_block *block)
+{
+	if (block->taken || block->busy || block->twin || block->modified ||
+	    block->next != KDSM_NOBODY || !list_empty(&block->owed) ||
+	    !list_empty(&block->dirty) || !list_empty(&block->cached) ||
+	    (block->waiting && !bitmap_empty(block->waiting, coherence->nodes)))
+		return false;
+	if (kdsm_block_first_owner(coherence, block->index) != coherence->node)
+		return block->role == KDSM_ROLE_NONE && block->state == KDSM_BLOCK_INVALID &&
+		       block->reading == KDSM_READING_NONE && !block->readers;
+	return block->role == KDSM_ROLE_OWNER && block->state == KDSM_BLOCK_READABLE &&
+	       !block->wts && !block->rts &&
+	       (!block->readers || bitmap_empty(block->readers, coherence->nodes));
+}
+
+void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	bool is_new;
+
+	xa_lock(&coherence->table);
+	/* Only its users change a block, and put it into lists */
+	is_new = !--block->users && kdsm_block_is_new(coherence, block);
+	if (is_new)
+		__xa_erase(&coherence->table, block->index);
+	xa_unlock(&coherence->table);
+	if (is_new)
+		kdsm_block_free(block);
 }
 
 void kdsm_block_begin(struct kdsm_coherence *coherence, struct kdsm_block *block)

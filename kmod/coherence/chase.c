@@ -70,7 +70,7 @@ struct kdsm_chase {
 static void kdsm_chase_start(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			     struct kdsm_chase *chase)
 {
-	lockdep_assert_held(&block->lock);
+	kdsm_block_learn(coherence, block);
 	chase->node = block->owner;
 	chase->owner = block->owner;
 	chase->hint = block->hint;

@@ -10,8 +10,8 @@
 
 #include "internal.h"
 
-int kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
-			u32 id, u32 policy, u64 size, u32 block_size)
+void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
+			 u32 id, u32 policy, u64 size, u32 block_size)
 {
 	memset(coherence, 0, sizeof(*coherence));
 	coherence->fabric = fabric;
@@ -31,9 +31,7 @@ int kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fa
 	INIT_LIST_HEAD(&coherence->dirty);
 	INIT_LIST_HEAD(&coherence->cached);
 	kdsm_signature_init(&coherence->signature);
-	coherence->tables = kvcalloc(DIV_ROUND_UP_ULL(coherence->blocks, KDSM_TABLE_SIZE),
-				     sizeof(*coherence->tables), GFP_KERNEL);
-	return coherence->tables ? 0 : -ENOMEM;
+	xa_init_flags(&coherence->table, XA_FLAGS_ACCOUNT);
 }
 
 void kdsm_coherence_exit(struct kdsm_coherence *coherence)
@@ -45,34 +43,23 @@ void kdsm_coherence_exit(struct kdsm_coherence *coherence)
 
 /* ---- statistics ---- */
 
-/* States may change concurrently: the counts are approximate */
-static void kdsm_table_count(const struct kdsm_block *table, u64 blocks, u64 *stats)
+void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats)
 {
 	static const u8 which[] = {
 		[KDSM_BLOCK_INVALID] = KDSM_COHERENCE_INVALID,
 		[KDSM_BLOCK_READABLE] = KDSM_COHERENCE_READABLE,
 		[KDSM_BLOCK_WRITABLE] = KDSM_COHERENCE_WRITABLE,
 	};
-	u64 i;
-
-	for (i = 0; i < blocks; i++) {
-		stats[which[READ_ONCE(table[i].state)]]++;
-		stats[KDSM_COHERENCE_OWNED] += READ_ONCE(table[i].role) == KDSM_ROLE_OWNER;
-	}
-}
-
-void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats)
-{
-	const struct kdsm_block *table;
+	struct kdsm_block *block;
 	u64 i;
 
 	for (i = 0; i < KDSM_COHERENCE_COUNT; i++)
 		stats[i] = atomic64_read(&coherence->stats[i]);
-	for (i = 0; i < coherence->blocks; i += KDSM_TABLE_SIZE) {
-		table = kdsm_block_peek(coherence, i);
-		if (table)
-			kdsm_table_count(table, min(coherence->blocks - i, (u64)KDSM_TABLE_SIZE),
-					 stats);
+	/* States may change concurrently: the counts are approximate */
+	for (i = 0; (block = kdsm_block_next(coherence, &i, coherence->blocks - 1)); i++) {
+		stats[which[READ_ONCE(block->state)]]++;
+		stats[KDSM_COHERENCE_OWNED] += READ_ONCE(block->role) == KDSM_ROLE_OWNER;
+		kdsm_block_put(coherence, block);
 		cond_resched();
 	}
 }
@@ -87,10 +74,11 @@ int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool writ
 
 	if (index >= coherence->blocks)
 		return -ERANGE;
-	block = kdsm_block(coherence, index);
+	block = kdsm_block_get(coherence, index);
 	if (!block)
 		return -ENOMEM;
 	err = coherence->policy->access(coherence, block, write, map, arg);
+	kdsm_block_put(coherence, block);
 	if (!err && write)
 		kdsm_coherence_count(coherence, WRITE_FAULTS, 1);
 	else if (!err)
@@ -101,20 +89,28 @@ int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool writ
 int kdsm_coherence_get(struct kdsm_coherence *coherence, u64 index, bool write)
 {
 	struct kdsm_block *block;
+	int err;
 
 	if (index >= coherence->blocks)
 		return -ERANGE;
-	block = kdsm_block(coherence, index);
+	block = kdsm_block_get(coherence, index);
 	if (!block)
 		return -ENOMEM;
-	return coherence->policy->get(coherence, block, write, true);
+	err = coherence->policy->get(coherence, block, write, true);
+	kdsm_block_put(coherence, block);
+	return err;
 }
 
-bool kdsm_coherence_is_busy(const struct kdsm_coherence *coherence, u64 index)
+bool kdsm_coherence_is_busy(struct kdsm_coherence *coherence, u64 index)
 {
-	const struct kdsm_block *block = kdsm_block_peek(coherence, index);
+	const struct kdsm_block *block;
+	bool is_busy;
 
-	return block && READ_ONCE(block->busy);
+	xa_lock(&coherence->table);
+	block = xa_load(&coherence->table, index);
+	is_busy = block && READ_ONCE(block->busy);
+	xa_unlock(&coherence->table);
+	return is_busy;
 }
 
 /* Under policy strict all nodes see every write at once: release and acquire do nothing */
@@ -141,13 +137,17 @@ int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
 static int kdsm_block_advise(struct kdsm_coherence *coherence, enum kdsm_advice advice,
 			     u64 index)
 {
-	struct kdsm_block *block = kdsm_block(coherence, index);
+	struct kdsm_block *block = kdsm_block_get(coherence, index);
+	int err;
 
 	if (!block)
 		return -ENOMEM;
 	if (advice == KDSM_ADVICE_OWN)
-		return coherence->policy->own(coherence, block);
-	return coherence->policy->get(coherence, block, false, false);
+		err = coherence->policy->own(coherence, block);
+	else
+		err = coherence->policy->get(coherence, block, false, false);
+	kdsm_block_put(coherence, block);
+	return err;
 }
 
 int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice advice,

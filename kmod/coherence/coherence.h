@@ -19,6 +19,7 @@
 #include <linux/types.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 #include <linux/kdsm.h>
 #include <linux/kdsm_netlink.h>
 
@@ -73,6 +74,17 @@ void kdsm_signature_merge(struct kdsm_signature *signature,
 u64 kdsm_signature_newest(const struct kdsm_signature *signature, unsigned int *writer);
 
 /**
+ * kdsm_signature_find() - the newest notice of another node about a block
+ * @signature: the signature, whose notices are in order
+ * @index: the block
+ * @node: this node
+ *
+ * Return: the notice, or NULL if there is none.
+ */
+const struct kdsm_notice *kdsm_signature_find(const struct kdsm_signature *signature, u64 index,
+					      unsigned int node);
+
+/**
  * kdsm_signature_flatten() - replace the notices of a signature by a floor
  * @signature: the signature
  *
@@ -104,9 +116,9 @@ struct kdsm_region;
 /* Largest valid timestamp; timestamps are logical */
 #define KDSM_CLOCK_MAX	(1ULL << 62)
 
-/* Number of blocks in one table of struct kdsm_coherence, as log2 */
-#define KDSM_TABLE_SHIFT	9
-#define KDSM_TABLE_SIZE		BIT(KDSM_TABLE_SHIFT)
+/* Number of neighbouring blocks that belong to the same node at first, as log2 */
+#define KDSM_FIRST_SHIFT	9
+#define KDSM_FIRST_BLOCKS	BIT(KDSM_FIRST_SHIFT)
 
 /* Number of concurrent sequences of read misses that the read-ahead distinguishes */
 #define KDSM_STREAMS		4U
@@ -139,14 +151,29 @@ enum kdsm_block_reading {
 
 /*
  * One block, as this node sees it. lock protects the page table entries of the block and all
- * other fields, but coherence->lock protects the list entries. A task holds lock for short,
- * local work only, and never during a message or a remote operation. lock nests inside
- * mmap_lock; coherence->lock and the locks that the mapping functions take nest inside lock
- * (Documentation/design/lock-order.md).
+ * other fields, but coherence->lock protects the list entries, and the lock of coherence->table
+ * protects users. A task holds lock for short, local work only, and never during a message or a
+ * remote operation. lock nests inside mmap_lock; coherence->lock and the locks that the mapping
+ * functions take nest inside lock (Documentation/design/lock-order.md).
  */
 struct kdsm_block {
 	struct mutex lock;	/* see above */
 	u64 index;
+	u64 handover;		/* number of the newest hand-over known here; the first is 1 */
+	/* As of the newest hand-over: timestamps of the content; from has the content */
+	u64 from_wts, from_rts;
+	u64 wts, rts;		/* of the content here: write timestamp, end of validity */
+	/*
+	 * Newest timestamp that a notice (see kdsm_block_learn()) or, policy strict, a writer
+	 * demanded; 0: none
+	 */
+	u64 wanted;
+	u32 users;		/* number of references; see kdsm_block_get() in internal.h */
+	u16 owner;		/* node that got the block by the newest hand-over known here */
+	u16 next;		/* successor of this node in the queue, or KDSM_NOBODY */
+	u16 from;		/* node that has the content as of the newest hand-over */
+	u16 writer;		/* node that wrote what this node lacks; KDSM_NOBODY: unknown */
+	u16 hint;		/* a later owner of the block than owner; KDSM_NOBODY: unknown */
 	u8 state;		/* enum kdsm_block_state */
 	u8 role;		/* enum kdsm_block_role */
 	bool busy;		/* a task uses the network for the block; other tasks wait */
@@ -154,23 +181,13 @@ struct kdsm_block {
 	bool modified;		/* has unpublished writes that page tables may not show */
 	bool ahead;		/* read-ahead brought the block, and no program has used it */
 	u8 idle;		/* number of consecutive releases that found no write */
-	u16 owner;		/* node that got the block by the newest hand-over known here */
-	u16 next;		/* successor of this node in the queue, or KDSM_NOBODY */
-	u64 handover;		/* number of the newest hand-over known here; the first is 1 */
 	bool given;		/* this node made the newest hand-over; repeats it when asked */
+	bool taken;		/* some hand-over to this node arrived: numbers must be remembered */
 	bool again;		/* what the node in front answered does not hold; ask again */
-	u16 writer;		/* node that wrote what this node lacks; KDSM_NOBODY: unknown */
-	u16 hint;		/* a later owner of the block than owner; KDSM_NOBODY: unknown */
-	/* As of the newest hand-over: node that has the content, and timestamps of the content */
-	u16 from;
-	u64 from_wts, from_rts;
-	u64 wts, rts;		/* of the content here: write timestamp, end of validity */
-	/* Newest timestamp that a notice or, policy strict, a writer demanded; 0: none */
-	u64 wanted;
 	/* Policy strict only: */
 	u8 reading;		/* enum kdsm_block_reading */
-	u16 lender;		/* LENT: node to fetch from; QUEUED: node that will lend */
 	bool awaited;		/* a program waits for the block; the lease begins when it runs */
+	u16 lender;		/* LENT: node to fetch from; QUEUED: node that will lend */
 	u64 lease_end;		/* end of the lease, in ns of ktime */
 	unsigned long *readers;	/* nodes with copies; handed over with the block. NULL: none */
 	unsigned long *waiting;	/* nodes to lend copies to after the lease. NULL: none */
@@ -270,7 +287,11 @@ struct kdsm_coherence {
 	unsigned int node, nodes;
 	wait_queue_head_t wait;		/* tasks that wait until a block is not busy, or granted */
 
-	struct kdsm_block **tables;	/* each allocated on first use; see kdsm_block() */
+	/*
+	 * The blocks that this node holds, owns or has owned, and those that tasks use at this
+	 * moment, by index. A block that is missing has the state of a new one.
+	 */
+	struct xarray table;
 
 	/* Policy strict only: */
 	u64 lease;			/* shortest time that a node keeps a block, in ns */
@@ -279,7 +300,7 @@ struct kdsm_coherence {
 
 	/* Policy release only, except lock and stats: */
 	struct mutex fence;		/* serialises releases and acquires of the region */
-	/* Protects owed, dirty, cached, clock, signature, streams, stream, races; innermost */
+	/* Protects owed, dirty, cached, clock, signature, streams, stream, races */
 	spinlock_t lock;
 	u64 clock;			/* newest timestamp that this node knows */
 	struct kdsm_signature signature;	/* all writes that happened before this point */
@@ -306,10 +327,9 @@ struct kdsm_coherence {
  * stamps. frames and twins are memories of the region's whole size; stamps has
  * kdsm_stamps_size() bytes.
  *
- * Return: 0 or -ENOMEM.
  */
-int kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
-			u32 id, u32 policy, u64 size, u32 block_size);
+void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
+			 u32 id, u32 policy, u64 size, u32 block_size);
 
 /**
  * kdsm_coherence_exit() - free the blocks
@@ -357,11 +377,11 @@ int kdsm_coherence_get(struct kdsm_coherence *coherence, u64 index, bool write);
  * @coherence: the coherence of the region; the end of that wakes the tasks on @coherence->wait
  * @index: a block of the region
  *
- * Context: any.
+ * Context: a task, which may be about to sleep.
  *
  * Return: true or false.
  */
-bool kdsm_coherence_is_busy(const struct kdsm_coherence *coherence, u64 index);
+bool kdsm_coherence_is_busy(struct kdsm_coherence *coherence, u64 index);
 
 /**
  * kdsm_coherence_release() - publish all earlier writes of this node's programs
@@ -475,6 +495,13 @@ int kdsm_coherence_serve_lend(struct kdsm_coherence *coherence,
 			      struct kdsm_request *request);
 int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 				    struct kdsm_request *request);
+
+/* The node that owns a block until the first hand-over. Whole groups start on one node. */
+static inline unsigned int kdsm_block_first_owner(const struct kdsm_coherence *coherence,
+						  u64 index)
+{
+	return (index >> KDSM_FIRST_SHIFT) % coherence->nodes;
+}
 
 static inline u64 kdsm_block_size(const struct kdsm_coherence *coherence)
 {

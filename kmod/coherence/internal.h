@@ -25,13 +25,23 @@ static inline void kdsm_pages_protect(struct kdsm_coherence *coherence, u64 offs
 
 /* ---- block.c ---- */
 
-/* Return the block, allocated on first use, or NULL without memory. Blocks live until exit. */
-struct kdsm_block *kdsm_block(struct kdsm_coherence *coherence, u64 index);
 /*
- * Return the block, or NULL if it is not allocated. Then no block of its table is, and this node
- * has used none of them.
+ * Return the block, or NULL without memory. The caller gets a reference, and drops the reference by
+ * kdsm_block_put(), when it does not hold the block's lock. A task uses a block only while it has a
+ * reference.
  */
-struct kdsm_block *kdsm_block_peek(const struct kdsm_coherence *coherence, u64 index);
+struct kdsm_block *kdsm_block_get(struct kdsm_coherence *coherence, u64 index);
+/* As kdsm_block_get(), but return NULL if the block is not in the table */
+struct kdsm_block *kdsm_block_find(struct kdsm_coherence *coherence, u64 index);
+/*
+ * As kdsm_block_get(), for the first block from *index to last that is in the table. Sets *index to
+ * the number of the block. NULL: there is none.
+ */
+struct kdsm_block *kdsm_block_next(struct kdsm_coherence *coherence, u64 *index, u64 last);
+/* Get another reference. Caller has one, or holds coherence->lock and found the block in a list. */
+void kdsm_block_hold(struct kdsm_coherence *coherence, struct kdsm_block *block);
+/* Drop a reference. The last one frees a block that this node need not remember. */
+void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block);
 /* Return page i of the block in a memory, or ERR_PTR(-ENOMEM) */
 void *kdsm_block_page(struct kdsm_coherence *coherence, struct kdsm_memory *memory,
 		      const struct kdsm_block *block, unsigned int i);
@@ -171,9 +181,10 @@ void kdsm_ownership_link(struct kdsm_coherence *coherence, struct kdsm_block *bl
 /* Lend and hand over the blocks that nodes waited for until the end of a lease */
 void kdsm_ownership_owed_work(struct work_struct *work);
 /*
- * For handlers of messages. kdsm_asked_block() returns the block that the message is about,
- * and fills in wire; fields that the sender left out are 0. It returns ERR_PTR(-EINVAL) or
- * ERR_PTR(-ENOMEM) on errors. kdsm_answer() fills in an answer without a hand-over.
+ * For handlers of messages. kdsm_asked_block() returns the block that the message is about, with a
+ * reference for the caller, and fills in wire; fields that the sender left out are 0. It returns
+ * ERR_PTR(-EINVAL) or ERR_PTR(-ENOMEM) on errors. kdsm_answer() fills in an answer without a
+ * hand-over.
  */
 struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
 				    const struct kdsm_request *request,
@@ -222,6 +233,12 @@ void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *bloc
 		       bool is_cached);
 void kdsm_block_dirty(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      bool is_dirty);
+/*
+ * Take up the newest notice that names the block, if it is news: set wanted, writer and hint. A
+ * notice changes nothing in blocks that this node does not hold, so a task learns of the notice
+ * before it looks for the block's content. Caller holds the block's lock.
+ */
+void kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block);
 /*
  * kdsm_block_begin() waits until no task uses the network for the block, and makes the
  * block busy; kdsm_block_end() ends that. Caller holds the block's lock; begin may drop and

@@ -146,6 +146,7 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
 	}
 	block->handover = le64_to_cpu(wire->number);
 	block->given = false;
+	block->taken = true;
 	WRITE_ONCE(block->owner, coherence->node);
 	block->hint = KDSM_NOBODY;
 	block->from = le16_to_cpu(wire->from);
@@ -377,8 +378,10 @@ void kdsm_ownership_owed_work(struct work_struct *work)
 	for (;;) {
 		spin_lock(&coherence->lock);
 		block = list_first_entry_or_null(&coherence->owed, struct kdsm_block, owed);
-		if (block)
+		if (block) {
+			kdsm_block_hold(coherence, block);
 			list_del_init(&block->owed);
+		}
 		spin_unlock(&coherence->lock);
 		if (!block)
 			return;
@@ -392,6 +395,7 @@ void kdsm_ownership_owed_work(struct work_struct *work)
 		mutex_lock(&block->lock);
 		kdsm_ownership_pass(coherence, block, &turn);
 		mutex_unlock(&block->lock);
+		kdsm_block_put(coherence, block);
 		kdsm_turn_send(coherence, &turn);
 	}
 }
@@ -411,7 +415,7 @@ struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
 	memcpy(wire, request->data, request->length);
 	if (le64_to_cpu(wire->index) >= coherence->blocks)
 		return ERR_PTR(-EINVAL);
-	block = kdsm_block(coherence, le64_to_cpu(wire->index));
+	block = kdsm_block_get(coherence, le64_to_cpu(wire->index));
 	return block ?: ERR_PTR(-ENOMEM);
 }
 
@@ -504,10 +508,9 @@ int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 	if (IS_ERR(block))
 		return PTR_ERR(block);
 	clock = le64_to_cpu(wire.clock);
-	if (clock > KDSM_CLOCK_MAX)
-		return -EINVAL;
 	mutex_lock(&block->lock);
-	err = kdsm_handover_get(coherence, block, &wire.handover);
+	err = clock > KDSM_CLOCK_MAX ? -EINVAL :
+				       kdsm_handover_get(coherence, block, &wire.handover);
 	if (err)
 		goto unlock;
 	if (block->role == KDSM_ROLE_NONE)
@@ -516,6 +519,7 @@ int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 		err = kdsm_read(coherence, block, request, clock);
 unlock:
 	mutex_unlock(&block->lock);
+	kdsm_block_put(coherence, block);
 	return err;
 }
 
@@ -554,11 +558,10 @@ int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
 
 	if (IS_ERR(block))
 		return PTR_ERR(block);
-	/* No node is led to itself; see kdsm_chase_follow() */
-	if (request->from == coherence->node)
-		return -EINVAL;
 	mutex_lock(&block->lock);
-	err = kdsm_handover_get(coherence, block, &wire.handover);
+	/* No node is led to itself; see kdsm_chase_follow() */
+	err = request->from == coherence->node ? -EINVAL :
+	      kdsm_handover_get(coherence, block, &wire.handover);
 	if (err)
 		goto unlock;
 	if (block->next == request->from)
@@ -571,6 +574,7 @@ int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
 		err = kdsm_own(coherence, block, request);
 unlock:
 	mutex_unlock(&block->lock);
+	kdsm_block_put(coherence, block);
 	return err;
 }
 
@@ -591,6 +595,7 @@ int kdsm_coherence_serve_grant(struct kdsm_coherence *coherence,
 		err = kdsm_handover_get(coherence, block, &wire.handover);
 	}
 	mutex_unlock(&block->lock);
+	kdsm_block_put(coherence, block);
 	return err;
 }
 
@@ -643,21 +648,23 @@ int kdsm_coherence_serve_lend(struct kdsm_coherence *coherence,
 {
 	struct kdsm_wire_block wire;
 	struct kdsm_block *block = kdsm_asked_block(coherence, request, &wire);
+	int err = 0;
 
 	if (IS_ERR(block))
 		return PTR_ERR(block);
-	if (coherence->policy != &kdsm_policy_strict)
-		return -EOPNOTSUPP;
-	if (!kdsm_handover_sane(coherence, &wire.handover) ||
-	    (!wire.status && le16_to_cpu(wire.handover.from) != request->from))
-		return -EINVAL;
 	mutex_lock(&block->lock);
-	if (wire.status) {
+	if (coherence->policy != &kdsm_policy_strict) {
+		err = -EOPNOTSUPP;
+	} else if (!kdsm_handover_sane(coherence, &wire.handover) ||
+		   (!wire.status && le16_to_cpu(wire.handover.from) != request->from)) {
+		err = -EINVAL;
+	} else if (wire.status) {
 		WRITE_ONCE(block->again, true);
 		wake_up_all(&coherence->wait);
 	} else {
 		kdsm_loan_get(coherence, block, request->from, &wire.handover);
 	}
 	mutex_unlock(&block->lock);
-	return 0;
+	kdsm_block_put(coherence, block);
+	return err;
 }

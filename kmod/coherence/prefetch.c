@@ -66,7 +66,7 @@ static void kdsm_stream_expect(struct kdsm_coherence *coherence, struct kdsm_str
 /* ---- blocks ---- */
 
 /*
- * Add a block if it can come along. Returns false if the sequence ends before this block,
+ * Add a block, and a reference to it, if it can come along. Returns false if the sequence ends before this block,
  * because the block needs more than a read.
  */
 static bool kdsm_ahead_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
@@ -76,11 +76,13 @@ static bool kdsm_ahead_take(struct kdsm_coherence *coherence, struct kdsm_block 
 
 	mutex_lock(&block->lock);
 	if (block->state == KDSM_BLOCK_INVALID && !block->busy) {
+		kdsm_block_learn(coherence, block);
 		known = kdsm_block_writer_known(coherence, block);
 		more = (known || (owner != KDSM_NOBODY && block->owner == owner)) &&
 		       !block->twin && list_empty(&block->dirty);
 		if (more) {
 			kdsm_block_begin(coherence, block);	/* does not wait */
+			kdsm_block_hold(coherence, block);
 			ahead->list[ahead->count++] = (struct kdsm_ahead_block) {
 				.block = block,
 				.known = known,
@@ -100,6 +102,7 @@ struct kdsm_ahead *kdsm_ahead_begin(struct kdsm_coherence *coherence,
 	struct kdsm_ahead *ahead;
 	struct kdsm_block *next;
 	unsigned int window;
+	bool more;
 	u64 i, end;
 
 	window = kdsm_stream_advance(coherence, block->index, &stream);
@@ -113,8 +116,12 @@ struct kdsm_ahead *kdsm_ahead_begin(struct kdsm_coherence *coherence,
 	if (owner != KDSM_NOBODY)
 		end = min(end, block->index + kdsm_stamps_left(block));
 	for (i = block->index + 1; i < end; i++) {
-		next = kdsm_block(coherence, i);
-		if (!next || !kdsm_ahead_take(coherence, next, owner, ahead))
+		next = kdsm_block_get(coherence, i);
+		if (!next)
+			break;
+		more = kdsm_ahead_take(coherence, next, owner, ahead);
+		kdsm_block_put(coherence, next);
+		if (!more)
 			break;
 	}
 	kdsm_stream_expect(coherence, stream, i);
@@ -122,7 +129,7 @@ struct kdsm_ahead *kdsm_ahead_begin(struct kdsm_coherence *coherence,
 	return ahead;
 }
 
-/* End the block's busy mark. If its content has arrived and is new enough, make it valid. */
+/* End the block's busy mark, and drop the reference. If its content has arrived and is new enough, make it valid. */
 static void kdsm_ahead_drop(struct kdsm_coherence *coherence,
 			    const struct kdsm_ahead_block *entry, bool is_here)
 {
@@ -138,6 +145,7 @@ static void kdsm_ahead_drop(struct kdsm_coherence *coherence,
 			   kdsm_block_brought(coherence, block, entry->wts, entry->wts));
 	kdsm_block_end(coherence, block);
 	mutex_unlock(&block->lock);
+	kdsm_block_put(coherence, block);
 }
 
 /* Drop the blocks whose stamps promise too little */
@@ -219,12 +227,15 @@ void kdsm_ahead_use(struct kdsm_coherence *coherence, const struct kdsm_block *b
 		    kdsm_map_t map, void *arg)
 {
 	struct kdsm_block *next;
+	bool more = true;
 	u64 i;
 
-	for (i = block->index + 1; i < coherence->blocks; i++) {
-		next = kdsm_block_peek(coherence, i);
-		/* Most accesses continue no read-ahead: look before taking a lock */
-		if (!next || !READ_ONCE(next->ahead) || !kdsm_ahead_use_one(next, map, arg))
+	for (i = block->index + 1; more && i < coherence->blocks; i++) {
+		next = kdsm_block_find(coherence, i);
+		if (!next)
 			return;
+		/* Most accesses continue no read-ahead: look before taking a lock */
+		more = READ_ONCE(next->ahead) && kdsm_ahead_use_one(next, map, arg);
+		kdsm_block_put(coherence, next);
 	}
 }

@@ -164,7 +164,7 @@ static int kdsm_release_lend(struct kdsm_coherence *coherence, struct kdsm_block
 
 /* ---- the write set ---- */
 
-/* Blocks of the write set, ordered by index */
+/* Blocks of the write set, ordered by index, with references */
 struct kdsm_writes {
 	size_t count;
 	struct kdsm_picked list[];
@@ -201,12 +201,23 @@ static struct kdsm_writes *kdsm_writes_take(struct kdsm_coherence *coherence, u6
 	list_for_each_entry(block, &coherence->dirty, dirty) {
 		if (writes->count == count)
 			break;
-		if (kdsm_block_is_in(block, first, last))
-			writes->list[writes->count++].block = block;
+		if (!kdsm_block_is_in(block, first, last))
+			continue;
+		kdsm_block_hold(coherence, block);
+		writes->list[writes->count++].block = block;
 	}
 	spin_unlock(&coherence->lock);
 	kdsm_picked_sort(writes->list, writes->count);
 	return writes;
+}
+
+static void kdsm_writes_free(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
+{
+	size_t i;
+
+	for (i = 0; i < writes->count; i++)
+		kdsm_block_put(coherence, writes->list[i].block);
+	kvfree(writes);
 }
 
 /* Find which blocks were modified, with one TLB flush for each run. -ENOMEM. */
@@ -481,10 +492,13 @@ static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_wri
 	size_t count = 0, i, j, n;
 	int err;
 
-	/* From here on only the idle blocks matter: reuse the array for these */
-	for (i = 0; i < writes->count; i++)
-		if (kdsm_write_is_idle(&writes->list[i]))
-			idle[count++] = writes->list[i];
+	/* From here on only the idle blocks matter: move these to the front */
+	for (i = 0; i < writes->count; i++) {
+		if (!kdsm_write_is_idle(&writes->list[i]))
+			continue;
+		swap(idle[count], writes->list[i]);
+		count++;
+	}
 	for (i = 0; i < count; i += n) {
 		n = kdsm_run_length(&idle[i], count - i);
 		kdsm_pages_protect(coherence, kdsm_block_offset(coherence, idle[i].block),
@@ -521,7 +535,7 @@ static int kdsm_release_some(struct kdsm_coherence *coherence, u64 from, u64 to,
 		spin_unlock(&coherence->lock);
 	}
 	mutex_unlock(&coherence->fence);
-	kvfree(writes);
+	kdsm_writes_free(coherence, writes);
 	return err;
 }
 

@@ -94,6 +94,21 @@ u64 kdsm_signature_newest(const struct kdsm_signature *signature, unsigned int *
 	return newest;
 }
 
+const struct kdsm_notice *kdsm_signature_find(const struct kdsm_signature *signature, u64 index,
+					      unsigned int node)
+{
+	const struct kdsm_notice *notice;
+	unsigned int i;
+
+	for (i = signature->count; i--;) {
+		notice = &signature->notices[i];
+		if (notice->writer != node && index >= notice->first &&
+		    index - notice->first < notice->count)
+			return notice;
+	}
+	return NULL;
+}
+
 void kdsm_signature_flatten(struct kdsm_signature *signature)
 {
 	unsigned int writer;

@@ -103,7 +103,7 @@ static int kdsm_strict_handover(struct kdsm_coherence *coherence, struct kdsm_bl
 	return 0;
 }
 
-/* Allocate the sets of readers, which live until exit. Caller holds the block's lock. */
+/* Allocate the sets of readers, which live as long as the block. Caller holds the block's lock. */
 static int kdsm_readers_alloc(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	lockdep_assert_held(&block->lock);
@@ -171,33 +171,43 @@ static int kdsm_copy_end(struct kdsm_coherence *coherence, struct kdsm_block *bl
 	return 0;
 }
 
+/* Repeat kdsm_copy_end() while that returns -EAGAIN: most leases end soon */
+static int kdsm_copy_end_wait(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			      unsigned int writer, const struct kdsm_wire_handover *wire)
+{
+	u64 end = ktime_get_ns() + KDSM_KEEP_MAX;
+	int err;
+
+	for (;;) {
+		mutex_lock(&block->lock);
+		kdsm_ownership_link(coherence, block, writer, le64_to_cpu(wire->number));
+		err = kdsm_copy_end(coherence, block, writer, le64_to_cpu(wire->wts));
+		mutex_unlock(&block->lock);
+		/* The writer then sends no second request */
+		if (err != -EAGAIN || ktime_get_ns() >= end)
+			return err;
+		usleep_range(KDSM_KEEP_PAUSE, 2 * KDSM_KEEP_PAUSE);
+	}
+}
+
 /* A node that is about to write asks this node to give up its copy */
 int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 				    struct kdsm_request *request)
 {
 	struct kdsm_wire_block wire;
 	struct kdsm_block *block = kdsm_asked_block(coherence, request, &wire);
-	u64 end = ktime_get_ns() + KDSM_KEEP_MAX;
 	int err;
 
 	if (IS_ERR(block))
 		return PTR_ERR(block);
 	if (coherence->policy != &kdsm_policy_strict)
-		return -EOPNOTSUPP;
-	if (!kdsm_handover_sane(coherence, &wire.handover) || !wire.handover.wts)
-		return -EINVAL;
-	for (;;) {
-		mutex_lock(&block->lock);
-		kdsm_ownership_link(coherence, block, request->from,
-				    le64_to_cpu(wire.handover.number));
-		err = kdsm_copy_end(coherence, block, request->from,
-				    le64_to_cpu(wire.handover.wts));
-		mutex_unlock(&block->lock);
-		/* Most leases end soon: the answer then needs no second request */
-		if (err != -EAGAIN || ktime_get_ns() >= end)
-			return err;
-		usleep_range(KDSM_KEEP_PAUSE, 2 * KDSM_KEEP_PAUSE);
-	}
+		err = -EOPNOTSUPP;
+	else if (!kdsm_handover_sane(coherence, &wire.handover) || !wire.handover.wts)
+		err = -EINVAL;
+	else
+		err = kdsm_copy_end_wait(coherence, block, request->from, &wire.handover);
+	kdsm_block_put(coherence, block);
+	return err;
 }
 
 /*
@@ -221,15 +231,14 @@ static void kdsm_copy_drop(struct kdsm_coherence *coherence, struct kdsm_block *
 
 void kdsm_coherence_untied(struct kdsm_coherence *coherence)
 {
-	struct kdsm_block *table;
-	u64 i, j;
+	struct kdsm_block *block;
+	u64 i;
 
 	if (coherence->policy != &kdsm_policy_strict)
 		return;
-	for (i = 0; i < coherence->blocks; i += KDSM_TABLE_SIZE) {
-		table = kdsm_block_peek(coherence, i);
-		for (j = 0; table && j < KDSM_TABLE_SIZE; j++)
-			kdsm_copy_drop(coherence, &table[j]);
+	for (i = 0; (block = kdsm_block_next(coherence, &i, coherence->blocks - 1)); i++) {
+		kdsm_copy_drop(coherence, block);
+		kdsm_block_put(coherence, block);
 		cond_resched();
 	}
 }

@@ -80,15 +80,13 @@ static int kdsm_region_make_coherent(struct kdsm_region *region)
 {
 	struct kdsm_fabric *fabric = region->cluster->fabric;
 	struct kdsm_coherence *coherence;
-	int err = -ENOMEM;
+	int err = 0;
 
 	coherence = kzalloc(sizeof(*coherence), GFP_KERNEL);
 	if (!coherence)
 		return -ENOMEM;
-	err = kdsm_coherence_init(coherence, fabric, region->id, region->policy,
-				  region->part_size, region->block_size);
-	if (err)
-		goto free;
+	kdsm_coherence_init(coherence, fabric, region->id, region->policy, region->part_size,
+			    region->block_size);
 	coherence->region = region;
 	coherence->mapping = &kdsm_region_mapping_ops;
 	coherence->frames = region->memory;
@@ -114,7 +112,6 @@ unmake:
 		kdsm_region_unmake_release(coherence);
 exit:
 	kdsm_coherence_exit(coherence);
-free:
 	kfree(coherence);
 	return err;
 }

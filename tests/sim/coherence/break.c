@@ -144,6 +144,19 @@ void __wrap_kdsm_race_found(struct kdsm_coherence *coherence, const struct kdsm_
 	__real_kdsm_race_found(coherence, &other, keep);
 }
 
+void __wrap_kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	if (sim_broken != BREAK_LEARN)
+		__real_kdsm_block_learn(coherence, block);
+}
+
+void __wrap_kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	if (sim_broken == BREAK_DROP)
+		block->taken = false;
+	__real_kdsm_block_put(coherence, block);
+}
+
 /* Take a block that the fetch of another block brought along. */
 bool __wrap_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       u64 wts, u64 rts)

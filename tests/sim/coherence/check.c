@@ -27,12 +27,7 @@ static struct seen *seen(unsigned int node, unsigned int i)
 
 static struct kdsm_block *peek(unsigned int node, u64 index)
 {
-	struct kdsm_block *table;
-
-	if (nodes[node].closed)
-		return NULL;
-	table = nodes[node].coherence.tables[index >> KDSM_TABLE_SHIFT];
-	return table ? &table[index & (KDSM_TABLE_SIZE - 1)] : NULL;
+	return nodes[node].closed ? NULL : xa_load(&nodes[node].coherence.table, index);
 }
 
 void check_start(void)
@@ -172,7 +167,7 @@ static unsigned int link_of(unsigned int node, u64 index)
 {
 	const struct kdsm_block *block = peek(node, index);
 
-	return block ? block->owner : (index >> KDSM_TABLE_SHIFT) % sim.nodes;
+	return block ? block->owner : kdsm_block_first_owner(&nodes[node].coherence, index);
 }
 
 /* Whether the queue behind the node has a dead node, to which nodes that ask are sent on */
@@ -197,10 +192,22 @@ static bool is_giving(const struct kdsm_block *block, u64 index)
 	return heir && heir->handover < block->handover && !sim_is_dead(block->owner);
 }
 
-bool is_reachable(unsigned int node, u64 index)
+/* The hint of a chase that starts now: see kdsm_block_learn() */
+static unsigned int hint_of(unsigned int node, u64 index)
 {
 	const struct kdsm_block *block = peek(node, index);
-	unsigned int hint = block ? block->hint : KDSM_NOBODY, hops;
+	const struct kdsm_notice *notice;
+
+	notice = kdsm_signature_find(&nodes[node].coherence.signature, index, node);
+	if (notice && (!block || notice->ts > max(block->wts, block->wanted)))
+		return notice->writer;
+	return block ? block->hint : KDSM_NOBODY;
+}
+
+bool is_reachable(unsigned int node, u64 index)
+{
+	const struct kdsm_block *block;
+	unsigned int hint = hint_of(node, index), hops;
 
 	/* A walk that does not end follows a block that moves. */
 	for (hops = 0; hops <= 2 * sim.nodes; hops++) {
@@ -281,7 +288,7 @@ static unsigned int find_owner(u64 index)
 		if (sim_is_dead(node))
 			continue;
 		if (!block) {
-			if ((index >> KDSM_TABLE_SHIFT) % sim.nodes == node)
+			if (kdsm_block_first_owner(&nodes[node].coherence, index) == node)
 				owner = node;
 			continue;
 		}

@@ -51,6 +51,8 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_KEEP] = { "keep", "a twin does not become what a read miss merges" },
 	[BREAK_RACE] = { "race", "one data race in 4 is not reported" },
 	[BREAK_BLAME] = { "blame", "a data race names another node" },
+	[BREAK_LEARN] = { "learn", "a miss ignores what notices say of the block" },
+	[BREAK_DROP] = { "drop", "a node forgets a block that it had" },
 	[BREAK_READER] = { "reader", "one reader in 10 is not asked to drop its copy",
 			   false, STRICT },
 	[BREAK_EARLY] = { "early", "a writer does not wait for the leases of readers",
@@ -221,7 +223,7 @@ static int check(char *reason)
 
 /* ---- seeds ---- */
 
-/* Choose blocks: some are neighbours, some are in other tables, which other nodes own first. */
+/* Choose blocks: some are neighbours, some are in other groups, which other nodes own first. */
 static void choose_blocks(void)
 {
 	unsigned int i;
@@ -229,13 +231,13 @@ static void choose_blocks(void)
 
 	config.blocks = options.blocks ?: sim_between(1, BLOCKS_FEW);
 	config.index = calloc(config.blocks, sizeof(*config.index));
-	at = sim_chance(2) ? 0 : KDSM_TABLE_SIZE - 1 - sim_below(3);
+	at = sim_chance(2) ? 0 : KDSM_FIRST_BLOCKS - 1 - sim_below(3);
 	for (i = 0; i < config.blocks; i++) {
 		config.index[i] = at;
 		/* Large blocks are neighbours, so that page tables stay small. */
-		at += config.pages <= 2 && sim_chance(6) ? sim_between(2, KDSM_TABLE_SIZE) : 1;
+		at += config.pages <= 2 && sim_chance(6) ? sim_between(2, KDSM_FIRST_BLOCKS) : 1;
 	}
-	config.region_blocks = (at / KDSM_TABLE_SIZE + 1) * KDSM_TABLE_SIZE;
+	config.region_blocks = (at / KDSM_FIRST_BLOCKS + 1) * KDSM_FIRST_BLOCKS;
 	if (sim_chance(2))
 		config.region_blocks = at;	/* the last table is not full */
 }
@@ -399,7 +401,7 @@ static bool again(void)
 	if (!faults || config.healed) {
 		check_end();
 		config.closing = true;
-		return config.policy == KDSM_POLICY_STRICT && region_close();
+		return config.policy == KDSM_POLICY_STRICT ? region_close() : notice_forge();
 	}
 	sim_fabric_heal();
 	config.stall = 0;

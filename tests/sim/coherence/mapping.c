@@ -53,6 +53,13 @@ static void unmap_late(void *arg)
 	free(deferred);
 }
 
+static enum kdsm_block_state block_state(unsigned int node, u64 index)
+{
+	const struct kdsm_block *block = xa_load(&nodes[node].coherence.table, index);
+
+	return block ? block->state : KDSM_BLOCK_INVALID;
+}
+
 static void mapping_unmap(struct kdsm_region *region, u64 offset, u64 length)
 {
 	u64 first = offset >> PAGE_SHIFT, count = length >> PAGE_SHIFT;
@@ -67,8 +74,7 @@ static void mapping_unmap(struct kdsm_region *region, u64 offset, u64 length)
 	if (sim_broken == BREAK_UNMAP && sim_chance(20))
 		return;
 	if (sim_broken == BREAK_PROTECT && sim_chance(10) &&
-	    kdsm_block(&nodes[region->node].coherence, block_of(first))->state ==
-	    KDSM_BLOCK_READABLE)
+	    block_state(region->node, block_of(first)) == KDSM_BLOCK_READABLE)
 		return;
 	if (sim_broken == BREAK_DEFER && sim_chance(10)) {
 		deferred = malloc(sizeof(*deferred));

@@ -98,9 +98,8 @@ static void node_start(struct node *node, unsigned int number)
 	memory_start(&node->twins, number, "twin", region_pages());
 	memory_start(&node->stamps, number, "stamp",
 		     kdsm_stamps_size(config.region_blocks) >> PAGE_SHIFT);
-	if (kdsm_coherence_init(coherence, sim_fabric(number), 7, config.policy,
-				config.region_blocks * block_size, block_size))
-		sim_fail(SIM_NONE, "init fails");
+	kdsm_coherence_init(coherence, sim_fabric(number), 7, config.policy,
+			    config.region_blocks * block_size, block_size);
 	coherence->mapping = &mapping_ops;
 	if (sim_broken == BREAK_HASTE)
 		coherence->lease = 0;
@@ -160,6 +159,36 @@ bool region_close(void)
 	if (living(1) == sim.nodes)
 		return false;
 	sim_spawn(living(0), "closes", 0, own_and_close, NULL);
+	return true;
+}
+
+/* ---- a forged notice ---- */
+
+/* A program claims that another node wrote the whole region: that takes no memory on its node. */
+static void forge(void *arg)
+{
+	struct kdsm_coherence *coherence = &nodes[living(0)].coherence;
+	struct kdsm_signature forged = {
+		.count = 1,
+		.notices[0] = {
+			.ts = coherence->clock + 1,
+			.count = config.region_blocks,
+			.writer = (coherence->node + 1) % sim.nodes,
+		},
+	};
+	size_t held = coherence->table.count;
+
+	kdsm_coherence_acquire(coherence, &forged);
+	if (coherence->table.count > held)
+		sim_fail(SIM_NONE, "a notice takes memory for %zu blocks",
+			 coherence->table.count - held);
+}
+
+bool notice_forge(void)
+{
+	if (living(0) == sim.nodes)
+		return false;
+	sim_spawn(living(0), "forges", 0, forge, NULL);
 	return true;
 }
 

@@ -130,12 +130,12 @@ static int dispatch(struct kdsm_coherence *coherence, enum kdsm_message_type typ
  */
 static void break_link(struct kdsm_wire_answer *answer, u64 index)
 {
-	struct kdsm_block *block;
+	const struct kdsm_block *block;
 
 	if (config.closing)	/* that node may be about to free its blocks */
 		return;
-	block = kdsm_block(&nodes[answer->node].coherence, index);
-	if (block && block->handover >= answer->handover.number)
+	block = xa_load(&nodes[answer->node].coherence.table, index);
+	if ((block ? block->handover : 1) >= answer->handover.number)
 		answer->handover.number = 0;
 }
 
@@ -203,35 +203,49 @@ static int break_loan(struct kdsm_coherence *coherence, struct kdsm_block *block
 	return status;
 }
 
-static int serve_block(struct sim_message *message, struct kdsm_request *request)
+static int break_block(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		       struct sim_message *message, struct kdsm_request *request)
 {
-	struct kdsm_coherence *coherence = &nodes[message->to].coherence;
-	struct kdsm_block *block = kdsm_block(coherence, wire_of(message)->index);
-	u64 rts = block ? block->rts : 0;
+	u64 rts = block->rts;
 	int status;
 
-	if (block && message->type == KDSM_MESSAGE_BLOCK_READ &&
+	if (message->type == KDSM_MESSAGE_BLOCK_READ &&
 	    (sim_broken == BREAK_QUEUE || sim_broken == BREAK_LINE))
 		return break_queue(coherence, block, message, request);
-	if (block && message->type == KDSM_MESSAGE_BLOCK_INVALIDATE &&
+	if (message->type == KDSM_MESSAGE_BLOCK_INVALIDATE &&
 	    (sim_broken == BREAK_FETCH || sim_broken == BREAK_CANCEL))
 		return break_copy(coherence, block, message, request);
-	if (block && message->type == KDSM_MESSAGE_BLOCK_LEND && !wire_of(message)->status &&
+	if (message->type == KDSM_MESSAGE_BLOCK_LEND && !wire_of(message)->status &&
 	    sim_broken == BREAK_LOAN)
 		return break_loan(coherence, block, message, request);
-	if (block && sim_broken == BREAK_FORGET)
+	if (sim_broken == BREAK_FORGET)
 		block->given = false;
-	if (block && sim_broken == BREAK_NUMBER && block->role == KDSM_ROLE_NONE)
+	if (sim_broken == BREAK_NUMBER && block->role == KDSM_ROLE_NONE)
 		block->handover = 0;
 	status = dispatch(coherence, message->type, request);
-	if (sim_broken == BREAK_RTS && message->type == KDSM_MESSAGE_BLOCK_READ && block)
+	if (sim_broken == BREAK_RTS && message->type == KDSM_MESSAGE_BLOCK_READ)
 		block->rts = rts;
 	/* Then the node takes up a loan that ended before the node knew of it. */
-	if (sim_broken == BREAK_STALE && message->type == KDSM_MESSAGE_BLOCK_INVALIDATE && block) {
+	if (sim_broken == BREAK_STALE && message->type == KDSM_MESSAGE_BLOCK_INVALIDATE) {
 		block->wanted = 0;
 		block->again = false;
 	}
 	break_answer(message, request);
+	return status;
+}
+
+static int serve_block(struct sim_message *message, struct kdsm_request *request)
+{
+	struct kdsm_coherence *coherence = &nodes[message->to].coherence;
+	struct kdsm_block *block = NULL;
+	int status;
+
+	if (sim_broken)
+		block = kdsm_block_get(coherence, wire_of(message)->index);
+	if (!block)
+		return dispatch(coherence, message->type, request);
+	status = break_block(coherence, block, message, request);
+	kdsm_block_put(coherence, block);
 	return status;
 }
 

@@ -35,6 +35,8 @@ enum {
 	BREAK_KEEP,
 	BREAK_RACE,
 	BREAK_BLAME,
+	BREAK_LEARN,
+	BREAK_DROP,
 	/* of policy strict */
 	BREAK_READER,
 	BREAK_EARLY,
@@ -160,6 +162,8 @@ void nodes_start(void);
 void nodes_stop(void);
 /* Let the region go from a node that owes a block to another node. False: no two nodes live. */
 bool region_close(void);
+/* Policy release: a node acquires a notice that names all blocks. False: no node lives. */
+bool notice_forge(void);
 /* The memory of another node that has the same id. */
 struct kdsm_memory *memory_of(unsigned int node, const struct kdsm_memory *memory);
 /* Copy a page piece by piece, so that other fibers see a half of the copy. */
@@ -391,6 +395,10 @@ void __real_kdsm_race_found(struct kdsm_coherence *coherence, const struct kdsm_
 			    bool keep);
 void __wrap_kdsm_race_found(struct kdsm_coherence *coherence, const struct kdsm_race *race,
 			    bool keep);
+void __real_kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block);
+void __wrap_kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block);
+void __real_kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block);
+void __wrap_kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block);
 bool __real_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       u64 wts, u64 rts);
 bool __wrap_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,

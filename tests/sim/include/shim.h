@@ -290,6 +290,8 @@ static inline void list_splice_tail(struct list_head *from, struct list_head *li
 	list->prev = from->prev;
 }
 
+#define swap(a, b)		({ typeof(a) _was = (a); (a) = (b); (b) = _was; })
+
 #define list_entry(p, type, member)	container_of(p, type, member)
 #define list_first_entry(l, type, member)	list_entry((l)->next, type, member)
 #define list_for_each_entry(p, l, member)				\
@@ -299,6 +301,31 @@ static inline void list_splice_tail(struct list_head *from, struct list_head *li
 
 #define list_first_entry_or_null(head, type, member)			\
 	(list_empty(head) ? NULL : list_first_entry(head, type, member))
+
+/* ---- sparse arrays (harness/xarray.c) ---- */
+
+struct xarray {
+	spinlock_t xa_lock;
+	struct sim_entry *entries;
+	size_t count, room;
+};
+
+#define XA_PRESENT		0
+#define XA_FLAGS_ACCOUNT	0
+
+#define xa_init_flags(array, flags)	memset(array, 0, sizeof(*(array)))
+#define xa_lock(array)		spin_lock(&(array)->xa_lock)
+#define xa_unlock(array)	spin_unlock(&(array)->xa_lock)
+#define xa_is_err(entry)	IS_ERR(entry)
+#define xa_find(array, index, last, filter)	sim_xa_next(array, index, last)
+#define xa_for_each(array, index, entry)				\
+	for ((index) = 0; ((entry) = sim_xa_next(array, &(index), ULONG_MAX)); (index)++)
+
+void *xa_load(const struct xarray *array, unsigned long index);
+void *__xa_cmpxchg(struct xarray *array, unsigned long index, void *old, void *entry, gfp_t flags);
+void *__xa_erase(struct xarray *array, unsigned long index);
+void xa_destroy(struct xarray *array);
+void *sim_xa_next(const struct xarray *array, unsigned long *index, unsigned long last);
 
 /* ---- work (harness/kernel.c) ---- */
 

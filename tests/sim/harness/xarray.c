@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The kernel's sparse arrays, as far as the protocol files use them: a list in order of index */
+#include "internal.h"
+
+struct sim_entry {
+	unsigned long index;
+	void *value;
+};
+
+/* The place of the first entry whose index is not below this one */
+static size_t place_of(const struct xarray *array, unsigned long index)
+{
+	size_t low = 0, high = array->count, middle;
+
+	while (low < high) {
+		middle = (low + high) / 2;
+		if (array->entries[middle].index < index)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void *sim_xa_next(const struct xarray *array, unsigned long *index, unsigned long last)
+{
+	size_t i = place_of(array, *index);
+
+	if (i == array->count || array->entries[i].index > last)
+		return NULL;
+	*index = array->entries[i].index;
+	return array->entries[i].value;
+}
+
+void *xa_load(const struct xarray *array, unsigned long index)
+{
+	return sim_xa_next(array, &index, index);
+}
+
+/* As in the kernel, an allocation drops the lock, and then looks at the entry again. */
+void *__xa_cmpxchg(struct xarray *array, unsigned long index, void *old, void *entry, gfp_t flags)
+{
+	void *was = xa_load(array, index);
+	size_t i;
+
+	sim_assert_held(&array->xa_lock);
+	if (was != old)
+		return was;
+	if (!was) {
+		xa_unlock(array);
+		was = sim_no_memory() ? ERR_PTR(-ENOMEM) : NULL;
+		xa_lock(array);
+		if (was)
+			return was;
+		was = xa_load(array, index);
+		if (was)
+			return was;
+	}
+	i = place_of(array, index);
+	if (!was) {
+		if (array->count == array->room) {
+			array->room = 2 * array->room + 8;
+			array->entries = realloc(array->entries,
+						 array->room * sizeof(*array->entries));
+		}
+		memmove(&array->entries[i + 1], &array->entries[i],
+			(array->count++ - i) * sizeof(*array->entries));
+	}
+	array->entries[i] = (struct sim_entry) { index, entry };
+	return was;
+}
+
+void *__xa_erase(struct xarray *array, unsigned long index)
+{
+	void *was = xa_load(array, index);
+	size_t i = place_of(array, index);
+
+	sim_assert_held(&array->xa_lock);
+	if (was)
+		memmove(&array->entries[i], &array->entries[i + 1],
+			(--array->count - i) * sizeof(*array->entries));
+	return was;
+}
+
+void xa_destroy(struct xarray *array)
+{
+	free(array->entries);
+	memset(array, 0, sizeof(*array));
+}
