@@ -87,6 +87,7 @@ static int kdsm_acquire_notice(struct kdsm_coherence *coherence,
 	int err = 0;
 
 	for (; !err && (block = kdsm_block_next(coherence, &i, last)); i++) {
+		kdsm_coherence_count(coherence, LOOKED, 1);
 		mutex_lock(&block->lock);
 		if (block->state != KDSM_BLOCK_INVALID && !kdsm_block_is_owned(block) &&
 		    notice->ts > block->wts)
@@ -112,6 +113,7 @@ static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
 		kdsm_block_hold(coherence, block);
 		list_move_tail(&block->cached, &seen);
 		spin_unlock(&coherence->lock);
+		kdsm_coherence_count(coherence, LOOKED, 1);
 		mutex_lock(&block->lock);
 		if (block->state != KDSM_BLOCK_INVALID && !kdsm_block_is_owned(block) &&
 		    block->rts < floor)

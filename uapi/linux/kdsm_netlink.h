@@ -192,6 +192,7 @@ enum kdsm_coherence_stat {
 	KDSM_COHERENCE_READABLE,	/* owned or not */
 	KDSM_COHERENCE_WRITABLE,	/* owned or not */
 	KDSM_COHERENCE_INVALID,		/* invalid, of those that this node knows */
+	KDSM_COHERENCE_LOOKED,		/* counter: blocks that acquires looked at */
 	__KDSM_COHERENCE_COUNT,
 };
 

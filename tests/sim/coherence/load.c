@@ -316,6 +316,8 @@ void load_start(void)
 		forms_start();
 	else if (config.endless)
 		unfair_start();
+	else if (config.barriers)
+		barriers_start();
 	else if (config.policy == KDSM_POLICY_STRICT)
 		racing_start();
 	else

@@ -14,7 +14,7 @@ static struct options {
 	unsigned int blocks;		/* 0: the seed chooses */
 	uint64_t block_size;		/* in bytes; 0: the seed chooses */
 	uint64_t endless;		/* in ns; 0: programs end */
-	unsigned int writers, fair;
+	unsigned int writers, fair, barriers;
 	unsigned int deaths;
 	bool away, shortage, litmus;
 } options = { .common = SIM_OPTIONS(2, 8), .writers = 2 };
@@ -107,6 +107,9 @@ static const struct cli_option table[] = {
 	  "Programs without end access one word for TIME, without faults (policy strict)",
 	  CLI_TIME, .offset = offsetof(struct options, endless),
 	  .range = { 1000000, 10000000000, 1000 } },
+	{ "barriers", 'r', "COUNT",
+	  "Programs write, read and pass COUNT barriers: print what a barrier costs (policy release)",
+	  CLI_COUNT, .offset = offsetof(struct options, barriers), .range = { 1, 10000, 1 } },
 	{ "writers", 'w', "COUNT", "With --endless: nodes that write, the others read (2)",
 	  CLI_COUNT, .offset = offsetof(struct options, writers),
 	  .range = { 0, KDSM_MAX_NODES, 1 } },
@@ -159,6 +162,11 @@ static struct sim_counter counters[COUNTERS_OWN + COUNTERS_LITMUS + 1] = {
 	{ "endless-waits", &counts.waits },
 	{ "endless-longest", &counts.longest, true },
 	{ "endless-unfair", &counts.unfair, true },
+	{ "barriers", &counts.barriers },
+	{ "barrier-looked", &counts.looked },
+	{ "barrier-invalid", &counts.invalidated },
+	{ "barrier-misses", &counts.misses },
+	{ "barrier-bytes", &counts.fetched },
 	STAT("read-faults", READ_FAULTS),
 	STAT("write-faults", WRITE_FAULTS),
 	STAT("upgrades", UPGRADES),
@@ -172,6 +180,7 @@ static struct sim_counter counters[COUNTERS_OWN + COUNTERS_LITMUS + 1] = {
 	STAT("races", RACES),
 	STAT("flushes", FLUSHES),
 	STAT("bytes", BYTES),
+	STAT("looked", LOOKED),
 };
 
 static void litmus_begin(void)
@@ -208,6 +217,10 @@ static int check(char *reason)
 		options.policy = policies[STRICT];
 		options.common.plain = true;
 	}
+	if (options.barriers) {
+		options.policy = policies[0];
+		options.common.plain = true;
+	}
 	if (options.litmus && (options.endless || options.deaths || options.away)) {
 		snprintf(reason, REASON_SIZE, "litmus tests need nodes that stay, and end");
 		return -1;
@@ -229,7 +242,10 @@ static void choose_blocks(void)
 	unsigned int i;
 	u64 at;
 
+	config.barriers = options.barriers;
 	config.blocks = options.blocks ?: sim_between(1, BLOCKS_FEW);
+	if (config.barriers)
+		config.blocks = barriers_blocks(sim.nodes);
 	config.index = calloc(config.blocks, sizeof(*config.index));
 	at = sim_chance(2) ? 0 : KDSM_FIRST_BLOCKS - 1 - sim_below(3);
 	for (i = 0; i < config.blocks; i++) {
@@ -341,6 +357,14 @@ static void choose_endless(void)
 	sim.steps_max *= 20 * sim.nodes;
 }
 
+static void choose_barriers(void)
+{
+	config.processes = 1;
+	config.threads = 1;
+	config.unmap = 0;
+	sim.steps_max *= 1 + config.barriers * sim.nodes / 50;
+}
+
 static u32 choose_policy(u64 seed)
 {
 	if (options.policy)
@@ -368,9 +392,11 @@ static void choose(u64 seed)
 		sim.error = sim_between(3, 30);
 	choose_faults();
 	/* A dead node reports nothing. */
-	config.race = sim_chance(3) && !config.deaths;
+	config.race = sim_chance(3) && !config.deaths && !options.barriers;
 	if (options.endless)
 		choose_endless();
+	if (options.barriers)
+		choose_barriers();
 	config.litmus = options.litmus;
 	if (options.litmus)
 		forms_choose(seed);
@@ -427,6 +453,7 @@ static void stop(void)
 static bool report(void)
 {
 	unfair_report();
+	barriers_report();
 	return !options.litmus || forms_report();
 }
 

@@ -81,6 +81,7 @@ struct config {
 	bool race;			/* policy release: nodes race for a word */
 	unsigned int deaths;		/* nodes that die for good; some reboot */
 	u64 endless;			/* programs without end run until then, in us; 0: no */
+	unsigned int barriers;		/* rounds of barriers.c; 0: other programs */
 	unsigned int writers;		/* of programs without end: nodes that write */
 	unsigned int fair;		/* longest wait, in times of the mean one; 0: any */
 	bool litmus;			/* a seed runs a litmus test */
@@ -98,6 +99,8 @@ struct counts {
 	u64 unmaps, errors, ahead, probes, stalls, outages;
 	/* of programs without end */
 	u64 reads, writes, read_nodes, starved, waits, longest, unfair;
+	/* of barriers.c: the sum over nodes and barriers */
+	u64 barriers, looked, invalidated, misses, fetched;
 	u64 raced;		/* races for a word that nodes reported */
 	u64 deaths, reboots, given_up, untied, unreachable, spoiled;
 	u64 stats[KDSM_COHERENCE_COUNT];
@@ -331,6 +334,13 @@ void race_run(struct thread *thread, void (*pass)(struct thread *thread));
 void race_taken(unsigned int node, u64 index);
 /* A merge has found a race: it must be that one. */
 void race_found(const struct kdsm_race *found);
+
+/* barriers.c: what a barrier costs, for policy release */
+
+/* Number of blocks that the programs use */
+unsigned int barriers_blocks(unsigned int nodes);
+void barriers_start(void);
+void barriers_report(void);
 
 /* unfair.c: programs without end, for policy strict */
 
