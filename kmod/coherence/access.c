@@ -8,27 +8,33 @@
 
 #include "internal.h"
 
-/* Move an entry to the end of a list, or out of its list if NULL */
-static void kdsm_entry_place(struct kdsm_coherence *coherence, struct list_head *entry,
-			     struct list_head *list)
+static bool kdsm_lease_ends_before(struct rb_node *a, const struct rb_node *b)
 {
-	spin_lock(&coherence->lock);
-	list_del_init(entry);
-	if (list)
-		list_add_tail(entry, list);
-	spin_unlock(&coherence->lock);
+	return rb_entry(a, struct kdsm_block, cached)->rts <
+	       rb_entry(b, struct kdsm_block, cached)->rts;
 }
 
 void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		       bool is_cached)
 {
-	kdsm_entry_place(coherence, &block->cached, is_cached ? &coherence->cached : NULL);
+	spin_lock(&coherence->lock);
+	if (!RB_EMPTY_NODE(&block->cached))
+		rb_erase_cached(&block->cached, &coherence->cached);
+	if (is_cached)
+		rb_add_cached(&block->cached, &coherence->cached, kdsm_lease_ends_before);
+	else
+		RB_CLEAR_NODE(&block->cached);
+	spin_unlock(&coherence->lock);
 }
 
 void kdsm_block_dirty(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      bool is_dirty)
 {
-	kdsm_entry_place(coherence, &block->dirty, is_dirty ? &coherence->dirty : NULL);
+	spin_lock(&coherence->lock);
+	list_del_init(&block->dirty);
+	if (is_dirty)
+		list_add_tail(&block->dirty, &coherence->dirty);
+	spin_unlock(&coherence->lock);
 }
 
 /* Ignore notices below the floor: a copy fetched for such a notice would be stale immediately */
@@ -56,8 +62,8 @@ bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	block->wts = wts;
 	WRITE_ONCE(block->rts, rts);
 	/*
-	 * Enter the list before reading the floor and the notices: an acquire either finds the
-	 * block in the list or has merged its signature already.
+	 * Enter the leases before reading the floor and the notices: an acquire either finds the
+	 * block there or has merged its signature already.
 	 */
 	kdsm_block_cached(coherence, block, true);
 	kdsm_block_learn(coherence, block);

@@ -3,6 +3,7 @@
  * Policy release: an acquire. Copies that may lack writes covered by the signature become
  * invalid. They are unmapped in ranges, with one TLB flush each.
  */
+#include <linux/bitmap.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
@@ -78,6 +79,20 @@ static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_b
 	return 0;
 }
 
+/* Invalidate a copy if it lacks what a notice of this time names */
+static int kdsm_copy_check(struct kdsm_coherence *coherence, struct kdsm_block *block, u64 ts,
+			   struct kdsm_victims *victims)
+{
+	int err = 0;
+
+	kdsm_coherence_count(coherence, LOOKED, 1);
+	mutex_lock(&block->lock);
+	if (block->state != KDSM_BLOCK_INVALID && !kdsm_block_is_owned(block) && ts > block->wts)
+		err = kdsm_block_invalidate(coherence, block, victims);
+	mutex_unlock(&block->lock);
+	return err;
+}
+
 /* Invalidate the copies here that lack what a notice names */
 static int kdsm_acquire_notice(struct kdsm_coherence *coherence,
 			       const struct kdsm_notice *notice, struct kdsm_victims *victims)
@@ -87,15 +102,26 @@ static int kdsm_acquire_notice(struct kdsm_coherence *coherence,
 	int err = 0;
 
 	for (; !err && (block = kdsm_block_next(coherence, &i, last)); i++) {
-		kdsm_coherence_count(coherence, LOOKED, 1);
-		mutex_lock(&block->lock);
-		if (block->state != KDSM_BLOCK_INVALID && !kdsm_block_is_owned(block) &&
-		    notice->ts > block->wts)
-			err = kdsm_block_invalidate(coherence, block, victims);
-		mutex_unlock(&block->lock);
+		err = kdsm_copy_check(coherence, block, notice->ts, victims);
 		kdsm_block_put(coherence, block);
 	}
 	return err;
+}
+
+/* The copy whose validity ends first, with a reference, if it ends before floor, or NULL */
+static struct kdsm_block *kdsm_lease_first(struct kdsm_coherence *coherence, u64 floor)
+{
+	struct kdsm_block *block = NULL;
+	struct rb_node *first;
+
+	spin_lock(&coherence->lock);
+	first = rb_first_cached(&coherence->cached);
+	if (first && rb_entry(first, struct kdsm_block, cached)->rts < floor) {
+		block = rb_entry(first, struct kdsm_block, cached);
+		kdsm_block_hold(coherence, block);
+	}
+	spin_unlock(&coherence->lock);
+	return block;
 }
 
 /* Invalidate the copies whose validity ends below floor */
@@ -103,28 +129,80 @@ static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
 			      struct kdsm_victims *victims)
 {
 	struct kdsm_block *block;
-	LIST_HEAD(seen);
 	int err = 0;
 
-	/* Visit each block once: this loop moves the block to seen, or the block leaves the list */
-	spin_lock(&coherence->lock);
-	while (!list_empty(&coherence->cached) && !err) {
-		block = list_first_entry(&coherence->cached, struct kdsm_block, cached);
-		kdsm_block_hold(coherence, block);
-		list_move_tail(&block->cached, &seen);
-		spin_unlock(&coherence->lock);
+	while (!err && (block = kdsm_lease_first(coherence, floor))) {
 		kdsm_coherence_count(coherence, LOOKED, 1);
 		mutex_lock(&block->lock);
-		if (block->state != KDSM_BLOCK_INVALID && !kdsm_block_is_owned(block) &&
-		    block->rts < floor)
+		/* Else another task took the block, or has fetched it again */
+		if (!RB_EMPTY_NODE(&block->cached) && block->rts < floor)
 			err = kdsm_block_invalidate(coherence, block, victims);
 		mutex_unlock(&block->lock);
 		kdsm_block_put(coherence, block);
-		spin_lock(&coherence->lock);
 	}
-	list_splice_tail(&seen, &coherence->cached);
-	spin_unlock(&coherence->lock);
 	return err;
+}
+
+/*
+ * Merge a signature into that of the node. Sets the bits of the notices that are news. A notice
+ * that is none is below the floor, or was merged before, by an acquire that looked at the copies
+ * then, or newer notices of the same blocks were. Caller holds coherence->fence.
+ */
+static void kdsm_acquire_merge(struct kdsm_coherence *coherence,
+			       const struct kdsm_signature *signature, u64 clock,
+			       unsigned long *news)
+{
+	const struct kdsm_notice *notice;
+	unsigned int i;
+
+	spin_lock(&coherence->lock);
+	WRITE_ONCE(coherence->clock, max(coherence->clock, clock));
+	kdsm_signature_raise(&coherence->signature, signature->floor);
+	for (i = 0; i < signature->count; i++) {
+		notice = &signature->notices[i];
+		if (kdsm_signature_add(&coherence->signature, notice) &&
+		    notice->writer != coherence->node)
+			__set_bit(i, news);
+	}
+	spin_unlock(&coherence->lock);
+}
+
+/* Look at the copies that the news are about */
+static int kdsm_acquire_news(struct kdsm_coherence *coherence,
+			     const struct kdsm_signature *signature, const unsigned long *news,
+			     struct kdsm_victims *victims)
+{
+	u64 floor = READ_ONCE(coherence->signature.floor);
+	unsigned int i;
+	int err;
+
+	for_each_set_bit(i, news, KDSM_NOTICES_MAX) {
+		err = kdsm_acquire_notice(coherence, &signature->notices[i], victims);
+		if (err)
+			return err;
+	}
+	return kdsm_acquire_floor(coherence, floor, victims);
+}
+
+/* Look at all copies, after an acquire that lacked memory has ended before it saw all of them */
+static int kdsm_acquire_all(struct kdsm_coherence *coherence, struct kdsm_victims *victims)
+{
+	const u64 last = coherence->blocks - 1;
+	const struct kdsm_notice *notice;
+	struct kdsm_block *block;
+	int err = 0;
+	u64 i, ts;
+
+	for (i = 0; !err && (block = kdsm_block_next(coherence, &i, last)); i++) {
+		spin_lock(&coherence->lock);
+		notice = kdsm_signature_find(&coherence->signature, i, coherence->node);
+		ts = notice ? notice->ts : 0;
+		spin_unlock(&coherence->lock);
+		err = kdsm_copy_check(coherence, block, ts, victims);
+		kdsm_block_put(coherence, block);
+	}
+	/* Notices that no longer are in the signature are below its floor */
+	return err ?: kdsm_acquire_floor(coherence, READ_ONCE(coherence->signature.floor), victims);
 }
 
 /*
@@ -195,31 +273,24 @@ static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
 int kdsm_release_acquire(struct kdsm_coherence *coherence,
 			 const struct kdsm_signature *signature)
 {
+	DECLARE_BITMAP(news, KDSM_NOTICES_MAX) = {};
 	struct kdsm_victims victims = {};
-	unsigned int i;
-	int err = 0;
+	unsigned int writer;
 	u64 clock;
+	int err;
 
-	clock = kdsm_signature_newest(signature, &i);
+	clock = kdsm_signature_newest(signature, &writer);
 	if (clock > KDSM_CLOCK_MAX)
 		return -EINVAL;
 
 	mutex_lock(&coherence->fence);
-	/*
-	 * Update the clock and the floor first: a task that fetches content from now on
-	 * checks the content against them.
-	 */
-	spin_lock(&coherence->lock);
-	WRITE_ONCE(coherence->clock, max(coherence->clock, clock));
-	kdsm_signature_merge(&coherence->signature, signature);
-	clock = coherence->signature.floor;
-	spin_unlock(&coherence->lock);
-	for (i = 0; i < signature->count && !err; i++)
-		if (signature->notices[i].writer != coherence->node)
-			err = kdsm_acquire_notice(coherence, &signature->notices[i], &victims);
-	/* With a floor of 0 the list has all writes ever made, so no copy is below the floor */
-	if (!err && clock)
-		err = kdsm_acquire_floor(coherence, clock, &victims);
+	/* Merge first: a task that fetches content from now on checks it against the result */
+	kdsm_acquire_merge(coherence, signature, clock, news);
+	if (coherence->behind)
+		err = kdsm_acquire_all(coherence, &victims);
+	else
+		err = kdsm_acquire_news(coherence, signature, news, &victims);
+	coherence->behind = err;
 	kdsm_victims_unmap(coherence, &victims);
 	mutex_unlock(&coherence->fence);
 	kdsm_victims_free(coherence, &victims);

@@ -36,9 +36,12 @@ static struct kdsm_block *kdsm_block_create(struct kdsm_coherence *coherence, u6
 	if (!block)
 		return NULL;
 	mutex_init(&block->lock);
-	INIT_LIST_HEAD(&block->owed);
-	INIT_LIST_HEAD(&block->dirty);
-	INIT_LIST_HEAD(&block->cached);
+	if (coherence->policy == &kdsm_policy_strict) {
+		INIT_LIST_HEAD(&block->owed);
+	} else {
+		INIT_LIST_HEAD(&block->dirty);
+		RB_CLEAR_NODE(&block->cached);
+	}
 	block->index = index;
 	block->users = 1;
 	block->next = KDSM_NOBODY;
@@ -108,6 +111,14 @@ void kdsm_block_hold(struct kdsm_coherence *coherence, struct kdsm_block *block)
 	xa_unlock(&coherence->table);
 }
 
+static bool kdsm_block_is_listed(const struct kdsm_coherence *coherence,
+				 const struct kdsm_block *block)
+{
+	if (coherence->policy == &kdsm_policy_strict)
+		return !list_empty(&block->owed);
+	return !list_empty(&block->dirty) || !RB_EMPTY_NODE(&block->cached);
+}
+
 /*
  * Whether a block without users may leave the table: a new block in its place would serve as well.
  *
@@ -126,8 +137,7 @@ static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
 			      const struct kdsm_block *block)
 {
 	if (block->taken || block->busy || block->twin || block->modified ||
-	    block->next != KDSM_NOBODY || !list_empty(&block->owed) ||
-	    !list_empty(&block->dirty) || !list_empty(&block->cached) ||
+	    block->next != KDSM_NOBODY || kdsm_block_is_listed(coherence, block) ||
 	    (block->waiting && !bitmap_empty(block->waiting, coherence->nodes)))
 		return false;
 	if (kdsm_block_first_owner(coherence, block->index) != coherence->node)

@@ -29,7 +29,7 @@ void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *f
 	INIT_WORK(&coherence->owed_work, kdsm_ownership_owed_work);
 	INIT_LIST_HEAD(&coherence->owed);
 	INIT_LIST_HEAD(&coherence->dirty);
-	INIT_LIST_HEAD(&coherence->cached);
+	coherence->cached = RB_ROOT_CACHED;
 	kdsm_signature_init(&coherence->signature);
 	xa_init_flags(&coherence->table, XA_FLAGS_ACCOUNT);
 }

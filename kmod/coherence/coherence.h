@@ -14,6 +14,7 @@
 
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/rbtree.h>
 #include <linux/spinlock.h>
 #include <linux/time64.h>
 #include <linux/types.h>
@@ -55,6 +56,15 @@ void kdsm_signature_init(struct kdsm_signature *signature);
  */
 bool kdsm_signature_add(struct kdsm_signature *signature,
 			const struct kdsm_notice *notice);
+
+/**
+ * kdsm_signature_raise() - raise the floor of a signature
+ * @signature: the signature, which the caller guards
+ * @floor: the floor; a lower one has no effect
+ *
+ * The notices that the floor covers leave the list.
+ */
+void kdsm_signature_raise(struct kdsm_signature *signature, u64 floor);
 
 /**
  * kdsm_signature_merge() - add all notices of a signature, and its floor, to another
@@ -188,12 +198,21 @@ struct kdsm_block {
 	u8 reading;		/* enum kdsm_block_reading */
 	bool awaited;		/* a program waits for the block; the lease begins when it runs */
 	u16 lender;		/* LENT: node to fetch from; QUEUED: node that will lend */
-	u64 lease_end;		/* end of the lease, in ns of ktime */
 	unsigned long *readers;	/* nodes with copies; handed over with the block. NULL: none */
 	unsigned long *waiting;	/* nodes to lend copies to after the lease. NULL: none */
-	struct list_head owed;	/* on coherence->owed, while nodes wait for the end of the lease */
-	struct list_head dirty;		/* on coherence->dirty, while in the write set */
-	struct list_head cached;	/* on coherence->cached, while valid and not owned */
+	union {
+		struct {	/* policy strict */
+			u64 lease_end;	/* end of the lease, in ns of ktime */
+			/* On coherence->owed, while nodes wait for the end of the lease */
+			struct list_head owed;
+		};
+		struct {	/* policy release */
+			/* On coherence->dirty, while in the write set */
+			struct list_head dirty;
+			/* In coherence->cached by rts, while valid and not owned */
+			struct rb_node cached;
+		};
+	};
 };
 
 struct kdsm_coherence;
@@ -300,11 +319,13 @@ struct kdsm_coherence {
 
 	/* Policy release only, except lock and stats: */
 	struct mutex fence;		/* serialises releases and acquires of the region */
+	bool behind;			/* an acquire ended early; under fence */
 	/* Protects owed, dirty, cached, clock, signature, streams, stream, races */
 	spinlock_t lock;
 	u64 clock;			/* newest timestamp that this node knows */
 	struct kdsm_signature signature;	/* all writes that happened before this point */
-	struct list_head dirty, cached;	/* blocks of the write set; valid copies, not owned */
+	struct list_head dirty;		/* blocks of the write set */
+	struct rb_root_cached cached;	/* leases: valid copies, not owned, by read timestamp */
 	struct kdsm_stream {
 		u64 next;		/* index of the next miss if the sequence continues */
 		unsigned int window;	/* number of blocks that the last miss brought along */

@@ -227,7 +227,8 @@ int kdsm_release_get(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		     bool awaited);
 /*
  * Move the block into or out of coherence->cached (valid here and not owned), or
- * coherence->dirty (the write set). Caller holds the block's lock.
+ * coherence->dirty (the write set). Caller holds the block's lock, and changes rts only while the
+ * block is not in coherence->cached.
  */
 void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		       bool is_cached);

@@ -289,9 +289,10 @@ static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *
 	block->twin = false;
 	WRITE_ONCE(block->state, kdsm_block_valid_state(block));
 	block->writer = KDSM_NOBODY;
+	/* First, because the leases are in order of rts */
+	kdsm_block_cached(coherence, block, false);
 	block->wts = wts;
 	WRITE_ONCE(block->rts, rts);
-	kdsm_block_cached(coherence, block, false);
 	kdsm_coherence_count(coherence, SLOW_RELEASES, 1);
 	kdsm_block_end(coherence, block);
 	kdsm_ownership_taken(coherence, block);		/* drops the lock */

@@ -59,23 +59,28 @@ bool kdsm_signature_add(struct kdsm_signature *signature, const struct kdsm_noti
 	return true;
 }
 
-void kdsm_signature_merge(struct kdsm_signature *signature,
-			  const struct kdsm_signature *other)
+void kdsm_signature_raise(struct kdsm_signature *signature, u64 floor)
 {
-	unsigned int gone = 0, i;
+	unsigned int gone = 0;
 
-	for (i = 0; i < other->count; i++)
-		kdsm_signature_add(signature, &other->notices[i]);
-	if (other->floor <= signature->floor)
+	if (floor <= signature->floor)
 		return;
-	/* The new floor covers these notices */
-	WRITE_ONCE(signature->floor, other->floor);
-	while (gone < signature->count &&
-	       signature->notices[gone].ts <= signature->floor)
+	WRITE_ONCE(signature->floor, floor);
+	while (gone < signature->count && signature->notices[gone].ts <= floor)
 		gone++;
 	signature->count -= gone;
 	memmove(signature->notices, signature->notices + gone,
 		signature->count * sizeof(*signature->notices));
+}
+
+void kdsm_signature_merge(struct kdsm_signature *signature,
+			  const struct kdsm_signature *other)
+{
+	unsigned int i;
+
+	kdsm_signature_raise(signature, other->floor);
+	for (i = 0; i < other->count; i++)
+		kdsm_signature_add(signature, &other->notices[i]);
 }
 
 u64 kdsm_signature_newest(const struct kdsm_signature *signature, unsigned int *writer)

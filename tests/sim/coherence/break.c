@@ -157,6 +157,16 @@ void __wrap_kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *
 	__real_kdsm_block_put(coherence, block);
 }
 
+int __wrap_kdsm_release_acquire(struct kdsm_coherence *coherence,
+				const struct kdsm_signature *signature)
+{
+	int err = __real_kdsm_release_acquire(coherence, signature);
+
+	if (sim_broken == BREAK_BEHIND)
+		coherence->behind = false;
+	return err;
+}
+
 /* Take a block that the fetch of another block brought along. */
 bool __wrap_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       u64 wts, u64 rts)

@@ -86,6 +86,8 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 			  false, SHORTAGE },
 	[BREAK_CIRCLE] = { "circle", "a node is sent from successor to successor without end",
 			   false, SHORTAGE },
+	[BREAK_BEHIND] = { "behind", "after an acquire without memory, the next sees only its news",
+			   false, SHORTAGE },
 	[BREAK_TIE] = { "tie", "a node that was given up keeps its copies", false, STRICT | AWAY },
 	[BREAK_LOAN] = { "loan", "a reader takes up late loans", false, STRICT | AWAY },
 };

@@ -61,6 +61,7 @@ enum {
 	/* when memory is short */
 	BREAK_PLACE,
 	BREAK_CIRCLE,
+	BREAK_BEHIND,
 	BREAK_COUNT
 };
 
@@ -409,6 +410,10 @@ void __real_kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block
 void __wrap_kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block);
 void __real_kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block);
 void __wrap_kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block);
+int __real_kdsm_release_acquire(struct kdsm_coherence *coherence,
+				const struct kdsm_signature *signature);
+int __wrap_kdsm_release_acquire(struct kdsm_coherence *coherence,
+				const struct kdsm_signature *signature);
 bool __real_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       u64 wts, u64 rts);
 bool __wrap_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,

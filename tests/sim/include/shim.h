@@ -302,6 +302,41 @@ static inline void list_splice_tail(struct list_head *from, struct list_head *li
 #define list_first_entry_or_null(head, type, member)			\
 	(list_empty(head) ? NULL : list_first_entry(head, type, member))
 
+/* ---- red-black trees: lists in order of the keys ---- */
+
+struct rb_node {
+	struct rb_node *next, *previous;
+};
+
+struct rb_root_cached {
+	struct rb_node *first, *last;
+};
+
+#define RB_ROOT_CACHED		((struct rb_root_cached){ NULL, NULL })
+#define RB_CLEAR_NODE(node)	((node)->next = (node))
+#define RB_EMPTY_NODE(node)	((node)->next == (node))
+#define rb_entry(p, type, member)	container_of(p, type, member)
+#define rb_first_cached(root)	((root)->first)
+
+static inline void rb_add_cached(struct rb_node *node, struct rb_root_cached *root,
+				 bool (*less)(struct rb_node *a, const struct rb_node *b))
+{
+	struct rb_node *before = root->last;
+
+	while (before && less(node, before))
+		before = before->previous;
+	node->previous = before;
+	node->next = before ? before->next : root->first;
+	*(before ? &before->next : &root->first) = node;
+	*(node->next ? &node->next->previous : &root->last) = node;
+}
+
+static inline void rb_erase_cached(struct rb_node *node, struct rb_root_cached *root)
+{
+	*(node->previous ? &node->previous->next : &root->first) = node->next;
+	*(node->next ? &node->next->previous : &root->last) = node->previous;
+}
+
 /* ---- sparse arrays (harness/xarray.c) ---- */
 
 struct xarray {
