@@ -16,7 +16,7 @@
 #include <linux/kdsm.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	8
+#define KDSM_WIRE_VERSION	9
 
 /*
  * Peers prove to each other that they know a key of the cluster (fabric/secret.c):

@@ -61,6 +61,7 @@ bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	lockdep_assert_held(&block->lock);
 	block->wts = wts;
 	WRITE_ONCE(block->rts, rts);
+	block->whole = true;
 	/*
 	 * Enter the leases before reading the floor and the notices: an acquire either finds the
 	 * block there or has merged its signature already.
@@ -90,22 +91,44 @@ struct kdsm_miss {
 	struct kdsm_bounce *bounce;	/* content that is checked before it enters the frame */
 	bool merge;
 	bool known;			/* from is the writer that a notice names, not the owner */
-	bool here;			/* from is this node, whose frame has the content */
+	bool here;			/* the frame of this node has the content already */
+	bool whole, changing;		/* as in block, when the miss began */
+	bool renewed;			/* the frame has all writes, though the lease has ended */
 	unsigned int from;		/* node that the content comes from */
 	u64 wts, rts;			/* of the fetched content */
 	u64 need;			/* least read timestamp that the content must have */
+	u64 have;			/* the frame has all writes up to this, if whole */
 };
+
+/* The newest write has this timestamp: find whether the frame of this node has it */
+static bool kdsm_miss_has(struct kdsm_miss *miss, u64 wts)
+{
+	miss->renewed = miss->whole && wts <= miss->have;
+	return miss->renewed;
+}
+
+/* Make the pages that receive the content. -ENOMEM. */
+static int kdsm_miss_bounce(struct kdsm_coherence *coherence, struct kdsm_miss *miss)
+{
+	if (!miss->bounce)
+		miss->bounce = kdsm_bounce_alloc(coherence);
+	return miss->bounce ? 0 : -ENOMEM;
+}
 
 /* Fetch from the writer, together with the blocks of the read-ahead */
 static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_miss *miss)
 {
 	struct kdsm_memory *frames = coherence->frames;
-	struct kdsm_bounce *bounce = miss->merge ? miss->bounce : NULL;
+	struct kdsm_bounce *bounce;
 	struct kdsm_ahead *ahead;
 	struct kdsm_fetch fetch;
 	bool alone;
 	int err;
 
+	err = miss->merge ? kdsm_miss_bounce(coherence, miss) : 0;
+	if (err)
+		return err;
+	bounce = miss->merge ? miss->bounce : NULL;
 	ahead = kdsm_ahead_begin(coherence, miss->block, KDSM_NOBODY);
 	alone = !ahead;
 	err = kdsm_fetch_begin(&fetch, coherence, frames, ahead ? 1 + ahead->count : 1);
@@ -123,28 +146,37 @@ static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_m
 
 /*
  * Read the block's stamp and then its content from node, which may be the owner, in one
- * chain. Returns the timestamp that the stamp promises, or 0. The content goes into the
+ * chain. If the copy here may still be current, read the stamp alone, and the content only if it
+ * is not. Returns the timestamp that the stamp promises, or 0. The content goes into the
  * bounce, because it may be older than the content of the frame here, and a frame that
  * other nodes may read must not get older content (stamp.c). Blocks of the read-ahead come
- * along.
+ * along. *moved: the bounce has the content.
  */
 static u64 kdsm_miss_probe(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
-			   unsigned int node)
+			   unsigned int node, bool *moved)
 {
 	struct kdsm_memory *frames = coherence->frames;
 	struct kdsm_ahead *ahead;
 	struct kdsm_fetch fetch;
 	bool is_here = false;
-	u64 good = 0;
+	u64 good = 0, wts;
 
 	ahead = kdsm_ahead_begin(coherence, miss->block, node);
 	if (!kdsm_fetch_begin(&fetch, coherence, frames, 1)) {
 		kdsm_fetch_stamps(&fetch, miss->block, node, ahead ? ahead->stamps : 1);
-		kdsm_fetch_add(&fetch, miss->block, node, miss->bounce);
+		*moved = (!miss->whole || miss->changing) && !kdsm_miss_bounce(coherence, miss);
+		if (*moved)
+			kdsm_fetch_add(&fetch, miss->block, node, miss->bounce);
 		if (!kdsm_fetch_end(&fetch))
-			good = kdsm_stamp_value(fetch.stamps);
-		if (good && good >= miss->need)
+			good = kdsm_stamp_value(fetch.stamps, &wts);
+		*moved &= good;
+		if (good && good >= miss->need) {
+			if (!kdsm_miss_has(miss, wts) && !*moved)
+				*moved = !kdsm_miss_bounce(coherence, miss) &&
+					 !kdsm_block_fetch(coherence, miss->block, frames, node,
+							   miss->bounce);
 			is_here = kdsm_ahead_fetch(coherence, ahead, miss->block, fetch.stamps);
+		}
 		kfree(fetch.stamps);
 	}
 	kdsm_ahead_end(coherence, ahead, is_here);
@@ -155,13 +187,15 @@ static u64 kdsm_miss_probe(struct kdsm_coherence *coherence, struct kdsm_miss *m
 static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_miss *miss)
 {
 	unsigned int node = READ_ONCE(miss->block->owner);
+	bool moved = false;
 	u64 good = 0;
 	int err;
 
 	/* Without a demand the block may never have been written: ask the owner at once */
 	if (miss->need && node != coherence->node)
-		good = kdsm_miss_probe(coherence, miss, node);
-	if (good && good >= miss->need) {
+		good = kdsm_miss_probe(coherence, miss, node, &moved);
+	if (good >= miss->need && (moved || miss->renewed)) {
+		miss->here = miss->renewed;
 		miss->from = node;
 		miss->wts = good;
 		miss->rts = good;
@@ -174,14 +208,15 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 	 * This node has handed the block over, and the new owner has not taken it over yet.
 	 * So the frame here has the content, and the later writes of this node.
 	 */
-	miss->here = miss->from == coherence->node;
+	miss->here = miss->from == coherence->node || kdsm_miss_has(miss, miss->wts);
 	if (miss->here)
 		return 0;
 	/* The bounce already has the newest write; only the stamp promised too little */
-	if (good && miss->from == node && miss->wts <= good)
+	if (moved && miss->from == node && miss->wts <= good)
 		return 0;
-	return kdsm_block_fetch(coherence, miss->block, coherence->frames, miss->from,
-				miss->bounce);
+	err = kdsm_miss_bounce(coherence, miss);
+	return err ?: kdsm_block_fetch(coherence, miss->block, coherence->frames, miss->from,
+				       miss->bounce);
 }
 
 /* Move the content from the bounce into the frame */
@@ -214,22 +249,22 @@ static int kdsm_miss_settle(struct kdsm_coherence *coherence, struct kdsm_miss *
 static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *miss)
 {
 	struct kdsm_block *block = miss->block;
-	int err = 0;
+	int err;
 
 	kdsm_block_learn(coherence, block);
 	miss->known = kdsm_block_writer_known(coherence, block);
 	miss->here = false;
+	miss->renewed = false;
+	miss->whole = block->whole;
+	miss->changing = block->changing;
+	miss->have = block->wts;
 	miss->merge = block->twin;
 	miss->from = block->writer;
 	miss->wts = block->wanted;
 	miss->rts = block->wanted;
 	miss->need = kdsm_block_need(coherence, block);
 	mutex_unlock(&block->lock);
-	if (!miss->bounce && (miss->merge || !miss->known))
-		miss->bounce = kdsm_bounce_alloc(coherence);
-	if (!miss->bounce && (miss->merge || !miss->known))
-		err = -ENOMEM;
-	else if (miss->known)
+	if (miss->known)
 		err = kdsm_miss_from_writer(coherence, miss);
 	else
 		err = kdsm_miss_from_owner(coherence, miss);
@@ -246,6 +281,9 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 		kdsm_coherence_count(coherence, FAST_READS, 1);
 	else
 		kdsm_coherence_count(coherence, SLOW_READS, 1);
+	if (miss->renewed)
+		kdsm_coherence_count(coherence, RENEWALS, 1);
+	block->changing = miss->whole && !miss->renewed;
 	return !kdsm_block_brought(coherence, block, miss->wts, miss->rts);
 }
 

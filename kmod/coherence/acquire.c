@@ -87,8 +87,11 @@ static int kdsm_copy_check(struct kdsm_coherence *coherence, struct kdsm_block *
 
 	kdsm_coherence_count(coherence, LOOKED, 1);
 	mutex_lock(&block->lock);
-	if (block->state != KDSM_BLOCK_INVALID && !kdsm_block_is_owned(block) && ts > block->wts)
+	if (block->state != KDSM_BLOCK_INVALID && !kdsm_block_is_owned(block) &&
+	    ts > block->wts) {
 		err = kdsm_block_invalidate(coherence, block, victims);
+		block->whole &= !!err;
+	}
 	mutex_unlock(&block->lock);
 	return err;
 }

@@ -53,6 +53,7 @@ static struct kdsm_block *kdsm_block_create(struct kdsm_coherence *coherence, u6
 		/* No node has written the block yet, so the zero frame is valid */
 		block->role = KDSM_ROLE_OWNER;
 		block->state = KDSM_BLOCK_READABLE;
+		block->whole = true;
 	}
 	return block;
 }
@@ -124,10 +125,11 @@ static bool kdsm_block_is_listed(const struct kdsm_coherence *coherence,
  *
  * A node that never had the block may forget its link. The link of a new block leads to the first
  * owner, which remembers its own. No hand-over to this node has been taken up, so none can be taken
- * up twice. The node may forget what notices demanded, because kdsm_block_learn() finds that again.
- * The timestamps of content that became invalid are below what the next content must have. Policy
- * strict: a reader without a request takes up no loan, and the answer to its next request says
- * which loans are too old.
+ * up twice. The node may forget what notices demanded, because kdsm_block_learn() finds that again,
+ * and the timestamps of a copy that a notice made invalid, because the next content must be newer.
+ * A copy that outlived its lease stays, because it may still be current. Policy strict: a reader
+ * without a request takes up no loan, and the answer to its next request says which loans are too
+ * old.
  *
  * A node that had the block remembers the numbers of hand-overs, and for policy release the
  * timestamps that it promised for its frame. Policy strict: a node that asked for the block keeps
@@ -141,7 +143,8 @@ static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
 	    (block->waiting && !bitmap_empty(block->waiting, coherence->nodes)))
 		return false;
 	if (kdsm_block_first_owner(coherence, block->index) != coherence->node)
-		return block->role == KDSM_ROLE_NONE && block->state == KDSM_BLOCK_INVALID &&
+		return block->role == KDSM_ROLE_NONE && !block->whole &&
+		       block->state == KDSM_BLOCK_INVALID &&
 		       block->reading == KDSM_READING_NONE && !block->readers;
 	return block->role == KDSM_ROLE_OWNER && block->state == KDSM_BLOCK_READABLE &&
 	       !block->wts && !block->rts &&

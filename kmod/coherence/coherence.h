@@ -194,6 +194,10 @@ struct kdsm_block {
 	bool given;		/* this node made the newest hand-over; repeats it when asked */
 	bool taken;		/* some hand-over to this node arrived: numbers must be remembered */
 	bool again;		/* what the node in front answered does not hold; ask again */
+	/* Policy release only: */
+	bool whole;		/* the frame has all writes up to wts, even if state is INVALID */
+	bool changing;		/* the last renewal of the copy found newer content */
+	u8 lease;		/* as owner: length of leases, as log2, in KDSM_LEASE */
 	/* Policy strict only: */
 	u8 reading;		/* enum kdsm_block_reading */
 	bool awaited;		/* a program waits for the block; the lease begins when it runs */

@@ -53,10 +53,14 @@ void kdsm_blocks_free(struct kdsm_coherence *coherence);
 
 /*
  * A writer stores the two words separately. A reader that finds that check does not match
- * good has read the stamp while it was being written, and ignores that stamp.
+ * has read the stamp while it was being written, and ignores that stamp.
  */
 struct kdsm_stamp {
 	__le64 good;	/* the frame has all writes with timestamps up to this */
+	/*
+	 * Low 32 bits: how much older the newest of these writes is, at most; no write has a
+	 * timestamp in between. High 32 bits: a checksum of all other bits.
+	 */
 	__le64 check;
 } __packed;
 
@@ -73,8 +77,12 @@ static inline unsigned int kdsm_stamps_left(const struct kdsm_block *block)
 
 /* Promise the block's read timestamp. This node is the owner. Caller holds the block's lock. */
 void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block *block);
-/* Return the timestamp that a stamp promises, or 0 if the stamp promises nothing or is torn */
-u64 kdsm_stamp_value(const struct kdsm_stamp *stamp);
+/*
+ * Return the timestamp that a stamp promises, or 0 if the stamp promises nothing or is torn. *wts
+ * becomes the timestamp of the newest write up to then: content that has all writes up to *wts has
+ * all writes that the stamp promises.
+ */
+u64 kdsm_stamp_value(const struct kdsm_stamp *stamp, u64 *wts);
 
 /* ---- fetch.c ---- */
 
@@ -310,6 +318,7 @@ struct kdsm_ahead {
 	struct kdsm_ahead_block {
 		struct kdsm_block *block;
 		bool known;		/* from is the writer that a notice names, not the owner */
+		bool same;		/* the copy here is still current: nothing is fetched */
 		unsigned int from;
 		u64 wts;		/* of the content there; 0: read from its stamp later */
 	} list[];

@@ -140,6 +140,8 @@ static void kdsm_ahead_drop(struct kdsm_coherence *coherence,
 		kdsm_coherence_count(coherence, FAST_READS, 1);
 	else if (is_here)
 		kdsm_coherence_count(coherence, SLOW_READS, 1);
+	if (is_here && entry->same)
+		kdsm_coherence_count(coherence, RENEWALS, 1);
 	if (is_here)
 		WRITE_ONCE(block->ahead,
 			   kdsm_block_brought(coherence, block, entry->wts, entry->wts));
@@ -153,18 +155,20 @@ static void kdsm_ahead_choose(struct kdsm_coherence *coherence, struct kdsm_ahea
 			      const struct kdsm_block *block, const struct kdsm_stamp *stamps)
 {
 	unsigned int i, kept = 0;
-	u64 good, need;
+	u64 good, need, wts;
 
 	for (i = 0; i < ahead->count; i++) {
 		struct kdsm_ahead_block entry = ahead->list[i];
 
 		if (!entry.known) {
-			good = kdsm_stamp_value(&stamps[entry.block->index - block->index]);
+			good = kdsm_stamp_value(&stamps[entry.block->index - block->index], &wts);
 			mutex_lock(&entry.block->lock);
 			need = kdsm_block_need(coherence, entry.block);
-			mutex_unlock(&entry.block->lock);
-			if (good >= need)
+			if (good && good >= need) {
 				entry.wts = good;
+				entry.same = entry.block->whole && wts <= entry.block->wts;
+			}
+			mutex_unlock(&entry.block->lock);
 		}
 		if (entry.wts) {
 			ahead->list[kept++] = entry;
@@ -183,7 +187,8 @@ void kdsm_ahead_add(struct kdsm_fetch *fetch, const struct kdsm_ahead *ahead)
 	unsigned int i;
 
 	for (i = 0; ahead && i < ahead->count; i++)
-		kdsm_fetch_add(fetch, ahead->list[i].block, ahead->list[i].from, NULL);
+		if (!ahead->list[i].same)
+			kdsm_fetch_add(fetch, ahead->list[i].block, ahead->list[i].from, NULL);
 }
 
 bool kdsm_ahead_fetch(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead,

@@ -53,8 +53,13 @@
 /* Upper bounds of the blocks that one release takes over concurrently: number, and bytes */
 #define KDSM_TAKES_MAX		16U
 #define KDSM_TAKES_BYTES	SZ_4M
-/* Read lease: validity of a copy after its request, in logical timestamps */
-#define KDSM_LEASE	16
+/*
+ * Read lease: validity of a copy after its request, in logical timestamps. The lease of a block
+ * doubles when it ended without a write and a node asks again, at most this often, and a write makes
+ * it short again.
+ */
+#define KDSM_LEASE		16
+#define KDSM_LEASE_DOUBLED	6
 
 /* ---- timestamps ---- */
 
@@ -85,6 +90,7 @@ static u64 kdsm_block_publish(struct kdsm_coherence *coherence, struct kdsm_bloc
 	block->wts = ts;
 	WRITE_ONCE(block->rts, ts);
 	block->modified = false;
+	block->lease = 0;
 	kdsm_stamp_raise(coherence, block);
 	return ts;
 }
@@ -155,7 +161,9 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 static int kdsm_release_lend(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			     unsigned int to, u64 clock, u64 *wts, u64 *rts)
 {
-	*rts = max(*rts, max(*wts, clock) + KDSM_LEASE);
+	if (clock > *rts && *rts > *wts && block->lease < KDSM_LEASE_DOUBLED)
+		block->lease++;
+	*rts = max(*rts, max(*wts, clock) + (KDSM_LEASE << block->lease));
 	/* A node that was only granted the block does not have the content */
 	if (kdsm_block_is_owned(block))
 		kdsm_stamp_raise(coherence, block);
@@ -293,6 +301,8 @@ static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *
 	kdsm_block_cached(coherence, block, false);
 	block->wts = wts;
 	WRITE_ONCE(block->rts, rts);
+	block->whole = true;
+	block->lease = 0;
 	kdsm_coherence_count(coherence, SLOW_RELEASES, 1);
 	kdsm_block_end(coherence, block);
 	kdsm_ownership_taken(coherence, block);		/* drops the lock */

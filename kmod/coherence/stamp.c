@@ -16,6 +16,9 @@
  * is not below the reader's floor. Otherwise the reader sends the owner a message, and the
  * owner raises its read timestamp.
  *
+ * A stamp also says when the newest of the writes that it promises was made. So a node whose copy
+ * has outlived its lease, but has that write, renews the lease without the content.
+ *
  * A read may be torn, even inside a word. The check word detects a torn stamp. Torn content
  * does no harm, as for any read of a frame that programs write concurrently: the stores
  * that tear the read belong to a newer write.
@@ -24,9 +27,11 @@
 
 #include "internal.h"
 
-static __le64 kdsm_stamp_check(u64 good)
+static __le64 kdsm_stamp_check(u64 good, u32 age)
 {
-	return cpu_to_le64((good ^ (good >> 31)) * 0x9e3779b97f4a7c15ULL);
+	u64 sum = good ^ (good >> 31) ^ age * 0xff51afd7ed558ccdULL;
+
+	return cpu_to_le64((sum * 0x9e3779b97f4a7c15ULL & ~(u64)U32_MAX) | age);
 }
 
 void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block *block)
@@ -46,14 +51,19 @@ void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block 
 	 */
 	smp_mb();
 	WRITE_ONCE(stamp->good, cpu_to_le64(block->rts));
-	WRITE_ONCE(stamp->check, kdsm_stamp_check(block->rts));
+	WRITE_ONCE(stamp->check, kdsm_stamp_check(block->rts, min_t(u64, block->rts - block->wts,
+								   U32_MAX)));
 }
 
-u64 kdsm_stamp_value(const struct kdsm_stamp *stamp)
+u64 kdsm_stamp_value(const struct kdsm_stamp *stamp, u64 *wts)
 {
 	u64 good = le64_to_cpu(stamp->good);
+	u32 age = le64_to_cpu(stamp->check);
 
-	return stamp->check == kdsm_stamp_check(good) && good <= KDSM_CLOCK_MAX ? good : 0;
+	if (stamp->check != kdsm_stamp_check(good, age) || good > KDSM_CLOCK_MAX || age > good)
+		return 0;
+	*wts = good - age;
+	return good;
 }
 
 u64 kdsm_stamps_size(u64 blocks)

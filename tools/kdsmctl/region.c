@@ -164,6 +164,7 @@ static const struct {
 	[KDSM_COHERENCE_INVALIDATIONS] = { "invalidations", "invalidations" },
 	[KDSM_COHERENCE_MERGES] = { "merges", "merges" },
 	[KDSM_COHERENCE_RACES] = { "races", "data races seen" },
+	[KDSM_COHERENCE_RENEWALS] = { "renewals", "misses, copy still current" },
 	[KDSM_COHERENCE_LOOKED] = { "looked", "looked at by acquires" },
 	[KDSM_COHERENCE_FLUSHES] = { "flushes", "ranges remapped" },
 	[KDSM_COHERENCE_BYTES] = { "bytes", "bytes brought here" },

@@ -192,7 +192,9 @@ enum kdsm_coherence_stat {
 	KDSM_COHERENCE_READABLE,	/* owned or not */
 	KDSM_COHERENCE_WRITABLE,	/* owned or not */
 	KDSM_COHERENCE_INVALID,		/* invalid, of those that this node knows */
-	KDSM_COHERENCE_LOOKED,		/* counter: blocks that acquires looked at */
+	/* More counters: */
+	KDSM_COHERENCE_LOOKED,		/* blocks that acquires looked at */
+	KDSM_COHERENCE_RENEWALS,	/* of slow reads: the copy here was still current */
 	__KDSM_COHERENCE_COUNT,
 };
 

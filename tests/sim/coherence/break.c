@@ -187,6 +187,8 @@ void __wrap_kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm
 
 	if (sim_broken == BREAK_STAMP)
 		other.rts += 20;
+	if (sim_broken == BREAK_SAME)
+		other.wts = 0;
 	__real_kdsm_stamp_raise(coherence, &other);
 }
 

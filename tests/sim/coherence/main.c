@@ -52,6 +52,7 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_RACE] = { "race", "one data race in 4 is not reported" },
 	[BREAK_BLAME] = { "blame", "a data race names another node" },
 	[BREAK_LEARN] = { "learn", "a miss ignores what notices say of the block" },
+	[BREAK_SAME] = { "same", "a lease is renewed although the content has changed" },
 	[BREAK_DROP] = { "drop", "a node forgets a block that it had" },
 	[BREAK_READER] = { "reader", "one reader in 10 is not asked to drop its copy",
 			   false, STRICT },
@@ -183,6 +184,7 @@ static struct sim_counter counters[COUNTERS_OWN + COUNTERS_LITMUS + 1] = {
 	STAT("flushes", FLUSHES),
 	STAT("bytes", BYTES),
 	STAT("looked", LOOKED),
+	STAT("renewals", RENEWALS),
 };
 
 static void litmus_begin(void)

@@ -37,6 +37,7 @@ enum {
 	BREAK_BLAME,
 	BREAK_LEARN,
 	BREAK_DROP,
+	BREAK_SAME,
 	/* of policy strict */
 	BREAK_READER,
 	BREAK_EARLY,
