@@ -47,6 +47,7 @@
 #define FLOOR_LOOKED_AT_TOO_EARLY	(FAULT == 15)
 #define NO_TWIN_AT_FIRST_WRITE		(FAULT == 16)
 #define OLD_NOTICE_FORGOTTEN		(FAULT == 17)
+#define RENEWED_IF_CHANGED		(FAULT == 18)
 
 /* Threads, the node of each thread, how often each thread locks, and what it may do */
 #ifndef T
@@ -199,18 +200,6 @@ inline notice_add(s, t, by)
 
 inline signature_merge(s, o)
 {
-#if NOTICES > 0
-	if
-	:: old_ts[o] != 0 -> notice_add(s, old_ts[o], old_by[o])
-	:: else
-	fi;
-#endif
-#if NOTICES > 1
-	if
-	:: new_ts[o] != 0 -> notice_add(s, new_ts[o], new_by[o])
-	:: else
-	fi;
-#endif
 	if
 	:: floor[o] > floor[s] ->
 		floor[s] = floor[o];
@@ -231,7 +220,19 @@ inline signature_merge(s, o)
 		fi
 #endif
 	:: else
+	fi;
+#if NOTICES > 0
+	if
+	:: old_ts[o] != 0 -> notice_add(s, old_ts[o], old_by[o])
+	:: else
+	fi;
+#endif
+#if NOTICES > 1
+	if
+	:: new_ts[o] != 0 -> notice_add(s, new_ts[o], new_by[o])
+	:: else
 	fi
+#endif
 }
 
 inline signature_copy(s, o)
@@ -358,27 +359,68 @@ inline invalidate()
 	cached[me] = false
 }
 
+/*
+ * kdsm_acquire_merge(): whether a notice of the lock's signature, which has the same floor or a
+ * lower one by now, is news. A notice of the same or a later time says all that it says.
+ */
+#if NOTICES > 1
+#define knows(t)	(old_ts[me] >= t && old_by[me] != OTHER || \
+			 new_ts[me] >= t && new_by[me] != OTHER)
+#elif NOTICES > 0
+#define knows(t)	(old_ts[me] >= t && old_by[me] != OTHER)
+#endif
+#define is_news(t, by)	(t > max(floor[me], floor[N + w]) && by != me && by != OTHER && \
+			 !knows(t) && !NOTICES_IGNORED)
+
 /* kdsm_acquire_notice() */
-inline acquire_notice(t, by)
+inline acquire_notice(is_new, t)
 {
 	if
-	:: t != 0 && by != me && by != OTHER ->
+	:: is_new ->
 		d_step {
 			!lock[me] ->
 			if
-			:: role[me] != OWNER && t > wts[me] && t > wanted[me] &&
-			   !NOTICES_IGNORED ->
-				if
-				:: state[me] != INVALID -> invalidate()
-				:: else
-				fi;
-				wanted[me] = t;
-				writer[me] = by
+			:: role[me] != OWNER && t > wts[me] && state[me] != INVALID ->
+				invalidate()
 			:: else
-			fi
+			fi;
+			is_new = false
 		}
 	:: else
 	fi
+}
+
+inline learn_from(t, by)
+{
+	if
+	:: role[me] != OWNER && t > wts[me] && t > wanted[me] ->
+		wanted[me] = t;
+		writer[me] = by
+	:: else
+	fi
+}
+
+/* kdsm_block_learn(): the newest notice of another node */
+inline learn()
+{
+#if NOTICES > 1
+	if
+	:: new_ts[me] != 0 && new_by[me] != me && new_by[me] != OTHER ->
+		learn_from(new_ts[me], new_by[me])
+	:: else ->
+#endif
+#if NOTICES > 0
+		if
+		:: old_ts[me] != 0 && old_by[me] != me && old_by[me] != OTHER ->
+			learn_from(old_ts[me], old_by[me])
+		:: else
+		fi
+#else
+		skip
+#endif
+#if NOTICES > 1
+	fi
+#endif
 }
 
 /* kdsm_release_acquire() of the signature that came with lock w */
@@ -394,16 +436,22 @@ inline acquire()
 #if NOTICES > 1
 		clock[me] = max(clock[me], new_ts[N + w]);
 #endif
+#if NOTICES > 0
+		news_old = is_news(old_ts[N + w], old_by[N + w]);
+#endif
+#if NOTICES > 1
+		news_new = is_news(new_ts[N + w], new_by[N + w]);
+#endif
 		signature_merge(me, N + w);
 		least = floor[me]
 	};
 #if NOTICES > 0
-	acquire_notice(old_ts[N + w], old_by[N + w]);
+	acquire_notice(news_old, old_ts[N + w]);
 #endif
 #if NOTICES > 1
-	acquire_notice(new_ts[N + w], new_by[N + w]);
+	acquire_notice(news_new, new_ts[N + w]);
 #endif
-	/* kdsm_acquire_floor() visits only blocks of the list of cached blocks. */
+	/* kdsm_acquire_floor() visits only blocks among the cached ones. */
 	if
 	:: cached[me] ->
 		d_step {
@@ -460,6 +508,7 @@ inline acquire()
 /* Choose the node to fetch from: a known writer, or the owner. */
 inline read_miss_begin()
 {
+	learn();
 	known = writer[me] != NOBODY && wanted[me] >= floor[me] && wanted[me] > 0;
 	if
 	:: known ->
@@ -512,6 +561,8 @@ inline access()
 			!known && role[holder] == OWNER && !lock[holder] ->
 			whom = holder;
 			copy_wts = wts[whom];
+			/* The frame here has the newest write: only the lease had ended */
+			renewed = wts[whom] <= wts[me] || RENEWED_IF_CHANGED;
 			copy_rts = max(rts[whom], max(wts[whom], least) + 1);
 			if
 			:: !RTS_NOT_RAISED_FOR_COPY -> rts[whom] = copy_rts
@@ -523,23 +574,27 @@ inline access()
 		:: d_step {
 			known ->
 			if
-			:: bounce -> word0 = frame[2 * whom]
+			:: renewed
+			:: !renewed && bounce -> word0 = frame[2 * whom]
 			:: else -> frame[2 * me] = frame[2 * whom]
 			fi
 		   };
 			d_step {
 				if
-				:: bounce -> word1 = frame[2 * whom + 1]
+				:: renewed
+				:: !renewed && bounce -> word1 = frame[2 * whom + 1]
 				:: else -> frame[2 * me + 1] = frame[2 * whom + 1]
 				fi
 			};
 			d_step {
 				!lock[me] ->
 				if
-				:: bounce -> twin_merge(me, !TWIN_KEPT_AT_READ)
+				:: bounce && !renewed -> twin_merge(me, !TWIN_KEPT_AT_READ)
 				:: else
 				fi;
+				renewed = false;
 				wts[me] = copy_wts;
+				learn();
 				rts[me] = copy_rts;
 				whom = 0;
 				copy_wts = 0;
@@ -731,10 +786,16 @@ proctype thread(byte t)
 	byte me = node_of(t), w, rounds;
 	bool writing, again;
 	/* acquire, release */
+#if NOTICES > 0
+	bool news_old;
+#endif
+#if NOTICES > 1
+	bool news_new;
+#endif
 	bool victim, was_writable, found, listed;
 	byte least;
 	/* access, block_take */
-	bool known, bounce, done;
+	bool known, bounce, renewed, done;
 	byte whom, copy_wts, copy_rts, word0, word1;
 
 	do
