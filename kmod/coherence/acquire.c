@@ -9,23 +9,6 @@
 
 #include "internal.h"
 
-void kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block)
-{
-	const struct kdsm_notice *notice;
-
-	lockdep_assert_held(&block->lock);
-	if (kdsm_block_is_owned(block))
-		return;
-	spin_lock(&coherence->lock);
-	notice = kdsm_signature_find(&coherence->signature, block->index, coherence->node);
-	if (notice && notice->ts > max(block->wts, block->wanted)) {
-		block->wanted = notice->ts;
-		block->writer = notice->writer;
-		block->hint = notice->writer;
-	}
-	spin_unlock(&coherence->lock);
-}
-
 /* Blocks that became invalid and have to be unmapped. The list has references. */
 struct kdsm_victims {
 	struct kdsm_picked *list;

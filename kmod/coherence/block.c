@@ -36,7 +36,7 @@ static struct kdsm_block *kdsm_block_create(struct kdsm_coherence *coherence, u6
 	if (!block)
 		return NULL;
 	mutex_init(&block->lock);
-	if (coherence->policy == &kdsm_policy_strict) {
+	if (coherence->is_strict) {
 		INIT_LIST_HEAD(&block->owed);
 	} else {
 		INIT_LIST_HEAD(&block->dirty);
@@ -115,7 +115,7 @@ void kdsm_block_hold(struct kdsm_coherence *coherence, struct kdsm_block *block)
 static bool kdsm_block_is_listed(const struct kdsm_coherence *coherence,
 				 const struct kdsm_block *block)
 {
-	if (coherence->policy == &kdsm_policy_strict)
+	if (coherence->is_strict)
 		return !list_empty(&block->owed);
 	return !list_empty(&block->dirty) || !RB_EMPTY_NODE(&block->cached);
 }
@@ -163,6 +163,23 @@ void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block)
 	xa_unlock(&coherence->table);
 	if (is_new)
 		kdsm_block_free(block);
+}
+
+void kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	const struct kdsm_notice *notice;
+
+	lockdep_assert_held(&block->lock);
+	if (kdsm_block_is_owned(block))
+		return;
+	spin_lock(&coherence->lock);
+	notice = kdsm_signature_find(&coherence->signature, block->index, coherence->node);
+	if (notice && notice->ts > max(block->wts, block->wanted)) {
+		block->wanted = notice->ts;
+		block->writer = notice->writer;
+		block->hint = notice->writer;
+	}
+	spin_unlock(&coherence->lock);
 }
 
 void kdsm_block_begin(struct kdsm_coherence *coherence, struct kdsm_block *block)

@@ -18,6 +18,7 @@ void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *f
 	coherence->id = id;
 	coherence->policy = policy == KDSM_POLICY_STRICT ? &kdsm_policy_strict :
 			    &kdsm_policy_release;
+	coherence->is_strict = policy == KDSM_POLICY_STRICT;
 	coherence->lease = KDSM_LEASE_DEFAULT;
 	coherence->block_shift = ilog2(block_size);
 	coherence->blocks = size >> coherence->block_shift;

@@ -305,6 +305,7 @@ struct kdsm_coherence {
 	struct kdsm_memory *twins, *stamps;	/* policy release only */
 	u32 id;				/* of the region */
 	const struct kdsm_policy_ops *policy;
+	bool is_strict;			/* policy is strict */
 	u64 blocks;
 	unsigned int block_shift;
 	unsigned int node, nodes;

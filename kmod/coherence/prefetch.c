@@ -66,8 +66,8 @@ static void kdsm_stream_expect(struct kdsm_coherence *coherence, struct kdsm_str
 /* ---- blocks ---- */
 
 /*
- * Add a block, and a reference to it, if it can come along. Returns false if the sequence ends before this block,
- * because the block needs more than a read.
+ * Add a block, and a reference to it, if it can come along. Returns false if the sequence ends
+ * before this block, because the block needs more than a read.
  */
 static bool kdsm_ahead_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    unsigned int owner, struct kdsm_ahead *ahead)
@@ -129,7 +129,10 @@ struct kdsm_ahead *kdsm_ahead_begin(struct kdsm_coherence *coherence,
 	return ahead;
 }
 
-/* End the block's busy mark, and drop the reference. If its content has arrived and is new enough, make it valid. */
+/*
+ * End the block's busy mark, and drop the reference. If its content has arrived and is new enough,
+ * make it valid.
+ */
 static void kdsm_ahead_drop(struct kdsm_coherence *coherence,
 			    const struct kdsm_ahead_block *entry, bool is_here)
 {

@@ -36,6 +36,7 @@ static __le64 kdsm_stamp_check(u64 good, u32 age)
 
 void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block *block)
 {
+	u64 age = min_t(u64, block->rts - block->wts, U32_MAX);
 	u64 offset = kdsm_stamp_offset(block);
 	struct kdsm_stamp *stamp;
 	struct page *page;
@@ -51,8 +52,7 @@ void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block 
 	 */
 	smp_mb();
 	WRITE_ONCE(stamp->good, cpu_to_le64(block->rts));
-	WRITE_ONCE(stamp->check, kdsm_stamp_check(block->rts, min_t(u64, block->rts - block->wts,
-								   U32_MAX)));
+	WRITE_ONCE(stamp->check, kdsm_stamp_check(block->rts, age));
 }
 
 u64 kdsm_stamp_value(const struct kdsm_stamp *stamp, u64 *wts)
