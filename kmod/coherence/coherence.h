@@ -192,7 +192,7 @@ struct kdsm_block {
 	bool ahead;		/* read-ahead brought the block, and no program has used it */
 	u8 idle;		/* number of consecutive releases that found no write */
 	bool given;		/* this node made the newest hand-over; repeats it when asked */
-	bool taken;		/* some hand-over to this node arrived: numbers must be remembered */
+	bool taken;		/* a hand-over to this node arrived: numbers must be remembered */
 	bool again;		/* what the node in front answered does not hold; ask again */
 	/* Policy release only: */
 	bool whole;		/* the frame has all writes up to wts, even if state is INVALID */

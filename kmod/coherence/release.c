@@ -55,8 +55,8 @@
 #define KDSM_TAKES_BYTES	SZ_4M
 /*
  * Read lease: validity of a copy after its request, in logical timestamps. The lease of a block
- * doubles when it ended without a write and a node asks again, at most this often, and a write makes
- * it short again.
+ * doubles when it ended without a write and a node asks again, at most this often, and a write
+ * makes it short again.
  */
 #define KDSM_LEASE		16
 #define KDSM_LEASE_DOUBLED	6
