@@ -16,9 +16,8 @@ void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *f
 	memset(coherence, 0, sizeof(*coherence));
 	coherence->fabric = fabric;
 	coherence->id = id;
-	coherence->policy = policy == KDSM_POLICY_STRICT ? &kdsm_policy_strict :
-			    &kdsm_policy_release;
 	coherence->is_strict = policy == KDSM_POLICY_STRICT;
+	coherence->policy = coherence->is_strict ? &kdsm_policy_strict : &kdsm_policy_release;
 	coherence->lease = KDSM_LEASE_DEFAULT;
 	coherence->block_shift = ilog2(block_size);
 	coherence->blocks = size >> coherence->block_shift;

@@ -67,14 +67,6 @@ bool kdsm_signature_add(struct kdsm_signature *signature,
 void kdsm_signature_raise(struct kdsm_signature *signature, u64 floor);
 
 /**
- * kdsm_signature_merge() - add all notices of a signature, and its floor, to another
- * @signature: the signature to extend, which the caller guards
- * @other: the signature to add
- */
-void kdsm_signature_merge(struct kdsm_signature *signature,
-			  const struct kdsm_signature *other);
-
-/**
  * kdsm_signature_newest() - the newest timestamp of a signature
  * @signature: the signature
  * @writer: receives the node whose notice has that timestamp, or KDSM_NOBODY for the floor

@@ -132,7 +132,7 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
 	if (!kdsm_handover_sane(coherence, wire) ||
 	    (block->role != KDSM_ROLE_WAITING && block->role != KDSM_ROLE_NONE))
 		return -EINVAL;
-	if (coherence->policy == &kdsm_policy_strict) {
+	if (coherence->is_strict) {
 		/*
 		 * kdsm_strict_write_miss() allocates the set before it asks for the block, so a
 		 * hand-over without a set is impossible
@@ -653,7 +653,7 @@ int kdsm_coherence_serve_lend(struct kdsm_coherence *coherence,
 	if (IS_ERR(block))
 		return PTR_ERR(block);
 	mutex_lock(&block->lock);
-	if (coherence->policy != &kdsm_policy_strict) {
+	if (!coherence->is_strict) {
 		err = -EOPNOTSUPP;
 	} else if (!kdsm_handover_sane(coherence, &wire.handover) ||
 		   (!wire.status && le16_to_cpu(wire.handover.from) != request->from)) {

@@ -73,16 +73,6 @@ void kdsm_signature_raise(struct kdsm_signature *signature, u64 floor)
 		signature->count * sizeof(*signature->notices));
 }
 
-void kdsm_signature_merge(struct kdsm_signature *signature,
-			  const struct kdsm_signature *other)
-{
-	unsigned int i;
-
-	kdsm_signature_raise(signature, other->floor);
-	for (i = 0; i < other->count; i++)
-		kdsm_signature_add(signature, &other->notices[i]);
-}
-
 u64 kdsm_signature_newest(const struct kdsm_signature *signature, unsigned int *writer)
 {
 	u64 newest = signature->floor;

@@ -200,7 +200,7 @@ int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 
 	if (IS_ERR(block))
 		return PTR_ERR(block);
-	if (coherence->policy != &kdsm_policy_strict)
+	if (!coherence->is_strict)
 		err = -EOPNOTSUPP;
 	else if (!kdsm_handover_sane(coherence, &wire.handover) || !wire.handover.wts)
 		err = -EINVAL;
@@ -234,7 +234,7 @@ void kdsm_coherence_untied(struct kdsm_coherence *coherence)
 	struct kdsm_block *block;
 	u64 i;
 
-	if (coherence->policy != &kdsm_policy_strict)
+	if (!coherence->is_strict)
 		return;
 	for (i = 0; (block = kdsm_block_next(coherence, &i, coherence->blocks - 1)); i++) {
 		kdsm_copy_drop(coherence, block);

@@ -162,6 +162,16 @@ void lock_take(struct thread *thread, unsigned int which, bool write)
 		sim_sleep(sim_below(2 * sim.delay));
 }
 
+/* What the library's kdsm_signature_merge() does */
+static void signature_merge(struct kdsm_signature *signature, const struct kdsm_signature *other)
+{
+	unsigned int i;
+
+	kdsm_signature_raise(signature, other->floor);
+	for (i = 0; i < other->count; i++)
+		kdsm_signature_add(signature, &other->notices[i]);
+}
+
 void lock_drop(struct thread *thread, unsigned int which, bool write)
 {
 	struct lock *lock = &locks[which];
@@ -177,7 +187,7 @@ void lock_drop(struct thread *thread, unsigned int which, bool write)
 		if (write && sim_chance(2))
 			lock->signature = *signature;
 		else
-			kdsm_signature_merge(&lock->signature, signature);
+			signature_merge(&lock->signature, signature);
 		free(signature);
 		lock->reserved = -1;
 	}
@@ -201,7 +211,7 @@ void barrier_pass(struct thread *thread)
 
 	sync_release(thread, signature);
 	sim_yield();
-	kdsm_signature_merge(&signatures[phase % 2], signature);
+	signature_merge(&signatures[phase % 2], signature);
 	free(signature);
 	sim_event(SIM_NONE, "%u is at barrier %u", thread->number, phase);
 	threads_meet(thread);
