@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a barrier costs, for policy release: in each round every node writes one block, reads those
- * that two other nodes wrote in the round before, reads some blocks that nobody writes any more,
- * and passes a barrier.
+ * Measure the cost of a barrier of policy release. In each round every node writes one block, reads
+ * those that two other nodes wrote in the round before, reads some blocks that no node writes any
+ * more, and passes a barrier.
  */
 #include <stdio.h>
 
