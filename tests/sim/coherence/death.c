@@ -10,7 +10,11 @@
 
 static bool *given_up;		/* by node, and node that the first one gave up */
 static u32 *ties;		/* the same: times that it did so */
-static unsigned int returning;	/* node that meets the others again; KDSM_NOBODY: none */
+/*
+ * By node: it has died, or is away for longer than others wait before they give it up. A node that
+ * an outage cuts off is neither, and meets the others with the same connections again.
+ */
+static bool *unreachable;
 
 static unsigned int pair(unsigned int by, unsigned int node)
 {
@@ -39,8 +43,7 @@ static void probe(void *arg)
 	 * sides of a cut strike off the readers of the other, and no order of all accesses is left,
 	 * as strict.c says.
 	 */
-	if (sim_is_cut(miss->node) && miss->node != returning && !sim_is_cut(miss->by) &&
-	    !given_up[i]) {
+	if (unreachable[miss->node] && !sim_is_cut(miss->by) && !given_up[i]) {
 		sim_event(SIM_NONE, "gives up node %u", miss->node);
 		given_up[i] = true;
 		ties[i]++;
@@ -53,7 +56,7 @@ void message_delivered(struct sim_message *message, bool cut)
 {
 	struct miss *miss;
 
-	if (!cut || !sim_is_cut(message->to) || sim_is_cut(message->from))
+	if (!cut || !unreachable[message->to] || sim_is_cut(message->from))
 		return;
 	miss = malloc(sizeof(*miss));
 	*miss = (struct miss) { message->from, message->to };
@@ -105,6 +108,7 @@ static void die(void *arg)
 
 	sim_event(SIM_NONE, "dies%s", reboots ? ", and reboots" : "");
 	counts.deaths++;
+	unreachable[node] = true;
 	sim_cut(node, 0, U64_MAX);
 	if (reboots) {
 		counts.reboots++;
@@ -135,15 +139,15 @@ static void go_away(void *arg)
 
 	sim_event(SIM_NONE, "is cut off");
 	counts.outages++;
+	unreachable[node] = true;
 	sim_cut(node, 0, U64_MAX - 1);
 	sim_sleep(sim_between(1, 10) * sim.silence);
-	returning = node;
+	unreachable[node] = false;
 	for (other = 0; other < sim.nodes; other++)
 		meet(other, node);
 	sim_cut(node, 0, 0);
 	for (other = 0; other < sim.nodes; other++)
 		meet_end(other, node);
-	returning = KDSM_NOBODY;
 	sim_event(SIM_NONE, "is back");
 }
 
@@ -152,7 +156,7 @@ void deaths_start(void)
 	unsigned int i, node, first = sim_below(sim.nodes);
 	unsigned long arg;
 
-	returning = KDSM_NOBODY;
+	unreachable = calloc(sim.nodes, sizeof(*unreachable));
 	given_up = calloc(sim.nodes * sim.nodes, sizeof(*given_up));
 	ties = calloc(sim.nodes * sim.nodes, sizeof(*ties));
 	for (i = 0; i < config.deaths + config.away && i < sim.nodes - 1; i++) {
@@ -165,6 +169,7 @@ void deaths_start(void)
 
 void deaths_stop(void)
 {
+	free(unreachable);
 	free(given_up);
 	free(ties);
 }

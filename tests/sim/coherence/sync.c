@@ -16,6 +16,7 @@ struct lock {
 
 static struct lock locks[LOCKS_MAX];
 static struct kdsm_signature signatures[2];	/* of this phase and the one before */
+static struct mutex merging;	/* of signatures that several threads use */
 
 /* ---- calls that may fail ---- */
 
@@ -167,9 +168,12 @@ static void signature_merge(struct kdsm_signature *signature, const struct kdsm_
 {
 	unsigned int i;
 
+	/* Threads switch between reading a word and writing it. Programs merge under a lock, too. */
+	mutex_lock(&merging);
 	kdsm_signature_raise(signature, other->floor);
 	for (i = 0; i < other->count; i++)
 		kdsm_signature_add(signature, &other->notices[i]);
+	mutex_unlock(&merging);
 }
 
 void lock_drop(struct thread *thread, unsigned int which, bool write)
@@ -229,6 +233,7 @@ void sync_start(void)
 {
 	unsigned int i;
 
+	mutex_init(&merging);
 	for (i = 0; i < config.locks; i++) {
 		locks[i].waiting = calloc(sim.nodes, sizeof(*locks[i].waiting));
 		locks[i].reserved = -1;
