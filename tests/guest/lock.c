@@ -622,6 +622,27 @@ static void lock_dies_unseen(void)
 /* ---- a node that does not answer ---- */
 
 /*
+ * Wait until this node reaches all others: after a silence it learns only by trying which
+ * nodes have cut its connections.
+ */
+static void reach_all(void)
+{
+	unsigned int on, tries;
+	uint64_t word;
+	int ret;
+
+	for (on = 0; on < nodes; on++) {
+		for (tries = 0; tries < 300; tries++) {
+			ret = kdsm_get(region, on, 0, &word, sizeof(word));
+			if (!ret)
+				break;
+			usleep(200000);
+		}
+		CHECK_IS(ret, 0);
+	}
+}
+
+/*
  * The last node has the lock, and no network for a while. A waiter gets an error in time,
  * and the lock works again when the node is back.
  */
@@ -640,7 +661,7 @@ static void lock_silent(void)
 	meet();
 	if (node == away) {
 		mute(true);
-		sleep(35);
+		sleep(45);
 		mute(false);
 		/* This node learns that it has lost the lock when it can be reached again. */
 		sleep(15);
@@ -654,7 +675,8 @@ static void lock_silent(void)
 		CHECK(ret == -EOWNERDEAD || ret == -EHOSTDOWN);
 		clock_gettime(CLOCK_MONOTONIC, &end);
 		printf("# told after %ld s\n", end.tv_sec - begin.tv_sec);
-		CHECK(end.tv_sec - begin.tv_sec < 33);
+		/* Before the node is back. A debug kernel takes 34 s. */
+		CHECK(end.tv_sec - begin.tv_sec < 40);
 		if (ret == -EOWNERDEAD) {
 			CHECK_IS(call(file, KDSM_IOC_LOCK_CONSISTENT, &args), 0);
 			CHECK_IS(give(file, number, me), 0);
@@ -676,6 +698,7 @@ static void lock_silent(void)
 	if (ret == -EOWNERDEAD)
 		CHECK_IS(call(file, KDSM_IOC_LOCK_CONSISTENT, &args), 0);
 	CHECK_IS(give(file, number, me), 0);
+	reach_all();
 }
 
 /* ---- words that are overwritten ---- */

@@ -112,6 +112,7 @@ bool sim_block(struct sim_queue *queue, u64 deadline);
 /* Wake all fibers of the queue. */
 void sim_wake(struct sim_queue *queue);
 
+#define data_race(x)		(x)
 #define READ_ONCE(x)		({ sim_yield(); *(const volatile typeof(x) *)&(x); })
 #define WRITE_ONCE(x, v)	({ sim_yield(); *(volatile typeof(x) *)&(x) = (v); })
 #define smp_mb()		sim_yield()
