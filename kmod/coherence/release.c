@@ -343,7 +343,8 @@ struct kdsm_takes {
 
 static bool kdsm_write_needs_take(const struct kdsm_picked *write)
 {
-	return write->modified && !kdsm_block_is_owned(write->block);
+	/* A guess without the lock of the block: kdsm_block_take() looks again with it. */
+	return write->modified && !data_race(kdsm_block_is_owned(write->block));
 }
 
 /* Returns NULL if no block is left. A block whose take failed does not stop the others. */
