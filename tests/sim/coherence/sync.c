@@ -163,7 +163,7 @@ void lock_take(struct thread *thread, unsigned int which, bool write)
 		sim_sleep(sim_below(2 * sim.delay));
 }
 
-/* What the library's kdsm_signature_merge() does */
+/* As the library's kdsm_signature_merge() */
 static void signature_merge(struct kdsm_signature *signature, const struct kdsm_signature *other)
 {
 	unsigned int i;
