@@ -519,8 +519,8 @@ static bool prepare(enum litmus_sync sync)
 /* ---- policies and block sizes ---- */
 
 /*
- * Run the forms with blocks of size number "size". Forms with their own synchronisation run with all
- * sizes, each other form with one of the SPREAD smallest: larger blocks take too long to move.
+ * Run the forms with blocks of size number "size". Forms with their own synchronisation run with
+ * all sizes, each other form with one of the SPREAD smallest: larger blocks take too long to move.
  */
 static int run_forms(unsigned int size, unsigned int sizes)
 {

@@ -168,7 +168,7 @@ static void signature_merge(struct kdsm_signature *signature, const struct kdsm_
 {
 	unsigned int i;
 
-	/* Threads switch between reading a word and writing it. Programs merge under a lock, too. */
+	/* Threads switch between reading and writing a word. Programs merge with a lock, too. */
 	mutex_lock(&merging);
 	kdsm_signature_raise(signature, other->floor);
 	for (i = 0; i < other->count; i++)
