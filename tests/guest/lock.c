@@ -682,6 +682,8 @@ static void lock_silent(void)
 			CHECK_IS(give(file, number, me), 0);
 		}
 	}
+	/* A barrier fails if a node is down. */
+	reach_all();
 	meet();
 	/*
 	 * If the silent node was the lock's home, the other nodes do not know yet which
@@ -698,7 +700,6 @@ static void lock_silent(void)
 	if (ret == -EOWNERDEAD)
 		CHECK_IS(call(file, KDSM_IOC_LOCK_CONSISTENT, &args), 0);
 	CHECK_IS(give(file, number, me), 0);
-	reach_all();
 }
 
 /* ---- words that are overwritten ---- */
