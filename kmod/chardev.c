@@ -150,7 +150,8 @@ unbind:
 
 static int kdsm_ioctl_region_open(struct file *file, void __user *user)
 {
-	const u32 flags = KDSM_REGION_CREATE | KDSM_REGION_EXCL | KDSM_REGION_KEEP;
+	const u32 flags = KDSM_REGION_CREATE | KDSM_REGION_EXCL | KDSM_REGION_KEEP |
+			  KDSM_REGION_CONTIGUOUS;
 	struct kdsm_file *kfile = file->private_data;
 	struct kdsm_region_open args;
 	u32 argsz;
@@ -317,7 +318,7 @@ static int kdsm_ioctl_advise(struct file *file, struct kdsm_region *region, void
 	if (err)
 		return err;
 	if (args.flags || args.reserved || !args.length || args.advice < KDSM_ADVICE_PREFETCH ||
-	    args.advice > KDSM_ADVICE_OWN)
+	    args.advice > KDSM_ADVICE_REFRESH)
 		return -EINVAL;
 	if (!coherence)
 		return -EOPNOTSUPP;
@@ -358,6 +359,46 @@ static int kdsm_ioctl_races(struct kdsm_region *region, void __user *user)
 	return err ?: kdsm_args_put(&args, sizeof(args), user, argsz);
 }
 
+static int kdsm_ioctl_atomic(struct file *file, struct kdsm_region *region, void __user *user)
+{
+	struct kdsm_atomic args;
+	u32 argsz;
+	int err;
+
+	err = kdsm_args_get(&args, sizeof(args), KDSM_ATOMIC_SIZE_VER0, user, &argsz);
+	if (err)
+		return err;
+	if (args.flags & ~(KDSM_ATOMIC_ACQUIRE | KDSM_ATOMIC_RELEASE) ||
+	    args.opcode < KDSM_ATOMIC_LOAD || args.opcode > KDSM_ATOMIC_CAS ||
+	    (args.size != 4 && args.size != 8) || args.offset % args.size)
+		return -EINVAL;
+	if (!region->coherence)
+		return -EOPNOTSUPP;
+	if (!(file->f_mode & FMODE_WRITE))
+		return -EACCES;
+	return kdsm_region_atomic(region, &args) ?: kdsm_args_put(&args, sizeof(args), user, argsz);
+}
+
+static int kdsm_ioctl_home(struct kdsm_region *region, void __user *user)
+{
+	struct kdsm_home args;
+	u32 argsz;
+	int err;
+
+	err = kdsm_args_get(&args, sizeof(args), KDSM_HOME_SIZE_VER0, user, &argsz);
+	if (err)
+		return err;
+	if (args.flags || args.reserved)
+		return -EINVAL;
+	if (!region->coherence)
+		return -EOPNOTSUPP;
+	if (args.offset >= kdsm_region_size(region))
+		return -ERANGE;
+	args.node = kdsm_block_first_owner(region->coherence,
+					   args.offset >> region->coherence->block_shift);
+	return kdsm_args_put(&args, sizeof(args), user, argsz);
+}
+
 static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned long arg)
 {
 	struct kdsm_file *kfile = file->private_data;
@@ -389,6 +430,8 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 	case KDSM_IOC_LOCK_SET:
 	case KDSM_IOC_LOCK_INFO:
 	case KDSM_IOC_RACES:
+	case KDSM_IOC_ATOMIC:
+	case KDSM_IOC_HOME:
 		break;
 	default:
 		return -ENOTTY;
@@ -399,6 +442,10 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 		return kdsm_ioctl_fence(file, kfile->region, user, command == KDSM_IOC_RELEASE);
 	if (command == KDSM_IOC_RACES)
 		return kdsm_ioctl_races(kfile->region, user);
+	if (command == KDSM_IOC_ATOMIC)
+		return kdsm_ioctl_atomic(file, kfile->region, user);
+	if (command == KDSM_IOC_HOME)
+		return kdsm_ioctl_home(kfile->region, user);
 	if (command >= KDSM_IOC_LOCK_OPEN)
 		return kdsm_lock_ioctl(&kfile->locks, command, user);
 	if (command == KDSM_IOC_ADVISE)

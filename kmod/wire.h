@@ -261,7 +261,7 @@ struct kdsm_wire_open {
 struct kdsm_wire_region {
 	char name[KDSM_NAME_SIZE];
 	__le32 id;
-	__le32 flags;		/* KDSM_REGION_KEEP */
+	__le32 flags;		/* KDSM_REGION_KEEP, KDSM_REGION_CONTIGUOUS */
 	__le32 policy;
 	__le32 block_size;
 	__le64 part_size;

@@ -71,7 +71,7 @@ bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	spin_lock(&coherence->lock);
 	floor = coherence->signature.floor;
 	spin_unlock(&coherence->lock);
-	if (block->wanted > wts || rts < floor) {
+	if (block->wanted > wts || rts < floor || block->ask) {
 		kdsm_block_cached(coherence, block, false);
 		return false;
 	}
@@ -91,6 +91,7 @@ struct kdsm_miss {
 	struct kdsm_bounce *bounce;	/* content that is checked before it enters the frame */
 	bool merge;
 	bool known;			/* from is the writer that a notice names, not the owner */
+	bool ask;			/* only the owner can tell whether content is new enough */
 	bool here;			/* the frame of this node has the content already */
 	bool whole, changing;		/* as in block, when the miss began */
 	bool renewed;			/* the frame has all writes, though the lease has ended */
@@ -192,7 +193,7 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 	int err;
 
 	/* Without a demand the block may never have been written: ask the owner at once */
-	if (miss->need && node != coherence->node)
+	if (miss->need && node != coherence->node && !miss->ask)
 		good = kdsm_miss_probe(coherence, miss, node, &moved);
 	if (good >= miss->need && (moved || miss->renewed)) {
 		miss->here = miss->renewed;
@@ -241,6 +242,23 @@ static int kdsm_miss_settle(struct kdsm_coherence *coherence, struct kdsm_miss *
 }
 
 /*
+ * The program sees writes by a refresh, without the writers' signatures. So the signature of this
+ * node gets a notice, for the nodes that the program tells. All writes up to wts are in the frame
+ * of node from.
+ */
+static void kdsm_miss_tell(struct kdsm_coherence *coherence, const struct kdsm_miss *miss)
+{
+	const struct kdsm_notice notice = {
+		.ts = miss->wts, .first = miss->block->index, .count = 1, .writer = miss->from,
+	};
+
+	spin_lock(&coherence->lock);
+	WRITE_ONCE(coherence->clock, max(coherence->clock, notice.ts));
+	kdsm_signature_add(&coherence->signature, &notice);
+	spin_unlock(&coherence->lock);
+}
+
+/*
  * Try to fetch content that is new enough. Caller holds the block's lock; the function
  * drops the lock meanwhile, and afterwards checks the demands of acquires that came in
  * between. A positive return value asks for a retry: an acquire demanded more, or the
@@ -252,7 +270,9 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 	int err;
 
 	kdsm_block_learn(coherence, block);
-	miss->known = kdsm_block_writer_known(coherence, block);
+	miss->ask = block->ask;
+	block->ask = false;
+	miss->known = !miss->ask && kdsm_block_writer_known(coherence, block);
 	miss->here = false;
 	miss->renewed = false;
 	miss->whole = block->whole;
@@ -275,8 +295,11 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 	}
 	if (!err)
 		err = kdsm_miss_settle(coherence, miss);
+	block->ask |= err && miss->ask;
 	if (err)
 		return err;
+	if (miss->ask)
+		kdsm_miss_tell(coherence, miss);
 	if (miss->known)
 		kdsm_coherence_count(coherence, FAST_READS, 1);
 	else

@@ -256,6 +256,26 @@ static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
 	}
 }
 
+int kdsm_acquire_until(struct kdsm_coherence *coherence, u64 floor)
+{
+	struct kdsm_victims victims = {};
+	int err;
+
+	lockdep_assert_held(&coherence->fence);
+	spin_lock(&coherence->lock);
+	WRITE_ONCE(coherence->clock, max(coherence->clock, floor));
+	kdsm_signature_raise(&coherence->signature, floor);
+	spin_unlock(&coherence->lock);
+	if (coherence->behind)
+		err = kdsm_acquire_all(coherence, &victims);
+	else
+		err = kdsm_acquire_floor(coherence, floor, &victims);
+	coherence->behind = err;
+	kdsm_victims_unmap(coherence, &victims);
+	kdsm_victims_free(coherence, &victims);
+	return err;
+}
+
 int kdsm_release_acquire(struct kdsm_coherence *coherence,
 			 const struct kdsm_signature *signature)
 {
@@ -277,6 +297,55 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
 	else
 		err = kdsm_acquire_news(coherence, signature, news, &victims);
 	coherence->behind = err;
+	kdsm_victims_unmap(coherence, &victims);
+	mutex_unlock(&coherence->fence);
+	kdsm_victims_free(coherence, &victims);
+	return err;
+}
+
+/* ---- blocks of a range ---- */
+
+/*
+ * Have the next access to the block ask its owner. The frame may still be current, so the owner may
+ * renew the copy. A read miss in flight does not count: see kdsm_block_brought().
+ */
+static int kdsm_block_refresh(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			      struct kdsm_victims *victims)
+{
+	int err = 0;
+
+	kdsm_coherence_count(coherence, LOOKED, 1);
+	mutex_lock(&block->lock);
+	if (!kdsm_block_is_owned(block)) {
+		block->ask = true;
+		if (block->state != KDSM_BLOCK_INVALID)
+			err = kdsm_block_invalidate(coherence, block, victims);
+	}
+	mutex_unlock(&block->lock);
+	return err;
+}
+
+/*
+ * Blocks that are missing in the table have no copy here, but what notices or stamps promise of
+ * them may be older than what was released. So they ask their owner when they enter the table; see
+ * kdsm_block_get().
+ */
+int kdsm_release_refresh(struct kdsm_coherence *coherence, u64 first, u64 last)
+{
+	struct kdsm_victims victims = {};
+	struct kdsm_block *block;
+	int err = 0;
+	u64 i;
+
+	mutex_lock(&coherence->fence);
+	xa_lock(&coherence->table);
+	coherence->ask_first = coherence->ask_end ? min(coherence->ask_first, first) : first;
+	coherence->ask_end = max(coherence->ask_end, last + 1);
+	xa_unlock(&coherence->table);
+	for (i = first; !err && (block = kdsm_block_next(coherence, &i, last)); i++) {
+		err = kdsm_block_refresh(coherence, block, &victims);
+		kdsm_block_put(coherence, block);
+	}
 	kdsm_victims_unmap(coherence, &victims);
 	mutex_unlock(&coherence->fence);
 	kdsm_victims_free(coherence, &victims);

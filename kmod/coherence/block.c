@@ -98,6 +98,9 @@ struct kdsm_block *kdsm_block_get(struct kdsm_coherence *coherence, u64 index)
 	block = __xa_cmpxchg(&coherence->table, index, NULL, made, GFP_KERNEL);
 	if (block && !xa_is_err(block))
 		block->users++;
+	/* No task has seen the block yet */
+	if (!block)
+		made->ask = index >= coherence->ask_first && index < coherence->ask_end;
 	xa_unlock(&coherence->table);
 	if (!block)
 		return made;

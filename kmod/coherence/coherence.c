@@ -11,7 +11,7 @@
 #include "internal.h"
 
 void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
-			 u32 id, u32 policy, u64 size, u32 block_size)
+			 u32 id, u32 policy, u64 size, u32 block_size, bool contiguous)
 {
 	memset(coherence, 0, sizeof(*coherence));
 	coherence->fabric = fabric;
@@ -23,6 +23,8 @@ void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *f
 	coherence->blocks = size >> coherence->block_shift;
 	coherence->node = kdsm_fabric_node(fabric);
 	coherence->nodes = kdsm_fabric_nodes(fabric);
+	coherence->group = contiguous ? DIV_ROUND_UP_ULL(coherence->blocks, coherence->nodes) :
+					KDSM_CYCLE_BLOCKS;
 	init_waitqueue_head(&coherence->wait);
 	mutex_init(&coherence->fence);
 	spin_lock_init(&coherence->lock);
@@ -132,6 +134,24 @@ int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
 	return 0;
 }
 
+int kdsm_coherence_atomic(struct kdsm_coherence *coherence, struct kdsm_atomic *atomic, bool wait)
+{
+	u64 index = atomic->offset >> coherence->block_shift;
+	struct kdsm_block *block;
+	int err;
+
+	if (!coherence->policy->atomic)
+		return -EOPNOTSUPP;
+	if (index >= coherence->blocks)
+		return -ERANGE;
+	block = kdsm_block_get(coherence, index);
+	if (!block)
+		return -ENOMEM;
+	err = coherence->policy->atomic(coherence, block, atomic, wait);
+	kdsm_block_put(coherence, block);
+	return err;
+}
+
 /* ---- hints ---- */
 
 static int kdsm_block_advise(struct kdsm_coherence *coherence, enum kdsm_advice advice,
@@ -158,6 +178,9 @@ int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice adv
 	if (advice == KDSM_ADVICE_FLUSH)
 		return coherence->policy->flush ?
 		       coherence->policy->flush(coherence, first, last) : 0;
+	if (advice == KDSM_ADVICE_REFRESH)
+		return coherence->policy->refresh ?
+		       coherence->policy->refresh(coherence, first, last) : 0;
 	for (; first <= last && !err; first++) {
 		if (signal_pending(current))
 			return -EINTR;

@@ -118,10 +118,6 @@ struct kdsm_region;
 /* Largest valid timestamp; timestamps are logical */
 #define KDSM_CLOCK_MAX	(1ULL << 62)
 
-/* Number of neighbouring blocks that belong to the same node at first, as log2 */
-#define KDSM_FIRST_SHIFT	9
-#define KDSM_FIRST_BLOCKS	BIT(KDSM_FIRST_SHIFT)
-
 /* Number of concurrent sequences of read misses that the read-ahead distinguishes */
 #define KDSM_STREAMS		4U
 
@@ -189,6 +185,7 @@ struct kdsm_block {
 	/* Policy release only: */
 	bool whole;		/* the frame has all writes up to wts, even if state is INVALID */
 	bool changing;		/* the last renewal of the copy found newer content */
+	bool ask;		/* only the owner can tell whether content is new enough */
 	u8 lease;		/* as owner: length of leases, as log2, in KDSM_LEASE */
 	/* Policy strict only: */
 	u8 reading;		/* enum kdsm_block_reading */
@@ -261,6 +258,11 @@ struct kdsm_policy_ops {
 	 * to do.
 	 */
 	int (*flush)(struct kdsm_coherence *coherence, u64 first, u64 last);
+	/* See kdsm_coherence_atomic(). The caller holds no lock. NULL: CPUs can do the same. */
+	int (*atomic)(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		      struct kdsm_atomic *atomic, bool wait);
+	/* Make blocks first..last current. The caller holds no lock. NULL: nothing to do. */
+	int (*refresh)(struct kdsm_coherence *coherence, u64 first, u64 last);
 	/* Become the owner of the block. The caller holds no lock. 0 or -errno. */
 	int (*own)(struct kdsm_coherence *coherence, struct kdsm_block *block);
 };
@@ -299,6 +301,7 @@ struct kdsm_coherence {
 	const struct kdsm_policy_ops *policy;
 	bool is_strict;			/* policy is strict */
 	u64 blocks;
+	u64 group;			/* number of neighbouring blocks that have the same home */
 	unsigned int block_shift;
 	unsigned int node, nodes;
 	wait_queue_head_t wait;		/* tasks that wait until a block is not busy, or granted */
@@ -317,6 +320,8 @@ struct kdsm_coherence {
 	/* Policy release only, except lock and stats: */
 	struct mutex fence;		/* serialises releases and acquires of the region */
 	bool behind;			/* an acquire ended early; under fence */
+	/* Blocks that were refreshed are among these; protected by the lock of table */
+	u64 ask_first, ask_end;
 	/* Protects owed, dirty, cached, clock, signature, streams, stream, races */
 	spinlock_t lock;
 	u64 clock;			/* newest timestamp that this node knows */
@@ -340,6 +345,7 @@ struct kdsm_coherence {
  * @policy: KDSM_POLICY_RELEASE or KDSM_POLICY_STRICT
  * @size: size of the region, in bytes
  * @block_size: size of a block, in bytes; a power of two
+ * @contiguous: whether all blocks of a home are neighbours; see KDSM_REGION_CONTIGUOUS
  *
  * The caller then sets region, mapping and frames and, for policy release, twins and
  * stamps. frames and twins are memories of the region's whole size; stamps has
@@ -347,7 +353,7 @@ struct kdsm_coherence {
  *
  */
 void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
-			 u32 id, u32 policy, u64 size, u32 block_size);
+			 u32 id, u32 policy, u64 size, u32 block_size, bool contiguous);
 
 /**
  * kdsm_coherence_exit() - free the blocks
@@ -454,6 +460,21 @@ int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice adv
 			  u64 first, u64 last);
 
 /**
+ * kdsm_coherence_atomic() - perform an atomic operation on a word; see KDSM_IOC_ATOMIC
+ * @coherence: the coherence of the region
+ * @atomic: the operation, whose flags, opcode, size and alignment are valid; receives the result
+ * @wait: whether to wait for the network
+ *
+ * If the operation has KDSM_ATOMIC_RELEASE, the caller has called kdsm_coherence_release().
+ *
+ * Sleeps. Caller does not hold mmap_lock, which nests inside coherence->fence.
+ *
+ * Return: 0; -EOPNOTSUPP, -ERANGE; -EAGAIN: the caller has to call again, and wait; or an
+ * error as of kdsm_coherence_get(). After an error the operation has not taken effect.
+ */
+int kdsm_coherence_atomic(struct kdsm_coherence *coherence, struct kdsm_atomic *atomic, bool wait);
+
+/**
  * kdsm_coherence_unmapped() - mark blocks whose page tables lost their dirty bits
  * @coherence: the coherence of the region
  * @first: first block of the range
@@ -514,11 +535,11 @@ int kdsm_coherence_serve_lend(struct kdsm_coherence *coherence,
 int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 				    struct kdsm_request *request);
 
-/* The node that owns a block until the first hand-over. Whole groups start on one node. */
+/* The home of a block: the node that owns it until the first hand-over */
 static inline unsigned int kdsm_block_first_owner(const struct kdsm_coherence *coherence,
 						  u64 index)
 {
-	return (index >> KDSM_FIRST_SHIFT) % coherence->nodes;
+	return index / coherence->group % coherence->nodes;
 }
 
 static inline u64 kdsm_block_size(const struct kdsm_coherence *coherence)

@@ -229,6 +229,12 @@ void kdsm_ownership_leave(struct kdsm_coherence *coherence, struct kdsm_block *b
 
 int kdsm_release_acquire(struct kdsm_coherence *coherence,
 			 const struct kdsm_signature *signature);
+/*
+ * Acquire all that was released up to a timestamp that the clock of a node has reached. Caller
+ * holds coherence->fence and no block's lock. 0 or -ENOMEM.
+ */
+int kdsm_acquire_until(struct kdsm_coherence *coherence, u64 floor);
+int kdsm_release_refresh(struct kdsm_coherence *coherence, u64 first, u64 last);
 int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
 			kdsm_map_t map, void *arg);
 int kdsm_release_get(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
@@ -255,6 +261,44 @@ void kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block
  */
 void kdsm_block_begin(struct kdsm_coherence *coherence, struct kdsm_block *block);
 void kdsm_block_end(struct kdsm_coherence *coherence, struct kdsm_block *block);
+
+/*
+ * Publish this node's writes to the block up to now. The writes get a timestamp of at least ts
+ * that is above all read timestamps of the block, and a notice. If the block continues the
+ * range of *notice at the same timestamp, *notice grows by the block. Otherwise *notice enters
+ * the signature, and a new notice begins; kdsm_notice_flush() enters the last one. Returns the
+ * timestamp. Caller holds the block's lock, and this node owns the block or is taking it over.
+ */
+u64 kdsm_block_publish(struct kdsm_coherence *coherence, struct kdsm_block *block, u64 ts,
+		       struct kdsm_notice *notice);
+void kdsm_notice_flush(struct kdsm_coherence *coherence, struct kdsm_notice *notice);
+/*
+ * Become the owner of a block, and merge the unreleased writes of this node with the content
+ * that other nodes released. Unless any is set, do nothing for a block without unreleased
+ * writes. If another node is queued for the block already, the hand-over to that node
+ * publishes the writes. Unless NULL, *atomic is performed before the block can go to another node;
+ * after an error it was not performed. Caller holds coherence->fence.
+ */
+int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, bool any,
+		    struct kdsm_atomic *atomic);
+
+/* ---- atomic.c ---- */
+
+int kdsm_release_atomic(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			struct kdsm_atomic *atomic, bool wait);
+/*
+ * This node is taking over the block, and has its content: acquire if the operation says so, and
+ * perform it. 0 or -ENOMEM. Caller holds coherence->fence and the block's lock, which the function
+ * may drop meanwhile, and has made the block busy.
+ */
+int kdsm_atomic_taken(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		      struct kdsm_atomic *atomic);
+
+/*
+ * word.c: perform the operation on the aligned 8 bytes that contain the word, and return whether it
+ * stored. Programs of this node may change all of the 8 bytes concurrently.
+ */
+bool kdsm_word_update(atomic64_t *bytes, struct kdsm_atomic *atomic);
 
 /* Copy the frame into the twin. -ENOMEM. Caller holds the block's lock. */
 int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);

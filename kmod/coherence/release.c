@@ -63,14 +63,8 @@
 
 /* ---- timestamps ---- */
 
-/*
- * Publish this node's writes to the block up to now. The writes get a timestamp of at least ts
- * that is above all read timestamps of the block, and a notice. If the block continues the
- * range of *notice at the same timestamp, *notice grows by the block. Otherwise *notice enters
- * the signature, and a new notice begins. Returns the timestamp. Caller holds the block's lock.
- */
-static u64 kdsm_block_publish(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			      u64 ts, struct kdsm_notice *notice)
+u64 kdsm_block_publish(struct kdsm_coherence *coherence, struct kdsm_block *block, u64 ts,
+		       struct kdsm_notice *notice)
 {
 	lockdep_assert_held(&block->lock);
 	spin_lock(&coherence->lock);
@@ -95,8 +89,7 @@ static u64 kdsm_block_publish(struct kdsm_coherence *coherence, struct kdsm_bloc
 	return ts;
 }
 
-/* Enter the last notice of kdsm_block_publish() into the signature */
-static void kdsm_notice_flush(struct kdsm_coherence *coherence, struct kdsm_notice *notice)
+void kdsm_notice_flush(struct kdsm_coherence *coherence, struct kdsm_notice *notice)
 {
 	spin_lock(&coherence->lock);
 	if (notice->count)
@@ -250,14 +243,8 @@ static int kdsm_writes_harvest(struct kdsm_coherence *coherence, struct kdsm_wri
 	return 0;
 }
 
-/*
- * Become the owner of a block, and merge the unreleased writes of this node with the content
- * that other nodes released. Unless any is set, do nothing for a block without unreleased
- * writes. If another node is queued for the block already, the hand-over to that node
- * publishes the writes. Caller holds coherence->fence.
- */
-static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			   bool any)
+int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, bool any,
+		    struct kdsm_atomic *atomic)
 {
 	struct kdsm_bounce *bounce = NULL;
 	unsigned int from;
@@ -266,6 +253,11 @@ static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *
 
 	mutex_lock(&block->lock);
 	kdsm_block_begin(coherence, block);
+	if (kdsm_block_is_owned(block) && atomic) {
+		/* A node that asks from now on is queued, as if this node had just got the block */
+		WRITE_ONCE(block->role, KDSM_ROLE_TAKING);
+		goto taken;
+	}
 	/* While this task waited for a busy block, a hand-over may have released the writes */
 	if (kdsm_block_is_owned(block) || (!any && !block->modified))
 		goto end;
@@ -294,7 +286,6 @@ static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *
 	if (err)
 		goto end;
 	kdsm_twin_merge(coherence, block, bounce, from, false);
-	block->twin = false;
 	WRITE_ONCE(block->state, kdsm_block_valid_state(block));
 	block->writer = KDSM_NOBODY;
 	/* First, because the leases are in order of rts */
@@ -302,12 +293,17 @@ static int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *
 	block->wts = wts;
 	WRITE_ONCE(block->rts, rts);
 	block->whole = true;
+	block->ask = false;
 	block->lease = 0;
 	kdsm_coherence_count(coherence, SLOW_RELEASES, 1);
+taken:
+	if (atomic)
+		err = kdsm_atomic_taken(coherence, block, atomic);
+	block->twin = false;
 	kdsm_block_end(coherence, block);
 	kdsm_ownership_taken(coherence, block);		/* drops the lock */
 	kdsm_bounce_free(bounce);
-	return 0;
+	return err;
 end:
 	kdsm_block_end(coherence, block);
 	mutex_unlock(&block->lock);
@@ -369,7 +365,7 @@ static void kdsm_takes_run(struct kdsm_takes *takes)
 	int err;
 
 	while ((block = kdsm_takes_next(takes))) {
-		err = kdsm_block_take(takes->coherence, block, false);
+		err = kdsm_block_take(takes->coherence, block, false, NULL);
 		if (!err)
 			continue;
 		spin_lock(&takes->lock);
@@ -570,7 +566,7 @@ static int kdsm_release_own(struct kdsm_coherence *coherence, struct kdsm_block 
 	int err;
 
 	mutex_lock(&coherence->fence);
-	err = kdsm_block_take(coherence, block, true);
+	err = kdsm_block_take(coherence, block, true, NULL);
 	mutex_unlock(&coherence->fence);
 	return err;
 }
@@ -582,6 +578,8 @@ const struct kdsm_policy_ops kdsm_policy_release = {
 	.release = kdsm_release_release,
 	.acquire = kdsm_release_acquire,
 	.flush = kdsm_release_flush,
+	.refresh = kdsm_release_refresh,
+	.atomic = kdsm_release_atomic,
 	.get = kdsm_release_get,
 	.own = kdsm_release_own,
 };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Demands: what a program asks for when it needs a block that is not on this node. A worker
- * waits for the other nodes, which may take a minute, and the program waits for the worker. So
- * the program can be killed, and a fault can drop mmap_lock. The request of a program that was
- * killed goes on, because a state of the block that another node knows of must be continued.
+ * Demands: what a program asks for when it needs a block that is not on this node, or an atomic
+ * operation on a word of such a block. A worker waits for the other nodes, which may take a
+ * minute, and the program waits for the worker. So the program can be killed, and a fault can drop
+ * mmap_lock. The request of a program that was killed goes on, because a state of the block that
+ * another node knows of must be continued.
  *
  * Each region has a workqueue, so that a silent node fills no queue but those of its regions.
  * Node 0 may destroy a region after the last close of each node, so a close waits for the
@@ -26,6 +27,7 @@ struct kdsm_demand {
 	struct completion done;
 	u64 index;			/* of the block */
 	bool write;
+	struct kdsm_atomic atomic;	/* size 0: get the block instead */
 	bool abandoned;			/* the program was killed */
 	int err;
 };
@@ -47,7 +49,12 @@ static void kdsm_demand_work(struct work_struct *work)
 	/* If the program was killed before the worker began, no other node knows of the demand */
 	if (!READ_ONCE(demand->abandoned)) {
 		memcg = set_active_memcg(demand->memcg);
-		demand->err = kdsm_coherence_get(region->coherence, demand->index, demand->write);
+		if (demand->atomic.size)
+			demand->err = kdsm_coherence_atomic(region->coherence, &demand->atomic,
+							    true);
+		else
+			demand->err = kdsm_coherence_get(region->coherence, demand->index,
+							 demand->write);
 		set_active_memcg(memcg);
 	}
 	complete(&demand->done);
@@ -56,7 +63,7 @@ static void kdsm_demand_work(struct work_struct *work)
 	kdsm_demand_put(demand);
 }
 
-struct kdsm_demand *kdsm_demand_start(struct kdsm_region *region, u64 index, bool write)
+static struct kdsm_demand *kdsm_demand_create(struct kdsm_region *region)
 {
 	struct kdsm_demand *demand = kzalloc(sizeof(*demand), GFP_KERNEL_ACCOUNT);
 
@@ -68,13 +75,22 @@ struct kdsm_demand *kdsm_demand_start(struct kdsm_region *region, u64 index, boo
 	demand->region = region;
 	demand->memcg = get_mem_cgroup_from_mm(current->mm);
 	init_completion(&demand->done);
+	return demand;
+}
+
+struct kdsm_demand *kdsm_demand_start(struct kdsm_region *region, u64 index, bool write)
+{
+	struct kdsm_demand *demand = kdsm_demand_create(region);
+
+	if (!demand)
+		return NULL;
 	demand->index = index;
 	demand->write = write;
 	queue_work(region->getters, &demand->work);
 	return demand;
 }
 
-int kdsm_demand_wait(struct kdsm_demand *demand)
+static int kdsm_demand_result(struct kdsm_demand *demand, struct kdsm_atomic *atomic)
 {
 	int err = wait_for_completion_killable(&demand->done);
 
@@ -82,8 +98,34 @@ int kdsm_demand_wait(struct kdsm_demand *demand)
 		WRITE_ONCE(demand->abandoned, true);
 	else
 		err = demand->err;
+	if (!err && atomic)
+		*atomic = demand->atomic;
 	kdsm_demand_put(demand);
 	return err;
+}
+
+int kdsm_demand_wait(struct kdsm_demand *demand)
+{
+	return kdsm_demand_result(demand, NULL);
+}
+
+int kdsm_region_atomic(struct kdsm_region *region, struct kdsm_atomic *atomic)
+{
+	struct kdsm_demand *demand;
+	int err = 0;
+
+	if (atomic->flags & KDSM_ATOMIC_RELEASE)
+		err = kdsm_coherence_release(region->coherence, NULL);
+	if (!err)
+		err = kdsm_coherence_atomic(region->coherence, atomic, false);
+	if (err != -EAGAIN)
+		return err;
+	demand = kdsm_demand_create(region);
+	if (!demand)
+		return -ENOMEM;
+	demand->atomic = *atomic;
+	queue_work(region->getters, &demand->work);
+	return kdsm_demand_result(demand, atomic);
 }
 
 int kdsm_demands_init(struct kdsm_region *region)

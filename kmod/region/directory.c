@@ -447,6 +447,8 @@ static int kdsm_open_check(const struct kdsm_wire_open *open)
 	u32 block_size = le32_to_cpu(open->block_size) ?: 4096;
 	u32 policy = le32_to_cpu(open->policy);
 
+	if (open->flags & cpu_to_le32(KDSM_REGION_CONTIGUOUS) && policy == KDSM_POLICY_PARTITIONED)
+		return -EINVAL;
 	if (!open->size || !is_power_of_2(block_size) || block_size < 4096 ||
 	    block_size > KDSM_CHUNK_SIZE || le32_to_cpu(open->mode) & ~0777 ||
 	    policy < KDSM_POLICY_PARTITIONED || policy > KDSM_POLICY_STRICT)
@@ -487,7 +489,7 @@ static int kdsm_entry_create(struct kdsm_directory *directory,
 	}
 	entry->region = (struct kdsm_wire_region) {
 		.id = cpu_to_le32(kdsm_find_id(directory)),
-		.flags = open->flags & cpu_to_le32(KDSM_REGION_KEEP),
+		.flags = open->flags & cpu_to_le32(KDSM_REGION_KEEP | KDSM_REGION_CONTIGUOUS),
 		.policy = open->policy,
 		.block_size = cpu_to_le32(block_size),
 		.part_size = cpu_to_le64(part),
@@ -513,6 +515,7 @@ static bool kdsm_entry_fits(const struct kdsm_cluster *cluster,
 
 	return block_size == le32_to_cpu(entry->region.block_size) &&
 	       open->policy == entry->region.policy &&
+	       !((open->flags ^ entry->region.flags) & cpu_to_le32(KDSM_REGION_CONTIGUOUS)) &&
 	       kdsm_part_size(le64_to_cpu(open->size), parts, block_size) ==
 		       le64_to_cpu(entry->region.part_size);
 }

@@ -86,7 +86,7 @@ static int kdsm_region_make_coherent(struct kdsm_region *region)
 	if (!coherence)
 		return -ENOMEM;
 	kdsm_coherence_init(coherence, fabric, region->id, region->policy, region->part_size,
-			    region->block_size);
+			    region->block_size, region->flags & KDSM_REGION_CONTIGUOUS);
 	coherence->region = region;
 	coherence->mapping = &kdsm_region_mapping_ops;
 	coherence->frames = region->memory;

@@ -54,7 +54,7 @@ struct kdsm_region {
 	struct rcu_head rcu;
 	char name[KDSM_NAME_SIZE];
 	u32 id;			/* 1..65535 */
-	u32 flags;		/* KDSM_REGION_KEEP */
+	u32 flags;		/* KDSM_REGION_KEEP, KDSM_REGION_CONTIGUOUS */
 	u32 policy;		/* enum kdsm_policy */
 	u32 block_size;		/* bytes */
 	u32 mode;		/* permission bits */
@@ -257,6 +257,19 @@ int kdsm_region_serve_clock(void *context, struct kdsm_request *request);
  */
 int kdsm_region_acquire(struct kdsm_region *region, struct kdsm_signature *signature,
 			bool may_write);
+
+/* ---- demand.c ---- */
+
+/**
+ * kdsm_region_atomic() - perform an atomic operation for a program; see KDSM_IOC_ATOMIC
+ * @region: a coherent region
+ * @atomic: the operation, valid as for kdsm_coherence_atomic(); receives the result
+ *
+ * Sleeps until the operation is done, or a fatal signal arrives.
+ *
+ * Return: an error as of kdsm_coherence_atomic() or kdsm_coherence_release(), or -ERESTARTSYS.
+ */
+int kdsm_region_atomic(struct kdsm_region *region, struct kdsm_atomic *atomic);
 
 /**
  * kdsm_region_notified() - wake the waiters for a word that a put has stored

@@ -115,15 +115,21 @@ struct kdsm_location {
  * it lives until it is destroyed by name and no file is bound to it. New memory is zero.
  *
  * KDSM_REGION_CREATE creates the region if it does not exist; with KDSM_REGION_EXCL the call
- * fails if it exists. With CREATE, size, block_size and policy must be those of an existing
- * region. Without CREATE, these fields and mode are ignored on input.
+ * fails if it exists. With CREATE, size, block_size, policy and KDSM_REGION_CONTIGUOUS must be
+ * those of an existing region. Without CREATE, these fields and mode are ignored on input.
+ *
+ * Each block of a coherent region has a home, the node that owns the block until another node
+ * writes it. Groups of KDSM_CYCLE_BLOCKS blocks go round the nodes. With KDSM_REGION_CONTIGUOUS,
+ * each node is the home of one range of blocks, in the order of nodes, all of the same length; the
+ * last ones may be shorter or empty.
  *
  * Errors:
  *   -ENETDOWN	the cluster is not up
  *   -EBUSY	the file is bound already
  *   -EINVAL	the name is empty, has no NUL, or has a blank or another character that is
- *		not printable ASCII; EXCL or KEEP is given without CREATE; size is 0; policy,
- *		block size or mode is invalid; or the region exists with other attributes
+ *		not printable ASCII; another flag is given without CREATE; size is 0; policy,
+ *		block size or mode is invalid; CONTIGUOUS is given for a partitioned region; or
+ *		the region exists with other attributes
  *   -ENOENT	there is no such region (without CREATE)
  *   -EEXIST	the region exists (with EXCL)
  *   -EACCES	mode, owner and group of the region forbid it
@@ -155,6 +161,9 @@ struct kdsm_region_open {
 #define KDSM_REGION_CREATE	(1U << 0)
 #define KDSM_REGION_EXCL	(1U << 1)
 #define KDSM_REGION_KEEP	(1U << 2)	/* survives its last close */
+#define KDSM_REGION_CONTIGUOUS	(1U << 3)	/* coherent: blocks of a home are neighbours */
+
+#define KDSM_CYCLE_BLOCKS	512
 
 /*
  * KDSM_IOC_REGION_DESTROY: remove the name of a region. Files that are bound to the region
@@ -171,6 +180,23 @@ struct kdsm_region_destroy {
 };
 
 #define KDSM_REGION_DESTROY_SIZE_VER0	72
+
+/*
+ * KDSM_IOC_HOME: return the home of a block of the coherent region that the file is bound to. The
+ * home never changes. Another node may own the block by now.
+ *
+ * -EBADFD: the file is not bound. -EOPNOTSUPP: the region is partitioned. -ERANGE: offset is not
+ * inside the region.
+ */
+struct kdsm_home {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u64 offset;		/* of any byte of the block */
+	__u32 node;		/* (out) */
+	__u32 reserved;		/* 0 */
+};
+
+#define KDSM_HOME_SIZE_VER0	24
 
 /* Operations on a place of the partitioned region that the file is bound to */
 enum kdsm_opcode {
@@ -404,8 +430,8 @@ struct kdsm_fence {
 /*
  * KDSM_IOC_ADVISE: prepare the blocks of the coherent region that overlap
  * offset..offset+length-1 for later accesses. The advice changes how long later calls and
- * accesses take, and never their results. Another node may undo its effect at any time. The
- * call returns when the work is done.
+ * accesses take and, except for REFRESH, never their results. Another node may undo its effect
+ * at any time. The call returns when the work is done.
  *
  * PREFETCH	fetch copies, as if each block were read.
  * FLUSH	complete the writes to these blocks. A later KDSM_IOC_RELEASE has less to do, and
@@ -413,6 +439,9 @@ struct kdsm_fence {
  * OWN		become the owner. RELEASE: releases of this node need no network for these blocks
  *		until another node writes them and releases. STRICT: as if each block were
  *		written. -EACCES: the file is not open for writing.
+ * REFRESH	make copies current: later accesses of this node to these blocks see all that any
+ *		node had released before the call, by KDSM_IOC_RELEASE or FLUSH. The call itself
+ *		needs no network; the next read of each block asks its owner. STRICT: nothing.
  *
  * -EBADFD (not bound), -EINVAL (advice, length 0), -EOPNOTSUPP (the region is partitioned),
  * -ERANGE (not inside the region), -ENOMEM, -EHOSTDOWN, -EIO, -ETIMEDOUT, -ERESTARTSYS: some
@@ -422,6 +451,7 @@ enum kdsm_advice {
 	KDSM_ADVICE_PREFETCH = 1,
 	KDSM_ADVICE_FLUSH,
 	KDSM_ADVICE_OWN,
+	KDSM_ADVICE_REFRESH,
 };
 
 struct kdsm_advise {
@@ -483,6 +513,55 @@ struct kdsm_races {
 };
 
 #define KDSM_RACES_SIZE_VER0	40
+
+/* Operations of KDSM_IOC_ATOMIC */
+enum kdsm_atomic_opcode {
+	KDSM_ATOMIC_LOAD = 1,
+	KDSM_ATOMIC_EXCHANGE,	/* store operand */
+	KDSM_ATOMIC_ADD,	/* add operand */
+	KDSM_ATOMIC_CAS,	/* store operand if the word equals compare */
+};
+
+/*
+ * KDSM_IOC_ATOMIC: an atomic operation on a word of the region of policy RELEASE that the file is
+ * bound to. All such operations on a word, by all nodes, have one order, and each acts on the value
+ * that the one before it left, whatever copies nodes have cached. They are also atomic against
+ * atomic instructions of the CPUs of this node. Plain loads may return older values until this node
+ * acquires a later one.
+ *
+ * ACQUIRE: this node then sees all that was released before the RELEASE operations that precede
+ * this one in the order of the word. RELEASE: as if KDSM_IOC_RELEASE came before the operation.
+ * Both flags hold for a CAS that stores nothing, too. Without flags the operation orders nothing
+ * else.
+ *
+ * The node becomes the owner of the block. While it stays the owner, an operation needs no network,
+ * except that RELEASE may. An ACQUIRE after another node owned the block invalidates each copy of
+ * this node that is not known to be as new as that node's newest operation; the next read of such a
+ * copy asks whether the copy has changed.
+ *
+ * -EBADFD	the file is not bound
+ * -EINVAL	flags, opcode or size is invalid, or offset is no multiple of size
+ * -EOPNOTSUPP	the region has another policy: with STRICT, CPU instructions do the same
+ * -ERANGE	the word is not inside the region
+ * -EACCES	the file is not open for writing
+ * -ENOMEM, -EHOSTDOWN, -EIO, -ETIMEDOUT	the operation has not taken effect
+ * After -EFAULT, and when a fatal signal ends the call, the operation may have taken effect.
+ */
+struct kdsm_atomic {
+	__u32 argsz;
+	__u32 flags;		/* KDSM_ATOMIC_ACQUIRE, KDSM_ATOMIC_RELEASE */
+	__u64 offset;		/* of the word in the region */
+	__u32 opcode;		/* enum kdsm_atomic_opcode */
+	__u32 size;		/* of the word, 4 or 8 */
+	__u64 operand;		/* of this and the next, the low size bytes count */
+	__u64 compare;
+	__u64 result;		/* (out) the value before the operation */
+};
+
+#define KDSM_ATOMIC_SIZE_VER0	48
+
+#define KDSM_ATOMIC_ACQUIRE	(1U << 0)
+#define KDSM_ATOMIC_RELEASE	(1U << 1)
 
 /* ---- locks ---- */
 
@@ -831,6 +910,8 @@ struct kdsm_lock_word {
 #define KDSM_IOC_LOCATION	_IO(KDSM_IOC_MAGIC, 17)
 #define KDSM_IOC_SETTLE		_IO(KDSM_IOC_MAGIC, 18)
 #define KDSM_IOC_RACES		_IO(KDSM_IOC_MAGIC, 19)
+#define KDSM_IOC_ATOMIC		_IO(KDSM_IOC_MAGIC, 22)
+#define KDSM_IOC_HOME		_IO(KDSM_IOC_MAGIC, 23)
 
 /*
  * mmap of a bound file: offset 0 is the start of the region, and the part of node k begins at

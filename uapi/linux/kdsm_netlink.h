@@ -112,7 +112,7 @@ enum kdsm_attr {
 	KDSM_A_REGION_UID,	/* u32 */
 	KDSM_A_REGION_GID,	/* u32 */
 	KDSM_A_REGION_OPENS,	/* u32: files on this node that are bound to it */
-	KDSM_A_REGION_FLAGS,	/* u32: KDSM_REGION_KEEP */
+	KDSM_A_REGION_FLAGS,	/* u32: KDSM_REGION_KEEP, KDSM_REGION_CONTIGUOUS */
 	KDSM_A_REGION_RESIDENT,	/* u64: memory of it on this node, in bytes */
 	KDSM_A_REGION_STATS,	/* coherent: nest of u64, attribute =
 				 * 1 + enum kdsm_coherence_stat
