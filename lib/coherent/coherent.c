@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Coherent regions: opening one together with its partitioned companion, release and
- * acquire, hints, and data races. The coherence protocol itself is in kmod/coherence.
+ * Coherent regions: opening one together with its partitioned companion, homes, release and
+ * acquire, hints, atomic operations, and data races. The coherence protocol itself is in
+ * kmod/coherence.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -59,6 +60,15 @@ int kdsm_region_open_coherent(struct kdsm *kdsm, const char *name,
 	return ret;
 }
 
+int kdsm_region_home(struct kdsm_region *region, uint64_t offset)
+{
+	if (!region->coherent)
+		return -EOPNOTSUPP;
+	if (offset >= region->size)
+		return -ERANGE;
+	return region->backend->home ? region->backend->home(region, offset) : 0;
+}
+
 int kdsm_release(struct kdsm_region *region, struct kdsm_signature *signature)
 {
 	if (!region->coherent)
@@ -100,6 +110,96 @@ int kdsm_flush(struct kdsm_region *region, uint64_t offset, uint64_t length)
 int kdsm_pin(struct kdsm_region *region, uint64_t offset, uint64_t length)
 {
 	return advise(region, KDSM_ADVICE_OWN, offset, length);
+}
+
+int kdsm_refresh(struct kdsm_region *region, uint64_t offset, uint64_t length)
+{
+	return advise(region, KDSM_ADVICE_REFRESH, offset, length);
+}
+
+/* ---- atomic operations ---- */
+
+/*
+ * Perform the operation by the CPU, on the aligned 8 bytes that contain the word. Other threads
+ * may change all of the 8 bytes concurrently.
+ */
+static void own_atomic(struct kdsm_region *region, struct kdsm_atomic *arg)
+{
+	uint64_t *bytes = (uint64_t *)(region->base + (arg->offset & ~7ULL)), now, word;
+	uint64_t mask = arg->size == 8 ? UINT64_MAX : UINT32_MAX;
+	unsigned int shift = arg->offset % 8 * 8;
+
+	now = __atomic_load_n(bytes, __ATOMIC_SEQ_CST);
+	do {
+		arg->result = now >> shift & mask;
+		word = arg->operand;
+		if (arg->opcode == KDSM_ATOMIC_ADD)
+			word += arg->result;
+		if (arg->opcode == KDSM_ATOMIC_LOAD ||
+		    (arg->opcode == KDSM_ATOMIC_CAS && (arg->result ^ arg->compare) & mask))
+			return;
+	} while (!__atomic_compare_exchange_n(bytes, &now,
+					      (now & ~(mask << shift)) | (word & mask) << shift,
+					      false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+}
+
+static int atomic(struct kdsm_region *region, struct kdsm_atomic arg, uint64_t *former)
+{
+	int ret = 0;
+
+	if (!region->coherent)
+		return -EOPNOTSUPP;
+	if ((arg.size != 4 && arg.size != 8) || arg.offset % arg.size ||
+	    arg.flags & ~(KDSM_ATOMIC_ACQUIRE | KDSM_ATOMIC_RELEASE))
+		return -EINVAL;
+	if (arg.offset >= region->size)
+		return -ERANGE;
+	if (!region->writable)
+		return -EACCES;
+	if (region->backend->atomic && !region->strict)
+		ret = region->backend->atomic(region, &arg);
+	else
+		own_atomic(region, &arg);
+	if (!ret && former)
+		*former = arg.result;
+	return ret;
+}
+
+int kdsm_atomic_load(struct kdsm_region *region, uint64_t offset, unsigned int size,
+		     unsigned int order, uint64_t *value)
+{
+	return atomic(region, (struct kdsm_atomic){
+		.argsz = sizeof(struct kdsm_atomic), .flags = order, .offset = offset,
+		.opcode = KDSM_ATOMIC_LOAD, .size = size,
+	}, value);
+}
+
+int kdsm_atomic_exchange(struct kdsm_region *region, uint64_t offset, unsigned int size,
+			 unsigned int order, uint64_t value, uint64_t *former)
+{
+	return atomic(region, (struct kdsm_atomic){
+		.argsz = sizeof(struct kdsm_atomic), .flags = order, .offset = offset,
+		.opcode = KDSM_ATOMIC_EXCHANGE, .size = size, .operand = value,
+	}, former);
+}
+
+int kdsm_atomic_add(struct kdsm_region *region, uint64_t offset, unsigned int size,
+		    unsigned int order, uint64_t add, uint64_t *former)
+{
+	return atomic(region, (struct kdsm_atomic){
+		.argsz = sizeof(struct kdsm_atomic), .flags = order, .offset = offset,
+		.opcode = KDSM_ATOMIC_ADD, .size = size, .operand = add,
+	}, former);
+}
+
+int kdsm_atomic_cas(struct kdsm_region *region, uint64_t offset, unsigned int size,
+		    unsigned int order, uint64_t expected, uint64_t desired,
+		    uint64_t *former)
+{
+	return atomic(region, (struct kdsm_atomic){
+		.argsz = sizeof(struct kdsm_atomic), .flags = order, .offset = offset,
+		.opcode = KDSM_ATOMIC_CAS, .size = size, .operand = desired, .compare = expected,
+	}, former);
 }
 
 /* ---- data races ---- */

@@ -71,6 +71,13 @@ struct kdsm_backend {
 	/* As KDSM_IOC_ADVISE. The caller has checked the range. */
 	int (*advise)(struct kdsm_region *region, enum kdsm_advice advice,
 		      uint64_t offset, uint64_t length);
+	/*
+	 * As KDSM_IOC_ATOMIC, for policy release. NULL: the CPU may do it. The caller has
+	 * checked arg.
+	 */
+	int (*atomic)(struct kdsm_region *region, struct kdsm_atomic *arg);
+	/* As KDSM_IOC_HOME; returns the node. NULL: there is one node. */
+	int (*home)(struct kdsm_region *region, uint64_t offset);
 	/* As KDSM_IOC_RACES. The region is coherent. */
 	int (*races)(struct kdsm_region *region, struct kdsm_races *arg);
 	const struct kdsm_lock_backend *locks;
@@ -154,6 +161,7 @@ struct kdsm_region {
 	bool cpu_atomics;		/* the CPU may perform atomics on the own part */
 	bool writable;
 	bool coherent;
+	bool strict;			/* coherent, of policy strict */
 	int fd;
 	uint32_t id;
 	uint32_t block_size;

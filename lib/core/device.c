@@ -280,6 +280,19 @@ static int device_advise(struct kdsm_region *region, enum kdsm_advice advice,
 	return ret;
 }
 
+static int device_atomic(struct kdsm_region *region, struct kdsm_atomic *arg)
+{
+	return device_ioctl(region->fd, KDSM_IOC_ATOMIC, arg);
+}
+
+static int device_home(struct kdsm_region *region, uint64_t offset)
+{
+	struct kdsm_home arg = { .argsz = sizeof(arg), .offset = offset };
+	int ret = device_ioctl(region->fd, KDSM_IOC_HOME, &arg);
+
+	return ret ? ret : (int)arg.node;
+}
+
 static int device_races(struct kdsm_region *region, struct kdsm_races *arg)
 {
 	return device_ioctl(region->fd, KDSM_IOC_RACES, arg);
@@ -300,6 +313,8 @@ const struct kdsm_backend kdsm_device_backend = {
 	.release = device_release,
 	.acquire = device_acquire,
 	.advise = device_advise,
+	.atomic = device_atomic,
+	.home = device_home,
 	.races = device_races,
 	.locks = &kdsm_device_locks,
 };

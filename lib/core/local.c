@@ -122,7 +122,8 @@ static int attr_check(struct kdsm_region_open *arg)
 	block = arg->block_size;
 	if (!arg->size || block < 4096 || block > HUGE_PAGE || (block & (block - 1)) ||
 	    arg->policy < KDSM_POLICY_PARTITIONED || arg->policy > KDSM_POLICY_STRICT ||
-	    arg->mode > 0777)
+	    arg->mode > 0777 || (arg->flags & KDSM_REGION_CONTIGUOUS &&
+				 arg->policy == KDSM_POLICY_PARTITIONED))
 		return -EINVAL;
 	/* Bound by the address space of a program, with some room for arithmetic. */
 	if (arg->size > (uint64_t)SIZE_MAX / 4 || arg->size > 1ULL << 46)
@@ -205,7 +206,8 @@ static int local_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 			return -EEXIST;
 		if (memory && (memory->made.part_size != arg->part_size ||
 			       memory->made.block_size != arg->block_size ||
-			       memory->made.policy != arg->policy))
+			       memory->made.policy != arg->policy ||
+			       (memory->made.flags ^ arg->flags) & KDSM_REGION_CONTIGUOUS))
 			return -EINVAL;
 		if (!memory) {
 			ret = memory_create(kdsm, arg, &memory);

@@ -21,7 +21,7 @@ static int region_arg(struct kdsm_region_open *arg, const char *name,
 	memcpy(arg->name, name, strlen(name));
 	if (!attr)
 		return 0;
-	if (attr->flags & ~(KDSM_REGION_EXCL | KDSM_REGION_KEEP))
+	if (attr->flags & ~(KDSM_REGION_EXCL | KDSM_REGION_KEEP | KDSM_REGION_CONTIGUOUS))
 		return -EINVAL;
 	arg->flags = attr->flags | KDSM_REGION_CREATE;
 	arg->size = attr->size;
@@ -53,6 +53,7 @@ static int region_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 	region->id = arg->id;
 	region->block_size = arg->block_size;
 	region->coherent = arg->policy > KDSM_POLICY_PARTITIONED;
+	region->strict = arg->policy == KDSM_POLICY_STRICT;
 	if (region->coherent) {
 		region->size = arg->part_size;
 	} else {

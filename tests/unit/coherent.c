@@ -159,7 +159,7 @@ static void no_races(void **state)
 static void hints(void **state)
 {
 	static int (*const all[])(struct kdsm_region *, uint64_t, uint64_t) = {
-		kdsm_prefetch, kdsm_flush, kdsm_pin,
+		kdsm_prefetch, kdsm_flush, kdsm_pin, kdsm_refresh,
 	};
 	struct kdsm_region_attr attr = { .size = SIZE };
 	struct kdsm_region *region, *sync;
@@ -181,6 +181,111 @@ static void hints(void **state)
 	}
 	kdsm_region_close(region);
 	kdsm_region_close(sync);
+}
+
+/* ---- homes ---- */
+
+static void homes(void **state)
+{
+	struct kdsm_region_attr attr = { .size = SIZE, .flags = KDSM_REGION_CONTIGUOUS };
+	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
+	struct kdsm_region *region, *sync;
+
+	assert_int_equal(kdsm_region_open(kdsm, "h", &attr, &region), -EINVAL);
+	assert_int_equal(kdsm_region_open_coherent(kdsm, "h", &attr, 4096, &region, &sync), 0);
+	assert_int_equal(kdsm_region_home(region, SIZE - 1), 0);
+	assert_int_equal(kdsm_region_home(region, SIZE), -ERANGE);
+	assert_int_equal(kdsm_region_home(sync, 0), -EOPNOTSUPP);
+	attr.flags = 0;
+	attr.policy = KDSM_POLICY_RELEASE;
+	assert_int_equal(kdsm_region_open(kdsm, "h", &attr, &region), -EINVAL);
+	assert_int_equal(kdsm_region_open(kdsm, "h", NULL, &region), 0);
+	kdsm_region_close(region);
+	kdsm_region_close(region);
+	kdsm_region_close(sync);
+}
+
+/* ---- atomic operations ---- */
+
+#define ADDS	2000
+
+/* Both halves of one 8-byte word, and all of another one */
+static const struct {
+	uint64_t offset;
+	unsigned int size;
+	uint64_t add;
+} counters[] = {
+	{ 0, 4, 3 }, { 4, 4, UINT32_MAX }, { 8, 8, 1ULL << 33 },
+};
+
+static void *count(void *arg)
+{
+	for (unsigned int i = 0; i < ADDS; i++)
+		for (size_t j = 0; j < sizeof(counters) / sizeof(counters[0]); j++)
+			if (kdsm_atomic_add(arg, counters[j].offset, counters[j].size,
+					    KDSM_ATOMIC_RELEASE, counters[j].add, NULL))
+				return arg;
+	return NULL;
+}
+
+static void atomics(void **state)
+{
+	struct kdsm_region_attr attr = { .size = SIZE };
+	struct unit *unit = *state;
+	struct kdsm_region *region, *sync;
+	pthread_t threads[4];
+	uint64_t value = 1, *words;
+	uint32_t policy;
+	void *bad;
+
+	for (policy = KDSM_POLICY_RELEASE; policy <= KDSM_POLICY_STRICT; policy++) {
+		attr.policy = policy;
+		assert_int_equal(kdsm_region_open_coherent(unit->kdsm, "a", &attr, 4096, &region,
+							   &sync), 0);
+		words = kdsm_region_address(region);
+		for (size_t i = 0; i < 4; i++)
+			assert_int_equal(pthread_create(&threads[i], NULL, count, region), 0);
+		for (size_t i = 0; i < 4; i++) {
+			assert_int_equal(pthread_join(threads[i], &bad), 0);
+			assert_null(bad);
+		}
+		for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+			assert_int_equal(kdsm_atomic_load(region, counters[i].offset,
+							  counters[i].size, KDSM_ATOMIC_ACQUIRE,
+							  &value), 0);
+			value -= 4 * ADDS * counters[i].add;
+			assert_int_equal(counters[i].size == 4 ? (uint32_t)value : value, 0);
+		}
+
+		words[2] = 0x1111111122222222;
+		assert_int_equal(kdsm_atomic_exchange(region, 20, 4, 0, 0x9933333333, &value), 0);
+		assert_int_equal(value, 0x11111111);
+		assert_int_equal(words[2], 0x3333333322222222);
+		assert_int_equal(kdsm_atomic_cas(region, 16, 4, KDSM_ATOMIC_ACQUIRE |
+						 KDSM_ATOMIC_RELEASE, 0x22222223, 5, &value), 0);
+		assert_int_equal(value, 0x22222222);
+		assert_int_equal(words[2], 0x3333333322222222);
+		assert_int_equal(kdsm_atomic_cas(region, 16, 4, 0, 0x22222222, 5, &value), 0);
+		assert_int_equal(words[2], 0x3333333300000005);
+		assert_int_equal(kdsm_atomic_cas(region, 16, 8, 0, 5, 6, &value), 0);
+		assert_int_equal(value, 0x3333333300000005);
+		assert_int_equal(kdsm_atomic_exchange(region, SIZE - 8, 8, 0, UINT64_MAX, NULL), 0);
+		assert_int_equal(kdsm_atomic_load(region, SIZE - 4, 4, 0, &value), 0);
+		assert_int_equal(value, UINT32_MAX);
+
+		value = 7;
+		assert_int_equal(kdsm_atomic_load(region, SIZE, 4, 0, &value), -ERANGE);
+		assert_int_equal(kdsm_atomic_load(region, -8ULL, 8, 0, &value), -ERANGE);
+		assert_int_equal(kdsm_atomic_load(region, 4, 8, 0, &value), -EINVAL);
+		assert_int_equal(kdsm_atomic_load(region, 2, 4, 0, &value), -EINVAL);
+		assert_int_equal(kdsm_atomic_load(region, 0, 0, 0, &value), -EINVAL);
+		assert_int_equal(kdsm_atomic_load(region, 0, 2, 0, &value), -EINVAL);
+		assert_int_equal(kdsm_atomic_load(region, 0, 8, 4, &value), -EINVAL);
+		assert_int_equal(kdsm_atomic_add(sync, 0, 8, 0, 1, &value), -EOPNOTSUPP);
+		assert_int_equal(value, 7);
+		kdsm_region_close(region);
+		kdsm_region_close(sync);
+	}
 }
 
 /* ---- signatures ---- */
@@ -414,6 +519,8 @@ int main(void)
 		unit_case(fences),
 		unit_case(no_races),
 		unit_case(hints),
+		unit_case(homes),
+		unit_case(atomics),
 		unit_case(merging),
 		unit_case(merging_bounds),
 		unit_case(places),

@@ -44,6 +44,7 @@ static struct {
 	unsigned int settles;
 	struct kdsm_advise advise;	/* last request */
 	struct kdsm_races races;	/* last request */
+	struct kdsm_atomic atomic;	/* last request */
 	unsigned int submits, waits, completes, wakes;
 	unsigned int ops, own_ops, largest;
 	uint64_t ticket;
@@ -298,6 +299,13 @@ int ioctl(int fd, unsigned long request, ...)
 		return refuse(-EINTR);
 	case KDSM_IOC_RACES:
 		return fake_races(arg);
+	case KDSM_IOC_HOME:
+		((struct kdsm_home *)arg)->node = ((struct kdsm_home *)arg)->offset / PART;
+		return 0;
+	case KDSM_IOC_ATOMIC:
+		module.atomic = *(struct kdsm_atomic *)arg;
+		((struct kdsm_atomic *)arg)->result = 11;
+		return module.fence_error ? refuse(module.fence_error) : 0;
 	default:
 		return refuse(-ENOTTY);
 	}
@@ -665,7 +673,23 @@ static void coherent(void **state)
 	assert_int_equal(kdsm_pin(r, 0, 1), 0);
 	assert_int_equal(module.advise.advice, KDSM_ADVICE_OWN);
 
+	assert_int_equal(kdsm_region_home(r, 2 * PART - 1), 1);
+	assert_int_equal(kdsm_region_home(r, 2 * PART), -ERANGE);
+	assert_int_equal(kdsm_refresh(r, 0, 1), 0);
+	assert_int_equal(module.advise.advice, KDSM_ADVICE_REFRESH);
+
+	assert_int_equal(kdsm_atomic_cas(r, 4, 4, KDSM_ATOMIC_ACQUIRE, 5, 6, &value), -EHOSTDOWN);
 	module.fence_error = 0;
+	assert_int_equal(kdsm_atomic_cas(r, 4, 4, KDSM_ATOMIC_ACQUIRE, 5, 6, &value), 0);
+	assert_int_equal(value, 11);
+	assert_int_equal(module.atomic.argsz, sizeof(module.atomic));
+	assert_int_equal(module.atomic.flags, KDSM_ATOMIC_ACQUIRE);
+	assert_int_equal(module.atomic.opcode, KDSM_ATOMIC_CAS);
+	assert_int_equal(module.atomic.offset, 4);
+	assert_int_equal(module.atomic.size, 4);
+	assert_int_equal(module.atomic.operand, 6);
+	assert_int_equal(module.atomic.compare, 5);
+
 	assert_int_equal(kdsm_races(r, races, 2, &next, &lost), 1);
 	assert_int_equal(module.races.argsz, sizeof(module.races));
 	assert_int_equal(module.races.count, 2);

@@ -28,6 +28,12 @@ static const char *policy_name(uint32_t policy)
 	return name_of(names, MNL_ARRAY_SIZE(names), policy);
 }
 
+/* How the homes of a coherent region's blocks are chosen */
+static const char *distribution_name(attrs at)
+{
+	return attr_u32(at, KDSM_A_REGION_FLAGS) & KDSM_REGION_CONTIGUOUS ? "contiguous" : "cyclic";
+}
+
 static void user_cell(struct table *table, uint32_t uid)
 {
 	const struct passwd *user = getpwuid(uid);
@@ -83,6 +89,8 @@ static void region_json(attrs at, void *data)
 	json_number(region, "uid", attr_u32(at, KDSM_A_REGION_UID));
 	json_number(region, "gid", attr_u32(at, KDSM_A_REGION_GID));
 	json_number(region, "opens", attr_u32(at, KDSM_A_REGION_OPENS));
+	if (attr_u32(at, KDSM_A_REGION_POLICY) != KDSM_POLICY_PARTITIONED)
+		json_text(region, "homes", distribution_name(at));
 	if (at[KDSM_A_REGION_LEASE])
 		json_number(region, "lease", attr_u64(at, KDSM_A_REGION_LEASE));
 	json_object_object_add(region, "keep",
@@ -188,6 +196,8 @@ static void show_text(attrs at, const struct show *show)
 	       human_bytes(attr_u64(at, KDSM_A_REGION_RESIDENT), size));
 	printf("%-26s %s\n", "block size",
 	       human_bytes(attr_u32(at, KDSM_A_REGION_BLOCK_SIZE), size));
+	if (attr_u32(at, KDSM_A_REGION_POLICY) != KDSM_POLICY_PARTITIONED)
+		printf("%-26s %s\n", "homes of blocks", distribution_name(at));
 	printf("%-26s %u\n", "files bound here", attr_u32(at, KDSM_A_REGION_OPENS));
 	if (at[KDSM_A_REGION_LEASE])
 		printf("%-26s %g us\n", "lease", attr_u64(at, KDSM_A_REGION_LEASE) / 1e3);

@@ -7,9 +7,9 @@
  * threads of one machine do. A read on one node sees a write on another if the writer's
  * node released the region after the write and the reader's node acquired the resulting
  * signature, or one merged from it, before the read. The barrier below and the locks of
- * <kdsm/lock.h> release and acquire by themselves. A mutex, a semaphore or an atomic in
- * the coherent region orders nothing between nodes; words to synchronise by belong in a
- * partitioned region.
+ * <kdsm/lock.h> release and acquire by themselves, and so do the atomic operations below.
+ * A mutex, a semaphore or an atomic instruction in the coherent region orders nothing
+ * between nodes; words to wait for belong in a partitioned region.
  *
  * Between two releases several nodes may write different bytes of one block: the writes
  * are merged. If two nodes write the same byte, that is a data race, and one write is
@@ -50,6 +50,19 @@ extern "C" {
 int kdsm_region_open_coherent(struct kdsm *kdsm, const char *name,
 			      const struct kdsm_region_attr *attr, uint64_t sync_size,
 			      struct kdsm_region **region, struct kdsm_region **sync);
+
+/*
+ * Return the home of the block that has the byte at offset: the node that owns the block
+ * until another node writes it. The first accesses of the home to the block need no
+ * network. Groups of KDSM_CYCLE_BLOCKS blocks go round the nodes, or, in a region that was
+ * created with KDSM_REGION_CONTIGUOUS, each node has one range of blocks, in the order of
+ * nodes, all of the same length; the last ones may be shorter or empty.
+ *
+ * -EOPNOTSUPP	the region is partitioned: the home is offset / kdsm_region_part_size()
+ * -ERANGE	offset is not inside the region
+ * -ENOTTY	the module is older than this library
+ */
+int kdsm_region_home(struct kdsm_region *region, uint64_t offset);
 
 /* ---- release and acquire ---- */
 
@@ -107,6 +120,25 @@ void kdsm_signature_init(struct kdsm_signature *signature);
 void kdsm_signature_merge(struct kdsm_signature *signature,
 			  const struct kdsm_signature *other);
 
+/*
+ * Acquire a range: accesses of this node to the blocks that overlap length bytes at offset
+ * see all that any node released before this call, by kdsm_release() or by kdsm_flush() of
+ * these bytes. No signature is needed. Writes of this node that are not released yet stay
+ * in place.
+ *
+ * The cost grows with the number of these blocks that this node holds; copies of other
+ * blocks stay. The call does no remote operations. The next access to each block asks its
+ * owner, and moves no data if the copy is still current. A later kdsm_release() of this
+ * node passes on what others wrote to those of these blocks that this node has read since.
+ * With length 0, policy STRICT, and the local backend, the call does nothing.
+ *
+ * -EOPNOTSUPP	the region is partitioned
+ * -ERANGE	the bytes are not inside the region
+ * -ENOMEM	this node has no memory for the call; some copies may still be stale, and
+ *		the caller may repeat the call
+ */
+int kdsm_refresh(struct kdsm_region *region, uint64_t offset, uint64_t length);
+
 /* Size of a place for one signature and its value, in bytes. */
 #define KDSM_SIGNATURE_PLACE 3136
 
@@ -156,7 +188,8 @@ int kdsm_prefetch(struct kdsm_region *region, uint64_t offset, uint64_t length);
 /*
  * Complete this node's writes to these blocks, so that the next kdsm_release() has less to
  * do. The program still needs this release, because only its signature tells other nodes
- * of the writes. With policy STRICT the call does nothing.
+ * of the writes; except for nodes that call kdsm_refresh() after this call. With policy
+ * STRICT the call does nothing.
  */
 int kdsm_flush(struct kdsm_region *region, uint64_t offset, uint64_t length);
 
@@ -166,6 +199,51 @@ int kdsm_flush(struct kdsm_region *region, uint64_t offset, uint64_t length);
  * with policy STRICT it makes the blocks writable here until another node accesses them.
  */
 int kdsm_pin(struct kdsm_region *region, uint64_t offset, uint64_t length);
+
+/* ---- atomic operations ---- */
+
+/*
+ * Atomic operations on the word of size bytes, 4 or 8, at offset, a multiple of size. All
+ * nodes may operate on a word at the same time: the operations have one order, and each
+ * acts on the value that the one before it left, whatever copies nodes have. Atomic
+ * instructions on the mapped memory are atomic against operations of the same node only,
+ * and plain loads may return older values.
+ *
+ * order is 0, or a sum of
+ * KDSM_ATOMIC_RELEASE	release the region first, as kdsm_release() does
+ * KDSM_ATOMIC_ACQUIRE	see what was released by those operations with KDSM_ATOMIC_RELEASE that
+ *			come before this one in the order of the word
+ *
+ * Operands have the low size bytes of a uint64_t. Unless former is NULL, the functions
+ * store the value before the operation in *former.
+ *
+ * The node of the caller becomes the owner of the block. As long as it stays the owner, an
+ * operation is one system call and needs no network, except for what a release needs. So a
+ * word that many nodes change at the same time moves from node to node; put such words in
+ * blocks of their own. After another node owned the block, KDSM_ATOMIC_ACQUIRE invalidates
+ * all copies of this node that are older, on any block; the next read of a copy that did not
+ * change moves no data. With policy STRICT, and the local backend, the operations are
+ * instructions of the CPU on the mapped memory.
+ *
+ * -EINVAL	size is neither 4 nor 8; offset is no multiple of size; or order is unknown
+ * -EOPNOTSUPP	the region is partitioned: see kdsm_faa() and kdsm_cas()
+ * -ERANGE	the word is not inside the region
+ * -EACCES	the region is open for reading only
+ * -ENOTTY	the module is older than this library
+ * -ENOMEM, -EHOSTDOWN, -EIO, -ETIMEDOUT	the operation has not taken effect
+ */
+int kdsm_atomic_load(struct kdsm_region *region, uint64_t offset, unsigned int size,
+		     unsigned int order, uint64_t *value);
+/* Store value. */
+int kdsm_atomic_exchange(struct kdsm_region *region, uint64_t offset, unsigned int size,
+			 unsigned int order, uint64_t value, uint64_t *former);
+/* Add; the sum wraps. */
+int kdsm_atomic_add(struct kdsm_region *region, uint64_t offset, unsigned int size,
+		    unsigned int order, uint64_t add, uint64_t *former);
+/* Store desired if the word equals expected: then *former equals expected. */
+int kdsm_atomic_cas(struct kdsm_region *region, uint64_t offset, unsigned int size,
+		    unsigned int order, uint64_t expected, uint64_t desired,
+		    uint64_t *former);
 
 /* ---- data races ---- */
 

@@ -108,7 +108,9 @@ struct kdsm_region_attr {
 	uint32_t block_size;	/* in bytes, a power of two, 4 KiB to 2 MiB; 0: 4 KiB */
 	uint32_t policy;	/* enum kdsm_policy; 0: KDSM_POLICY_PARTITIONED */
 	uint32_t mode;		/* permission bits as of chmod(2), 0777 at most; 0: 0600 */
-	uint32_t flags;		/* KDSM_REGION_EXCL: fail if it exists; KDSM_REGION_KEEP */
+	uint32_t flags;		/* KDSM_REGION_EXCL: fail if it exists; KDSM_REGION_KEEP;
+				 * KDSM_REGION_CONTIGUOUS: see kdsm_region_home()
+				 */
 };
 
 /*
@@ -117,8 +119,8 @@ struct kdsm_region_attr {
  *
  * With attr, the call creates the region if it does not exist. All processes of a job
  * may call it at the same time: one creates, the others open. An existing region must
- * have the size, block_size and policy of attr (-EINVAL); its mode and its
- * KDSM_REGION_KEEP do not change. New memory is zero. With attr NULL the region must
+ * have the size, block_size, policy and KDSM_REGION_CONTIGUOUS of attr (-EINVAL); its
+ * mode and its KDSM_REGION_KEEP do not change. New memory is zero. With attr NULL the region must
  * exist, and a caller that may only read the region gets it read-only: puts and atomics
  * fail with -EACCES.
  *
