@@ -121,6 +121,8 @@ void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block 
 {
 	unsigned int i;
 
+	if (sim_broken == BREAK_ATOMIC && !keep && nodes[coherence->node].atomics)
+		return;
 	if (sim_broken == BREAK_MERGE)
 		for (i = 0; i < theirs->count; i++)
 			memcpy(kdsm_block_page(coherence, coherence->frames, block, i),
@@ -164,6 +166,32 @@ int __wrap_kdsm_release_acquire(struct kdsm_coherence *coherence,
 
 	if (sim_broken == BREAK_BEHIND)
 		coherence->behind = false;
+	return err;
+}
+
+bool __wrap_kdsm_word_update(atomic64_t *bytes, struct kdsm_atomic *atomic)
+{
+	bool stored = __real_kdsm_word_update(bytes, atomic);
+
+	atomic_done(atomic);
+	return stored;
+}
+
+int __wrap_kdsm_acquire_until(struct kdsm_coherence *coherence, u64 floor)
+{
+	return sim_broken == BREAK_WEAK ? 0 : __real_kdsm_acquire_until(coherence, floor);
+}
+
+int __wrap_kdsm_release_refresh(struct kdsm_coherence *coherence, u64 first, u64 last)
+{
+	int err = __real_kdsm_release_refresh(coherence, first, last);
+	struct kdsm_block *block;
+	u64 i;
+
+	for (i = first; sim_broken == BREAK_ASK && (block = kdsm_block_next(coherence, &i, last)); i++) {
+		block->ask = false;
+		kdsm_block_put(coherence, block);
+	}
 	return err;
 }
 

@@ -277,7 +277,7 @@ static void choose_range(u64 *first, u64 *last)
 	}
 }
 
-static void advise(unsigned int node, enum kdsm_advice advice, u64 first, u64 last)
+void advise(unsigned int node, enum kdsm_advice advice, u64 first, u64 last)
 {
 	unsigned int tries = 0;
 	int err;

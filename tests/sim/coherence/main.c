@@ -53,6 +53,9 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_BLAME] = { "blame", "a data race names another node" },
 	[BREAK_LEARN] = { "learn", "a miss ignores what notices say of the block" },
 	[BREAK_SAME] = { "same", "a lease is renewed although the content has changed" },
+	[BREAK_ATOMIC] = { "atomic", "an atomic operation acts on the copy that its node has" },
+	[BREAK_WEAK] = { "weak", "an atomic operation does not acquire" },
+	[BREAK_ASK] = { "ask", "a miss in a refreshed range does not ask the owner" },
 	[BREAK_DROP] = { "drop", "a node forgets a block that it had" },
 	[BREAK_READER] = { "reader", "one reader in 10 is not asked to drop its copy",
 			   false, STRICT },
@@ -144,6 +147,8 @@ static struct sim_counter counters[COUNTERS_OWN + COUNTERS_LITMUS + 1] = {
 	{ "stores", &counts.stores },
 	{ "acquires", &counts.acquires },
 	{ "releases", &counts.releases },
+	{ "atomics", &counts.atomics },
+	{ "refreshes", &counts.refreshes },
 	{ "releases-with-floor", &counts.floors },
 	{ "stamps-read", &counts.probes },
 	{ "blocks-ahead", &counts.ahead },
@@ -251,13 +256,13 @@ static void choose_blocks(void)
 	if (config.barriers)
 		config.blocks = barriers_blocks(sim.nodes);
 	config.index = calloc(config.blocks, sizeof(*config.index));
-	at = sim_chance(2) ? 0 : KDSM_FIRST_BLOCKS - 1 - sim_below(3);
+	at = sim_chance(2) ? 0 : KDSM_CYCLE_BLOCKS - 1 - sim_below(3);
 	for (i = 0; i < config.blocks; i++) {
 		config.index[i] = at;
 		/* Large blocks are neighbours, so that page tables stay small. */
-		at += config.pages <= 2 && sim_chance(6) ? sim_between(2, KDSM_FIRST_BLOCKS) : 1;
+		at += config.pages <= 2 && sim_chance(6) ? sim_between(2, KDSM_CYCLE_BLOCKS) : 1;
 	}
-	config.region_blocks = (at / KDSM_FIRST_BLOCKS + 1) * KDSM_FIRST_BLOCKS;
+	config.region_blocks = (at / KDSM_CYCLE_BLOCKS + 1) * KDSM_CYCLE_BLOCKS;
 	if (sim_chance(2))
 		config.region_blocks = at;	/* the last table is not full */
 }
@@ -395,6 +400,11 @@ static void choose(u64 seed)
 	if (sim_broken == BREAK_FORGET || sim_broken == BREAK_NUMBER || sim_broken == BREAK_OLD)
 		sim.error = sim_between(3, 30);
 	choose_faults();
+	config.contiguous_homes = !options.barriers && sim_chance(3);
+	/* Of the programs only those of race_free.c use them. */
+	if (config.policy == KDSM_POLICY_RELEASE && !options.litmus && !options.barriers &&
+	    sim_chance(2))
+		config.atoms = sim_between(1, ATOMS_MAX);
 	/* A dead node reports nothing. */
 	config.race = sim_chance(3) && !config.deaths && !options.barriers;
 	if (options.endless)

@@ -99,7 +99,7 @@ static void node_start(struct node *node, unsigned int number)
 	memory_start(&node->stamps, number, "stamp",
 		     kdsm_stamps_size(config.region_blocks) >> PAGE_SHIFT);
 	kdsm_coherence_init(coherence, sim_fabric(number), 7, config.policy,
-			    config.region_blocks * block_size, block_size);
+			    config.region_blocks * block_size, block_size, config.contiguous_homes);
 	coherence->mapping = &mapping_ops;
 	if (sim_broken == BREAK_HASTE)
 		coherence->lease = 0;

@@ -130,6 +130,8 @@ static void thread_run(void *arg)
 				unmap_some(thread->node);
 			if (sim_chance(config.advise))
 				advise_some(thread->node);
+			if (config.atoms && sim_chance(3))
+				atomics_some(thread);
 			if (config.locks && !sim_chance(3))
 				use_lock(thread, sim_below(config.locks));
 			else if (sim_chance(4))
@@ -160,7 +162,7 @@ static bool is_used(u64 offset)
 	for (i = 0; i < word_count; i++)
 		if (words[i].offset / 64 == offset / 64)
 			return true;
-	return false;
+	return atomics_use_cell(offset);
 }
 
 static void words_make(void)
@@ -189,6 +191,7 @@ static void words_make(void)
 void race_free_start(void)
 {
 	salt = sim_random();
+	atomics_start();
 	words_make();
 	race_start(is_used);
 	sync_start();

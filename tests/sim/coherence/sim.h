@@ -38,6 +38,9 @@ enum {
 	BREAK_LEARN,
 	BREAK_DROP,
 	BREAK_SAME,
+	BREAK_ATOMIC,
+	BREAK_WEAK,
+	BREAK_ASK,
 	/* of policy strict */
 	BREAK_READER,
 	BREAK_EARLY,
@@ -81,6 +84,7 @@ struct config {
 	unsigned int stall;		/* one in n remote reads takes minutes */
 	bool outage;			/* a node is cut off for up to 20 ms */
 	bool race;			/* policy release: nodes race for a word */
+	unsigned int atoms;		/* policy release: words for atomic operations */
 	unsigned int deaths;		/* nodes that die for good; some reboot */
 	u64 endless;			/* programs without end run until then, in us; 0: no */
 	unsigned int barriers;		/* rounds of barriers.c; 0: other programs */
@@ -89,6 +93,7 @@ struct config {
 	bool litmus;			/* a seed runs a litmus test */
 	bool away;			/* a node is cut off for so long that others give it up */
 	bool contiguous;		/* the pages of a memory are neighbours in memory */
+	bool contiguous_homes;		/* all blocks of a home are neighbours */
 	bool closing;			/* the region goes from a node in the end */
 	bool healed;			/* the seed injected faults, and has ended them */
 };
@@ -97,7 +102,7 @@ extern struct config config;
 
 /* Sums over all seeds of the process. */
 struct counts {
-	u64 loads, stores, acquires, releases, floors;
+	u64 loads, stores, acquires, releases, floors, atomics, refreshes;
 	u64 unmaps, errors, ahead, probes, stalls, outages;
 	/* of programs without end */
 	u64 reads, writes, read_nodes, starved, waits, longest, unfair;
@@ -141,6 +146,7 @@ struct node {
 	struct kdsm_coherence coherence;
 	struct process processes[PROCESSES_MAX];
 	bool *tried;			/* by block: a release has tried to take it over */
+	unsigned int atomics;		/* operations that threads wait for */
 	u16 *place;			/* by block: node to ask next, see break.c */
 	bool inode_gone, closed;	/* the region goes from this node, and is gone */
 	unsigned int serving;		/* messages that handlers serve */
@@ -224,6 +230,8 @@ void stalls_start(void);
 void stall_until(u64 until);
 /* A process of the node unmaps some blocks, or changes their protection and back. */
 void unmap_some(unsigned int node);
+/* The node gives a hint for blocks first to last. */
+void advise(unsigned int node, enum kdsm_advice advice, u64 first, u64 last);
 /* The node gives a hint for some blocks. */
 void advise_some(unsigned int node);
 
@@ -303,6 +311,20 @@ void barrier_stale(struct thread *thread);
 void sync_met(void);
 /* The node of the thread has died: others get its locks. */
 void sync_die(struct thread *thread);
+
+/* atomics.c: atomic operations, for policy release */
+
+#define ATOMS_MAX	4
+
+void atomics_start(void);
+/* Whether there is a word for atomic operations in these 64 bytes */
+bool atomics_use_cell(u64 offset);
+/* Perform an operation that stores, if flags have RELEASE only, or any. */
+void thread_atomic(struct thread *thread, unsigned int which, unsigned int flags);
+/* Perform some operations that order nothing else. */
+void atomics_some(struct thread *thread);
+/* An operation has just taken effect. */
+void atomic_done(struct kdsm_atomic *atomic);
 
 /* race_free.c: programs for policy release; racing.c: for policy strict */
 
@@ -411,6 +433,12 @@ void __real_kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block
 void __wrap_kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block);
 void __real_kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block);
 void __wrap_kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block);
+bool __real_kdsm_word_update(atomic64_t *bytes, struct kdsm_atomic *atomic);
+bool __wrap_kdsm_word_update(atomic64_t *bytes, struct kdsm_atomic *atomic);
+int __real_kdsm_acquire_until(struct kdsm_coherence *coherence, u64 floor);
+int __wrap_kdsm_acquire_until(struct kdsm_coherence *coherence, u64 floor);
+int __real_kdsm_release_refresh(struct kdsm_coherence *coherence, u64 first, u64 last);
+int __wrap_kdsm_release_refresh(struct kdsm_coherence *coherence, u64 first, u64 last);
 int __real_kdsm_release_acquire(struct kdsm_coherence *coherence,
 				const struct kdsm_signature *signature);
 int __wrap_kdsm_release_acquire(struct kdsm_coherence *coherence,

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Synchronisation of programs for policy release: release and acquire, locks and barriers that
- * carry signatures.
+ * Synchronisation of programs for policy release: release and acquire, and locks and barriers that
+ * carry signatures. Some locks use atomic operations, or flush and refresh the blocks that they
+ * guard, instead of a signature.
  */
 #include "sim.h"
 
+/* How a lock makes what one holder wrote visible to the next */
+enum order {
+	BY_SIGNATURE,
+	BY_ATOMIC,
+	BY_RANGE,
+};
+
 struct lock {
+	enum order order;	/* of the last holder */
 	bool writing;
 	unsigned int reading;
 	unsigned int *waiting;	/* number of waiting threads, by node */
@@ -139,6 +148,50 @@ void sync_die(struct thread *thread)
 	}
 }
 
+/* Give a hint for each block that has words which the lock guards. */
+static void lock_advise(struct thread *thread, unsigned int which, enum kdsm_advice advice)
+{
+	unsigned int i;
+	s64 block, last = -1;
+
+	for (i = 0; i < word_count; i++) {
+		block = block_of(words[i].offset >> PAGE_SHIFT);
+		if (words[i].lock == (int)which && block != last)
+			advise(thread->node, advice, block, block);
+		last = words[i].lock == (int)which ? block : last;
+	}
+	thread_check();
+}
+
+static void lock_acquire(struct thread *thread, unsigned int which)
+{
+	const struct lock *lock = &locks[which];
+
+	if (lock->order == BY_SIGNATURE)
+		sync_acquire(thread, &lock->signature);
+	else if (lock->order == BY_ATOMIC)
+		thread_atomic(thread, which % config.atoms, KDSM_ATOMIC_ACQUIRE);
+	else
+		lock_advise(thread, which, KDSM_ADVICE_REFRESH);
+	counts.refreshes += lock->order == BY_RANGE;
+}
+
+/*
+ * A thread that goes on from a refresh to another order loads all words first, because releases
+ * pass on only what their node has read since the refresh.
+ */
+static void lock_reorder(struct thread *thread, unsigned int which)
+{
+	enum order order = config.atoms && !config.deaths ? sim_below(3) : BY_SIGNATURE;
+	unsigned int i;
+	u64 value;
+
+	for (i = 0; i < word_count && locks[which].order == BY_RANGE && order != BY_RANGE; i++)
+		if (words[i].lock == (int)which)
+			thread_load(thread, words[i].offset, words[i].size, &value);
+	locks[which].order = order;
+}
+
 void lock_take(struct thread *thread, unsigned int which, bool write)
 {
 	struct lock *lock = &locks[which];
@@ -158,7 +211,7 @@ void lock_take(struct thread *thread, unsigned int which, bool write)
 		  which, write ? "writing" : "reading",
 		  lock->reserved >= 0 ? ", by its own node" : "");
 	if (lock->reserved < 0)
-		sync_acquire(thread, &lock->signature);
+		lock_acquire(thread, which);
 	if (sim_chance(16))
 		sim_sleep(sim_below(2 * sim.delay));
 }
@@ -176,23 +229,40 @@ static void signature_merge(struct kdsm_signature *signature, const struct kdsm_
 	mutex_unlock(&merging);
 }
 
-void lock_drop(struct thread *thread, unsigned int which, bool write)
+static void lock_release(struct thread *thread, unsigned int which, bool write)
 {
 	struct lock *lock = &locks[which];
 	struct kdsm_signature *signature;
+
+	if (write)
+		lock_reorder(thread, which);
+	if (lock->order == BY_ATOMIC) {
+		thread_atomic(thread, which % config.atoms, KDSM_ATOMIC_RELEASE);
+		return;
+	}
+	if (lock->order == BY_RANGE) {
+		lock_advise(thread, which, KDSM_ADVICE_FLUSH);
+		return;
+	}
+	signature = malloc(sizeof(*signature));
+	sync_release(thread, signature);
+	if (write && sim_chance(2))
+		lock->signature = *signature;
+	else
+		signature_merge(&lock->signature, signature);
+	free(signature);
+}
+
+void lock_drop(struct thread *thread, unsigned int which, bool write)
+{
+	struct lock *lock = &locks[which];
 
 	thread_check();
 	if (lock->waiting[thread->node] && sim_chance(2)) {
 		/* A hand-over within the node needs no release. */
 		lock->reserved = thread->node;
 	} else {
-		signature = malloc(sizeof(*signature));
-		sync_release(thread, signature);
-		if (write && sim_chance(2))
-			lock->signature = *signature;
-		else
-			signature_merge(&lock->signature, signature);
-		free(signature);
+		lock_release(thread, which, write);
 		lock->reserved = -1;
 	}
 	sim_event(SIM_NONE, "%u drops lock %u", thread->number, which);

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Atomic operations of the module, for policy release. Each must act on the value that the one
+ * before it left, on whatever node that was. Locks order accesses by some of these words (sync.c).
+ */
+#include "sim.h"
+
+static struct atom {
+	u64 offset, value;
+	unsigned int size;
+} atoms[ATOMS_MAX];
+
+bool atomics_use_cell(u64 offset)
+{
+	unsigned int i;
+
+	for (i = 0; i < config.atoms; i++)
+		if (atoms[i].offset / 64 == offset / 64)
+			return true;
+	return false;
+}
+
+/* Choose places for the words, before other words have theirs. Some share a block, and 8 bytes. */
+void atomics_start(void)
+{
+	unsigned int i;
+
+	memset(atoms, 0, sizeof(atoms));
+	for (i = 0; i < config.atoms; i++) {
+		u64 cell = config.index[sim_below(config.blocks)] * config.pages * PAGE_SIZE;
+
+		atoms[i].size = sim_chance(2) ? 4 : 8;
+		if (i && atoms[i].size == 4 && atoms[i - 1].size == 4 &&
+		    !(atoms[i - 1].offset % 8)) {
+			atoms[i].offset = atoms[i - 1].offset + 4;
+			continue;
+		}
+		do {
+			atoms[i].offset = cell + 64 * sim_below(config.pages * PAGE_SIZE / 64);
+		} while (atomics_use_cell(atoms[i].offset) && sim_chance(100));
+		atoms[i].offset += atoms[i].size * sim_below(64 / atoms[i].size);
+	}
+}
+
+static s64 block(const struct atom *atom)
+{
+	return block_of(atom->offset >> PAGE_SHIFT);
+}
+
+void atomic_done(struct kdsm_atomic *atomic)
+{
+	unsigned int node = sim_fiber_node();
+	u64 mask = atomic->size == 8 ? U64_MAX : U32_MAX;
+	struct atom *atom = atoms;
+
+	while (atom->offset != atomic->offset)
+		atom++;
+	sim_event(block(atom), "node %u: atomic %u at %llx finds %llu", node, atomic->opcode,
+		  atomic->offset, atomic->result);
+	if (atomic->result != atom->value)
+		sim_fail(block(atom), "node %u: an atomic operation finds %llu at %llx, not %llu",
+			 node, atomic->result, atomic->offset, atom->value);
+	if (atomic->opcode == KDSM_ATOMIC_EXCHANGE ||
+	    (atomic->opcode == KDSM_ATOMIC_CAS && atom->value == (atomic->compare & mask)))
+		atom->value = atomic->operand & mask;
+	if (atomic->opcode == KDSM_ATOMIC_ADD)
+		atom->value = (atom->value + atomic->operand) & mask;
+	if (atomic->argsz++)
+		sim_fail(block(atom), "an atomic operation takes effect twice");
+}
+
+static int atomic_try(struct thread *thread, struct kdsm_atomic *atomic)
+{
+	struct kdsm_coherence *coherence = &nodes[thread->node].coherence;
+	int err = 0;
+
+	/* What kdsm_region_atomic() does */
+	if (atomic->flags & KDSM_ATOMIC_RELEASE)
+		err = kdsm_coherence_release(coherence, NULL);
+	nodes[thread->node].atomics++;
+	if (!err)
+		err = kdsm_coherence_atomic(coherence, atomic, false);
+	if (err == -EAGAIN)
+		err = kdsm_coherence_atomic(coherence, atomic, true);
+	nodes[thread->node].atomics--;
+	return err;
+}
+
+void thread_atomic(struct thread *thread, unsigned int which, unsigned int flags)
+{
+	const struct atom *atom = &atoms[which];
+	unsigned int tries = 0;
+	int err;
+
+	do {
+		/* The count of effects is in argsz, which the protocol does not use. */
+		struct kdsm_atomic atomic = {
+			.flags = flags,
+			.offset = atom->offset,
+			.opcode = sim_between(flags == KDSM_ATOMIC_RELEASE ? KDSM_ATOMIC_EXCHANGE :
+					      KDSM_ATOMIC_LOAD, KDSM_ATOMIC_ADD),
+			.size = atom->size,
+			.operand = sim_random(),
+		};
+
+		if (!flags && sim_chance(4)) {
+			atomic.opcode = KDSM_ATOMIC_CAS;
+			atomic.compare = sim_chance(2) ? atom->value : atomic.operand;
+		}
+		thread_check();
+		counts.atomics++;
+		sim_event(block(atom), "%u: atomic %u at %llx, flags %u", thread->number,
+			  atomic.opcode, atom->offset, flags);
+		err = atomic_try(thread, &atomic);
+		if (!sim_is_dead(thread->node) && atomic.argsz != !err)
+			sim_fail(block(atom), "an atomic operation returns %d after %u effects", err,
+				 atomic.argsz);
+	} while (try_again(err, &tries, block(atom), block(atom), "atomic"));
+}
+
+void atomics_some(struct thread *thread)
+{
+	unsigned int which = sim_below(config.atoms), n = sim_between(1, 3);
+	u64 value;
+
+	while (n--)
+		thread_atomic(thread, which, 0);
+	/* Keep a copy, which the next operation of this node must not trust. */
+	if (sim_chance(2))
+		thread_load(thread, atoms[which].offset, atoms[which].size, &value);
+}
