@@ -4,6 +4,7 @@
  * node that acquires sees what other nodes wrote and released; several nodes write to one
  * block; blocks of several sizes.
  */
+#include <pthread.h>
 #include <sys/wait.h>
 
 #include "coherent.h"
@@ -226,6 +227,193 @@ static void coherent_child(void)
 		bad += words[512 * i] != value(i, 1, 0);
 	CHECK_IS(bad, 0);
 	detach();
+}
+
+/* ---- atomic operations, and ranges ---- */
+
+static uint64_t atomic(enum kdsm_atomic_opcode opcode, unsigned int flags, uint64_t offset,
+		       uint32_t size, uint64_t operand, uint64_t compare)
+{
+	struct kdsm_atomic arg = {
+		.argsz = sizeof(arg), .flags = flags, .opcode = opcode, .offset = offset,
+		.size = size, .operand = operand, .compare = compare,
+	};
+
+	CHECK_IS(call(KDSM_IOC_ATOMIC, &arg), 0);
+	return arg.result;
+}
+
+static uint64_t atomic_load(uint64_t offset, unsigned int flags)
+{
+	return atomic(KDSM_ATOMIC_LOAD, flags, offset, 8, 0, 0);
+}
+
+#define ADDS	(block_size > 65536 ? 10U : 60U)
+
+/* Words of the first block that all threads count in, by additions, and one by compare-and-swap */
+static void *atomic_threads(void *arg)
+{
+	uint64_t was, now;
+
+	(void)arg;
+	for (unsigned int i = 0; i < ADDS; i++) {
+		atomic(KDSM_ATOMIC_ADD, 0, 0, 4, 1, 0);
+		atomic(KDSM_ATOMIC_ADD, i % 2 ? KDSM_ATOMIC_ACQUIRE : 0, 4, 4, -2, 0);
+		atomic(KDSM_ATOMIC_ADD, 0, 8, 8, 1ULL << 32, 0);
+		for (now = atomic_load(16, 0);; now = was) {
+			was = atomic(KDSM_ATOMIC_CAS, 0, 16, 8, now + 3, now);
+			if (was == now)
+				break;
+		}
+	}
+	return NULL;
+}
+
+/* All nodes count, and keep copies, which plain loads use, and dirty the block by plain stores. */
+static void coherent_counters(void)
+{
+	const uint64_t adds = 2ULL * nodes * ADDS;
+	pthread_t threads[2];
+	size_t bad = 0;
+
+	attach("counters");
+	for (unsigned int i = 0; i < 2; i++)
+		CHECK_IS(pthread_create(&threads[i], NULL, atomic_threads, NULL), 0);
+	for (unsigned int i = 0; i < 200; i++) {
+		/* Copies may be old, but not from the future. */
+		bad += ((volatile uint32_t *)words)[0] > adds;
+		words[64 + node] = i;
+		if (i % 20 == 0)
+			CHECK_IS(release(NULL), 0);
+	}
+	for (unsigned int i = 0; i < 2; i++)
+		CHECK_IS(pthread_join(threads[i], NULL), 0);
+	meet();
+	CHECK_IS(bad, 0);
+	CHECK_IS(atomic_load(0, 0), (uint32_t)adds | (uint64_t)(uint32_t)(-2 * adds) << 32);
+	CHECK_IS(atomic_load(8, 0), adds << 32);
+	CHECK_IS(atomic_load(16, 0), 3 * adds);
+	exchange();
+	CHECK_IS(words[1], adds << 32);
+	for (unsigned int i = 0; i < nodes; i++)
+		CHECK_IS(words[64 + i], 199);
+	detach();
+}
+
+/*
+ * A token goes round the nodes in a word. The node that has it changes plain words in several
+ * blocks, of which all nodes have copies.
+ */
+static void coherent_passing(void)
+{
+	/* A large block takes long to move, which it does for each node that looks. */
+	const unsigned int rounds = block_size > 65536 ? 2 : 10;
+	const size_t step = block_size / 8;
+	size_t bad = 0;
+
+	attach("passing");
+	for (size_t i = 1; i <= 3; i++)
+		CHECK_IS(words[i * step], 0);
+	meet();
+	for (uint64_t turn = node; turn < rounds * nodes; turn += nodes) {
+		while (atomic_load(0, KDSM_ATOMIC_ACQUIRE) != turn)
+			usleep(200);
+		for (size_t i = 1; i <= 3; i++) {
+			bad += words[i * step] != turn;
+			words[i * step] = turn + 1;
+		}
+		CHECK_IS(atomic(KDSM_ATOMIC_EXCHANGE, KDSM_ATOMIC_RELEASE, 0, 8, turn + 1, 0), turn);
+	}
+	CHECK_IS(bad, 0);
+	detach();
+}
+
+static int advise(enum kdsm_advice advice, uint64_t first, uint64_t blocks)
+{
+	struct kdsm_advise arg = {
+		.argsz = sizeof(arg), .advice = advice, .offset = first * block_size,
+		.length = blocks * block_size,
+	};
+
+	return call(KDSM_IOC_ADVISE, &arg);
+}
+
+/*
+ * Node 0 flushes two blocks of four that it has written. The others refresh one of them, and see
+ * its new content; copies of other blocks stay.
+ */
+static void coherent_ranges(void)
+{
+	const size_t step = block_size / 8;
+	long taken;
+
+	if (nodes < 2)
+		return;
+	attach("ranges");
+	for (uint64_t round = 1; round < 5; round++) {
+		/* All nodes have copies, also of blocks that node 0 writes without a release. */
+		for (size_t i = 0; i < 4; i++)
+			CHECK(words[i * step] <= round);
+		meet();
+		for (size_t i = 0; i < 4 && node == round % 2; i++)
+			words[i * step] = round;
+		if (node == round % 2)
+			CHECK_IS(advise(KDSM_ADVICE_FLUSH, 1, 2), 0);
+		meet();
+		taken = counter("invalidations");
+		CHECK_IS(advise(KDSM_ADVICE_REFRESH, 2, 1), 0);
+		CHECK(counter("invalidations") - taken <= 1);
+		CHECK_IS(words[2 * step], round);
+		CHECK_IS(advise(KDSM_ADVICE_REFRESH, 1, 2), 0);
+		CHECK_IS(words[step], round);
+		CHECK_IS(words[2 * step], round);
+		exchange();
+		for (size_t i = 0; i < 4; i++)
+			CHECK_IS(words[i * step], round);
+		exchange();
+	}
+	detach();
+}
+
+/* Homes go round the nodes in groups, or are ranges. A home owns its blocks from the start. */
+static void coherent_homes(void)
+{
+	struct kdsm_home home = { .argsz = sizeof(home) };
+	unsigned int last = 0;
+	uint64_t blocks, i;
+	long owned = 0, slow;
+
+	if (block_size > 4096)
+		return;
+	many = 3 * KDSM_CYCLE_BLOCKS;
+	attach("cyclic");
+	for (i = 0; i < many; i++) {
+		home.offset = i * block_size + i % block_size;
+		CHECK_IS(call(KDSM_IOC_HOME, &home), 0);
+		CHECK_IS(home.node, i / KDSM_CYCLE_BLOCKS % nodes);
+	}
+	detach();
+	region_flags = KDSM_REGION_CONTIGUOUS;
+	attach("contiguous");
+	region_flags = 0;
+	blocks = mapped / block_size;
+	slow = counter("slow_releases");
+	for (i = 0; i < blocks; i++) {
+		home.offset = i * block_size;
+		CHECK_IS(call(KDSM_IOC_HOME, &home), 0);
+		CHECK(home.node >= last && home.node < nodes);
+		last = home.node;
+		owned += home.node == node;
+		if (home.node == node)
+			words[i * block_size / 8] = i;
+	}
+	CHECK(owned && owned <= (long)((blocks + nodes - 1) / nodes));
+	exchange();
+	CHECK_IS(counter("slow_releases") - slow, 0);
+	for (i = 0; i < blocks; i++)
+		CHECK_IS(words[i * block_size / 8], i);
+	detach();
+	many = 0;
 }
 
 /* ---- cost ---- */
@@ -503,6 +691,10 @@ static const struct guest_test tests[] = {
 	TEST(coherent_races),
 	TEST(coherent_reports),
 	TEST(coherent_child),
+	TEST(coherent_counters),
+	TEST(coherent_passing),
+	TEST(coherent_ranges),
+	TEST(coherent_homes),
 	TEST(coherent_cost),
 	TEST(coherent_retire),
 	TEST(coherent_bad_calls),

@@ -16,6 +16,7 @@ static int file;
 static uint64_t *words;
 static uint64_t mapped;		/* size of the mapping at words, in bytes */
 static char attached[KDSM_NAME_SIZE];
+static uint32_t region_flags;	/* further flags of attach_region() */
 
 static inline int call(unsigned long number, void *arg)
 {
@@ -78,7 +79,7 @@ static inline void attach_region(const char *name, uint32_t policy, uint64_t siz
 {
 	struct kdsm_region_open open_ = {
 		.argsz = sizeof(open_),
-		.flags = KDSM_REGION_CREATE,
+		.flags = KDSM_REGION_CREATE | region_flags,
 		.policy = policy,
 		.size = size,
 		.block_size = block,

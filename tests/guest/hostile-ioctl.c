@@ -36,6 +36,8 @@ static const struct spec specs[] = {
 	{ "LOCATION", KDSM_IOC_LOCATION, KDSM_LOCATION_SIZE_VER0, 0 },
 	{ "SETTLE", KDSM_IOC_SETTLE, KDSM_SETTLE_SIZE_VER0, 0 },
 	{ "RACES", KDSM_IOC_RACES, KDSM_RACES_SIZE_VER0, -EOPNOTSUPP },
+	{ "HOME", KDSM_IOC_HOME, KDSM_HOME_SIZE_VER0, -EOPNOTSUPP },
+	{ "ATOMIC", KDSM_IOC_ATOMIC, KDSM_ATOMIC_SIZE_VER0, -EINVAL },
 };
 
 /* Store argsz and flags, the first two members of every struct, and make the call. */
@@ -57,7 +59,7 @@ static void conventions(int file, const struct spec *spec)
 	char *edge = lone_page() + page;	/* first address that cannot be accessed */
 	char *arg = lone_page();
 	uint32_t flags = spec->number == KDSM_IOC_SUBMIT ? KDSM_SUBMIT_WAIT << 1 :
-			 spec->number == KDSM_IOC_REGION_OPEN ? KDSM_REGION_KEEP << 1 :
+			 spec->number == KDSM_IOC_REGION_OPEN ? KDSM_REGION_CONTIGUOUS << 1 :
 			 spec->number == KDSM_IOC_LOCK_OPEN ? KDSM_LOCK_EXCL << 1 :
 			 spec->number == KDSM_IOC_LOCK ? KDSM_LOCK_READ << 1 :
 			 spec->number == KDSM_IOC_LOCK_INFO ? KDSM_LOCK_NEXT << 1 : 1;
@@ -190,6 +192,7 @@ static void bad_fields(int file)
 	TRY("block size 12 KiB", block_size, 12288, -EINVAL);
 	TRY("block size 4 MiB", block_size, 4 << 20, -EINVAL);
 	TRY("block size 2 GiB", block_size, 1U << 31, -EINVAL);
+	TRY("CONTIGUOUS, partitioned", flags, good.flags | KDSM_REGION_CONTIGUOUS, -EINVAL);
 	TRY("mode 01000", mode, 01000, -EINVAL);
 	TRY("mode -1", mode, UINT32_MAX, -EINVAL);
 	TRY("size 2^64 - 1", size, UINT64_MAX, -EFBIG);
@@ -405,12 +408,12 @@ static void hints(int file, uint32_t policy)
 	tap_result(call(bound, KDSM_IOC_REGION_OPEN, &open), 0, "policy %u", policy);
 	open.flags = 0;
 	tap_result(call(reader, KDSM_IOC_REGION_OPEN, &open), 0, "policy %u again", policy);
-	for (uint32_t advice = 0; advice < 5; advice++) {
+	for (uint32_t advice = 0; advice < 6; advice++) {
 		arg = good;
 		arg.advice = advice;
 		tap_result(call(bound, KDSM_IOC_ADVISE, &arg),
-			   policy == KDSM_POLICY_PARTITIONED && advice % 4 ? -EOPNOTSUPP :
-			   advice % 4 ? 0 : -EINVAL, "advice %u", advice);
+			   policy == KDSM_POLICY_PARTITIONED && advice % 5 ? -EOPNOTSUPP :
+			   advice % 5 ? 0 : -EINVAL, "advice %u", advice);
 	}
 	arg = good;
 	arg.reserved = 1;
@@ -421,7 +424,7 @@ static void hints(int file, uint32_t policy)
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		if (policy == KDSM_POLICY_PARTITIONED)
 			continue;
-		for (uint32_t advice = 1; advice < 4; advice++) {
+		for (uint32_t advice = 1; advice < 5; advice++) {
 			arg.advice = advice;
 			arg.offset = ranges[i].offset;
 			arg.length = ranges[i].length;
@@ -431,10 +434,62 @@ static void hints(int file, uint32_t policy)
 		}
 	}
 	arg = good;
-	for (arg.advice = 1; policy != KDSM_POLICY_PARTITIONED && arg.advice < 4; arg.advice++)
+	for (arg.advice = 1; policy != KDSM_POLICY_PARTITIONED && arg.advice < 5; arg.advice++)
 		tap_result(call(reader, KDSM_IOC_ADVISE, &arg),
 			   arg.advice == KDSM_ADVICE_OWN ? -EACCES : 0,
 			   "advice %u by a reader", arg.advice);
+	close(bound);
+	close(reader);
+}
+
+static void atomics(int file, uint32_t policy)
+{
+	struct kdsm_region_open open = region(file, "atomics");
+	const struct kdsm_atomic good = {
+		.argsz = sizeof(good), .opcode = KDSM_ATOMIC_ADD, .size = 4, .operand = 1,
+	};
+	int bound = device(O_RDWR), reader = device(O_RDONLY);
+	struct kdsm_atomic arg = good;
+	/* Where another policy refuses valid operations */
+	int right = policy == KDSM_POLICY_RELEASE ? 0 : -EOPNOTSUPP;
+	int outside = right ?: -ERANGE;
+
+	tap_result(call(bound, KDSM_IOC_ATOMIC, &arg), -EBADFD, "ATOMIC, not bound");
+	open.policy = policy;
+	tap_result(call(bound, KDSM_IOC_REGION_OPEN, &open), 0, "policy %u", policy);
+	open.flags = 0;
+	tap_result(call(reader, KDSM_IOC_REGION_OPEN, &open), 0, "policy %u again", policy);
+	for (size_t i = 0; i < 3 && policy != KDSM_POLICY_PARTITIONED; i++) {
+		struct kdsm_home home = {
+			.argsz = sizeof(home), .offset = (uint64_t[]){ 1 << 20, 1ULL << 63, -1 }[i],
+		};
+
+		tap_result(call(bound, KDSM_IOC_HOME, &home), -ERANGE, "HOME, offset %zu", i);
+	}
+#define ATOMIC(what, field, value, expected) do {			\
+	arg = good;							\
+	arg.field = (value);						\
+	tap_result(call(bound, KDSM_IOC_ATOMIC, &arg), expected, "ATOMIC, %s", what); \
+} while (0)
+	ATOMIC("right", operand, 1, right);
+	ATOMIC("acquire and release", flags, 3, right);
+	ATOMIC("flags", flags, 4, -EINVAL);
+	ATOMIC("opcode 0", opcode, 0, -EINVAL);
+	ATOMIC("opcode 5", opcode, 5, -EINVAL);
+	ATOMIC("last opcode", opcode, UINT32_MAX, -EINVAL);
+	ATOMIC("size 0", size, 0, -EINVAL);
+	ATOMIC("size 2", size, 2, -EINVAL);
+	ATOMIC("size 16", size, 16, -EINVAL);
+	ATOMIC("last size", size, UINT32_MAX, -EINVAL);
+	ATOMIC("odd offset", offset, 2, -EINVAL);
+	ATOMIC("last word", offset, (1 << 20) - 4, right);
+	ATOMIC("behind the region", offset, 1 << 20, outside);
+	ATOMIC("far behind the region", offset, 1ULL << 62, outside);
+	ATOMIC("last offset", offset, -4ULL, outside);
+	ATOMIC("operand too large", operand, UINT64_MAX, right);
+	arg = good;
+	tap_result(call(reader, KDSM_IOC_ATOMIC, &arg),
+		   policy == KDSM_POLICY_PARTITIONED ? -EOPNOTSUPP : -EACCES, "ATOMIC by a reader");
 	close(bound);
 	close(reader);
 }
@@ -474,8 +529,10 @@ int main(void)
 	second_open(file);
 	permissions(file);
 	destroying(file);
-	for (uint32_t policy = KDSM_POLICY_PARTITIONED; policy <= KDSM_POLICY_STRICT; policy++)
+	for (uint32_t policy = KDSM_POLICY_PARTITIONED; policy <= KDSM_POLICY_STRICT; policy++) {
 		hints(file, policy);
+		atomics(file, policy);
+	}
 	too_many(file);
 	return tap_end();
 }

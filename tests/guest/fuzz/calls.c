@@ -360,10 +360,25 @@ static int do_advise(struct bound *bound)
 		.argsz = fuzz_argsz(sizeof(arg)),
 		.offset = offset_in(bound),
 		.length = random_one_in(rnd, 8) ? random_nasty(rnd) : random_below(rnd, 20000),
-		.advice = random_below(rnd, KDSM_ADVICE_OWN + 2),
+		.advice = random_below(rnd, KDSM_ADVICE_REFRESH + 2),
 	};
 
 	return fuzz_do(bound, "ADVISE", KDSM_IOC_ADVISE, &arg, sizeof(arg));
+}
+
+static int do_atomic(struct bound *bound)
+{
+	struct kdsm_atomic arg = {
+		.argsz = fuzz_argsz(sizeof(arg)),
+		.flags = random_below(rnd, random_one_in(rnd, 8) ? 8 : 4),
+		.offset = offset_in(bound) & -(uint64_t)random_below(rnd, 9),
+		.opcode = random_below(rnd, KDSM_ATOMIC_CAS + 2),
+		.size = 4 * random_below(rnd, 4),
+		.operand = random_nasty(rnd),
+		.compare = random_below(rnd, 2),
+	};
+
+	return fuzz_do(bound, "ATOMIC", KDSM_IOC_ATOMIC, &arg, sizeof(arg));
 }
 
 static int do_junk_ioctl(struct bound *bound)
@@ -607,7 +622,7 @@ int fuzz_call(bool may_fork)
 		do_info, do_location, do_open, do_destroy,
 		do_submit, do_submit, do_submit, do_submit, do_submit, do_submit,
 		do_complete, do_complete, do_complete, do_wait, do_wait, do_wake, do_fence,
-		do_fence, do_advise, do_settle, do_junk_ioctl,
+		do_fence, do_advise, do_atomic, do_settle, do_junk_ioctl,
 		do_mmap, do_mmap, do_munmap, do_touch, do_touch,
 		fuzz_lock, fuzz_lock, fuzz_lock, fuzz_lock, fuzz_lock, fuzz_lock,
 		do_reopen, do_other,
