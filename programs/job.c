@@ -346,8 +346,10 @@ static void print_coherence(const uint64_t *c)
 	       c[KDSM_COHERENCE_FAST_RELEASES], c[KDSM_COHERENCE_SLOW_RELEASES],
 	       c[KDSM_COHERENCE_INVALIDATIONS], c[KDSM_COHERENCE_MERGES],
 	       c[KDSM_COHERENCE_RACES]);
-	printf("ranges remapped: %" PRIu64 "; bytes of blocks brought: %" PRIu64 "\n",
-	       c[KDSM_COHERENCE_FLUSHES], c[KDSM_COHERENCE_BYTES]);
+	printf("ranges remapped: %" PRIu64 "; bytes of blocks brought: %" PRIu64
+	       "; blocks looked at by acquires: %" PRIu64 "; leases renewed: %" PRIu64 "\n",
+	       c[KDSM_COHERENCE_FLUSHES], c[KDSM_COHERENCE_BYTES], c[KDSM_COHERENCE_LOOKED],
+	       c[KDSM_COHERENCE_RENEWALS]);
 }
 
 static void print_total(const struct job *job, const struct total *total)

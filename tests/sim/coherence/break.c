@@ -162,8 +162,10 @@ void __wrap_kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *
 int __wrap_kdsm_release_acquire(struct kdsm_coherence *coherence,
 				const struct kdsm_signature *signature)
 {
-	int err = __real_kdsm_release_acquire(coherence, signature);
+	int err;
 
+	coherence->behind |= sim_broken == BREAK_WALK;
+	err = __real_kdsm_release_acquire(coherence, signature);
 	if (sim_broken == BREAK_BEHIND)
 		coherence->behind = false;
 	return err;

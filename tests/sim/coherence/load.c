@@ -316,8 +316,8 @@ void load_start(void)
 		forms_start();
 	else if (config.endless)
 		unfair_start();
-	else if (config.barriers)
-		barriers_start();
+	else if (config.costs)
+		costs_start();
 	else if (config.policy == KDSM_POLICY_STRICT)
 		racing_start();
 	else
@@ -350,6 +350,8 @@ void load_stop(void)
 {
 	if (config.endless)
 		unfair_stop();
+	if (config.costs)
+		costs_stop();
 	sync_stop();
 	race_stop();
 	free(threads);

@@ -14,20 +14,22 @@ static struct options {
 	unsigned int blocks;		/* 0: the seed chooses */
 	uint64_t block_size;		/* in bytes; 0: the seed chooses */
 	uint64_t endless;		/* in ns; 0: programs end */
-	unsigned int writers, fair, barriers;
+	unsigned int writers, fair;
+	const char *costs;		/* name of a pattern; NULL: other programs */
 	unsigned int deaths;
 	bool away, shortage, litmus;
 } options = { .common = SIM_OPTIONS(2, 8), .writers = 2 };
 
 /*
  * In sim_defect.data: the defect shows only with policy strict; if nodes die; if one is away; as
- * unfairness to programs without end; if memory is short
+ * unfairness to programs without end; if memory is short; in costs
  */
 #define STRICT	1
 #define DEATHS	2
 #define AWAY	4
 #define UNFAIR	8
 #define SHORTAGE	16
+#define COSTS	32
 
 static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_RTS] = { "rts", "an owner that is read does not raise the read timestamp" },
@@ -92,6 +94,7 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 			   false, SHORTAGE },
 	[BREAK_BEHIND] = { "behind", "after an acquire without memory, the next sees only its news",
 			   false, SHORTAGE },
+	[BREAK_WALK] = { "walk", "an acquire looks at all blocks", false, COSTS },
 	[BREAK_TIE] = { "tie", "a node that was given up keeps its copies", false, STRICT | AWAY },
 	[BREAK_LOAN] = { "loan", "a reader takes up late loans", false, STRICT | AWAY },
 };
@@ -113,9 +116,10 @@ static const struct cli_option table[] = {
 	  "Programs without end access one word for TIME, without faults (policy strict)",
 	  CLI_TIME, .offset = offsetof(struct options, endless),
 	  .range = { 1000000, 10000000000, 1000 } },
-	{ "barriers", 'r', "COUNT",
-	  "Programs write, read and pass COUNT barriers: print what a barrier costs (policy release)",
-	  CLI_COUNT, .offset = offsetof(struct options, barriers), .range = { 1, 10000, 1 } },
+	{ "costs", 'c', "PROGRAM",
+	  "Print what the accesses of PROGRAM cost, as means of a node: cg, is, matmul, tree, "
+	  "migrate or neighbours (policy release)",
+	  CLI_WORD, .offset = offsetof(struct options, costs), .words = patterns },
 	{ "writers", 'w', "COUNT", "With --endless: nodes that write, the others read (2)",
 	  CLI_COUNT, .offset = offsetof(struct options, writers),
 	  .range = { 0, KDSM_MAX_NODES, 1 } },
@@ -170,11 +174,6 @@ static struct sim_counter counters[COUNTERS_OWN + COUNTERS_LITMUS + 1] = {
 	{ "endless-waits", &counts.waits },
 	{ "endless-longest", &counts.longest, true },
 	{ "endless-unfair", &counts.unfair, true },
-	{ "barriers", &counts.barriers },
-	{ "barrier-looked", &counts.looked },
-	{ "barrier-invalid", &counts.invalidated },
-	{ "barrier-misses", &counts.misses },
-	{ "barrier-bytes", &counts.fetched },
 	STAT("read-faults", READ_FAULTS),
 	STAT("write-faults", WRITE_FAULTS),
 	STAT("upgrades", UPGRADES),
@@ -226,11 +225,17 @@ static int check(char *reason)
 		options.policy = policies[STRICT];
 		options.common.plain = true;
 	}
-	if (options.barriers) {
+	if (needs & COSTS && !options.costs)
+		options.costs = "neighbours";
+	if (options.costs) {
 		options.policy = policies[0];
 		options.common.plain = true;
 	}
-	if (options.litmus && (options.endless || options.deaths || options.away)) {
+	if (options.costs && (options.endless || options.deaths || options.away)) {
+		snprintf(reason, REASON_SIZE, "costs need nodes that stay, and end");
+		return -1;
+	}
+	if (options.litmus && (options.endless || options.costs || options.deaths || options.away)) {
 		snprintf(reason, REASON_SIZE, "litmus tests need nodes that stay, and end");
 		return -1;
 	}
@@ -251,10 +256,7 @@ static void choose_blocks(void)
 	unsigned int i;
 	u64 at;
 
-	config.barriers = options.barriers;
 	config.blocks = options.blocks ?: sim_between(1, BLOCKS_FEW);
-	if (config.barriers)
-		config.blocks = barriers_blocks(sim.nodes);
 	config.index = calloc(config.blocks, sizeof(*config.index));
 	at = sim_chance(2) ? 0 : KDSM_CYCLE_BLOCKS - 1 - sim_below(3);
 	for (i = 0; i < config.blocks; i++) {
@@ -366,12 +368,33 @@ static void choose_endless(void)
 	sim.steps_max *= 20 * sim.nodes;
 }
 
-static void choose_barriers(void)
+/* Blocks follow each other, links are equal, and one thread of each node runs. */
+static void choose_costs(void)
 {
+	unsigned int i;
+
+	config.costs = true;
 	config.processes = 1;
 	config.threads = 1;
+	config.locks = 1;
+	config.values = 0;
 	config.unmap = 0;
-	sim.steps_max *= 1 + config.barriers * sim.nodes / 50;
+	config.advise = 0;
+	config.race = false;
+	config.contiguous = true;
+	config.pages = options.block_size ? options.block_size / PAGE_SIZE : 1;
+	config.blocks = patterns_choose(options.costs);
+	config.region_blocks = config.blocks;
+	if (config.blocks > BLOCKS_MAX)
+		sim_fail(SIM_NONE, "%u nodes use %u blocks, and at most %u are possible", sim.nodes,
+			 config.blocks, BLOCKS_MAX);
+	free(config.index);
+	config.index = calloc(config.blocks, sizeof(*config.index));
+	for (i = 0; i < config.blocks; i++)
+		config.index[i] = i;
+	sim.yield = 12;
+	sim.slow = sim.nodes;
+	sim.steps_max = 1ULL << 62;	/* no limit */
 }
 
 static u32 choose_policy(u64 seed)
@@ -406,11 +429,11 @@ static void choose(u64 seed)
 	    sim_chance(2))
 		config.atoms = sim_between(1, ATOMS_MAX);
 	/* A dead node reports nothing. */
-	config.race = sim_chance(3) && !config.deaths && !options.barriers;
+	config.race = sim_chance(3) && !config.deaths;
 	if (options.endless)
 		choose_endless();
-	if (options.barriers)
-		choose_barriers();
+	if (options.costs)
+		choose_costs();
 	config.litmus = options.litmus;
 	if (options.litmus)
 		forms_choose(seed);
@@ -467,7 +490,6 @@ static void stop(void)
 static bool report(void)
 {
 	unfair_report();
-	barriers_report();
 	return !options.litmus || forms_report();
 }
 

@@ -101,6 +101,7 @@ void message_send(const struct sim_message *message)
 {
 	unsigned int i;
 
+	counts.messages[message->type]++;
 	for (i = 0; i < config.blocks; i++)
 		if (config.index[i] == wire_of(message)->index)
 			return;

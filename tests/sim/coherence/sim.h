@@ -11,7 +11,7 @@
 
 #define PROCESSES_MAX	2	/* of a node */
 #define BLOCKS_FEW	8	/* most blocks of a seed without --blocks */
-#define BLOCKS_MAX	1000
+#define BLOCKS_MAX	1024	/* most blocks of a seed */
 
 /* Deliberate defects; main.c describes them. */
 enum {
@@ -66,6 +66,8 @@ enum {
 	BREAK_PLACE,
 	BREAK_CIRCLE,
 	BREAK_BEHIND,
+	/* of costs */
+	BREAK_WALK,
 	BREAK_COUNT
 };
 
@@ -87,7 +89,7 @@ struct config {
 	unsigned int atoms;		/* policy release: words for atomic operations */
 	unsigned int deaths;		/* nodes that die for good; some reboot */
 	u64 endless;			/* programs without end run until then, in us; 0: no */
-	unsigned int barriers;		/* rounds of barriers.c; 0: other programs */
+	bool costs;			/* a seed measures a pattern of accesses */
 	unsigned int writers;		/* of programs without end: nodes that write */
 	unsigned int fair;		/* longest wait, in times of the mean one; 0: any */
 	bool litmus;			/* a seed runs a litmus test */
@@ -106,8 +108,7 @@ struct counts {
 	u64 unmaps, errors, ahead, probes, stalls, outages;
 	/* of programs without end */
 	u64 reads, writes, read_nodes, starved, waits, longest, unfair;
-	/* of barriers.c: the sum over nodes and barriers */
-	u64 barriers, looked, invalidated, misses, fetched;
+	u64 messages[KDSM_MESSAGE_TYPES];
 	u64 raced;		/* races for a word that nodes reported */
 	u64 deaths, reboots, given_up, untied, unreachable, spoiled;
 	u64 stats[KDSM_COHERENCE_COUNT];
@@ -235,7 +236,7 @@ void advise(unsigned int node, enum kdsm_advice advice, u64 first, u64 last);
 /* The node gives a hint for some blocks. */
 void advise_some(unsigned int node);
 
-#define WORDS_MAX	1200
+#define WORDS_MAX	(2 * BLOCKS_MAX)
 
 /* A piece of memory that threads load and store at once */
 struct word {
@@ -359,12 +360,27 @@ void race_taken(unsigned int node, u64 index);
 /* A merge has found a race: it must be that one. */
 void race_found(const struct kdsm_race *found);
 
-/* barriers.c: what a barrier costs, for policy release */
+/* costs.c: what patterns of accesses cost, for policy release. A block has two words. */
 
-/* Number of blocks that the programs use */
-unsigned int barriers_blocks(unsigned int nodes);
-void barriers_start(void);
-void barriers_report(void);
+void costs_load(struct thread *thread, unsigned int word);
+void costs_store(struct thread *thread, unsigned int word);
+/* The node is about to release. */
+void costs_release(struct thread *thread);
+/*
+ * All threads: a phase ends. Print its costs, divided by the number of nodes and by units, which
+ * each node has done. NULL: only the next phase is of interest.
+ */
+void costs_phase(struct thread *thread, const char *phase, unsigned int units);
+void costs_start(void);
+void costs_stop(void);
+
+/* patterns.c: these patterns */
+
+extern const char *const patterns[];	/* their names; the last is NULL */
+
+/* Choose one of them. Returns how many blocks it uses. */
+unsigned int patterns_choose(const char *name);
+void patterns_run(void *thread);
 
 /* unfair.c: programs without end, for policy strict */
 

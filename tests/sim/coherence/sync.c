@@ -96,7 +96,7 @@ void sync_acquire(struct thread *thread, const struct kdsm_signature *from)
 	if (!kdsm_signature_sane(signature, sim.nodes, config.region_blocks))
 		sim_fail(SIM_NONE, "a signature is not sane");
 	/* As a program does that may only read: see kdsm_region_acquire() */
-	if (!config.barriers && sim_chance(8))
+	if (!config.costs && sim_chance(8))
 		kdsm_signature_flatten(signature);
 	do {
 		counts.acquires++;
