@@ -148,7 +148,7 @@ void check_step(void)
 {
 	unsigned int n = clamp_t(unsigned int, CHECKS_MAX / sim.nodes, 1, config.blocks), i;
 
-	/* Other seeds check the protocol. Here phases of millions of steps end with check_idle(). */
+	/* Millions of steps: check_idle() must do, when all threads meet */
 	if (config.costs)
 		return;
 	for (i = 0; i < n; i++)

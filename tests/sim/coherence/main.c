@@ -231,12 +231,14 @@ static int check(char *reason)
 		options.policy = policies[0];
 		options.common.plain = true;
 	}
-	if (options.costs && (options.endless || options.deaths || options.away)) {
-		snprintf(reason, REASON_SIZE, "costs need nodes that stay, and end");
+	if ((options.litmus || options.costs) &&
+	    (options.endless || options.deaths || options.away)) {
+		snprintf(reason, REASON_SIZE, "%s need nodes that stay, and end",
+			 options.litmus ? "litmus tests" : "costs");
 		return -1;
 	}
-	if (options.litmus && (options.endless || options.costs || options.deaths || options.away)) {
-		snprintf(reason, REASON_SIZE, "litmus tests need nodes that stay, and end");
+	if (options.litmus && options.costs) {
+		snprintf(reason, REASON_SIZE, "--litmus and --costs exclude each other");
 		return -1;
 	}
 	if (options.litmus)

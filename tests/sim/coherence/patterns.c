@@ -18,7 +18,7 @@ static unsigned int used;	/* blocks of the region that have been laid out */
 static struct array spread(unsigned int bytes)
 {
 	unsigned int share = DIV_ROUND_UP_ULL(bytes, sim.nodes);
-	struct array array = { used, max(1U, (unsigned int)DIV_ROUND_UP_ULL(share, PAGE_SIZE)) };
+	struct array array = { used, max_t(unsigned int, 1, DIV_ROUND_UP_ULL(share, PAGE_SIZE)) };
 
 	used += sim.nodes * array.each;
 	return array;
