@@ -425,9 +425,9 @@ static void choose(u64 seed)
 	if (sim_broken == BREAK_FORGET || sim_broken == BREAK_NUMBER || sim_broken == BREAK_OLD)
 		sim.error = sim_between(3, 30);
 	choose_faults();
-	config.contiguous_homes = !options.barriers && sim_chance(3);
+	config.contiguous_homes = !options.costs && sim_chance(3);
 	/* Of the programs only those of race_free.c use them. */
-	if (config.policy == KDSM_POLICY_RELEASE && !options.litmus && !options.barriers &&
+	if (config.policy == KDSM_POLICY_RELEASE && !options.litmus && !options.costs &&
 	    sim_chance(2))
 		config.atoms = sim_between(1, ATOMS_MAX);
 	/* A dead node reports nothing. */
