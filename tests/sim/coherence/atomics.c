@@ -10,14 +10,20 @@ static struct atom {
 	unsigned int size;
 } atoms[ATOMS_MAX];
 
-bool atomics_use_cell(u64 offset)
+/* Whether one of the first count words is in the same 64 bytes */
+static bool is_used(u64 offset, unsigned int count)
 {
 	unsigned int i;
 
-	for (i = 0; i < config.atoms; i++)
+	for (i = 0; i < count; i++)
 		if (atoms[i].offset / 64 == offset / 64)
 			return true;
 	return false;
+}
+
+bool atomics_use_cell(u64 offset)
+{
+	return is_used(offset, config.atoms);
 }
 
 /* Choose places for the words, before other words have theirs. Some share a block, and 8 bytes. */
@@ -37,7 +43,7 @@ void atomics_start(void)
 		}
 		do {
 			atoms[i].offset = cell + 64 * sim_below(config.pages * PAGE_SIZE / 64);
-		} while (atomics_use_cell(atoms[i].offset) && sim_chance(100));
+		} while (is_used(atoms[i].offset, i));
 		atoms[i].offset += atoms[i].size * sim_below(64 / atoms[i].size);
 	}
 }
