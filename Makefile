@@ -269,8 +269,9 @@ SIM_RW := $(SIM_HARNESS) $(wildcard tests/sim/rw/*.c) \
 	$(addprefix kmod/lock/,rw.c rw_write.c rw_home.c)
 # Functions that the linker wraps, to put deliberate defects in between
 $(B)/sim-coherence $(B)/sim-coherence-few: private SIM_WRAP := kdsm_block_brought \
-	kdsm_stamp_raise kdsm_twin_make kdsm_twin_merge kdsm_race_found kdsm_signature_add \
-	kdsm_broadcast kdsm_batch_post kdsm_message kdsm_ownership_take \
+	kdsm_stamp_raise kdsm_twin_make kdsm_twin_merge kdsm_twin_is_here \
+	kdsm_block_in_doubt kdsm_race_found \
+	kdsm_signature_add kdsm_broadcast kdsm_batch_post kdsm_message kdsm_ownership_take \
 	kdsm_block_learn kdsm_block_put kdsm_release_acquire kdsm_release_refresh \
 	kdsm_acquire_until kdsm_word_update
 $(B)/sim-lock: private SIM_WRAP := kdsm_ring_node

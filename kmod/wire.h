@@ -16,7 +16,7 @@
 #include <linux/kdsm.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	9
+#define KDSM_WIRE_VERSION	10
 
 /*
  * Peers prove to each other that they know a key of the cluster (fabric/secret.c):
@@ -316,9 +316,12 @@ struct kdsm_wire_block {
 	__le64 clock;		/* READ: the sender's clock, a logical timestamp */
 	/*
 	 * GRANT: this hand-over. READ, OWN: a hand-over to the receiver, which the receiver may
-	 * not know of. LEND, INVALIDATE: number of the newest hand-over that the sender knows,
-	 * which was to the sender; from has the content; wts of the content or, for INVALIDATE, of
-	 * the content that the sender is about to write.
+	 * not know of. Or, with KDSM_NOBODY in from, no link leads to the receiver, and number is
+	 * that of the newest hand-over that the sender has heard of: a receiver that waits for the
+	 * block, and has heard of no newer one, answers RETRY to OWN. LEND, INVALIDATE: number of
+	 * the newest hand-over that the sender knows, which was to the sender; from has the
+	 * content; wts of the content or, for INVALIDATE, of the content that the sender is about
+	 * to write.
 	 */
 	struct kdsm_wire_handover handover;
 } __packed;
@@ -333,14 +336,15 @@ enum kdsm_answer {
 	KDSM_ANSWER_QUEUED,
 	/* Ask node: handover was to that node, or, without one, that node is the next owner */
 	KDSM_ANSWER_ASK,
-	/* Retry after a back-off */
+	/* Retry after a back-off; OWN: ask along the links */
 	KDSM_ANSWER_RETRY,
 };
 
 struct kdsm_wire_answer {
 	__le16 answer;		/* enum kdsm_answer */
 	__le16 node;		/* with KDSM_ANSWER_ASK, and QUEUED to READ */
-	__le32 reserved;
+	/* YES to OWN: 1 if the asked node owned the block, 0 if it was only granted the block */
+	__le32 owned;
 	struct kdsm_wire_handover handover;
 } __packed;
 

@@ -54,11 +54,13 @@ u64 kdsm_block_need(struct kdsm_coherence *coherence, const struct kdsm_block *b
 }
 
 bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			u64 wts, u64 rts)
+			unsigned int from, u64 wts, u64 rts)
 {
 	u64 floor;
 
 	lockdep_assert_held(&block->lock);
+	if (from != KDSM_NOBODY)
+		block->origin = from;
 	block->wts = wts;
 	WRITE_ONCE(block->rts, rts);
 	block->whole = true;
@@ -307,7 +309,8 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 	if (miss->renewed)
 		kdsm_coherence_count(coherence, RENEWALS, 1);
 	block->changing = miss->whole && !miss->renewed;
-	return !kdsm_block_brought(coherence, block, miss->wts, miss->rts);
+	return !kdsm_block_brought(coherence, block, miss->here ? KDSM_NOBODY : miss->from,
+				   miss->wts, miss->rts);
 }
 
 static int kdsm_block_read_miss(struct kdsm_coherence *coherence, struct kdsm_block *block)

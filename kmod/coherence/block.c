@@ -47,6 +47,7 @@ static struct kdsm_block *kdsm_block_create(struct kdsm_coherence *coherence, u6
 	block->next = KDSM_NOBODY;
 	block->writer = KDSM_NOBODY;
 	block->hint = KDSM_NOBODY;
+	block->origin = KDSM_NOBODY;
 	block->owner = kdsm_block_first_owner(coherence, index);
 	block->handover = 1;
 	if (block->owner == coherence->node) {

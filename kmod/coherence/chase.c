@@ -22,8 +22,8 @@
 #define KDSM_LOST_MAX		3
 
 /*
- * Send one message about a block, with a hand-over to the asked node, or NULL, and check the
- * answer. -ENOENT: the node has no such region.
+ * Send one message about a block, with what kdsm_chase_known() returned, and check the answer.
+ * -ENOENT: the node has no such region.
  */
 static int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		    unsigned int node, enum kdsm_message_type type,
@@ -34,12 +34,11 @@ static int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		.id = cpu_to_le32(coherence->id),
 		.index = cpu_to_le64(block->index),
 		.clock = cpu_to_le64(READ_ONCE(coherence->clock)),
+		.handover = *handover,
 	};
 	unsigned int length = sizeof(*answer);
 	int err;
 
-	if (handover)
-		wire.handover = *handover;
 	/* Fields that the peer does not send read as 0 */
 	memset(answer, 0, sizeof(*answer));
 	err = kdsm_message(coherence->fabric, node, type, &wire,
@@ -61,7 +60,9 @@ struct kdsm_chase {
 	/* The newest hand-over heard of, and the node that it was made to */
 	struct kdsm_wire_handover handover;
 	unsigned int owner;
-	unsigned int hint;		/* asked if a node on the way is down; or KDSM_NOBODY */
+	/* Policy release: a later owner than owner, which a notice named; or KDSM_NOBODY */
+	unsigned int hint;
+	bool is_ahead;			/* began with hint; asks along the links if that fails */
 	unsigned int hops, lost, pause;
 	unsigned long end;		/* timeout, in jiffies */
 };
@@ -75,6 +76,38 @@ static void kdsm_chase_start(struct kdsm_coherence *coherence, struct kdsm_block
 	chase->owner = block->owner;
 	chase->hint = block->hint;
 	kdsm_handover_put(coherence, block, &chase->handover);
+}
+
+/*
+ * Begin with the writer that the newest notice names: mostly it still owns the block, while links
+ * lead through all nodes that owned the block since this node did.
+ */
+static void kdsm_chase_ahead(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			     struct kdsm_chase *chase)
+{
+	kdsm_chase_start(coherence, block, chase);
+	if (chase->hint == KDSM_NOBODY || chase->hint == coherence->node)
+		return;
+	chase->node = chase->hint;
+	chase->is_ahead = true;
+}
+
+/*
+ * What to tell the node that is asked next: the hand-over to it, if this node knows that, or, if no
+ * link leads to it, the number of the newest hand-over that this node has heard of.
+ */
+static struct kdsm_wire_handover kdsm_chase_known(const struct kdsm_chase *chase)
+{
+	const __le16 nobody = cpu_to_le16(KDSM_NOBODY);
+	struct kdsm_wire_handover known = {};
+
+	if (chase->node == chase->owner && chase->handover.from != nobody)
+		return chase->handover;
+	if (chase->is_ahead && chase->node == chase->hint && chase->node != chase->owner) {
+		known.number = chase->handover.number;
+		known.from = nobody;
+	}
+	return known;
 }
 
 /*
@@ -110,11 +143,11 @@ static int kdsm_chase_follow(struct kdsm_coherence *coherence, struct kdsm_block
 static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			   struct kdsm_chase *chase, struct kdsm_wire_answer *answer)
 {
+	const struct kdsm_wire_handover known = kdsm_chase_known(chase);
 	unsigned int node;
 	int err;
 
-	err = kdsm_ask(coherence, block, chase->node, chase->type,
-		       chase->node == chase->owner ? &chase->handover : NULL, answer);
+	err = kdsm_ask(coherence, block, chase->node, chase->type, &known, answer);
 	/* The node has no such region, so it came up again */
 	if (err == -ENOENT)
 		err = -EHOSTDOWN;
@@ -127,7 +160,7 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 	 * writer that a later notice named, and a node writes a block only after it became
 	 * the owner. So hint knows a newer hand-over than this node's own link. Links met
 	 * on the way may be newer still, so forget these: otherwise the chase would reject
-	 * hint's link as too old.
+	 * hint's link as too old. A chase that began with hint asks along its own links first.
 	 *
 	 * A node that lacks memory is alive and may be the owner, so its error ends the chase.
 	 * hint may be waiting for this node; if the chase asked hint instead, the two nodes could
@@ -138,8 +171,11 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 		node = chase->hint;
 		kdsm_chase_start(coherence, block, chase);
 		mutex_unlock(&block->lock);
-		chase->node = node;
-		chase->hint = KDSM_NOBODY;
+		if (!chase->is_ahead) {
+			chase->node = node;
+			chase->hint = KDSM_NOBODY;
+		}
+		chase->is_ahead = false;
 		chase->lost = 0;
 		return -EAGAIN;
 	}
@@ -150,6 +186,9 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 	case KDSM_ANSWER_ASK:
 		return kdsm_chase_follow(coherence, block, chase, answer);
 	case KDSM_ANSWER_RETRY:
+		/* To OWN: hint may wait for this node; see kdsm_own_refuses() */
+		if (chase->type == KDSM_MESSAGE_BLOCK_OWN)
+			chase->node = chase->owner;
 		return -EAGAIN;
 	}
 	return 0;
@@ -217,7 +256,7 @@ int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	int err;
 
 	mutex_lock(&block->lock);
-	kdsm_chase_start(coherence, block, &chase);
+	kdsm_chase_ahead(coherence, block, &chase);
 	mutex_unlock(&block->lock);
 	err = kdsm_chase(coherence, block, &chase, &answer);
 	if (err)
@@ -317,6 +356,26 @@ int kdsm_ownership_borrow(struct kdsm_coherence *coherence, struct kdsm_block *b
 	return err;
 }
 
+/*
+ * The asked node has just handed the block over, unless another message has brought a hand-over to
+ * this node meanwhile
+ */
+static int kdsm_ownership_got(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			      const struct kdsm_wire_answer *answer)
+{
+	bool is_waiting;
+	int err;
+
+	mutex_lock(&block->lock);
+	is_waiting = block->role == KDSM_ROLE_WAITING;
+	err = kdsm_handover_get(coherence, block, &answer->handover);
+	if (!err && block->role == KDSM_ROLE_WAITING)
+		err = -EIO;
+	block->direct = !err && is_waiting && answer->owned;
+	mutex_unlock(&block->lock);
+	return err;
+}
+
 /* Wait until the block is handed over to this node */
 static int kdsm_ownership_wait(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       struct kdsm_chase *chase)
@@ -328,14 +387,8 @@ static int kdsm_ownership_wait(struct kdsm_coherence *coherence, struct kdsm_blo
 		err = kdsm_chase(coherence, block, chase, &answer);
 		if (err || READ_ONCE(block->role) != KDSM_ROLE_WAITING)
 			return err;
-		if (le16_to_cpu(answer.answer) == KDSM_ANSWER_YES) {
-			mutex_lock(&block->lock);
-			err = kdsm_handover_get(coherence, block, &answer.handover);
-			if (!err && block->role == KDSM_ROLE_WAITING)
-				err = -EIO;
-			mutex_unlock(&block->lock);
-			return err;
-		}
+		if (le16_to_cpu(answer.answer) == KDSM_ANSWER_YES)
+			return kdsm_ownership_got(coherence, block, &answer);
 		if (time_after(jiffies, chase->end))
 			return -ETIMEDOUT;
 		kdsm_chase_wait(coherence, block, chase);
@@ -353,6 +406,7 @@ int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	int err;
 
 	mutex_lock(&block->lock);
+	block->direct = false;
 	if (block->role == KDSM_ROLE_GRANTED) {
 		WRITE_ONCE(block->role, KDSM_ROLE_TAKING);
 		goto taking;
@@ -362,7 +416,7 @@ int kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	 * send other nodes here.
 	 */
 	WRITE_ONCE(block->role, KDSM_ROLE_WAITING);
-	kdsm_chase_start(coherence, block, &chase);
+	kdsm_chase_ahead(coherence, block, &chase);
 	mutex_unlock(&block->lock);
 	err = kdsm_ownership_wait(coherence, block, &chase);
 	mutex_lock(&block->lock);

@@ -172,6 +172,7 @@ struct kdsm_block {
 	u16 from;		/* node that has the content as of the newest hand-over */
 	u16 writer;		/* node that wrote what this node lacks; KDSM_NOBODY: unknown */
 	u16 hint;		/* a later owner of the block than owner; KDSM_NOBODY: unknown */
+	u16 origin;		/* node whose frame the content came from; KDSM_NOBODY: unknown */
 	u8 state;		/* enum kdsm_block_state */
 	u8 role;		/* enum kdsm_block_role */
 	bool busy;		/* a task uses the network for the block; other tasks wait */
@@ -184,6 +185,7 @@ struct kdsm_block {
 	bool again;		/* what the node in front answered does not hold; ask again */
 	/* Policy release only: */
 	bool whole;		/* the frame has all writes up to wts, even if state is INVALID */
+	bool direct;		/* from was the owner when this node asked it for the block */
 	bool changing;		/* the last renewal of the copy found newer content */
 	bool ask;		/* only the owner can tell whether content is new enough */
 	u8 lease;		/* as owner: length of leases, as log2, in KDSM_LEASE */
@@ -320,6 +322,8 @@ struct kdsm_coherence {
 	/* Policy release only, except lock and stats: */
 	struct mutex fence;		/* serialises releases and acquires of the region */
 	bool behind;			/* an acquire ended early; under fence */
+	/* A harvest has cleared dirty bits, and has not marked the blocks yet; under fence */
+	bool harvesting;
 	/* Blocks that were refreshed are among these; protected by the lock of table */
 	u64 ask_first, ask_end;
 	/* Protects owed, dirty, cached, clock, signature, streams, stream, races */

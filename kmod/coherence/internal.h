@@ -306,6 +306,12 @@ int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
 void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		     const struct kdsm_bounce *theirs, unsigned int from, bool keep);
 
+/*
+ * Whether the twin of node from, which hands the block over with this write timestamp, is what the
+ * frame here had before the unreleased writes of this node. Caller holds the block's lock.
+ */
+bool kdsm_twin_is_here(const struct kdsm_block *block, unsigned int from, u64 wts);
+
 /* ---- race.c ---- */
 
 /*
@@ -328,10 +334,19 @@ void kdsm_picked_sort(struct kdsm_picked *picked, size_t count);
 size_t kdsm_run_length(const struct kdsm_picked *picked, size_t count);
 /*
  * Harvest the dirty bits of a run of n blocks into the modified flags of the blocks. Caller
- * holds none of the blocks' locks. -ENOMEM: nothing was harvested.
+ * holds coherence->fence and none of the blocks' locks. -ENOMEM: nothing was harvested.
  */
 int kdsm_run_harvest(struct kdsm_coherence *coherence, const struct kdsm_picked *run,
 		     size_t n);
+
+/* Harvest the dirty bits of one block into modified. -ENOMEM. Caller holds the block's lock. */
+int kdsm_block_harvest(struct kdsm_coherence *coherence, struct kdsm_block *block);
+/*
+ * Whether programs of this node may have written to the block although the last harvest found no
+ * write: since then, or before a harvest by another task that has not marked the block yet. May
+ * set modified. Caller holds the block's lock.
+ */
+bool kdsm_block_in_doubt(struct kdsm_coherence *coherence, struct kdsm_block *block);
 
 /* ---- access.c and prefetch.c ---- */
 
@@ -347,12 +362,13 @@ bool kdsm_block_writer_known(struct kdsm_coherence *coherence,
  */
 u64 kdsm_block_need(struct kdsm_coherence *coherence, const struct kdsm_block *block);
 /*
- * The frame has received content with these timestamps. If the content is new enough, makes the
- * block valid and returns true. Returns false if an acquire demanded newer content meanwhile.
- * Caller holds the block's lock and has made the block busy.
+ * The frame has received content with these timestamps from the frame of node from, or already had
+ * that content (KDSM_NOBODY). If the content is new enough, makes the block valid and returns true.
+ * Returns false if an acquire demanded newer content meanwhile. Caller holds the block's lock and
+ * has made the block busy.
  */
 bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			u64 wts, u64 rts);
+			unsigned int from, u64 wts, u64 rts);
 
 /* Blocks that read-ahead brings along with a read miss; each is busy */
 struct kdsm_ahead {

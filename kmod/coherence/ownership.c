@@ -24,6 +24,13 @@
  * node that has heard of a newer hand-over. A node that was queued through successors is behind
  * a node that waits for the one that has the block.
  *
+ * Policy release: an asking node begins with the writer that the newest notice names, which mostly
+ * got the block later than the node that the link leads to. No link leads to the writer, so the
+ * asking node says which hand-over it has heard of. If the writer waits for the block itself, and
+ * has not heard of a newer hand-over, the writer refuses the asking node, which goes along its
+ * links instead. So a node that was queued through a notice is behind a node that has heard of a
+ * newer hand-over, too, or behind the one that has the block.
+ *
  * A node leaves the queue because of an error, and may ask for the block again at once. Its
  * former predecessor has sent other nodes to it meanwhile. So one of these nodes may be queued
  * behind it although it is queued behind that node by now, and both wait, while other nodes are
@@ -530,6 +537,8 @@ unlock:
 static int kdsm_own(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		    struct kdsm_request *request)
 {
+	struct kdsm_wire_answer *answer = request->reply;
+	bool is_owned = kdsm_block_is_owned(block);
 	int err = -EAGAIN;
 
 	/* Readers that wait came first */
@@ -539,14 +548,28 @@ static int kdsm_own(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		kdsm_hand_over(block, request->from);
 		err = 0;
 	}
-	if (!err)
-		return kdsm_answer_handover(coherence, block, request, KDSM_ANSWER_YES);
+	if (!err) {
+		kdsm_answer_handover(coherence, block, request, KDSM_ANSWER_YES);
+		answer->owned = cpu_to_le32(is_owned);
+		return 0;
+	}
 	if (err != -EAGAIN)
 		return err;
 	block->next = request->from;
 	if (block->role == KDSM_ROLE_OWNER)
 		kdsm_ownership_owe(coherence, block);
 	return kdsm_answer(request, KDSM_ANSWER_QUEUED, 0);
+}
+
+/*
+ * Whether to send the asking node back to its links, because no link led it here. This node waits
+ * for the block, and has not heard of a newer hand-over than the asking node, so it may be queued
+ * behind that node.
+ */
+static bool kdsm_own_refuses(const struct kdsm_block *block, const struct kdsm_wire_handover *wire)
+{
+	return block->role == KDSM_ROLE_WAITING && le16_to_cpu(wire->from) == KDSM_NOBODY &&
+	       le64_to_cpu(wire->number) >= block->handover;
 }
 
 int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
@@ -566,6 +589,8 @@ int kdsm_coherence_serve_own(struct kdsm_coherence *coherence,
 		goto unlock;
 	if (block->next == request->from)
 		err = kdsm_answer(request, KDSM_ANSWER_QUEUED, 0);
+	else if (kdsm_own_refuses(block, &wire.handover))
+		err = kdsm_answer(request, KDSM_ANSWER_RETRY, 0);
 	else if (block->next != KDSM_NOBODY)
 		err = kdsm_answer(request, KDSM_ANSWER_ASK, block->next);
 	else if (block->role == KDSM_ROLE_NONE)

@@ -147,7 +147,9 @@ static void kdsm_ahead_drop(struct kdsm_coherence *coherence,
 		kdsm_coherence_count(coherence, RENEWALS, 1);
 	if (is_here)
 		WRITE_ONCE(block->ahead,
-			   kdsm_block_brought(coherence, block, entry->wts, entry->wts));
+			   kdsm_block_brought(coherence, block,
+					      entry->same ? KDSM_NOBODY : entry->from,
+					      entry->wts, entry->wts));
 	kdsm_block_end(coherence, block);
 	mutex_unlock(&block->lock);
 	kdsm_block_put(coherence, block);

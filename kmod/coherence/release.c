@@ -100,25 +100,6 @@ void kdsm_notice_flush(struct kdsm_coherence *coherence, struct kdsm_notice *not
 
 /* ---- handing over ---- */
 
-/* Harvest the dirty bits of the block's page tables into modified. -ENOMEM. */
-static int kdsm_block_harvest(struct kdsm_coherence *coherence, struct kdsm_block *block)
-{
-	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT;
-	unsigned long *bitmap;
-
-	lockdep_assert_held(&block->lock);
-	bitmap = bitmap_zalloc(pages, GFP_KERNEL);
-	if (!bitmap)
-		return -ENOMEM;
-	if (kdsm_pages_harvest(coherence, kdsm_block_offset(coherence, block),
-			       kdsm_block_size(coherence), bitmap)) {
-		block->modified = true;
-		kdsm_coherence_count(coherence, FLUSHES, 1);
-	}
-	bitmap_free(bitmap);
-	return 0;
-}
-
 static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	struct kdsm_notice notice = {};
@@ -140,6 +121,13 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 	if (block->modified) {
 		kdsm_block_publish(coherence, block, 0, &notice);
 		kdsm_notice_flush(coherence, &notice);
+	} else if (kdsm_block_in_doubt(coherence, block)) {
+		/*
+		 * The twin may have writes that the timestamp does not tell. So that the next owner
+		 * reads the twin although it has a copy, the timestamp rises, without a notice.
+		 */
+		block->wts = block->rts + 1;
+		WRITE_ONCE(block->rts, block->wts);
 	}
 	kdsm_block_cached(coherence, block, true);
 	kdsm_coherence_count(coherence, MIGRATIONS, 1);
@@ -243,6 +231,16 @@ static int kdsm_writes_harvest(struct kdsm_coherence *coherence, struct kdsm_wri
 	return 0;
 }
 
+/* Fetch the twin of node from. The caller frees *bounce in any case. */
+static int kdsm_twin_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *block,
+			   unsigned int from, struct kdsm_bounce **bounce)
+{
+	*bounce = kdsm_bounce_alloc(coherence);
+	if (!*bounce)
+		return -ENOMEM;
+	return kdsm_block_fetch(coherence, block, coherence->twins, from, *bounce);
+}
+
 int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, bool any,
 		    struct kdsm_atomic *atomic)
 {
@@ -272,20 +270,19 @@ int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, 
 		goto end;
 	mutex_unlock(&block->lock);
 
-	bounce = kdsm_bounce_alloc(coherence);
-	if (!bounce)
-		err = -ENOMEM;
-	if (!err)
-		err = kdsm_ownership_take(coherence, block, &from, &wts, &rts);
-	if (!err) {
-		err = kdsm_block_fetch(coherence, block, coherence->twins, from, bounce);
+	err = kdsm_ownership_take(coherence, block, &from, &wts, &rts);
+	mutex_lock(&block->lock);
+	if (!err && !kdsm_twin_is_here(block, from, wts)) {
+		mutex_unlock(&block->lock);
+		err = kdsm_twin_fetch(coherence, block, from, &bounce);
 		if (err)
 			kdsm_ownership_fail(coherence, block);
+		mutex_lock(&block->lock);
 	}
-	mutex_lock(&block->lock);
 	if (err)
 		goto end;
-	kdsm_twin_merge(coherence, block, bounce, from, false);
+	if (bounce)
+		kdsm_twin_merge(coherence, block, bounce, from, false);
 	WRITE_ONCE(block->state, kdsm_block_valid_state(block));
 	block->writer = KDSM_NOBODY;
 	/* First, because the leases are in order of rts */
@@ -293,6 +290,7 @@ int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, 
 	block->wts = wts;
 	WRITE_ONCE(block->rts, rts);
 	block->whole = true;
+	block->origin = KDSM_NOBODY;
 	block->ask = false;
 	block->lease = 0;
 	kdsm_coherence_count(coherence, SLOW_RELEASES, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Policy release: runs of neighbouring blocks. The mappings of a run are changed together,
- * with one TLB flush.
+ * with one TLB flush. And the harvest of dirty bits, of a run or of one block.
  */
 #include <linux/bitmap.h>
 #include <linux/mm.h>
@@ -43,6 +43,36 @@ size_t kdsm_run_length(const struct kdsm_picked *picked, size_t count)
 	return n;
 }
 
+int kdsm_block_harvest(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT;
+	unsigned long *bitmap;
+
+	lockdep_assert_held(&block->lock);
+	bitmap = bitmap_zalloc(pages, GFP_KERNEL);
+	if (!bitmap)
+		return -ENOMEM;
+	if (kdsm_pages_harvest(coherence, kdsm_block_offset(coherence, block),
+			       kdsm_block_size(coherence), bitmap)) {
+		block->modified = true;
+		kdsm_coherence_count(coherence, FLUSHES, 1);
+	}
+	bitmap_free(bitmap);
+	return 0;
+}
+
+bool kdsm_block_in_doubt(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	lockdep_assert_held(&block->lock);
+	if (list_empty(&block->dirty))
+		return false;
+	if (kdsm_block_harvest(coherence, block) || block->modified)
+		return true;
+	/* Pairs with smp_mb() in kdsm_run_harvest(), which has cleared bits that are missing here */
+	smp_mb();
+	return READ_ONCE(coherence->harvesting);
+}
+
 int kdsm_run_harvest(struct kdsm_coherence *coherence, const struct kdsm_picked *run,
 		     size_t n)
 {
@@ -53,9 +83,11 @@ int kdsm_run_harvest(struct kdsm_coherence *coherence, const struct kdsm_picked 
 	bitmap = kvcalloc(BITS_TO_LONGS(n * pages), sizeof(long), GFP_KERNEL);
 	if (!bitmap)
 		return -ENOMEM;
+	WRITE_ONCE(coherence->harvesting, true);
+	smp_mb();	/* before dirty bits are cleared; pairs with kdsm_block_in_doubt() */
 	if (!kdsm_pages_harvest(coherence, kdsm_block_offset(coherence, run->block),
 				n * kdsm_block_size(coherence), bitmap))
-		goto free;
+		goto done;
 	kdsm_coherence_count(coherence, FLUSHES, 1);
 	for (i = 0; i < n; i++) {
 		struct kdsm_block *block = run[i].block;
@@ -67,7 +99,9 @@ int kdsm_run_harvest(struct kdsm_coherence *coherence, const struct kdsm_picked 
 		block->modified = true;
 		mutex_unlock(&block->lock);
 	}
-free:
+done:
+	/* All blocks are marked; a task that holds a block's lock and sees this sees the mark */
+	smp_store_release(&coherence->harvesting, false);
 	kvfree(bitmap);
 	return 0;
 }

@@ -26,6 +26,21 @@ int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block)
 	return 0;
 }
 
+/*
+ * The content here came from the frame of node from, with all writes up to block->wts, before this
+ * node asked that node for the block. If node from has stored since, or has merged the stores of
+ * others, the hand-over says a later time (kdsm_release_handover()).
+ *
+ * A node that no longer owns the block stores without telling the owner, and its twin lacks these
+ * stores. So content from a frame other than the owner's does not count, nor content that was read
+ * after the hand-over, as happens if the hand-over is late.
+ */
+bool kdsm_twin_is_here(const struct kdsm_block *block, unsigned int from, u64 wts)
+{
+	lockdep_assert_held(&block->lock);
+	return block->direct && block->whole && block->origin == from && wts <= block->wts;
+}
+
 /* Words that the merge compares together. Most of a page is unchanged. */
 #define KDSM_MERGE_WORDS	4
 

@@ -132,6 +132,23 @@ void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block 
 				       keep && sim_broken != BREAK_KEEP);
 }
 
+bool __wrap_kdsm_twin_is_here(const struct kdsm_block *block, unsigned int from, u64 wts)
+{
+	struct kdsm_block other = *block;
+
+	if (sim_broken == BREAK_SKIP)
+		wts = 0;
+	if (sim_broken == BREAK_ORIGIN && block->origin != KDSM_NOBODY)
+		from = block->origin;
+	other.direct |= sim_broken == BREAK_DIRECT;
+	return __real_kdsm_twin_is_here(&other, from, wts);
+}
+
+bool __wrap_kdsm_block_in_doubt(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	return sim_broken != BREAK_DOUBT && __real_kdsm_block_in_doubt(coherence, block);
+}
+
 void __wrap_kdsm_race_found(struct kdsm_coherence *coherence, const struct kdsm_race *race,
 			    bool keep)
 {
@@ -199,10 +216,10 @@ int __wrap_kdsm_release_refresh(struct kdsm_coherence *coherence, u64 first, u64
 
 /* Take a block that the fetch of another block brought along. */
 bool __wrap_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			       u64 wts, u64 rts)
+			       unsigned int from, u64 wts, u64 rts)
 {
 	if (sim_broken != BREAK_AHEAD)
-		return __real_kdsm_block_brought(coherence, block, wts, rts);
+		return __real_kdsm_block_brought(coherence, block, from, wts, rts);
 	block->wts = wts;
 	block->rts = rts;
 	kdsm_block_cached(coherence, block, true);

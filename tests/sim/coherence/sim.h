@@ -33,6 +33,10 @@ enum {
 	BREAK_ORDER,
 	BREAK_END,
 	BREAK_KEEP,
+	BREAK_SKIP,
+	BREAK_ORIGIN,
+	BREAK_DOUBT,
+	BREAK_DIRECT,
 	BREAK_RACE,
 	BREAK_BLAME,
 	BREAK_LEARN,
@@ -441,6 +445,10 @@ void __real_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block 
 			    const struct kdsm_bounce *theirs, unsigned int from, bool keep);
 void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    const struct kdsm_bounce *theirs, unsigned int from, bool keep);
+bool __real_kdsm_twin_is_here(const struct kdsm_block *block, unsigned int from, u64 wts);
+bool __wrap_kdsm_twin_is_here(const struct kdsm_block *block, unsigned int from, u64 wts);
+bool __real_kdsm_block_in_doubt(struct kdsm_coherence *coherence, struct kdsm_block *block);
+bool __wrap_kdsm_block_in_doubt(struct kdsm_coherence *coherence, struct kdsm_block *block);
 void __real_kdsm_race_found(struct kdsm_coherence *coherence, const struct kdsm_race *race,
 			    bool keep);
 void __wrap_kdsm_race_found(struct kdsm_coherence *coherence, const struct kdsm_race *race,
@@ -460,9 +468,9 @@ int __real_kdsm_release_acquire(struct kdsm_coherence *coherence,
 int __wrap_kdsm_release_acquire(struct kdsm_coherence *coherence,
 				const struct kdsm_signature *signature);
 bool __real_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			       u64 wts, u64 rts);
+			       unsigned int from, u64 wts, u64 rts);
 bool __wrap_kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			       u64 wts, u64 rts);
+			       unsigned int from, u64 wts, u64 rts);
 void __real_kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block *block);
 void __wrap_kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block *block);
 void __real_kdsm_batch_post(struct kdsm_batch *batch);

@@ -118,6 +118,7 @@ void sim_wake(struct sim_queue *queue);
 #define smp_mb()		sim_yield()
 #define smp_rmb()		sim_yield()
 #define smp_load_acquire(p)	READ_ONCE(*(p))
+#define smp_store_release(p, v)	WRITE_ONCE(*(p), v)
 #define cmpxchg(p, old, new) ({						\
 	sim_yield();							\
 	typeof(*(p)) _was = *(p);					\
