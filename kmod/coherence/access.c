@@ -243,15 +243,11 @@ static int kdsm_miss_settle(struct kdsm_coherence *coherence, struct kdsm_miss *
 	return 0;
 }
 
-/*
- * The program sees writes by a refresh, without the writers' signatures. So the signature of this
- * node gets a notice, for the nodes that the program tells. All writes up to wts are in the frame
- * of node from.
- */
-static void kdsm_miss_tell(struct kdsm_coherence *coherence, const struct kdsm_miss *miss)
+void kdsm_block_tell(struct kdsm_coherence *coherence, const struct kdsm_block *block,
+		     unsigned int from, u64 wts)
 {
 	const struct kdsm_notice notice = {
-		.ts = miss->wts, .first = miss->block->index, .count = 1, .writer = miss->from,
+		.ts = wts, .first = block->index, .count = 1, .writer = from,
 	};
 
 	spin_lock(&coherence->lock);
@@ -301,7 +297,7 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 	if (err)
 		return err;
 	if (miss->ask)
-		kdsm_miss_tell(coherence, miss);
+		kdsm_block_tell(coherence, block, miss->from, miss->wts);
 	if (miss->known)
 		kdsm_coherence_count(coherence, FAST_READS, 1);
 	else

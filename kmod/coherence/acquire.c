@@ -320,6 +320,9 @@ static int kdsm_block_refresh(struct kdsm_coherence *coherence, struct kdsm_bloc
 		block->ask = true;
 		if (block->state != KDSM_BLOCK_INVALID)
 			err = kdsm_block_invalidate(coherence, block, victims);
+	} else if (block->wts == block->from_wts) {
+		/* What the last takeover brought, which no notice need have named */
+		kdsm_block_tell(coherence, block, coherence->node, block->wts);
 	}
 	mutex_unlock(&block->lock);
 	return err;

@@ -370,6 +370,14 @@ u64 kdsm_block_need(struct kdsm_coherence *coherence, const struct kdsm_block *b
 bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			unsigned int from, u64 wts, u64 rts);
 
+/*
+ * The program sees writes by a refresh, without the writers' signatures. So the signature of this
+ * node gets a notice, for the nodes that the program tells. All writes up to wts are in the frame
+ * of node from.
+ */
+void kdsm_block_tell(struct kdsm_coherence *coherence, const struct kdsm_block *block,
+		     unsigned int from, u64 wts);
+
 /* Blocks that read-ahead brings along with a read miss; each is busy */
 struct kdsm_ahead {
 	struct kdsm_stream *stream;

@@ -129,6 +129,11 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 		block->wts = block->rts + 1;
 		WRITE_ONCE(block->rts, block->wts);
 	}
+	/*
+	 * Acquires up to the floor did not look at this block, because this node owned it. Later
+	 * writes get timestamps above rts, so an acquire that must see them has news.
+	 */
+	WRITE_ONCE(block->rts, max(block->rts, READ_ONCE(coherence->signature.floor)));
 	kdsm_block_cached(coherence, block, true);
 	kdsm_coherence_count(coherence, MIGRATIONS, 1);
 	return 0;
@@ -291,6 +296,8 @@ int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, 
 	WRITE_ONCE(block->rts, rts);
 	block->whole = true;
 	block->origin = KDSM_NOBODY;
+	if (block->ask)
+		kdsm_block_tell(coherence, block, coherence->node, wts);
 	block->ask = false;
 	block->lease = 0;
 	kdsm_coherence_count(coherence, SLOW_RELEASES, 1);
