@@ -332,6 +332,25 @@ static int kdsm_ioctl_advise(struct file *file, struct kdsm_region *region, void
 	return err == -EINTR ? -ERESTARTSYS : err;
 }
 
+/*
+ * Room for an array that a call returns, of *count elements, which a program chose, and at most
+ * max. NULL: no memory.
+ */
+static void *kdsm_list_alloc(u32 *count, u32 max, size_t size)
+{
+	*count = min(*count, max);
+	return kvmalloc_array(*count, size, GFP_KERNEL);
+}
+
+/* Copy the array to its user address, and free it. 0 or -EFAULT. */
+static int kdsm_list_put(u64 address, void *list, u32 count, size_t size)
+{
+	int err = copy_to_user(u64_to_user_ptr(address), list, count * size) ? -EFAULT : 0;
+
+	kvfree(list);
+	return err;
+}
+
 /* A file that is bound may read the region, and so its races */
 static int kdsm_ioctl_races(struct kdsm_region *region, void __user *user)
 {
@@ -347,16 +366,60 @@ static int kdsm_ioctl_races(struct kdsm_region *region, void __user *user)
 		return -EINVAL;
 	if (!region->coherence)
 		return -EOPNOTSUPP;
-	args.count = min_t(u32, args.count, KDSM_RACES_MAX);
-	list = kvmalloc_array(args.count, sizeof(*list), GFP_KERNEL);
+	list = kdsm_list_alloc(&args.count, KDSM_RACES_MAX, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
 	args.count = kdsm_coherence_races(region->coherence, list, args.count, &args.next,
 					  &args.lost);
-	if (copy_to_user(u64_to_user_ptr(args.races), list, args.count * sizeof(*list)))
-		err = -EFAULT;
-	kvfree(list);
-	return err ?: kdsm_args_put(&args, sizeof(args), user, argsz);
+	return kdsm_list_put(args.races, list, args.count, sizeof(*list)) ?:
+	       kdsm_args_put(&args, sizeof(args), user, argsz);
+}
+
+static int kdsm_ioctl_lost(struct kdsm_region *region, void __user *user)
+{
+	struct kdsm_lost args;
+	u64 *list;
+	u32 argsz;
+	int err;
+
+	err = kdsm_args_get(&args, sizeof(args), KDSM_LOST_SIZE_VER0, user, &argsz);
+	if (err)
+		return err;
+	if (args.flags || args.reserved)
+		return -EINVAL;
+	if (!region->coherence)
+		return -EOPNOTSUPP;
+	list = kdsm_list_alloc(&args.count, KDSM_LOST_MAX, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	args.count = kdsm_coherence_lost(region->coherence, list, args.count, &args.next);
+	return kdsm_list_put(args.offsets, list, args.count, sizeof(*list)) ?:
+	       kdsm_args_put(&args, sizeof(args), user, argsz);
+}
+
+static int kdsm_ioctl_discard(struct file *file, struct kdsm_region *region, void __user *user)
+{
+	struct kdsm_coherence *coherence = region->coherence;
+	struct kdsm_discard args;
+	u64 last;
+	u32 argsz;
+	int err;
+
+	err = kdsm_args_get(&args, sizeof(args), KDSM_DISCARD_SIZE_VER0, user, &argsz);
+	if (err)
+		return err;
+	if (args.flags || !args.length)
+		return -EINVAL;
+	if (!coherence)
+		return -EOPNOTSUPP;
+	if (check_add_overflow(args.offset, args.length - 1, &last) ||
+	    last >= kdsm_region_size(region))
+		return -ERANGE;
+	if (!(file->f_mode & FMODE_WRITE))
+		return -EACCES;
+	err = kdsm_coherence_discard(coherence, args.offset >> coherence->block_shift,
+				     last >> coherence->block_shift);
+	return err == -EINTR ? -ERESTARTSYS : err;
 }
 
 static int kdsm_ioctl_atomic(struct file *file, struct kdsm_region *region, void __user *user)
@@ -430,6 +493,8 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 	case KDSM_IOC_LOCK_SET:
 	case KDSM_IOC_LOCK_INFO:
 	case KDSM_IOC_RACES:
+	case KDSM_IOC_LOST:
+	case KDSM_IOC_DISCARD:
 	case KDSM_IOC_ATOMIC:
 	case KDSM_IOC_HOME:
 		break;
@@ -442,6 +507,10 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 		return kdsm_ioctl_fence(file, kfile->region, user, command == KDSM_IOC_RELEASE);
 	if (command == KDSM_IOC_RACES)
 		return kdsm_ioctl_races(kfile->region, user);
+	if (command == KDSM_IOC_LOST)
+		return kdsm_ioctl_lost(kfile->region, user);
+	if (command == KDSM_IOC_DISCARD)
+		return kdsm_ioctl_discard(file, kfile->region, user);
 	if (command == KDSM_IOC_ATOMIC)
 		return kdsm_ioctl_atomic(file, kfile->region, user);
 	if (command == KDSM_IOC_HOME)

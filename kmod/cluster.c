@@ -37,7 +37,7 @@ static void kdsm_cluster_peer_down(void *context, unsigned int node, bool restar
 
 static void kdsm_cluster_peer_untied(void *context, unsigned int node)
 {
-	kdsm_regions_untied(context);
+	kdsm_regions_untied(context, node);
 	kdsm_deaths_untied(context, node);
 }
 
@@ -80,6 +80,7 @@ static int kdsm_cluster_start(struct kdsm_cluster *cluster,
 			[KDSM_MESSAGE_BLOCK_INVALIDATE] = kdsm_region_serve_block_invalidate,
 			[KDSM_MESSAGE_BLOCK_GRANT] = kdsm_region_serve_block_grant,
 			[KDSM_MESSAGE_BLOCK_LEND] = kdsm_region_serve_block_lend,
+			[KDSM_MESSAGE_BLOCK_CLAIM] = kdsm_region_serve_block_claim,
 			[KDSM_MESSAGE_CLOCK] = kdsm_region_serve_clock,
 		},
 		.notified = kdsm_region_notified,

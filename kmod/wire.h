@@ -141,6 +141,8 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_CLOCK,	/* __le32 id of a coherent region -> __le64 clock there */
 	KDSM_MESSAGE_SETTLE,	/* empty; the receiver has seen all earlier writes */
 	KDSM_MESSAGE_PUT,	/* kdsm_wire_put and the words; has no reply and needs no credit */
+	/* kdsm_wire_block -> kdsm_wire_answer, or none to KDSM_CLAIM_DONE: coherence/lost.c */
+	KDSM_MESSAGE_BLOCK_CLAIM,
 	KDSM_MESSAGE_TYPES
 };
 
@@ -310,24 +312,43 @@ static inline bool kdsm_wire_handover_fits(unsigned int length, unsigned int who
 /* A request about one block of a coherent region */
 struct kdsm_wire_block {
 	__le32 id;		/* of the region */
-	/* GRANT, LEND: 0, or -errno: not granted or lent, the receiver must ask again */
+	/*
+	 * GRANT, LEND: 0, or -errno: not granted or lent, the receiver must ask again.
+	 * CLAIM: enum kdsm_claim_phase
+	 */
 	__le32 status;
 	__le64 index;
-	__le64 clock;		/* READ: the sender's clock, a logical timestamp */
+	__le64 clock;		/* READ: the sender's clock, a logical timestamp. CLAIM: the ballot */
 	/*
 	 * GRANT: this hand-over. READ, OWN: a hand-over to the receiver, which the receiver may
 	 * not know of. Or, with KDSM_NOBODY in from, no link leads to the receiver, and number is
 	 * that of the newest hand-over that the sender has heard of: a receiver that waits for the
 	 * block, and has heard of no newer one, answers RETRY to OWN. LEND, INVALIDATE: number of
 	 * the newest hand-over that the sender knows, which was to the sender; from has the
-	 * content; wts of the content or, for INVALIDATE, of the content that the sender is about
-	 * to write.
+	 * content; wts of the content or, for INVALIDATE, of the content that the sender is
+	 * about to write. CLAIM: number of the claim; wts of the zeros; in readers, the nodes that
+	 * the sender misses.
 	 */
 	struct kdsm_wire_handover handover;
 } __packed;
 
+/* Phases of a claim to a lost block; coherence/lost.c describes them */
+enum kdsm_claim_phase {
+	KDSM_CLAIM_LOOK,
+	KDSM_CLAIM_PREPARE,
+	KDSM_CLAIM_TAKE,
+	KDSM_CLAIM_DONE,
+};
+
+/*
+ * The answer to CLAIM has the newest hand-over that the asked node knows of, which was to node; its
+ * rts is the ballot that the asked node has promised, its wts a timestamp above all that it knows.
+ */
 enum kdsm_answer {
-	/* OWN: handover is to the requester. READ: handover.from has the newest content. */
+	/*
+	 * OWN: handover is to the requester. READ: handover.from has the newest content. CLAIM: the
+	 * asked node has the block
+	 */
 	KDSM_ANSWER_YES,
 	/*
 	 * OWN: a GRANT follows. READ: a LEND follows, and the newest hand-over that the asked node

@@ -43,6 +43,7 @@ bool kdsm_block_writer_known(struct kdsm_coherence *coherence,
 {
 	lockdep_assert_held(&block->lock);
 	return block->writer != KDSM_NOBODY && block->wanted &&
+	       !test_bit(block->writer, coherence->excluded) &&
 	       block->wanted >= READ_ONCE(coherence->signature.floor);
 }
 
@@ -78,6 +79,7 @@ bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *blo
 		return false;
 	}
 	block->writer = KDSM_NOBODY;
+	block->lost = KDSM_NOBODY;
 	WRITE_ONCE(block->state, kdsm_block_valid_state(block));
 	return true;
 }
@@ -100,6 +102,7 @@ struct kdsm_miss {
 	unsigned int from;		/* node that the content comes from */
 	u64 wts, rts;			/* of the fetched content */
 	u64 need;			/* least read timestamp that the content must have */
+	u64 wanted;			/* timestamp that a notice named */
 	u64 have;			/* the frame has all writes up to this, if whole */
 };
 
@@ -212,6 +215,11 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 	 * So the frame here has the content, and the later writes of this node.
 	 */
 	miss->here = miss->from == coherence->node || kdsm_miss_has(miss, miss->wts);
+	/*
+	 * The owner has all writes that are not lost. It may never have heard of the one that a
+	 * notice named, because the block was discarded.
+	 */
+	miss->wts = max(miss->wts, min(miss->rts, miss->wanted));
 	if (miss->here)
 		return 0;
 	/* The bounce already has the newest write; only the stamp promised too little */
@@ -281,6 +289,7 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 	miss->wts = block->wanted;
 	miss->rts = block->wanted;
 	miss->need = kdsm_block_need(coherence, block);
+	miss->wanted = block->wanted;
 	mutex_unlock(&block->lock);
 	if (miss->known)
 		err = kdsm_miss_from_writer(coherence, miss);

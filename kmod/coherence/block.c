@@ -48,6 +48,7 @@ static struct kdsm_block *kdsm_block_create(struct kdsm_coherence *coherence, u6
 	block->writer = KDSM_NOBODY;
 	block->hint = KDSM_NOBODY;
 	block->origin = KDSM_NOBODY;
+	block->lost = KDSM_NOBODY;
 	block->owner = kdsm_block_first_owner(coherence, index);
 	block->handover = 1;
 	if (block->owner == coherence->node) {
@@ -142,7 +143,7 @@ static bool kdsm_block_is_listed(const struct kdsm_coherence *coherence,
 static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
 			      const struct kdsm_block *block)
 {
-	if (block->taken || block->busy || block->twin || block->modified ||
+	if (block->taken || block->busy || block->lost != KDSM_NOBODY || block->twin || block->modified ||
 	    block->next != KDSM_NOBODY || kdsm_block_is_listed(coherence, block) ||
 	    (block->waiting && !bitmap_empty(block->waiting, coherence->nodes)))
 		return false;
@@ -200,6 +201,21 @@ void kdsm_block_end(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	WRITE_ONCE(block->busy, false);
 	wake_up_all(&coherence->wait);
+}
+
+int kdsm_block_clear(struct kdsm_coherence *coherence, const struct kdsm_block *block)
+{
+	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT, i;
+	void *page;
+
+	for (i = 0; i < pages; i++) {
+		page = kdsm_block_page(coherence, coherence->frames, block, i);
+		if (IS_ERR(page))
+			return PTR_ERR(page);
+	}
+	for (i = 0; i < pages; i++)
+		clear_page(kdsm_block_page(coherence, coherence->frames, block, i));
+	return 0;
 }
 
 void *kdsm_block_page(struct kdsm_coherence *coherence, struct kdsm_memory *memory,

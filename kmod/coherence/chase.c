@@ -19,12 +19,9 @@
 #define KDSM_RETRY_MIN		50
 #define KDSM_RETRY_MAX		2000
 /* Largest number of consecutive lost messages that a request survives */
-#define KDSM_LOST_MAX		3
+#define KDSM_UNHEARD_MAX		3
 
-/*
- * Send one message about a block, with what kdsm_chase_known() returned, and check the answer.
- * -ENOENT: the node has no such region.
- */
+/* As kdsm_block_ask(), with what kdsm_chase_known() returned. -EHOSTDOWN: the node is excluded. */
 static int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		    unsigned int node, enum kdsm_message_type type,
 		    const struct kdsm_wire_handover *handover,
@@ -36,13 +33,25 @@ static int kdsm_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		.clock = cpu_to_le64(READ_ONCE(coherence->clock)),
 		.handover = *handover,
 	};
+
+	if (test_bit(node, coherence->excluded))
+		return -EHOSTDOWN;
+	return kdsm_block_ask(coherence, node, type, &wire, answer);
+}
+
+int kdsm_block_ask(struct kdsm_coherence *coherence, unsigned int node,
+		   enum kdsm_message_type type, const struct kdsm_wire_block *wire,
+		   struct kdsm_wire_answer *answer)
+{
 	unsigned int length = sizeof(*answer);
 	int err;
 
 	/* Fields that the peer does not send read as 0 */
 	memset(answer, 0, sizeof(*answer));
-	err = kdsm_message(coherence->fabric, node, type, &wire,
-			   kdsm_handover_cut(&wire.handover, sizeof(wire)), answer, &length);
+	err = kdsm_message(coherence->fabric, node, type, wire,
+			   kdsm_handover_cut(&wire->handover, sizeof(*wire)), answer, &length);
+	if (err == -ESTALE)
+		WRITE_ONCE(coherence->outcast, true);
 	if (err)
 		return err;
 	if (!kdsm_wire_handover_fits(length, sizeof(*answer)) ||
@@ -145,15 +154,17 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 {
 	const struct kdsm_wire_handover known = kdsm_chase_known(chase);
 	unsigned int node;
+	bool is_gone;
 	int err;
 
 	err = kdsm_ask(coherence, block, chase->node, chase->type, &known, answer);
 	/* The node has no such region, so it came up again */
-	if (err == -ENOENT)
+	is_gone = err == -ENOENT;
+	if (is_gone)
 		err = -EHOSTDOWN;
 	/* Repeat a message that the node may not have handled */
 	if (err && !kdsm_message_was_heard(err) && err != -EHOSTDOWN && err != -ENOMEM &&
-	    ++chase->lost <= KDSM_LOST_MAX)
+	    ++chase->lost <= KDSM_UNHEARD_MAX)
 		return -EAGAIN;
 	/*
 	 * The block need not be lost with an unreachable node that once had it: hint is the
@@ -179,6 +190,8 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 		chase->lost = 0;
 		return -EAGAIN;
 	}
+	if (err == -EHOSTDOWN && (is_gone || kdsm_is_gone(coherence, chase->node)))
+		WRITE_ONCE(block->lost, chase->node);
 	if (err)
 		return err;
 	chase->lost = 0;

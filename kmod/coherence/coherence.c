@@ -61,6 +61,8 @@ void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats)
 	for (i = 0; (block = kdsm_block_next(coherence, &i, coherence->blocks - 1)); i++) {
 		stats[which[READ_ONCE(block->state)]]++;
 		stats[KDSM_COHERENCE_OWNED] += READ_ONCE(block->role) == KDSM_ROLE_OWNER;
+		stats[KDSM_COHERENCE_LOST] +=
+			READ_ONCE(block->lost) != KDSM_NOBODY;
 		kdsm_block_put(coherence, block);
 		cond_resched();
 	}
@@ -95,6 +97,9 @@ int kdsm_coherence_get(struct kdsm_coherence *coherence, u64 index, bool write)
 
 	if (index >= coherence->blocks)
 		return -ERANGE;
+	err = kdsm_doubts_ask(coherence, index);
+	if (err)
+		return err;
 	block = kdsm_block_get(coherence, index);
 	if (!block)
 		return -ENOMEM;
@@ -119,6 +124,8 @@ bool kdsm_coherence_is_busy(struct kdsm_coherence *coherence, u64 index)
 int kdsm_coherence_release(struct kdsm_coherence *coherence,
 			   struct kdsm_signature *signature)
 {
+	if (READ_ONCE(coherence->outcast))
+		return -ESTALE;
 	if (coherence->policy->release)
 		return coherence->policy->release(coherence, signature);
 	if (signature)
@@ -129,9 +136,11 @@ int kdsm_coherence_release(struct kdsm_coherence *coherence,
 int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
 			   const struct kdsm_signature *signature)
 {
-	if (coherence->policy->acquire)
-		return coherence->policy->acquire(coherence, signature);
-	return 0;
+	int err = kdsm_doubts_ask(coherence, 0);
+
+	if (!err && coherence->policy->acquire)
+		err = coherence->policy->acquire(coherence, signature);
+	return err;
 }
 
 int kdsm_coherence_atomic(struct kdsm_coherence *coherence, struct kdsm_atomic *atomic, bool wait)

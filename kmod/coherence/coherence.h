@@ -171,6 +171,7 @@ struct kdsm_block {
 	u16 next;		/* successor of this node in the queue, or KDSM_NOBODY */
 	u16 from;		/* node that has the content as of the newest hand-over */
 	u16 writer;		/* node that wrote what this node lacks; KDSM_NOBODY: unknown */
+	u16 lost;		/* the missing node without which a task did not get the block, or KDSM_NOBODY */
 	u16 hint;		/* a later owner of the block than owner; KDSM_NOBODY: unknown */
 	u16 origin;		/* node whose frame the content came from; KDSM_NOBODY: unknown */
 	u8 state;		/* enum kdsm_block_state */
@@ -181,7 +182,7 @@ struct kdsm_block {
 	bool ahead;		/* read-ahead brought the block, and no program has used it */
 	u8 idle;		/* number of consecutive releases that found no write */
 	bool given;		/* this node made the newest hand-over; repeats it when asked */
-	bool taken;		/* a hand-over to this node arrived: numbers must be remembered */
+	bool taken;		/* the number and the link must be remembered: a hand-over or a claim */
 	bool again;		/* what the node in front answered does not hold; ask again */
 	/* Policy release only: */
 	bool whole;		/* the frame has all writes up to wts, even if state is INVALID */
@@ -267,6 +268,12 @@ struct kdsm_policy_ops {
 	int (*refresh)(struct kdsm_coherence *coherence, u64 first, u64 last);
 	/* Become the owner of the block. The caller holds no lock. 0 or -errno. */
 	int (*own)(struct kdsm_coherence *coherence, struct kdsm_block *block);
+	/*
+	 * Make the frame of a discarded block zero, as content written at ts, and readable, before
+	 * this node becomes the owner. -ENOMEM: nothing happened. The caller has made the block
+	 * busy and, policy release, holds the fence.
+	 */
+	int (*wipe)(struct kdsm_coherence *coherence, struct kdsm_block *block, u64 ts);
 };
 
 extern const struct kdsm_policy_ops kdsm_policy_release, kdsm_policy_strict;
@@ -313,6 +320,14 @@ struct kdsm_coherence {
 	 * moment, by index. A block that is missing has the state of a new one.
 	 */
 	struct xarray table;
+
+	/* Nodes that lost their part of the region, because this node took them for dead: lost.c */
+	DECLARE_BITMAP(excluded, KDSM_MAX_NODES);
+	/* Nodes that gave up this node, and may have excluded it; under lock, as is untied */
+	DECLARE_BITMAP(doubts, KDSM_MAX_NODES);
+	unsigned int untied;		/* number of times that a node became one of these */
+	bool outcast;			/* another node has excluded this node */
+	u64 promised;			/* under lock: this node takes part in no earlier ballot */
 
 	/* Policy strict only: */
 	u64 lease;			/* shortest time that a node keeps a block, in ns */
@@ -396,7 +411,8 @@ int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool writ
  *
  * Sleeps, and waits for the network. Caller holds no lock.
  *
- * Return: 0, -ERANGE, -EIO, -EHOSTDOWN, -ETIMEDOUT or -ENOMEM.
+ * Return: 0, -ERANGE, -EIO, -EHOSTDOWN, -ETIMEDOUT, -ENOMEM, or -ESTALE: other nodes took this one
+ * for dead and discarded blocks, so it has no part of the region any more.
  */
 int kdsm_coherence_get(struct kdsm_coherence *coherence, u64 index, bool write);
 
@@ -444,7 +460,8 @@ static inline u64 kdsm_coherence_clock(const struct kdsm_coherence *coherence)
  *
  * Sleeps. Caller does not hold mmap_lock, which nests inside coherence->fence.
  *
- * Return: 0, -EINVAL or -ENOMEM. After -ENOMEM some copies may be stale.
+ * Return: 0, -EINVAL, -ENOMEM, or -EHOSTDOWN or -ESTALE as of kdsm_coherence_get(). After any but
+ * the first two, some copies may be stale.
  */
 int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
 			   const struct kdsm_signature *signature);
@@ -479,6 +496,30 @@ int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice adv
 int kdsm_coherence_atomic(struct kdsm_coherence *coherence, struct kdsm_atomic *atomic, bool wait);
 
 /**
+ * kdsm_coherence_lost() - list the lost blocks that this node has met; see KDSM_IOC_LOST
+ * @coherence: the coherence of the region
+ * @list: receives the offsets of the blocks in the region, in ascending order
+ * @room: number of offsets that @list has room for
+ * @next: offset to begin at; receives that of the end of the list, or the size of the region
+ *
+ * Return: number of offsets in @list.
+ */
+unsigned int kdsm_coherence_lost(struct kdsm_coherence *coherence, u64 *list, unsigned int room,
+				 u64 *next);
+
+/**
+ * kdsm_coherence_discard() - make the lost blocks of a range zero; see KDSM_IOC_DISCARD
+ * @coherence: the coherence of the region
+ * @first: first block of the range
+ * @last: last block of the range; the region has this block
+ *
+ * Sleeps, and waits for the network. Caller holds no lock.
+ *
+ * Return: 0, -EINTR if a signal arrived, or the first error, after all blocks were tried.
+ */
+int kdsm_coherence_discard(struct kdsm_coherence *coherence, u64 first, u64 last);
+
+/**
  * kdsm_coherence_unmapped() - mark blocks whose page tables lost their dirty bits
  * @coherence: the coherence of the region
  * @first: first block of the range
@@ -496,13 +537,15 @@ void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 la
 /**
  * kdsm_coherence_untied() - drop the copies that other nodes may not count any more
  * @coherence: the coherence of the region
+ * @node: the peer
  *
  * A peer gave up this node, see peer_untied() of struct kdsm_fabric_config. An owner that gave up
- * a node writes although that node may have a copy (policy strict).
+ * a node writes although that node may have a copy (policy strict), and may have excluded it
+ * (lost.c).
  *
  * Takes the locks of the blocks, and waits for no network.
  */
-void kdsm_coherence_untied(struct kdsm_coherence *coherence);
+void kdsm_coherence_untied(struct kdsm_coherence *coherence, unsigned int node);
 
 /**
  * kdsm_coherence_stats() - read the counters of a region on this node
@@ -525,8 +568,8 @@ unsigned int kdsm_coherence_races(struct kdsm_coherence *coherence, struct kdsm_
 				  unsigned int room, u64 *next, u64 *lost);
 
 /*
- * Handlers of KDSM_MESSAGE_BLOCK_READ, OWN, GRANT, LEND and INVALIDATE. They sleep, and return
- * the status for the reply, 0 or -errno.
+ * Handlers of KDSM_MESSAGE_BLOCK_READ, OWN, GRANT, LEND, INVALIDATE and CLAIM. They sleep, and
+ * return the status for the reply, 0 or -errno. -ESTALE: this node has excluded the asking one.
  */
 int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 			      struct kdsm_request *request);
@@ -538,6 +581,8 @@ int kdsm_coherence_serve_lend(struct kdsm_coherence *coherence,
 			      struct kdsm_request *request);
 int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 				    struct kdsm_request *request);
+int kdsm_coherence_serve_claim(struct kdsm_coherence *coherence,
+			       struct kdsm_request *request);
 
 /* The home of a block: the node that owns it until the first hand-over */
 static inline unsigned int kdsm_block_first_owner(const struct kdsm_coherence *coherence,

@@ -3,6 +3,8 @@
 #ifndef KDSM_COHERENCE_INTERNAL_H
 #define KDSM_COHERENCE_INTERNAL_H
 
+#include <linux/bitmap.h>
+
 #include "coherence/coherence.h"
 
 /* ---- the mappings of the region: see struct kdsm_mapping_ops ---- */
@@ -137,6 +139,14 @@ int kdsm_fetch_end(struct kdsm_fetch *fetch);
 /* ---- ownership.c and chase.c ---- */
 
 /*
+ * Send one message about a block, and check the answer. -ENOENT: the node has no such region.
+ * -ESTALE: the node has excluded this one.
+ */
+int kdsm_block_ask(struct kdsm_coherence *coherence, unsigned int node,
+		   enum kdsm_message_type type, const struct kdsm_wire_block *wire,
+		   struct kdsm_wire_answer *answer);
+
+/*
  * Join the queue for the block and wait until it is granted to this node, by asking along
  * the links. On success the role is TAKING, *from is the node whose twin has the content,
  * and *wts and *rts are the timestamps of that content. Caller has made the block busy.
@@ -224,6 +234,42 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
  * it to ask along the links again. Caller holds the block's lock; the function drops the lock.
  */
 void kdsm_ownership_leave(struct kdsm_coherence *coherence, struct kdsm_block *block, int err);
+
+/* ---- lost.c ---- */
+
+/*
+ * Ask the nodes that gave up this node whether they excluded it. index is any block of the region.
+ * -EHOSTDOWN: a node did not answer. -ESTALE: this node is excluded.
+ */
+int kdsm_doubts_ask(struct kdsm_coherence *coherence, u64 index);
+/* Whether this node has to call kdsm_doubts_ask(), or is excluded */
+static inline bool kdsm_is_doubtful(const struct kdsm_coherence *coherence)
+{
+	return !bitmap_empty(coherence->doubts, coherence->nodes) ||
+	       READ_ONCE(coherence->outcast);
+}
+
+/* Whether this node has given up a node that has not come back since, or has excluded it */
+static inline bool kdsm_is_gone(const struct kdsm_coherence *coherence, unsigned int node)
+{
+	return kdsm_fabric_is_away(coherence->fabric, node) ||
+	       test_bit(node, coherence->excluded);
+}
+
+/*
+ * Policy strict: give up any copy, and any loan, of a block of a missing node. Caller holds lock.
+ */
+void kdsm_strict_forget(struct kdsm_coherence *coherence, struct kdsm_block *block);
+/* Policy strict: see kdsm_coherence_untied() */
+void kdsm_strict_untied(struct kdsm_coherence *coherence);
+/*
+ * Policy release: drop the copy of a block that node from has discarded, and the unreleased writes
+ * to it, unless the content here is newer than ts. Caller holds the block's lock and the fence.
+ */
+void kdsm_release_forget(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			 unsigned int from, u64 ts);
+/* Make the pages of a block in the frame zero. -ENOMEM: nothing happened. */
+int kdsm_block_clear(struct kdsm_coherence *coherence, const struct kdsm_block *block);
 
 /* ---- policy release: release.c, acquire.c, access.c, run.c, twin.c; busy blocks: block.c ---- */
 

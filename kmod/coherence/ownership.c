@@ -136,6 +136,10 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
 	if (le64_to_cpu(wire->number) <= block->handover ||
 	    le16_to_cpu(wire->from) == KDSM_NOBODY)
 		return 0;
+	/* The hand-over of an excluded node, which another node repeats */
+	if (kdsm_handover_sane(coherence, wire) &&
+	    test_bit(le16_to_cpu(wire->from), coherence->excluded))
+		return 0;
 	if (!kdsm_handover_sane(coherence, wire) ||
 	    (block->role != KDSM_ROLE_WAITING && block->role != KDSM_ROLE_NONE))
 		return -EINVAL;
@@ -276,7 +280,8 @@ void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *bl
 	kdsm_turn_init(coherence, block, &turn);
 	/* A granted block is lent at once */
 	kdsm_turn_lend(coherence, block, &turn, -EAGAIN);
-	if (block->next == KDSM_NOBODY) {
+	if (block->next == KDSM_NOBODY || test_bit(block->next, coherence->excluded)) {
+		block->next = KDSM_NOBODY;
 		WRITE_ONCE(block->role, KDSM_ROLE_GRANTED);
 	} else {
 		kdsm_hand_over(block, block->next);
@@ -342,6 +347,8 @@ static void kdsm_ownership_pass(struct kdsm_coherence *coherence, struct kdsm_bl
 
 	lockdep_assert_held(&block->lock);
 	kdsm_turn_init(coherence, block, turn);
+	if (block->next != KDSM_NOBODY && test_bit(block->next, coherence->excluded))
+		block->next = KDSM_NOBODY;
 	if (!kdsm_block_is_owned(block))
 		return;
 	err = kdsm_owner_lend(coherence, block, turn);
@@ -417,6 +424,11 @@ struct kdsm_block *kdsm_asked_block(struct kdsm_coherence *coherence,
 
 	if (!kdsm_wire_handover_fits(request->length, sizeof(*wire)))
 		return ERR_PTR(-EINVAL);
+	/* An outcast has no part of the region any more */
+	if (READ_ONCE(coherence->outcast))
+		return ERR_PTR(-ENOENT);
+	if (test_bit(request->from, coherence->excluded))
+		return ERR_PTR(-ESTALE);
 	/* The bytes behind the received ones are undefined */
 	memset(wire, 0, sizeof(*wire));
 	memcpy(wire, request->data, request->length);

@@ -288,6 +288,7 @@ int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, 
 		goto end;
 	if (bounce)
 		kdsm_twin_merge(coherence, block, bounce, from, false);
+	block->lost = KDSM_NOBODY;
 	WRITE_ONCE(block->state, kdsm_block_valid_state(block));
 	block->writer = KDSM_NOBODY;
 	/* First, because the leases are in order of rts */
@@ -342,10 +343,34 @@ struct kdsm_takes {
 	} works[KDSM_TAKES_MAX - 1];
 };
 
-static bool kdsm_write_needs_take(const struct kdsm_picked *write)
+static bool kdsm_write_needs_take(struct kdsm_coherence *coherence,
+				  const struct kdsm_picked *write)
 {
+	const struct kdsm_block *block = write->block;
+	unsigned int lost = READ_ONCE(block->lost);
+
 	/* A guess without the lock of the block: kdsm_block_take() looks again with it. */
-	return write->modified && !data_race(kdsm_block_is_owned(write->block));
+	return write->modified && !data_race(kdsm_block_is_owned(block)) &&
+	       (lost == KDSM_NOBODY || !kdsm_fabric_is_away(coherence->fabric, lost));
+}
+
+/*
+ * A release could not take over the block. If a node is missing, the block is lost until that node
+ * is back, or the block is discarded: accesses fail, and later releases report no error. Caller
+ * holds coherence->fence, or works for a task that does.
+ */
+static void kdsm_block_lose(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	mutex_lock(&block->lock);
+	if (block->lost != KDSM_NOBODY && block->modified && !kdsm_block_is_owned(block)) {
+		block->whole = false;
+		kdsm_block_cached(coherence, block, false);
+		WRITE_ONCE(block->state, KDSM_BLOCK_INVALID);
+		kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, block),
+				 kdsm_block_size(coherence));
+		kdsm_coherence_count(coherence, FLUSHES, 1);
+	}
+	mutex_unlock(&block->lock);
 }
 
 /* Returns NULL if no block is left. A block whose take failed does not stop the others. */
@@ -356,7 +381,7 @@ static struct kdsm_block *kdsm_takes_next(struct kdsm_takes *takes)
 
 	spin_lock(&takes->lock);
 	while (!block && takes->next < writes->count) {
-		if (kdsm_write_needs_take(&writes->list[takes->next]))
+		if (kdsm_write_needs_take(takes->coherence, &writes->list[takes->next]))
 			block = writes->list[takes->next].block;
 		takes->next++;
 	}
@@ -367,11 +392,18 @@ static struct kdsm_block *kdsm_takes_next(struct kdsm_takes *takes)
 static void kdsm_takes_run(struct kdsm_takes *takes)
 {
 	struct kdsm_block *block;
+	bool was_lost;
 	int err;
 
 	while ((block = kdsm_takes_next(takes))) {
+		was_lost = READ_ONCE(block->lost) != KDSM_NOBODY &&
+			   READ_ONCE(block->state) == KDSM_BLOCK_INVALID;
 		err = kdsm_block_take(takes->coherence, block, false, NULL);
 		if (!err)
+			continue;
+		kdsm_block_lose(takes->coherence, block);
+		/* An earlier release, or the access that failed, has reported it */
+		if (was_lost && READ_ONCE(block->lost) != KDSM_NOBODY)
 			continue;
 		spin_lock(&takes->lock);
 		takes->err = takes->err ?: err;
@@ -385,8 +417,8 @@ static void kdsm_takes_work(struct work_struct *work)
 }
 
 /*
- * Become the owner of all modified blocks. A block that is not taken over, because it is lost for
- * example, stays modified. Returns the first error after all blocks were tried.
+ * Become the owner of all modified blocks. A block that is not taken over stays modified; one that
+ * is lost is reported once. Returns the first error after all blocks were tried.
  */
 static int kdsm_writes_take_over(struct kdsm_coherence *coherence,
 				 const struct kdsm_writes *writes)
@@ -397,7 +429,7 @@ static int kdsm_writes_take_over(struct kdsm_coherence *coherence,
 
 	most = clamp_t(u64, KDSM_TAKES_BYTES >> coherence->block_shift, 1, KDSM_TAKES_MAX);
 	for (i = 0; i < writes->count && wanted < most; i++)
-		wanted += kdsm_write_needs_take(&writes->list[i]);
+		wanted += kdsm_write_needs_take(coherence, &writes->list[i]);
 	if (!wanted)
 		return 0;
 	takes = kzalloc(sizeof(*takes), GFP_KERNEL);
@@ -576,6 +608,53 @@ static int kdsm_release_own(struct kdsm_coherence *coherence, struct kdsm_block 
 	return err;
 }
 
+/* ---- discarded blocks ---- */
+
+/* Drop what this node has of the block, and the unreleased writes to it */
+static void kdsm_block_empty(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	lockdep_assert_held(&coherence->fence);
+	WRITE_ONCE(block->state, KDSM_BLOCK_INVALID);
+	kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, block),
+			 kdsm_block_size(coherence));
+	kdsm_coherence_count(coherence, FLUSHES, 1);
+	kdsm_block_cached(coherence, block, false);
+	kdsm_block_dirty(coherence, block, false);
+	block->modified = false;
+	block->twin = false;
+	block->whole = false;
+	block->lost = KDSM_NOBODY;
+}
+
+void kdsm_release_forget(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			 unsigned int from, u64 ts)
+{
+	lockdep_assert_held(&block->lock);
+	if (block->wts >= ts || block->role != KDSM_ROLE_NONE)
+		return;
+	kdsm_block_empty(coherence, block);
+	/* The block is in the table for good, since this node accepted the claim */
+	block->wanted = max(block->wanted, ts);
+	block->writer = from;
+}
+
+static int kdsm_release_wipe(struct kdsm_coherence *coherence, struct kdsm_block *block, u64 ts)
+{
+	struct kdsm_notice notice = {};
+	int err;
+
+	kdsm_block_empty(coherence, block);
+	err = kdsm_block_clear(coherence, block);
+	if (err)
+		return err;
+	WRITE_ONCE(block->state, KDSM_BLOCK_READABLE);
+	block->whole = true;
+	block->writer = KDSM_NOBODY;
+	kdsm_block_publish(coherence, block, ts, &notice);
+	kdsm_notice_flush(coherence, &notice);
+	return 0;
+}
+
 const struct kdsm_policy_ops kdsm_policy_release = {
 	.access = kdsm_release_access,
 	.handover = kdsm_release_handover,
@@ -587,4 +666,5 @@ const struct kdsm_policy_ops kdsm_policy_release = {
 	.atomic = kdsm_release_atomic,
 	.get = kdsm_release_get,
 	.own = kdsm_release_own,
+	.wipe = kdsm_release_wipe,
 };

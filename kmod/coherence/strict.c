@@ -214,33 +214,38 @@ int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
  * Drop a copy that no owner may count any more, or that arrives at this moment, and let no answer
  * to an earlier request bring one. A LEND that arrives later is late: see kdsm_loan_get().
  */
-static void kdsm_copy_drop(struct kdsm_coherence *coherence, struct kdsm_block *block)
+void kdsm_strict_forget(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	mutex_lock(&block->lock);
-	if (!kdsm_is_writer(block)) {
-		if (block->state == KDSM_BLOCK_READABLE)
-			kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
-		if (block->reading != KDSM_READING_NONE) {
-			WRITE_ONCE(block->reading, KDSM_READING_ASKING);
-			WRITE_ONCE(block->again, true);
-			wake_up_all(&coherence->wait);
-		}
+	lockdep_assert_held(&block->lock);
+	if (kdsm_is_writer(block))
+		return;
+	if (block->state == KDSM_BLOCK_READABLE)
+		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
+	if (block->reading != KDSM_READING_NONE) {
+		WRITE_ONCE(block->reading, KDSM_READING_ASKING);
+		WRITE_ONCE(block->again, true);
+		wake_up_all(&coherence->wait);
 	}
-	mutex_unlock(&block->lock);
 }
 
-void kdsm_coherence_untied(struct kdsm_coherence *coherence)
+/*
+ * This node may have been excluded (lost.c), so no block stays mapped: kdsm_strict_access() maps
+ * none before this node has asked. Blocks without a structure are mapped, too, if nobody wrote
+ * them.
+ */
+void kdsm_strict_untied(struct kdsm_coherence *coherence)
 {
 	struct kdsm_block *block;
 	u64 i;
 
-	if (!coherence->is_strict)
-		return;
 	for (i = 0; (block = kdsm_block_next(coherence, &i, coherence->blocks - 1)); i++) {
-		kdsm_copy_drop(coherence, block);
+		mutex_lock(&block->lock);
+		kdsm_strict_forget(coherence, block);
+		mutex_unlock(&block->lock);
 		kdsm_block_put(coherence, block);
 		cond_resched();
 	}
+	kdsm_pages_unmap(coherence, 0, coherence->blocks << coherence->block_shift);
 }
 
 /* ---- getting a block ---- */
@@ -248,7 +253,7 @@ void kdsm_coherence_untied(struct kdsm_coherence *coherence)
 /* Whether a reader that answered err has no copy, or will drop it before this node reaches it */
 static bool kdsm_reader_is_gone(struct kdsm_coherence *coherence, unsigned int reader, int err)
 {
-	if (err == -ENOENT)
+	if (err == -ENOENT || test_bit(reader, coherence->excluded))
 		return true;
 	if (!err || kdsm_message_was_heard(err) ||
 	    !kdsm_fabric_is_away(coherence->fabric, reader))
@@ -428,7 +433,7 @@ static int kdsm_strict_access(struct kdsm_coherence *coherence, struct kdsm_bloc
 	int err;
 
 	mutex_lock(&block->lock);
-	if (block->state < kdsm_strict_need(write)) {
+	if (block->state < kdsm_strict_need(write) || kdsm_is_doubtful(coherence)) {
 		err = block->busy ? -EBUSY : -EAGAIN;
 	} else {
 		if (block->awaited)
@@ -456,10 +461,33 @@ static int kdsm_strict_get(struct kdsm_coherence *coherence, struct kdsm_block *
 				      kdsm_strict_read_miss(coherence, block);
 		kdsm_block_end(coherence, block);
 	}
+	if (!err && missed)
+		block->lost = KDSM_NOBODY;
 	if (!err && missed && awaited)
 		kdsm_lease_await(coherence, block);
 	mutex_unlock(&block->lock);
 	return err;
+}
+
+static int kdsm_strict_wipe(struct kdsm_coherence *coherence, struct kdsm_block *block, u64 ts)
+{
+	int err;
+
+	lockdep_assert_held(&block->lock);
+	err = kdsm_readers_alloc(coherence, block);
+	if (!err && block->state != KDSM_BLOCK_INVALID)
+		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
+	err = err ?: kdsm_block_clear(coherence, block);
+	if (err)
+		return err;
+	/* No other node has a copy: each dropped its own when it accepted the claim */
+	bitmap_zero(block->readers, coherence->nodes);
+	block->wts = ts;
+	block->wanted = ts;
+	block->lost = KDSM_NOBODY;
+	WRITE_ONCE(block->state, KDSM_BLOCK_READABLE);
+	kdsm_lease_begin(coherence, block);
+	return 0;
 }
 
 /* Take ownership as a write would */
@@ -474,4 +502,5 @@ const struct kdsm_policy_ops kdsm_policy_strict = {
 	.handover = kdsm_strict_handover,
 	.lend = kdsm_strict_lend,
 	.own = kdsm_strict_own,
+	.wipe = kdsm_strict_wipe,
 };

@@ -213,14 +213,14 @@ void kdsm_region_forget(struct kdsm_region *region)
 		kdsm_region_put(region);
 }
 
-void kdsm_regions_untied(struct kdsm_cluster *cluster)
+void kdsm_regions_untied(struct kdsm_cluster *cluster, unsigned int node)
 {
 	struct kdsm_region *region;
 	unsigned long id = 0;
 
 	while ((region = kdsm_region_next(cluster, &id))) {
 		if (region->coherence)
-			kdsm_coherence_untied(region->coherence);
+			kdsm_coherence_untied(region->coherence, node);
 		kdsm_region_put(region);
 		id++;
 	}
@@ -465,6 +465,11 @@ int kdsm_region_serve_block_grant(void *context, struct kdsm_request *request)
 int kdsm_region_serve_block_lend(void *context, struct kdsm_request *request)
 {
 	return kdsm_region_serve_block(context, request, kdsm_coherence_serve_lend);
+}
+
+int kdsm_region_serve_block_claim(void *context, struct kdsm_request *request)
+{
+	return kdsm_region_serve_block(context, request, kdsm_coherence_serve_claim);
 }
 
 void kdsm_region_notified(void *context, u32 id, u64 offset)

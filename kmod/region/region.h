@@ -195,7 +195,7 @@ void kdsm_regions_forget(struct kdsm_cluster *cluster);
  * kdsm_regions_untied() - a peer gave up this node: see kdsm_coherence_untied()
  * @cluster: a cluster after kdsm_regions_init()
  */
-void kdsm_regions_untied(struct kdsm_cluster *cluster);
+void kdsm_regions_untied(struct kdsm_cluster *cluster, unsigned int node);
 
 /**
  * kdsm_region_next() - find the next region in the order of ids
@@ -237,6 +237,7 @@ int kdsm_region_serve_block_own(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_grant(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_lend(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_invalidate(void *context, struct kdsm_request *request);
+int kdsm_region_serve_block_claim(void *context, struct kdsm_request *request);
 int kdsm_region_serve_clock(void *context, struct kdsm_request *request);
 
 /* ---- acquire.c ---- */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Coherent regions: opening one together with its partitioned companion, homes, release and
- * acquire, hints, atomic operations, and data races. The coherence protocol itself is in
- * kmod/coherence.
+ * acquire, hints, atomic operations, data races, and lost blocks. The coherence protocol itself is
+ * in kmod/coherence.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -87,14 +87,20 @@ int kdsm_acquire(struct kdsm_region *region, const struct kdsm_signature *signat
 
 /* ---- hints ---- */
 
-static int advise(struct kdsm_region *region, enum kdsm_advice advice, uint64_t offset,
-		  uint64_t length)
+/* Whether the region is coherent and has the range */
+static int check_range(struct kdsm_region *region, uint64_t offset, uint64_t length)
 {
 	if (!region->coherent)
 		return -EOPNOTSUPP;
-	if (offset > region->size || length > region->size - offset)
-		return -ERANGE;
-	return length ? region->backend->advise(region, advice, offset, length) : 0;
+	return offset > region->size || length > region->size - offset ? -ERANGE : 0;
+}
+
+static int advise(struct kdsm_region *region, enum kdsm_advice advice, uint64_t offset,
+		  uint64_t length)
+{
+	int ret = check_range(region, offset, length);
+
+	return ret || !length ? ret : region->backend->advise(region, advice, offset, length);
 }
 
 int kdsm_prefetch(struct kdsm_region *region, uint64_t offset, uint64_t length)
@@ -224,4 +230,33 @@ int kdsm_races(struct kdsm_region *region, struct kdsm_race *races, unsigned int
 	if (lost)
 		*lost = arg.lost;
 	return arg.count;
+}
+
+/* ---- lost blocks ---- */
+
+int kdsm_region_lost(struct kdsm_region *region, uint64_t *offsets, unsigned int count,
+		     uint64_t *next)
+{
+	struct kdsm_lost arg = {
+		.argsz = sizeof(arg),
+		.offsets = (uintptr_t)offsets,
+		.count = count,
+		.next = *next,
+	};
+	int ret;
+
+	if (!region->coherent)
+		return -EOPNOTSUPP;
+	ret = region->backend->lost(region, &arg);
+	if (ret)
+		return ret;
+	*next = arg.next;
+	return arg.count;
+}
+
+int kdsm_region_discard(struct kdsm_region *region, uint64_t offset, uint64_t length)
+{
+	int ret = check_range(region, offset, length);
+
+	return ret || !length ? ret : region->backend->discard(region, offset, length);
 }

@@ -80,6 +80,9 @@ struct kdsm_backend {
 	int (*home)(struct kdsm_region *region, uint64_t offset);
 	/* As KDSM_IOC_RACES. The region is coherent. */
 	int (*races)(struct kdsm_region *region, struct kdsm_races *arg);
+	/* As KDSM_IOC_LOST and KDSM_IOC_DISCARD. The caller has checked region and range. */
+	int (*lost)(struct kdsm_region *region, struct kdsm_lost *arg);
+	int (*discard)(struct kdsm_region *region, uint64_t offset, uint64_t length);
 	const struct kdsm_lock_backend *locks;
 };
 

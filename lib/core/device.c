@@ -260,6 +260,17 @@ static int device_acquire(struct kdsm_region *region,
 	return device_fence(region, KDSM_IOC_ACQUIRE, signature);
 }
 
+/* Retry after a signal: the part that is done already costs little the second time. */
+static int device_ioctl_again(int fd, unsigned long request, void *arg)
+{
+	int ret;
+
+	do {
+		ret = device_ioctl(fd, request, arg);
+	} while (ret == -EINTR);
+	return ret;
+}
+
 static int device_advise(struct kdsm_region *region, enum kdsm_advice advice,
 			 uint64_t offset, uint64_t length)
 {
@@ -269,15 +280,8 @@ static int device_advise(struct kdsm_region *region, enum kdsm_advice advice,
 		.offset = offset,
 		.length = length,
 	};
-	int ret;
 
-	/*
-	 * Retry after a signal: the part that is done already costs little the second time.
-	 */
-	do {
-		ret = device_ioctl(region->fd, KDSM_IOC_ADVISE, &arg);
-	} while (ret == -EINTR);
-	return ret;
+	return device_ioctl_again(region->fd, KDSM_IOC_ADVISE, &arg);
 }
 
 static int device_atomic(struct kdsm_region *region, struct kdsm_atomic *arg)
@@ -298,6 +302,18 @@ static int device_races(struct kdsm_region *region, struct kdsm_races *arg)
 	return device_ioctl(region->fd, KDSM_IOC_RACES, arg);
 }
 
+static int device_lost(struct kdsm_region *region, struct kdsm_lost *arg)
+{
+	return device_ioctl(region->fd, KDSM_IOC_LOST, arg);
+}
+
+static int device_discard(struct kdsm_region *region, uint64_t offset, uint64_t length)
+{
+	struct kdsm_discard arg = { .argsz = sizeof(arg), .offset = offset, .length = length };
+
+	return device_ioctl_again(region->fd, KDSM_IOC_DISCARD, &arg);
+}
+
 const struct kdsm_backend kdsm_device_backend = {
 	.close = device_close,
 	.location = device_location,
@@ -316,5 +332,7 @@ const struct kdsm_backend kdsm_device_backend = {
 	.atomic = device_atomic,
 	.home = device_home,
 	.races = device_races,
+	.lost = device_lost,
+	.discard = device_discard,
 	.locks = &kdsm_device_locks,
 };

@@ -447,6 +447,22 @@ static int local_races(struct kdsm_region *region, struct kdsm_races *arg)
 	return 0;
 }
 
+/* No other node dies. */
+static int local_lost(struct kdsm_region *region, struct kdsm_lost *arg)
+{
+	arg->count = 0;
+	arg->next = region->size;
+	return 0;
+}
+
+static int local_discard(struct kdsm_region *region, uint64_t offset, uint64_t length)
+{
+	(void)region;
+	(void)offset;
+	(void)length;
+	return 0;
+}
+
 const struct kdsm_backend kdsm_local_backend = {
 	.close = local_close,
 	.location = local_location,
@@ -462,5 +478,7 @@ const struct kdsm_backend kdsm_local_backend = {
 	.acquire = local_acquire,
 	.advise = local_advise,
 	.races = local_races,
+	.lost = local_lost,
+	.discard = local_discard,
 	.locks = &kdsm_local_locks,
 };

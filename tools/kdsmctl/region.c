@@ -173,6 +173,7 @@ static const struct {
 	[KDSM_COHERENCE_MERGES] = { "merges", "merges" },
 	[KDSM_COHERENCE_RACES] = { "races", "data races seen" },
 	[KDSM_COHERENCE_RENEWALS] = { "renewals", "misses, copy still current" },
+	[KDSM_COHERENCE_LOST] = { "lost", "blocks lost" },
 	[KDSM_COHERENCE_LOOKED] = { "looked", "looked at by acquires" },
 	[KDSM_COHERENCE_FLUSHES] = { "flushes", "ranges remapped" },
 	[KDSM_COHERENCE_BYTES] = { "bytes", "bytes brought here" },
@@ -184,6 +185,41 @@ struct show {
 	uint64_t value[KDSM_COHERENCE_COUNT];
 	int found;
 };
+
+/* Print the lost blocks that this node knows of, or add them to an object. */
+static void show_lost(const char *name, struct json_object *json)
+{
+	struct kdsm_region_open bind = { .argsz = sizeof(bind) };
+	struct json_object *list = json_object_new_array();
+	struct kdsm_lost arg = { .argsz = sizeof(arg) };
+	int file = open(KDSM_DEVICE, O_RDONLY | O_CLOEXEC);
+	uint64_t offsets[64];
+
+	strcpy(bind.name, name);
+	arg.offsets = (uintptr_t)offsets;
+	if (file < 0 || ioctl(file, KDSM_IOC_REGION_OPEN, &bind)) {
+		warn("cannot open region %s to list its lost blocks", name);
+		arg.count = 0;
+	} else {
+		do {
+			arg.count = sizeof(offsets) / sizeof(offsets[0]);
+			if (ioctl(file, KDSM_IOC_LOST, &arg))
+				break;
+			for (unsigned int i = 0; i < arg.count; i++) {
+				if (!json)
+					printf("%-26s %llu\n", "lost block at",
+					       (unsigned long long)offsets[i]);
+				json_object_array_add(list, json_object_new_int64(offsets[i]));
+			}
+		} while (arg.count == sizeof(offsets) / sizeof(offsets[0]));
+	}
+	if (file >= 0)
+		close(file);
+	if (json)
+		json_object_object_add(json, "lost_offsets", list);
+	else
+		json_object_put(list);
+}
 
 static void show_text(attrs at, const struct show *show)
 {
@@ -242,7 +278,9 @@ int region_show(int argc, char **argv)
 		module_complain(module, "show a region", error);
 	else if (!show.found)
 		warnx("there is no region %s here (kdsmctl region list)", show.name);
-	else if (json)
+	else if (show.value[KDSM_COHERENCE_LOST])
+		show_lost(show.name, json ? json_object_array_get_idx(show.json, 0) : NULL);
+	if (!error && show.found && json)
 		json_print(json_object_array_get_idx(show.json, 0));
 	json_object_put(show.json);
 	module_close(module);

@@ -514,6 +514,56 @@ struct kdsm_races {
 
 #define KDSM_RACES_SIZE_VER0	40
 
+/*
+ * A block of a coherent region is lost if the node that owned it died, or came up again. Accesses
+ * to the block raise SIGBUS on all nodes that have no copy. No other block is affected: a release
+ * fails once with -EHOSTDOWN, after it has published all other blocks.
+ *
+ * KDSM_IOC_LOST: store the offsets in the region of lost blocks, in ascending order, from next on.
+ * Programs of this node have tried to use, or released writes to, these blocks, and have not got
+ * them since. The call asks no other node, so a block that no program of this node has tried to use
+ * is not listed.
+ *
+ * -EBADFD: the file is not bound. -EOPNOTSUPP: the region is partitioned. -EFAULT: the array is
+ * not accessible memory. -ENOMEM.
+ */
+struct kdsm_lost {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u64 offsets;		/* user address of __u64[count] */
+	__u32 count;		/* room in the array, at most KDSM_LOST_MAX; (out) number stored */
+	__u32 reserved;		/* 0 */
+	__u64 next;		/* least offset to store; (out) for the next call */
+};
+
+#define KDSM_LOST_SIZE_VER0	32
+#define KDSM_LOST_MAX		4096	/* offsets that one call stores */
+
+/*
+ * KDSM_IOC_DISCARD: make the lost blocks that overlap length bytes from offset on usable again, on
+ * all nodes, with zeros as content. The call asks all nodes about each block of the range that this
+ * node does not own. A block that is not lost keeps its content; if only this node could not find
+ * its owner, this node can use the block afterwards. Unreleased writes to discarded blocks are
+ * dropped, on all nodes. Several nodes may discard the same blocks concurrently.
+ *
+ * From then on the missing nodes have no part of the region, even if they were only unreachable: on
+ * these nodes accesses raise SIGBUS and calls fail with -ESTALE.
+ *
+ * -EBADFD: the file is not bound. -EOPNOTSUPP: the region is partitioned. -EINVAL: length is 0.
+ * -ERANGE: the range is not in the region. -EACCES: the file is not open for writing. -EHOSTDOWN or
+ * -ETIMEDOUT: for a minute, a node did not answer, or another node could reach the missing one.
+ * -ESTALE: other nodes took this node for dead. -EOVERFLOW: the block was discarded 16,382 times.
+ * -ENOMEM, -EINTR. After -EHOSTDOWN, -ETIMEDOUT and -EOVERFLOW all other blocks are discarded.
+ */
+struct kdsm_discard {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u64 offset;
+	__u64 length;
+};
+
+#define KDSM_DISCARD_SIZE_VER0	24
+
 /* Operations of KDSM_IOC_ATOMIC */
 enum kdsm_atomic_opcode {
 	KDSM_ATOMIC_LOAD = 1,
@@ -910,6 +960,8 @@ struct kdsm_lock_word {
 #define KDSM_IOC_LOCATION	_IO(KDSM_IOC_MAGIC, 17)
 #define KDSM_IOC_SETTLE		_IO(KDSM_IOC_MAGIC, 18)
 #define KDSM_IOC_RACES		_IO(KDSM_IOC_MAGIC, 19)
+#define KDSM_IOC_LOST		_IO(KDSM_IOC_MAGIC, 20)
+#define KDSM_IOC_DISCARD	_IO(KDSM_IOC_MAGIC, 21)
 #define KDSM_IOC_ATOMIC		_IO(KDSM_IOC_MAGIC, 22)
 #define KDSM_IOC_HOME		_IO(KDSM_IOC_MAGIC, 23)
 

@@ -195,6 +195,7 @@ enum kdsm_coherence_stat {
 	/* More counters: */
 	KDSM_COHERENCE_LOOKED,		/* blocks that acquires looked at */
 	KDSM_COHERENCE_RENEWALS,	/* of slow reads: the copy here was still current */
+	KDSM_COHERENCE_LOST,		/* current number of lost blocks: KDSM_IOC_LOST */
 	__KDSM_COHERENCE_COUNT,
 };
 

@@ -268,6 +268,45 @@ int kdsm_atomic_cas(struct kdsm_region *region, uint64_t offset, unsigned int si
 int kdsm_races(struct kdsm_region *region, struct kdsm_race *races, unsigned int count,
 	       uint64_t *next, uint64_t *lost);
 
+/* ---- lost blocks ---- */
+
+/*
+ * A block is lost if the node that owned it died: accesses to it raise SIGBUS, and a release that
+ * cannot publish writes to it fails once with -EHOSTDOWN. All other blocks stay usable.
+ *
+ * Store the offsets of up to count lost blocks, in ascending order, from offset *next on; *next is
+ * 0 for the first call. Return how many were stored, and store the offset to go on with in *next. A
+ * node lists the blocks that its programs have tried to use, and did not get. The local backend has
+ * none.
+ *
+ * -EOPNOTSUPP	the region is partitioned
+ * -EFAULT	offsets is not accessible memory
+ * -ENOTTY	the module is older than this library
+ * -ENOMEM	this node has no memory for the call
+ */
+int kdsm_region_lost(struct kdsm_region *region, uint64_t *offsets, unsigned int count,
+		     uint64_t *next);
+
+/*
+ * Make the lost blocks that overlap length bytes from offset on usable again, on all nodes: they
+ * read as zeros, and unreleased writes to them are dropped. Blocks that are not lost keep their
+ * content. Any nodes may discard the same blocks concurrently. The function asks all nodes about
+ * each block of the range that this node does not own. Afterwards the nodes that died have no part
+ * of the region, even if they were only unreachable: there, accesses raise SIGBUS and calls fail
+ * with -ESTALE.
+ *
+ * -EOPNOTSUPP	the region is partitioned
+ * -ERANGE	the range is not in the region
+ * -EACCES	this program may only read the region
+ * -EHOSTDOWN, -ETIMEDOUT	for a minute a node did not answer, or could reach the missing one; the
+ *		other blocks are discarded
+ * -ESTALE	other nodes took this node for dead, and discarded blocks
+ * -EOVERFLOW	a block was discarded 16,382 times; the other blocks are discarded
+ * -ENOTTY	the module is older than this library
+ * -ENOMEM	a node has no memory for the call
+ */
+int kdsm_region_discard(struct kdsm_region *region, uint64_t offset, uint64_t length);
+
 /* ---- barrier ---- */
 
 /*
