@@ -649,6 +649,7 @@ static int kdsm_release_wipe(struct kdsm_coherence *coherence, struct kdsm_block
 		return err;
 	WRITE_ONCE(block->state, KDSM_BLOCK_READABLE);
 	block->whole = true;
+	block->origin = KDSM_NOBODY;
 	block->writer = KDSM_NOBODY;
 	kdsm_block_publish(coherence, block, ts, &notice);
 	kdsm_notice_flush(coherence, &notice);

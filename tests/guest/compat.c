@@ -26,6 +26,8 @@ _Static_assert(sizeof(struct kdsm_location) == KDSM_LOCATION_SIZE_VER0, "kdsm_lo
 _Static_assert(sizeof(struct kdsm_settle) == KDSM_SETTLE_SIZE_VER0, "kdsm_settle");
 _Static_assert(sizeof(struct kdsm_race) == 56, "kdsm_race");
 _Static_assert(sizeof(struct kdsm_races) == KDSM_RACES_SIZE_VER0, "kdsm_races");
+_Static_assert(sizeof(struct kdsm_lost) == KDSM_LOST_SIZE_VER0, "kdsm_lost");
+_Static_assert(sizeof(struct kdsm_discard) == KDSM_DISCARD_SIZE_VER0, "kdsm_discard");
 _Static_assert(sizeof(struct kdsm_region_open) == KDSM_REGION_OPEN_SIZE_VER0,
 	       "kdsm_region_open");
 _Static_assert(sizeof(struct kdsm_region_destroy) == KDSM_REGION_DESTROY_SIZE_VER0,

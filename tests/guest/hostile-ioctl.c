@@ -36,6 +36,8 @@ static const struct spec specs[] = {
 	{ "LOCATION", KDSM_IOC_LOCATION, KDSM_LOCATION_SIZE_VER0, 0 },
 	{ "SETTLE", KDSM_IOC_SETTLE, KDSM_SETTLE_SIZE_VER0, 0 },
 	{ "RACES", KDSM_IOC_RACES, KDSM_RACES_SIZE_VER0, -EOPNOTSUPP },
+	{ "LOST", KDSM_IOC_LOST, KDSM_LOST_SIZE_VER0, -EOPNOTSUPP },
+	{ "DISCARD", KDSM_IOC_DISCARD, KDSM_DISCARD_SIZE_VER0, -EINVAL },
 	{ "HOME", KDSM_IOC_HOME, KDSM_HOME_SIZE_VER0, -EOPNOTSUPP },
 	{ "ATOMIC", KDSM_IOC_ATOMIC, KDSM_ATOMIC_SIZE_VER0, -EINVAL },
 };
@@ -392,6 +394,8 @@ static void hints(int file, uint32_t policy)
 {
 	struct kdsm_region_open open = region(file, "hints");
 	struct kdsm_advise good = { .argsz = sizeof(good), .length = 8192, .advice = 1 }, arg;
+	struct kdsm_discard discard = { .argsz = sizeof(discard) };
+	struct kdsm_lost lost = { .argsz = sizeof(lost), .count = 1 };
 	int bound = device(O_RDWR), reader = device(O_RDONLY);
 	static const struct {
 		uint64_t offset, length;
@@ -432,6 +436,31 @@ static void hints(int file, uint32_t policy)
 				   "advice %u, %llu bytes at %llu", advice,
 				   (unsigned long long)arg.length, (unsigned long long)arg.offset);
 		}
+	}
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		discard.offset = ranges[i].offset;
+		discard.length = ranges[i].length;
+		if (policy != KDSM_POLICY_PARTITIONED)
+			tap_result(call(bound, KDSM_IOC_DISCARD, &discard), ranges[i].error,
+				   "DISCARD, %llu bytes at %llu",
+				   (unsigned long long)discard.length,
+				   (unsigned long long)discard.offset);
+	}
+	discard.offset = 0;
+	discard.length = 1;
+	tap_result(call(reader, KDSM_IOC_DISCARD, &discard),
+		   policy == KDSM_POLICY_PARTITIONED ? -EOPNOTSUPP : -EACCES,
+		   "DISCARD by a reader");
+	if (policy != KDSM_POLICY_PARTITIONED) {
+		lost.next = UINT64_MAX;
+		tap_result(call(reader, KDSM_IOC_LOST, &lost), 0, "LOST from the last offset on");
+		tap_ok(lost.count == 0 && lost.next == 1 << 20, "LOST finds none");
+		lost.count = UINT32_MAX;
+		lost.next = 0;
+		lost.reserved = 1;
+		tap_result(call(reader, KDSM_IOC_LOST, &lost), -EINVAL, "LOST, reserved");
+		lost.reserved = 0;
+		tap_result(call(reader, KDSM_IOC_LOST, &lost), 0, "LOST, room for too many");
 	}
 	arg = good;
 	for (arg.advice = 1; policy != KDSM_POLICY_PARTITIONED && arg.advice < 5; arg.advice++)

@@ -156,6 +156,32 @@ static void no_races(void **state)
 	kdsm_region_close(sync);
 }
 
+/* One node loses nothing, and a discard leaves what is not lost. */
+static void no_losses(void **state)
+{
+	struct kdsm_region_attr attr = { .size = SIZE };
+	struct unit *unit = *state;
+	struct kdsm_region *region, *sync;
+	uint64_t next = 0, offset = 7, size;
+
+	assert_int_equal(kdsm_region_open_coherent(unit->kdsm, "l", &attr, 4096, &region, &sync),
+			 0);
+	size = kdsm_region_size(region);
+	*(uint64_t *)kdsm_region_address(region) = 42;
+	assert_int_equal(kdsm_region_lost(region, &offset, 1, &next), 0);
+	assert_int_equal(next, size);
+	assert_int_equal(offset, 7);
+	assert_int_equal(kdsm_region_discard(region, 0, size), 0);
+	assert_int_equal(*(uint64_t *)kdsm_region_address(region), 42);
+	assert_int_equal(kdsm_region_discard(region, size, 0), 0);
+	assert_int_equal(kdsm_region_discard(region, 1, size), -ERANGE);
+	assert_int_equal(kdsm_region_discard(region, UINT64_MAX, 2), -ERANGE);
+	assert_int_equal(kdsm_region_lost(sync, &offset, 1, &next), -EOPNOTSUPP);
+	assert_int_equal(kdsm_region_discard(sync, 0, 1), -EOPNOTSUPP);
+	kdsm_region_close(region);
+	kdsm_region_close(sync);
+}
+
 static void hints(void **state)
 {
 	static int (*const all[])(struct kdsm_region *, uint64_t, uint64_t) = {
@@ -518,6 +544,7 @@ int main(void)
 		unit_case(beside),
 		unit_case(fences),
 		unit_case(no_races),
+		unit_case(no_losses),
 		unit_case(hints),
 		unit_case(homes),
 		unit_case(atomics),

@@ -381,10 +381,33 @@ static int do_atomic(struct bound *bound)
 	return fuzz_do(bound, "ATOMIC", KDSM_IOC_ATOMIC, &arg, sizeof(arg));
 }
 
+static int do_discard(struct bound *bound)
+{
+	struct kdsm_discard arg = {
+		.argsz = fuzz_argsz(sizeof(arg)),
+		.offset = offset_in(bound),
+		.length = random_one_in(rnd, 8) ? random_nasty(rnd) : random_below(rnd, 20000),
+	};
+
+	return fuzz_do(bound, "DISCARD", KDSM_IOC_DISCARD, &arg, sizeof(arg));
+}
+
+static int do_lost(struct bound *bound)
+{
+	struct kdsm_lost arg = {
+		.argsz = fuzz_argsz(sizeof(arg)),
+		.offsets = (uintptr_t)place(sizeof(uint64_t)),
+		.count = random_one_in(rnd, 8) ? random_nasty(rnd) : random_below(rnd, 8),
+		.next = random_one_in(rnd, 2) ? 0 : random_nasty(rnd),
+	};
+
+	return fuzz_do(bound, "LOST", KDSM_IOC_LOST, &arg, sizeof(arg));
+}
+
 static int do_junk_ioctl(struct bound *bound)
 {
 	unsigned char junk[256];
-	unsigned long number = random_below(rnd, 18) |
+	unsigned long number = random_below(rnd, 24) |
 			       KDSM_IOC_MAGIC << 8 | random_64(rnd) << 16;
 
 	for (size_t i = 0; i < sizeof(junk); i++)
@@ -622,7 +645,7 @@ int fuzz_call(bool may_fork)
 		do_info, do_location, do_open, do_destroy,
 		do_submit, do_submit, do_submit, do_submit, do_submit, do_submit,
 		do_complete, do_complete, do_complete, do_wait, do_wait, do_wake, do_fence,
-		do_fence, do_advise, do_atomic, do_settle, do_junk_ioctl,
+		do_fence, do_advise, do_atomic, do_settle, do_lost, do_discard, do_junk_ioctl,
 		do_mmap, do_mmap, do_munmap, do_touch, do_touch,
 		fuzz_lock, fuzz_lock, fuzz_lock, fuzz_lock, fuzz_lock, fuzz_lock,
 		do_reopen, do_other,

@@ -17,7 +17,8 @@ struct seen {
 };
 
 static struct seen *all_seen;		/* by node and block */
-static u64 written[BLOCKS_MAX];		/* newest write timestamp */
+static u64 written[BLOCKS_MAX];		/* newest write timestamp, */
+static u64 claims[BLOCKS_MAX];		/* and how often the block had been discarded */
 static unsigned int next;		/* block that the next step checks */
 
 static struct seen *seen(unsigned int node, unsigned int i)
@@ -34,6 +35,7 @@ void check_start(void)
 {
 	all_seen = calloc(sim.nodes * config.blocks, sizeof(*all_seen));
 	memset(written, 0, sizeof(written));
+	memset(claims, 0, sizeof(claims));
 	next = 0;
 }
 
@@ -93,10 +95,10 @@ static void check_writer(unsigned int writer, u64 index)
 {
 	unsigned int node;
 
-	if (sim_is_dead(writer))
+	if (is_out(writer))
 		return;
 	for (node = 0; node < sim.nodes; node++)
-		if (node != writer && !sim_is_dead(node) && !is_given_up(node) &&
+		if (node != writer && !is_out(node) && !is_given_up(node) &&
 		    !nodes[node].closed && is_mapped(node, index))
 			sim_fail(index, "node %u writes what node %u has mapped", writer, node);
 }
@@ -109,10 +111,12 @@ static bool is_holder(const struct kdsm_block *block)
 
 static void check_timestamp(unsigned int i, const struct kdsm_block *block)
 {
-	if (block->wts < written[i])
+	/* The timestamps of a node that died, of which no other heard, end with a discard */
+	if (block->wts < written[i] && block->handover >> 48 == claims[i])
 		sim_fail(config.index[i], "write timestamp went from %llu to %llu", written[i],
 			 block->wts);
 	written[i] = block->wts;
+	claims[i] = block->handover >> 48;
 }
 
 /* all: every block is checked at every step */
@@ -133,6 +137,8 @@ static void check_now(unsigned int i, bool all)
 			if (block->state == KDSM_BLOCK_WRITABLE)
 				check_writer(node, config.index[i]);
 		}
+		if (is_out(node))
+			continue;
 		holders += is_holder(block);
 		if (block->role == KDSM_ROLE_OWNER)
 			check_timestamp(i, block);
@@ -180,7 +186,7 @@ static bool is_before_dead(unsigned int node, u64 index)
 	unsigned int hops;
 
 	for (hops = 0; block && block->next != KDSM_NOBODY && hops < sim.nodes; hops++) {
-		if (sim_is_dead(block->next))
+		if (is_out(block->next))
 			return true;
 		block = peek(block->next, index);
 	}
@@ -192,7 +198,7 @@ static bool is_giving(const struct kdsm_block *block, u64 index)
 {
 	const struct kdsm_block *heir = block && block->given ? peek(block->owner, index) : NULL;
 
-	return heir && heir->handover < block->handover && !sim_is_dead(block->owner);
+	return heir && heir->handover < block->handover && !is_out(block->owner);
 }
 
 /* The hint of a chase that starts now: see kdsm_block_learn() */
@@ -214,7 +220,7 @@ bool is_reachable(unsigned int node, u64 index)
 
 	/* A walk that does not end follows a block that moves. */
 	for (hops = 0; hops <= 2 * sim.nodes; hops++) {
-		if (sim_is_dead(node)) {
+		if (is_out(node)) {
 			if (hint == KDSM_NOBODY)
 				return false;
 			node = hint;
@@ -226,12 +232,52 @@ bool is_reachable(unsigned int node, u64 index)
 		block = peek(node, index);
 		if (block && (block->role == KDSM_ROLE_GRANTED ||
 			      block->role == KDSM_ROLE_TAKING || is_giving(block, index)))
-			return !sim_is_dead(block->from);
+			return !is_out(block->from);
 		if (block ? block->role == KDSM_ROLE_OWNER : link_of(node, index) == node)
 			return true;
 		node = link_of(node, index);
 	}
 	return true;
+}
+
+static bool has_content(unsigned int node, u64 index)
+{
+	const struct kdsm_block *block = peek(node, index);
+
+	if (!block)
+		return kdsm_block_first_owner(&nodes[node].coherence, index) == node;
+	return block->role == KDSM_ROLE_OWNER || block->role == KDSM_ROLE_TAKING ||
+	       (block->role == KDSM_ROLE_GRANTED && !is_out(block->from));
+}
+
+bool is_lost(u64 index)
+{
+	const struct kdsm_block *block;
+	unsigned int node;
+	u64 newest = 0;
+
+	for (node = 0; node < sim.nodes; node++) {
+		if (is_out(node))
+			continue;
+		if (has_content(node, index))
+			return false;
+		block = peek(node, index);
+		newest = max(newest, block ? block->handover : 1);
+	}
+	for (node = 0; node < sim.nodes; node++) {
+		block = peek(node, index);
+		if (!is_out(node) && block && block->given && block->handover == newest &&
+		    !is_out(block->owner) && !is_out(block->from))
+			return false;
+	}
+	return true;
+}
+
+bool is_left(unsigned int node, u64 index)
+{
+	const struct kdsm_block *block = peek(node, index);
+
+	return block && block->lost != KDSM_NOBODY;
 }
 
 bool is_unreleased(unsigned int node, u64 index)
@@ -257,7 +303,7 @@ static void check_readers(u64 index, unsigned int owner)
 	for (node = 0; node < sim.nodes; node++) {
 		block = peek(node, index);
 		if (node == owner || !block || block->state == KDSM_BLOCK_INVALID ||
-		    sim_is_dead(node))
+		    is_out(node))
 			continue;
 		if (block->state == KDSM_BLOCK_WRITABLE)
 			sim_fail(index, "node %u writes, node %u owns", node, owner);
@@ -288,7 +334,7 @@ static unsigned int find_owner(u64 index)
 
 	for (node = 0; node < sim.nodes; node++) {
 		block = peek(node, index);
-		if (sim_is_dead(node))
+		if (is_out(node))
 			continue;
 		if (!block) {
 			if (kdsm_block_first_owner(&nodes[node].coherence, index) == node)
@@ -311,7 +357,7 @@ static void check_links(u64 index, unsigned int node, unsigned int owner)
 {
 	unsigned int at, hops;
 
-	if (config.deaths)	/* a link may lead to a dead node */
+	if (config.deaths || config.discard)	/* a link may lead to a dead node */
 		return;
 	for (at = node, hops = 0; at != owner; hops++) {
 		if (hops > sim.nodes)
@@ -333,15 +379,16 @@ static void check_block(u64 index)
 {
 	unsigned int node, owner = find_owner(index);
 	bool may_lose = config.healed || sim.nomem || sim.shortage;
+	bool may_die = config.deaths || config.discard;
 
-	if (owner == KDSM_NOBODY && (config.deaths || (may_lose && is_unheard(index))))
+	if (owner == KDSM_NOBODY && (may_die || (may_lose && is_unheard(index))))
 		return;
 	if (owner == KDSM_NOBODY)
 		sim_fail(index, "no node owns the block");
 	if (config.policy == KDSM_POLICY_STRICT)
 		check_readers(index, owner);
 	for (node = 0; node < sim.nodes; node++) {
-		if (sim_is_dead(node))
+		if (is_out(node))
 			continue;
 		check_links(index, node, owner);
 		/* These defects must be found by the check of loads, not here. */

@@ -87,7 +87,9 @@ static void meet(unsigned int by, unsigned int node)
 	counts.untied++;
 	check_untied(node);
 	if (sim_broken != BREAK_TIE)
-		kdsm_coherence_untied(&nodes[node].coherence);
+		kdsm_coherence_untied(&nodes[node].coherence, by);
+	if (sim_broken == BREAK_EXCLUDE)
+		bitmap_zero(nodes[node].coherence.doubts, sim.nodes);
 }
 
 /* The nodes have met over new connections, which bring nothing that was sent before. */
@@ -123,6 +125,18 @@ bool is_given_up(unsigned int node)
 
 	for (other = 0; other < sim.nodes; other++)
 		if (given_up[pair(other, node)])
+			return true;
+	return false;
+}
+
+bool is_out(unsigned int node)
+{
+	unsigned int other;
+
+	if (sim_is_dead(node))
+		return true;
+	for (other = 0; other < sim.nodes; other++)
+		if (!sim_is_dead(other) && test_bit(node, nodes[other].coherence.excluded))
 			return true;
 	return false;
 }

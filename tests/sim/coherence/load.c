@@ -46,6 +46,7 @@ bool try_again_always(int err, unsigned int *tries, const char *what)
 	sim_event(SIM_NONE, "%s: error %d", what, err);
 	if (!(err == -ENOMEM && (sim.nomem || sim.shortage)) &&
 	    !((err == -EIO || err == -EHOSTDOWN) && may_break) &&
+	    !(err == -ESTALE && is_out(sim_fiber_node())) &&
 	    !(err == -ETIMEDOUT && may_time_out))
 		sim_fail(SIM_NONE, "%s: error %d", what, err);
 	if (!fault_lasts())
@@ -60,6 +61,10 @@ bool try_again(int err, unsigned int *tries, u64 first, u64 last, const char *wh
 {
 	unsigned int node = sim_fiber_node();
 
+	if (err == -EHOSTDOWN && sim_chance(config.discard) && !sim_is_dead(node)) {
+		discard_one(sim_between(first, last));
+		return try_again_always(err, tries, what);
+	}
 	for (; err && err != -ENOMEM && config.deaths && first <= last; first++)
 		if (!sim_is_dead(node) && !is_reachable(node, first)) {
 			counts.unreachable++;
@@ -126,6 +131,9 @@ void word_seen(const struct thread *thread, const struct word *word, const char 
 	/* A node that others gave up may read old content until it meets them (strict.c). */
 	if (config.policy == KDSM_POLICY_STRICT && is_given_up(thread->node))
 		return;
+	/* Nor does one that they excluded know so, until it asks (lost.c). */
+	if (is_out(thread->node))
+		return;
 	if (value != word->value && !word->spoiled)
 		sim_fail(block, "thread %u of node %u: word %u at %llx is %llu, not %llu",
 			 thread->number, thread->node, (unsigned int)(word - words),
@@ -136,6 +144,8 @@ void word_stored(const struct thread *thread, struct word *word, u64 value)
 {
 	if (sim_is_dead(thread->node))
 		sim_exit();
+	if (is_out(thread->node))
+		return;
 	word->value = value;
 	word->node = thread->node;
 	counts.stores++;
@@ -219,11 +229,27 @@ void threads_die(unsigned int node)
 			word_spoil(&words[i]);
 }
 
+/* The node knows that others have excluded it. */
+static void node_leave(unsigned int node)
+{
+	unsigned int i;
+
+	for (i = 0; i < thread_count; i++)
+		if (threads[i].node == node && !threads[i].dead) {
+			counts.outcasts++;
+			sim_event(SIM_NONE, "is an outcast");
+			threads_die(node);
+			return;
+		}
+}
+
 void thread_check(void)
 {
 	unsigned int node = sim_fiber_node();
 
-	if (sim_is_dead(node))
+	if (nodes[node].coherence.outcast)
+		node_leave(node);
+	if (sim_is_dead(node) || nodes[node].coherence.outcast)
 		sim_exit();
 	while (config.away && sim_is_cut(node))
 		sim_sleep(1000);
@@ -337,7 +363,8 @@ void load_again(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < sim.nodes; i++)
+	/* With blocks that are lost, the threads discard these first. */
+	for (i = 0; i < sim.nodes && !config.discard; i++)
 		if (!sim_is_dead(i))
 			sim_spawn(i, "owns all", 1, own_all, (void *)(unsigned long)i);
 	if (config.policy == KDSM_POLICY_STRICT)

@@ -17,12 +17,13 @@ static struct options {
 	unsigned int writers, fair;
 	const char *costs;		/* name of a pattern; NULL: other programs */
 	unsigned int deaths;
-	bool away, shortage, litmus;
+	bool away, shortage, litmus, discard;
 } options = { .common = SIM_OPTIONS(2, 8), .writers = 2 };
 
 /*
  * In sim_defect.data: the defect shows only with policy strict; if nodes die; if one is away; as
- * unfairness to programs without end; if memory is short; in costs
+ * unfairness to programs without end; if memory is short; in costs; if programs discard lost
+ * blocks
  */
 #define STRICT	1
 #define DEATHS	2
@@ -30,6 +31,7 @@ static struct options {
 #define UNFAIR	8
 #define SHORTAGE	16
 #define COSTS	32
+#define DISCARD	64
 
 static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_RTS] = { "rts", "an owner that is read does not raise the read timestamp" },
@@ -91,6 +93,12 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 			 false, STRICT | DEATHS },
 	[BREAK_LOST] = { "lost", "a release ends at the first block that it cannot take over",
 			 false, DEATHS },
+	[BREAK_CLAIM] = { "claim", "a node discards a block although another one refuses",
+			  false, DEATHS | DISCARD },
+	[BREAK_DONE] = { "done", "a node keeps its copy of a block that another node discards",
+			 false, DEATHS | DISCARD },
+	[BREAK_EXCLUDE] = { "exclude", "a node does not ask whether others excluded it",
+			    false, AWAY | DISCARD },
 	[BREAK_CLOSE] = { "close", "a region's inode goes before its hand-overs have ended",
 			  false, STRICT },
 	[BREAK_PLACE] = { "place", "a queued node asks the node in front again, not along links",
@@ -133,6 +141,9 @@ static const struct cli_option table[] = {
 	  .offset = offsetof(struct options, fair), .range = { 1, 1000000, 1 } },
 	{ "deaths", 'd', "COUNT", "Nodes that die for good, half of which reboot (0)",
 	  CLI_COUNT, .offset = offsetof(struct options, deaths), .range = { 0, 64, 1 } },
+	{ "discard", 'D', NULL,
+	  "With --deaths or --away: let programs discard lost blocks, in the end all of them",
+	  CLI_FLAG, .offset = offsetof(struct options, discard) },
 	{ "away", 'a', NULL, "Cut one node off for so long that others give it up", CLI_FLAG,
 	  .offset = offsetof(struct options, away) },
 	{ "shortage", 'm', NULL,
@@ -172,6 +183,8 @@ static struct sim_counter counters[COUNTERS_OWN + COUNTERS_LITMUS + 1] = {
 	{ "learnt-of-it", &counts.untied },
 	{ "owners-unreachable", &counts.unreachable },
 	{ "words-spoiled", &counts.spoiled },
+	{ "discards", &counts.discards },
+	{ "outcasts", &counts.outcasts },
 	{ "endless-reads", &counts.reads },
 	{ "endless-writes", &counts.writes },
 	{ "endless-readers", &counts.read_nodes },
@@ -219,6 +232,7 @@ static int check(char *reason)
 		options.deaths = 1;
 	options.away |= needs & AWAY;
 	options.shortage |= needs & SHORTAGE;
+	options.discard |= needs & DISCARD;
 	if (needs & UNFAIR) {
 		options.endless = 30000000;
 		options.common.nodes_min = 32;
@@ -315,6 +329,7 @@ static void choose_faults(void)
 		config.threads = 1;
 	}
 	config.away = options.away && sim.nodes - config.deaths > 1;
+	config.discard = options.discard && (config.deaths || config.away) ? sim_between(1, 4) : 0;
 	if (options.shortage)
 		choose_shortage();
 	if (options.common.plain)
@@ -433,10 +448,10 @@ static void choose(u64 seed)
 	config.contiguous_homes = !options.costs && sim_chance(3);
 	/* Of the programs only those of race_free.c use them. */
 	if (config.policy == KDSM_POLICY_RELEASE && !options.litmus && !options.costs &&
-	    sim_chance(2))
+	    !config.discard && sim_chance(2))
 		config.atoms = sim_between(1, ATOMS_MAX);
-	/* A dead node reports nothing. */
-	config.race = sim_chance(3) && !config.deaths;
+	/* A dead node reports nothing, and a discard drops writes. */
+	config.race = sim_chance(3) && !config.deaths && !config.discard;
 	if (options.endless)
 		choose_endless();
 	if (options.costs)

@@ -29,6 +29,13 @@ void copy_page(void *to, const void *from)
 	copy_torn(to, from);
 }
 
+void clear_page(void *page)
+{
+	static const struct page zero;
+
+	copy_torn(page, &zero);
+}
+
 struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index)
 {
 	if (index >= memory->count)

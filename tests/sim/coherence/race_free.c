@@ -204,6 +204,11 @@ static void thread_run_again(void *arg)
 	struct thread *thread = arg;
 	unsigned int i;
 
+	if (config.discard)
+		discard_all(thread);
+	for (i = 0; i < word_count; i++)
+		load(thread, &words[i]);
+	barrier_pass(thread);
 	for (i = 0; i < word_count; i++) {
 		if (i % thread_count == thread->number)
 			store(thread, &words[i]);

@@ -143,6 +143,8 @@ static void thread_run_again(void *arg)
 	struct thread *thread = arg;
 	unsigned int i;
 
+	if (config.discard)
+		discard_all(thread);
 	for (i = 0; i < word_count; i++)
 		add(thread, &words[i]);
 	threads_meet(thread);

@@ -85,6 +85,7 @@ const char *const message_names[KDSM_MESSAGE_TYPES] = {
 	[KDSM_MESSAGE_BLOCK_GRANT] = "GRANT",
 	[KDSM_MESSAGE_BLOCK_LEND] = "LEND",
 	[KDSM_MESSAGE_BLOCK_INVALIDATE] = "INVALIDATE",
+	[KDSM_MESSAGE_BLOCK_CLAIM] = "CLAIM",
 };
 
 static const struct kdsm_wire_block *wire_of(const struct sim_message *message)
@@ -105,6 +106,9 @@ void message_send(const struct sim_message *message)
 	for (i = 0; i < config.blocks; i++)
 		if (config.index[i] == wire_of(message)->index)
 			return;
+	/* An acquire asks whether its node was excluded, and names any block */
+	if (message->type == KDSM_MESSAGE_BLOCK_CLAIM && !wire_of(message)->status)
+		return;
 	sim_fail(wire_of(message)->index, "a message about a block that is not used");
 }
 
@@ -120,6 +124,8 @@ static int dispatch(struct kdsm_coherence *coherence, enum kdsm_message_type typ
 		return kdsm_coherence_serve_grant(coherence, request);
 	case KDSM_MESSAGE_BLOCK_LEND:
 		return kdsm_coherence_serve_lend(coherence, request);
+	case KDSM_MESSAGE_BLOCK_CLAIM:
+		return kdsm_coherence_serve_claim(coherence, request);
 	default:
 		return kdsm_coherence_serve_invalidate(coherence, request);
 	}
@@ -147,6 +153,14 @@ static void break_answer(struct sim_message *message, const struct kdsm_request 
 	if (sim_broken == BREAK_OLD && message->type == KDSM_MESSAGE_BLOCK_READ &&
 	    request->reply_length && answer->answer == KDSM_ANSWER_ASK)
 		break_link(answer, wire_of(message)->index);
+	/* The node that discards the block does not see that the asked one refuses. */
+	if (sim_broken == BREAK_CLAIM && message->type == KDSM_MESSAGE_BLOCK_CLAIM &&
+	    request->reply_length && wire_of(message)->status == KDSM_CLAIM_TAKE) {
+		answer->answer = KDSM_ANSWER_ASK;
+		answer->node = message->from;
+		answer->handover.number = wire_of(message)->handover.number;
+		answer->handover.from = KDSM_NOBODY;
+	}
 	if (message->type != KDSM_MESSAGE_BLOCK_OWN)
 		return;
 	if (sim_broken == BREAK_LEASE)
@@ -219,6 +233,10 @@ static int break_block(struct kdsm_coherence *coherence, struct kdsm_block *bloc
 	if (message->type == KDSM_MESSAGE_BLOCK_LEND && !wire_of(message)->status &&
 	    sim_broken == BREAK_LOAN)
 		return break_loan(coherence, block, message, request);
+	if (message->type == KDSM_MESSAGE_BLOCK_CLAIM) {
+		if (sim_broken == BREAK_DONE && wire_of(message)->status == KDSM_CLAIM_DONE)
+			return 0;
+	}
 	if (sim_broken == BREAK_FORGET)
 		block->given = false;
 	if (sim_broken == BREAK_NUMBER && block->role == KDSM_ROLE_NONE)

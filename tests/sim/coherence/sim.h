@@ -63,6 +63,9 @@ enum {
 	/* of nodes that die, or are away for a while */
 	BREAK_DEAD,
 	BREAK_LOST,
+	BREAK_CLAIM,
+	BREAK_DONE,
+	BREAK_EXCLUDE,
 	BREAK_TIE,
 	BREAK_LOAN,
 	BREAK_CLOSE,		/* when a region goes */
@@ -92,6 +95,7 @@ struct config {
 	bool race;			/* policy release: nodes race for a word */
 	unsigned int atoms;		/* policy release: words for atomic operations */
 	unsigned int deaths;		/* nodes that die for good; some reboot */
+	unsigned int discard;		/* one in n errors for a lost block discards the block */
 	u64 endless;			/* programs without end run until then, in us; 0: no */
 	bool costs;			/* a seed measures a pattern of accesses */
 	unsigned int writers;		/* of programs without end: nodes that write */
@@ -114,7 +118,7 @@ struct counts {
 	u64 reads, writes, read_nodes, starved, waits, longest, unfair;
 	u64 messages[KDSM_MESSAGE_TYPES];
 	u64 raced;		/* races for a word that nodes reported */
-	u64 deaths, reboots, given_up, untied, unreachable, spoiled;
+	u64 deaths, reboots, given_up, untied, unreachable, spoiled, discards, outcasts;
 	u64 stats[KDSM_COHERENCE_COUNT];
 };
 
@@ -298,6 +302,13 @@ unsigned int threads_phase(void);
 int thread_load(struct thread *thread, u64 offset, unsigned int size, u64 *value);
 int thread_store(struct thread *thread, u64 offset, unsigned int size, u64 value);
 
+/* discard.c: lost blocks that programs discard */
+
+/* While the program runs: discard a block that it could not reach. */
+void discard_one(u64 index);
+/* All nodes discard all blocks. Then each word has one right value, and all nodes can use it. */
+void discard_all(struct thread *thread);
+
 /* sync.c: synchronisation of programs for policy release */
 
 void sync_start(void);
@@ -399,6 +410,8 @@ void deaths_stop(void);
 void message_delivered(struct sim_message *message, bool cut);
 /* Whether a node gave this one up, which does not know yet */
 bool is_given_up(unsigned int node);
+/* Whether the node has died, or another node has excluded it from the region */
+bool is_out(unsigned int node);
 /* Changes when one of two nodes gives up the other */
 u64 tie_of(unsigned int a, unsigned int b);
 
@@ -408,6 +421,10 @@ u64 tie_of(unsigned int a, unsigned int b);
 bool is_reachable(unsigned int node, u64 index);
 /* Whether the node has unreleased writes to a block of another owner */
 bool is_unreleased(unsigned int node, u64 index);
+/* Whether a release of the node has found that block's owner missing, and leaves it alone */
+bool is_left(unsigned int node, u64 index);
+/* Whether no node has the block, or is being given it, when no thread uses it */
+bool is_lost(u64 index);
 /* The node drops copies, and need not keep them for a lease. */
 void check_untied(unsigned int node);
 

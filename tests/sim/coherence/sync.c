@@ -29,6 +29,28 @@ static struct mutex merging;	/* of signatures that several threads use */
 
 /* ---- calls that may fail ---- */
 
+/* Writes that a release has left will be published late, or never. */
+static void spoil_unreleased(unsigned int node)
+{
+	unsigned int i;
+
+	for (i = 0; i < word_count; i++)
+		if (words[i].node == node &&
+		    is_unreleased(node, block_of(words[i].offset >> PAGE_SHIFT)))
+			word_spoil(&words[i]);
+}
+
+/* Whether an earlier release of another thread of the node has left a block, and has said so */
+static bool has_left(unsigned int node)
+{
+	unsigned int i;
+
+	for (i = 0; i < config.blocks; i++)
+		if (is_left(node, config.index[i]))
+			return true;
+	return false;
+}
+
 /*
  * As try_again(), for a release. A release that cannot take over a block, because a node died,
  * must have tried all others. The program goes on, so what others read where the blocks that are
@@ -51,13 +73,11 @@ static bool release_again(const struct thread *thread, int err, unsigned int *tr
 	 */
 	for (i = 0; i < config.blocks && config.processes * config.threads == 1 &&
 	     nodes[node].nomem == sim_counts.nomem; i++)
-		if (is_unreleased(node, config.index[i]) && !nodes[node].tried[i])
+		if (is_unreleased(node, config.index[i]) && !nodes[node].tried[i] &&
+		    !is_left(node, config.index[i]))
 			sim_fail(config.index[i], "a release of node %u ended with %d before this block",
 				 node, err);
-	for (i = 0; i < word_count; i++)
-		if (words[i].node == node &&
-		    is_unreleased(node, block_of(words[i].offset >> PAGE_SHIFT)))
-			word_spoil(&words[i]);
+	spoil_unreleased(node);
 	return false;
 }
 
@@ -76,6 +96,8 @@ void sync_release(struct thread *thread, struct kdsm_signature *signature)
 		err = kdsm_coherence_release(coherence, signature);
 	} while (release_again(thread, err, &tries));
 	thread_check();
+	if (has_left(thread->node))
+		spoil_unreleased(thread->node);
 	sim_event(SIM_NONE, "%u has released: floor %llu, %u notices", thread->number,
 		  signature->floor, signature->count);
 	if (signature->floor)

@@ -37,6 +37,15 @@ void mutex_lock(struct mutex *mutex)
 	lock(mutex);
 }
 
+bool mutex_trylock(struct mutex *mutex)
+{
+	sim_yield();
+	if (mutex->owner)
+		return false;
+	lock(mutex);
+	return true;
+}
+
 void mutex_unlock(struct mutex *mutex)
 {
 	unlock(mutex);

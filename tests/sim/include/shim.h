@@ -160,6 +160,7 @@ typedef struct mutex spinlock_t;
 void mutex_init(struct mutex *mutex);
 void mutex_lock(struct mutex *mutex);
 void mutex_unlock(struct mutex *mutex);
+bool mutex_trylock(struct mutex *mutex);
 void sim_assert_held(const struct mutex *mutex);
 
 #define lockdep_assert_held(l)	sim_assert_held(l)
@@ -241,6 +242,7 @@ struct page {
 #define page_address(page)	((void *)(page)->words)
 /* Copies piece by piece, so that other CPUs can write meanwhile. The program defines it. */
 void copy_page(void *to, const void *from);
+void clear_page(void *page);
 
 /* ---- lists ---- */
 
@@ -396,6 +398,7 @@ static inline void sim_set_bit(unsigned int i, unsigned long *map)
 
 #define DECLARE_BITMAP(map, bits)	unsigned long map[BITS_TO_LONGS(bits)]
 #define __set_bit(i, map)	sim_set_bit(i, map)
+#define set_bit(i, map)		sim_set_bit(i, map)
 #define test_bit(i, map)	((map)[(i) / 64] >> ((i) % 64) & 1)
 #define __ffs(x)		__builtin_ctzl(x)
 
@@ -419,6 +422,15 @@ static inline unsigned long find_next_bit(const unsigned long *map, unsigned lon
 	for ((i) = find_next_bit(map, bits, 0); (i) < (bits);		\
 	     (i) = find_next_bit(map, bits, (i) + 1))
 #define __clear_bit(i, map)	((map)[(i) / 64] &= ~(1UL << ((i) % 64)))
+#define clear_bit(i, map)	__clear_bit(i, map)
+
+static inline void __assign_bit(unsigned int i, unsigned long *map, bool value)
+{
+	if (value)
+		__set_bit(i, map);
+	else
+		__clear_bit(i, map);
+}
 
 static inline unsigned int bitmap_weight(const unsigned long *map, unsigned long bits)
 {
@@ -434,6 +446,7 @@ static inline void bitmap_copy(unsigned long *to, const unsigned long *from, uns
 	memcpy(to, from, BITS_TO_LONGS(bits) * sizeof(long));
 }
 
+#define div_u64(a, b)		((u64)(a) / (b))
 #define bitmap_empty(map, bits)	(find_next_bit(map, bits, 0) >= (bits))
 
 static inline void sort(void *base, size_t count, size_t size,
