@@ -18,6 +18,10 @@
  * back-off, or checks that it is still queued, does so only when nothing else can happen;
  * with EARLY, at any time.
  *
+ * With AHEAD (which needs FAILURES, perhaps 0) a node may first ask any node, as if a notice named
+ * that one as the newest writer. With UNCHECKED queued nodes never check that they are queued: then
+ * no failure may happen, and no node waits for ever unless the queue has a cycle.
+ *
  * Not modelled: the content and the timestamps (release.pml); the durations of back-offs;
  * and that the granting node waits for the reply to GRANT. The model's granting node goes on
  * at once, which allows more orders than the code does.
@@ -57,10 +61,15 @@
 /* With FAILURES: */
 #define NOT_SAID_AGAIN			(FAULT == 10)
 #define TAKEN_UP_TWICE			(FAULT == 11)
+#ifdef UNCHECKED
+#define QUEUED_IS_NOT_CHECKED		true
+#else
 #define QUEUED_IS_NOT_CHECKED		(FAULT == 12)
+#endif
 #define LATE_GRANT_DROPPED		(FAULT == 13)
 #define LINK_FROM_QUEUEING		(FAULT == 14)
 #define LOST_IF_NOT_BROUGHT		(FAULT == 15)
+#define NOTICE_NOT_REFUSED		(FAULT == 16)
 
 #define NOBODY	255
 
@@ -87,7 +96,11 @@ byte failures;
 byte asked[N];
 #endif
 
-/* From a node: type, receiver, and the number of a hand-over to the receiver or 0 */
+/*
+ * From a node: type, receiver, and the number of a hand-over to the receiver or 0. With AHEAD, if no
+ * link led to the receiver: NO_LINK + the number of the newest hand-over that the node has heard of.
+ */
+#define NO_LINK	128
 chan question[N] = [1] of { mtype, byte, byte };
 /*
  * To a node: type; for ASK, the node to ask; and the number of a hand-over, for ASK of that
@@ -257,18 +270,31 @@ inline grant_next(n)
 #define gives(n)	((role[n] == OWNER || role[n] == GRANTED) && next[n] == NOBODY || \
 			 role[n] == TAKING && HANDED_OVER_WHILE_TAKING)
 
+/* kdsm_own_refuses() */
+#ifdef AHEAD
+#define refuses(n, tells)	(role[n] == WAITING && tells >= NO_LINK + handover[n] && \
+				 !NOTICE_NOT_REFUSED)
+#else
+#define refuses(n, tells)	false
+#endif
+
 /* kdsm_coherence_serve_own(), kdsm_own() */
 inline serve_own(from, to, tells)
 {
 	whom_said = 0;
 	number_said = 0;
 #ifdef FAILURES
-	get(to, tells);
+	if
+	:: tells < NO_LINK -> get(to, tells)
+	:: else
+	fi;
 #endif
 	if
 #ifdef FAILURES
 	:: next[to] == from ->
 		said = QUEUED
+	:: next[to] != from && refuses(to, tells) ->
+		said = RETRY
 	:: role[to] == OWNER && next[to] == NOBODY && may_fail ->
 		failures++;
 		said = REFUSED
@@ -284,7 +310,7 @@ inline serve_own(from, to, tells)
 #ifdef FAILURES
 		number_said = handover[to]
 #endif
-	:: waits(to) && takes_next(to) && next[to] != from ->
+	:: waits(to) && takes_next(to) && next[to] != from && !refuses(to, tells) ->
 		next[to] = from;
 #ifdef FAILURES
 		if
@@ -430,11 +456,13 @@ inline start()
 }
 
 #ifdef FAILURES
-#define tell	(whom == best && !NOT_SAID_AGAIN -> heard : 0)
+/* kdsm_chase_known() */
+#define tell	(is_ahead && whom != best -> NO_LINK + heard : \
+		 (whom == best && !NOT_SAID_AGAIN -> heard : 0))
 
 inline forget()
 {
-	whom = 0; best = 0; heard = 0; n = 0
+	whom = 0; best = 0; heard = 0; n = 0; is_ahead = false
 }
 
 /*
@@ -469,7 +497,7 @@ inline forget()
 
 #ifdef FAILURES
 /* Lets all waiting nodes ask again when nothing else can happen. */
-#ifdef EARLY
+#if defined(EARLY) || defined(UNCHECKED)
 #define later		true
 #else
 #define later		retry[me]
@@ -518,6 +546,7 @@ proctype node(byte me)
 	byte whom, n;
 #ifdef FAILURES
 	byte best, heard, hops;
+	bool is_ahead;
 #endif
 #ifdef ROUNDS
 	byte rounds;
@@ -558,6 +587,14 @@ end:	do
 		count_round;
 		check()
 	   };
+#ifdef AHEAD
+		/* kdsm_chase_ahead() */
+		if
+		:: true
+		:: whom = (me + 1) % N; is_ahead = true
+		:: whom = (me + N - 1) % N; is_ahead = true
+		fi;
+#endif
 		/* kdsm_chase() */
 again:
 #ifdef FAILURES
@@ -576,6 +613,7 @@ again:
 		/* kdsm_chase_follow() */
 		:: atomic {
 			answer[me]?ASK,whom,n ->
+			is_ahead = false;
 			d_step { follow(); check() };
 			if
 			:: n -> n = 0; goto pause
@@ -590,7 +628,12 @@ again:
 			:: busy[me] -> goto bring
 			:: else -> goto done
 			fi }
+#ifdef AHEAD
+		:: atomic { answer[me]?RETRY,_,_ -> is_ahead = false; whom = best; goto again }
+#endif
 		:: atomic { answer[me]?LOST,_,_ ->
+			whom = (is_ahead -> best : whom);
+			is_ahead = false;
 			if
 			:: true -> goto again
 			:: leave();
@@ -776,7 +819,7 @@ init {
 		:: else -> break
 		od;
 		n = 0;
-#if defined(FAILURES) && !defined(EARLY)
+#if defined(FAILURES) && !defined(EARLY) && !defined(UNCHECKED)
 		run time();
 #endif
 		role[0] = OWNER
