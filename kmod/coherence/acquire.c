@@ -256,6 +256,18 @@ static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
 	}
 }
 
+/* Unmap what the acquire found, and say that it has ended. From then on atomics rely on it. */
+static void kdsm_acquire_end(struct kdsm_coherence *coherence, u64 floor,
+			     struct kdsm_victims *victims, int err)
+{
+	coherence->behind = err;
+	kdsm_victims_unmap(coherence, victims);
+	if (err || floor <= coherence->acquired)
+		return;
+	/* Pairs with smp_load_acquire() in kdsm_atomic_acquires() */
+	smp_store_release(&coherence->acquired, floor);
+}
+
 int kdsm_acquire_until(struct kdsm_coherence *coherence, u64 floor)
 {
 	struct kdsm_victims victims = {};
@@ -270,8 +282,7 @@ int kdsm_acquire_until(struct kdsm_coherence *coherence, u64 floor)
 		err = kdsm_acquire_all(coherence, &victims);
 	else
 		err = kdsm_acquire_floor(coherence, floor, &victims);
-	coherence->behind = err;
-	kdsm_victims_unmap(coherence, &victims);
+	kdsm_acquire_end(coherence, floor, &victims, err);
 	kdsm_victims_free(coherence, &victims);
 	return err;
 }
@@ -296,8 +307,7 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
 		err = kdsm_acquire_all(coherence, &victims);
 	else
 		err = kdsm_acquire_news(coherence, signature, news, &victims);
-	coherence->behind = err;
-	kdsm_victims_unmap(coherence, &victims);
+	kdsm_acquire_end(coherence, signature->floor, &victims, err);
 	mutex_unlock(&coherence->fence);
 	kdsm_victims_free(coherence, &victims);
 	return err;

@@ -40,12 +40,17 @@ static int kdsm_atomic_apply(struct kdsm_coherence *coherence, struct kdsm_block
 	return 0;
 }
 
-/* Whether this node has to acquire what other nodes released before it became the owner */
-static bool kdsm_atomic_acquires(const struct kdsm_coherence *coherence,
-				 const struct kdsm_block *block, const struct kdsm_atomic *atomic)
+/*
+ * Whether this node has to acquire what other nodes released before it became the owner. The floor
+ * of its signature does not tell, because an acquire raises that before it drops copies.
+ */
+static bool kdsm_atomic_acquires(struct kdsm_coherence *coherence, const struct kdsm_block *block,
+				 const struct kdsm_atomic *atomic)
 {
-	return atomic->flags & KDSM_ATOMIC_ACQUIRE &&
-	       (READ_ONCE(coherence->behind) || block->from_wts > READ_ONCE(coherence->signature.floor));
+	if (!(atomic->flags & KDSM_ATOMIC_ACQUIRE))
+		return false;
+	/* Pairs with smp_store_release() in kdsm_acquire_end() */
+	return block->from_wts > smp_load_acquire(&coherence->acquired);
 }
 
 int kdsm_atomic_taken(struct kdsm_coherence *coherence, struct kdsm_block *block,

@@ -171,7 +171,7 @@ struct kdsm_block {
 	u16 next;		/* successor of this node in the queue, or KDSM_NOBODY */
 	u16 from;		/* node that has the content as of the newest hand-over */
 	u16 writer;		/* node that wrote what this node lacks; KDSM_NOBODY: unknown */
-	u16 lost;		/* the missing node without which a task did not get the block, or KDSM_NOBODY */
+	u16 lost;		/* missing node that kept a task from the block, or KDSM_NOBODY */
 	u16 hint;		/* a later owner of the block than owner; KDSM_NOBODY: unknown */
 	u16 origin;		/* node whose frame the content came from; KDSM_NOBODY: unknown */
 	u8 state;		/* enum kdsm_block_state */
@@ -182,7 +182,7 @@ struct kdsm_block {
 	bool ahead;		/* read-ahead brought the block, and no program has used it */
 	u8 idle;		/* number of consecutive releases that found no write */
 	bool given;		/* this node made the newest hand-over; repeats it when asked */
-	bool taken;		/* the number and the link must be remembered: a hand-over or a claim */
+	bool taken;		/* number and link must be remembered: of a hand-over or a claim */
 	bool again;		/* what the node in front answered does not hold; ask again */
 	/* Policy release only: */
 	bool whole;		/* the frame has all writes up to wts, even if state is INVALID */
@@ -337,6 +337,8 @@ struct kdsm_coherence {
 	/* Policy release only, except lock and stats: */
 	struct mutex fence;		/* serialises releases and acquires of the region */
 	bool behind;			/* an acquire ended early; under fence */
+	/* Floor of the newest acquire that has ended: no copy here lacks earlier writes */
+	u64 acquired;
 	/* A harvest has cleared dirty bits, and has not marked the blocks yet; under fence */
 	bool harvesting;
 	/* Blocks that were refreshed are among these; protected by the lock of table */

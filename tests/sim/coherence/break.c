@@ -182,6 +182,8 @@ int __wrap_kdsm_release_acquire(struct kdsm_coherence *coherence,
 	int err;
 
 	coherence->behind |= sim_broken == BREAK_WALK;
+	if (sim_broken == BREAK_SOON)
+		coherence->acquired = max(coherence->acquired, signature->floor);
 	err = __real_kdsm_release_acquire(coherence, signature);
 	if (sim_broken == BREAK_BEHIND)
 		coherence->behind = false;
@@ -207,7 +209,9 @@ int __wrap_kdsm_release_refresh(struct kdsm_coherence *coherence, u64 first, u64
 	struct kdsm_block *block;
 	u64 i;
 
-	for (i = first; sim_broken == BREAK_ASK && (block = kdsm_block_next(coherence, &i, last)); i++) {
+	if (sim_broken != BREAK_ASK)
+		return err;
+	for (i = first; (block = kdsm_block_next(coherence, &i, last)); i++) {
 		block->ask = false;
 		kdsm_block_put(coherence, block);
 	}

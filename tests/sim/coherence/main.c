@@ -64,6 +64,7 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_SAME] = { "same", "a lease is renewed although the content has changed" },
 	[BREAK_ATOMIC] = { "atomic", "an atomic operation acts on the copy that its node has" },
 	[BREAK_WEAK] = { "weak", "an atomic operation does not acquire" },
+	[BREAK_SOON] = { "soon", "an atomic operation relies on an acquire that has not ended" },
 	[BREAK_ASK] = { "ask", "a miss in a refreshed range does not ask the owner" },
 	[BREAK_DROP] = { "drop", "a node forgets a block that it had" },
 	[BREAK_READER] = { "reader", "one reader in 10 is not asked to drop its copy",
@@ -450,8 +451,8 @@ static void choose(u64 seed)
 	if (config.policy == KDSM_POLICY_RELEASE && !options.litmus && !options.costs &&
 	    !config.discard && sim_chance(2))
 		config.atoms = sim_between(1, ATOMS_MAX);
-	/* A dead node reports nothing, and a discard drops writes. */
-	config.race = sim_chance(3) && !config.deaths && !config.discard;
+	/* Dead nodes report nothing, discards drop writes, and releases may leave writes. */
+	config.race = sim_chance(3) && !config.deaths && !config.discard && !config.away;
 	if (options.endless)
 		choose_endless();
 	if (options.costs)

@@ -44,6 +44,7 @@ enum {
 	BREAK_SAME,
 	BREAK_ATOMIC,
 	BREAK_WEAK,
+	BREAK_SOON,
 	BREAK_ASK,
 	/* of policy strict */
 	BREAK_READER,
@@ -304,7 +305,7 @@ int thread_store(struct thread *thread, u64 offset, unsigned int size, u64 value
 
 /* discard.c: lost blocks that programs discard */
 
-/* While the program runs: discard a block that it could not reach. */
+/* While the program runs: discard a block if it is lost. */
 void discard_one(u64 index);
 /* All nodes discard all blocks. Then each word has one right value, and all nodes can use it. */
 void discard_all(struct thread *thread);
@@ -421,8 +422,8 @@ u64 tie_of(unsigned int a, unsigned int b);
 bool is_reachable(unsigned int node, u64 index);
 /* Whether the node has unreleased writes to a block of another owner */
 bool is_unreleased(unsigned int node, u64 index);
-/* Whether a release of the node has found that block's owner missing, and leaves it alone */
-bool is_left(unsigned int node, u64 index);
+/* Whether a task of the node did not get the block for want of another node */
+bool is_missed(unsigned int node, u64 index);
 /* Whether no node has the block, or is being given it, when no thread uses it */
 bool is_lost(u64 index);
 /* The node drops copies, and need not keep them for a lease. */
