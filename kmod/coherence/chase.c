@@ -192,6 +192,9 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 	}
 	if (err == -EHOSTDOWN && (is_gone || kdsm_is_gone(coherence, chase->node)))
 		WRITE_ONCE(block->lost, chase->node);
+	else if (err == -EHOSTDOWN && known.number && known.from != cpu_to_le16(KDSM_NOBODY))
+		/* The asked node takes no hand-over from a node that it has excluded */
+		WRITE_ONCE(block->lost, le16_to_cpu(known.from));
 	if (err)
 		return err;
 	chase->lost = 0;

@@ -224,8 +224,8 @@ bool kdsm_handover_sane(const struct kdsm_coherence *coherence,
 			const struct kdsm_wire_handover *wire);
 /*
  * Take up a hand-over to this node, whichever message carried it. A hand-over that this
- * node knows already has no effect. -EINVAL: the hand-over is impossible. Caller holds the
- * block's lock.
+ * node knows already has no effect. -EINVAL: the hand-over is impossible. -EHOSTDOWN: it is from a
+ * node that this node has excluded, so the block is lost. Caller holds the block's lock.
  */
 int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      const struct kdsm_wire_handover *wire);

@@ -10,8 +10,8 @@
  *		block is not lost, and only the link of the claimer is corrected.
  * PREPARE	The node promises to take no later part in a claim with a lower ballot, and excludes
  *		the missing nodes from the region. It answers as to LOOK.
- * TAKE		If the ballot is still the one promised, the node links to the claimer by a hand-over
- *		number that is above all others of the block, so late hand-overs have no effect. A
+ * TAKE		If the ballot is still the one promised, the node links to the claimer by a
+ *		hand-over number above all others of the block, so late hand-overs have no effect. A
  *		node that has the block refuses, and renumbers its ownership above the claim.
  * DONE		Policy release: the node drops its copy and its unreleased writes to the block.
  *
@@ -339,7 +339,7 @@ static int kdsm_claim_phase(struct kdsm_claim *claim, enum kdsm_claim_phase phas
 	};
 	const unsigned long *set = phase == KDSM_CLAIM_TAKE ? claim->missing : claim->away;
 	struct kdsm_wire_answer answer;
-	bool changed = false;
+	bool changed = false, busy = false;
 	unsigned int i, node;
 	int err;
 
@@ -363,13 +363,18 @@ static int kdsm_claim_phase(struct kdsm_claim *claim, enum kdsm_claim_phase phas
 		err = kdsm_claim_ask(claim, node, &wire, number);
 		if (phase == KDSM_CLAIM_LOOK)
 			err = kdsm_claim_count(claim, node, err, &changed);
-		if (err)
+		/*
+		 * The node can reach one that this node misses. That one may be an outcast, which
+		 * only its own answer tells.
+		 */
+		busy |= err == -EBUSY;
+		if (err && (err != -EBUSY || phase != KDSM_CLAIM_LOOK))
 			return err;
 	}
+	if (busy)
+		return -EBUSY;
 	/* The set of missing nodes was another one when nodes were asked */
-	if (changed)
-		return -EAGAIN;
-	return 0;
+	return changed ? -EAGAIN : 0;
 }
 
 /* Whether a node has the block or is about to get it, by the newest hand-over */

@@ -136,10 +136,10 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
 	if (le64_to_cpu(wire->number) <= block->handover ||
 	    le16_to_cpu(wire->from) == KDSM_NOBODY)
 		return 0;
-	/* The hand-over of an excluded node, which another node repeats */
+	/* Another node repeats the hand-over of an excluded node: the block is lost */
 	if (kdsm_handover_sane(coherence, wire) &&
 	    test_bit(le16_to_cpu(wire->from), coherence->excluded))
-		return 0;
+		return -EHOSTDOWN;
 	if (!kdsm_handover_sane(coherence, wire) ||
 	    (block->role != KDSM_ROLE_WAITING && block->role != KDSM_ROLE_NONE))
 		return -EINVAL;

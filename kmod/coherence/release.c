@@ -343,21 +343,16 @@ struct kdsm_takes {
 	} works[KDSM_TAKES_MAX - 1];
 };
 
-static bool kdsm_write_needs_take(struct kdsm_coherence *coherence,
-				  const struct kdsm_picked *write)
+static bool kdsm_write_needs_take(const struct kdsm_picked *write)
 {
-	const struct kdsm_block *block = write->block;
-	unsigned int lost = READ_ONCE(block->lost);
-
 	/* A guess without the lock of the block: kdsm_block_take() looks again with it. */
-	return write->modified && !data_race(kdsm_block_is_owned(block)) &&
-	       (lost == KDSM_NOBODY || !kdsm_fabric_is_away(coherence->fabric, lost));
+	return write->modified && !data_race(kdsm_block_is_owned(write->block));
 }
 
 /*
  * A release could not take over the block. If a node is missing, the block is lost until that node
- * is back, or the block is discarded: accesses fail, and later releases report no error. Caller
- * holds coherence->fence, or works for a task that does.
+ * is back, or the block is discarded: accesses fail, so that programs do not go on writing what
+ * they cannot release. Caller holds coherence->fence, or works for a task that does.
  */
 static void kdsm_block_lose(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
@@ -381,7 +376,7 @@ static struct kdsm_block *kdsm_takes_next(struct kdsm_takes *takes)
 
 	spin_lock(&takes->lock);
 	while (!block && takes->next < writes->count) {
-		if (kdsm_write_needs_take(takes->coherence, &writes->list[takes->next]))
+		if (kdsm_write_needs_take(&writes->list[takes->next]))
 			block = writes->list[takes->next].block;
 		takes->next++;
 	}
@@ -392,19 +387,13 @@ static struct kdsm_block *kdsm_takes_next(struct kdsm_takes *takes)
 static void kdsm_takes_run(struct kdsm_takes *takes)
 {
 	struct kdsm_block *block;
-	bool was_lost;
 	int err;
 
 	while ((block = kdsm_takes_next(takes))) {
-		was_lost = READ_ONCE(block->lost) != KDSM_NOBODY &&
-			   READ_ONCE(block->state) == KDSM_BLOCK_INVALID;
 		err = kdsm_block_take(takes->coherence, block, false, NULL);
 		if (!err)
 			continue;
 		kdsm_block_lose(takes->coherence, block);
-		/* An earlier release, or the access that failed, has reported it */
-		if (was_lost && READ_ONCE(block->lost) != KDSM_NOBODY)
-			continue;
 		spin_lock(&takes->lock);
 		takes->err = takes->err ?: err;
 		spin_unlock(&takes->lock);
@@ -417,8 +406,8 @@ static void kdsm_takes_work(struct work_struct *work)
 }
 
 /*
- * Become the owner of all modified blocks. A block that is not taken over stays modified; one that
- * is lost is reported once. Returns the first error after all blocks were tried.
+ * Become the owner of all modified blocks. A block that is not taken over stays modified. Returns
+ * the first error after all blocks were tried.
  */
 static int kdsm_writes_take_over(struct kdsm_coherence *coherence,
 				 const struct kdsm_writes *writes)
@@ -429,7 +418,7 @@ static int kdsm_writes_take_over(struct kdsm_coherence *coherence,
 
 	most = clamp_t(u64, KDSM_TAKES_BYTES >> coherence->block_shift, 1, KDSM_TAKES_MAX);
 	for (i = 0; i < writes->count && wanted < most; i++)
-		wanted += kdsm_write_needs_take(coherence, &writes->list[i]);
+		wanted += kdsm_write_needs_take(&writes->list[i]);
 	if (!wanted)
 		return 0;
 	takes = kzalloc(sizeof(*takes), GFP_KERNEL);

@@ -517,7 +517,8 @@ struct kdsm_races {
 /*
  * A block of a coherent region is lost if the node that owned it died, or came up again. Accesses
  * to the block raise SIGBUS on all nodes that have no copy. No other block is affected: a release
- * fails once with -EHOSTDOWN, after it has published all other blocks.
+ * of a node that has written to the block publishes all other blocks, and then fails with
+ * -EHOSTDOWN, until the block is discarded or its owner is back.
  *
  * KDSM_IOC_LOST: store the offsets in the region of lost blocks, in ascending order, from next on.
  * Programs of this node have tried to use, or released writes to, these blocks, and have not got

@@ -271,8 +271,9 @@ int kdsm_races(struct kdsm_region *region, struct kdsm_race *races, unsigned int
 /* ---- lost blocks ---- */
 
 /*
- * A block is lost if the node that owned it died: accesses to it raise SIGBUS, and a release that
- * cannot publish writes to it fails once with -EHOSTDOWN. All other blocks stay usable.
+ * A block is lost if the node that owned it died: accesses to it raise SIGBUS. A release that
+ * cannot publish writes to it publishes all others, and then fails with -EHOSTDOWN, until the block
+ * is discarded or the node is back. All other blocks stay usable.
  *
  * Store the offsets of up to count lost blocks, in ascending order, from offset *next on; *next is
  * 0 for the first call. Return how many were stored, and store the offset to go on with in *next. A
@@ -298,8 +299,8 @@ int kdsm_region_lost(struct kdsm_region *region, uint64_t *offsets, unsigned int
  * -EOPNOTSUPP	the region is partitioned
  * -ERANGE	the range is not in the region
  * -EACCES	this program may only read the region
- * -EHOSTDOWN, -ETIMEDOUT	for a minute a node did not answer, or could reach the missing one; the
- *		other blocks are discarded
+ * -EHOSTDOWN, -ETIMEDOUT	for a minute a node did not answer, or could reach the missing
+ *		one; the other blocks are discarded
  * -ESTALE	other nodes took this node for dead, and discarded blocks
  * -EOVERFLOW	a block was discarded 16,382 times; the other blocks are discarded
  * -ENOTTY	the module is older than this library

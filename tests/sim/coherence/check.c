@@ -273,7 +273,7 @@ bool is_lost(u64 index)
 	return true;
 }
 
-bool is_left(unsigned int node, u64 index)
+bool is_missed(unsigned int node, u64 index)
 {
 	const struct kdsm_block *block = peek(node, index);
 

@@ -62,7 +62,9 @@ bool try_again(int err, unsigned int *tries, u64 first, u64 last, const char *wh
 	unsigned int node = sim_fiber_node();
 
 	if (err == -EHOSTDOWN && sim_chance(config.discard) && !sim_is_dead(node)) {
-		discard_one(sim_between(first, last));
+		while (first < last && !is_missed(node, first))
+			first++;
+		discard_one(first);
 		return try_again_always(err, tries, what);
 	}
 	for (; err && err != -ENOMEM && config.deaths && first <= last; first++)

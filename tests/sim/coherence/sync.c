@@ -29,28 +29,6 @@ static struct mutex merging;	/* of signatures that several threads use */
 
 /* ---- calls that may fail ---- */
 
-/* Writes that a release has left will be published late, or never. */
-static void spoil_unreleased(unsigned int node)
-{
-	unsigned int i;
-
-	for (i = 0; i < word_count; i++)
-		if (words[i].node == node &&
-		    is_unreleased(node, block_of(words[i].offset >> PAGE_SHIFT)))
-			word_spoil(&words[i]);
-}
-
-/* Whether an earlier release of another thread of the node has left a block, and has said so */
-static bool has_left(unsigned int node)
-{
-	unsigned int i;
-
-	for (i = 0; i < config.blocks; i++)
-		if (is_left(node, config.index[i]))
-			return true;
-	return false;
-}
-
 /*
  * As try_again(), for a release. A release that cannot take over a block, because a node died,
  * must have tried all others. The program goes on, so what others read where the blocks that are
@@ -61,7 +39,8 @@ static bool release_again(const struct thread *thread, int err, unsigned int *tr
 	unsigned int node = thread->node, i;
 	bool lost = false;
 
-	for (i = 0; err && err != -ENOMEM && config.deaths && i < config.blocks; i++)
+	for (i = 0; err && err != -ENOMEM && (config.deaths || config.discard) &&
+	     i < config.blocks; i++)
 		lost |= is_unreleased(node, config.index[i]) &&
 			!is_reachable(node, config.index[i]);
 	if (!lost || sim_is_dead(node))
@@ -73,11 +52,13 @@ static bool release_again(const struct thread *thread, int err, unsigned int *tr
 	 */
 	for (i = 0; i < config.blocks && config.processes * config.threads == 1 &&
 	     nodes[node].nomem == sim_counts.nomem; i++)
-		if (is_unreleased(node, config.index[i]) && !nodes[node].tried[i] &&
-		    !is_left(node, config.index[i]))
+		if (is_unreleased(node, config.index[i]) && !nodes[node].tried[i])
 			sim_fail(config.index[i], "a release of node %u ended with %d before this block",
 				 node, err);
-	spoil_unreleased(node);
+	for (i = 0; i < word_count; i++)
+		if (words[i].node == node &&
+		    is_unreleased(node, block_of(words[i].offset >> PAGE_SHIFT)))
+			word_spoil(&words[i]);
 	return false;
 }
 
@@ -96,8 +77,6 @@ void sync_release(struct thread *thread, struct kdsm_signature *signature)
 		err = kdsm_coherence_release(coherence, signature);
 	} while (release_again(thread, err, &tries));
 	thread_check();
-	if (has_left(thread->node))
-		spoil_unreleased(thread->node);
 	sim_event(SIM_NONE, "%u has released: floor %llu, %u notices", thread->number,
 		  signature->floor, signature->count);
 	if (signature->floor)
