@@ -318,7 +318,7 @@ struct kdsm_wire_block {
 	 */
 	__le32 status;
 	__le64 index;
-	__le64 clock;		/* READ: the sender's clock, a logical timestamp. CLAIM: the ballot */
+	__le64 clock;		/* READ: the sender's clock, a timestamp. CLAIM: the ballot */
 	/*
 	 * GRANT: this hand-over. READ, OWN: a hand-over to the receiver, which the receiver may
 	 * not know of. Or, with KDSM_NOBODY in from, no link leads to the receiver, and number is

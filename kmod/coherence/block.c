@@ -143,8 +143,9 @@ static bool kdsm_block_is_listed(const struct kdsm_coherence *coherence,
 static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
 			      const struct kdsm_block *block)
 {
-	if (block->taken || block->busy || block->lost != KDSM_NOBODY || block->twin || block->modified ||
-	    block->next != KDSM_NOBODY || kdsm_block_is_listed(coherence, block) ||
+	if (block->taken || block->busy || block->lost != KDSM_NOBODY || block->twin ||
+	    block->modified || block->next != KDSM_NOBODY ||
+	    kdsm_block_is_listed(coherence, block) ||
 	    (block->waiting && !bitmap_empty(block->waiting, coherence->nodes)))
 		return false;
 	if (kdsm_block_first_owner(coherence, block->index) != coherence->node)

@@ -68,7 +68,7 @@ bool kdsm_block_in_doubt(struct kdsm_coherence *coherence, struct kdsm_block *bl
 		return false;
 	if (kdsm_block_harvest(coherence, block) || block->modified)
 		return true;
-	/* Pairs with smp_mb() in kdsm_run_harvest(), which has cleared bits that are missing here */
+	/* Pairs with smp_mb() in kdsm_run_harvest(), which has cleared the bits missing here */
 	smp_mb();
 	return READ_ONCE(coherence->harvesting);
 }

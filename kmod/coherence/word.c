@@ -16,7 +16,8 @@ bool kdsm_word_update(atomic64_t *bytes, struct kdsm_atomic *atomic)
 		if (atomic->opcode == KDSM_ATOMIC_ADD)
 			word += atomic->result;
 		if (atomic->opcode == KDSM_ATOMIC_LOAD ||
-		    (atomic->opcode == KDSM_ATOMIC_CAS && (atomic->result ^ atomic->compare) & mask))
+		    (atomic->opcode == KDSM_ATOMIC_CAS &&
+		     (atomic->result ^ atomic->compare) & mask))
 			return false;
 	} while (!atomic64_try_cmpxchg(bytes, &now,
 				       (now & ~(mask << shift)) | (word & mask) << shift));

@@ -322,7 +322,8 @@ static void coherent_passing(void)
 			bad += words[i * step] != turn;
 			words[i * step] = turn + 1;
 		}
-		CHECK_IS(atomic(KDSM_ATOMIC_EXCHANGE, KDSM_ATOMIC_RELEASE, 0, 8, turn + 1, 0), turn);
+		CHECK_IS(atomic(KDSM_ATOMIC_EXCHANGE, KDSM_ATOMIC_RELEASE, 0, 8, turn + 1, 0),
+			 turn);
 	}
 	CHECK_IS(bad, 0);
 	detach();

@@ -119,8 +119,8 @@ void thread_atomic(struct thread *thread, unsigned int which, unsigned int flags
 			  atomic.opcode, atom->offset, flags);
 		err = atomic_try(thread, &atomic);
 		if (!sim_is_dead(thread->node) && atomic.argsz != !err)
-			sim_fail(block(atom), "an atomic operation returns %d after %u effects", err,
-				 atomic.argsz);
+			sim_fail(block(atom), "an atomic operation returns %d after %u effects",
+				 err, atomic.argsz);
 	} while (try_again(err, &tries, block(atom), block(atom), "atomic"));
 }
 
