@@ -306,29 +306,40 @@ free:
 	return err;
 }
 
+/* The blocks that overlap a range that a program chose. -EINVAL, -EOPNOTSUPP, -ERANGE. */
+static int kdsm_range_blocks(const struct kdsm_region *region, u64 offset, u64 length,
+			     u64 *first, u64 *last)
+{
+	if (!length)
+		return -EINVAL;
+	if (!region->coherence)
+		return -EOPNOTSUPP;
+	if (check_add_overflow(offset, length - 1, last) || *last >= kdsm_region_size(region))
+		return -ERANGE;
+	*first = offset >> region->coherence->block_shift;
+	*last >>= region->coherence->block_shift;
+	return 0;
+}
+
 static int kdsm_ioctl_advise(struct file *file, struct kdsm_region *region, void __user *user)
 {
-	struct kdsm_coherence *coherence = region->coherence;
 	struct kdsm_advise args;
-	u64 last;
+	u64 first, last;
 	u32 argsz;
 	int err;
 
 	err = kdsm_args_get(&args, sizeof(args), KDSM_ADVISE_SIZE_VER0, user, &argsz);
 	if (err)
 		return err;
-	if (args.flags || args.reserved || !args.length || args.advice < KDSM_ADVICE_PREFETCH ||
+	if (args.flags || args.reserved || args.advice < KDSM_ADVICE_PREFETCH ||
 	    args.advice > KDSM_ADVICE_REFRESH)
 		return -EINVAL;
-	if (!coherence)
-		return -EOPNOTSUPP;
-	if (check_add_overflow(args.offset, args.length - 1, &last) ||
-	    last >= kdsm_region_size(region))
-		return -ERANGE;
+	err = kdsm_range_blocks(region, args.offset, args.length, &first, &last);
+	if (err)
+		return err;
 	if (args.advice == KDSM_ADVICE_OWN && !(file->f_mode & FMODE_WRITE))
 		return -EACCES;
-	err = kdsm_coherence_advise(coherence, args.advice, args.offset >> coherence->block_shift,
-				    last >> coherence->block_shift);
+	err = kdsm_coherence_advise(region->coherence, args.advice, first, last);
 	return err == -EINTR ? -ERESTARTSYS : err;
 }
 
@@ -399,26 +410,22 @@ static int kdsm_ioctl_lost(struct kdsm_region *region, void __user *user)
 
 static int kdsm_ioctl_discard(struct file *file, struct kdsm_region *region, void __user *user)
 {
-	struct kdsm_coherence *coherence = region->coherence;
 	struct kdsm_discard args;
-	u64 last;
+	u64 first, last;
 	u32 argsz;
 	int err;
 
 	err = kdsm_args_get(&args, sizeof(args), KDSM_DISCARD_SIZE_VER0, user, &argsz);
 	if (err)
 		return err;
-	if (args.flags || !args.length)
+	if (args.flags)
 		return -EINVAL;
-	if (!coherence)
-		return -EOPNOTSUPP;
-	if (check_add_overflow(args.offset, args.length - 1, &last) ||
-	    last >= kdsm_region_size(region))
-		return -ERANGE;
+	err = kdsm_range_blocks(region, args.offset, args.length, &first, &last);
+	if (err)
+		return err;
 	if (!(file->f_mode & FMODE_WRITE))
 		return -EACCES;
-	err = kdsm_coherence_discard(coherence, args.offset >> coherence->block_shift,
-				     last >> coherence->block_shift);
+	err = kdsm_coherence_discard(region->coherence, first, last);
 	return err == -EINTR ? -ERESTARTSYS : err;
 }
 

@@ -331,7 +331,7 @@ static int kdsm_block_refresh(struct kdsm_coherence *coherence, struct kdsm_bloc
 		if (block->state != KDSM_BLOCK_INVALID)
 			err = kdsm_block_invalidate(coherence, block, victims);
 	} else if (block->wts == block->from_wts) {
-		/* What the last takeover brought, which no notice need have named */
+		/* The last takeover may have brought writes that no notice has named */
 		kdsm_block_tell(coherence, block, coherence->node, block->wts);
 	}
 	mutex_unlock(&block->lock);

@@ -204,6 +204,16 @@ void kdsm_block_end(struct kdsm_coherence *coherence, struct kdsm_block *block)
 	wake_up_all(&coherence->wait);
 }
 
+void kdsm_block_unmap(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		      enum kdsm_block_state state)
+{
+	lockdep_assert_held(&block->lock);
+	WRITE_ONCE(block->state, state);
+	kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, block),
+			 kdsm_block_size(coherence));
+	kdsm_coherence_count(coherence, FLUSHES, 1);
+}
+
 int kdsm_block_clear(struct kdsm_coherence *coherence, const struct kdsm_block *block)
 {
 	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT, i;

@@ -102,8 +102,8 @@ static void kdsm_chase_ahead(struct kdsm_coherence *coherence, struct kdsm_block
 }
 
 /*
- * What to tell the node that is asked next: the hand-over to it, if this node knows that, or, if no
- * link leads to it, the number of the newest hand-over that this node has heard of.
+ * A request tells the asked node of the hand-over to it, if this node knows that, or, if no link
+ * leads to the asked node, the number of the newest hand-over that this node has heard of.
  */
 static struct kdsm_wire_handover kdsm_chase_known(const struct kdsm_chase *chase)
 {

@@ -51,6 +51,16 @@ void *kdsm_block_page(struct kdsm_coherence *coherence, struct kdsm_memory *memo
 /* Free all blocks. No task may use them any more. */
 void kdsm_blocks_free(struct kdsm_coherence *coherence);
 
+/* Make the pages of a block in the frame zero. -ENOMEM: nothing happened. */
+int kdsm_block_clear(struct kdsm_coherence *coherence, const struct kdsm_block *block);
+/*
+ * Unmap the block. The new state says whether programs of this node may still fault it in for
+ * reading. Write protection would not be enough for policy strict: mprotect makes a dirty entry
+ * writable again without a fault. Caller holds the block's lock.
+ */
+void kdsm_block_unmap(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		      enum kdsm_block_state state);
+
 /* ---- stamp.c ---- */
 
 /*
@@ -268,8 +278,6 @@ void kdsm_strict_untied(struct kdsm_coherence *coherence);
  */
 void kdsm_release_forget(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			 unsigned int from, u64 ts);
-/* Make the pages of a block in the frame zero. -ENOMEM: nothing happened. */
-int kdsm_block_clear(struct kdsm_coherence *coherence, const struct kdsm_block *block);
 
 /* ---- policy release: release.c, acquire.c, access.c, run.c, twin.c; busy blocks: block.c ---- */
 

@@ -245,7 +245,7 @@ struct kdsm_claim {
 	bool ask_missing;	/* LOOK asks missing nodes, too: one may be back, or be up again */
 	DECLARE_BITMAP(away, KDSM_MAX_NODES);	/* cannot be reached, or are excluded */
 	DECLARE_BITMAP(missing, KDSM_MAX_NODES);	/* these, and nodes without the region */
-	/* What the nodes answered in this phase: */
+	/* The answers of the nodes in this phase: */
 	u64 sum;		/* of the numbers of the newest hand-overs that they know */
 	u64 newest;		/* the largest of these, */
 	unsigned int owner;	/* the node that it was made to, */
@@ -451,6 +451,32 @@ static void kdsm_claim_abort(struct kdsm_claim *claim)
 		kdsm_ownership_fail(coherence, block);
 }
 
+/* Wait before another attempt, each time for longer */
+static void kdsm_claim_pause(unsigned int *pause)
+{
+	usleep_range(*pause, 2 * *pause);
+	*pause = min(2 * *pause, (unsigned int)KDSM_CLAIM_PAUSE_MAX);
+}
+
+/* Have a node drop what it has of the former content, unless it has no part of the region */
+static int kdsm_claim_tell_node(struct kdsm_coherence *coherence, unsigned int node,
+				const struct kdsm_wire_block *wire, unsigned long end)
+{
+	unsigned int pause = KDSM_CLAIM_PAUSE_MIN;
+	int err;
+
+	for (;;) {
+		err = kdsm_message(coherence->fabric, node, KDSM_MESSAGE_BLOCK_CLAIM, wire,
+				   kdsm_handover_cut(&wire->handover, sizeof(*wire)), NULL, NULL);
+		if (!err || err == -ENOENT || err == -ESTALE ||
+		    kdsm_fabric_is_away(coherence->fabric, node))
+			return 0;
+		if (time_after(jiffies, end))
+			return -ETIMEDOUT;
+		kdsm_claim_pause(&pause);
+	}
+}
+
 /* Policy release: have the nodes drop what they have of the former content */
 static int kdsm_claim_tell(struct kdsm_claim *claim, unsigned long end)
 {
@@ -462,28 +488,15 @@ static int kdsm_claim_tell(struct kdsm_claim *claim, unsigned long end)
 		.handover.wts = cpu_to_le64(claim->ts),
 		.handover.from = cpu_to_le16(coherence->node),
 	};
-	unsigned int node, pause = KDSM_CLAIM_PAUSE_MIN;
-	int err;
+	unsigned int node;
+	int err = 0;
 
 	if (coherence->is_strict)
 		return 0;
-	for (node = 0; node < coherence->nodes; node++) {
-		if (node == coherence->node || test_bit(node, claim->missing))
-			continue;
-		do {
-			err = kdsm_message(coherence->fabric, node, KDSM_MESSAGE_BLOCK_CLAIM, &wire,
-					   kdsm_handover_cut(&wire.handover, sizeof(wire)), NULL,
-					   NULL);
-			if (!err || err == -ENOENT || err == -ESTALE ||
-			    kdsm_fabric_is_away(coherence->fabric, node))
-				break;
-			if (time_after(jiffies, end))
-				return -ETIMEDOUT;
-			usleep_range(pause, 2 * pause);
-			pause = min(2 * pause, (unsigned int)KDSM_CLAIM_PAUSE_MAX);
-		} while (true);
-	}
-	return 0;
+	for (node = 0; node < coherence->nodes && !err; node++)
+		if (node != coherence->node && !test_bit(node, claim->missing))
+			err = kdsm_claim_tell_node(coherence, node, &wire, end);
+	return err;
 }
 
 /*
@@ -591,8 +604,7 @@ static int kdsm_block_discard(struct kdsm_claim *claim, struct kdsm_block *block
 			break;
 		/* To ask a silent node takes seconds */
 		claim->ask_missing = err == -EBUSY;
-		usleep_range(pause, 2 * pause);
-		pause = min(2 * pause, (unsigned int)KDSM_CLAIM_PAUSE_MAX);
+		kdsm_claim_pause(&pause);
 	}
 	claim->ask_missing = false;
 	if (claim->discarded)

@@ -272,6 +272,13 @@ static void kdsm_turn_send(struct kdsm_coherence *coherence, const struct kdsm_t
 								   sizeof(turn->grant)));
 }
 
+/* Forget a successor that was excluded since it asked */
+static void kdsm_successor_check(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	if (block->next != KDSM_NOBODY && test_bit(block->next, coherence->excluded))
+		block->next = KDSM_NOBODY;
+}
+
 void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	struct kdsm_turn turn;
@@ -280,8 +287,8 @@ void kdsm_ownership_fail(struct kdsm_coherence *coherence, struct kdsm_block *bl
 	kdsm_turn_init(coherence, block, &turn);
 	/* A granted block is lent at once */
 	kdsm_turn_lend(coherence, block, &turn, -EAGAIN);
-	if (block->next == KDSM_NOBODY || test_bit(block->next, coherence->excluded)) {
-		block->next = KDSM_NOBODY;
+	kdsm_successor_check(coherence, block);
+	if (block->next == KDSM_NOBODY) {
 		WRITE_ONCE(block->role, KDSM_ROLE_GRANTED);
 	} else {
 		kdsm_hand_over(block, block->next);
@@ -347,8 +354,7 @@ static void kdsm_ownership_pass(struct kdsm_coherence *coherence, struct kdsm_bl
 
 	lockdep_assert_held(&block->lock);
 	kdsm_turn_init(coherence, block, turn);
-	if (block->next != KDSM_NOBODY && test_bit(block->next, coherence->excluded))
-		block->next = KDSM_NOBODY;
+	kdsm_successor_check(coherence, block);
 	if (!kdsm_block_is_owned(block))
 		return;
 	err = kdsm_owner_lend(coherence, block, turn);

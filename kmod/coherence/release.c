@@ -360,10 +360,7 @@ static void kdsm_block_lose(struct kdsm_coherence *coherence, struct kdsm_block 
 	if (block->lost != KDSM_NOBODY && block->modified && !kdsm_block_is_owned(block)) {
 		block->whole = false;
 		kdsm_block_cached(coherence, block, false);
-		WRITE_ONCE(block->state, KDSM_BLOCK_INVALID);
-		kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, block),
-				 kdsm_block_size(coherence));
-		kdsm_coherence_count(coherence, FLUSHES, 1);
+		kdsm_block_unmap(coherence, block, KDSM_BLOCK_INVALID);
 	}
 	mutex_unlock(&block->lock);
 }
@@ -603,10 +600,7 @@ static int kdsm_release_own(struct kdsm_coherence *coherence, struct kdsm_block 
 static void kdsm_block_empty(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	lockdep_assert_held(&coherence->fence);
-	WRITE_ONCE(block->state, KDSM_BLOCK_INVALID);
-	kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, block),
-			 kdsm_block_size(coherence));
-	kdsm_coherence_count(coherence, FLUSHES, 1);
+	kdsm_block_unmap(coherence, block, KDSM_BLOCK_INVALID);
 	kdsm_block_cached(coherence, block, false);
 	kdsm_block_dirty(coherence, block, false);
 	block->modified = false;

@@ -78,27 +78,13 @@ static bool kdsm_lease_is_over(const struct kdsm_block *block)
 
 /* ---- losing a block ---- */
 
-/*
- * Unmap the block. The new state says whether programs of this node may still fault it in
- * for reading. Write protection would not be enough: mprotect makes a dirty entry writable
- * again without a fault.
- */
-static void kdsm_strict_unmap(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			      enum kdsm_block_state state)
-{
-	WRITE_ONCE(block->state, state);
-	kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, block),
-			 kdsm_block_size(coherence));
-	kdsm_coherence_count(coherence, FLUSHES, 1);
-}
-
 static int kdsm_strict_handover(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	lockdep_assert_held(&block->lock);
 	if (!kdsm_lease_is_over(block))
 		return -EAGAIN;
 	if (block->state != KDSM_BLOCK_INVALID)
-		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
+		kdsm_block_unmap(coherence, block, KDSM_BLOCK_INVALID);
 	kdsm_coherence_count(coherence, MIGRATIONS, 1);
 	return 0;
 }
@@ -128,7 +114,7 @@ static int kdsm_strict_lend(struct kdsm_coherence *coherence, struct kdsm_block 
 	if (kdsm_block_is_owned(block) && !kdsm_lease_is_over(block))
 		return -EAGAIN;
 	if (block->state == KDSM_BLOCK_WRITABLE)
-		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_READABLE);
+		kdsm_block_unmap(coherence, block, KDSM_BLOCK_READABLE);
 	__set_bit(to, block->readers);
 	return 0;
 }
@@ -161,7 +147,7 @@ static int kdsm_copy_end(struct kdsm_coherence *coherence, struct kdsm_block *bl
 	if (block->state == KDSM_BLOCK_READABLE) {
 		if (!kdsm_lease_is_over(block))
 			return -EAGAIN;
-		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
+		kdsm_block_unmap(coherence, block, KDSM_BLOCK_INVALID);
 		kdsm_coherence_count(coherence, INVALIDATIONS, 1);
 	}
 	/* The answer to the request in flight may be that a loan follows, which is too old now */
@@ -220,7 +206,7 @@ void kdsm_strict_forget(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	if (kdsm_is_writer(block))
 		return;
 	if (block->state == KDSM_BLOCK_READABLE)
-		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
+		kdsm_block_unmap(coherence, block, KDSM_BLOCK_INVALID);
 	if (block->reading != KDSM_READING_NONE) {
 		WRITE_ONCE(block->reading, KDSM_READING_ASKING);
 		WRITE_ONCE(block->again, true);
@@ -348,7 +334,7 @@ static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_b
 			err = kdsm_block_fetch(coherence, block, coherence->frames, from, NULL);
 		mutex_lock(&block->lock);
 		kdsm_coherence_count(coherence, SLOW_READS, 1);
-		/* kdsm_copy_drop() may have ended the loan */
+		/* kdsm_strict_forget() may have ended the loan */
 	} while (!err && block->reading != KDSM_READING_LENT);
 	WRITE_ONCE(block->reading, KDSM_READING_NONE);
 	if (err)
@@ -392,7 +378,7 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 	/* A former owner struck this node off, so the copy may be old */
 	if (from != coherence->node && block->state != KDSM_BLOCK_INVALID &&
 	    !test_bit(coherence->node, block->readers))
-		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
+		kdsm_block_unmap(coherence, block, KDSM_BLOCK_INVALID);
 	has_copy = block->state != KDSM_BLOCK_INVALID;
 	mutex_unlock(&block->lock);
 	if (!has_copy)
@@ -476,7 +462,7 @@ static int kdsm_strict_wipe(struct kdsm_coherence *coherence, struct kdsm_block 
 	lockdep_assert_held(&block->lock);
 	err = kdsm_readers_alloc(coherence, block);
 	if (!err && block->state != KDSM_BLOCK_INVALID)
-		kdsm_strict_unmap(coherence, block, KDSM_BLOCK_INVALID);
+		kdsm_block_unmap(coherence, block, KDSM_BLOCK_INVALID);
 	err = err ?: kdsm_block_clear(coherence, block);
 	if (err)
 		return err;

@@ -162,6 +162,7 @@ static int atomic(struct kdsm_region *region, struct kdsm_atomic arg, uint64_t *
 		return -ERANGE;
 	if (!region->writable)
 		return -EACCES;
+	arg.argsz = sizeof(arg);
 	if (region->backend->atomic && !region->strict)
 		ret = region->backend->atomic(region, &arg);
 	else
@@ -175,8 +176,8 @@ int kdsm_atomic_load(struct kdsm_region *region, uint64_t offset, unsigned int s
 		     unsigned int order, uint64_t *value)
 {
 	return atomic(region, (struct kdsm_atomic){
-		.argsz = sizeof(struct kdsm_atomic), .flags = order, .offset = offset,
-		.opcode = KDSM_ATOMIC_LOAD, .size = size,
+		.flags = order, .offset = offset, .opcode = KDSM_ATOMIC_LOAD,
+		.size = size,
 	}, value);
 }
 
@@ -184,8 +185,8 @@ int kdsm_atomic_exchange(struct kdsm_region *region, uint64_t offset, unsigned i
 			 unsigned int order, uint64_t value, uint64_t *former)
 {
 	return atomic(region, (struct kdsm_atomic){
-		.argsz = sizeof(struct kdsm_atomic), .flags = order, .offset = offset,
-		.opcode = KDSM_ATOMIC_EXCHANGE, .size = size, .operand = value,
+		.flags = order, .offset = offset, .opcode = KDSM_ATOMIC_EXCHANGE,
+		.size = size, .operand = value,
 	}, former);
 }
 
@@ -193,8 +194,8 @@ int kdsm_atomic_add(struct kdsm_region *region, uint64_t offset, unsigned int si
 		    unsigned int order, uint64_t add, uint64_t *former)
 {
 	return atomic(region, (struct kdsm_atomic){
-		.argsz = sizeof(struct kdsm_atomic), .flags = order, .offset = offset,
-		.opcode = KDSM_ATOMIC_ADD, .size = size, .operand = add,
+		.flags = order, .offset = offset, .opcode = KDSM_ATOMIC_ADD,
+		.size = size, .operand = add,
 	}, former);
 }
 
@@ -203,8 +204,8 @@ int kdsm_atomic_cas(struct kdsm_region *region, uint64_t offset, unsigned int si
 		    uint64_t *former)
 {
 	return atomic(region, (struct kdsm_atomic){
-		.argsz = sizeof(struct kdsm_atomic), .flags = order, .offset = offset,
-		.opcode = KDSM_ATOMIC_CAS, .size = size, .operand = desired, .compare = expected,
+		.flags = order, .offset = offset, .opcode = KDSM_ATOMIC_CAS,
+		.size = size, .operand = desired, .compare = expected,
 	}, former);
 }
 

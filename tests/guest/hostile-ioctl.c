@@ -489,8 +489,8 @@ static void atomics(int file, uint32_t policy)
 	open.flags = 0;
 	tap_result(call(reader, KDSM_IOC_REGION_OPEN, &open), 0, "policy %u again", policy);
 	for (size_t i = 0; i < 3 && policy != KDSM_POLICY_PARTITIONED; i++) {
-		static const uint64_t outside[] = { 1 << 20, 1ULL << 63, UINT64_MAX };
-		struct kdsm_home home = { .argsz = sizeof(home), .offset = outside[i] };
+		static const uint64_t offsets[] = { 1 << 20, 1ULL << 63, UINT64_MAX };
+		struct kdsm_home home = { .argsz = sizeof(home), .offset = offsets[i] };
 
 		tap_result(call(bound, KDSM_IOC_HOME, &home), -ERANGE, "HOME, offset %zu", i);
 	}

@@ -20,7 +20,7 @@
  *
  * With AHEAD (which needs FAILURES, perhaps 0) a node may first ask any node, as if a notice named
  * that one as the newest writer. With UNCHECKED queued nodes never check that they are queued: then
- * no failure may happen, and no node waits for ever unless the queue has a cycle.
+ * no failure may happen, and no node waits forever unless the queue has a cycle.
  *
  * Not modelled: the content and the timestamps (release.pml); the durations of back-offs;
  * and that the granting node waits for the reply to GRANT. The model's granting node goes on

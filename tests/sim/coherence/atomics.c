@@ -80,7 +80,7 @@ static int atomic_try(struct thread *thread, struct kdsm_atomic *atomic)
 	struct kdsm_coherence *coherence = &nodes[thread->node].coherence;
 	int err = 0;
 
-	/* What kdsm_region_atomic() does */
+	/* As kdsm_region_atomic() */
 	if (atomic->flags & KDSM_ATOMIC_RELEASE)
 		err = kdsm_coherence_release(coherence, NULL);
 	nodes[thread->node].atomics++;
