@@ -152,6 +152,12 @@ int kdsm_coherence_atomic(struct kdsm_coherence *coherence, struct kdsm_atomic *
 		return -EOPNOTSUPP;
 	if (index >= coherence->blocks)
 		return -ERANGE;
+	/* To ask takes messages */
+	if (!wait && kdsm_is_doubtful(coherence))
+		return -EAGAIN;
+	err = kdsm_doubts_ask(coherence, index);
+	if (err)
+		return err;
 	block = kdsm_block_get(coherence, index);
 	if (!block)
 		return -ENOMEM;
@@ -181,11 +187,16 @@ static int kdsm_block_advise(struct kdsm_coherence *coherence, enum kdsm_advice 
 int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice advice,
 			  u64 first, u64 last)
 {
-	int err = 0;
+	int err;
 
+	if (advice == KDSM_ADVICE_FLUSH && READ_ONCE(coherence->outcast))
+		return -ESTALE;
 	if (advice == KDSM_ADVICE_FLUSH)
 		return coherence->policy->flush ?
 		       coherence->policy->flush(coherence, first, last) : 0;
+	err = advice == KDSM_ADVICE_REFRESH ? kdsm_doubts_ask(coherence, first) : 0;
+	if (err)
+		return err;
 	if (advice == KDSM_ADVICE_REFRESH)
 		return coherence->policy->refresh ?
 		       coherence->policy->refresh(coherence, first, last) : 0;

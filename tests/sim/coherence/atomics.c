@@ -7,8 +7,15 @@
 
 static struct atom {
 	u64 offset, value;
+	u64 claims;		/* how often the block had been discarded */
 	unsigned int size;
 } atoms[ATOMS_MAX];
+
+/*
+ * The protocol does not use argsz, so the threads count effects there. This is added to it if the
+ * node acted on content from before a discard.
+ */
+#define OLD_CONTENT 0x10000
 
 /* Whether one of the first count words is in the same 64 bytes */
 static bool is_used(u64 offset, unsigned int count)
@@ -58,11 +65,20 @@ void atomic_done(struct kdsm_atomic *atomic)
 	unsigned int node = sim_fiber_node();
 	u64 mask = atomic->size == 8 ? U64_MAX : U32_MAX;
 	struct atom *atom = atoms;
+	u64 claims;
 
 	while (atom->offset != atomic->offset)
 		atom++;
+	claims = claims_of(node, block(atom));
 	sim_event(block(atom), "node %u: atomic %u at %llx finds %llu", node, atomic->opcode,
 		  atomic->offset, atomic->result);
+	if (claims < atom->claims) {
+		atomic->argsz += OLD_CONTENT + 1;
+		return;
+	}
+	if (claims > atom->claims)
+		atom->value = 0;
+	atom->claims = claims;
 	if (atomic->result != atom->value)
 		sim_fail(block(atom), "node %u: an atomic operation finds %llu at %llx, not %llu",
 			 node, atomic->result, atomic->offset, atom->value);
@@ -75,6 +91,21 @@ void atomic_done(struct kdsm_atomic *atomic)
 		sim_fail(block(atom), "an atomic operation takes effect twice");
 }
 
+static int atomic_perform(struct kdsm_coherence *coherence, struct kdsm_atomic *atomic, bool wait)
+{
+	struct kdsm_block *block;
+	int err;
+
+	if (sim_broken != BREAK_BLIND)
+		return kdsm_coherence_atomic(coherence, atomic, wait);
+	block = kdsm_block_get(coherence, atomic->offset >> coherence->block_shift);
+	if (!block)
+		return -ENOMEM;
+	err = coherence->policy->atomic(coherence, block, atomic, wait);
+	kdsm_block_put(coherence, block);
+	return err;
+}
+
 static int atomic_try(struct thread *thread, struct kdsm_atomic *atomic)
 {
 	struct kdsm_coherence *coherence = &nodes[thread->node].coherence;
@@ -85,9 +116,9 @@ static int atomic_try(struct thread *thread, struct kdsm_atomic *atomic)
 		err = kdsm_coherence_release(coherence, NULL);
 	nodes[thread->node].atomics++;
 	if (!err)
-		err = kdsm_coherence_atomic(coherence, atomic, false);
+		err = atomic_perform(coherence, atomic, false);
 	if (err == -EAGAIN)
-		err = kdsm_coherence_atomic(coherence, atomic, true);
+		err = atomic_perform(coherence, atomic, true);
 	nodes[thread->node].atomics--;
 	return err;
 }
@@ -96,10 +127,10 @@ void thread_atomic(struct thread *thread, unsigned int which, unsigned int flags
 {
 	const struct atom *atom = &atoms[which];
 	unsigned int tries = 0;
+	bool knows;
 	int err;
 
 	do {
-		/* The count of effects is in argsz, which the protocol does not use. */
 		struct kdsm_atomic atomic = {
 			.flags = flags,
 			.offset = atom->offset,
@@ -117,7 +148,13 @@ void thread_atomic(struct thread *thread, unsigned int which, unsigned int flags
 		counts.atomics++;
 		sim_event(block(atom), "%u: atomic %u at %llx, flags %u", thread->number,
 			  atomic.opcode, atom->offset, flags);
+		knows = can_know_out(thread->node);
 		err = atomic_try(thread, &atomic);
+		if (atomic.argsz & OLD_CONTENT) {
+			if (knows)
+				sim_fail(block(atom), "an outcast performs an atomic operation");
+			atomic.argsz -= OLD_CONTENT;
+		}
 		if (!sim_is_dead(thread->node) && atomic.argsz != !err)
 			sim_fail(block(atom), "an atomic operation returns %d after %u effects",
 				 err, atomic.argsz);

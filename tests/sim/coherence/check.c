@@ -31,6 +31,13 @@ static struct kdsm_block *peek(unsigned int node, u64 index)
 	return nodes[node].closed ? NULL : xa_load(&nodes[node].coherence.table, index);
 }
 
+u64 claims_of(unsigned int node, u64 index)
+{
+	const struct kdsm_block *block = peek(node, index);
+
+	return block ? block->handover >> 48 : 0;
+}
+
 void check_start(void)
 {
 	all_seen = calloc(sim.nodes * config.blocks, sizeof(*all_seen));

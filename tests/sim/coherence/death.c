@@ -15,6 +15,7 @@ static u32 *ties;		/* the same: times that it did so */
  * an outage cuts off is neither, and meets the others with the same connections again.
  */
 static bool *unreachable;
+static bool *told;		/* by node: it has heard that another one gave it up */
 
 static unsigned int pair(unsigned int by, unsigned int node)
 {
@@ -85,6 +86,7 @@ static void meet(unsigned int by, unsigned int node)
 		return;
 	sim_event(SIM_NONE, "node %u learns that node %u gave it up", node, by);
 	counts.untied++;
+	told[node] = true;
 	check_untied(node);
 	if (sim_broken != BREAK_TIE)
 		kdsm_coherence_untied(&nodes[node].coherence, by);
@@ -141,6 +143,11 @@ bool is_out(unsigned int node)
 	return false;
 }
 
+bool can_know_out(unsigned int node)
+{
+	return told[node] && is_out(node);
+}
+
 /*
  * The node learns from all other nodes at once which of them gave it up. If it reached them one
  * by one, it could read newer content of one that did not give it up, and older content in a copy
@@ -171,6 +178,7 @@ void deaths_start(void)
 	unsigned long arg;
 
 	unreachable = calloc(sim.nodes, sizeof(*unreachable));
+	told = calloc(sim.nodes, sizeof(*told));
 	given_up = calloc(sim.nodes * sim.nodes, sizeof(*given_up));
 	ties = calloc(sim.nodes * sim.nodes, sizeof(*ties));
 	for (i = 0; i < config.deaths + config.away && i < sim.nodes - 1; i++) {
@@ -184,6 +192,7 @@ void deaths_start(void)
 void deaths_stop(void)
 {
 	free(unreachable);
+	free(told);
 	free(given_up);
 	free(ties);
 }

@@ -100,6 +100,8 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 			 false, DEATHS | DISCARD },
 	[BREAK_EXCLUDE] = { "exclude", "a node does not ask whether others excluded it",
 			    false, AWAY | DISCARD },
+	[BREAK_BLIND] = { "blind", "an atomic operation does not ask whether its node is excluded",
+			  false, AWAY | DISCARD },
 	[BREAK_CLOSE] = { "close", "a region's inode goes before its hand-overs have ended",
 			  false, STRICT },
 	[BREAK_PLACE] = { "place", "a queued node asks the node in front again, not along links",
@@ -449,7 +451,7 @@ static void choose(u64 seed)
 	config.contiguous_homes = !options.costs && sim_chance(3);
 	/* Of the programs only those of race_free.c use them. */
 	if (config.policy == KDSM_POLICY_RELEASE && !options.litmus && !options.costs &&
-	    !config.discard && sim_chance(2))
+	    sim_chance(2))
 		config.atoms = sim_between(1, ATOMS_MAX);
 	/* Dead nodes report nothing, discards drop writes, and releases may leave writes. */
 	config.race = sim_chance(3) && !config.deaths && !config.discard && !config.away;

@@ -67,6 +67,7 @@ enum {
 	BREAK_CLAIM,
 	BREAK_DONE,
 	BREAK_EXCLUDE,
+	BREAK_BLIND,
 	BREAK_TIE,
 	BREAK_LOAN,
 	BREAK_CLOSE,		/* when a region goes */
@@ -413,6 +414,8 @@ void message_delivered(struct sim_message *message, bool cut);
 bool is_given_up(unsigned int node);
 /* Whether the node has died, or another node has excluded it from the region */
 bool is_out(unsigned int node);
+/* Whether that is so, and the node has heard of others that gave it up, so it can know. */
+bool can_know_out(unsigned int node);
 /* Changes when one of two nodes gives up the other */
 u64 tie_of(unsigned int a, unsigned int b);
 
@@ -422,6 +425,8 @@ u64 tie_of(unsigned int a, unsigned int b);
 bool is_reachable(unsigned int node, u64 index);
 /* Whether the node has unreleased writes to a block of another owner */
 bool is_unreleased(unsigned int node, u64 index);
+/* How often the block had been discarded, as far as the node knows */
+u64 claims_of(unsigned int node, u64 index);
 /* Whether a task of the node did not get the block for want of another node */
 bool is_missed(unsigned int node, u64 index);
 /* Whether no node has the block, or is being given it, when no thread uses it */

@@ -183,7 +183,9 @@ static void lock_acquire(struct thread *thread, unsigned int which)
  */
 static void lock_reorder(struct thread *thread, unsigned int which)
 {
-	enum order order = config.atoms && !config.deaths ? sim_below(3) : BY_SIGNATURE;
+	/* What a lost block has released is lost with it */
+	enum order order = config.atoms && !config.deaths && !config.discard ? sim_below(3) :
+									       BY_SIGNATURE;
 	unsigned int i;
 	u64 value;
 
