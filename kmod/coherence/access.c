@@ -175,7 +175,7 @@ static u64 kdsm_miss_probe(struct kdsm_coherence *coherence, struct kdsm_miss *m
 			kdsm_fetch_add(&fetch, miss->block, node, miss->bounce);
 		if (!kdsm_fetch_end(&fetch))
 			good = kdsm_stamp_value(fetch.stamps, &wts);
-		*moved &= good;
+		*moved = *moved && good;
 		if (good && good >= miss->need) {
 			if (!kdsm_miss_has(miss, wts) && !*moved)
 				*moved = !kdsm_miss_bounce(coherence, miss) &&
