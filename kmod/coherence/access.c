@@ -389,17 +389,22 @@ int kdsm_release_get(struct kdsm_coherence *coherence, struct kdsm_block *block,
 	return err;
 }
 
+void kdsm_block_unmapped(struct kdsm_block *block)
+{
+	mutex_lock(&block->lock);
+	/* An invalid block counts as well: its acquire may not have harvested it yet */
+	if (!list_empty(&block->dirty))
+		block->modified = true;
+	mutex_unlock(&block->lock);
+}
+
 void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 last)
 {
 	struct kdsm_block *block;
 	u64 i;
 
 	for (i = first; (block = kdsm_block_next(coherence, &i, last)); i++) {
-		mutex_lock(&block->lock);
-		/* An invalid block counts as well: its acquire may not have harvested it yet */
-		if (!list_empty(&block->dirty))
-			block->modified = true;
-		mutex_unlock(&block->lock);
+		kdsm_block_unmapped(block);
 		kdsm_block_put(coherence, block);
 	}
 }

@@ -6,6 +6,7 @@
 #include <linux/bitmap.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/sort.h>
 
 #include "internal.h"
 
@@ -153,17 +154,33 @@ static void kdsm_acquire_merge(struct kdsm_coherence *coherence,
 	spin_unlock(&coherence->lock);
 }
 
-/* Look at the copies that the news are about */
+static int kdsm_news_compare(const void *a, const void *b, const void *notices)
+{
+	const struct kdsm_notice *one = (const struct kdsm_notice *)notices + *(const u8 *)a;
+	const struct kdsm_notice *other = (const struct kdsm_notice *)notices + *(const u8 *)b;
+
+	return one->first < other->first ? -1 : one->first > other->first;
+}
+
+/*
+ * Look at the copies that the news are about, in order of their blocks: to sort the notices, and
+ * not the victims, saves half of the instructions.
+ */
 static int kdsm_acquire_news(struct kdsm_coherence *coherence,
 			     const struct kdsm_signature *signature, const unsigned long *news,
 			     struct kdsm_victims *victims)
 {
 	u64 floor = READ_ONCE(coherence->signature.floor);
-	unsigned int i;
+	u8 order[KDSM_NOTICES_MAX];
+	unsigned int i, count = 0;
 	int err;
 
-	for_each_set_bit(i, news, KDSM_NOTICES_MAX) {
-		err = kdsm_acquire_notice(coherence, &signature->notices[i], victims);
+	BUILD_BUG_ON(KDSM_NOTICES_MAX > 256);
+	for_each_set_bit(i, news, KDSM_NOTICES_MAX)
+		order[count++] = i;
+	sort_r(order, count, sizeof(*order), kdsm_news_compare, NULL, signature->notices);
+	for (i = 0; i < count; i++) {
+		err = kdsm_acquire_notice(coherence, &signature->notices[order[i]], victims);
 		if (err)
 			return err;
 	}
@@ -242,17 +259,17 @@ static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
 	kdsm_picked_sort(victims->list, victims->count);
 	for (i = 0; i < victims->count; i += n) {
 		struct kdsm_picked *run = &victims->list[i];
-		u64 first = run->block->index;
 
 		n = kdsm_run_length(run, victims->count - i);
 		for (j = 0; j < n && !run[j].writable; j++)
 			;
 		if (j < n)
 			kdsm_run_retire(coherence, run, n);
-		kdsm_pages_unmap(coherence, first << coherence->block_shift,
+		kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, run->block),
 				 n << coherence->block_shift);
 		kdsm_coherence_count(coherence, FLUSHES, 1);
-		kdsm_coherence_unmapped(coherence, first, first + n - 1);
+		for (j = 0; j < n; j++)
+			kdsm_block_unmapped(run[j].block);
 	}
 }
 

@@ -302,6 +302,8 @@ void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *bloc
 		       bool is_cached);
 void kdsm_block_dirty(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      bool is_dirty);
+/* See kdsm_coherence_unmapped(), which does this for each block of a range */
+void kdsm_block_unmapped(struct kdsm_block *block);
 /*
  * Take up the newest notice that names the block, if it is news: set wanted, writer and hint. A
  * notice changes nothing in blocks that this node does not hold, so a task learns of the notice

@@ -457,6 +457,16 @@ static inline void sort(void *base, size_t count, size_t size,
 		qsort(base, count, size, compare);
 }
 
+static inline void sort_r(void *base, size_t count, size_t size,
+			  int (*compare)(const void *, const void *, const void *), void *swap,
+			  const void *arg)
+{
+	(void)swap;
+	if (count)
+		qsort_r(base, count, size, (int (*)(const void *, const void *, void *))compare,
+			(void *)arg);
+}
+
 /* ---- tracepoints: there are none ---- */
 
 #define TP_PROTO(args...)	args
