@@ -58,6 +58,12 @@ release() {
 	wait "$pid" 2>/dev/null
 }
 
+# meet: wait until all nodes have called it as often. The host leads the meeting, so it needs no kdsm.
+meet() {
+	echo "$KDSM_NODE meet" >&3
+	read -r _ <&3
+}
+
 as_nobody() {
 	setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@"
 }
