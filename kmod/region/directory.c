@@ -19,6 +19,7 @@
  */
 #include <linux/bitmap.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 
@@ -35,12 +36,12 @@
 /* Upper bound of the number of regions of a cluster */
 #define KDSM_REGIONS_MAX	4096
 
-/*
- * Interval between probes of a silent node, and duration of silence after which node 0 drops
- * the opens of that node; both in jiffies
- */
+static unsigned int kdsm_forget_s = 60;
+module_param_named(forget_s, kdsm_forget_s, uint, 0644);
+MODULE_PARM_DESC(forget_s, "seconds of silence after which node 0 forgets what a node had open");
+
+/* Interval between probes of a silent node, in jiffies */
 #define KDSM_DIRECTORY_RETRY	(5 * HZ)
-#define KDSM_DIRECTORY_FORGET	(60 * HZ)
 /*
  * Upper bound of the time that a handler waits for nodes, in jiffies. It is below the fabric's
  * timeout for a reply, so that the asking node does not take node 0 for dead.
@@ -618,7 +619,7 @@ static void kdsm_directory_probe(struct kdsm_directory *directory)
 			continue;
 		}
 		*asked = *asked ?: jiffies ?: 1;
-		if (time_after_eq(jiffies, *asked + KDSM_DIRECTORY_FORGET))
+		if (time_after_eq(jiffies, *asked + READ_ONCE(kdsm_forget_s) * (unsigned long)HZ))
 			kdsm_directory_forget(directory, node);
 	}
 	mutex_unlock(&directory->lock);
