@@ -3,6 +3,7 @@
 #ifndef KDSM_TESTS_CLOCK_H
 #define KDSM_TESTS_CLOCK_H
 
+#include <stdlib.h>
 #include <time.h>
 
 /* Seconds of CLOCK_MONOTONIC */
@@ -12,6 +13,14 @@ static inline double now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+/* By how much limits of time are longer than elsewhere: kernels that look for bugs are slow. */
+static inline double slowness(void)
+{
+	const char *value = getenv("KDSM_SLOWNESS");
+
+	return value ? atof(value) : 1;
 }
 
 #endif /* KDSM_TESTS_CLOCK_H */

@@ -23,7 +23,7 @@
 #define BLOCK		4096
 #define WORDS		(BLOCK / 8)	/* of a block */
 #define SIZE		(64 * BLOCK)
-#define AWAY		40	/* in s; less than the 60 s after which node 0 drops its opens */
+#define PATIENCE	80	/* for a repair when all packets arrive again, in s */
 /* Limit of an access, in s: a miss may have to find two nodes unreachable in turn */
 #define LIMIT		45.0
 /* Limit of a wait in a queue, in s: the node before may have to time out first */
@@ -100,7 +100,7 @@ static void cannot_load(volatile uint64_t *word, const char *what)
 
 	where = NULL;
 	done = load(word, &value);
-	tap_ok(!done && where == word && now() - start < LIMIT,
+	tap_ok(!done && where == word && now() - start < LIMIT * slowness(),
 	       "%s: %s, the address is %s, after %.1f s", what, done ? "loaded" : "SIGBUS",
 	       where == word ? "right" : "wrong", now() - start);
 }
@@ -172,8 +172,6 @@ static uint64_t increments;
 
 static void go(void)
 {
-	double start = now();
-
 	usleep(1500000);
 	mute(true);
 	cannot_load(own_word(KEPT + 1, 0), "a block without a network");
@@ -182,22 +180,19 @@ static void go(void)
 	tap_result(kdsm_release(region, &signature), 0,
 		   "releasing what it owns without a network");
 	increments += increment(&counters[0]);
-	while (now() - start < AWAY)
-		usleep(100000);
+	meet_at_host();
 	mute(false);
 }
 
 /*
  * This node has writes to a block of NODE, which it cannot release, when it hands a lock to
  * the other survivor. The next owner must not get the lock as if these writes were visible,
- * so it gets -EOWNERDEAD; and the lock must not stay with the first owner. On a slow host NODE may
- * be back before the first owner gives up: then the writes are released, and the lock is clean.
+ * so it gets -EOWNERDEAD; and the lock must not stay with the first owner.
  */
 static void pass_lock(unsigned int other)
 {
 	double start = now();
-	uint64_t which = 0, former;
-	bool back_again;
+	uint64_t which = 0;
 	int error;
 
 	if (node < other) {
@@ -214,13 +209,11 @@ static void pass_lock(unsigned int other)
 		must(kdsm_get(board, node, 128, &which, sizeof(which)), "kdsm_get");
 		must(kdsm_put_notify(board, other, 128, which), "kdsm_put_notify");
 		start = now();
-		error = kdsm_lock_timed(locks[which - 1], 60 * SECOND);
-		back_again = !error && !kdsm_faa(board, gone, 0, 0, &former);
-		tap_ok((error == -EOWNERDEAD && now() - start > 8) || back_again,
+		error = kdsm_lock_timed(locks[which - 1], 120 * SECOND);
+		tap_ok(error == -EOWNERDEAD && now() - start > 8,
 		       "getting it after writes that are not released: %s after %.1f s",
 		       tap_error(error), now() - start);
-		tap_result(kdsm_lock_consistent(locks[which - 1]), back_again ? -EINVAL : 0,
-			   "it is consistent");
+		tap_result(kdsm_lock_consistent(locks[which - 1]), 0, "it is consistent");
 		tap_result(kdsm_unlock(locks[which - 1]), 0, "unlocking it");
 	}
 }
@@ -257,28 +250,30 @@ static void survive(void)
 	       "writing a copy of a block of the node that went");
 	start = now();
 	error = kdsm_release(region, &signature);
-	tap_ok(is_gone(error) && now() - start < QUEUE_LIMIT,
+	tap_ok(is_gone(error) && now() - start < QUEUE_LIMIT * slowness(),
 	       "releasing that: %s after %.1f s", tap_error(error), now() - start);
 	pass_lock(other);
 	start = now();
 	increments += increment(&counters[0]);
-	tap_ok(now() - start < QUEUE_LIMIT, "an increment in its strict block: %s after %.1f s",
+	tap_ok(now() - start < QUEUE_LIMIT * slowness(),
+	       "an increment in its strict block: %s after %.1f s",
 	       increments ? "done" : "SIGBUS", now() - start);
+	meet_at_host();
 }
 
 /* NODE is back: writes that could not be released now can be, and nothing is lost. */
 static void recover(void)
 {
-	double start = now();
+	double start = now(), patience = PATIENCE * slowness();
 	uint64_t former, sum;
 	unsigned int on;
 	int error = 0;
 
 	for (on = 0; on < nodes; on++)
-		while ((error = kdsm_faa(board, on, 0, 0, &former)) && now() - start < 2 * AWAY)
+		while ((error = kdsm_faa(board, on, 0, 0, &former)) && now() - start < patience)
 			usleep(200000);
 	tap_result(error, 0, "operations on all nodes again");
-	while ((error = kdsm_release(region, &signature)) && now() - start < 3 * AWAY)
+	while ((error = kdsm_release(region, &signature)) && now() - start < patience)
 		usleep(200000);
 	tap_ok(!error, "releasing again: %s after %.1f s", tap_error(error), now() - start);
 	for (on = 0; on < 20; on++)
@@ -313,6 +308,7 @@ int main(int argc, char **argv)
 	gone = argc > 1 ? strtoul(argv[1], NULL, 0) : nodes - 1;
 	if (nodes != 3 || gone >= nodes)
 		tap_bail("loss needs three nodes, and the number of one of them");
+	remember_nodes(true);
 	snprintf(name, sizeof(name), "loss-%u", gone);
 	attr.policy = KDSM_POLICY_RELEASE;
 	must(kdsm_region_open(kdsm, name, &attr, &region), "kdsm_region_open");
@@ -338,6 +334,7 @@ int main(int argc, char **argv)
 	kdsm_region_close(board);
 	kdsm_region_close(strict);
 	kdsm_region_close(region);
+	remember_nodes(false);
 	kdsm_close(kdsm);
 	return tap_end();
 }

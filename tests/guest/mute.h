@@ -52,4 +52,29 @@ static inline void mute(bool on)
 	close(file);
 }
 
+/*
+ * Wait until all nodes have called this as often. The host leads the meeting (tests/machine/run),
+ * so nodes without a network can take part.
+ */
+static inline void meet_at_host(void)
+{
+	char word[16];
+
+	if (dprintf(3, "%s meet\n", getenv("KDSM_NODE")) < 0 || read(3, word, sizeof(word)) <= 0) {
+		puts("Bail out! the host does not answer");
+		exit(EXIT_FAILURE);
+	}
+}
+
+/* Let node 0 remember for long what silent nodes have open, or for as long as usual. */
+static inline void remember_nodes(bool on)
+{
+	FILE *file = fopen("/sys/module/kdsm/parameters/forget_s", "w");
+
+	if (!file || fprintf(file, "%u\n", on ? 3600 : 60) < 0 || fclose(file)) {
+		puts("Bail out! cannot set forget_s");
+		exit(EXIT_FAILURE);
+	}
+}
+
 #endif /* KDSM_TESTS_MUTE_H */
