@@ -17,7 +17,7 @@ static void spoil(u64 index)
 			word_spoil(&words[i]);
 }
 
-void discard_one(u64 index)
+int discard_one(u64 index)
 {
 	struct kdsm_coherence *coherence = &nodes[sim_fiber_node()].coherence;
 	int err;
@@ -30,6 +30,7 @@ void discard_one(u64 index)
 	counts.discards += !err;
 	if (err == -EINVAL || err == -EOVERFLOW)
 		sim_fail(index, "discard: error %d", err);
+	return err;
 }
 
 /* Until all threads meet again, no thread accesses memory. */

@@ -64,7 +64,9 @@ bool try_again(int err, unsigned int *tries, u64 first, u64 last, const char *wh
 	if (err == -EHOSTDOWN && sim_chance(config.discard) && !sim_is_dead(node)) {
 		while (first < last && !is_missed(node, first))
 			first++;
-		discard_one(first);
+		/* A node without memory can neither use the block nor discard it */
+		if (discard_one(first) == -ENOMEM)
+			err = -ENOMEM;
 		return try_again_always(err, tries, what);
 	}
 	for (; err && err != -ENOMEM && config.deaths && first <= last; first++)

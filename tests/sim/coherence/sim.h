@@ -306,8 +306,8 @@ int thread_store(struct thread *thread, u64 offset, unsigned int size, u64 value
 
 /* discard.c: lost blocks that programs discard */
 
-/* While the program runs: discard a block if it is lost. */
-void discard_one(u64 index);
+/* While the program runs: discard a block if it is lost. 0 or an error that may pass. */
+int discard_one(u64 index);
 /* All nodes discard all blocks. Then each word has one right value, and all nodes can use it. */
 void discard_all(struct thread *thread);
 
