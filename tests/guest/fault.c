@@ -139,7 +139,8 @@ static void check_killing(const pid_t *children)
 		kill(children[i], SIGKILL);
 	for (i = 0; i < POLICIES; i++) {
 		waitpid(children[i], &status, 0);
-		tap_ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && now() - start < LIMIT * slowness(),
+		tap_ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL &&
+		       now() - start < LIMIT * slowness(),
 		       "policy %s: a program in a fault dies after %.2f s", names[i],
 		       now() - start);
 	}

@@ -124,7 +124,8 @@ static void release_fails(void)
 		tap_bail("a copy cannot be used");
 	do {
 		error = kdsm_release(regions[0], NULL);
-	} while (is_gone(error) && use(word(0, MOVED, node), NULL, &loaded) && now() - start < PATIENCE);
+	} while (is_gone(error) && use(word(0, MOVED, node), NULL, &loaded) &&
+		 now() - start < PATIENCE);
 	tap_result(error, -EHOSTDOWN, "a release of writes to a lost block");
 	tap_result(kdsm_release(regions[0], NULL), -EHOSTDOWN, "the next release");
 }
@@ -147,8 +148,8 @@ static void loses(unsigned int i)
 	uint64_t offsets[BLOCKS], value, next;
 	double start = now();
 
-	while (now() - start < PATIENCE && (use(word(i, MOVED, nodes), NULL, &value) ||
-				      use(word(i, OWN, nodes), NULL, &value)))
+	while (now() - start < PATIENCE &&
+	       (use(word(i, MOVED, nodes), NULL, &value) || use(word(i, OWN, nodes), NULL, &value)))
 		usleep(100000);
 	value = 1;
 	do {
@@ -156,7 +157,8 @@ static void loses(unsigned int i)
 		    use(word(i, OWN, nodes), &value, NULL))
 			tap_ok(false, "policy %s: a lost block can be written", names[i]);
 		next = 0;
-	} while (kdsm_region_lost(regions[i], offsets, BLOCKS, &next) < 2 && now() - start < PATIENCE);
+	} while (kdsm_region_lost(regions[i], offsets, BLOCKS, &next) < 2 &&
+		 now() - start < PATIENCE);
 	lists(i, 2);
 	tap_ok(use(word(i, KEPT, gone), NULL, &value) && value == 22,
 	       "policy %s: another block has %llu", names[i], (unsigned long long)value);

@@ -255,8 +255,8 @@ static void survive(void)
 		if (now() - start > worst)
 			worst = now() - start;
 	} while (!error);
-	tap_ok(is_gone(error) && worst < LIMIT * slowness(), "node %u vanishes: %s after %.1f s", gone,
-	       tap_error(error), worst);
+	tap_ok(is_gone(error) && worst < LIMIT * slowness(),
+	       "node %u vanishes: %s after %.1f s", gone, tap_error(error), worst);
 	if (gone != 0)
 		opens_others();
 	meets_nobody(gone);
