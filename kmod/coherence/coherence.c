@@ -184,22 +184,31 @@ static int kdsm_block_advise(struct kdsm_coherence *coherence, enum kdsm_advice 
 	return err;
 }
 
+static int kdsm_coherence_flush(struct kdsm_coherence *coherence, u64 first, u64 last)
+{
+	if (READ_ONCE(coherence->outcast))
+		return -ESTALE;
+	return coherence->policy->flush ? coherence->policy->flush(coherence, first, last) : 0;
+}
+
+static int kdsm_coherence_refresh(struct kdsm_coherence *coherence, u64 first, u64 last)
+{
+	int err = kdsm_doubts_ask(coherence, first);
+
+	if (!err && coherence->policy->refresh)
+		err = coherence->policy->refresh(coherence, first, last);
+	return err;
+}
+
 int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice advice,
 			  u64 first, u64 last)
 {
-	int err;
+	int err = 0;
 
-	if (advice == KDSM_ADVICE_FLUSH && READ_ONCE(coherence->outcast))
-		return -ESTALE;
 	if (advice == KDSM_ADVICE_FLUSH)
-		return coherence->policy->flush ?
-		       coherence->policy->flush(coherence, first, last) : 0;
-	err = advice == KDSM_ADVICE_REFRESH ? kdsm_doubts_ask(coherence, first) : 0;
-	if (err)
-		return err;
+		return kdsm_coherence_flush(coherence, first, last);
 	if (advice == KDSM_ADVICE_REFRESH)
-		return coherence->policy->refresh ?
-		       coherence->policy->refresh(coherence, first, last) : 0;
+		return kdsm_coherence_refresh(coherence, first, last);
 	for (; first <= last && !err; first++) {
 		if (signal_pending(current))
 			return -EINTR;
