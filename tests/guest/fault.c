@@ -154,8 +154,8 @@ static void check_page(volatile uint64_t *word, const char *policy)
 	sigsetjmp(back, 1);
 	if (now() - start < PATIENCE * slowness())
 		*word = node;
-	tap_ok(now() - start < PATIENCE * slowness(), "policy %s: the page can be used again after %.1f s",
-	       policy, now() - start);
+	tap_ok(now() - start < PATIENCE * slowness(),
+	       "policy %s: the page can be used again after %.1f s", policy, now() - start);
 }
 
 static void survive(void)

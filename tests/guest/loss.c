@@ -209,7 +209,7 @@ static void pass_lock(unsigned int other)
 		must(kdsm_get(board, node, 128, &which, sizeof(which)), "kdsm_get");
 		must(kdsm_put_notify(board, other, 128, which), "kdsm_put_notify");
 		start = now();
-		error = kdsm_lock_timed(locks[which - 1], 120 * SECOND);
+		error = kdsm_lock_timed(locks[which - 1], 60 * SECOND * slowness());
 		tap_ok(error == -EOWNERDEAD && now() - start > 8,
 		       "getting it after writes that are not released: %s after %.1f s",
 		       tap_error(error), now() - start);

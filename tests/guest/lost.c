@@ -18,7 +18,7 @@
 #define SECOND		1000000000ULL
 #define PAGE		4096
 #define GROUP		(512 * PAGE)	/* blocks that belong to one node at first */
-#define PATIENCE	60	/* for what the others see when a node is gone, or back, in s */
+#define PATIENCE	30	/* for what the others see when a node is gone, or back, in s */
 #define POLICIES	2
 
 /* Places in each node's part of the board; all but the tree's are words */
@@ -125,7 +125,7 @@ static void release_fails(void)
 	do {
 		error = kdsm_release(regions[0], NULL);
 	} while (is_gone(error) && use(word(0, MOVED, node), NULL, &loaded) &&
-		 now() - start < PATIENCE);
+		 now() - start < PATIENCE * slowness());
 	tap_result(error, -EHOSTDOWN, "a release of writes to a lost block");
 	tap_result(kdsm_release(regions[0], NULL), -EHOSTDOWN, "the next release");
 }
@@ -148,7 +148,7 @@ static void loses(unsigned int i)
 	uint64_t offsets[BLOCKS], value, next;
 	double start = now();
 
-	while (now() - start < PATIENCE &&
+	while (now() - start < PATIENCE * slowness() &&
 	       (use(word(i, MOVED, nodes), NULL, &value) || use(word(i, OWN, nodes), NULL, &value)))
 		usleep(100000);
 	value = 1;
@@ -158,7 +158,7 @@ static void loses(unsigned int i)
 			tap_ok(false, "policy %s: a lost block can be written", names[i]);
 		next = 0;
 	} while (kdsm_region_lost(regions[i], offsets, BLOCKS, &next) < 2 &&
-		 now() - start < PATIENCE);
+		 now() - start < PATIENCE * slowness());
 	lists(i, 2);
 	tap_ok(use(word(i, KEPT, gone), NULL, &value) && value == 22,
 	       "policy %s: another block has %llu", names[i], (unsigned long long)value);
@@ -235,10 +235,12 @@ static void vanish(void)
 	meet_at_host();
 	mute(false);
 	start = now();
-	while (kdsm_faa(board, 0, COUNT + 8, 1, &former) && now() - start < PATIENCE)
+	while (kdsm_faa(board, 0, COUNT + 8, 1, &former) &&
+	       now() - start < 2 * PATIENCE * slowness())
 		usleep(200000);
 	start = now();
-	while (is_gone(error = kdsm_acquire(regions[0], &empty)) && now() - start < PATIENCE)
+	while (is_gone(error = kdsm_acquire(regions[0], &empty)) &&
+	       now() - start < PATIENCE * slowness())
 		usleep(200000);
 	tap_result(error, -ESTALE, "an acquire of a node that others took for dead");
 	tap_result(kdsm_release(regions[0], NULL), -ESTALE, "a release of it");

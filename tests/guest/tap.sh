@@ -58,6 +58,15 @@ release() {
 	wait "$pid" 2>/dev/null
 }
 
+# soon COMMAND...: try the command once a second until it succeeds, for at most a minute
+soon() {
+	for _ in $(seq 60); do
+		"$@" && return
+		sleep 1
+	done
+	return 1
+}
+
 # meet: wait until all nodes have called it as often. The host leads the meeting, so it needs no kdsm.
 meet() {
 	echo "$KDSM_NODE meet" >&3

@@ -31,11 +31,16 @@ static struct kdsm_block *peek(unsigned int node, u64 index)
 	return nodes[node].closed ? NULL : xa_load(&nodes[node].coherence.table, index);
 }
 
+static u64 claims_in(const struct kdsm_block *block)
+{
+	return block->handover >> 48;
+}
+
 u64 claims_of(unsigned int node, u64 index)
 {
 	const struct kdsm_block *block = peek(node, index);
 
-	return block ? block->handover >> 48 : 0;
+	return block ? claims_in(block) : 0;
 }
 
 void check_start(void)
@@ -119,11 +124,11 @@ static bool is_holder(const struct kdsm_block *block)
 static void check_timestamp(unsigned int i, const struct kdsm_block *block)
 {
 	/* The timestamps of a node that died, of which no other heard, end with a discard */
-	if (block->wts < written[i] && block->handover >> 48 == claims[i])
+	if (block->wts < written[i] && claims_in(block) == claims[i])
 		sim_fail(config.index[i], "write timestamp went from %llu to %llu", written[i],
 			 block->wts);
 	written[i] = block->wts;
-	claims[i] = block->handover >> 48;
+	claims[i] = claims_in(block);
 }
 
 /* all: every block is checked at every step */

@@ -183,7 +183,7 @@ static void lock_acquire(struct thread *thread, unsigned int which)
  */
 static void lock_reorder(struct thread *thread, unsigned int which)
 {
-	/* What a lost block has released is lost with it */
+	/* A lost block takes its node's releases with it */
 	enum order order = config.atoms && !config.deaths && !config.discard ? sim_below(3) :
 									       BY_SIGNATURE;
 	unsigned int i;
