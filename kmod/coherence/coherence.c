@@ -168,18 +168,17 @@ int kdsm_coherence_atomic(struct kdsm_coherence *coherence, struct kdsm_atomic *
 
 /* ---- hints ---- */
 
-static int kdsm_block_advise(struct kdsm_coherence *coherence, enum kdsm_advice advice,
-			     u64 index)
+/* Blocks that a call takes over before releases and acquires of other threads get their turn */
+#define KDSM_OWN_BLOCKS	256U
+
+static int kdsm_block_prefetch(struct kdsm_coherence *coherence, u64 index)
 {
 	struct kdsm_block *block = kdsm_block_get(coherence, index);
 	int err;
 
 	if (!block)
 		return -ENOMEM;
-	if (advice == KDSM_ADVICE_OWN)
-		err = coherence->policy->own(coherence, block);
-	else
-		err = coherence->policy->get(coherence, block, false, false);
+	err = coherence->policy->get(coherence, block, false, false);
 	kdsm_block_put(coherence, block);
 	return err;
 }
@@ -200,6 +199,36 @@ static int kdsm_coherence_refresh(struct kdsm_coherence *coherence, u64 first, u
 	return err;
 }
 
+/* Take over the i-th block from the one that arg points to */
+static int kdsm_block_own(struct kdsm_coherence *coherence, void *arg, u64 i)
+{
+	struct kdsm_block *block;
+	int err;
+
+	if (signal_pending(current))
+		return -EINTR;
+	block = kdsm_block_get(coherence, *(u64 *)arg + i);
+	if (!block)
+		return -ENOMEM;
+	err = coherence->policy->own(coherence, block);
+	kdsm_block_put(coherence, block);
+	return err;
+}
+
+static int kdsm_range_own(struct kdsm_coherence *coherence, u64 first, u64 last)
+{
+	int err = 0;
+	u64 count;
+
+	for (; first <= last && !err; first += count) {
+		count = min_t(u64, last - first + 1, KDSM_OWN_BLOCKS);
+		mutex_lock(&coherence->fence);
+		err = kdsm_take_many(coherence, count, count, true, kdsm_block_own, &first);
+		mutex_unlock(&coherence->fence);
+	}
+	return err;
+}
+
 int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice advice,
 			  u64 first, u64 last)
 {
@@ -209,10 +238,12 @@ int kdsm_coherence_advise(struct kdsm_coherence *coherence, enum kdsm_advice adv
 		return kdsm_coherence_flush(coherence, first, last);
 	if (advice == KDSM_ADVICE_REFRESH)
 		return kdsm_coherence_refresh(coherence, first, last);
+	if (advice == KDSM_ADVICE_OWN)
+		return kdsm_range_own(coherence, first, last);
 	for (; first <= last && !err; first++) {
 		if (signal_pending(current))
 			return -EINTR;
-		err = kdsm_block_advise(coherence, advice, first);
+		err = kdsm_block_prefetch(coherence, first);
 		cond_resched();
 	}
 	return err;

@@ -266,7 +266,10 @@ struct kdsm_policy_ops {
 		      struct kdsm_atomic *atomic, bool wait);
 	/* Make blocks first..last current. The caller holds no lock. NULL: nothing to do. */
 	int (*refresh)(struct kdsm_coherence *coherence, u64 first, u64 last);
-	/* Become the owner of the block. The caller holds no lock. 0 or -errno. */
+	/*
+	 * Become the owner of the block. The caller holds coherence->fence, or works for a task
+	 * that does. 0 or -errno.
+	 */
 	int (*own)(struct kdsm_coherence *coherence, struct kdsm_block *block);
 	/*
 	 * Make the frame of a discarded block zero, as content written at ts, and readable, before
@@ -334,8 +337,8 @@ struct kdsm_coherence {
 	struct work_struct owed_work;	/* lends and hands over the blocks of owed */
 	struct list_head owed;		/* blocks that nodes wait for until the end of the lease */
 
+	struct mutex fence;		/* serialises releases, acquires and OWN of the region */
 	/* Policy release only, except lock and stats: */
-	struct mutex fence;		/* serialises releases and acquires of the region */
 	bool behind;			/* an acquire ended early; under fence */
 	/* Floor of the newest acquire that has ended: no copy here lacks earlier writes */
 	u64 acquired;

@@ -50,9 +50,6 @@
 #ifndef KDSM_IDLE_MAX
 #define KDSM_IDLE_MAX	8
 #endif
-/* Upper bounds of the blocks that one release takes over concurrently: number, and bytes */
-#define KDSM_TAKES_MAX		16U
-#define KDSM_TAKES_BYTES	SZ_4M
 /*
  * Read lease: validity of a copy after its request, in logical timestamps. The lease of a block
  * doubles when it ended without a write and a node asks again, at most this often, and a write
@@ -319,30 +316,6 @@ end:
 
 /* ---- taking over many ---- */
 
-/*
- * A take mostly waits for the network, so a release runs several takes concurrently: one in
- * the releasing task, the others in work items, as far as these start. Each picks the next
- * block that has to be taken over.
- *
- * A take waits for nothing but its one block. It holds no block's lock and has no other
- * block busy meanwhile, on this node or elsewhere, and the same holds for every task that
- * has or wants the block. So no take waits for another take of the same release, and two
- * releases that take over the same blocks in different orders do not deadlock. A release
- * does not depend on its work items either, because the releasing task takes over all
- * blocks that are left.
- */
-struct kdsm_takes {
-	struct kdsm_coherence *coherence;
-	const struct kdsm_writes *writes;
-	spinlock_t lock;		/* protects next and err */
-	size_t next;
-	int err;			/* the first error */
-	struct kdsm_takes_work {
-		struct work_struct work;
-		struct kdsm_takes *takes;
-	} works[KDSM_TAKES_MAX - 1];
-};
-
 static bool kdsm_write_needs_take(const struct kdsm_picked *write)
 {
 	/* A guess without the lock of the block: kdsm_block_take() looks again with it. */
@@ -365,78 +338,33 @@ static void kdsm_block_lose(struct kdsm_coherence *coherence, struct kdsm_block 
 	mutex_unlock(&block->lock);
 }
 
-/* Returns NULL if no block is left. A block whose take failed does not stop the others. */
-static struct kdsm_block *kdsm_takes_next(struct kdsm_takes *takes)
+static int kdsm_write_take(struct kdsm_coherence *coherence, void *arg, u64 i)
 {
-	const struct kdsm_writes *writes = takes->writes;
-	struct kdsm_block *block = NULL;
-
-	spin_lock(&takes->lock);
-	while (!block && takes->next < writes->count) {
-		if (kdsm_write_needs_take(&writes->list[takes->next]))
-			block = writes->list[takes->next].block;
-		takes->next++;
-	}
-	spin_unlock(&takes->lock);
-	return block;
-}
-
-static void kdsm_takes_run(struct kdsm_takes *takes)
-{
-	struct kdsm_block *block;
+	const struct kdsm_writes *writes = arg;
+	struct kdsm_block *block = writes->list[i].block;
 	int err;
 
-	while ((block = kdsm_takes_next(takes))) {
-		err = kdsm_block_take(takes->coherence, block, false, NULL);
-		if (!err)
-			continue;
-		kdsm_block_lose(takes->coherence, block);
-		spin_lock(&takes->lock);
-		takes->err = takes->err ?: err;
-		spin_unlock(&takes->lock);
-	}
-}
-
-static void kdsm_takes_work(struct work_struct *work)
-{
-	kdsm_takes_run(container_of(work, struct kdsm_takes_work, work)->takes);
+	if (!kdsm_write_needs_take(&writes->list[i]))
+		return 0;
+	err = kdsm_block_take(coherence, block, false, NULL);
+	if (err)
+		kdsm_block_lose(coherence, block);
+	return err;
 }
 
 /*
  * Become the owner of all modified blocks. A block that is not taken over stays modified. Returns
  * the first error after all blocks were tried.
  */
-static int kdsm_writes_take_over(struct kdsm_coherence *coherence,
-				 const struct kdsm_writes *writes)
+static int kdsm_writes_take_over(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
 {
-	unsigned int wanted = 0, works, most, i;
-	struct kdsm_takes *takes;
-	int err;
+	u64 wanted = 0;
+	size_t i;
 
-	most = clamp_t(u64, KDSM_TAKES_BYTES >> coherence->block_shift, 1, KDSM_TAKES_MAX);
-	for (i = 0; i < writes->count && wanted < most; i++)
+	for (i = 0; i < writes->count; i++)
 		wanted += kdsm_write_needs_take(&writes->list[i]);
-	if (!wanted)
-		return 0;
-	takes = kzalloc(sizeof(*takes), GFP_KERNEL);
-	if (!takes)
-		return -ENOMEM;
-	takes->coherence = coherence;
-	takes->writes = writes;
-	spin_lock_init(&takes->lock);
-	works = wanted - 1;
-	for (i = 0; i < works; i++) {
-		takes->works[i].takes = takes;
-		INIT_WORK(&takes->works[i].work, kdsm_takes_work);
-		queue_work(system_unbound_wq, &takes->works[i].work);
-	}
-	kdsm_takes_run(takes);
-	/* Work items that have not started would find nothing to do */
-	for (i = 0; i < works; i++)
-		cancel_work_sync(&takes->works[i].work);
-	err = takes->err;
-	kfree(takes);
-	return err;
+	return wanted ? kdsm_take_many(coherence, writes->count, wanted, false, kdsm_write_take,
+				       writes) : 0;
 }
 
 /*
@@ -586,12 +514,7 @@ static int kdsm_release_flush(struct kdsm_coherence *coherence, u64 first, u64 l
 
 static int kdsm_release_own(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	int err;
-
-	mutex_lock(&coherence->fence);
-	err = kdsm_block_take(coherence, block, true, NULL);
-	mutex_unlock(&coherence->fence);
-	return err;
+	return kdsm_block_take(coherence, block, true, NULL);
 }
 
 /* ---- discarded blocks ---- */

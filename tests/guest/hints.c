@@ -3,6 +3,7 @@
  * Hints for coherent regions, on every node at the same time: counters show the work that a
  * hint saves, and a hint changes nothing else.
  */
+#include "clock.h"
 #include "coherent.h"
 
 #define BLOCK	4096UL
@@ -124,6 +125,7 @@ static void hints_flush_signature(void)
 static void hints_own(void)
 {
 	long taken, owned, bytes;
+	double begin;
 
 	attach("own");
 	if (node == 1)
@@ -138,7 +140,9 @@ static void hints_own(void)
 		for (uint64_t i = 0; i < BLOCKS; i += 2)
 			words[WORD(i) + 1] = i;
 		owned = counter("owned");
+		begin = now();
 		CHECK_IS(advise(KDSM_ADVICE_OWN, 0, BLOCKS), 0);
+		printf("# %lu blocks taken over in %.0f ms\n", BLOCKS, 1000 * (now() - begin));
 		CHECK_IS(counter("owned") - owned, policy == KDSM_POLICY_RELEASE ?
 			 BLOCKS : BLOCKS / 2);
 		CHECK_IS(wrong(0, BLOCKS, 3000), 0);

@@ -139,6 +139,8 @@ static inline void atomic64_add(s64 n, atomic64_t *v)
 	v->counter += n;
 }
 
+#define atomic64_inc_return(v)	(++(v)->counter)
+
 static inline bool atomic64_try_cmpxchg(atomic64_t *v, s64 *old, s64 new)
 {
 	s64 was = cmpxchg(&v->counter, *old, new);
