@@ -266,6 +266,8 @@ void lock_drop(struct thread *thread, unsigned int which, bool write)
 		lock->reserved = thread->node;
 	} else {
 		lock_release(thread, which, write);
+		if (thread->dead)	/* sync_die() has dropped the lock */
+			sim_exit();
 		lock->reserved = -1;
 	}
 	sim_event(SIM_NONE, "%u drops lock %u", thread->number, which);
