@@ -226,8 +226,8 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 	if (moved && miss->from == node && miss->wts <= good)
 		return 0;
 	err = kdsm_miss_bounce(coherence, miss);
-	return err ?: kdsm_block_fetch(coherence, miss->block, coherence->frames, miss->from,
-				       miss->bounce);
+	return err ?: kdsm_block_content(coherence, miss->block, coherence->frames, miss->from,
+					 miss->wts, miss->bounce);
 }
 
 /* Move the content from the bounce into the frame */

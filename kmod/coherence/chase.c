@@ -333,7 +333,7 @@ static int kdsm_borrowed(struct kdsm_coherence *coherence, struct kdsm_block *bl
 }
 
 int kdsm_ownership_borrow(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			  unsigned int *from)
+			  unsigned int *from, u64 *wts)
 {
 	struct kdsm_chase chase = {
 		.type = KDSM_MESSAGE_BLOCK_READ,
@@ -368,6 +368,7 @@ int kdsm_ownership_borrow(struct kdsm_coherence *coherence, struct kdsm_block *b
 			WRITE_ONCE(block->reading, KDSM_READING_ASKING);
 	}
 	*from = block->lender;
+	*wts = block->wts;
 	mutex_unlock(&block->lock);
 	return err;
 }

@@ -183,3 +183,18 @@ int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *
 	kdsm_fetch_add(&fetch, block, node, bounce);
 	return kdsm_fetch_end(&fetch);
 }
+
+int kdsm_block_content(struct kdsm_coherence *coherence, const struct kdsm_block *block,
+		       struct kdsm_memory *memory, unsigned int node, u64 wts,
+		       struct kdsm_bounce *bounce)
+{
+	unsigned int i;
+
+	if (wts)
+		return kdsm_block_fetch(coherence, block, memory, node, bounce);
+	if (!bounce)
+		return kdsm_block_clear(coherence, block);
+	for (i = 0; i < bounce->count; i++)
+		clear_page(bounce->pages[i]);
+	return 0;
+}

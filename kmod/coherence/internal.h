@@ -115,6 +115,14 @@ void kdsm_bounce_free(struct kdsm_bounce *bounce);
 int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *block,
 		     struct kdsm_memory *memory, unsigned int node,
 		     struct kdsm_bounce *bounce);
+/*
+ * As kdsm_block_fetch(), for content of time wts. By time 0 nobody has written the block, or, in
+ * policy release, released a write, so the content is zeros. Then the other node needs no memory
+ * for the block.
+ */
+int kdsm_block_content(struct kdsm_coherence *coherence, const struct kdsm_block *block,
+		       struct kdsm_memory *memory, unsigned int node, u64 wts,
+		       struct kdsm_bounce *bounce);
 
 /* Remote reads that are collected, and posted together when ops is full and at the end */
 struct kdsm_fetch {
@@ -186,12 +194,12 @@ int kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *blo
 			unsigned int *from, u64 *wts, u64 *rts);
 /*
  * Policy strict: join the queue for the block and wait until a node lends a copy, or return the
- * node of a copy that is lent already. *from is the node whose frame has the content. Caller has
- * set reading to ASKING, has made the block busy, and does not hold its lock. Errors as of
- * kdsm_ownership_take().
+ * node of a copy that is lent already. *from is the node whose frame has the content of time *wts.
+ * Caller has set reading to ASKING, has made the block busy, and does not hold its lock. Errors as
+ * of kdsm_ownership_take().
  */
 int kdsm_ownership_borrow(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			  unsigned int *from);
+			  unsigned int *from, u64 *wts);
 /*
  * A node lends a copy with this timestamp, from the frame of node from: change reading to LENT,
  * unless this node does not ask, or a writer demanded newer content. Caller holds the block's

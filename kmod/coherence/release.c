@@ -110,9 +110,11 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 	/*
 	 * The next owner reads the twin, whose content stays unchanged until then: only an
 	 * upgrade after a newer copy was fetched makes another twin with other content, and
-	 * no newer copy exists while the next owner is taking the block over.
+	 * no newer copy exists while the next owner is taking the block over. It reads no content
+	 * of time 0 (kdsm_block_content()).
 	 */
-	err = kdsm_twin_make(coherence, block);
+	if (block->wts || block->modified || !list_empty(&block->dirty))
+		err = kdsm_twin_make(coherence, block);
 	if (err)
 		return err;
 	if (block->modified) {
@@ -233,14 +235,14 @@ static int kdsm_writes_harvest(struct kdsm_coherence *coherence, struct kdsm_wri
 	return 0;
 }
 
-/* Fetch the twin of node from. The caller frees *bounce in any case. */
+/* Fetch the twin of node from, of time wts. The caller frees *bounce in any case. */
 static int kdsm_twin_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *block,
-			   unsigned int from, struct kdsm_bounce **bounce)
+			   unsigned int from, u64 wts, struct kdsm_bounce **bounce)
 {
 	*bounce = kdsm_bounce_alloc(coherence);
 	if (!*bounce)
 		return -ENOMEM;
-	return kdsm_block_fetch(coherence, block, coherence->twins, from, *bounce);
+	return kdsm_block_content(coherence, block, coherence->twins, from, wts, *bounce);
 }
 
 int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, bool any,
@@ -276,7 +278,7 @@ int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, 
 	mutex_lock(&block->lock);
 	if (!err && !kdsm_twin_is_here(block, from, wts)) {
 		mutex_unlock(&block->lock);
-		err = kdsm_twin_fetch(coherence, block, from, &bounce);
+		err = kdsm_twin_fetch(coherence, block, from, wts, &bounce);
 		if (err)
 			kdsm_ownership_fail(coherence, block);
 		mutex_lock(&block->lock);

@@ -324,14 +324,16 @@ static int kdsm_readers_invalidate(struct kdsm_coherence *coherence,
 static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	unsigned int from;
+	u64 wts;
 	int err;
 
 	do {
 		WRITE_ONCE(block->reading, KDSM_READING_ASKING);
 		mutex_unlock(&block->lock);
-		err = kdsm_ownership_borrow(coherence, block, &from);
+		err = kdsm_ownership_borrow(coherence, block, &from, &wts);
 		if (!err)
-			err = kdsm_block_fetch(coherence, block, coherence->frames, from, NULL);
+			err = kdsm_block_content(coherence, block, coherence->frames, from, wts,
+						 NULL);
 		mutex_lock(&block->lock);
 		kdsm_coherence_count(coherence, SLOW_READS, 1);
 		/* kdsm_strict_forget() may have ended the loan */
@@ -382,7 +384,7 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 	has_copy = block->state != KDSM_BLOCK_INVALID;
 	mutex_unlock(&block->lock);
 	if (!has_copy)
-		err = kdsm_block_fetch(coherence, block, coherence->frames, from, NULL);
+		err = kdsm_block_content(coherence, block, coherence->frames, from, wts, NULL);
 	if (!err)
 		err = kdsm_readers_invalidate(coherence, block);
 	mutex_lock(&block->lock);

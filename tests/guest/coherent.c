@@ -417,6 +417,30 @@ static void coherent_homes(void)
 	many = 0;
 }
 
+/* Node 1 reads and writes blocks whose home is node 0, which needs no memory for them. */
+static void coherent_first_touch(void)
+{
+	const uint64_t range = 4UL << 20, step = 16 * block_size;
+
+	if (nodes < 2 || block_size > 4096)
+		return;
+	for (uint32_t policy = KDSM_POLICY_RELEASE; policy <= KDSM_POLICY_STRICT; policy++) {
+		region_flags = KDSM_REGION_CONTIGUOUS;
+		attach_region("first-touch", policy, nodes * range, block_size);
+		region_flags = 0;
+		for (uint64_t i = 0; i < range && node == 1; i += step) {
+			CHECK_IS(words[i / 8], 0);
+			words[i / 8] = i + 1;
+		}
+		exchange();
+		if (node == 0)
+			CHECK_IS(counter("resident"), 0);
+		for (uint64_t i = 0; i < range; i += step)
+			CHECK_IS(words[i / 8], i + 1);
+		detach();
+	}
+}
+
 /* ---- cost ---- */
 
 #define BLOCKS	1000
@@ -696,6 +720,7 @@ static const struct guest_test tests[] = {
 	TEST(coherent_passing),
 	TEST(coherent_ranges),
 	TEST(coherent_homes),
+	TEST(coherent_first_touch),
 	TEST(coherent_cost),
 	TEST(coherent_retire),
 	TEST(coherent_bad_calls),
