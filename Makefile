@@ -301,7 +301,7 @@ sim: $(SIM_BIN)
 
 .PHONY: models
 models: packages
-	@tests/spin/check
+	@tests/spin/check -l
 
 # A plugin of QEMU that counts instructions, and the programs that it needs in the machines.
 COUNTS := $(addprefix $(B)/counts/,plugin.so raw say mark theft contend)
