@@ -121,7 +121,8 @@ struct kdsm_location {
  * Each block of a coherent region has a home, the node that owns the block until another node
  * writes it. Groups of KDSM_CYCLE_BLOCKS blocks go round the nodes. With KDSM_REGION_CONTIGUOUS,
  * each node is the home of one range of blocks, in the order of nodes, all of the same length; the
- * last ones may be shorter or empty.
+ * last ones may be shorter or empty. The home needs no memory for a block that another node writes
+ * first.
  *
  * Errors:
  *   -ENETDOWN	the cluster is not up
