@@ -18,10 +18,7 @@
 #include "reach/order.h"
 #include "small_nets.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define ROUNDS	50
-#define WALKS	10
-#elif defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define ROUNDS	100
 #define WALKS	20
 #else

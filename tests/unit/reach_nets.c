@@ -20,9 +20,7 @@
 #include "models.h"
 #include "small_nets.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define RANDOM_NETS	10
-#elif defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define RANDOM_NETS	30
 #else
 #define RANDOM_NETS	90
