@@ -259,8 +259,8 @@ void kdsm_ownership_leave(struct kdsm_coherence *coherence, struct kdsm_block *b
 typedef int (*kdsm_take_t)(struct kdsm_coherence *coherence, void *arg, u64 i);
 
 /*
- * Call take for items 0 to count - 1, several at the same time; probably wanted of them wait for
- * the network. stops: begin no more after an error. Returns the first error.
+ * Call take for items 0 to count - 1, several at the same time; probably wanted of them, at least
+ * one, wait for the network. stops: begin no more after an error. Returns the first error.
  */
 int kdsm_take_many(struct kdsm_coherence *coherence, u64 count, u64 wanted, bool stops,
 		   kdsm_take_t take, void *arg);

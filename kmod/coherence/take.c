@@ -60,21 +60,22 @@ int kdsm_take_many(struct kdsm_coherence *coherence, u64 count, u64 wanted, bool
 	struct kdsm_takes takes = {
 		.coherence = coherence, .take = take, .arg = arg, .count = count, .stops = stops,
 	};
-	struct kdsm_takes_work *works = NULL;
+	struct kdsm_takes_work *works;
 	unsigned int others, i;
 
 	others = clamp_t(u64, KDSM_TAKES_BYTES >> coherence->block_shift, 1, KDSM_TAKES_MAX);
-	others = min_t(u64, others, wanted) - !!wanted;
-	if (others)
-		works = kcalloc(others, sizeof(*works), GFP_KERNEL);
-	for (i = 0; works && i < others; i++) {
+	others = min_t(u64, others, wanted) - 1;
+	works = kcalloc(others, sizeof(*works), GFP_KERNEL);
+	if (!works)
+		others = 0;
+	for (i = 0; i < others; i++) {
 		works[i].takes = &takes;
 		INIT_WORK(&works[i].work, kdsm_takes_work);
 		queue_work(system_unbound_wq, &works[i].work);
 	}
 	kdsm_takes_go(&takes);
 	/* Work items that have not started would find nothing to do */
-	for (i = 0; works && i < others; i++)
+	for (i = 0; i < others; i++)
 		cancel_work_sync(&works[i].work);
 	kfree(works);
 	return takes.err;
