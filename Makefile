@@ -368,11 +368,9 @@ check: packages
 check-fast: packages
 	@tests/check -f
 
-# KCSAN is for the tests in which many threads are in the module.
-RACES ?= 2-cpus|litmus|locks|guard-kcsan$$
 check-debug: packages
 	@tests/check -k debug; status=$$?; \
-	tests/check -k kcsan '$(RACES)' && exit $$status
+	tests/check -k kcsan && exit $$status
 
 check-style: packages
 	@tests/style
