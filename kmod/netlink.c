@@ -28,6 +28,7 @@ static const struct nla_policy kdsm_policy[KDSM_A_MAX + 1] = {
 	[KDSM_A_NODE_ID] = NLA_POLICY_MAX(NLA_U32, KDSM_MAX_NODES - 1),
 	[KDSM_A_REGION_NAME] = { .type = NLA_NUL_STRING, .len = KDSM_NAME_SIZE - 1 },
 	[KDSM_A_REGION_LEASE] = NLA_POLICY_FULL_RANGE(NLA_U64, &kdsm_lease_range),
+	[KDSM_A_REGION_LIMIT] = { .type = NLA_U64 },
 	[KDSM_A_INSECURE] = { .type = NLA_FLAG },
 };
 
@@ -255,29 +256,46 @@ put:
 static int kdsm_do_region_set(struct sk_buff *skb, struct genl_info *info)
 {
 	struct nlattr **attrs = info->attrs;
+	struct kdsm_tuning tuning = { 0 };
 	struct kdsm_cluster *cluster;
 	char name[KDSM_NAME_SIZE];
 	int err;
 
-	if (!attrs[KDSM_A_REGION_NAME] || !attrs[KDSM_A_REGION_LEASE]) {
-		NL_SET_ERR_MSG(info->extack, "name of the region or lease is missing");
+	if (attrs[KDSM_A_REGION_LEASE]) {
+		tuning.which |= KDSM_TUNE_LEASE;
+		tuning.lease = nla_get_u64(attrs[KDSM_A_REGION_LEASE]);
+	}
+	if (attrs[KDSM_A_REGION_LIMIT]) {
+		tuning.which |= KDSM_TUNE_LIMIT;
+		tuning.limit = nla_get_u64(attrs[KDSM_A_REGION_LIMIT]);
+	}
+	if (!attrs[KDSM_A_REGION_NAME] || !tuning.which) {
+		NL_SET_ERR_MSG(info->extack, "name of the region, or lease and limit are missing");
+		return -EINVAL;
+	}
+	/* Smaller: the node could not hold the chunks that it needs at the same time */
+	if (tuning.limit && tuning.limit < KDSM_LIMIT_MIN) {
+		NL_SET_ERR_MSG(info->extack, "a limit is 16 MiB at least, or 0: none");
 		return -EINVAL;
 	}
 	nla_strscpy(name, attrs[KDSM_A_REGION_NAME], sizeof(name));
 	cluster = kdsm_cluster_get_for(info->extack);
 	if (!cluster)
 		return -ENETDOWN;
-	err = kdsm_region_tune(cluster, name, nla_get_u64(attrs[KDSM_A_REGION_LEASE]));
+	err = kdsm_region_tune(cluster, name, &tuning);
 	kdsm_cluster_put(cluster);
 	switch (err) {
 	case -ENOENT:
 		NL_SET_ERR_MSG(info->extack, "there is no such region");
 		break;
 	case -EOPNOTSUPP:
-		NL_SET_ERR_MSG(info->extack, "only regions of policy strict have a lease");
+		if (attrs[KDSM_A_REGION_LEASE])
+			NL_SET_ERR_MSG(info->extack, "only regions of policy strict have a lease");
+		else
+			NL_SET_ERR_MSG(info->extack, "a partitioned region has no limit");
 		break;
 	case -EHOSTDOWN:
-		NL_SET_ERR_MSG(info->extack, "a node cannot be reached, and has the former lease");
+		NL_SET_ERR_MSG(info->extack, "a node cannot be reached, and stays as it was");
 		break;
 	}
 	return err;
@@ -526,6 +544,10 @@ static int kdsm_fill_region(struct sk_buff *skb, struct kdsm_cluster *cluster,
 		goto put;
 	if (region->policy == KDSM_POLICY_STRICT &&
 	    kdsm_put_u64(skb, KDSM_A_REGION_LEASE, READ_ONCE(region->coherence->lease)))
+		goto put;
+	if (region->coherence &&
+	    (kdsm_put_u64(skb, KDSM_A_REGION_LIMIT, READ_ONCE(region->account.limit)) ||
+	     kdsm_put_u64(skb, KDSM_A_REGION_MEMORY, atomic64_read(&region->account.bytes))))
 		goto put;
 	err = region->coherence ? kdsm_fill_coherence(skb, region->coherence) : 0;
 put:

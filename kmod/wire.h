@@ -16,7 +16,7 @@
 #include <linux/kdsm.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	10
+#define KDSM_WIRE_VERSION	11
 
 /*
  * Peers prove to each other that they know a key of the cluster (fabric/secret.c):
@@ -143,13 +143,16 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_PUT,	/* kdsm_wire_put and the words; has no reply and needs no credit */
 	/* kdsm_wire_block -> kdsm_wire_answer, or none to KDSM_CLAIM_DONE: coherence/lost.c */
 	KDSM_MESSAGE_BLOCK_CLAIM,
+	KDSM_MESSAGE_BLOCK_PUSH,	/* kdsm_wire_push -> the blocks that the receiver owns */
+	KDSM_MESSAGE_REVOKE,	/* kdsm_wire_revoke: forget a key; the receiver uses it no more */
 	KDSM_MESSAGE_TYPES
 };
 
 /*
- * Request for the key of a chunk. If the chunk does not exist yet, the receiver allocates it. The
- * first key of the reply covers the chunk. The other keys are those of some of the chunks that
- * follow in the window and exist.
+ * Request for the key of a chunk. If the chunk does not exist yet, the receiver allocates it. If it
+ * has dropped the chunk (fabric/drop.c), it answers -ENODATA instead. The first key of the reply
+ * covers the chunk. The other keys are those of some of the chunks that follow in the window and
+ * exist.
  */
 struct kdsm_wire_keys {
 	__le32 id;		/* of the memory */
@@ -160,7 +163,22 @@ struct kdsm_wire_keys {
 struct kdsm_wire_key {
 	__le32 key;		/* not 0 */
 	__le16 first;
-	__le16 count;
+	__le16 count;		/* with or without KDSM_KEY_DROPPED */
+} __packed;
+
+/* In count: the sender has dropped some of the chunks before, and has allocated them again. */
+#define KDSM_KEY_DROPPED	(1U << 15)
+
+/*
+ * The sender has dropped a chunk, and ends the registration that covers chunks first to
+ * first + count - 1, which are in one window. The receiver forgets its keys of these chunks. When
+ * it answers, it has no operation with such a key in flight.
+ */
+struct kdsm_wire_revoke {
+	__le32 id;		/* of the memory */
+	__le32 chunk;		/* that was dropped; one of those that the registration covers */
+	__le32 first;
+	__le32 count;
 } __packed;
 
 /* Chunks in a window: no key covers chunks of two windows */
@@ -274,11 +292,18 @@ struct kdsm_wire_region {
 	__le32 created;		/* reply to OPEN: 1 if the open created the region */
 } __packed;
 
-/* A setting of a region of policy strict */
+/* Bits of struct kdsm_wire_tune.which: the settings to change */
+#define KDSM_TUNE_LEASE	1U	/* policy strict */
+#define KDSM_TUNE_LIMIT	2U	/* policies release and strict */
+
+/* Settings of a coherent region */
 struct kdsm_wire_tune {
 	__le32 id;
 	__le32 turn;		/* TUNED: number of the change; the highest one is the newest */
+	__le32 which;		/* KDSM_TUNE_*; a field whose bit is not set has no meaning */
+	__le32 reserved;
 	__le64 lease;		/* ns, at most KDSM_LEASE_MAX */
+	__le64 limit;		/* bytes on each node, at least KDSM_LIMIT_MIN; 0: none */
 } __packed;
 
 /* Size of a set of nodes, in words and in bytes; node 0 is bit 0 of the first word */
@@ -314,7 +339,7 @@ struct kdsm_wire_block {
 	__le32 id;		/* of the region */
 	/*
 	 * GRANT, LEND: 0, or -errno: not granted or lent, the receiver must ask again.
-	 * CLAIM: enum kdsm_claim_phase
+	 * CLAIM: enum kdsm_claim_phase.
 	 */
 	__le32 status;
 	__le64 index;
@@ -330,6 +355,18 @@ struct kdsm_wire_block {
 	 * the sender misses.
 	 */
 	struct kdsm_wire_handover handover;
+} __packed;
+
+/* Upper bound of the blocks of a chunk, and the number of words that have a bit for each */
+#define KDSM_CHUNK_BLOCKS	512
+#define KDSM_PUSH_WORDS		(KDSM_CHUNK_BLOCKS / 64)
+
+/* Some blocks of a chunk of a coherent region, which the sender evicts; coherence/evict.c */
+struct kdsm_wire_push {
+	__le32 id;		/* of the region */
+	__le32 take;		/* 1: take them over; 0: only tell which of them you own */
+	__le64 chunk;
+	__le64 blocks[KDSM_PUSH_WORDS];	/* bit 0 of the first word: first block of the chunk */
 } __packed;
 
 /* Phases of a claim to a lost block; coherence/lost.c describes them */

@@ -124,6 +124,8 @@ static int kdsm_miss_bounce(struct kdsm_coherence *coherence, struct kdsm_miss *
 /* Fetch from the writer, together with the blocks of the read-ahead */
 static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_miss *miss)
 {
+	/* A notice tells where the content was, at any time before: -ESTALE if it was evicted */
+	const struct kdsm_source source = { .memory = coherence->frames, .node = miss->from };
 	struct kdsm_memory *frames = coherence->frames;
 	struct kdsm_bounce *bounce;
 	struct kdsm_ahead *ahead;
@@ -137,7 +139,7 @@ static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_m
 	bounce = miss->merge ? miss->bounce : NULL;
 	ahead = kdsm_ahead_begin(coherence, miss->block, KDSM_NOBODY);
 	alone = !ahead;
-	err = kdsm_fetch_begin(&fetch, coherence, frames, ahead ? 1 + ahead->count : 1);
+	err = kdsm_fetch_begin(&fetch, coherence, frames, 0, ahead ? 1 + ahead->count : 1);
 	if (!err) {
 		kdsm_fetch_add(&fetch, miss->block, miss->from, bounce);
 		kdsm_ahead_add(&fetch, ahead);
@@ -146,7 +148,7 @@ static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_m
 	kdsm_ahead_end(coherence, ahead, !err);
 	/* A block of the read-ahead may have failed: fetch the missed block alone */
 	if (err && !alone)
-		err = kdsm_block_fetch(coherence, miss->block, frames, miss->from, bounce);
+		err = kdsm_block_fetch(coherence, miss->block, &source, bounce);
 	return err;
 }
 
@@ -161,14 +163,18 @@ static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_m
 static u64 kdsm_miss_probe(struct kdsm_coherence *coherence, struct kdsm_miss *miss,
 			   unsigned int node, bool *moved)
 {
-	struct kdsm_memory *frames = coherence->frames;
+	const struct kdsm_source source = {
+		.memory = coherence->frames,
+		.node = node,
+		.since = kdsm_memory_drops(coherence->frames),
+	};
 	struct kdsm_ahead *ahead;
 	struct kdsm_fetch fetch;
 	bool is_here = false;
 	u64 good = 0, wts;
 
 	ahead = kdsm_ahead_begin(coherence, miss->block, node);
-	if (!kdsm_fetch_begin(&fetch, coherence, frames, 1)) {
+	if (!kdsm_fetch_begin(&fetch, coherence, source.memory, source.since, 1)) {
 		kdsm_fetch_stamps(&fetch, miss->block, node, ahead ? ahead->stamps : 1);
 		*moved = (!miss->whole || miss->changing) && !kdsm_miss_bounce(coherence, miss);
 		if (*moved)
@@ -179,9 +185,10 @@ static u64 kdsm_miss_probe(struct kdsm_coherence *coherence, struct kdsm_miss *m
 		if (good && good >= miss->need) {
 			if (!kdsm_miss_has(miss, wts) && !*moved)
 				*moved = !kdsm_miss_bounce(coherence, miss) &&
-					 !kdsm_block_fetch(coherence, miss->block, frames, node,
+					 !kdsm_block_fetch(coherence, miss->block, &source,
 							   miss->bounce);
-			is_here = kdsm_ahead_fetch(coherence, ahead, miss->block, fetch.stamps);
+			is_here = kdsm_ahead_fetch(coherence, ahead, miss->block, fetch.stamps,
+						   source.since);
 		}
 		kfree(fetch.stamps);
 	}
@@ -192,6 +199,7 @@ static u64 kdsm_miss_probe(struct kdsm_coherence *coherence, struct kdsm_miss *m
 /* Fetch from the node that the link leads to, if its stamp suffices, or else ask the owner */
 static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_miss *miss)
 {
+	struct kdsm_source source = { .memory = coherence->frames };
 	unsigned int node = READ_ONCE(miss->block->owner);
 	bool moved = false;
 	u64 good = 0;
@@ -207,6 +215,7 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 		miss->rts = good;
 		return 0;
 	}
+	source.since = kdsm_memory_drops(coherence->frames);
 	err = kdsm_ownership_read(coherence, miss->block, &miss->from, &miss->wts, &miss->rts);
 	if (err)
 		return err;
@@ -225,9 +234,9 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 	/* The bounce already has the newest write; only the stamp promised too little */
 	if (moved && miss->from == node && miss->wts <= good)
 		return 0;
+	source.node = miss->from;
 	err = kdsm_miss_bounce(coherence, miss);
-	return err ?: kdsm_block_content(coherence, miss->block, coherence->frames, miss->from,
-					 miss->wts, miss->bounce);
+	return err ?: kdsm_block_content(coherence, miss->block, &source, miss->wts, miss->bounce);
 }
 
 /* Move the content from the bounce into the frame */
@@ -300,6 +309,11 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 		block->writer = KDSM_NOBODY;
 		return 1;
 	}
+	/* Evicted since this node heard where it is: ask again */
+	if (err == -ESTALE && !READ_ONCE(coherence->outcast)) {
+		block->ask |= miss->ask;
+		return 1;
+	}
 	if (!err)
 		err = kdsm_miss_settle(coherence, miss);
 	block->ask |= err && miss->ask;
@@ -356,7 +370,9 @@ int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	int err = 0;
 
 	mutex_lock(&block->lock);
-	if (block->state == KDSM_BLOCK_INVALID)
+	if (kdsm_block_is_leaving(coherence, block))
+		err = -EBUSY;
+	else if (block->state == KDSM_BLOCK_INVALID)
 		err = block->busy ? -EBUSY : -EAGAIN;
 	else if (write && block->state == KDSM_BLOCK_READABLE)
 		err = kdsm_block_upgrade(coherence, block);

@@ -72,7 +72,8 @@ int kdsm_release_atomic(struct kdsm_coherence *coherence, struct kdsm_block *blo
 	int err = -EAGAIN;
 
 	mutex_lock(&block->lock);
-	if (kdsm_block_is_owned(block) && !kdsm_atomic_acquires(coherence, block, atomic))
+	if (kdsm_block_is_owned(block) && !kdsm_atomic_acquires(coherence, block, atomic) &&
+	    !kdsm_block_is_leaving(coherence, block))
 		err = kdsm_atomic_apply(coherence, block, atomic);
 	mutex_unlock(&block->lock);
 	if (err != -EAGAIN || !wait)

@@ -144,7 +144,7 @@ static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
 			      const struct kdsm_block *block)
 {
 	if (block->taken || block->busy || block->lost != KDSM_NOBODY || block->twin ||
-	    block->modified || block->next != KDSM_NOBODY ||
+	    block->unread || block->modified || block->next != KDSM_NOBODY ||
 	    kdsm_block_is_listed(coherence, block) ||
 	    (block->waiting && !bitmap_empty(block->waiting, coherence->nodes)))
 		return false;
@@ -190,9 +190,10 @@ void kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block
 
 void kdsm_block_begin(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	while (block->busy) {
+	while (block->busy || kdsm_block_is_closed(coherence, block)) {
 		mutex_unlock(&block->lock);
-		wait_event(coherence->wait, !READ_ONCE(block->busy));
+		wait_event(coherence->wait, !READ_ONCE(block->busy) &&
+			   !kdsm_block_is_closed(coherence, block));
 		mutex_lock(&block->lock);
 	}
 	WRITE_ONCE(block->busy, true);

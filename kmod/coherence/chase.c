@@ -177,7 +177,8 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 	 * hint may be waiting for this node; if the chase asked hint instead, the two nodes could
 	 * wait for each other.
 	 */
-	if (err && err != -ENOMEM && chase->hint != KDSM_NOBODY && chase->hint != coherence->node) {
+	if (err && err != -ENOMEM && err != -ENOBUFS && chase->hint != KDSM_NOBODY &&
+	    chase->hint != coherence->node) {
 		mutex_lock(&block->lock);
 		node = chase->hint;
 		kdsm_chase_start(coherence, block, chase);

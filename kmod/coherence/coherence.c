@@ -29,6 +29,11 @@ void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *f
 	mutex_init(&coherence->fence);
 	spin_lock_init(&coherence->lock);
 	INIT_WORK(&coherence->owed_work, kdsm_ownership_owed_work);
+	INIT_WORK(&coherence->evict_work, kdsm_evict_work);
+	coherence->leaving = KDSM_NO_CHUNK;
+	coherence->closed = KDSM_NO_CHUNK;
+	coherence->needed = KDSM_NO_CHUNK;
+	coherence->taker = (coherence->node + 1) % coherence->nodes;
 	INIT_LIST_HEAD(&coherence->owed);
 	INIT_LIST_HEAD(&coherence->dirty);
 	coherence->cached = RB_ROOT_CACHED;
@@ -38,6 +43,7 @@ void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *f
 
 void kdsm_coherence_exit(struct kdsm_coherence *coherence)
 {
+	cancel_work_sync(&coherence->evict_work);
 	cancel_work_sync(&coherence->owed_work);
 	kdsm_races_free(coherence);
 	kdsm_blocks_free(coherence);
@@ -92,6 +98,7 @@ int kdsm_coherence_access(struct kdsm_coherence *coherence, u64 index, bool writ
 int kdsm_coherence_get(struct kdsm_coherence *coherence, u64 index, bool write)
 {
 	struct kdsm_block *block;
+	struct kdsm_patience patience = kdsm_patience_begin(coherence);
 	int err;
 
 	if (index >= coherence->blocks)
@@ -102,7 +109,12 @@ int kdsm_coherence_get(struct kdsm_coherence *coherence, u64 index, bool write)
 	block = kdsm_block_get(coherence, index);
 	if (!block)
 		return -ENOMEM;
-	err = coherence->policy->get(coherence, block, write, true);
+	do {
+		WRITE_ONCE(coherence->needed, kdsm_chunk_of(coherence, index));
+		wait_event(coherence->wait, !kdsm_block_is_leaving(coherence, block));
+		err = kdsm_block_room(coherence, block, write) ?:
+		      coherence->policy->get(coherence, block, write, true);
+	} while (kdsm_evict_wait(coherence, &err, &patience));
 	kdsm_block_put(coherence, block);
 	return err;
 }
@@ -112,6 +124,8 @@ bool kdsm_coherence_is_busy(struct kdsm_coherence *coherence, u64 index)
 	const struct kdsm_block *block;
 	bool is_busy;
 
+	if (READ_ONCE(coherence->leaving) == kdsm_chunk_of(coherence, index))
+		return true;
 	xa_lock(&coherence->table);
 	block = xa_load(&coherence->table, index);
 	is_busy = block && READ_ONCE(block->busy);
@@ -123,13 +137,20 @@ bool kdsm_coherence_is_busy(struct kdsm_coherence *coherence, u64 index)
 int kdsm_coherence_release(struct kdsm_coherence *coherence,
 			   struct kdsm_signature *signature)
 {
+	struct kdsm_patience patience = kdsm_patience_begin(coherence);
+	int err;
+
 	if (READ_ONCE(coherence->outcast))
 		return -ESTALE;
-	if (coherence->policy->release)
-		return coherence->policy->release(coherence, signature);
-	if (signature)
-		kdsm_signature_init(signature);
-	return 0;
+	if (!coherence->policy->release) {
+		if (signature)
+			kdsm_signature_init(signature);
+		return 0;
+	}
+	do {
+		err = coherence->policy->release(coherence, signature);
+	} while (kdsm_evict_wait(coherence, &err, &patience));
+	return err;
 }
 
 int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
@@ -146,6 +167,7 @@ int kdsm_coherence_atomic(struct kdsm_coherence *coherence, struct kdsm_atomic *
 {
 	u64 index = atomic->offset >> coherence->block_shift;
 	struct kdsm_block *block;
+	struct kdsm_patience patience = kdsm_patience_begin(coherence);
 	int err;
 
 	if (!coherence->policy->atomic)
@@ -161,9 +183,20 @@ int kdsm_coherence_atomic(struct kdsm_coherence *coherence, struct kdsm_atomic *
 	block = kdsm_block_get(coherence, index);
 	if (!block)
 		return -ENOMEM;
-	err = coherence->policy->atomic(coherence, block, atomic, wait);
+	do {
+		err = coherence->policy->atomic(coherence, block, atomic, wait);
+		/* The caller's second call, which waits, may evict */
+		if (err == -ENOMEM && !wait)
+			err = -EAGAIN;
+	} while (wait && kdsm_evict_wait(coherence, &err, &patience));
 	kdsm_block_put(coherence, block);
 	return err;
+}
+
+void kdsm_coherence_limited(struct kdsm_coherence *coherence)
+{
+	if (kdsm_memory_exceeds_limit(coherence->frames) && kdsm_evict_helps(coherence))
+		kdsm_evict_start(coherence);
 }
 
 /* ---- hints ---- */
@@ -174,20 +207,31 @@ int kdsm_coherence_atomic(struct kdsm_coherence *coherence, struct kdsm_atomic *
 static int kdsm_block_prefetch(struct kdsm_coherence *coherence, u64 index)
 {
 	struct kdsm_block *block = kdsm_block_get(coherence, index);
+	struct kdsm_patience patience = kdsm_patience_begin(coherence);
 	int err;
 
 	if (!block)
 		return -ENOMEM;
-	err = coherence->policy->get(coherence, block, false, false);
+	do {
+		err = coherence->policy->get(coherence, block, false, false);
+	} while (kdsm_evict_wait(coherence, &err, &patience));
 	kdsm_block_put(coherence, block);
 	return err;
 }
 
 static int kdsm_coherence_flush(struct kdsm_coherence *coherence, u64 first, u64 last)
 {
+	struct kdsm_patience patience = kdsm_patience_begin(coherence);
+	int err;
+
 	if (READ_ONCE(coherence->outcast))
 		return -ESTALE;
-	return coherence->policy->flush ? coherence->policy->flush(coherence, first, last) : 0;
+	if (!coherence->policy->flush)
+		return 0;
+	do {
+		err = coherence->policy->flush(coherence, first, last);
+	} while (kdsm_evict_wait(coherence, &err, &patience));
+	return err;
 }
 
 static int kdsm_coherence_refresh(struct kdsm_coherence *coherence, u64 first, u64 last)
@@ -215,6 +259,24 @@ static int kdsm_block_own(struct kdsm_coherence *coherence, void *arg, u64 i)
 	return err;
 }
 
+/* Take over blocks one by one: memory is short, so the earlier ones may have to leave again */
+static int kdsm_range_own_slowly(struct kdsm_coherence *coherence, u64 first, u64 count)
+{
+	struct kdsm_patience patience;
+	int err = 0;
+	u64 i;
+
+	for (i = 0; i < count && !err; i++) {
+		patience = kdsm_patience_begin(coherence);
+		do {
+			mutex_lock(&coherence->fence);
+			err = kdsm_block_own(coherence, &first, i);
+			mutex_unlock(&coherence->fence);
+		} while (kdsm_evict_wait(coherence, &err, &patience));
+	}
+	return err;
+}
+
 static int kdsm_range_own(struct kdsm_coherence *coherence, u64 first, u64 last)
 {
 	int err = 0;
@@ -225,6 +287,8 @@ static int kdsm_range_own(struct kdsm_coherence *coherence, u64 first, u64 last)
 		mutex_lock(&coherence->fence);
 		err = kdsm_take_many(coherence, count, count, true, kdsm_block_own, &first);
 		mutex_unlock(&coherence->fence);
+		if (err == -ENOMEM || err == -ENOBUFS)
+			err = kdsm_range_own_slowly(coherence, first, count);
 	}
 	return err;
 }

@@ -118,6 +118,12 @@ struct kdsm_region;
 /* Largest valid timestamp; timestamps are logical */
 #define KDSM_CLOCK_MAX	(1ULL << 62)
 
+/* Eviction frees pieces of this size, as log2 of bytes. The simulator sets a smaller value. */
+#ifndef KDSM_EVICT_SHIFT
+#define KDSM_EVICT_SHIFT	KDSM_CHUNK_SHIFT
+#endif
+#define KDSM_NO_CHUNK		U64_MAX
+
 /* Number of concurrent sequences of read misses that the read-ahead distinguishes */
 #define KDSM_STREAMS		4U
 
@@ -184,6 +190,7 @@ struct kdsm_block {
 	bool given;		/* this node made the newest hand-over; repeats it when asked */
 	bool taken;		/* number and link must be remembered: of a hand-over or a claim */
 	bool again;		/* what the node in front answered does not hold; ask again */
+	bool unread;		/* handed over, and the next owner may not have read the content */
 	/* Policy release only: */
 	bool whole;		/* the frame has all writes up to wts, even if state is INVALID */
 	bool direct;		/* from was the owner when this node asked it for the block */
@@ -336,6 +343,15 @@ struct kdsm_coherence {
 	u64 lease;			/* shortest time that a node keeps a block, in ns */
 	struct work_struct owed_work;	/* lends and hands over the blocks of owed */
 	struct list_head owed;		/* blocks that nodes wait for until the end of the lease */
+
+	/* Eviction: evict.c */
+	struct work_struct evict_work;
+	u64 leaving;			/* chunk whose blocks programs do not get; KDSM_NO_CHUNK */
+	u64 closed;			/* chunk whose blocks no task makes busy; KDSM_NO_CHUNK */
+	unsigned int rounds;		/* evicted chunks, and times that none could be evicted */
+	u64 needed;			/* chunk that a task waited for last */
+	u64 hand;			/* chunk to begin with; for evict_work only, like taker */
+	unsigned int taker;		/* node that took blocks over last */
 
 	struct mutex fence;		/* serialises releases, acquires and OWN of the region */
 	/* Policy release only, except lock and stats: */
@@ -572,9 +588,17 @@ void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats);
 unsigned int kdsm_coherence_races(struct kdsm_coherence *coherence, struct kdsm_race *list,
 				  unsigned int room, u64 *next, u64 *lost);
 
+/**
+ * kdsm_coherence_limited() - free memory in the background, because the region may hold less now
+ * @coherence: the coherence of the region
+ *
+ * Context: any.
+ */
+void kdsm_coherence_limited(struct kdsm_coherence *coherence);
+
 /*
- * Handlers of KDSM_MESSAGE_BLOCK_READ, OWN, GRANT, LEND, INVALIDATE and CLAIM. They sleep, and
- * return the status for the reply, 0 or -errno. -ESTALE: this node has excluded the asking one.
+ * Handlers of KDSM_MESSAGE_BLOCK_READ, OWN, GRANT, LEND, INVALIDATE, CLAIM and PUSH. They sleep,
+ * and return the status for the reply, 0 or -errno. -ESTALE: this node has excluded the asking one.
  */
 int kdsm_coherence_serve_read(struct kdsm_coherence *coherence,
 			      struct kdsm_request *request);
@@ -588,6 +612,8 @@ int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 				    struct kdsm_request *request);
 int kdsm_coherence_serve_claim(struct kdsm_coherence *coherence,
 			       struct kdsm_request *request);
+int kdsm_coherence_serve_push(struct kdsm_coherence *coherence,
+			      struct kdsm_request *request);
 
 /* The home of a block: the node that owns it until the first hand-over */
 static inline unsigned int kdsm_block_first_owner(const struct kdsm_coherence *coherence,

@@ -8,6 +8,9 @@
 
 #include "internal.h"
 
+/* How often to read what a node keeps for this one, before the node counts as broken */
+#define KDSM_KEPT_TRIES		8
+
 /* Maximum number of remote reads that are posted together */
 #define KDSM_FETCH_MAX		64U
 
@@ -44,12 +47,13 @@ void kdsm_bounce_free(struct kdsm_bounce *bounce)
 /* ---- fetching ---- */
 
 int kdsm_fetch_begin(struct kdsm_fetch *fetch, struct kdsm_coherence *coherence,
-		     struct kdsm_memory *memory, unsigned int blocks)
+		     struct kdsm_memory *memory, u64 since, unsigned int blocks)
 {
 	u64 pages = blocks * kdsm_block_size(coherence) >> PAGE_SHIFT;
 
 	fetch->coherence = coherence;
 	fetch->memory = memory;
+	fetch->since = since;
 	fetch->room = min_t(u64, 1 + pages, KDSM_FETCH_MAX);
 	fetch->stamps = NULL;
 	fetch->count = 0;
@@ -94,7 +98,7 @@ static bool kdsm_fetch_append(struct kdsm_fetch *fetch, unsigned int node, u64 o
 	if (!fetch->count)
 		return false;
 	last = &fetch->ops[fetch->count - 1];
-	if (last->data == fetch->stamps || last->node != node ||
+	if (last->data == fetch->stamps || last->node != node || last->since != fetch->since ||
 	    last->offset + last->length != offset || last->data + last->length != data ||
 	    last->length == KDSM_SEGMENT_MAX || !(offset & (KDSM_CHUNK_SIZE - 1)))
 		return false;
@@ -138,6 +142,7 @@ void kdsm_fetch_add(struct kdsm_fetch *fetch, const struct kdsm_block *block,
 			.length = PAGE_SIZE,
 			.offset = offset,
 			.data = data,
+			.since = fetch->since,
 			.ordered = kdsm_fetch_follows_stamps(fetch),
 		};
 		fetch->count++;
@@ -171,27 +176,41 @@ int kdsm_fetch_end(struct kdsm_fetch *fetch)
 }
 
 int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *block,
-		     struct kdsm_memory *memory, unsigned int node,
-		     struct kdsm_bounce *bounce)
+		     const struct kdsm_source *source, struct kdsm_bounce *bounce)
 {
 	struct kdsm_fetch fetch;
 	int err;
 
-	err = kdsm_fetch_begin(&fetch, coherence, memory, 1);
+	err = kdsm_fetch_begin(&fetch, coherence, source->memory, source->since, 1);
 	if (err)
 		return err;
-	kdsm_fetch_add(&fetch, block, node, bounce);
+	kdsm_fetch_add(&fetch, block, source->node, bounce);
 	return kdsm_fetch_end(&fetch);
 }
 
+int kdsm_block_kept(struct kdsm_coherence *coherence, const struct kdsm_block *block,
+		    struct kdsm_memory *memory, unsigned int node, u64 wts,
+		    struct kdsm_bounce *bounce)
+{
+	struct kdsm_source source = { .memory = memory, .node = node };
+	unsigned int tries;
+	int err = -ESTALE;
+
+	/* An honest node causes one failure for the key of each of its chunks */
+	for (tries = 0; err == -ESTALE && tries < KDSM_KEPT_TRIES; tries++) {
+		source.since = kdsm_memory_drops(memory);
+		err = kdsm_block_content(coherence, block, &source, wts, bounce);
+	}
+	return err == -ESTALE ? -EIO : err;
+}
+
 int kdsm_block_content(struct kdsm_coherence *coherence, const struct kdsm_block *block,
-		       struct kdsm_memory *memory, unsigned int node, u64 wts,
-		       struct kdsm_bounce *bounce)
+		       const struct kdsm_source *source, u64 wts, struct kdsm_bounce *bounce)
 {
 	unsigned int i;
 
 	if (wts)
-		return kdsm_block_fetch(coherence, block, memory, node, bounce);
+		return kdsm_block_fetch(coherence, block, source, bounce);
 	if (!bounce)
 		return kdsm_block_clear(coherence, block);
 	for (i = 0; i < bounce->count; i++)

@@ -87,6 +87,8 @@ static inline unsigned int kdsm_stamps_left(const struct kdsm_block *block)
 	return (PAGE_SIZE - kdsm_stamp_offset(block) % PAGE_SIZE) / sizeof(struct kdsm_stamp);
 }
 
+/* Take back what a stamp of this node promised. Caller holds the block's lock. */
+void kdsm_stamp_clear(struct kdsm_coherence *coherence, const struct kdsm_block *block);
 /* Promise the block's read timestamp. This node is the owner. Caller holds the block's lock. */
 void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block *block);
 /*
@@ -106,23 +108,39 @@ struct kdsm_bounce {
 
 struct kdsm_bounce *kdsm_bounce_alloc(struct kdsm_coherence *coherence);
 void kdsm_bounce_free(struct kdsm_bounce *bounce);
+/* Where the content of a block is */
+struct kdsm_source {
+	struct kdsm_memory *memory;	/* coherence->frames, or coherence->twins */
+	unsigned int node;
+	/*
+	 * kdsm_memory_drops() of that memory when this node had not begun to find out that the
+	 * content is there: -ESTALE if the node has evicted it since. 0: if it ever has.
+	 */
+	u64 since;
+};
+
 /*
- * Fetch the content of a block from another node's frame (memory is coherence->frames) or
- * twin (coherence->twins) into bounce, or into the frame of this node if bounce is NULL.
+ * Fetch the content of a block into bounce, or into the frame of this node if bounce is NULL.
  * Posts one remote read for each contiguous piece of local memory, 4 to 64 KiB, in chains, and
  * sleeps until all reads are done. Caller holds no block's lock.
  */
 int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *block,
-		     struct kdsm_memory *memory, unsigned int node,
-		     struct kdsm_bounce *bounce);
+		     const struct kdsm_source *source, struct kdsm_bounce *bounce);
 /*
  * As kdsm_block_fetch(), for content of time wts. By time 0 nobody has written the block, or, in
  * policy release, released a write, so the content is zeros. Then the other node needs no memory
  * for the block.
  */
 int kdsm_block_content(struct kdsm_coherence *coherence, const struct kdsm_block *block,
-		       struct kdsm_memory *memory, unsigned int node, u64 wts,
-		       struct kdsm_bounce *bounce);
+		       const struct kdsm_source *source, u64 wts, struct kdsm_bounce *bounce);
+
+/*
+ * As kdsm_block_content(), for content that node keeps until this node has it. So if the read fails
+ * because this node has just heard that node evicted the chunk at some time, it reads again.
+ */
+int kdsm_block_kept(struct kdsm_coherence *coherence, const struct kdsm_block *block,
+		    struct kdsm_memory *memory, unsigned int node, u64 wts,
+		    struct kdsm_bounce *bounce);
 
 /* Remote reads that are collected, and posted together when ops is full and at the end */
 struct kdsm_fetch {
@@ -130,6 +148,7 @@ struct kdsm_fetch {
 	struct kdsm_memory *memory;
 	struct kdsm_operation *ops;
 	struct kdsm_stamp *stamps;	/* NULL: no stamps are read */
+	u64 since;			/* see struct kdsm_source */
 	unsigned int count, room;	/* of ops */
 	int err;			/* the first error */
 };
@@ -139,7 +158,7 @@ struct kdsm_fetch {
  * the caller must not call kdsm_fetch_end().
  */
 int kdsm_fetch_begin(struct kdsm_fetch *fetch, struct kdsm_coherence *coherence,
-		     struct kdsm_memory *memory, unsigned int blocks);
+		     struct kdsm_memory *memory, u64 since, unsigned int blocks);
 /* Add one block of that node. The content goes into bounce, or into the local frame if NULL. */
 void kdsm_fetch_add(struct kdsm_fetch *fetch, const struct kdsm_block *block,
 		    unsigned int node, struct kdsm_bounce *bounce);
@@ -264,6 +283,69 @@ typedef int (*kdsm_take_t)(struct kdsm_coherence *coherence, void *arg, u64 i);
  */
 int kdsm_take_many(struct kdsm_coherence *coherence, u64 count, u64 wanted, bool stops,
 		   kdsm_take_t take, void *arg);
+
+/* ---- evict.c ---- */
+
+/* The chunk that has a block */
+static inline u64 kdsm_chunk_of(const struct kdsm_coherence *coherence, u64 index)
+{
+	return index >> (KDSM_EVICT_SHIFT - coherence->block_shift);
+}
+
+/* Whether programs wait until the block has left. Caller holds the block's lock. */
+static inline bool kdsm_block_is_leaving(const struct kdsm_coherence *coherence,
+					 const struct kdsm_block *block)
+{
+	return READ_ONCE(coherence->leaving) == kdsm_chunk_of(coherence, block->index);
+}
+
+/* Whether all tasks wait until the block has left */
+static inline bool kdsm_block_is_closed(const struct kdsm_coherence *coherence,
+					const struct kdsm_block *block)
+{
+	return READ_ONCE(coherence->closed) == kdsm_chunk_of(coherence, block->index);
+}
+
+void kdsm_evict_work(struct work_struct *work);
+
+/* ---- room.c ---- */
+
+/*
+ * A node that is full needs a chunk for twins before it can hand blocks over, and another node may
+ * be unable to evict anything before that. So twins may exceed the limit, by these numbers of
+ * chunks. The second one is free whenever the work item needs it, because no other task uses it.
+ */
+#define KDSM_SPARE_HANDOVER	1
+#define KDSM_SPARE_PUSH		2
+
+/* Whether the region has no room for a chunk on this node, and eviction may make some */
+bool kdsm_evict_helps(const struct kdsm_coherence *coherence);
+/*
+ * This node lacks memory to hand a block over: evict a chunk in the background. Returns -ENOBUFS,
+ * so that the task that asks for the block drops its locks, waits, and asks again, or -ENOMEM if no
+ * eviction helps.
+ */
+int kdsm_evict_answer(struct kdsm_coherence *coherence);
+/* Make memory for the twin of a block, which another node reads to take the block over. -ENOMEM. */
+int kdsm_evict_spare(struct kdsm_coherence *coherence, const struct kdsm_block *block);
+/* Evict a chunk in the background */
+void kdsm_evict_start(struct kdsm_coherence *coherence);
+/* How long a task waits for memory */
+struct kdsm_patience {
+	unsigned long end;		/* in jiffies */
+	unsigned int rounds;		/* coherence->rounds, before the task last tried */
+};
+
+/* A task is about to try something that may need memory */
+struct kdsm_patience kdsm_patience_begin(const struct kdsm_coherence *coherence);
+/*
+ * It returned *err: if memory was missing, here (-ENOMEM) or on another node (-ENOBUFS), wait until
+ * there may be some, and return whether to try again. False with -ENOMEM: that will not help.
+ * Caller holds no lock, and has made no block busy.
+ */
+bool kdsm_evict_wait(struct kdsm_coherence *coherence, int *err, struct kdsm_patience *patience);
+/* Make the pages that an access to the block needs: 0 or -ENOMEM */
+int kdsm_block_room(struct kdsm_coherence *coherence, const struct kdsm_block *block, bool write);
 
 /* ---- lost.c ---- */
 
@@ -480,11 +562,11 @@ struct kdsm_ahead *kdsm_ahead_begin(struct kdsm_coherence *coherence,
 void kdsm_ahead_add(struct kdsm_fetch *fetch, const struct kdsm_ahead *ahead);
 /*
  * Fetch the blocks whose writers are known or whose stamps promise enough, and drop the others.
- * stamps begins with the stamp of the missed block. Returns false if content may be missing.
- * ahead may be NULL.
+ * stamps begins with the stamp of the missed block. since is as in struct kdsm_source. Returns
+ * false if content may be missing. ahead may be NULL.
  */
 bool kdsm_ahead_fetch(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead,
-		      const struct kdsm_block *block, const struct kdsm_stamp *stamps);
+		      const struct kdsm_block *block, const struct kdsm_stamp *stamps, u64 since);
 /*
  * End the read-ahead and free ahead, which may be NULL. If is_here is set, all content has
  * arrived: make the blocks valid. Caller holds no block's lock.

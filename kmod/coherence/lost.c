@@ -635,6 +635,7 @@ int kdsm_coherence_discard(struct kdsm_coherence *coherence, u64 first, u64 last
 {
 	struct kdsm_claim *claim = kzalloc(sizeof(*claim), GFP_KERNEL);
 	u64 count = last - first + 1, at, i;
+	struct kdsm_patience patience;
 	int err = 0, result = 0;
 
 	if (!claim)
@@ -645,8 +646,11 @@ int kdsm_coherence_discard(struct kdsm_coherence *coherence, u64 first, u64 last
 	/* Nodes that discard the same range begin at different places, and rarely meet */
 	at = div_u64(count * coherence->node, coherence->nodes);
 	for (i = 0; i < count && err != -ENOMEM && err != -ESTALE && err != -EINTR; i++) {
-		err = signal_pending(current) ? -EINTR :
-		      kdsm_claim_index(claim, first + at);
+		patience = kdsm_patience_begin(coherence);
+		do {
+			err = signal_pending(current) ? -EINTR :
+			      kdsm_claim_index(claim, first + at);
+		} while (kdsm_evict_wait(coherence, &err, &patience));
 		at = at + 1 < count ? at + 1 : 0;
 		result = err == -EINTR ? err : result ?: err;
 		cond_resched();

@@ -194,6 +194,7 @@ static int kdsm_owner_hand_over(struct kdsm_coherence *coherence, struct kdsm_bl
 	block->from = coherence->node;
 	block->from_wts = block->wts;
 	block->from_rts = block->rts;
+	block->unread = block->wts;
 	kdsm_hand_over(block, to);
 	return 0;
 }
@@ -362,6 +363,8 @@ static void kdsm_ownership_pass(struct kdsm_coherence *coherence, struct kdsm_bl
 		return;
 	if (!err)
 		err = kdsm_owner_hand_over(coherence, block, block->next);
+	if (err == -ENOMEM)
+		kdsm_evict_answer(coherence);
 	if (err == -EAGAIN)
 		kdsm_ownership_owe(coherence, block);
 	else
@@ -374,6 +377,7 @@ void kdsm_ownership_taken(struct kdsm_coherence *coherence, struct kdsm_block *b
 
 	lockdep_assert_held(&block->lock);
 	WRITE_ONCE(block->role, KDSM_ROLE_OWNER);
+	block->unread = false;
 	kdsm_ownership_pass(coherence, block, &turn);
 	mutex_unlock(&block->lock);
 	kdsm_turn_send(coherence, &turn);
@@ -559,6 +563,9 @@ static int kdsm_own(struct kdsm_coherence *coherence, struct kdsm_block *block,
 	bool is_owned = kdsm_block_is_owned(block);
 	int err = -EAGAIN;
 
+	/* The memory for the twin, which the next owner would read, is about to go */
+	if (kdsm_block_is_closed(coherence, block))
+		return kdsm_answer(request, KDSM_ANSWER_RETRY, 0);
 	/* Readers that wait came first */
 	if (block->role == KDSM_ROLE_OWNER && !kdsm_readers_wait(coherence, block)) {
 		err = kdsm_owner_hand_over(coherence, block, request->from);
@@ -571,6 +578,8 @@ static int kdsm_own(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		answer->owned = cpu_to_le32(is_owned);
 		return 0;
 	}
+	if (err == -ENOMEM)
+		return kdsm_evict_answer(coherence);
 	if (err != -EAGAIN)
 		return err;
 	block->next = request->from;

@@ -75,7 +75,8 @@ static bool kdsm_ahead_take(struct kdsm_coherence *coherence, struct kdsm_block 
 	bool known, more = true;
 
 	mutex_lock(&block->lock);
-	if (block->state == KDSM_BLOCK_INVALID && !block->busy) {
+	if (block->state == KDSM_BLOCK_INVALID && !block->busy &&
+	    !kdsm_block_is_leaving(coherence, block)) {
 		kdsm_block_learn(coherence, block);
 		known = kdsm_block_writer_known(coherence, block);
 		more = (known || (owner != KDSM_NOBODY && block->owner == owner)) &&
@@ -189,22 +190,27 @@ static void kdsm_ahead_choose(struct kdsm_coherence *coherence, struct kdsm_ahea
 
 void kdsm_ahead_add(struct kdsm_fetch *fetch, const struct kdsm_ahead *ahead)
 {
+	const u64 since = fetch->since;
 	unsigned int i;
 
-	for (i = 0; ahead && i < ahead->count; i++)
-		if (!ahead->list[i].same)
-			kdsm_fetch_add(fetch, ahead->list[i].block, ahead->list[i].from, NULL);
+	for (i = 0; ahead && i < ahead->count; i++) {
+		if (ahead->list[i].same)
+			continue;
+		/* A notice tells where the content was, at any time before */
+		fetch->since = ahead->list[i].known ? 0 : since;
+		kdsm_fetch_add(fetch, ahead->list[i].block, ahead->list[i].from, NULL);
+	}
 }
 
 bool kdsm_ahead_fetch(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead,
-		      const struct kdsm_block *block, const struct kdsm_stamp *stamps)
+		      const struct kdsm_block *block, const struct kdsm_stamp *stamps, u64 since)
 {
 	struct kdsm_fetch fetch;
 
 	if (!ahead)
 		return true;
 	kdsm_ahead_choose(coherence, ahead, block, stamps);
-	if (kdsm_fetch_begin(&fetch, coherence, coherence->frames, ahead->count))
+	if (kdsm_fetch_begin(&fetch, coherence, coherence->frames, since, ahead->count))
 		return false;
 	kdsm_ahead_add(&fetch, ahead);
 	return !kdsm_fetch_end(&fetch);

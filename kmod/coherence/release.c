@@ -114,7 +114,7 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 	 * of time 0 (kdsm_block_content()).
 	 */
 	if (block->wts || block->modified || !list_empty(&block->dirty))
-		err = kdsm_twin_make(coherence, block);
+		err = kdsm_evict_spare(coherence, block) ?: kdsm_twin_make(coherence, block);
 	if (err)
 		return err;
 	if (block->modified) {
@@ -235,14 +235,20 @@ static int kdsm_writes_harvest(struct kdsm_coherence *coherence, struct kdsm_wri
 	return 0;
 }
 
-/* Fetch the twin of node from, of time wts. The caller frees *bounce in any case. */
+/*
+ * Fetch the twin of node from, of time wts: into *bounce, which the caller frees in any case, or
+ * into the frame if bounce is NULL
+ */
 static int kdsm_twin_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *block,
 			   unsigned int from, u64 wts, struct kdsm_bounce **bounce)
 {
-	*bounce = kdsm_bounce_alloc(coherence);
-	if (!*bounce)
-		return -ENOMEM;
-	return kdsm_block_content(coherence, block, coherence->twins, from, wts, *bounce);
+	if (bounce) {
+		*bounce = kdsm_bounce_alloc(coherence);
+		if (!*bounce)
+			return -ENOMEM;
+	}
+	return kdsm_block_kept(coherence, block, coherence->twins, from, wts,
+			       bounce ? *bounce : NULL);
 }
 
 int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, bool any,
@@ -250,6 +256,7 @@ int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, 
 {
 	struct kdsm_bounce *bounce = NULL;
 	unsigned int from;
+	bool is_mapped;
 	u64 wts, rts;
 	int err = 0;
 
@@ -267,8 +274,10 @@ int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, 
 	 * A block without writes of this node may have no twin. A copy of the current frame
 	 * serves as twin: the merge compares the frame with it, to find writes that begin
 	 * during the takeover. The twin stays, because the fence is held and the block is busy.
+	 * No program of this node writes to a block that is invalid and has no twin.
 	 */
-	if (!block->twin)
+	is_mapped = block->twin || block->state != KDSM_BLOCK_INVALID;
+	if (is_mapped && !block->twin)
 		err = kdsm_twin_make(coherence, block);
 	if (err)
 		goto end;
@@ -278,7 +287,7 @@ int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, 
 	mutex_lock(&block->lock);
 	if (!err && !kdsm_twin_is_here(block, from, wts)) {
 		mutex_unlock(&block->lock);
-		err = kdsm_twin_fetch(coherence, block, from, wts, &bounce);
+		err = kdsm_twin_fetch(coherence, block, from, wts, is_mapped ? &bounce : NULL);
 		if (err)
 			kdsm_ownership_fail(coherence, block);
 		mutex_lock(&block->lock);

@@ -8,9 +8,11 @@
  * that the frame, gets all writes with timestamps up to the stamp's. Only an owner makes
  * the promise. The owner's frame has all released writes, and later writes get timestamps
  * above the owner's read timestamp, which is the value of the stamp. The promise is never
- * taken back, because a frame changes only by stores of programs, which belong to newer
- * writes, and by newer content. Therefore no task may ever put content into a frame that
- * may be older than the frame's (see kdsm_miss_probe()).
+ * taken back while the content is there, because a frame changes only by stores of programs, which
+ * belong to newer writes, and by newer content. Eviction (evict.c) takes the promise back, and then
+ * the content; a reader that has read the stamp before fails to read the content. Therefore no
+ * task may ever put content into a frame that may be older than the frame's (see
+ * kdsm_miss_probe()).
  *
  * So a reader needs no owner for content that is valid until the stamp's timestamp, if that
  * is not below the reader's floor. Otherwise the reader sends the owner a message, and the
@@ -53,6 +55,23 @@ void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block 
 	smp_mb();
 	WRITE_ONCE(stamp->good, cpu_to_le64(block->rts));
 	WRITE_ONCE(stamp->check, kdsm_stamp_check(block->rts, age));
+}
+
+void kdsm_stamp_clear(struct kdsm_coherence *coherence, const struct kdsm_block *block)
+{
+	u64 offset = kdsm_stamp_offset(block);
+	struct kdsm_stamp *stamp;
+	struct page *page;
+
+	lockdep_assert_held(&block->lock);
+	if (!kdsm_memory_holds(coherence->stamps, offset))
+		return;
+	page = kdsm_memory_page(coherence->stamps, offset >> PAGE_SHIFT);
+	if (IS_ERR(page))
+		return;
+	stamp = page_address(page) + (offset & (PAGE_SIZE - 1));
+	WRITE_ONCE(stamp->good, 0);
+	WRITE_ONCE(stamp->check, 0);
 }
 
 u64 kdsm_stamp_value(const struct kdsm_stamp *stamp, u64 *wts)

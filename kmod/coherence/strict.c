@@ -323,21 +323,26 @@ static int kdsm_readers_invalidate(struct kdsm_coherence *coherence,
 /* Fetch a copy. Caller holds the block's lock; the function drops the lock meanwhile. */
 static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	unsigned int from;
+	struct kdsm_source source = { .memory = coherence->frames };
 	u64 wts;
 	int err;
 
-	do {
+	for (;;) {
 		WRITE_ONCE(block->reading, KDSM_READING_ASKING);
 		mutex_unlock(&block->lock);
-		err = kdsm_ownership_borrow(coherence, block, &from, &wts);
+		source.since = kdsm_memory_drops(coherence->frames);
+		err = kdsm_ownership_borrow(coherence, block, &source.node, &wts);
 		if (!err)
-			err = kdsm_block_content(coherence, block, coherence->frames, from, wts,
-						 NULL);
+			err = kdsm_block_content(coherence, block, &source, wts, NULL);
 		mutex_lock(&block->lock);
 		kdsm_coherence_count(coherence, SLOW_READS, 1);
+		/* The lender may have evicted the content */
+		if (err == -ESTALE && !READ_ONCE(coherence->outcast))
+			continue;
 		/* kdsm_strict_forget() may have ended the loan */
-	} while (!err && block->reading != KDSM_READING_LENT);
+		if (err || block->reading == KDSM_READING_LENT)
+			break;
+	}
 	WRITE_ONCE(block->reading, KDSM_READING_NONE);
 	if (err)
 		return err;
@@ -359,6 +364,8 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 
 	/* Before asking: a node that has no set refuses a hand-over, which would lose the block */
 	err = kdsm_readers_alloc(coherence, block);
+	/* An owner that evicted a block without content has no memory for it */
+	err = err ?: kdsm_block_room(coherence, block, true);
 	if (err)
 		return err;
 	if (kdsm_block_is_owned(block)) {
@@ -384,7 +391,7 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 	has_copy = block->state != KDSM_BLOCK_INVALID;
 	mutex_unlock(&block->lock);
 	if (!has_copy)
-		err = kdsm_block_content(coherence, block, coherence->frames, from, wts, NULL);
+		err = kdsm_block_kept(coherence, block, coherence->frames, from, wts, NULL);
 	if (!err)
 		err = kdsm_readers_invalidate(coherence, block);
 	mutex_lock(&block->lock);
@@ -421,7 +428,9 @@ static int kdsm_strict_access(struct kdsm_coherence *coherence, struct kdsm_bloc
 	int err;
 
 	mutex_lock(&block->lock);
-	if (block->state < kdsm_strict_need(write) || kdsm_is_doubtful(coherence)) {
+	if (kdsm_block_is_leaving(coherence, block)) {
+		err = -EBUSY;
+	} else if (block->state < kdsm_strict_need(write) || kdsm_is_doubtful(coherence)) {
 		err = block->busy ? -EBUSY : -EAGAIN;
 	} else {
 		if (block->awaited)

@@ -4,25 +4,46 @@
 
 #include "internal.h"
 
-u64 kdsm_account_limit(const struct kdsm_account *account)
+/* The upper bound of an account whose limit, but not its percentage, may be exceeded by spare */
+static u64 kdsm_account_bound(const struct kdsm_account *account, u64 spare)
 {
 	unsigned int percent = account->percent ? READ_ONCE(*account->percent) : 100;
+	u64 limit = READ_ONCE(account->limit), bound = U64_MAX;
 
-	return percent < 100 ? (u64)totalram_pages() * percent / 100 << PAGE_SHIFT : U64_MAX;
+	if (percent < 100)
+		bound = (u64)totalram_pages() * percent / 100 << PAGE_SHIFT;
+	/* Without overflow */
+	if (limit && bound > spare && limit < bound - spare)
+		bound = limit + spare;
+	return bound;
 }
 
-bool kdsm_account_charge(struct kdsm_account *account, u64 bytes)
+u64 kdsm_account_limit(const struct kdsm_account *account)
+{
+	return kdsm_account_bound(account, 0);
+}
+
+bool kdsm_account_charge(struct kdsm_account *account, u64 bytes, u64 spare)
 {
 	struct kdsm_account *a;
 
 	for (a = account; a; a = a->parent) {
-		if (atomic64_add_return(bytes, &a->bytes) <= kdsm_account_limit(a))
+		if (atomic64_add_return(bytes, &a->bytes) <=
+		    kdsm_account_bound(a, a == account ? spare : 0))
 			continue;
 		atomic64_sub(bytes, &a->bytes);
 		for (; account != a; account = account->parent)
 			atomic64_sub(bytes, &account->bytes);
 		return false;
 	}
+	return true;
+}
+
+bool kdsm_account_has_left(const struct kdsm_account *account, u64 bytes)
+{
+	for (; account; account = account->parent)
+		if (atomic64_read(&account->bytes) + bytes > kdsm_account_bound(account, 0))
+			return false;
 	return true;
 }
 

@@ -402,8 +402,11 @@ u64 kdsm_peer_greeted(struct kdsm_peer *peer, u64 incarnation, u32 given_up)
 	WRITE_ONCE(peer->tie, now);
 	mutex_unlock(&peer->lock);
 	WRITE_ONCE(peer->away, false);
+	/* A peer that gave up this node may have dropped chunks without revoking their keys. */
 	if (restarted)
 		kdsm_peer_restarted(peer);
+	else if (untied)
+		kdsm_memory_forget(fabric, peer->node);
 	/* The layers above must know before the connection with the new tie is up. */
 	if (untied && fabric->config.peer_untied)
 		fabric->config.peer_untied(fabric->config.context, peer->node);

@@ -78,6 +78,7 @@ static const struct kdsm_fabric_upcalls kdsm_fabric_upcalls = {
 		[KDSM_MESSAGE_FIND] = kdsm_find_serve,
 		[KDSM_MESSAGE_STEAL] = kdsm_steal_serve,
 		[KDSM_MESSAGE_SETTLE] = kdsm_settle_serve,
+		[KDSM_MESSAGE_REVOKE] = kdsm_memory_serve_revoke,
 	},
 };
 

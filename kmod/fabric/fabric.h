@@ -293,6 +293,7 @@ struct kdsm_account {
 	struct kdsm_account *parent;	/* NULL: none */
 	/* Upper bound of bytes, in percent of RAM; may change. NULL, or 100 and more: none */
 	const unsigned int *percent;
+	u64 limit;			/* upper bound of bytes, too; 0: none; may change */
 	atomic64_t bytes;
 };
 
@@ -302,7 +303,7 @@ struct kdsm_account {
  *
  * Context: any.
  *
- * Return: the upper bound now, in bytes, or U64_MAX.
+ * Return: the smaller one of the upper bounds now, in bytes, or U64_MAX.
  */
 u64 kdsm_account_limit(const struct kdsm_account *account);
 
@@ -312,7 +313,7 @@ u64 kdsm_account_limit(const struct kdsm_account *account);
  * A memory has the same id and size on every node, and each node holds its own part. A
  * struct kdsm_memory is the part of this node. The first touch, by this node or by a peer,
  * allocates and zeroes a whole chunk of pages, and the memory cgroup of the touching task is
- * charged.
+ * charged. The chunk stays until the memory is destroyed or this node drops the chunk.
  */
 #define KDSM_CHUNK_SHIFT	21			/* log2 of bytes */
 #define KDSM_CHUNK_SIZE		BIT(KDSM_CHUNK_SHIFT)	/* bytes */
@@ -353,9 +354,94 @@ void kdsm_memory_destroy(struct kdsm_memory *memory);
  * @memory: the memory
  * @index: in pages, inside the memory
  *
- * Return: the page, which stays until kdsm_memory_destroy(), or ERR_PTR(-ENOMEM).
+ * A chunk that this node dropped is allocated and zeroed again.
+ *
+ * Return: the page, which stays until kdsm_memory_destroy() or kdsm_memory_drop(), or
+ * ERR_PTR(-ENOMEM).
  */
 struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index);
+
+/**
+ * kdsm_memory_drop() - free a chunk of this node (drop.c)
+ * @memory: the memory
+ * @chunk: number of the chunk: its offset in chunks
+ *
+ * No task of this node uses the pages of the chunk. The handlers of the fabric may use them, as
+ * peers may send any request. The function waits until no peer can access the chunk by RDMA. A
+ * chunk that was dropped can be touched again, and is zero then.
+ *
+ * If a peer that knows a key of the chunk does not answer, the chunk is no longer a part of the
+ * memory, but its pages stay allocated and charged. Each later call for the memory tries again to
+ * free such pages, and kdsm_memory_destroy() frees them.
+ *
+ * Return: 0. -ENOENT: the chunk does not exist. -ENOMEM: the chunk still exists. -EAGAIN,
+ * -EHOSTDOWN, -EIO, -ETIMEDOUT or another error of a peer: the pages stay allocated, see above.
+ */
+int kdsm_memory_drop(struct kdsm_memory *memory, unsigned long chunk);
+
+/**
+ * kdsm_memory_spare() - make a chunk exist, even if its account then exceeds its limit
+ * @memory: the memory
+ * @chunk: number of the chunk
+ * @spare: by how many chunks the account may exceed its limit
+ *
+ * Before a node can free a chunk of one memory, it may need a chunk of another. The percentages of
+ * the accounts hold as always. Sleeps.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int kdsm_memory_spare(struct kdsm_memory *memory, unsigned long chunk, unsigned int spare);
+
+/**
+ * kdsm_memory_has_limit() - whether the account of a memory has a limit
+ * @memory: the memory
+ *
+ * Context: any.
+ */
+bool kdsm_memory_has_limit(const struct kdsm_memory *memory);
+
+/**
+ * kdsm_memory_exceeds_limit() - whether the account of a memory has more bytes than its limit
+ * @memory: the memory
+ *
+ * It may, after kdsm_memory_spare(), and if the limit was lowered.
+ *
+ * Context: any.
+ */
+bool kdsm_memory_exceeds_limit(const struct kdsm_memory *memory);
+
+/**
+ * kdsm_memory_has_room() - whether the memory may grow by a chunk
+ * @memory: the memory
+ *
+ * Context: any.
+ *
+ * Return: false if its account, one above that, or this node has too little left, now.
+ */
+bool kdsm_memory_has_room(const struct kdsm_memory *memory);
+
+/**
+ * kdsm_memory_holds() - whether a chunk exists on this node
+ * @memory: the memory
+ * @offset: in the chunk, in bytes, inside the memory
+ *
+ * Context: any.
+ *
+ * Return: true if the chunk exists, now.
+ */
+bool kdsm_memory_holds(const struct kdsm_memory *memory, u64 offset);
+
+/**
+ * kdsm_memory_drops() - how many drops of peers' chunks this node has heard of
+ * @memory: the memory
+ *
+ * The number grows with each drop that this node hears of, and may grow more often.
+ *
+ * Context: any.
+ *
+ * Return: the number, for struct kdsm_operation.
+ */
+u64 kdsm_memory_drops(const struct kdsm_memory *memory);
 
 /**
  * kdsm_memory_available() - how much the memories of this node may still grow
@@ -400,6 +486,15 @@ struct kdsm_operation {
 	 * than KDSM_GATHER_LENGTH bytes start after this one has started, in any order.
 	 */
 	bool ordered;
+	/*
+	 * GET, except of up to KDSM_GATHER_LENGTH bytes without ordered: fail with -ESTALE if the
+	 * peer's chunk was dropped, and this node heard of it when kdsm_memory_drops() was above
+	 * this. 0: fail if it was ever dropped. The GET may also fail with -ESTALE if the fabric
+	 * cannot tell. Then it does so once, unless the peer drops the chunk again, if the caller
+	 * sets a new value each time. Every operation that needs a key fails with -ESTALE if the
+	 * peer has dropped the chunk and it does not exist again.
+	 */
+	u64 since;
 	u32 node;
 	u32 length;		/* bytes, at most KDSM_SEGMENT_MAX; CAS, FAA: 8 */
 	u64 offset;

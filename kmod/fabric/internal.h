@@ -102,7 +102,7 @@ struct kdsm_slot {
 };
 
 /*
- * One queue pair to or from a peer. lock protects state, life, room, chains, written,
+ * One queue pair to or from a peer. lock protects state, life, room, chains, posted, written,
  * settled, sends, unsignalled, the slots and nudging. Tasks take lock with bottom halves off,
  * because completions take it in softirq. lock nests inside poll_lock.
  */
@@ -143,7 +143,8 @@ struct kdsm_connection {
 	enum kdsm_connection_state state;
 	u32 life;		/* how often the connection came up */
 	unsigned int room;	/* work requests that chains may still post */
-	struct list_head chains;	/* in flight */
+	struct list_head chains;	/* in flight, in the order in which they were posted */
+	u32 posted;		/* number of the chain that was posted last */
 	/* Chains with puts that were posted, and how many of them the peer is known to see */
 	u32 written, settled;
 	u32 quiet;		/* life since which the peer serves nothing of earlier lives */
@@ -187,6 +188,11 @@ struct kdsm_peer {
 	/* When the peer refused first without a success since, in jiffies; 0: never */
 	unsigned long refused_since;
 	u32 latency;		/* running mean of waits for batches, in ns */
+	/*
+	 * How often this node has forgotten keys of the peer. Changes under the lock of
+	 * fabric->memories, after the keys. See kdsm_peer_revocations().
+	 */
+	u32 revocations;
 	atomic64_t connects, errors;
 	struct kdsm_counters __percpu *counters;
 };
@@ -398,10 +404,12 @@ int kdsm_secret_verify(struct kdsm_fabric *fabric, enum kdsm_role role,
 /* ---- account.c ---- */
 
 /*
- * Charge the account and those above it, or return false if one of them would exceed its limit.
- * account may be NULL. Any context.
+ * Charge the account and those above it, or return false if one of them would exceed its upper
+ * bound. spare is added to the limit of the first account. account may be NULL. Any context.
  */
-bool kdsm_account_charge(struct kdsm_account *account, u64 bytes);
+bool kdsm_account_charge(struct kdsm_account *account, u64 bytes, u64 spare);
+/* Whether such a charge would succeed now. Any context. */
+bool kdsm_account_has_left(const struct kdsm_account *account, u64 bytes);
 void kdsm_account_uncharge(struct kdsm_account *account, u64 bytes);
 
 /* ---- memory.c ---- */
@@ -412,6 +420,12 @@ struct kdsm_chunk {
 	/* Newest registration that covers the chunk, or NULL; protected by memory->registering */
 	struct kdsm_registration *registration;
 	struct page *pages[];
+};
+
+/* What this node knows of a chunk of a peer. Changes under the lock of fabric->memories. */
+struct kdsm_peer_key {
+	u32 key;		/* 0: not known */
+	u64 dropped;		/* memory->drops when this node heard last of a drop; 0: never */
 };
 
 struct kdsm_memory {
@@ -427,12 +441,25 @@ struct kdsm_memory {
 	struct completion released;	/* the last reference was dropped */
 	atomic64_t resident;	/* bytes allocated on this node */
 	struct mutex lock;	/* protects the allocation of windows and chunks */
-	/* By window and chunk; windows and chunks are each set once, and read without lock */
+	/*
+	 * By window and chunk, and read without lock. A window is set once. kdsm_memory_drop()
+	 * takes chunks out: a reader that may run meanwhile uses a chunk inside rcu_read_lock(), or
+	 * with registering held.
+	 */
 	struct kdsm_chunk ***windows;
-	struct mutex registering;	/* protects registrations; see registration.c */
-	struct list_head registrations;
-	/* By peer, window and chunk; each level is allocated on first use; key 0: not known */
-	u32 **keys[];
+	struct mutex dropping;	/* held during a drop */
+	/*
+	 * Set of the chunks that were ever dropped; NULL: none. Changes with registering and lock
+	 * held.
+	 */
+	unsigned long *dropped;
+	/* Protects registrations, leftovers; see registration.c. lock nests inside. */
+	struct mutex registering;
+	struct list_head registrations;	/* the newest one last */
+	struct list_head leftovers;	/* dropped chunks that peers may still access; see drop.c */
+	u64 drops;		/* see kdsm_memory_drops(); under the lock of fabric->memories */
+	/* By peer, window and chunk; each level is allocated on first use */
+	struct kdsm_peer_key **keys[];
 };
 
 /* How many chunks a window has: fewer than KDSM_WINDOW_CHUNKS in the last one */
@@ -451,11 +478,20 @@ static inline struct page *kdsm_chunk_page(const struct kdsm_chunk *chunk, unsig
 
 /* Return the chunk, or NULL if it does not exist. Any context. */
 struct kdsm_chunk *kdsm_chunk_peek(const struct kdsm_memory *memory, unsigned long index);
-/* Return the chunk, allocated if necessary, or NULL without memory. Sleeps. */
-struct kdsm_chunk *kdsm_chunk_get(struct kdsm_memory *memory, unsigned long index);
+/*
+ * Return the chunk, allocated if necessary, or ERR_PTR(-ENOMEM). Unless again is set, a chunk that
+ * was dropped is not allocated: ERR_PTR(-ENODATA). Sleeps.
+ */
+struct kdsm_chunk *kdsm_chunk_get(struct kdsm_memory *memory, unsigned long index, bool again);
+/*
+ * Take a chunk that exists out of the memory, and note that it was dropped. The caller holds
+ * memory->registering and frees the chunk after an RCU grace period.
+ */
+struct kdsm_chunk *kdsm_chunk_take(struct kdsm_memory *memory, unsigned long index);
+void kdsm_chunk_free(struct kdsm_chunk *chunk);
 /* End the registrations of all memories. All connections are stopped. */
 void kdsm_memory_unregister_all(struct kdsm_fabric *fabric);
-/* Forget the keys of a peer that came up with another incarnation */
+/* Forget the keys of a peer that came up with another incarnation, or gave up this node */
 void kdsm_memory_forget(struct kdsm_fabric *fabric, unsigned int node);
 u32 kdsm_memory_id(const struct kdsm_memory *memory);
 u64 kdsm_memory_size(const struct kdsm_memory *memory);
@@ -485,6 +521,16 @@ int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset, u64 ope
 
 /* ---- registration.c ---- */
 
+struct kdsm_registration {
+	struct list_head link;		/* in memory->registrations, or of a chunk in drop.c */
+	unsigned long first;		/* chunk */
+	unsigned int count;		/* of chunks */
+	unsigned int page_size;		/* of the entries that the device gets */
+	struct ib_mr *mr;		/* NULL: ended */
+	struct sg_table table;
+	DECLARE_BITMAP(told, KDSM_MAX_NODES);	/* peers that were told the key */
+};
+
 /* A key, and the chunks that it covers */
 struct kdsm_key {
 	u32 key;
@@ -506,15 +552,53 @@ int kdsm_chunk_register(struct kdsm_memory *memory, unsigned long index,
 int kdsm_registration_check(struct kdsm_fabric *fabric);
 /* End all registrations of the memory; the device exists. */
 void kdsm_memory_unregister(struct kdsm_memory *memory);
+/*
+ * Move all registrations that cover a chunk, which exists, from memory->registrations to a list.
+ * Caller holds memory->registering.
+ */
+void kdsm_registrations_take(struct kdsm_memory *memory, unsigned long index,
+			     struct list_head *taken);
+/* End a registration, unless it was ended before. Caller holds memory->registering. */
+void kdsm_registration_end(struct kdsm_memory *memory, struct kdsm_registration *registration);
+
+/* ---- drop.c ---- */
+
+/* A chunk that was taken out of its memory. Only the holder of memory->dropping changes it. */
+struct kdsm_leftover {
+	struct list_head link;		/* in memory->leftovers */
+	unsigned long index;
+	struct kdsm_chunk *chunk;
+	struct list_head registrations;	/* that cover the chunk */
+};
 
 /* ---- keys.c ---- */
 
 /*
- * Get the key of a peer's chunk at offset, and request it from the peer if it is not known.
- * Caller holds fabric->gate for reading. 0, -ENOMEM, -EHOSTDOWN, -EIO. Sleeps.
+ * Get the key for an operation on a peer's chunk, and request it from the peer if it is not known.
+ * Caller holds fabric->gate for reading. 0, -ENOMEM, -EHOSTDOWN, -EIO; -ESTALE: see op->since.
+ * Sleeps.
  */
-int kdsm_memory_key(struct kdsm_memory *memory, unsigned int node, u64 offset,
-		    u32 *key);
+int kdsm_memory_key(const struct kdsm_operation *op, u32 *key);
+
+/*
+ * How often this node has forgotten keys of the peer. A key that was looked up after this call is
+ * valid as long as the number stays the same; operation.c has the details.
+ */
+static inline u32 kdsm_peer_revocations(const struct kdsm_peer *peer)
+{
+	/* Pairs with smp_store_release() in kdsm_peer_forgot(). */
+	return smp_load_acquire(&peer->revocations);
+}
+
+/* This node has forgotten keys of the peer; caller holds the lock of fabric->memories. */
+static inline void kdsm_peer_forgot(struct kdsm_peer *peer)
+{
+	/* Pairs with smp_load_acquire() in kdsm_peer_revocations(). */
+	smp_store_release(&peer->revocations, peer->revocations + 1);
+}
+
+/* Handler of KDSM_MESSAGE_REVOKE: forget keys, and wait for the operations that use them */
+int kdsm_memory_serve_revoke(void *context, struct kdsm_request *request);
 /* Handler of KDSM_MESSAGE_KEYS: register the chunks and reply with their keys */
 int kdsm_memory_serve_keys(void *context, struct kdsm_request *request);
 
@@ -583,6 +667,11 @@ struct kdsm_posting {
  */
 void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned int count,
 		      struct kdsm_posting *posting);
+/*
+ * Wait until all chains are done that use keys of the peer from before the last change of its
+ * revocations. Sleeps, for bounded time.
+ */
+void kdsm_operation_drain(struct kdsm_peer *peer);
 /* Fail all chains that are not done. The connection's queue pair is destroyed. */
 void kdsm_operation_fail(struct kdsm_connection *connection);
 

@@ -4,8 +4,11 @@
  * this node. registration.c registers chunks, keys.c tells and caches the keys of chunks.
  *
  * The first touch, by this node or by a peer, allocates the whole chunk. The chunk
- * stays until the memory is destroyed. A window is 512 chunks; its tables are allocated with
- * its first chunk or key, so a memory costs 8 bytes for each GiB of its size until then.
+ * stays until the memory is destroyed or the layers above drop it (drop.c). Handlers of peers'
+ * messages may run meanwhile, so the functions here access a chunk inside rcu_read_lock().
+ *
+ * A window is 512 chunks; its tables are allocated with its first chunk or key, so a memory costs
+ * 8 bytes for each GiB of its size until then.
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -44,8 +47,10 @@ struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 s
 	refcount_set(&memory->references, 1);
 	init_completion(&memory->released);
 	mutex_init(&memory->lock);
+	mutex_init(&memory->dropping);
 	mutex_init(&memory->registering);
 	INIT_LIST_HEAD(&memory->registrations);
+	INIT_LIST_HEAD(&memory->leftovers);
 	memory->windows = kvcalloc(memory->windows_count, sizeof(*memory->windows),
 				   GFP_KERNEL);
 	if (!memory->windows) {
@@ -61,13 +66,27 @@ struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 s
 	return memory;
 }
 
-static void kdsm_chunk_free(struct kdsm_chunk *chunk)
+void kdsm_chunk_free(struct kdsm_chunk *chunk)
 {
 	unsigned int i;
 
 	for (i = 0; i < chunk->count; i++)
 		__free_page(kdsm_chunk_page(chunk, i));
 	kvfree(chunk);
+}
+
+/* Free all leftovers, whose registrations were ended: see drop.c */
+static void kdsm_leftovers_free(struct kdsm_memory *memory)
+{
+	struct kdsm_registration *registration, *next;
+	struct kdsm_leftover *leftover, *other;
+
+	list_for_each_entry_safe(leftover, other, &memory->leftovers, link) {
+		list_for_each_entry_safe(registration, next, &leftover->registrations, link)
+			kfree(registration);
+		kdsm_chunk_free(leftover->chunk);
+		kfree(leftover);
+	}
 }
 
 static void kdsm_windows_free(struct kdsm_memory *memory)
@@ -136,8 +155,10 @@ void kdsm_memory_destroy(struct kdsm_memory *memory)
 	up_read(&fabric->unregistering);
 	synchronize_rcu();
 	kdsm_windows_free(memory);
+	kdsm_leftovers_free(memory);
 	kdsm_account_uncharge(memory->account, atomic64_read(&memory->resident));
 	kdsm_keys_free(memory);
+	kvfree(memory->dropped);
 	kvfree(memory);
 }
 
@@ -166,6 +187,16 @@ u64 kdsm_memory_resident(const struct kdsm_memory *memory)
 	return atomic64_read(&memory->resident);
 }
 
+bool kdsm_memory_holds(const struct kdsm_memory *memory, u64 offset)
+{
+	return kdsm_chunk_peek(memory, offset >> KDSM_CHUNK_SHIFT);
+}
+
+u64 kdsm_memory_drops(const struct kdsm_memory *memory)
+{
+	return READ_ONCE(memory->drops);
+}
+
 /* ---- chunks ---- */
 
 /*
@@ -178,6 +209,12 @@ u64 kdsm_memory_available(void)
 	u64 reserve = clamp_t(u64, (u64)totalram_pages() << PAGE_SHIFT >> 4, SZ_32M, SZ_1G);
 
 	return available > reserve ? available - reserve : 0;
+}
+
+bool kdsm_memory_has_room(const struct kdsm_memory *memory)
+{
+	return kdsm_memory_available() >= KDSM_CHUNK_SIZE &&
+	       kdsm_account_has_left(memory->account, KDSM_CHUNK_SIZE);
 }
 
 /* With __GFP_NORETRY or __GFP_RETRY_MAYFAIL added, an allocation never invokes the OOM killer */
@@ -243,12 +280,13 @@ static struct kdsm_chunk *kdsm_chunk_alloc(struct kdsm_memory *memory,
 }
 
 /* Charge for the chunk and allocate it, or return NULL */
-static struct kdsm_chunk *kdsm_chunk_add(struct kdsm_memory *memory, unsigned long index)
+static struct kdsm_chunk *kdsm_chunk_add(struct kdsm_memory *memory, unsigned long index,
+					 u64 spare)
 {
 	u64 bytes = min_t(u64, memory->size - ((u64)index << KDSM_CHUNK_SHIFT), KDSM_CHUNK_SIZE);
 	struct kdsm_chunk *chunk;
 
-	if (!kdsm_account_charge(memory->account, bytes))
+	if (!kdsm_account_charge(memory->account, bytes, spare))
 		return NULL;
 	chunk = kdsm_chunk_alloc(memory, index);
 	if (!chunk)
@@ -283,7 +321,8 @@ struct kdsm_chunk *kdsm_chunk_peek(const struct kdsm_memory *memory, unsigned lo
 	return smp_load_acquire(&chunks[index & (KDSM_WINDOW_CHUNKS - 1)]);
 }
 
-struct kdsm_chunk *kdsm_chunk_get(struct kdsm_memory *memory, unsigned long index)
+static struct kdsm_chunk *kdsm_chunk_make(struct kdsm_memory *memory, unsigned long index,
+					  bool again, u64 spare)
 {
 	struct kdsm_chunk *chunk = kdsm_chunk_peek(memory, index), **chunks;
 
@@ -291,12 +330,54 @@ struct kdsm_chunk *kdsm_chunk_get(struct kdsm_memory *memory, unsigned long inde
 		return chunk;
 	mutex_lock(&memory->lock);
 	chunk = kdsm_chunk_peek(memory, index);
+	if (!chunk && !again && memory->dropped && test_bit(index, memory->dropped)) {
+		chunk = ERR_PTR(-ENODATA);
+		goto unlock;
+	}
 	chunks = kdsm_window_get(memory, index >> KDSM_WINDOW_SHIFT);
 	if (!chunk && chunks) {
-		chunk = kdsm_chunk_add(memory, index);
+		chunk = kdsm_chunk_add(memory, index, spare);
 		/* Pairs with smp_load_acquire() in kdsm_chunk_peek(). */
 		smp_store_release(&chunks[index & (KDSM_WINDOW_CHUNKS - 1)], chunk);
 	}
+	if (!chunk)
+		chunk = ERR_PTR(-ENOMEM);
+unlock:
+	mutex_unlock(&memory->lock);
+	return chunk;
+}
+
+struct kdsm_chunk *kdsm_chunk_get(struct kdsm_memory *memory, unsigned long index, bool again)
+{
+	return kdsm_chunk_make(memory, index, again, 0);
+}
+
+bool kdsm_memory_has_limit(const struct kdsm_memory *memory)
+{
+	return memory->account && READ_ONCE(memory->account->limit);
+}
+
+bool kdsm_memory_exceeds_limit(const struct kdsm_memory *memory)
+{
+	return kdsm_memory_has_limit(memory) &&
+	       atomic64_read(&memory->account->bytes) > READ_ONCE(memory->account->limit);
+}
+
+int kdsm_memory_spare(struct kdsm_memory *memory, unsigned long chunk, unsigned int spare)
+{
+	return PTR_ERR_OR_ZERO(kdsm_chunk_make(memory, chunk, true, spare * KDSM_CHUNK_SIZE));
+}
+
+struct kdsm_chunk *kdsm_chunk_take(struct kdsm_memory *memory, unsigned long index)
+{
+	struct kdsm_chunk *chunk;
+
+	lockdep_assert_held(&memory->registering);
+	mutex_lock(&memory->lock);
+	chunk = kdsm_chunk_peek(memory, index);
+	__set_bit(index, memory->dropped);
+	WRITE_ONCE(memory->windows[index >> KDSM_WINDOW_SHIFT][index & (KDSM_WINDOW_CHUNKS - 1)],
+		   NULL);
 	mutex_unlock(&memory->lock);
 	return chunk;
 }
@@ -305,51 +386,74 @@ struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index)
 {
 	struct kdsm_chunk *chunk;
 
-	chunk = kdsm_chunk_get(memory, index >> (KDSM_CHUNK_SHIFT - PAGE_SHIFT));
-	if (!chunk)
-		return ERR_PTR(-ENOMEM);
+	chunk = kdsm_chunk_get(memory, index >> (KDSM_CHUNK_SHIFT - PAGE_SHIFT), true);
+	if (IS_ERR(chunk))
+		return ERR_CAST(chunk);
 	return kdsm_chunk_page(chunk, index & ((KDSM_CHUNK_SIZE >> PAGE_SHIFT) - 1));
 }
 
-/* Return the address of offset, valid up to the end of its page, or ERR_PTR() */
-static void *kdsm_memory_address(struct kdsm_memory *memory, u64 offset, bool can_sleep)
+/* Make the chunk of offset exist; it may be dropped again. 0; -ENOMEM; -EAGAIN: needs to sleep. */
+static int kdsm_memory_touch(struct kdsm_memory *memory, u64 offset, bool can_sleep)
 {
 	unsigned long index = offset >> KDSM_CHUNK_SHIFT;
-	struct kdsm_chunk *chunk;
 
-	chunk = can_sleep ? kdsm_chunk_get(memory, index) : kdsm_chunk_peek(memory, index);
+	if (kdsm_chunk_peek(memory, index))
+		return 0;
+	return can_sleep ? PTR_ERR_OR_ZERO(kdsm_chunk_get(memory, index, true)) : -EAGAIN;
+}
+
+/*
+ * Return the address of offset, valid up to the end of its page, or NULL if the chunk does not
+ * exist. The chunk is not freed while the caller is in the RCU read-side section.
+ */
+static void *kdsm_memory_address(struct kdsm_memory *memory, u64 offset)
+{
+	struct kdsm_chunk *chunk = kdsm_chunk_peek(memory, offset >> KDSM_CHUNK_SHIFT);
+
 	if (!chunk)
-		return ERR_PTR(can_sleep ? -ENOMEM : -EAGAIN);
+		return NULL;
 	offset &= KDSM_CHUNK_SIZE - 1;
 	return page_address(kdsm_chunk_page(chunk, offset >> PAGE_SHIFT)) + offset_in_page(offset);
+}
+
+/* Copy n bytes of one page. A word in one access: programs and peers may use it concurrently. */
+static void kdsm_place_copy(void *place, void *buffer, unsigned int n, bool write)
+{
+	bool aligned = IS_ALIGNED((uintptr_t)place | (uintptr_t)buffer, n);
+
+	if (n == 8 && aligned && write)
+		WRITE_ONCE(*(u64 *)place, *(u64 *)buffer);
+	else if (n == 8 && aligned)
+		*(u64 *)buffer = READ_ONCE(*(u64 *)place);
+	else if (n == 4 && aligned && write)
+		WRITE_ONCE(*(u32 *)place, *(u32 *)buffer);
+	else if (n == 4 && aligned)
+		*(u32 *)buffer = READ_ONCE(*(u32 *)place);
+	else if (write)
+		memcpy(place, buffer, n);
+	else
+		memcpy(buffer, place, n);
 }
 
 int kdsm_memory_copy(struct kdsm_memory *memory, u64 offset, void *buffer,
 		     unsigned int length, bool write, bool can_sleep)
 {
-	while (length) {
-		unsigned int n = min_t(unsigned int, length,
-				       PAGE_SIZE - offset_in_page(offset));
-		void *place = kdsm_memory_address(memory, offset, can_sleep);
+	unsigned int n;
+	void *place;
+	int err;
 
-		if (IS_ERR(place))
-			return PTR_ERR(place);
-		/* Copy a word in one access: programs and peers may use it concurrently. */
-		if (n == 8 && IS_ALIGNED(offset, 8) && IS_ALIGNED((uintptr_t)buffer, 8)) {
-			if (write)
-				WRITE_ONCE(*(u64 *)place, *(u64 *)buffer);
-			else
-				*(u64 *)buffer = READ_ONCE(*(u64 *)place);
-		} else if (n == 4 && IS_ALIGNED(offset, 4) && IS_ALIGNED((uintptr_t)buffer, 4)) {
-			if (write)
-				WRITE_ONCE(*(u32 *)place, *(u32 *)buffer);
-			else
-				*(u32 *)buffer = READ_ONCE(*(u32 *)place);
-		} else if (write) {
-			memcpy(place, buffer, n);
-		} else {
-			memcpy(buffer, place, n);
-		}
+	while (length) {
+		n = min_t(unsigned int, length, PAGE_SIZE - offset_in_page(offset));
+		err = kdsm_memory_touch(memory, offset, can_sleep);
+		if (err)
+			return err;
+		rcu_read_lock();
+		place = kdsm_memory_address(memory, offset);
+		if (place)
+			kdsm_place_copy(place, buffer, n, write);
+		rcu_read_unlock();
+		if (!place)
+			continue;	/* dropped meanwhile */
 		offset += n;
 		buffer += n;
 		length -= n;
@@ -373,14 +477,21 @@ int kdsm_memory_announce(struct kdsm_memory *memory, u64 offset, void *buffer,
 int kdsm_memory_atomic(struct kdsm_memory *memory, bool cas, u64 offset, u64 operand,
 		       u64 compare, u64 *former, bool can_sleep)
 {
-	void *word = kdsm_memory_address(memory, offset, can_sleep);
+	void *word;
+	int err;
 
-	if (IS_ERR(word))
-		return PTR_ERR(word);
-	if (cas)
-		*former = cmpxchg64((u64 *)word, compare, operand);
-	else
-		*former = atomic64_fetch_add(operand, word);
+	do {
+		err = kdsm_memory_touch(memory, offset, can_sleep);
+		if (err)
+			return err;
+		rcu_read_lock();
+		word = kdsm_memory_address(memory, offset);
+		if (word && cas)
+			*former = cmpxchg64((u64 *)word, compare, operand);
+		else if (word)
+			*former = atomic64_fetch_add(operand, word);
+		rcu_read_unlock();
+	} while (!word);	/* dropped meanwhile */
 	return 0;
 }
 
@@ -400,14 +511,14 @@ void kdsm_memory_unregister_all(struct kdsm_fabric *fabric)
 
 static void kdsm_keys_forget(struct kdsm_memory *memory, unsigned int node)
 {
-	u32 **windows = READ_ONCE(memory->keys[node]), *keys;
+	struct kdsm_peer_key **windows = READ_ONCE(memory->keys[node]), *keys;
 	unsigned long window;
 	unsigned int i;
 
 	for (window = 0; windows && window < memory->windows_count; window++) {
 		keys = READ_ONCE(windows[window]);
 		for (i = 0; keys && i < kdsm_window_size(memory, window); i++)
-			WRITE_ONCE(keys[i], 0);
+			WRITE_ONCE(keys[i].key, 0);
 	}
 }
 
@@ -419,5 +530,6 @@ void kdsm_memory_forget(struct kdsm_fabric *fabric, unsigned int node)
 	xa_lock(&fabric->memories);
 	xa_for_each(&fabric->memories, id, memory)
 		kdsm_keys_forget(memory, node);
+	kdsm_peer_forgot(&fabric->peers[node]);
 	xa_unlock(&fabric->memories);
 }

@@ -10,6 +10,12 @@
  * taken under the connection's poll_lock, hence in order, and the last completion ends the
  * chain. kdsm_operation_fail() ends a chain whose last completion never arrives, because
  * the queue pair was destroyed or only a part of the chain was posted.
+ *
+ * A peer may revoke keys while this node prepares a chain (keys.c). With the connection's lock
+ * held, the task that posts the chain checks that the number of revocations is that from before it
+ * looked up the keys. The handler of a revocation increments the number, and then takes the lock to
+ * learn which chains were posted. So either the handler waits for the chain, or the task sees the
+ * revocation and looks up the keys again.
  */
 #include <linux/slab.h>
 
@@ -34,6 +40,8 @@ struct kdsm_chain {
 	struct kdsm_part part;
 	struct list_head link;		/* in connection->chains, under its lock */
 	unsigned int count;
+	u32 number;			/* on the connection; see connection->posted */
+	u32 revocations;		/* of the peer, before the keys were looked up */
 	unsigned int room;		/* taken from connection->room */
 	bool puts;		/* the chain has puts */
 	struct kdsm_wr wrs[];
@@ -98,6 +106,59 @@ void kdsm_operation_fail(struct kdsm_connection *connection)
 		kdsm_chain_fail(chain, -EIO);
 }
 
+/* ---- draining ---- */
+
+static bool kdsm_chains_are_done(struct kdsm_connection *connection, u32 number)
+{
+	struct kdsm_chain *oldest;
+	bool done;
+
+	spin_lock_bh(&connection->lock);
+	oldest = list_first_entry_or_null(&connection->chains, struct kdsm_chain, link);
+	done = !oldest || (s32)(oldest->number - number) > 0;
+	spin_unlock_bh(&connection->lock);
+	return done;
+}
+
+/* Wait until all chains that were posted on the connection before this call are done */
+static void kdsm_chains_drain(struct kdsm_connection *connection)
+{
+	u32 number;
+
+	spin_lock_bh(&connection->lock);
+	number = connection->posted;
+	spin_unlock_bh(&connection->lock);
+	if (!kdsm_connection_wait_for(connection, kdsm_chains_are_done(connection, number), false))
+		return;
+	kdsm_connection_break(connection);
+	/* The teardown ends all chains. */
+	wait_event(connection->wait, kdsm_chains_are_done(connection, number));
+}
+
+void kdsm_operation_drain(struct kdsm_peer *peer)
+{
+	struct kdsm_connection *connections[KDSM_QUEUES];
+	unsigned int i;
+
+	/* A connection that is created after this section carries only chains with newer keys. */
+	mutex_lock(&peer->lock);
+	memcpy(connections, peer->queues, sizeof(connections));
+	mutex_unlock(&peer->lock);
+	for (i = 0; i < KDSM_QUEUES; i++)
+		if (connections[i])
+			kdsm_chains_drain(connections[i]);
+}
+
+/* ---- posting ---- */
+
+static void kdsm_wr_set_key(struct kdsm_wr *wr, u32 key)
+{
+	if (kdsm_operation_is_atomic(wr->op))
+		wr->atomic.rkey = key;
+	else
+		wr->rdma.rkey = key;
+}
+
 static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_wr *wr,
 			   struct kdsm_operation *op, u32 key)
 {
@@ -120,17 +181,16 @@ static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_wr *wr,
 	wr->sge.addr = wr->dma;
 	wr->sge.length = length;
 	wr->sge.lkey = fabric->pd->local_dma_lkey;
+	kdsm_wr_set_key(wr, key);
 	if (is_atomic) {
 		send = &wr->atomic.wr;
 		wr->atomic.remote_addr = op->offset;
-		wr->atomic.rkey = key;
 		wr->atomic.compare_add = op->opcode == KDSM_OP_CAS ? op->compare :
 								     op->operand;
 		wr->atomic.swap = op->operand;
 	} else {
 		send = &wr->rdma.wr;
 		wr->rdma.remote_addr = op->offset;
-		wr->rdma.rkey = key;
 	}
 	switch (op->opcode) {
 	case KDSM_OP_GET:
@@ -162,7 +222,7 @@ static int kdsm_wr_prepare(struct kdsm_fabric *fabric, struct kdsm_wr *wr,
 /*
  * Post the chain if the connection has room for it. Return false if the caller must wait for
  * room. *err is set if the connection is not up, has another life or another tie, or if posting
- * failed.
+ * failed; -EAGAIN: the keys must be looked up again.
  */
 static bool kdsm_chain_try_post(struct kdsm_chain *chain, u32 life, int *err)
 {
@@ -174,12 +234,15 @@ static bool kdsm_chain_try_post(struct kdsm_chain *chain, u32 life, int *err)
 	    connection->life != life ||
 	    !kdsm_connection_is_tied(connection, chain->part.batch->tie)) {
 		*err = -EIO;
+	} else if (READ_ONCE(connection->peer->revocations) != chain->revocations) {
+		*err = -EAGAIN;
 	} else if (connection->room < chain->count) {
 		posted = false;
 	} else {
 		connection->written += chain->puts;
 		chain->room = chain->count;
 		connection->room -= chain->room;
+		chain->number = ++connection->posted;
 		list_add_tail(&chain->link, &connection->chains);
 		/* After a failure, a part of the chain may be in flight; see kdsm_chain_post(). */
 		*err = ib_post_send(connection->qp, &chain->wrs[0].rdma.wr, NULL) ?
@@ -189,20 +252,48 @@ static bool kdsm_chain_try_post(struct kdsm_chain *chain, u32 life, int *err)
 	return posted;
 }
 
+/* Look up the keys of the chain again. After an error, which may be of one operation, all fail. */
+static int kdsm_chain_rekey(struct kdsm_chain *chain)
+{
+	unsigned int i;
+	u32 key;
+	int err;
+
+	chain->revocations = kdsm_peer_revocations(chain->part.connection->peer);
+	for (i = 0; i < chain->count; i++) {
+		err = kdsm_memory_key(chain->wrs[i].op, &key);
+		if (err)
+			return err;
+		kdsm_wr_set_key(&chain->wrs[i], key);
+	}
+	return 0;
+}
+
 /* Post a chain whose work requests are prepared and linked. 0, or the status of all of them. */
 static int kdsm_chain_post(struct kdsm_chain *chain, u32 life)
 {
 	struct kdsm_connection *connection = chain->part.connection;
 	struct kdsm_batch *batch = chain->part.batch;
-	int err = 0, waited;
+	unsigned long end = jiffies + KDSM_REPLY_TIMEOUT;
+	int err, waited;
 
 	atomic_inc(&batch->pending);
-	waited = kdsm_connection_wait_for(connection, kdsm_chain_try_post(chain, life, &err),
-					  batch->killable);
-	if (waited == -ETIMEDOUT)
-		kdsm_connection_break(connection);
-	if (waited)
-		err = waited;
+	for (;;) {
+		err = 0;
+		waited = kdsm_connection_wait_for(connection,
+						  kdsm_chain_try_post(chain, life, &err),
+						  batch->killable);
+		if (waited == -ETIMEDOUT)
+			kdsm_connection_break(connection);
+		if (waited)
+			err = waited;
+		if (err != -EAGAIN)
+			break;
+		/* A hostile peer could revoke keys all the time. */
+		err = time_before(jiffies, end) ? kdsm_chain_rekey(chain) : -EIO;
+		if (err)
+			break;
+	}
 	if (err == -EINPROGRESS) {
 		kdsm_connection_break(connection);	/* the teardown ends the chain */
 		return -EIO;
@@ -274,6 +365,7 @@ void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned 
 	chain->part.connection = connection;
 	chain->part.release = kdsm_chain_release;
 	INIT_LIST_HEAD(&chain->link);
+	chain->revocations = kdsm_peer_revocations(connection->peer);
 	list_for_each_entry_safe(op, next, ops, link) {
 		list_del(&op->link);
 		wr = &chain->wrs[chain->count];
@@ -284,7 +376,7 @@ void kdsm_chain_start(struct kdsm_batch *batch, struct list_head *ops, unsigned 
 		}
 		err = op->notify ? posting->failed : 0;
 		if (!err)
-			err = kdsm_memory_key(op->memory, op->node, op->offset, &key);
+			err = kdsm_memory_key(op, &key);
 		if (!err)
 			err = kdsm_wr_prepare(fabric, wr, op, key);
 		if (err) {

@@ -50,7 +50,7 @@ bool kdsm_put_serve(struct kdsm_fabric *fabric, void *payload, unsigned int leng
 	/* The sender's put may be complete, and the region gone, before this message is served. */
 	if (!memory)
 		return true;
-	/* The sender has asked for the chunk's key, so the chunk exists. */
+	/* The sender has asked for the chunk's key, so the chunk exists, unless it was dropped. */
 	ok = !kdsm_memory_read_only(memory) && offset < kdsm_memory_size(memory) &&
 	     bytes <= kdsm_memory_size(memory) - offset &&
 	     !kdsm_memory_announce(memory, offset, payload + sizeof(*put), bytes, false);

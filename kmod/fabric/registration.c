@@ -12,8 +12,10 @@
  * largest range around the chunk whose chunks all exist. So memory that exists before peers
  * use it has a key for each GiB, and no registration makes a chunk exist. If peers use chunks
  * while the window still fills, the window gets smaller registrations, and one of the whole
- * window when a peer asks after all of its chunks exist. A registration stays until the memory
- * is destroyed, because a peer that uses a key without registration loses its connection.
+ * window when a peer asks after all of its chunks exist. A peer that uses a key without
+ * registration loses its connection. So a registration stays until the memory is destroyed or this
+ * node drops a chunk that it covers, which first tells the peers (drop.c). From the first drop on,
+ * new registrations are of one chunk, so that later drops revoke no key of other chunks.
  *
  * memory->registering protects the registrations of a memory. A task holds it while it waits
  * for the device, so page faults, which allocate chunks, do not take it.
@@ -26,15 +28,6 @@
 
 #include "compat.h"
 #include "internal.h"
-
-struct kdsm_registration {
-	struct list_head link;		/* in memory->registrations */
-	unsigned long first;		/* chunk */
-	unsigned int count;		/* of chunks */
-	unsigned int page_size;		/* of the entries that the device gets */
-	struct ib_mr *mr;
-	struct sg_table table;
-};
 
 /* ---- posting ---- */
 
@@ -226,10 +219,13 @@ free_table:
 	return err;
 }
 
-static void kdsm_registration_unmap(struct kdsm_memory *memory,
-				    struct kdsm_registration *registration)
+void kdsm_registration_end(struct kdsm_memory *memory, struct kdsm_registration *registration)
 {
+	lockdep_assert_held(&memory->registering);
+	if (!registration->mr)
+		return;
 	ib_dereg_mr(registration->mr);
+	registration->mr = NULL;
 	ib_dma_unmap_sgtable_attrs(memory->fabric->device, &registration->table,
 				   DMA_BIDIRECTIONAL, 0);
 	sg_free_table(&registration->table);
@@ -258,13 +254,23 @@ static int kdsm_registration_post(struct kdsm_memory *memory,
 	return kdsm_registering_post(connection, &wr);
 }
 
+/* Set the newest registration of all chunks that a registration covers; they exist. */
+static void kdsm_chunks_point(struct kdsm_memory *memory,
+			      const struct kdsm_registration *registration,
+			      struct kdsm_registration *newest)
+{
+	unsigned int i;
+
+	for (i = 0; i < registration->count; i++)
+		kdsm_chunk_peek(memory, registration->first + i)->registration = newest;
+}
+
 /* Register a range whose chunks exist, in entries of page_size bytes */
 static int kdsm_range_register(struct kdsm_memory *memory, unsigned long first,
 			       unsigned int count, unsigned int page_size,
 			       struct kdsm_connection *connection)
 {
 	struct kdsm_registration *registration;
-	unsigned int i;
 	int err;
 
 	lockdep_assert_held(&memory->registering);
@@ -282,32 +288,60 @@ static int kdsm_range_register(struct kdsm_memory *memory, unsigned long first,
 		goto unmap;
 	list_add_tail(&registration->link, &memory->registrations);
 	kdsm_count(connection->peer->counters, KDSM_STAT_REGISTRATIONS);
-	for (i = 0; i < count; i++)
-		kdsm_chunk_peek(memory, first + i)->registration = registration;
+	kdsm_chunks_point(memory, registration, registration);
 	return 0;
 
 unmap:
-	kdsm_registration_unmap(memory, registration);
+	kdsm_registration_end(memory, registration);
 free:
 	kfree(registration);
 	return err;
 }
 
+/* End the registrations of all leftovers: see drop.c. Caller holds memory->registering. */
+static void kdsm_leftovers_unregister(struct kdsm_memory *memory)
+{
+	struct kdsm_registration *registration;
+	struct kdsm_leftover *leftover;
+
+	/* A drop may run, so its registrations stay allocated. */
+	list_for_each_entry(leftover, &memory->leftovers, link)
+		list_for_each_entry(registration, &leftover->registrations, link)
+			kdsm_registration_end(memory, registration);
+}
+
 void kdsm_memory_unregister(struct kdsm_memory *memory)
 {
 	struct kdsm_registration *registration, *next;
-	unsigned int i;
 
 	mutex_lock(&memory->registering);
 	list_for_each_entry_safe(registration, next, &memory->registrations, link) {
-		for (i = 0; i < registration->count; i++)
-			kdsm_chunk_peek(memory, registration->first + i)->registration = NULL;
-		kdsm_registration_unmap(memory, registration);
+		kdsm_chunks_point(memory, registration, NULL);
+		kdsm_registration_end(memory, registration);
 		list_del(&registration->link);
 		kfree(registration);
 		cond_resched();
 	}
+	kdsm_leftovers_unregister(memory);
 	mutex_unlock(&memory->registering);
+}
+
+void kdsm_registrations_take(struct kdsm_memory *memory, unsigned long index,
+			     struct list_head *taken)
+{
+	struct kdsm_registration *registration, *next;
+
+	lockdep_assert_held(&memory->registering);
+	list_for_each_entry_safe(registration, next, &memory->registrations, link)
+		if (index >= registration->first &&
+		    index - registration->first < registration->count) {
+			kdsm_chunks_point(memory, registration, NULL);
+			list_move_tail(&registration->link, taken);
+		}
+	/* Other chunks may still have a registration that a taken one had replaced. */
+	list_for_each_entry(registration, &memory->registrations, link)
+		if (registration->first >> KDSM_WINDOW_SHIFT == index >> KDSM_WINDOW_SHIFT)
+			kdsm_chunks_point(memory, registration, registration);
 }
 
 /* ---- ranges ---- */
@@ -370,7 +404,7 @@ int kdsm_chunk_register(struct kdsm_memory *memory, unsigned long index,
 	unsigned int count = 1;
 	int err = 0;
 
-	if (is_large)
+	if (is_large && !memory->dropped)
 		count = kdsm_range_find(memory, index, &first, &whole);
 	/* Replace a registration of a smaller range at most once, by that of the whole window. */
 	if (chunk->registration && (chunk->registration->count >= count || !whole))

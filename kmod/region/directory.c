@@ -780,14 +780,16 @@ unlock:
 }
 
 /* Nodes may get two changes in any order: the number of the change tells which is newer */
-static int kdsm_entry_tune(struct kdsm_entry *entry, u64 lease)
+static int kdsm_entry_tune(struct kdsm_entry *entry, const struct kdsm_wire_tune *change)
 {
 	struct kdsm_cluster *cluster = entry->cluster;
 	struct kdsm_directory *directory = cluster->directory;
 	struct kdsm_wire_tune wire = {
 		.id = entry->region.id,
 		.turn = cpu_to_le32(++directory->turn),
-		.lease = cpu_to_le64(lease),
+		.which = change->which,
+		.lease = change->lease,
+		.limit = change->limit,
 	};
 	int *statuses = kvcalloc(cluster->nodes, sizeof(*statuses), GFP_KERNEL), err;
 	DECLARE_BITMAP(nodes, KDSM_MAX_NODES);
@@ -818,8 +820,7 @@ int kdsm_directory_serve_tune(void *context, struct kdsm_request *request)
 	struct kdsm_entry *entry;
 	int err;
 
-	if (cluster->node != 0 || request->length != sizeof(*wire) ||
-	    le64_to_cpu(wire->lease) > KDSM_LEASE_MAX)
+	if (cluster->node != 0 || request->length != sizeof(*wire) || !kdsm_tune_is_sane(wire))
 		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;
@@ -827,11 +828,11 @@ int kdsm_directory_serve_tune(void *context, struct kdsm_request *request)
 	entry = kdsm_entry_by_id(directory, le32_to_cpu(wire->id));
 	if (!entry || entry->state != KDSM_ENTRY_LIVE) {
 		err = -ENOENT;
-	} else if (entry->region.policy != cpu_to_le32(KDSM_POLICY_STRICT)) {
+	} else if (!kdsm_tune_fits(wire, le32_to_cpu(entry->region.policy))) {
 		err = -EOPNOTSUPP;
 	} else {
 		kdsm_entry_hold(entry);
-		err = kdsm_entry_tune(entry, le64_to_cpu(wire->lease));
+		err = kdsm_entry_tune(entry, wire);
 		kdsm_entry_drop(entry);
 	}
 	mutex_unlock(&directory->lock);

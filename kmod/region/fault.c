@@ -81,6 +81,9 @@ static int kdsm_fault_map(void *arg, u64 index, bool writable)
 	struct kdsm_fault *fault = arg;
 
 	if (index == fault->index) {
+		/* Without memory the caller has blocks evicted */
+		if (IS_ERR(kdsm_memory_page(fault->region->memory, fault->pgoff)))
+			return -ENOMEM;
 		if (fault->present)
 			kdsm_fault_clear(fault);
 		fault->ret = kdsm_fault_insert(fault, fault->pgoff, writable);
@@ -178,9 +181,9 @@ static vm_fault_t kdsm_fault_access(struct vm_fault *vmf, bool write, bool prese
 			return fault.ret;
 		if (err == -EBUSY && vmf->flags & FAULT_FLAG_ALLOW_RETRY)
 			return kdsm_fault_await(vmf, fault.index);
-		if (err == -EAGAIN && vmf->flags & FAULT_FLAG_ALLOW_RETRY)
+		if ((err == -EAGAIN || err == -ENOMEM) && vmf->flags & FAULT_FLAG_ALLOW_RETRY)
 			return kdsm_fault_retry(vmf, fault.index, write);
-		if (err == -EAGAIN || err == -EBUSY)
+		if (err == -EAGAIN || err == -EBUSY || err == -ENOMEM)
 			err = kdsm_fault_get(region, fault.index, write);
 	} while (!err);
 	return VM_FAULT_SIGBUS;		/* no memory: never call the OOM killer */
@@ -252,7 +255,7 @@ static int kdsm_fault_peek(struct vm_area_struct *vma, unsigned long address, vo
 	index = peek.offset >> region->coherence->block_shift;
 	while (!err && !peek.done) {
 		err = kdsm_coherence_access(region->coherence, index, write, kdsm_peek_copy, &peek);
-		if (err == -EAGAIN || err == -EBUSY)
+		if (err == -EAGAIN || err == -EBUSY || err == -ENOMEM)
 			err = kdsm_fault_get(region, index, write);
 	}
 	return err ?: peek.length;

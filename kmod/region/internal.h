@@ -41,6 +41,13 @@ void kdsm_quota_leave(struct kdsm_region *region);
 /* Whether the limits leave room for the share of a region now, beside regions being freed */
 bool kdsm_quota_has_room(const struct kdsm_region *region);
 
+/* ---- tune.c ---- */
+
+/* Whether the values of a change, from any node, are within their bounds */
+bool kdsm_tune_is_sane(const struct kdsm_wire_tune *wire);
+/* Whether a region of this policy has all settings of the change */
+bool kdsm_tune_fits(const struct kdsm_wire_tune *wire, u32 policy);
+
 /* ---- mapping.c ---- */
 
 extern const struct kdsm_mapping_ops kdsm_region_mapping_ops;

@@ -9,7 +9,7 @@
  * limits are module parameters, in percent of the RAM.
  *
  * A region has to fit in with its whole share when it is created. Coherent regions may grow
- * beyond their shares, so each chunk is charged, and refused above a limit.
+ * beyond their shares, so each chunk is charged, and refused if an account would exceed its limit.
  */
 #include <linux/mm.h>
 #include <linux/module.h>

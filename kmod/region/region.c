@@ -56,13 +56,12 @@ static int kdsm_region_make_release(struct kdsm_region *region,
 
 	coherence->twins = kdsm_memory_create(fabric, region->id | KDSM_TWINS_ID,
 					      region->part_size, KDSM_MEMORY_READ_ONLY,
-					      kdsm_quota_account(region));
+					      &region->account);
 	if (IS_ERR(coherence->twins))
 		return PTR_ERR(coherence->twins);
 	coherence->stamps = kdsm_memory_create(fabric, region->id | KDSM_STAMPS_ID,
 					       kdsm_stamps_size(coherence->blocks),
-					       KDSM_MEMORY_READ_ONLY,
-					       kdsm_quota_account(region));
+					       KDSM_MEMORY_READ_ONLY, &region->account);
 	if (IS_ERR(coherence->stamps)) {
 		kdsm_memory_destroy(coherence->twins);
 		return PTR_ERR(coherence->stamps);
@@ -285,6 +284,8 @@ static bool kdsm_region_sane(const struct kdsm_region *region)
 	       !(region->mode & ~0777) && is_power_of_2(region->block_size) &&
 	       region->block_size >= 4096 && region->block_size <= KDSM_CHUNK_SIZE &&
 	       region->part_size && PAGE_ALIGNED(region->part_size) &&
+	       (region->policy == KDSM_POLICY_PARTITIONED ||
+		IS_ALIGNED(region->part_size, region->block_size)) &&
 	       region->base && PAGE_ALIGNED(region->base) &&
 	       !check_mul_overflow(region->part_size,
 				   (u64)kdsm_policy_parts(region->policy, region->cluster->nodes),
@@ -308,6 +309,8 @@ static void kdsm_region_await_memory(struct kdsm_region *region)
 static int kdsm_region_make(struct kdsm_region *region)
 {
 	struct kdsm_cluster *cluster = region->cluster;
+	struct kdsm_account *account;
+	unsigned int flags = 0;
 	int err;
 
 	lockdep_assert_held(&cluster->parts_lock);
@@ -316,10 +319,14 @@ static int kdsm_region_make(struct kdsm_region *region)
 	err = kdsm_quota_admit(region);
 	if (err)
 		return err;
-	region->memory = kdsm_memory_create(cluster->fabric, region->id, region->part_size,
-					    region->policy != KDSM_POLICY_PARTITIONED ?
-					    KDSM_MEMORY_READ_ONLY : 0,
-					    kdsm_quota_account(region));
+	account = kdsm_quota_account(region);
+	if (region->policy != KDSM_POLICY_PARTITIONED) {
+		region->account.parent = account;
+		account = &region->account;
+		flags = KDSM_MEMORY_READ_ONLY;
+	}
+	region->memory = kdsm_memory_create(cluster->fabric, region->id, region->part_size, flags,
+					    account);
 	if (IS_ERR(region->memory)) {
 		err = PTR_ERR(region->memory);
 		goto leave;
@@ -420,26 +427,43 @@ int kdsm_region_serve_remove(void *context, struct kdsm_request *request)
 	return 0;
 }
 
-static int kdsm_region_serve_block(void *context, struct kdsm_request *request,
-				   int (*serve)(struct kdsm_coherence *coherence,
-						struct kdsm_request *request))
+typedef int (*kdsm_serve_t)(struct kdsm_coherence *coherence, struct kdsm_request *request);
+
+/* Serve a message about the coherent region with this id */
+static int kdsm_region_serve(void *context, struct kdsm_request *request, __le32 id,
+			     kdsm_serve_t serve)
 {
-	const struct kdsm_wire_block *wire = request->data;
 	struct kdsm_cluster *cluster = context;
 	struct kdsm_region *region;
 	int err = -EOPNOTSUPP;
 
-	if (!kdsm_wire_handover_fits(request->length, sizeof(*wire)))
-		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;
-	region = kdsm_region_get(cluster, le32_to_cpu(wire->id));
+	region = kdsm_region_get(cluster, le32_to_cpu(id));
 	if (!region)
 		return -ENOENT;
 	if (region->coherence)
 		err = serve(region->coherence, request);
 	kdsm_region_put(region);
 	return err;
+}
+
+static int kdsm_region_serve_block(void *context, struct kdsm_request *request, kdsm_serve_t serve)
+{
+	const struct kdsm_wire_block *wire = request->data;
+
+	if (!kdsm_wire_handover_fits(request->length, sizeof(*wire)))
+		return -EINVAL;
+	return kdsm_region_serve(context, request, wire->id, serve);
+}
+
+int kdsm_region_serve_block_push(void *context, struct kdsm_request *request)
+{
+	const struct kdsm_wire_push *wire = request->data;
+
+	if (request->length != sizeof(*wire))
+		return -EINVAL;
+	return kdsm_region_serve(context, request, wire->id, kdsm_coherence_serve_push);
 }
 
 int kdsm_region_serve_block_read(void *context, struct kdsm_request *request)

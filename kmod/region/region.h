@@ -62,6 +62,11 @@ struct kdsm_region {
 	u64 part_size;		/* bytes */
 	u64 share;		/* bytes that this node has promised to hold */
 	struct kdsm_user *user;	/* who is charged; see quota.c */
+	/*
+	 * Coherent: what the node holds of this region, below the account of its user. The limit
+	 * may change.
+	 */
+	struct kdsm_account account;
 	u64 base;		/* address of the region in every process */
 	struct kdsm_memory *memory;	/* the part of this node; coherent: its frames */
 	struct kdsm_coherence *coherence;	/* NULL for a partitioned region */
@@ -76,7 +81,8 @@ struct kdsm_region {
 	atomic_t closes;
 	int closes_done;
 	struct work_struct close_work;
-	u32 tuned;		/* number of the newest change; protected by cluster->parts_lock */
+	/* Numbers of the newest changes of these settings; protected by cluster->parts_lock */
+	u32 lease_turn, limit_turn;
 	wait_queue_head_t waits[KDSM_WAIT_BUCKETS];	/* waiters for words, by word number */
 };
 
@@ -117,19 +123,28 @@ void kdsm_region_close(struct kdsm_region *region);
  */
 int kdsm_region_destroy(struct kdsm_cluster *cluster, const char *name);
 
+/* A change of some settings of a region; the others stay */
+struct kdsm_tuning {
+	u32 which;		/* KDSM_TUNE_LEASE, KDSM_TUNE_LIMIT */
+	u64 lease;		/* policy strict: ns, at most KDSM_LEASE_MAX */
+	u64 limit;		/* coherent: bytes on each node, at least KDSM_LIMIT_MIN; 0: none */
+};
+
 /**
- * kdsm_region_tune() - set the lease of a region of policy strict on all nodes
+ * kdsm_region_tune() - change settings of a coherent region on all nodes
  * @cluster: the cluster of the region
  * @name: name of the region
- * @lease: the lease, in ns, at most KDSM_LEASE_MAX
+ * @tuning: the change
  *
  * Sleeps until node 0 has told all nodes, or a fatal signal arrives.
  *
- * Return: 0, -ENOENT, -EOPNOTSUPP if the region has another policy, -EHOSTDOWN if a node could
- * not be reached, or an error of kdsm_message_killable(). After -EHOSTDOWN, -EIO and -ETIMEDOUT
- * some nodes may have the new lease.
+ * Return: 0; -EINVAL if a value is out of its bounds; -ENOENT; -EOPNOTSUPP if the region's policy
+ * lacks one of the settings, and then nothing changed; -EHOSTDOWN if a node could not be reached;
+ * or an error of kdsm_message_killable(). After -EHOSTDOWN, -EIO and -ETIMEDOUT some nodes may
+ * have the new settings.
  */
-int kdsm_region_tune(struct kdsm_cluster *cluster, const char *name, u64 lease);
+int kdsm_region_tune(struct kdsm_cluster *cluster, const char *name,
+		     const struct kdsm_tuning *tuning);
 
 /**
  * kdsm_region_name_valid() - check the name of a region, lock or cluster
@@ -238,6 +253,7 @@ int kdsm_region_serve_block_grant(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_lend(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_invalidate(void *context, struct kdsm_request *request);
 int kdsm_region_serve_block_claim(void *context, struct kdsm_request *request);
+int kdsm_region_serve_block_push(void *context, struct kdsm_request *request);
 int kdsm_region_serve_clock(void *context, struct kdsm_request *request);
 
 /* ---- acquire.c ---- */
@@ -319,8 +335,10 @@ int kdsm_directory_serve_tune(void *context, struct kdsm_request *request);
 /* ---- quota.c ---- */
 
 /**
- * kdsm_quota_account() - the account that the memories of a region are charged to
+ * kdsm_quota_account() - the account of the user who is charged for a region
  * @region: the region
+ *
+ * The content of a coherent region is charged to region->account, which is below this account.
  *
  * Context: any.
  *

@@ -1,20 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Settings of a region that may change while the region is used: the lease of policy
- * strict. This node asks node 0, and node 0 tells all nodes (directory.c).
+ * strict, and the limit of the memory that each node holds of a coherent region. This node
+ * asks node 0, and node 0 tells all nodes (directory.c).
  */
 #include <linux/mm.h>
 #include <linux/string.h>
 
 #include "internal.h"
 
-int kdsm_region_tune(struct kdsm_cluster *cluster, const char *name, u64 lease)
+bool kdsm_tune_is_sane(const struct kdsm_wire_tune *wire)
 {
-	struct kdsm_wire_tune wire = { .lease = cpu_to_le64(lease) };
+	u32 which = le32_to_cpu(wire->which);
+	u64 limit = le64_to_cpu(wire->limit);
+
+	if (!which || which & ~(KDSM_TUNE_LEASE | KDSM_TUNE_LIMIT))
+		return false;
+	if (which & KDSM_TUNE_LEASE && le64_to_cpu(wire->lease) > KDSM_LEASE_MAX)
+		return false;
+	return !(which & KDSM_TUNE_LIMIT) || !limit || limit >= KDSM_LIMIT_MIN;
+}
+
+bool kdsm_tune_fits(const struct kdsm_wire_tune *wire, u32 policy)
+{
+	if (le32_to_cpu(wire->which) & KDSM_TUNE_LEASE)
+		return policy == KDSM_POLICY_STRICT;
+	return policy != KDSM_POLICY_PARTITIONED;
+}
+
+int kdsm_region_tune(struct kdsm_cluster *cluster, const char *name,
+		     const struct kdsm_tuning *tuning)
+{
+	struct kdsm_wire_tune wire = {
+		.which = cpu_to_le32(tuning->which),
+		.lease = cpu_to_le64(tuning->lease),
+		.limit = cpu_to_le64(tuning->limit),
+	};
 	struct kdsm_region *region;
 	unsigned long id = 0;
 	int err = -ENOENT;
 
+	if (!kdsm_tune_is_sane(&wire))
+		return -EINVAL;
 	/* A region that was destroyed earlier may have had the same name: go on */
 	while (err == -ENOENT && (region = kdsm_region_next(cluster, &id))) {
 		if (!strcmp(region->name, name)) {
@@ -28,18 +55,36 @@ int kdsm_region_tune(struct kdsm_cluster *cluster, const char *name, u64 lease)
 	return err;
 }
 
-/* The lease applies to blocks that arrive here from now on */
-static int kdsm_region_tuned(struct kdsm_region *region, const struct kdsm_wire_tune *wire)
+/* Whether the change is the newest one of the setting so far */
+static bool kdsm_turn_is_new(u32 turn, u32 *newest)
 {
-	u32 turn = le32_to_cpu(wire->turn);
+	if ((s32)(turn - *newest) <= 0)
+		return false;
+	*newest = turn;
+	return true;
+}
+
+/*
+ * Each setting has a turn of its own: a late change of one must not get lost because a newer
+ * change of the other came first.
+ */
+static void kdsm_region_tuned(struct kdsm_region *region, const struct kdsm_wire_tune *wire)
+{
+	u32 turn = le32_to_cpu(wire->turn), which = le32_to_cpu(wire->which);
+	bool limited = false;
 
 	mutex_lock(&region->cluster->parts_lock);
-	if ((s32)(turn - region->tuned) > 0) {
-		region->tuned = turn;
+	/* The lease applies to blocks that arrive here from now on */
+	if (which & KDSM_TUNE_LEASE && kdsm_turn_is_new(turn, &region->lease_turn))
 		WRITE_ONCE(region->coherence->lease, le64_to_cpu(wire->lease));
+	/* A node that holds more evicts chunks; kdsm_coherence_limited() */
+	if (which & KDSM_TUNE_LIMIT && kdsm_turn_is_new(turn, &region->limit_turn)) {
+		WRITE_ONCE(region->account.limit, le64_to_cpu(wire->limit));
+		limited = true;
 	}
 	mutex_unlock(&region->cluster->parts_lock);
-	return 0;
+	if (limited)
+		kdsm_coherence_limited(region->coherence);
 }
 
 int kdsm_region_serve_tuned(void *context, struct kdsm_request *request)
@@ -50,8 +95,7 @@ int kdsm_region_serve_tuned(void *context, struct kdsm_request *request)
 	unsigned long id;
 	int err = -ENOENT;
 
-	if (request->from != 0 || request->length != sizeof(*wire) ||
-	    le64_to_cpu(wire->lease) > KDSM_LEASE_MAX)
+	if (request->from != 0 || request->length != sizeof(*wire) || !kdsm_tune_is_sane(wire))
 		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;
@@ -60,9 +104,9 @@ int kdsm_region_serve_tuned(void *context, struct kdsm_request *request)
 	if (!region)
 		return err;
 	if (region->id == le32_to_cpu(wire->id)) {
-		err = -EOPNOTSUPP;
-		if (region->policy == KDSM_POLICY_STRICT)
-			err = kdsm_region_tuned(region, wire);
+		err = kdsm_tune_fits(wire, region->policy) ? 0 : -EOPNOTSUPP;
+		if (!err)
+			kdsm_region_tuned(region, wire);
 	}
 	kdsm_region_put(region);
 	return err;

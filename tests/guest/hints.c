@@ -225,6 +225,47 @@ static void hints_lease(void)
 	detach();
 }
 
+static int set(const char *settings)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "kdsmctl region set %s %s 2>&1", attached, settings);
+	return system(command);
+}
+
+/* The limit of a coherent region is the same on all nodes, and changes without the lease. */
+static void hints_limit(void)
+{
+	bool strict = policy == KDSM_POLICY_STRICT;
+
+	attach("limit");
+	CHECK_IS(counter("limit"), 0);
+	meet();
+	if (node == 1)
+		CHECK_IS(set("limit=64M"), 0);
+	meet();
+	CHECK_IS(counter("limit"), 64 << 20);
+	CHECK_IS(counter("lease"), strict ? 100000 : -1);
+	fill(node * 16, 16, 4000);
+	CHECK(counter("memory") >= counter("resident"));
+	meet();
+	if (node == 1) {
+		/* Of two settings none changes if the region lacks one. */
+		CHECK((set("lease=1ms limit=32M") == 0) == strict);
+		CHECK(set("limit=15M") != 0);
+	}
+	meet();
+	CHECK_IS(counter("limit"), (strict ? 32 : 64) << 20);
+	CHECK_IS(counter("lease"), strict ? 1000000 : -1);
+	meet();
+	if (node == 1)
+		CHECK_IS(set("limit=0"), 0);
+	meet();
+	CHECK_IS(counter("limit"), 0);
+	CHECK_IS(counter("lease"), strict ? 1000000 : -1);
+	detach();
+}
+
 /* All nodes give all kinds of hints at the same time, and every write is seen. */
 static void hints_together(void)
 {
@@ -255,6 +296,7 @@ static const struct guest_test tests[] = {
 	TEST(hints_flush_signature),
 	TEST(hints_own),
 	TEST(hints_lease),
+	TEST(hints_limit),
 	TEST(hints_together),
 	{ NULL, NULL }
 };

@@ -191,6 +191,54 @@ static int set_lease(const char *name, uint64_t lease)
 	return genl_send(&genl, header);
 }
 
+static int set_limit(const char *name, uint64_t limit)
+{
+	struct nlmsghdr *header = genl_begin(&genl, buffer, KDSM_CMD_REGION_SET, NLM_F_ACK);
+
+	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, name);
+	mnl_attr_put_u64(header, KDSM_A_REGION_LIMIT, limit);
+	return genl_send(&genl, header);
+}
+
+static int set_both(const char *name, uint64_t lease, uint64_t limit)
+{
+	struct nlmsghdr *header = genl_begin(&genl, buffer, KDSM_CMD_REGION_SET, NLM_F_ACK);
+
+	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, name);
+	mnl_attr_put_u64(header, KDSM_A_REGION_LIMIT, limit);
+	mnl_attr_put_u64(header, KDSM_A_REGION_LEASE, lease);
+	return genl_send(&genl, header);
+}
+
+/* Limits that no node takes, and limits of regions that have none */
+static void region_limits(const char *release, const char *strict)
+{
+	int file = device(O_RDWR);
+	struct kdsm_region_open parted = region(file, "set-parted");
+
+	tap_result(call(file, KDSM_IOC_REGION_OPEN, &parted), 0, "partitioned");
+	tap_result(set_limit(parted.name, KDSM_LIMIT_MIN), -EOPNOTSUPP, "a limit, partitioned");
+	tap_result(set_limit(parted.name, 0), -EOPNOTSUPP, "no limit, partitioned");
+	tap_result(set_limit("not-there", 0), -ENOENT, "a limit, a name that is not there");
+	for (int i = 0; i < 2; i++) {
+		const char *name = i ? release : strict;
+
+		tap_result(set_limit(name, 1), -EINVAL, "a limit of a byte");
+		tap_ok(genl.why[0], "with a sentence: %s", genl.why);
+		tap_result(set_limit(name, KDSM_LIMIT_MIN - 1), -EINVAL, "a limit too small");
+		tap_result(set_limit(name, KDSM_LIMIT_MIN), 0, "the smallest limit");
+		tap_result(set_limit(name, 1ULL << 63), 0, "a limit beyond all memory");
+		tap_result(set_limit(name, UINT64_MAX), 0, "the largest limit");
+	}
+	tap_result(set_both(release, 0, KDSM_LIMIT_MIN), -EOPNOTSUPP, "both, of policy release");
+	tap_result(set_both(strict, KDSM_LEASE_MAX + 1, 0), -ERANGE, "both, a lease too long");
+	tap_result(set_both(strict, 0, 1), -EINVAL, "both, a limit too small");
+	tap_result(set_both(strict, 0, KDSM_LIMIT_MIN), 0, "both");
+	tap_result(set_limit(release, 0), 0, "no limit");
+	tap_result(set_limit(strict, 0), 0, "no limit");
+	close(file);
+}
+
 static void region_settings(void)
 {
 	int files[] = { device(O_RDWR), device(O_RDWR) };
@@ -216,6 +264,12 @@ static void region_settings(void)
 		if (length < 8)
 			tap_ok(genl_send(&genl, header) < 0, "a lease of %zu bytes: refused",
 			       length);
+		header = genl_begin(&genl, buffer, KDSM_CMD_REGION_SET, NLM_F_ACK);
+		mnl_attr_put_strz(header, KDSM_A_REGION_NAME, strict.name);
+		mnl_attr_put(header, KDSM_A_REGION_LIMIT, length, bytes);
+		if (length < 8)
+			tap_ok(genl_send(&genl, header) < 0, "a limit of %zu bytes: refused",
+			       length);
 	}
 	memset(name, 'x', sizeof(name));
 	name[sizeof(name) - 1] = '\0';
@@ -228,9 +282,11 @@ static void region_settings(void)
 	tap_result(set_lease(strict.name, UINT64_MAX), -ERANGE, "the longest lease");
 	tap_result(set_lease(strict.name, KDSM_LEASE_MAX), 0, "a lease of a second");
 	tap_result(set_lease(strict.name, 0), 0, "no lease");
+	region_limits(release.name, strict.name);
 	close(files[0]);
 	close(files[1]);
 	tap_result(set_lease(strict.name, 0), -ENOENT, "REGION_SET when it is gone");
+	tap_result(set_limit(release.name, 0), -ENOENT, "REGION_SET of a limit when it is gone");
 	unchanged("settings");
 }
 

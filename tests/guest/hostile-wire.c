@@ -2,7 +2,8 @@
 /*
  * A program on node 0 sends the module of node 1 messages that no node would send: bad
  * introductions, and, introduced as node 0, bad messages. Node 1 only answers questions
- * about its counters, by an ordinary socket. The other nodes wait.
+ * about its counters, by an ordinary socket. The other nodes wait. Before, node 2 sends it a few
+ * messages that only node 0 may send.
  *
  * Node 0's own module is down meanwhile. Otherwise the module and the program would end
  * each other's connections, because node 1 would take each for node 0 after a restart. At
@@ -273,6 +274,104 @@ static void keys_and_atomics(struct attack *attack, u32 id, u64 end)
 	}
 }
 
+static void revoke_keys(struct attack *attack, const char *what, struct kdsm_wire_revoke wire,
+			int status)
+{
+	message(attack, what, KDSM_MESSAGE_REVOKE, &wire, sizeof(wire), status);
+	message(attack, "and node 1 goes on", KDSM_MESSAGE_PROBE, NULL, 0, 0);
+}
+
+#define REVOKE(what, id, chunk, first, count, status)			\
+	revoke_keys(attack, "revoke, " what,				\
+		    (struct kdsm_wire_revoke){ id, chunk, first, count }, status)
+
+/* Node 1 never asked for a key of node 0's part. */
+static void revokes(struct attack *attack, u32 id, u32 chunks)
+{
+	const u16 whole = sizeof(struct kdsm_wire_revoke);
+	const u16 bad[] = { 0, 1, 4, 8, whole - 4, whole - 1, whole + 1, whole + 4,
+			    KDSM_MESSAGE_ROOM };
+	const struct kdsm_wire_keys keys = { .id = id };
+	static struct {
+		struct kdsm_wire_revoke revoke;
+		char more[KDSM_MESSAGE_ROOM];
+	} long_;
+
+	long_.revoke = (struct kdsm_wire_revoke){ .id = id, .count = 1 };
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		message(attack, "revoke, of a wrong length", KDSM_MESSAGE_REVOKE, &long_, bad[i],
+			-EINVAL);
+	REVOKE("of no region", id + 1, 0, 0, 1, -ENOENT);
+	REVOKE("id absurd", UINT32_MAX, 0, 0, 1, -ENOENT);
+	REVOKE("of memory that the region does not have", id | 1 << 16, 0, 0, 1, -ENOENT);
+	REVOKE("no chunks", id, 0, 0, 0, -EINVAL);
+	REVOKE("no chunks at the end", id, chunks, chunks, 0, -EINVAL);
+	REVOKE("a chunk too many", id, 0, 0, chunks + 1, -EINVAL);
+	REVOKE("over the end", id, chunks - 1, chunks - 1, 2, -EINVAL);
+	REVOKE("behind the end", id, chunks, chunks, 1, -EINVAL);
+	REVOKE("of another window", id, 512, 512, 1, -EINVAL);
+	REVOKE("a window of chunks", id, 0, 0, 512, -EINVAL);
+	REVOKE("far out", id, 1U << 31, 1U << 31, 1, -EINVAL);
+	REVOKE("half of all chunks", id, 0, 0, 1U << 31, -EINVAL);
+	REVOKE("all chunks", id, 0, 0, UINT32_MAX, -EINVAL);
+	REVOKE("of the last number", id, UINT32_MAX, UINT32_MAX, 1, -EINVAL);
+	/* first + count is 0 and 1 in 32 bits. */
+	REVOKE("that wraps", id, 0, UINT32_MAX, 1, -EINVAL);
+	REVOKE("that wraps to 1", id, 0, UINT32_MAX, 2, -EINVAL);
+	REVOKE("that wraps from the start", id, 0, 1, UINT32_MAX, -EINVAL);
+	REVOKE("of a chunk before", id, 0, 1, 1, -EINVAL);
+	REVOKE("of a chunk after", id, 1, 0, 1, -EINVAL);
+	REVOKE("of a chunk behind the end", id, chunks, 0, chunks, -EINVAL);
+	REVOKE("of an absurd chunk", id, UINT32_MAX, 0, chunks, -EINVAL);
+	REVOKE("as it should be", id, 0, 0, chunks, 0);
+	for (int i = 0; i < 50; i++)
+		message(attack, "revoke, again", KDSM_MESSAGE_REVOKE, &long_.revoke, whole, 0);
+	message(attack, "and keys after it", KDSM_MESSAGE_KEYS, &keys, sizeof(keys), 0);
+}
+
+/* A region with two windows; its own memory, twins and stamps can have revoked keys. */
+static void revokes_in_windows(struct attack *attack)
+{
+	const struct kdsm_wire_region add = { .name = "wire-windows", .id = 0x777a,
+		.policy = KDSM_POLICY_RELEASE, .block_size = 2 << 20, .part_size = 513ULL << 21,
+		.base = 0x200000000000ULL, .mode = 0600 };
+	const u32 id = add.id;
+	int error = attack_add(attack, &add);
+
+	if (error == -ENOMEM) {
+		tap_ok(true, "# SKIP too little memory for two windows");
+		return;
+	}
+	tap_result(error, 0, "add of a region with two windows");
+	REVOKE("over two windows", id, 511, 511, 2, -EINVAL);
+	REVOKE("over two windows, of the second", id, 512, 511, 2, -EINVAL);
+	REVOKE("of both windows", id, 0, 0, 513, -EINVAL);
+	REVOKE("of the first window", id, 511, 0, 512, 0);
+	REVOKE("of the second window", id, 512, 512, 1, 0);
+	REVOKE("of the second window, and more", id, 512, 512, 2, -EINVAL);
+	REVOKE("of the twins", id | 1 << 16, 512, 512, 1, 0);
+	REVOKE("of twins over two windows", id | 1 << 16, 511, 511, 2, -EINVAL);
+	REVOKE("of the stamps", id | 1 << 17, 0, 0, 1, 0);
+	REVOKE("of stamps behind the end", id | 1 << 17, 1, 1, 1, -EINVAL);
+	REVOKE("of twins that are stamps", id | 3 << 16, 0, 0, 1, -ENOENT);
+	message(attack, "remove of the windows", KDSM_MESSAGE_REMOVE, &add.id, sizeof(add.id), 0);
+}
+
+/* A partitioned region has no blocks, and no settings. */
+static void coherent_only(struct attack *attack, u32 id)
+{
+	struct kdsm_wire_push push = { .id = id };
+	struct kdsm_wire_tune tune = { .id = id, .turn = 1, .limit = KDSM_LIMIT_MIN };
+
+	memset(push.blocks, 0xff, sizeof(push.blocks));
+	for (; push.take < 2; push.take++)
+		message(attack, "push, of a partitioned region", KDSM_MESSAGE_BLOCK_PUSH, &push,
+			sizeof(push), -EOPNOTSUPP);
+	for (tune.which = 1; tune.which <= (KDSM_TUNE_LEASE | KDSM_TUNE_LIMIT); tune.which++)
+		message(attack, "settings, of a partitioned region", KDSM_MESSAGE_TUNED, &tune,
+			sizeof(tune), -EOPNOTSUPP);
+}
+
 static void finds(struct attack *attack, u32 id, u64 end)
 {
 	const struct kdsm_wire_find good = {
@@ -411,6 +510,8 @@ static void regions(struct attack *attack)
 	message(attack, "add, as it should be", KDSM_MESSAGE_ADD, &add, sizeof(add), 0);
 	message(attack, "add, again", KDSM_MESSAGE_ADD, &add, sizeof(add), -EEXIST);
 	keys_and_atomics(attack, add.id, add.part_size);
+	revokes(attack, add.id, add.part_size >> 21);
+	coherent_only(attack, add.id);
 	finds(attack, add.id, add.part_size);
 	thefts(attack, add.id, add.part_size);
 	message(attack, "settle", KDSM_MESSAGE_SETTLE, NULL, 0, 0);
@@ -420,6 +521,7 @@ static void regions(struct attack *attack)
 		return;
 	message(attack, "remove, as it should be", KDSM_MESSAGE_REMOVE, &add.id, id_size, 0);
 	message(attack, "remove, again", KDSM_MESSAGE_REMOVE, &add.id, id_size, ANY_ERROR);
+	revokes_in_windows(attack);
 }
 
 static void wrong_messages(void)
@@ -588,17 +690,64 @@ static void strangers(void)
 	       "and have broken no connection of the true node 0");
 }
 
+/* Node 2 may not send what node 0 sends. */
+static void not_node_0(unsigned int node)
+{
+	const struct kdsm_wire_region add = { .name = "wire", .id = 0x7777,
+		.policy = KDSM_POLICY_RELEASE, .block_size = 4096,
+		.part_size = 4 << 20, .base = 0x200000000000ULL, .mode = 0600 };
+	const struct kdsm_wire_revoke nothing = { .id = add.id, .count = 1 };
+	const struct kdsm_wire_push push = { .id = add.id, .take = 1, .blocks = { 1 } };
+	struct kdsm_wire_tune tune = { .id = add.id, .turn = 1, .limit = KDSM_LIMIT_MIN };
+	struct attack attack;
+	int error;
+
+	if (node != 2)
+		return;
+	own_module("modprobe -a ib_uverbs rdma_ucm");
+	meeting_scene(&scene, 2, 1);
+	own_module("kdsmctl down");
+	error = attack_enter(&attack, &scene, true);
+	if (tap_ok(!error, "connect as node 2: %s", tap_error(error))) {
+		message(&attack, "add, from node 2", KDSM_MESSAGE_ADD, &add, sizeof(add), -EINVAL);
+		message(&attack, "remove, from node 2", KDSM_MESSAGE_REMOVE, &add.id,
+			sizeof(add.id), -EINVAL);
+		for (tune.which = 0; tune.which < 4; tune.which++)
+			message(&attack, "settings, from node 2", KDSM_MESSAGE_TUNED, &tune,
+				sizeof(tune), -EINVAL);
+		/* Any node may send these, if the region exists. */
+		message(&attack, "push, from node 2", KDSM_MESSAGE_BLOCK_PUSH, &push, sizeof(push),
+			-ENOENT);
+		message(&attack, "revoke, from node 2", KDSM_MESSAGE_REVOKE, &nothing,
+			sizeof(nothing), -ENOENT);
+		message(&attack, "and node 1 goes on", KDSM_MESSAGE_PROBE, NULL, 0, 0);
+		attack_close(&attack);
+	}
+	own_module("kdsmctl up -f \"$KDSM_CONFIG\" -w 60");
+}
+
+/* Let node 2 attack, and wait until it has come back. */
+static void others(void)
+{
+	fputc('>', victim);
+	if (fgetc(victim) != '.')
+		tap_bail("node 1 does not answer");
+	recovers();
+}
+
 int main(int argc, char **argv)
 {
 	struct random random = { argc > 1 ? strtoull(argv[1], NULL, 0) : 1 };
 	unsigned int node = strtoul(getenv("KDSM_NODE"), NULL, 10);
 
 	meeting_scene(&scene, 0, 1);
+	meeting_turn = not_node_0;
 	victim = meeting_open(node, scene.hello.nodes);
 	if (node == 1)
 		return answer_questions(victim);
 	/* Node 1 answers after all other nodes have arrived, and so have ended the test before. */
 	ask();
+	others();
 	own_module("kdsmctl down");
 	bad_introductions();
 	quiet_log();

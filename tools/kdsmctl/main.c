@@ -7,7 +7,7 @@
 static const struct cli_command region_commands[] = {
 	{ "list", "List the regions that this node knows", region_list, NULL },
 	{ "show", "Show a region, and the counters of a coherent one", region_show, NULL },
-	{ "set", "Change the lease of a region of policy strict", region_set, NULL },
+	{ "set", "Change settings of a coherent region", region_set, NULL },
 	{ "destroy", "Remove the name of a region; its memory goes with its last user",
 	  region_destroy, NULL },
 	{ 0 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,14 @@ static void group_cell(struct table *table, uint32_t gid)
 		table_cell(table, "%u", gid);
 }
 
+/* The most that each node holds of a region. */
+static const char *limit_name(attrs at, char *buffer)
+{
+	uint64_t limit = attr_u64(at, KDSM_A_REGION_LIMIT);
+
+	return limit ? human_bytes(limit, buffer) : "none";
+}
+
 static void region_text(attrs at, void *data)
 {
 	struct table *table = data;
@@ -64,6 +73,7 @@ static void region_text(attrs at, void *data)
 	table_cell(table, "%s", policy_name(attr_u32(at, KDSM_A_REGION_POLICY)));
 	table_cell(table, "%s", human_bytes(attr_u64(at, KDSM_A_REGION_SIZE), size));
 	table_cell(table, "%s", human_bytes(attr_u64(at, KDSM_A_REGION_RESIDENT), size));
+	table_cell(table, "%s", limit_name(at, size));
 	table_cell(table, "%s", human_bytes(attr_u32(at, KDSM_A_REGION_BLOCK_SIZE), size));
 	table_cell(table, "%04o", attr_u32(at, KDSM_A_REGION_MODE));
 	user_cell(table, attr_u32(at, KDSM_A_REGION_UID));
@@ -93,6 +103,10 @@ static void region_json(attrs at, void *data)
 		json_text(region, "homes", distribution_name(at));
 	if (at[KDSM_A_REGION_LEASE])
 		json_number(region, "lease", attr_u64(at, KDSM_A_REGION_LEASE));
+	if (at[KDSM_A_REGION_LIMIT]) {
+		json_number(region, "limit", attr_u64(at, KDSM_A_REGION_LIMIT));
+		json_number(region, "memory", attr_u64(at, KDSM_A_REGION_MEMORY));
+	}
 	json_object_object_add(region, "keep",
 			       json_object_new_boolean(flags & KDSM_REGION_KEEP));
 	json_object_array_add(data, region);
@@ -104,6 +118,7 @@ static const struct column columns[] = {
 	{ "POLICY", TABLE_LEFT, 0 },
 	{ "SIZE", TABLE_RIGHT, 0 },
 	{ "HERE", TABLE_RIGHT, 0 },
+	{ "LIMIT", TABLE_RIGHT, 0 },
 	{ "BLOCK", TABLE_RIGHT, 0 },
 	{ "MODE", TABLE_LEFT, 0 },
 	{ "OWNER", TABLE_LEFT, 0 },
@@ -177,6 +192,8 @@ static const struct {
 	[KDSM_COHERENCE_LOOKED] = { "looked", "looked at by acquires" },
 	[KDSM_COHERENCE_FLUSHES] = { "flushes", "ranges remapped" },
 	[KDSM_COHERENCE_BYTES] = { "bytes", "bytes brought here" },
+	[KDSM_COHERENCE_EVICTIONS] = { "evictions", "chunks evicted" },
+	[KDSM_COHERENCE_PUSHES] = { "pushes", "pushes of blocks" },
 };
 
 struct show {
@@ -230,6 +247,11 @@ static void show_text(attrs at, const struct show *show)
 	printf("%-26s %s\n", "size", human_bytes(attr_u64(at, KDSM_A_REGION_SIZE), size));
 	printf("%-26s %s\n", "held here",
 	       human_bytes(attr_u64(at, KDSM_A_REGION_RESIDENT), size));
+	if (at[KDSM_A_REGION_LIMIT]) {
+		printf("%-26s %s\n", "memory here",
+		       human_bytes(attr_u64(at, KDSM_A_REGION_MEMORY), size));
+		printf("%-26s %s\n", "limit of memory", limit_name(at, size));
+	}
 	printf("%-26s %s\n", "block size",
 	       human_bytes(attr_u32(at, KDSM_A_REGION_BLOCK_SIZE), size));
 	if (attr_u32(at, KDSM_A_REGION_POLICY) != KDSM_POLICY_PARTITIONED)
@@ -289,12 +311,30 @@ int region_show(int argc, char **argv)
 
 /* ---- set and destroy ---- */
 
+/* Largest limit, in bytes: no region is larger */
+#define MOST_LIMIT	(UINT64_C(1) << 48)
+
 struct change {
 	const char *name;
+	bool has_lease, has_limit;
 	uint64_t lease;		/* in ns */
+	uint64_t limit;		/* in bytes; 0: none */
 };
 
-/* The name of a region, and lease=TIME */
+static int parse_limit(const char *text, uint64_t *limit, char *reason)
+{
+	const struct range range = { 0, MOST_LIMIT, 1 };
+
+	if (size_parse(text, &range, limit, reason))
+		return -1;
+	if (!*limit || *limit >= KDSM_LIMIT_MIN)
+		return 0;
+	snprintf(reason, REASON_SIZE, "'%.48s' is too small: a limit is at least %uM, or 0 for none",
+		 text, KDSM_LIMIT_MIN >> 20);
+	return -1;
+}
+
+/* The name of a region, and lease=TIME or limit=SIZE */
 static int take_change(void *values, unsigned int index, const char *text, char *reason)
 {
 	const struct range range = { 0, KDSM_LEASE_MAX, 0 };
@@ -307,26 +347,35 @@ static int take_change(void *values, unsigned int index, const char *text, char 
 	}
 	if (!index)
 		return take_name(&change->name, text, reason);
-	if (!strncmp(text, "lease=", 6))
+	if (!strncmp(text, "lease=", 6)) {
+		change->has_lease = true;
 		return time_parse(text + 6, &range, &change->lease, reason);
-	snprintf(reason, REASON_SIZE, "'%.48s' is not lease=TIME", text);
+	}
+	if (!strncmp(text, "limit=", 6)) {
+		change->has_limit = true;
+		return parse_limit(text + 6, &change->limit, reason);
+	}
+	snprintf(reason, REASON_SIZE, "'%.48s' is not lease=TIME or limit=SIZE", text);
 	return -1;
 }
 
 static const struct cli set_cli = {
-	.doc = "Set the time that a node keeps a block of policy strict at least, while other nodes "
-	       "want it: from 0s to 1s, as in lease=200us.",
-	.args = "NAME lease=TIME",
+	.doc = "Change settings of a coherent region, which may be in use, on all nodes."
+	       "\vSettings: lease=TIME is the time that a node keeps a block of policy strict at "
+	       "least, while other nodes want it: from 0s to 1s, as in lease=200us. limit=SIZE is "
+	       "the most memory that each node holds of the region: at least 16M, or 0 for none. "
+	       "A setting that is not given stays.",
+	.args = "NAME SETTING=VALUE...",
 	.least = 2,
-	.most = 2,
+	.most = UINT_MAX,
 	.argument = take_change,
 };
 
 int region_set(int argc, char **argv)
 {
+	struct change change = { 0 };
 	struct nlmsghdr *header;
 	struct module *module;
-	struct change change;
 	int error;
 
 	cli_parse(&set_cli, argc, argv, &change);
@@ -335,10 +384,13 @@ int region_set(int argc, char **argv)
 		return EXIT_FAILURE;
 	header = module_begin(module, KDSM_CMD_REGION_SET);
 	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, change.name);
-	mnl_attr_put_u64(header, KDSM_A_REGION_LEASE, change.lease);
+	if (change.has_lease)
+		mnl_attr_put_u64(header, KDSM_A_REGION_LEASE, change.lease);
+	if (change.has_limit)
+		mnl_attr_put_u64(header, KDSM_A_REGION_LIMIT, change.limit);
 	error = module_send(module, NULL, NULL);
 	if (error)
-		module_complain(module, "set the lease of a region", error);
+		module_complain(module, "change the settings of a region", error);
 	module_close(module);
 	return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }

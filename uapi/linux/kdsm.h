@@ -53,6 +53,7 @@
 #define KDSM_MAX_OPS		1024	/* operations in one KDSM_IOC_SUBMIT */
 #define KDSM_MAX_OP_LENGTH	(1U << 21)	/* of one get or put, in bytes */
 #define KDSM_LEASE_MAX		1000000000U	/* lease of a STRICT region, in ns */
+#define KDSM_LIMIT_MIN		(1U << 24)	/* least limit of a coherent region, in bytes */
 #define KDSM_MAX_TICKETS	1024	/* tickets of a file that are not completed */
 #define KDSM_MAX_INFLIGHT_BYTES	(8U << 20)	/* of the operations of these tickets */
 

@@ -30,11 +30,15 @@
  *				NODE_LOCATION, PEER_STATE, PEER_CONNECTS, PEER_ERRORS.
  * KDSM_CMD_STATS		Dump, one message a node: NODE_ID and STATS.
  * KDSM_CMD_REGIONS		Dump, one message a region: REGION_*.
- * KDSM_CMD_REGION_SET (admin)	Set the lease of region REGION_NAME, of policy STRICT, to
- *				REGION_LEASE on all nodes. A node applies it to blocks
- *				that it gets from then on. -ENOENT, -EOPNOTSUPP (another
- *				policy), -ENETDOWN, -EHOSTDOWN, -EIO and -ETIMEDOUT (some
- *				nodes may have the new lease).
+ * KDSM_CMD_REGION_SET (admin)	Change settings of region REGION_NAME on all nodes. One
+ *				of the following is required, and a setting that is
+ *				absent stays. REGION_LEASE: policy STRICT; a node applies
+ *				it to blocks that it gets from then on. REGION_LIMIT:
+ *				policies RELEASE and STRICT; a node that holds more gives
+ *				blocks away when it next needs memory. -ENOENT,
+ *				-EOPNOTSUPP (another policy; nothing changed), -ENETDOWN,
+ *				-EHOSTDOWN, -EIO and -ETIMEDOUT (some nodes may have the
+ *				new settings).
  * KDSM_CMD_KEY_LOAD (admin)	Take another key from the caller's keyrings. This node
  *				asks peers with it from now on, and accepts it and the one
  *				before. Errors of keys as for KDSM_CMD_UP; -EOPNOTSUPP:
@@ -130,6 +134,12 @@ enum kdsm_attr {
 	KDSM_A_REFUSED_PROOF,	/* u64: wrong proof that a key is known */
 	KDSM_A_REFUSED_PORT,	/* u64: source port not below 1024 */
 	KDSM_A_REFUSED_SILENT,	/* u64: no proof in time, or no room for so many askers */
+	KDSM_A_REGION_LIMIT,	/* coherent: u64, upper bound of REGION_MEMORY of each node, in
+				 * bytes, at least KDSM_LIMIT_MIN; 0: none
+				 */
+	KDSM_A_REGION_MEMORY,	/* coherent: u64, REGION_RESIDENT and what this node keeps to
+				 * compare and find the content, in bytes
+				 */
 	__KDSM_A_LAST,
 };
 
@@ -196,6 +206,8 @@ enum kdsm_coherence_stat {
 	KDSM_COHERENCE_LOOKED,		/* blocks that acquires looked at */
 	KDSM_COHERENCE_RENEWALS,	/* of slow reads: the copy here was still current */
 	KDSM_COHERENCE_LOST,		/* current number of lost blocks: KDSM_IOC_LOST */
+	KDSM_COHERENCE_EVICTIONS,	/* chunks of 2 MiB that this node freed */
+	KDSM_COHERENCE_PUSHES,		/* messages by which another node took over its blocks */
 	__KDSM_COHERENCE_COUNT,
 };
 

@@ -523,6 +523,12 @@ static int do_other(struct bound *bound)
 
 /* ---- netlink ---- */
 
+/* A limit that the module takes */
+static uint64_t some_limit(void)
+{
+	return random_one_in(rnd, 4) ? 0 : KDSM_LIMIT_MIN + random_below(rnd, KDSM_LIMIT_MIN);
+}
+
 static void put_random(struct nlmsghdr *header, int depth)
 {
 	unsigned char bytes[80];
@@ -549,22 +555,31 @@ static void put_random(struct nlmsghdr *header, int depth)
 				  (int)random_below(rnd, NAMES)) + 1;
 	if (type == KDSM_A_REGION_LEASE && random_one_in(rnd, 2))
 		memcpy(bytes, &(uint64_t){ random_below(rnd, 1000000) }, length = 8);
+	if (type == KDSM_A_REGION_LIMIT && random_one_in(rnd, 2))
+		memcpy(bytes, &(uint64_t){ some_limit() }, length = 8);
 	if (type == KDSM_A_NODE_ID && random_one_in(rnd, 2))
 		memcpy(bytes, &(uint32_t){ random_below(rnd, fuzz.info.nodes + 1) }, length = 4);
 	mnl_attr_put(header, type, length, bytes);
 }
 
-/* Set the lease of a region that may exist, while other processes use it. */
-static int do_lease(void)
+/* Change settings of a region that may exist, while other processes use it. */
+static int do_region_set(void)
 {
+	uint32_t which = 1 + random_below(rnd, 3);
 	struct nlmsghdr *header;
 	char name[KDSM_NAME_SIZE], buffer[256];
 
 	some_name(name);
 	header = genl_begin(&fuzz.genl, buffer, KDSM_CMD_REGION_SET, NLM_F_ACK);
 	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, name);
-	mnl_attr_put_u64(header, KDSM_A_REGION_LEASE, random_one_in(rnd, 8) ? random_nasty(rnd) :
-			 random_below(rnd, random_one_in(rnd, 50) ? KDSM_LEASE_MAX : 1000000));
+	if (which & 1)
+		mnl_attr_put_u64(header, KDSM_A_REGION_LEASE,
+				 random_one_in(rnd, 8) ? random_nasty(rnd) :
+				 random_below(rnd, random_one_in(rnd, 50) ?
+					      KDSM_LEASE_MAX : 1000000));
+	if (which & 2)
+		mnl_attr_put_u64(header, KDSM_A_REGION_LIMIT,
+				 random_one_in(rnd, 8) ? random_nasty(rnd) : some_limit());
 	fuzz_doing("REGION_SET");
 	/*
 	 * Drain replies that were left unread: none is the answer to this message, and they
@@ -653,7 +668,7 @@ int fuzz_call(bool may_fork)
 	struct bound *bound = &fuzz.files[random_below(rnd, FILES)];
 
 	if (random_one_in(rnd, 4))
-		return random_one_in(rnd, 10) ? do_lease() : do_netlink();
+		return random_one_in(rnd, 10) ? do_region_set() : do_netlink();
 	if (may_fork && random_one_in(rnd, 200))
 		return do_fork();
 	/* Most calls need a bound file. */

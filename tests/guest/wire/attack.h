@@ -111,7 +111,10 @@ int attack_enter(struct attack *attack, const struct scene *scene, bool with_rec
 void attack_unproven(const struct scene *scene);
 /* The same, and peers that prove it, beside them; the true node 0 is down. */
 void attack_strangers(const struct scene *scene);
-/* blocks.c: as node 0, create coherent regions, misuse their blocks, and remove the regions. */
+/*
+ * blocks.c: as node 0, create coherent regions, misuse their blocks and settings, and remove the
+ * regions.
+ */
 void attack_blocks(struct attack *attack);
 /* locks.c: the same with locks. */
 void attack_locks(struct attack *attack);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Messages about blocks of coherent regions: of invalid lengths, about blocks that do not
- * exist, with impossible hand-overs; and hand-overs with and without the set of readers.
+ * exist, with impossible hand-overs; and hand-overs with and without the set of readers. Pushes of
+ * blocks of chunks that do not exist; and settings of regions that no node would choose.
  */
 #include "../hostile.h"
 #include "attack.h"
@@ -115,6 +116,200 @@ static void block_readers(struct attack *attack, const struct kdsm_wire_block *g
 		   "and again: it has one");
 }
 
+/* ---- pushes ---- */
+
+/*
+ * Push blocks, and return the status of the reply. If that is 0, the reply must name no blocks, or
+ * the count first ones of the chunk, and with "all" the latter. In policy release a node keeps no
+ * block in mind that is as it was made, and does not name it.
+ */
+static int push(struct attack *attack, const struct kdsm_wire_push *wire, u16 length,
+		unsigned int count, bool all)
+{
+	struct kdsm_wire_header reply = { 0 };
+	int error = attack_ask(attack, KDSM_MESSAGE_BLOCK_PUSH, wire, length, &reply) ?:
+		    (int32_t)reply.status;
+	u64 answer[KDSM_PUSH_WORDS];
+
+	if (error)
+		return error;
+	if (reply.length != sizeof(answer)) {
+		printf("# a reply of %u bytes\n", reply.length);
+		return -EBADMSG;
+	}
+	memcpy(answer, attack_payload(attack), sizeof(answer));
+	if (!all && !answer[0])
+		count = 0;
+	for (unsigned int i = 0; i < KDSM_CHUNK_BLOCKS; i++) {
+		bool said = answer[i / 64] >> i % 64 & 1, right = i < count;
+
+		if (said != right) {
+			printf("# wrong about block %u of the chunk\n", i);
+			return -EBADMSG;
+		}
+	}
+	return 0;
+}
+
+static void push_lengths(struct attack *attack, const struct kdsm_wire_push *good)
+{
+	const u16 whole = sizeof(*good);
+	const u16 bad[] = { 0, 1, 4, 8, offsetof(struct kdsm_wire_push, blocks), whole - 8,
+			    whole - 1, whole + 1, whole + 8, KDSM_MESSAGE_ROOM };
+	static struct {
+		struct kdsm_wire_push push;
+		char more[KDSM_MESSAGE_ROOM];
+	} long_;
+
+	long_.push = *good;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		tap_result(push(attack, &long_.push, bad[i], 0, true), -EINVAL, "push of %u bytes",
+			   bad[i]);
+}
+
+/* The chunk is the last one, has count blocks, and node 1 is the first owner of all of them. */
+static void pushes(struct attack *attack, u32 id, u64 chunk_number, unsigned int count, bool all)
+{
+	static const u32 takes[] = { 2, 1U << 24, UINT32_MAX };
+	struct kdsm_wire_push good = { .id = id, .chunk = chunk_number }, bad;
+
+	memset(good.blocks, 0xff, sizeof(good.blocks));
+	push_lengths(attack, &good);
+#define TRY(what, field, value, error) do {				\
+	for (u32 take_ = 0; take_ < 2; take_++) {			\
+		bad = good;						\
+		bad.take = take_;					\
+		bad.field = (value);					\
+		tap_result(push(attack, &bad, sizeof(bad), 0, true), error, "push, " what); \
+		tap_ok(attack_lives(attack), "and node 1 goes on");	\
+	}								\
+} while (0)
+	TRY("of no region", id, id + 5, -ENOENT);
+	TRY("of an absurd region", id, UINT32_MAX, -ENOENT);
+	TRY("of memory that is no region", id, id | 1 << 16, -ENOENT);
+	TRY("of the chunk behind the end", chunk, chunk_number + 1, -EINVAL);
+	TRY("of a chunk far out", chunk, 1ULL << 32, -EINVAL);
+	/* The numbers of their first blocks, and the offsets of these, would be 0 in 64 bits. */
+	TRY("of a chunk whose block wraps", chunk, 1ULL << 55, -EINVAL);
+	TRY("of a chunk whose offset wraps", chunk, 1ULL << 43, -EINVAL);
+	TRY("of a negative chunk", chunk, 1ULL << 63, -EINVAL);
+	TRY("of the last number", chunk, -1ULL, -EINVAL);
+#undef TRY
+	tap_result(push(attack, &good, sizeof(good), 0, true), 0, "nothing was taken");
+	/* The first owner of chunk 0 is node 0. */
+	bad = good;
+	bad.chunk = 0;
+	tap_result(push(attack, &bad, sizeof(bad), 0, true), 0, "nor what another node owns");
+	for (size_t i = 0; i < sizeof(takes) / sizeof(takes[0]); i++) {
+		bad = good;
+		bad.take = takes[i];
+		tap_result(push(attack, &bad, sizeof(bad), count, false), -EINVAL,
+			   "push, take is %#x", takes[i]);
+	}
+	bad = (struct kdsm_wire_push){ .id = id, .chunk = chunk_number, .take = 1 };
+	tap_result(push(attack, &bad, sizeof(bad), 0, true), 0, "push of no blocks");
+	bad.blocks[0] = 1;
+	tap_result(push(attack, &bad, sizeof(bad), 1, all), 0, "push of one block");
+	bad.take = 0;
+	tap_result(push(attack, &bad, sizeof(bad), 1, all), 0, "and it is there");
+	/* Bits of blocks that the chunk does not have mean nothing. */
+	good.take = 1;
+	tap_result(push(attack, &good, sizeof(good), count, all), 0, "push of all bits");
+	tap_result(push(attack, &good, sizeof(good), count, all), 0, "and again");
+	good.take = 0;
+	tap_result(push(attack, &good, sizeof(good), count, all), 0, "and they are there");
+	tap_ok(attack_lives(attack), "and node 1 goes on");
+}
+
+/* Chunks with as many blocks as there are bits, with fewer, and with one */
+static void push_regions(struct attack *attack, struct kdsm_wire_region add)
+{
+	static const struct {
+		u32 block_size, count;
+		u64 size, chunk;
+	} shapes[] = {
+		{ 4096, 512, 4 << 20, 1 }, { 4096, 256, 3 << 20, 1 },
+		{ 4096, 1, (2 << 20) + 4096, 1 }, { 8192, 128, 5 << 20, 2 },
+	};
+	struct kdsm_wire_header reply;
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		add.block_size = shapes[i].block_size;
+		add.part_size = shapes[i].size;
+		tap_result(attack_add(attack, &add), 0, "add of a region for pushes");
+		pushes(attack, add.id, shapes[i].chunk, shapes[i].count,
+		       add.policy == KDSM_POLICY_STRICT);
+		tap_result(attack_ask(attack, KDSM_MESSAGE_REMOVE, &add.id, sizeof(add.id),
+				      &reply) ?: (int32_t)reply.status, 0, "and its removal");
+	}
+	/* Such a region would have no block, so no chunk of it would have a last one. */
+	add.block_size = 8192;
+	add.part_size = 4096;
+	tap_result(attack_add(attack, &add), -EINVAL, "add of a region smaller than a block");
+	attack_ask(attack, KDSM_MESSAGE_REMOVE, &add.id, sizeof(add.id), &reply);
+	tap_ok(attack_lives(attack), "and node 1 goes on");
+}
+
+/* ---- settings ---- */
+
+static int tune(struct attack *attack, u16 type, const void *wire, u16 length)
+{
+	struct kdsm_wire_header reply = { 0 };
+
+	return attack_ask(attack, type, wire, length, &reply) ?: (int32_t)reply.status;
+}
+
+static void settings(struct attack *attack, u32 id, u32 policy)
+{
+	const u32 both = KDSM_TUNE_LEASE | KDSM_TUNE_LIMIT;
+	const u64 least = KDSM_LIMIT_MIN;
+	const int lease_status = policy == KDSM_POLICY_STRICT ? 0 : -EOPNOTSUPP;
+	const struct kdsm_wire_tune good = { .id = id, .turn = 1, .which = KDSM_TUNE_LIMIT,
+		.limit = least };
+	struct {
+		struct kdsm_wire_tune tune;
+		char more[8];
+	} long_ = { .tune = good };
+	const u16 whole = sizeof(good), bad_lengths[] = { 0, 4, 24, whole - 8, whole - 1,
+		whole + 1, whole + 8 };
+	struct kdsm_wire_tune wire;
+
+	for (size_t i = 0; i < sizeof(bad_lengths) / sizeof(bad_lengths[0]); i++)
+		tap_result(tune(attack, KDSM_MESSAGE_TUNED, &long_, bad_lengths[i]), -EINVAL,
+			   "settings of %u bytes", bad_lengths[i]);
+#define TRY(what, id_, turn_, which_, limit_, lease_, status) do {	\
+	wire = (struct kdsm_wire_tune){ .id = (id_), .turn = (turn_), .which = (which_), \
+					.limit = (limit_), .lease = (lease_) };	\
+	tap_result(tune(attack, KDSM_MESSAGE_TUNED, &wire, whole), status, "settings, " what); \
+	tap_ok(attack_lives(attack), "and node 1 goes on");		\
+} while (0)
+	TRY("none", id, 2, 0, least, 0, -EINVAL);
+	TRY("unknown", id, 2, 4, 0, 0, -EINVAL);
+	TRY("unknown, and the limit", id, 2, 4 | KDSM_TUNE_LIMIT, least, 0, -EINVAL);
+	TRY("of the other byte order", id, 2, KDSM_TUNE_LIMIT << 24, least, 0, -EINVAL);
+	TRY("all bits", id, 2, UINT32_MAX, least, 0, -EINVAL);
+	TRY("limit of a byte", id, 2, KDSM_TUNE_LIMIT, 1, 0, -EINVAL);
+	TRY("limit too small", id, 2, KDSM_TUNE_LIMIT, least - 1, 0, -EINVAL);
+	TRY("lease too long", id, 2, KDSM_TUNE_LEASE, 0, KDSM_LEASE_MAX + 1, -EINVAL);
+	TRY("lease absurd", id, 2, KDSM_TUNE_LEASE, 0, -1ULL, -EINVAL);
+	TRY("a good limit and a bad lease", id, 2, both, least, -1ULL, -EINVAL);
+	TRY("a good lease and a bad limit", id, 2, both, 1, 1000, -EINVAL);
+	TRY("of no region", id + 5, 2, KDSM_TUNE_LIMIT, least, 0, -ENOENT);
+	TRY("of an absurd region", UINT32_MAX, 2, KDSM_TUNE_LIMIT, least, 0, -ENOENT);
+	TRY("of memory that is no region", id | 1 << 16, 2, KDSM_TUNE_LIMIT, least, 0, -ENOENT);
+	TRY("a lease", id, 2, KDSM_TUNE_LEASE, 0, KDSM_LEASE_MAX, lease_status);
+	TRY("both", id, 3, both, least, 1000, lease_status);
+	/* A field whose bit is not set has no meaning. */
+	TRY("a limit", id, 4, KDSM_TUNE_LIMIT, least, -1ULL, 0);
+	TRY("a late one", id, 1, KDSM_TUNE_LIMIT, -1ULL, 0, 0);
+	TRY("the largest limit", id, 5, KDSM_TUNE_LIMIT, -1ULL, 0, 0);
+	TRY("the least limit", id, 6, KDSM_TUNE_LIMIT, least, 0, 0);
+	TRY("a turn far ahead", id, 1U << 31, KDSM_TUNE_LIMIT, 0, 0, 0);
+#undef TRY
+	tap_result(tune(attack, KDSM_MESSAGE_TUNE, &good, whole), -EINVAL,
+		   "settings, asked from a node other than 0");
+}
+
 /* Node 1 is the first owner of block 512 and those after it. */
 void attack_blocks(struct attack *attack)
 {
@@ -131,7 +326,9 @@ void attack_blocks(struct attack *attack)
 		bad_blocks(attack, &block, add.part_size / add.block_size);
 		if (add.policy == KDSM_POLICY_STRICT)
 			block_readers(attack, &block);
+		settings(attack, add.id, add.policy);
 		tap_result(attack_ask(attack, KDSM_MESSAGE_REMOVE, &add.id, sizeof(add.id),
 				      &reply) ?: (int32_t)reply.status, 0, "and its removal");
+		push_regions(attack, add);
 	}
 }

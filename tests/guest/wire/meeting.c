@@ -12,6 +12,11 @@
 #define WAIT	18817	/* port of node 1, for the other nodes */
 
 static struct in_addr node1;
+/* Node 1: sockets of nodes 2 and above, in any order */
+static int others[KDSM_MAX_NODES];
+static unsigned int others_count;
+
+void (*meeting_turn)(unsigned int node);
 
 struct json_object *own_status(void)
 {
@@ -123,15 +128,26 @@ static int connect_to(uint16_t port)
 	tap_bail("node 1 does not come");
 }
 
-static FILE *node1_open(unsigned int others)
+static FILE *node1_open(unsigned int count)
 {
 	int wait = listener(WAIT), talk = listener(TALK);
 
 	/* The connections of the other nodes end with this process. */
-	while (others--)
-		if (accept(wait, NULL, NULL) < 0)
+	for (; others_count < count; others_count++) {
+		others[others_count] = accept(wait, NULL, NULL);
+		if (others[others_count] < 0)
 			tap_bail("accept: %s", strerror(errno));
+	}
 	return fdopen(accept(talk, NULL, NULL), "r+");
+}
+
+void meeting_pass(void)
+{
+	char c = '>';
+
+	for (unsigned int i = 0; i < others_count; i++)
+		if (write(others[i], &c, 1) != 1 || read(others[i], &c, 1) != 1)
+			tap_bail("another node does not answer");
 }
 
 FILE *meeting_open(unsigned int node, unsigned int nodes)
@@ -142,8 +158,12 @@ FILE *meeting_open(unsigned int node, unsigned int nodes)
 	if (node > 1) {
 		int file = connect_to(WAIT);
 
-		while (read(file, &c, 1) > 0)
-			;
+		while (read(file, &c, 1) > 0) {
+			if (meeting_turn)
+				meeting_turn(node);
+			if (write(file, &c, 1) != 1)
+				break;
+		}
 		exit(tap_end());
 	}
 	stream = node ? node1_open(nodes - 2) : fdopen(connect_to(TALK), "r+");

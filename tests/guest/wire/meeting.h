@@ -26,9 +26,13 @@ int64_t peer_member(unsigned int node, const char *key);
 void meeting_scene(struct scene *scene, unsigned int from, unsigned int to);
 /*
  * Node 0: return a stream to node 1, which answers when all other nodes wait. Node 1: return the
- * stream to node 0. Other nodes: wait until node 1 ends, and end the program.
+ * stream to node 0. Other nodes: wait until node 1 ends, and end the program; meanwhile call
+ * meeting_turn, if it is set, whenever node 1 says so.
  */
 FILE *meeting_open(unsigned int node, unsigned int nodes);
+extern void (*meeting_turn)(unsigned int node);
+/* Node 1: let the other nodes call meeting_turn, one after another. */
+void meeting_pass(void);
 /* Run a command of the shell; end the program if it fails. */
 void own_module(const char *command);
 /*

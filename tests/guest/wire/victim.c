@@ -15,21 +15,33 @@ static int log_lines(void)
 	return lines;
 }
 
-int answer_questions(FILE *stream)
+static void tell_counters(FILE *stream)
 {
 	/* In the order of struct counters */
 	static const char *const reasons[] = {
 		"cluster", "version", "node", "message", "key", "proof", "port", "silent",
 	};
 
-	while (fgetc(stream) == '?') {
-		struct json_object *status = own_status();
-		struct json_object *refused = json_object_object_get(status, "refused");
+	struct json_object *status = own_status();
+	struct json_object *refused = json_object_object_get(status, "refused");
 
-		for (unsigned int i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
-			fprintf(stream, "%jd ", (intmax_t)member(refused, reasons[i]));
-		fprintf(stream, "%d\n", log_lines());
-		json_object_put(status);
+	for (unsigned int i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		fprintf(stream, "%jd ", (intmax_t)member(refused, reasons[i]));
+	fprintf(stream, "%d\n", log_lines());
+	json_object_put(status);
+}
+
+int answer_questions(FILE *stream)
+{
+	int question;
+
+	while ((question = fgetc(stream)) == '?' || question == '>') {
+		if (question == '?') {
+			tell_counters(stream);
+		} else {
+			meeting_pass();
+			fputc('.', stream);
+		}
 	}
 	return EXIT_SUCCESS;
 }

@@ -5,7 +5,10 @@
 
 #include <stdio.h>
 
-/* Answer questions of node 0 until it closes the stream. Return an exit status. */
+/*
+ * Answer questions of node 0 until it closes the stream: '?' asks for the counters, '>' for the
+ * turn of the other nodes. Return an exit status.
+ */
 int answer_questions(FILE *stream);
 
 #endif /* KDSM_TESTS_VICTIM_H */

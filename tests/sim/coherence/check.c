@@ -84,7 +84,7 @@ static void note_change(unsigned int node, unsigned int i, const struct kdsm_blo
 
 /*
  * A node that raises the state of a block keeps the new state for at least a lease. So a
- * block that two nodes contend for moves at most once a lease.
+ * block that two nodes contend for moves at most once a lease. A node may evict the block sooner.
  */
 static void check_lease(unsigned int node, unsigned int i, const struct kdsm_block *block)
 {
@@ -92,7 +92,7 @@ static void check_lease(unsigned int node, unsigned int i, const struct kdsm_blo
 
 	if (was->exists && block->state > was->state)
 		was->until = sim_now() + KDSM_LEASE_DEFAULT / NSEC_PER_USEC;
-	else if (block->state < was->state && sim_now() < was->until)
+	else if (block->state < was->state && sim_now() < was->until && !config.limit)
 		sim_fail(block->index, "node %u loses the block %llu us before its lease ends",
 			 node, was->until - sim_now());
 	was->exists = true;	/* the first state is not checked: no node has asked for it */
@@ -418,18 +418,23 @@ void check_end(void)
 		check_block(config.index[i]);
 }
 
+static bool is_busy(const struct work_struct *work)
+{
+	return work->pending || work->running;
+}
+
 /*
- * Whether a node keeps a block for the rest of a lease before it hands the block over. When all
- * threads have met, no node waits for the block any more: a node that lacked memory has given up,
- * or a node that asked again was queued twice.
+ * Whether a node evicts, or keeps a block for the rest of a lease before it hands the block over.
+ * When all threads have met, no node waits for the block any more: a node that lacked memory has
+ * given up, or a node that asked again was queued twice.
  */
-static bool is_owing(void)
+static bool is_working(void)
 {
 	unsigned int node;
 
 	for (node = 0; node < sim.nodes; node++)
-		if (nodes[node].coherence.owed_work.pending ||
-		    nodes[node].coherence.owed_work.running)
+		if (is_busy(&nodes[node].coherence.owed_work) ||
+		    is_busy(&nodes[node].coherence.evict_work))
 			return true;
 	return false;
 }
@@ -440,6 +445,6 @@ void check_idle(void)
 	if (sim.error || config.stall || config.outage || config.healed ||
 	    config.deaths || config.away)
 		return;
-	if (sim_fabric_is_quiet() && !is_owing())
+	if (sim_fabric_is_quiet() && !is_working())
 		check_end();
 }

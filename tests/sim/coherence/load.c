@@ -44,7 +44,8 @@ bool try_again_always(int err, unsigned int *tries, const char *what)
 	thread_check();
 	counts.errors++;
 	sim_event(SIM_NONE, "%s: error %d", what, err);
-	if (!(err == -ENOMEM && (sim.nomem || sim.shortage)) &&
+	/* A node that cannot reach another one may be unable to evict anything. */
+	if (!(err == -ENOMEM && (sim.nomem || sim.shortage || (config.limit && may_time_out))) &&
 	    !((err == -EIO || err == -EHOSTDOWN) && may_break) &&
 	    !(err == -ESTALE && is_out(sim_fiber_node())) &&
 	    !(err == -ETIMEDOUT && may_time_out))

@@ -16,14 +16,14 @@ static struct options {
 	uint64_t endless;		/* in ns; 0: programs end */
 	unsigned int writers, fair;
 	const char *costs;		/* name of a pattern; NULL: other programs */
-	unsigned int deaths;
+	unsigned int deaths, limit;
 	bool away, shortage, litmus, discard;
 } options = { .common = SIM_OPTIONS(2, 8), .writers = 2 };
 
 /*
  * In sim_defect.data: the defect shows only with policy strict; if nodes die; if one is away; as
  * unfairness to programs without end; if memory is short; in costs; if programs discard lost
- * blocks
+ * blocks; if memory is limited
  */
 #define STRICT	1
 #define DEATHS	2
@@ -32,6 +32,7 @@ static struct options {
 #define SHORTAGE	16
 #define COSTS	32
 #define DISCARD	64
+#define LIMIT	128
 
 static const struct sim_defect defects[BREAK_COUNT + 1] = {
 	[BREAK_RTS] = { "rts", "an owner that is read does not raise the read timestamp" },
@@ -110,6 +111,10 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 			   false, SHORTAGE },
 	[BREAK_BEHIND] = { "behind", "after an acquire without memory, the next sees only its news",
 			   false, SHORTAGE },
+	[BREAK_KEY] = { "key", "a node reads from memory that another node has made again",
+			false, LIMIT },
+	[BREAK_UNREAD] = { "unread", "a node evicts what the next owner has not read",
+			   false, LIMIT },
 	[BREAK_WALK] = { "walk", "an acquire looks at all blocks", false, COSTS },
 	[BREAK_TIE] = { "tie", "a node that was given up keeps its copies", false, STRICT | AWAY },
 	[BREAK_LOAN] = { "loan", "a reader takes up late loans", false, STRICT | AWAY },
@@ -152,6 +157,9 @@ static const struct cli_option table[] = {
 	{ "shortage", 'm', NULL,
 	  "Let allocations fail in every seed, now and then or all of one node for a while",
 	  CLI_FLAG, .offset = offsetof(struct options, shortage) },
+	{ "limit", 'E', "COUNT",
+	  "Chunks, of frames and twins, that a node may hold: more if the region needs it (any)",
+	  CLI_COUNT, .offset = offsetof(struct options, limit), .range = { 2, 1000000, 1 } },
 	{ "litmus", 'L', NULL,
 	  "Run litmus tests, a form in each seed; fail if an outcome that must be seen is not",
 	  CLI_FLAG, .offset = offsetof(struct options, litmus) },
@@ -179,6 +187,8 @@ static struct sim_counter counters[COUNTERS_OWN + COUNTERS_LITMUS + 1] = {
 	{ "errors-seen", &counts.errors },
 	{ "stalls", &counts.stalls },
 	{ "outages", &counts.outages },
+	{ "drops", &counts.drops },
+	{ "stale-reads", &counts.stale },
 	{ "raced", &counts.raced },
 	{ "deaths", &counts.deaths },
 	{ "reboots", &counts.reboots },
@@ -210,6 +220,8 @@ static struct sim_counter counters[COUNTERS_OWN + COUNTERS_LITMUS + 1] = {
 	STAT("bytes", BYTES),
 	STAT("looked", LOOKED),
 	STAT("renewals", RENEWALS),
+	STAT("evictions", EVICTIONS),
+	STAT("pushes", PUSHES),
 };
 
 static void litmus_begin(void)
@@ -235,6 +247,10 @@ static int check(char *reason)
 		options.deaths = 1;
 	options.away |= needs & AWAY;
 	options.shortage |= needs & SHORTAGE;
+	if (needs & LIMIT) {
+		options.limit = 2;
+		options.blocks = 12;
+	}
 	options.discard |= needs & DISCARD;
 	if (needs & UNFAIR) {
 		options.endless = 30000000;
@@ -322,6 +338,27 @@ static void choose_shortage(void)
 	sim.short_node = sim_below(sim.nodes);
 	sim.shortage = 1 + sim_below(sim_chance(2) ? 3000 : 30000);
 	sim.shortage_end = sim.shortage + sim_between(1, 20000);
+}
+
+/*
+ * A chunk has one to four blocks. The nodes that live have room for all frames, and besides for the
+ * frame and the twin that each of their threads accesses.
+ */
+static void choose_eviction(void)
+{
+	unsigned int living = sim.nodes - config.deaths - config.away, chunks;
+
+	sim_evict_shift = ilog2(config.pages * PAGE_SIZE) + 2;
+	if (!options.limit || living < 2)
+		return;
+	sim_evict_shift -= sim_below(3);
+	chunks = ((config.region_blocks * config.pages * PAGE_SIZE - 1) >> sim_evict_shift) + 1;
+	chunks = min(chunks, config.blocks);
+	config.limit = max(options.limit, chunks / living + 2 +
+			   2 * config.processes * config.threads);
+	/* Unreleased writes to blocks that are lost stay. */
+	if (config.deaths || config.away)
+		config.limit += chunks;
 }
 
 static void choose_faults(void)
@@ -448,13 +485,18 @@ static void choose(u64 seed)
 	if (sim_broken == BREAK_FORGET || sim_broken == BREAK_NUMBER || sim_broken == BREAK_OLD)
 		sim.error = sim_between(3, 30);
 	choose_faults();
+	choose_eviction();
 	config.contiguous_homes = !options.costs && sim_chance(3);
 	/* Of the programs only those of race_free.c use them. */
 	if (config.policy == KDSM_POLICY_RELEASE && !options.litmus && !options.costs &&
 	    sim_chance(2))
 		config.atoms = sim_between(1, ATOMS_MAX);
-	/* Dead nodes report nothing, discards drop writes, and releases may leave writes. */
-	config.race = sim_chance(3) && !config.deaths && !config.discard && !config.away;
+	/*
+	 * Dead nodes report nothing, discards drop writes, releases may leave writes, and evictions
+	 * release some early.
+	 */
+	config.race = sim_chance(3) && !config.deaths && !config.discard && !config.away &&
+		      !config.limit;
 	if (options.endless)
 		choose_endless();
 	if (options.costs)

@@ -215,7 +215,7 @@ static int take_fault(unsigned int node, unsigned int process, u64 page, bool wr
 	for (;;) {
 		err = kdsm_coherence_access(&nodes[node].coherence, block_of(page), write,
 					    map, &fault);
-		if (err != -EAGAIN && err != -EBUSY)
+		if (err != -EAGAIN && err != -EBUSY && (err != -ENOMEM || !config.limit))
 			break;
 		err = kdsm_coherence_get(&nodes[node].coherence, block_of(page), write);
 		if (err)

@@ -36,17 +36,154 @@ void clear_page(void *page)
 	copy_torn(page, &zero);
 }
 
+unsigned int sim_evict_shift;
+
+/* Number of drops so far, which all nodes know at once */
+static u64 drops;
+
+static u64 chunk_of(u64 offset)
+{
+	return offset >> sim_evict_shift;
+}
+
+/* Stamps count for no limit, and are never dropped. */
+static bool is_counted(const struct kdsm_memory *memory)
+{
+	return memory != &nodes[memory->node].stamps;
+}
+
+static bool has_room(const struct kdsm_memory *memory, unsigned int spare)
+{
+	return !config.limit || !is_counted(memory) ||
+	       nodes[memory->node].chunks < config.limit + spare;
+}
+
+bool kdsm_memory_has_limit(const struct kdsm_memory *memory)
+{
+	return config.limit;
+}
+
+bool kdsm_memory_exceeds_limit(const struct kdsm_memory *memory)
+{
+	return config.limit && nodes[memory->node].chunks > config.limit;
+}
+
+bool kdsm_memory_has_room(const struct kdsm_memory *memory)
+{
+	return has_room(memory, 0);
+}
+
+bool kdsm_memory_holds(const struct kdsm_memory *memory, u64 offset)
+{
+	return memory->chunks[chunk_of(offset)].here;
+}
+
+u64 kdsm_memory_drops(const struct kdsm_memory *memory)
+{
+	return drops;
+}
+
+static bool chunk_make(struct kdsm_memory *memory, struct chunk *chunk, unsigned int spare)
+{
+	if (!has_room(memory, spare))
+		return false;
+	nodes[memory->node].chunks += is_counted(memory);
+	chunk->here = true;
+	return true;
+}
+
+int kdsm_memory_spare(struct kdsm_memory *memory, unsigned long number, unsigned int spare)
+{
+	struct chunk *chunk = &memory->chunks[number];
+
+	return !sim_no_memory() && (chunk->here || chunk_make(memory, chunk, spare)) ? 0 : -ENOMEM;
+}
+
 struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index)
 {
+	struct chunk *chunk = &memory->chunks[chunk_of(index << PAGE_SHIFT)];
+
 	if (index >= memory->count)
 		sim_fail(block_of(index), "a page outside of the region");
 	if (!memory->pages[index]) {
-		if (sim_no_memory())
+		if (sim_no_memory() || (!chunk->here && !chunk_make(memory, chunk, 0)))
 			return ERR_PTR(-ENOMEM);
 		memory->pages[index] = memory->piece ? memory->piece + index :
 				       calloc(1, sizeof(struct page));
 	}
 	return memory->pages[index];
+}
+
+bool memory_read_begin(struct kdsm_memory *memory, u64 offset, unsigned int length, u64 since)
+{
+	u64 i, last = chunk_of(offset + length - 1);
+
+	for (i = chunk_of(offset); i <= last && is_counted(memory); i++)
+		if (memory->chunks[i].dropped > since) {
+			counts.stale++;
+			return false;
+		}
+	for (i = chunk_of(offset); i <= last; i++)
+		memory->chunks[i].reads++;
+	return true;
+}
+
+void memory_read_end(struct kdsm_memory *memory, u64 offset, unsigned int length)
+{
+	u64 i;
+
+	for (i = chunk_of(offset); i <= chunk_of(offset + length - 1); i++)
+		memory->chunks[i].reads--;
+	sim_wake(&memory->idle);
+}
+
+static void chunk_free(struct kdsm_memory *memory, u64 number)
+{
+	u64 i, end = min((number + 1) << (sim_evict_shift - PAGE_SHIFT), memory->count);
+
+	for (i = number << (sim_evict_shift - PAGE_SHIFT); i < end; i++) {
+		if (!memory->pages[i])
+			continue;
+		memset(memory->pages[i], 0, sizeof(struct page));
+		if (!memory->piece)
+			free(memory->pages[i]);
+		memory->pages[i] = NULL;
+	}
+}
+
+/* Whether a node that is alive cannot be told, and is not given up */
+static bool is_one_missing(unsigned int node)
+{
+	unsigned int i;
+
+	for (i = 0; i < sim.nodes; i++)
+		if (sim_are_apart(node, i) && !kdsm_fabric_is_away(sim_fabric(node), i))
+			return true;
+	return false;
+}
+
+int kdsm_memory_drop(struct kdsm_memory *memory, unsigned long number)
+{
+	struct chunk *chunk = &memory->chunks[number];
+
+	sim_might_sleep();
+	if (!chunk->here)
+		return -ENOENT;
+	sim_sleep(sim_latency(memory->node, (memory->node + 1) % sim.nodes));
+	if (is_one_missing(memory->node))
+		return -EHOSTDOWN;
+	/* Reads that begin from here on fail. */
+	chunk->dropped = ++drops;
+	while (chunk->reads) {
+		sim_prepare(&memory->idle);
+		sim_block(&memory->idle, U64_MAX);
+	}
+	sim_event(SIM_NONE, "drops chunk %lu of %ss", number, memory->name);
+	chunk_free(memory, number);
+	chunk->here = false;
+	nodes[memory->node].chunks--;
+	counts.drops++;
+	return 0;
 }
 
 struct kdsm_memory *memory_of(unsigned int node, const struct kdsm_memory *memory)
@@ -62,6 +199,7 @@ static void memory_start(struct kdsm_memory *memory, unsigned int node, const ch
 	memory->count = count;
 	memory->place = (char *)memory - (char *)&nodes[node];
 	memory->pages = calloc(count, sizeof(struct page *));
+	memory->chunks = calloc(chunk_of((count << PAGE_SHIFT) - 1) + 1, sizeof(*memory->chunks));
 	if (!config.contiguous)
 		return;
 	memory->piece = mmap(NULL, count * sizeof(struct page), PROT_READ | PROT_WRITE,
@@ -79,6 +217,7 @@ static void memory_stop(struct kdsm_memory *memory)
 	for (i = 0; i < memory->count && !memory->piece; i++)
 		free(memory->pages[i]);
 	free(memory->pages);
+	free(memory->chunks);
 }
 
 /* ---- start and stop ---- */
@@ -203,6 +342,7 @@ void nodes_start(void)
 {
 	unsigned int i;
 
+	drops = 0;
 	if (config.outage)
 		outage_start();
 	nodes = calloc(sim.nodes, sizeof(*nodes));

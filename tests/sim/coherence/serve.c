@@ -65,7 +65,15 @@ void serve_operation(unsigned int from, struct kdsm_operation *op)
 	} else {
 		if (op->length % PAGE_SIZE || op->offset % PAGE_SIZE)
 			sim_fail(SIM_NONE, "content of %u bytes at %llu", op->length, op->offset);
-		op->status = read_pages(op, memory);
+		/* A device that reads memory of its own node asks for no key. */
+		if (!memory_read_begin(memory, op->offset, op->length,
+				       from == op->node || sim_broken == BREAK_KEY ? U32_MAX :
+				       op->since)) {
+			op->status = -ESTALE;
+		} else {
+			op->status = read_pages(op, memory);
+			memory_read_end(memory, op->offset, op->length);
+		}
 	}
 	sim_event(operation_block(op), "has read %s of node %u: %d", memory->name, op->node,
 		  op->status);
@@ -86,6 +94,7 @@ const char *const message_names[KDSM_MESSAGE_TYPES] = {
 	[KDSM_MESSAGE_BLOCK_LEND] = "LEND",
 	[KDSM_MESSAGE_BLOCK_INVALIDATE] = "INVALIDATE",
 	[KDSM_MESSAGE_BLOCK_CLAIM] = "CLAIM",
+	[KDSM_MESSAGE_BLOCK_PUSH] = "PUSH",
 };
 
 static const struct kdsm_wire_block *wire_of(const struct sim_message *message)
@@ -95,6 +104,8 @@ static const struct kdsm_wire_block *wire_of(const struct sim_message *message)
 
 s64 message_block(const struct sim_message *message)
 {
+	if (message->type == KDSM_MESSAGE_BLOCK_PUSH)
+		return SIM_NONE;
 	return wire_of(message)->index;
 }
 
@@ -103,6 +114,8 @@ void message_send(const struct sim_message *message)
 	unsigned int i;
 
 	counts.messages[message->type]++;
+	if (message->type == KDSM_MESSAGE_BLOCK_PUSH)
+		return;
 	for (i = 0; i < config.blocks; i++)
 		if (config.index[i] == wire_of(message)->index)
 			return;
@@ -110,6 +123,17 @@ void message_send(const struct sim_message *message)
 	if (message->type == KDSM_MESSAGE_BLOCK_CLAIM && !wire_of(message)->status)
 		return;
 	sim_fail(wire_of(message)->index, "a message about a block that is not used");
+}
+
+static int serve_push(struct kdsm_coherence *coherence, struct kdsm_request *request)
+{
+	const struct kdsm_wire_push *wire = request->data;
+	int status = kdsm_coherence_serve_push(coherence, request);
+
+	/* The node claims that it has read all blocks, whether or not it has. */
+	if (sim_broken == BREAK_UNREAD && !status && !wire->take)
+		memcpy(request->reply, wire->blocks, sizeof(wire->blocks));
+	return status;
 }
 
 static int dispatch(struct kdsm_coherence *coherence, enum kdsm_message_type type,
@@ -126,6 +150,8 @@ static int dispatch(struct kdsm_coherence *coherence, enum kdsm_message_type typ
 		return kdsm_coherence_serve_lend(coherence, request);
 	case KDSM_MESSAGE_BLOCK_CLAIM:
 		return kdsm_coherence_serve_claim(coherence, request);
+	case KDSM_MESSAGE_BLOCK_PUSH:
+		return serve_push(coherence, request);
 	default:
 		return kdsm_coherence_serve_invalidate(coherence, request);
 	}
@@ -259,7 +285,7 @@ static int serve_block(struct sim_message *message, struct kdsm_request *request
 	struct kdsm_block *block = NULL;
 	int status;
 
-	if (sim_broken)
+	if (sim_broken && message->type != KDSM_MESSAGE_BLOCK_PUSH)
 		block = kdsm_block_get(coherence, wire_of(message)->index);
 	if (!block)
 		return dispatch(coherence, message->type, request);

@@ -75,6 +75,9 @@ enum {
 	BREAK_PLACE,
 	BREAK_CIRCLE,
 	BREAK_BEHIND,
+	/* when nodes evict blocks */
+	BREAK_KEY,
+	BREAK_UNREAD,
 	/* of costs */
 	BREAK_WALK,
 	BREAK_COUNT
@@ -96,6 +99,7 @@ struct config {
 	bool outage;			/* a node is cut off for up to 20 ms */
 	bool race;			/* policy release: nodes race for a word */
 	unsigned int atoms;		/* policy release: words for atomic operations */
+	unsigned int limit;		/* chunks that a node may hold; 0: any number */
 	unsigned int deaths;		/* nodes that die for good; some reboot */
 	unsigned int discard;		/* one in n errors for a lost block discards the block */
 	u64 endless;			/* programs without end run until then, in us; 0: no */
@@ -119,6 +123,7 @@ struct counts {
 	/* of programs without end */
 	u64 reads, writes, read_nodes, starved, waits, longest, unfair;
 	u64 messages[KDSM_MESSAGE_TYPES];
+	u64 drops, stale;	/* chunks that were freed, and reads that failed therefore */
 	u64 raced;		/* races for a word that nodes reported */
 	u64 deaths, reboots, given_up, untied, unreachable, spoiled, discards, outcasts;
 	u64 stats[KDSM_COHERENCE_COUNT];
@@ -145,6 +150,15 @@ struct kdsm_memory {
 	size_t place;			/* offset of this struct in struct node */
 	struct page *piece;		/* array of all pages; NULL: each page is allocated alone */
 	struct page **pages;
+	struct chunk *chunks;
+	struct sim_queue idle;		/* waits for the end of reads */
+};
+
+/* A piece of a memory that is freed as a whole */
+struct chunk {
+	bool here;
+	u64 dropped;			/* number of the drop, of all drops; 0: never */
+	unsigned int reads;		/* in flight */
 };
 
 struct kdsm_region {
@@ -154,6 +168,7 @@ struct kdsm_region {
 struct node {
 	struct kdsm_region region;
 	struct kdsm_memory frames, twins, stamps;
+	unsigned int chunks;		/* that frames and twins have */
 	struct kdsm_coherence coherence;
 	struct process processes[PROCESSES_MAX];
 	bool *tried;			/* by block: a release has tried to take it over */
@@ -188,6 +203,12 @@ bool region_close(void);
 bool notice_forge(void);
 /* The memory of another node that has the same id. */
 struct kdsm_memory *memory_of(unsigned int node, const struct kdsm_memory *memory);
+/*
+ * Begin and end a read of the node's memory by another node, which knows of the first since drops.
+ * False: the content has been dropped since.
+ */
+bool memory_read_begin(struct kdsm_memory *memory, u64 offset, unsigned int length, u64 since);
+void memory_read_end(struct kdsm_memory *memory, u64 offset, unsigned int length);
 /* Copy a page piece by piece, so that other fibers see a half of the copy. */
 void copy_torn(void *to, const void *from);
 

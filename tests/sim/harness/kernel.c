@@ -77,6 +77,11 @@ static void work_run(void *arg)
 {
 	struct work_struct *work = arg;
 
+	/* No item runs twice at once */
+	while (work->running) {
+		sim_prepare(&works_ended);
+		sim_block(&works_ended, U64_MAX);
+	}
 	work->pending = false;
 	work->running = true;
 	work->run(work);

@@ -85,6 +85,7 @@ typedef struct { u8 b[16]; } uuid_t;
 /* ---- signals: there are none ---- */
 
 #define signal_pending(task)	false
+#define fatal_signal_pending(task)	false
 #define cond_resched()		((void)0)
 
 /* ---- scheduling points (harness/scheduler.c) ---- */
@@ -187,6 +188,7 @@ typedef struct sim_queue wait_queue_head_t;
 #define jiffies			((unsigned long)(sim_now() / (1000000 / HZ)))
 #define time_after(a, b)	((long)((b) - (a)) < 0)
 #define usleep_range(a, b)	sim_pause(a)
+#define schedule_timeout_uninterruptible(t)	sim_sleep((u64)(t) * (1000000 / HZ))
 
 /* The value is 1, or 0 if the condition is false when the time is over. */
 #define wait_event_timeout(q, condition, timeout) ({			\
@@ -476,5 +478,10 @@ static inline void sort_r(void *base, size_t count, size_t size,
 	static inline void trace_##name(proto)				\
 	{								\
 	}
+
+/* ---- sizes that each seed chooses ---- */
+
+extern unsigned int sim_evict_shift;
+#define KDSM_EVICT_SHIFT	sim_evict_shift
 
 #endif /* KDSM_SIM_SHIM_H */

@@ -1,0 +1,657 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Eviction: what a node does when memory for a region runs out. The node frees chunks of its frames
+ * and twins, one at a time: it drops its copies, and has other nodes take over the blocks that it
+ * owns. A block that nobody has written has no content, so the node stays its owner.
+ *
+ * A work item evicts. Tasks that lack memory wait for it, and hold neither a lock nor a busy block
+ * meanwhile, so the work item can take over and hand over any block.
+ *
+ * A chunk leaves in these steps:
+ *
+ * 1. It is leaving. Accesses to its blocks wait, and its pages are unmapped.
+ * 2. The node releases its writes to the blocks, which makes it their owner.
+ * 3. Blocks with content are pushed: another node that has memory takes them over.
+ * 4. The node makes sure that its twins, or, in policy strict, its frames have been read. The node
+ *    that a block was handed over to reads them, whenever it does (block->unread).
+ * 5. It is closed. No task begins to use the network for its blocks. All copies are dropped, and
+ *    the stamps that promise content.
+ * 6. kdsm_memory_drop() frees the chunk. No node reads it any more.
+ *
+ * After step 5 other nodes may still have heard of content here: by a notice, by a stamp that they
+ * read before, or from an owner. Then they read from a chunk that does not exist, or that this node
+ * has made again since. The fabric fails such a read with -ESTALE (since in struct kdsm_operation),
+ * and the reader asks the owner. In step 6 reads in flight end before the content goes.
+ *
+ * Only a region with a limit is evicted.
+ *
+ * A node without memory refuses to take blocks over, and evicts a chunk itself, so that it can take
+ * some the next time. A node that has memory for the chunk already refuses only if the chunk is
+ * leaving there, too.
+ */
+#include <linux/bitmap.h>
+#include <linux/delay.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "internal.h"
+
+/* Pause after a vain round, in jiffies */
+#define KDSM_EVICT_PAUSE	(HZ / 100 ?: 1)
+
+/* A chunk that this node evicts */
+struct kdsm_eviction {
+	struct kdsm_coherence *coherence;
+	u64 chunk, first, last;		/* the chunk, and its blocks */
+	/* Blocks that a message is about, as bits from the first block on */
+	DECLARE_BITMAP(blocks, KDSM_CHUNK_BLOCKS);
+	/* Number of the hand-over of each of them to the asked node, or a later one */
+	u64 handover[KDSM_CHUNK_BLOCKS];
+};
+
+static u64 kdsm_evict_chunks(const struct kdsm_coherence *coherence)
+{
+	return kdsm_chunk_of(coherence, coherence->blocks - 1) + 1;
+}
+
+static u64 kdsm_chunk_first(const struct kdsm_coherence *coherence, u64 chunk)
+{
+	return chunk << (KDSM_EVICT_SHIFT - coherence->block_shift);
+}
+
+static u64 kdsm_chunk_last(const struct kdsm_coherence *coherence, u64 chunk)
+{
+	return min(kdsm_chunk_first(coherence, chunk + 1), coherence->blocks) - 1;
+}
+
+static bool kdsm_chunk_is_here(const struct kdsm_coherence *coherence, u64 chunk)
+{
+	return kdsm_memory_holds(coherence->frames, chunk << KDSM_EVICT_SHIFT) ||
+	       (!coherence->is_strict &&
+		kdsm_memory_holds(coherence->twins, chunk << KDSM_EVICT_SHIFT));
+}
+
+/* Policy release: whether programs may have written to the block since the last release */
+static bool kdsm_block_is_written(const struct kdsm_coherence *coherence,
+				  const struct kdsm_block *block)
+{
+	return !coherence->is_strict && (block->modified || !list_empty(&block->dirty));
+}
+
+/*
+ * Whether the block has content that its owner must keep. Whatever time others promised for a block
+ * that nobody has written, it is zeros.
+ */
+static bool kdsm_block_has_content(const struct kdsm_coherence *coherence,
+				   const struct kdsm_block *block)
+{
+	return block->wts || kdsm_block_is_written(coherence, block);
+}
+
+/* ---- 1: unmap ---- */
+
+/* From here on an access waits. No task is in the middle of one. */
+static void kdsm_chunk_leave(const struct kdsm_eviction *eviction)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	struct kdsm_block *block;
+	u64 i;
+
+	WRITE_ONCE(coherence->leaving, eviction->chunk);
+	/* A task that has the lock of a block may not have seen this; all others see it */
+	for (i = eviction->first; (block = kdsm_block_next(coherence, &i, eviction->last)); i++) {
+		mutex_lock(&block->lock);
+		mutex_unlock(&block->lock);
+		kdsm_block_put(coherence, block);
+	}
+}
+
+/*
+ * Find whether programs have written to the block, or else take it out of the write set. Its pages
+ * are write-protected, and accesses wait, so no later write exists. Caller holds the fence.
+ */
+static int kdsm_block_retire(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	int err;
+
+	lockdep_assert_held(&block->lock);
+	if (list_empty(&block->dirty))
+		return 0;
+	err = kdsm_block_harvest(coherence, block);
+	if (err || block->modified)
+		return err;
+	if (block->state == KDSM_BLOCK_WRITABLE)
+		WRITE_ONCE(block->state, KDSM_BLOCK_READABLE);
+	if (!kdsm_block_is_owned(block))
+		block->twin = false;
+	kdsm_block_dirty(coherence, block, false);
+	return 0;
+}
+
+static int kdsm_chunk_retire(const struct kdsm_eviction *eviction)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	struct kdsm_block *block;
+	int err = 0;
+	u64 i;
+
+	for (i = eviction->first;
+	     !err && (block = kdsm_block_next(coherence, &i, eviction->last)); i++) {
+		mutex_lock(&block->lock);
+		err = kdsm_block_retire(coherence, block);
+		mutex_unlock(&block->lock);
+		kdsm_block_put(coherence, block);
+	}
+	return err;
+}
+
+static int kdsm_chunk_unmap(const struct kdsm_eviction *eviction)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	u64 offset = eviction->first << coherence->block_shift;
+	u64 length = (eviction->last - eviction->first + 1) << coherence->block_shift;
+	int err = 0;
+
+	mutex_lock(&coherence->fence);
+	if (!coherence->is_strict) {
+		kdsm_pages_protect(coherence, offset, length);
+		err = kdsm_chunk_retire(eviction);
+	}
+	if (!err)
+		kdsm_pages_unmap(coherence, offset, length);
+	mutex_unlock(&coherence->fence);
+	kdsm_coherence_count(coherence, FLUSHES, 1);
+	return err;
+}
+
+/* ---- 3 and 4: other nodes take the blocks over ---- */
+
+/* Other nodes have read what this node kept of the block */
+static void kdsm_block_was_read(const struct kdsm_eviction *eviction, unsigned int i)
+{
+	struct kdsm_block *block = kdsm_block_find(eviction->coherence, eviction->first + i);
+
+	if (!block)
+		return;
+	mutex_lock(&block->lock);
+	/* Else this node may have been the owner once more, and have handed it over again */
+	if (block->role == KDSM_ROLE_NONE && block->handover == eviction->handover[i])
+		block->unread = false;
+	mutex_unlock(&block->lock);
+	kdsm_block_put(eviction->coherence, block);
+}
+
+/*
+ * Ask a node to take the blocks over or, without take, which of them it owns. Clears the bits of
+ * those that it owns. They were handed over to it, so it has read what this node kept of them.
+ */
+static int kdsm_push(struct kdsm_eviction *eviction, unsigned int node, bool take)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	struct kdsm_wire_push wire = {
+		.id = cpu_to_le32(coherence->id),
+		.take = cpu_to_le32(take),
+		.chunk = cpu_to_le64(eviction->chunk),
+	};
+	__le64 answer[KDSM_PUSH_WORDS];
+	unsigned int length = sizeof(answer), i;
+	int err;
+
+	for_each_set_bit(i, eviction->blocks, KDSM_CHUNK_BLOCKS)
+		wire.blocks[i / 64] |= cpu_to_le64(1ULL << i % 64);
+	err = kdsm_message(coherence->fabric, node, KDSM_MESSAGE_BLOCK_PUSH, &wire, sizeof(wire),
+			   answer, &length);
+	if (err == -ESTALE)
+		WRITE_ONCE(coherence->outcast, true);
+	if (err)
+		return err;
+	if (length != sizeof(answer))
+		return -EIO;
+	for_each_set_bit(i, eviction->blocks, KDSM_CHUNK_BLOCKS) {
+		if (!(le64_to_cpu(answer[i / 64]) & 1ULL << i % 64))
+			continue;
+		__clear_bit(i, eviction->blocks);
+		kdsm_block_was_read(eviction, i);
+	}
+	return 0;
+}
+
+/* Choose the owned blocks with content. Returns whether there are any. */
+static bool kdsm_chunk_owned(struct kdsm_eviction *eviction)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	struct kdsm_block *block;
+	u64 i;
+
+	bitmap_zero(eviction->blocks, KDSM_CHUNK_BLOCKS);
+	for (i = eviction->first; (block = kdsm_block_next(coherence, &i, eviction->last)); i++) {
+		mutex_lock(&block->lock);
+		if (kdsm_block_is_owned(block) && kdsm_block_has_content(coherence, block)) {
+			__set_bit(i - eviction->first, eviction->blocks);
+			eviction->handover[i - eviction->first] = block->handover + 1;
+		}
+		mutex_unlock(&block->lock);
+		kdsm_block_put(coherence, block);
+	}
+	return !bitmap_empty(eviction->blocks, KDSM_CHUNK_BLOCKS);
+}
+
+/* Have other nodes take over the blocks that this node owns, the last one that did so first */
+static int kdsm_chunk_push(struct kdsm_eviction *eviction)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	unsigned int node, i;
+	int err = -EAGAIN;
+
+	if (!kdsm_chunk_owned(eviction))
+		return 0;
+	/* For the twins, which these nodes read */
+	if (!coherence->is_strict &&
+	    kdsm_memory_spare(coherence->twins, eviction->chunk, KDSM_SPARE_PUSH))
+		return -ENOMEM;
+	for (i = 0; i < coherence->nodes; i++) {
+		node = (coherence->taker + i) % coherence->nodes;
+		if (node == coherence->node || kdsm_is_gone(coherence, node))
+			continue;
+		err = kdsm_push(eviction, node, true);
+		if (err)
+			continue;
+		coherence->taker = node;
+		kdsm_coherence_count(coherence, PUSHES, 1);
+		/* Other nodes may have got some of them before this node could hand them over */
+		return kdsm_chunk_owned(eviction) ? -EAGAIN : 0;
+	}
+	return err;
+}
+
+/*
+ * Choose the blocks that this node handed over to one node, the first one from *owner on, which may
+ * not have read them yet. Returns whether there are any.
+ */
+static bool kdsm_chunk_unread(struct kdsm_eviction *eviction, unsigned int *owner)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	unsigned int found = KDSM_NOBODY;
+	struct kdsm_block *block;
+	u64 i;
+
+	bitmap_zero(eviction->blocks, KDSM_CHUNK_BLOCKS);
+	for (i = eviction->first; (block = kdsm_block_next(coherence, &i, eviction->last)); i++) {
+		mutex_lock(&block->lock);
+		if (block->unread && block->role == KDSM_ROLE_NONE && block->owner >= *owner &&
+		    block->owner <= found) {
+			if (block->owner < found)
+				bitmap_zero(eviction->blocks, KDSM_CHUNK_BLOCKS);
+			found = block->owner;
+			__set_bit(i - eviction->first, eviction->blocks);
+			eviction->handover[i - eviction->first] = block->handover;
+		}
+		mutex_unlock(&block->lock);
+		kdsm_block_put(coherence, block);
+	}
+	*owner = found;
+	return found != KDSM_NOBODY;
+}
+
+/* Take back a block that nobody may have read, because it was handed on, or nobody wants it */
+static int kdsm_unread_take(struct kdsm_coherence *coherence, void *arg, u64 i)
+{
+	const struct kdsm_eviction *eviction = arg;
+	struct kdsm_block *block = kdsm_block_find(coherence, eviction->first + i);
+	int err = 0;
+
+	if (!block)
+		return 0;
+	if (READ_ONCE(block->unread))
+		err = coherence->policy->own(coherence, block);
+	kdsm_block_put(coherence, block);
+	return err;
+}
+
+/* Find out which blocks other nodes have read since this node handed them over */
+static int kdsm_chunk_look(struct kdsm_eviction *eviction)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	unsigned int owner;
+	int err;
+
+	for (owner = 0; kdsm_chunk_unread(eviction, &owner); owner++) {
+		if (kdsm_is_gone(coherence, owner))
+			return -EHOSTDOWN;
+		err = kdsm_push(eviction, owner, false);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Make sure that other nodes have read what this node handed over */
+static int kdsm_chunk_settle(struct kdsm_eviction *eviction)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	u64 count = eviction->last - eviction->first + 1;
+	unsigned int owner = 0;
+	int err;
+
+	err = kdsm_chunk_look(eviction);
+	if (err || !kdsm_chunk_unread(eviction, &owner))
+		return err;
+	mutex_lock(&coherence->fence);
+	err = kdsm_take_many(coherence, count, count, true, kdsm_unread_take, eviction);
+	mutex_unlock(&coherence->fence);
+	return err ?: kdsm_chunk_push(eviction);
+}
+
+/* ---- answering ---- */
+
+struct kdsm_pushed {
+	u64 first;
+	unsigned int count;
+	u16 list[KDSM_CHUNK_BLOCKS];
+};
+
+static int kdsm_pushed_take(struct kdsm_coherence *coherence, void *arg, u64 i)
+{
+	const struct kdsm_pushed *pushed = arg;
+	struct kdsm_block *block;
+	int err;
+
+	block = kdsm_block_get(coherence, pushed->first + pushed->list[i]);
+	if (!block)
+		return -ENOMEM;
+	err = coherence->policy->own(coherence, block);
+	kdsm_block_put(coherence, block);
+	return err;
+}
+
+/*
+ * Take over the blocks for another node, which evicts the chunk. Releases of this node may hold the
+ * fence for long, and the asking node may have memory for another chunk sooner than this one.
+ */
+static int kdsm_pushed_own(struct kdsm_coherence *coherence, struct kdsm_pushed *pushed, u64 chunk)
+{
+	bool is_full;
+	int err;
+
+	if (READ_ONCE(coherence->leaving) == chunk)
+		return -EAGAIN;
+	is_full = IS_ERR(kdsm_memory_page(coherence->frames,
+					  chunk << (KDSM_EVICT_SHIFT - PAGE_SHIFT)));
+	if (is_full) {
+		kdsm_evict_start(coherence);
+		return -ENOMEM;
+	}
+	if (!mutex_trylock(&coherence->fence))
+		return -EAGAIN;
+	err = kdsm_take_many(coherence, pushed->count, pushed->count, true, kdsm_pushed_take,
+			     pushed);
+	mutex_unlock(&coherence->fence);
+	return err;
+}
+
+static bool kdsm_pushed_is_here(struct kdsm_coherence *coherence, u64 index)
+{
+	struct kdsm_block *block = kdsm_block_find(coherence, index);
+	bool is_here;
+
+	if (!block)
+		return false;
+	mutex_lock(&block->lock);
+	is_here = kdsm_block_is_owned(block);
+	mutex_unlock(&block->lock);
+	kdsm_block_put(coherence, block);
+	return is_here;
+}
+
+static int kdsm_push_check(struct kdsm_coherence *coherence, const struct kdsm_request *request,
+			   u64 chunk)
+{
+	const struct kdsm_wire_push *wire = request->data;
+
+	if (READ_ONCE(coherence->outcast))
+		return -ENOENT;
+	if (test_bit(request->from, coherence->excluded))
+		return -ESTALE;
+	if (request->from == coherence->node || le32_to_cpu(wire->take) > 1 ||
+	    chunk >= kdsm_evict_chunks(coherence))
+		return -EINVAL;
+	return 0;
+}
+
+int kdsm_coherence_serve_push(struct kdsm_coherence *coherence, struct kdsm_request *request)
+{
+	const struct kdsm_wire_push *wire = request->data;
+	u64 chunk = le64_to_cpu(wire->chunk), answer[KDSM_PUSH_WORDS] = {}, last;
+	__le64 *reply = request->reply;
+	struct kdsm_pushed *pushed;
+	unsigned int i;
+	int err;
+
+	err = kdsm_push_check(coherence, request, chunk);
+	if (err)
+		return err;
+	pushed = kzalloc(sizeof(*pushed), GFP_KERNEL);
+	if (!pushed)
+		return -ENOMEM;
+	pushed->first = kdsm_chunk_first(coherence, chunk);
+	last = kdsm_chunk_last(coherence, chunk);
+	for (i = 0; i <= last - pushed->first; i++)
+		if (le64_to_cpu(wire->blocks[i / 64]) & 1ULL << i % 64)
+			pushed->list[pushed->count++] = i;
+	if (wire->take && pushed->count)
+		err = kdsm_pushed_own(coherence, pushed, chunk);
+	/* After an error the node may have taken some over nevertheless */
+	for (i = 0; i < pushed->count; i++)
+		if (kdsm_pushed_is_here(coherence, pushed->first + pushed->list[i]))
+			answer[pushed->list[i] / 64] |= 1ULL << pushed->list[i] % 64;
+	if (err != -ENOMEM && err != -ENOBUFS && err != -EAGAIN)
+		err = 0;
+	for (i = 0; i < KDSM_PUSH_WORDS; i++)
+		reply[i] = cpu_to_le64(answer[i]);
+	request->reply_length = sizeof(answer);
+	kfree(pushed);
+	return err;
+}
+
+/* ---- 5 and 6: drop ---- */
+
+/* Whether the node may drop what it has of the block */
+static bool kdsm_block_may_go(const struct kdsm_coherence *coherence,
+			      const struct kdsm_block *block)
+{
+	if (block->busy || block->unread ||
+	    (kdsm_block_is_owned(block) && kdsm_block_has_content(coherence, block)))
+		return false;
+	if (coherence->is_strict)
+		return block->reading == KDSM_READING_NONE;
+	return !kdsm_block_is_written(coherence, block);
+}
+
+/* Policy release: whether nobody needs the twin. An unmodified frame is its own twin. */
+static bool kdsm_twin_may_go(const struct kdsm_block *block)
+{
+	return !block->busy && !block->unread &&
+	       (!block->twin || (!block->modified && list_empty(&block->dirty)));
+}
+
+static void kdsm_block_drop(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	block->twin = false;
+	if (kdsm_block_is_owned(block))
+		return;
+	WRITE_ONCE(block->state, KDSM_BLOCK_INVALID);
+	if (coherence->is_strict)
+		return;
+	kdsm_block_cached(coherence, block, false);
+	block->whole = false;
+	block->origin = KDSM_NOBODY;
+	kdsm_stamp_clear(coherence, block);
+}
+
+/* Close the chunk, and drop what the node has of its blocks. With twins, drop only the twins. */
+static int kdsm_chunk_close(const struct kdsm_eviction *eviction, bool twins)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	struct kdsm_block *block;
+	int err = 0;
+	u64 i;
+
+	/* Blocks that enter the table from here on find it closed */
+	WRITE_ONCE(coherence->closed, eviction->chunk);
+	for (i = eviction->first;
+	     !err && (block = kdsm_block_next(coherence, &i, eviction->last)); i++) {
+		mutex_lock(&block->lock);
+		if (!(twins ? kdsm_twin_may_go(block) : kdsm_block_may_go(coherence, block)))
+			err = -EBUSY;
+		else if (twins)
+			block->twin = false;
+		else
+			kdsm_block_drop(coherence, block);
+		mutex_unlock(&block->lock);
+		kdsm_block_put(coherence, block);
+	}
+	return err;
+}
+
+static int kdsm_chunk_free(struct kdsm_memory *memory, u64 chunk)
+{
+	int err = kdsm_memory_drop(memory, chunk);
+
+	return err == -ENOENT ? 0 : err;
+}
+
+/* Evict the chunk */
+static int kdsm_chunk_go(struct kdsm_eviction *eviction)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	int err;
+
+	err = kdsm_chunk_unmap(eviction);
+	if (!err && coherence->policy->flush)
+		err = coherence->policy->flush(coherence, eviction->first, eviction->last);
+	err = err ?: kdsm_chunk_push(eviction);
+	err = err ?: kdsm_chunk_settle(eviction);
+	err = err ?: kdsm_chunk_close(eviction, false);
+	if (!err && !coherence->is_strict)
+		err = kdsm_chunk_free(coherence->twins, eviction->chunk);
+	return err ?: kdsm_chunk_free(coherence->frames, eviction->chunk);
+}
+
+/* Free the twins of the chunk, if none of them is needed */
+static int kdsm_chunk_strip(struct kdsm_eviction *eviction)
+{
+	int err;
+
+	err = kdsm_chunk_look(eviction);
+	err = err ?: kdsm_chunk_close(eviction, true);
+	return err ?: kdsm_chunk_free(eviction->coherence->twins, eviction->chunk);
+}
+
+static int kdsm_chunk_evict(struct kdsm_eviction *eviction, bool twins)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	int err;
+
+	kdsm_chunk_leave(eviction);
+	err = twins ? kdsm_chunk_strip(eviction) : kdsm_chunk_go(eviction);
+	/* Leave no twins that were made for nodes that did not take the blocks over */
+	if (err && !twins && !coherence->is_strict)
+		kdsm_chunk_strip(eviction);
+	if (!err) {
+		kdsm_coherence_count(coherence, EVICTIONS, 1);
+		WRITE_ONCE(coherence->rounds, coherence->rounds + 1);
+	}
+	WRITE_ONCE(coherence->closed, KDSM_NO_CHUNK);
+	/* Pairs with smp_load_acquire() in kdsm_evict_wait() */
+	smp_store_release(&coherence->leaving, KDSM_NO_CHUNK);
+	wake_up_all(&coherence->wait);
+	return err;
+}
+
+/* ---- choosing chunks ---- */
+
+/* Whether the chunk can go without another node that has memory */
+static bool kdsm_chunk_is_clean(struct kdsm_coherence *coherence, u64 chunk)
+{
+	u64 i = kdsm_chunk_first(coherence, chunk), last = kdsm_chunk_last(coherence, chunk);
+	struct kdsm_block *block;
+	bool is_clean = true;
+
+	for (; is_clean && (block = kdsm_block_next(coherence, &i, last)); i++) {
+		mutex_lock(&block->lock);
+		is_clean = !kdsm_block_is_written(coherence, block) &&
+			   (!kdsm_block_is_owned(block) || !block->wts);
+		mutex_unlock(&block->lock);
+		kdsm_block_put(coherence, block);
+	}
+	return is_clean;
+}
+
+/* What to evict: the later ones take more */
+enum kdsm_evict_what {
+	KDSM_EVICT_TWINS,	/* twins that nobody needs */
+	KDSM_EVICT_CLEAN,	/* a chunk whose blocks other nodes own, or nobody has written */
+	KDSM_EVICT_ANY,
+	KDSM_EVICT_NEEDED,	/* the chunk that a task waited for last */
+};
+
+static bool kdsm_chunk_suits(struct kdsm_coherence *coherence, u64 chunk,
+			     enum kdsm_evict_what what)
+{
+	bool is_needed;
+
+	if (what == KDSM_EVICT_TWINS)
+		return !coherence->is_strict &&
+		       kdsm_memory_holds(coherence->twins, chunk << KDSM_EVICT_SHIFT);
+	is_needed = chunk == READ_ONCE(coherence->needed);
+	if (is_needed ? what != KDSM_EVICT_NEEDED : what == KDSM_EVICT_NEEDED)
+		return false;
+	return kdsm_chunk_is_here(coherence, chunk) &&
+	       (what != KDSM_EVICT_CLEAN || kdsm_chunk_is_clean(coherence, chunk));
+}
+
+/* Evict one chunk, the one that came first if possible. Returns whether it did. */
+static bool kdsm_evict_one(struct kdsm_eviction *eviction, enum kdsm_evict_what what)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	u64 chunks = kdsm_evict_chunks(coherence), chunk, i;
+
+	for (i = 0; i < chunks && !READ_ONCE(coherence->outcast); i++) {
+		chunk = (coherence->hand + i) % chunks;
+		cond_resched();
+		if (!kdsm_chunk_suits(coherence, chunk, what))
+			continue;
+		eviction->chunk = chunk;
+		eviction->first = kdsm_chunk_first(coherence, chunk);
+		eviction->last = kdsm_chunk_last(coherence, chunk);
+		if (kdsm_chunk_evict(eviction, what == KDSM_EVICT_TWINS))
+			continue;
+		if (what != KDSM_EVICT_TWINS)
+			coherence->hand = chunk + 1;
+		return true;
+	}
+	return false;
+}
+
+void kdsm_evict_work(struct work_struct *work)
+{
+	struct kdsm_coherence *coherence = container_of(work, struct kdsm_coherence, evict_work);
+	struct kdsm_eviction *eviction = kzalloc(sizeof(*eviction), GFP_KERNEL);
+	enum kdsm_evict_what what = KDSM_EVICT_TWINS;
+	bool done = false;
+
+	if (eviction)
+		eviction->coherence = coherence;
+	for (; eviction && !done && what <= KDSM_EVICT_NEEDED; what++)
+		done = kdsm_evict_one(eviction, what);
+	kfree(eviction);
+	if (done) {
+		/* A lower limit takes several chunks */
+		kdsm_coherence_limited(coherence);
+		return;
+	}
+	schedule_timeout_uninterruptible(KDSM_EVICT_PAUSE);
+	WRITE_ONCE(coherence->rounds, coherence->rounds + 1);
+	wake_up_all(&coherence->wait);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Room for a region that has a limit: tasks that lack memory have the work item evict a chunk
+ * (evict.c), and wait for it.
+ */
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+
+#include "internal.h"
+
+/* How long a task without memory waits, and pause before it tries again, in jiffies */
+#define KDSM_ROOM_PATIENCE	(30 * HZ)
+#define KDSM_ROOM_PAUSE		(HZ / 100 ?: 1)
+
+bool kdsm_evict_helps(const struct kdsm_coherence *coherence)
+{
+	/* What is missing may be other memory */
+	return coherence->nodes > 1 && kdsm_memory_has_limit(coherence->frames) &&
+	       !kdsm_memory_has_room(coherence->frames) && !READ_ONCE(coherence->outcast);
+}
+
+void kdsm_evict_start(struct kdsm_coherence *coherence)
+{
+	queue_work(system_unbound_wq, &coherence->evict_work);
+}
+
+int kdsm_evict_answer(struct kdsm_coherence *coherence)
+{
+	bool helps = kdsm_evict_helps(coherence);
+
+	if (helps)
+		kdsm_evict_start(coherence);
+	return helps || READ_ONCE(coherence->leaving) != KDSM_NO_CHUNK ? -ENOBUFS : -ENOMEM;
+}
+
+int kdsm_evict_spare(struct kdsm_coherence *coherence, const struct kdsm_block *block)
+{
+	return kdsm_memory_spare(coherence->twins, kdsm_chunk_of(coherence, block->index),
+				 KDSM_SPARE_HANDOVER);
+}
+
+struct kdsm_patience kdsm_patience_begin(const struct kdsm_coherence *coherence)
+{
+	return (struct kdsm_patience) {
+		.end = jiffies + KDSM_ROOM_PATIENCE,
+		.rounds = READ_ONCE(coherence->rounds),
+	};
+}
+
+/* Wait until this node has evicted a chunk, or has tried to. False: no eviction helps. */
+static bool kdsm_evict_wait_here(struct kdsm_coherence *coherence, struct kdsm_patience *patience)
+{
+	/* Pairs with smp_store_release() in kdsm_chunk_evict(): then the round counts */
+	bool is_running = smp_load_acquire(&coherence->leaving) != KDSM_NO_CHUNK;
+	unsigned int rounds = READ_ONCE(coherence->rounds);
+	bool is_new = rounds != patience->rounds;
+
+	patience->rounds = rounds;
+	/* What was missing may be there by now */
+	if (is_new)
+		return true;
+	if (kdsm_evict_helps(coherence))
+		kdsm_evict_start(coherence);
+	else if (!is_running)
+		return false;
+	wait_event_timeout(coherence->wait, READ_ONCE(coherence->rounds) != rounds, HZ);
+	return true;
+}
+
+bool kdsm_evict_wait(struct kdsm_coherence *coherence, int *err, struct kdsm_patience *patience)
+{
+	bool is_there = *err == -ENOBUFS;
+
+	if (!is_there && *err != -ENOMEM)
+		return false;
+	*err = -ENOMEM;
+	if (time_after(jiffies, patience->end) || fatal_signal_pending(current))
+		return false;
+	if (!is_there)
+		return kdsm_evict_wait_here(coherence, patience);
+	schedule_timeout_uninterruptible(KDSM_ROOM_PAUSE);
+	return true;
+}
+
+int kdsm_block_room(struct kdsm_coherence *coherence, const struct kdsm_block *block, bool write)
+{
+	void *page = kdsm_block_page(coherence, coherence->frames, block, 0);
+
+	/* Without the lock: the caller tries again if memory is missing after all */
+	if (!IS_ERR(page) && write && !coherence->is_strict &&
+	    READ_ONCE(block->role) != KDSM_ROLE_OWNER)
+		page = kdsm_block_page(coherence, coherence->twins, block, 0);
+	return IS_ERR(page) ? PTR_ERR(page) : 0;
+}
