@@ -48,7 +48,38 @@ struct kdsm_eviction {
 	DECLARE_BITMAP(blocks, KDSM_CHUNK_BLOCKS);
 	/* Number of the hand-over of each of them to the asked node, or a later one */
 	u64 handover[KDSM_CHUNK_BLOCKS];
+	unsigned int from, owner;	/* see kdsm_chunk_unread() */
 };
+
+/* Visits a block, with its lock held. An error ends the walk. */
+typedef int (*kdsm_visit_t)(struct kdsm_eviction *eviction, struct kdsm_block *block);
+
+/* Visit all blocks of the chunk that are in the table. Returns the first error. */
+static int kdsm_chunk_walk(struct kdsm_eviction *eviction, kdsm_visit_t visit)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	struct kdsm_block *block;
+	u64 i = eviction->first;
+	int err = 0;
+
+	for (; !err && (block = kdsm_block_next(coherence, &i, eviction->last)); i++) {
+		mutex_lock(&block->lock);
+		err = visit(eviction, block);
+		mutex_unlock(&block->lock);
+		kdsm_block_put(coherence, block);
+	}
+	return err;
+}
+
+/* Choose a block to send a message about */
+static void kdsm_block_choose(struct kdsm_eviction *eviction, const struct kdsm_block *block,
+			      u64 handover)
+{
+	unsigned int i = block->index - eviction->first;
+
+	__set_bit(i, eviction->blocks);
+	eviction->handover[i] = handover;
+}
 
 static u64 kdsm_evict_chunks(const struct kdsm_coherence *coherence)
 {
@@ -72,47 +103,28 @@ static bool kdsm_chunk_is_here(const struct kdsm_coherence *coherence, u64 chunk
 		kdsm_memory_holds(coherence->twins, chunk << KDSM_EVICT_SHIFT));
 }
 
-/* Policy release: whether programs may have written to the block since the last release */
-static bool kdsm_block_is_written(const struct kdsm_coherence *coherence,
-				  const struct kdsm_block *block)
-{
-	return !coherence->is_strict && (block->modified || !list_empty(&block->dirty));
-}
-
-/*
- * Whether the block has content that its owner must keep. Whatever time others promised for a block
- * that nobody has written, it is zeros.
- */
-static bool kdsm_block_has_content(const struct kdsm_coherence *coherence,
-				   const struct kdsm_block *block)
-{
-	return block->wts || kdsm_block_is_written(coherence, block);
-}
-
 /* ---- 1: unmap ---- */
 
-/* From here on an access waits. No task is in the middle of one. */
-static void kdsm_chunk_leave(const struct kdsm_eviction *eviction)
+static int kdsm_block_pass(struct kdsm_eviction *eviction, struct kdsm_block *block)
 {
-	struct kdsm_coherence *coherence = eviction->coherence;
-	struct kdsm_block *block;
-	u64 i;
+	return 0;
+}
 
-	WRITE_ONCE(coherence->leaving, eviction->chunk);
+/* From here on an access waits. No task is in the middle of one. */
+static void kdsm_chunk_leave(struct kdsm_eviction *eviction)
+{
+	WRITE_ONCE(eviction->coherence->leaving, eviction->chunk);
 	/* A task that has the lock of a block may not have seen this; all others see it */
-	for (i = eviction->first; (block = kdsm_block_next(coherence, &i, eviction->last)); i++) {
-		mutex_lock(&block->lock);
-		mutex_unlock(&block->lock);
-		kdsm_block_put(coherence, block);
-	}
+	kdsm_chunk_walk(eviction, kdsm_block_pass);
 }
 
 /*
  * Find whether programs have written to the block, or else take it out of the write set. Its pages
  * are write-protected, and accesses wait, so no later write exists. Caller holds the fence.
  */
-static int kdsm_block_retire(struct kdsm_coherence *coherence, struct kdsm_block *block)
+static int kdsm_block_retire(struct kdsm_eviction *eviction, struct kdsm_block *block)
 {
+	struct kdsm_coherence *coherence = eviction->coherence;
 	int err;
 
 	lockdep_assert_held(&block->lock);
@@ -129,24 +141,7 @@ static int kdsm_block_retire(struct kdsm_coherence *coherence, struct kdsm_block
 	return 0;
 }
 
-static int kdsm_chunk_retire(const struct kdsm_eviction *eviction)
-{
-	struct kdsm_coherence *coherence = eviction->coherence;
-	struct kdsm_block *block;
-	int err = 0;
-	u64 i;
-
-	for (i = eviction->first;
-	     !err && (block = kdsm_block_next(coherence, &i, eviction->last)); i++) {
-		mutex_lock(&block->lock);
-		err = kdsm_block_retire(coherence, block);
-		mutex_unlock(&block->lock);
-		kdsm_block_put(coherence, block);
-	}
-	return err;
-}
-
-static int kdsm_chunk_unmap(const struct kdsm_eviction *eviction)
+static int kdsm_chunk_unmap(struct kdsm_eviction *eviction)
 {
 	struct kdsm_coherence *coherence = eviction->coherence;
 	u64 offset = eviction->first << coherence->block_shift;
@@ -156,7 +151,7 @@ static int kdsm_chunk_unmap(const struct kdsm_eviction *eviction)
 	mutex_lock(&coherence->fence);
 	if (!coherence->is_strict) {
 		kdsm_pages_protect(coherence, offset, length);
-		err = kdsm_chunk_retire(eviction);
+		err = kdsm_chunk_walk(eviction, kdsm_block_retire);
 	}
 	if (!err)
 		kdsm_pages_unmap(coherence, offset, length);
@@ -217,23 +212,18 @@ static int kdsm_push(struct kdsm_eviction *eviction, unsigned int node, bool tak
 	return 0;
 }
 
+static int kdsm_owned_choose(struct kdsm_eviction *eviction, struct kdsm_block *block)
+{
+	if (kdsm_block_is_owned(block) && kdsm_block_has_content(eviction->coherence, block))
+		kdsm_block_choose(eviction, block, block->handover + 1);
+	return 0;
+}
+
 /* Choose the owned blocks with content. Returns whether there are any. */
 static bool kdsm_chunk_owned(struct kdsm_eviction *eviction)
 {
-	struct kdsm_coherence *coherence = eviction->coherence;
-	struct kdsm_block *block;
-	u64 i;
-
 	bitmap_zero(eviction->blocks, KDSM_CHUNK_BLOCKS);
-	for (i = eviction->first; (block = kdsm_block_next(coherence, &i, eviction->last)); i++) {
-		mutex_lock(&block->lock);
-		if (kdsm_block_is_owned(block) && kdsm_block_has_content(coherence, block)) {
-			__set_bit(i - eviction->first, eviction->blocks);
-			eviction->handover[i - eviction->first] = block->handover + 1;
-		}
-		mutex_unlock(&block->lock);
-		kdsm_block_put(coherence, block);
-	}
+	kdsm_chunk_walk(eviction, kdsm_owned_choose);
 	return !bitmap_empty(eviction->blocks, KDSM_CHUNK_BLOCKS);
 }
 
@@ -265,33 +255,29 @@ static int kdsm_chunk_push(struct kdsm_eviction *eviction)
 	return err;
 }
 
-/*
- * Choose the blocks that this node handed over to one node, the first one from *owner on, which may
- * not have read them yet. Returns whether there are any.
- */
-static bool kdsm_chunk_unread(struct kdsm_eviction *eviction, unsigned int *owner)
+static int kdsm_unread_choose(struct kdsm_eviction *eviction, struct kdsm_block *block)
 {
-	struct kdsm_coherence *coherence = eviction->coherence;
-	unsigned int found = KDSM_NOBODY;
-	struct kdsm_block *block;
-	u64 i;
+	if (!block->unread || block->role != KDSM_ROLE_NONE || block->owner < eviction->from ||
+	    block->owner > eviction->owner)
+		return 0;
+	if (block->owner < eviction->owner)
+		bitmap_zero(eviction->blocks, KDSM_CHUNK_BLOCKS);
+	eviction->owner = block->owner;
+	kdsm_block_choose(eviction, block, block->handover);
+	return 0;
+}
 
+/*
+ * Choose the blocks that this node handed over to one node, the first one from number from on,
+ * which may not have read them yet. Returns that node, or KDSM_NOBODY.
+ */
+static unsigned int kdsm_chunk_unread(struct kdsm_eviction *eviction, unsigned int from)
+{
+	eviction->from = from;
+	eviction->owner = KDSM_NOBODY;
 	bitmap_zero(eviction->blocks, KDSM_CHUNK_BLOCKS);
-	for (i = eviction->first; (block = kdsm_block_next(coherence, &i, eviction->last)); i++) {
-		mutex_lock(&block->lock);
-		if (block->unread && block->role == KDSM_ROLE_NONE && block->owner >= *owner &&
-		    block->owner <= found) {
-			if (block->owner < found)
-				bitmap_zero(eviction->blocks, KDSM_CHUNK_BLOCKS);
-			found = block->owner;
-			__set_bit(i - eviction->first, eviction->blocks);
-			eviction->handover[i - eviction->first] = block->handover;
-		}
-		mutex_unlock(&block->lock);
-		kdsm_block_put(coherence, block);
-	}
-	*owner = found;
-	return found != KDSM_NOBODY;
+	kdsm_chunk_walk(eviction, kdsm_unread_choose);
+	return eviction->owner;
 }
 
 /* Take back a block that nobody may have read, because it was handed on, or nobody wants it */
@@ -313,10 +299,11 @@ static int kdsm_unread_take(struct kdsm_coherence *coherence, void *arg, u64 i)
 static int kdsm_chunk_look(struct kdsm_eviction *eviction)
 {
 	struct kdsm_coherence *coherence = eviction->coherence;
-	unsigned int owner;
+	unsigned int owner, from;
 	int err;
 
-	for (owner = 0; kdsm_chunk_unread(eviction, &owner); owner++) {
+	for (from = 0; (owner = kdsm_chunk_unread(eviction, from)) != KDSM_NOBODY;
+	     from = owner + 1) {
 		if (kdsm_is_gone(coherence, owner))
 			return -EHOSTDOWN;
 		err = kdsm_push(eviction, owner, false);
@@ -331,11 +318,10 @@ static int kdsm_chunk_settle(struct kdsm_eviction *eviction)
 {
 	struct kdsm_coherence *coherence = eviction->coherence;
 	u64 count = eviction->last - eviction->first + 1;
-	unsigned int owner = 0;
 	int err;
 
 	err = kdsm_chunk_look(eviction);
-	if (err || !kdsm_chunk_unread(eviction, &owner))
+	if (err || kdsm_chunk_unread(eviction, 0) == KDSM_NOBODY)
 		return err;
 	mutex_lock(&coherence->fence);
 	err = kdsm_take_many(coherence, count, count, true, kdsm_unread_take, eviction);
@@ -468,53 +454,45 @@ static bool kdsm_block_may_go(const struct kdsm_coherence *coherence,
 	return !kdsm_block_is_written(coherence, block);
 }
 
-/* Policy release: whether nobody needs the twin. An unmodified frame is its own twin. */
-static bool kdsm_twin_may_go(const struct kdsm_block *block)
+/* Policy release: drop the twin if nobody needs it. An unmodified frame is its own twin. */
+static int kdsm_twin_drop(struct kdsm_eviction *eviction, struct kdsm_block *block)
 {
-	return !block->busy && !block->unread &&
-	       (!block->twin || (!block->modified && list_empty(&block->dirty)));
+	if (block->busy || block->unread ||
+	    (block->twin && kdsm_block_is_written(eviction->coherence, block)))
+		return -EBUSY;
+	block->twin = false;
+	return 0;
 }
 
-static void kdsm_block_drop(struct kdsm_coherence *coherence, struct kdsm_block *block)
+/* Drop what the node has of the block */
+static int kdsm_block_drop(struct kdsm_eviction *eviction, struct kdsm_block *block)
 {
+	struct kdsm_coherence *coherence = eviction->coherence;
+
+	if (!kdsm_block_may_go(coherence, block))
+		return -EBUSY;
 	block->twin = false;
 	if (kdsm_block_is_owned(block))
-		return;
+		return 0;
 	WRITE_ONCE(block->state, KDSM_BLOCK_INVALID);
 	if (coherence->is_strict)
-		return;
+		return 0;
 	kdsm_block_cached(coherence, block, false);
 	block->whole = false;
 	block->origin = KDSM_NOBODY;
 	kdsm_stamp_clear(coherence, block);
+	return 0;
 }
 
-/* Close the chunk, and drop what the node has of its blocks. With twins, drop only the twins. */
-static int kdsm_chunk_close(const struct kdsm_eviction *eviction, bool twins)
+/* Close the chunk, and drop its blocks, or only the twins */
+static int kdsm_chunk_close(struct kdsm_eviction *eviction, kdsm_visit_t drop)
 {
-	struct kdsm_coherence *coherence = eviction->coherence;
-	struct kdsm_block *block;
-	int err = 0;
-	u64 i;
-
 	/* Blocks that enter the table from here on find it closed */
-	WRITE_ONCE(coherence->closed, eviction->chunk);
-	for (i = eviction->first;
-	     !err && (block = kdsm_block_next(coherence, &i, eviction->last)); i++) {
-		mutex_lock(&block->lock);
-		if (!(twins ? kdsm_twin_may_go(block) : kdsm_block_may_go(coherence, block)))
-			err = -EBUSY;
-		else if (twins)
-			block->twin = false;
-		else
-			kdsm_block_drop(coherence, block);
-		mutex_unlock(&block->lock);
-		kdsm_block_put(coherence, block);
-	}
-	return err;
+	WRITE_ONCE(eviction->coherence->closed, eviction->chunk);
+	return kdsm_chunk_walk(eviction, drop);
 }
 
-static int kdsm_chunk_free(struct kdsm_memory *memory, u64 chunk)
+static int kdsm_evict_free(struct kdsm_memory *memory, u64 chunk)
 {
 	int err = kdsm_memory_drop(memory, chunk);
 
@@ -532,10 +510,10 @@ static int kdsm_chunk_go(struct kdsm_eviction *eviction)
 		err = coherence->policy->flush(coherence, eviction->first, eviction->last);
 	err = err ?: kdsm_chunk_push(eviction);
 	err = err ?: kdsm_chunk_settle(eviction);
-	err = err ?: kdsm_chunk_close(eviction, false);
+	err = err ?: kdsm_chunk_close(eviction, kdsm_block_drop);
 	if (!err && !coherence->is_strict)
-		err = kdsm_chunk_free(coherence->twins, eviction->chunk);
-	return err ?: kdsm_chunk_free(coherence->frames, eviction->chunk);
+		err = kdsm_evict_free(coherence->twins, eviction->chunk);
+	return err ?: kdsm_evict_free(coherence->frames, eviction->chunk);
 }
 
 /* Free the twins of the chunk, if none of them is needed */
@@ -544,8 +522,8 @@ static int kdsm_chunk_strip(struct kdsm_eviction *eviction)
 	int err;
 
 	err = kdsm_chunk_look(eviction);
-	err = err ?: kdsm_chunk_close(eviction, true);
-	return err ?: kdsm_chunk_free(eviction->coherence->twins, eviction->chunk);
+	err = err ?: kdsm_chunk_close(eviction, kdsm_twin_drop);
+	return err ?: kdsm_evict_free(eviction->coherence->twins, eviction->chunk);
 }
 
 static int kdsm_chunk_evict(struct kdsm_eviction *eviction, bool twins)
@@ -571,24 +549,15 @@ static int kdsm_chunk_evict(struct kdsm_eviction *eviction, bool twins)
 
 /* ---- choosing chunks ---- */
 
-/* Whether the chunk can go without another node that has memory */
-static bool kdsm_chunk_is_clean(struct kdsm_coherence *coherence, u64 chunk)
+static int kdsm_block_check_clean(struct kdsm_eviction *eviction, struct kdsm_block *block)
 {
-	u64 i = kdsm_chunk_first(coherence, chunk), last = kdsm_chunk_last(coherence, chunk);
-	struct kdsm_block *block;
-	bool is_clean = true;
+	bool is_clean = !kdsm_block_is_written(eviction->coherence, block) &&
+			(!kdsm_block_is_owned(block) || !block->wts);
 
-	for (; is_clean && (block = kdsm_block_next(coherence, &i, last)); i++) {
-		mutex_lock(&block->lock);
-		is_clean = !kdsm_block_is_written(coherence, block) &&
-			   (!kdsm_block_is_owned(block) || !block->wts);
-		mutex_unlock(&block->lock);
-		kdsm_block_put(coherence, block);
-	}
-	return is_clean;
+	return is_clean ? 0 : -EBUSY;
 }
 
-/* What to evict: the later ones take more */
+/* Kinds of eviction, the cheapest first */
 enum kdsm_evict_what {
 	KDSM_EVICT_TWINS,	/* twins that nobody needs */
 	KDSM_EVICT_CLEAN,	/* a chunk whose blocks other nodes own, or nobody has written */
@@ -596,9 +565,10 @@ enum kdsm_evict_what {
 	KDSM_EVICT_NEEDED,	/* the chunk that a task waited for last */
 };
 
-static bool kdsm_chunk_suits(struct kdsm_coherence *coherence, u64 chunk,
-			     enum kdsm_evict_what what)
+static bool kdsm_chunk_suits(struct kdsm_eviction *eviction, enum kdsm_evict_what what)
 {
+	struct kdsm_coherence *coherence = eviction->coherence;
+	u64 chunk = eviction->chunk;
 	bool is_needed;
 
 	if (what == KDSM_EVICT_TWINS)
@@ -607,28 +577,27 @@ static bool kdsm_chunk_suits(struct kdsm_coherence *coherence, u64 chunk,
 	is_needed = chunk == READ_ONCE(coherence->needed);
 	if (is_needed ? what != KDSM_EVICT_NEEDED : what == KDSM_EVICT_NEEDED)
 		return false;
+	/* A clean chunk can go without another node that has memory */
 	return kdsm_chunk_is_here(coherence, chunk) &&
-	       (what != KDSM_EVICT_CLEAN || kdsm_chunk_is_clean(coherence, chunk));
+	       (what != KDSM_EVICT_CLEAN || !kdsm_chunk_walk(eviction, kdsm_block_check_clean));
 }
 
 /* Evict one chunk, the one that came first if possible. Returns whether it did. */
 static bool kdsm_evict_one(struct kdsm_eviction *eviction, enum kdsm_evict_what what)
 {
 	struct kdsm_coherence *coherence = eviction->coherence;
-	u64 chunks = kdsm_evict_chunks(coherence), chunk, i;
+	u64 chunks = kdsm_evict_chunks(coherence), i;
 
 	for (i = 0; i < chunks && !READ_ONCE(coherence->outcast); i++) {
-		chunk = (coherence->hand + i) % chunks;
 		cond_resched();
-		if (!kdsm_chunk_suits(coherence, chunk, what))
-			continue;
-		eviction->chunk = chunk;
-		eviction->first = kdsm_chunk_first(coherence, chunk);
-		eviction->last = kdsm_chunk_last(coherence, chunk);
-		if (kdsm_chunk_evict(eviction, what == KDSM_EVICT_TWINS))
+		eviction->chunk = (coherence->hand + i) % chunks;
+		eviction->first = kdsm_chunk_first(coherence, eviction->chunk);
+		eviction->last = kdsm_chunk_last(coherence, eviction->chunk);
+		if (!kdsm_chunk_suits(eviction, what) ||
+		    kdsm_chunk_evict(eviction, what == KDSM_EVICT_TWINS))
 			continue;
 		if (what != KDSM_EVICT_TWINS)
-			coherence->hand = chunk + 1;
+			coherence->hand = eviction->chunk + 1;
 		return true;
 	}
 	return false;

@@ -588,6 +588,23 @@ static inline bool kdsm_block_is_owned(const struct kdsm_block *block)
 	return block->role == KDSM_ROLE_OWNER;
 }
 
+/* Policy release: whether programs may have written to the block since the last release */
+static inline bool kdsm_block_is_written(const struct kdsm_coherence *coherence,
+					 const struct kdsm_block *block)
+{
+	return !coherence->is_strict && (block->modified || !list_empty(&block->dirty));
+}
+
+/*
+ * Whether the block has content that its owner must keep. Whatever time others promised for a block
+ * that nobody has written, it is zeros.
+ */
+static inline bool kdsm_block_has_content(const struct kdsm_coherence *coherence,
+					  const struct kdsm_block *block)
+{
+	return block->wts || kdsm_block_is_written(coherence, block);
+}
+
 /* State of a block with valid content under policy release */
 static inline enum kdsm_block_state kdsm_block_valid_state(const struct kdsm_block *block)
 {

@@ -113,7 +113,7 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 	 * no newer copy exists while the next owner is taking the block over. It reads no content
 	 * of time 0 (kdsm_block_content()).
 	 */
-	if (block->wts || block->modified || !list_empty(&block->dirty))
+	if (kdsm_block_has_content(coherence, block))
 		err = kdsm_evict_spare(coherence, block) ?: kdsm_twin_make(coherence, block);
 	if (err)
 		return err;

@@ -15,7 +15,7 @@
 
 bool kdsm_evict_helps(const struct kdsm_coherence *coherence)
 {
-	/* What is missing may be other memory */
+	/* A call may fail for want of other memory, which eviction does not free */
 	return coherence->nodes > 1 && kdsm_memory_has_limit(coherence->frames) &&
 	       !kdsm_memory_has_room(coherence->frames) && !READ_ONCE(coherence->outcast);
 }
@@ -57,7 +57,7 @@ static bool kdsm_evict_wait_here(struct kdsm_coherence *coherence, struct kdsm_p
 	bool is_new = rounds != patience->rounds;
 
 	patience->rounds = rounds;
-	/* What was missing may be there by now */
+	/* The eviction may have freed enough */
 	if (is_new)
 		return true;
 	if (kdsm_evict_helps(coherence))
