@@ -4,6 +4,7 @@
 #define COHERENT_H
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -105,6 +106,19 @@ static inline void detach(void)
 	munmap(words, mapped);
 	close(file);
 	meet();
+}
+
+/* Change settings of the region, as kdsmctl takes them; return its status as system() does. */
+static inline __attribute__((format(printf, 1, 2))) int region_set(const char *format, ...)
+{
+	char settings[64], command[128 + KDSM_NAME_SIZE];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(settings, sizeof(settings), format, args);
+	va_end(args);
+	snprintf(command, sizeof(command), "kdsmctl region set %s %s 2>&1", attached, settings);
+	return system(command);
 }
 
 /* Value of the region's counter on this node, as kdsmctl prints it; -1 if there is none. */

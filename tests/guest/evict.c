@@ -25,13 +25,9 @@ static uint32_t policy, block_size = 65536;
 /* All nodes attach the region, and may hold LIMIT of it. */
 static void attach(const char *name)
 {
-	char command[128];
-
 	attach_region(name, policy, SIZE, block_size);
-	snprintf(command, sizeof(command), "kdsmctl region set %s limit=%luM", attached,
-		 LIMIT / MIB);
 	if (!node)
-		CHECK_IS(system(command), 0);
+		CHECK_IS(region_set("limit=%luM", LIMIT / MIB), 0);
 	meet();
 	CHECK_IS(counter("limit"), LIMIT);
 }
@@ -90,7 +86,7 @@ static void evict_random(void)
 	CHECK_IS(bad, 0);
 	CHECK(counter("memory") <= (long)MOST);
 	exchange();
-	/* What another node has written last is known from its random numbers. */
+	/* Repeat the random numbers of the next node to find what it wrote last. */
 	other.state = (node + 1) % nodes + 1;
 	memset(mine, 0, WORDS / nodes * sizeof(*mine));
 	for (n = 0; n < ACCESSES; n++)

@@ -167,14 +167,10 @@ static void hints_own(void)
 static long fight(const char *lease)
 {
 	struct timespec now, end;
-	char command[128];
 	long moves;
 
-	if (node == 1) {
-		snprintf(command, sizeof(command), "kdsmctl region set %s lease=%s", attached,
-			 lease);
-		CHECK_IS(system(command), 0);
-	}
+	if (node == 1)
+		CHECK_IS(region_set("lease=%s", lease), 0);
 	meet();
 	moves = counter("migrations");
 	clock_gettime(CLOCK_MONOTONIC, &end);
@@ -197,12 +193,8 @@ static void hints_lease(void)
 
 	attach("lease");
 	if (policy != KDSM_POLICY_STRICT) {
-		char command[128];
-
 		CHECK_IS(counter("lease"), -1);
-		snprintf(command, sizeof(command), "kdsmctl region set %s lease=1ms 2>&1",
-			 attached);
-		CHECK(system(command) != 0);
+		CHECK(region_set("lease=1ms") != 0);
 		detach();
 		return;
 	}
@@ -225,14 +217,6 @@ static void hints_lease(void)
 	detach();
 }
 
-static int set(const char *settings)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "kdsmctl region set %s %s 2>&1", attached, settings);
-	return system(command);
-}
-
 /* The limit of a coherent region is the same on all nodes, and changes without the lease. */
 static void hints_limit(void)
 {
@@ -242,7 +226,7 @@ static void hints_limit(void)
 	CHECK_IS(counter("limit"), 0);
 	meet();
 	if (node == 1)
-		CHECK_IS(set("limit=64M"), 0);
+		CHECK_IS(region_set("limit=64M"), 0);
 	meet();
 	CHECK_IS(counter("limit"), 64 << 20);
 	CHECK_IS(counter("lease"), strict ? 100000 : -1);
@@ -251,15 +235,15 @@ static void hints_limit(void)
 	meet();
 	if (node == 1) {
 		/* Of two settings none changes if the region lacks one. */
-		CHECK((set("lease=1ms limit=32M") == 0) == strict);
-		CHECK(set("limit=15M") != 0);
+		CHECK((region_set("lease=1ms limit=32M") == 0) == strict);
+		CHECK(region_set("limit=15M") != 0);
 	}
 	meet();
 	CHECK_IS(counter("limit"), (strict ? 32 : 64) << 20);
 	CHECK_IS(counter("lease"), strict ? 1000000 : -1);
 	meet();
 	if (node == 1)
-		CHECK_IS(set("limit=0"), 0);
+		CHECK_IS(region_set("limit=0"), 0);
 	meet();
 	CHECK_IS(counter("limit"), 0);
 	CHECK_IS(counter("lease"), strict ? 1000000 : -1);

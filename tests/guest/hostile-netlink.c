@@ -182,31 +182,42 @@ static void probes(void)
 	unchanged("probes");
 }
 
-static int set_lease(const char *name, uint64_t lease)
+/* Change a region; NULL: not this setting. */
+static int set_region(const char *name, const uint64_t *lease, const uint64_t *limit)
 {
 	struct nlmsghdr *header = genl_begin(&genl, buffer, KDSM_CMD_REGION_SET, NLM_F_ACK);
 
 	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, name);
-	mnl_attr_put_u64(header, KDSM_A_REGION_LEASE, lease);
+	if (limit)
+		mnl_attr_put_u64(header, KDSM_A_REGION_LIMIT, *limit);
+	if (lease)
+		mnl_attr_put_u64(header, KDSM_A_REGION_LEASE, *lease);
 	return genl_send(&genl, header);
+}
+
+static int set_lease(const char *name, uint64_t lease)
+{
+	return set_region(name, &lease, NULL);
 }
 
 static int set_limit(const char *name, uint64_t limit)
 {
-	struct nlmsghdr *header = genl_begin(&genl, buffer, KDSM_CMD_REGION_SET, NLM_F_ACK);
-
-	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, name);
-	mnl_attr_put_u64(header, KDSM_A_REGION_LIMIT, limit);
-	return genl_send(&genl, header);
+	return set_region(name, NULL, &limit);
 }
 
 static int set_both(const char *name, uint64_t lease, uint64_t limit)
 {
+	return set_region(name, &lease, &limit);
+}
+
+/* A setting of a wrong length. */
+static int set_length(const char *name, uint16_t setting, size_t length)
+{
 	struct nlmsghdr *header = genl_begin(&genl, buffer, KDSM_CMD_REGION_SET, NLM_F_ACK);
+	const uint64_t bytes = 0;
 
 	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, name);
-	mnl_attr_put_u64(header, KDSM_A_REGION_LIMIT, limit);
-	mnl_attr_put_u64(header, KDSM_A_REGION_LEASE, lease);
+	mnl_attr_put(header, setting, length, &bytes);
 	return genl_send(&genl, header);
 }
 
@@ -244,8 +255,6 @@ static void region_settings(void)
 	int files[] = { device(O_RDWR), device(O_RDWR) };
 	struct kdsm_region_open release = region(files[0], "set-release");
 	struct kdsm_region_open strict = region(files[1], "set-strict");
-	const uint64_t bytes[4] = { 0 };
-	struct nlmsghdr *header;
 	char name[256];
 
 	release.policy = KDSM_POLICY_RELEASE;
@@ -254,22 +263,12 @@ static void region_settings(void)
 	tap_result(call(files[1], KDSM_IOC_REGION_OPEN, &strict), 0, "policy strict");
 	tap_result(genl_simple(&genl, KDSM_CMD_REGION_SET, NLM_F_ACK), -EINVAL,
 		   "REGION_SET of nothing");
-	header = genl_begin(&genl, buffer, KDSM_CMD_REGION_SET, NLM_F_ACK);
-	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, strict.name);
-	tap_result(genl_send(&genl, header), -EINVAL, "REGION_SET, nothing but a name");
-	for (size_t length = 0; length < 20; length += 4) {
-		header = genl_begin(&genl, buffer, KDSM_CMD_REGION_SET, NLM_F_ACK);
-		mnl_attr_put_strz(header, KDSM_A_REGION_NAME, strict.name);
-		mnl_attr_put(header, KDSM_A_REGION_LEASE, length, bytes);
-		if (length < 8)
-			tap_ok(genl_send(&genl, header) < 0, "a lease of %zu bytes: refused",
-			       length);
-		header = genl_begin(&genl, buffer, KDSM_CMD_REGION_SET, NLM_F_ACK);
-		mnl_attr_put_strz(header, KDSM_A_REGION_NAME, strict.name);
-		mnl_attr_put(header, KDSM_A_REGION_LIMIT, length, bytes);
-		if (length < 8)
-			tap_ok(genl_send(&genl, header) < 0, "a limit of %zu bytes: refused",
-			       length);
+	tap_result(set_region(strict.name, NULL, NULL), -EINVAL, "REGION_SET, nothing but a name");
+	for (size_t length = 0; length < 8; length += 4) {
+		tap_ok(set_length(strict.name, KDSM_A_REGION_LEASE, length) < 0,
+		       "a lease of %zu bytes: refused", length);
+		tap_ok(set_length(strict.name, KDSM_A_REGION_LIMIT, length) < 0,
+		       "a limit of %zu bytes: refused", length);
 	}
 	memset(name, 'x', sizeof(name));
 	name[sizeof(name) - 1] = '\0';

@@ -67,7 +67,7 @@ void serve_operation(unsigned int from, struct kdsm_operation *op)
 			sim_fail(SIM_NONE, "content of %u bytes at %llu", op->length, op->offset);
 		/* A device that reads memory of its own node asks for no key. */
 		if (!memory_read_begin(memory, op->offset, op->length,
-				       from == op->node || sim_broken == BREAK_KEY ? U32_MAX :
+				       from == op->node || sim_broken == BREAK_KEY ? U64_MAX :
 				       op->since)) {
 			op->status = -ESTALE;
 		} else {
