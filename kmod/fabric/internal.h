@@ -422,7 +422,7 @@ struct kdsm_chunk {
 	struct page *pages[];
 };
 
-/* What this node knows of a chunk of a peer. Changes under the lock of fabric->memories. */
+/* A chunk of a peer, as this node knows it. Changes under the lock of fabric->memories. */
 struct kdsm_peer_key {
 	u32 key;		/* 0: not known */
 	u64 dropped;		/* memory->drops when this node heard last of a drop; 0: never */

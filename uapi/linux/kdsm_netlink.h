@@ -34,8 +34,8 @@
  *				of the following is required, and a setting that is
  *				absent stays. REGION_LEASE: policy STRICT; a node applies
  *				it to blocks that it gets from then on. REGION_LIMIT:
- *				policies RELEASE and STRICT; a node that holds more gives
- *				blocks away when it next needs memory. -ENOENT,
+ *				policies RELEASE and STRICT; a node that holds more evicts
+ *				chunks until it holds less. -ENOENT,
  *				-EOPNOTSUPP (another policy; nothing changed), -ENETDOWN,
  *				-EHOSTDOWN, -EIO and -ETIMEDOUT (some nodes may have the
  *				new settings).
