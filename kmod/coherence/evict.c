@@ -162,7 +162,7 @@ static int kdsm_chunk_unmap(struct kdsm_eviction *eviction)
 
 /* ---- 3 and 4: other nodes take the blocks over ---- */
 
-/* Other nodes have read what this node kept of the block */
+/* No other node will read what this node kept of the block */
 static void kdsm_block_was_read(const struct kdsm_eviction *eviction, unsigned int i)
 {
 	struct kdsm_block *block = kdsm_block_find(eviction->coherence, eviction->first + i);
@@ -295,18 +295,37 @@ static int kdsm_unread_take(struct kdsm_coherence *coherence, void *arg, u64 i)
 	return err;
 }
 
+/* Find out which of the blocks their next owner has read, or will never read */
+static int kdsm_unread_ask(struct kdsm_eviction *eviction, unsigned int owner)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+	unsigned int i;
+	int err = -ENOENT;
+
+	if (!test_bit(owner, coherence->excluded)) {
+		/* A node that is away may come back and read them */
+		if (kdsm_fabric_is_away(coherence->fabric, owner))
+			return -EHOSTDOWN;
+		err = kdsm_push(eviction, owner, false);
+	}
+	/* The node has no such region, so it came up again, or it has lost its part */
+	if (err == -ENOENT) {
+		for_each_set_bit(i, eviction->blocks, KDSM_CHUNK_BLOCKS)
+			kdsm_block_was_read(eviction, i);
+		err = 0;
+	}
+	return err;
+}
+
 /* Find out which blocks other nodes have read since this node handed them over */
 static int kdsm_chunk_look(struct kdsm_eviction *eviction)
 {
-	struct kdsm_coherence *coherence = eviction->coherence;
 	unsigned int owner, from;
 	int err;
 
 	for (from = 0; (owner = kdsm_chunk_unread(eviction, from)) != KDSM_NOBODY;
 	     from = owner + 1) {
-		if (kdsm_is_gone(coherence, owner))
-			return -EHOSTDOWN;
-		err = kdsm_push(eviction, owner, false);
+		err = kdsm_unread_ask(eviction, owner);
 		if (err)
 			return err;
 	}
@@ -332,6 +351,7 @@ static int kdsm_chunk_settle(struct kdsm_eviction *eviction)
 /* ---- answering ---- */
 
 struct kdsm_pushed {
+	unsigned int from;		/* the node that evicts the blocks */
 	u64 first;
 	unsigned int count;
 	u16 list[KDSM_CHUNK_BLOCKS];
@@ -346,6 +366,10 @@ static int kdsm_pushed_take(struct kdsm_coherence *coherence, void *arg, u64 i)
 	block = kdsm_block_get(coherence, pushed->first + pushed->list[i]);
 	if (!block)
 		return -ENOMEM;
+	/* Ask that node first: the links may lead through a node that is dead */
+	mutex_lock(&block->lock);
+	block->hint = pushed->from;
+	mutex_unlock(&block->lock);
 	err = coherence->policy->own(coherence, block);
 	kdsm_block_put(coherence, block);
 	return err;
@@ -420,6 +444,7 @@ int kdsm_coherence_serve_push(struct kdsm_coherence *coherence, struct kdsm_requ
 	pushed = kzalloc(sizeof(*pushed), GFP_KERNEL);
 	if (!pushed)
 		return -ENOMEM;
+	pushed->from = request->from;
 	pushed->first = kdsm_chunk_first(coherence, chunk);
 	last = kdsm_chunk_last(coherence, chunk);
 	for (i = 0; i <= last - pushed->first; i++)

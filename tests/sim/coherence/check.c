@@ -252,6 +252,24 @@ bool is_reachable(unsigned int node, u64 index)
 	return true;
 }
 
+bool is_stuck(unsigned int node)
+{
+	const struct kdsm_block *block;
+	unsigned int i;
+
+	for (i = 0; i < config.blocks; i++) {
+		block = peek(node, config.index[i]);
+		if (!block)
+			continue;
+		if (block->unread && sim_is_dead(block->owner))
+			return true;
+		if (kdsm_block_is_written(&nodes[node].coherence, block) &&
+		    !is_reachable(node, config.index[i]))
+			return true;
+	}
+	return false;
+}
+
 static bool has_content(unsigned int node, u64 index)
 {
 	const struct kdsm_block *block = peek(node, index);

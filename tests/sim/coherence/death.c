@@ -53,15 +53,21 @@ static void probe(void *arg)
 	free(miss);
 }
 
-void message_delivered(struct sim_message *message, bool cut)
+void was_missed(unsigned int by, unsigned int node)
 {
 	struct miss *miss;
 
-	if (!cut || !unreachable[message->to] || sim_is_cut(message->from))
+	if (!unreachable[node] || sim_is_cut(by))
 		return;
 	miss = malloc(sizeof(*miss));
-	*miss = (struct miss) { message->from, message->to };
-	sim_spawn(message->from, "probes", 1 + sim_below(3000), probe, miss);
+	*miss = (struct miss) { by, node };
+	sim_spawn(by, "probes", 1 + sim_below(3000), probe, miss);
+}
+
+void message_delivered(struct sim_message *message, bool cut)
+{
+	if (cut)
+		was_missed(message->from, message->to);
 }
 
 bool kdsm_fabric_is_away(const struct kdsm_fabric *fabric, unsigned int node)

@@ -70,6 +70,11 @@ bool try_again(int err, unsigned int *tries, u64 first, u64 last, const char *wh
 			err = -ENOMEM;
 		return try_again_always(err, tries, what);
 	}
+	if (err == -ENOMEM && config.limit && config.deaths && is_stuck(node)) {
+		counts.unreachable++;
+		sim_event(first, "%s: no memory, because dead nodes are needed to free some", what);
+		return false;
+	}
 	for (; err && err != -ENOMEM && config.deaths && first <= last; first++)
 		if (!sim_is_dead(node) && !is_reachable(node, first)) {
 			counts.unreachable++;

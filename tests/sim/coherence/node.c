@@ -151,15 +151,18 @@ static void chunk_free(struct kdsm_memory *memory, u64 number)
 	}
 }
 
-/* Whether a node that is alive cannot be told, and is not given up */
-static bool is_one_missing(unsigned int node)
+/* Tell all nodes that a chunk goes. Returns whether one that is not given up cannot be told. */
+static bool revoke(unsigned int node)
 {
 	unsigned int i;
+	bool is_one_missing = false;
 
 	for (i = 0; i < sim.nodes; i++)
-		if (sim_are_apart(node, i) && !kdsm_fabric_is_away(sim_fabric(node), i))
-			return true;
-	return false;
+		if (sim_are_apart(node, i) && !kdsm_fabric_is_away(sim_fabric(node), i)) {
+			was_missed(node, i);
+			is_one_missing = true;
+		}
+	return is_one_missing;
 }
 
 int kdsm_memory_drop(struct kdsm_memory *memory, unsigned long number)
@@ -170,7 +173,7 @@ int kdsm_memory_drop(struct kdsm_memory *memory, unsigned long number)
 	if (!chunk->here)
 		return -ENOENT;
 	sim_sleep(sim_latency(memory->node, (memory->node + 1) % sim.nodes));
-	if (is_one_missing(memory->node))
+	if (revoke(memory->node))
 		return -EHOSTDOWN;
 	/* Reads that begin from here on fail. */
 	chunk->dropped = ++drops;

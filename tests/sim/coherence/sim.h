@@ -433,6 +433,8 @@ void deaths_stop(void);
 void message_delivered(struct sim_message *message, bool cut);
 /* Whether a node gave this one up, which does not know yet */
 bool is_given_up(unsigned int node);
+/* A message to the node was not heard: its sender tries to reach it, or else gives it up */
+void was_missed(unsigned int by, unsigned int node);
 /* Whether the node has died, or another node has excluded it from the region */
 bool is_out(unsigned int node);
 /* Whether that is so, and the node has heard of others that gave it up, so it can know. */
@@ -444,6 +446,8 @@ u64 tie_of(unsigned int a, unsigned int b);
 
 /* Whether the node finds the owner of the block along links, without a node that is dead */
 bool is_reachable(unsigned int node, u64 index);
+/* Whether the node keeps memory for a block whose owner, or next owner, has died */
+bool is_stuck(unsigned int node);
 /* Whether the node has unreleased writes to a block of another owner */
 bool is_unreleased(unsigned int node, u64 index);
 /* How often the block had been discarded, as far as the node knows */
