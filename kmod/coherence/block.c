@@ -129,7 +129,7 @@ static bool kdsm_block_is_listed(const struct kdsm_coherence *coherence,
  * Whether a block without users may leave the table: a new block in its place would serve as well.
  *
  * A node that never had the block may forget its link. The link of a new block leads to the first
- * owner, which remembers its own. No hand-over to this node has been taken up, so none can be taken
+ * owner, which remembers its own, unless that node is gone. No hand-over to this node has been taken up, so none can be taken
  * up twice. The node may forget what notices demanded, because kdsm_block_learn() finds that again,
  * and the timestamps of a copy that a notice made invalid, because the next content must be newer.
  * A copy that outlived its lease stays, because it may still be current. Policy strict: a reader
@@ -143,13 +143,17 @@ static bool kdsm_block_is_listed(const struct kdsm_coherence *coherence,
 static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
 			      const struct kdsm_block *block)
 {
+	unsigned int first;
+
 	if (block->taken || block->busy || block->lost != KDSM_NOBODY || block->twin ||
 	    block->unread || block->modified || block->next != KDSM_NOBODY ||
 	    kdsm_block_is_listed(coherence, block) ||
 	    (block->waiting && !bitmap_empty(block->waiting, coherence->nodes)))
 		return false;
-	if (kdsm_block_first_owner(coherence, block->index) != coherence->node)
-		return block->role == KDSM_ROLE_NONE && !block->whole &&
+	first = kdsm_block_first_owner(coherence, block->index);
+	if (first != coherence->node)
+		return (block->owner == first || !kdsm_is_gone(coherence, first)) &&
+		       block->role == KDSM_ROLE_NONE && !block->whole &&
 		       block->state == KDSM_BLOCK_INVALID &&
 		       block->reading == KDSM_READING_NONE && !block->readers;
 	return block->role == KDSM_ROLE_OWNER && block->state == KDSM_BLOCK_READABLE &&
