@@ -261,8 +261,9 @@ SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -U_FORTIFY_SOURCE $(WARN) \
 	-Itests/sim/include -Iuapi -Ikmod -Itests/sim -Itools $(CFLAGS)
 SIM_BIN := $(addprefix $(B)/sim-,coherence coherence-few lock rw)
 SIM_HARNESS := $(wildcard tests/sim/harness/*.c)
-SIM_COHERENCE := $(SIM_HARNESS) \
-	$(wildcard tests/sim/coherence/*.c tests/litmus/*.c kmod/coherence/*.c)
+# No shrinker: a thread asks for memory as the kernel would.
+SIM_COHERENCE := $(SIM_HARNESS) $(filter-out %/shrink.c, \
+	$(wildcard tests/sim/coherence/*.c tests/litmus/*.c kmod/coherence/*.c))
 SIM_LOCK := $(SIM_HARNESS) $(wildcard tests/sim/lock/*.c) kmod/topology.c \
 	$(addprefix kmod/lock/,tree.c queue.c doubt.c leave.c ring.c flat.c recover.c)
 SIM_RW := $(SIM_HARNESS) $(wildcard tests/sim/rw/*.c) \

@@ -13,6 +13,8 @@
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/sched/mm.h>
+#include <linux/shrinker.h>
+#include <linux/slab.h>
 #include <linux/version.h>
 
 #include "features.h"
@@ -178,5 +180,77 @@ static inline void ib_dma_unmap_sgtable_attrs(struct ib_device *device, struct s
 #else
 #define KDSM_SOFTWARE_RANGE	32U
 #endif
+
+/* A shrinker that has data. Before Linux 6.7 it was part of a structure of the module. */
+#ifdef KDSM_HAVE_SHRINKER_ALLOC
+static inline void *kdsm_shrinker_data(struct shrinker *shrinker)
+{
+	return shrinker->private_data;
+}
+
+static inline void kdsm_shrinker_unregister(struct shrinker *shrinker)
+{
+	shrinker_free(shrinker);
+}
+#else
+struct kdsm_shrinker {
+	struct shrinker shrinker;
+	void *data;
+};
+
+static inline void *kdsm_shrinker_data(struct shrinker *shrinker)
+{
+	return container_of(shrinker, struct kdsm_shrinker, shrinker)->data;
+}
+
+static inline void kdsm_shrinker_unregister(struct shrinker *shrinker)
+{
+	unregister_shrinker(shrinker);
+	kfree(container_of(shrinker, struct kdsm_shrinker, shrinker));
+}
+#endif
+
+/* Returns NULL without memory. count and scan are as in struct shrinker. */
+static inline struct shrinker *
+kdsm_shrinker_register(unsigned long (*count)(struct shrinker *, struct shrink_control *),
+		       unsigned long (*scan)(struct shrinker *, struct shrink_control *),
+		       int seeks, long batch, void *data, const char *name)
+{
+	struct shrinker *shrinker;
+
+#ifdef KDSM_HAVE_SHRINKER_ALLOC
+	shrinker = shrinker_alloc(0, "%s", name);
+	if (!shrinker)
+		return NULL;
+	shrinker->private_data = data;
+#else
+	struct kdsm_shrinker *own = kzalloc(sizeof(*own), GFP_KERNEL);
+
+	if (!own)
+		return NULL;
+	own->data = data;
+	shrinker = &own->shrinker;
+#endif
+	shrinker->count_objects = count;
+	shrinker->scan_objects = scan;
+	shrinker->seeks = seeks;
+	shrinker->batch = batch;
+#if defined(KDSM_HAVE_SHRINKER_ALLOC)
+	shrinker_register(shrinker);
+#elif defined(KDSM_HAVE_SHRINKER_NAME)
+	if (register_shrinker(shrinker, "%s", name))
+		goto free;
+#else
+	if (register_shrinker(shrinker))
+		goto free;
+#endif
+	return shrinker;
+
+#ifndef KDSM_HAVE_SHRINKER_ALLOC
+free:
+	kfree(own);
+	return NULL;
+#endif
+}
 
 #endif /* KDSM_COMPAT_H */

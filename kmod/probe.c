@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/sched/mm.h>
+#include <linux/shrinker.h>
 #include <net/genetlink.h>
 #include <rdma/ib_verbs.h>
 
@@ -66,6 +67,20 @@ static unsigned long __maybe_unused probe(struct file *file)
 static u8 __maybe_unused probe(const struct genl_family *family)
 {
 	return family->resv_start_op;
+}
+
+#elif defined(PROBE_SHRINKER_ALLOC)
+/* Linux 6.7 */
+static struct shrinker *__maybe_unused probe(void)
+{
+	return shrinker_alloc(0, "name");
+}
+
+#elif defined(PROBE_SHRINKER_NAME)
+/* Linux 6.0; Linux 6.7 has no register_shrinker() any more. */
+static int __maybe_unused probe(struct shrinker *shrinker)
+{
+	return register_shrinker(shrinker, "name");
 }
 
 #elif defined(PROBE_VM_FLAGS_SET)

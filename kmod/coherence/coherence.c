@@ -193,12 +193,6 @@ int kdsm_coherence_atomic(struct kdsm_coherence *coherence, struct kdsm_atomic *
 	return err;
 }
 
-void kdsm_coherence_limited(struct kdsm_coherence *coherence)
-{
-	if (kdsm_memory_exceeds_limit(coherence->frames) && kdsm_evict_helps(coherence))
-		kdsm_evict_start(coherence);
-}
-
 /* ---- hints ---- */
 
 /* Blocks that a call takes over before releases and acquires of other threads get their turn */

@@ -352,6 +352,8 @@ struct kdsm_coherence {
 	u64 needed;			/* chunk that a task waited for last */
 	u64 hand;			/* chunk to begin with; for evict_work only, like taker */
 	unsigned int taker;		/* node that took blocks over last */
+	unsigned int reclaim;		/* chunks that the kernel asked for, and did not get yet */
+	struct shrinker *shrinker;
 
 	struct mutex fence;		/* serialises releases, acquires and OWN of the region */
 	/* Policy release only, except lock and stats: */
@@ -589,12 +591,29 @@ unsigned int kdsm_coherence_races(struct kdsm_coherence *coherence, struct kdsm_
 				  unsigned int room, u64 *next, u64 *lost);
 
 /**
- * kdsm_coherence_limited() - free memory in the background, because the region may hold less now
+ * kdsm_coherence_reclaim() - evict chunks in the background
  * @coherence: the coherence of the region
+ * @chunks: how many of them; 0: only those above the limit of the region
+ *
+ * The node stops when it cannot evict one of them at the first attempt.
  *
  * Context: any.
  */
-void kdsm_coherence_limited(struct kdsm_coherence *coherence);
+void kdsm_coherence_reclaim(struct kdsm_coherence *coherence, unsigned int chunks);
+
+/**
+ * kdsm_shrinker_start() - have the kernel ask for memory of the region when programs need it
+ * @coherence: the coherence of a region, with all fields set
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int kdsm_shrinker_start(struct kdsm_coherence *coherence);
+
+/**
+ * kdsm_shrinker_stop() - end that; before kdsm_coherence_exit()
+ * @coherence: the coherence of the region
+ */
+void kdsm_shrinker_stop(struct kdsm_coherence *coherence);
 
 /*
  * Handlers of KDSM_MESSAGE_BLOCK_READ, OWN, GRANT, LEND, INVALIDATE, CLAIM and PUSH. They sleep,

@@ -23,8 +23,6 @@
  * has made again since. The fabric fails such a read with -ESTALE (since in struct kdsm_operation),
  * and the reader asks the owner. In step 6 reads in flight end before the content goes.
  *
- * Only a region with a limit is evicted.
- *
  * A node without memory refuses to take blocks over, and evicts a chunk itself, so that it can take
  * some the next time. A node that has memory for the chunk already refuses only if the chunk is
  * leaving there, too.
@@ -280,7 +278,15 @@ static unsigned int kdsm_chunk_unread(struct kdsm_eviction *eviction, unsigned i
 	return eviction->owner;
 }
 
-/* Take back a block that nobody may have read, because it was handed on, or nobody wants it */
+static int kdsm_unread_check(struct kdsm_eviction *eviction, struct kdsm_block *block)
+{
+	return block->unread ? -EBUSY : 0;
+}
+
+/*
+ * Take back a block that nobody may have read, because it was handed on, or nobody wants it. It may
+ * have been granted to this node, which has not taken it over.
+ */
 static int kdsm_unread_take(struct kdsm_coherence *coherence, void *arg, u64 i)
 {
 	const struct kdsm_eviction *eviction = arg;
@@ -340,7 +346,7 @@ static int kdsm_chunk_settle(struct kdsm_eviction *eviction)
 	int err;
 
 	err = kdsm_chunk_look(eviction);
-	if (err || kdsm_chunk_unread(eviction, 0) == KDSM_NOBODY)
+	if (err || !kdsm_chunk_walk(eviction, kdsm_unread_check))
 		return err;
 	mutex_lock(&coherence->fence);
 	err = kdsm_take_many(coherence, count, count, true, kdsm_unread_take, eviction);
@@ -633,6 +639,7 @@ void kdsm_evict_work(struct work_struct *work)
 	struct kdsm_coherence *coherence = container_of(work, struct kdsm_coherence, evict_work);
 	struct kdsm_eviction *eviction = kzalloc(sizeof(*eviction), GFP_KERNEL);
 	enum kdsm_evict_what what = KDSM_EVICT_TWINS;
+	unsigned int left = READ_ONCE(coherence->reclaim);
 	bool done = false;
 
 	if (eviction)
@@ -640,11 +647,12 @@ void kdsm_evict_work(struct work_struct *work)
 	for (; eviction && !done && what <= KDSM_EVICT_NEEDED; what++)
 		done = kdsm_evict_one(eviction, what);
 	kfree(eviction);
+	/* A lower limit may take several chunks, too */
 	if (done) {
-		/* A lower limit takes several chunks */
-		kdsm_coherence_limited(coherence);
+		kdsm_coherence_reclaim(coherence, left ? left - 1 : 0);
 		return;
 	}
+	WRITE_ONCE(coherence->reclaim, 0);
 	schedule_timeout_uninterruptible(KDSM_EVICT_PAUSE);
 	WRITE_ONCE(coherence->rounds, coherence->rounds + 1);
 	wake_up_all(&coherence->wait);

@@ -312,14 +312,14 @@ void kdsm_evict_work(struct work_struct *work);
 
 /*
  * A node that is full needs a chunk for twins before it can hand blocks over, and another node may
- * be unable to evict anything before that. So twins may exceed the limit, by these numbers of
+ * be unable to evict anything before that. So twins may exceed all bounds, by these numbers of
  * chunks. The second one is free whenever the work item needs it, because no other task uses it.
  */
 #define KDSM_SPARE_HANDOVER	1
 #define KDSM_SPARE_PUSH		2
 
-/* Whether the region has no room for a chunk on this node, and eviction may make some */
-bool kdsm_evict_helps(const struct kdsm_coherence *coherence);
+/* How many bytes eviction could free at most */
+u64 kdsm_evict_most(const struct kdsm_coherence *coherence);
 /*
  * This node lacks memory to hand a block over: evict a chunk in the background. Returns -ENOBUFS,
  * so that the task that asks for the block drops its locks, waits, and asks again, or -ENOMEM if no
@@ -328,7 +328,7 @@ bool kdsm_evict_helps(const struct kdsm_coherence *coherence);
 int kdsm_evict_answer(struct kdsm_coherence *coherence);
 /* Make memory for the twin of a block, which another node reads to take the block over. -ENOMEM. */
 int kdsm_evict_spare(struct kdsm_coherence *coherence, const struct kdsm_block *block);
-/* Evict a chunk in the background */
+/* Evict a chunk in the background. Any context. */
 void kdsm_evict_start(struct kdsm_coherence *coherence);
 /* How long a task waits for memory */
 struct kdsm_patience {

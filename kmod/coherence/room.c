@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Room for a region that has a limit: tasks that lack memory have the work item evict a chunk
- * (evict.c), and wait for it.
+ * Room: tasks that lack memory for a region have the work item evict a chunk (evict.c), and wait for
+ * it.
  */
 #include <linux/jiffies.h>
 #include <linux/mm.h>
@@ -13,16 +13,33 @@
 #define KDSM_ROOM_PATIENCE	(30 * HZ)
 #define KDSM_ROOM_PAUSE		(HZ / 100 ?: 1)
 
-bool kdsm_evict_helps(const struct kdsm_coherence *coherence)
+u64 kdsm_evict_most(const struct kdsm_coherence *coherence)
+{
+	u64 bytes = kdsm_memory_resident(coherence->frames);
+
+	if (!coherence->is_strict)
+		bytes += kdsm_memory_resident(coherence->twins);
+	return coherence->nodes > 1 && !READ_ONCE(coherence->outcast) ? bytes : 0;
+}
+
+static bool kdsm_evict_helps(const struct kdsm_coherence *coherence)
 {
 	/* A call may fail for want of other memory, which eviction does not free */
-	return coherence->nodes > 1 && kdsm_memory_has_limit(coherence->frames) &&
-	       !kdsm_memory_has_room(coherence->frames) && !READ_ONCE(coherence->outcast);
+	return kdsm_evict_most(coherence) &&
+	       (kdsm_memory_lacks(coherence->frames) ||
+		(!coherence->is_strict && kdsm_memory_lacks(coherence->twins)));
 }
 
 void kdsm_evict_start(struct kdsm_coherence *coherence)
 {
 	queue_work(system_unbound_wq, &coherence->evict_work);
+}
+
+void kdsm_coherence_reclaim(struct kdsm_coherence *coherence, unsigned int chunks)
+{
+	WRITE_ONCE(coherence->reclaim, chunks);
+	if (chunks || kdsm_memory_exceeds_limit(coherence->frames))
+		kdsm_evict_start(coherence);
 }
 
 int kdsm_evict_answer(struct kdsm_coherence *coherence)

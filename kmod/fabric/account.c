@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-/* The upper bound of an account whose limit, but not its percentage, may be exceeded by spare */
+/* The upper bound of an account that may be exceeded by spare */
 static u64 kdsm_account_bound(const struct kdsm_account *account, u64 spare)
 {
 	unsigned int percent = account->percent ? READ_ONCE(*account->percent) : 100;
@@ -12,10 +12,9 @@ static u64 kdsm_account_bound(const struct kdsm_account *account, u64 spare)
 
 	if (percent < 100)
 		bound = (u64)totalram_pages() * percent / 100 << PAGE_SHIFT;
-	/* Without overflow */
-	if (limit && bound > spare && limit < bound - spare)
-		bound = limit + spare;
-	return bound;
+	if (limit)
+		bound = min(bound, limit);
+	return bound < U64_MAX - spare ? bound + spare : U64_MAX;
 }
 
 u64 kdsm_account_limit(const struct kdsm_account *account)
@@ -28,22 +27,13 @@ bool kdsm_account_charge(struct kdsm_account *account, u64 bytes, u64 spare)
 	struct kdsm_account *a;
 
 	for (a = account; a; a = a->parent) {
-		if (atomic64_add_return(bytes, &a->bytes) <=
-		    kdsm_account_bound(a, a == account ? spare : 0))
+		if (atomic64_add_return(bytes, &a->bytes) <= kdsm_account_bound(a, spare))
 			continue;
 		atomic64_sub(bytes, &a->bytes);
 		for (; account != a; account = account->parent)
 			atomic64_sub(bytes, &account->bytes);
 		return false;
 	}
-	return true;
-}
-
-bool kdsm_account_has_left(const struct kdsm_account *account, u64 bytes)
-{
-	for (; account; account = account->parent)
-		if (atomic64_read(&account->bytes) + bytes > kdsm_account_bound(account, 0))
-			return false;
 	return true;
 }
 

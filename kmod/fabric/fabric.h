@@ -380,25 +380,17 @@ struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index);
 int kdsm_memory_drop(struct kdsm_memory *memory, unsigned long chunk);
 
 /**
- * kdsm_memory_spare() - make a chunk exist, even if its account then exceeds its limit
+ * kdsm_memory_spare() - make a chunk exist, even beyond the bounds of memory
  * @memory: the memory
  * @chunk: number of the chunk
- * @spare: by how many chunks the account may exceed its limit
+ * @spare: by how many chunks each account of the memory may exceed its bounds; this node may use
+ *	as many of the pages that kdsm_memory_available() leaves to others
  *
- * Before a node can free a chunk of one memory, it may need a chunk of another. The percentages of
- * the accounts hold as always. Sleeps.
+ * Before a node can free a chunk of one memory, it may need a chunk of another. Sleeps.
  *
  * Return: 0 or -ENOMEM.
  */
 int kdsm_memory_spare(struct kdsm_memory *memory, unsigned long chunk, unsigned int spare);
-
-/**
- * kdsm_memory_has_limit() - whether the account of a memory has a limit
- * @memory: the memory
- *
- * Context: any.
- */
-bool kdsm_memory_has_limit(const struct kdsm_memory *memory);
 
 /**
  * kdsm_memory_exceeds_limit() - whether the account of a memory has more bytes than its limit
@@ -411,14 +403,15 @@ bool kdsm_memory_has_limit(const struct kdsm_memory *memory);
 bool kdsm_memory_exceeds_limit(const struct kdsm_memory *memory);
 
 /**
- * kdsm_memory_has_room() - whether the memory may grow by a chunk
+ * kdsm_memory_lacks() - whether memory for a chunk was missing
  * @memory: the memory
  *
  * Context: any.
  *
- * Return: false if its account, one above that, or this node has too little left, now.
+ * Return: true if a call has failed for want of a chunk, and no chunk was dropped since. The
+ * missing bytes were those of an account, of this node, or of the memory cgroup of the task.
  */
-bool kdsm_memory_has_room(const struct kdsm_memory *memory);
+bool kdsm_memory_lacks(const struct kdsm_memory *memory);
 
 /**
  * kdsm_memory_holds() - whether a chunk exists on this node

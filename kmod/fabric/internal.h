@@ -405,11 +405,9 @@ int kdsm_secret_verify(struct kdsm_fabric *fabric, enum kdsm_role role,
 
 /*
  * Charge the account and those above it, or return false if one of them would exceed its upper
- * bound. spare is added to the limit of the first account. account may be NULL. Any context.
+ * bound by more than spare. account may be NULL. Any context.
  */
 bool kdsm_account_charge(struct kdsm_account *account, u64 bytes, u64 spare);
-/* Whether such a charge would succeed now. Any context. */
-bool kdsm_account_has_left(const struct kdsm_account *account, u64 bytes);
 void kdsm_account_uncharge(struct kdsm_account *account, u64 bytes);
 
 /* ---- memory.c ---- */
@@ -440,6 +438,7 @@ struct kdsm_memory {
 	refcount_t references;	/* one of the creator, one of each kdsm_memory_lookup() */
 	struct completion released;	/* the last reference was dropped */
 	atomic64_t resident;	/* bytes allocated on this node */
+	bool lacks;		/* see kdsm_memory_lacks() */
 	struct mutex lock;	/* protects the allocation of windows and chunks */
 	/*
 	 * By window and chunk, and read without lock. A window is set once. kdsm_memory_drop()

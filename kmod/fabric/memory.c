@@ -211,17 +211,11 @@ u64 kdsm_memory_available(void)
 	return available > reserve ? available - reserve : 0;
 }
 
-bool kdsm_memory_has_room(const struct kdsm_memory *memory)
-{
-	return kdsm_memory_available() >= KDSM_CHUNK_SIZE &&
-	       kdsm_account_has_left(memory->account, KDSM_CHUNK_SIZE);
-}
-
 /* With __GFP_NORETRY or __GFP_RETRY_MAYFAIL added, an allocation never invokes the OOM killer */
-#define KDSM_GFP (GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN)
+#define KDSM_GFP (GFP_KERNEL_ACCOUNT | __GFP_NOWARN)
 
 /* Allocate the pages of a chunk as one block, or return NULL */
-static struct kdsm_chunk *kdsm_chunk_alloc_contiguous(unsigned int count)
+static struct kdsm_chunk *kdsm_chunk_alloc_contiguous(unsigned int count, gfp_t gfp)
 {
 	unsigned int order = ilog2(count);
 	struct kdsm_chunk *chunk;
@@ -231,7 +225,7 @@ static struct kdsm_chunk *kdsm_chunk_alloc_contiguous(unsigned int count)
 	chunk = kzalloc(sizeof(*chunk), GFP_KERNEL);
 	if (!chunk)
 		return NULL;
-	chunk->first = alloc_pages(KDSM_GFP | __GFP_NORETRY, order);
+	chunk->first = alloc_pages(gfp | __GFP_NORETRY, order);
 	if (!chunk->first) {
 		kfree(chunk);
 		return NULL;
@@ -241,7 +235,7 @@ static struct kdsm_chunk *kdsm_chunk_alloc_contiguous(unsigned int count)
 	return chunk;
 }
 
-static struct kdsm_chunk *kdsm_chunk_alloc_pages(unsigned int count)
+static struct kdsm_chunk *kdsm_chunk_alloc_pages(unsigned int count, gfp_t gfp)
 {
 	struct kdsm_chunk *chunk;
 	struct page *page;
@@ -250,7 +244,7 @@ static struct kdsm_chunk *kdsm_chunk_alloc_pages(unsigned int count)
 	if (!chunk)
 		return NULL;
 	while (chunk->count < count) {
-		page = alloc_page(KDSM_GFP | __GFP_RETRY_MAYFAIL);
+		page = alloc_page(gfp | __GFP_RETRY_MAYFAIL);
 		if (!page) {
 			kdsm_chunk_free(chunk);
 			return NULL;
@@ -260,20 +254,40 @@ static struct kdsm_chunk *kdsm_chunk_alloc_pages(unsigned int count)
 	return chunk;
 }
 
-static struct kdsm_chunk *kdsm_chunk_alloc(struct kdsm_memory *memory,
-					   unsigned long index)
+/* Contiguous pages need fewer registrations and cause fewer TLB misses. */
+static struct kdsm_chunk *kdsm_chunk_alloc_count(unsigned int count, gfp_t gfp)
+{
+	return kdsm_chunk_alloc_contiguous(count, gfp) ?: kdsm_chunk_alloc_pages(count, gfp);
+}
+
+/*
+ * Whether the memory cgroup of the task has a chunk left. If kdsm took all that the cgroup may have,
+ * the next page that a task of it needs would invoke the OOM killer.
+ */
+static bool kdsm_cgroup_has_left(void)
+{
+	struct kdsm_chunk *chunk = kdsm_chunk_alloc_count(KDSM_CHUNK_SIZE >> PAGE_SHIFT, KDSM_GFP);
+
+	if (chunk)
+		kdsm_chunk_free(chunk);
+	return chunk;
+}
+
+static struct kdsm_chunk *kdsm_chunk_alloc(struct kdsm_memory *memory, unsigned long index,
+					   u64 spare)
 {
 	u64 bytes = min_t(u64, memory->size - ((u64)index << KDSM_CHUNK_SHIFT),
 			  KDSM_CHUNK_SIZE);
 	unsigned int count = bytes >> PAGE_SHIFT;
 	struct kdsm_chunk *chunk;
 
-	if (kdsm_memory_available() < bytes)
+	if (kdsm_memory_available() + spare < bytes)
 		return NULL;
-	/* Contiguous pages need fewer registrations and cause fewer TLB misses. */
-	chunk = kdsm_chunk_alloc_contiguous(count);
-	if (!chunk)
-		chunk = kdsm_chunk_alloc_pages(count);
+	chunk = kdsm_chunk_alloc_count(count, KDSM_GFP | __GFP_ZERO);
+	if (chunk && !spare && !kdsm_cgroup_has_left()) {
+		kdsm_chunk_free(chunk);
+		return NULL;
+	}
 	if (chunk)
 		atomic64_add(bytes, &memory->resident);
 	return chunk;
@@ -288,7 +302,7 @@ static struct kdsm_chunk *kdsm_chunk_add(struct kdsm_memory *memory, unsigned lo
 
 	if (!kdsm_account_charge(memory->account, bytes, spare))
 		return NULL;
-	chunk = kdsm_chunk_alloc(memory, index);
+	chunk = kdsm_chunk_alloc(memory, index, spare);
 	if (!chunk)
 		kdsm_account_uncharge(memory->account, bytes);
 	return chunk;
@@ -340,8 +354,10 @@ static struct kdsm_chunk *kdsm_chunk_make(struct kdsm_memory *memory, unsigned l
 		/* Pairs with smp_load_acquire() in kdsm_chunk_peek(). */
 		smp_store_release(&chunks[index & (KDSM_WINDOW_CHUNKS - 1)], chunk);
 	}
-	if (!chunk)
+	if (!chunk) {
+		WRITE_ONCE(memory->lacks, true);
 		chunk = ERR_PTR(-ENOMEM);
+	}
 unlock:
 	mutex_unlock(&memory->lock);
 	return chunk;
@@ -352,15 +368,16 @@ struct kdsm_chunk *kdsm_chunk_get(struct kdsm_memory *memory, unsigned long inde
 	return kdsm_chunk_make(memory, index, again, 0);
 }
 
-bool kdsm_memory_has_limit(const struct kdsm_memory *memory)
-{
-	return memory->account && READ_ONCE(memory->account->limit);
-}
-
 bool kdsm_memory_exceeds_limit(const struct kdsm_memory *memory)
 {
-	return kdsm_memory_has_limit(memory) &&
-	       atomic64_read(&memory->account->bytes) > READ_ONCE(memory->account->limit);
+	u64 limit = memory->account ? READ_ONCE(memory->account->limit) : 0;
+
+	return limit && atomic64_read(&memory->account->bytes) > limit;
+}
+
+bool kdsm_memory_lacks(const struct kdsm_memory *memory)
+{
+	return READ_ONCE(memory->lacks);
 }
 
 int kdsm_memory_spare(struct kdsm_memory *memory, unsigned long chunk, unsigned int spare)

@@ -101,9 +101,14 @@ static int kdsm_region_make_coherent(struct kdsm_region *region)
 	err = kdsm_demands_init(region);
 	if (err)
 		goto destroy;
+	err = kdsm_shrinker_start(coherence);
+	if (err)
+		goto demands;
 	region->coherence = coherence;
 	return 0;
 
+demands:
+	kdsm_demands_exit(region);
 destroy:
 	kdsm_vm_inode_destroy(region->inode);
 unmake:
@@ -119,6 +124,7 @@ static void kdsm_region_incoherent(struct kdsm_region *region)
 {
 	struct kdsm_coherence *coherence = region->coherence;
 
+	kdsm_shrinker_stop(coherence);
 	kdsm_demands_exit(region);
 	/* Before the inode goes: a hand-over that waits for the end of a lease unmaps its block */
 	kdsm_coherence_exit(coherence);

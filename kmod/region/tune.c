@@ -77,14 +77,14 @@ static void kdsm_region_tuned(struct kdsm_region *region, const struct kdsm_wire
 	/* The lease applies to blocks that arrive here from now on */
 	if (which & KDSM_TUNE_LEASE && kdsm_turn_is_new(turn, &region->lease_turn))
 		WRITE_ONCE(region->coherence->lease, le64_to_cpu(wire->lease));
-	/* A node that holds more evicts chunks; kdsm_coherence_limited() */
+	/* A node that holds more evicts chunks; kdsm_coherence_reclaim() */
 	if (which & KDSM_TUNE_LIMIT && kdsm_turn_is_new(turn, &region->limit_turn)) {
 		WRITE_ONCE(region->account.limit, le64_to_cpu(wire->limit));
 		limited = true;
 	}
 	mutex_unlock(&region->cluster->parts_lock);
 	if (limited)
-		kdsm_coherence_limited(region->coherence);
+		kdsm_coherence_reclaim(region->coherence, 0);
 }
 
 int kdsm_region_serve_tuned(void *context, struct kdsm_request *request)

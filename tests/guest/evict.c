@@ -2,11 +2,12 @@
 /*
  * A coherent region that is twice as large as what a node may hold of it, on at least three nodes
  * at the same time: each node writes and reads all of it, as a stream and at random, and every
- * value is exact.
+ * value is exact. What a node may hold is a limit of the region, or what other programs leave of its
+ * memory, or the limit of a memory cgroup. Last, the kernel asks for memory.
  *
  * evict [-b SIZE] [NAME]: blocks of SIZE bytes (65536); only tests whose name contains NAME
  */
-#include <sys/wait.h>
+#include <sys/stat.h>
 
 #include "coherent.h"
 #include "random.h"
@@ -21,15 +22,17 @@
 #define ACCESSES	100
 
 static uint32_t policy, block_size = 65536;
+static void *taker;			/* memory that evict_memory() takes away */
+static long taken;
 
-/* All nodes attach the region, and may hold LIMIT of it. */
-static void attach(const char *name)
+/* All nodes attach the region, and may hold LIMIT of it, if that is not 0. */
+static void attach(const char *name, uint64_t limit)
 {
 	attach_region(name, policy, SIZE, block_size);
-	if (!node)
-		CHECK_IS(region_set("limit=%luM", LIMIT / MIB), 0);
+	if (limit && !node)
+		CHECK_IS(region_set("limit=%luM", limit / MIB), 0);
 	meet();
-	CHECK_IS(counter("limit"), LIMIT);
+	CHECK_IS(counter("limit"), limit);
 }
 
 static uint64_t value(unsigned int round, uint64_t word)
@@ -43,24 +46,38 @@ static void print_work(const char *what)
 	       counter("pushes"), counter("memory") / 1024);
 }
 
+static void write_all(unsigned int round)
+{
+	uint64_t i;
+
+	for (i = 0; i < WORDS; i++)
+		words[i * STRIDE] = value(round, i);
+}
+
+static void check_all(unsigned int round)
+{
+	uint64_t i, bad = 0;
+
+	for (i = 0; i < WORDS; i++)
+		bad += words[i * STRIDE] != value(round, i);
+	CHECK_IS(bad, 0);
+}
+
 /* Each node in turn writes all words, and all nodes then read them at the same time. */
 static void evict_stream(void)
 {
-	uint64_t i, bad = 0;
 	unsigned int round;
 
-	attach("stream");
+	attach("stream", LIMIT);
 	for (round = 0; round < nodes; round++) {
-		for (i = 0; node == round && i < WORDS; i++)
-			words[i * STRIDE] = value(round, i);
+		if (node == round)
+			write_all(round);
 		CHECK(counter("memory") <= (long)MOST);
 		exchange();
-		for (i = 0; i < WORDS; i++)
-			bad += words[i * STRIDE] != value(round, i);
+		check_all(round);
 		CHECK(counter("memory") <= (long)MOST);
 		exchange();
 	}
-	CHECK_IS(bad, 0);
 	CHECK(counter("evictions") > 0);
 	print_work("stream");
 	detach();
@@ -73,7 +90,7 @@ static void evict_random(void)
 	uint64_t i, bad = 0, *mine;
 	unsigned int n;
 
-	attach("random");
+	attach("random", LIMIT);
 	mine = calloc(WORDS / nodes, sizeof(*mine));
 	for (n = 0; n < ACCESSES; n++) {
 		i = random_below(&random, WORDS / nodes);
@@ -99,11 +116,139 @@ static void evict_random(void)
 	detach();
 }
 
+/* ---- memory that ends without a limit of the region ---- */
+
+/* Print a line into a file. 0 or -errno. */
+static int print_to(const char *path, const char *format, ...)
+{
+	FILE *stream = fopen(path, "we");
+	va_list args;
+	int err = 0;
+
+	if (!stream)
+		return -errno;
+	va_start(args, format);
+	vfprintf(stream, format, args);
+	va_end(args);
+	if (fclose(stream))
+		err = -errno;
+	return err;
+}
+
+/* A line of /proc/meminfo, in bytes */
+static long meminfo(const char *name)
+{
+	FILE *stream = fopen("/proc/meminfo", "re");
+	char line[128];
+	long kib = -1;
+
+	while (stream && fgets(line, sizeof(line), stream))
+		if (!strncmp(line, name, strlen(name)))
+			kib = strtol(strchr(line, ':') + 1, NULL, 10);
+	if (stream)
+		fclose(stream);
+	return kib * 1024;
+}
+
+/*
+ * Take memory of the node away until the module may use about this much. It leaves 32 MiB to others
+ * on machines of up to 512 MiB, and a sixteenth on larger ones.
+ */
+static void take_memory(long bytes)
+{
+	long reserve = meminfo("MemTotal") / 16;
+
+	if (reserve < (long)(32 * MIB))
+		reserve = 32 * MIB;
+	taken = meminfo("MemAvailable") - reserve - bytes;
+	taker = mmap(NULL, taken, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (taker == MAP_FAILED)
+		guest_die("mmap", -errno);
+	printf("# %ld KiB are available, and %ld KiB of that are for others\n",
+	       meminfo("MemAvailable") / 1024, reserve / 1024);
+}
+
+/* Node 0 writes all words, all nodes read them, and the last node writes them again. */
+static void evict_all(void)
+{
+	if (!node)
+		write_all(0);
+	exchange();
+	check_all(0);
+	exchange();
+	if (node == nodes - 1)
+		write_all(1);
+	exchange();
+	check_all(1);
+	/* The others may have got all their chunks from node 0, which no program is charged for */
+	CHECK(node || counter("evictions") > 0);
+}
+
+static void evict_memory(void)
+{
+	attach("memory", 0);
+	take_memory(LIMIT + 2 * MIB);
+	meet();
+	evict_all();
+	print_work("memory");
+	meet();
+	munmap(taker, taken);
+	detach();
+}
+
+#define GROUP	"/sys/fs/cgroup/evict"
+
+static void evict_cgroup(void)
+{
+	attach("cgroup", 0);
+	print_to("/sys/fs/cgroup/cgroup.subtree_control", "+memory");
+	CHECK_IS(mkdir(GROUP, 0755), 0);
+	CHECK_IS(print_to(GROUP "/memory.max", "%lu", LIMIT + 8 * MIB), 0);
+	CHECK_IS(print_to(GROUP "/cgroup.procs", "%d", getpid()), 0);
+	meet();
+	evict_all();
+	print_work("cgroup");
+	CHECK_IS(print_to("/sys/fs/cgroup/cgroup.procs", "%d", getpid()), 0);
+	detach();
+	CHECK_IS(rmdir(GROUP), 0);
+}
+
+/* ---- the shrinker ---- */
+
+static void evict_shrink(void)
+{
+	unsigned int tries;
+	long held;
+
+	attach("shrink", 0);
+	if (!node)
+		write_all(0);
+	exchange();
+	if (!node) {
+		held = counter("memory");
+		CHECK_IS(counter("evictions"), 0);
+		for (tries = 0; tries < 50 && counter("evictions") < 2; tries++) {
+			CHECK_IS(print_to("/proc/sys/vm/drop_caches", "2"), 0);
+			usleep(100000);
+		}
+		CHECK(counter("evictions") >= 2);
+		CHECK(counter("memory") < held);
+		print_work("shrink");
+	}
+	exchange();
+	check_all(0);
+	detach();
+}
+
 #define TEST(name) { #name, name }
 
 static const struct guest_test tests[] = {
 	TEST(evict_stream),
 	TEST(evict_random),
+	TEST(evict_memory),
+	TEST(evict_cgroup),
+	TEST(evict_shrink),
 	{ NULL, NULL }
 };
 

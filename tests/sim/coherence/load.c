@@ -333,6 +333,12 @@ void advise_some(unsigned int node)
 	advise(node, advice, first, last);
 }
 
+void reclaim_some(unsigned int node)
+{
+	sim_event(SIM_NONE, "the kernel asks for memory");
+	kdsm_coherence_reclaim(&nodes[node].coherence, sim_between(1, 3));
+}
+
 void unmap_some(unsigned int node)
 {
 	u64 first, last;

@@ -356,6 +356,7 @@ static void choose_eviction(void)
 	chunks = min(chunks, config.blocks);
 	config.limit = max(options.limit, chunks / living + 2 +
 			   2 * config.processes * config.threads);
+	config.reclaim = sim_chance(2) ? 10 : 0;
 	/* Unreleased writes to blocks that are lost stay. */
 	if (config.deaths || config.away)
 		config.limit += chunks;

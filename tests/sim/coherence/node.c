@@ -58,19 +58,19 @@ static bool has_room(const struct kdsm_memory *memory, unsigned int spare)
 	       nodes[memory->node].chunks < config.limit + spare;
 }
 
-bool kdsm_memory_has_limit(const struct kdsm_memory *memory)
-{
-	return config.limit;
-}
-
 bool kdsm_memory_exceeds_limit(const struct kdsm_memory *memory)
 {
 	return config.limit && nodes[memory->node].chunks > config.limit;
 }
 
-bool kdsm_memory_has_room(const struct kdsm_memory *memory)
+bool kdsm_memory_lacks(const struct kdsm_memory *memory)
 {
-	return has_room(memory, 0);
+	return memory->lacks;
+}
+
+u64 kdsm_memory_resident(const struct kdsm_memory *memory)
+{
+	return memory->resident;
 }
 
 bool kdsm_memory_holds(const struct kdsm_memory *memory, u64 offset)
@@ -85,9 +85,12 @@ u64 kdsm_memory_drops(const struct kdsm_memory *memory)
 
 static bool chunk_make(struct kdsm_memory *memory, struct chunk *chunk, unsigned int spare)
 {
-	if (!has_room(memory, spare))
+	if (!has_room(memory, spare)) {
+		memory->lacks = true;
 		return false;
+	}
 	nodes[memory->node].chunks += is_counted(memory);
+	memory->resident += 1ULL << sim_evict_shift;
 	chunk->here = true;
 	return true;
 }
@@ -184,6 +187,8 @@ int kdsm_memory_drop(struct kdsm_memory *memory, unsigned long number)
 	sim_event(SIM_NONE, "drops chunk %lu of %ss", number, memory->name);
 	chunk_free(memory, number);
 	chunk->here = false;
+	memory->resident -= 1ULL << sim_evict_shift;
+	memory->lacks = false;
 	nodes[memory->node].chunks--;
 	counts.drops++;
 	return 0;

@@ -128,6 +128,8 @@ static void thread_run(void *arg)
 		for (round = sim_between(config.rounds / 2, config.rounds); round; round--) {
 			if (sim_chance(config.unmap))
 				unmap_some(thread->node);
+			if (sim_chance(config.reclaim))
+				reclaim_some(thread->node);
 			if (sim_chance(config.advise))
 				advise_some(thread->node);
 			if (config.atoms && sim_chance(3))

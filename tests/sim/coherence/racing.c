@@ -85,6 +85,8 @@ static void thread_run(void *arg)
 		for (round = sim_between(config.rounds / 2, 2 * config.rounds); round; round--) {
 			if (sim_chance(config.unmap))
 				unmap_some(thread->node);
+			if (sim_chance(config.reclaim))
+				reclaim_some(thread->node);
 			if (sim_chance(config.advise))
 				advise_some(thread->node);
 			if (reads)

@@ -93,6 +93,7 @@ struct config {
 	unsigned int words, locks, phases, rounds;
 	unsigned int values;		/* values that stores choose from; 0: all differ */
 	unsigned int unmap;		/* one in n rounds unmaps */
+	unsigned int reclaim;		/* one in n rounds makes the kernel ask for memory */
 	unsigned int advise;		/* one in n rounds gives a hint */
 	unsigned int evict;		/* one in n accesses evicts a TLB entry */
 	unsigned int stall;		/* one in n remote reads takes minutes */
@@ -146,6 +147,8 @@ struct process {
 struct kdsm_memory {
 	unsigned int node;
 	const char *name;
+	bool lacks;			/* a chunk was missing since the last drop */
+	u64 resident;
 	u64 count;			/* number of pages */
 	size_t place;			/* offset of this struct in struct node */
 	struct page *piece;		/* array of all pages; NULL: each page is allocated alone */
@@ -262,6 +265,8 @@ void stalls_start(void);
 void stall_until(u64 until);
 /* A process of the node unmaps some blocks, or changes their protection and back. */
 void unmap_some(unsigned int node);
+/* The kernel of the node asks for the memory of some chunks. */
+void reclaim_some(unsigned int node);
 /* The node gives a hint for blocks first to last. */
 void advise(unsigned int node, enum kdsm_advice advice, u64 first, u64 last);
 /* The node gives a hint for some blocks. */

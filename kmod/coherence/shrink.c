@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The shrinker of a region: the kernel asks for memory when programs of this node need it.
+ *
+ * Eviction waits for other nodes, and a task that reclaims memory must not wait for them: it may be
+ * the one that would answer. So the shrinker frees nothing itself, but tells the work item how many
+ * chunks to evict.
+ */
+#include <linux/mm.h>
+
+#include "compat.h"
+#include "internal.h"
+
+/* Reading a chunk again costs much more than reading a page of a file: ask for few */
+#define KDSM_SHRINK_SEEKS	(4 * DEFAULT_SEEKS)
+#define KDSM_CHUNK_PAGES	(KDSM_CHUNK_SIZE >> PAGE_SHIFT)
+
+static unsigned long kdsm_shrink_count(struct shrinker *shrinker, struct shrink_control *control)
+{
+	return kdsm_evict_most(kdsm_shrinker_data(shrinker)) >> PAGE_SHIFT ?: SHRINK_EMPTY;
+}
+
+static unsigned long kdsm_shrink_scan(struct shrinker *shrinker, struct shrink_control *control)
+{
+	kdsm_coherence_reclaim(kdsm_shrinker_data(shrinker),
+			       DIV_ROUND_UP(control->nr_to_scan, KDSM_CHUNK_PAGES));
+	return SHRINK_STOP;
+}
+
+int kdsm_shrinker_start(struct kdsm_coherence *coherence)
+{
+	coherence->shrinker = kdsm_shrinker_register(kdsm_shrink_count, kdsm_shrink_scan,
+						     KDSM_SHRINK_SEEKS, KDSM_CHUNK_PAGES,
+						     coherence, "kdsm-region");
+	return coherence->shrinker ? 0 : -ENOMEM;
+}
+
+void kdsm_shrinker_stop(struct kdsm_coherence *coherence)
+{
+	kdsm_shrinker_unregister(coherence->shrinker);
+}
