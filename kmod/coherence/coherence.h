@@ -289,9 +289,9 @@ struct kdsm_policy_ops {
 extern const struct kdsm_policy_ops kdsm_policy_release, kdsm_policy_strict;
 
 /*
- * Calls up, to the mappings of the region in all processes of this node. region is
- * coherence->region. Offsets and lengths are in bytes, multiples of the page size. Each
- * call may sleep.
+ * Calls up, to the mappings of the region in all processes of this node, and to the other regions
+ * (share). region is coherence->region. Offsets and lengths are in bytes, multiples of the page
+ * size. Each call may sleep.
  */
 struct kdsm_mapping_ops {
 	/* Unmap the range: the next access to it faults. */
@@ -307,6 +307,8 @@ struct kdsm_mapping_ops {
 			unsigned long *bitmap);
 	/* Write-protect the range. Earlier writes can still be harvested. */
 	void (*protect)(struct kdsm_region *region, u64 offset, u64 length);
+	/* The region lacks memory: have others that hold more of it evict some. */
+	void (*share)(struct kdsm_region *region);
 };
 
 /* All blocks of one region on this node */
@@ -600,6 +602,16 @@ unsigned int kdsm_coherence_races(struct kdsm_coherence *coherence, struct kdsm_
  * Context: any.
  */
 void kdsm_coherence_reclaim(struct kdsm_coherence *coherence, unsigned int chunks);
+
+/**
+ * kdsm_coherence_evictable() - how much memory eviction could free at most
+ * @coherence: the coherence of the region
+ *
+ * Context: any.
+ *
+ * Return: bytes; 0 if this node cannot evict anything.
+ */
+u64 kdsm_coherence_evictable(const struct kdsm_coherence *coherence);
 
 /**
  * kdsm_shrinker_start() - have the kernel ask for memory of the region when programs need it

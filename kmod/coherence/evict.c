@@ -642,6 +642,8 @@ void kdsm_evict_work(struct work_struct *work)
 	unsigned int left = READ_ONCE(coherence->reclaim);
 	bool done = false;
 
+	if (kdsm_evict_helps(coherence))
+		coherence->mapping->share(coherence->region);
 	if (eviction)
 		eviction->coherence = coherence;
 	for (; eviction && !done && what <= KDSM_EVICT_NEEDED; what++)

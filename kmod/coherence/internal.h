@@ -318,8 +318,8 @@ void kdsm_evict_work(struct work_struct *work);
 #define KDSM_SPARE_HANDOVER	1
 #define KDSM_SPARE_PUSH		2
 
-/* How many bytes eviction could free at most */
-u64 kdsm_evict_most(const struct kdsm_coherence *coherence);
+/* Whether a chunk for the region was missing on this node, and eviction may free some */
+bool kdsm_evict_helps(const struct kdsm_coherence *coherence);
 /*
  * This node lacks memory to hand a block over: evict a chunk in the background. Returns -ENOBUFS,
  * so that the task that asks for the block drops its locks, waits, and asks again, or -ENOMEM if no

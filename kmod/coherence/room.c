@@ -13,7 +13,7 @@
 #define KDSM_ROOM_PATIENCE	(30 * HZ)
 #define KDSM_ROOM_PAUSE		(HZ / 100 ?: 1)
 
-u64 kdsm_evict_most(const struct kdsm_coherence *coherence)
+u64 kdsm_coherence_evictable(const struct kdsm_coherence *coherence)
 {
 	u64 bytes = kdsm_memory_resident(coherence->frames);
 
@@ -22,12 +22,11 @@ u64 kdsm_evict_most(const struct kdsm_coherence *coherence)
 	return coherence->nodes > 1 && !READ_ONCE(coherence->outcast) ? bytes : 0;
 }
 
-static bool kdsm_evict_helps(const struct kdsm_coherence *coherence)
+bool kdsm_evict_helps(const struct kdsm_coherence *coherence)
 {
 	/* A call may fail for want of other memory, which eviction does not free */
-	return kdsm_evict_most(coherence) &&
-	       (kdsm_memory_lacks(coherence->frames) ||
-		(!coherence->is_strict && kdsm_memory_lacks(coherence->twins)));
+	return coherence->nodes > 1 && !READ_ONCE(coherence->outcast) &&
+	       kdsm_memory_lacks(coherence->frames);
 }
 
 void kdsm_evict_start(struct kdsm_coherence *coherence)

@@ -17,7 +17,7 @@
 
 static unsigned long kdsm_shrink_count(struct shrinker *shrinker, struct shrink_control *control)
 {
-	return kdsm_evict_most(kdsm_shrinker_data(shrinker)) >> PAGE_SHIFT ?: SHRINK_EMPTY;
+	return kdsm_coherence_evictable(kdsm_shrinker_data(shrinker)) >> PAGE_SHIFT ?: SHRINK_EMPTY;
 }
 
 static unsigned long kdsm_shrink_scan(struct shrinker *shrinker, struct shrink_control *control)

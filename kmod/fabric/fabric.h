@@ -295,6 +295,7 @@ struct kdsm_account {
 	const unsigned int *percent;
 	u64 limit;			/* upper bound of bytes, too; 0: none; may change */
 	atomic64_t bytes;
+	bool lacks;			/* see kdsm_memory_lacks() */
 };
 
 /**
@@ -404,12 +405,13 @@ bool kdsm_memory_exceeds_limit(const struct kdsm_memory *memory);
 
 /**
  * kdsm_memory_lacks() - whether memory for a chunk was missing
- * @memory: the memory
+ * @memory: one of the memories that share an account
  *
  * Context: any.
  *
- * Return: true if a call has failed for want of a chunk, and no chunk was dropped since. The
- * missing bytes were those of an account, of this node, or of the memory cgroup of the task.
+ * Return: true if a call on one of them has failed for want of a chunk, and none of them has dropped
+ * a chunk since. The missing bytes were those of an account, of this node, or of the memory cgroup
+ * of the task.
  */
 bool kdsm_memory_lacks(const struct kdsm_memory *memory);
 

@@ -438,7 +438,6 @@ struct kdsm_memory {
 	refcount_t references;	/* one of the creator, one of each kdsm_memory_lookup() */
 	struct completion released;	/* the last reference was dropped */
 	atomic64_t resident;	/* bytes allocated on this node */
-	bool lacks;		/* see kdsm_memory_lacks() */
 	struct mutex lock;	/* protects the allocation of windows and chunks */
 	/*
 	 * By window and chunk, and read without lock. A window is set once. kdsm_memory_drop()

@@ -355,7 +355,8 @@ static struct kdsm_chunk *kdsm_chunk_make(struct kdsm_memory *memory, unsigned l
 		smp_store_release(&chunks[index & (KDSM_WINDOW_CHUNKS - 1)], chunk);
 	}
 	if (!chunk) {
-		WRITE_ONCE(memory->lacks, true);
+		if (memory->account)
+			WRITE_ONCE(memory->account->lacks, true);
 		chunk = ERR_PTR(-ENOMEM);
 	}
 unlock:
@@ -377,7 +378,7 @@ bool kdsm_memory_exceeds_limit(const struct kdsm_memory *memory)
 
 bool kdsm_memory_lacks(const struct kdsm_memory *memory)
 {
-	return READ_ONCE(memory->lacks);
+	return memory->account && READ_ONCE(memory->account->lacks);
 }
 
 int kdsm_memory_spare(struct kdsm_memory *memory, unsigned long chunk, unsigned int spare)

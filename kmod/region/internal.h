@@ -40,6 +40,16 @@ int kdsm_quota_admit(struct kdsm_region *region);
 void kdsm_quota_leave(struct kdsm_region *region);
 /* Whether the limits leave room for the share of a region now, beside regions being freed */
 bool kdsm_quota_has_room(const struct kdsm_region *region);
+/*
+ * The bytes that a region holds, or may come to hold by its share. What a coherent region holds
+ * beyond its share can be evicted.
+ */
+u64 kdsm_region_claim(const struct kdsm_region *region);
+/*
+ * The region lacks memory for a chunk, and evicts one of its own. If another region that shares the
+ * bound holds more, that one evicts a chunk, too. So the regions come to hold about the same.
+ */
+void kdsm_quota_share(struct kdsm_region *lacking);
 
 /* ---- tune.c ---- */
 

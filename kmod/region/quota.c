@@ -61,9 +61,10 @@ static bool kdsm_region_is_kept(const struct kdsm_region *region)
 	return region->flags & KDSM_REGION_KEEP;
 }
 
-/* The bytes that a region holds or may come to hold by its share */
-static u64 kdsm_region_claim(const struct kdsm_region *region)
+u64 kdsm_region_claim(const struct kdsm_region *region)
 {
+	if (region->coherence && kdsm_coherence_evictable(region->coherence))
+		return region->share;
 	return max(region->share, kdsm_memory_resident(region->memory));
 }
 
@@ -145,6 +146,43 @@ bool kdsm_quota_has_room(const struct kdsm_region *region)
 		kdsm_account_has_room(&user->kept, region->share));
 	rcu_read_unlock();
 	return room;
+}
+
+/* Whether regions of all users compete for what is missing */
+static bool kdsm_quota_is_common(const struct kdsm_cluster *cluster)
+{
+	return kdsm_memory_available() < KDSM_CHUNK_SIZE ||
+	       !kdsm_account_has_room(&cluster->account, KDSM_CHUNK_SIZE);
+}
+
+/* The region holds so much more than another one that a chunk may go */
+#define KDSM_QUOTA_MORE		(2 * KDSM_CHUNK_SIZE)
+
+void kdsm_quota_share(struct kdsm_region *lacking)
+{
+	struct kdsm_cluster *cluster = lacking->cluster;
+	u64 bytes, most = kdsm_coherence_evictable(lacking->coherence) + KDSM_QUOTA_MORE;
+	struct kdsm_region *region, *largest = NULL;
+	bool is_common = kdsm_quota_is_common(cluster);
+	unsigned long id;
+
+	/* The limit of the region bounds no other one */
+	if (!kdsm_account_has_room(&lacking->account, KDSM_CHUNK_SIZE))
+		return;
+	for (id = 0; (region = kdsm_region_next(cluster, &id)); id++) {
+		bytes = region->coherence && (is_common || region->uid == lacking->uid) ?
+			kdsm_coherence_evictable(region->coherence) : 0;
+		if (bytes > most) {
+			most = bytes;
+			swap(largest, region);
+		}
+		if (region)
+			kdsm_region_put(region);
+	}
+	if (!largest)
+		return;
+	kdsm_coherence_reclaim(largest->coherence, 1);
+	kdsm_region_put(largest);
 }
 
 struct kdsm_account *kdsm_quota_account(const struct kdsm_region *region)

@@ -259,25 +259,20 @@ bool kdsm_region_name_valid(const char name[KDSM_NAME_SIZE])
 
 /* ---- messages from the directory ---- */
 
-/*
- * Whether this node has room for share bytes in addition to the bytes by which the other regions
- * may still grow up to their shares
- */
+/* Whether this node has room for share bytes in addition to what other regions claim */
 static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 share)
 {
-	u64 available = kdsm_memory_available(), promised = 0, resident;
+	u64 available = kdsm_memory_available(), claimed = share;
 	struct kdsm_region *region;
 	unsigned long id = 0;
 
 	while ((region = kdsm_region_next(cluster, &id))) {
-		/* Read once, because concurrent faults make the memory grow */
-		resident = kdsm_memory_resident(region->memory);
-		if (region->share > resident)
-			promised += region->share - resident;
+		available += kdsm_memory_resident(region->memory);
+		claimed += kdsm_region_claim(region);
 		kdsm_region_put(region);
 		id++;
 	}
-	return promised < available && share < available - promised;
+	return claimed < available;
 }
 
 /* Check the region, although node 0 has checked the program's request: node 0 may be hostile */

@@ -197,6 +197,42 @@ static void evict_memory(void)
 	detach();
 }
 
+/* A region that comes later gets its share of the memory of the node. */
+static void evict_other(void)
+{
+	const uint64_t size = LIMIT / 2, part = LIMIT / 8 / STRIDE;
+	struct kdsm_region_attr attr = {
+		.size = size, .policy = policy, .block_size = block_size,
+	};
+	struct kdsm_region *other;
+	uint64_t *mine, i, bad = 0;
+
+	attach("first", 0);
+	take_memory(LIMIT + 2 * MIB);
+	meet();
+	/* All memory of node 0 goes to the first region. */
+	for (i = 0; !node && i < part; i++)
+		words[i * STRIDE] = value(0, i);
+	exchange();
+	CHECK_IS(kdsm_region_open(kdsm, "evict-other", &attr, &other), 0);
+	mine = kdsm_region_address(other);
+	for (i = 0; !node && i < size / 8; i += STRIDE)
+		mine[i] = i;
+	for (i = 0; !node && i < size / 8; i += STRIDE)
+		bad += mine[i] != i;
+	CHECK_IS(bad, 0);
+	CHECK(node || counter("evictions") > 0);
+	print_work("other");
+	exchange();
+	for (i = 0; i < part; i++)
+		bad += words[i * STRIDE] != value(0, i);
+	CHECK_IS(bad, 0);
+	munmap(taker, taken);
+	meet();
+	kdsm_region_close(other);
+	detach();
+}
+
 #define GROUP	"/sys/fs/cgroup/evict"
 
 static void evict_cgroup(void)
@@ -247,6 +283,7 @@ static const struct guest_test tests[] = {
 	TEST(evict_stream),
 	TEST(evict_random),
 	TEST(evict_memory),
+	TEST(evict_other),
 	TEST(evict_cgroup),
 	TEST(evict_shrink),
 	{ NULL, NULL }

@@ -65,7 +65,7 @@ bool kdsm_memory_exceeds_limit(const struct kdsm_memory *memory)
 
 bool kdsm_memory_lacks(const struct kdsm_memory *memory)
 {
-	return memory->lacks;
+	return nodes[memory->node].lacks;
 }
 
 u64 kdsm_memory_resident(const struct kdsm_memory *memory)
@@ -86,7 +86,7 @@ u64 kdsm_memory_drops(const struct kdsm_memory *memory)
 static bool chunk_make(struct kdsm_memory *memory, struct chunk *chunk, unsigned int spare)
 {
 	if (!has_room(memory, spare)) {
-		memory->lacks = true;
+		nodes[memory->node].lacks = true;
 		return false;
 	}
 	nodes[memory->node].chunks += is_counted(memory);
@@ -188,7 +188,7 @@ int kdsm_memory_drop(struct kdsm_memory *memory, unsigned long number)
 	chunk_free(memory, number);
 	chunk->here = false;
 	memory->resident -= 1ULL << sim_evict_shift;
-	memory->lacks = false;
+	nodes[memory->node].lacks = false;
 	nodes[memory->node].chunks--;
 	counts.drops++;
 	return 0;

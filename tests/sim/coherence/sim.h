@@ -147,7 +147,6 @@ struct process {
 struct kdsm_memory {
 	unsigned int node;
 	const char *name;
-	bool lacks;			/* a chunk was missing since the last drop */
 	u64 resident;
 	u64 count;			/* number of pages */
 	size_t place;			/* offset of this struct in struct node */
@@ -172,6 +171,7 @@ struct node {
 	struct kdsm_region region;
 	struct kdsm_memory frames, twins, stamps;
 	unsigned int chunks;		/* that frames and twins have */
+	bool lacks;			/* a chunk was missing since the last drop */
 	struct kdsm_coherence coherence;
 	struct process processes[PROCESSES_MAX];
 	bool *tried;			/* by block: a release has tried to take it over */
