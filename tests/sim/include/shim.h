@@ -80,6 +80,7 @@ typedef struct { u8 b[16]; } uuid_t;
 #define ERR_PTR(err)	((void *)(long)(err))
 #define PTR_ERR(p)	((long)(p))
 #define IS_ERR(p)	((unsigned long)(p) >= (unsigned long)-4095)
+#define PTR_ERR_OR_ZERO(p)	(IS_ERR(p) ? PTR_ERR(p) : 0)
 #define ERR_CAST(p)	((void *)(p))
 
 /* ---- signals: there are none ---- */
