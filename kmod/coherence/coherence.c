@@ -128,7 +128,7 @@ bool kdsm_coherence_is_busy(struct kdsm_coherence *coherence, u64 index)
 		return true;
 	xa_lock(&coherence->table);
 	block = xa_load(&coherence->table, index);
-	is_busy = block && READ_ONCE(block->busy);
+	is_busy = block && !xa_is_value(block) && READ_ONCE(block->busy);
 	xa_unlock(&coherence->table);
 	return is_busy;
 }

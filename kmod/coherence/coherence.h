@@ -124,6 +124,9 @@ struct kdsm_region;
 #endif
 #define KDSM_NO_CHUNK		U64_MAX
 
+/* Mark of the entries of the table that are structures */
+#define KDSM_BLOCK_MARK		XA_MARK_0
+
 /* Number of concurrent sequences of read misses that the read-ahead distinguishes */
 #define KDSM_STREAMS		4U
 
@@ -327,9 +330,12 @@ struct kdsm_coherence {
 
 	/*
 	 * The blocks that this node holds, owns or has owned, and those that tasks use at this
-	 * moment, by index. A block that is missing has the state of a new one.
+	 * moment, by index. A block that is missing has the state of a new one. The table has a
+	 * structure, which has KDSM_BLOCK_MARK, or, of a block that this node has no content of, a
+	 * value (block.c).
 	 */
 	struct xarray table;
+	u64 structures, memos;		/* number of them; protected by the lock of table */
 
 	/* Nodes that lost their part of the region, because this node took them for dead: lost.c */
 	DECLARE_BITMAP(excluded, KDSM_MAX_NODES);
@@ -574,6 +580,17 @@ void kdsm_coherence_untied(struct kdsm_coherence *coherence, unsigned int node);
  * @stats: receives KDSM_COHERENCE_COUNT values, which may be of different instants
  */
 void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats);
+
+/**
+ * kdsm_coherence_metadata() - how much memory the blocks of a region take on this node
+ * @coherence: the coherence of the region
+ *
+ * Frames, twins, stamps and, for policy strict, sets of readers are not included.
+ *
+ * Return: the size of the structures and of their table, in bytes, to within 10 % if the table
+ * has long runs of blocks.
+ */
+u64 kdsm_coherence_metadata(const struct kdsm_coherence *coherence);
 
 /**
  * kdsm_coherence_races() - read the data races that this node found; see KDSM_IOC_RACES

@@ -144,12 +144,9 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
 	    (block->role != KDSM_ROLE_WAITING && block->role != KDSM_ROLE_NONE))
 		return -EINVAL;
 	if (coherence->is_strict) {
-		/*
-		 * kdsm_strict_write_miss() allocates the set before it asks for the block, so a
-		 * hand-over without a set is impossible
-		 */
-		if (!block->readers)
-			return -EINVAL;
+		/* A node that gave up waiting may have freed the set */
+		if (kdsm_readers_alloc(coherence, block))
+			return -ENOMEM;
 		bitmap_zero(block->readers, coherence->nodes);
 		for (i = 0; i < coherence->nodes; i++)
 			if (le64_to_cpu(wire->readers[i / 64]) & 1ULL << i % 64)

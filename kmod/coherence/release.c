@@ -133,7 +133,14 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 	 * writes get timestamps above rts, so an acquire that must see them has news.
 	 */
 	WRITE_ONCE(block->rts, max(block->rts, READ_ONCE(coherence->signature.floor)));
-	kdsm_block_cached(coherence, block, true);
+	if (kdsm_block_has_content(coherence, block) ||
+	    kdsm_memory_holds(coherence->frames, kdsm_block_offset(coherence, block))) {
+		kdsm_block_cached(coherence, block, true);
+	} else {
+		/* This node has no memory for the block, so no program has the zeros mapped */
+		WRITE_ONCE(block->state, KDSM_BLOCK_INVALID);
+		block->whole = false;
+	}
 	kdsm_coherence_count(coherence, MIGRATIONS, 1);
 	return 0;
 }

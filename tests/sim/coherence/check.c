@@ -26,9 +26,27 @@ static struct seen *seen(unsigned int node, unsigned int i)
 	return &all_seen[node * config.blocks + i];
 }
 
+struct kdsm_block *known_block(unsigned int node, u64 index)
+{
+	static struct kdsm_block views[KDSM_MAX_NODES];
+	struct kdsm_coherence *coherence = &nodes[node].coherence;
+	struct kdsm_block *view = &views[node];
+	void *entry = xa_load(&coherence->table, index);
+
+	if (!xa_is_value(entry))
+		return entry;
+	*view = (struct kdsm_block) {
+		.index = index, .next = KDSM_NOBODY, .writer = KDSM_NOBODY, .hint = KDSM_NOBODY,
+		.origin = KDSM_NOBODY, .lost = KDSM_NOBODY,
+	};
+	INIT_LIST_HEAD(&view->dirty);
+	kdsm_block_recall(coherence, view, xa_to_value(entry));
+	return view;
+}
+
 static struct kdsm_block *peek(unsigned int node, u64 index)
 {
-	return nodes[node].closed ? NULL : xa_load(&nodes[node].coherence.table, index);
+	return nodes[node].closed ? NULL : known_block(node, index);
 }
 
 static u64 claims_in(const struct kdsm_block *block)
@@ -387,6 +405,34 @@ static void check_expiry(u64 index, unsigned int node, unsigned int owner)
 		sim_fail(index, "the copy of node %u expires after the owner's", node);
 }
 
+/* Whether a node needs more than 8 bytes for a block of which it has no content */
+static bool needs_structure(const struct kdsm_block *block, unsigned int node)
+{
+	bool strict = config.policy == KDSM_POLICY_STRICT;
+
+	/* Others must hear who has copies, or that content is elsewhere until they take it up */
+	if (strict && block->readers && !bitmap_empty(block->readers, sim.nodes))
+		return true;
+	if (block->given && (block->from != node || block->from_wts))
+		return true;
+	/* Only faults make these: a task asked for the block, and did not get it */
+	return block->role == KDSM_ROLE_GRANTED || block->lost != KDSM_NOBODY ||
+	       block->hint != KDSM_NOBODY || claims_in(block);
+}
+
+static void check_structure(u64 index, unsigned int node)
+{
+	const struct kdsm_block *block = peek(node, index);
+	u64 offset = index * config.pages << PAGE_SHIFT;
+
+	if (!block || xa_is_value(xa_load(&nodes[node].coherence.table, index)) ||
+	    kdsm_memory_holds(&nodes[node].frames, offset) ||
+	    kdsm_memory_holds(&nodes[node].twins, offset))
+		return;
+	if (!needs_structure(block, node))
+		sim_fail(index, "node %u has a structure of a block that it does not hold", node);
+}
+
 static void check_block(u64 index)
 {
 	unsigned int node, owner = find_owner(index);
@@ -403,6 +449,7 @@ static void check_block(u64 index)
 		if (is_out(node))
 			continue;
 		check_links(index, node, owner);
+		check_structure(index, node);
 		/* These defects must be found by the check of loads, not here. */
 		if (sim_broken != BREAK_RTS && sim_broken != BREAK_LEASE &&
 		    config.policy != KDSM_POLICY_STRICT)
