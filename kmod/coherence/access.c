@@ -79,7 +79,7 @@ bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *blo
 		return false;
 	}
 	block->writer = KDSM_NOBODY;
-	block->lost = KDSM_NOBODY;
+	block->lost = false;
 	WRITE_ONCE(block->state, kdsm_block_valid_state(block));
 	return true;
 }

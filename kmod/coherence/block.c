@@ -11,13 +11,28 @@
 
 #include "internal.h"
 
-static void kdsm_block_free(struct kdsm_block *block)
+static struct kmem_cache *kdsm_block_cache;
+
+int kdsm_blocks_init(void)
 {
-	if (!block)
-		return;
-	bitmap_free(block->readers);
-	bitmap_free(block->waiting);
-	kfree(block);
+	/* Each block that a node holds takes a structure, whose size must not grow unnoticed */
+	BUILD_BUG_ON(sizeof(struct kdsm_block) - sizeof(struct mutex) > 120);
+	kdsm_block_cache = KMEM_CACHE(kdsm_block, SLAB_ACCOUNT);
+	return kdsm_block_cache ? 0 : -ENOMEM;
+}
+
+void kdsm_blocks_exit(void)
+{
+	kmem_cache_destroy(kdsm_block_cache);
+}
+
+static void kdsm_block_free(const struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	if (coherence->is_strict) {
+		bitmap_free(block->readers);
+		bitmap_free(block->waiting);
+	}
+	kmem_cache_free(kdsm_block_cache, block);
 }
 
 void kdsm_blocks_free(struct kdsm_coherence *coherence)
@@ -26,7 +41,7 @@ void kdsm_blocks_free(struct kdsm_coherence *coherence)
 	unsigned long index;
 
 	xa_for_each_marked(&coherence->table, index, block, KDSM_BLOCK_MARK)
-		kdsm_block_free(block);
+		kdsm_block_free(coherence, block);
 	xa_destroy(&coherence->table);
 }
 
@@ -34,7 +49,7 @@ static struct kdsm_block *kdsm_block_create(struct kdsm_coherence *coherence, u6
 {
 	struct kdsm_block *block;
 
-	block = kzalloc(sizeof(*block), GFP_KERNEL_ACCOUNT);
+	block = kmem_cache_zalloc(kdsm_block_cache, GFP_KERNEL);
 	if (!block)
 		return NULL;
 	mutex_init(&block->lock);
@@ -43,14 +58,13 @@ static struct kdsm_block *kdsm_block_create(struct kdsm_coherence *coherence, u6
 	} else {
 		INIT_LIST_HEAD(&block->dirty);
 		RB_CLEAR_NODE(&block->cached);
+		block->writer = KDSM_NOBODY;
+		block->origin = KDSM_NOBODY;
 	}
 	block->index = index;
 	block->users = 1;
 	block->next = KDSM_NOBODY;
-	block->writer = KDSM_NOBODY;
 	block->hint = KDSM_NOBODY;
-	block->origin = KDSM_NOBODY;
-	block->lost = KDSM_NOBODY;
 	block->owner = kdsm_block_first_owner(coherence, index);
 	block->handover = 1;
 	if (block->owner == coherence->node) {
@@ -76,10 +90,9 @@ static bool kdsm_block_is_listed(const struct kdsm_coherence *coherence,
 static bool kdsm_block_is_idle(const struct kdsm_coherence *coherence,
 			       const struct kdsm_block *block)
 {
-	return !block->busy && block->lost == KDSM_NOBODY && !block->twin && !block->unread &&
+	return !block->busy && !block->lost && !block->twin && !block->unread &&
 	       !block->modified && block->next == KDSM_NOBODY &&
-	       !kdsm_block_is_listed(coherence, block) &&
-	       (!block->waiting || bitmap_empty(block->waiting, coherence->nodes));
+	       !kdsm_block_is_listed(coherence, block) && !kdsm_readers_wait(coherence, block);
 }
 
 /* Policy strict: whether nodes but this one have copies. Caller is the only one with the block. */
@@ -88,7 +101,7 @@ static bool kdsm_block_is_read(const struct kdsm_coherence *coherence,
 {
 	unsigned int i;
 
-	if (!block->readers)
+	if (!coherence->is_strict || !block->readers)
 		return false;
 	for_each_set_bit(i, block->readers, coherence->nodes)
 		if (i != but)
@@ -105,10 +118,12 @@ static bool kdsm_block_is_zero(const struct kdsm_coherence *coherence,
 }
 
 /* Whether this node neither has the block or a copy, nor asks for one */
-static bool kdsm_block_is_elsewhere(const struct kdsm_block *block)
+static bool kdsm_block_is_elsewhere(const struct kdsm_coherence *coherence,
+				    const struct kdsm_block *block)
 {
-	return block->role == KDSM_ROLE_NONE && block->state == KDSM_BLOCK_INVALID &&
-	       !block->whole && block->reading == KDSM_READING_NONE;
+	if (block->role != KDSM_ROLE_NONE || block->state != KDSM_BLOCK_INVALID)
+		return false;
+	return coherence->is_strict ? block->reading == KDSM_READING_NONE : !block->whole;
 }
 
 /*
@@ -128,7 +143,7 @@ static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
 	if (block->taken)
 		return false;
 	if (kdsm_block_first_owner(coherence, block->index) != coherence->node)
-		return kdsm_block_is_elsewhere(block);
+		return kdsm_block_is_elsewhere(coherence, block);
 	return kdsm_block_is_zero(coherence, block) && !block->rts;
 }
 
@@ -170,7 +185,7 @@ void *kdsm_block_memo(const struct kdsm_coherence *coherence, const struct kdsm_
 
 	BUILD_BUG_ON(KDSM_MAX_NODES - 1 > FIELD_MAX(KDSM_MEMO_OWNER));
 	if (!kdsm_block_is_zero(coherence, block) &&
-	    (!kdsm_block_is_elsewhere(block) || !kdsm_given_fits(coherence, block)))
+	    (!kdsm_block_is_elsewhere(coherence, block) || !kdsm_given_fits(coherence, block)))
 		return NULL;
 	/* Numbers as large as those of claims, which are rare, do not fit */
 	if (block->hint != KDSM_NOBODY || block->handover > FIELD_MAX(KDSM_MEMO_HANDOVER) ||
@@ -287,7 +302,7 @@ struct kdsm_block *kdsm_block_get(struct kdsm_coherence *coherence, u64 index)
 	block = kdsm_block_enter(coherence, made);
 	xa_unlock(&coherence->table);
 	if (block != made)
-		kdsm_block_free(made);
+		kdsm_block_free(coherence, made);
 	return block;
 }
 
@@ -321,7 +336,7 @@ void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block)
 	coherence->memos += !!memo;
 	xa_unlock(table);
 	if (is_new || memo)
-		kdsm_block_free(block);
+		kdsm_block_free(coherence, block);
 }
 
 /* Size of the table for a block, in bytes, if the nodes of the table are full */

@@ -288,11 +288,15 @@ static int kdsm_unread_take(struct kdsm_coherence *coherence, void *arg, u64 i)
 {
 	const struct kdsm_eviction *eviction = arg;
 	struct kdsm_block *block = kdsm_block_find(coherence, eviction->first + i);
+	bool unread;
 	int err = 0;
 
 	if (!block)
 		return 0;
-	if (READ_ONCE(block->unread))
+	mutex_lock(&block->lock);
+	unread = block->unread;
+	mutex_unlock(&block->lock);
+	if (unread)
 		err = coherence->policy->own(coherence, block);
 	kdsm_block_put(coherence, block);
 	return err;

@@ -601,6 +601,14 @@ void kdsm_ahead_use(struct kdsm_coherence *coherence, const struct kdsm_block *b
 #define kdsm_coherence_count(coherence, which, n)				\
 	atomic64_add(n, &(coherence)->stats[KDSM_COHERENCE_##which])
 
+/* Policy strict: whether nodes wait for this one to lend copies. Caller holds the block's lock. */
+static inline bool kdsm_readers_wait(const struct kdsm_coherence *coherence,
+				     const struct kdsm_block *block)
+{
+	return coherence->is_strict && block->waiting &&
+	       !bitmap_empty(block->waiting, coherence->nodes);
+}
+
 static inline bool kdsm_block_is_owned(const struct kdsm_block *block)
 {
 	return block->role == KDSM_ROLE_OWNER;

@@ -303,7 +303,7 @@ int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, 
 		goto end;
 	if (bounce)
 		kdsm_twin_merge(coherence, block, bounce, from, false);
-	block->lost = KDSM_NOBODY;
+	block->lost = false;
 	WRITE_ONCE(block->state, kdsm_block_valid_state(block));
 	block->writer = KDSM_NOBODY;
 	/* First, because the leases are in order of rts */
@@ -348,7 +348,7 @@ static bool kdsm_write_needs_take(const struct kdsm_picked *write)
 static void kdsm_block_lose(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	mutex_lock(&block->lock);
-	if (block->lost != KDSM_NOBODY && block->modified && !kdsm_block_is_owned(block)) {
+	if (block->lost && block->modified && !kdsm_block_is_owned(block)) {
 		block->whole = false;
 		kdsm_block_cached(coherence, block, false);
 		kdsm_block_unmap(coherence, block, KDSM_BLOCK_INVALID);
@@ -547,7 +547,7 @@ static void kdsm_block_empty(struct kdsm_coherence *coherence, struct kdsm_block
 	block->modified = false;
 	block->twin = false;
 	block->whole = false;
-	block->lost = KDSM_NOBODY;
+	block->lost = false;
 }
 
 void kdsm_release_forget(struct kdsm_coherence *coherence, struct kdsm_block *block,

@@ -458,7 +458,7 @@ static int kdsm_strict_get(struct kdsm_coherence *coherence, struct kdsm_block *
 		kdsm_block_end(coherence, block);
 	}
 	if (!err && missed)
-		block->lost = KDSM_NOBODY;
+		block->lost = false;
 	if (!err && missed && awaited)
 		kdsm_lease_await(coherence, block);
 	mutex_unlock(&block->lock);
@@ -480,7 +480,7 @@ static int kdsm_strict_wipe(struct kdsm_coherence *coherence, struct kdsm_block 
 	bitmap_zero(block->readers, coherence->nodes);
 	block->wts = ts;
 	block->wanted = ts;
-	block->lost = KDSM_NOBODY;
+	block->lost = false;
 	WRITE_ONCE(block->state, KDSM_BLOCK_READABLE);
 	kdsm_lease_begin(coherence, block);
 	return 0;

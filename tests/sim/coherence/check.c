@@ -36,10 +36,12 @@ struct kdsm_block *known_block(unsigned int node, u64 index)
 	if (!xa_is_value(entry))
 		return entry;
 	*view = (struct kdsm_block) {
-		.index = index, .next = KDSM_NOBODY, .writer = KDSM_NOBODY, .hint = KDSM_NOBODY,
-		.origin = KDSM_NOBODY, .lost = KDSM_NOBODY,
+		.index = index, .next = KDSM_NOBODY, .hint = KDSM_NOBODY,
 	};
-	INIT_LIST_HEAD(&view->dirty);
+	if (!coherence->is_strict) {
+		INIT_LIST_HEAD(&view->dirty);
+		view->writer = KDSM_NOBODY;
+	}
 	kdsm_block_recall(coherence, view, xa_to_value(entry));
 	return view;
 }
@@ -74,6 +76,17 @@ void check_stop(void)
 	free(all_seen);
 }
 
+static u8 reading_of(const struct kdsm_block *block)
+{
+	return config.policy == KDSM_POLICY_STRICT ? block->reading : KDSM_READING_NONE;
+}
+
+/* Policy strict: the node that lends */
+static u16 writer_of(const struct kdsm_block *block)
+{
+	return config.policy == KDSM_POLICY_STRICT ? block->lender : block->writer;
+}
+
 static void note_change(unsigned int node, unsigned int i, const struct kdsm_block *block)
 {
 	static const char * const states[] = { "invalid", "readable", "WRITABLE" };
@@ -84,10 +97,10 @@ static void note_change(unsigned int node, unsigned int i, const struct kdsm_blo
 	if (was->state == block->state && was->role == block->role &&
 	    was->busy == block->busy && was->twin == block->twin &&
 	    was->modified == block->modified && was->owner == block->owner &&
-	    was->next == block->next && was->writer == block->writer &&
+	    was->next == block->next && writer_of(was) == writer_of(block) &&
 	    was->wts == block->wts && was->rts == block->rts && was->wanted == block->wanted &&
 	    was->handover == block->handover && was->given == block->given &&
-	    was->reading == block->reading && was->lock.owner)
+	    reading_of(was) == reading_of(block) && was->lock.owner)
 		return;
 	*was = *block;
 	was->lock.owner = (void *)1;	/* there was an event before */
@@ -95,9 +108,9 @@ static void note_change(unsigned int node, unsigned int i, const struct kdsm_blo
 		  "  [%u] %s %s%s%s%s%s %llu%s owner %u next %d wts %llu rts %llu wanted %llu of %d",
 		  node, states[block->state], roles[block->role], block->busy ? " busy" : "",
 		  block->twin ? " twin" : "", block->modified ? " modified" : "",
-		  readings[block->reading], block->handover, block->given ? " given" : "",
+		  readings[reading_of(block)], block->handover, block->given ? " given" : "",
 		  block->owner, (s16)block->next, block->wts, block->rts, block->wanted,
-		  (s16)block->writer);
+		  (s16)writer_of(block));
 }
 
 /*
@@ -307,7 +320,7 @@ bool is_missed(unsigned int node, u64 index)
 {
 	const struct kdsm_block *block = peek(node, index);
 
-	return block && block->lost != KDSM_NOBODY;
+	return block && block->lost;
 }
 
 bool is_unreleased(unsigned int node, u64 index)
@@ -416,7 +429,7 @@ static bool needs_structure(const struct kdsm_block *block, unsigned int node)
 	if (block->given && (block->from != node || block->from_wts))
 		return true;
 	/* Only faults make these: a task asked for the block, and did not get it */
-	return block->role == KDSM_ROLE_GRANTED || block->lost != KDSM_NOBODY ||
+	return block->role == KDSM_ROLE_GRANTED || block->lost ||
 	       block->hint != KDSM_NOBODY || claims_in(block);
 }
 

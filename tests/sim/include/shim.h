@@ -74,6 +74,7 @@ typedef s64 ktime_t;
 #define le32_to_cpu(x)	((u32)(x))
 #define le64_to_cpu(x)	((u64)(x))
 
+struct kmem_cache;
 struct vm_area_struct;
 struct vm_operations_struct;
 struct sockaddr_storage;
@@ -238,6 +239,11 @@ void sim_free(void *p);
 
 #define kzalloc(n, f)		sim_alloc(n, true)
 #define kvzalloc(n, f)		sim_alloc(n, true)
+/* A cache is the size of its objects. */
+#define KMEM_CACHE(type, f)	((struct kmem_cache *)sizeof(struct type))
+#define kmem_cache_zalloc(c, f)	sim_alloc((size_t)(c), true)
+#define kmem_cache_free(c, p)	sim_free(p)
+#define kmem_cache_destroy(c)	((void)(c))
 #define kcalloc(n, s, f)	sim_alloc((size_t)(n) * (s), true)
 #define kvcalloc(n, s, f)	sim_alloc((size_t)(n) * (s), true)
 #define kvmalloc_array(n, s, f)	sim_alloc((size_t)(n) * (s), false)
