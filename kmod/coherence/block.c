@@ -342,10 +342,14 @@ void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block)
 /* Size of the table for a block, in bytes, if the nodes of the table are full */
 #define KDSM_BLOCK_PLACE	DIV_ROUND_UP(sizeof(struct xa_node), XA_CHUNK_SIZE)
 
-u64 kdsm_coherence_metadata(const struct kdsm_coherence *coherence)
+u64 kdsm_coherence_metadata(struct kdsm_coherence *coherence)
 {
-	u64 structures = READ_ONCE(coherence->structures), memos = READ_ONCE(coherence->memos);
+	u64 structures, memos;
 
+	xa_lock(&coherence->table);
+	structures = coherence->structures;
+	memos = coherence->memos;
+	xa_unlock(&coherence->table);
 	return structures * sizeof(struct kdsm_block) + (structures + memos) * KDSM_BLOCK_PLACE;
 }
 

@@ -610,7 +610,7 @@ void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats);
  * Return: the size of the structures and of their table, in bytes, to within 10 % if the table
  * has long runs of blocks.
  */
-u64 kdsm_coherence_metadata(const struct kdsm_coherence *coherence);
+u64 kdsm_coherence_metadata(struct kdsm_coherence *coherence);
 
 /**
  * kdsm_coherence_races() - read the data races that this node found; see KDSM_IOC_RACES
