@@ -4,6 +4,7 @@
 
 #include "chardev.h"
 #include "cluster.h"
+#include "coherence/coherence.h"
 #include "netlink.h"
 #include "region/region.h"
 
@@ -11,9 +12,12 @@ static int __init kdsm_init(void)
 {
 	int err;
 
-	err = kdsm_fabric_init();
+	err = kdsm_blocks_init();
 	if (err)
 		return err;
+	err = kdsm_fabric_init();
+	if (err)
+		goto exit_blocks;
 	err = kdsm_chardev_init();
 	if (err)
 		goto exit_fabric;
@@ -26,6 +30,8 @@ exit_chardev:
 	kdsm_chardev_exit();
 exit_fabric:
 	kdsm_fabric_exit();
+exit_blocks:
+	kdsm_blocks_exit();
 	return err;
 }
 
@@ -37,6 +43,7 @@ static void __exit kdsm_exit(void)
 	kdsm_chardev_exit();
 	kdsm_notifier_exit();
 	kdsm_fabric_exit();
+	kdsm_blocks_exit();
 }
 
 module_init(kdsm_init);

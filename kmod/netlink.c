@@ -547,7 +547,9 @@ static int kdsm_fill_region(struct sk_buff *skb, struct kdsm_cluster *cluster,
 		goto put;
 	if (region->coherence &&
 	    (kdsm_put_u64(skb, KDSM_A_REGION_LIMIT, READ_ONCE(region->account.limit)) ||
-	     kdsm_put_u64(skb, KDSM_A_REGION_MEMORY, atomic64_read(&region->account.bytes))))
+	     kdsm_put_u64(skb, KDSM_A_REGION_MEMORY, atomic64_read(&region->account.bytes)) ||
+	     kdsm_put_u64(skb, KDSM_A_REGION_METADATA,
+			  kdsm_coherence_metadata(region->coherence))))
 		goto put;
 	err = region->coherence ? kdsm_fill_coherence(skb, region->coherence) : 0;
 put:

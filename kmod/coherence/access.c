@@ -79,7 +79,7 @@ bool kdsm_block_brought(struct kdsm_coherence *coherence, struct kdsm_block *blo
 		return false;
 	}
 	block->writer = KDSM_NOBODY;
-	block->lost = KDSM_NOBODY;
+	block->lost = false;
 	WRITE_ONCE(block->state, kdsm_block_valid_state(block));
 	return true;
 }
@@ -346,16 +346,20 @@ static int kdsm_block_read_miss(struct kdsm_coherence *coherence, struct kdsm_bl
 
 /* ---- access ---- */
 
-/* Make a readable block writable and add it to the write set. An owner needs no twin. */
+/*
+ * Make a readable block writable and add it to the write set. An owner needs no twin, but may have
+ * no memory for a block that nobody has written, and a release must not publish that.
+ */
 static int kdsm_block_upgrade(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	int err;
+	int err = 0;
 
-	if (!kdsm_block_is_owned(block) && !block->twin) {
+	if (kdsm_block_is_owned(block))
+		err = PTR_ERR_OR_ZERO(kdsm_block_page(coherence, coherence->frames, block, 0));
+	else if (!block->twin)
 		err = kdsm_twin_make(coherence, block);
-		if (err)
-			return err;
-	}
+	if (err)
+		return err;
 	WRITE_ONCE(block->state, KDSM_BLOCK_WRITABLE);
 	block->idle = 0;
 	kdsm_block_dirty(coherence, block, true);
@@ -419,6 +423,9 @@ void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 la
 	struct kdsm_block *block;
 	u64 i;
 
+	/* Policy strict has no write set */
+	if (coherence->is_strict)
+		return;
 	for (i = first; (block = kdsm_block_next(coherence, &i, last)); i++) {
 		kdsm_block_unmapped(block);
 		kdsm_block_put(coherence, block);

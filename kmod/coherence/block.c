@@ -1,21 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The blocks of a coherent region on this node: their table, the pages behind a block, and
- * the busy mark of the task that uses the network for a block.
+ * The blocks of a coherent region on this node: their table, what a node remembers of a block that
+ * it does not hold, the pages behind a block, and the busy mark of the task that uses the network
+ * for a block.
  */
+#include <linux/bitfield.h>
 #include <linux/bitmap.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "internal.h"
 
-static void kdsm_block_free(struct kdsm_block *block)
+static struct kmem_cache *kdsm_block_cache;
+
+int kdsm_blocks_init(void)
 {
-	if (!block)
-		return;
-	bitmap_free(block->readers);
-	bitmap_free(block->waiting);
-	kfree(block);
+	/* Each block that a node holds takes a structure, whose size must not grow unnoticed */
+	BUILD_BUG_ON(sizeof(struct kdsm_block) - sizeof(struct mutex) > 120);
+	kdsm_block_cache = KMEM_CACHE(kdsm_block, SLAB_ACCOUNT);
+	return kdsm_block_cache ? 0 : -ENOMEM;
+}
+
+void kdsm_blocks_exit(void)
+{
+	kmem_cache_destroy(kdsm_block_cache);
+}
+
+static void kdsm_block_free(const struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	if (coherence->is_strict) {
+		bitmap_free(block->readers);
+		bitmap_free(block->waiting);
+	}
+	kmem_cache_free(kdsm_block_cache, block);
 }
 
 void kdsm_blocks_free(struct kdsm_coherence *coherence)
@@ -23,8 +40,8 @@ void kdsm_blocks_free(struct kdsm_coherence *coherence)
 	struct kdsm_block *block;
 	unsigned long index;
 
-	xa_for_each(&coherence->table, index, block)
-		kdsm_block_free(block);
+	xa_for_each_marked(&coherence->table, index, block, KDSM_BLOCK_MARK)
+		kdsm_block_free(coherence, block);
 	xa_destroy(&coherence->table);
 }
 
@@ -32,7 +49,7 @@ static struct kdsm_block *kdsm_block_create(struct kdsm_coherence *coherence, u6
 {
 	struct kdsm_block *block;
 
-	block = kzalloc(sizeof(*block), GFP_KERNEL_ACCOUNT);
+	block = kmem_cache_zalloc(kdsm_block_cache, GFP_KERNEL);
 	if (!block)
 		return NULL;
 	mutex_init(&block->lock);
@@ -41,23 +58,178 @@ static struct kdsm_block *kdsm_block_create(struct kdsm_coherence *coherence, u6
 	} else {
 		INIT_LIST_HEAD(&block->dirty);
 		RB_CLEAR_NODE(&block->cached);
+		block->writer = KDSM_NOBODY;
+		block->origin = KDSM_NOBODY;
 	}
 	block->index = index;
 	block->users = 1;
 	block->next = KDSM_NOBODY;
-	block->writer = KDSM_NOBODY;
 	block->hint = KDSM_NOBODY;
-	block->origin = KDSM_NOBODY;
-	block->lost = KDSM_NOBODY;
 	block->owner = kdsm_block_first_owner(coherence, index);
 	block->handover = 1;
 	if (block->owner == coherence->node) {
 		/* No node has written the block yet, so the zero frame is valid */
 		block->role = KDSM_ROLE_OWNER;
 		block->state = KDSM_BLOCK_READABLE;
-		block->whole = true;
+		block->whole = !coherence->is_strict;
 	}
 	return block;
+}
+
+/* ---- what a node remembers of a block that no task uses ---- */
+
+static bool kdsm_block_is_listed(const struct kdsm_coherence *coherence,
+				 const struct kdsm_block *block)
+{
+	if (coherence->is_strict)
+		return !list_empty(&block->owed);
+	return !list_empty(&block->dirty) || !RB_EMPTY_NODE(&block->cached);
+}
+
+/* Whether the structure of a block without users has nothing that a task or a list waits for */
+static bool kdsm_block_is_idle(const struct kdsm_coherence *coherence,
+			       const struct kdsm_block *block)
+{
+	return !block->busy && !block->lost && !block->twin && !block->unread &&
+	       !block->modified && block->next == KDSM_NOBODY &&
+	       !kdsm_block_is_listed(coherence, block) && !kdsm_readers_wait(coherence, block);
+}
+
+/* Policy strict: whether nodes but this one have copies. Caller is the only one with the block. */
+static bool kdsm_block_is_read(const struct kdsm_coherence *coherence,
+			       const struct kdsm_block *block, unsigned int but)
+{
+	unsigned int i;
+
+	if (!coherence->is_strict || !block->readers)
+		return false;
+	for_each_set_bit(i, block->readers, coherence->nodes)
+		if (i != but)
+			return true;
+	return false;
+}
+
+/* Whether this node owns a block that nobody has written, so it needs no memory for the block */
+static bool kdsm_block_is_zero(const struct kdsm_coherence *coherence,
+			       const struct kdsm_block *block)
+{
+	return block->role == KDSM_ROLE_OWNER && block->state == KDSM_BLOCK_READABLE &&
+	       !block->wts && !kdsm_block_is_read(coherence, block, coherence->node);
+}
+
+/* Whether this node neither has the block or a copy, nor asks for one */
+static bool kdsm_block_is_elsewhere(const struct kdsm_coherence *coherence,
+				    const struct kdsm_block *block)
+{
+	if (block->role != KDSM_ROLE_NONE || block->state != KDSM_BLOCK_INVALID)
+		return false;
+	return coherence->is_strict ? block->reading == KDSM_READING_NONE : !block->whole;
+}
+
+/*
+ * Whether an idle block may leave the table: a new block in its place would serve as well.
+ *
+ * A node that never had the block may forget its link. The link of a new block leads to the first
+ * owner, which remembers its own, unless that node is gone. No hand-over to this node has been taken
+ * up, so none can be taken up twice. The node may forget what notices demanded, because kdsm_block_learn() finds that again,
+ * and the timestamps of a copy that a notice made invalid, because the next content must be newer.
+ * A copy that outlived its lease stays, because it may still be current. Policy strict: a reader
+ * without a request takes up no loan, and the answer to its next request says which loans are too
+ * old.
+ */
+static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
+			      const struct kdsm_block *block)
+{
+	unsigned int first = kdsm_block_first_owner(coherence, block->index);
+
+	if (block->taken)
+		return false;
+	if (first != coherence->node)
+		return kdsm_block_is_elsewhere(coherence, block) &&
+		       (block->owner == first || !kdsm_is_gone(coherence, first));
+	return kdsm_block_is_zero(coherence, block) && !block->rts;
+}
+
+/*
+ * What a node remembers of an idle block of which it has no content, in 8 bytes: a value entry of
+ * the table. The block is elsewhere, or this node owns it and nobody has written it.
+ *
+ * - The number of the newest hand-over, so that no hand-over is taken up twice, and the link.
+ * - A hand-over that this node made is repeated until the next owner has taken it up. Of a block
+ *   that nobody has written the hand-over says only how long copies are valid: an entry keeps that.
+ *   Other hand-overs have content, and the structure stays until eviction finds that the next owner
+ *   has the block (kdsm_block_was_read()), or this node hears of a newer hand-over.
+ * - The largest timestamp of the former content. No write has a timestamp between its wts and rts,
+ *   so one number serves as both: content that arrives later is not older than what programs of
+ *   this node wrote or read, nor than what the stamp of this node promises.
+ *
+ * What else the structure says has no use: the origin of a copy, and whether a request is answered,
+ * need a copy or a task. kdsm_block_learn() finds again what notices say, and ask_first and ask_end
+ * tell which blocks were refreshed. A later owner than the link names (hint) stays, because a
+ * discard may have found it.
+ */
+#define KDSM_MEMO_GIVEN		BIT_ULL(0)
+#define KDSM_MEMO_OWNER		GENMASK_ULL(10, 1)
+#define KDSM_MEMO_HANDOVER	GENMASK_ULL(30, 11)
+#define KDSM_MEMO_TS		GENMASK_ULL(62, 31)
+
+/* Whether an entry can say which hand-over this node repeats */
+static bool kdsm_given_fits(const struct kdsm_coherence *coherence,
+			    const struct kdsm_block *block)
+{
+	/* The next owner needs no copy of zeros, so it need not hear whether it has one */
+	return !block->given || (block->from == coherence->node && !block->from_wts &&
+				 !kdsm_block_is_read(coherence, block, block->owner));
+}
+
+void *kdsm_block_memo(const struct kdsm_coherence *coherence, const struct kdsm_block *block)
+{
+	u64 ts = max3(block->wts, block->rts, coherence->is_strict ? block->wanted : 0);
+
+	BUILD_BUG_ON(KDSM_MAX_NODES - 1 > FIELD_MAX(KDSM_MEMO_OWNER));
+	if (!kdsm_block_is_zero(coherence, block) &&
+	    (!kdsm_block_is_elsewhere(coherence, block) || !kdsm_given_fits(coherence, block)))
+		return NULL;
+	/* Numbers as large as those of claims, which are rare, do not fit */
+	if (block->hint != KDSM_NOBODY || block->handover > FIELD_MAX(KDSM_MEMO_HANDOVER) ||
+	    ts > FIELD_MAX(KDSM_MEMO_TS))
+		return NULL;
+	return xa_mk_value(FIELD_PREP(KDSM_MEMO_GIVEN, block->given) |
+			   FIELD_PREP(KDSM_MEMO_OWNER, block->owner) |
+			   FIELD_PREP(KDSM_MEMO_HANDOVER, block->handover) |
+			   FIELD_PREP(KDSM_MEMO_TS, ts));
+}
+
+void kdsm_block_recall(const struct kdsm_coherence *coherence, struct kdsm_block *block, u64 memo)
+{
+	u64 ts = FIELD_GET(KDSM_MEMO_TS, memo);
+
+	block->owner = FIELD_GET(KDSM_MEMO_OWNER, memo);
+	block->handover = FIELD_GET(KDSM_MEMO_HANDOVER, memo);
+	block->taken = true;
+	block->rts = ts;
+	if (block->owner == coherence->node) {
+		block->whole = !coherence->is_strict;
+		block->role = KDSM_ROLE_OWNER;
+		block->state = KDSM_BLOCK_READABLE;
+		return;
+	}
+	block->role = KDSM_ROLE_NONE;
+	block->state = KDSM_BLOCK_INVALID;
+	block->whole = false;
+	block->wts = ts;
+	block->wanted = coherence->is_strict ? ts : 0;
+	block->given = FIELD_GET(KDSM_MEMO_GIVEN, memo);
+	block->from = coherence->node;
+	block->from_rts = ts;
+}
+
+/* ---- the table ---- */
+
+/* The structure of an entry of the table, or NULL */
+static struct kdsm_block *kdsm_block_of(void *entry)
+{
+	return xa_is_value(entry) ? NULL : entry;
 }
 
 struct kdsm_block *kdsm_block_find(struct kdsm_coherence *coherence, u64 index)
@@ -65,7 +237,7 @@ struct kdsm_block *kdsm_block_find(struct kdsm_coherence *coherence, u64 index)
 	struct kdsm_block *block;
 
 	xa_lock(&coherence->table);
-	block = xa_load(&coherence->table, index);
+	block = kdsm_block_of(xa_load(&coherence->table, index));
 	if (block)
 		block->users++;
 	xa_unlock(&coherence->table);
@@ -78,12 +250,46 @@ struct kdsm_block *kdsm_block_next(struct kdsm_coherence *coherence, u64 *index,
 	unsigned long at = *index;
 
 	xa_lock(&coherence->table);
-	block = xa_find(&coherence->table, &at, last, XA_PRESENT);
+	block = xa_find(&coherence->table, &at, last, KDSM_BLOCK_MARK);
 	if (block)
 		block->users++;
 	xa_unlock(&coherence->table);
 	*index = at;
 	return block;
+}
+
+/*
+ * Put a structure that no task has seen into the table, unless there is one. Returns the one in the
+ * table, with a reference, or NULL without memory. Caller holds the lock of the table, which the
+ * function may drop meanwhile.
+ */
+static struct kdsm_block *kdsm_block_enter(struct kdsm_coherence *coherence,
+					   struct kdsm_block *made)
+{
+	struct xarray *table = &coherence->table;
+	struct kdsm_block *block;
+	void *seen, *entry;
+
+	/* An entry may have changed while the lock was dropped to allocate */
+	do {
+		seen = xa_load(table, made->index);
+		block = kdsm_block_of(seen);
+		if (block) {
+			block->users++;
+			return block;
+		}
+		entry = __xa_cmpxchg(table, made->index, seen, made, GFP_KERNEL);
+		if (xa_is_err(entry))
+			return NULL;
+	} while (entry != seen);
+	__xa_set_mark(table, made->index, KDSM_BLOCK_MARK);
+	coherence->structures++;
+	if (xa_is_value(seen)) {
+		coherence->memos--;
+		kdsm_block_recall(coherence, made, xa_to_value(seen));
+	}
+	made->ask = made->index >= coherence->ask_first && made->index < coherence->ask_end;
+	return made;
 }
 
 struct kdsm_block *kdsm_block_get(struct kdsm_coherence *coherence, u64 index)
@@ -96,18 +302,11 @@ struct kdsm_block *kdsm_block_get(struct kdsm_coherence *coherence, u64 index)
 	if (!made)
 		return NULL;
 	xa_lock(&coherence->table);
-	/* May drop the lock to allocate, but not after it found the entry empty */
-	block = __xa_cmpxchg(&coherence->table, index, NULL, made, GFP_KERNEL);
-	if (block && !xa_is_err(block))
-		block->users++;
-	/* No task has seen the block yet */
-	if (!block)
-		made->ask = index >= coherence->ask_first && index < coherence->ask_end;
+	block = kdsm_block_enter(coherence, made);
 	xa_unlock(&coherence->table);
-	if (!block)
-		return made;
-	kdsm_block_free(made);
-	return xa_is_err(block) ? NULL : block;
+	if (block != made)
+		kdsm_block_free(coherence, made);
+	return block;
 }
 
 void kdsm_block_hold(struct kdsm_coherence *coherence, struct kdsm_block *block)
@@ -117,63 +316,47 @@ void kdsm_block_hold(struct kdsm_coherence *coherence, struct kdsm_block *block)
 	xa_unlock(&coherence->table);
 }
 
-static bool kdsm_block_is_listed(const struct kdsm_coherence *coherence,
-				 const struct kdsm_block *block)
-{
-	if (coherence->is_strict)
-		return !list_empty(&block->owed);
-	return !list_empty(&block->dirty) || !RB_EMPTY_NODE(&block->cached);
-}
-
-/*
- * Whether a block without users may leave the table: a new block in its place would serve as well.
- *
- * A node that never had the block may forget its link. The link of a new block leads to the first
- * owner, which remembers its own, unless that node is gone. No hand-over to this node has been taken up, so none can be taken
- * up twice. The node may forget what notices demanded, because kdsm_block_learn() finds that again,
- * and the timestamps of a copy that a notice made invalid, because the next content must be newer.
- * A copy that outlived its lease stays, because it may still be current. Policy strict: a reader
- * without a request takes up no loan, and the answer to its next request says which loans are too
- * old.
- *
- * A node that had the block remembers the numbers of hand-overs, and for policy release the
- * timestamps that it promised for its frame. Policy strict: a node that asked for the block keeps
- * the set of readers, because a hand-over may still come, and is refused without the set.
- */
-static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
-			      const struct kdsm_block *block)
-{
-	unsigned int first;
-
-	if (block->taken || block->busy || block->lost != KDSM_NOBODY || block->twin ||
-	    block->unread || block->modified || block->next != KDSM_NOBODY ||
-	    kdsm_block_is_listed(coherence, block) ||
-	    (block->waiting && !bitmap_empty(block->waiting, coherence->nodes)))
-		return false;
-	first = kdsm_block_first_owner(coherence, block->index);
-	if (first != coherence->node)
-		return (block->owner == first || !kdsm_is_gone(coherence, first)) &&
-		       block->role == KDSM_ROLE_NONE && !block->whole &&
-		       block->state == KDSM_BLOCK_INVALID &&
-		       block->reading == KDSM_READING_NONE && !block->readers;
-	return block->role == KDSM_ROLE_OWNER && block->state == KDSM_BLOCK_READABLE &&
-	       !block->wts && !block->rts &&
-	       (!block->readers || bitmap_empty(block->readers, coherence->nodes));
-}
-
 void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	bool is_new;
+	struct xarray *table = &coherence->table;
+	bool is_new = false;
+	void *memo = NULL;
+
+	xa_lock(table);
+	/* Only its users change a block, and put it into lists */
+	if (!--block->users && kdsm_block_is_idle(coherence, block)) {
+		is_new = kdsm_block_is_new(coherence, block);
+		memo = is_new ? NULL : kdsm_block_memo(coherence, block);
+	}
+	if (is_new)
+		__xa_erase(table, block->index);
+	if (memo) {
+		/* Allocates nothing, because the place exists */
+		__xa_cmpxchg(table, block->index, block, memo, 0);
+		__xa_clear_mark(table, block->index, KDSM_BLOCK_MARK);
+	}
+	coherence->structures -= is_new || memo;
+	coherence->memos += !!memo;
+	xa_unlock(table);
+	if (is_new || memo)
+		kdsm_block_free(coherence, block);
+}
+
+/* Size of the table for a block, in bytes, if the nodes of the table are full */
+#define KDSM_BLOCK_PLACE	DIV_ROUND_UP(sizeof(struct xa_node), XA_CHUNK_SIZE)
+
+u64 kdsm_coherence_metadata(struct kdsm_coherence *coherence)
+{
+	u64 structures, memos;
 
 	xa_lock(&coherence->table);
-	/* Only its users change a block, and put it into lists */
-	is_new = !--block->users && kdsm_block_is_new(coherence, block);
-	if (is_new)
-		__xa_erase(&coherence->table, block->index);
+	structures = coherence->structures;
+	memos = coherence->memos;
 	xa_unlock(&coherence->table);
-	if (is_new)
-		kdsm_block_free(block);
+	return structures * sizeof(struct kdsm_block) + (structures + memos) * KDSM_BLOCK_PLACE;
 }
+
+/* ---- blocks ---- */
 
 void kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {

@@ -192,10 +192,10 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 		return -EAGAIN;
 	}
 	if (err == -EHOSTDOWN && (is_gone || kdsm_is_gone(coherence, chase->node)))
-		WRITE_ONCE(block->lost, chase->node);
+		WRITE_ONCE(block->lost, true);
 	else if (err == -EHOSTDOWN && known.number && known.from != cpu_to_le16(KDSM_NOBODY))
 		/* The asked node takes no hand-over from a node that it has excluded */
-		WRITE_ONCE(block->lost, le16_to_cpu(known.from));
+		WRITE_ONCE(block->lost, true);
 	if (err)
 		return err;
 	chase->lost = 0;
@@ -212,11 +212,12 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 }
 
 /* Whether another message has brought what the chase is about */
-static bool kdsm_chase_is_over(const struct kdsm_block *block, const struct kdsm_chase *chase)
+static bool kdsm_chase_is_over(const struct kdsm_coherence *coherence,
+			       const struct kdsm_block *block, const struct kdsm_chase *chase)
 {
-	return chase->type == KDSM_MESSAGE_BLOCK_OWN ?
-	       READ_ONCE(block->role) != KDSM_ROLE_WAITING :
-	       READ_ONCE(block->reading) == KDSM_READING_LENT;
+	if (chase->type == KDSM_MESSAGE_BLOCK_OWN)
+		return READ_ONCE(block->role) != KDSM_ROLE_WAITING;
+	return coherence->is_strict && READ_ONCE(block->reading) == KDSM_READING_LENT;
 }
 
 /*
@@ -229,7 +230,7 @@ static int kdsm_chase(struct kdsm_coherence *coherence, struct kdsm_block *block
 	int err;
 
 	for (;;) {
-		if (kdsm_chase_is_over(block, chase)) {
+		if (kdsm_chase_is_over(coherence, block, chase)) {
 			/* If that ends before the caller sees it, an older answer does not count */
 			answer->answer = cpu_to_le16(KDSM_ANSWER_RETRY);
 			return 0;
@@ -298,7 +299,7 @@ static void kdsm_chase_wait(struct kdsm_coherence *coherence, struct kdsm_block 
 			    struct kdsm_chase *chase)
 {
 	chase->pause = KDSM_RETRY_MIN;
-	wait_event_timeout(coherence->wait, kdsm_chase_is_over(block, chase) ||
+	wait_event_timeout(coherence->wait, kdsm_chase_is_over(coherence, block, chase) ||
 			   READ_ONCE(block->again), KDSM_QUEUE_CHECK);
 	chase->node = chase->owner;
 	chase->hint = READ_ONCE(block->hint);

@@ -67,7 +67,7 @@ void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats)
 	for (i = 0; (block = kdsm_block_next(coherence, &i, coherence->blocks - 1)); i++) {
 		stats[which[READ_ONCE(block->state)]]++;
 		stats[KDSM_COHERENCE_OWNED] += READ_ONCE(block->role) == KDSM_ROLE_OWNER;
-		stats[KDSM_COHERENCE_LOST] += READ_ONCE(block->lost) != KDSM_NOBODY;
+		stats[KDSM_COHERENCE_LOST] += READ_ONCE(block->lost);
 		kdsm_block_put(coherence, block);
 		cond_resched();
 	}
@@ -128,7 +128,7 @@ bool kdsm_coherence_is_busy(struct kdsm_coherence *coherence, u64 index)
 		return true;
 	xa_lock(&coherence->table);
 	block = xa_load(&coherence->table, index);
-	is_busy = block && READ_ONCE(block->busy);
+	is_busy = block && !xa_is_value(block) && READ_ONCE(block->busy);
 	xa_unlock(&coherence->table);
 	return is_busy;
 }

@@ -124,6 +124,9 @@ struct kdsm_region;
 #endif
 #define KDSM_NO_CHUNK		U64_MAX
 
+/* Mark of the entries of the table that are structures */
+#define KDSM_BLOCK_MARK		XA_MARK_0
+
 /* Number of concurrent sequences of read misses that the read-ahead distinguishes */
 #define KDSM_STREAMS		4U
 
@@ -172,42 +175,15 @@ struct kdsm_block {
 	 * demanded; 0: none
 	 */
 	u64 wanted;
-	u32 users;		/* number of references; see kdsm_block_get() in internal.h */
-	u16 owner;		/* node that got the block by the newest hand-over known here */
-	u16 next;		/* successor of this node in the queue, or KDSM_NOBODY */
-	u16 from;		/* node that has the content as of the newest hand-over */
-	u16 writer;		/* node that wrote what this node lacks; KDSM_NOBODY: unknown */
-	u16 lost;		/* missing node that kept a task from the block, or KDSM_NOBODY */
-	u16 hint;		/* a later owner of the block than owner; KDSM_NOBODY: unknown */
-	u16 origin;		/* node whose frame the content came from; KDSM_NOBODY: unknown */
-	u8 state;		/* enum kdsm_block_state */
-	u8 role;		/* enum kdsm_block_role */
-	bool busy;		/* a task uses the network for the block; other tasks wait */
-	bool twin;		/* the twin holds the content as of the last merge */
-	bool modified;		/* has unpublished writes that page tables may not show */
-	bool ahead;		/* read-ahead brought the block, and no program has used it */
-	u8 idle;		/* number of consecutive releases that found no write */
-	bool given;		/* this node made the newest hand-over; repeats it when asked */
-	bool taken;		/* number and link must be remembered: of a hand-over or a claim */
-	bool again;		/* what the node in front answered does not hold; ask again */
-	bool unread;		/* handed over, and the next owner may not have read the content */
-	/* Policy release only: */
-	bool whole;		/* the frame has all writes up to wts, even if state is INVALID */
-	bool direct;		/* from was the owner when this node asked it for the block */
-	bool changing;		/* the last renewal of the copy found newer content */
-	bool ask;		/* only the owner can tell whether content is new enough */
-	u8 lease;		/* as owner: length of leases, as log2, in KDSM_LEASE */
-	/* Policy strict only: */
-	u8 reading;		/* enum kdsm_block_reading */
-	bool awaited;		/* a program waits for the block; the lease begins when it runs */
-	u16 lender;		/* LENT: node to fetch from; QUEUED: node that will lend */
-	unsigned long *readers;	/* nodes with copies; handed over with the block. NULL: none */
-	unsigned long *waiting;	/* nodes to lend copies to after the lease. NULL: none */
 	union {
 		struct {	/* policy strict */
 			u64 lease_end;	/* end of the lease, in ns of ktime */
 			/* On coherence->owed, while nodes wait for the end of the lease */
 			struct list_head owed;
+			/* Nodes with copies; handed over with the block. NULL: none */
+			unsigned long *readers;
+			/* Nodes to lend copies to after the lease. NULL: none */
+			unsigned long *waiting;
 		};
 		struct {	/* policy release */
 			/* On coherence->dirty, while in the write set */
@@ -216,6 +192,41 @@ struct kdsm_block {
 			struct rb_node cached;
 		};
 	};
+	u32 users;		/* number of references; see kdsm_block_get() in internal.h */
+	u16 owner;		/* node that got the block by the newest hand-over known here */
+	u16 next;		/* successor of this node in the queue, or KDSM_NOBODY */
+	u16 from;		/* node that has the content as of the newest hand-over */
+	u16 hint;		/* a later owner of the block than owner; KDSM_NOBODY: unknown */
+	union {
+		struct {	/* policy strict */
+			u16 lender;	/* LENT: node to fetch from; QUEUED: node that will lend */
+			u8 reading;	/* enum kdsm_block_reading */
+			bool awaited;	/* a program waits; the lease begins when it runs */
+		};
+		struct {	/* policy release */
+			/* Node that wrote what this node lacks; KDSM_NOBODY: unknown */
+			u16 writer;
+			u16 origin;	/* node whose frame the content came from, as writer */
+			bool ahead;	/* read-ahead brought it, and no program has used it */
+			u8 idle : 4;	/* consecutive releases that found no write */
+			u8 lease : 3;	/* as owner: length of leases, as log2, in KDSM_LEASE */
+			bool changing : 1;	/* the last renewal found newer content */
+		};
+	};
+	u8 state;		/* enum kdsm_block_state */
+	u8 role;		/* enum kdsm_block_role */
+	bool busy;		/* a task uses the network for the block; other tasks wait */
+	bool again;		/* what the node in front answered does not hold; ask again */
+	bool lost;		/* a missing node kept a task from the block */
+	/* Tasks read and write these with the lock only */
+	bool given : 1;		/* this node made the newest hand-over; repeats it when asked */
+	bool taken : 1;		/* number and link must be remembered: of a hand-over or a claim */
+	bool unread : 1;	/* handed over, and the next owner may not have read the content */
+	bool twin : 1;		/* policy release: the twin holds the content of the last merge */
+	bool modified : 1;	/* the same: unpublished writes that page tables may not show */
+	bool whole : 1;		/* the same: the frame has all writes up to wts, in any state */
+	bool direct : 1;	/* the same: from owned the block when this node asked it */
+	bool ask : 1;		/* the same: only the owner can tell whether content is new */
 };
 
 struct kdsm_coherence;
@@ -329,9 +340,12 @@ struct kdsm_coherence {
 
 	/*
 	 * The blocks that this node holds, owns or has owned, and those that tasks use at this
-	 * moment, by index. A block that is missing has the state of a new one.
+	 * moment, by index. A block that is missing has the state of a new one. The table has a
+	 * structure, which has KDSM_BLOCK_MARK, or, of a block that this node has no content of, a
+	 * value (block.c).
 	 */
 	struct xarray table;
+	u64 structures, memos;		/* number of them; protected by the lock of table */
 
 	/* Nodes that lost their part of the region, because this node took them for dead: lost.c */
 	DECLARE_BITMAP(excluded, KDSM_MAX_NODES);
@@ -380,6 +394,18 @@ struct kdsm_coherence {
 	struct kdsm_race_ring *races;	/* made when the first race is found */
 	atomic64_t stats[KDSM_COHERENCE_COUNT];
 };
+
+/**
+ * kdsm_blocks_init() - set up the allocator of blocks, once, before the first region
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int kdsm_blocks_init(void);
+
+/**
+ * kdsm_blocks_exit() - end the allocator of blocks, after the last region
+ */
+void kdsm_blocks_exit(void);
 
 /**
  * kdsm_coherence_init() - set up the coherence of a region on this node
@@ -578,6 +604,17 @@ void kdsm_coherence_untied(struct kdsm_coherence *coherence, unsigned int node);
  * @stats: receives KDSM_COHERENCE_COUNT values, which may be of different instants
  */
 void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats);
+
+/**
+ * kdsm_coherence_metadata() - how much memory the blocks of a region take on this node
+ * @coherence: the coherence of the region
+ *
+ * Frames, twins, stamps and, for policy strict, sets of readers are not included.
+ *
+ * Return: the size of the structures and of their table, in bytes, to within 10 % if the table
+ * has long runs of blocks.
+ */
+u64 kdsm_coherence_metadata(struct kdsm_coherence *coherence);
 
 /**
  * kdsm_coherence_races() - read the data races that this node found; see KDSM_IOC_RACES

@@ -169,8 +169,11 @@ static void kdsm_block_was_read(const struct kdsm_eviction *eviction, unsigned i
 		return;
 	mutex_lock(&block->lock);
 	/* Else this node may have been the owner once more, and have handed it over again */
-	if (block->role == KDSM_ROLE_NONE && block->handover == eviction->handover[i])
+	if (block->role == KDSM_ROLE_NONE && block->handover == eviction->handover[i]) {
 		block->unread = false;
+		/* So nobody asks for the hand-over again */
+		block->given = false;
+	}
 	mutex_unlock(&block->lock);
 	kdsm_block_put(eviction->coherence, block);
 }
@@ -291,11 +294,15 @@ static int kdsm_unread_take(struct kdsm_coherence *coherence, void *arg, u64 i)
 {
 	const struct kdsm_eviction *eviction = arg;
 	struct kdsm_block *block = kdsm_block_find(coherence, eviction->first + i);
+	bool unread;
 	int err = 0;
 
 	if (!block)
 		return 0;
-	if (READ_ONCE(block->unread))
+	mutex_lock(&block->lock);
+	unread = block->unread;
+	mutex_unlock(&block->lock);
+	if (unread)
 		err = coherence->policy->own(coherence, block);
 	kdsm_block_put(coherence, block);
 	return err;
@@ -506,12 +513,13 @@ static int kdsm_block_drop(struct kdsm_eviction *eviction, struct kdsm_block *bl
 	if (kdsm_block_is_owned(block))
 		return 0;
 	WRITE_ONCE(block->state, KDSM_BLOCK_INVALID);
+	/* So that 8 bytes are enough to remember the block (block.c) */
+	block->hint = KDSM_NOBODY;
 	if (coherence->is_strict)
 		return 0;
 	kdsm_block_cached(coherence, block, false);
 	block->whole = false;
 	block->origin = KDSM_NOBODY;
-	kdsm_stamp_clear(coherence, block);
 	return 0;
 }
 
@@ -521,6 +529,15 @@ static int kdsm_chunk_close(struct kdsm_eviction *eviction, kdsm_visit_t drop)
 	/* Blocks that enter the table from here on find it closed */
 	WRITE_ONCE(eviction->coherence->closed, eviction->chunk);
 	return kdsm_chunk_walk(eviction, drop);
+}
+
+/* Take back what stamps promise, also of blocks without a structure */
+static void kdsm_chunk_unstamp(struct kdsm_eviction *eviction)
+{
+	u64 i;
+
+	for (i = eviction->first; i <= eviction->last; i++)
+		kdsm_stamp_clear(eviction->coherence, i);
 }
 
 static int kdsm_evict_free(struct kdsm_memory *memory, u64 chunk)
@@ -542,8 +559,10 @@ static int kdsm_chunk_go(struct kdsm_eviction *eviction)
 	err = err ?: kdsm_chunk_push(eviction);
 	err = err ?: kdsm_chunk_settle(eviction);
 	err = err ?: kdsm_chunk_close(eviction, kdsm_block_drop);
-	if (!err && !coherence->is_strict)
+	if (!err && !coherence->is_strict) {
+		kdsm_chunk_unstamp(eviction);
 		err = kdsm_evict_free(coherence->twins, eviction->chunk);
+	}
 	return err ?: kdsm_evict_free(coherence->frames, eviction->chunk);
 }
 

@@ -33,17 +33,27 @@ static inline void kdsm_pages_protect(struct kdsm_coherence *coherence, u64 offs
  * reference.
  */
 struct kdsm_block *kdsm_block_get(struct kdsm_coherence *coherence, u64 index);
-/* As kdsm_block_get(), but return NULL if the block is not in the table */
+/* As kdsm_block_get(), but return NULL if the table has no structure of the block */
 struct kdsm_block *kdsm_block_find(struct kdsm_coherence *coherence, u64 index);
 /*
- * As kdsm_block_get(), for the first block from *index to last that is in the table. Sets *index to
+ * As kdsm_block_get(), for the first block from *index to last that has a structure. Sets *index to
  * the number of the block. NULL: there is none.
  */
 struct kdsm_block *kdsm_block_next(struct kdsm_coherence *coherence, u64 *index, u64 last);
 /* Get another reference. Caller has one, or holds coherence->lock and found the block in a list. */
 void kdsm_block_hold(struct kdsm_coherence *coherence, struct kdsm_block *block);
-/* Drop a reference. The last one frees a block that this node need not remember. */
+/*
+ * Drop a reference. The last one frees the structure of a block that this node does not hold, and
+ * remembers in the table what the protocol needs of it.
+ */
 void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block);
+/*
+ * The value entry of the table that says what this node has to remember of a block that no task
+ * uses, or NULL if the structure has to stay
+ */
+void *kdsm_block_memo(const struct kdsm_coherence *coherence, const struct kdsm_block *block);
+/* Fill in a new structure from such a value, before other tasks see the structure */
+void kdsm_block_recall(const struct kdsm_coherence *coherence, struct kdsm_block *block, u64 memo);
 /* Return page i of the block in a memory, or ERR_PTR(-ENOMEM) */
 void *kdsm_block_page(struct kdsm_coherence *coherence, struct kdsm_memory *memory,
 		      const struct kdsm_block *block, unsigned int i);
@@ -87,8 +97,11 @@ static inline unsigned int kdsm_stamps_left(const struct kdsm_block *block)
 	return (PAGE_SIZE - kdsm_stamp_offset(block) % PAGE_SIZE) / sizeof(struct kdsm_stamp);
 }
 
-/* Take back what a stamp of this node promised. Caller holds the block's lock. */
-void kdsm_stamp_clear(struct kdsm_coherence *coherence, const struct kdsm_block *block);
+/*
+ * Take back what the stamp of block index promised. This node does not own the block, or nobody has
+ * written it: then readers may find the promise or none.
+ */
+void kdsm_stamp_clear(struct kdsm_coherence *coherence, u64 index);
 /* Promise the block's read timestamp. This node is the owner. Caller holds the block's lock. */
 void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block *block);
 /*
@@ -369,6 +382,11 @@ static inline bool kdsm_is_gone(const struct kdsm_coherence *coherence, unsigned
 }
 
 /*
+ * Policy strict: allocate the sets of readers, which live as long as the structure. -ENOMEM. Caller
+ * holds the block's lock.
+ */
+int kdsm_readers_alloc(struct kdsm_coherence *coherence, struct kdsm_block *block);
+/*
  * Policy strict: give up any copy, and any loan, of a block of a missing node. Caller holds lock.
  */
 void kdsm_strict_forget(struct kdsm_coherence *coherence, struct kdsm_block *block);
@@ -582,6 +600,14 @@ void kdsm_ahead_use(struct kdsm_coherence *coherence, const struct kdsm_block *b
 /* Add n to a counter of the region, named without KDSM_COHERENCE_ */
 #define kdsm_coherence_count(coherence, which, n)				\
 	atomic64_add(n, &(coherence)->stats[KDSM_COHERENCE_##which])
+
+/* Policy strict: whether nodes wait for this one to lend copies. Caller holds the block's lock. */
+static inline bool kdsm_readers_wait(const struct kdsm_coherence *coherence,
+				     const struct kdsm_block *block)
+{
+	return coherence->is_strict && block->waiting &&
+	       !bitmap_empty(block->waiting, coherence->nodes);
+}
 
 static inline bool kdsm_block_is_owned(const struct kdsm_block *block)
 {

@@ -508,7 +508,7 @@ static void kdsm_claim_link(struct kdsm_claim *claim)
 	struct kdsm_block *block = claim->block;
 
 	mutex_lock(&block->lock);
-	block->lost = KDSM_NOBODY;
+	block->lost = false;
 	if (claim->holder != KDSM_NOBODY)
 		kdsm_ownership_link(claim->coherence, block, claim->holder, claim->held);
 	else
@@ -594,7 +594,7 @@ static int kdsm_block_discard(struct kdsm_claim *claim, struct kdsm_block *block
 	claim->block = block;
 	claim->discarded = false;
 	if (kdsm_claim_is_near(claim)) {
-		WRITE_ONCE(block->lost, KDSM_NOBODY);
+		WRITE_ONCE(block->lost, false);
 		return 0;
 	}
 	for (;;) {
@@ -707,7 +707,7 @@ unsigned int kdsm_coherence_lost(struct kdsm_coherence *coherence, u64 *list, un
 
 	for (; i < coherence->blocks && count < room &&
 	     (block = kdsm_block_next(coherence, &i, coherence->blocks - 1)); i++) {
-		if (READ_ONCE(block->lost) != KDSM_NOBODY)
+		if (READ_ONCE(block->lost))
 			list[count++] = kdsm_block_offset(coherence, block);
 		kdsm_block_put(coherence, block);
 		cond_resched();

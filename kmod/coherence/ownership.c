@@ -100,7 +100,7 @@ void kdsm_handover_put(const struct kdsm_coherence *coherence, const struct kdsm
 	wire->rts = cpu_to_le64(block->from_rts);
 	wire->from = cpu_to_le16(block->from);
 	/* Policy strict: the set of readers is handed over with the ownership */
-	if (!block->readers)
+	if (!coherence->is_strict || !block->readers)
 		return;
 	for_each_set_bit(i, block->readers, coherence->nodes)
 		wire->readers[i / 64] |= cpu_to_le64(1ULL << i % 64);
@@ -144,12 +144,9 @@ int kdsm_handover_get(struct kdsm_coherence *coherence, struct kdsm_block *block
 	    (block->role != KDSM_ROLE_WAITING && block->role != KDSM_ROLE_NONE))
 		return -EINVAL;
 	if (coherence->is_strict) {
-		/*
-		 * kdsm_strict_write_miss() allocates the set before it asks for the block, so a
-		 * hand-over without a set is impossible
-		 */
-		if (!block->readers)
-			return -EINVAL;
+		/* A node that gave up waiting may have freed the set */
+		if (kdsm_readers_alloc(coherence, block))
+			return -ENOMEM;
 		bitmap_zero(block->readers, coherence->nodes);
 		for (i = 0; i < coherence->nodes; i++)
 			if (le64_to_cpu(wire->readers[i / 64]) & 1ULL << i % 64)
@@ -218,12 +215,6 @@ static void kdsm_turn_init(struct kdsm_coherence *coherence, const struct kdsm_b
 	turn->grant = turn->lend;
 }
 
-static bool kdsm_readers_wait(const struct kdsm_coherence *coherence,
-			      const struct kdsm_block *block)
-{
-	return block->waiting && !bitmap_empty(block->waiting, coherence->nodes);
-}
-
 /*
  * Fill in the lends for the waiting readers, and forget these readers. With status 0 the content
  * is in the frame of this node. Another status tells the readers to ask again.
@@ -231,7 +222,7 @@ static bool kdsm_readers_wait(const struct kdsm_coherence *coherence,
 static void kdsm_turn_lend(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			   struct kdsm_turn *turn, int status)
 {
-	if (!block->waiting)
+	if (!kdsm_readers_wait(coherence, block))
 		return;
 	bitmap_copy(turn->readers, block->waiting, coherence->nodes);
 	bitmap_zero(block->waiting, coherence->nodes);
@@ -510,7 +501,7 @@ static int kdsm_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
 					  &block->wts, &block->rts);
 	if (err != -EAGAIN)
 		return err;
-	if (!block->waiting)
+	if (!coherence->is_strict || !block->waiting)
 		return kdsm_answer(request, KDSM_ANSWER_RETRY, 0);
 	if (!test_bit(request->from, block->waiting)) {
 		if (block->next != KDSM_NOBODY && block->next != request->from)

@@ -133,7 +133,14 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 	 * writes get timestamps above rts, so an acquire that must see them has news.
 	 */
 	WRITE_ONCE(block->rts, max(block->rts, READ_ONCE(coherence->signature.floor)));
-	kdsm_block_cached(coherence, block, true);
+	if (kdsm_block_has_content(coherence, block) ||
+	    kdsm_memory_holds(coherence->frames, kdsm_block_offset(coherence, block))) {
+		kdsm_block_cached(coherence, block, true);
+	} else {
+		/* This node has no memory for the block, so no program has the zeros mapped */
+		WRITE_ONCE(block->state, KDSM_BLOCK_INVALID);
+		block->whole = false;
+	}
 	kdsm_coherence_count(coherence, MIGRATIONS, 1);
 	return 0;
 }
@@ -296,7 +303,7 @@ int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, 
 		goto end;
 	if (bounce)
 		kdsm_twin_merge(coherence, block, bounce, from, false);
-	block->lost = KDSM_NOBODY;
+	block->lost = false;
 	WRITE_ONCE(block->state, kdsm_block_valid_state(block));
 	block->writer = KDSM_NOBODY;
 	/* First, because the leases are in order of rts */
@@ -341,7 +348,7 @@ static bool kdsm_write_needs_take(const struct kdsm_picked *write)
 static void kdsm_block_lose(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	mutex_lock(&block->lock);
-	if (block->lost != KDSM_NOBODY && block->modified && !kdsm_block_is_owned(block)) {
+	if (block->lost && block->modified && !kdsm_block_is_owned(block)) {
 		block->whole = false;
 		kdsm_block_cached(coherence, block, false);
 		kdsm_block_unmap(coherence, block, KDSM_BLOCK_INVALID);
@@ -540,7 +547,7 @@ static void kdsm_block_empty(struct kdsm_coherence *coherence, struct kdsm_block
 	block->modified = false;
 	block->twin = false;
 	block->whole = false;
-	block->lost = KDSM_NOBODY;
+	block->lost = false;
 }
 
 void kdsm_release_forget(struct kdsm_coherence *coherence, struct kdsm_block *block,

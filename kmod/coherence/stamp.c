@@ -57,13 +57,12 @@ void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block 
 	WRITE_ONCE(stamp->check, kdsm_stamp_check(block->rts, age));
 }
 
-void kdsm_stamp_clear(struct kdsm_coherence *coherence, const struct kdsm_block *block)
+void kdsm_stamp_clear(struct kdsm_coherence *coherence, u64 index)
 {
-	u64 offset = kdsm_stamp_offset(block);
+	u64 offset = index * sizeof(struct kdsm_stamp);
 	struct kdsm_stamp *stamp;
 	struct page *page;
 
-	lockdep_assert_held(&block->lock);
 	if (!kdsm_memory_holds(coherence->stamps, offset))
 		return;
 	page = kdsm_memory_page(coherence->stamps, offset >> PAGE_SHIFT);

@@ -89,8 +89,7 @@ static int kdsm_strict_handover(struct kdsm_coherence *coherence, struct kdsm_bl
 	return 0;
 }
 
-/* Allocate the sets of readers, which live as long as the block. Caller holds the block's lock. */
-static int kdsm_readers_alloc(struct kdsm_coherence *coherence, struct kdsm_block *block)
+int kdsm_readers_alloc(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	lockdep_assert_held(&block->lock);
 	if (!block->readers)
@@ -362,7 +361,7 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 	bool has_copy;
 	int err;
 
-	/* Before asking: a node that has no set refuses a hand-over, which would lose the block */
+	/* Before asking: a node that has no memory for the sets refuses a hand-over */
 	err = kdsm_readers_alloc(coherence, block);
 	/* An owner that evicted a block without content has no memory for it */
 	err = err ?: kdsm_block_room(coherence, block, true);
@@ -459,7 +458,7 @@ static int kdsm_strict_get(struct kdsm_coherence *coherence, struct kdsm_block *
 		kdsm_block_end(coherence, block);
 	}
 	if (!err && missed)
-		block->lost = KDSM_NOBODY;
+		block->lost = false;
 	if (!err && missed && awaited)
 		kdsm_lease_await(coherence, block);
 	mutex_unlock(&block->lock);
@@ -481,7 +480,7 @@ static int kdsm_strict_wipe(struct kdsm_coherence *coherence, struct kdsm_block 
 	bitmap_zero(block->readers, coherence->nodes);
 	block->wts = ts;
 	block->wanted = ts;
-	block->lost = KDSM_NOBODY;
+	block->lost = false;
 	WRITE_ONCE(block->state, KDSM_BLOCK_READABLE);
 	kdsm_lease_begin(coherence, block);
 	return 0;

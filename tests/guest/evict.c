@@ -42,8 +42,19 @@ static uint64_t value(unsigned int round, uint64_t word)
 
 static void print_work(const char *what)
 {
-	printf("# %s: %ld chunks evicted, %ld pushes, %ld KiB held\n", what, counter("evictions"),
-	       counter("pushes"), counter("memory") / 1024);
+	printf("# %s: %ld chunks evicted, %ld pushes, %ld KiB held, %ld KiB of metadata\n", what,
+	       counter("evictions"), counter("pushes"), counter("memory") / 1024,
+	       counter("metadata") / 1024);
+}
+
+/* A node has a structure of a block only if it holds the block, and 8 bytes of any other one. */
+static void check_metadata(void)
+{
+	long held = counter("resident") / block_size;
+	long known = counter("readable") + counter("writable") + counter("invalid");
+
+	printf("# %ld blocks held, structures of %ld\n", held, known);
+	CHECK(known <= held);
 }
 
 static void write_all(unsigned int round)
@@ -79,6 +90,7 @@ static void evict_stream(void)
 		exchange();
 	}
 	CHECK(counter("evictions") > 0);
+	check_metadata();
 	print_work("stream");
 	detach();
 }

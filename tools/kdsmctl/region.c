@@ -106,6 +106,7 @@ static void region_json(attrs at, void *data)
 	if (at[KDSM_A_REGION_LIMIT]) {
 		json_number(region, "limit", attr_u64(at, KDSM_A_REGION_LIMIT));
 		json_number(region, "memory", attr_u64(at, KDSM_A_REGION_MEMORY));
+		json_number(region, "metadata", attr_u64(at, KDSM_A_REGION_METADATA));
 	}
 	json_object_object_add(region, "keep",
 			       json_object_new_boolean(flags & KDSM_REGION_KEEP));
@@ -250,6 +251,8 @@ static void show_text(attrs at, const struct show *show)
 	if (at[KDSM_A_REGION_LIMIT]) {
 		printf("%-26s %s\n", "memory here",
 		       human_bytes(attr_u64(at, KDSM_A_REGION_MEMORY), size));
+		printf("%-26s %s\n", "metadata here",
+		       human_bytes(attr_u64(at, KDSM_A_REGION_METADATA), size));
 		printf("%-26s %s\n", "limit of memory", limit_name(at, size));
 	}
 	printf("%-26s %s\n", "block size",

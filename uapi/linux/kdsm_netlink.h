@@ -140,6 +140,9 @@ enum kdsm_attr {
 	KDSM_A_REGION_MEMORY,	/* coherent: u64, REGION_RESIDENT and what this node keeps to
 				 * compare and find the content, in bytes
 				 */
+	KDSM_A_REGION_METADATA,	/* coherent: u64, memory by which this node knows where blocks
+				 * are, in bytes; no part of REGION_MEMORY
+				 */
 	__KDSM_A_LAST,
 };
 
@@ -197,7 +200,7 @@ enum kdsm_coherence_stat {
 	KDSM_COHERENCE_RACES,		/* words with a byte that two nodes wrote: KDSM_IOC_RACES */
 	KDSM_COHERENCE_FLUSHES,		/* ranges whose mappings were changed */
 	KDSM_COHERENCE_BYTES,		/* bytes of content fetched */
-	/* Current numbers of blocks: */
+	/* Current numbers of blocks, without those that no node has written: */
 	KDSM_COHERENCE_OWNED,
 	KDSM_COHERENCE_READABLE,	/* owned or not */
 	KDSM_COHERENCE_WRITABLE,	/* owned or not */

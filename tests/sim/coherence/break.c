@@ -169,11 +169,38 @@ void __wrap_kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block
 		__real_kdsm_block_learn(coherence, block);
 }
 
+/* Forget something of a block that has no structure. */
+static void break_memo(struct kdsm_coherence *coherence, u64 index)
+{
+	struct kdsm_block *block;
+	void *entry;
+
+	xa_lock(&coherence->table);
+	entry = xa_load(&coherence->table, index);
+	if (xa_is_value(entry)) {
+		block = known_block(coherence->node, index);
+		if (sim_broken == BREAK_MEMO)
+			block->handover = 1;
+		if (sim_broken == BREAK_LINK)
+			block->owner = (coherence->node + 1) % coherence->nodes;
+		if (sim_broken == BREAK_PAST) {
+			block->wts = 0;
+			block->rts = 0;
+		}
+		__xa_cmpxchg(&coherence->table, index, entry, kdsm_block_memo(coherence, block), 0);
+	}
+	xa_unlock(&coherence->table);
+}
+
 void __wrap_kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
+	u64 index = block->index;
+
 	if (sim_broken == BREAK_DROP)
 		block->taken = false;
 	__real_kdsm_block_put(coherence, block);
+	if (sim_broken == BREAK_MEMO || sim_broken == BREAK_LINK || sim_broken == BREAK_PAST)
+		break_memo(coherence, index);
 }
 
 int __wrap_kdsm_release_acquire(struct kdsm_coherence *coherence,

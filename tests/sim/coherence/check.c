@@ -26,9 +26,29 @@ static struct seen *seen(unsigned int node, unsigned int i)
 	return &all_seen[node * config.blocks + i];
 }
 
+struct kdsm_block *known_block(unsigned int node, u64 index)
+{
+	static struct kdsm_block views[KDSM_MAX_NODES];
+	struct kdsm_coherence *coherence = &nodes[node].coherence;
+	struct kdsm_block *view = &views[node];
+	void *entry = xa_load(&coherence->table, index);
+
+	if (!xa_is_value(entry))
+		return entry;
+	*view = (struct kdsm_block) {
+		.index = index, .next = KDSM_NOBODY, .hint = KDSM_NOBODY,
+	};
+	if (!coherence->is_strict) {
+		INIT_LIST_HEAD(&view->dirty);
+		view->writer = KDSM_NOBODY;
+	}
+	kdsm_block_recall(coherence, view, xa_to_value(entry));
+	return view;
+}
+
 static struct kdsm_block *peek(unsigned int node, u64 index)
 {
-	return nodes[node].closed ? NULL : xa_load(&nodes[node].coherence.table, index);
+	return nodes[node].closed ? NULL : known_block(node, index);
 }
 
 static u64 claims_in(const struct kdsm_block *block)
@@ -56,6 +76,17 @@ void check_stop(void)
 	free(all_seen);
 }
 
+static u8 reading_of(const struct kdsm_block *block)
+{
+	return config.policy == KDSM_POLICY_STRICT ? block->reading : KDSM_READING_NONE;
+}
+
+/* Policy strict: the node that lends */
+static u16 writer_of(const struct kdsm_block *block)
+{
+	return config.policy == KDSM_POLICY_STRICT ? block->lender : block->writer;
+}
+
 static void note_change(unsigned int node, unsigned int i, const struct kdsm_block *block)
 {
 	static const char * const states[] = { "invalid", "readable", "WRITABLE" };
@@ -66,10 +97,10 @@ static void note_change(unsigned int node, unsigned int i, const struct kdsm_blo
 	if (was->state == block->state && was->role == block->role &&
 	    was->busy == block->busy && was->twin == block->twin &&
 	    was->modified == block->modified && was->owner == block->owner &&
-	    was->next == block->next && was->writer == block->writer &&
+	    was->next == block->next && writer_of(was) == writer_of(block) &&
 	    was->wts == block->wts && was->rts == block->rts && was->wanted == block->wanted &&
 	    was->handover == block->handover && was->given == block->given &&
-	    was->reading == block->reading && was->lock.owner)
+	    reading_of(was) == reading_of(block) && was->lock.owner)
 		return;
 	*was = *block;
 	was->lock.owner = (void *)1;	/* there was an event before */
@@ -77,9 +108,9 @@ static void note_change(unsigned int node, unsigned int i, const struct kdsm_blo
 		  "  [%u] %s %s%s%s%s%s %llu%s owner %u next %d wts %llu rts %llu wanted %llu of %d",
 		  node, states[block->state], roles[block->role], block->busy ? " busy" : "",
 		  block->twin ? " twin" : "", block->modified ? " modified" : "",
-		  readings[block->reading], block->handover, block->given ? " given" : "",
+		  readings[reading_of(block)], block->handover, block->given ? " given" : "",
 		  block->owner, (s16)block->next, block->wts, block->rts, block->wanted,
-		  (s16)block->writer);
+		  (s16)writer_of(block));
 }
 
 /*
@@ -307,7 +338,7 @@ bool is_missed(unsigned int node, u64 index)
 {
 	const struct kdsm_block *block = peek(node, index);
 
-	return block && block->lost != KDSM_NOBODY;
+	return block && block->lost;
 }
 
 bool is_unreleased(unsigned int node, u64 index)
@@ -405,6 +436,34 @@ static void check_expiry(u64 index, unsigned int node, unsigned int owner)
 		sim_fail(index, "the copy of node %u expires after the owner's", node);
 }
 
+/* Whether a node needs more than 8 bytes for a block of which it has no content */
+static bool needs_structure(const struct kdsm_block *block, unsigned int node)
+{
+	bool strict = config.policy == KDSM_POLICY_STRICT;
+
+	/* Others must hear who has copies, or that content is elsewhere until they take it up */
+	if (strict && block->readers && !bitmap_empty(block->readers, sim.nodes))
+		return true;
+	if (block->given && (block->from != node || block->from_wts))
+		return true;
+	/* Only faults make these: a task asked for the block, and did not get it */
+	return block->role == KDSM_ROLE_GRANTED || block->lost ||
+	       block->hint != KDSM_NOBODY || claims_in(block);
+}
+
+static void check_structure(u64 index, unsigned int node)
+{
+	const struct kdsm_block *block = peek(node, index);
+	u64 offset = index * config.pages << PAGE_SHIFT;
+
+	if (!block || xa_is_value(xa_load(&nodes[node].coherence.table, index)) ||
+	    kdsm_memory_holds(&nodes[node].frames, offset) ||
+	    kdsm_memory_holds(&nodes[node].twins, offset))
+		return;
+	if (!needs_structure(block, node))
+		sim_fail(index, "node %u has a structure of a block that it does not hold", node);
+}
+
 static void check_block(u64 index)
 {
 	unsigned int node, owner = find_owner(index);
@@ -421,6 +480,7 @@ static void check_block(u64 index)
 		if (is_out(node))
 			continue;
 		check_links(index, node, owner);
+		check_structure(index, node);
 		/* These defects must be found by the check of loads, not here. */
 		if (sim_broken != BREAK_RTS && sim_broken != BREAK_LEASE &&
 		    config.policy != KDSM_POLICY_STRICT)

@@ -115,6 +115,12 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 			false, LIMIT },
 	[BREAK_UNREAD] = { "unread", "a node evicts what the next owner has not read",
 			   false, LIMIT },
+	[BREAK_MEMO] = { "memo", "a node that does not hold a block forgets the hand-over's number",
+			 false, LIMIT },
+	[BREAK_LINK] = { "link", "a node that does not hold a block forgets who does",
+			 false, LIMIT },
+	[BREAK_PAST] = { "past", "a node that does not hold a block forgets what it wrote there",
+			 false, LIMIT },
 	[BREAK_WALK] = { "walk", "an acquire looks at all blocks", false, COSTS },
 	[BREAK_TIE] = { "tie", "a node that was given up keeps its copies", false, STRICT | AWAY },
 	[BREAK_LOAN] = { "loan", "a reader takes up late loans", false, STRICT | AWAY },
@@ -483,7 +489,8 @@ static void choose(u64 seed)
 	choose_for_defect();
 	choose_limits();
 	config.contiguous = sim_chance(2);
-	if (sim_broken == BREAK_FORGET || sim_broken == BREAK_NUMBER || sim_broken == BREAK_OLD)
+	if (sim_broken == BREAK_FORGET || sim_broken == BREAK_NUMBER || sim_broken == BREAK_OLD ||
+	    sim_broken == BREAK_MEMO)
 		sim.error = sim_between(3, 30);
 	choose_faults();
 	choose_eviction();

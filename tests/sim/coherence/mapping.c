@@ -55,7 +55,7 @@ static void unmap_late(void *arg)
 
 static enum kdsm_block_state block_state(unsigned int node, u64 index)
 {
-	const struct kdsm_block *block = xa_load(&nodes[node].coherence.table, index);
+	const struct kdsm_block *block = known_block(node, index);
 
 	return block ? block->state : KDSM_BLOCK_INVALID;
 }

@@ -350,6 +350,7 @@ void nodes_start(void)
 {
 	unsigned int i;
 
+	kdsm_blocks_init();
 	drops = 0;
 	if (config.outage)
 		outage_start();

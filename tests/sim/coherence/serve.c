@@ -167,7 +167,7 @@ static void break_link(struct kdsm_wire_answer *answer, u64 index)
 
 	if (config.closing)	/* that node may be about to free its blocks */
 		return;
-	block = xa_load(&nodes[answer->node].coherence.table, index);
+	block = known_block(answer->node, index);
 	if ((block ? block->handover : 1) >= answer->handover.number)
 		answer->handover.number = 0;
 }

@@ -78,6 +78,9 @@ enum {
 	/* when nodes evict blocks */
 	BREAK_KEY,
 	BREAK_UNREAD,
+	BREAK_MEMO,
+	BREAK_LINK,
+	BREAK_PAST,
 	/* of costs */
 	BREAK_WALK,
 	BREAK_COUNT
@@ -457,6 +460,11 @@ bool is_stuck(unsigned int node);
 bool is_unreleased(unsigned int node, u64 index);
 /* How often the block had been discarded, as far as the node knows */
 u64 claims_of(unsigned int node, u64 index);
+/*
+ * What a node knows of a block; NULL: nothing. If that is a value in the table, the result counts
+ * until the next call for this node.
+ */
+struct kdsm_block *known_block(unsigned int node, u64 index);
 /* Whether a task of the node did not get the block for want of another node */
 bool is_missed(unsigned int node, u64 index);
 /* Whether no node has the block, or is being given it, when no thread uses it */

@@ -5,6 +5,7 @@
 struct sim_entry {
 	unsigned long index;
 	void *value;
+	bool mark;
 };
 
 /* The place of the first entry whose index is not below this one */
@@ -22,10 +23,13 @@ static size_t place_of(const struct xarray *array, unsigned long index)
 	return low;
 }
 
-void *sim_xa_next(const struct xarray *array, unsigned long *index, unsigned long last)
+void *xa_find(const struct xarray *array, unsigned long *index, unsigned long last,
+	      unsigned int mark)
 {
 	size_t i = place_of(array, *index);
 
+	while (i < array->count && !array->entries[i].mark)
+		i++;
 	if (i == array->count || array->entries[i].index > last)
 		return NULL;
 	*index = array->entries[i].index;
@@ -34,7 +38,27 @@ void *sim_xa_next(const struct xarray *array, unsigned long *index, unsigned lon
 
 void *xa_load(const struct xarray *array, unsigned long index)
 {
-	return sim_xa_next(array, &index, index);
+	size_t i = place_of(array, index);
+
+	return i < array->count && array->entries[i].index == index ? array->entries[i].value :
+								       NULL;
+}
+
+static void mark_entry(struct xarray *array, unsigned long index, bool mark)
+{
+	sim_assert_held(&array->xa_lock);
+	if (xa_load(array, index))
+		array->entries[place_of(array, index)].mark = mark;
+}
+
+void __xa_set_mark(struct xarray *array, unsigned long index, unsigned int mark)
+{
+	mark_entry(array, index, true);
+}
+
+void __xa_clear_mark(struct xarray *array, unsigned long index, unsigned int mark)
+{
+	mark_entry(array, index, false);
 }
 
 /* As in the kernel, an allocation drops the lock, and then looks at the entry again. */
@@ -65,8 +89,10 @@ void *__xa_cmpxchg(struct xarray *array, unsigned long index, void *old, void *e
 		}
 		memmove(&array->entries[i + 1], &array->entries[i],
 			(array->count++ - i) * sizeof(*array->entries));
+		array->entries[i].mark = false;
 	}
-	array->entries[i] = (struct sim_entry) { index, entry };
+	array->entries[i].index = index;
+	array->entries[i].value = entry;
 	return was;
 }
 

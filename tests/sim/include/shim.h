@@ -41,12 +41,18 @@ typedef s64 ktime_t;
 #define SZ_1M		0x100000
 #define SZ_4M		0x400000
 #define BIT(n)		(1UL << (n))
+#define BIT_ULL(n)	(1ULL << (n))
+#define GENMASK_ULL(high, low)	(~0ULL >> (63 - (high)) & ~0ULL << (low))
+#define FIELD_MAX(mask)		((mask) >> __builtin_ctzll(mask))
+#define FIELD_PREP(mask, value)	((u64)(value) << __builtin_ctzll(mask) & (mask))
+#define FIELD_GET(mask, bits)	(((bits) & (mask)) >> __builtin_ctzll(mask))
 #define HZ		250
 
 #define __packed	__attribute__((packed))
 #define fallthrough	__attribute__((fallthrough))
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 
+#define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
 #define DIV_ROUND_UP_ULL(n, d)	(((n) + (d) - 1) / (d))
 #define ilog2(n)		(63 - __builtin_clzll(n))
 #define roundup_pow_of_two(n)	(1UL << (64 - __builtin_clzll((n) - 1)))
@@ -68,6 +74,7 @@ typedef s64 ktime_t;
 #define le32_to_cpu(x)	((u32)(x))
 #define le64_to_cpu(x)	((u64)(x))
 
+struct kmem_cache;
 struct vm_area_struct;
 struct vm_operations_struct;
 struct sockaddr_storage;
@@ -80,6 +87,7 @@ typedef struct { u8 b[16]; } uuid_t;
 #define ERR_PTR(err)	((void *)(long)(err))
 #define PTR_ERR(p)	((long)(p))
 #define IS_ERR(p)	((unsigned long)(p) >= (unsigned long)-4095)
+#define PTR_ERR_OR_ZERO(p)	({ void *_p = (p); IS_ERR(_p) ? PTR_ERR(_p) : 0; })
 #define ERR_CAST(p)	((void *)(p))
 
 /* ---- signals: there are none ---- */
@@ -231,6 +239,11 @@ void sim_free(void *p);
 
 #define kzalloc(n, f)		sim_alloc(n, true)
 #define kvzalloc(n, f)		sim_alloc(n, true)
+/* A cache is the size of its objects. */
+#define KMEM_CACHE(type, f)	((struct kmem_cache *)sizeof(struct type))
+#define kmem_cache_zalloc(c, f)	sim_alloc((size_t)(c), true)
+#define kmem_cache_free(c, p)	sim_free(p)
+#define kmem_cache_destroy(c)	((void)(c))
 #define kcalloc(n, s, f)	sim_alloc((size_t)(n) * (s), true)
 #define kvcalloc(n, s, f)	sim_alloc((size_t)(n) * (s), true)
 #define kvmalloc_array(n, s, f)	sim_alloc((size_t)(n) * (s), false)
@@ -353,22 +366,35 @@ struct xarray {
 	size_t count, room;
 };
 
-#define XA_PRESENT		0
+struct xa_node {
+	u64 words[72];			/* as in Linux 6.1 */
+};
+
+#define XA_CHUNK_SIZE		64
+#define XA_MARK_0		0
 #define XA_FLAGS_ACCOUNT	0
 
 #define xa_init_flags(array, flags)	memset(array, 0, sizeof(*(array)))
 #define xa_lock(array)		spin_lock(&(array)->xa_lock)
 #define xa_unlock(array)	spin_unlock(&(array)->xa_lock)
-#define xa_is_err(entry)	IS_ERR(entry)
-#define xa_find(array, index, last, filter)	sim_xa_next(array, index, last)
-#define xa_for_each(array, index, entry)				\
-	for ((index) = 0; ((entry) = sim_xa_next(array, &(index), ULONG_MAX)); (index)++)
+/* Values have an odd number in place of an address. */
+#define xa_is_value(entry)	((unsigned long)(entry) & 1)
+#define xa_mk_value(value)	((void *)((unsigned long)(value) << 1 | 1))
+#define xa_to_value(entry)	((unsigned long)(entry) >> 1)
+#define xa_is_err(entry)	(!xa_is_value(entry) && IS_ERR(entry))
+#define xa_for_each_marked(array, index, entry, mark)			\
+	for ((index) = 0; ((entry) = xa_find(array, &(index), ULONG_MAX, mark)); (index)++)
 
 void *xa_load(const struct xarray *array, unsigned long index);
 void *__xa_cmpxchg(struct xarray *array, unsigned long index, void *old, void *entry, gfp_t flags);
 void *__xa_erase(struct xarray *array, unsigned long index);
+/* There is one mark. */
+void __xa_set_mark(struct xarray *array, unsigned long index, unsigned int mark);
+void __xa_clear_mark(struct xarray *array, unsigned long index, unsigned int mark);
+/* The first entry with the mark */
+void *xa_find(const struct xarray *array, unsigned long *index, unsigned long last,
+	      unsigned int mark);
 void xa_destroy(struct xarray *array);
-void *sim_xa_next(const struct xarray *array, unsigned long *index, unsigned long last);
 
 /* ---- work (harness/kernel.c) ---- */
 
