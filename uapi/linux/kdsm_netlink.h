@@ -140,6 +140,9 @@ enum kdsm_attr {
 	KDSM_A_REGION_MEMORY,	/* coherent: u64, REGION_RESIDENT and what this node keeps to
 				 * compare and find the content, in bytes
 				 */
+	KDSM_A_REGION_SEGMENTS,	/* binary: array of struct kdsm_region_segment; absent if the
+				 * region has only one, of REGION_BLOCK_SIZE
+				 */
 	__KDSM_A_LAST,
 };
 

@@ -49,6 +49,7 @@ typedef s64 ktime_t;
 
 #define DIV_ROUND_UP_ULL(n, d)	(((n) + (d) - 1) / (d))
 #define ilog2(n)		(63 - __builtin_clzll(n))
+#define is_power_of_2(n)	((n) && !((n) & ((n) - 1)))
 #define roundup_pow_of_two(n)	(1UL << (64 - __builtin_clzll((n) - 1)))
 #define struct_size(p, member, n)	(sizeof(*(p)) + (n) * sizeof((p)->member[0]))
 #define BUILD_BUG_ON(c)		_Static_assert(!(c), #c)
@@ -57,6 +58,7 @@ typedef s64 ktime_t;
 #define min(a, b)	({ typeof(a) _a = (a); typeof(b) _b = (b); _a < _b ? _a : _b; })
 #define max(a, b)	({ typeof(a) _a = (a); typeof(b) _b = (b); _a > _b ? _a : _b; })
 #define max3(a, b, c)	max(max(a, b), c)
+#define min3(a, b, c)	min(min(a, b), c)
 #define min_t(t, a, b)	min((t)(a), (t)(b))
 #define max_t(t, a, b)	max((t)(a), (t)(b))
 #define clamp_t(t, v, a, b)	min((t)(b), max((t)(a), (t)(v)))
