@@ -148,6 +148,27 @@ unbind:
 	return err;
 }
 
+/* Check the form of the segments, and fill in the only one if the program passes none */
+static int kdsm_args_segments(struct kdsm_region_open *args)
+{
+	u32 i;
+
+	if (args->reserved || args->segments > KDSM_MAX_SEGMENTS)
+		return -EINVAL;
+	for (i = 0; i < args->segments; i++)
+		if (args->segment[i].reserved)
+			return -EINVAL;
+	if (!args->segments) {
+		args->segments = 1;
+		args->segment[0] = (struct kdsm_region_segment) {
+			.block_size = args->block_size ?: 4096,
+		};
+	} else if (args->block_size && args->block_size != args->segment[0].block_size) {
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int kdsm_ioctl_region_open(struct file *file, void __user *user)
 {
 	const u32 flags = KDSM_REGION_CREATE | KDSM_REGION_EXCL | KDSM_REGION_KEEP |
@@ -164,6 +185,13 @@ static int kdsm_ioctl_region_open(struct file *file, void __user *user)
 		return -EINVAL;
 	if (args.flags & ~KDSM_REGION_CREATE && !(args.flags & KDSM_REGION_CREATE))
 		return -EINVAL;
+	/* Ignored unless the call may create the region */
+	if (!(args.flags & KDSM_REGION_CREATE))
+		args.segments = 0;
+	else
+		err = kdsm_args_segments(&args);
+	if (err)
+		return err;
 	mutex_lock(&kfile->lock);
 	err = kdsm_file_bind(file, &args, user, argsz);
 	mutex_unlock(&kfile->lock);
@@ -316,8 +344,8 @@ static int kdsm_range_blocks(const struct kdsm_region *region, u64 offset, u64 l
 		return -EOPNOTSUPP;
 	if (check_add_overflow(offset, length - 1, last) || *last >= kdsm_region_size(region))
 		return -ERANGE;
-	*first = offset >> region->coherence->block_shift;
-	*last >>= region->coherence->block_shift;
+	*first = kdsm_block_at(region->coherence, offset);
+	*last = kdsm_block_at(region->coherence, *last);
 	return 0;
 }
 
@@ -465,7 +493,7 @@ static int kdsm_ioctl_home(struct kdsm_region *region, void __user *user)
 	if (args.offset >= kdsm_region_size(region))
 		return -ERANGE;
 	args.node = kdsm_block_first_owner(region->coherence,
-					   args.offset >> region->coherence->block_shift);
+					   kdsm_block_at(region->coherence, args.offset));
 	return kdsm_args_put(&args, sizeof(args), user, argsz);
 }
 

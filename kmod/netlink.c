@@ -532,7 +532,7 @@ static int kdsm_fill_region(struct sk_buff *skb, struct kdsm_cluster *cluster,
 	    nla_put_string(skb, KDSM_A_REGION_NAME, region->name) ||
 	    kdsm_put_u64(skb, KDSM_A_REGION_SIZE, kdsm_region_size(region)) ||
 	    kdsm_put_u64(skb, KDSM_A_REGION_PART_SIZE, region->part_size) ||
-	    nla_put_u32(skb, KDSM_A_REGION_BLOCK_SIZE, region->block_size) ||
+	    nla_put_u32(skb, KDSM_A_REGION_BLOCK_SIZE, region->segments->block_size) ||
 	    nla_put_u32(skb, KDSM_A_REGION_POLICY, region->policy) ||
 	    nla_put_u32(skb, KDSM_A_REGION_MODE, region->mode) ||
 	    nla_put_u32(skb, KDSM_A_REGION_UID, region->uid) ||
@@ -541,6 +541,10 @@ static int kdsm_fill_region(struct sk_buff *skb, struct kdsm_cluster *cluster,
 	    nla_put_u32(skb, KDSM_A_REGION_FLAGS, region->flags) ||
 	    kdsm_put_u64(skb, KDSM_A_REGION_RESIDENT,
 			 kdsm_memory_resident(region->memory)))
+		goto put;
+	if (region->segment_count > 1 &&
+	    nla_put(skb, KDSM_A_REGION_SEGMENTS,
+		    region->segment_count * sizeof(region->segments[0]), region->segments))
 		goto put;
 	if (region->policy == KDSM_POLICY_STRICT &&
 	    kdsm_put_u64(skb, KDSM_A_REGION_LEASE, READ_ONCE(region->coherence->lease)))

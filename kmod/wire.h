@@ -16,7 +16,7 @@
 #include <linux/kdsm.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	11
+#define KDSM_WIRE_VERSION	12
 
 /*
  * Peers prove to each other that they know a key of the cluster (fabric/secret.c):
@@ -267,12 +267,21 @@ struct kdsm_wire_put {
 /* Upper bound of the words' length, in bytes */
 #define KDSM_PUT_ROOM		(KDSM_MESSAGE_ROOM - sizeof(struct kdsm_wire_put))
 
+/* The segments of a region; one if it is partitioned */
+struct kdsm_wire_segments {
+	__le32 count;		/* 1..KDSM_MAX_SEGMENTS */
+	struct {
+		__le64 offset;
+		__le32 block_size;
+	} __packed list[KDSM_MAX_SEGMENTS];
+} __packed;
+
 struct kdsm_wire_open {
 	char name[KDSM_NAME_SIZE];
 	__le32 flags;		/* KDSM_REGION_* */
 	__le32 policy;
 	__le64 size;
-	__le32 block_size;
+	struct kdsm_wire_segments segments;
 	__le32 mode;
 	__le32 uid;
 	__le32 gid;
@@ -283,7 +292,7 @@ struct kdsm_wire_region {
 	__le32 id;
 	__le32 flags;		/* KDSM_REGION_KEEP, KDSM_REGION_CONTIGUOUS */
 	__le32 policy;
-	__le32 block_size;
+	struct kdsm_wire_segments segments;
 	__le64 part_size;
 	__le64 base;
 	__le32 mode;

@@ -117,7 +117,7 @@ static bool kdsm_miss_has(struct kdsm_miss *miss, u64 wts)
 static int kdsm_miss_bounce(struct kdsm_coherence *coherence, struct kdsm_miss *miss)
 {
 	if (!miss->bounce)
-		miss->bounce = kdsm_bounce_alloc(coherence);
+		miss->bounce = kdsm_bounce_alloc(coherence, miss->block);
 	return miss->bounce ? 0 : -ENOMEM;
 }
 
@@ -139,7 +139,8 @@ static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_m
 	bounce = miss->merge ? miss->bounce : NULL;
 	ahead = kdsm_ahead_begin(coherence, miss->block, KDSM_NOBODY);
 	alone = !ahead;
-	err = kdsm_fetch_begin(&fetch, coherence, frames, 0, ahead ? 1 + ahead->count : 1);
+	err = kdsm_fetch_begin(&fetch, coherence, frames, 0, miss->block,
+			       ahead ? 1 + ahead->count : 1);
 	if (!err) {
 		kdsm_fetch_add(&fetch, miss->block, miss->from, bounce);
 		kdsm_ahead_add(&fetch, ahead);
@@ -174,7 +175,7 @@ static u64 kdsm_miss_probe(struct kdsm_coherence *coherence, struct kdsm_miss *m
 	u64 good = 0, wts;
 
 	ahead = kdsm_ahead_begin(coherence, miss->block, node);
-	if (!kdsm_fetch_begin(&fetch, coherence, source.memory, source.since, 1)) {
+	if (!kdsm_fetch_begin(&fetch, coherence, source.memory, source.since, miss->block, 1)) {
 		kdsm_fetch_stamps(&fetch, miss->block, node, ahead ? ahead->stamps : 1);
 		*moved = (!miss->whole || miss->changing) && !kdsm_miss_bounce(coherence, miss);
 		if (*moved)

@@ -218,8 +218,8 @@ static void kdsm_run_retire(struct kdsm_coherence *coherence, const struct kdsm_
 	size_t i;
 	int err;
 
-	kdsm_pages_protect(coherence, kdsm_block_offset(coherence, run->block),
-			   n * kdsm_block_size(coherence));
+	kdsm_pages_protect(coherence, kdsm_block_offset(coherence, run->block->index),
+			   n * kdsm_block_size(coherence, run->block->index));
 	err = kdsm_run_harvest(coherence, run, n);
 	for (i = 0; i < n; i++) {
 		struct kdsm_block *block = run[i].block;
@@ -260,13 +260,13 @@ static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
 	for (i = 0; i < victims->count; i += n) {
 		struct kdsm_picked *run = &victims->list[i];
 
-		n = kdsm_run_length(run, victims->count - i);
+		n = kdsm_run_length(coherence, run, victims->count - i);
 		for (j = 0; j < n && !run[j].writable; j++)
 			;
 		if (j < n)
 			kdsm_run_retire(coherence, run, n);
-		kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, run->block),
-				 n << coherence->block_shift);
+		kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, run->block->index),
+				 n * kdsm_block_size(coherence, run->block->index));
 		kdsm_coherence_count(coherence, FLUSHES, 1);
 		for (j = 0; j < n; j++)
 			kdsm_block_unmapped(run[j].block);

@@ -23,7 +23,7 @@
 static int kdsm_atomic_apply(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			     struct kdsm_atomic *atomic)
 {
-	u64 at = atomic->offset - kdsm_block_offset(coherence, block), ts = 0;
+	u64 at = atomic->offset - kdsm_block_offset(coherence, block->index), ts = 0;
 	struct kdsm_notice notice = {};
 	void *page;
 

@@ -397,14 +397,14 @@ void kdsm_block_unmap(struct kdsm_coherence *coherence, struct kdsm_block *block
 {
 	lockdep_assert_held(&block->lock);
 	WRITE_ONCE(block->state, state);
-	kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, block),
-			 kdsm_block_size(coherence));
+	kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, block->index),
+			 kdsm_block_size(coherence, block->index));
 	kdsm_coherence_count(coherence, FLUSHES, 1);
 }
 
 int kdsm_block_clear(struct kdsm_coherence *coherence, const struct kdsm_block *block)
 {
-	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT, i;
+	unsigned int pages = kdsm_block_size(coherence, block->index) >> PAGE_SHIFT, i;
 	void *page;
 
 	for (i = 0; i < pages; i++) {
@@ -420,8 +420,8 @@ int kdsm_block_clear(struct kdsm_coherence *coherence, const struct kdsm_block *
 void *kdsm_block_page(struct kdsm_coherence *coherence, struct kdsm_memory *memory,
 		      const struct kdsm_block *block, unsigned int i)
 {
-	struct page *page;
+	u64 offset = kdsm_block_offset(coherence, block->index);
+	struct page *page = kdsm_memory_page(memory, (offset >> PAGE_SHIFT) + i);
 
-	page = kdsm_memory_page(memory, (kdsm_block_offset(coherence, block) >> PAGE_SHIFT) + i);
 	return IS_ERR(page) ? ERR_CAST(page) : page_address(page);
 }

@@ -11,7 +11,8 @@
 #include "internal.h"
 
 void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
-			 u32 id, u32 policy, u64 size, u32 block_size, bool contiguous)
+			 u32 id, u32 policy, u64 size, const struct kdsm_region_segment *segments,
+			 u32 count, bool contiguous)
 {
 	memset(coherence, 0, sizeof(*coherence));
 	coherence->fabric = fabric;
@@ -19,8 +20,7 @@ void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *f
 	coherence->is_strict = policy == KDSM_POLICY_STRICT;
 	coherence->policy = coherence->is_strict ? &kdsm_policy_strict : &kdsm_policy_release;
 	coherence->lease = KDSM_LEASE_DEFAULT;
-	coherence->block_shift = ilog2(block_size);
-	coherence->blocks = size >> coherence->block_shift;
+	kdsm_segments_init(coherence, segments, count, size);
 	coherence->node = kdsm_fabric_node(fabric);
 	coherence->nodes = kdsm_fabric_nodes(fabric);
 	coherence->group = contiguous ? DIV_ROUND_UP_ULL(coherence->blocks, coherence->nodes) :
@@ -165,7 +165,7 @@ int kdsm_coherence_acquire(struct kdsm_coherence *coherence,
 
 int kdsm_coherence_atomic(struct kdsm_coherence *coherence, struct kdsm_atomic *atomic, bool wait)
 {
-	u64 index = atomic->offset >> coherence->block_shift;
+	u64 index = kdsm_block_at(coherence, atomic->offset);
 	struct kdsm_block *block;
 	struct kdsm_patience patience = kdsm_patience_begin(coherence);
 	int err;
@@ -277,9 +277,12 @@ static int kdsm_range_own(struct kdsm_coherence *coherence, u64 first, u64 last)
 	u64 count;
 
 	for (; first <= last && !err; first += count) {
-		count = min_t(u64, last - first + 1, KDSM_OWN_BLOCKS);
+		/* Blocks of one size */
+		count = min3(last + 1, kdsm_segment_end(coherence, first),
+			     first + KDSM_OWN_BLOCKS) - first;
 		mutex_lock(&coherence->fence);
-		err = kdsm_take_many(coherence, count, count, true, kdsm_block_own, &first);
+		err = kdsm_take_many(coherence, count, count, kdsm_block_size(coherence, first),
+				     true, kdsm_block_own, &first);
 		mutex_unlock(&coherence->fence);
 		if (err == -ENOMEM || err == -ENOBUFS)
 			err = kdsm_range_own_slowly(coherence, first, count);

@@ -127,6 +127,13 @@ struct kdsm_region;
 /* Mark of the entries of the table that are structures */
 #define KDSM_BLOCK_MARK		XA_MARK_0
 
+/* A range of the region that has blocks of one size: segment.c */
+struct kdsm_block_segment {
+	u64 offset;		/* of its first byte */
+	u64 first;		/* its first block */
+	unsigned int shift;	/* size of a block, as log2 of bytes */
+};
+
 /* Number of concurrent sequences of read misses that the read-ahead distinguishes */
 #define KDSM_STREAMS		4U
 
@@ -334,7 +341,9 @@ struct kdsm_coherence {
 	bool is_strict;			/* policy is strict */
 	u64 blocks;
 	u64 group;			/* number of neighbouring blocks that have the same home */
-	unsigned int block_shift;
+	/* In order. Behind the last one is one with the region's end and number of blocks. */
+	struct kdsm_block_segment segments[KDSM_MAX_SEGMENTS + 1];
+	const struct kdsm_block_segment *last_segment;
 	unsigned int node, nodes;
 	wait_queue_head_t wait;		/* tasks that wait until a block is not busy, or granted */
 
@@ -413,17 +422,18 @@ void kdsm_blocks_exit(void);
  * @fabric: the fabric that carries messages and operations
  * @id: id of the region
  * @policy: KDSM_POLICY_RELEASE or KDSM_POLICY_STRICT
- * @size: size of the region, in bytes
- * @block_size: size of a block, in bytes; a power of two
+ * @size: size of the region, in bytes; a multiple of the block size of the last segment
+ * @segments: the segments of the region; see kdsm_segments_sane()
+ * @count: number of segments
  * @contiguous: whether all blocks of a home are neighbours; see KDSM_REGION_CONTIGUOUS
  *
  * The caller then sets region, mapping and frames and, for policy release, twins and
  * stamps. frames and twins are memories of the region's whole size; stamps has
  * kdsm_stamps_size() bytes.
- *
  */
 void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
-			 u32 id, u32 policy, u64 size, u32 block_size, bool contiguous);
+			 u32 id, u32 policy, u64 size, const struct kdsm_region_segment *segments,
+			 u32 count, bool contiguous);
 
 /**
  * kdsm_coherence_exit() - free the blocks
@@ -690,15 +700,53 @@ static inline unsigned int kdsm_block_first_owner(const struct kdsm_coherence *c
 	return index / coherence->group % coherence->nodes;
 }
 
-static inline u64 kdsm_block_size(const struct kdsm_coherence *coherence)
+/* ---- segments ---- */
+
+/**
+ * kdsm_segments_sane() - check the segments of a region
+ * @segments: the segments, from a program or from the wire
+ * @count: number of segments; @segments has as many, if this is at most KDSM_MAX_SEGMENTS
+ * @size: size of the region, in bytes
+ *
+ * Context: any.
+ *
+ * Return: whether they are as KDSM_IOC_REGION_OPEN demands.
+ */
+bool kdsm_segments_sane(const struct kdsm_region_segment *segments, u32 count, u64 size);
+
+/* The segment of a block. From the last one on: a region with one segment takes one compare. */
+static inline const struct kdsm_block_segment *
+kdsm_segment_of(const struct kdsm_coherence *coherence, u64 index)
 {
-	return 1ULL << coherence->block_shift;
+	const struct kdsm_block_segment *segment = coherence->last_segment;
+
+	while (index < segment->first)
+		segment--;
+	return segment;
 }
 
-static inline u64 kdsm_block_offset(const struct kdsm_coherence *coherence,
-				    const struct kdsm_block *block)
+/* Size of a block, in bytes */
+static inline u64 kdsm_block_size(const struct kdsm_coherence *coherence, u64 index)
 {
-	return block->index << coherence->block_shift;
+	return 1ULL << kdsm_segment_of(coherence, index)->shift;
+}
+
+/* Offset of a block in the region; of block coherence->blocks: the size of the region */
+static inline u64 kdsm_block_offset(const struct kdsm_coherence *coherence, u64 index)
+{
+	const struct kdsm_block_segment *segment = kdsm_segment_of(coherence, index);
+
+	return segment->offset + ((index - segment->first) << segment->shift);
+}
+
+/* The block that has the byte at an offset. Behind the region: coherence->blocks or above. */
+static inline u64 kdsm_block_at(const struct kdsm_coherence *coherence, u64 offset)
+{
+	const struct kdsm_block_segment *segment = coherence->last_segment;
+
+	while (offset < segment->offset)
+		segment--;
+	return segment->first + ((offset - segment->offset) >> segment->shift);
 }
 
 /**

@@ -86,7 +86,7 @@ static u64 kdsm_evict_chunks(const struct kdsm_coherence *coherence)
 
 static u64 kdsm_chunk_first(const struct kdsm_coherence *coherence, u64 chunk)
 {
-	return chunk << (KDSM_EVICT_SHIFT - coherence->block_shift);
+	return kdsm_block_at(coherence, chunk << KDSM_EVICT_SHIFT);
 }
 
 static u64 kdsm_chunk_last(const struct kdsm_coherence *coherence, u64 chunk)
@@ -142,8 +142,8 @@ static int kdsm_block_retire(struct kdsm_eviction *eviction, struct kdsm_block *
 static int kdsm_chunk_unmap(struct kdsm_eviction *eviction)
 {
 	struct kdsm_coherence *coherence = eviction->coherence;
-	u64 offset = eviction->first << coherence->block_shift;
-	u64 length = (eviction->last - eviction->first + 1) << coherence->block_shift;
+	u64 offset = kdsm_block_offset(coherence, eviction->first);
+	u64 length = kdsm_block_offset(coherence, eviction->last + 1) - offset;
 	int err = 0;
 
 	mutex_lock(&coherence->fence);
@@ -356,7 +356,9 @@ static int kdsm_chunk_settle(struct kdsm_eviction *eviction)
 	if (err || !kdsm_chunk_walk(eviction, kdsm_unread_check))
 		return err;
 	mutex_lock(&coherence->fence);
-	err = kdsm_take_many(coherence, count, count, true, kdsm_unread_take, eviction);
+	err = kdsm_take_many(coherence, count, count,
+			     kdsm_block_size(coherence, eviction->first), true, kdsm_unread_take,
+			     eviction);
 	mutex_unlock(&coherence->fence);
 	return err ?: kdsm_chunk_push(eviction);
 }
@@ -407,7 +409,8 @@ static int kdsm_pushed_own(struct kdsm_coherence *coherence, struct kdsm_pushed 
 	}
 	if (!mutex_trylock(&coherence->fence))
 		return -EAGAIN;
-	err = kdsm_take_many(coherence, pushed->count, pushed->count, true, kdsm_pushed_take,
+	err = kdsm_take_many(coherence, pushed->count, pushed->count,
+			     kdsm_block_size(coherence, pushed->first), true, kdsm_pushed_take,
 			     pushed);
 	mutex_unlock(&coherence->fence);
 	return err;

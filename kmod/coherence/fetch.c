@@ -16,9 +16,10 @@
 
 /* ---- bounces ---- */
 
-struct kdsm_bounce *kdsm_bounce_alloc(struct kdsm_coherence *coherence)
+struct kdsm_bounce *kdsm_bounce_alloc(struct kdsm_coherence *coherence,
+				      const struct kdsm_block *block)
 {
-	unsigned int count = kdsm_block_size(coherence) >> PAGE_SHIFT;
+	unsigned int count = kdsm_block_size(coherence, block->index) >> PAGE_SHIFT;
 	struct kdsm_bounce *bounce;
 
 	bounce = kzalloc(struct_size(bounce, pages, count), GFP_KERNEL);
@@ -47,9 +48,10 @@ void kdsm_bounce_free(struct kdsm_bounce *bounce)
 /* ---- fetching ---- */
 
 int kdsm_fetch_begin(struct kdsm_fetch *fetch, struct kdsm_coherence *coherence,
-		     struct kdsm_memory *memory, u64 since, unsigned int blocks)
+		     struct kdsm_memory *memory, u64 since, const struct kdsm_block *block,
+		     unsigned int blocks)
 {
-	u64 pages = blocks * kdsm_block_size(coherence) >> PAGE_SHIFT;
+	u64 pages = blocks * kdsm_block_size(coherence, block->index) >> PAGE_SHIFT;
 
 	fetch->coherence = coherence;
 	fetch->memory = memory;
@@ -121,8 +123,8 @@ void kdsm_fetch_add(struct kdsm_fetch *fetch, const struct kdsm_block *block,
 		    unsigned int node, struct kdsm_bounce *bounce)
 {
 	struct kdsm_coherence *coherence = fetch->coherence;
-	u64 offset = kdsm_block_offset(coherence, block);
-	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT, i;
+	u64 offset = kdsm_block_offset(coherence, block->index);
+	unsigned int pages = kdsm_block_size(coherence, block->index) >> PAGE_SHIFT, i;
 	void *data;
 
 	for (i = 0; i < pages && !fetch->err; i++, offset += PAGE_SIZE) {
@@ -181,7 +183,7 @@ int kdsm_block_fetch(struct kdsm_coherence *coherence, const struct kdsm_block *
 	struct kdsm_fetch fetch;
 	int err;
 
-	err = kdsm_fetch_begin(&fetch, coherence, source->memory, source->since, 1);
+	err = kdsm_fetch_begin(&fetch, coherence, source->memory, source->since, block, 1);
 	if (err)
 		return err;
 	kdsm_fetch_add(&fetch, block, source->node, bounce);

@@ -71,6 +71,18 @@ int kdsm_block_clear(struct kdsm_coherence *coherence, const struct kdsm_block *
 void kdsm_block_unmap(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      enum kdsm_block_state state);
 
+/* ---- segment.c ---- */
+
+/* Set up the segments, which are sane, and the number of blocks */
+void kdsm_segments_init(struct kdsm_coherence *coherence,
+			const struct kdsm_region_segment *segments, u32 count, u64 size);
+
+/* The block behind the last one of the segment that has a block */
+static inline u64 kdsm_segment_end(const struct kdsm_coherence *coherence, u64 index)
+{
+	return kdsm_segment_of(coherence, index)[1].first;
+}
+
 /* ---- stamp.c ---- */
 
 /*
@@ -113,13 +125,14 @@ u64 kdsm_stamp_value(const struct kdsm_stamp *stamp, u64 *wts);
 
 /* ---- fetch.c ---- */
 
-/* Pages that receive the content of one block */
+/* Pages that receive the content of a block */
 struct kdsm_bounce {
 	unsigned int count;
 	void *pages[];
 };
 
-struct kdsm_bounce *kdsm_bounce_alloc(struct kdsm_coherence *coherence);
+struct kdsm_bounce *kdsm_bounce_alloc(struct kdsm_coherence *coherence,
+				      const struct kdsm_block *block);
 void kdsm_bounce_free(struct kdsm_bounce *bounce);
 /* Where the content of a block is */
 struct kdsm_source {
@@ -167,11 +180,12 @@ struct kdsm_fetch {
 };
 
 /*
- * Begin to fetch about this many blocks from the frames or twins of other nodes. -ENOMEM:
- * the caller must not call kdsm_fetch_end().
+ * Begin to fetch about this many blocks, of the size of this one, from the frames or twins of other
+ * nodes. -ENOMEM: the caller must not call kdsm_fetch_end().
  */
 int kdsm_fetch_begin(struct kdsm_fetch *fetch, struct kdsm_coherence *coherence,
-		     struct kdsm_memory *memory, u64 since, unsigned int blocks);
+		     struct kdsm_memory *memory, u64 since, const struct kdsm_block *block,
+		     unsigned int blocks);
 /* Add one block of that node. The content goes into bounce, or into the local frame if NULL. */
 void kdsm_fetch_add(struct kdsm_fetch *fetch, const struct kdsm_block *block,
 		    unsigned int node, struct kdsm_bounce *bounce);
@@ -292,9 +306,10 @@ typedef int (*kdsm_take_t)(struct kdsm_coherence *coherence, void *arg, u64 i);
 
 /*
  * Call take for items 0 to count - 1, several at the same time; probably wanted of them, at least
- * one, wait for the network. stops: begin no more after an error. Returns the first error.
+ * one, wait for the network. size is that of the largest block, in bytes. stops: begin no more
+ * after an error. Returns the first error.
  */
-int kdsm_take_many(struct kdsm_coherence *coherence, u64 count, u64 wanted, bool stops,
+int kdsm_take_many(struct kdsm_coherence *coherence, u64 count, u64 wanted, u64 size, bool stops,
 		   kdsm_take_t take, void *arg);
 
 /* ---- evict.c ---- */
@@ -302,7 +317,7 @@ int kdsm_take_many(struct kdsm_coherence *coherence, u64 count, u64 wanted, bool
 /* The chunk that has a block */
 static inline u64 kdsm_chunk_of(const struct kdsm_coherence *coherence, u64 index)
 {
-	return index >> (KDSM_EVICT_SHIFT - coherence->block_shift);
+	return kdsm_block_offset(coherence, index) >> KDSM_EVICT_SHIFT;
 }
 
 /* Whether programs wait until the block has left. Caller holds the block's lock. */
@@ -506,8 +521,9 @@ struct kdsm_picked {
 
 /* Sort by index of the block */
 void kdsm_picked_sort(struct kdsm_picked *picked, size_t count);
-/* Return how many of count sorted blocks, from the first on, have consecutive indices */
-size_t kdsm_run_length(const struct kdsm_picked *picked, size_t count);
+/* Return how many of count sorted blocks, from the first on, are neighbours of the same size */
+size_t kdsm_run_length(const struct kdsm_coherence *coherence, const struct kdsm_picked *picked,
+		       size_t count);
 /*
  * Harvest the dirty bits of a run of n blocks into the modified flags of the blocks. Caller
  * holds coherence->fence and none of the blocks' locks. -ENOMEM: nothing was harvested.

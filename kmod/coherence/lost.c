@@ -703,16 +703,15 @@ unsigned int kdsm_coherence_lost(struct kdsm_coherence *coherence, u64 *list, un
 {
 	struct kdsm_block *block;
 	unsigned int count = 0;
-	u64 i = *next >> coherence->block_shift;
+	u64 i = kdsm_block_at(coherence, *next);
 
 	for (; i < coherence->blocks && count < room &&
 	     (block = kdsm_block_next(coherence, &i, coherence->blocks - 1)); i++) {
 		if (READ_ONCE(block->lost))
-			list[count++] = kdsm_block_offset(coherence, block);
+			list[count++] = kdsm_block_offset(coherence, block->index);
 		kdsm_block_put(coherence, block);
 		cond_resched();
 	}
-	*next = count == room ? i << coherence->block_shift :
-				coherence->blocks << coherence->block_shift;
+	*next = kdsm_block_offset(coherence, count == room ? i : coherence->blocks);
 	return count;
 }

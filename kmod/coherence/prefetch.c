@@ -34,7 +34,7 @@
 static unsigned int kdsm_stream_advance(struct kdsm_coherence *coherence, u64 index,
 					struct kdsm_stream **stream)
 {
-	unsigned int shift = coherence->block_shift, window = 0, i;
+	unsigned int shift = kdsm_segment_of(coherence, index)->shift, window = 0, i;
 	struct kdsm_stream *found = NULL;
 
 	spin_lock(&coherence->lock);
@@ -113,7 +113,8 @@ struct kdsm_ahead *kdsm_ahead_begin(struct kdsm_coherence *coherence,
 	if (!ahead)
 		return NULL;
 	ahead->stream = stream;
-	end = min(block->index + 1 + window, coherence->blocks);
+	/* Blocks of one size */
+	end = min(block->index + 1 + window, kdsm_segment_end(coherence, block->index));
 	if (owner != KDSM_NOBODY)
 		end = min(end, block->index + kdsm_stamps_left(block));
 	for (i = block->index + 1; i < end; i++) {
@@ -210,7 +211,7 @@ bool kdsm_ahead_fetch(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead
 	if (!ahead)
 		return true;
 	kdsm_ahead_choose(coherence, ahead, block, stamps);
-	if (kdsm_fetch_begin(&fetch, coherence, coherence->frames, since, ahead->count))
+	if (kdsm_fetch_begin(&fetch, coherence, coherence->frames, since, block, ahead->count))
 		return false;
 	kdsm_ahead_add(&fetch, ahead);
 	return !kdsm_fetch_end(&fetch);

@@ -134,7 +134,7 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 	 */
 	WRITE_ONCE(block->rts, max(block->rts, READ_ONCE(coherence->signature.floor)));
 	if (kdsm_block_has_content(coherence, block) ||
-	    kdsm_memory_holds(coherence->frames, kdsm_block_offset(coherence, block))) {
+	    kdsm_memory_holds(coherence->frames, kdsm_block_offset(coherence, block->index))) {
 		kdsm_block_cached(coherence, block, true);
 	} else {
 		/* This node has no memory for the block, so no program has the zeros mapped */
@@ -229,7 +229,7 @@ static int kdsm_writes_harvest(struct kdsm_coherence *coherence, struct kdsm_wri
 	for (i = 0; i < writes->count; i += n) {
 		struct kdsm_picked *run = &writes->list[i];
 
-		n = kdsm_run_length(run, writes->count - i);
+		n = kdsm_run_length(coherence, run, writes->count - i);
 		err = kdsm_run_harvest(coherence, run, n);
 		if (err)
 			return err;
@@ -250,7 +250,7 @@ static int kdsm_twin_fetch(struct kdsm_coherence *coherence, const struct kdsm_b
 			   unsigned int from, u64 wts, struct kdsm_bounce **bounce)
 {
 	if (bounce) {
-		*bounce = kdsm_bounce_alloc(coherence);
+		*bounce = kdsm_bounce_alloc(coherence, block);
 		if (!*bounce)
 			return -ENOMEM;
 	}
@@ -376,13 +376,17 @@ static int kdsm_write_take(struct kdsm_coherence *coherence, void *arg, u64 i)
  */
 static int kdsm_writes_take_over(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
 {
-	u64 wanted = 0;
+	u64 wanted = 0, largest = 0;
 	size_t i;
 
-	for (i = 0; i < writes->count; i++)
-		wanted += kdsm_write_needs_take(&writes->list[i]);
-	return wanted ? kdsm_take_many(coherence, writes->count, wanted, false, kdsm_write_take,
-				       writes) : 0;
+	for (i = 0; i < writes->count; i++) {
+		if (!kdsm_write_needs_take(&writes->list[i]))
+			continue;
+		wanted++;
+		largest = max(largest, kdsm_block_size(coherence, writes->list[i].block->index));
+	}
+	return wanted ? kdsm_take_many(coherence, writes->count, wanted, largest, false,
+				       kdsm_write_take, writes) : 0;
 }
 
 /*
@@ -477,9 +481,9 @@ static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_wri
 		count++;
 	}
 	for (i = 0; i < count; i += n) {
-		n = kdsm_run_length(&idle[i], count - i);
-		kdsm_pages_protect(coherence, kdsm_block_offset(coherence, idle[i].block),
-				   n * kdsm_block_size(coherence));
+		n = kdsm_run_length(coherence, &idle[i], count - i);
+		kdsm_pages_protect(coherence, kdsm_block_offset(coherence, idle[i].block->index),
+				   n * kdsm_block_size(coherence, idle[i].block->index));
 		kdsm_coherence_count(coherence, FLUSHES, 1);
 		err = kdsm_run_harvest(coherence, &idle[i], n);
 		for (j = i; j < i + n; j++)

@@ -33,27 +33,29 @@ void kdsm_picked_sort(struct kdsm_picked *picked, size_t count)
 		sort(picked, count, sizeof(*picked), kdsm_picked_compare, NULL);
 }
 
-size_t kdsm_run_length(const struct kdsm_picked *picked, size_t count)
+size_t kdsm_run_length(const struct kdsm_coherence *coherence, const struct kdsm_picked *picked,
+		       size_t count)
 {
+	u64 first = picked->block->index, most;
 	size_t n = 1;
 
-	while (n < count && n < KDSM_RUN_MAX &&
-	       picked[n].block->index == picked->block->index + n)
+	most = min_t(u64, KDSM_RUN_MAX, kdsm_segment_end(coherence, first) - first);
+	while (n < count && n < most && picked[n].block->index == first + n)
 		n++;
 	return n;
 }
 
 int kdsm_block_harvest(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	unsigned int pages = kdsm_block_size(coherence) >> PAGE_SHIFT;
+	u64 size = kdsm_block_size(coherence, block->index);
 	unsigned long *bitmap;
 
 	lockdep_assert_held(&block->lock);
-	bitmap = bitmap_zalloc(pages, GFP_KERNEL);
+	bitmap = bitmap_zalloc(size >> PAGE_SHIFT, GFP_KERNEL);
 	if (!bitmap)
 		return -ENOMEM;
-	if (kdsm_pages_harvest(coherence, kdsm_block_offset(coherence, block),
-			       kdsm_block_size(coherence), bitmap)) {
+	if (kdsm_pages_harvest(coherence, kdsm_block_offset(coherence, block->index), size,
+			       bitmap)) {
 		block->modified = true;
 		kdsm_coherence_count(coherence, FLUSHES, 1);
 	}
@@ -76,7 +78,8 @@ bool kdsm_block_in_doubt(struct kdsm_coherence *coherence, struct kdsm_block *bl
 int kdsm_run_harvest(struct kdsm_coherence *coherence, const struct kdsm_picked *run,
 		     size_t n)
 {
-	unsigned long pages = kdsm_block_size(coherence) >> PAGE_SHIFT, end;
+	u64 size = kdsm_block_size(coherence, run->block->index);
+	unsigned long pages = size >> PAGE_SHIFT, end;
 	unsigned long *bitmap;
 	size_t i;
 
@@ -85,8 +88,8 @@ int kdsm_run_harvest(struct kdsm_coherence *coherence, const struct kdsm_picked 
 		return -ENOMEM;
 	WRITE_ONCE(coherence->harvesting, true);
 	smp_mb();	/* before dirty bits are cleared; pairs with kdsm_block_in_doubt() */
-	if (!kdsm_pages_harvest(coherence, kdsm_block_offset(coherence, run->block),
-				n * kdsm_block_size(coherence), bitmap))
+	if (!kdsm_pages_harvest(coherence, kdsm_block_offset(coherence, run->block->index),
+				n * size, bitmap))
 		goto done;
 	kdsm_coherence_count(coherence, FLUSHES, 1);
 	for (i = 0; i < n; i++) {

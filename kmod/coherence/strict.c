@@ -230,7 +230,7 @@ void kdsm_strict_untied(struct kdsm_coherence *coherence)
 		kdsm_block_put(coherence, block);
 		cond_resched();
 	}
-	kdsm_pages_unmap(coherence, 0, coherence->blocks << coherence->block_shift);
+	kdsm_pages_unmap(coherence, 0, kdsm_block_offset(coherence, coherence->blocks));
 }
 
 /* ---- getting a block ---- */

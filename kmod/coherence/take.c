@@ -54,7 +54,7 @@ static void kdsm_takes_work(struct work_struct *work)
 	kdsm_takes_go(container_of(work, struct kdsm_takes_work, work)->takes);
 }
 
-int kdsm_take_many(struct kdsm_coherence *coherence, u64 count, u64 wanted, bool stops,
+int kdsm_take_many(struct kdsm_coherence *coherence, u64 count, u64 wanted, u64 size, bool stops,
 		   kdsm_take_t take, void *arg)
 {
 	struct kdsm_takes takes = {
@@ -63,7 +63,7 @@ int kdsm_take_many(struct kdsm_coherence *coherence, u64 count, u64 wanted, bool
 	struct kdsm_takes_work *works;
 	unsigned int others, i;
 
-	others = clamp_t(u64, KDSM_TAKES_BYTES >> coherence->block_shift, 1, KDSM_TAKES_MAX);
+	others = clamp_t(u64, KDSM_TAKES_BYTES / size, 1, KDSM_TAKES_MAX);
 	others = min_t(u64, others, wanted) - 1;
 	works = kcalloc(others, sizeof(*works), GFP_KERNEL);
 	if (!works)

@@ -15,7 +15,7 @@ int kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block)
 	void *from, *to;
 
 	lockdep_assert_held(&block->lock);
-	for (i = 0; i < kdsm_block_size(coherence) >> PAGE_SHIFT; i++) {
+	for (i = 0; i < kdsm_block_size(coherence, block->index) >> PAGE_SHIFT; i++) {
 		from = kdsm_block_page(coherence, coherence->frames, block, i);
 		to = kdsm_block_page(coherence, coherence->twins, block, i);
 		if (IS_ERR(from) || IS_ERR(to))
@@ -120,7 +120,7 @@ void kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		     const struct kdsm_bounce *theirs, unsigned int from, bool keep)
 {
 	struct kdsm_merge merge = { .coherence = coherence, .from = from, .keep = keep };
-	u64 offset = kdsm_block_offset(coherence, block);
+	u64 offset = kdsm_block_offset(coherence, block->index);
 	unsigned int i, j;
 
 	lockdep_assert_held(&block->lock);

@@ -403,10 +403,13 @@ static struct kdsm_entry *kdsm_entry_by_id(struct kdsm_directory *directory, u32
 	return NULL;
 }
 
-static u64 kdsm_part_size(u64 size, unsigned int nodes, u32 block_size)
+static u64 kdsm_part_size(const struct kdsm_wire_open *open, unsigned int parts)
 {
-	u64 part = ALIGN(DIV_ROUND_UP_ULL(size, nodes), max_t(u64, block_size, PAGE_SIZE));
+	u64 block_size = le32_to_cpu(open->segments.list->block_size);
+	u64 part = DIV_ROUND_UP_ULL(le64_to_cpu(open->size), parts);
 
+	/* With more than one segment, a region is larger than a chunk */
+	part = ALIGN(part, max_t(u64, block_size, PAGE_SIZE));
 	return part < KDSM_CHUNK_SIZE ? part : ALIGN(part, KDSM_CHUNK_SIZE);
 }
 
@@ -445,14 +448,14 @@ static u32 kdsm_find_id(struct kdsm_directory *directory)
 /* Check the attributes of a request to create a region */
 static int kdsm_open_check(const struct kdsm_wire_open *open)
 {
-	u32 block_size = le32_to_cpu(open->block_size) ?: 4096;
+	struct kdsm_region_segment segments[KDSM_MAX_SEGMENTS];
 	u32 policy = le32_to_cpu(open->policy);
 
 	if (open->flags & cpu_to_le32(KDSM_REGION_CONTIGUOUS) && policy == KDSM_POLICY_PARTITIONED)
 		return -EINVAL;
-	if (!open->size || !is_power_of_2(block_size) || block_size < 4096 ||
-	    block_size > KDSM_CHUNK_SIZE || le32_to_cpu(open->mode) & ~0777 ||
-	    policy < KDSM_POLICY_PARTITIONED || policy > KDSM_POLICY_STRICT)
+	if (!open->size || le32_to_cpu(open->mode) & ~0777 ||
+	    policy < KDSM_POLICY_PARTITIONED || policy > KDSM_POLICY_STRICT ||
+	    !kdsm_region_segments(&open->segments, le64_to_cpu(open->size), policy, segments))
 		return -EINVAL;
 	return le64_to_cpu(open->size) > KDSM_SIZE_MAX ? -EFBIG : 0;
 }
@@ -462,17 +465,15 @@ static int kdsm_entry_create(struct kdsm_directory *directory,
 			     const struct kdsm_wire_open *open, struct kdsm_entry **result)
 {
 	struct kdsm_cluster *cluster = directory->cluster;
-	u32 block_size = le32_to_cpu(open->block_size) ?: 4096;
 	u32 mode = le32_to_cpu(open->mode) ?: 0600;
 	u32 policy = le32_to_cpu(open->policy);
 	unsigned int parts = kdsm_policy_parts(policy, cluster->nodes);
-	u64 size = le64_to_cpu(open->size), part, base;
+	u64 part = kdsm_part_size(open, parts), base;
 	struct kdsm_entry *entry;
 	struct list_head *before;
 
 	if (list_count_nodes(&directory->entries) >= KDSM_REGIONS_MAX)
 		return -ENOSPC;
-	part = kdsm_part_size(size, parts, block_size);
 	base = kdsm_find_base(directory, part * parts, cluster->nodes, &before);
 	if (!base)
 		return -ENOSPC;
@@ -492,7 +493,7 @@ static int kdsm_entry_create(struct kdsm_directory *directory,
 		.id = cpu_to_le32(kdsm_find_id(directory)),
 		.flags = open->flags & cpu_to_le32(KDSM_REGION_KEEP | KDSM_REGION_CONTIGUOUS),
 		.policy = open->policy,
-		.block_size = cpu_to_le32(block_size),
+		.segments = open->segments,
 		.part_size = cpu_to_le64(part),
 		.base = cpu_to_le64(base),
 		.mode = cpu_to_le32(mode),
@@ -512,13 +513,14 @@ static bool kdsm_entry_fits(const struct kdsm_cluster *cluster,
 			    const struct kdsm_wire_open *open)
 {
 	unsigned int parts = kdsm_policy_parts(le32_to_cpu(open->policy), cluster->nodes);
-	u32 block_size = le32_to_cpu(open->block_size) ?: 4096;
+	const struct kdsm_wire_segments *segments = &open->segments;
 
-	return block_size == le32_to_cpu(entry->region.block_size) &&
+	return segments->count == entry->region.segments.count &&
+	       !memcmp(segments->list, entry->region.segments.list,
+		       le32_to_cpu(segments->count) * sizeof(segments->list[0])) &&
 	       open->policy == entry->region.policy &&
 	       !((open->flags ^ entry->region.flags) & cpu_to_le32(KDSM_REGION_CONTIGUOUS)) &&
-	       kdsm_part_size(le64_to_cpu(open->size), parts, block_size) ==
-		       le64_to_cpu(entry->region.part_size);
+	       kdsm_part_size(open, parts) == le64_to_cpu(entry->region.part_size);
 }
 
 /* ---- nodes that cannot be reached or came up again ---- */

@@ -40,10 +40,11 @@ static vm_fault_t kdsm_fault_insert(struct kdsm_fault *fault, pgoff_t pgoff, boo
 static void kdsm_fault_range(const struct kdsm_fault *fault, u64 index, pgoff_t *first,
 			     pgoff_t *end)
 {
-	unsigned int shift = fault->region->coherence->block_shift - PAGE_SHIFT;
+	const struct kdsm_coherence *coherence = fault->region->coherence;
+	u64 offset = kdsm_block_offset(coherence, index);
 
-	*first = max_t(pgoff_t, index << shift, fault->vma->vm_pgoff);
-	*end = min_t(pgoff_t, (index + 1) << shift,
+	*first = max_t(pgoff_t, offset >> PAGE_SHIFT, fault->vma->vm_pgoff);
+	*end = min_t(pgoff_t, (offset + kdsm_block_size(coherence, index)) >> PAGE_SHIFT,
 		     fault->vma->vm_pgoff + vma_pages(fault->vma));
 }
 
@@ -173,7 +174,7 @@ static vm_fault_t kdsm_fault_access(struct vm_fault *vmf, bool write, bool prese
 
 	if (region->policy == KDSM_POLICY_RELEASE && kdsm_fault_is_foreign(vmf))
 		kdsm_mappings_opaque(region, vmf->vma->vm_mm);
-	fault.index = (u64)vmf->pgoff << PAGE_SHIFT >> region->coherence->block_shift;
+	fault.index = kdsm_block_at(region->coherence, (u64)vmf->pgoff << PAGE_SHIFT);
 	do {
 		err = kdsm_coherence_access(region->coherence, fault.index, write,
 					    kdsm_fault_map, &fault);
@@ -219,7 +220,7 @@ static int kdsm_peek_copy(void *arg, u64 index, bool writable)
 	struct page *page;
 	void *place;
 
-	if (index != peek->offset >> peek->region->coherence->block_shift)
+	if (index != kdsm_block_at(peek->region->coherence, peek->offset))
 		return 0;
 	page = kdsm_memory_page(peek->region->memory, peek->offset >> PAGE_SHIFT);
 	if (IS_ERR(page))
@@ -252,7 +253,7 @@ static int kdsm_fault_peek(struct vm_area_struct *vma, unsigned long address, vo
 	if (write && !(vma->vm_flags & VM_MAYWRITE))
 		return -EACCES;
 	peek.length = min_t(u64, length, PAGE_SIZE - offset_in_page(peek.offset));
-	index = peek.offset >> region->coherence->block_shift;
+	index = kdsm_block_at(region->coherence, peek.offset);
 	while (!err && !peek.done) {
 		err = kdsm_coherence_access(region->coherence, index, write, kdsm_peek_copy, &peek);
 		if (err == -EAGAIN || err == -EBUSY || err == -ENOMEM)
@@ -280,12 +281,12 @@ static void kdsm_fault_close(struct vm_area_struct *vma)
 {
 	struct kdsm_region *region = vma->vm_private_data;
 	u64 first = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	u64 last = first + (vma->vm_end - vma->vm_start) - 1;
 
 	if (region->policy != KDSM_POLICY_RELEASE)
 		return;
-	kdsm_coherence_unmapped(region->coherence, first >> region->coherence->block_shift,
-				(first + (vma->vm_end - vma->vm_start) - 1) >>
-				region->coherence->block_shift);
+	kdsm_coherence_unmapped(region->coherence, kdsm_block_at(region->coherence, first),
+				kdsm_block_at(region->coherence, last));
 	kdsm_mappings_remove(region, vma->vm_mm);
 }
 

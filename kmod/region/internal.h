@@ -20,6 +20,12 @@
 
 /* Drop a region that the directory does not know any more: node 0 will send no REMOVE for it */
 void kdsm_region_forget(struct kdsm_region *region);
+/*
+ * Copy the segments of a region of this size and policy from a message, and return whether they are
+ * valid
+ */
+bool kdsm_region_segments(const struct kdsm_wire_segments *wire, u64 size, u32 policy,
+			  struct kdsm_region_segment segments[KDSM_MAX_SEGMENTS]);
 
 /* ---- open.c ---- */
 

@@ -279,9 +279,12 @@ static struct kdsm_opening *kdsm_opening_create(struct kdsm_cluster *cluster,
 						const struct kdsm_region_open *args)
 {
 	struct kdsm_opening *opening = kzalloc(sizeof(*opening), GFP_KERNEL_ACCOUNT);
+	struct kdsm_wire_segments *segments;
+	u32 i;
 
 	if (!opening)
 		return NULL;
+	segments = &opening->wire.segments;
 	INIT_WORK(&opening->work, kdsm_opening_work);
 	kdsm_cluster_hold(cluster);
 	opening->cluster = cluster;
@@ -291,12 +294,16 @@ static struct kdsm_opening *kdsm_opening_create(struct kdsm_cluster *cluster,
 		.flags = cpu_to_le32(args->flags),
 		.policy = cpu_to_le32(args->policy),
 		.size = cpu_to_le64(args->size),
-		.block_size = cpu_to_le32(args->block_size),
+		.segments.count = cpu_to_le32(args->segments),
 		.mode = cpu_to_le32(args->mode),
 		.uid = cpu_to_le32(from_kuid(&init_user_ns, current_fsuid())),
 		.gid = cpu_to_le32(from_kgid(&init_user_ns, current_fsgid())),
 	};
 	strscpy_pad(opening->wire.name, args->name, sizeof(opening->wire.name));
+	for (i = 0; i < args->segments; i++) {
+		segments->list[i].offset = cpu_to_le64(args->segment[i].offset);
+		segments->list[i].block_size = cpu_to_le32(args->segment[i].block_size);
+	}
 	return opening;
 }
 
@@ -324,7 +331,9 @@ struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
 		return ERR_PTR(-EACCES);
 	}
 	args->size = kdsm_region_size(region);
-	args->block_size = region->block_size;
+	args->block_size = region->segments->block_size;
+	args->segments = region->segment_count;
+	memcpy(args->segment, region->segments, sizeof(args->segment));
 	args->policy = region->policy;
 	args->mode = region->mode;
 	args->id = region->id;

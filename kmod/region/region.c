@@ -85,7 +85,8 @@ static int kdsm_region_make_coherent(struct kdsm_region *region)
 	if (!coherence)
 		return -ENOMEM;
 	kdsm_coherence_init(coherence, fabric, region->id, region->policy, region->part_size,
-			    region->block_size, region->flags & KDSM_REGION_CONTIGUOUS);
+			    region->segments, region->segment_count,
+			    region->flags & KDSM_REGION_CONTIGUOUS);
 	coherence->region = region;
 	coherence->mapping = &kdsm_region_mapping_ops;
 	coherence->frames = region->memory;
@@ -275,6 +276,21 @@ static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 share)
 	return claimed < available;
 }
 
+bool kdsm_region_segments(const struct kdsm_wire_segments *wire, u64 size, u32 policy,
+			  struct kdsm_region_segment segments[KDSM_MAX_SEGMENTS])
+{
+	u32 count = le32_to_cpu(wire->count), i;
+
+	if (count > (policy == KDSM_POLICY_PARTITIONED ? 1 : KDSM_MAX_SEGMENTS))
+		return false;
+	for (i = 0; i < count; i++)
+		segments[i] = (struct kdsm_region_segment) {
+			.offset = le64_to_cpu(wire->list[i].offset),
+			.block_size = le32_to_cpu(wire->list[i].block_size),
+		};
+	return kdsm_segments_sane(segments, count, size);
+}
+
 /* Check the region, although node 0 has checked the program's request: node 0 may be hostile */
 static bool kdsm_region_sane(const struct kdsm_region *region)
 {
@@ -282,11 +298,10 @@ static bool kdsm_region_sane(const struct kdsm_region *region)
 
 	return region->id <= U16_MAX && region->policy >= KDSM_POLICY_PARTITIONED &&
 	       region->policy <= KDSM_POLICY_STRICT &&
-	       !(region->mode & ~0777) && is_power_of_2(region->block_size) &&
-	       region->block_size >= 4096 && region->block_size <= KDSM_CHUNK_SIZE &&
-	       region->part_size && PAGE_ALIGNED(region->part_size) &&
+	       !(region->mode & ~0777) && region->part_size && PAGE_ALIGNED(region->part_size) &&
 	       (region->policy == KDSM_POLICY_PARTITIONED ||
-		IS_ALIGNED(region->part_size, region->block_size)) &&
+		IS_ALIGNED(region->part_size,
+			   region->segments[region->segment_count - 1].block_size)) &&
 	       region->base && PAGE_ALIGNED(region->base) &&
 	       !check_mul_overflow(region->part_size,
 				   (u64)kdsm_policy_parts(region->policy, region->cluster->nodes),
@@ -381,7 +396,7 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 	region->id = le32_to_cpu(wire->id);
 	region->flags = le32_to_cpu(wire->flags);
 	region->policy = le32_to_cpu(wire->policy);
-	region->block_size = le32_to_cpu(wire->block_size);
+	region->segment_count = le32_to_cpu(wire->segments.count);
 	region->mode = le32_to_cpu(wire->mode);
 	region->uid = le32_to_cpu(wire->uid);
 	region->gid = le32_to_cpu(wire->gid);
@@ -391,7 +406,8 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 		init_waitqueue_head(&region->waits[i]);
 
 	err = -EINVAL;
-	if (!kdsm_region_sane(region))
+	if (!kdsm_region_segments(&wire->segments, region->part_size, region->policy,
+				  region->segments) || !kdsm_region_sane(region))
 		goto free;
 	/* Of a coherent region a node may hold more than its share, up to the whole region */
 	region->share = div_u64(kdsm_region_size(region), cluster->nodes);

@@ -56,7 +56,8 @@ struct kdsm_region {
 	u32 id;			/* 1..65535 */
 	u32 flags;		/* KDSM_REGION_KEEP, KDSM_REGION_CONTIGUOUS */
 	u32 policy;		/* enum kdsm_policy */
-	u32 block_size;		/* bytes */
+	u32 segment_count;	/* partitioned: 1 */
+	struct kdsm_region_segment segments[KDSM_MAX_SEGMENTS];
 	u32 mode;		/* permission bits */
 	u32 uid, gid;		/* in the initial user namespace */
 	u64 part_size;		/* bytes */

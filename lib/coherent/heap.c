@@ -117,7 +117,7 @@ static int heap_make(struct kdsm_region *region, struct kdsm_region *sync, uint6
 	int ret;
 
 	*out = NULL;
-	make_layout(&layout, region->size, region->block_size, sync->kdsm->nodes);
+	make_layout(&layout, region->size, kdsm_region_block_size(region), sync->kdsm->nodes);
 	ret = check(region, sync, offset, flags, &layout);
 	if (ret)
 		return ret;

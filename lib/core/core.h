@@ -167,7 +167,8 @@ struct kdsm_region {
 	bool strict;			/* coherent, of policy strict */
 	int fd;
 	uint32_t id;
-	uint32_t block_size;
+	uint32_t segment_count;
+	struct kdsm_region_segment segments[KDSM_MAX_SEGMENTS];
 	uint64_t size;			/* sum over all nodes, in bytes */
 	uint8_t *base;			/* start of the mapping */
 	size_t length;			/* length of the mapping, in bytes */
@@ -179,6 +180,34 @@ struct kdsm_region {
 	unsigned int refs;
 	struct kdsm_region *next;
 };
+
+/* ---- segment.c ---- */
+
+/**
+ * kdsm_segments_complete() - make the only segment of a region explicit
+ * @arg: a request to create a region, or what a module returned that is older than segments
+ */
+void kdsm_segments_complete(struct kdsm_region_open *arg) KDSM_PRIVATE;
+
+/**
+ * kdsm_segments_check() - fill in the segments and the block size, and check them
+ * @arg: a request to create a region, with at most KDSM_MAX_SEGMENTS segments
+ *
+ * For backends without a module.
+ *
+ * Return: 0, or -EINVAL as of KDSM_IOC_REGION_OPEN.
+ */
+int kdsm_segments_check(struct kdsm_region_open *arg) KDSM_PRIVATE;
+
+/**
+ * kdsm_segments_equal() - compare the segments of two regions
+ * @a: a request after kdsm_segments_check()
+ * @b: another
+ *
+ * Return: whether both have the same segments.
+ */
+bool kdsm_segments_equal(const struct kdsm_region_open *a,
+			 const struct kdsm_region_open *b) KDSM_PRIVATE;
 
 /* ---- client.c ---- */
 

@@ -115,19 +115,16 @@ static int attr_check(struct kdsm_region_open *arg)
 {
 	uint64_t block;
 
-	if (!arg->block_size)
-		arg->block_size = 4096;
 	if (!arg->mode)
 		arg->mode = 0600;
-	block = arg->block_size;
-	if (!arg->size || block < 4096 || block > HUGE_PAGE || (block & (block - 1)) ||
-	    arg->policy < KDSM_POLICY_PARTITIONED || arg->policy > KDSM_POLICY_STRICT ||
-	    arg->mode > 0777 || (arg->flags & KDSM_REGION_CONTIGUOUS &&
-				 arg->policy == KDSM_POLICY_PARTITIONED))
+	if (!arg->size || kdsm_segments_check(arg) || arg->policy < KDSM_POLICY_PARTITIONED ||
+	    arg->policy > KDSM_POLICY_STRICT || arg->mode > 0777 ||
+	    (arg->flags & KDSM_REGION_CONTIGUOUS && arg->policy == KDSM_POLICY_PARTITIONED))
 		return -EINVAL;
 	/* Bound by the address space of a program, with some room for arithmetic. */
 	if (arg->size > (uint64_t)SIZE_MAX / 4 || arg->size > 1ULL << 46)
 		return -EFBIG;
+	block = arg->segments > 1 ? HUGE_PAGE : arg->block_size;
 	arg->part_size = (arg->size + block - 1) & ~(block - 1);
 	return 0;
 }
@@ -205,7 +202,7 @@ static int local_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 		if (memory && (arg->flags & KDSM_REGION_EXCL))
 			return -EEXIST;
 		if (memory && (memory->made.part_size != arg->part_size ||
-			       memory->made.block_size != arg->block_size ||
+			       !kdsm_segments_equal(&memory->made, arg) ||
 			       memory->made.policy != arg->policy ||
 			       (memory->made.flags ^ arg->flags) & KDSM_REGION_CONTIGUOUS))
 			return -EINVAL;

@@ -26,6 +26,11 @@ static int region_arg(struct kdsm_region_open *arg, const char *name,
 	arg->flags = attr->flags | KDSM_REGION_CREATE;
 	arg->size = attr->size;
 	arg->block_size = attr->block_size;
+	if (attr->segment_count > KDSM_MAX_SEGMENTS)
+		return -EINVAL;
+	arg->segments = attr->segment_count;
+	if (arg->segments)
+		memcpy(arg->segment, attr->segments, arg->segments * sizeof(arg->segment[0]));
 	arg->policy = attr->policy ? attr->policy : KDSM_POLICY_PARTITIONED;
 	arg->mode = attr->mode;
 	return 0;
@@ -51,7 +56,10 @@ static int region_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 	if (ret)
 		return ret;
 	region->id = arg->id;
-	region->block_size = arg->block_size;
+	/* A module that is older than segments returns none */
+	kdsm_segments_complete(arg);
+	region->segment_count = arg->segments;
+	memcpy(region->segments, arg->segment, sizeof(region->segments));
 	region->coherent = arg->policy > KDSM_POLICY_PARTITIONED;
 	region->strict = arg->policy == KDSM_POLICY_STRICT;
 	if (region->coherent) {
@@ -148,7 +156,18 @@ uint64_t kdsm_region_size(const struct kdsm_region *region)
 
 uint32_t kdsm_region_block_size(const struct kdsm_region *region)
 {
-	return region->block_size;
+	return region->segments[0].block_size;
+}
+
+uint32_t kdsm_region_block_size_at(const struct kdsm_region *region, uint64_t offset)
+{
+	uint32_t i = region->segment_count - 1;
+
+	if (offset >= region->size)
+		return 0;
+	while (offset < region->segments[i].offset)
+		i--;
+	return region->segments[i].block_size;
 }
 
 void *kdsm_region_address(const struct kdsm_region *region)

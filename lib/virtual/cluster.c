@@ -61,11 +61,9 @@ static int check(struct kdsm_region_open *arg)
 {
 	uint64_t block, part = arg->size / kd_run.attr->nodes;
 
-	if (!arg->block_size)
-		arg->block_size = 4096;
-	block = arg->block_size;
-	if (!arg->size || block < 4096 || block > 2 << 20 || (block & (block - 1)))
+	if (!arg->size || kdsm_segments_check(arg))
 		return -EINVAL;
+	block = arg->block_size;
 	if (arg->policy != KDSM_POLICY_PARTITIONED)
 		return -EOPNOTSUPP;
 	if (arg->size > 1ULL << 46)
@@ -129,7 +127,7 @@ static int bind(struct kdsm *kdsm, struct kdsm_region_open *arg, struct kdsm_reg
 		if (memory && arg->flags & KDSM_REGION_EXCL)
 			return -EEXIST;
 		if (memory && (memory->made.part_size != arg->part_size ||
-			       memory->made.block_size != arg->block_size))
+			       !kdsm_segments_equal(&memory->made, arg)))
 			return -EINVAL;
 		ret = memory ? 0 : create(arg, &memory);
 		if (ret)

@@ -18,6 +18,9 @@ static uint64_t *words;
 static uint64_t mapped;		/* size of the mapping at words, in bytes */
 static char attached[KDSM_NAME_SIZE];
 static uint32_t region_flags;	/* further flags of attach_region() */
+/* Segments of attach_region(), of which the first one has its block size; none: NULL */
+static const struct kdsm_region_segment *region_segments;
+static unsigned int region_segment_count;
 
 static inline int call(unsigned long number, void *arg)
 {
@@ -84,8 +87,12 @@ static inline void attach_region(const char *name, uint32_t policy, uint64_t siz
 		.policy = policy,
 		.size = size,
 		.block_size = block,
+		.segments = region_segment_count,
 	};
 
+	if (region_segments)
+		memcpy(open_.segment, region_segments,
+		       region_segment_count * sizeof(region_segments[0]));
 	snprintf(attached, sizeof(attached), "%s-%u-%u", name, policy, block);
 	strcpy(open_.name, attached);
 	file = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);

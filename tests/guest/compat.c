@@ -28,7 +28,8 @@ _Static_assert(sizeof(struct kdsm_race) == 56, "kdsm_race");
 _Static_assert(sizeof(struct kdsm_races) == KDSM_RACES_SIZE_VER0, "kdsm_races");
 _Static_assert(sizeof(struct kdsm_lost) == KDSM_LOST_SIZE_VER0, "kdsm_lost");
 _Static_assert(sizeof(struct kdsm_discard) == KDSM_DISCARD_SIZE_VER0, "kdsm_discard");
-_Static_assert(sizeof(struct kdsm_region_open) == KDSM_REGION_OPEN_SIZE_VER0,
+_Static_assert(sizeof(struct kdsm_region_segment) == 16, "kdsm_region_segment");
+_Static_assert(sizeof(struct kdsm_region_open) == KDSM_REGION_OPEN_SIZE_VER1,
 	       "kdsm_region_open");
 _Static_assert(sizeof(struct kdsm_region_destroy) == KDSM_REGION_DESTROY_SIZE_VER0,
 	       "kdsm_region_destroy");

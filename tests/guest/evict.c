@@ -5,7 +5,8 @@
  * value is exact. What a node may hold is a limit of the region, or what other programs leave of its
  * memory, or the limit of a memory cgroup. Last, the kernel asks for memory.
  *
- * evict [-b SIZE] [NAME]: blocks of SIZE bytes (65536); only tests whose name contains NAME
+ * evict [-b SIZE] [-s] [NAME]: blocks of SIZE bytes (65536); -s: segments with blocks of 4 KiB,
+ * 64 KiB and 2 MiB; only tests whose name contains NAME
  */
 #include <sys/stat.h>
 
@@ -20,6 +21,10 @@
 #define STRIDE		(2048 / 8)	/* words from one that is checked to the next */
 #define WORDS		(SIZE / 8 / STRIDE)
 #define ACCESSES	100
+
+static const struct kdsm_region_segment segments[] = {
+	{ 0, 4096, 0 }, { SIZE / 4, 65536, 0 }, { SIZE / 2, 2 * MIB, 0 },
+};
 
 static uint32_t policy, block_size = 65536;
 static void *taker;			/* memory that evict_memory() takes away */
@@ -309,8 +314,14 @@ int main(int argc, char **argv)
 	for (i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "-b") && i + 1 < argc)
 			block_size = strtoul(argv[++i], NULL, 0);
+		else if (!strcmp(argv[i], "-s"))
+			region_segments = segments;
 		else
 			only = argv[i];
+	}
+	if (region_segments) {
+		region_segment_count = sizeof(segments) / sizeof(segments[0]);
+		block_size = segments[0].block_size;
 	}
 	guest_open("evict-meeting");
 	board_open("evict-board");

@@ -59,6 +59,8 @@ static void good(int got, const struct spec *spec, const char *what)
 static void conventions(int file, const struct spec *spec)
 {
 	char *edge = lone_page() + page;	/* first address that cannot be accessed */
+	const uint32_t size = spec->number == KDSM_IOC_REGION_OPEN ? KDSM_REGION_OPEN_SIZE_VER1 :
+			      spec->size;
 	char *arg = lone_page();
 	uint32_t flags = spec->number == KDSM_IOC_SUBMIT ? KDSM_SUBMIT_WAIT << 1 :
 			 spec->number == KDSM_IOC_REGION_OPEN ? KDSM_REGION_CONTIGUOUS << 1 :
@@ -75,13 +77,13 @@ static void conventions(int file, const struct spec *spec)
 	memset(arg, 0, page);
 	good(with(file, spec, arg, spec->size, 0), spec, "argsz right");
 	memset(arg, 0, page);
-	good(with(file, spec, arg, spec->size + 64, 0), spec,
+	good(with(file, spec, arg, size + 64, 0), spec,
 	     "argsz larger, tail zero");
 	memset(arg, 0, page);
-	arg[spec->size + 63] = 1;
-	tap_result(with(file, spec, arg, spec->size + 64, 0), -E2BIG,
+	arg[size + 63] = 1;
+	tap_result(with(file, spec, arg, size + 64, 0), -E2BIG,
 		   "%s, argsz larger, tail not zero", spec->name);
-	tap_ok(arg[spec->size + 63] == 1, "%s, a tail is left alone", spec->name);
+	tap_ok(arg[size + 63] == 1, "%s, a tail is left alone", spec->name);
 	memset(arg, 0, page);
 	tap_either(with(file, spec, arg, UINT32_MAX, 0), -E2BIG, -EFAULT,
 		   "%s, argsz absurd", spec->name);
@@ -194,6 +196,8 @@ static void bad_fields(int file)
 	TRY("block size 12 KiB", block_size, 12288, -EINVAL);
 	TRY("block size 4 MiB", block_size, 4 << 20, -EINVAL);
 	TRY("block size 2 GiB", block_size, 1U << 31, -EINVAL);
+	TRY("two segments, partitioned", segments, 2, -EINVAL);
+	TRY("a reserved field behind the segments", reserved, 1, -EINVAL);
 	TRY("CONTIGUOUS, partitioned", flags, good.flags | KDSM_REGION_CONTIGUOUS, -EINVAL);
 	TRY("mode 01000", mode, 01000, -EINVAL);
 	TRY("mode -1", mode, UINT32_MAX, -EINVAL);
@@ -226,6 +230,58 @@ static void bad_fields(int file)
 	bad.flags = KDSM_REGION_EXCL;
 	tap_either(call(file, KDSM_IOC_REGION_OPEN, &bad), -EINVAL, -ENOENT,
 		   "REGION_OPEN, EXCL without CREATE");
+	close(file);
+}
+
+/* A program that knows no segments opens a region that has some. */
+static void old_open(const char *name)
+{
+	struct kdsm_region_open arg = { .argsz = KDSM_REGION_OPEN_SIZE_VER0, .segments = 77 };
+	int file = device(O_RDWR);
+
+	strcpy(arg.name, name);
+	tap_result(call(file, KDSM_IOC_REGION_OPEN, &arg), 0, "REGION_OPEN of the first version");
+	tap_ok(arg.block_size == 4096 && arg.segments == 77, "it returns no segments");
+	close(file);
+}
+
+static void bad_segments(int file)
+{
+	struct kdsm_region_open good = region(file, "segments"), bad;
+
+	good.policy = KDSM_POLICY_RELEASE;
+	good.size = 8 << 20;
+	good.segments = 3;
+	good.segment[0].block_size = 4096;
+	good.segment[1] = (struct kdsm_region_segment){ 2 << 20, 65536, 0 };
+	good.segment[2] = (struct kdsm_region_segment){ 6 << 20, 2 << 20, 0 };
+#define TRY(what, field, value) do {					\
+	bad = good;							\
+	bad.field = (value);						\
+	bad_open(what, &good, bad, -EINVAL);				\
+} while (0)
+	TRY("9 segments", segments, KDSM_MAX_SEGMENTS + 1);
+	TRY("2^32 - 1 segments", segments, UINT32_MAX);
+	TRY("a segment of no block size", segments, 4);
+	TRY("segments, partitioned", policy, KDSM_POLICY_PARTITIONED);
+	TRY("another block size than the first segment's", block_size, 65536);
+	TRY("the first segment not at 0", segment[0].offset, 2 << 20);
+	TRY("a segment not at a multiple of 2 MiB", segment[1].offset, 1 << 20);
+	TRY("an empty segment", segment[1].offset, 6 << 20);
+	TRY("segments in another order", segment[2].offset, 2 << 20);
+	TRY("a segment behind the region", segment[2].offset, 8 << 20);
+	TRY("a segment at the end of all", segment[2].offset, -1ULL << 21);
+	TRY("blocks of 2 KiB in a segment", segment[1].block_size, 2048);
+	TRY("blocks of 12 KiB in a segment", segment[1].block_size, 12288);
+	TRY("blocks of 4 MiB in a segment", segment[2].block_size, 4 << 20);
+	TRY("a reserved field of a segment", segment[2].reserved, 1);
+#undef TRY
+	file = device(O_RDWR);
+	bad = good;
+	tap_result(call(file, KDSM_IOC_REGION_OPEN, &bad), 0, "REGION_OPEN with three segments");
+	tap_ok(bad.segments == 3 && bad.block_size == 4096 && bad.size == good.size &&
+	       !memcmp(bad.segment, good.segment, sizeof(bad.segment)), "it says what was made");
+	old_open(good.name);
 	close(file);
 }
 
@@ -554,6 +610,7 @@ int main(void)
 	unknown_ioctls(file);
 	read_only_structs(file);
 	bad_fields(file);
+	bad_segments(file);
 	second_open(file);
 	permissions(file);
 	destroying(file);

@@ -333,8 +333,8 @@ static void revokes(struct attack *attack, u32 id, u32 chunks)
 static void revokes_in_windows(struct attack *attack)
 {
 	const struct kdsm_wire_region add = { .name = "wire-windows", .id = 0x777a,
-		.policy = KDSM_POLICY_RELEASE, .block_size = 2 << 20, .part_size = 513ULL << 21,
-		.base = 0x200000000000ULL, .mode = 0600 };
+		.policy = KDSM_POLICY_RELEASE, .segments = ONE_SEGMENT(2 << 20),
+		.part_size = 513ULL << 21, .base = 0x200000000000ULL, .mode = 0600 };
 	const u32 id = add.id;
 	int error = attack_add(attack, &add);
 
@@ -471,8 +471,11 @@ static void bad_regions(struct attack *attack, const struct kdsm_wire_region *go
 	TRY("part of 2^63", part_size, 1ULL << 63);
 	TRY("part of 1 TiB", part_size, 1ULL << 40);
 	TRY("policy unknown", policy, 99);
-	TRY("block size 0", block_size, 0);
-	TRY("block size absurd", block_size, UINT32_MAX);
+	TRY("no segments", segments.count, 0);
+	TRY("block size 0", segments.list[0].block_size, 0);
+	TRY("block size absurd", segments.list[0].block_size, UINT32_MAX);
+	TRY("partitioned, two segments", segments,
+	    ((struct kdsm_wire_segments){ 2, { { 0, 4096 }, { 2 << 20, 8192 } } }));
 	TRY("mode absurd", mode, UINT32_MAX);
 	TRY("base odd", base, 1);
 	TRY("base in the kernel", base, 0xffff888000000000ULL);
@@ -490,7 +493,7 @@ static void regions(struct attack *attack)
 	struct kdsm_wire_open open = { .name = "wire", .flags = KDSM_REGION_CREATE,
 		.policy = KDSM_POLICY_PARTITIONED, .size = 1 << 20 };
 	const struct kdsm_wire_region add = { .name = "wire", .id = 0x7777,
-		.policy = KDSM_POLICY_PARTITIONED, .block_size = 4096,
+		.policy = KDSM_POLICY_PARTITIONED, .segments = ONE_SEGMENT(4096),
 		.part_size = 4 << 20, .base = 0x200000000000ULL, .mode = 0600 };
 	const u16 id_size = sizeof(add.id);
 
@@ -694,7 +697,7 @@ static void strangers(void)
 static void not_node_0(unsigned int node)
 {
 	const struct kdsm_wire_region add = { .name = "wire", .id = 0x7777,
-		.policy = KDSM_POLICY_RELEASE, .block_size = 4096,
+		.policy = KDSM_POLICY_RELEASE, .segments = ONE_SEGMENT(4096),
 		.part_size = 4 << 20, .base = 0x200000000000ULL, .mode = 0600 };
 	const struct kdsm_wire_revoke nothing = { .id = add.id, .count = 1 };
 	const struct kdsm_wire_push push = { .id = add.id, .take = 1, .blocks = { 1 } };

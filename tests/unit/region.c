@@ -66,6 +66,80 @@ static void bad_attributes(void **state)
 	assert_int_equal(kdsm_region_destroy(kdsm, "a\nb"), -EINVAL);
 }
 
+#define MIB (UINT64_C(1) << 20)
+
+static void segments(void **state)
+{
+	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
+	struct kdsm_region_segment list[] = {
+		{ .block_size = 4096 }, { 2 * MIB, 65536, 0 }, { 6 * MIB, 2 * MIB, 0 },
+	};
+	struct kdsm_region_attr attr = {
+		.size = 7 * MIB, .policy = KDSM_POLICY_STRICT, .segments = list, .segment_count = 3,
+	};
+	struct kdsm_region *region, *other;
+
+	assert_int_equal(kdsm_region_open(kdsm, "segments", &attr, &region), 0);
+	assert_int_equal(kdsm_region_size(region), 8 * MIB);
+	assert_int_equal(kdsm_region_block_size(region), 4096);
+	assert_int_equal(kdsm_region_block_size_at(region, 2 * MIB - 1), 4096);
+	assert_int_equal(kdsm_region_block_size_at(region, 2 * MIB), 65536);
+	assert_int_equal(kdsm_region_block_size_at(region, 6 * MIB - 1), 65536);
+	assert_int_equal(kdsm_region_block_size_at(region, 6 * MIB), 2 * MIB);
+	assert_int_equal(kdsm_region_block_size_at(region, 8 * MIB - 1), 2 * MIB);
+	assert_int_equal(kdsm_region_block_size_at(region, 8 * MIB), 0);
+
+	attr.block_size = 4096;
+	assert_int_equal(kdsm_region_open(kdsm, "segments", &attr, &other), 0);
+	assert_ptr_equal(other, region);
+	kdsm_region_close(other);
+	attr.segment_count = 2;
+	assert_int_equal(kdsm_region_open(kdsm, "segments", &attr, &other), -EINVAL);
+	attr.segment_count = 3;
+	list[1].offset = 4 * MIB;
+	assert_int_equal(kdsm_region_open(kdsm, "segments", &attr, &other), -EINVAL);
+	kdsm_region_close(region);
+}
+
+static void bad_segments(void **state)
+{
+	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
+	struct kdsm_region_segment list[KDSM_MAX_SEGMENTS + 1] = { { 0 } };
+	struct kdsm_region_attr attr = {
+		.size = 2 * KDSM_MAX_SEGMENTS * MIB, .policy = KDSM_POLICY_RELEASE,
+		.segments = list, .segment_count = KDSM_MAX_SEGMENTS,
+	};
+	unsigned int i;
+
+	for (i = 0; i <= KDSM_MAX_SEGMENTS; i++)
+		list[i] = (struct kdsm_region_segment) { 2 * i * MIB, 8192, 0 };
+	assert_int_equal(try_open(kdsm, "bad", attr), 0);
+#define TRY(what, bad) do {						\
+		__auto_type at = &(what);				\
+		const __typeof__(*at) kept = *at;			\
+		*at = (bad);						\
+		assert_int_equal(try_open(kdsm, "bad", attr), -EINVAL);	\
+		*at = kept;						\
+	} while (0)
+	TRY(attr.segment_count, KDSM_MAX_SEGMENTS + 1);
+	TRY(attr.segment_count, UINT32_MAX);
+	TRY(attr.policy, KDSM_POLICY_PARTITIONED);
+	TRY(attr.block_size, 4096);
+	TRY(attr.size, list[KDSM_MAX_SEGMENTS - 1].offset);
+	TRY(list[0].offset, 2 * MIB);
+	TRY(list[2].offset, list[1].offset);
+	TRY(list[2].offset, 0);
+	TRY(list[2].offset, list[2].offset + MIB);
+	TRY(list[2].offset, UINT64_MAX << 21);
+	TRY(list[0].block_size, 0);
+	TRY(list[7].block_size, 2048);
+	TRY(list[7].block_size, 12288);
+	TRY(list[7].block_size, 4 * MIB);
+	TRY(list[7].reserved, 1);
+#undef TRY
+	assert_int_equal(try_open(kdsm, "bad", attr), 0);
+}
+
 static void names(void **state)
 {
 	struct unit *unit = *state;
@@ -252,6 +326,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		unit_case(sizes),
 		unit_case(bad_attributes),
+		unit_case(segments),
+		unit_case(bad_segments),
 		unit_case(names),
 		unit_case(last_close),
 		unit_case(destroy),

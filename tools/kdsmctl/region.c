@@ -35,6 +35,15 @@ static const char *distribution_name(attrs at)
 	return attr_u32(at, KDSM_A_REGION_FLAGS) & KDSM_REGION_CONTIGUOUS ? "contiguous" : "cyclic";
 }
 
+/* The segments of a region, or NULL if it has only one */
+static const struct kdsm_region_segment *segments_of(attrs at, unsigned int *count)
+{
+	const struct nlattr *attr = at[KDSM_A_REGION_SEGMENTS];
+
+	*count = attr ? mnl_attr_get_payload_len(attr) / sizeof(struct kdsm_region_segment) : 0;
+	return attr ? mnl_attr_get_payload(attr) : NULL;
+}
+
 static void user_cell(struct table *table, uint32_t uid)
 {
 	const struct passwd *user = getpwuid(uid);
@@ -83,6 +92,22 @@ static void region_text(attrs at, void *data)
 				"yes" : "no");
 }
 
+static struct json_object *segments_json(attrs at)
+{
+	struct json_object *list = json_object_new_array(), *segment;
+	const struct kdsm_region_segment *segments;
+	unsigned int count;
+
+	segments = segments_of(at, &count);
+	for (unsigned int i = 0; i < count; i++) {
+		segment = json_object_new_object();
+		json_number(segment, "offset", segments[i].offset);
+		json_number(segment, "block_size", segments[i].block_size);
+		json_object_array_add(list, segment);
+	}
+	return list;
+}
+
 static void region_json(attrs at, void *data)
 {
 	struct json_object *region = json_object_new_object();
@@ -94,6 +119,8 @@ static void region_json(attrs at, void *data)
 	json_number(region, "size", attr_u64(at, KDSM_A_REGION_SIZE));
 	json_number(region, "part_size", attr_u64(at, KDSM_A_REGION_PART_SIZE));
 	json_number(region, "block_size", attr_u32(at, KDSM_A_REGION_BLOCK_SIZE));
+	if (at[KDSM_A_REGION_SEGMENTS])
+		json_object_object_add(region, "segments", segments_json(at));
 	json_number(region, "resident", attr_u64(at, KDSM_A_REGION_RESIDENT));
 	json_number(region, "mode", attr_u32(at, KDSM_A_REGION_MODE));
 	json_number(region, "uid", attr_u32(at, KDSM_A_REGION_UID));
@@ -239,6 +266,22 @@ static void show_lost(const char *name, struct json_object *json)
 		json_object_put(list);
 }
 
+static void show_blocks(attrs at)
+{
+	char offset[HUMAN_SIZE], size[HUMAN_SIZE];
+	const struct kdsm_region_segment *segments;
+	unsigned int count;
+
+	segments = segments_of(at, &count);
+	for (unsigned int i = 0; i < count; i++)
+		printf("%-26s %s from %s\n", "block size",
+		       human_bytes(segments[i].block_size, size),
+		       human_bytes(segments[i].offset, offset));
+	if (!count)
+		printf("%-26s %s\n", "block size",
+		       human_bytes(attr_u32(at, KDSM_A_REGION_BLOCK_SIZE), size));
+}
+
 static void show_text(attrs at, const struct show *show)
 {
 	char size[HUMAN_SIZE];
@@ -255,8 +298,7 @@ static void show_text(attrs at, const struct show *show)
 		       human_bytes(attr_u64(at, KDSM_A_REGION_METADATA), size));
 		printf("%-26s %s\n", "limit of memory", limit_name(at, size));
 	}
-	printf("%-26s %s\n", "block size",
-	       human_bytes(attr_u32(at, KDSM_A_REGION_BLOCK_SIZE), size));
+	show_blocks(at);
 	if (attr_u32(at, KDSM_A_REGION_POLICY) != KDSM_POLICY_PARTITIONED)
 		printf("%-26s %s\n", "homes of blocks", distribution_name(at));
 	printf("%-26s %u\n", "files bound here", attr_u32(at, KDSM_A_REGION_OPENS));

@@ -50,6 +50,7 @@
 #define KDSM_NAME_SIZE		64	/* clusters and regions */
 #define KDSM_LOCATION_SIZE	64
 #define KDSM_UUID_SIZE		16
+#define KDSM_MAX_SEGMENTS	8	/* of a region */
 #define KDSM_MAX_OPS		1024	/* operations in one KDSM_IOC_SUBMIT */
 #define KDSM_MAX_OP_LENGTH	(1U << 21)	/* of one get or put, in bytes */
 #define KDSM_LEASE_MAX		1000000000U	/* lease of a STRICT region, in ns */
@@ -110,28 +111,45 @@ struct kdsm_location {
 #define KDSM_LOCATION_SIZE_VER0	80
 
 /*
+ * A segment of a coherent region: a range of bytes that has blocks of one size. It ends where the
+ * next one begins, or at the end of the region.
+ */
+struct kdsm_region_segment {
+	__u64 offset;		/* of the first byte, a multiple of 2 MiB */
+	__u32 block_size;	/* a power of two, 4 KiB to 2 MiB */
+	__u32 reserved;		/* 0 */
+};
+
+/*
  * KDSM_IOC_REGION_OPEN: bind this file to a region, once, and create the region if asked.
  *
  * A region lives while a file on some node is bound to it or mapped. With KDSM_REGION_KEEP
  * it lives until it is destroyed by name and no file is bound to it. New memory is zero.
  *
  * KDSM_REGION_CREATE creates the region if it does not exist; with KDSM_REGION_EXCL the call
- * fails if it exists. With CREATE, size, block_size, policy and KDSM_REGION_CONTIGUOUS must be
- * those of an existing region. Without CREATE, these fields and mode are ignored on input.
+ * fails if it exists. With CREATE, size, block_size, policy, the segments and
+ * KDSM_REGION_CONTIGUOUS must be those of an existing region. Without CREATE, these fields and mode
+ * are ignored on input.
+ *
+ * Blocks are the units in which nodes share a coherent region. Small blocks suit data of which
+ * nodes write neighbouring parts, large blocks suit data that a node uses as a whole. A region with
+ * both has 2 to KDSM_MAX_SEGMENTS segments. Their offsets ascend: the first one is 0, the last one
+ * is below size. Blocks are numbered through all segments.
  *
  * Each block of a coherent region has a home, the node that owns the block until another node
  * writes it. Groups of KDSM_CYCLE_BLOCKS blocks go round the nodes. With KDSM_REGION_CONTIGUOUS,
- * each node is the home of one range of blocks, in the order of nodes, all of the same length; the
- * last ones may be shorter or empty. The home needs no memory for a block that another node writes
- * first.
+ * each node is the home of one range of blocks, in the order of nodes, all of the same number of
+ * blocks; the last ones may have fewer or none. The home needs no memory for a block that another
+ * node writes first.
  *
  * Errors:
  *   -ENETDOWN	the cluster is not up
  *   -EBUSY	the file is bound already
  *   -EINVAL	the name is empty, has no NUL, or has a blank or another character that is
  *		not printable ASCII; another flag is given without CREATE; size is 0; policy,
- *		block size or mode is invalid; CONTIGUOUS is given for a partitioned region; or
- *		the region exists with other attributes
+ *		block size, a segment or mode is invalid; block_size is neither 0 nor that of
+ *		the first segment; CONTIGUOUS or more than one segment is given for a
+ *		partitioned region; or the region exists with other attributes
  *   -ENOENT	there is no such region (without CREATE)
  *   -EEXIST	the region exists (with EXCL)
  *   -EACCES	mode, owner and group of the region forbid it
@@ -148,7 +166,9 @@ struct kdsm_region_open {
 	__u32 flags;		/* KDSM_REGION_* */
 	char  name[KDSM_NAME_SIZE];
 	__u64 size;		/* requested, sum over all nodes; (out) actual */
-	__u32 block_size;	/* a power of two, 4 KiB to 2 MiB; 0: 4 KiB; (out) */
+	__u32 block_size;	/* a power of two, 4 KiB to 2 MiB; 0: 4 KiB, or that of the first
+				 * segment; (out) of the first segment
+				 */
 	__u32 policy;		/* enum kdsm_policy; (out) */
 	__u32 mode;		/* permission bits, 0777 at most; 0: 0600; (out) */
 	__u32 id;		/* (out) number of the region in the cluster */
@@ -156,9 +176,13 @@ struct kdsm_region_open {
 				 * the whole region
 				 */
 	__u64 base;		/* (out) address of the mapping, in every process */
+	__u32 segments;		/* number in segment[]; 0: one, of block_size; (out) at least 1 */
+	__u32 reserved;		/* 0 */
+	struct kdsm_region_segment segment[KDSM_MAX_SEGMENTS];	/* (out) */
 };
 
 #define KDSM_REGION_OPEN_SIZE_VER0	112
+#define KDSM_REGION_OPEN_SIZE_VER1	248	/* with segments */
 
 #define KDSM_REGION_CREATE	(1U << 0)
 #define KDSM_REGION_EXCL	(1U << 1)

@@ -143,6 +143,9 @@ enum kdsm_attr {
 	KDSM_A_REGION_METADATA,	/* coherent: u64, memory by which this node knows where blocks
 				 * are, in bytes; no part of REGION_MEMORY
 				 */
+	KDSM_A_REGION_SEGMENTS,	/* binary: array of struct kdsm_region_segment; absent if the
+				 * region has only one, of REGION_BLOCK_SIZE
+				 */
 	__KDSM_A_LAST,
 };
 

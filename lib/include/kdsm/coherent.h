@@ -56,7 +56,7 @@ int kdsm_region_open_coherent(struct kdsm *kdsm, const char *name,
  * until another node writes it. The first accesses of the home to the block need no
  * network. Groups of KDSM_CYCLE_BLOCKS blocks go round the nodes, or, in a region that was
  * created with KDSM_REGION_CONTIGUOUS, each node has one range of blocks, in the order of
- * nodes, all of the same length; the last ones may be shorter or empty. The home needs no
+ * nodes, all of the same number of blocks; the last ones may have fewer or none. The home needs no
  * memory for a block that another node writes first: memory lies where it is first touched.
  *
  * -EOPNOTSUPP	the region is partitioned: the home is offset / kdsm_region_part_size()

@@ -105,12 +105,20 @@ struct kdsm_region_attr {
 	uint64_t size;		/* over all nodes, in bytes, at least 1; rounded up to whole
 				 * blocks, or to multiples of 2 MiB: see kdsm_region_size()
 				 */
-	uint32_t block_size;	/* in bytes, a power of two, 4 KiB to 2 MiB; 0: 4 KiB */
+	uint32_t block_size;	/* in bytes, a power of two, 4 KiB to 2 MiB; 0: 4 KiB, or that of
+				 * the first segment
+				 */
 	uint32_t policy;	/* enum kdsm_policy; 0: KDSM_POLICY_PARTITIONED */
 	uint32_t mode;		/* permission bits as of chmod(2), 0777 at most; 0: 0600 */
 	uint32_t flags;		/* KDSM_REGION_EXCL: fail if it exists; KDSM_REGION_KEEP;
 				 * KDSM_REGION_CONTIGUOUS: see kdsm_region_home()
 				 */
+	/*
+	 * Coherent region with blocks of several sizes: its segments, see
+	 * struct kdsm_region_segment in <linux/kdsm.h>. The call copies them.
+	 */
+	const struct kdsm_region_segment *segments;
+	uint32_t segment_count;	/* at most KDSM_MAX_SEGMENTS; 0: all blocks have block_size */
 };
 
 /*
@@ -119,7 +127,7 @@ struct kdsm_region_attr {
  *
  * With attr, the call creates the region if it does not exist. All processes of a job
  * may call it at the same time: one creates, the others open. An existing region must
- * have the size, block_size, policy and KDSM_REGION_CONTIGUOUS of attr (-EINVAL); its
+ * have the size, block_size, segments, policy and KDSM_REGION_CONTIGUOUS of attr (-EINVAL); its
  * mode and its KDSM_REGION_KEEP do not change. New memory is zero. With attr NULL the region must
  * exist, and a caller that may only read the region gets it read-only: puts and atomics
  * fail with -EACCES.
@@ -134,6 +142,7 @@ struct kdsm_region_attr {
  *
  * On failure *region is NULL. Errors are those of KDSM_IOC_REGION_OPEN in
  * <linux/kdsm.h>, those of open(2) of /dev/kdsm, and
+ * -E2BIG	attr has segments, and the module is older than they are
  * -EADDRINUSE	this process has another mapping at the region's address
  */
 int kdsm_region_open(struct kdsm *kdsm, const char *name,
@@ -153,9 +162,11 @@ void kdsm_region_close(struct kdsm_region *region);
  */
 int kdsm_region_destroy(struct kdsm *kdsm, const char *name);
 
-/* Size over all nodes, and of one block, in bytes. */
+/* Size over all nodes, and of a block of the first segment, in bytes. */
 uint64_t kdsm_region_size(const struct kdsm_region *region);
 uint32_t kdsm_region_block_size(const struct kdsm_region *region);
+/* Size of the block that has the byte at offset, in bytes; 0 if offset is not in the region. */
+uint32_t kdsm_region_block_size_at(const struct kdsm_region *region, uint64_t offset);
 /*
  * Address of the mapping, which is the same in every process on every node, except
  * with the local backend. In a coherent region the whole region is memory at this

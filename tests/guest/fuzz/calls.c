@@ -178,6 +178,11 @@ static int do_open(struct bound *bound)
 	if (number % 4 > 1)
 		arg.policy = number % 4 == 2 ? KDSM_POLICY_RELEASE : KDSM_POLICY_STRICT;
 	arg.block_size = random_one_in(rnd, 16) ? PAGE << random_below(rnd, 10) : 0;
+	if (number % 8 > 4) {
+		arg.segments = 2;
+		arg.segment[0].block_size = PAGE;
+		arg.segment[1] = (struct kdsm_region_segment){ 2 << 20, 8 * PAGE, 0 };
+	}
 	if (random_one_in(rnd, 4))
 		return fuzz_do(bound, "REGION_OPEN mangled", KDSM_IOC_REGION_OPEN,
 			       &arg, sizeof(arg));

@@ -85,6 +85,9 @@ const void *attack_payload(const struct attack *attack);
  */
 int attack_ask(struct attack *attack, u16 type, const void *payload, u16 length,
 	       struct kdsm_wire_header *reply);
+/* Segments of a region whose blocks all have this size */
+#define ONE_SEGMENT(size)	{ .count = 1, .list[0].block_size = (size) }
+
 /*
  * Add a region on node 1, as soon as the memory of a removed region with this id is free. Return
  * its answer, or an error of attack_ask().

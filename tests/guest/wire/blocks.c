@@ -225,16 +225,20 @@ static void pushes(struct attack *attack, u32 id, u64 chunk_number, unsigned int
 static void push_regions(struct attack *attack, struct kdsm_wire_region add)
 {
 	static const struct {
-		u32 block_size, count;
+		struct kdsm_wire_segments segments;
+		u32 count;
 		u64 size, chunk;
 	} shapes[] = {
-		{ 4096, 512, 4 << 20, 1 }, { 4096, 256, 3 << 20, 1 },
-		{ 4096, 1, (2 << 20) + 4096, 1 }, { 8192, 128, 5 << 20, 2 },
+		{ ONE_SEGMENT(4096), 512, 4 << 20, 1 }, { ONE_SEGMENT(4096), 256, 3 << 20, 1 },
+		{ ONE_SEGMENT(4096), 1, (2 << 20) + 4096, 1 },
+		{ ONE_SEGMENT(8192), 128, 5 << 20, 2 },
+		{ { 2, { { 0, 4096 }, { 2 << 20, 65536 } } }, 32, 4 << 20, 1 },
+		{ { 3, { { 0, 4096 }, { 2 << 20, 65536 }, { 4 << 20, 2 << 20 } } }, 1, 6 << 20, 2 },
 	};
 	struct kdsm_wire_header reply;
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-		add.block_size = shapes[i].block_size;
+		add.segments = shapes[i].segments;
 		add.part_size = shapes[i].size;
 		tap_result(attack_add(attack, &add), 0, "add of a region for pushes");
 		pushes(attack, add.id, shapes[i].chunk, shapes[i].count,
@@ -243,11 +247,56 @@ static void push_regions(struct attack *attack, struct kdsm_wire_region add)
 				      &reply) ?: (int32_t)reply.status, 0, "and its removal");
 	}
 	/* Such a region would have no block, so no chunk of it would have a last one. */
-	add.block_size = 8192;
+	add.segments.count = 1;
+	add.segments.list[0].block_size = 8192;
 	add.part_size = 4096;
 	tap_result(attack_add(attack, &add), -EINVAL, "add of a region smaller than a block");
 	attack_ask(attack, KDSM_MESSAGE_REMOVE, &add.id, sizeof(add.id), &reply);
 	tap_ok(attack_lives(attack), "and node 1 goes on");
+}
+
+/* ---- segments ---- */
+
+static void bad_segments(struct attack *attack, struct kdsm_wire_region good)
+{
+	const struct kdsm_wire_block block = { .id = good.id, .index = 512,
+		.handover.from = UINT16_MAX };
+	struct kdsm_wire_header reply;
+	struct kdsm_wire_region bad;
+
+	good.segments = (struct kdsm_wire_segments){
+		3, { { 0, 4096 }, { 2 << 20, 65536 }, { 6 << 20, 8192 } },
+	};
+	good.part_size = 8 << 20;
+#define TRY(what, field, value) do {					\
+	bad = good;							\
+	bad.field = (value);						\
+	tap_result(attack_add(attack, &bad), -EINVAL, "add, " what);	\
+	tap_ok(attack_lives(attack), "and node 1 goes on");		\
+} while (0)
+	TRY("no segments", segments.count, 0);
+	TRY("one segment more than there may be", segments.count, KDSM_MAX_SEGMENTS + 1);
+	TRY("an absurd number of segments", segments.count, UINT32_MAX);
+	TRY("segments in the other byte order", segments.count, 3U << 24);
+	TRY("a segment of no block size", segments.count, 4);
+	TRY("the first segment not at 0", segments.list[0].offset, 2 << 20);
+	TRY("a segment not at a chunk", segments.list[1].offset, (2 << 20) + 4096);
+	TRY("a segment at 1", segments.list[1].offset, 1);
+	TRY("an empty segment", segments.list[1].offset, 6 << 20);
+	TRY("segments in another order", segments.list[1].offset, 7 << 20);
+	TRY("a segment behind the region", segments.list[2].offset, 8 << 20);
+	TRY("a segment far behind the region", segments.list[2].offset, 1ULL << 62);
+	TRY("a segment at the end of all", segments.list[2].offset, -1ULL << 21);
+	TRY("blocks of 2 KiB", segments.list[1].block_size, 2048);
+	TRY("blocks of 12 KiB", segments.list[1].block_size, 12288);
+	TRY("blocks of 4 MiB", segments.list[0].block_size, 4 << 20);
+	TRY("blocks of an absurd size", segments.list[2].block_size, UINT32_MAX);
+	TRY("half a block in the end", part_size, (8 << 20) - 4096);
+#undef TRY
+	tap_result(attack_add(attack, &good), 0, "add of a region with three segments");
+	bad_blocks(attack, &block, 512 + 64 + 256);
+	tap_result(attack_ask(attack, KDSM_MESSAGE_REMOVE, &good.id, sizeof(good.id), &reply) ?:
+		   (int32_t)reply.status, 0, "and its removal");
 }
 
 /* ---- settings ---- */
@@ -314,7 +363,7 @@ static void settings(struct attack *attack, u32 id, u32 policy)
 void attack_blocks(struct attack *attack)
 {
 	struct kdsm_wire_region add = { .name = "wire-coherent", .id = 0x7778,
-		.block_size = 4096, .part_size = 4 << 20, .base = 0x200000000000ULL,
+		.segments = ONE_SEGMENT(4096), .part_size = 4 << 20, .base = 0x200000000000ULL,
 		.mode = 0600 };
 	const struct kdsm_wire_block block = { .id = add.id, .index = 512,
 		.handover.from = UINT16_MAX };
@@ -323,12 +372,13 @@ void attack_blocks(struct attack *attack)
 	for (add.policy = KDSM_POLICY_RELEASE; add.policy <= KDSM_POLICY_STRICT; add.policy++) {
 		tap_result(attack_add(attack, &add), 0, "add of a coherent region");
 		block_lengths(attack, &block);
-		bad_blocks(attack, &block, add.part_size / add.block_size);
+		bad_blocks(attack, &block, add.part_size / 4096);
 		if (add.policy == KDSM_POLICY_STRICT)
 			block_readers(attack, &block);
 		settings(attack, add.id, add.policy);
 		tap_result(attack_ask(attack, KDSM_MESSAGE_REMOVE, &add.id, sizeof(add.id),
 				      &reply) ?: (int32_t)reply.status, 0, "and its removal");
 		push_regions(attack, add);
+		bad_segments(attack, add);
 	}
 }

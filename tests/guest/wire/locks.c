@@ -133,7 +133,8 @@ static void one_lock(struct attack *attack, u16 number, unsigned int *frozen, un
 void attack_locks(struct attack *attack)
 {
 	struct kdsm_wire_region add = { .name = "wire-locks", .id = REGION,
-		.policy = KDSM_POLICY_PARTITIONED, .block_size = 4096, .part_size = 4 << 20,
+		.policy = KDSM_POLICY_PARTITIONED, .segments = ONE_SEGMENT(4096),
+		.part_size = 4 << 20,
 		.base = 0x200000000000ULL, .mode = 0600 };
 	struct kdsm_wire_lock_open open = { .id = REGION, .kind = KDSM_LOCK_DMCS, .t_dc = 1,
 		.t_r = 1, .t_w = 1, .t_l = { 1, 1, 1, 1, 1, 1, 1, 1 }, .first = 1 };

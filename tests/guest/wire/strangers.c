@@ -177,7 +177,7 @@ static void put_burst(u32 id)
 static void memory(void)
 {
 	const struct kdsm_wire_region add = { .name = "stranger", .id = 0x7778,
-		.policy = KDSM_POLICY_PARTITIONED, .block_size = 4096,
+		.policy = KDSM_POLICY_PARTITIONED, .segments = ONE_SEGMENT(4096),
 		.part_size = 4 << 20, .base = 0x200000000000ULL, .mode = 0600 };
 	const struct kdsm_wire_keys keys = { .id = add.id };
 	const struct kdsm_wire_atomic look = { .id = add.id, .offset = 4096 };

@@ -40,7 +40,7 @@ void atomics_start(void)
 
 	memset(atoms, 0, sizeof(atoms));
 	for (i = 0; i < config.atoms; i++) {
-		u64 cell = config.index[sim_below(config.blocks)] * config.pages * PAGE_SIZE;
+		unsigned int block = sim_below(config.blocks);
 
 		atoms[i].size = sim_chance(2) ? 4 : 8;
 		if (i && atoms[i].size == 4 && atoms[i - 1].size == 4 &&
@@ -49,7 +49,7 @@ void atomics_start(void)
 			continue;
 		}
 		do {
-			atoms[i].offset = cell + 64 * sim_below(config.pages * PAGE_SIZE / 64);
+			atoms[i].offset = used_cell(block);
 		} while (is_used(atoms[i].offset, i));
 		atoms[i].offset += atoms[i].size * sim_below(64 / atoms[i].size);
 	}
@@ -98,7 +98,7 @@ static int atomic_perform(struct kdsm_coherence *coherence, struct kdsm_atomic *
 
 	if (sim_broken != BREAK_BLIND)
 		return kdsm_coherence_atomic(coherence, atomic, wait);
-	block = kdsm_block_get(coherence, atomic->offset >> coherence->block_shift);
+	block = kdsm_block_get(coherence, block_of(atomic->offset >> PAGE_SHIFT));
 	if (!block)
 		return -ENOMEM;
 	err = coherence->policy->atomic(coherence, block, atomic, wait);

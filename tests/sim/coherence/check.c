@@ -454,7 +454,7 @@ static bool needs_structure(const struct kdsm_block *block, unsigned int node)
 static void check_structure(u64 index, unsigned int node)
 {
 	const struct kdsm_block *block = peek(node, index);
-	u64 offset = index * config.pages << PAGE_SHIFT;
+	u64 offset = kdsm_block_offset(&nodes[node].coherence, index);
 
 	if (!block || xa_is_value(xa_load(&nodes[node].coherence.table, index)) ||
 	    kdsm_memory_holds(&nodes[node].frames, offset) ||

@@ -158,7 +158,7 @@ void costs_start(void)
 	word_count = 2 * config.blocks;
 	for (i = 0; i < word_count; i++)
 		words[i] = (struct word) {
-			.offset = config.index[i / 2] * config.pages * PAGE_SIZE + i % 2 * 8,
+			.offset = used_start(i / 2) + i % 2 * 8,
 			.size = 8,
 			.lock = -1,
 		};

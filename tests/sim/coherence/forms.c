@@ -423,8 +423,7 @@ void forms_start(void)
 	round_number = 0;
 	memset(signals, 0, sizeof(signals));
 	for (i = 0; i < LITMUS_VARIABLES; i++)
-		places[i] = config.index[i % config.blocks] * config.pages * PAGE_SIZE +
-			    (apart ? 64 : 8) * i;
+		places[i] = used_start(i % config.blocks) + (apart ? 64 : 8) * i;
 	word_count = 0;
 	sync_start();
 	threads_start(thread_run);

@@ -13,6 +13,7 @@ static struct options {
 	const char *policy;		/* NULL: odd seeds release, even ones strict */
 	unsigned int blocks;		/* 0: the seed chooses */
 	uint64_t block_size;		/* in bytes; 0: the seed chooses */
+	unsigned int segments;		/* 0: the seed chooses */
 	uint64_t endless;		/* in ns; 0: programs end */
 	unsigned int writers, fair;
 	const char *costs;		/* name of a pattern; NULL: other programs */
@@ -139,6 +140,10 @@ static const struct cli_option table[] = {
 	{ "block-size", 'z', "SIZE", "Size of a block, 4K to 2M (4K or 8K, as the seed chooses)",
 	  CLI_SIZE, .offset = offsetof(struct options, block_size),
 	  .range = { PAGE_SIZE, 512 * PAGE_SIZE, PAGE_SIZE } },
+	{ "segments", 'g', "COUNT",
+	  "Segments of the region, with blocks of 4K, 8K or 16K (mostly 1, as the seed chooses)",
+	  CLI_COUNT, .offset = offsetof(struct options, segments),
+	  .range = { 1, SEGMENTS_MAX, 1 } },
 	{ "endless", 'e', "TIME",
 	  "Programs without end access one word for TIME, without faults (policy strict)",
 	  CLI_TIME, .offset = offsetof(struct options, endless),
@@ -291,14 +296,40 @@ static int check(char *reason)
 		snprintf(reason, REASON_SIZE, "the size of a block must be a power of two");
 		return -1;
 	}
+	if (options.segments > 1 && (options.block_size || options.costs)) {
+		snprintf(reason, REASON_SIZE, "segments have blocks of sizes that the seed chooses");
+		return -1;
+	}
 	return 0;
 }
 
 /* ---- seeds ---- */
 
+/* Choose the sizes of blocks. A chunk has one to four of the largest ones. */
+static void choose_sizes(void)
+{
+	unsigned int largest, i;
+
+	config.segments = options.segments ?: sim_chance(4) ? sim_between(2, SEGMENTS_MAX) : 1;
+	config.segment[0].pages = sim_chance(4) ? 2 : 1;
+	if (options.block_size) {
+		config.segments = 1;
+		config.segment[0].pages = options.block_size / PAGE_SIZE;
+	}
+	largest = config.segment[0].pages;
+	for (i = 1; i < config.segments; i++) {
+		do
+			config.segment[i].pages = 1 << sim_below(3);
+		while (config.segment[i].pages == config.segment[i - 1].pages);
+		largest = max(largest, config.segment[i].pages);
+	}
+	sim_evict_shift = ilog2(largest * PAGE_SIZE) + sim_below(3);
+}
+
 /* Choose blocks: some are neighbours, some are in other groups, which other nodes own first. */
 static void choose_blocks(void)
 {
+	bool is_large = config.segment[0].pages > 2;
 	unsigned int i;
 	u64 at;
 
@@ -308,21 +339,41 @@ static void choose_blocks(void)
 	for (i = 0; i < config.blocks; i++) {
 		config.index[i] = at;
 		/* Large blocks are neighbours, so that page tables stay small. */
-		at += config.pages <= 2 && sim_chance(6) ? sim_between(2, KDSM_CYCLE_BLOCKS) : 1;
+		at += !is_large && sim_chance(6) ? sim_between(2, KDSM_CYCLE_BLOCKS) : 1;
 	}
 	config.region_blocks = (at / KDSM_CYCLE_BLOCKS + 1) * KDSM_CYCLE_BLOCKS;
 	if (sim_chance(2))
 		config.region_blocks = at;	/* the last table is not full */
 }
 
+/*
+ * Begin each segment at a used block. It must begin at a chunk, so the numbers of blocks rise: of
+ * all if it is the second segment, so that the last block of the first one stays a neighbour.
+ */
+static void choose_segments(void)
+{
+	unsigned int block = 0, chunk, i, j;
+	u64 more;
+
+	for (i = 1; i < config.segments && block + 1 < config.blocks; i++) {
+		block = sim_between(block + 1, config.blocks - 1);
+		chunk = (1U << sim_evict_shift) / (config.segment[i - 1].pages * PAGE_SIZE);
+		more = -(config.index[block] - config.segment[i - 1].first) % chunk;
+		for (j = i == 1 ? 0 : block; j < config.blocks; j++)
+			config.index[j] += more;
+		config.region_blocks += more;
+		config.segment[i].first = config.index[block];
+	}
+	config.segments = i;
+}
+
 static void choose_load(void)
 {
 	config.processes = sim_between(1, PROCESSES_MAX);
 	config.threads = sim_between(1, 2);
-	config.pages = sim_chance(4) ? 2 : 1;
-	if (options.block_size)
-		config.pages = options.block_size / PAGE_SIZE;
+	choose_sizes();
 	choose_blocks();
+	choose_segments();
 	config.words = sim_between(8, 100);
 	if (config.blocks > BLOCKS_FEW)
 		config.words = max(config.words, config.blocks);
@@ -347,18 +398,16 @@ static void choose_shortage(void)
 }
 
 /*
- * A chunk has one to four blocks. The nodes that live have room for all frames, and besides for the
- * frame and the twin that each of their threads accesses.
+ * The nodes that live have room for all frames, and besides for the frame and the twin that each of
+ * their threads accesses.
  */
 static void choose_eviction(void)
 {
 	unsigned int living = sim.nodes - config.deaths - config.away, chunks;
 
-	sim_evict_shift = ilog2(config.pages * PAGE_SIZE) + 2;
 	if (!options.limit || living < 2)
 		return;
-	sim_evict_shift -= sim_below(3);
-	chunks = ((config.region_blocks * config.pages * PAGE_SIZE - 1) >> sim_evict_shift) + 1;
+	chunks = ((region_pages() * PAGE_SIZE - 1) >> sim_evict_shift) + 1;
 	chunks = min(chunks, config.blocks);
 	config.limit = max(options.limit, chunks / living + 2 +
 			   2 * config.processes * config.threads);
@@ -409,7 +458,7 @@ static void choose_for_defect(void)
 /* Large seeds may take more steps. */
 static void choose_limits(void)
 {
-	sim.steps_max *= 1 + config.blocks / 50 + config.pages / 16;
+	sim.steps_max *= 1 + config.blocks / 50 + config.segment[0].pages / 16;
 	/* Nodes that wait for each other because a node died go on after a minute. */
 	if (options.deaths)
 		sim.steps_max *= 8;
@@ -451,7 +500,8 @@ static void choose_costs(void)
 	config.advise = 0;
 	config.race = false;
 	config.contiguous = true;
-	config.pages = options.block_size ? options.block_size / PAGE_SIZE : 1;
+	config.segments = 1;
+	config.segment[0].pages = options.block_size ? options.block_size / PAGE_SIZE : 1;
 	config.blocks = patterns_choose(options.costs);
 	config.region_blocks = config.blocks;
 	if (config.blocks > BLOCKS_MAX)
@@ -516,9 +566,14 @@ static void choose(u64 seed)
 
 static void start(void)
 {
-	sim_event(SIM_NONE, "policy %s processes %u threads %u blocks %u of %u pages words %u locks %u",
+	unsigned int i;
+
+	sim_event(SIM_NONE, "policy %s processes %u threads %u blocks %u words %u locks %u",
 		  config.policy == KDSM_POLICY_STRICT ? "strict" : "release", config.processes,
-		  config.threads, config.blocks, config.pages, config.words, config.locks);
+		  config.threads, config.blocks, config.words, config.locks);
+	for (i = 0; i < config.segments; i++)
+		sim_event(SIM_NONE, "from block %llu on, blocks have %u pages",
+			  config.segment[i].first, config.segment[i].pages);
 	sim_event(SIM_NONE, "phases %u rounds %u values %u unmap %u advise %u evict %u stall %u outage %u",
 		  config.phases, config.rounds, config.values, config.unmap, config.advise,
 		  config.evict, config.stall, config.outage);

@@ -206,7 +206,7 @@ static int map(void *arg, u64 index, bool writable)
 		err = map_page(fault, fault->page, writable);
 	else
 		counts.ahead++;
-	for (page = index * config.pages; page < (index + 1) * config.pages && !err; page++)
+	for (page = block_page(index); page < block_page(index + 1) && !err; page++)
 		if (page != fault->page && map_page(fault, page, writable))
 			break;
 	return err;
@@ -240,17 +240,15 @@ static int take_fault(unsigned int node, unsigned int process, u64 page, bool wr
 
 bool is_mapped(unsigned int node, u64 index)
 {
-	unsigned int p, i;
+	u64 page, end = block_page(index + 1);
+	unsigned int p;
 
 	for (p = 0; p < config.processes; p++) {
 		const struct process *process = &nodes[node].processes[p];
 
-		for (i = 0; i < config.pages; i++) {
-			u64 page = index * config.pages + i;
-
+		for (page = block_page(index); page < end; page++)
 			if (process->entries[page].present || process->tlb[page].present)
 				return true;
-		}
 	}
 	return false;
 }
@@ -262,13 +260,13 @@ bool is_mapped(unsigned int node, u64 index)
 void process_unmap(unsigned int node, unsigned int number, u64 first, u64 last)
 {
 	struct process *process = &nodes[node].processes[number];
+	u64 page = block_page(first), end = block_page(last + 1), i;
 	bool notified = sim_broken != BREAK_LATE;
-	u64 i;
 
 	counts.unmaps++;
 	if (notified)
 		process->leaving++;
-	for (i = first * config.pages; i < (last + 1) * config.pages; i++) {
+	for (i = page; i < end; i++) {
 		if (!process->entries[i].present)
 			continue;
 		sim_event(block_of(i), "process %u unmaps%s", number,
@@ -284,7 +282,7 @@ void process_unmap(unsigned int node, unsigned int number, u64 first, u64 last)
 	}
 	if (sim_broken == BREAK_END || sim_chance(4))
 		sim_sleep(sim_below(20 * sim.delay));
-	flush(process, first * config.pages, (last + 1 - first) * config.pages);
+	flush(process, page, end - page);
 	if (sim_chance(4))
 		sim_sleep(sim_below(sim.delay));
 	kdsm_coherence_unmapped(&nodes[node].coherence, first, last);
@@ -296,9 +294,9 @@ void process_unmap(unsigned int node, unsigned int number, u64 first, u64 last)
 void process_protect(unsigned int node, unsigned int number, u64 first, u64 last)
 {
 	struct process *process = &nodes[node].processes[number];
-	u64 i;
+	u64 page = block_page(first), end = block_page(last + 1), i;
 
-	for (i = first * config.pages; i < (last + 1) * config.pages; i++) {
+	for (i = page; i < end; i++) {
 		if (!process->entries[i].present)
 			continue;
 		process->entries[i].writable = process->entries[i].dirty;
@@ -306,7 +304,7 @@ void process_protect(unsigned int node, unsigned int number, u64 first, u64 last
 			  process->entries[i].dirty ? ", dirty" : "");
 		sim_yield();
 	}
-	flush(process, first * config.pages, (last + 1 - first) * config.pages);
+	flush(process, page, end - page);
 }
 
 /* ---- accesses of CPUs ---- */

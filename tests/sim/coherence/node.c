@@ -242,9 +242,15 @@ static void outage_start(void)
 
 static void node_start(struct node *node, unsigned int number)
 {
+	struct kdsm_region_segment segments[SEGMENTS_MAX];
 	struct kdsm_coherence *coherence = &node->coherence;
-	u64 block_size = config.pages * PAGE_SIZE;
+	unsigned int i;
 
+	for (i = 0; i < config.segments; i++)
+		segments[i] = (struct kdsm_region_segment) {
+			.offset = block_page(config.segment[i].first) * PAGE_SIZE,
+			.block_size = config.segment[i].pages * PAGE_SIZE,
+		};
 	node->region.node = number;
 	node->tried = calloc(config.blocks, sizeof(*node->tried));
 	node->place = calloc(config.blocks, sizeof(*node->place));
@@ -253,7 +259,8 @@ static void node_start(struct node *node, unsigned int number)
 	memory_start(&node->stamps, number, "stamp",
 		     kdsm_stamps_size(config.region_blocks) >> PAGE_SHIFT);
 	kdsm_coherence_init(coherence, sim_fabric(number), 7, config.policy,
-			    config.region_blocks * block_size, block_size, config.contiguous_homes);
+			    region_pages() * PAGE_SIZE, segments, config.segments,
+			    config.contiguous_homes);
 	coherence->mapping = &mapping_ops;
 	if (sim_broken == BREAK_HASTE)
 		coherence->lease = 0;
@@ -346,6 +353,24 @@ bool notice_forge(void)
 	return true;
 }
 
+/* The protocol agrees with this program on the places of blocks. */
+static void check_segments(const struct kdsm_coherence *coherence)
+{
+	u64 i, page;
+
+	for (i = 0; i < config.region_blocks; i++) {
+		page = block_page(i);
+		if (kdsm_block_offset(coherence, i) != page << PAGE_SHIFT ||
+		    kdsm_block_size(coherence, i) != block_pages(i) << PAGE_SHIFT ||
+		    kdsm_block_at(coherence, page << PAGE_SHIFT) != i ||
+		    kdsm_block_at(coherence, ((page + block_pages(i)) << PAGE_SHIFT) - 1) != i)
+			sim_fail(i, "the block has another place or size");
+	}
+	if (coherence->blocks != config.region_blocks ||
+	    kdsm_block_offset(coherence, coherence->blocks) != region_pages() << PAGE_SHIFT)
+		sim_fail(SIM_NONE, "the region has another size");
+}
+
 void nodes_start(void)
 {
 	unsigned int i;
@@ -357,6 +382,7 @@ void nodes_start(void)
 	nodes = calloc(sim.nodes, sizeof(*nodes));
 	for (i = 0; i < sim.nodes; i++)
 		node_start(&nodes[i], i);
+	check_segments(&nodes[0].coherence);
 }
 
 void nodes_stop(void)

@@ -29,8 +29,7 @@ void race_start(bool (*is_used)(u64 offset))
 	race.next = calloc(sim.nodes, sizeof(*race.next));
 	race.taken = calloc(sim.nodes, sizeof(*race.taken));
 	for (tries = 0; config.race && tries < 64; tries++) {
-		cell = config.index[sim_below(config.blocks)] * config.pages * PAGE_SIZE;
-		cell += 64 * sim_below(config.pages * PAGE_SIZE / 64);
+		cell = used_cell(sim_below(config.blocks));
 		if (is_used(cell))
 			continue;
 		at = 8 * sim_below(8) + race.size * sim_below(8 / race.size);

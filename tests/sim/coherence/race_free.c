@@ -174,8 +174,7 @@ static void words_make(void)
 
 	word_count = 0;
 	while (word_count + 4 < config.words) {
-		cell = config.index[sim_below(config.blocks)] * config.pages * PAGE_SIZE;
-		cell += 64 * sim_below(config.pages * PAGE_SIZE / 64);
+		cell = used_cell(sim_below(config.blocks));
 		if (is_used(cell))
 			continue;
 		size = 8 >> sim_below(3);

@@ -105,7 +105,8 @@ static void thread_run(void *arg)
 
 static void words_make(void)
 {
-	unsigned int i, block, at;
+	unsigned int i, block;
+	u64 start, at;
 
 	/* Most words are in the first two blocks; some share a cache line. */
 	word_count = sim_between(1, min(config.words, max(WORDS_FEW, config.blocks)));
@@ -113,9 +114,10 @@ static void words_make(void)
 		struct word *word = &words[i];
 
 		block = sim_below(sim_chance(3) ? config.blocks : min(config.blocks, 2U));
-		at = 64 * sim_below(config.pages * PAGE_SIZE / 64) + i % 8 * 8;
+		start = used_start(block);
+		at = used_cell(block) - start + i % 8 * 8;
 		word->size = 8 >> sim_below(4);
-		word->offset = config.index[block] * config.pages * PAGE_SIZE + at;
+		word->offset = start + at;
 		word->value = 0;
 		word->spoiled = false;
 		word->node = 0;
@@ -127,8 +129,8 @@ static void words_make(void)
 				;
 			if (j == i)
 				break;
-			at = (at + 8) % (config.pages * PAGE_SIZE);
-			word->offset = config.index[block] * config.pages * PAGE_SIZE + at;
+			at = (at + 8) % (block_pages(config.index[block]) * PAGE_SIZE);
+			word->offset = start + at;
 		}
 	}
 }

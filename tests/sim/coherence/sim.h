@@ -12,6 +12,7 @@
 #define PROCESSES_MAX	2	/* of a node */
 #define BLOCKS_FEW	8	/* most blocks of a seed without --blocks */
 #define BLOCKS_MAX	1024	/* most blocks of a seed */
+#define SEGMENTS_MAX	3	/* of the region */
 
 /* Deliberate defects; main.c describes them. */
 enum {
@@ -90,9 +91,14 @@ enum {
 struct config {
 	u32 policy;
 	unsigned int processes, threads;	/* processes of a node, threads of a process */
-	unsigned int blocks, pages;		/* blocks that are used, pages of a block */
-	u64 *index;				/* numbers of the blocks that are used */
+	unsigned int blocks;			/* blocks that are used */
+	u64 *index;				/* their numbers */
 	u64 region_blocks;			/* blocks of the region */
+	unsigned int segments;
+	struct segment {
+		u64 first;			/* its first block */
+		unsigned int pages;		/* of each of its blocks */
+	} segment[SEGMENTS_MAX];
 	unsigned int words, locks, phases, rounds;
 	unsigned int values;		/* values that stores choose from; 0: all differ */
 	unsigned int unmap;		/* one in n rounds unmaps */
@@ -188,15 +194,55 @@ struct node {
 
 extern struct node *nodes;
 
+/* Pages of a block */
+static inline unsigned int block_pages(u64 index)
+{
+	unsigned int i, pages = 0;
+
+	for (i = 0; i < config.segments && config.segment[i].first <= index; i++)
+		pages = config.segment[i].pages;
+	return pages;
+}
+
+/* First page of a block of the region; for its number of blocks, the number of its pages */
+static inline u64 block_page(u64 index)
+{
+	u64 page = 0, end;
+	unsigned int i;
+
+	for (i = 0; i < config.segments && config.segment[i].first < index; i++) {
+		end = i + 1 < config.segments ? min(index, config.segment[i + 1].first) : index;
+		page += (end - config.segment[i].first) * config.segment[i].pages;
+	}
+	return page;
+}
+
 static inline u64 region_pages(void)
 {
-	return config.region_blocks * config.pages;
+	return block_page(config.region_blocks);
 }
 
 /* Number of the block that has this page of the region */
 static inline s64 block_of(u64 page)
 {
-	return page / config.pages;
+	unsigned int i = config.segments - 1;
+
+	while (page < block_page(config.segment[i].first))
+		i--;
+	return config.segment[i].first +
+	       (page - block_page(config.segment[i].first)) / config.segment[i].pages;
+}
+
+/* First byte of the i-th of the blocks that are used */
+static inline u64 used_start(unsigned int i)
+{
+	return block_page(config.index[i]) * PAGE_SIZE;
+}
+
+/* A random place in one of these blocks, a multiple of 64 bytes */
+static inline u64 used_cell(unsigned int i)
+{
+	return used_start(i) + 64 * sim_below(block_pages(config.index[i]) * PAGE_SIZE / 64);
 }
 
 /* node.c: memories, start and stop */

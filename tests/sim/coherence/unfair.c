@@ -71,7 +71,7 @@ void unfair_start(void)
 {
 	requests = calloc(sim.nodes, sizeof(*requests));
 	words[0] = (struct word) {
-		.offset = config.index[0] * config.pages * PAGE_SIZE,
+		.offset = used_start(0),
 		.size = 8,
 	};
 	word_count = 1;
