@@ -16,7 +16,7 @@
 #include <linux/kdsm.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	11
+#define KDSM_WIRE_VERSION	12
 
 /*
  * Peers prove to each other that they know a key of the cluster (fabric/secret.c):
@@ -534,7 +534,7 @@ struct kdsm_wire_signature {
 		__le64 first;
 		__le32 count;
 		__le16 writer;
-		__le16 reserved;
+		__le16 share;
 	} __packed notices[KDSM_NOTICES_MAX];
 } __packed;
 
