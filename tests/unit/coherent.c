@@ -415,7 +415,7 @@ static void merging(void **state)
 	}
 }
 
-/* Nodes write neighbouring blocks before a barrier: the notices of all fit, whatever their order. */
+/* Nodes write neighbouring blocks before a barrier: the notices fit, whatever their order. */
 static void merging_barrier(void **state)
 {
 	static const unsigned int writers[] = { 2, 128, 129, 256, 1000 };
