@@ -543,7 +543,7 @@ struct kdsm_wire_signature {
 		__le64 first;
 		__le32 count;
 		__le16 writer;
-		__le16 reserved;
+		__le16 share;
 	} __packed notices[KDSM_NOTICES_MAX];
 } __packed;
 

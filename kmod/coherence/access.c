@@ -203,7 +203,7 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 	struct kdsm_source source = { .memory = coherence->frames };
 	unsigned int node = READ_ONCE(miss->block->owner);
 	bool moved = false;
-	u64 good = 0;
+	u64 good = 0, newest;
 	int err;
 
 	/* Without a demand the block may never have been written: ask the owner at once */
@@ -217,27 +217,28 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 		return 0;
 	}
 	source.since = kdsm_memory_drops(coherence->frames);
-	err = kdsm_ownership_read(coherence, miss->block, &miss->from, &miss->wts, &miss->rts);
+	err = kdsm_ownership_read(coherence, miss->block, &miss->from, &newest, &miss->rts);
 	if (err)
 		return err;
 	/*
 	 * This node has handed the block over, and the new owner has not taken it over yet.
 	 * So the frame here has the content, and the later writes of this node.
 	 */
-	miss->here = miss->from == coherence->node || kdsm_miss_has(miss, miss->wts);
+	miss->here = miss->from == coherence->node || kdsm_miss_has(miss, newest);
 	/*
 	 * The owner has all writes that are not lost. It may never have heard of the one that a
-	 * notice named, because the block was discarded.
+	 * notice named, because the block was discarded, or was not written at all (a summary).
 	 */
-	miss->wts = max(miss->wts, min(miss->rts, miss->wanted));
+	miss->wts = max(newest, min(miss->rts, miss->wanted));
 	if (miss->here)
 		return 0;
 	/* The bounce already has the newest write; only the stamp promised too little */
-	if (moved && miss->from == node && miss->wts <= good)
+	if (moved && miss->from == node && newest <= good)
 		return 0;
 	source.node = miss->from;
 	err = kdsm_miss_bounce(coherence, miss);
-	return err ?: kdsm_block_content(coherence, miss->block, &source, miss->wts, miss->bounce);
+	/* At the time 0 no node has content: see kdsm_block_content() */
+	return err ?: kdsm_block_content(coherence, miss->block, &source, newest, miss->bounce);
 }
 
 /* Move the content from the bounce into the frame */
@@ -270,7 +271,7 @@ void kdsm_block_tell(struct kdsm_coherence *coherence, const struct kdsm_block *
 
 	spin_lock(&coherence->lock);
 	WRITE_ONCE(coherence->clock, max(coherence->clock, notice.ts));
-	kdsm_signature_add(&coherence->signature, &notice);
+	kdsm_signature_add(&coherence->signature, &notice, &coherence->raised);
 	spin_unlock(&coherence->lock);
 }
 

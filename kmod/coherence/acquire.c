@@ -63,18 +63,21 @@ static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_b
 	return 0;
 }
 
-/* Invalidate a copy if it lacks what a notice of this time names */
+/*
+ * Invalidate a copy if it may lack what a notice demands. A summary, whose writer is unknown, is a
+ * floor of its blocks: a copy whose lease has ended before it may still be current.
+ */
 static int kdsm_copy_check(struct kdsm_coherence *coherence, struct kdsm_block *block, u64 ts,
-			   struct kdsm_victims *victims)
+			   bool is_summary, struct kdsm_victims *victims)
 {
 	int err = 0;
 
 	kdsm_coherence_count(coherence, LOOKED, 1);
 	mutex_lock(&block->lock);
 	if (block->state != KDSM_BLOCK_INVALID && !kdsm_block_is_owned(block) &&
-	    ts > block->wts) {
+	    ts > (is_summary ? block->rts : block->wts)) {
 		err = kdsm_block_invalidate(coherence, block, victims);
-		block->whole &= !!err;
+		block->whole &= err || is_summary;
 	}
 	mutex_unlock(&block->lock);
 	return err;
@@ -89,7 +92,27 @@ static int kdsm_acquire_notice(struct kdsm_coherence *coherence,
 	int err = 0;
 
 	for (; !err && (block = kdsm_block_next(coherence, &i, last)); i++) {
-		err = kdsm_copy_check(coherence, block, notice->ts, victims);
+		if (kdsm_notice_writer(notice, i) != coherence->node)
+			err = kdsm_copy_check(coherence, block, notice->ts,
+					      notice->writer == KDSM_NOBODY, victims);
+		kdsm_block_put(coherence, block);
+	}
+	return err;
+}
+
+/* Look at the copies that were not compared with summaries in the signature of the node */
+static int kdsm_acquire_raised(struct kdsm_coherence *coherence, struct kdsm_raised range,
+			       struct kdsm_victims *victims)
+{
+	u64 i = range.first, floor;
+	struct kdsm_block *block;
+	int err = 0;
+
+	for (; !err && range.end && (block = kdsm_block_next(coherence, &i, range.end - 1)); i++) {
+		spin_lock(&coherence->lock);
+		floor = kdsm_signature_floor(&coherence->signature, i);
+		spin_unlock(&coherence->lock);
+		err = kdsm_copy_check(coherence, block, floor, true, victims);
 		kdsm_block_put(coherence, block);
 	}
 	return err;
@@ -133,13 +156,15 @@ static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
 /*
  * Merge a signature into that of the node. Sets the bits of the notices that are news. A notice
  * that is none is below the floor, or was merged before, by an acquire that looked at the copies
- * then, or newer notices of the same blocks were. Caller holds coherence->fence.
+ * then, or newer notices of the same blocks were. Caller holds coherence->fence. Returns the
+ * blocks whose copies were not compared with summaries in the signature of the node.
  */
-static void kdsm_acquire_merge(struct kdsm_coherence *coherence,
+static struct kdsm_raised kdsm_acquire_merge(struct kdsm_coherence *coherence,
 			       const struct kdsm_signature *signature, u64 clock,
 			       unsigned long *news)
 {
 	const struct kdsm_notice *notice;
+	struct kdsm_raised raised;
 	unsigned int i;
 
 	spin_lock(&coherence->lock);
@@ -147,11 +172,13 @@ static void kdsm_acquire_merge(struct kdsm_coherence *coherence,
 	kdsm_signature_raise(&coherence->signature, signature->floor);
 	for (i = 0; i < signature->count; i++) {
 		notice = &signature->notices[i];
-		if (kdsm_signature_add(&coherence->signature, notice) &&
-		    notice->writer != coherence->node)
+		if (kdsm_signature_add(&coherence->signature, notice, &coherence->raised))
 			__set_bit(i, news);
 	}
+	raised = coherence->raised;
+	coherence->raised.end = 0;
 	spin_unlock(&coherence->lock);
+	return raised;
 }
 
 static int kdsm_news_compare(const void *a, const void *b, const void *notices)
@@ -168,7 +195,7 @@ static int kdsm_news_compare(const void *a, const void *b, const void *notices)
  */
 static int kdsm_acquire_news(struct kdsm_coherence *coherence,
 			     const struct kdsm_signature *signature, const unsigned long *news,
-			     struct kdsm_victims *victims)
+			     struct kdsm_raised raised, struct kdsm_victims *victims)
 {
 	u64 floor = READ_ONCE(coherence->signature.floor);
 	u8 order[KDSM_NOTICES_MAX];
@@ -184,7 +211,8 @@ static int kdsm_acquire_news(struct kdsm_coherence *coherence,
 		if (err)
 			return err;
 	}
-	return kdsm_acquire_floor(coherence, floor, victims);
+	err = kdsm_acquire_raised(coherence, raised, victims);
+	return err ?: kdsm_acquire_floor(coherence, floor, victims);
 }
 
 /* Look at all copies, after an acquire that lacked memory has ended before it saw all of them */
@@ -193,6 +221,7 @@ static int kdsm_acquire_all(struct kdsm_coherence *coherence, struct kdsm_victim
 	const u64 last = coherence->blocks - 1;
 	const struct kdsm_notice *notice;
 	struct kdsm_block *block;
+	bool is_summary;
 	int err = 0;
 	u64 i, ts;
 
@@ -200,8 +229,9 @@ static int kdsm_acquire_all(struct kdsm_coherence *coherence, struct kdsm_victim
 		spin_lock(&coherence->lock);
 		notice = kdsm_signature_find(&coherence->signature, i, coherence->node);
 		ts = notice ? notice->ts : 0;
+		is_summary = notice && notice->writer == KDSM_NOBODY;
 		spin_unlock(&coherence->lock);
-		err = kdsm_copy_check(coherence, block, ts, victims);
+		err = kdsm_copy_check(coherence, block, ts, is_summary, victims);
 		kdsm_block_put(coherence, block);
 	}
 	/* Notices that no longer are in the signature are below its floor */
@@ -309,6 +339,7 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
 {
 	DECLARE_BITMAP(news, KDSM_NOTICES_MAX) = {};
 	struct kdsm_victims victims = {};
+	struct kdsm_raised raised;
 	unsigned int writer;
 	u64 clock;
 	int err;
@@ -319,11 +350,11 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
 
 	mutex_lock(&coherence->fence);
 	/* Merge first: a task that fetches content from now on checks it against the result */
-	kdsm_acquire_merge(coherence, signature, clock, news);
+	raised = kdsm_acquire_merge(coherence, signature, clock, news);
 	if (coherence->behind)
 		err = kdsm_acquire_all(coherence, &victims);
 	else
-		err = kdsm_acquire_news(coherence, signature, news, &victims);
+		err = kdsm_acquire_news(coherence, signature, news, raised, &victims);
 	kdsm_acquire_end(coherence, signature->floor, &victims, err);
 	mutex_unlock(&coherence->fence);
 	kdsm_victims_free(coherence, &victims);

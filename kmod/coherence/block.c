@@ -361,16 +361,20 @@ u64 kdsm_coherence_metadata(struct kdsm_coherence *coherence)
 void kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	const struct kdsm_notice *notice;
+	bool is_summary;
 
 	lockdep_assert_held(&block->lock);
 	if (kdsm_block_is_owned(block))
 		return;
 	spin_lock(&coherence->lock);
 	notice = kdsm_signature_find(&coherence->signature, block->index, coherence->node);
-	if (notice && notice->ts > max(block->wts, block->wanted)) {
+	is_summary = notice && notice->writer == KDSM_NOBODY;
+	if (notice && notice->ts > max(is_summary ? block->rts : block->wts, block->wanted)) {
 		block->wanted = notice->ts;
-		block->writer = notice->writer;
-		block->hint = notice->writer;
+		block->writer = kdsm_notice_writer(notice, block->index);
+		/* Any writer that an older notice named is a later owner than the link's, too */
+		if (!is_summary)
+			block->hint = block->writer;
 	}
 	spin_unlock(&coherence->lock);
 }

@@ -33,7 +33,16 @@
  * timestamp (floor) below which notices may be missing (Endo's dissertation, 3.4.5). The
  * layout is in <linux/kdsm.h>. Notices are ordered by timestamp, the oldest first. Every
  * write without a notice in the list has a timestamp of at most floor.
+ *
+ * A notice without a writer (KDSM_NOBODY) is a summary: a floor of its blocks. It stands for all
+ * writes to these blocks up to its timestamp, and its blocks need not have been written. A notice
+ * with shares names several writers; see kdsm_notice_writer().
  */
+
+/* A range around blocks of which summaries demand newer content; end is 0 if there are none */
+struct kdsm_raised {
+	u64 first, end;
+};
 
 /**
  * kdsm_signature_init() - make a signature empty
@@ -47,15 +56,18 @@ void kdsm_signature_init(struct kdsm_signature *signature);
  * kdsm_signature_add() - add a write notice to a signature
  * @signature: the signature, which the caller guards
  * @notice: blocks first..first+count-1 were written by writer, at ts
+ * @raised: grows around the blocks of which a summary demands newer content than the notices did
+ *	that it stands for
  *
  * The list leaves out blocks that a notice of the same or a later time covers. So a node
- * that writes the same blocks repeatedly occupies one notice. When the list is full, the
- * oldest notice leaves it and raises the floor.
+ * that writes the same blocks repeatedly occupies one notice. When the list is full, notices of
+ * neighbouring blocks are joined. If too few are near each other, the oldest notices leave the
+ * list and raise the floor.
  *
  * Return: true if the notice was new.
  */
-bool kdsm_signature_add(struct kdsm_signature *signature,
-			const struct kdsm_notice *notice);
+bool kdsm_signature_add(struct kdsm_signature *signature, const struct kdsm_notice *notice,
+			struct kdsm_raised *raised);
 
 /**
  * kdsm_signature_raise() - raise the floor of a signature
@@ -69,11 +81,25 @@ void kdsm_signature_raise(struct kdsm_signature *signature, u64 floor);
 /**
  * kdsm_signature_newest() - the newest timestamp of a signature
  * @signature: the signature
- * @writer: receives the node whose notice has that timestamp, or KDSM_NOBODY for the floor
+ * @writer: receives the node whose notice has that timestamp, or KDSM_NOBODY if only the floor or
+ *	a summary has it
  *
- * Return: the timestamp. The clock of that node has reached it, if releases made the signature.
+ * Return: the timestamp. If releases made the signature, the clock of that node has reached it, or
+ * that of some node.
  */
 u64 kdsm_signature_newest(const struct kdsm_signature *signature, unsigned int *writer);
+
+/**
+ * kdsm_notice_writer() - the writer of a block that a notice names
+ * @notice: the notice
+ * @index: the block
+ *
+ * Return: the node, or KDSM_NOBODY if the notice is a summary.
+ */
+static inline unsigned int kdsm_notice_writer(const struct kdsm_notice *notice, u64 index)
+{
+	return notice->writer + (notice->share ? (index - notice->first) / notice->share : 0);
+}
 
 /**
  * kdsm_signature_find() - the newest notice of another node about a block
@@ -85,6 +111,15 @@ u64 kdsm_signature_newest(const struct kdsm_signature *signature, unsigned int *
  */
 const struct kdsm_notice *kdsm_signature_find(const struct kdsm_signature *signature, u64 index,
 					      unsigned int node);
+
+/**
+ * kdsm_signature_floor() - timestamp up to which notices of a block may be missing
+ * @signature: the signature
+ * @index: the block
+ *
+ * Return: the floor of the signature, or the timestamp of a summary that names the block.
+ */
+u64 kdsm_signature_floor(const struct kdsm_signature *signature, u64 index);
 
 /**
  * kdsm_signature_flatten() - replace the notices of a signature by a floor
@@ -103,7 +138,7 @@ void kdsm_signature_flatten(struct kdsm_signature *signature);
  *
  * The function checks neither the timestamps nor the order of the notices.
  *
- * Return: true if all notices name nodes of the cluster and blocks of the region.
+ * Return: true if all notices name nodes of the cluster, or none, and blocks of the region.
  */
 bool kdsm_signature_sane(const struct kdsm_signature *signature, unsigned int nodes,
 			 u64 blocks);
@@ -389,10 +424,11 @@ struct kdsm_coherence {
 	bool harvesting;
 	/* Blocks that were refreshed are among these; protected by the lock of table */
 	u64 ask_first, ask_end;
-	/* Protects owed, dirty, cached, clock, signature, streams, stream, races */
+	/* Protects owed, dirty, cached, clock, signature, raised, streams, stream, races */
 	spinlock_t lock;
 	u64 clock;			/* newest timestamp that this node knows */
 	struct kdsm_signature signature;	/* all writes that happened before this point */
+	struct kdsm_raised raised;	/* no acquire compared copies of these with its summaries */
 	struct list_head dirty;		/* blocks of the write set */
 	struct rb_root_cached cached;	/* leases: valid copies, not owned, by read timestamp */
 	struct kdsm_stream {

@@ -69,7 +69,7 @@ u64 kdsm_block_publish(struct kdsm_coherence *coherence, struct kdsm_block *bloc
 	WRITE_ONCE(coherence->clock, max(coherence->clock, ts));
 	if (notice->count && (notice->ts != ts || notice->count == U32_MAX ||
 			      notice->first + notice->count != block->index)) {
-		kdsm_signature_add(&coherence->signature, notice);
+		kdsm_signature_add(&coherence->signature, notice, &coherence->raised);
 		notice->count = 0;
 	}
 	if (!notice->count)
@@ -90,7 +90,7 @@ void kdsm_notice_flush(struct kdsm_coherence *coherence, struct kdsm_notice *not
 {
 	spin_lock(&coherence->lock);
 	if (notice->count)
-		kdsm_signature_add(&coherence->signature, notice);
+		kdsm_signature_add(&coherence->signature, notice, &coherence->raised);
 	notice->count = 0;
 	spin_unlock(&coherence->lock);
 }
@@ -101,6 +101,7 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 {
 	struct kdsm_notice notice = {};
 	int err = 0;
+	u64 floor;
 
 	/* Harvest first: a later write sets its dirty bit again, for the next release */
 	if (!list_empty(&block->dirty))
@@ -132,7 +133,10 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 	 * Acquires up to the floor did not look at this block, because this node owned it. Later
 	 * writes get timestamps above rts, so an acquire that must see them has news.
 	 */
-	WRITE_ONCE(block->rts, max(block->rts, READ_ONCE(coherence->signature.floor)));
+	spin_lock(&coherence->lock);
+	floor = kdsm_signature_floor(&coherence->signature, block->index);
+	spin_unlock(&coherence->lock);
+	WRITE_ONCE(block->rts, max(block->rts, floor));
 	if (kdsm_block_has_content(coherence, block) ||
 	    kdsm_memory_holds(coherence->frames, kdsm_block_offset(coherence, block->index))) {
 		kdsm_block_cached(coherence, block, true);

@@ -157,7 +157,7 @@ static void kdsm_wire_write(struct kdsm_wire_signature *wire,
 		wire->notices[i].first = cpu_to_le64(notice->first);
 		wire->notices[i].count = cpu_to_le32(notice->count);
 		wire->notices[i].writer = cpu_to_le16(notice->writer);
-		wire->notices[i].reserved = 0;
+		wire->notices[i].share = cpu_to_le16(notice->share);
 	}
 	wire->check = kdsm_wire_check(wire, kdsm_wire_length(signature->count));
 }
@@ -183,7 +183,7 @@ static int kdsm_wire_read(const struct kdsm_wire_signature *wire,
 		notice->first = le64_to_cpu(wire->notices[i].first);
 		notice->count = le32_to_cpu(wire->notices[i].count);
 		notice->writer = le16_to_cpu(wire->notices[i].writer);
-		notice->reserved = le16_to_cpu(wire->notices[i].reserved);
+		notice->share = le16_to_cpu(wire->notices[i].share);
 	}
 	return kdsm_signature_sane(signature, coherence->nodes, coherence->blocks) ? 0 : -EIO;
 }

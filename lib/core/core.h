@@ -351,6 +351,19 @@ static inline int kdsm_range_check(const struct kdsm_region *region,
 	return region->coherent ? -EOPNOTSUPP : -ERANGE;
 }
 
+/* ---- notice.c ---- */
+
+/**
+ * kdsm_notices_join() - join notices of neighbouring blocks, so that fewer demand as much
+ * @list: the notices; afterwards in descending order of their timestamps
+ * @count: number of notices in @list
+ * @room: number of notices that there is room for
+ *
+ * Return: number of notices that are left. It exceeds @room if too few are near each other.
+ */
+unsigned int kdsm_notices_join(struct kdsm_notice *list, unsigned int count,
+			       unsigned int room) KDSM_PRIVATE;
+
 /* ---- signature.c ---- */
 
 /**

@@ -13,18 +13,24 @@ void kdsm_signature_init(struct kdsm_signature *signature)
 	memset(signature, 0, KDSM_SIGNATURE_BYTES(0));
 }
 
-static bool covers(const struct kdsm_notice *one, const struct kdsm_notice *other)
+static unsigned int writer_of(const struct kdsm_notice *notice, uint64_t block)
 {
-	return one->ts == other->ts && one->writer == other->writer &&
-	       one->first <= other->first &&
-	       other->first - one->first + other->count <= one->count;
+	return notice->writer + (notice->share ? (block - notice->first) / notice->share : 0);
 }
 
-/* The newest notices, at most KDSM_NOTICES_MAX, in descending order of their timestamps */
+static bool covers(const struct kdsm_notice *one, const struct kdsm_notice *other)
+{
+	return one->ts == other->ts && one->first <= other->first &&
+	       other->first - one->first + other->count <= one->count &&
+	       (other->writer == KDSM_WRITER_UNKNOWN ||
+		(other->writer == writer_of(one, other->first) &&
+		 (!other->share || other->share == one->share)));
+}
+
+/* Notices of two signatures, in descending order of their timestamps */
 struct newest {
-	struct kdsm_notice list[KDSM_NOTICES_MAX];
+	struct kdsm_notice list[2 * KDSM_NOTICES_MAX];
 	unsigned int count;
-	uint64_t dropped;	/* timestamp of the newest notice that did not fit; 0: none */
 };
 
 static void newest_add(struct newest *newest, const struct kdsm_notice *notice)
@@ -38,10 +44,7 @@ static void newest_add(struct newest *newest, const struct kdsm_notice *notice)
 		if (covers(notice, &newest->list[i - 1]))
 			newest->list[i - 1] = newest->list[--newest->count];
 	}
-	if (newest->count < KDSM_NOTICES_MAX)
-		newest->list[newest->count++] = *notice;
-	else if (newest->dropped < notice->ts)
-		newest->dropped = notice->ts;
+	newest->list[newest->count++] = *notice;
 }
 
 static unsigned int bounded(const struct kdsm_signature *signature)
@@ -61,14 +64,19 @@ void kdsm_signature_merge(struct kdsm_signature *signature,
 	struct newest newest;
 
 	newest.count = 0;
-	newest.dropped = 0;
 	while (i || j) {
 		if (!j || (i && signature->notices[i - 1].ts > other->notices[j - 1].ts))
 			newest_add(&newest, &signature->notices[--i]);
 		else
 			newest_add(&newest, &other->notices[--j]);
 	}
-	signature->floor = larger(larger(signature->floor, other->floor), newest.dropped);
+	signature->floor = larger(signature->floor, other->floor);
+	if (newest.count > KDSM_NOTICES_MAX)
+		newest.count = kdsm_notices_join(newest.list, newest.count, KDSM_NOTICES_MAX);
+	if (newest.count > KDSM_NOTICES_MAX) {
+		signature->floor = larger(signature->floor, newest.list[KDSM_NOTICES_MAX].ts);
+		newest.count = KDSM_NOTICES_MAX;
+	}
 	/* The floor covers these notices. */
 	while (newest.count && newest.list[newest.count - 1].ts <= signature->floor)
 		newest.count--;

@@ -683,8 +683,7 @@ static bool sim_told(const struct kdsm_signature *signature, const struct sim_wr
 	unsigned int i;
 
 	for (i = 0; i < signature->count; i++, notice++)
-		if (notice->ts == write->ts && notice->writer == write->writer &&
-		    write->block - notice->first < notice->count)
+		if (notice->ts >= write->ts && write->block - notice->first < notice->count)
 			return true;
 	return write->ts <= signature->floor;
 }

@@ -394,16 +394,22 @@ struct kdsm_settle {
 
 #define KDSM_SETTLE_SIZE_VER0	144
 
+/* Writer of a notice: unknown, or several nodes */
+#define KDSM_WRITER_UNKNOWN	0xffff
+
 /*
- * Write notice: node writer wrote blocks first..first+count-1. The logical timestamp ts
- * orders it against other notices of the same blocks.
+ * Write notice: node writer wrote blocks first..first+count-1. If share is not 0, that node wrote
+ * the first share blocks only, the next node the next share blocks, and so on; the last share may
+ * be smaller. If writer is KDSM_WRITER_UNKNOWN, then share is 0, and the notice is a summary: it
+ * stands for all writes to its blocks up to ts, and some of its blocks may not have been written.
+ * The logical timestamp ts orders notices of the same blocks.
  */
 struct kdsm_notice {
 	__u64 ts;
 	__u64 first;
 	__u32 count;		/* in blocks */
 	__u16 writer;
-	__u16 reserved;		/* 0 */
+	__u16 share;		/* in blocks; 0: writer wrote all blocks */
 };
 
 /* Upper bound of the notices in a signature; the simulator sets a smaller one */

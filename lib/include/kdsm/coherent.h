@@ -113,10 +113,11 @@ void kdsm_signature_init(struct kdsm_signature *signature);
  * Add the writes that *other lists to *signature. Both were made by kdsm_release(),
  * kdsm_signature_init() or this function.
  *
- * If the sum has more than KDSM_NOTICES_MAX notices, the function drops the oldest and
- * raises the floor to the timestamp of the newest one that it dropped. An acquire then
- * sees at least as much, but makes more copies invalid. (W. Endo, dissertation, section
- * 3.4.5)
+ * If the sum has more than KDSM_NOTICES_MAX notices, the function joins notices of
+ * neighbouring blocks. If too few blocks are near each other, it also drops the oldest
+ * notices, and raises the floor to the timestamp of the newest one that it dropped (W.
+ * Endo, dissertation, section 3.4.5). An acquire then sees at least as much, but may make
+ * more copies invalid.
  */
 void kdsm_signature_merge(struct kdsm_signature *signature,
 			  const struct kdsm_signature *other);

@@ -350,7 +350,9 @@ static int do_fence(struct bound *bound)
 			.ts = random_below(rnd, 1000),
 			.first = random_below(rnd, 1024),
 			.count = 1 + random_below(rnd, 64),
-			.writer = random_below(rnd, fuzz.info.nodes),
+			.writer = random_one_in(rnd, 8) ? KDSM_WRITER_UNKNOWN :
+							  random_below(rnd, fuzz.info.nodes),
+			.share = random_one_in(rnd, 4) ? random_below(rnd, 8) : 0,
 		};
 	if (random_one_in(rnd, 4))
 		random_mangle(rnd, &signature, KDSM_SIGNATURE_BYTES(signature.count));

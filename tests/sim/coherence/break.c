@@ -15,11 +15,23 @@ int __wrap_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *b
 }
 
 bool __wrap_kdsm_signature_add(struct kdsm_signature *signature,
-			       const struct kdsm_notice *notice)
+			       const struct kdsm_notice *notice, struct kdsm_raised *raised)
 {
+	const struct kdsm_signature before = *signature;
+	unsigned int i;
+	bool is_new;
+
 	if (sim_broken == BREAK_NOTICE && sim_chance(20))
 		return false;
-	return __real_kdsm_signature_add(signature, notice);
+	is_new = __real_kdsm_signature_add(signature, notice, raised);
+	if (!config.costs)
+		signature_check(&before, notice, signature, raised);
+	for (i = 0; sim_broken == BREAK_SUMMARY && i < signature->count; i++)
+		if (signature->notices[i].writer == KDSM_NOBODY)
+			signature->notices[i].ts = signature->notices[0].ts;
+	if (sim_broken == BREAK_RAISED)
+		raised->end = 0;
+	return is_new;
 }
 
 /* Policy strict: a writer asks the readers to drop their copies. */

@@ -244,6 +244,45 @@ static bool is_giving(const struct kdsm_block *block, u64 index)
 	return heir && heir->handover < block->handover && !is_out(block->owner);
 }
 
+/* Timestamp of the content that a signature demands of a block */
+static u64 demanded(const struct kdsm_signature *signature, u64 index)
+{
+	const struct kdsm_notice *notice;
+	u64 ts = signature->floor;
+	unsigned int i;
+
+	for (i = 0; i < signature->count; i++) {
+		notice = &signature->notices[i];
+		if (index >= notice->first && index - notice->first < notice->count)
+			ts = max(ts, notice->ts);
+	}
+	return ts;
+}
+
+void signature_check(const struct kdsm_signature *before, const struct kdsm_notice *added,
+		     const struct kdsm_signature *after, const struct kdsm_raised *raised)
+{
+	unsigned int i;
+	u64 index, least, ts;
+	bool is_added;
+
+	if (after->count > KDSM_NOTICES_MAX)
+		sim_fail(SIM_NONE, "a signature has %u notices", after->count);
+	for (i = 0; i < config.blocks; i++) {
+		index = config.index[i];
+		is_added = index >= added->first && index - added->first < added->count;
+		least = max(demanded(before, index), is_added ? added->ts : 0);
+		ts = demanded(after, index);
+		if (ts < least)
+			sim_fail(index, "a signature demands content of %llu, not of %llu",
+				 ts, least);
+		if (ts > least && ts > after->floor &&
+		    (index < raised->first || index >= raised->end))
+			sim_fail(index, "no acquire will look at this block, of which a summary demands content of %llu",
+				 ts);
+	}
+}
+
 /* The hint of a chase that starts now: see kdsm_block_learn() */
 static unsigned int hint_of(unsigned int node, u64 index)
 {
@@ -252,7 +291,8 @@ static unsigned int hint_of(unsigned int node, u64 index)
 
 	notice = kdsm_signature_find(&nodes[node].coherence.signature, index, node);
 	if (notice && (!block || notice->ts > max(block->wts, block->wanted)))
-		return notice->writer;
+		return notice->writer == KDSM_NOBODY ? block ? block->hint : KDSM_NOBODY :
+		       kdsm_notice_writer(notice, index);
 	return block ? block->hint : KDSM_NOBODY;
 }
 

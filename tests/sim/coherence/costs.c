@@ -117,6 +117,9 @@ static void check_looked(void)
 	u64 looked = stat_of(KDSM_COHERENCE_LOOKED);
 	u64 invalid = stat_of(KDSM_COHERENCE_INVALIDATIONS);
 
+	/* Signatures of many nodes are full, and the same notices come joined in several ways */
+	if (sim.nodes > KDSM_NOTICES_MAX)
+		return;
 	if (looked > news + invalid)
 		sim_fail(SIM_NONE, "acquires looked at %llu blocks, for %llu news and %llu copies that became invalid",
 			 looked, news, invalid);

@@ -353,9 +353,57 @@ static void neighbours_run(struct thread *thread)
 	repeat(thread, "neighbours round", neighbours_round);
 }
 
+/* ---- constant: every node reads the same blocks, and writes one of its own ---- */
+
+static struct array constant_blocks, constant_own;
+
+static void constant_layout(void)
+{
+	constant_blocks = shared(64);	/* node 0 stores these once */
+	constant_own = spread(0);
+}
+
+static void constant_round(struct thread *thread, unsigned int number)
+{
+	store_own(thread, constant_own);
+	load_of(thread, constant_blocks, 0);
+	barrier(thread);
+}
+
+static void constant_run(struct thread *thread)
+{
+	if (!thread->node)
+		store_own(thread, constant_blocks);
+	barrier(thread);
+	repeat(thread, "constant round", constant_round);
+}
+
+/* ---- private: every node reads and writes blocks of its own only ---- */
+
+static struct array private_blocks;
+
+static void private_layout(void)
+{
+	private_blocks = shared(4 * sim.nodes);
+	private_blocks.each = 4;
+}
+
+static void private_round(struct thread *thread, unsigned int number)
+{
+	load_of(thread, private_blocks, thread->node);
+	store_own(thread, private_blocks);
+	barrier(thread);
+}
+
+static void private_run(struct thread *thread)
+{
+	repeat(thread, "private round", private_round);
+}
+
 /* ---- the patterns ---- */
 
-const char *const patterns[] = { "cg", "is", "matmul", "tree", "migrate", "neighbours", NULL };
+const char *const patterns[] = { "cg", "is", "matmul", "tree", "migrate", "neighbours",
+				 "constant", "private", NULL };
 
 static const struct {
 	void (*layout)(void);
@@ -367,6 +415,8 @@ static const struct {
 	{ tree_layout, tree_run },
 	{ migrate_layout, migrate_run },
 	{ neighbours_layout, neighbours_run },
+	{ constant_layout, constant_run },
+	{ private_layout, private_run },
 };
 
 static unsigned int chosen;

@@ -20,6 +20,8 @@ enum {
 	BREAK_TWIN,
 	BREAK_NOTICE,
 	BREAK_FLOOR,
+	BREAK_SUMMARY,
+	BREAK_RAISED,
 	BREAK_DIRTY,
 	BREAK_MERGE,
 	BREAK_UNMAP,
@@ -498,6 +500,9 @@ u64 tie_of(unsigned int a, unsigned int b);
 
 /* check.c: invariants of the protocols */
 
+/* Check that a signature that got a notice demands all that it did before, and what it demands */
+void signature_check(const struct kdsm_signature *before, const struct kdsm_notice *added,
+		     const struct kdsm_signature *after, const struct kdsm_raised *raised);
 /* Whether the node finds the owner of the block along links, without a node that is dead */
 bool is_reachable(unsigned int node, u64 index);
 /* Whether the node keeps memory for a block whose owner, or next owner, has died */
@@ -529,9 +534,9 @@ void check_end(void);		/* called when nothing is in flight any more */
 int __real_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
 int __wrap_kdsm_twin_make(struct kdsm_coherence *coherence, struct kdsm_block *block);
 bool __real_kdsm_signature_add(struct kdsm_signature *signature,
-			       const struct kdsm_notice *notice);
+			       const struct kdsm_notice *notice, struct kdsm_raised *raised);
 bool __wrap_kdsm_signature_add(struct kdsm_signature *signature,
-			       const struct kdsm_notice *notice);
+			       const struct kdsm_notice *notice, struct kdsm_raised *raised);
 int __real_kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
 			  enum kdsm_message_type type, const void *data, unsigned int length,
 			  int *statuses, unsigned long timeout, unsigned int state);

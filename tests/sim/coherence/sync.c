@@ -222,13 +222,14 @@ void lock_take(struct thread *thread, unsigned int which, bool write)
 /* As the library's kdsm_signature_merge() */
 static void signature_merge(struct kdsm_signature *signature, const struct kdsm_signature *other)
 {
+	struct kdsm_raised raised = {};
 	unsigned int i;
 
 	/* Threads switch between reading and writing a word. Programs merge with a lock, too. */
 	mutex_lock(&merging);
 	kdsm_signature_raise(signature, other->floor);
 	for (i = 0; i < other->count; i++)
-		kdsm_signature_add(signature, &other->notices[i]);
+		kdsm_signature_add(signature, &other->notices[i], &raised);
 	mutex_unlock(&merging);
 }
 
