@@ -342,9 +342,9 @@ struct kdsm_policy_ops {
 extern const struct kdsm_policy_ops kdsm_policy_release, kdsm_policy_strict;
 
 /*
- * Calls up, to the mappings of the region in all processes of this node, and to the other regions
- * (share). region is coherence->region. Offsets and lengths are in bytes, multiples of the page
- * size. Each call may sleep.
+ * Calls up, to the mappings of the region in all processes of this node. region is
+ * coherence->region. Offsets and lengths are in bytes, multiples of the page size. Each
+ * call may sleep.
  */
 struct kdsm_mapping_ops {
 	/* Unmap the range: the next access to it faults. */
@@ -360,14 +360,14 @@ struct kdsm_mapping_ops {
 			unsigned long *bitmap);
 	/* Write-protect the range. Earlier writes can still be harvested. */
 	void (*protect)(struct kdsm_region *region, u64 offset, u64 length);
-	/* The region lacks memory: have others that hold more of it evict some. */
-	void (*share)(struct kdsm_region *region);
 };
 
 /* All blocks of one region on this node */
 struct kdsm_coherence {
 	struct kdsm_region *region;	/* argument of the mapping functions */
 	const struct kdsm_mapping_ops *mapping;
+	/* Call up: the region lacks memory, so other regions that hold more evict some. May sleep. */
+	void (*share)(struct kdsm_region *region);
 	struct kdsm_fabric *fabric;
 	struct kdsm_memory *frames;
 	struct kdsm_memory *twins, *stamps;	/* policy release only */
@@ -463,7 +463,7 @@ void kdsm_blocks_exit(void);
  * @count: number of segments
  * @contiguous: whether all blocks of a home are neighbours; see KDSM_REGION_CONTIGUOUS
  *
- * The caller then sets region, mapping and frames and, for policy release, twins and
+ * The caller then sets region, mapping, share and frames and, for policy release, twins and
  * stamps. frames and twins are memories of the region's whole size; stamps has
  * kdsm_stamps_size() bytes.
  */

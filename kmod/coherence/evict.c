@@ -665,7 +665,7 @@ void kdsm_evict_work(struct work_struct *work)
 	bool done = false;
 
 	if (kdsm_evict_helps(coherence))
-		coherence->mapping->share(coherence->region);
+		coherence->share(coherence->region);
 	if (eviction)
 		eviction->coherence = coherence;
 	for (; eviction && !done && what <= KDSM_EVICT_NEEDED; what++)

@@ -275,5 +275,4 @@ const struct kdsm_mapping_ops kdsm_region_mapping_ops = {
 	.unmap = kdsm_vm_unmap,
 	.harvest = kdsm_vm_harvest,
 	.protect = kdsm_vm_protect,
-	.share = kdsm_quota_share,
 };

@@ -89,6 +89,7 @@ static int kdsm_region_make_coherent(struct kdsm_region *region)
 			    region->flags & KDSM_REGION_CONTIGUOUS);
 	coherence->region = region;
 	coherence->mapping = &kdsm_region_mapping_ops;
+	coherence->share = kdsm_quota_share;
 	coherence->frames = region->memory;
 	if (region->policy == KDSM_POLICY_RELEASE)
 		err = kdsm_region_make_release(region, coherence);

@@ -145,17 +145,10 @@ static void mapping_protect(struct kdsm_region *region, u64 offset, u64 length)
 	}
 }
 
-/* There is no other region. */
-static void mapping_share(struct kdsm_region *region)
-{
-	sim_yield();
-}
-
 const struct kdsm_mapping_ops mapping_ops = {
 	.unmap = mapping_unmap,
 	.harvest = mapping_harvest,
 	.protect = mapping_protect,
-	.share = mapping_share,
 };
 
 /* ---- page faults, as in region/fault.c ---- */

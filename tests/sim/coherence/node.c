@@ -230,6 +230,12 @@ static void memory_stop(struct kdsm_memory *memory)
 
 /* ---- start and stop ---- */
 
+/* There is no other region. */
+static void share(struct kdsm_region *region)
+{
+	sim_yield();
+}
+
 /* Cut a node off for up to 20 ms, within the first 40 ms: too short to be given up. */
 static void outage_start(void)
 {
@@ -262,6 +268,7 @@ static void node_start(struct node *node, unsigned int number)
 			    region_pages() * PAGE_SIZE, segments, config.segments,
 			    config.contiguous_homes);
 	coherence->mapping = &mapping_ops;
+	coherence->share = share;
 	if (sim_broken == BREAK_HASTE)
 		coherence->lease = 0;
 	coherence->region = &node->region;
