@@ -160,8 +160,8 @@ static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
  * blocks whose copies were not compared with summaries in the signature of the node.
  */
 static struct kdsm_raised kdsm_acquire_merge(struct kdsm_coherence *coherence,
-			       const struct kdsm_signature *signature, u64 clock,
-			       unsigned long *news)
+					     const struct kdsm_signature *signature, u64 clock,
+					     unsigned long *news)
 {
 	const struct kdsm_notice *notice;
 	struct kdsm_raised raised;

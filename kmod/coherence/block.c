@@ -130,12 +130,12 @@ static bool kdsm_block_is_elsewhere(const struct kdsm_coherence *coherence,
  * Whether an idle block may leave the table: a new block in its place would serve as well.
  *
  * A node that never had the block may forget its link. The link of a new block leads to the first
- * owner, which remembers its own, unless that node is gone. No hand-over to this node has been taken
- * up, so none can be taken up twice. The node may forget what notices demanded, because kdsm_block_learn() finds that again,
- * and the timestamps of a copy that a notice made invalid, because the next content must be newer.
- * A copy that outlived its lease stays, because it may still be current. Policy strict: a reader
- * without a request takes up no loan, and the answer to its next request says which loans are too
- * old.
+ * owner, which remembers its own, unless that node is gone. No hand-over to this node has been
+ * taken up, so none can be taken up twice. The node may forget what notices demanded, because
+ * kdsm_block_learn() finds that again, and the timestamps of a copy that a notice made invalid,
+ * because the next content must be newer. A copy that outlived its lease stays, because it may
+ * still be current. Policy strict: a reader without a request takes up no loan, and the answer to
+ * its next request says which loans are too old.
  */
 static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
 			      const struct kdsm_block *block)

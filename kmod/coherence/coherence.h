@@ -366,7 +366,7 @@ struct kdsm_mapping_ops {
 struct kdsm_coherence {
 	struct kdsm_region *region;	/* argument of the mapping functions */
 	const struct kdsm_mapping_ops *mapping;
-	/* Call up: the region lacks memory, so other regions that hold more evict some. May sleep. */
+	/* Call up: the region lacks memory, so others that hold more evict some. May sleep. */
 	void (*share)(struct kdsm_region *region);
 	struct kdsm_fabric *fabric;
 	struct kdsm_memory *frames;

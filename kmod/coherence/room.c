@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Room: tasks that lack memory for a region have the work item evict a chunk (evict.c), and wait for
- * it.
+ * Room: tasks that lack memory for a region have the work item evict a chunk (evict.c), and wait
+ * for it.
  */
 #include <linux/jiffies.h>
 #include <linux/mm.h>

@@ -198,7 +198,7 @@ bool kdsm_signature_add(struct kdsm_signature *signature, const struct kdsm_noti
 	if (notice->ts <= signature->floor)
 		return false;
 	for (; at && list[at - 1].ts >= notice->ts; at--) {
-		/* In order of blocks, so that neighbours of equal timestamp trim all of their range */
+		/* In order of blocks, so that neighbours of equal time trim all of their range */
 		if (!place && list[at - 1].ts == notice->ts && list[at - 1].first < notice->first)
 			place = at;
 		if (!kdsm_notice_trim(notice, &list[at - 1]))

@@ -409,9 +409,9 @@ bool kdsm_memory_exceeds_limit(const struct kdsm_memory *memory);
  *
  * Context: any.
  *
- * Return: true if a call on one of them has failed for want of a chunk, and none of them has dropped
- * a chunk since. The missing bytes were those of an account, of this node, or of the memory cgroup
- * of the task.
+ * Return: true if a call on one of them has failed for want of a chunk, and none of them has
+ * dropped a chunk since. The missing bytes were those of an account, of this node, or of the memory
+ * cgroup of the task.
  */
 bool kdsm_memory_lacks(const struct kdsm_memory *memory);
 

@@ -261,8 +261,8 @@ static struct kdsm_chunk *kdsm_chunk_alloc_count(unsigned int count, gfp_t gfp)
 }
 
 /*
- * Whether the memory cgroup of the task has a chunk left. If kdsm took all that the cgroup may have,
- * the next page that a task of it needs would invoke the OOM killer.
+ * Whether the memory cgroup of the task has a chunk left. If kdsm took all that the cgroup may
+ * have, the next page that a task of it needs would invoke the OOM killer.
  */
 static bool kdsm_cgroup_has_left(void)
 {

@@ -2,8 +2,8 @@
 /*
  * A coherent region that is twice as large as what a node may hold of it, on at least three nodes
  * at the same time: each node writes and reads all of it, as a stream and at random, and every
- * value is exact. What a node may hold is a limit of the region, or what other programs leave of its
- * memory, or the limit of a memory cgroup. Last, the kernel asks for memory.
+ * value is exact. What a node may hold is a limit of the region, or what other programs leave of
+ * its memory, or the limit of a memory cgroup. Last, the kernel asks for memory.
  *
  * evict [-b SIZE] [-s] [NAME]: blocks of SIZE bytes (65536); -s: segments with blocks of 4 KiB,
  * 64 KiB and 2 MiB; only tests whose name contains NAME
@@ -205,6 +205,7 @@ static void evict_all(void)
 static void evict_memory(void)
 {
 	attach("memory", 0);
+	exchange();		/* no eviction makes memory for the board */
 	take_memory(LIMIT + 2 * MIB);
 	meet();
 	evict_all();
@@ -225,6 +226,7 @@ static void evict_other(void)
 	uint64_t *mine, i, bad = 0;
 
 	attach("first", 0);
+	exchange();		/* no eviction makes memory for the board */
 	take_memory(LIMIT + 2 * MIB);
 	meet();
 	/* All memory of node 0 goes to the first region. */
