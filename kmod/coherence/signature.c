@@ -303,12 +303,15 @@ bool kdsm_signature_sane(const struct kdsm_signature *signature, unsigned int no
 		return false;
 	for (i = 0; i < signature->count; i++) {
 		const struct kdsm_notice *notice = &signature->notices[i];
+		u64 writer = notice->writer;
 
 		if (!notice->count || notice->first >= blocks ||
 		    notice->count > blocks - notice->first)
 			return false;
-		if (notice->writer == KDSM_NOBODY ? notice->share :
-		    kdsm_notice_writer(notice, notice->first + notice->count - 1) >= nodes)
+		/* The last one, which may exceed what kdsm_notice_writer() returns */
+		if (notice->share)
+			writer += (notice->count - 1) / notice->share;
+		if (writer >= nodes && (writer != KDSM_NOBODY || notice->share))
 			return false;
 	}
 	return true;
