@@ -124,13 +124,30 @@ static bool kdsm_is_writer(const struct kdsm_block *block)
 }
 
 /*
+ * Whether a loan for the present request, which is queued, may be on its way. Then the node that
+ * queued the request has lent a copy after that, and either wants to write itself now, or has handed
+ * the block over. This node knows the number of the hand-over that was the newest before. Caller
+ * holds the block's lock.
+ */
+static bool kdsm_loan_may_come(const struct kdsm_block *block, unsigned int writer, u64 handover)
+{
+	return block->reading == KDSM_READING_QUEUED &&
+	       (handover > block->handover ||
+		(handover == block->handover && writer == block->lender));
+}
+
+/*
  * Node writer waits for this node before it writes content with this timestamp. Return 0 if this
  * node has no older copy any more, or -EAGAIN while this node keeps one. From 0 on, this node takes
- * no older copy. -EINVAL: this node is the writer.
+ * no older copy. -EINVAL: this node is the writer. The writer may not wait any more, if its message
+ * is late.
  */
 static int kdsm_copy_end(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			 unsigned int writer, u64 wts)
+			 unsigned int writer, u64 handover, u64 wts)
 {
+	bool may_come = kdsm_loan_may_come(block, writer, handover);
+
+	kdsm_ownership_link(coherence, block, writer, handover);
 	if (kdsm_is_writer(block))
 		return -EINVAL;
 	if (wts <= block->wanted)
@@ -139,7 +156,7 @@ static int kdsm_copy_end(struct kdsm_coherence *coherence, struct kdsm_block *bl
 	 * INVALIDATE overtook LEND: the former owner has counted this node among the readers.
 	 * The writer has the content in its frame, too, and waits.
 	 */
-	if (block->reading == KDSM_READING_QUEUED)
+	if (may_come)
 		kdsm_ownership_lent(coherence, block, writer, wts - 1);
 	if (block->reading == KDSM_READING_LENT)
 		return -EAGAIN;
@@ -165,8 +182,8 @@ static int kdsm_copy_end_wait(struct kdsm_coherence *coherence, struct kdsm_bloc
 
 	for (;;) {
 		mutex_lock(&block->lock);
-		kdsm_ownership_link(coherence, block, writer, le64_to_cpu(wire->number));
-		err = kdsm_copy_end(coherence, block, writer, le64_to_cpu(wire->wts));
+		err = kdsm_copy_end(coherence, block, writer, le64_to_cpu(wire->number),
+				    le64_to_cpu(wire->wts));
 		mutex_unlock(&block->lock);
 		/* The writer then sends no second request */
 		if (err != -EAGAIN || ktime_get_ns() >= end)
