@@ -134,15 +134,15 @@ static bool kdsm_block_is_elsewhere(const struct kdsm_coherence *coherence,
  * taken up, so none can be taken up twice. The node may forget what notices demanded, because
  * kdsm_block_learn() finds that again, and the timestamps of a copy that a notice made invalid,
  * because the next content must be newer. A copy that outlived its lease stays, because it may
- * still be current. Policy strict: a reader without a request takes up no loan, and the answer to
- * its next request says which loans are too old.
+ * still be current. Policy strict: a node remembers what writers demanded (wanted), because their
+ * messages may be repeated late.
  */
 static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
 			      const struct kdsm_block *block)
 {
 	unsigned int first = kdsm_block_first_owner(coherence, block->index);
 
-	if (block->taken)
+	if (block->taken || (coherence->is_strict && block->wanted))
 		return false;
 	if (first != coherence->node)
 		return kdsm_block_is_elsewhere(coherence, block) &&
