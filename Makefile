@@ -261,7 +261,7 @@ SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -U_FORTIFY_SOURCE $(WARN) \
 	-Itests/sim/include -Iuapi -Ikmod -Itests/sim -Itools $(CFLAGS)
 SIM_BIN := $(addprefix $(B)/sim-,coherence coherence-few lock rw)
 SIM_HARNESS := $(wildcard tests/sim/harness/*.c)
-# No shrinker: a thread asks for memory as the kernel would.
+# Without shrink.c, which needs the kernel: a simulated thread asks for memory instead.
 SIM_COHERENCE := $(SIM_HARNESS) $(filter-out %/shrink.c, \
 	$(wildcard tests/sim/coherence/*.c tests/litmus/*.c kmod/coherence/*.c))
 SIM_LOCK := $(SIM_HARNESS) $(wildcard tests/sim/lock/*.c) kmod/topology.c \

@@ -148,7 +148,10 @@ unbind:
 	return err;
 }
 
-/* Check the form of the segments, and fill in the only one if the program passes none */
+/*
+ * Check the form of the segments. If the program passes none, fill in one with block_size, so that
+ * node 0 sees only one form. kdsm_segments_sane() checks their values.
+ */
 static int kdsm_args_segments(struct kdsm_region_open *args)
 {
 	u32 i;
@@ -185,7 +188,7 @@ static int kdsm_ioctl_region_open(struct file *file, void __user *user)
 		return -EINVAL;
 	if (args.flags & ~KDSM_REGION_CREATE && !(args.flags & KDSM_REGION_CREATE))
 		return -EINVAL;
-	/* Ignored unless the call may create the region */
+	/* A call that cannot create the region ignores the segments */
 	if (!(args.flags & KDSM_REGION_CREATE))
 		args.segments = 0;
 	else

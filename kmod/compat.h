@@ -181,7 +181,10 @@ static inline void ib_dma_unmap_sgtable_attrs(struct ib_device *device, struct s
 #define KDSM_SOFTWARE_RANGE	32U
 #endif
 
-/* A shrinker that has data. Before Linux 6.7 it was part of a structure of the module. */
+/*
+ * A shrinker with private data. Linux 6.7 allocates shrinkers and has private_data; before, the
+ * module embeds the shrinker in a structure with its data.
+ */
 #ifdef KDSM_HAVE_SHRINKER_ALLOC
 static inline void *kdsm_shrinker_data(struct shrinker *shrinker)
 {
@@ -210,7 +213,7 @@ static inline void kdsm_shrinker_unregister(struct shrinker *shrinker)
 }
 #endif
 
-/* Returns NULL without memory. count and scan are as in struct shrinker. */
+/* Register a shrinker; arguments as the fields of struct shrinker. Returns NULL without memory. */
 static inline struct shrinker *
 kdsm_shrinker_register(unsigned long (*count)(struct shrinker *, struct shrink_control *),
 		       unsigned long (*scan)(struct shrinker *, struct shrink_control *),

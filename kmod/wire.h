@@ -267,7 +267,7 @@ struct kdsm_wire_put {
 /* Upper bound of the words' length, in bytes */
 #define KDSM_PUT_ROOM		(KDSM_MESSAGE_ROOM - sizeof(struct kdsm_wire_put))
 
-/* The segments of a region; one if it is partitioned */
+/* The segments of a region; a partitioned region has one */
 struct kdsm_wire_segments {
 	__le32 count;		/* 1..KDSM_MAX_SEGMENTS */
 	struct {

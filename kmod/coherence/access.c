@@ -226,8 +226,8 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 	 */
 	miss->here = miss->from == coherence->node || kdsm_miss_has(miss, newest);
 	/*
-	 * The owner has all writes that are not lost. It may never have heard of the one that a
-	 * notice named, because the block was discarded, or was not written at all (a summary).
+	 * The owner has all writes that are not lost. The write that the notice demands may not be
+	 * among them, because the block was discarded, or because no node wrote it (a summary).
 	 */
 	miss->wts = max(newest, min(miss->rts, miss->wanted));
 	if (miss->here)
@@ -237,7 +237,7 @@ static int kdsm_miss_from_owner(struct kdsm_coherence *coherence, struct kdsm_mi
 		return 0;
 	source.node = miss->from;
 	err = kdsm_miss_bounce(coherence, miss);
-	/* At the time 0 no node has content: see kdsm_block_content() */
+	/* For newest 0 no node has content, and kdsm_block_content() makes zeros */
 	return err ?: kdsm_block_content(coherence, miss->block, &source, newest, miss->bounce);
 }
 
@@ -349,8 +349,9 @@ static int kdsm_block_read_miss(struct kdsm_coherence *coherence, struct kdsm_bl
 /* ---- access ---- */
 
 /*
- * Make a readable block writable and add it to the write set. An owner needs no twin, but may have
- * no memory for a block that nobody has written, and a release must not publish that.
+ * Make a readable block writable and add it to the write set. An owner needs no twin. But an owner
+ * of a block that nobody has written may have no frame for it: allocate the frame now, because a
+ * release must not publish a block without content.
  */
 static int kdsm_block_upgrade(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {

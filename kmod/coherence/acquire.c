@@ -64,8 +64,9 @@ static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_b
 }
 
 /*
- * Invalidate a copy if it may lack what a notice demands. A summary, whose writer is unknown, is a
- * floor of its blocks: a copy whose lease has ended before it may still be current.
+ * Invalidate a copy if it may lack what a notice demands. A summary, which names no writer, is a
+ * floor of its blocks, so it is compared with rts. A copy with a smaller rts may still be current,
+ * because perhaps no node wrote the block: whole stays set, so that the owner can renew the copy.
  */
 static int kdsm_copy_check(struct kdsm_coherence *coherence, struct kdsm_block *block, u64 ts,
 			   bool is_summary, struct kdsm_victims *victims)
@@ -100,7 +101,10 @@ static int kdsm_acquire_notice(struct kdsm_coherence *coherence,
 	return err;
 }
 
-/* Look at the copies that were not compared with summaries in the signature of the node */
+/*
+ * Compare the copies in a range with the summaries in the node's own signature. The summaries were
+ * made after the last acquire, and may demand more than the notices that it looked at.
+ */
 static int kdsm_acquire_raised(struct kdsm_coherence *coherence, struct kdsm_raised range,
 			       struct kdsm_victims *victims)
 {
@@ -154,10 +158,10 @@ static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
 }
 
 /*
- * Merge a signature into that of the node. Sets the bits of the notices that are news. A notice
- * that is none is below the floor, or was merged before, by an acquire that looked at the copies
- * then, or newer notices of the same blocks were. Caller holds coherence->fence. Returns the
- * blocks whose copies were not compared with summaries in the signature of the node.
+ * Merge a signature into that of the node. Sets the bits of the notices that are news. Copies need
+ * not be compared with the others: these are below the floor, or an earlier acquire merged them, or
+ * newer notices of the same blocks, and looked at the copies then. Caller holds coherence->fence.
+ * Returns the range of blocks whose copies no acquire has compared with the summaries of the node.
  */
 static struct kdsm_raised kdsm_acquire_merge(struct kdsm_coherence *coherence,
 					     const struct kdsm_signature *signature, u64 clock,

@@ -15,7 +15,11 @@ static struct kmem_cache *kdsm_block_cache;
 
 int kdsm_blocks_init(void)
 {
-	/* Each block that a node holds takes a structure, whose size must not grow unnoticed */
+	/*
+	 * A node has a structure for each block that it holds, so a byte more costs much memory.
+	 * The size without the mutex is the same with lock debugging: see
+	 * Documentation/design/coherence.md
+	 */
 	BUILD_BUG_ON(sizeof(struct kdsm_block) - sizeof(struct mutex) > 120);
 	kdsm_block_cache = KMEM_CACHE(kdsm_block, SLAB_ACCOUNT);
 	return kdsm_block_cache ? 0 : -ENOMEM;
@@ -86,7 +90,10 @@ static bool kdsm_block_is_listed(const struct kdsm_coherence *coherence,
 	return !list_empty(&block->dirty) || !RB_EMPTY_NODE(&block->cached);
 }
 
-/* Whether the structure of a block without users has nothing that a task or a list waits for */
+/*
+ * Whether a block without users is in no list, and has no state that a later task, eviction or
+ * another node relies on. Caller holds the lock of the table.
+ */
 static bool kdsm_block_is_idle(const struct kdsm_coherence *coherence,
 			       const struct kdsm_block *block)
 {
@@ -95,7 +102,10 @@ static bool kdsm_block_is_idle(const struct kdsm_coherence *coherence,
 	       !kdsm_block_is_listed(coherence, block) && !kdsm_readers_wait(coherence, block);
 }
 
-/* Policy strict: whether nodes but this one have copies. Caller is the only one with the block. */
+/*
+ * Policy strict: whether any node except one (but) has a copy. Caller has the only reference, so
+ * it needs no lock of the block.
+ */
 static bool kdsm_block_is_read(const struct kdsm_coherence *coherence,
 			       const struct kdsm_block *block, unsigned int but)
 {
@@ -109,7 +119,7 @@ static bool kdsm_block_is_read(const struct kdsm_coherence *coherence,
 	return false;
 }
 
-/* Whether this node owns a block that nobody has written, so it needs no memory for the block */
+/* Whether this node owns a block that nobody has written, and no other node has a copy */
 static bool kdsm_block_is_zero(const struct kdsm_coherence *coherence,
 			       const struct kdsm_block *block)
 {
@@ -117,7 +127,7 @@ static bool kdsm_block_is_zero(const struct kdsm_coherence *coherence,
 	       !block->wts && !kdsm_block_is_read(coherence, block, coherence->node);
 }
 
-/* Whether this node neither has the block or a copy, nor asks for one */
+/* Whether this node has neither the block nor a copy, and asks for neither */
 static bool kdsm_block_is_elsewhere(const struct kdsm_coherence *coherence,
 				    const struct kdsm_block *block)
 {
@@ -127,15 +137,16 @@ static bool kdsm_block_is_elsewhere(const struct kdsm_coherence *coherence,
 }
 
 /*
- * Whether an idle block may leave the table: a new block in its place would serve as well.
+ * Whether an idle block may leave the table, because a new structure would do the same. Caller
+ * holds the lock of the table and has dropped the last reference.
  *
- * A node that never had the block may forget its link. The link of a new block leads to the first
- * owner, which remembers its own, unless that node is gone. No hand-over to this node has been
- * taken up, so none can be taken up twice. The node may forget what notices demanded, because
- * kdsm_block_learn() finds that again, and the timestamps of a copy that a notice made invalid,
- * because the next content must be newer. A copy that outlived its lease stays, because it may
- * still be current. Policy strict: a node remembers what writers demanded (wanted), because their
- * messages may be repeated late.
+ * A node that never had the block may forget its link, because the link of a new structure leads to
+ * the first owner, which remembers where it handed the block over to. If the first owner is gone,
+ * the link stays. This node has taken up no hand-over, so it can take none up twice. The node may
+ * forget what notices demanded, because kdsm_block_learn() finds that again. It may forget the
+ * timestamps of a copy that a notice made invalid, because the next content must be newer. A copy
+ * that outlived its lease stays, because it may still be current. Policy strict: a node remembers
+ * what writers demanded (wanted), because their messages may be repeated late.
  */
 static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
 			      const struct kdsm_block *block)
@@ -152,32 +163,33 @@ static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
 
 /*
  * What a node remembers of an idle block of which it has no content, in 8 bytes: a value entry of
- * the table. The block is elsewhere, or this node owns it and nobody has written it.
+ * the table. Another node owns the block, or this node owns it and nobody has written it.
  *
- * - The number of the newest hand-over, so that no hand-over is taken up twice, and the link.
- * - A hand-over that this node made is repeated until the next owner has taken it up. Of a block
- *   that nobody has written the hand-over says only how long copies are valid: an entry keeps that.
- *   Other hand-overs have content, and the structure stays until eviction finds that the next owner
- *   has the block (kdsm_block_was_read()), or this node hears of a newer hand-over.
- * - The largest timestamp of the former content. No write has a timestamp between its wts and rts,
- *   so one number serves as both: content that arrives later is not older than what programs of
- *   this node wrote or read, nor than what the stamp of this node promises.
+ * - OWNER: the link. HANDOVER: the number of the newest hand-over, so that this node takes no
+ *   hand-over up twice.
+ * - GIVEN: this node made that hand-over, and repeats it until the next owner has taken it up. If
+ *   nobody has written the block, the hand-over only says how long copies are valid, which is TS.
+ *   After other hand-overs the structure stays, until eviction finds that the next owner has the
+ *   block (kdsm_block_was_read()), or this node hears of a newer hand-over.
+ * - TS: the largest timestamp of the former content. One number serves as wts and rts, because no
+ *   write has a timestamp between them. Content that arrives later must not be older than what
+ *   programs of this node wrote or read, nor than what the stamp of this node promises.
  *
- * What else the structure says has no use: the origin of a copy, and whether a request is answered,
- * need a copy or a task. kdsm_block_learn() finds again what notices say, and ask_first and ask_end
- * tell which blocks were refreshed. A later owner than the link names (hint) stays, because a
- * discard may have found it.
+ * The other fields need not be remembered. The origin of a copy and the state of a request exist
+ * only with a copy or a task. kdsm_block_learn() finds again what notices say, and ask_first and
+ * ask_end tell which blocks were refreshed. If the block has a hint, the structure stays, because a
+ * discard may have found that owner.
  */
 #define KDSM_MEMO_GIVEN		BIT_ULL(0)
 #define KDSM_MEMO_OWNER		GENMASK_ULL(10, 1)
 #define KDSM_MEMO_HANDOVER	GENMASK_ULL(30, 11)
 #define KDSM_MEMO_TS		GENMASK_ULL(62, 31)
 
-/* Whether an entry can say which hand-over this node repeats */
+/* Whether a value entry suffices to repeat the newest hand-over, if this node made that */
 static bool kdsm_given_fits(const struct kdsm_coherence *coherence,
 			    const struct kdsm_block *block)
 {
-	/* The next owner needs no copy of zeros, so it need not hear whether it has one */
+	/* The next owner makes zeros itself, so the hand-over need not list it as a reader */
 	return !block->given || (block->from == coherence->node && !block->from_wts &&
 				 !kdsm_block_is_read(coherence, block, block->owner));
 }
@@ -190,7 +202,7 @@ void *kdsm_block_memo(const struct kdsm_coherence *coherence, const struct kdsm_
 	if (!kdsm_block_is_zero(coherence, block) &&
 	    (!kdsm_block_is_elsewhere(coherence, block) || !kdsm_given_fits(coherence, block)))
 		return NULL;
-	/* Numbers as large as those of claims, which are rare, do not fit */
+	/* The numbers of claims do not fit, but claims are rare */
 	if (block->hint != KDSM_NOBODY || block->handover > FIELD_MAX(KDSM_MEMO_HANDOVER) ||
 	    ts > FIELD_MAX(KDSM_MEMO_TS))
 		return NULL;
@@ -226,7 +238,7 @@ void kdsm_block_recall(const struct kdsm_coherence *coherence, struct kdsm_block
 
 /* ---- the table ---- */
 
-/* The structure of an entry of the table, or NULL */
+/* The structure that an entry of the table points to, or NULL for a value or no entry */
 static struct kdsm_block *kdsm_block_of(void *entry)
 {
 	return xa_is_value(entry) ? NULL : entry;
@@ -259,9 +271,9 @@ struct kdsm_block *kdsm_block_next(struct kdsm_coherence *coherence, u64 *index,
 }
 
 /*
- * Put a structure that no task has seen into the table, unless there is one. Returns the one in the
- * table, with a reference, or NULL without memory. Caller holds the lock of the table, which the
- * function may drop meanwhile.
+ * Put a new structure into the table, unless the table has one for the block. Returns the structure
+ * in the table, with a reference, or NULL without memory. Caller holds the lock of the table, which
+ * the function may drop meanwhile.
  */
 static struct kdsm_block *kdsm_block_enter(struct kdsm_coherence *coherence,
 					   struct kdsm_block *made)
@@ -270,7 +282,7 @@ static struct kdsm_block *kdsm_block_enter(struct kdsm_coherence *coherence,
 	struct kdsm_block *block;
 	void *seen, *entry;
 
-	/* An entry may have changed while the lock was dropped to allocate */
+	/* Try again if the entry changed while __xa_cmpxchg() had dropped the lock to allocate */
 	do {
 		seen = xa_load(table, made->index);
 		block = kdsm_block_of(seen);
@@ -331,7 +343,7 @@ void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block)
 	if (is_new)
 		__xa_erase(table, block->index);
 	if (memo) {
-		/* Allocates nothing, because the place exists */
+		/* Cannot fail: the entry exists, so nothing is allocated */
 		__xa_cmpxchg(table, block->index, block, memo, 0);
 		__xa_clear_mark(table, block->index, KDSM_BLOCK_MARK);
 	}
@@ -342,7 +354,7 @@ void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block)
 		kdsm_block_free(coherence, block);
 }
 
-/* Size of the table for a block, in bytes, if the nodes of the table are full */
+/* Share of a block in the nodes of the table, in bytes, if these are full */
 #define KDSM_BLOCK_PLACE	DIV_ROUND_UP(sizeof(struct xa_node), XA_CHUNK_SIZE)
 
 u64 kdsm_coherence_metadata(struct kdsm_coherence *coherence)
@@ -372,7 +384,7 @@ void kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block
 	if (notice && notice->ts > max(is_summary ? block->rts : block->wts, block->wanted)) {
 		block->wanted = notice->ts;
 		block->writer = kdsm_notice_writer(notice, block->index);
-		/* Any writer that an older notice named is a later owner than the link's, too */
+		/* A summary names no writer: keep an older hint, which is later than the link */
 		if (!is_summary)
 			block->hint = block->writer;
 	}

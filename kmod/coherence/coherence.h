@@ -34,12 +34,15 @@
  * layout is in <linux/kdsm.h>. Notices are ordered by timestamp, the oldest first. Every
  * write without a notice in the list has a timestamp of at most floor.
  *
- * A notice without a writer (KDSM_NOBODY) is a summary: a floor of its blocks. It stands for all
- * writes to these blocks up to its timestamp, and its blocks need not have been written. A notice
+ * A notice without a writer (KDSM_NOBODY) is a summary: a floor of its blocks. A summary stands for
+ * all writes to its blocks up to its timestamp, and perhaps no node wrote some of them. A notice
  * with shares names several writers; see kdsm_notice_writer().
  */
 
-/* A range around blocks of which summaries demand newer content; end is 0 if there are none */
+/*
+ * Blocks first..end-1 include all blocks of which joins demand newer content than the joined
+ * notices did. end is 0 if there are none.
+ */
 struct kdsm_raised {
 	u64 first, end;
 };
@@ -56,13 +59,12 @@ void kdsm_signature_init(struct kdsm_signature *signature);
  * kdsm_signature_add() - add a write notice to a signature
  * @signature: the signature, which the caller guards
  * @notice: blocks first..first+count-1 were written by writer, at ts
- * @raised: grows around the blocks of which a summary demands newer content than the notices did
- *	that it stands for
+ * @raised: extended to the blocks of which a join demands newer content than the joined notices
  *
  * The list leaves out blocks that a notice of the same or a later time covers. So a node
- * that writes the same blocks repeatedly occupies one notice. When the list is full, notices of
- * neighbouring blocks are joined. If too few are near each other, the oldest notices leave the
- * list and raise the floor.
+ * that writes the same blocks repeatedly occupies one notice. When the list is full, the function
+ * joins notices of neighbouring blocks. If joins do not suffice, it drops the oldest notices and
+ * raises the floor.
  *
  * Return: true if the notice was new.
  */
@@ -84,8 +86,8 @@ void kdsm_signature_raise(struct kdsm_signature *signature, u64 floor);
  * @writer: receives the node whose notice has that timestamp, or KDSM_NOBODY if only the floor or
  *	a summary has it
  *
- * Return: the timestamp. If releases made the signature, the clock of that node has reached it, or
- * that of some node.
+ * Return: the timestamp. If releases made the signature, the clock of @writer, or of some node if
+ * @writer is KDSM_NOBODY, has reached the timestamp.
  */
 u64 kdsm_signature_newest(const struct kdsm_signature *signature, unsigned int *writer);
 
@@ -117,7 +119,8 @@ const struct kdsm_notice *kdsm_signature_find(const struct kdsm_signature *signa
  * @signature: the signature
  * @index: the block
  *
- * Return: the floor of the signature, or the timestamp of a summary that names the block.
+ * Return: the floor of the signature, or the timestamp of the newest summary that has the block, if
+ * that is larger.
  */
 u64 kdsm_signature_floor(const struct kdsm_signature *signature, u64 index);
 
@@ -138,7 +141,8 @@ void kdsm_signature_flatten(struct kdsm_signature *signature);
  *
  * The function checks neither the timestamps nor the order of the notices.
  *
- * Return: true if all notices name nodes of the cluster, or none, and blocks of the region.
+ * Return: true if all notices have blocks of the region, and writers that are nodes of the cluster
+ * or, in summaries, KDSM_NOBODY.
  */
 bool kdsm_signature_sane(const struct kdsm_signature *signature, unsigned int nodes,
 			 u64 blocks);
@@ -159,7 +163,7 @@ struct kdsm_region;
 #endif
 #define KDSM_NO_CHUNK		U64_MAX
 
-/* Mark of the entries of the table that are structures */
+/* Mark of those entries of kdsm_coherence.table that point to structures, for walks over these */
 #define KDSM_BLOCK_MARK		XA_MARK_0
 
 /* A range of the region that has blocks of one size: segment.c */
@@ -260,7 +264,7 @@ struct kdsm_block {
 	bool busy;		/* a task uses the network for the block; other tasks wait */
 	bool again;		/* what the node in front answered does not hold; ask again */
 	bool lost;		/* a missing node kept a task from the block */
-	/* Tasks read and write these with the lock only */
+	/* Bit-fields share a word, so tasks access them only with lock held */
 	bool given : 1;		/* this node made the newest hand-over; repeats it when asked */
 	bool taken : 1;		/* number and link must be remembered: of a hand-over or a claim */
 	bool unread : 1;	/* handed over, and the next owner may not have read the content */
@@ -366,7 +370,7 @@ struct kdsm_mapping_ops {
 struct kdsm_coherence {
 	struct kdsm_region *region;	/* argument of the mapping functions */
 	const struct kdsm_mapping_ops *mapping;
-	/* Call up: the region lacks memory, so others that hold more evict some. May sleep. */
+	/* Make the largest region that shares the exhausted memory evict, too. May sleep. */
 	void (*share)(struct kdsm_region *region);
 	struct kdsm_fabric *fabric;
 	struct kdsm_memory *frames;
@@ -376,7 +380,7 @@ struct kdsm_coherence {
 	bool is_strict;			/* policy is strict */
 	u64 blocks;
 	u64 group;			/* number of neighbouring blocks that have the same home */
-	/* In order. Behind the last one is one with the region's end and number of blocks. */
+	/* In ascending order, and behind them one that begins at the end of the region */
 	struct kdsm_block_segment segments[KDSM_MAX_SEGMENTS + 1];
 	const struct kdsm_block_segment *last_segment;
 	unsigned int node, nodes;
@@ -384,12 +388,13 @@ struct kdsm_coherence {
 
 	/*
 	 * The blocks that this node holds, owns or has owned, and those that tasks use at this
-	 * moment, by index. A block that is missing has the state of a new one. The table has a
-	 * structure, which has KDSM_BLOCK_MARK, or, of a block that this node has no content of, a
-	 * value (block.c).
+	 * moment, by index. A block that is missing has the state of a new one. An entry is a
+	 * structure with KDSM_BLOCK_MARK, or a value that kdsm_block_memo() made for a block of
+	 * which this node has no content.
 	 */
 	struct xarray table;
-	u64 structures, memos;		/* number of them; protected by the lock of table */
+	/* Number of structures and of values in table; protected by the lock of table */
+	u64 structures, memos;
 
 	/* Nodes that lost their part of the region, because this node took them for dead: lost.c */
 	DECLARE_BITMAP(excluded, KDSM_MAX_NODES);
@@ -412,7 +417,8 @@ struct kdsm_coherence {
 	u64 needed;			/* chunk that a task waited for last */
 	u64 hand;			/* chunk to begin with; for evict_work only, like taker */
 	unsigned int taker;		/* node that took blocks over last */
-	unsigned int reclaim;		/* chunks that the kernel asked for, and did not get yet */
+	/* Chunks that the kernel or another region asked for, and that are not evicted yet */
+	unsigned int reclaim;
 	struct shrinker *shrinker;
 
 	struct mutex fence;		/* serialises releases, acquires and OWN of the region */
@@ -428,7 +434,8 @@ struct kdsm_coherence {
 	spinlock_t lock;
 	u64 clock;			/* newest timestamp that this node knows */
 	struct kdsm_signature signature;	/* all writes that happened before this point */
-	struct kdsm_raised raised;	/* no acquire compared copies of these with its summaries */
+	/* Blocks whose copies no acquire has compared with the summaries of signature yet */
+	struct kdsm_raised raised;
 	struct list_head dirty;		/* blocks of the write set */
 	struct rb_root_cached cached;	/* leases: valid copies, not owned, by read timestamp */
 	struct kdsm_stream {
@@ -441,14 +448,16 @@ struct kdsm_coherence {
 };
 
 /**
- * kdsm_blocks_init() - set up the allocator of blocks, once, before the first region
+ * kdsm_blocks_init() - set up the allocator of struct kdsm_block for all regions
+ *
+ * The caller calls it once, before it makes the first region.
  *
  * Return: 0 or -ENOMEM.
  */
 int kdsm_blocks_init(void);
 
 /**
- * kdsm_blocks_exit() - end the allocator of blocks, after the last region
+ * kdsm_blocks_exit() - free the allocator of struct kdsm_block, after the last region is gone
  */
 void kdsm_blocks_exit(void);
 
@@ -652,13 +661,13 @@ void kdsm_coherence_untied(struct kdsm_coherence *coherence, unsigned int node);
 void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats);
 
 /**
- * kdsm_coherence_metadata() - how much memory the blocks of a region take on this node
+ * kdsm_coherence_metadata() - estimate the memory of the structures and the table of a region
  * @coherence: the coherence of the region
  *
  * Frames, twins, stamps and, for policy strict, sets of readers are not included.
  *
- * Return: the size of the structures and of their table, in bytes, to within 10 % if the table
- * has long runs of blocks.
+ * Return: bytes on this node. The error is below 10 % if the table has long runs of blocks, because
+ * the function assumes full nodes of the table.
  */
 u64 kdsm_coherence_metadata(struct kdsm_coherence *coherence);
 
@@ -678,16 +687,16 @@ unsigned int kdsm_coherence_races(struct kdsm_coherence *coherence, struct kdsm_
 /**
  * kdsm_coherence_reclaim() - evict chunks in the background
  * @coherence: the coherence of the region
- * @chunks: how many of them; 0: only those above the limit of the region
+ * @chunks: number of chunks to evict; 0: evict only while the region exceeds its limit
  *
- * The node stops when it cannot evict one of them at the first attempt.
+ * The work item gives up the rest as soon as a search finds no chunk that it can evict.
  *
  * Context: any.
  */
 void kdsm_coherence_reclaim(struct kdsm_coherence *coherence, unsigned int chunks);
 
 /**
- * kdsm_coherence_evictable() - how much memory eviction could free at most
+ * kdsm_coherence_evictable() - upper bound of the memory that eviction could free
  * @coherence: the coherence of the region
  *
  * Context: any.
@@ -697,7 +706,7 @@ void kdsm_coherence_reclaim(struct kdsm_coherence *coherence, unsigned int chunk
 u64 kdsm_coherence_evictable(const struct kdsm_coherence *coherence);
 
 /**
- * kdsm_shrinker_start() - have the kernel ask for memory of the region when programs need it
+ * kdsm_shrinker_start() - register a shrinker, by which the kernel asks for memory of the region
  * @coherence: the coherence of a region, with all fields set
  *
  * Return: 0 or -ENOMEM.
@@ -705,8 +714,10 @@ u64 kdsm_coherence_evictable(const struct kdsm_coherence *coherence);
 int kdsm_shrinker_start(struct kdsm_coherence *coherence);
 
 /**
- * kdsm_shrinker_stop() - end that; before kdsm_coherence_exit()
+ * kdsm_shrinker_stop() - unregister the shrinker of a region
  * @coherence: the coherence of the region
+ *
+ * The caller calls it before kdsm_coherence_exit(), because the shrinker queues the work item.
  */
 void kdsm_shrinker_stop(struct kdsm_coherence *coherence);
 
@@ -741,16 +752,16 @@ static inline unsigned int kdsm_block_first_owner(const struct kdsm_coherence *c
 /**
  * kdsm_segments_sane() - check the segments of a region
  * @segments: the segments, from a program or from the wire
- * @count: number of segments; @segments has as many, if this is at most KDSM_MAX_SEGMENTS
+ * @count: number of segments, which may be invalid; @segments has min(@count, KDSM_MAX_SEGMENTS)
  * @size: size of the region, in bytes
  *
  * Context: any.
  *
- * Return: whether they are as KDSM_IOC_REGION_OPEN demands.
+ * Return: true if the segments are as KDSM_IOC_REGION_OPEN demands.
  */
 bool kdsm_segments_sane(const struct kdsm_region_segment *segments, u32 count, u64 size);
 
-/* The segment of a block. From the last one on: a region with one segment takes one compare. */
+/* The segment of a block. The search begins at the last one, so one segment takes one compare. */
 static inline const struct kdsm_block_segment *
 kdsm_segment_of(const struct kdsm_coherence *coherence, u64 index)
 {
@@ -767,7 +778,7 @@ static inline u64 kdsm_block_size(const struct kdsm_coherence *coherence, u64 in
 	return 1ULL << kdsm_segment_of(coherence, index)->shift;
 }
 
-/* Offset of a block in the region; of block coherence->blocks: the size of the region */
+/* Offset of a block in the region, in bytes; for index coherence->blocks, the size of the region */
 static inline u64 kdsm_block_offset(const struct kdsm_coherence *coherence, u64 index)
 {
 	const struct kdsm_block_segment *segment = kdsm_segment_of(coherence, index);
@@ -775,7 +786,7 @@ static inline u64 kdsm_block_offset(const struct kdsm_coherence *coherence, u64 
 	return segment->offset + ((index - segment->first) << segment->shift);
 }
 
-/* The block that has the byte at an offset. Behind the region: coherence->blocks or above. */
+/* The block that has the byte at an offset; coherence->blocks or more for one behind the region */
 static inline u64 kdsm_block_at(const struct kdsm_coherence *coherence, u64 offset)
 {
 	const struct kdsm_block_segment *segment = coherence->last_segment;

@@ -160,7 +160,7 @@ static int kdsm_chunk_unmap(struct kdsm_eviction *eviction)
 
 /* ---- 3 and 4: other nodes take the blocks over ---- */
 
-/* No other node will read what this node kept of the block */
+/* The next owner has read the content that this node kept, or will never read it */
 static void kdsm_block_was_read(const struct kdsm_eviction *eviction, unsigned int i)
 {
 	struct kdsm_block *block = kdsm_block_find(eviction->coherence, eviction->first + i);
@@ -171,7 +171,7 @@ static void kdsm_block_was_read(const struct kdsm_eviction *eviction, unsigned i
 	/* Else this node may have been the owner once more, and have handed it over again */
 	if (block->role == KDSM_ROLE_NONE && block->handover == eviction->handover[i]) {
 		block->unread = false;
-		/* So nobody asks for the hand-over again */
+		/* No node needs the hand-over repeated: its receiver took it up, or is gone */
 		block->given = false;
 	}
 	mutex_unlock(&block->lock);
@@ -287,8 +287,8 @@ static int kdsm_unread_check(struct kdsm_eviction *eviction, struct kdsm_block *
 }
 
 /*
- * Take back a block that nobody may have read, because it was handed on, or nobody wants it. It may
- * have been granted to this node, which has not taken it over.
+ * Take back a block whose content perhaps no node will read, because the next owner handed it on or
+ * gave up waiting. own() also completes a takeover if the block is granted to this node already.
  */
 static int kdsm_unread_take(struct kdsm_coherence *coherence, void *arg, u64 i)
 {
@@ -308,7 +308,7 @@ static int kdsm_unread_take(struct kdsm_coherence *coherence, void *arg, u64 i)
 	return err;
 }
 
-/* Find out which of the blocks their next owner has read, or will never read */
+/* Find out which of the blocks the next owner has read, or will never read */
 static int kdsm_unread_ask(struct kdsm_eviction *eviction, unsigned int owner)
 {
 	struct kdsm_coherence *coherence = eviction->coherence;
@@ -321,7 +321,7 @@ static int kdsm_unread_ask(struct kdsm_eviction *eviction, unsigned int owner)
 			return -EHOSTDOWN;
 		err = kdsm_push(eviction, owner, false);
 	}
-	/* The node has no such region, so it came up again, or it has lost its part */
+	/* That node came up again, or is excluded, so it has no region and reads nothing */
 	if (err == -ENOENT) {
 		for_each_set_bit(i, eviction->blocks, KDSM_CHUNK_BLOCKS)
 			kdsm_block_was_read(eviction, i);
@@ -381,7 +381,7 @@ static int kdsm_pushed_take(struct kdsm_coherence *coherence, void *arg, u64 i)
 	block = kdsm_block_get(coherence, pushed->first + pushed->list[i]);
 	if (!block)
 		return -ENOMEM;
-	/* Ask that node first: the links may lead through a node that is dead */
+	/* Ask the evicting node first, because the links may lead through a dead node */
 	mutex_lock(&block->lock);
 	block->hint = pushed->from;
 	mutex_unlock(&block->lock);
@@ -516,7 +516,7 @@ static int kdsm_block_drop(struct kdsm_eviction *eviction, struct kdsm_block *bl
 	if (kdsm_block_is_owned(block))
 		return 0;
 	WRITE_ONCE(block->state, KDSM_BLOCK_INVALID);
-	/* So that 8 bytes are enough to remember the block (block.c) */
+	/* kdsm_block_memo() keeps the structure of a block with a hint */
 	block->hint = KDSM_NOBODY;
 	if (coherence->is_strict)
 		return 0;
@@ -534,7 +534,7 @@ static int kdsm_chunk_close(struct kdsm_eviction *eviction, kdsm_visit_t drop)
 	return kdsm_chunk_walk(eviction, drop);
 }
 
-/* Take back what stamps promise, also of blocks without a structure */
+/* Clear the stamps of all blocks of the chunk: blocks without a structure may have one, too */
 static void kdsm_chunk_unstamp(struct kdsm_eviction *eviction)
 {
 	u64 i;
@@ -671,7 +671,7 @@ void kdsm_evict_work(struct work_struct *work)
 	for (; eviction && !done && what <= KDSM_EVICT_NEEDED; what++)
 		done = kdsm_evict_one(eviction, what);
 	kfree(eviction);
-	/* A lower limit may take several chunks, too */
+	/* Go on until the requested chunks are evicted, and the region is within its limit */
 	if (done) {
 		kdsm_coherence_reclaim(coherence, left ? left - 1 : 0);
 		return;

@@ -44,15 +44,15 @@ struct kdsm_block *kdsm_block_next(struct kdsm_coherence *coherence, u64 *index,
 void kdsm_block_hold(struct kdsm_coherence *coherence, struct kdsm_block *block);
 /*
  * Drop a reference. The last one frees the structure of a block that this node does not hold, and
- * remembers in the table what the protocol needs of it.
+ * leaves in the table what the protocol must remember.
  */
 void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block);
 /*
- * The value entry of the table that says what this node has to remember of a block that no task
- * uses, or NULL if the structure has to stay
+ * Return a value entry of the table with all that this node must remember of a block that no task
+ * uses, or NULL if the structure must stay.
  */
 void *kdsm_block_memo(const struct kdsm_coherence *coherence, const struct kdsm_block *block);
-/* Fill in a new structure from such a value, before other tasks see the structure */
+/* Fill in a new structure, which no other task has seen, from a value of kdsm_block_memo() */
 void kdsm_block_recall(const struct kdsm_coherence *coherence, struct kdsm_block *block, u64 memo);
 /* Return page i of the block in a memory, or ERR_PTR(-ENOMEM) */
 void *kdsm_block_page(struct kdsm_coherence *coherence, struct kdsm_memory *memory,
@@ -73,11 +73,11 @@ void kdsm_block_unmap(struct kdsm_coherence *coherence, struct kdsm_block *block
 
 /* ---- segment.c ---- */
 
-/* Set up the segments, which are sane, and the number of blocks */
+/* Set up the segments and the number of blocks. Caller has checked kdsm_segments_sane(). */
 void kdsm_segments_init(struct kdsm_coherence *coherence,
 			const struct kdsm_region_segment *segments, u32 count, u64 size);
 
-/* The block behind the last one of the segment that has a block */
+/* The first block behind the segment that has block index */
 static inline u64 kdsm_segment_end(const struct kdsm_coherence *coherence, u64 index)
 {
 	return kdsm_segment_of(coherence, index)[1].first;
@@ -111,7 +111,8 @@ static inline unsigned int kdsm_stamps_left(const struct kdsm_block *block)
 
 /*
  * Take back what the stamp of block index promised. This node does not own the block, or nobody has
- * written it: then readers may find the promise or none.
+ * written it. So no task raises the stamp concurrently, and a reader may find the promise or none.
+ * Needs no lock.
  */
 void kdsm_stamp_clear(struct kdsm_coherence *coherence, u64 index);
 /* Promise the block's read timestamp. This node is the owner. Caller holds the block's lock. */
@@ -180,7 +181,7 @@ struct kdsm_fetch {
 };
 
 /*
- * Begin to fetch about this many blocks, of the size of this one, from the frames or twins of other
+ * Begin to fetch about this many blocks, of the size of block, from the frames or twins of other
  * nodes. -ENOMEM: the caller must not call kdsm_fetch_end().
  */
 int kdsm_fetch_begin(struct kdsm_fetch *fetch, struct kdsm_coherence *coherence,
@@ -346,7 +347,7 @@ void kdsm_evict_work(struct work_struct *work);
 #define KDSM_SPARE_HANDOVER	1
 #define KDSM_SPARE_PUSH		2
 
-/* Whether a chunk for the region was missing on this node, and eviction may free some */
+/* Whether an allocation of a chunk failed since the last drop, and eviction may free a chunk */
 bool kdsm_evict_helps(const struct kdsm_coherence *coherence);
 /*
  * This node lacks memory to hand a block over: evict a chunk in the background. Returns -ENOBUFS,
@@ -521,7 +522,7 @@ struct kdsm_picked {
 
 /* Sort by index of the block */
 void kdsm_picked_sort(struct kdsm_picked *picked, size_t count);
-/* Return how many of count sorted blocks, from the first on, are neighbours of the same size */
+/* Return how many of count sorted blocks, from the first on, are neighbours in one segment */
 size_t kdsm_run_length(const struct kdsm_coherence *coherence, const struct kdsm_picked *picked,
 		       size_t count);
 /*

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Segments: the ranges of a region that have blocks of different sizes. Blocks are numbered through
- * all segments, so a block's number is all that the rest of this folder needs; coherence.h has the
+ * Segments: ranges of a region, each with blocks of one size. Blocks are numbered through all
+ * segments, so the rest of this folder identifies a block by its number. coherence.h has the
  * functions that convert numbers to offsets and back. Each segment begins at a chunk, so no chunk
- * has blocks of two sizes.
+ * has blocks of two sizes, and eviction needs to know no sizes.
  */
 #include <linux/log2.h>
 

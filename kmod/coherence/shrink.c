@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The shrinker of a region: the kernel asks for memory when programs of this node need it.
+ * The shrinker of a region, by which the kernel asks for memory when programs of this node need it.
  *
- * Eviction waits for other nodes, and a task that reclaims memory must not wait for them: it may be
- * the one that would answer. So the shrinker frees nothing itself, but tells the work item how many
- * chunks to evict.
+ * Eviction waits for other nodes. A task that reclaims memory must not wait for them, because
+ * another node may be waiting for an answer of that task. So the shrinker frees no memory itself,
+ * but tells the work item how many chunks to evict.
  */
 #include <linux/mm.h>
 
 #include "compat.h"
 #include "internal.h"
 
-/* Reading a chunk again costs much more than reading a page of a file: ask for few */
+/*
+ * Cost to bring an object back, as of struct shrinker: more than a page of a file costs, so that
+ * the kernel takes pages of files first
+ */
 #define KDSM_SHRINK_SEEKS	(4 * DEFAULT_SEEKS)
 #define KDSM_CHUNK_PAGES	(KDSM_CHUNK_SIZE >> PAGE_SHIFT)
 

@@ -21,8 +21,8 @@ void kdsm_signature_init(struct kdsm_signature *signature)
  * Take the blocks that a newer notice covers off the ends of an older notice. The newer
  * notice suffices for these blocks, because an owner made it, and that owner's content had
  * the older writes. The same holds for a notice of equal timestamp: it is the same
- * writer's, or covers other blocks, or is a summary. Shares stay whole at the first block, so that
- * the writers can be counted from there. Returns false if no block is left.
+ * writer's, or covers other blocks, or is a summary. Only whole shares leave at the front, because
+ * kdsm_notice_writer() counts shares from the first block. Returns false if no block is left.
  */
 static bool kdsm_notice_trim(struct kdsm_notice *notice, const struct kdsm_notice *newer)
 {
@@ -46,7 +46,7 @@ static bool kdsm_notice_trim(struct kdsm_notice *notice, const struct kdsm_notic
 
 /* ---- making room ---- */
 
-/* The range grows around the blocks from first on, to before end */
+/* Extend a range so that it includes blocks first..end-1 */
 static void kdsm_raised_add(struct kdsm_raised *raised, u64 first, u64 end)
 {
 	raised->first = raised->end ? min(raised->first, first) : first;
@@ -60,8 +60,8 @@ static u64 kdsm_notice_known(const struct kdsm_notice *notice)
 }
 
 /*
- * Whether b continues a: the next blocks, of the same time, written in equal shares by the next
- * nodes. The last share of b may be smaller.
+ * Whether b continues a: the next nodes wrote the next blocks, in equal shares, with the same
+ * timestamp. The last share of b may be smaller.
  */
 static bool kdsm_notice_continues(const struct kdsm_notice *b, const struct kdsm_notice *a)
 {
@@ -74,10 +74,10 @@ static bool kdsm_notice_continues(const struct kdsm_notice *b, const struct kdsm
 }
 
 /*
- * Join two notices, of which b does not begin before a. The join demands newer content than the
- * notices do of the blocks *more, and perhaps of some others between these. Returns the cost: twice
- * the number of these blocks, and the number of those whose writer only the notices name. U64_MAX:
- * no notice has room for so many blocks.
+ * Join two notices, of which b does not begin before a. *more receives a range that includes all
+ * blocks of which the join demands newer content than the notices do. Returns the cost, in blocks:
+ * twice the length of *more, plus the number of blocks whose writer the join forgets. U64_MAX: the
+ * join has too many blocks for one notice.
  */
 static u64 kdsm_notice_join(const struct kdsm_notice *a, const struct kdsm_notice *b,
 			    struct kdsm_notice *join, struct kdsm_raised *more)
@@ -105,7 +105,7 @@ static u64 kdsm_notice_join(const struct kdsm_notice *a, const struct kdsm_notic
 	*join = *newer;
 	join->first = a->first;
 	join->count = end - a->first;
-	/* The newer one has all blocks, or both have the same single writer or none */
+	/* No writer is forgotten: the newer one has all blocks, or both have one writer or none */
 	if (more->first == more->end &&
 	    (a->ts != b->ts || (a->writer == b->writer && !a->share && !b->share)))
 		return 0;
@@ -115,9 +115,10 @@ static u64 kdsm_notice_join(const struct kdsm_notice *a, const struct kdsm_notic
 }
 
 /*
- * Join neighbours in order, which has the places of notices by block, until KDSM_NOTICES_KEPT are
- * left: those older than ts whose joins cost at most limit. Returns the number of notices that are
- * left.
+ * Join neighbouring notices, if both are older than ts and the join costs at most limit. order has
+ * the places of the notices in list, sorted by first block. Joins that cost nothing go on to the
+ * end, others stop when KDSM_NOTICES_KEPT are left. A notice that was joined to another keeps its
+ * place, with count 0. Returns the number of remaining notices.
  */
 static unsigned int kdsm_signature_join(struct kdsm_notice *list, u64 *order, unsigned int count,
 					u64 ts, u64 limit, struct kdsm_raised *raised)
@@ -163,7 +164,7 @@ static void kdsm_signature_coarsen(struct kdsm_signature *signature, struct kdsm
 	unsigned int count = signature->count, gone, left = 0, i;
 
 	BUILD_BUG_ON(KDSM_WRITER_UNKNOWN != KDSM_NOBODY);
-	/* The index of a block has less than 56 bits */
+	/* order sorts by first block, which has less than 56 bits, with the place in the low 8 */
 	BUILD_BUG_ON(KDSM_NOTICES_MAX > 256);
 	for (i = 0; i < count; i++)
 		order[i] = list[i].first << 8 | i;
@@ -198,7 +199,10 @@ bool kdsm_signature_add(struct kdsm_signature *signature, const struct kdsm_noti
 	if (notice->ts <= signature->floor)
 		return false;
 	for (; at && list[at - 1].ts >= notice->ts; at--) {
-		/* In order of blocks, so that neighbours of equal time trim all of their range */
+		/*
+		 * Notices of equal timestamp stay in order of blocks. So neighbours, visited from
+		 * the last one on, each trim an end of the notice.
+		 */
 		if (!place && list[at - 1].ts == notice->ts && list[at - 1].first < notice->first)
 			place = at;
 		if (!kdsm_notice_trim(notice, &list[at - 1]))
@@ -213,7 +217,7 @@ bool kdsm_signature_add(struct kdsm_signature *signature, const struct kdsm_noti
 	at = left + place;
 	if (signature->count == KDSM_NOTICES_MAX) {
 		kdsm_signature_coarsen(signature, raised);
-		/* A join may cover the notice by now, but copies were not compared with the join */
+		/* News even if a join covers the notice now: no acquire has looked at its copies */
 		kdsm_signature_add(signature, notice, raised);
 		return true;
 	}
@@ -308,7 +312,7 @@ bool kdsm_signature_sane(const struct kdsm_signature *signature, unsigned int no
 		if (!notice->count || notice->first >= blocks ||
 		    notice->count > blocks - notice->first)
 			return false;
-		/* The last one, which may exceed what kdsm_notice_writer() returns */
+		/* The last writer, as u64: a hostile count makes kdsm_notice_writer() overflow */
 		if (notice->share)
 			writer += (notice->count - 1) / notice->share;
 		if (writer >= nodes && (writer != KDSM_NOBODY || notice->share))

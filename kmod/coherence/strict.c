@@ -124,10 +124,11 @@ static bool kdsm_is_writer(const struct kdsm_block *block)
 }
 
 /*
- * Whether a loan for the present request, which is queued, may be on its way. Then the node that
- * queued the request has lent a copy after that, and either wants to write itself now, or has handed
- * the block over. This node knows the number of the hand-over that was the newest before. Caller
- * holds the block's lock.
+ * Whether a loan for this node's queued request may be in flight when the writer asks for copies.
+ * If so, the lender has lent after it queued the request. Then either the lender itself is the
+ * writer, or the lender has handed the block over since, and the writer's hand-over is newer than
+ * the newest one that this node knows. A late message of an earlier turn has neither. Caller holds
+ * the block's lock.
  */
 static bool kdsm_loan_may_come(const struct kdsm_block *block, unsigned int writer, u64 handover)
 {
@@ -137,10 +138,9 @@ static bool kdsm_loan_may_come(const struct kdsm_block *block, unsigned int writ
 }
 
 /*
- * Node writer waits for this node before it writes content with this timestamp. Return 0 if this
- * node has no older copy any more, or -EAGAIN while this node keeps one. From 0 on, this node takes
- * no older copy. -EINVAL: this node is the writer. The writer may not wait any more, if its message
- * is late.
+ * Node writer waits for this node before it writes content with timestamp wts. If its message is
+ * late, the writer no longer waits. Return 0 if this node has no older copy; from then on it takes
+ * none. -EAGAIN: this node still keeps an older copy. -EINVAL: this node is the writer.
  */
 static int kdsm_copy_end(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			 unsigned int writer, u64 handover, u64 wts)

@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-/* The upper bound of an account that may be exceeded by spare */
+/* Upper bound of an account plus spare, in bytes; U64_MAX: none */
 static u64 kdsm_account_bound(const struct kdsm_account *account, u64 spare)
 {
 	unsigned int percent = account->percent ? READ_ONCE(*account->percent) : 100;

@@ -295,7 +295,7 @@ struct kdsm_account {
 	const unsigned int *percent;
 	u64 limit;			/* upper bound of bytes, too; 0: none; may change */
 	atomic64_t bytes;
-	bool lacks;			/* see kdsm_memory_lacks() */
+	bool lacks;			/* no chunk since the last drop: kdsm_memory_lacks() */
 };
 
 /**
@@ -381,11 +381,11 @@ struct page *kdsm_memory_page(struct kdsm_memory *memory, pgoff_t index);
 int kdsm_memory_drop(struct kdsm_memory *memory, unsigned long chunk);
 
 /**
- * kdsm_memory_spare() - make a chunk exist, even beyond the bounds of memory
+ * kdsm_memory_spare() - make a chunk exist, even beyond the bounds of the accounts
  * @memory: the memory
  * @chunk: number of the chunk
- * @spare: by how many chunks each account of the memory may exceed its bounds; this node may use
- *	as many of the pages that kdsm_memory_available() leaves to others
+ * @spare: number of chunks by which each account of the memory may exceed its bound, and by which
+ *	this node may use pages that kdsm_memory_available() reserves for others
  *
  * Before a node can free a chunk of one memory, it may need a chunk of another. Sleeps.
  *
@@ -404,14 +404,13 @@ int kdsm_memory_spare(struct kdsm_memory *memory, unsigned long chunk, unsigned 
 bool kdsm_memory_exceeds_limit(const struct kdsm_memory *memory);
 
 /**
- * kdsm_memory_lacks() - whether memory for a chunk was missing
+ * kdsm_memory_lacks() - whether an allocation of a chunk failed since the last drop
  * @memory: one of the memories that share an account
  *
  * Context: any.
  *
- * Return: true if a call on one of them has failed for want of a chunk, and none of them has
- * dropped a chunk since. The missing bytes were those of an account, of this node, or of the memory
- * cgroup of the task.
+ * Return: true if one of these memories could not allocate a chunk, and none of them has dropped a
+ * chunk since. An account, this node, or the memory cgroup of the task had nothing left.
  */
 bool kdsm_memory_lacks(const struct kdsm_memory *memory);
 

@@ -405,7 +405,7 @@ int kdsm_secret_verify(struct kdsm_fabric *fabric, enum kdsm_role role,
 
 /*
  * Charge the account and those above it, or return false if one of them would exceed its upper
- * bound by more than spare. account may be NULL. Any context.
+ * bound by more than spare bytes. account may be NULL. Any context.
  */
 bool kdsm_account_charge(struct kdsm_account *account, u64 bytes, u64 spare);
 void kdsm_account_uncharge(struct kdsm_account *account, u64 bytes);

@@ -254,15 +254,16 @@ static struct kdsm_chunk *kdsm_chunk_alloc_pages(unsigned int count, gfp_t gfp)
 	return chunk;
 }
 
-/* Contiguous pages need fewer registrations and cause fewer TLB misses. */
+/* Try contiguous pages first, which need fewer registrations and cause fewer TLB misses */
 static struct kdsm_chunk *kdsm_chunk_alloc_count(unsigned int count, gfp_t gfp)
 {
 	return kdsm_chunk_alloc_contiguous(count, gfp) ?: kdsm_chunk_alloc_pages(count, gfp);
 }
 
 /*
- * Whether the memory cgroup of the task has a chunk left. If kdsm took all that the cgroup may
- * have, the next page that a task of it needs would invoke the OOM killer.
+ * Whether the memory cgroup of the task has a chunk left, which a trial allocation finds out. If
+ * kdsm took all memory of the cgroup, the next page that one of its tasks needs would invoke the
+ * OOM killer.
  */
 static bool kdsm_cgroup_has_left(void)
 {

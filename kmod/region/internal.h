@@ -21,8 +21,7 @@
 /* Drop a region that the directory does not know any more: node 0 will send no REMOVE for it */
 void kdsm_region_forget(struct kdsm_region *region);
 /*
- * Copy the segments of a region of this size and policy from a message, and return whether they are
- * valid
+ * Copy the segments of a region from a message. Returns whether they are valid for size and policy.
  */
 bool kdsm_region_segments(const struct kdsm_wire_segments *wire, u64 size, u32 policy,
 			  struct kdsm_region_segment segments[KDSM_MAX_SEGMENTS]);
@@ -47,13 +46,14 @@ void kdsm_quota_leave(struct kdsm_region *region);
 /* Whether the limits leave room for the share of a region now, beside regions being freed */
 bool kdsm_quota_has_room(const struct kdsm_region *region);
 /*
- * The bytes that a region holds, or may come to hold by its share. What a coherent region holds
- * beyond its share can be evicted.
+ * The bytes that a new region must leave to this one: its share, or what it holds if that is more.
+ * Of a region that can be evicted only the share counts, because eviction can free the rest.
  */
 u64 kdsm_region_claim(const struct kdsm_region *region);
 /*
- * The region lacks memory for a chunk, and evicts one of its own. If another region that shares the
- * bound holds more, that one evicts a chunk, too. So the regions come to hold about the same.
+ * Make the largest region that shares the exhausted memory with this one evict a chunk, if it holds
+ * over KDSM_QUOTA_MORE bytes more. The lacking region evicts one of its own, too. So the regions
+ * come to hold about the same.
  */
 void kdsm_quota_share(struct kdsm_region *lacking);
 

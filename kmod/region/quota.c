@@ -10,6 +10,7 @@
  *
  * A region has to fit in with its whole share when it is created. Coherent regions may grow
  * beyond their shares, so each chunk is charged, and refused if an account would exceed its limit.
+ * Only the spare chunks of an eviction may exceed the limits (kdsm_memory_spare()).
  */
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -148,14 +149,14 @@ bool kdsm_quota_has_room(const struct kdsm_region *region)
 	return room;
 }
 
-/* Whether regions of all users compete for what is missing */
+/* Whether regions of all users share the exhausted memory, and not only those of one user */
 static bool kdsm_quota_is_common(const struct kdsm_cluster *cluster)
 {
 	return kdsm_memory_available() < KDSM_CHUNK_SIZE ||
 	       !kdsm_account_has_room(&cluster->account, KDSM_CHUNK_SIZE);
 }
 
-/* The region holds so much more than another one that a chunk may go */
+/* How much more than the lacking region another one must hold before it evicts a chunk, in bytes */
 #define KDSM_QUOTA_MORE		(2 * KDSM_CHUNK_SIZE)
 
 void kdsm_quota_share(struct kdsm_region *lacking)
@@ -166,7 +167,7 @@ void kdsm_quota_share(struct kdsm_region *lacking)
 	bool is_common = kdsm_quota_is_common(cluster);
 	unsigned long id;
 
-	/* The limit of the region bounds no other one */
+	/* If the region is at its own limit, eviction of another region would not help */
 	if (!kdsm_account_has_room(&lacking->account, KDSM_CHUNK_SIZE))
 		return;
 	for (id = 0; (region = kdsm_region_next(cluster, &id)); id++) {

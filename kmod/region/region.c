@@ -261,7 +261,7 @@ bool kdsm_region_name_valid(const char name[KDSM_NAME_SIZE])
 
 /* ---- messages from the directory ---- */
 
-/* Whether this node has room for share bytes in addition to what other regions claim */
+/* Whether this node has room for share bytes in addition to kdsm_region_claim() of other regions */
 static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 share)
 {
 	u64 available = kdsm_memory_available(), claimed = share;

@@ -77,7 +77,7 @@ static void kdsm_region_tuned(struct kdsm_region *region, const struct kdsm_wire
 	/* The lease applies to blocks that arrive here from now on */
 	if (which & KDSM_TUNE_LEASE && kdsm_turn_is_new(turn, &region->lease_turn))
 		WRITE_ONCE(region->coherence->lease, le64_to_cpu(wire->lease));
-	/* A node that holds more evicts chunks; kdsm_coherence_reclaim() */
+	/* If this node holds more, kdsm_coherence_reclaim() evicts chunks */
 	if (which & KDSM_TUNE_LIMIT && kdsm_turn_is_new(turn, &region->limit_turn)) {
 		WRITE_ONCE(region->account.limit, le64_to_cpu(wire->limit));
 		limited = true;

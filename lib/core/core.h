@@ -184,25 +184,25 @@ struct kdsm_region {
 /* ---- segment.c ---- */
 
 /**
- * kdsm_segments_complete() - make the only segment of a region explicit
- * @arg: a request to create a region, or what a module returned that is older than segments
+ * kdsm_segments_complete() - fill in one segment of block_size if there are none
+ * @arg: a request to create a region, or the result of a module that is too old to know segments
  */
 void kdsm_segments_complete(struct kdsm_region_open *arg) KDSM_PRIVATE;
 
 /**
- * kdsm_segments_check() - fill in the segments and the block size, and check them
+ * kdsm_segments_check() - fill in missing segments and block size, and check the segments
  * @arg: a request to create a region, with at most KDSM_MAX_SEGMENTS segments
  *
- * For backends without a module.
+ * For backends without a module, because the module checks the segments itself.
  *
  * Return: 0, or -EINVAL as of KDSM_IOC_REGION_OPEN.
  */
 int kdsm_segments_check(struct kdsm_region_open *arg) KDSM_PRIVATE;
 
 /**
- * kdsm_segments_equal() - compare the segments of two regions
- * @a: a request after kdsm_segments_check()
- * @b: another
+ * kdsm_segments_equal() - compare the segments of two requests
+ * @a: a request that passed kdsm_segments_check()
+ * @b: another such request
  *
  * Return: whether both have the same segments.
  */
@@ -354,12 +354,14 @@ static inline int kdsm_range_check(const struct kdsm_region *region,
 /* ---- notice.c ---- */
 
 /**
- * kdsm_notices_join() - join notices of neighbouring blocks, so that fewer demand as much
- * @list: the notices; afterwards in descending order of their timestamps
+ * kdsm_notices_join() - join notices of neighbouring blocks until they fit
+ * @list: the notices, in any order; sorted by descending timestamps on return
  * @count: number of notices in @list
- * @room: number of notices that there is room for
+ * @room: number of notices that fit
  *
- * Return: number of notices that are left. It exceeds @room if too few are near each other.
+ * The remaining notices demand at least the content that all notices demanded.
+ *
+ * Return: number of remaining notices. It exceeds @room if cheap joins do not suffice.
  */
 unsigned int kdsm_notices_join(struct kdsm_notice *list, unsigned int count,
 			       unsigned int room) KDSM_PRIVATE;

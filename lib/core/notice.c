@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Joining write notices, so that a list of many fits in a signature. The module does the same; see
- * kmod/coherence/signature.c, which says why the result demands all that the list did.
+ * Joining write notices, so that those of two signatures fit in one. The module has joins of about
+ * the same cost in kmod/coherence/signature.c, but prefers old notices. "Full signatures" in
+ * Documentation/design/coherence.md explains why a join demands all that its notices did.
  */
 #include <stdlib.h>
 #include "core/core.h"
@@ -14,7 +15,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Whether b continues a: the next blocks, written in equal shares by the next nodes. */
+/* Whether b continues a: the next nodes wrote the next blocks, in equal shares, at the same time */
 static bool continues(const struct kdsm_notice *b, const struct kdsm_notice *a)
 {
 	uint32_t share = a->share ? a->share : a->count;
@@ -25,15 +26,16 @@ static bool continues(const struct kdsm_notice *b, const struct kdsm_notice *a)
 	       (b->share ? b->share == share : b->count <= share);
 }
 
+/* Number of blocks whose writer the notice names */
 static uint64_t known(const struct kdsm_notice *notice)
 {
 	return notice->writer == KDSM_WRITER_UNKNOWN ? 0 : notice->count;
 }
 
 /*
- * Join two notices, of which b does not begin before a. Returns the cost: twice the number of
- * blocks of which the join demands newer content, and the number of blocks whose writer only the
- * notices name. UINT64_MAX: no notice has room for so many blocks.
+ * Join two notices, of which b does not begin before a. Returns the cost, in blocks: twice the
+ * number of blocks of which the join demands newer content than the notices, plus the number of
+ * blocks whose writer the join forgets. UINT64_MAX: the join has too many blocks for one notice.
  */
 static uint64_t join(const struct kdsm_notice *a, const struct kdsm_notice *b,
 		     struct kdsm_notice *sum)
@@ -59,7 +61,10 @@ static uint64_t join(const struct kdsm_notice *a, const struct kdsm_notice *b,
 	return 2 * more + known(a) + known(b);
 }
 
-/* Join neighbours whose joins cost at most limit until room are left. Returns how many are left. */
+/*
+ * Join neighbours in a list sorted by blocks, if the join costs at most limit, until room notices
+ * are left. Returns the number of remaining notices.
+ */
 static unsigned int join_all(struct kdsm_notice *list, unsigned int count, unsigned int room,
 			     uint64_t limit)
 {

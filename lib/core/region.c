@@ -56,7 +56,7 @@ static int region_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 	if (ret)
 		return ret;
 	region->id = arg->id;
-	/* A module that is older than segments returns none */
+	/* A module that is too old to know segments returns none */
 	kdsm_segments_complete(arg);
 	region->segment_count = arg->segments;
 	memcpy(region->segments, arg->segment, sizeof(region->segments));

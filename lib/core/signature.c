@@ -18,6 +18,7 @@ static unsigned int writer_of(const struct kdsm_notice *notice, uint64_t block)
 	return notice->writer + (notice->share ? (block - notice->first) / notice->share : 0);
 }
 
+/* Whether one makes other redundant: it has the same timestamp, all blocks, and their writers */
 static bool covers(const struct kdsm_notice *one, const struct kdsm_notice *other)
 {
 	return one->ts == other->ts && one->first <= other->first &&

@@ -571,7 +571,7 @@ static void coherent_bad_calls(void)
 	CHECK_IS(acquire(&bad), -EINVAL);
 	bad = (struct kdsm_signature){ .count = 1, .notices[0] = { .writer = nodes, .count = 1 } };
 	CHECK_IS(acquire(&bad), -EINVAL);
-	/* The last writer is no node; a notice without writer has no shares */
+	/* The writer of the last share is no node; a summary has no shares */
 	bad.notices[0] = (struct kdsm_notice){ .writer = nodes - 1, .count = 2, .share = 1 };
 	CHECK_IS(acquire(&bad), -EINVAL);
 	bad.notices[0] = (struct kdsm_notice){ .writer = KDSM_WRITER_UNKNOWN, .count = 2,

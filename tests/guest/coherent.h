@@ -18,7 +18,7 @@ static uint64_t *words;
 static uint64_t mapped;		/* size of the mapping at words, in bytes */
 static char attached[KDSM_NAME_SIZE];
 static uint32_t region_flags;	/* further flags of attach_region() */
-/* Segments of attach_region(), of which the first one has its block size; none: NULL */
+/* Segments for attach_region(), whose block argument is the first one's block size; NULL: none */
 static const struct kdsm_region_segment *region_segments;
 static unsigned int region_segment_count;
 

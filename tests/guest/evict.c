@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A coherent region that is twice as large as what a node may hold of it, on at least three nodes
- * at the same time: each node writes and reads all of it, as a stream and at random, and every
- * value is exact. What a node may hold is a limit of the region, or what other programs leave of
- * its memory, or the limit of a memory cgroup. Last, the kernel asks for memory.
+ * Coherent regions that are larger than the memory that a node has for them, on at least three
+ * nodes at the same time: nodes write and read a whole region, and every value is exact. The memory
+ * ends because the region has a limit, because other programs or another region hold it, or because
+ * a memory cgroup is full. In the last test the kernel asks for memory.
  *
  * evict [-b SIZE] [-s] [NAME]: blocks of SIZE bytes (65536); -s: segments with blocks of 4 KiB,
  * 64 KiB and 2 MiB; only tests whose name contains NAME
@@ -30,7 +30,7 @@ static uint32_t policy, block_size = 65536;
 static void *taker;			/* memory that evict_memory() takes away */
 static long taken;
 
-/* All nodes attach the region, and may hold LIMIT of it, if that is not 0. */
+/* All nodes attach the region. Each may hold limit bytes of it; 0: there is no limit. */
 static void attach(const char *name, uint64_t limit)
 {
 	attach_region(name, policy, SIZE, block_size);
@@ -52,7 +52,7 @@ static void print_work(const char *what)
 	       counter("metadata") / 1024);
 }
 
-/* A node has a structure of a block only if it holds the block, and 8 bytes of any other one. */
+/* A node has a structure only for a block that it holds. */
 static void check_metadata(void)
 {
 	long held = counter("resident") / block_size;
@@ -133,7 +133,7 @@ static void evict_random(void)
 	detach();
 }
 
-/* ---- memory that ends without a limit of the region ---- */
+/* ---- no limit of the region, and other memory that runs out ---- */
 
 /* Print a line into a file. 0 or -errno. */
 static int print_to(const char *path, const char *format, ...)
@@ -152,7 +152,7 @@ static int print_to(const char *path, const char *format, ...)
 	return err;
 }
 
-/* A line of /proc/meminfo, in bytes */
+/* The value of a line of /proc/meminfo, in bytes */
 static long meminfo(const char *name)
 {
 	FILE *stream = fopen("/proc/meminfo", "re");
@@ -168,8 +168,8 @@ static long meminfo(const char *name)
 }
 
 /*
- * Take memory of the node away until the module may use about this much. It leaves 32 MiB to others
- * on machines of up to 512 MiB, and a sixteenth on larger ones.
+ * Allocate memory of the node until the module may use about this many bytes. The module leaves
+ * 32 MiB to others on machines of up to 512 MiB, and a sixteenth of the RAM on larger ones.
  */
 static void take_memory(long bytes)
 {
@@ -198,14 +198,14 @@ static void evict_all(void)
 		write_all(1);
 	exchange();
 	check_all(1);
-	/* The others may have got all their chunks from node 0, which no program is charged for */
+	/* Other nodes may have taken all chunks over from node 0, which no cgroup pays for */
 	CHECK(node || counter("evictions") > 0);
 }
 
 static void evict_memory(void)
 {
 	attach("memory", 0);
-	exchange();		/* no eviction makes memory for the board */
+	exchange();		/* allocate the board now: no region evicts chunks for it */
 	take_memory(LIMIT + 2 * MIB);
 	meet();
 	evict_all();
@@ -226,7 +226,7 @@ static void evict_other(void)
 	uint64_t *mine, i, bad = 0;
 
 	attach("first", 0);
-	exchange();		/* no eviction makes memory for the board */
+	exchange();		/* allocate the board now: no region evicts chunks for it */
 	take_memory(LIMIT + 2 * MIB);
 	meet();
 	/* All memory of node 0 goes to the first region. */

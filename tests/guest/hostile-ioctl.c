@@ -233,7 +233,7 @@ static void bad_fields(int file)
 	close(file);
 }
 
-/* A program that knows no segments opens a region that has some. */
+/* A program that was compiled without segments opens a region that has segments. */
 static void old_open(const char *name)
 {
 	struct kdsm_region_open arg = { .argsz = KDSM_REGION_OPEN_SIZE_VER0, .segments = 77 };

@@ -270,7 +270,7 @@ static int quota_as_nobody(void)
 	return 0;
 }
 
-/* What this node holds of the region "quota", in bytes; -1: nobody knows */
+/* What this node holds of the region "quota", in bytes; -1: kdsmctl does not say */
 static long quota_held(void)
 {
 	FILE *pipe = popen("kdsmctl region show quota --json | sed 's/.*\"memory\":\\([0-9]*\\).*/\\1/'",
@@ -285,8 +285,8 @@ static long quota_held(void)
 }
 
 /*
- * Of a coherent region a node may hold more than its share, but not more than a user may, and two
- * chunks of twins: it evicts the rest to other nodes.
+ * A node may hold more of a coherent region than its share, up to the quota of the user and two
+ * chunks of twins. It evicts chunks beyond that.
  */
 static int touch_as_nobody(void)
 {
@@ -332,7 +332,7 @@ static void region_quota(void)
 	if (node == 0) {
 		CHECK_IS(in_child(quota_as_nobody), 0);
 		CHECK_IS(in_child(touch_as_nobody), 95);
-		/* What the killed child held does not count any more. */
+		/* What the child held does not count any more. */
 		CHECK_IS(in_child(quota_as_nobody), 0);
 		/* The administrator's regions have no limit but that of all regions. */
 		CHECK_IS(open_percent(kdsm, 25, kept), 0);

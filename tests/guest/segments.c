@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A coherent region with blocks of several sizes, on every node at the same time: content is exact
- * over the boundaries of segments, and counters show what the sizes save.
+ * A coherent region with blocks of several sizes, used by all nodes at the same time. Content is
+ * exact across the boundaries of segments, and counters show that the right sizes save faults and
+ * hand-overs.
  */
 #include "coherent.h"
 
@@ -186,14 +187,14 @@ static void segments_library(void)
 	kdsm_region_close(region);
 }
 
-/* ---- what it saves ---- */
+/* ---- costs of block sizes ---- */
 
 struct cost {
-	long faults;	/* of a node that reads an array of 6 MiB, which another node wrote */
-	long moves;	/* blocks handed over here while each node increments a counter */
+	long faults;	/* read faults here, to read an array of 6 MiB that node 0 wrote */
+	long moves;	/* blocks handed over here while each node incremented a counter */
 };
 
-/* The counters have 4 KiB each, in the first segment; the array is the third one. */
+/* Each node has a counter in 4 KiB of its own, in the first segment. The array is the third one. */
 static struct cost measure(const char *what)
 {
 	struct cost cost;

@@ -21,8 +21,8 @@
  * which raise clocks and floors. An unmodified block may leave the write set at any release,
  * not only at the KDSM_IDLE_MAX-th. A lease is 1 timestamp.
  *
- * NOTICES=n: a signature has room for n notices; with 0 it has only the floor. A summary is a floor
- * of its blocks. There is one block, so the floor stands for the summaries of that block, too.
+ * NOTICES=n: a signature has room for n notices; with 0 it has only the floor. The model has no
+ * summaries: a summary is a floor of its blocks, and with one block that is the floor.
  * VALUES=n: words count modulo n. With TWICE a thread may write twice under the lock, so
  * with VALUES=2 it can restore the former value.
  *

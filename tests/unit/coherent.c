@@ -322,8 +322,8 @@ static unsigned int writer_of(const struct kdsm_notice *notice, uint64_t block)
 }
 
 /*
- * Whether the signature demands content of the block that has this write: by its notice, or by a
- * summary, or by a later notice, whose writer had the write.
+ * Whether the signature demands content of the block that has this write: by the floor, by the
+ * notice of the write, by a summary, or by a later notice, whose writer had the write.
  */
 static bool tells_of(const struct kdsm_signature *signature, uint64_t ts, unsigned int writer,
 		     uint64_t block)
@@ -415,7 +415,7 @@ static void merging(void **state)
 	}
 }
 
-/* Nodes write neighbouring blocks before a barrier: the notices fit, whatever their order. */
+/* Nodes write neighbouring blocks before a barrier. Their notices fit in any order of merges. */
 static void merging_barrier(void **state)
 {
 	static const unsigned int writers[] = { 2, 128, 129, 256, 1000 };
@@ -427,7 +427,7 @@ static void merging_barrier(void **state)
 		for (times = 1; times <= 3; times++) {
 			kdsm_signature_init(&sum);
 			for (j = 0; j < writers[i]; j++) {
-				/* 619 is prime to all of them */
+				/* A permutation, because 619 is prime to all numbers of writers */
 				node = times == 2 ? j * 619 % writers[i] : j;
 				step = times == 3 ? node % 3 : 0;
 				kdsm_signature_init(&one);
@@ -443,7 +443,7 @@ static void merging_barrier(void **state)
 			for (node = 0; node < writers[i]; node++)
 				assert_true(tells_of(&sum, 5 + (times == 3 ? node % 3 : 0), node,
 						     4 * node + node % 4));
-			/* In order, and at the same time, the writers stay known */
+			/* Merged in order, and of one timestamp, the notices keep their writers */
 			for (j = 0; j < sum.count && times == 1; j++)
 				assert_true(sum.notices[j].writer != KDSM_WRITER_UNKNOWN);
 		}

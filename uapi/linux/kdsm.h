@@ -50,7 +50,7 @@
 #define KDSM_NAME_SIZE		64	/* clusters and regions */
 #define KDSM_LOCATION_SIZE	64
 #define KDSM_UUID_SIZE		16
-#define KDSM_MAX_SEGMENTS	8	/* of a region */
+#define KDSM_MAX_SEGMENTS	8	/* segments of one region */
 #define KDSM_MAX_OPS		1024	/* operations in one KDSM_IOC_SUBMIT */
 #define KDSM_MAX_OP_LENGTH	(1U << 21)	/* of one get or put, in bytes */
 #define KDSM_LEASE_MAX		1000000000U	/* lease of a STRICT region, in ns */
@@ -131,16 +131,16 @@ struct kdsm_region_segment {
  * KDSM_REGION_CONTIGUOUS must be those of an existing region. Without CREATE, these fields and mode
  * are ignored on input.
  *
- * Blocks are the units in which nodes share a coherent region. Small blocks suit data of which
- * nodes write neighbouring parts, large blocks suit data that a node uses as a whole. A region with
- * both has 2 to KDSM_MAX_SEGMENTS segments. Their offsets ascend: the first one is 0, the last one
- * is below size. Blocks are numbered through all segments.
+ * Blocks are the units in which nodes share a coherent region. Small blocks suit neighbouring data
+ * that different nodes write, large blocks suit data that a node uses as a whole. A region with
+ * both has 2 to KDSM_MAX_SEGMENTS segments. Their offsets ascend: the first offset is 0, and the
+ * last one is below size. Blocks are numbered through all segments.
  *
  * Each block of a coherent region has a home, the node that owns the block until another node
  * writes it. Groups of KDSM_CYCLE_BLOCKS blocks go round the nodes. With KDSM_REGION_CONTIGUOUS,
- * each node is the home of one range of blocks, in the order of nodes, all of the same number of
- * blocks; the last ones may have fewer or none. The home needs no memory for a block that another
- * node writes first.
+ * each node is the home of one range of blocks, in the order of nodes. All ranges have the same
+ * number of blocks, but the last ones may have fewer or none. The home needs no memory for a block
+ * that another node writes first.
  *
  * Errors:
  *   -ENETDOWN	the cluster is not up
@@ -394,14 +394,14 @@ struct kdsm_settle {
 
 #define KDSM_SETTLE_SIZE_VER0	144
 
-/* Writer of a notice: unknown, or several nodes */
+/* Writer of a summary (struct kdsm_notice): unknown, or several nodes */
 #define KDSM_WRITER_UNKNOWN	0xffff
 
 /*
- * Write notice: node writer wrote blocks first..first+count-1. If share is not 0, that node wrote
- * the first share blocks only, the next node the next share blocks, and so on; the last share may
- * be smaller. If writer is KDSM_WRITER_UNKNOWN, then share is 0, and the notice is a summary: it
- * stands for all writes to its blocks up to ts, and some of its blocks may not have been written.
+ * Write notice: node writer wrote blocks first..first+count-1. If share is not 0, node writer wrote
+ * only the first share blocks, node writer + 1 the next share blocks, and so on; the last node may
+ * have written fewer. If writer is KDSM_WRITER_UNKNOWN, then share is 0, and the notice is a
+ * summary: it stands for all writes to its blocks up to ts, and perhaps no node wrote some of them.
  * The logical timestamp ts orders notices of the same blocks.
  */
 struct kdsm_notice {

@@ -110,7 +110,7 @@ enum kdsm_attr {
 	KDSM_A_REGION_NAME,	/* string */
 	KDSM_A_REGION_SIZE,	/* u64 */
 	KDSM_A_REGION_PART_SIZE,	/* u64 */
-	KDSM_A_REGION_BLOCK_SIZE,	/* u32 */
+	KDSM_A_REGION_BLOCK_SIZE,	/* u32: of the first segment, in bytes */
 	KDSM_A_REGION_POLICY,	/* u32 */
 	KDSM_A_REGION_MODE,	/* u32 */
 	KDSM_A_REGION_UID,	/* u32 */
@@ -140,8 +140,8 @@ enum kdsm_attr {
 	KDSM_A_REGION_MEMORY,	/* coherent: u64, REGION_RESIDENT and what this node keeps to
 				 * compare and find the content, in bytes
 				 */
-	KDSM_A_REGION_METADATA,	/* coherent: u64, memory by which this node knows where blocks
-				 * are, in bytes; no part of REGION_MEMORY
+	KDSM_A_REGION_METADATA,	/* coherent: u64, records of the states and owners of blocks on
+				 * this node, in bytes; not included in REGION_MEMORY
 				 */
 	KDSM_A_REGION_SEGMENTS,	/* binary: array of struct kdsm_region_segment; absent if the
 				 * region has only one, of REGION_BLOCK_SIZE
@@ -203,11 +203,14 @@ enum kdsm_coherence_stat {
 	KDSM_COHERENCE_RACES,		/* words with a byte that two nodes wrote: KDSM_IOC_RACES */
 	KDSM_COHERENCE_FLUSHES,		/* ranges whose mappings were changed */
 	KDSM_COHERENCE_BYTES,		/* bytes of content fetched */
-	/* Current numbers of blocks, without those that no node has written: */
+	/*
+	 * Current numbers of blocks. Blocks that no node has written, and most blocks of which this
+	 * node has no content, do not count:
+	 */
 	KDSM_COHERENCE_OWNED,
 	KDSM_COHERENCE_READABLE,	/* owned or not */
 	KDSM_COHERENCE_WRITABLE,	/* owned or not */
-	KDSM_COHERENCE_INVALID,		/* invalid, of those that this node knows */
+	KDSM_COHERENCE_INVALID,		/* invalid, of those with a structure on this node */
 	/* More counters: */
 	KDSM_COHERENCE_LOOKED,		/* blocks that acquires looked at */
 	KDSM_COHERENCE_RENEWALS,	/* of slow reads: the copy here was still current */

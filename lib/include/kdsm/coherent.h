@@ -56,8 +56,9 @@ int kdsm_region_open_coherent(struct kdsm *kdsm, const char *name,
  * until another node writes it. The first accesses of the home to the block need no
  * network. Groups of KDSM_CYCLE_BLOCKS blocks go round the nodes, or, in a region that was
  * created with KDSM_REGION_CONTIGUOUS, each node has one range of blocks, in the order of
- * nodes, all of the same number of blocks; the last ones may have fewer or none. The home needs no
- * memory for a block that another node writes first: memory lies where it is first touched.
+ * nodes. All ranges have the same number of blocks, but the last ones may have fewer or
+ * none. The home needs no memory for a block that another node writes first: memory lies
+ * where it is first touched.
  *
  * -EOPNOTSUPP	the region is partitioned: the home is offset / kdsm_region_part_size()
  * -ERANGE	offset is not inside the region
@@ -114,10 +115,10 @@ void kdsm_signature_init(struct kdsm_signature *signature);
  * kdsm_signature_init() or this function.
  *
  * If the sum has more than KDSM_NOTICES_MAX notices, the function joins notices of
- * neighbouring blocks. If too few blocks are near each other, it also drops the oldest
- * notices, and raises the floor to the timestamp of the newest one that it dropped (W.
- * Endo, dissertation, section 3.4.5). An acquire then sees at least as much, but may make
- * more copies invalid.
+ * neighbouring blocks. If joins do not suffice, the function drops the oldest notices, and
+ * raises the floor to the timestamp of the newest dropped one (W. Endo, dissertation,
+ * section 3.4.5). An acquire of the result then sees at least the writes of both
+ * signatures, but may make more copies invalid.
  */
 void kdsm_signature_merge(struct kdsm_signature *signature,
 			  const struct kdsm_signature *other);

@@ -114,8 +114,9 @@ struct kdsm_region_attr {
 				 * KDSM_REGION_CONTIGUOUS: see kdsm_region_home()
 				 */
 	/*
-	 * Coherent region with blocks of several sizes: its segments, see
-	 * struct kdsm_region_segment in <linux/kdsm.h>. The call copies them.
+	 * Segments of a coherent region with blocks of several sizes; see
+	 * struct kdsm_region_segment in <linux/kdsm.h>. The call copies them. NULL if
+	 * segment_count is 0.
 	 */
 	const struct kdsm_region_segment *segments;
 	uint32_t segment_count;	/* at most KDSM_MAX_SEGMENTS; 0: all blocks have block_size */
@@ -142,7 +143,7 @@ struct kdsm_region_attr {
  *
  * On failure *region is NULL. Errors are those of KDSM_IOC_REGION_OPEN in
  * <linux/kdsm.h>, those of open(2) of /dev/kdsm, and
- * -E2BIG	attr has segments, and the module is older than they are
+ * -E2BIG	attr has segments, and the module is too old to know segments
  * -EADDRINUSE	this process has another mapping at the region's address
  */
 int kdsm_region_open(struct kdsm *kdsm, const char *name,
@@ -162,7 +163,7 @@ void kdsm_region_close(struct kdsm_region *region);
  */
 int kdsm_region_destroy(struct kdsm *kdsm, const char *name);
 
-/* Size over all nodes, and of a block of the first segment, in bytes. */
+/* Size of the region over all nodes, and of a block of its first segment, in bytes. */
 uint64_t kdsm_region_size(const struct kdsm_region *region);
 uint32_t kdsm_region_block_size(const struct kdsm_region *region);
 /* Size of the block that has the byte at offset, in bytes; 0 if offset is not in the region. */

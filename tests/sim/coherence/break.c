@@ -181,7 +181,7 @@ void __wrap_kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block
 		__real_kdsm_block_learn(coherence, block);
 }
 
-/* Forget something of a block that has no structure. */
+/* Falsify the value that the node keeps for a block without a structure. */
 static void break_memo(struct kdsm_coherence *coherence, u64 index)
 {
 	struct kdsm_block *block;

@@ -81,7 +81,7 @@ static u8 reading_of(const struct kdsm_block *block)
 	return config.policy == KDSM_POLICY_STRICT ? block->reading : KDSM_READING_NONE;
 }
 
-/* Policy strict: the node that lends */
+/* Under policy strict this is the node that lends. */
 static u16 writer_of(const struct kdsm_block *block)
 {
 	return config.policy == KDSM_POLICY_STRICT ? block->lender : block->writer;
@@ -244,7 +244,7 @@ static bool is_giving(const struct kdsm_block *block, u64 index)
 	return heir && heir->handover < block->handover && !is_out(block->owner);
 }
 
-/* Timestamp of the content that a signature demands of a block */
+/* The timestamp that a signature demands of the content of a block */
 static u64 demanded(const struct kdsm_signature *signature, u64 index)
 {
 	const struct kdsm_notice *notice;
@@ -476,17 +476,17 @@ static void check_expiry(u64 index, unsigned int node, unsigned int owner)
 		sim_fail(index, "the copy of node %u expires after the owner's", node);
 }
 
-/* Whether a node needs more than 8 bytes for a block of which it has no content */
+/* Whether a node that has no content of a block needs a structure for it, and not only 8 bytes */
 static bool needs_structure(const struct kdsm_block *block, unsigned int node)
 {
 	bool strict = config.policy == KDSM_POLICY_STRICT;
 
-	/* Others must hear who has copies, or that content is elsewhere until they take it up */
+	/* 8 bytes cannot name the readers, or another node that has the content of a hand-over */
 	if (strict && block->readers && !bitmap_empty(block->readers, sim.nodes))
 		return true;
 	if (block->given && (block->from != node || block->from_wts))
 		return true;
-	/* Only faults make these: a task asked for the block, and did not get it */
+	/* These arise only from failures: a task asked for the block, and did not get it */
 	return block->role == KDSM_ROLE_GRANTED || block->lost ||
 	       block->hint != KDSM_NOBODY || claims_in(block);
 }

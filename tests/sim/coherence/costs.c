@@ -117,7 +117,7 @@ static void check_looked(void)
 	u64 looked = stat_of(KDSM_COHERENCE_LOOKED);
 	u64 invalid = stat_of(KDSM_COHERENCE_INVALIDATIONS);
 
-	/* Signatures of many nodes are full, and the same notices come joined in several ways */
+	/* With many nodes signatures are full, and the same notices arrive in several joins */
 	if (sim.nodes > KDSM_NOTICES_MAX)
 		return;
 	if (looked > news + invalid)

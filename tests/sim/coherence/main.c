@@ -120,7 +120,7 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 			   false, LIMIT },
 	[BREAK_MEMO] = { "memo", "a node that does not hold a block forgets the hand-over's number",
 			 false, LIMIT },
-	[BREAK_LINK] = { "link", "a node that does not hold a block forgets who does",
+	[BREAK_LINK] = { "link", "a node that does not hold a block forgets its owner",
 			 false, LIMIT },
 	[BREAK_PAST] = { "past", "a node that does not hold a block forgets what it wrote there",
 			 false, LIMIT },
@@ -307,7 +307,7 @@ static int check(char *reason)
 
 /* ---- seeds ---- */
 
-/* Choose the sizes of blocks. A chunk has one to four of the largest ones. */
+/* Choose the sizes of blocks. A chunk has one, two or four of the largest blocks. */
 static void choose_sizes(void)
 {
 	unsigned int largest, i;
@@ -349,8 +349,9 @@ static void choose_blocks(void)
 }
 
 /*
- * Begin each segment at a used block. It must begin at a chunk, so the numbers of blocks rise: of
- * all if it is the second segment, so that the last block of the first one stays a neighbour.
+ * Begin each segment at a used block. A segment must begin at a chunk, so the numbers of the used
+ * blocks rise from that block on. For the second segment the numbers of all used blocks rise, so
+ * that the used blocks on both sides of the boundary stay neighbours.
  */
 static void choose_segments(void)
 {
@@ -400,8 +401,8 @@ static void choose_shortage(void)
 }
 
 /*
- * The nodes that live have room for all frames, and besides for the frame and the twin that each of
- * their threads accesses.
+ * The living nodes together have room for all frames, and each of them also for one frame and one
+ * twin for each of its threads.
  */
 static void choose_eviction(void)
 {

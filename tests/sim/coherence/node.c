@@ -154,7 +154,7 @@ static void chunk_free(struct kdsm_memory *memory, u64 number)
 	}
 }
 
-/* Tell all nodes that a chunk goes. Returns whether one that is not given up cannot be told. */
+/* Tell all nodes of a drop. Returns whether one of them cannot be reached, and is not given up. */
 static bool revoke(unsigned int node)
 {
 	unsigned int i;
@@ -230,7 +230,7 @@ static void memory_stop(struct kdsm_memory *memory)
 
 /* ---- start and stop ---- */
 
-/* There is no other region. */
+/* The simulator has one region, so there is no other one to evict. */
 static void share(struct kdsm_region *region)
 {
 	sim_yield();
@@ -360,7 +360,7 @@ bool notice_forge(void)
 	return true;
 }
 
-/* The protocol agrees with this program on the places of blocks. */
+/* Compare the offsets and sizes of blocks with those that block_page() and block_pages() give. */
 static void check_segments(const struct kdsm_coherence *coherence)
 {
 	u64 i, page;

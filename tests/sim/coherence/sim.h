@@ -196,7 +196,7 @@ struct node {
 
 extern struct node *nodes;
 
-/* Pages of a block */
+/* Number of pages of a block */
 static inline unsigned int block_pages(u64 index)
 {
 	unsigned int i, pages = 0;
@@ -206,7 +206,7 @@ static inline unsigned int block_pages(u64 index)
 	return pages;
 }
 
-/* First page of a block of the region; for its number of blocks, the number of its pages */
+/* First page of a block; for index config.region_blocks, the number of pages of the region */
 static inline u64 block_page(u64 index)
 {
 	u64 page = 0, end;
@@ -241,7 +241,7 @@ static inline u64 used_start(unsigned int i)
 	return block_page(config.index[i]) * PAGE_SIZE;
 }
 
-/* A random place in one of these blocks, a multiple of 64 bytes */
+/* A random offset, a multiple of 64, in the i-th of the blocks that are used */
 static inline u64 used_cell(unsigned int i)
 {
 	return used_start(i) + 64 * sim_below(block_pages(config.index[i]) * PAGE_SIZE / 64);
@@ -489,7 +489,7 @@ void deaths_stop(void);
 void message_delivered(struct sim_message *message, bool cut);
 /* Whether a node gave this one up, which does not know yet */
 bool is_given_up(unsigned int node);
-/* A message to the node was not heard: its sender tries to reach it, or else gives it up */
+/* A message of node by to node did not arrive: by tries to reach node, or else gives it up */
 void was_missed(unsigned int by, unsigned int node);
 /* Whether the node has died, or another node has excluded it from the region */
 bool is_out(unsigned int node);
@@ -500,7 +500,10 @@ u64 tie_of(unsigned int a, unsigned int b);
 
 /* check.c: invariants of the protocols */
 
-/* Check that a signature that got a notice demands all that it did before, and what it demands */
+/*
+ * Check that a signature, after a notice was added, demands at least what it and the notice
+ * demanded, and more only of blocks in raised
+ */
 void signature_check(const struct kdsm_signature *before, const struct kdsm_notice *added,
 		     const struct kdsm_signature *after, const struct kdsm_raised *raised);
 /* Whether the node finds the owner of the block along links, without a node that is dead */
@@ -512,8 +515,8 @@ bool is_unreleased(unsigned int node, u64 index);
 /* How often the block had been discarded, as far as the node knows */
 u64 claims_of(unsigned int node, u64 index);
 /*
- * What a node knows of a block; NULL: nothing. If that is a value in the table, the result counts
- * until the next call for this node.
+ * What a node knows of a block; NULL: nothing. If the table has a value, the result is a copy that
+ * is valid until the next call for this node.
  */
 struct kdsm_block *known_block(unsigned int node, u64 index);
 /* Whether a task of the node did not get the block for want of another node */
