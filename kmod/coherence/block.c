@@ -202,6 +202,9 @@ void *kdsm_block_memo(const struct kdsm_coherence *coherence, const struct kdsm_
 	if (!kdsm_block_is_zero(coherence, block) &&
 	    (!kdsm_block_is_elsewhere(coherence, block) || !kdsm_given_fits(coherence, block)))
 		return NULL;
+	/* kdsm_block_recall() tells by the link whether this node owns the block */
+	if ((block->owner == coherence->node) != kdsm_block_is_owned(block))
+		return NULL;
 	/* The numbers of claims do not fit, but claims are rare */
 	if (block->hint != KDSM_NOBODY || block->handover > FIELD_MAX(KDSM_MEMO_HANDOVER) ||
 	    ts > FIELD_MAX(KDSM_MEMO_TS))

@@ -160,7 +160,7 @@ static int kdsm_chunk_unmap(struct kdsm_eviction *eviction)
 
 /* ---- 3 and 4: other nodes take the blocks over ---- */
 
-/* The next owner has read the content that this node kept, or will never read it */
+/* The next owner has read the content that this node kept */
 static void kdsm_block_was_read(const struct kdsm_eviction *eviction, unsigned int i)
 {
 	struct kdsm_block *block = kdsm_block_find(eviction->coherence, eviction->first + i);
@@ -171,7 +171,7 @@ static void kdsm_block_was_read(const struct kdsm_eviction *eviction, unsigned i
 	/* Else this node may have been the owner once more, and have handed it over again */
 	if (block->role == KDSM_ROLE_NONE && block->handover == eviction->handover[i]) {
 		block->unread = false;
-		/* No node needs the hand-over repeated: its receiver took it up, or is gone */
+		/* No node needs the hand-over repeated, because its receiver took it up */
 		block->given = false;
 	}
 	mutex_unlock(&block->lock);
@@ -308,37 +308,19 @@ static int kdsm_unread_take(struct kdsm_coherence *coherence, void *arg, u64 i)
 	return err;
 }
 
-/* Find out which of the blocks the next owner has read, or will never read */
-static int kdsm_unread_ask(struct kdsm_eviction *eviction, unsigned int owner)
-{
-	struct kdsm_coherence *coherence = eviction->coherence;
-	unsigned int i;
-	int err = -ENOENT;
-
-	if (!test_bit(owner, coherence->excluded)) {
-		/* A node that is away may come back and read them */
-		if (kdsm_fabric_is_away(coherence->fabric, owner))
-			return -EHOSTDOWN;
-		err = kdsm_push(eviction, owner, false);
-	}
-	/* That node came up again, or is excluded, so it has no region and reads nothing */
-	if (err == -ENOENT) {
-		for_each_set_bit(i, eviction->blocks, KDSM_CHUNK_BLOCKS)
-			kdsm_block_was_read(eviction, i);
-		err = 0;
-	}
-	return err;
-}
-
 /* Find out which blocks other nodes have read since this node handed them over */
 static int kdsm_chunk_look(struct kdsm_eviction *eviction)
 {
+	struct kdsm_coherence *coherence = eviction->coherence;
 	unsigned int owner, from;
 	int err;
 
 	for (from = 0; (owner = kdsm_chunk_unread(eviction, from)) != KDSM_NOBODY;
 	     from = owner + 1) {
-		err = kdsm_unread_ask(eviction, owner);
+		/* That node may have handed the block on before, and left the content here */
+		if (kdsm_is_gone(coherence, owner))
+			return -EHOSTDOWN;
+		err = kdsm_push(eviction, owner, false);
 		if (err)
 			return err;
 	}
@@ -383,7 +365,8 @@ static int kdsm_pushed_take(struct kdsm_coherence *coherence, void *arg, u64 i)
 		return -ENOMEM;
 	/* Ask the evicting node first, because the links may lead through a dead node */
 	mutex_lock(&block->lock);
-	block->hint = pushed->from;
+	if (!kdsm_block_is_owned(block))
+		block->hint = pushed->from;
 	mutex_unlock(&block->lock);
 	err = coherence->policy->own(coherence, block);
 	kdsm_block_put(coherence, block);

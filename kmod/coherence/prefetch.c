@@ -227,12 +227,15 @@ void kdsm_ahead_end(struct kdsm_coherence *coherence, struct kdsm_ahead *ahead, 
 }
 
 /* Use the block if read-ahead brought it. Returns whether the next one may be such a block. */
-static bool kdsm_ahead_use_one(struct kdsm_block *block, kdsm_map_t map, void *arg)
+static bool kdsm_ahead_use_one(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			       kdsm_map_t map, void *arg)
 {
 	bool ahead;
 
 	mutex_lock(&block->lock);
-	ahead = block->ahead && block->state != KDSM_BLOCK_INVALID;
+	/* The pages of a leaving chunk are unmapped already, and are about to be freed */
+	ahead = block->ahead && block->state != KDSM_BLOCK_INVALID &&
+		!kdsm_block_is_leaving(coherence, block);
 	WRITE_ONCE(block->ahead, false);
 	if (ahead && map(arg, block->index, block->state == KDSM_BLOCK_WRITABLE))
 		ahead = false;
@@ -252,7 +255,7 @@ void kdsm_ahead_use(struct kdsm_coherence *coherence, const struct kdsm_block *b
 		if (!next)
 			return;
 		/* Most accesses continue no read-ahead: look before taking a lock */
-		more = READ_ONCE(next->ahead) && kdsm_ahead_use_one(next, map, arg);
+		more = READ_ONCE(next->ahead) && kdsm_ahead_use_one(coherence, next, map, arg);
 		kdsm_block_put(coherence, next);
 	}
 }

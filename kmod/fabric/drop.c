@@ -113,8 +113,6 @@ static void kdsm_leftover_free(struct kdsm_memory *memory, struct kdsm_leftover 
 	kfree(leftover);
 	atomic64_sub(bytes, &memory->resident);
 	kdsm_account_uncharge(memory->account, bytes);
-	if (memory->account)
-		WRITE_ONCE(memory->account->lacks, false);
 }
 
 /* Free a leftover, unless a peer may still access it. 0, or the error of a peer. */

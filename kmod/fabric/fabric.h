@@ -295,7 +295,7 @@ struct kdsm_account {
 	const unsigned int *percent;
 	u64 limit;			/* upper bound of bytes, too; 0: none; may change */
 	atomic64_t bytes;
-	bool lacks;			/* no chunk since the last drop: kdsm_memory_lacks() */
+	u64 lacked;			/* time of the last failure, in ns: kdsm_memory_lacks() */
 };
 
 /**
@@ -404,13 +404,13 @@ int kdsm_memory_spare(struct kdsm_memory *memory, unsigned long chunk, unsigned 
 bool kdsm_memory_exceeds_limit(const struct kdsm_memory *memory);
 
 /**
- * kdsm_memory_lacks() - whether an allocation of a chunk failed since the last drop
+ * kdsm_memory_lacks() - whether an allocation of a chunk failed within the last 10 s
  * @memory: one of the memories that share an account
  *
  * Context: any.
  *
- * Return: true if one of these memories could not allocate a chunk, and none of them has dropped a
- * chunk since. An account, this node, or the memory cgroup of the task had nothing left.
+ * Return: true if one of these memories could not allocate a chunk. An account, this node, or the
+ * memory cgroup of the task had nothing left.
  */
 bool kdsm_memory_lacks(const struct kdsm_memory *memory);
 

@@ -11,6 +11,7 @@
  * 8 bytes for each GiB of its size until then.
  */
 #include <linux/gfp.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -357,7 +358,7 @@ static struct kdsm_chunk *kdsm_chunk_make(struct kdsm_memory *memory, unsigned l
 	}
 	if (!chunk) {
 		if (memory->account)
-			WRITE_ONCE(memory->account->lacks, true);
+			WRITE_ONCE(memory->account->lacked, ktime_get_ns());
 		chunk = ERR_PTR(-ENOMEM);
 	}
 unlock:
@@ -377,9 +378,14 @@ bool kdsm_memory_exceeds_limit(const struct kdsm_memory *memory)
 	return limit && atomic64_read(&memory->account->bytes) > limit;
 }
 
+/* Longest time from the failure until the task looks for its cause, in ns */
+#define KDSM_LACKS_NS		(10 * NSEC_PER_SEC)
+
 bool kdsm_memory_lacks(const struct kdsm_memory *memory)
 {
-	return memory->account && READ_ONCE(memory->account->lacks);
+	u64 lacked = memory->account ? READ_ONCE(memory->account->lacked) : 0;
+
+	return lacked && ktime_get_ns() - lacked < KDSM_LACKS_NS;
 }
 
 int kdsm_memory_spare(struct kdsm_memory *memory, unsigned long chunk, unsigned int spare)

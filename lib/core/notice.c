@@ -21,7 +21,8 @@ static bool continues(const struct kdsm_notice *b, const struct kdsm_notice *a)
 	uint32_t share = a->share ? a->share : a->count;
 
 	return a->ts == b->ts && a->first + a->count == b->first &&
-	       a->writer != KDSM_WRITER_UNKNOWN && share <= UINT16_MAX && a->count % share == 0 &&
+	       a->writer != KDSM_WRITER_UNKNOWN && share && share <= UINT16_MAX &&
+	       a->count % share == 0 &&
 	       b->writer == a->writer + a->count / share &&
 	       (b->share ? b->share == share : b->count <= share);
 }

@@ -65,7 +65,9 @@ bool kdsm_memory_exceeds_limit(const struct kdsm_memory *memory)
 
 bool kdsm_memory_lacks(const struct kdsm_memory *memory)
 {
-	return nodes[memory->node].lacks;
+	u64 lacked = nodes[memory->node].lacked;
+
+	return lacked && sim_now() - lacked < 10000000;
 }
 
 u64 kdsm_memory_resident(const struct kdsm_memory *memory)
@@ -86,7 +88,7 @@ u64 kdsm_memory_drops(const struct kdsm_memory *memory)
 static bool chunk_make(struct kdsm_memory *memory, struct chunk *chunk, unsigned int spare)
 {
 	if (!has_room(memory, spare)) {
-		nodes[memory->node].lacks = true;
+		nodes[memory->node].lacked = sim_now();
 		return false;
 	}
 	nodes[memory->node].chunks += is_counted(memory);
@@ -140,11 +142,23 @@ void memory_read_end(struct kdsm_memory *memory, u64 offset, unsigned int length
 	sim_wake(&memory->idle);
 }
 
+/* A page that goes is mapped nowhere. */
+static void check_unmapped(const struct kdsm_memory *memory, u64 page)
+{
+	const struct node *node = &nodes[memory->node];
+	unsigned int p;
+
+	for (p = 0; memory == &node->frames && p < config.processes; p++)
+		if (node->processes[p].entries[page].present)
+			sim_fail(block_of(page), "freed, and mapped in process %u", p);
+}
+
 static void chunk_free(struct kdsm_memory *memory, u64 number)
 {
 	u64 i, end = min((number + 1) << (sim_evict_shift - PAGE_SHIFT), memory->count);
 
 	for (i = number << (sim_evict_shift - PAGE_SHIFT); i < end; i++) {
+		check_unmapped(memory, i);
 		if (!memory->pages[i])
 			continue;
 		memset(memory->pages[i], 0, sizeof(struct page));
@@ -188,7 +202,6 @@ int kdsm_memory_drop(struct kdsm_memory *memory, unsigned long number)
 	chunk_free(memory, number);
 	chunk->here = false;
 	memory->resident -= 1ULL << sim_evict_shift;
-	nodes[memory->node].lacks = false;
 	nodes[memory->node].chunks--;
 	counts.drops++;
 	return 0;

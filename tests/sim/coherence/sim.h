@@ -182,7 +182,7 @@ struct node {
 	struct kdsm_region region;
 	struct kdsm_memory frames, twins, stamps;
 	unsigned int chunks;		/* that frames and twins have */
-	bool lacks;			/* a chunk was missing since the last drop */
+	u64 lacked;			/* time when a chunk was missing last; 0: never */
 	struct kdsm_coherence coherence;
 	struct process processes[PROCESSES_MAX];
 	bool *tried;			/* by block: a release has tried to take it over */
