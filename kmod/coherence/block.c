@@ -197,13 +197,14 @@ static bool kdsm_given_fits(const struct kdsm_coherence *coherence,
 void *kdsm_block_memo(const struct kdsm_coherence *coherence, const struct kdsm_block *block)
 {
 	u64 ts = max3(block->wts, block->rts, coherence->is_strict ? block->wanted : 0);
+	bool leads_here = block->owner == coherence->node;
 
 	BUILD_BUG_ON(KDSM_MAX_NODES - 1 > FIELD_MAX(KDSM_MEMO_OWNER));
 	if (!kdsm_block_is_zero(coherence, block) &&
 	    (!kdsm_block_is_elsewhere(coherence, block) || !kdsm_given_fits(coherence, block)))
 		return NULL;
 	/* kdsm_block_recall() tells by the link whether this node owns the block */
-	if ((block->owner == coherence->node) != kdsm_block_is_owned(block))
+	if (kdsm_block_is_owned(block) != leads_here)
 		return NULL;
 	/* The numbers of claims do not fit, but claims are rare */
 	if (block->hint != KDSM_NOBODY || block->handover > FIELD_MAX(KDSM_MEMO_HANDOVER) ||
