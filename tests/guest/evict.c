@@ -27,8 +27,13 @@ static const struct kdsm_region_segment segments[] = {
 };
 
 static uint32_t policy, block_size = 65536;
-static void *taker;			/* memory that evict_memory() takes away */
-static long taken;
+
+/* Memory that take_memory() takes away */
+#define TAKERS		8
+static struct {
+	void *at;
+	long size;
+} takers[TAKERS];
 
 /* All nodes attach the region. Each may hold limit bytes of it; 0: there is no limit. */
 static void attach(const char *name, uint64_t limit)
@@ -173,17 +178,34 @@ static long meminfo(const char *name)
  */
 static void take_memory(long bytes)
 {
-	long reserve = meminfo("MemTotal") / 16;
+	long reserve = meminfo("MemTotal") / 16, more;
+	unsigned int i;
 
 	if (reserve < (long)(32 * MIB))
 		reserve = 32 * MIB;
-	taken = meminfo("MemAvailable") - reserve - bytes;
-	taker = mmap(NULL, taken, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (taker == MAP_FAILED)
-		guest_die("mmap", -errno);
+	/* The kernel may free other memory meanwhile. */
+	for (i = 0; i < TAKERS; i++) {
+		more = meminfo("MemAvailable") - reserve - bytes;
+		if (more < (long)MIB)
+			break;
+		takers[i].size = more;
+		takers[i].at = mmap(NULL, more, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		if (takers[i].at == MAP_FAILED)
+			guest_die("mmap", -errno);
+	}
 	printf("# %ld KiB are available, and %ld KiB of that are for others\n",
 	       meminfo("MemAvailable") / 1024, reserve / 1024);
+}
+
+static void give_memory(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < TAKERS && takers[i].size; i++) {
+		munmap(takers[i].at, takers[i].size);
+		takers[i].size = 0;
+	}
 }
 
 /* Node 0 writes all words, and all nodes then read them at the same time. */
@@ -207,7 +229,7 @@ static void evict_memory(void)
 	evict_all();
 	print_work("memory");
 	meet();
-	munmap(taker, taken);
+	give_memory();
 	detach();
 }
 
@@ -218,18 +240,21 @@ static void evict_other(void)
 	struct kdsm_region_attr attr = {
 		.size = size, .policy = policy, .block_size = block_size,
 	};
-	struct kdsm_region *other;
+	struct kdsm_region *other = NULL;
 	uint64_t *mine, i, bad = 0;
 
 	attach("first", 0);
 	exchange();		/* allocate the board now: no region evicts chunks for it */
-	take_memory(LIMIT + 2 * MIB);
+	if (!node)
+		take_memory(LIMIT + 2 * MIB);
 	meet();
 	/* All memory of node 0 goes to the first region. */
 	for (i = 0; !node && i < part; i++)
 		words[i * STRIDE] = value(0, i);
 	exchange();
 	CHECK_IS(kdsm_region_open(kdsm, "evict-other", &attr, &other), 0);
+	if (!other)
+		guest_die("evict-other", -ENOMEM);
 	mine = kdsm_region_address(other);
 	for (i = 0; !node && i < size / 8; i += STRIDE)
 		mine[i] = i;
@@ -242,7 +267,7 @@ static void evict_other(void)
 	for (i = 0; i < part; i++)
 		bad += words[i * STRIDE] != value(0, i);
 	CHECK_IS(bad, 0);
-	munmap(taker, taken);
+	give_memory();
 	meet();
 	kdsm_region_close(other);
 	detach();
