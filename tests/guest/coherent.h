@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "guest.h"
+#include "shown.h"
 
 /* A partitioned region that passes signatures: every node's part holds its own. */
 static struct kdsm_region *board;
@@ -131,17 +132,31 @@ static inline __attribute__((format(printf, 1, 2))) int region_set(const char *f
 /* Value of the region's counter on this node, as kdsmctl prints it; -1 if there is none. */
 static inline long counter(const char *name)
 {
-	char command[128], text[4096] = "", *at;
-	FILE *pipe;
+	return region_number(attached, name);
+}
 
-	snprintf(command, sizeof(command), "kdsmctl region show %s --json", attached);
-	pipe = popen(command, "r");
-	if (!pipe || !fread(text, 1, sizeof(text) - 1, pipe))
-		guest_die(command, -EIO);
-	pclose(pipe);
-	snprintf(command, sizeof(command), "\"%s\":", name);
-	at = strstr(text, command);
-	return at ? strtol(at + strlen(command), NULL, 10) : -1;
+/*
+ * Run the tests, or those whose names contain only, under policy release and then strict. *policy
+ * says which. program begins the names of the regions in which the nodes meet. Return an exit
+ * status.
+ */
+static inline int run_policies(const char *program, uint32_t *policy,
+			       const struct guest_test *tests, const char *only)
+{
+	char name[32];
+	int status = 0;
+
+	snprintf(name, sizeof(name), "%s-meeting", program);
+	guest_open(name);
+	snprintf(name, sizeof(name), "%s-board", program);
+	board_open(name);
+	for (*policy = KDSM_POLICY_RELEASE; *policy <= KDSM_POLICY_STRICT; ++*policy) {
+		printf("# policy %s\n", *policy == KDSM_POLICY_STRICT ? "strict" : "release");
+		status |= guest_run(tests, only);
+	}
+	kdsm_region_close(board);
+	guest_close();
+	return status;
 }
 
 #endif /* COHERENT_H */

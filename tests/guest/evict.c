@@ -332,7 +332,7 @@ static const struct guest_test tests[] = {
 int main(int argc, char **argv)
 {
 	const char *only = NULL;
-	int status = 0, i;
+	int i;
 
 	for (i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "-b") && i + 1 < argc)
@@ -346,13 +346,5 @@ int main(int argc, char **argv)
 		region_segment_count = sizeof(segments) / sizeof(segments[0]);
 		block_size = segments[0].block_size;
 	}
-	guest_open("evict-meeting");
-	board_open("evict-board");
-	for (policy = KDSM_POLICY_RELEASE; policy <= KDSM_POLICY_STRICT; policy++) {
-		printf("# policy %s\n", policy == KDSM_POLICY_STRICT ? "strict" : "release");
-		status |= guest_run(tests, only);
-	}
-	kdsm_region_close(board);
-	guest_close();
-	return status;
+	return run_policies("evict", &policy, tests, only);
 }

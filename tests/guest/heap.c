@@ -5,6 +5,7 @@
  * free them.
  */
 #include "crew.h"
+#include "shown.h"
 
 #include <kdsm/heap.h>
 
@@ -238,17 +239,10 @@ static void *pass_on(void *arg)
 /* A counter of the region on this node, as kdsmctl prints it */
 static long statistic(const char *name)
 {
-	char command[128], text[4096] = "", *at;
-	FILE *pipe;
+	char region[32];
 
-	snprintf(command, sizeof(command), "kdsmctl region show heap-%u --json", number);
-	pipe = popen(command, "r");
-	if (!pipe || !fread(text, 1, sizeof(text) - 1, pipe))
-		guest_die(command, -EIO);
-	pclose(pipe);
-	snprintf(command, sizeof(command), "\"%s\":", name);
-	at = strstr(text, command);
-	return at ? strtol(at + strlen(command), NULL, 10) : -1;
+	snprintf(region, sizeof(region), "heap-%u", number);
+	return region_number(region, name);
 }
 
 static void *pass_on_and_count(void *arg)

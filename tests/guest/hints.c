@@ -287,15 +287,5 @@ static const struct guest_test tests[] = {
 
 int main(int argc, char **argv)
 {
-	int status = 0;
-
-	guest_open("hints-meeting");
-	board_open("hints-board");
-	for (policy = KDSM_POLICY_RELEASE; policy <= KDSM_POLICY_STRICT; policy++) {
-		printf("# policy %s\n", policy == KDSM_POLICY_STRICT ? "strict" : "release");
-		status |= guest_run(tests, argc > 1 ? argv[1] : NULL);
-	}
-	kdsm_region_close(board);
-	guest_close();
-	return status;
+	return run_policies("hints", &policy, tests, argc > 1 ? argv[1] : NULL);
 }

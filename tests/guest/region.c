@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "guest.h"
+#include "shown.h"
 
 #define PART (4UL << 20)
 #define NOBODY 65534
@@ -270,20 +270,6 @@ static int quota_as_nobody(void)
 	return 0;
 }
 
-/* What this node holds of the region "quota", in bytes; -1: kdsmctl does not say */
-static long quota_held(void)
-{
-	FILE *pipe = popen("kdsmctl region show quota --json | sed 's/.*\"memory\":\\([0-9]*\\).*/\\1/'",
-			   "r");
-	long bytes = -1;
-
-	if (pipe && fscanf(pipe, "%ld", &bytes) != 1)
-		bytes = -1;
-	if (pipe)
-		pclose(pipe);
-	return bytes;
-}
-
 /*
  * A node may hold more of a coherent region than its share, up to the quota of the user and two
  * chunks of twins. It evicts chunks beyond that.
@@ -303,7 +289,7 @@ static int touch_as_nobody(void)
 		return 96;
 	for (i = 0; i < attr.size; i += 4096)
 		((volatile char *)kdsm_region_address(region))[i] = 1;
-	held = quota_held();
+	held = region_number("quota", "memory");
 	if (held < 0 || (size_t)held > bytes / 100 * 20 + (4UL << 20))
 		return 94;
 	return 95;
@@ -332,7 +318,7 @@ static void region_quota(void)
 	if (node == 0) {
 		CHECK_IS(in_child(quota_as_nobody), 0);
 		CHECK_IS(in_child(touch_as_nobody), 95);
-		/* What the child held does not count any more. */
+		/* The memory that the child held does not count any more. */
 		CHECK_IS(in_child(quota_as_nobody), 0);
 		/* The administrator's regions have no limit but that of all regions. */
 		CHECK_IS(open_percent(kdsm, 25, kept), 0);

@@ -143,14 +143,9 @@ static void segments_homes(void)
 
 static void shows(const char *name, const char *line)
 {
-	char command[128], text[4096] = "";
-	FILE *pipe;
+	char text[4096];
 
-	snprintf(command, sizeof(command), "kdsmctl region show %s", name);
-	pipe = popen(command, "r");
-	if (!pipe || !fread(text, 1, sizeof(text) - 1, pipe))
-		guest_die(command, -EIO);
-	pclose(pipe);
+	region_shown(name, "", text, sizeof(text));
 	if (!CHECK(strstr(text, line)))
 		printf("# there is no \"%s\"\n", line);
 }
@@ -259,15 +254,5 @@ static const struct guest_test tests[] = {
 
 int main(int argc, char **argv)
 {
-	int status = 0;
-
-	guest_open("segments-meeting");
-	board_open("segments-board");
-	for (policy = KDSM_POLICY_RELEASE; policy <= KDSM_POLICY_STRICT; policy++) {
-		printf("# policy %s\n", policy == KDSM_POLICY_STRICT ? "strict" : "release");
-		status |= guest_run(tests, argc > 1 ? argv[1] : NULL);
-	}
-	kdsm_region_close(board);
-	guest_close();
-	return status;
+	return run_policies("segments", &policy, tests, argc > 1 ? argv[1] : NULL);
 }
