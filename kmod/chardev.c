@@ -149,27 +149,22 @@ unbind:
 }
 
 /*
- * Check the form of the segments. If the program passes none, fill in one with block_size, so that
- * node 0 sees only one form. kdsm_segments_sane() checks their values.
+ * Check the segments. If the program passes none, fill in one with block_size, so that node 0 sees
+ * only one form. Node 0 compares their number with the policy.
  */
 static int kdsm_args_segments(struct kdsm_region_open *args)
 {
-	u32 i;
-
-	if (args->reserved || args->segments > KDSM_MAX_SEGMENTS)
+	if (args->reserved)
 		return -EINVAL;
-	for (i = 0; i < args->segments; i++)
-		if (args->segment[i].reserved)
-			return -EINVAL;
 	if (!args->segments) {
 		args->segments = 1;
 		args->segment[0] = (struct kdsm_region_segment) {
 			.block_size = args->block_size ?: 4096,
 		};
-	} else if (args->block_size && args->block_size != args->segment[0].block_size) {
-		return -EINVAL;
 	}
-	return 0;
+	if (args->block_size && args->block_size != args->segment[0].block_size)
+		return -EINVAL;
+	return kdsm_segments_sane(args->segment, args->segments, args->size) ? 0 : -EINVAL;
 }
 
 static int kdsm_ioctl_region_open(struct file *file, void __user *user)
