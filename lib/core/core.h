@@ -351,6 +351,11 @@ static inline int kdsm_range_check(const struct kdsm_region *region,
 	return region->coherent ? -EOPNOTSUPP : -ERANGE;
 }
 
+static inline uint64_t kdsm_larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* ---- notice.c ---- */
 
 /**

@@ -10,11 +10,6 @@
 /* Largest cost of a join, in blocks; see join() */
 #define JOIN_MAX	63U
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Whether b continues a: the next nodes wrote the next blocks, in equal shares, at the same time */
 static bool continues(const struct kdsm_notice *b, const struct kdsm_notice *a)
 {
@@ -42,7 +37,7 @@ static uint64_t join(const struct kdsm_notice *a, const struct kdsm_notice *b,
 		     struct kdsm_notice *sum)
 {
 	const struct kdsm_notice *newer = a->ts > b->ts ? a : b;
-	uint64_t a_end = a->first + a->count, end = larger(a_end, b->first + b->count), more;
+	uint64_t a_end = a->first + a->count, end = kdsm_larger(a_end, b->first + b->count), more;
 
 	if (end - a->first > UINT32_MAX)
 		return UINT64_MAX;
@@ -54,7 +49,7 @@ static uint64_t join(const struct kdsm_notice *a, const struct kdsm_notice *b,
 		sum->share = a->share ? a->share : (uint16_t)a->count;
 		return 0;
 	}
-	more = a->ts == b->ts ? larger(a_end, b->first) - a_end : sum->count - newer->count;
+	more = a->ts == b->ts ? kdsm_larger(a_end, b->first) - a_end : sum->count - newer->count;
 	if (!more && (a->ts != b->ts || (a->writer == b->writer && !a->share && !b->share)))
 		return 0;
 	sum->writer = KDSM_WRITER_UNKNOWN;

@@ -53,11 +53,6 @@ static unsigned int bounded(const struct kdsm_signature *signature)
 	return signature->count < KDSM_NOTICES_MAX ? signature->count : KDSM_NOTICES_MAX;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 void kdsm_signature_merge(struct kdsm_signature *signature,
 			  const struct kdsm_signature *other)
 {
@@ -71,11 +66,11 @@ void kdsm_signature_merge(struct kdsm_signature *signature,
 		else
 			newest_add(&newest, &other->notices[--j]);
 	}
-	signature->floor = larger(signature->floor, other->floor);
+	signature->floor = kdsm_larger(signature->floor, other->floor);
 	if (newest.count > KDSM_NOTICES_MAX)
 		newest.count = kdsm_notices_join(newest.list, newest.count, KDSM_NOTICES_MAX);
 	if (newest.count > KDSM_NOTICES_MAX) {
-		signature->floor = larger(signature->floor, newest.list[KDSM_NOTICES_MAX].ts);
+		signature->floor = kdsm_larger(signature->floor, newest.list[KDSM_NOTICES_MAX].ts);
 		newest.count = KDSM_NOTICES_MAX;
 	}
 	/* The floor covers these notices. */
