@@ -95,7 +95,7 @@ static int kdsm_acquire_notice(struct kdsm_coherence *coherence,
 	for (; !err && (block = kdsm_block_next(coherence, &i, last)); i++) {
 		if (kdsm_notice_writer(notice, i) != coherence->node)
 			err = kdsm_copy_check(coherence, block, notice->ts,
-					      notice->writer == KDSM_NOBODY, victims);
+					      kdsm_notice_is_summary(notice), victims);
 		kdsm_block_put(coherence, block);
 	}
 	return err;
@@ -233,7 +233,7 @@ static int kdsm_acquire_all(struct kdsm_coherence *coherence, struct kdsm_victim
 		spin_lock(&coherence->lock);
 		notice = kdsm_signature_find(&coherence->signature, i, coherence->node);
 		ts = notice ? notice->ts : 0;
-		is_summary = notice && notice->writer == KDSM_NOBODY;
+		is_summary = notice && kdsm_notice_is_summary(notice);
 		spin_unlock(&coherence->lock);
 		err = kdsm_copy_check(coherence, block, ts, is_summary, victims);
 		kdsm_block_put(coherence, block);

@@ -162,8 +162,8 @@ static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
 }
 
 /*
- * What a node remembers of an idle block of which it has no content, in 8 bytes: a value entry of
- * the table. Another node owns the block, or this node owns it and nobody has written it.
+ * A value entry of the table, 8 bytes, stands for an idle block of which this node has no content.
+ * Another node owns the block, or this node owns it and nobody has written it.
  *
  * - OWNER: the link. HANDOVER: the number of the newest hand-over, so that this node takes no
  *   hand-over up twice.
@@ -384,7 +384,7 @@ void kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block
 		return;
 	spin_lock(&coherence->lock);
 	notice = kdsm_signature_find(&coherence->signature, block->index, coherence->node);
-	is_summary = notice && notice->writer == KDSM_NOBODY;
+	is_summary = notice && kdsm_notice_is_summary(notice);
 	if (notice && notice->ts > max(is_summary ? block->rts : block->wts, block->wanted)) {
 		block->wanted = notice->ts;
 		block->writer = kdsm_notice_writer(notice, block->index);

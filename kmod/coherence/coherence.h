@@ -91,6 +91,12 @@ void kdsm_signature_raise(struct kdsm_signature *signature, u64 floor);
  */
 u64 kdsm_signature_newest(const struct kdsm_signature *signature, unsigned int *writer);
 
+/* Whether a notice is a summary, which names no writer */
+static inline bool kdsm_notice_is_summary(const struct kdsm_notice *notice)
+{
+	return notice->writer == KDSM_NOBODY;
+}
+
 /**
  * kdsm_notice_writer() - the writer of a block that a notice names
  * @notice: the notice

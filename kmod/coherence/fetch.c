@@ -163,7 +163,7 @@ void kdsm_fetch_stamps(struct kdsm_fetch *fetch, const struct kdsm_block *block,
 		.opcode = KDSM_OP_GET,
 		.node = node,
 		.length = count * sizeof(*fetch->stamps),
-		.offset = kdsm_stamp_offset(block),
+		.offset = kdsm_stamp_offset(block->index),
 		.data = fetch->stamps,
 		.ordered = true,
 	};

@@ -98,15 +98,17 @@ struct kdsm_stamp {
 	__le64 check;
 } __packed;
 
-static inline u64 kdsm_stamp_offset(const struct kdsm_block *block)
+static inline u64 kdsm_stamp_offset(u64 index)
 {
-	return block->index * sizeof(struct kdsm_stamp);
+	return index * sizeof(struct kdsm_stamp);
 }
 
 /* Number of stamps from this block's to the end of their page: one read can fetch these */
 static inline unsigned int kdsm_stamps_left(const struct kdsm_block *block)
 {
-	return (PAGE_SIZE - kdsm_stamp_offset(block) % PAGE_SIZE) / sizeof(struct kdsm_stamp);
+	u64 offset = kdsm_stamp_offset(block->index);
+
+	return (PAGE_SIZE - offset % PAGE_SIZE) / sizeof(struct kdsm_stamp);
 }
 
 /*
@@ -347,7 +349,7 @@ void kdsm_evict_work(struct work_struct *work);
 #define KDSM_SPARE_HANDOVER	1
 #define KDSM_SPARE_PUSH		2
 
-/* Whether an allocation of a chunk failed since the last drop, and eviction may free a chunk */
+/* Whether an allocation of a chunk failed in the last seconds, and eviction may free a chunk */
 bool kdsm_evict_helps(const struct kdsm_coherence *coherence);
 /*
  * This node lacks memory to hand a block over: evict a chunk in the background. Returns -ENOBUFS,

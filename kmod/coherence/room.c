@@ -13,20 +13,25 @@
 #define KDSM_ROOM_PATIENCE	(30 * HZ)
 #define KDSM_ROOM_PAUSE		(HZ / 100 ?: 1)
 
+/* Whether another node could take over what this node evicts */
+static bool kdsm_evict_may(const struct kdsm_coherence *coherence)
+{
+	return coherence->nodes > 1 && !READ_ONCE(coherence->outcast);
+}
+
 u64 kdsm_coherence_evictable(const struct kdsm_coherence *coherence)
 {
 	u64 bytes = kdsm_memory_resident(coherence->frames);
 
 	if (!coherence->is_strict)
 		bytes += kdsm_memory_resident(coherence->twins);
-	return coherence->nodes > 1 && !READ_ONCE(coherence->outcast) ? bytes : 0;
+	return kdsm_evict_may(coherence) ? bytes : 0;
 }
 
 bool kdsm_evict_helps(const struct kdsm_coherence *coherence)
 {
 	/* A call may fail for want of other memory, which eviction does not free */
-	return coherence->nodes > 1 && !READ_ONCE(coherence->outcast) &&
-	       kdsm_memory_lacks(coherence->frames);
+	return kdsm_evict_may(coherence) && kdsm_memory_lacks(coherence->frames);
 }
 
 void kdsm_evict_start(struct kdsm_coherence *coherence)
@@ -36,6 +41,8 @@ void kdsm_evict_start(struct kdsm_coherence *coherence)
 
 void kdsm_coherence_reclaim(struct kdsm_coherence *coherence, unsigned int chunks)
 {
+	if (!kdsm_evict_may(coherence))
+		return;
 	WRITE_ONCE(coherence->reclaim, chunks);
 	if (chunks || kdsm_memory_exceeds_limit(coherence->frames))
 		kdsm_evict_start(coherence);

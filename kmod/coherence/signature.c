@@ -56,7 +56,7 @@ static void kdsm_raised_add(struct kdsm_raised *raised, u64 first, u64 end)
 /* Number of blocks whose writer the notice names */
 static u64 kdsm_notice_known(const struct kdsm_notice *notice)
 {
-	return notice->writer == KDSM_NOBODY ? 0 : notice->count;
+	return kdsm_notice_is_summary(notice) ? 0 : notice->count;
 }
 
 /*
@@ -67,7 +67,7 @@ static bool kdsm_notice_continues(const struct kdsm_notice *b, const struct kdsm
 {
 	u32 share = a->share ?: a->count;
 
-	return a->ts == b->ts && a->first + a->count == b->first && a->writer != KDSM_NOBODY &&
+	return a->ts == b->ts && a->first + a->count == b->first && !kdsm_notice_is_summary(a) &&
 	       share <= U16_MAX && a->count % share == 0 &&
 	       b->writer == a->writer + a->count / share &&
 	       (b->share ? b->share == share : b->count <= share);
@@ -282,7 +282,7 @@ u64 kdsm_signature_floor(const struct kdsm_signature *signature, u64 index)
 
 	for (i = 0; i < signature->count; i++) {
 		notice = &signature->notices[i];
-		if (notice->writer == KDSM_NOBODY && index >= notice->first &&
+		if (kdsm_notice_is_summary(notice) && index >= notice->first &&
 		    index - notice->first < notice->count)
 			floor = max(floor, notice->ts);
 	}

@@ -39,7 +39,7 @@ static __le64 kdsm_stamp_check(u64 good, u32 age)
 void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block *block)
 {
 	u64 age = min_t(u64, block->rts - block->wts, U32_MAX);
-	u64 offset = kdsm_stamp_offset(block);
+	u64 offset = kdsm_stamp_offset(block->index);
 	struct kdsm_stamp *stamp;
 	struct page *page;
 
@@ -59,7 +59,7 @@ void kdsm_stamp_raise(struct kdsm_coherence *coherence, const struct kdsm_block 
 
 void kdsm_stamp_clear(struct kdsm_coherence *coherence, u64 index)
 {
-	u64 offset = index * sizeof(struct kdsm_stamp);
+	u64 offset = kdsm_stamp_offset(index);
 	struct kdsm_stamp *stamp;
 	struct page *page;
 
