@@ -1,46 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Locks of regions of policy release: who gets a lock sees what those wrote who had it
- * before, wherever they were.
+ * Locks of regions of policy release: a node that gets a lock sees all writes that earlier holders
+ * made while they had the lock, on any node.
  *
- * Between threads of a node there is nothing to do: they share its copies. Before a
- * lock goes to another node, the module releases the writes of this one and leaves the
- * signature in a *slot*; who gets the lock adopts it before any of its threads does. A
- * signature tells of all that a node has adopted, too, so it does not matter how many
- * had the lock in between. A lock that stays at a node costs nothing.
+ * Threads of one node share its copies, so a lock that stays at a node costs nothing. Before a lock
+ * goes to another node, the module releases the writes of this node and leaves the signature in a
+ * *slot*. The next node adopts the signature before any of its threads gets the lock. A signature
+ * also has what its node adopted before, so the signature of the last holder suffices.
  *
- * Every node has a slot for every lock, in the memory of the lock words. Who hands a
- * lock over writes its own, without the network, and who gets it reads that: one remote
- * read for a hand-over. Who sets a lock free writes that of the word's home, before it
- * changes the word, and who finds the lock free reads it there: one remote write, a message
- * that settles it, and one remote read. (The two are not posted with the atomics: of two
- * operations of which the first fails the second may be done, and the lock would be free
- * with an old signature.) A slot is written by who has the lock, and nobody gets it from there
- * before that is complete; who has read it can only then pass the lock on, to the next
- * who writes. So it is read whole, unless somebody died at it: hence the check.
+ * Each node has a slot for each lock, in the memory of the lock words. A node that hands a lock
+ * over writes its own slot, without the network, and the next node reads that slot: one remote read
+ * for a hand-over. A node that sets a lock free writes the slot of the word's home before it changes
+ * the word, and a node that finds the lock free reads the slot there: one remote write, a message
+ * that settles the write, and one remote read. (The module does not post these operations together
+ * with the atomics: if the first of two operations fails, the device may still execute the second,
+ * and the lock would be free with an old signature.) Only the holder of a lock writes a slot, and
+ * no node gets the lock from a slot that is incomplete. A node passes the lock on only after it has
+ * read the slot. So a node reads a slot as a whole, unless the writer died meanwhile. The check in
+ * the slot finds that.
  *
- * Reads before writes need nothing. What a thread has read while it had the lock came
- * from copies of its node, and what others write later goes to their own; nobody else's
- * writes come here but by a fault or an acquire. A copy that is fetched after the lock
- * went may have part of a later holder's writes in it; those are newer than its
- * timestamp, so the acquire with the lock makes it invalid before anybody looks.
+ * Reads before writes need no signature. A thread that had the lock read copies of its own node.
+ * Later writes of other nodes change the copies of those nodes, and reach this node only through a
+ * fault or an acquire. A copy that this node fetches after it passed the lock on may have part of a
+ * later holder's writes. These writes are newer than the timestamp of the copy, so the acquire
+ * with the lock makes the copy invalid before a thread reads it.
  *
- * Hence readers that share a lock have nothing to leave for the writer after them. A
- * writer that lets readers in leaves its signature in its own slot, and the word of the
- * readers says whose that is; a node adopts it once it is counted as a reader, and before
- * a thread of it reads (lock_read.c): one remote read. The slot is not written again
- * before that node is out. What a thread writes while it only reads is not told to
- * anybody by that.
+ * Hence readers that share a lock leave no signature for the next writer. A writer that lets
+ * readers in leaves its signature in its own slot, and the word of the readers names that node. A
+ * node adopts the signature after it is counted as a reader, and before one of its threads reads
+ * (read.c): one remote read. No node writes the slot again while that node is counted. If a
+ * thread writes while it has the lock for reading only, the lock tells no node of these writes.
  *
- * With a tree of queues what counts is the root: who hands that over, by itself or with
- * the queue of a lower level, is where the signature is.
+ * With a tree of queues only the root counts: the signature is at the node that hands the root
+ * over, alone or with the queue of a lower level.
  *
- * Two that do not see to the same data by the same lock may share a block: each node
- * has its own copy, and they are merged word by word.
+ * Threads that guard different data by different locks may share a block: each node has its own
+ * copy, and the nodes merge the copies word by word.
  *
- * Whatever cannot be done is tried again, and meanwhile nobody gets the lock. After
- * KDSM_LOCK_GIVE_UP it goes on as if its owner had died, since that is what it looks
- * like to the next: what was written may be lost.
+ * If an operation fails, the module tries it again, and meanwhile no node gets the lock. After
+ * KDSM_LOCK_GIVE_UP the module goes on as if the owner of the lock had died, because the next
+ * holder finds the same: writes may be lost.
  */
 #include <linux/err.h>
 #include <linux/jiffies.h>
@@ -258,7 +257,7 @@ int kdsm_lock_leaving(struct kdsm_queue *queue, bool free)
 	err = kdsm_lock_publish(lock, free ? kdsm_tree_root(&lock->tree)->home : queue->node);
 	if (err || lock->dead == dead)
 		return err;
-	/* What was written may be lost. One who is told so has to be there. */
+	/* Writes may be lost, and another node must learn that, so the lock may not become free */
 	queue->baton.flags |= KDSM_BATON_DEAD;
 	return free ? -EAGAIN : 0;
 }
@@ -284,14 +283,14 @@ int kdsm_lock_adopt_from(struct kdsm_lock *lock, unsigned int node)
 }
 
 /*
- * Who had it died with its node, and handed it to nobody. What those had written who
- * had it before, of whom some passed it on to the dead one, is in one of the slots.
+ * The node of the last holder died and handed the lock to no other node. One of the slots has the
+ * signature with the writes of the holders before that.
  */
 static void kdsm_lock_adopt_all(struct kdsm_lock *lock)
 {
 	unsigned int node;
 
-	/* Who does not answer has nothing to tell, and the lock comes with EOWNERDEAD. */
+	/* The slot of a node that does not answer is missing, and the lock comes with EOWNERDEAD */
 	for (node = 0; node < kdsm_tree_root(&lock->tree)->nodes; node++)
 		kdsm_lock_adopt_from(lock, node);
 }

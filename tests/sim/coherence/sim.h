@@ -515,8 +515,8 @@ bool is_unreleased(unsigned int node, u64 index);
 /* How often the block had been discarded, as far as the node knows */
 u64 claims_of(unsigned int node, u64 index);
 /*
- * What a node knows of a block; NULL: nothing. If the table has a value, the result is a copy that
- * is valid until the next call for this node.
+ * The structure of a block on a node; NULL: the node knows nothing of the block. If the table has a
+ * value, the result is made from that, and is valid until the next call for this node.
  */
 struct kdsm_block *known_block(unsigned int node, u64 index);
 /* Whether a task of the node did not get the block for want of another node */
