@@ -9,15 +9,15 @@
  * also has what its node adopted before, so the signature of the last holder suffices.
  *
  * Each node has a slot for each lock, in the memory of the lock words. A node that hands a lock
- * over writes its own slot, without the network, and the next node reads that slot: one remote read
- * for a hand-over. A node that sets a lock free writes the slot of the word's home before it changes
- * the word, and a node that finds the lock free reads the slot there: one remote write, a message
- * that settles the write, and one remote read. (The module does not post these operations together
- * with the atomics: if the first of two operations fails, the device may still execute the second,
- * and the lock would be free with an old signature.) Only the holder of a lock writes a slot, and
- * no node gets the lock from a slot that is incomplete. A node passes the lock on only after it has
- * read the slot. So a node reads a slot as a whole, unless the writer died meanwhile. The check in
- * the slot finds that.
+ * over writes its own slot, without the network, and the next node reads that slot: one remote
+ * read for a hand-over. A node that sets a lock free writes the slot of the word's home before it
+ * changes the word, and a node that finds the lock free reads the slot there: one remote write, a
+ * message that settles the write, and one remote read. (The module does not post these operations
+ * together with the atomics: if the first of two operations fails, the device may still execute
+ * the second, and the lock would be free with an old signature.) Only the holder of a lock writes
+ * a slot, and no node gets the lock from a slot that is incomplete. A node passes the lock on only
+ * after it has read the slot. So a node reads a slot as a whole, unless the writer died meanwhile.
+ * The check in the slot finds that.
  *
  * Reads before writes need no signature. A thread that had the lock read copies of its own node.
  * Later writes of other nodes change the copies of those nodes, and reach this node only through a
