@@ -45,6 +45,8 @@ int kdsm_quota_admit(struct kdsm_region *region);
 void kdsm_quota_leave(struct kdsm_region *region);
 /* Whether the limits leave room for the share of a region now, beside regions being freed */
 bool kdsm_quota_has_room(const struct kdsm_region *region);
+/* The bytes that the region holds, its twins included if eviction can free them */
+u64 kdsm_region_held(const struct kdsm_region *region);
 /*
  * The bytes that a new region must leave to this one: its share, or what it holds if that is more.
  * Of a region that can be evicted only the share counts, because eviction can free the rest.

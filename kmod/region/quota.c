@@ -62,9 +62,20 @@ static bool kdsm_region_is_kept(const struct kdsm_region *region)
 	return region->flags & KDSM_REGION_KEEP;
 }
 
+/* What eviction can free of the region at most, in bytes */
+static u64 kdsm_region_evictable(const struct kdsm_region *region)
+{
+	return region->coherence ? kdsm_coherence_evictable(region->coherence) : 0;
+}
+
+u64 kdsm_region_held(const struct kdsm_region *region)
+{
+	return kdsm_region_evictable(region) ?: kdsm_memory_resident(region->memory);
+}
+
 u64 kdsm_region_claim(const struct kdsm_region *region)
 {
-	if (region->coherence && kdsm_coherence_evictable(region->coherence))
+	if (kdsm_region_evictable(region))
 		return region->share;
 	return max(region->share, kdsm_memory_resident(region->memory));
 }
@@ -171,8 +182,8 @@ void kdsm_quota_share(struct kdsm_region *lacking)
 	if (!kdsm_account_has_room(&lacking->account, KDSM_CHUNK_SIZE))
 		return;
 	for (id = 0; (region = kdsm_region_next(cluster, &id)); id++) {
-		bytes = region->coherence && (is_common || region->uid == lacking->uid) ?
-			kdsm_coherence_evictable(region->coherence) : 0;
+		bytes = is_common || region->uid == lacking->uid ?
+			kdsm_region_evictable(region) : 0;
 		if (bytes > most) {
 			most = bytes;
 			swap(largest, region);

@@ -269,7 +269,7 @@ static bool kdsm_region_fits(struct kdsm_cluster *cluster, u64 share)
 	unsigned long id = 0;
 
 	while ((region = kdsm_region_next(cluster, &id))) {
-		available += kdsm_memory_resident(region->memory);
+		available += kdsm_region_held(region);
 		claimed += kdsm_region_claim(region);
 		kdsm_region_put(region);
 		id++;
