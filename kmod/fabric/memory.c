@@ -200,13 +200,33 @@ u64 kdsm_memory_drops(const struct kdsm_memory *memory)
 
 /* ---- chunks ---- */
 
+/* Pages that the CPUs keep for their next allocations. si_mem_available() leaves them out. */
+static unsigned long kdsm_pages_kept(void)
+{
+	unsigned long pages = 0;
+	struct zone *zone;
+	int node, cpu, i;
+
+	for_each_online_node(node) {
+		for (i = 0; i < MAX_NR_ZONES; i++) {
+			zone = &NODE_DATA(node)->node_zones[i];
+			if (!populated_zone(zone))
+				continue;
+			for_each_online_cpu(cpu)
+				/* A CPU may change its count meanwhile */
+				pages += data_race(per_cpu_ptr(zone->per_cpu_pageset, cpu)->count);
+		}
+	}
+	return pages;
+}
+
 /*
  * Leave a sixteenth of RAM, between 32 MiB and 1 GiB. If kdsm took all available memory, the
  * next task that needs a page, even one of its own program text, would invoke the OOM killer.
  */
 u64 kdsm_memory_available(void)
 {
-	u64 available = (u64)max(si_mem_available(), 0L) << PAGE_SHIFT;
+	u64 available = ((u64)max(si_mem_available(), 0L) + kdsm_pages_kept()) << PAGE_SHIFT;
 	u64 reserve = clamp_t(u64, (u64)totalram_pages() << PAGE_SHIFT >> 4, SZ_32M, SZ_1G);
 
 	return available > reserve ? available - reserve : 0;
