@@ -9,8 +9,8 @@
  *
  * A chunk leaves in these steps:
  *
- * 1. It is leaving. Accesses to its blocks wait, and its pages are unmapped.
- * 2. The node releases its writes to the blocks, which makes it their owner.
+ * 1. It is leaving. Accesses to its blocks wait.
+ * 2. The node releases its writes to the blocks, which makes it their owner, and unmaps the pages.
  * 3. Blocks with content are pushed: another node that has memory takes them over.
  * 4. The node makes sure that its twins, or, in policy strict, its frames have been read. The node
  *    that a block was handed over to reads them, whenever it does (block->unread).
@@ -94,6 +94,13 @@ static u64 kdsm_chunk_last(const struct kdsm_coherence *coherence, u64 chunk)
 	return min(kdsm_chunk_first(coherence, chunk + 1), coherence->blocks) - 1;
 }
 
+/* In bytes */
+static u64 kdsm_chunk_length(const struct kdsm_eviction *eviction)
+{
+	return kdsm_block_offset(eviction->coherence, eviction->last + 1) -
+	       kdsm_block_offset(eviction->coherence, eviction->first);
+}
+
 static bool kdsm_chunk_is_here(const struct kdsm_coherence *coherence, u64 chunk)
 {
 	return kdsm_memory_holds(coherence->frames, chunk << KDSM_EVICT_SHIFT) ||
@@ -101,7 +108,7 @@ static bool kdsm_chunk_is_here(const struct kdsm_coherence *coherence, u64 chunk
 		kdsm_memory_holds(coherence->twins, chunk << KDSM_EVICT_SHIFT));
 }
 
-/* ---- 1: unmap ---- */
+/* ---- 1: leave ---- */
 
 static int kdsm_block_pass(struct kdsm_eviction *eviction, struct kdsm_block *block)
 {
@@ -116,9 +123,12 @@ static void kdsm_chunk_leave(struct kdsm_eviction *eviction)
 	kdsm_chunk_walk(eviction, kdsm_block_pass);
 }
 
+/* ---- 2: release and unmap ---- */
+
 /*
- * Find whether programs have written to the block, or else take it out of the write set. Its pages
- * are write-protected, and accesses wait, so no later write exists. Caller holds the fence.
+ * Take the block out of the write set: its pages are write-protected, and accesses wait, so no
+ * later write exists. -EBUSY: a device may still write through the entries of a process. Caller
+ * holds the fence.
  */
 static int kdsm_block_retire(struct kdsm_eviction *eviction, struct kdsm_block *block)
 {
@@ -130,7 +140,7 @@ static int kdsm_block_retire(struct kdsm_eviction *eviction, struct kdsm_block *
 		return 0;
 	err = kdsm_block_harvest(coherence, block);
 	if (err || block->modified)
-		return err;
+		return err ?: -EBUSY;
 	if (block->state == KDSM_BLOCK_WRITABLE)
 		WRITE_ONCE(block->state, KDSM_BLOCK_READABLE);
 	if (!kdsm_block_is_owned(block))
@@ -139,23 +149,37 @@ static int kdsm_block_retire(struct kdsm_eviction *eviction, struct kdsm_block *
 	return 0;
 }
 
-static int kdsm_chunk_unmap(struct kdsm_eviction *eviction)
+/* Publish all writes to the chunk, and stop more of them */
+static int kdsm_chunk_release(struct kdsm_eviction *eviction)
 {
 	struct kdsm_coherence *coherence = eviction->coherence;
-	u64 offset = kdsm_block_offset(coherence, eviction->first);
-	u64 length = kdsm_block_offset(coherence, eviction->last + 1) - offset;
-	int err = 0;
+	int err;
 
+	if (!coherence->policy->flush)
+		return 0;
 	mutex_lock(&coherence->fence);
-	if (!coherence->is_strict) {
-		kdsm_pages_protect(coherence, offset, length);
-		err = kdsm_chunk_walk(eviction, kdsm_block_retire);
-	}
-	if (!err)
-		kdsm_pages_unmap(coherence, offset, length);
+	kdsm_pages_protect(coherence, kdsm_block_offset(coherence, eviction->first),
+			   kdsm_chunk_length(eviction));
 	mutex_unlock(&coherence->fence);
 	kdsm_coherence_count(coherence, FLUSHES, 1);
+	err = coherence->policy->flush(coherence, eviction->first, eviction->last);
+	if (err)
+		return err;
+	mutex_lock(&coherence->fence);
+	err = kdsm_chunk_walk(eviction, kdsm_block_retire);
+	mutex_unlock(&coherence->fence);
 	return err;
+}
+
+static void kdsm_chunk_unmap(struct kdsm_eviction *eviction)
+{
+	struct kdsm_coherence *coherence = eviction->coherence;
+
+	mutex_lock(&coherence->fence);
+	kdsm_pages_unmap(coherence, kdsm_block_offset(coherence, eviction->first),
+			 kdsm_chunk_length(eviction));
+	mutex_unlock(&coherence->fence);
+	kdsm_coherence_count(coherence, FLUSHES, 1);
 }
 
 /* ---- 3 and 4: other nodes take the blocks over ---- */
@@ -539,10 +563,11 @@ static int kdsm_chunk_go(struct kdsm_eviction *eviction)
 	struct kdsm_coherence *coherence = eviction->coherence;
 	int err;
 
-	err = kdsm_chunk_unmap(eviction);
-	if (!err && coherence->policy->flush)
-		err = coherence->policy->flush(coherence, eviction->first, eviction->last);
-	err = err ?: kdsm_chunk_push(eviction);
+	err = kdsm_chunk_release(eviction);
+	if (err)
+		return err;
+	kdsm_chunk_unmap(eviction);
+	err = kdsm_chunk_push(eviction);
 	err = err ?: kdsm_chunk_settle(eviction);
 	err = err ?: kdsm_chunk_close(eviction, kdsm_block_drop);
 	if (!err && !coherence->is_strict) {
