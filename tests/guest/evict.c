@@ -8,6 +8,8 @@
  * evict [-b SIZE] [-s] [NAME]: blocks of SIZE bytes (65536); -s: segments with blocks of 4 KiB,
  * 64 KiB and 2 MiB; only tests whose name contains NAME
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "coherent.h"
@@ -172,6 +174,26 @@ static long meminfo(const char *name)
 	return kib * 1024;
 }
 
+/* The bytes that the CPUs keep for their next allocations. MemAvailable leaves them out. */
+static long kept_pages(void)
+{
+	FILE *stream = fopen("/proc/zoneinfo", "re");
+	char line[128];
+	long pages = 0, count;
+
+	while (stream && fgets(line, sizeof(line), stream))
+		if (sscanf(line, " count: %ld", &count) == 1)
+			pages += count;
+	if (stream)
+		fclose(stream);
+	return pages * sysconf(_SC_PAGESIZE);
+}
+
+static long available_memory(void)
+{
+	return meminfo("MemAvailable") + kept_pages();
+}
+
 /*
  * Allocate memory of the node until the module may use about this many bytes. The module leaves
  * 32 MiB to others on machines of up to 512 MiB, and a sixteenth of the RAM on larger ones.
@@ -185,7 +207,7 @@ static void take_memory(long bytes)
 		reserve = 32 * MIB;
 	/* The kernel may free other memory meanwhile. */
 	for (i = 0; i < TAKERS; i++) {
-		more = meminfo("MemAvailable") - reserve - bytes;
+		more = available_memory() - reserve - bytes;
 		if (more < (long)MIB)
 			break;
 		takers[i].size = more;
@@ -195,7 +217,7 @@ static void take_memory(long bytes)
 			guest_die("mmap", -errno);
 	}
 	printf("# %ld KiB are available, and %ld KiB of that are for others\n",
-	       meminfo("MemAvailable") / 1024, reserve / 1024);
+	       available_memory() / 1024, reserve / 1024);
 }
 
 static void give_memory(void)
@@ -220,13 +242,48 @@ static void evict_all(void)
 	CHECK(node || counter("evictions") > 0);
 }
 
+/* The largest number of bytes that this node has held of the region since watch_start() */
+static pthread_t watcher;
+static atomic_bool is_watching;
+static long most;
+
+static void *watch(void *arg)
+{
+	long now;
+
+	(void)arg;
+	while (is_watching) {
+		now = counter("memory");
+		most = now > most ? now : most;
+		usleep(200000);
+	}
+	return NULL;
+}
+
+static void watch_start(void)
+{
+	most = 0;
+	is_watching = true;
+	CHECK_IS(pthread_create(&watcher, NULL, watch, NULL), 0);
+}
+
+static void watch_end(void)
+{
+	is_watching = false;
+	CHECK_IS(pthread_join(watcher, NULL), 0);
+	printf("# at most %ld KiB held\n", most / 1024);
+}
+
 static void evict_memory(void)
 {
 	attach("memory", 0);
 	exchange();		/* allocate the board now: no region evicts chunks for it */
-	take_memory(LIMIT + 2 * MIB);
+	take_memory(LIMIT);
 	meet();
+	watch_start();
 	evict_all();
+	watch_end();
+	CHECK(most <= (long)MOST);
 	print_work("memory");
 	meet();
 	give_memory();
