@@ -62,7 +62,7 @@ static bool kdsm_region_is_kept(const struct kdsm_region *region)
 	return region->flags & KDSM_REGION_KEEP;
 }
 
-/* What eviction can free of the region at most, in bytes */
+/* The bytes of the region that eviction can free at most */
 static u64 kdsm_region_evictable(const struct kdsm_region *region)
 {
 	return region->coherence ? kdsm_coherence_evictable(region->coherence) : 0;

@@ -184,7 +184,7 @@ static long meminfo(const char *name)
 }
 
 /* The bytes that the CPUs keep for their next allocations. MemAvailable leaves them out. */
-static long kept_pages(void)
+static long kept_memory(void)
 {
 	FILE *stream = fopen("/proc/zoneinfo", "re");
 	char line[128];
@@ -200,7 +200,7 @@ static long kept_pages(void)
 
 static long available_memory(void)
 {
-	return meminfo("MemAvailable") + kept_pages();
+	return meminfo("MemAvailable") + kept_memory();
 }
 
 /*
@@ -254,7 +254,7 @@ static void evict_all(void)
 /* The largest number of bytes that this node has held of the region since watch_start() */
 static pthread_t watcher;
 static atomic_bool is_watching;
-static long most;
+static long most_held;
 
 static void *watch(void *arg)
 {
@@ -263,7 +263,7 @@ static void *watch(void *arg)
 	(void)arg;
 	while (is_watching) {
 		now = counter("memory");
-		most = now > most ? now : most;
+		most_held = now > most_held ? now : most_held;
 		usleep(200000);
 	}
 	return NULL;
@@ -271,7 +271,7 @@ static void *watch(void *arg)
 
 static void watch_start(void)
 {
-	most = 0;
+	most_held = 0;
 	is_watching = true;
 	CHECK_IS(pthread_create(&watcher, NULL, watch, NULL), 0);
 }
@@ -280,7 +280,7 @@ static void watch_end(void)
 {
 	is_watching = false;
 	CHECK_IS(pthread_join(watcher, NULL), 0);
-	printf("# at most %ld KiB held\n", most / 1024);
+	printf("# at most %ld KiB held\n", most_held / 1024);
 }
 
 static void evict_memory(void)
@@ -292,7 +292,7 @@ static void evict_memory(void)
 	watch_start();
 	evict_all();
 	watch_end();
-	CHECK(most <= (long)(SIZE * 3 / 4));
+	CHECK(most_held <= (long)(SIZE * 3 / 4));
 	print_work("memory");
 	meet();
 	give_memory();

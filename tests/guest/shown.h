@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What kdsmctl shows of a region on this node */
+/* The output of kdsmctl region show on this node */
 #ifndef GUEST_SHOWN_H
 #define GUEST_SHOWN_H
 
