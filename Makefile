@@ -274,7 +274,7 @@ $(B)/sim-coherence $(B)/sim-coherence-few: private SIM_WRAP := kdsm_block_brough
 	kdsm_block_in_doubt kdsm_race_found \
 	kdsm_signature_add kdsm_broadcast kdsm_batch_post kdsm_message kdsm_ownership_take \
 	kdsm_block_learn kdsm_block_put kdsm_release_acquire kdsm_release_refresh \
-	kdsm_acquire_until kdsm_word_update
+	kdsm_acquire_until kdsm_word_update kdsm_block_unpack kdsm_block_cached
 $(B)/sim-lock: private SIM_WRAP := kdsm_ring_node
 SEEDS ?= 1000
 NODES ?= 2-8
@@ -282,12 +282,12 @@ NODES ?= 2-8
 $(OBJ)/sim/%.o: %.c $(B)/flags $(STRICT)
 	@mkdir -p $(@D)
 	$(LENIENT)
-	$(CC) $(SIM_CFLAGS) -c -o $@ $<
+	$(CC) $(SIM_CFLAGS) -DKDSM_IDLERS=3 -c -o $@ $<
 
 $(OBJ)/sim-few/%.o: %.c $(B)/flags $(STRICT)
 	@mkdir -p $(@D)
 	$(LENIENT)
-	$(CC) $(SIM_CFLAGS) -DKDSM_NOTICES_MAX=5 -DKDSM_IDLE_MAX=2 -c -o $@ $<
+	$(CC) $(SIM_CFLAGS) -DKDSM_NOTICES_MAX=5 -DKDSM_IDLE_MAX=2 -DKDSM_IDLERS=0 -c -o $@ $<
 
 $(B)/sim-coherence: $(SIM_COHERENCE:%.c=$(OBJ)/sim/%.o)
 $(B)/sim-coherence-few: $(SIM_COHERENCE:%.c=$(OBJ)/sim-few/%.o)

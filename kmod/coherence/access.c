@@ -8,33 +8,17 @@
 
 #include "internal.h"
 
-static bool kdsm_lease_ends_before(struct rb_node *a, const struct rb_node *b)
-{
-	return rb_entry(a, struct kdsm_block, cached)->rts <
-	       rb_entry(b, struct kdsm_block, cached)->rts;
-}
-
-void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		       bool is_cached)
-{
-	spin_lock(&coherence->lock);
-	if (!RB_EMPTY_NODE(&block->cached))
-		rb_erase_cached(&block->cached, &coherence->cached);
-	if (is_cached)
-		rb_add_cached(&block->cached, &coherence->cached, kdsm_lease_ends_before);
-	else
-		RB_CLEAR_NODE(&block->cached);
-	spin_unlock(&coherence->lock);
-}
-
 void kdsm_block_dirty(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      bool is_dirty)
 {
-	spin_lock(&coherence->lock);
-	list_del_init(&block->dirty);
+	lockdep_assert_held(&block->lock);
+	block->dirty = is_dirty;
+	xa_lock(&coherence->table);
 	if (is_dirty)
-		list_add_tail(&block->dirty, &coherence->dirty);
-	spin_unlock(&coherence->lock);
+		__xa_set_mark(&coherence->table, block->index, KDSM_DIRTY_MARK);
+	else
+		__xa_clear_mark(&coherence->table, block->index, KDSM_DIRTY_MARK);
+	xa_unlock(&coherence->table);
 }
 
 /* Ignore notices below the floor: a copy fetched for such a notice would be stale immediately */
@@ -416,7 +400,7 @@ void kdsm_block_unmapped(struct kdsm_block *block)
 {
 	mutex_lock(&block->lock);
 	/* An invalid block counts as well: its acquire may not have harvested it yet */
-	if (!list_empty(&block->dirty))
+	if (block->dirty)
 		block->modified = true;
 	mutex_unlock(&block->lock);
 }
@@ -429,7 +413,7 @@ void kdsm_coherence_unmapped(struct kdsm_coherence *coherence, u64 first, u64 la
 	/* Policy strict has no write set */
 	if (coherence->is_strict)
 		return;
-	for (i = first; (block = kdsm_block_next(coherence, &i, last)); i++) {
+	for (i = first; (block = kdsm_block_dirty_next(coherence, &i, last)); i++) {
 		kdsm_block_unmapped(block);
 		kdsm_block_put(coherence, block);
 	}

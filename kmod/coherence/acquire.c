@@ -10,51 +10,22 @@
 
 #include "internal.h"
 
-/* Blocks that became invalid and have to be unmapped. The list has references. */
-struct kdsm_victims {
-	struct kdsm_picked *list;
-	size_t count, room;
-};
-
-static int kdsm_victims_add(struct kdsm_coherence *coherence, struct kdsm_victims *victims,
-			    struct kdsm_block *block)
-{
-	struct kdsm_picked *list;
-
-	if (victims->count == victims->room) {
-		size_t room = max_t(size_t, 64, 2 * victims->room);
-
-		list = kvmalloc_array(room, sizeof(*list), GFP_KERNEL);
-		if (!list)
-			return -ENOMEM;
-		if (victims->count)
-			memcpy(list, victims->list, victims->count * sizeof(*list));
-		kvfree(victims->list);
-		victims->list = list;
-		victims->room = room;
-	}
-	list = &victims->list[victims->count++];
-	kdsm_block_hold(coherence, block);
-	list->block = block;
-	list->writable = block->state == KDSM_BLOCK_WRITABLE;
-	return 0;
-}
-
 /*
  * Invalidate a copy that is too old. Unreleased writes in the copy stay, and are merged
  * when the block is next read or released. This node needs no twin of a copy without writes.
  * The memory of the twin stays unchanged, for a node that the block was handed over to and that
  * has not read the twin yet (see kdsm_release_handover()).
  */
-static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_block *block,
-				 struct kdsm_victims *victims)
+int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			  struct kdsm_picks *victims)
 {
-	int err;
+	struct kdsm_picked *victim;
 
 	lockdep_assert_held(&block->lock);
-	err = kdsm_victims_add(coherence, victims, block);
-	if (err)
-		return err;
+	victim = kdsm_picks_add(coherence, victims, block);
+	if (!victim)
+		return -ENOMEM;
+	victim->writable = block->state == KDSM_BLOCK_WRITABLE;
 	if (block->state != KDSM_BLOCK_WRITABLE)
 		block->twin = false;
 	WRITE_ONCE(block->state, KDSM_BLOCK_INVALID);
@@ -69,7 +40,7 @@ static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_b
  * because perhaps no node wrote the block: whole stays set, so that the owner can renew the copy.
  */
 static int kdsm_copy_check(struct kdsm_coherence *coherence, struct kdsm_block *block, u64 ts,
-			   bool is_summary, struct kdsm_victims *victims)
+			   bool is_summary, struct kdsm_picks *victims)
 {
 	int err = 0;
 
@@ -86,7 +57,7 @@ static int kdsm_copy_check(struct kdsm_coherence *coherence, struct kdsm_block *
 
 /* Invalidate the copies here that lack what a notice names */
 static int kdsm_acquire_notice(struct kdsm_coherence *coherence,
-			       const struct kdsm_notice *notice, struct kdsm_victims *victims)
+			       const struct kdsm_notice *notice, struct kdsm_picks *victims)
 {
 	u64 i = notice->first, last = notice->first + notice->count - 1;
 	struct kdsm_block *block;
@@ -106,7 +77,7 @@ static int kdsm_acquire_notice(struct kdsm_coherence *coherence,
  * made after the last acquire, and may demand more than the notices that it looked at.
  */
 static int kdsm_acquire_raised(struct kdsm_coherence *coherence, struct kdsm_raised range,
-			       struct kdsm_victims *victims)
+			       struct kdsm_picks *victims)
 {
 	u64 i = range.first, floor;
 	struct kdsm_block *block;
@@ -117,41 +88,6 @@ static int kdsm_acquire_raised(struct kdsm_coherence *coherence, struct kdsm_rai
 		floor = kdsm_signature_floor(&coherence->signature, i);
 		spin_unlock(&coherence->lock);
 		err = kdsm_copy_check(coherence, block, floor, true, victims);
-		kdsm_block_put(coherence, block);
-	}
-	return err;
-}
-
-/* The copy whose validity ends first, with a reference, if it ends before floor, or NULL */
-static struct kdsm_block *kdsm_lease_first(struct kdsm_coherence *coherence, u64 floor)
-{
-	struct kdsm_block *block = NULL;
-	struct rb_node *first;
-
-	spin_lock(&coherence->lock);
-	first = rb_first_cached(&coherence->cached);
-	if (first && rb_entry(first, struct kdsm_block, cached)->rts < floor) {
-		block = rb_entry(first, struct kdsm_block, cached);
-		kdsm_block_hold(coherence, block);
-	}
-	spin_unlock(&coherence->lock);
-	return block;
-}
-
-/* Invalidate the copies whose validity ends below floor */
-static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
-			      struct kdsm_victims *victims)
-{
-	struct kdsm_block *block;
-	int err = 0;
-
-	while (!err && (block = kdsm_lease_first(coherence, floor))) {
-		kdsm_coherence_count(coherence, LOOKED, 1);
-		mutex_lock(&block->lock);
-		/* Else another task took the block, or has fetched it again */
-		if (!RB_EMPTY_NODE(&block->cached) && block->rts < floor)
-			err = kdsm_block_invalidate(coherence, block, victims);
-		mutex_unlock(&block->lock);
 		kdsm_block_put(coherence, block);
 	}
 	return err;
@@ -199,7 +135,7 @@ static int kdsm_news_compare(const void *a, const void *b, const void *notices)
  */
 static int kdsm_acquire_news(struct kdsm_coherence *coherence,
 			     const struct kdsm_signature *signature, const unsigned long *news,
-			     struct kdsm_raised raised, struct kdsm_victims *victims)
+			     struct kdsm_raised raised, struct kdsm_picks *victims)
 {
 	u64 floor = READ_ONCE(coherence->signature.floor);
 	u8 order[KDSM_NOTICES_MAX];
@@ -220,7 +156,7 @@ static int kdsm_acquire_news(struct kdsm_coherence *coherence,
 }
 
 /* Look at all copies, after an acquire that lacked memory has ended before it saw all of them */
-static int kdsm_acquire_all(struct kdsm_coherence *coherence, struct kdsm_victims *victims)
+static int kdsm_acquire_all(struct kdsm_coherence *coherence, struct kdsm_picks *victims)
 {
 	const u64 last = coherence->blocks - 1;
 	const struct kdsm_notice *notice;
@@ -271,22 +207,13 @@ static void kdsm_run_retire(struct kdsm_coherence *coherence, const struct kdsm_
 	}
 }
 
-static void kdsm_victims_free(struct kdsm_coherence *coherence, struct kdsm_victims *victims)
-{
-	size_t i;
-
-	for (i = 0; i < victims->count; i++)
-		kdsm_block_put(coherence, victims->list[i].block);
-	kvfree(victims->list);
-}
-
 /*
  * Unmap the blocks that became invalid. A block that is fetched again and written before its
  * range is unmapped loses the dirty bit with the mapping, and therefore counts as modified. No
  * release can miss the write in between, because the caller holds coherence->fence.
  */
 static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
-			       struct kdsm_victims *victims)
+			       struct kdsm_picks *victims)
 {
 	size_t i, j, n;
 
@@ -309,7 +236,7 @@ static void kdsm_victims_unmap(struct kdsm_coherence *coherence,
 
 /* Unmap what the acquire found, and say that it has ended. From then on atomics rely on it. */
 static void kdsm_acquire_end(struct kdsm_coherence *coherence, u64 floor,
-			     struct kdsm_victims *victims, int err)
+			     struct kdsm_picks *victims, int err)
 {
 	coherence->behind = err;
 	kdsm_victims_unmap(coherence, victims);
@@ -321,7 +248,7 @@ static void kdsm_acquire_end(struct kdsm_coherence *coherence, u64 floor,
 
 int kdsm_acquire_until(struct kdsm_coherence *coherence, u64 floor)
 {
-	struct kdsm_victims victims = {};
+	struct kdsm_picks victims = {};
 	int err;
 
 	lockdep_assert_held(&coherence->fence);
@@ -334,7 +261,7 @@ int kdsm_acquire_until(struct kdsm_coherence *coherence, u64 floor)
 	else
 		err = kdsm_acquire_floor(coherence, floor, &victims);
 	kdsm_acquire_end(coherence, floor, &victims, err);
-	kdsm_victims_free(coherence, &victims);
+	kdsm_picks_free(coherence, &victims);
 	return err;
 }
 
@@ -342,7 +269,7 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
 			 const struct kdsm_signature *signature)
 {
 	DECLARE_BITMAP(news, KDSM_NOTICES_MAX) = {};
-	struct kdsm_victims victims = {};
+	struct kdsm_picks victims = {};
 	struct kdsm_raised raised;
 	unsigned int writer;
 	u64 clock;
@@ -361,7 +288,7 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
 		err = kdsm_acquire_news(coherence, signature, news, raised, &victims);
 	kdsm_acquire_end(coherence, signature->floor, &victims, err);
 	mutex_unlock(&coherence->fence);
-	kdsm_victims_free(coherence, &victims);
+	kdsm_picks_free(coherence, &victims);
 	return err;
 }
 
@@ -372,7 +299,7 @@ int kdsm_release_acquire(struct kdsm_coherence *coherence,
  * renew the copy. A read miss in flight does not count: see kdsm_block_brought().
  */
 static int kdsm_block_refresh(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			      struct kdsm_victims *victims)
+			      struct kdsm_picks *victims)
 {
 	int err = 0;
 
@@ -397,7 +324,7 @@ static int kdsm_block_refresh(struct kdsm_coherence *coherence, struct kdsm_bloc
  */
 int kdsm_release_refresh(struct kdsm_coherence *coherence, u64 first, u64 last)
 {
-	struct kdsm_victims victims = {};
+	struct kdsm_picks victims = {};
 	struct kdsm_block *block;
 	int err = 0;
 	u64 i;
@@ -413,6 +340,6 @@ int kdsm_release_refresh(struct kdsm_coherence *coherence, u64 first, u64 last)
 	}
 	kdsm_victims_unmap(coherence, &victims);
 	mutex_unlock(&coherence->fence);
-	kdsm_victims_free(coherence, &victims);
+	kdsm_picks_free(coherence, &victims);
 	return err;
 }

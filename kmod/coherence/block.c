@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The blocks of a coherent region on this node: their table, what a node remembers of a block that
- * it does not hold, the pages behind a block, and the busy mark of the task that uses the network
- * for a block.
+ * The blocks of a coherent region on this node: their table, the pages behind a block, and the busy
+ * mark of the task that uses the network for a block.
  */
-#include <linux/bitfield.h>
 #include <linux/bitmap.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -15,23 +13,26 @@ static struct kmem_cache *kdsm_block_cache;
 
 int kdsm_blocks_init(void)
 {
-	/*
-	 * A node has a structure for each block that it holds, so a byte more costs much memory.
-	 * The size without the mutex is the same with lock debugging: see
-	 * Documentation/design/coherence.md
-	 */
-	BUILD_BUG_ON(sizeof(struct kdsm_block) - sizeof(struct mutex) > 120);
+	int err = kdsm_records_init();
+
+	if (err)
+		return err;
 	kdsm_block_cache = KMEM_CACHE(kdsm_block, SLAB_ACCOUNT);
+	if (!kdsm_block_cache)
+		kdsm_records_exit();
 	return kdsm_block_cache ? 0 : -ENOMEM;
 }
 
 void kdsm_blocks_exit(void)
 {
 	kmem_cache_destroy(kdsm_block_cache);
+	kdsm_records_exit();
 }
 
-static void kdsm_block_free(const struct kdsm_coherence *coherence, struct kdsm_block *block)
+static void kdsm_block_free(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
+	if (block->record)
+		kdsm_record_free(coherence, block->record);
 	if (coherence->is_strict) {
 		bitmap_free(block->readers);
 		bitmap_free(block->waiting);
@@ -39,29 +40,18 @@ static void kdsm_block_free(const struct kdsm_coherence *coherence, struct kdsm_
 	kmem_cache_free(kdsm_block_cache, block);
 }
 
-void kdsm_blocks_free(struct kdsm_coherence *coherence)
+static struct kdsm_block *kdsm_block_create(const struct kdsm_coherence *coherence, u64 index,
+					    gfp_t gfp)
 {
-	struct kdsm_block *block;
-	unsigned long index;
+	struct kdsm_block *block = kmem_cache_zalloc(kdsm_block_cache, gfp);
 
-	xa_for_each_marked(&coherence->table, index, block, KDSM_BLOCK_MARK)
-		kdsm_block_free(coherence, block);
-	xa_destroy(&coherence->table);
-}
-
-static struct kdsm_block *kdsm_block_create(struct kdsm_coherence *coherence, u64 index)
-{
-	struct kdsm_block *block;
-
-	block = kmem_cache_zalloc(kdsm_block_cache, GFP_KERNEL);
 	if (!block)
 		return NULL;
 	mutex_init(&block->lock);
+	INIT_LIST_HEAD(&block->idlers);
 	if (coherence->is_strict) {
 		INIT_LIST_HEAD(&block->owed);
 	} else {
-		INIT_LIST_HEAD(&block->dirty);
-		RB_CLEAR_NODE(&block->cached);
 		block->writer = KDSM_NOBODY;
 		block->origin = KDSM_NOBODY;
 	}
@@ -80,204 +70,38 @@ static struct kdsm_block *kdsm_block_create(struct kdsm_coherence *coherence, u6
 	return block;
 }
 
-/* ---- what a node remembers of a block that no task uses ---- */
-
-static bool kdsm_block_is_listed(const struct kdsm_coherence *coherence,
-				 const struct kdsm_block *block)
-{
-	if (coherence->is_strict)
-		return !list_empty(&block->owed);
-	return !list_empty(&block->dirty) || !RB_EMPTY_NODE(&block->cached);
-}
-
-/*
- * Whether a block without users is in no list, and has no state that a later task, eviction or
- * another node relies on. Caller holds the lock of the table.
- */
-static bool kdsm_block_is_idle(const struct kdsm_coherence *coherence,
-			       const struct kdsm_block *block)
-{
-	return !block->busy && !block->lost && !block->twin && !block->unread &&
-	       !block->modified && block->next == KDSM_NOBODY &&
-	       !kdsm_block_is_listed(coherence, block) && !kdsm_readers_wait(coherence, block);
-}
-
-/*
- * Policy strict: whether any node except one (but) has a copy. Caller has the only reference, so
- * it needs no lock of the block.
- */
-static bool kdsm_block_is_read(const struct kdsm_coherence *coherence,
-			       const struct kdsm_block *block, unsigned int but)
-{
-	unsigned int i;
-
-	if (!coherence->is_strict || !block->readers)
-		return false;
-	for_each_set_bit(i, block->readers, coherence->nodes)
-		if (i != but)
-			return true;
-	return false;
-}
-
-/* Whether this node owns a block that nobody has written, and no other node has a copy */
-static bool kdsm_block_is_zero(const struct kdsm_coherence *coherence,
-			       const struct kdsm_block *block)
-{
-	return block->role == KDSM_ROLE_OWNER && block->state == KDSM_BLOCK_READABLE &&
-	       !block->wts && !kdsm_block_is_read(coherence, block, coherence->node);
-}
-
-/* Whether this node has neither the block nor a copy, and asks for neither */
-static bool kdsm_block_is_elsewhere(const struct kdsm_coherence *coherence,
-				    const struct kdsm_block *block)
-{
-	if (block->role != KDSM_ROLE_NONE || block->state != KDSM_BLOCK_INVALID)
-		return false;
-	return coherence->is_strict ? block->reading == KDSM_READING_NONE : !block->whole;
-}
-
-/*
- * Whether an idle block may leave the table, because a new structure would do the same. Caller
- * holds the lock of the table and has dropped the last reference.
- *
- * A node that never had the block may forget its link, because the link of a new structure leads to
- * the first owner, which remembers where it handed the block over to. If the first owner is gone,
- * the link stays. This node has taken up no hand-over, so it can take none up twice. The node may
- * forget what notices demanded, because kdsm_block_learn() finds that again. It may forget the
- * timestamps of a copy that a notice made invalid, because the next content must be newer. A copy
- * that outlived its lease stays, because it may still be current. Policy strict: a node remembers
- * what writers demanded (wanted), because their messages may be repeated late.
- */
-static bool kdsm_block_is_new(const struct kdsm_coherence *coherence,
-			      const struct kdsm_block *block)
-{
-	unsigned int first = kdsm_block_first_owner(coherence, block->index);
-
-	if (block->taken || (coherence->is_strict && block->wanted))
-		return false;
-	if (first != coherence->node)
-		return kdsm_block_is_elsewhere(coherence, block) &&
-		       (block->owner == first || !kdsm_is_gone(coherence, first));
-	return kdsm_block_is_zero(coherence, block) && !block->rts;
-}
-
-/*
- * A value entry of the table, 8 bytes, stands for an idle block of which this node has no content.
- * Another node owns the block, or this node owns it and nobody has written it.
- *
- * - OWNER: the link. HANDOVER: the number of the newest hand-over, so that this node takes no
- *   hand-over up twice.
- * - GIVEN: this node made that hand-over, and repeats it until the next owner has taken it up. If
- *   nobody has written the block, the hand-over only says how long copies are valid, which is TS.
- *   After other hand-overs the structure stays, until eviction finds that the next owner has the
- *   block (kdsm_block_was_read()), or this node hears of a newer hand-over.
- * - TS: the largest timestamp of the former content. One number serves as wts and rts, because no
- *   write has a timestamp between them. Content that arrives later must not be older than what
- *   programs of this node wrote or read, nor than what the stamp of this node promises.
- *
- * The other fields need not be remembered. The origin of a copy and the state of a request exist
- * only with a copy or a task. kdsm_block_learn() finds again what notices say, and ask_first and
- * ask_end tell which blocks were refreshed. If the block has a hint, the structure stays, because a
- * discard may have found that owner.
- */
-#define KDSM_MEMO_GIVEN		BIT_ULL(0)
-#define KDSM_MEMO_OWNER		GENMASK_ULL(10, 1)
-#define KDSM_MEMO_HANDOVER	GENMASK_ULL(30, 11)
-#define KDSM_MEMO_TS		GENMASK_ULL(62, 31)
-
-/* Whether a value entry suffices to repeat the newest hand-over, if this node made that */
-static bool kdsm_given_fits(const struct kdsm_coherence *coherence,
-			    const struct kdsm_block *block)
-{
-	/* The next owner makes zeros itself, so the hand-over need not list it as a reader */
-	return !block->given || (block->from == coherence->node && !block->from_wts &&
-				 !kdsm_block_is_read(coherence, block, block->owner));
-}
-
-void *kdsm_block_memo(const struct kdsm_coherence *coherence, const struct kdsm_block *block)
-{
-	u64 ts = max3(block->wts, block->rts, coherence->is_strict ? block->wanted : 0);
-	bool leads_here = block->owner == coherence->node;
-
-	BUILD_BUG_ON(KDSM_MAX_NODES - 1 > FIELD_MAX(KDSM_MEMO_OWNER));
-	if (!kdsm_block_is_zero(coherence, block) &&
-	    (!kdsm_block_is_elsewhere(coherence, block) || !kdsm_given_fits(coherence, block)))
-		return NULL;
-	/* kdsm_block_recall() tells by the link whether this node owns the block */
-	if (kdsm_block_is_owned(block) != leads_here)
-		return NULL;
-	/* The numbers of claims do not fit, but claims are rare */
-	if (block->hint != KDSM_NOBODY || block->handover > FIELD_MAX(KDSM_MEMO_HANDOVER) ||
-	    ts > FIELD_MAX(KDSM_MEMO_TS))
-		return NULL;
-	return xa_mk_value(FIELD_PREP(KDSM_MEMO_GIVEN, block->given) |
-			   FIELD_PREP(KDSM_MEMO_OWNER, block->owner) |
-			   FIELD_PREP(KDSM_MEMO_HANDOVER, block->handover) |
-			   FIELD_PREP(KDSM_MEMO_TS, ts));
-}
-
-void kdsm_block_recall(const struct kdsm_coherence *coherence, struct kdsm_block *block, u64 memo)
-{
-	u64 ts = FIELD_GET(KDSM_MEMO_TS, memo);
-
-	block->owner = FIELD_GET(KDSM_MEMO_OWNER, memo);
-	block->handover = FIELD_GET(KDSM_MEMO_HANDOVER, memo);
-	block->taken = true;
-	block->rts = ts;
-	if (block->owner == coherence->node) {
-		block->whole = !coherence->is_strict;
-		block->role = KDSM_ROLE_OWNER;
-		block->state = KDSM_BLOCK_READABLE;
-		return;
-	}
-	block->role = KDSM_ROLE_NONE;
-	block->state = KDSM_BLOCK_INVALID;
-	block->whole = false;
-	block->wts = ts;
-	block->wanted = coherence->is_strict ? ts : 0;
-	block->given = FIELD_GET(KDSM_MEMO_GIVEN, memo);
-	block->from = coherence->node;
-	block->from_rts = ts;
-}
-
 /* ---- the table ---- */
 
-/* The structure that an entry of the table points to, or NULL for a value or no entry */
-static struct kdsm_block *kdsm_block_of(void *entry)
+void kdsm_blocks_free(struct kdsm_coherence *coherence)
 {
-	return xa_is_value(entry) ? NULL : entry;
+	unsigned long index;
+	void *entry;
+
+	xa_for_each_marked(&coherence->table, index, entry, KDSM_BLOCK_MARK) {
+		if (kdsm_entry_is_record(entry)) {
+			bitmap_free(kdsm_record_readers(coherence, entry));
+			kdsm_record_free(coherence, entry);
+		} else {
+			kdsm_block_free(coherence, entry);
+		}
+	}
+	xa_destroy(&coherence->table);
 }
 
-struct kdsm_block *kdsm_block_find(struct kdsm_coherence *coherence, u64 index)
+/* A task begins to use a block */
+static void kdsm_block_use(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	struct kdsm_block *block;
-
-	xa_lock(&coherence->table);
-	block = kdsm_block_of(xa_load(&coherence->table, index));
-	if (block)
-		block->users++;
-	xa_unlock(&coherence->table);
-	return block;
-}
-
-struct kdsm_block *kdsm_block_next(struct kdsm_coherence *coherence, u64 *index, u64 last)
-{
-	struct kdsm_block *block;
-	unsigned long at = *index;
-
-	xa_lock(&coherence->table);
-	block = xa_find(&coherence->table, &at, last, KDSM_BLOCK_MARK);
-	if (block)
-		block->users++;
-	xa_unlock(&coherence->table);
-	*index = at;
-	return block;
+	block->users++;
+	if (list_empty(&block->idlers))
+		return;
+	list_del_init(&block->idlers);
+	coherence->idler_count--;
 }
 
 /*
  * Put a new structure into the table, unless the table has one for the block. Returns the structure
- * in the table, with a reference, or NULL without memory. Caller holds the lock of the table, which
- * the function may drop meanwhile.
+ * in the table, with a reference. NULL: there is no memory. ERR_PTR(-EAGAIN): the table has a
+ * record. Caller holds the lock of the table, which the function may drop meanwhile.
  */
 static struct kdsm_block *kdsm_block_enter(struct kdsm_coherence *coherence,
 					   struct kdsm_block *made)
@@ -289,73 +113,269 @@ static struct kdsm_block *kdsm_block_enter(struct kdsm_coherence *coherence,
 	/* Try again if the entry changed while __xa_cmpxchg() had dropped the lock to allocate */
 	do {
 		seen = xa_load(table, made->index);
-		block = kdsm_block_of(seen);
+		block = kdsm_entry_block(seen);
 		if (block) {
-			block->users++;
+			kdsm_block_use(coherence, block);
 			return block;
 		}
+		if (kdsm_entry_is_record(seen))
+			return ERR_PTR(-EAGAIN);
 		entry = __xa_cmpxchg(table, made->index, seen, made, GFP_KERNEL);
 		if (xa_is_err(entry))
 			return NULL;
 	} while (entry != seen);
 	__xa_set_mark(table, made->index, KDSM_BLOCK_MARK);
 	coherence->structures++;
-	if (xa_is_value(seen)) {
+	if (seen) {
 		coherence->memos--;
-		kdsm_block_recall(coherence, made, xa_to_value(seen));
+		kdsm_block_unpack(coherence, made, seen);
 	}
 	made->ask = made->index >= coherence->ask_first && made->index < coherence->ask_end;
 	return made;
 }
 
-struct kdsm_block *kdsm_block_get(struct kdsm_coherence *coherence, u64 index)
+/*
+ * Return the block of a record, with a reference, or NULL if the table has neither a record nor a
+ * structure of it any more. A task that works on what the node holds, as an eviction does, gets the
+ * structure however little memory is left.
+ */
+static struct kdsm_block *kdsm_block_restore(struct kdsm_coherence *coherence, u64 index)
 {
-	struct kdsm_block *block = kdsm_block_find(coherence, index), *made;
+	struct kdsm_block *made, *block;
+	XA_STATE(place, &coherence->table, index);
+	void *entry;
 
-	if (block)
-		return block;
-	made = kdsm_block_create(coherence, index);
-	if (!made)
-		return NULL;
+	made = kdsm_block_create(coherence, index, GFP_KERNEL | __GFP_NOFAIL);
 	xa_lock(&coherence->table);
-	block = kdsm_block_enter(coherence, made);
+	entry = xas_load(&place);
+	block = kdsm_entry_block(entry);
+	if (block) {
+		kdsm_block_use(coherence, block);
+	} else if (kdsm_entry_is_record(entry)) {
+		/* Allocates nothing, because the entry exists */
+		xas_store(&place, made);
+		coherence->structures++;
+		kdsm_block_unpack(coherence, made, entry);
+		block = made;
+	}
 	xa_unlock(&coherence->table);
 	if (block != made)
 		kdsm_block_free(coherence, made);
 	return block;
 }
 
+struct kdsm_block *kdsm_block_find(struct kdsm_coherence *coherence, u64 index)
+{
+	struct kdsm_block *block;
+	void *entry;
+
+	xa_lock(&coherence->table);
+	entry = xa_load(&coherence->table, index);
+	block = kdsm_entry_block(entry);
+	if (block)
+		kdsm_block_use(coherence, block);
+	xa_unlock(&coherence->table);
+	return kdsm_entry_is_record(entry) ? kdsm_block_restore(coherence, index) : block;
+}
+
+struct kdsm_block *kdsm_block_get(struct kdsm_coherence *coherence, u64 index)
+{
+	struct kdsm_block *block, *made;
+
+	for (;;) {
+		block = kdsm_block_find(coherence, index);
+		if (block)
+			return block;
+		made = kdsm_block_create(coherence, index, GFP_KERNEL);
+		if (!made)
+			return NULL;
+		xa_lock(&coherence->table);
+		block = kdsm_block_enter(coherence, made);
+		xa_unlock(&coherence->table);
+		if (block != made)
+			kdsm_block_free(coherence, made);
+		/* Another task may have made a record of it meanwhile */
+		if (PTR_ERR_OR_ZERO(block) != -EAGAIN)
+			return block;
+	}
+}
+
+static struct kdsm_block *kdsm_block_marked(struct kdsm_coherence *coherence, u64 *index, u64 last,
+					    xa_mark_t mark)
+{
+	struct kdsm_block *block;
+	unsigned long at = *index;
+	void *entry;
+
+	do {
+		xa_lock(&coherence->table);
+		entry = xa_find(&coherence->table, &at, last, mark);
+		block = kdsm_entry_block(entry);
+		if (block)
+			kdsm_block_use(coherence, block);
+		xa_unlock(&coherence->table);
+		if (kdsm_entry_is_record(entry))
+			block = kdsm_block_restore(coherence, at);
+		/* Look again if the block has gone meanwhile */
+	} while (entry && !block);
+	*index = at;
+	return block;
+}
+
+struct kdsm_block *kdsm_block_next(struct kdsm_coherence *coherence, u64 *index, u64 last)
+{
+	return kdsm_block_marked(coherence, index, last, KDSM_BLOCK_MARK);
+}
+
+struct kdsm_block *kdsm_block_dirty_next(struct kdsm_coherence *coherence, u64 *index, u64 last)
+{
+	return kdsm_block_marked(coherence, index, last, KDSM_DIRTY_MARK);
+}
+
+static void kdsm_block_show(const struct kdsm_coherence *coherence, const struct kdsm_block *block,
+			    struct kdsm_glance *glance)
+{
+	*glance = (struct kdsm_glance) {
+		.state = block->state, .owned = kdsm_block_is_owned(block),
+		.lost = READ_ONCE(block->lost),
+		.written = kdsm_block_is_written(coherence, block), .cached = block->cached,
+		.wts = block->wts, .rts = block->rts,
+	};
+}
+
+bool kdsm_block_glance(struct kdsm_coherence *coherence, u64 *index, u64 last,
+		       struct kdsm_glance *glance)
+{
+	struct kdsm_block *block;
+	unsigned long at = *index;
+	bool is_used;
+	void *entry;
+
+	xa_lock(&coherence->table);
+	entry = xa_find(&coherence->table, &at, last, KDSM_BLOCK_MARK);
+	block = kdsm_entry_block(entry);
+	is_used = block && block->users;
+	if (kdsm_entry_is_record(entry))
+		kdsm_record_glance(coherence, entry, glance);
+	else if (is_used)
+		block->users++;
+	else if (block)		/* only users change it */
+		kdsm_block_show(coherence, block, glance);
+	xa_unlock(&coherence->table);
+	*index = at;
+	if (!is_used)
+		return entry;
+	mutex_lock(&block->lock);
+	kdsm_block_show(coherence, block, glance);
+	mutex_unlock(&block->lock);
+	kdsm_block_put(coherence, block);
+	return true;
+}
+
 void kdsm_block_hold(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	xa_lock(&coherence->table);
-	block->users++;
+	kdsm_block_use(coherence, block);
 	xa_unlock(&coherence->table);
+}
+
+/* ---- blocks that no task uses ---- */
+
+/* Replace a structure by a record or a value, or by nothing. Caller holds the lock of the table. */
+static void kdsm_block_replace(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			       void *entry)
+{
+	XA_STATE(place, &coherence->table, block->index);
+
+	/* Allocates nothing, because the entry exists */
+	xas_load(&place);
+	xas_store(&place, entry);
+	if (xa_is_value(entry))
+		xas_clear_mark(&place, KDSM_BLOCK_MARK);
+	coherence->structures--;
+	kdsm_block_free(coherence, block);
+}
+
+/*
+ * A structure becomes a record when no task has used it for a second. Before, if there are so many
+ * of them. The simulator has fewer.
+ */
+#ifndef KDSM_IDLERS
+#define KDSM_IDLERS		1024
+#endif
+/* Number that become records at a time, without a pause for other tasks */
+#define KDSM_IDLERS_BATCH	64
+
+/* Let the block that has been idle longest become a record, if it can */
+static void kdsm_idler_pack(struct kdsm_coherence *coherence)
+{
+	struct kdsm_block *block;
+	void *entry;
+
+	block = list_first_entry(&coherence->idlers, struct kdsm_block, idlers);
+	list_del_init(&block->idlers);
+	coherence->idler_count--;
+	entry = kdsm_record_pack(coherence, block);
+	if (!entry)
+		return;
+	kdsm_block_replace(coherence, block, entry);
+}
+
+static bool kdsm_idler_is_old(struct kdsm_coherence *coherence)
+{
+	const struct kdsm_block *block;
+
+	block = list_first_entry_or_null(&coherence->idlers, struct kdsm_block, idlers);
+	return block && time_after(jiffies, block->idle_since + HZ);
+}
+
+void kdsm_idlers_work(struct work_struct *work)
+{
+	struct kdsm_coherence *coherence =
+		container_of(to_delayed_work(work), struct kdsm_coherence, idlers_work);
+	unsigned int i;
+
+	do {
+		xa_lock(&coherence->table);
+		for (i = 0; i < KDSM_IDLERS_BATCH && kdsm_idler_is_old(coherence); i++)
+			kdsm_idler_pack(coherence);
+		if (i < KDSM_IDLERS_BATCH && coherence->idler_count)
+			schedule_delayed_work(&coherence->idlers_work, HZ);
+		xa_unlock(&coherence->table);
+		cond_resched();
+	} while (i == KDSM_IDLERS_BATCH);
+}
+
+/* Let the block leave the table if this node has no content of it. Returns whether it did. */
+static bool kdsm_block_forget(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	void *memo = NULL;
+
+	if (!kdsm_block_is_bare(coherence, block))
+		return false;
+	if (!kdsm_block_is_new(coherence, block)) {
+		memo = kdsm_block_memo(coherence, block);
+		if (!memo)
+			return false;
+		coherence->memos++;
+	}
+	kdsm_block_replace(coherence, block, memo);
+	return true;
 }
 
 void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	struct xarray *table = &coherence->table;
-	bool is_new = false;
-	void *memo = NULL;
-
-	xa_lock(table);
+	xa_lock(&coherence->table);
 	/* Only its users change a block, and put it into lists */
-	if (!--block->users && kdsm_block_is_idle(coherence, block)) {
-		is_new = kdsm_block_is_new(coherence, block);
-		memo = is_new ? NULL : kdsm_block_memo(coherence, block);
+	if (!--block->users && !kdsm_block_forget(coherence, block)) {
+		block->idle_since = jiffies;
+		list_add_tail(&block->idlers, &coherence->idlers);
+		if (!coherence->idler_count++)
+			schedule_delayed_work(&coherence->idlers_work, HZ);
+		if (coherence->idler_count > KDSM_IDLERS)
+			kdsm_idler_pack(coherence);
 	}
-	if (is_new)
-		__xa_erase(table, block->index);
-	if (memo) {
-		/* Cannot fail: the entry exists, so nothing is allocated */
-		__xa_cmpxchg(table, block->index, block, memo, 0);
-		__xa_clear_mark(table, block->index, KDSM_BLOCK_MARK);
-	}
-	coherence->structures -= is_new || memo;
-	coherence->memos += !!memo;
-	xa_unlock(table);
-	if (is_new || memo)
-		kdsm_block_free(coherence, block);
+	xa_unlock(&coherence->table);
 }
 
 /* Share of a block in the nodes of the table, in bytes, if these are full */
@@ -363,13 +383,19 @@ void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block)
 
 u64 kdsm_coherence_metadata(struct kdsm_coherence *coherence)
 {
-	u64 structures, memos;
+	u64 structures, records, memos, leases;
 
 	xa_lock(&coherence->table);
 	structures = coherence->structures;
+	records = coherence->records;
 	memos = coherence->memos;
 	xa_unlock(&coherence->table);
-	return structures * sizeof(struct kdsm_block) + (structures + memos) * KDSM_BLOCK_PLACE;
+	spin_lock(&coherence->lock);
+	leases = coherence->leases.count;
+	spin_unlock(&coherence->lock);
+	return structures * sizeof(struct kdsm_block) + records * kdsm_record_size(coherence) +
+	       (structures + records + memos) * KDSM_BLOCK_PLACE +
+	       leases * sizeof(struct kdsm_lease);
 }
 
 /* ---- blocks ---- */

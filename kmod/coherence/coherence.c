@@ -35,8 +35,9 @@ void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *f
 	coherence->needed = KDSM_NO_CHUNK;
 	coherence->taker = (coherence->node + 1) % coherence->nodes;
 	INIT_LIST_HEAD(&coherence->owed);
-	INIT_LIST_HEAD(&coherence->dirty);
-	coherence->cached = RB_ROOT_CACHED;
+	INIT_LIST_HEAD(&coherence->idlers);
+	INIT_DELAYED_WORK(&coherence->idlers_work, kdsm_idlers_work);
+	kdsm_leases_init(coherence);
 	kdsm_signature_init(&coherence->signature);
 	xa_init_flags(&coherence->table, XA_FLAGS_ACCOUNT);
 }
@@ -45,7 +46,9 @@ void kdsm_coherence_exit(struct kdsm_coherence *coherence)
 {
 	cancel_work_sync(&coherence->evict_work);
 	cancel_work_sync(&coherence->owed_work);
+	cancel_delayed_work_sync(&coherence->idlers_work);
 	kdsm_races_free(coherence);
+	kdsm_leases_free(coherence);
 	kdsm_blocks_free(coherence);
 }
 
@@ -58,17 +61,16 @@ void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats)
 		[KDSM_BLOCK_READABLE] = KDSM_COHERENCE_READABLE,
 		[KDSM_BLOCK_WRITABLE] = KDSM_COHERENCE_WRITABLE,
 	};
-	struct kdsm_block *block;
+	struct kdsm_glance glance;
 	u64 i;
 
 	for (i = 0; i < KDSM_COHERENCE_COUNT; i++)
 		stats[i] = atomic64_read(&coherence->stats[i]);
 	/* States may change concurrently: the counts are approximate */
-	for (i = 0; (block = kdsm_block_next(coherence, &i, coherence->blocks - 1)); i++) {
-		stats[which[READ_ONCE(block->state)]]++;
-		stats[KDSM_COHERENCE_OWNED] += READ_ONCE(block->role) == KDSM_ROLE_OWNER;
-		stats[KDSM_COHERENCE_LOST] += READ_ONCE(block->lost);
-		kdsm_block_put(coherence, block);
+	for (i = 0; kdsm_block_glance(coherence, &i, coherence->blocks - 1, &glance); i++) {
+		stats[which[glance.state]]++;
+		stats[KDSM_COHERENCE_OWNED] += glance.owned;
+		stats[KDSM_COHERENCE_LOST] += glance.lost;
 		cond_resched();
 	}
 }
@@ -127,8 +129,8 @@ bool kdsm_coherence_is_busy(struct kdsm_coherence *coherence, u64 index)
 	if (READ_ONCE(coherence->leaving) == kdsm_chunk_of(coherence, index))
 		return true;
 	xa_lock(&coherence->table);
-	block = xa_load(&coherence->table, index);
-	is_busy = block && !xa_is_value(block) && READ_ONCE(block->busy);
+	block = kdsm_entry_block(xa_load(&coherence->table, index));
+	is_busy = block && READ_ONCE(block->busy);
 	xa_unlock(&coherence->table);
 	return is_busy;
 }

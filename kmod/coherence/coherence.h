@@ -169,14 +169,30 @@ struct kdsm_region;
 #endif
 #define KDSM_NO_CHUNK		U64_MAX
 
-/* Mark of those entries of kdsm_coherence.table that point to structures, for walks over these */
+/* Marks in kdsm_coherence.table: structures and records; policy release: blocks of the write set */
 #define KDSM_BLOCK_MARK		XA_MARK_0
+#define KDSM_DIRTY_MARK		XA_MARK_1
 
 /* A range of the region that has blocks of one size: segment.c */
 struct kdsm_block_segment {
 	u64 offset;		/* of its first byte */
 	u64 first;		/* its first block */
 	unsigned int shift;	/* size of a block, as log2 of bytes */
+};
+
+/* The leases of neighbouring blocks: lease.c */
+struct kdsm_lease {
+	struct rb_node by_rts;		/* empty while an acquire compares the copies */
+	struct rb_node by_first;
+	u64 first, last;		/* the blocks */
+	u64 rts;			/* no copy of them ends before this; U64_MAX: no copy */
+};
+
+struct kdsm_leases {
+	struct rb_root_cached by_rts;
+	struct rb_root by_first;
+	struct kdsm_lease whole;	/* of copies for which there was no memory */
+	u64 count;			/* of leases in by_first */
 };
 
 /* Number of concurrent sequences of read misses that the read-ahead distinguishes */
@@ -210,10 +226,10 @@ enum kdsm_block_reading {
 
 /*
  * One block, as this node sees it. lock protects the page table entries of the block and all
- * other fields, but coherence->lock protects the list entries, and the lock of coherence->table
- * protects users. A task holds lock for short, local work only, and never during a message or a
- * remote operation. lock nests inside mmap_lock; coherence->lock and the locks that the mapping
- * functions take nest inside lock (Documentation/design/lock-order.md).
+ * other fields, but coherence->lock protects owed, and the lock of coherence->table protects users,
+ * idlers, idle_since and record. A task holds lock for short, local work only, and never during a
+ * message or a remote operation. lock nests inside mmap_lock; coherence->lock and the locks that the
+ * mapping functions take nest inside lock (Documentation/design/lock-order.md).
  */
 struct kdsm_block {
 	struct mutex lock;	/* see above */
@@ -227,23 +243,15 @@ struct kdsm_block {
 	 * demanded; 0: none
 	 */
 	u64 wanted;
-	union {
-		struct {	/* policy strict */
-			u64 lease_end;	/* end of the lease, in ns of ktime */
-			/* On coherence->owed, while nodes wait for the end of the lease */
-			struct list_head owed;
-			/* Nodes with copies; handed over with the block. NULL: none */
-			unsigned long *readers;
-			/* Nodes to lend copies to after the lease. NULL: none */
-			unsigned long *waiting;
-		};
-		struct {	/* policy release */
-			/* On coherence->dirty, while in the write set */
-			struct list_head dirty;
-			/* In coherence->cached by rts, while valid and not owned */
-			struct rb_node cached;
-		};
-	};
+	/* Policy strict: */
+	u64 lease_end;		/* end of the lease, in ns of ktime */
+	struct list_head owed;	/* on coherence->owed, while nodes wait for the end of the lease */
+	unsigned long *readers;	/* nodes with copies; handed over with the block. NULL: none */
+	unsigned long *waiting;	/* nodes to lend copies to after the lease. NULL: none */
+
+	struct list_head idlers;	/* on coherence->idlers, or empty */
+	unsigned long idle_since;	/* in jiffies */
+	void *record;		/* for when the block is idle again; NULL: to be allocated then */
 	u32 users;		/* number of references; see kdsm_block_get() in internal.h */
 	u16 owner;		/* node that got the block by the newest hand-over known here */
 	u16 next;		/* successor of this node in the queue, or KDSM_NOBODY */
@@ -274,7 +282,9 @@ struct kdsm_block {
 	bool given : 1;		/* this node made the newest hand-over; repeats it when asked */
 	bool taken : 1;		/* number and link must be remembered: of a hand-over or a claim */
 	bool unread : 1;	/* handed over, and the next owner may not have read the content */
-	bool twin : 1;		/* policy release: the twin holds the content of the last merge */
+	bool dirty : 1;		/* policy release: in the write set; has KDSM_DIRTY_MARK */
+	bool cached : 1;	/* the same: valid and not owned, so a lease (lease.c) covers it */
+	bool twin : 1;		/* the same: the twin holds the content of the last merge */
 	bool modified : 1;	/* the same: unpublished writes that page tables may not show */
 	bool whole : 1;		/* the same: the frame has all writes up to wts, in any state */
 	bool direct : 1;	/* the same: from owned the block when this node asked it */
@@ -395,12 +405,16 @@ struct kdsm_coherence {
 	/*
 	 * The blocks that this node holds, owns or has owned, and those that tasks use at this
 	 * moment, by index. A block that is missing has the state of a new one. An entry is a
-	 * structure with KDSM_BLOCK_MARK, or a value that kdsm_block_memo() made for a block of
-	 * which this node has no content.
+	 * structure or, for a block that no task uses, a record or a value (record.c).
 	 */
 	struct xarray table;
-	/* Number of structures and of values in table; protected by the lock of table */
-	u64 structures, memos;
+	/* Protected by the lock of table: */
+	u64 structures, memos;		/* numbers of these entries, */
+	u64 records;			/* and of all records, also those that structures keep */
+	/* Structures that no task uses, the one that was used last at the end, and their number */
+	struct list_head idlers;
+	u64 idler_count;
+	struct delayed_work idlers_work;	/* makes records of them after a while */
 
 	/* Nodes that lost their part of the region, because this node took them for dead: lost.c */
 	DECLARE_BITMAP(excluded, KDSM_MAX_NODES);
@@ -436,14 +450,13 @@ struct kdsm_coherence {
 	bool harvesting;
 	/* Blocks that were refreshed are among these; protected by the lock of table */
 	u64 ask_first, ask_end;
-	/* Protects owed, dirty, cached, clock, signature, raised, streams, stream, races */
+	/* Protects owed, leases, clock, signature, raised, streams, stream, races */
 	spinlock_t lock;
 	u64 clock;			/* newest timestamp that this node knows */
 	struct kdsm_signature signature;	/* all writes that happened before this point */
 	/* Blocks whose copies no acquire has compared with the summaries of signature yet */
 	struct kdsm_raised raised;
-	struct list_head dirty;		/* blocks of the write set */
-	struct rb_root_cached cached;	/* leases: valid copies, not owned, by read timestamp */
+	struct kdsm_leases leases;	/* of valid copies that are not owned */
 	struct kdsm_stream {
 		u64 next;		/* index of the next miss if the sequence continues */
 		unsigned int window;	/* number of blocks that the last miss brought along */

@@ -136,7 +136,7 @@ static int kdsm_block_retire(struct kdsm_eviction *eviction, struct kdsm_block *
 	int err;
 
 	lockdep_assert_held(&block->lock);
-	if (list_empty(&block->dirty))
+	if (!block->dirty)
 		return 0;
 	err = kdsm_block_harvest(coherence, block);
 	if (err || block->modified)
@@ -610,12 +610,16 @@ static int kdsm_chunk_evict(struct kdsm_eviction *eviction, bool twins)
 
 /* ---- choosing chunks ---- */
 
-static int kdsm_block_check_clean(struct kdsm_eviction *eviction, struct kdsm_block *block)
+static bool kdsm_chunk_is_clean(const struct kdsm_eviction *eviction)
 {
-	bool is_clean = !kdsm_block_is_written(eviction->coherence, block) &&
-			(!kdsm_block_is_owned(block) || !block->wts);
+	struct kdsm_glance glance;
+	u64 i;
 
-	return is_clean ? 0 : -EBUSY;
+	for (i = eviction->first;
+	     kdsm_block_glance(eviction->coherence, &i, eviction->last, &glance); i++)
+		if (glance.written || (glance.owned && glance.wts))
+			return false;
+	return true;
 }
 
 /* Kinds of eviction, the cheapest first */
@@ -640,7 +644,7 @@ static bool kdsm_chunk_suits(struct kdsm_eviction *eviction, enum kdsm_evict_wha
 		return false;
 	/* A clean chunk can go without another node that has memory */
 	return kdsm_chunk_is_here(coherence, chunk) &&
-	       (what != KDSM_EVICT_CLEAN || !kdsm_chunk_walk(eviction, kdsm_block_check_clean));
+	       (what != KDSM_EVICT_CLEAN || kdsm_chunk_is_clean(eviction));
 }
 
 /* Evict one chunk, the one that came first if possible. Returns whether it did. */

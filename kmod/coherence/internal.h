@@ -7,6 +7,8 @@
 
 #include "coherence/coherence.h"
 
+struct kdsm_picks;
+
 /* ---- the mappings of the region: see struct kdsm_mapping_ops ---- */
 
 static inline void kdsm_pages_unmap(struct kdsm_coherence *coherence, u64 offset, u64 length)
@@ -33,31 +35,42 @@ static inline void kdsm_pages_protect(struct kdsm_coherence *coherence, u64 offs
  * reference.
  */
 struct kdsm_block *kdsm_block_get(struct kdsm_coherence *coherence, u64 index);
-/* As kdsm_block_get(), but return NULL if the table has no structure of the block */
+/* As kdsm_block_get(), but return NULL if the table has neither a structure nor a record */
 struct kdsm_block *kdsm_block_find(struct kdsm_coherence *coherence, u64 index);
 /*
- * As kdsm_block_get(), for the first block from *index to last that has a structure. Sets *index to
- * the number of the block. NULL: there is none.
+ * As kdsm_block_get(), for the first block from *index to last that has a structure or a record.
+ * Sets *index to the number of the block. NULL: there is none.
  */
 struct kdsm_block *kdsm_block_next(struct kdsm_coherence *coherence, u64 *index, u64 last);
+/* The same for the first block of the write set, which may leave the set meanwhile */
+struct kdsm_block *kdsm_block_dirty_next(struct kdsm_coherence *coherence, u64 *index, u64 last);
 /* Get another reference. Caller has one, or holds coherence->lock and found the block in a list. */
 void kdsm_block_hold(struct kdsm_coherence *coherence, struct kdsm_block *block);
 /*
- * Drop a reference. The last one frees the structure of a block that this node does not hold, and
- * leaves in the table what the protocol must remember.
+ * Drop a reference. After the last one the structure goes, at once or some time later, and leaves in
+ * the table what the protocol must remember (record.c).
  */
 void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block);
+/* What walks learn of a block without a structure */
+struct kdsm_glance {
+	u8 state;		/* enum kdsm_block_state */
+	bool owned, lost;
+	bool written, cached;	/* policy release: see kdsm_block_is_written(), struct kdsm_block */
+	u64 wts, rts;
+};
+
 /*
- * Return a value entry of the table with all that this node must remember of a block that no task
- * uses, or NULL if the structure must stay.
+ * Look at the first block from *index to last that has a structure or a record. Sets *index to the
+ * number of the block. Returns false if there is none.
  */
-void *kdsm_block_memo(const struct kdsm_coherence *coherence, const struct kdsm_block *block);
-/* Fill in a new structure, which no other task has seen, from a value of kdsm_block_memo() */
-void kdsm_block_recall(const struct kdsm_coherence *coherence, struct kdsm_block *block, u64 memo);
+bool kdsm_block_glance(struct kdsm_coherence *coherence, u64 *index, u64 last,
+		       struct kdsm_glance *glance);
 /* Return page i of the block in a memory, or ERR_PTR(-ENOMEM) */
 void *kdsm_block_page(struct kdsm_coherence *coherence, struct kdsm_memory *memory,
 		      const struct kdsm_block *block, unsigned int i);
 
+/* Make records of the structures that no task has used for a second */
+void kdsm_idlers_work(struct work_struct *work);
 /* Free all blocks. No task may use them any more. */
 void kdsm_blocks_free(struct kdsm_coherence *coherence);
 
@@ -70,6 +83,68 @@ int kdsm_block_clear(struct kdsm_coherence *coherence, const struct kdsm_block *
  */
 void kdsm_block_unmap(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      enum kdsm_block_state state);
+
+/* ---- record.c ---- */
+
+/* Set in the entry of a record, which is aligned to 8 bytes, and not in that of a structure */
+#define KDSM_RECORD_TAG	4UL
+
+int kdsm_records_init(void);
+void kdsm_records_exit(void);
+/* Size of a record, in bytes */
+size_t kdsm_record_size(const struct kdsm_coherence *coherence);
+
+static inline bool kdsm_entry_is_record(const void *entry)
+{
+	return !xa_is_value(entry) && (unsigned long)entry & KDSM_RECORD_TAG;
+}
+
+/* The structure that an entry of the table points to, or NULL */
+static inline struct kdsm_block *kdsm_entry_block(void *entry)
+{
+	return xa_is_value(entry) || kdsm_entry_is_record(entry) ? NULL : entry;
+}
+
+/*
+ * The next three are for a block that no task uses. Caller holds the lock of the table.
+ *
+ * Whether this node keeps no copy, twin or writes of the block, for itself or for another node
+ */
+bool kdsm_block_is_bare(const struct kdsm_coherence *coherence, const struct kdsm_block *block);
+/* Whether a bare block may leave the table, because a new structure would do the same */
+bool kdsm_block_is_new(const struct kdsm_coherence *coherence, const struct kdsm_block *block);
+/* Return a record of the block as an entry of the table. NULL: it must stay a structure. */
+void *kdsm_record_pack(struct kdsm_coherence *coherence, struct kdsm_block *block);
+/*
+ * Fill in a structure, which otherwise is that of a new block, from an entry of the table that is a
+ * value or a record. A record belongs to the structure from then on.
+ */
+void kdsm_block_unpack(const struct kdsm_coherence *coherence, struct kdsm_block *block,
+		       void *entry);
+/* Policy strict: the set of readers that the record has, or NULL */
+unsigned long *kdsm_record_readers(const struct kdsm_coherence *coherence, const void *entry);
+/* Free a record, but not the set of readers. Caller holds the lock of the table. */
+void kdsm_record_free(struct kdsm_coherence *coherence, void *entry);
+/*
+ * Return a value entry of the table with all that this node must remember of a bare block, or NULL
+ * if that does not fit
+ */
+void *kdsm_block_memo(const struct kdsm_coherence *coherence, const struct kdsm_block *block);
+void kdsm_record_glance(const struct kdsm_coherence *coherence, const void *entry,
+			struct kdsm_glance *glance);
+
+/* ---- lease.c ---- */
+
+void kdsm_leases_init(struct kdsm_coherence *coherence);
+void kdsm_leases_free(struct kdsm_coherence *coherence);
+/*
+ * The copy of the block has become valid until rts, or is not valid any more. Caller holds the
+ * block's lock, and lowers rts only while the copy is not valid.
+ */
+void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		       bool is_cached);
+/* Invalidate the copies whose validity ends below floor. -ENOMEM. Caller holds coherence->fence. */
+int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor, struct kdsm_picks *victims);
 
 /* ---- segment.c ---- */
 
@@ -421,6 +496,9 @@ void kdsm_release_forget(struct kdsm_coherence *coherence, struct kdsm_block *bl
 
 int kdsm_release_acquire(struct kdsm_coherence *coherence,
 			 const struct kdsm_signature *signature);
+/* Invalidate a copy, and add it to victims. -ENOMEM. Caller holds the block's lock. */
+int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			  struct kdsm_picks *victims);
 /*
  * Acquire all that was released up to a timestamp that the clock of a node has reached. Caller
  * holds coherence->fence and no block's lock. 0 or -ENOMEM.
@@ -432,12 +510,8 @@ int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *blo
 int kdsm_release_get(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
 		     bool awaited);
 /*
- * Move the block into or out of coherence->cached (valid here and not owned), or
- * coherence->dirty (the write set). Caller holds the block's lock, and changes rts only while the
- * block is not in coherence->cached.
+ * Move the block into or out of the write set. Caller holds the block's lock.
  */
-void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		       bool is_cached);
 void kdsm_block_dirty(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      bool is_dirty);
 /* See kdsm_coherence_unmapped(), which does this for each block of a range */
@@ -522,6 +596,17 @@ struct kdsm_picked {
 	bool writable;		/* acquire: was writable before it became invalid */
 };
 
+/* Such blocks, with references */
+struct kdsm_picks {
+	struct kdsm_picked *list;
+	size_t count, room;
+};
+
+/* Add a block, with a reference. NULL: without memory. Valid until the next call. */
+struct kdsm_picked *kdsm_picks_add(struct kdsm_coherence *coherence, struct kdsm_picks *picks,
+				   struct kdsm_block *block);
+/* Drop the references, and free the list */
+void kdsm_picks_free(struct kdsm_coherence *coherence, struct kdsm_picks *picks);
 /* Sort by index of the block */
 void kdsm_picked_sort(struct kdsm_picked *picked, size_t count);
 /* Return how many of count sorted blocks, from the first on, are neighbours in one segment */
@@ -637,7 +722,7 @@ static inline bool kdsm_block_is_owned(const struct kdsm_block *block)
 static inline bool kdsm_block_is_written(const struct kdsm_coherence *coherence,
 					 const struct kdsm_block *block)
 {
-	return !coherence->is_strict && (block->modified || !list_empty(&block->dirty));
+	return !coherence->is_strict && (block->modified || block->dirty);
 }
 
 /*
@@ -653,7 +738,7 @@ static inline bool kdsm_block_has_content(const struct kdsm_coherence *coherence
 /* State of a block with valid content under policy release */
 static inline enum kdsm_block_state kdsm_block_valid_state(const struct kdsm_block *block)
 {
-	return list_empty(&block->dirty) ? KDSM_BLOCK_READABLE : KDSM_BLOCK_WRITABLE;
+	return block->dirty ? KDSM_BLOCK_WRITABLE : KDSM_BLOCK_READABLE;
 }
 
 #endif /* KDSM_COHERENCE_INTERNAL_H */

@@ -701,15 +701,14 @@ int kdsm_doubts_ask(struct kdsm_coherence *coherence, u64 index)
 unsigned int kdsm_coherence_lost(struct kdsm_coherence *coherence, u64 *list, unsigned int room,
 				 u64 *next)
 {
-	struct kdsm_block *block;
+	struct kdsm_glance glance;
 	unsigned int count = 0;
 	u64 i = kdsm_block_at(coherence, *next);
 
 	for (; i < coherence->blocks && count < room &&
-	     (block = kdsm_block_next(coherence, &i, coherence->blocks - 1)); i++) {
-		if (READ_ONCE(block->lost))
-			list[count++] = kdsm_block_offset(coherence, block->index);
-		kdsm_block_put(coherence, block);
+	     kdsm_block_glance(coherence, &i, coherence->blocks - 1, &glance); i++) {
+		if (glance.lost)
+			list[count++] = kdsm_block_offset(coherence, i);
 		cond_resched();
 	}
 	*next = kdsm_block_offset(coherence, count == room ? i : coherence->blocks);

@@ -80,7 +80,7 @@ static bool kdsm_ahead_take(struct kdsm_coherence *coherence, struct kdsm_block 
 		kdsm_block_learn(coherence, block);
 		known = kdsm_block_writer_known(coherence, block);
 		more = (known || (owner != KDSM_NOBODY && block->owner == owner)) &&
-		       !block->ask && !block->twin && list_empty(&block->dirty);
+		       !block->ask && !block->twin && !block->dirty;
 		if (more) {
 			kdsm_block_begin(coherence, block);	/* does not wait */
 			kdsm_block_hold(coherence, block);

@@ -104,7 +104,7 @@ static int kdsm_release_handover(struct kdsm_coherence *coherence, struct kdsm_b
 	u64 floor;
 
 	/* Harvest first: a later write sets its dirty bit again, for the next release */
-	if (!list_empty(&block->dirty))
+	if (block->dirty)
 		err = kdsm_block_harvest(coherence, block);
 	if (err)
 		return err;
@@ -168,64 +168,26 @@ static int kdsm_release_lend(struct kdsm_coherence *coherence, struct kdsm_block
 
 /* ---- the write set ---- */
 
-/* Blocks of the write set, ordered by index, with references */
-struct kdsm_writes {
-	size_t count;
-	struct kdsm_picked list[];
-};
-
-static bool kdsm_block_is_in(const struct kdsm_block *block, u64 first, u64 last)
-{
-	return block->index >= first && block->index <= last;
-}
-
 /*
- * Collect the blocks of the write set in first..last. Blocks that join concurrently may be
- * missing. Caller holds coherence->fence.
+ * Pick the blocks of the write set in first..last, in order of their indices. Blocks that join
+ * concurrently may be missing. No block leaves the set meanwhile: caller holds coherence->fence.
  */
-static struct kdsm_writes *kdsm_writes_take(struct kdsm_coherence *coherence, u64 first,
-					    u64 last)
+static int kdsm_writes_pick(struct kdsm_coherence *coherence, u64 first, u64 last,
+			    struct kdsm_picks *writes)
 {
-	struct kdsm_writes *writes;
 	struct kdsm_block *block;
-	size_t count = 0;
+	int err = 0;
+	u64 i;
 
-	spin_lock(&coherence->lock);
-	list_for_each_entry(block, &coherence->dirty, dirty)
-		count += kdsm_block_is_in(block, first, last);
-	spin_unlock(&coherence->lock);
-	writes = kvzalloc(struct_size(writes, list, count), GFP_KERNEL);
-	if (!writes)
-		return NULL;
-	spin_lock(&coherence->lock);
-	/*
-	 * The fence is held, so no block leaves the list; blocks that joined since are at
-	 * the end
-	 */
-	list_for_each_entry(block, &coherence->dirty, dirty) {
-		if (writes->count == count)
-			break;
-		if (!kdsm_block_is_in(block, first, last))
-			continue;
-		kdsm_block_hold(coherence, block);
-		writes->list[writes->count++].block = block;
+	for (i = first; !err && (block = kdsm_block_dirty_next(coherence, &i, last)); i++) {
+		err = kdsm_picks_add(coherence, writes, block) ? 0 : -ENOMEM;
+		kdsm_block_put(coherence, block);
 	}
-	spin_unlock(&coherence->lock);
-	kdsm_picked_sort(writes->list, writes->count);
-	return writes;
-}
-
-static void kdsm_writes_free(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
-{
-	size_t i;
-
-	for (i = 0; i < writes->count; i++)
-		kdsm_block_put(coherence, writes->list[i].block);
-	kvfree(writes);
+	return err;
 }
 
 /* Find which blocks were modified, with one TLB flush for each run. -ENOMEM. */
-static int kdsm_writes_harvest(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
+static int kdsm_writes_harvest(struct kdsm_coherence *coherence, struct kdsm_picks *writes)
 {
 	size_t i, j, n;
 	int err;
@@ -362,7 +324,7 @@ static void kdsm_block_lose(struct kdsm_coherence *coherence, struct kdsm_block 
 
 static int kdsm_write_take(struct kdsm_coherence *coherence, void *arg, u64 i)
 {
-	const struct kdsm_writes *writes = arg;
+	const struct kdsm_picks *writes = arg;
 	struct kdsm_block *block = writes->list[i].block;
 	int err;
 
@@ -378,7 +340,7 @@ static int kdsm_write_take(struct kdsm_coherence *coherence, void *arg, u64 i)
  * Become the owner of all modified blocks. A block that is not taken over stays modified. Returns
  * the first error after all blocks were tried.
  */
-static int kdsm_writes_take_over(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
+static int kdsm_writes_take_over(struct kdsm_coherence *coherence, struct kdsm_picks *writes)
 {
 	u64 wanted = 0, largest = 0;
 	size_t i;
@@ -397,7 +359,7 @@ static int kdsm_writes_take_over(struct kdsm_coherence *coherence, struct kdsm_w
  * Publish the modified blocks that this node owns. A block that was handed over meanwhile was
  * published then.
  */
-static void kdsm_writes_publish(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
+static void kdsm_writes_publish(struct kdsm_coherence *coherence, struct kdsm_picks *writes)
 {
 	struct kdsm_notice notice = {};
 	size_t i;
@@ -471,7 +433,7 @@ static void kdsm_write_retire(struct kdsm_coherence *coherence, struct kdsm_bloc
 }
 
 /* Let the idle blocks leave the write set, as described above */
-static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_writes *writes)
+static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_picks *writes)
 {
 	struct kdsm_picked *idle = writes->list;
 	size_t count = 0, i, j, n;
@@ -499,28 +461,24 @@ static void kdsm_writes_retire(struct kdsm_coherence *coherence, struct kdsm_wri
 static int kdsm_release_some(struct kdsm_coherence *coherence, u64 from, u64 to,
 			     struct kdsm_signature *signature)
 {
-	struct kdsm_writes *writes;
+	struct kdsm_picks writes = {};
 	int err, harvest_err;
 
 	/* A caller waits for a concurrent release, which may include the caller's writes */
 	mutex_lock(&coherence->fence);
-	writes = kdsm_writes_take(coherence, from, to);
-	if (!writes) {
-		mutex_unlock(&coherence->fence);
-		return -ENOMEM;
-	}
-	harvest_err = kdsm_writes_harvest(coherence, writes);
-	err = harvest_err ?: kdsm_writes_take_over(coherence, writes);
-	kdsm_writes_publish(coherence, writes);
+	harvest_err = kdsm_writes_pick(coherence, from, to, &writes) ?:
+		      kdsm_writes_harvest(coherence, &writes);
+	err = harvest_err ?: kdsm_writes_take_over(coherence, &writes);
+	kdsm_writes_publish(coherence, &writes);
 	if (!harvest_err)
-		kdsm_writes_retire(coherence, writes);
+		kdsm_writes_retire(coherence, &writes);
 	if (signature) {
 		spin_lock(&coherence->lock);
 		*signature = coherence->signature;
 		spin_unlock(&coherence->lock);
 	}
 	mutex_unlock(&coherence->fence);
-	kdsm_writes_free(coherence, writes);
+	kdsm_picks_free(coherence, &writes);
 	return err;
 }
 

@@ -13,6 +13,38 @@
 /* Maximum length of a run, in blocks */
 #define KDSM_RUN_MAX	4096U
 
+struct kdsm_picked *kdsm_picks_add(struct kdsm_coherence *coherence, struct kdsm_picks *picks,
+				   struct kdsm_block *block)
+{
+	struct kdsm_picked *list;
+
+	if (picks->count == picks->room) {
+		size_t room = max_t(size_t, 64, 2 * picks->room);
+
+		list = kvmalloc_array(room, sizeof(*list), GFP_KERNEL);
+		if (!list)
+			return NULL;
+		if (picks->count)
+			memcpy(list, picks->list, picks->count * sizeof(*list));
+		kvfree(picks->list);
+		picks->list = list;
+		picks->room = room;
+	}
+	list = &picks->list[picks->count++];
+	*list = (struct kdsm_picked) { .block = block };
+	kdsm_block_hold(coherence, block);
+	return list;
+}
+
+void kdsm_picks_free(struct kdsm_coherence *coherence, struct kdsm_picks *picks)
+{
+	size_t i;
+
+	for (i = 0; i < picks->count; i++)
+		kdsm_block_put(coherence, picks->list[i].block);
+	kvfree(picks->list);
+}
+
 static int kdsm_picked_compare(const void *a, const void *b)
 {
 	const struct kdsm_picked *one = a, *other = b;
@@ -66,7 +98,7 @@ int kdsm_block_harvest(struct kdsm_coherence *coherence, struct kdsm_block *bloc
 bool kdsm_block_in_doubt(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	lockdep_assert_held(&block->lock);
-	if (list_empty(&block->dirty))
+	if (!block->dirty)
 		return false;
 	if (kdsm_block_harvest(coherence, block) || block->modified)
 		return true;

@@ -215,6 +215,30 @@ void __wrap_kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *
 		break_memo(coherence, index);
 }
 
+/* Falsify what a structure gets from a record. The views of known_block() have no users. */
+void __wrap_kdsm_block_unpack(const struct kdsm_coherence *coherence, struct kdsm_block *block,
+			      void *entry)
+{
+	__real_kdsm_block_unpack(coherence, block, entry);
+	if (!block->users || !kdsm_entry_is_record(entry))
+		return;
+	if (sim_broken == BREAK_RECORD)
+		block->modified = false;
+	if (sim_broken == BREAK_COPIES && block->readers)
+		bitmap_zero(block->readers, coherence->nodes);
+	if (sim_broken == BREAK_STAY)
+		block->lease_end = 0;
+}
+
+void __wrap_kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			      bool is_cached)
+{
+	if (sim_broken == BREAK_COVER && sim_chance(4))
+		block->cached = is_cached;
+	else
+		__real_kdsm_block_cached(coherence, block, is_cached);
+}
+
 int __wrap_kdsm_release_acquire(struct kdsm_coherence *coherence,
 				const struct kdsm_signature *signature)
 {

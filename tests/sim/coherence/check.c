@@ -33,16 +33,16 @@ struct kdsm_block *known_block(unsigned int node, u64 index)
 	struct kdsm_block *view = &views[node];
 	void *entry = xa_load(&coherence->table, index);
 
-	if (!xa_is_value(entry))
+	if (!entry || kdsm_entry_block(entry))
 		return entry;
 	*view = (struct kdsm_block) {
 		.index = index, .next = KDSM_NOBODY, .hint = KDSM_NOBODY,
 	};
 	if (!coherence->is_strict) {
-		INIT_LIST_HEAD(&view->dirty);
 		view->writer = KDSM_NOBODY;
+		view->origin = KDSM_NOBODY;
 	}
-	kdsm_block_recall(coherence, view, xa_to_value(entry));
+	kdsm_block_unpack(coherence, view, entry);
 	return view;
 }
 
@@ -448,7 +448,7 @@ static unsigned int find_owner(u64 index)
 		if (block->role != KDSM_ROLE_NONE)
 			owner = node;
 		if (config.policy == KDSM_POLICY_RELEASE &&
-		    block->state == KDSM_BLOCK_WRITABLE && list_empty(&block->dirty))
+		    block->state == KDSM_BLOCK_WRITABLE && !block->dirty)
 			sim_fail(index, "node %u: writable, but not in the write set", node);
 	}
 	return owner;

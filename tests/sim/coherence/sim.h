@@ -84,6 +84,11 @@ enum {
 	BREAK_MEMO,
 	BREAK_LINK,
 	BREAK_PAST,
+	/* of records and leases */
+	BREAK_RECORD,
+	BREAK_COVER,
+	BREAK_COPIES,
+	BREAK_STAY,
 	/* of costs */
 	BREAK_WALK,
 	BREAK_COUNT
@@ -572,6 +577,14 @@ void __real_kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block
 void __wrap_kdsm_block_learn(struct kdsm_coherence *coherence, struct kdsm_block *block);
 void __real_kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block);
 void __wrap_kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block);
+void __real_kdsm_block_unpack(const struct kdsm_coherence *coherence, struct kdsm_block *block,
+			      void *entry);
+void __wrap_kdsm_block_unpack(const struct kdsm_coherence *coherence, struct kdsm_block *block,
+			      void *entry);
+void __real_kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			      bool is_cached);
+void __wrap_kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			      bool is_cached);
 bool __real_kdsm_word_update(atomic64_t *bytes, struct kdsm_atomic *atomic);
 bool __wrap_kdsm_word_update(atomic64_t *bytes, struct kdsm_atomic *atomic);
 int __real_kdsm_acquire_until(struct kdsm_coherence *coherence, u64 floor);

@@ -98,6 +98,15 @@ void sim_work(struct work_struct *work)
 		  work);
 }
 
+/* delay is in jiffies */
+void sim_work_later(struct work_struct *work, u64 delay)
+{
+	if (work->pending)
+		return;
+	work->pending = true;
+	sim_spawn(sim_fiber_node(), "work", delay * (1000000 / HZ), work_run, work);
+}
+
 /* Wait for pending work instead of cancelling it: a caller must not rely on the cancellation. */
 void sim_work_end(struct work_struct *work)
 {
@@ -125,6 +134,12 @@ bool sim_no_memory(void)
 	sim_counts.nomem++;
 	sim_event(SIM_NONE, "an allocation fails");
 	return true;
+}
+
+void *sim_alloc_nofail(size_t size)
+{
+	allocated++;
+	return calloc(1, size);
 }
 
 void *sim_alloc(size_t size, bool zero)

@@ -5,7 +5,7 @@
 struct sim_entry {
 	unsigned long index;
 	void *value;
-	bool mark;
+	xa_mark_t marks;
 };
 
 /* The place of the first entry whose index is not below this one */
@@ -24,11 +24,11 @@ static size_t place_of(const struct xarray *array, unsigned long index)
 }
 
 void *xa_find(const struct xarray *array, unsigned long *index, unsigned long last,
-	      unsigned int mark)
+	      xa_mark_t mark)
 {
 	size_t i = place_of(array, *index);
 
-	while (i < array->count && !array->entries[i].mark)
+	while (i < array->count && !(array->entries[i].marks & mark))
 		i++;
 	if (i == array->count || array->entries[i].index > last)
 		return NULL;
@@ -44,21 +44,27 @@ void *xa_load(const struct xarray *array, unsigned long index)
 								       NULL;
 }
 
-static void mark_entry(struct xarray *array, unsigned long index, bool mark)
+/* The marks of an entry, or NULL */
+static xa_mark_t *marks_of(struct xarray *array, unsigned long index)
 {
 	sim_assert_held(&array->xa_lock);
-	if (xa_load(array, index))
-		array->entries[place_of(array, index)].mark = mark;
+	return xa_load(array, index) ? &array->entries[place_of(array, index)].marks : NULL;
 }
 
-void __xa_set_mark(struct xarray *array, unsigned long index, unsigned int mark)
+void __xa_set_mark(struct xarray *array, unsigned long index, xa_mark_t mark)
 {
-	mark_entry(array, index, true);
+	xa_mark_t *marks = marks_of(array, index);
+
+	if (marks)
+		*marks |= mark;
 }
 
-void __xa_clear_mark(struct xarray *array, unsigned long index, unsigned int mark)
+void __xa_clear_mark(struct xarray *array, unsigned long index, xa_mark_t mark)
 {
-	mark_entry(array, index, false);
+	xa_mark_t *marks = marks_of(array, index);
+
+	if (marks)
+		*marks &= ~mark;
 }
 
 /* As in the kernel, an allocation drops the lock, and then looks at the entry again. */
@@ -89,23 +95,38 @@ void *__xa_cmpxchg(struct xarray *array, unsigned long index, void *old, void *e
 		}
 		memmove(&array->entries[i + 1], &array->entries[i],
 			(array->count++ - i) * sizeof(*array->entries));
-		array->entries[i].mark = false;
+		array->entries[i].marks = 0;
 	}
 	array->entries[i].index = index;
 	array->entries[i].value = entry;
 	return was;
 }
 
-void *__xa_erase(struct xarray *array, unsigned long index)
+void *xas_load(struct xa_state *place)
 {
-	void *was = xa_load(array, index);
-	size_t i = place_of(array, index);
+	return xa_load(place->array, place->index);
+}
+
+void *xas_store(struct xa_state *place, void *entry)
+{
+	struct xarray *array = place->array;
+	size_t i = place_of(array, place->index);
+	void *was = xas_load(place);
 
 	sim_assert_held(&array->xa_lock);
-	if (was)
+	if (!was)
+		sim_fail(SIM_NONE, "an entry is replaced that does not exist");
+	if (entry)
+		array->entries[i].value = entry;
+	else
 		memmove(&array->entries[i], &array->entries[i + 1],
 			(--array->count - i) * sizeof(*array->entries));
 	return was;
+}
+
+void xas_clear_mark(const struct xa_state *place, xa_mark_t mark)
+{
+	__xa_clear_mark(place->array, place->index, mark);
 }
 
 void xa_destroy(struct xarray *array)

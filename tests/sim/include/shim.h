@@ -49,6 +49,7 @@ typedef s64 ktime_t;
 #define HZ		250
 
 #define __packed	__attribute__((packed))
+#define __aligned(n)		__attribute__((aligned(n)))
 #define fallthrough	__attribute__((fallthrough))
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 
@@ -235,15 +236,22 @@ struct completion {
 
 #define GFP_KERNEL		0
 #define GFP_KERNEL_ACCOUNT	0
+#define GFP_NOWAIT		0
+#define __GFP_NOWARN		0
+#define __GFP_NOFAIL		1
 
 void *sim_alloc(size_t size, bool zero);
+/* An allocation that waits until there is memory */
+void *sim_alloc_nofail(size_t size);
 void sim_free(void *p);
 
 #define kzalloc(n, f)		sim_alloc(n, true)
 #define kvzalloc(n, f)		sim_alloc(n, true)
 /* A cache is the size of its objects. */
 #define KMEM_CACHE(type, f)	((struct kmem_cache *)sizeof(struct type))
-#define kmem_cache_zalloc(c, f)	sim_alloc((size_t)(c), true)
+#define kmem_cache_zalloc(c, f)	\
+	((f) & __GFP_NOFAIL ? sim_alloc_nofail((size_t)(c)) : sim_alloc((size_t)(c), true))
+#define kmem_cache_alloc(c, f)	sim_alloc((size_t)(c), false)
 #define kmem_cache_free(c, p)	sim_free(p)
 #define kmem_cache_destroy(c)	((void)(c))
 #define kcalloc(n, s, f)	sim_alloc((size_t)(n) * (s), true)
@@ -340,6 +348,11 @@ struct rb_root_cached {
 #define RB_EMPTY_NODE(node)	((node)->next == (node))
 #define rb_entry(p, type, member)	container_of(p, type, member)
 #define rb_first_cached(root)	((root)->first)
+/* A root of the kernel has no last node */
+#define rb_root			rb_root_cached
+#define RB_ROOT			RB_ROOT_CACHED
+#define rb_first(root)		((root)->first)
+#define rb_erase(node, root)	rb_erase_cached(node, root)
 
 static inline void rb_add_cached(struct rb_node *node, struct rb_root_cached *root,
 				 bool (*less)(struct rb_node *a, const struct rb_node *b))
@@ -360,6 +373,33 @@ static inline void rb_erase_cached(struct rb_node *node, struct rb_root_cached *
 	*(node->next ? &node->next->previous : &root->last) = node->previous;
 }
 
+static inline struct rb_node *rb_find(const void *key, const struct rb_root *root,
+				      int (*compare)(const void *key, const struct rb_node *node))
+{
+	struct rb_node *node = root->first;
+
+	while (node && compare(key, node) > 0)
+		node = node->next;
+	return node && !compare(key, node) ? node : NULL;
+}
+
+static inline struct rb_node *rb_find_add(struct rb_node *node, struct rb_root *root,
+					  int (*compare)(struct rb_node *a,
+							 const struct rb_node *b))
+{
+	struct rb_node *before = root->last;
+
+	while (before && compare(node, before) < 0)
+		before = before->previous;
+	if (before && !compare(node, before))
+		return before;
+	node->previous = before;
+	node->next = before ? before->next : root->first;
+	*(before ? &before->next : &root->first) = node;
+	*(node->next ? &node->next->previous : &root->last) = node;
+	return NULL;
+}
+
 /* ---- sparse arrays (harness/xarray.c) ---- */
 
 struct xarray {
@@ -373,7 +413,9 @@ struct xa_node {
 };
 
 #define XA_CHUNK_SIZE		64
-#define XA_MARK_0		0
+#define XA_MARK_0		1
+#define XA_MARK_1		2
+typedef unsigned int xa_mark_t;
 #define XA_FLAGS_ACCOUNT	0
 
 #define xa_init_flags(array, flags)	memset(array, 0, sizeof(*(array)))
@@ -389,14 +431,25 @@ struct xa_node {
 
 void *xa_load(const struct xarray *array, unsigned long index);
 void *__xa_cmpxchg(struct xarray *array, unsigned long index, void *old, void *entry, gfp_t flags);
-void *__xa_erase(struct xarray *array, unsigned long index);
-/* There is one mark. */
-void __xa_set_mark(struct xarray *array, unsigned long index, unsigned int mark);
-void __xa_clear_mark(struct xarray *array, unsigned long index, unsigned int mark);
+void __xa_set_mark(struct xarray *array, unsigned long index, xa_mark_t mark);
+void __xa_clear_mark(struct xarray *array, unsigned long index, xa_mark_t mark);
 /* The first entry with the mark */
 void *xa_find(const struct xarray *array, unsigned long *index, unsigned long last,
-	      unsigned int mark);
+	      xa_mark_t mark);
 void xa_destroy(struct xarray *array);
+
+/* A place in an array. The caller of these functions holds the lock of the array. */
+struct xa_state {
+	struct xarray *array;
+	unsigned long index;
+};
+
+#define XA_STATE(name, xa, i)	struct xa_state name = { .array = xa, .index = i }
+
+void *xas_load(struct xa_state *place);
+/* Replace an entry; NULL removes it */
+void *xas_store(struct xa_state *place, void *entry);
+void xas_clear_mark(const struct xa_state *place, xa_mark_t mark);
 
 /* ---- work (harness/kernel.c) ---- */
 
@@ -412,7 +465,17 @@ struct work_struct {
 #define system_unbound_wq	NULL
 #define cancel_work_sync(work)	sim_work_end(work)
 
+struct delayed_work {
+	struct work_struct work;
+};
+
+#define INIT_DELAYED_WORK(w, f)		INIT_WORK(&(w)->work, f)
+#define to_delayed_work(w)		container_of(w, struct delayed_work, work)
+#define schedule_delayed_work(w, d)	sim_work_later(&(w)->work, d)
+#define cancel_delayed_work_sync(w)	sim_work_end(&(w)->work)
+
 void sim_work(struct work_struct *work);
+void sim_work_later(struct work_struct *work, u64 delay);
 void sim_work_end(struct work_struct *work);
 
 #define NSEC_PER_USEC		1000L
