@@ -81,7 +81,8 @@ struct kdsm_miss {
 	bool known;			/* from is the writer that a notice names, not the owner */
 	bool ask;			/* only the owner can tell whether content is new enough */
 	bool here;			/* the frame of this node has the content already */
-	bool whole, changing;		/* as in block, when the miss began */
+	bool whole;			/* as in block, when the miss began */
+	bool changing;			/* guess: see kdsm_miss_expects_change() */
 	bool renewed;			/* the frame has all writes, though the lease has ended */
 	unsigned int from;		/* node that the content comes from */
 	u64 wts, rts;			/* of the fetched content */
@@ -89,6 +90,33 @@ struct kdsm_miss {
 	u64 wanted;			/* timestamp that a notice named */
 	u64 have;			/* the frame has all writes up to this, if whole */
 };
+
+/*
+ * A miss with a copy finds that the copy is still current, or that the content has changed. It
+ * expects what the block's last miss found. The first one expects a change if so many misses of the
+ * region in succession have found one.
+ */
+#define KDSM_CHANGES	8U
+
+static bool kdsm_miss_expects_change(const struct kdsm_coherence *coherence,
+				     const struct kdsm_block *block)
+{
+	if (!block->whole)
+		return true;
+	return block->missed ? block->changing : READ_ONCE(coherence->changes) == KDSM_CHANGES;
+}
+
+static void kdsm_miss_note(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			   const struct kdsm_miss *miss)
+{
+	unsigned int changes = READ_ONCE(coherence->changes);
+
+	block->missed = miss->whole;
+	block->changing = miss->whole && !miss->renewed;
+	/* Concurrent misses may count as one: it is a guess */
+	if (miss->whole && !miss->known)
+		WRITE_ONCE(coherence->changes, miss->renewed ? 0 : min(changes + 1, KDSM_CHANGES));
+}
 
 /* The newest write has this timestamp: find whether the frame of this node has it */
 static bool kdsm_miss_has(struct kdsm_miss *miss, u64 wts)
@@ -139,8 +167,8 @@ static int kdsm_miss_from_writer(struct kdsm_coherence *coherence, struct kdsm_m
 
 /*
  * Read the block's stamp and then its content from node, which may be the owner, in one
- * chain. If the copy here may still be current, read the stamp alone, and the content only if it
- * is not. Returns the timestamp that the stamp promises, or 0. The content goes into the
+ * chain. If the copy here is expected to be current, read the stamp alone, and the content only if
+ * it is not. Returns the timestamp that the stamp promises, or 0. The content goes into the
  * bounce, because it may be older than the content of the frame here, and a frame that
  * other nodes may read must not get older content (stamp.c). Blocks of the read-ahead come
  * along. *moved: the bounce has the content.
@@ -161,7 +189,7 @@ static u64 kdsm_miss_probe(struct kdsm_coherence *coherence, struct kdsm_miss *m
 	ahead = kdsm_ahead_begin(coherence, miss->block, node);
 	if (!kdsm_fetch_begin(&fetch, coherence, source.memory, source.since, miss->block, 1)) {
 		kdsm_fetch_stamps(&fetch, miss->block, node, ahead ? ahead->stamps : 1);
-		*moved = (!miss->whole || miss->changing) && !kdsm_miss_bounce(coherence, miss);
+		*moved = miss->changing && !kdsm_miss_bounce(coherence, miss);
 		if (*moved)
 			kdsm_fetch_add(&fetch, miss->block, node, miss->bounce);
 		if (!kdsm_fetch_end(&fetch))
@@ -277,7 +305,7 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 	miss->here = false;
 	miss->renewed = false;
 	miss->whole = block->whole;
-	miss->changing = block->changing;
+	miss->changing = kdsm_miss_expects_change(coherence, block);
 	miss->have = block->wts;
 	miss->merge = block->twin;
 	miss->from = block->writer;
@@ -313,7 +341,7 @@ static int kdsm_miss_try(struct kdsm_coherence *coherence, struct kdsm_miss *mis
 		kdsm_coherence_count(coherence, SLOW_READS, 1);
 	if (miss->renewed)
 		kdsm_coherence_count(coherence, RENEWALS, 1);
-	block->changing = miss->whole && !miss->renewed;
+	kdsm_miss_note(coherence, block, miss);
 	return !kdsm_block_brought(coherence, block, miss->here ? KDSM_NOBODY : miss->from,
 				   miss->wts, miss->rts);
 }

@@ -270,7 +270,7 @@ struct kdsm_block {
 			bool ahead;	/* read-ahead brought it, and no program has used it */
 			u8 idle : 4;	/* consecutive releases that found no write */
 			u8 lease : 3;	/* as owner: length of leases, as log2, in KDSM_LEASE */
-			bool changing : 1;	/* the last renewal found newer content */
+			bool changing : 1;	/* the last miss with a copy found newer content */
 		};
 	};
 	u8 state;		/* enum kdsm_block_state */
@@ -289,6 +289,7 @@ struct kdsm_block {
 	bool whole : 1;		/* the same: the frame has all writes up to wts, in any state */
 	bool direct : 1;	/* the same: from owned the block when this node asked it */
 	bool ask : 1;		/* the same: only the owner can tell whether content is new */
+	bool missed : 1;	/* the same: there was a miss with a copy, so changing counts */
 };
 
 struct kdsm_coherence;
@@ -462,6 +463,7 @@ struct kdsm_coherence {
 		unsigned int window;	/* number of blocks that the last miss brought along */
 	} streams[KDSM_STREAMS];	/* sequences of read misses */
 	unsigned int stream;		/* index of the stream to replace next */
+	unsigned int changes;		/* misses in succession that found newer content, up to 8 */
 	struct kdsm_race_ring *races;	/* made when the first race is found */
 	atomic64_t stats[KDSM_COHERENCE_COUNT];
 };

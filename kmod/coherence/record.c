@@ -37,6 +37,7 @@ struct kdsm_release_record {
 	u32 whole : 1;
 	u32 ahead : 1;
 	u32 changing : 1;
+	u32 missed : 1;
 } __aligned(8);
 
 /* Policy strict */
@@ -317,6 +318,7 @@ static void kdsm_release_pack(const struct kdsm_coherence *coherence,
 	record->whole = block->whole;
 	record->ahead = block->ahead;
 	record->changing = block->changing;
+	record->missed = block->missed;
 }
 
 static void kdsm_release_unpack(struct kdsm_block *block, const struct kdsm_release_record *record)
@@ -341,6 +343,7 @@ static void kdsm_release_unpack(struct kdsm_block *block, const struct kdsm_rele
 	block->whole = record->whole;
 	block->ahead = record->ahead;
 	block->changing = record->changing;
+	block->missed = record->missed;
 }
 
 /* The time in units of 1,024 ns, rounded up */
