@@ -92,9 +92,9 @@ struct kdsm_miss {
 };
 
 /*
- * A miss with a copy finds that the copy is still current, or that the content has changed. It
- * expects what the block's last miss found. The first one expects a change if so many misses of the
- * region in succession have found one.
+ * A miss that finds an old copy guesses whether the content has changed. The guess is what the
+ * block's last miss found, or, without one, a change if so many such misses of the region in
+ * succession have found one. Misses that know the writer do not count.
  */
 #define KDSM_CHANGES	8U
 

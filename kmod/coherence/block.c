@@ -136,8 +136,8 @@ static struct kdsm_block *kdsm_block_enter(struct kdsm_coherence *coherence,
 
 /*
  * Return the block of a record, with a reference, or NULL if the table has neither a record nor a
- * structure of it any more. A task that works on what the node holds, as an eviction does, gets the
- * structure however little memory is left.
+ * structure of it any more. It gets memory however little is left, because an eviction works on
+ * what the node holds, too.
  */
 static struct kdsm_block *kdsm_block_restore(struct kdsm_coherence *coherence, u64 index)
 {
@@ -237,7 +237,7 @@ static void kdsm_block_show(const struct kdsm_coherence *coherence, const struct
 {
 	*glance = (struct kdsm_glance) {
 		.state = block->state, .owned = kdsm_block_is_owned(block),
-		.lost = READ_ONCE(block->lost),
+		.lost = READ_ONCE(block->lost), .ahead = READ_ONCE(block->ahead),
 		.written = kdsm_block_is_written(coherence, block), .cached = block->cached,
 		.wts = block->wts, .rts = block->rts,
 	};
@@ -297,14 +297,22 @@ static void kdsm_block_replace(struct kdsm_coherence *coherence, struct kdsm_blo
 }
 
 /*
- * A structure becomes a record when no task has used it for a second. Before, if there are so many
- * of them. The simulator has fewer.
+ * A structure becomes a record a second after its last use, or earlier, when more than KDSM_IDLERS
+ * structures are idle. The simulator sets a smaller value.
  */
 #ifndef KDSM_IDLERS
 #define KDSM_IDLERS		1024
 #endif
 /* Number that become records at a time, without a pause for other tasks */
 #define KDSM_IDLERS_BATCH	64
+
+static void kdsm_idler_add(struct kdsm_coherence *coherence, struct kdsm_block *block)
+{
+	block->idle_since = jiffies;
+	list_add_tail(&block->idlers, &coherence->idlers);
+	if (!coherence->idler_count++)
+		schedule_delayed_work(&coherence->idlers_work, HZ);
+}
 
 /* Let the block that has been idle longest become a record, if it can */
 static void kdsm_idler_pack(struct kdsm_coherence *coherence)
@@ -316,9 +324,10 @@ static void kdsm_idler_pack(struct kdsm_coherence *coherence)
 	list_del_init(&block->idlers);
 	coherence->idler_count--;
 	entry = kdsm_record_pack(coherence, block);
-	if (!entry)
-		return;
-	kdsm_block_replace(coherence, block, entry);
+	if (IS_ERR(entry))
+		kdsm_idler_add(coherence, block);	/* try again later */
+	else if (entry)
+		kdsm_block_replace(coherence, block, entry);
 }
 
 static bool kdsm_idler_is_old(struct kdsm_coherence *coherence)
@@ -368,10 +377,7 @@ void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block)
 	xa_lock(&coherence->table);
 	/* Only its users change a block, and put it into lists */
 	if (!--block->users && !kdsm_block_forget(coherence, block)) {
-		block->idle_since = jiffies;
-		list_add_tail(&block->idlers, &coherence->idlers);
-		if (!coherence->idler_count++)
-			schedule_delayed_work(&coherence->idlers_work, HZ);
+		kdsm_idler_add(coherence, block);
 		if (coherence->idler_count > KDSM_IDLERS)
 			kdsm_idler_pack(coherence);
 	}

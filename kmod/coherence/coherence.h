@@ -184,14 +184,14 @@ struct kdsm_block_segment {
 struct kdsm_lease {
 	struct rb_node by_rts;		/* empty while an acquire compares the copies */
 	struct rb_node by_first;
-	u64 first, last;		/* the blocks */
+	u64 first;			/* of the blocks */
 	u64 rts;			/* no copy of them ends before this; U64_MAX: no copy */
 };
 
 struct kdsm_leases {
 	struct rb_root_cached by_rts;
 	struct rb_root by_first;
-	struct kdsm_lease whole;	/* of copies for which there was no memory */
+	struct kdsm_lease whole;	/* of all blocks: for copies without memory for a lease */
 	u64 count;			/* of leases in by_first */
 };
 
@@ -228,8 +228,8 @@ enum kdsm_block_reading {
  * One block, as this node sees it. lock protects the page table entries of the block and all
  * other fields, but coherence->lock protects owed, and the lock of coherence->table protects users,
  * idlers, idle_since and record. A task holds lock for short, local work only, and never during a
- * message or a remote operation. lock nests inside mmap_lock; coherence->lock and the locks that the
- * mapping functions take nest inside lock (Documentation/design/lock-order.md).
+ * message or a remote operation. lock nests inside mmap_lock; coherence->lock and the locks that
+ * the mapping functions take nest inside lock (Documentation/design/lock-order.md).
  */
 struct kdsm_block {
 	struct mutex lock;	/* see above */
@@ -270,7 +270,7 @@ struct kdsm_block {
 			bool ahead;	/* read-ahead brought it, and no program has used it */
 			u8 idle : 4;	/* consecutive releases that found no write */
 			u8 lease : 3;	/* as owner: length of leases, as log2, in KDSM_LEASE */
-			bool changing : 1;	/* the last miss with a copy found newer content */
+			bool changing : 1;	/* the last miss had a copy, and found newer content */
 		};
 	};
 	u8 state;		/* enum kdsm_block_state */
@@ -289,7 +289,7 @@ struct kdsm_block {
 	bool whole : 1;		/* the same: the frame has all writes up to wts, in any state */
 	bool direct : 1;	/* the same: from owned the block when this node asked it */
 	bool ask : 1;		/* the same: only the owner can tell whether content is new */
-	bool missed : 1;	/* the same: there was a miss with a copy, so changing counts */
+	bool missed : 1;	/* the same: the last miss had a copy, so changing counts */
 };
 
 struct kdsm_coherence;

@@ -523,7 +523,7 @@ static int kdsm_block_drop(struct kdsm_eviction *eviction, struct kdsm_block *bl
 	if (kdsm_block_is_owned(block))
 		return 0;
 	WRITE_ONCE(block->state, KDSM_BLOCK_INVALID);
-	/* kdsm_block_memo() keeps the structure of a block with a hint */
+	/* kdsm_block_memo() makes no value of a block with a hint */
 	block->hint = KDSM_NOBODY;
 	if (coherence->is_strict)
 		return 0;

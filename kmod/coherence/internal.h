@@ -47,15 +47,16 @@ struct kdsm_block *kdsm_block_dirty_next(struct kdsm_coherence *coherence, u64 *
 /* Get another reference. Caller has one, or holds coherence->lock and found the block in a list. */
 void kdsm_block_hold(struct kdsm_coherence *coherence, struct kdsm_block *block);
 /*
- * Drop a reference. After the last one the structure goes, at once or some time later, and leaves in
- * the table what the protocol must remember (record.c).
+ * Drop a reference. After the last one the structure goes, at once or some time later, and leaves
+ * in the table what the protocol must remember (record.c).
  */
 void kdsm_block_put(struct kdsm_coherence *coherence, struct kdsm_block *block);
-/* What walks learn of a block without a structure */
+/* State of a block that a task looks at without a reference */
 struct kdsm_glance {
 	u8 state;		/* enum kdsm_block_state */
 	bool owned, lost;
-	bool written, cached;	/* policy release: see kdsm_block_is_written(), struct kdsm_block */
+	/* Policy release: see kdsm_block_is_written() and struct kdsm_block */
+	bool written, cached, ahead;
 	u64 wts, rts;
 };
 
@@ -113,7 +114,9 @@ static inline struct kdsm_block *kdsm_entry_block(void *entry)
 bool kdsm_block_is_bare(const struct kdsm_coherence *coherence, const struct kdsm_block *block);
 /* Whether a bare block may leave the table, because a new structure would do the same */
 bool kdsm_block_is_new(const struct kdsm_coherence *coherence, const struct kdsm_block *block);
-/* Return a record of the block as an entry of the table. NULL: it must stay a structure. */
+/*
+ * Return a record of the block as an entry of the table. NULL: it must stay a structure. -ENOMEM.
+ */
 void *kdsm_record_pack(struct kdsm_coherence *coherence, struct kdsm_block *block);
 /*
  * Fill in a structure, which otherwise is that of a new block, from an entry of the table that is a

@@ -3,10 +3,10 @@
  * Policy release: the leases of copies. A copy that this node does not own is valid until its read
  * timestamp, and an acquire that raises the floor above that makes it invalid.
  *
- * A tree that had each copy would take more memory than all else that a node keeps of a copy. So a
- * lease stands for 64 neighbouring blocks, and has the earliest read timestamp of their copies, or
- * an earlier one: it does not rise when a copy goes or is renewed. An acquire looks at the blocks
- * of the leases that end below the floor, and finds then when each of these leases ends next.
+ * An entry of a tree for each copy would take more memory than the copy's record. So one lease
+ * covers 64 neighbouring blocks. It ends when the first of their copies does, or earlier, because it
+ * stays as it is when a copy goes or is renewed. An acquire looks at the blocks of the leases that
+ * end below the floor, and finds then when each of these leases ends next.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -39,10 +39,9 @@ static bool kdsm_lease_ends_before(struct rb_node *a, const struct rb_node *b)
 	       rb_entry(b, struct kdsm_lease, by_rts)->rts;
 }
 
-static void kdsm_lease_init(struct kdsm_lease *lease, u64 first, u64 last)
+static void kdsm_lease_init(struct kdsm_lease *lease, u64 first)
 {
 	lease->first = first;
-	lease->last = last;
 	lease->rts = U64_MAX;
 	RB_CLEAR_NODE(&lease->by_rts);
 }
@@ -51,7 +50,7 @@ void kdsm_leases_init(struct kdsm_coherence *coherence)
 {
 	coherence->leases.by_rts = RB_ROOT_CACHED;
 	coherence->leases.by_first = RB_ROOT;
-	kdsm_lease_init(&coherence->leases.whole, 0, coherence->blocks - 1);
+	kdsm_lease_init(&coherence->leases.whole, 0);
 	rb_add_cached(&coherence->leases.whole.by_rts, &coherence->leases.by_rts,
 		      kdsm_lease_ends_before);
 }
@@ -105,37 +104,42 @@ static void kdsm_lease_lower(struct kdsm_coherence *coherence, struct kdsm_lease
 		rb_add_cached(&lease->by_rts, &coherence->leases.by_rts, kdsm_lease_ends_before);
 }
 
-void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
-		       bool is_cached)
+/* The copy of a block is valid until rts */
+static void kdsm_lease_cover(struct kdsm_coherence *coherence, u64 index, u64 rts)
 {
-	u64 first = block->index & ~(u64)(KDSM_LEASE_BLOCKS - 1);
+	u64 first = index & ~(u64)(KDSM_LEASE_BLOCKS - 1);
 	struct kdsm_lease *lease, *made;
 
-	lockdep_assert_held(&block->lock);
-	block->cached = is_cached;
-	if (!is_cached)
-		return;
 	spin_lock(&coherence->lock);
 	lease = kdsm_lease_find(coherence, first);
 	if (lease)
-		kdsm_lease_lower(coherence, lease, block->rts);
+		kdsm_lease_lower(coherence, lease, rts);
 	spin_unlock(&coherence->lock);
 	if (lease)
 		return;
 	made = kzalloc(sizeof(*made), GFP_KERNEL_ACCOUNT);
 	if (made)
-		kdsm_lease_init(made, first, first + KDSM_LEASE_BLOCKS - 1);
+		kdsm_lease_init(made, first);
 	spin_lock(&coherence->lock);
 	lease = made ? kdsm_lease_add(coherence, made) : &coherence->leases.whole;
-	kdsm_lease_lower(coherence, lease, block->rts);
+	kdsm_lease_lower(coherence, lease, rts);
 	spin_unlock(&coherence->lock);
 	if (lease != made)
 		kfree(made);
 }
 
+void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
+		       bool is_cached)
+{
+	lockdep_assert_held(&block->lock);
+	block->cached = is_cached;
+	if (is_cached)
+		kdsm_lease_cover(coherence, block->index, block->rts);
+}
+
 /*
- * The lease that ends first, if it ends before floor, or NULL. Until kdsm_lease_put() it notes the
- * copies that become valid meanwhile.
+ * Take the lease that ends first from the tree, if it ends before floor, or return NULL. Until
+ * kdsm_lease_put() its rts is that of the copies that become valid meanwhile.
  */
 static struct kdsm_lease *kdsm_lease_take(struct kdsm_coherence *coherence, u64 floor)
 {
@@ -154,7 +158,7 @@ static struct kdsm_lease *kdsm_lease_take(struct kdsm_coherence *coherence, u64 
 	return lease;
 }
 
-/* Of the copies that were valid, one ends at rts and none before; U64_MAX: none is valid */
+/* rts: the smallest of the copies that stay valid, or U64_MAX */
 static void kdsm_lease_put(struct kdsm_coherence *coherence, struct kdsm_lease *lease, u64 rts)
 {
 	spin_lock(&coherence->lock);
@@ -184,24 +188,37 @@ static int kdsm_lease_end(struct kdsm_coherence *coherence, u64 index, u64 floor
 	return err;
 }
 
+/* Look at the copies of a lease. *rts becomes the smallest of those that stay valid, or U64_MAX. */
+static int kdsm_lease_walk(struct kdsm_coherence *coherence, const struct kdsm_lease *lease,
+			   u64 floor, struct kdsm_picks *victims, u64 *rts)
+{
+	bool is_whole = lease == &coherence->leases.whole;
+	u64 last = is_whole ? coherence->blocks - 1 : lease->first + KDSM_LEASE_BLOCKS - 1, i;
+	struct kdsm_glance glance;
+	int err = 0;
+
+	*rts = U64_MAX;
+	for (i = lease->first; !err && kdsm_block_glance(coherence, &i, last, &glance); i++) {
+		kdsm_coherence_count(coherence, LOOKED, 1);
+		if (glance.cached && glance.rts < floor)
+			err = kdsm_lease_end(coherence, i, floor, victims);
+		else if (glance.cached && is_whole)
+			kdsm_lease_cover(coherence, i, glance.rts);	/* there may be memory now */
+		else if (glance.cached)
+			*rts = min(*rts, glance.rts);
+	}
+	return err;
+}
+
 int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor, struct kdsm_picks *victims)
 {
-	struct kdsm_glance glance;
 	struct kdsm_lease *lease;
 	int err = 0;
-	u64 i, rts;
+	u64 rts;
 
 	lockdep_assert_held(&coherence->fence);
 	while (!err && (lease = kdsm_lease_take(coherence, floor))) {
-		rts = U64_MAX;
-		for (i = lease->first;
-		     !err && kdsm_block_glance(coherence, &i, lease->last, &glance); i++) {
-			kdsm_coherence_count(coherence, LOOKED, 1);
-			if (glance.cached && glance.rts < floor)
-				err = kdsm_lease_end(coherence, i, floor, victims);
-			else if (glance.cached)
-				rts = min(rts, glance.rts);
-		}
+		err = kdsm_lease_walk(coherence, lease, floor, victims, &rts);
 		kdsm_lease_put(coherence, lease, err ? 0 : rts);
 	}
 	return err;

@@ -11,7 +11,7 @@
  * content of the frame, and does not fetch content that is too old.
  *
  * These blocks become valid copies by the rules of a read miss: each is busy meanwhile,
- * enters the list of copies, and is then compared with the floor. A block for which an
+ * gets a lease, and is then compared with the floor. A block for which an
  * acquire demanded more in the meantime stays invalid. The task already has a busy block,
  * so it waits for no other busy block and skips such blocks.
  */
@@ -246,16 +246,19 @@ static bool kdsm_ahead_use_one(struct kdsm_coherence *coherence, struct kdsm_blo
 void kdsm_ahead_use(struct kdsm_coherence *coherence, const struct kdsm_block *block,
 		    kdsm_map_t map, void *arg)
 {
+	struct kdsm_glance glance;
 	struct kdsm_block *next;
 	bool more = true;
 	u64 i;
 
 	for (i = block->index + 1; more && i < coherence->blocks; i++) {
+		/* Most accesses continue no read-ahead */
+		if (!kdsm_block_glance(coherence, &i, i, &glance) || !glance.ahead)
+			return;
 		next = kdsm_block_find(coherence, i);
 		if (!next)
 			return;
-		/* Most accesses continue no read-ahead: look before taking a lock */
-		more = READ_ONCE(next->ahead) && kdsm_ahead_use_one(coherence, next, map, arg);
+		more = kdsm_ahead_use_one(coherence, next, map, arg);
 		kdsm_block_put(coherence, next);
 	}
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a node remembers of a block that no task uses. If the node has content of the block, it is a
- * record of 16 or 24 bytes. Otherwise it is a value of 8 bytes in the table, or nothing at all. The
- * next task that uses the block gets a structure with the same state.
+ * What a node remembers of a block that no task uses. A block with content, or whose last hand-over
+ * may not have been taken up, becomes a record of 16 or 24 bytes. Any other block becomes a value
+ * of 8 bytes in the table, or nothing at all. The next task that uses the block gets a structure
+ * with the same state.
  *
  * If the state of a block does not fit, which is rare, its structure stays.
  */
@@ -38,12 +39,13 @@ struct kdsm_release_record {
 	u32 ahead : 1;
 	u32 changing : 1;
 	u32 missed : 1;
+	u32 ask : 1;
 } __aligned(8);
 
 /* Policy strict */
 struct kdsm_strict_record {
 	unsigned long *readers;	/* as in struct kdsm_block */
-	u32 ts;			/* wts, and what writers demanded */
+	u32 ts;			/* wts, rts and wanted */
 	u32 lease_end;		/* low bits of the time, in units of 1,024 ns; 0: it has ended */
 	u32 handover : KDSM_NUMBER_BITS;
 	u32 owner : KDSM_NODE_BITS;
@@ -86,7 +88,7 @@ size_t kdsm_record_size(const struct kdsm_coherence *coherence)
 
 /* ---- the state of a block ---- */
 
-/* Whether no work item, no other node and no list of lost blocks relies on the structure */
+/* Whether the block is neither busy nor lost, and no node and no work item waits for it */
 static bool kdsm_block_is_idle(const struct kdsm_coherence *coherence,
 			       const struct kdsm_block *block)
 {
@@ -177,8 +179,8 @@ bool kdsm_block_is_new(const struct kdsm_coherence *coherence, const struct kdsm
  *
  * The other fields need not be remembered. The origin of a copy and the state of a request exist
  * only with a copy or a task. kdsm_block_learn() finds again what notices say, and ask_first and
- * ask_end tell which blocks were refreshed. If the block has a hint, the structure stays, because a
- * discard may have found that owner.
+ * ask_end tell which blocks were refreshed. A block with a hint gets no value, because a discard
+ * may have found that owner.
  */
 #define KDSM_MEMO_GIVEN		BIT_ULL(0)
 #define KDSM_MEMO_OWNER		GENMASK_ULL(10, 1)
@@ -255,8 +257,8 @@ static struct kdsm_strict_record *kdsm_strict_record(const void *entry)
 }
 
 /*
- * Whether this node need not repeat the hand-over that it made, because the next owner has taken it
- * up: only a later owner can have promised, or policy strict written, what this node has by now.
+ * Whether the next owner has taken up the hand-over that this node made: the copy here has a
+ * promise or, policy strict, a write that is newer, and only a later owner makes one.
  */
 static bool kdsm_given_is_over(const struct kdsm_coherence *coherence,
 			       const struct kdsm_block *block)
@@ -264,7 +266,7 @@ static bool kdsm_given_is_over(const struct kdsm_coherence *coherence,
 	return coherence->is_strict ? block->wts > block->from_wts : block->rts > block->from_rts;
 }
 
-/* Whether the record says the same of the hand-over as the structure */
+/* Whether wts and rts of the record suffice to repeat the hand-over */
 static bool kdsm_given_is_kept(const struct kdsm_coherence *coherence,
 			       const struct kdsm_block *block)
 {
@@ -272,22 +274,31 @@ static bool kdsm_given_is_kept(const struct kdsm_coherence *coherence,
 	       (coherence->is_strict || block->from_rts == block->rts);
 }
 
+/* Policy strict: whether this node only remembers what it must not take up any more */
+static bool kdsm_copy_is_over(const struct kdsm_coherence *coherence,
+			      const struct kdsm_block *block)
+{
+	return block->role == KDSM_ROLE_NONE && block->state == KDSM_BLOCK_INVALID &&
+	       (!block->given || kdsm_given_is_over(coherence, block));
+}
+
 /* Whether the record can hold the state of the block */
 static bool kdsm_record_fits(const struct kdsm_coherence *coherence, const struct kdsm_block *block)
 {
 	if (block->role != KDSM_ROLE_NONE && block->role != KDSM_ROLE_OWNER)
 		return false;
-	if (max(block->wts, block->rts) > U32_MAX || block->handover >= 1 << KDSM_NUMBER_BITS)
+	if (max3(block->wts, block->rts, coherence->is_strict ? block->wanted : 0) > U32_MAX ||
+	    block->handover >= 1 << KDSM_NUMBER_BITS)
 		return false;
 	if (block->given && !kdsm_given_is_over(coherence, block) &&
 	    !kdsm_given_is_kept(coherence, block))
 		return false;
 	if (coherence->is_strict)
-		return block->reading == KDSM_READING_NONE && block->wanted <= block->wts &&
-		       block->hint == KDSM_NOBODY;
+		return block->reading == KDSM_READING_NONE && block->hint == KDSM_NOBODY &&
+		       (block->wanted <= block->wts || kdsm_copy_is_over(coherence, block));
 	/* An owner has asked for the block, so it needs no hint */
-	return !block->ask && (block->hint == KDSM_NOBODY || block->hint == block->origin ||
-			       kdsm_block_is_owned(block));
+	return block->hint == KDSM_NOBODY || block->hint == block->origin ||
+	       kdsm_block_is_owned(block);
 }
 
 static void kdsm_release_pack(const struct kdsm_coherence *coherence,
@@ -319,6 +330,7 @@ static void kdsm_release_pack(const struct kdsm_coherence *coherence,
 	record->ahead = block->ahead;
 	record->changing = block->changing;
 	record->missed = block->missed;
+	record->ask = block->ask;
 }
 
 static void kdsm_release_unpack(struct kdsm_block *block, const struct kdsm_release_record *record)
@@ -344,6 +356,7 @@ static void kdsm_release_unpack(struct kdsm_block *block, const struct kdsm_rele
 	block->ahead = record->ahead;
 	block->changing = record->changing;
 	block->missed = record->missed;
+	block->ask = record->ask;
 }
 
 /* The time in units of 1,024 ns, rounded up */
@@ -357,7 +370,7 @@ static void kdsm_strict_pack(const struct kdsm_coherence *coherence, struct kdsm
 {
 	bool is_over = block->lease_end <= ktime_get_ns();
 
-	record->ts = max(block->wts, block->rts);
+	record->ts = max3(block->wts, block->rts, block->wanted);
 	record->lease_end = is_over ? 0 : (u32)kdsm_lease_units(block->lease_end) ?: 1;
 	record->handover = block->handover;
 	record->owner = block->owner;
@@ -367,7 +380,7 @@ static void kdsm_strict_pack(const struct kdsm_coherence *coherence, struct kdsm
 	record->taken = block->taken;
 	record->unread = block->unread;
 	record->awaited = block->awaited;
-	/* Only the owner needs the readers, and the node that repeats a hand-over of theirs */
+	/* Only the owner, or a node that may repeat its hand-over, needs the readers */
 	if ((record->is_owned || record->given) &&
 	    kdsm_block_is_read(coherence, block, KDSM_NOBODY)) {
 		record->readers = block->readers;
@@ -376,6 +389,9 @@ static void kdsm_strict_pack(const struct kdsm_coherence *coherence, struct kdsm
 		record->readers = NULL;
 	}
 }
+
+/* Longer than any lease, and the time that a node waits for a program to begin it, in ns */
+#define KDSM_LEASE_LONGEST	(2 * KDSM_LEASE_MAX)
 
 static void kdsm_strict_unpack(struct kdsm_block *block, const struct kdsm_strict_record *record)
 {
@@ -386,7 +402,7 @@ static void kdsm_strict_unpack(struct kdsm_block *block, const struct kdsm_stric
 	block->rts = record->ts;
 	block->wanted = record->ts;
 	/* Longer than any lease: it ended long ago, and the low bits of the time have begun anew */
-	if (record->lease_end && left > 0 && left < NSEC_PER_SEC >> 10)
+	if (record->lease_end && left > 0 && left <= KDSM_LEASE_LONGEST >> 10)
 		block->lease_end = now + ((u64)left << 10);
 	block->handover = record->handover;
 	block->owner = record->owner;
@@ -431,6 +447,7 @@ void kdsm_record_glance(const struct kdsm_coherence *coherence, const void *entr
 	*glance = (struct kdsm_glance) {
 		.state = release->state, .owned = release->is_owned,
 		.written = release->modified || release->dirty, .cached = release->cached,
+		.ahead = release->ahead,
 		.wts = release->wts, .rts = release->rts,
 	};
 }
@@ -456,7 +473,7 @@ void *kdsm_record_pack(struct kdsm_coherence *coherence, struct kdsm_block *bloc
 	entry = block->record ?: kdsm_record_alloc(coherence);
 	block->record = NULL;
 	if (!entry)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	if (coherence->is_strict)
 		kdsm_strict_pack(coherence, block, kdsm_strict_record(entry));
 	else

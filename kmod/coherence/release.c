@@ -272,7 +272,7 @@ int kdsm_block_take(struct kdsm_coherence *coherence, struct kdsm_block *block, 
 	block->lost = false;
 	WRITE_ONCE(block->state, kdsm_block_valid_state(block));
 	block->writer = KDSM_NOBODY;
-	/* First, because the leases are in order of rts */
+	/* An owner needs no lease */
 	kdsm_block_cached(coherence, block, false);
 	block->wts = wts;
 	WRITE_ONCE(block->rts, rts);
