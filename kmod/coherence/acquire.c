@@ -16,8 +16,8 @@
  * The memory of the twin stays unchanged, for a node that the block was handed over to and that
  * has not read the twin yet (see kdsm_release_handover()).
  */
-int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			  struct kdsm_picks *victims)
+static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_block *block,
+				 struct kdsm_picks *victims)
 {
 	struct kdsm_picked *victim;
 
@@ -89,6 +89,62 @@ static int kdsm_acquire_raised(struct kdsm_coherence *coherence, struct kdsm_rai
 		spin_unlock(&coherence->lock);
 		err = kdsm_copy_check(coherence, block, floor, true, victims);
 		kdsm_block_put(coherence, block);
+	}
+	return err;
+}
+
+/* Invalidate the copy of a block if it ends below floor */
+static int kdsm_lease_end(struct kdsm_coherence *coherence, u64 index, u64 floor,
+			  struct kdsm_picks *victims)
+{
+	struct kdsm_block *block = kdsm_block_find(coherence, index);
+	int err = 0;
+
+	if (!block)
+		return 0;
+	mutex_lock(&block->lock);
+	/* Else another task took the block, or has fetched it again */
+	if (block->cached && block->rts < floor)
+		err = kdsm_block_invalidate(coherence, block, victims);
+	mutex_unlock(&block->lock);
+	kdsm_block_put(coherence, block);
+	return err;
+}
+
+/* Look at the copies of a lease. *rts becomes the smallest of those that stay valid, or U64_MAX. */
+static int kdsm_lease_walk(struct kdsm_coherence *coherence, const struct kdsm_lease *lease,
+			   u64 floor, struct kdsm_picks *victims, u64 *rts)
+{
+	bool is_whole = lease == &coherence->leases.whole;
+	u64 last = is_whole ? coherence->blocks - 1 : lease->first + KDSM_LEASE_BLOCKS - 1, i;
+	struct kdsm_glance glance;
+	int err = 0;
+
+	*rts = U64_MAX;
+	for (i = lease->first; !err && kdsm_block_glance(coherence, &i, last, &glance); i++) {
+		kdsm_coherence_count(coherence, LOOKED, 1);
+		if (glance.cached && glance.rts < floor)
+			err = kdsm_lease_end(coherence, i, floor, victims);
+		else if (glance.cached && is_whole)
+			kdsm_lease_cover(coherence, i, glance.rts);	/* there may be memory now */
+		else if (glance.cached)
+			*rts = min(*rts, glance.rts);
+	}
+	return err;
+}
+
+/* Invalidate the copies whose validity ends below floor. -ENOMEM. */
+static int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor,
+			      struct kdsm_picks *victims)
+{
+	struct kdsm_lease *lease;
+	int err = 0;
+	u64 rts;
+
+	lockdep_assert_held(&coherence->fence);
+	while (!err && (lease = kdsm_lease_take(coherence, floor))) {
+		err = kdsm_lease_walk(coherence, lease, floor, victims, &rts);
+		kdsm_lease_put(coherence, lease, err ? 0 : rts);
 	}
 	return err;
 }

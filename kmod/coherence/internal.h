@@ -7,8 +7,6 @@
 
 #include "coherence/coherence.h"
 
-struct kdsm_picks;
-
 /* ---- the mappings of the region: see struct kdsm_mapping_ops ---- */
 
 static inline void kdsm_pages_unmap(struct kdsm_coherence *coherence, u64 offset, u64 length)
@@ -146,8 +144,18 @@ void kdsm_leases_free(struct kdsm_coherence *coherence);
  */
 void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		       bool is_cached);
-/* Invalidate the copies whose validity ends below floor. -ENOMEM. Caller holds coherence->fence. */
-int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor, struct kdsm_picks *victims);
+/* A lease covers so many neighbouring blocks */
+#define KDSM_LEASE_BLOCKS	64
+
+/* Note that the copy of a block is valid until rts */
+void kdsm_lease_cover(struct kdsm_coherence *coherence, u64 index, u64 rts);
+/*
+ * Take the lease that ends first from the tree, if it ends before floor, or return NULL. Until
+ * kdsm_lease_put() its rts is that of the copies that become valid meanwhile.
+ */
+struct kdsm_lease *kdsm_lease_take(struct kdsm_coherence *coherence, u64 floor);
+/* rts: the smallest of the copies that stay valid, or U64_MAX */
+void kdsm_lease_put(struct kdsm_coherence *coherence, struct kdsm_lease *lease, u64 rts);
 
 /* ---- segment.c ---- */
 
@@ -499,9 +507,6 @@ void kdsm_release_forget(struct kdsm_coherence *coherence, struct kdsm_block *bl
 
 int kdsm_release_acquire(struct kdsm_coherence *coherence,
 			 const struct kdsm_signature *signature);
-/* Invalidate a copy, and add it to victims. -ENOMEM. Caller holds the block's lock. */
-int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			  struct kdsm_picks *victims);
 /*
  * Acquire all that was released up to a timestamp that the clock of a node has reached. Caller
  * holds coherence->fence and no block's lock. 0 or -ENOMEM.

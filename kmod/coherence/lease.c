@@ -4,16 +4,14 @@
  * timestamp, and an acquire that raises the floor above that makes it invalid.
  *
  * An entry of a tree for each copy would take more memory than the copy's record. So one lease
- * covers 64 neighbouring blocks. It ends when the first of their copies does, or earlier, because it
- * stays as it is when a copy goes or is renewed. An acquire looks at the blocks of the leases that
- * end below the floor, and finds then when each of these leases ends next.
+ * covers 64 neighbouring blocks. It ends when the first of their copies does, or earlier, because
+ * it stays as it is when a copy goes or is renewed. An acquire looks at the blocks of the leases
+ * that end below the floor, and finds then when each of these leases ends next.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "internal.h"
-
-#define KDSM_LEASE_BLOCKS	64
 
 /* A search by number of the first block: a lease, or the place of a block */
 static int kdsm_lease_compare(u64 first, const struct rb_node *node)
@@ -104,8 +102,7 @@ static void kdsm_lease_lower(struct kdsm_coherence *coherence, struct kdsm_lease
 		rb_add_cached(&lease->by_rts, &coherence->leases.by_rts, kdsm_lease_ends_before);
 }
 
-/* The copy of a block is valid until rts */
-static void kdsm_lease_cover(struct kdsm_coherence *coherence, u64 index, u64 rts)
+void kdsm_lease_cover(struct kdsm_coherence *coherence, u64 index, u64 rts)
 {
 	u64 first = index & ~(u64)(KDSM_LEASE_BLOCKS - 1);
 	struct kdsm_lease *lease, *made;
@@ -137,11 +134,7 @@ void kdsm_block_cached(struct kdsm_coherence *coherence, struct kdsm_block *bloc
 		kdsm_lease_cover(coherence, block->index, block->rts);
 }
 
-/*
- * Take the lease that ends first from the tree, if it ends before floor, or return NULL. Until
- * kdsm_lease_put() its rts is that of the copies that become valid meanwhile.
- */
-static struct kdsm_lease *kdsm_lease_take(struct kdsm_coherence *coherence, u64 floor)
+struct kdsm_lease *kdsm_lease_take(struct kdsm_coherence *coherence, u64 floor)
 {
 	struct kdsm_lease *lease = NULL;
 	struct rb_node *first;
@@ -158,8 +151,7 @@ static struct kdsm_lease *kdsm_lease_take(struct kdsm_coherence *coherence, u64 
 	return lease;
 }
 
-/* rts: the smallest of the copies that stay valid, or U64_MAX */
-static void kdsm_lease_put(struct kdsm_coherence *coherence, struct kdsm_lease *lease, u64 rts)
+void kdsm_lease_put(struct kdsm_coherence *coherence, struct kdsm_lease *lease, u64 rts)
 {
 	spin_lock(&coherence->lock);
 	kdsm_lease_lower(coherence, lease, rts);
@@ -168,58 +160,4 @@ static void kdsm_lease_put(struct kdsm_coherence *coherence, struct kdsm_lease *
 	else
 		rb_add_cached(&lease->by_rts, &coherence->leases.by_rts, kdsm_lease_ends_before);
 	spin_unlock(&coherence->lock);
-}
-
-/* Invalidate the copy of a block if it ends below floor */
-static int kdsm_lease_end(struct kdsm_coherence *coherence, u64 index, u64 floor,
-			  struct kdsm_picks *victims)
-{
-	struct kdsm_block *block = kdsm_block_find(coherence, index);
-	int err = 0;
-
-	if (!block)
-		return 0;
-	mutex_lock(&block->lock);
-	/* Else another task took the block, or has fetched it again */
-	if (block->cached && block->rts < floor)
-		err = kdsm_block_invalidate(coherence, block, victims);
-	mutex_unlock(&block->lock);
-	kdsm_block_put(coherence, block);
-	return err;
-}
-
-/* Look at the copies of a lease. *rts becomes the smallest of those that stay valid, or U64_MAX. */
-static int kdsm_lease_walk(struct kdsm_coherence *coherence, const struct kdsm_lease *lease,
-			   u64 floor, struct kdsm_picks *victims, u64 *rts)
-{
-	bool is_whole = lease == &coherence->leases.whole;
-	u64 last = is_whole ? coherence->blocks - 1 : lease->first + KDSM_LEASE_BLOCKS - 1, i;
-	struct kdsm_glance glance;
-	int err = 0;
-
-	*rts = U64_MAX;
-	for (i = lease->first; !err && kdsm_block_glance(coherence, &i, last, &glance); i++) {
-		kdsm_coherence_count(coherence, LOOKED, 1);
-		if (glance.cached && glance.rts < floor)
-			err = kdsm_lease_end(coherence, i, floor, victims);
-		else if (glance.cached && is_whole)
-			kdsm_lease_cover(coherence, i, glance.rts);	/* there may be memory now */
-		else if (glance.cached)
-			*rts = min(*rts, glance.rts);
-	}
-	return err;
-}
-
-int kdsm_acquire_floor(struct kdsm_coherence *coherence, u64 floor, struct kdsm_picks *victims)
-{
-	struct kdsm_lease *lease;
-	int err = 0;
-	u64 rts;
-
-	lockdep_assert_held(&coherence->fence);
-	while (!err && (lease = kdsm_lease_take(coherence, floor))) {
-		err = kdsm_lease_walk(coherence, lease, floor, victims, &rts);
-		kdsm_lease_put(coherence, lease, err ? 0 : rts);
-	}
-	return err;
 }
