@@ -111,7 +111,7 @@ static int kdsm_lease_end(struct kdsm_coherence *coherence, u64 index, u64 floor
 	return err;
 }
 
-/* Look at the copies of a lease. *rts becomes the smallest of those that stay valid, or U64_MAX. */
+/* Look at the copies of a lease. *rts becomes the smallest that stays valid, or U64_MAX. */
 static int kdsm_lease_walk(struct kdsm_coherence *coherence, const struct kdsm_lease *lease,
 			   u64 floor, struct kdsm_picks *victims, u64 *rts)
 {
@@ -126,7 +126,7 @@ static int kdsm_lease_walk(struct kdsm_coherence *coherence, const struct kdsm_l
 		if (glance.cached && glance.rts < floor)
 			err = kdsm_lease_end(coherence, i, floor, victims);
 		else if (glance.cached && is_whole)
-			kdsm_lease_cover(coherence, i, glance.rts);	/* there may be memory now */
+			kdsm_lease_cover(coherence, i, glance.rts);	/* memory may be back */
 		else if (glance.cached)
 			*rts = min(*rts, glance.rts);
 	}

@@ -270,7 +270,7 @@ struct kdsm_block {
 			bool ahead;	/* read-ahead brought it, and no program has used it */
 			u8 idle : 4;	/* consecutive releases that found no write */
 			u8 lease : 3;	/* as owner: length of leases, as log2, in KDSM_LEASE */
-			bool changing : 1;	/* the last miss had a copy, and found newer content */
+			bool changing : 1;	/* the last miss had a copy, which was old */
 		};
 	};
 	u8 state;		/* enum kdsm_block_state */
