@@ -10,17 +10,19 @@
 #define UNITS_PER_NS	16
 
 struct sim_cost sim_cost;
+static u64 *busy;			/* by node */
 static u64 *device_until, *cpu_until;	/* by node: device and CPU are busy until this time */
 
 bool sim_cost_parse(const char *text)
 {
 	unsigned int racks, self = 500, near = 700, far = 1000, atomic = 100, message = 1000;
+	unsigned int extra = 0;
 	char end;
 	int n;
 
-	n = sscanf(text, "%u,%u,%u,%u,%u,%u%c", &racks, &self, &near, &far, &atomic, &message,
-		   &end);
-	if ((n != 1 && n != 6) || !racks)
+	n = sscanf(text, "%u,%u,%u,%u,%u,%u,%u%c", &racks, &self, &near, &far, &atomic,
+		   &message, &extra, &end);
+	if ((n != 1 && n != 6 && n != 7) || !racks)
 		return false;
 	sim_cost = (struct sim_cost) {
 		.units = 1000 * UNITS_PER_NS,
@@ -30,6 +32,7 @@ bool sim_cost_parse(const char *text)
 		.far = far * UNITS_PER_NS,
 		.atomic = atomic * UNITS_PER_NS,
 		.message = message * UNITS_PER_NS,
+		.extra = extra * UNITS_PER_NS,
 	};
 	return true;
 }
@@ -82,17 +85,25 @@ void sim_cost_post(struct kdsm_batch *batch)
 
 void sim_cost_serve(unsigned int node)
 {
+	busy[node] += sim_cost.message;
 	sim_sleep_until(queue_until(&cpu_until[node], sim_now(), sim_cost.message));
+}
+
+u64 sim_cost_busy(unsigned int node)
+{
+	return busy[node];
 }
 
 void sim_cost_start(void)
 {
+	busy = calloc(sim.nodes, sizeof(*busy));
 	device_until = calloc(sim.nodes, sizeof(*device_until));
 	cpu_until = calloc(sim.nodes, sizeof(*cpu_until));
 }
 
 void sim_cost_stop(void)
 {
+	free(busy);
 	free(device_until);
 	free(cpu_until);
 }

@@ -109,6 +109,7 @@ void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
 {
 	batch->fabric = fabric;
 	batch->memory = memory;
+	batch->tie = 0;
 	INIT_LIST_HEAD(&batch->operations);
 }
 
@@ -142,6 +143,38 @@ static void lose(struct kdsm_operation *op, int status)
 	sim_counts.lost++;
 }
 
+/* A compare-and-swap that was lost, and is still under way */
+struct ghost {
+	struct kdsm_operation op;
+	unsigned int from;
+	u64 tie;
+};
+
+static void land_ghost(void *arg)
+{
+	struct ghost *ghost = arg;
+
+	/* Nothing of a former connection lands after one node gave up the other. */
+	if (ghost->tie == tie_of(ghost->from, ghost->op.node)) {
+		sim_operate(ghost->from, &ghost->op);
+		sim_event(operation_object(&ghost->op), "a late operation of node %u: %016llx",
+			  ghost->from, ghost->op.result);
+	}
+	free(ghost);
+}
+
+static bool haunt(unsigned int from, const struct kdsm_operation *op)
+{
+	struct ghost *ghost;
+
+	if (op->opcode != KDSM_OP_CAS || from == op->node || !sim_chance(sim.ghost))
+		return false;
+	ghost = malloc(sizeof(*ghost));
+	*ghost = (struct ghost) { *op, from, tie_of(from, op->node) };
+	sim_spawn(op->node, "late operation", 1 + sim_below(10000), land_ghost, ghost);
+	return true;
+}
+
 /* Do an operation at its target, or lose it. in_time: no node was cut off when it started. */
 static void land(struct kdsm_batch *batch, struct kdsm_operation *op, bool in_time)
 {
@@ -154,8 +187,8 @@ static void land(struct kdsm_batch *batch, struct kdsm_operation *op, bool in_ti
 			sim_operate(node, op);
 		lose(op, -EHOSTDOWN);
 	} else if (sim_chance(sim.error)) {
-		/* The initiator cannot know whether a lost operation was done. */
-		if (sim_chance(2))
+		/* The initiator cannot know whether a lost operation was done, or will be. */
+		if (!haunt(node, op) && sim_chance(2))
 			sim_operate(node, op);
 		lose(op, sim_chance(2) ? -EIO : -EHOSTDOWN);
 	} else {
@@ -436,10 +469,12 @@ static void deliver(void *arg)
 			sim_sleep(sim.silence);
 		lose_request(message, cut);
 	} else {
-		if (sim_cost.units)
+		if (sim_cost.units) {
+			sim_sleep(sim_cost.extra);
 			sim_cost_serve(message->to);
+		}
 		serve(message);
-		sim_sleep(sim_latency(message->to, message->from));
+		sim_sleep(sim_latency(message->to, message->from) + sim_cost.extra);
 		cut = sim_are_apart(message->from, message->to) ||
 		      tie != tie_of(message->from, message->to);
 		if (cut || sim_chance(sim.error))

@@ -65,6 +65,7 @@ static inline unsigned int sim_between(unsigned int a, unsigned int b)
  * @late: one in @late messages or operations takes 30 times as long
  * @slow: node whose links are 20 times as slow; @nodes if there is none
  * @error: one in @error requests, replies and operations is lost
+ * @ghost: one in @ghost compare-and-swaps that are lost lands when its initiator waits no more
  * @stray: half of the messages that outlive their sender's wait arrive within this, in us
  * @silence: time until a sender gives up a message to a node that is cut off, in us
  * @nomem: one in @nomem allocations fails
@@ -80,7 +81,7 @@ struct sim_config {
 	unsigned int nodes, parallel;
 	unsigned int yield, preempt, pause;
 	unsigned int delay, late, slow;
-	unsigned int error, stray, silence;
+	unsigned int error, ghost, stray, silence;
 	unsigned int nomem, short_node;
 	u64 shortage, shortage_end;
 	u64 steps_max, time_max;
@@ -271,11 +272,15 @@ struct sim_cost {
 	/* Latency one way: to the node itself, within its rack, and to another rack */
 	unsigned int self, near, far;
 	unsigned int atomic, message;	/* time at the target */
+	unsigned int extra;		/* of a message one way, on top of the latency */
 };
 
 extern struct sim_cost sim_cost;
 
-/* Parse "RACKS[,SELF,NEAR,FAR,ATOMIC,MESSAGE]", times in ns. False: text has another form. */
+/* Time for which the CPU of the node has served messages in this seed */
+u64 sim_cost_busy(unsigned int node);
+
+/* Parse "RACKS[,SELF,NEAR,FAR,ATOMIC,MESSAGE[,EXTRA]]", times in ns. False: text has another form. */
 bool sim_cost_parse(const char *text);
 
 /* ---- the program ---- */

@@ -50,6 +50,7 @@ typedef s64 ktime_t;
 
 #define __packed	__attribute__((packed))
 #define __aligned(n)		__attribute__((aligned(n)))
+#define __must_hold(lock)
 #define fallthrough	__attribute__((fallthrough))
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 

@@ -69,6 +69,14 @@ static int parse_racks(void *values, const char *text, char reason[REASON_SIZE])
 	return -1;
 }
 
+static int parse_cost(void *values, const char *text, char reason[REASON_SIZE])
+{
+	if (sim_cost_parse(text))
+		return 0;
+	snprintf(reason, REASON_SIZE, "'%.48s' is not a cost", text);
+	return -1;
+}
+
 #define AT(member)	.offset = offsetof(struct options, member)
 
 static const struct cli_option table[] = {
@@ -85,6 +93,9 @@ static const struct cli_option table[] = {
 	{ "measure", 'm', "US",
 	  "Count operations under contention: a node wants the lock again after up to US "
 	  "microseconds; 1: at once", CLI_NUMBER, AT(measure), .range = { 1, 1000000, 1 } },
+	{ "cost", 'C', "RACKS[,SELF,NEAR,FAR,ATOMIC,MESSAGE[,EXTRA]]",
+	  "With --measure: simulate costs instead of faults, and print a rate; see --help of "
+	  "sim-rw", CLI_PARSED, .parse = parse_cost },
 	{ 0 }
 };
 
@@ -103,6 +114,9 @@ static bool report(void)
 
 	if (!options.measure)
 		return true;
+	if (sim_cost.units)
+		printf("%.3f acquisitions a us\n",
+		       counts.holds * (double)sim_cost.units / counts.time);
 	printf("nodes %u-%u: %llu acquisitions, operations an enqueue %.3f (most %llu), a release %.3f, of which %.1f %% hand over\n",
 	       options.common.nodes_min, options.common.nodes_max, counts.enters,
 	       (double)counts.enter_operations / counts.enters, counts.enter_most,
@@ -241,6 +255,7 @@ static const struct sim_counter counters[] = {
 	{ "deaths", &counts.deaths },
 	{ "given-up", &counts.given_up },
 	{ "recoveries", &counts.recoveries },
+	{ "time", &counts.time },
 	{ "wait-median", &counts.wait_median, true },
 	{ "wait-longest", &counts.wait_longest, true },
 	{ 0 }

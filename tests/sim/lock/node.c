@@ -107,7 +107,7 @@ static u32 flags(struct node *node)
 /* Wait until another fiber wakes the node, for this time at most. */
 static void node_wait(struct node *node, u64 us)
 {
-	u64 end = sim_now() + us;
+	u64 end = sim_now() + us * (sim_cost.units ?: 1);
 
 	for (;;) {
 		sim_prepare(&node->wait);
@@ -494,7 +494,8 @@ static void run(void *arg)
 		}
 		idle(node, sim_below(config.away + 1));
 	}
-	active--;
+	if (!--active)
+		counts.time += sim_now();
 	/* A node that is done may still have the lock, and must hand it over. */
 	while ((active || deaths_pending()) && !is_over(node))
 		idle(node, 10000);

@@ -72,6 +72,7 @@ struct counts {
 	u64 crossed[KDSM_LOCK_LEVELS];	/* [i - 1]: holds by another element of level i */
 	u64 operations;			/* remote operations of all kinds */
 	u64 deaths, given_up, recoveries;
+	u64 time;			/* simulated, until all nodes were done */
 	u64 wait_median, wait_longest;	/* for a hold, in us */
 };
 
