@@ -145,6 +145,17 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_BLOCK_CLAIM,
 	KDSM_MESSAGE_BLOCK_PUSH,	/* kdsm_wire_push -> the blocks that the receiver owns */
 	KDSM_MESSAGE_REVOKE,	/* kdsm_wire_revoke: forget a key; the receiver uses it no more */
+	/* Locks with a queue at the home; lock/turn.h, lock/home.h, lock/gate.h */
+	KDSM_MESSAGE_TURN_ENQUEUE,	/* kdsm_wire_turn, to the home -> the same */
+	KDSM_MESSAGE_TURN_HAND,		/* kdsm_wire_turn: the receiver has the lock */
+	KDSM_MESSAGE_TURN_LEAVE,	/* kdsm_wire_turn, to the home -> the same */
+	KDSM_MESSAGE_TURN_EXTEND,	/* kdsm_wire_turn, from the home -> the same */
+	KDSM_MESSAGE_TURN_SURVEY,	/* kdsm_wire_turn, from the home -> the same */
+	KDSM_MESSAGE_READ_ENTER,	/* kdsm_wire_pass, to a parent -> the same */
+	KDSM_MESSAGE_READ_ADMIT,	/* kdsm_wire_pass, from a parent: the receiver may read */
+	KDSM_MESSAGE_READ_REVOKE,	/* kdsm_wire_pass, from a parent: leave, and send LEFT */
+	KDSM_MESSAGE_READ_DISMISS,	/* kdsm_wire_pass, from the home: leave dead parents */
+	KDSM_MESSAGE_READ_LEFT,		/* kdsm_wire_pass, to a parent */
 	KDSM_MESSAGE_TYPES
 };
 
@@ -530,6 +541,73 @@ enum kdsm_rw_answer {
 	KDSM_RW_COME,		/* the node is counted and may read */
 	KDSM_RW_WAIT,		/* the node is not counted; a GO will follow */
 	KDSM_RW_MOVED,		/* the node is not counted; the counter is not in use */
+};
+
+/* Upper bound of the nodes that travel with a lock */
+#define KDSM_WIRE_NEXT		64U
+
+/* About the turns of a lock; lock/turn.h says what each message means */
+struct kdsm_wire_turn {
+	__le32 id;		/* of the region */
+	__le16 number;
+	__le16 node;		/* whose slot has the signature */
+	__le64 life;		/* of the node that asks, or is asked (HAND: low bits); 0: of any */
+	__le64 serial;		/* of that node's request. EXTEND: the word that named it; or 0 */
+	__le64 turn;		/* reply to SURVEY: may be the word that named the node */
+	__le32 epoch;
+	__le16 answer;		/* replies: enum kdsm_turn_reply; SURVEY: enum kdsm_turn_state */
+	__le16 flags;		/* KDSM_TURN_* */
+	/*
+	 * Of the receiver; EXTEND: 0 means as many as wait there. ENQUEUE: threads that wait at
+	 * the sender. Reply to SURVEY: node that the lock was being handed to; KDSM_NOBODY: none
+	 */
+	__le16 quota;
+	__le16 count;		/* of nodes in next */
+	__le16 gave;		/* reply to SURVEY: HANDING, LEAVING: the sender gives it back */
+	__le16 reserved;
+	/* Nodes with the turns after that, which follow each other, and their quotas */
+	struct {
+		__le16 node;
+		__le16 quota;
+		__le16 life;	/* low bits */
+	} __packed next[KDSM_WIRE_NEXT];
+} __packed;
+
+/* Flags of a lock that travel with it, and of a message */
+#define KDSM_TURN_DEAD		(1U << 0)	/* programs get -EOWNERDEAD */
+#define KDSM_TURN_SPOILT	(1U << 1)	/* programs get -ENOTRECOVERABLE */
+#define KDSM_TURN_KEEP		(1U << 8)	/* LEAVE: the sender keeps it if nobody waits */
+#define KDSM_TURN_HANDED	(1U << 9)	/* LEAVE: it may be at the next node already */
+#define KDSM_TURN_FREE		(1U << 10)	/* GONE: nobody waits, the word will be free */
+
+enum kdsm_turn_reply {
+	KDSM_REPLY_WAIT = 1,	/* ENQUEUE: the node is in the queue or in a list */
+	KDSM_REPLY_GONE,	/* LEAVE: the node does not have the lock any more */
+	KDSM_REPLY_KEEP,	/* LEAVE: the node keeps it, nobody waits */
+	KDSM_REPLY_LIST,	/* LEAVE: the node keeps it, and hands it over to the list */
+};
+
+/* About nodes that read; lock/gate.h */
+struct kdsm_wire_pass {
+	__le32 id;		/* of the region */
+	__le16 number;
+	__le16 node;		/* ADMIT, reply to ENTER: node whose slot has the signature */
+	__le64 life;		/* of the child */
+	__le64 request;		/* of the child. DISMISS, LEFT after that: number of the DISMISS */
+	__le64 era;		/* ADMIT, DISMISS, reply to ENTER: see struct kdsm_lock_home */
+	__le16 flags;		/* KDSM_TURN_*, KDSM_PASS_* */
+	__le16 mode;		/* ADMIT, reply to ENTER: enum kdsm_admission */
+	__le32 limit;		/* ADMIT, reply to ENTER, of the home: T_R */
+	__le64 nodes[KDSM_MAX_NODES / 64];	/* DISMISS: parents that are dead */
+} __packed;
+
+#define KDSM_PASS_HOME		(1U << 8)	/* between the home and a reader home */
+#define KDSM_PASS_DISMISSED	(1U << 9)	/* LEFT: answers DISMISS */
+
+enum kdsm_admission {
+	KDSM_ADMIT_LATER,	/* not admitted; an ADMIT follows */
+	KDSM_ADMIT_IN,		/* admitted until REVOKE */
+	KDSM_ADMIT_ONCE,	/* admitted for the threads that wait now */
 };
 
 /* The signature that the last holder of a lock leaves for the next one; see lock/sign.c */

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A reader home: the parent of nodes that read, and a child of the lock's home. Its gate is open
+ * only while its own pass is inside, so the home has to reach the reader homes only.
+ */
+#include <linux/bitmap.h>
+#include <linux/ktime.h>
+
+#include "gate.h"
+
+int kdsm_reader_home_init(struct kdsm_reader_home *reader)
+{
+	int err;
+
+	spin_lock_init(&reader->lock);
+	kdsm_pass_init(&reader->pass);
+	reader->pass.level = KDSM_PASS_HOME;
+	err = kdsm_gate_init(&reader->gate, kdsm_fabric_nodes(reader->pass.fabric));
+	if (err)
+		kdsm_gate_exit(&reader->gate);
+	return err;
+}
+
+void kdsm_reader_home_exit(struct kdsm_reader_home *reader)
+{
+	kdsm_gate_exit(&reader->gate);
+}
+
+/* The gate follows the pass. Returns true if the pass has to change in its turn. */
+static bool kdsm_reader_home_follow(struct kdsm_reader_home *reader)
+{
+	struct kdsm_gate *gate = &reader->gate;
+	struct kdsm_pass *pass = &reader->pass;
+	enum kdsm_pass_state state = READ_ONCE(pass->state);
+
+	switch (state) {
+	case KDSM_PASS_NONE:
+		if (!gate->waiting)
+			return false;
+		kdsm_pass_want(pass);
+		return true;
+	case KDSM_PASS_READING:
+		if (gate->state == KDSM_GATE_SHUT)
+			kdsm_gate_open(gate, false, 0);
+		return false;
+	case KDSM_PASS_LAST:
+		if (gate->state == KDSM_GATE_SHUT && pass->once) {
+			pass->once = false;
+			kdsm_gate_open(gate, true, pass->limit);
+		}
+		/* ONCE ends by itself, unless nobody was admitted, or a revocation hurries it. */
+		if (gate->state == KDSM_GATE_OPEN || !gate->inside)
+			kdsm_gate_close(gate);
+		if (gate->state != KDSM_GATE_SHUT)
+			return false;
+		kdsm_pass_leave(pass);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Send ADMIT and REVOKE to those that have to be told. Returns whether it sent any. */
+static bool kdsm_reader_home_tell(struct kdsm_reader_home *reader, bool again)
+{
+	struct kdsm_pass *pass = &reader->pass;
+	enum kdsm_message_type type;
+	struct kdsm_wire_pass wire;
+	unsigned int node = 0;
+	bool any = false;
+
+	for (;; node++) {
+		wire = (struct kdsm_wire_pass) {
+			.id = cpu_to_le32(pass->region),
+			.number = cpu_to_le16(pass->number),
+			.node = cpu_to_le16(pass->from),
+			.era = cpu_to_le64(pass->era),
+			.flags = cpu_to_le16(pass->flags),
+		};
+		type = kdsm_gate_due(&reader->gate, again, &node, &wire);
+		if (type == KDSM_MESSAGE_TYPES)
+			return any;
+		any = true;
+		spin_unlock_bh(&reader->lock);
+		kdsm_message_start(pass->fabric, node, type, &wire, sizeof(wire));
+		spin_lock_bh(&reader->lock);
+	}
+}
+
+u64 kdsm_reader_home_advance(struct kdsm_reader_home *reader)
+{
+	u64 delay = 0, now;
+	bool again;
+
+	spin_lock_bh(&reader->lock);
+	if (reader->busy) {
+		spin_unlock_bh(&reader->lock);
+		return 0;
+	}
+	reader->busy = true;
+	do {
+		again = kdsm_reader_home_follow(reader);
+		now = ktime_get_ns();
+		if (kdsm_reader_home_tell(reader, reader->again && now >= reader->again)) {
+			reader->again = ktime_get_ns() + KDSM_PASS_RETRY;
+			again = true;
+		}
+		spin_unlock_bh(&reader->lock);
+		delay = kdsm_pass_advance(&reader->pass);
+		spin_lock_bh(&reader->lock);
+		again |= kdsm_reader_home_follow(reader);
+	} while (again);
+	if (reader->gate.state == KDSM_GATE_ONCE || reader->gate.state == KDSM_GATE_CLOSING)
+		delay = KDSM_PASS_RETRY;
+	reader->busy = false;
+	spin_unlock_bh(&reader->lock);
+	return delay;
+}
+
+/* ---- children ---- */
+
+void kdsm_reader_home_strike(struct kdsm_reader_home *reader, unsigned int node)
+{
+	spin_lock_bh(&reader->lock);
+	kdsm_gate_strike(&reader->gate, node);
+	spin_unlock_bh(&reader->lock);
+	reader->ops->work(reader);
+}
+
+/* The readers of this parent are dismissed by the home, which has given it up. */
+void kdsm_reader_home_out(struct kdsm_reader_home *reader)
+{
+	spin_lock_bh(&reader->lock);
+	kdsm_pass_reset(&reader->pass);
+	kdsm_gate_clear(&reader->gate);
+	spin_unlock_bh(&reader->lock);
+	reader->ops->work(reader);
+}
+
+int kdsm_reader_home_serve_enter(struct kdsm_reader_home *reader, struct kdsm_request *request)
+{
+	const struct kdsm_wire_pass *wire = request->data;
+	struct kdsm_wire_pass *reply = request->reply;
+	u16 mode = KDSM_ADMIT_LATER;
+	bool strike;
+	int err;
+
+	if (request->length != sizeof(*wire))
+		return -EINVAL;
+	spin_lock_bh(&reader->lock);
+	err = kdsm_gate_enter(&reader->gate, request->from, wire, &mode, &strike);
+	if (strike)
+		kdsm_gate_strike(&reader->gate, request->from);
+	*reply = *wire;
+	reply->life = cpu_to_le64(kdsm_gate_life(&reader->gate, request->from));
+	reply->mode = cpu_to_le16(mode);
+	reply->node = cpu_to_le16(reader->pass.from);
+	reply->flags = cpu_to_le16(reader->pass.flags);
+	reply->era = cpu_to_le64(reader->pass.era);
+	spin_unlock_bh(&reader->lock);
+	request->reply_length = sizeof(*reply);
+	if (mode == KDSM_ADMIT_LATER)
+		reader->ops->work(reader);
+	return err;
+}
+
+int kdsm_reader_home_serve_left(struct kdsm_reader_home *reader, struct kdsm_request *request)
+{
+	const struct kdsm_wire_pass *wire = request->data;
+
+	if (request->length != sizeof(*wire))
+		return -EINVAL;
+	spin_lock_bh(&reader->lock);
+	kdsm_gate_leave(&reader->gate, request->from, le64_to_cpu(wire->life),
+			le64_to_cpu(wire->request));
+	spin_unlock_bh(&reader->lock);
+	reader->ops->work(reader);
+	return 0;
+}
