@@ -259,7 +259,7 @@ SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -U_FORTIFY_SOURCE $(WARN) \
 	-Wno-sign-compare -Wno-unused-parameter -Wno-missing-field-initializers \
 	-Wno-address-of-packed-member -MMD -MP \
 	-Itests/sim/include -Iuapi -Ikmod -Itests/sim -Itools $(CFLAGS)
-SIM_BIN := $(addprefix $(B)/sim-,coherence coherence-few lock rw)
+SIM_BIN := $(addprefix $(B)/sim-,coherence coherence-few lock rw lock2)
 SIM_HARNESS := $(wildcard tests/sim/harness/*.c)
 # Without shrink.c, which needs the kernel: a simulated thread asks for memory instead.
 SIM_COHERENCE := $(SIM_HARNESS) $(filter-out %/shrink.c, \
@@ -268,6 +268,9 @@ SIM_LOCK := $(SIM_HARNESS) $(wildcard tests/sim/lock/*.c) kmod/topology.c \
 	$(addprefix kmod/lock/,tree.c queue.c doubt.c leave.c ring.c flat.c recover.c)
 SIM_RW := $(SIM_HARNESS) $(wildcard tests/sim/rw/*.c) \
 	$(addprefix kmod/lock/,rw.c rw_write.c rw_home.c)
+SIM_LOCK2 := $(SIM_HARNESS) $(wildcard tests/sim/lock2/*.c) kmod/topology.c \
+	$(addprefix kmod/lock/,turn.c network.c order.c home.c errand.c survey.c \
+	gate.c pass.c reader.c word.c)
 # Functions that the linker wraps, to put deliberate defects in between
 $(B)/sim-coherence $(B)/sim-coherence-few: private SIM_WRAP := kdsm_block_brought \
 	kdsm_stamp_raise kdsm_twin_make kdsm_twin_merge kdsm_twin_is_here \
@@ -293,6 +296,7 @@ $(B)/sim-coherence: $(SIM_COHERENCE:%.c=$(OBJ)/sim/%.o)
 $(B)/sim-coherence-few: $(SIM_COHERENCE:%.c=$(OBJ)/sim-few/%.o)
 $(B)/sim-lock: $(SIM_LOCK:%.c=$(OBJ)/sim/%.o)
 $(B)/sim-rw: $(SIM_RW:%.c=$(OBJ)/sim/%.o)
+$(B)/sim-lock2: $(SIM_LOCK2:%.c=$(OBJ)/sim/%.o)
 $(SIM_BIN): $(COMMON)
 	$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) $(COMMON) $(LDFLAGS) $(SIM_WRAP:%=-Wl,--wrap=%)
 
