@@ -246,7 +246,7 @@ static void root_leave(struct node *node)
 	struct node *next;
 
 	if (queued > 1)
-		sim_sleep(sim_latency(node->rw.node, queue[1]));
+		sim_sleep(sim_latency(node->rw.node, queue[1]) + sim_cost.extra);
 	node->has_root = false;
 	memmove(queue, queue + 1, --queued * sizeof(queue[0]));
 	if (!queued)
