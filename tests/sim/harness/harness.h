@@ -280,7 +280,7 @@ extern struct sim_cost sim_cost;
 /* Time for which the CPU of the node has served messages in this seed */
 u64 sim_cost_busy(unsigned int node);
 
-/* Parse "RACKS[,SELF,NEAR,FAR,ATOMIC,MESSAGE[,EXTRA]]", times in ns. False: text has another form. */
+/* Parse "RACKS[,SELF,NEAR,FAR,ATOMIC,MESSAGE[,EXTRA]]", times in ns. False: not of that form. */
 bool sim_cost_parse(const char *text);
 
 /* ---- the program ---- */

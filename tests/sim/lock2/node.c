@@ -38,7 +38,6 @@ static void turn_changed(struct kdsm_turn *turn)
 	node_changed(container_of(turn, struct node, turn));
 }
 
-
 static void turn_missed(struct kdsm_turn *turn, unsigned int node)
 {
 }
@@ -293,7 +292,7 @@ void node_out(struct node *node, bool rebooted)
 		memset(&node->turn.report, 0, sizeof(node->turn.report));
 	}
 	kdsm_turn_out(&node->turn);
-	/* In this order, so that no reader of the new life is forgotten with those of the old one */
+	/* In this order, so that no reader of the new life is forgotten with the old ones */
 	kdsm_reader_home_out(&node->reader);
 	kdsm_pass_out(&node->pass);
 	node->loses = false;

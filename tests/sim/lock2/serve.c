@@ -200,7 +200,7 @@ void message_done(struct sim_message *message, bool cut)
 	may_tell |= cut;
 	if (sim_broken == BREAK_OPEN)
 		break_open(message);
-	/* The fabric of the sender, or the home, tries to connect, and gives the node up once more. */
+	/* The fabric of the sender, or the home, tries to connect, and gives the node up again. */
 	if (cut && is_given_up(message->to) && sim_is_cut(message->to)) {
 		kdsm_home_strike(home, message->to);
 		node_strikes(&nodes[message->from], message->to);

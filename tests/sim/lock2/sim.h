@@ -49,7 +49,7 @@ struct config {
 	unsigned int when;		/* longest time until they do, in us */
 	bool home_dies, home_returns;
 	u32 t_dc;
-	unsigned int local;		/* --measure: time to lock and unlock in mapped memory, in ns */
+	unsigned int local;		/* --measure: to lock in mapped memory, in ns */
 };
 
 extern struct config config;
@@ -59,7 +59,7 @@ struct counts {
 	u64 locks, reads, local, remote;	/* acquisitions; operations and messages for them */
 	u64 asked, handed, left, pushed, swaps;
 	u64 wait_median, wait_longest;		/* in us, or with costs in ns */
-	u64 time, busy;				/* with costs: simulated, in ns; of it, the home's CPU */
+	u64 time, busy;				/* with costs: in ns; of it, the home's CPU */
 	u64 deaths, given_up, surveys, dismissals, died, timed_out, lost;
 	u64 passed;				/* most turns of others while a node waited */
 };
@@ -77,7 +77,7 @@ struct node {
 	bool woken[4];
 	char location[24];
 	u64 word;			/* memory that other nodes reach */
-	u32 stay;			/* counts lives: a thread inside of a former one has lost the lock */
+	u32 stay;			/* life: threads of a former one have lost the lock */
 	bool greedy;
 
 	/* threads.c */
