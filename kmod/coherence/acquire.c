@@ -22,9 +22,10 @@ static int kdsm_block_invalidate(struct kdsm_coherence *coherence, struct kdsm_b
 	struct kdsm_picked *victim;
 
 	lockdep_assert_held(&block->lock);
-	victim = kdsm_picks_add(coherence, victims, block);
+	victim = kdsm_picks_add(victims, block);
 	if (!victim)
 		return -ENOMEM;
+	kdsm_block_hold(coherence, block);
 	victim->writable = block->state == KDSM_BLOCK_WRITABLE;
 	if (block->state != KDSM_BLOCK_WRITABLE)
 		block->twin = false;

@@ -98,6 +98,16 @@ static void kdsm_block_use(struct kdsm_coherence *coherence, struct kdsm_block *
 	coherence->idler_count--;
 }
 
+/* Return the structure of an entry, with a reference, or NULL. Caller holds the table's lock. */
+static struct kdsm_block *kdsm_entry_use(struct kdsm_coherence *coherence, void *entry)
+{
+	struct kdsm_block *block = kdsm_entry_block(entry);
+
+	if (block)
+		kdsm_block_use(coherence, block);
+	return block;
+}
+
 /*
  * Put a new structure into the table, unless the table has one for the block. Returns the structure
  * in the table, with a reference. NULL: there is no memory. ERR_PTR(-EAGAIN): the table has a
@@ -113,11 +123,9 @@ static struct kdsm_block *kdsm_block_enter(struct kdsm_coherence *coherence,
 	/* Try again if the entry changed while __xa_cmpxchg() had dropped the lock to allocate */
 	do {
 		seen = xa_load(table, made->index);
-		block = kdsm_entry_block(seen);
-		if (block) {
-			kdsm_block_use(coherence, block);
+		block = kdsm_entry_use(coherence, seen);
+		if (block)
 			return block;
-		}
 		if (kdsm_entry_is_record(seen))
 			return ERR_PTR(-EAGAIN);
 		entry = __xa_cmpxchg(table, made->index, seen, made, GFP_KERNEL);
@@ -148,10 +156,8 @@ static struct kdsm_block *kdsm_block_restore(struct kdsm_coherence *coherence, u
 	made = kdsm_block_create(coherence, index, GFP_KERNEL | __GFP_NOFAIL);
 	xa_lock(&coherence->table);
 	entry = xas_load(&place);
-	block = kdsm_entry_block(entry);
-	if (block) {
-		kdsm_block_use(coherence, block);
-	} else if (kdsm_entry_is_record(entry)) {
+	block = kdsm_entry_use(coherence, entry);
+	if (kdsm_entry_is_record(entry)) {
 		/* Allocates nothing, because the entry exists */
 		xas_store(&place, made);
 		coherence->structures++;
@@ -171,9 +177,7 @@ struct kdsm_block *kdsm_block_find(struct kdsm_coherence *coherence, u64 index)
 
 	xa_lock(&coherence->table);
 	entry = xa_load(&coherence->table, index);
-	block = kdsm_entry_block(entry);
-	if (block)
-		kdsm_block_use(coherence, block);
+	block = kdsm_entry_use(coherence, entry);
 	xa_unlock(&coherence->table);
 	return kdsm_entry_is_record(entry) ? kdsm_block_restore(coherence, index) : block;
 }
@@ -210,9 +214,7 @@ static struct kdsm_block *kdsm_block_marked(struct kdsm_coherence *coherence, u6
 	do {
 		xa_lock(&coherence->table);
 		entry = xa_find(&coherence->table, &at, last, mark);
-		block = kdsm_entry_block(entry);
-		if (block)
-			kdsm_block_use(coherence, block);
+		block = kdsm_entry_use(coherence, entry);
 		xa_unlock(&coherence->table);
 		if (kdsm_entry_is_record(entry))
 			block = kdsm_block_restore(coherence, at);

@@ -112,9 +112,7 @@ static inline struct kdsm_block *kdsm_entry_block(void *entry)
 bool kdsm_block_is_bare(const struct kdsm_coherence *coherence, const struct kdsm_block *block);
 /* Whether a bare block may leave the table, because a new structure would do the same */
 bool kdsm_block_is_new(const struct kdsm_coherence *coherence, const struct kdsm_block *block);
-/*
- * Return a record of the block as an entry of the table. NULL: it must stay a structure. -ENOMEM.
- */
+/* Return a record of the block as an entry, or -ENOMEM. NULL: the block must stay a structure. */
 void *kdsm_record_pack(struct kdsm_coherence *coherence, struct kdsm_block *block);
 /*
  * Fill in a structure, which otherwise is that of a new block, from an entry of the table that is a
@@ -517,9 +515,7 @@ int kdsm_release_access(struct kdsm_coherence *coherence, struct kdsm_block *blo
 			kdsm_map_t map, void *arg);
 int kdsm_release_get(struct kdsm_coherence *coherence, struct kdsm_block *block, bool write,
 		     bool awaited);
-/*
- * Move the block into or out of the write set. Caller holds the block's lock.
- */
+/* Move the block into or out of the write set. Caller holds the block's lock. */
 void kdsm_block_dirty(struct kdsm_coherence *coherence, struct kdsm_block *block,
 		      bool is_dirty);
 /* See kdsm_coherence_unmapped(), which does this for each block of a range */
@@ -610,9 +606,11 @@ struct kdsm_picks {
 	size_t count, room;
 };
 
-/* Add a block, with a reference. NULL: without memory. Valid until the next call. */
-struct kdsm_picked *kdsm_picks_add(struct kdsm_coherence *coherence, struct kdsm_picks *picks,
-				   struct kdsm_block *block);
+/*
+ * Add a block, and take over a reference from the caller. Valid until the next call. NULL: there is
+ * no memory, and the caller keeps the reference.
+ */
+struct kdsm_picked *kdsm_picks_add(struct kdsm_picks *picks, struct kdsm_block *block);
 /* Drop the references, and free the list */
 void kdsm_picks_free(struct kdsm_coherence *coherence, struct kdsm_picks *picks);
 /* Sort by index of the block */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a node remembers of a block that no task uses. A block with content, or whose last hand-over
+ * How a node remembers a block that no task uses. A block with content, or whose last hand-over
  * may not have been taken up, becomes a record of 16 or 24 bytes. Any other block becomes a value
  * of 8 bytes in the table, or nothing at all. The next task that uses the block gets a structure
  * with the same state.
@@ -401,7 +401,7 @@ static void kdsm_strict_unpack(struct kdsm_block *block, const struct kdsm_stric
 	block->wts = record->ts;
 	block->rts = record->ts;
 	block->wanted = record->ts;
-	/* Longer than any lease: it ended long ago, and the low bits of the time have begun anew */
+	/* Longer than any lease: it ended long ago, and the low bits of the time have wrapped */
 	if (record->lease_end && left > 0 && left <= KDSM_LEASE_LONGEST >> 10)
 		block->lease_end = now + ((u64)left << 10);
 	block->handover = record->handover;

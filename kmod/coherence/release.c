@@ -176,14 +176,15 @@ static int kdsm_writes_pick(struct kdsm_coherence *coherence, u64 first, u64 las
 			    struct kdsm_picks *writes)
 {
 	struct kdsm_block *block;
-	int err = 0;
 	u64 i;
 
-	for (i = first; !err && (block = kdsm_block_dirty_next(coherence, &i, last)); i++) {
-		err = kdsm_picks_add(coherence, writes, block) ? 0 : -ENOMEM;
-		kdsm_block_put(coherence, block);
+	for (i = first; (block = kdsm_block_dirty_next(coherence, &i, last)); i++) {
+		if (!kdsm_picks_add(writes, block)) {
+			kdsm_block_put(coherence, block);
+			return -ENOMEM;
+		}
 	}
-	return err;
+	return 0;
 }
 
 /* Find which blocks were modified, with one TLB flush for each run. -ENOMEM. */

@@ -13,8 +13,7 @@
 /* Maximum length of a run, in blocks */
 #define KDSM_RUN_MAX	4096U
 
-struct kdsm_picked *kdsm_picks_add(struct kdsm_coherence *coherence, struct kdsm_picks *picks,
-				   struct kdsm_block *block)
+struct kdsm_picked *kdsm_picks_add(struct kdsm_picks *picks, struct kdsm_block *block)
 {
 	struct kdsm_picked *list;
 
@@ -32,7 +31,6 @@ struct kdsm_picked *kdsm_picks_add(struct kdsm_coherence *coherence, struct kdsm
 	}
 	list = &picks->list[picks->count++];
 	*list = (struct kdsm_picked) { .block = block };
-	kdsm_block_hold(coherence, block);
 	return list;
 }
 
