@@ -17,23 +17,13 @@
 /* Returns 0 and the former value, or an error. */
 static int kdsm_home_swap(struct kdsm_lock_home *home, u64 old, u64 new, u64 *found)
 {
-	struct kdsm_operation *op = &home->op;
 	struct kdsm_batch batch;
 
-	memset(op, 0, sizeof(*op));
-	op->opcode = KDSM_OP_CAS;
-	op->node = home->node;
-	op->length = sizeof(u64);
-	op->offset = home->word;
-	op->compare = old;
-	op->operand = new;
+	home->op = (struct kdsm_operation) {
+		.node = home->node, .offset = home->word, .compare = old, .operand = new,
+	};
 	kdsm_batch_init(&batch, home->fabric, home->memory);
-	kdsm_batch_add(&batch, op);
-	kdsm_batch_post(&batch);
-	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
-	kdsm_batch_finish(&batch);
-	*found = op->result;
-	return op->status;
+	return kdsm_word_swap(&batch, &home->op, found);
 }
 
 /*
@@ -133,26 +123,34 @@ static u64 kdsm_home_free_word(struct kdsm_lock_home *home)
 
 /* ---- HAND ---- */
 
+/* Fill in HAND or EXTEND for the node that has this turn. Returns the size of the message. */
+static unsigned int kdsm_home_write(const struct kdsm_lock_home *home, u64 turn,
+				    struct kdsm_wire_turn *wire)
+{
+	struct kdsm_list list;
+
+	kdsm_home_name(home, wire);
+	kdsm_home_after(home, turn, &list);
+	kdsm_list_write(wire, &list);
+	wire->turn = cpu_to_le64(turn);
+	wire->quota = cpu_to_le16(home->quotas[turn % KDSM_TURNS]);
+	return kdsm_wire_turn_size(list.count);
+}
+
 static u64 kdsm_home_grant(struct kdsm_lock_home *home)
 	__must_hold(&home->lock)
 {
-	unsigned int node = kdsm_home_holder(home, home->first);
+	unsigned int node = kdsm_home_holder(home, home->first), size;
 	struct kdsm_wire_turn wire;
 	u64 turn = home->first;
-	struct kdsm_list list;
 	u32 epoch;
 	int err;
 
-	kdsm_home_name(home, &wire);
-	kdsm_home_after(home, turn, &list);
-	kdsm_list_write(&wire, &list);
-	wire.turn = cpu_to_le64(turn);
-	wire.quota = cpu_to_le16(home->quotas[turn % KDSM_TURNS]);
+	size = kdsm_home_write(home, turn, &wire);
 	wire.life = cpu_to_le64((u16)home->entries[node].life);
 	epoch = home->epoch;
 	spin_unlock_bh(&home->lock);
-	err = kdsm_message(home->fabric, node, KDSM_MESSAGE_TURN_HAND, &wire,
-			   kdsm_wire_turn_size(list.count), NULL, NULL);
+	err = kdsm_message(home->fabric, node, KDSM_MESSAGE_TURN_HAND, &wire, size, NULL, NULL);
 	if (!kdsm_message_was_heard(err))
 		home->ops->missed(home, node);
 	spin_lock_bh(&home->lock);
@@ -203,24 +201,19 @@ static void kdsm_home_pushed(struct kdsm_lock_home *home, unsigned int node,
 static u64 kdsm_home_push(struct kdsm_lock_home *home)
 	__must_hold(&home->lock)
 {
-	unsigned int node = kdsm_home_holder(home, home->push), length;
+	unsigned int node = kdsm_home_holder(home, home->push), size, length;
 	u64 push = home->push, sole = home->sole;
 	struct kdsm_wire_turn wire, reply;
-	struct kdsm_list list;
 	u32 epoch;
 	int err;
 
-	kdsm_home_name(home, &wire);
-	kdsm_home_after(home, push, &list);
-	kdsm_list_write(&wire, &list);
-	wire.turn = cpu_to_le64(push);
+	size = kdsm_home_write(home, push, &wire);
 	wire.serial = cpu_to_le64(sole);
-	wire.quota = cpu_to_le16(home->quotas[push % KDSM_TURNS]);
 	epoch = home->epoch;
 	length = sizeof(reply);
 	spin_unlock_bh(&home->lock);
-	err = kdsm_message(home->fabric, node, KDSM_MESSAGE_TURN_EXTEND, &wire,
-			   kdsm_wire_turn_size(list.count), &reply, &length);
+	err = kdsm_message(home->fabric, node, KDSM_MESSAGE_TURN_EXTEND, &wire, size, &reply,
+			   &length);
 	if (!kdsm_message_was_heard(err))
 		home->ops->missed(home, node);
 	if (!err && !kdsm_wire_turn_fits(&reply, length))

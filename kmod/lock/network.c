@@ -16,28 +16,30 @@
 
 /* ---- the word ---- */
 
+int kdsm_word_swap(struct kdsm_batch *batch, struct kdsm_operation *op, u64 *found)
+{
+	op->opcode = KDSM_OP_CAS;
+	op->length = sizeof(u64);
+	kdsm_batch_add(batch, op);
+	kdsm_batch_post(batch);
+	kdsm_batch_wait(batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
+	kdsm_batch_finish(batch);
+	*found = op->result;
+	return op->status;
+}
+
 /* Returns 0 and the former value, or an error. */
 static int kdsm_turn_swap(struct kdsm_turn *turn, u64 tie, u64 old, u64 new, u64 *found)
 {
-	struct kdsm_operation *op = &turn->op;
 	struct kdsm_batch batch;
 
-	memset(op, 0, sizeof(*op));
-	op->opcode = KDSM_OP_CAS;
-	op->node = turn->home;
-	op->length = sizeof(u64);
-	op->offset = turn->word;
-	op->compare = old;
-	op->operand = new;
+	turn->op = (struct kdsm_operation) {
+		.node = turn->home, .offset = turn->word, .compare = old, .operand = new,
+	};
 	turn->stats.atomics += turn->home != turn->node;
 	kdsm_batch_init(&batch, turn->fabric, turn->memory);
 	batch.tie = tie;
-	kdsm_batch_add(&batch, op);
-	kdsm_batch_post(&batch);
-	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
-	kdsm_batch_finish(&batch);
-	*found = op->result;
-	return op->status;
+	return kdsm_word_swap(&batch, &turn->op, found);
 }
 
 static u64 kdsm_turn_take(struct kdsm_turn *turn, u64 life, u64 serial)

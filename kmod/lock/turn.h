@@ -185,6 +185,12 @@ bool kdsm_turn_out(struct kdsm_turn *turn);
  */
 u64 kdsm_turn_advance(struct kdsm_turn *turn);
 
+/*
+ * Swap the word at the home. Caller has initialised batch, and node, offset, compare and operand of
+ * op. Returns 0 and the former value, or an error. Sleeps.
+ */
+int kdsm_word_swap(struct kdsm_batch *batch, struct kdsm_operation *op, u64 *found);
+
 /* ---- handlers ---- */
 
 int kdsm_turn_serve_hand(struct kdsm_turn *turn, struct kdsm_request *request);
