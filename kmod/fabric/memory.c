@@ -246,7 +246,12 @@ static struct kdsm_chunk *kdsm_chunk_alloc_contiguous(unsigned int count, gfp_t 
 	chunk = kzalloc(sizeof(*chunk), GFP_KERNEL);
 	if (!chunk)
 		return NULL;
-	chunk->first = alloc_pages(gfp | __GFP_NORETRY, order);
+	/*
+	 * Without waking kswapd, which would reclaim page cache until a block of this size is
+	 * free. On a node that is short of memory, programs would then spend their time reading
+	 * their own pages again.
+	 */
+	chunk->first = alloc_pages((gfp & ~__GFP_KSWAPD_RECLAIM) | __GFP_NORETRY, order);
 	if (!chunk->first) {
 		kfree(chunk);
 		return NULL;
