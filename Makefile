@@ -189,6 +189,7 @@ $(B)/unit/%: $(OBJ)/tests/unit/%.o $(COMMON) $(B)/lib/libkdsm-reach.a $(B)/lib/l
 # Some tests link objects beside those of libkdsm, which are further prerequisites.
 $(B)/unit/machine: $(OBJ)/tools/kdsm-reach/defaults.o
 $(B)/unit/plot: $(OBJ)/tools/kdsm-reach/plot.o
+$(B)/unit/histogram: $(OBJ)/tools/kdsm-bench/histogram.o
 $(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
 $(addprefix $(B)/unit/,task task_worker task_remote task_tiles): $(OBJ)/tools/kdsm-bench/work.o
 $(B)/unit/task_tiles: $(OBJ)/tools/kdsm-bench/tiles.o

@@ -32,11 +32,11 @@ enum lock_vary {
 	VARY_KEEP,
 };
 
-/* Options of kind lock */
+/* Options of kind lock; kind held has threads and repeat only */
 struct lock_options {
 	const char *benchmark;		/* NULL: all */
 	const char *kind;		/* NULL: all */
-	unsigned int threads;		/* on each node */
+	unsigned int threads;		/* on each node; 0: the default of the kind */
 	double writers[MAX_LIST];	/* shares of writers, in per cent */
 	unsigned int writer_count;
 	struct kdsm_lock_settings settings;
@@ -44,7 +44,7 @@ struct lock_options {
 	enum lock_vary vary;
 	uint64_t values[MAX_LIST];	/* values of vary, in growing order */
 	unsigned int value_count;	/* 1 if vary is VARY_NOTHING */
-	unsigned int repeat;		/* measurements for each line */
+	unsigned int repeat;		/* measurements for each line; 0: the default of the kind */
 	const char *sweep;		/* FILE of --sweep, or NULL */
 };
 
@@ -90,6 +90,7 @@ struct options {
 
 /* lock_options.c */
 extern const struct cli_option lock_options_table[];
+extern const struct cli_option held_options_table[];
 extern const char *const lock_vary_names[];
 /* Defaults that depend on other options. */
 void lock_options_complete(struct lock_options *lock);
@@ -148,6 +149,7 @@ int bench_latency(const struct options *options);
 int bench_bandwidth(const struct options *options);
 int bench_table(const struct options *options);
 int bench_lock(const struct options *options);
+int bench_held(const struct options *options);
 int bench_task(const struct options *options);
 int bench_barrier(const struct options *options);
 

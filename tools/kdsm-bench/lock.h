@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <kdsm/lock.h>
 #include "bench.h"
+#include "histogram.h"
 
 struct lock_worker;
 
@@ -23,10 +24,13 @@ struct lock_benchmark {
 	bool alone;
 };
 
+/* --lock none: no lock at all, so that what a benchmark checks fails */
+#define LOCK_NONE	0
+
 /* One line of the result: a benchmark with one lock and one share of writers. */
 struct lock_round {
 	const struct lock_benchmark *benchmark;
-	enum kdsm_lock_kind kind;
+	unsigned int kind;		/* enum kdsm_lock_kind, or LOCK_NONE */
 	double writers;			/* per cent */
 	unsigned int threads;		/* on each node */
 	uint64_t varied;		/* value of the setting that varies, or 0 */
@@ -36,31 +40,75 @@ struct lock_round {
 /* Classes of waits, in hand-overs; the last class has all longer waits, too */
 #define LOCK_HANDOVERS	256
 
+/*
+ * Waits for writing, by the number of other writes since the same thread had the lock last. This
+ * measure of a wait does not depend on the speed of hand-overs.
+ */
+struct lock_handovers {
+	uint64_t classes[LOCK_HANDOVERS];
+	uint64_t longest;
+};
+
+/* What a thread, a node or all nodes have measured in a round */
+struct lock_times {
+	struct histogram reading;	/* time to lock for reading; only rma-rw has any */
+	struct histogram writing;	/* time to lock otherwise */
+	struct histogram both;		/* time to lock and to unlock, without what is between */
+	struct lock_handovers handovers;
+	uint64_t reads, writes;		/* by what a thread does inside, with the warm-up */
+	uint64_t half_reads, half_writes;	/* of these, saw half of another thread's write */
+};
+
 /* Totals of one round. Each node puts its own to node 0, which combines them. */
 struct lock_totals {
-	uint64_t locks, writes;		/* acquisitions, and how many were for writing */
-	uint64_t elapsed;		/* time of the slowest node, in ns */
-	uint64_t median, longest;	/* lock and unlock, in ns, of the node with the longest */
-	uint64_t locking;		/* median of lock alone, in ns, of the same node */
-	uint64_t remote;		/* remote operations and messages of the lock itself */
+	struct lock_times times;
+	uint64_t locks;			/* acquisitions that were measured */
+	uint64_t elapsed;		/* time of these on the slowest node, in ns */
+	uint64_t remote, counted;	/* remote operations of this number of acquisitions */
+	uint64_t pairs, lock_remote, unlock_remote;	/* alone: operations of locks, unlocks */
 	uint64_t waits[KDSM_LOCK_WAITS];	/* the lock's own histogram of waits */
 	uint64_t longest_wait;		/* in ns */
-	/*
-	 * Acquisitions for writing, by the number of others since the same thread had the lock
-	 * last. This measure of a wait does not depend on the speed of hand-overs.
-	 */
-	uint64_t handovers[LOCK_HANDOVERS];
-	uint64_t longest_handovers;
 	uint64_t error;			/* errno of a thread, or 0 */
 };
 
+/* The numbers of a line. One that was not measured is NaN. Times are in us. */
+enum lock_value {
+	LOCK_LOCKS,
+	LOCK_RATE,		/* acquisitions a second */
+	LOCK_P50,		/* time to lock */
+	LOCK_P99,
+	LOCK_P999,
+	LOCK_LONGEST,
+	LOCK_WRITE_P50,		/* time to lock for writing */
+	LOCK_WRITE_P99,
+	LOCK_WRITE_LONGEST,
+	LOCK_BOTH_P50,		/* time to lock and to unlock */
+	LOCK_BOTH_P99,
+	LOCK_FAIRNESS,		/* longest wait over the median, of acquisitions that wait */
+	LOCK_REMOTE,		/* remote operations for each acquisition */
+	LOCK_LOCK_REMOTE,	/* alone: of one lock */
+	LOCK_UNLOCK_REMOTE,	/* alone: of one unlock */
+	LOCK_HANDOVERS_P50,
+	LOCK_HANDOVERS_P99,
+	LOCK_HANDOVERS_LONGEST,
+	LOCK_VALUES
+};
+
+struct lock_result {
+	double value[LOCK_VALUES];	/* with --repeat: medians */
+	double least[LOCK_VALUES], most[LOCK_VALUES];	/* over the repetitions */
+};
+
+enum lock_phase { LOCK_WARM_UP, LOCK_MEASURE, LOCK_END };
+
 struct lock_run {
 	struct run run;
-	struct kdsm_lock *lock;
+	struct kdsm_lock *lock;		/* NULL: LOCK_NONE */
 	struct lock_round round;
 	struct kdsm_lock_info info;	/* settings of the last round's lock */
 	unsigned int number;		/* of the round's first lock, and of no other round's */
-	uint64_t measure, end;		/* with --seconds: when measuring begins and ends, in ns */
+	enum lock_phase phase;		/* with --seconds; changed while threads run */
+	uint64_t freed;			/* alone: times that the node has given the lock back */
 	bool go;			/* set when the threads of a node may begin */
 };
 
@@ -69,13 +117,10 @@ struct lock_worker {
 	pthread_t thread;
 	uint64_t random;		/* state of lock_random() */
 	uint64_t count;			/* acquisitions, including those of the warm-up */
-	struct samples samples;		/* lock and unlock, without the time between them */
-	struct samples locking;		/* lock alone */
-	uint64_t writes;
+	uint64_t measured;		/* acquisitions without those */
+	uint64_t begin, end;		/* of the measured acquisitions, in ns */
 	uint64_t number;		/* last acquisition for writing, counted over all nodes */
-	uint64_t handovers[LOCK_HANDOVERS];	/* see struct lock_totals */
-	uint64_t longest_handovers;
-	uint64_t longest;		/* longest lock and unlock, in ns */
+	struct lock_times times;
 	int error;			/* negative errno, or 0 */
 };
 
@@ -95,13 +140,42 @@ int lock_verify(struct lock_run *run, const struct lock_totals *totals);
 /* Offset in node 0's part to which a node puts its totals */
 uint64_t lock_totals_offset(unsigned int node);
 
+/* lock_threads.c: let the threads of this node run. Returns 0 or a negative errno. */
+int lock_threads_run(struct lock_run *run, struct lock_worker *workers, unsigned int threads,
+		     struct lock_totals *totals);
+
+/* lock_round.c: run one round. On node 0, *all gets the totals of all nodes. */
+int lock_round(struct lock_run *run, struct lock_worker *workers, struct lock_totals *all);
+/*
+ * Create one of the locks that begin at number, as many as there are nodes, so that its home is
+ * another node than that; in a cluster of one node, create the lock of that number. Returns 0 or
+ * a negative errno.
+ */
+int lock_create_afar(struct run *run, const struct kdsm_lock_attr *attr, unsigned int number,
+		     unsigned int node, struct kdsm_lock **lock);
+
+/* lock_result.c */
+extern const char *const lock_value_names[LOCK_VALUES];	/* of JSON and of columns */
+void lock_times_add(struct lock_times *sum, const struct lock_times *times);
+void lock_totals_add(struct lock_totals *all, const struct lock_totals *one);
+void lock_result_of(const struct lock_round *round, const struct lock_totals *totals,
+		    struct lock_result *result);
+/* The medians of results, and their spread */
+void lock_result_median(const struct lock_result *results, unsigned int count,
+			struct lock_result *median);
+
+/* lock_report.c */
+const char *lock_name_of(unsigned int kind);	/* of LOCK_NONE, too */
+void lock_report_begin(struct lock_run *run);
+void lock_report(struct lock_run *run, const struct lock_result *result);
+
 /* lock_sweep.c: results as comma-separated values, and curves */
 struct lock_sweep;
 
 /* Returns NULL after printing a message. */
 struct lock_sweep *lock_sweep_begin(const struct options *options, unsigned int nodes);
 void lock_sweep_add(struct lock_sweep *sweep, const struct lock_run *run,
-		    const struct lock_totals *totals);
+		    const struct lock_result *result);
 /*
  * Draw the curves if the results are complete, and free the sweep. Returns 0, or an exit status
  * after printing a message.

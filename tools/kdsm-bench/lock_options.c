@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Options of kdsm-bench lock. */
+/* Options of kdsm-bench lock and held. */
 #include <stdio.h>
 #include <string.h>
 
@@ -119,15 +119,17 @@ static int parse_vary(void *values, const char *text, char *reason)
 /* ---- the table ---- */
 
 static const char *const benchmarks[] = {
-	"latency", "empty", "single", "workload", "wait", "table", NULL
+	"latency", "empty", "single", "workload", "wait", "table", "pair", NULL
 };
+
+static const char *const kinds[] = { "dmcs", "rma-mcs", "rma-rw", "none", NULL };
 
 const struct cli_option lock_options_table[] = {
 	{ "benchmark", 0, "BENCHMARK",
-	  "Measure only latency, empty, single, workload, wait or table", CLI_WORD,
+	  "Measure only latency, empty, single, workload, wait, table or pair", CLI_WORD,
 	  AT(lock.benchmark), .words = benchmarks },
-	{ "lock", 0, "KIND", "Measure only locks of kind dmcs, rma-mcs or rma-rw", CLI_WORD,
-	  AT(lock.kind), .words = lock_kinds },
+	{ "lock", 0, "KIND", "Measure only locks of kind dmcs, rma-mcs or rma-rw; or with none, without a lock",
+	  CLI_WORD, AT(lock.kind), .words = kinds },
 	{ "threads", 0, "N", "Threads on each node (1)", CLI_COUNT, AT(lock.threads),
 	  .range = { 1, MAX_THREADS, 1 } },
 	{ "writers", 0, "PERCENT[,PERCENT...]",
@@ -147,11 +149,19 @@ const struct cli_option lock_options_table[] = {
 	{ "vary", 0, "SETTING=N[,N...]",
 	  "Measure everything with each value of threads, t-dc, t-r, t-w, t-l or keep", CLI_PARSED,
 	  .parse = parse_vary },
-	{ "repeat", 0, "N", "Measure each line N times, and print the median (1)", CLI_COUNT,
-	  AT(lock.repeat), .range = { 1, MAX_REPEAT, 1 } },
+	{ "repeat", 0, "N", "Measure each line N times, and print medians and the spread (1)",
+	  CLI_COUNT, AT(lock.repeat), .range = { 1, MAX_REPEAT, 1 } },
 	{ "sweep", 0, "FILE",
 	  "Write the results to FILE as comma-separated values, and draw curves into FILE.svg; if FILE ends in .svg or .png, draw into FILE, and write the values to FILE.csv",
 	  CLI_TEXT, AT(lock.sweep) },
+	{ 0 }
+};
+
+const struct cli_option held_options_table[] = {
+	{ "threads", 0, "N", "Threads that read concurrently (4)", CLI_COUNT, AT(lock.threads),
+	  .range = { 1, MAX_THREADS, 1 } },
+	{ "repeat", 0, "N", "Rounds (5)", CLI_COUNT, AT(lock.repeat),
+	  .range = { 1, MAX_REPEAT, 1 } },
 	{ 0 }
 };
 
@@ -178,6 +188,10 @@ void lock_options_complete(struct lock_options *lock)
 	static const double shares[] = { 0, 0.2, 2, 5, 10, 20, 25, 50, 100 };
 
 	complete_settings(lock);
+	if (!lock->threads)
+		lock->threads = 1;
+	if (!lock->repeat)
+		lock->repeat = 1;
 	if (!lock->value_count)
 		lock->value_count = 1;
 	if (lock->writer_count)

@@ -7,6 +7,7 @@
  * writers has a curve.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,26 @@ static int set_names(struct lock_sweep *sweep, const char *name)
 	return 0;
 }
 
+/* Columns of the values before those of lock_value_names, see lock_sweep_add() */
+#define COLUMNS "benchmark,kind,nodes,threads,writers,varied,t_dc,t_r,t_w,t_l,keep"
+#define COLUMN_COUNT 11
+
+static void write_names(FILE *file)
+{
+	unsigned int i;
+
+	fputs(COLUMNS, file);
+	for (i = 0; i < LOCK_VALUES; i++)
+		fprintf(file, ",%s", lock_value_names[i]);
+	fputs(",locks_per_second_least,locks_per_second_most\n", file);
+}
+
+/* The number of a value's column, for gnuplot */
+static unsigned int column_of(enum lock_value value)
+{
+	return COLUMN_COUNT + 1 + value;
+}
+
 struct lock_sweep *lock_sweep_begin(const struct options *options, unsigned int nodes)
 {
 	const char *name = options->lock.sweep;
@@ -64,7 +85,7 @@ struct lock_sweep *lock_sweep_begin(const struct options *options, unsigned int 
 	sweep->csv = fopen(sweep->values, "we");
 	if (!sweep->csv)
 		goto fail;
-	fprintf(sweep->csv, "benchmark,kind,nodes,threads,writers,varied,t_dc,t_r,t_w,t_l,keep,locks,locks_per_second,locking_us,median_us,longest_us,remote\n");
+	write_names(sweep->csv);
 	return sweep;
 
 fail:
@@ -73,14 +94,22 @@ fail:
 	return NULL;
 }
 
+static void write_value(FILE *file, double value)
+{
+	if (isnan(value))
+		fputs(",NaN", file);
+	else
+		fprintf(file, ",%.3f", value);
+}
+
 void lock_sweep_add(struct lock_sweep *sweep, const struct lock_run *run,
-		    const struct lock_totals *totals)
+		    const struct lock_result *result)
 {
 	const struct kdsm_lock_settings *settings = &run->info.settings;
-	unsigned int level;
+	unsigned int level, i;
 
 	fprintf(sweep->csv, "%s,%s,%u,%u,%g,%llu,%u,%u,%u,", run->round.benchmark->name,
-		lock_kind_name(run->round.kind), run->run.nodes,
+		lock_name_of(run->round.kind), run->run.nodes,
 		run->round.benchmark->alone ? 1 : run->round.threads, run->round.writers,
 		(unsigned long long)run->round.varied, settings->t_dc, settings->t_r,
 		settings->t_w);
@@ -93,11 +122,12 @@ void lock_sweep_add(struct lock_sweep *sweep, const struct lock_run *run,
 		else
 			fprintf(sweep->csv, "%u", settings->t_l[level - 1]);
 	}
-	fprintf(sweep->csv, ",%lld,%llu,%.1f,%.3f,%.3f,%.3f,%llu\n", (long long)settings->keep,
-		(unsigned long long)totals->locks,
-		totals->elapsed ? totals->locks * 1e9 / totals->elapsed : 0,
-		totals->locking / 1e3, totals->median / 1e3, totals->longest / 1e3,
-		(unsigned long long)totals->remote);
+	fprintf(sweep->csv, ",%lld", (long long)settings->keep);
+	for (i = 0; i < LOCK_VALUES; i++)
+		write_value(sweep->csv, result->value[i]);
+	write_value(sweep->csv, result->least[LOCK_RATE]);
+	write_value(sweep->csv, result->most[LOCK_RATE]);
+	fputc('\n', sweep->csv);
 }
 
 /* ---- drawing ---- */
@@ -108,22 +138,21 @@ static bool is_drawn(const struct lock_sweep *sweep, const struct lock_benchmark
 	       !strcmp(sweep->options->lock.benchmark, benchmark->name);
 }
 
-/* y is an expression of gnuplot. */
 static void write_curves(const struct lock_sweep *sweep, FILE *file,
-			 const struct lock_benchmark *benchmark, const char *y)
+			 const struct lock_benchmark *benchmark, enum lock_value value)
 {
 	const struct lock_options *lock = &sweep->options->lock;
-	unsigned int i;
+	unsigned int i, y = column_of(value);
 
 	if (!lock->vary) {
 		fprintf(file, "plot for [kind in kinds] '%s' \\\n"
-			"\tusing (strcol(1) eq '%s' && strcol(2) eq kind ? $5 : NaN):%s \\\n"
+			"\tusing (strcol(1) eq '%s' && strcol(2) eq kind ? $5 : NaN):%u \\\n"
 			"\twith linespoints title kind\n", sweep->values, benchmark->name, y);
 		return;
 	}
 	for (i = 0; i < lock->writer_count; i++)
 		fprintf(file, "%s for [kind in kinds] '%s' \\\n"
-			"\tusing (strcol(1) eq '%s' && strcol(2) eq kind && $5 == %g ? $6 : NaN):%s \\\n"
+			"\tusing (strcol(1) eq '%s' && strcol(2) eq kind && $5 == %g ? $6 : NaN):%u \\\n"
 			"\twith linespoints title kind.', %g %% writers'", i ? ", \\\n\t" : "plot",
 			sweep->values, benchmark->name, lock->writers[i], y, lock->writers[i]);
 	fputc('\n', file);
@@ -137,12 +166,12 @@ static void write_picture(const struct lock_sweep *sweep, FILE *file,
 
 	fprintf(file, "set title '%s: %s'\n%s", benchmark->name, benchmark->what,
 		benchmark->alone ? alone : speed);
-	write_curves(sweep, file, benchmark, benchmark->alone ? "15" : "13");
+	write_curves(sweep, file, benchmark, benchmark->alone ? LOCK_BOTH_P50 : LOCK_RATE);
 	if (sweep->nodes == 1)
 		return;
 	fprintf(file, "set title '%s, on the network'\n"
 		"set ylabel 'remote operations a lock'\nset format y '%%g'\n", benchmark->name);
-	write_curves(sweep, file, benchmark, "($17 / $12)");
+	write_curves(sweep, file, benchmark, LOCK_REMOTE);
 }
 
 /* A nonlinear axis, because small shares of writers matter more. */
@@ -163,9 +192,10 @@ static int script_write(const struct lock_sweep *sweep)
 	for (benchmark = lock_benchmarks; benchmark->name; benchmark++)
 		count += is_drawn(sweep, benchmark) * (sweep->nodes > 1 ? 2 : 1);
 	fputs("kinds = '", file);
-	for (kind = 0; lock_kinds[kind]; kind++)
-		if (!lock->kind || !strcmp(lock->kind, lock_kinds[kind]))
-			fprintf(file, "%s ", lock_kinds[kind]);
+	for (kind = 0; lock_kinds[kind] && !lock->kind; kind++)
+		fprintf(file, "%s ", lock_kinds[kind]);
+	if (lock->kind)
+		fputs(lock->kind, file);
 	fputs("'\n", file);
 	columns = count > 1 ? 2 : 1;
 	rows = (count + columns - 1) / columns;

@@ -289,6 +289,10 @@ static const struct kind {
 	  "Default: 500 acquisitions by each thread; --seconds measures for a time instead, "
 	  "which shows contention.",
 	  { common, calls, warmup, target, seconds, lock_options_table }, NULL },
+	{ "held", "Locks that a node holds, against locks of pthreads", bench_held, 1000000,
+	  "Locking and unlocking of a lock that node 0 holds, against locks of pthreads that processes "
+	  "share: how long both take, and the ratio.\vDefault: 5 rounds of 1000000 calls.",
+	  { common, calls, warmup, held_options_table }, NULL },
 	{ "task", "Programs made of tasks", bench_task, 5,
 	  "Programs made of tasks, and their speed-up.\vDefault: 5 runs; with --virtual 1.",
 	  { common, calls, task_options_table, task_programs_table, virtual_options_table },
@@ -333,7 +337,8 @@ static int check(void *values, char *reason)
 				 1 : kind->calls;
 	if (!options->warmup)
 		options->warmup = options->calls / 10 + 1;
-	lock_options_complete(&options->lock);
+	if (kind->bench == bench_lock)
+		lock_options_complete(&options->lock);
 	return kind->check ? kind->check(options, reason) : 0;
 }
 
@@ -350,7 +355,7 @@ static int run_kind(int argc, char **argv)
 		.find = KDSM_TABLE_ONE_SIDED,
 		.loads = { 0.5, 0.8, 0.9 },
 		.load_count = 3,
-		.lock = { .threads = 1, .repeat = 1, .keep = KDSM_LOCK_KEEP_FOREVER },
+		.lock = { .keep = KDSM_LOCK_KEEP_FOREVER },
 		.task = { .fib = 30, .depth = 8 },
 	};
 	struct cli cli = { .doc = kind->doc, .check = check };

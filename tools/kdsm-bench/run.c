@@ -75,7 +75,9 @@ int run_region(struct run *run, uint64_t part_bytes)
 /* The target in a cluster of one node. Operations on remote memory need two nodes. */
 static int choose_alone(struct run *run)
 {
-	static const char *const fit[] = { "lock", "table", "task", "steal", "barrier", NULL };
+	static const char *const fit[] = {
+		"lock", "held", "table", "task", "steal", "barrier", NULL
+	};
 	unsigned int i;
 
 	run->target = 0;
