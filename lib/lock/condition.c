@@ -5,14 +5,13 @@
  * held the lock, finds the waiter in the line. The line is in wait_queue.c.
  */
 #include <errno.h>
-#include <unistd.h>
 #include "internal.h"
 
-#define NAP 1000	/* pause while the line is full, in us */
+#define NAP 1000000	/* pause while the line is full, in ns */
 
-static struct kdsm_line line_of(const struct kdsm_cond *cond)
+static struct kdsm_line line_of(struct kdsm_cond *cond)
 {
-	return (struct kdsm_line){ cond->region, cond->offset, cond->home, false };
+	return (struct kdsm_line){ cond->region, cond->offset, cond->home, false, &cond->memory };
 }
 
 int kdsm_cond_init(struct kdsm_cond *cond, struct kdsm_region *region, uint64_t offset,
@@ -37,8 +36,8 @@ static int wait_unlocked(struct kdsm_line_wait *wait, struct kdsm_lock *lock)
 	}
 	ret = kdsm_line_sleep(wait);
 	/*
-	 * Another ticket got the post of this one. Return 0, a spurious wakeup: the caller
-	 * checks its condition again.
+	 * Others took this thread for dead. Return 0, a spurious wakeup: the caller checks its
+	 * condition again.
 	 */
 	if (ret == -ESTALE)
 		ret = 0;
@@ -56,7 +55,7 @@ static int nap_unlocked(struct kdsm_lock *lock, int ret)
 
 	if (again)
 		return again;
-	usleep(NAP);
+	kd_sleep(NAP);
 	again = kdsm_lock(lock);
 	return again ? again : ret;
 }
@@ -69,20 +68,19 @@ int kdsm_cond_timed(struct kdsm_cond *cond, struct kdsm_lock *lock, uint64_t tim
 		.begin = kdsm_now(),
 		.timeout = timeout,
 	};
-	struct kdsm_line_head before;
 	int ret;
 
 	if (!kdsm_lock_is_mine(lock))
 		return -EPERM;
-	ret = kdsm_line_draw(&line, &before);
+	ret = kdsm_head_read(&line, &wait.head);
 	if (ret)
 		return ret;
-	ret = kdsm_line_join(&wait, &before);
+	ret = kdsm_line_join(&wait);
 	/*
 	 * Report a spurious wakeup, but only after a pause, so that the caller does not
 	 * busy-loop.
 	 */
-	if (ret == -EAGAIN || ret == -ESTALE)
+	if (ret == -EAGAIN)
 		return nap_unlocked(lock, 0);
 	if (ret == -ETIMEDOUT)
 		return nap_unlocked(lock, ret);
@@ -98,12 +96,12 @@ int kdsm_cond_signal(struct kdsm_cond *cond)
 {
 	struct kdsm_line line = line_of(cond);
 
-	return kdsm_line_post(&line);
+	return kdsm_line_post(&line, 1);
 }
 
 int kdsm_cond_broadcast(struct kdsm_cond *cond)
 {
 	struct kdsm_line line = line_of(cond);
 
-	return kdsm_line_post_all(&line);
+	return kdsm_line_post(&line, KDSM_LINE_MOST);
 }

@@ -16,15 +16,7 @@ struct kdsm_line {
 	uint64_t offset;
 	uint32_t home;
 	bool keeps;		/* a post that finds no waiter stays for the next waiter */
-};
-
-/*
- * State of a line: the number of the next ticket, and the value. A value below 0 means that
- * -value waiters still lack a post.
- */
-struct kdsm_line_head {
-	uint32_t ticket;
-	int32_t value;
+	struct kdsm_line_memory *memory;
 };
 
 /*
@@ -34,162 +26,149 @@ struct kdsm_line_head {
 
 /* Check the place, and set the head to the value if the head is still zero. */
 int kdsm_line_init(const struct kdsm_line *line, uint32_t value) KDSM_PRIVATE;
-/* Store the state in *head. */
-int kdsm_line_read(const struct kdsm_line *line, struct kdsm_line_head *head) KDSM_PRIVATE;
+/* Store the value in *value: above 0, posts that wait for threads; below 0, threads that wait. */
+int kdsm_line_value(const struct kdsm_line *line, int32_t *value) KDSM_PRIVATE;
+/*
+ * Take a post of a line that keeps posts if there is one and no thread waits for it. Otherwise
+ * -EAGAIN, and *head is the head that this function has seen.
+ */
+int kdsm_line_take(const struct kdsm_line *line, uint64_t *head) KDSM_PRIVATE;
+/*
+ * Add posts, and wake the first waiter. KDSM_LINE_MOST posts to a line that keeps none let all
+ * waiters pass. -EOVERFLOW: the line keeps posts, and the value is KDSM_SEM_MAX.
+ */
+int kdsm_line_post(const struct kdsm_line *line, uint32_t count) KDSM_PRIVATE;
 
-/* Draw a ticket, before->ticket. *before is the state of the line before the draw. */
-int kdsm_line_draw(const struct kdsm_line *line, struct kdsm_line_head *before) KDSM_PRIVATE;
-/* Lower the value by one if the value is above 0. Returns 0, or -EAGAIN if it is not. */
-int kdsm_line_try(const struct kdsm_line *line) KDSM_PRIVATE;
-
-/* A thread that waits with a ticket */
+/* A thread that waits */
 struct kdsm_line_wait {
 	const struct kdsm_line *line;
-	uint32_t ticket;
 	uint64_t begin, timeout;
 	bool interruptible;
-	bool posted;		/* the wait is over: the post has arrived */
-	bool late;		/* at an earlier look the ticket was posted, but not the entry */
-	uint64_t suspect;	/* entry that seemed abandoned at the last look, or 0 */
+	bool posted;		/* the wait is over: this thread has taken a post */
+	uint64_t ticket;
+	uint64_t head;		/* as this thread saw it last */
 };
 
 /*
- * Enter the ticket of *before into the ring as WAITING. Returns 0, or after an error:
- * - -EAGAIN: too many threads wait, and this function gave the ticket back.
- * - -ETIMEDOUT: the same, and the timeout is over.
- * - -ESTALE: draw another ticket. Either the caller was so slow that another thread passed
- *   its post on to another ticket; or the line is full of tickets whose waiters gave up, and
- *   this function has paused shortly.
+ * Draw a ticket and enter the ring. The caller has set wait->head. Returns 0; -EAGAIN if
+ * KDSM_LINE_MOST threads wait; or -ETIMEDOUT if they do and the timeout is over.
  */
-int kdsm_line_join(struct kdsm_line_wait *wait,
-		   const struct kdsm_line_head *before) KDSM_PRIVATE;
+int kdsm_line_join(struct kdsm_line_wait *wait) KDSM_PRIVATE;
 /*
- * Wait for the post, after kdsm_line_join(). Returns 0; -ETIMEDOUT or -EINTR if the waiter
- * gave up, and no post belongs to it; or -ESTALE if the waiter was so slow that another
- * thread passed its post on to another ticket.
+ * Wait for a post, after kdsm_line_join(). Returns 0; -ETIMEDOUT or -EINTR if the waiter gave
+ * up without a post; or -ESTALE if the waiter was so slow that other threads took it for dead.
  */
 int kdsm_line_sleep(struct kdsm_line_wait *wait) KDSM_PRIVATE;
-/*
- * Leave the line instead of waiting, after kdsm_line_join(). If the post has arrived
- * meanwhile, this function passes it on to the next waiter.
- */
+/* Leave the line instead of waiting, after kdsm_line_join(). */
 int kdsm_line_leave(struct kdsm_line_wait *wait) KDSM_PRIVATE;
 
-/*
- * Post once (-EOVERFLOW: the value is KDSM_SEM_MAX); or post to all waiters of a line that
- * keeps no posts.
- */
-int kdsm_line_post(const struct kdsm_line *line) KDSM_PRIVATE;
-int kdsm_line_post_all(const struct kdsm_line *line) KDSM_PRIVATE;
+/* ---- the words of a part; head, tail and ring of the home's part are in use only ---- */
 
-/* ---- the words of a part; head and ring of the home's part are in use only ---- */
-
-/* Notes of tickets whose entries were reused; see wait_queue.c */
-#define KDSM_LINE_NOTES	6
+#define LINE_MOST	KDSM_LINE_MOST
 
 struct kdsm_line_area {
 	_Alignas(64) uint64_t head;
-	uint64_t last_tag;	/* of ENTRY_BACK */
-	uint64_t notes[KDSM_LINE_NOTES];
+	uint64_t tail;			/* number of tickets drawn */
 
-	_Alignas(64) uint64_t ring[KDSM_LINE_MOST];
-	uint64_t bells[KDSM_LINE_MOST];
+	_Alignas(64) uint64_t ring[LINE_MOST];
+	uint64_t bells[LINE_MOST];	/* on the waiter's own node; 1: it rings */
 };
 
 _Static_assert(sizeof(struct kdsm_line_area) == KDSM_LINE_SIZE, "the area has its size");
-_Static_assert((KDSM_LINE_MOST & (KDSM_LINE_MOST - 1)) == 0, "tickets wrap with the ring");
 
 #define LINE_PLACE(line, field)	((line)->offset + offsetof(struct kdsm_line_area, field))
-#define LINE_SLOT(line, array, ticket) \
-	(LINE_PLACE(line, array) + (ticket) % KDSM_LINE_MOST * sizeof(uint64_t))
-#define LINE_NOTE(line, ticket) \
-	(LINE_PLACE(line, notes) + (ticket) % KDSM_LINE_NOTES * sizeof(uint64_t))
+#define LINE_SLOT(line, array, slot)	(LINE_PLACE(line, array) + (slot) * sizeof(uint64_t))
 
-/* Number of posts so far, modulo 2^32: the tickets below it may pass. */
-static inline uint32_t posts(const struct kdsm_line_head *head)
+/*
+ * The head, from bit 0: the front, the mark of an initialized head, the value, and a number that
+ * each thread raises that joins or leaves the ring. The front is 0, or slot and node of the
+ * waiter that takes the next post.
+ */
+#define LINE_SLOT_SHIFT	10
+#define LINE_IS_FRONT	(UINT32_C(1) << 20)
+#define LINE_FRONT	(2 * LINE_IS_FRONT - 1)
+#define LINE_READY	(UINT64_C(1) << 21)
+#define LINE_POST	(UINT64_C(1) << 22)	/* adds 1 to the value */
+#define LINE_CHANGE	(UINT64_C(1) << 54)	/* adds 1 to the number of changes */
+#define LINE_VALUE	(LINE_CHANGE - LINE_POST)
+
+_Static_assert(KDSM_MAX_NODES <= 1 << LINE_SLOT_SHIFT, "a node fits");
+_Static_assert(LINE_MOST == LINE_IS_FRONT >> LINE_SLOT_SHIFT, "a slot fits");
+
+static inline uint32_t make_front(unsigned int slot, unsigned int node)
 {
-	return head->ticket + head->value;
+	return LINE_IS_FRONT | slot << LINE_SLOT_SHIFT | node;
 }
 
-static inline bool is_posted(const struct kdsm_line_head *head, uint32_t ticket)
+static inline uint32_t front_of(uint64_t head)
 {
-	return (int32_t)(posts(head) - ticket) > 0;
+	return head & LINE_FRONT;
+}
+
+static inline unsigned int front_slot(uint32_t front)
+{
+	return front >> LINE_SLOT_SHIFT & (LINE_MOST - 1);
+}
+
+static inline unsigned int front_node(uint32_t front)
+{
+	return front & (KDSM_MAX_NODES - 1);
+}
+
+/* Number of posts that no thread has taken */
+static inline uint32_t value_of(uint64_t head)
+{
+	return (head & LINE_VALUE) / LINE_POST;
+}
+
+/* Replace front and value. Without a front nobody looks at the changes, and they are 0. */
+static inline uint64_t make_head(uint64_t head, uint32_t front, uint32_t value)
+{
+	uint64_t changes = front ? head & -LINE_CHANGE : 0;
+
+	return changes | LINE_READY | front | value * LINE_POST;
 }
 
 /*
- * Change the head, or the entry of a ticket, by compare-and-swap. Returns 0 if the word had
- * the expected value and now has the desired one; -EBUSY if the word had another value, which
- * kdsm_entry_change() stores in *expected.
+ * An entry is 0, or the ticket of the waiter and its node. The ticket's low bits are the slot.
+ * The first ticket is LINE_MOST, so that no ticket makes an entry of 0.
  */
-int kdsm_head_change(const struct kdsm_line *line, const struct kdsm_line_head *from,
-		     uint32_t ticket, int32_t value) KDSM_PRIVATE;
-int kdsm_entry_change(const struct kdsm_line *line, uint32_t ticket, uint64_t *expected,
-		      uint64_t desired) KDSM_PRIVATE;
-int kdsm_entry_read(const struct kdsm_line *line, uint32_t ticket,
-		    uint64_t *entry) KDSM_PRIVATE;
-/* As kdsm_entry_change(), for a final entry that a later ticket takes */
-int kdsm_entry_reuse(const struct kdsm_line *line, uint32_t ticket, uint64_t *expected,
-		     uint64_t desired) KDSM_PRIVATE;
-/* Read the note of a ticket whose entry belongs to a later one, or 0 */
-int kdsm_note_read(const struct kdsm_line *line, uint32_t ticket, uint64_t *note) KDSM_PRIVATE;
-/* Ask the poster of such a ticket to post again, and withdraw that: -EBUSY if it is too late */
-int kdsm_note_give_up(const struct kdsm_line *line, uint32_t ticket) KDSM_PRIVATE;
-int kdsm_note_withdraw(const struct kdsm_line *line, uint32_t ticket) KDSM_PRIVATE;
-/* Set *tag to a number that no other call gives within 2^28 calls */
-int kdsm_line_tag(const struct kdsm_line *line, uint32_t *tag) KDSM_PRIVATE;
+static inline unsigned int slot_of(uint64_t ticket)
+{
+	return ticket % LINE_MOST;
+}
 
-/* States of an entry: wait_queue.c has the transitions. */
-enum {
-	ENTRY_WAITING = 1,	/* the waiter sleeps, or is about to */
-	ENTRY_POSTED,		/* the post has been delivered */
-	ENTRY_GONE,		/* the waiter gave up */
-	ENTRY_DONE,		/* no thread uses the entry any more */
-	ENTRY_BACK,		/* a thread is giving the ticket back; a tag replaces the node */
-	ENTRY_DOUBT,		/* that thread is dead; the post may still come, or be consumed */
-	ENTRY_MOVED,		/* the post went on to another ticket */
+static inline uint64_t make_entry(uint64_t ticket, unsigned int node)
+{
+	return ticket / LINE_MOST << LINE_SLOT_SHIFT | node;
+}
+
+static inline unsigned int entry_node(uint64_t entry)
+{
+	return entry & (KDSM_MAX_NODES - 1);
+}
+
+int kdsm_head_read(const struct kdsm_line *line, uint64_t *head) KDSM_PRIVATE;
+/*
+ * Change the head from *head to after by compare-and-swap, and store after in *head. If the head
+ * has another value, return -EBUSY and store that in *head.
+ */
+int kdsm_head_change(const struct kdsm_line *line, uint64_t *head, uint64_t after) KDSM_PRIVATE;
+int kdsm_entry_read(const struct kdsm_line *line, unsigned int slot, uint64_t *entry) KDSM_PRIVATE;
+/* Change an entry by compare-and-swap: -EBUSY if it is not "from". */
+int kdsm_entry_change(const struct kdsm_line *line, unsigned int slot, uint64_t from,
+		      uint64_t to) KDSM_PRIVATE;
+
+/* What a look at the ring has found */
+struct kdsm_line_crowd {
+	unsigned int count;	/* waiters */
+	uint32_t first;		/* front of the waiter with the lowest ticket, or 0 */
 };
 
-static inline uint64_t make_entry(uint32_t ticket, unsigned int state, uint32_t node)
-{
-	return (uint64_t)ticket << 32 | (uint64_t)state << 16 | node;
-}
-
-/* The tag fills the bits of the node and those above the state. */
-static inline uint64_t make_back(uint32_t ticket, uint32_t tag)
-{
-	return make_entry(ticket, ENTRY_BACK, tag & 0xffff) | (uint64_t)(tag >> 16 & 0xfff) << 20;
-}
-
-static inline uint32_t entry_ticket(uint64_t entry)
-{
-	return entry >> 32;
-}
-
-static inline unsigned int entry_state(uint64_t entry)
-{
-	return entry >> 16 & 0xf;
-}
-
-static inline uint32_t entry_node(uint64_t entry)
-{
-	return entry & 0xffff;
-}
-
-static inline bool is_of(uint64_t entry, uint32_t ticket, unsigned int state)
-{
-	return entry_ticket(entry) == ticket && entry_state(entry) == state;
-}
-
-static inline bool is_given_up(uint64_t entry)
-{
-	return entry_state(entry) == ENTRY_GONE || entry_state(entry) == ENTRY_BACK;
-}
-
-/* No thread uses the entry any more, so the ticket one ring later may take it. */
-static inline bool is_final(uint64_t entry)
-{
-	return entry_state(entry) != ENTRY_WAITING && entry_state(entry) != ENTRY_POSTED &&
-	       !is_given_up(entry);
-}
+int kdsm_ring_look(const struct kdsm_line *line, struct kdsm_line_crowd *crowd) KDSM_PRIVATE;
+/* Wake the front, which sleeps on the bell of its slot in its own node's part. */
+int kdsm_bell_ring(const struct kdsm_line *line, uint32_t front) KDSM_PRIVATE;
+/* Set the guess of the next kdsm_line_take(), unless threads wait. */
+void kdsm_line_remember(const struct kdsm_line *line, uint64_t head) KDSM_PRIVATE;
 
 #endif /* KDSM_LINE_H */

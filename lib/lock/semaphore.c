@@ -3,9 +3,9 @@
 #include <errno.h>
 #include "internal.h"
 
-static struct kdsm_line line_of(const struct kdsm_sem *sem)
+static struct kdsm_line line_of(struct kdsm_sem *sem)
 {
-	return (struct kdsm_line){ sem->region, sem->offset, sem->home, true };
+	return (struct kdsm_line){ sem->region, sem->offset, sem->home, true, &sem->memory };
 }
 
 int kdsm_sem_init(struct kdsm_sem *sem, struct kdsm_region *region, uint64_t offset,
@@ -49,13 +49,14 @@ static int wait_in_line(const struct kdsm_line *line, uint64_t begin, uint64_t t
 		.timeout = timeout,
 		.interruptible = true,
 	};
-	struct kdsm_line_head before;
 	int ret;
 
-	ret = kdsm_line_draw(line, &before);
-	if (ret || before.value > 0)
+	ret = kdsm_line_take(line, &wait.head);
+	if (ret != -EAGAIN)
 		return ret;
-	ret = kdsm_line_join(&wait, &before);
+	if (!kdsm_left(begin, timeout))
+		return -ETIMEDOUT;
+	ret = kdsm_line_join(&wait);
 	return ret ? ret : kdsm_line_sleep(&wait);
 }
 
@@ -79,7 +80,8 @@ int kdsm_sem_wait(struct kdsm_sem *sem)
 int kdsm_sem_try(struct kdsm_sem *sem)
 {
 	struct kdsm_line line = line_of(sem);
-	int ret = kdsm_line_try(&line);
+	uint64_t head;
+	int ret = kdsm_line_take(&line, &head);
 
 	return ret ? ret : touch_lock(sem);
 }
@@ -89,16 +91,12 @@ int kdsm_sem_post(struct kdsm_sem *sem)
 	struct kdsm_line line = line_of(sem);
 	int ret = touch_lock(sem);
 
-	return ret ? ret : kdsm_line_post(&line);
+	return ret ? ret : kdsm_line_post(&line, 1);
 }
 
 int kdsm_sem_value(struct kdsm_sem *sem, int32_t *value)
 {
 	struct kdsm_line line = line_of(sem);
-	struct kdsm_line_head head;
-	int ret = kdsm_line_read(&line, &head);
 
-	if (!ret)
-		*value = head.value;
-	return ret;
+	return kdsm_line_value(&line, value);
 }

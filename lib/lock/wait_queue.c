@@ -1,148 +1,169 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Waiting lines that span all nodes: the head, the ring of entries, and posting. Joining,
- * sleeping and giving up are in wait_queue_sleep.c.
+ * Waiting lines that span all nodes: the words at the home, and posting. Joining, sleeping and
+ * leaving are in wait_queue_sleep.c.
  *
- * The head is a word of the home node and consists of the number of the next ticket and the
- * value. Drawing a ticket lowers the value by one; a post raises the value by one. One
- * fetch-and-add draws a ticket and lowers the value, because the value is stored with a
- * bias and so never borrows from the ticket. The number of posts (the initial value of a
- * semaphore included) is the next ticket plus the value: ticket t may pass when this number
- * is above t. So a thread that draws a ticket while the value is above 0 passes at once, and
- * a post that finds the value at 0 or above has no waiter to wake. Any other post belongs to
- * the ticket whose number is the number of posts before it, and the poster delivers the post
- * to that ticket.
+ * The head is one word of the home node. Its value is the number of posts that no thread has
+ * taken. Nothing but the value decides how many threads pass: a thread passes when its
+ * compare-and-swap lowers the value by one, and no post belongs to a thread before that. So a
+ * thread that gives up, dies, or is taken for dead has no post that another thread would have
+ * to pass on.
  *
- * Waiter and poster meet in the entry of the ticket, in a ring at home. Entries change by
- * compare-and-swap only:
+ * A thread that finds no post draws a ticket from the tail, a counter of 64 bits, and enters
+ * itself into the ring: the entry of the ticket's slot holds ticket and node, and is 0 while no
+ * thread uses it. Both are compare-and-swap, so each entry has one owner. The ring has no other
+ * states and no old entries. The thread with the lowest ticket is the front. The head names its
+ * slot and node:
  *
- *	older, final -> WAITING (t, node) -> POSTED -> DONE
- *	older, final -> POSTED -> DONE		the post comes before the waiter
- *	WAITING -> DONE				the waiter finds that it was posted
- *	POSTED -> MOVED				the waiter is dead, the post goes on
- *	WAITING -> GONE -> DONE			the waiter gives up, the post finds that
- *	GONE -> BACK -> older, DONE		the same, but the ticket is given back
- *	BACK -> MOVED				the post comes meanwhile, and goes on
- *	BACK -> DOUBT -> MOVED			the thread that gives it back is dead
+ *	joining:  entry: 0 -> own	head: front: none -> own	if there is none
+ *					head: changes + 1		otherwise
+ *	passing:  entry: own -> 0	head: value - 1, front: own -> lowest entry
+ *	leaving:  entry: own -> 0	head: front: own -> lowest entry, or changes + 1
  *
- * After making an entry POSTED, the poster rings the ticket's bell: it puts a word of the
- * waiter's own part, on which the waiter sleeps. A waiter that passes makes the entry DONE.
- * A waiter that gives up makes the entry GONE; the poster that finds it GONE makes it DONE
- * and posts again, for the next ticket. KDSM_LINE_MOST tickets later the entry is reused,
- * if it is final: 0, DONE, MOVED or DOUBT. A GONE entry is not final: if it were reused, its
- * post would not find the mark that tells the poster to post again, and the post would be
- * lost.
+ * A post is one fetch-and-add on the head. If there is a front, and the value was 0, the poster
+ * rings: it puts a word of the front's own part, on which the front sleeps. If the value was
+ * above 0, the front is awake already. The front that passes rings for the next one if posts are
+ * left. So a post is at most two remote operations, and a burst of posts wakes the waiters one
+ * by one. A thread that finds a front does not take a post from it, but joins: threads pass in
+ * the order of their tickets.
  *
- * Tickets whose waiters gave up must not fill the ring. retire() therefore gives back the
- * tickets that were drawn last, as long as their entries are GONE. It first makes the entry
- * BACK, so that only one thread gives the ticket back; then it changes the head as if the
- * ticket had not been drawn. The compare-and-swap of the head compares with the state that
- * retire() read before it made the entry BACK. The compare-and-swap succeeds only if the
- * ticket was the last one and was not posted in the meantime, because posts only rise and no
- * other thread gives this ticket back. Then retire() makes the entry what it might be if the
- * ticket had never been drawn: DONE, of the ticket one ring before. The entry must not stay
- * BACK, because a thread that draws the ticket again and passes at once does not look at the
- * entry. A thread that draws the ticket before the entry changes finds BACK with its own
- * ticket, and treats that as final.
+ * A thread that joins or leaves changes the ring first and the head second. The front reads head
+ * and ring, and then changes the head if it is still the same. Therefore it misses no thread:
+ * one whose entry it has not seen has yet to change the head, or makes the front look again.
  *
- * That thread may give up, too, and make the entry BACK once more, while the thread that
- * gave the ticket back before is still about to change its BACK. If the two BACK were the
- * same word, the slow thread would make the other's entry DONE, the next post would find no
- * waiter in the entry, and the post would be lost. So each BACK has a tag of its own, from a
- * counter beside the head.
+ * Death between any two steps leaves one of these:
+ * - a post, and a front that no thread has woken. The front looks at the head every SLICE.
+ * - the entry of a dead thread. Nothing happens until it is the front.
+ * - a front that is dead. While there is no post, nobody needs a front. When another waiter
+ *   sees the same front with the same entry for a SLICE although there is a post, it removes the
+ *   entry and makes the lowest remaining one the front. A front that was only slow finds out,
+ *   because its own compare-and-swap fails, and joins again.
+ * - an entry that no thread has made the front. Its own thread looks every SLICE.
+ * Comparing the head is no proof that nothing happened, because slots and the number of changes
+ * repeat. A thread that is fooled takes a post that exists, or makes some waiter the front in
+ * place of another; the looks every SLICE find that, too.
  *
- * Posts survive the death of threads. A waiter looks around every SLICE. If its ticket was
- * already posted at an earlier look and the post has still not reached its entry, the
- * waiter makes WAITING into DONE by itself; so does a waiter that was about to give up. An
- * entry that is POSTED at two looks belongs to a dead waiter. An entry that is GONE at two
- * looks although its ticket was posted belongs to a dead poster. In both cases the thread
- * that looks makes the entry MOVED or DONE and posts again. An entry that is BACK at two
- * looks belongs to a thread that died while it gave the ticket back. The ticket may have been
- * drawn again and have passed, so another post would let one thread too many pass. But if
- * the ticket was not given back, its poster still comes to the entry, unless the poster died,
- * too. The thread that looks cannot tell the two cases apart and makes the entry DOUBT: a
- * poster that finds its own ticket in DOUBT posts again. A thread that was taken for dead but
- * was only slow notices because its own compare-and-swap fails; a waiter then draws another
- * ticket.
- *
- * A waiter may be so slow between its ticket and its entry that the ticket one ring later
- * takes the entry. The poster of such a waiter finds the later ticket, or an older one that
- * still uses the entry, and leaves the post to the waiter, which passes as soon as the head
- * says that its ticket was posted. Only if the entry was MOVED, the post is another ticket's
- * by then, and the waiter draws another ticket. So the thread that reuses an entry in MOVED
- * or DOUBT first notes ticket and state in one of a few words beside the head, where waiter
- * and poster look for them. A waiter without an entry that gives up notes DOUBT as well, so
- * that its poster posts again. A newer note in the same word replaces an older one.
+ * A line that keeps no posts (a condition variable) gets them all the same. Posts without a
+ * front are worth nothing: the first thread that joins sets the value to 0. A front that passes
+ * leaves at most as many posts as threads still wait.
  */
 #include <errno.h>
 #include "internal.h"
 
-/* ---- the head ---- */
+/* ---- the words ---- */
 
-#define BIAS		0x40000000U	/* the low half of the head holds the value plus this */
-#define ONE_TICKET	(UINT64_C(1) << 32)	/* the high half holds the next ticket */
-
-static uint64_t pack(uint32_t ticket, int32_t value)
+/* The bound is above KDSM_SEM_MAX, because kdsm_line_post() exceeds that for a moment. */
+static bool is_head(uint64_t head)
 {
-	return (uint64_t)ticket << 32 | (uint32_t)(value + (int32_t)BIAS);
-}
-
-/*
- * Returns false if the word is no initialized head. The bound is above KDSM_SEM_MAX, because
- * a post that raise_value() undoes raises the value for a moment.
- */
-static bool unpack(uint64_t word, struct kdsm_line_head *head)
-{
-	uint32_t low = word;
-
-	head->ticket = word >> 32;
-	head->value = (int32_t)(low - BIAS);
-	return low && low < 3 * BIAS;
+	return head & LINE_READY && value_of(head) <= 2 * (uint32_t)KDSM_SEM_MAX;
 }
 
 /* Add to the head. If the word is no initialized head, undo the addition. */
-static int head_add(const struct kdsm_line *line, uint64_t add, struct kdsm_line_head *before)
+static int head_add(const struct kdsm_line *line, uint64_t add, uint64_t *before)
 {
-	uint64_t word;
+	uint64_t place = LINE_PLACE(line, head);
 	int ret;
 
-	ret = kdsm_faa(line->region, line->home, LINE_PLACE(line, head), add, &word);
-	if (ret || unpack(word, before))
+	ret = kdsm_faa(line->region, line->home, place, add, before);
+	if (ret || is_head(*before))
 		return ret;
 	if (add)
-		kdsm_faa(line->region, line->home, LINE_PLACE(line, head), -add, NULL);
+		kdsm_faa(line->region, line->home, place, -add, NULL);
 	return -EPROTO;
 }
 
-/*
- * Compare-and-swap a word at home. Returns 0 if the word had the value *expected; otherwise
- * -EBUSY, with the current value in *expected.
- */
-static int word_change(const struct kdsm_line *line, uint64_t offset, uint64_t *expected,
-		       uint64_t desired)
+int kdsm_head_read(const struct kdsm_line *line, uint64_t *head)
+{
+	return head_add(line, 0, head);
+}
+
+int kdsm_head_change(const struct kdsm_line *line, uint64_t *head, uint64_t after)
 {
 	uint64_t former;
 	int ret;
 
-	ret = kdsm_cas(line->region, line->home, offset, *expected, desired, &former);
-	if (ret || former == *expected)
+	ret = kdsm_cas(line->region, line->home, LINE_PLACE(line, head), *head, after, &former);
+	if (ret)
 		return ret;
-	*expected = former;
-	return -EBUSY;
+	if (former == *head) {
+		*head = after;
+		return 0;
+	}
+	*head = former;
+	return is_head(former) ? -EBUSY : -EPROTO;
 }
 
-int kdsm_head_change(const struct kdsm_line *line, const struct kdsm_line_head *from,
-		     uint32_t ticket, int32_t value)
+int kdsm_entry_read(const struct kdsm_line *line, unsigned int slot, uint64_t *entry)
 {
-	uint64_t word = pack(from->ticket, from->value);
+	return kdsm_faa(line->region, line->home, LINE_SLOT(line, ring, slot), 0, entry);
+}
 
-	return word_change(line, LINE_PLACE(line, head), &word, pack(ticket, value));
+int kdsm_entry_change(const struct kdsm_line *line, unsigned int slot, uint64_t from,
+		      uint64_t to)
+{
+	uint64_t former;
+	int ret;
+
+	ret = kdsm_cas(line->region, line->home, LINE_SLOT(line, ring, slot), from, to, &former);
+	return ret || former == from ? ret : -EBUSY;
+}
+
+/*
+ * The copy may be torn on some devices. Then the front may be wrong, as after a death, and other
+ * waiters find out.
+ */
+static int read_ring(const struct kdsm_line *line, uint64_t ring[LINE_MOST])
+{
+	uint64_t place = LINE_PLACE(line, ring);
+	unsigned int i;
+
+	if (line->home != line->region->node)
+		return kdsm_get(line->region, line->home, place, ring, LINE_MOST * sizeof(*ring));
+	for (i = 0; i < LINE_MOST; i++)
+		ring[i] = __atomic_load_n(kdsm_word(line->region, place) + i, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+int kdsm_ring_look(const struct kdsm_line *line, struct kdsm_line_crowd *crowd)
+{
+	uint64_t ring[LINE_MOST], round, lowest = UINT64_MAX;
+	unsigned int i;
+	int ret;
+
+	*crowd = (struct kdsm_line_crowd){ 0 };
+	ret = read_ring(line, ring);
+	for (i = 0; i < LINE_MOST && !ret; i++) {
+		if (!ring[i])
+			continue;
+		crowd->count++;
+		/* Within a round of the ring, tickets are in the order of slots. */
+		round = ring[i] >> LINE_SLOT_SHIFT;
+		if (round < lowest) {
+			lowest = round;
+			crowd->first = make_front(i, entry_node(ring[i]));
+		}
+	}
+	return ret;
+}
+
+int kdsm_bell_ring(const struct kdsm_line *line, uint32_t front)
+{
+	return kd_put_word(line->region, front_node(front),
+			   LINE_SLOT(line, bells, front_slot(front)), 1);
+}
+
+/* ---- posts ---- */
+
+void kdsm_line_remember(const struct kdsm_line *line, uint64_t head)
+{
+	if (!front_of(head))
+		__atomic_store_n(&line->memory->value, value_of(head), __ATOMIC_RELAXED);
 }
 
 int kdsm_line_init(const struct kdsm_line *line, uint32_t value)
 {
 	struct kdsm_region *region = line->region;
-	uint64_t word = 0;
+	uint64_t head = 0;
 	int ret;
 
 	if (region->coherent)
@@ -153,239 +174,53 @@ int kdsm_line_init(const struct kdsm_line *line, uint32_t value)
 		return -ERANGE;
 	if (!region->writable)
 		return -EACCES;
-	ret = word_change(line, LINE_PLACE(line, head), &word, pack(0, value));
-	return ret == -EBUSY ? 0 : ret;
+	ret = kdsm_head_change(line, &head, make_head(0, 0, value));
+	kdsm_line_remember(line, head);
+	return ret == -EBUSY || ret == -EPROTO ? 0 : ret;
 }
 
-int kdsm_line_read(const struct kdsm_line *line, struct kdsm_line_head *head)
+int kdsm_line_value(const struct kdsm_line *line, int32_t *value)
 {
-	return head_add(line, 0, head);
-}
-
-int kdsm_line_draw(const struct kdsm_line *line, struct kdsm_line_head *before)
-{
-	return head_add(line, ONE_TICKET - 1, before);
-}
-
-int kdsm_line_try(const struct kdsm_line *line)
-{
-	struct kdsm_line_head head;
+	struct kdsm_line_crowd crowd = { 0 };
+	uint64_t head;
 	int ret;
 
-	do {
-		ret = kdsm_line_read(line, &head);
-		if (ret)
-			return ret;
-		if (head.value <= 0)
-			return -EAGAIN;
-		ret = kdsm_head_change(line, &head, head.ticket + 1, head.value - 1);
-	} while (ret == -EBUSY);
+	ret = kdsm_head_read(line, &head);
+	if (!ret && front_of(head))
+		ret = kdsm_ring_look(line, &crowd);
+	if (!ret)
+		*value = (int32_t)value_of(head) - (int32_t)crowd.count;
 	return ret;
 }
 
-int kdsm_entry_read(const struct kdsm_line *line, uint32_t ticket, uint64_t *entry)
+/* The value was KDSM_SEM_MAX at least, before count posts came. */
+static int overflow(const struct kdsm_line *line, uint64_t head, uint32_t count)
 {
-	return kdsm_faa(line->region, line->home, LINE_SLOT(line, ring, ticket), 0, entry);
-}
-
-int kdsm_entry_change(const struct kdsm_line *line, uint32_t ticket, uint64_t *expected,
-		      uint64_t desired)
-{
-	return word_change(line, LINE_SLOT(line, ring, ticket), expected, desired);
-}
-
-int kdsm_line_tag(const struct kdsm_line *line, uint32_t *tag)
-{
-	uint64_t word;
-	int ret;
-
-	ret = kdsm_faa(line->region, line->home, LINE_PLACE(line, last_tag), 1, &word);
-	*tag = word;
-	return ret;
-}
-
-/* ---- notes ---- */
-
-static int write_note(const struct kdsm_line *line, uint64_t note)
-{
-	uint64_t place = LINE_NOTE(line, entry_ticket(note)), seen = 0;
-	int ret;
-
-	do {
-		ret = word_change(line, place, &seen, note);
-	} while (ret == -EBUSY && seen != note);
-	return ret == -EBUSY ? 0 : ret;
-}
-
-int kdsm_note_read(const struct kdsm_line *line, uint32_t ticket, uint64_t *note)
-{
-	int ret;
-
-	ret = kdsm_faa(line->region, line->home, LINE_NOTE(line, ticket), 0, note);
-	if (!ret && entry_ticket(*note) != ticket)
-		*note = 0;
-	return ret;
-}
-
-int kdsm_note_give_up(const struct kdsm_line *line, uint32_t ticket)
-{
-	return write_note(line, make_entry(ticket, ENTRY_DOUBT, 0));
-}
-
-int kdsm_note_withdraw(const struct kdsm_line *line, uint32_t ticket)
-{
-	uint64_t note = make_entry(ticket, ENTRY_DOUBT, 0);
-
-	return word_change(line, LINE_NOTE(line, ticket), &note, 0);
-}
-
-/* The entry belongs to a later ticket. Returns -ESTALE if the post was in doubt. */
-static int take_doubt(const struct kdsm_line *line, uint32_t ticket)
-{
-	uint64_t note = make_entry(ticket, ENTRY_DOUBT, 0);
-	int ret;
-
-	ret = word_change(line, LINE_NOTE(line, ticket), &note,
-			  make_entry(ticket, ENTRY_MOVED, 0));
-	if (ret)
-		return ret == -EBUSY ? 0 : ret;
-	return -ESTALE;
-}
-
-int kdsm_entry_reuse(const struct kdsm_line *line, uint32_t ticket, uint64_t *expected,
-		     uint64_t desired)
-{
-	unsigned int state = entry_state(*expected);
-	int ret = 0;
-
-	/*
-	 * If the change fails, the note stays and does no harm: it still tells the waiter of
-	 * the former ticket the truth, and its poster does not look for a note.
-	 */
-	if (state == ENTRY_DOUBT || state == ENTRY_MOVED)
-		ret = write_note(line, make_entry(entry_ticket(*expected), state, 0));
-	return ret ? ret : kdsm_entry_change(line, ticket, expected, desired);
-}
-
-/* ---- posting ---- */
-
-/* Wake the waiter of a ticket, which sleeps on the ticket's bell in its own node's part. */
-static int ring_bell(const struct kdsm_line *line, uint32_t ticket, uint32_t node)
-{
-	return kd_put_word(line->region, node, LINE_SLOT(line, bells, ticket),
-			   (uint64_t)ticket + 1);
-}
-
-/* Deliver a post to its ticket. Returns -ESTALE if the waiter gave up: post again. */
-static int deliver(const struct kdsm_line *line, uint32_t ticket)
-{
-	uint64_t entry;
-	int32_t age;
-	int ret;
-
-	ret = kdsm_entry_read(line, ticket, &entry);
-	while (!ret) {
-		age = ticket - entry_ticket(entry);
-		if (is_of(entry, ticket, ENTRY_GONE)) {
-			ret = kdsm_entry_change(line, ticket, &entry,
-						make_entry(ticket, ENTRY_DONE, 0));
-			if (!ret)
-				return -ESTALE;
-		} else if (is_of(entry, ticket, ENTRY_BACK) || is_of(entry, ticket, ENTRY_DOUBT)) {
-			/* A thread that drew the ticket again may not have entered it yet. */
-			ret = kdsm_entry_change(line, ticket, &entry,
-						make_entry(ticket, ENTRY_MOVED, 0));
-			if (!ret)
-				return -ESTALE;
-		} else if (is_of(entry, ticket, ENTRY_WAITING)) {
-			ret = kdsm_entry_change(line, ticket, &entry,
-						make_entry(ticket, ENTRY_POSTED,
-							   entry_node(entry)));
-			if (!ret)
-				return ring_bell(line, ticket, entry_node(entry));
-		} else if ((age > 0 || !entry) && is_final(entry)) {
-			/* The thread that drew the ticket has not entered it yet. */
-			ret = kdsm_entry_reuse(line, ticket, &entry,
-					       make_entry(ticket, ENTRY_POSTED, 0));
-			if (!ret)
-				return 0;
-		} else {
-			/*
-			 * The waiter has noticed the post by itself, or is waiting for the
-			 * entry and will notice before it gives up.
-			 */
-			return age < 0 ? take_doubt(line, ticket) : 0;
-		}
-		if (ret == -EBUSY)
-			ret = 0;
-	}
-	return ret;
-}
-
-/*
- * Raise the value; *before is the state before. Returns -ENOENT if no thread waits and the
- * line keeps no posts.
- */
-static int raise_value(const struct kdsm_line *line, struct kdsm_line_head *before)
-{
-	int ret;
-
 	if (line->keeps) {
-		ret = head_add(line, 1, before);
-		if (!ret && before->value >= KDSM_SEM_MAX) {
-			head_add(line, -1, before);
-			ret = -EOVERFLOW;
-		}
-		return ret;
+		head_add(line, -(count * LINE_POST), &head);
+		return -EOVERFLOW;
 	}
-	do {
-		ret = kdsm_line_read(line, before);
-		if (ret)
-			return ret;
-		if (before->value >= 0)
-			return -ENOENT;
-		ret = kdsm_head_change(line, before, before->ticket, before->value + 1);
-	} while (ret == -EBUSY);
-	return ret;
+	/*
+	 * There are many more posts than threads that may wait. If this fails, the next poster
+	 * does it.
+	 */
+	head += count * LINE_POST;
+	kdsm_head_change(line, &head, make_head(head, front_of(head), LINE_MOST));
+	return 0;
 }
 
-int kdsm_line_post(const struct kdsm_line *line)
+int kdsm_line_post(const struct kdsm_line *line, uint32_t count)
 {
-	struct kdsm_line_head before;
+	uint64_t before;
 	int ret;
 
-	do {
-		ret = raise_value(line, &before);
-		if (ret)
-			return ret == -ENOENT ? 0 : ret;
-		if (before.value >= 0)
-			return 0;
-		ret = deliver(line, posts(&before));
-	} while (ret == -ESTALE);
-	return ret;
-}
-
-int kdsm_line_post_all(const struct kdsm_line *line)
-{
-	struct kdsm_line_head before;
-	uint32_t ticket;
-	int first = 0;
-	int ret;
-
-	do {
-		ret = kdsm_line_read(line, &before);
-		if (ret)
-			return ret;
-		if (before.value >= 0)
-			return 0;
-		ret = kdsm_head_change(line, &before, before.ticket, 0);
-	} while (ret == -EBUSY);
+	ret = head_add(line, count * LINE_POST, &before);
 	if (ret)
 		return ret;
-	for (ticket = posts(&before); ticket != before.ticket; ticket++) {
-		ret = deliver(line, ticket);
-		if (ret && ret != -ESTALE && !first)
-			first = ret;
-	}
-	return first;
+	if (value_of(before) >= KDSM_SEM_MAX)
+		return overflow(line, before, count);
+	kdsm_line_remember(line, before + count * LINE_POST);
+	if (value_of(before) || !front_of(before))
+		return 0;
+	return kdsm_bell_ring(line, front_of(before));
 }

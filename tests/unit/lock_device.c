@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include "lock.h"
+#include "lock/internal.h"
 
 #ifdef __SANITIZE_THREAD__
 /* The runtime of ThreadSanitizer calls mmap() before this program can answer. */
@@ -43,8 +44,8 @@ static struct {
 	struct kdsm_lock_word *words;
 	unsigned int unmapped;
 	unsigned int remote;		/* operations on node 1 */
-	uint64_t *posted;		/* if not NULL, WAIT stores entry there */
-	uint64_t entry;
+	uint64_t *posted;		/* if not NULL, WAIT stores head there */
+	uint64_t head;
 } module;
 
 static bool is_device(int fd)
@@ -134,6 +135,8 @@ static int fake_submit(struct kdsm_submit *arg)
 			*word = ops[i].operand;
 		else if (ops[i].opcode == KDSM_OP_PUT)
 			memcpy(word, (void *)(uintptr_t)ops[i].addr, ops[i].length);
+		else if (ops[i].opcode == KDSM_OP_GET)
+			memcpy((void *)(uintptr_t)ops[i].addr, word, ops[i].length);
 		ops[i].status = 0;
 	}
 	return 0;
@@ -174,7 +177,7 @@ int ioctl(int fd, unsigned long request, ...)
 		return fake_submit(arg);
 	case KDSM_IOC_WAIT:
 		if (module.posted)
-			*module.posted = module.entry;
+			*module.posted = module.head;
 		usleep(((struct kdsm_wait *)arg)->timeout / 1000 + 1);
 		return refuse(-ETIMEDOUT);
 	case KDSM_IOC_WAKE:
@@ -487,51 +490,73 @@ static void remote_lines(void **state)
 	assert_int_equal(kdsm_cond_broadcast(&cond), 0);
 	check_remote(1);
 
-	/*
-	 * Operations: 1 to draw a ticket, 2 to join the line, 1 to give up, 7 to give the
-	 * ticket back, of which 1 draws the tag
-	 */
+	/* Without time, a wait only reads the head. */
 	assert_int_equal(kdsm_sem_wait(&sem), 0);
 	module.remote = 0;
 	assert_int_equal(kdsm_sem_timed(&sem, 0), -ETIMEDOUT);
-	check_remote(1 + 2 + 1 + 7);
+	check_remote(1);
+	/*
+	 * Operations: 1 reads the head, 3 join the line, 1 reads the head again, and 3 leave: 1
+	 * for the entry, 1 to find the next waiter, 1 for the head
+	 */
+	assert_int_equal(kdsm_sem_timed(&sem, 100000), -ETIMEDOUT);
+	check_remote(1 + 3 + 1 + 3);
 	assert_int_equal(kdsm_sem_post(&sem), 0);
 	check_remote(1);
 	assert_int_equal(kdsm_sem_try(&sem), 0);
 	assert_int_equal(kdsm_sem_try(&sem), -EAGAIN);
 }
 
+/* Ticket KDSM_LINE_MOST waits, on node 1. */
+static uint64_t *join_there(uint64_t offset)
+{
+	uint64_t *line = (uint64_t *)kdsm_region_part(region) + (PART + offset) / 8;
+
+	line[0] |= make_front(0, 1);
+	line[8] = make_entry(KDSM_LINE_MOST, 1);
+	line[8 + KDSM_LINE_MOST] = 0;
+	module.remote = 0;
+	return line;
+}
+
 /* A thread of node 1 waits: the poster rings its bell on node 1. */
 static void remote_waiter(void **state)
 {
 	uint64_t *words = kdsm_region_part(region), *there;
+	struct kdsm_cond cond;
 	struct kdsm_sem sem;
 
 	(void)state;
-	there = words + PART / 8;
 	assert_int_equal(kdsm_sem_init(&sem, region, 0, 1, 0, NULL), 0);
-	there[0] += (1ULL << 32) - 1;
-	there[8] = 1 << 16 | 1;		/* ticket 0 waits, on node 1 */
-	module.remote = 0;
+	there = join_there(0);
 	assert_int_equal(kdsm_sem_post(&sem), 0);
-	check_remote(4);
-	assert_int_equal(there[8], 2 << 16 | 1);
+	check_remote(2);
+	assert_true(there[0] == make_head(0, make_front(0, 1), 1));
 	assert_int_equal(there[8 + KDSM_LINE_MOST], 1);
 	assert_int_equal(words[8 + KDSM_LINE_MOST], 0);
-
-	/* A waiter that gave up could not give its ticket back: the poster posts again. */
-	there[0] += (1ULL << 32) - 1;
-	there[9] = 1ULL << 32 | 3 << 16 | 1;
-	module.remote = 0;
+	/* The waiter is awake. */
 	assert_int_equal(kdsm_sem_post(&sem), 0);
-	check_remote(4);
-	assert_int_equal(there[9], 1ULL << 32 | 4 << 16);
+	check_remote(1);
+
+	assert_int_equal(kdsm_cond_init(&cond, region, KDSM_LINE_SIZE, 1), 0);
+	there = join_there(KDSM_LINE_SIZE);
+	assert_int_equal(kdsm_cond_signal(&cond), 0);
+	check_remote(2);
+	assert_int_equal(kdsm_cond_signal(&cond), 0);
+	check_remote(1);
+	assert_int_equal(there[8 + KDSM_LINE_MOST], 1);
+	there[0] = make_head(0, 0, 0);
+	there = join_there(KDSM_LINE_SIZE);
+	assert_int_equal(kdsm_cond_broadcast(&cond), 0);
+	check_remote(2);
+	assert_true(there[0] == make_head(0, make_front(0, 1), KDSM_LINE_MOST));
+	/* Signals that no thread needs do not overflow. */
+	there[0] = make_head(0, 0, KDSM_SEM_MAX);
+	assert_int_equal(kdsm_cond_signal(&cond), 0);
+	assert_true(there[0] == make_head(0, 0, KDSM_LINE_MOST));
 }
 
-/*
- * The post arrives just as the waiter times out. The waiter must accept the post, because
- * no other waiter will get it.
- */
+/* The post arrives just as the waiter times out. The waiter takes the post. */
 static void late_post(void **state)
 {
 	uint64_t *there = (uint64_t *)kdsm_region_part(region) + PART / 8;
@@ -539,13 +564,14 @@ static void late_post(void **state)
 
 	(void)state;
 	assert_int_equal(kdsm_sem_init(&sem, region, 0, 1, 0, NULL), 0);
-	module.posted = &there[8];
-	module.entry = 2 << 16;		/* ticket 0 of node 0 */
+	module.posted = &there[0];
+	module.head = make_head(0, make_front(0, 0), 1);
 	assert_int_equal(kdsm_sem_timed(&sem, 100000), 0);
-	assert_int_equal(there[8], 4 << 16);
+	assert_true(there[0] == make_head(0, 0, 0));
 	module.posted = NULL;
 	assert_int_equal(kdsm_sem_timed(&sem, 100000), -ETIMEDOUT);
-	assert_int_equal(there[9], (1ULL - KDSM_LINE_MOST) << 32 | 4 << 16);
+	assert_true(there[0] == make_head(0, 0, 0));
+	assert_int_equal(there[9], 0);
 }
 
 #define device_case(function) \

@@ -2,7 +2,7 @@
 /*
  * Semaphores at node 0, used by threads of two other simulated nodes that stop just
  * before a given operation, so that each test forces one order of the operations. Node 0 does
- * its own operations without the backend and cannot stop. lib/lock/wait_queue.c has the states.
+ * its own operations without the backend and cannot stop. lib/lock/wait_queue.c has the steps.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -12,15 +12,15 @@
 #include "sim.h"
 
 #define SECOND	1000000000ULL
-#define HEAD	0	/* offset of the head */
-#define ANY	0xf	/* any operation on the word */
+#define HEAD	offsetof(struct kdsm_line_area, head)
+#define RING	offsetof(struct kdsm_line_area, ring)
+#define BELLS	offsetof(struct kdsm_line_area, bells)
 
-/* A thread that stops once, before an operation on the head or an entry */
+/* A thread that stops once, before the first operation that is_before() accepts */
 struct thread {
 	int (*function)(struct kdsm_sem *sem);
 	struct kdsm_sem *sem;
-	uint64_t place;		/* of the word */
-	unsigned int state;	/* of the entry before the change; 0: any change; ANY */
+	bool (*is_before)(const struct kdsm_op *op);
 	int stopped, released;
 	int ret;
 	pthread_t thread;
@@ -31,19 +31,13 @@ static struct kdsm_sem sems[3];
 static _Thread_local struct thread *self;
 
 static struct thread stopping(int (*function)(struct kdsm_sem *sem), unsigned int node,
-			      uint64_t place, unsigned int state)
+			      bool (*is_before)(const struct kdsm_op *op))
 {
 	return (struct thread){
 		.function = function,
 		.sem = &sems[node],
-		.place = place,
-		.state = state,
+		.is_before = is_before,
 	};
-}
-
-static uint64_t entry_place(uint32_t ticket)
-{
-	return offsetof(struct kdsm_line_area, ring) + ticket % KDSM_LINE_MOST * 8;
 }
 
 static uint64_t *word(uint64_t place)
@@ -51,20 +45,14 @@ static uint64_t *word(uint64_t place)
 	return (uint64_t *)((uint8_t *)kdsm_region_part(regions[0]) + place);
 }
 
-static bool is_before(const struct thread *thread, const struct kdsm_op *op)
+static uint64_t load(uint64_t place)
 {
-	if (op->offset != thread->place || thread->stopped)
-		return false;
-	if (!thread->state)
-		return op->opcode == KDSM_OP_CAS;
-	if (thread->state == ANY)
-		return true;
-	return op->opcode == KDSM_OP_CAS && entry_state(op->compare) == thread->state;
+	return __atomic_load_n(word(place), __ATOMIC_SEQ_CST);
 }
 
 static void stop_before(const struct kdsm_op *op)
 {
-	if (!self || !is_before(self, op))
+	if (!self || self->stopped || !self->is_before(op))
 		return;
 	__atomic_store_n(&self->stopped, 1, __ATOMIC_SEQ_CST);
 	while (!__atomic_load_n(&self->released, __ATOMIC_SEQ_CST))
@@ -78,10 +66,13 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Start the thread, and return once it has stopped. */
 static void start(struct thread *thread)
 {
 	assert_int_equal(pthread_create(&thread->thread, NULL, run, thread), 0);
+}
+
+static void await_stop(struct thread *thread)
+{
 	while (!__atomic_load_n(&thread->stopped, __ATOMIC_SEQ_CST))
 		usleep(500);
 }
@@ -96,11 +87,6 @@ static int end(struct thread *thread)
 	go_on(thread);
 	assert_int_equal(pthread_join(thread->thread, NULL), 0);
 	return thread->ret;
-}
-
-static int try_for_an_instant(struct kdsm_sem *sem)
-{
-	return kdsm_sem_timed(sem, 0);
 }
 
 static int32_t value(void)
@@ -137,189 +123,242 @@ static int teardown(void **state)
 	return 0;
 }
 
-/*
- * Two threads of one node give back the same ticket. The first is so slow that its last
- * change comes when the entry is the second one's. A post then goes to neither of them, and
- * is there for the next.
- */
-static void two_give_back(void **state)
-{
-	struct thread first = stopping(try_for_an_instant, 1, entry_place(0), ENTRY_BACK);
-	struct thread second = stopping(try_for_an_instant, 1, HEAD, 0);
+/* ---- where threads stop ---- */
 
-	(void)state;
-	start(&first);
-	start(&second);
-	assert_int_equal(entry_state(*word(entry_place(0))), ENTRY_BACK);
-	assert_int_equal(end(&first), -ETIMEDOUT);
-	assert_int_equal(kdsm_sem_post(&sems[0]), 0);
-	assert_int_equal(end(&second), -ETIMEDOUT);
-	assert_int_equal(value(), 1);
-	assert_int_equal(kdsm_sem_timed(&sems[0], SECOND), 0);
-	assert_int_equal(value(), 0);
+static bool is_never(const struct kdsm_op *op)
+{
+	(void)op;
+	return false;
 }
 
-/* A waiter that sees the thread that gives back, and then the poster, as dead */
+static bool is_swap(const struct kdsm_op *op, uint64_t place)
+{
+	return op->opcode == KDSM_OP_CAS && op->offset == place;
+}
+
+/* The entry is in the ring, but the head does not know. */
+static bool is_joining(const struct kdsm_op *op)
+{
+	return is_swap(op, HEAD) && !front_of(op->compare) && front_of(op->operand);
+}
+
+static bool is_joining_later(const struct kdsm_op *op)
+{
+	return is_swap(op, HEAD) && op->operand - op->compare == LINE_CHANGE;
+}
+
+/* The entry is out of the ring, but the head names the thread. */
+static bool is_passing(const struct kdsm_op *op)
+{
+	return is_swap(op, HEAD) && front_of(op->compare) &&
+	       front_of(op->compare) != front_of(op->operand);
+}
+
+static bool is_drawing(const struct kdsm_op *op)
+{
+	return op->offset == offsetof(struct kdsm_line_area, tail);
+}
+
+static bool is_entering(const struct kdsm_op *op)
+{
+	return is_swap(op, RING);
+}
+
+static bool is_ringing(const struct kdsm_op *op)
+{
+	return op->opcode == KDSM_OP_PUT && op->offset >= BELLS;
+}
+
+/* ---- orders ---- */
+
 static int wait_long(struct kdsm_sem *sem)
 {
 	return kdsm_sem_timed(sem, 60 * SECOND);
 }
 
-/*
- * Ticket 0 is about to be given back when its post comes, but both the thread that gives the
- * ticket back and the poster stop. The waiter of ticket 1 takes the entry over.
- */
-static void stop_both(struct thread *back, struct thread *poster)
+static int wait_shortly(struct kdsm_sem *sem)
 {
-	*back = stopping(try_for_an_instant, 1, HEAD, 0);
-	*poster = stopping(kdsm_sem_post, 2, entry_place(0), ANY);
-	start(back);
-	start(poster);
-	assert_int_equal(entry_state(*word(entry_place(0))), ENTRY_BACK);
+	return kdsm_sem_timed(sem, SECOND / 20);
 }
 
-/* Let both go on: the waiter passes, and the ticket that was given back timed out. */
-static void end_all(struct thread *back, struct thread *poster, pthread_t thread,
-		    const struct thread *waiter)
+static void wait_until(bool (*holds)(void))
 {
-	assert_int_equal(end(poster), 0);
-	assert_int_equal(end(back), -ETIMEDOUT);
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(waiter->ret, 0);
-	assert_int_equal(value(), 0);
-	assert_int_equal(kdsm_sem_try(&sems[0]), -EAGAIN);
+	while (!holds())
+		usleep(500);
 }
 
-static void slow_poster(void **state)
+static bool first_is_front(void)
 {
-	struct thread back, poster;
-	pthread_t thread;
-	struct thread waiter = stopping(wait_long, 1, UINT64_MAX, 0);
+	return front_of(load(HEAD)) == make_front(0, 1);
+}
+
+static bool second_is_front(void)
+{
+	return front_of(load(HEAD)) == make_front(1, 2);
+}
+
+static bool second_has_joined(void)
+{
+	return load(RING + 8) && load(HEAD) / LINE_CHANGE == 1;
+}
+
+static bool nobody_waits(void)
+{
+	return !front_of(load(HEAD)) && !load(RING) && !load(RING + 8);
+}
+
+/* The front passes when it has not seen the entry of the thread that joins. */
+static void joins_while_front_passes(void **state)
+{
+	struct thread front = stopping(wait_long, 1, is_passing);
+	struct thread second = stopping(wait_long, 2, is_never);
 
 	(void)state;
-	stop_both(&back, &poster);
-	assert_int_equal(pthread_create(&thread, NULL, run, &waiter), 0);
-	while (__atomic_load_n(word(entry_place(0)), __ATOMIC_SEQ_CST) >> 16 == ENTRY_BACK)
-		usleep(1000);
-	end_all(&back, &poster, thread, &waiter);
-}
-
-/* The same, and the entry belongs to the ticket one ring later when the poster comes. */
-static void slower_poster(void **state)
-{
-	struct thread back, poster, waiter = stopping(wait_long, 1, UINT64_MAX, 0);
-	struct kdsm_line_head next = { .ticket = KDSM_LINE_MOST };
-	pthread_t thread;
-
-	(void)state;
-	stop_both(&back, &poster);
-	/* The tickets between them have passed. */
-	*word(HEAD) += (uint64_t)(next.ticket - 1) << 32;
-	assert_int_equal(pthread_create(&thread, NULL, run, &waiter), 0);
-	while (!is_of(__atomic_load_n(word(entry_place(0)), __ATOMIC_SEQ_CST), next.ticket,
-		      ENTRY_WAITING))
-		usleep(1000);
-	end_all(&back, &poster, thread, &waiter);
-}
-
-/* The ticket was given back, and passed at once when it was drawn again: nothing is due. */
-static void dead_after_giving_back(void **state)
-{
-	struct thread back = stopping(try_for_an_instant, 1, entry_place(0), ENTRY_BACK);
-
-	(void)state;
-	start(&back);
+	start(&front);
+	wait_until(first_is_front);
 	assert_int_equal(kdsm_sem_post(&sems[0]), 0);
-	assert_int_equal(kdsm_sem_wait(&sems[0]), 0);
-	assert_int_equal(kdsm_sem_timed(&sems[0], 5 * SECOND / 2), -ETIMEDOUT);
-	assert_true(is_of(*word(entry_place(0)), 0, ENTRY_DOUBT));
-	assert_int_equal(end(&back), -ETIMEDOUT);
-	assert_int_equal(value(), 0);
+	await_stop(&front);
+	start(&second);
+	wait_until(second_has_joined);
+	assert_int_equal(end(&front), 0);
+	wait_until(second_is_front);
 	assert_int_equal(kdsm_sem_post(&sems[0]), 0);
-	assert_int_equal(kdsm_sem_try(&sems[0]), 0);
-	assert_int_equal(kdsm_sem_try(&sems[0]), -EAGAIN);
+	assert_int_equal(end(&second), 0);
+	assert_int_equal(value(), 0);
+	assert_true(nobody_waits());
 }
 
-/*
- * The waiter of ticket 0 and its poster are both so slow between head and entry that the
- * ticket one ring later has come and gone when they look at the entry.
- */
-static void both_overtaken(void **state)
+/* The front passes when the entry is there, and makes its thread the front. */
+static void joins_slowly(void **state)
 {
-	struct thread waiter = stopping(wait_long, 1, entry_place(0), ANY);
-	struct thread poster = stopping(kdsm_sem_post, 2, entry_place(0), ANY);
+	struct thread front = stopping(wait_long, 1, is_never);
+	struct thread second = stopping(wait_long, 2, is_joining_later);
 
 	(void)state;
-	start(&waiter);
-	start(&poster);
-	*word(HEAD) += (uint64_t)KDSM_LINE_MOST << 32;
-	*word(entry_place(0)) = make_entry(KDSM_LINE_MOST, ENTRY_DONE, 0);
-	assert_int_equal(end(&poster), 0);
-	assert_int_equal(end(&waiter), 0);
-	assert_int_equal(value(), 0);
-}
-
-/* The same, but the waiter has no time to wait, and the post comes when it has given up. */
-static void overtaken_and_over(void **state)
-{
-	struct thread waiter = stopping(try_for_an_instant, 1, entry_place(0), ANY);
-
-	(void)state;
-	start(&waiter);
-	*word(HEAD) += (uint64_t)KDSM_LINE_MOST << 32;
-	*word(HEAD) -= KDSM_LINE_MOST;
-	*word(entry_place(0)) = make_entry(KDSM_LINE_MOST, ENTRY_WAITING, 2);
-	assert_int_equal(end(&waiter), -ETIMEDOUT);
-	assert_int_equal(value(), -1 - KDSM_LINE_MOST);
-	/* For ticket 0, and then for ticket 1, whose waiter has not entered yet */
+	start(&front);
+	wait_until(first_is_front);
+	start(&second);
+	await_stop(&second);
 	assert_int_equal(kdsm_sem_post(&sems[0]), 0);
-	assert_int_equal(value(), 1 - KDSM_LINE_MOST);
-	assert_true(is_of(*word(entry_place(1)), 1, ENTRY_POSTED));
+	assert_int_equal(end(&front), 0);
+	assert_true(second_is_front());
+	assert_int_equal(kdsm_sem_post(&sems[0]), 0);
+	assert_int_equal(end(&second), 0);
+	assert_int_equal(value(), 0);
+	assert_true(nobody_waits());
 }
 
-/* The poster is not slow, and its post went on to another ticket: only one passes. */
-static void overtaken_after_take_over(void **state)
+/* A thread has drawn a ticket, and comes only when later ones have passed. */
+static void enters_slowly(void **state)
 {
-	struct thread slow = stopping(wait_long, 1, entry_place(0), ANY);
-	struct thread later = stopping(wait_long, 2, UINT64_MAX, 0);
-	pthread_t thread;
+	struct thread slow = stopping(wait_long, 1, is_entering);
+	struct thread second = stopping(wait_long, 2, is_never);
 
 	(void)state;
 	start(&slow);
+	await_stop(&slow);
+	start(&second);
+	wait_until(second_is_front);
 	assert_int_equal(kdsm_sem_post(&sems[0]), 0);
-	assert_int_equal(kdsm_sem_timed(&sems[0], 20 * SECOND), 0);
-	assert_true(is_of(*word(entry_place(0)), 0, ENTRY_MOVED));
-	*word(HEAD) += (uint64_t)(KDSM_LINE_MOST - 2) << 32;
-	assert_int_equal(pthread_create(&thread, NULL, run, &later), 0);
-	while (!is_of(__atomic_load_n(word(entry_place(0)), __ATOMIC_SEQ_CST), KDSM_LINE_MOST,
-		      ENTRY_WAITING))
-		usleep(1000);
+	assert_int_equal(end(&second), 0);
 	go_on(&slow);
-	while (value() != -2)
-		usleep(1000);
+	wait_until(first_is_front);
 	assert_int_equal(kdsm_sem_post(&sems[0]), 0);
-	assert_int_equal(kdsm_sem_post(&sems[0]), 0);
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(later.ret, 0);
 	assert_int_equal(end(&slow), 0);
 	assert_int_equal(value(), 0);
 }
 
-/*
- * The poster finds the entry in use by the ticket one ring before. The waiter looks at the
- * entry only when it is free, and has no time to wait, but was posted.
- */
-static void posted_before_entering(void **state)
+/* The post comes after the thread has seen that there is none, before it joins. */
+static void posted_while_joining(void **state)
 {
-	struct thread waiter = stopping(try_for_an_instant, 1, entry_place(0), ANY);
+	struct thread waiter = stopping(wait_shortly, 1, is_joining);
 
 	(void)state;
 	start(&waiter);
-	*word(entry_place(0)) = make_entry(0 - KDSM_LINE_MOST, ENTRY_POSTED, 0);
+	await_stop(&waiter);
 	assert_int_equal(kdsm_sem_post(&sems[2]), 0);
-	*word(entry_place(0)) = make_entry(0 - KDSM_LINE_MOST, ENTRY_DONE, 0);
 	assert_int_equal(end(&waiter), 0);
 	assert_int_equal(value(), 0);
+	assert_true(nobody_waits());
+}
+
+/* Another thread takes that post. */
+static void overtaken_while_joining(void **state)
+{
+	struct thread waiter = stopping(wait_shortly, 1, is_drawing);
+
+	(void)state;
+	start(&waiter);
+	await_stop(&waiter);
+	assert_int_equal(kdsm_sem_post(&sems[2]), 0);
+	assert_int_equal(kdsm_sem_try(&sems[2]), 0);
+	assert_int_equal(end(&waiter), -ETIMEDOUT);
+	assert_int_equal(value(), 0);
+	assert_true(nobody_waits());
+}
+
+/* The front is about to make a thread the front that gives up meanwhile. */
+static void leaves_while_front_passes(void **state)
+{
+	struct thread front = stopping(wait_long, 1, is_passing);
+	struct thread second = stopping(wait_shortly, 2, is_never);
+
+	(void)state;
+	start(&front);
+	wait_until(first_is_front);
+	start(&second);
+	wait_until(second_has_joined);
+	assert_int_equal(kdsm_sem_post(&sems[0]), 0);
+	await_stop(&front);
+	assert_int_equal(end(&second), -ETIMEDOUT);
+	assert_int_equal(end(&front), 0);
+	assert_int_equal(value(), 0);
+	assert_true(nobody_waits());
+}
+
+/* The front has left the ring when others take it for dead: it waits for the next post. */
+static void front_is_slow(void **state)
+{
+	struct thread front = stopping(wait_long, 1, is_passing);
+	struct thread second = stopping(wait_long, 2, is_never);
+
+	(void)state;
+	start(&front);
+	wait_until(first_is_front);
+	start(&second);
+	wait_until(second_has_joined);
+	assert_int_equal(kdsm_sem_post(&sems[0]), 0);
+	await_stop(&front);
+	assert_int_equal(pthread_join(second.thread, NULL), 0);
+	assert_int_equal(second.ret, 0);
+	go_on(&front);
+	while (front_of(load(HEAD)) != make_front(2, 1))
+		usleep(500);
+	assert_int_equal(kdsm_sem_post(&sems[0]), 0);
+	assert_int_equal(end(&front), 0);
+	assert_int_equal(value(), 0);
+	assert_true(nobody_waits());
+}
+
+/* The poster is slow or dead: the front finds the post by itself. */
+static void poster_is_slow(void **state)
+{
+	struct thread front = stopping(wait_long, 1, is_never);
+	struct thread poster = stopping(kdsm_sem_post, 2, is_ringing);
+
+	(void)state;
+	start(&front);
+	wait_until(first_is_front);
+	start(&poster);
+	await_stop(&poster);
+	assert_int_equal(end(&front), 0);
+	assert_int_equal(end(&poster), 0);
+	assert_int_equal(value(), 0);
+	/* The bell that rang too late wakes nobody who has no post. */
+	front = stopping(wait_shortly, 1, is_never);
+	start(&front);
+	assert_int_equal(end(&front), -ETIMEDOUT);
+	assert_true(nobody_waits());
 }
 
 #define order_case(function) \
@@ -328,14 +367,14 @@ static void posted_before_entering(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		order_case(two_give_back),
-		order_case(slow_poster),
-		order_case(slower_poster),
-		order_case(dead_after_giving_back),
-		order_case(both_overtaken),
-		order_case(overtaken_and_over),
-		order_case(overtaken_after_take_over),
-		order_case(posted_before_entering),
+		order_case(joins_while_front_passes),
+		order_case(joins_slowly),
+		order_case(enters_slowly),
+		order_case(posted_while_joining),
+		order_case(overtaken_while_joining),
+		order_case(leaves_while_front_passes),
+		order_case(front_is_slow),
+		order_case(poster_is_slow),
 	};
 
 	return UNIT_RUN(tests);

@@ -170,35 +170,47 @@ int kdsm_lock_info(struct kdsm_lock *lock, struct kdsm_lock_info *info);
  * first, and used for nothing else while the region lives. One node is the home of the queue;
  * the other nodes reach the queue by remote operations.
  *
- * A wait that succeeds at once, and a post or signal that wakes no thread, cost one remote
- * atomic. A wait that sleeps costs four, waking a thread at most four and a notifying put,
- * and a wait that gives up at least eight. A waiter sleeps on a word of its own node's part,
- * and reads the home's words every second.
+ * A post, signal or broadcast costs at most two remote operations, whatever the contention, and
+ * one if it has no thread to wake. A wait that passes at once costs one remote atomic, two if the
+ * value is not what the last call with the same struct left, and one more for each change that
+ * others make meanwhile. A wait that sleeps or gives up costs eight without contention, and one
+ * more if it wakes the next waiter. A waiter sleeps on a word of its own node's part, and reads
+ * the home's words every second. A broadcast, or several posts, wake one thread, which wakes the
+ * next.
  *
  * At most KDSM_LINE_MOST threads of the cluster wait in one queue at a time. For one more,
- * kdsm_sem_wait() fails with -EAGAIN, and kdsm_cond_wait() returns as after a signal.
+ * kdsm_sem_wait() fails with -EAGAIN, and kdsm_cond_wait() returns as after a signal. Tickets
+ * have 64 bits and do not repeat.
  *
- * If a thread is killed while it waits, a wake-up that was meant for it goes to the next
- * waiter within some seconds. The same holds for a wait that an error of an operation on the
- * region ended.
+ * If a thread is killed while it waits, a wake-up that was meant for it goes to the next waiter
+ * within some seconds. The same holds for a wait that an error of an operation on the region
+ * ended. A thread that is stopped for a second when it is woken loses its place, too, and a
+ * semaphore makes it wait again.
  */
 /* Size of a wait queue in every part, in bytes */
 #define KDSM_LINE_SIZE	16448
-/* Threads of the cluster that may wait in one queue at a time */
+/* Threads of the cluster that may wait in one queue at a time, a power of two */
 #define KDSM_LINE_MOST	1024
+
+/* What the library remembers of a queue from call to call. Programs do not touch it. */
+struct kdsm_line_memory {
+	uint32_t value, front;
+	uint64_t entry, since;
+};
 
 /* ---- condition variables ---- */
 
 /*
- * Condition variables as those of POSIX. A struct kdsm_cond is constant after init: threads
- * may share one, and a process may make another one for the same bytes later. The caller
- * keeps the region open as long as it uses the struct. There is nothing to destroy.
+ * Condition variables as those of POSIX. Programs do not change a struct kdsm_cond after init:
+ * threads may share one, and a process may make another one for the same bytes later. The
+ * caller keeps the region open as long as it uses the struct. There is nothing to destroy.
  */
 struct kdsm_cond {
 	struct kdsm_region *region;
 	uint64_t offset;
 	uint32_t home;
 	uint32_t reserved;
+	struct kdsm_line_memory memory;
 };
 
 /*
@@ -248,13 +260,14 @@ int kdsm_cond_broadcast(struct kdsm_cond *cond);
 
 /* ---- semaphores ---- */
 
-/* A struct kdsm_sem is constant after init, as struct kdsm_cond. */
+/* As struct kdsm_cond */
 struct kdsm_sem {
 	struct kdsm_region *region;
 	struct kdsm_lock *lock;
 	uint64_t offset;
 	uint32_t home;
 	uint32_t reserved;
+	struct kdsm_line_memory memory;
 };
 
 /* Largest value of a semaphore */
@@ -287,8 +300,7 @@ int kdsm_sem_init(struct kdsm_sem *sem, struct kdsm_region *region, uint64_t off
  * A caught signal ends kdsm_sem_wait() and kdsm_sem_timed(): -EINTR.
  *
  * After an error the value is unchanged, with two exceptions: after an error of kdsm_lock()
- * it is decremented; and after an error of an operation on the region it may be one lower
- * until the next waiter inherits the post, within some seconds.
+ * it is decremented; and after an error of an operation on the region it may be one lower.
  * -EAGAIN	KDSM_LINE_MOST threads wait already
  * -EPROTO	the bytes are not those of a semaphore
  * others	those of operations on the region, and of kdsm_lock()
@@ -309,7 +321,7 @@ int kdsm_sem_timed(struct kdsm_sem *sem, uint64_t timeout);
 int kdsm_sem_post(struct kdsm_sem *sem);
 
 /*
- * Store the value in *value. If it is -n, n threads wait; some of them may have given up.
+ * Store the value in *value. If it is -n, n threads wait; some of them may be dead.
  * -EPROTO: the bytes are not those of a semaphore; others: those of kdsm_faa().
  */
 int kdsm_sem_value(struct kdsm_sem *sem, int32_t *value);
