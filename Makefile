@@ -260,7 +260,7 @@ SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -U_FORTIFY_SOURCE $(WARN) \
 	-Wno-sign-compare -Wno-unused-parameter -Wno-missing-field-initializers \
 	-Wno-address-of-packed-member -MMD -MP \
 	-Itests/sim/include -Iuapi -Ikmod -Itests/sim -Itools $(CFLAGS)
-SIM_BIN := $(addprefix $(B)/sim-,coherence coherence-few lock rw lock2)
+SIM_BIN := $(addprefix $(B)/sim-,coherence coherence-few lock rw lock2 line)
 SIM_HARNESS := $(wildcard tests/sim/harness/*.c)
 # Without shrink.c, which needs the kernel: a simulated thread asks for memory instead.
 SIM_COHERENCE := $(SIM_HARNESS) $(filter-out %/shrink.c, \
@@ -272,6 +272,9 @@ SIM_RW := $(SIM_HARNESS) $(wildcard tests/sim/rw/*.c) \
 SIM_LOCK2 := $(SIM_HARNESS) $(wildcard tests/sim/lock2/*.c) kmod/topology.c \
 	$(addprefix kmod/lock/,turn.c network.c order.c home.c errand.c survey.c \
 	gate.c pass.c reader.c word.c)
+# Files of the library, which find its headers first
+SIM_LINE := $(wildcard tests/sim/line/*.c) lib/core/thread.c \
+	$(addprefix lib/lock/,wait_queue.c wait_queue_sleep.c condition.c semaphore.c)
 # Functions that the linker wraps, to put deliberate defects in between
 $(B)/sim-coherence $(B)/sim-coherence-few: private SIM_WRAP := kdsm_block_brought \
 	kdsm_stamp_raise kdsm_twin_make kdsm_twin_merge kdsm_twin_is_here \
@@ -293,11 +296,17 @@ $(OBJ)/sim-few/%.o: %.c $(B)/flags $(STRICT)
 	$(LENIENT)
 	$(CC) $(SIM_CFLAGS) -DKDSM_NOTICES_MAX=5 -DKDSM_IDLE_MAX=2 -DKDSM_IDLERS=0 -c -o $@ $<
 
+$(OBJ)/sim-line/%.o: %.c $(B)/flags $(STRICT)
+	@mkdir -p $(@D)
+	$(LENIENT)
+	$(CC) -Ilib/include -Ilib $(SIM_CFLAGS) -c -o $@ $<
+
 $(B)/sim-coherence: $(SIM_COHERENCE:%.c=$(OBJ)/sim/%.o)
 $(B)/sim-coherence-few: $(SIM_COHERENCE:%.c=$(OBJ)/sim-few/%.o)
 $(B)/sim-lock: $(SIM_LOCK:%.c=$(OBJ)/sim/%.o)
 $(B)/sim-rw: $(SIM_RW:%.c=$(OBJ)/sim/%.o)
 $(B)/sim-lock2: $(SIM_LOCK2:%.c=$(OBJ)/sim/%.o)
+$(B)/sim-line: $(SIM_LINE:%.c=$(OBJ)/sim-line/%.o) $(SIM_HARNESS:%.c=$(OBJ)/sim/%.o)
 $(SIM_BIN): $(COMMON)
 	$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) $(COMMON) $(LDFLAGS) $(SIM_WRAP:%=-Wl,--wrap=%)
 
