@@ -16,7 +16,7 @@
  * nothing (-EAGAIN, or WAIT for a node that waits) is no step, so that spin finds a node
  * that repeats its message for ever.
  *
- * DEATHS times node 1 or 2 dies, or is given up and continues. The home strikes it off at any
+ * DEATHS times a node from 1 to MORTAL dies, or is given up and continues. The home strikes it off at any
  * later time, when the fabric has dropped what is in flight between them. The node may come up
  * again, or learn that it was given up, with a new life. Until then the node sends and takes HAND,
  * because other nodes may still reach it.
@@ -58,6 +58,9 @@
 #endif
 #ifndef DEATHS
 #define DEATHS		0
+#endif
+#ifndef MORTAL
+#define MORTAL		1	/* nodes 1 to MORTAL may die */
 #endif
 #ifndef LIST
 #define LIST		2
@@ -1337,7 +1340,9 @@ init {
 		run errands();
 #if DEATHS > 0
 		run death(1);
+#if MORTAL > 1
 		run death(2);
+#endif
 #endif
 		run judge()
 	}
