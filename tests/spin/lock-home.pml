@@ -36,16 +36,14 @@
 #define TURN_TAKEN_TWICE		(FAULT == 3)
 #define KEPT_WITHOUT_A_NEW_TURN		(FAULT == 4)
 #define KEEP_NOT_REMEMBERED		(FAULT == 5)
-#define EXTEND_IGNORED_WHILE_LEAVING	(FAULT == 6)
-#define HANDED_NOT_ASKED		(FAULT == 7)
-#define HAND_OF_OLD_EPOCH_TAKEN		(FAULT == 8)
-#define HAND_OF_OLD_LIFE_TAKEN		(FAULT == 9)
-#define LIST_KEPT_AFTER_SURVEY		(FAULT == 10)
-#define DEAD_NOT_PASSED_ON		(FAULT == 11)
-#define DEAD_RECEIVER_FORGOTTEN		(FAULT == 12)
-#define NOT_QUEUED_AGAIN		(FAULT == 13)
-#define ANSWER_TO_SURVEY_NOT_STORED	(FAULT == 14)
-#define NAME_BELIEVED			(FAULT == 15)
+#define HANDED_NOT_ASKED		(FAULT == 6)
+#define HAND_OF_OLD_EPOCH_TAKEN		(FAULT == 7)
+#define HAND_OF_OLD_LIFE_TAKEN		(FAULT == 8)
+#define LIST_KEPT_AFTER_SURVEY		(FAULT == 9)
+#define DEAD_NOT_PASSED_ON		(FAULT == 10)
+#define DEAD_RECEIVER_FORGOTTEN		(FAULT == 11)
+#define NOT_QUEUED_AGAIN		(FAULT == 12)
+#define NAME_BELIEVED			(FAULT == 13)
 
 #ifndef LEFT
 #define LEFT		2	/* times that nodes 1 and 2 use the lock */
@@ -593,13 +591,9 @@ inline serve_extend(to)
 		:: m_epoch == epoch[to] && state[to] == KEPT && turn[to] == m_turn ->
 			take_list(to, m_turn, m_0, m_1)
 		:: m_epoch == epoch[to] && state[to] == LEAVING && turn[to] <= m_turn ->
-			if
-			:: !EXTEND_IGNORED_WHILE_LEAVING ->
-				list_first[to] = m_turn + 1;
-				list_0[to] = m_0;
-				list_1[to] = m_1
-			:: else
-			fi
+			list_first[to] = m_turn + 1;
+			list_0[to] = m_0;
+			list_1[to] = m_1
 		:: else -> answer = GONE
 		fi
 	fi
@@ -640,11 +634,6 @@ inline serve_survey(to)
 		fi
 	:: !(m_life && m_life != life[to]) && m_epoch <= epoch[to] && m_epoch != r_epoch[to] ->
 		answer = STALE
-	:: else
-	fi;
-	/* The answer to a repeated SURVEY is made again. */
-	if
-	:: ANSWER_TO_SURVEY_NOT_STORED && answer == DONE && r_gave[to] && !x -> r_gave[to] = 0
 	:: else
 	fi
 }

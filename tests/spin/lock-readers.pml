@@ -35,11 +35,13 @@
 #define LEFT_BEFORE_THE_CHILDREN	(FAULT == 6)
 #define LEFT_OF_OLD_REQUEST_TAKEN	(FAULT == 7)
 #define REVOKE_NOT_REPEATED		(FAULT == 8)
-#define LEFT_NOT_OWED			(FAULT == 9)
-#define ORPHANS_WAIT			(FAULT == 10)
+#define ORPHANS_WAIT			(FAULT == 9)
 
 #ifndef READS
-#define READS		1
+#define READS		1	/* times that node 2 reads */
+#endif
+#ifndef READS_TOO
+#define READS_TOO	1	/* times that node 3 reads */
 #endif
 #ifndef WRITES
 #define WRITES		1
@@ -357,13 +359,9 @@ inline ask_anew(p)
 /* kdsm_pass_owe() */
 inline owe(p, g, in_life, asked)
 {
-	if
-	:: !LEFT_NOT_OWED ->
-		owed_to[p] = g;
-		owed[p] = asked;
-		owed_life[p] = in_life
-	:: else
-	fi
+	owed_to[p] = g;
+	owed[p] = asked;
+	owed_life[p] = in_life
 }
 
 /* kdsm_pass_admit(); i: whether it is taken */
@@ -821,7 +819,7 @@ init {
 		:: else -> break
 		od;
 		left[2] = READS;
-		left[3] = READS;
+		left[3] = READS_TOO;
 		i = 0
 	};
 	atomic {
