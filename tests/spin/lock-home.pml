@@ -461,7 +461,8 @@ inline serve_leave(node)
 	:: else ->
 		answer = GONE;
 		if
-		:: kept && kept == key(node, m_turn, m_life, m_serial) && !KEEP_NOT_REMEMBERED ->
+		:: kept && kept == key(node, m_turn, m_life, m_serial) &&
+		   !KEEP_NOT_REMEMBERED ->
 			answer = KEEP
 		:: !(kept && kept == key(node, m_turn, m_life, m_serial) && !KEEP_NOT_REMEMBERED) &&
 		   j ->

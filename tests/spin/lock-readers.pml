@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Readers of a lock, when messages are lost or late and nodes die: kmod/lock/gate.c, pass.c,
- * reader.c, and the gate in home.c, errand.c and survey.c. Node 0 is the home and, as a last resort,
- * a reader home; node 1 is the reader home; nodes 2 and 3 read. Names of functions say which code
+ * reader.c, and the gate in home.c, errand.c and survey.c. Node 0 is the home and, as a last
+ * resort, a reader home; node 1 is the reader home; nodes 2 and 3 read. Names of functions say which code
  * an inline models.
  *
  * Pass n and reader n are of node n. Gates 0 and 1 are those of the reader homes, gate 2 is the
@@ -518,7 +518,6 @@ end:	do
 		fi;
 		clear_answer(p)
 	   }
-	/* The parent of a former era: its ENTER is repeated, until it is dismissed. */
 	/* kdsm_pass_send_leaving() */
 	:: d_step {
 		alive[p] && pass[p] == LEAVING && parent[p] != NOBODY && linked(parent[p], p) ->
